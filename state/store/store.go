@@ -1,0 +1,162 @@
+// Package store is the waist of bijou: the interface of the key-value stores
+// that hold everything durable, and the types that cross it.
+//
+// It is not a store itself: sqlite, etcd and mem lie beside it, and storetest
+// states what each of them must do (what it does not state does not exist).
+// Only the stores, storetest and package state import it.
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Limits of one transaction, the same on every store; etcd's defaults refuse
+// more. Larger jobs go in idempotent batches.
+const (
+	MaxConds = 128     // conditions
+	MaxOps   = 128     // operations
+	MaxBytes = 1 << 20 // sum of keys and values, in bytes
+)
+
+var (
+	// ErrConflict: a condition of the transaction did not hold; nothing was written.
+	ErrConflict = errors.New("conflict")
+	// ErrTooLarge: the transaction is above one of the limits; nothing was written.
+	ErrTooLarge = errors.New("transaction too large")
+	// ErrCompacted: the revision asked for is older than the history that the
+	// store keeps. The answer is a fresh snapshot.
+	ErrCompacted = errors.New("revision compacted")
+	// ErrStoreGone: the store was deleted or replaced under us. It does not come back.
+	ErrStoreGone = errors.New("store is gone")
+	// ErrNoStore: there is no store at that place; Open never creates one.
+	ErrNoStore = errors.New("no store")
+	// ErrExists: Create found a store already there.
+	ErrExists = errors.New("store exists already")
+	// ErrLeaseLost: the lease named by an operation does not live any more; nothing was written.
+	ErrLeaseLost = errors.New("lease lost")
+	// ErrClosed: the store, snapshot or watcher was closed on this side.
+	ErrClosed = errors.New("closed")
+)
+
+// Store is one key-value store with revisions. Every commit makes one new
+// revision, greater than all before (not necessarily by one). All methods may
+// be called from several goroutines, and by several processes on one store.
+type Store interface {
+	// Snapshot opens reads at one revision: the newest at the time of its
+	// first read. It is cheap, short-lived and must be closed.
+	Snapshot(ctx context.Context) (Snapshot, error)
+
+	// Commit writes all operations if all conditions hold, as one revision,
+	// durable when it returns. ErrConflict, ErrTooLarge, ErrLeaseLost: nothing
+	// was written. On another error it is unknown whether it was written, so
+	// callers make commits that can be repeated.
+	Commit(ctx context.Context, txn Txn) (revision int64, err error)
+
+	// Watch delivers every commit after the given revision that touches a key
+	// with one of the prefixes (an exact key is its own prefix), whole and in
+	// order, each once. A revision that the store has trimmed: Next answers
+	// ErrCompacted.
+	Watch(ctx context.Context, after int64, prefixes ...string) (Watcher, error)
+
+	// Lease makes a lease and keeps it alive until it is closed, is lost, or
+	// the process ends; ctx bounds the making only. Keys put under a lease
+	// vanish (as a commit that watchers see) once it has ended.
+	Lease(ctx context.Context, ttl time.Duration) (Lease, error)
+
+	// Close ends watchers and leases of this opener and frees the store.
+	Close() error
+}
+
+// Snapshot reads at one fixed revision.
+type Snapshot interface {
+	// Get reads one key; ok is false if it is absent.
+	Get(ctx context.Context, key string) (kv KV, ok bool, err error)
+	// List reads all keys with the prefix, sorted bytewise by key.
+	List(ctx context.Context, prefix string) ([]KV, error)
+	// Revision is the snapshot's revision. It reads if nothing was read yet.
+	Revision(ctx context.Context) (int64, error)
+	Close()
+}
+
+// KV is one key with its value and the revision of the commit that wrote it.
+type KV struct {
+	Key      string
+	Value    []byte
+	Revision int64
+}
+
+// Txn is a conditional transaction. No key may occur in two operations.
+type Txn struct {
+	Conds []Cond
+	Ops   []Op
+}
+
+// Cond is one condition: with Key set, that key's revision is Revision (0: it
+// is absent); with Prefix set, no key below it was put or deleted after
+// Revision. If the store cannot tell any more whether a prefix changed, the
+// condition does not hold.
+type Cond struct {
+	Key      string
+	Prefix   string
+	Revision int64
+}
+
+// Op puts or deletes one key. Deleting an absent key is no error and no event.
+type Op struct {
+	Key    string
+	Value  []byte
+	Delete bool
+	Lease  LeaseID // 0: none. A put without a lease frees the key of its former one.
+	Quiet  bool    // watchers need not be told (blobs); prefix conditions need not see it
+}
+
+// LeaseID names a lease in the store; 0 is none.
+type LeaseID int64
+
+// Batch is what one commit did below a watcher's prefixes.
+type Batch struct {
+	Revision int64
+	Events   []Event
+}
+
+// Event is one key that was put or deleted. It carries no value: who is woken
+// takes a fresh snapshot.
+type Event struct {
+	Key     string
+	Deleted bool
+}
+
+// Watcher yields batches in order.
+type Watcher interface {
+	// Next waits for the next batch. ErrCompacted: events are missing, take a
+	// fresh snapshot and watch from its revision. ErrStoreGone, ErrClosed, or
+	// the context's error otherwise. After an error other than the call's own
+	// context's the watcher is finished.
+	Next(ctx context.Context) (Batch, error)
+	Close()
+}
+
+// Lease is a promise that this process lives.
+type Lease interface {
+	ID() LeaseID
+	// Done is closed once the lease is lost, or so long unrefreshed that
+	// others may take it for lost (its TTL on this process's monotonic clock).
+	Done() <-chan struct{}
+	// Close revokes it: its keys vanish at once.
+	Close(ctx context.Context) error
+}
+
+// Check answers ErrTooLarge if the transaction is above a limit. Stores call
+// it first in Commit.
+func (t Txn) Check() error {
+	size := 0
+	for _, o := range t.Ops {
+		size += len(o.Key) + len(o.Value)
+	}
+	if len(t.Conds) > MaxConds || len(t.Ops) > MaxOps || size > MaxBytes {
+		return ErrTooLarge
+	}
+	return nil
+}

@@ -1,0 +1,155 @@
+// Package hookapi is the interface through which a hook tool asks about the
+// world: what a running hook may read and write, and nothing about how.
+//
+// hookenv owns it and calls it; agent/hookctx implements it over state. It
+// imports nothing of bijou. hookapitest states what an implementation must do.
+package hookapi
+
+import (
+	"context"
+	"errors"
+)
+
+var (
+	// ErrRelationNotFound: no relation has that id (any more).
+	ErrRelationNotFound = errors.New("relation not found")
+	// ErrUnknownUnit: that unit is not and never was in the relation, or does not exist.
+	ErrUnknownUnit = errors.New("unknown unit")
+	// ErrGone: the hook has ended; nothing more can be asked or written.
+	ErrGone = errors.New("hook context gone")
+)
+
+// Dialect says which generation of charms the tools speak to; spec/hook-tools.md,
+// "Dialects".
+type Dialect string
+
+// The two dialects.
+const (
+	Classic Dialect = "classic"
+	Modern  Dialect = "modern"
+)
+
+// Role is the part that one end plays in a relation.
+type Role string
+
+// The roles; charms write "requires" where the tools say "consumes".
+const (
+	Provides Role = "provides"
+	Consumes Role = "consumes"
+	Peers    Role = "peers"
+)
+
+// NoRelation is Facts.Relation outside relation hooks.
+const NoRelation = -1
+
+// Facts are what is known and fixed before the hook starts.
+type Facts struct {
+	Unit    string // the local unit, "wordpress/0"; empty in `juju do` without --unit
+	Service string // its service
+	Charm   string // its charm's name
+	Hook    string // "db-relation-changed"
+	Dialect Dialect
+
+	Relation      int    // the implied relation, or NoRelation
+	RemoteUnit    string // the unit that caused the hook; empty in -broken
+	RemoteService string
+	Broken        bool // a -broken hook: the implied relation has no members any more
+	Departing     string
+	Members       []string // of the implied relation, as JUJU_MEMBERS
+}
+
+// Relation is one relation as both ends see it. It stays the same for the life
+// of the hook once it was asked for.
+type Relation struct {
+	ID        int
+	Interface string
+	Scope     string // "global" or "container"
+	Ends      []End  // one for a peer relation, else the provider first
+}
+
+// End is one service's end of a relation.
+type End struct {
+	Service string
+	Name    string // the relation's name in that service's charm
+	Role    Role
+	Units   []string // who is in, sorted by number; in the implied relation as JUJU_MEMBERS plus the local unit
+}
+
+// Node names one settings node: a unit's settings in a relation, or with
+// Service set instead, that service's own (--app).
+type Node struct {
+	Relation int
+	Unit     string
+	Service  string
+}
+
+// Port is one opened range; From and To are 0 for icmp.
+type Port struct {
+	From, To int    // inclusive
+	Protocol string // "tcp", "udp" or "icmp"
+	Endpoint string // empty: all endpoints
+}
+
+// Status is a workload status: a word, a message, and data that the agent adds.
+type Status struct {
+	Status  string // "", "maintenance", "blocked", "waiting", "active"
+	Message string
+	Data    map[string]any
+}
+
+// Hook is all that the tools of one running hook may ask. Every method may be
+// called from several goroutines (a hook may run tools in parallel), and
+// answers ErrGone once the hook has ended.
+type Hook interface {
+	// Facts never changes and never fails.
+	Facts() Facts
+	Relations
+	Settings
+	Unit
+}
+
+// Relations answers which relations there are.
+type Relations interface {
+	// Relation describes any relation of the environment. It is read at the
+	// first call and then fixed. ErrRelationNotFound.
+	Relation(ctx context.Context, id int) (Relation, error)
+	// RelationIDs lists the relations of the unit's service (or of the service
+	// itself, if a name without number is given), ascending; fixed after the
+	// first call for that unit. ErrUnknownUnit.
+	RelationIDs(ctx context.Context, unit string) ([]int, error)
+}
+
+// Settings reads and writes settings nodes. A node is read whole at its first
+// use, a write included, and stays fixed but for own writes, which later reads
+// see at once and everybody else after the hook's success.
+type Settings interface {
+	// Settings returns a copy of the node's values with own writes applied.
+	// A unit that never was in the relation: ErrUnknownUnit. One that has
+	// departed: its last settings.
+	Settings(ctx context.Context, node Node) (map[string]string, error)
+	// SetSettings merges changes into the node; a nil value deletes its key.
+	// Nothing is visible outside before the hook has succeeded.
+	SetSettings(ctx context.Context, node Node, changes map[string]*string) error
+}
+
+// Unit answers and changes what concerns the local unit (or, where a unit is
+// an argument and the caller is `juju do`, that one; "" means the local one).
+type Unit interface {
+	// Config returns the service's settings with defaults applied; nil values
+	// are unset options without default. Values are string, int64, float64 or bool.
+	Config(ctx context.Context) (map[string]any, error)
+	// Address returns the unit's private or public address; empty if it has none.
+	Address(ctx context.Context, public bool) (string, error)
+	// SetPort opens (or closes) a range, with the hook's success. Opening what is
+	// open and closing what is not are no errors.
+	SetPort(ctx context.Context, unit string, port Port, open bool) error
+	// Ports returns what is open, own changes applied; icmp first, then by protocol and number.
+	Ports(ctx context.Context) ([]Port, error)
+	// Status returns the workload status of the unit, or of its service.
+	Status(ctx context.Context, ofService bool) (Status, error)
+	// SetStatus takes effect at once, whatever the hook's exit code.
+	SetStatus(ctx context.Context, ofService bool, s Status) error
+	// Log adds a line to the unit's log at once. Level is one of TRACE, DEBUG,
+	// INFO, WARNING, ERROR, CRITICAL.
+	Log(level, message string)
+}

@@ -9,6 +9,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -51,7 +52,9 @@ type Store interface {
 	// Commit writes all operations if all conditions hold, as one revision,
 	// durable when it returns. ErrConflict, ErrTooLarge, ErrLeaseLost: nothing
 	// was written. On another error it is unknown whether it was written, so
-	// callers make commits that can be repeated.
+	// callers make commits that can be repeated. A transaction that changes
+	// nothing (no operations, or deletions of absent keys only) makes no
+	// revision and answers the newest.
 	Commit(ctx context.Context, txn Txn) (revision int64, err error)
 
 	// Watch delivers every commit after the given revision that touches a key
@@ -65,7 +68,8 @@ type Store interface {
 	// vanish (as a commit that watchers see) once it has ended.
 	Lease(ctx context.Context, ttl time.Duration) (Lease, error)
 
-	// Close ends watchers and leases of this opener and frees the store.
+	// Close ends watchers and leases of this opener and frees the store. It is
+	// idempotent; every other method answers ErrClosed after it.
 	Close() error
 }
 
@@ -87,15 +91,16 @@ type KV struct {
 	Revision int64
 }
 
-// Txn is a conditional transaction. No key may occur in two operations.
+// Txn is a conditional transaction. No key may be empty or occur in two
+// operations; keys and values are any bytes.
 type Txn struct {
 	Conds []Cond
 	Ops   []Op
 }
 
 // Cond is one condition: with Key set, that key's revision is Revision (0: it
-// is absent); with Prefix set, no key below it was put or deleted after
-// Revision. If the store cannot tell any more whether a prefix changed, the
+// is absent); otherwise no key below Prefix (empty: no key at all) was put or
+// deleted after Revision. If the store cannot tell any more whether a prefix changed, the
 // condition does not hold.
 type Cond struct {
 	Key      string
@@ -115,7 +120,8 @@ type Op struct {
 // LeaseID names a lease in the store; 0 is none.
 type LeaseID int64
 
-// Batch is what one commit did below a watcher's prefixes.
+// Batch is what one commit did below a watcher's prefixes: each key once, in no
+// promised order.
 type Batch struct {
 	Revision int64
 	Events   []Event
@@ -141,15 +147,17 @@ type Watcher interface {
 // Lease is a promise that this process lives.
 type Lease interface {
 	ID() LeaseID
-	// Done is closed once the lease is lost, or so long unrefreshed that
-	// others may take it for lost (its TTL on this process's monotonic clock).
+	// Done is closed once the lease is lost or closed, or so long unrefreshed
+	// that others may take it for lost (its TTL on this process's monotonic
+	// clock).
 	Done() <-chan struct{}
-	// Close revokes it: its keys vanish at once.
+	// Close revokes it: its keys vanish at once. It is idempotent, and no
+	// error on a lease that is lost already.
 	Close(ctx context.Context) error
 }
 
-// Check answers ErrTooLarge if the transaction is above a limit. Stores call
-// it first in Commit.
+// Check answers ErrTooLarge if the transaction is above a limit, another error
+// if a key is empty or occurs in two operations. Stores call it first in Commit.
 func (t Txn) Check() error {
 	size := 0
 	for _, o := range t.Ops {
@@ -157,6 +165,13 @@ func (t Txn) Check() error {
 	}
 	if len(t.Conds) > MaxConds || len(t.Ops) > MaxOps || size > MaxBytes {
 		return ErrTooLarge
+	}
+	seen := make(map[string]bool, len(t.Ops))
+	for _, o := range t.Ops {
+		if o.Key == "" || seen[o.Key] {
+			return fmt.Errorf("cannot commit: key %q is empty or occurs in two operations", o.Key)
+		}
+		seen[o.Key] = true
 	}
 	return nil
 }

@@ -1,0 +1,145 @@
+package mem
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"bijou/state/store"
+)
+
+// data is what all openers share.
+type data struct {
+	mu       sync.Mutex
+	revision int64
+	keys     []string             // every key ever put, sorted
+	history  map[string][]version // of each key, oldest first
+	log      []store.Batch        // commits after trimmed, oldest first
+	trimmed  int64
+	leases   map[store.LeaseID]*lease // those that live
+	lastID   store.LeaseID
+	changed  chan struct{} // closed and replaced by each commit
+}
+
+// version is one key as one commit left it.
+type version struct {
+	revision int64
+	value    []byte
+	deleted  bool
+	lease    store.LeaseID
+}
+
+func newData() *data {
+	return &data{
+		history: map[string][]version{},
+		leases:  map[store.LeaseID]*lease{},
+		changed: make(chan struct{}),
+	}
+}
+
+func (d *data) commit(txn store.Txn) (int64, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, c := range txn.Conds {
+		if !d.holds(c) {
+			return 0, store.ErrConflict
+		}
+	}
+	for _, o := range txn.Ops {
+		if o.Lease != 0 && !o.Delete && d.leases[o.Lease] == nil {
+			return 0, store.ErrLeaseLost
+		}
+	}
+	d.apply(txn.Ops)
+	return d.revision, nil
+}
+
+// holds says if a condition holds now.
+func (d *data) holds(c store.Cond) bool {
+	if c.Key != "" {
+		v, _ := d.at(c.Key, d.revision)
+		return v.revision == c.Revision
+	}
+	if c.Revision < d.trimmed {
+		return false
+	}
+	return !slices.ContainsFunc(d.since(c.Revision), func(b store.Batch) bool {
+		return len(below(b.Events, []string{c.Prefix})) > 0
+	})
+}
+
+// apply writes the operations as one revision, if they change anything.
+func (d *data) apply(ops []store.Op) {
+	next := d.revision + 1
+	batch := store.Batch{Revision: next}
+	for _, o := range ops {
+		if _, ok := d.at(o.Key, d.revision); o.Delete && !ok {
+			continue
+		}
+		d.put(o.Key, version{next, slices.Clone(o.Value), o.Delete, o.Lease})
+		d.revision = next
+		if !o.Quiet {
+			batch.Events = append(batch.Events, store.Event{Key: o.Key, Deleted: o.Delete})
+		}
+	}
+	if d.revision == next {
+		d.log = append(d.log, batch)
+		close(d.changed)
+		d.changed = make(chan struct{})
+	}
+}
+
+func (d *data) put(key string, v version) {
+	if i, found := slices.BinarySearch(d.keys, key); !found {
+		d.keys = slices.Insert(d.keys, i, key)
+	}
+	d.history[key] = append(d.history[key], v)
+}
+
+// at is the key as it was at the revision; the zero version and false if it
+// was absent.
+func (d *data) at(key string, revision int64) (version, bool) {
+	for _, v := range slices.Backward(d.history[key]) {
+		if v.revision > revision {
+			continue
+		}
+		if v.deleted {
+			break
+		}
+		return v, true
+	}
+	return version{}, false
+}
+
+// since is the log after the revision, which must not be trimmed.
+func (d *data) since(revision int64) []store.Batch {
+	i := len(d.log)
+	for i > 0 && d.log[i-1].Revision > revision {
+		i--
+	}
+	return d.log[i:]
+}
+
+// held is the live keys under a lease, sorted.
+func (d *data) held(id store.LeaseID) []string {
+	var keys []string
+	for _, key := range slices.Sorted(maps.Keys(d.history)) {
+		if v, ok := d.at(key, d.revision); ok && v.lease == id {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// below is the events whose keys have one of the prefixes.
+func below(events []store.Event, prefixes []string) []store.Event {
+	var out []store.Event
+	for _, e := range events {
+		has := func(prefix string) bool { return strings.HasPrefix(e.Key, prefix) }
+		if slices.ContainsFunc(prefixes, has) {
+			out = append(out, e)
+		}
+	}
+	return out
+}

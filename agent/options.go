@@ -1,0 +1,60 @@
+// Package agent is the machine agent and the unit agent: the loops that bring a
+// machine's units up, run their hooks and take them down again.
+//
+// It decides nothing about hooks itself: agent/hook knows their order,
+// agent/uniter what comes next, agent/hookctx what a hook sees, agent/hookexec
+// how it is run. Only multicall (and its tests) imports it.
+package agent
+
+import (
+	"log/slog"
+
+	"bijou/state"
+)
+
+// Fault is called at named points of an agent's work, so that a test main can
+// kill the process there. The points of a hook are, in their order:
+//
+//	before-spawn   the hook is persisted as being in flight, its process not let go
+//	after-let-go   the hook's process runs
+//	after-exit     the hook has exited, nothing of it is committed
+//	after-commit   the hook's outcome is committed
+//
+// nil does nothing.
+type Fault func(point string)
+
+// MachineOptions say which machine an agent serves, and from where.
+type MachineOptions struct {
+	State   *state.State
+	Machine string // its id, "0"
+
+	// Dir is the machine's folder, ENVDIR/machines/ID; the units live below it
+	// in units/SERVICE-N. It is made if it is missing.
+	Dir string
+	// Tools is the absolute path of the folder that holds the hook tools of
+	// this version of the agent.
+	Tools string
+	// Addresses are where the machine is reached; what is empty is found out.
+	Addresses state.Addresses
+	// HookConcurrency is how many hooks may run at a time on this machine when
+	// the environment does not configure it. 0: as many as CPUs on the provider
+	// "local", one on all others.
+	HookConcurrency int
+
+	Log   *slog.Logger // nil: slog.Default()
+	Fault Fault
+}
+
+// UnitOptions say which unit an agent serves alone, without a machine agent.
+type UnitOptions struct {
+	State *state.State
+	Unit  string // "wordpress/0"
+
+	// Dir is the folder of the unit's machine, ENVDIR/machines/ID; the unit's
+	// own is units/SERVICE-N below it.
+	Dir   string
+	Tools string // as in MachineOptions
+
+	Log   *slog.Logger // nil: slog.Default()
+	Fault Fault
+}

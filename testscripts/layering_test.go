@@ -1,0 +1,230 @@
+package testscripts
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// pkg is what `go list` tells of one package.
+type pkg struct {
+	ImportPath string
+	Name       string
+	Dir        string
+	GoFiles    []string
+	Imports    []string
+	Deps       []string
+}
+
+// law is one rule about who may import whom, with the reason that a newcomer
+// who breaks it gets to read.
+type law struct {
+	what   string
+	why    string
+	breaks func(p pkg, imp string) bool
+}
+
+func laws() []law {
+	return []law{
+		{"main imports multicall only", "main is ten lines; what it would need lives in multicall",
+			func(p pkg, imp string) bool { return p.ImportPath == "bijou" && imp != "bijou/multicall" }},
+		{"only multicall imports roles", "multicall is the composition root; everybody else gets function values",
+			func(p pkg, imp string) bool {
+				return isRole(imp) && p.ImportPath != "bijou/multicall" && roleOf(p.ImportPath) != roleOf(imp)
+			}},
+		{"roles never import one another", "they meet in state; agent alone serves hookenv",
+			func(p pkg, imp string) bool {
+				a, b := roleOf(p.ImportPath), roleOf(imp)
+				return a != "" && b != "" && a != b
+			}},
+		{"hookenv is imported by agent and multicall only", "the tools run inside the agent and nowhere else",
+			func(p pkg, imp string) bool {
+				return within(imp, "bijou/hookenv") && !within(p.ImportPath, "bijou/hookenv") &&
+					!within(p.ImportPath, "bijou/agent") && p.ImportPath != "bijou/multicall"
+			}},
+		{"hookenv imports neither state nor agent", "it owns the interface it needs (hookapi); agent/hookctx implements it",
+			func(p pkg, imp string) bool {
+				return within(p.ImportPath, "bijou/hookenv") && ours(imp) && !within(imp, "bijou/hookenv")
+			}},
+		{"hookenv/client imports os, syscall, strconv and hookenv/amp only", "every further import costs each hook tool start-up time",
+			func(p pkg, imp string) bool {
+				return p.ImportPath == "bijou/hookenv/client" &&
+					!slices.Contains([]string{"os", "syscall", "strconv", "bijou/hookenv/amp"}, imp)
+			}},
+		{"hookenv/amp imports strconv only", "it is linked into the thin client",
+			func(p pkg, imp string) bool { return p.ImportPath == "bijou/hookenv/amp" && imp != "strconv" }},
+		{"state imports no role", "roles meet in state, not the other way round",
+			func(p pkg, imp string) bool {
+				return within(p.ImportPath, "bijou/state") && ours(imp) && !within(imp, "bijou/state")
+			}},
+		{"stores import state/store only", "a store knows keys and values, no entities",
+			func(p pkg, imp string) bool {
+				return within(p.ImportPath, "bijou/state/store") && ours(imp) && imp != "bijou/state/store"
+			}},
+		{"only package state imports stores", "everything durable goes through state",
+			func(p pkg, imp string) bool {
+				return within(imp, "bijou/state/store") && p.ImportPath != "bijou/state" && !within(p.ImportPath, "bijou/state/store")
+			}},
+		{"pure packages import nothing of bijou", "they are shared by all sides and decide nothing",
+			func(p pkg, imp string) bool {
+				pure := []string{"bijou/state/charm", "bijou/hookenv/amp", "bijou/hookenv/hookapi", "bijou/updater/record"}
+				return slices.Contains(pure, p.ImportPath) && ours(imp)
+			}},
+		{"go-plugin only in provision/plugin", "one importer keeps it replaceable", onlyIn("github.com/hashicorp/go-plugin", "bijou/provision/plugin")},
+		{"etcd's client only in state/store/etcd", "one importer keeps it replaceable", onlyIn("go.etcd.io/etcd", "bijou/state/store/etcd")},
+		{"SQLite only in state/store/sqlite", "one importer keeps it replaceable", onlyIn("modernc.org/sqlite", "bijou/state/store/sqlite")},
+		{"kong only where commands and flags are", "everything else takes values, not flags",
+			onlyIn("github.com/alecthomas/kong", "bijou/multicall", "bijou/updater/cli")},
+	}
+}
+
+func TestLayering(t *testing.T) {
+	packages := list(t, "bijou/...")
+	for _, p := range packages {
+		for _, l := range laws() {
+			for _, imp := range p.Imports {
+				if l.breaks(p, imp) {
+					t.Errorf("%s imports %s.\n  law: %s\n  why: %s", p.ImportPath, imp, l.what, l.why)
+				}
+			}
+		}
+		if slices.Contains([]string{"util", "utils", "common", "helper", "helpers", "misc", "types"}, path.Base(p.ImportPath)) {
+			t.Errorf("%s: a package is named after its idea; this name has none", p.ImportPath)
+		}
+	}
+	for _, p := range packages {
+		if !within(p.ImportPath, "bijou/hookenv") {
+			continue
+		}
+		for _, dep := range p.Deps {
+			if within(dep, "bijou/state") || within(dep, "bijou/agent") {
+				t.Errorf("%s reaches %s.\n  law: hookenv reaches neither state nor agent\n  why: it owns the interface it needs", p.ImportPath, dep)
+			}
+		}
+	}
+}
+
+// TestLawsCanFail holds the laws themselves against imports that each must refuse.
+func TestLawsCanFail(t *testing.T) {
+	wrong := map[string][2]string{
+		"main imports multicall only":                                      {"bijou", "bijou/state"},
+		"only multicall imports roles":                                     {"bijou/state", "bijou/agent"},
+		"roles never import one another":                                   {"bijou/agent", "bijou/provision/local"},
+		"hookenv is imported by agent and multicall only":                  {"bijou/multicall/juju", "bijou/hookenv"},
+		"hookenv imports neither state nor agent":                          {"bijou/hookenv/server", "bijou/state"},
+		"hookenv/client imports os, syscall, strconv and hookenv/amp only": {"bijou/hookenv/client", "fmt"},
+		"hookenv/amp imports strconv only":                                 {"bijou/hookenv/amp", "errors"},
+		"state imports no role":                                            {"bijou/state", "bijou/provision"},
+		"stores import state/store only":                                   {"bijou/state/store/mem", "bijou/state"},
+		"only package state imports stores":                                {"bijou/agent", "bijou/state/store"},
+		"pure packages import nothing of bijou":                            {"bijou/state/charm", "bijou/state"},
+		"go-plugin only in provision/plugin":                               {"bijou/provision", "github.com/hashicorp/go-plugin"},
+		"etcd's client only in state/store/etcd":                           {"bijou/state", "go.etcd.io/etcd/client/v3"},
+		"SQLite only in state/store/sqlite":                                {"bijou/state", "modernc.org/sqlite"},
+		"kong only where commands and flags are":                           {"bijou/agent", "github.com/alecthomas/kong"},
+	}
+	for _, l := range laws() {
+		edge, ok := wrong[l.what]
+		if !ok {
+			t.Errorf("no import is known that breaks %q", l.what)
+			continue
+		}
+		if !l.breaks(pkg{ImportPath: edge[0]}, edge[1]) {
+			t.Errorf("%s -> %s does not break %q", edge[0], edge[1], l.what)
+		}
+	}
+}
+
+// TestTopLevel holds the root against the names that the project's card allows.
+func TestTopLevel(t *testing.T) {
+	allowed := strings.Fields(`main.go multicall agent state hookenv updater provision testscripts go.mod go.sum
+		README.md LICENSE HACKING.md docs .ci .gitignore`)
+	out, err := exec.Command("git", "-C", "..", "ls-files").Output()
+	if err != nil {
+		t.Skipf("skip: git does not list this tree: %v", err)
+	}
+	lines := bufio.NewScanner(bytes.NewReader(out))
+	for lines.Scan() {
+		top, _, _ := strings.Cut(lines.Text(), "/")
+		if !slices.Contains(allowed, top) {
+			t.Errorf("%s: the root holds only %s", lines.Text(), strings.Join(allowed, " "))
+		}
+	}
+}
+
+// roles are the parts that never know one another.
+func roles() []string {
+	return []string{"bijou/agent", "bijou/provision", "bijou/updater", "bijou/multicall/juju", "bijou/multicall/tour"}
+}
+
+// roleOf names the role that a package belongs to; "" is none.
+func roleOf(importPath string) string {
+	for _, r := range roles() {
+		if within(importPath, r) {
+			return r
+		}
+	}
+	return ""
+}
+
+func isRole(importPath string) bool { return roleOf(importPath) != "" }
+
+func ours(importPath string) bool { return within(importPath, "bijou") }
+
+func within(importPath, root string) bool {
+	return importPath == root || strings.HasPrefix(importPath, root+"/")
+}
+
+// onlyIn breaks on an import of the library anywhere but below the given roots.
+func onlyIn(library string, roots ...string) func(pkg, string) bool {
+	return func(p pkg, imp string) bool {
+		if !within(imp, library) {
+			return false
+		}
+		return !slices.ContainsFunc(roots, func(r string) bool { return within(p.ImportPath, r) })
+	}
+}
+
+// list asks `go list` about packages of this module.
+func list(t *testing.T, patterns ...string) []pkg {
+	t.Helper()
+	cmd := exec.Command("go", append([]string{"list", "-json=ImportPath,Name,Dir,GoFiles,Imports,Deps"}, patterns...)...)
+	cmd.Dir = ".."
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("cannot list packages: %v", err)
+	}
+	var all []pkg
+	dec := json.NewDecoder(bytes.NewReader(out))
+	for {
+		var p pkg
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return all
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+}
+
+// sources yields every non-test Go file of the module.
+func sources(t *testing.T) []string {
+	t.Helper()
+	var files []string
+	for _, p := range list(t, "bijou/...") {
+		for _, f := range p.GoFiles {
+			files = append(files, filepath.Join(p.Dir, f))
+		}
+	}
+	return files
+}

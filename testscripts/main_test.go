@@ -1,0 +1,118 @@
+package testscripts
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"bijou/multicall"
+)
+
+// TestMain makes this binary every applet, from multicall's own table, so that
+// no applet can be forgotten here. A name that is neither an applet nor the
+// test binary's own must not run the suite again.
+func TestMain(m *testing.M) {
+	name := filepath.Base(os.Args[0])
+	if known := multicall.Has(name); !known && !strings.HasSuffix(name, ".test") {
+		fmt.Fprintf(os.Stderr, "%s: this test binary is no such applet\n", name)
+		os.Exit(127)
+	}
+	commands := map[string]func(){}
+	for _, a := range multicall.Applets() {
+		commands[a.Name] = func() { os.Exit(multicall.Main(os.Args, multicall.Options{Faults: true})) }
+	}
+	testscript.Main(m, commands)
+}
+
+// TestScripts runs every *.txtar beside it over each store that processes can share.
+func TestScripts(t *testing.T) {
+	for _, store := range []string{"sqlite"} {
+		t.Run(store, func(t *testing.T) {
+			testscript.Run(t, testscript.Params{
+				Dir:       ".",
+				Setup:     setup,
+				Condition: condition,
+				Cmds: map[string]func(*testscript.TestScript, bool, []string){
+					"eventually": eventually,
+				},
+			})
+		})
+	}
+}
+
+// setup gives a script its own BIJOU_HOME, and takes down at its end whatever
+// it bootstrapped there, so that a failed script leaves no process behind.
+func setup(env *testscript.Env) error {
+	charms, err := filepath.Abs("charms")
+	if err != nil {
+		return err
+	}
+	home := filepath.Join(env.WorkDir, "home")
+	env.Vars = append(env.Vars,
+		"BIJOU_HOME="+home,
+		"CHARMS="+charms,
+		"UNITS="+filepath.Join(home, "default", "machines", "0", "units"),
+		"AGENTPID="+filepath.Join(home, "default", "machines", "0", "agent.pid"),
+		"NO_COLOR=1",
+		"LANG=C.UTF-8",
+	)
+	env.Defer(func() {
+		environments, _ := filepath.Glob(filepath.Join(home, "*", "environment.yaml"))
+		for _, e := range environments {
+			destroy := exec.Command("juju", "destroy-environment", "-y", "--force", filepath.Base(filepath.Dir(e)))
+			destroy.Env = append(os.Environ(), "BIJOU_HOME="+home)
+			if out, err := destroy.CombinedOutput(); err != nil {
+				fmt.Fprintf(os.Stderr, "cannot clean up %s: %v\n%s", e, err, out)
+			}
+		}
+	})
+	return nil
+}
+
+// eventually DURATION REGEXP PROG ARG... runs the program again and again until
+// its output matches (with !, until it does not), instead of sleeping; output is
+// stdout and stderr together, the exit code does not matter. It fails after the
+// duration.
+func eventually(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) < 3 {
+		ts.Fatalf("usage: [!] eventually DURATION REGEXP PROG ARG...")
+	}
+	limit, err := time.ParseDuration(args[0])
+	ts.Check(err)
+	want, err := regexp.Compile("(?m)" + args[1])
+	ts.Check(err)
+	for end := time.Now().Add(limit); ; time.Sleep(50 * time.Millisecond) {
+		_ = ts.Exec(args[2], args[3:]...)
+		if want.MatchString(ts.ReadFile("stdout")+ts.ReadFile("stderr")) != neg {
+			return
+		}
+		if time.Now().After(end) {
+			ts.Fatalf("within %s, the output did not come to match %q (negated: %t)", limit, args[1], neg)
+		}
+	}
+}
+
+// condition answers [have:PROG] in scripts. What is missing is told in one
+// line, and is an error if BIJOU_TEST_REQUIRE names it.
+func condition(cond string) (bool, error) {
+	prog, ok := strings.CutPrefix(cond, "have:")
+	if !ok {
+		return false, fmt.Errorf("unknown condition %q", cond)
+	}
+	if _, err := exec.LookPath(prog); err == nil {
+		return true, nil
+	}
+	if slices.Contains(strings.Split(os.Getenv("BIJOU_TEST_REQUIRE"), ","), prog) {
+		return false, fmt.Errorf("BIJOU_TEST_REQUIRE asks for %s, which is not installed", prog)
+	}
+	fmt.Printf("skip: %s is not installed\n", prog)
+	return false, nil
+}

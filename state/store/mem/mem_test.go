@@ -1,0 +1,53 @@
+package mem_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"bijou/state/store"
+	"bijou/state/store/mem"
+	"bijou/state/store/storetest"
+)
+
+func TestConformance(t *testing.T) {
+	storetest.Run(t, storetest.Opener{
+		Fresh:   func(testing.TB) store.Store { return mem.New() },
+		Share:   func(_ testing.TB, s store.Store) store.Store { return mem.Share(s) },
+		Compact: func(_ testing.TB, s store.Store, revision int64) { mem.Compact(s, revision) },
+		Expire:  func(_ testing.TB, s store.Store, id store.LeaseID) { mem.Expire(s, id) },
+		Kill:    func(_ testing.TB, s store.Store) { mem.Abandon(s) },
+	})
+}
+
+// TestBubble shows that waiting for a batch and for an abandoned lease takes
+// no time in a bubble, and that nothing outlives Close.
+func TestBubble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := mem.New()
+		b := mem.Share(a)
+		l, err := b.Lease(t.Context(), 10*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		revision, err := b.Commit(t.Context(), store.Txn{Ops: []store.Op{{Key: "k", Lease: l.ID()}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := a.Watch(t.Context(), revision, "k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		mem.Abandon(b)
+		if _, err := w.Next(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if d := time.Since(start); d != 10*time.Second {
+			t.Errorf("the key vanished after %v", d)
+		}
+		if err := a.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

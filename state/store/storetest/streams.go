@@ -1,0 +1,151 @@
+package storetest
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"bijou/state/store"
+)
+
+var streamCases = []testCase{
+	{"a watcher that is slow misses nothing", slowWatcher},
+	{"watchers under concurrent writers lose, double and reorder nothing", concurrentWriters},
+	{"watchers opened in mid-stream lose nothing", midStream},
+}
+
+// writers commits n times from each handle at once and answers the revisions
+// of all, sorted. Each commit puts a key of its own and a common one.
+func (f *fixture) writers(n int, handles ...handle) []int64 {
+	var mu sync.Mutex
+	var revisions []int64
+	var all sync.WaitGroup
+	for i, h := range handles {
+		all.Go(func() {
+			for j := range n {
+				revision, err := h.s.Commit(h.ctx, store.Txn{Ops: []store.Op{
+					put("w/common", fmt.Sprint(j)), put(fmt.Sprintf("w/writer-%d", i), fmt.Sprint(j)),
+				}})
+				if err != nil {
+					f.Error(err)
+					return
+				}
+				mu.Lock()
+				revisions = append(revisions, revision)
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	slices.Sort(revisions)
+	return revisions
+}
+
+// scale is smaller with -short, for the race detector's sake.
+func scale(n int) int {
+	if testing.Short() {
+		return n / 10
+	}
+	return n
+}
+
+// delivers checks that the watcher yields exactly these revisions, each whole.
+func (h handle) delivers(w store.Watcher, revisions []int64) {
+	h.Helper()
+	for i, want := range revisions {
+		b := h.next(w)
+		if b.Revision != want || len(b.Events) != 2 {
+			h.Fatalf("batch %d of %d: got %v, want revision %d with 2 events", i, len(revisions), b, want)
+		}
+	}
+}
+
+func slowWatcher(f *fixture) {
+	other := f.share()
+	here, there := f.watch(f.revision(), "w/"), other.watch(f.revision(), "w/")
+	revisions := f.writers(scale(800), f.handle, f.handle, other)
+	f.delivers(here, revisions)
+	other.delivers(there, revisions)
+	f.sees(here, f.write(put("w/end", "1")), "w/end")
+}
+
+func concurrentWriters(f *fixture) {
+	other := f.share()
+	var watchers []store.Watcher
+	for range 5 {
+		watchers = append(watchers, f.watch(f.revision(), "w/"), other.watch(f.revision(), "w/common", "w/writer"))
+	}
+	got := make([][]store.Batch, len(watchers))
+	var all sync.WaitGroup
+	for i, w := range watchers {
+		all.Go(func() { got[i] = f.untilEnd(w) })
+	}
+	revisions := f.writers(scale(300), f.handle, f.handle, other, other)
+	f.write(put("w/common", "end"))
+	all.Wait()
+	for i := range got {
+		f.equal(revisionsOf(got[i]), revisions)
+	}
+}
+
+// midStream opens watchers at the revisions of snapshots while others write:
+// what the snapshot does not show, the watcher must tell.
+func midStream(f *fixture) {
+	other := f.share()
+	type reader struct {
+		from int64
+		got  []store.Batch
+	}
+	readers := make([]reader, 8)
+	var all sync.WaitGroup
+	for i := range readers {
+		all.Go(func() {
+			snap, err := []handle{f.handle, other}[i%2].s.Snapshot(f.ctx)
+			if err != nil {
+				f.Error(err)
+				return
+			}
+			defer snap.Close()
+			readers[i].from, _ = snap.Revision(f.ctx)
+			w, err := f.s.Watch(f.ctx, readers[i].from, "w/")
+			if err != nil {
+				f.Error(err)
+				return
+			}
+			defer w.Close()
+			readers[i].got = f.untilEnd(w)
+		})
+	}
+	revisions := f.writers(scale(200), f.handle, other)
+	f.write(put("w/common", "end"))
+	all.Wait()
+	for _, r := range readers {
+		want := slices.DeleteFunc(slices.Clone(revisions), func(n int64) bool { return n <= r.from })
+		f.equal(revisionsOf(r.got), want)
+	}
+}
+
+// untilEnd collects batches up to the one with a single event, which it drops.
+func (f *fixture) untilEnd(w store.Watcher) []store.Batch {
+	var got []store.Batch
+	for {
+		b, err := w.Next(f.ctx)
+		if err != nil {
+			f.Error(err)
+			return got
+		}
+		if len(b.Events) == 1 {
+			return got
+		}
+		got = append(got, b)
+	}
+}
+
+func revisionsOf(batches []store.Batch) []int64 {
+	revisions := []int64{}
+	for _, b := range batches {
+		revisions = append(revisions, b.Revision)
+	}
+	return revisions
+}

@@ -1,0 +1,217 @@
+package charm
+
+import (
+	"archive/zip"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+)
+
+// ArchiveOptions say how to archive.
+type ArchiveOptions struct {
+	// Tools are the names of the hook tools: links of these names are taken
+	// whatever their target.
+	Tools []string
+	// Revision, if above 0, is what the archive says in place of the directory.
+	Revision int
+}
+
+// ArchiveInfo says what was archived.
+type ArchiveInfo struct {
+	SHA256   string // hex, of the archive
+	Size     int64  // bytes of the archive
+	Unpacked int64  // bytes of all files together
+	Files    int    // files, folders and links
+}
+
+// Archive writes the charm in dir to w as a zip archive. The same files, with the
+// same permissions, give the same bytes: names are sorted, times are fixed, and
+// the revision file is always there.
+//
+// What version control keeps (.git, .bzr, .svn, .hg) and what editors leave behind
+// (*~, .*.swp, .#*, #*#) is left out. Refused, by name: sockets, pipes, devices,
+// links that point outside of the charm, and what exceeds the limits.
+func Archive(dir string, w io.Writer, opts ArchiveOptions) (ArchiveInfo, error) {
+	info, err := archive(dir, w, opts, usual())
+	if err != nil {
+		return ArchiveInfo{}, fmt.Errorf("cannot archive charm %q: %w", dir, err)
+	}
+	return info, nil
+}
+
+func archive(dir string, w io.Writer, opts ArchiveOptions, l limits) (ArchiveInfo, error) {
+	c, err := readDir(dir)
+	if err != nil {
+		return ArchiveInfo{}, err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return ArchiveInfo{}, err
+	}
+	defer root.Close()
+	items, err := collect(root, opts.Tools, l)
+	if err != nil {
+		return ArchiveInfo{}, err
+	}
+	out := &meteredWriter{w: w, sum: sha256.New(), limits: l}
+	a := &archiver{root: root, zip: zip.NewWriter(out), limits: l, revision: cmp.Or(opts.Revision, c.Revision)}
+	for _, it := range items {
+		if err := a.add(it); err != nil {
+			return ArchiveInfo{}, fmt.Errorf("file %q: %w", it.name, err)
+		}
+	}
+	if err := a.zip.Close(); err != nil {
+		return ArchiveInfo{}, err
+	}
+	return ArchiveInfo{SHA256: hex.EncodeToString(out.sum.Sum(nil)), Size: out.n, Unpacked: a.read, Files: len(items)}, nil
+}
+
+// item is one thing to archive.
+type item struct {
+	name   string
+	mode   fs.FileMode
+	target string // of a link
+}
+
+// revisionItem is the revision file, whether or not the charm has one.
+var revisionItem = item{name: "revision", mode: 0o644}
+
+// collect lists and checks what belongs into the archive, sorted by name.
+func collect(root *os.Root, tools []string, l limits) ([]item, error) {
+	items := []item{revisionItem}
+	links := make(map[string]string)
+	err := fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case name == "." || name == revisionItem.name && !d.IsDir():
+			return nil
+		case ignored(d.Name()) && d.IsDir():
+			return fs.SkipDir
+		case ignored(d.Name()):
+			return nil
+		}
+		it, err := newItem(root, name, d)
+		if err != nil {
+			return err
+		}
+		if it.mode.Type() == fs.ModeSymlink {
+			links[name] = it.target
+		}
+		items = append(items, it)
+		return l.checkFiles(len(items))
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(items, func(a, b item) int { return strings.Compare(a.name, b.name) })
+	return items, checkLinks(items, newResolver(links, tools))
+}
+
+// newItem looks at one file.
+func newItem(root *os.Root, name string, d fs.DirEntry) (item, error) {
+	if err := checkPath(name); err != nil {
+		return item{}, fmt.Errorf("file %q: %w", name, err)
+	}
+	info, err := d.Info()
+	if err != nil {
+		return item{}, err
+	}
+	it := item{name: name, mode: info.Mode() & (fs.ModeType | fs.ModePerm)}
+	switch it.mode.Type() {
+	case 0, fs.ModeDir:
+	case fs.ModeSymlink:
+		it.target, err = root.Readlink(name)
+	default:
+		err = fmt.Errorf("file %q cannot be in a charm: it is %s", name, kind(it.mode))
+	}
+	return it, err
+}
+
+func checkLinks(items []item, res *resolver) error {
+	for _, it := range items {
+		if it.mode.Type() != fs.ModeSymlink {
+			continue
+		}
+		if err := res.check(it.name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// archiver writes one archive.
+type archiver struct {
+	root     *os.Root
+	zip      *zip.Writer
+	revision int
+	read     int64 // bytes of all files so far
+	limits   limits
+}
+
+// epoch is the time of every file in an archive: the earliest that zip knows.
+var epoch = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// add writes one item.
+func (a *archiver) add(it item) error {
+	h := &zip.FileHeader{Name: it.name, Modified: epoch, Method: zip.Deflate}
+	h.SetMode(it.mode)
+	if it.mode.IsDir() {
+		h.Name, h.Method = it.name+"/", zip.Store
+	}
+	w, err := a.zip.CreateHeader(h)
+	if err != nil {
+		return err
+	}
+	switch {
+	case it.name == revisionItem.name:
+		_, err = w.Write(revisionText(a.revision))
+	case it.mode.Type() == fs.ModeSymlink:
+		_, err = io.WriteString(w, it.target)
+	case it.mode.IsRegular():
+		err = a.copy(w, it.name)
+	}
+	return err
+}
+
+// copy copies a file's content, and counts it.
+func (a *archiver) copy(w io.Writer, name string) error {
+	f, err := a.root.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	n, err := io.Copy(w, io.LimitReader(f, a.limits.unpacked-a.read+1))
+	a.read += n
+	if err != nil {
+		return err
+	}
+	return a.limits.checkUnpacked(a.read)
+}
+
+// meteredWriter sums, counts and bounds what goes through it.
+type meteredWriter struct {
+	w      io.Writer
+	sum    hash.Hash
+	n      int64
+	limits limits
+}
+
+// Write passes p on, unless the archive becomes too big by it.
+func (m *meteredWriter) Write(p []byte) (int, error) {
+	if err := m.limits.checkPacked(m.n + int64(len(p))); err != nil {
+		return 0, err
+	}
+	n, err := m.w.Write(p)
+	m.sum.Write(p[:n])
+	m.n += int64(n)
+	return n, err
+}

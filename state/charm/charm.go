@@ -1,0 +1,207 @@
+package charm
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Charm is a charm that has been read and checked.
+type Charm struct {
+	Meta     *Meta
+	Config   *Config // never nil; without config.yaml it has no options
+	Revision int     // from the revision file, else from metadata.yaml, else 0
+
+	files map[string]fs.FileMode // every file and link, and folders where they are known
+}
+
+// ReadDir reads the charm in the directory path. What it does not need it does
+// not look at: a charm directory in use may hold sockets and anything else.
+func ReadDir(path string) (*Charm, error) {
+	c, err := readDir(path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read charm %q: %w", path, err)
+	}
+	return c, nil
+}
+
+func readDir(path string) (*Charm, error) {
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	files, err := listDir(root)
+	if err != nil {
+		return nil, err
+	}
+	return assemble(files, func(name string) ([]byte, error) {
+		f, err := root.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		return readBounded(f)
+	})
+}
+
+// listDir lists what is in the directory, up to MaxFiles: beyond that only the
+// marks of a dialect could be missed.
+func listDir(root *os.Root) (map[string]fs.FileMode, error) {
+	files := make(map[string]fs.FileMode)
+	err := fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil && name == ".":
+			return err
+		case err != nil: // a folder that only a hook's program may read
+			return nil
+		case len(files) >= MaxFiles:
+			return fs.SkipAll
+		case ignored(d.Name()) && d.IsDir():
+			return fs.SkipDir
+		case name != "." && !ignored(d.Name()):
+			files[name] = d.Type()
+		}
+		return nil
+	})
+	return files, err
+}
+
+// ReadArchive reads the charm in a zip archive of size bytes. The names in the
+// archive are checked; CheckArchive and Unpack check all the rest.
+func ReadArchive(r io.ReaderAt, size int64) (*Charm, error) {
+	c, err := readArchive(r, size)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read charm archive: %w", err)
+	}
+	return c, nil
+}
+
+func readArchive(r io.ReaderAt, size int64) (*Charm, error) {
+	zr, err := openArchive(r, size, usual())
+	if err != nil {
+		return nil, err
+	}
+	tree, err := newTree(zr, usual())
+	if err != nil {
+		return nil, err
+	}
+	return assemble(tree.modes(), tree.read)
+}
+
+// assemble makes a charm of a list of files and a way to read one.
+func assemble(files map[string]fs.FileMode, read func(name string) ([]byte, error)) (*Charm, error) {
+	c := &Charm{files: files, Config: &Config{Options: map[string]Option{}}}
+	name := "metadata.yaml"
+	if !c.has(name) {
+		name = "charmcraft.yaml"
+	}
+	if !c.has(name) {
+		return nil, errors.New("it is not a charm: it has neither metadata.yaml nor charmcraft.yaml")
+	}
+	data, err := read(name)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if c.Meta, err = ParseMeta(data); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if err := c.readConfig(name, data, read); err != nil {
+		return nil, err
+	}
+	return c, c.readRevision(read)
+}
+
+// readConfig reads config.yaml or, where there is none, the `config` of a
+// charmcraft.yaml that serves as metadata.
+func (c *Charm) readConfig(metaName string, meta []byte, read func(string) ([]byte, error)) (err error) {
+	if c.has("config.yaml") {
+		data, err := read("config.yaml")
+		if err == nil {
+			c.Config, err = ParseConfig(data)
+		}
+		if err != nil {
+			return fmt.Errorf("config.yaml: %w", err)
+		}
+		return nil
+	}
+	if metaName != "charmcraft.yaml" {
+		return nil
+	}
+	if c.Config, err = configOfCharmcraft(meta); err != nil {
+		return fmt.Errorf("%s: %w", metaName, err)
+	}
+	return nil
+}
+
+// readRevision reads the revision file; charms older than it say the revision
+// in metadata.yaml.
+func (c *Charm) readRevision(read func(string) ([]byte, error)) error {
+	if !c.has("revision") {
+		if c.Meta.revision != nil {
+			c.Revision = *c.Meta.revision
+		}
+		return nil
+	}
+	data, err := read("revision")
+	if err == nil {
+		c.Revision, err = parseRevision(data)
+	}
+	if err != nil {
+		return fmt.Errorf("revision: %w", err)
+	}
+	return nil
+}
+
+// has says if the charm has that file (or a link of that name).
+func (c *Charm) has(name string) bool {
+	mode, ok := c.files[name]
+	return ok && (mode.IsRegular() || mode.Type() == fs.ModeSymlink)
+}
+
+// HasHook says if the charm has a file (or link) hooks/NAME. That it can be
+// executed is for the one who executes it to find out.
+func (c *Charm) HasHook(name string) bool { return c.has("hooks/" + name) }
+
+// HasDispatch says if the charm has a dispatch file, which then runs in place of
+// every hook.
+func (c *Charm) HasDispatch() bool { return c.has("dispatch") }
+
+// Hooks lists the names of the files in hooks/, sorted. Not all need be hooks:
+// charms keep their libraries there, too.
+func (c *Charm) Hooks() []string {
+	var names []string
+	for name := range c.files {
+		if dir, base := path.Split(name); dir == "hooks/" && c.has(name) {
+			names = append(names, base)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// readBounded reads a file of the charm's own description.
+func readBounded(r io.Reader) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, MaxYAML+1))
+	if err == nil && len(data) > MaxYAML {
+		return nil, fmt.Errorf("too big: more than %s", bytesText(MaxYAML))
+	}
+	return data, err
+}
+
+// ignored says which names are no part of a charm wherever they stand: what
+// version control keeps, and the backup and lock files of emacs and vim.
+func ignored(name string) bool {
+	switch name {
+	case ".git", ".bzr", ".svn", ".hg":
+		return true
+	}
+	swap, _ := path.Match(".*.sw?", name)
+	return swap || strings.HasSuffix(name, "~") || strings.HasPrefix(name, ".#") ||
+		len(name) > 1 && strings.HasPrefix(name, "#") && strings.HasSuffix(name, "#")
+}

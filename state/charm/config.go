@@ -1,0 +1,141 @@
+package charm
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"gopkg.in/yaml.v3"
+)
+
+// OptionType is the type of a configuration option, as config.yaml says it.
+type OptionType string
+
+// The types, and what a value of each is in Go.
+const (
+	String  OptionType = "string"  // string
+	Int     OptionType = "int"     // int64
+	Float   OptionType = "float"   // float64
+	Boolean OptionType = "boolean" // bool
+)
+
+// Option is one configuration option of a charm.
+type Option struct {
+	Type        OptionType `json:"type"`
+	Description string     `json:"description,omitempty"`
+	Default     any        `json:"default,omitempty"` // of the option's type; nil: none
+}
+
+// Config is the configuration schema of a charm: its options by name.
+type Config struct {
+	Options map[string]Option `json:"options,omitempty"`
+}
+
+// configYAML is config.yaml as it is written.
+type configYAML struct {
+	Options map[string]optionYAML `yaml:"options"`
+}
+
+// optionYAML is an option as it is written. The default stays a node, so that a
+// string is taken as it was typed: 1.10 does not become 1.1.
+type optionYAML struct {
+	Type        string    `yaml:"type"`
+	Description string    `yaml:"description"`
+	Default     yaml.Node `yaml:"default"`
+}
+
+// ParseConfig reads and checks config.yaml.
+func ParseConfig(data []byte) (*Config, error) {
+	var raw configYAML
+	if err := unmarshal(data, &raw); err != nil {
+		return nil, err
+	}
+	return raw.config()
+}
+
+// configOfCharmcraft reads the same dictionary from under `config`, where a
+// charmcraft.yaml that is also the metadata has it.
+func configOfCharmcraft(data []byte) (*Config, error) {
+	var raw struct {
+		Config configYAML `yaml:"config"`
+	}
+	if err := unmarshal(data, &raw); err != nil {
+		return nil, err
+	}
+	return raw.Config.config()
+}
+
+// config checks what was read, in the order of the names.
+func (raw configYAML) config() (*Config, error) {
+	c := &Config{Options: make(map[string]Option)}
+	for _, name := range slices.Sorted(maps.Keys(raw.Options)) {
+		opt, err := raw.Options[name].option(name)
+		if err != nil {
+			return nil, err
+		}
+		c.Options[name] = opt
+	}
+	return c, nil
+}
+
+// option checks what was read.
+func (raw optionYAML) option(name string) (Option, error) {
+	if name == "" {
+		return Option{}, errors.New("an option has no name")
+	}
+	opt := Option{Type: OptionType(raw.Type), Description: raw.Description}
+	switch opt.Type {
+	case "bool":
+		opt.Type = Boolean
+	case String, Int, Float, Boolean:
+	default:
+		return Option{}, fmt.Errorf("option %q: unknown type %q: want string, int, float or boolean", name, raw.Type)
+	}
+	value, err := opt.fromNode(&raw.Default)
+	if err != nil {
+		return Option{}, fmt.Errorf("default of option %q: %w", name, err)
+	}
+	opt.Default = value
+	return opt, nil
+}
+
+// Names lists the options, sorted.
+func (c *Config) Names() []string { return slices.Sorted(maps.Keys(c.Options)) }
+
+// Defaults returns every option's name with its default; nil where it has none.
+func (c *Config) Defaults() map[string]any {
+	values := make(map[string]any, len(c.Options))
+	for name, opt := range c.Options {
+		values[name] = opt.Default
+	}
+	return values
+}
+
+// Effective returns every option's name with what is set, else its default,
+// else nil. Settings of options that the charm does not have (any more), or
+// whose type has changed so that the value does not fit, are left out.
+func (c *Config) Effective(set map[string]any) map[string]any {
+	values := c.Defaults()
+	for name, v := range set {
+		if _, ok := c.Options[name]; !ok {
+			continue
+		}
+		if value, err := c.Coerce(name, v); err == nil && value != nil {
+			values[name] = value
+		}
+	}
+	return values
+}
+
+// option finds an option by name; the error lists what there is.
+func (c *Config) option(name string) (Option, error) {
+	opt, ok := c.Options[name]
+	if ok {
+		return opt, nil
+	}
+	if len(c.Options) == 0 {
+		return Option{}, fmt.Errorf("unknown option %q: the charm has none", name)
+	}
+	return Option{}, fmt.Errorf("unknown option %q: the charm has %q", name, c.Names())
+}

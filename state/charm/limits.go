@@ -1,0 +1,61 @@
+package charm
+
+import "fmt"
+
+// What a charm may weigh at most.
+const (
+	MaxPacked   = 64 << 20 // bytes of an archive
+	MaxUnpacked = 1 << 30  // bytes of all files of a charm together
+	MaxFiles    = 100_000  // files, links and directories of a charm
+	MaxYAML     = 1 << 20  // bytes of metadata.yaml, config.yaml and the like
+)
+
+// maxDirectory bounds what is read of an archive's list of files: enough for
+// MaxFiles with long names, too little to fill the memory of an agent.
+const maxDirectory = 32 << 20
+
+// limits are the bounds of one charm; tests pass smaller ones.
+type limits struct {
+	packed, unpacked int64
+	files            int
+}
+
+// usual are the bounds that hold outside of tests.
+func usual() limits { return limits{packed: MaxPacked, unpacked: MaxUnpacked, files: MaxFiles} }
+
+// checkPacked refuses an archive of that many bytes if it is too big.
+func (l limits) checkPacked(size int64) error {
+	if size > l.packed {
+		return fmt.Errorf("archive is too big: %s or more, at most %s", bytesText(size), bytesText(l.packed))
+	}
+	return nil
+}
+
+// checkUnpacked refuses files of that many bytes together.
+func (l limits) checkUnpacked(size int64) error {
+	if size > l.unpacked {
+		return fmt.Errorf("files are too big: %s or more together, at most %s", bytesText(size), bytesText(l.unpacked))
+	}
+	return nil
+}
+
+// checkFiles refuses that many entries.
+func (l limits) checkFiles(n int) error {
+	if n > l.files {
+		return fmt.Errorf("too many files: %d or more, at most %d", n, l.files)
+	}
+	return nil
+}
+
+// bytesText prints a size so that a limit and what exceeds it by one byte differ.
+func bytesText(n int64) string {
+	for _, unit := range []struct {
+		size int64
+		name string
+	}{{1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}} {
+		if n >= unit.size && n%unit.size == 0 {
+			return fmt.Sprintf("%d %s", n/unit.size, unit.name)
+		}
+	}
+	return fmt.Sprintf("%d bytes", n)
+}

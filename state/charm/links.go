@@ -1,0 +1,90 @@
+package charm
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+)
+
+// maxHops is how many links may follow one another, as in Linux.
+const maxHops = 40
+
+// resolver follows the links of a charm as the kernel would, without a file
+// system: a check of the text alone is fooled by links to folders.
+type resolver struct {
+	links map[string]string // target by name; both slash-separated
+	tools map[string]bool   // names of hook tools
+	steps int               // left for all links together, so that hostile ones end
+}
+
+func newResolver(links map[string]string, tools []string) *resolver {
+	r := &resolver{links: links, tools: make(map[string]bool), steps: 2_000_000}
+	for _, name := range tools {
+		r.tools[name] = true
+	}
+	return r
+}
+
+// check refuses the first link that points outside, or nowhere at all.
+func (r *resolver) check(name string) error {
+	if r.isTool(name) {
+		return nil
+	}
+	if _, err := r.resolve(name); err != nil {
+		return fmt.Errorf("link %q to %.200q: %w", name, r.links[name], err)
+	}
+	return nil
+}
+
+// isTool says if the link is named like a hook tool: it will point to the
+// agent's tools folder, whatever its target.
+func (r *resolver) isTool(name string) bool { return r.tools[path.Base(name)] }
+
+var (
+	errOutside = errors.New("it points outside of the charm")
+	errLoop    = errors.New("it is part of a loop")
+)
+
+// resolve returns what name stands for once all links are followed. That need not
+// exist: a hook may make it.
+func (r *resolver) resolve(name string) (string, error) {
+	at, todo, hops := ".", strings.Split(name, "/"), 0
+	for len(todo) > 0 {
+		if r.steps--; r.steps < 0 {
+			return "", errors.New("the charm's links are too long-winded")
+		}
+		part := todo[0]
+		todo = todo[1:]
+		if part == "" || part == "." {
+			continue
+		}
+		if part == ".." {
+			if at == "." {
+				return "", errOutside
+			}
+			at = path.Dir(at)
+			continue
+		}
+		next := path.Join(at, part)
+		target, isLink := r.links[next]
+		switch {
+		case len(next) >= maxPath:
+			return "", fmt.Errorf("its path grows longer than %d bytes", maxPath-1)
+		case !isLink:
+			at = next
+			continue
+		case r.isTool(next) && len(todo) == 0:
+			return next, nil
+		case r.isTool(next), strings.HasPrefix(target, "/"):
+			return "", errOutside
+		case target == "" || strings.ContainsRune(target, 0):
+			return "", errors.New("its target is no path")
+		}
+		if hops++; hops > maxHops {
+			return "", errLoop
+		}
+		todo = append(strings.Split(target, "/"), todo...)
+	}
+	return at, nil
+}

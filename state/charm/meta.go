@@ -1,0 +1,185 @@
+package charm
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"gopkg.in/yaml.v3"
+)
+
+// Meta is what a charm says of itself in metadata.yaml (or in charmcraft.yaml,
+// with the same keys). Keys that are not named here are tolerated.
+type Meta struct {
+	Name           string              `json:"name"`
+	Summary        string              `json:"summary,omitempty"`
+	Description    string              `json:"description,omitempty"`
+	Subordinate    bool                `json:"subordinate,omitempty"`
+	Series         []string            `json:"series,omitempty"` // the preferred one first; empty: any
+	Format         int                 `json:"format,omitempty"`
+	MinJujuVersion string              `json:"min-juju-version,omitempty"`
+	HookDialect    Dialect             `json:"hook-dialect,omitempty"` // what the charm asks for; usually empty
+	Resources      map[string]Resource `json:"resources,omitempty"`
+	ExtraBindings  []string            `json:"extra-bindings,omitempty"`
+
+	// Declared are the relations of the charm by name, without the implied one.
+	Declared map[string]Relation `json:"relations,omitempty"`
+
+	revision *int // the key of charms that have no revision file
+	modern   bool // has a key that came after 2012
+}
+
+// Resource is a file that the operator gives with the charm.
+type Resource struct {
+	Type        string `json:"type" yaml:"type"`
+	Filename    string `json:"filename,omitempty" yaml:"filename"`
+	Description string `json:"description,omitempty" yaml:"description"`
+}
+
+// metaYAML is metadata.yaml as it is written.
+type metaYAML struct {
+	Name           string                  `yaml:"name"`
+	Summary        string                  `yaml:"summary"`
+	Description    string                  `yaml:"description"`
+	Subordinate    bool                    `yaml:"subordinate"`
+	Series         seriesYAML              `yaml:"series"`
+	Format         int                     `yaml:"format"`
+	Revision       *int                    `yaml:"revision"`
+	HookDialect    string                  `yaml:"hook-dialect"`
+	MinJujuVersion string                  `yaml:"min-juju-version"`
+	Provides       map[string]relationYAML `yaml:"provides"`
+	Requires       map[string]relationYAML `yaml:"requires"`
+	Peers          map[string]relationYAML `yaml:"peers"`
+	Resources      map[string]Resource     `yaml:"resources"`
+	ExtraBindings  map[string]yaml.Node    `yaml:"extra-bindings"`
+}
+
+// ParseMeta reads and checks metadata.yaml.
+func ParseMeta(data []byte) (*Meta, error) {
+	var raw metaYAML
+	var keys map[string]yaml.Node
+	if err := unmarshal(data, &raw); err != nil {
+		return nil, err
+	}
+	if err := unmarshal(data, &keys); err != nil {
+		return nil, err
+	}
+	m := &Meta{
+		Name: raw.Name, Summary: raw.Summary, Description: raw.Description, Subordinate: raw.Subordinate,
+		Series: raw.Series, Format: cmp.Or(raw.Format, 1), MinJujuVersion: raw.MinJujuVersion,
+		Resources: raw.Resources, ExtraBindings: slices.Sorted(maps.Keys(raw.ExtraBindings)),
+		revision: raw.Revision, modern: modernKeys(keys),
+	}
+	if err := m.checkHead(raw.HookDialect); err != nil {
+		return nil, err
+	}
+	if err := m.declare(&raw); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// checkHead checks all but the relations.
+func (m *Meta) checkHead(dialect string) (err error) {
+	if m.Name == "" {
+		return errors.New("the charm has no name")
+	}
+	if err := CheckName(m.Name); err != nil {
+		return err
+	}
+	for _, s := range m.Series {
+		if err := CheckSeries(s); err != nil {
+			return err
+		}
+	}
+	if dialect != "" {
+		if m.HookDialect, err = ParseDialect(dialect); err != nil {
+			return fmt.Errorf("hook-dialect: %w", err)
+		}
+	}
+	if m.revision != nil {
+		return checkRevision(*m.revision)
+	}
+	return nil
+}
+
+// declare checks the relations and takes them over, in the order of their names.
+func (m *Meta) declare(raw *metaYAML) error {
+	m.Declared = make(map[string]Relation)
+	for _, part := range []struct {
+		role  Role
+		items map[string]relationYAML
+	}{{Provides, raw.Provides}, {Consumes, raw.Requires}, {Peers, raw.Peers}} {
+		for _, name := range slices.Sorted(maps.Keys(part.items)) {
+			rel, err := part.items[name].relation(name, part.role)
+			if err != nil {
+				return err
+			}
+			if err := rel.checkReserved(m.Subordinate); err != nil {
+				return err
+			}
+			if _, twice := m.Declared[name]; twice {
+				return fmt.Errorf("relation %q is declared twice", name)
+			}
+			m.Declared[name] = rel
+		}
+	}
+	return m.checkSubordinate()
+}
+
+// checkSubordinate holds a subordinate to its one condition: something to
+// be subordinate to.
+func (m *Meta) checkSubordinate() error {
+	if !m.Subordinate {
+		return nil
+	}
+	for _, rel := range m.Declared {
+		if rel.Role == Consumes && rel.Scope == Container {
+			return nil
+		}
+	}
+	return fmt.Errorf("subordinate charm %q requires no relation with scope container", m.Name)
+}
+
+// Relation finds a relation by name, the implied juju-info included.
+func (m *Meta) Relation(name string) (Relation, bool) {
+	if rel, ok := m.Declared[name]; ok {
+		return rel, true
+	}
+	if name == JujuInfo {
+		return Implied(), true
+	}
+	return Relation{}, false
+}
+
+// Relations lists all relations sorted by name, the implied juju-info included
+// (unless a subordinate requires its principal's under that very name).
+func (m *Meta) Relations() []Relation {
+	all := maps.Clone(m.Declared)
+	if all == nil {
+		all = make(map[string]Relation)
+	}
+	if _, ok := all[JujuInfo]; !ok {
+		all[JujuInfo] = Implied()
+	}
+	return slices.SortedFunc(maps.Values(all), func(a, b Relation) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// Supports says if the charm runs on that series; one that names none runs on all.
+func (m *Meta) Supports(series string) bool {
+	return len(m.Series) == 0 || slices.Contains(m.Series, series)
+}
+
+// seriesYAML is a series or a list of them.
+type seriesYAML []string
+
+// UnmarshalYAML takes both forms.
+func (s *seriesYAML) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind == yaml.ScalarNode {
+		*s = seriesYAML{n.Value}
+		return nil
+	}
+	return n.Decode((*[]string)(s))
+}

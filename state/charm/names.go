@@ -1,0 +1,139 @@
+package charm
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// maxName bounds every name: names become file names and parts of keys.
+const maxName = 128
+
+var (
+	// A charm's name has a letter after every dash, so that what follows the
+	// last dash of a charm URL can only be its revision.
+	charmName = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]*[a-z][a-z0-9]*)*$`)
+	// A service's name may end in a number: "blog-0".
+	serviceName   = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
+	relationName  = regexp.MustCompile(`^[a-z][a-z0-9]*([_-][a-z0-9]+)*$`)
+	relationID    = regexp.MustCompile(`^relation-[0-9]+$`)
+	interfaceName = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9._+-]*[a-zA-Z0-9])?$`)
+	seriesName    = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
+)
+
+// CheckName refuses what is not a charm's name: lower-case letters, digits and
+// dashes, a letter in every part.
+func CheckName(name string) error {
+	return checkName("charm", name, charmName, `lower-case letters, digits and single dashes, with a letter after each dash, as in "my-blog"`)
+}
+
+// CheckService refuses what is not a service's name: as a charm's, but parts
+// may be numbers ("blog-0").
+func CheckService(name string) error {
+	return checkName("service", name, serviceName, `lower-case letters, digits and single dashes, as in "my-blog"`)
+}
+
+// CheckRelation refuses what is not a relation's name. "relation-7" is not one
+// either: it would be taken for the id of a relation.
+func CheckRelation(name string) error {
+	if relationID.MatchString(name) {
+		return fmt.Errorf("invalid relation name %q: it looks like a relation id", name)
+	}
+	return checkName("relation", name, relationName, `lower-case letters, digits, single dashes and underscores, as in "shared-db"`)
+}
+
+// CheckInterface refuses what is not the name of a relation's interface.
+func CheckInterface(name string) error {
+	return checkName("interface", name, interfaceName, `letters, digits, dots, dashes, plus signs and underscores, as in "mysql-shared"`)
+}
+
+// CheckSeries refuses what is not the name of a series ("precise").
+func CheckSeries(name string) error {
+	return checkName("series", name, seriesName, `lower-case letters, digits and single dashes, as in "precise"`)
+}
+
+func checkName(kind, name string, valid *regexp.Regexp, want string) error {
+	if len(name) > maxName {
+		return fmt.Errorf("invalid %s name %.20q...: it has %d bytes, at most %d", kind, name, len(name), maxName)
+	}
+	if !valid.MatchString(name) {
+		return fmt.Errorf("invalid %s name %q: want %s", kind, name, want)
+	}
+	return nil
+}
+
+// UnitName is the name of a service's n-th unit: "mysql/0".
+func UnitName(service string, n int) string { return service + "/" + strconv.Itoa(n) }
+
+// ParseUnit takes "mysql/0" apart. A number with leading zeros or a sign is
+// refused, so that a unit has exactly one name.
+func ParseUnit(name string) (service string, n int, err error) {
+	service, digits, ok := strings.Cut(name, "/")
+	if !ok || CheckService(service) != nil {
+		return "", 0, notUnit(name)
+	}
+	n, err = strconv.Atoi(digits)
+	if err != nil || n < 0 || n > 1<<31-1 || strconv.Itoa(n) != digits {
+		return "", 0, notUnit(name)
+	}
+	return service, n, nil
+}
+
+func notUnit(name string) error {
+	if len(name) > 2*maxName {
+		name = name[:2*maxName] + "..."
+	}
+	return fmt.Errorf("invalid unit name %q: want SERVICE/NUMBER, as in \"mysql/0\"", name)
+}
+
+// IsUnit says if name is that of a unit.
+func IsUnit(name string) bool {
+	_, _, err := ParseUnit(name)
+	return err == nil
+}
+
+// UnitTag is a unit's name as one word, fit for file names and keys:
+// "unit-mysql-0". It panics on what is not a unit's name.
+func UnitTag(name string) string {
+	service, n, err := ParseUnit(name)
+	if err != nil {
+		panic("internal error: " + err.Error())
+	}
+	return "unit-" + service + "-" + strconv.Itoa(n)
+}
+
+// ParseUnitTag is the reverse of UnitTag.
+func ParseUnitTag(tag string) (name string, err error) {
+	rest, ok := strings.CutPrefix(tag, "unit-")
+	dash := strings.LastIndexByte(rest, '-')
+	if !ok || dash < 0 {
+		return "", fmt.Errorf("invalid unit tag %q: want unit-SERVICE-NUMBER", tag)
+	}
+	name = rest[:dash] + "/" + rest[dash+1:]
+	if !IsUnit(name) {
+		return "", fmt.Errorf("invalid unit tag %q: want unit-SERVICE-NUMBER", tag)
+	}
+	return name, nil
+}
+
+// CompareUnits orders unit names by service, then by number as a number. What
+// is not a unit's name comes after all that are, in the order of its bytes.
+func CompareUnits(a, b string) int {
+	as, an, aerr := ParseUnit(a)
+	bs, bn, berr := ParseUnit(b)
+	switch {
+	case aerr != nil && berr != nil:
+		return cmp.Compare(a, b)
+	case aerr != nil:
+		return 1
+	case berr != nil:
+		return -1
+	}
+	return cmp.Or(cmp.Compare(as, bs), cmp.Compare(an, bn))
+}
+
+// SortUnits sorts unit names in place, in the order of CompareUnits.
+func SortUnits(names []string) { slices.SortFunc(names, CompareUnits) }

@@ -1,0 +1,106 @@
+package charm
+
+import (
+	"fmt"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// Role is the part that one end plays in a relation.
+type Role string
+
+// The roles. Charms write "requires" where the tools say "consumes".
+const (
+	Provides Role = "provides"
+	Consumes Role = "consumes"
+	Peers    Role = "peers"
+)
+
+// Scope says between which units a relation holds.
+type Scope string
+
+// The scopes: all units of both services, or only those on one machine (a
+// subordinate and its principal).
+const (
+	Global    Scope = "global"
+	Container Scope = "container"
+)
+
+// JujuInfo is the relation that every service provides without declaring it,
+// and its interface.
+const JujuInfo = "juju-info"
+
+// Relation is one end of a relation as a charm declares it.
+type Relation struct {
+	Name      string `json:"name"`
+	Role      Role   `json:"role"`
+	Interface string `json:"interface"`
+	Scope     Scope  `json:"scope"`
+	Optional  bool   `json:"optional,omitempty"`
+	Limit     int    `json:"limit,omitempty"` // 0: no limit
+}
+
+// Implied is the relation that every service provides.
+func Implied() Relation {
+	return Relation{Name: JujuInfo, Role: Provides, Interface: JujuInfo, Scope: Global}
+}
+
+// relationYAML is a relation in metadata.yaml: `db: mysql`, or `db:` with a
+// mapping of the keys below.
+type relationYAML struct {
+	Interface string `yaml:"interface"`
+	Scope     string `yaml:"scope"`
+	Optional  bool   `yaml:"optional"`
+	Limit     int    `yaml:"limit"`
+}
+
+// UnmarshalYAML takes both forms.
+func (r *relationYAML) UnmarshalYAML(n *yaml.Node) error {
+	switch n.Kind {
+	case yaml.ScalarNode:
+		r.Interface = n.Value
+		return nil
+	case yaml.MappingNode:
+		type plain relationYAML
+		return n.Decode((*plain)(r))
+	}
+	return fmt.Errorf("line %d: a relation is an interface's name or a mapping with the key interface", n.Line)
+}
+
+// relation checks what was read.
+func (r relationYAML) relation(name string, role Role) (Relation, error) {
+	rel := Relation{Name: name, Role: role, Interface: r.Interface, Scope: Scope(r.Scope), Optional: r.Optional, Limit: r.Limit}
+	if err := CheckRelation(name); err != nil {
+		return Relation{}, err
+	}
+	if err := CheckInterface(rel.Interface); err != nil {
+		return Relation{}, fmt.Errorf("relation %q: %w", name, err)
+	}
+	if rel.Limit < 0 {
+		return Relation{}, fmt.Errorf("relation %q: limit %d is below 0", name, rel.Limit)
+	}
+	switch rel.Scope {
+	case "":
+		rel.Scope = Global
+	case Global, Container:
+	default:
+		return Relation{}, fmt.Errorf("relation %q: scope is %q: want global or container", name, r.Scope)
+	}
+	return rel, nil
+}
+
+// checkReserved keeps "juju" and "juju-..." for what every service provides. A
+// subordinate may use such a name to require its principal's.
+func (r Relation) checkReserved(subordinate bool) error {
+	ofPrincipal := subordinate && r.Role == Consumes && r.Scope == Container
+	if reserved(r.Name) && !ofPrincipal {
+		return fmt.Errorf("relation %q: names that begin with juju are reserved", r.Name)
+	}
+	if reserved(r.Interface) && r.Role != Consumes {
+		return fmt.Errorf("relation %q: interface %q is reserved: it can be required only", r.Name, r.Interface)
+	}
+	return nil
+}
+
+func reserved(name string) bool { return name == "juju" || strings.HasPrefix(name, "juju-") }

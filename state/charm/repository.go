@@ -1,0 +1,103 @@
+package charm
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// Repository is a directory of charms, as SERIES/CHARM or CHARM. What the charm's
+// folder is called does not matter; its metadata say its name.
+type Repository struct {
+	Dir string
+}
+
+// Found is a charm in a repository.
+type Found struct {
+	*Charm
+	Path   string // of its directory
+	Series string // the folder above it; empty if it stands in the repository itself
+}
+
+// ErrNotInRepository says that a repository has no such charm.
+var ErrNotInRepository = errors.New("no such charm in the repository")
+
+// Find finds the charm that ref names: among several the one with the greatest
+// revision, and among those the first by path. Without one: ErrNotInRepository,
+// with the charms there that could not be read and why.
+func (r Repository) Find(ref Ref) (Found, error) {
+	found, broken, err := r.search(ref)
+	if err != nil {
+		return Found{}, fmt.Errorf("cannot search repository %q: %w", r.Dir, err)
+	}
+	if len(found) == 0 {
+		err := fmt.Errorf("charm %q in %q: %w", ref.Name, r.Dir, ErrNotInRepository)
+		return Found{}, errors.Join(append([]error{err}, broken...)...)
+	}
+	return slices.MaxFunc(found, func(a, b Found) int { return cmp.Compare(a.Revision, b.Revision) }), nil
+}
+
+// search reads every charm of the repository and keeps those that match.
+func (r Repository) search(ref Ref) (found []Found, broken []error, err error) {
+	if _, err := os.ReadDir(r.Dir); err != nil {
+		return nil, nil, err
+	}
+	for _, pattern := range []string{"*", "*/*"} {
+		dirs, err := fs.Glob(os.DirFS(r.Dir), pattern)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, dir := range dirs {
+			path := filepath.Join(r.Dir, dir)
+			if !isCharm(path) {
+				continue
+			}
+			f, err := r.read(path, dir)
+			switch {
+			case err != nil:
+				broken = append(broken, err)
+			case f.matches(ref):
+				found = append(found, f)
+			}
+		}
+	}
+	return found, broken, nil
+}
+
+// read reads the charm at path, which is dir in the repository.
+func (r Repository) read(path, dir string) (Found, error) {
+	c, err := ReadDir(path)
+	if err != nil {
+		return Found{}, err
+	}
+	f := Found{Charm: c, Path: path}
+	if series := filepath.Dir(dir); series != "." && CheckSeries(series) == nil {
+		f.Series = series
+	}
+	return f, nil
+}
+
+// matches says if the charm is what ref asks for.
+func (f Found) matches(ref Ref) bool {
+	if f.Meta.Name != ref.Name || ref.Revision >= 0 && f.Revision != ref.Revision {
+		return false
+	}
+	if ref.Series == "" || f.Series == ref.Series {
+		return true
+	}
+	return f.Series == "" && f.Meta.Supports(ref.Series)
+}
+
+// isCharm says if the directory looks like a charm's.
+func isCharm(dir string) bool {
+	for _, name := range []string{"metadata.yaml", "charmcraft.yaml"} {
+		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.Mode().IsRegular() {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,224 @@
+package charm
+
+import (
+	"archive/zip"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// entry is one thing in an archive: a file, a folder or a link.
+type entry struct {
+	name string      // slash-separated, without "." or "..", no slash at its end
+	mode fs.FileMode // type and permissions only
+	zip  *zip.File   // nil: a folder that only the names of its files tell of
+}
+
+// tree is an archive's list of files after every name in it was found safe: all
+// stay inside, none is there twice, and what contains something is a folder.
+type tree struct {
+	entries map[string]entry
+	limits  limits
+}
+
+// openArchive reads the list of files of an archive.
+func openArchive(r io.ReaderAt, size int64, l limits) (*zip.Reader, error) {
+	if err := l.checkPacked(size); err != nil {
+		return nil, err
+	}
+	// Reads during NewReader are the list's; those later are the files'.
+	budget := &budgetReader{r: r, left: maxDirectory}
+	zr, err := zip.NewReader(budget, size)
+	budget.unlimited = true
+	if errors.Is(err, zip.ErrInsecurePath) {
+		return zr, nil // newTree says which name, and why
+	}
+	return zr, err
+}
+
+// newTree checks the list.
+func newTree(zr *zip.Reader, l limits) (*tree, error) {
+	t := &tree{entries: make(map[string]entry, len(zr.File)), limits: l}
+	if err := l.checkFiles(len(zr.File)); err != nil {
+		return nil, err
+	}
+	var total int64
+	for _, f := range zr.File {
+		total += int64(min(f.UncompressedSize64, uint64(l.unpacked)+1)) // cannot overflow
+		if err := l.checkUnpacked(total); err != nil {
+			return nil, err
+		}
+		if err := t.add(f); err != nil {
+			return nil, err
+		}
+	}
+	return t, t.addFolders()
+}
+
+// add takes one file of the archive.
+func (t *tree) add(f *zip.File) error {
+	name := strings.TrimSuffix(f.Name, "/")
+	if err := checkPath(name); err != nil {
+		return fmt.Errorf("file %.200q: %w", f.Name, err)
+	}
+	if _, twice := t.entries[name]; twice {
+		return fmt.Errorf("file %q is in the archive twice", name)
+	}
+	mode := f.Mode()
+	switch mode.Type() {
+	case 0, fs.ModeDir, fs.ModeSymlink:
+	default:
+		return fmt.Errorf("file %q is neither a file, a folder nor a link: %s", name, kind(mode))
+	}
+	if system := f.CreatorVersion >> 8; system != 3 && system != 19 {
+		mode &^= 0o022 // written without permissions: zip's guess is writable by everybody
+	}
+	t.entries[name] = entry{name: name, mode: mode & (fs.ModeType | fs.ModePerm), zip: f}
+	return nil
+}
+
+// addFolders adds the folders that only the names of their files tell of, and
+// refuses files in what is no folder.
+func (t *tree) addFolders() error {
+	for _, e := range t.sorted() {
+		for dir := path.Dir(e.name); dir != "."; dir = path.Dir(dir) {
+			parent, known := t.entries[dir]
+			if known && !parent.mode.IsDir() {
+				return fmt.Errorf("file %q lies in %q, which is not a folder", e.name, dir)
+			}
+			if known {
+				break
+			}
+			t.entries[dir] = entry{name: dir, mode: fs.ModeDir | 0o755}
+		}
+		if err := t.limits.checkFiles(len(t.entries)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sorted lists the entries by name, so that a folder comes before its files.
+func (t *tree) sorted() []entry {
+	all := make([]entry, 0, len(t.entries))
+	for _, e := range t.entries {
+		all = append(all, e)
+	}
+	slices.SortFunc(all, func(a, b entry) int { return strings.Compare(a.name, b.name) })
+	return all
+}
+
+// modes lists the names with what they are.
+func (t *tree) modes() map[string]fs.FileMode {
+	modes := make(map[string]fs.FileMode, len(t.entries))
+	for name, e := range t.entries {
+		if !ignored(path.Base(name)) {
+			modes[name] = e.mode.Type()
+		}
+	}
+	return modes
+}
+
+// read reads a small file, through links inside the archive.
+func (t *tree) read(name string) ([]byte, error) {
+	links, err := t.links()
+	if err != nil {
+		return nil, err
+	}
+	resolved, err := newResolver(links, nil).resolve(name)
+	if err != nil {
+		return nil, err
+	}
+	e, ok := t.entries[resolved]
+	if !ok || !e.mode.IsRegular() {
+		return nil, fmt.Errorf("%q is not a file: %w", resolved, fs.ErrNotExist)
+	}
+	return readZip(e.zip)
+}
+
+// links reads where the links point to.
+func (t *tree) links() (map[string]string, error) {
+	links := make(map[string]string)
+	for name, e := range t.entries {
+		if e.mode.Type() != fs.ModeSymlink {
+			continue
+		}
+		if e.zip.UncompressedSize64 > maxPath {
+			return nil, fmt.Errorf("link %q: its target has %d bytes, at most %d", name, e.zip.UncompressedSize64, maxPath)
+		}
+		target, err := readZip(e.zip)
+		if err != nil {
+			return nil, fmt.Errorf("link %q: %w", name, err)
+		}
+		links[name] = string(target)
+	}
+	return links, nil
+}
+
+// readZip reads a small file of an archive.
+func readZip(f *zip.File) ([]byte, error) {
+	r, err := f.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	return readBounded(r)
+}
+
+// maxPath is the length of the longest path that Linux takes, its NUL included.
+const maxPath = 4096
+
+// checkPath refuses names that leave the folder they are meant for, and those
+// that no file can have.
+func checkPath(name string) error {
+	switch {
+	case len(name) >= maxPath:
+		return fmt.Errorf("its name has %d bytes, at most %d", len(name), maxPath-1)
+	case !utf8.ValidString(name):
+		return errors.New("its name is not UTF-8")
+	case strings.ContainsRune(name, 0):
+		return errors.New("its name has a NUL byte")
+	case strings.HasPrefix(name, "/"):
+		return errors.New("its name is absolute")
+	case slices.Contains(strings.Split(name, "/"), ".."):
+		return errors.New("its name leads out of the charm")
+	case name == "." || !fs.ValidPath(name):
+		return errors.New("its name is empty or has empty parts")
+	}
+	return nil
+}
+
+// kind says what a special file is.
+func kind(mode fs.FileMode) string {
+	switch {
+	case mode&fs.ModeSocket != 0:
+		return "a socket"
+	case mode&fs.ModeNamedPipe != 0:
+		return "a named pipe"
+	case mode&fs.ModeDevice != 0:
+		return "a device"
+	}
+	return "of type " + mode.Type().String()
+}
+
+// budgetReader fails once more than left bytes were read, until it is unlimited.
+type budgetReader struct {
+	r         io.ReaderAt
+	left      int64
+	unlimited bool
+}
+
+// ReadAt reads within the budget.
+func (b *budgetReader) ReadAt(p []byte, off int64) (int, error) {
+	if !b.unlimited {
+		if b.left -= int64(len(p)); b.left < 0 {
+			return 0, fmt.Errorf("the list of files is too big: more than %s", bytesText(maxDirectory))
+		}
+	}
+	return b.r.ReadAt(p, off)
+}

@@ -1,0 +1,196 @@
+package charm
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"syscall"
+)
+
+// UnpackOptions say how to unpack.
+type UnpackOptions struct {
+	SHA256   string   // hex; if set, an archive with another sum is refused before anything is written
+	Tools    []string // names of the hook tools
+	ToolsDir string   // where links named like a hook tool point to: ToolsDir/NAME
+}
+
+// ErrChecksum says that an archive is not the one that was asked for.
+var ErrChecksum = errors.New("checksum differs")
+
+// Unpack unpacks a charm archive of size bytes into dir, which it makes and which
+// must not exist yet. Unpack beside the charm that is in use and rename.
+//
+// Nothing leaves dir, permissions are kept (setuid, setgid and sticky bits are
+// not; folders stay open to their owner), and everything is on the disk when it
+// returns. On an error dir is gone again.
+func Unpack(r io.ReaderAt, size int64, dir string, opts UnpackOptions) error {
+	if err := unpack(r, size, dir, opts, usual()); err != nil {
+		return fmt.Errorf("cannot unpack charm into %q: %w", dir, err)
+	}
+	return nil
+}
+
+// CheckArchive refuses what Unpack would refuse, as far as can be told without
+// unpacking. Tools are the names of the hook tools.
+func CheckArchive(r io.ReaderAt, size int64, tools []string) error {
+	if _, _, err := examine(r, size, tools, usual()); err != nil {
+		return fmt.Errorf("cannot use charm archive: %w", err)
+	}
+	return nil
+}
+
+// Verify refuses an archive whose sha256 (hex) is not the wanted one: ErrChecksum.
+func Verify(r io.ReaderAt, size int64, want string) error {
+	sum := sha256.New()
+	if _, err := io.Copy(sum, io.NewSectionReader(r, 0, size)); err != nil {
+		return fmt.Errorf("cannot read archive: %w", err)
+	}
+	if got := hex.EncodeToString(sum.Sum(nil)); got != want {
+		return fmt.Errorf("archive has sha256 %s, want %s: %w", got, want, ErrChecksum)
+	}
+	return nil
+}
+
+// examine checks all of an archive but its files' contents.
+func examine(r io.ReaderAt, size int64, tools []string, l limits) (*tree, *resolver, error) {
+	zr, err := openArchive(r, size, l)
+	if err != nil {
+		return nil, nil, err
+	}
+	t, err := newTree(zr, l)
+	if err != nil {
+		return nil, nil, err
+	}
+	links, err := t.links()
+	if err != nil {
+		return nil, nil, err
+	}
+	res := newResolver(links, tools)
+	for _, e := range t.sorted() {
+		if e.mode.Type() == fs.ModeSymlink {
+			if err := res.check(e.name); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	return t, res, nil
+}
+
+func unpack(r io.ReaderAt, size int64, dir string, opts UnpackOptions, l limits) error {
+	if opts.SHA256 != "" {
+		if err := Verify(r, size, opts.SHA256); err != nil {
+			return err
+		}
+	}
+	t, res, err := examine(r, size, opts.Tools, l)
+	if err != nil {
+		return err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	if err := fill(dir, t, res, opts.ToolsDir); err != nil {
+		return errors.Join(err, os.RemoveAll(dir))
+	}
+	return nil
+}
+
+// fill unpacks into a new, empty folder.
+func fill(dir string, t *tree, res *resolver, toolsDir string) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	u := &unpacker{root: root, links: res, toolsDir: toolsDir, limits: t.limits}
+	entries := t.sorted()
+	for _, e := range entries {
+		if err := u.make(e); err != nil {
+			return fmt.Errorf("file %q: %w", e.name, err)
+		}
+	}
+	slices.Reverse(entries) // a folder is sealed after what is in it
+	for _, e := range append(entries, entry{name: ".", mode: fs.ModeDir | 0o755}) {
+		if err := u.seal(e); err != nil {
+			return fmt.Errorf("file %q: %w", e.name, err)
+		}
+	}
+	return nil
+}
+
+// unpacker writes below one root.
+type unpacker struct {
+	root     *os.Root
+	links    *resolver
+	toolsDir string
+	written  int64 // bytes of all files so far: what an archive says of itself does not count
+	limits   limits
+}
+
+// make makes a folder, a link or a file, not yet with its permissions.
+func (u *unpacker) make(e entry) error {
+	switch e.mode.Type() {
+	case fs.ModeDir:
+		return u.root.Mkdir(e.name, 0o700)
+	case fs.ModeSymlink:
+		target := u.links.links[e.name]
+		if u.links.isTool(e.name) {
+			target = filepath.Join(u.toolsDir, path.Base(e.name))
+		}
+		return u.root.Symlink(target, e.name)
+	}
+	return u.write(e)
+}
+
+// write writes a file. The lock keeps this process from forking meanwhile: a
+// child would inherit the open file for a moment, and a hook that is still open
+// for writing anywhere cannot be executed (ETXTBSY).
+func (u *unpacker) write(e entry) (err error) {
+	r, err := e.zip.Open()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	if e.mode&0o111 != 0 {
+		syscall.ForkLock.RLock()
+		defer syscall.ForkLock.RUnlock()
+	}
+	f, err := u.root.OpenFile(e.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	n, err := io.Copy(f, io.LimitReader(r, u.limits.unpacked-u.written+1))
+	u.written += n
+	if err != nil {
+		return err
+	}
+	return u.limits.checkUnpacked(u.written)
+}
+
+// seal gives a file or folder its permissions and brings it to the disk.
+func (u *unpacker) seal(e entry) error {
+	perm := e.mode.Perm()
+	if e.mode.Type() == fs.ModeSymlink {
+		return nil
+	}
+	if e.mode.IsDir() {
+		perm |= 0o700 // so that the charm can be replaced and removed
+	}
+	f, err := u.root.Open(e.name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := f.Chmod(perm); err != nil {
+		return err
+	}
+	return f.Sync()
+}

@@ -1,0 +1,202 @@
+package charm
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"gopkg.in/yaml.v3"
+)
+
+// ParseText converts a value that an operator gave as text (`set title=Hello`)
+// to the option's type: string, int64, float64 or bool. The error names the
+// option, the value and the wanted type.
+func (c *Config) ParseText(name, text string) (any, error) {
+	opt, err := c.option(name)
+	if err != nil {
+		return nil, err
+	}
+	value, err := opt.fromText(text)
+	if err != nil {
+		return nil, fmt.Errorf("option %q: %w", name, err)
+	}
+	return value, nil
+}
+
+// ParseYAML reads the values of an operator's file: options by name or, if the
+// file's only top-level keys are names of services, the part under the given
+// one. A scalar counts as the text it is written as; null means unset and comes
+// back as nil. A value of the wrong type is an error that names option, value and
+// wanted type.
+func (c *Config) ParseYAML(data []byte, service string) (map[string]any, error) {
+	var nodes map[string]yaml.Node
+	if err := unmarshal(data, &nodes); err != nil {
+		return nil, err
+	}
+	nodes, err := c.part(nodes, service)
+	if err != nil {
+		return nil, err
+	}
+	values := make(map[string]any, len(nodes))
+	for _, name := range slices.Sorted(maps.Keys(nodes)) {
+		opt, err := c.option(name)
+		if err != nil {
+			return nil, err
+		}
+		node := nodes[name]
+		if values[name], err = opt.fromNode(&node); err != nil {
+			return nil, fmt.Errorf("option %q: %w", name, err)
+		}
+	}
+	return values, nil
+}
+
+// part picks the service's part of a file for several services. An option that
+// is called like the service holds a scalar, never a mapping.
+func (c *Config) part(nodes map[string]yaml.Node, service string) (map[string]yaml.Node, error) {
+	node, ok := nodes[service]
+	if !ok || service == "" {
+		return nodes, nil
+	}
+	if node.Kind == yaml.AliasNode {
+		node = *node.Alias
+	}
+	if node.Kind != yaml.MappingNode {
+		return nodes, nil
+	}
+	var part map[string]yaml.Node
+	if err := node.Decode(&part); err != nil {
+		return nil, oneLine(err)
+	}
+	return part, nil
+}
+
+// Coerce makes a value that came from JSON (or from Go) one of the option's
+// type: string, int64, float64 or bool; nil stays nil. A string for another type
+// is refused: what was stored under one type does not silently become another.
+func (c *Config) Coerce(name string, value any) (any, error) {
+	opt, err := c.option(name)
+	if err != nil || value == nil {
+		return nil, err
+	}
+	got, err := opt.coerce(value)
+	if err != nil {
+		return nil, fmt.Errorf("option %q: %w", name, err)
+	}
+	return got, nil
+}
+
+func (o Option) coerce(value any) (any, error) {
+	switch v := value.(type) {
+	case string:
+		if o.Type == String {
+			return o.fromText(v)
+		}
+	case bool:
+		if o.Type == Boolean {
+			return v, nil
+		}
+	case json.Number:
+		if o.Type == Int || o.Type == Float {
+			return o.fromText(v.String())
+		}
+	case int:
+		return o.fromInt(int64(v))
+	case int64:
+		return o.fromInt(v)
+	case float64:
+		return o.fromFloat(v)
+	}
+	return nil, o.wrong(fmt.Sprintf("%.60q", fmt.Sprint(value)))
+}
+
+func (o Option) fromInt(v int64) (any, error) {
+	switch o.Type {
+	case Int:
+		return v, nil
+	case Float:
+		return float64(v), nil
+	}
+	return nil, o.wrong(strconv.FormatInt(v, 10))
+}
+
+// fromFloat takes a whole number for an int: JSON has one kind of number. Above
+// 2^53 a float64 stands for several whole numbers, so those are refused.
+func (o Option) fromFloat(v float64) (any, error) {
+	switch {
+	case math.IsNaN(v) || math.IsInf(v, 0):
+	case o.Type == Float:
+		return v, nil
+	case o.Type == Int && v == math.Trunc(v) && math.Abs(v) <= 1<<53:
+		return int64(v), nil
+	}
+	return nil, o.wrong(strconv.FormatFloat(v, 'g', -1, 64))
+}
+
+// fromNode converts a YAML value; null and nothing at all are nil. As a default
+// of anything but a string, an empty text is nothing, too: old charms write it.
+func (o Option) fromNode(n *yaml.Node) (any, error) {
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	switch {
+	case n.IsZero() || n.ShortTag() == "!!null" || n.Value == "" && n.Kind == yaml.ScalarNode && o.Type != String:
+		return nil, nil
+	case n.Kind == yaml.MappingNode:
+		return nil, o.wrong("a dictionary")
+	case n.Kind == yaml.SequenceNode:
+		return nil, o.wrong("a list")
+	case n.ShortTag() == "!!binary":
+		return nil, o.wrong("binary data")
+	}
+	return o.fromText(n.Value)
+}
+
+// fromText converts a text.
+func (o Option) fromText(text string) (any, error) {
+	switch o.Type {
+	case Int:
+		if v, err := strconv.ParseInt(text, 10, 64); err == nil {
+			return v, nil
+		}
+	case Float:
+		if v, err := strconv.ParseFloat(text, 64); err == nil && !math.IsNaN(v) && !math.IsInf(v, 0) {
+			return v, nil
+		}
+	case Boolean:
+		switch strings.ToLower(text) {
+		case "true", "yes", "on", "y", "t", "1":
+			return true, nil
+		case "false", "no", "off", "n", "f", "0":
+			return false, nil
+		}
+	case String:
+		return text, checkText(text)
+	}
+	return nil, o.wrong(fmt.Sprintf("%.60q", text))
+}
+
+// checkText refuses strings that no hook could be handed.
+func checkText(s string) error {
+	if !utf8.ValidString(s) {
+		return fmt.Errorf("%.60q is not UTF-8: encode it, as with base64", s)
+	}
+	if strings.ContainsRune(s, 0) {
+		return errors.New("the value has a NUL byte: encode it, as with base64")
+	}
+	return nil
+}
+
+// wrong says that what is given is not of the option's type.
+func (o Option) wrong(given string) error {
+	want := map[OptionType]string{
+		String: "a string", Int: "an int", Float: "a float", Boolean: "a boolean (true or false)",
+	}[o.Type]
+	return fmt.Errorf("%s is not %s", given, want)
+}

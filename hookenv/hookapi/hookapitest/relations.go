@@ -1,0 +1,133 @@
+package hookapitest
+
+import (
+	"slices"
+
+	"bijou/hookenv/hookapi"
+)
+
+func relationTests() []test {
+	return []test{
+		{"facts are those the hook was started with", factsStay},
+		{"a relation names both ends, the provider first", relationEnds},
+		{"a relation of others can be described too", foreignRelation},
+		{"an unknown relation is not found", unknownRelation},
+		{"the implied relation has the members of the facts and the local unit", impliedMembers},
+		{"another relation's members are fixed at its first reference", membersFixed},
+		{"relation ids of the local unit, ascending", idsOfUnit},
+		{"relation ids of another unit and of a service", idsOfOthers},
+		{"relation ids stay fixed after the first call", idsFixed},
+		{"relation ids of an unknown unit", idsOfUnknown},
+		{"a relation that vanished stays as it was read", vanishedStays},
+	}
+}
+
+func factsStay(s suite) {
+	r := s.env.Start(dbChanged())
+	defer r.Abort()
+	s.same("Facts", dbChanged(), r.Facts())
+}
+
+func relationEnds(s suite) {
+	r := s.env.Start(plain("wordpress/0", "wordpress"))
+	defer r.Abort()
+	got, err := r.Relation(s.ctx(), 0)
+	s.fails("Relation(0)", nil, err)
+	s.same("Relation(0)", standardDB().Relation, got)
+	got, err = r.Relation(s.ctx(), 2)
+	s.fails("Relation(2)", nil, err)
+	s.same("Relation(2)", standardPeer().Relation, got)
+}
+
+func foreignRelation(s suite) {
+	r := s.env.Start(dbChanged())
+	defer r.Abort()
+	got, err := r.Relation(s.ctx(), 3)
+	s.fails("Relation(3)", nil, err)
+	s.same("Relation(3)", standardBackup().Relation, got)
+}
+
+func unknownRelation(s suite) {
+	r := s.env.Start(dbChanged())
+	defer r.Abort()
+	_, err := r.Relation(s.ctx(), 9)
+	s.fails("Relation(9)", hookapi.ErrRelationNotFound, err)
+	_, err = r.Settings(s.ctx(), hookapi.Node{Relation: 9, Unit: "wordpress/0"})
+	s.fails("Settings in relation 9", hookapi.ErrRelationNotFound, err)
+}
+
+func impliedMembers(s suite) {
+	facts := dbChanged()
+	facts.Members = []string{"mysql/0"}
+	r := s.env.Start(facts)
+	defer r.Abort()
+	got, err := r.Relation(s.ctx(), 0)
+	s.fails("Relation(0)", nil, err)
+	s.same("members", []string{"mysql/0"}, got.Ends[0].Units)
+	s.same("own end", []string{"wordpress/0"}, got.Ends[1].Units)
+}
+
+func membersFixed(s suite) {
+	r := s.env.Start(dbChanged())
+	defer r.Abort()
+	_, err := r.Relation(s.ctx(), 1)
+	s.fails("Relation(1)", nil, err)
+	s.env.Leave(1, "haproxy/0")
+	got, err := r.Relation(s.ctx(), 1)
+	s.fails("Relation(1) again", nil, err)
+	s.same("members", []string{"haproxy/0"}, got.Ends[1].Units)
+}
+
+func idsOfUnit(s suite) {
+	r := s.env.Start(dbChanged())
+	defer r.Abort()
+	got, err := r.RelationIDs(s.ctx(), "wordpress/0")
+	s.fails("RelationIDs", nil, err)
+	s.same("RelationIDs", []int{0, 1, 2}, got)
+}
+
+func idsOfOthers(s suite) {
+	r := s.env.Start(dbChanged())
+	defer r.Abort()
+	for name, want := range map[string][]int{"mysql/0": {0, 3}, "mysql": {0, 3}, "backup": {3}, "haproxy/0": {1}} {
+		got, err := r.RelationIDs(s.ctx(), name)
+		s.fails("RelationIDs of "+name, nil, err)
+		s.same("RelationIDs of "+name, want, got)
+	}
+}
+
+func idsFixed(s suite) {
+	r := s.env.Start(plain("wordpress/0", "wordpress"))
+	defer r.Abort()
+	_, err := r.RelationIDs(s.ctx(), "wordpress/0")
+	s.fails("RelationIDs", nil, err)
+	s.env.RemoveRelation(1)
+	got, err := r.RelationIDs(s.ctx(), "wordpress/0")
+	s.fails("RelationIDs again", nil, err)
+	if !slices.Contains(got, 1) {
+		s.Errorf("relation 1 vanished from the hook's view: %v", got)
+	}
+}
+
+func idsOfUnknown(s suite) {
+	r := s.env.Start(dbChanged())
+	defer r.Abort()
+	for _, name := range []string{"foo/9", "mysql/99", "foo"} {
+		_, err := r.RelationIDs(s.ctx(), name)
+		s.fails("RelationIDs of "+name, hookapi.ErrUnknownUnit, err)
+	}
+}
+
+func vanishedStays(s suite) {
+	r := s.env.Start(plain("wordpress/0", "wordpress"))
+	defer r.Abort()
+	before, err := r.Relation(s.ctx(), 1)
+	s.fails("Relation(1)", nil, err)
+	node := hookapi.Node{Relation: 1, Unit: "haproxy/0"}
+	s.same("settings", map[string]string{"private-address": "10.0.3.20"}, s.node(r, node))
+	s.env.RemoveRelation(1)
+	after, err := r.Relation(s.ctx(), 1)
+	s.fails("Relation(1) after its removal", nil, err)
+	s.same("Relation(1) after its removal", before, after)
+	s.same("settings after its removal", map[string]string{"private-address": "10.0.3.20"}, s.node(r, node))
+}

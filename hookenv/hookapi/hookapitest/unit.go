@@ -1,0 +1,135 @@
+package hookapitest
+
+import "bijou/hookenv/hookapi"
+
+func unitTests() []test {
+	return []test{
+		{"config has its types, unset options are nil", config},
+		{"addresses", addresses},
+		{"ports are seen by their hook at once and kept at its success", ports},
+		{"ports of a failed hook are dropped", portsDropped},
+		{"opening twice and closing what is closed are no errors", portsTwice},
+		{"ports sort: icmp, then protocol and number", portsSorted},
+		{"status takes effect at once, whatever becomes of the hook", statusAtOnce},
+		{"the service's status is another", serviceStatus},
+	}
+}
+
+func config(s suite) {
+	r := s.env.Start(dbChanged())
+	defer r.Abort()
+	got, err := r.Config(s.ctx())
+	s.fails("Config", nil, err)
+	s.same("Config", Standard().Config, got)
+}
+
+func addresses(s suite) {
+	r := s.env.Start(dbChanged())
+	defer r.Abort()
+	private, err := r.Address(s.ctx(), false)
+	s.fails("Address", nil, err)
+	s.same("private", "10.0.3.7", private)
+	public, err := r.Address(s.ctx(), true)
+	s.fails("Address", nil, err)
+	s.same("public", "203.0.113.10", public)
+}
+
+var (
+	http  = hookapi.Port{From: 80, To: 80, Protocol: "tcp"}
+	dns   = hookapi.Port{From: 53, To: 53, Protocol: "udp"}
+	ping  = hookapi.Port{Protocol: "icmp"}
+	block = hookapi.Port{From: 100, To: 200, Protocol: "tcp"}
+)
+
+func (s suite) port(h hookapi.Hook, p hookapi.Port, open bool) {
+	s.Helper()
+	if err := h.SetPort(s.ctx(), "", p, open); err != nil {
+		s.Fatalf("SetPort(%+v, %v): %v", p, open, err)
+	}
+}
+
+// open compares a hook's open ports.
+func (s suite) open(h hookapi.Hook, want ...hookapi.Port) {
+	s.Helper()
+	got, err := h.Ports(s.ctx())
+	s.fails("Ports", nil, err)
+	if len(want) == 0 && len(got) == 0 {
+		return
+	}
+	s.same("Ports", want, got)
+}
+
+func ports(s suite) {
+	r := s.env.Start(dbChanged())
+	s.open(r)
+	s.port(r, http, true)
+	s.port(r, block, true)
+	s.open(r, http, block)
+	s.commit(r)
+	next := s.env.Start(dbChanged())
+	s.open(next, http, block)
+	s.port(next, http, false)
+	s.open(next, block)
+	s.commit(next)
+	last := s.env.Start(dbChanged())
+	defer last.Abort()
+	s.open(last, block)
+}
+
+func portsDropped(s suite) {
+	r := s.env.Start(dbChanged())
+	s.port(r, http, true)
+	r.Abort()
+	next := s.env.Start(dbChanged())
+	defer next.Abort()
+	s.open(next)
+}
+
+func portsTwice(s suite) {
+	r := s.env.Start(dbChanged())
+	defer r.Abort()
+	s.port(r, http, true)
+	s.port(r, http, true)
+	s.port(r, dns, false)
+	s.port(r, block, true)
+	s.port(r, hookapi.Port{From: 150, To: 150, Protocol: "tcp"}, false)
+	s.open(r, http, block)
+}
+
+func portsSorted(s suite) {
+	r := s.env.Start(dbChanged())
+	defer r.Abort()
+	for _, p := range []hookapi.Port{dns, block, http, ping} {
+		s.port(r, p, true)
+	}
+	s.open(r, ping, http, block, dns)
+}
+
+// status reads a unit's workload status without its data, which agents may add to.
+func (s suite) status(h hookapi.Hook, ofService bool) hookapi.Status {
+	s.Helper()
+	got, err := h.Status(s.ctx(), ofService)
+	s.fails("Status", nil, err)
+	return hookapi.Status{Status: got.Status, Message: got.Message}
+}
+
+func statusAtOnce(s suite) {
+	r := s.env.Start(dbChanged())
+	s.same("before", hookapi.Status{}, s.status(r, false))
+	want := hookapi.Status{Status: "blocked", Message: "needs a database"}
+	s.fails("SetStatus", nil, r.SetStatus(s.ctx(), false, want))
+	s.same("at once", want, s.status(r, false))
+	r.Abort()
+	next := s.env.Start(dbChanged())
+	defer next.Abort()
+	s.same("after the failed hook", want, s.status(next, false))
+}
+
+func serviceStatus(s suite) {
+	r := s.env.Start(dbChanged())
+	defer r.Abort()
+	want := hookapi.Status{Status: "active", Message: "all of us"}
+	s.fails("SetStatus", nil, r.SetStatus(s.ctx(), true, want))
+	s.same("the service's", want, s.status(r, true))
+	s.same("the unit's", hookapi.Status{}, s.status(r, false))
+}

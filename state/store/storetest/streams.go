@@ -98,9 +98,12 @@ func midStream(f *fixture) {
 		got  []store.Batch
 	}
 	readers := make([]reader, 8)
-	var all sync.WaitGroup
+	var all, open sync.WaitGroup
+	open.Add(len(readers))
 	for i := range readers {
 		all.Go(func() {
+			opened := sync.OnceFunc(open.Done)
+			defer opened()
 			snap, err := []handle{f.handle, other}[i%2].s.Snapshot(f.ctx)
 			if err != nil {
 				f.Error(err)
@@ -114,10 +117,12 @@ func midStream(f *fixture) {
 				return
 			}
 			defer w.Close()
+			opened()
 			readers[i].got = f.untilEnd(w)
 		})
 	}
 	revisions := f.writers(scale(200), f.handle, other)
+	open.Wait()
 	f.write(put("w/common", "end"))
 	all.Wait()
 	for _, r := range readers {

@@ -1,0 +1,97 @@
+package multicall
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+
+	"bijou/multicall/console"
+	"bijou/multicall/tour"
+)
+
+// bijouGrammar is the command line of `bijou` itself. Applets are dispatched
+// before it is read.
+type bijouGrammar struct {
+	List       bool          `help:"Print the applets' names, one a line."`
+	Help       helpCmd       `cmd:"" help:"Explain bijou, or one applet."`
+	Version    versionCmd    `cmd:"" help:"Print bijou's version."`
+	Install    installCmd    `cmd:"" help:"Make a link for every applet."`
+	Quickstart tour.QuickCmd `cmd:"" help:"Deploy two related example charms and show what happens."`
+}
+
+const bijouSummary = `One binary that is an early-Juju deployment: call it by an applet's name, or as "bijou APPLET ...".
+
+Examples:
+  bijou quickstart            see two charms deployed and related, in a minute
+  bijou install --dir ~/bin   link every applet there
+  bijou help relation-get     explain one applet
+  bijou juju status           an applet without a link`
+
+// runBijou is `bijou ...`: one of its own commands, or an applet.
+func runBijou(c call) int {
+	if len(c.args) == 0 {
+		c.args = []string{"help"}
+	}
+	first := c.args[0]
+	if applet, ok := find(first); ok {
+		return applet.run(call{name: first, args: c.args[1:], streams: c.streams, options: c.options})
+	}
+	if first == "--list" {
+		fmt.Fprintln(c.streams.Out, strings.Join(names(), "\n"))
+		return console.ExitOK
+	}
+	if !strings.HasPrefix(first, "-") && !ownCommand(first) {
+		return unknown(c, first)
+	}
+	return runOwn(c)
+}
+
+// runOwn is one of bijou's own commands.
+func runOwn(c call) int {
+	var grammar bijouGrammar
+	parsed, err := console.Parse(c.streams, console.Command{Name: "bijou", Summary: bijouSummary, Grammar: &grammar}, c.args)
+	if err == nil {
+		err = parsed.Run(&c, c.streams)
+	}
+	if code := new(exitCode); errors.As(err, code) {
+		return int(*code)
+	}
+	return console.Report(c.streams.Err, err)
+}
+
+// exitCode is an error that was told already and only carries the exit code.
+type exitCode int
+
+func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
+// ownCommands are the words of bijouGrammar, for suggestions and dispatch.
+func ownCommands() []string { return []string{"help", "version", "install", "quickstart"} }
+
+func ownCommand(word string) bool {
+	for _, w := range ownCommands() {
+		if w == word {
+			return true
+		}
+	}
+	return false
+}
+
+// versionCmd is `bijou version`.
+type versionCmd struct{}
+
+// Run prints the version, and what it was built by and for.
+func (versionCmd) Run(s console.Streams) error {
+	_, err := fmt.Fprintf(s.Out, "%s (%s, %s/%s)\n", Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return err
+}
+
+// self is the path of the running binary, for links and child processes.
+func self() (string, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("cannot find the running binary: %w", err)
+	}
+	return path, nil
+}

@@ -1,0 +1,118 @@
+package home
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// Claim is the right to make or remove one environment's folder. It is a lock
+// on the folder itself, so it ends with the process and leaves no file.
+type Claim struct {
+	dir *os.File
+}
+
+// Claim makes the environment's folder if needed and locks it. ErrBusy: another
+// process has it.
+func (h Home) Claim(name string) (*Claim, error) {
+	if err := CheckName(name); err != nil {
+		return nil, err
+	}
+	path := h.Path(name)
+	for {
+		if err := os.MkdirAll(path, 0o700); err != nil {
+			return nil, fmt.Errorf("cannot make the folder of environment %q: %w", name, err)
+		}
+		c, err := lock(path)
+		if err != nil || c != nil {
+			return c, err
+		}
+	}
+}
+
+// lock locks the folder; nil without an error means that the folder went away
+// meanwhile and is to be made again.
+func lock(path string) (*Claim, error) {
+	dir, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot lock %q: %w", path, err)
+	}
+	if err := syscall.Flock(int(dir.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		dir.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, fmt.Errorf("cannot lock %q: %w", path, ErrBusy)
+		}
+		return nil, fmt.Errorf("cannot lock %q: %w", path, err)
+	}
+	if !stillThere(dir, path) {
+		dir.Close()
+		return nil, nil
+	}
+	return &Claim{dir: dir}, nil
+}
+
+// stillThere tells if the open folder is what the path leads to.
+func stillThere(dir *os.File, path string) bool {
+	opened, errA := dir.Stat()
+	named, errB := os.Stat(path)
+	return errA == nil && errB == nil && os.SameFile(opened, named)
+}
+
+// Bootstrapped tells if the folder holds an environment already.
+func (c *Claim) Bootstrapped() bool {
+	_, err := os.Stat(filepath.Join(c.dir.Name(), recordFile))
+	return err == nil
+}
+
+// Clear removes what the folder holds, but not the folder. environment.yaml
+// goes last: until then the environment is there and its removal can be repeated.
+func (c *Claim) Clear() error {
+	entries, err := os.ReadDir(c.dir.Name())
+	if err != nil {
+		return fmt.Errorf("cannot clear %q: %w", c.dir.Name(), err)
+	}
+	for _, e := range entries {
+		if e.Name() == recordFile {
+			continue
+		}
+		if err := removeAll(filepath.Join(c.dir.Name(), e.Name())); err != nil {
+			return fmt.Errorf("cannot clear %q: %w", c.dir.Name(), err)
+		}
+	}
+	return os.RemoveAll(filepath.Join(c.dir.Name(), recordFile))
+}
+
+// Remove clears the folder and removes it; the claim is still to be released.
+func (c *Claim) Remove() error {
+	if err := c.Clear(); err != nil {
+		return err
+	}
+	if err := os.Remove(c.dir.Name()); err != nil {
+		return fmt.Errorf("cannot remove %q: %w", c.dir.Name(), err)
+	}
+	return nil
+}
+
+// Release gives the claim up.
+func (c *Claim) Release() { _ = c.dir.Close() }
+
+// removeAll is os.RemoveAll for trees in which a charm has made folders
+// read-only.
+func removeAll(path string) error {
+	err := os.RemoveAll(path)
+	if !errors.Is(err, os.ErrPermission) {
+		return err
+	}
+	_ = filepath.WalkDir(path, func(p string, d os.DirEntry, err error) error {
+		if d != nil && d.IsDir() {
+			_ = os.Chmod(p, 0o700)
+		}
+		return nil
+	})
+	return os.RemoveAll(path)
+}

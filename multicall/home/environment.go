@@ -1,0 +1,79 @@
+package home
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/google/renameio/v2"
+	"gopkg.in/yaml.v3"
+)
+
+// recordFile is the name of an environment's own file.
+const recordFile = "environment.yaml"
+
+// Record is what environment.yaml holds: what must be known to reach the
+// environment at all. Everything else is in its state.
+type Record struct {
+	Name     string `yaml:"name"`
+	UUID     string `yaml:"uuid"`
+	State    string `yaml:"state"`    // URL of the store
+	Provider string `yaml:"provider"` // who makes machines
+	Tools    string `yaml:"tools"`    // VERSION-SHA8, the folder below tools/
+}
+
+// Environment is one environment's folder and record.
+type Environment struct {
+	Dir string // absolute
+	Record
+}
+
+// Environment reads the named environment; ErrNoEnvironment if it is not there.
+func (h Home) Environment(name string) (Environment, error) {
+	if err := CheckName(name); err != nil {
+		return Environment{}, err
+	}
+	return Load(h.Path(name))
+}
+
+// Load reads the environment of that folder; ErrNoEnvironment if there is none.
+func Load(dir string) (Environment, error) {
+	data, err := os.ReadFile(filepath.Join(dir, recordFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return Environment{}, fmt.Errorf("%w %q in %s", ErrNoEnvironment, filepath.Base(dir), filepath.Dir(dir))
+	}
+	if err != nil {
+		return Environment{}, fmt.Errorf("cannot read the environment: %w", err)
+	}
+	e := Environment{Dir: dir}
+	if err := yaml.Unmarshal(data, &e.Record); err != nil {
+		return Environment{}, fmt.Errorf("cannot read %q: %w", filepath.Join(dir, recordFile), err)
+	}
+	return e, nil
+}
+
+// Save writes environment.yaml, which makes the environment exist.
+func (e Environment) Save() error {
+	data, err := yaml.Marshal(e.Record)
+	if err != nil {
+		return fmt.Errorf("cannot write the environment: %w", err)
+	}
+	if err := renameio.WriteFile(filepath.Join(e.Dir, recordFile), data, 0o600); err != nil {
+		return fmt.Errorf("cannot write the environment: %w", err)
+	}
+	return nil
+}
+
+// StateFile is where the store lies when --state was not given.
+func (e Environment) StateFile() string { return filepath.Join(e.Dir, "state", "state.db") }
+
+// ToolsDir is the folder of the binary and links that the environment runs.
+func (e Environment) ToolsDir() string { return filepath.Join(e.Dir, "tools", e.Tools) }
+
+// MachineDir is a local machine's folder.
+func (e Environment) MachineDir(id string) string { return filepath.Join(e.Dir, "machines", id) }
+
+// LogFile is the log of a local machine's agent.
+func (e Environment) LogFile(id string) string { return filepath.Join(e.MachineDir(id), "agent.log") }

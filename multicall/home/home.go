@@ -1,0 +1,127 @@
+package home
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+
+	"github.com/google/renameio/v2"
+	"strings"
+)
+
+var (
+	// ErrNoEnvironment: there is no environment of that name, or none at all.
+	ErrNoEnvironment = errors.New("there is no environment")
+	// ErrBusy: another process bootstraps or destroys that environment just now.
+	ErrBusy = errors.New("another process is at work on it")
+)
+
+var nameForm = regexp.MustCompile(`\A[A-Za-z0-9][A-Za-z0-9._-]{0,62}\z`)
+
+// currentFile holds the name of the environment in use; no environment has its name.
+const currentFile = "current"
+
+// Home is one BIJOU_HOME.
+type Home struct {
+	Dir string // absolute
+}
+
+// Find returns BIJOU_HOME, or ~/.bijou without it. It makes nothing.
+func Find() (Home, error) {
+	dir := os.Getenv("BIJOU_HOME")
+	if dir == "" {
+		user, err := os.UserHomeDir()
+		if err != nil {
+			return Home{}, fmt.Errorf("cannot find a home folder (set BIJOU_HOME): %w", err)
+		}
+		dir = filepath.Join(user, ".bijou")
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return Home{}, fmt.Errorf("cannot find the folder %q: %w", dir, err)
+	}
+	return Home{Dir: abs}, nil
+}
+
+// CheckName refuses what cannot be an environment's name: it becomes a folder,
+// and a part of commands that operators copy.
+func CheckName(name string) error {
+	if name == currentFile || !nameForm.MatchString(name) {
+		return fmt.Errorf("%q cannot name an environment: it takes letters, digits, '-', '_' and '.', a letter or digit first, 63 at most", name)
+	}
+	return nil
+}
+
+// Path is the folder of the environment of that name, be it there or not.
+func (h Home) Path(name string) string { return filepath.Join(h.Dir, name) }
+
+// Names lists the environments that were bootstrapped, sorted.
+func (h Home) Names() ([]string, error) {
+	files, err := filepath.Glob(filepath.Join(h.Dir, "*", recordFile))
+	if err != nil {
+		return nil, fmt.Errorf("cannot list environments in %q: %w", h.Dir, err)
+	}
+	var names []string
+	for _, f := range files {
+		names = append(names, filepath.Base(filepath.Dir(f)))
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// Choose returns the environment of that name; without one, $JUJU_ENV's, then
+// the current one, then the only one there is.
+func (h Home) Choose(name string) (Environment, error) {
+	if name == "" {
+		name = os.Getenv("JUJU_ENV")
+	}
+	if name == "" {
+		name = h.Current()
+	}
+	if name != "" {
+		return h.Environment(name)
+	}
+	switch names, err := h.Names(); {
+	case err != nil:
+		return Environment{}, err
+	case len(names) == 1:
+		return h.Environment(names[0])
+	case len(names) > 1:
+		return Environment{}, fmt.Errorf("cannot choose an environment: there are %s", strings.Join(names, ", "))
+	}
+	return Environment{}, fmt.Errorf("%w in %s", ErrNoEnvironment, h.Dir)
+}
+
+// Current names the environment in use; "" if there is none (any more).
+func (h Home) Current() string {
+	data, err := os.ReadFile(filepath.Join(h.Dir, currentFile))
+	if err != nil {
+		return ""
+	}
+	name := strings.TrimSpace(string(data))
+	if CheckName(name) != nil {
+		return ""
+	}
+	if _, err := os.Stat(filepath.Join(h.Path(name), recordFile)); err != nil {
+		return ""
+	}
+	return name
+}
+
+// SetCurrent makes the named environment the one in use; "" means none.
+func (h Home) SetCurrent(name string) error {
+	path := filepath.Join(h.Dir, currentFile)
+	if name == "" {
+		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("cannot remove %q: %w", path, err)
+		}
+		return nil
+	}
+	if err := renameio.WriteFile(path, []byte(name+"\n"), 0o644); err != nil {
+		return fmt.Errorf("cannot write %q: %w", path, err)
+	}
+	return nil
+}

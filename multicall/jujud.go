@@ -1,0 +1,31 @@
+package multicall
+
+import (
+	"fmt"
+
+	"bijou/multicall/console"
+)
+
+// jujuVersion is the Juju that bijou's hook tools behave like; charms compare it.
+const jujuVersion = "3.6.0-bijou"
+
+// jujudGrammar is the command line of jujud.
+type jujudGrammar struct {
+	Version struct{} `cmd:"" help:"Print the version of Juju that charms see."`
+}
+
+const jujudSummary = `Answers charms that ask which Juju they run under.
+
+Examples:
+  jujud version`
+
+// runJujud is `jujud version`.
+func runJujud(c call) int {
+	var grammar jujudGrammar
+	_, err := console.Parse(c.streams, console.Command{Name: "jujud", Summary: jujudSummary, Grammar: &grammar}, c.args)
+	if err != nil {
+		return console.Report(c.streams.Err, err)
+	}
+	fmt.Fprintln(c.streams.Out, jujuVersion)
+	return console.ExitOK
+}

@@ -1,0 +1,77 @@
+// Package multicall is the composition root: one executable that is every
+// applet, chosen by the name it is called by (or by its first argument).
+//
+// It alone imports the roles and fits them together: table.go lists the
+// applets, serve.go the processes that are made of several roles. What the
+// applets do lives in the roles. Only main, and test binaries, import it.
+package multicall
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"bijou/multicall/console"
+)
+
+// Version is bijou's own version, as `bijou version` prints it.
+const Version = "0.1.0"
+
+// Options are what a test main may ask for beyond what users get.
+type Options struct {
+	// Faults lets BIJOU_FAULT=point:n kill the process with SIGKILL when the
+	// named fault point is reached for the n-th time. Only test mains set it.
+	Faults bool
+}
+
+// Main runs the applet that argv names and answers its exit code. argv[0] is
+// the name called by; `bijou APPLET ...` is the applet too.
+func Main(argv []string, o Options) int {
+	name := "bijou"
+	if len(argv) > 0 {
+		name, argv = filepath.Base(argv[0]), argv[1:]
+	}
+	c := call{name: name, args: argv, streams: console.Process(), options: o}
+	if applet, ok := find(name); ok {
+		return applet.run(c)
+	}
+	// A renamed or freshly built binary (bijou-linux-amd64, a.out) is bijou itself.
+	if looksLikeSelf(name) || len(argv) == 0 || named(argv[0]) {
+		c.name = "bijou"
+		return runBijou(c)
+	}
+	return unknown(c, name)
+}
+
+// Has tells if there is an applet of that name.
+func Has(name string) bool {
+	_, ok := find(name)
+	return ok
+}
+
+// call is one call of an applet.
+type call struct {
+	name    string   // the applet's
+	args    []string // without the name
+	streams console.Streams
+	options Options
+}
+
+func looksLikeSelf(name string) bool {
+	return strings.HasPrefix(name, "bijou")
+}
+
+// named tells if a first argument is one that `bijou` itself understands.
+func named(arg string) bool {
+	return Has(arg) || strings.HasPrefix(arg, "-")
+}
+
+// unknown says that there is no such applet, and which one may have been meant.
+func unknown(c call, name string) int {
+	hint := "bijou --list names all applets"
+	if meant := nearest(name, names()); meant != "" {
+		hint = "did you mean " + meant + "?"
+	}
+	console.Report(c.streams.Err, console.Hint(fmt.Errorf("there is no applet %q", name), hint))
+	return console.ExitUnknown
+}

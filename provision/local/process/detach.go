@@ -1,0 +1,49 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+)
+
+// Detached describes a process that is to outlive its starter.
+type Detached struct {
+	Path string   // the executable
+	Args []string // argv, the name first
+	Log  string   // where stdout and stderr are appended to; made if missing
+}
+
+// Detach starts the process in a session of its own, in the root folder, with
+// an empty stdin and its output in the log. It does not wait for it.
+func Detach(d Detached) (Identity, error) {
+	log, err := os.OpenFile(d.Log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return Identity{}, fmt.Errorf("cannot open the log of %s: %w", d.Args[0], err)
+	}
+	defer log.Close()
+	cmd := exec.Cmd{
+		Path: d.Path, Args: d.Args, Dir: "/", Stdout: log, Stderr: log,
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
+	}
+	if err := start(&cmd); err != nil {
+		return Identity{}, fmt.Errorf("cannot start %s: %w", d.Args[0], err)
+	}
+	pid := cmd.Process.Pid
+	// Released, not waited for: Alive waits for it once it is a zombie.
+	defer cmd.Process.Release()
+	return Find(pid)
+}
+
+// start retries while the executable counts as being written: a child that was
+// forked at the wrong moment holds a writing descriptor until its exec.
+func start(cmd *exec.Cmd) error {
+	for end := time.Now().Add(time.Second); ; time.Sleep(5 * time.Millisecond) {
+		err := cmd.Start()
+		if !errors.Is(err, syscall.ETXTBSY) || time.Now().After(end) {
+			return err
+		}
+	}
+}

@@ -1,0 +1,260 @@
+package hookapitest
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"bijou/hookenv/hookapi"
+)
+
+// memoryHook is one hook of a Memory; the Memory's lock guards it too.
+type memoryHook struct {
+	m         *Memory
+	facts     hookapi.Facts
+	ended     bool
+	relations map[int]hookapi.Relation
+	ids       map[string][]int
+	nodes     map[hookapi.Node]*memoryNode
+	ports     []portChange
+}
+
+// memoryNode is a settings node as the hook read it, and as it wrote it.
+type memoryNode struct{ read, now map[string]string }
+
+type portChange struct {
+	port hookapi.Port
+	open bool
+}
+
+// enter locks the world for one question; leave with m.mu.Unlock.
+func (h *memoryHook) enter(ctx context.Context) error {
+	h.m.mu.Lock()
+	if h.ended {
+		return hookapi.ErrGone
+	}
+	return ctx.Err()
+}
+
+func (h *memoryHook) Facts() hookapi.Facts { return h.facts }
+
+func (h *memoryHook) Relation(ctx context.Context, id int) (hookapi.Relation, error) {
+	defer h.m.mu.Unlock()
+	if err := h.enter(ctx); err != nil {
+		return hookapi.Relation{}, err
+	}
+	return h.describe(id)
+}
+
+func (h *memoryHook) describe(id int) (hookapi.Relation, error) {
+	if _, ok := h.relations[id]; !ok {
+		r := h.m.find(id)
+		if r == nil {
+			return hookapi.Relation{}, hookapi.ErrRelationNotFound
+		}
+		h.relations[id] = copyRelation(r.Relation)
+	}
+	return copyRelation(h.relations[id]), nil
+}
+
+// implied fixes the members of the implied relation to those of the facts.
+func (h *memoryHook) implied() {
+	r := copyRelation(h.m.relation(h.facts.Relation).Relation)
+	for i, end := range r.Ends {
+		r.Ends[i].Units = nil
+		for _, unit := range append([]string{h.facts.Unit}, h.facts.Members...) {
+			if serviceOf(unit) == end.Service {
+				r.Ends[i].Units = append(r.Ends[i].Units, unit)
+			}
+		}
+	}
+	h.relations[r.ID] = r
+}
+
+func (h *memoryHook) RelationIDs(ctx context.Context, unit string) ([]int, error) {
+	defer h.m.mu.Unlock()
+	if err := h.enter(ctx); err != nil {
+		return nil, err
+	}
+	if ids, ok := h.ids[unit]; ok {
+		return slices.Clone(ids), nil
+	}
+	if !h.m.knows(unit) {
+		return nil, hookapi.ErrUnknownUnit
+	}
+	ids := []int{}
+	for _, r := range h.m.world.Relations {
+		if slices.ContainsFunc(r.Ends, func(e hookapi.End) bool { return e.Service == serviceOf(unit) }) {
+			ids = append(ids, r.ID)
+		}
+	}
+	slices.Sort(ids)
+	h.ids[unit] = ids
+	return slices.Clone(ids), nil
+}
+
+func (h *memoryHook) Settings(ctx context.Context, node hookapi.Node) (map[string]string, error) {
+	defer h.m.mu.Unlock()
+	if err := h.enter(ctx); err != nil {
+		return nil, err
+	}
+	n, err := h.node(node)
+	if err != nil {
+		return nil, err
+	}
+	return maps.Clone(n.now), nil
+}
+
+func (h *memoryHook) SetSettings(ctx context.Context, node hookapi.Node, changes map[string]*string) error {
+	defer h.m.mu.Unlock()
+	if err := h.enter(ctx); err != nil {
+		return err
+	}
+	n, err := h.node(node)
+	if err == nil {
+		apply(n.now, changes)
+	}
+	return err
+}
+
+// node reads a settings node at its first use.
+func (h *memoryHook) node(node hookapi.Node) (*memoryNode, error) {
+	if n, ok := h.nodes[node]; ok {
+		return n, nil
+	}
+	r, err := h.describe(node.Relation)
+	if err != nil {
+		return nil, err
+	}
+	values, ok := h.m.nodes[node]
+	ok = ok || slices.ContainsFunc(r.Ends, func(e hookapi.End) bool {
+		return node.Service != "" && e.Service == node.Service || slices.Contains(e.Units, node.Unit)
+	})
+	if !ok {
+		return nil, hookapi.ErrUnknownUnit
+	}
+	n := &memoryNode{read: map[string]string{}, now: map[string]string{}}
+	maps.Copy(n.read, values)
+	maps.Copy(n.now, values)
+	h.nodes[node] = n
+	return n, nil
+}
+
+func (h *memoryHook) Config(ctx context.Context) (map[string]any, error) {
+	defer h.m.mu.Unlock()
+	if err := h.enter(ctx); err != nil {
+		return nil, err
+	}
+	return maps.Clone(h.m.world.Config), nil
+}
+
+func (h *memoryHook) Address(ctx context.Context, public bool) (string, error) {
+	defer h.m.mu.Unlock()
+	if err := h.enter(ctx); err != nil {
+		return "", err
+	}
+	if public {
+		return h.m.world.PublicAddress, nil
+	}
+	return h.m.world.PrivateAddress, nil
+}
+
+func (h *memoryHook) SetPort(ctx context.Context, _ string, port hookapi.Port, open bool) error {
+	defer h.m.mu.Unlock()
+	if err := h.enter(ctx); err != nil {
+		return err
+	}
+	h.ports = append(h.ports, portChange{port, open})
+	return nil
+}
+
+func (h *memoryHook) Ports(ctx context.Context) ([]hookapi.Port, error) {
+	defer h.m.mu.Unlock()
+	if err := h.enter(ctx); err != nil {
+		return nil, err
+	}
+	return h.portsNow(), nil
+}
+
+func (h *memoryHook) portsNow() []hookapi.Port {
+	ports := slices.Clone(h.m.ports)
+	for _, c := range h.ports {
+		ports = slices.DeleteFunc(ports, func(p hookapi.Port) bool { return p == c.port })
+		if c.open {
+			ports = append(ports, c.port)
+		}
+	}
+	slices.SortFunc(ports, func(a, b hookapi.Port) int {
+		// icmp comes before tcp and udp by its name already.
+		return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To), cmp.Compare(a.Endpoint, b.Endpoint))
+	})
+	return ports
+}
+
+func (h *memoryHook) Status(ctx context.Context, ofService bool) (hookapi.Status, error) {
+	defer h.m.mu.Unlock()
+	if err := h.enter(ctx); err != nil {
+		return hookapi.Status{}, err
+	}
+	return h.m.status[ofService], nil
+}
+
+func (h *memoryHook) SetStatus(ctx context.Context, ofService bool, s hookapi.Status) error {
+	defer h.m.mu.Unlock()
+	if err := h.enter(ctx); err != nil {
+		return err
+	}
+	h.m.status[ofService] = s
+	return nil
+}
+
+func (h *memoryHook) Log(level, message string) {
+	h.m.mu.Lock()
+	defer h.m.mu.Unlock()
+	if !h.ended {
+		h.m.log = append(h.m.log, level+" "+message)
+	}
+}
+
+func (h *memoryHook) Commit(ctx context.Context) error {
+	defer h.m.mu.Unlock()
+	if err := h.enter(ctx); err != nil {
+		return err
+	}
+	h.ended = true
+	for node, n := range h.nodes {
+		h.m.merge(node, differences(n))
+	}
+	h.m.ports = h.portsNow()
+	return nil
+}
+
+func (h *memoryHook) Abort() {
+	h.m.mu.Lock()
+	defer h.m.mu.Unlock()
+	h.ended = true
+}
+
+// differences are the keys whose value is not the one that was read.
+func differences(n *memoryNode) map[string]*string {
+	changes := map[string]*string{}
+	for key, value := range n.now {
+		if old, ok := n.read[key]; !ok || old != value {
+			changes[key] = &value
+		}
+	}
+	for key := range n.read {
+		if _, ok := n.now[key]; !ok {
+			changes[key] = nil
+		}
+	}
+	return changes
+}
+
+// serviceOf cuts the number off a unit's name.
+func serviceOf(unit string) string {
+	service, _, _ := strings.Cut(unit, "/")
+	return service
+}

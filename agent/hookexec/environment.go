@@ -1,0 +1,119 @@
+package hookexec
+
+import (
+	"strings"
+)
+
+// Facts are what a hook's environment is made of.
+type Facts struct {
+	Unit      string // "myblog/0"
+	Service   string
+	Charm     string // its name
+	Hook      string
+	Machine   string
+	Principal string // of a subordinate, else empty
+
+	UnitDir  string
+	CharmDir string
+	Tools    string // the unit's tools folder
+	Socket   string
+	ClientID string
+
+	Environment string // its name
+	UUID        string // of the environment
+	Version     string // what the hook is told that Juju's version is
+
+	Relation *RelationFacts // nil outside relation hooks
+}
+
+// RelationFacts are the relation hooks' own.
+type RelationFacts struct {
+	Name          string // as the local charm calls it
+	ID            string // in the charm's dialect
+	RemoteUnit    string
+	RemoteService string
+	Members       []string
+	Departing     string // empty but in -departed
+}
+
+const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// Environment makes the whole environment of a hook. Of the agent's own, asked
+// for with getenv, it takes PATH's tail, HOME, USER, locale and proxies only.
+func Environment(f Facts, getenv func(string) string) []string {
+	env := []string{
+		"JUJU_SOCKET=" + f.Socket,
+		"JUJU_AGENT_SOCKET=" + f.Socket,
+		"JUJU_AGENT_SOCKET_ADDRESS=" + f.Socket,
+		"JUJU_AGENT_SOCKET_NETWORK=unix",
+		"JUJU_CLIENT_ID=" + f.ClientID,
+		"JUJU_CONTEXT_ID=" + f.ClientID,
+		"JUJU_LOCAL_UNIT=" + f.Unit,
+		"JUJU_UNIT_NAME=" + f.Unit,
+		"JUJU_SERVICE=" + f.Service,
+		"JUJU_CHARM=" + f.Charm,
+		"JUJU_UNIT_DIR=" + f.UnitDir,
+		"CHARM_DIR=" + f.CharmDir,
+		"JUJU_CHARM_DIR=" + f.CharmDir,
+		"PWD=" + f.CharmDir,
+		"JUJU_HOOK_NAME=" + f.Hook,
+		"JUJU_DISPATCH_PATH=hooks/" + f.Hook,
+		"JUJU_MODEL_NAME=" + f.Environment,
+		"JUJU_ENV_NAME=" + f.Environment,
+		"JUJU_MODEL_UUID=" + f.UUID,
+		"JUJU_ENV_UUID=" + f.UUID,
+		"JUJU_MACHINE_ID=" + f.Machine,
+		"JUJU_VERSION=" + f.Version,
+		"JUJU_API_ADDRESSES=",
+		"JUJU_AVAILABILITY_ZONE=",
+		"DEBIAN_FRONTEND=noninteractive",
+		"APT_LISTCHANGES_FRONTEND=none",
+		"TERM=dumb",
+	}
+	if f.Principal != "" {
+		env = append(env, "JUJU_PRINCIPAL_UNIT="+f.Principal)
+	}
+	if f.Relation != nil {
+		env = append(env, f.Relation.environment()...)
+	}
+	return append(env, inherited(f.Tools, getenv)...)
+}
+
+func (r *RelationFacts) environment() []string {
+	env := []string{
+		"JUJU_RELATION=" + r.Name,
+		"JUJU_RELATION_ID=" + r.ID,
+		"JUJU_REMOTE_UNIT=" + r.RemoteUnit,
+		"JUJU_REMOTE_APP=" + r.RemoteService,
+		"JUJU_REMOTE_SERVICE=" + r.RemoteService,
+		"JUJU_MEMBERS=" + strings.Join(r.Members, " "),
+	}
+	if r.Departing != "" {
+		env = append(env, "JUJU_DEPARTING_UNIT="+r.Departing)
+	}
+	return env
+}
+
+// inherited is what a hook gets of the agent's own environment.
+func inherited(tools string, getenv func(string) string) []string {
+	path, lang := getenv("PATH"), getenv("LANG")
+	if path == "" {
+		path = defaultPath
+	}
+	if lang == "" {
+		lang = "C.UTF-8"
+	}
+	env := []string{"PATH=" + tools + ":" + path, "LANG=" + lang}
+	for _, name := range []string{
+		"HOME", "USER",
+		"LC_ALL", "LC_ADDRESS", "LC_COLLATE", "LC_CTYPE", "LC_IDENTIFICATION", "LC_MEASUREMENT", "LC_MESSAGES",
+		"LC_MONETARY", "LC_NAME", "LC_NUMERIC", "LC_PAPER", "LC_TELEPHONE", "LC_TIME",
+		"http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy",
+		"HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "ALL_PROXY", "NO_PROXY",
+	} {
+		if v := getenv(name); v != "" {
+			env = append(env, name+"="+v)
+		}
+	}
+	return env
+}

@@ -1,0 +1,328 @@
+package hookexec
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+)
+
+// charm is a charm folder under test, and the output of its hooks.
+type charm struct {
+	t      *testing.T
+	dir    string
+	runner *Runner
+
+	mu  sync.Mutex
+	got map[Stream][]string
+}
+
+func newCharm(t *testing.T) *charm {
+	c := &charm{t: t, dir: t.TempDir(), runner: &Runner{}, got: map[Stream][]string{}}
+	t.Cleanup(c.runner.Close)
+	if err := os.MkdirAll(filepath.Join(c.dir, "charm", "hooks"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func (c *charm) script(name, body string, mode os.FileMode) {
+	path := filepath.Join(c.dir, "charm", name)
+	if err := os.WriteFile(path, []byte("#!/bin/bash\n"+body), mode); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *charm) spec(hook string) Spec {
+	return Spec{
+		ID:       "op-1",
+		Hook:     hook,
+		CharmDir: filepath.Join(c.dir, "charm"),
+		Env:      Environment(Facts{Hook: hook, Tools: "/tools", CharmDir: filepath.Join(c.dir, "charm")}, os.Getenv),
+		Record:   filepath.Join(c.dir, "hook.json"),
+		Output: func(s Stream, line string) {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.got[s] = append(c.got[s], line)
+		},
+	}
+}
+
+func (c *charm) run(hook string) Outcome { return c.runner.Run(c.t.Context(), c.spec(hook)) }
+
+func TestOutcomes(t *testing.T) {
+	c := newCharm(t)
+	c.script("hooks/good", "exit 0", 0o755)
+	c.script("hooks/bad", "exit 3", 0o755)
+	c.script("hooks/shot", "kill -9 $$", 0o755)
+	c.script("hooks/plain", "exit 0", 0o644)
+	for _, tc := range []struct {
+		hook string
+		want Outcome
+	}{
+		{"good", Outcome{}},
+		{"bad", Outcome{Failure: "exit code 3"}},
+		{"shot", Outcome{Failure: "killed by signal 9 (killed)"}},
+		{"plain", Outcome{Failure: "hooks/plain is not executable"}},
+		{"none", Outcome{Missing: true}},
+	} {
+		if diff := cmp.Diff(tc.want, c.run(tc.hook)); diff != "" {
+			t.Errorf("%s: %s", tc.hook, diff)
+		}
+	}
+}
+
+func TestDispatchWins(t *testing.T) {
+	c := newCharm(t)
+	c.script("hooks/start", "echo hook", 0o755)
+	c.script("dispatch", `echo "$JUJU_DISPATCH_PATH from $PWD"`, 0o755)
+	c.run("start")
+	if diff := cmp.Diff([]string{"hooks/start from " + c.dir + "/charm"}, c.got[Stdout]); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestOutputIsCutIntoLines(t *testing.T) {
+	c := newCharm(t)
+	c.script("hooks/talk", `echo one; echo two >&2; printf 'a\xffb\n'; head -c 100000 /dev/zero | tr '\0' x; echo; printf last`, 0o755)
+	c.run("talk")
+	want := map[Stream][]string{
+		Stdout: {"one", `a\xffb`, strings.Repeat("x", MaxLine), strings.Repeat("x", 100000-MaxLine), "last"},
+		Stderr: {"two"},
+	}
+	if diff := cmp.Diff(want, c.got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestLongLinesKeepCharactersWhole(t *testing.T) {
+	var got []string
+	l := lines{emit: func(s string) { got = append(got, s) }}
+	text := "x" + strings.Repeat("é", MaxLine)
+	for chunk := range chunks([]byte(text), 1000) {
+		_, _ = l.Write(chunk)
+	}
+	l.flush()
+	if strings.Join(got, "") != text || strings.Contains(strings.Join(got, ""), `\x`) {
+		t.Errorf("text was changed on its way, into %d lines", len(got))
+	}
+}
+
+func chunks(b []byte, n int) func(func([]byte) bool) {
+	return func(yield func([]byte) bool) {
+		for len(b) > 0 {
+			if !yield(b[:min(n, len(b))]) {
+				return
+			}
+			b = b[min(n, len(b)):]
+		}
+	}
+}
+
+func TestHookSeesThreeDescriptorsItsOwnSessionAndNothingElse(t *testing.T) {
+	t.Setenv("SECRET_OF_THE_AGENT", "x")
+	c := newCharm(t)
+	c.script("hooks/look", `
+[ -z "$(cat)" ] && echo empty
+read -r _ _ _ _ pgrp sid _ < /proc/$$/stat
+[ $pgrp = $$ ] && [ $sid = $$ ] && echo leader
+env | grep -c SECRET_OF_THE_AGENT
+echo "$SHLVL" "${PATH%%:*}"
+exec ls -l /proc/self/fd
+`, 0o755)
+	c.run("look")
+	var fds []string
+	out := c.got[Stdout]
+	for _, line := range out[min(5, len(out)):] {
+		if words := strings.Fields(line); len(words) > 3 {
+			fds = append(fds, words[len(words)-3])
+		}
+	}
+	if diff := cmp.Diff([]string{"empty", "leader", "0", "1 /tools"}, out[:4]); diff != "" {
+		t.Error(diff, c.got[Stderr])
+	}
+	if diff := cmp.Diff([]string{"0", "1", "2", "3"}, fds); diff != "" { // 3 is the folder that ls reads
+		t.Error(diff, out)
+	}
+}
+
+func TestDaemonIsNeitherWaitedForNorKilled(t *testing.T) {
+	c := newCharm(t)
+	pidfile := filepath.Join(c.dir, "pid")
+	c.script("hooks/start", `
+( while echo still here; do echo x >> `+c.dir+`/alive; sleep 0.05; done ) &
+echo $! > `+pidfile, 0o755)
+	s := c.spec("start")
+	s.Patience = 100 * time.Millisecond
+	if diff := cmp.Diff(Outcome{}, c.runner.Run(t.Context(), s)); diff != "" {
+		t.Fatal(diff)
+	}
+	pid := readPID(t, pidfile)
+	t.Cleanup(func() { _ = unix.Kill(pid, unix.SIGKILL) })
+	grows(t, c.dir+"/alive")
+	c.runner.Close() // the agent ends: the daemon writes into its own pipe
+	grows(t, c.dir+"/alive")
+}
+
+// grows waits until the file has grown a few times.
+func grows(t *testing.T, path string) {
+	t.Helper()
+	size := func() int64 {
+		st, err := os.Stat(path)
+		if err != nil {
+			return 0
+		}
+		return st.Size()
+	}
+	from := size()
+	eventually(t, func() bool { return size() > from+10 })
+}
+
+func eventually(t *testing.T, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(15 * time.Second); !ok(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("it did not come to pass")
+		}
+	}
+}
+
+func readPID(t *testing.T, path string) int {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(string(bytes.TrimSpace(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
+func TestInterruptKillsTheGroup(t *testing.T) {
+	c := newCharm(t)
+	c.script("hooks/hang", `sleep 1000 & echo $! > `+c.dir+`/child; sleep 1000`, 0o755)
+	ctx, cancel := context.WithCancel(t.Context())
+	s := c.spec("hang")
+	s.LetGo = func() {
+		eventually(t, func() bool { st, err := os.Stat(c.dir + "/child"); return err == nil && st.Size() > 0 })
+		cancel()
+	}
+	if diff := cmp.Diff(Outcome{Interrupted: true}, c.runner.Run(ctx, s)); diff != "" {
+		t.Fatal(diff)
+	}
+	child := readPID(t, c.dir+"/child")
+	eventually(t, func() bool { _, err := startTime(child); return err != nil })
+}
+
+func TestReap(t *testing.T) {
+	record := filepath.Join(t.TempDir(), "hook.json")
+	if killed, err := Reap(record, "a"); killed || err != nil {
+		t.Fatalf("without a record: %v, %v", killed, err)
+	}
+	cmd := exec.Command("sleep", "1000")
+	cmd.SysProcAttr = &unix.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	if err := writeRecord(record, "a", cmd.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	if killed, err := Reap(record, "b"); killed || err != nil {
+		t.Fatalf("record of another run: %v, %v", killed, err)
+	}
+	if killed, err := Reap(record, "a"); !killed || err != nil {
+		t.Fatalf("living process: %v, %v", killed, err)
+	}
+	<-ended
+	if killed, err := Reap(record, "a"); killed || err != nil {
+		t.Fatalf("process that is gone: %v, %v", killed, err)
+	}
+}
+
+func TestHeldBackProcessEndsWithItsAgent(t *testing.T) {
+	c := newCharm(t)
+	c.script("hooks/start", "touch "+c.dir+"/ran", 0o755)
+	s := c.spec("start")
+	p, err := start(s, filepath.Join(s.CharmDir, "hooks", "start"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.gate.Close() // what the kernel does when the agent dies
+	if diff := cmp.Diff(Outcome{Failure: "exit code 125"}, p.wait(t.Context())); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := os.Stat(c.dir + "/ran"); err == nil {
+		t.Error("the hook ran without having been let go")
+	}
+}
+
+func TestBusyScriptIsWaitedFor(t *testing.T) {
+	c := newCharm(t)
+	c.script("hooks/start", "exit 0", 0o755)
+	w, err := os.OpenFile(filepath.Join(c.dir, "charm/hooks/start"), os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	timer := time.AfterFunc(50*time.Millisecond, func() { w.Close() })
+	defer timer.Stop()
+	if diff := cmp.Diff(Outcome{}, c.run("start")); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestEnvironmentOfARelationHook(t *testing.T) {
+	host := map[string]string{"PATH": "/bin", "HOME": "/root", "http_proxy": "p", "TMPDIR": "/x", "LC_TIME": "de"}
+	got := Environment(Facts{
+		Unit: "blog/0", Service: "blog", Charm: "wordpress", Hook: "db-relation-departed", Machine: "0",
+		UnitDir: "/u", CharmDir: "/u/charm", Tools: "/u/tools", Socket: "/s", ClientID: "id",
+		Environment: "e", UUID: "uuid", Version: "3.6.0-bijou",
+		Relation: &RelationFacts{Name: "db", ID: "db:0", RemoteUnit: "mysql/1", RemoteService: "mysql",
+			Members: []string{"mysql/0", "mysql/2"}, Departing: "mysql/1"},
+	}, func(k string) string { return host[k] })
+	want := strings.Fields(`JUJU_SOCKET=/s JUJU_AGENT_SOCKET=/s JUJU_AGENT_SOCKET_ADDRESS=/s JUJU_AGENT_SOCKET_NETWORK=unix
+		JUJU_CLIENT_ID=id JUJU_CONTEXT_ID=id JUJU_LOCAL_UNIT=blog/0 JUJU_UNIT_NAME=blog/0 JUJU_SERVICE=blog JUJU_CHARM=wordpress
+		JUJU_UNIT_DIR=/u CHARM_DIR=/u/charm JUJU_CHARM_DIR=/u/charm PWD=/u/charm JUJU_HOOK_NAME=db-relation-departed
+		JUJU_DISPATCH_PATH=hooks/db-relation-departed JUJU_MODEL_NAME=e JUJU_ENV_NAME=e JUJU_MODEL_UUID=uuid JUJU_ENV_UUID=uuid
+		JUJU_MACHINE_ID=0 JUJU_VERSION=3.6.0-bijou JUJU_API_ADDRESSES= JUJU_AVAILABILITY_ZONE= DEBIAN_FRONTEND=noninteractive
+		APT_LISTCHANGES_FRONTEND=none TERM=dumb JUJU_RELATION=db JUJU_RELATION_ID=db:0 JUJU_REMOTE_UNIT=mysql/1
+		JUJU_REMOTE_APP=mysql JUJU_REMOTE_SERVICE=mysql MEMBERS JUJU_DEPARTING_UNIT=mysql/1 PATH=/u/tools:/bin LANG=C.UTF-8
+		HOME=/root LC_TIME=de http_proxy=p`)
+	for i, v := range want {
+		if v == "MEMBERS" {
+			want[i] = "JUJU_MEMBERS=mysql/0 mysql/2"
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestManyAtOnce(t *testing.T) {
+	c := newCharm(t)
+	c.script("hooks/start", "exit 0", 0o755)
+	var wg sync.WaitGroup
+	for i := range 20 {
+		wg.Go(func() {
+			s := c.spec("start")
+			s.Record += fmt.Sprint(i)
+			if diff := cmp.Diff(Outcome{}, c.runner.Run(t.Context(), s)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	wg.Wait()
+}

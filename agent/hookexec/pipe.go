@@ -1,0 +1,32 @@
+package hookexec
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// pipe carries one output of a hook to the agent.
+type pipe struct {
+	outer *os.File // the agent's end
+	inner *os.File // the hook's
+}
+
+// newPipe makes a pipe whose inner end is open for reading as well as writing.
+// So whoever still holds it after the agent has gone (a daemon that a hook left
+// behind) writes into the pipe's own buffer, and is not killed by SIGPIPE. The
+// agent's end still sees its end once nobody holds the inner one.
+func newPipe() (pipe, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return pipe{}, fmt.Errorf("cannot make a pipe: %w", err)
+	}
+	defer w.Close()
+	fd, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", w.Fd()), unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		r.Close()
+		return pipe{}, fmt.Errorf("cannot open a pipe for both ways: %w", err)
+	}
+	return pipe{outer: r, inner: os.NewFile(uintptr(fd), "hook output")}, nil
+}

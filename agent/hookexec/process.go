@@ -1,0 +1,115 @@
+package hookexec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// trampoline holds the hook's process back until it is noted: it waits for a
+// line on descriptor 3, and then becomes the hook under the same process id. If
+// the agent dies first it reads the end of the pipe and exits instead. A shell
+// that counts its level must not leave a trace of itself.
+const trampoline = `read -r go <&3 || exit 125; exec 3<&-; unset SHLVL OLDPWD; exec "$0"`
+
+// process is one hook's process, held back or let go.
+type process struct {
+	cmd    *exec.Cmd
+	gate   *os.File // writing a line lets it go, closing it ends it
+	stdout *os.File // our ends, for reading
+	stderr *os.File
+}
+
+// start spawns the held-back process in a session and process group of its own.
+func start(s Spec, path string) (*process, error) {
+	out, err := newPipe()
+	if err != nil {
+		return nil, err
+	}
+	defer out.inner.Close()
+	errs, err := newPipe()
+	if err != nil {
+		out.outer.Close()
+		return nil, err
+	}
+	defer errs.inner.Close()
+	wait, gate, err := os.Pipe()
+	if err != nil {
+		out.outer.Close()
+		errs.outer.Close()
+		return nil, fmt.Errorf("cannot make a pipe: %w", err)
+	}
+	defer wait.Close()
+
+	// Whoever started the agent may have left descriptors open in it.
+	_ = unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC)
+	cmd := exec.Command("/bin/sh", "-c", trampoline, path)
+	cmd.Dir, cmd.Env = s.CharmDir, s.Env
+	cmd.Stdout, cmd.Stderr = out.inner, errs.inner
+	cmd.ExtraFiles = []*os.File{wait}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		out.outer.Close()
+		errs.outer.Close()
+		gate.Close()
+		return nil, fmt.Errorf("cannot start the hook: %w", err)
+	}
+	return &process{cmd: cmd, gate: gate, stdout: out.outer, stderr: errs.outer}, nil
+}
+
+// letGo notes the process and then lets it go. If it cannot be noted, the
+// process ends without having run the hook.
+func (p *process) letGo(s Spec, path string) error {
+	defer p.gate.Close()
+	if err := writeRecord(s.Record, s.ID, p.cmd.Process.Pid); err != nil {
+		return err
+	}
+	awaitNoWriter(path, time.Second)
+	if _, err := p.gate.WriteString("\n"); err != nil {
+		return fmt.Errorf("cannot let the hook go: %w", err)
+	}
+	return nil
+}
+
+// wait waits for the end of the process; it kills its group when ctx is done.
+func (p *process) wait(ctx context.Context) Outcome {
+	ended := make(chan error, 1) // buffered: the sender never waits for us
+	go func() { ended <- p.cmd.Wait() }()
+	select {
+	case err := <-ended:
+		return verdict(err)
+	case <-ctx.Done():
+	}
+	_ = unix.Kill(-p.cmd.Process.Pid, unix.SIGKILL)
+	<-ended
+	return Outcome{Interrupted: true}
+}
+
+// awaitNoWriter waits, but not longer than most, until nobody has the file open
+// for writing: executing it would fail with "text file busy" before that. Who
+// may be that writer is any process that some other goroutine forked while it
+// wrote this file. A read lease is granted only if there is no writer.
+func awaitNoWriter(path string, most time.Duration) {
+	f, err := os.Open(path)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	for end := time.Now().Add(most); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		_, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_RDLCK)
+		if err == nil {
+			_, _ = unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_UNLCK)
+			return
+		}
+		if !errors.Is(err, unix.EAGAIN) {
+			return
+		}
+	}
+}

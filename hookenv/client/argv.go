@@ -1,0 +1,75 @@
+package client
+
+import "os"
+
+// clientID is the one given in argv, which wins, or in the environment.
+func clientID(argv []string) string {
+	if id := option(argv, "--client-id", "--client_id"); id != "" {
+		return id
+	}
+	return os.Getenv("JUJU_CLIENT_ID")
+}
+
+// option finds the value of an option in argv under either of its spellings;
+// the last one wins, as with any option, and "--" ends options.
+func option(argv []string, name, other string) string {
+	found := ""
+	for i := 1; i < len(argv) && argv[i] != "--"; i++ {
+		key, value, joined := cutPair(argv[i])
+		if key != name && key != other {
+			continue
+		}
+		if !joined && i+1 < len(argv) {
+			i++
+			value = argv[i]
+		}
+		found = value
+	}
+	return found
+}
+
+// cutPair cuts "--key=value" at its first "=".
+func cutPair(arg string) (key, value string, joined bool) {
+	for i := range len(arg) {
+		if arg[i] == '=' {
+			return arg[:i], arg[i+1:], true
+		}
+	}
+	return arg, "", false
+}
+
+// cut cuts a string at a byte; the rest is empty if there is none.
+func cut(s string, at byte) (first, rest string) {
+	for i := range len(s) {
+		if s[i] == at {
+			return s[:i], s[i+1:]
+		}
+	}
+	return s, ""
+}
+
+// base is the last element of a path.
+func base(path string) string {
+	for i := len(path) - 1; i >= 0; i-- {
+		if path[i] == '/' {
+			return path[i+1:]
+		}
+	}
+	return path
+}
+
+// join joins argv with NUL bytes, which no argument can hold.
+func join(argv []string) string {
+	size := 0
+	for _, arg := range argv {
+		size += len(arg) + 1
+	}
+	joined := make([]byte, 0, size)
+	for i, arg := range argv {
+		if i > 0 {
+			joined = append(joined, 0)
+		}
+		joined = append(joined, arg...)
+	}
+	return string(joined)
+}

@@ -1,0 +1,127 @@
+// Package client is the thin client that every symlinked hook tool is: it sends
+// argv to the agent's socket, reads and writes the caller's files when asked,
+// prints what comes back and exits with the code that comes back. It parses
+// nothing of a tool's grammar; the tools run in the agent (hookenv).
+//
+// Its init is the program's only hand-written one, because a hook calls tools
+// by the hundred: when argv[0] is a hook tool and a client id is at hand, the
+// process does its work here and exits before the other packages initialise.
+// Go initialises packages that are ready in the order of their import paths,
+// and "bijou/..." comes before "github.com/...". That is worth 3 ms of 5 a
+// call, and it holds only as long as this package imports nothing but os,
+// syscall, strconv and hookenv/amp.
+//
+// multicall imports it for the calls without a client id, hookenv/server for
+// the words of the protocol.
+package client
+
+import (
+	"os"
+	"syscall"
+
+	"bijou/hookenv/amp"
+)
+
+func init() {
+	if IsTool(os.Args[0]) && clientID(os.Args) != "" {
+		os.Exit(Run(os.Args))
+	}
+}
+
+// IsTool says whether argv0, a name or a path, is that of a hook tool.
+func IsTool(argv0 string) bool {
+	name := base(argv0)
+	for rest := names; rest != ""; {
+		var first string
+		first, rest = cut(rest, ' ')
+		if first == name {
+			return true
+		}
+	}
+	return false
+}
+
+// Names returns the tool names that the client answers to, as they stand in
+// its constant.
+func Names() []string {
+	var list []string
+	for rest := names; rest != ""; {
+		var first string
+		first, rest = cut(rest, ' ')
+		list = append(list, first)
+	}
+	return list
+}
+
+// Run runs one tool through the agent's socket, argv[0] included, with the
+// process's own descriptors, and returns the exit code. It is what init does,
+// for callers that come without a client id or under another argv[0].
+func Run(argv []string) int {
+	id := clientID(argv)
+	if id == "" {
+		return fail("no client id: hook tools run in hooks and under juju do (JUJU_CLIENT_ID is not set)")
+	}
+	path := option(argv, "--socket", "--socket")
+	if path == "" {
+		path = os.Getenv("JUJU_SOCKET")
+	}
+	if path == "" {
+		return fail("cannot connect to the agent: JUJU_SOCKET is not set")
+	}
+	c, err := dial(path)
+	if err != nil {
+		return fail("cannot connect to " + path + ": " + err.Error())
+	}
+	defer syscall.Close(c.fd)
+	return c.converse(request(argv, id), id)
+}
+
+// request is the box that begins the conversation.
+func request(argv []string, id string) []byte {
+	cwd, _ := syscall.Getwd() // a directory that is gone has no name; the agent asks for files, not for it
+	box := amp.Append(nil, KeyCommand, CommandTool)
+	box = amp.Append(box, KeyAsk, "1")
+	box = amp.Append(box, KeyClientID, id)
+	box = amp.Append(box, KeyArgv, join(argv))
+	box = amp.Append(box, KeyDirectory, cwd)
+	box = amp.Append(box, KeyStdin, stdinKind())
+	return amp.End(box)
+}
+
+// converse sends a box and obeys the answers until one holds the exit code.
+func (c *conn) converse(box []byte, id string) int {
+	for {
+		answer, err := c.ask(box)
+		if err != nil {
+			return fail("cannot hear from the agent: " + err.Error())
+		}
+		switch {
+		case answer.Has(KeyErrorCode):
+			return fail(refusal(answer))
+		case answer.Has(KeyWant):
+			box = file(answer.Value(KeyWant), id)
+		default:
+			return deliver(answer)
+		}
+	}
+}
+
+// refusal words an AMP error for whoever called the tool.
+func refusal(answer amp.Box) string {
+	if answer.Value(KeyErrorCode) == CodeUnknownClient {
+		return "hook context gone"
+	}
+	return answer.Value(KeyErrorText)
+}
+
+// file is the box that brings what a file holds, or why it cannot.
+func file(path, id string) []byte {
+	box := amp.Append(nil, KeyCommand, CommandFile)
+	box = amp.Append(box, KeyAsk, "1")
+	box = amp.Append(box, KeyClientID, id)
+	value, problem := readFile(path)
+	if problem != "" {
+		return amp.End(amp.Append(box, KeyProblem, problem))
+	}
+	return amp.End(amp.Append(box, KeyValue, value))
+}

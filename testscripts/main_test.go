@@ -7,7 +7,9 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -65,6 +67,7 @@ func setup(env *testscript.Env) error {
 		"LANG=C.UTF-8",
 	)
 	env.Defer(func() {
+		stopLeftovers(home)
 		environments, _ := filepath.Glob(filepath.Join(home, "*", "environment.yaml"))
 		for _, e := range environments {
 			destroy := exec.Command("juju", "destroy-environment", "-y", "--force", filepath.Base(filepath.Dir(e)))
@@ -75,6 +78,21 @@ func setup(env *testscript.Env) error {
 		}
 	})
 	return nil
+}
+
+// stopLeftovers kills the servers and daemons that test charms started and a
+// failed script left running; a script that passed has none.
+func stopLeftovers(home string) {
+	units := filepath.Join(home, "*", "machines", "*", "units", "*")
+	for _, pattern := range []string{"redis/pid", "daemon.pid"} {
+		files, _ := filepath.Glob(filepath.Join(units, pattern))
+		for _, f := range files {
+			data, _ := os.ReadFile(f)
+			if pid, err := strconv.Atoi(strings.TrimSpace(string(data))); err == nil && pid > 1 {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}
+	}
 }
 
 // eventually DURATION REGEXP PROG ARG... runs the program again and again until

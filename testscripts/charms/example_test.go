@@ -1,0 +1,137 @@
+package charms_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bijou/multicall/tour/charms"
+	"bijou/state/charm"
+)
+
+// examples writes the embedded charms and returns where.
+func examples(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := charms.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestBlogAndDatabase(t *testing.T) {
+	dir, p := examples(t), newPlay(t)
+	p.configure("mysql", map[string]any{"port": 3306})
+	p.configure("wordpress", map[string]any{"blog-title": `It's \ my blog`, "debug": false})
+	p.deploy("mysql/0", filepath.Join(dir, "mysql"))
+	p.deploy("wordpress/0", filepath.Join(dir, "wordpress"))
+	p.enter("mysql/0", "db:0")
+	p.enter("wordpress/0", "db:0")
+
+	want := `<?php
+define('DB_HOST',     '127.0.0.1:3306');
+define('DB_NAME',     'wordpress');
+define('DB_USER',     'wordpress');
+define('DB_PASSWORD', 'PASSWORD');
+
+define('BLOG_TITLE',  'It\'s \\ my blog');
+define('WP_DEBUG',    false);
+`
+	path := filepath.Join(p.unitDir("wordpress/0"), "data", "wp-config.php")
+	compareConfig(t, p, path, want)
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("wp-config.php: mode %v, %v: the password must be the owner's only", info.Mode(), err)
+	}
+	if diff := cmp.Diff(map[string][]string{"mysql/0": {"3306/tcp"}, "wordpress/0": {"80/tcp"}}, p.world().Ports); diff != "" {
+		t.Errorf("ports (-want +got):\n%s", diff)
+	}
+
+	p.configure("mysql", map[string]any{"port": 3307})
+	p.run("mysql/0", "config-changed")
+	p.settle()
+	compareConfig(t, p, path, strings.Replace(want, "3306", "3307", 1))
+
+	p.configure("wordpress", map[string]any{"debug": true})
+	p.run("wordpress/0", "config-changed")
+	p.run("wordpress/0", "upgrade-charm")
+	compareConfig(t, p, path, strings.Replace(strings.Replace(want, "3306", "3307", 1), "false", "true", 1))
+
+	p.runIn("wordpress/0", "db:0", "departed", "mysql/0")
+	p.runIn("wordpress/0", "db:0", "broken", "")
+	if _, err := os.Stat(path); !os.IsNotExist(err) {
+		t.Errorf("wp-config.php is still there after the relation: %v", err)
+	}
+	if got := p.world().Status["wordpress/0"]; !strings.HasPrefix(got, "blocked ") {
+		t.Errorf("status of wordpress/0: %q", got)
+	}
+	p.runIn("mysql/0", "db:0", "broken", "")
+	p.run("mysql/0", "stop")
+	p.run("wordpress/0", "stop")
+	if got := p.world().Ports; len(got["mysql/0"])+len(got["wordpress/0"]) > 0 {
+		t.Errorf("ports still open: %v", got)
+	}
+}
+
+// compareConfig compares the rendered file; PASSWORD in want stands for what mysql made.
+func compareConfig(t *testing.T, p *play, path, want string) {
+	t.Helper()
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	password := p.world().Relations["db:0"].Settings["mysql/0"]["password"]
+	if len(password) != 32 {
+		t.Errorf("password %q is not 32 characters long", password)
+	}
+	if diff := cmp.Diff(strings.Replace(want, "PASSWORD", password, 1), string(got)); diff != "" {
+		t.Errorf("wp-config.php (-want +got):\n%s", diff)
+	}
+}
+
+func TestUnitsOfOneBlogShareADatabase(t *testing.T) {
+	dir, p := examples(t), newPlay(t)
+	p.configure("mysql", map[string]any{"port": 3306})
+	p.configure("wordpress", map[string]any{"blog-title": "b", "debug": false})
+	p.deploy("mysql/0", filepath.Join(dir, "mysql"))
+	p.enter("mysql/0", "db:0")
+	for _, unit := range []string{"wordpress/0", "wordpress/1"} {
+		p.deploy(unit, filepath.Join(dir, "wordpress"))
+		p.enter(unit, "db:0")
+		p.enter(unit, "loadbalancer:1")
+	}
+	a, errA := os.ReadFile(filepath.Join(p.unitDir("wordpress/0"), "data", "wp-config.php"))
+	b, errB := os.ReadFile(filepath.Join(p.unitDir("wordpress/1"), "data", "wp-config.php"))
+	if diff := cmp.Diff(string(a), string(b)); diff != "" || errA != nil || errB != nil || len(a) == 0 {
+		t.Errorf("the units' databases differ (%v, %v):\n%s", errA, errB, diff)
+	}
+	p.leave("wordpress/1")
+	got, err := os.ReadFile(filepath.Join(p.unitDir("wordpress/0"), "data", "units"))
+	if strings.TrimSpace(string(got)) != "wordpress/0" || err != nil {
+		t.Errorf("units of the blog: %q, %v", got, err)
+	}
+}
+
+func TestEveryCharmIsReadAndArchived(t *testing.T) {
+	dir := examples(t)
+	for path, want := range map[string]charm.Dialect{
+		filepath.Join(dir, "mysql"): charm.Modern, filepath.Join(dir, "wordpress"): charm.Modern,
+		"recorder": charm.Modern, "trivial": charm.Modern, "hookless": charm.Modern,
+		"not-executable": charm.Modern, "redis": charm.Modern, "redis-client": charm.Modern,
+	} {
+		c, err := charm.ReadDir(path)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if c.Dialect() != want {
+			t.Errorf("%s: dialect %s, want %s", path, c.Dialect(), want)
+		}
+		out := &strings.Builder{}
+		if _, err := charm.Archive(path, out, charm.ArchiveOptions{}); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,170 @@
+package sqlite
+
+import (
+	"database/sql"
+	"errors"
+
+	"bijou/state/store"
+)
+
+// turn is one SQLite transaction of the writer, in which one job after the
+// other runs and sees what those before it have written.
+type turn struct {
+	c    *conn
+	keep int64
+
+	revision, trimmed int64 // the head row, as the jobs have left it
+	changed           bool  // there is something to commit
+	logged            bool  // there is something for watchers
+}
+
+// runAll runs the jobs. It sets the results of each; an error is one that
+// spoils all.
+func (t *turn) runAll(group []*job) error {
+	if _, err := t.c.row("SELECT revision, trimmed FROM head", nil, &t.revision, &t.trimmed); err != nil {
+		return err
+	}
+	before, trimmed := t.revision, t.trimmed
+	for _, j := range group {
+		if !j.take() {
+			continue
+		}
+		var refused refusal
+		if j.result, j.err = j.run(t); errors.As(j.err, &refused) {
+			j.err = refused.error
+		} else if j.err != nil {
+			err := j.err
+			j.err = nil
+			return err
+		}
+	}
+	if err := t.trim(); err != nil {
+		return err
+	}
+	if t.revision == before && t.trimmed == trimmed {
+		return nil
+	}
+	_, err := t.c.exec("UPDATE head SET revision = ?, trimmed = ?", t.revision, t.trimmed)
+	return err
+}
+
+// commit is the job of Store.Commit: every check comes before the first write.
+func (t *turn) commit(txn store.Txn) (int64, error) {
+	for _, c := range txn.Conds {
+		if holds, err := t.holds(c); err != nil || !holds {
+			return 0, orRefuse(err, store.ErrConflict)
+		}
+	}
+	for _, o := range txn.Ops {
+		if o.Lease == 0 || o.Delete {
+			continue
+		}
+		if lives, err := t.lives(o.Lease); err != nil || !lives {
+			return 0, orRefuse(err, store.ErrLeaseLost)
+		}
+	}
+	return t.write(txn.Ops)
+}
+
+// orRefuse is the error, or if there is none, a refusal.
+func orRefuse(err, reason error) error {
+	if err != nil {
+		return err
+	}
+	return refusal{reason}
+}
+
+// holds says if a condition holds now.
+func (t *turn) holds(c store.Cond) (bool, error) {
+	if c.Key != "" {
+		var revision int64
+		_, err := t.c.row("SELECT rev FROM kv WHERE key = ?", []any{[]byte(c.Key)}, &revision)
+		return revision == c.Revision, err
+	}
+	if c.Revision < t.trimmed {
+		return false, nil
+	}
+	// Mostly the revision is that of a snapshot just read, so that there is
+	// next to nothing after it in the log.
+	var found int
+	clause, args := below(c.Prefix)
+	changed, err := t.c.row("SELECT 1 FROM log WHERE rev > ? AND "+clause+" LIMIT 1", append([]any{c.Revision}, args...), &found)
+	return !changed, err
+}
+
+func (t *turn) lives(id store.LeaseID) (bool, error) {
+	var found int
+	return t.c.row("SELECT 1 FROM lease WHERE id = ?", []any{int64(id)}, &found)
+}
+
+// write makes the operations one revision, if they change anything.
+func (t *turn) write(ops []store.Op) (int64, error) {
+	next := t.revision + 1
+	for _, o := range ops {
+		effective, err := t.writeOne(o, next)
+		if err != nil {
+			return 0, err
+		}
+		if !effective {
+			continue
+		}
+		t.revision, t.changed = next, true
+		if o.Quiet {
+			continue
+		}
+		if _, err := t.c.exec("INSERT INTO log VALUES (?, ?, ?)", next, []byte(o.Key), o.Delete); err != nil {
+			return 0, err
+		}
+		t.logged = true
+	}
+	return t.revision, nil
+}
+
+const putSQL = `INSERT INTO kv VALUES (?, ?, ?, ?)
+	ON CONFLICT (key) DO UPDATE SET value = excluded.value, rev = excluded.rev, lease = excluded.lease`
+
+// writeOne says if the operation changed anything.
+func (t *turn) writeOne(o store.Op, revision int64) (bool, error) {
+	if o.Delete {
+		n, err := t.c.exec("DELETE FROM kv WHERE key = ?", []byte(o.Key))
+		return n > 0, err
+	}
+	_, err := t.c.exec(putSQL, []byte(o.Key), o.Value, revision, int64(o.Lease))
+	return true, err
+}
+
+// endLease deletes a lease and its keys as one revision.
+func (t *turn) endLease(id store.LeaseID) error {
+	n, err := t.c.exec("DELETE FROM lease WHERE id = ?", int64(id))
+	if err != nil || n == 0 {
+		return err
+	}
+	t.changed = true
+	var ops []store.Op
+	err = t.c.rows("SELECT key FROM kv WHERE lease != 0 AND lease = ?", []any{int64(id)}, func(rows *sql.Rows) (bool, error) {
+		var key []byte
+		err := rows.Scan(&key)
+		ops = append(ops, store.Op{Key: string(key), Delete: true})
+		return true, err
+	})
+	if err != nil {
+		return err
+	}
+	_, err = t.write(ops)
+	return err
+}
+
+// trim cuts the log when it is an eighth longer than what must be kept, so
+// that not every commit pays for it.
+func (t *turn) trim() error {
+	if t.revision-t.trimmed <= t.keep+t.keep/8 {
+		return nil
+	}
+	return t.trimTo(t.revision - t.keep)
+}
+
+func (t *turn) trimTo(revision int64) error {
+	t.trimmed, t.changed = revision, true
+	_, err := t.c.exec("DELETE FROM log WHERE rev <= ?", revision)
+	return err
+}

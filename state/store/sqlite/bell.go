@@ -1,0 +1,104 @@
+package sqlite
+
+import (
+	"os"
+	"sync"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// bell is the doorbell: a file that the writer touches after its commit, and
+// that other processes watch. Watching the WAL instead would wake them before
+// the commit is visible.
+//
+// It is a comfort, not a promise: if it cannot be made, rung or watched (there
+// are only so many inotify instances), the poll finds every commit.
+type bell struct {
+	path string
+
+	mu      sync.Mutex
+	file    *os.File
+	watcher *fsnotify.Watcher
+	heard   sync.WaitGroup
+}
+
+func newBell(storePath string) *bell {
+	return &bell{path: storePath + "-bell"}
+}
+
+// ring tells the other processes.
+func (b *bell) ring() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.file == nil {
+		f, err := os.OpenFile(b.path, os.O_WRONLY|os.O_CREATE, 0o600)
+		if err != nil {
+			return
+		}
+		b.file = f
+	}
+	b.file.WriteAt([]byte{'.'}, 0)
+}
+
+// listen calls heard, from a goroutine of its own, after every ring of anybody.
+func (b *bell) listen(heard func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.watcher != nil {
+		return
+	}
+	w, err := b.watch()
+	if err != nil {
+		return
+	}
+	b.watcher = w
+	b.heard.Go(func() { forward(w, heard) })
+}
+
+// watch watches the file alone, since in the folder every commit touches the WAL.
+func (b *bell) watch() (*fsnotify.Watcher, error) {
+	f, err := os.OpenFile(b.path, os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	f.Close()
+	w, err := fsnotify.NewWatcher()
+	if err != nil {
+		return nil, err
+	}
+	if err := w.Add(b.path); err != nil {
+		w.Close()
+		return nil, err
+	}
+	return w, nil
+}
+
+// forward ends when the watcher is closed.
+func forward(w *fsnotify.Watcher, heard func()) {
+	for {
+		select {
+		case _, ok := <-w.Events:
+			if !ok {
+				return
+			}
+			heard()
+		case _, ok := <-w.Errors:
+			if !ok {
+				return
+			}
+			heard() // events may be lost
+		}
+	}
+}
+
+func (b *bell) close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.watcher != nil {
+		b.watcher.Close()
+	}
+	b.heard.Wait()
+	if b.file != nil {
+		b.file.Close()
+	}
+}

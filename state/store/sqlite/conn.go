@@ -1,0 +1,187 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"net/url"
+	"sync"
+
+	_ "modernc.org/sqlite" // the driver "sqlite"
+)
+
+// The pragmas of every connection. What is not here is SQLite's default, or is
+// kept in the file since Create (journal_mode=WAL).
+var (
+	// A reader waits only for the rare exclusive moments: recovery after a
+	// crash, and the checkpoint of the last process that closes the file.
+	readerPragmas = []string{"busy_timeout(10000)", "query_only(1)"}
+
+	writerPragmas = []string{
+		// A commit is synced before it returns: a hook that exited 0 must
+		// stay done after a power cut. NORMAL would lose the last commits.
+		"synchronous(FULL)",
+		// The writer waits in Go: SQLite's own backoff sleeps up to 100 ms, in
+		// which a busy second process takes the lock a hundred times.
+		"busy_timeout(0)",
+		// A charm's blobs blow the log up; the next round cuts it back.
+		"journal_size_limit(4194304)",
+	}
+)
+
+// openSQL prepares connections to the file; mode=rw never creates one. The
+// path is escaped, since a ? in it would end it.
+func openSQL(path string, pragmas []string) (*sql.DB, error) {
+	query := url.Values{"mode": {"rw"}, "_pragma": pragmas}
+	dsn := url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}
+	return sql.Open("sqlite", dsn.String())
+}
+
+// conn is one connection with its prepared statements. One goroutine at a
+// time uses it. Its statements run to their end: a context that ends in
+// mid-statement would cost a goroutine for each.
+type conn struct {
+	sql        *sql.Conn
+	statements map[string]*sql.Stmt
+}
+
+func newConn(ctx context.Context, from *sql.DB) (*conn, error) {
+	c, err := from.Conn(ctx)
+	if err != nil {
+		return nil, explain(err)
+	}
+	return &conn{c, map[string]*sql.Stmt{}}, nil
+}
+
+func (c *conn) prepare(query string) (*sql.Stmt, error) {
+	if s := c.statements[query]; s != nil {
+		return s, nil
+	}
+	s, err := c.sql.PrepareContext(context.Background(), query)
+	if err != nil {
+		return nil, explain(err)
+	}
+	c.statements[query] = s
+	return s, nil
+}
+
+// exec runs a statement and says how many rows it touched.
+func (c *conn) exec(query string, args ...any) (int64, error) {
+	s, err := c.prepare(query)
+	if err != nil {
+		return 0, err
+	}
+	result, err := s.Exec(args...)
+	if err != nil {
+		return 0, explain(err)
+	}
+	n, err := result.RowsAffected()
+	return n, explain(err)
+}
+
+// row reads the single row that a query answers, and says if there was one.
+func (c *conn) row(query string, args []any, into ...any) (bool, error) {
+	s, err := c.prepare(query)
+	if err != nil {
+		return false, err
+	}
+	err = s.QueryRow(args...).Scan(into...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, explain(err)
+}
+
+// rows calls each for every row that a query answers, until it answers false
+// or an error.
+func (c *conn) rows(query string, args []any, each func(*sql.Rows) (bool, error)) error {
+	s, err := c.prepare(query)
+	if err != nil {
+		return err
+	}
+	rows, err := s.Query(args...)
+	if err != nil {
+		return explain(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if more, err := each(rows); err != nil || !more {
+			return explain(err)
+		}
+	}
+	return explain(rows.Err())
+}
+
+func (c *conn) close() {
+	for _, s := range c.statements {
+		s.Close()
+	}
+	c.sql.Close()
+}
+
+// pool is connections for reading. It keeps a few idle ones with their
+// prepared statements, and opens as many as are asked for at once.
+type pool struct {
+	sql  *sql.DB
+	mu   sync.Mutex
+	idle []*conn
+
+	closed bool
+}
+
+// maxIdle is plenty for the cores of one machine: reads are short.
+const maxIdle = 8
+
+func newPool(p place) (*pool, error) {
+	db, err := openSQL(p.path, readerPragmas)
+	return &pool{sql: db}, err
+}
+
+func (p *pool) get(ctx context.Context) (*conn, error) {
+	if c := p.takeIdle(); c != nil {
+		return c, nil
+	}
+	return newConn(ctx, p.sql)
+}
+
+func (p *pool) takeIdle() *conn {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := len(p.idle)
+	if n == 0 {
+		return nil
+	}
+	c := p.idle[n-1]
+	p.idle = p.idle[:n-1]
+	return c
+}
+
+func (p *pool) put(c *conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed || len(p.idle) >= maxIdle {
+		c.close()
+		return
+	}
+	p.idle = append(p.idle, c)
+}
+
+// with lends a connection for one or a few statements.
+func (p *pool) with(ctx context.Context, f func(*conn) error) error {
+	c, err := p.get(ctx)
+	if err != nil {
+		return err
+	}
+	defer p.put(c)
+	return f(c)
+}
+
+func (p *pool) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.idle {
+		c.close()
+	}
+	p.idle, p.closed = nil, true
+	p.sql.Close()
+}

@@ -1,0 +1,50 @@
+package sqlite
+
+import (
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+
+	sqlite3 "modernc.org/sqlite"
+	codes "modernc.org/sqlite/lib"
+
+	"bijou/state/store"
+)
+
+// explain says in plain words what SQLite's commoner errors mean. Errors of
+// other kinds pass.
+func explain(err error) error {
+	if errors.Is(err, sql.ErrConnDone) || errors.Is(err, driver.ErrBadConn) {
+		return store.ErrClosed
+	}
+	if meaning, ok := meanings[code(err)]; ok {
+		return fmt.Errorf("%s: %w", meaning, err)
+	}
+	return err
+}
+
+// meanings is by primary result code.
+var meanings = map[int]string{
+	codes.SQLITE_FULL:     "the disk is full",
+	codes.SQLITE_IOERR:    "the disk answers with errors",
+	codes.SQLITE_READONLY: "the file or its folder may not be written",
+	codes.SQLITE_CANTOPEN: "the file or its folder cannot be opened",
+	codes.SQLITE_NOTADB:   "it is not a bijou store",
+	codes.SQLITE_CORRUPT:  "the file is damaged",
+}
+
+// code is the primary result code of an error of SQLite's that was not
+// explained yet, or 0.
+func code(err error) int {
+	if e, ok := err.(*sqlite3.Error); ok {
+		return e.Code() & 0xff
+	}
+	return 0
+}
+
+// isBusy says if another process has the file locked.
+func isBusy(err error) bool {
+	var e *sqlite3.Error
+	return errors.As(err, &e) && e.Code()&0xff == codes.SQLITE_BUSY
+}

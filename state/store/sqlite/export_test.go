@@ -1,0 +1,54 @@
+package sqlite
+
+import (
+	"context"
+
+	"bijou/state/store"
+)
+
+// Compact trims the history up to and with the revision.
+func Compact(s store.Store, revision int64) error {
+	_, err := s.(*db).writer.do(context.Background(), func(t *turn) (int64, error) {
+		t.changed = true
+		return 0, t.trimTo(revision)
+	})
+	return err
+}
+
+// Expire ends a lease behind its holder's back.
+func Expire(s store.Store, id store.LeaseID) error {
+	_, err := s.(*db).writer.do(context.Background(), func(t *turn) (int64, error) { return 0, t.endLease(id) })
+	return err
+}
+
+// Kill stops the opener without revoking its leases.
+func Kill(s store.Store) {
+	s.(*db).leases.abandon()
+	s.Close()
+}
+
+// Mute makes the opener's commits ring no bell, as if it were killed before it could.
+func Mute(s store.Store) {
+	s.(*db).bell.path = "/nonexistent/bell"
+}
+
+// LimitPages makes the disk full at so many pages.
+func LimitPages(s store.Store, pages string) error {
+	_, err := s.(*db).writer.do(context.Background(), func(t *turn) (int64, error) {
+		return t.c.exec("PRAGMA max_page_count = " + pages)
+	})
+	return err
+}
+
+// QueryPlan is SQLite's plan for the query that reads the log.
+func QueryPlan(s store.Store) (plan string, err error) {
+	var id, parent, notUsed int
+	err = s.(*db).readers.with(context.Background(), func(c *conn) error {
+		_, err := c.row("EXPLAIN QUERY PLAN "+logSQL, []any{5}, &id, &parent, &notUsed, &plan)
+		return err
+	})
+	return plan, err
+}
+
+// Path is where the store's file is.
+func Path(s store.Store) string { return s.(*db).place.path }

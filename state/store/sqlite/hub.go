@@ -1,0 +1,174 @@
+package sqlite
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"bijou/state/store"
+)
+
+// readAtOnce is how many commits one read of the log takes at most.
+const readAtOnce = 256
+
+// hub is the one tailer of the change log in this process. It reads every
+// commit once and hands it to the watchers that it concerns.
+//
+// Watchers come to it when they have read up to its position by themselves,
+// and are dropped when they do not keep up; then they read for themselves
+// again, so that a slow one neither blocks others nor misses anything.
+type hub struct {
+	d     *db
+	nudge chan struct{} // one is enough: it says "look", not "there is one"
+
+	mu    sync.Mutex
+	pos   int64 // every commit up to here was handed out; means nothing without watchers
+	live  map[*watcher]bool
+	index map[string][]*watcher // by prefix
+}
+
+func newHub(d *db) *hub {
+	return &hub{d: d, nudge: make(chan struct{}, 1), live: map[*watcher]bool{}, index: map[string][]*watcher{}}
+}
+
+// poke says that there may be commits.
+func (h *hub) poke() {
+	select {
+	case h.nudge <- struct{}{}:
+	default:
+	}
+}
+
+func (h *hub) run() {
+	poll := time.NewTicker(h.d.options.Poll)
+	defer poll.Stop()
+	for {
+		select {
+		case <-h.nudge:
+		case <-poll.C:
+			if h.d.look() != nil {
+				return // the watchers know it from d.gone
+			}
+		case <-h.d.closed:
+			return
+		}
+		for h.pass() {
+		}
+	}
+}
+
+// pass hands out what is new and says if there is more. After an error the
+// next poll tries again; one that lasts reaches everybody by their snapshots.
+func (h *hub) pass() (more bool) {
+	h.mu.Lock()
+	from, idle := h.pos, len(h.live) == 0
+	h.mu.Unlock()
+	if idle {
+		return false
+	}
+	var s stretch
+	err := h.d.readers.with(context.Background(), func(c *conn) (err error) {
+		s, err = readLog(c, from, readAtOnce, h.concerns)
+		return err
+	})
+	if err != nil {
+		return false
+	}
+	h.handOut(from, s)
+	return s.more
+}
+
+// concerns says if any watcher wants the key.
+func (h *hub) concerns(key string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for n := range len(key) + 1 {
+		if len(h.index[key[:n]]) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func (h *hub) handOut(from int64, s stretch) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.pos != from {
+		return // the watchers have changed altogether meanwhile
+	}
+	if s.trimmed > from {
+		for w := range h.live {
+			h.drop(w, from)
+		}
+		return
+	}
+	for _, b := range s.batches {
+		for w, part := range h.parts(b) {
+			if b.Revision > w.joined && !w.push(part) {
+				h.drop(w, b.Revision-1)
+			}
+		}
+	}
+	h.pos = s.upto
+}
+
+// parts is what of the batch concerns which watcher.
+func (h *hub) parts(b store.Batch) map[*watcher]store.Batch {
+	parts := map[*watcher]store.Batch{}
+	for _, e := range b.Events {
+		for n := range len(e.Key) + 1 {
+			for _, w := range h.index[e.Key[:n]] {
+				part := parts[w]
+				if k := len(part.Events); k > 0 && part.Events[k-1].Key == e.Key {
+					continue // two of its prefixes match
+				}
+				parts[w] = store.Batch{Revision: b.Revision, Events: append(part.Events, e)}
+			}
+		}
+	}
+	return parts
+}
+
+// join takes a watcher in that has read up to pos by itself. If the hub is
+// farther already, the watcher has to read on.
+func (h *hub) join(w *watcher, pos int64) bool {
+	h.d.bell.listen(h.poke)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.live) == 0 {
+		h.pos = pos
+	}
+	if h.pos > pos {
+		return false
+	}
+	w.setLive(pos)
+	h.live[w] = true
+	for _, prefix := range w.prefixes {
+		h.index[prefix] = append(h.index[prefix], w)
+	}
+	h.poke() // there may have been a commit since it read
+	return true
+}
+
+// leave is for a watcher that is closed.
+func (h *hub) leave(w *watcher) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.live[w] {
+		h.drop(w, 0)
+	}
+}
+
+// drop sends a watcher back to reading for itself, from pos on. The caller
+// holds the lock.
+func (h *hub) drop(w *watcher, pos int64) {
+	delete(h.live, w)
+	for _, prefix := range w.prefixes {
+		rest := slices.DeleteFunc(h.index[prefix], func(other *watcher) bool { return other == w })
+		if h.index[prefix] = rest; len(rest) == 0 {
+			delete(h.index, prefix)
+		}
+	}
+	w.setBehind(pos)
+}

@@ -1,0 +1,75 @@
+package sqlite
+
+import (
+	"database/sql"
+
+	"bijou/state/store"
+)
+
+// below is the SQL for keys that have the prefix, and its arguments. A prefix
+// of 0xff bytes only has no end. (An empty blob would be bound as NULL; the
+// smallest key is one zero byte.)
+func below(prefix string) (clause string, args []any) {
+	first, end := []byte(prefix), []byte(prefix)
+	if prefix == "" {
+		first = []byte{0}
+	}
+	for n := len(end); n > 0; n-- {
+		if end[n-1] < 0xff {
+			end = end[:n]
+			end[n-1]++
+			return "key >= ? AND key < ?", []any{first, end}
+		}
+	}
+	return "key >= ?", []any{first}
+}
+
+// stretch is a piece of the change log: whole commits, without gap.
+type stretch struct {
+	batches []store.Batch
+	upto    int64 // the last revision it covers
+	more    bool  // the log went on after it when it was read
+	trimmed int64 // up to where the log was trimmed
+}
+
+// logSQL answers at least one row, with NULLs if nothing is logged after the
+// revision. One statement, so that head and log are of one moment.
+const logSQL = `SELECT h.revision, h.trimmed, l.rev, l.key, l.deleted
+	FROM head h LEFT JOIN log l ON l.rev > ? WHERE h.id = 1 ORDER BY l.rev, l.key`
+
+// readLog reads what lies after the revision, of the keys that are wanted, up
+// to so many commits.
+func readLog(c *conn, after int64, limit int, wanted func(key string) bool) (stretch, error) {
+	var s stretch
+	var newest, last int64
+	err := c.rows(logSQL, []any{after}, func(rows *sql.Rows) (bool, error) {
+		var revision, deleted sql.NullInt64
+		var key sql.RawBytes
+		if err := rows.Scan(&newest, &s.trimmed, &revision, &key, &deleted); err != nil || !revision.Valid {
+			return false, err
+		}
+		if revision.Int64 != last && len(s.batches) >= limit {
+			s.more, s.upto = true, last
+			return false, nil
+		}
+		last = revision.Int64
+		if e := (store.Event{Key: string(key), Deleted: deleted.Int64 != 0}); wanted(e.Key) {
+			s.add(last, e)
+		}
+		return true, nil
+	})
+	if !s.more {
+		s.upto = max(newest, after)
+	}
+	return s, err
+}
+
+func (s *stretch) add(revision int64, e store.Event) {
+	n := len(s.batches)
+	if n == 0 || s.batches[n-1].Revision != revision {
+		s.batches = append(s.batches, store.Batch{Revision: revision})
+		n++
+	}
+	b := &s.batches[n-1]
+	b.Events = append(b.Events, e)
+}

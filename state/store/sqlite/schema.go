@@ -1,0 +1,154 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"bijou/state/store"
+)
+
+// applicationID marks the file as bijou's ("bijo"); file(1) shows it.
+const applicationID = 0x62696a6f
+
+// formatVersion is that of the tables below.
+const formatVersion = 1
+
+// schema is the whole of it. Keys are blobs, so that they compare bytewise; an
+// empty value is NULL or an empty blob.
+const schema = `
+	PRAGMA journal_mode = WAL;
+	PRAGMA application_id = %d;
+	PRAGMA user_version = %d;
+	BEGIN;
+
+	-- The keys that live. lease is 0 for none.
+	CREATE TABLE kv (
+		key   BLOB    NOT NULL PRIMARY KEY,
+		value BLOB,
+		rev   INTEGER NOT NULL,
+		lease INTEGER NOT NULL
+	) WITHOUT ROWID;
+	CREATE INDEX kv_lease ON kv (lease) WHERE lease != 0;
+
+	-- The change log: what each commit did, but for quiet puts.
+	CREATE TABLE log (
+		rev     INTEGER NOT NULL,
+		key     BLOB    NOT NULL,
+		deleted INTEGER NOT NULL,
+		PRIMARY KEY (rev, key)
+	) WITHOUT ROWID;
+
+	-- One row: the newest revision, and up to which the log is trimmed.
+	CREATE TABLE head (
+		id       INTEGER PRIMARY KEY CHECK (id = 1),
+		revision INTEGER NOT NULL,
+		trimmed  INTEGER NOT NULL
+	);
+	INSERT INTO head VALUES (1, 0, 0);
+
+	-- The leases that live, each with the process that holds it. Each refresh
+	-- counts on. AUTOINCREMENT: an id is never used again.
+	CREATE TABLE lease (
+		id      INTEGER PRIMARY KEY AUTOINCREMENT,
+		ttl_ms  INTEGER NOT NULL,
+		counter INTEGER NOT NULL,
+		pid     INTEGER NOT NULL,
+		start   TEXT    NOT NULL, -- of the process, in clock ticks after boot
+		pidns   TEXT    NOT NULL, -- the pid namespace that pid is of
+		boot    TEXT    NOT NULL  -- the kernel's boot id
+	);
+	COMMIT;`
+
+// Create makes an empty store at path, readable by its owner only. ErrExists:
+// there is a file already. It is there whole or not at all.
+func Create(ctx context.Context, path string) error {
+	if err := create(ctx, path); err != nil {
+		return fmt.Errorf("cannot create store %q: %w", path, err)
+	}
+	return nil
+}
+
+func create(ctx context.Context, path string) error {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Lstat(path); err == nil {
+		return store.ErrExists
+	}
+	draft, err := os.CreateTemp(filepath.Dir(path), ".bijou-store-*") // mode 0600
+	if err != nil {
+		return err
+	}
+	draft.Close()
+	defer removeAll(draft.Name(), draft.Name()+"-wal", draft.Name()+"-shm")
+	if err := writeSchema(ctx, draft.Name()); err != nil {
+		return err
+	}
+	return publish(draft.Name(), path)
+}
+
+func writeSchema(ctx context.Context, path string) error {
+	draft, err := openSQL(path, writerPragmas)
+	if err != nil {
+		return err
+	}
+	_, err = draft.ExecContext(ctx, fmt.Sprintf(schema, applicationID, formatVersion))
+	return errors.Join(explain(err), draft.Close())
+}
+
+// publish links the draft to its place, which, other than a rename, never
+// replaces what is there. A log left beside it by a store that was deleted
+// would be replayed into the new one, so it goes first.
+func publish(draft, path string) error {
+	if err := removeAll(path+"-wal", path+"-shm"); err != nil {
+		return err
+	}
+	if err := os.Link(draft, path); errors.Is(err, fs.ErrExist) {
+		return store.ErrExists
+	} else if err != nil {
+		return err
+	}
+	return syncFolder(filepath.Dir(path))
+}
+
+// removeAll removes those of the files that are there.
+func removeAll(paths ...string) error {
+	for _, path := range paths {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+func syncFolder(path string) error {
+	folder, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	return folder.Sync()
+}
+
+// checkFormat refuses files of other programs and of other formats.
+func checkFormat(c *conn) error {
+	var id, version int64
+	if _, err := c.row("PRAGMA application_id", nil, &id); err != nil {
+		return err
+	}
+	if _, err := c.row("PRAGMA user_version", nil, &version); err != nil {
+		return err
+	}
+	if id != applicationID {
+		return errors.New("it is not a bijou store")
+	}
+	if version != formatVersion {
+		return fmt.Errorf("it has format %d, and this bijou knows format %d only", version, formatVersion)
+	}
+	return nil
+}

@@ -1,0 +1,42 @@
+package sqlite_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"bijou/state/store"
+	"bijou/state/store/sqlite"
+	"bijou/state/store/storetest"
+)
+
+func TestConformance(t *testing.T) {
+	storetest.Run(t, opener())
+}
+
+func opener() storetest.Opener {
+	return storetest.Opener{
+		Fresh: func(t testing.TB) store.Store {
+			path := filepath.Join(t.TempDir(), "store")
+			check(t, sqlite.Create(t.Context(), path))
+			return openAt(t, path)
+		},
+		Share:   func(t testing.TB, s store.Store) store.Store { return openAt(t, sqlite.Path(s)) },
+		Compact: func(t testing.TB, s store.Store, revision int64) { check(t, sqlite.Compact(s, revision)) },
+		Expire:  func(t testing.TB, s store.Store, id store.LeaseID) { check(t, sqlite.Expire(s, id)) },
+		Kill:    func(_ testing.TB, s store.Store) { sqlite.Kill(s) },
+	}
+}
+
+func openAt(t testing.TB, path string) store.Store {
+	t.Helper()
+	s, err := sqlite.Open(t.Context(), path)
+	check(t, err)
+	return s
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,214 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"bijou/state/store"
+)
+
+// Fairness between processes: SQLite's lock has no queue, so who has it and
+// wants it again mostly wins. After a burst the writer lets go for a pause, and
+// who waits asks more often than that.
+const (
+	burst    = 4 * time.Millisecond
+	pause    = time.Millisecond
+	askAgain = 500 * time.Microsecond
+)
+
+// maxGroup is how many jobs are committed together at most. It bounds the
+// memory of a group and the time that others wait for the lock.
+const maxGroup = 64
+
+// writer is the one goroutine that writes. Jobs that wait at the same time
+// share one SQLite transaction and its sync; each has its own verdict.
+type writer struct {
+	d    *db
+	jobs chan *job
+	sql  *sql.DB
+	conn *conn // the goroutine's, opened by the first job
+
+	burstBegan, released time.Time
+}
+
+// job is one change, made in the writer's turn. Whoever takes it first decides
+// its fate: the writer runs it, its caller calls it off.
+type job struct {
+	run   func(*turn) (int64, error)
+	taken atomic.Bool
+	done  chan struct{} // closed when the result stands
+
+	result int64
+	err    error
+}
+
+// take says if the job is the caller's of take alone.
+func (j *job) take() bool { return j.taken.CompareAndSwap(false, true) }
+
+// refusal is an error of one job that leaves the others of its group alone,
+// because nothing was written.
+type refusal struct{ error }
+
+func (r refusal) Unwrap() error { return r.error }
+
+func newWriter(d *db) *writer {
+	return &writer{d: d, jobs: make(chan *job)}
+}
+
+// do has the writer run a job and waits until it is durable.
+func (w *writer) do(ctx context.Context, run func(*turn) (int64, error)) (int64, error) {
+	j := &job{run: run, done: make(chan struct{})}
+	select {
+	case w.jobs <- j:
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	case <-w.d.closed:
+		return 0, store.ErrClosed
+	}
+	select {
+	case <-j.done:
+		return j.result, j.err
+	case <-ctx.Done():
+		if j.take() {
+			return 0, ctx.Err()
+		}
+		<-j.done // it is being written
+		return j.result, j.err
+	}
+}
+
+func (w *writer) run() {
+	for {
+		select {
+		case j := <-w.jobs:
+			w.together(w.gather(j))
+		case <-w.d.closed:
+			return
+		}
+	}
+}
+
+// gather takes the jobs that wait already.
+func (w *writer) gather(first *job) []*job {
+	group := []*job{first}
+	for len(group) < maxGroup {
+		select {
+		case j := <-w.jobs:
+			group = append(group, j)
+		default:
+			return group
+		}
+	}
+	return group
+}
+
+// together runs the jobs as one SQLite transaction and tells each its result.
+func (w *writer) together(group []*job) {
+	if time.Since(w.released) >= pause {
+		w.burstBegan = time.Now()
+	}
+	t, err := w.attempt(group)
+	w.released = time.Now()
+	if err != nil {
+		err = fmt.Errorf("cannot write to store %q: %w", w.d.place.path, err)
+	}
+	if err == nil && t.logged {
+		w.d.hub.poke()
+		w.d.bell.ring() // before the caller, who may end the process, knows
+	}
+	for _, j := range group {
+		if err != nil && j.err == nil {
+			j.result, j.err = 0, err
+		}
+		close(j.done)
+	}
+	if w.released.Sub(w.burstBegan) >= burst {
+		time.Sleep(pause)
+		w.burstBegan = time.Now()
+	}
+}
+
+// attempt makes the transaction. An error is that of all jobs which were not
+// refused.
+func (w *writer) attempt(group []*job) (*turn, error) {
+	if err := w.begin(); err != nil {
+		return nil, err
+	}
+	t := &turn{c: w.conn, keep: w.d.options.Keep}
+	err := t.runAll(group)
+	if err == nil && t.changed {
+		_, err = w.conn.exec("COMMIT")
+	}
+	if err != nil || !t.changed {
+		w.rollback()
+	}
+	if err == nil {
+		// A file that was deleted meanwhile took the commit in silence.
+		err = w.d.look()
+	}
+	return t, err
+}
+
+// begin takes the file's write lock, and asks for it as long as is fair.
+func (w *writer) begin() error {
+	began := time.Now()
+	for {
+		err := w.tryBegin()
+		if !isBusy(err) {
+			return err
+		}
+		if time.Since(began) > w.d.options.Patience {
+			return fmt.Errorf("another process has had it locked for %v: %w", w.d.options.Patience, err)
+		}
+		select {
+		case <-time.After(askAgain + rand.N(askAgain/2)):
+		case <-w.d.closed:
+			return store.ErrClosed
+		}
+	}
+}
+
+func (w *writer) tryBegin() error {
+	if w.conn == nil {
+		if err := w.connect(); err != nil {
+			return err
+		}
+	}
+	_, err := w.conn.exec("BEGIN IMMEDIATE")
+	return err
+}
+
+func (w *writer) connect() (err error) {
+	if w.sql == nil {
+		if w.sql, err = openSQL(w.d.place.path, writerPragmas); err != nil {
+			return err
+		}
+	}
+	w.conn, err = newConn(context.Background(), w.sql)
+	return err
+}
+
+// rollback ends the transaction without a trace. If even that fails (SQLite
+// has rolled back by itself, or the disk is broken), a new connection knows no
+// transaction.
+func (w *writer) rollback() {
+	if _, err := w.conn.exec("ROLLBACK"); err != nil {
+		w.conn.close()
+		w.sql.Close()
+		w.conn, w.sql = nil, nil
+	}
+}
+
+// close is called after run has ended.
+func (w *writer) close() {
+	if w.conn != nil {
+		w.conn.close()
+	}
+	if w.sql != nil {
+		w.sql.Close()
+	}
+}

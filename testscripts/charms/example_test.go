@@ -86,7 +86,7 @@ func compareConfig(t *testing.T, p *play, path, want string) {
 	if len(password) != 32 {
 		t.Errorf("password %q is not 32 characters long", password)
 	}
-	if diff := cmp.Diff(strings.Replace(want, "PASSWORD", password, 1), string(got)); diff != "" {
+	if diff := cmp.Diff(strings.Replace(want, "'PASSWORD'", "'"+password+"'", 1), string(got)); diff != "" {
 		t.Errorf("wp-config.php (-want +got):\n%s", diff)
 	}
 }

@@ -122,7 +122,7 @@ func (w *world) configGet(service string, asJSON bool, args []string) (string, e
 	case nil:
 		return "", nil
 	case bool:
-		return strings.Title(strconv.FormatBool(v)) + "\n", nil //nolint:staticcheck // True, False
+		return map[bool]string{true: "True\n", false: "False\n"}[v], nil
 	case float64:
 		return strconv.FormatFloat(v, 'f', -1, 64) + "\n", nil
 	default:

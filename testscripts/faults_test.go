@@ -1,0 +1,251 @@
+package testscripts
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// faultPoints are the named points of a hook's run at which the agent is
+// killed, and how many runs of that hook may be seen: what was never let go or
+// is committed runs once; what ran uncommitted is run again.
+func faultPoints() map[string]int {
+	return map[string]int{"before-spawn": 1, "after-let-go": 2, "after-exit": 2, "after-commit": 1}
+}
+
+// TestFaults kills the background process with SIGKILL at every point of every
+// hook in the life of a related pair, starts it again, and holds what the
+// recorder charms noted against DESIGN's failure model.
+func TestFaults(t *testing.T) {
+	const hooks = 10 // install, config-changed, start of two units; joined and changed on both sides
+	for point, runs := range faultPoints() {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			for n := 1; n <= hooks; n++ {
+				t.Run(strconv.Itoa(n), func(t *testing.T) { surviveFault(t, fmt.Sprintf("%s:%d", point, n), runs) })
+			}
+		})
+	}
+}
+
+// surviveFault plays one life with one kill in it.
+func surviveFault(t *testing.T, fault string, runs int) {
+	w := newWorld(t)
+	w.env = append(w.env, "BIJOU_FAULT="+fault)
+	w.juju("bootstrap")
+	pid := w.agent()
+	w.juju("deploy", "charms/recorder", "giver", "--config", w.file("giver.yaml", "giver: {set: color=red}\n"))
+	w.juju("deploy", "charms/recorder", "taker")
+	w.juju("add-relation", "giver:server", "taker:client")
+	w.eventually("the fault kills the agent", func() bool { return !alive(pid) })
+
+	w.env = w.env[:len(w.env)-1]
+	w.juju("start")
+	w.eventually("both sides have settled", func() bool { return w.settled(fault) })
+	for _, unit := range []string{"giver-0", "taker-0"} {
+		checkRecord(t, unit, w.record(unit), runs)
+	}
+}
+
+// settled tells if the pair's work is done, and resolves what the kill left in
+// error: a hook that was running when its agent died counts as failed.
+func (w *world) settled(fault string) bool {
+	status := w.juju("status", "--format", "yaml")
+	if strings.HasPrefix(fault, "after-let-go") {
+		for _, unit := range []string{"giver/0", "taker/0"} {
+			w.try("resolved", "--retry", unit)
+			w.try("resolved", "--retry", unit, "server")
+			w.try("resolved", "--retry", unit, "client")
+		}
+	}
+	if strings.Contains(status, "error") || strings.Contains(status, "down") {
+		return false
+	}
+	seen := false
+	for _, e := range w.record("taker-0") {
+		if e.Event == "begin" && e.Hook == "client-relation-changed" {
+			seen = e.Settings["color"] == "red"
+		}
+	}
+	return seen && ended(w.record("giver-0"), "server-relation-changed") && ended(w.record("taker-0"), "client-relation-changed")
+}
+
+// event is one line of recorder.log.
+type event struct {
+	Event    string
+	Hook     string
+	PID      int
+	Exit     int
+	Remote   string
+	Client   string
+	Settings map[string]string
+}
+
+func ended(events []event, hook string) bool {
+	for _, e := range events {
+		if e.Event == "end" && e.Hook == hook && e.Exit == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// checkRecord holds one unit's record against the failure model: no hook beside
+// its predecessor, none skipped, none more often than allowed, in order.
+func checkRecord(t *testing.T, unit string, events []event, runs int) {
+	t.Helper()
+	var order []string
+	begun, open, clients := map[string]int{}, 0, map[string]bool{}
+	abandoned := map[int]bool{}
+	for _, e := range events {
+		switch e.Event {
+		case "begin":
+			if open != 0 {
+				abandoned[open] = true
+			}
+			if clients[e.Client] {
+				t.Errorf("%s: two hook runs share the client id %s", unit, e.Client)
+			}
+			open, clients[e.Client] = e.PID, true
+			if begun[e.Hook]++; begun[e.Hook] == 1 {
+				order = append(order, e.Hook)
+			}
+		case "end":
+			if abandoned[e.PID] {
+				t.Errorf("%s: %s (pid %d) ended after its successor had begun", unit, e.Hook, e.PID)
+			}
+			open = 0
+		}
+	}
+	side := "server"
+	if strings.HasPrefix(unit, "taker") {
+		side = "client"
+	}
+	want := []string{"install", "config-changed", "start", side + "-relation-joined", side + "-relation-changed"}
+	if strings.Join(order, " ") != strings.Join(want, " ") {
+		t.Errorf("%s: hooks began in the order %v, want %v", unit, order, want)
+	}
+	for hook, n := range begun {
+		// config-changed runs again after a restart, -changed again when the other side's settings are new.
+		if hook != "config-changed" && !strings.HasSuffix(hook, "-changed") && n > runs {
+			t.Errorf("%s: %s ran %d times, want at most %d", unit, hook, n, runs)
+		}
+	}
+}
+
+// world is one BIJOU_HOME with the applets of this test binary around it.
+type world struct {
+	t    *testing.T
+	home string
+	env  []string
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{t: t, home: t.TempDir()}
+	w.env = append(os.Environ(), "BIJOU_HOME="+w.home, "NO_COLOR=1")
+	t.Cleanup(func() {
+		stopLeftovers(w.home)
+		if out, err := w.command("destroy-environment", "-y", "--force", "default").CombinedOutput(); err != nil {
+			t.Errorf("cannot clean up: %v\n%s", err, out)
+		}
+	})
+	return w
+}
+
+func (w *world) command(args ...string) *exec.Cmd {
+	cmd := exec.Command("juju", args...)
+	cmd.Env = w.env
+	return cmd
+}
+
+// juju runs a command that must succeed and answers its stdout.
+func (w *world) juju(args ...string) string {
+	w.t.Helper()
+	var stdout, stderr bytes.Buffer
+	cmd := w.command(args...)
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		w.t.Fatalf("juju %s: %v\n%s", strings.Join(args, " "), err, stderr.String())
+	}
+	return stdout.String()
+}
+
+// try runs a command whose failure is of no interest.
+func (w *world) try(args ...string) { _ = w.command(args...).Run() }
+
+func (w *world) file(name, content string) string {
+	w.t.Helper()
+	path := filepath.Join(w.t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	return path
+}
+
+func (w *world) machine(parts ...string) string {
+	return filepath.Join(append([]string{w.home, "default", "machines", "0"}, parts...)...)
+}
+
+// agent answers the pid of the background process.
+func (w *world) agent() int {
+	w.t.Helper()
+	data, err := os.ReadFile(w.machine("agent.pid"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.Fields(string(data))[0])
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return pid
+}
+
+// record reads what a unit's recorder has noted; a torn last line is left out.
+func (w *world) record(unit string) []event {
+	w.t.Helper()
+	data, _ := os.ReadFile(w.machine("units", unit, "recorder.log"))
+	var events []event
+	for lines := bufio.NewScanner(bytes.NewReader(data)); lines.Scan(); {
+		var e event
+		if err := json.Unmarshal(lines.Bytes(), &e); err == nil {
+			events = append(events, e)
+		}
+	}
+	return events
+}
+
+// eventually waits for something to come true, far longer than it should need.
+func (w *world) eventually(what string, true func() bool) {
+	w.t.Helper()
+	for end := time.Now().Add(60 * time.Second); !true(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			log, _ := os.ReadFile(w.machine("agent.log"))
+			w.t.Fatalf("never came true: %s\n%s\nagent.log ends:\n%s", what, w.juju("status"), tail(log, 4000))
+		}
+	}
+}
+
+func tail(b []byte, n int) []byte { return b[max(0, len(b)-n):] }
+
+// alive tells if a process runs; a zombie does not.
+func alive(pid int) bool {
+	if syscall.Kill(pid, 0) != nil {
+		return false
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	return !strings.HasPrefix(rest, "Z")
+}

@@ -24,26 +24,33 @@ func Detach(d Detached) (Identity, error) {
 		return Identity{}, fmt.Errorf("cannot open the log of %s: %w", d.Args[0], err)
 	}
 	defer log.Close()
-	cmd := exec.Cmd{
-		Path: d.Path, Args: d.Args, Dir: "/", Stdout: log, Stderr: log,
-		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
-	}
-	if err := start(&cmd); err != nil {
+	running, err := start(func() *exec.Cmd {
+		return &exec.Cmd{
+			Path: d.Path, Args: d.Args, Dir: "/", Stdout: log, Stderr: log,
+			SysProcAttr: &syscall.SysProcAttr{Setsid: true},
+		}
+	})
+	if err != nil {
 		return Identity{}, fmt.Errorf("cannot start %s: %w", d.Args[0], err)
 	}
-	pid := cmd.Process.Pid
 	// Released, not waited for: Alive waits for it once it is a zombie.
-	defer cmd.Process.Release()
-	return Find(pid)
+	defer running.Release()
+	i, err := Find(running.Pid)
+	if err != nil {
+		_, _ = syscall.Wait4(running.Pid, nil, syscall.WNOHANG, nil)
+		return Identity{}, fmt.Errorf("%s has ended at once: %w", d.Args[0], err)
+	}
+	return i, nil
 }
 
 // start retries while the executable counts as being written: a child that was
 // forked at the wrong moment holds a writing descriptor until its exec.
-func start(cmd *exec.Cmd) error {
+func start(command func() *exec.Cmd) (*os.Process, error) {
 	for end := time.Now().Add(time.Second); ; time.Sleep(5 * time.Millisecond) {
+		cmd := command()
 		err := cmd.Start()
 		if !errors.Is(err, syscall.ETXTBSY) || time.Now().After(end) {
-			return err
+			return cmd.Process, err
 		}
 	}
 }

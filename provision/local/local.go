@@ -1,0 +1,232 @@
+// Package local is the provider for which a machine is a folder and a machine
+// agent's process on this host: no isolation, for laptops, charm authors and
+// tests.
+//
+// It imports provision/provider and provision/local/process only; multicall
+// chooses it.
+package local
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/google/renameio/v2"
+
+	"bijou/provision/local/process"
+	"bijou/provision/provider"
+)
+
+// prefix makes a machine's id an instance's.
+const prefix = "local-"
+
+// instanceFile marks a machine's folder as an instance of this provider;
+// machine 0's has none.
+const instanceFile = "instance.json"
+
+// Options say where the machines live and what runs there.
+type Options struct {
+	// Dir holds a folder for each machine, named by its id.
+	Dir string
+	// Agent is how the agent of a machine is called. It must process.Take the
+	// machine's folder, and end on SIGTERM.
+	Agent func(machine string) process.Detached
+	// Grace is how long an agent may take to end before it is killed; 0: 30 s.
+	Grace time.Duration
+}
+
+// Provider makes machines of this host. It keeps nothing in memory: all that it
+// knows is in the folders.
+type Provider struct {
+	o Options
+}
+
+// instance is what instanceFile holds.
+type instance struct {
+	Environment string `json:"environment"`
+	Machine     string `json:"machine"`
+	Token       string `json:"token"`
+}
+
+// New returns the provider.
+func New(o Options) *Provider {
+	if o.Grace == 0 {
+		o.Grace = 30 * time.Second
+	}
+	return &Provider{o: o}
+}
+
+// Capabilities says that machines share this host.
+func (*Provider) Capabilities(context.Context) (provider.Capabilities, error) {
+	return provider.Capabilities{Name: "local"}, nil
+}
+
+// Start makes the machine's folder and starts its agent, which outlives this
+// process. Two starts at once are harmless: the second agent finds the folder
+// taken and ends.
+func (p *Provider) Start(ctx context.Context, spec provider.Spec) (provider.Instance, error) {
+	if err := checkID(spec.Machine); err != nil {
+		return provider.Instance{}, err
+	}
+	dir := filepath.Join(p.o.Dir, spec.Machine)
+	if err := mark(dir, instance{Environment: spec.Environment, Machine: spec.Machine, Token: spec.Token}); err != nil {
+		return provider.Instance{}, fmt.Errorf("cannot start machine %s: %w", spec.Machine, err)
+	}
+	started := provider.Instance{ID: prefix + spec.Machine, Machine: spec.Machine, Running: true}
+	if _, err := process.Holder(dir); err == nil {
+		return started, nil
+	}
+	agent, err := process.Detach(p.o.Agent(spec.Machine))
+	if err != nil {
+		return provider.Instance{}, fmt.Errorf("cannot start machine %s: %w", spec.Machine, err)
+	}
+	if err := awaitHolder(ctx, dir, agent); err != nil {
+		return provider.Instance{}, fmt.Errorf("cannot start machine %s: %w", spec.Machine, err)
+	}
+	return started, nil
+}
+
+// Stop ends the machine's agent and removes its folder.
+func (p *Provider) Stop(ctx context.Context, id string) error {
+	machine := strings.TrimPrefix(id, prefix)
+	if err := checkID(machine); err != nil {
+		return err
+	}
+	dir := filepath.Join(p.o.Dir, machine)
+	if _, err := read(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err := Halt(ctx, dir, p.o.Grace); err != nil {
+		return fmt.Errorf("cannot stop machine %s: %w", machine, err)
+	}
+	// The mark goes last, so that a removal that was cut off is repeated.
+	if err := removeAllBut(dir, instanceFile); err != nil {
+		return fmt.Errorf("cannot remove machine %s: %w", machine, err)
+	}
+	return os.RemoveAll(dir)
+}
+
+// Instances lists the marked folders.
+func (p *Provider) Instances(context.Context) ([]provider.Instance, error) {
+	entries, err := os.ReadDir(p.o.Dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("cannot list machines: %w", err)
+	}
+	var found []provider.Instance
+	for _, e := range entries {
+		dir := filepath.Join(p.o.Dir, e.Name())
+		if _, err := read(dir); errors.Is(err, fs.ErrNotExist) {
+			continue
+		} else if err != nil {
+			return nil, err
+		}
+		_, err := process.Holder(dir)
+		found = append(found, provider.Instance{ID: prefix + e.Name(), Machine: e.Name(), Running: err == nil})
+	}
+	return found, nil
+}
+
+// Halt ends the agent of the machine's folder and returns when no process runs
+// the machine, not even one that was just coming up.
+func Halt(ctx context.Context, dir string, grace time.Duration) error {
+	for {
+		if agent, err := process.Holder(dir); err == nil {
+			if err := process.Stop(ctx, agent, grace); err != nil {
+				return err
+			}
+		} else if !errors.Is(err, process.ErrGone) {
+			return err
+		}
+		free, err := process.Free(dir)
+		if err != nil || free {
+			return err
+		}
+		if err := pause(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// awaitHolder returns when an agent has taken the folder, or with an error when
+// the one that was started has ended without that.
+func awaitHolder(ctx context.Context, dir string, agent process.Identity) error {
+	for {
+		alive := agent.Alive()
+		if _, err := process.Holder(dir); err == nil {
+			return nil
+		}
+		if free, err := process.Free(dir); !alive && free && err == nil {
+			return errors.New("its agent has ended at once; its log says why: " + filepath.Join(dir, "agent.log"))
+		}
+		if err := pause(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// pause waits a moment, since nobody tells when a process begins or ends.
+func pause(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(10 * time.Millisecond):
+		return nil
+	}
+}
+
+// mark makes the folder an instance.
+func mark(dir string, i instance) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	data, err := json.Marshal(i)
+	if err != nil {
+		return err
+	}
+	return renameio.WriteFile(filepath.Join(dir, instanceFile), append(data, '\n'), 0o600)
+}
+
+// read reads the folder's mark; fs.ErrNotExist: it has none.
+func read(dir string) (instance, error) {
+	data, err := os.ReadFile(filepath.Join(dir, instanceFile))
+	if err != nil {
+		return instance{}, fmt.Errorf("cannot read the machine's mark: %w", err)
+	}
+	var i instance
+	if err := json.Unmarshal(data, &i); err != nil {
+		return instance{}, fmt.Errorf("cannot read the machine's mark in %q: %w", dir, err)
+	}
+	return i, nil
+}
+
+// removeAllBut empties the folder except for one file.
+func removeAllBut(dir, keep string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.Name() == keep {
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkID refuses what would lead out of the machines' folder.
+func checkID(machine string) error {
+	digits := strings.IndexFunc(machine, func(r rune) bool { return r < '0' || r > '9' }) < 0
+	if machine == "" || machine == "0" || !digits {
+		return fmt.Errorf("%q is not the id of a machine that can be started", machine)
+	}
+	return nil
+}

@@ -1,0 +1,74 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"bijou/provision/local/process"
+	"bijou/provision/provider"
+	"bijou/provision/provider/providertest"
+)
+
+// TestMain makes this binary a machine agent that only holds its folder.
+func TestMain(m *testing.M) {
+	if os.Args[0] != "machine-agent" {
+		os.Exit(m.Run())
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	hold, err := process.Take(os.Args[1])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	defer hold.Release()
+	<-ctx.Done()
+}
+
+func fixture(t *testing.T) providertest.Fixture {
+	dir := t.TempDir()
+	p := New(Options{Dir: dir, Agent: func(machine string) process.Detached {
+		folder := filepath.Join(dir, machine)
+		return process.Detached{
+			Path: "/proc/self/exe", Args: []string{"machine-agent", folder}, Log: filepath.Join(folder, "agent.log"),
+		}
+	}})
+	return providertest.Fixture{Provider: p, Crash: func(t *testing.T, instance string) {
+		agent, err := process.Holder(filepath.Join(dir, strings.TrimPrefix(instance, prefix)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := process.Stop(t.Context(), agent, 0); err != nil {
+			t.Fatal(err)
+		}
+	}}
+}
+
+func TestProvider(t *testing.T) { providertest.Run(t, fixture) }
+
+func TestStartRefusesIDs(t *testing.T) {
+	f := fixture(t)
+	for _, id := range []string{"", "0", "..", "1/2", "a"} {
+		if _, err := f.Provider.Start(t.Context(), provider.Spec{Machine: id}); err == nil {
+			t.Errorf("machine %q was started", id)
+		}
+		if err := f.Provider.Stop(t.Context(), id); err == nil {
+			t.Errorf("machine %q was stopped", id)
+		}
+	}
+}
+
+func TestStartTellsOfAgentThatEnds(t *testing.T) {
+	p := New(Options{Dir: t.TempDir(), Agent: func(string) process.Detached {
+		return process.Detached{Path: "/bin/false", Args: []string{"false"}, Log: os.DevNull}
+	}})
+	if _, err := p.Start(t.Context(), provider.Spec{Machine: "1"}); err == nil || !strings.Contains(err.Error(), "at once") {
+		t.Errorf("error %v", err)
+	}
+}

@@ -1,0 +1,94 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// ErrHeld: another living process runs the machine of that folder.
+var ErrHeld = errors.New("another process runs it")
+
+// Hold is the sole right to run the machine of one folder. The lock file
+// decides; the pid file beside it tells others whom to signal.
+type Hold struct {
+	lock *os.File
+	pid  string
+}
+
+// Take makes this process the one that runs the machine of that folder: it
+// locks DIR/agent.lock and writes DIR/agent.pid. ErrHeld: another one does.
+func Take(dir string) (*Hold, error) {
+	self, err := Self()
+	if err != nil {
+		return nil, err
+	}
+	lock, err := lockFile(dir)
+	if err != nil {
+		return nil, err
+	}
+	h := &Hold{lock: lock, pid: pidFile(dir)}
+	if err := self.WriteFile(h.pid); err != nil {
+		h.lock.Close()
+		return nil, err
+	}
+	return h, nil
+}
+
+// Release gives the right up; the process may live on.
+func (h *Hold) Release() {
+	_ = os.Remove(h.pid)
+	_ = h.lock.Close()
+}
+
+// Holder returns the living process that runs the machine of that folder;
+// ErrGone if none does.
+func Holder(dir string) (Identity, error) {
+	i, err := ReadFile(pidFile(dir))
+	if errors.Is(err, os.ErrNotExist) {
+		return Identity{}, fmt.Errorf("no process runs %q: %w", dir, ErrGone)
+	}
+	if err != nil {
+		return Identity{}, err
+	}
+	if !i.Alive() {
+		return Identity{}, fmt.Errorf("process %d of %q: %w", i.PID, dir, ErrGone)
+	}
+	return i, nil
+}
+
+// Free tells if no process runs the machine, not even one that has not written
+// its pid file yet.
+func Free(dir string) (bool, error) {
+	lock, err := lockFile(dir)
+	switch {
+	case errors.Is(err, ErrHeld):
+		return false, nil
+	case errors.Is(err, os.ErrNotExist):
+		return true, nil
+	case err != nil:
+		return false, err
+	}
+	return true, lock.Close()
+}
+
+func pidFile(dir string) string { return filepath.Join(dir, "agent.pid") }
+
+// lockFile locks DIR/agent.lock for this process.
+func lockFile(dir string) (*os.File, error) {
+	lock, err := os.OpenFile(filepath.Join(dir, "agent.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("cannot lock the machine's folder: %w", err)
+	}
+	err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if err == nil {
+		return lock, nil
+	}
+	lock.Close()
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil, fmt.Errorf("cannot lock the machine's folder %q: %w", dir, ErrHeld)
+	}
+	return nil, fmt.Errorf("cannot lock the machine's folder %q: %w", dir, err)
+}

@@ -1,0 +1,105 @@
+package process
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+func TestIdentityOfReusedID(t *testing.T) {
+	self, err := Self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !self.Alive() {
+		t.Error("this process does not live")
+	}
+	other := Identity{PID: self.PID, Start: self.Start + "1"}
+	if other.Alive() {
+		t.Error("a process of another start time counts as the same")
+	}
+	if err := Stop(t.Context(), other, 0); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestZombieIsGone(t *testing.T) {
+	cmd := exec.Command("sleep", "60")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	i, err := Find(cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Stop(t.Context(), i, time.Minute); err != nil {
+		t.Error(err)
+	}
+	if i.Alive() {
+		t.Error("a stopped child lives")
+	}
+}
+
+func TestStopKillsTheDeaf(t *testing.T) {
+	dir := t.TempDir()
+	i, err := Detach(Detached{
+		Path: "/bin/sh", Args: []string{"sh", "-c", "trap '' TERM; : >" + dir + "/deaf; while :; do sleep 0.1; done"},
+		Log: filepath.Join(dir, "log"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	awaitFile(t, filepath.Join(dir, "deaf"))
+	if err := Stop(t.Context(), i, 50*time.Millisecond); err != nil {
+		t.Error(err)
+	}
+	if i.Alive() {
+		t.Error("it lives")
+	}
+}
+
+func awaitFile(t *testing.T, path string) {
+	t.Helper()
+	for end := time.Now().Add(15 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if _, err := os.Stat(path); err == nil {
+			return
+		}
+	}
+	t.Fatalf("%s did not come", path)
+}
+
+func TestTakeIsExclusive(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := Holder(dir); !errors.Is(err, ErrGone) {
+		t.Errorf("error %v of an untaken folder", err)
+	}
+	h, err := Take(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Take(dir); !errors.Is(err, ErrHeld) {
+		t.Errorf("error %v, want ErrHeld", err)
+	}
+	if i, err := Holder(dir); err != nil || i.PID != os.Getpid() {
+		t.Errorf("holder %v, %v", i, err)
+	}
+	h.Release()
+	if free, err := Free(dir); err != nil || !free {
+		t.Errorf("free %v, %v", free, err)
+	}
+}
+
+func TestReadFileRefusesNonsense(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "agent.pid")
+	for _, text := range []string{"", "1", "x y", "1 2 3"} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if i, err := ReadFile(path); err == nil {
+			t.Errorf("%q was read as %v", text, i)
+		}
+	}
+}

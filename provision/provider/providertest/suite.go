@@ -1,0 +1,151 @@
+// Package providertest states what a provider must do; what it does not state
+// does not exist. Only providers' tests import it.
+package providertest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bijou/provision/provider"
+)
+
+// Fixture is one provider under test, with no instances.
+type Fixture struct {
+	Provider provider.Provider
+	// Crash ends the instance behind the provider's back.
+	Crash func(t *testing.T, instance string)
+}
+
+// testCase is one promise.
+type testCase struct {
+	name string
+	run  func(ctx context.Context, t *testing.T, f Fixture)
+}
+
+// Run holds the provider against every promise, each over a fixture of its own.
+func Run(t *testing.T, fixture func(t *testing.T) Fixture) {
+	for _, c := range cases() {
+		t.Run(c.name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			c.run(ctx, t, fixture(t))
+		})
+	}
+}
+
+func cases() []testCase {
+	return []testCase{
+		{"started instances are listed", startLists},
+		{"a start is idempotent on its token", startTwice},
+		{"two starts at once make one instance", startAtOnce},
+		{"a stopped instance is gone", stopRemoves},
+		{"a stop is idempotent", stopTwice},
+		{"an instance that ended does not run", crashShows},
+		{"an instance that ended is started again", crashRestarts},
+		{"what an ended instance left can be stopped", crashStops},
+	}
+}
+
+func spec(machine string) provider.Spec {
+	return provider.Spec{Environment: "e0a1", Machine: machine, Series: "noble", Token: "e0a1-" + machine}
+}
+
+func start(ctx context.Context, t *testing.T, f Fixture, machine string) provider.Instance {
+	t.Helper()
+	i, err := f.Provider.Start(ctx, spec(machine))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Provider.Stop(context.WithoutCancel(ctx), i.ID) })
+	return i
+}
+
+func stop(ctx context.Context, t *testing.T, f Fixture, id string) {
+	t.Helper()
+	if err := f.Provider.Stop(ctx, id); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantInstances(ctx context.Context, t *testing.T, f Fixture, want ...provider.Instance) {
+	t.Helper()
+	got, err := f.Provider.Instances(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatal(diff)
+	}
+}
+
+func startLists(ctx context.Context, t *testing.T, f Fixture) {
+	wantInstances(ctx, t, f)
+	a, b := start(ctx, t, f, "1"), start(ctx, t, f, "2")
+	if a.Machine != "1" || !a.Running || a.ID == "" || a.ID == b.ID {
+		t.Fatalf("instances %+v, %+v", a, b)
+	}
+	wantInstances(ctx, t, f, a, b)
+}
+
+func startTwice(ctx context.Context, t *testing.T, f Fixture) {
+	a, b := start(ctx, t, f, "1"), start(ctx, t, f, "1")
+	if diff := cmp.Diff(a, b); diff != "" {
+		t.Fatal(diff)
+	}
+	wantInstances(ctx, t, f, a)
+}
+
+func startAtOnce(ctx context.Context, t *testing.T, f Fixture) {
+	errs := make(chan error, 2) // one slot for each start
+	for range 2 {
+		go func() {
+			_, err := f.Provider.Start(ctx, spec("1"))
+			errs <- err
+		}()
+	}
+	for range 2 {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	wantInstances(ctx, t, f, start(ctx, t, f, "1"))
+}
+
+func stopRemoves(ctx context.Context, t *testing.T, f Fixture) {
+	a, b := start(ctx, t, f, "1"), start(ctx, t, f, "2")
+	stop(ctx, t, f, a.ID)
+	wantInstances(ctx, t, f, b)
+}
+
+func stopTwice(ctx context.Context, t *testing.T, f Fixture) {
+	a := start(ctx, t, f, "1")
+	stop(ctx, t, f, a.ID)
+	stop(ctx, t, f, a.ID)
+}
+
+func crashShows(ctx context.Context, t *testing.T, f Fixture) {
+	a := start(ctx, t, f, "1")
+	f.Crash(t, a.ID)
+	a.Running = false
+	wantInstances(ctx, t, f, a)
+}
+
+func crashRestarts(ctx context.Context, t *testing.T, f Fixture) {
+	a := start(ctx, t, f, "1")
+	f.Crash(t, a.ID)
+	b := start(ctx, t, f, "1")
+	if diff := cmp.Diff(a, b); diff != "" {
+		t.Fatal(diff)
+	}
+	wantInstances(ctx, t, f, b)
+}
+
+func crashStops(ctx context.Context, t *testing.T, f Fixture) {
+	a := start(ctx, t, f, "1")
+	f.Crash(t, a.ID)
+	stop(ctx, t, f, a.ID)
+	wantInstances(ctx, t, f)
+}

@@ -1,0 +1,189 @@
+package state
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"bijou/state/store"
+)
+
+const (
+	// MaxBlob is the largest blob, in bytes.
+	MaxBlob = 64 << 20
+	// chunkSize is how much of a blob one key holds, in bytes.
+	chunkSize = 512 << 10
+	// BlobGrace is how long a blob that nothing refers to is kept: time enough
+	// for whoever wrote it to commit the reference.
+	BlobGrace = time.Hour
+)
+
+// blobHead stands before a blob's chunks. It is written before them, so that a
+// sweep leaves them alone, and once more behind them, so that a reader knows
+// that they are all there.
+type blobHead struct {
+	Size     int64     `json:"size"`
+	Complete bool      `json:"complete,omitempty"`
+	Touched  time.Time `json:"touched"` // by the last who wrote it or a reference to it
+}
+
+// headRevision is a blob's head as it was read.
+type headRevision struct {
+	blobHead
+	revision int64 // 0: there is none
+}
+
+func sumOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// PutBlob stores what r holds, up to MaxBlob, under its sha256. Storing again what
+// is there already is no error. A blob that nothing refers to BlobGrace later may
+// be swept.
+func (s *State) PutBlob(ctx context.Context, r io.Reader) (sum string, size int64, err error) {
+	data, err := io.ReadAll(io.LimitReader(r, MaxBlob+1))
+	if err != nil {
+		return "", 0, fmt.Errorf("cannot read blob: %w", err)
+	}
+	if len(data) > MaxBlob {
+		return "", 0, fmt.Errorf("cannot store blob: it has more than %d MiB", MaxBlob>>20)
+	}
+	sum = sumOf(data)
+	if _, err := s.writeBlob(ctx, sum, data); err != nil {
+		return "", 0, fmt.Errorf("cannot store blob: %w", err)
+	}
+	return sum, int64(len(data)), nil
+}
+
+// writeBlob makes sure that the blob is there and was touched lately, and returns
+// its head. Who meets another writer of the same blob writes the same chunks,
+// and the first to complete it wins.
+func (s *State) writeBlob(ctx context.Context, sum string, data []byte) (headRevision, error) {
+	for attempt := 0; ; attempt++ {
+		head, err := s.tryBlob(ctx, sum, data)
+		if !errors.Is(err, store.ErrConflict) {
+			return head, err
+		}
+		if err := pause(ctx, attempt); err != nil {
+			return headRevision{}, err
+		}
+	}
+}
+
+func (s *State) tryBlob(ctx context.Context, sum string, data []byte) (headRevision, error) {
+	head, err := s.blobHead(ctx, sum)
+	if err != nil {
+		return headRevision{}, err
+	}
+	stale := time.Since(head.Touched) > BlobGrace/4
+	if head.Complete && !stale {
+		return head, nil
+	}
+	if head.revision == 0 || stale {
+		if head, err = s.putHead(ctx, sum, int64(len(data)), head); err != nil || head.Complete {
+			return head, err
+		}
+	}
+	for n := 0; n*chunkSize < len(data); n++ {
+		chunk := data[n*chunkSize : min(len(data), (n+1)*chunkSize)]
+		op := store.Op{Key: chunkKey(sum, n), Value: chunk, Quiet: true}
+		if _, err := s.store.Commit(ctx, store.Txn{Ops: []store.Op{op}}); err != nil {
+			return headRevision{}, err
+		}
+	}
+	head.Complete = true
+	return s.putHead(ctx, sum, int64(len(data)), head)
+}
+
+// putHead writes a head, touched now, if it is still as it was read.
+func (s *State) putHead(ctx context.Context, sum string, size int64, old headRevision) (headRevision, error) {
+	head := headRevision{blobHead: blobHead{Size: size, Complete: old.Complete, Touched: time.Now().UTC()}}
+	op, err := headOp(sum, head.blobHead)
+	if err != nil {
+		return headRevision{}, err
+	}
+	cond := store.Cond{Key: op.Key, Revision: old.revision}
+	head.revision, err = s.store.Commit(ctx, store.Txn{Conds: []store.Cond{cond}, Ops: []store.Op{op}})
+	return head, err
+}
+
+func headOp(sum string, head blobHead) (store.Op, error) {
+	key := blobHeadKey(sum)
+	value, err := encode(key, head)
+	return store.Op{Key: key, Value: value, Quiet: true}, err
+}
+
+// blobHead reads a blob's head on its own.
+func (s *State) blobHead(ctx context.Context, sum string) (head headRevision, err error) {
+	err = s.View(ctx, func(v *View) (err error) {
+		head, err = v.blobHead(sum)
+		return err
+	})
+	return head, err
+}
+
+// blobHead reads a blob's head, without making it a condition.
+func (v *View) blobHead(sum string) (headRevision, error) {
+	v.use()
+	kv, ok, err := v.snap.Get(v.ctx, blobHeadKey(sum))
+	if err != nil || !ok {
+		return headRevision{}, err
+	}
+	head, err := decode[blobHead](kv)
+	return headRevision{head, kv.Revision}, err
+}
+
+// addBlob notes a blob for the commit to write before it, and returns its sum.
+func (tx *Tx) addBlob(data []byte) string {
+	sum := sumOf(data)
+	tx.pending.blobs[sum] = data
+	return sum
+}
+
+// holdBlob makes the commit refer to a blob that PutBlob has stored.
+func (tx *Tx) holdBlob(sum string) error {
+	head, err := tx.blobHead(sum)
+	if err == nil && !head.Complete {
+		err = refuse(ErrNotFound, "blob %q not found", sum)
+	}
+	if err == nil {
+		tx.pending.blobs[sum] = nil
+	}
+	return err
+}
+
+// addBlobs writes the blobs that a transaction refers to, and adds to it that they
+// are still there and have been touched: a sweep of the same moment then fails.
+func (s *State) addBlobs(ctx context.Context, t *store.Txn, blobs map[string][]byte) error {
+	for sum, data := range blobs {
+		head, err := s.referTo(ctx, sum, data)
+		if err != nil {
+			return err
+		}
+		head.Touched = time.Now().UTC()
+		op, err := headOp(sum, head.blobHead)
+		if err != nil {
+			return err
+		}
+		t.Conds = append(t.Conds, store.Cond{Key: op.Key, Revision: head.revision})
+		t.Ops = append(t.Ops, op)
+	}
+	return nil
+}
+
+// referTo returns the head of a blob, which it writes first if it has the data.
+func (s *State) referTo(ctx context.Context, sum string, data []byte) (headRevision, error) {
+	if data != nil {
+		return s.writeBlob(ctx, sum, data)
+	}
+	head, err := s.blobHead(ctx, sum)
+	if err == nil && !head.Complete {
+		err = store.ErrConflict // swept since it was read: the rerun says so
+	}
+	return head, err
+}

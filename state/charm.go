@@ -1,0 +1,81 @@
+package state
+
+import (
+	"fmt"
+
+	"bijou/state/charm"
+)
+
+// Charm is one revision of a charm in the environment. It never changes; its
+// archive is the blob SHA256.
+type Charm struct {
+	URL    charm.URL    `json:"-"`
+	SHA256 string       `json:"sha256"` // of the archive, in hex
+	Size   int64        `json:"size"`   // of the archive, in bytes
+	Meta   charm.Meta   `json:"meta"`
+	Config charm.Config `json:"config"`
+
+	Dialect     charm.Dialect `json:"dialect"`
+	Hooks       []string      `json:"hooks,omitempty"` // the files in hooks/, sorted
+	HasDispatch bool          `json:"has-dispatch,omitempty"`
+}
+
+// NewCharm makes the record of a charm that was read, and whose archive PutBlob
+// has stored.
+func NewCharm(url charm.URL, c *charm.Charm, sha256 string, size int64) Charm {
+	return Charm{
+		URL: url, SHA256: sha256, Size: size, Meta: *c.Meta, Config: *c.Config,
+		Dialect: c.Dialect(), Hooks: c.Hooks(), HasDispatch: c.HasDispatch(),
+	}
+}
+
+// AddCharm adds a charm whose archive is stored. Adding the same archive under
+// the same URL again is no error; another archive there is ErrExists.
+func (tx *Tx) AddCharm(c Charm) error {
+	key := charmKey(c.URL.String())
+	old, ok, err := load[Charm](tx.View, key)
+	if err != nil {
+		return err
+	}
+	if ok && old.SHA256 == c.SHA256 {
+		return nil
+	}
+	if ok {
+		return refuse(ErrExists, "charm %q exists already with other content", c.URL)
+	}
+	if err := tx.holdBlob(c.SHA256); err != nil {
+		return fmt.Errorf("cannot add charm %q: %w", c.URL, err)
+	}
+	return tx.put(key, c)
+}
+
+// Charm reads a charm by its URL. ErrNotFound.
+func (v *View) Charm(url string) (Charm, error) {
+	c, ok, err := load[Charm](v, charmKey(url))
+	if err == nil && !ok {
+		err = refuse(ErrNotFound, "charm %q not found", url)
+	}
+	if err != nil {
+		return Charm{}, err
+	}
+	c.URL, err = charm.ParseURL(url)
+	return c, err
+}
+
+// Charms reads all charms, by URL.
+func (v *View) Charms() ([]Charm, error) {
+	kvs, err := v.list(charmsPrefix)
+	if err != nil {
+		return nil, err
+	}
+	charms := make([]Charm, len(kvs))
+	for i, kv := range kvs {
+		if charms[i], err = decode[Charm](kv); err != nil {
+			return nil, err
+		}
+		if charms[i].URL, err = charm.ParseURL(kv.Key[len(charmsPrefix):]); err != nil {
+			return nil, err
+		}
+	}
+	return charms, nil
+}

@@ -1,0 +1,134 @@
+package state
+
+import (
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"bijou/state/charm"
+)
+
+// Config is what the operator has set of a service's options. Version grows with
+// every change.
+type Config struct {
+	Values  map[string]any // string, int64, float64 or bool
+	Version int64
+}
+
+// configDoc keeps whole floats apart from ints: 2.0 is a float, 2 an int.
+type configDoc struct {
+	Version int64                      `json:"version"`
+	Values  map[string]json.RawMessage `json:"values"`
+}
+
+// Config reads what the operator has set. ErrNotFound if there is no such service.
+func (v *View) Config(service string) (Config, error) {
+	doc, ok, err := load[configDoc](v, configKey(service))
+	if err != nil {
+		return Config{}, err
+	}
+	if !ok {
+		_, err := v.Service(service)
+		return Config{Values: map[string]any{}}, err
+	}
+	c := Config{Values: make(map[string]any, len(doc.Values)), Version: doc.Version}
+	for name, raw := range doc.Values {
+		if c.Values[name], err = configValue(string(raw)); err != nil {
+			return Config{}, err
+		}
+	}
+	return c, nil
+}
+
+// EffectiveConfig is what a hook sees: every option of the charm that the URL
+// names (empty: the service's), with what is set, else its default, else nil.
+func (v *View) EffectiveConfig(service, charmURL string) (map[string]any, error) {
+	s, err := v.Service(service)
+	if err != nil {
+		return nil, err
+	}
+	ch, err := v.Charm(or(charmURL, s.Charm))
+	if err != nil {
+		return nil, err
+	}
+	c, err := v.Config(service)
+	return ch.Config.Effective(c.Values), err
+}
+
+// SetConfig changes options: a string is converted to the option's type as `juju
+// set` does, any other value must be of it, nil goes back to the default. Nothing
+// different writes nothing. It says which options changed. Unknown options and
+// wrong values are refused, and none is set.
+func (tx *Tx) SetConfig(service string, changes map[string]any) (changed []string, err error) {
+	s, err := tx.aliveService(service)
+	if err != nil {
+		return nil, err
+	}
+	ch, err := tx.Charm(s.Charm)
+	if err != nil {
+		return nil, err
+	}
+	c, err := tx.Config(service)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(changes)) {
+		value, err := configTyped(&ch.Config, name, changes[name])
+		if err != nil {
+			return nil, err
+		}
+		if !reflect.DeepEqual(c.Values[name], value) {
+			changed = append(changed, name)
+		}
+		c.Values[name] = value
+	}
+	if len(changed) == 0 {
+		return nil, nil
+	}
+	return changed, tx.put(configKey(service), c.doc())
+}
+
+// configTyped gives a value the option's type; nil stays nil.
+func configTyped(c *charm.Config, name string, value any) (any, error) {
+	if text, ok := value.(string); ok {
+		return c.ParseText(name, text)
+	}
+	return c.Coerce(name, value)
+}
+
+// doc is the next version, without unset options.
+func (c Config) doc() configDoc {
+	doc := configDoc{Version: c.Version + 1, Values: map[string]json.RawMessage{}}
+	for name, value := range c.Values {
+		if value == nil {
+			continue
+		}
+		raw, _ := encode(name, value) // strings, numbers and booleans always encode
+		if f, ok := value.(float64); ok {
+			raw = []byte(floatText(f))
+		}
+		doc.Values[name] = raw
+	}
+	return doc
+}
+
+func floatText(f float64) string {
+	text := strconv.FormatFloat(f, 'g', -1, 64)
+	if strings.ContainsAny(text, ".e") {
+		return text
+	}
+	return text + ".0"
+}
+
+// configValue is the reverse: JSON to string, bool, int64 or float64.
+func configValue(raw string) (any, error) {
+	if n, err := strconv.ParseInt(raw, 10, 64); err == nil {
+		return n, nil
+	}
+	var value any
+	err := json.Unmarshal([]byte(raw), &value)
+	return value, err
+}

@@ -1,0 +1,69 @@
+package state
+
+import "errors"
+
+// DestroyRelation makes a relation dying, for its members to leave; one that has
+// none is removed at once. A peer relation goes with its service only.
+func (tx *Tx) DestroyRelation(id int) error {
+	r, err := tx.Relation(id)
+	if err != nil {
+		return err
+	}
+	if r.IsPeer() {
+		return refuse(ErrInUse, "cannot destroy %s: it is a peer relation of service %q, and goes with it", r, r.Endpoints[0].Service)
+	}
+	return tx.destroyRelation(id)
+}
+
+func (tx *Tx) destroyRelation(id int) error {
+	r, err := tx.Relation(id)
+	if err != nil {
+		return err
+	}
+	r.Life = Dying
+	if err := tx.put(relationKey(id), r); err != nil {
+		return err
+	}
+	return tx.removeRelationIfDone(r)
+}
+
+// removeRelationIfDone removes a dying relation without members, and the dying
+// services that waited for it. Settings that do not fit into the transaction are
+// left for Sweep: ids are never used again, so they are in nobody's way.
+func (tx *Tx) removeRelationIfDone(r Relation) error {
+	if r.Life == Alive {
+		return nil
+	}
+	if empty, err := tx.empty(membersPrefix(r.ID)); err != nil || !empty {
+		return err
+	}
+	tx.remove(relationKey(r.ID))
+	for _, e := range r.Endpoints {
+		tx.remove(indexKey(e.Service, r.ID))
+	}
+	if err := tx.removeFew(settingsPrefix(r.ID), appsPrefix(r.ID)); err != nil {
+		return err
+	}
+	var errs []error
+	for _, e := range r.Endpoints {
+		errs = append(errs, tx.removeServiceIfDone(e.Service))
+	}
+	return errors.Join(errs...)
+}
+
+// fewRemoved is how many left-over keys one removal takes along.
+const fewRemoved = 4
+
+// removeFew removes what is below the prefixes if it is little.
+func (tx *Tx) removeFew(prefixes ...string) error {
+	for _, prefix := range prefixes {
+		kvs, err := tx.peek(prefix)
+		if err != nil {
+			return err
+		}
+		for _, kv := range kvs[:min(fewRemoved, len(kvs))] {
+			tx.remove(kv.Key)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,139 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// destroyBatch is how many units or relations one transaction of a destroying
+// job takes: a relation costs up to a dozen operations.
+const destroyBatch = 10
+
+// DestroyService makes a service, its relations and its units dying; what no
+// agent knows is removed at once, the rest when its agents are done. It works in
+// batches; one that was interrupted is finished by calling it again.
+func (s *State) DestroyService(ctx context.Context, name string) error {
+	var relations []int
+	var units []string
+	err := s.Update(ctx, func(tx *Tx) (err error) {
+		relations, units, err = tx.condemn(name)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	err = inBatches(ctx, s.Update, relations, func(tx *Tx, id int) error { return tx.destroyRelation(id) })
+	if err == nil {
+		err = inBatches(ctx, s.Update, units, func(tx *Tx, unit string) error { return tx.DestroyUnit(unit) })
+	}
+	if err != nil {
+		return fmt.Errorf("cannot destroy service %q: %w", name, err)
+	}
+	return s.Update(ctx, func(tx *Tx) error { return tx.removeServiceIfDone(name) })
+}
+
+// DestroyService is State.DestroyService in one transaction: for services of a
+// few units and relations.
+func (tx *Tx) DestroyService(name string) error {
+	relations, units, err := tx.condemn(name)
+	if err != nil {
+		return err
+	}
+	for _, id := range relations {
+		if err := tx.destroyRelation(id); err != nil {
+			return err
+		}
+	}
+	for _, unit := range units {
+		if err := tx.DestroyUnit(unit); err != nil {
+			return err
+		}
+	}
+	return tx.removeServiceIfDone(name)
+}
+
+// condemn makes the service itself dying, so that nothing is added to it any
+// more, and says what it has. Of the units only the counter is a condition, since
+// a thousand units change all the time; a new one takes a number.
+func (tx *Tx) condemn(name string) (relations []int, units []string, err error) {
+	s, err := tx.Service(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	s.Life = Dying
+	if err := tx.put(serviceKey(name), s); err != nil {
+		return nil, nil, err
+	}
+	index, err := tx.list(indexPrefix(name))
+	if err != nil {
+		return nil, nil, err
+	}
+	if _, _, err := tx.get(unitCounter(name)); err != nil {
+		return nil, nil, err
+	}
+	for _, kv := range index {
+		if id, ok := cutInt(kv.Key, indexPrefix(name)); ok {
+			relations = append(relations, id)
+		}
+	}
+	kvs, err := tx.peek(serviceUnits(name))
+	return relations, unitNames(kvs), err
+}
+
+// inBatches does f for each item, destroyBatch to a transaction. Items that are
+// gone meanwhile are no error.
+func inBatches[T any](ctx context.Context, update Updater, items []T, f func(tx *Tx, item T) error) error {
+	for len(items) > 0 {
+		n := min(destroyBatch, len(items))
+		err := update(ctx, func(tx *Tx) error {
+			for _, item := range items[:n] {
+				if err := f(tx, item); err != nil && !errors.Is(err, ErrNotFound) {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		items = items[n:]
+	}
+	return nil
+}
+
+// removeServiceIfDone removes a dying service that has no unit and no relation left.
+func (tx *Tx) removeServiceIfDone(name string) error {
+	s, err := tx.Service(name)
+	if errors.Is(err, ErrNotFound) || err == nil && s.Life == Alive {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, prefix := range []string{indexPrefix(name), serviceUnits(name)} {
+		if empty, err := tx.empty(prefix); err != nil || !empty {
+			return err
+		}
+	}
+	tx.remove(serviceKey(name))
+	_, err = tx.removeBelow(servicePrefix(name), destroyBatch)
+	return err
+}
+
+// empty says if no key has the prefix, and stays true until the commit. If one
+// has, the commit is conditional on one of them only (the last to come), so that
+// a thousand who leave at once do not all conflict with each other; and whoever
+// leaves last is sure to find out.
+func (tx *Tx) empty(prefix string) (bool, error) {
+	kvs, err := tx.peek(prefix)
+	if err != nil {
+		return false, err
+	}
+	if len(kvs) == 0 {
+		kvs, err = tx.list(prefix)
+		return len(kvs) == 0, err
+	}
+	_, _, err = tx.get(kvs[len(kvs)-1].Key)
+	return false, err
+}

@@ -1,0 +1,37 @@
+package state
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"bijou/state/store"
+)
+
+// encode makes a value that one can read with a store's own tools.
+func encode(key string, doc any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(doc); err != nil {
+		return nil, fmt.Errorf("cannot encode %q: %w", key, err)
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+func decode[T any](kv store.KV) (doc T, err error) {
+	if err := json.Unmarshal(kv.Value, &doc); err != nil {
+		return doc, fmt.Errorf("cannot decode %q: %w", kv.Key, err)
+	}
+	return doc, nil
+}
+
+// load reads and decodes one key; ok is false if it is absent.
+func load[T any](v *View, key string) (doc T, ok bool, err error) {
+	value, ok, err := v.get(key)
+	if err != nil || !ok {
+		return doc, false, err
+	}
+	doc, err = decode[T](store.KV{Key: key, Value: value})
+	return doc, err == nil, err
+}

@@ -1,0 +1,191 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"bijou/state/charm"
+)
+
+// declared is an endpoint with what its charm says of it.
+type declared struct {
+	Endpoint
+	iface   string
+	scope   charm.Scope
+	series  string // the service's
+	implied bool   // juju-info, which no charm declares
+}
+
+// matches says if the two can be related.
+func (d declared) matches(o declared) bool {
+	opposite := d.Role == charm.Provides && o.Role == charm.Consumes || d.Role == charm.Consumes && o.Role == charm.Provides
+	return opposite && d.iface == o.iface && d.Service != o.Service
+}
+
+// declared looks an endpoint up in its service's charm.
+func (v *View) declared(e Endpoint) (declared, error) {
+	all, err := v.endpoints(e.String())
+	if err != nil {
+		return declared{}, err
+	}
+	return all[0], nil
+}
+
+// endpoints lists what "SERVICE" or "SERVICE:RELATION" can mean; never nothing.
+func (v *View) endpoints(text string) ([]declared, error) {
+	service, name, named := strings.Cut(text, ":")
+	s, err := v.aliveService(service)
+	if err != nil {
+		return nil, err
+	}
+	ch, err := v.Charm(s.Charm)
+	if err != nil {
+		return nil, err
+	}
+	var out []declared
+	for _, rel := range ch.Meta.Relations() {
+		if named && rel.Name != name {
+			continue
+		}
+		_, explicit := ch.Meta.Declared[rel.Name]
+		out = append(out, declared{Endpoint{service, rel.Name, rel.Role}, rel.Interface, rel.Scope, s.Series, !explicit})
+	}
+	if len(out) == 0 {
+		return nil, refuse(ErrNotFound, "service %q has no relation %q: it has %s", service, name, v.ownNames(ch))
+	}
+	return out, nil
+}
+
+func (v *View) ownNames(c Charm) string {
+	var names []string
+	for _, rel := range c.Meta.Relations() {
+		names = append(names, rel.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// InferEndpoints finds the one pair of endpoints that a and b, each
+// "SERVICE" or "SERVICE:RELATION", can be related by: provides with requires of
+// one interface. The implied juju-info counts only where nothing else matches.
+// If there is none, or more than one, the error lists the candidates.
+func (v *View) InferEndpoints(a, b string) ([]Endpoint, error) {
+	as, err := v.endpoints(a)
+	if err != nil {
+		return nil, fmt.Errorf("cannot relate %q and %q: %w", a, b, err)
+	}
+	bs, err := v.endpoints(b)
+	if err != nil {
+		return nil, fmt.Errorf("cannot relate %q and %q: %w", a, b, err)
+	}
+	pair, err := inferPair(as, bs)
+	if err != nil {
+		return nil, fmt.Errorf("cannot relate %q and %q: %w", a, b, err)
+	}
+	return pair, nil
+}
+
+// inferPair is the decision behind InferEndpoints.
+func inferPair(as, bs []declared) ([]Endpoint, error) {
+	var explicit, all [][]Endpoint
+	for _, a := range as {
+		for _, b := range bs {
+			if !a.matches(b) {
+				continue
+			}
+			all = append(all, []Endpoint{a.Endpoint, b.Endpoint})
+			if !a.implied && !b.implied {
+				explicit = append(explicit, []Endpoint{a.Endpoint, b.Endpoint})
+			}
+		}
+	}
+	switch {
+	case len(explicit) == 1:
+		return explicit[0], nil
+	case len(explicit) == 0 && len(all) == 1:
+		return all[0], nil
+	case len(all) == 0 && as[0].Service == bs[0].Service:
+		return nil, errors.New("a service cannot be related to itself")
+	case len(all) == 0:
+		return nil, fmt.Errorf("nothing that one provides is required by the other: %s; %s", describe(as), describe(bs))
+	}
+	return nil, fmt.Errorf("ambiguous: it could be %s", listPairs(all))
+}
+
+// describe lists endpoints for the operator to choose from.
+func describe(ds []declared) string {
+	var parts []string
+	for _, d := range ds {
+		if !d.implied || len(ds) == 1 {
+			parts = append(parts, fmt.Sprintf("%s (%s %s)", d.Name, verb(d.Role), d.iface))
+		}
+	}
+	if len(parts) == 0 {
+		parts = []string{"nothing"}
+	}
+	return fmt.Sprintf("%s has %s", ds[0].Service, strings.Join(parts, ", "))
+}
+
+// verb is the role in a charm's word.
+func verb(r charm.Role) string {
+	if r == charm.Consumes {
+		return "requires"
+	}
+	return string(r)
+}
+
+func listPairs(pairs [][]Endpoint) string {
+	var texts []string
+	for _, p := range pairs {
+		texts = append(texts, fmt.Sprintf("%q", p[0].String()+" "+p[1].String()))
+	}
+	slices.Sort(texts)
+	return strings.Join(texts, ", ")
+}
+
+// FindRelation finds the one existing relation that a and b, each
+// "SERVICE" or "SERVICE:RELATION", mean. ErrNotFound; an ambiguous pair is an
+// error that lists the candidates.
+func (v *View) FindRelation(a, b string) (Relation, error) {
+	service, _, _ := strings.Cut(a, ":")
+	if _, err := v.Service(service); err != nil {
+		return Relation{}, err
+	}
+	relations, err := v.ServiceRelations(service)
+	if err != nil {
+		return Relation{}, err
+	}
+	var found []Relation
+	for _, r := range relations {
+		if between(r, a, b) {
+			found = append(found, r)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return Relation{}, refuse(ErrNotFound, "relation between %q and %q not found", a, b)
+	case 1:
+		return found[0], nil
+	}
+	return Relation{}, fmt.Errorf("relation between %q and %q is ambiguous: it could be %s", a, b, listRelations(found))
+}
+
+func between(r Relation, a, b string) bool {
+	if r.IsPeer() {
+		return false
+	}
+	x, y := r.Endpoints[0], r.Endpoints[1]
+	return x.means(a) && y.means(b) || x.means(b) && y.means(a)
+}
+
+// means says if the operator's text can stand for this endpoint.
+func (e Endpoint) means(text string) bool { return text == e.Service || text == e.String() }
+
+func listRelations(relations []Relation) string {
+	var texts []string
+	for _, r := range relations {
+		texts = append(texts, fmt.Sprintf("%s (%s %s)", r, r.Endpoints[0], r.Endpoints[len(r.Endpoints)-1]))
+	}
+	return strings.Join(texts, ", ")
+}

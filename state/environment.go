@@ -1,0 +1,113 @@
+package state
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// ProviderLocal is the provider whose machines are folders of this host; units
+// go to its machine 0 unless they say otherwise.
+const ProviderLocal = "local"
+
+// The keys of Environment.Config.
+const (
+	RetryHooks      = "automatically-retry-hooks" // "true" (default) or "false"
+	StatusInterval  = "update-status-interval"    // "5m" (default); "0" is never
+	HookConcurrency = "hook-concurrency"          // hooks at a time on one machine
+)
+
+// Environment is what is said once about all of it.
+type Environment struct {
+	Name          string            `json:"name"`
+	UUID          string            `json:"uuid"`
+	Provider      string            `json:"provider"`
+	DefaultSeries string            `json:"default-series"`
+	Config        map[string]string `json:"config,omitempty"` // by the keys above
+}
+
+// RetryHooks says if failed hooks are retried by themselves.
+func (e Environment) RetryHooks() bool { return e.Config[RetryHooks] != "false" }
+
+// StatusInterval is the time between update-status hooks of an idle unit; 0 is never.
+func (e Environment) StatusInterval() time.Duration {
+	if d, err := time.ParseDuration(e.Config[StatusInterval]); err == nil {
+		return d
+	}
+	return 5 * time.Minute
+}
+
+// HookConcurrency is how many hooks may run at a time on one machine; 0 if it is
+// not configured, so that the agent decides by its provider.
+func (e Environment) HookConcurrency() int {
+	n, _ := strconv.Atoi(e.Config[HookConcurrency])
+	return n
+}
+
+// Environment reads the environment's record.
+func (v *View) Environment() (Environment, error) {
+	e, ok, err := load[Environment](v, environmentKey)
+	if err == nil && !ok {
+		err = refuse(ErrNotFound, "the environment has no record")
+	}
+	return e, err
+}
+
+// SetEnvironment changes configuration values; nil puts one back to its default.
+// An unknown key or a value that is none of its kind is refused.
+func (tx *Tx) SetEnvironment(changes map[string]*string) error {
+	e, err := tx.Environment()
+	if err != nil {
+		return err
+	}
+	e.Config = maps.Clone(e.Config)
+	if e.Config == nil {
+		e.Config = map[string]string{}
+	}
+	for key, value := range changes {
+		if value == nil {
+			delete(e.Config, key)
+			continue
+		}
+		e.Config[key] = *value
+	}
+	if err := e.check(); err != nil {
+		return fmt.Errorf("cannot set environment: %w", err)
+	}
+	return tx.put(environmentKey, e)
+}
+
+// check refuses what an environment cannot be.
+func (e Environment) check() error {
+	if e.Name == "" || e.UUID == "" || e.Provider == "" || e.DefaultSeries == "" {
+		return fmt.Errorf("name %q, uuid %q, provider %q and default series %q must not be empty", e.Name, e.UUID, e.Provider, e.DefaultSeries)
+	}
+	for _, key := range slices.Sorted(maps.Keys(e.Config)) {
+		if err := checkEnvironment(key, e.Config[key]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkEnvironment(key, value string) error {
+	switch key {
+	case RetryHooks:
+		if value != "true" && value != "false" {
+			return fmt.Errorf("invalid %s %q: want true or false", key, value)
+		}
+	case StatusInterval:
+		if d, err := time.ParseDuration(value); err != nil || d < 0 {
+			return fmt.Errorf("invalid %s %q: want a duration as 5m or 90s, or 0 for never", key, value)
+		}
+	case HookConcurrency:
+		if n, err := strconv.Atoi(value); err != nil || n < 1 {
+			return fmt.Errorf("invalid %s %q: want a number from 1", key, value)
+		}
+	default:
+		return fmt.Errorf("unknown environment setting %q: there are %s, %s and %s", key, RetryHooks, HookConcurrency, StatusInterval)
+	}
+	return nil
+}

@@ -1,0 +1,54 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+
+	"bijou/state/store"
+)
+
+// The kinds of refusal. Their messages name the entity; ask with errors.Is.
+var (
+	// ErrNotFound: there is no such entity (any more).
+	ErrNotFound = errors.New("not found")
+	// ErrExists: there is one already, under that name or between those endpoints.
+	ErrExists = errors.New("exists already")
+	// ErrDead: the entity is dying or dead, so nothing can be added to it.
+	ErrDead = errors.New("is dying")
+	// ErrInUse: the entity still has what hangs on it.
+	ErrInUse = errors.New("in use")
+	// ErrNotInError: there is nothing to resolve. The command says so and succeeds.
+	ErrNotInError = errors.New("not in error")
+	// ErrAlreadyResolved: it is marked as resolved already. The command says so and succeeds.
+	ErrAlreadyResolved = errors.New("already marked as resolved")
+	// ErrSessionLost: the session's lease ended, or another process took over
+	// what the update depended on (the agent's presence, the leadership).
+	// Nothing was written. The answer is a new session.
+	ErrSessionLost = errors.New("session lost")
+	// ErrFormat: the store holds no environment, or one of another format.
+	ErrFormat = errors.New("unknown format")
+)
+
+// The store's own errors that users of this package meet; see state/store.
+var (
+	ErrStoreGone   = store.ErrStoreGone
+	ErrCompacted   = store.ErrCompacted
+	ErrNoStore     = store.ErrNoStore
+	ErrStoreExists = store.ErrExists
+	ErrTooLarge    = store.ErrTooLarge
+	ErrClosed      = store.ErrClosed
+)
+
+// refusal is a message of one of the kinds above.
+type refusal struct {
+	kind    error
+	message string
+}
+
+func (r *refusal) Error() string { return r.message }
+func (r *refusal) Unwrap() error { return r.kind }
+
+// refuse makes an error with its own message that errors.Is finds to be of kind.
+func refuse(kind error, format string, args ...any) error {
+	return &refusal{kind, fmt.Sprintf(format, args...)}
+}

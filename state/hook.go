@@ -1,0 +1,78 @@
+package state
+
+import "time"
+
+// NoRelation is Hook.Relation of a hook that is none of a relation.
+const NoRelation = -1
+
+// Hook is one hook to be run.
+type Hook struct {
+	Kind          string `json:"kind"`     // "install", "relation-changed"
+	Name          string `json:"name"`     // of its file: "db-relation-changed"
+	Relation      int    `json:"relation"` // its id, or NoRelation
+	RelationName  string `json:"relation-name,omitempty"`
+	RemoteUnit    string `json:"remote-unit,omitempty"` // empty in broken
+	RemoteService string `json:"remote-service,omitempty"`
+}
+
+// Op is the hook that a unit is in the middle of. Its key is there exactly while
+// one is in flight.
+type Op struct {
+	ID       string    `json:"id"` // of this run
+	Hook     Hook      `json:"hook"`
+	ClientID string    `json:"client-id,omitempty"`
+	Started  time.Time `json:"started,omitzero"`
+	Expect   string    `json:"expect,omitempty"`  // the workflow's state on success
+	Version  int64     `json:"version,omitempty"` // of the settings or the config that it will have seen
+}
+
+// Failure is why a unit or a relation is in an error state.
+type Failure struct {
+	Hook     Hook      `json:"hook"`
+	Message  string    `json:"message"`
+	Since    time.Time `json:"since"` // of the first attempt
+	Attempts int       `json:"attempts"`
+	RetryAt  time.Time `json:"retry-at,omitzero"` // zero: not by itself
+}
+
+// Workflow is how far a unit is.
+type Workflow struct {
+	State         string   `json:"state,omitempty"`          // "", "installed", "started", "stopped", "install-error" ...
+	Charm         string   `json:"charm,omitempty"`          // the URL that is unpacked
+	ConfigVersion int64    `json:"config-version,omitempty"` // that config-changed has seen
+	Failure       *Failure `json:"failure,omitempty"`        // there exactly in an error state
+	NextPlace     int64    `json:"next-place,omitempty"`     // in the queue
+	Restarted     bool     `json:"restarted,omitempty"`      // a config-changed is owed for it
+}
+
+// The states of a unit's relation.
+const (
+	RelationStart    = "start" // not yet entered
+	RelationUp       = "up"
+	RelationDown     = "down"
+	RelationDeparted = "departed"
+	RelationError    = "error"
+)
+
+// RelationState is how far a unit is in one relation.
+type RelationState struct {
+	State   string   `json:"state"`
+	Failure *Failure `json:"failure,omitempty"` // there exactly in state error
+}
+
+// MemberState is what a unit knows of, and owes to, one member of a relation.
+type MemberState struct {
+	State   string `json:"state,omitempty"`
+	Pending string `json:"pending,omitempty"` // the hook that is queued
+	Place   int64  `json:"place,omitempty"`   // of it in the queue
+	Version int64  `json:"version,omitempty"` // of the settings when it was queued
+	Seen    int64  `json:"seen,omitempty"`    // of the settings by the last hook that ran
+}
+
+// Uniter is all that a unit's agent has written down.
+type Uniter struct {
+	Op        *Op
+	Workflow  Workflow
+	Relations map[int]RelationState
+	Members   map[int]map[string]MemberState // by relation and unit
+}

@@ -1,0 +1,120 @@
+package state
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"bijou/state/charm"
+)
+
+// Every key of an environment, in one table. A unit's name stands in keys as it
+// is ("wordpress/0"); no other name has a slash, but charm URLs, which end their
+// key. Lists end their prefix with a slash, so that mysql never means mysql2.
+//
+//	format                              what wrote this store
+//	environment                         Environment
+//	counters/machines                   the next machine's id
+//	counters/relations                  the next relation's
+//	counters/units/<service>            the next unit's number
+//	presence/<agent>                    presence, under the session's lease
+//	leaders/<what>                      presence, under the session's lease
+//	charms/<url>                        Charm
+//	blobs/<sha256>/head                 blobHead
+//	blobs/<sha256>/<n>                  one chunk
+//	services/<s>                        Service
+//	services/<s>/config                 Config
+//	services/<s>/status                 WorkloadStatus
+//	services/<s>/relations/<n>          relationIndex
+//	units/<u>                           Unit
+//	units/<u>/ports                     []Port
+//	machines/<id>                       Machine
+//	machines/<id>/units/<u>             index: empty
+//	relations/<n>                       Relation
+//	relations/<n>/members/<u>           Member
+//	relations/<n>/settings/<u>          settingsDoc
+//	relations/<n>/apps/<s>              settingsDoc
+//	uniters/<u>/op                      Op
+//	uniters/<u>/workflow                Workflow
+//	uniters/<u>/relations/<n>           RelationState
+//	uniters/<u>/relations/<n>/<member>  MemberState
+//	logs/<u>                            logHead
+//	log/<u>/<seq>                       logBatch
+
+const (
+	formatKey       = "format"
+	environmentKey  = "environment"
+	presencePrefix  = "presence/"
+	leadersPrefix   = "leaders/"
+	charmsPrefix    = "charms/"
+	blobsPrefix     = "blobs/"
+	servicesPrefix  = "services/"
+	unitsPrefix     = "units/"
+	machinesPrefix  = "machines/"
+	relationsPrefix = "relations/"
+	unitersPrefix   = "uniters/"
+	logHeadsPrefix  = "logs/"
+	logPrefix       = "log/"
+
+	machineCounter  = "counters/machines"
+	relationCounter = "counters/relations"
+)
+
+func unitCounter(service string) string { return "counters/units/" + service }
+func presenceKey(agent string) string   { return presencePrefix + agent }
+func leaderKey(what string) string      { return leadersPrefix + what }
+func charmKey(url string) string        { return charmsPrefix + url }
+
+func blobPrefix(sum string) string       { return blobsPrefix + sum + "/" }
+func blobHeadKey(sum string) string      { return blobPrefix(sum) + "head" }
+func chunkKey(sum string, n int) string  { return fmt.Sprintf("%s%04d", blobPrefix(sum), n) }
+func serviceKey(s string) string         { return servicesPrefix + s }
+func servicePrefix(s string) string      { return servicesPrefix + s + "/" }
+func configKey(s string) string          { return servicePrefix(s) + "config" }
+func serviceStatusKey(s string) string   { return servicePrefix(s) + "status" }
+func indexPrefix(s string) string        { return servicePrefix(s) + "relations/" }
+func indexKey(s string, id int) string   { return indexPrefix(s) + strconv.Itoa(id) }
+func unitKey(u string) string            { return unitsPrefix + u }
+func serviceUnits(s string) string       { return unitsPrefix + s + "/" }
+func portsKey(u string) string           { return unitKey(u) + "/ports" }
+func machineKey(id string) string        { return machinesPrefix + id }
+func machineUnits(id string) string      { return machineKey(id) + "/units/" }
+func machineUnitKey(id, u string) string { return machineUnits(id) + u }
+
+func relationKey(id int) string              { return relationsPrefix + strconv.Itoa(id) }
+func membersPrefix(id int) string            { return relationKey(id) + "/members/" }
+func memberKey(id int, u string) string      { return membersPrefix(id) + u }
+func settingsPrefix(id int) string           { return relationKey(id) + "/settings/" }
+func settingsKey(id int, u string) string    { return settingsPrefix(id) + u }
+func appsPrefix(id int) string               { return relationKey(id) + "/apps/" }
+func appSettingsKey(id int, s string) string { return appsPrefix(id) + s }
+
+func uniterPrefix(u string) string                     { return unitersPrefix + u + "/" }
+func opKey(u string) string                            { return uniterPrefix(u) + "op" }
+func workflowKey(u string) string                      { return uniterPrefix(u) + "workflow" }
+func relationStates(u string) string                   { return uniterPrefix(u) + "relations/" }
+func relationStateKey(u string, id int) string         { return relationStates(u) + strconv.Itoa(id) }
+func memberStates(u string, id int) string             { return relationStateKey(u, id) + "/" }
+func memberStateKey(u string, id int, m string) string { return memberStates(u, id) + m }
+
+func logHeadKey(source string) string        { return logHeadsPrefix + source }
+func logBatches(source string) string        { return logPrefix + source + "/" }
+func logKey(source string, seq int64) string { return fmt.Sprintf("%s%010d", logBatches(source), seq) }
+
+// MachineAgent and UnitAgent name the agents, as their presence and leases do:
+// "machine-0", "unit-wordpress-0".
+func MachineAgent(id string) string { return "machine-" + id }
+
+// UnitAgent names the agent of a unit. It panics on what is not a unit's name.
+func UnitAgent(unit string) string { return charm.UnitTag(unit) }
+
+// cutInt takes a key's last part, after the prefix, for a number; ok is false
+// if it is more than that.
+func cutInt(key, prefix string) (n int, ok bool) {
+	rest, ok := strings.CutPrefix(key, prefix)
+	if !ok {
+		return 0, false
+	}
+	n, err := strconv.Atoi(rest)
+	return n, err == nil
+}

@@ -1,0 +1,159 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Leadership is the right of one session in the environment to do something
+// alone, as long as the session lives.
+type Leadership struct {
+	session  *Session
+	what     string
+	resigned chan struct{}
+	done     chan struct{}
+}
+
+// Campaign waits until this session leads what, and returns its leadership. One
+// session campaigns for the same thing once at a time. ErrSessionLost: the
+// session ended meanwhile.
+func (s *Session) Campaign(ctx context.Context, what string) (*Leadership, error) {
+	if !s.enter(what) {
+		return nil, fmt.Errorf("internal error: two campaigns for %q in one session", what)
+	}
+	ctx, cancel := s.whileAlive(ctx)
+	defer cancel()
+	err := s.lead(ctx, what)
+	if err != nil {
+		s.leave(what)
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		return nil, fmt.Errorf("cannot campaign for %q: %w", what, err)
+	}
+	l := &Leadership{session: s, what: what, resigned: make(chan struct{}), done: make(chan struct{})}
+	s.tasks.Go(l.watchOver)
+	return l, nil
+}
+
+// whileAlive is a context that ends with the session, too.
+func (s *Session) whileAlive(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	s.tasks.Go(func() {
+		select {
+		case <-s.Done():
+			cancel(ErrSessionLost)
+		case <-ctx.Done():
+		}
+	})
+	return ctx, func() { cancel(nil) }
+}
+
+func (s *Session) enter(what string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.campaigns[what] {
+		return false
+	}
+	s.campaigns[what] = true
+	return true
+}
+
+func (s *Session) leave(what string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.campaigns, what)
+}
+
+// lead returns once the leader's key is this session's.
+func (s *Session) lead(ctx context.Context, what string) error {
+	key := leaderKey(what)
+	for {
+		var leader presence
+		err := s.state.Update(ctx, func(tx *Tx) error {
+			old, ok, err := load[presence](tx.View, key)
+			if leader = old; err != nil || ok {
+				return err
+			}
+			leader = s.presence()
+			return tx.putLeased(key, leader, s.lease.ID())
+		})
+		if err != nil {
+			return err
+		}
+		if leader.Session == s.id {
+			return nil
+		}
+		if err := s.state.awaitGone(ctx, key); err != nil {
+			return err
+		}
+	}
+}
+
+// awaitGone waits until a key is absent.
+func (s *State) awaitGone(ctx context.Context, key string) error {
+	for {
+		var there bool
+		var revision int64
+		err := s.View(ctx, func(v *View) (err error) {
+			if _, there, err = v.get(key); err != nil {
+				return err
+			}
+			revision, err = v.Revision()
+			return err
+		})
+		if err != nil || !there {
+			return err
+		}
+		if err := s.awaitChange(ctx, key, revision); err != nil && !errors.Is(err, ErrCompacted) {
+			return err
+		}
+	}
+}
+
+// awaitChange waits until a key is written after the revision.
+func (s *State) awaitChange(ctx context.Context, key string, revision int64) error {
+	w, err := s.Watch(ctx, revision, Scope{exact: []string{key}})
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	_, err = w.Next(ctx)
+	return err
+}
+
+// watchOver closes done when the leadership has ended.
+func (l *Leadership) watchOver() {
+	select {
+	case <-l.session.Done():
+	case <-l.resigned:
+	}
+	close(l.done)
+}
+
+// Done is closed once the leadership has ended, with the session or by Resign.
+func (l *Leadership) Done() <-chan struct{} { return l.done }
+
+// Update is State.Update, conditional on this leadership: the write of a leader
+// that was deposed without knowing it fails with ErrSessionLost.
+func (l *Leadership) Update(ctx context.Context, f func(tx *Tx) error) error {
+	return l.session.fenced(ctx, leaderKey(l.what), f)
+}
+
+// Resign ends the leadership, for the next to take. It is called once, and
+// answers an error if the store was away; the leadership then ends with the
+// session.
+func (l *Leadership) Resign(ctx context.Context) error {
+	err := l.Update(ctx, func(tx *Tx) error {
+		tx.remove(leaderKey(l.what))
+		return nil
+	})
+	close(l.resigned)
+	<-l.done
+	l.session.leave(l.what)
+	if err != nil && !errors.Is(err, ErrSessionLost) {
+		return fmt.Errorf("cannot resign from %q: %w", l.what, err)
+	}
+	return nil
+}

@@ -1,0 +1,250 @@
+package state
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The jobs of a machine: to host the provisioner, to host units.
+const (
+	JobManage = "manage-environment"
+	JobUnits  = "host-units"
+)
+
+// MachineStatus is how far a machine's instance is.
+type MachineStatus string
+
+// The statuses. Down is shown when the agent of a running machine is gone; it
+// is not stored.
+const (
+	MachinePending MachineStatus = "pending"
+	MachineRunning MachineStatus = "running"
+	MachineDown    MachineStatus = "down"
+	MachineError   MachineStatus = "error"
+)
+
+// Machine is a place for units.
+type Machine struct {
+	ID         string        `json:"-"`
+	Series     string        `json:"series"`
+	Life       Life          `json:"life"`
+	Jobs       []string      `json:"jobs,omitempty"`
+	InstanceID string        `json:"instance-id,omitempty"` // the provider's name for it; empty: not provisioned
+	Addresses  Addresses     `json:"addresses,omitzero"`
+	Status     MachineStatus `json:"status"`
+	Message    string        `json:"message,omitempty"` // the provider's, of an error
+}
+
+// Addresses are where a machine is reached: names or IP addresses.
+type Addresses struct {
+	Private string `json:"private,omitempty"`
+	Public  string `json:"public,omitempty"`
+}
+
+// MachineSpec is a machine to be.
+type MachineSpec struct {
+	Series string   // empty: the environment's default
+	Jobs   []string // empty: host-units
+}
+
+// Machine reads a machine. ErrNotFound.
+func (v *View) Machine(id string) (Machine, error) {
+	m, ok, err := load[Machine](v, machineKey(id))
+	if err == nil && (!ok || strings.Contains(id, "/")) {
+		err = refuse(ErrNotFound, "machine %q not found", id)
+	}
+	m.ID = id
+	return m, err
+}
+
+// Machines reads all machines, by number.
+func (v *View) Machines() ([]Machine, error) {
+	kvs, err := v.list(machinesPrefix)
+	if err != nil {
+		return nil, err
+	}
+	var machines []Machine
+	for _, kv := range kvs {
+		id := kv.Key[len(machinesPrefix):]
+		if strings.Contains(id, "/") {
+			continue
+		}
+		m, err := decode[Machine](kv)
+		if err != nil {
+			return nil, err
+		}
+		m.ID = id
+		machines = append(machines, m)
+	}
+	slices.SortFunc(machines, func(a, b Machine) int { return compareIDs(a.ID, b.ID) })
+	return machines, nil
+}
+
+// compareIDs orders machine ids as the numbers that they are.
+func compareIDs(a, b string) int {
+	an, _ := strconv.Atoi(a)
+	bn, _ := strconv.Atoi(b)
+	return cmp.Or(cmp.Compare(an, bn), cmp.Compare(a, b))
+}
+
+// AddMachine adds a machine for the provisioner to start.
+func (tx *Tx) AddMachine(spec MachineSpec) (Machine, error) {
+	env, err := tx.Environment()
+	if err != nil {
+		return Machine{}, err
+	}
+	n, err := tx.next(machineCounter)
+	if err != nil {
+		return Machine{}, err
+	}
+	m := Machine{
+		ID: strconv.Itoa(n), Series: or(spec.Series, env.DefaultSeries), Life: Alive,
+		Jobs: spec.Jobs, Status: MachinePending,
+	}
+	if len(m.Jobs) == 0 {
+		m.Jobs = []string{JobUnits}
+	}
+	return m, tx.put(machineKey(m.ID), m)
+}
+
+// DestroyMachine makes a machine dying; one that is not provisioned is removed at
+// once. Machine 0 and a machine with units are refused with ErrInUse.
+func (tx *Tx) DestroyMachine(id string) error {
+	m, err := tx.Machine(id)
+	if err != nil {
+		return err
+	}
+	if id == "0" {
+		return refuse(ErrInUse, "cannot destroy machine 0: it hosts the environment; destroy-environment takes both down")
+	}
+	units, err := tx.MachineUnits(id)
+	if err != nil {
+		return err
+	}
+	if len(units) > 0 {
+		return refuse(ErrInUse, "cannot destroy machine %s: it has units: %s", id, strings.Join(units, ", "))
+	}
+	if m.InstanceID == "" {
+		return tx.RemoveMachine(id)
+	}
+	if m.Life == Alive {
+		m.Life = Dying
+	}
+	return tx.put(machineKey(id), m)
+}
+
+// DestroyMachine is the Tx's, or with force takes the machine's units with it,
+// whatever their agents do, and leaves it dead for the provisioner to remove.
+// It works in batches; call it again if it was interrupted.
+func (s *State) DestroyMachine(ctx context.Context, id string, force bool) error {
+	if !force || id == "0" {
+		return s.Update(ctx, func(tx *Tx) error { return tx.DestroyMachine(id) })
+	}
+	var units []string
+	err := s.Update(ctx, func(tx *Tx) (err error) {
+		if err := tx.changeMachine(id, func(m *Machine) { m.Life = Dying }); err != nil {
+			return err
+		}
+		units, err = tx.MachineUnits(id)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, unit := range units {
+		if err := s.forceRemove(ctx, unit); err != nil {
+			return fmt.Errorf("cannot destroy machine %s: %w", id, err)
+		}
+	}
+	return s.Update(ctx, func(tx *Tx) error {
+		m, err := tx.Machine(id)
+		if err != nil {
+			return err
+		}
+		if m.InstanceID == "" {
+			return tx.RemoveMachine(id)
+		}
+		return tx.SetMachineDead(id)
+	})
+}
+
+// forceRemove removes a unit at once, in whatever state it is.
+func (s *State) forceRemove(ctx context.Context, unit string) error {
+	err := inBatches(ctx, s.Update, []string{unit}, func(tx *Tx, name string) error {
+		return tx.changeUnit(name, func(u *Unit) { u.Life = Dead })
+	})
+	if err != nil {
+		return err
+	}
+	return RemoveUnit(ctx, s.Update, unit)
+}
+
+// changeMachine reads a machine, has it changed, and writes it.
+func (tx *Tx) changeMachine(id string, change func(m *Machine)) error {
+	m, err := tx.Machine(id)
+	if err != nil {
+		return err
+	}
+	change(&m)
+	return tx.put(machineKey(id), m)
+}
+
+// SetMachineDead marks a dying machine as taken down, for the provisioner to stop
+// its instance. An alive one, or one with units, is refused with ErrInUse.
+func (tx *Tx) SetMachineDead(id string) error {
+	m, err := tx.Machine(id)
+	if err != nil {
+		return err
+	}
+	units, err := tx.MachineUnits(id)
+	if err != nil {
+		return err
+	}
+	if m.Life == Alive || len(units) > 0 {
+		return refuse(ErrInUse, "cannot mark machine %s as dead: it is %s and has %d units", id, m.Life, len(units))
+	}
+	m.Life = Dead
+	return tx.put(machineKey(id), m)
+}
+
+// SetInstance records the instance that the provider started for a machine, with
+// the addresses that it knows (empty: as they are).
+func (tx *Tx) SetInstance(id, instance string, a Addresses) error {
+	return tx.changeMachine(id, func(m *Machine) {
+		m.InstanceID = instance
+		m.Addresses = Addresses{or(a.Private, m.Addresses.Private), or(a.Public, m.Addresses.Public)}
+	})
+}
+
+// SetAddresses records where a machine is reached.
+func (tx *Tx) SetAddresses(id string, a Addresses) error {
+	return tx.changeMachine(id, func(m *Machine) { m.Addresses = a })
+}
+
+// SetMachineStatus records how far a machine is, with the message of an error.
+func (tx *Tx) SetMachineStatus(id string, status MachineStatus, message string) error {
+	return tx.changeMachine(id, func(m *Machine) { m.Status, m.Message = status, message })
+}
+
+// RemoveMachine removes a machine that has no units, its instance being gone. One
+// that is alive and provisioned, or has units, is refused with ErrInUse.
+func (tx *Tx) RemoveMachine(id string) error {
+	m, err := tx.Machine(id)
+	if err != nil {
+		return err
+	}
+	units, err := tx.MachineUnits(id)
+	if err != nil {
+		return err
+	}
+	if m.Life == Alive && m.InstanceID != "" || len(units) > 0 {
+		return refuse(ErrInUse, "cannot remove machine %s: it is %s and has %d units", id, m.Life, len(units))
+	}
+	tx.remove(machineKey(id))
+	tx.remove(presenceKey(MachineAgent(id)))
+	return nil
+}

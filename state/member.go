@@ -1,0 +1,104 @@
+package state
+
+import (
+	"fmt"
+	"slices"
+
+	"bijou/state/charm"
+)
+
+// Member is one unit that is in a relation.
+type Member struct {
+	Unit      string `json:"-"`
+	Principal string `json:"principal,omitempty"` // container scope: the unit whose machine it shares, itself for a principal
+	Version   int64  `json:"version"`             // of its settings there
+}
+
+// Members reads who is in a relation, by service and number.
+func (v *View) Members(id int) ([]Member, error) {
+	kvs, err := v.list(membersPrefix(id))
+	if err != nil {
+		return nil, err
+	}
+	members := make([]Member, len(kvs))
+	for i, kv := range kvs {
+		if members[i], err = decode[Member](kv); err != nil {
+			return nil, err
+		}
+		members[i].Unit = kv.Key[len(membersPrefix(id)):]
+	}
+	slices.SortFunc(members, func(a, b Member) int { return charm.CompareUnits(a.Unit, b.Unit) })
+	return members, nil
+}
+
+// Member reads one unit's membership; ok is false if it is not in.
+func (v *View) Member(id int, unit string) (m Member, ok bool, err error) {
+	m, ok, err = load[Member](v, memberKey(id, unit))
+	m.Unit = unit
+	return m, ok, err
+}
+
+// EnterRelation makes a unit a member, with settings merged into what it may have
+// had there. A member already in is left as it is. ErrDead if relation or unit
+// is going, ErrNotFound if one is gone.
+func (tx *Tx) EnterRelation(id int, unit string, settings map[string]string) error {
+	if _, in, err := tx.Member(id, unit); err != nil || in {
+		return err
+	}
+	r, err := tx.Relation(id)
+	if err != nil {
+		return err
+	}
+	u, err := tx.Unit(unit)
+	if err != nil {
+		return err
+	}
+	if _, ok := r.Endpoint(u.Service); !ok {
+		return fmt.Errorf("cannot enter %s: service %q is no part of it", r, u.Service)
+	}
+	if r.Life != Alive || u.Life != Alive {
+		return refuse(ErrDead, "cannot enter %s with unit %q: the relation is %s, the unit %s", r, unit, r.Life, u.Life)
+	}
+	m := Member{Unit: unit}
+	if r.Scope == charm.Container {
+		m.Principal = unit
+	}
+	if err := tx.put(memberKey(id, unit), m); err != nil {
+		return err
+	}
+	return tx.initSettings(id, unit, settings)
+}
+
+// initSettings makes the settings node of a unit that enters, so that it exists
+// even without a value.
+func (tx *Tx) initSettings(id int, unit string, settings map[string]string) error {
+	doc, _, err := load[settingsDoc](tx.View, settingsKey(id, unit))
+	if err != nil {
+		return err
+	}
+	values, err := tx.expand(doc)
+	if err != nil {
+		return err
+	}
+	for key, value := range settings {
+		if err := checkSetting(key, value); err != nil {
+			return err
+		}
+		values[key] = value
+	}
+	return tx.putSettings(id, unit, doc.Version+1, values)
+}
+
+// LeaveRelation ends a unit's membership; its settings stay. A dying relation
+// goes with its last member. Not being in is no error.
+func (tx *Tx) LeaveRelation(id int, unit string) error {
+	if _, in, err := tx.Member(id, unit); err != nil || !in {
+		return err
+	}
+	tx.remove(memberKey(id, unit))
+	r, err := tx.Relation(id)
+	if err != nil {
+		return err
+	}
+	return tx.removeRelationIfDone(r)
+}

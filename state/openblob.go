@@ -1,0 +1,116 @@
+package state
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"io"
+)
+
+// OpenBlob reads a blob by its sha256, chunk by chunk. What it read is verified:
+// instead of io.EOF comes an error if the sum or the size differs. ErrNotFound.
+// The reader holds no transaction open; ctx bounds all of its reads.
+func (s *State) OpenBlob(ctx context.Context, sum string) (io.ReadCloser, error) {
+	head, err := s.blobHead(ctx, sum)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open blob %q: %w", sum, err)
+	}
+	if !head.Complete {
+		return nil, refuse(ErrNotFound, "blob %q not found", sum)
+	}
+	next := func(n int) (chunk []byte, err error) {
+		err = s.View(ctx, func(v *View) (err error) {
+			chunk, err = v.chunk(sum, n)
+			return err
+		})
+		return chunk, err
+	}
+	return &blobReader{next: next, sum: sum, size: head.Size, hash: sha256.New()}, nil
+}
+
+// blob reads a whole blob within the view, verified.
+func (v *View) blob(sum string) ([]byte, error) {
+	if data := v.ownBlob(sum); data != nil {
+		return data, nil
+	}
+	head, err := v.blobHead(sum)
+	if err == nil && !head.Complete {
+		err = refuse(ErrNotFound, "blob %q not found", sum)
+	}
+	if err != nil {
+		return nil, err
+	}
+	next := func(n int) ([]byte, error) { return v.chunk(sum, n) }
+	return io.ReadAll(&blobReader{next: next, sum: sum, size: head.Size, hash: sha256.New()})
+}
+
+// ownBlob is a blob that this update is going to write.
+func (v *View) ownBlob(sum string) []byte {
+	if v.pending == nil {
+		return nil
+	}
+	return v.pending.blobs[sum]
+}
+
+// chunk reads the n-th chunk, without making it a condition: it never changes.
+func (v *View) chunk(sum string, n int) ([]byte, error) {
+	v.use()
+	kv, ok, err := v.snap.Get(v.ctx, chunkKey(sum, n))
+	if err == nil && !ok {
+		err = refuse(ErrNotFound, "chunk %d of blob %q is missing", n, sum)
+	}
+	return kv.Value, err
+}
+
+// blobReader yields the chunks of a blob, and checks them all at their end.
+type blobReader struct {
+	next func(n int) ([]byte, error)
+	sum  string
+	size int64
+
+	n    int
+	read int64
+	hash hash.Hash
+	rest bytes.Reader
+	err  error
+}
+
+func (r *blobReader) Read(p []byte) (int, error) {
+	for r.rest.Len() == 0 && r.err == nil {
+		r.err = r.advance()
+	}
+	if r.rest.Len() == 0 {
+		return 0, r.err
+	}
+	return r.rest.Read(p)
+}
+
+// advance takes up the next chunk, or checks the sum where there is none.
+func (r *blobReader) advance() error {
+	if r.read >= r.size {
+		return r.verify()
+	}
+	chunk, err := r.next(r.n)
+	if err != nil {
+		return fmt.Errorf("cannot read blob: %w", err)
+	}
+	r.n++
+	r.read += int64(len(chunk))
+	r.hash.Write(chunk)
+	r.rest.Reset(chunk)
+	return nil
+}
+
+func (r *blobReader) verify() error {
+	got := hex.EncodeToString(r.hash.Sum(nil))
+	if r.read != r.size || got != r.sum {
+		return fmt.Errorf("blob %q is damaged: its %d bytes (of %d) have the sum %s", r.sum, r.read, r.size, got)
+	}
+	return io.EOF
+}
+
+// Close frees nothing: there is nothing held.
+func (r *blobReader) Close() error { return nil }

@@ -1,0 +1,219 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"bijou/state/charm"
+)
+
+// Relation is one relation between two services, or among the units of one.
+type Relation struct {
+	ID        int         `json:"-"`
+	Interface string      `json:"interface"`
+	Scope     charm.Scope `json:"scope"`
+	Life      Life        `json:"life"`
+	Endpoints []Endpoint  `json:"endpoints"` // one for a peer relation, else the provider first
+}
+
+// Endpoint is one service's end of a relation.
+type Endpoint struct {
+	Service string     `json:"service"`
+	Name    string     `json:"name"` // the relation's name in that service's charm
+	Role    charm.Role `json:"role"`
+}
+
+// String is the endpoint as operators write it: "wordpress:db".
+func (e Endpoint) String() string { return e.Service + ":" + e.Name }
+
+// String is the relation's name in status and logs: "relation-3".
+func (r Relation) String() string { return "relation-" + strconv.Itoa(r.ID) }
+
+// Endpoint is the end of that service; ok is false if it has none.
+func (r Relation) Endpoint(service string) (e Endpoint, ok bool) {
+	i := slices.IndexFunc(r.Endpoints, func(e Endpoint) bool { return e.Service == service })
+	if i < 0 {
+		return Endpoint{}, false
+	}
+	return r.Endpoints[i], true
+}
+
+// Other is the end opposite of that service: its own in a peer relation.
+func (r Relation) Other(service string) Endpoint {
+	for _, e := range r.Endpoints {
+		if e.Service != service {
+			return e
+		}
+	}
+	return r.Endpoints[0]
+}
+
+// IsPeer says if the relation is among the units of one service.
+func (r Relation) IsPeer() bool { return len(r.Endpoints) == 1 }
+
+// relationIndex is what a service keeps of each of its relations: enough to find
+// a second one between the same endpoints.
+type relationIndex struct {
+	Name  string `json:"name"`            // its own endpoint's
+	Other string `json:"other,omitempty"` // Endpoint.String of the other; empty for peers
+}
+
+// AddRelation adds a relation between the endpoints, as InferEndpoints returns
+// them. ErrExists: there is one between the same endpoints; ErrDead; ErrNotFound.
+func (tx *Tx) AddRelation(eps ...Endpoint) (Relation, error) {
+	if len(eps) != 2 {
+		return Relation{}, fmt.Errorf("cannot add relation: want two endpoints, got %d", len(eps))
+	}
+	r, err := tx.newRelation(eps)
+	if err != nil {
+		return Relation{}, fmt.Errorf("cannot add relation between %q and %q: %w", eps[0], eps[1], err)
+	}
+	return r, nil
+}
+
+func (tx *Tx) newRelation(eps []Endpoint) (Relation, error) {
+	a, aerr := tx.declared(eps[0])
+	b, berr := tx.declared(eps[1])
+	if err := errors.Join(aerr, berr); err != nil {
+		return Relation{}, err
+	}
+	if !a.matches(b) {
+		return Relation{}, errors.New("these two endpoints do not match")
+	}
+	if err := errors.Join(tx.sameSeries(a, b), tx.unrelated(a.Endpoint, b.Endpoint)); err != nil {
+		return Relation{}, err
+	}
+	if a.Role != charm.Provides {
+		a, b = b, a
+	}
+	return tx.insertRelation(Relation{
+		Interface: a.iface, Scope: jointScope(a.scope, b.scope), Life: Alive, Endpoints: []Endpoint{a.Endpoint, b.Endpoint},
+	})
+}
+
+// jointScope is container if either end says so.
+func jointScope(a, b charm.Scope) charm.Scope {
+	if a == charm.Container || b == charm.Container {
+		return charm.Container
+	}
+	return charm.Global
+}
+
+// sameSeries refuses what could not share a machine.
+func (tx *Tx) sameSeries(a, b declared) error {
+	if jointScope(a.scope, b.scope) == charm.Container && a.series != b.series {
+		return fmt.Errorf("the relation has container scope, and the services have different series, %q and %q", a.series, b.series)
+	}
+	return nil
+}
+
+// unrelated refuses a second relation between the same endpoints.
+func (tx *Tx) unrelated(a, b Endpoint) error {
+	kvs, err := tx.list(indexPrefix(a.Service))
+	if err != nil {
+		return err
+	}
+	for _, kv := range kvs {
+		index, err := decode[relationIndex](kv)
+		if err != nil {
+			return err
+		}
+		if index == (relationIndex{a.Name, b.String()}) {
+			return refuse(ErrExists, "they are related already, or their relation is still being destroyed")
+		}
+	}
+	return nil
+}
+
+// addPeers adds the peer relations of a new service.
+func (tx *Tx) addPeers(service string, c Charm) error {
+	for _, rel := range c.Meta.Relations() {
+		if rel.Role != charm.Peers {
+			continue
+		}
+		_, err := tx.insertRelation(Relation{
+			Interface: rel.Interface, Scope: rel.Scope, Life: Alive,
+			Endpoints: []Endpoint{{service, rel.Name, rel.Role}},
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// insertRelation writes a new relation under the next id.
+func (tx *Tx) insertRelation(r Relation) (_ Relation, err error) {
+	if r.ID, err = tx.next(relationCounter); err != nil {
+		return Relation{}, err
+	}
+	for _, e := range r.Endpoints {
+		index := relationIndex{Name: e.Name}
+		if !r.IsPeer() {
+			index.Other = r.Other(e.Service).String()
+		}
+		if err := tx.put(indexKey(e.Service, r.ID), index); err != nil {
+			return Relation{}, err
+		}
+	}
+	return r, tx.put(relationKey(r.ID), r)
+}
+
+// Relation reads a relation. ErrNotFound.
+func (v *View) Relation(id int) (Relation, error) {
+	r, ok, err := load[Relation](v, relationKey(id))
+	if err == nil && !ok {
+		err = refuse(ErrNotFound, "relation-%d not found", id)
+	}
+	r.ID = id
+	return r, err
+}
+
+// Relations reads all relations, by id. It goes by the services' indexes, since a
+// list of everything below relations/ would read all settings.
+func (v *View) Relations() ([]Relation, error) {
+	kvs, err := v.list(servicesPrefix)
+	if err != nil {
+		return nil, err
+	}
+	var ids []int
+	for _, kv := range kvs {
+		service, rest, _ := strings.Cut(kv.Key[len(servicesPrefix):], "/")
+		if id, ok := cutInt(kv.Key, indexPrefix(service)); ok && rest != "" {
+			ids = append(ids, id)
+		}
+	}
+	return v.relations(ids)
+}
+
+// ServiceRelations reads the relations of a service, by id.
+func (v *View) ServiceRelations(service string) ([]Relation, error) {
+	kvs, err := v.list(indexPrefix(service))
+	if err != nil {
+		return nil, err
+	}
+	var ids []int
+	for _, kv := range kvs {
+		if id, ok := cutInt(kv.Key, indexPrefix(service)); ok {
+			ids = append(ids, id)
+		}
+	}
+	return v.relations(ids)
+}
+
+// relations reads those relations, each once, by id.
+func (v *View) relations(ids []int) ([]Relation, error) {
+	slices.Sort(ids)
+	var out []Relation
+	for _, id := range slices.Compact(ids) {
+		r, err := v.Relation(id)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, r)
+	}
+	return out, nil
+}

@@ -1,0 +1,140 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// DestroyUnit makes a unit dying, for its agent to take it down. A unit that no
+// agent has touched, on a machine that is not provisioned, is removed at once.
+func (tx *Tx) DestroyUnit(name string) error {
+	u, err := tx.Unit(name)
+	if err != nil || u.Life == Dead {
+		return err
+	}
+	u.Life = Dying
+	if err := tx.put(unitKey(name), u); err != nil {
+		return err
+	}
+	untouched, err := tx.untouched(u)
+	if err != nil || !untouched {
+		return err
+	}
+	return tx.RemoveUnit(name)
+}
+
+// untouched says if nothing ever ran for the unit, and nothing is about to.
+func (v *View) untouched(u Unit) (bool, error) {
+	m, err := v.Machine(u.Machine)
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return false, err
+	}
+	if m.InstanceID != "" || m.Status == MachineRunning {
+		return false, nil
+	}
+	_, announced, err := v.get(presenceKey(UnitAgent(u.Name)))
+	if err != nil || announced {
+		return false, err
+	}
+	kvs, err := v.list(uniterPrefix(u.Name))
+	return len(kvs) == 0, err
+}
+
+// RemoveUnit removes a unit that is dying or dead with everything that is its
+// own: relation memberships, agent records, ports, presence. Its logs and its
+// settings in relations stay. A dying service goes with its last unit. An alive
+// unit is refused with ErrInUse. The agent of a unit of many relations calls
+// the function RemoveUnit, which works in batches.
+func (tx *Tx) RemoveUnit(name string) error {
+	u, err := tx.Unit(name)
+	if err != nil {
+		return err
+	}
+	if u.Life == Alive {
+		return refuse(ErrInUse, "cannot remove unit %q: it is alive", name)
+	}
+	relations, err := tx.joined(u)
+	if err != nil {
+		return err
+	}
+	for _, id := range relations {
+		if err := tx.LeaveRelation(id, name); err != nil {
+			return err
+		}
+	}
+	for _, prefix := range []string{uniterPrefix(name), unitKey(name) + "/"} {
+		if _, err := tx.removeBelow(prefix, maxRemoved); err != nil {
+			return err
+		}
+	}
+	tx.remove(unitKey(name))
+	tx.remove(machineUnitKey(u.Machine, name))
+	tx.remove(presenceKey(UnitAgent(name)))
+	return tx.removeServiceIfDone(u.Service)
+}
+
+// maxRemoved is how many keys are removed at a time: half of a transaction, which
+// leaves room for what else is in it.
+const maxRemoved = 64
+
+// joined lists the relations that the unit is in.
+func (v *View) joined(u Unit) (ids []int, err error) {
+	index, err := v.list(indexPrefix(u.Service))
+	if err != nil {
+		return nil, err
+	}
+	for _, kv := range index {
+		id, ok := cutInt(kv.Key, indexPrefix(u.Service))
+		if !ok {
+			continue
+		}
+		_, in, err := v.get(memberKey(id, u.Name))
+		if err != nil {
+			return nil, err
+		}
+		if in {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}
+
+// RemoveUnit removes a dying or dead unit however much it has, in batches, each
+// under the conditions of update (State.Update, or Session.As of its agent). A
+// unit that is gone already is no error; an alive one is ErrInUse.
+func RemoveUnit(ctx context.Context, update Updater, name string) error {
+	for {
+		left, err := removeRecords(ctx, update, name)
+		if errors.Is(err, ErrNotFound) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("cannot remove unit %q: %w", name, err)
+		}
+		if left == 0 {
+			break
+		}
+	}
+	err := update(ctx, func(tx *Tx) error { return tx.RemoveUnit(name) })
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// removeRecords removes one batch of the agent's records, and says how many are left.
+func removeRecords(ctx context.Context, update Updater, name string) (left int, err error) {
+	err = update(ctx, func(tx *Tx) error {
+		u, err := tx.Unit(name)
+		if err != nil {
+			return err
+		}
+		if u.Life == Alive {
+			return refuse(ErrInUse, "it is alive")
+		}
+		left, err = tx.removeBelow(uniterPrefix(name), maxRemoved)
+		return err
+	})
+	return left, err
+}

@@ -1,0 +1,105 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+)
+
+// SetResolved is an operator's answer to the error of a unit or, with relation
+// (its name or id), of one of its relations: retry runs the failed hook again,
+// otherwise it counts as done. The agent clears it. ErrNotInError and
+// ErrAlreadyResolved carry the message for the operator, who is not wrong;
+// ErrNotFound: no such unit or relation.
+func (tx *Tx) SetResolved(unit, relation string, retry bool) error {
+	u, err := tx.Unit(unit)
+	if err != nil {
+		return err
+	}
+	answer := ResolvedDone
+	if retry {
+		answer = ResolvedRetry
+	}
+	if relation != "" {
+		return tx.resolveRelation(u, relation, answer)
+	}
+	w, err := tx.Workflow(unit)
+	switch {
+	case err != nil:
+		return err
+	case w.Failure == nil:
+		return refuse(ErrNotInError, "unit %q is already running", unit)
+	case u.Resolved != Unresolved:
+		return refuse(ErrAlreadyResolved, "unit %q is already marked as resolved", unit)
+	}
+	u.Resolved = answer
+	return tx.put(unitKey(unit), u)
+}
+
+func (tx *Tx) resolveRelation(u Unit, text string, answer Resolved) error {
+	r, err := tx.relationOf(u, text)
+	if err != nil {
+		return err
+	}
+	st, _, err := tx.RelationState(u.Name, r.ID)
+	switch {
+	case err != nil:
+		return err
+	case st.Failure == nil:
+		return refuse(ErrNotInError, "%s of unit %q is already running", r, u.Name)
+	case u.ResolvedRelations[r.ID] != Unresolved:
+		return refuse(ErrAlreadyResolved, "%s of unit %q is already marked as resolved", r, u.Name)
+	}
+	u.ResolvedRelations = maps.Clone(u.ResolvedRelations)
+	if u.ResolvedRelations == nil {
+		u.ResolvedRelations = map[int]Resolved{}
+	}
+	u.ResolvedRelations[r.ID] = answer
+	return tx.put(unitKey(u.Name), u)
+}
+
+// relationOf finds a relation of the unit's service by "relation-3", "3", "db:3"
+// or "db"; a name that stands for several is an error that lists them.
+func (v *View) relationOf(u Unit, text string) (Relation, error) {
+	relations, err := v.ServiceRelations(u.Service)
+	if err != nil {
+		return Relation{}, err
+	}
+	name, number, _ := strings.Cut(text, ":")
+	id, err := strconv.Atoi(or(number, strings.TrimPrefix(text, "relation-")))
+	var found []Relation
+	for _, r := range relations {
+		e, _ := r.Endpoint(u.Service)
+		if err == nil && r.ID == id || err != nil && e.Name == name {
+			found = append(found, r)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return Relation{}, refuse(ErrNotFound, "Relation not found")
+	case 1:
+		return found[0], nil
+	}
+	return Relation{}, fmt.Errorf("relation %q of unit %q is ambiguous: it could be %s", text, u.Name, listRelations(found))
+}
+
+// ClearResolved takes back the answer to the unit's error, or with a relation's id
+// that of the relation's; relation is NoRelation for the unit's own.
+func (tx *Tx) ClearResolved(unit string, relation int) error {
+	u, err := tx.Unit(unit)
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if relation == NoRelation {
+		u.Resolved = Unresolved
+	} else {
+		u.ResolvedRelations = maps.Clone(u.ResolvedRelations)
+		delete(u.ResolvedRelations, relation)
+	}
+	return tx.put(unitKey(unit), u)
+}

@@ -1,0 +1,175 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"bijou/state/charm"
+)
+
+// Service is one deployed charm, as many units as it may have.
+type Service struct {
+	Name        string        `json:"-"`
+	Charm       string        `json:"charm"` // the URL of the charm its units are to run
+	Origin      Origin        `json:"origin"`
+	Series      string        `json:"series"`
+	Exposed     bool          `json:"exposed,omitempty"`
+	Subordinate bool          `json:"subordinate,omitempty"`
+	Dialect     charm.Dialect `json:"dialect"` // of its hooks: the charm's, or the operator's
+	Life        Life          `json:"life"`
+}
+
+// Origin is where the charm was taken from, and where newer ones are looked for.
+type Origin struct {
+	Repository string `json:"repository,omitempty"` // a folder of charms; empty if Path is the charm itself
+	Path       string `json:"path,omitempty"`
+	Series     string `json:"series,omitempty"`
+	Name       string `json:"name,omitempty"`
+}
+
+// String is the place that status shows.
+func (o Origin) String() string {
+	if o.Repository != "" {
+		return o.Repository
+	}
+	return o.Path
+}
+
+// ServiceSpec is a service to be.
+type ServiceSpec struct {
+	Name    string
+	Charm   charm.URL // added before, or in the same Tx
+	Origin  Origin
+	Series  string         // empty: the charm URL's
+	Dialect charm.Dialect  // empty: the charm's
+	Config  map[string]any // as SetConfig takes it
+}
+
+// AddService adds a service without units, its configuration, and its peer
+// relations. ErrExists, ErrNotFound (the charm).
+func (tx *Tx) AddService(spec ServiceSpec) (Service, error) {
+	s, err := tx.addService(spec)
+	if err != nil {
+		return Service{}, fmt.Errorf("cannot add service %q: %w", spec.Name, err)
+	}
+	return s, nil
+}
+
+func (tx *Tx) addService(spec ServiceSpec) (Service, error) {
+	if err := charm.CheckService(spec.Name); err != nil {
+		return Service{}, err
+	}
+	ch, err := tx.Charm(spec.Charm.String())
+	if err != nil {
+		return Service{}, err
+	}
+	s := Service{
+		Name: spec.Name, Charm: spec.Charm.String(), Origin: spec.Origin, Series: or(spec.Series, spec.Charm.Series),
+		Subordinate: ch.Meta.Subordinate, Dialect: or(spec.Dialect, ch.Dialect), Life: Alive,
+	}
+	if err := errors.Join(tx.vacant(s.Name), supports(ch, s.Series)); err != nil {
+		return Service{}, err
+	}
+	if err := tx.put(serviceKey(s.Name), s); err != nil {
+		return Service{}, err
+	}
+	if _, err := tx.SetConfig(s.Name, spec.Config); err != nil {
+		return Service{}, err
+	}
+	return s, tx.addPeers(s.Name, ch)
+}
+
+func or[T ~string](a, b T) T {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// vacant refuses a name that is taken, also by a service that is still going.
+func (tx *Tx) vacant(name string) error {
+	old, ok, err := load[Service](tx.View, serviceKey(name))
+	switch {
+	case err != nil:
+		return err
+	case ok && old.Life != Alive:
+		return refuse(ErrExists, "it is still being destroyed: wait until it is gone, or give another name")
+	case ok:
+		return refuse(ErrExists, "it exists already")
+	}
+	return nil
+}
+
+func supports(c Charm, series string) error {
+	if !c.Meta.Supports(series) {
+		return fmt.Errorf("charm %q does not support series %q: it supports %q", c.URL, series, c.Meta.Series)
+	}
+	return nil
+}
+
+// Service reads a service. ErrNotFound.
+func (v *View) Service(name string) (Service, error) {
+	s, ok, err := load[Service](v, serviceKey(name))
+	if err == nil && !ok {
+		err = refuse(ErrNotFound, "service %q not found", name)
+	}
+	s.Name = name
+	return s, err
+}
+
+// Services reads all services, by name.
+func (v *View) Services() ([]Service, error) {
+	kvs, err := v.list(servicesPrefix)
+	if err != nil {
+		return nil, err
+	}
+	var services []Service
+	for _, kv := range kvs {
+		name := kv.Key[len(servicesPrefix):]
+		if strings.Contains(name, "/") {
+			continue
+		}
+		s, err := decode[Service](kv)
+		if err != nil {
+			return nil, err
+		}
+		s.Name = name
+		services = append(services, s)
+	}
+	return services, nil
+}
+
+// aliveService is Service, with ErrDead for one that is going.
+func (v *View) aliveService(name string) (Service, error) {
+	s, err := v.Service(name)
+	if err == nil && s.Life != Alive {
+		err = refuse(ErrDead, "service %q is %s", name, s.Life)
+	}
+	return s, err
+}
+
+// SetExposed marks a service as reachable from outside, or not.
+func (tx *Tx) SetExposed(name string, exposed bool) error {
+	s, err := tx.aliveService(name)
+	if err != nil {
+		return err
+	}
+	s.Exposed = exposed
+	return tx.put(serviceKey(name), s)
+}
+
+// ServiceStatus reads the workload status that a unit set for its whole service;
+// the zero WorkloadStatus if none did.
+func (v *View) ServiceStatus(name string) (WorkloadStatus, error) {
+	w, _, err := load[WorkloadStatus](v, serviceStatusKey(name))
+	return w, err
+}
+
+// SetServiceStatus sets it. ErrNotFound if the service is gone.
+func (tx *Tx) SetServiceStatus(name string, w WorkloadStatus) error {
+	if _, err := tx.Service(name); err != nil {
+		return err
+	}
+	return tx.put(serviceStatusKey(name), w)
+}

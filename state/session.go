@@ -1,0 +1,147 @@
+package state
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"bijou/state/charm"
+	"bijou/state/store"
+)
+
+// SessionTTL is how long a process may be silent before others take its agents
+// for gone, and its leaderships for free.
+const SessionTTL = 10 * time.Second
+
+// Session is the proof that a process lives: one lease, under which the presence
+// of all its agents and its leaderships stand. One a process is enough.
+type Session struct {
+	state *State
+	lease store.Lease
+	id    string
+
+	mu        sync.Mutex
+	campaigns map[string]bool // what it leads or campaigns for
+	tasks     sync.WaitGroup
+}
+
+// presence is who announced an agent or leads something.
+type presence struct {
+	Session string    `json:"session"`
+	Host    string    `json:"host"`
+	PID     int       `json:"pid"`
+	Since   time.Time `json:"since"`
+}
+
+// NewSession begins a session, which lives until it is closed, is lost, or the
+// process ends. ctx bounds the beginning only.
+func (s *State) NewSession(ctx context.Context) (*Session, error) {
+	lease, err := s.store.Lease(ctx, SessionTTL)
+	if err != nil {
+		return nil, fmt.Errorf("cannot begin session: %w", err)
+	}
+	return &Session{state: s, lease: lease, id: rand.Text(), campaigns: map[string]bool{}}, nil
+}
+
+// Done is closed once the session is lost or closed.
+func (s *Session) Done() <-chan struct{} { return s.lease.Done() }
+
+// Close ends the session: its agents are gone and its leaderships free at once.
+// It is idempotent.
+func (s *Session) Close(ctx context.Context) error {
+	err := s.lease.Close(ctx)
+	if err != nil {
+		return fmt.Errorf("cannot end session: %w", err)
+	}
+	s.tasks.Wait()
+	return nil
+}
+
+// presence is what the session writes where it stands.
+func (s *Session) presence() presence {
+	host, _ := os.Hostname()
+	return presence{Session: s.id, Host: host, PID: os.Getpid(), Since: time.Now().UTC()}
+}
+
+// Announce says that an agent ("machine-0", "unit-wordpress-0") runs in this
+// process, and takes it over from any other, whose updates for it fail from then
+// on. Announcing again is no error. ErrNotFound: the machine or unit is gone.
+func (s *Session) Announce(ctx context.Context, agent string) error {
+	err := s.state.Update(ctx, func(tx *Tx) error {
+		if err := tx.hasAgent(agent); err != nil {
+			return err
+		}
+		old, ok, err := load[presence](tx.View, presenceKey(agent))
+		if err != nil || ok && old.Session == s.id {
+			return err
+		}
+		return tx.putLeased(presenceKey(agent), s.presence(), s.lease.ID())
+	})
+	if err != nil {
+		return fmt.Errorf("cannot announce agent %q: %w", agent, err)
+	}
+	return nil
+}
+
+// hasAgent refuses to announce for what does not exist.
+func (v *View) hasAgent(agent string) error {
+	if id, ok := strings.CutPrefix(agent, "machine-"); ok {
+		_, err := v.Machine(id)
+		return err
+	}
+	unit, err := charm.ParseUnitTag(agent)
+	if err != nil {
+		return err
+	}
+	_, err = v.Unit(unit)
+	return err
+}
+
+// Withdraw ends the presence of an agent, unless another session has taken it over.
+func (s *Session) Withdraw(ctx context.Context, agent string) error {
+	err := s.Update(ctx, agent, func(tx *Tx) error {
+		tx.remove(presenceKey(agent))
+		return nil
+	})
+	if errors.Is(err, ErrSessionLost) {
+		return nil
+	}
+	return err
+}
+
+// Update is State.Update, conditional on this session being the one that announced
+// the agent. Otherwise ErrSessionLost, and nothing is written: also when the
+// agent's unit or machine was removed.
+func (s *Session) Update(ctx context.Context, agent string, f func(tx *Tx) error) error {
+	return s.fenced(ctx, presenceKey(agent), f)
+}
+
+// As is Update for one agent, as an Updater.
+func (s *Session) As(agent string) Updater {
+	return func(ctx context.Context, f func(tx *Tx) error) error { return s.Update(ctx, agent, f) }
+}
+
+// fenced is an update that fails unless the key says that this session wrote it.
+func (s *Session) fenced(ctx context.Context, key string, f func(tx *Tx) error) error {
+	return s.state.Update(ctx, func(tx *Tx) error {
+		p, ok, err := load[presence](tx.View, key)
+		if err != nil {
+			return err
+		}
+		if !ok || p.Session != s.id {
+			return refuse(ErrSessionLost, "session lost: %s is not held by it any more", key)
+		}
+		return f(tx)
+	})
+}
+
+// Present says if an agent is announced by a session that lives.
+func (v *View) Present(agent string) (bool, error) {
+	_, ok, err := v.get(presenceKey(agent))
+	return ok, err
+}

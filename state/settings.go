@@ -1,0 +1,184 @@
+package state
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	// MaxSetting is how long one settings value may be, in bytes.
+	MaxSetting = 16 << 20
+	// maxInline is how large a settings node may be in its key, in bytes of
+	// JSON; larger ones are blobs.
+	maxInline = 64 << 10
+)
+
+// Settings are one settings node as it was read. Version grows with every change.
+type Settings struct {
+	Values  map[string]string
+	Version int64
+}
+
+// Change is one key that MergeSettings changed; a nil New or Old is an unset key.
+type Change struct {
+	Key      string
+	Old, New *string
+}
+
+// settingsDoc is a node in the store: its values, or the blob that holds them.
+type settingsDoc struct {
+	Version int64             `json:"version"`
+	Values  map[string]string `json:"values,omitempty"`
+	Blob    string            `json:"blob,omitempty"` // sha256
+}
+
+// Settings reads a unit's settings in a relation; they outlive its membership.
+// ErrNotFound if it never was in.
+func (v *View) Settings(id int, unit string) (Settings, error) {
+	s, ok, err := v.settings(settingsKey(id, unit))
+	if err == nil && !ok {
+		err = refuse(ErrNotFound, "unit %q was never in relation-%d", unit, id)
+	}
+	return s, err
+}
+
+// AppSettings reads a service's own settings in a relation; empty ones if none
+// were set.
+func (v *View) AppSettings(id int, service string) (Settings, error) {
+	s, _, err := v.settings(appSettingsKey(id, service))
+	return s, err
+}
+
+func (v *View) settings(key string) (Settings, bool, error) {
+	doc, ok, err := load[settingsDoc](v, key)
+	if err != nil {
+		return Settings{}, false, err
+	}
+	values, err := v.expand(doc)
+	return Settings{Values: values, Version: doc.Version}, ok, err
+}
+
+// expand returns the values of a node; never nil without an error.
+func (v *View) expand(doc settingsDoc) (map[string]string, error) {
+	if doc.Blob == "" {
+		if doc.Values == nil {
+			return map[string]string{}, nil
+		}
+		return maps.Clone(doc.Values), nil
+	}
+	data, err := v.blob(doc.Blob)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read settings: %w", err)
+	}
+	values := map[string]string{}
+	err = json.Unmarshal(data, &values)
+	return values, err
+}
+
+// MergeSettings changes single keys of a unit's settings; nil deletes one. Keys
+// that others changed meanwhile keep their values; equal values write nothing and
+// make no new version. It says what changed, by key. ErrNotFound if the unit
+// never was in the relation, or the relation is gone.
+func (tx *Tx) MergeSettings(id int, unit string, changes map[string]*string) ([]Change, error) {
+	s, err := tx.Settings(id, unit)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := tx.Relation(id); err != nil {
+		return nil, err
+	}
+	changed, err := s.merge(changes)
+	if err != nil || len(changed) == 0 {
+		return nil, err
+	}
+	return changed, tx.putSettings(id, unit, s.Version+1, s.Values)
+}
+
+// MergeAppSettings is MergeSettings for a service's own settings.
+func (tx *Tx) MergeAppSettings(id int, service string, changes map[string]*string) ([]Change, error) {
+	r, err := tx.Relation(id)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := r.Endpoint(service); !ok {
+		return nil, refuse(ErrNotFound, "service %q is no part of %s", service, r)
+	}
+	s, err := tx.AppSettings(id, service)
+	if err != nil {
+		return nil, err
+	}
+	changed, err := s.merge(changes)
+	if err != nil || len(changed) == 0 {
+		return nil, err
+	}
+	return changed, tx.putNode(appSettingsKey(id, service), s.Version+1, s.Values)
+}
+
+// merge applies the changes to the values, and lists those that differ.
+func (s Settings) merge(changes map[string]*string) (changed []Change, err error) {
+	for _, key := range slices.Sorted(maps.Keys(changes)) {
+		value := changes[key]
+		old, had := s.Values[key]
+		c := Change{Key: key, New: value}
+		if had {
+			c.Old = &old
+		}
+		switch {
+		case value == nil && !had, value != nil && had && old == *value:
+			continue
+		case value == nil:
+			delete(s.Values, key)
+		default:
+			if err := checkSetting(key, *value); err != nil {
+				return nil, err
+			}
+			s.Values[key] = *value
+		}
+		changed = append(changed, c)
+	}
+	return changed, nil
+}
+
+// checkSetting refuses what no tool could hand on.
+func checkSetting(key, value string) error {
+	switch {
+	case key == "":
+		return fmt.Errorf("cannot change settings: a key is empty")
+	case len(value) > MaxSetting:
+		return fmt.Errorf("cannot set %q: its value has %d bytes, at most %d", key, len(value), MaxSetting)
+	case !utf8.ValidString(key) || !utf8.ValidString(value) || strings.ContainsRune(key, 0) || strings.ContainsRune(value, 0):
+		return fmt.Errorf("cannot set %q: it is not UTF-8, or has a NUL byte: encode it, as with base64", key)
+	}
+	return nil
+}
+
+// putSettings writes a unit's node, and its version into the membership.
+func (tx *Tx) putSettings(id int, unit string, version int64, values map[string]string) error {
+	m, in, err := tx.Member(id, unit)
+	if err != nil {
+		return err
+	}
+	if in {
+		m.Version = version
+		if err := tx.put(memberKey(id, unit), m); err != nil {
+			return err
+		}
+	}
+	return tx.putNode(settingsKey(id, unit), version, values)
+}
+
+// putNode writes a node, as a blob if it is large.
+func (tx *Tx) putNode(key string, version int64, values map[string]string) error {
+	data, err := encode(key, values)
+	if err != nil {
+		return err
+	}
+	if len(data) <= maxInline {
+		return tx.put(key, settingsDoc{Version: version, Values: values})
+	}
+	return tx.put(key, settingsDoc{Version: version, Blob: tx.addBlob(data)})
+}

@@ -1,0 +1,107 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"bijou/state/store"
+)
+
+// format is what this code reads and writes. An older one would be converted
+// on Open; there is none yet.
+const format = 1
+
+type formatDoc struct {
+	Format int `json:"format"`
+}
+
+// State is one opened environment. Its methods may be called from several
+// goroutines.
+type State struct {
+	store store.Store
+}
+
+// Open opens the environment at the URL: "sqlite:PATH". It never creates one.
+// ErrNoStore: nothing is there; ErrFormat: what is there is no environment, or
+// one of another format.
+func Open(ctx context.Context, url string) (*State, error) {
+	st, err := openStore(ctx, url)
+	if err != nil {
+		return nil, err
+	}
+	s := &State{store: st}
+	if err := s.View(ctx, checkFormat); err != nil {
+		return nil, errors.Join(fmt.Errorf("cannot open %q: %w", url, err), st.Close())
+	}
+	return s, nil
+}
+
+// Create makes an environment at the URL, with machine 0, and closes it. A store
+// that is there already is refused with ErrStoreExists; one that was left empty
+// by a Create that died half-way is taken.
+func Create(ctx context.Context, url string, env Environment) (err error) {
+	if err := env.check(); err != nil {
+		return fmt.Errorf("cannot create environment: %w", err)
+	}
+	st, err := createStore(ctx, url)
+	if err != nil {
+		return err
+	}
+	s := &State{store: st}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	return s.found(ctx, env)
+}
+
+// Close ends the sessions and watchers of this State and frees its store. It is idempotent.
+func (s *State) Close() error { return s.store.Close() }
+
+// found writes what every environment begins with.
+func (s *State) found(ctx context.Context, env Environment) error {
+	return s.Update(ctx, func(tx *Tx) error {
+		if _, ok, err := tx.get(formatKey); err != nil || ok {
+			return errors.Join(err, existsIf(ok))
+		}
+		machine := Machine{
+			Series: env.DefaultSeries, Life: Alive, Jobs: []string{JobManage, JobUnits},
+			InstanceID: "localhost", Status: MachinePending,
+		}
+		return errors.Join(
+			tx.put(formatKey, formatDoc{format}),
+			tx.put(environmentKey, env),
+			tx.put(machineCounter, 1),
+			tx.put(machineKey("0"), machine),
+		)
+	})
+}
+
+func existsIf(ok bool) error {
+	if ok {
+		return refuse(ErrStoreExists, "there is an environment already")
+	}
+	return nil
+}
+
+// checkFormat refuses what this code would misread.
+func checkFormat(v *View) error {
+	doc, ok, err := load[formatDoc](v, formatKey)
+	switch {
+	case err != nil:
+		return err
+	case !ok:
+		return refuse(ErrFormat, "it holds no bijou environment")
+	case doc.Format != format:
+		return refuse(ErrFormat, "its format is %d, and this bijou knows %d only: use the bijou that wrote it, or a newer one", doc.Format, format)
+	}
+	return nil
+}
+
+// splitURL takes a state URL apart.
+func splitURL(url string) (scheme, rest string, err error) {
+	scheme, rest, ok := strings.Cut(url, ":")
+	if !ok || rest == "" {
+		return "", "", fmt.Errorf("invalid state URL %q: want sqlite:PATH", url)
+	}
+	return scheme, rest, nil
+}

@@ -1,0 +1,129 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"bijou/state/store"
+)
+
+// Tx is one run of an Update: a View whose reads see its own writes, and become
+// conditions of the commit.
+type Tx struct {
+	*View
+	state *State
+}
+
+// Updater commits a function's writes, as State.Update does, perhaps under
+// further conditions: Session.As and Leadership.Update are such.
+type Updater func(ctx context.Context, f func(tx *Tx) error) error
+
+// Update calls f and commits what it wrote as one transaction, conditional on
+// every key and prefix that it read. If one of them changed meanwhile, f is run
+// again from the start, so it must not act on anything but tx and results that a
+// rerun overwrites. An error of f is returned, and nothing is written. Where f
+// changes nothing, nothing is committed. ctx bounds it all.
+//
+// ErrTooLarge: f did more than one transaction holds (128 conditions, 128
+// operations, 1 MiB). Errors other than this package's leave open whether it was
+// written.
+func (s *State) Update(ctx context.Context, f func(tx *Tx) error) error {
+	for attempt := 0; ; attempt++ {
+		err := s.attempt(ctx, f)
+		if errors.Is(err, store.ErrLeaseLost) {
+			return fmt.Errorf("%w: %w", ErrSessionLost, err)
+		}
+		if !errors.Is(err, store.ErrConflict) {
+			return err
+		}
+		if err := pause(ctx, attempt); err != nil {
+			return fmt.Errorf("cannot update: %d conflicts with others: %w", attempt+1, err)
+		}
+	}
+}
+
+// attempt runs f once and commits.
+func (s *State) attempt(ctx context.Context, f func(tx *Tx) error) error {
+	snap, err := s.store.Snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	v := &View{ctx: ctx, snap: snap, pending: newPending()}
+	defer v.end()
+	if err := f(&Tx{View: v, state: s}); err != nil {
+		return err
+	}
+	revision, err := snap.Revision(ctx)
+	if err != nil {
+		return err
+	}
+	v.end()
+	return s.commit(ctx, v.pending, revision)
+}
+
+// commit writes the blobs that the transaction refers to, then the transaction.
+func (s *State) commit(ctx context.Context, p *pending, revision int64) error {
+	t := p.txn(revision)
+	if len(t.Ops) == 0 {
+		return nil
+	}
+	if err := s.addBlobs(ctx, &t, p.blobs); err != nil {
+		return err
+	}
+	if err := checkSize(t); err != nil {
+		return err
+	}
+	_, err := s.store.Commit(ctx, t)
+	return err
+}
+
+// pause waits after a conflict: longer each time up to a quarter of a second,
+// and at random, so that those who met once do not meet again.
+func pause(ctx context.Context, attempt int) error {
+	longest := min(time.Millisecond<<min(attempt, 8), 250*time.Millisecond)
+	timer := time.NewTimer(rand.N(longest))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// put writes one key.
+func (tx *Tx) put(key string, doc any) error { return tx.putLeased(key, doc, 0) }
+
+// putLeased writes one key that vanishes with the lease.
+func (tx *Tx) putLeased(key string, doc any, lease store.LeaseID) error {
+	tx.use()
+	value, err := encode(key, doc)
+	if err == nil {
+		tx.pending.writes[key] = store.Op{Key: key, Value: value, Lease: lease}
+	}
+	return err
+}
+
+// remove deletes one key, if it is there.
+func (tx *Tx) remove(key string) {
+	tx.use()
+	tx.pending.writes[key] = store.Op{Key: key, Delete: true}
+}
+
+// removeBelow deletes at most limit keys with the prefix and says how many are left.
+func (tx *Tx) removeBelow(prefix string, limit int) (left int, err error) {
+	kvs, err := tx.list(prefix)
+	if err != nil {
+		return 0, err
+	}
+	for i, kv := range kvs {
+		if i == limit {
+			return len(kvs) - limit, nil
+		}
+		tx.remove(kv.Key)
+	}
+	return 0, nil
+}

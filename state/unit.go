@@ -1,0 +1,171 @@
+package state
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"bijou/state/charm"
+	"bijou/state/store"
+)
+
+// Resolved is an operator's answer to an error.
+type Resolved string
+
+// The answers: the failed hook counts as done, or is run again.
+const (
+	Unresolved    Resolved = ""
+	ResolvedDone  Resolved = "done"
+	ResolvedRetry Resolved = "retry"
+)
+
+// Unit is one instance of a service.
+type Unit struct {
+	Name    string `json:"-"`
+	Service string `json:"-"`
+	Number  int    `json:"-"`
+
+	Charm   string `json:"charm,omitempty"` // the URL of the charm that is deployed; empty before the first
+	Machine string `json:"machine"`         // its id
+	Series  string `json:"series"`
+	Life    Life   `json:"life"`
+
+	Resolved          Resolved         `json:"resolved,omitempty"`           // of the unit's own error
+	ResolvedRelations map[int]Resolved `json:"resolved-relations,omitempty"` // of relations in error, by id
+
+	Status WorkloadStatus `json:"status,omitzero"`
+}
+
+// WorkloadStatus is what a charm says of itself.
+type WorkloadStatus struct {
+	Status  string         `json:"status,omitempty"` // "", "maintenance", "blocked", "waiting", "active"
+	Message string         `json:"message,omitempty"`
+	Data    map[string]any `json:"data,omitempty"`
+	Since   time.Time      `json:"since,omitzero"`
+}
+
+// Unit reads a unit. ErrNotFound.
+func (v *View) Unit(name string) (Unit, error) {
+	service, number, err := charm.ParseUnit(name)
+	if err != nil {
+		return Unit{}, err
+	}
+	u, ok, err := load[Unit](v, unitKey(name))
+	if err == nil && !ok {
+		err = refuse(ErrNotFound, "unit %q not found", name)
+	}
+	u.Name, u.Service, u.Number = name, service, number
+	return u, err
+}
+
+// Units reads the units of a service (empty: of all), by service and number.
+func (v *View) Units(service string) ([]Unit, error) {
+	prefix := unitsPrefix
+	if service != "" {
+		prefix = serviceUnits(service)
+	}
+	kvs, err := v.list(prefix)
+	if err != nil {
+		return nil, err
+	}
+	return decodeUnits(kvs)
+}
+
+// decodeUnits picks the units among all keys below unitsPrefix, and sorts them.
+func decodeUnits(kvs []store.KV) (units []Unit, err error) {
+	for _, kv := range kvs {
+		service, number, err := charm.ParseUnit(kv.Key[len(unitsPrefix):])
+		if err != nil {
+			continue
+		}
+		u, err := decode[Unit](kv)
+		if err != nil {
+			return nil, err
+		}
+		u.Name, u.Service, u.Number = kv.Key[len(unitsPrefix):], service, number
+		units = append(units, u)
+	}
+	slices.SortFunc(units, func(a, b Unit) int {
+		return cmp.Or(cmp.Compare(a.Service, b.Service), cmp.Compare(a.Number, b.Number))
+	})
+	return units, nil
+}
+
+// unitNames picks the units' names among all keys below unitsPrefix, and sorts them.
+func unitNames(kvs []store.KV) (names []string) {
+	for _, kv := range kvs {
+		if name := kv.Key[len(unitsPrefix):]; charm.IsUnit(name) {
+			names = append(names, name)
+		}
+	}
+	charm.SortUnits(names)
+	return names
+}
+
+// MachineUnits lists the names of the units on a machine, by service and number.
+func (v *View) MachineUnits(id string) ([]string, error) {
+	prefix := machineUnits(id)
+	kvs, err := v.list(prefix)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(kvs))
+	for i, kv := range kvs {
+		names[i] = strings.TrimPrefix(kv.Key, prefix)
+	}
+	charm.SortUnits(names)
+	return names, nil
+}
+
+// changeUnit reads a unit, has it changed, and writes it.
+func (tx *Tx) changeUnit(name string, change func(u *Unit)) error {
+	u, err := tx.Unit(name)
+	if err != nil {
+		return err
+	}
+	change(&u)
+	return tx.put(unitKey(name), u)
+}
+
+// SetUnitStatus sets a unit's workload status.
+func (tx *Tx) SetUnitStatus(name string, w WorkloadStatus) error {
+	return tx.changeUnit(name, func(u *Unit) { u.Status = w })
+}
+
+// SetUnitCharm records the charm that is deployed on a unit.
+func (tx *Tx) SetUnitCharm(name, url string) error {
+	return tx.changeUnit(name, func(u *Unit) { u.Charm = url })
+}
+
+// SetUnitDead marks a dying unit as taken down: its stop hook has run. An alive
+// one is refused with ErrInUse.
+func (tx *Tx) SetUnitDead(name string) error {
+	u, err := tx.Unit(name)
+	if err != nil {
+		return err
+	}
+	if u.Life == Alive {
+		return refuse(ErrInUse, "cannot mark unit %q as dead: it is alive", name)
+	}
+	u.Life = Dead
+	return tx.put(unitKey(name), u)
+}
+
+// UnitAddress is where a unit is reached: its machine's private or public
+// address, empty as long as the machine has none.
+func (v *View) UnitAddress(name string, public bool) (string, error) {
+	u, err := v.Unit(name)
+	if err != nil {
+		return "", err
+	}
+	m, err := v.Machine(u.Machine)
+	if err != nil {
+		return "", fmt.Errorf("cannot find the address of unit %q: %w", name, err)
+	}
+	if public {
+		return m.Addresses.Public, nil
+	}
+	return m.Addresses.Private, nil
+}

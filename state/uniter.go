@@ -1,0 +1,117 @@
+package state
+
+import (
+	"strconv"
+	"strings"
+
+	"bijou/state/store"
+)
+
+// Uniter reads all that a unit's agent has written down; the zero value with
+// empty maps if it has not. In an Update it makes all of it a condition: prefer
+// the single records there.
+func (v *View) Uniter(unit string) (Uniter, error) {
+	u := Uniter{Relations: map[int]RelationState{}, Members: map[int]map[string]MemberState{}}
+	prefix := uniterPrefix(unit)
+	kvs, err := v.list(prefix)
+	if err != nil {
+		return Uniter{}, err
+	}
+	for _, kv := range kvs {
+		if err := u.take(strings.TrimPrefix(kv.Key, prefix), kv); err != nil {
+			return Uniter{}, err
+		}
+	}
+	return u, nil
+}
+
+// take decodes one record by the rest of its key: "op", "workflow",
+// "relations/3", "relations/3/mysql/0".
+func (u *Uniter) take(rest string, kv store.KV) (err error) {
+	switch rest {
+	case "op":
+		op, err := decode[Op](kv)
+		u.Op = &op
+		return err
+	case "workflow":
+		u.Workflow, err = decode[Workflow](kv)
+		return err
+	}
+	id, member, ok := cutRelation(rest)
+	if !ok {
+		return nil
+	}
+	if member == "" {
+		u.Relations[id], err = decode[RelationState](kv)
+		return err
+	}
+	if u.Members[id] == nil {
+		u.Members[id] = map[string]MemberState{}
+	}
+	u.Members[id][member], err = decode[MemberState](kv)
+	return err
+}
+
+// cutRelation takes "relations/3/mysql/0" apart; the member is empty in "relations/3".
+func cutRelation(rest string) (id int, member string, ok bool) {
+	rest, ok = strings.CutPrefix(rest, "relations/")
+	number, member, _ := strings.Cut(rest, "/")
+	id, err := strconv.Atoi(number)
+	return id, member, ok && err == nil
+}
+
+// Op reads the hook in flight; ok is false if there is none.
+func (v *View) Op(unit string) (op Op, ok bool, err error) { return load[Op](v, opKey(unit)) }
+
+// Workflow reads how far a unit is; the zero Workflow before its agent began.
+func (v *View) Workflow(unit string) (Workflow, error) {
+	w, _, err := load[Workflow](v, workflowKey(unit))
+	return w, err
+}
+
+// RelationState reads how far a unit is in a relation; ok is false if its agent
+// knows nothing of it.
+func (v *View) RelationState(unit string, id int) (r RelationState, ok bool, err error) {
+	return load[RelationState](v, relationStateKey(unit, id))
+}
+
+// MemberState reads what a unit knows of a member; ok is false if nothing.
+func (v *View) MemberState(unit string, id int, member string) (m MemberState, ok bool, err error) {
+	return load[MemberState](v, memberStateKey(unit, id, member))
+}
+
+// PutOp records the hook that is in flight from now on.
+func (tx *Tx) PutOp(unit string, op Op) error { return tx.put(opKey(unit), op) }
+
+// ClearOp records that none is.
+func (tx *Tx) ClearOp(unit string) error {
+	tx.remove(opKey(unit))
+	return nil
+}
+
+// PutWorkflow records how far a unit is.
+func (tx *Tx) PutWorkflow(unit string, w Workflow) error { return tx.put(workflowKey(unit), w) }
+
+// PutRelationState records how far a unit is in a relation.
+func (tx *Tx) PutRelationState(unit string, id int, r RelationState) error {
+	return tx.put(relationStateKey(unit, id), r)
+}
+
+// RemoveRelationState forgets a relation that is over for the unit, and an
+// operator's answer to an error in it. Its members are removed one by one, with
+// their last hooks.
+func (tx *Tx) RemoveRelationState(unit string, id int) error {
+	tx.remove(relationStateKey(unit, id))
+	return tx.ClearResolved(unit, id)
+}
+
+// PutMember records what a unit knows of a member.
+func (tx *Tx) PutMember(unit string, id int, member string, m MemberState) error {
+	return tx.put(memberStateKey(unit, id, member), m)
+}
+
+// RemoveMember forgets a member.
+func (tx *Tx) RemoveMember(unit string, id int, member string) error {
+	tx.remove(memberStateKey(unit, id, member))
+	return nil
+}

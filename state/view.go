@@ -1,0 +1,100 @@
+package state
+
+import (
+	"context"
+	"strings"
+
+	"bijou/state/store"
+)
+
+// View reads the environment as it was at one revision. It is short-lived, for
+// one goroutine, and must not outlive the call that it was handed to: using it
+// afterwards panics.
+type View struct {
+	ctx     context.Context
+	snap    store.Snapshot
+	pending *pending // what an Update has read and will write; nil in a View
+	over    bool
+}
+
+// View calls f with all reads at one revision, the newest at its first read. It
+// returns f's error. f does nothing but read: it keeps the store's readers open.
+func (s *State) View(ctx context.Context, f func(v *View) error) error {
+	snap, err := s.store.Snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	v := &View{ctx: ctx, snap: snap}
+	defer v.end()
+	return f(v)
+}
+
+// Revision is the revision that all reads are at: where a watch goes on from.
+func (v *View) Revision() (int64, error) {
+	v.use()
+	return v.snap.Revision(v.ctx)
+}
+
+func (v *View) end() {
+	if !v.over {
+		v.over = true
+		v.snap.Close()
+	}
+}
+
+func (v *View) use() {
+	if v.over {
+		panic("internal error: a View or Tx was used after the call that it was made for")
+	}
+}
+
+// get reads one key, own writes included. In an Update the commit becomes
+// conditional on it.
+func (v *View) get(key string) (value []byte, ok bool, err error) {
+	v.use()
+	if v.pending == nil {
+		kv, ok, err := v.snap.Get(v.ctx, key)
+		return kv.Value, ok, err
+	}
+	if op, written := v.pending.writes[key]; written {
+		return op.Value, !op.Delete, nil
+	}
+	kv, err := v.pending.get(v, key)
+	return kv.Value, kv.Revision != 0, err
+}
+
+// list reads all keys with the prefix in their order, own writes included. In an
+// Update the commit becomes conditional on none of them changing, and no other
+// coming.
+func (v *View) list(prefix string) ([]store.KV, error) {
+	v.use()
+	if v.pending == nil {
+		return v.snap.List(v.ctx, prefix)
+	}
+	kvs, err := v.pending.list(v, prefix)
+	if err != nil {
+		return nil, err
+	}
+	return v.pending.overlay(kvs, prefix), nil
+}
+
+// peek is list without the condition: what it says may have changed by the time
+// of the commit.
+func (v *View) peek(prefix string) ([]store.KV, error) {
+	v.use()
+	kvs, err := v.snap.List(v.ctx, prefix)
+	if err != nil || v.pending == nil {
+		return kvs, err
+	}
+	return v.pending.overlay(kvs, prefix), nil
+}
+
+// below says if one of the listed prefixes has the key.
+func below(key string, prefixes map[string][]store.KV) (prefix string, ok bool) {
+	for p := range prefixes {
+		if strings.HasPrefix(key, p) {
+			return p, true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,125 @@
+package state
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"bijou/state/store"
+)
+
+// Scope is a part of the environment that can be watched.
+type Scope struct {
+	exact    []string
+	prefixes []string
+}
+
+// scopeOf is the scope of one entity: its record, and what lies below it.
+func scopeOf(key string) Scope {
+	return Scope{exact: []string{key}, prefixes: []string{key + "/"}}
+}
+
+// WatchUnit is a unit's record and ports.
+func WatchUnit(unit string) Scope { return scopeOf(unitKey(unit)) }
+
+// WatchUnits is every unit of a service.
+func WatchUnits(service string) Scope { return Scope{prefixes: []string{serviceUnits(service)}} }
+
+// WatchService is a service's record, its configuration, and which relations it has.
+func WatchService(service string) Scope { return scopeOf(serviceKey(service)) }
+
+// WatchRelation is a relation's record, its members and all settings in it.
+func WatchRelation(id int) Scope { return scopeOf(relationKey(id)) }
+
+// WatchMachine is a machine's record, and which units it has.
+func WatchMachine(id string) Scope { return scopeOf(machineKey(id)) }
+
+// WatchMachines is every machine.
+func WatchMachines() Scope { return Scope{prefixes: []string{machinesPrefix}} }
+
+// WatchUniter is what a unit's agent is doing and has queued.
+func WatchUniter(unit string) Scope { return Scope{prefixes: []string{uniterPrefix(unit)}} }
+
+// WatchPresence is which agents are there.
+func WatchPresence() Scope { return Scope{prefixes: []string{presencePrefix}} }
+
+// WatchLogs is the logs of those units and machines (none: of all).
+func WatchLogs(sources ...string) Scope {
+	if len(sources) == 0 {
+		return Scope{prefixes: []string{logHeadsPrefix}}
+	}
+	var s Scope
+	for _, source := range sources {
+		s.exact = append(s.exact, logHeadKey(source))
+	}
+	return s
+}
+
+// WatchEnvironment is the environment's own record.
+func WatchEnvironment() Scope { return Scope{exact: []string{environmentKey}} }
+
+// WatchAll is everything but logs.
+func WatchAll() Scope {
+	return Scope{exact: []string{environmentKey}, prefixes: []string{
+		charmsPrefix, machinesPrefix, presencePrefix, relationsPrefix, servicesPrefix, unitersPrefix, unitsPrefix,
+	}}
+}
+
+// has says if the key is in the scope.
+func (s Scope) has(key string) bool {
+	under := func(prefix string) bool { return strings.HasPrefix(key, prefix) }
+	return slices.Contains(s.exact, key) || slices.ContainsFunc(s.prefixes, under)
+}
+
+// Watcher says which keys of its scopes changed. It is for one goroutine at a
+// time, but for Close.
+type Watcher struct {
+	w      store.Watcher
+	scopes []Scope
+}
+
+// Watch delivers what changed after the revision (View.Revision), in order.
+func (s *State) Watch(ctx context.Context, after int64, scopes ...Scope) (*Watcher, error) {
+	var prefixes []string
+	for _, sc := range scopes {
+		prefixes = append(prefixes, sc.prefixes...)
+		prefixes = append(prefixes, sc.exact...)
+	}
+	slices.Sort(prefixes)
+	w, err := s.store.Watch(ctx, after, slices.Compact(prefixes)...)
+	if err != nil {
+		return nil, err
+	}
+	return &Watcher{w: w, scopes: scopes}, nil
+}
+
+// Next waits for the next commit that touched one of the scopes, and returns the
+// keys that it touched there. A watcher is there to wake: take a new View for
+// what they are now. ErrCompacted: events are missing, take a new View and watch
+// from its revision; ErrStoreGone and ErrClosed end it, too.
+func (w *Watcher) Next(ctx context.Context) ([]string, error) {
+	for {
+		batch, err := w.w.Next(ctx)
+		if err != nil {
+			return nil, err
+		}
+		var keys []string
+		for _, e := range batch.Events {
+			if slices.ContainsFunc(w.scopes, func(s Scope) bool { return s.has(e.Key) }) {
+				keys = append(keys, e.Key)
+			}
+		}
+		if len(keys) > 0 {
+			return keys, nil
+		}
+	}
+}
+
+// Close ends the watcher, and a Next that waits.
+func (w *Watcher) Close() { w.w.Close() }
+
+// LogSource is the unit or machine whose log changed, if a key from WatchLogs
+// says so.
+func LogSource(key string) (source string, ok bool) {
+	return strings.CutPrefix(key, logHeadsPrefix)
+}

@@ -38,42 +38,48 @@ func (d *Decoder) Next() (Box, error) {
 	used := 0
 	defer func() { d.drop(used) }()
 	for {
-		key, rest, ok, err := d.field(used, MaxKey)
-		if !ok || err != nil {
+		key, err := d.field(used, MaxKey)
+		if !key.whole || err != nil {
 			return nil, err
 		}
-		if len(key) == 0 {
-			used = rest
+		if len(key.bytes) == 0 {
+			used = key.end
 			return d.finish()
 		}
-		value, rest, ok, err := d.field(rest, MaxValue)
-		if !ok || err != nil {
+		value, err := d.field(key.end, MaxValue)
+		if !value.whole || err != nil {
 			return nil, err
 		}
-		if err := d.add(string(key), string(value)); err != nil {
+		if err := d.add(string(key.bytes), string(value.bytes)); err != nil {
 			return nil, err
 		}
-		used = rest
+		used = value.end
 	}
 }
 
-// field reads a length and as many bytes at an offset, and returns the offset
-// behind them; ok is false if they are not all here yet.
-func (d *Decoder) field(at, limit int) (p []byte, rest int, ok bool, err error) {
+// field is a length and as many bytes behind it.
+type field struct {
+	bytes []byte
+	end   int  // the offset behind it
+	whole bool // all of it is here
+}
+
+func (d *Decoder) field(at, limit int) (field, error) {
 	if len(d.buf) < at+2 {
-		return nil, at, false, nil
+		return field{}, nil
 	}
 	n := int(d.buf[at])<<8 | int(d.buf[at+1])
 	if n > limit {
-		return nil, at, false, ErrKeyLength
+		return field{}, ErrKeyLength
 	}
 	if d.size+2+n > d.Limit {
-		return nil, at, false, ErrTooLarge
+		return field{}, ErrTooLarge
 	}
-	if len(d.buf) < at+2+n {
-		return nil, at, false, nil
+	end := at + 2 + n
+	if len(d.buf) < end {
+		return field{}, nil
 	}
-	return d.buf[at+2 : at+2+n], at + 2 + n, true, nil
+	return field{bytes: d.buf[at+2 : end], end: end, whole: true}, nil
 }
 
 func (d *Decoder) add(key, value string) error {

@@ -1,0 +1,57 @@
+package hookenv
+
+import (
+	"context"
+	"maps"
+)
+
+func configGet() Tool {
+	return Tool{
+		Name:     "config-get",
+		Summary:  "print the service's configuration",
+		Usage:    "[-a|--all] [KEY]",
+		Notes:    "Without KEY, or for -, it prints all options that have a value.",
+		Examples: []string{"config-get title", "config-get --format=json"},
+		prepare: func(f *flagSet) runner {
+			g := &configGetter{}
+			f.bool(&g.all, "print all options", "a", "all")
+			g.output.declare(f)
+			return g.run
+		},
+	}
+}
+
+type configGetter struct {
+	output
+	all bool
+}
+
+func (g *configGetter) run(ctx context.Context, inv *invocation) error {
+	key := ""
+	if len(inv.args) > 0 && inv.args[0] != "-" {
+		key = inv.args[0]
+	}
+	if g.all && key != "" {
+		return usagef("cannot use argument --all together with key %q", key)
+	}
+	if err := inv.noMore(1); err != nil {
+		return err
+	}
+	if err := inv.local(); err != nil {
+		return err
+	}
+	config, err := inv.hook.Config(ctx)
+	if err != nil {
+		return err
+	}
+	if key == "" {
+		set := maps.Clone(config)
+		maps.DeleteFunc(set, func(_ string, value any) bool { return value == nil })
+		return g.print(inv, set)
+	}
+	value, known := config[key]
+	if !known {
+		return g.missing(inv)
+	}
+	return g.print(inv, value)
+}

@@ -1,0 +1,89 @@
+package hookenv
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"gopkg.in/yaml.v3"
+)
+
+// maxSetting is the size that one value may have, in bytes.
+const maxSetting = 16 << 20
+
+// errNotText says what to do with bytes that are no setting.
+var errNotText = errors.New("settings hold UTF-8 text without NUL bytes; encode it first (base64, for instance)")
+
+// parseDictionary reads the first document of a YAML or JSON file as changes of
+// settings: text as it is written, null to delete. An empty file is none.
+func parseDictionary(data []byte) (map[string]*string, error) {
+	if err := checkText(string(data)); err != nil {
+		return nil, err
+	}
+	var document yaml.Node
+	err := yaml.NewDecoder(bytes.NewReader(data)).Decode(&document)
+	if errors.Is(err, io.EOF) {
+		return map[string]*string{}, nil
+	}
+	if err != nil {
+		return nil, err // yaml says "yaml: " itself, and charms look for it
+	}
+	return dictionary(resolveAlias(document.Content[0]))
+}
+
+func dictionary(node *yaml.Node) (map[string]*string, error) {
+	changes := map[string]*string{}
+	if node.Kind == yaml.ScalarNode && node.Tag == "!!null" {
+		return changes, nil
+	}
+	if node.Kind != yaml.MappingNode {
+		return nil, fmt.Errorf("yaml: line %d: expected a dictionary of settings", node.Line)
+	}
+	for i := 0; i < len(node.Content); i += 2 {
+		key, value := resolveAlias(node.Content[i]), resolveAlias(node.Content[i+1])
+		if key.Kind != yaml.ScalarNode || value.Kind != yaml.ScalarNode {
+			return nil, fmt.Errorf("yaml: line %d: the value of %q is not text", value.Line, key.Value)
+		}
+		if err := change(changes, key.Value, value.Value, value.Tag == "!!null"); err != nil {
+			return nil, err
+		}
+	}
+	return changes, nil
+}
+
+func resolveAlias(node *yaml.Node) *yaml.Node {
+	if node.Kind == yaml.AliasNode {
+		return node.Alias
+	}
+	return node
+}
+
+// change notes one key's new value; an empty one deletes it, as KEY= does.
+func change(changes map[string]*string, key, value string, remove bool) error {
+	if err := checkText(key, value); err != nil {
+		return fmt.Errorf("cannot set %q: %w", key, err)
+	}
+	if key == "" {
+		return errors.New("cannot set a key without a name")
+	}
+	if len(value) > maxSetting {
+		return fmt.Errorf("cannot set %q: its value has %d bytes, and 16 MiB is the most", key, len(value))
+	}
+	changes[key] = &value
+	if remove || value == "" {
+		changes[key] = nil
+	}
+	return nil
+}
+
+func checkText(texts ...string) error {
+	for _, text := range texts {
+		if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
+			return errNotText
+		}
+	}
+	return nil
+}

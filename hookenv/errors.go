@@ -1,0 +1,68 @@
+package hookenv
+
+import (
+	"errors"
+	"fmt"
+
+	"bijou/hookenv/hookapi"
+)
+
+// The exit codes of hook tools. charm-helpers takes exitUsage of relation-get
+// for "no value", so what is which binds.
+const (
+	exitFailure = 1 // it failed while running, or in transport
+	exitUsage   = 2 // wrong usage or arguments
+)
+
+// errSilent ends a tool with exitFailure and without a word: its answer is on
+// stdout already.
+var errSilent = errors.New("internal error: a silent failure was printed")
+
+// errHelp ends parsing: the caller wants the tool's help.
+var errHelp = errors.New("internal error: help was printed as an error")
+
+// usageError is wrong usage: exit code 2.
+type usageError string
+
+func (e usageError) Error() string { return string(e) }
+
+func usagef(format string, args ...any) error { return usageError(fmt.Sprintf(format, args...)) }
+
+func exitCode(err error) int {
+	if errors.As(err, new(usageError)) {
+		return exitUsage
+	}
+	return exitFailure
+}
+
+func failure(err error) Result {
+	return Result{Exit: exitCode(err), Stderr: []byte("ERROR " + err.Error() + "\n")}
+}
+
+// unknownName is a unit or service that hookapi does not know, worded for
+// people; to callers it is ErrUnknownUnit still.
+type unknownName string
+
+func (e unknownName) Error() string {
+	if isService(string(e)) {
+		return "unknown application " + string(e)
+	}
+	return "unknown unit " + string(e)
+}
+
+func (e unknownName) Unwrap() error { return hookapi.ErrUnknownUnit }
+
+// worded puts a unit's or service's name into hookapi's error about it.
+func worded(err error, name string) error {
+	if !errors.Is(err, hookapi.ErrUnknownUnit) {
+		return err
+	}
+	return unknownName(name)
+}
+
+// Refused says whether an error of Get or Set lies in what was asked for; else
+// it is the agent's own trouble.
+func Refused(err error) bool {
+	return errors.As(err, new(usageError)) || errors.Is(err, hookapi.ErrUnknownUnit) ||
+		errors.Is(err, errBrokenOthers) || errors.Is(err, errBrokenChange)
+}

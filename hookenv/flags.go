@@ -1,0 +1,155 @@
+package hookenv
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// flagSet is the options of one tool: "Parsing" in spec/hook-tools.md.
+type flagSet struct {
+	options  []option
+	args     []string // positionals, once parsed
+	clientID string   // the conventions of every tool; the client has obeyed them already
+	socket   string
+	anything bool // accept unknown options as arguments
+}
+
+// option is one option under all its names, with the function that takes its value.
+type option struct {
+	names []string // without dashes; one letter means -x, else --xyz
+	arg   string   // what its value is called in help; empty for a boolean
+	help  string   // empty: not shown
+	set   func(name, value string) error
+}
+
+func newFlagSet() *flagSet {
+	f := &flagSet{}
+	f.string(&f.clientID, "", "ID", "client-id", "client_id")
+	f.string(&f.socket, "", "PATH", "socket")
+	return f
+}
+
+// string adds an option with a value.
+func (f *flagSet) string(to *string, help, arg string, names ...string) {
+	f.add(option{names: names, arg: arg, help: help, set: func(_, value string) error {
+		*to = value
+		return nil
+	}})
+}
+
+// bool adds an option without a value, or with one behind "=".
+func (f *flagSet) bool(to *bool, help string, names ...string) {
+	f.add(option{names: names, help: help, set: func(name, value string) error {
+		b, err := strconv.ParseBool(value)
+		if err != nil {
+			return usagef("invalid value %q for option %s: %v", value, name, err)
+		}
+		*to = b
+		return nil
+	}})
+}
+
+func (f *flagSet) add(o option) { f.options = append(f.options, o) }
+
+// find returns the option of a name without dashes.
+func (f *flagSet) find(name string) (option, bool) {
+	i := slices.IndexFunc(f.options, func(o option) bool { return slices.Contains(o.names, name) })
+	if i < 0 {
+		return option{}, false
+	}
+	return f.options[i], true
+}
+
+// parse takes options from anywhere in argv, the tool's name left out, up to
+// "--", and leaves the rest in f.args.
+func (f *flagSet) parse(argv []string) error {
+	for len(argv) > 0 {
+		arg := argv[0]
+		argv = argv[1:]
+		if arg == "--" {
+			f.args = append(f.args, argv...)
+			return nil
+		}
+		if len(arg) < 2 || arg[0] != '-' {
+			f.args = append(f.args, arg)
+			continue
+		}
+		var err error
+		if argv, err = f.option(arg, argv); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// option parses one argument that begins with a dash, and returns what is left
+// of argv behind it and its value.
+func (f *flagSet) option(arg string, argv []string) ([]string, error) {
+	if arg == "-h" || arg == "--help" {
+		return nil, errHelp
+	}
+	if strings.HasPrefix(arg, "--") {
+		return f.long(arg, argv)
+	}
+	return f.short(arg, argv)
+}
+
+func (f *flagSet) long(arg string, argv []string) ([]string, error) {
+	name, value, joined := strings.Cut(arg, "=")
+	o, ok := f.find(name[2:])
+	switch {
+	case (!ok || len(name) == 3) && f.anything:
+		f.args = append(f.args, arg)
+		return argv, nil
+	case !ok || len(name) == 3:
+		return nil, usagef("option provided but not defined: %s", name)
+	case joined:
+		return argv, o.set(name, value)
+	case o.arg == "":
+		return argv, o.set(name, "true")
+	case len(argv) == 0:
+		return nil, usagef("option needs an argument: %s", name)
+	}
+	return argv[1:], o.set(name, argv[0])
+}
+
+// short parses "-f v", "-fv", "-f=v" and booleans run together, "-ab".
+func (f *flagSet) short(arg string, argv []string) ([]string, error) {
+	for letters := arg[1:]; letters != ""; {
+		letter := firstRune(letters)
+		letters = letters[len(letter):]
+		name := "-" + letter
+		o, ok := f.find(letter)
+		switch {
+		case !ok && f.anything:
+			f.args = append(f.args, arg)
+			return argv, nil
+		case !ok:
+			return nil, usagef("option provided but not defined: %s", name)
+		case strings.HasPrefix(letters, "="):
+			return argv, o.set(name, letters[1:])
+		case o.arg == "":
+			if err := o.set(name, "true"); err != nil {
+				return nil, err
+			}
+		case letters != "":
+			return argv, o.set(name, letters)
+		case len(argv) == 0:
+			return nil, usagef("option needs an argument: %s", name)
+		default:
+			return argv[1:], o.set(name, argv[0])
+		}
+	}
+	return argv, nil
+}
+
+// firstRune is the first character of a string that has one, as it is written.
+func firstRune(s string) string {
+	for i := range s {
+		if i > 0 {
+			return s[:i]
+		}
+	}
+	return s
+}

@@ -1,0 +1,49 @@
+package hookenv
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Help is the text that a tool prints for --help, or "" if there is no such tool.
+func Help(name string) string {
+	tool, ok := lookup(name)
+	if !ok {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "Usage: %s\n\n%s\n", strings.TrimSpace(tool.Name+" "+tool.Usage), sentence(tool.Summary))
+	if tool.Notes != "" {
+		fmt.Fprintf(&b, "\n%s\n", tool.Notes)
+	}
+	b.WriteString("\nOptions:\n")
+	flags := newFlagSet()
+	tool.prepare(flags)
+	for _, o := range flags.options {
+		if o.help != "" {
+			fmt.Fprintf(&b, "  %s\n        %s\n", synopsis(o), o.help)
+		}
+	}
+	b.WriteString("  -h, --help\n        print this and exit\n\nExamples:\n")
+	for _, example := range tool.Examples {
+		fmt.Fprintf(&b, "  %s\n", example)
+	}
+	return b.String()
+}
+
+// synopsis is an option as it is typed: "-r, --relation VALUE".
+func synopsis(o option) string {
+	var names []string
+	for _, name := range o.names {
+		if len(name) == 1 {
+			names = append(names, "-"+name)
+			continue
+		}
+		names = append(names, "--"+name)
+	}
+	return strings.TrimSpace(strings.Join(names, ", ") + " " + o.arg)
+}
+
+func sentence(summary string) string {
+	return strings.ToUpper(summary[:1]) + summary[1:] + "."
+}

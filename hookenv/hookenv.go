@@ -1,0 +1,147 @@
+// Package hookenv is what a hook sees: the hook tools, their grammar and their
+// output. A tool runs inside the agent, on behalf of the thin client that the
+// hook called: Run parses its arguments, asks hookapi, and formats the answer.
+//
+// It is no socket (hookenv/server) and no process (hookenv/client), and knows
+// nothing of state or agents: all it learns comes through hookapi. One file
+// holds one tool, named after it. agent, hookenv/server and multicall import it.
+package hookenv
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"path"
+	"time"
+
+	"bijou/hookenv/client"
+	"bijou/hookenv/hookapi"
+)
+
+// Call is one call of a tool, as its caller made it.
+type Call struct {
+	Argv      []string // the tool's name or path first
+	Directory string   // where the caller stands, for the log
+	Stdin     string   // one of client.StdinNone, StdinFIFO, StdinFile, StdinTerminal
+	Files     Files
+	Now       func() time.Time
+}
+
+// Files reads what the caller can read.
+type Files interface {
+	// Read returns a file's content, or stdin's to its end if the path is "-".
+	// Its error is worded for people and goes to them unchanged.
+	Read(ctx context.Context, path string) ([]byte, error)
+}
+
+// Result is what the caller prints and exits with.
+type Result struct {
+	Exit           int
+	Stdout, Stderr []byte
+	Write          string // a path that Stdout goes to instead; "" for stdout
+}
+
+// Run runs one tool for a hook. It never fails: whatever goes wrong is in the
+// result, worded for the caller.
+func Run(ctx context.Context, h hookapi.Hook, call Call) Result {
+	if len(call.Argv) == 0 {
+		return failure(errors.New("no tool named"))
+	}
+	tool, ok := lookup(path.Base(call.Argv[0]))
+	if !ok {
+		return failure(usagef("unknown tool %q", call.Argv[0]))
+	}
+	inv := &invocation{Call: call, hook: h, facts: h.Facts(), tool: tool}
+	return inv.result(inv.run(ctx))
+}
+
+// Gone is the answer to a call whose hook has ended.
+func Gone() Result { return failure(hookapi.ErrGone) }
+
+// Outside runs a tool for a caller that has no hook around it, argv[0]
+// included, and returns what to print and exit with: it answers --help, and
+// juju-log, which works everywhere. done is false for every other call; those
+// go through client.Run.
+func Outside(argv []string) (r Result, done bool) {
+	tool, ok := lookup(path.Base(argv[0]))
+	if !ok {
+		return Result{}, false
+	}
+	flags := newFlagSet()
+	run := tool.prepare(flags)
+	err := flags.parse(argv[1:])
+	if errors.Is(err, errHelp) {
+		return Result{Stdout: []byte(Help(tool.Name))}, true
+	}
+	if !tool.outside || flags.clientID != "" {
+		return Result{}, false
+	}
+	inv := &invocation{
+		Call: Call{Argv: argv, Stdin: client.StdinNone},
+		hook: nil, tool: tool, args: flags.args,
+	}
+	if err == nil {
+		err = run(context.Background(), inv)
+	}
+	return inv.result(err), true
+}
+
+// invocation is one tool at work.
+type invocation struct {
+	Call
+	hook  hookapi.Hook
+	facts hookapi.Facts
+	tool  Tool
+	args  []string // what is left of argv without options
+
+	stdout, stderr bytes.Buffer
+	write          string
+}
+
+func (inv *invocation) run(ctx context.Context) error {
+	flags := newFlagSet()
+	run := inv.tool.prepare(flags)
+	err := flags.parse(inv.Argv[1:])
+	if errors.Is(err, errHelp) {
+		inv.stdout.WriteString(Help(inv.tool.Name))
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	inv.args = flags.args
+	return run(ctx, inv)
+}
+
+// result closes an invocation with its error, if any.
+func (inv *invocation) result(err error) Result {
+	r := Result{Stdout: inv.stdout.Bytes(), Stderr: inv.stderr.Bytes(), Write: inv.write}
+	if err == nil {
+		return r
+	}
+	r.Exit = exitCode(err)
+	if !errors.Is(err, errSilent) {
+		r.Stderr = append(r.Stderr, "ERROR "+err.Error()+"\n"...)
+	}
+	return r
+}
+
+// modern says whether the charm speaks the modern dialect.
+func (inv *invocation) modern() bool { return inv.facts.Dialect == hookapi.Modern }
+
+// noMore refuses positional arguments beyond the first n.
+func (inv *invocation) noMore(n int) error {
+	if len(inv.args) > n {
+		return usagef("unrecognized args: %q", inv.args[n:])
+	}
+	return nil
+}
+
+// local refuses calls that mean the local unit where there is none: under
+// juju do without --unit.
+func (inv *invocation) local() error {
+	if inv.facts.Unit == "" {
+		return usagef("no unit specified: run juju do with --unit")
+	}
+	return nil
+}

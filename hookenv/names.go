@@ -1,0 +1,59 @@
+package hookenv
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+func isLower(r rune) bool { return r >= 'a' && r <= 'z' }
+func isDigit(r rune) bool { return r >= '0' && r <= '9' }
+
+// isService says whether a name can be a service's: words of lower-case letters
+// and digits joined by single dashes, a letter first ("mysql", "blog-0").
+func isService(name string) bool {
+	if name == "" || !isLower(rune(name[0])) {
+		return false
+	}
+	for word := range strings.SplitSeq(name, "-") {
+		if word == "" || strings.ContainsFunc(word, func(r rune) bool { return !isLower(r) && !isDigit(r) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// isUnit says whether a name can be a unit's: a service, a slash, a number
+// without leading zeros.
+func isUnit(name string) bool {
+	service, number, ok := strings.Cut(name, "/")
+	return ok && isService(service) && isNumber(number)
+}
+
+func isNumber(text string) bool {
+	if text == "" || text[0] == '0' && len(text) > 1 {
+		return false
+	}
+	return !strings.ContainsFunc(text, func(r rune) bool { return !isDigit(r) })
+}
+
+// serviceOf is the service of a unit, or the service itself.
+func serviceOf(name string) string {
+	service, _, _ := strings.Cut(name, "/")
+	return service
+}
+
+// sortUnits sorts by service, then by number as a number, and drops repetitions.
+func sortUnits(units []string) []string {
+	slices.SortFunc(units, func(a, b string) int {
+		return cmp.Or(cmp.Compare(serviceOf(a), serviceOf(b)), cmp.Compare(numberOf(a), numberOf(b)), cmp.Compare(a, b))
+	})
+	return slices.Compact(units)
+}
+
+func numberOf(unit string) int {
+	_, number, _ := strings.Cut(unit, "/")
+	n, _ := strconv.Atoi(number) // what is no unit's name sorts first
+	return n
+}

@@ -1,0 +1,120 @@
+package hookenv
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// The output formats.
+const (
+	formatSmart = "smart"
+	formatJSON  = "json"
+	formatYAML  = "yaml"
+	formatShell = "shell"
+)
+
+// output is the pair of options that every printing tool has.
+type output struct {
+	format string // "" if the caller did not say
+	file   string
+}
+
+func (o *output) declare(f *flagSet) {
+	f.add(option{names: []string{"format"}, arg: "FORMAT", help: "smart, json, yaml or shell", set: func(name, value string) error {
+		if !slices.Contains([]string{formatSmart, formatJSON, formatYAML, formatShell}, value) {
+			return usagef("invalid value %q for option %s: unknown format %q", value, name, value)
+		}
+		o.format = value
+		return nil
+	}})
+	f.string(&o.file, "write to FILE, created or replaced, instead of stdout", "FILE", "o", "output")
+}
+
+// print gives the caller a value: nil, a string, a list of strings, a boolean,
+// a number, or a dictionary.
+func (o *output) print(inv *invocation, value any) error {
+	text, err := render(o.formatFor(inv, value), value)
+	if err != nil {
+		return err
+	}
+	inv.stdout.Write(text)
+	inv.write = o.file
+	return nil
+}
+
+// formatFor is the asked format, or smart; the classic dialect prints several
+// values as JSON unless asked otherwise.
+func (o *output) formatFor(inv *invocation, value any) string {
+	if o.format != "" {
+		return o.format
+	}
+	if isDictionary(value) && !inv.modern() {
+		return formatJSON
+	}
+	return formatSmart
+}
+
+func isDictionary(value any) bool {
+	switch value.(type) {
+	case map[string]string, map[string]any:
+		return true
+	}
+	return false
+}
+
+func render(format string, value any) ([]byte, error) {
+	switch format {
+	case formatJSON:
+		return renderJSON(value)
+	case formatYAML:
+		return renderYAML(value)
+	case formatShell:
+		return renderShell(value)
+	}
+	return renderSmart(value)
+}
+
+// renderSmart prints what a script wants to read: nothing for nothing, strings
+// as they are, a list one item a line.
+func renderSmart(value any) ([]byte, error) {
+	text := ""
+	switch v := value.(type) {
+	case nil:
+	case string:
+		text = v
+	case []string:
+		text = strings.Join(v, "\n")
+	case bool:
+		text = map[bool]string{true: "True", false: "False"}[v]
+	default:
+		return renderYAML(value)
+	}
+	if text == "" {
+		return nil, nil
+	}
+	return []byte(text + "\n"), nil
+}
+
+// renderJSON prints one line. Characters that matter to HTML only stay as they are.
+func renderJSON(value any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(value)
+	return b.Bytes(), err
+}
+
+func renderYAML(value any) ([]byte, error) {
+	var b bytes.Buffer
+	e := yaml.NewEncoder(&b)
+	e.SetIndent(2)
+	if err := e.Encode(value); err != nil {
+		return nil, err
+	}
+	err := e.Close()
+	return append(bytes.TrimRight(b.Bytes(), "\n"), '\n'), err
+}

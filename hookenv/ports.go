@@ -1,0 +1,142 @@
+package hookenv
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"bijou/hookenv/hookapi"
+)
+
+// portChanger is what open-port and close-port share: all but the direction.
+type portChanger struct {
+	open              bool
+	endpoints, format string
+}
+
+func (p *portChanger) declare(f *flagSet) runner {
+	f.string(&p.endpoints, "only for these endpoints, separated by commas", "NAMES", "endpoints")
+	f.string(&p.format, "accepted and ignored", "FORMAT", "format")
+	return p.run
+}
+
+func (p *portChanger) run(ctx context.Context, inv *invocation) error {
+	if len(inv.args) == 0 {
+		return usagef("no port or range specified")
+	}
+	port, err := parsePort(inv.args[0])
+	if err != nil {
+		return usageError(err.Error())
+	}
+	unit, err := portUnit(inv)
+	if err != nil {
+		return err
+	}
+	deprecateFormat(inv, p.format)
+	ports, err := p.ports(ctx, inv, port, unit)
+	if err != nil {
+		return err
+	}
+	for _, port := range ports {
+		if err := inv.hook.SetPort(ctx, unit, port, p.open); err != nil {
+			return worded(err, unit)
+		}
+	}
+	return nil
+}
+
+// portUnit is the UNIT_NAME, or empty for the local unit. Hooks change their
+// own unit's ports; juju do without --unit must name one.
+func portUnit(inv *invocation) (string, error) {
+	if len(inv.args) < 2 || !isUnit(inv.args[1]) {
+		if err := inv.noMore(1); err != nil {
+			return "", err
+		}
+		return "", inv.local()
+	}
+	unit := inv.args[1]
+	if inv.facts.Unit != "" && unit != inv.facts.Unit {
+		return "", usagef("cannot change ports of %s: a unit changes its own", unit)
+	}
+	return unit, inv.noMore(2)
+}
+
+// ports spreads a range over the endpoints named. Closing without any means
+// every endpoint that it was opened for.
+func (p *portChanger) ports(ctx context.Context, inv *invocation, port hookapi.Port, unit string) ([]hookapi.Port, error) {
+	ports := []hookapi.Port{port}
+	if p.endpoints != "" {
+		ports = nil
+		for name := range strings.SplitSeq(p.endpoints, ",") {
+			port.Endpoint = strings.TrimSpace(name)
+			ports = append(ports, port)
+		}
+		return ports, nil
+	}
+	if p.open || unit != inv.facts.Unit && unit != "" {
+		return ports, nil
+	}
+	opened, err := inv.hook.Ports(ctx)
+	for _, other := range opened {
+		endpoint := other.Endpoint
+		other.Endpoint = ""
+		if endpoint != "" && other == port {
+			other.Endpoint = endpoint
+			ports = append(ports, other)
+		}
+	}
+	return ports, err
+}
+
+// parsePort reads "80", "80/udp", "100-200/tcp" and "icmp", in any case.
+func parsePort(text string) (hookapi.Port, error) {
+	if strings.EqualFold(text, "icmp") {
+		return hookapi.Port{Protocol: "icmp"}, nil
+	}
+	numbers, protocol, found := strings.Cut(text, "/")
+	if !found {
+		protocol = "tcp"
+	}
+	port := hookapi.Port{Protocol: strings.ToLower(protocol)}
+	first, last, isRange := strings.Cut(numbers, "-")
+	if !isRange {
+		last = first
+	}
+	for _, bound := range []struct {
+		to   *int
+		text string
+	}{{&port.From, first}, {&port.To, last}} {
+		n, err := strconv.Atoi(bound.text)
+		if err != nil {
+			return port, fmt.Errorf("invalid port %q: %w", bound.text, err)
+		}
+		*bound.to = n
+	}
+	return port, checkPort(port)
+}
+
+func checkPort(p hookapi.Port) error {
+	switch {
+	case p.Protocol == "icmp":
+		return fmt.Errorf("protocol \"icmp\" has no ports; got \"%d-%d\"", p.From, p.To)
+	case p.Protocol != "tcp" && p.Protocol != "udp":
+		return fmt.Errorf("invalid protocol %q, expected \"tcp\", \"udp\", or \"icmp\"", p.Protocol)
+	case p.From > p.To:
+		return fmt.Errorf("invalid port range %d-%d/%s", p.From, p.To, p.Protocol)
+	case p.From < 0 || p.To > 65535:
+		return fmt.Errorf("port range bounds must be between 0 and 65535, got %d-%d", p.From, p.To)
+	}
+	return nil
+}
+
+// portText writes a range as open-port takes it.
+func portText(p hookapi.Port) string {
+	switch {
+	case p.Protocol == "icmp":
+		return "icmp"
+	case p.From == p.To:
+		return fmt.Sprintf("%d/%s", p.From, p.Protocol)
+	}
+	return fmt.Sprintf("%d-%d/%s", p.From, p.To, p.Protocol)
+}

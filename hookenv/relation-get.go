@@ -1,0 +1,146 @@
+package hookenv
+
+import (
+	"context"
+	"errors"
+	"maps"
+
+	"bijou/hookenv/hookapi"
+)
+
+func relationGet() Tool {
+	return Tool{
+		Name:    "relation-get",
+		Summary: "print settings of a relation",
+		Usage:   "[-r VALUE] [--app] [-|SETTING] [UNIT_NAME]",
+		Notes: "Without SETTING, or for -, it prints all of them. UNIT_NAME defaults to the remote unit\n" +
+			"of the relation that the hook is about. With --app it prints the service's own settings.",
+		Examples: []string{
+			"relation-get user",
+			"relation-get --format=json - mysql/0",
+			"relation-get -r db password mysql/0",
+		},
+		prepare: func(f *flagSet) runner {
+			g := &relationGetter{}
+			g.which.declare(f)
+			f.bool(&g.app, "print the settings of the service, not of a unit", "app")
+			g.output.declare(f)
+			return g.run
+		},
+	}
+}
+
+type relationGetter struct {
+	which
+	output
+	app  bool
+	key  string // empty: all
+	name string // the unit or service named, if one was
+}
+
+func (g *relationGetter) run(ctx context.Context, inv *invocation) error {
+	if err := g.arguments(inv); err != nil {
+		return err
+	}
+	name := g.name
+	id, err := g.resolve(ctx, inv, name)
+	if err != nil {
+		return err
+	}
+	if name == "" {
+		if name, err = g.other(inv, id); err != nil {
+			return err
+		}
+	}
+	settings, err := readNode(ctx, inv.hook, nodeFor(id, name, g.app))
+	if err != nil {
+		return err
+	}
+	return g.answer(inv, settings)
+}
+
+// arguments takes the setting and the unit or service named.
+func (g *relationGetter) arguments(inv *invocation) error {
+	if err := g.given(inv); err != nil {
+		return err
+	}
+	if len(inv.args) > 0 && inv.args[0] != "-" {
+		g.key = inv.args[0]
+	}
+	if len(inv.args) > 1 {
+		g.name = inv.args[1]
+	}
+	switch {
+	case g.name == "" || isUnit(g.name):
+	case !isService(g.name):
+		return usagef("invalid unit name %q", g.name)
+	case !g.app:
+		return usagef("expected unit name, got application name %q", g.name)
+	}
+	return inv.noMore(2)
+}
+
+// other is who is meant when nobody is named.
+func (g *relationGetter) other(inv *invocation, id int) (string, error) {
+	f := inv.facts
+	switch {
+	case id == f.Relation && g.app && f.RemoteService != "":
+		return f.RemoteService, nil
+	case id == f.Relation && f.RemoteUnit != "":
+		return f.RemoteUnit, nil
+	case inv.modern() || f.Unit == "":
+		return "", usagef("no unit or application specified")
+	case id == f.Relation && f.Broken:
+		return "", errBrokenOthers
+	}
+	return f.Unit, nil
+}
+
+// answer prints one setting or all of them. The classic dialect reports a
+// missing key as the seed's KeyError does: null, and a failed exit.
+func (g *relationGetter) answer(inv *invocation, settings map[string]string) error {
+	if g.key == "" {
+		return g.print(inv, settings)
+	}
+	if value, ok := settings[g.key]; ok {
+		return g.print(inv, value)
+	}
+	return g.missing(inv)
+}
+
+// missing prints that a key is not there.
+func (o *output) missing(inv *invocation) error {
+	if err := o.print(inv, nil); err != nil {
+		return err
+	}
+	if o.format == formatJSON && !inv.modern() {
+		return errSilent
+	}
+	return nil
+}
+
+// nodeFor is the settings node of a unit, or of its service.
+func nodeFor(relation int, name string, app bool) hookapi.Node {
+	if app {
+		return hookapi.Node{Relation: relation, Service: serviceOf(name)}
+	}
+	return hookapi.Node{Relation: relation, Unit: name}
+}
+
+var (
+	errBrokenOthers = errors.New("cannot access other units in broken relation")
+	errBrokenChange = errors.New("cannot change settings in broken relation")
+)
+
+// readNode reads settings within the rights that a broken relation leaves.
+func readNode(ctx context.Context, h hookapi.Hook, node hookapi.Node) (map[string]string, error) {
+	f := h.Facts()
+	if f.Broken && node.Relation == f.Relation && node.Unit != "" && node.Unit != f.Unit {
+		return nil, errBrokenOthers
+	}
+	settings, err := h.Settings(ctx, node)
+	if err != nil {
+		return nil, worded(err, node.Unit+node.Service)
+	}
+	return maps.Clone(settings), nil
+}

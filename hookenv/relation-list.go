@@ -1,0 +1,185 @@
+package hookenv
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"bijou/hookenv/hookapi"
+)
+
+// What relation-list lists, by --type.
+const (
+	typeUnit         = "unit"
+	typeService      = "service"
+	typeRelationID   = "relation-id"
+	typeRelationName = "relation-name"
+)
+
+func relationList() Tool {
+	return Tool{
+		Name:    "relation-list",
+		Summary: "list the members of a relation, or relations",
+		Usage: "[-r VALUE] [--app] [--format FORMAT] [--type relation-id|relation-name|service|unit]\n" +
+			"       [--interface I] [--role provides|consumes|peers|all] [--scope global|container|all] [UNIT_NAME]",
+		Notes: "Without options it lists who is at the other end of the relation that the hook is about, as\n" +
+			"UNIT_NAME sees it (by default the local unit; a service stands for all its units). Filters select\n" +
+			"among all relations of UNIT_NAME. In the classic dialect json and yaml print the full adjacency.",
+		Examples: []string{
+			"relation-list",
+			"relation-list -r website",
+			"relation-list --type=relation-id --interface=mysql",
+			"relation-list --relation-id=$JUJU_RELATION_ID --role=consumes --type=service",
+		},
+		prepare: func(f *flagSet) runner {
+			l := &relationLister{kind: typeUnit}
+			l.which.declare(f)
+			f.bool(&l.app, "list the service instead of its units", "app")
+			f.word(&l.kind, "what to list; unit is the default", "type", typeRelationID, typeRelationName, typeService, typeUnit)
+			f.string(&l.iface, "only relations of this interface", "I", "interface")
+			f.word(&l.role, "only ends of this role; requires means consumes", "role", "provides", "consumes", "requires", "peers", "all")
+			f.word(&l.scope, "only relations of this scope", "scope", "global", "container", "all")
+			l.output.declare(f)
+			return l.run
+		},
+	}
+}
+
+// word adds an option whose value is one of a few words.
+func (f *flagSet) word(to *string, help, name string, words ...string) {
+	f.add(option{names: []string{name}, arg: strings.Join(words, "|"), help: help, set: func(name, value string) error {
+		if !slices.Contains(words, value) {
+			return usagef("invalid value %q for option %s: expected one of %s", value, name, strings.Join(words, ", "))
+		}
+		*to = value
+		return nil
+	}})
+}
+
+type relationLister struct {
+	which
+	output
+	app                      bool
+	kind, iface, role, scope string
+}
+
+func (l *relationLister) run(ctx context.Context, inv *invocation) error {
+	viewer, err := l.arguments(ctx, inv)
+	if err != nil {
+		return err
+	}
+	relations, err := l.relations(ctx, inv, viewer)
+	if err != nil {
+		return err
+	}
+	relations = slices.DeleteFunc(relations, func(r hookapi.Relation) bool { return !l.matches(r) })
+	switch {
+	case l.app && l.single() && len(relations) == 1:
+		return l.print(inv, strings.Join(l.view(viewer).services(relations), "\n"))
+	case l.adjacent(inv):
+		return l.print(inv, adjacency(l.view(viewer).ownRole(relations)))
+	}
+	return l.print(inv, l.items(inv, relations, viewer))
+}
+
+// arguments checks the words and returns the UNIT_NAME: a unit, a service, or
+// the local unit, which is empty under juju do without --unit.
+func (l *relationLister) arguments(ctx context.Context, inv *invocation) (viewer string, err error) {
+	if l.app {
+		l.kind = typeService
+	}
+	l.role = strings.Replace(strings.TrimPrefix(l.role, "all"), "requires", "consumes", 1)
+	l.scope = strings.TrimPrefix(l.scope, "all")
+	if l.single() && !l.adjacent(inv) || l.names == 3 {
+		if err := l.given(inv); err != nil {
+			return "", err
+		}
+	}
+	if err := inv.noMore(1); err != nil {
+		return "", err
+	}
+	if len(inv.args) == 0 {
+		return inv.facts.Unit, nil
+	}
+	viewer = inv.args[0]
+	if !isUnit(viewer) && !isService(viewer) {
+		return "", usagef("invalid unit name %q", viewer)
+	}
+	_, err = inv.hook.RelationIDs(ctx, viewer)
+	return viewer, worded(err, viewer)
+}
+
+// single says whether the call is about one relation, named or implied; else
+// it is about all of UNIT_NAME's.
+func (l *relationLister) single() bool {
+	filtered := l.iface != "" || l.role != "" || l.scope != ""
+	return l.option != "" || !filtered && (l.kind == typeUnit || l.kind == typeService)
+}
+
+// adjacent says whether the answer is the full adjacency.
+func (l *relationLister) adjacent(inv *invocation) bool {
+	return !inv.modern() && !l.app && (l.format == formatJSON || l.format == formatYAML)
+}
+
+// relations are those that the filters look at.
+func (l *relationLister) relations(ctx context.Context, inv *invocation, viewer string) ([]hookapi.Relation, error) {
+	if l.option == "" && (!l.single() || l.adjacent(inv)) {
+		if viewer == "" {
+			return nil, inv.local()
+		}
+		return relationsOf(ctx, inv.hook, viewer)
+	}
+	side := viewer
+	if len(inv.args) == 0 {
+		side = ""
+	}
+	id, err := l.resolve(ctx, inv, side)
+	if err != nil {
+		return nil, err
+	}
+	r, err := inv.hook.Relation(ctx, id)
+	if _, has := endOf(r, serviceOf(viewer)); err == nil && viewer != "" && !has {
+		err = hookapi.ErrRelationNotFound
+	}
+	return []hookapi.Relation{r}, l.lost(inv, err)
+}
+
+// lost words that a relation does not exist, or is not UNIT_NAME's.
+func (l *relationLister) lost(inv *invocation, err error) error {
+	switch {
+	case !errors.Is(err, hookapi.ErrRelationNotFound):
+		return err
+	case !inv.modern():
+		return usagef("Relation not found")
+	case l.option == "":
+		return usagef("relation not found")
+	}
+	return usagef("invalid value %q for option %s: relation not found", l.value, l.option)
+}
+
+func (l *relationLister) matches(r hookapi.Relation) bool {
+	return (l.iface == "" || r.Interface == l.iface) && (l.scope == "" || r.Scope == l.scope)
+}
+
+func (l *relationLister) view(viewer string) view {
+	return view{viewer: viewer, role: hookapi.Role(l.role)}
+}
+
+// items are the results of --type, each once.
+func (l *relationLister) items(inv *invocation, relations []hookapi.Relation, viewer string) []string {
+	v := l.view(viewer)
+	switch l.kind {
+	case typeService:
+		return v.services(relations)
+	case typeRelationID:
+		items := []string{}
+		for _, r := range v.ownRole(relations) {
+			items = append(items, idFor(inv.facts.Dialect, r, serviceOf(viewer)))
+		}
+		return items
+	case typeRelationName:
+		return v.relationNames(relations)
+	}
+	return v.units(relations)
+}

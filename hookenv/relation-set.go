@@ -1,0 +1,196 @@
+package hookenv
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+
+	"bijou/hookenv/client"
+	"bijou/hookenv/hookapi"
+)
+
+func relationSet() Tool {
+	return Tool{
+		Name:    "relation-set",
+		Summary: "change settings of a relation",
+		Usage:   "[-r VALUE] [--app] [--file FILE|-] [KEY=VALUE]... [-] [UNIT_NAME]",
+		Notes: "KEY= deletes a key. A file, or stdin for -, holds a YAML or JSON dictionary, in which null\n" +
+			"deletes; KEY=VALUE wins over it. Others see the changes once the hook has succeeded.\n" +
+			"Charms of the classic dialect may also say KEY (set it to the current time), KEY=@FILE, @FILE.",
+		Examples: []string{
+			"relation-set user=root password=s3cr3t",
+			"relation-set -r db:0 --file settings.yaml",
+			"echo 'host: 10.0.0.1' | relation-set --file -",
+		},
+		prepare: func(f *flagSet) runner {
+			s := &relationSetter{}
+			s.which.declare(f)
+			f.bool(&s.app, "change the settings of the service, not of the unit", "app")
+			f.string(&s.file, "read settings from a YAML or JSON file; - is stdin", "FILE", "file")
+			f.string(&s.format, "accepted and ignored", "FORMAT", "format")
+			return s.run
+		},
+	}
+}
+
+type relationSetter struct {
+	which
+	app          bool
+	file, format string
+}
+
+func (s *relationSetter) run(ctx context.Context, inv *invocation) error {
+	if err := s.given(inv); err != nil {
+		return err
+	}
+	unit, err := s.actor(inv)
+	if err != nil {
+		return err
+	}
+	given, err := sortArguments(inv)
+	if err != nil {
+		return err
+	}
+	id, err := s.resolve(ctx, inv, unit)
+	if err != nil {
+		return err
+	}
+	deprecateFormat(inv, s.format)
+	changes, err := s.changes(ctx, inv, given)
+	if err != nil || len(changes) == 0 {
+		return err
+	}
+	if unit == "" {
+		unit = inv.facts.Unit
+	}
+	return writeNode(ctx, inv.hook, nodeFor(id, unit, s.app), changes)
+}
+
+// actor takes the UNIT_NAME off the arguments: a last one that is a unit's name.
+func (s *relationSetter) actor(inv *invocation) (string, error) {
+	last := len(inv.args) - 1
+	if last < 0 || !isUnit(inv.args[last]) {
+		return "", inv.local()
+	}
+	unit := inv.args[last]
+	inv.args = inv.args[:last]
+	return unit, mayWrite(inv.facts, unit)
+}
+
+// mayWrite refuses modern charms the settings of other units; the classic
+// dialect has it done and logged.
+func mayWrite(f hookapi.Facts, unit string) error {
+	if f.Dialect == hookapi.Modern && f.Unit != "" && unit != f.Unit {
+		return usagef("cannot change settings of %s: a unit changes its own", unit)
+	}
+	return nil
+}
+
+// settingArguments are the positionals of relation-set, sorted by what they mean.
+type settingArguments struct {
+	pairs [][2]string // KEY=VALUE
+	touch []string    // KEY
+	files []string    // "-" and @FILE
+}
+
+func sortArguments(inv *invocation) (settingArguments, error) {
+	var a settingArguments
+	for _, arg := range inv.args {
+		key, value, isPair := strings.Cut(arg, "=")
+		switch {
+		case arg == "-":
+			a.files = append(a.files, "-")
+		case !inv.modern() && len(arg) > 1 && arg[0] == '@':
+			a.files = append(a.files, arg[1:])
+		case isPair && key != "":
+			a.pairs = append(a.pairs, [2]string{key, value})
+		case !isPair && !inv.modern() && arg != "":
+			a.touch = append(a.touch, arg)
+		default:
+			return a, usagef(`expected "key=value", got %q`, arg)
+		}
+	}
+	return a, nil
+}
+
+// changes merges what files say with what arguments say, which win.
+func (s *relationSetter) changes(ctx context.Context, inv *invocation, given settingArguments) (map[string]*string, error) {
+	files := given.files
+	if s.file != "" {
+		files = append([]string{s.file}, files...)
+	}
+	if len(files)+len(given.pairs)+len(given.touch) == 0 && unaskedStdin(inv.Stdin) {
+		files = []string{"-"}
+	}
+	changes := map[string]*string{}
+	for _, path := range files {
+		data, err := inv.Files.Read(ctx, path)
+		if err != nil {
+			return nil, err
+		}
+		parsed, err := parseDictionary(data)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(changes, parsed)
+	}
+	return changes, argumentChanges(ctx, inv, given, changes)
+}
+
+// unaskedStdin says whether stdin is read although nobody asked: only what has
+// an end, and is no loop's input.
+func unaskedStdin(kind string) bool { return kind == client.StdinFIFO || kind == client.StdinFile }
+
+func argumentChanges(ctx context.Context, inv *invocation, given settingArguments, changes map[string]*string) error {
+	for _, key := range given.touch {
+		now := inv.Now().UTC().Format("2006-01-02T15:04:05.000000000Z")
+		if err := change(changes, key, now, false); err != nil {
+			return err
+		}
+	}
+	for _, pair := range given.pairs {
+		value, err := pairValue(ctx, inv, pair[1])
+		if err != nil {
+			return err
+		}
+		if err := change(changes, pair[0], value, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pairValue is the value of KEY=VALUE; the classic dialect reads KEY=@FILE, byte
+// for byte.
+func pairValue(ctx context.Context, inv *invocation, value string) (string, error) {
+	if inv.modern() || len(value) < 2 || value[0] != '@' {
+		return value, nil
+	}
+	data, err := inv.Files.Read(ctx, value[1:])
+	return string(data), err
+}
+
+// writeNode changes settings within the rights that a broken relation leaves,
+// and logs a write to another unit with its writer's name.
+func writeNode(ctx context.Context, h hookapi.Hook, node hookapi.Node, changes map[string]*string) error {
+	f := h.Facts()
+	if f.Broken && node.Relation == f.Relation {
+		return errBrokenChange
+	}
+	if err := h.SetSettings(ctx, node, changes); err != nil {
+		return worded(err, node.Unit+node.Service)
+	}
+	if node.Unit != "" && node.Unit != f.Unit && f.Unit != "" {
+		h.Log("INFO", fmt.Sprintf("%s changed settings of %s in %s%d", f.Unit, node.Unit, seedPrefix, node.Relation))
+	}
+	return nil
+}
+
+// deprecateFormat says what Juju says about --format where nothing is printed,
+// its missing newline included: charm libraries compare it.
+func deprecateFormat(inv *invocation, format string) {
+	if format != "" {
+		fmt.Fprintf(&inv.stderr, "--format flag deprecated for command %q", inv.tool.Name)
+	}
+}

@@ -1,0 +1,71 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"bijou/hookenv/amp"
+	"bijou/hookenv/client"
+)
+
+// answer does what one box asks and sends the answer. An error ends the
+// connection: its client has lost the thread, or does not listen.
+func (s *Server) answer(c *conn, box amp.Box) error {
+	command, ask := box.Value(client.KeyCommand), box.Value(client.KeyAsk)
+	if command == "" || ask == "" {
+		return errors.New("a box that asks for nothing")
+	}
+	if refused := check(command, box); refused != nil {
+		return c.refuse(ask, *refused)
+	}
+	r, ok := s.find(box.Value(client.KeyClientID))
+	if !ok || !r.enter() {
+		return c.refuse(ask, gone)
+	}
+	if command == client.CommandTool {
+		return s.tool(c, r, box)
+	}
+	pairs, refused := seed(r, command, box)
+	r.calls.Done()
+	if refused != nil {
+		return c.refuse(ask, *refused)
+	}
+	return c.reply(ask, pairs...)
+}
+
+// gone answers for a client id that is unknown, or whose hook has ended.
+var gone = refusal{client.CodeUnknownClient, "hook context gone"}
+
+// arguments are what a command must be given beside the client id.
+func arguments(command string) (names []string, known bool) {
+	switch command {
+	case client.CommandTool:
+		return []string{client.KeyArgv, client.KeyStdin}, true
+	case commandGet:
+		return []string{keyUnit, keySetting}, true
+	case commandSet:
+		return []string{keyUnit, keyBlob}, true
+	case commandList, "flush", "sync", "wait":
+		return nil, true
+	}
+	return nil, false
+}
+
+// check refuses nonsense before any hook is bothered with it. What a tool's
+// argv holds is the tool's business.
+func check(command string, box amp.Box) *refusal {
+	names, known := arguments(command)
+	if !known {
+		return &refusal{codeBadRequest, fmt.Sprintf("unknown command %q", command)}
+	}
+	for _, name := range append(names, client.KeyClientID) {
+		if !box.Has(name) {
+			return &refusal{codeBadRequest, fmt.Sprintf("%s needs %s", command, name)}
+		}
+		if command != client.CommandTool && !utf8.ValidString(box.Value(name)) {
+			return &refusal{codeBadRequest, fmt.Sprintf("%s is not UTF-8", name)}
+		}
+	}
+	return nil
+}

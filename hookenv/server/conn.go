@@ -1,0 +1,126 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"time"
+
+	"bijou/hookenv/amp"
+	"bijou/hookenv/client"
+)
+
+// conn is one connection: boxes in, boxes out, in turn.
+type conn struct {
+	net     net.Conn
+	limits  limits
+	now     func() time.Time
+	decoder amp.Decoder
+	chunk   []byte
+}
+
+// serve answers a connection's boxes until it ends, or until it deserves to be
+// cut off. What it does wrong is its own trouble only.
+func (s *Server) serve(raw net.Conn) {
+	defer s.drop(raw)
+	c := &conn{
+		net: raw, limits: s.limits, now: s.now,
+		decoder: amp.Decoder{Limit: s.limits.box}, chunk: make([]byte, 16<<10),
+	}
+	first := c.now().Add(c.limits.greet)
+	for {
+		box, err := c.read(context.Background(), first)
+		if err == nil {
+			err = s.answer(c, box)
+		}
+		if err != nil {
+			c.report(s.path, err)
+			return
+		}
+		first = time.Time{}
+	}
+}
+
+// report logs why a connection ends, unless that is its own wish or Close's.
+func (c *conn) report(path string, err error) {
+	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) {
+		return
+	}
+	slog.Warn("cut off a hook tool", "socket", path, "error", err)
+}
+
+// read returns the next box. Its first byte must come by a deadline (zero:
+// whenever it likes), and the rest soon after it. When ctx ends, so does read.
+func (c *conn) read(ctx context.Context, first time.Time) (amp.Box, error) {
+	defer context.AfterFunc(ctx, func() { c.net.SetReadDeadline(time.Unix(1, 0)) })()
+	deadline := first
+	for begun := false; ; {
+		box, err := c.decoder.Next()
+		if err != nil || box != nil {
+			return box, err
+		}
+		if c.decoder.Pending() && !begun {
+			begun, deadline = true, c.now().Add(c.limits.complete)
+		}
+		if err := c.net.SetReadDeadline(deadline); err != nil {
+			return nil, err
+		}
+		if ctx.Err() != nil { // it may have set its deadline before ours
+			return nil, ctx.Err()
+		}
+		n, err := c.net.Read(c.chunk)
+		c.decoder.Feed(c.chunk[:n])
+		if n == 0 && err != nil {
+			return nil, c.ending(err)
+		}
+	}
+}
+
+// ending tells an end between boxes from one within.
+func (c *conn) ending(err error) error {
+	if errors.Is(err, io.EOF) && c.decoder.Pending() {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// write sends a box; a client that does not take it is cut off.
+func (c *conn) write(box []byte) error {
+	if err := c.net.SetWriteDeadline(c.now().Add(c.limits.write)); err != nil {
+		return err
+	}
+	_, err := c.net.Write(box)
+	return err
+}
+
+// The AMP error codes beside client.CodeUnknownClient. AMP itself knows UNKNOWN,
+// for what is the server's own trouble.
+const (
+	codeBadRequest = "BAD_REQUEST"
+	codeKeyError   = "KEY_ERROR"
+	codeReserved   = "RESERVED"
+	codeTrouble    = "UNKNOWN"
+)
+
+// refusal is an AMP error as an answer.
+type refusal struct{ code, text string }
+
+// pair is a key of an answer with its value.
+type pair struct{ key, value string }
+
+func (c *conn) reply(ask string, pairs ...pair) error {
+	box := amp.Append(nil, client.KeyAnswer, ask)
+	for _, p := range pairs {
+		box = amp.Append(box, p.key, p.value)
+	}
+	return c.write(amp.End(box))
+}
+
+func (c *conn) refuse(ask string, r refusal) error {
+	box := amp.Append(nil, client.KeyError, ask)
+	box = amp.Append(box, client.KeyErrorCode, r.code)
+	box = amp.Append(box, client.KeyErrorText, r.text)
+	return c.write(amp.End(box))
+}

@@ -1,0 +1,46 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"bijou/hookenv/hookapi"
+)
+
+// registration is one hook under its client id.
+type registration struct {
+	hook   hookapi.Hook
+	ctx    context.Context // ends with the registration
+	cancel context.CancelFunc
+
+	mu    sync.Mutex
+	ended bool
+	calls sync.WaitGroup
+}
+
+// enter begins a call; false if the hook has ended. Every enter that was true
+// is followed by calls.Done.
+func (r *registration) enter() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ended {
+		return false
+	}
+	r.calls.Add(1)
+	return true
+}
+
+// end refuses further calls, cancels those that run, and waits for them.
+func (r *registration) end() {
+	r.mu.Lock()
+	r.ended = true
+	r.mu.Unlock()
+	r.cancel()
+	r.calls.Wait()
+}
+
+// gone says whether an error means that the hook has ended.
+func (r *registration) gone(err error) bool {
+	return errors.Is(err, hookapi.ErrGone) || err != nil && r.ctx.Err() != nil
+}

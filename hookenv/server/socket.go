@@ -1,0 +1,77 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// maxPath is what a unix socket's address has room for, in bytes.
+const maxPath = 107
+
+// bind listens at a path. The folder is closed to others, so that nobody comes
+// in between the socket's creation and its mode.
+func bind(path string) (*net.UnixListener, error) {
+	if len(path) > maxPath {
+		return nil, fmt.Errorf("cannot listen at %q: the path has %d bytes, and %d is all a unix socket may have", path, len(path), maxPath)
+	}
+	if err := prepareFolder(filepath.Dir(path)); err != nil {
+		return nil, err
+	}
+	if err := removeStale(path); err != nil {
+		return nil, err
+	}
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen at %q: %w", path, err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, errors.Join(fmt.Errorf("cannot close %q to others: %w", path, err), listener.Close())
+	}
+	return listener, nil
+}
+
+func prepareFolder(folder string) error {
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return fmt.Errorf("cannot make the socket's folder: %w", err)
+	}
+	info, err := os.Stat(folder)
+	if err != nil {
+		return fmt.Errorf("cannot look at the socket's folder: %w", err)
+	}
+	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+		return fmt.Errorf("cannot use the socket folder %q: it has mode %#o and must have 0700", folder, mode)
+	}
+	return nil
+}
+
+// removeStale removes a socket that a dead process left; it refuses to take a
+// living one's, or a file of another kind.
+func removeStale(path string) error {
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("cannot look at %q: %w", path, err)
+	}
+	if info.Mode().Type() != fs.ModeSocket {
+		return fmt.Errorf("cannot listen at %q: a file that is no socket is there", path)
+	}
+	conn, err := net.Dial("unix", path)
+	if err == nil {
+		conn.Close()
+		return fmt.Errorf("cannot listen at %q: another process serves it", path)
+	}
+	if !errors.Is(err, syscall.ECONNREFUSED) {
+		return fmt.Errorf("cannot tell whether %q is served: %w", path, err)
+	}
+	if err := os.Remove(path); err != nil {
+		return fmt.Errorf("cannot remove the stale socket %q: %w", path, err)
+	}
+	return nil
+}

@@ -1,0 +1,90 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"bijou/hookenv"
+	"bijou/hookenv/amp"
+	"bijou/hookenv/client"
+)
+
+// tool runs a hook tool for the thin client. The call is over before the
+// answer is sent: how slowly it is taken must not hold up the hook's end.
+func (s *Server) tool(c *conn, r *registration, box amp.Box) error {
+	files := &files{conn: c, ask: box.Value(client.KeyAsk), clientID: box.Value(client.KeyClientID)}
+	result := hookenv.Run(r.ctx, r.hook, hookenv.Call{
+		Argv:      strings.Split(box.Value(client.KeyArgv), "\x00"),
+		Directory: box.Value(client.KeyDirectory),
+		Stdin:     box.Value(client.KeyStdin),
+		Files:     files,
+		Now:       s.now,
+	})
+	r.calls.Done()
+	if result.Exit != 0 && r.ctx.Err() != nil {
+		return errors.Join(c.refuse(files.ask, gone), files.lost)
+	}
+	if files.lost != nil {
+		return files.lost
+	}
+	return c.result(files.ask, result)
+}
+
+// result sends what the thin client prints and exits with.
+func (c *conn) result(ask string, r hookenv.Result) error {
+	pairs := []pair{{client.KeyExit, strconv.Itoa(r.Exit)}}
+	for _, p := range []pair{
+		{client.KeyStdout, string(r.Stdout)}, {client.KeyStderr, string(r.Stderr)}, {client.KeyWrite, r.Write},
+	} {
+		if p.value != "" {
+			pairs = append(pairs, p)
+		}
+	}
+	return c.reply(ask, pairs...)
+}
+
+// files asks the thin client for the caller's files, in the middle of its call.
+type files struct {
+	conn     *conn
+	ask      string // the box that waits for an answer
+	clientID string
+	lost     error // the connection is of no more use
+}
+
+// Read has the client read a file and send it. Stdin may take as long as
+// whoever writes it; the end of the hook ends the wait.
+func (f *files) Read(ctx context.Context, path string) ([]byte, error) {
+	if f.lost != nil {
+		return nil, f.lost
+	}
+	box, err := f.fetch(ctx, path)
+	if err != nil {
+		f.lost = err
+		return nil, err
+	}
+	f.ask = box.Value(client.KeyAsk)
+	if problem := box.Value(client.KeyProblem); problem != "" {
+		return nil, errors.New(problem)
+	}
+	return []byte(box.Value(client.KeyValue)), nil
+}
+
+func (f *files) fetch(ctx context.Context, path string) (amp.Box, error) {
+	if err := f.conn.reply(f.ask, pair{client.KeyWant, path}); err != nil {
+		return nil, err
+	}
+	box, err := f.conn.read(ctx, time.Time{})
+	switch {
+	case ctx.Err() != nil:
+		return nil, net.ErrClosed // the hook has ended; that is nobody's fault
+	case err != nil:
+		return nil, err
+	case box.Value(client.KeyCommand) != client.CommandFile || box.Value(client.KeyClientID) != f.clientID:
+		return nil, errors.New("a box that is not the file asked for")
+	}
+	return box, nil
+}

@@ -1,0 +1,43 @@
+package hookenv
+
+import "context"
+
+// Tool describes one hook tool.
+type Tool struct {
+	Name     string
+	Summary  string   // one line
+	Usage    string   // its synopsis without its name
+	Notes    string   // what the options' own lines do not say; may be empty
+	Examples []string // at least one, as typed in a hook
+
+	// prepare declares the options and returns what runs after they are parsed.
+	prepare func(f *flagSet) runner
+	outside bool // it works without a hook too
+}
+
+type runner func(ctx context.Context, inv *invocation) error
+
+// Tools lists every hook tool, sorted by name. Symlinks are made from it.
+func Tools() []Tool {
+	built := []Tool{
+		closePort(), configGet(), jujuLog("juju-log"), jujuLog("juju-logger"), openPort(), openedPorts(),
+		relationGet(), relationIDs(), relationList(), relationSet(), statusGet(), statusSet(), unitGet(), unitRelations(),
+	}
+	return sortedByName(append(built, unsupportedTools()...))
+}
+
+// Supported says whether a tool does its work in this version.
+func Supported(name string) bool {
+	_, listed := unsupported()[name]
+	_, exists := lookup(name)
+	return exists && !listed
+}
+
+func lookup(name string) (Tool, bool) {
+	for _, tool := range Tools() {
+		if tool.Name == name {
+			return tool, true
+		}
+	}
+	return Tool{}, false
+}

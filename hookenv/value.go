@@ -1,0 +1,51 @@
+package hookenv
+
+import (
+	"strconv"
+	"strings"
+)
+
+// seedPrefix begins a relation id as the seeds write it: "relation-42".
+const seedPrefix = "relation-"
+
+// reference is a parsed VALUE of -r or --relation-id: a relation's name, its
+// number, or both.
+type reference struct {
+	name      string
+	id        int
+	hasNumber bool
+}
+
+// parseReference reads "db", "relation-42", "42" and "db:42"; the number stands
+// behind the last colon. ok is false for what can be none of them. A number
+// that no relation can have is one: id is -1 then.
+func parseReference(value string) (ref reference, ok bool) {
+	if number, found := strings.CutPrefix(value, seedPrefix); found && isInteger(number) {
+		return reference{id: relationNumber(number), hasNumber: true}, true
+	}
+	name, number := "", value
+	if i := strings.LastIndexByte(value, ':'); i >= 0 {
+		name, number = value[:i], value[i+1:]
+		if !isInteger(number) {
+			return reference{}, false
+		}
+	}
+	if isInteger(number) {
+		return reference{name: name, id: relationNumber(number), hasNumber: true}, true
+	}
+	return reference{name: value}, value != ""
+}
+
+// isInteger says whether a text is a number, a sign allowed.
+func isInteger(text string) bool {
+	digits := strings.TrimPrefix(text, "-")
+	return digits != "" && !strings.ContainsFunc(digits, func(r rune) bool { return !isDigit(r) })
+}
+
+func relationNumber(text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		return -1
+	}
+	return n
+}

@@ -1,0 +1,225 @@
+package hookenv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"bijou/hookenv/hookapi"
+)
+
+// which is the options by which every relation tool names its relation.
+type which struct {
+	option string // as it was typed, "-r"; empty if none was
+	value  string
+	names  int // how many kinds of the option were given
+}
+
+func (w *which) declare(f *flagSet) {
+	take := func(kind int) func(name, value string) error {
+		return func(name, value string) error {
+			w.option, w.value, w.names = name, value, w.names|kind
+			return nil
+		}
+	}
+	f.add(option{
+		names: []string{"r", "relation", "relation-name"}, arg: "VALUE", set: take(1),
+		help: "the relation: its name (db), its id (relation-42, db:42) or its number (42)",
+	})
+	f.add(option{names: []string{"relation-id"}, arg: "VALUE", set: take(2), help: "the same; not both"})
+}
+
+// given checks that the caller named one relation at most, and that there is
+// one to talk about: the tools say so before they look at their arguments.
+func (w *which) given(inv *invocation) error {
+	if w.names == 3 {
+		return usagef("cannot use --relation together with --relation-id")
+	}
+	if w.option == "" && inv.facts.Relation == hookapi.NoRelation {
+		return usagef("no relation id specified")
+	}
+	return nil
+}
+
+// resolve finds the relation as seen from a unit or service, or from the local
+// unit if side is empty.
+func (w *which) resolve(ctx context.Context, inv *invocation, side string) (int, error) {
+	if w.option == "" {
+		return inv.facts.Relation, nil
+	}
+	id, err := resolve(ctx, inv.hook, w.value, side)
+	if errors.As(err, new(notFound)) && inv.modern() {
+		return 0, usagef("invalid value %q for option %s: %v", w.value, w.option, err)
+	}
+	if errors.As(err, new(notFound)) {
+		return 0, usagef("Relation not found")
+	}
+	return id, worded(err, side)
+}
+
+// notFound is why a VALUE stands for no relation, in the modern dialect's words.
+type notFound string
+
+func (e notFound) Error() string { return string(e) }
+
+const (
+	errNoRelation = notFound("relation not found")
+	errNoID       = notFound("invalid relation id")
+)
+
+// resolve finds the relation that a VALUE stands for, seen from side, a unit or
+// a service ("": the local unit).
+func resolve(ctx context.Context, h hookapi.Hook, value, side string) (int, error) {
+	ref, ok := parseReference(value)
+	if !ok {
+		return 0, errNoID
+	}
+	if ref.hasNumber {
+		return byNumber(ctx, h, ref, side)
+	}
+	return byName(ctx, h, ref.name, side)
+}
+
+// byNumber checks that the relation exists and is in reach: the local unit's
+// own are, and those that side is in.
+func byNumber(ctx context.Context, h hookapi.Hook, ref reference, side string) (int, error) {
+	if ref.id < 0 {
+		return 0, errNoRelation
+	}
+	relation, err := h.Relation(ctx, ref.id)
+	if errors.Is(err, hookapi.ErrRelationNotFound) {
+		return 0, errNoRelation
+	}
+	if err != nil {
+		return 0, err
+	}
+	if ref.name != "" && !hasName(relation, ref.name) {
+		if h.Facts().Dialect != hookapi.Modern {
+			return 0, errNoRelation
+		}
+		h.Log("WARNING", fmt.Sprintf("relation %d is not called %q", ref.id, ref.name))
+	}
+	if !inReach(h.Facts(), relation, side) {
+		return 0, errNoRelation
+	}
+	return ref.id, nil
+}
+
+func inReach(facts hookapi.Facts, r hookapi.Relation, side string) bool {
+	if r.ID == facts.Relation || facts.Unit == "" && side == "" {
+		return true
+	}
+	_, own := endOf(r, facts.Service)
+	_, others := endOf(r, serviceOf(side))
+	return own && facts.Unit != "" || others
+}
+
+// byName looks a name up among side's own relations, then among the local
+// unit's that side shares: mysql calls "server" what wordpress calls "db".
+func byName(ctx context.Context, h hookapi.Hook, name, side string) (int, error) {
+	facts := h.Facts()
+	if side == "" {
+		side = facts.Unit
+	}
+	if side == "" {
+		return 0, usagef("no unit specified: relation %q is a name, and names are a unit's", name)
+	}
+	found, unknown := named(ctx, h, name, side, side)
+	if unknown != nil && !errors.Is(unknown, hookapi.ErrUnknownUnit) {
+		return 0, unknown
+	}
+	if len(found) == 0 && facts.Unit != "" {
+		var err error
+		if found, err = named(ctx, h, name, facts.Unit, side); err != nil {
+			return 0, err
+		}
+	}
+	return only(found, name, unknown)
+}
+
+// named lists the relations that owner calls by a name and that side is in.
+func named(ctx context.Context, h hookapi.Hook, name, owner, side string) ([]int, error) {
+	relations, err := relationsOf(ctx, h, owner)
+	if err != nil {
+		return nil, err
+	}
+	var found []int
+	for _, r := range relations {
+		end, _ := endOf(r, serviceOf(owner))
+		if _, shared := endOf(r, serviceOf(side)); shared && end.Name == name {
+			found = append(found, r.ID)
+		}
+	}
+	return found, nil
+}
+
+// only is the one relation found; unknown is the error of the unit whose names
+// were looked up first, worth telling if nothing was found.
+func only(found []int, name string, unknown error) (int, error) {
+	switch len(found) {
+	case 0:
+		if unknown != nil {
+			return 0, unknown
+		}
+		return 0, errNoID
+	case 1:
+		return found[0], nil
+	}
+	var ids []string
+	for _, id := range found {
+		ids = append(ids, seedPrefix+strconv.Itoa(id))
+	}
+	return 0, usagef("relation %q is ambiguous: it may be %s", name, strings.Join(ids, ", "))
+}
+
+// relationsOf describes the relations of a unit or service, by ascending id. A
+// relation that breaks is still one of them in its own last hook.
+func relationsOf(ctx context.Context, h hookapi.Hook, owner string) ([]hookapi.Relation, error) {
+	ids, err := h.RelationIDs(ctx, owner)
+	if err != nil {
+		return nil, err
+	}
+	if f := h.Facts(); f.Relation != hookapi.NoRelation && serviceOf(owner) == f.Service && !slices.Contains(ids, f.Relation) {
+		ids = slices.Sorted(slices.Values(append(ids, f.Relation)))
+	}
+	var relations []hookapi.Relation
+	for _, id := range ids {
+		r, err := h.Relation(ctx, id)
+		if errors.Is(err, hookapi.ErrRelationNotFound) {
+			continue // it vanished between the two questions
+		}
+		if err != nil {
+			return nil, err
+		}
+		relations = append(relations, r)
+	}
+	return relations, nil
+}
+
+// endOf is the end of a service in a relation.
+func endOf(r hookapi.Relation, service string) (hookapi.End, bool) {
+	i := slices.IndexFunc(r.Ends, func(e hookapi.End) bool { return e.Service == service })
+	if i < 0 {
+		return hookapi.End{}, false
+	}
+	return r.Ends[i], true
+}
+
+func hasName(r hookapi.Relation, name string) bool {
+	return slices.ContainsFunc(r.Ends, func(e hookapi.End) bool { return e.Name == name })
+}
+
+// idFor writes a relation's id as a dialect does, seen from a service.
+func idFor(dialect hookapi.Dialect, r hookapi.Relation, service string) string {
+	if dialect != hookapi.Modern {
+		return seedPrefix + strconv.Itoa(r.ID)
+	}
+	end, ok := endOf(r, service)
+	if !ok {
+		end = r.Ends[0] // seen from nobody: juju do without a unit
+	}
+	return end.Name + ":" + strconv.Itoa(r.ID)
+}

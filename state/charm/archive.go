@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"hash"
 	"io"
@@ -92,7 +93,9 @@ func collect(root *os.Root, tools []string, l limits) ([]item, error) {
 		switch {
 		case err != nil:
 			return err
-		case name == "." || name == revisionItem.name && !d.IsDir():
+		case name == revisionItem.name && d.IsDir():
+			return errors.New(`"revision" is a folder, where a file with a number should be`)
+		case name == "." || name == revisionItem.name:
 			return nil
 		case ignored(d.Name()) && d.IsDir():
 			return fs.SkipDir

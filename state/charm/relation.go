@@ -49,23 +49,43 @@ func Implied() Relation {
 // relationYAML is a relation in metadata.yaml: `db: mysql`, or `db:` with a
 // mapping of the keys below.
 type relationYAML struct {
-	Interface string `yaml:"interface"`
-	Scope     string `yaml:"scope"`
-	Optional  bool   `yaml:"optional"`
-	Limit     int    `yaml:"limit"`
+	Interface string
+	Scope     string
+	Optional  bool
+	Limit     int
 }
 
-// UnmarshalYAML takes both forms.
+// UnmarshalYAML takes both forms. It goes through the mapping by itself: a
+// decoder for each relation would begin anew to count what aliases expand to.
 func (r *relationYAML) UnmarshalYAML(n *yaml.Node) error {
 	switch n.Kind {
 	case yaml.ScalarNode:
 		r.Interface = n.Value
 		return nil
 	case yaml.MappingNode:
-		type plain relationYAML
-		return n.Decode((*plain)(r))
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if err := r.take(n.Content[i].Value, n.Content[i+1]); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	return fmt.Errorf("line %d: a relation is an interface's name or a mapping with the key interface", n.Line)
+}
+
+// take takes one key of the mapping.
+func (r *relationYAML) take(key string, value *yaml.Node) error {
+	switch key {
+	case "interface":
+		return value.Decode(&r.Interface)
+	case "scope":
+		return value.Decode(&r.Scope)
+	case "optional":
+		return value.Decode(&r.Optional)
+	case "limit":
+		return value.Decode(&r.Limit)
+	}
+	return nil
 }
 
 // relation checks what was read.

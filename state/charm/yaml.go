@@ -29,11 +29,19 @@ func unmarshal(data []byte, into any) (err error) {
 	return oneLine(err)
 }
 
+// maxComplaint bounds what is repeated of a parser's complaints, in bytes: hostile
+// documents have many, and long ones.
+const maxComplaint = 300
+
 // oneLine makes a parser's list of complaints fit into a log line.
 func oneLine(err error) error {
 	var wrong *yaml.TypeError
-	if errors.As(err, &wrong) {
-		return errors.New(strings.Join(wrong.Errors, "; "))
+	if !errors.As(err, &wrong) {
+		return err
 	}
-	return err
+	text := strings.Join(wrong.Errors, "; ")
+	if len(text) > maxComplaint {
+		text = strings.ToValidUTF8(text[:maxComplaint], "") + "..."
+	}
+	return errors.New(text)
 }

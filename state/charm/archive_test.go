@@ -1,0 +1,145 @@
+package charm
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"math/rand"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// pack archives dir, which must work.
+func pack(t testing.TB, dir string, opts ArchiveOptions) ([]byte, ArchiveInfo) {
+	t.Helper()
+	var buf bytes.Buffer
+	info, err := Archive(dir, &buf, opts)
+	must(t, err)
+	return buf.Bytes(), info
+}
+
+func TestArchiveAndUnpack(t *testing.T) {
+	files := map[string]string{
+		"config.yaml": "options: {}", "hooks/install": "#!/bin/sh\n", "hooks/start": "->install", "lib/": "",
+		"lib/deep/er/file": "x", "bin/relation-get": "->/var/lib/tools/relation-get", `odd\x2d "name" ü`: "", "up": "->lib/../lib",
+		".git/config": "", "sub/.bzr/x": "", "sub/keep": "", "save~": "", ".save.swp": "", "#save#": "", ".#save": "->me@host.1", "#": "kept",
+	}
+	dir := makeDir(t, files)
+	must(t, os.Chmod(filepath.Join(dir, "config.yaml"), 0o600|os.ModeSetuid|os.ModeSticky))
+	must(t, os.Chmod(filepath.Join(dir, "lib", "deep"), 0o555))
+	t.Cleanup(func() { _ = os.Chmod(filepath.Join(dir, "lib", "deep"), 0o755) })
+	data, info := pack(t, dir, ArchiveOptions{Tools: []string{"relation-get"}})
+
+	to := filepath.Join(t.TempDir(), "charm")
+	must(t, Unpack(bytes.NewReader(data), int64(len(data)), to, UnpackOptions{SHA256: info.SHA256, Tools: []string{"relation-get"}, ToolsDir: "/tools"}))
+	want := map[string]string{
+		".": "drwxr-xr-x", "metadata.yaml": "-rw-r--r-- name: tiny\n", "revision": "-rw-r--r-- 0\n", "config.yaml": "-rw------- options: {}",
+		"hooks": "drwxr-xr-x", "hooks/install": "-rwxr-xr-x #!/bin/sh\n", "hooks/start": "-> install",
+		"lib": "drwxr-xr-x", "lib/deep": "drwxr-xr-x", "lib/deep/er": "drwxr-xr-x", "lib/deep/er/file": "-rw-r--r-- x",
+		"bin": "drwxr-xr-x", "bin/relation-get": "-> /tools/relation-get", `odd\x2d "name" ü`: "-rw-r--r-- ", "up": "-> lib/../lib",
+		"sub": "drwxr-xr-x", "sub/keep": "-rw-r--r-- ", "#": "-rw-r--r-- kept",
+	}
+	if diff := cmp.Diff(want, listing(t, to)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	sum := sha256.Sum256(data)
+	if wantInfo := (ArchiveInfo{SHA256: hex.EncodeToString(sum[:]), Size: int64(len(data)), Unpacked: 37, Files: 17}); info != wantInfo {
+		t.Errorf("info %+v, want %+v", info, wantInfo)
+	}
+}
+
+func TestArchiveIsTheSameForTheSameFiles(t *testing.T) {
+	files := map[string]string{"hooks/install": "a", "hooks/start": "b", "x": "->hooks", "revision": " 7\n\n"}
+	a, aInfo := pack(t, makeDir(t, files), ArchiveOptions{})
+	other := makeDir(t, files)
+	must(t, os.Chtimes(filepath.Join(other, "hooks", "start"), time.Unix(1, 0), time.Unix(2, 0)))
+	must(t, os.WriteFile(filepath.Join(other, "revision"), []byte("7"), 0o600))
+	b, bInfo := pack(t, other, ArchiveOptions{})
+	if !bytes.Equal(a, b) || aInfo != bInfo {
+		t.Error("equal charms have different archives")
+	}
+	c, _ := pack(t, other, ArchiveOptions{Revision: 8})
+	if bytes.Equal(a, c) {
+		t.Error("another revision has the same archive")
+	}
+	must(t, WriteRevision(other, 8))
+	d, _ := pack(t, other, ArchiveOptions{})
+	if !bytes.Equal(c, d) {
+		t.Error("a revision in the directory and one in the options differ")
+	}
+	read, err := ReadArchive(bytes.NewReader(d), int64(len(d)))
+	if err != nil || read.Revision != 8 {
+		t.Errorf("revision %+v, %v", read, err)
+	}
+}
+
+func TestArchiveRefuses(t *testing.T) {
+	outside := "it points outside of the charm"
+	for name, c := range map[string]struct {
+		files     map[string]string
+		spoil     func(t *testing.T, dir string)
+		complaint string
+	}{
+		"link out":             {files: map[string]string{"x": "->../y"}, complaint: `link "x" to "../y": ` + outside},
+		"absolute link":        {files: map[string]string{"x": "->/etc/passwd"}, complaint: outside},
+		"link in by the back":  {files: map[string]string{"a/up": "->..", "x": "->a/up/../y"}, complaint: `link "x" to "a/up/../y": ` + outside},
+		"link through another": {files: map[string]string{"a": "->b", "b": "->/"}, complaint: outside},
+		"loop":                 {files: map[string]string{"a": "->b", "b": "->a"}, complaint: "part of a loop"},
+		"other tool":           {files: map[string]string{"juju-run": "->/usr/bin/juju-run"}, complaint: outside},
+		"into a tool":          {files: map[string]string{"relation-get": "->/x", "y": "->relation-get/z"}, complaint: `link "y"`},
+		"no charm":             {spoil: func(t *testing.T, dir string) { must(t, os.Remove(dir+"/metadata.yaml")) }, complaint: "neither metadata.yaml nor charmcraft.yaml"},
+		"bad revision":         {files: map[string]string{"revision": "x"}, complaint: `revision: "x" is not a number`},
+		"folder as revision":   {files: map[string]string{"revision/x": ""}, complaint: `"revision" is a folder`},
+		"not UTF-8":            {files: map[string]string{"\xff": ""}, complaint: `file "\xff": its name is not UTF-8`},
+		"pipe":                 {spoil: func(t *testing.T, dir string) { must(t, syscall.Mkfifo(dir+"/p", 0o644)) }, complaint: `file "p" cannot be in a charm: it is a named pipe`},
+		"socket":               {spoil: makeSocket, complaint: `file "sub/s" cannot be in a charm: it is a socket`},
+		"too big":              {files: map[string]string{"big": strings.Repeat("x", 2000)}, complaint: `file "big": files are too big: 1001 bytes or more together, at most 1000 bytes`},
+		"too many":             {files: map[string]string{"1": "", "2": "", "3": "", "4": "", "5": ""}, complaint: "too many files: 6 or more, at most 5"},
+		"too big packed":       {files: map[string]string{"big": noise(980)}, complaint: "archive is too big"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := makeDir(t, c.files)
+			if c.spoil != nil {
+				c.spoil(t, dir)
+			}
+			_, err := archive(dir, io.Discard, ArchiveOptions{Tools: []string{"relation-get"}}, limits{packed: 1000, unpacked: 1000, files: 5})
+			if err == nil || !strings.Contains(err.Error(), c.complaint) {
+				t.Errorf("got %v, want an error with %q", err, c.complaint)
+			}
+		})
+	}
+}
+
+func makeSocket(t *testing.T, dir string) {
+	must(t, os.Mkdir(dir+"/sub", 0o755))
+	l, err := net.Listen("unix", dir+"/sub/s")
+	must(t, err)
+	t.Cleanup(func() { l.Close() })
+}
+
+// noise does not compress.
+func noise(n int) string {
+	b := make([]byte, n)
+	rand.New(rand.NewSource(1)).Read(b)
+	return string(b)
+}
+
+func TestReadDirToleratesWhatHooksLeaveBehind(t *testing.T) {
+	dir := makeDir(t, map[string]string{"hooks/install": ""})
+	makeSocket(t, dir)
+	must(t, syscall.Mkfifo(dir+"/hooks/start", 0o644))
+	must(t, syscall.Mkfifo(dir+"/config.yaml", 0o644))
+	c, err := ReadDir(dir)
+	must(t, err)
+	if !c.HasHook("install") || c.HasHook("start") || c.HasHook("stop") {
+		t.Errorf("hooks: %q", c.Hooks())
+	}
+}

@@ -1,0 +1,213 @@
+package charm
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestUnpackRefuses(t *testing.T) {
+	link := fs.ModeSymlink | 0o777
+	for name, c := range map[string]struct {
+		files     []zipped
+		complaint string
+	}{
+		"dot dot":               {[]zipped{{name: "../x"}}, `file "../x": its name leads out of the charm`},
+		"dot dot inside":        {[]zipped{{name: "a/../../x"}}, "its name leads out of the charm"},
+		"dot dot that stays":    {[]zipped{{name: "a/../x"}}, "its name leads out of the charm"},
+		"absolute":              {[]zipped{{name: "/etc/x"}}, "its name is absolute"},
+		"empty":                 {[]zipped{{name: ""}}, "its name is empty or has empty parts"},
+		"dot":                   {[]zipped{{name: "./", mode: fs.ModeDir | 0o755}}, "its name is empty or has empty parts"},
+		"empty part":            {[]zipped{{name: "a//b"}}, "its name is empty or has empty parts"},
+		"NUL":                   {[]zipped{{name: "a\x00b"}}, "NUL byte"},
+		"not UTF-8":             {[]zipped{{name: "a\xff"}}, "not UTF-8"},
+		"long name":             {[]zipped{{name: strings.Repeat("a/", 3000) + "a"}}, "its name has 6001 bytes, at most 4095"},
+		"twice":                 {[]zipped{{name: "a"}, {name: "a"}}, `file "a" is in the archive twice`},
+		"file and folder":       {[]zipped{{name: "a"}, {name: "a/", mode: fs.ModeDir | 0o755}}, "twice"},
+		"metadata twice":        {[]zipped{{name: "metadata.yaml"}}, "twice"},
+		"file in a file":        {[]zipped{{name: "a/b"}, {name: "a"}}, `file "a/b" lies in "a", which is not a folder`},
+		"file through a link":   {[]zipped{{name: "a", mode: link, content: "/tmp"}, {name: "a/b"}}, `lies in "a", which is not a folder`},
+		"link out":              {[]zipped{{name: "a", mode: link, content: "../../x"}}, `link "a" to "../../x": it points outside of the charm`},
+		"absolute link":         {[]zipped{{name: "a", mode: link, content: "/etc/passwd"}}, "it points outside of the charm"},
+		"link out through link": {[]zipped{{name: "d/up", mode: link, content: ".."}, {name: "a", mode: link, content: "d/up/../x"}}, `link "a" to "d/up/../x": it points outside`},
+		"loop":                  {[]zipped{{name: "a", mode: link, content: "./a"}}, "part of a loop"},
+		"empty link":            {[]zipped{{name: "a", mode: link}}, "its target is no path"},
+		"long link":             {[]zipped{{name: "a", mode: link, content: strings.Repeat("x", 5000)}}, "its target has 5000 bytes"},
+		"growing link":          {[]zipped{{name: "a", mode: link, content: strings.Repeat("x/", 2000) + "x"}, {name: "b", mode: link, content: strings.Repeat("y/", 100) + "../a"}}, ""},
+		"device":                {[]zipped{{name: "a", mode: fs.ModeDevice | 0o644}}, "neither a file, a folder nor a link: a device"},
+		"pipe":                  {[]zipped{{name: "a", mode: fs.ModeNamedPipe | 0o644}}, "a named pipe"},
+		"socket":                {[]zipped{{name: "a", mode: fs.ModeSocket | 0o644}}, "a socket"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := tryUnpack(t, makeZip(t, c.files...), usual())
+			if c.complaint != "" && (err == nil || !strings.Contains(err.Error(), c.complaint)) {
+				t.Errorf("got %v, want an error with %q", err, c.complaint)
+			}
+		})
+	}
+}
+
+// tryUnpack unpacks; if that fails nothing may be left, and nothing outside at all.
+func tryUnpack(t *testing.T, data []byte, l limits) error {
+	t.Helper()
+	dir := t.TempDir()
+	to := filepath.Join(dir, "deep", "charm")
+	must(t, os.Mkdir(filepath.Dir(to), 0o755))
+	err := unpack(bytes.NewReader(data), int64(len(data)), to, UnpackOptions{Tools: []string{"relation-get"}, ToolsDir: "/tools"}, l)
+	if err == nil {
+		must(t, os.RemoveAll(to))
+	}
+	if diff := cmp.Diff(map[string]string{".": "drwxr-xr-x", "deep": "drwxr-xr-x"}, listing(t, dir)); diff != "" {
+		t.Errorf("left behind (-want +got):\n%s", diff)
+	}
+	return err
+}
+
+func TestUnpackHoldsItsLimits(t *testing.T) {
+	big := makeZip(t, zipped{name: "big", content: strings.Repeat("x", 5000)})
+	liar := bytes.Clone(big)
+	understate(t, liar, 5000, 10)
+	small := limits{packed: 1 << 20, unpacked: 1000, files: 10}
+	for name, c := range map[string]struct {
+		data      []byte
+		limits    limits
+		complaint string
+	}{
+		"bomb":        {big, small, "files are too big: 1012 bytes or more together, at most 1000 bytes"},
+		"lying bomb":  {liar, small, "not a valid zip file"},
+		"packed":      {big, limits{packed: 100, unpacked: 1 << 20, files: 10}, fmt.Sprintf("archive is too big: %d bytes or more, at most 100 bytes", len(big))},
+		"files":       {makeZip(t, zipped{name: "a"}, zipped{name: "b"}), limits{packed: 1 << 20, unpacked: 1 << 20, files: 2}, "too many files: 3 or more, at most 2"},
+		"folders":     {makeZip(t, zipped{name: "a/b/c/d/e"}), limits{packed: 1 << 20, unpacked: 1 << 20, files: 5}, "too many files: 6 or more, at most 5"},
+		"no zip":      {[]byte("hello"), small, "not a valid zip file"},
+		"nothing":     {nil, small, "not a valid zip file"},
+		"cut short":   {big[:len(big)-30], small, "not a valid zip file"},
+		"broken file": {broken(t), usual(), "checksum error"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := tryUnpack(t, c.data, c.limits); err == nil || !strings.Contains(err.Error(), c.complaint) {
+				t.Errorf("got %v, want an error with %q", err, c.complaint)
+			}
+		})
+	}
+}
+
+// understate replaces a size in the archive's list of files.
+func understate(t *testing.T, data []byte, from, to uint32) {
+	t.Helper()
+	was, is := binary.LittleEndian.AppendUint32(nil, from), binary.LittleEndian.AppendUint32(nil, to)
+	at := bytes.LastIndex(data, was)
+	if at < 0 {
+		t.Fatal("size not found")
+	}
+	copy(data[at:], is)
+}
+
+// broken is an archive whose last file has another checksum than its list says.
+func broken(t *testing.T) []byte {
+	t.Helper()
+	data := makeZip(t, zipped{name: "file", content: "x"})
+	header := bytes.LastIndex(data, []byte("PK\x01\x02"))
+	data[header+16] ^= 0xff // where the checksum stands
+	return data
+}
+
+func TestUnpackCountsWhatItWrites(t *testing.T) {
+	// An archive whose list of files is right, but the limit holds for what is written.
+	data := makeZip(t, zipped{name: "a", content: strings.Repeat("x", 600)}, zipped{name: "b", content: strings.Repeat("x", 600)})
+	tr, res, err := examine(bytes.NewReader(data), int64(len(data)), nil, usual())
+	must(t, err)
+	tr.limits.unpacked = 1000
+	dir := t.TempDir()
+	if err := fill(dir, tr, res, ""); err == nil || !strings.Contains(err.Error(), `file "b": files are too big: 1001 bytes or more`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestUnpackOneFileTooMany(t *testing.T) {
+	files := make([]zipped, MaxFiles)
+	for i := range files {
+		files[i].name = fmt.Sprintf("f%d", i)
+	}
+	data := makeZip(t, files...)
+	if err := tryUnpack(t, data, usual()); err == nil || !strings.Contains(err.Error(), "too many files: 100001 or more, at most 100000") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := ReadArchive(bytes.NewReader(data), int64(len(data))); err == nil {
+		t.Error("ReadArchive took it")
+	}
+	if err := CheckArchive(bytes.NewReader(data), int64(len(data)), nil); err == nil {
+		t.Error("CheckArchive took it")
+	}
+}
+
+func TestListOfFilesTooBig(t *testing.T) {
+	var buf bytes.Buffer
+	w := zip.NewWriter(&buf)
+	for i := range 600 {
+		// A comment stands in the list only.
+		_, err := w.CreateHeader(&zip.FileHeader{Name: fmt.Sprint(i), Comment: strings.Repeat("x", 60_000)})
+		must(t, err)
+	}
+	must(t, w.Close())
+	if err := tryUnpack(t, buf.Bytes(), usual()); err == nil || !strings.Contains(err.Error(), "the list of files is too big: more than 32 MiB") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestLinksThatTakeLongAreCutOff(t *testing.T) {
+	files := make([]zipped, 3000)
+	for i := range files {
+		files[i] = zipped{name: fmt.Sprintf("l%d", i), mode: fs.ModeSymlink | 0o777, content: strings.Repeat("d/../", 800) + "x"}
+	}
+	if err := tryUnpack(t, makeZip(t, files...), usual()); err == nil || !strings.Contains(err.Error(), "too long-winded") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestUnpackDropsSetuid(t *testing.T) {
+	data := makeZip(t,
+		zipped{name: "su", mode: 0o755 | fs.ModeSetuid}, zipped{name: "sg", mode: 0o750 | fs.ModeSetgid},
+		zipped{name: "st/", mode: fs.ModeDir | fs.ModeSticky | fs.ModeSetgid | 0o770}, zipped{name: "no/", mode: fs.ModeDir | 0o055},
+		zipped{name: "no/f", mode: 0o444, content: "x"})
+	to := filepath.Join(t.TempDir(), "charm")
+	must(t, Unpack(bytes.NewReader(data), int64(len(data)), to, UnpackOptions{}))
+	want := map[string]string{
+		".": "drwxr-xr-x", "metadata.yaml": "-rw-r--r-- " + tiny, "su": "-rwxr-xr-x ", "sg": "-rwxr-x--- ",
+		"st": "drwxrwx---", "no": "drwxr-xr-x", "no/f": "-r--r--r-- x",
+	}
+	if diff := cmp.Diff(want, listing(t, to)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestUnpackVerifiesFirst(t *testing.T) {
+	data := makeZip(t)
+	to := filepath.Join(t.TempDir(), "charm")
+	err := Unpack(bytes.NewReader(data), int64(len(data)), to, UnpackOptions{SHA256: strings.Repeat("0", 64)})
+	if !errors.Is(err, ErrChecksum) {
+		t.Errorf("got %v, want ErrChecksum", err)
+	}
+	if _, err := os.Lstat(to); !os.IsNotExist(err) {
+		t.Errorf("something was unpacked: %v", err)
+	}
+}
+
+func TestUnpackTakesNoFolderThatIsThere(t *testing.T) {
+	data, to := makeZip(t), t.TempDir()
+	must(t, os.WriteFile(filepath.Join(to, "mine"), nil, 0o644))
+	if err := Unpack(bytes.NewReader(data), int64(len(data)), to, UnpackOptions{}); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("got %v, want ErrExist", err)
+	}
+	if _, err := os.Stat(filepath.Join(to, "mine")); err != nil {
+		t.Errorf("what was there is gone: %v", err)
+	}
+}

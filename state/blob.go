@@ -22,9 +22,9 @@ const (
 	BlobGrace = time.Hour
 )
 
-// blobHead stands before a blob's chunks. It is written before them, so that a
-// sweep leaves them alone, and once more behind them, so that a reader knows
-// that they are all there.
+// blobHead says that a blob is there. It is written before the chunks, so that a
+// sweep leaves them alone, and once more after them, so that a reader knows that
+// they are all there.
 type blobHead struct {
 	Size     int64     `json:"size"`
 	Complete bool      `json:"complete,omitempty"`

@@ -20,8 +20,8 @@ import (
 //	presence/<agent>                    presence, under the session's lease
 //	leaders/<what>                      presence, under the session's lease
 //	charms/<url>                        Charm
-//	blobs/<sha256>/head                 blobHead
 //	blobs/<sha256>/<n>                  one chunk
+//	blob-heads/<sha256>                 blobHead
 //	services/<s>                        Service
 //	services/<s>/config                 Config
 //	services/<s>/status                 WorkloadStatus
@@ -48,6 +48,7 @@ const (
 	leadersPrefix   = "leaders/"
 	charmsPrefix    = "charms/"
 	blobsPrefix     = "blobs/"
+	blobHeadsPrefix = "blob-heads/"
 	servicesPrefix  = "services/"
 	unitsPrefix     = "units/"
 	machinesPrefix  = "machines/"
@@ -65,9 +66,8 @@ func presenceKey(agent string) string   { return presencePrefix + agent }
 func leaderKey(what string) string      { return leadersPrefix + what }
 func charmKey(url string) string        { return charmsPrefix + url }
 
-func blobPrefix(sum string) string       { return blobsPrefix + sum + "/" }
-func blobHeadKey(sum string) string      { return blobPrefix(sum) + "head" }
-func chunkKey(sum string, n int) string  { return fmt.Sprintf("%s%04d", blobPrefix(sum), n) }
+func blobHeadKey(sum string) string      { return blobHeadsPrefix + sum }
+func chunkKey(sum string, n int) string  { return fmt.Sprintf("%s%s/%04d", blobsPrefix, sum, n) }
 func serviceKey(s string) string         { return servicesPrefix + s }
 func servicePrefix(s string) string      { return servicesPrefix + s + "/" }
 func configKey(s string) string          { return servicePrefix(s) + "config" }

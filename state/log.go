@@ -1,0 +1,205 @@
+package state
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// What the log of one unit or machine holds at most: logRing batches of
+// logBatchSize bytes of messages. A batch is added to until it has
+// logBatchFill, so that a quiet unit's log goes far back, too.
+const (
+	logRing      = 64
+	logBatchSize = 64 << 10
+	logBatchFill = 8 << 10
+	lineOverhead = 96 // what a line costs beside its message, in bytes
+)
+
+// LogLine is one line of a unit's or machine's log.
+type LogLine struct {
+	Source  string    `json:"-"` // the unit ("wordpress/0") or machine ("machine-0")
+	Seq     int64     `json:"-"` // its number in the source's log, from 1
+	Time    time.Time `json:"time"`
+	Level   string    `json:"level"` // TRACE, DEBUG, INFO, WARNING, ERROR or CRITICAL
+	Hook    string    `json:"hook,omitempty"`
+	Message string    `json:"message"`
+}
+
+// logHead is where a source's log ends.
+type logHead struct {
+	Batch int64 `json:"batch"` // the newest batch, from 1
+	Lines int64 `json:"lines"` // written so far
+}
+
+// logBatch is some lines that follow each other.
+type logBatch struct {
+	First int64     `json:"first"` // the Seq of its first line
+	Lines []LogLine `json:"lines"`
+}
+
+func (l LogLine) size() int { return len(l.Message) + len(l.Hook) + lineOverhead }
+
+func (b logBatch) size() (n int) {
+	for _, l := range b.Lines {
+		n += l.size()
+	}
+	return n
+}
+
+// AppendLog adds lines to the log of a unit ("wordpress/0") or machine
+// ("machine-0"). It keeps the newest lines, about half a megabyte to four of
+// them; a message above 64 KiB is cut, since the full text is in a file on the
+// machine. One writer for one source; two conflict and are rerun.
+func (s *State) AppendLog(ctx context.Context, source string, lines []LogLine) error {
+	for _, part := range cutLines(lines) {
+		err := s.Update(ctx, func(tx *Tx) error { return tx.appendLog(source, part) })
+		if err != nil {
+			return fmt.Errorf("cannot log for %q: %w", source, err)
+		}
+	}
+	return nil
+}
+
+// cutLines parts lines into what one batch can hold.
+func cutLines(lines []LogLine) (parts [][]LogLine) {
+	var part []LogLine
+	size := 0
+	for _, l := range lines {
+		l.Message = fit(l.Message, logBatchSize-2*lineOverhead-len(l.Hook))
+		if size+l.size() > logBatchSize && len(part) > 0 {
+			parts, part, size = append(parts, part), nil, 0
+		}
+		part, size = append(part, l), size+l.size()
+	}
+	if len(part) > 0 {
+		parts = append(parts, part)
+	}
+	return parts
+}
+
+// fit cuts a text to at most n bytes, between two characters.
+func fit(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n]
+}
+
+// appendLog adds what fits in one batch.
+func (tx *Tx) appendLog(source string, lines []LogLine) error {
+	head, _, err := load[logHead](tx.View, logHeadKey(source))
+	if err != nil {
+		return err
+	}
+	batch, _, err := load[logBatch](tx.View, logKey(source, head.Batch))
+	if err != nil {
+		return err
+	}
+	size := batch.size()
+	if head.Batch == 0 || size >= logBatchFill || size+(logBatch{Lines: lines}).size() > logBatchSize {
+		head.Batch++
+		batch = logBatch{First: head.Lines + 1}
+		tx.remove(logKey(source, head.Batch-logRing))
+	}
+	batch.Lines = append(batch.Lines, lines...)
+	head.Lines += int64(len(lines))
+	if err := tx.put(logKey(source, head.Batch), batch); err != nil {
+		return err
+	}
+	return tx.put(logHeadKey(source), head)
+}
+
+// LogFilter says which lines are wanted; the zero value means all.
+type LogFilter struct {
+	Sources []string         // units and machines
+	Level   string           // this one and those above
+	Last    int              // only so many of the newest, after the other filters
+	After   map[string]int64 // by source: only lines with a greater Seq
+}
+
+// Logs reads the lines of all sources, by time. To follow, watch WatchLogs from
+// the View's revision, and ask again for the sources that LogSource names, after
+// the greatest Seq that was read of each.
+func (v *View) Logs(f LogFilter) ([]LogLine, error) {
+	level, err := logLevel(f.Level)
+	if err != nil {
+		return nil, err
+	}
+	sources, err := v.logSources(f.Sources)
+	if err != nil {
+		return nil, err
+	}
+	var lines []LogLine
+	for _, source := range sources {
+		own, err := v.sourceLog(source, level, f)
+		if err != nil {
+			return nil, err
+		}
+		lines = append(lines, own...)
+	}
+	slices.SortStableFunc(lines, func(a, b LogLine) int { return a.Time.Compare(b.Time) })
+	if f.Last > 0 && len(lines) > f.Last {
+		lines = lines[len(lines)-f.Last:]
+	}
+	return lines, nil
+}
+
+// logSources is those asked for, or all that have a log.
+func (v *View) logSources(asked []string) ([]string, error) {
+	if len(asked) > 0 {
+		return asked, nil
+	}
+	kvs, err := v.list(logHeadsPrefix)
+	var sources []string
+	for _, kv := range kvs {
+		sources = append(sources, strings.TrimPrefix(kv.Key, logHeadsPrefix))
+	}
+	return sources, err
+}
+
+// sourceLog reads a source's lines from the newest batch backwards, as far as the
+// filter needs.
+func (v *View) sourceLog(source string, level int, f LogFilter) ([]LogLine, error) {
+	head, _, err := load[logHead](v, logHeadKey(source))
+	if err != nil {
+		return nil, err
+	}
+	var lines []LogLine // the newest first
+	for n := head.Batch; n > 0 && n > head.Batch-logRing; n-- {
+		batch, ok, err := load[logBatch](v, logKey(source, n))
+		if err != nil {
+			return nil, err
+		}
+		for i, l := range slices.Backward(batch.Lines) {
+			l.Source, l.Seq = source, batch.First+int64(i)
+			if l.Seq > f.After[source] && levelOf(l.Level) >= level {
+				lines = append(lines, l)
+			}
+		}
+		if !ok || batch.First <= f.After[source]+1 || f.Last > 0 && len(lines) >= f.Last {
+			break
+		}
+	}
+	slices.Reverse(lines)
+	return lines, nil
+}
+
+// logLevel is a level's rank; empty is the lowest.
+func logLevel(level string) (int, error) {
+	if n := levelOf(level); n > 0 || level == "" {
+		return n, nil
+	}
+	return 0, fmt.Errorf("unknown log level %q: want TRACE, DEBUG, INFO, WARNING, ERROR or CRITICAL", level)
+}
+
+// levelOf is a level's rank, from 1; 0 for none.
+func levelOf(level string) int {
+	return 1 + slices.Index([]string{"TRACE", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"}, strings.ToUpper(level))
+}

@@ -1,0 +1,248 @@
+package state
+
+import (
+	"slices"
+	"strings"
+
+	"bijou/state/store"
+)
+
+// The unit states that are not its workflow's.
+const (
+	UnitPending = "pending" // its agent has installed nothing yet
+	UnitDown    = "down"    // its agent is gone
+)
+
+// Status collects what `juju status` shows. It reads a handful of lists, however
+// many units there are, and one record for each relation.
+func (v *View) Status() (Status, error) {
+	w, err := v.world()
+	if err != nil {
+		return Status{}, err
+	}
+	s := Status{
+		Machines: map[string]MachineView{}, Services: map[string]ServiceView{}, Relations: map[string]RelationView{},
+	}
+	for _, m := range w.machines {
+		s.Machines[m.ID] = w.machineView(m)
+	}
+	for _, sv := range w.services {
+		s.Services[sv.Name] = w.serviceView(sv)
+	}
+	for _, u := range w.units {
+		s.Services[u.Service].Units[u.Name] = w.unitView(u)
+	}
+	for _, r := range w.relations {
+		s.Relations[r.String()] = w.relationView(r)
+	}
+	return s, nil
+}
+
+// world is all that a status is made of.
+type world struct {
+	machines  map[string]Machine
+	services  map[string]Service
+	statuses  map[string]WorkloadStatus // of services
+	units     []Unit
+	ports     map[string][]Port
+	workflows map[string]Workflow
+	inside    map[string]map[int]RelationState // by unit
+	relations []Relation
+	of        map[string][]Relation // by service
+	present   map[string]bool       // by agent
+	unitsOf   map[string][]Unit     // by service
+}
+
+func (v *View) world() (*world, error) {
+	w := &world{
+		machines: map[string]Machine{}, services: map[string]Service{}, statuses: map[string]WorkloadStatus{},
+		ports: map[string][]Port{}, workflows: map[string]Workflow{}, inside: map[string]map[int]RelationState{},
+		of: map[string][]Relation{}, present: map[string]bool{}, unitsOf: map[string][]Unit{},
+	}
+	for _, part := range []struct {
+		prefix string
+		take   func(kvs []store.KV) error
+	}{
+		{servicesPrefix, w.takeServices},
+		{unitsPrefix, w.takeUnits},
+		{unitersPrefix, w.takeUniters},
+		{presencePrefix, w.takePresence},
+	} {
+		kvs, err := v.list(part.prefix)
+		if err != nil {
+			return nil, err
+		}
+		if err := part.take(kvs); err != nil {
+			return nil, err
+		}
+	}
+	return w, v.addRest(w)
+}
+
+// addRest reads machines and relations.
+func (v *View) addRest(w *world) error {
+	machines, err := v.Machines()
+	if err != nil {
+		return err
+	}
+	for _, m := range machines {
+		w.machines[m.ID] = m
+	}
+	if w.relations, err = v.Relations(); err != nil {
+		return err
+	}
+	for _, r := range w.relations {
+		for _, e := range r.Endpoints {
+			w.of[e.Service] = append(w.of[e.Service], r)
+		}
+	}
+	return nil
+}
+
+func (w *world) takeServices(kvs []store.KV) (err error) {
+	for _, kv := range kvs {
+		name, rest, below := strings.Cut(kv.Key[len(servicesPrefix):], "/")
+		switch {
+		case !below:
+			s, derr := decode[Service](kv)
+			s.Name, err = name, derr
+			w.services[name] = s
+		case rest == "status":
+			w.statuses[name], err = decode[WorkloadStatus](kv)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *world) takeUnits(kvs []store.KV) (err error) {
+	if w.units, err = decodeUnits(kvs); err != nil {
+		return err
+	}
+	for _, u := range w.units {
+		w.unitsOf[u.Service] = append(w.unitsOf[u.Service], u)
+	}
+	for _, kv := range kvs {
+		if unit, ok := strings.CutSuffix(kv.Key[len(unitsPrefix):], "/ports"); ok {
+			if w.ports[unit], err = decode[[]Port](kv); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// takeUniters takes the workflows and the relations' states, and skips all members.
+func (w *world) takeUniters(kvs []store.KV) (err error) {
+	for _, kv := range kvs {
+		parts := strings.Split(kv.Key, "/") // uniters, service, number, ...
+		if len(parts) < 4 {
+			continue
+		}
+		unit := parts[1] + "/" + parts[2]
+		switch {
+		case parts[3] == "workflow":
+			w.workflows[unit], err = decode[Workflow](kv)
+		case len(parts) == 5:
+			err = w.takeRelationState(unit, parts[4], kv)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *world) takeRelationState(unit, number string, kv store.KV) (err error) {
+	id, ok := cutInt(number, "")
+	if !ok {
+		return nil
+	}
+	if w.inside[unit] == nil {
+		w.inside[unit] = map[int]RelationState{}
+	}
+	w.inside[unit][id], err = decode[RelationState](kv)
+	return err
+}
+
+func (w *world) takePresence(kvs []store.KV) error {
+	for _, kv := range kvs {
+		w.present[kv.Key[len(presencePrefix):]] = true
+	}
+	return nil
+}
+
+func (w *world) machineView(m Machine) MachineView {
+	view := MachineView{
+		InstanceID: m.InstanceID, State: m.Status, Life: unlessAlive(m.Life),
+		DNSName: or(m.Addresses.Public, m.Addresses.Private), Series: m.Series, Error: m.Message,
+	}
+	if m.Status == MachineRunning && !w.present[MachineAgent(m.ID)] {
+		view.State = MachineDown
+	}
+	return view
+}
+
+func unlessAlive(l Life) Life {
+	if l == Alive {
+		return ""
+	}
+	return l
+}
+
+func (w *world) serviceView(s Service) ServiceView {
+	return ServiceView{
+		Charm: s.Charm, Origin: s.Origin.String(), Series: s.Series, Exposed: s.Exposed, Life: unlessAlive(s.Life),
+		Status: statusView(w.statuses[s.Name]), Relations: w.neighbours(s.Name), Units: map[string]UnitView{},
+	}
+}
+
+// neighbours lists whom a service is related to under each of its relations' names.
+func (w *world) neighbours(service string) map[string][]string {
+	names := map[string][]string{}
+	for _, r := range w.of[service] {
+		e, _ := r.Endpoint(service)
+		names[e.Name] = append(names[e.Name], r.Other(service).Service)
+	}
+	for name := range names {
+		slices.Sort(names[name])
+	}
+	return names
+}
+
+func statusView(w WorkloadStatus) *StatusView {
+	if w.Status == "" && w.Message == "" {
+		return nil
+	}
+	return &StatusView{Current: w.Status, Message: w.Message, Since: w.Since}
+}
+
+func (w *world) relationView(r Relation) RelationView {
+	view := RelationView{
+		Interface: r.Interface, Scope: r.Scope, Life: unlessAlive(r.Life), Services: map[string]RelationEnd{},
+	}
+	for _, e := range r.Endpoints {
+		end := RelationEnd{Name: e.Name, Role: e.Role, Units: map[string]RelationUnit{}}
+		for _, u := range w.unitsOf[e.Service] {
+			end.Units[u.Name] = w.relationUnit(u.Name, r.ID)
+		}
+		end.State = worst(end.Units)
+		view.Services[e.Service] = end
+	}
+	return view
+}
+
+// relationUnit is how far a unit is in a relation: start, if its agent knows nothing of it.
+func (w *world) relationUnit(unit string, id int) RelationUnit {
+	st := w.inside[unit][id]
+	view := RelationUnit{State: or(st.State, RelationStart)}
+	if f := st.Failure; f != nil {
+		view.Message = failureText(*f)
+	}
+	return view
+}
+
+// failureText is a failure in one line: "db-relation-changed: exit code 1".
+func failureText(f Failure) string { return f.Hook.Name + ": " + f.Message }

@@ -1,0 +1,129 @@
+package state
+
+import (
+	"encoding/json"
+	"maps"
+	"time"
+
+	"bijou/state/charm"
+)
+
+// Status is what `juju status` shows: spec/relations-and-status.md. Its tags are
+// the keys of its YAML and JSON.
+type Status struct {
+	Machines  map[string]MachineView  `yaml:"machines" json:"machines"`   // by id
+	Services  map[string]ServiceView  `yaml:"services" json:"services"`   // by name
+	Relations map[string]RelationView `yaml:"relations" json:"relations"` // by "relation-N"
+}
+
+// MachineView is a machine in Status.
+type MachineView struct {
+	InstanceID string        `yaml:"instance-id,omitempty" json:"instance-id,omitempty"`
+	State      MachineStatus `yaml:"state" json:"state"` // down: it was running, and its agent is gone
+	Life       Life          `yaml:"life,omitempty" json:"life,omitempty"`
+	DNSName    string        `yaml:"dns-name,omitempty" json:"dns-name,omitempty"`
+	Series     string        `yaml:"series" json:"series"`
+	Error      string        `yaml:"error,omitempty" json:"error,omitempty"`
+}
+
+// ServiceView is a service in Status. Life is left out while it is alive.
+type ServiceView struct {
+	Charm     string              `yaml:"charm" json:"charm"`
+	Origin    string              `yaml:"charm-origin,omitempty" json:"charm-origin,omitempty"`
+	Series    string              `yaml:"series" json:"series"`
+	Exposed   bool                `yaml:"exposed" json:"exposed"`
+	Life      Life                `yaml:"life,omitempty" json:"life,omitempty"`
+	Status    *StatusView         `yaml:"service-status,omitempty" json:"service-status,omitempty"` // by status-set --application
+	Relations map[string][]string `yaml:"relations,omitempty" json:"relations,omitempty"`           // services by relation name
+	Units     map[string]UnitView `yaml:"units,omitempty" json:"units,omitempty"`
+}
+
+// StatusView is what a charm says of itself.
+type StatusView struct {
+	Current string    `yaml:"current" json:"current"`
+	Message string    `yaml:"message,omitempty" json:"message,omitempty"`
+	Since   time.Time `yaml:"since,omitempty" json:"since,omitzero"`
+}
+
+// UnitView is a unit in Status.
+type UnitView struct {
+	State         string                  `yaml:"state" json:"state"` // pending, installed, started, stopped, *-error, down
+	Info          *StateInfo              `yaml:"state-info,omitempty" json:"state-info,omitempty"`
+	Life          Life                    `yaml:"life,omitempty" json:"life,omitempty"`
+	Workload      *StatusView             `yaml:"workload-status,omitempty" json:"workload-status,omitempty"`
+	Charm         string                  `yaml:"upgrading-from,omitempty" json:"upgrading-from,omitempty"` // where it is not yet the service's
+	Machine       string                  `yaml:"machine" json:"machine"`
+	PublicAddress string                  `yaml:"public-address,omitempty" json:"public-address,omitempty"`
+	OpenPorts     []string                `yaml:"open-ports,omitempty" json:"open-ports,omitempty"`
+	Relations     map[string]UnitRelation `yaml:"relations,omitempty" json:"relations,omitempty"` // by relation name
+}
+
+// StateInfo says what stands behind a unit's state: the failed hook, or for a
+// unit that is down the state that its agent left it in.
+type StateInfo struct {
+	Last      string    `yaml:"last-state,omitempty" json:"last-state,omitempty"`
+	Hook      string    `yaml:"hook,omitempty" json:"hook,omitempty"`
+	Message   string    `yaml:"message,omitempty" json:"message,omitempty"`
+	Since     time.Time `yaml:"since,omitempty" json:"since,omitzero"`
+	Attempts  int       `yaml:"attempts,omitempty" json:"attempts,omitempty"`
+	NextRetry time.Time `yaml:"next-retry,omitempty" json:"next-retry,omitzero"`
+	Resolved  Resolved  `yaml:"resolved,omitempty" json:"resolved,omitempty"` // an answer that its agent has not taken up yet
+}
+
+// UnitRelation is a unit's relations of one name: the worst of their states, and
+// each by "relation-N", as keys of one mapping.
+type UnitRelation struct {
+	State     string
+	Relations map[string]RelationUnit
+}
+
+// RelationUnit is one unit in one relation.
+type RelationUnit struct {
+	State   string `yaml:"state" json:"state"` // start, up, down, departed, error
+	Message string `yaml:"message,omitempty" json:"message,omitempty"`
+}
+
+// MarshalYAML puts the states of the single relations beside the worst.
+func (u UnitRelation) MarshalYAML() (any, error) { return u.mapping(), nil }
+
+// MarshalJSON is MarshalYAML for JSON.
+func (u UnitRelation) MarshalJSON() ([]byte, error) { return json.Marshal(u.mapping()) }
+
+func (u UnitRelation) mapping() map[string]any {
+	m := map[string]any{"state": u.State}
+	for name, r := range u.Relations {
+		m[name] = r
+	}
+	return m
+}
+
+// RelationView is a relation in Status; a peer relation has one service.
+type RelationView struct {
+	Interface string                 `yaml:"interface" json:"interface"`
+	Scope     charm.Scope            `yaml:"scope" json:"scope"`
+	Life      Life                   `yaml:"life,omitempty" json:"life,omitempty"`
+	Services  map[string]RelationEnd `yaml:"services" json:"services"`
+}
+
+// RelationEnd is one service's end of a relation, with the worst state of its units.
+type RelationEnd struct {
+	Name  string                  `yaml:"relation-name" json:"relation-name"`
+	Role  charm.Role              `yaml:"role" json:"role"`
+	State string                  `yaml:"state" json:"state"`
+	Units map[string]RelationUnit `yaml:"units" json:"units"`
+}
+
+// worst is the state that needs an operator's eye most: error, then down, start,
+// departed, up; start where there is none.
+func worst(units map[string]RelationUnit) string {
+	states := map[string]bool{}
+	for u := range maps.Values(units) {
+		states[u.State] = true
+	}
+	for _, s := range []string{RelationError, RelationDown, RelationStart, RelationDeparted, RelationUp} {
+		if states[s] {
+			return s
+		}
+	}
+	return RelationStart
+}

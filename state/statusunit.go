@@ -1,0 +1,51 @@
+package state
+
+import "cmp"
+
+func (w *world) unitView(u Unit) UnitView {
+	flow := w.workflows[u.Name]
+	view := UnitView{
+		State: or(flow.State, UnitPending), Info: stateInfo(u, flow), Life: unlessAlive(u.Life),
+		Workload: statusView(u.Status), Machine: u.Machine, PublicAddress: w.machines[u.Machine].Addresses.Public,
+		Relations: w.unitRelations(u),
+	}
+	if u.Charm != w.services[u.Service].Charm {
+		view.Charm = u.Charm
+	}
+	for _, p := range w.ports[u.Name] {
+		view.OpenPorts = append(view.OpenPorts, p.String())
+	}
+	if view.State != UnitPending && !w.present[UnitAgent(u.Name)] {
+		view.Info = cmp.Or(view.Info, &StateInfo{})
+		view.Info.Last, view.State = view.State, UnitDown
+	}
+	return view
+}
+
+// stateInfo is what is to be said of a unit's error; nil without one.
+func stateInfo(u Unit, flow Workflow) *StateInfo {
+	f := flow.Failure
+	if f == nil {
+		return nil
+	}
+	return &StateInfo{
+		Hook: f.Hook.Name, Message: f.Message, Since: f.Since, Attempts: f.Attempts,
+		NextRetry: f.RetryAt, Resolved: u.Resolved,
+	}
+}
+
+// unitRelations groups a unit's relations by the name that they have in its charm.
+func (w *world) unitRelations(u Unit) map[string]UnitRelation {
+	out := map[string]UnitRelation{}
+	for _, r := range w.of[u.Service] {
+		e, _ := r.Endpoint(u.Service)
+		group, ok := out[e.Name]
+		if !ok {
+			group.Relations = map[string]RelationUnit{}
+		}
+		group.Relations[r.String()] = w.relationUnit(u.Name, r.ID)
+		group.State = worst(group.Relations)
+		out[e.Name] = group
+	}
+	return out
+}

@@ -1,0 +1,107 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"bijou/state/store"
+)
+
+// Sweep finishes what was left half-way and removes what nothing refers to any
+// more: services whose destruction was interrupted, the settings of relations
+// that are gone, blobs without a reference that nobody touched since before
+// (now less BlobGrace, usually). The provisioner's leader calls it from time to
+// time. It works in batches; one that was interrupted does no harm.
+func (s *State) Sweep(ctx context.Context, before time.Time) error {
+	for _, step := range []struct {
+		what string
+		do   func(context.Context) error
+	}{
+		{"services", s.sweepServices},
+		{"relations", s.sweepRelations},
+		{"blobs", func(ctx context.Context) error { return s.sweepBlobs(ctx, before) }},
+	} {
+		if err := step.do(ctx); err != nil {
+			return fmt.Errorf("cannot sweep %s: %w", step.what, err)
+		}
+	}
+	return nil
+}
+
+// sweepServices goes on with the destruction of services that still have
+// something alive.
+func (s *State) sweepServices(ctx context.Context) error {
+	var dying []string
+	err := s.View(ctx, func(v *View) error {
+		services, err := v.Services()
+		for _, sv := range services {
+			if sv.Life != Alive {
+				dying = append(dying, sv.Name)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, name := range dying {
+		if err := dropNotFound(s.DestroyService(ctx, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sweepRelations removes what lies below relations that have no record.
+func (s *State) sweepRelations(ctx context.Context) error {
+	var stray []string
+	err := s.View(ctx, func(v *View) error {
+		kvs, err := v.list(relationsPrefix)
+		stray = strayBelow(kvs)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for keys := range slices.Chunk(stray, maxRemoved) {
+		err := s.Update(ctx, func(tx *Tx) error {
+			for _, key := range keys {
+				tx.remove(key) // no condition: ids are never used again
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// strayBelow picks the keys below relations that are not among the keys.
+func strayBelow(kvs []store.KV) (stray []string) {
+	records := map[string]bool{}
+	for _, kv := range kvs {
+		if !strings.Contains(kv.Key[len(relationsPrefix):], "/") {
+			records[kv.Key[len(relationsPrefix):]] = true
+		}
+	}
+	for _, kv := range kvs {
+		id, _, below := strings.Cut(kv.Key[len(relationsPrefix):], "/")
+		if below && !records[id] {
+			stray = append(stray, kv.Key)
+		}
+	}
+	return stray
+}
+
+// dropNotFound is for what went away by itself meanwhile.
+func dropNotFound(err error) error {
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,113 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"bijou/state/store"
+)
+
+// sweepBlobs removes the blobs that nothing refers to, if nobody touched them
+// since before. Whoever writes one or a reference to it meanwhile touches it, and
+// so keeps it.
+func (s *State) sweepBlobs(ctx context.Context, before time.Time) error {
+	var heads map[string]headRevision
+	err := s.View(ctx, func(v *View) (err error) {
+		heads, err = v.unreferenced()
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for sum, head := range heads {
+		if !head.Touched.Before(before) {
+			continue
+		}
+		if err := s.removeBlob(ctx, sum, head); err != nil && !errors.Is(err, store.ErrConflict) {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeBlob takes a blob away: from its readers first, then its chunks, then its
+// head, all on condition that nobody else writes the head. Interrupted, it
+// leaves a head for the next sweep.
+func (s *State) removeBlob(ctx context.Context, sum string, head headRevision) error {
+	op, err := headOp(sum, blobHead{Size: head.Size}) // not touched for ages: a writer takes it over
+	if err != nil {
+		return err
+	}
+	unchanged := func() []store.Cond { return []store.Cond{{Key: op.Key, Revision: head.revision}} }
+	if head.revision, err = s.store.Commit(ctx, store.Txn{Conds: unchanged(), Ops: []store.Op{op}}); err != nil {
+		return err
+	}
+	var chunks []store.Op
+	for n := 0; int64(n)*chunkSize < head.Size; n++ {
+		chunks = append(chunks, store.Op{Key: chunkKey(sum, n), Delete: true, Quiet: true})
+	}
+	for ops := range slices.Chunk(chunks, maxRemoved) {
+		if _, err := s.store.Commit(ctx, store.Txn{Conds: unchanged(), Ops: ops}); err != nil {
+			return err
+		}
+	}
+	last := []store.Op{{Key: op.Key, Delete: true, Quiet: true}}
+	_, err = s.store.Commit(ctx, store.Txn{Conds: unchanged(), Ops: last})
+	return err
+}
+
+// unreferenced reads the heads of all blobs that no record refers to.
+func (v *View) unreferenced() (map[string]headRevision, error) {
+	used, err := v.blobsInUse()
+	if err != nil {
+		return nil, err
+	}
+	kvs, err := v.list(blobHeadsPrefix)
+	if err != nil {
+		return nil, err
+	}
+	heads := map[string]headRevision{}
+	for _, kv := range kvs {
+		sum := strings.TrimPrefix(kv.Key, blobHeadsPrefix)
+		if used[sum] {
+			continue
+		}
+		head, err := decode[blobHead](kv)
+		if err != nil {
+			return nil, err
+		}
+		heads[sum] = headRevision{head, kv.Revision}
+	}
+	return heads, nil
+}
+
+// blobsInUse is what charms and settings refer to.
+func (v *View) blobsInUse() (map[string]bool, error) {
+	used := map[string]bool{}
+	charms, err := v.Charms()
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range charms {
+		used[c.SHA256] = true
+	}
+	kvs, err := v.list(relationsPrefix)
+	if err != nil {
+		return nil, err
+	}
+	for _, kv := range kvs {
+		parts := strings.Split(kv.Key, "/")
+		if len(parts) < 4 || parts[2] != "settings" && parts[2] != "apps" {
+			continue
+		}
+		doc, err := decode[settingsDoc](kv)
+		if err != nil {
+			return nil, err
+		}
+		used[doc.Blob] = true
+	}
+	return used, nil
+}

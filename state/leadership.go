@@ -44,6 +44,8 @@ func (s *Session) whileAlive(ctx context.Context) (context.Context, context.Canc
 		select {
 		case <-s.Done():
 			cancel(ErrSessionLost)
+		case <-s.closed:
+			cancel(ErrSessionLost)
 		case <-ctx.Done():
 		}
 	})
@@ -127,6 +129,7 @@ func (s *State) awaitChange(ctx context.Context, key string, revision int64) err
 func (l *Leadership) watchOver() {
 	select {
 	case <-l.session.Done():
+	case <-l.session.closed:
 	case <-l.resigned:
 	}
 	close(l.done)

@@ -27,7 +27,10 @@ type Session struct {
 
 	mu        sync.Mutex
 	campaigns map[string]bool // what it leads or campaigns for
-	tasks     sync.WaitGroup
+
+	once   sync.Once
+	closed chan struct{}
+	tasks  sync.WaitGroup
 }
 
 // presence is who announced an agent or leads something.
@@ -45,20 +48,21 @@ func (s *State) NewSession(ctx context.Context) (*Session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot begin session: %w", err)
 	}
-	return &Session{state: s, lease: lease, id: rand.Text(), campaigns: map[string]bool{}}, nil
+	return &Session{state: s, lease: lease, id: rand.Text(), campaigns: map[string]bool{}, closed: make(chan struct{})}, nil
 }
 
 // Done is closed once the session is lost or closed.
 func (s *Session) Done() <-chan struct{} { return s.lease.Done() }
 
-// Close ends the session: its agents are gone and its leaderships free at once.
-// It is idempotent.
+// Close ends the session: its agents are gone and its leaderships free at once,
+// or if the store is away, after SessionTTL. It is idempotent.
 func (s *Session) Close(ctx context.Context) error {
 	err := s.lease.Close(ctx)
+	s.once.Do(func() { close(s.closed) })
+	s.tasks.Wait()
 	if err != nil {
 		return fmt.Errorf("cannot end session: %w", err)
 	}
-	s.tasks.Wait()
 	return nil
 }
 

@@ -1,0 +1,154 @@
+package statetest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"bijou/state"
+	"bijou/state/charm"
+)
+
+// Files are a charm's files by their path; those in hooks/ are executable.
+type Files map[string]string
+
+// MySQL is a charm that provides a database, with a peer relation.
+func MySQL() Files {
+	return Files{
+		"metadata.yaml":                "name: mysql\nsummary: s\ndescription: d\nprovides:\n  server: mysql\npeers:\n  cluster: mysql-ha\n",
+		"config.yaml":                  "options:\n  tuning: {type: string, default: safe}\n  max-connections: {type: int, default: -1}\n  ratio: {type: float}\n  debug: {type: boolean}\n",
+		"revision":                     "3\n",
+		"hooks/install":                "#!/bin/sh\n",
+		"hooks/server-relation-joined": "#!/bin/sh\nrelation-set user=root\n",
+	}
+}
+
+// WordPress is a charm that requires one.
+func WordPress() Files {
+	return Files{
+		"metadata.yaml": "name: wordpress\nsummary: s\ndescription: d\nrequires:\n  db: mysql\nprovides:\n  website: http\n",
+		"config.yaml":   "options:\n  blog-title: {type: string, default: My Title}\n",
+		"hooks/install": "#!/bin/sh\n",
+	}
+}
+
+// Meta is a charm of this metadata alone; name: is put before it.
+func Meta(name, metadata string) Files {
+	return Files{"metadata.yaml": fmt.Sprintf("name: %s\nsummary: s\ndescription: d\n%s", name, metadata)}
+}
+
+// Write writes a charm into a folder, which it makes.
+func (f Files) Write(t testing.TB, dir string) {
+	t.Helper()
+	for name, content := range f {
+		path := filepath.Join(dir, name)
+		mode := os.FileMode(0o644)
+		if strings.HasPrefix(name, "hooks/") {
+			mode = 0o755
+		}
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// AddCharm adds a charm of these files to the environment, archive and all.
+func AddCharm(t testing.TB, st *state.State, f Files) state.Charm {
+	t.Helper()
+	dir := t.TempDir()
+	f.Write(t, dir)
+	return AddCharmDir(t, st, dir)
+}
+
+// AddCharmDir adds the charm in a folder to the environment, archive and all.
+func AddCharmDir(t testing.TB, st *state.State, dir string) state.Charm {
+	t.Helper()
+	c, err := charm.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var archive bytes.Buffer
+	if _, err := charm.Archive(dir, &archive, charm.ArchiveOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	sum, size, err := st.PutBlob(t.Context(), &archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := charm.URL{Series: Environment().DefaultSeries, Name: c.Meta.Name, Revision: c.Revision}
+	record := state.NewCharm(url, c, sum, size)
+	Update(t, st, func(tx *state.Tx) error { return tx.AddCharm(record) })
+	return record
+}
+
+// AddService deploys a charm of these files under its own name, with so many
+// units, placed as the provider prefers.
+func AddService(t testing.TB, st *state.State, f Files, units int) []state.Unit {
+	t.Helper()
+	c := AddCharm(t, st, f)
+	return AddServiceOf(t, st, c, c.Meta.Name, units)
+}
+
+// AddServiceOf deploys a charm that is there already.
+func AddServiceOf(t testing.TB, st *state.State, c state.Charm, name string, units int) []state.Unit {
+	t.Helper()
+	Update(t, st, func(tx *state.Tx) error {
+		_, err := tx.AddService(state.ServiceSpec{Name: name, Charm: c.URL})
+		return err
+	})
+	added, err := st.AddUnits(t.Context(), name, units, state.Placement{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return added
+}
+
+// Relate relates two services, as `juju add-relation A B`.
+func Relate(t testing.TB, st *state.State, a, b string) (r state.Relation) {
+	t.Helper()
+	Update(t, st, func(tx *state.Tx) error {
+		eps, err := tx.InferEndpoints(a, b)
+		if err == nil {
+			r, err = tx.AddRelation(eps...)
+		}
+		return err
+	})
+	return r
+}
+
+// Pair is the usual beginning: mysql/0 and wordpress/0 on machine 0, related.
+func Pair(t testing.TB, st *state.State) state.Relation {
+	t.Helper()
+	AddService(t, st, MySQL(), 1)
+	AddService(t, st, WordPress(), 1)
+	return Relate(t, st, "wordpress", "mysql")
+}
+
+// Enter makes a unit a member of a relation.
+func Enter(t testing.TB, st *state.State, id int, unit string, settings map[string]string) {
+	t.Helper()
+	Update(t, st, func(tx *state.Tx) error { return tx.EnterRelation(id, unit, settings) })
+}
+
+// Session is a session that ends with the test, with these agents announced.
+func Session(t testing.TB, st *state.State, agents ...string) *state.Session {
+	t.Helper()
+	s, err := st.NewSession(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close(context.WithoutCancel(t.Context())) })
+	for _, agent := range agents {
+		if err := s.Announce(t.Context(), agent); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}

@@ -1,0 +1,27 @@
+package console
+
+import (
+	"io"
+	"os"
+)
+
+// Colour is how a text is to stand out on a terminal.
+type Colour string
+
+// The colours, as terminals take them (ECMA-48).
+const (
+	Red    Colour = "31"
+	Green  Colour = "32"
+	Yellow Colour = "33"
+	Bold   Colour = "1"
+	Dim    Colour = "2"
+)
+
+// Coloured tells if what is written there may have colours: it is a terminal,
+// and NO_COLOR (no-color.org) is not set.
+func Coloured(w io.Writer) bool {
+	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && Terminal(w)
+}
+
+// Paint puts a text into a colour.
+func Paint(c Colour, text string) string { return "\x1b[" + string(c) + "m" + text + "\x1b[0m" }

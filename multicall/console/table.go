@@ -1,0 +1,70 @@
+package console
+
+import (
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// Table is aligned columns under a heading; a row may have a colour.
+type Table struct {
+	heading []string
+	rows    []row
+}
+
+type row struct {
+	cells  []string
+	colour Colour // "": none
+}
+
+// NewTable returns a table without rows.
+func NewTable(heading ...string) *Table { return &Table{heading: heading} }
+
+// Add adds a row; colour "" is none.
+func (t *Table) Add(colour Colour, cells ...string) {
+	t.rows = append(t.rows, row{cells: cells, colour: colour})
+}
+
+// Empty tells if the table has no rows.
+func (t *Table) Empty() bool { return len(t.rows) == 0 }
+
+// Write prints the table; nothing if it has no rows.
+func (t *Table) Write(w io.Writer, coloured bool) error {
+	if t.Empty() {
+		return nil
+	}
+	widths := t.widths()
+	var b strings.Builder
+	writeRow(&b, row{cells: t.heading, colour: Bold}, widths, coloured)
+	for _, r := range t.rows {
+		writeRow(&b, r, widths, coloured)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// widths is how many characters each column needs.
+func (t *Table) widths() []int {
+	widths := make([]int, len(t.heading))
+	for _, r := range append([]row{{cells: t.heading}}, t.rows...) {
+		for i, cell := range r.cells {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	return widths
+}
+
+// writeRow pads the cells; the colour is put around the whole line, so that it
+// has no part in the widths.
+func writeRow(b *strings.Builder, r row, widths []int, coloured bool) {
+	var line strings.Builder
+	for i, cell := range r.cells {
+		line.WriteString(cell)
+		line.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+2))
+	}
+	text := strings.TrimRight(line.String(), " ")
+	if coloured && r.colour != "" {
+		text = Paint(r.colour, text)
+	}
+	b.WriteString(text + "\n")
+}

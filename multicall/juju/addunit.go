@@ -1,0 +1,52 @@
+package juju
+
+import (
+	"fmt"
+
+	"bijou/multicall/console"
+	"bijou/state"
+)
+
+// placing is where new units go.
+type placing struct {
+	NumUnits int    `short:"n" default:"1" placeholder:"N" help:"How many units; default 1."`
+	To       string `placeholder:"MACHINE" help:"Put them on this machine, or on one of their own: \"new\"."`
+}
+
+// check refuses what no placement can mean.
+func (p placing) check() error {
+	if p.NumUnits < 1 {
+		return console.Usage(fmt.Errorf("cannot add %d units", p.NumUnits))
+	}
+	return nil
+}
+
+func (p placing) placement() state.Placement { return state.Placement{Machine: p.To} }
+
+// addUnitCmd is `juju add-unit`.
+type addUnitCmd struct {
+	Service string `arg:"" help:"The service."`
+	placing
+}
+
+// Help shows how it is used.
+func (addUnitCmd) Help() string {
+	return `Examples:
+  juju add-unit mysql
+  juju add-unit wordpress -n 3
+  juju add-unit mysql --to new`
+}
+
+// Run adds the units and prints their names.
+func (c addUnitCmd) Run(o *operator) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	return o.open(func(s *state.State) error {
+		units, err := s.AddUnits(o.ctx, c.Service, c.NumUnits, c.placement())
+		for _, u := range units {
+			fmt.Fprintln(o.streams.Out, u.Name)
+		}
+		return err
+	})
+}

@@ -1,0 +1,180 @@
+package juju
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"bijou/multicall/console"
+	"bijou/multicall/home"
+	"bijou/state"
+	"bijou/state/charm"
+)
+
+// defaultEnvironment is what an environment is called that nobody named.
+const defaultEnvironment = "default"
+
+// bootstrapCmd is `juju bootstrap`.
+type bootstrapCmd struct {
+	Provider      string            `default:"local" placeholder:"NAME" help:"Who makes machines; \"local\": folders and processes of this host."`
+	State         string            `placeholder:"URL" help:"Where the state is kept: sqlite:PATH; default: a file in the environment's folder."`
+	DefaultSeries string            `default:"noble" placeholder:"SERIES" help:"The series of charms that do not say one; default noble."`
+	Config        map[string]string `placeholder:"KEY=VALUE" mapsep:"none" help:"A value of the environment, as set-environment takes it; may be repeated."`
+}
+
+// Help shows how it is used.
+func (bootstrapCmd) Help() string {
+	return `The environment lives in BIJOU_HOME (default ~/.bijou), under its name. One background process
+runs it, and goes on when the shell ends. Charms on the provider "local" run as you, on this host,
+without isolation.
+
+Examples:
+  juju bootstrap
+  juju bootstrap -e staging
+  juju bootstrap --config automatically-retry-hooks=false`
+}
+
+// Run makes the environment and starts its background process. What it made is
+// taken away again if that fails.
+func (c bootstrapCmd) Run(o *operator) error {
+	e, err := c.environment(o)
+	if err != nil {
+		return err
+	}
+	claim, err := o.home.Claim(e.Name)
+	if err != nil {
+		return fmt.Errorf("cannot bootstrap environment %q: %w", e.Name, err)
+	}
+	defer claim.Release()
+	if claim.Bootstrapped() {
+		return console.Hint(fmt.Errorf("cannot bootstrap environment %q: there is one in %s already", e.Name, e.Dir),
+			"juju status -e "+e.Name+" shows it; juju destroy-environment "+e.Name+" removes it; -e NAME makes another one")
+	}
+	b := bootstrap{o: o, cmd: c, claim: claim, env: e}
+	if err := b.run(); err != nil {
+		return fmt.Errorf("cannot bootstrap environment %q: %w", e.Name, errors.Join(err, b.undo()))
+	}
+	return nil
+}
+
+// environment checks what was asked for and says what the environment will be.
+func (c bootstrapCmd) environment(o *operator) (home.Environment, error) {
+	name := o.name
+	if name == "" {
+		name = os.Getenv("JUJU_ENV")
+	}
+	if name == "" {
+		name = defaultEnvironment
+	}
+	if err := home.CheckName(name); err != nil {
+		return home.Environment{}, err
+	}
+	if c.Provider != state.ProviderLocal {
+		return home.Environment{}, console.Usage(fmt.Errorf("cannot bootstrap: there is no provider %q; there is %s", c.Provider, state.ProviderLocal))
+	}
+	if err := charm.CheckSeries(c.DefaultSeries); err != nil {
+		return home.Environment{}, console.Usage(err)
+	}
+	e := home.Environment{Dir: o.home.Path(name), Record: home.Record{Name: name, UUID: newUUID(), Provider: c.Provider}}
+	url, err := c.stateURL(e)
+	e.State = url
+	return e, err
+}
+
+// stateURL makes the path of a SQLite URL absolute, since processes of other
+// folders open it.
+func (c bootstrapCmd) stateURL(e home.Environment) (string, error) {
+	if c.State == "" {
+		return "sqlite:" + e.StateFile(), nil
+	}
+	scheme, path, _ := strings.Cut(c.State, ":")
+	if scheme == "mem" {
+		return "", console.Usage(errors.New("cannot bootstrap: a store in memory ends with this process"))
+	}
+	if scheme != "sqlite" || path == "" {
+		return c.State, nil
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("cannot find %q: %w", path, err)
+	}
+	return "sqlite:" + abs, nil
+}
+
+// newUUID returns a random UUID (RFC 9562, version 4).
+func newUUID() string {
+	var b [16]byte
+	rand.Read(b[:]) // never fails (crypto/rand)
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+// bootstrap is one bootstrap under way.
+type bootstrap struct {
+	o       *operator
+	cmd     bootstrapCmd
+	claim   *home.Claim
+	env     home.Environment
+	created bool // the store is ours to remove
+}
+
+// run goes through the steps.
+func (b *bootstrap) run() error {
+	b.o.note("bootstrapping environment %q in %s", b.env.Name, b.env.Dir)
+	if err := b.claim.Clear(); err != nil { // of a bootstrap that was cut off
+		return err
+	}
+	var err error
+	if b.env.Tools, err = home.InstallTools(b.env.Dir, home.Tools{Version: b.o.parts.Version, Links: b.o.parts.Applets}); err != nil {
+		return err
+	}
+	if err := b.createState(); err != nil {
+		return err
+	}
+	b.o.note("  tools %s, state %s", b.env.Tools, b.env.State)
+	if err := os.MkdirAll(b.env.MachineDir("0"), 0o755); err != nil {
+		return fmt.Errorf("cannot make the machine's folder: %w", err)
+	}
+	if err := b.env.Save(); err != nil {
+		return err
+	}
+	if err := b.o.startBackground(b.env); err != nil {
+		return err
+	}
+	if err := b.o.home.SetCurrent(b.env.Name); err != nil {
+		return err
+	}
+	b.o.note("environment %q is ready; units run on this host without isolation", b.env.Name)
+	return nil
+}
+
+// createState makes the store.
+func (b *bootstrap) createState() error {
+	if err := os.MkdirAll(filepath.Dir(b.env.StateFile()), 0o700); err != nil {
+		return fmt.Errorf("cannot make the state's folder: %w", err)
+	}
+	err := state.Create(b.o.ctx, b.env.State, state.Environment{
+		Name: b.env.Name, UUID: b.env.UUID, Provider: b.env.Provider,
+		DefaultSeries: b.cmd.DefaultSeries, Config: b.cmd.Config,
+	})
+	b.created = !errors.Is(err, state.ErrStoreExists)
+	return err
+}
+
+// undo takes away what a failed bootstrap has made.
+func (b *bootstrap) undo() error {
+	ctx, cancel := b.o.afterwards()
+	defer cancel()
+	if err := b.o.parts.Halt(ctx, b.env.MachineDir("0"), haltGrace); err != nil {
+		return err
+	}
+	if b.created {
+		if err := removeStore(b.env.State); err != nil {
+			return err
+		}
+	}
+	return b.claim.Remove()
+}

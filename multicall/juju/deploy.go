@@ -1,0 +1,252 @@
+package juju
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"bijou/multicall/console"
+	"bijou/state"
+	"bijou/state/charm"
+)
+
+// deployCmd is `juju deploy`.
+type deployCmd struct {
+	Charm       string `arg:"" help:"A charm's folder, or with a repository NAME or SERIES/NAME."`
+	Service     string `arg:"" optional:"" help:"The service's name; default: the charm's."`
+	Repository  string `env:"JUJU_REPOSITORY" placeholder:"DIR" help:"A folder of charms (SERIES/NAME or NAME); default: $$JUJU_REPOSITORY."`
+	Config      string `placeholder:"FILE" type:"existingfile" help:"YAML file of options: {SERVICE: {OPTION: VALUE}}."`
+	Series      string `placeholder:"SERIES" help:"The series of its machines; default: the charm's, then the environment's."`
+	HookDialect string `placeholder:"DIALECT" help:"What its hooks speak, classic or modern; default: as the charm looks."`
+	placing
+}
+
+// Help shows how it is used.
+func (deployCmd) Help() string {
+	return `The charm is copied into the environment; later changes to its folder have no effect on it.
+
+Examples:
+  juju deploy ./charms/mysql
+  juju deploy ./charms/wordpress blog --config blog.yaml -n 2
+  juju deploy mysql --repository ~/charms
+  juju deploy ./charms/redis --to new`
+}
+
+// Run reads and checks the charm, stores its archive, and adds the service with
+// its units.
+func (c deployCmd) Run(o *operator) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	found, origin, err := c.find()
+	if err != nil {
+		return err
+	}
+	spec := state.ServiceSpec{Name: c.Service, Origin: origin}
+	if spec.Name == "" {
+		spec.Name = found.Meta.Name
+	}
+	if err := charm.CheckService(spec.Name); err != nil {
+		return fmt.Errorf("cannot deploy %q: %w", c.Charm, err)
+	}
+	if spec.Dialect, err = c.dialect(); err != nil {
+		return err
+	}
+	if spec.Config, err = c.options(found.Charm, spec.Name); err != nil {
+		return err
+	}
+	if found.Meta.Subordinate && (c.NumUnits != 1 || c.To != "") {
+		return fmt.Errorf("cannot deploy %q with -n or --to: it is a subordinate, its units come with those of the service that it is related to", c.Charm)
+	}
+	return o.open(func(s *state.State) error {
+		d := deployment{o: o, state: s, found: found, spec: spec}
+		if err := d.run(c.Series); err != nil {
+			return fmt.Errorf("cannot deploy %q: %w", c.Charm, err)
+		}
+		return d.addUnits(c.placing)
+	})
+}
+
+// find reads the charm: from a folder, or by name from a repository. What could
+// be both is a folder only if it is written as a path.
+func (c deployCmd) find() (charm.Found, state.Origin, error) {
+	isPath := strings.HasPrefix(c.Charm, ".") || strings.HasPrefix(c.Charm, "/") || strings.HasPrefix(c.Charm, "~")
+	if info, err := os.Stat(c.Charm); isPath || c.Repository == "" && err == nil && info.IsDir() {
+		return c.fromFolder()
+	}
+	if c.Repository == "" {
+		return charm.Found{}, state.Origin{}, console.Hint(
+			fmt.Errorf("cannot find charm %q: there is no such folder", c.Charm),
+			"give a charm's folder, or say where charms are: --repository DIR (or JUJU_REPOSITORY)")
+	}
+	ref, err := charm.ParseRef(c.Charm)
+	if err != nil {
+		return charm.Found{}, state.Origin{}, err
+	}
+	dir, err := filepath.Abs(c.Repository)
+	if err != nil {
+		return charm.Found{}, state.Origin{}, fmt.Errorf("cannot find the repository %q: %w", c.Repository, err)
+	}
+	found, err := charm.Repository{Dir: dir}.Find(ref)
+	if err != nil {
+		return charm.Found{}, state.Origin{}, fmt.Errorf("cannot find charm %q: %w", c.Charm, err)
+	}
+	return found, state.Origin{Repository: dir, Path: found.Path, Series: found.Series, Name: found.Meta.Name}, nil
+}
+
+// fromFolder reads the charm in the folder that was named.
+func (c deployCmd) fromFolder() (charm.Found, state.Origin, error) {
+	path, err := filepath.Abs(c.Charm)
+	if err != nil {
+		return charm.Found{}, state.Origin{}, fmt.Errorf("cannot find charm %q: %w", c.Charm, err)
+	}
+	read, err := charm.ReadDir(path)
+	if err != nil {
+		return charm.Found{}, state.Origin{}, err
+	}
+	return charm.Found{Charm: read, Path: path}, state.Origin{Path: path, Name: read.Meta.Name}, nil
+}
+
+func (c deployCmd) dialect() (charm.Dialect, error) {
+	if c.HookDialect == "" {
+		return "", nil
+	}
+	d, err := charm.ParseDialect(c.HookDialect)
+	if err != nil {
+		return "", console.Usage(err)
+	}
+	return d, nil
+}
+
+// options reads --config.
+func (c deployCmd) options(ch *charm.Charm, service string) (map[string]any, error) {
+	if c.Config == "" {
+		return nil, nil
+	}
+	data, err := os.ReadFile(c.Config)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read options: %w", err)
+	}
+	options, err := ch.Config.ParseYAML(data, service)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read options from %q: %w", c.Config, err)
+	}
+	return options, nil
+}
+
+// deployment is one deploy under way.
+type deployment struct {
+	o     *operator
+	state *state.State
+	found charm.Found
+	spec  state.ServiceSpec
+}
+
+// run stores the charm and adds the service.
+func (d *deployment) run(series string) error {
+	url, err := d.url(series)
+	if err != nil {
+		return err
+	}
+	for {
+		err := d.add(url)
+		if !errors.Is(err, errTaken) {
+			return err
+		}
+		// Another charm, or other content of this one, has that revision.
+		url.Revision++
+	}
+}
+
+// errTaken: another archive has the charm URL.
+var errTaken = errors.New("the charm's revision is taken by other content")
+
+// url is the charm's URL: the series is the operator's, the repository's, the
+// charm's own, or the environment's.
+func (d *deployment) url(series string) (charm.URL, error) {
+	var env state.Environment
+	err := d.state.View(d.o.ctx, func(v *state.View) (err error) {
+		if env, err = v.Environment(); err != nil {
+			return err
+		}
+		if _, err := v.Service(d.spec.Name); err == nil {
+			return fmt.Errorf("there is a service %q already: %w", d.spec.Name, state.ErrExists)
+		}
+		return nil
+	})
+	if err != nil {
+		return charm.URL{}, err
+	}
+	for _, s := range append([]string{series, d.found.Series}, append(d.found.Meta.Series, env.DefaultSeries)...) {
+		if s != "" {
+			series = s
+			break
+		}
+	}
+	if err := charm.CheckSeries(series); err != nil {
+		return charm.URL{}, err
+	}
+	return charm.URL{Series: series, Name: d.found.Meta.Name, Revision: d.found.Revision}, nil
+}
+
+// add stores the archive under that URL and adds charm and service at once.
+func (d *deployment) add(url charm.URL) error {
+	record, err := d.store(url)
+	if err != nil {
+		return err
+	}
+	d.spec.Charm, d.spec.Series = url, url.Series
+	return d.state.Update(d.o.ctx, func(tx *state.Tx) error {
+		old, err := tx.Charm(url.String())
+		if err == nil && old.SHA256 != record.SHA256 {
+			return errTaken
+		}
+		if err := tx.AddCharm(record); err != nil {
+			return err
+		}
+		_, err = tx.AddService(d.spec)
+		return err
+	})
+}
+
+// store archives the charm, checks the archive as a unit will, and stores it.
+func (d *deployment) store(url charm.URL) (state.Charm, error) {
+	file, err := os.CreateTemp("", "bijou-charm-")
+	if err != nil {
+		return state.Charm{}, fmt.Errorf("cannot archive the charm: %w", err)
+	}
+	defer os.Remove(file.Name())
+	defer file.Close()
+	tools := d.o.parts.HookTools
+	info, err := charm.Archive(d.found.Path, file, charm.ArchiveOptions{Tools: tools, Revision: url.Revision})
+	if err != nil {
+		return state.Charm{}, err
+	}
+	if err := charm.CheckArchive(file, info.Size, tools); err != nil {
+		return state.Charm{}, err
+	}
+	packed, err := charm.ReadArchive(file, info.Size)
+	if err != nil {
+		return state.Charm{}, err
+	}
+	if _, err := file.Seek(0, 0); err != nil {
+		return state.Charm{}, fmt.Errorf("cannot read the archive: %w", err)
+	}
+	sum, size, err := d.state.PutBlob(d.o.ctx, file)
+	if err != nil {
+		return state.Charm{}, err
+	}
+	return state.NewCharm(url, packed, sum, size), nil
+}
+
+// addUnits adds the service's first units and says what was deployed.
+func (d *deployment) addUnits(p placing) error {
+	d.o.note("deployed %s as service %q", d.spec.Charm, d.spec.Name)
+	if d.found.Meta.Subordinate {
+		return nil
+	}
+	_, err := d.state.AddUnits(d.o.ctx, d.spec.Name, p.NumUnits, p.placement())
+	return err
+}

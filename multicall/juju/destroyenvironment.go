@@ -1,0 +1,213 @@
+package juju
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"bijou/multicall/console"
+	"bijou/multicall/home"
+	"bijou/state"
+)
+
+// destroyEnvironmentCmd is `juju destroy-environment`.
+type destroyEnvironmentCmd struct {
+	Name    string        `arg:"" optional:"" help:"The environment, if not given by -e."`
+	Yes     bool          `short:"y" help:"Do not ask."`
+	Force   bool          `help:"Do not let units run their stop hooks first."`
+	Timeout time.Duration `default:"2m" help:"How long units may take for their stop hooks; default 2m."`
+}
+
+// Help shows how it is used.
+func (destroyEnvironmentCmd) Help() string {
+	return `Services are destroyed, so that units run their stop hooks; then the processes end, and the folder goes.
+
+Examples:
+  juju destroy-environment staging
+  juju destroy-environment -y default
+  juju destroy-environment -y --force default`
+}
+
+// Run takes the environment down. It may be repeated until nothing is left.
+func (c destroyEnvironmentCmd) Run(o *operator) error {
+	name := c.Name
+	if name == "" {
+		name = o.name
+	}
+	e, err := o.home.Choose(name)
+	if err != nil {
+		return err
+	}
+	if err := c.confirm(o, e); err != nil {
+		return err
+	}
+	claim, err := o.home.Claim(e.Name)
+	if err != nil {
+		return fmt.Errorf("cannot destroy environment %q: %w", e.Name, err)
+	}
+	defer claim.Release()
+	if !c.Force {
+		d := drain{o: o, env: e, timeout: c.Timeout}
+		if err := d.run(); err != nil {
+			return console.Hint(fmt.Errorf("cannot destroy environment %q: %w", e.Name, err),
+				"--force takes it down without stop hooks")
+		}
+	}
+	if err := c.takeDown(o, e, claim); err != nil {
+		return fmt.Errorf("cannot destroy environment %q: %w", e.Name, err)
+	}
+	o.note("environment %q is gone", e.Name)
+	return nil
+}
+
+// confirm asks for the environment's name, unless -y says that it was meant.
+func (c destroyEnvironmentCmd) confirm(o *operator, e home.Environment) error {
+	if c.Yes {
+		return nil
+	}
+	fmt.Fprintf(o.streams.Err, "This destroys environment %q in %s with all its services and data.\nType its name to go on: ", e.Name, e.Dir)
+	answer, err := bufio.NewReader(o.streams.In).ReadString('\n')
+	if err != nil && answer == "" {
+		return console.Hint(errors.New("nothing was destroyed: there was no answer"), "-y does not ask")
+	}
+	if strings.TrimSpace(answer) != e.Name {
+		return fmt.Errorf("nothing was destroyed: the answer was %q", strings.TrimSpace(answer))
+	}
+	return nil
+}
+
+// takeDown ends the processes and removes the files. Machine 0 goes first: it
+// would start the others again.
+func (c destroyEnvironmentCmd) takeDown(o *operator, e home.Environment, claim *home.Claim) error {
+	ctx, cancel := o.afterwards()
+	defer cancel()
+	dirs, err := filepath.Glob(filepath.Join(e.Dir, "machines", "*"))
+	if err != nil {
+		return fmt.Errorf("cannot list machines: %w", err)
+	}
+	o.note("ending the processes of environment %q", e.Name)
+	for _, dir := range append([]string{e.MachineDir("0")}, dirs...) {
+		if err := o.parts.Halt(ctx, dir, haltGrace); err != nil {
+			return err
+		}
+	}
+	if err := o.parts.Sweep(ctx, "JUJU_ENV_UUID="+e.UUID); err != nil {
+		return err
+	}
+	if err := errors.Join(o.parts.Forget(e), removeStore(e.State)); err != nil {
+		return err
+	}
+	wasCurrent := o.home.Current() == e.Name
+	if err := claim.Remove(); err != nil {
+		return err
+	}
+	if wasCurrent {
+		return o.home.SetCurrent("")
+	}
+	return nil
+}
+
+// afterwards is a context for clean-up, which goes on after an interruption.
+func (o *operator) afterwards() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(o.ctx), 2*time.Minute)
+}
+
+// removeStore removes the files of a SQLite store; other stores are not ours.
+func removeStore(url string) error {
+	path, ok := strings.CutPrefix(url, "sqlite:")
+	if !ok {
+		return nil
+	}
+	var errs []error
+	for _, suffix := range []string{"", "-wal", "-shm", "-journal", "-bell"} {
+		if err := os.Remove(path + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, fmt.Errorf("cannot remove the store: %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// drain lets the units of an environment end in good order.
+type drain struct {
+	o       *operator
+	env     home.Environment
+	timeout time.Duration
+	said    string
+}
+
+// run destroys all services and waits until they are gone.
+func (d *drain) run() error {
+	ctx, cancel := context.WithTimeout(d.o.ctx, d.timeout)
+	defer cancel()
+	return d.o.openState(d.env, func(s *state.State) error {
+		left, err := d.destroy(ctx, s)
+		if err != nil || left == "" {
+			return err
+		}
+		if pid, err := d.o.parts.Running(d.env.MachineDir("0")); err != nil || pid == 0 {
+			d.o.note("starting the background process of environment %q, for its units' stop hooks", d.env.Name)
+			if err := errors.Join(err, d.o.startBackground(d.env)); err != nil {
+				return err
+			}
+		}
+		for left != "" {
+			d.say(left)
+			if err := d.o.pause(ctx, d.env); err != nil {
+				return fmt.Errorf("after %s there still are %s: %w", d.timeout, left, err)
+			}
+			if left, err = remaining(ctx, s); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// say tells what is left, each time that it is something else.
+func (d *drain) say(left string) {
+	if left != d.said {
+		d.o.note("waiting for %s", left)
+	}
+	d.said = left
+}
+
+// destroy makes all services and machines dying and says what is left.
+func (d *drain) destroy(ctx context.Context, s *state.State) (left string, err error) {
+	var services []state.Service
+	err = s.View(ctx, func(v *state.View) error {
+		services, err = v.Services()
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	for _, sv := range services {
+		if err := s.DestroyService(ctx, sv.Name); err != nil && !errors.Is(err, state.ErrNotFound) {
+			return "", err
+		}
+	}
+	return remaining(ctx, s)
+}
+
+// remaining says which units and services there still are; "" is none.
+func remaining(ctx context.Context, s *state.State) (text string, err error) {
+	err = s.View(ctx, func(v *state.View) error {
+		units, err := v.Units("")
+		if err != nil {
+			return err
+		}
+		services, err := v.Services()
+		if err != nil || len(units)+len(services) == 0 {
+			return err
+		}
+		text = fmt.Sprintf("%d units of %d services", len(units), len(services))
+		return nil
+	})
+	return text, err
+}

@@ -1,0 +1,137 @@
+package juju
+
+import (
+	"fmt"
+
+	"bijou/state"
+)
+
+// setEnvironmentCmd is `juju set-environment`.
+type setEnvironmentCmd struct {
+	Values []string `arg:"" name:"key=value" help:"Values; an empty one goes back to the default."`
+}
+
+// Help shows how it is used.
+func (setEnvironmentCmd) Help() string {
+	return `Keys: automatically-retry-hooks (true, false), update-status-interval (5m; 0 is never),
+hook-concurrency (hooks at a time on one machine).
+
+Examples:
+  juju set-environment automatically-retry-hooks=false
+  juju set-environment update-status-interval=90s hook-concurrency=1`
+}
+
+// Run sets the values, all or none.
+func (c setEnvironmentCmd) Run(o *operator) error {
+	pairs, err := parsePairs(c.Values)
+	if err != nil {
+		return err
+	}
+	changes := map[string]*string{}
+	for key, value := range pairs {
+		changes[key] = nil
+		if value != "" {
+			changes[key] = &value
+		}
+	}
+	return o.update(func(tx *state.Tx) error { return tx.SetEnvironment(changes) })
+}
+
+// getEnvironmentCmd is `juju get-environment`.
+type getEnvironmentCmd struct {
+	Key string `arg:"" optional:"" help:"Print this value only."`
+}
+
+// Help shows how it is used.
+func (getEnvironmentCmd) Help() string {
+	return `Examples:
+  juju get-environment
+  juju get-environment automatically-retry-hooks`
+}
+
+// Run prints one value, or all as YAML, defaults applied.
+func (c getEnvironmentCmd) Run(o *operator) error {
+	var e state.Environment
+	err := o.view(func(v *state.View) (err error) {
+		e, err = v.Environment()
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	values := environmentValues(e)
+	if c.Key == "" {
+		return printYAML(o, values)
+	}
+	value, ok := values[c.Key]
+	if !ok {
+		return fmt.Errorf("the environment has no value %q", c.Key)
+	}
+	_, err = fmt.Fprintln(o.streams.Out, value)
+	return err
+}
+
+// environmentValues are the environment's values by the names they are shown under.
+func environmentValues(e state.Environment) map[string]any {
+	values := map[string]any{
+		"name": e.Name, "uuid": e.UUID, "provider": e.Provider, "default-series": e.DefaultSeries,
+		state.RetryHooks: e.RetryHooks(), state.StatusInterval: e.StatusInterval().String(),
+	}
+	if n := e.HookConcurrency(); n > 0 {
+		values[state.HookConcurrency] = n
+	}
+	return values
+}
+
+// environmentsCmd is `juju environments`.
+type environmentsCmd struct{}
+
+// Help shows how it is used.
+func (environmentsCmd) Help() string {
+	return `Examples:
+  juju environments`
+}
+
+// Run prints the names, the one in use marked by a star.
+func (environmentsCmd) Run(o *operator) error {
+	names, err := o.home.Names()
+	if err != nil {
+		return err
+	}
+	current := o.home.Current()
+	for _, name := range names {
+		mark := " "
+		if name == current {
+			mark = "*"
+		}
+		fmt.Fprintf(o.streams.Out, "%s %s\n", mark, name)
+	}
+	return nil
+}
+
+// switchCmd is `juju switch`.
+type switchCmd struct {
+	Name string `arg:"" optional:"" help:"The environment; without it the one in use is printed."`
+}
+
+// Help shows how it is used.
+func (switchCmd) Help() string {
+	return `Examples:
+  juju switch staging`
+}
+
+// Run makes the environment the one in use.
+func (c switchCmd) Run(o *operator) error {
+	if c.Name == "" {
+		e, err := o.home.Choose(o.name)
+		if err == nil {
+			fmt.Fprintln(o.streams.Out, e.Name)
+		}
+		return err
+	}
+	e, err := o.home.Environment(c.Name)
+	if err != nil {
+		return err
+	}
+	return o.home.SetCurrent(e.Name)
+}

@@ -1,0 +1,102 @@
+// Package juju is the operator's commands, one file a command. They read and
+// change state, and print; the agents do what follows.
+//
+// It knows no agent and no provisioner: what a command needs of them (to start
+// the background process, to stop it) it gets as function values from
+// multicall, the only importer.
+package juju
+
+import (
+	"context"
+	"time"
+
+	"bijou/multicall/console"
+	"bijou/multicall/home"
+)
+
+// Parts is what the commands need of the other roles.
+type Parts struct {
+	Version   string   // bijou's
+	Applets   []string // links to make in the tools folder
+	HookTools []string // the hook tools among them, which charms may hold as links
+
+	// Start starts the environment's background process (machine 0, with the
+	// provisioner) and does not wait for it.
+	Start func(home.Environment) error
+	// Running returns the id of the process that runs the local machine of that
+	// folder, 0 if none does.
+	Running func(dir string) (pid int, err error)
+	// Halt ends the process that runs the local machine of that folder, and
+	// returns when none does.
+	Halt func(ctx context.Context, dir string, grace time.Duration) error
+	// Sweep ends whatever hooks have left running, found by a word NAME=VALUE of
+	// their environment.
+	Sweep func(ctx context.Context, word string) error
+	// Forget removes what the agents of the environment keep outside of its folder.
+	Forget func(home.Environment) error
+}
+
+// grammar is the command line of juju.
+type grammar struct {
+	Environment string `short:"e" placeholder:"NAME" help:"The environment; default: $$JUJU_ENV, then the one bootstrapped last."`
+
+	Bootstrap          bootstrapCmd          `cmd:"" help:"Make an environment and start its background process."`
+	Start              startCmd              `cmd:"" help:"Start the background process again, after a crash or a reboot."`
+	DestroyEnvironment destroyEnvironmentCmd `cmd:"" help:"Take an environment down: services, processes, files."`
+	Environments       environmentsCmd       `cmd:"" help:"List the environments."`
+	Switch             switchCmd             `cmd:"" help:"Choose the environment that commands use without -e."`
+
+	Deploy          deployCmd          `cmd:"" help:"Deploy a charm as a service."`
+	AddUnit         addUnitCmd         `cmd:"" help:"Add units to a service."`
+	AddRelation     addRelationCmd     `cmd:"" aliases:"relate,integrate" help:"Relate two services."`
+	DestroyRelation destroyRelationCmd `cmd:"" aliases:"remove-relation" help:"End a relation."`
+	RemoveUnit      removeUnitCmd      `cmd:"" aliases:"destroy-unit" help:"Remove units."`
+	DestroyService  destroyServiceCmd  `cmd:"" aliases:"remove-service,remove-application" help:"Remove services with their units and relations."`
+	DestroyMachine  destroyMachineCmd  `cmd:"" aliases:"remove-machine" help:"Remove machines."`
+
+	Set            setCmd            `cmd:"" help:"Set configuration options of a service."`
+	Get            getCmd            `cmd:"" help:"Show the configuration of a service."`
+	SetEnvironment setEnvironmentCmd `cmd:"" help:"Set configuration values of the environment."`
+	GetEnvironment getEnvironmentCmd `cmd:"" help:"Show the configuration of the environment."`
+
+	Status   statusCmd   `cmd:"" help:"Show machines, services, units and relations."`
+	Machines machinesCmd `cmd:"" help:"List the machines."`
+	DebugLog debugLogCmd `cmd:"" help:"Show what the units' hooks and agents say."`
+	Resolved resolvedCmd `cmd:"" help:"Let a unit or relation in error go on."`
+}
+
+const summary = `Deploy charms, relate them, look at them, take them down.
+
+Examples:
+  juju bootstrap
+  juju deploy ./charms/mysql
+  juju deploy ./charms/wordpress blog
+  juju add-relation blog mysql
+  juju status
+
+"juju COMMAND --help" explains a command, with examples.`
+
+// Main runs one juju command and answers its exit code.
+func Main(ctx context.Context, s console.Streams, parts Parts, args []string) int {
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	if args[0] == "help" {
+		args = append(args[1:len(args):len(args)], "--help")
+	}
+	return console.Report(s.Err, run(ctx, s, parts, args))
+}
+
+func run(ctx context.Context, s console.Streams, parts Parts, args []string) error {
+	var g grammar
+	parsed, err := console.Parse(s, console.Command{Name: "juju", Summary: summary, Grammar: &g}, args)
+	if err != nil {
+		return err
+	}
+	h, err := home.Find()
+	if err != nil {
+		return err
+	}
+	o := &operator{ctx: ctx, streams: s, home: h, name: g.Environment, parts: parts}
+	return advise(parsed.Run(o))
+}

@@ -1,0 +1,76 @@
+package juju
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"bijou/multicall/console"
+	"bijou/multicall/home"
+	"bijou/state"
+)
+
+// operator is one call of juju: who calls, on what.
+type operator struct {
+	ctx     context.Context
+	streams console.Streams
+	home    home.Home
+	name    string // the environment's, as given by -e
+	parts   Parts
+}
+
+// note tells the operator what is going on; stdout is for data.
+func (o *operator) note(format string, args ...any) {
+	fmt.Fprintf(o.streams.Err, format+"\n", args...)
+}
+
+// open opens the chosen environment's state for f, and warns if nobody is there
+// to act on what it changes.
+func (o *operator) open(f func(s *state.State) error) error {
+	e, err := o.home.Choose(o.name)
+	if err != nil {
+		return err
+	}
+	o.warnIfDown(e)
+	return o.openState(e, f)
+}
+
+// openState opens that environment's state for f.
+func (o *operator) openState(e home.Environment, f func(s *state.State) error) error {
+	s, err := state.Open(o.ctx, e.State)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(s), s.Close())
+}
+
+// update opens the chosen environment and commits f.
+func (o *operator) update(f func(tx *state.Tx) error) error {
+	return o.open(func(s *state.State) error { return s.Update(o.ctx, f) })
+}
+
+// view opens the chosen environment and reads f.
+func (o *operator) view(f func(v *state.View) error) error {
+	return o.open(func(s *state.State) error { return s.View(o.ctx, f) })
+}
+
+// warnIfDown says that the background process does not run, and how to start it.
+func (o *operator) warnIfDown(e home.Environment) {
+	if pid, err := o.parts.Running(e.MachineDir("0")); pid == 0 && err == nil {
+		o.note("warning: the background process of environment %q is not running: nothing will happen until it does", e.Name)
+		o.note("hint: start it again with: juju start -e %s", e.Name)
+	}
+}
+
+// advise adds what an operator can do about an error.
+func advise(err error) error {
+	switch {
+	case errors.Is(err, home.ErrNoEnvironment):
+		return console.Hint(err, "juju bootstrap makes one; juju environments lists those there are")
+	case errors.Is(err, home.ErrBusy):
+		return console.Hint(err, "wait until it has finished, then look at: juju environments")
+	case errors.Is(err, state.ErrNoStore), errors.Is(err, state.ErrStoreGone):
+		return console.Hint(err, "the environment's store is gone; juju destroy-environment --force removes what is left")
+	}
+	return err
+}

@@ -1,0 +1,92 @@
+package juju
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"bijou/multicall/console"
+	"bijou/state"
+)
+
+// addRelationCmd is `juju add-relation`.
+type addRelationCmd struct {
+	A string `arg:"" help:"SERVICE or SERVICE:RELATION."`
+	B string `arg:"" help:"SERVICE or SERVICE:RELATION."`
+}
+
+// Help shows how it is used.
+func (addRelationCmd) Help() string {
+	return `The two ends are found by interface: what one provides, the other requires.
+
+Examples:
+  juju add-relation wordpress mysql
+  juju add-relation wordpress:db mysql:server`
+}
+
+// Run adds the relation and prints what was related.
+func (c addRelationCmd) Run(o *operator) error {
+	var added state.Relation
+	err := o.update(func(tx *state.Tx) error {
+		ends, err := tx.InferEndpoints(c.A, c.B)
+		if err != nil {
+			return err
+		}
+		added, err = tx.AddRelation(ends...)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(o.streams.Out, "%s: %s\n", added, endsText(added))
+	return nil
+}
+
+// endsText prints a relation's ends.
+func endsText(r state.Relation) string {
+	var ends []string
+	for _, e := range r.Endpoints {
+		ends = append(ends, e.String())
+	}
+	return strings.Join(ends, " ")
+}
+
+// destroyRelationCmd is `juju destroy-relation`.
+type destroyRelationCmd struct {
+	A string `arg:"" help:"SERVICE, SERVICE:RELATION, or the relation's id."`
+	B string `arg:"" optional:"" help:"SERVICE or SERVICE:RELATION; not with an id."`
+}
+
+// Help shows how it is used.
+func (destroyRelationCmd) Help() string {
+	return `Every unit runs its departed and broken hooks; then the relation is gone.
+
+Examples:
+  juju destroy-relation wordpress mysql
+  juju destroy-relation wordpress:db mysql:server
+  juju destroy-relation relation-0`
+}
+
+// Run makes the relation dying.
+func (c destroyRelationCmd) Run(o *operator) error {
+	return o.update(func(tx *state.Tx) error {
+		id, err := c.find(tx)
+		if err != nil {
+			return err
+		}
+		return tx.DestroyRelation(id)
+	})
+}
+
+// find returns the id of the relation that is meant.
+func (c destroyRelationCmd) find(tx *state.Tx) (int, error) {
+	if c.B != "" {
+		r, err := tx.FindRelation(c.A, c.B)
+		return r.ID, err
+	}
+	id, err := strconv.Atoi(strings.TrimPrefix(c.A, "relation-"))
+	if err != nil {
+		return 0, console.Usage(fmt.Errorf("%q is not a relation's id: give an id, or two services", c.A))
+	}
+	return id, nil
+}

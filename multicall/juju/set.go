@@ -1,0 +1,142 @@
+package juju
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"bijou/multicall/console"
+	"bijou/state"
+	"bijou/state/charm"
+)
+
+// setCmd is `juju set`.
+type setCmd struct {
+	Service string   `arg:"" help:"The service."`
+	Options []string `arg:"" name:"option=value" help:"Options; VALUE may be @FILE."`
+}
+
+// Help shows how it is used.
+func (setCmd) Help() string {
+	return `The units run config-changed.
+
+Examples:
+  juju set wordpress blog-title="My blog" engine=nginx
+  juju set apache certificate=@cert.pem`
+}
+
+// Run sets the options, all or none.
+func (c setCmd) Run(o *operator) error {
+	pairs, err := parsePairs(c.Options)
+	if err != nil {
+		return err
+	}
+	changes := map[string]any{}
+	for option, value := range pairs {
+		if changes[option], err = fileValue(option, value); err != nil {
+			return err
+		}
+	}
+	return o.update(func(tx *state.Tx) error {
+		_, err := tx.SetConfig(c.Service, changes)
+		return err
+	})
+}
+
+// fileValue is the value itself, or the content of the file that @FILE names.
+func fileValue(option, value string) (string, error) {
+	path, isFile := strings.CutPrefix(value, "@")
+	if !isFile {
+		return value, nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("cannot read the value of %q: %w", option, err)
+	}
+	return string(data), nil
+}
+
+// parsePairs takes key=value words apart. A key given twice is refused.
+func parsePairs(words []string) (map[string]string, error) {
+	pairs := map[string]string{}
+	for _, w := range words {
+		key, value, ok := strings.Cut(w, "=")
+		if !ok || key == "" {
+			return nil, console.Usage(fmt.Errorf("%q is not of the form key=value", w))
+		}
+		if _, twice := pairs[key]; twice {
+			return nil, console.Usage(fmt.Errorf("%q is given twice", key))
+		}
+		pairs[key] = value
+	}
+	return pairs, nil
+}
+
+// getCmd is `juju get`.
+type getCmd struct {
+	Service string `arg:"" help:"The service."`
+}
+
+// Help shows how it is used.
+func (getCmd) Help() string {
+	return `Examples:
+  juju get wordpress`
+}
+
+// setting is one option as `juju get` prints it.
+type setting struct {
+	Type        string `yaml:"type"`
+	Description string `yaml:"description,omitempty"`
+	Value       any    `yaml:"value"`
+	Default     bool   `yaml:"default,omitempty"` // the value is the charm's default
+}
+
+// Run prints every option as YAML.
+func (c getCmd) Run(o *operator) error {
+	var doc struct {
+		Service  string             `yaml:"service"`
+		Charm    string             `yaml:"charm"`
+		Settings map[string]setting `yaml:"settings"`
+	}
+	err := o.view(func(v *state.View) error {
+		s, err := v.Service(c.Service)
+		if err != nil {
+			return err
+		}
+		ch, err := v.Charm(s.Charm)
+		if err != nil {
+			return err
+		}
+		set, err := v.Config(c.Service)
+		doc.Service, doc.Charm, doc.Settings = s.Name, s.Charm, settings(&ch.Config, set.Values)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return printYAML(o, doc)
+}
+
+// settings joins the charm's options with what the operator has set.
+func settings(schema *charm.Config, set map[string]any) map[string]setting {
+	all := map[string]setting{}
+	effective := schema.Effective(set)
+	for name, option := range schema.Options {
+		_, isSet := set[name]
+		all[name] = setting{
+			Type: string(option.Type), Description: option.Description, Value: effective[name], Default: !isSet,
+		}
+	}
+	return all
+}
+
+func printYAML(o *operator, doc any) error {
+	data, err := yaml.Marshal(doc)
+	if err != nil {
+		return fmt.Errorf("internal error: %w", err)
+	}
+	_, err = o.streams.Out.Write(data)
+	return err
+}

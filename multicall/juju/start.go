@@ -1,0 +1,134 @@
+package juju
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"bijou/multicall/home"
+	"bijou/state"
+)
+
+const (
+	// startLimit is how long the background process may take to be there; it
+	// usually takes a fraction of a second.
+	startLimit = time.Minute
+	// haltGrace is how long it may take to end before it is killed.
+	haltGrace = 30 * time.Second
+)
+
+// startCmd is `juju start`.
+type startCmd struct{}
+
+// Help shows how it is used.
+func (startCmd) Help() string {
+	return `After a crash of the background process, or of the host, the environment goes on where it stood.
+
+Examples:
+  juju start
+  juju start -e staging`
+}
+
+// Run starts the background process if it does not run.
+func (startCmd) Run(o *operator) error {
+	e, err := o.home.Choose(o.name)
+	if err != nil {
+		return err
+	}
+	if pid, err := o.parts.Running(e.MachineDir("0")); err != nil || pid != 0 {
+		o.note("the background process of environment %q runs already, with process id %d", e.Name, pid)
+		return err
+	}
+	return o.startBackground(e)
+}
+
+// startBackground starts the environment's background process and waits until
+// its presence is in the store.
+func (o *operator) startBackground(e home.Environment) error {
+	log := logMark(e)
+	if err := o.parts.Start(e); err != nil {
+		return err
+	}
+	pid, err := o.awaitBackground(e)
+	if err != nil {
+		return errors.Join(err, logTail(e, log))
+	}
+	o.note("  machine 0 runs, with process id %d; it logs to %s", pid, e.LogFile("0"))
+	return nil
+}
+
+// awaitBackground waits until the process has announced machine 0, and returns
+// its id.
+func (o *operator) awaitBackground(e home.Environment) (pid int, err error) {
+	ctx, cancel := context.WithTimeout(o.ctx, startLimit)
+	defer cancel()
+	err = o.openState(e, func(s *state.State) error {
+		for {
+			pid, err = o.parts.Running(e.MachineDir("0"))
+			if err != nil {
+				return err
+			}
+			ready, err := present(ctx, s)
+			if err != nil || ready && pid != 0 {
+				return err
+			}
+			if err := o.pause(ctx, e); err != nil {
+				return fmt.Errorf("the background process does not come up: %w", err)
+			}
+		}
+	})
+	return pid, err
+}
+
+// present tells if machine 0 is announced.
+func present(ctx context.Context, s *state.State) (ready bool, err error) {
+	err = s.View(ctx, func(v *state.View) error {
+		ready, err = v.Present(state.MachineAgent("0"))
+		return err
+	})
+	return ready, err
+}
+
+// pause waits a moment: nobody tells when a process has not come up.
+func (o *operator) pause(ctx context.Context, e home.Environment) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(20 * time.Millisecond):
+		return nil
+	}
+}
+
+// logMark is where the background process's log ends now.
+func logMark(e home.Environment) int64 {
+	info, err := os.Stat(e.LogFile("0"))
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
+// logTail is what the log says since the mark, at most its last 2 KiB, as an error.
+func logTail(e home.Environment, mark int64) error {
+	f, err := os.Open(e.LogFile("0"))
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	size, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return nil
+	}
+	if _, err := f.Seek(max(mark, size-2048), io.SeekStart); err != nil {
+		return nil
+	}
+	text, err := io.ReadAll(f)
+	if err != nil || len(text) == 0 {
+		return nil
+	}
+	return fmt.Errorf("its log %s ends:\n%s", e.LogFile("0"), strings.TrimSpace(string(text)))
+}

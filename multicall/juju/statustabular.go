@@ -1,0 +1,204 @@
+package juju
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"bijou/multicall/console"
+	"bijou/state"
+	"bijou/state/charm"
+)
+
+// writeTabular prints the status as tables. What is in trouble comes first in
+// its table.
+func writeTabular(w io.Writer, s state.Status, coloured bool) error {
+	tables := []*console.Table{machineTable(s), serviceTable(s), unitTable(s), relationTable(s)}
+	first := true
+	for _, t := range tables {
+		if t.Empty() {
+			continue
+		}
+		if !first {
+			fmt.Fprintln(w)
+		}
+		first = false
+		if err := t.Write(w, coloured); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bad tells if a state is one that an operator must see to.
+func bad(state string) bool { return strings.HasSuffix(state, "error") || state == "down" }
+
+// colour is the colour of a row in that state.
+func colour(state string) console.Colour {
+	switch {
+	case bad(state):
+		return console.Red
+	case state == "pending" || state == "start":
+		return console.Yellow
+	}
+	return ""
+}
+
+// badFirst orders what is in trouble before what is not, else by less.
+func badFirst(a, b string, names int) int {
+	switch {
+	case bad(a) && !bad(b):
+		return -1
+	case bad(b) && !bad(a):
+		return 1
+	}
+	return names
+}
+
+func machineTable(s state.Status) *console.Table {
+	t := console.NewTable("MACHINE", "STATE", "ADDRESS", "INSTANCE", "SERIES", "MESSAGE")
+	ids := slices.SortedFunc(maps.Keys(s.Machines), func(a, b string) int {
+		return badFirst(string(s.Machines[a].State), string(s.Machines[b].State), compareNumbers(a, b))
+	})
+	for _, id := range ids {
+		m := s.Machines[id]
+		t.Add(colour(string(m.State)), id, withLife(string(m.State), m.Life), m.DNSName, m.InstanceID, m.Series, firstLine(m.Error))
+	}
+	return t
+}
+
+func serviceTable(s state.Status) *console.Table {
+	t := console.NewTable("SERVICE", "CHARM", "EXPOSED", "UNITS", "STATUS", "MESSAGE")
+	for _, name := range slices.Sorted(maps.Keys(s.Services)) {
+		sv := s.Services[name]
+		exposed := "no"
+		if sv.Exposed {
+			exposed = "yes"
+		}
+		status := state.StatusView{}
+		if sv.Status != nil {
+			status = *sv.Status
+		}
+		t.Add("", name, sv.Charm, exposed, strconv.Itoa(len(sv.Units)), withLife(status.Current, sv.Life), firstLine(status.Message))
+	}
+	return t
+}
+
+func unitTable(s state.Status) *console.Table {
+	units := map[string]state.UnitView{}
+	for _, sv := range s.Services {
+		maps.Copy(units, sv.Units)
+	}
+	names := slices.SortedFunc(maps.Keys(units), func(a, b string) int {
+		return badFirst(units[a].State, units[b].State, charm.CompareUnits(a, b))
+	})
+	t := console.NewTable("UNIT", "STATE", "WORKLOAD", "MACHINE", "ADDRESS", "PORTS", "MESSAGE")
+	for _, name := range names {
+		u := units[name]
+		workload := state.StatusView{}
+		if u.Workload != nil {
+			workload = *u.Workload
+		}
+		t.Add(colour(u.State), name, withLife(u.State, u.Life), cmp.Or(workload.Current, "-"), u.Machine, u.PublicAddress,
+			strings.Join(u.OpenPorts, ","), unitMessage(u, workload.Message))
+	}
+	return t
+}
+
+// unitMessage is why a unit is in error and when it is tried again, else what
+// its charm says.
+func unitMessage(u state.UnitView, workload string) string {
+	i := u.Info
+	if i == nil || i.Hook == "" && i.Message == "" {
+		return firstLine(workload)
+	}
+	text := firstLine(strings.TrimPrefix(i.Hook+": "+i.Message, ": "))
+	switch {
+	case i.Resolved != "":
+		text += " (marked as resolved)"
+	case !i.NextRetry.IsZero():
+		text += " (next retry at " + i.NextRetry.Local().Format(time.TimeOnly) + ")"
+	}
+	return text
+}
+
+func relationTable(s state.Status) *console.Table {
+	names := slices.SortedFunc(maps.Keys(s.Relations), func(a, b string) int {
+		return badFirst(relationState(s.Relations[a]), relationState(s.Relations[b]),
+			compareNumbers(strings.TrimPrefix(a, "relation-"), strings.TrimPrefix(b, "relation-")))
+	})
+	t := console.NewTable("RELATION", "INTERFACE", "PROVIDER", "CONSUMER", "STATE", "MESSAGE")
+	for _, name := range names {
+		r := s.Relations[name]
+		provider, consumer := relationEnds(r)
+		t.Add(colour(relationState(r)), name, r.Interface, provider, consumer, withLife(relationState(r), r.Life), relationMessage(r))
+	}
+	return t
+}
+
+// relationEnds prints both ends; a peer relation's one end stands in both places.
+func relationEnds(r state.RelationView) (provider, consumer string) {
+	for name, end := range r.Services {
+		text := name + ":" + end.Name
+		if end.Role != charm.Consumes {
+			provider = text
+		}
+		if end.Role != charm.Provides {
+			consumer = text
+		}
+	}
+	return provider, consumer
+}
+
+// relationState is the worst of the ends' states, in the order of the spec.
+func relationState(r state.RelationView) string {
+	states := map[string]bool{}
+	for _, end := range r.Services {
+		states[end.State] = true
+	}
+	for _, s := range []string{state.RelationError, state.RelationDown, state.RelationStart, state.RelationDeparted} {
+		if states[s] {
+			return s
+		}
+	}
+	return state.RelationUp
+}
+
+// relationMessage names the units in error and why they are.
+func relationMessage(r state.RelationView) string {
+	var messages []string
+	for _, end := range r.Services {
+		for unit, view := range end.Units {
+			if view.Message != "" {
+				messages = append(messages, unit+": "+firstLine(view.Message))
+			}
+		}
+	}
+	slices.Sort(messages)
+	return strings.Join(messages, "; ")
+}
+
+// withLife adds that an entity is on its way out; an empty life is alive.
+func withLife(text string, life state.Life) string {
+	if life == "" {
+		return text
+	}
+	return strings.TrimSpace(text + " (" + string(life) + ")")
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return line
+}
+
+// compareNumbers orders ids that are numbers as numbers.
+func compareNumbers(a, b string) int {
+	an, _ := strconv.Atoi(a)
+	bn, _ := strconv.Atoi(b)
+	return cmp.Or(cmp.Compare(an, bn), cmp.Compare(a, b))
+}

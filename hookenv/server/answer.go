@@ -21,7 +21,7 @@ func (s *Server) answer(c *conn, box amp.Box) error {
 	}
 	r, ok := s.find(box.Value(client.KeyClientID))
 	if !ok || !r.enter() {
-		return c.refuse(ask, gone)
+		return c.refuse(ask, gone())
 	}
 	if command == client.CommandTool {
 		return s.tool(c, r, box)
@@ -35,7 +35,7 @@ func (s *Server) answer(c *conn, box amp.Box) error {
 }
 
 // gone answers for a client id that is unknown, or whose hook has ended.
-var gone = refusal{client.CodeUnknownClient, "hook context gone"}
+func gone() refusal { return refusal{client.CodeUnknownClient, "hook context gone"} }
 
 // arguments are what a command must be given beside the client id.
 func arguments(command string) (names []string, known bool) {

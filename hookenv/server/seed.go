@@ -46,7 +46,8 @@ func refused(r *registration, err error) *refusal {
 	case err == nil:
 		return nil
 	case r.gone(err):
-		return &gone
+		ended := gone()
+		return &ended
 	case errors.Is(err, hookenv.ErrNoKey):
 		return &refusal{codeKeyError, err.Error()}
 	case hookenv.Refused(err):

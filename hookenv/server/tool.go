@@ -26,7 +26,7 @@ func (s *Server) tool(c *conn, r *registration, box amp.Box) error {
 	})
 	r.calls.Done()
 	if result.Exit != 0 && r.ctx.Err() != nil {
-		return errors.Join(c.refuse(files.ask, gone), files.lost)
+		return errors.Join(c.refuse(files.ask, gone()), files.lost)
 	}
 	if files.lost != nil {
 		return files.lost

@@ -1,0 +1,93 @@
+// Package recorded runs recorded cases of hook tools: argv, exit code, stdout
+// and stderr, byte for byte. It reads the file and compares; how a tool is run
+// (in this process, through a socket, in a whole deployment) is its caller's
+// affair. Only tests import it.
+package recorded
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+
+	"bijou/hookenv/hookapi"
+)
+
+// File is a file of cases.
+type File struct {
+	About    string             `json:"about"`
+	Fixture  Fixture            `json:"fixture"`
+	Files    map[string]string  `json:"files"`    // by name, in the caller's directory
+	Contexts map[string]Context `json:"contexts"` // beside "relation" and "other"
+	Cases    []Case             `json:"cases"`
+}
+
+// Fixture is what every case starts from.
+type Fixture struct {
+	Dialect        hookapi.Dialect `json:"dialect"` // default: modern
+	Unit           string          `json:"unit"`
+	Charm          string          `json:"charm"` // default: the unit's service
+	PrivateAddress string          `json:"private_address"`
+	PublicAddress  string          `json:"public_address"`
+	Leader         bool            `json:"leader"`
+	Config         map[string]any  `json:"config"`
+	Relations      []Relation      `json:"relations"`
+}
+
+// Relation is one relation of the fixture, as the local unit sees it. Units
+// hold the settings of all who are in, or have departed.
+type Relation struct {
+	ID       int                          `json:"id"`
+	Name     string                       `json:"name"`
+	Service  string                       `json:"service"` // the other one
+	Units    map[string]map[string]string `json:"units"`
+	App      map[string]map[string]string `json:"app"`
+	Departed []string                     `json:"departed"`
+	// The following have defaults: the other's service for its name and for the
+	// interface, consumes (or peers) for the own role, global for the scope.
+	RemoteName string       `json:"remote-name"`
+	Interface  string       `json:"interface"`
+	Role       hookapi.Role `json:"role"`
+	Scope      string       `json:"scope"`
+	// Own is the service of the near end; default: the local unit's.
+	Own string `json:"own"`
+}
+
+// Context is the hook that a case runs in.
+type Context struct {
+	Hook       string `json:"hook"`
+	Relation   *int   `json:"relation"` // nil: none
+	RemoteUnit string `json:"remote-unit"`
+	Broken     bool   `json:"broken"`
+	NoUnit     bool   `json:"no-unit"` // juju do without --unit
+}
+
+// Case is one hook and the commands it calls.
+type Case struct {
+	Context string `json:"context"`
+	Run     []Step `json:"run"`
+}
+
+// Step is one command with what it must answer.
+type Step struct {
+	Argv         []string `json:"argv"`
+	Stdin        *string  `json:"stdin"` // nil: /dev/null, else a pipe
+	Exit         int      `json:"exit"`
+	Stdout       string   `json:"stdout"`
+	Stderr       string   `json:"stderr"`
+	StderrBegins string   `json:"stderr-begins"`
+	// Writes are files that must hold these contents afterwards.
+	Writes map[string]string `json:"writes"`
+}
+
+// Read reads a file of cases.
+func Read(path string) (File, error) {
+	var f File
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return f, fmt.Errorf("cannot read recorded cases: %w", err)
+	}
+	if err := json.Unmarshal(data, &f); err != nil {
+		return f, fmt.Errorf("cannot read recorded cases in %q: %w", path, err)
+	}
+	return f, nil
+}

@@ -1,0 +1,114 @@
+package server_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"bijou/hookenv"
+	"bijou/hookenv/hookapi"
+	"bijou/hookenv/hookapi/hookapitest"
+	"bijou/hookenv/recorded"
+	"bijou/hookenv/server"
+)
+
+// socketPath is a path short enough for a socket, in a folder of its own.
+func socketPath(t testing.TB) string {
+	folder, err := os.MkdirTemp("", "bijou")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(folder) })
+	return filepath.Join(folder, "s")
+}
+
+func start(t testing.TB) *server.Server {
+	s, err := server.Listen(socketPath(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return s
+}
+
+// hook calls tools as a hook does: as processes, which are this test's own
+// binary under a tool's name. hookenv/client takes them before any test runs.
+type hook struct {
+	socket, id, directory string
+}
+
+// openHook is a running hook behind a socket.
+func openHook(t testing.TB, s recorded.Setup) recorded.Session {
+	running := hookapitest.NewMemory(t, s.World).Start(s.Facts)
+	t.Cleanup(running.Abort)
+	return serveHook(t, running, s.Directory)
+}
+
+func serveHook(t testing.TB, h hookapi.Hook, directory string) hook {
+	s := start(t)
+	return hook{socket: s.Path(), id: s.Register(h), directory: directory}
+}
+
+func (h hook) Call(t testing.TB, step recorded.Step) recorded.Outcome {
+	var stdin *os.File // nil: /dev/null
+	if step.Stdin != nil {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		done := make(chan struct{})
+		go func() { defer close(done); defer w.Close(); w.WriteString(*step.Stdin) }()
+		defer func() { r.Close(); <-done }()
+		stdin = r
+	}
+	return h.call(t, stdin, step.Argv...)
+}
+
+// command is one tool, ready to start. A nil stdin is /dev/null.
+func (h hook) command(t testing.TB, stdin *os.File, argv ...string) *exec.Cmd {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := &exec.Cmd{Path: self, Args: argv, Dir: h.directory}
+	// The race detector lets a process sleep for a second at its end by default.
+	cmd.Env = append(os.Environ(), "JUJU_SOCKET="+h.socket, "JUJU_CLIENT_ID="+h.id, "GORACE=atexit_sleep_ms=0")
+	if stdin != nil {
+		cmd.Stdin = stdin
+	}
+	return cmd
+}
+
+func (h hook) call(t testing.TB, stdin *os.File, argv ...string) recorded.Outcome {
+	cmd := h.command(t, stdin, argv...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return recorded.Outcome{Exit: cmd.ProcessState.ExitCode(), Stdout: out.String(), Stderr: errs.String()}
+}
+
+func TestRecordedThroughSocket(t *testing.T) {
+	recorded.Run(t, recorded.Acceptance(t), hookenv.Supported, openHook)
+}
+
+// A test binary under a tool's name but without a hook would run these tests
+// again, and so on for ever.
+func TestMain(m *testing.M) {
+	if name := filepath.Base(os.Args[0]); !strings.HasSuffix(name, ".test") && !strings.HasPrefix(name, "__debug") {
+		os.Stderr.WriteString("a hook tool without a client id reached the tests\n")
+		os.Exit(99)
+	}
+	os.Exit(m.Run())
+}

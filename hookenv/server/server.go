@@ -93,9 +93,10 @@ func (s *Server) Unregister(clientID string) {
 }
 
 // Close stops serving: it ends all client ids, closes all connections, removes
-// the socket, and returns when every goroutine is done.
+// the socket, and returns when every goroutine is done. Closing twice is fine.
 func (s *Server) Close() error {
 	s.mu.Lock()
+	again := s.closed
 	ids := make([]string, 0, len(s.hooks))
 	for id := range s.hooks {
 		ids = append(ids, id)
@@ -105,7 +106,10 @@ func (s *Server) Close() error {
 	for _, id := range ids {
 		s.Unregister(id)
 	}
-	err := s.listener.Close()
+	var err error
+	if !again {
+		err = s.listener.Close()
+	}
 	s.mu.Lock()
 	for conn := range s.conns {
 		conn.Close()

@@ -1,0 +1,107 @@
+package server
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"bijou/hookenv/amp"
+)
+
+// impatient is a server whose limits a test can reach.
+func impatient(t *testing.T) *Server {
+	return limited(t, limits{box: 4096, complete: 50 * time.Millisecond, greet: 50 * time.Millisecond, write: 50 * time.Millisecond})
+}
+
+func limited(t *testing.T, l limits) *Server {
+	folder, err := os.MkdirTemp("", "bijou")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(folder) })
+	s, err := listen(filepath.Join(folder, "s"), l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func dial(t *testing.T, s *Server) net.Conn {
+	c, err := net.Dial("unix", s.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	c.SetDeadline(time.Now().Add(20 * time.Second))
+	return c
+}
+
+// cutOff waits for the server to close a connection.
+func cutOff(t *testing.T, c net.Conn) {
+	t.Helper()
+	_, err := io.Copy(io.Discard, c)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error("the client was not cut off")
+	}
+}
+
+func TestSilentClientIsCutOff(t *testing.T) { cutOff(t, dial(t, impatient(t))) }
+
+func TestDribblingClientIsCutOff(t *testing.T) {
+	c := dial(t, impatient(t))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		box := amp.Append(nil, "_command", string(make([]byte, 4000)))
+		for i := 0; ; i = (i + 1) % len(box) { // for ever, or until it is cut off
+			if _, err := c.Write(box[i : i+1]); err != nil {
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	cutOff(t, c)
+	c.Close()
+	<-done
+}
+
+func TestOversizedBoxIsCutOff(t *testing.T) {
+	c := dial(t, impatient(t))
+	c.Write(amp.End(amp.Append(nil, "_command", string(make([]byte, 5000)))))
+	cutOff(t, c)
+}
+
+func TestIdleClientBetweenBoxesIsLeftAlone(t *testing.T) {
+	s := limited(t, limits{box: 4096, complete: 50 * time.Millisecond, greet: time.Minute, write: time.Minute})
+	c := dial(t, s)
+	ask := amp.End(amp.Append(amp.Append(amp.Append(nil, "_command", "sync"), "_ask", "1"), "client_id", "x"))
+	answer := make([]byte, 1)
+	for range 2 {
+		if _, err := c.Write(ask); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Read(answer); err != nil {
+			t.Fatalf("cut off: %v", err)
+		}
+		time.Sleep(3 * s.limits.complete) // the time passing is what is tested
+	}
+}
+
+func TestClientThatNeverReadsIsCutOff(t *testing.T) {
+	s := impatient(t)
+	c := dial(t, s)
+	ask := amp.End(amp.Append(amp.Append(nil, "_command", "nonsense"), "_ask", string(make([]byte, 3000))))
+	for {
+		if _, err := c.Write(ask); err != nil {
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Error("the client was not cut off")
+			}
+			return
+		}
+	}
+}

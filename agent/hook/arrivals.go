@@ -1,0 +1,67 @@
+package hook
+
+import (
+	"maps"
+	"slices"
+
+	"bijou/state"
+	"bijou/state/charm"
+)
+
+// Arrival is a member's entry as it becomes by what has arrived.
+type Arrival struct {
+	Relation int
+	Member   string
+	State    state.MemberState
+	Forget   bool // nothing is left of it
+}
+
+// Arrivals compares who is in a relation with what was recorded of it, and
+// answers the entries that become others: members that came, whose settings
+// have a version that no hook was told of, or that are gone. Leaving is true if
+// the relation or the local unit goes: then everybody departs. Tail is the next
+// free place.
+func Arrivals(relation int, recorded map[string]state.MemberState, present []state.Member, leaving bool, tail int64) []Arrival {
+	here := make(map[string]int64)
+	for _, m := range present {
+		if !leaving {
+			here[m.Unit] = m.Version
+		}
+	}
+	names := slices.Collect(maps.Keys(here))
+	for name := range recorded {
+		if _, ok := here[name]; !ok {
+			names = append(names, name)
+		}
+	}
+	charm.SortUnits(names)
+	var all []Arrival
+	for _, name := range names {
+		version, in := here[name]
+		before := recorded[name]
+		after := arrival(before, in, version, tail)
+		if after == before {
+			continue
+		}
+		if after.Place == tail {
+			tail++
+		}
+		all = append(all, Arrival{Relation: relation, Member: name, State: after, Forget: Forgotten(after)})
+	}
+	return all
+}
+
+// arrival is one member's entry after the comparison.
+func arrival(m state.MemberState, in bool, version, tail int64) state.MemberState {
+	switch {
+	case !in && Expected(m):
+		return Arrive(m, Departed, tail)
+	case in && !Expected(m):
+		m.Version = version
+		return Arrive(m, Joined, tail)
+	case in && m.Pending == "" && version > max(m.Version, m.Seen):
+		m.Version = version
+		return Arrive(m, Changed, tail)
+	}
+	return m
+}

@@ -1,0 +1,49 @@
+// Package hook knows the kinds of hooks, their names, and the queue of a unit's
+// relation hooks: how what arrives is reduced, and what comes next.
+//
+// It is pure: it reads and writes nothing, and decides nothing about a unit's
+// workflow (agent/uniter does). Only the packages of agent import it.
+package hook
+
+import "bijou/state"
+
+// The kinds of hooks. A relation hook's kind is also what its queue entry says,
+// and the end of its name.
+const (
+	Install       = "install"
+	ConfigChanged = "config-changed"
+	Start         = "start"
+	Stop          = "stop"
+	UpdateStatus  = "update-status"
+
+	Joined   = "relation-joined"
+	Changed  = "relation-changed"
+	Departed = "relation-departed"
+	Broken   = "relation-broken"
+)
+
+// Unit makes a hook of the unit itself.
+func Unit(kind string) state.Hook {
+	return state.Hook{Kind: kind, Name: kind, Relation: state.NoRelation}
+}
+
+// InRelation makes a hook of a relation. remote is the unit that causes it,
+// empty in broken.
+func InRelation(kind string, r Relation, remote string) state.Hook {
+	return state.Hook{
+		Kind:          kind,
+		Name:          r.Name + "-" + kind,
+		Relation:      r.ID,
+		RelationName:  r.Name,
+		RemoteUnit:    remote,
+		RemoteService: r.RemoteService,
+	}
+}
+
+// Relation is a relation as one unit's hooks see it.
+type Relation struct {
+	ID            int
+	Name          string // as the local charm calls it
+	RemoteService string
+	Peer          bool
+}

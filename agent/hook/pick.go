@@ -1,0 +1,42 @@
+package hook
+
+import (
+	"cmp"
+	"slices"
+
+	"bijou/state"
+)
+
+// Entry is one pending entry of the queue.
+type Entry struct {
+	Relation Relation
+	Member   string
+	State    state.MemberState
+}
+
+// Hook is the hook that the entry asks for.
+func (e Entry) Hook() state.Hook { return InRelation(e.State.Pending, e.Relation, e.Member) }
+
+// Pick answers the entry that is next: a changed that is owed after its joined,
+// else the oldest, peer relations last. ok is false if there is none.
+func Pick(entries []Entry) (first Entry, ok bool) {
+	entries = slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool { return e.State.Pending == "" })
+	if len(entries) == 0 {
+		return Entry{}, false
+	}
+	return slices.MinFunc(entries, func(a, b Entry) int {
+		return cmp.Or(-compare(owed(a.State), owed(b.State)), compare(a.Relation.Peer, b.Relation.Peer),
+			cmp.Compare(a.State.Place, b.State.Place))
+	}), true
+}
+
+// compare orders false before true.
+func compare(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}

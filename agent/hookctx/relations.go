@@ -1,0 +1,155 @@
+package hookctx
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"bijou/hookenv/hookapi"
+	"bijou/state"
+	"bijou/state/charm"
+)
+
+// Relation describes a relation, as it was at the first call.
+func (c *Context) Relation(ctx context.Context, id int) (hookapi.Relation, error) {
+	defer c.mu.Unlock()
+	if err := c.enter(ctx); err != nil {
+		return hookapi.Relation{}, err
+	}
+	r, err := c.describe(ctx, id)
+	return clone(r), err
+}
+
+// describe reads a relation at its first reference.
+func (c *Context) describe(ctx context.Context, id int) (hookapi.Relation, error) {
+	if r, ok := c.relations[id]; ok {
+		return r, nil
+	}
+	var r hookapi.Relation
+	err := c.view(ctx, func(v *state.View) (err error) {
+		r, err = description(v, id)
+		return err
+	})
+	implied := id == c.o.Facts.Relation
+	switch {
+	case errors.Is(err, state.ErrNotFound) && implied:
+		r = c.vanished()
+	case errors.Is(err, state.ErrNotFound):
+		return r, fmt.Errorf("relation %d: %w", id, hookapi.ErrRelationNotFound)
+	case err != nil:
+		return r, err
+	}
+	if implied {
+		c.imply(&r)
+	}
+	c.relations[id] = r
+	return r, nil
+}
+
+// description is a relation with its ends and their members.
+func description(v *state.View, id int) (hookapi.Relation, error) {
+	stored, err := v.Relation(id)
+	if err != nil {
+		return hookapi.Relation{}, err
+	}
+	members, err := v.Members(id)
+	if err != nil {
+		return hookapi.Relation{}, err
+	}
+	r := hookapi.Relation{ID: id, Interface: stored.Interface, Scope: string(stored.Scope)}
+	for _, ep := range stored.Endpoints {
+		end := hookapi.End{Service: ep.Service, Name: ep.Name, Role: hookapi.Role(ep.Role)}
+		for _, m := range members {
+			if serviceOf(m.Unit) == ep.Service {
+				end.Units = append(end.Units, m.Unit)
+			}
+		}
+		charm.SortUnits(end.Units)
+		r.Ends = append(r.Ends, end)
+	}
+	return r, nil
+}
+
+// vanished describes the implied relation when it is gone from the store before
+// its last hooks have run.
+func (c *Context) vanished() hookapi.Relation {
+	f := c.o.Facts
+	r := hookapi.Relation{ID: f.Relation, Ends: []hookapi.End{{Service: f.Service, Name: c.o.RelationName}}}
+	if f.RemoteService != f.Service {
+		r.Ends = append(r.Ends, hookapi.End{Service: f.RemoteService})
+	}
+	return r
+}
+
+// imply makes the members of the implied relation those of the facts.
+func (c *Context) imply(r *hookapi.Relation) {
+	for i, end := range r.Ends {
+		r.Ends[i].Units = nil
+		for _, unit := range append([]string{c.o.Facts.Unit}, c.o.Facts.Members...) {
+			if serviceOf(unit) == end.Service {
+				r.Ends[i].Units = append(r.Ends[i].Units, unit)
+			}
+		}
+		charm.SortUnits(r.Ends[i].Units)
+	}
+}
+
+// RelationIDs lists the relations of a unit's service, or of a service, as they
+// were at the first call for that name.
+func (c *Context) RelationIDs(ctx context.Context, unit string) ([]int, error) {
+	defer c.mu.Unlock()
+	if err := c.enter(ctx); err != nil {
+		return nil, err
+	}
+	if ids, ok := c.ids[unit]; ok {
+		return slices.Clone(ids), nil
+	}
+	ids := []int{}
+	err := c.view(ctx, func(v *state.View) (err error) {
+		ids, err = relationIDs(v, unit)
+		return err
+	})
+	if errors.Is(err, state.ErrNotFound) {
+		return nil, fmt.Errorf("%q: %w", unit, hookapi.ErrUnknownUnit)
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.ids[unit] = ids
+	return slices.Clone(ids), nil
+}
+
+func relationIDs(v *state.View, name string) ([]int, error) {
+	var err error
+	if strings.Contains(name, "/") {
+		_, err = v.Unit(name)
+	} else {
+		_, err = v.Service(name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	relations, err := v.ServiceRelations(serviceOf(name))
+	ids := make([]int, len(relations))
+	for i, r := range relations {
+		ids[i] = r.ID
+	}
+	slices.Sort(ids)
+	return ids, err
+}
+
+// serviceOf cuts the number off a unit's name.
+func serviceOf(unit string) string {
+	service, _, _ := strings.Cut(unit, "/")
+	return service
+}
+
+func clone(r hookapi.Relation) hookapi.Relation {
+	r.Ends = slices.Clone(r.Ends)
+	for i := range r.Ends {
+		r.Ends[i].Units = slices.Clone(r.Ends[i].Units)
+	}
+	return r
+}

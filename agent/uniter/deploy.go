@@ -1,0 +1,102 @@
+package uniter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"bijou/state"
+	"bijou/state/charm"
+)
+
+// deploy puts the charm into the unit's folder in place of what is there. It may
+// be killed anywhere and run again: the folder holds the old charm or the new
+// one, whole.
+func deploy(ctx context.Context, st *state.State, url string, f Folder, tools []string) error {
+	var c state.Charm
+	err := st.View(ctx, func(v *state.View) (err error) {
+		c, err = v.Charm(url)
+		return err
+	})
+	if err == nil {
+		err = unpackBeside(ctx, st, c, f, tools)
+	}
+	if err == nil {
+		err = f.swapCharm()
+	}
+	if err != nil {
+		return fmt.Errorf("cannot deploy charm %q: %w", url, err)
+	}
+	return nil
+}
+
+// unpackBeside downloads, verifies and unpacks the charm into charm.new.
+func unpackBeside(ctx context.Context, st *state.State, c state.Charm, f Folder, tools []string) error {
+	if err := os.RemoveAll(f.path("charm.new")); err != nil {
+		return err
+	}
+	archive, err := download(ctx, st, c.SHA256, f)
+	if err != nil {
+		return err
+	}
+	defer archive.Close()
+	info, err := archive.Stat()
+	if err != nil {
+		return err
+	}
+	return charm.Unpack(archive, info.Size(), f.path("charm.new"), charm.UnpackOptions{
+		SHA256: c.SHA256, Tools: tools, ToolsDir: f.tools(),
+	})
+}
+
+// download fetches a blob into a file that has no name any more.
+func download(ctx context.Context, st *state.State, sum string, f Folder) (*os.File, error) {
+	blob, err := st.OpenBlob(ctx, sum)
+	if err != nil {
+		return nil, err
+	}
+	defer blob.Close()
+	file, err := os.CreateTemp(string(f), "charm-*.zip")
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(os.Remove(file.Name()), copyTo(file, blob)); err != nil {
+		file.Close()
+		return nil, err
+	}
+	return file, nil
+}
+
+func copyTo(w io.Writer, r io.Reader) error {
+	_, err := io.Copy(w, r)
+	return err
+}
+
+// swapCharm puts charm.new in the place of charm.
+func (f Folder) swapCharm() error {
+	fresh, old := f.path("charm.new"), f.charm()
+	err := unix.Renameat2(unix.AT_FDCWD, fresh, unix.AT_FDCWD, old, unix.RENAME_EXCHANGE)
+	switch {
+	case err == nil: // the old one is charm.new now
+		err = os.RemoveAll(fresh)
+	case errors.Is(err, fs.ErrNotExist):
+		err = os.Rename(fresh, old)
+	default: // a file system that cannot exchange
+		err = errors.Join(os.RemoveAll(old), os.Rename(fresh, old))
+	}
+	return errors.Join(err, syncDir(string(f)))
+}
+
+func syncDir(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return dir.Sync()
+}

@@ -1,0 +1,8 @@
+// Package uniter takes one unit through its life: it deploys the charm, runs the
+// hooks in their order, keeps the queue of relation hooks, and resumes what an
+// agent that died was in the middle of.
+//
+// Next decides, and does no I/O; Run is the loop that obeys. The package knows
+// neither machines nor sessions: agent hands it a way to commit that holds only
+// while the unit's agent is the announced one. Only package agent imports it.
+package uniter

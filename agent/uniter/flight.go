@@ -1,0 +1,172 @@
+package uniter
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"os"
+	"time"
+
+	"bijou/agent/hook"
+	"bijou/agent/hookctx"
+	"bijou/agent/hookexec"
+	"bijou/state"
+)
+
+// flight is the hook that runs.
+type flight struct {
+	op      state.Op
+	ctx     *hookctx.Context
+	client  string
+	version int64 // of the remote unit's settings when it began
+	config  int64 // of the configuration when it began
+
+	cancel context.CancelFunc
+	done   chan struct{} // closed after outcome was set
+	result hookexec.Outcome
+}
+
+// ended is true once the hook's process is gone and its outcome is known.
+func (f *flight) ended() bool {
+	select {
+	case <-f.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// begin persists the hook as being in flight and starts it.
+func (u *uniter) begin(ctx context.Context, s RunHook, snap Snapshot) error {
+	about, err := u.about(ctx, s.Hook, snap)
+	if err != nil {
+		return err
+	}
+	f := &flight{
+		ctx:     u.context(about),
+		version: version(snap, s.Hook),
+		config:  snap.ConfigVersion,
+		done:    make(chan struct{}),
+	}
+	f.client = u.server.Register(f.ctx)
+	f.op = state.Op{ID: randomID(), Hook: s.Hook, ClientID: f.client, Started: time.Now().UTC(),
+		Expect: expected(s.Hook, snap.Uniter.Workflow), Version: f.version}
+	if err := u.Update(ctx, func(tx *state.Tx) error { return put(tx, u.Unit, f, s.From) }); err != nil {
+		u.server.Unregister(f.client)
+		return err
+	}
+	u.hook = f
+	u.fault("before-spawn")
+	u.Log.Info("hook starts", about.attrs()...)
+	u.spawn(ctx, f, about)
+	return nil
+}
+
+// put records the hook in flight; what comes from the queue is taken out of it,
+// and an operator's wish for a retry is fulfilled.
+func put(tx *state.Tx, unit string, f *flight, from Origin) error {
+	h := f.op.Hook
+	if from == FromFailure {
+		if err := tx.ClearResolved(unit, h.Relation); err != nil {
+			return err
+		}
+	}
+	if from == FromQueue && h.Kind != hook.Broken {
+		m, _, err := tx.MemberState(unit, h.Relation, h.RemoteUnit)
+		if err != nil {
+			return err
+		}
+		m = hook.Take(m)
+		m.Version = max(m.Version, f.version)
+		if err := tx.PutMember(unit, h.Relation, h.RemoteUnit, m); err != nil {
+			return err
+		}
+	}
+	return tx.PutOp(unit, f.op)
+}
+
+// spawn runs the hook's process in a goroutine that the flight's done ends. It
+// outlives ctx: the loop decides when the hook has had its time.
+func (u *uniter) spawn(ctx context.Context, f *flight, about about) {
+	ctx, f.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	spec := hookexec.Spec{
+		ID:       f.op.ID,
+		Hook:     f.op.Hook.Name,
+		CharmDir: u.Folder.charm(),
+		Env:      hookexec.Environment(about.environment(u, f.client), os.Getenv),
+		Record:   u.Folder.record(),
+		Output: func(s hookexec.Stream, line string) {
+			u.output.Write(level(s), f.op.Hook.Name, line)
+		},
+		LetGo: func() { u.fault("after-let-go") },
+	}
+	go func() {
+		defer close(f.done)
+		f.result = u.runner.Run(ctx, spec)
+	}()
+}
+
+// level is the log level of a hook's output.
+func level(s hookexec.Stream) string {
+	if s == hookexec.Stderr {
+		return "ERROR"
+	}
+	return "INFO"
+}
+
+// abort kills a hook that is in flight and drops its outcome.
+func (u *uniter) abort() {
+	if u.hook == nil {
+		return
+	}
+	u.hook.cancel()
+	<-u.hook.done
+	u.land()
+}
+
+// shutdown gives a hook in flight its grace, and commits its outcome if it ends
+// in time.
+func (u *uniter) shutdown() error {
+	if u.hook == nil {
+		return nil
+	}
+	defer u.abort()
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-u.hook.done:
+	case <-timer.C:
+		u.Log.Warn("the hook in flight does not end; it is killed, and will be run again", "hook", u.hook.op.Hook.Name)
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), grace)
+	defer cancel()
+	return u.conclude(ctx)
+}
+
+// land forgets the hook in flight.
+func (u *uniter) land() {
+	u.server.Unregister(u.hook.client)
+	u.hook.ctx.Close()
+	u.hook.cancel()
+	u.hook = nil
+	u.lastHook = time.Now()
+	u.release()
+}
+
+// version is that of the remote unit's settings in the snapshot.
+func version(snap Snapshot, h state.Hook) int64 {
+	for _, m := range snap.Relations[h.Relation].Members {
+		if m.Unit == h.RemoteUnit {
+			return m.Version
+		}
+	}
+	return 0
+}
+
+// randomID names a run of a hook: 128 random bits.
+func randomID() string {
+	b := make([]byte, 16)
+	_, _ = rand.Read(b) // never fails
+	return hex.EncodeToString(b)
+}

@@ -1,0 +1,116 @@
+package uniter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Folder is the folder of one unit on its machine:
+//
+//	charm/      the charm, replaced as a whole
+//	tools       a link to the hook tools of the agent that runs
+//	hook.json   which process runs the hook in flight
+//	hooks.log   all that hooks have said; hooks.log.1 is what came before
+//	lock        held by the agent that runs the unit
+//
+// Whatever else is in it belongs to the charm, and outlives upgrades.
+type Folder string
+
+// FolderOf is the folder of a unit below its machine's.
+func FolderOf(machineDir, unit string) Folder {
+	return Folder(filepath.Join(machineDir, "units", strings.ReplaceAll(unit, "/", "-")))
+}
+
+func (f Folder) path(name string) string { return filepath.Join(string(f), name) }
+func (f Folder) charm() string           { return f.path("charm") }
+func (f Folder) tools() string           { return f.path("tools") }
+func (f Folder) record() string          { return f.path("hook.json") }
+
+// Log is the file with all that the unit's hooks have said.
+func (f Folder) Log() string { return f.path("hooks.log") }
+
+// Lock makes the folder and locks it until the file is closed or the process
+// ends. While another agent holds the lock, it says so once and waits.
+func (f Folder) Lock(ctx context.Context, log *slog.Logger) (*os.File, error) {
+	for said := false; ; {
+		lock, err := f.tryLock()
+		if err == nil {
+			return lock, nil
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, fmt.Errorf("cannot lock the unit's folder %q: %w", f, err)
+		}
+		if !said {
+			log.Warn("another agent runs this unit; waiting for its end", "folder", string(f))
+			said = true
+		}
+		if err := sleep(ctx, 500*time.Millisecond); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// tryLock locks the folder, unless it was removed by the last one who had it.
+func (f Folder) tryLock() (*os.File, error) {
+	if err := os.MkdirAll(string(f), 0o755); err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(f.path("lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if err == nil && !sameFile(file, f.path("lock")) {
+		err = unix.EWOULDBLOCK
+	}
+	if err != nil {
+		file.Close()
+		return nil, err
+	}
+	return file, nil
+}
+
+func sameFile(file *os.File, path string) bool {
+	a, err := file.Stat()
+	if err != nil {
+		return false
+	}
+	b, err := os.Stat(path)
+	return err == nil && os.SameFile(a, b)
+}
+
+// linkTools points the unit's tools at those of this agent.
+func (f Folder) linkTools(tools string) error {
+	if now, err := os.Readlink(f.tools()); err == nil && now == tools {
+		return nil
+	}
+	beside := f.tools() + ".new"
+	_ = os.Remove(beside)
+	if err := os.Symlink(tools, beside); err != nil {
+		return fmt.Errorf("cannot link the hook tools: %w", err)
+	}
+	if err := os.Rename(beside, f.tools()); err != nil {
+		return fmt.Errorf("cannot link the hook tools: %w", err)
+	}
+	return nil
+}
+
+// sleep waits, or answers why ctx is done.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

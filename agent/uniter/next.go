@@ -1,0 +1,197 @@
+package uniter
+
+import (
+	"time"
+
+	"bijou/agent/hook"
+	"bijou/state"
+)
+
+// maxArrivals is how many entries one Enqueue holds, well below what one
+// transaction does.
+const maxArrivals = 50
+
+// Next decides what the unit does next.
+func Next(s Snapshot) Step {
+	w := s.Uniter.Workflow
+	if s.Gone || s.Unit.Life == state.Dead || w.State == stopped {
+		return Finish{}
+	}
+	if a := s.arrivals(); len(a) > 0 {
+		return Enqueue{a}
+	}
+	if s.Running {
+		return Wait{}
+	}
+	if op := s.Uniter.Op; op != nil {
+		return RunHook{op.Hook, FromCrash}
+	}
+	if s.Unit.Life != state.Alive && neverInstalled(w) {
+		return Finish{}
+	}
+	if f := w.Failure; f != nil {
+		step, until := s.failure(state.NoRelation, *f, s.Unit.Resolved)
+		if step == nil {
+			step = Wait{until}
+		}
+		return step
+	}
+	return s.workflow()
+}
+
+// arrivals is what is to be queued, of all relations that the unit is in.
+func (s *Snapshot) arrivals() []hook.Arrival {
+	var all []hook.Arrival
+	tail := s.Uniter.Workflow.NextPlace
+	for _, id := range s.entered() {
+		if s.Uniter.Relations[id].State == state.RelationDeparted {
+			continue
+		}
+		some := hook.Arrivals(id, s.Uniter.Members[id], s.Relations[id].Members, s.leaving(id), tail)
+		all = append(all, some...)
+		tail = tailAfter(some, tail)
+	}
+	return all[:min(len(all), maxArrivals)]
+}
+
+// tailAfter is the next free place after what has arrived.
+func tailAfter(arrivals []hook.Arrival, tail int64) int64 {
+	for _, a := range arrivals {
+		tail = max(tail, a.State.Place+1)
+	}
+	return tail
+}
+
+// neverInstalled is true for a unit that has nothing to stop.
+func neverInstalled(w state.Workflow) bool {
+	return w.State == "" || w.Failure != nil && w.Failure.Hook.Kind == hook.Install
+}
+
+// failure decides about a failed hook: nil for nothing yet, and then the time
+// at which it is retried (zero: never by itself).
+func (s *Snapshot) failure(relation int, f state.Failure, resolved state.Resolved) (Step, time.Time) {
+	retry := RunHook{f.Hook, FromFailure}
+	switch {
+	case resolved == state.ResolvedDone:
+		return Resolve{relation}, time.Time{}
+	case resolved == state.ResolvedRetry:
+		return retry, time.Time{}
+	case !s.RetryHooks:
+		return nil, time.Time{}
+	case !s.Now.Before(f.RetryAt):
+		return retry, time.Time{}
+	}
+	return nil, f.RetryAt
+}
+
+// workflow decides for a unit that is not in an error state.
+func (s *Snapshot) workflow() Step {
+	w := s.Uniter.Workflow
+	configChanged := w.Restarted || w.ConfigVersion != s.ConfigVersion
+	switch {
+	case w.Charm == "":
+		return DeployCharm{s.Charm}
+	case w.State == "":
+		return RunHook{hook.Unit(hook.Install), FromWorkflow}
+	case configChanged && (w.State == installed || s.Unit.Life == state.Alive):
+		return RunHook{hook.Unit(hook.ConfigChanged), FromWorkflow}
+	case w.State == installed:
+		return RunHook{hook.Unit(hook.Start), FromWorkflow}
+	}
+	return s.started()
+}
+
+// started decides for a unit whose start hook is done.
+func (s *Snapshot) started() Step {
+	if step := s.enterOrLeave(); step != nil {
+		return step
+	}
+	step, until := s.failures()
+	if step != nil {
+		return step
+	}
+	if e, ok := hook.Pick(s.queue()); ok {
+		return RunHook{e.Hook(), FromQueue}
+	}
+	if s.Unit.Life != state.Alive {
+		if len(s.Uniter.Relations) == 0 {
+			return RunHook{hook.Unit(hook.Stop), FromWorkflow}
+		}
+		return Wait{until}
+	}
+	return s.idle(until)
+}
+
+// enterOrLeave changes memberships, which needs no hook; nil if none is to be changed.
+func (s *Snapshot) enterOrLeave() Step {
+	for _, id := range s.entered() {
+		_, exists := s.Relations[id]
+		if !exists || s.Uniter.Relations[id].State == state.RelationDeparted {
+			return LeaveRelation{id}
+		}
+	}
+	for _, id := range sortedKeys(s.Relations) {
+		if _, in := s.Uniter.Relations[id]; !in && !s.leaving(id) {
+			return EnterRelation{s.Relations[id].Relation}
+		}
+	}
+	return nil
+}
+
+// failures decides about the relations whose hooks have failed; without a step
+// it answers when the first of them is due.
+func (s *Snapshot) failures() (Step, time.Time) {
+	var until time.Time
+	for _, id := range s.entered() {
+		rs := s.Uniter.Relations[id]
+		if rs.Failure == nil {
+			continue
+		}
+		step, due := s.failure(id, *rs.Failure, s.Unit.ResolvedRelations[id])
+		if step != nil {
+			return step, time.Time{}
+		}
+		until = earlier(until, due)
+	}
+	return nil, until
+}
+
+// queue is what is pending in all relations without error; of one that is left
+// and has no members any more, the broken that ends it.
+func (s *Snapshot) queue() []hook.Entry {
+	var entries []hook.Entry
+	for _, id := range s.entered() {
+		rs := s.Uniter.Relations[id]
+		if rs.Failure != nil {
+			continue
+		}
+		relation := s.Relations[id].Relation
+		for _, member := range sortedKeys(s.Uniter.Members[id]) {
+			entries = append(entries, hook.Entry{Relation: relation, Member: member, State: s.Uniter.Members[id][member]})
+		}
+		if s.leaving(id) && len(s.Uniter.Members[id]) == 0 {
+			entries = append(entries, hook.Entry{Relation: relation, State: state.MemberState{Pending: hook.Broken}})
+		}
+	}
+	return entries
+}
+
+// idle decides for a unit that has nothing to do.
+func (s *Snapshot) idle(until time.Time) Step {
+	if s.StatusInterval <= 0 {
+		return Wait{until}
+	}
+	due := s.LastHook.Add(s.StatusInterval)
+	if !s.Now.Before(due) {
+		return RunHook{hook.Unit(hook.UpdateStatus), FromWorkflow}
+	}
+	return Wait{earlier(until, due)}
+}
+
+// earlier is the earlier of two times, of which zero means never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,221 @@
+package uniter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"bijou/agent/hook"
+	"bijou/agent/hookexec"
+	"bijou/hookenv"
+	"bijou/state"
+	"bijou/state/charm"
+)
+
+func now() time.Time { return time.Now().UTC() }
+
+// recover picks up what an agent that died has left: a hook that still runs is
+// killed and has failed. It records that the agent has restarted.
+func (u *uniter) recover(ctx context.Context) error {
+	var op state.Op
+	var inFlight bool
+	err := u.State.View(ctx, func(v *state.View) (err error) {
+		op, inFlight, err = v.Op(u.Unit)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if inFlight {
+		killed, err := hookexec.Reap(u.Folder.record(), op.ID)
+		if err != nil {
+			return err
+		}
+		if killed {
+			const why = "the hook was running when its agent died"
+			if err := u.fail(ctx, op, why); err != nil && !errors.Is(err, errSettled) {
+				return err
+			}
+			u.output.Write("ERROR", op.Hook.Name, fmt.Sprintf("hook %q failed: %s", op.Hook.Name, why))
+			u.Log.Warn("killed a hook of an agent that died", "hook", op.Hook.Name)
+		}
+	}
+	err = u.Update(ctx, func(tx *state.Tx) error {
+		w, err := tx.Workflow(u.Unit)
+		if err != nil || w.State == "" {
+			return err
+		}
+		w.Restarted = true
+		return tx.PutWorkflow(u.Unit, w)
+	})
+	if errors.Is(err, state.ErrNotFound) {
+		return nil // the unit is gone, as the first step will find
+	}
+	return err
+}
+
+// deploy unpacks the charm and records it.
+func (u *uniter) deploy(ctx context.Context, url string) error {
+	var tools []string
+	for _, t := range hookenv.Tools() {
+		tools = append(tools, t.Name)
+	}
+	if err := deploy(ctx, u.State, url, u.Folder, tools); err != nil {
+		return err
+	}
+	u.Log.Info("charm deployed", "charm", url)
+	return u.Update(ctx, func(tx *state.Tx) error {
+		w, err := tx.Workflow(u.Unit)
+		if err != nil {
+			return err
+		}
+		w.Charm = url
+		return errors.Join(tx.SetUnitCharm(u.Unit, url), tx.PutWorkflow(u.Unit, w))
+	})
+}
+
+// enqueue persists what has arrived. The loop is the only one who writes these
+// records, so that they are still those of the snapshot.
+func (u *uniter) enqueue(ctx context.Context, arrivals []hook.Arrival) error {
+	return u.Update(ctx, func(tx *state.Tx) error {
+		w, err := tx.Workflow(u.Unit)
+		if err != nil {
+			return err
+		}
+		for _, a := range arrivals {
+			if a.Forget {
+				err = tx.RemoveMember(u.Unit, a.Relation, a.Member)
+			} else {
+				err = tx.PutMember(u.Unit, a.Relation, a.Member, a.State)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		w.NextPlace = tailAfter(arrivals, w.NextPlace)
+		return tx.PutWorkflow(u.Unit, w)
+	})
+}
+
+// enter makes the unit a member of the relation. One that goes meanwhile is left
+// alone.
+func (u *uniter) enter(ctx context.Context, r hook.Relation) error {
+	err := u.Update(ctx, func(tx *state.Tx) error {
+		settings, err := u.entry(tx)
+		if err != nil {
+			return err
+		}
+		if err := tx.EnterRelation(r.ID, u.Unit, settings); err != nil {
+			return err
+		}
+		return tx.PutRelationState(u.Unit, r.ID, state.RelationState{State: state.RelationUp})
+	})
+	if errors.Is(err, state.ErrDead) || errors.Is(err, state.ErrNotFound) {
+		u.Log.Debug("a relation went before it was entered", "relation", r.ID)
+		return nil
+	}
+	return err
+}
+
+// entry are the settings that a member begins with.
+func (u *uniter) entry(tx *state.Tx) (map[string]string, error) {
+	unit, err := tx.Unit(u.Unit)
+	if err != nil {
+		return nil, err
+	}
+	service, err := tx.Service(unit.Service)
+	if err != nil {
+		return nil, err
+	}
+	address, err := tx.UnitAddress(u.Unit, false)
+	if err != nil || address == "" {
+		return nil, err
+	}
+	settings := map[string]string{"private-address": address}
+	if service.Dialect == charm.Modern {
+		settings["ingress-address"] = address
+		settings["egress-subnets"] = subnet(address)
+	}
+	return settings, nil
+}
+
+// subnet is the network of one address alone; a name is its own.
+func subnet(address string) string {
+	ip, err := netip.ParseAddr(address)
+	if err != nil {
+		return address
+	}
+	return netip.PrefixFrom(ip, ip.BitLen()).String()
+}
+
+// resolve counts a failed hook as done, as the operator wishes.
+func (u *uniter) resolve(ctx context.Context, relation int) error {
+	var f *state.Failure
+	err := u.Update(ctx, func(tx *state.Tx) (err error) {
+		if f, err = failure(tx, u.Unit, relation); err != nil {
+			return err
+		}
+		if err := tx.ClearResolved(u.Unit, relation); err != nil || f == nil {
+			return err
+		}
+		k, err := current(tx, u.Unit, f.Hook)
+		if err != nil {
+			return err
+		}
+		return count(tx, u.Unit, f.Hook, k)
+	})
+	if err == nil && f != nil {
+		u.output.Write("INFO", f.Hook.Name, fmt.Sprintf("hook %q counts as done: resolved by the operator", f.Hook.Name))
+	}
+	return err
+}
+
+// failure reads why a unit or its relation is in an error state; nil if it is not.
+func failure(tx *state.Tx, unit string, relation int) (*state.Failure, error) {
+	if relation == state.NoRelation {
+		w, err := tx.Workflow(unit)
+		return w.Failure, err
+	}
+	rs, _, err := tx.RelationState(unit, relation)
+	return rs.Failure, err
+}
+
+// current are the versions that a hook would see by now, as far as was recorded.
+func current(tx *state.Tx, unit string, h state.Hook) (k known, err error) {
+	if h.Relation != state.NoRelation {
+		m, _, err := tx.MemberState(unit, h.Relation, h.RemoteUnit)
+		if m.Pending == "" {
+			k.settings = m.Version
+		}
+		return k, err
+	}
+	u, err := tx.Unit(unit)
+	if err != nil {
+		return k, err
+	}
+	c, err := tx.Config(u.Service)
+	k.config = c.Version
+	return k, err
+}
+
+// leave ends the membership, and with it all that was recorded of the relation.
+func (u *uniter) leave(ctx context.Context, relation int) error {
+	return u.Update(ctx, func(tx *state.Tx) error {
+		records, err := tx.Uniter(u.Unit)
+		if err != nil {
+			return err
+		}
+		for _, member := range sortedKeys(records.Members[relation]) {
+			if err := tx.RemoveMember(u.Unit, relation, member); err != nil {
+				return err
+			}
+		}
+		err = tx.LeaveRelation(relation, u.Unit)
+		if err != nil && !errors.Is(err, state.ErrNotFound) {
+			return err
+		}
+		return tx.RemoveRelationState(u.Unit, relation)
+	})
+}

@@ -1,0 +1,174 @@
+package uniter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"bijou/agent/hook"
+	"bijou/agent/hookctx"
+	"bijou/state"
+)
+
+// errSettled: the hook's outcome is in the store already; the commit that seemed
+// to fail had gone through.
+var errSettled = errors.New("the hook's outcome is recorded already")
+
+// conclude records the outcome of the hook whose process has ended, as one
+// commit. It can be repeated until it succeeds.
+func (u *uniter) conclude(ctx context.Context) error {
+	f := u.hook
+	if f.result.Interrupted {
+		u.land()
+		return nil
+	}
+	u.server.Unregister(f.client)
+	u.fault("after-exit")
+	var changes []hookctx.Change
+	failure := f.result.Failure
+	var err error
+	if failure == "" {
+		changes, err = u.succeed(ctx, f)
+		if refused(err) {
+			failure = err.Error()
+		}
+	}
+	if failure != "" {
+		err = u.fail(ctx, f.op, failure)
+	}
+	if errors.Is(err, state.ErrNotFound) {
+		u.land() // the unit was removed by force, as the next snapshot will show
+		return nil
+	}
+	if err != nil && !errors.Is(err, errSettled) {
+		return err
+	}
+	u.fault("after-commit")
+	u.report(f, failure, changes)
+	u.land()
+	return nil
+}
+
+// refused is true for a commit that will never succeed.
+func refused(err error) bool { return errors.Is(err, state.ErrTooLarge) }
+
+// succeed commits what the hook has written, and that it is done.
+func (u *uniter) succeed(ctx context.Context, f *flight) (changes []hookctx.Change, err error) {
+	err = u.Update(ctx, func(tx *state.Tx) (err error) {
+		if err := settle(tx, u.Unit, f.op); err != nil {
+			return err
+		}
+		if changes, err = f.ctx.Commit(tx); err != nil {
+			return err
+		}
+		known := known{
+			settings: max(f.version, f.ctx.Seen(f.op.Hook.Relation, f.op.Hook.RemoteUnit)),
+			config:   max(f.config, f.ctx.SeenConfig()),
+		}
+		return count(tx, u.Unit, f.op.Hook, known)
+	})
+	return changes, err
+}
+
+// fail commits that the hook has failed, and nothing else of it.
+func (u *uniter) fail(ctx context.Context, op state.Op, message string) error {
+	return u.Update(ctx, func(tx *state.Tx) error {
+		if err := settle(tx, u.Unit, op); err != nil {
+			return err
+		}
+		env, err := tx.Environment()
+		if err != nil {
+			return err
+		}
+		return blame(tx, u.Unit, op.Hook, message, env.RetryHooks())
+	})
+}
+
+// settle clears the hook in flight, if it is still that one.
+func settle(tx *state.Tx, unit string, op state.Op) error {
+	now, ok, err := tx.Op(unit)
+	if err != nil {
+		return err
+	}
+	if !ok || now.ID != op.ID {
+		return errSettled
+	}
+	return tx.ClearOp(unit)
+}
+
+// known are the versions of what a hook was about, as it has seen them.
+type known struct{ settings, config int64 }
+
+// count records that a hook counts as done.
+func count(tx *state.Tx, unit string, h state.Hook, k known) error {
+	if h.Relation == state.NoRelation {
+		w, err := tx.Workflow(unit)
+		if err != nil {
+			return err
+		}
+		return tx.PutWorkflow(unit, done(w, h, k.config))
+	}
+	rs := state.RelationState{State: state.RelationUp}
+	if h.Kind == hook.Broken {
+		rs.State = state.RelationDeparted
+	}
+	if err := tx.PutRelationState(unit, h.Relation, rs); err != nil {
+		return err
+	}
+	return countMember(tx, unit, h, k.settings)
+}
+
+// countMember brings the record of the member that the hook was about up to date.
+func countMember(tx *state.Tx, unit string, h state.Hook, seen int64) error {
+	m, ok, err := tx.MemberState(unit, h.Relation, h.RemoteUnit)
+	if err != nil || !ok || h.RemoteUnit == "" {
+		return err
+	}
+	if h.Kind == hook.Changed {
+		m = hook.Done(m, seen)
+	}
+	if hook.Forgotten(m) {
+		return tx.RemoveMember(unit, h.Relation, h.RemoteUnit)
+	}
+	return tx.PutMember(unit, h.Relation, h.RemoteUnit, m)
+}
+
+// blame records that a hook has failed, in the unit's workflow or its relation.
+// An update-status may fail: there is always another.
+func blame(tx *state.Tx, unit string, h state.Hook, message string, retry bool) error {
+	if h.Relation != state.NoRelation {
+		rs, _, err := tx.RelationState(unit, h.Relation)
+		if err != nil {
+			return err
+		}
+		f := failed(rs.Failure, h, message, retry, now())
+		return tx.PutRelationState(unit, h.Relation, state.RelationState{State: state.RelationError, Failure: f})
+	}
+	st := errorState(h.Kind)
+	if st == "" {
+		return nil
+	}
+	w, err := tx.Workflow(unit)
+	if err != nil {
+		return err
+	}
+	w.State, w.Failure = st, failed(w.Failure, h, message, retry, now())
+	return tx.PutWorkflow(unit, w)
+}
+
+// report says in both logs how the hook has ended and what it changed.
+func (u *uniter) report(f *flight, failure string, changes []hookctx.Change) {
+	name := f.op.Hook.Name
+	for _, c := range changes {
+		u.output.Write("INFO", name, c.String())
+	}
+	switch {
+	case failure != "":
+		u.Log.Error("hook failed", "hook", name, "error", failure)
+		u.output.Write("ERROR", name, fmt.Sprintf("hook %q failed: %s", name, failure))
+	case f.result.Missing:
+		u.Log.Debug("the charm has no such hook", "hook", name)
+	default:
+		u.Log.Info("hook is done", "hook", name)
+	}
+}

@@ -1,0 +1,96 @@
+package uniter
+
+import (
+	"context"
+	"errors"
+
+	"bijou/agent/hook"
+	"bijou/state"
+	"bijou/state/charm"
+)
+
+// read takes a snapshot, at one revision.
+func (u *uniter) read(ctx context.Context) (s Snapshot, revision int64, err error) {
+	err = u.State.View(ctx, func(v *state.View) (err error) {
+		s, err = snapshot(v, u.Unit)
+		if errors.Is(err, state.ErrNotFound) {
+			s, err = Snapshot{Gone: true}, nil
+		}
+		if err != nil {
+			return err
+		}
+		revision, err = v.Revision()
+		return err
+	})
+	s.Now, s.LastHook, s.Running = now(), u.lastHook, u.hook != nil
+	return s, revision, err
+}
+
+// snapshot reads what there is of the unit. state.ErrNotFound: it is gone.
+func snapshot(v *state.View, name string) (s Snapshot, err error) {
+	if s.Unit, err = v.Unit(name); err != nil {
+		return s, err
+	}
+	service, err := v.Service(s.Unit.Service)
+	if err != nil {
+		return s, err
+	}
+	env, err := v.Environment()
+	if err != nil {
+		return s, err
+	}
+	config, err := v.Config(service.Name)
+	if err != nil {
+		return s, err
+	}
+	s.Charm, s.ConfigVersion = service.Charm, config.Version
+	s.RetryHooks, s.StatusInterval = env.RetryHooks(), env.StatusInterval()
+	if s.Uniter, err = v.Uniter(name); err != nil {
+		return s, err
+	}
+	s.Relations, err = relations(v, s.Unit)
+	return s, err
+}
+
+// relations reads those of the unit's service, with the members that matter to it.
+func relations(v *state.View, unit state.Unit) (map[int]Relation, error) {
+	stored, err := v.ServiceRelations(unit.Service)
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[int]Relation, len(stored))
+	for _, r := range stored {
+		members, err := v.Members(r.ID)
+		if err != nil {
+			return nil, err
+		}
+		end, _ := r.Endpoint(unit.Service)
+		all[r.ID] = Relation{
+			Relation: hook.Relation{ID: r.ID, Name: end.Name, RemoteService: r.Other(unit.Service).Service, Peer: r.IsPeer()},
+			Life:     r.Life,
+			Members:  remote(r, unit, members),
+		}
+	}
+	return all, nil
+}
+
+// remote are the members at the other end, or in a peer relation the unit's
+// peers; in a container-scoped relation those that share its principal.
+func remote(r state.Relation, unit state.Unit, members []state.Member) []state.Member {
+	principal := unit.Name
+	for _, m := range members {
+		if m.Unit == unit.Name && m.Principal != "" {
+			principal = m.Principal
+		}
+	}
+	var others []state.Member
+	for _, m := range members {
+		service, _, err := charm.ParseUnit(m.Unit)
+		own := err == nil && service == unit.Service
+		near := r.Scope != charm.Container || m.Principal == principal
+		if m.Unit != unit.Name && own == r.IsPeer() && near {
+			others = append(others, m)
+		}
+	}
+	return others
+}

@@ -1,0 +1,53 @@
+package uniter
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"bijou/agent/hook"
+	"bijou/state"
+)
+
+// Snapshot is all that Next decides by.
+type Snapshot struct {
+	Now time.Time
+
+	// Gone: the unit's record is not there any more.
+	Gone bool
+	Unit state.Unit
+	// Uniter is what was recorded of the unit's own doings.
+	Uniter state.Uniter
+	// Charm is the URL of the service's charm, ConfigVersion the version of its
+	// configuration.
+	Charm         string
+	ConfigVersion int64
+	// Relations are those of the service, by id.
+	Relations map[int]Relation
+
+	RetryHooks     bool          // failed hooks are retried by themselves
+	StatusInterval time.Duration // between update-status hooks; 0: never
+	LastHook       time.Time     // when this agent's last hook ended, or it began
+
+	// Running: a hook of this agent is in flight.
+	Running bool
+}
+
+// Relation is a relation of the unit's service, as the store has it now.
+type Relation struct {
+	hook.Relation
+	Life    state.Life
+	Members []state.Member // without the unit itself
+}
+
+// leaving is true if the unit is to leave the relation, or may not enter it: one
+// of them goes, or the relation is gone altogether.
+func (s *Snapshot) leaving(id int) bool {
+	r, ok := s.Relations[id]
+	return s.Unit.Life != state.Alive || !ok || r.Life != state.Alive
+}
+
+// entered lists the relations that the unit is in, ascending.
+func (s *Snapshot) entered() []int { return sortedKeys(s.Uniter.Relations) }
+
+func sortedKeys[K int | string, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,198 @@
+package uniter
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"time"
+
+	"bijou/agent/hookexec"
+	"bijou/agent/unitlog"
+	"bijou/agent/wake"
+	"bijou/hookenv/server"
+	"bijou/state"
+)
+
+// Options say which unit is taken through its life, and where.
+type Options struct {
+	State *state.State
+	Unit  string
+	// Update commits as long as this unit's agent is the announced one.
+	Update state.Updater
+	Folder Folder
+	Tools  string // the folder with the hook tools
+	Socket string // where the hook tools find the agent
+	Slots  Slots
+	Log    *slog.Logger
+	Fault  func(point string) // nil does nothing
+	// Trouble is told of every failure to reach the store, and with nil of every
+	// success.
+	Trouble func(err error)
+}
+
+// Slots are how many hooks may run at a time: its capacity.
+type Slots chan struct{}
+
+// grace is how long a hook in flight may go on when its agent is told to end.
+const grace = 10 * time.Second
+
+// uniter is one unit's loop. All its fields belong to the goroutine that runs it.
+type uniter struct {
+	Options
+	server   *server.Server
+	runner   hookexec.Runner
+	output   *unitlog.Log
+	watch    wake.Watch
+	hook     *flight // nil: no hook is in flight
+	slot     bool    // one of Slots is ours
+	lastHook time.Time
+}
+
+// Run takes the unit through its life until it is gone (nil), ctx is done (its
+// error), or the store is gone (state.ErrStoreGone).
+//
+// When ctx is done, a hook in flight gets 10 seconds to end, and its outcome is
+// committed. After that its process group is killed; nothing of it is committed,
+// and the next agent runs it again.
+func Run(ctx context.Context, o Options) error {
+	lock, err := o.Folder.Lock(ctx, o.Log)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if err := o.Folder.linkTools(o.Tools); err != nil {
+		return err
+	}
+	srv, err := server.Listen(o.Socket)
+	if err != nil {
+		return err
+	}
+	u := &uniter{Options: o, server: srv, lastHook: time.Now()}
+	u.output = unitlog.Open(unitlog.Options{Unit: o.Unit, Path: o.Folder.Log(), State: o.State, Log: o.Log})
+	defer u.close()
+	return u.run(ctx)
+}
+
+// close ends what the loop has opened, in the order in which it depends on each other.
+func (u *uniter) close() {
+	u.watch.Close()
+	_ = u.server.Close()
+	u.runner.Close()
+	u.output.Close()
+	u.release()
+}
+
+// run recovers, and then goes step by step.
+func (u *uniter) run(ctx context.Context) error {
+	var again pacer
+	for recovered := false; ; {
+		var err error
+		finished := false
+		if !recovered {
+			err = u.recover(ctx)
+			recovered = err == nil
+		} else {
+			finished, err = u.step(ctx)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return errors.Join(ctx.Err(), u.shutdown())
+		case errors.Is(err, state.ErrStoreGone), finished:
+			u.abort()
+			return err
+		case err == nil:
+			again.reset()
+			u.Trouble(nil)
+		default:
+			u.Trouble(err)
+			u.Log.Debug("a step did not succeed", "error", err)
+			_ = again.pause(ctx)
+		}
+	}
+}
+
+// step reads a snapshot, asks what is next, and does exactly that.
+func (u *uniter) step(ctx context.Context) (finished bool, err error) {
+	if u.hook != nil && u.hook.ended() {
+		return false, u.conclude(ctx)
+	}
+	snap, revision, err := u.read(ctx)
+	if err != nil {
+		return false, err
+	}
+	next := Next(snap)
+	u.Log.Debug("next", "step", next.String())
+	return u.obey(ctx, next, snap, revision)
+}
+
+// obey does one step.
+func (u *uniter) obey(ctx context.Context, next Step, snap Snapshot, revision int64) (finished bool, err error) {
+	if _, ok := next.(RunHook); !ok && u.hook == nil {
+		u.release()
+	}
+	switch s := next.(type) {
+	case Wait:
+		return false, u.wait(ctx, snap, revision, s.Until, nil)
+	case DeployCharm:
+		return false, u.deploy(ctx, s.URL)
+	case Enqueue:
+		return false, u.enqueue(ctx, s.Arrivals)
+	case EnterRelation:
+		return false, u.enter(ctx, s.Relation)
+	case RunHook:
+		if !u.slot {
+			return false, u.wait(ctx, snap, revision, time.Time{}, u.Slots)
+		}
+		return false, u.begin(ctx, s, snap)
+	case Resolve:
+		return false, u.resolve(ctx, s.Relation)
+	case LeaveRelation:
+		return false, u.leave(ctx, s.Relation)
+	case Finish:
+		return u.finish(ctx, snap)
+	}
+	panic("internal error: unknown step " + next.String())
+}
+
+// finish removes what is left of the unit: its records, and then its folder. A
+// hook that still runs was orphaned by a forced removal.
+func (u *uniter) finish(ctx context.Context, snap Snapshot) (bool, error) {
+	u.abort()
+	if !snap.Gone {
+		err := u.Update(ctx, func(tx *state.Tx) error {
+			err := tx.SetUnitDead(u.Unit)
+			if errors.Is(err, state.ErrNotFound) {
+				return nil
+			}
+			return err
+		})
+		if err == nil {
+			err = state.RemoveUnit(ctx, u.Update, u.Unit)
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	u.output.Close()
+	if err := os.RemoveAll(string(u.Folder)); err != nil {
+		u.Log.Error("cannot remove the unit's folder", "error", err)
+	}
+	u.Log.Info("the unit is gone")
+	return true, nil
+}
+
+// fault is a named point at which a test may end the process.
+func (u *uniter) fault(point string) {
+	if u.Fault != nil {
+		u.Fault(point)
+	}
+}
+
+// release gives the hook slot back, if it is ours.
+func (u *uniter) release() {
+	if u.slot {
+		<-u.Slots
+		u.slot = false
+	}
+}

@@ -1,0 +1,73 @@
+package uniter
+
+import (
+	"time"
+
+	"bijou/agent/hook"
+	"bijou/state"
+)
+
+// The states of a unit's workflow; before its install hook it has none. A failed
+// hook makes it one of the error states.
+const (
+	installed = "installed"
+	started   = "started"
+	stopped   = "stopped"
+)
+
+// errorState is the workflow's state after that hook of the unit has failed;
+// empty if it is one that may fail.
+func errorState(kind string) string {
+	switch kind {
+	case hook.Install, hook.Start, hook.Stop:
+		return kind + "-error"
+	case hook.ConfigChanged:
+		return "configure-error"
+	}
+	return ""
+}
+
+// firstPlace is the queue's first place. A workflow without any has not yet had
+// its start hook: the queue opens with it.
+const firstPlace = 1
+
+// expected is the workflow's state once the hook is done.
+func expected(h state.Hook, w state.Workflow) string {
+	switch {
+	case h.Kind == hook.Install:
+		return installed
+	case h.Kind == hook.Stop:
+		return stopped
+	case h.Kind == hook.ConfigChanged && w.NextPlace < firstPlace:
+		return installed
+	}
+	return started
+}
+
+// done is the workflow after a hook of the unit has succeeded, or counts as
+// done. Config is the version of the configuration that it knew.
+func done(w state.Workflow, h state.Hook, config int64) state.Workflow {
+	w.State, w.Failure = expected(h, w), nil
+	switch h.Kind {
+	case hook.Install:
+		w.Restarted = true // config-changed comes before start, whatever was configured
+	case hook.ConfigChanged:
+		w.Restarted, w.ConfigVersion = false, config
+	case hook.Start:
+		w.NextPlace = max(w.NextPlace, firstPlace)
+	}
+	return w
+}
+
+// failed is what is recorded of a hook that has failed, after what was recorded
+// of it before. With retry it is run again by itself.
+func failed(before *state.Failure, h state.Hook, message string, retry bool, now time.Time) *state.Failure {
+	f := &state.Failure{Hook: h, Message: message, Since: now.UTC(), Attempts: 1}
+	if before != nil && before.Hook == h {
+		f.Since, f.Attempts = before.Since, before.Attempts+1
+	}
+	if retry {
+		f.RetryAt = now.Add(backoff(f.Attempts)).UTC()
+	}
+	return f
+}

@@ -1,0 +1,111 @@
+// Package unitlog is the log of one unit: all of it in a file on its machine,
+// and as much as the store bears in the environment's log.
+//
+// It is not the agent's own log (log/slog is). Only the packages of agent
+// import it.
+package unitlog
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"bijou/state"
+)
+
+// Batches go to the store after so long, or as soon as they have so many bytes.
+// What cannot be sent, since the store is away or slower than the unit talks,
+// is kept up to maxKept bytes; lines beyond are in the file only.
+const (
+	batchDelay = 100 * time.Millisecond
+	batchSize  = 64 << 10
+	maxKept    = 1 << 20
+)
+
+// Options say whose log it is, and where it goes.
+type Options struct {
+	Unit  string
+	Path  string // of the file
+	State *state.State
+	Log   *slog.Logger
+}
+
+// Log is one unit's log. Its methods may be called from several goroutines.
+type Log struct {
+	Options
+	ctx    context.Context // ends the sender
+	cancel context.CancelFunc
+	full   chan struct{} // buffered: one word that the batch is full is enough
+	wg     sync.WaitGroup
+
+	mu      sync.Mutex
+	file    file
+	kept    []state.LogLine // not yet sent
+	size    int             // of kept, in bytes
+	dropped int             // lines that were not kept
+	sending bool            // a goroutine is there to send
+	closed  bool
+}
+
+// Open makes the log; the file is opened with the first line.
+func Open(o Options) *Log {
+	l := &Log{Options: o, file: file{path: o.Path}, full: make(chan struct{}, 1)}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+	return l
+}
+
+// Write adds a line. It does not wait for the store, and never fails: the log is
+// not worth a hook.
+func (l *Log) Write(level, hook, message string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return
+	}
+	line := state.LogLine{Time: time.Now().UTC(), Level: level, Hook: hook, Message: message}
+	if err := l.file.write(line); err != nil && !l.file.said {
+		l.file.said = true
+		l.Log.Error("cannot write the unit's log", "error", err)
+	}
+	l.keep(line)
+}
+
+// keep puts a line where the sender finds it, and sees to it that there is one.
+func (l *Log) keep(line state.LogLine) {
+	if l.size > maxKept {
+		l.dropped++
+		return
+	}
+	l.kept = append(l.kept, line)
+	l.size += len(line.Message)
+	if l.size >= batchSize {
+		select {
+		case l.full <- struct{}{}:
+		default:
+		}
+	}
+	if !l.sending {
+		l.sending = true
+		l.wg.Go(l.send)
+	}
+}
+
+// Close sends what is left, as far as that takes no longer than two seconds, and
+// waits for the sender. It is idempotent.
+func (l *Log) Close() {
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	timer := time.AfterFunc(2*time.Second, l.cancel)
+	defer timer.Stop()
+	select {
+	case l.full <- struct{}{}:
+	default:
+	}
+	l.wg.Wait()
+	l.cancel()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.file.close()
+}

@@ -1,0 +1,93 @@
+package provision
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"bijou/provision/provider"
+	"bijou/state"
+)
+
+const (
+	interval   = time.Minute      // how often it looks although nothing has changed
+	sweepEvery = 10 * time.Minute // how often left-overs in state are swept
+	comeback   = time.Second      // how long it waits when the store is away
+	leader     = "provisioner"    // what it campaigns for
+)
+
+// Options say what a provisioner works on.
+type Options struct {
+	State    *state.State
+	Provider provider.Provider
+	Log      *slog.Logger     // nil: slog.Default()
+	Now      func() time.Time // nil: time.Now; when failed starts are due
+}
+
+// Run is the provisioner: it campaigns, and while it leads does what Plan says,
+// on every change of machines and at least every minute. Several may run; one
+// acts. It returns nil when ctx is done, and an error only if the environment
+// is gone for good. Instances go on without it.
+func Run(ctx context.Context, o Options) error {
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	for {
+		err := campaign(ctx, o)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, state.ErrStoreGone), errors.Is(err, state.ErrClosed):
+			return fmt.Errorf("cannot provision: %w", err)
+		case err != nil:
+			o.Log.Warn("provisioner begins anew", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(comeback):
+		}
+	}
+}
+
+// campaign waits to become the leader and leads until that ends.
+func campaign(ctx context.Context, o Options) (err error) {
+	session, err := o.State.NewSession(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, end(ctx, session)) }()
+	leadership, err := session.Campaign(ctx, leader)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		defer cancel()
+		select {
+		case <-leadership.Done():
+		case <-ctx.Done():
+		}
+	})
+	defer watch.Wait()
+	defer cancel()
+	o.Log.Info("provisioner leads")
+	l := &lead{Options: o, leadership: leadership, crew: newCrew(), held: map[string]hold{}}
+	defer l.crew.wait()
+	defer cancel()
+	return l.run(ctx)
+}
+
+// end ends the session, in bounded time although the store may be away.
+func end(ctx context.Context, s *state.Session) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	return s.Close(ctx)
+}

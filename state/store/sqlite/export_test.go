@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 
 	"bijou/state/store"
 )
@@ -42,10 +43,14 @@ func LimitPages(s store.Store, pages string) error {
 
 // QueryPlan is SQLite's plan for the query that reads the log.
 func QueryPlan(s store.Store) (plan string, err error) {
-	var id, parent, notUsed int
 	err = s.(*db).readers.with(context.Background(), func(c *conn) error {
-		_, err := c.row("EXPLAIN QUERY PLAN "+logSQL, []any{5}, &id, &parent, &notUsed, &plan)
-		return err
+		return c.rows("EXPLAIN QUERY PLAN "+logSQL, []any{5}, func(rows *sql.Rows) (bool, error) {
+			var id, parent, unused int
+			var step string
+			err := rows.Scan(&id, &parent, &unused, &step)
+			plan += step + "\n"
+			return true, err
+		})
 	})
 	return plan, err
 }

@@ -1,0 +1,107 @@
+package state_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"bijou/state"
+	"bijou/state/statetest"
+)
+
+func TestBlobs(t *testing.T) {
+	statetest.Each(t, func(t *testing.T, st *state.State) {
+		for _, size := range []int{0, 1, 512 << 10, 512<<10 + 1, 3 << 20} {
+			data := bytes.Repeat([]byte("bijou,"), size/6+1)[:size]
+			sum := sha256.Sum256(data)
+			got, n, err := st.PutBlob(t.Context(), bytes.NewReader(data))
+			if err != nil || got != hex.EncodeToString(sum[:]) || n != int64(size) {
+				t.Fatalf("%d bytes: %s, %d, %v", size, got, n, err)
+			}
+			r, err := st.OpenBlob(t.Context(), got)
+			if err != nil {
+				t.Fatal(err)
+			}
+			back, err := io.ReadAll(r)
+			if err != nil || !bytes.Equal(back, data) {
+				t.Errorf("%d bytes: read %d, %v", size, len(back), err)
+			}
+			r.Close()
+		}
+	})
+}
+
+func TestBlobIsRefused(t *testing.T) {
+	st := statetest.New(t)
+	if _, _, err := st.PutBlob(t.Context(), io.LimitReader(zeros{}, state.MaxBlob+1)); err == nil || !strings.Contains(err.Error(), "more than 64 MiB") {
+		t.Errorf("too large: %v", err)
+	}
+	if _, err := st.OpenBlob(t.Context(), strings.Repeat("0", 64)); !errors.Is(err, state.ErrNotFound) {
+		t.Errorf("not there: %v", err)
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+func TestSameBlobFromSeveralWriters(t *testing.T) {
+	statetest.Each(t, func(t *testing.T, st *state.State) {
+		data := bytes.Repeat([]byte("x"), 2<<20)
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				if _, _, err := st.PutBlob(t.Context(), bytes.NewReader(data)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+	})
+}
+
+func TestSweepTakesUnreferencedBlobs(t *testing.T) {
+	statetest.Each(t, func(t *testing.T, st *state.State) {
+		c := statetest.AddCharm(t, st, statetest.MySQL())
+		stray, _, err := st.PutBlob(t.Context(), strings.NewReader("stray"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		there := func(sum string) bool {
+			_, err := st.OpenBlob(t.Context(), sum)
+			return err == nil
+		}
+		if err := st.Sweep(t.Context(), time.Now().Add(-state.BlobGrace)); err != nil || !there(stray) {
+			t.Fatalf("a fresh blob was swept: %v", err)
+		}
+		if err := st.Sweep(t.Context(), revisionTime()); err != nil {
+			t.Fatal(err)
+		}
+		if there(stray) || !there(c.SHA256) {
+			t.Errorf("stray is there: %v; the charm: %v", there(stray), there(c.SHA256))
+		}
+		again, _, err := st.PutBlob(t.Context(), strings.NewReader("stray"))
+		if err != nil || !there(again) {
+			t.Errorf("it cannot be put again: %v", err)
+		}
+	})
+}
+
+func TestCharmWithoutItsArchiveIsRefused(t *testing.T) {
+	st := statetest.New(t)
+	c := statetest.AddCharm(t, st, statetest.MySQL())
+	c.URL.Revision, c.SHA256 = 9, strings.Repeat("0", 64)
+	if err := st.Update(t.Context(), func(tx *state.Tx) error { return tx.AddCharm(c) }); !errors.Is(err, state.ErrNotFound) {
+		t.Errorf("got %v", err)
+	}
+	c.URL.Revision = 3
+	if err := st.Update(t.Context(), func(tx *state.Tx) error { return tx.AddCharm(c) }); !errors.Is(err, state.ErrExists) {
+		t.Errorf("got %v", err)
+	}
+}

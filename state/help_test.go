@@ -1,0 +1,31 @@
+package state_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// cancelAfter is a context that ends when it was asked n times if it had, so that
+// a job that asks before each of its transactions is interrupted within.
+func cancelAfter(t *testing.T, n int) context.Context {
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	return &countdown{Context: ctx, cancel: cancel, left: int64(n)}
+}
+
+type countdown struct {
+	context.Context
+	cancel context.CancelFunc
+	left   int64
+}
+
+func (c *countdown) Err() error {
+	if atomic.AddInt64(&c.left, -1) < 0 {
+		c.cancel()
+	}
+	return c.Context.Err()
+}
+
+func revisionTime() time.Time { return time.Now().Add(time.Hour) }

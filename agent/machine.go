@@ -1,6 +1,17 @@
 package agent
 
-import "context"
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"runtime"
+	"sync"
+
+	"bijou/agent/uniter"
+	"bijou/agent/wake"
+	"bijou/state"
+)
 
 // RunMachine is the machine agent: it announces the machine, keeps one unit
 // agent running for each of its units, and marks the machine dead once it is
@@ -9,13 +20,211 @@ import "context"
 // It returns nil when ctx is done or the machine is dead, and an error only for
 // what no waiting heals: the machine or the environment does not exist (any
 // more). A store that is away is waited for.
+//
+// When ctx is done, a hook in flight gets 10 seconds to end, and its outcome is
+// committed. After that its process group is killed, nothing of it is
+// committed, and the next agent runs it again.
 func RunMachine(ctx context.Context, o MachineOptions) error {
 	return newMachine(o).run(ctx)
 }
 
 // RunUnit is one unit agent alone, under its own session. It returns nil when
 // ctx is done or the unit is gone, and an error as RunMachine does. Another
-// agent that runs the same unit is waited for.
+// agent that runs the same unit is waited for. A hook in flight is treated as
+// by RunMachine.
 func RunUnit(ctx context.Context, o UnitOptions) error {
 	return newAlone(o).run(ctx)
+}
+
+// machine is a machine agent. Its fields belong to the goroutine that runs it.
+type machine struct {
+	MachineOptions
+	host  *host
+	watch wake.Watch
+	units map[string]bool // that an agent runs for
+	ended chan ended
+	wg    sync.WaitGroup
+}
+
+// ended says that a unit's agent has ended, and why.
+type ended struct {
+	unit string
+	err  error
+}
+
+func newMachine(o MachineOptions) *machine {
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	o.Log = o.Log.With("machine", o.Machine)
+	return &machine{MachineOptions: o, units: map[string]bool{}, ended: make(chan ended)}
+}
+
+// run prepares, and goes on until ctx is done or the machine is dead.
+func (m *machine) run(ctx context.Context) error {
+	if err := m.prepare(ctx); err != nil {
+		return unlessDone(ctx, err)
+	}
+	announcing, withdraw := context.WithCancel(context.WithoutCancel(ctx))
+	var present sync.WaitGroup
+	present.Go(func() { m.host.presence.run(announcing) })
+
+	working, stop := context.WithCancel(ctx)
+	err := m.work(working)
+	stop()
+	m.drain()
+	m.watch.Close()
+	withdraw()
+	present.Wait()
+	_ = os.Remove(m.host.sockets) // only if nobody else's are in it
+	return unlessDone(ctx, err)
+}
+
+// prepare reads what the agent's options leave open.
+func (m *machine) prepare(ctx context.Context) error {
+	var env state.Environment
+	err := m.State.View(ctx, func(v *state.View) (err error) {
+		if env, err = v.Environment(); err != nil {
+			return err
+		}
+		_, err = v.Machine(m.Machine)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	sockets, err := socketDir(env.UUID)
+	if err != nil {
+		return err
+	}
+	p := newPresence(m.State, m.Log)
+	p.enlist(state.MachineAgent(m.Machine))
+	m.host = &host{
+		state: m.State, dir: m.Dir, tools: m.Tools, sockets: sockets,
+		slots: make(uniter.Slots, m.concurrency(env)),
+		log:   m.Log, fault: m.Fault, presence: p, trouble: newTrouble(m.Log),
+	}
+	return nil
+}
+
+// concurrency is how many hooks may run at a time. Charms run apt, and dpkg has
+// one lock; only on "local", where machines are no machines, more is the rule.
+func (m *machine) concurrency(env state.Environment) int {
+	switch {
+	case env.HookConcurrency() > 0:
+		return env.HookConcurrency()
+	case m.HookConcurrency > 0:
+		return m.HookConcurrency
+	case env.Provider == state.ProviderLocal:
+		return runtime.NumCPU()
+	}
+	return 1
+}
+
+// work goes step by step until ctx is done, the machine is dead, or the store is
+// gone.
+func (m *machine) work(ctx context.Context) error {
+	told := m.host.trouble.of(state.MachineAgent(m.Machine))
+	running := false
+	for {
+		finished := false
+		err := ctx.Err()
+		if err == nil && !running {
+			err = m.start(ctx)
+			running = err == nil
+		} else if err == nil {
+			finished, err = m.step(ctx)
+		}
+		if finished || ctx.Err() != nil || errors.Is(err, state.ErrStoreGone) {
+			return err
+		}
+		told(err)
+		if err != nil {
+			pause(ctx)
+		}
+	}
+}
+
+// step starts what agents are missing, and waits for a change.
+func (m *machine) step(ctx context.Context) (finished bool, err error) {
+	var units []string
+	var life state.Life
+	var revision int64
+	err = m.State.View(ctx, func(v *state.View) error {
+		found, err := v.Machine(m.Machine)
+		if errors.Is(err, state.ErrNotFound) {
+			found.Life, err = state.Dead, nil
+		}
+		if err != nil {
+			return err
+		}
+		life = found.Life
+		if units, err = v.MachineUnits(m.Machine); err != nil {
+			return err
+		}
+		revision, err = v.Revision()
+		return err
+	})
+	if err != nil {
+		return false, err
+	}
+	for _, unit := range units {
+		m.keep(ctx, unit)
+	}
+	if life != state.Alive && len(units)+len(m.units) == 0 {
+		return true, m.die(ctx, life)
+	}
+	return false, m.wait(ctx, revision)
+}
+
+// keep runs an agent for the unit, unless one runs.
+func (m *machine) keep(ctx context.Context, unit string) {
+	if m.units[unit] {
+		return
+	}
+	m.units[unit] = true
+	m.wg.Go(func() {
+		err := m.host.supervise(ctx, unit)
+		m.ended <- ended{unit, err}
+	})
+}
+
+// wait waits for a change on the machine, or for the end of a unit's agent.
+func (m *machine) wait(ctx context.Context, revision int64) error {
+	err := m.watch.Renew(ctx, m.State, revision, nil, state.WatchMachine(m.Machine))
+	if err != nil {
+		return m.watch.Ended(err)
+	}
+	select {
+	case err := <-m.watch.Events():
+		return m.watch.Ended(err)
+	case e := <-m.ended:
+		delete(m.units, e.unit)
+		return e.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// drain waits for all unit agents, which were told to end.
+func (m *machine) drain() {
+	for len(m.units) > 0 {
+		e := <-m.ended
+		delete(m.units, e.unit)
+	}
+	m.wg.Wait()
+}
+
+// die marks the machine as taken down.
+func (m *machine) die(ctx context.Context, life state.Life) error {
+	if life == state.Dead {
+		return nil
+	}
+	err := m.host.presence.as(state.MachineAgent(m.Machine))(ctx, func(tx *state.Tx) error {
+		return tx.SetMachineDead(m.Machine)
+	})
+	if errors.Is(err, state.ErrNotFound) {
+		return nil
+	}
+	return err
 }

@@ -114,3 +114,13 @@ func sleep(ctx context.Context, d time.Duration) error {
 		return ctx.Err()
 	}
 }
+
+// Remove removes the folder of a unit that is gone, unless an agent runs it.
+func (f Folder) Remove() error {
+	lock, err := f.tryLock()
+	if err != nil {
+		return fmt.Errorf("cannot lock the unit's folder %q: %w", f, err)
+	}
+	defer lock.Close()
+	return os.RemoveAll(string(f))
+}

@@ -1,0 +1,167 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"bijou/state"
+)
+
+// presence keeps one session for all agents of the process. When it is lost, a
+// new one is begun and the agents are announced again; commits wait for that.
+type presence struct {
+	state *state.State
+	log   *slog.Logger
+
+	mu      sync.Mutex
+	session *state.Session
+	agents  map[string]*state.Session // who announced them last; nil: nobody yet
+}
+
+func newPresence(st *state.State, log *slog.Logger) *presence {
+	return &presence{state: st, log: log, agents: map[string]*state.Session{}}
+}
+
+// enlist has an agent announced from now on; dismiss ends that.
+func (p *presence) enlist(agent string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, ok := p.agents[agent]; !ok {
+		p.agents[agent] = nil
+	}
+}
+
+func (p *presence) dismiss(agent string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.agents, agent)
+}
+
+// run keeps the agents announced until ctx is done, and then ends the session.
+func (p *presence) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		s, err := p.announceAll(ctx)
+		if err != nil {
+			pause(ctx)
+			continue
+		}
+		select {
+		case <-s.Done():
+			p.log.Warn("session lost; announcing again")
+		case <-ctx.Done():
+		}
+	}
+	p.close(ctx)
+}
+
+// pause waits for some seconds, at random so that processes do not come back to
+// a store in step.
+func pause(ctx context.Context) {
+	timer := time.NewTimer(time.Second + rand.N(2*time.Second))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// announceAll announces every agent. One whose unit or machine is gone is left to
+// find that out by itself.
+func (p *presence) announceAll(ctx context.Context) (*state.Session, error) {
+	p.mu.Lock()
+	var agents []string
+	for agent := range p.agents {
+		agents = append(agents, agent)
+	}
+	p.mu.Unlock()
+	for _, agent := range agents {
+		if _, err := p.announced(ctx, agent); err != nil && !errors.Is(err, state.ErrNotFound) {
+			return nil, err
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.current(ctx)
+}
+
+// current is the session that lives, a new one if need be. p.mu is held.
+func (p *presence) current(ctx context.Context) (*state.Session, error) {
+	if p.session != nil {
+		select {
+		case <-p.session.Done():
+			p.session = nil
+		default:
+			return p.session, nil
+		}
+	}
+	s, err := p.state.NewSession(ctx)
+	if err == nil {
+		p.session = s
+	}
+	return s, err
+}
+
+// announced is the session that the agent is announced by.
+func (p *presence) announced(ctx context.Context, agent string) (*state.Session, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s, err := p.current(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if p.agents[agent] == s {
+		return s, nil
+	}
+	if err := s.Announce(ctx, agent); err != nil {
+		return nil, err
+	}
+	p.agents[agent] = s
+	return s, nil
+}
+
+// as commits as long as the agent is announced by this process. A commit that
+// finds it is not announces it again, and is then repeated.
+func (p *presence) as(agent string) state.Updater {
+	return func(ctx context.Context, f func(tx *state.Tx) error) error {
+		var err error
+		for range 3 {
+			var s *state.Session
+			if s, err = p.announced(ctx, agent); err != nil {
+				return err
+			}
+			if err = s.Update(ctx, agent, f); !errors.Is(err, state.ErrSessionLost) {
+				return err
+			}
+			p.forget(agent, s)
+		}
+		return err
+	}
+}
+
+// forget notes that the agent is not announced by the session any more.
+func (p *presence) forget(agent string, s *state.Session) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.agents[agent] == s {
+		p.agents[agent] = nil
+	}
+}
+
+// close ends the session, so that the agents are seen to be gone at once.
+func (p *presence) close(ctx context.Context) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.session == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if err := p.session.Close(ctx); err != nil {
+		p.log.Debug("cannot end the session; it expires", "error", err)
+	}
+	p.session = nil
+}

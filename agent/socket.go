@@ -1,0 +1,77 @@
+package agent
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxSocket is what a unix socket's address has room for, in bytes.
+const maxSocket = 107
+
+// socketDir makes the folder of an environment's sockets: owner-only, in a short
+// place, under a short name.
+func socketDir(uuid string) (string, error) {
+	base := socketBase(os.Geteuid(), os.Getenv("XDG_RUNTIME_DIR"))
+	dir := filepath.Join(base, short(uuid, 8))
+	for _, path := range []string{base, dir} {
+		if err := ownDir(path); err != nil {
+			return "", err
+		}
+	}
+	return dir, nil
+}
+
+// socketBase is where sockets of that user lie.
+func socketBase(uid int, runtimeDir string) string {
+	if uid == 0 {
+		return "/run/bijou"
+	}
+	if info, err := os.Stat(runtimeDir); err == nil && info.IsDir() {
+		return filepath.Join(runtimeDir, "bijou")
+	}
+	return "/tmp/bijou-" + strconv.Itoa(uid)
+}
+
+// ownDir makes a folder that only we may enter. In /tmp anybody may have made
+// one before us.
+func ownDir(path string) error {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return fmt.Errorf("cannot make the folder of sockets: %w", err)
+	}
+	var st unix.Stat_t
+	if err := unix.Lstat(path, &st); err != nil {
+		return fmt.Errorf("cannot look at the folder of sockets %q: %w", path, err)
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR || int(st.Uid) != os.Geteuid() {
+		return fmt.Errorf("cannot use %q for sockets: it is not a folder of this user", path)
+	}
+	if st.Mode&0o077 == 0 {
+		return nil
+	}
+	if err := os.Chmod(path, 0o700); err != nil {
+		return fmt.Errorf("cannot close the folder of sockets to others: %w", err)
+	}
+	return nil
+}
+
+// socketPath is the socket of a unit; a long name is shortened to its hash.
+func socketPath(dir, unit string) string {
+	path := filepath.Join(dir, strings.ReplaceAll(unit, "/", "-"))
+	if len(path) > maxSocket {
+		path = filepath.Join(dir, short(unit, 16))
+	}
+	return path
+}
+
+// short is a name made of so many hexadecimal digits.
+func short(name string, n int) string {
+	sum := sha256.Sum256([]byte(name))
+	return hex.EncodeToString(sum[:])[:n]
+}

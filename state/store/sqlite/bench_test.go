@@ -1,0 +1,134 @@
+package sqlite_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"bijou/state/store"
+	"bijou/state/store/sqlite"
+)
+
+// BenchmarkOpen is what a one-shot process pays beside one that runs: open,
+// one read, close.
+func BenchmarkOpen(b *testing.B) {
+	path := fresh(b)
+	put(b, openWith(b, path, sqlite.Options{}), "a", "1")
+	var opened time.Duration
+	for b.Loop() {
+		began := time.Now()
+		s, err := sqlite.Open(b.Context(), path)
+		check(b, err)
+		opened += time.Since(began)
+		get(b, s, "a")
+		check(b, s.Close())
+	}
+	b.ReportMetric(float64(opened.Microseconds())/float64(b.N), "µs/open-alone")
+}
+
+// BenchmarkOpenAlone is the same when no other process has the file open: its
+// Close writes the log back.
+func BenchmarkOpenAlone(b *testing.B) {
+	path := fresh(b)
+	for b.Loop() {
+		s, err := sqlite.Open(b.Context(), path)
+		check(b, err)
+		put(b, s, "a", "1")
+		check(b, s.Close())
+	}
+}
+
+// BenchmarkCommit is one goroutine's latency.
+func BenchmarkCommit(b *testing.B) {
+	s := openWith(b, fresh(b), sqlite.Options{})
+	for b.Loop() {
+		put(b, s, "a", "some value of the usual size, about a hundred bytes, as most of the settings and presence keys are")
+	}
+}
+
+// BenchmarkCommitTogether is the throughput of 64 goroutines.
+func BenchmarkCommitTogether(b *testing.B) {
+	s := openWith(b, fresh(b), sqlite.Options{})
+	b.SetParallelism(32)
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			put(b, s, "a", "1")
+		}
+	})
+}
+
+// BenchmarkGet is a snapshot with one read.
+func BenchmarkGet(b *testing.B) {
+	s := openWith(b, fresh(b), sqlite.Options{})
+	put(b, s, "a", "1")
+	for b.Loop() {
+		get(b, s, "a")
+	}
+}
+
+// BenchmarkList is of 10,000 keys.
+func BenchmarkList(b *testing.B) {
+	s := openWith(b, fresh(b), sqlite.Options{})
+	for i := 0; i < 10_000; i += 100 {
+		var ops []store.Op
+		for j := range 100 {
+			ops = append(ops, store.Op{Key: fmt.Sprintf("units/service/%06d", i+j), Value: make([]byte, 300)})
+		}
+		_, err := s.Commit(b.Context(), store.Txn{Ops: ops})
+		check(b, err)
+	}
+	for b.Loop() {
+		snap, err := s.Snapshot(b.Context())
+		check(b, err)
+		kvs, err := snap.List(b.Context(), "units/")
+		check(b, err)
+		if len(kvs) != 10_000 {
+			b.Fatal(len(kvs))
+		}
+		snap.Close()
+	}
+}
+
+// BenchmarkDelivery is a round trip: a commit here, its delivery to another
+// process, that one's commit, and its delivery here. The commits alone are
+// BenchmarkCommit.
+func BenchmarkDelivery(b *testing.B) {
+	path := fresh(b)
+	s := openWith(b, path, sqlite.Options{})
+	start(b, "answer", path).line(b)
+	w := watch(b, s, "pong")
+	for b.Loop() {
+		put(b, s, "ping", "")
+		next(b, w)
+	}
+}
+
+// BenchmarkManyWatchers is a commit that concerns one of 500 live watchers,
+// until that one has it.
+func BenchmarkManyWatchers(b *testing.B) {
+	s := openWith(b, fresh(b), sqlite.Options{})
+	got := make(chan bool)
+	var all sync.WaitGroup
+	for i := range 500 {
+		w := watch(b, s, fmt.Sprintf("u/%d/", i))
+		all.Go(func() {
+			for {
+				if _, err := w.Next(b.Context()); err != nil {
+					return
+				}
+				got <- true
+			}
+		})
+		put(b, s, fmt.Sprintf("u/%d/x", i), "")
+		<-got
+	}
+	i := 0
+	for b.Loop() {
+		i++
+		put(b, s, fmt.Sprintf("u/%d/x", i%500), "")
+		<-got
+	}
+	check(b, s.Close())
+	all.Wait()
+}

@@ -1,0 +1,212 @@
+package sqlite_test
+
+import (
+	"bufio"
+	"context"
+	"database/sql"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"bijou/state/store"
+	"bijou/state/store/sqlite"
+)
+
+// childRole in the environment makes the test binary another process on the
+// store whose path is its last argument.
+const childRole = "BIJOU_SQLITE_TEST_ROLE"
+
+func TestMain(m *testing.M) {
+	role := os.Getenv(childRole)
+	if role == "" {
+		os.Exit(m.Run())
+	}
+	if err := roles[role](os.Args[len(os.Args)-1]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// roles is what a child process can do. Each prints lines, and mostly waits to
+// be killed.
+var roles = map[string]func(path string) error{
+	"saturate":  saturate,
+	"lease":     holdLease,
+	"mute":      commitMutely,
+	"lock":      lockFile,
+	"increment": incrementMany,
+	"answer":    answer,
+}
+
+// child is another process of a test.
+type child struct {
+	*exec.Cmd
+	in    io.WriteCloser
+	lines chan string
+}
+
+func start(t testing.TB, role, path string) *child {
+	t.Helper()
+	c := &child{Cmd: exec.Command("/proc/self/exe", "-test.run=^$", path), lines: make(chan string, 1<<16)}
+	c.Env = append(os.Environ(), childRole+"="+role)
+	c.Stderr = os.Stderr
+	in, err := c.StdinPipe()
+	check(t, err)
+	out, err := c.StdoutPipe()
+	check(t, err)
+	check(t, c.Start())
+	c.in = in
+	go c.read(out)
+	t.Cleanup(c.kill)
+	return c
+}
+
+func (c *child) read(out io.Reader) {
+	defer close(c.lines)
+	for s := bufio.NewScanner(out); s.Scan(); {
+		c.lines <- s.Text()
+	}
+}
+
+// kill is kill -9, and waits for the end.
+func (c *child) kill() {
+	c.Process.Signal(syscall.SIGCONT)
+	c.Process.Kill()
+	c.Wait()
+}
+
+// line is the next line that the child prints.
+func (c *child) line(t testing.TB) string {
+	t.Helper()
+	select {
+	case line, ok := <-c.lines:
+		if !ok {
+			t.Fatal("the child has ended")
+		}
+		return line
+	case <-time.After(time.Minute):
+		t.Fatal("the child says nothing")
+	}
+	return ""
+}
+
+// untilTold waits for a line on stdin, or its end.
+func untilTold() { bufio.NewReader(os.Stdin).ReadString('\n') }
+
+// saturate writes as fast as it can, and prints the number of each commit.
+func saturate(path string) error {
+	s, err := sqlite.Open(context.Background(), path)
+	if err != nil {
+		return err
+	}
+	for i := 1; ; i++ {
+		v := []byte(fmt.Sprint(i, strings.Repeat(" ", i%2000)))
+		ops := []store.Op{{Key: "x/a", Value: v}, {Key: "x/b", Value: v}, {Key: fmt.Sprint("y/", i%100), Value: v}}
+		if _, err := s.Commit(context.Background(), store.Txn{Ops: ops}); err != nil {
+			return err
+		}
+		fmt.Println(i)
+	}
+}
+
+// holdLease puts a key under a lease whose TTL is the first line of stdin, and
+// says when that is done, and when the lease is.
+func holdLease(path string) error {
+	ctx := context.Background()
+	s, err := sqlite.Open(ctx, path)
+	if err != nil {
+		return err
+	}
+	line, _ := bufio.NewReader(os.Stdin).ReadString('\n')
+	ttl, err := time.ParseDuration(strings.TrimSpace(line))
+	if err != nil {
+		return err
+	}
+	l, err := s.Lease(ctx, ttl)
+	if err != nil {
+		return err
+	}
+	if _, err := s.Commit(ctx, store.Txn{Ops: []store.Op{{Key: "presence/child", Lease: l.ID()}}}); err != nil {
+		return err
+	}
+	fmt.Println("held")
+	<-l.Done()
+	fmt.Println("done")
+	select {}
+}
+
+// commitMutely commits without a ring, and dies.
+func commitMutely(path string) error {
+	s, err := sqlite.Open(context.Background(), path)
+	if err != nil {
+		return err
+	}
+	sqlite.Mute(s)
+	fmt.Println("ready")
+	untilTold()
+	if _, err := s.Commit(context.Background(), store.Txn{Ops: []store.Op{{Key: "w/mute"}}}); err != nil {
+		return err
+	}
+	return syscall.Kill(os.Getpid(), syscall.SIGKILL)
+}
+
+// lockFile holds the write lock until it is told to let go.
+func lockFile(path string) error {
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		return err
+	}
+	db.SetMaxOpenConns(1)
+	if _, err := db.Exec("BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	fmt.Println("locked")
+	untilTold()
+	if _, err := db.Exec("ROLLBACK"); err != nil {
+		return err
+	}
+	fmt.Println("free")
+	select {}
+}
+
+// incrementMany counts a key up a hundred times.
+func incrementMany(path string) error {
+	s, err := sqlite.Open(context.Background(), path)
+	if err != nil {
+		return err
+	}
+	for range 100 {
+		if err := increment(s, "n"); err != nil {
+			return err
+		}
+	}
+	fmt.Println("counted")
+	return s.Close()
+}
+
+// answer puts a pong for every ping.
+func answer(path string) error {
+	ctx := context.Background()
+	s, err := sqlite.Open(ctx, path)
+	if err != nil {
+		return err
+	}
+	w, err := s.Watch(ctx, 0, "ping")
+	if err != nil {
+		return err
+	}
+	fmt.Println("ready")
+	for {
+		if _, err := w.Next(ctx); err != nil {
+			return err
+		}
+		if _, err := s.Commit(ctx, store.Txn{Ops: []store.Op{{Key: "pong"}}}); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,302 @@
+package sqlite_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bijou/state/store"
+	"bijou/state/store/sqlite"
+)
+
+// complains checks that the error says these words.
+func complains(t testing.TB, err error, words ...string) {
+	t.Helper()
+	for _, w := range words {
+		if err == nil || !strings.Contains(err.Error(), w) {
+			t.Errorf("got error %q, want one with %q", err, w)
+		}
+	}
+}
+
+func is(t testing.TB, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("got error %v, want %v", err, want)
+	}
+}
+
+func TestCreate(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "odd ?name#100%25&mode=ro")
+	check(t, os.Mkdir(folder, 0o700))
+	path := filepath.Join(folder, "a store?.db")
+	check(t, sqlite.Create(t.Context(), path))
+	is(t, sqlite.Create(t.Context(), path), store.ErrExists)
+
+	s := openWith(t, path, sqlite.Options{})
+	put(t, s, "a", "1")
+	w := watch(t, s, "a")
+	next(t, w)
+	var names []string
+	entries, err := os.ReadDir(folder)
+	check(t, err)
+	for _, e := range entries {
+		info, err := e.Info()
+		check(t, err)
+		names = append(names, fmt.Sprintf("%s %o", e.Name(), info.Mode().Perm()))
+	}
+	want := []string{"a store?.db 600", "a store?.db-bell 600", "a store?.db-shm 600", "a store?.db-wal 600"}
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Error(diff)
+	}
+	complains(t, sqlite.Create(t.Context(), filepath.Join(folder, "none", "store")), "cannot create store", "no such file")
+}
+
+// TestCreateOverRemains: the log of a store that was deleted must not be
+// replayed into its successor.
+func TestCreateOverRemains(t *testing.T) {
+	path := fresh(t)
+	s := openWith(t, path, sqlite.Options{})
+	put(t, s, "old", "1")
+	check(t, os.Remove(path))
+	check(t, sqlite.Create(t.Context(), path))
+	if _, ok := get(t, openWith(t, path, sqlite.Options{}), "old"); ok {
+		t.Error("the new store holds what was put into the old one")
+	}
+}
+
+func TestCreateRace(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store")
+	var all sync.WaitGroup
+	made := make(chan bool, 8)
+	for range cap(made) {
+		all.Go(func() {
+			switch err := sqlite.Create(t.Context(), path); {
+			case err == nil:
+				made <- true
+			case !errors.Is(err, store.ErrExists):
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if len(made) != 1 {
+		t.Errorf("%d have made the store", len(made))
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	folder := t.TempDir()
+	file := func(name, content string) string {
+		path := filepath.Join(folder, name)
+		check(t, os.WriteFile(path, []byte(content), 0o600))
+		return path
+	}
+	table := func(name, statements string) string {
+		path := filepath.Join(folder, name)
+		db, err := sql.Open("sqlite", path)
+		check(t, err)
+		_, err = db.Exec(statements)
+		check(t, err)
+		check(t, db.Close())
+		return path
+	}
+	newer := filepath.Join(folder, "newer")
+	check(t, sqlite.Create(t.Context(), newer))
+	table("newer", "PRAGMA user_version = 99")
+	for _, c := range []struct{ path, want string }{
+		{filepath.Join(folder, "none"), "no store"},
+		{filepath.Join(folder, "none", "none"), "no store"},
+		{folder, "it is not a regular file"},
+		{file("empty", ""), "it is not a bijou store"},
+		{file("text", strings.Repeat("some text\n", 1000)), "it is not a bijou store"},
+		{table("foreign", "CREATE TABLE t (a)"), "it is not a bijou store"},
+		{newer, "it has format 99, and this bijou knows format 1 only"},
+	} {
+		_, err := sqlite.Open(t.Context(), c.path)
+		complains(t, err, fmt.Sprintf("cannot open store %q: ", c.path), c.want)
+	}
+	_, err := sqlite.Open(t.Context(), filepath.Join(folder, "none"))
+	is(t, err, store.ErrNoStore)
+	if _, err := os.Stat(filepath.Join(folder, "none")); err == nil {
+		t.Error("Open has made a file")
+	}
+}
+
+func TestGone(t *testing.T) {
+	for name, remove := range map[string]func(t *testing.T, path string){
+		"deleted": func(t *testing.T, path string) { check(t, os.Remove(path)) },
+		"moved":   func(t *testing.T, path string) { check(t, os.Rename(path, path+".old")) },
+		"replaced": func(t *testing.T, path string) {
+			other := fresh(t)
+			check(t, os.Rename(other, path))
+		},
+	} {
+		t.Run(name, func(t *testing.T) { testGone(t, remove) })
+	}
+}
+
+func testGone(t *testing.T, remove func(t *testing.T, path string)) {
+	path := fresh(t)
+	s, idle := openWith(t, path, sqlite.Options{}), openWith(t, path, sqlite.Options{})
+	put(t, s, "w/a", "1")
+	l, err := idle.Lease(t.Context(), time.Minute)
+	check(t, err)
+	w := watch(t, idle, "w/")
+	next(t, w)
+	remove(t, path)
+
+	_, err = s.Commit(t.Context(), store.Txn{Ops: []store.Op{{Key: "w/b"}}})
+	is(t, err, store.ErrStoreGone)
+	_, err = s.Snapshot(t.Context())
+	is(t, err, store.ErrStoreGone)
+	_, err = s.Watch(t.Context(), 0, "w/")
+	is(t, err, store.ErrStoreGone)
+	_, err = s.Lease(t.Context(), time.Minute)
+	is(t, err, store.ErrStoreGone)
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	_, err = w.Next(ctx)
+	is(t, err, store.ErrStoreGone)
+	select {
+	case <-l.Done():
+	case <-ctx.Done():
+		t.Error("the lease is not done")
+	}
+}
+
+// TestPowerCut stops a process in the midst of writing, copies its files as
+// they are, and wants a sound store that holds everything it had promised.
+func TestPowerCut(t *testing.T) {
+	path := fresh(t)
+	c := start(t, "saturate", path)
+	promised := 0
+	for round := range 20 {
+		for range 1 + rand.IntN(60) {
+			promised, _ = strconv.Atoi(c.line(t))
+		}
+		c.pause(t)
+		copied := filepath.Join(t.TempDir(), fmt.Sprint("copy", round))
+		copyFile(t, path, copied)
+		copyFile(t, path+"-wal", copied+"-wal")
+		check(t, c.Process.Signal(syscall.SIGCONT))
+		sound(t, copied, promised)
+	}
+}
+
+// pause stops the child and returns when all its threads stand.
+func (c *child) pause(t testing.TB) {
+	t.Helper()
+	check(t, c.Process.Signal(syscall.SIGSTOP))
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		stats, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", c.Process.Pid))
+		check(t, err)
+		stopped := 0
+		for _, path := range stats {
+			if stat, _ := os.ReadFile(path); bytes.Contains(stat, []byte(") T ")) {
+				stopped++
+			}
+		}
+		if stopped == len(stats) {
+			return
+		}
+	}
+	t.Fatal("the child does not stop")
+}
+
+func copyFile(t testing.TB, from, to string) {
+	t.Helper()
+	content, err := os.ReadFile(from)
+	check(t, err)
+	check(t, os.WriteFile(to, content, 0o600))
+}
+
+// sound checks a store that "saturate" has written.
+func sound(t testing.TB, path string, promised int) {
+	t.Helper()
+	s := openWith(t, path, sqlite.Options{Poll: long})
+	a, _ := get(t, s, "x/a")
+	b, _ := get(t, s, "x/b")
+	n, _ := strconv.Atoi(strings.Fields(a)[0])
+	if a != b || n < promised {
+		t.Errorf("promised %d, got %.10q and %.10q", promised, a, b)
+	}
+	db, err := sql.Open("sqlite", path)
+	check(t, err)
+	defer db.Close()
+	var verdict string
+	check(t, db.QueryRow("PRAGMA integrity_check").Scan(&verdict))
+	if verdict != "ok" {
+		t.Errorf("integrity check: %s", verdict)
+	}
+	put(t, s, "more", "1")
+}
+
+func TestDiskFull(t *testing.T) {
+	s := openWith(t, fresh(t), sqlite.Options{})
+	put(t, s, "before", "1")
+	w := watch(t, s, "")
+	next(t, w)
+	check(t, sqlite.LimitPages(s, "60"))
+	_, err := s.Commit(t.Context(), store.Txn{Ops: []store.Op{{Key: "large", Value: make([]byte, 500_000)}}})
+	complains(t, err, "cannot write to store", "the disk is full")
+	if v, _ := get(t, s, "before"); v != "1" {
+		t.Errorf("got %q", v)
+	}
+	check(t, sqlite.LimitPages(s, "100000"))
+	revision := put(t, s, "after", "1")
+	if b := next(t, w); b.Revision != revision || len(b.Events) != 1 {
+		t.Errorf("got %v", b)
+	}
+	if _, ok := get(t, s, "large"); ok {
+		t.Error("it is there all the same")
+	}
+}
+
+// TestTrimmed: the log stays bounded, a watcher that keeps up sees everything,
+// one that comes late is told.
+func TestTrimmed(t *testing.T) {
+	const keep = 50
+	path := fresh(t)
+	s := openWith(t, path, sqlite.Options{Keep: keep})
+	w := watch(t, s, "w")
+	for range 10 * keep {
+		if revision, b := put(t, s, "w", ""), next(t, w); b.Revision != revision {
+			t.Fatalf("got %v, want revision %d", b, revision)
+		}
+	}
+	_, err := watch(t, s, "w").Next(t.Context())
+	is(t, err, store.ErrCompacted)
+
+	db, err := sql.Open("sqlite", path)
+	check(t, err)
+	defer db.Close()
+	var rows int
+	check(t, db.QueryRow("SELECT count(*) FROM log").Scan(&rows))
+	if rows < keep || rows > 2*keep {
+		t.Errorf("the log has %d rows", rows)
+	}
+}
+
+// TestLogIsSearched: every wake of the tailer costs what is new, not the log.
+func TestLogIsSearched(t *testing.T) {
+	plan, err := sqlite.QueryPlan(openWith(t, fresh(t), sqlite.Options{}))
+	check(t, err)
+	if !strings.Contains(plan, "SEARCH l ") || strings.Contains(plan, "TEMP B-TREE") {
+		t.Errorf("the plan is\n%s", plan)
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"os"
 	"path"
 	"time"
 
@@ -73,7 +74,7 @@ func Outside(argv []string) (r Result, done bool) {
 	if errors.Is(err, errHelp) {
 		return Result{Stdout: []byte(Help(tool.Name))}, true
 	}
-	if !tool.outside || flags.clientID != "" {
+	if !tool.outside || flags.clientID != "" || os.Getenv("JUJU_CLIENT_ID") != "" {
 		return Result{}, false
 	}
 	inv := &invocation{

@@ -56,3 +56,14 @@ func fixedNow() time.Time { return time.Date(2012, 2, 29, 21, 49, 14, 5, time.UT
 func TestRecorded(t *testing.T) {
 	recorded.Run(t, recorded.Acceptance(t), hookenv.Supported, openDirect)
 }
+
+// The cases of testdata are in the recorded ones' form, derived from the rules.
+func TestDerived(t *testing.T) {
+	for _, name := range []string{"classic", "modern"} {
+		f, err := recorded.Read("testdata/" + name + ".json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(name, func(t *testing.T) { recorded.Run(t, f, hookenv.Supported, openDirect) })
+	}
+}

@@ -1,0 +1,226 @@
+package state_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"bijou/state"
+	"bijou/state/statetest"
+)
+
+func TestPresence(t *testing.T) {
+	statetest.Each(t, func(t *testing.T, st *state.State) {
+		statetest.AddService(t, st, statetest.MySQL(), 1)
+		present := func(agent string) bool {
+			return statetest.Read(t, st, func(v *state.View) (bool, error) { return v.Present(agent) })
+		}
+		s := statetest.Session(t, st, "machine-0", "unit-mysql-0")
+		if !present("machine-0") || !present("unit-mysql-0") || present("unit-mysql-1") {
+			t.Error("announced agents are not present, or others are")
+		}
+		if err := s.Withdraw(t.Context(), "unit-mysql-0"); err != nil {
+			t.Fatal(err)
+		}
+		if present("unit-mysql-0") || !present("machine-0") {
+			t.Error("the withdrawn agent is present, or the other is not")
+		}
+		if err := s.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if present("machine-0") {
+			t.Error("present after its session")
+		}
+		select {
+		case <-s.Done():
+		default:
+			t.Error("a closed session is not done")
+		}
+		if err := s.Announce(t.Context(), "machine-0"); !errors.Is(err, state.ErrSessionLost) {
+			t.Errorf("announced by a closed session: %v", err)
+		}
+	})
+}
+
+func TestAnnounceForWhatIsGone(t *testing.T) {
+	st := statetest.New(t)
+	s := statetest.Session(t, st)
+	for _, agent := range []string{"machine-7", "unit-mysql-0"} {
+		if err := s.Announce(t.Context(), agent); !errors.Is(err, state.ErrNotFound) {
+			t.Errorf("%s: %v", agent, err)
+		}
+	}
+}
+
+func TestAgentThatWasTakenOverWritesNothing(t *testing.T) {
+	statetest.Each(t, func(t *testing.T, st *state.State) {
+		statetest.AddService(t, st, statetest.MySQL(), 1)
+		old := statetest.Session(t, st, "unit-mysql-0")
+		put := func(s *state.Session, value string) error {
+			return s.Update(t.Context(), "unit-mysql-0", func(tx *state.Tx) error {
+				return tx.PutWorkflow("mysql/0", state.Workflow{State: value})
+			})
+		}
+		if err := put(old, "installed"); err != nil {
+			t.Fatal(err)
+		}
+		heir := statetest.Session(t, st, "unit-mysql-0")
+		if err := put(old, "stopped"); !errors.Is(err, state.ErrSessionLost) {
+			t.Errorf("the old agent: %v", err)
+		}
+		if err := put(heir, "started"); err != nil {
+			t.Errorf("the new agent: %v", err)
+		}
+		if err := old.Withdraw(t.Context(), "unit-mysql-0"); err != nil {
+			t.Errorf("withdraw: %v", err)
+		}
+		w := statetest.Read(t, st, func(v *state.View) (state.Workflow, error) { return v.Workflow("mysql/0") })
+		if p := statetest.Read(t, st, func(v *state.View) (bool, error) { return v.Present("unit-mysql-0") }); !p || w.State != "started" {
+			t.Errorf("present: %v, state %q", p, w.State)
+		}
+	})
+}
+
+// Taken over between the read and the commit: the commit itself must fail.
+func TestAgentTakenOverInMidUpdate(t *testing.T) {
+	st := statetest.New(t)
+	statetest.AddService(t, st, statetest.MySQL(), 1)
+	old := statetest.Session(t, st, "unit-mysql-0")
+	err := old.Update(t.Context(), "unit-mysql-0", func(tx *state.Tx) error {
+		statetest.Session(t, st, "unit-mysql-0")
+		return tx.PutWorkflow("mysql/0", state.Workflow{State: "started"})
+	})
+	if !errors.Is(err, state.ErrSessionLost) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAgentOfARemovedUnit(t *testing.T) {
+	st := statetest.New(t)
+	statetest.AddService(t, st, statetest.MySQL(), 1)
+	s := statetest.Session(t, st, "unit-mysql-0")
+	statetest.Update(t, st, func(tx *state.Tx) error { return tx.DestroyUnit("mysql/0") })
+	if err := state.RemoveUnit(t.Context(), s.As("unit-mysql-0"), "mysql/0"); err != nil {
+		t.Fatal(err)
+	}
+	err := s.Update(t.Context(), "unit-mysql-0", func(tx *state.Tx) error { return tx.PutWorkflow("mysql/0", state.Workflow{State: "x"}) })
+	if !errors.Is(err, state.ErrSessionLost) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestLeadership(t *testing.T) {
+	statetest.Each(t, func(t *testing.T, st *state.State) {
+		first := statetest.Session(t, st)
+		lead, err := first.Campaign(t.Context(), "provisioner")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := first.Campaign(t.Context(), "provisioner"); err == nil {
+			t.Error("a second campaign of one session for one thing was let in")
+		}
+		second := statetest.Session(t, st)
+		var heir *state.Leadership
+		var waiting sync.WaitGroup
+		waiting.Go(func() { heir, err = second.Campaign(t.Context(), "provisioner") })
+		add := func(l *state.Leadership) error {
+			return l.Update(t.Context(), func(tx *state.Tx) error { _, err := tx.AddMachine(state.MachineSpec{}); return err })
+		}
+		if err := add(lead); err != nil {
+			t.Errorf("the leader's write: %v", err)
+		}
+		if err := lead.Resign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		waiting.Wait()
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-lead.Done()
+		if err := add(lead); !errors.Is(err, state.ErrSessionLost) {
+			t.Errorf("the deposed leader's write: %v", err)
+		}
+		if err := add(heir); err != nil {
+			t.Errorf("the heir's write: %v", err)
+		}
+		if err := second.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		<-heir.Done()
+		if again, err := first.Campaign(t.Context(), "provisioner"); err != nil {
+			t.Error(err)
+		} else if err := add(again); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A leader that is deposed between its read and its commit.
+func TestLeaderDeposedInMidUpdate(t *testing.T) {
+	st := statetest.New(t)
+	s := statetest.Session(t, st)
+	lead, err := s.Campaign(t.Context(), "provisioner")
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = lead.Update(t.Context(), func(tx *state.Tx) error {
+		s.Close(t.Context())
+		_, err := tx.AddMachine(state.MachineSpec{})
+		return err
+	})
+	if !errors.Is(err, state.ErrSessionLost) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestCampaignEndsWithItsContextAndItsSession(t *testing.T) {
+	st := statetest.New(t)
+	if _, err := statetest.Session(t, st).Campaign(t.Context(), "x"); err != nil {
+		t.Fatal(err)
+	}
+	s := statetest.Session(t, st)
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(10*time.Millisecond, cancel)
+	if _, err := s.Campaign(ctx, "x"); !errors.Is(err, context.Canceled) {
+		t.Errorf("its context: %v", err)
+	}
+	time.AfterFunc(10*time.Millisecond, func() { s.Close(t.Context()) })
+	if _, err := s.Campaign(t.Context(), "x"); !errors.Is(err, state.ErrSessionLost) {
+		t.Errorf("its session: %v", err)
+	}
+}
+
+// kill -9 of a process: its agents and leaderships end when the TTL has passed.
+func TestAbandonedSessionExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := statetest.New(t)
+		dead := st.Share()
+		s, err := dead.NewSession(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Announce(t.Context(), "machine-0"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Campaign(t.Context(), "provisioner"); err != nil {
+			t.Fatal(err)
+		}
+		dead.Abandon()
+		heir := statetest.Session(t, st)
+		began := time.Now()
+		if _, err := heir.Campaign(t.Context(), "provisioner"); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took != state.SessionTTL {
+			t.Errorf("took over after %v", took)
+		}
+		if statetest.Read(t, st, func(v *state.View) (bool, error) { return v.Present("machine-0") }) {
+			t.Error("the dead agent is present")
+		}
+		heir.Close(t.Context())
+		s.Close(context.Background())
+	})
+}

@@ -14,11 +14,11 @@ import (
 // bijouGrammar is the command line of `bijou` itself. Applets are dispatched
 // before it is read.
 type bijouGrammar struct {
-	List       bool          `help:"Print the applets' names, one a line."`
-	Help       helpCmd       `cmd:"" help:"Explain bijou, or one applet."`
-	Version    versionCmd    `cmd:"" help:"Print bijou's version."`
-	Install    installCmd    `cmd:"" help:"Make a link for every applet."`
-	Quickstart tour.QuickCmd `cmd:"" help:"Deploy two related example charms and show what happens."`
+	List       bool            `help:"Print the applets' names, one a line."`
+	Help       helpCmd         `cmd:"" help:"Explain bijou, or one applet."`
+	Version    versionCmd      `cmd:"" help:"Print bijou's version."`
+	Install    installCmd      `cmd:"" help:"Make a link for every applet."`
+	Quickstart tour.Quickstart `cmd:"" help:"Deploy two related example charms and show what happens."`
 }
 
 const bijouSummary = `One binary that is an early-Juju deployment: call it by an applet's name, or as "bijou APPLET ...".

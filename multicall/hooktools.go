@@ -12,10 +12,19 @@ import (
 // here: hookenv/client has answered and ended the process before main.
 func hookTools() []Applet {
 	var applets []Applet
-	for _, name := range hookenv.Tools() {
-		applets = append(applets, Applet{name, "hook tool: " + hookenv.Summary(name), runHookTool})
+	for _, tool := range hookenv.Tools() {
+		applets = append(applets, Applet{tool.Name, "hook tool: " + tool.Summary, runHookTool})
 	}
 	return applets
+}
+
+// hookToolNames lists the hook tools.
+func hookToolNames() []string {
+	var names []string
+	for _, tool := range hookenv.Tools() {
+		names = append(names, tool.Name)
+	}
+	return names
 }
 
 // runHookTool explains the tool, or speaks to the agent that the arguments name

@@ -1,0 +1,154 @@
+package multicall
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"bijou/multicall/console"
+	"bijou/multicall/home"
+	"bijou/state"
+)
+
+// place is where a daemon finds its environment: a folder of BIJOU_HOME, or the
+// parts of one by themselves.
+type place struct {
+	Env   string `placeholder:"DIR" type:"path" help:"The environment's folder, as bootstrap made it."`
+	State string `placeholder:"URL" help:"The environment's state; default: as --env says."`
+	Dir   string `placeholder:"DIR" type:"path" help:"The machine's folder; default: below --env."`
+	Tools string `placeholder:"DIR" type:"path" help:"The folder of hook tools; default: as --env says, else this binary's."`
+}
+
+// complete fills in what the environment's folder says.
+func (p *place) complete() (home.Environment, error) {
+	var e home.Environment
+	if p.Env != "" {
+		var err error
+		if e, err = home.Load(p.Env); err != nil {
+			return e, err
+		}
+		p.State, p.Tools = or(p.State, e.State), or(p.Tools, e.ToolsDir())
+	}
+	if p.State == "" {
+		return e, console.Hint(console.Usage(errors.New("it is not said where the environment is")), "give --env DIR, or --state URL")
+	}
+	if p.Tools == "" {
+		binary, err := self()
+		if err != nil {
+			return e, err
+		}
+		p.Tools = filepath.Dir(binary)
+	}
+	return e, nil
+}
+
+// machineDir is the folder of the machine with that id.
+func (p *place) machineDir(e home.Environment, id string) (string, error) {
+	switch {
+	case p.Dir != "":
+		return p.Dir, nil
+	case p.Env != "":
+		return e.MachineDir(id), nil
+	}
+	return "", console.Hint(console.Usage(errors.New("it is not said where the machine's folder is")), "give --env DIR, or --dir DIR")
+}
+
+func or(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// machineAgentGrammar is the command line of machine-agent.
+type machineAgentGrammar struct {
+	Machine string `required:"" placeholder:"ID" help:"The machine to serve."`
+	place
+}
+
+const machineAgentSummary = `Runs the units of one machine, until it is told to stop (SIGTERM) or the machine is destroyed.
+On machine 0 it hosts the provisioner as well. "juju bootstrap" and "juju start" start it in the background.
+
+Examples:
+  machine-agent --machine 0 --env ~/.bijou/default
+  machine-agent --machine 3 --state sqlite:/srv/state.db --dir /var/lib/bijou`
+
+// runMachineAgent is machine-agent.
+func runMachineAgent(c call) int {
+	var g machineAgentGrammar
+	return daemon(c, console.Command{Name: "machine-agent", Summary: machineAgentSummary, Grammar: &g}, func(ctx context.Context) error {
+		return serveMachine(ctx, c.options, g.Machine, g.place)
+	})
+}
+
+// unitAgentGrammar is the command line of unit-agent.
+type unitAgentGrammar struct {
+	Unit string `required:"" placeholder:"UNIT" help:"The unit to run, SERVICE/N."`
+	place
+}
+
+const unitAgentSummary = `Runs one unit alone, until it is told to stop (SIGTERM) or the unit is gone. While a machine agent
+runs that unit, it waits.
+
+Examples:
+  unit-agent --unit wordpress/0 --env ~/.bijou/default`
+
+// runUnitAgent is unit-agent.
+func runUnitAgent(c call) int {
+	var g unitAgentGrammar
+	return daemon(c, console.Command{Name: "unit-agent", Summary: unitAgentSummary, Grammar: &g}, func(ctx context.Context) error {
+		return serveUnit(ctx, c.options, g.Unit, g.place)
+	})
+}
+
+// provisionerGrammar is the command line of provisioner.
+type provisionerGrammar struct {
+	Env string `required:"" placeholder:"DIR" type:"path" help:"The environment's folder, as bootstrap made it."`
+}
+
+const provisionerSummary = `Makes sure that every machine has a live instance, and that dead ones go. Several may run: one leads.
+Machine 0 hosts one; this is another.
+
+Examples:
+  provisioner --env ~/.bijou/default`
+
+// runProvisioner is provisioner.
+func runProvisioner(c call) int {
+	var g provisionerGrammar
+	return daemon(c, console.Command{Name: "provisioner", Summary: provisionerSummary, Grammar: &g}, func(ctx context.Context) error {
+		return serveProvisioner(ctx, place{Env: g.Env})
+	})
+}
+
+// daemon reads the command line and runs until SIGTERM or SIGINT. It logs to
+// stderr, which the starter has sent to the machine's log.
+func daemon(c call, command console.Command, serve func(ctx context.Context) error) int {
+	if _, err := console.Parse(c.streams, command, c.args); err != nil {
+		return console.Report(c.streams.Err, err)
+	}
+	level := slog.LevelInfo
+	if os.Getenv("BIJOU_DEBUG") != "" {
+		level = slog.LevelDebug
+	}
+	slog.SetDefault(slog.New(slog.NewTextHandler(c.streams.Err, &slog.HandlerOptions{Level: level})))
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	slog.Info(command.Name+" begins", "pid", os.Getpid(), "version", Version)
+	err := serve(ctx)
+	slog.Info(command.Name+" ends", "error", err)
+	return console.Report(c.streams.Err, err)
+}
+
+// open opens the place's state.
+func (p *place) open(ctx context.Context) (*state.State, error) {
+	s, err := state.Open(ctx, p.State)
+	if err != nil {
+		return nil, fmt.Errorf("cannot begin: %w", err)
+	}
+	return s, nil
+}

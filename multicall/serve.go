@@ -1,0 +1,174 @@
+package multicall
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"bijou/agent"
+	"bijou/multicall/home"
+	"bijou/provision"
+	"bijou/provision/local"
+	"bijou/provision/local/process"
+	"bijou/provision/provider"
+	"bijou/state"
+)
+
+// role is one part of a process; it returns when ctx is done, or its work is.
+type role func(ctx context.Context) error
+
+// serveMachine is a machine agent's process. One that manages the environment
+// (machine 0) hosts the provisioner, too.
+func serveMachine(ctx context.Context, o Options, id string, p place) (err error) {
+	e, err := p.complete()
+	if err != nil {
+		return err
+	}
+	dir, err := p.machineDir(e, id)
+	if err != nil {
+		return err
+	}
+	hold, err := process.Take(dir)
+	if err != nil {
+		return err
+	}
+	defer hold.Release()
+	s, err := p.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	fault, err := fault(o)
+	if err != nil {
+		return err
+	}
+	roles := []role{func(ctx context.Context) error {
+		return agent.RunMachine(ctx, agent.MachineOptions{State: s, Machine: id, Dir: dir, Tools: p.Tools, Fault: fault})
+	}}
+	manages, err := manages(ctx, s, id)
+	if err != nil {
+		return err
+	}
+	if manages {
+		roles = append(roles, provisioner(s, e))
+	}
+	return together(ctx, roles)
+}
+
+// manages tells if the machine hosts the provisioner.
+func manages(ctx context.Context, s *state.State, id string) (yes bool, err error) {
+	err = s.View(ctx, func(v *state.View) error {
+		m, err := v.Machine(id)
+		yes = slices.Contains(m.Jobs, state.JobManage)
+		return err
+	})
+	return yes, err
+}
+
+// serveUnit is the process of one unit agent.
+func serveUnit(ctx context.Context, o Options, unit string, p place) (err error) {
+	e, err := p.complete()
+	if err != nil {
+		return err
+	}
+	s, err := p.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	var machine string
+	err = s.View(ctx, func(v *state.View) error {
+		u, err := v.Unit(unit)
+		machine = u.Machine
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	dir, err := p.machineDir(e, machine)
+	if err != nil {
+		return err
+	}
+	fault, err := fault(o)
+	if err != nil {
+		return err
+	}
+	return agent.RunUnit(ctx, agent.UnitOptions{State: s, Unit: unit, Dir: dir, Tools: p.Tools, Fault: fault})
+}
+
+// serveProvisioner is the process of a provisioner by itself.
+func serveProvisioner(ctx context.Context, p place) (err error) {
+	e, err := p.complete()
+	if err != nil {
+		return err
+	}
+	s, err := p.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	return provisioner(s, e)(ctx)
+}
+
+// provisioner is the role of a provisioner for the environment.
+func provisioner(s *state.State, e home.Environment) role {
+	return func(ctx context.Context) error {
+		p, err := newProvider(ctx, s, e)
+		if err != nil {
+			return err
+		}
+		return provision.Run(ctx, provision.Options{State: s, Provider: p})
+	}
+}
+
+// newProvider makes the provider that the environment was bootstrapped with.
+func newProvider(ctx context.Context, s *state.State, e home.Environment) (provider.Provider, error) {
+	var name string
+	err := s.View(ctx, func(v *state.View) error {
+		env, err := v.Environment()
+		name = env.Provider
+		return err
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case name != state.ProviderLocal:
+		return nil, fmt.Errorf("cannot provision: there is no provider %q in this binary", name)
+	case e.Dir == "":
+		return nil, fmt.Errorf("cannot provision: the provider %q needs the environment's folder: give --env DIR", name)
+	}
+	return local.New(local.Options{
+		Dir:   filepath.Join(e.Dir, "machines"),
+		Agent: func(id string) process.Detached { return machineProcess(e, id) },
+	}), nil
+}
+
+// machineProcess is how the agent of a local machine is called: from the
+// environment's own tools, since the binary that runs now may be gone later.
+func machineProcess(e home.Environment, id string) process.Detached {
+	return process.Detached{
+		Path: filepath.Join(e.ToolsDir(), "machine-agent"),
+		Args: []string{"machine-agent", "--machine", id, "--env", e.Dir},
+		Log:  e.LogFile(id),
+	}
+}
+
+// together runs roles in one process: when one ends, for whatever reason, the
+// others are told to end, too.
+func together(ctx context.Context, roles []role) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	errs := make([]error, len(roles))
+	var running sync.WaitGroup
+	for i, r := range roles {
+		running.Go(func() {
+			defer cancel()
+			errs[i] = r(ctx)
+		})
+	}
+	running.Wait()
+	return errors.Join(errs...)
+}

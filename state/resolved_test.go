@@ -1,0 +1,107 @@
+package state_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bijou/state"
+	"bijou/state/statetest"
+)
+
+func TestSetResolved(t *testing.T) {
+	st := statetest.New(t)
+	for _, name := range []string{"mysql", "wordpress", "twice"} {
+		statetest.AddService(t, st, endpointCharms()[name], 1)
+	}
+	statetest.Relate(t, st, "wordpress", "mysql") // relation-1
+	statetest.Relate(t, st, "twice:db", "mysql")  // relation-2
+	failure := &state.Failure{Hook: state.Hook{Name: "x"}, Attempts: 1}
+	statetest.Update(t, st, func(tx *state.Tx) error {
+		return errors.Join(
+			tx.PutWorkflow("mysql/0", state.Workflow{State: "start-error", Failure: failure}),
+			tx.PutWorkflow("wordpress/0", state.Workflow{State: "started"}),
+			tx.PutRelationState("mysql/0", 2, state.RelationState{State: state.RelationError, Failure: failure}),
+			tx.PutRelationState("mysql/0", 1, state.RelationState{State: state.RelationUp}),
+		)
+	})
+	for _, test := range []struct {
+		unit, relation string
+		retry          bool
+		kind           error
+		message        string
+	}{
+		{"wordpress/0", "", false, state.ErrNotInError, `unit "wordpress/0" is already running`},
+		{"mysql/0", "", true, nil, ""},
+		{"mysql/0", "", false, state.ErrAlreadyResolved, `unit "mysql/0" is already marked as resolved`},
+		{"mysql/0", "relation-2", false, nil, ""},
+		{"mysql/0", "2", true, state.ErrAlreadyResolved, `relation-2 of unit "mysql/0" is already marked as resolved`},
+		{"mysql/0", "server:2", true, state.ErrAlreadyResolved, `relation-2 of unit "mysql/0" is already marked as resolved`},
+		{"mysql/0", "1", true, state.ErrNotInError, `relation-1 of unit "mysql/0" is already running`},
+		{"wordpress/0", "db", true, state.ErrNotInError, `relation-1 of unit "wordpress/0" is already running`},
+		{"wordpress/0", "2", true, state.ErrNotFound, "Relation not found"},
+		{"wordpress/0", "nope", true, state.ErrNotFound, "Relation not found"},
+		{"mysql/7", "", true, state.ErrNotFound, `unit "mysql/7" not found`},
+		{"mysql/0", "server", true, nil, `relation "server" of unit "mysql/0" is ambiguous: it could be relation-1 (mysql:server wordpress:db), relation-2 (mysql:server twice:db)`},
+	} {
+		err := st.Update(t.Context(), func(tx *state.Tx) error { return tx.SetResolved(test.unit, test.relation, test.retry) })
+		message := ""
+		if err != nil {
+			message = err.Error()
+		}
+		if test.kind != nil && !errors.Is(err, test.kind) || message != test.message {
+			t.Errorf("%s %q: %v", test.unit, test.relation, err)
+		}
+	}
+	resolved := func() state.Unit {
+		u := statetest.Read(t, st, func(v *state.View) (state.Unit, error) { return v.Unit("mysql/0") })
+		return state.Unit{Resolved: u.Resolved, ResolvedRelations: u.ResolvedRelations}
+	}
+	want := state.Unit{Resolved: state.ResolvedRetry, ResolvedRelations: map[int]state.Resolved{2: state.ResolvedDone}}
+	if d := cmp.Diff(want, resolved()); d != "" {
+		t.Error(d)
+	}
+	statetest.Update(t, st, func(tx *state.Tx) error {
+		return errors.Join(tx.ClearResolved("mysql/0", state.NoRelation), tx.RemoveRelationState("mysql/0", 2))
+	})
+	if d := cmp.Diff(state.Unit{}, resolved()); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestUniterRecords(t *testing.T) {
+	statetest.Each(t, func(t *testing.T, st *state.State) {
+		r := statetest.Pair(t, st)
+		op := state.Op{ID: "1", Hook: state.Hook{Kind: "install", Name: "install", Relation: state.NoRelation}, Expect: "installed"}
+		want := state.Uniter{
+			Op: &op, Workflow: state.Workflow{State: "started", NextPlace: 4},
+			Relations: map[int]state.RelationState{r.ID: {State: state.RelationUp}},
+			Members: map[int]map[string]state.MemberState{r.ID: {
+				"mysql/1": {State: "joined", Seen: 2}, "mysql/10": {Pending: "joined", Place: 3},
+			}},
+		}
+		statetest.Update(t, st, func(tx *state.Tx) error {
+			return errors.Join(
+				tx.PutOp("wordpress/0", op), tx.PutWorkflow("wordpress/0", want.Workflow),
+				tx.PutRelationState("wordpress/0", r.ID, want.Relations[r.ID]),
+				tx.PutMember("wordpress/0", r.ID, "mysql/1", want.Members[r.ID]["mysql/1"]),
+				tx.PutMember("wordpress/0", r.ID, "mysql/10", want.Members[r.ID]["mysql/10"]),
+			)
+		})
+		get := func() state.Uniter {
+			return statetest.Read(t, st, func(v *state.View) (state.Uniter, error) { return v.Uniter("wordpress/0") })
+		}
+		if d := cmp.Diff(want, get()); d != "" {
+			t.Error(d)
+		}
+		statetest.Update(t, st, func(tx *state.Tx) error {
+			return errors.Join(tx.ClearOp("wordpress/0"), tx.RemoveMember("wordpress/0", r.ID, "mysql/1"))
+		})
+		want.Op = nil
+		delete(want.Members[r.ID], "mysql/1")
+		if d := cmp.Diff(want, get()); d != "" {
+			t.Error(d)
+		}
+	})
+}

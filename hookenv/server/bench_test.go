@@ -1,0 +1,33 @@
+package server_test
+
+import (
+	"bytes"
+	"testing"
+
+	"bijou/hookenv/hookapi"
+)
+
+// BenchmarkRelationGet is one call from a hook, its process included.
+func BenchmarkRelationGet(b *testing.B) {
+	_, r := inHook(b, hookapi.Modern)
+	h := serveHook(b, r, b.TempDir())
+	for b.Loop() {
+		if got := h.call(b, nil, "relation-get", "user"); got.Stdout != "root\n" {
+			b.Fatalf("got %+v", got)
+		}
+	}
+}
+
+// BenchmarkTrue is the least that a process costs, for comparison.
+func BenchmarkTrue(b *testing.B) {
+	h := hook{directory: b.TempDir()}
+	for b.Loop() {
+		cmd := h.command(b, nil, "true")
+		cmd.Path = "/bin/true"
+		var out bytes.Buffer
+		cmd.Stdout = &out
+		if err := cmd.Run(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

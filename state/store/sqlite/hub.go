@@ -69,7 +69,7 @@ func (h *hub) pass() (more bool) {
 	}
 	var s stretch
 	err := h.d.readers.with(context.Background(), func(c *conn) (err error) {
-		s, err = readLog(c, from, readAtOnce, h.concerns)
+		s, err = readLog(c, from, readAtOnce, everything)
 		return err
 	})
 	if err != nil {
@@ -79,18 +79,8 @@ func (h *hub) pass() (more bool) {
 	return s.more
 }
 
-// concerns says if any watcher wants the key.
-func (h *hub) concerns(key string) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for n := range len(key) + 1 {
-		if len(h.index[key[:n]]) > 0 {
-			return true
-		}
-	}
-	return false
-}
-
+// handOut gives each watcher its parts. Everything was read, not only what
+// concerned the watchers of that moment: others may have joined since.
 func (h *hub) handOut(from int64, s stretch) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -112,6 +102,8 @@ func (h *hub) handOut(from int64, s stretch) {
 	}
 	h.pos = s.upto
 }
+
+func everything(string) bool { return true }
 
 // parts is what of the batch concerns which watcher.
 func (h *hub) parts(b store.Batch) map[*watcher]store.Batch {

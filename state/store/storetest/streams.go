@@ -13,6 +13,7 @@ var streamCases = []testCase{
 	{"a watcher that is slow misses nothing", slowWatcher},
 	{"watchers under concurrent writers lose, double and reorder nothing", concurrentWriters},
 	{"watchers opened in mid-stream lose nothing", midStream},
+	{"a watcher that catches up while its commit happens is told", ownKeys},
 }
 
 // writers commits n times from each handle at once and answers the revisions
@@ -128,6 +129,23 @@ func midStream(f *fixture) {
 	for _, r := range readers {
 		want := slices.DeleteFunc(slices.Clone(revisions), func(n int64) bool { return n <= r.from })
 		f.equal(revisionsOf(r.got), want)
+	}
+}
+
+// ownKeys has watchers, one after the other, read all of history for a key of
+// their own that is put at that moment, while those before them stay.
+func ownKeys(f *fixture) {
+	got := make(chan error)
+	for i := range scale(500) {
+		key := fmt.Sprintf("own/%d", i)
+		w := f.watch(0, key)
+		go func() {
+			_, err := w.Next(f.ctx)
+			got <- err
+		}()
+		f.write(put(key, "1"))
+		f.ok(<-got)
+		go w.Next(f.ctx)
 	}
 }
 

@@ -94,3 +94,19 @@ func remote(r state.Relation, unit state.Unit, members []state.Member) []state.M
 	}
 	return others
 }
+
+// Idle says if a unit has nothing to do: no hook in flight, nothing owed, and
+// nothing to wait for but changes. Tests wait for it.
+func Idle(ctx context.Context, st *state.State, unit string) (bool, error) {
+	var s Snapshot
+	err := st.View(ctx, func(v *state.View) (err error) {
+		s, err = snapshot(v, unit)
+		return err
+	})
+	if err != nil {
+		return false, err
+	}
+	s.StatusInterval = 0
+	_, waiting := Next(s).(Wait)
+	return waiting, nil
+}

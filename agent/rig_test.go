@@ -1,0 +1,189 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"bijou/agent/uniter"
+	"bijou/hookenv"
+	"bijou/state"
+	"bijou/state/statetest"
+)
+
+// rig is one environment with a machine agent, in this process. This test binary
+// is every hook tool, too: hookenv/client sees to that.
+type rig struct {
+	t     *testing.T
+	st    *state.State
+	dir   string // the machine's
+	tools string
+	notes string // what recorder hooks have noted
+	fault Fault
+
+	stop context.CancelFunc
+	done chan error
+}
+
+func newRig(t *testing.T, st *state.State) *rig {
+	base := t.TempDir()
+	t.Setenv("XDG_RUNTIME_DIR", base)
+	r := &rig{t: t, st: st, dir: filepath.Join(base, "machines", "0"), tools: filepath.Join(base, "tools"), notes: filepath.Join(base, "notes")}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(r.tools, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, tool := range hookenv.Tools() {
+		if err := os.Symlink(self, filepath.Join(r.tools, tool.Name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return r
+}
+
+// start starts the machine agent; it ends with the test.
+func (r *rig) start() {
+	ctx, cancel := context.WithCancel(context.Background())
+	r.stop, r.done = cancel, make(chan error, 1)
+	go func() {
+		r.done <- RunMachine(ctx, MachineOptions{
+			State: r.st, Machine: "0", Dir: r.dir, Tools: r.tools, Fault: r.fault, Log: r.log(),
+		})
+	}()
+	r.t.Cleanup(r.end)
+}
+
+// end stops it and waits.
+func (r *rig) end() {
+	if r.stop == nil {
+		return
+	}
+	r.stop()
+	if err := <-r.done; err != nil {
+		r.t.Errorf("machine agent: %v", err)
+	}
+	r.stop = nil
+}
+
+func (r *rig) log() *slog.Logger {
+	if os.Getenv("BIJOU_DEBUG") == "" {
+		return slog.New(slog.DiscardHandler)
+	}
+	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+// hooks are all hooks of a recorder charm with those relations.
+func hooks(relations ...string) []string {
+	names := []string{"install", "config-changed", "start", "stop"}
+	for _, r := range relations {
+		for _, kind := range []string{"joined", "changed", "departed", "broken"} {
+			names = append(names, r+"-relation-"+kind)
+		}
+	}
+	return names
+}
+
+// recorder adds hooks to a charm that note their name, unit, remote unit and
+// members, and then do what bodies say.
+func (r *rig) recorder(f statetest.Files, names []string, bodies map[string]string) statetest.Files {
+	for _, name := range names {
+		f["hooks/"+name] = fmt.Sprintf("#!/bin/bash\n"+
+			`echo "$JUJU_UNIT_NAME $JUJU_HOOK_NAME${JUJU_REMOTE_UNIT:+ $JUJU_REMOTE_UNIT}${JUJU_RELATION:+ [$JUJU_MEMBERS]}" >> %s`+"\n%s\n",
+			r.notes, bodies[name])
+	}
+	return f
+}
+
+// noted are the notes of one unit, without its name.
+func (r *rig) noted(unit string) (lines []string) {
+	data, err := os.ReadFile(r.notes)
+	if err != nil && !os.IsNotExist(err) {
+		r.t.Fatal(err)
+	}
+	for _, line := range strings.Split(string(data), "\n") {
+		if rest, ok := strings.CutPrefix(line, unit+" "); ok {
+			lines = append(lines, rest)
+		}
+	}
+	return lines
+}
+
+// eventually waits until ok, for at most three times what a busy machine needs.
+func (r *rig) eventually(what string, ok func() bool) {
+	r.t.Helper()
+	for end := time.Now().Add(45 * time.Second); !ok(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			data, _ := os.ReadFile(r.notes)
+			r.t.Fatalf("it did not come to it that %s; notes:\n%s\n%s", what, data, r.logs())
+		}
+	}
+}
+
+// logs is the environment's log.
+func (r *rig) logs() string {
+	var text strings.Builder
+	for _, l := range statetest.Read(r.t, r.st, func(v *state.View) ([]state.LogLine, error) { return v.Logs(state.LogFilter{}) }) {
+		fmt.Fprintf(&text, "%s %s %s: %s\n", l.Source, l.Level, l.Hook, l.Message)
+	}
+	return text.String()
+}
+
+func (r *rig) uniter(unit string) state.Uniter {
+	return statetest.Read(r.t, r.st, func(v *state.View) (state.Uniter, error) { return v.Uniter(unit) })
+}
+
+// awaitState waits for a unit's workflow to come into that state, with no hook in flight.
+func (r *rig) awaitState(unit, want string) {
+	r.t.Helper()
+	r.eventually(unit+" is "+want, func() bool {
+		u := r.uniter(unit)
+		return u.Workflow.State == want && u.Op == nil
+	})
+}
+
+// awaitNote waits until a unit has noted a line.
+func (r *rig) awaitNote(unit, note string) {
+	r.t.Helper()
+	r.eventually(unit+" notes "+note, func() bool { return slices.Contains(r.noted(unit), note) })
+}
+
+// settle waits until no unit has anything pending, in flight or in the way.
+func (r *rig) settle() {
+	r.t.Helper()
+	r.eventually("all have settled", func() bool {
+		for _, u := range statetest.Read(r.t, r.st, func(v *state.View) ([]state.Unit, error) { return v.Units("") }) {
+			if !r.settled(u) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// settled asks the agent's own snapshot, so that nothing is forgotten here.
+func (r *rig) settled(u state.Unit) bool {
+	idle, err := uniter.Idle(r.t.Context(), r.st, u.Name)
+	return err == nil && idle
+}
+
+func (r *rig) update(f func(tx *state.Tx) error) { r.t.Helper(); statetest.Update(r.t, r.st, f) }
+
+// folder is a unit's folder.
+func (r *rig) folder(unit string) string { return string(uniter.FolderOf(r.dir, unit)) }
+
+// twice runs a test over both stores.
+func twice(t *testing.T, test func(r *rig)) {
+	statetest.Each(t, func(t *testing.T, st *state.State) { test(newRig(t, st)) })
+}
+
+// once runs it in memory.
+func once(t *testing.T, test func(r *rig)) { test(newRig(t, statetest.New(t))) }

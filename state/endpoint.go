@@ -152,35 +152,29 @@ func (v *View) FindRelation(a, b string) (Relation, error) {
 	if _, err := v.Service(service); err != nil {
 		return Relation{}, err
 	}
-	relations, err := v.ServiceRelations(service)
-	if err != nil {
+	found, err := v.indexed(service, func(_ int, index relationIndex) bool {
+		return means(a, service, index.Name) && meansEndpoint(b, index.Other)
+	})
+	switch {
+	case err != nil:
 		return Relation{}, err
-	}
-	var found []Relation
-	for _, r := range relations {
-		if between(r, a, b) {
-			found = append(found, r)
-		}
-	}
-	switch len(found) {
-	case 0:
+	case len(found) == 0:
 		return Relation{}, refuse(ErrNotFound, "relation between %q and %q not found", a, b)
-	case 1:
+	case len(found) == 1:
 		return found[0], nil
 	}
 	return Relation{}, fmt.Errorf("relation between %q and %q is ambiguous: it could be %s", a, b, listRelations(found))
 }
 
-func between(r Relation, a, b string) bool {
-	if r.IsPeer() {
-		return false
-	}
-	x, y := r.Endpoints[0], r.Endpoints[1]
-	return x.means(a) && y.means(b) || x.means(b) && y.means(a)
-}
+// means says if the operator's text can stand for that endpoint.
+func means(text, service, name string) bool { return text == service || text == service+":"+name }
 
-// means says if the operator's text can stand for this endpoint.
-func (e Endpoint) means(text string) bool { return text == e.Service || text == e.String() }
+// meansEndpoint is means for an endpoint that is written "service:name"; nothing
+// means an empty one.
+func meansEndpoint(text, endpoint string) bool {
+	service, name, ok := strings.Cut(endpoint, ":")
+	return ok && means(text, service, name)
+}
 
 func listRelations(relations []Relation) string {
 	var texts []string

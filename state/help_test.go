@@ -28,4 +28,5 @@ func (c *countdown) Err() error {
 	return c.Context.Err()
 }
 
-func revisionTime() time.Time { return time.Now().Add(time.Hour) }
+// later is when all grace has passed.
+func later() time.Time { return time.Now().Add(30 * 24 * time.Hour) }

@@ -191,13 +191,22 @@ func (v *View) Relations() ([]Relation, error) {
 
 // ServiceRelations reads the relations of a service, by id.
 func (v *View) ServiceRelations(service string) ([]Relation, error) {
+	return v.indexed(service, func(int, relationIndex) bool { return true })
+}
+
+// indexed reads those relations of a service that its index says are wanted, by id.
+func (v *View) indexed(service string, wanted func(id int, index relationIndex) bool) ([]Relation, error) {
 	kvs, err := v.list(indexPrefix(service))
 	if err != nil {
 		return nil, err
 	}
 	var ids []int
 	for _, kv := range kvs {
-		if id, ok := cutInt(kv.Key, indexPrefix(service)); ok {
+		index, err := decode[relationIndex](kv)
+		if err != nil {
+			return nil, err
+		}
+		if id, ok := cutInt(kv.Key, indexPrefix(service)); ok && wanted(id, index) {
 			ids = append(ids, id)
 		}
 	}

@@ -78,9 +78,10 @@ func (tx *Tx) RemoveUnit(name string) error {
 // leaves room for what else is in it.
 const maxRemoved = 64
 
-// joined lists the relations that the unit is in.
+// joined lists the relations that a dying or dead unit is still in. It makes no
+// condition: such a unit enters no other any more.
 func (v *View) joined(u Unit) (ids []int, err error) {
-	index, err := v.list(indexPrefix(u.Service))
+	index, err := v.peek(indexPrefix(u.Service))
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +90,7 @@ func (v *View) joined(u Unit) (ids []int, err error) {
 		if !ok {
 			continue
 		}
-		_, in, err := v.get(memberKey(id, u.Name))
+		in, err := v.peekKey(memberKey(id, u.Name))
 		if err != nil {
 			return nil, err
 		}
@@ -105,7 +106,7 @@ func (v *View) joined(u Unit) (ids []int, err error) {
 // unit that is gone already is no error; an alive one is ErrInUse.
 func RemoveUnit(ctx context.Context, update Updater, name string) error {
 	for {
-		left, err := removeRecords(ctx, update, name)
+		left, err := removeSome(ctx, update, name)
 		if errors.Is(err, ErrNotFound) {
 			return nil
 		}
@@ -123,8 +124,9 @@ func RemoveUnit(ctx context.Context, update Updater, name string) error {
 	return err
 }
 
-// removeRecords removes one batch of the agent's records, and says how many are left.
-func removeRecords(ctx context.Context, update Updater, name string) (left int, err error) {
+// removeSome takes a unit out of some of its relations and removes some of its
+// agent's records, and says how much is left.
+func removeSome(ctx context.Context, update Updater, name string) (left int, err error) {
 	err = update(ctx, func(tx *Tx) error {
 		u, err := tx.Unit(name)
 		if err != nil {
@@ -133,7 +135,18 @@ func removeRecords(ctx context.Context, update Updater, name string) (left int, 
 		if u.Life == Alive {
 			return refuse(ErrInUse, "it is alive")
 		}
-		left, err = tx.removeBelow(uniterPrefix(name), maxRemoved)
+		relations, err := tx.joined(u)
+		if err != nil {
+			return err
+		}
+		some := min(fewRemoved, len(relations))
+		for _, id := range relations[:some] {
+			if err := tx.LeaveRelation(id, name); err != nil {
+				return err
+			}
+		}
+		records, err := tx.removeBelow(uniterPrefix(name), maxRemoved)
+		left = records + len(relations) - some
 		return err
 	})
 	return left, err

@@ -63,23 +63,18 @@ func (tx *Tx) resolveRelation(u Unit, text string, answer Resolved) error {
 // relationOf finds a relation of the unit's service by "relation-3", "3", "db:3"
 // or "db"; a name that stands for several is an error that lists them.
 func (v *View) relationOf(u Unit, text string) (Relation, error) {
-	relations, err := v.ServiceRelations(u.Service)
-	if err != nil {
-		return Relation{}, err
-	}
 	name, number, _ := strings.Cut(text, ":")
 	id, err := strconv.Atoi(or(number, strings.TrimPrefix(text, "relation-")))
-	var found []Relation
-	for _, r := range relations {
-		e, _ := r.Endpoint(u.Service)
-		if err == nil && r.ID == id || err != nil && e.Name == name {
-			found = append(found, r)
-		}
-	}
-	switch len(found) {
-	case 0:
+	byID := err == nil
+	found, err := v.indexed(u.Service, func(n int, index relationIndex) bool {
+		return byID && n == id || !byID && index.Name == name
+	})
+	switch {
+	case err != nil:
+		return Relation{}, err
+	case len(found) == 0:
 		return Relation{}, refuse(ErrNotFound, "Relation not found")
-	case 1:
+	case len(found) == 1:
 		return found[0], nil
 	}
 	return Relation{}, fmt.Errorf("relation %q of unit %q is ambiguous: it could be %s", text, u.Name, listRelations(found))

@@ -92,7 +92,7 @@ func TestLargeSettings(t *testing.T) {
 		if s := get(); s.Values["large"] != large || s.Values["small"] != "2" || s.Version != 3 {
 			t.Errorf("version %d, small %q, large of %d bytes", s.Version, s.Values["small"], len(s.Values["large"]))
 		}
-		if err := st.Sweep(t.Context(), revisionTime()); err != nil {
+		if err := st.Sweep(t.Context(), later()); err != nil {
 			t.Fatal(err)
 		}
 		if s := get(); s.Values["large"] != large {

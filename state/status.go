@@ -226,7 +226,7 @@ func (w *world) relationView(r Relation) RelationView {
 	for _, e := range r.Endpoints {
 		end := RelationEnd{Name: e.Name, Role: e.Role, Units: map[string]RelationUnit{}}
 		for _, u := range w.unitsOf[e.Service] {
-			end.Units[u.Name] = w.relationUnit(u.Name, r.ID)
+			end.Units[u.Name] = w.relationUnit(u, r.ID)
 		}
 		end.State = worst(end.Units)
 		view.Services[e.Service] = end
@@ -235,14 +235,14 @@ func (w *world) relationView(r Relation) RelationView {
 }
 
 // relationUnit is how far a unit is in a relation: start, if its agent knows nothing of it.
-func (w *world) relationUnit(unit string, id int) RelationUnit {
-	st := w.inside[unit][id]
-	view := RelationUnit{State: or(st.State, RelationStart)}
-	if f := st.Failure; f != nil {
-		view.Message = failureText(*f)
+func (w *world) relationUnit(u Unit, id int) RelationUnit {
+	st := w.inside[u.Name][id]
+	f := st.Failure
+	if f == nil {
+		return RelationUnit{State: or(st.State, RelationStart)}
 	}
-	return view
+	return RelationUnit{
+		State: st.State, Message: f.Hook.Name + ": " + f.Message, Since: f.Since, Attempts: f.Attempts,
+		NextRetry: f.RetryAt, Resolved: u.ResolvedRelations[id],
+	}
 }
-
-// failureText is a failure in one line: "db-relation-changed: exit code 1".
-func failureText(f Failure) string { return f.Hook.Name + ": " + f.Message }

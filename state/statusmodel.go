@@ -77,10 +77,14 @@ type UnitRelation struct {
 	Relations map[string]RelationUnit
 }
 
-// RelationUnit is one unit in one relation.
+// RelationUnit is one unit in one relation; all but State is of an error.
 type RelationUnit struct {
-	State   string `yaml:"state" json:"state"` // start, up, down, departed, error
-	Message string `yaml:"message,omitempty" json:"message,omitempty"`
+	State     string    `yaml:"state" json:"state"` // start, up, down, departed, error
+	Message   string    `yaml:"message,omitempty" json:"message,omitempty"`
+	Since     time.Time `yaml:"since,omitempty" json:"since,omitzero"`
+	Attempts  int       `yaml:"attempts,omitempty" json:"attempts,omitempty"`
+	NextRetry time.Time `yaml:"next-retry,omitempty" json:"next-retry,omitzero"`
+	Resolved  Resolved  `yaml:"resolved,omitempty" json:"resolved,omitempty"`
 }
 
 // MarshalYAML puts the states of the single relations beside the worst.

@@ -43,7 +43,7 @@ func (w *world) unitRelations(u Unit) map[string]UnitRelation {
 		if !ok {
 			group.Relations = map[string]RelationUnit{}
 		}
-		group.Relations[r.String()] = w.relationUnit(u.Name, r.ID)
+		group.Relations[r.String()] = w.relationUnit(u, r.ID)
 		group.State = worst(group.Relations)
 		out[e.Name] = group
 	}

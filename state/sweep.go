@@ -13,17 +13,18 @@ import (
 
 // Sweep finishes what was left half-way and removes what nothing refers to any
 // more: services whose destruction was interrupted, the settings of relations
-// that are gone, blobs without a reference that nobody touched since before
-// (now less BlobGrace, usually). The provisioner's leader calls it from time to
+// that are gone, blobs without a reference that nobody has touched for
+// BlobGrace before now, logs of units that went LogGrace before it. The provisioner's leader calls it from time to
 // time. It works in batches; one that was interrupted does no harm.
-func (s *State) Sweep(ctx context.Context, before time.Time) error {
+func (s *State) Sweep(ctx context.Context, now time.Time) error {
 	for _, step := range []struct {
 		what string
 		do   func(context.Context) error
 	}{
 		{"services", s.sweepServices},
 		{"relations", s.sweepRelations},
-		{"blobs", func(ctx context.Context) error { return s.sweepBlobs(ctx, before) }},
+		{"blobs", func(ctx context.Context) error { return s.sweepBlobs(ctx, now.Add(-BlobGrace)) }},
+		{"logs", func(ctx context.Context) error { return s.sweepLogs(ctx, now.Add(-LogGrace)) }},
 	} {
 		if err := step.do(ctx); err != nil {
 			return fmt.Errorf("cannot sweep %s: %w", step.what, err)

@@ -89,6 +89,18 @@ func (v *View) peek(prefix string) ([]store.KV, error) {
 	return v.pending.overlay(kvs, prefix), nil
 }
 
+// peekKey is get without the condition.
+func (v *View) peekKey(key string) (there bool, err error) {
+	v.use()
+	if v.pending != nil {
+		if op, written := v.pending.writes[key]; written {
+			return !op.Delete, nil
+		}
+	}
+	_, there, err = v.snap.Get(v.ctx, key)
+	return there, err
+}
+
 // below says if one of the listed prefixes has the key.
 func below(key string, prefixes map[string][]store.KV) (prefix string, ok bool) {
 	for p := range prefixes {

@@ -1,0 +1,123 @@
+package state_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"bijou/state"
+	"bijou/state/statetest"
+)
+
+// hub is mysql related to n services, mysql/0 in every relation.
+func hub(t *testing.T, st *state.State, n int) (ids []int) {
+	t.Helper()
+	statetest.AddService(t, st, statetest.MySQL(), 1)
+	c := statetest.AddCharm(t, st, statetest.WordPress())
+	for i := range n {
+		name := fmt.Sprintf("blog-%d", i)
+		statetest.AddServiceOf(t, st, c, name, 0)
+		r := statetest.Relate(t, st, name, "mysql")
+		statetest.Enter(t, st, r.ID, "mysql/0", nil)
+		ids = append(ids, r.ID)
+	}
+	return ids
+}
+
+// What concerns one unit or relation of a hub fits into one transaction.
+func TestHub(t *testing.T) {
+	st := statetest.New(t)
+	ids := hub(t, st, 200)
+	statetest.Update(t, st, func(tx *state.Tx) error {
+		for _, id := range ids[:50] {
+			if _, err := tx.MergeSettings(id, "mysql/0", changes("ready", "true")); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	failure := &state.Failure{Hook: state.Hook{Name: "x"}}
+	statetest.Update(t, st, func(tx *state.Tx) error {
+		return tx.PutRelationState("mysql/0", ids[7], state.RelationState{State: state.RelationError, Failure: failure})
+	})
+	statetest.Update(t, st, func(tx *state.Tx) error { return tx.SetResolved("mysql/0", fmt.Sprint(ids[7]), true) })
+	statetest.Update(t, st, func(tx *state.Tx) error {
+		r, err := tx.FindRelation("mysql", "blog-17")
+		if err != nil {
+			return err
+		}
+		return tx.DestroyRelation(r.ID)
+	})
+	if err := st.DestroyService(t.Context(), "mysql"); err != nil {
+		t.Fatal(err)
+	}
+	if err := state.RemoveUnit(t.Context(), st.Update, "mysql/0"); err != nil {
+		t.Fatal(err)
+	}
+	if left := remaining(t, st); len(left) != 200 || left[0] == "mysql" {
+		t.Errorf("%d are left, %q ...", len(left), left[:min(3, len(left))])
+	}
+}
+
+// A crowd leaves a dying relation at once: each finds its way out, and the last
+// one takes the relation and the service along.
+func TestCrowdLeavesAtOnce(t *testing.T) {
+	statetest.Each(t, func(t *testing.T, st *state.State) {
+		units := statetest.AddService(t, st, statetest.MySQL(), 60)
+		for _, u := range units {
+			statetest.Enter(t, st, 0, u.Name, map[string]string{"a": "b"})
+		}
+		if err := st.DestroyService(t.Context(), "mysql"); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer cancel()
+		var all sync.WaitGroup
+		for _, u := range units {
+			all.Go(func() {
+				if err := state.RemoveUnit(ctx, st.Update, u.Name); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if left := remaining(t, st); len(left) != 0 {
+			t.Errorf("left over: %q", left)
+		}
+		// Settings that did not fit into the last transaction go with a sweep.
+		if err := st.Sweep(t.Context(), later()); err != nil {
+			t.Fatal(err)
+		}
+		statetest.View(t, st, func(v *state.View) error {
+			for _, u := range units {
+				if _, err := v.Settings(0, u.Name); !errors.Is(err, state.ErrNotFound) {
+					t.Errorf("settings of %s: %v", u.Name, err)
+				}
+			}
+			return nil
+		})
+	})
+}
+
+func TestSweepTakesOldLogsOfWhatIsGone(t *testing.T) {
+	st := statetest.New(t)
+	statetest.AddService(t, st, statetest.MySQL(), 1)
+	for _, source := range []string{"mysql/0", "mysql/1", "machine-0", "machine-7"} {
+		appendLog(t, st, source, state.LogLine{Time: time.Now(), Level: "INFO", Message: source})
+	}
+	for _, test := range []struct {
+		now  time.Time
+		want string
+	}{{time.Now(), "mysql/0 mysql/1 machine-0 machine-7"}, {later(), "mysql/0 machine-0"}} {
+		if err := st.Sweep(t.Context(), test.now); err != nil {
+			t.Fatal(err)
+		}
+		lines := statetest.Read(t, st, func(v *state.View) ([]state.LogLine, error) { return v.Logs(state.LogFilter{}) })
+		if got := messages(lines); got != test.want {
+			t.Errorf("%q; want %q", got, test.want)
+		}
+	}
+}

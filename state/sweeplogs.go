@@ -1,0 +1,65 @@
+package state
+
+import (
+	"context"
+	"strings"
+	"time"
+)
+
+// LogGrace is how long the log of a unit or machine is kept after its last line,
+// once the unit or machine is gone.
+const LogGrace = 7 * 24 * time.Hour
+
+// sweepLogs removes the logs of what is gone and has said nothing since before.
+func (s *State) sweepLogs(ctx context.Context, before time.Time) error {
+	var old []string
+	err := s.View(ctx, func(v *View) (err error) {
+		old, err = v.oldLogs(before)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, source := range old {
+		err := s.Update(ctx, func(tx *Tx) error {
+			tx.remove(logHeadKey(source))
+			_, err := tx.removeBelow(logBatches(source), logRing+1)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// oldLogs lists the sources of the logs that sweepLogs removes.
+func (v *View) oldLogs(before time.Time) (old []string, err error) {
+	sources, err := v.logSources(nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, source := range sources {
+		if there, err := v.peekKey(sourceKey(source)); err != nil {
+			return nil, err
+		} else if there {
+			continue
+		}
+		last, err := v.Logs(LogFilter{Sources: []string{source}, Last: 1})
+		if err != nil {
+			return nil, err
+		}
+		if len(last) == 0 || last[0].Time.Before(before) {
+			old = append(old, source)
+		}
+	}
+	return old, nil
+}
+
+// sourceKey is the record of the unit or machine that a log is of.
+func sourceKey(source string) string {
+	if id, ok := strings.CutPrefix(source, "machine-"); ok {
+		return machineKey(id)
+	}
+	return unitKey(source)
+}

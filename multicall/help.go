@@ -2,7 +2,10 @@ package multicall
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
+	"bijou/hookenv"
 	"bijou/multicall/console"
 )
 
@@ -38,9 +41,31 @@ func exitWith(code int) error {
 
 // overview prints what `bijou` alone prints.
 func overview(s console.Streams) error {
-	fmt.Fprintf(s.Out, "bijou %s: %s\n\nCommands of bijou itself: help, install, quickstart, version, --list\n\nApplets:\n", Version, bijouSummary)
+	fmt.Fprintf(s.Out, "bijou %s\n\n%s\n\n", Version, bijouSummary)
+	own := console.NewTable("COMMAND", "")
+	own.Add("", "bijou help [APPLET]", "explain bijou, or one applet")
+	own.Add("", "bijou install", "make a link for every applet")
+	own.Add("", "bijou --list", "print the applets' names")
+	own.Add("", "bijou quickstart", "deploy two example charms and show what happens")
+	own.Add("", "bijou version", "print the version")
+	applets, later := console.NewTable("APPLET", ""), []string{}
 	for _, a := range Applets() {
-		fmt.Fprintf(s.Out, "  %-16s %s\n", a.Name, a.Summary)
+		if isHookTool(a.Name) && !hookenv.Supported(a.Name) {
+			later = append(later, a.Name)
+			continue
+		}
+		applets.Add("", a.Name, a.Summary)
 	}
-	return nil
+	coloured := console.Coloured(s.Out)
+	if err := own.Write(s.Out, coloured); err != nil {
+		return err
+	}
+	fmt.Fprintln(s.Out)
+	if err := applets.Write(s.Out, coloured); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(s.Out, "\nHook tools that say that they are not supported: %s\n", strings.Join(later, ", "))
+	return err
 }
+
+func isHookTool(name string) bool { return slices.Contains(hookToolNames(), name) }

@@ -156,12 +156,15 @@ func (b *bootstrap) createState() error {
 	if err := os.MkdirAll(filepath.Dir(b.env.StateFile()), 0o700); err != nil {
 		return fmt.Errorf("cannot make the state's folder: %w", err)
 	}
-	err := state.Create(b.o.ctx, b.env.State, state.Environment{
+	there, err := storeExists(b.env.State)
+	if err != nil {
+		return err
+	}
+	b.created = !there
+	return state.Create(b.o.ctx, b.env.State, state.Environment{
 		Name: b.env.Name, UUID: b.env.UUID, Provider: b.env.Provider,
 		DefaultSeries: b.cmd.DefaultSeries, Config: b.cmd.Config,
 	})
-	b.created = !errors.Is(err, state.ErrStoreExists)
-	return err
 }
 
 // undo takes away what a failed bootstrap has made.

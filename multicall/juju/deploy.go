@@ -16,7 +16,7 @@ import (
 type deployCmd struct {
 	Charm       string `arg:"" help:"A charm's folder, or with a repository NAME or SERIES/NAME."`
 	Service     string `arg:"" optional:"" help:"The service's name; default: the charm's."`
-	Repository  string `env:"JUJU_REPOSITORY" placeholder:"DIR" help:"A folder of charms (SERIES/NAME or NAME); default: $$JUJU_REPOSITORY."`
+	Repository  string `env:"JUJU_REPOSITORY" placeholder:"DIR" help:"A folder of charms (SERIES/NAME or NAME)."`
 	Config      string `placeholder:"FILE" type:"existingfile" help:"YAML file of options: {SERVICE: {OPTION: VALUE}}."`
 	Series      string `placeholder:"SERIES" help:"The series of its machines; default: the charm's, then the environment's."`
 	HookDialect string `placeholder:"DIALECT" help:"What its hooks speak, classic or modern; default: as the charm looks."`
@@ -172,7 +172,7 @@ func (d *deployment) url(series string) (charm.URL, error) {
 			return err
 		}
 		if _, err := v.Service(d.spec.Name); err == nil {
-			return fmt.Errorf("there is a service %q already: %w", d.spec.Name, state.ErrExists)
+			return fmt.Errorf("there is a service %q already; give another name behind the charm's", d.spec.Name)
 		}
 		return nil
 	})

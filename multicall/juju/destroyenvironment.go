@@ -5,15 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"bijou/multicall/console"
 	"bijou/multicall/home"
-	"bijou/state"
 )
 
 // destroyEnvironmentCmd is `juju destroy-environment`.
@@ -116,98 +113,4 @@ func (c destroyEnvironmentCmd) takeDown(o *operator, e home.Environment, claim *
 // afterwards is a context for clean-up, which goes on after an interruption.
 func (o *operator) afterwards() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(o.ctx), 2*time.Minute)
-}
-
-// removeStore removes the files of a SQLite store; other stores are not ours.
-func removeStore(url string) error {
-	path, ok := strings.CutPrefix(url, "sqlite:")
-	if !ok {
-		return nil
-	}
-	var errs []error
-	for _, suffix := range []string{"", "-wal", "-shm", "-journal", "-bell"} {
-		if err := os.Remove(path + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			errs = append(errs, fmt.Errorf("cannot remove the store: %w", err))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// drain lets the units of an environment end in good order.
-type drain struct {
-	o       *operator
-	env     home.Environment
-	timeout time.Duration
-	said    string
-}
-
-// run destroys all services and waits until they are gone.
-func (d *drain) run() error {
-	ctx, cancel := context.WithTimeout(d.o.ctx, d.timeout)
-	defer cancel()
-	return d.o.openState(d.env, func(s *state.State) error {
-		left, err := d.destroy(ctx, s)
-		if err != nil || left == "" {
-			return err
-		}
-		if pid, err := d.o.parts.Running(d.env.MachineDir("0")); err != nil || pid == 0 {
-			d.o.note("starting the background process of environment %q, for its units' stop hooks", d.env.Name)
-			if err := errors.Join(err, d.o.startBackground(d.env)); err != nil {
-				return err
-			}
-		}
-		for left != "" {
-			d.say(left)
-			if err := d.o.pause(ctx, d.env); err != nil {
-				return fmt.Errorf("after %s there still are %s: %w", d.timeout, left, err)
-			}
-			if left, err = remaining(ctx, s); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-// say tells what is left, each time that it is something else.
-func (d *drain) say(left string) {
-	if left != d.said {
-		d.o.note("waiting for %s", left)
-	}
-	d.said = left
-}
-
-// destroy makes all services and machines dying and says what is left.
-func (d *drain) destroy(ctx context.Context, s *state.State) (left string, err error) {
-	var services []state.Service
-	err = s.View(ctx, func(v *state.View) error {
-		services, err = v.Services()
-		return err
-	})
-	if err != nil {
-		return "", err
-	}
-	for _, sv := range services {
-		if err := s.DestroyService(ctx, sv.Name); err != nil && !errors.Is(err, state.ErrNotFound) {
-			return "", err
-		}
-	}
-	return remaining(ctx, s)
-}
-
-// remaining says which units and services there still are; "" is none.
-func remaining(ctx context.Context, s *state.State) (text string, err error) {
-	err = s.View(ctx, func(v *state.View) error {
-		units, err := v.Units("")
-		if err != nil {
-			return err
-		}
-		services, err := v.Services()
-		if err != nil || len(units)+len(services) == 0 {
-			return err
-		}
-		text = fmt.Sprintf("%d units of %d services", len(units), len(services))
-		return nil
-	})
-	return text, err
 }

@@ -1,9 +1,9 @@
 package juju
 
 import (
-	"fmt"
-	"text/tabwriter"
+	"strconv"
 
+	"bijou/multicall/console"
 	"bijou/state"
 )
 
@@ -23,8 +23,7 @@ func (machinesCmd) Run(o *operator) error {
 		if err != nil {
 			return err
 		}
-		w := tabwriter.NewWriter(o.streams.Out, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w, "MACHINE\tSTATE\tADDRESS\tINSTANCE\tSERIES\tUNITS\tMESSAGE")
+		t := console.NewTable("MACHINE", "STATE", "ADDRESS", "INSTANCE", "SERIES", "UNITS", "MESSAGE")
 		for _, m := range machines {
 			units, err := v.MachineUnits(m.ID)
 			if err != nil {
@@ -34,9 +33,9 @@ func (machinesCmd) Run(o *operator) error {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%s\n", m.ID, shown, m.Addresses.Public, m.InstanceID, m.Series, len(units), m.Message)
+			t.Add(colour(shown), m.ID, shown, m.Addresses.Public, m.InstanceID, m.Series, strconv.Itoa(len(units)), firstLine(m.Message))
 		}
-		return w.Flush()
+		return t.Write(o.streams.Out, console.Coloured(o.streams.Out))
 	})
 }
 

@@ -76,7 +76,7 @@ func (o *operator) awaitBackground(e home.Environment) (pid int, err error) {
 			if err != nil || ready && pid != 0 {
 				return err
 			}
-			if err := o.pause(ctx, e); err != nil {
+			if err := pause(ctx); err != nil {
 				return fmt.Errorf("the background process does not come up: %w", err)
 			}
 		}
@@ -94,7 +94,7 @@ func present(ctx context.Context, s *state.State) (ready bool, err error) {
 }
 
 // pause waits a moment: nobody tells when a process has not come up.
-func (o *operator) pause(ctx context.Context, e home.Environment) error {
+func pause(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()

@@ -137,7 +137,7 @@ func byName(ctx context.Context, h hookapi.Hook, name, side string) (int, error)
 			return 0, err
 		}
 	}
-	return only(found, name, unknown)
+	return only(facts.Dialect, name, found, unknown)
 }
 
 // named lists the relations that owner calls by a name and that side is in.
@@ -158,7 +158,7 @@ func named(ctx context.Context, h hookapi.Hook, name, owner, side string) ([]int
 
 // only is the one relation found; unknown is the error of the unit whose names
 // were looked up first, worth telling if nothing was found.
-func only(found []int, name string, unknown error) (int, error) {
+func only(dialect hookapi.Dialect, name string, found []int, unknown error) (int, error) {
 	switch len(found) {
 	case 0:
 		if unknown != nil {
@@ -168,9 +168,13 @@ func only(found []int, name string, unknown error) (int, error) {
 	case 1:
 		return found[0], nil
 	}
+	prefix := seedPrefix
+	if dialect == hookapi.Modern {
+		prefix = name + ":"
+	}
 	var ids []string
 	for _, id := range found {
-		ids = append(ids, seedPrefix+strconv.Itoa(id))
+		ids = append(ids, prefix+strconv.Itoa(id))
 	}
 	return 0, usagef("relation %q is ambiguous: it may be %s", name, strings.Join(ids, ", "))
 }

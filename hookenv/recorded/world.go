@@ -24,12 +24,11 @@ func (f File) World() hookapitest.World {
 	return w
 }
 
-// config has whole numbers as such, but for the one option whose type is float
-// in the charm that the cases were recorded with: JSON does not tell.
+// config has whole numbers as such; JSON knows one kind of number only.
 func (f Fixture) config() map[string]any {
 	config := maps.Clone(f.Config)
 	for key, value := range config {
-		if n, ok := value.(float64); ok && n == float64(int64(n)) && key != "spline-reticulation" {
+		if n, ok := value.(float64); ok && n == float64(int64(n)) {
 			config[key] = int64(n)
 		}
 	}

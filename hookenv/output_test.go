@@ -1,0 +1,58 @@
+package hookenv
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestRender(t *testing.T) {
+	dictionary := map[string]any{"s": "it's", "n": int64(7), "f": 45.0, "b": true, "none": nil, "d": map[string]any{"k": "<v>"}}
+	for _, tt := range []struct {
+		name  string
+		value any
+		want  map[string]string
+	}{
+		{"nothing", nil, map[string]string{"smart": "", "json": "null\n", "yaml": "null\n", "shell": ""}},
+		{"an empty string", "", map[string]string{"smart": "", "json": "\"\"\n", "yaml": "\"\"\n", "shell": ""}},
+		{"a string", "a&b", map[string]string{"smart": "a&b\n", "json": "\"a&b\"\n", "yaml": "a&b\n", "shell": "a&b\n"}},
+		{"several lines", "a\nb\n", map[string]string{"smart": "a\nb\n\n", "json": "\"a\\nb\\n\"\n", "yaml": "|\n  a\n  b\n"}},
+		{"a list", []string{"b", "a"}, map[string]string{"smart": "b\na\n", "json": "[\"b\",\"a\"]\n", "yaml": "- b\n- a\n", "shell": "b\na\n"}},
+		{"an empty list", []string{}, map[string]string{"smart": "", "json": "[]\n", "yaml": "[]\n", "shell": ""}},
+		{"yes", true, map[string]string{"smart": "True\n", "json": "true\n", "yaml": "true\n", "shell": "True\n"}},
+		{"no", false, map[string]string{"smart": "False\n", "json": "false\n", "yaml": "false\n", "shell": "False\n"}},
+		{"a number", int64(1000000), map[string]string{"smart": "1000000\n", "json": "1000000\n", "yaml": "1000000\n", "shell": "1000000\n"}},
+		{"a fraction", 0.5, map[string]string{"smart": "0.5\n", "json": "0.5\n", "yaml": "0.5\n", "shell": "0.5\n"}},
+		{"a dictionary", dictionary, map[string]string{
+			"smart": "b: true\nd:\n  k: <v>\nf: 45\n\"n\": 7\nnone: null\ns: it's\n",
+			"json":  `{"b":true,"d":{"k":"<v>"},"f":45,"n":7,"none":null,"s":"it's"}` + "\n",
+			"shell": "b='True'\nd='{\"k\":\"<v>\"}'\nf='45'\nn='7'\nnone=''\ns='it'\\''s'\n",
+		}},
+		{"hostile keys", map[string]string{"$(reboot)": "x", "1st": "y", "": "z"}, map[string]string{
+			"shell": "_='z'\n__reboot_='x'\n_1st='y'\n",
+		}},
+	} {
+		for format, want := range tt.want {
+			got, err := render(format, tt.value)
+			if diff := cmp.Diff(want, string(got)); err != nil || diff != "" {
+				t.Errorf("%s as %s: %v (-want +got):\n%s", tt.name, format, err, diff)
+			}
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	for name, want := range map[string]bool{
+		"mysql/0": true, "blog-0/12": true, "a1-b/7": true,
+		"mysql": false, "mysql/": false, "/0": false, "mysql/01": false, "mysql/-1": false, "MySQL/0": false,
+		"my_sql/0": false, "mysql-/0": false, "1a/0": false, "mysql/0/1": false, "": false, "a--b/0": false,
+	} {
+		if got := isUnit(name); got != want {
+			t.Errorf("isUnit(%q) = %v", name, got)
+		}
+	}
+	got := sortUnits([]string{"b/10", "b/9", "a/2", "b/9", "a-b/1"})
+	if diff := cmp.Diff([]string{"a/2", "a-b/1", "b/9", "b/10"}, got); diff != "" {
+		t.Errorf("sortUnits (-want +got):\n%s", diff)
+	}
+}

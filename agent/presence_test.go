@@ -1,0 +1,78 @@
+package agent
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"testing"
+
+	"bijou/state"
+	"bijou/state/statetest"
+)
+
+func TestLostSessionIsReplacedAndAgentsAnnouncedAgain(t *testing.T) {
+	st := statetest.New(t)
+	statetest.Pair(t, st)
+	p := newPresence(st, slog.New(slog.DiscardHandler))
+	p.enlist("unit-mysql-0")
+	p.enlist("unit-wordpress-0")
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() { p.run(ctx) })
+	present := func(v *state.View) (bool, error) {
+		mysql, err := v.Present("unit-mysql-0")
+		if err != nil {
+			return false, err
+		}
+		wordpress, err := v.Present("unit-wordpress-0")
+		return mysql && wordpress, err
+	}
+	statetest.Eventually(t, st, present)
+
+	p.mu.Lock()
+	lost := p.session
+	p.mu.Unlock()
+	if err := lost.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	err := p.as("unit-mysql-0")(t.Context(), func(tx *state.Tx) error { return tx.SetUnitStatus("mysql/0", state.WorkloadStatus{Status: "active"}) })
+	if err != nil {
+		t.Errorf("a commit after the loss: %v", err)
+	}
+	statetest.Eventually(t, st, present)
+
+	cancel()
+	wg.Wait()
+	statetest.View(t, st, func(v *state.View) error {
+		if here, err := present(v); err != nil || here {
+			t.Errorf("after the end: present %v, %v", here, err)
+		}
+		return nil
+	})
+}
+
+func TestTroubleIsSaidOnce(t *testing.T) {
+	var lines []string
+	tr := newTrouble(slog.New(noting{&lines}))
+	a, b := tr.of("unit-a-0"), tr.of("unit-b-0")
+	a(context.Canceled)
+	b(context.Canceled)
+	a(context.Canceled)
+	a(nil)
+	a(nil)
+	b(nil)
+	if len(lines) != 2 || lines[1] != "going on again" {
+		t.Errorf("said %q", lines)
+	}
+}
+
+// noting is a slog.Handler that notes messages.
+type noting struct{ lines *[]string }
+
+func (n noting) Enabled(context.Context, slog.Level) bool { return true }
+func (n noting) Handle(_ context.Context, r slog.Record) error {
+	*n.lines = append(*n.lines, r.Message)
+	return nil
+}
+func (n noting) WithAttrs([]slog.Attr) slog.Handler { return n }
+func (n noting) WithGroup(string) slog.Handler      { return n }

@@ -64,5 +64,5 @@ func worded(err error, name string) error {
 // it is the agent's own trouble.
 func Refused(err error) bool {
 	return errors.As(err, new(usageError)) || errors.Is(err, hookapi.ErrUnknownUnit) ||
-		errors.Is(err, errBrokenOthers) || errors.Is(err, errBrokenChange)
+		errors.Is(err, hookapi.ErrRelationNotFound) || errors.Is(err, errBrokenOthers) || errors.Is(err, errBrokenChange)
 }

@@ -120,11 +120,26 @@ func (inv *invocation) result(err error) Result {
 	if err == nil {
 		return r
 	}
+	err = inv.plain(err)
 	r.Exit = exitCode(err)
 	if !errors.Is(err, errSilent) {
 		r.Stderr = append(r.Stderr, "ERROR "+err.Error()+"\n"...)
 	}
 	return r
+}
+
+// plain words the errors that hookapi promises as charms know them, whatever an
+// implementation has wrapped around them.
+func (inv *invocation) plain(err error) error {
+	switch {
+	case errors.Is(err, hookapi.ErrGone):
+		return hookapi.ErrGone
+	case !errors.Is(err, hookapi.ErrRelationNotFound):
+		return err
+	case inv.modern():
+		return usagef("relation not found")
+	}
+	return usagef("Relation not found")
 }
 
 // modern says whether the charm speaks the modern dialect.

@@ -145,15 +145,11 @@ func (l *relationLister) relations(ctx context.Context, inv *invocation, viewer 
 	return []hookapi.Relation{r}, l.lost(inv, err)
 }
 
-// lost words that a relation does not exist, or is not UNIT_NAME's.
+// lost names the option by which a modern charm asked for a relation that does
+// not exist, or is not UNIT_NAME's.
 func (l *relationLister) lost(inv *invocation, err error) error {
-	switch {
-	case !errors.Is(err, hookapi.ErrRelationNotFound):
+	if !errors.Is(err, hookapi.ErrRelationNotFound) || !inv.modern() || l.option == "" {
 		return err
-	case !inv.modern():
-		return usagef("Relation not found")
-	case l.option == "":
-		return usagef("relation not found")
 	}
 	return usagef("invalid value %q for option %s: relation not found", l.value, l.option)
 }

@@ -1,0 +1,75 @@
+package hookenv_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bijou/hookenv"
+	"bijou/hookenv/hookapi"
+	"bijou/hookenv/hookapi/hookapitest"
+)
+
+// failing is a hook whose every read of settings fails.
+type failing struct {
+	hookapi.Hook
+	err error
+}
+
+func (f failing) Settings(context.Context, hookapi.Node) (map[string]string, error) {
+	return nil, fmt.Errorf("wrapped: %w", f.err)
+}
+
+func TestErrorsOfTheHook(t *testing.T) {
+	facts := hookapi.Facts{Unit: "wordpress/0", Service: "wordpress", RemoteUnit: "mysql/0"}
+	for _, tt := range []struct {
+		err     error
+		dialect hookapi.Dialect
+		exit    int
+		stderr  string
+	}{
+		{hookapi.ErrGone, hookapi.Modern, 1, "ERROR hook context gone\n"},
+		{hookapi.ErrUnknownUnit, hookapi.Modern, 1, "ERROR unknown unit mysql/0\n"},
+		{hookapi.ErrRelationNotFound, hookapi.Modern, 2, "ERROR relation not found\n"},
+		{hookapi.ErrRelationNotFound, hookapi.Classic, 2, "ERROR Relation not found\n"},
+		{context.DeadlineExceeded, hookapi.Classic, 1, "ERROR wrapped: context deadline exceeded\n"},
+	} {
+		facts.Dialect = tt.dialect
+		h := failing{hookapitest.NewMemory(t, hookapitest.Standard()).Start(facts), tt.err}
+		got := hookenv.Run(t.Context(), h, hookenv.Call{Argv: []string{"relation-get"}})
+		if diff := cmp.Diff(hookenv.Result{Exit: tt.exit, Stderr: []byte(tt.stderr)}, got, equalBytes()); diff != "" {
+			t.Errorf("%v (-want +got):\n%s", tt.err, diff)
+		}
+	}
+}
+
+func TestCallsOfNoTool(t *testing.T) {
+	for _, argv := range [][]string{nil, {""}, {"/bin/true"}} {
+		if got := hookenv.Run(t.Context(), failing{Hook: hookapitest.NewMemory(t, hookapitest.Standard()).Start(hookapi.Facts{})}, hookenv.Call{Argv: argv}); got.Exit == 0 || len(got.Stderr) == 0 {
+			t.Errorf("%q: got %+v", argv, got)
+		}
+	}
+}
+
+func TestLog(t *testing.T) {
+	m := hookapitest.NewMemory(t, hookapitest.Standard())
+	h := m.Start(hookapi.Facts{Unit: "wordpress/0", Service: "wordpress", Relation: hookapi.NoRelation})
+	for _, argv := range [][]string{
+		{"juju-log", "a", "b"},
+		{"juju-log", "-l", "debug", "x"},
+		{"juju-log", "--log-level=TRACE", "--", "-x"},
+		{"juju-logger", "-lwarn", "y"},
+		{"juju-log", "--debug", "z"},
+		{"juju-log", "-l", "loud", "bytes \xff\x00é"},
+	} {
+		if got := hookenv.Run(t.Context(), h, hookenv.Call{Argv: argv}); got.Exit != 0 || len(got.Stderr) > 0 {
+			t.Errorf("%q: got %+v", argv, got)
+		}
+	}
+	want := []string{"INFO a b", "DEBUG x", "TRACE -x", "WARNING y", "DEBUG z", `WARNING unknown log level "loud": using INFO`, "INFO bytes \\xff\x00é"}
+	if diff := cmp.Diff(want, m.Lines()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -42,7 +42,10 @@ func (d *db) Lease(ctx context.Context, ttl time.Duration) (store.Lease, error) 
 		return nil, err
 	}
 	l := &lease{d: d, id: store.LeaseID(id), ttl: ttl, done: make(chan struct{}), stop: make(chan struct{})}
-	return l, d.leases.add(l, made)
+	if err := d.leases.add(l, made); err != nil {
+		return nil, err
+	}
+	return l, nil
 }
 
 // add starts the lease's goroutine, unless the opener is being closed: then

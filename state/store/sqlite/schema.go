@@ -64,7 +64,8 @@ const schema = `
 	COMMIT;`
 
 // Create makes an empty store at path, readable by its owner only. ErrExists:
-// there is a file already. It is there whole or not at all.
+// there is a file already. It is there whole or not at all. Beside it the
+// store keeps PATH-wal and PATH-shm (SQLite's) and PATH-bell (the doorbell).
 func Create(ctx context.Context, path string) error {
 	if err := create(ctx, path); err != nil {
 		return fmt.Errorf("cannot create store %q: %w", path, err)

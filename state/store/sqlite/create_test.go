@@ -1,0 +1,114 @@
+package sqlite_test
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bijou/state/store"
+	"bijou/state/store/sqlite"
+)
+
+func TestCreate(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "odd ?name#100%25&mode=ro")
+	check(t, os.Mkdir(folder, 0o700))
+	path := filepath.Join(folder, "a store?.db")
+	check(t, sqlite.Create(t.Context(), path))
+	is(t, sqlite.Create(t.Context(), path), store.ErrExists)
+
+	s := openWith(t, path, sqlite.Options{})
+	put(t, s, "a", "1")
+	w := watch(t, s, "a")
+	next(t, w)
+	var names []string
+	entries, err := os.ReadDir(folder)
+	check(t, err)
+	for _, e := range entries {
+		info, err := e.Info()
+		check(t, err)
+		names = append(names, fmt.Sprintf("%s %o", e.Name(), info.Mode().Perm()))
+	}
+	want := []string{"a store?.db 600", "a store?.db-bell 600", "a store?.db-shm 600", "a store?.db-wal 600"}
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Error(diff)
+	}
+	complains(t, sqlite.Create(t.Context(), filepath.Join(folder, "none", "store")), "cannot create store", "no such file")
+}
+
+// TestCreateOverRemains: the log of a store that was deleted must not be
+// replayed into its successor.
+func TestCreateOverRemains(t *testing.T) {
+	path := fresh(t)
+	s := openWith(t, path, sqlite.Options{})
+	put(t, s, "old", "1")
+	check(t, os.Remove(path))
+	check(t, sqlite.Create(t.Context(), path))
+	if _, ok := get(t, openWith(t, path, sqlite.Options{}), "old"); ok {
+		t.Error("the new store holds what was put into the old one")
+	}
+}
+
+func TestCreateRace(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store")
+	var all sync.WaitGroup
+	made := make(chan bool, 8)
+	for range cap(made) {
+		all.Go(func() {
+			switch err := sqlite.Create(t.Context(), path); {
+			case err == nil:
+				made <- true
+			case !errors.Is(err, store.ErrExists):
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if len(made) != 1 {
+		t.Errorf("%d have made the store", len(made))
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	folder := t.TempDir()
+	file := func(name, content string) string {
+		path := filepath.Join(folder, name)
+		check(t, os.WriteFile(path, []byte(content), 0o600))
+		return path
+	}
+	table := func(name, statements string) string {
+		path := filepath.Join(folder, name)
+		db, err := sql.Open("sqlite", path)
+		check(t, err)
+		_, err = db.Exec(statements)
+		check(t, err)
+		check(t, db.Close())
+		return path
+	}
+	newer := filepath.Join(folder, "newer")
+	check(t, sqlite.Create(t.Context(), newer))
+	table("newer", "PRAGMA user_version = 99")
+	for _, c := range []struct{ path, want string }{
+		{filepath.Join(folder, "none"), "no store"},
+		{filepath.Join(folder, "none", "none"), "no store"},
+		{folder, "it is not a regular file"},
+		{file("empty", ""), "it is not a bijou store"},
+		{file("text", strings.Repeat("some text\n", 1000)), "it is not a bijou store"},
+		{table("foreign", "CREATE TABLE t (a)"), "it is not a bijou store"},
+		{newer, "it has format 99, and this bijou knows format 1 only"},
+	} {
+		_, err := sqlite.Open(t.Context(), c.path)
+		complains(t, err, fmt.Sprintf("cannot open store %q: ", c.path), c.want)
+	}
+	_, err := sqlite.Open(t.Context(), filepath.Join(folder, "none"))
+	is(t, err, store.ErrNoStore)
+	if _, err := os.Stat(filepath.Join(folder, "none")); err == nil {
+		t.Error("Open has made a file")
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"bijou/hookenv"
 	"bijou/hookenv/hookapi"
 	"bijou/hookenv/hookapi/hookapitest"
+	"bijou/hookenv/recorded"
 )
 
 // failing is a hook whose every read of settings fails.
@@ -71,5 +72,26 @@ func TestLog(t *testing.T) {
 	want := []string{"INFO a b", "DEBUG x", "TRACE -x", "WARNING y", "DEBUG z", `WARNING unknown log level "loud": using INFO`, "INFO bytes \\xff\x00é"}
 	if diff := cmp.Diff(want, m.Lines()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A bare KEY gets the time, so that the other side's changed hooks run.
+func TestTouch(t *testing.T) {
+	s := plainSetup(t)
+	s.Facts.Dialect = hookapi.Classic
+	session := openDirect(t, s)
+	for _, argv := range [][]string{
+		{"relation-set", "-r", "db", "dummy"},
+		{"relation-set", "-r", "db", "dummy", "mysql/0"},
+	} {
+		if got := session.Call(t, step(argv...)); got != (recorded.Outcome{}) {
+			t.Errorf("%q: got %+v", argv, got)
+		}
+	}
+	for _, unit := range []string{"wordpress/0", "mysql/0"} {
+		got := session.Call(t, step("relation-get", "-r", "db", "dummy", unit))
+		if want := (recorded.Outcome{Stdout: "2012-02-29T21:49:14.000000005Z\n"}); got != want {
+			t.Errorf("%s: got %+v, want %+v", unit, got, want)
+		}
 	}
 }

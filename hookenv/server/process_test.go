@@ -103,6 +103,16 @@ func TestRecordedThroughSocket(t *testing.T) {
 	recorded.Run(t, recorded.Acceptance(t), hookenv.Supported, openHook)
 }
 
+func TestDerivedThroughSocket(t *testing.T) {
+	for _, name := range []string{"classic", "modern"} {
+		f, err := recorded.Read("../testdata/" + name + ".json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(name, func(t *testing.T) { recorded.Run(t, f, hookenv.Supported, openHook) })
+	}
+}
+
 // A test binary under a tool's name but without a hook would run these tests
 // again, and so on for ever.
 func TestMain(m *testing.M) {

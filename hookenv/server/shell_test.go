@@ -1,0 +1,84 @@
+package server_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bijou/hookenv/hookapi"
+)
+
+// bash runs a script in which the tools are symlinks on the PATH, as in a hook.
+func (h hook) bash(t *testing.T, script string) string {
+	t.Helper()
+	tools := t.TempDir()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"relation-get", "relation-set", "relation-list", "juju-log"} {
+		if err := os.Symlink(self, filepath.Join(tools, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.Command("bash", "-euo", "pipefail", "-c", script)
+	cmd.Dir = h.directory
+	cmd.Env = append(os.Environ(), "PATH="+tools+":"+os.Getenv("PATH"),
+		"JUJU_SOCKET="+h.socket, "JUJU_CLIENT_ID="+h.id, "GORACE=atexit_sleep_ms=0")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("%s: %v\n%s", script, err, out)
+	}
+	return string(out)
+}
+
+func TestScripts(t *testing.T) {
+	if _, err := exec.LookPath("bash"); err != nil {
+		t.Skip("skipped: no bash")
+	}
+	for _, tt := range []struct{ name, script, want string }{
+		{"the caller's files", `relation-set --file <(echo "a: 1"); relation-get a wordpress/0`, "1\n"},
+		{"a loop keeps its input", `printf 'x=1\ny=2\n' | while read -r pair; do relation-set "$pair"; done; relation-get --format=shell - wordpress/0`, "private_address='10.0.3.7'\nx='1'\ny='2'\n"},
+		{"a here document", "relation-set <<END\na: one two\nEND\nrelation-get a wordpress/0", "one two\n"},
+		{"a reader that leaves", `relation-get - | head -1`, "password: s3cr3t\n"},
+		{"the caller's stdout", `relation-get user -o /dev/stdout | tr a-z A-Z`, "ROOT\n"},
+		{"closed stdin", `relation-set a=1 <&-; relation-set <&-; relation-get a wordpress/0`, "1\n"},
+		{"members in a loop", `for unit in $(relation-list -r website); do relation-get -r website private-address "$unit"; done`, "10.0.3.20\n"},
+		{"a directory that is gone", `mkdir gone; cd gone; rmdir ../gone; relation-get user`, "root\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h, _ := modernHook(t)
+			if diff := cmp.Diff(tt.want, h.bash(t, tt.script)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The walk that the seed promises: from one unit to every other, with
+// relation-list alone.
+func TestWalkTheTopology(t *testing.T) {
+	if _, err := exec.LookPath("bash"); err != nil {
+		t.Skip("skipped: no bash")
+	}
+	_, r := inHook(t, hookapi.Classic)
+	got := serveHook(t, r, t.TempDir()).bash(t, `
+		declare -A seen=([wordpress/0]=1)
+		queue=(wordpress/0)
+		while ((${#queue[@]})); do
+			unit=${queue[0]}; queue=("${queue[@]:1}")
+			for id in $(relation-list --type=relation-id "$unit"); do
+				for next in $(relation-list --relation-id="$id" "$unit"); do
+					[[ -n ${seen[$next]:-} ]] || { seen[$next]=1; queue+=("$next"); }
+				done
+			done
+		done
+		printf '%s\n' "${!seen[@]}" | sort -V`)
+	want := "backup/0\nhaproxy/0\nmysql/0\nmysql/1\nwordpress/0\nwordpress/1\n"
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,56 @@
+package console
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestReport(t *testing.T) {
+	plain := errors.New("cannot do it")
+	tests := []struct {
+		name string
+		err  error
+		code int
+		text string
+	}{
+		{"nothing", nil, 0, ""},
+		{"helped", ErrHelped, 0, ""},
+		{"plain", plain, 1, "error: cannot do it\n"},
+		{"usage", Usage(plain), 2, "error: cannot do it\n"},
+		{"hint", Hint(plain, "try", "again"), 1, "error: cannot do it\nhint: try\nhint: again\n"},
+		{"hint on usage", Hint(Usage(plain), "try"), 2, "error: cannot do it\nhint: try\n"},
+		{"usage with hint", Usage(Hint(plain, "try")), 2, "error: cannot do it\nhint: try\n"},
+		{"wrapped", Hint(fmt.Errorf("here: %w", Hint(plain, "inner")), "outer"), 1, "error: here: cannot do it\nhint: outer\nhint: inner\n"},
+	}
+	for _, tt := range tests {
+		var out bytes.Buffer
+		if code := Report(&out, tt.err); code != tt.code || out.String() != tt.text {
+			t.Errorf("%s: exit %d, %q", tt.name, code, out.String())
+		}
+	}
+	if Hint(nil, "try") != nil {
+		t.Error("a hint without an error is an error")
+	}
+}
+
+func TestTable(t *testing.T) {
+	table := NewTable("UNIT", "STATE", "MESSAGE")
+	table.Add("", "blög/0", "up", "")
+	table.Add(Red, "b/10", "error", "why not")
+	var plain, coloured strings.Builder
+	if err := errors.Join(table.Write(&plain, false), table.Write(&coloured, true)); err != nil {
+		t.Fatal(err)
+	}
+	want := "UNIT    STATE  MESSAGE\nblög/0  up\nb/10    error  why not\n"
+	if diff := cmp.Diff(want, plain.String()); diff != "" {
+		t.Error(diff)
+	}
+	if !strings.Contains(coloured.String(), Paint(Red, "b/10    error  why not")) {
+		t.Errorf("%q", coloured.String())
+	}
+}

@@ -1,0 +1,149 @@
+package multicall
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bijou/hookenv/client"
+	"bijou/multicall/console"
+)
+
+// run calls an applet with its output caught.
+func run(t *testing.T, name string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	applet, ok := find(name)
+	if !ok {
+		t.Fatalf("there is no applet %q", name)
+	}
+	var out, err bytes.Buffer
+	code = applet.run(call{name: name, args: args, streams: console.Streams{In: strings.NewReader(""), Out: &out, Err: &err}})
+	return code, out.String(), err.String()
+}
+
+func TestNamesAreUnique(t *testing.T) {
+	all := names()
+	if want := slices.Compact(slices.Clone(all)); len(want) != len(all) {
+		t.Errorf("a name stands twice: %v", all)
+	}
+}
+
+// The thin client answers under exactly the names that the table has, else a
+// link would run the ordinary path inside hooks.
+func TestThinClientKnowsTheTools(t *testing.T) {
+	want, got := slices.Sorted(slices.Values(hookToolNames())), slices.Sorted(slices.Values(client.Names()))
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestEveryAppletExplainsItself(t *testing.T) {
+	for _, name := range names() {
+		code, out, errs := run(t, name, "--help")
+		if code != console.ExitOK || errs != "" || !strings.Contains(out, "xample") {
+			t.Errorf("%s --help: exit %d, stderr %q, stdout %q", name, code, errs, out)
+		}
+		if code, helped, _ := run(t, "bijou", "help", name); code != console.ExitOK || helped != out {
+			t.Errorf("bijou help %s: exit %d, stdout %q, want %q", name, code, helped, out)
+		}
+	}
+}
+
+func TestEveryJujuCommandExplainsItself(t *testing.T) {
+	for _, command := range strings.Fields(`bootstrap start destroy-environment environments switch deploy add-unit
+		add-relation destroy-relation remove-unit destroy-service destroy-machine set get set-environment
+		get-environment status machines debug-log resolved remove-relation destroy-unit remove-service
+		remove-application relate`) {
+		code, out, errs := run(t, "juju", command, "--help")
+		if code != console.ExitOK || errs != "" || !strings.Contains(out, "Examples:") {
+			t.Errorf("juju %s --help: exit %d, stderr %q, stdout %q", command, code, errs, out)
+		}
+	}
+}
+
+func TestBijou(t *testing.T) {
+	tests := []struct {
+		args   []string
+		code   int
+		stdout string
+		stderr string
+	}{
+		{nil, 0, "bijou " + Version, ""},
+		{[]string{"version"}, 0, Version, ""},
+		{[]string{"--list"}, 0, "\njuju\n", ""},
+		{[]string{"jujud", "version"}, 0, "3.6.0-bijou\n", ""},
+		{[]string{"bijou", "version"}, 0, Version, ""},
+		{[]string{"relation-gte"}, 127, "", "error: there is no applet \"relation-gte\"\nhint: did you mean relation-get?\n"},
+		{[]string{"help", "relation-gte"}, 127, "", "did you mean relation-get?"},
+		{[]string{"help", "install"}, 0, "--force", ""},
+		{[]string{"--bogus"}, 2, "", "error: "},
+		{[]string{"version", "extra"}, 2, "", "error: "},
+	}
+	for _, tt := range tests {
+		code, out, errs := run(t, "bijou", tt.args...)
+		if code != tt.code || !strings.Contains(out, tt.stdout) || !strings.Contains(errs, tt.stderr) {
+			t.Errorf("bijou %q: exit %d, stdout %q, stderr %q", tt.args, code, out, errs)
+		}
+	}
+}
+
+func TestInstall(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "bin")
+	if code, out, errs := run(t, "bijou", "install", "--dir", dir); code != 0 || strings.Count(out, ": linked\n") != len(names()) {
+		t.Fatalf("first install: exit %d, %q, %q", code, out, errs)
+	}
+	mine := filepath.Join(dir, "juju")
+	if err := os.Remove(mine); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(mine, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dangling := filepath.Join(dir, "jujud")
+	if err := os.Remove(dangling); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/nonexistent/bijou", dangling); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errs := run(t, "bijou", "install", "--dir", dir)
+	if code != 1 || !strings.Contains(errs, "juju") || !strings.Contains(errs, "hint: --force") {
+		t.Errorf("over another file: exit %d, stderr %q", code, errs)
+	}
+	if !strings.Contains(out, dangling+": linked anew") {
+		t.Errorf("a dangling link of ours: %q", out)
+	}
+	if data, err := os.ReadFile(mine); string(data) != "mine" {
+		t.Errorf("the other file was changed: %q, %v", data, err)
+	}
+	if code, out, errs := run(t, "bijou", "install", "--dir", dir, "--force"); code != 0 || !strings.Contains(out, mine+": replaced") {
+		t.Errorf("--force: exit %d, %q, %q", code, out, errs)
+	}
+}
+
+func TestDaemonsRefuse(t *testing.T) {
+	tests := []struct {
+		applet string
+		args   []string
+		code   int
+		stderr string
+	}{
+		{"machine-agent", nil, 2, "machine"},
+		{"machine-agent", []string{"--machine", "0"}, 2, "hint: give --env DIR"},
+		{"machine-agent", []string{"--machine", "0", "--env", "/nonexistent"}, 1, "there is no environment"},
+		{"machine-agent", []string{"--machine", "0", "--state", "sqlite:/nonexistent/x.db"}, 2, "--dir"},
+		{"unit-agent", []string{"--unit", "x/0", "--state", "sqlite:/nonexistent/x.db"}, 1, "no store"},
+		{"provisioner", []string{"--env", "/nonexistent"}, 1, "there is no environment"},
+	}
+	for _, tt := range tests {
+		code, _, errs := run(t, tt.applet, tt.args...)
+		if code != tt.code || !strings.Contains(errs, tt.stderr) {
+			t.Errorf("%s %q: exit %d, stderr %q", tt.applet, tt.args, code, errs)
+		}
+	}
+}

@@ -1,0 +1,36 @@
+package multicall
+
+import "testing"
+
+func TestNearest(t *testing.T) {
+	words := []string{"relation-get", "relation-set", "relation-list", "juju", "juju-log", "unit-get"}
+	tests := []struct{ name, want string }{
+		{"relation-gte", "relation-get"},
+		{"relation-ste", "relation-set"},
+		{"relationget", "relation-get"},
+		{"jujulog", "juju-log"},
+		{"jujy", "juju"},
+		{"x", ""},
+		{"", ""},
+		{"kubectl", ""},
+	}
+	for _, tt := range tests {
+		if got := nearest(tt.name, words); got != tt.want {
+			t.Errorf("nearest to %q is %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestDistance(t *testing.T) {
+	tests := []struct {
+		a, b string
+		want int
+	}{
+		{"", "", 0}, {"", "abc", 3}, {"abc", "abc", 0}, {"abc", "acb", 1}, {"abc", "abd", 1}, {"abc", "ab", 1}, {"kitten", "sitting", 3},
+	}
+	for _, tt := range tests {
+		if got := distance(tt.a, tt.b); got != tt.want {
+			t.Errorf("distance of %q and %q is %d, want %d", tt.a, tt.b, got, tt.want)
+		}
+	}
+}

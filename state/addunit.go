@@ -2,6 +2,7 @@ package state
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"bijou/state/charm"
@@ -33,7 +34,7 @@ func (tx *Tx) addUnit(service string, p Placement) (Unit, error) {
 		return Unit{}, err
 	}
 	if s.Subordinate {
-		return Unit{}, fmt.Errorf("it is a subordinate: its units come with those of the service that it is related to")
+		return Unit{}, errors.New("it is a subordinate: its units come with those of the service that it is related to")
 	}
 	machine, err := tx.place(s, p)
 	if err != nil {

@@ -121,3 +121,27 @@ func TestSweepTakesOldLogsOfWhatIsGone(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkHookDone is the commit of a hook that set something: settings, ports,
+// the next step of the workflow, and the end of the operation, on SQLite.
+func BenchmarkHookDone(b *testing.B) {
+	st, _ := statetest.SQLite(b)
+	r := statetest.Pair(b, st)
+	statetest.Enter(b, st, r.ID, "mysql/0", nil)
+	s := statetest.Session(b, st, "unit-mysql-0")
+	n := 0
+	for b.Loop() {
+		n++
+		value := fmt.Sprint(n)
+		err := s.Update(b.Context(), "unit-mysql-0", func(tx *state.Tx) error {
+			_, err := tx.MergeSettings(r.ID, "mysql/0", map[string]*string{"n": &value})
+			return errors.Join(err,
+				tx.SetPorts("mysql/0", []state.Port{{From: n, To: n, Protocol: "tcp"}}),
+				tx.PutWorkflow("mysql/0", state.Workflow{State: "started", NextPlace: int64(n)}),
+				tx.ClearOp("mysql/0"))
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+}

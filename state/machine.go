@@ -126,7 +126,7 @@ func (tx *Tx) DestroyMachine(id string) error {
 		return err
 	}
 	if len(units) > 0 {
-		return refuse(ErrInUse, "cannot destroy machine %s: it has units: %s", id, strings.Join(units, ", "))
+		return refuse(ErrInUse, "cannot destroy machine %s: it has units: %s; destroy them first, or use --force", id, strings.Join(units, ", "))
 	}
 	if m.InstanceID == "" {
 		return tx.RemoveMachine(id)

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"bijou/state"
@@ -64,5 +65,42 @@ func TestTwoOpeners(t *testing.T) {
 	statetest.Update(t, a, func(tx *state.Tx) error { _, err := tx.AddMachine(state.MachineSpec{}); return err })
 	if keys, err := w.Next(t.Context()); err != nil || keys[0] != "machines/1" {
 		t.Error(keys, err)
+	}
+}
+
+func TestTwoOpenersShareOneTruth(t *testing.T) {
+	a, url := statetest.SQLite(t)
+	b := statetest.Open(t, url)
+	statetest.AddService(t, a, statetest.MySQL(), 1)
+	s := statetest.Session(t, a, "unit-mysql-0")
+	present := func() bool {
+		return statetest.Read(t, b, func(v *state.View) (bool, error) { return v.Present("unit-mysql-0") })
+	}
+	if !present() {
+		t.Error("the agent's presence is not seen")
+	}
+	var all sync.WaitGroup
+	for _, st := range []*state.State{a, b} {
+		all.Go(func() {
+			for range 20 {
+				err := st.Update(t.Context(), func(tx *state.Tx) error { _, err := tx.AddUnit("mysql", state.Placement{}); return err })
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	units := statetest.Read(t, a, func(v *state.View) ([]state.Unit, error) { return v.Units("mysql") })
+	if len(units) != 41 || units[40].Number != 40 {
+		t.Errorf("%d units", len(units))
+	}
+	heir := statetest.Session(t, b, "unit-mysql-0")
+	put := func(tx *state.Tx) error { return tx.PutWorkflow("mysql/0", state.Workflow{State: "started"}) }
+	if err := s.Update(t.Context(), "unit-mysql-0", put); !errors.Is(err, state.ErrSessionLost) {
+		t.Errorf("the old agent: %v", err)
+	}
+	if err := heir.Close(t.Context()); err != nil || present() {
+		t.Errorf("present after its session: %v", err)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 	"time"
+
+	"bijou/state/charm"
 )
 
 // LogGrace is how long the log of a unit or machine is kept after its last line,
@@ -22,8 +24,11 @@ func (s *State) sweepLogs(ctx context.Context, before time.Time) error {
 	}
 	for _, source := range old {
 		err := s.Update(ctx, func(tx *Tx) error {
+			head, _, err := load[logHead](tx.View, logHeadKey(source))
+			for n := head.Batch; n > 0 && n > head.Batch-logRing; n-- {
+				tx.remove(logKey(source, n))
+			}
 			tx.remove(logHeadKey(source))
-			_, err := tx.removeBelow(logBatches(source), logRing+1)
 			return err
 		})
 		if err != nil {
@@ -58,8 +63,8 @@ func (v *View) oldLogs(before time.Time) (old []string, err error) {
 
 // sourceKey is the record of the unit or machine that a log is of.
 func sourceKey(source string) string {
-	if id, ok := strings.CutPrefix(source, "machine-"); ok {
-		return machineKey(id)
+	if charm.IsUnit(source) {
+		return unitKey(source)
 	}
-	return unitKey(source)
+	return machineKey(strings.TrimPrefix(source, "machine-"))
 }

@@ -79,17 +79,17 @@ func TestLog(t *testing.T) {
 func TestTouch(t *testing.T) {
 	s := plainSetup(t)
 	s.Facts.Dialect = hookapi.Classic
-	session := openDirect(t, s)
+	hook := openDirect(t, s)
 	for _, argv := range [][]string{
 		{"relation-set", "-r", "db", "dummy"},
 		{"relation-set", "-r", "db", "dummy", "mysql/0"},
 	} {
-		if got := session.Call(t, step(argv...)); got != (recorded.Outcome{}) {
+		if got := hook.Call(t, step(argv...)); got != (recorded.Outcome{}) {
 			t.Errorf("%q: got %+v", argv, got)
 		}
 	}
 	for _, unit := range []string{"wordpress/0", "mysql/0"} {
-		got := session.Call(t, step("relation-get", "-r", "db", "dummy", unit))
+		got := hook.Call(t, step("relation-get", "-r", "db", "dummy", unit))
 		if want := (recorded.Outcome{Stdout: "2012-02-29T21:49:14.000000005Z\n"}); got != want {
 			t.Errorf("%s: got %+v, want %+v", unit, got, want)
 		}

@@ -16,7 +16,7 @@ import (
 // direct runs tools in this process.
 type direct struct{ hook hookapi.Hook }
 
-func openDirect(t testing.TB, s recorded.Setup) recorded.Session {
+func openDirect(t testing.TB, s recorded.Setup) recorded.Caller {
 	running := hookapitest.NewMemory(t, s.World).Start(s.Facts)
 	t.Cleanup(running.Abort)
 	return direct{running}

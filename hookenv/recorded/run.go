@@ -21,8 +21,8 @@ type Setup struct {
 	Directory string // the caller's, with the case's files in it
 }
 
-// Session is one hook in which commands are called.
-type Session interface {
+// Caller is one hook in which commands are called.
+type Caller interface {
 	// Call calls one command in the Setup's directory.
 	Call(t testing.TB, step Step) Outcome
 }
@@ -35,7 +35,7 @@ type Outcome struct {
 
 // Run runs the cases whose tools are all supported, and prints how many it
 // leaves for later. open starts one hook, which ends with its test.
-func Run(t *testing.T, f File, supported func(tool string) bool, open func(t testing.TB, s Setup) Session) {
+func Run(t *testing.T, f File, supported func(tool string) bool, open func(t testing.TB, s Setup) Caller) {
 	later := map[string]bool{}
 	left := 0
 	for i, c := range f.Cases {
@@ -76,7 +76,7 @@ func (f File) setup(t testing.TB, c Case) Setup {
 	return s
 }
 
-func (c Case) play(t *testing.T, s Session) {
+func (c Case) play(t *testing.T, s Caller) {
 	for _, step := range c.Run {
 		got := s.Call(t, step)
 		want := Outcome{Exit: step.Exit, Stdout: step.Stdout, Stderr: step.Stderr}

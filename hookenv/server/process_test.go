@@ -46,7 +46,7 @@ type hook struct {
 }
 
 // openHook is a running hook behind a socket.
-func openHook(t testing.TB, s recorded.Setup) recorded.Session {
+func openHook(t testing.TB, s recorded.Setup) recorded.Caller {
 	running := hookapitest.NewMemory(t, s.World).Start(s.Facts)
 	t.Cleanup(running.Abort)
 	return serveHook(t, running, s.Directory)

@@ -61,11 +61,12 @@ func (c deployCmd) Run(o *operator) error {
 		return fmt.Errorf("cannot deploy %q with -n or --to: it is a subordinate, its units come with those of the service that it is related to", c.Charm)
 	}
 	return o.open(func(s *state.State) error {
-		d := deployment{o: o, state: s, found: found, spec: spec}
+		d := deployment{o: o, state: s, found: found, spec: spec, placing: c.placing}
 		if err := d.run(c.Series); err != nil {
 			return fmt.Errorf("cannot deploy %q: %w", c.Charm, err)
 		}
-		return d.addUnits(c.placing)
+		o.note("deployed %s as service %q", d.spec.Charm, d.spec.Name)
+		return d.addUnits()
 	})
 }
 
@@ -142,6 +143,7 @@ type deployment struct {
 	state *state.State
 	found charm.Found
 	spec  state.ServiceSpec
+	placing
 }
 
 // run stores the charm and adds the service.
@@ -191,7 +193,8 @@ func (d *deployment) url(series string) (charm.URL, error) {
 	return charm.URL{Series: series, Name: d.found.Meta.Name, Revision: d.found.Revision}, nil
 }
 
-// add stores the archive under that URL and adds charm and service at once.
+// add stores the archive under that URL and adds charm, service and first unit
+// at once: a placement that is refused leaves no service behind.
 func (d *deployment) add(url charm.URL) error {
 	record, err := d.store(url)
 	if err != nil {
@@ -206,7 +209,10 @@ func (d *deployment) add(url charm.URL) error {
 		if err := tx.AddCharm(record); err != nil {
 			return err
 		}
-		_, err = tx.AddService(d.spec)
+		if _, err := tx.AddService(d.spec); err != nil || d.found.Meta.Subordinate {
+			return err
+		}
+		_, err = tx.AddUnit(d.spec.Name, d.placement())
 		return err
 	})
 }
@@ -241,12 +247,11 @@ func (d *deployment) store(url charm.URL) (state.Charm, error) {
 	return state.NewCharm(url, packed, sum, size), nil
 }
 
-// addUnits adds the service's first units and says what was deployed.
-func (d *deployment) addUnits(p placing) error {
-	d.o.note("deployed %s as service %q", d.spec.Charm, d.spec.Name)
+// addUnits adds the other units. A subordinate's come with their principals.
+func (d *deployment) addUnits() error {
 	if d.found.Meta.Subordinate {
 		return nil
 	}
-	_, err := d.state.AddUnits(d.o.ctx, d.spec.Name, p.NumUnits, p.placement())
+	_, err := d.state.AddUnits(d.o.ctx, d.spec.Name, d.NumUnits-1, d.placement())
 	return err
 }

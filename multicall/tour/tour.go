@@ -83,7 +83,10 @@ func (t *tour) play(ctx context.Context) error {
 	}
 	t.say("Their hooks run now, and talk through the relation's settings:")
 	if err := t.watch(ctx); err != nil {
-		return errors.Join(err, t.juju(ctx, "debug-log", "-n", "30"))
+		if ctx.Err() == nil {
+			err = errors.Join(err, t.juju(ctx, "debug-log", "-n", "30"))
+		}
+		return err
 	}
 	if err := t.juju(ctx, "status"); err != nil {
 		return err

@@ -40,9 +40,9 @@ func jujuParts() juju.Parts {
 }
 
 // startBackground starts machine 0's process.
-func startBackground(e home.Environment) error {
-	_, err := process.Detach(machineProcess(e, "0"))
-	return err
+func startBackground(e home.Environment) (alive func() bool, err error) {
+	i, err := process.Detach(machineProcess(e, "0"))
+	return i.Alive, err
 }
 
 // running returns the id of the process that runs a local machine; 0 is none.

@@ -22,7 +22,11 @@ func NewTable(heading ...string) *Table { return &Table{heading: heading} }
 
 // Add adds a row; colour "" is none.
 func (t *Table) Add(colour Colour, cells ...string) {
-	t.rows = append(t.rows, row{cells: cells, colour: colour})
+	plain := make([]string, len(cells))
+	for i, cell := range cells {
+		plain[i] = Plain(cell)
+	}
+	t.rows = append(t.rows, row{cells: plain, colour: colour})
 }
 
 // Empty tells if the table has no rows.

@@ -88,7 +88,7 @@ func (t *tail) print() error {
 
 // line is one line as it is printed.
 func (t *tail) line(l state.LogLine) string {
-	text := fmt.Sprintf("%s %s %s %s", l.Time.Local().Format(time.DateTime+".000"), l.Source, l.Level, hookPrefix(l.Hook)+l.Message)
+	text := fmt.Sprintf("%s %s %s %s", l.Time.Local().Format(time.DateTime+".000"), l.Source, l.Level, console.Plain(hookPrefix(l.Hook)+l.Message))
 	switch {
 	case !t.colour:
 		return text

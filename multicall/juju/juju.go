@@ -21,8 +21,8 @@ type Parts struct {
 	HookTools []string // the hook tools among them, which charms may hold as links
 
 	// Start starts the environment's background process (machine 0, with the
-	// provisioner) and does not wait for it.
-	Start func(home.Environment) error
+	// provisioner) and does not wait for it; alive tells if it still lives.
+	Start func(home.Environment) (alive func() bool, err error)
 	// Running returns the id of the process that runs the local machine of that
 	// folder, 0 if none does.
 	Running func(dir string) (pid int, err error)

@@ -55,24 +55,24 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) start(e home.Environment) error {
+func (w *world) start(e home.Environment) (alive func() bool, err error) {
 	if w.startErr != nil {
-		return w.startErr
+		return nil, w.startErr
 	}
 	if w.deaf {
-		return os.WriteFile(e.LogFile("0"), []byte("cannot find a pen\n"), 0o600)
+		return func() bool { return false }, os.WriteFile(e.LogFile("0"), []byte("cannot find a pen\n"), 0o600)
 	}
 	ctx := context.Background()
 	s, err := state.Open(ctx, e.State)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	session, err := s.NewSession(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	w.up[e.MachineDir("0")] = &background{s, session}
-	return session.Announce(ctx, state.MachineAgent("0"))
+	return func() bool { return true }, session.Announce(ctx, state.MachineAgent("0"))
 }
 
 func (w *world) running(dir string) (int, error) {
@@ -203,7 +203,9 @@ func TestBootstrapTakesAwayWhatFailed(t *testing.T) {
 			t.Errorf("%s is left: %v", path, err)
 		}
 	}
-	w.startErr = nil
+	w.startErr, w.deaf = nil, true
+	w.refuse(1, "cannot find a pen", "bootstrap")
+	w.deaf = false
 	w.must("bootstrap", "--state", "sqlite:"+store)
 	w.must("destroy-environment", "-y")
 	if files, _ := filepath.Glob(store + "*"); len(files) != 0 {

@@ -50,10 +50,11 @@ func (startCmd) Run(o *operator) error {
 // its presence is in the store.
 func (o *operator) startBackground(e home.Environment) error {
 	log := logMark(e)
-	if err := o.parts.Start(e); err != nil {
-		return err
+	alive, err := o.parts.Start(e)
+	if err != nil {
+		return errors.Join(err, logTail(e, log))
 	}
-	pid, err := o.awaitBackground(e)
+	pid, err := o.awaitBackground(e, alive)
 	if err != nil {
 		return errors.Join(err, logTail(e, log))
 	}
@@ -63,18 +64,21 @@ func (o *operator) startBackground(e home.Environment) error {
 
 // awaitBackground waits until the process has announced machine 0, and returns
 // its id.
-func (o *operator) awaitBackground(e home.Environment) (pid int, err error) {
+func (o *operator) awaitBackground(e home.Environment, alive func() bool) (pid int, err error) {
 	ctx, cancel := context.WithTimeout(o.ctx, startLimit)
 	defer cancel()
 	err = o.openState(e, func(s *state.State) error {
 		for {
-			pid, err = o.parts.Running(e.MachineDir("0"))
-			if err != nil {
+			lives := alive()
+			if pid, err = o.parts.Running(e.MachineDir("0")); err != nil {
 				return err
 			}
 			ready, err := present(ctx, s)
-			if err != nil || ready && pid != 0 {
+			switch {
+			case err != nil || ready && pid != 0:
 				return err
+			case !lives && pid == 0:
+				return errors.New("the background process has ended")
 			}
 			if err := pause(ctx); err != nil {
 				return fmt.Errorf("the background process does not come up: %w", err)

@@ -103,3 +103,24 @@ func TestReadFileRefusesNonsense(t *testing.T) {
 		}
 	}
 }
+
+func TestHaving(t *testing.T) {
+	word := "BIJOU_TEST_WORD=" + t.TempDir()
+	cmd := exec.Command("sleep", "60")
+	cmd.Env = []string{word}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	found := Having(word)
+	if len(found) != 1 || found[0].PID != cmd.Process.Pid {
+		t.Errorf("found %v, want process %d", found, cmd.Process.Pid)
+	}
+	for _, i := range found {
+		if err := Stop(t.Context(), i, time.Minute); err != nil {
+			t.Error(err)
+		}
+	}
+	if found := Having(word); len(found) != 0 {
+		t.Errorf("found %v after its end", found)
+	}
+}

@@ -96,8 +96,8 @@ func (c *Context) imply(r *hookapi.Relation) {
 	}
 }
 
-// RelationIDs lists the relations of a unit's service, or of a service, as they
-// were at the first call for that name.
+// RelationIDs lists the relations that a unit is in, or those of a service, as
+// they were at the first call for that name.
 func (c *Context) RelationIDs(ctx context.Context, unit string) ([]int, error) {
 	defer c.mu.Unlock()
 	if err := c.enter(ctx); err != nil {
@@ -108,7 +108,7 @@ func (c *Context) RelationIDs(ctx context.Context, unit string) ([]int, error) {
 	}
 	ids := []int{}
 	err := c.view(ctx, func(v *state.View) (err error) {
-		ids, err = relationIDs(v, unit)
+		ids, err = c.relationIDs(v, unit)
 		return err
 	})
 	if errors.Is(err, state.ErrNotFound) {
@@ -121,9 +121,10 @@ func (c *Context) RelationIDs(ctx context.Context, unit string) ([]int, error) {
 	return slices.Clone(ids), nil
 }
 
-func relationIDs(v *state.View, name string) ([]int, error) {
+func (c *Context) relationIDs(v *state.View, name string) ([]int, error) {
+	isUnit := strings.Contains(name, "/")
 	var err error
-	if strings.Contains(name, "/") {
+	if isUnit {
 		_, err = v.Unit(name)
 	} else {
 		_, err = v.Service(name)
@@ -132,12 +133,25 @@ func relationIDs(v *state.View, name string) ([]int, error) {
 		return nil, err
 	}
 	relations, err := v.ServiceRelations(serviceOf(name))
-	ids := make([]int, len(relations))
-	for i, r := range relations {
-		ids[i] = r.ID
+	ids := []int{}
+	for _, r := range relations {
+		in := !isUnit || c.implies(r.ID, name)
+		if !in {
+			if _, in, err = v.Member(r.ID, name); err != nil {
+				return nil, err
+			}
+		}
+		if in {
+			ids = append(ids, r.ID)
+		}
 	}
 	slices.Sort(ids)
 	return ids, err
+}
+
+// implies tells if the relation is the hook's own, and the unit the local one.
+func (c *Context) implies(id int, unit string) bool {
+	return id == c.o.Facts.Relation && unit == c.o.Facts.Unit
 }
 
 // serviceOf cuts the number off a unit's name.

@@ -113,9 +113,11 @@ type Relations interface {
 	// Relation describes any relation of the environment. It is read at the
 	// first call and then fixed. ErrRelationNotFound.
 	Relation(ctx context.Context, id int) (Relation, error)
-	// RelationIDs lists the relations of the unit's service (or of the service
-	// itself, if a name without number is given), ascending; fixed after the
-	// first call for that unit. ErrUnknownUnit.
+	// RelationIDs lists the relations that the unit is in, ascending: those that
+	// it has entered and not left, so that what is listed can be read and
+	// written. A name without number is a service and stands for all its units:
+	// then its relations. The implied relation is always one of the local unit's.
+	// Fixed after the first call for that name. ErrUnknownUnit.
 	RelationIDs(ctx context.Context, unit string) ([]int, error)
 }
 

@@ -86,7 +86,8 @@ func (h *memoryHook) RelationIDs(ctx context.Context, unit string) ([]int, error
 	}
 	ids := []int{}
 	for _, r := range h.m.world.Relations {
-		if slices.ContainsFunc(r.Ends, func(e hookapi.End) bool { return e.Service == serviceOf(unit) }) {
+		implied := unit == h.facts.Unit && r.ID == h.facts.Relation
+		if implied || slices.ContainsFunc(r.Ends, func(e hookapi.End) bool { return e.Service == unit || slices.Contains(e.Units, unit) }) {
 			ids = append(ids, r.ID)
 		}
 	}

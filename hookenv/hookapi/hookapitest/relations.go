@@ -15,6 +15,7 @@ func relationTests() []test {
 		{"the implied relation has the members of the facts and the local unit", impliedMembers},
 		{"another relation's members are fixed at its first reference", membersFixed},
 		{"relation ids of the local unit, ascending", idsOfUnit},
+		{"relation ids of a unit are those it has entered", idsOfEntered},
 		{"relation ids of another unit and of a service", idsOfOthers},
 		{"relation ids stay fixed after the first call", idsFixed},
 		{"relation ids of an unknown unit", idsOfUnknown},
@@ -84,6 +85,18 @@ func idsOfUnit(s suite) {
 	got, err := r.RelationIDs(s.ctx(), "wordpress/0")
 	s.fails("RelationIDs", nil, err)
 	s.same("RelationIDs", []int{0, 1, 2}, got)
+}
+
+func idsOfEntered(s suite) {
+	s.env.Leave(1, "wordpress/0")
+	r := s.env.Start(dbChanged())
+	defer r.Abort()
+	got, err := r.RelationIDs(s.ctx(), "wordpress/0")
+	s.fails("RelationIDs", nil, err)
+	s.same("relations that wordpress/0 is in", []int{0, 2}, got)
+	got, err = r.RelationIDs(s.ctx(), "wordpress")
+	s.fails("RelationIDs of the service", nil, err)
+	s.same("relations of the service", []int{0, 1, 2}, got)
 }
 
 func idsOfOthers(s suite) {

@@ -1,0 +1,57 @@
+package etcdtest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Version is the server's that the nested module testscripts/etcdserver pins.
+const Version = "3.6.5"
+
+// Binary is the server to run: what BIJOU_ETCD names, or else what
+// testscripts/etcdserver/build has built into the user's cache folder.
+func Binary() (string, error) {
+	path := os.Getenv("BIJOU_ETCD")
+	if path == "" {
+		cache, err := os.UserCacheDir()
+		if err != nil {
+			return "", err
+		}
+		path = filepath.Join(cache, "bijou-test", "etcd-"+Version)
+	}
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("no etcd server at %s: testscripts/etcdserver/build makes it", path)
+	}
+	return path, nil
+}
+
+// Missing says why tests with etcd are to be skipped; "" if they can run. It is
+// an error if BIJOU_TEST_REQUIRE names etcd and there is none.
+func Missing() (reason string, err error) {
+	_, err = Binary()
+	if err == nil {
+		return "", nil
+	}
+	if slices.Contains(strings.Split(os.Getenv("BIJOU_TEST_REQUIRE"), ","), "etcd") {
+		return "", fmt.Errorf("BIJOU_TEST_REQUIRE asks for etcd: %w", err)
+	}
+	return err.Error(), nil
+}
+
+// Need skips the test with one line if there is no server to run, or fails it
+// if BIJOU_TEST_REQUIRE names etcd.
+func Need(t testing.TB) {
+	t.Helper()
+	reason, err := Missing()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if reason != "" {
+		fmt.Printf("skip: %s\n", reason)
+		t.Skip(reason)
+	}
+}

@@ -1,0 +1,20 @@
+package etcdtest_test
+
+import (
+	"testing"
+
+	"bijou/testscripts/etcdtest"
+)
+
+func TestCluster(t *testing.T) {
+	for _, members := range []int{1, 3} {
+		c := etcdtest.For(t, etcdtest.Options{Members: members})
+		for _, m := range c.Members {
+			for _, step := range []func() error{m.Pause, m.Resume, m.Kill, m.Kill, m.Start} {
+				if err := step(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+}

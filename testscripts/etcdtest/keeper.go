@@ -1,0 +1,37 @@
+package etcdtest
+
+import (
+	"os/exec"
+	"runtime"
+)
+
+// keeper starts processes from one operating system thread that lives until
+// its end. Linux kills a child with Pdeathsig when the thread that started it
+// ends, and Go ends threads as it likes.
+type keeper struct {
+	jobs chan func()
+	done chan struct{}
+}
+
+func newKeeper() *keeper {
+	k := &keeper{jobs: make(chan func()), done: make(chan struct{})}
+	go func() {
+		defer close(k.done)
+		runtime.LockOSThread() // for ever: the thread ends with the goroutine
+		for job := range k.jobs {
+			job()
+		}
+	}()
+	return k
+}
+
+func (k *keeper) start(cmd *exec.Cmd) error {
+	err := make(chan error)
+	k.jobs <- func() { err <- cmd.Start() }
+	return <-err
+}
+
+func (k *keeper) end() {
+	close(k.jobs)
+	<-k.done
+}

@@ -1,0 +1,166 @@
+package etcdtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Member is one server. Its methods may be called from several goroutines.
+type Member struct {
+	name    string
+	binary  string
+	args    []string
+	cluster *Cluster
+
+	mu   sync.Mutex
+	cmd  *exec.Cmd
+	gone chan struct{} // closed when cmd was waited for
+}
+
+// Socket is where the member listens for clients.
+func (m *Member) Socket() string { return m.path(m.name + ":1") }
+
+// The URLs name sockets as if they were host and port, relative to the folder
+// that the members run in: etcd's flags take no paths.
+func (m *Member) clientURL() string { return "unix://" + m.name + ":1" }
+func (m *Member) peerURL() string   { return "unix://" + m.name + ":2" }
+
+func (m *Member) flags(o Options) []string {
+	flags := []string{
+		"--name=" + m.name, "--data-dir=" + m.name + ".data", "--log-level=error",
+		"--listen-client-urls=" + m.clientURL(), "--advertise-client-urls=" + m.clientURL(),
+		"--listen-peer-urls=" + m.peerURL(), "--initial-advertise-peer-urls=" + m.peerURL(),
+		"--initial-cluster=" + m.cluster.peers(), "--initial-cluster-state=new",
+	}
+	if !o.Sync {
+		flags = append(flags, "--unsafe-no-fsync")
+	}
+	return append(flags, o.Flags...)
+}
+
+// Start starts a member that was killed, with the data that it had, and returns
+// when it answers: it needs a quorum for that.
+func (m *Member) Start() error {
+	if err := m.spawn(); err != nil {
+		return err
+	}
+	return m.Ready(30 * time.Second)
+}
+
+func (m *Member) spawn() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.cmd != nil {
+		return fmt.Errorf("cannot start member %s: it runs", m.name)
+	}
+	for _, socket := range []string{m.Socket(), m.path(m.name + ":2")} {
+		if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	log, err := os.OpenFile(m.path(m.name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd := exec.Command(m.binary, m.args...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Dir = m.cluster.dir
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := m.cluster.keeper.start(cmd); err != nil {
+		return fmt.Errorf("cannot start member %s: %w", m.name, err)
+	}
+	m.cmd, m.gone = cmd, make(chan struct{})
+	go func(gone chan struct{}) {
+		_ = cmd.Wait() // it is killed, which is no news
+		close(gone)
+	}(m.gone)
+	return nil
+}
+
+// Kill ends the member as kill -9 does. It is idempotent.
+func (m *Member) Kill() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.cmd == nil {
+		return nil
+	}
+	err := m.cmd.Process.Kill()
+	<-m.gone
+	m.cmd = nil
+	if errors.Is(err, os.ErrProcessDone) {
+		return nil
+	}
+	return err
+}
+
+// Pause stops the member's process where it stands: it keeps its sockets and
+// connections, and answers nothing.
+func (m *Member) Pause() error { return m.signal(syscall.SIGSTOP) }
+
+// Resume has a paused member go on.
+func (m *Member) Resume() error { return m.signal(syscall.SIGCONT) }
+
+func (m *Member) signal(s syscall.Signal) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.cmd == nil {
+		return fmt.Errorf("cannot signal member %s: it does not run", m.name)
+	}
+	return m.cmd.Process.Signal(s)
+}
+
+// Ready waits until the member is healthy: it answers, and knows a leader.
+func (m *Member) Ready(patience time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for {
+		err := m.healthy(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			log, _ := os.ReadFile(m.path(m.name + ".log"))
+			return fmt.Errorf("member %s is not ready: %w\n%s", m.name, err, log)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// healthy asks the server's own health page, over its socket.
+func (m *Member) healthy(ctx context.Context) error {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", m.Socket())
+	}
+	transport := &http.Transport{DialContext: dial, DisableKeepAlives: true}
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://etcd/health", nil)
+	if err != nil {
+		return err
+	}
+	resp, err := transport.RoundTrip(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err
+	}
+	if !strings.Contains(string(body), `"health":"true"`) {
+		return fmt.Errorf("it says %s", body)
+	}
+	return nil
+}

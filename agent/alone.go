@@ -21,30 +21,21 @@ func newAlone(o UnitOptions) *alone {
 }
 
 func (a *alone) run(ctx context.Context) error {
-	var env state.Environment
-	err := a.State.View(ctx, func(v *state.View) (err error) {
-		if env, err = v.Environment(); err != nil {
-			return err
-		}
-		_, err = v.Unit(a.Unit)
+	env, err := environment(ctx, a.State, a.Log, func(v *state.View) error {
+		_, err := v.Unit(a.Unit)
 		return err
 	})
 	if err != nil {
-		return err
+		return unlessDone(ctx, err)
 	}
-	sockets, err := socketDir(env.UUID)
+	h, err := newHost(a.State, env, a.Dir, a.Log)
 	if err != nil {
 		return err
 	}
-	p := newPresence(a.State, a.Log)
-	h := &host{
-		state: a.State, dir: a.Dir, tools: a.Tools, sockets: sockets, slots: make(uniter.Slots, 1),
-		log: a.Log, fault: a.Fault, presence: p, trouble: newTrouble(a.Log),
-	}
-	h.presence.enlist(state.UnitAgent(a.Unit))
+	h.tools, h.fault, h.slots = a.Tools, a.Fault, make(uniter.Slots, 1)
 	announcing, end := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
-	wg.Go(func() { p.run(announcing) })
+	wg.Go(func() { h.presence.run(announcing) })
 	err = h.supervise(ctx, a.Unit)
 	end()
 	wg.Wait()

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"sync"
 
+	"bijou/agent/pace"
 	"bijou/agent/uniter"
 	"bijou/agent/wake"
 	"bijou/state"
@@ -82,28 +83,18 @@ func (m *machine) run(ctx context.Context) error {
 
 // prepare reads what the agent's options leave open.
 func (m *machine) prepare(ctx context.Context) error {
-	var env state.Environment
-	err := m.State.View(ctx, func(v *state.View) (err error) {
-		if env, err = v.Environment(); err != nil {
-			return err
-		}
-		_, err = v.Machine(m.Machine)
+	env, err := environment(ctx, m.State, m.Log, func(v *state.View) error {
+		_, err := v.Machine(m.Machine)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	sockets, err := socketDir(env.UUID)
-	if err != nil {
+	if m.host, err = newHost(m.State, env, m.Dir, m.Log); err != nil {
 		return err
 	}
-	p := newPresence(m.State, m.Log)
-	p.enlist(state.MachineAgent(m.Machine))
-	m.host = &host{
-		state: m.State, dir: m.Dir, tools: m.Tools, sockets: sockets,
-		slots: make(uniter.Slots, m.concurrency(env)),
-		log:   m.Log, fault: m.Fault, presence: p, trouble: newTrouble(m.Log),
-	}
+	m.host.tools, m.host.fault = m.Tools, m.Fault
+	m.host.slots = make(uniter.Slots, m.concurrency(env))
 	return nil
 }
 
@@ -126,6 +117,7 @@ func (m *machine) concurrency(env state.Environment) int {
 func (m *machine) work(ctx context.Context) error {
 	told := m.host.trouble.of(state.MachineAgent(m.Machine))
 	running := false
+	var again pace.Pacer
 	for {
 		finished := false
 		err := ctx.Err()
@@ -140,8 +132,10 @@ func (m *machine) work(ctx context.Context) error {
 		}
 		told(err)
 		if err != nil {
-			pause(ctx)
+			_ = again.Pause(ctx)
+			continue
 		}
+		again.Reset()
 	}
 }
 

@@ -4,37 +4,30 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"time"
 
+	"bijou/agent/pace"
 	"bijou/state"
 )
 
-// presence keeps one session for all agents of the process. When it is lost, a
-// new one is begun and the agents are announced again; commits wait for that.
+// presence keeps one session for all agents of the process. An agent is announced
+// by its first commit. When the session is lost, a new one is begun and the
+// agents are announced again; commits wait for that.
 type presence struct {
 	state *state.State
 	log   *slog.Logger
 
 	mu      sync.Mutex
 	session *state.Session
-	agents  map[string]*state.Session // who announced them last; nil: nobody yet
+	agents  map[string]*state.Session // that have committed, and who announced them last; nil: nobody
 }
 
 func newPresence(st *state.State, log *slog.Logger) *presence {
 	return &presence{state: st, log: log, agents: map[string]*state.Session{}}
 }
 
-// enlist has an agent announced from now on; dismiss ends that.
-func (p *presence) enlist(agent string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if _, ok := p.agents[agent]; !ok {
-		p.agents[agent] = nil
-	}
-}
-
+// dismiss says that the agent has ended: it is not announced again.
 func (p *presence) dismiss(agent string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -43,12 +36,14 @@ func (p *presence) dismiss(agent string) {
 
 // run keeps the agents announced until ctx is done, and then ends the session.
 func (p *presence) run(ctx context.Context) {
+	var again pace.Pacer
 	for ctx.Err() == nil {
 		s, err := p.announceAll(ctx)
 		if err != nil {
-			pause(ctx)
+			_ = again.Pause(ctx)
 			continue
 		}
+		again.Reset()
 		select {
 		case <-s.Done():
 			p.log.Warn("session lost; announcing again")
@@ -58,18 +53,7 @@ func (p *presence) run(ctx context.Context) {
 	p.close(ctx)
 }
 
-// pause waits for some seconds, at random so that processes do not come back to
-// a store in step.
-func pause(ctx context.Context) {
-	timer := time.NewTimer(time.Second + rand.N(2*time.Second))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}
-
-// announceAll announces every agent. One whose unit or machine is gone is left to
+// announceAll announces every agent again. One whose unit or machine is gone is left to
 // find that out by itself.
 func (p *presence) announceAll(ctx context.Context) (*state.Session, error) {
 	p.mu.Lock()

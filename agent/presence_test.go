@@ -14,8 +14,11 @@ func TestLostSessionIsReplacedAndAgentsAnnouncedAgain(t *testing.T) {
 	st := statetest.New(t)
 	statetest.Pair(t, st)
 	p := newPresence(st, slog.New(slog.DiscardHandler))
-	p.enlist("unit-mysql-0")
-	p.enlist("unit-wordpress-0")
+	for _, agent := range []string{"unit-mysql-0", "unit-wordpress-0"} {
+		if _, err := p.announced(t.Context(), agent); err != nil {
+			t.Fatal(err)
+		}
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() { p.run(ctx) })

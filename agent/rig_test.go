@@ -20,7 +20,7 @@ import (
 // rig is one environment with a machine agent, in this process. This test binary
 // is every hook tool, too: hookenv/client sees to that.
 type rig struct {
-	t     *testing.T
+	t     testing.TB
 	st    *state.State
 	dir   string // the machine's
 	tools string
@@ -31,7 +31,7 @@ type rig struct {
 	done chan error
 }
 
-func newRig(t *testing.T, st *state.State) *rig {
+func newRig(t testing.TB, st *state.State) *rig {
 	base := t.TempDir()
 	t.Setenv("XDG_RUNTIME_DIR", base)
 	r := &rig{t: t, st: st, dir: filepath.Join(base, "machines", "0"), tools: filepath.Join(base, "tools"), notes: filepath.Join(base, "notes")}

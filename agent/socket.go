@@ -15,11 +15,11 @@ import (
 // maxSocket is what a unix socket's address has room for, in bytes.
 const maxSocket = 107
 
-// socketDir makes the folder of an environment's sockets: owner-only, in a short
-// place, under a short name.
-func socketDir(uuid string) (string, error) {
+// socketDir makes the folder of the sockets of one machine of an environment:
+// owner-only, in a short place, under a short name.
+func socketDir(uuid, machineDir string) (string, error) {
 	base := socketBase(os.Geteuid(), os.Getenv("XDG_RUNTIME_DIR"))
-	dir := filepath.Join(base, short(uuid, 8))
+	dir := filepath.Join(base, short(uuid+" "+machineDir, 8))
 	for _, path := range []string{base, dir} {
 		if err := ownDir(path); err != nil {
 			return "", err

@@ -76,9 +76,9 @@ func ownAddress() string {
 func (m *machine) sweep(units []string) error {
 	here := make(map[string]bool)
 	for _, unit := range units {
-		here[string(uniter.FolderOf(m.Dir, unit))] = true
+		here[string(uniter.FolderOf(m.host.dir, unit))] = true
 	}
-	folders, err := filepath.Glob(filepath.Join(m.Dir, "units", "*"))
+	folders, err := filepath.Glob(filepath.Join(m.host.dir, "units", "*"))
 	if err != nil {
 		return err
 	}
@@ -91,5 +91,5 @@ func (m *machine) sweep(units []string) error {
 			m.Log.Warn("cannot remove the folder of a unit that is gone", "folder", folder, "error", err)
 		}
 	}
-	return os.MkdirAll(filepath.Join(m.Dir, "units"), 0o755)
+	return os.MkdirAll(filepath.Join(m.host.dir, "units"), 0o755)
 }

@@ -6,39 +6,32 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"time"
 
+	"bijou/agent/pace"
 	"bijou/agent/uniter"
 	"bijou/state"
 )
-
-// host is what the unit agents of one process share.
-type host struct {
-	state    *state.State
-	dir      string // the machine's
-	tools    string
-	sockets  string
-	slots    uniter.Slots
-	log      *slog.Logger
-	fault    Fault
-	presence *presence
-	trouble  *trouble
-}
 
 // supervise runs one unit's agent until the unit is gone (nil), ctx is done (its
 // error), or the store is gone. Whatever else ends the agent, be it a panic, it
 // is started again after a pause.
 func (h *host) supervise(ctx context.Context, unit string) error {
 	agent := state.UnitAgent(unit)
-	h.presence.enlist(agent)
 	defer h.presence.dismiss(agent)
 	log := h.log.With("unit", unit)
+	var again pace.Pacer
 	for {
+		begin := time.Now()
 		err := h.runOnce(ctx, unit, log)
 		if err == nil || ctx.Err() != nil || errors.Is(err, state.ErrStoreGone) {
 			return err
 		}
+		if time.Since(begin) > pace.Most {
+			again.Reset()
+		}
 		log.Error("the unit's agent has ended; starting it again", "error", err)
-		pause(ctx)
+		_ = again.Pause(ctx)
 	}
 }
 
@@ -50,9 +43,6 @@ func (h *host) runOnce(ctx context.Context, unit string, log *slog.Logger) (err 
 		}
 	}()
 	agent := state.UnitAgent(unit)
-	if _, err := h.presence.announced(ctx, agent); err != nil && !errors.Is(err, state.ErrNotFound) {
-		return err
-	}
 	return uniter.Run(ctx, uniter.Options{
 		State:   h.state,
 		Unit:    unit,

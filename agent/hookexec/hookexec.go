@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"syscall"
@@ -93,6 +94,9 @@ func (r *Runner) Run(ctx context.Context, s Spec) Outcome {
 // find answers the file that is run for a hook: the charm's dispatch if it has
 // one, else the hook's own; fs.ErrNotExist if there is neither.
 func find(charmDir, hook string) (string, error) {
+	if _, err := os.Stat(charmDir); err != nil { // or else every hook would be missing, and succeed
+		return "", fmt.Errorf("cannot look at the charm: %v", err)
+	}
 	for _, name := range []string{"dispatch", filepath.Join("hooks", hook)} {
 		path := filepath.Join(charmDir, name)
 		var st unix.Stat_t

@@ -55,10 +55,10 @@ func (u *uniter) begin(ctx context.Context, s RunHook, snap Snapshot) error {
 		u.server.Unregister(f.client)
 		return err
 	}
-	u.hook = f
 	u.fault("before-spawn")
 	u.Log.Info("hook starts", about.attrs()...)
 	u.spawn(ctx, f, about)
+	u.hook = f
 	return nil
 }
 

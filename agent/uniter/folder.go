@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"bijou/agent/pace"
 )
 
 // Folder is the folder of one unit on its machine:
@@ -52,7 +54,7 @@ func (f Folder) Lock(ctx context.Context, log *slog.Logger) (*os.File, error) {
 			log.Warn("another agent runs this unit; waiting for its end", "folder", string(f))
 			said = true
 		}
-		if err := sleep(ctx, 500*time.Millisecond); err != nil {
+		if err := pace.Sleep(ctx, 500*time.Millisecond); err != nil {
 			return nil, err
 		}
 	}
@@ -101,18 +103,6 @@ func (f Folder) linkTools(tools string) error {
 		return fmt.Errorf("cannot link the hook tools: %w", err)
 	}
 	return nil
-}
-
-// sleep waits, or answers why ctx is done.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // Remove removes the folder of a unit that is gone, unless an agent runs it.

@@ -157,8 +157,8 @@ func (u *uniter) resolve(ctx context.Context, relation int) error {
 		if f, err = failure(tx, u.Unit, relation); err != nil {
 			return err
 		}
-		if err := tx.ClearResolved(u.Unit, relation); err != nil || f == nil {
-			return err
+		if f == nil {
+			return tx.ClearResolved(u.Unit, relation)
 		}
 		k, err := current(tx, u.Unit, f.Hook)
 		if err != nil {
@@ -201,16 +201,21 @@ func current(tx *state.Tx, unit string, h state.Hook) (k known, err error) {
 }
 
 // leave ends the membership, and with it all that was recorded of the relation.
+// What one transaction does not hold is left for the next step.
 func (u *uniter) leave(ctx context.Context, relation int) error {
 	return u.Update(ctx, func(tx *state.Tx) error {
 		records, err := tx.Uniter(u.Unit)
 		if err != nil {
 			return err
 		}
-		for _, member := range sortedKeys(records.Members[relation]) {
+		members := sortedKeys(records.Members[relation])
+		for _, member := range members[:min(len(members), maxArrivals)] {
 			if err := tx.RemoveMember(u.Unit, relation, member); err != nil {
 				return err
 			}
+		}
+		if len(members) > maxArrivals {
+			return nil
 		}
 		err = tx.LeaveRelation(relation, u.Unit)
 		if err != nil && !errors.Is(err, state.ErrNotFound) {

@@ -101,6 +101,10 @@ type known struct{ settings, config int64 }
 
 // count records that a hook counts as done.
 func count(tx *state.Tx, unit string, h state.Hook, k known) error {
+	// An operator may have answered an error while the hook was being retried.
+	if err := tx.ClearResolved(unit, h.Relation); err != nil {
+		return err
+	}
 	if h.Relation == state.NoRelation {
 		w, err := tx.Workflow(unit)
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"bijou/agent/hookexec"
+	"bijou/agent/pace"
 	"bijou/agent/unitlog"
 	"bijou/agent/wake"
 	"bijou/hookenv/server"
@@ -74,8 +75,10 @@ func Run(ctx context.Context, o Options) error {
 	return u.run(ctx)
 }
 
-// close ends what the loop has opened, in the order in which it depends on each other.
+// close ends what the loop has opened, in the order in which it depends on each
+// other; after a panic also the hook in flight.
 func (u *uniter) close() {
+	u.abort()
 	u.watch.Close()
 	_ = u.server.Close()
 	u.runner.Close()
@@ -85,7 +88,7 @@ func (u *uniter) close() {
 
 // run recovers, and then goes step by step.
 func (u *uniter) run(ctx context.Context) error {
-	var again pacer
+	var again pace.Pacer
 	for recovered := false; ; {
 		var err error
 		finished := false
@@ -102,12 +105,12 @@ func (u *uniter) run(ctx context.Context) error {
 			u.abort()
 			return err
 		case err == nil:
-			again.reset()
+			again.Reset()
 			u.Trouble(nil)
 		default:
 			u.Trouble(err)
 			u.Log.Debug("a step did not succeed", "error", err)
-			_ = again.pause(ctx)
+			_ = again.Pause(ctx)
 		}
 	}
 }

@@ -59,6 +59,12 @@ func done(w state.Workflow, h state.Hook, config int64) state.Workflow {
 	return w
 }
 
+// backoff is the time until a hook that has failed so many times in a row is
+// run again.
+func backoff(attempts int) time.Duration {
+	return min(5*time.Second<<min(attempts-1, 10), 5*time.Minute)
+}
+
 // failed is what is recorded of a hook that has failed, after what was recorded
 // of it before. With retry it is run again by itself.
 func failed(before *state.Failure, h state.Hook, message string, retry bool, now time.Time) *state.Failure {

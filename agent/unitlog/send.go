@@ -4,15 +4,15 @@ import (
 	"fmt"
 	"time"
 
+	"bijou/agent/pace"
 	"bijou/state"
 )
 
-// send sends batches until nothing is kept any more. While the store is away the
-// pauses grow to five seconds.
+// send sends batches until nothing is kept any more.
 func (l *Log) send() {
-	delay := batchDelay
+	var again pace.Pacer
 	for {
-		l.pause(delay)
+		l.gather()
 		batch := l.batch()
 		if batch == nil {
 			return
@@ -23,25 +23,18 @@ func (l *Log) send() {
 			return
 		case err != nil:
 			l.Log.Debug("cannot send the unit's log; it is tried again", "error", err)
-			delay = min(2*delay, 5*time.Second)
+			_ = again.Pause(l.ctx)
 		default:
 			l.sent(len(batch))
-			delay = batchDelay
+			again.Reset()
 		}
 	}
 }
 
-// pause waits for lines to come together.
-func (l *Log) pause(delay time.Duration) {
-	timer := time.NewTimer(delay)
+// gather waits for lines to come together.
+func (l *Log) gather() {
+	timer := time.NewTimer(batchDelay)
 	defer timer.Stop()
-	if delay > batchDelay {
-		select {
-		case <-timer.C:
-		case <-l.ctx.Done():
-		}
-		return
-	}
 	select {
 	case <-timer.C:
 	case <-l.full:

@@ -1,0 +1,72 @@
+package agent
+
+import (
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"bijou/state"
+	"bijou/state/statetest"
+)
+
+// many deploys so many units of a trivial charm, and waits until all are started.
+func many(t testing.TB, n int) {
+	st, _ := statetest.SQLite(t)
+	r := newRig(t, st)
+	statetest.AddService(t, st, r.recorder(statetest.Meta("app", "provides: {}\n"), hooks(), nil), n)
+	r.start()
+	r.eventually("all units are started", func() bool {
+		started := 0
+		for _, u := range statetest.Read(t, st, func(v *state.View) ([]state.Unit, error) { return v.Units("app") }) {
+			if r.uniter(u.Name).Workflow.State == "started" {
+				started++
+			}
+		}
+		return started == n
+	})
+}
+
+func TestFiftyUnits(t *testing.T) { many(t, 50) }
+
+// BenchmarkIdleUnits says what a process with 500 idle units costs: run it with
+// -benchtime 1x.
+func BenchmarkIdleUnits(b *testing.B) {
+	const units, idle = 500, 10 * time.Second
+	many(b, units)
+	before := cpuTicks(b)
+	for b.Loop() {
+		time.Sleep(idle)
+	}
+	b.ReportMetric(float64(cpuTicks(b)-before)/idle.Seconds()/float64(b.N), "%cpu")
+	b.ReportMetric(resident(b), "MiB")
+	b.ReportMetric(float64(runtime.NumGoroutine()), "goroutines")
+}
+
+// cpuTicks is what the process has used, in hundredths of a second.
+func cpuTicks(t testing.TB) int {
+	data, err := os.ReadFile("/proc/self/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := strings.Fields(string(data))
+	user, _ := strconv.Atoi(fields[13])
+	system, _ := strconv.Atoi(fields[14])
+	return user + system
+}
+
+// resident is the process's memory.
+func resident(t testing.TB) float64 {
+	data, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(data), "VmRSS:")
+	kib, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kib / 1024
+}

@@ -1,0 +1,76 @@
+package uniter
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"bijou/state"
+	"bijou/state/statetest"
+)
+
+func TestDeployReplacesTheCharmAndKeepsTheRest(t *testing.T) {
+	st := statetest.New(t)
+	f := FolderOf(t.TempDir(), "mysql/0")
+	if err := os.MkdirAll(string(f), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	old, fresh := statetest.MySQL(), statetest.MySQL()
+	old["old"], old["revision"] = "x", "1\n"
+	fresh["fresh"] = "x"
+	for _, c := range []state.Charm{statetest.AddCharm(t, st, old), statetest.AddCharm(t, st, fresh)} {
+		// What a deploy that was killed may have left:
+		if err := os.MkdirAll(f.path("charm.new/half"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := deploy(t.Context(), st, c.URL.String(), f, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(f.path("data"), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for path, want := range map[string]bool{"charm/fresh": true, "charm/old": false, "charm.new": false, "data": true, "charm/hooks/install": true} {
+		if _, err := os.Stat(f.path(path)); (err == nil) != want {
+			t.Errorf("%s: there %v, want %v", path, err == nil, want)
+		}
+	}
+	if left, _ := filepath.Glob(f.path("*.zip")); len(left) > 0 {
+		t.Errorf("left: %q", left)
+	}
+}
+
+func TestFolderIsLockedOnce(t *testing.T) {
+	f := FolderOf(t.TempDir(), "mysql/0")
+	first, err := f.tryLock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.tryLock(); err != unix.EWOULDBLOCK {
+		t.Errorf("a second lock: %v", err)
+	}
+	if err := f.Remove(); err == nil {
+		t.Error("a folder in use was removed")
+	}
+	first.Close()
+	if err := f.Remove(); err != nil {
+		t.Errorf("remove: %v", err)
+	}
+	if _, err := os.Stat(string(f)); !os.IsNotExist(err) {
+		t.Errorf("it is still there: %v", err)
+	}
+}
+
+func TestToolsLinkFollowsTheAgent(t *testing.T) {
+	f := Folder(t.TempDir())
+	for _, tools := range []string{"/tools/1", "/tools/1", "/tools/2"} {
+		if err := f.linkTools(tools); err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := os.Readlink(f.tools()); got != tools {
+			t.Errorf("links to %q, want %q", got, tools)
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package unitlog
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"bijou/state"
+	"bijou/state/statetest"
+)
+
+func open(t *testing.T, st *state.State) *Log {
+	return Open(Options{Unit: "app/0", Path: filepath.Join(t.TempDir(), "hooks.log"), State: st, Log: slog.New(slog.DiscardHandler)})
+}
+
+func stored(t *testing.T, st *state.State) []state.LogLine {
+	return statetest.Read(t, st, func(v *state.View) ([]state.LogLine, error) { return v.Logs(state.LogFilter{}) })
+}
+
+func TestLinesReachFileAndStore(t *testing.T) {
+	st := statetest.New(t)
+	l := open(t, st)
+	var wg sync.WaitGroup
+	for i := range 10 {
+		wg.Go(func() {
+			for n := range 100 {
+				l.Write("INFO", "install", fmt.Sprintf("line %d of %d", n, i))
+			}
+		})
+	}
+	wg.Wait()
+	l.Close()
+	l.Close()
+	l.Write("INFO", "install", "after the end")
+	if got := len(stored(t, st)); got != 1000 {
+		t.Errorf("%d lines in the store, want 1000", got)
+	}
+	data, err := os.ReadFile(l.Path)
+	if err != nil || strings.Count(string(data), "\n") != 1000 {
+		t.Errorf("%d lines in the file, want 1000; %v", strings.Count(string(data), "\n"), err)
+	}
+	if !strings.Contains(string(data), " INFO install: line 7 of 3\n") {
+		t.Errorf("the file begins with %.100q", data)
+	}
+}
+
+func TestTooManyLinesAreInTheFileOnlyAndCounted(t *testing.T) {
+	st := statetest.New(t)
+	l := open(t, st)
+	for range 60 {
+		l.Write("INFO", "install", strings.Repeat("x", 60<<10))
+	}
+	l.Close()
+	data, err := os.ReadFile(l.Path)
+	if err != nil || len(data) < 60*60<<10 {
+		t.Errorf("the file has %d bytes, %v", len(data), err)
+	}
+	lines := stored(t, st)
+	if len(lines) < 60 && !strings.Contains(lines[len(lines)-1].Message, "lines were too many for this log") {
+		t.Errorf("%d lines in the store, and nothing is said of the others", len(lines))
+	}
+}
+
+func TestFileIsRotated(t *testing.T) {
+	f := file{path: filepath.Join(t.TempDir(), "hooks.log")}
+	for range 25 {
+		if err := f.write(state.LogLine{Level: "INFO", Message: strings.Repeat("x", 1<<20)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.close()
+	for _, path := range []string{f.path, f.path + ".1"} {
+		if info, err := os.Stat(path); err != nil || info.Size() > maxFile+2<<20 {
+			t.Errorf("%s: %v, %v", path, info, err)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 )
 
 // ErrHeld: another living process runs the machine of that folder.
@@ -18,6 +19,10 @@ type Hold struct {
 	pid  string
 }
 
+// dying is how long a lock may outlive its holder: the threads of a process that
+// was killed, and a child between fork and exec, have its files open still.
+const dying = 2 * time.Second
+
 // Take makes this process the one that runs the machine of that folder: it
 // locks DIR/agent.lock and writes DIR/agent.pid. ErrHeld: another one does.
 func Take(dir string) (*Hold, error) {
@@ -26,6 +31,12 @@ func Take(dir string) (*Hold, error) {
 		return nil, err
 	}
 	lock, err := lockFile(dir)
+	for end := time.Now().Add(dying); errors.Is(err, ErrHeld) && time.Now().Before(end); lock, err = lockFile(dir) {
+		if _, holder := Holder(dir); !errors.Is(holder, ErrGone) {
+			break
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
 	if err != nil {
 		return nil, err
 	}

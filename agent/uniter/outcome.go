@@ -163,6 +163,7 @@ func blame(tx *state.Tx, unit string, h state.Hook, message string, retry bool) 
 // report says in both logs how the hook has ended and what it changed.
 func (u *uniter) report(f *flight, failure string, changes []hookctx.Change) {
 	name := f.op.Hook.Name
+	defer u.output.Flush()
 	for _, c := range changes {
 		u.output.Write("INFO", name, c.String())
 	}

@@ -36,7 +36,7 @@ type Log struct {
 	Options
 	ctx    context.Context // ends the sender
 	cancel context.CancelFunc
-	full   chan struct{} // buffered: one word that the batch is full is enough
+	full   chan struct{} // buffered: one word that the batch is to go is enough
 	wg     sync.WaitGroup
 
 	mu      sync.Mutex
@@ -80,14 +80,29 @@ func (l *Log) keep(line state.LogLine) {
 	l.kept = append(l.kept, line)
 	l.size += len(line.Message)
 	if l.size >= batchSize {
-		select {
-		case l.full <- struct{}{}:
-		default:
-		}
+		l.hurry()
 	}
 	if !l.sending {
 		l.sending = true
 		l.wg.Go(l.send)
+	}
+}
+
+// Flush has what is kept sent now: who sees that a hook is done is to find its
+// lines soon. It does not wait.
+func (l *Log) Flush() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.kept) > 0 {
+		l.hurry()
+	}
+}
+
+// hurry ends the sender's wait for more lines.
+func (l *Log) hurry() {
+	select {
+	case l.full <- struct{}{}:
+	default:
 	}
 }
 
@@ -99,10 +114,7 @@ func (l *Log) Close() {
 	l.mu.Unlock()
 	timer := time.AfterFunc(2*time.Second, l.cancel)
 	defer timer.Stop()
-	select {
-	case l.full <- struct{}{}:
-	default:
-	}
+	l.hurry()
 	l.wg.Wait()
 	l.cancel()
 	l.mu.Lock()

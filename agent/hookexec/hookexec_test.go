@@ -284,33 +284,6 @@ func TestBusyScriptIsWaitedFor(t *testing.T) {
 	}
 }
 
-func TestEnvironmentOfARelationHook(t *testing.T) {
-	host := map[string]string{"PATH": "/bin", "HOME": "/root", "http_proxy": "p", "TMPDIR": "/x", "LC_TIME": "de"}
-	got := Environment(Facts{
-		Unit: "blog/0", Service: "blog", Charm: "wordpress", Hook: "db-relation-departed", Machine: "0",
-		UnitDir: "/u", CharmDir: "/u/charm", Tools: "/u/tools", Socket: "/s", ClientID: "id",
-		Environment: "e", UUID: "uuid", Version: "3.6.0-bijou",
-		Relation: &RelationFacts{Name: "db", ID: "db:0", RemoteUnit: "mysql/1", RemoteService: "mysql",
-			Members: []string{"mysql/0", "mysql/2"}, Departing: "mysql/1"},
-	}, func(k string) string { return host[k] })
-	want := strings.Fields(`JUJU_SOCKET=/s JUJU_AGENT_SOCKET=/s JUJU_AGENT_SOCKET_ADDRESS=/s JUJU_AGENT_SOCKET_NETWORK=unix
-		JUJU_CLIENT_ID=id JUJU_CONTEXT_ID=id JUJU_LOCAL_UNIT=blog/0 JUJU_UNIT_NAME=blog/0 JUJU_SERVICE=blog JUJU_CHARM=wordpress
-		JUJU_UNIT_DIR=/u CHARM_DIR=/u/charm JUJU_CHARM_DIR=/u/charm PWD=/u/charm JUJU_HOOK_NAME=db-relation-departed
-		JUJU_DISPATCH_PATH=hooks/db-relation-departed JUJU_MODEL_NAME=e JUJU_ENV_NAME=e JUJU_MODEL_UUID=uuid JUJU_ENV_UUID=uuid
-		JUJU_MACHINE_ID=0 JUJU_VERSION=3.6.0-bijou JUJU_API_ADDRESSES= JUJU_AVAILABILITY_ZONE= DEBIAN_FRONTEND=noninteractive
-		APT_LISTCHANGES_FRONTEND=none TERM=dumb JUJU_RELATION=db JUJU_RELATION_ID=db:0 JUJU_REMOTE_UNIT=mysql/1
-		JUJU_REMOTE_APP=mysql JUJU_REMOTE_SERVICE=mysql MEMBERS JUJU_DEPARTING_UNIT=mysql/1 PATH=/u/tools:/bin LANG=C.UTF-8
-		HOME=/root LC_TIME=de http_proxy=p`)
-	for i, v := range want {
-		if v == "MEMBERS" {
-			want[i] = "JUJU_MEMBERS=mysql/0 mysql/2"
-		}
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
-}
-
 func TestManyAtOnce(t *testing.T) {
 	c := newCharm(t)
 	c.script("hooks/start", "exit 0", 0o755)

@@ -1,0 +1,72 @@
+package agent
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"bijou/state"
+	"bijou/state/statetest"
+)
+
+func TestStoreThatIsGoneEndsTheAgent(t *testing.T) {
+	st, url := statetest.SQLite(t)
+	r := newRig(t, st)
+	r.lonely(nil)
+	r.start()
+	r.awaitState("app/0", "started")
+	files, err := filepath.Glob(url[len("sqlite:"):] + "*")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no store at %q: %v", url, err)
+	}
+	for _, file := range files {
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := <-r.done; !errors.Is(err, state.ErrStoreGone) {
+		t.Errorf("the agent ended with %v", err)
+	}
+	r.stop()
+	r.stop = nil
+}
+
+func TestMachineThatDoesNotExist(t *testing.T) {
+	st := statetest.New(t)
+	err := RunMachine(t.Context(), MachineOptions{State: st, Machine: "9", Dir: t.TempDir(), Tools: "/nowhere"})
+	if !errors.Is(err, state.ErrNotFound) {
+		t.Errorf("machine 9: %v", err)
+	}
+	err = RunUnit(t.Context(), UnitOptions{State: st, Unit: "app/9", Dir: t.TempDir(), Tools: "/nowhere"})
+	if !errors.Is(err, state.ErrNotFound) {
+		t.Errorf("unit app/9: %v", err)
+	}
+}
+
+func TestDyingMachineIsMarkedDead(t *testing.T) {
+	env := statetest.Environment()
+	env.Provider = "nspawn" // each unit gets a machine of its own
+	st := statetest.NewOf(t, env)
+	r := newRig(t, st)
+	r.lonely(nil)
+	statetest.Update(t, st, func(tx *state.Tx) error { return tx.SetInstance("1", "i-1", state.Addresses{Private: "10.0.0.1"}) })
+	done := make(chan error, 1)
+	go func() {
+		done <- RunMachine(t.Context(), MachineOptions{State: st, Machine: "1", Dir: r.dir, Tools: r.tools, Log: r.log()})
+	}()
+	r.awaitState("app/0", "started")
+	statetest.Update(t, st, func(tx *state.Tx) error { return tx.DestroyUnit("app/0") })
+	r.eventually("the unit is gone", func() bool {
+		units := statetest.Read(t, st, func(v *state.View) ([]state.Unit, error) { return v.Units("") })
+		return len(units) == 0
+	})
+	statetest.Update(t, st, func(tx *state.Tx) error { return tx.DestroyMachine("1") })
+	if err := <-done; err != nil {
+		t.Errorf("the agent ended with %v", err)
+	}
+	m := statetest.Read(t, st, func(v *state.View) (state.Machine, error) { return v.Machine("1") })
+	if m.Life != state.Dead || m.Addresses.Private != "10.0.0.1" {
+		t.Errorf("machine 1: %+v", m)
+	}
+}

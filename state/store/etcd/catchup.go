@@ -1,0 +1,72 @@
+package etcd
+
+import (
+	"context"
+
+	"bijou/state/store"
+)
+
+// catchup is a tape of one watcher's own, for what was before the hub feeds it.
+type catchup struct {
+	w     *watcher
+	tape  *tape
+	pos   int64 // everything up to here was told
+	until int64
+	stop  context.CancelFunc
+	over  bool
+}
+
+// catchUp tells the watcher what happened after the one revision, up to the other.
+func (d *db) catchUp(w *watcher, after, until int64) {
+	c := &catchup{w: w, pos: after, until: until}
+	for n := 0; ; n++ {
+		ctx, cancel := context.WithCancel(w.ctx)
+		c.tape, c.stop = newTape(d, c), cancel
+		for i, prefix := range w.prefixes {
+			c.tape.watch(int64(i+1), d.space.below(prefix), c.pos+1)
+		}
+		_ = c.tape.run(ctx) // what has broken is tried again; what cannot, the hub hears, too
+		cancel()
+		if c.over || w.failed() || pause(w.ctx, n) != nil {
+			return
+		}
+	}
+}
+
+// created asks how far the watch is: perhaps there is nothing to tell.
+func (c *catchup) created(id, revision int64) { c.tape.ask() }
+
+func (c *catchup) changed(g change) {
+	if c.over || g.revision <= c.pos || g.revision > c.until {
+		return
+	}
+	b := store.Batch{Revision: g.revision}
+	for at, deleted := range g.deleted {
+		b.Events = append(b.Events, store.Event{Key: c.w.d.space.name([]byte(at)), Deleted: deleted})
+	}
+	c.w.tell(b)
+	c.pos = g.revision
+}
+
+func (c *catchup) told(revision int64) {
+	if c.over {
+		return
+	}
+	if c.pos = max(c.pos, min(revision, c.until)); c.pos == c.until {
+		c.w.caughtUp()
+		c.end()
+	}
+}
+
+func (c *catchup) trimmed(id, kept int64) {
+	if !c.over {
+		c.w.d.hub.leave(c.w)
+		c.w.fail(store.ErrCompacted)
+		c.end()
+	}
+}
+
+func (c *catchup) end() {
+	c.over = true
+	c.stop()
+}

@@ -1,0 +1,60 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"bijou/state/store"
+)
+
+// errFuture is what etcd answers to a bundle of conditions that do not all hold.
+var errFuture = rpctypes.ErrFutureRev
+
+// Commit does as store.Store says. It waits up to 30 seconds for a member to
+// connect to, having sent nothing; then up to ten for the answer. An error of
+// etcd's after that, a connection that broke, and a context that ended leave it
+// open whether it was written: a member that stood still may still do it.
+func (d *db) Commit(ctx context.Context, txn store.Txn) (int64, error) {
+	if err := d.usable(ctx); err != nil {
+		return 0, err
+	}
+	if err := txn.Check(); err != nil {
+		return 0, err
+	}
+	r, err := d.compile(ctx, txn)
+	if err != nil {
+		return 0, err
+	}
+	if err := d.ready(ctx); err != nil {
+		return 0, err
+	}
+	return d.send(ctx, r)
+}
+
+// send sends the request once. It is not for repeating: the first may have been
+// done.
+func (d *db) send(ctx context.Context, r request) (int64, error) {
+	bound, cancel := d.bind(ctx, commitPatience)
+	defer cancel()
+	resp, err := d.client.Txn(bound).
+		If(append(r.conds, d.isSame())...).
+		Then(r.ops...).
+		Else(clientv3.OpGet(d.space.marker(), clientv3.WithKeysOnly())).
+		Commit()
+	switch {
+	case errors.Is(err, errFuture):
+		return 0, store.ErrConflict
+	case err != nil:
+		return 0, d.explain(ctx, err)
+	case resp.Succeeded:
+		return resp.Header.Revision, nil
+	}
+	found := resp.Responses[0].GetResponseRange().Kvs
+	if len(found) == 0 || found[0].CreateRevision != d.marker {
+		return 0, d.setGone()
+	}
+	return 0, store.ErrConflict
+}

@@ -1,0 +1,102 @@
+package etcd
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"bijou/state/store"
+)
+
+// etcd's default limit is 128 comparisons or operations on the way from a
+// transaction's root to its leaves: a transaction may hold others, and what
+// those hold counts beside their parents, not beside each other. A way here has
+// three stations: the root, a bundle, and a deletion with its mark.
+const (
+	maxRoot   = 96
+	maxBundle = 28 // leaves 4; a deletion needs 2
+)
+
+// request is a transaction as etcd understands it.
+type request struct {
+	conds []clientv3.Cmp
+	ops   []clientv3.Op
+}
+
+// compile asks etcd only where a prefix's leased keys are not known.
+func (d *db) compile(ctx context.Context, txn store.Txn) (request, error) {
+	var r request
+	for _, c := range txn.Conds {
+		if c.Key != "" {
+			r.conds = append(r.conds, clientv3.Compare(clientv3.ModRevision(d.space.key(c.Key)), "=", c.Revision))
+			continue
+		}
+		leased, err := d.leasedIn(ctx, listing{c.Prefix, c.Revision})
+		if err != nil {
+			return request{}, err
+		}
+		r.conds = append(r.conds, d.unchanged(c.Prefix, min(c.Revision, math.MaxInt64-1), leased)...)
+	}
+	for _, o := range txn.Ops {
+		r.ops = append(r.ops, d.compileOp(o)...)
+	}
+	return r.fit(d.space)
+}
+
+// unchanged is true if nothing was put or deleted below the prefix after the
+// revision, and no mark was swept away that would tell.
+func (d *db) unchanged(prefix string, revision int64, leased []string) []clientv3.Cmp {
+	keys, marks := d.space.below(prefix), d.space.marksBelow(prefix)
+	cmps := []clientv3.Cmp{
+		clientv3.Compare(clientv3.ModRevision(keys.begin).WithRange(keys.end), "<", revision+1),
+		clientv3.Compare(clientv3.ModRevision(marks.begin).WithRange(marks.end), "<", revision+1),
+		clientv3.Compare(clientv3.Value(d.space.swept()), "<", sweptValue(revision+1)),
+	}
+	for _, key := range leased {
+		cmps = append(cmps, clientv3.Compare(clientv3.Version(key), ">", 0))
+	}
+	return cmps
+}
+
+func (d *db) compileOp(o store.Op) []clientv3.Op {
+	key, mark := d.space.key(o.Key), clientv3.OpPut(d.space.mark(o.Key), "")
+	switch {
+	case o.Delete && o.Quiet:
+		return []clientv3.Op{clientv3.OpDelete(key)}
+	case o.Delete:
+		there := clientv3.Compare(clientv3.Version(key), ">", 0)
+		return []clientv3.Op{clientv3.OpTxn([]clientv3.Cmp{there}, []clientv3.Op{clientv3.OpDelete(key), mark}, nil)}
+	case o.Lease != 0:
+		return []clientv3.Op{clientv3.OpPut(key, string(o.Value), clientv3.WithLease(clientv3.LeaseID(o.Lease))), mark}
+	}
+	return []clientv3.Op{clientv3.OpPut(key, string(o.Value))}
+}
+
+// fit bundles what is too much for one transaction's root. Operations need only
+// be bundled. Conditions beyond the root go into bundles that, where one does
+// not hold, hold a read that etcd refuses (errFuture): then it refuses the whole,
+// before it has written anything.
+func (r request) fit(s space) (request, error) {
+	const room = maxRoot - 1 // beside the comparison of the marker
+	var then []clientv3.Op
+	if len(r.conds) > room {
+		refused := []clientv3.Op{clientv3.OpGet(s.marker(), clientv3.WithRev(math.MaxInt64))}
+		for bundle := range slices.Chunk(r.conds[room:], maxBundle) {
+			then = append(then, clientv3.OpTxn(bundle, nil, refused))
+		}
+		r.conds = r.conds[:room]
+	}
+	if len(then)+len(r.ops) <= maxRoot {
+		r.ops = append(then, r.ops...)
+		return r, nil
+	}
+	for bundle := range slices.Chunk(r.ops, maxBundle) {
+		then = append(then, clientv3.OpTxn(nil, bundle, nil))
+	}
+	if r.ops = then; len(then) > maxRoot {
+		return request{}, store.ErrTooLarge
+	}
+	return r, nil
+}

@@ -1,0 +1,121 @@
+package etcd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"bijou/state/store"
+)
+
+// formatVersion is that of the keys in space.
+const formatVersion = 1
+
+// markerDoc is the marker's value.
+type markerDoc struct {
+	Store  string `json:"store"` // "bijou"
+	Format int    `json:"format"`
+}
+
+// Create makes an empty store at the URL. ErrExists: there is one already. A
+// place is refused if other keys lie below it, or if it lies in another store.
+func Create(ctx context.Context, url string) error {
+	p, err := parseURL(url)
+	if err != nil {
+		return err
+	}
+	if err := create(ctx, p); err != nil {
+		return fmt.Errorf("cannot create store %q: %w", url, err)
+	}
+	return nil
+}
+
+func create(ctx context.Context, p place) error {
+	ctx, cancel := context.WithTimeout(ctx, openPatience)
+	defer cancel()
+	d, err := connect(ctx, p)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if err := d.checkAround(ctx); err != nil {
+		return err
+	}
+	return d.putMarker(ctx)
+}
+
+// checkAround refuses a place within another store. A user who may not read
+// there is not told; nobody gives users rights in the middle of a store.
+func (d *db) checkAround(ctx context.Context) error {
+	for prefix := d.place.prefix; ; {
+		prefix = prefix[:strings.LastIndexByte(prefix, '/')]
+		if prefix == "" {
+			return nil
+		}
+		resp, err := d.get(ctx, space{prefix + "/"}.marker(), clientv3.WithCountOnly())
+		if errors.Is(err, rpctypes.ErrPermissionDenied) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if resp.Count > 0 {
+			return fmt.Errorf("prefix %q lies in the store at %q: stores lie beside one another", d.place.prefix, prefix)
+		}
+	}
+}
+
+// putMarker writes the marker if there is nothing at all at the place.
+func (d *db) putMarker(ctx context.Context) error {
+	if err := d.ready(ctx); err != nil {
+		return err
+	}
+	marker, err := json.Marshal(markerDoc{"bijou", formatVersion})
+	if err != nil {
+		return err
+	}
+	all := d.space.all()
+	resp, err := d.client.Txn(ctx).
+		If(clientv3.Compare(clientv3.Version(all.begin).WithRange(all.end), "=", 0)).
+		Then(clientv3.OpPut(d.space.marker(), string(marker)), clientv3.OpPut(d.space.swept(), sweptValue(0))).
+		Else(clientv3.OpGet(d.space.marker(), clientv3.WithCountOnly())).
+		Commit()
+	switch {
+	case err != nil:
+		return d.explain(ctx, err)
+	case resp.Succeeded:
+		return nil
+	case resp.Responses[0].GetResponseRange().Count > 0:
+		return store.ErrExists
+	}
+	return fmt.Errorf("other keys lie below %q: take a prefix of its own", d.space.root)
+}
+
+// findMarker answers the revision that created the store.
+func (d *db) findMarker(ctx context.Context) (int64, error) {
+	resp, err := d.get(ctx, d.space.marker())
+	if err != nil {
+		return 0, err
+	}
+	if len(resp.Kvs) == 0 {
+		return 0, store.ErrNoStore
+	}
+	var doc markerDoc
+	if err := json.Unmarshal(resp.Kvs[0].Value, &doc); err != nil || doc.Store != "bijou" {
+		return 0, errors.New("it is not a bijou store")
+	}
+	if doc.Format != formatVersion {
+		return 0, fmt.Errorf("it has format %d, and this bijou knows format %d only", doc.Format, formatVersion)
+	}
+	return resp.Kvs[0].CreateRevision, nil
+}
+
+// isSame compares the marker: the store is the one that was opened.
+func (d *db) isSame() clientv3.Cmp {
+	return clientv3.Compare(clientv3.CreateRevision(d.space.marker()), "=", d.marker)
+}

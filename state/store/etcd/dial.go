@@ -1,0 +1,112 @@
+package etcd
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"os"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+)
+
+// dial connects, without waiting for an answer unless there is a user to log in.
+func dial(ctx context.Context, p place) (*clientv3.Client, error) {
+	secure, err := p.tlsConfig()
+	if err != nil {
+		return nil, err
+	}
+	password, err := p.password()
+	if err != nil {
+		return nil, err
+	}
+	patience := openPatience
+	if deadline, ok := ctx.Deadline(); ok {
+		patience = min(patience, time.Until(deadline))
+	}
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints: p.endpoints, TLS: secure, Username: p.user, Password: password,
+		Logger: zap.NewNop(), DialOptions: dialOptions(), DialTimeout: max(patience, time.Millisecond),
+		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 3 * time.Second, // what gRPC allows at least
+		MaxUnaryRetries: 2, // one more after a token has expired; the rest is call's
+	})
+	if err != nil {
+		return nil, unanswered(ctx, p, err)
+	}
+	return client, nil
+}
+
+// dialOptions has gRPC look for members that are away every other second, not
+// ever more seldom: after an outage of an hour agents are to be back soon.
+func dialOptions() []grpc.DialOption {
+	return []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
+		Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.3, MaxDelay: 2 * time.Second},
+		MinConnectTimeout: 3 * time.Second,
+	})}
+}
+
+// tlsConfig is nil without TLS.
+func (p place) tlsConfig() (*tls.Config, error) {
+	if !p.tls {
+		return nil, nil
+	}
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	if p.ca != "" {
+		pem, err := os.ReadFile(p.ca)
+		if err != nil {
+			return nil, err
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("file %q holds no certificate", p.ca)
+		}
+	}
+	if p.cert == "" {
+		return c, nil
+	}
+	if err := private(p.key); err != nil {
+		return nil, err
+	}
+	pair, err := tls.LoadX509KeyPair(p.cert, p.key)
+	if err != nil {
+		return nil, fmt.Errorf("cannot use certificate %q with its key: %w", p.cert, err)
+	}
+	c.Certificates = []tls.Certificate{pair}
+	return c, nil
+}
+
+// password is the password file's content without its line's end.
+func (p place) password() (string, error) {
+	if p.passwordFile == "" {
+		return "", nil
+	}
+	if err := private(p.passwordFile); err != nil {
+		return "", err
+	}
+	data, err := os.ReadFile(p.passwordFile)
+	if err != nil {
+		return "", err
+	}
+	data = bytes.TrimRight(data, "\r\n")
+	if len(data) == 0 {
+		return "", fmt.Errorf("file %q holds no password", p.passwordFile)
+	}
+	return string(data), nil
+}
+
+// private refuses a secret that others than its owner may read.
+func private(file string) error {
+	info, err := os.Stat(file)
+	if err != nil {
+		return err
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return fmt.Errorf("file %q may be read by others: chmod 600 it", file)
+	}
+	return nil
+}

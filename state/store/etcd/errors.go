@@ -1,0 +1,91 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"bijou/state/store"
+)
+
+// explain turns an error of etcd's client into the store's own, or says in plain
+// words what the commoner ones mean. Others pass.
+func (d *db) explain(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if closed := d.usable(context.Background()); closed != nil {
+		return closed
+	}
+	if ctx.Err() != nil || transient(err) {
+		return unanswered(ctx, d.place, err)
+	}
+	for _, m := range meanings() {
+		if errors.Is(err, m.etcd) {
+			return m.own
+		}
+	}
+	return err
+}
+
+// meaning is what an error of etcd's means here.
+type meaning struct{ etcd, own error }
+
+func meanings() []meaning {
+	return []meaning{
+		{rpctypes.ErrCompacted, store.ErrCompacted},
+		{rpctypes.ErrLeaseNotFound, store.ErrLeaseLost},
+		{rpctypes.ErrTooManyOps, fmt.Errorf("%w: etcd runs with a --max-txn-ops below its default of 128", store.ErrTooLarge)},
+		{rpctypes.ErrRequestTooLarge, fmt.Errorf("%w: etcd runs with a --max-request-bytes below its default of 1.5 MiB", store.ErrTooLarge)},
+		{rpctypes.ErrNoSpace, fmt.Errorf("etcd's database is full: compact it, defragment it, then disarm its alarm: %w", rpctypes.ErrNoSpace)},
+		{rpctypes.ErrPermissionDenied, fmt.Errorf("etcd's user may not read and write the whole prefix: %w", rpctypes.ErrPermissionDenied)},
+		{rpctypes.ErrUserEmpty, fmt.Errorf("etcd wants a user: give ?user=NAME&password-file=FILE: %w", rpctypes.ErrUserEmpty)},
+	}
+}
+
+// transient says if the same call may succeed a moment later, or on another
+// member. Of a commit it leaves open what has happened.
+func transient(err error) bool {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return true
+	}
+	switch codeOf(err) {
+	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.Aborted:
+		return true
+	}
+	return errors.Is(err, rpctypes.ErrTooManyRequests)
+}
+
+// codeOf is the gRPC code of an error of etcd's client.
+func codeOf(err error) codes.Code {
+	var e rpctypes.EtcdError
+	if errors.As(err, &e) {
+		return e.Code()
+	}
+	return status.Code(err)
+}
+
+// unanswered says who does not answer, and as much as is known of the reason.
+// It is the context's error where that has ended.
+func unanswered(ctx context.Context, p place, err error) error {
+	cause := ctx.Err()
+	switch {
+	case errors.Is(cause, context.Canceled):
+		return cause
+	case cause == nil:
+		return fmt.Errorf("etcd at %s does not answer: %s: %w", p.members(), plain(err), err)
+	}
+	return fmt.Errorf("etcd at %s does not answer: %s: %w", p.members(), plain(err), cause)
+}
+
+// plain is the error without gRPC's words around it.
+func plain(err error) string {
+	if s, ok := status.FromError(err); ok {
+		return s.Message()
+	}
+	return err.Error()
+}

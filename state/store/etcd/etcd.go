@@ -1,0 +1,157 @@
+// Package etcd is the store in an etcd cluster, for environments of many
+// machines.
+//
+// It is no general client of etcd and manages no cluster: members, compaction,
+// quotas and users are their operator's. Only package state imports it (and it
+// alone imports etcd's client); of bijou it imports package store only. It wants
+// etcd 3.4.25, 3.5.8, 3.6 or newer: before those, watches tell of their progress
+// too early.
+//
+// How it works, in the order of the files: url (what a state URL may say), dial
+// (connection and credentials), space (where keys lie in etcd), create (the
+// marker that makes a place a store), call (patience and retries), errors,
+// snapshot (reads), commit and compile (transactions), leased (what prefix
+// conditions must know of leases), sweep (marks that nobody needs any more),
+// lease, tape (one stream of events), hub, catchup and watcher (all watchers
+// over one tape).
+//
+// # Prefix conditions
+//
+// etcd compares what is there, but cannot compare what is not there any more.
+// So every transaction that deletes a key puts a mark beside it, and so does
+// one that puts a key under a lease, which may vanish unseen. A prefix condition
+// compares the newest revision below the prefix, the newest mark below it, and
+// the presence of each leased key that was there at its revision. That is exact.
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"bijou/state/store"
+)
+
+// db is one opener of a store.
+type db struct {
+	place  place
+	space  space
+	client *clientv3.Client
+	marker int64 // the revision that created the store's marker
+
+	leased  *leasedCache
+	leases  leases
+	hub     *hub
+	sweeper sweeper
+
+	ctx       context.Context // ends with the opener
+	cancel    context.CancelFunc
+	closeOnce sync.Once
+	goneOnce  sync.Once
+	gone      chan struct{}
+
+	mu     sync.Mutex // of closed, so that no task begins after it
+	closed chan struct{}
+	tasks  sync.WaitGroup // every goroutine of this opener
+}
+
+// openPatience bounds Open and Create beside their contexts.
+const openPatience = 10 * time.Second
+
+// Open opens the store at the URL, which Create has made. ErrNoStore: there is
+// none, and Open makes none. A place that nobody answers at is an error within
+// ten seconds, or the context's deadline if that is sooner.
+//
+//	etcd://h1:2379,h2:2379/prefix?ca=FILE&cert=FILE&key=FILE&user=NAME&password-file=FILE
+//	etcd+unix:///run/etcd.sock,/run/other.sock?prefix=/prefix&user=NAME&password-file=FILE
+//
+// All options are optional but the prefix of etcd+unix. With ca or cert, or
+// tls=true (the system's authorities), connections are over TLS. Files are named
+// by absolute paths; key and password-file are to be readable by their owner only.
+func Open(ctx context.Context, url string) (store.Store, error) {
+	p, err := parseURL(url)
+	if err != nil {
+		return nil, err
+	}
+	d, err := open(ctx, p)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open store %q: %w", url, err)
+	}
+	return d, nil
+}
+
+func open(ctx context.Context, p place) (*db, error) {
+	ctx, cancel := context.WithTimeout(ctx, openPatience)
+	defer cancel()
+	d, err := connect(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	if d.marker, err = d.findMarker(ctx); err != nil {
+		d.client.Close()
+		return nil, err
+	}
+	d.sweeper.start(d)
+	return d, nil
+}
+
+// connect makes an opener that does not know yet if there is a store.
+func connect(ctx context.Context, p place) (*db, error) {
+	client, err := dial(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	d := &db{
+		place: p, space: space{root: p.prefix + "/"}, client: client,
+		leased: newLeasedCache(), closed: make(chan struct{}), gone: make(chan struct{}),
+	}
+	d.ctx, d.cancel = context.WithCancel(context.Background())
+	d.hub = newHub(d)
+	return d, nil
+}
+
+// usable says why the store cannot be used: it was closed, it is gone, or the
+// call's context has ended.
+func (d *db) usable(ctx context.Context) error {
+	select {
+	case <-d.closed:
+		return store.ErrClosed
+	case <-d.gone:
+		return store.ErrStoreGone
+	default:
+		return ctx.Err()
+	}
+}
+
+// setGone says that the marker is not there any more: ErrStoreGone, for ever.
+func (d *db) setGone() error {
+	d.goneOnce.Do(func() { close(d.gone) })
+	return store.ErrStoreGone
+}
+
+func (d *db) Close() error {
+	d.closeOnce.Do(func() {
+		d.leases.closeAll(d)
+		d.mu.Lock()
+		close(d.closed)
+		d.mu.Unlock()
+		d.cancel()
+		d.tasks.Wait()
+		d.client.Close()
+	})
+	return nil
+}
+
+// spawn starts a goroutine of this opener, unless that is closed.
+func (d *db) spawn(f func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	select {
+	case <-d.closed:
+	default:
+		d.tasks.Go(f)
+	}
+}

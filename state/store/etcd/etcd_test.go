@@ -1,0 +1,122 @@
+package etcd_test
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"bijou/state/store"
+	"bijou/state/store/etcd"
+	"bijou/state/store/storetest"
+	"bijou/testscripts/etcdtest"
+)
+
+// pool is the clusters that tests use one after the other: a revision counts
+// everybody's commits, and a compaction hits everybody, so that no two tests use
+// one at the same time. There are as many as tests run at once.
+type pool struct {
+	mu     sync.Mutex
+	idle   map[int][]*etcdtest.Cluster // by their number of members
+	all    []*etcdtest.Cluster
+	places atomic.Int64
+}
+
+var clusters = &pool{idle: map[int][]*etcdtest.Cluster{}}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	for _, c := range clusters.all {
+		if err := c.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// take lends the test a cluster that it does not harm.
+func (p *pool) take(t testing.TB, members int) *etcdtest.Cluster {
+	t.Helper()
+	etcdtest.Need(t)
+	c := p.pop(members)
+	if c == nil {
+		var err error
+		c, err = etcdtest.Start(etcdtest.Options{Members: members})
+		check(t, err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.all = append(p.all, c)
+	t.Cleanup(func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.idle[members] = append(p.idle[members], c)
+	})
+	return c
+}
+
+func (p *pool) pop(members int) *etcdtest.Cluster {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	idle := p.idle[members]
+	if len(idle) == 0 {
+		return nil
+	}
+	p.idle[members] = idle[1:]
+	return idle[0]
+}
+
+// url is a new place in a cluster.
+func (p *pool) url(c *etcdtest.Cluster) string {
+	return c.URL(fmt.Sprintf("/test/%d", p.places.Add(1)))
+}
+
+func TestConformance(t *testing.T) {
+	for name, members := range map[string]int{"one": 1, "three": 3} {
+		t.Run(name, func(t *testing.T) {
+			etcdtest.Need(t)
+			storetest.Run(t, opener(members))
+		})
+	}
+}
+
+func opener(members int) storetest.Opener {
+	return storetest.Opener{
+		Fresh: func(t testing.TB) store.Store { return fresh(t, clusters.take(t, members)) },
+		Share: func(t testing.TB, s store.Store) store.Store { return openAt(t, etcd.URL(s)) },
+		Compact: func(t testing.TB, s store.Store, revision int64) {
+			_, err := etcd.Client(s).Compact(t.Context(), revision)
+			check(t, err)
+		},
+		Expire: func(t testing.TB, s store.Store, id store.LeaseID) {
+			_, err := etcd.Client(s).Revoke(t.Context(), clientv3.LeaseID(id))
+			check(t, err)
+		},
+		Kill: func(_ testing.TB, s store.Store) { etcd.Kill(s) },
+	}
+}
+
+func fresh(t testing.TB, c *etcdtest.Cluster) store.Store {
+	t.Helper()
+	url := clusters.url(c)
+	check(t, etcd.Create(t.Context(), url))
+	return openAt(t, url)
+}
+
+func openAt(t testing.TB, url string) store.Store {
+	t.Helper()
+	s, err := etcd.Open(t.Context(), url)
+	check(t, err)
+	return s
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,54 @@
+package etcd
+
+import (
+	"context"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"bijou/state/store"
+)
+
+// URL is where s, which Open made, is.
+func URL(s store.Store) string {
+	d := s.(*db)
+	url := "etcd+unix://"
+	for i, e := range d.place.endpoints {
+		if i > 0 {
+			url += ","
+		}
+		url += e[len("unix://"):]
+	}
+	return url + "?prefix=" + d.place.prefix
+}
+
+// Client is etcd's client below s.
+func Client(s store.Store) *clientv3.Client { return s.(*db).client }
+
+// Root is where the keys of s lie.
+func Root(s store.Store) string { return s.(*db).space.root }
+
+// Kill stops s as kill -9 would stop its process: its leases are neither
+// refreshed nor revoked any more.
+func Kill(s store.Store) {
+	d := s.(*db)
+	d.leases.abandon()
+	d.leases.mu.Lock()
+	defer d.leases.mu.Unlock()
+	d.leases.held = nil
+}
+
+// Sweep sweeps marks up to the revision, whatever their number.
+func Sweep(ctx context.Context, s store.Store, upto int64) error {
+	return s.(*db).sweeper.sweep(ctx, upto)
+}
+
+// Marks is how many marks there are.
+func Marks(ctx context.Context, s store.Store) (int64, error) {
+	d := s.(*db)
+	marks := d.space.marksBelow("")
+	resp, err := d.get(ctx, marks.begin, clientv3.WithRange(marks.end), clientv3.WithCountOnly())
+	if err != nil {
+		return 0, err
+	}
+	return resp.Count, nil
+}

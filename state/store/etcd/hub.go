@@ -1,0 +1,229 @@
+package etcd
+
+import (
+	"errors"
+	"sync"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"bijou/state/store"
+)
+
+// hub is the one tape that all watchers of this opener share. It has one of
+// etcd's watches for each prefix that anybody wants, and plays each from the
+// time that it was first wanted: what a watcher wants of before, and what one
+// misses that does not keep up, a catchup tells it.
+type hub struct {
+	d *db
+
+	mu     sync.Mutex
+	tape   *tape            // nil before the first watcher
+	pos    int64            // every commit up to here was handed out; 0: none was yet
+	last   int64            // the newest id
+	marker int64            // the id of the watch of the store's marker
+	feeds  map[string]*feed // by prefix
+	ids    map[int64]*feed
+}
+
+// feed is one of etcd's watches.
+type feed struct {
+	id       int64
+	prefix   string
+	created  bool
+	from     int64 // it tells of what happened after
+	watchers map[*watcher]bool
+}
+
+func newHub(d *db) *hub {
+	return &hub{d: d, feeds: map[string]*feed{}, ids: map[int64]*feed{}}
+}
+
+// run plays one tape after the other until the opener is closed.
+func (h *hub) run() {
+	for n := 0; ; n++ {
+		t, before := h.begin()
+		err := t.run(h.d.ctx)
+		if errors.Is(err, rpctypes.ErrPermissionDenied) {
+			h.failAll(h.d.explain(h.d.ctx, err))
+		}
+		if h.moved(before) {
+			n = 0
+		}
+		if pause(h.d.ctx, n) != nil {
+			return
+		}
+	}
+}
+
+// begin is a new tape with all feeds. They go on where the one before ended: not
+// right after, since etcd does not say how far it is with a watch that begins in
+// the future.
+func (h *hub) begin() (t *tape, pos int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.tape = newTape(h.d, h)
+	h.watchMarker(h.pos)
+	for _, f := range h.feeds {
+		f.created = false
+		h.tape.watch(f.id, h.d.space.below(f.prefix), h.pos)
+	}
+	return h.tape, h.pos
+}
+
+// watchMarker begins the watch that tells if the store is deleted.
+func (h *hub) watchMarker(start int64) {
+	h.last++
+	h.marker = h.last
+	h.tape.watch(h.marker, span{begin: h.d.space.marker()}, start)
+}
+
+func (h *hub) moved(before int64) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.pos > before
+}
+
+// join has the hub feed the watcher: at once, or once its feeds are created.
+func (h *hub) join(w *watcher) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.tape == nil {
+		h.tape = newTape(h.d, h) // begin replaces it
+		h.d.spawn(h.run)
+	}
+	for _, prefix := range w.prefixes {
+		f := h.feeds[prefix]
+		if f == nil {
+			h.last++
+			f = &feed{id: h.last, prefix: prefix, watchers: map[*watcher]bool{}}
+			h.feeds[prefix], h.ids[f.id] = f, f
+			h.tape.watch(f.id, h.d.space.below(prefix), 0)
+		}
+		f.watchers[w] = true
+	}
+	h.settle(w)
+}
+
+// settle has a watcher live, once its feeds are created, after the position that
+// all of them tell from. The caller holds the lock.
+func (h *hub) settle(w *watcher) {
+	from := h.pos
+	for _, prefix := range w.prefixes {
+		f := h.feeds[prefix]
+		if !f.created {
+			return
+		}
+		from = max(from, f.from)
+	}
+	w.settle(from)
+}
+
+// leave is idempotent.
+func (h *hub) leave(w *watcher) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.drop(w)
+}
+
+func (h *hub) drop(w *watcher) {
+	for _, prefix := range w.prefixes {
+		f := h.feeds[prefix]
+		if f == nil || !f.watchers[w] {
+			continue
+		}
+		delete(f.watchers, w)
+		if len(f.watchers) == 0 {
+			delete(h.feeds, prefix)
+			delete(h.ids, f.id)
+			h.tape.unwatch(f.id)
+		}
+	}
+}
+
+func (h *hub) created(id, revision int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.pos == 0 {
+		h.pos = revision
+	}
+	f := h.ids[id]
+	if f == nil {
+		return
+	}
+	f.created, f.from = true, revision
+	for w := range f.watchers {
+		h.settle(w)
+	}
+}
+
+func (h *hub) changed(c change) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if c.revision <= h.pos {
+		return // told before the tape was changed
+	}
+	if c.deleted[h.d.space.marker()] {
+		h.d.setGone()
+	}
+	for w, b := range h.parts(c) {
+		if !w.push(b) {
+			h.drop(w)
+		}
+	}
+	h.pos = c.revision
+}
+
+// parts is what of the change concerns which watcher.
+func (h *hub) parts(c change) map[*watcher]store.Batch {
+	parts := map[*watcher]store.Batch{}
+	for at, deleted := range c.deleted {
+		if at == h.d.space.marker() {
+			continue
+		}
+		key := h.d.space.name([]byte(at))
+		for n := range len(key) + 1 {
+			f := h.feeds[key[:n]]
+			if f == nil {
+				continue
+			}
+			for w := range f.watchers {
+				parts[w] = store.Batch{Revision: c.revision, Events: append(parts[w].Events, store.Event{Key: key, Deleted: deleted})}
+			}
+		}
+	}
+	return parts
+}
+
+func (h *hub) told(revision int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.pos = max(h.pos, revision)
+}
+
+func (h *hub) trimmed(id, kept int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.pos = max(h.pos, kept)
+	if id == h.marker {
+		h.tape.unwatch(id)
+		h.watchMarker(0) // who takes the fresh snapshot sees if the store is gone
+		return
+	}
+	if f := h.ids[id]; f != nil {
+		for w := range f.watchers {
+			w.fail(store.ErrCompacted)
+			h.drop(w)
+		}
+	}
+}
+
+func (h *hub) failAll(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, f := range h.feeds {
+		for w := range f.watchers {
+			w.fail(err)
+			h.drop(w)
+		}
+	}
+}

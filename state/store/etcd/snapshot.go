@@ -1,0 +1,165 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"bijou/state/store"
+)
+
+// snapshot reads at the revision that its first read has met.
+type snapshot struct {
+	d *db
+
+	mu       sync.Mutex
+	closed   bool
+	revision int64 // 0: not fixed yet
+}
+
+func (d *db) Snapshot(ctx context.Context) (store.Snapshot, error) {
+	if err := d.usable(ctx); err != nil {
+		return nil, err
+	}
+	return &snapshot{d: d}, nil
+}
+
+func (s *snapshot) Get(ctx context.Context, key string) (store.KV, bool, error) {
+	resp, err := s.read(ctx, s.d.space.key(key))
+	if err != nil || len(resp.Kvs) == 0 {
+		return store.KV{}, false, err
+	}
+	kv := resp.Kvs[0]
+	return store.KV{Key: key, Value: kv.Value, Revision: kv.ModRevision}, true, nil
+}
+
+func (s *snapshot) List(ctx context.Context, prefix string) ([]store.KV, error) {
+	var kvs []store.KV
+	var leased []string
+	err := pages(s.d.space.below(prefix), func(begin, end string, limit int64) (*clientv3.GetResponse, error) {
+		resp, err := s.read(ctx, begin, clientv3.WithRange(end), clientv3.WithLimit(limit))
+		if err != nil {
+			return nil, err
+		}
+		for _, kv := range resp.Kvs {
+			kvs = append(kvs, store.KV{Key: s.d.space.name(kv.Key), Value: kv.Value, Revision: kv.ModRevision})
+			if kv.Lease != 0 {
+				leased = append(leased, string(kv.Key))
+			}
+		}
+		return resp, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.d.leased.remember(listing{prefix, s.fixed()}, leased)
+	return kvs, nil
+}
+
+func (s *snapshot) Revision(ctx context.Context) (int64, error) {
+	if s.fixed() == 0 {
+		if _, err := s.read(ctx, s.d.space.marker(), clientv3.WithCountOnly()); err != nil {
+			return 0, err
+		}
+	}
+	return s.fixed(), s.usable(ctx)
+}
+
+func (s *snapshot) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+}
+
+func (s *snapshot) usable(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return store.ErrClosed
+	}
+	return s.d.usable(ctx)
+}
+
+func (s *snapshot) fixed() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.revision
+}
+
+// fix makes the revision the snapshot's, unless another first read was faster.
+func (s *snapshot) fix(revision int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.revision == 0 {
+		s.revision = revision
+	}
+	return s.revision == revision
+}
+
+// read is one request, at the snapshot's revision.
+func (s *snapshot) read(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+	if err := s.usable(ctx); err != nil {
+		return nil, err
+	}
+	if s.fixed() == 0 {
+		resp, err := s.d.readNewest(ctx, key, opts...)
+		if err != nil || s.fix(resp.Header.Revision) {
+			return resp, err
+		}
+	}
+	return s.d.readAt(ctx, s.fixed(), key, opts...)
+}
+
+// readNewest reads, if the store is still the one that was opened.
+func (d *db) readNewest(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+	var txn *clientv3.TxnResponse
+	err := d.retry(ctx, func(ctx context.Context) (err error) {
+		txn, err = d.client.Txn(ctx).If(d.isSame()).Then(clientv3.OpGet(key, opts...)).Commit()
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if !txn.Succeeded {
+		return nil, d.setGone()
+	}
+	resp := (*clientv3.GetResponse)(txn.Responses[0].GetResponseRange())
+	resp.Header = txn.Header
+	return resp, nil
+}
+
+// readAt reads at a revision. What is there never changes, so that any member
+// may answer without asking the others, unless it is not as far yet.
+func (d *db) readAt(ctx context.Context, revision int64, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+	opts = append(opts, clientv3.WithRev(revision))
+	resp, err := d.get(ctx, key, append(opts, clientv3.WithSerializable())...)
+	if errors.Is(err, rpctypes.ErrFutureRev) {
+		resp, err = d.get(ctx, key, opts...)
+	}
+	return resp, err
+}
+
+const (
+	firstPage = 128     // keys
+	pageBytes = 4 << 20 // aimed at, from what the page before has shown
+	maxPage   = 8 << 10 // keys
+)
+
+// pages reads a span bit by bit.
+func pages(s span, read func(begin, end string, limit int64) (*clientv3.GetResponse, error)) error {
+	for limit := int64(firstPage); ; {
+		resp, err := read(s.begin, s.end, limit)
+		if err != nil || !resp.More || len(resp.Kvs) == 0 {
+			return err
+		}
+		size := 1
+		for _, kv := range resp.Kvs {
+			size += len(kv.Key) + len(kv.Value)
+		}
+		limit = min(max(int64(pageBytes/size)*int64(len(resp.Kvs)), 16), maxPage)
+		s.begin = string(resp.Kvs[len(resp.Kvs)-1].Key) + "\x00"
+	}
+}

@@ -1,0 +1,145 @@
+package etcd
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// place is a store's place: a cluster, a prefix in it, and how to get there.
+type place struct {
+	endpoints    []string // as etcd's client wants them
+	prefix       string   // "/a/b", never empty
+	tls          bool
+	ca           string
+	cert, key    string
+	user         string
+	passwordFile string
+}
+
+// members is the endpoints for people.
+func (p place) members() string { return strings.Join(p.endpoints, ", ") }
+
+const wantURL = "want etcd://HOST:PORT,HOST:PORT/PREFIX or etcd+unix:///SOCKET,/SOCKET?prefix=/PREFIX"
+
+// parseURL does not use net/url for the whole: that knows one host only. Its
+// errors quote no user data that could be a password.
+func parseURL(raw string) (place, error) {
+	p, err := splitURL(raw)
+	if err != nil {
+		return place{}, fmt.Errorf("invalid state URL: %w", err)
+	}
+	return p, nil
+}
+
+func splitURL(raw string) (place, error) {
+	raw, query, _ := strings.Cut(raw, "?")
+	options, err := parseOptions(query)
+	if err != nil {
+		return place{}, err
+	}
+	scheme, rest, _ := strings.Cut(raw, "://")
+	if strings.Contains(rest, "@") {
+		return place{}, errors.New("it must not hold a user or a password: want ?user=NAME&password-file=FILE")
+	}
+	p := place{
+		tls: options["tls"] == "true" || options["ca"] != "" || options["cert"] != "", ca: options["ca"],
+		cert: options["cert"], key: options["key"], user: options["user"], passwordFile: options["password-file"],
+	}
+	switch scheme {
+	case "etcd":
+		hosts, prefix, _ := strings.Cut(rest, "/")
+		if options["prefix"] != "" {
+			return place{}, errors.New("the prefix goes into the path: " + wantURL)
+		}
+		p.prefix = "/" + prefix
+		p.endpoints, err = hostEndpoints(hosts, p.tls)
+	case "etcd+unix":
+		p.prefix = options["prefix"]
+		p.endpoints, err = socketEndpoints(rest, p.tls)
+	default:
+		err = errors.New(wantURL)
+	}
+	if err != nil {
+		return place{}, err
+	}
+	return p, p.check()
+}
+
+// parseOptions takes the query apart.
+func parseOptions(query string) (map[string]string, error) {
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return nil, errors.New("its options are no query: want ?NAME=VALUE&NAME=VALUE")
+	}
+	known := []string{"ca", "cert", "key", "user", "password-file", "tls", "prefix"}
+	options := map[string]string{}
+	for name, value := range values {
+		if !slices.Contains(known, name) {
+			return nil, fmt.Errorf("unknown option %q: want one of %s", name, strings.Join(known, ", "))
+		}
+		if len(value) > 1 {
+			return nil, fmt.Errorf("option %q is there twice", name)
+		}
+		options[name] = value[0]
+	}
+	if tls := options["tls"]; tls != "" && tls != "true" {
+		return nil, errors.New("option tls is true, or is left out")
+	}
+	return options, nil
+}
+
+func hostEndpoints(hosts string, tls bool) ([]string, error) {
+	scheme := "http://"
+	if tls {
+		scheme = "https://"
+	}
+	var endpoints []string
+	for host := range strings.SplitSeq(hosts, ",") {
+		name, port, err := net.SplitHostPort(host)
+		if err != nil || name == "" || port == "" {
+			return nil, fmt.Errorf("%q is no HOST:PORT: %s", host, wantURL)
+		}
+		endpoints = append(endpoints, scheme+host)
+	}
+	return endpoints, nil
+}
+
+func socketEndpoints(sockets string, tls bool) ([]string, error) {
+	scheme := "unix://"
+	if tls {
+		scheme = "unixs://"
+	}
+	var endpoints []string
+	for socket := range strings.SplitSeq(sockets, ",") {
+		if !filepath.IsAbs(socket) {
+			return nil, fmt.Errorf("socket %q is no absolute path: %s", socket, wantURL)
+		}
+		endpoints = append(endpoints, scheme+socket)
+	}
+	return endpoints, nil
+}
+
+func (p place) check() error {
+	if !regexp.MustCompile(`^(/[A-Za-z0-9._-]+)+$`).MatchString(p.prefix) || path.Clean(p.prefix) != p.prefix {
+		return fmt.Errorf("prefix %q: want /NAME or /NAME/NAME, of letters, digits, dots, dashes and underscores", p.prefix)
+	}
+	if (p.cert == "") != (p.key == "") {
+		return errors.New("options cert and key go together")
+	}
+	if (p.user == "") != (p.passwordFile == "") {
+		return errors.New("options user and password-file go together")
+	}
+	for _, file := range []string{p.ca, p.cert, p.key, p.passwordFile} {
+		if file != "" && !filepath.IsAbs(file) {
+			return fmt.Errorf("file %q is no absolute path", file)
+		}
+	}
+	return nil
+}

@@ -1,6 +1,8 @@
 package testscripts
 
 import (
+	"archive/zip"
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
@@ -44,6 +46,7 @@ func TestScripts(t *testing.T) {
 				Condition: condition,
 				Cmds: map[string]func(*testscript.TestScript, bool, []string){
 					"eventually": eventually,
+					"zipcharm":   zipCharm,
 				},
 			})
 		})
@@ -116,6 +119,25 @@ func eventually(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Fatalf("within %s, the output did not come to match %q (negated: %t)", limit, args[1], neg)
 		}
 	}
+}
+
+// zipCharm FILE DIR [NAME]: archives the charm in DIR, and adds a file of that
+// name, whatever it is.
+func zipCharm(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 || len(args) > 3 {
+		ts.Fatalf("usage: zipcharm FILE DIR [NAME]")
+	}
+	var packed bytes.Buffer
+	z := zip.NewWriter(&packed)
+	ts.Check(z.AddFS(os.DirFS(ts.MkAbs(args[1]))))
+	if len(args) == 3 {
+		w, err := z.Create(args[2])
+		ts.Check(err)
+		_, err = w.Write([]byte("hostile\n"))
+		ts.Check(err)
+	}
+	ts.Check(z.Close())
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), packed.Bytes(), 0o600))
 }
 
 // condition answers [have:PROG] in scripts. What is missing is told in one

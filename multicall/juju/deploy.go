@@ -14,7 +14,7 @@ import (
 
 // deployCmd is `juju deploy`.
 type deployCmd struct {
-	Charm       string `arg:"" help:"A charm's folder, or with a repository NAME or SERIES/NAME."`
+	Charm       string `arg:"" help:"A charm's folder or zip archive, or with a repository NAME or SERIES/NAME."`
 	Service     string `arg:"" optional:"" help:"The service's name; default: the charm's."`
 	Repository  string `env:"JUJU_REPOSITORY" placeholder:"DIR" help:"A folder of charms (SERIES/NAME or NAME)."`
 	Config      string `placeholder:"FILE" type:"existingfile" help:"YAML file of options: {SERVICE: {OPTION: VALUE}}."`
@@ -30,6 +30,7 @@ func (deployCmd) Help() string {
 Examples:
   juju deploy ./charms/mysql
   juju deploy ./charms/wordpress blog --config blog.yaml -n 2
+  juju deploy ./mysql.charm
   juju deploy mysql --repository ~/charms
   juju deploy ./charms/redis --to new`
 }
@@ -40,7 +41,12 @@ func (c deployCmd) Run(o *operator) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	found, origin, err := c.find()
+	scratch, err := os.MkdirTemp("", "bijou-charm-")
+	if err != nil {
+		return fmt.Errorf("cannot deploy %q: %w", c.Charm, err)
+	}
+	defer os.RemoveAll(scratch)
+	found, origin, err := c.find(scratch, o.parts.HookTools)
 	if err != nil {
 		return err
 	}
@@ -70,11 +76,15 @@ func (c deployCmd) Run(o *operator) error {
 	})
 }
 
-// find reads the charm: from a folder, or by name from a repository. What could
-// be both is a folder only if it is written as a path.
-func (c deployCmd) find() (charm.Found, state.Origin, error) {
+// find reads the charm: from a folder, from an archive (unpacked below scratch),
+// or by name from a repository. What could be both is a folder or archive only
+// if it is written as a path.
+func (c deployCmd) find(scratch string, tools []string) (charm.Found, state.Origin, error) {
 	isPath := strings.HasPrefix(c.Charm, ".") || strings.HasPrefix(c.Charm, "/") || strings.HasPrefix(c.Charm, "~")
-	if info, err := os.Stat(c.Charm); isPath || c.Repository == "" && err == nil && info.IsDir() {
+	if info, err := os.Stat(c.Charm); isPath || c.Repository == "" && err == nil {
+		if err == nil && info.Mode().IsRegular() {
+			return c.fromArchive(filepath.Join(scratch, "charm"), tools)
+		}
 		return c.fromFolder()
 	}
 	if c.Repository == "" {
@@ -108,6 +118,32 @@ func (c deployCmd) fromFolder() (charm.Found, state.Origin, error) {
 		return charm.Found{}, state.Origin{}, err
 	}
 	return charm.Found{Charm: read, Path: path}, state.Origin{Path: path, Name: read.Meta.Name}, nil
+}
+
+// fromArchive unpacks the archive that was named into dir, as safely as a unit
+// does, and reads the charm there.
+func (c deployCmd) fromArchive(dir string, tools []string) (charm.Found, state.Origin, error) {
+	path, err := filepath.Abs(c.Charm)
+	if err != nil {
+		return charm.Found{}, state.Origin{}, fmt.Errorf("cannot find charm %q: %w", c.Charm, err)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return charm.Found{}, state.Origin{}, fmt.Errorf("cannot read charm %q: %w", c.Charm, err)
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return charm.Found{}, state.Origin{}, fmt.Errorf("cannot read charm %q: %w", c.Charm, err)
+	}
+	if err := charm.Unpack(file, info.Size(), dir, charm.UnpackOptions{Tools: tools}); err != nil {
+		return charm.Found{}, state.Origin{}, fmt.Errorf("cannot read charm %q: %w", c.Charm, err)
+	}
+	read, err := charm.ReadDir(dir)
+	if err != nil {
+		return charm.Found{}, state.Origin{}, err
+	}
+	return charm.Found{Charm: read, Path: dir}, state.Origin{Path: path, Name: read.Meta.Name}, nil
 }
 
 func (c deployCmd) dialect() (charm.Dialect, error) {

@@ -79,6 +79,7 @@ func TestConformance(t *testing.T) {
 	for name, members := range map[string]int{"one": 1, "three": 3} {
 		t.Run(name, func(t *testing.T) {
 			etcdtest.Need(t)
+			t.Parallel()
 			storetest.Run(t, opener(members))
 		})
 	}

@@ -57,7 +57,7 @@ type tape struct {
 
 const (
 	askAgain     = 10 * time.Millisecond // doubled each time: etcd does not answer while a watch catches up
-	askAgainMost = 160 * time.Millisecond
+	askAgainMost = 40 * time.Millisecond
 	askIdle      = 3 * time.Second
 	silence      = 3 * askIdle // without a word for so long the stream is given up
 )

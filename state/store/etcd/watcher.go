@@ -41,6 +41,7 @@ func (d *db) Watch(ctx context.Context, after int64, prefixes ...string) (store.
 	if err := d.usable(ctx); err != nil {
 		return nil, err
 	}
+	after = max(after, d.marker) // there was no store before
 	w := &watcher{d: d, prefixes: widest(prefixes), pos: after, wake: make(chan struct{}, 1)}
 	w.ctx, w.cancel = context.WithCancel(d.ctx)
 	w.rejoin()

@@ -5,7 +5,10 @@ import (
 	"math/rand/v2"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
 )
 
@@ -42,9 +45,25 @@ func (d *db) retry(ctx context.Context, f func(ctx context.Context) error) error
 			return nil
 		}
 		if !transient(err) || pause(bound, n) != nil {
-			return d.explain(ctx, err)
+			return d.explain(ctx, d.cause(err))
 		}
 	}
+}
+
+// cause is why no member could be connected to, if that is it: what etcd's client
+// says is only that time was up.
+func (d *db) cause(err error) error {
+	conn := d.client.ActiveConnection()
+	if !transient(err) || conn.GetState() != connectivity.TransientFailure {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	_, refused := pb.NewKVClient(conn).Range(ctx, &pb.RangeRequest{Key: []byte(d.space.marker())}, grpc.WaitForReady(false))
+	if codeOf(refused) == codes.Unavailable {
+		return refused
+	}
+	return err
 }
 
 // pause waits after the n-th failure: longer each time, and at random, so that
@@ -72,19 +91,9 @@ func (d *db) get(ctx context.Context, key string, opts ...clientv3.OpOption) (re
 
 // ready waits until a member is connected. What fails before has sent nothing.
 func (d *db) ready(ctx context.Context) error {
-	bound, cancel := d.bind(ctx, patience)
-	defer cancel()
-	conn := d.client.ActiveConnection()
-	for {
-		state := conn.GetState()
-		switch state {
-		case connectivity.Ready:
-			return nil
-		case connectivity.Idle:
-			conn.Connect()
-		}
-		if !conn.WaitForStateChange(bound, state) {
-			return d.explain(ctx, bound.Err())
-		}
+	if d.client.ActiveConnection().GetState() == connectivity.Ready {
+		return nil
 	}
+	_, err := d.get(ctx, d.space.marker(), clientv3.WithCountOnly())
+	return err
 }

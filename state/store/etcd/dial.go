@@ -35,10 +35,13 @@ func dial(ctx context.Context, p place) (*clientv3.Client, error) {
 		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 3 * time.Second, // what gRPC allows at least
 		MaxUnaryRetries: 2, // one more after a token has expired; the rest is call's
 	})
-	if err != nil {
+	switch {
+	case err == nil:
+		return client, nil
+	case transient(err):
 		return nil, unanswered(ctx, p, err)
 	}
-	return client, nil
+	return nil, mean(err)
 }
 
 // dialOptions has gRPC look for members that are away every other second, not

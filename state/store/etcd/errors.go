@@ -24,6 +24,11 @@ func (d *db) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil || transient(err) {
 		return unanswered(ctx, d.place, err)
 	}
+	return mean(err)
+}
+
+// mean is what is said instead of an error of etcd's that is no accident.
+func mean(err error) error {
 	for _, m := range meanings() {
 		if errors.Is(err, m.etcd) {
 			return m.own
@@ -43,6 +48,7 @@ func meanings() []meaning {
 		{rpctypes.ErrRequestTooLarge, fmt.Errorf("%w: etcd runs with a --max-request-bytes below its default of 1.5 MiB", store.ErrTooLarge)},
 		{rpctypes.ErrNoSpace, fmt.Errorf("etcd's database is full: compact it, defragment it, then disarm its alarm: %w", rpctypes.ErrNoSpace)},
 		{rpctypes.ErrPermissionDenied, fmt.Errorf("etcd's user may not read and write the whole prefix: %w", rpctypes.ErrPermissionDenied)},
+		{rpctypes.ErrAuthFailed, fmt.Errorf("etcd does not know the user, or the password is another: %w", rpctypes.ErrAuthFailed)},
 		{rpctypes.ErrUserEmpty, fmt.Errorf("etcd wants a user: give ?user=NAME&password-file=FILE: %w", rpctypes.ErrUserEmpty)},
 	}
 }
@@ -69,17 +75,29 @@ func codeOf(err error) codes.Code {
 	return status.Code(err)
 }
 
-// unanswered says who does not answer, and as much as is known of the reason.
-// It is the context's error where that has ended.
+// unansweredError says who does not answer, and as much as is known of the reason.
+type unansweredError struct {
+	members string
+	why     string
+	cause   error
+}
+
+func (e *unansweredError) Error() string {
+	return fmt.Sprintf("etcd at %s does not answer: %s", e.members, e.why)
+}
+
+func (e *unansweredError) Unwrap() error { return e.cause }
+
+// unanswered is the context's error where that has ended.
 func unanswered(ctx context.Context, p place, err error) error {
 	cause := ctx.Err()
-	switch {
-	case errors.Is(cause, context.Canceled):
+	if errors.Is(cause, context.Canceled) {
 		return cause
-	case cause == nil:
-		return fmt.Errorf("etcd at %s does not answer: %s: %w", p.members(), plain(err), err)
 	}
-	return fmt.Errorf("etcd at %s does not answer: %s: %w", p.members(), plain(err), cause)
+	if cause == nil {
+		cause = err
+	}
+	return &unansweredError{p.members(), plain(err), cause}
 }
 
 // plain is the error without gRPC's words around it.

@@ -1,0 +1,182 @@
+package etcd_test
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+
+	"bijou/state/store"
+	"bijou/state/store/etcd"
+	"bijou/testscripts/etcdtest"
+)
+
+// kinds are the clusters that figures are taken of.
+func kinds() map[string]etcdtest.Options {
+	return map[string]etcdtest.Options{
+		"one": {Sync: true}, "three": {Members: 3, Sync: true}, "one-nosync": {}, "three-nosync": {Members: 3},
+	}
+}
+
+func each(b *testing.B, run func(b *testing.B, s store.Store)) {
+	for name, o := range kinds() {
+		b.Run(name, func(b *testing.B) {
+			s := fresh(b, etcdtest.For(b, o))
+			defer s.Close()
+			run(b, s)
+		})
+	}
+}
+
+// BenchmarkCommit is one put, conditional on its key.
+func BenchmarkCommit(b *testing.B) {
+	each(b, func(b *testing.B, s store.Store) {
+		value, last := make([]byte, 300), int64(0)
+		for b.Loop() {
+			last = commit(b, s, store.Txn{
+				Conds: []store.Cond{{Key: "units/mysql/0", Revision: last}},
+				Ops:   []store.Op{{Key: "units/mysql/0", Value: value}},
+			})
+		}
+	})
+}
+
+// BenchmarkCommitPrefix lists 100 keys and adds one, conditional on the list.
+func BenchmarkCommitPrefix(b *testing.B) {
+	each(b, func(b *testing.B, s store.Store) {
+		for i := range 100 {
+			put(b, s, fmt.Sprintf("units/mysql/%d", i))
+		}
+		for b.Loop() {
+			snap, err := s.Snapshot(b.Context())
+			check(b, err)
+			_, err = snap.List(b.Context(), "units/mysql/")
+			check(b, err)
+			r, err := snap.Revision(b.Context())
+			check(b, err)
+			commit(b, s, store.Txn{
+				Conds: []store.Cond{{Prefix: "units/mysql/", Revision: r}},
+				Ops:   []store.Op{{Key: "units/mysql/50"}},
+			})
+		}
+	})
+}
+
+// BenchmarkCommitParallel is 32 goroutines that commit at once: time a commit.
+func BenchmarkCommitParallel(b *testing.B) {
+	each(b, func(b *testing.B, s store.Store) {
+		var group sync.WaitGroup
+		work := make(chan int)
+		for range 32 {
+			group.Go(func() {
+				for i := range work {
+					put(b, s, fmt.Sprintf("k/%d", i%1000))
+				}
+			})
+		}
+		for i := 0; b.Loop(); i++ {
+			work <- i
+		}
+		close(work)
+		group.Wait()
+	})
+}
+
+// BenchmarkGet is a snapshot of one read.
+func BenchmarkGet(b *testing.B) {
+	each(b, func(b *testing.B, s store.Store) {
+		put(b, s, "k")
+		for b.Loop() {
+			snap, err := s.Snapshot(b.Context())
+			check(b, err)
+			_, _, err = snap.Get(b.Context(), "k")
+			check(b, err)
+			snap.Close()
+		}
+	})
+}
+
+// BenchmarkWake is from before a commit until another opener's watcher of two
+// prefixes has been told, among 500 watchers of others.
+func BenchmarkWake(b *testing.B) {
+	each(b, func(b *testing.B, s store.Store) {
+		other := openAt(b, etcd.URL(s))
+		defer other.Close()
+		from := revision(b, s)
+		before := heap()
+		for i := range 500 {
+			w, err := other.Watch(b.Context(), from, fmt.Sprintf("u/%d/", i), fmt.Sprintf("r/%d/", i))
+			check(b, err)
+			defer w.Close()
+		}
+		w, err := other.Watch(b.Context(), from, "a/", "b/")
+		check(b, err)
+		defer w.Close()
+		put(b, s, "a/first")
+		_, err = w.Next(b.Context())
+		check(b, err)
+		each := float64(heap()-before) / 500
+		for b.Loop() {
+			put(b, s, "a/k", "b/k")
+			_, err := w.Next(b.Context())
+			check(b, err)
+		}
+		b.ReportMetric(each, "B/watcher")
+	})
+}
+
+func heap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// BenchmarkWatchPast is from a snapshot until a watcher opened after it is told of
+// a commit that came about the same time: etcd tells of the past at its next tenth
+// of a second only.
+func BenchmarkWatchPast(b *testing.B) {
+	each(b, func(b *testing.B, s store.Store) {
+		for b.Loop() {
+			from := revision(b, s)
+			put(b, s, "elsewhere")
+			w, err := s.Watch(b.Context(), from, "a/", "b/")
+			check(b, err)
+			put(b, s, "a/k")
+			_, err = w.Next(b.Context())
+			check(b, err)
+			w.Close()
+		}
+	})
+}
+
+// BenchmarkList10000 reads ten thousand keys of 300 bytes.
+func BenchmarkList10000(b *testing.B) {
+	each(b, func(b *testing.B, s store.Store) {
+		value := make([]byte, 300)
+		for i := range 100 {
+			var txn store.Txn
+			for j := range 100 {
+				txn.Ops = append(txn.Ops, store.Op{Key: fmt.Sprintf("units/%d/%d", i, j), Value: value})
+			}
+			commit(b, s, txn)
+		}
+		for b.Loop() {
+			if n := len(list(b, s, "units/")); n != 10000 {
+				b.Fatalf("%d keys", n)
+			}
+		}
+	})
+}
+
+// BenchmarkOpen is a command's share: open, one read, close.
+func BenchmarkOpen(b *testing.B) {
+	each(b, func(b *testing.B, s store.Store) {
+		url := etcd.URL(s)
+		for b.Loop() {
+			s := openAt(b, url)
+			revision(b, s)
+			check(b, s.Close())
+		}
+	})
+}

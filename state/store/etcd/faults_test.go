@@ -1,0 +1,285 @@
+package etcd_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bijou/state/store"
+	"bijou/state/store/etcd"
+	"bijou/testscripts/etcdtest"
+)
+
+// TestStorms has watchers follow writers while something happens to the
+// cluster: nothing may be lost, doubled or told out of order, whoever's
+// connection breaks, and leases that are refreshed live on.
+func TestStorms(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		strike func(t *testing.T, s store.Store, c *etcdtest.Cluster)
+	}{
+		{"a member is killed and comes back", func(t *testing.T, _ store.Store, c *etcdtest.Cluster) {
+			for _, m := range c.Members {
+				wait(500 * time.Millisecond)
+				check(t, m.Kill())
+				wait(time.Second)
+				check(t, m.Start())
+			}
+		}},
+		{"a member stands still", func(t *testing.T, _ store.Store, c *etcdtest.Cluster) {
+			check(t, c.Members[1].Pause())
+			wait(4 * time.Second)
+			check(t, c.Members[1].Resume())
+		}},
+		{"history is compacted", func(t *testing.T, s store.Store, _ *etcdtest.Cluster) {
+			wait(500 * time.Millisecond) // who begins in the past may meet the end of history
+			for range 10 {
+				_, err := etcd.Client(s).Compact(t.Context(), revision(t, s))
+				check(t, err)
+				wait(100 * time.Millisecond)
+			}
+		}},
+		{"all members are away for a time", func(t *testing.T, _ store.Store, c *etcdtest.Cluster) {
+			for _, m := range c.Members {
+				check(t, m.Kill())
+			}
+			wait(3 * time.Second)
+			all(t, c, (*etcdtest.Member).Start)
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cluster := etcdtest.For(t, etcdtest.Options{Members: 3})
+			s := fresh(t, cluster)
+			defer s.Close()
+			l, err := s.Lease(t.Context(), 20*time.Second)
+			check(t, err)
+			commit(t, s, store.Txn{Ops: []store.Op{{Key: "presence", Lease: l.ID()}}})
+			storm(t, s, func() { c.strike(t, s, cluster) })
+			select {
+			case <-l.Done():
+				t.Error("the lease is lost")
+			default:
+			}
+			if len(list(t, s, "presence")) != 1 {
+				t.Error("the key under the lease has vanished")
+			}
+		})
+	}
+}
+
+// wait is how long a fault lasts: it is not for anything to have happened.
+func wait(d time.Duration) { <-time.After(d) }
+
+// all does something to all members at once: none may be ready without others.
+func all(t *testing.T, c *etcdtest.Cluster, do func(*etcdtest.Member) error) {
+	t.Helper()
+	var group sync.WaitGroup
+	for _, m := range c.Members {
+		group.Go(func() {
+			if err := do(m); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+}
+
+// storm writes before, while and after the strike, and checks what watchers are told.
+func storm(t *testing.T, s store.Store, strike func()) {
+	const writers = 4
+	other := openAt(t, etcd.URL(s))
+	defer other.Close()
+	both, from := []store.Store{s, other}, revision(t, s)
+	told := make([][]store.Batch, 6)
+	var watchers, running sync.WaitGroup
+	for i := range told {
+		prefixes := [][]string{{"w/"}, {"w/0/", "w/1/", "w/2/", "w/3/", "w/common", "w/end"}}[i%2]
+		w, err := both[i%2].Watch(t.Context(), from, prefixes...)
+		check(t, err)
+		defer w.Close()
+		watchers.Go(func() { told[i] = untilEnd(t, w) })
+	}
+	stop := make(chan struct{})
+	count := make([]int, writers)
+	for i := range writers {
+		running.Go(func() { count[i] = write(t, both[i%2], i, stop) })
+	}
+	strike()
+	wait(500 * time.Millisecond)
+	close(stop)
+	running.Wait()
+	_, err := insist(t.Context(), s, store.Txn{Ops: []store.Op{{Key: "w/end"}}})
+	check(t, err)
+	watchers.Wait()
+	for i := range told {
+		if diff := cmp.Diff(told[0], told[i]); diff != "" {
+			t.Errorf("watcher %d was told something else than watcher 0:\n%s", i, diff)
+		}
+	}
+	complete(t, told[0], count)
+	t.Logf("%v commits of the writers, %d batches", count, len(told[0]))
+}
+
+// write commits a key of its own and a common one, again and again.
+func write(t *testing.T, s store.Store, me int, stop <-chan struct{}) (n int) {
+	for {
+		select {
+		case <-stop:
+			return n
+		default:
+		}
+		ops := []store.Op{{Key: fmt.Sprintf("w/%d/%d", me, n)}, {Key: "w/common"}}
+		if _, err := insist(t.Context(), s, store.Txn{Ops: ops}); err != nil {
+			t.Errorf("writer %d: %v", me, err)
+			return n
+		}
+		n++
+	}
+}
+
+func untilEnd(t *testing.T, w store.Watcher) (got []store.Batch) {
+	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	defer cancel()
+	for {
+		b, err := w.Next(ctx)
+		if err != nil {
+			t.Errorf("after %d batches: %v", len(got), err)
+			return got
+		}
+		slices.SortFunc(b.Events, func(a, b store.Event) int { return strings.Compare(a.Key, b.Key) })
+		if b.Events[0].Key == "w/end" {
+			return got
+		}
+		got = append(got, b)
+	}
+}
+
+// complete checks that the batches are whole and rise, and that each writer's
+// keys are all there: more than once only where its commit was repeated.
+func complete(t *testing.T, told []store.Batch, count []int) {
+	seen := map[string]bool{}
+	last := int64(0)
+	for _, b := range told {
+		if b.Revision <= last || len(b.Events) != 2 {
+			t.Errorf("after revision %d: %v", last, b)
+		}
+		last = b.Revision
+		for _, e := range b.Events {
+			seen[e.Key] = true
+		}
+	}
+	for i, n := range count {
+		for j := range n {
+			if key := fmt.Sprintf("w/%d/%d", i, j); !seen[key] {
+				t.Errorf("%s was not told", key)
+			}
+		}
+	}
+}
+
+// TestOutage: with nobody there, calls end with their contexts and say why;
+// short leases are done by this process's own clock; and all is well after.
+func TestOutage(t *testing.T) {
+	c := etcdtest.For(t, etcdtest.Options{})
+	s := fresh(t, c)
+	defer s.Close()
+	short, err := s.Lease(t.Context(), 2*time.Second)
+	check(t, err)
+	long, err := s.Lease(t.Context(), time.Minute)
+	check(t, err)
+	before := commit(t, s, store.Txn{Ops: []store.Op{{Key: "short", Lease: short.ID()}, {Key: "long", Lease: long.ID()}}})
+	w, err := s.Watch(t.Context(), before, "long", "new")
+	check(t, err)
+	defer w.Close()
+
+	check(t, c.Members[0].Kill())
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	snap, err := s.Snapshot(ctx)
+	check(t, err)
+	defer snap.Close()
+	_, _, err = snap.Get(ctx, "long")
+	is(t, err, context.DeadlineExceeded)
+	_, err = s.Commit(ctx, store.Txn{Ops: []store.Op{{Key: "a"}}})
+	is(t, err, context.DeadlineExceeded)
+	_, err = s.Lease(ctx, time.Minute)
+	is(t, err, context.DeadlineExceeded)
+	_, err = w.Next(ctx)
+	is(t, err, context.DeadlineExceeded)
+	<-short.Done()
+	late, err := s.Watch(t.Context(), before, "new") // opened while nobody is there
+	check(t, err)
+	defer late.Close()
+
+	check(t, c.Members[0].Start())
+	committed, err := insist(t.Context(), s, store.Txn{Ops: []store.Op{{Key: "new"}}})
+	check(t, err)
+	for _, w := range []store.Watcher{w, late} {
+		b, err := w.Next(t.Context())
+		check(t, err)
+		if diff := cmp.Diff(store.Batch{Revision: committed, Events: []store.Event{{Key: "new"}}}, b); diff != "" {
+			t.Error(diff)
+		}
+	}
+	select {
+	case <-long.Done():
+		t.Error("the long lease is done")
+	default:
+	}
+	check(t, long.Close(t.Context()))
+	if n := len(list(t, s, "long")); n != 0 {
+		t.Error("the key of a closed lease is there")
+	}
+}
+
+// TestCompactedWhileAway: history went while there was no connection, so that
+// watchers must be told to look afresh, and fresh ones go on.
+func TestCompactedWhileAway(t *testing.T) {
+	c := etcdtest.For(t, etcdtest.Options{Members: 3})
+	s := fresh(t, c)
+	defer s.Close()
+	before := put(t, s, "a")
+	w, err := s.Watch(t.Context(), before, "a", "b")
+	check(t, err)
+	defer w.Close()
+	put(t, s, "a")
+	_, err = w.Next(t.Context())
+	check(t, err)
+
+	all(t, c, (*etcdtest.Member).Kill)
+	all(t, c, (*etcdtest.Member).Start)
+	helper := openAt(t, etcd.URL(s))
+	defer helper.Close()
+	// Whether the watcher's connection is back before the history goes is a race.
+	for range 5 {
+		put(t, helper, "a")
+	}
+	newest := put(t, helper, "a")
+	_, err = etcd.Client(helper).Compact(t.Context(), newest)
+	check(t, err)
+	for err == nil {
+		var b store.Batch
+		if b, err = w.Next(t.Context()); b.Revision == newest {
+			break
+		}
+	}
+	if err != nil && !errors.Is(err, store.ErrCompacted) {
+		t.Fatal(err)
+	}
+	again, err := s.Watch(t.Context(), revision(t, s), "a", "b")
+	check(t, err)
+	defer again.Close()
+	next := put(t, helper, "b")
+	b, err := again.Next(t.Context())
+	check(t, err)
+	if b.Revision != next {
+		t.Errorf("got %v, want revision %d", b, next)
+	}
+}

@@ -1,0 +1,134 @@
+package etcd_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"bijou/state/store/etcd"
+	"bijou/testscripts/etcdtest"
+)
+
+// TestTLS has a member that speaks TLS, and wants its clients' certificates.
+func TestTLS(t *testing.T) {
+	etcdtest.Need(t)
+	dir := t.TempDir()
+	ca := newAuthority(t, dir, "ca")
+	ca.issue(t, "server")
+	ca.issue(t, "client")
+	newAuthority(t, dir, "other").issue(t, "stranger")
+	address := freeAddress(t)
+	etcdtest.For(t, etcdtest.Options{Flags: []string{
+		"--listen-client-urls=unix://m0:1,https://" + address, "--advertise-client-urls=https://" + address,
+		"--cert-file=" + dir + "/server.pem", "--key-file=" + dir + "/server.key",
+		"--client-cert-auth", "--trusted-ca-file=" + dir + "/ca.pem",
+	}})
+	url := "etcd://" + address + "/a/b?ca=" + dir + "/ca.pem"
+	good := url + "&cert=" + dir + "/client.pem&key=" + dir + "/client.key"
+	check(t, etcd.Create(t.Context(), good))
+	s := openAt(t, good)
+	defer s.Close()
+	put(t, s, "a")
+	w, err := s.Watch(t.Context(), revision(t, s), "a")
+	check(t, err)
+	defer w.Close()
+	put(t, s, "a")
+	_, err = w.Next(t.Context())
+	check(t, err)
+
+	for what, url := range map[string]string{
+		"no certificate":       url,
+		"another's":            url + "&cert=" + dir + "/stranger.pem&key=" + dir + "/stranger.key",
+		"no TLS":               "etcd://" + address + "/a/b",
+		"the system's roots":   "etcd://" + address + "/a/b?tls=true",
+		"another authority":    strings.Replace(good, "ca.pem", "other.pem", 1),
+		"a CA that is none":    strings.Replace(good, "ca.pem", "client.key", 1),
+		"a key that is public": strings.Replace(good, "client.key", "client.pem", 1),
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		_, err := etcd.Open(ctx, url)
+		cancel()
+		if err == nil {
+			t.Errorf("%s: it was opened", what)
+		}
+	}
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	check(t, err)
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// authority signs certificates into a folder.
+type authority struct {
+	dir  string
+	key  *ecdsa.PrivateKey
+	cert *x509.Certificate
+}
+
+func newAuthority(t *testing.T, dir, name string) *authority {
+	t.Helper()
+	a := &authority{dir: dir}
+	template := template()
+	template.IsCA, template.BasicConstraintsValid, template.KeyUsage = true, true, x509.KeyUsageCertSign
+	a.key, a.cert = a.write(t, name, template)
+	return a
+}
+
+// issue makes a certificate for servers and clients alike.
+func (a *authority) issue(t *testing.T, name string) {
+	t.Helper()
+	template := template()
+	template.KeyUsage = x509.KeyUsageDigitalSignature
+	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
+	template.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)}
+	a.write(t, name, template)
+}
+
+func template() *x509.Certificate {
+	return &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: "test"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+	}
+}
+
+// write signs with the authority's key, or the certificate's own if there is none.
+func (a *authority) write(t *testing.T, name string, template *x509.Certificate) (*ecdsa.PrivateKey, *x509.Certificate) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	check(t, err)
+	parent, signer := a.cert, a.key
+	if parent == nil {
+		parent, signer = template, key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
+	check(t, err)
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	check(t, err)
+	for file, block := range map[string]*pem.Block{
+		name + ".pem": {Type: "CERTIFICATE", Bytes: der}, name + ".key": {Type: "PRIVATE KEY", Bytes: keyDER},
+	} {
+		mode := os.FileMode(0o600)
+		if block.Type == "CERTIFICATE" {
+			mode = 0o644
+		}
+		check(t, os.WriteFile(filepath.Join(a.dir, file), pem.EncodeToMemory(block), mode))
+	}
+	cert, err := x509.ParseCertificate(der)
+	check(t, err)
+	return key, cert
+}

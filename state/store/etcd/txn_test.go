@@ -1,0 +1,147 @@
+package etcd_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"bijou/state/store"
+	"bijou/state/store/etcd"
+)
+
+// TestLimits fills transactions with what costs etcd most.
+func TestLimits(t *testing.T) {
+	s := fresh(t, clusters.take(t, 1))
+	defer s.Close()
+	l, err := s.Lease(t.Context(), time.Minute)
+	check(t, err)
+	for from := range 5 {
+		var txn store.Txn
+		for i := range store.MaxOps {
+			txn.Ops = append(txn.Ops, store.Op{Key: fmt.Sprintf("leased/%d-%d", from, i), Lease: l.ID()})
+		}
+		commit(t, s, txn)
+	}
+	base := revision(t, s)
+	var txn store.Txn
+	for i := range store.MaxOps {
+		txn.Conds = append(txn.Conds, store.Cond{Prefix: fmt.Sprintf("p/%d/", i), Revision: base})
+		txn.Ops = append(txn.Ops, store.Op{Key: fmt.Sprintf("leased/0-%d", i), Delete: true})
+	}
+	txn.Conds[7].Prefix = "leased/" // 640 keys under a lease
+	commit(t, s, txn)
+	if n := len(list(t, s, "leased/")); n != 4*store.MaxOps {
+		t.Errorf("%d keys are left", n)
+	}
+
+	// Each of the conditions counts, wherever it stands.
+	for i := range txn.Conds {
+		if i != 7 {
+			txn.Conds[i].Revision = revision(t, s)
+		}
+	}
+	_, err = s.Commit(t.Context(), txn)
+	is(t, err, store.ErrConflict)
+	txn.Conds[7].Revision = revision(t, s)
+	for i := 0; i < store.MaxConds; i += 9 {
+		put(t, s, fmt.Sprintf("p/%d/x", i))
+		_, err = s.Commit(t.Context(), txn)
+		is(t, err, store.ErrConflict)
+		txn.Conds[i].Revision = revision(t, s)
+	}
+	commit(t, s, txn)
+}
+
+// TestPrefixLeases: what came under a lease, or went with one, breaks a prefix
+// condition, whether its opener has listed the prefix or not.
+func TestPrefixLeases(t *testing.T) {
+	for _, listed := range []bool{false, true} {
+		t.Run(fmt.Sprintf("listed=%t", listed), func(t *testing.T) {
+			s := fresh(t, clusters.take(t, 1))
+			defer s.Close()
+			lease := func(key string) store.Lease {
+				l, err := s.Lease(t.Context(), time.Minute)
+				check(t, err)
+				commit(t, s, store.Txn{Ops: []store.Op{{Key: key, Lease: l.ID()}}})
+				return l
+			}
+			there := lease("p/there")
+			base := revision(t, s)
+			if listed {
+				snap, err := s.Snapshot(t.Context())
+				check(t, err)
+				_, err = snap.List(t.Context(), "p/")
+				check(t, err)
+				snap.Close()
+			}
+			cond := func() error {
+				_, err := s.Commit(t.Context(), store.Txn{
+					Conds: []store.Cond{{Prefix: "p/", Revision: base}}, Ops: []store.Op{{Key: "out"}},
+				})
+				return err
+			}
+			check(t, cond())
+			check(t, lease("q/other").Close(t.Context()))
+			check(t, cond())
+			check(t, there.Close(t.Context()))
+			is(t, cond(), store.ErrConflict)
+
+			base = revision(t, s)
+			check(t, cond())
+			check(t, lease("p/brief").Close(t.Context()))
+			is(t, cond(), store.ErrConflict)
+		})
+	}
+}
+
+func TestSweep(t *testing.T) {
+	s := fresh(t, clusters.take(t, 1))
+	defer s.Close()
+	put(t, s, "p/a", "p/b", "q/a")
+	base := revision(t, s)
+	deleted := commit(t, s, store.Txn{Ops: []store.Op{{Key: "p/a", Delete: true}}})
+	later := commit(t, s, store.Txn{Ops: []store.Op{{Key: "q/a", Delete: true}}})
+	check(t, etcd.Sweep(t.Context(), s, deleted))
+	n, err := etcd.Marks(t.Context(), s)
+	check(t, err)
+	if n != 1 {
+		t.Errorf("%d marks are left, want the one that is newer than the sweep", n)
+	}
+	for _, c := range []struct {
+		cond store.Cond
+		want error
+	}{
+		{store.Cond{Prefix: "p/", Revision: base}, store.ErrConflict},    // broken
+		{store.Cond{Prefix: "r/", Revision: base}, store.ErrConflict},    // nobody can tell
+		{store.Cond{Prefix: "p/", Revision: deleted}, nil},               // not after the sweep
+		{store.Cond{Prefix: "q/", Revision: deleted}, store.ErrConflict}, // its mark was kept
+		{store.Cond{Prefix: "q/", Revision: later}, nil},
+	} {
+		_, err := s.Commit(t.Context(), store.Txn{Conds: []store.Cond{c.cond}})
+		is(t, err, c.want)
+	}
+}
+
+// TestManyPages lists more than one page, of keys of all sizes.
+func TestManyPages(t *testing.T) {
+	s := fresh(t, clusters.take(t, 1))
+	defer s.Close()
+	const batches = 30
+	value := make([]byte, 6<<10)
+	for i := range batches {
+		var txn store.Txn
+		for j := range store.MaxOps {
+			txn.Ops = append(txn.Ops, store.Op{Key: fmt.Sprintf("%02d/%03d", i, j), Value: value[:len(value)*i/batches]})
+		}
+		commit(t, s, txn)
+	}
+	kvs := list(t, s, "")
+	if len(kvs) != batches*store.MaxOps {
+		t.Fatalf("got %d keys", len(kvs))
+	}
+	for i, kv := range kvs {
+		if want := fmt.Sprintf("%02d/%03d", i/store.MaxOps, i%store.MaxOps); kv.Key != want {
+			t.Fatalf("key %d is %q, want %q", i, kv.Key, want)
+		}
+	}
+}

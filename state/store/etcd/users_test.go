@@ -1,0 +1,105 @@
+package etcd_test
+
+import (
+	"context"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"bijou/state/store"
+	"bijou/state/store/etcd"
+	"bijou/testscripts/etcdtest"
+)
+
+// secret writes a file with the mode, and returns its path for a URL.
+func secret(t *testing.T, content string, mode os.FileMode) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "secret")
+	check(t, os.WriteFile(path, []byte(content), mode))
+	return url.QueryEscape(path)
+}
+
+// TestUsers has etcd ask for users, one of whom may use a single prefix only,
+// with tokens that expire while the store is open.
+func TestUsers(t *testing.T) {
+	c := etcdtest.For(t, etcdtest.Options{Flags: []string{"--auth-token-ttl=1"}})
+	enableUsers(t, c)
+	as := func(prefix, user, file string) string {
+		return c.URL(prefix) + "&user=" + user + "&password-file=" + file
+	}
+	good := secret(t, "tr0ub4dor\n", 0o600)
+	check(t, etcd.Create(t.Context(), as("/own/env", "bijou", good)))
+	s := openAt(t, as("/own/env", "bijou", good))
+	defer s.Close()
+	l, err := s.Lease(t.Context(), 2*time.Second)
+	check(t, err)
+	w, err := s.Watch(t.Context(), revision(t, s), "")
+	check(t, err)
+	defer w.Close()
+	for range 3 {
+		commit(t, s, store.Txn{Ops: []store.Op{{Key: "k", Lease: l.ID()}}})
+		_, err := w.Next(t.Context())
+		check(t, err)
+		wait(1500 * time.Millisecond)
+	}
+	list(t, s, "")
+
+	for what, url := range map[string]string{
+		"wrong password":        as("/own/env", "bijou", secret(t, "hunter2", 0o600)),
+		"no such user":          as("/own/env", "nobody", good),
+		"no user":               c.URL("/own/env"),
+		"a prefix of others":    as("/other/env", "bijou", good),
+		"others may read it":    as("/own/env", "bijou", secret(t, "hunter2", 0o640)),
+		"an empty file":         as("/own/env", "bijou", secret(t, "\n", 0o600)),
+		"there is no such file": as("/own/env", "bijou", "/nonexistent"),
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		_, err := etcd.Open(ctx, url)
+		cancel()
+		if err == nil || ctx.Err() == context.DeadlineExceeded {
+			t.Errorf("%s: got %v", what, err)
+			continue
+		}
+		if strings.Contains(err.Error(), "does not answer") {
+			t.Errorf("%s: it does answer: %v", what, err)
+		}
+		if strings.Contains(err.Error(), "hunter2") || strings.Contains(err.Error(), "tr0ub4dor") {
+			t.Errorf("%s: the error tells a password: %v", what, err)
+		}
+	}
+}
+
+func enableUsers(t *testing.T, c *etcdtest.Cluster) {
+	t.Helper()
+	var endpoints []string
+	for _, socket := range c.Sockets() {
+		endpoints = append(endpoints, "unix://"+socket)
+	}
+	root, err := clientv3.New(clientv3.Config{Endpoints: endpoints, Logger: zap.NewNop()})
+	check(t, err)
+	defer root.Close()
+	ctx := t.Context()
+	steps := []func() error{
+		func() error { _, err := root.UserAdd(ctx, "root", "r00t"); return err },
+		func() error { _, err := root.RoleAdd(ctx, "root"); return err },
+		func() error { _, err := root.UserGrantRole(ctx, "root", "root"); return err },
+		func() error { _, err := root.UserAdd(ctx, "bijou", "tr0ub4dor"); return err },
+		func() error { _, err := root.RoleAdd(ctx, "bijou"); return err },
+		func() error {
+			_, err := root.RoleGrantPermission(ctx, "bijou", "/own/env/", clientv3.GetPrefixRangeEnd("/own/env/"),
+				clientv3.PermissionType(clientv3.PermReadWrite))
+			return err
+		},
+		func() error { _, err := root.UserGrantRole(ctx, "bijou", "bijou"); return err },
+		func() error { _, err := root.AuthEnable(ctx); return err },
+	}
+	for _, step := range steps {
+		check(t, step())
+	}
+}

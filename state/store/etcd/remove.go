@@ -1,0 +1,40 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"bijou/state/store"
+)
+
+// Remove deletes the store at the URL with all its keys, at once: whoever has it
+// open learns ErrStoreGone. A store that is not there is no error.
+func Remove(ctx context.Context, url string) error {
+	p, err := parseURL(url)
+	if err != nil {
+		return err
+	}
+	if err := remove(ctx, p); err != nil && !errors.Is(err, store.ErrNoStore) {
+		return fmt.Errorf("cannot remove store %q: %w", url, err)
+	}
+	return nil
+}
+
+func remove(ctx context.Context, p place) error {
+	ctx, cancel := context.WithTimeout(ctx, openPatience)
+	defer cancel()
+	d, err := connect(ctx, p)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if _, err := d.findMarker(ctx); err != nil {
+		return err
+	}
+	all := d.space.all()
+	_, err = d.client.Delete(ctx, all.begin, clientv3.WithRange(all.end))
+	return d.explain(ctx, err)
+}

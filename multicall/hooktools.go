@@ -1,11 +1,8 @@
 package multicall
 
 import (
-	"fmt"
-
 	"bijou/hookenv"
 	"bijou/hookenv/client"
-	"bijou/multicall/console"
 )
 
 // hookTools are the applets that hooks call. Inside a hook they never come
@@ -27,17 +24,14 @@ func hookToolNames() []string {
 	return names
 }
 
-// runHookTool explains the tool, or speaks to the agent that the arguments name
-// (--socket, --client-id).
+// runHookTool answers what needs no hook, or speaks to the agent that the
+// arguments name (--socket, --client-id).
 func runHookTool(c call) int {
-	for _, a := range c.args {
-		if a == "--" {
-			break
-		}
-		if a == "--help" || a == "-h" {
-			fmt.Fprint(c.streams.Out, hookenv.Help(c.name))
-			return console.ExitOK
-		}
+	argv := append([]string{c.name}, c.args...)
+	if r, done := hookenv.Outside(argv); done {
+		c.streams.Out.Write(r.Stdout)
+		c.streams.Err.Write(r.Stderr)
+		return r.Exit
 	}
-	return client.Run(append([]string{c.name}, c.args...))
+	return client.Run(argv)
 }

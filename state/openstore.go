@@ -4,43 +4,114 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"strings"
 
 	"bijou/state/store"
+	"bijou/state/store/etcd"
 	"bijou/state/store/sqlite"
 )
 
-// openStore opens the store that the URL names.
-func openStore(ctx context.Context, url string) (store.Store, error) {
-	scheme, rest, err := splitURL(url)
-	if err != nil {
-		return nil, err
+// kind is one kind of store: how to make, open and remove it, given the whole
+// URL and what follows the scheme's colon.
+type kind struct {
+	open   func(ctx context.Context, url, rest string) (store.Store, error)
+	create func(ctx context.Context, url, rest string) error
+	exists func(ctx context.Context, url, rest string) (bool, error)
+	remove func(ctx context.Context, url, rest string) error
+}
+
+func sqliteKind() kind {
+	return kind{
+		open:   func(ctx context.Context, _, path string) (store.Store, error) { return sqlite.Open(ctx, path) },
+		create: func(ctx context.Context, _, path string) error { return sqlite.Create(ctx, path) },
+		exists: func(_ context.Context, _, path string) (bool, error) {
+			_, err := os.Lstat(path)
+			if err == nil || errors.Is(err, fs.ErrNotExist) {
+				return err == nil, nil
+			}
+			return false, fmt.Errorf("cannot look at the store: %w", err)
+		},
+		remove: func(_ context.Context, _, path string) error { return sqlite.Remove(path) },
+	}
+}
+
+func etcdKind() kind {
+	return kind{
+		open:   func(ctx context.Context, url, _ string) (store.Store, error) { return etcd.Open(ctx, url) },
+		create: func(ctx context.Context, url, _ string) error { return etcd.Create(ctx, url) },
+		exists: func(ctx context.Context, url, _ string) (bool, error) {
+			s, err := etcd.Open(ctx, url)
+			if errors.Is(err, store.ErrNoStore) {
+				return false, nil
+			}
+			if err != nil {
+				return false, err
+			}
+			return true, s.Close()
+		},
+		remove: func(ctx context.Context, url, _ string) error { return etcd.Remove(ctx, url) },
+	}
+}
+
+// wantURL names the stores there are.
+const wantURL = "want sqlite:PATH, etcd://HOST:PORT,.../PREFIX or etcd+unix:///SOCKET?prefix=/PREFIX"
+
+// kindOf finds the kind of store that a URL names, and what follows its scheme.
+func kindOf(url string) (k kind, rest string, err error) {
+	scheme, rest, ok := strings.Cut(url, ":")
+	if !ok || rest == "" {
+		return kind{}, "", fmt.Errorf("invalid state URL %q: %s", url, wantURL)
 	}
 	switch scheme {
 	case "sqlite":
-		return sqlite.Open(ctx, rest)
+		return sqliteKind(), rest, nil
+	case "etcd", "etcd+unix":
+		return etcdKind(), rest, nil
+	case "mem":
+		return kind{}, "", fmt.Errorf("cannot use state URL %q: a store in memory lives in one process only, and is for tests: %s", url, wantURL)
 	}
-	return nil, unknownScheme(url, scheme)
+	return kind{}, "", fmt.Errorf("cannot use state URL %q: unknown kind of store %q: %s", url, scheme, wantURL)
+}
+
+// openStore opens the store that the URL names.
+func openStore(ctx context.Context, url string) (store.Store, error) {
+	k, rest, err := kindOf(url)
+	if err != nil {
+		return nil, err
+	}
+	return k.open(ctx, url, rest)
 }
 
 // createStore makes the store that the URL names, unless it is there, and opens it.
 func createStore(ctx context.Context, url string) (store.Store, error) {
-	scheme, rest, err := splitURL(url)
+	k, rest, err := kindOf(url)
 	if err != nil {
 		return nil, err
 	}
-	switch scheme {
-	case "sqlite":
-		if err := sqlite.Create(ctx, rest); err != nil && !errors.Is(err, store.ErrExists) {
-			return nil, err
-		}
-		return sqlite.Open(ctx, rest)
+	if err := k.create(ctx, url, rest); err != nil && !errors.Is(err, store.ErrExists) {
+		return nil, err
 	}
-	return nil, unknownScheme(url, scheme)
+	return k.open(ctx, url, rest)
 }
 
-func unknownScheme(url, scheme string) error {
-	if scheme == "mem" {
-		return fmt.Errorf("cannot use state URL %q: a store in memory lives in one process only, and is for tests: want sqlite:PATH", url)
+// StoreExists tells if there is a store at the URL, with or without an
+// environment in it.
+func StoreExists(ctx context.Context, url string) (bool, error) {
+	k, rest, err := kindOf(url)
+	if err != nil {
+		return false, err
 	}
-	return fmt.Errorf("cannot use state URL %q: unknown kind of store %q: want sqlite:PATH", url, scheme)
+	return k.exists(ctx, url, rest)
+}
+
+// RemoveStore removes the store at the URL with everything in it; one that is
+// not there is no error. Whoever has it open learns ErrStoreGone.
+func RemoveStore(ctx context.Context, url string) error {
+	k, rest, err := kindOf(url)
+	if err != nil {
+		return err
+	}
+	return k.remove(ctx, url, rest)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"bijou/state/store"
 )
@@ -95,13 +94,4 @@ func checkFormat(v *View) error {
 		return refuse(ErrFormat, "its format is %d, and this bijou knows %d only: use the bijou that wrote it, or a newer one", doc.Format, format)
 	}
 	return nil
-}
-
-// splitURL takes a state URL apart.
-func splitURL(url string) (scheme, rest string, err error) {
-	scheme, rest, ok := strings.Cut(url, ":")
-	if !ok || rest == "" {
-		return "", "", fmt.Errorf("invalid state URL %q: want sqlite:PATH", url)
-	}
-	return scheme, rest, nil
 }

@@ -13,8 +13,10 @@ import (
 	"bijou/state/charm"
 )
 
-// jujuVersion is what hooks are told that they run under.
-const jujuVersion = "3.6.0-bijou"
+// jujuVersion is what hooks are told that they run under. It has no suffix: the
+// pattern that the ops library holds it against, in all its versions, knows
+// none such, and a charm that cannot parse it fails in its first line.
+const jujuVersion = "3.6.0"
 
 // about is all that a hook is told of before it starts.
 type about struct {

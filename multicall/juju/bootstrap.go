@@ -20,7 +20,7 @@ const defaultEnvironment = "default"
 // bootstrapCmd is `juju bootstrap`.
 type bootstrapCmd struct {
 	Provider      string            `default:"local" placeholder:"NAME" help:"Who makes machines; \"local\": folders and processes of this host."`
-	State         string            `placeholder:"URL" help:"Where the state is kept: sqlite:PATH; default: a file in the environment's folder."`
+	State         string            `env:"BIJOU_STATE" placeholder:"URL" help:"Where the state is kept: sqlite:PATH, etcd://HOST:PORT,.../PREFIX or etcd+unix:///SOCKET?prefix=/PREFIX; default: a file in the environment's folder."`
 	DefaultSeries string            `default:"noble" placeholder:"SERIES" help:"The series of charms that do not say one; default noble."`
 	Config        map[string]string `placeholder:"KEY=VALUE" mapsep:"none" help:"A value of the environment, as set-environment takes it; may be repeated."`
 }
@@ -156,7 +156,7 @@ func (b *bootstrap) createState() error {
 	if err := os.MkdirAll(filepath.Dir(b.env.StateFile()), 0o700); err != nil {
 		return fmt.Errorf("cannot make the state's folder: %w", err)
 	}
-	there, err := storeExists(b.env.State)
+	there, err := state.StoreExists(b.o.ctx, b.env.State)
 	if err != nil {
 		return err
 	}
@@ -175,7 +175,7 @@ func (b *bootstrap) undo() error {
 		return err
 	}
 	if b.created {
-		if err := removeStore(b.env.State); err != nil {
+		if err := state.RemoveStore(ctx, b.env.State); err != nil {
 			return err
 		}
 	}

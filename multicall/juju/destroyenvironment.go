@@ -11,6 +11,7 @@ import (
 
 	"bijou/multicall/console"
 	"bijou/multicall/home"
+	"bijou/state"
 )
 
 // destroyEnvironmentCmd is `juju destroy-environment`.
@@ -97,7 +98,7 @@ func (c destroyEnvironmentCmd) takeDown(o *operator, e home.Environment, claim *
 	if err := o.parts.Sweep(ctx, "JUJU_ENV_UUID="+e.UUID); err != nil {
 		return err
 	}
-	if err := errors.Join(o.parts.Forget(e), removeStore(e.State)); err != nil {
+	if err := errors.Join(o.parts.Forget(e), state.RemoveStore(ctx, e.State)); err != nil {
 		return err
 	}
 	wasCurrent := o.home.Current() == e.Name

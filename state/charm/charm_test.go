@@ -31,6 +31,7 @@ func TestDialect(t *testing.T) {
 		"manifest":             {map[string]string{"manifest.yaml": ""}, Modern},
 		"charmcraft beside":    {map[string]string{"charmcraft.yaml": "type: charm"}, Modern},
 		"charmhelpers":         {map[string]string{"hooks/charmhelpers/core/__init__.py": ""}, Modern},
+		"charmhelpers wheel":   {map[string]string{"wheelhouse/charmhelpers-0.6.2.tar.gz": ""}, Modern},
 		"link to charmhelpers": {map[string]string{"lib/x/": "", "hooks/charmhelpers": "->../lib/x"}, Modern},
 		"a file of that name":  {map[string]string{"charmhelpers": "", "notcharmhelpers/x": ""}, Classic},
 		"asks for classic":     {meta("series: [a]\nhook-dialect: classic\n"), Classic},
@@ -93,7 +94,7 @@ func TestReadRefuses(t *testing.T) {
 		complaint string
 	}{
 		"bad metadata":  {map[string]string{"metadata.yaml": "name: X"}, "metadata.yaml: invalid charm name"},
-		"bad config":    {map[string]string{"config.yaml": "options: {a: {}}"}, `config.yaml: option "a"`},
+		"bad config":    {map[string]string{"config.yaml": "options: {a: {type: list}}"}, `config.yaml: option "a"`},
 		"big config":    {map[string]string{"config.yaml": strings.Repeat("#", MaxYAML+1)}, "config.yaml: too big: more than 1 MiB"},
 		"metadata out":  {map[string]string{"metadata.yaml": "->/etc/hostname"}, "metadata.yaml: "},
 		"metadata gone": {map[string]string{"metadata.yaml": "->nowhere"}, "metadata.yaml: "},

@@ -86,6 +86,9 @@ func (raw optionYAML) option(name string) (Option, error) {
 	}
 	opt := Option{Type: OptionType(raw.Type), Description: raw.Description}
 	switch opt.Type {
+	case "", "str", "secret":
+		// Charms of old leave the type out or abbreviate it; a secret is its id.
+		opt.Type = String
 	case "bool":
 		opt.Type = Boolean
 	case String, Int, Float, Boolean:

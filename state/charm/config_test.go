@@ -21,6 +21,9 @@ options:
   ratio: {type: float, default: 1}
   debug: {type: boolean, default: no}
   old: {type: bool}
+  older: {type: str, default: 1.10}
+  untyped: {default: yes}
+  hidden: {type: secret}
 `
 
 func schema(t *testing.T) *Config {
@@ -36,6 +39,7 @@ func TestDefaults(t *testing.T) {
 	want := map[string]any{
 		"title": "My Title", "version": "1.10", "empty": "", "unset": nil, "port": int64(80), "quoted": int64(8080),
 		"nothing": nil, "ratio": 1.0, "debug": false, "old": nil,
+		"older": "1.10", "untyped": "yes", "hidden": nil,
 	}
 	if diff := cmp.Diff(want, schema(t).Defaults()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -51,7 +55,6 @@ func TestDefaults(t *testing.T) {
 func TestConfigIsRefused(t *testing.T) {
 	for text, complaint := range map[string]string{
 		"options: {a: {type: list}}":                           `option "a": unknown type "list": want string, int, float or boolean`,
-		"options: {a: {}}":                                     `option "a": unknown type ""`,
 		"options: {a: {type: int, default: x}}":                `default of option "a": "x" is not an int`,
 		"options: {a: {type: int, default: 1.5}}":              `"1.5" is not an int`,
 		"options: {a: {type: boolean, default: 2}}":            `"2" is not a boolean`,

@@ -62,7 +62,8 @@ func (c *Charm) modernFiles() bool {
 		}
 	}
 	for name, mode := range c.files {
-		if inCharmhelpers(name) || path.Base(name) == "charmhelpers" && !mode.IsRegular() {
+		packed := strings.HasPrefix(path.Base(name), "charmhelpers-") // in a wheelhouse
+		if packed || inCharmhelpers(name) || path.Base(name) == "charmhelpers" && !mode.IsRegular() {
 			return true
 		}
 	}

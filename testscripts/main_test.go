@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"bijou/multicall"
+	"bijou/testscripts/etcdtest"
 )
 
 // TestMain makes this binary every applet, from multicall's own table, so that
@@ -38,19 +40,32 @@ func TestMain(m *testing.M) {
 
 // TestScripts runs every *.txtar beside it over each store that processes can share.
 func TestScripts(t *testing.T) {
-	for _, store := range []string{"sqlite"} {
-		t.Run(store, func(t *testing.T) {
-			testscript.Run(t, testscript.Params{
-				Dir:       ".",
-				Setup:     setup,
-				Condition: condition,
-				Cmds: map[string]func(*testscript.TestScript, bool, []string){
-					"eventually": eventually,
-					"zipcharm":   zipCharm,
-				},
-			})
-		})
-	}
+	t.Run("sqlite", func(t *testing.T) { runScripts(t, func() string { return "" }) })
+	t.Run("etcd", func(t *testing.T) {
+		etcdtest.Need(t)
+		cluster := etcdtest.For(t, etcdtest.Options{Members: 1})
+		var scripts atomic.Int64
+		runScripts(t, func() string { return cluster.URL(fmt.Sprintf("/script-%d", scripts.Add(1))) })
+	})
+}
+
+// runScripts runs all scripts; stateURL yields a fresh place for the state of
+// each, or "" for the default.
+func runScripts(t *testing.T, stateURL func() string) {
+	testscript.Run(t, testscript.Params{
+		Dir: ".",
+		Setup: func(env *testscript.Env) error {
+			if url := stateURL(); url != "" {
+				env.Vars = append(env.Vars, "BIJOU_STATE="+url)
+			}
+			return setup(env)
+		},
+		Condition: condition,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"eventually": eventually,
+			"zipcharm":   zipCharm,
+		},
+	})
 }
 
 // setup gives a script its own BIJOU_HOME, and takes down at its end whatever

@@ -103,7 +103,7 @@ func (l *lead) sweep(ctx context.Context) {
 	if now := l.Now(); now.Sub(l.swept) >= sweepEvery {
 		l.swept = now
 		l.crew.begin(ctx, "sweep", func(ctx context.Context) error {
-			err := l.State.Sweep(ctx, now.Add(-state.BlobGrace))
+			err := l.State.Sweep(ctx, now)
 			if err != nil && ctx.Err() == nil {
 				l.Log.Warn("provisioner cannot sweep", "error", err)
 			}

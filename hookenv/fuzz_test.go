@@ -1,10 +1,13 @@
 package hookenv
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"gopkg.in/yaml.v3"
 )
 
 // arguments splits a fuzzer's text into argv.
@@ -70,6 +73,27 @@ func FuzzDictionary(f *testing.F) {
 			if err == nil && (key == "" || !utf8.ValidString(key) || value != nil && (*value == "" || !utf8.ValidString(*value))) {
 				t.Fatalf("%q: key %q has a value that is no setting", text, key)
 			}
+		}
+	})
+}
+
+// What is printed as YAML is read back as the same text.
+func FuzzYAML(f *testing.F) {
+	for _, seed := range []string{"", "42", "true", "null", "~", "0x10", "08", "1e5", "2001-01-01", "a: b", "a #b", " x", "x ", "\na", "a\n", "a\n\n", "a\tb\n", "é", "😀", "\u2028", "a\r\nb", "- x", "<<", "=", "\ufeff", "\x7f", "#", "\n"} {
+		f.Add(seed, seed)
+	}
+	f.Fuzz(func(t *testing.T, key, value string) {
+		if checkText(key, value) != nil {
+			t.Skip()
+		}
+		want := map[string]string{key: value, "z": value}
+		text, err := renderYAML(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]string{}
+		if err := yaml.Unmarshal(text, &got); err != nil || !maps.Equal(got, want) {
+			t.Fatalf("%q was printed as %q and read back as %q: %v", want, text, got, err)
 		}
 	})
 }

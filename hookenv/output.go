@@ -1,12 +1,9 @@
 package hookenv
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
-
-	"gopkg.in/yaml.v3"
 )
 
 // The output formats.
@@ -99,22 +96,9 @@ func renderSmart(value any) ([]byte, error) {
 	return []byte(text + "\n"), nil
 }
 
-// renderJSON prints one line. Characters that matter to HTML only stay as they are.
+// renderJSON prints one line. "<", ">" and "&" come as \u003c and the like, as
+// charms know it from Juju.
 func renderJSON(value any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(value)
-	return b.Bytes(), err
-}
-
-func renderYAML(value any) ([]byte, error) {
-	var b bytes.Buffer
-	e := yaml.NewEncoder(&b)
-	e.SetIndent(2)
-	if err := e.Encode(value); err != nil {
-		return nil, err
-	}
-	err := e.Close()
-	return append(bytes.TrimRight(b.Bytes(), "\n"), '\n'), err
+	text, err := json.Marshal(value)
+	return append(text, '\n'), err
 }

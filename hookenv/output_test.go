@@ -13,10 +13,17 @@ func TestRender(t *testing.T) {
 		value any
 		want  map[string]string
 	}{
-		{"nothing", nil, map[string]string{"smart": "", "json": "null\n", "yaml": "null\n", "shell": ""}},
+		{"nothing", nil, map[string]string{"smart": "", "json": "null\n", "yaml": "", "shell": ""}},
 		{"an empty string", "", map[string]string{"smart": "", "json": "\"\"\n", "yaml": "\"\"\n", "shell": ""}},
-		{"a string", "a&b", map[string]string{"smart": "a&b\n", "json": "\"a&b\"\n", "yaml": "a&b\n", "shell": "a&b\n"}},
+		{"a string", "a&b", map[string]string{"smart": "a&b\n", "json": "\"a\\u0026b\"\n", "yaml": "a&b\n", "shell": "a&b\n"}},
 		{"several lines", "a\nb\n", map[string]string{"smart": "a\nb\n\n", "json": "\"a\\nb\\n\"\n", "yaml": "|\n  a\n  b\n"}},
+		{"an empty first line", map[string]string{"k": "\na"}, map[string]string{"yaml": "k: \"\\na\"\n"}},
+		{"tabs in lines", map[string]string{"k": "a\tb\n"}, map[string]string{"yaml": "k: \"a\\tb\\n\"\n"}},
+		{"empty last lines", map[string]string{"k": "a\n\n"}, map[string]string{"yaml": "k: |+\n  a\n\n"}},
+		{"texts like other things", map[string]string{"0": "0x10", "1": "~", "2": "2001-01-01", "3": "a: b", "4": " a", "5": "#", "6": "é", "7": "1:20", "8": "on", "9": "- a"}, map[string]string{
+			"yaml": "\"0\": \"0x10\"\n\"1\": \"~\"\n\"2\": \"2001-01-01\"\n\"3\": 'a: b'\n\"4\": ' a'\n\"5\": '#'\n\"6\": é\n\"7\": \"1:20\"\n\"8\": \"on\"\n\"9\": '- a'\n",
+			"json": `{"0":"0x10","1":"~","2":"2001-01-01","3":"a: b","4":" a","5":"#","6":"é","7":"1:20","8":"on","9":"- a"}` + "\n",
+		}},
 		{"a list", []string{"b", "a"}, map[string]string{"smart": "b\na\n", "json": "[\"b\",\"a\"]\n", "yaml": "- b\n- a\n", "shell": "b\na\n"}},
 		{"an empty list", []string{}, map[string]string{"smart": "", "json": "[]\n", "yaml": "[]\n", "shell": ""}},
 		{"yes", true, map[string]string{"smart": "True\n", "json": "true\n", "yaml": "true\n", "shell": "True\n"}},
@@ -25,8 +32,8 @@ func TestRender(t *testing.T) {
 		{"a fraction", 0.5, map[string]string{"smart": "0.5\n", "json": "0.5\n", "yaml": "0.5\n", "shell": "0.5\n"}},
 		{"a dictionary", dictionary, map[string]string{
 			"smart": "b: true\nd:\n  k: <v>\nf: 45\n\"n\": 7\nnone: null\ns: it's\n",
-			"json":  `{"b":true,"d":{"k":"<v>"},"f":45,"n":7,"none":null,"s":"it's"}` + "\n",
-			"shell": "b='True'\nd='{\"k\":\"<v>\"}'\nf='45'\nn='7'\nnone=''\ns='it'\\''s'\n",
+			"json":  `{"b":true,"d":{"k":"\u003cv\u003e"},"f":45,"n":7,"none":null,"s":"it's"}` + "\n",
+			"shell": "b='True'\nd='{\"k\":\"\\u003cv\\u003e\"}'\nf='45'\nn='7'\nnone=''\ns='it'\\''s'\n",
 		}},
 		{"hostile keys", map[string]string{"$(reboot)": "x", "1st": "y", "": "z"}, map[string]string{
 			"shell": "_='z'\n__reboot_='x'\n_1st='y'\n",

@@ -54,9 +54,10 @@ func (tx *Tx) addUnit(service string, p Placement) (Unit, error) {
 // AddUnits adds n units in batches. On an error it returns those that were added.
 func (s *State) AddUnits(ctx context.Context, service string, n int, p Placement) ([]Unit, error) {
 	var units []Unit
+	update := counted(ctx, s.Update, Progress{What: "units of " + service + " added", Total: n})
 	for len(units) < n {
 		var batch []Unit
-		err := s.Update(ctx, func(tx *Tx) error {
+		err := update(ctx, func(tx *Tx) error {
 			batch = nil
 			for range min(destroyBatch, n-len(units)) {
 				u, err := tx.AddUnit(service, p)

@@ -23,9 +23,11 @@ func (s *State) DestroyService(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	err = inBatches(ctx, s.Update, relations, func(tx *Tx, id int) error { return tx.destroyRelation(id) })
+	update := counted(ctx, s.Update, Progress{What: "relations of " + name + " ended", Total: len(relations)})
+	err = inBatches(ctx, update, relations, func(tx *Tx, id int) error { return tx.destroyRelation(id) })
 	if err == nil {
-		err = inBatches(ctx, s.Update, units, func(tx *Tx, unit string) error { return tx.DestroyUnit(unit) })
+		update = counted(ctx, s.Update, Progress{What: "units of " + name + " told to end", Total: len(units)})
+		err = inBatches(ctx, update, units, func(tx *Tx, unit string) error { return tx.DestroyUnit(unit) })
 	}
 	if err != nil {
 		return fmt.Errorf("cannot destroy service %q: %w", name, err)

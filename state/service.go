@@ -152,7 +152,7 @@ func (v *View) aliveService(name string) (Service, error) {
 // SetExposed marks a service as reachable from outside, or not.
 func (tx *Tx) SetExposed(name string, exposed bool) error {
 	s, err := tx.aliveService(name)
-	if err != nil {
+	if err != nil || s.Exposed == exposed {
 		return err
 	}
 	s.Exposed = exposed

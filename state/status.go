@@ -228,7 +228,7 @@ func (w *world) relationView(r Relation) RelationView {
 		for _, u := range w.unitsOf[e.Service] {
 			end.Units[u.Name] = w.relationUnit(u, r.ID)
 		}
-		end.State = worst(end.Units)
+		end.State = WorstRelation(end.Units)
 		view.Services[e.Service] = end
 	}
 	return view

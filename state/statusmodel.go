@@ -117,9 +117,9 @@ type RelationEnd struct {
 	Units map[string]RelationUnit `yaml:"units" json:"units"`
 }
 
-// worst is the state that needs an operator's eye most: error, then down, start,
+// WorstRelation is the state that needs an operator's eye most: error, then down, start,
 // departed, up; start where there is none.
-func worst(units map[string]RelationUnit) string {
+func WorstRelation(units map[string]RelationUnit) string {
 	states := map[string]bool{}
 	for u := range maps.Values(units) {
 		states[u.State] = true

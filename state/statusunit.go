@@ -44,7 +44,7 @@ func (w *world) unitRelations(u Unit) map[string]UnitRelation {
 			group.Relations = map[string]RelationUnit{}
 		}
 		group.Relations[r.String()] = w.relationUnit(u, r.ID)
-		group.State = worst(group.Relations)
+		group.State = WorstRelation(group.Relations)
 		out[e.Name] = group
 	}
 	return out

@@ -52,9 +52,13 @@ type grammar struct {
 	DestroyRelation destroyRelationCmd `cmd:"" aliases:"remove-relation" help:"End a relation."`
 	RemoveUnit      removeUnitCmd      `cmd:"" aliases:"destroy-unit" help:"Remove units."`
 	DestroyService  destroyServiceCmd  `cmd:"" aliases:"remove-service,remove-application" help:"Remove services with their units and relations."`
+	AddMachine      addMachineCmd      `cmd:"" help:"Add machines without units."`
 	DestroyMachine  destroyMachineCmd  `cmd:"" aliases:"remove-machine" help:"Remove machines."`
 
+	Expose         exposeCmd         `cmd:"" help:"Mark a service as to be reached from outside."`
+	Unexpose       unexposeCmd       `cmd:"" help:"Take that mark away."`
 	Set            setCmd            `cmd:"" help:"Set configuration options of a service."`
+	Unset          unsetCmd          `cmd:"" help:"Put configuration options of a service back to their defaults."`
 	Get            getCmd            `cmd:"" help:"Show the configuration of a service."`
 	SetEnvironment setEnvironmentCmd `cmd:"" help:"Set configuration values of the environment."`
 	GetEnvironment getEnvironmentCmd `cmd:"" help:"Show the configuration of the environment."`

@@ -3,9 +3,10 @@ package juju
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
-	"os"
+	"strings"
 
 	"gopkg.in/yaml.v3"
 
@@ -15,25 +16,34 @@ import (
 
 // statusCmd is `juju status`.
 type statusCmd struct {
-	Globs  []string `arg:"" optional:"" name:"glob" help:"Only these services and units, with what they touch."`
-	Format string   `enum:"tabular,yaml,json" default:"tabular" help:"tabular, yaml or json; default tabular."`
-	Output string   `short:"o" placeholder:"FILE" help:"Write there instead of to stdout."`
+	Globs     []string `arg:"" optional:"" name:"glob" help:"Only the services and units that match (mysql, 'wordpress/*', '*'), with their machines and relations."`
+	Format    string   `enum:"tabular,yaml,json,dot" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml, json or dot (for graphviz); default tabular."`
+	Output    string   `short:"o" placeholder:"FILE" help:"Write there instead of to stdout; a file is replaced whole."`
+	Relations bool     `help:"Tabular: every unit of every relation, instead of one line a relation."`
+	Watch     bool     `short:"w" help:"Show it again whenever it changes, until interrupted."`
 }
 
 // Help shows how it is used.
 func (statusCmd) Help() string {
-	return `What is in error or down comes first in its table, in red on a terminal.
+	return `What is in error or down comes first in its table, in red on a terminal. A pattern that matches
+nothing is an error after the rest was shown. With --watch a terminal is redrawn in place; elsewhere
+every change prints all of it again, after a line "---" (json: one document a line).
 
 Examples:
   juju status
   juju status mysql 'wordpress/*'
-  juju status --format yaml -o status.yaml`
+  juju status --watch --relations
+  juju status --format yaml -o status.yaml
+  juju status --format dot | dot -Tsvg -o status.svg`
 }
 
-// Run prints everything as it is at one moment.
+// Run prints everything as it is at one moment, and with --watch as it changes.
 func (c statusCmd) Run(o *operator) error {
 	if err := checkGlobs(c.Globs); err != nil {
 		return console.Usage(err)
+	}
+	if c.Watch {
+		return c.watch(o)
 	}
 	var s state.Status
 	err := o.view(func(v *state.View) (err error) {
@@ -43,30 +53,56 @@ func (c statusCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
-	if len(c.Globs) > 0 {
-		s = selectStatus(s, c.Globs)
+	chosen := selectStatus(s, c.Globs)
+	if len(c.Globs) > 0 && len(chosen.status.Services) == 0 {
+		return unmatched(chosen.unmatched)
 	}
-	var text bytes.Buffer
-	if err := c.write(&text, s, c.Output == "" && console.Coloured(o.streams.Out)); err != nil {
-		return fmt.Errorf("cannot print status: %w", err)
-	}
-	if c.Output == "" {
-		_, err := text.WriteTo(o.streams.Out)
+	text, err := c.render(chosen.status, c.Output == "" && console.Coloured(o.streams.Out))
+	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(c.Output, text.Bytes(), 0o666); err != nil {
-		return fmt.Errorf("cannot write status: %w", err)
-	}
-	return nil
+	return errors.Join(c.put(o, text), unmatched(chosen.unmatched))
 }
 
-// write prints the status in the wanted format.
+// unmatched is the error of patterns that match nothing; nil of none.
+func unmatched(globs []string) error {
+	if len(globs) == 0 {
+		return nil
+	}
+	quoted := make([]string, len(globs))
+	for i, g := range globs {
+		quoted[i] = fmt.Sprintf("%q", g)
+	}
+	return console.Hint(fmt.Errorf("no service or unit matches %s", strings.Join(quoted, ", ")),
+		"a pattern matches a whole name: mysql, 'mysql*', 'mysql/*'; juju status shows all names")
+}
+
+// put writes the text to where it is wanted.
+func (c statusCmd) put(o *operator, text string) error {
+	if c.Output != "" {
+		return writeOutput(o, c.Output, []byte(text))
+	}
+	_, err := io.WriteString(o.streams.Out, text)
+	return err
+}
+
+// render prints the status in the wanted format.
+func (c statusCmd) render(s state.Status, coloured bool) (string, error) {
+	var text bytes.Buffer
+	if err := c.write(&text, s, coloured); err != nil {
+		return "", fmt.Errorf("cannot print status: %w", err)
+	}
+	return text.String(), nil
+}
+
 func (c statusCmd) write(w io.Writer, s state.Status, coloured bool) error {
 	switch c.Format {
 	case "yaml":
 		return yaml.NewEncoder(w).Encode(s)
 	case "json":
 		return json.NewEncoder(w).Encode(s)
+	case "dot":
+		return writeDot(w, s)
 	}
-	return writeTabular(w, s, coloured)
+	return tabular{status: s, coloured: coloured, relations: c.Relations}.write(w)
 }

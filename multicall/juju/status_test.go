@@ -1,6 +1,8 @@
 package juju
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,10 +30,10 @@ func sample() state.Status {
 		},
 		Relations: map[string]state.RelationView{
 			"relation-0": {Interface: "ring", Services: map[string]state.RelationEnd{"db": {Name: "ring", Role: charm.Peers, State: "up"}}},
-			"relation-3": {Interface: "mysql", Services: map[string]state.RelationEnd{
+			"relation-3": {Interface: "mysql", Scope: charm.Global, Services: map[string]state.RelationEnd{
 				"db": {Name: "server", Role: charm.Provides, State: "up"},
 				"blog": {Name: "db", Role: charm.Consumes, State: "error", Units: map[string]state.RelationUnit{
-					"blog/2": {State: "error", Message: "db-relation-changed: exit code 1"}}},
+					"blog/2": {State: "error", Message: "db-relation-changed: exit code 1", NextRetry: time.Date(2026, 1, 1, 12, 30, 0, 0, time.Local)}}},
 			}},
 		},
 	}
@@ -39,7 +41,7 @@ func sample() state.Status {
 
 func TestTabular(t *testing.T) {
 	var b strings.Builder
-	if err := writeTabular(&b, sample(), false); err != nil {
+	if err := (tabular{status: sample()}).write(&b); err != nil {
 		t.Fatal(err)
 	}
 	want := `MACHINE  STATE    ADDRESS    INSTANCE   SERIES  MESSAGE
@@ -65,29 +67,125 @@ relation-0  ring       db:ring    db:ring   up
 	}
 }
 
-func TestSelect(t *testing.T) {
+func TestTabularRelations(t *testing.T) {
+	status := selectStatus(sample(), []string{"blog"}).status
+	var b strings.Builder
+	if err := (tabular{status: status, relations: true}).write(&b); err != nil {
+		t.Fatal(err)
+	}
+	_, got, _ := strings.Cut(b.String(), "RELATION")
+	want := `    INTERFACE  SCOPE   ENDPOINT   ROLE      UNIT    STATE  MESSAGE
+relation-3  mysql      global  blog:db    consumes  blog/2  error  db-relation-changed: exit code 1 (next retry at 12:30:00)
+relation-3  mysql      global  db:server  provides  -       up
+`
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestDot(t *testing.T) {
+	s := sample()
+	db := s.Relations["relation-0"].Services["db"]
+	db.Name = "ring\"\\x"
+	s.Relations["relation-0"].Services["db"] = db
 	tests := []struct {
-		globs                []string
-		machines             []string
-		services, units, rel int
+		name   string
+		status state.Status
+		want   string
 	}{
-		{[]string{"db"}, []string{"10"}, 1, 1, 2},
-		{[]string{"blog/2"}, []string{"0"}, 1, 1, 1},
-		{[]string{"blog/*", "db"}, []string{"0", "10"}, 2, 3, 2},
-		{[]string{"*"}, []string{"0", "10"}, 2, 3, 2},
-		{[]string{"x*"}, nil, 0, 0, 0},
+		{"all", s, `digraph environment {
+  node [shape=box];
+  "blog" [color="red", label="blog\nlocal:noble/wordpress-1\n2 units", style="dashed"];
+  "db" [label="db\nlocal:noble/mysql-3\n1 unit", peripheries="2"];
+  "blog" -> "db" [color="red", label="relation-3\ndb - server"];
+  "db" -> "db" [label="relation-0\nring\"\\x"];
+}
+`},
+		{"one", selectStatus(s, []string{"blog/2"}).status, `digraph environment {
+  node [shape=box];
+  "blog" [label="blog\nlocal:noble/wordpress-1\n1 unit", style="dashed"];
+  "db" [label="db", style="dotted"];
+  "blog" -> "db" [color="red", label="relation-3\ndb - server"];
+}
+`},
+		{"nothing", state.Status{}, "digraph environment {\n  node [shape=box];\n}\n"},
 	}
 	for _, tt := range tests {
-		s := selectStatus(sample(), tt.globs)
-		units := 0
-		for _, sv := range s.Services {
-			units += len(sv.Units)
+		var b strings.Builder
+		if err := writeDot(&b, tt.status); err != nil {
+			t.Fatal(err)
 		}
-		if len(s.Services) != tt.services || units != tt.units || len(s.Relations) != tt.rel || len(s.Machines) != len(tt.machines) {
-			t.Errorf("%v: %d services, %d units, %d relations, machines %v", tt.globs, len(s.Services), units, len(s.Relations), s.Machines)
+		if diff := cmp.Diff(tt.want, b.String()); diff != "" {
+			t.Error(tt.name, diff)
+		}
+	}
+}
+
+func TestSelect(t *testing.T) {
+	tests := []struct {
+		globs     []string
+		machines  []string
+		services  []string
+		units     []string
+		relations []string
+		unmatched []string
+	}{
+		{[]string{"db"}, []string{"10"}, []string{"db"}, []string{"db/0"}, []string{"relation-0", "relation-3"}, nil},
+		{[]string{"blog/2"}, []string{"0"}, []string{"blog"}, []string{"blog/2"}, []string{"relation-3"}, nil},
+		{[]string{"blog/*", "db"}, []string{"0", "10"}, []string{"blog", "db"}, []string{"blog/10", "blog/2", "db/0"}, []string{"relation-0", "relation-3"}, nil},
+		{[]string{"*"}, []string{"0", "10"}, []string{"blog", "db"}, []string{"blog/10", "blog/2", "db/0"}, []string{"relation-0", "relation-3"}, nil},
+		{[]string{"*/0"}, []string{"10"}, []string{"db"}, []string{"db/0"}, []string{"relation-0", "relation-3"}, nil},
+		{[]string{"blog", "x*", "blog/2", "y"}, []string{"0"}, []string{"blog"}, []string{"blog/10", "blog/2"}, []string{"relation-3"}, []string{"x*", "y"}},
+		{[]string{"x*"}, nil, nil, nil, nil, []string{"x*"}},
+		{nil, []string{"0", "10", "2"}, []string{"blog", "db"}, []string{"blog/10", "blog/2", "db/0"}, []string{"relation-0", "relation-3"}, nil},
+	}
+	for _, tt := range tests {
+		got := selectStatus(sample(), tt.globs)
+		s := got.status
+		var units []string
+		for _, sv := range s.Services {
+			units = slices.AppendSeq(units, maps.Keys(sv.Units))
+		}
+		slices.Sort(units)
+		for what, pair := range map[string][2][]string{
+			"machines": {tt.machines, slices.Sorted(maps.Keys(s.Machines))}, "services": {tt.services, slices.Sorted(maps.Keys(s.Services))},
+			"units": {tt.units, units}, "relations": {tt.relations, slices.Sorted(maps.Keys(s.Relations))}, "unmatched": {tt.unmatched, got.unmatched},
+		} {
+			if diff := cmp.Diff(pair[0], pair[1]); diff != "" {
+				t.Errorf("%q: %s: %s", tt.globs, what, diff)
+			}
 		}
 	}
 	if checkGlobs([]string{"["}) == nil {
 		t.Error("a broken pattern was accepted")
+	}
+}
+
+// A relation's own ends shrink to the units that were chosen, the others' do not.
+func TestSelectShrinksRelations(t *testing.T) {
+	units := func(names ...string) map[string]state.RelationUnit {
+		all := map[string]state.RelationUnit{}
+		for i, name := range names {
+			all[name] = state.RelationUnit{State: []string{state.RelationUp, state.RelationError}[i]}
+		}
+		return all
+	}
+	s := state.Status{
+		Services: map[string]state.ServiceView{
+			"a": {Units: map[string]state.UnitView{"a/0": {}, "a/1": {}}},
+			"b": {Units: map[string]state.UnitView{"b/0": {}, "b/1": {}}},
+		},
+		Relations: map[string]state.RelationView{"relation-0": {Services: map[string]state.RelationEnd{
+			"a": {State: state.RelationError, Units: units("a/0", "a/1")},
+			"b": {State: state.RelationError, Units: units("b/0", "b/1")},
+		}}},
+	}
+	got := selectStatus(s, []string{"a/0"}).status.Relations["relation-0"].Services
+	want := map[string]state.RelationEnd{
+		"a": {State: state.RelationUp, Units: units("a/0")},
+		"b": {State: state.RelationError, Units: units("b/0", "b/1")},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }

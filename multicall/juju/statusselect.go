@@ -2,8 +2,8 @@ package juju
 
 import (
 	"fmt"
+	"maps"
 	"path"
-	"slices"
 
 	"bijou/state"
 )
@@ -18,34 +18,114 @@ func checkGlobs(globs []string) error {
 	return nil
 }
 
-// selectStatus keeps the services and units that a glob matches, the machines
-// that these units are on, and the relations that these services have.
-func selectStatus(s state.Status, globs []string) state.Status {
-	match := func(name string) bool {
-		return slices.ContainsFunc(globs, func(g string) bool { ok, _ := path.Match(g, name); return ok })
+// globs are the patterns of one command, and which of them have matched.
+type globs map[string]bool
+
+func newGlobs(patterns []string) globs {
+	g := globs{}
+	for _, p := range patterns {
+		g[p] = false
 	}
+	return g
+}
+
+// match tells if one of the patterns matches the name, and remembers all that do.
+func (g globs) match(name string) (matches bool) {
+	for pattern := range g {
+		if ok, _ := path.Match(pattern, name); ok {
+			g[pattern], matches = true, true
+		}
+	}
+	return matches
+}
+
+// selection is what globs have chosen of a status.
+type selection struct {
+	status    state.Status
+	unmatched []string // the patterns that match nothing, as they were given
+}
+
+// selectStatus keeps the services and units that a pattern matches; a service's
+// name brings all its units, a unit's its service with no other unit. With them
+// come the machines that these units are on, and the relations of these services:
+// of their own ends only the units that were kept, of others' ends all. Without
+// patterns it keeps everything.
+func selectStatus(s state.Status, patterns []string) selection {
+	if len(patterns) == 0 {
+		return selection{status: s}
+	}
+	g := newGlobs(patterns)
 	kept := state.Status{
 		Machines: map[string]state.MachineView{}, Services: map[string]state.ServiceView{}, Relations: map[string]state.RelationView{},
 	}
 	for name, service := range s.Services {
-		units := map[string]state.UnitView{}
-		for unit, view := range service.Units {
-			if match(name) || match(unit) {
-				units[unit] = view
-				kept.Machines[view.Machine] = s.Machines[view.Machine]
-			}
+		if view, ok := selectService(name, service, g); ok {
+			kept.Services[name] = view
 		}
-		if match(name) || len(units) > 0 {
-			service.Units = units
-			kept.Services[name] = service
+	}
+	for _, service := range kept.Services {
+		for _, unit := range service.Units {
+			if m, ok := s.Machines[unit.Machine]; ok {
+				kept.Machines[unit.Machine] = m
+			}
 		}
 	}
 	for name, relation := range s.Relations {
-		for service := range relation.Services {
-			if _, ok := kept.Services[service]; ok {
-				kept.Relations[name] = relation
-			}
+		if view, ok := selectRelation(relation, kept.Services); ok {
+			kept.Relations[name] = view
 		}
 	}
-	return kept
+	return selection{status: kept, unmatched: g.unmatched(patterns)}
+}
+
+// unmatched are the patterns that have matched nothing.
+func (g globs) unmatched(patterns []string) (none []string) {
+	for _, p := range patterns {
+		if !g[p] {
+			none = append(none, p)
+		}
+	}
+	return none
+}
+
+// selectService keeps a service's units that match; ok is false if nothing of it
+// does.
+func selectService(name string, view state.ServiceView, g globs) (kept state.ServiceView, ok bool) {
+	whole := g.match(name)
+	units := map[string]state.UnitView{}
+	for unit, u := range view.Units {
+		if g.match(unit) || whole {
+			units[unit] = u
+		}
+	}
+	view.Units = units
+	return view, whole || len(units) > 0
+}
+
+// selectRelation keeps the units that were kept; ok is false if it has no end
+// at a service that was.
+func selectRelation(view state.RelationView, services map[string]state.ServiceView) (kept state.RelationView, ok bool) {
+	ends := map[string]state.RelationEnd{}
+	for name, end := range view.Services {
+		if service, own := services[name]; own {
+			end, ok = selectEnd(end, service), true
+		}
+		ends[name] = end
+	}
+	view.Services = ends
+	return view, ok
+}
+
+// selectEnd keeps the end's units that the service has; its state is theirs.
+func selectEnd(end state.RelationEnd, service state.ServiceView) state.RelationEnd {
+	units := maps.Clone(end.Units)
+	maps.DeleteFunc(units, func(name string, _ state.RelationUnit) bool {
+		_, ok := service.Units[name]
+		return !ok
+	})
+	if len(units) < len(end.Units) {
+		end.State = state.WorstRelation(units)
+	}
+	end.Units = units
+	return end
 }

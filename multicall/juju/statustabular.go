@@ -2,7 +2,6 @@ package juju
 
 import (
 	"cmp"
-	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -15,20 +14,28 @@ import (
 	"bijou/state/charm"
 )
 
-// writeTabular prints the status as tables. What is in trouble comes first in
-// its table.
-func writeTabular(w io.Writer, s state.Status, coloured bool) error {
-	tables := []*console.Table{machineTable(s), serviceTable(s), unitTable(s), relationTable(s)}
-	first := true
-	for _, t := range tables {
-		if t.Empty() {
+// tabular is a status as tables. What is in trouble comes first in its table.
+type tabular struct {
+	status    state.Status
+	coloured  bool
+	relations bool // every unit of every relation, instead of one line a relation
+}
+
+func (t tabular) write(w io.Writer) error {
+	related := relationTable
+	if t.relations {
+		related = relationUnitTable
+	}
+	var before string
+	for _, table := range []*console.Table{machineTable(t.status), serviceTable(t.status), unitTable(t.status), related(t.status)} {
+		if table.Empty() {
 			continue
 		}
-		if !first {
-			fmt.Fprintln(w)
+		if _, err := io.WriteString(w, before); err != nil {
+			return err
 		}
-		first = false
-		if err := t.Write(w, coloured); err != nil {
+		before = "\n"
+		if err := table.Write(w, t.coloured); err != nil {
 			return err
 		}
 	}
@@ -125,62 +132,6 @@ func unitMessage(u state.UnitView, workload string) string {
 		text += " (next retry at " + i.NextRetry.Local().Format(time.TimeOnly) + ")"
 	}
 	return text
-}
-
-func relationTable(s state.Status) *console.Table {
-	names := slices.SortedFunc(maps.Keys(s.Relations), func(a, b string) int {
-		return badFirst(relationState(s.Relations[a]), relationState(s.Relations[b]),
-			compareNumbers(strings.TrimPrefix(a, "relation-"), strings.TrimPrefix(b, "relation-")))
-	})
-	t := console.NewTable("RELATION", "INTERFACE", "PROVIDER", "CONSUMER", "STATE", "MESSAGE")
-	for _, name := range names {
-		r := s.Relations[name]
-		provider, consumer := relationEnds(r)
-		t.Add(colour(relationState(r)), name, r.Interface, provider, consumer, withLife(relationState(r), r.Life), relationMessage(r))
-	}
-	return t
-}
-
-// relationEnds prints both ends; a peer relation's one end stands in both places.
-func relationEnds(r state.RelationView) (provider, consumer string) {
-	for name, end := range r.Services {
-		text := name + ":" + end.Name
-		if end.Role != charm.Consumes {
-			provider = text
-		}
-		if end.Role != charm.Provides {
-			consumer = text
-		}
-	}
-	return provider, consumer
-}
-
-// relationState is the worst of the ends' states, in the order of the spec.
-func relationState(r state.RelationView) string {
-	states := map[string]bool{}
-	for _, end := range r.Services {
-		states[end.State] = true
-	}
-	for _, s := range []string{state.RelationError, state.RelationDown, state.RelationStart, state.RelationDeparted} {
-		if states[s] {
-			return s
-		}
-	}
-	return state.RelationUp
-}
-
-// relationMessage names the units in error and why they are.
-func relationMessage(r state.RelationView) string {
-	var messages []string
-	for _, end := range r.Services {
-		for unit, view := range end.Units {
-			if view.Message != "" {
-				messages = append(messages, unit+": "+firstLine(view.Message))
-			}
-		}
-	}
-	slices.Sort(messages)
-	return strings.Join(messages, "; ")
 }
 
 // withLife adds that an entity is on its way out; an empty life is alive.

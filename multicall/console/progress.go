@@ -1,0 +1,90 @@
+package console
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	// patience is how long work may take before anything is said of it.
+	patience = 400 * time.Millisecond
+	// lineEvery is the time between two lines where there is no terminal.
+	lineEvery = 5 * time.Second
+	// barWidth is the most characters that a bar has between its ends.
+	barWidth = 40
+)
+
+// Progress tells how far long work is: a bar on a terminal, else a line now and
+// then. Short work is not spoken of. It is for one goroutine.
+type Progress struct {
+	w     io.Writer
+	now   func() time.Time
+	begun time.Time // of what is going on now; zero: nothing is
+	said  time.Time // the last line elsewhere than on a terminal
+	what  string
+	bar   bool // a bar stands on the terminal
+}
+
+// NewProgress returns a progress that is shown on that stream, usually stderr.
+// Its clock is time.Now, but for tests.
+func NewProgress(w io.Writer, now func() time.Time) *Progress { return &Progress{w: w, now: now} }
+
+// At says that done of total steps are done of what is called so. Once all are,
+// the bar goes.
+func (p *Progress) At(what string, done, total int) {
+	now := p.now()
+	if p.what != what || p.begun.IsZero() {
+		p.End()
+		p.what, p.begun, p.said = what, now, now
+	}
+	switch {
+	case done >= total:
+		p.End()
+	case Drawable(p.w):
+		p.draw(now, done, total)
+	case now.Sub(p.said) >= lineEvery:
+		p.said = now
+		fmt.Fprintf(p.w, "%s: %d of %d\n", what, done, total)
+	}
+}
+
+// End takes the bar away: the work is over, or something else is to be printed.
+func (p *Progress) End() {
+	if p.bar {
+		io.WriteString(p.w, "\r\x1b[K")
+	}
+	p.bar, p.begun = false, time.Time{}
+}
+
+// draw draws the bar in place.
+func (p *Progress) draw(now time.Time, done, total int) {
+	if now.Sub(p.begun) < patience {
+		return
+	}
+	p.bar = true
+	io.WriteString(p.w, "\r"+bar(p.what, done, total, SizeOf(p.w).Width)+"\x1b[K")
+}
+
+// bar is a line as "units added [####    ] 50 of 100"; without room for a bar it
+// is the words only, cut to the width. A terminal's last column stays free, since
+// some wrap there.
+func bar(what string, done, total, width int) string {
+	left, right := what+" ", fmt.Sprintf(" %d of %d", done, total)
+	room := min(barWidth, width-1-len([]rune(left))-len(right)-2)
+	if room < 5 {
+		return fitLine(what+right, max(1, width-1))
+	}
+	full := room * done / max(1, total)
+	return left + "[" + strings.Repeat("#", full) + strings.Repeat(" ", room-full) + "]" + right
+}
+
+// count is a number of lines.
+func count(n int) string {
+	if n == 1 {
+		return "1 line"
+	}
+	return strconv.Itoa(n) + " lines"
+}

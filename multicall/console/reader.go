@@ -1,0 +1,54 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// UntilUnread returns a context that is cancelled when nobody reads any more
+// what is written there, as when `| head -1` has had its line: who waits for
+// something to print would not find out. The stop function frees what that takes,
+// and must be called.
+func UntilUnread(ctx context.Context, w io.Writer) (unread context.Context, stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	f, ok := w.(*os.File)
+	if !ok {
+		return ctx, cancel
+	}
+	endRead, endWrite, err := os.Pipe()
+	if err != nil {
+		return ctx, cancel // then the next write finds out
+	}
+	var waiting sync.WaitGroup
+	waiting.Go(func() {
+		awaitUnread(int(f.Fd()), int(endRead.Fd()))
+		cancel()
+	})
+	return ctx, func() {
+		endWrite.Close()
+		waiting.Wait()
+		endRead.Close()
+		cancel()
+	}
+}
+
+// awaitUnread returns when the other end of a pipe, socket or terminal is closed,
+// or the other descriptor's is. With no events asked for poll tells of that only
+// (poll(2)).
+func awaitUnread(fd, end int) {
+	for {
+		_, err := unix.Poll([]unix.PollFd{{Fd: int32(fd)}, {Fd: int32(end)}}, -1)
+		if !errors.Is(err, syscall.EINTR) {
+			return
+		}
+	}
+}
+
+// Unread tells if an error says that nobody reads what is written.
+func Unread(err error) bool { return errors.Is(err, syscall.EPIPE) }

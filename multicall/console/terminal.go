@@ -1,0 +1,64 @@
+package console
+
+import (
+	"os"
+	"strings"
+
+	"golang.org/x/term"
+)
+
+// Drawable tells if what is written there can be redrawn in place: it is a
+// terminal that moves its cursor.
+func Drawable(stream any) bool { return os.Getenv("TERM") != "dumb" && Terminal(stream) }
+
+// Size is a terminal's, in characters.
+type Size struct{ Width, Height int }
+
+// SizeOf is the size of the terminal that the stream is; 80 by 24 if it does not say.
+func SizeOf(stream any) Size {
+	size := Size{Width: 80, Height: 24}
+	f, ok := stream.(*os.File)
+	if !ok {
+		return size
+	}
+	if w, h, err := term.GetSize(int(f.Fd())); err == nil && w > 0 && h > 0 {
+		size = Size{Width: w, Height: h}
+	}
+	return size
+}
+
+// Fit cuts a text to the terminal: lines that would be wrapped, and those below
+// its foot, of which a last line tells. Colours take no room and end with their
+// line.
+func Fit(text string, s Size) string {
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	if len(lines) >= s.Height && s.Height > 1 {
+		cut := len(lines) - (s.Height - 2)
+		lines = append(lines[:s.Height-2:s.Height-2], "... "+count(cut)+" more")
+	}
+	for i, line := range lines {
+		lines[i] = fitLine(line, s.Width)
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+// fitLine cuts a line to so many characters.
+func fitLine(line string, width int) string {
+	n, escape := 0, false
+	for i, r := range line {
+		switch {
+		case r == '\x1b':
+			escape = true
+		case escape:
+			escape = r != 'm'
+		case n == width:
+			if strings.Contains(line, "\x1b") {
+				return line[:i] + "\x1b[0m"
+			}
+			return line[:i]
+		default:
+			n++
+		}
+	}
+	return line
+}

@@ -1,0 +1,38 @@
+package juju
+
+import "bijou/state"
+
+// exposeCmd is `juju expose`.
+type exposeCmd struct {
+	Service string `arg:"" help:"The service."`
+}
+
+// Help shows how it is used.
+func (exposeCmd) Help() string {
+	return `Its units' open ports are meant to be reached from outside. Status shows it; on machines of the
+provider "local" nothing stands between them and the host's own firewall.
+
+Examples:
+  juju expose wordpress`
+}
+
+// Run marks the service; one that is exposed already stays so.
+func (c exposeCmd) Run(o *operator) error {
+	return o.update(func(tx *state.Tx) error { return tx.SetExposed(c.Service, true) })
+}
+
+// unexposeCmd is `juju unexpose`.
+type unexposeCmd struct {
+	Service string `arg:"" help:"The service."`
+}
+
+// Help shows how it is used.
+func (unexposeCmd) Help() string {
+	return `Examples:
+  juju unexpose wordpress`
+}
+
+// Run takes the mark away; a service without it stays so.
+func (c unexposeCmd) Run(o *operator) error {
+	return o.update(func(tx *state.Tx) error { return tx.SetExposed(c.Service, false) })
+}

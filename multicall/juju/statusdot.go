@@ -1,0 +1,103 @@
+package juju
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"bijou/multicall/console"
+	"bijou/state"
+)
+
+// writeDot draws the status in graphviz's language: services as boxes, relations
+// as edges from who requires to who provides, labelled with their number and the
+// relation's name at either end. What is in trouble is red, what is on its way
+// out dashed. A service that only is the other end of a relation is dotted.
+func writeDot(w io.Writer, s state.Status) error {
+	var b strings.Builder
+	b.WriteString("digraph environment {\n  node [shape=box];\n")
+	for _, name := range slices.Sorted(maps.Keys(s.Services)) {
+		writeBox(&b, name, s.Services[name])
+	}
+	for _, name := range strangers(s) {
+		writeLine(&b, quote(name), attributes{"label": name, "style": "dotted"})
+	}
+	for _, name := range relationNames(s) {
+		writeEdge(&b, name, s.Relations[name])
+	}
+	b.WriteString("}\n")
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// strangers are the services that relations name and the status has not.
+func strangers(s state.Status) []string {
+	names := map[string]bool{}
+	for _, r := range s.Relations {
+		for name := range r.Services {
+			if _, ok := s.Services[name]; !ok {
+				names[name] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+func writeBox(b *strings.Builder, name string, view state.ServiceView) {
+	a := attributes{"label": fmt.Sprintf("%s\n%s\n%s", name, view.Charm, count(len(view.Units), "unit"))}
+	for _, u := range view.Units {
+		if bad(u.State) {
+			a["color"] = "red"
+		}
+	}
+	if view.Exposed {
+		a["peripheries"] = "2"
+	}
+	a.setLife(view.Life)
+	writeLine(b, quote(name), a)
+}
+
+// writeEdge draws a relation; a peer relation goes from its service to itself.
+func writeEdge(b *strings.Builder, name string, r state.RelationView) {
+	provider, consumer := relationServices(r)
+	label := r.Services[consumer].Name
+	if provider != consumer {
+		label += " - " + r.Services[provider].Name
+	}
+	a := attributes{"label": name + "\n" + label}
+	if bad(relationState(r)) {
+		a["color"] = "red"
+	}
+	a.setLife(r.Life)
+	writeLine(b, quote(consumer)+" -> "+quote(provider), a)
+}
+
+// attributes are what is said of a box or an edge.
+type attributes map[string]string
+
+func (a attributes) setLife(life state.Life) {
+	if life != "" {
+		a["style"] = "dashed"
+	}
+}
+
+func writeLine(b *strings.Builder, what string, a attributes) {
+	var words []string
+	for _, key := range slices.Sorted(maps.Keys(a)) {
+		words = append(words, key+"="+quote(a[key]))
+	}
+	fmt.Fprintf(b, "  %s [%s];\n", what, strings.Join(words, ", "))
+}
+
+// quote makes a string of graphviz's language: any text between quotes, with \"
+// for a quote. Line ends become \n, which labels understand; other backslashes are
+// doubled, since labels understand more than that.
+func quote(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(console.Plain(line))
+	}
+	return `"` + strings.Join(lines, `\n`) + `"`
+}

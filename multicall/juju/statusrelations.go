@@ -1,0 +1,117 @@
+package juju
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"bijou/multicall/console"
+	"bijou/state"
+	"bijou/state/charm"
+)
+
+// relationNames are the relations' names, what is in trouble first, else by number.
+func relationNames(s state.Status) []string {
+	return slices.SortedFunc(maps.Keys(s.Relations), func(a, b string) int {
+		return badFirst(relationState(s.Relations[a]), relationState(s.Relations[b]),
+			compareNumbers(strings.TrimPrefix(a, "relation-"), strings.TrimPrefix(b, "relation-")))
+	})
+}
+
+// relationTable has one row a relation.
+func relationTable(s state.Status) *console.Table {
+	t := console.NewTable("RELATION", "INTERFACE", "PROVIDER", "CONSUMER", "STATE", "MESSAGE")
+	for _, name := range relationNames(s) {
+		r := s.Relations[name]
+		provider, consumer := relationEnds(r)
+		t.Add(colour(relationState(r)), name, r.Interface, provider, consumer, withLife(relationState(r), r.Life), relationMessage(r))
+	}
+	return t
+}
+
+// relationEnds prints both ends; a peer relation's one end stands in both places.
+func relationEnds(r state.RelationView) (provider, consumer string) {
+	provider, consumer = relationServices(r)
+	return provider + ":" + r.Services[provider].Name, consumer + ":" + r.Services[consumer].Name
+}
+
+// relationServices are the services at both ends; a peer relation's stands in
+// both places.
+func relationServices(r state.RelationView) (provider, consumer string) {
+	for name, end := range r.Services {
+		if end.Role != charm.Consumes {
+			provider = name
+		}
+		if end.Role != charm.Provides {
+			consumer = name
+		}
+	}
+	return provider, consumer
+}
+
+// relationState is the worst of the ends' states.
+func relationState(r state.RelationView) string {
+	ends := map[string]state.RelationUnit{}
+	for service, end := range r.Services {
+		ends[service] = state.RelationUnit{State: end.State}
+	}
+	return state.WorstRelation(ends)
+}
+
+// relationMessage names the units in error and why they are.
+func relationMessage(r state.RelationView) string {
+	var messages []string
+	for _, end := range r.Services {
+		for unit, view := range end.Units {
+			if view.Message != "" {
+				messages = append(messages, unit+": "+firstLine(view.Message))
+			}
+		}
+	}
+	slices.Sort(messages)
+	return strings.Join(messages, "; ")
+}
+
+// relationUnitTable has one row for each unit of each relation. An end without
+// units has a row, too.
+func relationUnitTable(s state.Status) *console.Table {
+	t := console.NewTable("RELATION", "INTERFACE", "SCOPE", "ENDPOINT", "ROLE", "UNIT", "STATE", "MESSAGE")
+	for _, name := range relationNames(s) {
+		r := s.Relations[name]
+		for _, service := range slices.Sorted(maps.Keys(r.Services)) {
+			end := r.Services[service]
+			add := func(unit, shown, message string) {
+				t.Add(colour(shown), name, r.Interface, string(r.Scope), service+":"+end.Name, string(end.Role), unit, withLife(shown, r.Life), message)
+			}
+			if len(end.Units) == 0 {
+				add("-", end.State, "")
+			}
+			for _, unit := range relationUnits(end) {
+				u := end.Units[unit]
+				add(unit, u.State, relationUnitMessage(u))
+			}
+		}
+	}
+	return t
+}
+
+// relationUnits are the end's units, what is in trouble first.
+func relationUnits(end state.RelationEnd) []string {
+	return slices.SortedFunc(maps.Keys(end.Units), func(a, b string) int {
+		return badFirst(end.Units[a].State, end.Units[b].State, charm.CompareUnits(a, b))
+	})
+}
+
+// relationUnitMessage is why a unit is in error in a relation, and when it is
+// tried again.
+func relationUnitMessage(u state.RelationUnit) string {
+	text := firstLine(u.Message)
+	switch {
+	case u.Resolved != "":
+		text += " (marked as resolved)"
+	case !u.NextRetry.IsZero():
+		text += " (next retry at " + u.NextRetry.Local().Format(time.TimeOnly) + ")"
+	}
+	return text
+}

@@ -1,0 +1,49 @@
+package juju
+
+import (
+	"bijou/multicall/console"
+	"bijou/state"
+)
+
+// watch shows the status again whenever it has changed, until the operator has
+// seen enough or nobody reads any more. What matches nothing yet may come.
+func (c statusCmd) watch(o *operator) error {
+	ctx, stop := console.UntilUnread(o.ctx, o.streams.Out)
+	defer stop()
+	screen := console.NewScreen(o.streams.Out)
+	coloured := c.Output == "" && console.Coloured(o.streams.Out)
+	return o.open(func(s *state.State) error {
+		f := follower{o: o, state: s, scopes: []state.Scope{state.WatchAll()}}
+		f.read = func(v *state.View) (func() error, error) {
+			status, err := v.Status()
+			if err != nil {
+				return nil, err
+			}
+			text, err := c.render(selectStatus(status, c.Globs).status, coloured)
+			return func() error { return c.show(o, screen, text) }, err
+		}
+		return f.follow(ctx)
+	})
+}
+
+// show shows one state of things.
+func (c statusCmd) show(o *operator, screen *console.Screen, text string) error {
+	if c.Output != "" {
+		return writeOutput(o, c.Output, []byte(text))
+	}
+	if text == "" {
+		text = "nothing there\n"
+	}
+	return screen.Show(text, c.separator())
+}
+
+// separator stands between two states of things.
+func (c statusCmd) separator() string {
+	switch c.Format {
+	case "json":
+		return "" // a document is a line
+	case "dot":
+		return "// ---\n" // a comment in its language
+	}
+	return "---\n"
+}

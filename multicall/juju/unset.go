@@ -1,0 +1,30 @@
+package juju
+
+import "bijou/state"
+
+// unsetCmd is `juju unset`.
+type unsetCmd struct {
+	Service string   `arg:"" help:"The service."`
+	Options []string `arg:"" name:"option" help:"The options; each goes back to the charm's default."`
+}
+
+// Help shows how it is used.
+func (unsetCmd) Help() string {
+	return `The units run config-changed if that changes anything.
+
+Examples:
+  juju unset wordpress blog-title
+  juju unset wordpress blog-title engine`
+}
+
+// Run puts the options back, all or none.
+func (c unsetCmd) Run(o *operator) error {
+	changes := map[string]any{}
+	for _, option := range c.Options {
+		changes[option] = nil
+	}
+	return o.update(func(tx *state.Tx) error {
+		_, err := tx.SetConfig(c.Service, changes)
+		return err
+	})
+}

@@ -1,0 +1,121 @@
+package juju
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"bijou/multicall/console"
+	"bijou/state"
+)
+
+const (
+	// settle is how long a change may draw others after it before they are shown:
+	// a flood of changes costs so many looks a second, not one look each.
+	settle = 100 * time.Millisecond
+	// comeback is how long a store that cannot be reached is left alone.
+	comeback = time.Second
+)
+
+// follower shows what is in the state again and again, as it changes.
+type follower struct {
+	o      *operator
+	state  *state.State
+	scopes []state.Scope // what is watched for changes
+	// read reads what there is, and returns what prints it once the view is over.
+	read func(v *state.View) (print func() error, err error)
+
+	begun bool // something was shown: errors from now on may pass
+	away  bool // the store cannot be reached
+}
+
+// follow shows until ctx is done. A store that goes away is waited for, and that
+// is said once.
+func (f *follower) follow(ctx context.Context) error {
+	for ctx.Err() == nil {
+		revision, err := f.look(ctx)
+		if err == nil {
+			f.tell(nil)
+			err = f.await(ctx, revision)
+		}
+		if ctx.Err() != nil || console.Unread(err) {
+			break
+		}
+		pause := settle
+		if err != nil {
+			if !f.begun || final(err) {
+				return err
+			}
+			f.tell(err)
+			pause = comeback
+		}
+		rest(ctx, pause)
+	}
+	return nil
+}
+
+// look shows what there is, and returns the revision it was read at.
+func (f *follower) look(ctx context.Context) (revision int64, err error) {
+	var print func() error
+	err = f.state.View(ctx, func(v *state.View) (err error) {
+		if print, err = f.read(v); err != nil {
+			return err
+		}
+		revision, err = v.Revision()
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	if err := print(); err != nil {
+		return 0, printing{err}
+	}
+	f.begun = true
+	return revision, nil
+}
+
+// await returns when something in the scopes has changed after the revision.
+func (f *follower) await(ctx context.Context, revision int64) error {
+	w, err := f.state.Watch(ctx, revision, f.scopes...)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	_, err = w.Next(ctx)
+	if errors.Is(err, state.ErrCompacted) {
+		return nil // it has changed so much that nobody remembers how
+	}
+	return err
+}
+
+// tell says that the store is away, or back again.
+func (f *follower) tell(err error) {
+	switch {
+	case err != nil && !f.away:
+		f.o.note("warning: %v; waiting until it can be read again", err)
+	case err == nil && f.away:
+		f.o.note("going on")
+	}
+	f.away = err != nil
+}
+
+// printing is an error of the output: it does not pass.
+type printing struct{ error }
+
+func (p printing) Unwrap() error { return p.error }
+
+// final tells if waiting does not heal an error.
+func final(err error) bool {
+	return errors.As(err, new(printing)) || errors.Is(err, state.ErrStoreGone) || errors.Is(err, state.ErrClosed) ||
+		errors.Is(err, state.ErrFormat) || errors.Is(err, state.ErrNotFound)
+}
+
+// rest waits so long, or until ctx is done.
+func rest(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}

@@ -1,0 +1,39 @@
+package state
+
+import "context"
+
+// Progress is how far a job in batches is.
+type Progress struct {
+	What        string // what is counted: "units of mysql added"
+	Done, Total int
+}
+
+type progressKey struct{}
+
+// WithProgress has every job in batches that gets the context (AddUnits,
+// AddMachines, DestroyService) report before its first batch and after each. A
+// job is over with the report whose Done is Total, or when it returns. The
+// reports come one after another.
+func WithProgress(ctx context.Context, report func(Progress)) context.Context {
+	return context.WithValue(ctx, progressKey{}, report)
+}
+
+// tell reports to whoever asked for it.
+func tell(ctx context.Context, p Progress) {
+	if report, ok := ctx.Value(progressKey{}).(func(Progress)); ok && p.Total > 0 {
+		report(p)
+	}
+}
+
+// counted is an Updater whose every commit brings a job destroyBatch steps on.
+func counted(ctx context.Context, update Updater, p Progress) Updater {
+	tell(ctx, p)
+	return func(ctx context.Context, f func(tx *Tx) error) error {
+		if err := update(ctx, f); err != nil {
+			return err
+		}
+		p.Done = min(p.Done+destroyBatch, p.Total)
+		tell(ctx, p)
+		return nil
+	}
+}

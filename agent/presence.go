@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,17 +16,22 @@ import (
 // presence keeps one session for all agents of the process. An agent is announced
 // by its first commit. When the session is lost, a new one is begun and the
 // agents are announced again; commits wait for that.
+//
+// No lock that cannot be given up is held while the store is asked: a store that
+// does not answer must not keep an agent from ending.
 type presence struct {
 	state *state.State
 	log   *slog.Logger
 
-	mu      sync.Mutex
+	turn    chan struct{} // buffered: whoever has put a word in may use session
 	session *state.Session
-	agents  map[string]*state.Session // that have committed, and who announced them last; nil: nobody
+
+	mu     sync.Mutex
+	agents map[string]*state.Session // that have committed, and who announced them last; nil: nobody
 }
 
 func newPresence(st *state.State, log *slog.Logger) *presence {
-	return &presence{state: st, log: log, agents: map[string]*state.Session{}}
+	return &presence{state: st, log: log, turn: make(chan struct{}, 1), agents: map[string]*state.Session{}}
 }
 
 // dismiss says that the agent has ended: it is not announced again.
@@ -56,24 +63,29 @@ func (p *presence) run(ctx context.Context) {
 // announceAll announces every agent again. One whose unit or machine is gone is left to
 // find that out by itself.
 func (p *presence) announceAll(ctx context.Context) (*state.Session, error) {
-	p.mu.Lock()
-	var agents []string
-	for agent := range p.agents {
-		agents = append(agents, agent)
+	s, err := p.current(ctx)
+	if err != nil {
+		return nil, err
 	}
+	p.mu.Lock()
+	agents := slices.Collect(maps.Keys(p.agents))
 	p.mu.Unlock()
 	for _, agent := range agents {
-		if _, err := p.announced(ctx, agent); err != nil && !errors.Is(err, state.ErrNotFound) {
+		if err := p.announce(ctx, s, agent); err != nil && !errors.Is(err, state.ErrNotFound) {
 			return nil, err
 		}
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.current(ctx)
+	return s, nil
 }
 
-// current is the session that lives, a new one if need be. p.mu is held.
+// current is the session that lives, a new one if need be.
 func (p *presence) current(ctx context.Context) (*state.Session, error) {
+	select {
+	case p.turn <- struct{}{}:
+		defer func() { <-p.turn }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	if p.session != nil {
 		select {
 		case <-p.session.Done():
@@ -91,20 +103,31 @@ func (p *presence) current(ctx context.Context) (*state.Session, error) {
 
 // announced is the session that the agent is announced by.
 func (p *presence) announced(ctx context.Context, agent string) (*state.Session, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	s, err := p.current(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if p.agents[agent] == s {
+	p.mu.Lock()
+	by := p.agents[agent]
+	p.agents[agent] = by // known from now on
+	p.mu.Unlock()
+	if by == s {
 		return s, nil
 	}
+	return s, p.announce(ctx, s, agent)
+}
+
+// announce announces the agent, and notes that, unless it was dismissed meanwhile.
+func (p *presence) announce(ctx context.Context, s *state.Session, agent string) error {
 	if err := s.Announce(ctx, agent); err != nil {
-		return nil, err
+		return err
 	}
-	p.agents[agent] = s
-	return s, nil
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, known := p.agents[agent]; known {
+		p.agents[agent] = s
+	}
+	return nil
 }
 
 // as commits as long as the agent is announced by this process. A commit that
@@ -135,10 +158,9 @@ func (p *presence) forget(agent string, s *state.Session) {
 	}
 }
 
-// close ends the session, so that the agents are seen to be gone at once.
+// close ends the session, so that the agents are seen to be gone at once. Nobody
+// commits any more.
 func (p *presence) close(ctx context.Context) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	if p.session == nil {
 		return
 	}

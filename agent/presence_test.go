@@ -32,13 +32,14 @@ func TestLostSessionIsReplacedAndAgentsAnnouncedAgain(t *testing.T) {
 	}
 	statetest.Eventually(t, st, present)
 
-	p.mu.Lock()
-	lost := p.session
-	p.mu.Unlock()
+	lost, err := p.current(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := lost.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	err := p.as("unit-mysql-0")(t.Context(), func(tx *state.Tx) error { return tx.SetUnitStatus("mysql/0", state.WorkloadStatus{Status: "active"}) })
+	err = p.as("unit-mysql-0")(t.Context(), func(tx *state.Tx) error { return tx.SetUnitStatus("mysql/0", state.WorkloadStatus{Status: "active"}) })
 	if err != nil {
 		t.Errorf("a commit after the loss: %v", err)
 	}

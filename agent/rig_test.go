@@ -20,12 +20,13 @@ import (
 // rig is one environment with a machine agent, in this process. This test binary
 // is every hook tool, too: hookenv/client sees to that.
 type rig struct {
-	t     testing.TB
-	st    *state.State
-	dir   string // the machine's
-	tools string
-	notes string // what recorder hooks have noted
-	fault Fault
+	t      testing.TB
+	st     *state.State
+	agents *state.State // what the agent is given; nil: st
+	dir    string       // the machine's
+	tools  string
+	notes  string // what recorder hooks have noted
+	fault  Fault
 
 	stop context.CancelFunc
 	done chan error
@@ -54,9 +55,13 @@ func newRig(t testing.TB, st *state.State) *rig {
 func (r *rig) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	r.stop, r.done = cancel, make(chan error, 1)
+	st := r.st
+	if r.agents != nil {
+		st = r.agents
+	}
 	go func() {
 		r.done <- RunMachine(ctx, MachineOptions{
-			State: r.st, Machine: "0", Dir: r.dir, Tools: r.tools, Fault: r.fault, Log: r.log(),
+			State: st, Machine: "0", Dir: r.dir, Tools: r.tools, Fault: r.fault, Log: r.log(),
 		})
 	}()
 	r.t.Cleanup(r.end)

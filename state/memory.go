@@ -3,6 +3,7 @@ package state
 import (
 	"context"
 
+	"bijou/state/store"
 	"bijou/state/store/mem"
 )
 
@@ -24,3 +25,10 @@ func (s *State) Share() *State { return &State{store: mem.Share(s.store)} }
 // its sessions are not closed, but expire when their TTL has passed. It panics
 // on any other store.
 func (s *State) Abandon() { mem.Abandon(s.store) }
+
+// Through opens an environment in memory a second time, as Share does, with what
+// wrap puts between it and its store: tests of what a store's failures do. It
+// panics on any other store.
+func (s *State) Through(wrap func(store.Store) store.Store) *State {
+	return &State{store: wrap(mem.Share(s.store))}
+}

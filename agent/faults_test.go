@@ -1,0 +1,196 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"bijou/state"
+	"bijou/state/statetest"
+	"bijou/state/store"
+)
+
+// faulty is a store whose commits, snapshots and watches fail or stall as a test
+// wants. It knows the calls by their number, from 0.
+type faulty struct {
+	store.Store
+	// commit and read are asked before each call; what they answer is the
+	// call's error.
+	commit func(ctx context.Context, n int) error
+	read   func(ctx context.Context, n int) error
+	// after is asked after each commit: its error hides that it went through.
+	after func(n int) error
+
+	mu      sync.Mutex
+	commits int
+	reads   int
+	leases  []store.Lease
+}
+
+var errOutage = errors.New("the store is away")
+
+// throughFaults opens the environment once more, through such a store.
+func throughFaults(st *state.State, f *faulty) *state.State {
+	return st.Through(func(s store.Store) store.Store {
+		f.Store = s
+		return f
+	})
+}
+
+func (f *faulty) number(counter *int) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	*counter++
+	return *counter - 1
+}
+
+func (f *faulty) Commit(ctx context.Context, txn store.Txn) (int64, error) {
+	n := f.number(&f.commits)
+	if f.commit != nil {
+		if err := f.commit(ctx, n); err != nil {
+			return 0, err
+		}
+	}
+	revision, err := f.Store.Commit(ctx, txn)
+	if err == nil && f.after != nil {
+		err = f.after(n)
+	}
+	return revision, err
+}
+
+func (f *faulty) Snapshot(ctx context.Context) (store.Snapshot, error) {
+	n := f.number(&f.reads)
+	if f.read != nil {
+		if err := f.read(ctx, n); err != nil {
+			return nil, err
+		}
+	}
+	return f.Store.Snapshot(ctx)
+}
+
+func (f *faulty) Lease(ctx context.Context, ttl time.Duration) (store.Lease, error) {
+	l, err := f.Store.Lease(ctx, ttl)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.leases = append(f.leases, l)
+	return l, err
+}
+
+// loseLeases ends all leases, as an outage of their TTL would.
+func (f *faulty) loseLeases(t *testing.T) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, l := range f.leases {
+		if err := l.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestAgentEndsWhileItsStoreStalls has the store answer nothing any more, first
+// of all the announcement after a lost session.
+func TestAgentEndsWhileItsStoreStalls(t *testing.T) {
+	for _, stalling := range []string{"commits", "everything"} {
+		t.Run(stalling, func(t *testing.T) {
+			r := newRig(t, statetest.New(t))
+			var stalls atomic.Bool
+			stalled := make(chan struct{}, 1000) // more than there will be calls
+			stall := func(ctx context.Context, _ int) error {
+				if !stalls.Load() {
+					return nil
+				}
+				stalled <- struct{}{}
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			f := &faulty{commit: stall}
+			if stalling == "everything" {
+				f.read = stall
+			}
+			r.agents = throughFaults(r.st, f)
+			r.pair()
+			r.start()
+			r.settle()
+			stalls.Store(true)
+			f.loseLeases(t)
+			<-stalled
+			off := "0"
+			r.update(func(tx *state.Tx) error { return tx.SetEnvironment(map[string]*string{state.StatusInterval: &off}) })
+			r.update(func(tx *state.Tx) error {
+				_, err := tx.SetConfig("wordpress", map[string]any{"title": "Other"})
+				return err
+			})
+			<-stalled
+			r.end()
+		})
+	}
+}
+
+// TestPairOverAStoreThatFails takes a pair through its life while one commit in ten
+// and one snapshot in twelve fail, half of the commits after they have gone through.
+func TestPairOverAStoreThatFails(t *testing.T) {
+	for seed := range uint64(3) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			var mu sync.Mutex
+			dice := rand.New(rand.NewPCG(seed, 0))
+			outage := func(of int) error {
+				mu.Lock()
+				defer mu.Unlock()
+				if dice.IntN(of) == 0 {
+					return errOutage
+				}
+				return nil
+			}
+			r := newRig(t, statetest.New(t))
+			r.agents = throughFaults(r.st, &faulty{
+				commit: func(context.Context, int) error { return outage(20) },
+				after:  func(int) error { return outage(20) },
+				read:   func(context.Context, int) error { return outage(12) },
+			})
+			r.wholeLife()
+		})
+	}
+}
+
+// wholeLife takes a pair from install to stop, and checks that its hooks came in
+// their order, none skipped, and none repeated that had succeeded.
+func (r *rig) wholeLife() {
+	t := r.t
+	r.recordPair(map[string]string{ // a tool that fails would be the hook's failure, which is another matter
+		"server-relation-joined": "until relation-set user=root password=s3cret; do sleep 0.02; done",
+		"db-relation-changed":    `until user=$(relation-get user) && relation-set got="$user"; do sleep 0.02; done`,
+	})
+	id := statetest.Relate(t, r.st, "wordpress", "mysql").ID
+	r.start()
+	r.awaitNote("mysql/0", "server-relation-changed wordpress/0 [wordpress/0]")
+	r.eventually("wordpress answers", func() bool { return r.settings(id, "wordpress/0")["got"] == "root" })
+	r.settle()
+	r.update(func(tx *state.Tx) error { return tx.DestroyRelation(id) })
+	r.awaitNote("mysql/0", "server-relation-broken []")
+	r.awaitNote("wordpress/0", "db-relation-broken []")
+	r.update(func(tx *state.Tx) error { return errors.Join(tx.DestroyUnit("mysql/0"), tx.DestroyUnit("wordpress/0")) })
+	r.eventually("both units are gone", func() bool {
+		return len(statetest.Read(t, r.st, func(v *state.View) ([]state.Unit, error) { return v.Units("") })) == 0
+	})
+	r.end()
+	want := []string{
+		"install", "config-changed", "start", "server-relation-joined wordpress/0 [wordpress/0]", "server-relation-changed wordpress/0 [wordpress/0]",
+		"server-relation-changed wordpress/0 [wordpress/0]", "server-relation-departed wordpress/0 []", "server-relation-broken []", "stop",
+	}
+	if got := r.noted("mysql/0"); !slices.Equal(withoutChanged(got), withoutChanged(want)) {
+		t.Errorf("mysql/0: %q, want %q", got, want)
+	}
+	if n := len(r.noted("mysql/0")); n > len(want) {
+		t.Errorf("mysql/0 ran %d hooks: %q", n, r.noted("mysql/0"))
+	}
+}
+
+// withoutChanged leaves one of several changed hooks that follow each other: how
+// many there are depends on who is faster.
+func withoutChanged(notes []string) []string { return slices.Compact(slices.Clone(notes)) }

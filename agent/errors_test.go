@@ -160,3 +160,23 @@ func TestDyingInInstallErrorGoesAtOnce(t *testing.T) {
 		}
 	})
 }
+
+func TestConfigurationThatNoHookHasSeenIsOwedOneAfterResolved(t *testing.T) {
+	once(t, func(r *rig) {
+		r.manual()
+		body, open := r.gate("config")
+		f := statetest.Meta("app", "provides: {}\n")
+		f["config.yaml"] = "options:\n  title: {type: string, default: none}\n"
+		statetest.AddService(t, r.st, r.recorder(f, hooks(), map[string]string{"config-changed": body + `; echo "title=$(config-get title)"`}), 1)
+		r.start()
+		r.awaitState("app/0", "configure-error")
+		r.update(func(tx *state.Tx) error {
+			_, err := tx.SetConfig("app", map[string]any{"title": "fixed"})
+			return err
+		})
+		open()
+		r.resolve("app/0", "", false)
+		r.awaitState("app/0", "started")
+		r.eventually("the new title is seen", func() bool { return strings.Contains(r.logs(), "title=fixed") })
+	})
+}

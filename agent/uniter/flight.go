@@ -15,11 +15,9 @@ import (
 
 // flight is the hook that runs.
 type flight struct {
-	op      state.Op
-	ctx     *hookctx.Context
-	client  string
-	version int64 // of the remote unit's settings when it began
-	config  int64 // of the configuration when it began
+	op     state.Op
+	ctx    *hookctx.Context
+	client string
 
 	cancel context.CancelFunc
 	done   chan struct{} // closed after outcome was set
@@ -42,15 +40,10 @@ func (u *uniter) begin(ctx context.Context, s RunHook, snap Snapshot) error {
 	if err != nil {
 		return err
 	}
-	f := &flight{
-		ctx:     u.context(about),
-		version: version(snap, s.Hook),
-		config:  snap.ConfigVersion,
-		done:    make(chan struct{}),
-	}
+	f := &flight{ctx: u.context(about), done: make(chan struct{})}
 	f.client = u.server.Register(f.ctx)
 	f.op = state.Op{ID: randomID(), Hook: s.Hook, ClientID: f.client, Started: time.Now().UTC(),
-		Expect: expected(s.Hook, snap.Uniter.Workflow), Version: f.version}
+		Expect: expected(s.Hook, snap.Uniter.Workflow), Version: version(snap, s.Hook)}
 	if err := u.Update(ctx, func(tx *state.Tx) error { return put(tx, u.Unit, f, s.From) }); err != nil {
 		u.server.Unregister(f.client)
 		return err
@@ -77,7 +70,7 @@ func put(tx *state.Tx, unit string, f *flight, from Origin) error {
 			return err
 		}
 		m = hook.Take(m)
-		m.Version = max(m.Version, f.version)
+		m.Version = max(m.Version, f.op.Version)
 		if err := tx.PutMember(unit, h.Relation, h.RemoteUnit, m); err != nil {
 			return err
 		}
@@ -154,8 +147,12 @@ func (u *uniter) land() {
 	u.release()
 }
 
-// version is that of the remote unit's settings in the snapshot.
+// version is that of what the hook is about in the snapshot: the remote unit's
+// settings, or the configuration.
 func version(snap Snapshot, h state.Hook) int64 {
+	if h.Relation == state.NoRelation {
+		return snap.ConfigVersion
+	}
 	for _, m := range snap.Relations[h.Relation].Members {
 		if m.Unit == h.RemoteUnit {
 			return m.Version

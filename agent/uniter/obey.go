@@ -160,11 +160,11 @@ func (u *uniter) resolve(ctx context.Context, relation int) error {
 		if f == nil {
 			return tx.ClearResolved(u.Unit, relation)
 		}
-		k, err := current(tx, u.Unit, f.Hook)
+		version, err := seen(tx, u.Unit, f.Hook)
 		if err != nil {
 			return err
 		}
-		return count(tx, u.Unit, f.Hook, k)
+		return count(tx, u.Unit, f.Hook, version)
 	})
 	if err == nil && f != nil {
 		u.output.Write("INFO", f.Hook.Name, fmt.Sprintf("hook %q counts as done: resolved by the operator", f.Hook.Name))
@@ -182,22 +182,17 @@ func failure(tx *state.Tx, unit string, relation int) (*state.Failure, error) {
 	return rs.Failure, err
 }
 
-// current are the versions that a hook would see by now, as far as was recorded.
-func current(tx *state.Tx, unit string, h state.Hook) (k known, err error) {
-	if h.Relation != state.NoRelation {
-		m, _, err := tx.MemberState(unit, h.Relation, h.RemoteUnit)
-		if m.Pending == "" {
-			k.settings = m.Version
-		}
-		return k, err
+// seen is the version of what a failed hook was about, as was recorded when it ran.
+func seen(tx *state.Tx, unit string, h state.Hook) (int64, error) {
+	if h.Relation == state.NoRelation {
+		w, err := tx.Workflow(unit)
+		return w.ConfigVersion, err
 	}
-	u, err := tx.Unit(unit)
-	if err != nil {
-		return k, err
+	m, _, err := tx.MemberState(unit, h.Relation, h.RemoteUnit)
+	if m.Pending != "" {
+		return 0, err // its version is that of what is queued
 	}
-	c, err := tx.Config(u.Service)
-	k.config = c.Version
-	return k, err
+	return m.Version, err
 }
 
 // leave ends the membership, and with it all that was recorded of the relation.

@@ -61,13 +61,17 @@ func (u *uniter) succeed(ctx context.Context, f *flight) (changes []hookctx.Chan
 		if changes, err = f.ctx.Commit(tx); err != nil {
 			return err
 		}
-		known := known{
-			settings: max(f.version, f.ctx.Seen(f.op.Hook.Relation, f.op.Hook.RemoteUnit)),
-			config:   max(f.config, f.ctx.SeenConfig()),
-		}
-		return count(tx, u.Unit, f.op.Hook, known)
+		return count(tx, u.Unit, f.op.Hook, f.seen())
 	})
 	return changes, err
+}
+
+// seen is the version of what the hook was about, as far as it knew it.
+func (f *flight) seen() int64 {
+	if f.op.Hook.Relation == state.NoRelation {
+		return max(f.op.Version, f.ctx.SeenConfig())
+	}
+	return max(f.op.Version, f.ctx.Seen(f.op.Hook.Relation, f.op.Hook.RemoteUnit))
 }
 
 // fail commits that the hook has failed, and nothing else of it.
@@ -80,7 +84,7 @@ func (u *uniter) fail(ctx context.Context, op state.Op, message string) error {
 		if err != nil {
 			return err
 		}
-		return blame(tx, u.Unit, op.Hook, message, env.RetryHooks())
+		return blame(tx, u.Unit, op, message, env.RetryHooks())
 	})
 }
 
@@ -96,11 +100,9 @@ func settle(tx *state.Tx, unit string, op state.Op) error {
 	return tx.ClearOp(unit)
 }
 
-// known are the versions of what a hook was about, as it has seen them.
-type known struct{ settings, config int64 }
-
-// count records that a hook counts as done.
-func count(tx *state.Tx, unit string, h state.Hook, k known) error {
+// count records that a hook counts as done, which has seen that version of what
+// it was about.
+func count(tx *state.Tx, unit string, h state.Hook, seen int64) error {
 	// An operator may have answered an error while the hook was being retried.
 	if err := tx.ClearResolved(unit, h.Relation); err != nil {
 		return err
@@ -110,7 +112,7 @@ func count(tx *state.Tx, unit string, h state.Hook, k known) error {
 		if err != nil {
 			return err
 		}
-		return tx.PutWorkflow(unit, done(w, h, k.config))
+		return tx.PutWorkflow(unit, done(w, h, seen))
 	}
 	rs := state.RelationState{State: state.RelationUp}
 	if h.Kind == hook.Broken {
@@ -119,7 +121,7 @@ func count(tx *state.Tx, unit string, h state.Hook, k known) error {
 	if err := tx.PutRelationState(unit, h.Relation, rs); err != nil {
 		return err
 	}
-	return countMember(tx, unit, h, k.settings)
+	return countMember(tx, unit, h, seen)
 }
 
 // countMember brings the record of the member that the hook was about up to date.
@@ -139,7 +141,8 @@ func countMember(tx *state.Tx, unit string, h state.Hook, seen int64) error {
 
 // blame records that a hook has failed, in the unit's workflow or its relation.
 // An update-status may fail: there is always another.
-func blame(tx *state.Tx, unit string, h state.Hook, message string, retry bool) error {
+func blame(tx *state.Tx, unit string, op state.Op, message string, retry bool) error {
+	h := op.Hook
 	if h.Relation != state.NoRelation {
 		rs, _, err := tx.RelationState(unit, h.Relation)
 		if err != nil {
@@ -157,6 +160,9 @@ func blame(tx *state.Tx, unit string, h state.Hook, message string, retry bool) 
 		return err
 	}
 	w.State, w.Failure = st, failed(w.Failure, h, message, retry, now())
+	if h.Kind == hook.ConfigChanged {
+		w.ConfigVersion = op.Version // a newer one is owed a hook, even if the operator lets this one count as done
+	}
 	return tx.PutWorkflow(unit, w)
 }
 

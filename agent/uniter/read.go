@@ -12,11 +12,7 @@ import (
 // read takes a snapshot, at one revision.
 func (u *uniter) read(ctx context.Context) (s Snapshot, revision int64, err error) {
 	err = u.State.View(ctx, func(v *state.View) (err error) {
-		s, err = snapshot(v, u.Unit)
-		if errors.Is(err, state.ErrNotFound) {
-			s, err = Snapshot{Gone: true}, nil
-		}
-		if err != nil {
+		if s, err = snapshot(v, u.Unit); err != nil {
 			return err
 		}
 		revision, err = v.Revision()
@@ -26,9 +22,14 @@ func (u *uniter) read(ctx context.Context) (s Snapshot, revision int64, err erro
 	return s, revision, err
 }
 
-// snapshot reads what there is of the unit. state.ErrNotFound: it is gone.
+// snapshot reads what there is of the unit. It is gone if its own record is; that
+// anything else is missing is an error, since what is gone loses its folder.
 func snapshot(v *state.View, name string) (s Snapshot, err error) {
-	if s.Unit, err = v.Unit(name); err != nil {
+	s.Unit, err = v.Unit(name)
+	if errors.Is(err, state.ErrNotFound) {
+		return Snapshot{Gone: true}, nil
+	}
+	if err != nil {
 		return s, err
 	}
 	service, err := v.Service(s.Unit.Service)

@@ -147,7 +147,11 @@ func (u *uniter) obey(ctx context.Context, next Step, snap Snapshot, revision in
 		if !u.slot {
 			return false, u.wait(ctx, snap, revision, time.Time{}, u.Slots)
 		}
-		return false, u.begin(ctx, s, snap)
+		err := u.begin(ctx, s, snap)
+		if err != nil {
+			u.release() // others may be able to run theirs
+		}
+		return false, err
 	case Resolve:
 		return false, u.resolve(ctx, s.Relation)
 	case LeaveRelation:

@@ -45,7 +45,7 @@ func expected(h state.Hook, w state.Workflow) string {
 }
 
 // done is the workflow after a hook of the unit has succeeded, or counts as
-// done. Config is the version of the configuration that it knew.
+// done. Config is the version of the configuration that a config-changed knew.
 func done(w state.Workflow, h state.Hook, config int64) state.Workflow {
 	w.State, w.Failure = expected(h, w), nil
 	switch h.Kind {

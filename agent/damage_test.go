@@ -1,0 +1,64 @@
+package agent
+
+import (
+	"context"
+	"os"
+	"sync/atomic"
+	"testing"
+
+	"bijou/state"
+	"bijou/state/statetest"
+	"bijou/state/store"
+)
+
+// hiding is a store that does not show one key, as a damaged one would not.
+type hiding struct {
+	store.Store
+	key    string
+	hides  atomic.Bool
+	looked chan struct{} // buffered: one word that the key was asked for is enough
+}
+
+type hidingSnapshot struct {
+	store.Snapshot
+	h *hiding
+}
+
+func (h *hiding) Snapshot(ctx context.Context) (store.Snapshot, error) {
+	s, err := h.Store.Snapshot(ctx)
+	return hidingSnapshot{s, h}, err
+}
+
+func (s hidingSnapshot) Get(ctx context.Context, key string) (store.KV, bool, error) {
+	if key != s.h.key || !s.h.hides.Load() {
+		return s.Snapshot.Get(ctx, key)
+	}
+	select {
+	case s.h.looked <- struct{}{}:
+	default:
+	}
+	return store.KV{}, false, nil
+}
+
+// TestUnitIsGoneOnlyWithItsOwnRecord: what is gone loses its folder, with all
+// that the charm keeps there.
+func TestUnitIsGoneOnlyWithItsOwnRecord(t *testing.T) {
+	once(t, func(r *rig) {
+		h := &hiding{key: "services/app", looked: make(chan struct{}, 1)}
+		r.agents = r.st.Through(func(s store.Store) store.Store { h.Store = s; return h })
+		r.lonely(nil)
+		r.start()
+		r.awaitState("app/0", "started")
+		h.hides.Store(true)
+		off := "0"
+		r.update(func(tx *state.Tx) error { return tx.SetEnvironment(map[string]*string{state.StatusInterval: &off}) })
+		<-h.looked
+		<-h.looked // it was looked for again, so that the first answer was acted on
+		if _, err := os.Stat(r.folder("app/0")); err != nil {
+			t.Error(err)
+		}
+		h.hides.Store(false)
+		statetest.Update(t, r.st, func(tx *state.Tx) error { return tx.DestroyUnit("app/0") })
+		r.awaitNote("app/0", "stop")
+	})
+}

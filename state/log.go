@@ -125,8 +125,8 @@ type LogFilter struct {
 }
 
 // Logs reads the lines of all sources, by time. To follow, watch WatchLogs from
-// the View's revision, and ask again for the sources that LogSource names, after
-// the greatest Seq that was read of each.
+// the View's revision, and ask again for the sources whose LogEnds have grown,
+// after what they were.
 func (v *View) Logs(f LogFilter) ([]LogLine, error) {
 	level, err := logLevel(f.Level)
 	if err != nil {
@@ -149,6 +149,23 @@ func (v *View) Logs(f LogFilter) ([]LogLine, error) {
 		lines = lines[len(lines)-f.Last:]
 	}
 	return lines, nil
+}
+
+// LogEnds is how many lines each source has logged so far: the Seq of its last.
+func (v *View) LogEnds() (map[string]int64, error) {
+	kvs, err := v.list(logHeadsPrefix)
+	if err != nil {
+		return nil, err
+	}
+	ends := map[string]int64{}
+	for _, kv := range kvs {
+		head, err := decode[logHead](kv)
+		if err != nil {
+			return nil, err
+		}
+		ends[strings.TrimPrefix(kv.Key, logHeadsPrefix)] = head.Lines
+	}
+	return ends, nil
 }
 
 // logSources is those asked for, or all that have a log.

@@ -69,11 +69,7 @@ func unmatched(globs []string) error {
 	if len(globs) == 0 {
 		return nil
 	}
-	quoted := make([]string, len(globs))
-	for i, g := range globs {
-		quoted[i] = fmt.Sprintf("%q", g)
-	}
-	return console.Hint(fmt.Errorf("no service or unit matches %s", strings.Join(quoted, ", ")),
+	return console.Hint(fmt.Errorf("no service or unit matches %s", strings.Join(quoted(globs), ", ")),
 		"a pattern matches a whole name: mysql, 'mysql*', 'mysql/*'; juju status shows all names")
 }
 

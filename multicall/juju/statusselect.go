@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"strconv"
 
 	"bijou/state"
 )
@@ -128,4 +129,13 @@ func selectEnd(end state.RelationEnd, service state.ServiceView) state.RelationE
 	}
 	end.Units = units
 	return end
+}
+
+// quoted are the patterns as messages show them.
+func quoted(patterns []string) []string {
+	all := make([]string, len(patterns))
+	for i, p := range patterns {
+		all[i] = strconv.Quote(p)
+	}
+	return all
 }

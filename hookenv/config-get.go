@@ -10,7 +10,7 @@ func configGet() Tool {
 		Name:     "config-get",
 		Summary:  "print the service's configuration",
 		Usage:    "[-a|--all] [KEY]",
-		Notes:    "Without KEY, or for -, it prints all options that have a value.",
+		Notes:    "Without KEY it prints all options that have a value.",
 		Examples: []string{"config-get title", "config-get --format=json"},
 		prepare: func(f *flagSet) runner {
 			g := &configGetter{}
@@ -28,7 +28,7 @@ type configGetter struct {
 
 func (g *configGetter) run(ctx context.Context, inv *invocation) error {
 	key := ""
-	if len(inv.args) > 0 && inv.args[0] != "-" {
+	if len(inv.args) > 0 {
 		key = inv.args[0]
 	}
 	if g.all && key != "" {

@@ -47,11 +47,24 @@ func dictionary(node *yaml.Node) (map[string]*string, error) {
 		if key.Kind != yaml.ScalarNode || value.Kind != yaml.ScalarNode {
 			return nil, fmt.Errorf("yaml: line %d: the value of %q is not text", value.Line, key.Value)
 		}
-		if err := change(changes, key.Value, value.Value, value.Tag == "!!null"); err != nil {
+		text, err := scalarText(value)
+		if err != nil {
+			return nil, err
+		}
+		if err := change(changes, key.Value, text, value.Tag == "!!null"); err != nil {
 			return nil, err
 		}
 	}
 	return changes, nil
+}
+
+// scalarText is a value as it is written, or what !!binary stands for.
+func scalarText(node *yaml.Node) (text string, err error) {
+	if node.Tag != "!!binary" {
+		return node.Value, nil
+	}
+	err = node.Decode(&text)
+	return text, err
 }
 
 func resolveAlias(node *yaml.Node) *yaml.Node {

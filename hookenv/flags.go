@@ -86,9 +86,6 @@ func (f *flagSet) parse(argv []string) error {
 // option parses one argument that begins with a dash, and returns what is left
 // of argv behind it and its value.
 func (f *flagSet) option(arg string, argv []string) ([]string, error) {
-	if arg == "-h" || arg == "--help" {
-		return nil, errHelp
-	}
 	if strings.HasPrefix(arg, "--") {
 		return f.long(arg, argv)
 	}
@@ -96,52 +93,70 @@ func (f *flagSet) option(arg string, argv []string) ([]string, error) {
 }
 
 func (f *flagSet) long(arg string, argv []string) ([]string, error) {
-	name, value, joined := strings.Cut(arg, "=")
-	o, ok := f.find(name[2:])
+	name, value, joined := strings.Cut(arg[2:], "=")
+	o, ok := f.find(name)
 	switch {
-	case (!ok || len(name) == 3) && f.anything:
-		f.args = append(f.args, arg)
-		return argv, nil
-	case !ok || len(name) == 3:
-		return nil, usagef("option provided but not defined: %s", name)
+	case !ok:
+		return argv, f.unknown(name, arg)
 	case joined:
-		return argv, o.set(name, value)
-	case o.arg == "":
-		return argv, o.set(name, "true")
-	case len(argv) == 0:
-		return nil, usagef("option needs an argument: %s", name)
+		return argv, o.set(dashed(name), value)
 	}
-	return argv[1:], o.set(name, argv[0])
+	return f.take(o, name, argv)
 }
 
 // short parses "-f v", "-fv", "-f=v" and booleans run together, "-ab".
 func (f *flagSet) short(arg string, argv []string) ([]string, error) {
 	for letters := arg[1:]; letters != ""; {
-		letter := firstRune(letters)
-		letters = letters[len(letter):]
-		name := "-" + letter
-		o, ok := f.find(letter)
+		name := firstRune(letters)
+		letters = letters[len(name):]
+		o, ok := f.find(name)
 		switch {
-		case !ok && f.anything:
-			f.args = append(f.args, arg)
-			return argv, nil
 		case !ok:
-			return nil, usagef("option provided but not defined: %s", name)
+			return argv, f.unknown(name, arg)
 		case strings.HasPrefix(letters, "="):
-			return argv, o.set(name, letters[1:])
-		case o.arg == "":
-			if err := o.set(name, "true"); err != nil {
-				return nil, err
-			}
-		case letters != "":
-			return argv, o.set(name, letters)
-		case len(argv) == 0:
-			return nil, usagef("option needs an argument: %s", name)
-		default:
-			return argv[1:], o.set(name, argv[0])
+			return argv, o.set(dashed(name), letters[1:])
+		case o.arg != "" && letters != "":
+			return argv, o.set(dashed(name), letters)
+		}
+		var err error
+		if argv, err = f.take(o, name, argv); err != nil {
+			return nil, err
 		}
 	}
 	return argv, nil
+}
+
+// take sets an option from the next argument, or a boolean to true.
+func (f *flagSet) take(o option, name string, argv []string) ([]string, error) {
+	switch {
+	case o.arg == "":
+		return argv, o.set(dashed(name), "true")
+	case len(argv) == 0:
+		return nil, usagef("option needs an argument: %s", dashed(name))
+	}
+	return argv[1:], o.set(dashed(name), argv[0])
+}
+
+// unknown is what becomes of an option that the tool does not have.
+func (f *flagSet) unknown(name, arg string) error {
+	switch {
+	case name == "help" || name == "h":
+		return errHelp
+	case f.anything:
+		f.args = append(f.args, arg)
+		return nil
+	case name == "":
+		return usagef("empty option in argument %q", arg)
+	}
+	return usagef("option provided but not defined: %s", dashed(name))
+}
+
+// dashed is an option as error messages name it, however it was typed.
+func dashed(name string) string {
+	if len(name) > 1 {
+		return "--" + name
+	}
+	return "-" + name
 }
 
 // firstRune is the first character of a string that has one, as it is written.

@@ -21,20 +21,22 @@ func jujuLog(name string) Tool {
 			l := &logger{}
 			f.string(&l.level, "TRACE, DEBUG, INFO (the default), WARNING, ERROR or CRITICAL", "LEVEL", "l", "log-level")
 			f.bool(&l.debug, "short for -l DEBUG", "debug")
+			f.string(&l.format, "accepted and ignored", "FORMAT", "format")
 			return l.run
 		},
 	}
 }
 
 type logger struct {
-	level string
-	debug bool
+	level, format string
+	debug         bool
 }
 
 func (l *logger) run(_ context.Context, inv *invocation) error {
 	if len(inv.args) == 0 {
 		return usagef("no message specified")
 	}
+	deprecateFormat(inv, l.format)
 	level, known := l.word()
 	if !known {
 		inv.log("WARNING", fmt.Sprintf("unknown log level %q: using INFO", l.level))
@@ -47,7 +49,7 @@ func (l *logger) run(_ context.Context, inv *invocation) error {
 func (l *logger) word() (level string, known bool) {
 	level = strings.ToUpper(l.level)
 	switch {
-	case level == "" && l.debug:
+	case l.debug:
 		return "DEBUG", true
 	case level == "":
 		return "INFO", true

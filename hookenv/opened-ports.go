@@ -57,7 +57,16 @@ func (l *portLister) lines(ports []hookapi.Port) []string {
 		return lines
 	}
 	for i, text := range lines {
-		lines[i] = text + " (" + strings.Join(endpoints[text], ", ") + ")"
+		lines[i] = text + " (" + endpointList(endpoints[text]) + ")"
 	}
 	return lines
+}
+
+// endpointList sorts names; "*", all endpoints, holds any other.
+func endpointList(names []string) string {
+	if slices.Contains(names, "*") {
+		return "*"
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
 }

@@ -91,17 +91,20 @@ func (p *portChanger) ports(ctx context.Context, inv *invocation, port hookapi.P
 
 // parsePort reads "80", "80/udp", "100-200/tcp" and "icmp", in any case.
 func parsePort(text string) (hookapi.Port, error) {
-	if strings.EqualFold(text, "icmp") {
-		return hookapi.Port{Protocol: "icmp"}, nil
-	}
-	numbers, protocol, found := strings.Cut(text, "/")
+	numbers, protocol, found := strings.Cut(strings.ToLower(text), "/")
 	if !found {
 		protocol = "tcp"
 	}
-	port := hookapi.Port{Protocol: strings.ToLower(protocol)}
+	if numbers == "icmp" {
+		return hookapi.Port{Protocol: "icmp"}, nil
+	}
+	port := hookapi.Port{Protocol: protocol}
 	first, last, isRange := strings.Cut(numbers, "-")
 	if !isRange {
 		last = first
+	}
+	if strings.Contains(last, "-") {
+		return port, fmt.Errorf("invalid port range %q", numbers)
 	}
 	for _, bound := range []struct {
 		to   *int
@@ -119,7 +122,7 @@ func parsePort(text string) (hookapi.Port, error) {
 func checkPort(p hookapi.Port) error {
 	switch {
 	case p.Protocol == "icmp":
-		return fmt.Errorf("protocol \"icmp\" has no ports; got \"%d-%d\"", p.From, p.To)
+		return fmt.Errorf("protocol \"icmp\" doesn't support any ports; got \"%d\"", p.From)
 	case p.Protocol != "tcp" && p.Protocol != "udp":
 		return fmt.Errorf("invalid protocol %q, expected \"tcp\", \"udp\", or \"icmp\"", p.Protocol)
 	case p.From > p.To:

@@ -39,7 +39,7 @@ type relationGetter struct {
 }
 
 func (g *relationGetter) run(ctx context.Context, inv *invocation) error {
-	if err := g.arguments(inv); err != nil {
+	if err := g.arguments(ctx, inv); err != nil {
 		return err
 	}
 	name := g.name
@@ -60,8 +60,8 @@ func (g *relationGetter) run(ctx context.Context, inv *invocation) error {
 }
 
 // arguments takes the setting and the unit or service named.
-func (g *relationGetter) arguments(inv *invocation) error {
-	if err := g.given(inv); err != nil {
+func (g *relationGetter) arguments(ctx context.Context, inv *invocation) error {
+	if err := g.given(ctx, inv); err != nil {
 		return err
 	}
 	if len(inv.args) > 0 && inv.args[0] != "-" {
@@ -71,7 +71,7 @@ func (g *relationGetter) arguments(inv *invocation) error {
 		g.name = inv.args[1]
 	}
 	switch {
-	case g.name == "" || isUnit(g.name):
+	case len(inv.args) < 2 || isUnit(g.name):
 	case !isService(g.name):
 		return usagef("invalid unit name %q", g.name)
 	case !g.app:

@@ -2,7 +2,6 @@ package hookenv
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 
@@ -92,22 +91,37 @@ func (l *relationLister) arguments(ctx context.Context, inv *invocation) (viewer
 	l.role = strings.Replace(strings.TrimPrefix(l.role, "all"), "requires", "consumes", 1)
 	l.scope = strings.TrimPrefix(l.scope, "all")
 	if l.single() && !l.adjacent(inv) || l.names == 3 {
-		if err := l.given(inv); err != nil {
+		if err := l.given(ctx, inv); err != nil {
 			return "", err
 		}
 	}
-	if err := inv.noMore(1); err != nil {
-		return "", err
-	}
+	return l.viewer(ctx, inv)
+}
+
+// viewer is the UNIT_NAME. To modern charms, whose relation-list has none, what
+// names neither a unit nor a service that exists is an argument too many.
+func (l *relationLister) viewer(ctx context.Context, inv *invocation) (string, error) {
 	if len(inv.args) == 0 {
 		return inv.facts.Unit, nil
 	}
-	viewer = inv.args[0]
-	if !isUnit(viewer) && !isService(viewer) {
-		return "", usagef("invalid unit name %q", viewer)
+	name := inv.args[0]
+	err := known(ctx, inv.hook, name)
+	if Refused(err) && inv.modern() && !isUnit(name) {
+		return "", inv.noMore(0)
 	}
-	_, err = inv.hook.RelationIDs(ctx, viewer)
-	return viewer, worded(err, viewer)
+	if len(inv.args) > 1 {
+		err = inv.noMore(1)
+	}
+	return name, err
+}
+
+// known checks that a name is that of a unit or service that exists.
+func known(ctx context.Context, h hookapi.Hook, name string) error {
+	if !isUnit(name) && !isService(name) {
+		return usagef("invalid unit name %q", name)
+	}
+	_, err := h.RelationIDs(ctx, name)
+	return worded(err, name)
 }
 
 // single says whether the call is about one relation, named or implied; else
@@ -143,15 +157,6 @@ func (l *relationLister) relations(ctx context.Context, inv *invocation, viewer 
 		err = hookapi.ErrRelationNotFound
 	}
 	return []hookapi.Relation{r}, l.lost(inv, err)
-}
-
-// lost names the option by which a modern charm asked for a relation that does
-// not exist, or is not UNIT_NAME's.
-func (l *relationLister) lost(inv *invocation, err error) error {
-	if !errors.Is(err, hookapi.ErrRelationNotFound) || !inv.modern() || l.option == "" {
-		return err
-	}
-	return usagef("invalid value %q for option %s: relation not found", l.value, l.option)
 }
 
 func (l *relationLister) matches(r hookapi.Relation) bool {

@@ -1,9 +1,12 @@
 package hookenv
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"bijou/hookenv/client"
@@ -41,7 +44,7 @@ type relationSetter struct {
 }
 
 func (s *relationSetter) run(ctx context.Context, inv *invocation) error {
-	if err := s.given(inv); err != nil {
+	if err := s.given(ctx, inv); err != nil {
 		return err
 	}
 	unit, err := s.actor(inv)
@@ -58,14 +61,21 @@ func (s *relationSetter) run(ctx context.Context, inv *invocation) error {
 	}
 	deprecateFormat(inv, s.format)
 	changes, err := s.changes(ctx, inv, given)
-	if err != nil || len(changes) == 0 {
+	if err != nil {
 		return err
 	}
-	if unit == "" {
-		unit = inv.facts.Unit
+	if s.app && inv.facts.Unit != "" {
+		return errNotLeader
 	}
-	return writeNode(ctx, inv.hook, nodeFor(id, unit, s.app), changes)
+	if len(changes) == 0 {
+		return nil
+	}
+	return writeNode(ctx, inv.hook, nodeFor(id, cmp.Or(unit, inv.facts.Unit), s.app), changes)
 }
+
+// errNotLeader refuses a service's own settings to its units: they are the
+// leader's to change, and no unit leads yet.
+var errNotLeader = errors.New("cannot write relation settings")
 
 // actor takes the UNIT_NAME off the arguments: a last one that is a unit's name.
 func (s *relationSetter) actor(inv *invocation) (string, error) {
@@ -89,23 +99,27 @@ func mayWrite(f hookapi.Facts, unit string) error {
 
 // settingArguments are the positionals of relation-set, sorted by what they mean.
 type settingArguments struct {
-	pairs [][2]string // KEY=VALUE
+	pairs [][2]string // KEY=VALUE, no KEY twice
 	touch []string    // KEY
 	files []string    // "-" and @FILE
 }
 
+// sortArguments skips empty arguments, which scripts make of unset variables.
 func sortArguments(inv *invocation) (settingArguments, error) {
 	var a settingArguments
 	for _, arg := range inv.args {
 		key, value, isPair := strings.Cut(arg, "=")
 		switch {
+		case arg == "":
 		case arg == "-":
 			a.files = append(a.files, "-")
 		case !inv.modern() && len(arg) > 1 && arg[0] == '@':
 			a.files = append(a.files, arg[1:])
+		case isPair && slices.ContainsFunc(a.pairs, func(pair [2]string) bool { return pair[0] == key }):
+			return a, usagef("key %q specified more than once", key)
 		case isPair && key != "":
 			a.pairs = append(a.pairs, [2]string{key, value})
-		case !isPair && !inv.modern() && arg != "":
+		case !isPair && !inv.modern():
 			a.touch = append(a.touch, arg)
 		default:
 			return a, usagef(`expected "key=value", got %q`, arg)

@@ -82,7 +82,7 @@ func (t Target) node(ctx context.Context, h hookapi.Hook) (hookapi.Node, error) 
 		w.option = "relation_id"
 	}
 	inv := &invocation{hook: h, facts: h.Facts()}
-	if err := w.given(inv); err != nil {
+	if err := w.given(ctx, inv); err != nil {
 		return hookapi.Node{}, err
 	}
 	id, err := w.resolve(ctx, inv, t.Unit)

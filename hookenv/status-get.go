@@ -11,6 +11,7 @@ func statusGet() Tool {
 		Name:     "status-get",
 		Summary:  "print the status of the workload",
 		Usage:    "[--include-data] [--application]",
+		Notes:    "In the smart format it prints the word alone, unless --include-data asks for more.",
 		Examples: []string{"status-get", "status-get --format=json --include-data"},
 		prepare: func(f *flagSet) runner {
 			g := &statusGetter{}
@@ -38,19 +39,26 @@ func (g *statusGetter) run(ctx context.Context, inv *invocation) error {
 	if err != nil {
 		return err
 	}
-	switch {
-	case g.application:
-		return g.print(inv, map[string]any{"application-status": g.details(status)})
-	case g.data:
-		return g.print(inv, g.details(status))
+	if asked := g.format != "" && g.format != formatSmart; !g.data && !asked {
+		return g.print(inv, status.Status)
 	}
-	return g.print(inv, status.Status)
+	details := g.details(status)
+	if !g.application {
+		return g.print(inv, details)
+	}
+	units := map[string]any{}
+	for name, unit := range status.Units {
+		units[name] = g.details(unit)
+	}
+	details["units"] = units
+	return g.print(inv, map[string]any{"application-status": details})
 }
 
 // details are the keys that charm libraries read.
 func (g *statusGetter) details(status hookapi.Status) map[string]any {
-	details := map[string]any{"status": status.Status, "message": status.Message}
+	details := map[string]any{"status": status.Status}
 	if g.data {
+		details["message"] = status.Message
 		details["status-data"] = map[string]any{}
 		if status.Data != nil {
 			details["status-data"] = status.Data

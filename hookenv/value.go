@@ -38,14 +38,11 @@ func parseReference(value string) (ref reference, ok bool) {
 
 // isInteger says whether a text is a number, a sign allowed.
 func isInteger(text string) bool {
-	digits := strings.TrimPrefix(text, "-")
-	return digits != "" && !strings.ContainsFunc(digits, func(r rune) bool { return !isDigit(r) })
+	_, err := strconv.Atoi(text)
+	return err == nil
 }
 
 func relationNumber(text string) int {
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 0 {
-		return -1
-	}
-	return n
+	n, _ := strconv.Atoi(text) // isInteger has said that it is one
+	return max(n, -1)
 }

@@ -32,16 +32,33 @@ func (w *which) declare(f *flagSet) {
 	f.add(option{names: []string{"relation-id"}, arg: "VALUE", set: take(2), help: "the same; not both"})
 }
 
-// given checks that the caller named one relation at most, and that there is
-// one to talk about: the tools say so before they look at their arguments.
-func (w *which) given(inv *invocation) error {
-	if w.names == 3 {
+// given checks that the caller named one relation at most, that there is one to
+// talk about, and that an id is one: the tools say so before they look at their
+// arguments.
+func (w *which) given(ctx context.Context, inv *invocation) error {
+	switch {
+	case w.names == 3:
 		return usagef("cannot use --relation together with --relation-id")
-	}
-	if w.option == "" && inv.facts.Relation == hookapi.NoRelation {
+	case w.option != "":
+		return w.exists(ctx, inv)
+	case inv.facts.Relation == hookapi.NoRelation:
 		return usagef("no relation id specified")
 	}
 	return nil
+}
+
+// exists refuses the id of no relation. A name, and who may use an id, is for
+// resolve to judge.
+func (w *which) exists(ctx context.Context, inv *invocation) error {
+	ref, ok := parseReference(w.value)
+	switch {
+	case !ok:
+		return w.lost(inv, errNoID)
+	case !ref.hasNumber:
+		return nil
+	}
+	_, err := numbered(ctx, inv.hook, ref)
+	return w.lost(inv, err)
 }
 
 // resolve finds the relation as seen from a unit or service, or from the local
@@ -51,19 +68,29 @@ func (w *which) resolve(ctx context.Context, inv *invocation, side string) (int,
 		return inv.facts.Relation, nil
 	}
 	id, err := resolve(ctx, inv.hook, w.value, side)
-	if errors.As(err, new(notFound)) && inv.modern() {
-		return 0, usagef("invalid value %q for option %s: %v", w.value, w.option, err)
+	return id, w.lost(inv, worded(err, side))
+}
+
+// lost words that the option stands for no relation as the dialect does.
+func (w *which) lost(inv *invocation, err error) error {
+	switch {
+	case w.option == "" || !errors.Is(err, hookapi.ErrRelationNotFound):
+		return err
+	case !inv.modern():
+		return usagef("Relation not found")
 	}
-	if errors.As(err, new(notFound)) {
-		return 0, usagef("Relation not found")
-	}
-	return id, worded(err, side)
+	why := errNoRelation
+	errors.As(err, &why)
+	return usagef("invalid value %q for option %s: %v", w.value, w.option, why)
 }
 
 // notFound is why a VALUE stands for no relation, in the modern dialect's words.
 type notFound string
 
 func (e notFound) Error() string { return string(e) }
+
+// Is makes every notFound a hookapi.ErrRelationNotFound.
+func (e notFound) Is(target error) bool { return target == hookapi.ErrRelationNotFound }
 
 const (
 	errNoRelation = notFound("relation not found")
@@ -86,13 +113,7 @@ func resolve(ctx context.Context, h hookapi.Hook, value, side string) (int, erro
 // byNumber checks that the relation exists and is in reach: the local unit's
 // own are, and those that side is in.
 func byNumber(ctx context.Context, h hookapi.Hook, ref reference, side string) (int, error) {
-	if ref.id < 0 {
-		return 0, errNoRelation
-	}
-	relation, err := h.Relation(ctx, ref.id)
-	if errors.Is(err, hookapi.ErrRelationNotFound) {
-		return 0, errNoRelation
-	}
+	relation, err := numbered(ctx, h, ref)
 	if err != nil {
 		return 0, err
 	}
@@ -106,6 +127,14 @@ func byNumber(ctx context.Context, h hookapi.Hook, ref reference, side string) (
 		return 0, errNoRelation
 	}
 	return ref.id, nil
+}
+
+// numbered describes the relation of a number.
+func numbered(ctx context.Context, h hookapi.Hook, ref reference) (hookapi.Relation, error) {
+	if ref.id < 0 {
+		return hookapi.Relation{}, errNoRelation
+	}
+	return h.Relation(ctx, ref.id)
 }
 
 func inReach(facts hookapi.Facts, r hookapi.Relation, side string) bool {

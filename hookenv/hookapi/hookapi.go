@@ -95,6 +95,7 @@ type Status struct {
 	Status  string // "", "maintenance", "blocked", "waiting", "active"
 	Message string
 	Data    map[string]any
+	Units   map[string]Status // of a service only: its units, by name
 }
 
 // Hook is all that the tools of one running hook may ask. Every method may be
@@ -147,7 +148,7 @@ type Unit interface {
 	SetPort(ctx context.Context, unit string, port Port, open bool) error
 	// Ports returns what is open, own changes applied; icmp first, then by protocol and number.
 	Ports(ctx context.Context) ([]Port, error)
-	// Status returns the workload status of the unit, or of its service.
+	// Status returns the workload status of the unit, or of its service with its units.
 	Status(ctx context.Context, ofService bool) (Status, error)
 	// SetStatus takes effect at once, whatever the hook's exit code.
 	SetStatus(ctx context.Context, ofService bool, s Status) error

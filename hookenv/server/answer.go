@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"unicode/utf8"
 
 	"bijou/hookenv/amp"
@@ -16,6 +17,7 @@ func (s *Server) answer(c *conn, box amp.Box) error {
 	if command == "" || ask == "" {
 		return errors.New("a box that asks for nothing")
 	}
+	s.log.Debug("asked", "command", command, "tool", tool(box))
 	if refused := check(command, box); refused != nil {
 		return c.refuse(ask, *refused)
 	}
@@ -32,6 +34,12 @@ func (s *Server) answer(c *conn, box amp.Box) error {
 		return c.refuse(ask, *refused)
 	}
 	return c.reply(ask, pairs...)
+}
+
+// tool is the tool's name. Its arguments may be secret.
+func tool(box amp.Box) string {
+	name, _, _ := strings.Cut(box.Value(client.KeyArgv), "\x00")
+	return name
 }
 
 // gone answers for a client id that is unknown, or whose hook has ended.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"log/slog"
 	"net"
 	"time"
 
@@ -36,7 +35,7 @@ func (s *Server) serve(raw net.Conn) {
 			err = s.answer(c, box)
 		}
 		if err != nil {
-			c.report(s.path, err)
+			s.report(err)
 			return
 		}
 		first = time.Time{}
@@ -44,11 +43,11 @@ func (s *Server) serve(raw net.Conn) {
 }
 
 // report logs why a connection ends, unless that is its own wish or Close's.
-func (c *conn) report(path string, err error) {
+func (s *Server) report(err error) {
 	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) {
 		return
 	}
-	slog.Warn("cut off a hook tool", "socket", path, "error", err)
+	s.log.Warn("cut off a hook tool", "error", err)
 }
 
 // read returns the next box. Its first byte must come by a deadline (zero:

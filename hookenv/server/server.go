@@ -22,6 +22,7 @@ type Server struct {
 	listener *net.UnixListener
 	limits   limits
 	now      func() time.Time
+	log      *slog.Logger
 	wait     sync.WaitGroup // the accepting goroutine and one a connection
 
 	mu     sync.Mutex
@@ -56,7 +57,7 @@ func listen(path string, l limits) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		path: path, listener: listener, limits: l, now: time.Now,
+		path: path, listener: listener, limits: l, now: time.Now, log: slog.With("part", "amp", "socket", path),
 		hooks: map[string]*registration{}, conns: map[net.Conn]bool{},
 	}
 	s.wait.Go(s.accept)
@@ -128,7 +129,7 @@ func (s *Server) accept() {
 			return
 		}
 		if err != nil {
-			slog.Warn("cannot accept a hook tool", "socket", s.path, "error", err)
+			s.log.Warn("cannot accept a hook tool", "error", err)
 			s.rest()
 			continue
 		}

@@ -25,7 +25,7 @@ func (l *Log) send() {
 			l.Log.Debug("cannot send the unit's log; it is tried again", "error", err)
 			_ = again.Pause(l.ctx)
 		default:
-			l.sent(len(batch))
+			l.rest(l.sent(len(batch)))
 			again.Reset()
 		}
 	}
@@ -53,18 +53,35 @@ func (l *Log) batch() []state.LogLine {
 	return l.kept[:len(l.kept):len(l.kept)]
 }
 
-// sent forgets lines that are in the store, and says which never will be.
-func (l *Log) sent(n int) {
+// rest pauses after more than one batch was sent at once, unless the log ends.
+func (l *Log) rest(sent int) {
+	if sent <= batchSize {
+		return
+	}
+	timer := time.NewTimer(time.Duration(sent) * time.Second / rate)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-l.ending:
+	}
+}
+
+// sent forgets lines that are in the store, and says which never will be. It
+// answers how much was sent, in bytes.
+func (l *Log) sent(n int) (bytes int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, line := range l.kept[:n] {
-		l.size -= len(line.Message)
+		bytes += size(line)
 	}
+	l.size -= bytes
 	l.kept = l.kept[n:]
 	if l.dropped > 0 {
 		text := fmt.Sprintf("%d lines were too many for this log; %s on the unit's machine has them", l.dropped, l.Path)
-		l.kept = append(l.kept, state.LogLine{Time: time.Now().UTC(), Level: "WARNING", Message: text})
-		l.size += len(text)
+		line := state.LogLine{Time: time.Now().UTC(), Level: "WARNING", Message: text}
+		l.kept = append(l.kept, line)
+		l.size += size(line)
 		l.dropped = 0
 	}
+	return bytes
 }

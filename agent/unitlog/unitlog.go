@@ -16,12 +16,18 @@ import (
 
 // Batches go to the store after so long, or as soon as they have so many bytes.
 // What cannot be sent, since the store is away or slower than the unit talks,
-// is kept up to maxKept bytes; lines beyond are in the file only.
+// is kept up to maxKept bytes; lines beyond are in the file only. A line counts
+// for so much more than its text, which may be empty.
 const (
 	batchDelay = 100 * time.Millisecond
 	batchSize  = 64 << 10
 	maxKept    = 1 << 20
+	lineSize   = 128
 )
+
+// rate is how many bytes a second a unit that talks without end may send: the
+// store is there for all others, too.
+const rate = 1 << 20
 
 // Options say whose log it is, and where it goes.
 type Options struct {
@@ -37,6 +43,7 @@ type Log struct {
 	ctx    context.Context // ends the sender
 	cancel context.CancelFunc
 	full   chan struct{} // buffered: one word that the batch is to go is enough
+	ending chan struct{} // closed by Close
 	wg     sync.WaitGroup
 
 	mu      sync.Mutex
@@ -50,7 +57,7 @@ type Log struct {
 
 // Open makes the log; the file is opened with the first line.
 func Open(o Options) *Log {
-	l := &Log{Options: o, file: file{path: o.Path}, full: make(chan struct{}, 1)}
+	l := &Log{Options: o, file: file{path: o.Path}, full: make(chan struct{}, 1), ending: make(chan struct{})}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	return l
 }
@@ -78,7 +85,7 @@ func (l *Log) keep(line state.LogLine) {
 		return
 	}
 	l.kept = append(l.kept, line)
-	l.size += len(line.Message)
+	l.size += size(line)
 	if l.size >= batchSize {
 		l.hurry()
 	}
@@ -87,6 +94,9 @@ func (l *Log) keep(line state.LogLine) {
 		l.wg.Go(l.send)
 	}
 }
+
+// size is what a line takes while it is kept, in bytes.
+func size(l state.LogLine) int { return lineSize + len(l.Hook) + len(l.Message) }
 
 // Flush has what is kept sent now: who sees that a hook is done is to find its
 // lines soon. It does not wait.
@@ -110,7 +120,10 @@ func (l *Log) hurry() {
 // waits for the sender. It is idempotent.
 func (l *Log) Close() {
 	l.mu.Lock()
-	l.closed = true
+	if !l.closed {
+		l.closed = true
+		close(l.ending)
+	}
 	l.mu.Unlock()
 	timer := time.AfterFunc(2*time.Second, l.cancel)
 	defer timer.Stop()

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"bijou/state"
 	"bijou/state/statetest"
@@ -81,4 +83,41 @@ func TestFileIsRotated(t *testing.T) {
 			t.Errorf("%s: %v, %v", path, info, err)
 		}
 	}
+}
+
+func TestFloodOfEmptyLinesIsBounded(t *testing.T) {
+	st := statetest.New(t)
+	l := open(t, st)
+	for range 50_000 {
+		l.Write("INFO", "install", "")
+		l.mu.Lock()
+		kept := len(l.kept)
+		l.mu.Unlock()
+		if kept > maxKept/lineSize+1 {
+			t.Fatalf("%d empty lines are kept", kept)
+		}
+	}
+	l.Close()
+	if n := len(stored(t, st)); n == 0 {
+		t.Error("nothing reached the store")
+	}
+}
+
+func TestFloodOfLongLinesReachesTheStoreSlowly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := statetest.New(t)
+		l := open(t, st)
+		begin := time.Now()
+		for time.Since(begin) < 5*time.Second {
+			for range 40 {
+				l.Write("INFO", "install", strings.Repeat("x", 60<<10))
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		ends := statetest.Read(t, st, func(v *state.View) ([]state.LogLine, error) { return v.Logs(state.LogFilter{Last: 1}) })
+		if sent := ends[0].Seq * 60 << 10; sent > 7*rate || sent < 3*rate {
+			t.Errorf("%d bytes were sent in 5 seconds", sent)
+		}
+		l.Close()
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
 	"sync"
 
 	"bijou/agent/uniter"
@@ -39,6 +40,7 @@ func (a *alone) run(ctx context.Context) error {
 	err = h.supervise(ctx, a.Unit)
 	end()
 	wg.Wait()
+	_ = os.Remove(h.sockets) // only if nobody else's are in it
 	return unlessDone(ctx, err)
 }
 

@@ -18,8 +18,8 @@ const maxSocket = 107
 // socketDir makes the folder of the sockets of one machine of an environment:
 // owner-only, in a short place, under a short name.
 func socketDir(uuid, machineDir string) (string, error) {
-	base := socketBase(os.Geteuid(), os.Getenv("XDG_RUNTIME_DIR"))
-	dir := filepath.Join(base, short(uuid+" "+machineDir, 8))
+	base := socketBases(os.Geteuid(), os.Getenv("XDG_RUNTIME_DIR"))[0]
+	dir := filepath.Join(base, short(uuid, 8)+"-"+short(machineDir, 8))
 	for _, path := range []string{base, dir} {
 		if err := ownDir(path); err != nil {
 			return "", err
@@ -28,15 +28,37 @@ func socketDir(uuid, machineDir string) (string, error) {
 	return dir, nil
 }
 
-// socketBase is where sockets of that user lie.
-func socketBase(uid int, runtimeDir string) string {
+// RemoveSockets removes the folders of all sockets of an environment's machines
+// on this host, which agents that were killed leave behind. None of its agents
+// may run any more.
+func RemoveSockets(uuid string) error {
+	for _, base := range socketBases(os.Geteuid(), os.Getenv("XDG_RUNTIME_DIR")) {
+		folders, err := filepath.Glob(filepath.Join(base, short(uuid, 8)+"-*"))
+		if err != nil {
+			return fmt.Errorf("cannot look for sockets: %w", err)
+		}
+		for _, folder := range folders {
+			if err := os.RemoveAll(folder); err != nil {
+				return fmt.Errorf("cannot remove sockets: %w", err)
+			}
+		}
+		_ = os.Remove(base) // only if it is empty; the next agent makes it again
+	}
+	return nil
+}
+
+// socketBases are where sockets of that user may lie, the one to be used first:
+// an agent may have been started with a runtime folder, and its remains be
+// removed without one.
+func socketBases(uid int, runtimeDir string) []string {
 	if uid == 0 {
-		return "/run/bijou"
+		return []string{"/run/bijou"}
 	}
+	bases := []string{"/tmp/bijou-" + strconv.Itoa(uid)}
 	if info, err := os.Stat(runtimeDir); err == nil && info.IsDir() {
-		return filepath.Join(runtimeDir, "bijou")
+		bases = []string{filepath.Join(runtimeDir, "bijou"), bases[0]}
 	}
-	return "/tmp/bijou-" + strconv.Itoa(uid)
+	return bases
 }
 
 // ownDir makes a folder that only we may enter. In /tmp anybody may have made

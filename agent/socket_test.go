@@ -3,6 +3,7 @@ package agent
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -19,21 +20,48 @@ func TestSocketPathsFit(t *testing.T) {
 	}
 }
 
-func TestSocketBase(t *testing.T) {
+func TestSocketBases(t *testing.T) {
 	there := t.TempDir()
 	for _, tc := range []struct {
 		uid     int
 		runtime string
-		want    string
+		want    []string
 	}{
-		{0, there, "/run/bijou"},
-		{1000, there, there + "/bijou"},
-		{1000, "", "/tmp/bijou-1000"},
-		{1000, "/nowhere", "/tmp/bijou-1000"},
+		{0, there, []string{"/run/bijou"}},
+		{1000, there, []string{there + "/bijou", "/tmp/bijou-1000"}},
+		{1000, "", []string{"/tmp/bijou-1000"}},
+		{1000, "/nowhere", []string{"/tmp/bijou-1000"}},
 	} {
-		if got := socketBase(tc.uid, tc.runtime); got != tc.want {
+		if got := socketBases(tc.uid, tc.runtime); !slices.Equal(got, tc.want) {
 			t.Errorf("uid %d, %q: %q, want %q", tc.uid, tc.runtime, got, tc.want)
 		}
+	}
+}
+
+func TestSocketsOfAnEnvironmentAreRemoved(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	made := map[string]string{}
+	for _, at := range []string{"one 0", "one 1", "two 0"} {
+		uuid, machine, _ := strings.Cut(at, " ")
+		dir, err := socketDir(t.Name()+uuid, "/machines/"+machine)
+		if err == nil {
+			err = os.WriteFile(socketPath(dir, "app/0"), nil, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		made[at] = dir
+	}
+	if err := RemoveSockets(t.Name() + "one"); err != nil {
+		t.Fatal(err)
+	}
+	for at, dir := range made {
+		if _, err := os.Stat(dir); os.IsNotExist(err) != strings.HasPrefix(at, "one") {
+			t.Errorf("%s: %v", at, err)
+		}
+	}
+	if err := RemoveSockets(t.Name() + "two"); err != nil {
+		t.Fatal(err)
 	}
 }
 

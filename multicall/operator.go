@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"bijou/agent"
 	"bijou/multicall/home"
 	"bijou/multicall/juju"
 	"bijou/provision/local"
@@ -20,6 +21,7 @@ const strayGrace = 5 * time.Second
 
 // runJuju is juju.
 func runJuju(c call) int {
+	logTo(c.streams.Err)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	return juju.Main(ctx, c.streams, jujuParts(), c.args)
@@ -35,7 +37,7 @@ func jujuParts() juju.Parts {
 		Running:   running,
 		Halt:      local.Halt,
 		Sweep:     sweepProcesses,
-		Forget:    forgetSockets,
+		Forget:    func(e home.Environment) error { return agent.RemoveSockets(e.UUID) },
 	}
 }
 

@@ -25,7 +25,7 @@ func Append(dst []byte, key, value string) []byte {
 	dst = appendPair(dst, key, value[:min(len(value), MaxValue)])
 	for i := 1; len(value) > MaxValue; i++ {
 		value = value[MaxValue:]
-		dst = appendPair(dst, chunkKey(key, i), value[:min(len(value), MaxValue)])
+		dst = appendPair(dst, ChunkKey(key, i), value[:min(len(value), MaxValue)])
 	}
 	return dst
 }
@@ -43,7 +43,13 @@ func appendPair(dst []byte, key, value string) []byte {
 	return append(dst, value...)
 }
 
-func chunkKey(key string, i int) string { return key + "." + strconv.Itoa(i) }
+// ChunkKey is the key of a value's i-th chunk, counted from 0.
+func ChunkKey(key string, i int) string {
+	if i == 0 {
+		return key
+	}
+	return key + "." + strconv.Itoa(i)
+}
 
 // Box is a decoded box, pair by pair as it came.
 type Box map[string]string
@@ -61,8 +67,8 @@ func (b Box) Value(key string) string {
 		return value
 	}
 	chunks, size := []string{value}, len(value)
-	for len(value) == MaxValue && b.Has(chunkKey(key, len(chunks))) {
-		value = b[chunkKey(key, len(chunks))]
+	for len(value) == MaxValue && b.Has(ChunkKey(key, len(chunks))) {
+		value = b[ChunkKey(key, len(chunks))]
 		chunks, size = append(chunks, value), size+len(value)
 	}
 	joined := make([]byte, 0, size)

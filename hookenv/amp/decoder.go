@@ -14,47 +14,70 @@ const (
 	ErrEmpty     = Error("box is empty")
 )
 
-// Decoder takes bytes as they come and gives boxes as they are complete. The
-// zero value refuses every box; set Limit.
+// Decoder takes bytes as they come and gives boxes, or their pairs, as they are
+// complete. The zero value refuses every box; set Limit.
 type Decoder struct {
 	// Limit is the size in bytes that a box may have on the wire, its lengths
 	// and its end included. It may be changed between boxes.
 	Limit int
 
-	buf  []byte // not yet decoded
-	box  Box    // the pairs of the box in work
-	size int    // their size on the wire
+	buf  []byte
+	at   int // where in buf the undecoded bytes begin
+	box  Box // the pairs of the box in work
+	size int // their size on the wire
 }
 
 // Feed takes more bytes, which it copies.
-func (d *Decoder) Feed(p []byte) { d.buf = append(d.buf, p...) }
+func (d *Decoder) Feed(p []byte) {
+	d.buf = append(d.buf[:0], d.buf[d.at:]...)
+	d.buf = append(d.buf, p...)
+	d.at = 0
+}
 
 // Pending says whether a box has begun and not ended: some of its bytes are
 // here, the rest is owed.
-func (d *Decoder) Pending() bool { return d.size > 0 || len(d.buf) > 0 }
+func (d *Decoder) Pending() bool { return d.size > 0 || len(d.buf) > d.at }
 
 // Next returns the next box, or nil if more bytes are needed.
 func (d *Decoder) Next() (Box, error) {
-	used := 0
-	defer func() { d.drop(used) }()
 	for {
-		key, err := d.field(used, MaxKey)
-		if !key.whole || err != nil {
+		key, value, err := d.Pair()
+		switch {
+		case key == nil || err != nil:
 			return nil, err
-		}
-		if len(key.bytes) == 0 {
-			used = key.end
+		case len(key) == 0:
 			return d.finish()
+		case d.box == nil:
+			d.box = Box{}
+		case d.box.Has(string(key)):
+			return nil, ErrDuplicate
 		}
-		value, err := d.field(key.end, MaxValue)
-		if !value.whole || err != nil {
-			return nil, err
-		}
-		if err := d.add(string(key.bytes), string(value.bytes)); err != nil {
-			return nil, err
-		}
-		used = value.end
+		d.box[string(key)] = string(value)
 	}
+}
+
+// Pair returns the next pair of a box, an empty key at the box's end, or a nil
+// key if more bytes are needed. Both are good until the next Feed. It is for
+// who cannot hold a whole box, and does not look for keys that stand twice.
+func (d *Decoder) Pair() (key, value []byte, err error) {
+	k, err := d.field(d.at, MaxKey)
+	if !k.whole || err != nil {
+		return nil, nil, err
+	}
+	if len(k.bytes) == 0 {
+		d.at, d.size = k.end, 0
+		return k.bytes, nil, nil
+	}
+	v, err := d.field(k.end, MaxValue)
+	if !v.whole || err != nil {
+		return nil, nil, err
+	}
+	d.size += 4 + len(k.bytes) + len(v.bytes)
+	if d.size+2 > d.Limit {
+		return nil, nil, ErrTooLarge
+	}
+	d.at = v.end
+	return k.bytes, v.bytes, nil
 }
 
 // field is a length and as many bytes behind it.
@@ -82,37 +105,11 @@ func (d *Decoder) field(at, limit int) (field, error) {
 	return field{bytes: d.buf[at+2 : end], end: end, whole: true}, nil
 }
 
-func (d *Decoder) add(key, value string) error {
-	if d.box == nil {
-		d.box = Box{}
-	}
-	if d.box.Has(key) {
-		return ErrDuplicate
-	}
-	d.size += 4 + len(key) + len(value)
-	if d.size+2 > d.Limit {
-		return ErrTooLarge
-	}
-	d.box[key] = value
-	return nil
-}
-
 func (d *Decoder) finish() (Box, error) {
 	box := d.box
-	d.box, d.size = nil, 0
+	d.box = nil
 	if box == nil {
 		return nil, ErrEmpty
 	}
 	return box, nil
-}
-
-// drop forgets decoded bytes, and their memory once all are.
-func (d *Decoder) drop(n int) {
-	if n == len(d.buf) {
-		d.buf = d.buf[:0]
-		return
-	}
-	if n > 0 {
-		d.buf = append(d.buf[:0], d.buf[n:]...)
-	}
 }

@@ -88,22 +88,24 @@ func request(argv []string, id string) []byte {
 	return amp.End(box)
 }
 
-// converse sends a box and obeys the answers until one holds the exit code.
-func (c *conn) converse(box []byte, id string) int {
-	for {
-		answer, err := c.ask(box)
-		if err != nil {
-			return fail("cannot hear from the agent: " + err.Error())
+// converse sends the request and obeys the answers until one holds the exit
+// code.
+func (c *conn) converse(request []byte, id string) int {
+	err := c.send(request)
+	for err == nil {
+		answer := answer{box: amp.Box{}}
+		if err = c.receive(answer.take); err != nil {
+			break
 		}
 		switch {
-		case answer.Has(KeyErrorCode):
-			return fail(refusal(answer))
-		case answer.Has(KeyWant):
-			box = file(answer.Value(KeyWant), id)
-		default:
-			return deliver(answer)
+		case answer.box.Has(KeyErrorCode):
+			return fail(refusal(answer.box))
+		case !answer.box.Has(KeyWant):
+			return answer.finish()
 		}
+		err = c.sendFile(answer.box.Value(KeyWant), id)
 	}
+	return fail("cannot hear from the agent: " + err.Error())
 }
 
 // refusal words an AMP error for whoever called the tool.
@@ -114,14 +116,22 @@ func refusal(answer amp.Box) string {
 	return answer.Value(KeyErrorText)
 }
 
-// file is the box that brings what a file holds, or why it cannot.
-func file(path, id string) []byte {
+// sendFile sends the box that brings what a file holds, or why it cannot. The
+// file is read first: one that comes slowly must not leave a box half sent.
+func (c *conn) sendFile(path, id string) error {
 	box := amp.Append(nil, KeyCommand, CommandFile)
 	box = amp.Append(box, KeyAsk, "1")
 	box = amp.Append(box, KeyClientID, id)
-	value, problem := readFile(path)
+	data, problem := readFile(path)
 	if problem != "" {
-		return amp.End(amp.Append(box, KeyProblem, problem))
+		return c.send(amp.End(amp.Append(box, KeyProblem, problem)))
 	}
-	return amp.End(amp.Append(box, KeyValue, value))
+	for i := 0; i == 0 || len(data) > 0; i++ {
+		part := data[:min(len(data), amp.MaxValue)]
+		if err := c.send(amp.Append(box, amp.ChunkKey(KeyValue, i), string(part))); err != nil {
+			return err
+		}
+		box, data = box[:0], data[len(part):]
+	}
+	return c.send(amp.End(box))
 }

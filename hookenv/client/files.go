@@ -2,41 +2,8 @@ package client
 
 import (
 	"os"
-	"strconv"
 	"syscall"
-
-	"bijou/hookenv/amp"
 )
-
-// fail prints an error as hook tools do and returns the exit code for what
-// fails in transport.
-func fail(message string) int {
-	writeAll(2, []byte("ERROR "+message+"\n"))
-	return 1
-}
-
-// deliver prints the last answer, or writes it to the caller's file, and
-// returns the exit code.
-func deliver(answer amp.Box) int {
-	code, err := strconv.Atoi(answer.Value(KeyExit))
-	if err != nil {
-		return fail("cannot understand the agent's answer")
-	}
-	writeAll(2, []byte(answer.Value(KeyStderr)))
-	stdout := []byte(answer.Value(KeyStdout))
-	if path := answer.Value(KeyWrite); path != "" {
-		if problem := writeFile(path, stdout); problem != "" {
-			return fail(problem)
-		}
-		return code
-	}
-	// A reader that has gone had what it wanted (relation-get | head -1); the
-	// tool's own answer stands.
-	if err := writeAll(1, stdout); err != nil && err != syscall.EPIPE {
-		return fail("write stdout: " + err.Error())
-	}
-	return code
-}
 
 // standard is the descriptor that a path means: its own name would open a
 // terminal or a pipe a second time, truncate a file, and fail on a socket.
@@ -53,7 +20,7 @@ func standard(path string) (fd int, ok bool) {
 }
 
 // readFile reads a file whole, or stdin for "-"; a problem is worded for people.
-func readFile(path string) (value, problem string) {
+func readFile(path string) (data []byte, problem string) {
 	if path == "-" {
 		path = "/dev/stdin"
 	}
@@ -61,57 +28,41 @@ func readFile(path string) (value, problem string) {
 	if !ok {
 		var err error
 		if fd, err = open(path, syscall.O_RDONLY); err != nil {
-			return "", "open " + path + ": " + err.Error()
+			return nil, "open " + path + ": " + err.Error()
 		}
 		defer syscall.Close(fd)
 	}
 	return readAll(fd, path)
 }
 
-func readAll(fd int, path string) (value, problem string) {
-	buf := make([]byte, 0, 64<<10)
+func readAll(fd int, path string) (data []byte, problem string) {
+	buf := make([]byte, 0, room(fd))
 	for {
 		if len(buf) == cap(buf) {
 			buf = append(buf, 0)[:len(buf)]
 		}
 		n, err := read(fd, buf[len(buf):cap(buf)])
 		if err != nil {
-			return "", "read " + path + ": " + err.Error()
+			return nil, "read " + path + ": " + err.Error()
 		}
 		if n == 0 {
-			return string(buf), ""
+			return buf, ""
 		}
 		buf = buf[:len(buf)+n]
 		if len(buf) > MaxFile {
-			return "", "read " + path + ": more than the 16 MiB that a value may have"
+			return nil, "read " + path + ": more than the 16 MiB that a value may have"
 		}
 	}
 }
 
-// writeFile creates or replaces a file.
-func writeFile(path string, data []byte) (problem string) {
-	fd, ok := standard(path)
-	if !ok {
-		var err error
-		if fd, err = open(path, syscall.O_WRONLY|syscall.O_CREAT|syscall.O_TRUNC); err != nil {
-			return "open " + path + ": " + err.Error()
-		}
+// room is how many bytes to make room for at first: a file's, and one more in
+// which its end is met.
+func room(fd int) int {
+	var st syscall.Stat_t
+	if err := syscall.Fstat(fd, &st); err != nil || st.Mode&syscall.S_IFMT != syscall.S_IFREG {
+		return 64 << 10
 	}
-	err := writeAll(fd, data)
-	if !ok {
-		err = firstError(err, syscall.Close(fd))
-	}
-	if err != nil && err != syscall.EPIPE {
-		return "write " + path + ": " + err.Error()
-	}
-	return ""
-}
-
-func firstError(a, b error) error {
-	if a != nil {
-		return a
-	}
-	return b
+	return int(min(st.Size, MaxFile)) + 1
 }
 
 func open(path string, flags int) (int, error) {

@@ -31,26 +31,45 @@ func dial(path string) (*conn, error) {
 	return &conn{fd: fd, decoder: amp.Decoder{Limit: maxAnswer}}, nil
 }
 
-// ask sends one box and waits for the answer. An agent that refuses a request
-// may close before it has read it all; its answer is worth reading then.
-func (c *conn) ask(box []byte) (amp.Box, error) {
-	sent := writeAll(c.fd, box)
-	if sent != nil && sent != syscall.EPIPE && sent != syscall.ECONNRESET {
-		return nil, sent
+// send sends one box. An agent that refuses a request may close before it has
+// read it all; its answer is worth reading then.
+func (c *conn) send(box []byte) error {
+	err := writeAll(c.fd, box)
+	if err == syscall.EPIPE || err == syscall.ECONNRESET {
+		return nil
 	}
+	return err
+}
+
+// receive hands the pairs of one box to take, which must not keep them.
+func (c *conn) receive(take func(key, value []byte)) error {
 	chunk := make([]byte, 32<<10)
 	for {
-		answer, err := c.decoder.Next()
-		if answer != nil || err != nil {
-			return answer, err
+		key, value, err := c.decoder.Pair()
+		switch {
+		case err != nil:
+			return err
+		case key == nil:
+			if err := c.fill(chunk); err != nil {
+				return err
+			}
+		case len(key) == 0:
+			return nil
+		default:
+			take(key, value)
 		}
-		n, err := read(c.fd, chunk)
-		if err != nil {
-			return nil, err
-		}
-		if n == 0 {
-			return nil, amp.Error("it closed the connection")
-		}
-		c.decoder.Feed(chunk[:n])
 	}
+}
+
+// fill feeds the decoder what has come, or waits until something does.
+func (c *conn) fill(chunk []byte) error {
+	n, err := read(c.fd, chunk)
+	if err == nil && n == 0 {
+		err = amp.Error("it closed the connection")
+	}
+	if err != nil {
+		return err
+	}
+	c.decoder.Feed(chunk[:n])
+	return nil
 }

@@ -4,7 +4,7 @@ package client
 // client asks CommandTool; each answer holds either KeyWant (a path, or "-" for
 // stdin), which the client answers by asking CommandFile with KeyValue or
 // KeyProblem, or, at the end, KeyExit with KeyStdout, KeyStderr and KeyWrite (a
-// path that KeyStdout goes to). An AMP error ends it too.
+// path that KeyStdout goes to), KeyStdout last. An AMP error ends it too.
 const (
 	CommandTool = "tool"
 	CommandFile = "file"

@@ -46,6 +46,10 @@ func TestScripts(t *testing.T) {
 		{"a reader that leaves", `relation-get - | head -1`, "password: s3cr3t\n"},
 		{"the caller's stdout", `relation-get user -o /dev/stdout | tr a-z A-Z`, "ROOT\n"},
 		{"closed stdin", `relation-set a=1 <&-; relation-set <&-; relation-get a wordpress/0`, "1\n"},
+		{"closed stdin asked for", `relation-set --file - a=1 <&-; relation-get a wordpress/0`, "1\n"},
+		{"closed stdout and stderr", `relation-get user >&-; relation-get user 2>&-; relation-get nope/x 2>&- || echo $?`, "root\n"},
+		{"a reader of errors that has left", `(relation-get -r 9 2>&1 >/dev/null || echo $? >exit) | true; cat exit`, "2\n"},
+		{"a full disk", `relation-get user >/dev/full || echo $?`, "ERROR write /dev/stdout: no space left on device\n1\n"},
 		{"members in a loop", `for unit in $(relation-list -r website); do relation-get -r website private-address "$unit"; done`, "10.0.3.20\n"},
 		{"a directory that is gone", `mkdir gone; cd gone; rmdir ../gone; relation-get user`, "root\n"},
 	} {

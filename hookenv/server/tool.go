@@ -34,11 +34,12 @@ func (s *Server) tool(c *conn, r *registration, box amp.Box) error {
 	return c.result(files.ask, result)
 }
 
-// result sends what the thin client prints and exits with.
+// result sends what the thin client prints and exits with, stdout last: the
+// client passes it on as it comes.
 func (c *conn) result(ask string, r hookenv.Result) error {
 	pairs := []pair{{client.KeyExit, strconv.Itoa(r.Exit)}}
 	for _, p := range []pair{
-		{client.KeyStdout, string(r.Stdout)}, {client.KeyStderr, string(r.Stderr)}, {client.KeyWrite, r.Write},
+		{client.KeyStderr, string(r.Stderr)}, {client.KeyWrite, r.Write}, {client.KeyStdout, string(r.Stdout)},
 	} {
 		if p.value != "" {
 			pairs = append(pairs, p)

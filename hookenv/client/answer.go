@@ -1,0 +1,88 @@
+package client
+
+import (
+	"strconv"
+	"syscall"
+
+	"bijou/hookenv/amp"
+)
+
+// answer is one box of the agent's, taken pair by pair: what goes to stdout is
+// passed on as it comes, so that a large setting needs no memory here. The
+// agent sends it last.
+type answer struct {
+	box     amp.Box // all but what goes to stdout
+	begun   bool    // stderr is printed, and out is open
+	out     int
+	problem string // why out cannot be written, for people
+}
+
+func (a *answer) take(key, value []byte) {
+	if first, _ := cut(string(key), '.'); first != KeyStdout {
+		a.box[string(key)] = string(value)
+		return
+	}
+	a.begin()
+	a.write(value)
+}
+
+// begin prints stderr and opens the caller's file, if one is meant.
+func (a *answer) begin() {
+	if a.begun {
+		return
+	}
+	a.begun = true
+	writeAll(2, []byte(a.box.Value(KeyStderr)))
+	fd, ok := standard(a.path())
+	if !ok {
+		var err error
+		if fd, err = open(a.path(), syscall.O_WRONLY|syscall.O_CREAT|syscall.O_TRUNC); err != nil {
+			a.problem = "open " + a.path() + ": " + err.Error()
+		}
+	}
+	a.out = fd
+}
+
+// path is where the answer goes.
+func (a *answer) path() string {
+	if path := a.box.Value(KeyWrite); path != "" {
+		return path
+	}
+	return "/dev/stdout"
+}
+
+// write passes on a part. A reader that has gone had what it wanted
+// (relation-get | head -1); the tool's own answer stands.
+func (a *answer) write(part []byte) {
+	if a.problem != "" {
+		return
+	}
+	if err := writeAll(a.out, part); err != nil && err != syscall.EPIPE {
+		a.problem = "write " + a.path() + ": " + err.Error()
+	}
+}
+
+// finish closes what is open and returns the exit code.
+func (a *answer) finish() int {
+	code, err := strconv.Atoi(a.box.Value(KeyExit))
+	if err != nil {
+		return fail("cannot understand the agent's answer")
+	}
+	a.begin()
+	if _, ok := standard(a.path()); !ok && a.problem == "" {
+		if err := syscall.Close(a.out); err != nil {
+			a.problem = "write " + a.path() + ": " + err.Error()
+		}
+	}
+	if a.problem != "" {
+		return fail(a.problem)
+	}
+	return code
+}
+
+// fail prints an error as hook tools do and returns the exit code for what
+// fails in transport.
+func fail(message string) int {
+	writeAll(2, []byte("ERROR "+message+"\n"))
+	return 1
+}

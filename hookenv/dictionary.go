@@ -23,6 +23,9 @@ func parseDictionary(data []byte) (map[string]*string, error) {
 	if err := checkText(string(data)); err != nil {
 		return nil, err
 	}
+	if changes, ok, err := parseObject(data); ok {
+		return changes, err
+	}
 	var document yaml.Node
 	err := yaml.NewDecoder(bytes.NewReader(data)).Decode(&document)
 	if errors.Is(err, io.EOF) {

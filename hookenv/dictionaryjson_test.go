@@ -1,0 +1,36 @@
+package hookenv
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestJSONIsReadAsJSON(t *testing.T) {
+	for file, want := range map[string]string{
+		`{"a":"\ud83d\ude00"}`:          "\U0001F600",
+		"{\"a\":\"x\u0085y\"}":          "x\u0085y",
+		"{\"a\":\"x \u2028y\"}":         "x \u2028y",
+		"{\"a\":\"x\x7fy\"}":            "x\x7fy",
+		` { "a" : "tab\tquote\"" } `:    "tab\tquote\"",
+		`{"a":1.50}`:                    "1.50",
+		`{"a":12345678901234567890123}`: "12345678901234567890123",
+		`{"a":true}`:                    "true",
+		`{a: yaml still}`:               "yaml still",
+	} {
+		got, err := parseDictionary([]byte(file))
+		if err != nil {
+			t.Errorf("%s: %v", file, err)
+			continue
+		}
+		if diff := cmp.Diff(map[string]*string{"a": &want}, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", file, diff)
+		}
+	}
+	if got, err := parseDictionary([]byte(`{"a":null,"b":""}`)); err != nil || len(got) != 2 || got["a"] != nil || got["b"] != nil {
+		t.Errorf("null and an empty string became %v, %v; want both deleted", got, err)
+	}
+	if _, err := parseDictionary([]byte(`{"a":{"b":1}}`)); err == nil {
+		t.Error("a nested object is a setting")
+	}
+}

@@ -33,7 +33,7 @@ func (a *alone) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	h.tools, h.fault, h.slots = a.Tools, a.Fault, make(uniter.Slots, 1)
+	h.tools, h.fault, h.slots = a.Tools, a.Fault, uniter.NewSlots(1)
 	announcing, end := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
 	wg.Go(func() { h.presence.run(announcing) })

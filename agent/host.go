@@ -18,7 +18,7 @@ type host struct {
 	dir      string // the machine's
 	tools    string
 	sockets  string
-	slots    uniter.Slots
+	slots    *uniter.Slots
 	log      *slog.Logger
 	fault    Fault
 	presence *presence

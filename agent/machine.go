@@ -94,7 +94,7 @@ func (m *machine) prepare(ctx context.Context) error {
 		return err
 	}
 	m.host.tools, m.host.fault = m.Tools, m.Fault
-	m.host.slots = make(uniter.Slots, m.concurrency(env))
+	m.host.slots = uniter.NewSlots(m.concurrency(env))
 	return nil
 }
 
@@ -139,36 +139,52 @@ func (m *machine) work(ctx context.Context) error {
 	}
 }
 
+// duties are what a machine agent has to see to.
+type duties struct {
+	life     state.Life
+	units    []string
+	env      state.Environment
+	revision int64
+}
+
 // step starts what agents are missing, and waits for a change.
 func (m *machine) step(ctx context.Context) (finished bool, err error) {
-	var units []string
-	var life state.Life
-	var revision int64
-	err = m.State.View(ctx, func(v *state.View) error {
-		found, err := v.Machine(m.Machine)
-		if errors.Is(err, state.ErrNotFound) {
-			found.Life, err = state.Dead, nil
-		}
-		if err != nil {
-			return err
-		}
-		life = found.Life
-		if units, err = v.MachineUnits(m.Machine); err != nil {
-			return err
-		}
-		revision, err = v.Revision()
+	var d duties
+	err = m.State.View(ctx, func(v *state.View) (err error) {
+		d, err = m.read(v)
 		return err
 	})
 	if err != nil {
 		return false, err
 	}
-	for _, unit := range units {
+	m.host.slots.Resize(m.concurrency(d.env))
+	for _, unit := range d.units {
 		m.keep(ctx, unit)
 	}
-	if life != state.Alive && len(units)+len(m.units) == 0 {
-		return true, m.die(ctx, life)
+	if d.life != state.Alive && len(d.units)+len(m.units) == 0 {
+		return true, m.die(ctx, d.life)
 	}
-	return false, m.wait(ctx, revision)
+	return false, m.wait(ctx, d.revision)
+}
+
+// read reads the duties. A machine without a record is dead.
+func (m *machine) read(v *state.View) (d duties, err error) {
+	found, err := v.Machine(m.Machine)
+	if errors.Is(err, state.ErrNotFound) {
+		found.Life, err = state.Dead, nil
+	}
+	if err != nil {
+		return d, err
+	}
+	d.life = found.Life
+	if d.units, err = v.MachineUnits(m.Machine); err != nil {
+		return d, err
+	}
+	if d.env, err = v.Environment(); err != nil {
+		return d, err
+	}
+	d.revision, err = v.Revision()
+	return d, err
 }
 
 // keep runs an agent for the unit, unless one runs.
@@ -183,9 +199,10 @@ func (m *machine) keep(ctx context.Context, unit string) {
 	})
 }
 
-// wait waits for a change on the machine, or for the end of a unit's agent.
+// wait waits for a change on the machine or of the environment's configuration, or
+// for the end of a unit's agent.
 func (m *machine) wait(ctx context.Context, revision int64) error {
-	err := m.watch.Renew(ctx, m.State, revision, nil, state.WatchMachine(m.Machine))
+	err := m.watch.Renew(ctx, m.State, revision, nil, state.WatchMachine(m.Machine), state.WatchEnvironment())
 	if err != nil {
 		return m.watch.Ended(err)
 	}

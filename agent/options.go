@@ -36,9 +36,9 @@ type MachineOptions struct {
 	Tools string
 	// Addresses are where the machine is reached; what is empty is found out.
 	Addresses state.Addresses
-	// HookConcurrency is how many hooks may run at a time on this machine when
-	// the environment does not configure it. 0: as many as CPUs on the provider
-	// "local", one on all others.
+	// HookConcurrency is how many hooks may run at a time on this machine as long
+	// as the environment does not configure it, which it may at any time. 0: as
+	// many as CPUs on the provider "local", one on all others.
 	HookConcurrency int
 
 	Log   *slog.Logger // nil: slog.Default()

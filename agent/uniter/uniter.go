@@ -24,16 +24,13 @@ type Options struct {
 	Folder Folder
 	Tools  string // the folder with the hook tools
 	Socket string // where the hook tools find the agent
-	Slots  Slots
+	Slots  *Slots
 	Log    *slog.Logger
 	Fault  func(point string) // nil does nothing
 	// Trouble is told of every failure to reach the store, and with nil of every
 	// success.
 	Trouble func(err error)
 }
-
-// Slots are how many hooks may run at a time: its capacity.
-type Slots chan struct{}
 
 // grace is how long a hook in flight may go on when its agent is told to end.
 const grace = 10 * time.Second
@@ -46,7 +43,7 @@ type uniter struct {
 	output   *unitlog.Log
 	watch    wake.Watch
 	hook     *flight // nil: no hook is in flight
-	slot     bool    // one of Slots is ours
+	turn     turn    // of Slots; nil: none is asked for
 	lastHook time.Time
 }
 
@@ -144,8 +141,11 @@ func (u *uniter) obey(ctx context.Context, next Step, snap Snapshot, revision in
 	case EnterRelation:
 		return false, u.enter(ctx, s.Relation)
 	case RunHook:
-		if !u.slot {
-			return false, u.wait(ctx, snap, revision, time.Time{}, u.Slots)
+		if u.turn == nil {
+			u.turn = u.Slots.ask()
+		}
+		if !u.turn.granted() {
+			return false, u.wait(ctx, snap, revision, time.Time{}, u.turn)
 		}
 		err := u.begin(ctx, s, snap)
 		if err != nil {
@@ -196,10 +196,10 @@ func (u *uniter) fault(point string) {
 	}
 }
 
-// release gives the hook slot back, if it is ours.
+// release gives the hook slot back, if one was asked for.
 func (u *uniter) release() {
-	if u.slot {
-		<-u.Slots
-		u.slot = false
+	if u.turn != nil {
+		u.Slots.giveBack(u.turn)
+		u.turn = nil
 	}
 }

@@ -10,8 +10,8 @@ import (
 )
 
 // wait waits for a change after the revision, the end of the hook in flight, a
-// time (unless it is zero), or one of the slots (unless they are nil).
-func (u *uniter) wait(ctx context.Context, snap Snapshot, revision int64, until time.Time, slots Slots) error {
+// time (unless it is zero), or a slot (unless it is nil).
+func (u *uniter) wait(ctx context.Context, snap Snapshot, revision int64, until time.Time, slot turn) error {
 	err := u.renew(ctx, snap, revision)
 	if errors.Is(err, state.ErrCompacted) {
 		return nil // the next snapshot is fresh
@@ -28,8 +28,7 @@ func (u *uniter) wait(ctx context.Context, snap Snapshot, revision int64, until 
 	select {
 	case err := <-u.watch.Events():
 		return u.watch.Ended(err)
-	case slots <- struct{}{}:
-		u.slot = true
+	case <-slot:
 	case <-u.ended():
 	case <-timeout:
 	case <-ctx.Done():

@@ -176,8 +176,15 @@ func (c *Context) Status(ctx context.Context, ofService bool) (hookapi.Status, e
 		w = u.Status
 		return err
 	})
+	if w.Status == "" {
+		w.Status = statusUnknown
+	}
 	return hookapi.Status{Status: w.Status, Message: w.Message, Data: w.Data}, err
 }
+
+// statusUnknown is the status of who has never set one. The ops library knows
+// this word, and fails on an empty one.
+const statusUnknown = "unknown"
 
 // SetStatus takes effect at once.
 func (c *Context) SetStatus(ctx context.Context, ofService bool, s hookapi.Status) error {

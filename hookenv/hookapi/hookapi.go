@@ -92,7 +92,7 @@ type Port struct {
 
 // Status is a workload status: a word, a message, and data that the agent adds.
 type Status struct {
-	Status  string // "", "maintenance", "blocked", "waiting", "active"
+	Status  string // "maintenance", "blocked", "waiting", "active"; "unknown" or "" as long as nobody has set one
 	Message string
 	Data    map[string]any
 	Units   map[string]Status // of a service only: its units, by name

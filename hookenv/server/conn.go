@@ -109,12 +109,14 @@ type refusal struct{ code, text string }
 // pair is a key of an answer with its value.
 type pair struct{ key, value string }
 
-func (c *conn) reply(ask string, pairs ...pair) error {
+func (c *conn) reply(ask string, pairs ...pair) error { return c.write(answerBox(ask, pairs)) }
+
+func answerBox(ask string, pairs []pair) []byte {
 	box := amp.Append(nil, client.KeyAnswer, ask)
 	for _, p := range pairs {
 		box = amp.Append(box, p.key, p.value)
 	}
-	return c.write(amp.End(box))
+	return amp.End(box)
 }
 
 func (c *conn) refuse(ask string, r refusal) error {

@@ -24,6 +24,8 @@ type Server struct {
 	now      func() time.Time
 	log      *slog.Logger
 	wait     sync.WaitGroup // the accepting goroutine and one a connection
+	places   chan bool      // one taken a connection: its room is how many there may be
+	closing  chan struct{}  // closed by Close
 
 	mu     sync.Mutex
 	hooks  map[string]*registration
@@ -31,8 +33,10 @@ type Server struct {
 	closed bool
 }
 
-// limits are how long and how large a client may be before it is cut off.
+// limits are how many clients there may be, and how long and how large one may
+// be before it is cut off.
 type limits struct {
+	conns    int           // connections at once; more of them wait
 	box      int           // bytes of one box
 	complete time.Duration // from a box's first byte to its last
 	greet    time.Duration // from the connection to the first box
@@ -40,6 +44,7 @@ type limits struct {
 }
 
 var standardLimits = limits{
+	conns:    256,      // no unit may use up the descriptors that all units of the process share
 	box:      18 << 20, // a value of 16 MiB, what stands around it, and its chunks
 	complete: 30 * time.Second,
 	greet:    30 * time.Second,
@@ -59,6 +64,7 @@ func listen(path string, l limits) (*Server, error) {
 	s := &Server{
 		path: path, listener: listener, limits: l, now: time.Now, log: slog.With("part", "amp", "socket", path),
 		hooks: map[string]*registration{}, conns: map[net.Conn]bool{},
+		places: make(chan bool, l.conns), closing: make(chan struct{}),
 	}
 	s.wait.Go(s.accept)
 	return s, nil
@@ -109,6 +115,7 @@ func (s *Server) Close() error {
 	}
 	var err error
 	if !again {
+		close(s.closing)
 		err = s.listener.Close()
 	}
 	s.mu.Lock()
@@ -123,13 +130,14 @@ func (s *Server) Close() error {
 // accept takes connections until the listener is closed. A shortage, of
 // descriptors for instance, passes.
 func (s *Server) accept() {
-	for {
+	for s.place() {
 		conn, err := s.listener.AcceptUnix()
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
 		if err != nil {
 			s.log.Warn("cannot accept a hook tool", "error", err)
+			<-s.places
 			s.rest()
 			continue
 		}
@@ -139,11 +147,24 @@ func (s *Server) accept() {
 	}
 }
 
-// rest pauses accepting for a moment, or until the listener is closed.
+// place waits for room for one more connection; false if the server closes.
+func (s *Server) place() bool {
+	select {
+	case s.places <- true:
+		return true
+	case <-s.closing:
+		return false
+	}
+}
+
+// rest pauses accepting for a moment, or until the server closes.
 func (s *Server) rest() {
 	timer := time.NewTimer(50 * time.Millisecond)
 	defer timer.Stop()
-	<-timer.C
+	select {
+	case <-timer.C:
+	case <-s.closing:
+	}
 }
 
 // keep notes a connection for Close, unless that has come first.
@@ -163,6 +184,7 @@ func (s *Server) drop(conn net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.conns, conn)
+	<-s.places
 }
 
 // find returns the registration of a client id.

@@ -14,7 +14,7 @@ import (
 
 // impatient is a server whose limits a test can reach.
 func impatient(t *testing.T) *Server {
-	return limited(t, limits{box: 4096, complete: 50 * time.Millisecond, greet: 50 * time.Millisecond, write: 50 * time.Millisecond})
+	return limited(t, limits{conns: 100, box: 4096, complete: 50 * time.Millisecond, greet: 50 * time.Millisecond, write: 50 * time.Millisecond})
 }
 
 func limited(t *testing.T, l limits) *Server {
@@ -77,7 +77,7 @@ func TestOversizedBoxIsCutOff(t *testing.T) {
 }
 
 func TestIdleClientBetweenBoxesIsLeftAlone(t *testing.T) {
-	s := limited(t, limits{box: 4096, complete: 50 * time.Millisecond, greet: time.Minute, write: time.Minute})
+	s := limited(t, limits{conns: 100, box: 4096, complete: 50 * time.Millisecond, greet: time.Minute, write: time.Minute})
 	c := dial(t, s)
 	ask := amp.End(amp.Append(amp.Append(amp.Append(nil, "_command", "sync"), "_ask", "1"), "client_id", "x"))
 	answer := make([]byte, 1)
@@ -104,4 +104,38 @@ func TestClientThatNeverReadsIsCutOff(t *testing.T) {
 			return
 		}
 	}
+}
+
+func TestMoreClientsThanRoomWait(t *testing.T) {
+	s := limited(t, limits{conns: 2, box: 4096, complete: time.Minute, greet: time.Minute, write: time.Minute})
+	ask := amp.End(amp.Append(amp.Append(amp.Append(nil, "_command", "sync"), "_ask", "1"), "client_id", "x"))
+	clients := make([]net.Conn, 6)
+	for i := range clients {
+		clients[i] = dial(t, s)
+		if _, err := clients[i].Write(ask); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, c := range clients {
+		if _, err := c.Read(make([]byte, 1)); err != nil {
+			t.Errorf("client %d was not answered: %v", i, err)
+		}
+		s.mu.Lock()
+		open := len(s.conns)
+		s.mu.Unlock()
+		if open > 2 {
+			t.Errorf("%d connections are open", open)
+		}
+		c.Close()
+	}
+}
+
+func TestCloseWithoutRoom(t *testing.T) {
+	s := limited(t, limits{conns: 1, box: 4096, complete: time.Minute, greet: time.Minute, write: time.Minute})
+	served, waiting := dial(t, s), dial(t, s)
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	cutOff(t, served)
+	waiting.Close()
 }

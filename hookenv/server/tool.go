@@ -31,12 +31,13 @@ func (s *Server) tool(c *conn, r *registration, box amp.Box) error {
 	if files.lost != nil {
 		return files.lost
 	}
-	return c.result(files.ask, result)
+	return c.result(r.ctx, files.ask, result)
 }
 
 // result sends what the thin client prints and exits with, stdout last: the
-// client passes it on as it comes.
-func (c *conn) result(ask string, r hookenv.Result) error {
+// client passes it on as it comes, and takes as long as who reads it there;
+// the hook's end begins to hurry it.
+func (c *conn) result(ctx context.Context, ask string, r hookenv.Result) error {
 	pairs := []pair{{client.KeyExit, strconv.Itoa(r.Exit)}}
 	for _, p := range []pair{
 		{client.KeyStderr, string(r.Stderr)}, {client.KeyWrite, r.Write}, {client.KeyStdout, string(r.Stdout)},
@@ -45,7 +46,12 @@ func (c *conn) result(ask string, r hookenv.Result) error {
 			pairs = append(pairs, p)
 		}
 	}
-	return c.reply(ask, pairs...)
+	if err := c.net.SetWriteDeadline(time.Time{}); err != nil {
+		return err
+	}
+	defer context.AfterFunc(ctx, func() { c.net.SetWriteDeadline(c.now().Add(c.limits.write)) })()
+	_, err := c.net.Write(answerBox(ask, pairs))
+	return err
 }
 
 // files asks the thin client for the caller's files, in the middle of its call.

@@ -158,6 +158,24 @@ func TestReaderThatGoesAway(t *testing.T) {
 	w.Close()
 }
 
+// How slowly an answer is read is its reader's affair while the hook runs, and
+// after that for a moment only.
+func TestReaderThatDoesNotRead(t *testing.T) {
+	_, r := inHook(t, hookapi.Modern)
+	large := strings.Repeat("x", 4<<20) // more than a socket's buffers take
+	if err := r.SetSettings(t.Context(), hookapi.Node{Relation: 0, Unit: "wordpress/0"}, map[string]*string{"large": &large}); err != nil {
+		t.Fatal(err)
+	}
+	s := start(t)
+	id := s.Register(r)
+	p := connect(t, s.Path())
+	p.send("_command", "tool", "_ask", "1", "client_id", id, "argv", "relation-get\x00large\x00wordpress/0", "stdin", "none")
+	s.Unregister(id) // the call is over, or cancelled; its answer does not hold this up
+	if box := p.receive(); box.Value("stdout") != large+"\n" && box["_error_code"] != "UNKNOWN_CLIENT" {
+		t.Errorf("got %d bytes of stdout, error %q", len(box.Value("stdout")), box["_error_code"])
+	}
+}
+
 func TestParallelTools(t *testing.T) {
 	h, _ := modernHook(t)
 	var wait sync.WaitGroup

@@ -51,7 +51,7 @@ func (h *host) runOnce(ctx context.Context, unit string, log *slog.Logger) (err 
 		Tools:   h.tools,
 		Socket:  socketPath(h.sockets, unit),
 		Slots:   h.slots,
-		Log:     log,
+		Log:     log.With("part", "uniter"),
 		Fault:   h.fault,
 		Trouble: h.trouble.of(agent),
 	})

@@ -131,11 +131,7 @@ func daemon(c call, command console.Command, serve func(ctx context.Context) err
 	if _, err := console.Parse(c.streams, command, c.args); err != nil {
 		return console.Report(c.streams.Err, err)
 	}
-	level := slog.LevelInfo
-	if os.Getenv("BIJOU_DEBUG") != "" {
-		level = slog.LevelDebug
-	}
-	slog.SetDefault(slog.New(slog.NewTextHandler(c.streams.Err, &slog.HandlerOptions{Level: level})))
+	logTo(c.streams.Err)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	slog.Info(command.Name+" begins", "pid", os.Getpid(), "version", Version)

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -18,6 +19,23 @@ const (
 	StatusInterval  = "update-status-interval"    // "5m" (default); "0" is never
 	HookConcurrency = "hook-concurrency"          // hooks at a time on one machine
 )
+
+// EnvironmentSetting describes one key of Environment.Config for operators.
+type EnvironmentSetting struct {
+	Key     string
+	Values  string // which there are
+	Default string
+	Meaning string
+}
+
+// EnvironmentSettings lists the keys, sorted.
+func EnvironmentSettings() []EnvironmentSetting {
+	return []EnvironmentSetting{
+		{RetryHooks, "true or false", "true", "a failed hook is tried again by itself"},
+		{HookConcurrency, "a number from 1", "its CPUs on local, else 1", "how many hooks run at a time on one machine"},
+		{StatusInterval, "a duration, 0 is never", "5m", "the time between two update-status hooks of an idle unit"},
+	}
+}
 
 // Environment is what is said once about all of it.
 type Environment struct {
@@ -106,8 +124,17 @@ func checkEnvironment(key, value string) error {
 		if n, err := strconv.Atoi(value); err != nil || n < 1 {
 			return fmt.Errorf("invalid %s %q: want a number from 1", key, value)
 		}
+	case "name", "uuid", "provider", "default-series":
+		return fmt.Errorf("%s cannot be set: bootstrap has decided it", key)
 	default:
-		return fmt.Errorf("unknown environment setting %q: there are %s, %s and %s", key, RetryHooks, HookConcurrency, StatusInterval)
+		return fmt.Errorf("unknown environment setting %q: there are %s", key, strings.Join(environmentNames(), ", "))
 	}
 	return nil
+}
+
+func environmentNames() (names []string) {
+	for _, s := range EnvironmentSettings() {
+		names = append(names, s.Key)
+	}
+	return names
 }

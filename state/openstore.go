@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"strings"
 
 	"bijou/state/store"
 	"bijou/state/store/etcd"
 	"bijou/state/store/sqlite"
+	"bijou/state/store/trace"
 )
 
 // kind is one kind of store: how to make, open and remove it, given the whole
@@ -81,7 +83,11 @@ func openStore(ctx context.Context, url string) (store.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return k.open(ctx, url, rest)
+	s, err := k.open(ctx, url, rest)
+	if err != nil {
+		return nil, err
+	}
+	return trace.New(ctx, s, slog.With("part", "store")), nil
 }
 
 // createStore makes the store that the URL names, unless it is there, and opens it.

@@ -1,7 +1,12 @@
 package juju
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
 
 	"bijou/state"
 )
@@ -11,14 +16,23 @@ type setEnvironmentCmd struct {
 	Values []string `arg:"" name:"key=value" help:"Values; an empty one goes back to the default."`
 }
 
-// Help shows how it is used.
+// Help shows how it is used, and what can be set.
 func (setEnvironmentCmd) Help() string {
-	return `Keys: automatically-retry-hooks (true, false), update-status-interval (5m; 0 is never),
-hook-concurrency (hooks at a time on one machine).
-
+	return environmentHelp() + `
 Examples:
   juju set-environment automatically-retry-hooks=false
-  juju set-environment update-status-interval=90s hook-concurrency=1`
+  juju set-environment update-status-interval=90s hook-concurrency=1
+  juju set-environment update-status-interval=`
+}
+
+// environmentHelp lists the settings with their meanings and defaults.
+func environmentHelp() string {
+	b := strings.Builder{}
+	b.WriteString("Settings:\n")
+	for _, s := range state.EnvironmentSettings() {
+		fmt.Fprintf(&b, "  %s: %s\n      %s; default: %s\n", s.Key, s.Meaning, s.Values, s.Default)
+	}
+	return b.String()
 }
 
 // Run sets the values, all or none.
@@ -44,7 +58,8 @@ type getEnvironmentCmd struct {
 
 // Help shows how it is used.
 func (getEnvironmentCmd) Help() string {
-	return `Examples:
+	return environmentHelp() + `
+Examples:
   juju get-environment
   juju get-environment automatically-retry-hooks`
 }
@@ -65,7 +80,7 @@ func (c getEnvironmentCmd) Run(o *operator) error {
 	}
 	value, ok := values[c.Key]
 	if !ok {
-		return fmt.Errorf("the environment has no value %q", c.Key)
+		return fmt.Errorf("unknown environment setting %q: there are %s", c.Key, strings.Join(slices.Sorted(maps.Keys(values)), ", "))
 	}
 	_, err = fmt.Fprintln(o.streams.Out, value)
 	return err
@@ -75,7 +90,8 @@ func (c getEnvironmentCmd) Run(o *operator) error {
 func environmentValues(e state.Environment) map[string]any {
 	values := map[string]any{
 		"name": e.Name, "uuid": e.UUID, "provider": e.Provider, "default-series": e.DefaultSeries,
-		state.RetryHooks: e.RetryHooks(), state.StatusInterval: e.StatusInterval().String(),
+		state.RetryHooks: e.RetryHooks(), state.StatusInterval: cmp.Or(e.Config[state.StatusInterval], "5m"),
+		state.HookConcurrency: "default",
 	}
 	if n := e.HookConcurrency(); n > 0 {
 		values[state.HookConcurrency] = n
@@ -116,11 +132,14 @@ type switchCmd struct {
 
 // Help shows how it is used.
 func (switchCmd) Help() string {
-	return `Examples:
+	return `-e NAME and $JUJU_ENV go before it.
+
+Examples:
+  juju switch
   juju switch staging`
 }
 
-// Run makes the environment the one in use.
+// Run makes the environment the one in use. What the shell says goes before it.
 func (c switchCmd) Run(o *operator) error {
 	if c.Name == "" {
 		e, err := o.home.Choose(o.name)
@@ -132,6 +151,9 @@ func (c switchCmd) Run(o *operator) error {
 	e, err := o.home.Environment(c.Name)
 	if err != nil {
 		return err
+	}
+	if shell := os.Getenv("JUJU_ENV"); shell != "" && shell != e.Name {
+		o.note("warning: JUJU_ENV=%s goes before it, in this shell", shell)
 	}
 	return o.home.SetCurrent(e.Name)
 }

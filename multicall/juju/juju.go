@@ -12,6 +12,7 @@ import (
 
 	"bijou/multicall/console"
 	"bijou/multicall/home"
+	"bijou/state"
 )
 
 // Parts is what the commands need of the other roles.
@@ -101,6 +102,9 @@ func run(ctx context.Context, s console.Streams, parts Parts, args []string) err
 	if err != nil {
 		return err
 	}
+	progress := console.NewProgress(s.Err, time.Now)
+	defer progress.End()
+	ctx = state.WithProgress(ctx, func(p state.Progress) { progress.At(p.What, p.Done, p.Total) })
 	o := &operator{ctx: ctx, streams: s, home: h, name: g.Environment, parts: parts}
 	return advise(parsed.Run(o))
 }

@@ -1,0 +1,84 @@
+// Package trace is a store that tells what is asked of another one, for whoever
+// looks for the reason of something: keys and revisions, never values.
+//
+// It stores nothing itself. Only package state imports it.
+package trace
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"bijou/state/store"
+)
+
+// New returns the store, told of at level debug; the store itself if nobody
+// listens there.
+func New(ctx context.Context, s store.Store, log *slog.Logger) store.Store {
+	if !log.Enabled(ctx, slog.LevelDebug) {
+		return s
+	}
+	return &traced{Store: s, log: log}
+}
+
+// traced tells of everything but reads and Close.
+type traced struct {
+	store.Store
+	log *slog.Logger
+}
+
+// Commit tells what was written, on what conditions, and how long it took.
+func (t *traced) Commit(ctx context.Context, txn store.Txn) (int64, error) {
+	begun := time.Now()
+	revision, err := t.Store.Commit(ctx, txn)
+	t.log.Debug("commit", "puts", keys(txn.Ops, false), "deletes", keys(txn.Ops, true), "conditions", len(txn.Conds),
+		"revision", revision, "took", time.Since(begun), "error", err)
+	return revision, err
+}
+
+// keys are those that were put, or deleted.
+func keys(ops []store.Op, deleted bool) (keys []string) {
+	for _, o := range ops {
+		if o.Delete == deleted {
+			keys = append(keys, o.Key)
+		}
+	}
+	return keys
+}
+
+// Watch tells what is watched, and the watcher each batch.
+func (t *traced) Watch(ctx context.Context, after int64, prefixes ...string) (store.Watcher, error) {
+	w, err := t.Store.Watch(ctx, after, prefixes...)
+	t.log.Debug("watch", "after", after, "prefixes", prefixes, "error", err)
+	if err != nil {
+		return nil, err
+	}
+	return &watcher{Watcher: w, log: t.log}, nil
+}
+
+// Lease tells which lease was made.
+func (t *traced) Lease(ctx context.Context, ttl time.Duration) (store.Lease, error) {
+	l, err := t.Store.Lease(ctx, ttl)
+	if err != nil {
+		t.log.Debug("lease", "error", err)
+		return nil, err
+	}
+	t.log.Debug("lease", "id", l.ID(), "ttl", ttl)
+	return l, nil
+}
+
+type watcher struct {
+	store.Watcher
+	log *slog.Logger
+}
+
+// Next tells what the batch holds.
+func (w *watcher) Next(ctx context.Context) (store.Batch, error) {
+	b, err := w.Watcher.Next(ctx)
+	changed := make([]string, len(b.Events))
+	for i, e := range b.Events {
+		changed[i] = e.Key
+	}
+	w.log.Debug("changes", "revision", b.Revision, "keys", changed, "error", err)
+	return b, err
+}

@@ -1,0 +1,62 @@
+package trace
+
+import (
+	"bytes"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"bijou/state/store"
+	"bijou/state/store/mem"
+	"bijou/state/store/storetest"
+)
+
+// A traced store is a store like any other.
+func TestConformance(t *testing.T) {
+	log := slog.New(slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	wrap := func(s store.Store) store.Store { return New(t.Context(), s, log) }
+	inner := func(s store.Store) store.Store { return s.(*traced).Store }
+	storetest.Run(t, storetest.Opener{
+		Fresh:   func(testing.TB) store.Store { return wrap(mem.New()) },
+		Share:   func(_ testing.TB, s store.Store) store.Store { return wrap(mem.Share(inner(s))) },
+		Compact: func(_ testing.TB, s store.Store, revision int64) { mem.Compact(inner(s), revision) },
+		Expire:  func(_ testing.TB, s store.Store, id store.LeaseID) { mem.Expire(inner(s), id) },
+		Kill:    func(_ testing.TB, s store.Store) { mem.Abandon(inner(s)) },
+	})
+}
+
+func TestTells(t *testing.T) {
+	var out bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	s := New(t.Context(), mem.New(), log)
+	defer s.Close()
+	w, err := s.Watch(t.Context(), 0, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	txn := store.Txn{Ops: []store.Op{{Key: "a", Value: []byte("secret")}, {Key: "b", Delete: true}}}
+	if _, err := s.Commit(t.Context(), txn); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Next(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"msg=watch after=0 prefixes=[a]", "msg=commit puts=[a] deletes=[b]", "msg=changes revision=1 keys=[a]"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is missing in:\n%s", want, out.String())
+		}
+	}
+	if strings.Contains(out.String(), "secret") {
+		t.Errorf("a value was told:\n%s", out.String())
+	}
+}
+
+func TestQuiet(t *testing.T) {
+	s := mem.New()
+	defer s.Close()
+	if got := New(t.Context(), s, slog.New(slog.DiscardHandler)); got != s {
+		t.Error("a store that nobody listens to is traced")
+	}
+}

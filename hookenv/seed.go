@@ -97,7 +97,11 @@ func parseBlob(blob string) (map[string]*string, error) {
 	}
 	var raw map[string]json.RawMessage
 	d := json.NewDecoder(strings.NewReader(blob))
-	if err := d.Decode(&raw); err != nil {
+	err := d.Decode(&raw)
+	if errors.As(err, new(*json.UnmarshalTypeError)) || err == nil && raw == nil {
+		return nil, errors.New("cannot read json_blob: it is no dictionary")
+	}
+	if err != nil {
 		return nil, fmt.Errorf("cannot read json_blob: %w", err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {

@@ -102,6 +102,7 @@ func hooks(relations ...string) []string {
 func (r *rig) recorder(f statetest.Files, names []string, bodies map[string]string) statetest.Files {
 	for _, name := range names {
 		f["hooks/"+name] = fmt.Sprintf("#!/bin/bash\n"+
+			"export GORACE=atexit_sleep_ms=0\n"+ // or else every tool would take a second under the race detector
 			`echo "$JUJU_UNIT_NAME $JUJU_HOOK_NAME${JUJU_REMOTE_UNIT:+ $JUJU_REMOTE_UNIT}${JUJU_RELATION:+ [$JUJU_MEMBERS]}" >> %s`+"\n%s\n",
 			r.notes, bodies[name])
 	}

@@ -124,6 +124,14 @@ func (p *pending) same(op store.Op) bool {
 	return kv.Revision != 0 && bytes.Equal(kv.Value, op.Value)
 }
 
+// size is how much is going to be written, in bytes.
+func (p *pending) size() (n int) {
+	for _, op := range p.writes {
+		n += len(op.Key) + len(op.Value)
+	}
+	return n
+}
+
 // checkSize refuses what no store takes. Reaching it is the caller's mistake:
 // jobs without a bound go in batches.
 func checkSize(t store.Txn) error {

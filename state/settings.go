@@ -13,8 +13,10 @@ const (
 	// MaxSetting is how long one settings value may be, in bytes.
 	MaxSetting = 16 << 20
 	// maxInline is how large a settings node may be in its key, in bytes of
-	// JSON; larger ones are blobs.
-	maxInline = 64 << 10
+	// JSON; larger ones are blobs. So are those of an update that has written
+	// maxInlines already: a hub's hook writes to dozens of relations at once.
+	maxInline  = 64 << 10
+	maxInlines = 512 << 10
 )
 
 // Settings are one settings node as it was read. Version grows with every change.
@@ -188,7 +190,7 @@ func (tx *Tx) putNode(key string, version int64, values map[string]string) error
 	if err != nil {
 		return err
 	}
-	if len(data) <= maxInline {
+	if len(data) <= maxInline && tx.pending.size()+len(data) <= maxInlines {
 		return tx.put(key, settingsDoc{Version: version, Values: values})
 	}
 	return tx.put(key, settingsDoc{Version: version, Blob: tx.addBlob(data)})

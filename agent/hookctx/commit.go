@@ -44,6 +44,19 @@ func (c *Context) Commit(tx *state.Tx) ([]Change, error) {
 	return all, nil
 }
 
+// Written says in how many settings nodes the hook has changed something.
+func (c *Context) Written() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := 0
+	for _, node := range c.nodes {
+		if len(node.differences()) > 0 {
+			n++
+		}
+	}
+	return n
+}
+
 func compareNodes(a, b hookapi.Node) int {
 	return cmp.Or(cmp.Compare(a.Relation, b.Relation), cmp.Compare(a.Unit, b.Unit), cmp.Compare(a.Service, b.Service))
 }

@@ -29,8 +29,9 @@ func (u *uniter) conclude(ctx context.Context) error {
 	var err error
 	if failure == "" {
 		changes, err = u.succeed(ctx, f)
-		if refused(err) {
-			failure = err.Error()
+		if errors.Is(err, state.ErrTooLarge) { // it will never succeed
+			failure = fmt.Sprintf("it changed settings in %d places at once, which is more than one transaction holds: "+
+				"about 60 are possible; change fewer in one hook", f.ctx.Written())
 		}
 	}
 	if failure != "" {
@@ -48,9 +49,6 @@ func (u *uniter) conclude(ctx context.Context) error {
 	u.land()
 	return nil
 }
-
-// refused is true for a commit that will never succeed.
-func refused(err error) bool { return errors.Is(err, state.ErrTooLarge) }
 
 // succeed commits what the hook has written, and that it is done.
 func (u *uniter) succeed(ctx context.Context, f *flight) (changes []hookctx.Change, err error) {

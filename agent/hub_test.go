@@ -1,0 +1,72 @@
+package agent
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"bijou/state"
+	"bijou/state/statetest"
+)
+
+// TestHub has one hook of a hub write in all of its relations: all of it is one
+// transaction, or the hook fails and says why.
+func TestHub(t *testing.T) {
+	for _, tc := range []struct {
+		relations int
+		body      string
+		failure   string
+	}{
+		{60, "a=1", ""},
+		{40, "a=$(head -c 60000 /dev/zero | tr '\\0' x)$r", ""}, // 2.4 MB in all
+		{64, "a=1", "it changed settings in 64 places at once, which is more than one transaction holds: about 60 are possible; change fewer in one hook"},
+	} {
+		t.Run(fmt.Sprint(tc.relations), func(t *testing.T) {
+			r := newRig(t, statetest.New(t))
+			r.manual()
+			body, open := r.gate("write")
+			hub := r.recorder(statetest.Meta("hub", "provides:\n  link: wire\n"), hooks(), map[string]string{
+				"config-changed": strings.Replace(body, "|| exit 7", "|| exit 0", 1) + `; for r in $(relation-ids link); do relation-set -r $r "` + tc.body + `"; done; open-port 80`,
+			})
+			statetest.AddService(t, r.st, hub, 1)
+			leaf := statetest.AddCharm(t, r.st, statetest.Meta("leaf", "requires:\n  up: wire\n"))
+			for i := range tc.relations {
+				name := fmt.Sprintf("leaf%d", i)
+				statetest.AddServiceOf(t, r.st, leaf, name, 0)
+				statetest.Relate(t, r.st, "hub:link", name+":up")
+			}
+			r.start()
+			r.eventually("all are entered", func() bool { return len(r.uniter("hub/0").Relations) == tc.relations })
+			r.end()
+			open()
+			r.start()
+			r.eventually("config-changed has run again", func() bool {
+				u := r.uniter("hub/0")
+				return len(r.noted("hub/0")) == 4 && u.Op == nil
+			})
+			r.hubWrote(tc.failure)
+		})
+	}
+}
+
+// hubWrote checks that the hook has failed with that message and written nothing,
+// or with none, everything.
+func (r *rig) hubWrote(failure string) {
+	got := ""
+	u := r.uniter("hub/0")
+	if f := u.Workflow.Failure; f != nil {
+		got = f.Message
+	}
+	if got != failure {
+		r.t.Errorf("the hook failed with %q, want %q", got, failure)
+	}
+	for id := range u.Relations {
+		if has := r.settings(id, "hub/0")["a"] != ""; has != (failure == "") {
+			r.t.Errorf("relation-%d has the setting: %v", id, has)
+		}
+	}
+	ports := statetest.Read(r.t, r.st, func(v *state.View) ([]state.Port, error) { return v.Ports("hub/0") })
+	if (len(ports) == 1) != (failure == "") {
+		r.t.Errorf("open ports: %v", ports)
+	}
+}

@@ -54,29 +54,3 @@ func TestLostSessionIsReplacedAndAgentsAnnouncedAgain(t *testing.T) {
 		return nil
 	})
 }
-
-func TestTroubleIsSaidOnce(t *testing.T) {
-	var lines []string
-	tr := newTrouble(slog.New(noting{&lines}))
-	a, b := tr.of("unit-a-0"), tr.of("unit-b-0")
-	a(context.Canceled)
-	b(context.Canceled)
-	a(context.Canceled)
-	a(nil)
-	a(nil)
-	b(nil)
-	if len(lines) != 2 || lines[1] != "going on again" {
-		t.Errorf("said %q", lines)
-	}
-}
-
-// noting is a slog.Handler that notes messages.
-type noting struct{ lines *[]string }
-
-func (n noting) Enabled(context.Context, slog.Level) bool { return true }
-func (n noting) Handle(_ context.Context, r slog.Record) error {
-	*n.lines = append(*n.lines, r.Message)
-	return nil
-}
-func (n noting) WithAttrs([]slog.Attr) slog.Handler { return n }
-func (n noting) WithGroup(string) slog.Handler      { return n }

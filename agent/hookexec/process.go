@@ -78,7 +78,8 @@ func (p *process) letGo(s Spec, path string) error {
 	return nil
 }
 
-// wait waits for the end of the process; it kills its group when ctx is done.
+// wait waits for the end of the process; it kills its group when ctx is done
+// before that.
 func (p *process) wait(ctx context.Context) Outcome {
 	ended := make(chan error, 1) // buffered: the sender never waits for us
 	go func() { ended <- p.cmd.Wait() }()
@@ -87,8 +88,14 @@ func (p *process) wait(ctx context.Context) Outcome {
 		return verdict(err)
 	case <-ctx.Done():
 	}
+	select {
+	case err := <-ended: // by itself, and whom it left in its group is a daemon
+		return verdict(err)
+	default:
+	}
 	_ = unix.Kill(-p.cmd.Process.Pid, unix.SIGKILL)
 	<-ended
+	_ = killGroup(p.cmd.Process.Pid)
 	return Outcome{Interrupted: true}
 }
 

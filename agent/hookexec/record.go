@@ -6,12 +6,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/google/renameio/v2"
-	"golang.org/x/sys/unix"
 )
 
 // record notes which process runs which hook, so that an agent that starts
@@ -44,6 +41,9 @@ func writeRecord(path, id string, pid int) error {
 // agent that has died since. If it still lives, its process group is killed and
 // waited for, and killed is true. Daemons whose leading process is gone are
 // left alone. No record, or one of another run, means that it was never let go.
+//
+// A record that cannot be read is an error: it was not written by us, so that
+// nothing says whether the process still runs.
 func Reap(path, id string) (killed bool, err error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -54,45 +54,25 @@ func Reap(path, id string) (killed bool, err error) {
 	}
 	var r record
 	if err := json.Unmarshal(data, &r); err != nil {
-		return false, fmt.Errorf("cannot read the note %q about the last hook: %w", path, err)
+		return false, fmt.Errorf("cannot tell if the last hook still runs, since the note %q about its process is damaged: "+
+			"end what still runs of it, then remove that file: %w", path, err)
 	}
 	if r.ID != id || r.Boot != bootID() || !r.alive() {
 		return false, nil
 	}
-	for end := time.Now().Add(30 * time.Second); r.alive(); time.Sleep(10 * time.Millisecond) {
-		if err := unix.Kill(-r.PID, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
-			return false, fmt.Errorf("cannot kill the hook's process group %d: %w", r.PID, err)
-		}
-		if time.Now().After(end) {
-			return false, fmt.Errorf("cannot kill the hook's process %d: it does not die", r.PID)
-		}
-	}
-	return true, nil
+	return true, killGroup(r.PID)
 }
 
-// alive is true while that very process runs; one that is dead but not yet
-// collected by its parent counts as gone.
+// alive is true while that very process runs.
 func (r record) alive() bool {
-	start, err := startTime(r.PID)
-	return err == nil && start == r.Start
+	st, err := statOf(r.PID)
+	return err == nil && st.start == r.Start
 }
 
-// startTime answers field 22 of a living process's stat. The second field is a
-// name in parentheses that may hold anything, so counting starts behind it.
+// startTime is when a living process has started.
 func startTime(pid int) (string, error) {
-	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return "", err
-	}
-	_, after, _ := strings.Cut(string(data[strings.LastIndexByte(string(data), ')')+1:]), " ")
-	fields := strings.Fields(after)
-	if len(fields) < 20 {
-		return "", fmt.Errorf("unknown form of /proc/%d/stat", pid)
-	}
-	if fields[0] == "Z" || fields[0] == "X" {
-		return "", fmt.Errorf("process %d: %w", pid, os.ErrProcessDone)
-	}
-	return fields[19], nil
+	st, err := statOf(pid)
+	return st.start, err
 }
 
 // bootID names this boot of the machine; empty where the kernel does not say.

@@ -54,14 +54,15 @@ func unpackBeside(ctx context.Context, st *state.State, c state.Charm, f Folder,
 	})
 }
 
-// download fetches a blob into a file that has no name any more.
+// download fetches a blob into a file that has no name any more. The name is
+// always the same, so that one of a deploy that was killed is taken over.
 func download(ctx context.Context, st *state.State, sum string, f Folder) (*os.File, error) {
 	blob, err := st.OpenBlob(ctx, sum)
 	if err != nil {
 		return nil, err
 	}
 	defer blob.Close()
-	file, err := os.CreateTemp(string(f), "charm-*.zip")
+	file, err := os.OpenFile(f.path("charm.zip"), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return nil, err
 	}

@@ -25,6 +25,9 @@ func TestDeployReplacesTheCharmAndKeepsTheRest(t *testing.T) {
 		if err := os.MkdirAll(f.path("charm.new/half"), 0o755); err != nil {
 			t.Fatal(err)
 		}
+		if err := os.WriteFile(f.path("charm.zip"), make([]byte, 1<<20), 0o600); err != nil {
+			t.Fatal(err)
+		}
 		if err := deploy(t.Context(), st, c.URL.String(), f, nil); err != nil {
 			t.Fatal(err)
 		}

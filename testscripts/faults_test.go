@@ -168,7 +168,7 @@ func checkCommitted(t *testing.T, w *world) {
 		t.Fatal(err)
 	}
 	done := map[string]bool{}
-	for _, m := range regexp.MustCompile(`msg="hook (starts|is done)".* unit=(\S+) hook=(\S+)`).FindAllStringSubmatch(string(log), -1) {
+	for _, m := range regexp.MustCompile(`msg="hook (starts|is done)".* unit=(\S+) .*hook=(\S+)`).FindAllStringSubmatch(string(log), -1) {
 		run := m[2] + " " + m[3]
 		if m[1] == "starts" && done[run] && !strings.HasSuffix(run, "-changed") {
 			t.Errorf("%s was done, and ran again", run)

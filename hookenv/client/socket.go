@@ -64,7 +64,8 @@ func (c *conn) receive(take func(key, value []byte)) error {
 // fill feeds the decoder what has come, or waits until something does.
 func (c *conn) fill(chunk []byte) error {
 	n, err := read(c.fd, chunk)
-	if err == nil && n == 0 {
+	// Closed with something of ours unread, a socket is "reset".
+	if err == nil && n == 0 || err == syscall.ECONNRESET {
 		err = amp.Error("it closed the connection")
 	}
 	if err != nil {

@@ -1,0 +1,49 @@
+package agent
+
+import (
+	"testing"
+	"time"
+
+	"bijou/state"
+	"bijou/state/statetest"
+)
+
+// TestUnitIsWokenByItsOwnKeysOnly counts what is read of the store: once a
+// change for the one unit that it concerns, even if its name begins others'.
+func TestUnitIsWokenByItsOwnKeysOnly(t *testing.T) {
+	const units, changes = 20, 10
+	var f faulty
+	r := newRig(t, statetest.New(t))
+	r.agents = throughFaults(r.st, &f)
+	statetest.AddService(t, r.st, r.recorder(statetest.Meta("app", "provides: {}\n"), nil, nil), units)
+	r.start()
+	r.settle()
+	before := f.quiet(r)
+	for range changes {
+		r.update(func(tx *state.Tx) error {
+			return tx.SetUnitStatus("app/1", state.WorkloadStatus{Status: "active", Since: time.Now()})
+		})
+	}
+	r.eventually("the unit has looked", func() bool { return f.quiet(r) > before })
+	if reads := f.quiet(r) - before; reads > changes {
+		t.Errorf("%d changes of one unit made %d reads", changes, reads)
+	}
+}
+
+// quiet waits until the store is not read any more, and answers how often it was.
+func (f *faulty) quiet(r *rig) (reads int) {
+	count := func() int {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return f.reads
+	}
+	calm := 0
+	r.eventually("nothing is read", func() bool {
+		if now := count(); now != reads {
+			reads, calm = now, 0
+		}
+		calm++
+		return calm > 30 // looks, one each hundredth of a second
+	})
+	return reads
+}

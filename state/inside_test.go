@@ -154,3 +154,23 @@ func TestSweepMeetsAReference(t *testing.T) {
 		t.Errorf("the blob: %v", err)
 	}
 }
+
+func TestSettingsWhoseBlobIsMissingAreDamagedNotAbsent(t *testing.T) {
+	s, err := CreateMemory(t.Context(), testEnvironment())
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.Update(t.Context(), func(tx *Tx) error {
+		return tx.put(settingsKey(0, "app/0"), settingsDoc{Version: 1, Blob: sumOf([]byte("gone"))})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.View(t.Context(), func(v *View) error {
+		_, err := v.Settings(0, "app/0")
+		return err
+	})
+	if err == nil || errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "damaged") {
+		t.Errorf("got %v", err)
+	}
+}

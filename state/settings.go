@@ -2,6 +2,7 @@ package state
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -73,6 +74,9 @@ func (v *View) expand(doc settingsDoc) (map[string]string, error) {
 		return maps.Clone(doc.Values), nil
 	}
 	data, err := v.blob(doc.Blob)
+	if errors.Is(err, ErrNotFound) { // a damaged store is not to be taken for a unit that never was in
+		return nil, fmt.Errorf("cannot read settings: the store is damaged: %v", err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot read settings: %w", err)
 	}

@@ -17,16 +17,7 @@ import (
 // TestEnvironmentOfEveryKindOfHook holds what hooks of a classic and of a modern
 // charm see against the table in spec/hooks.md, name by name.
 func TestEnvironmentOfEveryKindOfHook(t *testing.T) {
-	t.Setenv("OF_THE_AGENT", "x")
-	t.Setenv("LANG", "")
-	for _, entry := range os.Environ() {
-		name, _, _ := strings.Cut(entry, "=")
-		if strings.HasPrefix(name, "LC_") || strings.HasSuffix(strings.ToLower(name), "_proxy") {
-			t.Setenv(name, "")
-		}
-	}
-	t.Setenv("HOME", "/home/agent")
-	t.Setenv("USER", "agent")
+	ownEnvironment(t)
 	once(t, func(r *rig) {
 		dir := t.TempDir()
 		env := map[string]string{}
@@ -63,6 +54,19 @@ func TestEnvironmentOfEveryKindOfHook(t *testing.T) {
 			}
 		}
 	})
+}
+
+// ownEnvironment makes that of the agent one that is known.
+func ownEnvironment(t *testing.T) {
+	for _, entry := range os.Environ() {
+		name, _, _ := strings.Cut(entry, "=")
+		if strings.HasPrefix(name, "LC_") || strings.HasSuffix(strings.ToLower(name), "_proxy") {
+			t.Setenv(name, "")
+		}
+	}
+	for name, value := range map[string]string{"LANG": "", "OF_THE_AGENT": "x", "HOME": "/home/agent", "USER": "agent"} {
+		t.Setenv(name, value)
+	}
 }
 
 // hookEnvironment is what every hook sees.

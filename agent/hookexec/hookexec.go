@@ -58,9 +58,6 @@ type Outcome struct {
 	Failure     string // why it failed, "exit code 1"; empty on success
 }
 
-// OK is true if the hook counts as having succeeded.
-func (o Outcome) OK() bool { return o.Failure == "" && !o.Interrupted }
-
 // Run runs one hook and waits for its end, and at most Patience longer for its
 // output. When ctx is done first, the hook's process group is killed.
 //

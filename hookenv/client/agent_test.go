@@ -2,12 +2,14 @@ package client_test
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -128,5 +130,45 @@ func TestAnswersArePassedOn(t *testing.T) {
 	rest, restErr := io.ReadAll(stdout)
 	if waitErr := cmd.Wait(); err != nil || restErr != nil || waitErr != nil || !bytes.Equal(first, []byte(part)) || string(rest) != "end" {
 		t.Errorf("got %.20q and %q; %v, %v, %v", first, rest, err, restErr, waitErr)
+	}
+}
+
+// A pipe that its other users have made non-blocking takes an answer whole too.
+func TestNonBlockingDescriptors(t *testing.T) {
+	text := strings.Repeat("0123456789", 1<<17)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	set := make(chan error, 1) // one result, whether or not the client has come this far
+	env := agent(t, func(conn net.Conn) {
+		set <- syscall.SetNonblock(int(w.Fd()), true)
+		conn.Write([]byte(box("want", "-")))
+		sent := receive(conn)
+		conn.Write([]byte(box("exit", "0", "stdout", sent.Value("value")+text)))
+	})
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdin, feed, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := &exec.Cmd{Path: self, Args: []string{"relation-set"}, Env: append(env, "GORACE=atexit_sleep_ms=0"), Stdin: stdin, Stdout: w}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(<-set, syscall.SetNonblock(int(stdin.Fd()), true)); err != nil {
+		t.Error(err)
+	}
+	stdin.Close()
+	w.Close()
+	io.WriteString(feed, "fed ")
+	feed.Close()
+	got, err := io.ReadAll(r)
+	if waitErr := cmd.Wait(); err != nil || waitErr != nil || string(got) != "fed "+text {
+		t.Errorf("got %d bytes, %.20q; %v, %v", len(got), got, err, waitErr)
 	}
 }

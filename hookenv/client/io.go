@@ -10,7 +10,11 @@ func writeAll(fd int, p []byte) error {
 		if n > 0 {
 			p = p[n:]
 		}
-		if err = again(err); err != nil {
+		switch err {
+		case nil, syscall.EINTR:
+		case syscall.EAGAIN:
+			await(nil, only(fd), fd)
+		default:
 			return err
 		}
 	}
@@ -21,25 +25,36 @@ func writeAll(fd int, p []byte) error {
 func read(fd int, p []byte) (int, error) {
 	for {
 		n, err := syscall.Read(fd, p)
-		if err == nil {
+		switch err {
+		case nil:
 			return n, nil
-		}
-		if err = again(err); err != nil {
+		case syscall.EINTR:
+		case syscall.EAGAIN:
+			await(only(fd), nil, fd)
+		default:
 			return 0, err
 		}
 	}
 }
 
-// again drops the errors after which one tries again; before it returns from
-// "not now" it rests for a millisecond.
-func again(err error) error {
-	switch err {
-	case syscall.EINTR:
-		return nil
-	case syscall.EAGAIN:
+// await rests until a descriptor can be read or written, or for a millisecond
+// if it is too high to be waited for: whoever calls tries again anyway.
+func await(readable, writable *syscall.FdSet, fd int) {
+	if readable == nil && writable == nil {
 		rest := syscall.NsecToTimespec(1_000_000)
 		syscall.Nanosleep(&rest, nil)
+		return
+	}
+	syscall.Select(fd+1, readable, writable, nil, nil)
+}
+
+// only is the set of one descriptor, nil if it has no place in a set.
+func only(fd int) *syscall.FdSet {
+	var set syscall.FdSet
+	word := syscall.FD_SETSIZE / len(set.Bits)
+	if fd >= syscall.FD_SETSIZE {
 		return nil
 	}
-	return err
+	set.Bits[fd/word] |= 1 << (fd % word)
+	return &set
 }

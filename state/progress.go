@@ -11,15 +11,17 @@ type Progress struct {
 type progressKey struct{}
 
 // WithProgress has every job in batches that gets the context (AddUnits,
-// AddMachines, DestroyService) report before its first batch and after each. A
+// AddMachines, DestroyService) report before its first batch and after each, and
+// whoever else calls Tell. A
 // job is over with the report whose Done is Total, or when it returns. The
 // reports come one after another.
 func WithProgress(ctx context.Context, report func(Progress)) context.Context {
 	return context.WithValue(ctx, progressKey{}, report)
 }
 
-// tell reports to whoever asked for it.
-func tell(ctx context.Context, p Progress) {
+// Tell reports how far a job is to whoever asked for it by WithProgress, if
+// anybody did. Total 0 is no job.
+func Tell(ctx context.Context, p Progress) {
 	if report, ok := ctx.Value(progressKey{}).(func(Progress)); ok && p.Total > 0 {
 		report(p)
 	}
@@ -27,13 +29,13 @@ func tell(ctx context.Context, p Progress) {
 
 // counted is an Updater whose every commit brings a job destroyBatch steps on.
 func counted(ctx context.Context, update Updater, p Progress) Updater {
-	tell(ctx, p)
+	Tell(ctx, p)
 	return func(ctx context.Context, f func(tx *Tx) error) error {
 		if err := update(ctx, f); err != nil {
 			return err
 		}
 		p.Done = min(p.Done+destroyBatch, p.Total)
-		tell(ctx, p)
+		Tell(ctx, p)
 		return nil
 	}
 }

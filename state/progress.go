@@ -12,9 +12,8 @@ type progressKey struct{}
 
 // WithProgress has every job in batches that gets the context (AddUnits,
 // AddMachines, DestroyService) report before its first batch and after each, and
-// whoever else calls Tell. A
-// job is over with the report whose Done is Total, or when it returns. The
-// reports come one after another.
+// whoever else calls Tell. A job is over with the report whose Done is Total, or
+// when it returns. The reports come one after another.
 func WithProgress(ctx context.Context, report func(Progress)) context.Context {
 	return context.WithValue(ctx, progressKey{}, report)
 }

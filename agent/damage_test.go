@@ -52,8 +52,8 @@ func TestUnitIsGoneOnlyWithItsOwnRecord(t *testing.T) {
 		h.hides.Store(true)
 		off := "0"
 		r.update(func(tx *state.Tx) error { return tx.SetEnvironment(map[string]*string{state.StatusInterval: &off}) })
-		<-h.looked
-		<-h.looked // it was looked for again, so that the first answer was acted on
+		receive(t, "the service is looked for", h.looked)
+		receive(t, "it is looked for again, so that the first answer was acted on", h.looked)
 		if _, err := os.Stat(r.folder("app/0")); err != nil {
 			t.Error(err)
 		}

@@ -100,12 +100,15 @@ func TestAgentEndsWhileItsStoreStalls(t *testing.T) {
 		t.Run(stalling, func(t *testing.T) {
 			r := newRig(t, statetest.New(t))
 			var stalls atomic.Bool
-			stalled := make(chan struct{}, 1000) // more than there will be calls
+			stalled := make(chan struct{}, 2) // buffered: nobody waits for who asks
 			stall := func(ctx context.Context, _ int) error {
 				if !stalls.Load() {
 					return nil
 				}
-				stalled <- struct{}{}
+				select {
+				case stalled <- struct{}{}:
+				default:
+				}
 				<-ctx.Done()
 				return ctx.Err()
 			}
@@ -119,14 +122,14 @@ func TestAgentEndsWhileItsStoreStalls(t *testing.T) {
 			r.settle()
 			stalls.Store(true)
 			f.loseLeases(t)
-			<-stalled
+			receive(t, "the announcement stalls", stalled)
 			off := "0"
 			r.update(func(tx *state.Tx) error { return tx.SetEnvironment(map[string]*string{state.StatusInterval: &off}) })
 			r.update(func(tx *state.Tx) error {
 				_, err := tx.SetConfig("wordpress", map[string]any{"title": "Other"})
 				return err
 			})
-			<-stalled
+			receive(t, "a unit stalls", stalled)
 			r.end()
 		})
 	}

@@ -9,12 +9,12 @@ import (
 	"bijou/state/statetest"
 )
 
-// TestFloodOfOneUnit has a hook say 30 MB: what is kept of it is bounded, and the
+// TestFloodOfOneUnit has a hook say 15 MB: what is kept of it is bounded, and the
 // other units go on.
 func TestFloodOfOneUnit(t *testing.T) {
 	st, _ := statetest.SQLite(t)
 	r := newRig(t, st)
-	r.lonely(map[string]string{"install": "yes " + strings.Repeat("x", 99) + " | head -c 30000000; echo the end"})
+	r.lonely(map[string]string{"install": "yes " + strings.Repeat("x", 99) + " | head -c 15000000; echo the end"})
 	statetest.AddService(t, st, r.recorder(statetest.Meta("other", "provides: {}\n"), hooks(), nil), 1)
 	r.start()
 	r.awaitState("other/0", "started")

@@ -25,7 +25,7 @@ func TestStoreThatIsGoneEndsTheAgent(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := <-r.done; !errors.Is(err, state.ErrStoreGone) {
+	if err := receive(t, "the agent ends", r.done); !errors.Is(err, state.ErrStoreGone) {
 		t.Errorf("the agent ended with %v", err)
 	}
 	r.stop()
@@ -62,7 +62,7 @@ func TestDyingMachineIsMarkedDead(t *testing.T) {
 		return len(units) == 0
 	})
 	statetest.Update(t, st, func(tx *state.Tx) error { return tx.DestroyMachine("1") })
-	if err := <-done; err != nil {
+	if err := receive(t, "the agent ends", done); err != nil {
 		t.Errorf("the agent ended with %v", err)
 	}
 	m := statetest.Read(t, st, func(v *state.View) (state.Machine, error) { return v.Machine("1") })

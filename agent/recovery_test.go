@@ -115,7 +115,7 @@ func TestLivingHookOfADeadAgentIsKilledAndHasFailed(t *testing.T) {
 		if got := r.uniter("app/0").Workflow.Failure.Message; got != "the hook was running when its agent died" {
 			t.Errorf("the failure says %q", got)
 		}
-		<-gone
+		_ = receive(t, "the hook is gone", gone)
 		if len(r.noted("app/0")) != before {
 			t.Error("a hook ran again")
 		}
@@ -197,7 +197,7 @@ func TestSecondAgentWaitsForTheUnit(t *testing.T) {
 		r.end() // the first ends: the second takes over
 		r.eventually("the second runs config-changed", func() bool { return len(r.noted("app/0")) == len(before)+1 })
 		cancel()
-		if err := <-second; err != nil {
+		if err := receive(t, "the second ends", second); err != nil {
 			t.Errorf("unit agent: %v", err)
 		}
 	})

@@ -73,7 +73,7 @@ func (r *rig) end() {
 		return
 	}
 	r.stop()
-	if err := <-r.done; err != nil {
+	if err := receive(r.t, "the agent ends", r.done); err != nil {
 		r.t.Errorf("machine agent: %v", err)
 	}
 	r.stop = nil
@@ -123,10 +123,24 @@ func (r *rig) noted(unit string) (lines []string) {
 	return lines
 }
 
-// eventually waits until ok, for at most three times what a busy machine needs.
+// patience is three times what a busy machine needs.
+const patience = 45 * time.Second
+
+// receive waits for a word.
+func receive[T any](t testing.TB, what string, from <-chan T) (word T) {
+	t.Helper()
+	select {
+	case word = <-from:
+	case <-time.After(patience):
+		t.Fatalf("it did not come to it that %s", what)
+	}
+	return word
+}
+
+// eventually waits until ok.
 func (r *rig) eventually(what string, ok func() bool) {
 	r.t.Helper()
-	for end := time.Now().Add(45 * time.Second); !ok(); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(patience); !ok(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			data, _ := os.ReadFile(r.notes)
 			r.t.Fatalf("it did not come to it that %s; notes:\n%s\n%s", what, data, r.logs())

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"strings"
 
 	"bijou/multicall/console"
 	"bijou/state"
@@ -46,7 +44,7 @@ func (c deployCmd) Run(o *operator) error {
 		return fmt.Errorf("cannot deploy %q: %w", c.Charm, err)
 	}
 	defer os.RemoveAll(scratch)
-	found, origin, err := c.find(scratch, o.parts.HookTools)
+	found, origin, err := charmSource{c.Charm, c.Repository, o.parts.HookTools}.find(scratch)
 	if err != nil {
 		return err
 	}
@@ -74,76 +72,6 @@ func (c deployCmd) Run(o *operator) error {
 		o.note("deployed %s as service %q", d.spec.Charm, d.spec.Name)
 		return d.addUnits()
 	})
-}
-
-// find reads the charm: from a folder, from an archive (unpacked below scratch),
-// or by name from a repository. What could be both is a folder or archive only
-// if it is written as a path.
-func (c deployCmd) find(scratch string, tools []string) (charm.Found, state.Origin, error) {
-	isPath := strings.HasPrefix(c.Charm, ".") || strings.HasPrefix(c.Charm, "/") || strings.HasPrefix(c.Charm, "~")
-	if info, err := os.Stat(c.Charm); isPath || c.Repository == "" && err == nil {
-		if err == nil && info.Mode().IsRegular() {
-			return c.fromArchive(filepath.Join(scratch, "charm"), tools)
-		}
-		return c.fromFolder()
-	}
-	if c.Repository == "" {
-		return charm.Found{}, state.Origin{}, console.Hint(
-			fmt.Errorf("cannot find charm %q: there is no such folder", c.Charm),
-			"give a charm's folder, or say where charms are: --repository DIR (or JUJU_REPOSITORY)")
-	}
-	ref, err := charm.ParseRef(c.Charm)
-	if err != nil {
-		return charm.Found{}, state.Origin{}, err
-	}
-	dir, err := filepath.Abs(c.Repository)
-	if err != nil {
-		return charm.Found{}, state.Origin{}, fmt.Errorf("cannot find the repository %q: %w", c.Repository, err)
-	}
-	found, err := charm.Repository{Dir: dir}.Find(ref)
-	if err != nil {
-		return charm.Found{}, state.Origin{}, fmt.Errorf("cannot find charm %q: %w", c.Charm, err)
-	}
-	return found, state.Origin{Repository: dir, Path: found.Path, Series: found.Series, Name: found.Meta.Name}, nil
-}
-
-// fromFolder reads the charm in the folder that was named.
-func (c deployCmd) fromFolder() (charm.Found, state.Origin, error) {
-	path, err := filepath.Abs(c.Charm)
-	if err != nil {
-		return charm.Found{}, state.Origin{}, fmt.Errorf("cannot find charm %q: %w", c.Charm, err)
-	}
-	read, err := charm.ReadDir(path)
-	if err != nil {
-		return charm.Found{}, state.Origin{}, err
-	}
-	return charm.Found{Charm: read, Path: path}, state.Origin{Path: path, Name: read.Meta.Name}, nil
-}
-
-// fromArchive unpacks the archive that was named into dir, as safely as a unit
-// does, and reads the charm there.
-func (c deployCmd) fromArchive(dir string, tools []string) (charm.Found, state.Origin, error) {
-	path, err := filepath.Abs(c.Charm)
-	if err != nil {
-		return charm.Found{}, state.Origin{}, fmt.Errorf("cannot find charm %q: %w", c.Charm, err)
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return charm.Found{}, state.Origin{}, fmt.Errorf("cannot read charm %q: %w", c.Charm, err)
-	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return charm.Found{}, state.Origin{}, fmt.Errorf("cannot read charm %q: %w", c.Charm, err)
-	}
-	if err := charm.Unpack(file, info.Size(), dir, charm.UnpackOptions{Tools: tools}); err != nil {
-		return charm.Found{}, state.Origin{}, fmt.Errorf("cannot read charm %q: %w", c.Charm, err)
-	}
-	read, err := charm.ReadDir(dir)
-	if err != nil {
-		return charm.Found{}, state.Origin{}, err
-	}
-	return charm.Found{Charm: read, Path: dir}, state.Origin{Path: path, Name: read.Meta.Name}, nil
 }
 
 func (c deployCmd) dialect() (charm.Dialect, error) {
@@ -232,7 +160,7 @@ func (d *deployment) url(series string) (charm.URL, error) {
 // add stores the archive under that URL and adds charm, service and first unit
 // at once: a placement that is refused leaves no service behind.
 func (d *deployment) add(url charm.URL) error {
-	record, err := d.store(url)
+	record, err := d.o.storeCharm(d.state, d.found, url)
 	if err != nil {
 		return err
 	}
@@ -251,36 +179,6 @@ func (d *deployment) add(url charm.URL) error {
 		_, err = tx.AddUnit(d.spec.Name, d.placement())
 		return err
 	})
-}
-
-// store archives the charm, checks the archive as a unit will, and stores it.
-func (d *deployment) store(url charm.URL) (state.Charm, error) {
-	file, err := os.CreateTemp("", "bijou-charm-")
-	if err != nil {
-		return state.Charm{}, fmt.Errorf("cannot archive the charm: %w", err)
-	}
-	defer os.Remove(file.Name())
-	defer file.Close()
-	tools := d.o.parts.HookTools
-	info, err := charm.Archive(d.found.Path, file, charm.ArchiveOptions{Tools: tools, Revision: url.Revision})
-	if err != nil {
-		return state.Charm{}, err
-	}
-	if err := charm.CheckArchive(file, info.Size, tools); err != nil {
-		return state.Charm{}, err
-	}
-	packed, err := charm.ReadArchive(file, info.Size)
-	if err != nil {
-		return state.Charm{}, err
-	}
-	if _, err := file.Seek(0, 0); err != nil {
-		return state.Charm{}, fmt.Errorf("cannot read the archive: %w", err)
-	}
-	sum, size, err := d.state.PutBlob(d.o.ctx, file)
-	if err != nil {
-		return state.Charm{}, err
-	}
-	return state.NewCharm(url, packed, sum, size), nil
 }
 
 // addUnits adds the other units. A subordinate's come with their principals.

@@ -1,0 +1,119 @@
+package juju
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"bijou/multicall/console"
+	"bijou/state"
+	"bijou/state/charm"
+)
+
+// charmSource is what an operator names a charm by, and where that is looked up.
+type charmSource struct {
+	name       string
+	repository string   // a folder of charms; empty: the name is a path
+	tools      []string // the hook tools, which an archive may hold as links
+}
+
+// find reads the charm: from a folder, from an archive (unpacked below scratch),
+// or by name from a repository. What could be both is a folder or archive only
+// if it is written as a path.
+func (c charmSource) find(scratch string) (charm.Found, state.Origin, error) {
+	isPath := strings.HasPrefix(c.name, ".") || strings.HasPrefix(c.name, "/") || strings.HasPrefix(c.name, "~")
+	if info, err := os.Stat(c.name); isPath || c.repository == "" && err == nil {
+		if err == nil && info.Mode().IsRegular() {
+			return c.fromArchive(filepath.Join(scratch, "charm"))
+		}
+		return c.fromFolder()
+	}
+	if c.repository == "" {
+		return charm.Found{}, state.Origin{}, console.Hint(
+			fmt.Errorf("cannot find charm %q: there is no such folder", c.name),
+			"give a charm's folder, or say where charms are: --repository DIR (or JUJU_REPOSITORY)")
+	}
+	ref, err := charm.ParseRef(c.name)
+	if err != nil {
+		return charm.Found{}, state.Origin{}, err
+	}
+	dir, err := filepath.Abs(c.repository)
+	if err != nil {
+		return charm.Found{}, state.Origin{}, fmt.Errorf("cannot find the repository %q: %w", c.repository, err)
+	}
+	found, err := charm.Repository{Dir: dir}.Find(ref)
+	if err != nil {
+		return charm.Found{}, state.Origin{}, fmt.Errorf("cannot find charm %q: %w", c.name, err)
+	}
+	return found, state.Origin{Repository: dir, Path: found.Path, Series: found.Series, Name: found.Meta.Name}, nil
+}
+
+// fromFolder reads the charm in the folder that was named.
+func (c charmSource) fromFolder() (charm.Found, state.Origin, error) {
+	path, err := filepath.Abs(c.name)
+	if err != nil {
+		return charm.Found{}, state.Origin{}, fmt.Errorf("cannot find charm %q: %w", c.name, err)
+	}
+	read, err := charm.ReadDir(path)
+	if err != nil {
+		return charm.Found{}, state.Origin{}, err
+	}
+	return charm.Found{Charm: read, Path: path}, state.Origin{Path: path, Name: read.Meta.Name}, nil
+}
+
+// fromArchive unpacks the archive that was named into dir, as safely as a unit
+// does, and reads the charm there.
+func (c charmSource) fromArchive(dir string) (charm.Found, state.Origin, error) {
+	path, err := filepath.Abs(c.name)
+	if err != nil {
+		return charm.Found{}, state.Origin{}, fmt.Errorf("cannot find charm %q: %w", c.name, err)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return charm.Found{}, state.Origin{}, fmt.Errorf("cannot read charm %q: %w", c.name, err)
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return charm.Found{}, state.Origin{}, fmt.Errorf("cannot read charm %q: %w", c.name, err)
+	}
+	if err := charm.Unpack(file, info.Size(), dir, charm.UnpackOptions{Tools: c.tools}); err != nil {
+		return charm.Found{}, state.Origin{}, fmt.Errorf("cannot read charm %q: %w", c.name, err)
+	}
+	read, err := charm.ReadDir(dir)
+	if err != nil {
+		return charm.Found{}, state.Origin{}, err
+	}
+	return charm.Found{Charm: read, Path: dir}, state.Origin{Path: path, Name: read.Meta.Name}, nil
+}
+
+// storeCharm archives the charm, checks the archive as a unit will, and stores it.
+func (o *operator) storeCharm(s *state.State, found charm.Found, url charm.URL) (state.Charm, error) {
+	file, err := os.CreateTemp("", "bijou-charm-")
+	if err != nil {
+		return state.Charm{}, fmt.Errorf("cannot archive the charm: %w", err)
+	}
+	defer os.Remove(file.Name())
+	defer file.Close()
+	tools := o.parts.HookTools
+	info, err := charm.Archive(found.Path, file, charm.ArchiveOptions{Tools: tools, Revision: url.Revision})
+	if err != nil {
+		return state.Charm{}, err
+	}
+	if err := charm.CheckArchive(file, info.Size, tools); err != nil {
+		return state.Charm{}, err
+	}
+	packed, err := charm.ReadArchive(file, info.Size)
+	if err != nil {
+		return state.Charm{}, err
+	}
+	if _, err := file.Seek(0, 0); err != nil {
+		return state.Charm{}, fmt.Errorf("cannot read the archive: %w", err)
+	}
+	sum, size, err := s.PutBlob(o.ctx, file)
+	if err != nil {
+		return state.Charm{}, err
+	}
+	return state.NewCharm(url, packed, sum, size), nil
+}

@@ -43,13 +43,29 @@ func TestTells(t *testing.T) {
 	if _, err := w.Next(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"msg=watch after=0 prefixes=[a]", "msg=commit puts=[a] deletes=[b]", "msg=changes revision=1 keys=[a]"} {
+	readAll(t, s)
+	for _, want := range []string{"msg=snapshot gets=1 lists=1 keys=1\n", "msg=watch after=0 prefixes=[a]", "msg=commit puts=[a] deletes=[b]", "msg=changes revision=1 keys=[a]"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is missing in:\n%s", want, out.String())
 		}
 	}
 	if strings.Contains(out.String(), "secret") {
 		t.Errorf("a value was told:\n%s", out.String())
+	}
+}
+
+// readAll reads what there is, by key and by prefix.
+func readAll(t *testing.T, s store.Store) {
+	snap, err := s.Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer snap.Close()
+	if _, _, err := snap.Get(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := snap.List(t.Context(), ""); err != nil {
+		t.Fatal(err)
 	}
 }
 

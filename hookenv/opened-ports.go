@@ -47,7 +47,7 @@ func (l *portLister) run(ctx context.Context, inv *invocation) error {
 func (l *portLister) lines(ports []hookapi.Port) []string {
 	lines, endpoints := []string{}, map[string][]string{}
 	for _, port := range ports {
-		text := portText(port)
+		text := port.String()
 		if !slices.Contains(lines, text) {
 			lines = append(lines, text)
 		}

@@ -132,14 +132,3 @@ func checkPort(p hookapi.Port) error {
 	}
 	return nil
 }
-
-// portText writes a range as open-port takes it.
-func portText(p hookapi.Port) string {
-	switch {
-	case p.Protocol == "icmp":
-		return "icmp"
-	case p.From == p.To:
-		return fmt.Sprintf("%d/%s", p.From, p.Protocol)
-	}
-	return fmt.Sprintf("%d-%d/%s", p.From, p.To, p.Protocol)
-}

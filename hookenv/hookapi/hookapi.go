@@ -8,6 +8,7 @@ package hookapi
 import (
 	"context"
 	"errors"
+	"fmt"
 )
 
 var (
@@ -17,6 +18,15 @@ var (
 	ErrUnknownUnit = errors.New("unknown unit")
 	// ErrGone: the hook has ended; nothing more can be asked or written.
 	ErrGone = errors.New("hook context gone")
+	// ErrNotLeader: only the unit that leads the service may do this.
+	ErrNotLeader = errors.New("not the leader")
+	// ErrUnknownBinding: the charm has no endpoint of that name.
+	ErrUnknownBinding = errors.New("unknown binding")
+	// ErrNoAction: the hook is a hook, and no action.
+	ErrNoAction = errors.New("not running an action")
+	// ErrUnknownResource: the charm has no resource of that name, or nobody has
+	// given it a file.
+	ErrUnknownResource = errors.New("unknown resource")
 )
 
 // Dialect says which generation of charms the tools speak to; spec/hook-tools.md,
@@ -90,6 +100,29 @@ type Port struct {
 	Endpoint string // empty: all endpoints
 }
 
+// String writes a range as open-port takes it: "80/tcp", "100-200/udp", "icmp".
+func (p Port) String() string {
+	switch {
+	case p.Protocol == "icmp":
+		return "icmp"
+	case p.From == p.To:
+		return fmt.Sprintf("%d/%s", p.From, p.Protocol)
+	}
+	return fmt.Sprintf("%d-%d/%s", p.From, p.To, p.Protocol)
+}
+
+// PortConflict refuses to open a range: another that is open overlaps it.
+type PortConflict struct {
+	Unit string // who has the other one open
+	Open Port   // the other one
+	Want Port
+}
+
+// Error words it for the charm's author.
+func (e *PortConflict) Error() string {
+	return fmt.Sprintf("cannot open %v: %s has %v open on this machine", e.Want, e.Unit, e.Open)
+}
+
 // Status is a workload status: a word, a message, and data that the agent adds.
 type Status struct {
 	Status  string // "maintenance", "blocked", "waiting", "active"; "unknown" or "" as long as nobody has set one
@@ -107,6 +140,11 @@ type Hook interface {
 	Relations
 	Settings
 	Unit
+	Leadership
+	UnitState
+	Surroundings
+	Actions
+	Resources
 }
 
 // Relations answers which relations there are.
@@ -131,7 +169,9 @@ type Settings interface {
 	// departed: its last settings.
 	Settings(ctx context.Context, node Node) (map[string]string, error)
 	// SetSettings merges changes into the node; a nil value deletes its key.
-	// Nothing is visible outside before the hook has succeeded.
+	// Nothing is visible outside before the hook has succeeded. A service's own
+	// node is its leader's to change: ErrNotLeader (who is no unit at all, juju do
+	// without --unit, may change any).
 	SetSettings(ctx context.Context, node Node, changes map[string]*string) error
 }
 
@@ -144,13 +184,16 @@ type Unit interface {
 	// Address returns the unit's private or public address; empty if it has none.
 	Address(ctx context.Context, public bool) (string, error)
 	// SetPort opens (or closes) a range, with the hook's success. Opening what is
-	// open and closing what is not are no errors.
+	// open and closing what is not are no errors. A range that overlaps another
+	// one of the same machine without being the same unit's and equal is refused
+	// with a *PortConflict.
 	SetPort(ctx context.Context, unit string, port Port, open bool) error
 	// Ports returns what is open, own changes applied; icmp first, then by protocol and number.
 	Ports(ctx context.Context) ([]Port, error)
 	// Status returns the workload status of the unit, or of its service with its units.
 	Status(ctx context.Context, ofService bool) (Status, error)
-	// SetStatus takes effect at once, whatever the hook's exit code.
+	// SetStatus takes effect at once, whatever the hook's exit code. The service's
+	// is its leader's to set: ErrNotLeader. So is reading it.
 	SetStatus(ctx context.Context, ofService bool, s Status) error
 	// Log adds a line to the unit's log at once. Level is one of TRACE, DEBUG,
 	// INFO, WARNING, ERROR, CRITICAL.

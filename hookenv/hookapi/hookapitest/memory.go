@@ -21,6 +21,10 @@ type Memory struct {
 	ports    []hookapi.Port
 	status   map[bool]hookapi.Status
 	log      []string
+	leaders  map[string]string // by service
+	workload string
+	results  map[string]any
+	failure  string
 }
 
 // OpenMemory is an Open.
@@ -33,6 +37,11 @@ func NewMemory(t testing.TB, w World) *Memory {
 		nodes:    map[hookapi.Node]map[string]string{},
 		versions: map[hookapi.Node]int64{},
 		status:   map[bool]hookapi.Status{},
+		leaders:  map[string]string{},
+		results:  map[string]any{},
+	}
+	if w.Leader {
+		m.leaders[serviceOf(w.Unit)] = w.Unit
 	}
 	m.world.Relations = slices.Clone(w.Relations)
 	for i, r := range w.Relations {
@@ -134,7 +143,7 @@ func (m *Memory) find(id int) *Relation {
 
 // merge writes a node. A relation that is gone is ignored.
 func (m *Memory) merge(node hookapi.Node, changes map[string]*string) {
-	if m.find(node.Relation) == nil || len(changes) == 0 {
+	if m.find(node.Relation) == nil && node.Relation > leaderNotes || len(changes) == 0 {
 		return
 	}
 	if m.nodes[node] == nil {

@@ -19,6 +19,8 @@ type memoryHook struct {
 	ids       map[string][]int
 	nodes     map[hookapi.Node]*memoryNode
 	ports     []portChange
+	leader    *bool // nil: nobody has asked yet
+	asLeader  bool  // it has written what only a leader may
 }
 
 // memoryNode is a settings node as the hook read it, and as it wrote it.
@@ -114,10 +116,17 @@ func (h *memoryHook) SetSettings(ctx context.Context, node hookapi.Node, changes
 		return err
 	}
 	n, err := h.node(node)
-	if err == nil {
-		apply(n.now, changes)
+	if err != nil {
+		return err
 	}
-	return err
+	if node.Service != "" && h.facts.Unit != "" {
+		if node.Service != h.facts.Service || !h.leads() {
+			return hookapi.ErrNotLeader
+		}
+		h.asLeader = true
+	}
+	apply(n.now, changes)
+	return nil
 }
 
 // node reads a settings node at its first use.
@@ -199,13 +208,24 @@ func (h *memoryHook) Status(ctx context.Context, ofService bool) (hookapi.Status
 	if err := h.enter(ctx); err != nil {
 		return hookapi.Status{}, err
 	}
-	return h.m.status[ofService], nil
+	if !ofService {
+		return h.m.status[false], nil
+	}
+	if !h.leads() {
+		return hookapi.Status{}, hookapi.ErrNotLeader
+	}
+	status := h.m.status[true]
+	status.Units = map[string]hookapi.Status{h.facts.Unit: h.m.status[false]}
+	return status, nil
 }
 
 func (h *memoryHook) SetStatus(ctx context.Context, ofService bool, s hookapi.Status) error {
 	defer h.m.mu.Unlock()
 	if err := h.enter(ctx); err != nil {
 		return err
+	}
+	if ofService && !h.leads() {
+		return hookapi.ErrNotLeader
 	}
 	h.m.status[ofService] = s
 	return nil
@@ -225,6 +245,9 @@ func (h *memoryHook) Commit(ctx context.Context) error {
 		return err
 	}
 	h.ended = true
+	if h.asLeader && h.m.leaders[h.facts.Service] != h.facts.Unit {
+		return hookapi.ErrNotLeader
+	}
 	for node, n := range h.nodes {
 		h.m.merge(node, differences(n))
 	}

@@ -129,6 +129,7 @@ func statusAtOnce(s suite) {
 }
 
 func serviceStatus(s suite) {
+	s.env.Lead("wordpress", "wordpress/0")
 	r := s.env.Start(dbChanged())
 	defer r.Abort()
 	want := hookapi.Status{Status: "active", Message: "all of us"}

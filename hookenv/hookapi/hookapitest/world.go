@@ -23,6 +23,12 @@ type World struct {
 	Unit                          string
 	PrivateAddress, PublicAddress string
 	Config                        map[string]any // nil values: unset, without default
+	Leader                        bool           // it leads its service
+	Bindings                      []string       // endpoints that no relation is named after
+	// Action is what its hooks run as, nil for none, and Resources are files by
+	// name; of a Memory only.
+	Action    *hookapi.Action
+	Resources map[string]string
 }
 
 // Relation is one relation of a World, with its settings.
@@ -55,6 +61,8 @@ type Env interface {
 	RemoveRelation(relation int)
 	// Version is a number that grows with each committed change of a node.
 	Version(node hookapi.Node) int64
+	// Lead makes a unit the leader of its service, in place of who is; "" for none.
+	Lead(service, unit string)
 }
 
 // Running is one hook that runs.

@@ -1,0 +1,87 @@
+package hookapitest
+
+import (
+	"context"
+	"maps"
+
+	"bijou/hookenv/hookapi"
+)
+
+// Results are what the action of a World has set, and the message that it failed
+// with, empty if it did not.
+func (m *Memory) Results() (results map[string]any, failure string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return maps.Clone(m.results), m.failure
+}
+
+// inAction locks the world for a question of an action; leave with m.mu.Unlock.
+func (h *memoryHook) inAction(ctx context.Context) error {
+	if err := h.enter(ctx); err != nil {
+		return err
+	}
+	if h.m.world.Action == nil {
+		return hookapi.ErrNoAction
+	}
+	return nil
+}
+
+func (h *memoryHook) Action(ctx context.Context) (hookapi.Action, error) {
+	defer h.m.mu.Unlock()
+	if err := h.inAction(ctx); err != nil {
+		return hookapi.Action{}, err
+	}
+	return *h.m.world.Action, nil
+}
+
+func (h *memoryHook) SetResults(ctx context.Context, results map[string]any) error {
+	defer h.m.mu.Unlock()
+	if err := h.inAction(ctx); err != nil {
+		return err
+	}
+	mergeResults(h.m.results, results)
+	return nil
+}
+
+// mergeResults merges dictionaries key by key, and replaces everything else.
+func mergeResults(into, from map[string]any) {
+	for key, value := range from {
+		old, isOld := into[key].(map[string]any)
+		fresh, isNew := value.(map[string]any)
+		if isOld && isNew {
+			mergeResults(old, fresh)
+			continue
+		}
+		into[key] = value
+	}
+}
+
+func (h *memoryHook) FailAction(ctx context.Context, message string) error {
+	defer h.m.mu.Unlock()
+	if err := h.inAction(ctx); err != nil {
+		return err
+	}
+	h.m.failure = message
+	return nil
+}
+
+func (h *memoryHook) LogAction(ctx context.Context, message string) error {
+	defer h.m.mu.Unlock()
+	if err := h.inAction(ctx); err != nil {
+		return err
+	}
+	h.m.log = append(h.m.log, "ACTION "+message)
+	return nil
+}
+
+func (h *memoryHook) Resource(ctx context.Context, name string) (string, error) {
+	defer h.m.mu.Unlock()
+	if err := h.enter(ctx); err != nil {
+		return "", err
+	}
+	path, ok := h.m.world.Resources[name]
+	if !ok {
+		return "", hookapi.ErrUnknownResource
+	}
+	return path, nil
+}

@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -63,6 +62,7 @@ func runScripts(t *testing.T, stateURL func() string) {
 		Condition: condition,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"eventually": eventually,
+			"python":     python,
 			"zipcharm":   zipCharm,
 		},
 	})
@@ -155,9 +155,12 @@ func zipCharm(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), packed.Bytes(), 0o600))
 }
 
-// condition answers [have:PROG] in scripts. What is missing is told in one
-// line, and is an error if BIJOU_TEST_REQUIRE names it.
+// condition answers [have:PROG] and [python:MODULE] in scripts. What is missing
+// is told in one line, and is an error if BIJOU_TEST_REQUIRE names it.
 func condition(cond string) (bool, error) {
+	if module, ok := strings.CutPrefix(cond, "python:"); ok {
+		return havePython(module)
+	}
 	prog, ok := strings.CutPrefix(cond, "have:")
 	if !ok {
 		return false, fmt.Errorf("unknown condition %q", cond)
@@ -165,7 +168,7 @@ func condition(cond string) (bool, error) {
 	if _, err := exec.LookPath(prog); err == nil {
 		return true, nil
 	}
-	if slices.Contains(strings.Split(os.Getenv("BIJOU_TEST_REQUIRE"), ","), prog) {
+	if required(prog) {
 		return false, fmt.Errorf("BIJOU_TEST_REQUIRE asks for %s, which is not installed", prog)
 	}
 	fmt.Printf("skip: %s is not installed\n", prog)

@@ -1,0 +1,54 @@
+package testscripts
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// findPython returns a python3 that can import the module. Debian's own comes
+// first: it is the one that Debian's packages of modules are for, and hooks that
+// start with #!/usr/bin/python3 get it.
+func findPython(module string) (path string, ok bool) {
+	for _, python := range []string{"/usr/bin/python3", "python3"} {
+		if exec.Command(python, "-c", "import "+module).Run() == nil {
+			return python, true
+		}
+	}
+	return "", false
+}
+
+// havePython answers [python:MODULE] in scripts. BIJOU_TEST_REQUIRE names the
+// module; what is missing is told in one line.
+func havePython(module string) (bool, error) {
+	if _, ok := findPython(module); ok {
+		return true, nil
+	}
+	if required(module) {
+		return false, fmt.Errorf("BIJOU_TEST_REQUIRE asks for %s, which no python3 here can import", module)
+	}
+	fmt.Printf("skip: no python3 here can import %s\n", module)
+	return false, nil
+}
+
+// required says whether BIJOU_TEST_REQUIRE makes it an error that something is missing.
+func required(name string) bool {
+	return slices.Contains(strings.Split(os.Getenv("BIJOU_TEST_REQUIRE"), ","), name)
+}
+
+// python MODULE: sets PYTHON to a python3 that can import the module.
+func python(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: python MODULE")
+	}
+	path, ok := findPython(args[0])
+	if !ok {
+		ts.Check(errors.New("no python3 here can import " + args[0]))
+	}
+	ts.Setenv("PYTHON", path)
+}

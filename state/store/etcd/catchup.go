@@ -2,7 +2,9 @@ package etcd
 
 import (
 	"context"
+	"slices"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"bijou/state/store"
@@ -41,24 +43,37 @@ func (d *db) catchUp(w *watcher, after, until int64) {
 
 // nothingBetween says if certainly nothing is to be told. It is mostly so, where
 // others have committed between a snapshot and its watch; and asking is fast,
-// while etcd begins a watch of the past only at its next tenth of a second.
+// while etcd begins a watch of the past only at its next tenth of a second. All
+// is read as of until: what comes later, the hub tells.
 func (d *db) nothingBetween(w *watcher, after, until int64) bool {
 	var conds []clientv3.Cmp
+	var reads []clientv3.Op
 	for _, prefix := range w.prefixes {
 		leased, err := d.leasedIn(w.ctx, listing{prefix, after})
 		if err != nil {
 			return false
 		}
-		conds = append(conds, d.unchanged(prefix, after, leased)...)
+		conds = append(conds, d.allMarked(after, leased)...)
+		reads = append(reads, changesIn(d.space.below(prefix), after, until), changesIn(d.space.marksBelow(prefix), after, until))
 	}
-	if len(conds) > maxRoot {
+	if max(len(conds), len(reads)) > maxRoot {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(w.ctx, firstAttempt)
 	defer cancel()
-	resp, err := d.client.Txn(ctx).If(conds...).Then(clientv3.OpGet(d.space.marker(), clientv3.WithCountOnly())).Commit()
-	return err == nil && resp.Succeeded && resp.Header.Revision >= until
+	resp, err := d.client.Txn(ctx).If(conds...).Then(reads...).Commit()
+	return err == nil && resp.Succeeded && !slices.ContainsFunc(resp.Responses, found)
 }
+
+// changesIn reads a key of the span that was put after the one revision, as of
+// the other.
+func changesIn(s span, after, until int64) clientv3.Op {
+	return clientv3.OpGet(s.begin, clientv3.WithRange(s.end), clientv3.WithRev(until), clientv3.WithMinModRev(after+1),
+		clientv3.WithLimit(1), clientv3.WithKeysOnly())
+}
+
+// found says if a read has found a key. Its count is of the whole span.
+func found(r *pb.ResponseOp) bool { return len(r.GetResponseRange().Kvs) > 0 }
 
 // created asks how far the watch is: perhaps there is nothing to tell.
 func (c *catchup) created(id, revision int64) { c.tape.ask() }

@@ -46,14 +46,19 @@ func (d *db) compile(ctx context.Context, txn store.Txn) (request, error) {
 }
 
 // unchanged is true if nothing was put or deleted below the prefix after the
-// revision, and no mark was swept away that would tell.
+// revision, as far as marks can tell.
 func (d *db) unchanged(prefix string, revision int64, leased []string) []clientv3.Cmp {
 	keys, marks := d.space.below(prefix), d.space.marksBelow(prefix)
-	cmps := []clientv3.Cmp{
+	return append(d.allMarked(revision, leased),
 		clientv3.Compare(clientv3.ModRevision(keys.begin).WithRange(keys.end), "<", revision+1),
-		clientv3.Compare(clientv3.ModRevision(marks.begin).WithRange(marks.end), "<", revision+1),
-		clientv3.Compare(clientv3.Value(d.space.swept()), "<", sweptValue(revision+1)),
-	}
+		clientv3.Compare(clientv3.ModRevision(marks.begin).WithRange(marks.end), "<", revision+1))
+}
+
+// allMarked is true if whatever vanished after the revision has left a mark that
+// is still there: no mark of then was swept away, and the keys that stood under a
+// lease are there.
+func (d *db) allMarked(revision int64, leased []string) []clientv3.Cmp {
+	cmps := []clientv3.Cmp{clientv3.Compare(clientv3.Value(d.space.swept()), "<", sweptValue(revision+1))}
 	for _, key := range leased {
 		cmps = append(cmps, clientv3.Compare(clientv3.Version(key), ">", 0))
 	}

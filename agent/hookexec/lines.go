@@ -2,7 +2,7 @@ package hookexec
 
 import (
 	"bytes"
-	"fmt"
+	"encoding/hex"
 	"strings"
 	"unicode/utf8"
 )
@@ -66,7 +66,7 @@ func printable(b []byte) string {
 	for len(b) > 0 {
 		r, n := utf8.DecodeRune(b)
 		if r == utf8.RuneError && n == 1 {
-			fmt.Fprintf(&s, `\x%02x`, b[0])
+			s.WriteString(`\x` + hex.EncodeToString(b[:1]))
 		} else {
 			s.Write(b[:n])
 		}

@@ -7,9 +7,13 @@ import (
 	"bijou/state"
 )
 
-// maxFile is how long the file becomes, in bytes, before it is renamed to .1 and
-// begun again.
-const maxFile = 10 << 20
+// The file is renamed to .1 and begun again when it has more than maxFile bytes
+// between two hooks, or more than maxWhole within one: what a single hook says
+// stays together, unless it threatens the disk that others need, too.
+const (
+	maxFile  = 10 << 20
+	maxWhole = 256 << 20
+)
 
 // file is the full text.
 type file struct {
@@ -19,13 +23,19 @@ type file struct {
 	said bool // that it cannot be written
 }
 
+// rotate begins the file again if it has more than so many bytes.
+func (f *file) rotate(most int64) error {
+	if f.f == nil || f.size <= most {
+		return nil
+	}
+	f.close()
+	return os.Rename(f.path, f.path+".1")
+}
+
 // write adds a line.
 func (f *file) write(l state.LogLine) error {
-	if f.f != nil && f.size > maxFile {
-		f.close()
-		if err := os.Rename(f.path, f.path+".1"); err != nil {
-			return err
-		}
+	if err := f.rotate(maxWhole); err != nil {
+		return err
 	}
 	if f.f == nil {
 		if err := f.open(); err != nil {

@@ -98,11 +98,14 @@ func (l *Log) keep(line state.LogLine) {
 // size is what a line takes while it is kept, in bytes.
 func size(l state.LogLine) int { return lineSize + len(l.Hook) + len(l.Message) }
 
-// Flush has what is kept sent now: who sees that a hook is done is to find its
-// lines soon. It does not wait.
+// Flush is called between two hooks. It has what is kept sent now: who sees that
+// a hook is done is to find its lines soon. It does not wait.
 func (l *Log) Flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if err := l.file.rotate(maxFile); err != nil {
+		l.Log.Error("cannot begin the unit's log again", "error", err)
+	}
 	if len(l.kept) > 0 {
 		l.hurry()
 	}

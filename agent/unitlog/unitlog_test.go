@@ -70,18 +70,48 @@ func TestTooManyLinesAreInTheFileOnlyAndCounted(t *testing.T) {
 	}
 }
 
-func TestFileIsRotated(t *testing.T) {
-	f := file{path: filepath.Join(t.TempDir(), "hooks.log")}
+func TestFileIsRotatedBetweenHooks(t *testing.T) {
+	l := open(t, statetest.New(t))
 	for range 25 {
-		if err := f.write(state.LogLine{Level: "INFO", Message: strings.Repeat("x", 1<<20)}); err != nil {
-			t.Fatal(err)
+		for range 20 {
+			l.Write("INFO", "install", strings.Repeat("x", 50<<10))
 		}
+		l.Flush()
 	}
-	f.close()
-	for _, path := range []string{f.path, f.path + ".1"} {
+	l.Close()
+	for _, path := range []string{l.Path, l.Path + ".1"} {
 		if info, err := os.Stat(path); err != nil || info.Size() > maxFile+2<<20 {
 			t.Errorf("%s: %v, %v", path, info, err)
 		}
+	}
+}
+
+func TestOneHooksTextStaysTogether(t *testing.T) {
+	l := open(t, statetest.New(t))
+	for range 400 {
+		l.Write("INFO", "install", strings.Repeat("x", 50<<10))
+	}
+	l.Close()
+	if info, err := os.Stat(l.Path); err != nil || info.Size() < 400*50<<10 {
+		t.Errorf("%v, %v", info, err)
+	}
+	if _, err := os.Stat(l.Path + ".1"); !os.IsNotExist(err) {
+		t.Errorf("it was rotated: %v", err)
+	}
+}
+
+func TestEndlessHookDoesNotFillTheDisk(t *testing.T) {
+	f := file{path: filepath.Join(t.TempDir(), "hooks.log")}
+	line := state.LogLine{Level: "INFO", Message: strings.Repeat("x", 1<<20)}
+	for range 3 {
+		if err := f.write(line); err != nil {
+			t.Fatal(err)
+		}
+		f.size += maxWhole / 2 // as if it had been written
+	}
+	f.close()
+	if info, err := os.Stat(f.path + ".1"); err != nil || info.Size() == 0 {
+		t.Errorf("it was not rotated: %v, %v", info, err)
 	}
 }
 

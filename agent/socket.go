@@ -3,7 +3,9 @@ package agent
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -14,6 +16,9 @@ import (
 
 // maxSocket is what a unix socket's address has room for, in bytes.
 const maxSocket = 107
+
+// hashed is how many digits of its hash name a unit whose own name is too long.
+const hashed = 16
 
 // socketDir makes the folder of the sockets of one machine of an environment:
 // owner-only, in a short place, under a short name.
@@ -33,12 +38,15 @@ func socketDir(uuid, machineDir string) (string, error) {
 // may run any more.
 func RemoveSockets(uuid string) error {
 	for _, base := range socketBases(os.Geteuid(), os.Getenv("XDG_RUNTIME_DIR")) {
-		folders, err := filepath.Glob(filepath.Join(base, short(uuid, 8)+"-*"))
-		if err != nil {
+		entries, err := os.ReadDir(base)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("cannot look for sockets: %w", err)
 		}
-		for _, folder := range folders {
-			if err := os.RemoveAll(folder); err != nil {
+		for _, e := range entries {
+			if !strings.HasPrefix(e.Name(), short(uuid, 8)+"-") {
+				continue
+			}
+			if err := os.RemoveAll(filepath.Join(base, e.Name())); err != nil {
 				return fmt.Errorf("cannot remove sockets: %w", err)
 			}
 		}
@@ -55,10 +63,17 @@ func socketBases(uid int, runtimeDir string) []string {
 		return []string{"/run/bijou"}
 	}
 	bases := []string{"/tmp/bijou-" + strconv.Itoa(uid)}
-	if info, err := os.Stat(runtimeDir); err == nil && info.IsDir() {
-		bases = []string{filepath.Join(runtimeDir, "bijou"), bases[0]}
+	base := filepath.Join(runtimeDir, "bijou")
+	if info, err := os.Stat(runtimeDir); err == nil && info.IsDir() && roomy(base) {
+		bases = []string{base, bases[0]}
 	}
 	return bases
+}
+
+// roomy tells if the path of any unit's socket fits below that folder.
+func roomy(base string) bool {
+	shortest := filepath.Join(base, short("", 8)+"-"+short("", 8), short("", hashed))
+	return len(shortest) <= maxSocket
 }
 
 // ownDir makes a folder that only we may enter. In /tmp anybody may have made
@@ -87,7 +102,7 @@ func ownDir(path string) error {
 func socketPath(dir, unit string) string {
 	path := filepath.Join(dir, strings.ReplaceAll(unit, "/", "-"))
 	if len(path) > maxSocket {
-		path = filepath.Join(dir, short(unit, 16))
+		path = filepath.Join(dir, short(unit, hashed))
 	}
 	return path
 }

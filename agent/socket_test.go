@@ -21,7 +21,14 @@ func TestSocketPathsFit(t *testing.T) {
 }
 
 func TestSocketBases(t *testing.T) {
-	there := t.TempDir()
+	there, root := t.TempDir(), t.TempDir()
+	deep := filepath.Join(root, strings.Repeat("d", maxSocket-len(root)-40))
+	special := filepath.Join(root, "a[b]*")
+	for _, dir := range []string{deep, special} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, tc := range []struct {
 		uid     int
 		runtime string
@@ -31,6 +38,8 @@ func TestSocketBases(t *testing.T) {
 		{1000, there, []string{there + "/bijou", "/tmp/bijou-1000"}},
 		{1000, "", []string{"/tmp/bijou-1000"}},
 		{1000, "/nowhere", []string{"/tmp/bijou-1000"}},
+		{1000, deep, []string{"/tmp/bijou-1000"}}, // too long for a socket
+		{1000, special, []string{special + "/bijou", "/tmp/bijou-1000"}},
 	} {
 		if got := socketBases(tc.uid, tc.runtime); !slices.Equal(got, tc.want) {
 			t.Errorf("uid %d, %q: %q, want %q", tc.uid, tc.runtime, got, tc.want)

@@ -78,12 +78,17 @@ func (m *machine) sweep(units []string) error {
 	for _, unit := range units {
 		here[string(uniter.FolderOf(m.host.dir, unit))] = true
 	}
-	folders, err := filepath.Glob(filepath.Join(m.host.dir, "units", "*"))
+	root := filepath.Join(m.host.dir, "units")
+	if err := os.MkdirAll(root, 0o755); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(root)
 	if err != nil {
 		return err
 	}
-	for _, folder := range folders {
-		_, err := charm.ParseUnitTag("unit-" + filepath.Base(folder))
+	for _, e := range entries {
+		folder := filepath.Join(root, e.Name())
+		_, err := charm.ParseUnitTag("unit-" + e.Name())
 		if err != nil || here[folder] {
 			continue
 		}
@@ -91,5 +96,5 @@ func (m *machine) sweep(units []string) error {
 			m.Log.Warn("cannot remove the folder of a unit that is gone", "folder", folder, "error", err)
 		}
 	}
-	return os.MkdirAll(filepath.Join(m.host.dir, "units"), 0o755)
+	return nil
 }

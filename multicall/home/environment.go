@@ -75,5 +75,21 @@ func (e Environment) ToolsDir() string { return filepath.Join(e.Dir, "tools", e.
 // MachineDir is a local machine's folder.
 func (e Environment) MachineDir(id string) string { return filepath.Join(e.Dir, "machines", id) }
 
+// MachineDirs are the folders of the local machines that there are, machine 0's
+// first, be it there or not.
+func (e Environment) MachineDirs() ([]string, error) {
+	entries, err := os.ReadDir(filepath.Join(e.Dir, "machines"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("cannot list machines: %w", err)
+	}
+	dirs := []string{e.MachineDir("0")}
+	for _, m := range entries {
+		if m.Name() != "0" {
+			dirs = append(dirs, e.MachineDir(m.Name()))
+		}
+	}
+	return dirs, nil
+}
+
 // LogFile is the log of a local machine's agent.
 func (e Environment) LogFile(id string) string { return filepath.Join(e.MachineDir(id), "agent.log") }

@@ -6,10 +6,9 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
+	"strings"
 
 	"github.com/google/renameio/v2"
-	"strings"
 )
 
 var (
@@ -60,15 +59,16 @@ func (h Home) Path(name string) string { return filepath.Join(h.Dir, name) }
 
 // Names lists the environments that were bootstrapped, sorted.
 func (h Home) Names() ([]string, error) {
-	files, err := filepath.Glob(filepath.Join(h.Dir, "*", recordFile))
-	if err != nil {
+	entries, err := os.ReadDir(h.Dir) // no glob: the folder's own name may have * or [
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("cannot list environments in %q: %w", h.Dir, err)
 	}
 	var names []string
-	for _, f := range files {
-		names = append(names, filepath.Base(filepath.Dir(f)))
+	for _, e := range entries {
+		if _, err := os.Stat(filepath.Join(h.Path(e.Name()), recordFile)); err == nil {
+			names = append(names, e.Name())
+		}
 	}
-	slices.Sort(names)
 	return names, nil
 }
 

@@ -65,6 +65,26 @@ func TestChoose(t *testing.T) {
 	}
 }
 
+func TestFoldersWithPatternCharacters(t *testing.T) {
+	h := Home{Dir: filepath.Join(t.TempDir(), `a[b]*\c`)}
+	if names, err := h.Names(); err != nil || names != nil {
+		t.Errorf("before there is a folder: %q, %v", names, err)
+	}
+	e := save(t, h, "x")
+	if names, err := h.Names(); err != nil || !cmp.Equal(names, []string{"x"}) {
+		t.Errorf("environments %q, %v", names, err)
+	}
+	for _, id := range []string{"0", "1", "10"} {
+		if err := os.MkdirAll(e.MachineDir(id), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dirs, err := e.MachineDirs()
+	if diff := cmp.Diff([]string{e.MachineDir("0"), e.MachineDir("1"), e.MachineDir("10")}, dirs); err != nil || diff != "" {
+		t.Errorf("%v\n%s", err, diff)
+	}
+}
+
 func TestClaimIsExclusive(t *testing.T) {
 	h := Home{Dir: filepath.Join(t.TempDir(), "home")}
 	c, err := h.Claim("a")

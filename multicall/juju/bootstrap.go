@@ -78,6 +78,11 @@ func (c bootstrapCmd) environment(o *operator) (home.Environment, error) {
 	if err := charm.CheckSeries(c.DefaultSeries); err != nil {
 		return home.Environment{}, console.Usage(err)
 	}
+	if strings.Contains(o.home.Dir, ":") {
+		return home.Environment{}, console.Hint(
+			fmt.Errorf("cannot bootstrap in %q: hooks could not find their tools, since a colon ends a folder's name in PATH", o.home.Dir),
+			"set BIJOU_HOME to a folder without a colon in its path")
+	}
 	e := home.Environment{Dir: o.home.Path(name), Record: home.Record{Name: name, UUID: newUUID(), Provider: c.Provider}}
 	url, err := c.stateURL(e)
 	e.State = url

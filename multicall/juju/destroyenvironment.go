@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -85,12 +84,12 @@ func (c destroyEnvironmentCmd) confirm(o *operator, e home.Environment) error {
 func (c destroyEnvironmentCmd) takeDown(o *operator, e home.Environment, claim *home.Claim) error {
 	ctx, cancel := o.afterwards()
 	defer cancel()
-	dirs, err := filepath.Glob(filepath.Join(e.Dir, "machines", "*"))
+	dirs, err := e.MachineDirs()
 	if err != nil {
-		return fmt.Errorf("cannot list machines: %w", err)
+		return err
 	}
 	o.note("ending the processes of environment %q", e.Name)
-	for _, dir := range append([]string{e.MachineDir("0")}, dirs...) {
+	for _, dir := range dirs {
 		if err := o.parts.Halt(ctx, dir, haltGrace); err != nil {
 			return err
 		}

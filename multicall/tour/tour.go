@@ -171,7 +171,8 @@ func (t *tour) show(name string) error {
 
 // goOn says how to use what was left running.
 func (t *tour) goOn() error {
-	tools, err := filepath.Glob(filepath.Join(t.home, environment, "tools", "*"))
+	folder := filepath.Join(t.home, environment, "tools")
+	tools, err := os.ReadDir(folder)
 	if err != nil || len(tools) != 1 {
 		return fmt.Errorf("cannot find the tools in %q: %w", t.home, errors.Join(err, os.ErrNotExist))
 	}
@@ -183,7 +184,7 @@ func (t *tour) goOn() error {
   juju add-unit wordpress
   juju set wordpress blog-title='My own title'
   juju debug-log -f
-`, t.home, tools[0])
+`, t.home, filepath.Join(folder, tools[0].Name()))
 	t.say("And to end it:")
 	fmt.Fprintf(t.out, "  juju destroy-environment -y %s && rm -r %s\n", environment, t.home)
 	return nil

@@ -30,7 +30,8 @@ type Op struct {
 type Failure struct {
 	Hook     Hook      `json:"hook"`
 	Message  string    `json:"message"`
-	Since    time.Time `json:"since"` // of the first attempt
+	Charm    string    `json:"charm,omitempty"` // the URL of the charm that the unit's hook was of; empty for a relation's
+	Since    time.Time `json:"since"`           // of the first attempt
 	Attempts int       `json:"attempts"`
 	RetryAt  time.Time `json:"retry-at,omitzero"` // zero: not by itself
 }
@@ -43,6 +44,7 @@ type Workflow struct {
 	Failure       *Failure `json:"failure,omitempty"`        // there exactly in an error state
 	NextPlace     int64    `json:"next-place,omitempty"`     // in the queue
 	Restarted     bool     `json:"restarted,omitempty"`      // a config-changed is owed for it
+	UpgradeOwed   bool     `json:"upgrade-owed,omitempty"`   // Charm's upgrade-charm is, before any other hook of it
 }
 
 // The states of a unit's relation.

@@ -16,18 +16,26 @@ import (
 //	environment                         Environment
 //	counters/machines                   the next machine's id
 //	counters/relations                  the next relation's
+//	counters/actions                    the next action's
 //	counters/units/<service>            the next unit's number
 //	presence/<agent>                    presence, under the session's lease
 //	leaders/<what>                      presence, under the session's lease
+//	leaders/services/<s>                presence of a process, with the unit that leads
 //	charms/<url>                        Charm
 //	blobs/<sha256>/<n>                  one chunk
 //	blob-heads/<sha256>                 blobHead
 //	services/<s>                        Service
 //	services/<s>/config                 Config
 //	services/<s>/status                 WorkloadStatus
+//	services/<s>/leader-settings        settingsDoc
+//	services/<s>/upgrade                Upgrade
 //	services/<s>/relations/<n>          relationIndex
 //	units/<u>                           Unit
 //	units/<u>/ports                     []Port
+//	units/<u>/state                     settingsDoc
+//	units/<u>/actions                   actionQueue
+//	actions/<id>                        Action
+//	resources/<s>/<name>                Resource
 //	machines/<id>                       Machine
 //	machines/<id>/units/<u>             index: empty
 //	relations/<n>                       Relation
@@ -56,14 +64,18 @@ const (
 	unitersPrefix   = "uniters/"
 	logHeadsPrefix  = "logs/"
 	logPrefix       = "log/"
+	actionsPrefix   = "actions/"
+	resourcesPrefix = "resources/"
 
 	machineCounter  = "counters/machines"
 	relationCounter = "counters/relations"
+	actionCounter   = "counters/actions"
 )
 
 func unitCounter(service string) string { return "counters/units/" + service }
 func presenceKey(agent string) string   { return presencePrefix + agent }
 func leaderKey(what string) string      { return leadersPrefix + what }
+func serviceLeaders(s string) string    { return "services/" + s }
 func charmKey(url string) string        { return charmsPrefix + url }
 
 func blobHeadKey(sum string) string      { return blobHeadsPrefix + sum }
@@ -72,11 +84,18 @@ func serviceKey(s string) string         { return servicesPrefix + s }
 func servicePrefix(s string) string      { return servicesPrefix + s + "/" }
 func configKey(s string) string          { return servicePrefix(s) + "config" }
 func serviceStatusKey(s string) string   { return servicePrefix(s) + "status" }
+func upgradeKey(s string) string         { return servicePrefix(s) + "upgrade" }
+func leaderSettingsKey(s string) string  { return servicePrefix(s) + "leader-settings" }
 func indexPrefix(s string) string        { return servicePrefix(s) + "relations/" }
 func indexKey(s string, id int) string   { return indexPrefix(s) + strconv.Itoa(id) }
 func unitKey(u string) string            { return unitsPrefix + u }
 func serviceUnits(s string) string       { return unitsPrefix + s + "/" }
 func portsKey(u string) string           { return unitKey(u) + "/ports" }
+func actionQueueKey(u string) string     { return unitKey(u) + "/actions" }
+func actionKey(id int) string            { return actionsPrefix + strconv.Itoa(id) }
+func resources(s string) string          { return resourcesPrefix + s + "/" }
+func resourceKey(s, name string) string  { return resources(s) + name }
+func unitStateKey(u string) string       { return unitKey(u) + "/state" }
 func machineKey(id string) string        { return machinesPrefix + id }
 func machineUnits(id string) string      { return machineKey(id) + "/units/" }
 func machineUnitKey(id, u string) string { return machineUnits(id) + u }

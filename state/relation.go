@@ -128,10 +128,14 @@ func (tx *Tx) unrelated(a, b Endpoint) error {
 	return nil
 }
 
-// addPeers adds the peer relations of a new service.
+// addPeers adds the peer relations of the charm that the service is not in yet.
 func (tx *Tx) addPeers(service string, c Charm) error {
+	there, err := tx.relationNames(service)
+	if err != nil {
+		return err
+	}
 	for _, rel := range c.Meta.Relations() {
-		if rel.Role != charm.Peers {
+		if rel.Role != charm.Peers || slices.Contains(there, rel.Name) {
 			continue
 		}
 		_, err := tx.insertRelation(Relation{

@@ -16,7 +16,8 @@ type Service struct {
 	Series      string        `json:"series"`
 	Exposed     bool          `json:"exposed,omitempty"`
 	Subordinate bool          `json:"subordinate,omitempty"`
-	Dialect     charm.Dialect `json:"dialect"` // of its hooks: the charm's, or the operator's
+	Dialect     charm.Dialect `json:"dialect"`                // of its hooks: the operator's, else the charm's
+	HookDialect charm.Dialect `json:"hook-dialect,omitempty"` // the operator's; empty: as the charm says
 	Life        Life          `json:"life"`
 }
 
@@ -35,6 +36,10 @@ func (o Origin) String() string {
 	}
 	return o.Path
 }
+
+// DialectOf is what the hooks of that charm speak in this service: during an
+// upgrade, units run several.
+func (s Service) DialectOf(c Charm) charm.Dialect { return or(s.HookDialect, c.Dialect) }
 
 // ServiceSpec is a service to be.
 type ServiceSpec struct {
@@ -66,7 +71,7 @@ func (tx *Tx) addService(spec ServiceSpec) (Service, error) {
 	}
 	s := Service{
 		Name: spec.Name, Charm: spec.Charm.String(), Origin: spec.Origin, Series: or(spec.Series, spec.Charm.Series),
-		Subordinate: ch.Meta.Subordinate, Dialect: or(spec.Dialect, ch.Dialect), Life: Alive,
+		Subordinate: ch.Meta.Subordinate, Dialect: or(spec.Dialect, ch.Dialect), HookDialect: spec.Dialect, Life: Alive,
 	}
 	if err := errors.Join(tx.vacant(s.Name), supports(ch, s.Series)); err != nil {
 		return Service{}, err

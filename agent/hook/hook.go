@@ -11,6 +11,7 @@ import "bijou/state"
 // and the end of its name.
 const (
 	Install       = "install"
+	UpgradeCharm  = "upgrade-charm"
 	ConfigChanged = "config-changed"
 	Start         = "start"
 	Stop          = "stop"

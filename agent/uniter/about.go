@@ -47,7 +47,7 @@ func (u *uniter) about(ctx context.Context, h state.Hook, snap Snapshot) (a abou
 		if err != nil {
 			return err
 		}
-		a.charm, a.dialect = c.Meta.Name, s.Dialect
+		a.charm, a.dialect = c.Meta.Name, s.DialectOf(c)
 		a.env, err = v.Environment()
 		return err
 	})

@@ -29,6 +29,9 @@ func Next(s Snapshot) Step {
 	if s.Unit.Life != state.Alive && neverInstalled(w) {
 		return Finish{}
 	}
+	if s.Upgrade.Force && s.upgrades() {
+		return DeployCharm{s.Upgrade.Charm}
+	}
 	if f := w.Failure; f != nil {
 		step, until := s.failure(state.NoRelation, *f, s.Unit.Resolved)
 		if step == nil {
@@ -67,6 +70,12 @@ func neverInstalled(w state.Workflow) bool {
 	return w.State == "" || w.Failure != nil && w.Failure.Hook.Kind == hook.Install
 }
 
+// upgrades is true if the unit is to go over to its service's charm. One that
+// leaves ends with what it has.
+func (s *Snapshot) upgrades() bool {
+	return s.Unit.Life == state.Alive && s.Upgrade.Wants(s.Unit.Name, s.Uniter.Workflow.Charm)
+}
+
 // failure decides about a failed hook: nil for nothing yet, and then the time
 // at which it is retried (zero: never by itself).
 func (s *Snapshot) failure(relation int, f state.Failure, resolved state.Resolved) (Step, time.Time) {
@@ -89,8 +98,12 @@ func (s *Snapshot) workflow() Step {
 	w := s.Uniter.Workflow
 	configChanged := w.Restarted || w.ConfigVersion != s.ConfigVersion
 	switch {
-	case w.Charm == "":
+	case w.Charm == "", w.State == "" && w.Charm != s.Charm:
 		return DeployCharm{s.Charm}
+	case s.upgrades():
+		return DeployCharm{s.Upgrade.Charm}
+	case w.UpgradeOwed:
+		return RunHook{hook.Unit(hook.UpgradeCharm), FromWorkflow}
 	case w.State == "":
 		return RunHook{hook.Unit(hook.Install), FromWorkflow}
 	case configChanged && (w.State == installed || s.Unit.Life == state.Alive):

@@ -71,8 +71,7 @@ func (u *uniter) deploy(ctx context.Context, url string) error {
 		if err != nil {
 			return err
 		}
-		w.Charm = url
-		return errors.Join(tx.SetUnitCharm(u.Unit, url), tx.PutWorkflow(u.Unit, w))
+		return errors.Join(tx.SetUnitCharm(u.Unit, url), tx.PutWorkflow(u.Unit, deployed(w, url)))
 	})
 }
 
@@ -164,12 +163,26 @@ func (u *uniter) resolve(ctx context.Context, relation int) error {
 		if err != nil {
 			return err
 		}
-		return count(tx, u.Unit, f.Hook, version)
+		if err := count(tx, u.Unit, f.Hook, version); err != nil {
+			return err
+		}
+		return stillOwed(tx, u.Unit, *f)
 	})
 	if err == nil && f != nil {
 		u.output.Write("INFO", f.Hook.Name, fmt.Sprintf("hook %q counts as done: resolved by the operator", f.Hook.Name))
 	}
 	return err
+}
+
+// stillOwed keeps the upgrade-charm of a newer charm, which was forced upon a
+// unit while that of an older one had failed.
+func stillOwed(tx *state.Tx, unit string, f state.Failure) error {
+	w, err := tx.Workflow(unit)
+	if err != nil || f.Hook.Kind != hook.UpgradeCharm || f.Charm == w.Charm {
+		return err
+	}
+	w.UpgradeOwed = true
+	return tx.PutWorkflow(unit, w)
 }
 
 // failure reads why a unit or its relation is in an error state; nil if it is not.

@@ -158,6 +158,7 @@ func blame(tx *state.Tx, unit string, op state.Op, message string, retry bool) e
 		return err
 	}
 	w.State, w.Failure = st, failed(w.Failure, h, message, retry, now())
+	w.Failure.Charm = w.Charm
 	if h.Kind == hook.ConfigChanged {
 		w.ConfigVersion = op.Version // a newer one is owed a hook, even if the operator lets this one count as done
 	}

@@ -49,6 +49,11 @@ func snapshot(v *state.View, name string) (s Snapshot, err error) {
 	if s.Uniter, err = v.Uniter(name); err != nil {
 		return s, err
 	}
+	if deployed := s.Uniter.Workflow.Charm; deployed != "" && deployed != s.Charm {
+		if s.Upgrade, err = v.Upgrade(service.Name); err != nil {
+			return s, err
+		}
+	}
 	s.Relations, err = relations(v, s.Unit)
 	return s, err
 }

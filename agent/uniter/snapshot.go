@@ -18,9 +18,10 @@ type Snapshot struct {
 	Unit state.Unit
 	// Uniter is what was recorded of the unit's own doings.
 	Uniter state.Uniter
-	// Charm is the URL of the service's charm, ConfigVersion the version of its
-	// configuration.
+	// Charm is the URL of the service's charm, Upgrade its mark as far as the unit
+	// runs another one, ConfigVersion the version of its configuration.
 	Charm         string
+	Upgrade       state.Upgrade
 	ConfigVersion int64
 	// Relations are those of the service, by id.
 	Relations map[int]Relation

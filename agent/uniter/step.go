@@ -14,7 +14,8 @@ type Step interface{ String() string }
 // Wait: nothing is to be done before something changes, or Until, if it is set.
 type Wait struct{ Until time.Time }
 
-// DeployCharm: unpack that charm into the unit's folder and record it.
+// DeployCharm: put that charm into the unit's folder in place of what is there,
+// and record it. If another one has installed before, its upgrade-charm is owed.
 type DeployCharm struct{ URL string }
 
 // Enqueue: persist what has arrived in the queue.

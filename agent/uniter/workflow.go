@@ -23,6 +23,8 @@ func errorState(kind string) string {
 		return kind + "-error"
 	case hook.ConfigChanged:
 		return "configure-error"
+	case hook.UpgradeCharm:
+		return "charm-upgrade-error"
 	}
 	return ""
 }
@@ -38,7 +40,7 @@ func expected(h state.Hook, w state.Workflow) string {
 		return installed
 	case h.Kind == hook.Stop:
 		return stopped
-	case h.Kind == hook.ConfigChanged && w.NextPlace < firstPlace:
+	case (h.Kind == hook.ConfigChanged || h.Kind == hook.UpgradeCharm) && w.NextPlace < firstPlace:
 		return installed
 	}
 	return started
@@ -51,11 +53,22 @@ func done(w state.Workflow, h state.Hook, config int64) state.Workflow {
 	switch h.Kind {
 	case hook.Install:
 		w.Restarted = true // config-changed comes before start, whatever was configured
+	case hook.UpgradeCharm:
+		w.UpgradeOwed, w.Restarted = false, true
 	case hook.ConfigChanged:
 		w.Restarted, w.ConfigVersion = false, config
 	case hook.Start:
 		w.NextPlace = max(w.NextPlace, firstPlace)
 	}
+	return w
+}
+
+// deployed is the workflow after that charm was put in place of what was there.
+// Its upgrade-charm is owed, unless it is the first one to be installed. Whatever
+// else is, an error included, stays so.
+func deployed(w state.Workflow, charm string) state.Workflow {
+	w.Charm = charm
+	w.UpgradeOwed = !neverInstalled(w)
 	return w
 }
 

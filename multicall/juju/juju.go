@@ -51,6 +51,7 @@ type grammar struct {
 	AddUnit         addUnitCmd         `cmd:"" help:"Add units to a service."`
 	AddRelation     addRelationCmd     `cmd:"" aliases:"relate,integrate" help:"Relate two services."`
 	DestroyRelation destroyRelationCmd `cmd:"" aliases:"remove-relation" help:"End a relation."`
+	UpgradeCharm    upgradeCharmCmd    `cmd:"" aliases:"refresh" help:"Let a service go over to a newer charm."`
 	RemoveUnit      removeUnitCmd      `cmd:"" aliases:"destroy-unit" help:"Remove units."`
 	DestroyService  destroyServiceCmd  `cmd:"" aliases:"remove-service,remove-application" help:"Remove services with their units and relations."`
 	AddMachine      addMachineCmd      `cmd:"" help:"Add machines without units."`

@@ -1,0 +1,82 @@
+package uniter
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bijou/agent/hook"
+	"bijou/state"
+)
+
+const newerURL = "local:jammy/blog-2"
+
+// behind makes the unit one whose service has gone over to newerURL.
+func behind(mark state.Upgrade, changes ...func(s *Snapshot)) func(s *Snapshot) {
+	return func(s *Snapshot) {
+		mark.Charm = newerURL
+		s.Charm, s.Upgrade = newerURL, mark
+		for _, change := range changes {
+			change(s)
+		}
+	}
+}
+
+// failing is a unit in an error state that nobody resolves before noon.
+func failing(word, kind string) func(s *Snapshot) {
+	return func(s *Snapshot) {
+		s.Uniter.Workflow.State = word
+		s.Uniter.Workflow.Failure = failureOf(hook.Unit(kind), noon.Add(1))
+		s.Uniter.Workflow.Failure.Charm = charmURL
+	}
+}
+
+func owed(s *Snapshot) { s.Uniter.Workflow.UpgradeOwed = true }
+
+func TestNextUpgrade(t *testing.T) {
+	force := state.Upgrade{Force: true}
+	checkAll(t, []nextCase{
+		{"started", idle, behind(state.Upgrade{}), DeployCharm{newerURL}},
+		{"skipped", idle, behind(state.Upgrade{Skip: []string{"blog/0"}}, func(s *Snapshot) { s.StatusInterval = 0 }), Wait{}},
+		{"a hook runs: it ends first", idle, behind(force, func(s *Snapshot) { s.Running = true }), Wait{}},
+		{"installed: before it is started", fresh, behind(state.Upgrade{}, workflow(installed)), DeployCharm{newerURL}},
+		{"not yet installed: the service's charm of this moment", fresh, behind(state.Upgrade{}, workflow("")), DeployCharm{newerURL}},
+		{"in error: later", idle, behind(state.Upgrade{}, failing("configure-error", hook.ConfigChanged)), Wait{noon.Add(1)}},
+		{"in error, forced: at once", idle, behind(force, failing("configure-error", hook.ConfigChanged)), DeployCharm{newerURL}},
+		{"in error, forced, but skipped", idle, behind(state.Upgrade{Force: true, Skip: []string{"blog/0"}}, failing("start-error", hook.Start)), Wait{noon.Add(1)}},
+		{"leaving: with what it has", idle, behind(state.Upgrade{}, dying, func(s *Snapshot) {
+			s.Uniter.Relations, s.Uniter.Members = nil, nil
+		}), run(hook.Stop)},
+		{"owed: before what is queued", idle, func(s *Snapshot) {
+			owed(s)
+			member(s, state.MemberState{State: hook.In, Pending: hook.Changed, Place: 4, Version: 2})
+		}, run(hook.UpgradeCharm)},
+		{"owed: before config-changed", idle, func(s *Snapshot) { owed(s); s.Uniter.Workflow.Restarted = true }, run(hook.UpgradeCharm)},
+		{"owed, but in error", idle, func(s *Snapshot) { owed(s); failing("configure-error", hook.ConfigChanged)(s) }, Wait{noon.Add(1)}},
+		{"owed, and a newer one comes: straight to it", idle, behind(state.Upgrade{}, owed), DeployCharm{newerURL}},
+	})
+}
+
+func TestUpgradeWorkflow(t *testing.T) {
+	upgrade := hook.Unit(hook.UpgradeCharm)
+	started := state.Workflow{State: started, Charm: charmURL, ConfigVersion: 3, NextPlace: 5}
+	for _, tc := range []struct {
+		name string
+		got  state.Workflow
+		want state.Workflow
+	}{
+		{"deployed", deployed(started, newerURL),
+			state.Workflow{State: "started", Charm: newerURL, ConfigVersion: 3, NextPlace: 5, UpgradeOwed: true}},
+		{"the first charm", deployed(state.Workflow{}, charmURL), state.Workflow{Charm: charmURL}},
+		{"install failed: it is run again, with the new files",
+			deployed(state.Workflow{State: "install-error", Charm: charmURL, Failure: failureOf(hook.Unit(hook.Install), noon)}, newerURL),
+			state.Workflow{State: "install-error", Charm: newerURL, Failure: failureOf(hook.Unit(hook.Install), noon)}},
+		{"done: config-changed is next", done(deployed(started, newerURL), upgrade, 3),
+			state.Workflow{State: "started", Charm: newerURL, ConfigVersion: 3, NextPlace: 5, Restarted: true}},
+		{"done before start", done(state.Workflow{State: "installed", UpgradeOwed: true}, upgrade, 0), state.Workflow{State: "installed", Restarted: true}},
+	} {
+		if diff := cmp.Diff(tc.want, tc.got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tc.name, diff)
+		}
+	}
+}

@@ -1,0 +1,220 @@
+package juju
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"bijou/multicall/console"
+	"bijou/state"
+	"bijou/state/charm"
+)
+
+// upgradeCharmCmd is `juju upgrade-charm`.
+type upgradeCharmCmd struct {
+	Service    string `arg:"" help:"The service."`
+	Repository string `env:"JUJU_REPOSITORY" placeholder:"DIR" help:"A folder of charms (SERIES/NAME or NAME); default: where the charm came from."`
+	Switch     string `placeholder:"CHARM" help:"Go over to another charm: a folder, an archive, or a name in the repository."`
+	Revision   *int   `placeholder:"N" help:"Go over to that revision, older ones too; default: the greatest."`
+	Force      bool   `help:"Also units in an error state, at once; they stay in it."`
+	DryRun     bool   `help:"Only say what would be done."`
+}
+
+// Help shows how it is used.
+func (upgradeCharmCmd) Help() string {
+	return `Looks for a newer charm where the service's came from, and lets the units go over to it,
+each with its upgrade-charm hook before any other hook of the new charm. A folder with changed
+files and the old revision gets the next revision.
+
+Running it again also takes along units that were skipped before.
+
+Examples:
+  juju upgrade-charm mysql
+  juju upgrade-charm mysql --dry-run
+  juju upgrade-charm --repository ~/charms --revision 12 mysql
+  juju upgrade-charm --switch ./charms/mariadb mysql
+  juju upgrade-charm --force mysql`
+}
+
+// Run finds the charm, stores it, and points the service at it.
+func (c upgradeCharmCmd) Run(o *operator) error {
+	if c.Switch != "" && c.Revision != nil {
+		return console.Usage(errors.New("--switch and --revision cannot be used together: a charm to switch to says its own revision"))
+	}
+	scratch, err := os.MkdirTemp("", "bijou-charm-")
+	if err != nil {
+		return fmt.Errorf("cannot upgrade service %q: %w", c.Service, err)
+	}
+	defer os.RemoveAll(scratch)
+	return o.open(func(s *state.State) error {
+		u, err := c.begin(o, s)
+		if err != nil {
+			return fmt.Errorf("cannot upgrade service %q: %w", c.Service, err)
+		}
+		if u.target, err = u.find(c, scratch); err != nil {
+			return fmt.Errorf("cannot upgrade service %q: %w", c.Service, err)
+		}
+		if c.DryRun {
+			return u.explain()
+		}
+		return u.run()
+	})
+}
+
+// begin reads what the service runs now.
+func (c upgradeCharmCmd) begin(o *operator, s *state.State) (*upgrade, error) {
+	u := &upgrade{o: o, state: s, force: c.Force, other: c.Switch != ""}
+	return u, s.View(o.ctx, func(v *state.View) (err error) {
+		if u.service, err = v.Service(c.Service); err != nil {
+			return err
+		}
+		u.now, err = v.Charm(u.service.Charm)
+		return err
+	})
+}
+
+// upgrade is one upgrade of a service under way.
+type upgrade struct {
+	o       *operator
+	state   *state.State
+	service state.Service
+	now     state.Charm // what the service runs
+	target  target
+	force   bool
+	other   bool // a charm of another name is welcome
+}
+
+// target is the charm to go over to.
+type target struct {
+	url    charm.URL
+	origin state.Origin
+	found  charm.Found // its files; empty path: the environment has it already
+	bumped bool        // url has a revision that the folder does not say yet
+}
+
+// run stores the charm if the environment does not have it, points the service
+// at it, and marks the units.
+func (u *upgrade) run() error {
+	for {
+		err := u.commit()
+		if !errors.Is(err, errTaken) {
+			return err
+		}
+		u.target.url.Revision++ // another service brought another charm of that revision
+		u.target.bumped = true
+	}
+}
+
+func (u *upgrade) commit() error {
+	behind, err := u.behind()
+	if err != nil {
+		return err
+	}
+	same := u.target.url == u.now.URL
+	if same && len(u.marked(behind)) == 0 {
+		u.saySkipped(behind)
+		fmt.Fprintf(u.o.streams.Out, "service %q is already running the latest charm\n", u.service.Name)
+		return nil
+	}
+	record := u.now
+	if u.target.found.Path != "" && !same {
+		if record, err = u.o.storeCharm(u.state, u.target.found, u.target.url); err != nil {
+			return fmt.Errorf("cannot upgrade service %q: %w", u.service.Name, err)
+		}
+	}
+	if err := u.state.Update(u.o.ctx, func(tx *state.Tx) error { return u.point(tx, record, behind) }); err != nil {
+		return err
+	}
+	u.writeBack()
+	u.saySkipped(behind)
+	u.o.note("service %q goes over from %s to %s", u.service.Name, u.now.URL, u.target.url)
+	return nil
+}
+
+// point writes the charm and the service's mark.
+func (u *upgrade) point(tx *state.Tx, record state.Charm, behind []state.Behind) error {
+	if u.target.found.Path != "" && record.URL == u.target.url {
+		old, err := tx.Charm(record.URL.String())
+		if err == nil && old.SHA256 != record.SHA256 {
+			return errTaken
+		}
+		if err := tx.AddCharm(record); err != nil {
+			return err
+		}
+	}
+	spec := state.UpgradeSpec{Charm: u.target.url, Origin: u.target.origin, Switch: u.other, Force: u.force}
+	for _, b := range behind {
+		if b.InError && !u.force {
+			spec.Skip = append(spec.Skip, b.Unit)
+		}
+	}
+	return tx.UpgradeService(u.service.Name, spec)
+}
+
+// behind lists the units that do not run the target.
+func (u *upgrade) behind() (behind []state.Behind, err error) {
+	err = u.state.View(u.o.ctx, func(v *state.View) (err error) {
+		behind, err = v.Behind(u.service.Name, u.target.url.String())
+		return err
+	})
+	return behind, err
+}
+
+// marked are those of the units that are to go over.
+func (u *upgrade) marked(behind []state.Behind) (names []string) {
+	for _, b := range behind {
+		if u.force || !b.InError {
+			names = append(names, b.Unit)
+		}
+	}
+	return names
+}
+
+func (u *upgrade) saySkipped(behind []state.Behind) {
+	for _, b := range behind {
+		if b.InError && !u.force {
+			u.o.note("INFO %s", skipping(b))
+		}
+	}
+}
+
+func skipping(b state.Behind) string {
+	return fmt.Sprintf("unit %q is not in a running state (state: %s), will not upgrade", b.Unit, b.State)
+}
+
+// writeBack makes the folder say the revision that the environment has given it.
+func (u *upgrade) writeBack() {
+	dir := u.target.found.Path
+	if !u.target.bumped || dir == "" || dir != u.target.origin.Path {
+		return // an archive stays as it is
+	}
+	if err := charm.WriteRevision(dir, u.target.url.Revision); err != nil {
+		u.o.note("warning: revision %d stands in the environment's copy only: %v", u.target.url.Revision, err)
+		return
+	}
+	u.o.note("INFO setting %s to revision %d", dir, u.target.url.Revision)
+}
+
+// explain says what would be done.
+func (u *upgrade) explain() error {
+	behind, err := u.behind()
+	if err != nil {
+		return err
+	}
+	out := u.o.streams.Out
+	marked := u.marked(behind)
+	if u.target.url == u.now.URL && len(marked) == 0 {
+		fmt.Fprintf(out, "service %q is already running the latest charm\n", u.service.Name)
+	} else {
+		fmt.Fprintf(out, "service %q would go over from %s to %s\n", u.service.Name, u.now.URL, u.target.url)
+	}
+	for _, unit := range marked {
+		fmt.Fprintf(out, "unit %q would upgrade\n", unit)
+	}
+	for _, b := range behind {
+		if b.InError && !u.force {
+			fmt.Fprintln(out, skipping(b))
+		}
+	}
+	return nil
+}

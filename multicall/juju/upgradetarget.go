@@ -1,0 +1,90 @@
+package juju
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"bijou/state"
+	"bijou/state/charm"
+)
+
+// find finds the charm that the operator wishes: the one to switch to, a
+// revision that the environment has, or the greatest where the charm came from.
+func (u *upgrade) find(c upgradeCharmCmd, scratch string) (target, error) {
+	if c.Revision != nil {
+		url := charm.URL{Series: u.now.URL.Series, Name: u.now.URL.Name, Revision: *c.Revision}
+		stored, err := u.stored(url)
+		if stored || err != nil {
+			return target{url: url, origin: u.service.Origin}, err
+		}
+	}
+	found, origin, err := u.look(c, scratch)
+	if err != nil {
+		return target{}, err
+	}
+	url := charm.URL{Series: u.now.URL.Series, Name: found.Meta.Name, Revision: found.Revision}
+	t := target{url: url, origin: origin, found: found}
+	switch {
+	case c.Revision != nil && found.Revision != *c.Revision:
+		return t, fmt.Errorf("%s has revision %d of charm %q, and the environment has no revision %d", found.Path, found.Revision, found.Meta.Name, *c.Revision)
+	case c.Revision != nil, url.Name != u.now.URL.Name, url.Revision > u.now.URL.Revision:
+		return t, nil
+	}
+	return u.bump(t)
+}
+
+// stored says if the environment has that charm.
+func (u *upgrade) stored(url charm.URL) (there bool, err error) {
+	err = u.state.View(u.o.ctx, func(v *state.View) error {
+		_, err := v.Charm(url.String())
+		there = err == nil
+		if errors.Is(err, state.ErrNotFound) {
+			return nil
+		}
+		return err
+	})
+	return there, err
+}
+
+// look finds the charm's files.
+func (u *upgrade) look(c upgradeCharmCmd, scratch string) (charm.Found, state.Origin, error) {
+	tools := u.o.parts.HookTools
+	origin := u.service.Origin
+	repository := c.Repository
+	switch {
+	case c.Switch != "":
+		return charmSource{c.Switch, repository, tools}.find(scratch)
+	case repository == "" && origin.Repository == "":
+		found, _, err := charmSource{origin.Path, "", tools}.find(scratch)
+		return found, origin, err
+	case repository == "":
+		repository = origin.Repository
+	}
+	dir, err := filepath.Abs(repository)
+	if err != nil {
+		return charm.Found{}, state.Origin{}, fmt.Errorf("cannot find the repository %q: %w", repository, err)
+	}
+	ref := charm.Ref{Series: u.service.Series, Name: u.now.Meta.Name, Revision: -1}
+	if c.Revision != nil {
+		ref.Revision = *c.Revision
+	}
+	found, err := charm.Repository{Dir: dir}.Find(ref)
+	return found, state.Origin{Repository: dir, Path: found.Path, Series: found.Series, Name: ref.Name}, err
+}
+
+// bump gives files whose revision is not newer than the service's charm the next
+// revision, unless they are those of that charm.
+func (u *upgrade) bump(t target) (target, error) {
+	opts := charm.ArchiveOptions{Tools: u.o.parts.HookTools, Revision: u.now.URL.Revision}
+	info, err := charm.Archive(t.found.Path, io.Discard, opts)
+	if err != nil {
+		return target{}, err
+	}
+	if info.SHA256 == u.now.SHA256 {
+		return target{url: u.now.URL, origin: t.origin}, nil
+	}
+	t.url.Revision, t.bumped = u.now.URL.Revision+1, true
+	return t, nil
+}

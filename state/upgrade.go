@@ -1,0 +1,181 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"bijou/state/charm"
+)
+
+// Upgrade is a service's upgrade mark: its units are to go over to that charm.
+// A unit has its part done once it runs the charm; the mark stays until the next.
+type Upgrade struct {
+	Charm string   `json:"charm"`           // the URL
+	Force bool     `json:"force,omitempty"` // also units in an error state, at once
+	Skip  []string `json:"skip,omitempty"`  // units that stay with what they have
+}
+
+// Wants says if the mark is for that unit, which runs that charm.
+func (u Upgrade) Wants(unit, charm string) bool {
+	return u.Charm != "" && u.Charm != charm && !slices.Contains(u.Skip, unit)
+}
+
+// Upgrade reads a service's mark; the zero Upgrade if it never was upgraded.
+func (v *View) Upgrade(service string) (Upgrade, error) {
+	u, _, err := load[Upgrade](v, upgradeKey(service))
+	return u, err
+}
+
+// UpgradeSpec is what a service is to go over to.
+type UpgradeSpec struct {
+	Charm  charm.URL // added before, or in the same Tx
+	Origin Origin
+	Switch bool     // to a charm of another name
+	Force  bool     // also units in an error state, at once
+	Skip   []string // units that stay with what they have: those of UpgradeSkips
+}
+
+// UpgradeService points a service at another charm and marks its units, which
+// follow each in its time. Refused, and nothing written, is a charm of another
+// name (unless Switch), one that does not support the service's series, drops or
+// changes a relation that is in use, or changes the type of an option that is
+// set. ErrNotFound, ErrDead.
+func (tx *Tx) UpgradeService(name string, spec UpgradeSpec) error {
+	err := tx.upgradeService(name, spec)
+	if err != nil {
+		return fmt.Errorf("cannot upgrade service %q to charm %q: %w", name, spec.Charm, err)
+	}
+	return nil
+}
+
+func (tx *Tx) upgradeService(name string, spec UpgradeSpec) error {
+	s, err := tx.aliveService(name)
+	if err != nil {
+		return err
+	}
+	old, err := tx.Charm(s.Charm)
+	if err != nil {
+		return err
+	}
+	fresh, err := tx.Charm(spec.Charm.String())
+	if err != nil {
+		return err
+	}
+	if err := tx.checkUpgrade(s, old, fresh, spec.Switch); err != nil {
+		return err
+	}
+	s.Charm, s.Origin, s.Dialect = spec.Charm.String(), spec.Origin, or(s.HookDialect, fresh.Dialect)
+	if err := tx.put(serviceKey(name), s); err != nil {
+		return err
+	}
+	if err := tx.addPeers(name, fresh); err != nil {
+		return err
+	}
+	return tx.put(upgradeKey(name), Upgrade{Charm: s.Charm, Force: spec.Force, Skip: spec.Skip})
+}
+
+// checkUpgrade says why the service cannot go over to the charm.
+func (tx *Tx) checkUpgrade(s Service, old, fresh Charm, other bool) error {
+	if fresh.Meta.Name != old.Meta.Name && !other {
+		return fmt.Errorf("its name is %q, the service runs %q: use --switch for another charm", fresh.Meta.Name, old.Meta.Name)
+	}
+	if fresh.Meta.Subordinate != s.Subordinate {
+		return errors.New("one of them is a subordinate and the other is not: deploy it as a service of its own")
+	}
+	if err := supports(fresh, s.Series); err != nil {
+		return err
+	}
+	if err := tx.checkRelationsKept(s.Name, old, fresh); err != nil {
+		return err
+	}
+	return tx.checkOptionsKept(s.Name, old, fresh)
+}
+
+// checkRelationsKept refuses a charm without a relation that is in use, or with
+// another one of that name.
+func (tx *Tx) checkRelationsKept(service string, old, fresh Charm) error {
+	names, err := tx.relationNames(service)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		was, _ := old.Meta.Relation(name)
+		is, ok := fresh.Meta.Relation(name)
+		switch {
+		case !ok:
+			return fmt.Errorf("it drops relation %q, which is in use: destroy the relation first", name)
+		case is.Role != was.Role:
+			return fmt.Errorf("it changes the role of relation %q from %s to %s, and the relation is in use", name, was.Role, is.Role)
+		case is.Interface != was.Interface:
+			return fmt.Errorf("it changes the interface of relation %q from %q to %q, and the relation is in use", name, was.Interface, is.Interface)
+		case is.Scope != was.Scope:
+			return fmt.Errorf("it changes the scope of relation %q from %s to %s, and the relation is in use", name, was.Scope, is.Scope)
+		}
+	}
+	return nil
+}
+
+// relationNames lists what a service's charm calls the relations that it is in,
+// each once.
+func (v *View) relationNames(service string) ([]string, error) {
+	kvs, err := v.list(indexPrefix(service))
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, kv := range kvs {
+		index, err := decode[relationIndex](kv)
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, index.Name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
+// checkOptionsKept refuses a charm that gives an option which is set another type.
+// One that it drops stays set for units that still run the old charm.
+func (tx *Tx) checkOptionsKept(service string, old, fresh Charm) error {
+	config, err := tx.Config(service)
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(config.Values)) {
+		was, is := old.Config.Options[name], fresh.Config.Options[name]
+		if is.Type != "" && was.Type != "" && is.Type != was.Type {
+			return fmt.Errorf("it changes the type of option %q, which is set, from %s to %s: juju unset it first", name, was.Type, is.Type)
+		}
+	}
+	return nil
+}
+
+// Behind is a unit that runs another charm than its service is to run.
+type Behind struct {
+	Unit    string
+	Charm   string // the URL that it runs
+	State   string // of its workflow: "started", "install-error"
+	InError bool   // such a unit is upgraded by force only
+}
+
+// Behind lists the units of a service that run another charm than that one, and
+// are to stay. Those that have not begun install the newest anyway.
+func (v *View) Behind(service, charm string) ([]Behind, error) {
+	units, err := v.Units(service)
+	if err != nil {
+		return nil, err
+	}
+	var behind []Behind
+	for _, u := range units {
+		w, err := v.Workflow(u.Name)
+		if err != nil {
+			return nil, err
+		}
+		if u.Life == Alive && w.Charm != "" && w.Charm != charm {
+			behind = append(behind, Behind{u.Name, w.Charm, or(w.State, UnitPending), w.Failure != nil})
+		}
+	}
+	return behind, nil
+}

@@ -153,6 +153,15 @@ func (inv *invocation) noMore(n int) error {
 	return nil
 }
 
+// named refuses calls that name no unit where there is no local one either:
+// under juju do without --unit.
+func (inv *invocation) named() error {
+	if inv.facts.Unit == "" {
+		return usagef("no unit specified: name it as the last argument, or run juju do with --unit")
+	}
+	return nil
+}
+
 // local refuses calls that mean the local unit where there is none: under
 // juju do without --unit.
 func (inv *invocation) local() error {

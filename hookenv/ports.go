@@ -53,10 +53,10 @@ func portUnit(inv *invocation) (string, error) {
 		if err := inv.noMore(1); err != nil {
 			return "", err
 		}
-		return "", inv.local()
+		return "", inv.named()
 	}
 	unit := inv.args[1]
-	if inv.facts.Unit != "" && unit != inv.facts.Unit {
+	if inv.facts.Unit != "" && !inv.facts.Operator && unit != inv.facts.Unit {
 		return "", usagef("cannot change ports of %s: a unit changes its own", unit)
 	}
 	return unit, inv.noMore(2)

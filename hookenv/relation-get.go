@@ -88,7 +88,9 @@ func (g *relationGetter) other(inv *invocation, id int) (string, error) {
 		return f.RemoteService, nil
 	case id == f.Relation && f.RemoteUnit != "":
 		return f.RemoteUnit, nil
-	case inv.modern() || f.Unit == "":
+	case f.Unit == "":
+		return "", inv.named()
+	case inv.modern():
 		return "", usagef("no unit or application specified")
 	case id == f.Relation && f.Broken:
 		return "", errBrokenOthers

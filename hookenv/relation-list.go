@@ -140,7 +140,7 @@ func (l *relationLister) adjacent(inv *invocation) bool {
 func (l *relationLister) relations(ctx context.Context, inv *invocation, viewer string) ([]hookapi.Relation, error) {
 	if l.option == "" && (!l.single() || l.adjacent(inv)) {
 		if viewer == "" {
-			return nil, inv.local()
+			return nil, inv.named()
 		}
 		return relationsOf(ctx, inv.hook, viewer)
 	}

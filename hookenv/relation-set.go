@@ -64,7 +64,7 @@ func (s *relationSetter) run(ctx context.Context, inv *invocation) error {
 	if err != nil {
 		return err
 	}
-	if s.app && inv.facts.Unit != "" {
+	if s.app && inv.facts.Unit != "" && !inv.facts.Operator {
 		return errNotLeader
 	}
 	if len(changes) == 0 {
@@ -81,7 +81,7 @@ var errNotLeader = errors.New("cannot write relation settings")
 func (s *relationSetter) actor(inv *invocation) (string, error) {
 	last := len(inv.args) - 1
 	if last < 0 || !isUnit(inv.args[last]) {
-		return "", inv.local()
+		return "", inv.named()
 	}
 	unit := inv.args[last]
 	inv.args = inv.args[:last]
@@ -89,9 +89,9 @@ func (s *relationSetter) actor(inv *invocation) (string, error) {
 }
 
 // mayWrite refuses modern charms the settings of other units; the classic
-// dialect has it done and logged.
+// dialect has it done and logged. An operator may write any unit's.
 func mayWrite(f hookapi.Facts, unit string) error {
-	if f.Dialect == hookapi.Modern && f.Unit != "" && unit != f.Unit {
+	if f.Dialect == hookapi.Modern && f.Unit != "" && !f.Operator && unit != f.Unit {
 		return usagef("cannot change settings of %s: a unit changes its own", unit)
 	}
 	return nil
@@ -186,7 +186,8 @@ func pairValue(ctx context.Context, inv *invocation, value string) (string, erro
 }
 
 // writeNode changes settings within the rights that a broken relation leaves,
-// and logs a write to another unit with its writer's name.
+// and logs a write to another unit with its writer's name; an operator's is
+// logged when it comes true, by who commits it.
 func writeNode(ctx context.Context, h hookapi.Hook, node hookapi.Node, changes map[string]*string) error {
 	f := h.Facts()
 	if f.Broken && node.Relation == f.Relation {
@@ -195,7 +196,7 @@ func writeNode(ctx context.Context, h hookapi.Hook, node hookapi.Node, changes m
 	if err := h.SetSettings(ctx, node, changes); err != nil {
 		return worded(err, node.Unit+node.Service)
 	}
-	if node.Unit != "" && node.Unit != f.Unit && f.Unit != "" {
+	if node.Unit != "" && node.Unit != f.Unit && f.Unit != "" && !f.Operator {
 		h.Log("INFO", fmt.Sprintf("%s changed settings of %s in %s%d", f.Unit, node.Unit, seedPrefix, node.Relation))
 	}
 	return nil

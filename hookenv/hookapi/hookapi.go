@@ -54,11 +54,13 @@ const NoRelation = -1
 
 // Facts are what is known and fixed before the hook starts.
 type Facts struct {
-	Unit    string // the local unit, "wordpress/0"; empty in `juju do` without --unit
-	Service string // its service
-	Charm   string // its charm's name
-	Hook    string // "db-relation-changed"
-	Dialect Dialect
+	Unit string // the local unit, "wordpress/0"; empty in `juju do` without --unit
+	// Operator: it is no hook but `juju do`, which may write for any unit.
+	Operator bool
+	Service  string // its service
+	Charm    string // its charm's name
+	Hook     string // "db-relation-changed"
+	Dialect  Dialect
 
 	Relation      int    // the implied relation, or NoRelation
 	RemoteUnit    string // the unit that caused the hook; empty in -broken
@@ -170,8 +172,7 @@ type Settings interface {
 	Settings(ctx context.Context, node Node) (map[string]string, error)
 	// SetSettings merges changes into the node; a nil value deletes its key.
 	// Nothing is visible outside before the hook has succeeded. A service's own
-	// node is its leader's to change: ErrNotLeader (who is no unit at all, juju do
-	// without --unit, may change any).
+	// node is its leader's to change, and an operator's: else ErrNotLeader.
 	SetSettings(ctx context.Context, node Node, changes map[string]*string) error
 }
 

@@ -119,7 +119,7 @@ func (h *memoryHook) SetSettings(ctx context.Context, node hookapi.Node, changes
 	if err != nil {
 		return err
 	}
-	if node.Service != "" && h.facts.Unit != "" {
+	if node.Service != "" && h.facts.Unit != "" && !h.facts.Operator {
 		if node.Service != h.facts.Service || !h.leads() {
 			return hookapi.ErrNotLeader
 		}

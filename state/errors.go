@@ -25,12 +25,15 @@ var (
 	// what the update depended on (the agent's presence, the leadership).
 	// Nothing was written. The answer is a new session.
 	ErrSessionLost = errors.New("session lost")
+	// ErrNotLeader: the unit does not lead its service (any more).
+	ErrNotLeader = errors.New("not the leader")
 	// ErrFormat: the store holds no environment, or one of another format.
 	ErrFormat = errors.New("unknown format")
 )
 
 // The store's own errors that users of this package meet; see state/store.
 var (
+	ErrAway        = store.ErrAway
 	ErrStoreGone   = store.ErrStoreGone
 	ErrCompacted   = store.ErrCompacted
 	ErrNoStore     = store.ErrNoStore

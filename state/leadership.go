@@ -19,12 +19,17 @@ type Leadership struct {
 // session campaigns for the same thing once at a time. ErrSessionLost: the
 // session ended meanwhile.
 func (s *Session) Campaign(ctx context.Context, what string) (*Leadership, error) {
+	return s.campaign(ctx, what, "")
+}
+
+// campaign is Campaign in the name of a unit, or of none.
+func (s *Session) campaign(ctx context.Context, what, unit string) (*Leadership, error) {
 	if !s.enter(what) {
 		return nil, fmt.Errorf("internal error: two campaigns for %q in one session", what)
 	}
 	ctx, cancel := s.whileAlive(ctx)
 	defer cancel()
-	err := s.lead(ctx, what)
+	err := s.lead(ctx, what, unit)
 	if err != nil {
 		s.leave(what)
 		if cause := context.Cause(ctx); cause != nil {
@@ -69,7 +74,7 @@ func (s *Session) leave(what string) {
 }
 
 // lead returns once the leader's key is this session's.
-func (s *Session) lead(ctx context.Context, what string) error {
+func (s *Session) lead(ctx context.Context, what, unit string) error {
 	key := leaderKey(what)
 	for {
 		var leader presence
@@ -78,7 +83,7 @@ func (s *Session) lead(ctx context.Context, what string) error {
 			if leader = old; err != nil || ok {
 				return err
 			}
-			leader = s.presence()
+			leader = s.presence(unit)
 			return tx.putLeased(key, leader, s.lease.ID())
 		})
 		if err != nil {

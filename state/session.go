@@ -39,6 +39,8 @@ type presence struct {
 	Host    string    `json:"host"`
 	PID     int       `json:"pid"`
 	Since   time.Time `json:"since"`
+	// Unit is which of the process's units leads, where a service's are led.
+	Unit string `json:"unit,omitempty"`
 }
 
 // NewSession begins a session, which lives until it is closed, is lost, or the
@@ -66,10 +68,10 @@ func (s *Session) Close(ctx context.Context) error {
 	return nil
 }
 
-// presence is what the session writes where it stands.
-func (s *Session) presence() presence {
+// presence is what the session writes where it stands, for a unit or none.
+func (s *Session) presence(unit string) presence {
 	host, _ := os.Hostname()
-	return presence{Session: s.id, Host: host, PID: os.Getpid(), Since: time.Now().UTC()}
+	return presence{Session: s.id, Host: host, PID: os.Getpid(), Since: time.Now().UTC(), Unit: unit}
 }
 
 // Announce says that an agent ("machine-0", "unit-wordpress-0") runs in this
@@ -84,7 +86,7 @@ func (s *Session) Announce(ctx context.Context, agent string) error {
 		if err != nil || ok && old.Session == s.id {
 			return err
 		}
-		return tx.putLeased(presenceKey(agent), s.presence(), s.lease.ID())
+		return tx.putLeased(presenceKey(agent), s.presence(""), s.lease.ID())
 	})
 	if err != nil {
 		return fmt.Errorf("cannot announce agent %q: %w", agent, err)

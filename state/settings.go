@@ -124,15 +124,7 @@ func (tx *Tx) MergeAppSettings(id int, service string, changes map[string]*strin
 	if _, ok := r.Endpoint(service); !ok {
 		return nil, refuse(ErrNotFound, "service %q is no part of %s", service, r)
 	}
-	s, err := tx.AppSettings(id, service)
-	if err != nil {
-		return nil, err
-	}
-	changed, err := s.merge(changes)
-	if err != nil || len(changed) == 0 {
-		return nil, err
-	}
-	return changed, tx.putNode(appSettingsKey(id, service), s.Version+1, s.Values)
+	return tx.mergeNode(appSettingsKey(id, service), changes)
 }
 
 // merge applies the changes to the values, and lists those that differ.

@@ -51,6 +51,7 @@ type world struct {
 	of        map[string][]Relation // by service
 	present   map[string]bool       // by agent
 	unitsOf   map[string][]Unit     // by service
+	leaders   map[string]string     // units, by service
 }
 
 func (v *View) world() (*world, error) {
@@ -58,6 +59,7 @@ func (v *View) world() (*world, error) {
 		machines: map[string]Machine{}, services: map[string]Service{}, statuses: map[string]WorkloadStatus{},
 		ports: map[string][]Port{}, workflows: map[string]Workflow{}, inside: map[string]map[int]RelationState{},
 		of: map[string][]Relation{}, present: map[string]bool{}, unitsOf: map[string][]Unit{},
+		leaders: map[string]string{},
 	}
 	for _, part := range []struct {
 		prefix string
@@ -67,6 +69,7 @@ func (v *View) world() (*world, error) {
 		{unitsPrefix, w.takeUnits},
 		{unitersPrefix, w.takeUniters},
 		{presencePrefix, w.takePresence},
+		{leaderKey(serviceLeaders("")), w.takeLeaders},
 	} {
 		kvs, err := v.list(part.prefix)
 		if err != nil {
@@ -174,6 +177,28 @@ func (w *world) takePresence(kvs []store.KV) error {
 	return nil
 }
 
+func (w *world) takeLeaders(kvs []store.KV) error {
+	for _, kv := range kvs {
+		p, err := decode[presence](kv)
+		if err != nil {
+			return err
+		}
+		w.leaders[kv.Key[len(leaderKey(serviceLeaders(""))):]] = p.Unit
+	}
+	return nil
+}
+
+// version is that of the unit that was the last to say one.
+func (w *world) version(service string) string {
+	var newest WorkloadVersion
+	for _, u := range w.unitsOf[service] {
+		if u.Workload.Since.After(newest.Since) {
+			newest = u.Workload
+		}
+	}
+	return newest.Version
+}
+
 func (w *world) machineView(m Machine) MachineView {
 	view := MachineView{
 		InstanceID: m.InstanceID, State: m.Status, Life: unlessAlive(m.Life),
@@ -194,7 +219,7 @@ func unlessAlive(l Life) Life {
 
 func (w *world) serviceView(s Service) ServiceView {
 	return ServiceView{
-		Charm: s.Charm, Origin: s.Origin.String(), Series: s.Series, Exposed: s.Exposed, Life: unlessAlive(s.Life),
+		Charm: s.Charm, Origin: s.Origin.String(), Version: w.version(s.Name), Series: s.Series, Exposed: s.Exposed, Life: unlessAlive(s.Life),
 		Status: statusView(w.statuses[s.Name]), Relations: w.neighbours(s.Name), Units: map[string]UnitView{},
 	}
 }

@@ -30,6 +30,7 @@ type MachineView struct {
 type ServiceView struct {
 	Charm     string              `yaml:"charm" json:"charm"`
 	Origin    string              `yaml:"charm-origin,omitempty" json:"charm-origin,omitempty"`
+	Version   string              `yaml:"version,omitempty" json:"version,omitempty"` // of the workload, as the units say
 	Series    string              `yaml:"series" json:"series"`
 	Exposed   bool                `yaml:"exposed" json:"exposed"`
 	Life      Life                `yaml:"life,omitempty" json:"life,omitempty"`
@@ -50,6 +51,8 @@ type UnitView struct {
 	State         string                  `yaml:"state" json:"state"` // pending, installed, started, stopped, *-error, down
 	Info          *StateInfo              `yaml:"state-info,omitempty" json:"state-info,omitempty"`
 	Life          Life                    `yaml:"life,omitempty" json:"life,omitempty"`
+	Leader        bool                    `yaml:"leader,omitempty" json:"leader,omitempty"`   // of its service
+	Version       string                  `yaml:"version,omitempty" json:"version,omitempty"` // of its workload, as it says
 	Workload      *StatusView             `yaml:"workload-status,omitempty" json:"workload-status,omitempty"`
 	Charm         string                  `yaml:"upgrading-from,omitempty" json:"upgrading-from,omitempty"` // where it is not yet the service's
 	Machine       string                  `yaml:"machine" json:"machine"`

@@ -6,6 +6,7 @@ func (w *world) unitView(u Unit) UnitView {
 	flow := w.workflows[u.Name]
 	view := UnitView{
 		State: or(flow.State, UnitPending), Info: stateInfo(u, flow), Life: unlessAlive(u.Life),
+		Leader: w.leaders[u.Service] == u.Name, Version: u.Workload.Version,
 		Workload: statusView(u.Status), Machine: u.Machine, PublicAddress: w.machines[u.Machine].Addresses.Public,
 		Relations: w.unitRelations(u),
 	}

@@ -94,20 +94,46 @@ func (v *View) blobsInUse() (map[string]bool, error) {
 	for _, c := range charms {
 		used[c.SHA256] = true
 	}
-	kvs, err := v.list(relationsPrefix)
-	if err != nil {
+	if err := v.addBlobsOfOperators(used); err != nil { // resources, actions
 		return nil, err
 	}
+	for _, prefix := range []string{relationsPrefix, servicesPrefix, unitsPrefix} {
+		if err := v.addBlobsBelow(prefix, used); err != nil {
+			return nil, err
+		}
+	}
+	return used, nil
+}
+
+// addBlobsBelow adds what the settings below a prefix refer to.
+func (v *View) addBlobsBelow(prefix string, used map[string]bool) error {
+	kvs, err := v.list(prefix)
+	if err != nil {
+		return err
+	}
 	for _, kv := range kvs {
-		parts := strings.Split(kv.Key, "/")
-		if len(parts) < 4 || parts[2] != "settings" && parts[2] != "apps" {
+		if !holdsSettings(kv.Key) {
 			continue
 		}
 		doc, err := decode[settingsDoc](kv)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		used[doc.Blob] = true
 	}
-	return used, nil
+	return nil
+}
+
+// holdsSettings says if a key's value is a settingsDoc.
+func holdsSettings(key string) bool {
+	parts := strings.Split(key, "/")
+	switch {
+	case len(parts) < 3:
+		return false
+	case parts[0]+"/" == relationsPrefix:
+		return len(parts) > 3 && (parts[2] == "settings" || parts[2] == "apps")
+	case parts[0]+"/" == servicesPrefix:
+		return key == leaderSettingsKey(parts[1])
+	}
+	return len(parts) == 4 && parts[3] == "state"
 }

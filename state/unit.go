@@ -35,7 +35,14 @@ type Unit struct {
 	Resolved          Resolved         `json:"resolved,omitempty"`           // of the unit's own error
 	ResolvedRelations map[int]Resolved `json:"resolved-relations,omitempty"` // of relations in error, by id
 
-	Status WorkloadStatus `json:"status,omitzero"`
+	Status   WorkloadStatus  `json:"status,omitzero"`
+	Workload WorkloadVersion `json:"workload,omitzero"`
+}
+
+// WorkloadVersion is which version of its workload a unit runs, as it says.
+type WorkloadVersion struct {
+	Version string    `json:"version"`
+	Since   time.Time `json:"since"`
 }
 
 // WorkloadStatus is what a charm says of itself.
@@ -132,6 +139,17 @@ func (tx *Tx) changeUnit(name string, change func(u *Unit)) error {
 // SetUnitStatus sets a unit's workload status.
 func (tx *Tx) SetUnitStatus(name string, w WorkloadStatus) error {
 	return tx.changeUnit(name, func(u *Unit) { u.Status = w })
+}
+
+// SetWorkloadVersion records which version of its workload a unit runs since a
+// time. The version that it is at writes nothing.
+func (tx *Tx) SetWorkloadVersion(name, version string, since time.Time) error {
+	u, err := tx.Unit(name)
+	if err != nil || u.Workload.Version == version {
+		return err
+	}
+	u.Workload = WorkloadVersion{Version: version, Since: since.UTC()}
+	return tx.put(unitKey(name), u)
 }
 
 // SetUnitCharm records the charm that is deployed on a unit.

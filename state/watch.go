@@ -25,8 +25,13 @@ func WatchUnit(unit string) Scope { return scopeOf(unitKey(unit)) }
 // WatchUnits is every unit of a service.
 func WatchUnits(service string) Scope { return Scope{prefixes: []string{serviceUnits(service)}} }
 
-// WatchService is a service's record, its configuration, and which relations it has.
-func WatchService(service string) Scope { return scopeOf(serviceKey(service)) }
+// WatchService is a service's record, its configuration, which relations it has,
+// and who leads it.
+func WatchService(service string) Scope {
+	s := scopeOf(serviceKey(service))
+	s.exact = append(s.exact, leaderKey(serviceLeaders(service)))
+	return s
+}
 
 // WatchRelation is a relation's record, its members and all settings in it.
 func WatchRelation(id int) Scope { return scopeOf(relationKey(id)) }
@@ -55,13 +60,20 @@ func WatchLogs(sources ...string) Scope {
 	return s
 }
 
+// WatchAction is how far an action is.
+func WatchAction(id int) Scope { return Scope{exact: []string{actionKey(id)}} }
+
+// WatchAgent is whether that agent is there.
+func WatchAgent(agent string) Scope { return Scope{exact: []string{presenceKey(agent)}} }
+
 // WatchEnvironment is the environment's own record.
 func WatchEnvironment() Scope { return Scope{exact: []string{environmentKey}} }
 
 // WatchAll is everything but logs.
 func WatchAll() Scope {
 	return Scope{exact: []string{environmentKey}, prefixes: []string{
-		charmsPrefix, machinesPrefix, presencePrefix, relationsPrefix, servicesPrefix, unitersPrefix, unitsPrefix,
+		actionsPrefix, resourcesPrefix,
+		charmsPrefix, leadersPrefix, machinesPrefix, presencePrefix, relationsPrefix, servicesPrefix, unitersPrefix, unitsPrefix,
 	}}
 }
 

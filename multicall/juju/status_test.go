@@ -21,8 +21,8 @@ func sample() state.Status {
 			"10": {State: state.MachinePending, Series: "noble"},
 		},
 		Services: map[string]state.ServiceView{
-			"blog": {Charm: "local:noble/wordpress-1", Life: state.Dying, Units: map[string]state.UnitView{
-				"blog/2": {State: "started", Machine: "0", Workload: &state.StatusView{Current: "active", Message: "fine"}, OpenPorts: []string{"80/tcp", "icmp"}},
+			"blog": {Charm: "local:noble/wordpress-1", Version: "6.4.1", Life: state.Dying, Units: map[string]state.UnitView{
+				"blog/2": {State: "started", Leader: true, Machine: "0", Workload: &state.StatusView{Current: "active", Message: "fine"}, OpenPorts: []string{"80/tcp", "icmp"}},
 				"blog/10": {State: "start-error", Machine: "0", Info: &state.StateInfo{
 					Hook: "start", Message: "exit code 1", NextRetry: time.Date(2026, 1, 1, 12, 30, 0, 0, time.Local)}},
 			}},
@@ -49,13 +49,13 @@ func TestTabular(t *testing.T) {
 0        running  127.0.0.1  localhost  noble
 10       pending                        noble
 
-SERVICE  CHARM                    EXPOSED  UNITS  STATUS   MESSAGE
-blog     local:noble/wordpress-1  no       2      (dying)
-db       local:noble/mysql-3      yes      1
+SERVICE  VERSION  CHARM                    EXPOSED  UNITS  STATUS   MESSAGE
+blog     6.4.1    local:noble/wordpress-1  no       2      (dying)
+db                local:noble/mysql-3      yes      1
 
 UNIT     STATE        WORKLOAD  MACHINE  ADDRESS  PORTS        MESSAGE
 blog/10  start-error  -         0                              start: exit code 1 (next retry at 12:30:00)
-blog/2   started      active    0                 80/tcp,icmp  fine
+blog/2*  started      active    0                 80/tcp,icmp  fine
 db/0     pending      -         10
 
 RELATION    INTERFACE  PROVIDER   CONSUMER  STATE  MESSAGE

@@ -80,7 +80,7 @@ func machineTable(s state.Status) *console.Table {
 }
 
 func serviceTable(s state.Status) *console.Table {
-	t := console.NewTable("SERVICE", "CHARM", "EXPOSED", "UNITS", "STATUS", "MESSAGE")
+	t := console.NewTable("SERVICE", "VERSION", "CHARM", "EXPOSED", "UNITS", "STATUS", "MESSAGE")
 	for _, name := range slices.Sorted(maps.Keys(s.Services)) {
 		sv := s.Services[name]
 		exposed := "no"
@@ -91,7 +91,7 @@ func serviceTable(s state.Status) *console.Table {
 		if sv.Status != nil {
 			status = *sv.Status
 		}
-		t.Add("", name, sv.Charm, exposed, strconv.Itoa(len(sv.Units)), withLife(status.Current, sv.Life), firstLine(status.Message))
+		t.Add("", name, firstLine(sv.Version), sv.Charm, exposed, strconv.Itoa(len(sv.Units)), withLife(status.Current, sv.Life), firstLine(status.Message))
 	}
 	return t
 }
@@ -110,6 +110,9 @@ func unitTable(s state.Status) *console.Table {
 		workload := state.StatusView{}
 		if u.Workload != nil {
 			workload = *u.Workload
+		}
+		if u.Leader {
+			name += "*"
 		}
 		t.Add(colour(u.State), name, withLife(u.State, u.Life), cmp.Or(workload.Current, "-"), u.Machine, u.PublicAddress,
 			strings.Join(u.OpenPorts, ","), unitMessage(u, workload.Message))

@@ -1,0 +1,84 @@
+package state
+
+import (
+	"context"
+	"fmt"
+)
+
+// CampaignFor waits until this session leads a service, in the name of one of
+// the units that run under it. One campaign a service and session is enough,
+// however many units there are: Elect says which of them leads.
+func (s *Session) CampaignFor(ctx context.Context, service, unit string) (*Leadership, error) {
+	return s.campaign(ctx, serviceLeaders(service), unit)
+}
+
+// Elect makes another unit of this session the leader. ErrSessionLost: the
+// session does not lead any more.
+func (l *Leadership) Elect(ctx context.Context, unit string) error {
+	return l.Update(ctx, func(tx *Tx) error {
+		return tx.putLeased(leaderKey(l.what), l.session.presence(unit), l.session.lease.ID())
+	})
+}
+
+// Leader is the unit that leads a service; empty if none does.
+func (v *View) Leader(service string) (unit string, err error) {
+	p, _, err := load[presence](v, leaderKey(serviceLeaders(service)))
+	return p.Unit, err
+}
+
+// MustLead makes the commit conditional on a unit leading its service.
+// ErrNotLeader.
+func (tx *Tx) MustLead(service, unit string) error {
+	leader, err := tx.Leader(service)
+	if err == nil && leader != unit {
+		err = refuse(ErrNotLeader, "unit %q does not lead service %q", unit, service)
+	}
+	return err
+}
+
+// LeaderSettings reads what a service's leader tells its peers; empty if there is
+// nothing.
+func (v *View) LeaderSettings(service string) (Settings, error) {
+	s, _, err := v.settings(leaderSettingsKey(service))
+	return s, err
+}
+
+// MergeLeaderSettings changes single keys of it, as MergeSettings does, in the
+// name of a unit. ErrNotLeader; ErrNotFound if the service is gone.
+func (tx *Tx) MergeLeaderSettings(service, unit string, changes map[string]*string) ([]Change, error) {
+	if err := tx.MustLead(service, unit); err != nil {
+		return nil, err
+	}
+	if _, err := tx.Service(service); err != nil {
+		return nil, fmt.Errorf("cannot change leader settings: %w", err)
+	}
+	return tx.mergeNode(leaderSettingsKey(service), changes)
+}
+
+// UnitState reads a unit's own notes; empty if there are none.
+func (v *View) UnitState(unit string) (Settings, error) {
+	s, _, err := v.settings(unitStateKey(unit))
+	return s, err
+}
+
+// MergeUnitState changes single keys of them, as MergeSettings does. ErrNotFound
+// if the unit is gone.
+func (tx *Tx) MergeUnitState(unit string, changes map[string]*string) ([]Change, error) {
+	if _, err := tx.Unit(unit); err != nil {
+		return nil, fmt.Errorf("cannot change the unit's state: %w", err)
+	}
+	return tx.mergeNode(unitStateKey(unit), changes)
+}
+
+// mergeNode merges changes into a settings node that is nobody's membership.
+func (tx *Tx) mergeNode(key string, changes map[string]*string) ([]Change, error) {
+	s, _, err := tx.settings(key)
+	if err != nil {
+		return nil, err
+	}
+	changed, err := s.merge(changes)
+	if err != nil || len(changed) == 0 {
+		return nil, err
+	}
+	return changed, tx.putNode(key, s.Version+1, s.Values)
+}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -140,17 +139,13 @@ func (m *Member) Ready(patience time.Duration) error {
 
 // healthy asks the server's own health page, over its socket.
 func (m *Member) healthy(ctx context.Context) error {
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", m.Socket())
-	}
-	transport := &http.Transport{DialContext: dial, DisableKeepAlives: true}
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://etcd/health", nil)
 	if err != nil {
 		return err
 	}
-	resp, err := transport.RoundTrip(req)
+	resp, err := m.transport().RoundTrip(req)
 	if err != nil {
 		return err
 	}

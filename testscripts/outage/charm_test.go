@@ -1,0 +1,53 @@
+package outage
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// installHook tells each unit what its recorder is to do besides, before its
+// first hook.
+const installHook = `#!/bin/bash
+mkdir -p "$JUJU_UNIT_DIR/control"
+cp "$CHARM_DIR"/control/* "$JUJU_UNIT_DIR/control/"
+source "${0%/*}/record"
+`
+
+// beat has a hook write the unit's next number into its relations, and note that.
+const beat = `
+n=$(( $(cat "$JUJU_UNIT_DIR/beat" 2>/dev/null || echo 0) + %d ))
+echo "$n" > "$JUJU_UNIT_DIR/beat"
+ids=
+for id in $(relations); do
+    relation-set -r "$id" beat="$n"
+    ids+=" $id"
+done
+note "{\"event\":\"wrote\",\"hook\":\"$hook\",\"pid\":$$,\"beat\":$n,\"ids\":\"${ids# }\"}"
+`
+
+// keep saves the record of a unit that goes, since its folder goes, too.
+const keep = `cp "$log" "%s/${JUJU_UNIT_NAME//\//-}"
+`
+
+// beatingCharm is a recorder whose units write a number of theirs into all their
+// relations, a greater one each time their configuration changes. The records of
+// units that are removed end up in the folder gone.
+func beatingCharm(t *testing.T, gone string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "recorder")
+	check(t, os.CopyFS(dir, os.DirFS(filepath.Join("..", "charms", "recorder"))))
+	check(t, os.Remove(filepath.Join(dir, "hooks", "install")))
+	check(t, os.Mkdir(filepath.Join(dir, "control"), 0o755))
+	write := func(name, content string, mode os.FileMode) {
+		check(t, os.WriteFile(filepath.Join(dir, name), []byte(content), mode))
+	}
+	write("hooks/install", installHook, 0o755)
+	write("control/run-config-changed", fmt.Sprintf(beat, 1), 0o644)
+	for _, side := range []string{"server", "client", "ring"} {
+		write("control/run-"+side+"-relation-joined", fmt.Sprintf(beat, 0), 0o644)
+	}
+	write("control/run-stop", fmt.Sprintf(keep, gone), 0o644)
+	return dir
+}

@@ -1,0 +1,159 @@
+package outage
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"bijou/state"
+)
+
+// world is one BIJOU_HOME with the applets of this test binary around it, and
+// one environment in it.
+type world struct {
+	t    *testing.T
+	home string
+	gone string // the records of units that were removed
+	url  string // the state's
+	env  []string
+
+	charm string
+}
+
+// newWorld bootstraps an environment whose state is at the URL; "" is the
+// default, a SQLite file.
+func newWorld(t *testing.T, url string) *world {
+	t.Helper()
+	w := &world{t: t, home: t.TempDir(), gone: t.TempDir(), url: url}
+	w.charm = beatingCharm(t, w.gone)
+	w.env = append(os.Environ(), "BIJOU_HOME="+w.home, "NO_COLOR=1", "BIJOU_STATE="+url)
+	t.Cleanup(w.destroy)
+	w.juju("bootstrap", "--config", "update-status-interval=0")
+	w.url = w.recordedURL()
+	return w
+}
+
+func (w *world) destroy() {
+	if w.t.Failed() {
+		log, _ := os.ReadFile(w.machine("agent.log"))
+		w.t.Logf("agent.log ends:\n%s", log[max(0, len(log)-6000):])
+	}
+	if out, err := w.command("destroy-environment", "-y", "--force", "default").CombinedOutput(); err != nil {
+		w.t.Errorf("cannot clean up: %v\n%s", err, out)
+	}
+}
+
+// recordedURL is where bootstrap has put the state.
+func (w *world) recordedURL() string {
+	w.t.Helper()
+	data, err := os.ReadFile(filepath.Join(w.home, "default", "environment.yaml"))
+	check(w.t, err)
+	var record struct{ State string }
+	check(w.t, yaml.Unmarshal(data, &record))
+	return record.State
+}
+
+// stateFile is the file of a SQLite state.
+func (w *world) stateFile() string { return strings.TrimPrefix(w.url, "sqlite:") }
+
+func (w *world) machine(parts ...string) string {
+	return filepath.Join(append([]string{w.home, "default", "machines", "0"}, parts...)...)
+}
+
+func (w *world) command(args ...string) *exec.Cmd {
+	cmd := exec.Command("juju", args...)
+	cmd.Env = w.env
+	return cmd
+}
+
+// answer is how a command ended.
+type answer struct {
+	args   []string
+	code   int
+	out    string
+	err    string
+	lasted time.Duration
+}
+
+func (a answer) String() string {
+	return fmt.Sprintf("juju %s: exit %d after %v\n%s%s", strings.Join(a.args, " "), a.code, a.lasted.Round(time.Millisecond), a.out, a.err)
+}
+
+// ask runs a command, whatever comes of it.
+func (w *world) ask(args ...string) answer {
+	w.t.Helper()
+	var stdout, stderr bytes.Buffer
+	cmd := w.command(args...)
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	began := time.Now()
+	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+		w.t.Error(err)
+		return answer{args: args, code: -1}
+	}
+	return answer{args, cmd.ProcessState.ExitCode(), stdout.String(), stderr.String(), time.Since(began)}
+}
+
+// juju runs a command that must succeed and answers its stdout.
+func (w *world) juju(args ...string) string {
+	w.t.Helper()
+	a := w.ask(args...)
+	if a.code != 0 {
+		w.t.Fatal(a)
+	}
+	return a.out
+}
+
+// agent answers the pid of the background process.
+func (w *world) agent() int {
+	w.t.Helper()
+	data, err := os.ReadFile(w.machine("agent.pid"))
+	check(w.t, err)
+	pid, err := strconv.Atoi(strings.Fields(string(data))[0])
+	check(w.t, err)
+	return pid
+}
+
+// log is what the background process has said, from a place of its log on.
+func (w *world) log(from int) string {
+	w.t.Helper()
+	data, err := os.ReadFile(w.machine("agent.log"))
+	check(w.t, err)
+	return string(data[min(from, len(data)):])
+}
+
+// view reads the state.
+func (w *world) view(f func(v *state.View) error) error {
+	s, err := state.Open(w.t.Context(), w.url)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	return s.View(w.t.Context(), f)
+}
+
+// eventually waits until there is no reason any more why something is not so,
+// far longer than it should need.
+func (w *world) eventually(what string, limit time.Duration, not func() string) {
+	w.t.Helper()
+	for end := time.Now().Add(limit); ; time.Sleep(100 * time.Millisecond) {
+		why := not()
+		if why == "" {
+			return
+		}
+		if time.Now().After(end) {
+			w.t.Fatalf("never came true: %s\n%s\n%s", what, why, w.ask("status"))
+		}
+	}
+}
+
+// rest is a time in which the workload goes on: it is not for anything to have
+// happened.
+func rest(d time.Duration) { <-time.After(d) }

@@ -15,6 +15,8 @@ type Charm struct {
 	Meta   charm.Meta   `json:"meta"`
 	Config charm.Config `json:"config"`
 
+	Actions map[string]charm.Action `json:"actions,omitempty"`
+
 	Dialect     charm.Dialect `json:"dialect"`
 	Hooks       []string      `json:"hooks,omitempty"` // the files in hooks/, sorted
 	HasDispatch bool          `json:"has-dispatch,omitempty"`
@@ -24,7 +26,7 @@ type Charm struct {
 // has stored.
 func NewCharm(url charm.URL, c *charm.Charm, sha256 string, size int64) Charm {
 	return Charm{
-		URL: url, SHA256: sha256, Size: size, Meta: *c.Meta, Config: *c.Config,
+		URL: url, SHA256: sha256, Size: size, Meta: *c.Meta, Config: *c.Config, Actions: c.Actions,
 		Dialect: c.Dialect(), Hooks: c.Hooks(), HasDispatch: c.HasDispatch(),
 	}
 }

@@ -119,6 +119,9 @@ func (tx *Tx) removeServiceIfDone(name string) error {
 		}
 	}
 	tx.remove(serviceKey(name))
+	if _, err = tx.removeBelow(resources(name), maxRemoved); err != nil {
+		return err
+	}
 	_, err = tx.removeBelow(servicePrefix(name), destroyBatch)
 	return err
 }

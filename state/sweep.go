@@ -14,7 +14,8 @@ import (
 // Sweep finishes what was left half-way and removes what nothing refers to any
 // more: services whose destruction was interrupted, the settings of relations
 // that are gone, blobs without a reference that nobody has touched for
-// BlobGrace before now, logs of units that went LogGrace before it. The
+// BlobGrace before now, resources of services that are gone, logs and actions of
+// units that went LogGrace before it. The
 // provisioner's leader calls it from time to time. It works in batches; one that
 // was interrupted does no harm.
 func (s *State) Sweep(ctx context.Context, now time.Time) error {
@@ -24,6 +25,8 @@ func (s *State) Sweep(ctx context.Context, now time.Time) error {
 	}{
 		{"services", s.sweepServices},
 		{"relations", s.sweepRelations},
+		{"resources", s.sweepResources},
+		{"actions", func(ctx context.Context) error { return s.sweepActions(ctx, now.Add(-LogGrace)) }},
 		{"blobs", func(ctx context.Context) error { return s.sweepBlobs(ctx, now.Add(-BlobGrace)) }},
 		{"logs", func(ctx context.Context) error { return s.sweepLogs(ctx, now.Add(-LogGrace)) }},
 	} {

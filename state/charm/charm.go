@@ -14,8 +14,9 @@ import (
 // Charm is a charm that has been read and checked.
 type Charm struct {
 	Meta     *Meta
-	Config   *Config // never nil; without config.yaml it has no options
-	Revision int     // from the revision file, else from metadata.yaml, else 0
+	Config   *Config           // never nil; without config.yaml it has no options
+	Actions  map[string]Action // by name; may be empty
+	Revision int               // from the revision file, else from metadata.yaml, else 0
 
 	files map[string]fs.FileMode // every file and link, and folders where they are known
 }
@@ -112,6 +113,9 @@ func assemble(files map[string]fs.FileMode, read func(name string) ([]byte, erro
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if err := c.readConfig(name, data, read); err != nil {
+		return nil, err
+	}
+	if err := c.readActions(read); err != nil {
 		return nil, err
 	}
 	return c, c.readRevision(read)

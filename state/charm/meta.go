@@ -31,13 +31,6 @@ type Meta struct {
 	modern   bool // has a key that came after 2012
 }
 
-// Resource is a file that the operator gives with the charm.
-type Resource struct {
-	Type        string `json:"type" yaml:"type"`
-	Filename    string `json:"filename,omitempty" yaml:"filename"`
-	Description string `json:"description,omitempty" yaml:"description"`
-}
-
 // metaYAML is metadata.yaml as it is written.
 type metaYAML struct {
 	Name           string                  `yaml:"name"`
@@ -98,6 +91,9 @@ func (m *Meta) checkHead(dialect string) (err error) {
 		if m.HookDialect, err = ParseDialect(dialect); err != nil {
 			return fmt.Errorf("hook-dialect: %w", err)
 		}
+	}
+	if err := m.checkResources(); err != nil {
+		return err
 	}
 	if m.revision != nil {
 		return checkRevision(*m.revision)

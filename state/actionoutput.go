@@ -1,0 +1,75 @@
+package state
+
+import (
+	"bytes"
+	"encoding/json"
+	"unicode/utf8"
+)
+
+// MaxOutput is how much of each of an action's two outputs is kept, in bytes.
+const MaxOutput = 1 << 20
+
+// Output is what the process of an action has written, each stream up to
+// MaxOutput; Dropped is what came after that, in bytes of both together.
+type Output struct {
+	Stdout  Bytes `json:"stdout,omitempty"`
+	Stderr  Bytes `json:"stderr,omitempty"`
+	Dropped int64 `json:"dropped,omitempty"`
+
+	// Blob holds Stdout and Stderr where they are large.
+	Blob string `json:"blob,omitempty"`
+}
+
+// Bytes is text wherever it is UTF-8, so that one can read it in the store; what
+// is not is kept all the same.
+type Bytes []byte
+
+// bytesDoc is what no text can hold.
+type bytesDoc struct {
+	Base64 []byte `json:"base64"`
+}
+
+// MarshalJSON writes text as a string, anything else as {"base64": ...}.
+func (b Bytes) MarshalJSON() ([]byte, error) {
+	if utf8.Valid(b) {
+		return json.Marshal(string(b))
+	}
+	return json.Marshal(bytesDoc{b})
+}
+
+// UnmarshalJSON reads both.
+func (b *Bytes) UnmarshalJSON(data []byte) error {
+	if bytes.HasPrefix(data, []byte("{")) {
+		var doc bytesDoc
+		err := json.Unmarshal(data, &doc)
+		*b = doc.Base64
+		return err
+	}
+	var text string
+	err := json.Unmarshal(data, &text)
+	*b = Bytes(text)
+	return err
+}
+
+// putOutput makes an output fit for an action's record: a large one is a blob.
+func (tx *Tx) putOutput(o Output) (Output, error) {
+	data, err := encode("output", o)
+	if err != nil || len(data) <= maxInline {
+		return o, err
+	}
+	return Output{Dropped: o.Dropped, Blob: tx.addBlob(data)}, nil
+}
+
+// Output reads what an action has written.
+func (v *View) Output(a Action) (Output, error) {
+	if a.Output.Blob == "" {
+		return a.Output, nil
+	}
+	data, err := v.blob(a.Output.Blob)
+	if err != nil {
+		return Output{}, err
+	}
+	var o Output
+	err = json.Unmarshal(data, &o)
+	return o, err
+}

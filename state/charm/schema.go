@@ -1,0 +1,269 @@
+package charm
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"gopkg.in/yaml.v3"
+)
+
+// maxDepth bounds how deep a schema, and a value that is held against it, may be
+// nested.
+const maxDepth = 32
+
+// Schema says what one parameter of an action may be: the part of JSON Schema
+// that charms use. A keyword that it does not know is ignored, as that
+// standard has it.
+type Schema struct {
+	Types       typesYAML         `json:"types,omitempty" yaml:"type"` // one of these; none: anything
+	Title       string            `json:"title,omitempty" yaml:"title"`
+	Description string            `json:"description,omitempty" yaml:"description"`
+	Default     any               `json:"default,omitempty" yaml:"default"`
+	Enum        []any             `json:"enum,omitempty" yaml:"enum"`
+	Minimum     *float64          `json:"minimum,omitempty" yaml:"minimum"`
+	Maximum     *float64          `json:"maximum,omitempty" yaml:"maximum"`
+	MinLength   *int              `json:"minLength,omitempty" yaml:"minLength"` // in characters
+	MaxLength   *int              `json:"maxLength,omitempty" yaml:"maxLength"`
+	Pattern     string            `json:"pattern,omitempty" yaml:"pattern"`
+	Items       *Schema           `json:"items,omitempty" yaml:"items"`
+	Properties  map[string]Schema `json:"properties,omitempty" yaml:"properties"`
+	Required    []string          `json:"required,omitempty" yaml:"required"`
+	// Closed: a dictionary may hold nothing but Properties.
+	Closed closedYAML `json:"closed,omitempty" yaml:"additionalProperties"`
+}
+
+// typesYAML is a type or a list of them.
+type typesYAML []string
+
+// UnmarshalYAML takes both forms.
+func (t *typesYAML) UnmarshalYAML(n *yaml.Node) error { return (*seriesYAML)(t).UnmarshalYAML(n) }
+
+// closedYAML is true for `additionalProperties: false`. A schema in that place
+// allows what it describes, and is not held against anything.
+type closedYAML bool
+
+// UnmarshalYAML takes a boolean or a schema.
+func (c *closedYAML) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind != yaml.ScalarNode {
+		return nil
+	}
+	var open bool
+	err := n.Decode(&open)
+	*c = closedYAML(!open)
+	return err
+}
+
+// checkSchema refuses a schema that says nothing sensible.
+func (s Schema) checkSchema(at string, depth int) error {
+	if depth > maxDepth {
+		return fmt.Errorf("%s: nested too deep: more than %d levels", at, maxDepth)
+	}
+	known := []string{"string", "integer", "number", "boolean", "array", "object", "null"}
+	for _, t := range s.Types {
+		if !slices.Contains(known, t) {
+			return fmt.Errorf("%s: unknown type %q: want one of %s", at, t, strings.Join(known, ", "))
+		}
+	}
+	if _, err := regexp.Compile(s.Pattern); err != nil {
+		return fmt.Errorf("%s: pattern %q: %w", at, s.Pattern, err)
+	}
+	if s.Items != nil {
+		if err := s.Items.checkSchema(at+"[]", depth+1); err != nil {
+			return err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+		if err := s.Properties[name].checkSchema(join(at, name), depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check holds a value, of JSON's types, against the schema.
+func (s Schema) check(at string, value any) error {
+	if !s.isType(value) {
+		return fmt.Errorf("%s: %s is not of type %s", at, shown(value), strings.Join(s.Types, " or "))
+	}
+	same := func(other any) bool { return reflect.DeepEqual(normal(other), value) }
+	if len(s.Enum) > 0 && !slices.ContainsFunc(s.Enum, same) {
+		return fmt.Errorf("%s: %s is none of %s", at, shown(value), shown(s.Enum))
+	}
+	switch v := value.(type) {
+	case string:
+		return s.checkText(at, v)
+	case float64:
+		return s.checkNumber(at, v)
+	case []any:
+		return s.checkList(at, v)
+	case map[string]any:
+		return s.checkDictionary(at, v)
+	}
+	return nil
+}
+
+// isType says if a value is of one of the schema's types.
+func (s Schema) isType(value any) bool {
+	if _, wrong := value.(error); wrong {
+		return false
+	}
+	return len(s.Types) == 0 || slices.ContainsFunc(s.Types, func(t string) bool { return isType(t, value) })
+}
+
+func isType(name string, value any) (is bool) {
+	switch name {
+	case "null":
+		is = value == nil
+	case "string":
+		_, is = value.(string)
+	case "boolean":
+		_, is = value.(bool)
+	case "number":
+		_, is = value.(float64)
+	case "integer":
+		v, number := value.(float64)
+		is = number && v == math.Trunc(v)
+	case "array":
+		_, is = value.([]any)
+	case "object":
+		_, is = value.(map[string]any)
+	}
+	return is
+}
+
+func (s Schema) checkText(at, v string) error {
+	n := utf8.RuneCountInString(v)
+	switch {
+	case s.MinLength != nil && n < *s.MinLength:
+		return fmt.Errorf("%s: %s is too short: %d characters, at least %d", at, shown(v), n, *s.MinLength)
+	case s.MaxLength != nil && n > *s.MaxLength:
+		return fmt.Errorf("%s: %s is too long: %d characters, at most %d", at, shown(v), n, *s.MaxLength)
+	}
+	if match, err := regexp.MatchString(s.Pattern, v); err != nil || !match {
+		return fmt.Errorf("%s: %s does not match %q", at, shown(v), s.Pattern)
+	}
+	return nil
+}
+
+func (s Schema) checkNumber(at string, v float64) error {
+	switch {
+	case s.Minimum != nil && v < *s.Minimum:
+		return fmt.Errorf("%s: %s is too small: at least %v", at, shown(v), *s.Minimum)
+	case s.Maximum != nil && v > *s.Maximum:
+		return fmt.Errorf("%s: %s is too large: at most %v", at, shown(v), *s.Maximum)
+	}
+	return nil
+}
+
+func (s Schema) checkList(at string, v []any) error {
+	if s.Items == nil {
+		return nil
+	}
+	for i, item := range v {
+		if err := s.Items.check(fmt.Sprintf("%s[%d]", at, i), item); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkDictionary checks what a dictionary holds, what it must hold, and what it
+// may not.
+func (s Schema) checkDictionary(at string, v map[string]any) error {
+	for _, name := range s.Required {
+		if _, given := v[name]; !given && s.Properties[name].Default == nil {
+			return fmt.Errorf("%s is required", join(at, name))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(v)) {
+		p, known := s.Properties[name]
+		if !known && bool(s.Closed) {
+			return fmt.Errorf("unknown parameter %s: %s", join(at, name), s.names())
+		}
+		if known {
+			if err := p.check(join(at, name), v[name]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// names says what a dictionary may hold.
+func (s Schema) names() string {
+	if len(s.Properties) == 0 {
+		return "there are none"
+	}
+	return "there are " + strings.Join(slices.Sorted(maps.Keys(s.Properties)), ", ")
+}
+
+// complete adds the defaults of what a dictionary does not hold.
+func (s Schema) complete(v map[string]any) map[string]any {
+	full := maps.Clone(v)
+	if full == nil {
+		full = map[string]any{}
+	}
+	for name, p := range s.Properties {
+		given, is := full[name]
+		inner, isDictionary := given.(map[string]any)
+		switch {
+		case !is && p.Default != nil:
+			full[name] = normal(p.Default)
+		case isDictionary || !is && p.hasDefaults():
+			full[name] = p.complete(inner)
+		}
+	}
+	return full
+}
+
+// hasDefaults says if something is to be put where no dictionary was given.
+func (s Schema) hasDefaults() bool {
+	for _, p := range s.Properties {
+		if p.Default != nil || p.hasDefaults() {
+			return true
+		}
+	}
+	return false
+}
+
+// errNotJSON: YAML can say what JSON cannot.
+var errNotJSON = errors.New("it cannot be said in JSON")
+
+// normal makes a value that came from YAML one of JSON's types; what JSON cannot
+// say is errNotJSON, which no schema takes.
+func normal(value any) any {
+	data, err := json.Marshal(value)
+	var out any
+	if err != nil || json.Unmarshal(data, &out) != nil {
+		return errNotJSON
+	}
+	return out
+}
+
+// join names what is inside a dictionary.
+func join(at, name string) string {
+	if at == "" {
+		return fmt.Sprintf("%q", name)
+	}
+	return fmt.Sprintf("%q", strings.Trim(at, `"`)+"."+name)
+}
+
+// shown is a value as people see it, not endlessly.
+func shown(value any) string {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return "what " + errNotJSON.Error()
+	}
+	if len(data) > 60 {
+		return strings.ToValidUTF8(string(data[:60]), "") + "..."
+	}
+	return string(data)
+}

@@ -1,0 +1,100 @@
+package state
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	// MaxResource is the largest file that a resource can be, in bytes.
+	MaxResource = 512 << 20
+	// MaxResources is how many resources a service can have.
+	MaxResources = maxRemoved
+)
+
+// Resource is a file that an operator has given a service for its charm. The
+// content is the blob SHA256.
+type Resource struct {
+	Name string `json:"-"`
+
+	SHA256  string    `json:"sha256"` // in hex
+	Size    int64     `json:"size"`   // in bytes
+	File    string    `json:"file"`   // how it is called on the units
+	Version int       `json:"version"`
+	Origin  string    `json:"origin,omitempty"` // the path that it was given as
+	Added   time.Time `json:"added"`
+}
+
+// PutResource gives a service a file whose content PutBlob has stored: the next
+// version of the resource, unless the content is the same. ErrNotFound (service, or its charm has no such
+// resource), ErrDead.
+func (tx *Tx) PutResource(service string, r Resource) (Resource, error) {
+	s, err := tx.aliveService(service)
+	if err == nil {
+		r, err = tx.putResource(s, r)
+	}
+	if err != nil {
+		return Resource{}, fmt.Errorf("cannot give service %q resource %q: %w", service, r.Name, err)
+	}
+	return r, nil
+}
+
+func (tx *Tx) putResource(s Service, r Resource) (Resource, error) {
+	c, err := tx.Charm(s.Charm)
+	if err != nil {
+		return r, err
+	}
+	if r.File, err = c.Meta.ResourceFile(r.Name); err != nil {
+		return r, refuse(ErrNotFound, "%v", err)
+	}
+	key := resourceKey(s.Name, r.Name)
+	old, there, err := load[Resource](tx.View, key)
+	if err != nil {
+		return r, err
+	}
+	if there && old.SHA256 == r.SHA256 && old.File == r.File {
+		old.Name = r.Name
+		return old, nil
+	}
+	all, err := tx.Resources(s.Name)
+	if err != nil {
+		return r, err
+	}
+	if !there && len(all) >= MaxResources {
+		return r, fmt.Errorf("it has %d resources already, which is the most", len(all))
+	}
+	r.Version = old.Version + 1
+	if err := tx.holdBlob(r.SHA256); err != nil {
+		return r, err
+	}
+	return r, tx.put(key, r)
+}
+
+// Resource reads a service's resource. ErrNotFound.
+func (v *View) Resource(service, name string) (Resource, error) {
+	r, ok, err := load[Resource](v, resourceKey(service, name))
+	if err == nil && !ok {
+		err = refuse(ErrNotFound, "service %q was given no resource %q", service, name)
+	}
+	r.Name = name
+	return r, err
+}
+
+// Resources reads what resources a service was given, by name.
+func (v *View) Resources(service string) ([]Resource, error) {
+	kvs, err := v.list(resources(service))
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Resource, len(kvs))
+	for i, kv := range kvs {
+		if all[i], err = decode[Resource](kv); err != nil {
+			return nil, err
+		}
+		all[i].Name = strings.TrimPrefix(kv.Key, resources(service))
+	}
+	slices.SortFunc(all, func(a, b Resource) int { return strings.Compare(a.Name, b.Name) })
+	return all, nil
+}

@@ -2,7 +2,10 @@ package charm
 
 import (
 	"archive/zip"
+	"bufio"
+	"bytes"
 	"cmp"
+	"compress/flate"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -63,7 +66,7 @@ func archive(dir string, w io.Writer, opts ArchiveOptions, l limits) (ArchiveInf
 		return ArchiveInfo{}, err
 	}
 	out := &meteredWriter{w: w, sum: sha256.New(), limits: l}
-	a := &archiver{root: root, zip: zip.NewWriter(out), limits: l, revision: cmp.Or(opts.Revision, c.Revision)}
+	a := &archiver{root: root, zip: zip.NewWriter(out), limits: l, content: bufio.NewReaderSize(nil, sample), revision: cmp.Or(opts.Revision, c.Revision)}
 	for _, it := range items {
 		if err := a.add(it); err != nil {
 			return ArchiveInfo{}, fmt.Errorf("file %q: %w", it.name, err)
@@ -156,7 +159,8 @@ type archiver struct {
 	root     *os.Root
 	zip      *zip.Writer
 	revision int
-	read     int64 // bytes of all files so far
+	content  *bufio.Reader // of the file that is added; one for all
+	read     int64         // bytes of all files so far
 	limits   limits
 }
 
@@ -165,34 +169,68 @@ var epoch = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // add writes one item.
 func (a *archiver) add(it item) error {
-	h := &zip.FileHeader{Name: it.name, Modified: epoch, Method: zip.Deflate}
-	h.SetMode(it.mode)
+	if it.mode.IsRegular() && it.name != revisionItem.name {
+		return a.addFile(it)
+	}
+	h := header(it)
 	if it.mode.IsDir() {
 		h.Name, h.Method = it.name+"/", zip.Store
+	}
+	w, err := a.zip.CreateHeader(h)
+	switch {
+	case err != nil:
+	case it.name == revisionItem.name:
+		_, err = w.Write(revisionText(a.revision))
+	case it.mode.Type() == fs.ModeSymlink:
+		_, err = io.WriteString(w, it.target)
+	}
+	return err
+}
+
+func header(it item) *zip.FileHeader {
+	h := &zip.FileHeader{Name: it.name, Modified: epoch, Method: zip.Deflate}
+	h.SetMode(it.mode)
+	return h
+}
+
+// addFile writes a file. What is packed already would only grow: an archive
+// that holds little else and just keeps the limit could not be archived again.
+func (a *archiver) addFile(it item) error {
+	f, err := a.root.Open(it.name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	a.content.Reset(f)
+	begin, err := a.content.Peek(sample)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	h := header(it)
+	if len(begin) == sample && !shrinks(begin) {
+		h.Method = zip.Store
 	}
 	w, err := a.zip.CreateHeader(h)
 	if err != nil {
 		return err
 	}
-	switch {
-	case it.name == revisionItem.name:
-		_, err = w.Write(revisionText(a.revision))
-	case it.mode.Type() == fs.ModeSymlink:
-		_, err = io.WriteString(w, it.target)
-	case it.mode.IsRegular():
-		err = a.copy(w, it.name)
-	}
-	return err
+	return a.copy(w)
 }
 
-// copy copies a file's content, and counts it.
-func (a *archiver) copy(w io.Writer, name string) error {
-	f, err := a.root.Open(name)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	n, err := io.Copy(w, io.LimitReader(f, a.limits.unpacked-a.read+1))
+// sample is how many bytes of a file tell if it is packed already.
+const sample = 64 << 10
+
+// shrinks tells if deflating saves more than a little.
+func shrinks(data []byte) bool {
+	var out bytes.Buffer
+	w, _ := flate.NewWriter(&out, flate.DefaultCompression) // the level is a known one
+	_, errWrite := w.Write(data)
+	return errors.Join(errWrite, w.Close()) != nil || out.Len() < len(data)*31/32
+}
+
+// copy copies the open file's content, and counts it.
+func (a *archiver) copy(w io.Writer) error {
+	n, err := io.Copy(w, io.LimitReader(a.content, a.limits.unpacked-a.read+1))
 	a.read += n
 	if err != nil {
 		return err

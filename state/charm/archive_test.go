@@ -118,6 +118,22 @@ func TestArchiveRefuses(t *testing.T) {
 	}
 }
 
+func TestArchiveOfPackedFilesDoesNotGrow(t *testing.T) {
+	dir := makeDir(t, map[string]string{"packed": noise(2 << 20), "text": strings.Repeat("some text\n", 100_000)})
+	var out bytes.Buffer
+	_, err := archive(dir, &out, ArchiveOptions{}, limits{packed: 2<<20 + 10<<10, unpacked: 1 << 30, files: 10})
+	must(t, err)
+	to := filepath.Join(t.TempDir(), "charm")
+	must(t, Unpack(bytes.NewReader(out.Bytes()), int64(out.Len()), to, UnpackOptions{}))
+	for _, name := range []string{"packed", "text"} {
+		want, err := os.ReadFile(filepath.Join(dir, name))
+		must(t, err)
+		if got, err := os.ReadFile(filepath.Join(to, name)); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s became %d bytes, %v", name, len(got), err)
+		}
+	}
+}
+
 func makeSocket(t *testing.T, dir string) {
 	must(t, os.Mkdir(dir+"/sub", 0o755))
 	l, err := net.Listen("unix", dir+"/sub/s")

@@ -170,8 +170,11 @@ func readZip(f *zip.File) ([]byte, error) {
 	return readBounded(r)
 }
 
-// maxPath is the length of the longest path that Linux takes, its NUL included.
-const maxPath = 4096
+// The longest path that Linux takes, its NUL included, and the longest name of one file.
+const (
+	maxPath = 4096
+	maxPart = 255
+)
 
 // checkPath refuses names that leave the folder they are meant for, and those
 // that no file can have.
@@ -189,6 +192,11 @@ func checkPath(name string) error {
 		return errors.New("its name leads out of the charm")
 	case name == "." || !fs.ValidPath(name):
 		return errors.New("its name is empty or has empty parts")
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		if len(part) > maxPart {
+			return fmt.Errorf("a part of its name has %d bytes, at most %d", len(part), maxPart)
+		}
 	}
 	return nil
 }

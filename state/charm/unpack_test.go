@@ -31,6 +31,7 @@ func TestUnpackRefuses(t *testing.T) {
 		"NUL":                   {[]zipped{{name: "a\x00b"}}, "NUL byte"},
 		"not UTF-8":             {[]zipped{{name: "a\xff"}}, "not UTF-8"},
 		"long name":             {[]zipped{{name: strings.Repeat("a/", 3000) + "a"}}, "its name has 6001 bytes, at most 4095"},
+		"long part":             {[]zipped{{name: "d/" + strings.Repeat("x", 256)}}, "a part of its name has 256 bytes, at most 255"},
 		"twice":                 {[]zipped{{name: "a"}, {name: "a"}}, `file "a" is in the archive twice`},
 		"file and folder":       {[]zipped{{name: "a"}, {name: "a/", mode: fs.ModeDir | 0o755}}, "twice"},
 		"metadata twice":        {[]zipped{{name: "metadata.yaml"}}, "twice"},
@@ -70,6 +71,25 @@ func tryUnpack(t *testing.T, data []byte, l limits) error {
 		t.Errorf("left behind (-want +got):\n%s", diff)
 	}
 	return err
+}
+
+func TestUnpackTakesWhatLinuxTakes(t *testing.T) {
+	must(t, tryUnpack(t, makeZip(t, zipped{name: strings.Repeat("x", 255)}, zipped{name: "a\\..\\b\nc"}, zipped{name: "A"}, zipped{name: "a"}), usual()))
+}
+
+func TestUnpackOfManyFiles(t *testing.T) {
+	files := make([]zipped, syncEach+1)
+	for i := range files {
+		files[i] = zipped{name: fmt.Sprintf("d/%d", i), content: "x"}
+	}
+	data := makeZip(t, files...)
+	for _, scratch := range []bool{false, true} {
+		to := filepath.Join(t.TempDir(), "charm")
+		must(t, Unpack(bytes.NewReader(data), int64(len(data)), to, UnpackOptions{Scratch: scratch}))
+		if n := len(listing(t, to)); n != len(files)+3 { // metadata, "d" and the folder itself
+			t.Errorf("scratch %t: %d files", scratch, n)
+		}
+	}
 }
 
 func TestUnpackHoldsItsLimits(t *testing.T) {
@@ -127,7 +147,7 @@ func TestUnpackCountsWhatItWrites(t *testing.T) {
 	must(t, err)
 	tr.limits.unpacked = 1000
 	dir := t.TempDir()
-	if err := fill(dir, tr, res, ""); err == nil || !strings.Contains(err.Error(), `file "b": files are too big: 1001 bytes or more`) {
+	if err := fill(dir, tr, res, UnpackOptions{}); err == nil || !strings.Contains(err.Error(), `file "b": files are too big: 1001 bytes or more`) {
 		t.Errorf("got %v", err)
 	}
 }

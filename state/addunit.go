@@ -40,12 +40,16 @@ func (tx *Tx) addUnit(service string, p Placement) (Unit, error) {
 	if err != nil {
 		return Unit{}, err
 	}
-	n, err := tx.next(unitCounter(service))
-	if err != nil {
+	return tx.insertUnit(Unit{Service: service, Machine: machine, Series: s.Series})
+}
+
+// insertUnit writes a new unit of its service under the next number.
+func (tx *Tx) insertUnit(u Unit) (_ Unit, err error) {
+	if u.Number, err = tx.next(unitCounter(u.Service)); err != nil {
 		return Unit{}, err
 	}
-	u := Unit{Name: charm.UnitName(service, n), Service: service, Number: n, Machine: machine, Series: s.Series, Life: Alive}
-	if err := tx.put(machineUnitKey(machine, u.Name), struct{}{}); err != nil {
+	u.Name, u.Life = charm.UnitName(u.Service, u.Number), Alive
+	if err := tx.put(machineUnitKey(u.Machine, u.Name), struct{}{}); err != nil {
 		return Unit{}, err
 	}
 	return u, tx.put(unitKey(u.Name), u)

@@ -16,6 +16,8 @@ type declared struct {
 	scope   charm.Scope
 	series  string // the service's
 	implied bool   // juju-info, which no charm declares
+
+	subordinate bool // the service is
 }
 
 // matches says if the two can be related.
@@ -50,7 +52,7 @@ func (v *View) endpoints(text string) ([]declared, error) {
 			continue
 		}
 		_, explicit := ch.Meta.Declared[rel.Name]
-		out = append(out, declared{Endpoint{service, rel.Name, rel.Role}, rel.Interface, rel.Scope, s.Series, !explicit})
+		out = append(out, declared{Endpoint{service, rel.Name, rel.Role}, rel.Interface, rel.Scope, s.Series, !explicit, s.Subordinate})
 	}
 	if len(out) == 0 {
 		return nil, refuse(ErrNotFound, "service %q has no relation %q: it has %s", service, name, v.ownNames(ch))

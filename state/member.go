@@ -39,7 +39,8 @@ func (v *View) Member(id int, unit string) (m Member, ok bool, err error) {
 }
 
 // EnterRelation makes a unit a member, with settings merged into what it may have
-// had there. A member already in is left as it is. ErrDead if relation or unit
+// had there. A principal that enters a relation with a subordinate service gets
+// its unit of that. A member already in is left as it is. ErrDead if relation or unit
 // is going, ErrNotFound if one is gone.
 func (tx *Tx) EnterRelation(id int, unit string, settings map[string]string) error {
 	if _, in, err := tx.Member(id, unit); err != nil || in {
@@ -61,12 +62,15 @@ func (tx *Tx) EnterRelation(id int, unit string, settings map[string]string) err
 	}
 	m := Member{Unit: unit}
 	if r.Scope == charm.Container {
-		m.Principal = unit
+		m.Principal = or(u.Principal, unit)
 	}
 	if err := tx.put(memberKey(id, unit), m); err != nil {
 		return err
 	}
-	return tx.initSettings(id, unit, settings)
+	if err := tx.initSettings(id, unit, settings); err != nil {
+		return err
+	}
+	return tx.addSubordinate(r, u)
 }
 
 // initSettings makes the settings node of a unit that enters, so that it exists

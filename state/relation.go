@@ -83,7 +83,7 @@ func (tx *Tx) newRelation(eps []Endpoint) (Relation, error) {
 	if !a.matches(b) {
 		return Relation{}, errors.New("these two endpoints do not match")
 	}
-	if err := errors.Join(tx.sameSeries(a, b), tx.unrelated(a.Endpoint, b.Endpoint)); err != nil {
+	if err := errors.Join(fitTogether(a, b), tx.unrelated(a.Endpoint, b.Endpoint)); err != nil {
 		return Relation{}, err
 	}
 	if a.Role != charm.Provides {
@@ -102,10 +102,16 @@ func jointScope(a, b charm.Scope) charm.Scope {
 	return charm.Global
 }
 
-// sameSeries refuses what could not share a machine.
-func (tx *Tx) sameSeries(a, b declared) error {
-	if jointScope(a.scope, b.scope) == charm.Container && a.series != b.series {
+// fitTogether refuses a relation of container scope between what could not share
+// a machine.
+func fitTogether(a, b declared) error {
+	switch {
+	case jointScope(a.scope, b.scope) != charm.Container:
+		return nil
+	case a.series != b.series:
 		return fmt.Errorf("the relation has container scope, and the services have different series, %q and %q", a.series, b.series)
+	case !a.subordinate && !b.subordinate:
+		return errors.New("the relation has container scope, and neither service is a subordinate")
 	}
 	return nil
 }

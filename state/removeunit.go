@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// DestroyUnit makes a unit dying, for its agent to take it down. A unit that no
-// agent has touched, on a machine that is not provisioned, is removed at once.
+// DestroyUnit makes a unit dying, and its subordinates with it, for their agents
+// to take them down. A unit that no agent has touched, on a machine that is not provisioned, is removed at once.
 func (tx *Tx) DestroyUnit(name string) error {
 	u, err := tx.Unit(name)
 	if err != nil || u.Life == Dead {
@@ -15,6 +15,9 @@ func (tx *Tx) DestroyUnit(name string) error {
 	}
 	u.Life = Dying
 	if err := tx.put(unitKey(name), u); err != nil {
+		return err
+	}
+	if err := tx.destroySubordinates(u); err != nil {
 		return err
 	}
 	untouched, err := tx.untouched(u)
@@ -42,7 +45,8 @@ func (v *View) untouched(u Unit) (bool, error) {
 }
 
 // RemoveUnit removes a unit that is dying or dead with everything that is its
-// own: relation memberships, agent records, ports, presence. Its logs and its
+// own: relation memberships, agent records, ports, presence. Subordinates that it
+// still has are dying from then on. Its logs and its
 // settings in relations stay. A dying service goes with its last unit. An alive
 // unit is refused with ErrInUse. The agent of a unit of many relations calls
 // the function RemoveUnit, which works in batches.
@@ -53,6 +57,9 @@ func (tx *Tx) RemoveUnit(name string) error {
 	}
 	if u.Life == Alive {
 		return refuse(ErrInUse, "cannot remove unit %q: it is alive", name)
+	}
+	if err := errors.Join(tx.destroySubordinates(u), tx.leavePrincipal(u)); err != nil {
+		return err
 	}
 	relations, err := tx.joined(u)
 	if err != nil {

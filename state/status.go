@@ -1,6 +1,7 @@
 package state
 
 import (
+	"bijou/state/charm"
 	"slices"
 	"strings"
 
@@ -220,8 +221,20 @@ func unlessAlive(l Life) Life {
 func (w *world) serviceView(s Service) ServiceView {
 	return ServiceView{
 		Charm: s.Charm, Origin: s.Origin.String(), Version: w.version(s.Name), Series: s.Series, Exposed: s.Exposed, Life: unlessAlive(s.Life),
-		Status: statusView(w.statuses[s.Name]), Relations: w.neighbours(s.Name), Units: map[string]UnitView{},
+		Principal: w.principals(s), Status: statusView(w.statuses[s.Name]), Relations: w.neighbours(s.Name), Units: map[string]UnitView{},
 	}
+}
+
+// principals lists the services that a subordinate's units come with.
+func (w *world) principals(s Service) []string {
+	var names []string
+	for _, r := range w.of[s.Name] {
+		if s.Subordinate && r.Scope == charm.Container && !r.IsPeer() {
+			names = append(names, r.Other(s.Name).Service)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // neighbours lists whom a service is related to under each of its relations' names.

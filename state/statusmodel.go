@@ -34,6 +34,7 @@ type ServiceView struct {
 	Series    string              `yaml:"series" json:"series"`
 	Exposed   bool                `yaml:"exposed" json:"exposed"`
 	Life      Life                `yaml:"life,omitempty" json:"life,omitempty"`
+	Principal []string            `yaml:"subordinate-to,omitempty" json:"subordinate-to,omitempty"` // services that its units come with
 	Status    *StatusView         `yaml:"service-status,omitempty" json:"service-status,omitempty"` // by status-set --application
 	Relations map[string][]string `yaml:"relations,omitempty" json:"relations,omitempty"`           // services by relation name
 	Units     map[string]UnitView `yaml:"units,omitempty" json:"units,omitempty"`
@@ -59,6 +60,8 @@ type UnitView struct {
 	PublicAddress string                  `yaml:"public-address,omitempty" json:"public-address,omitempty"`
 	OpenPorts     []string                `yaml:"open-ports,omitempty" json:"open-ports,omitempty"`
 	Relations     map[string]UnitRelation `yaml:"relations,omitempty" json:"relations,omitempty"` // by relation name
+	Principal     string                  `yaml:"subordinate-to,omitempty" json:"subordinate-to,omitempty"`
+	Subordinates  []string                `yaml:"subordinates,omitempty" json:"subordinates,omitempty"`
 }
 
 // StateInfo says what stands behind a unit's state: the failed hook, or for a

@@ -8,7 +8,7 @@ func (w *world) unitView(u Unit) UnitView {
 		State: or(flow.State, UnitPending), Info: stateInfo(u, flow), Life: unlessAlive(u.Life),
 		Leader: w.leaders[u.Service] == u.Name, Version: u.Workload.Version,
 		Workload: statusView(u.Status), Machine: u.Machine, PublicAddress: w.machines[u.Machine].Addresses.Public,
-		Relations: w.unitRelations(u),
+		Relations: w.unitRelations(u), Principal: u.Principal, Subordinates: u.Subordinates,
 	}
 	if u.Charm != w.services[u.Service].Charm {
 		view.Charm = u.Charm

@@ -32,6 +32,9 @@ type Unit struct {
 	Series  string `json:"series"`
 	Life    Life   `json:"life"`
 
+	Principal    string   `json:"principal,omitempty"`    // of a subordinate: the unit that it came with
+	Subordinates []string `json:"subordinates,omitempty"` // the units that came with this one
+
 	Resolved          Resolved         `json:"resolved,omitempty"`           // of the unit's own error
 	ResolvedRelations map[int]Resolved `json:"resolved-relations,omitempty"` // of relations in error, by id
 

@@ -29,7 +29,7 @@ func (c *Context) describe(ctx context.Context, id int) (hookapi.Relation, error
 	}
 	var r hookapi.Relation
 	err := c.view(ctx, func(v *state.View) (err error) {
-		r, err = description(v, id)
+		r, err = description(v, id, c.o.Facts.Unit)
 		return err
 	})
 	implied := id == c.o.Facts.Relation
@@ -48,8 +48,9 @@ func (c *Context) describe(ctx context.Context, id int) (hookapi.Relation, error
 	return r, nil
 }
 
-// description is a relation with its ends and their members.
-func description(v *state.View, id int) (hookapi.Relation, error) {
+// description is a relation with its ends and their members, as the unit sees it:
+// in container scope, a member sees those on its own machine only.
+func description(v *state.View, id int, unit string) (hookapi.Relation, error) {
 	stored, err := v.Relation(id)
 	if err != nil {
 		return hookapi.Relation{}, err
@@ -58,11 +59,12 @@ func description(v *state.View, id int) (hookapi.Relation, error) {
 	if err != nil {
 		return hookapi.Relation{}, err
 	}
+	own := principal(members, unit)
 	r := hookapi.Relation{ID: id, Interface: stored.Interface, Scope: string(stored.Scope)}
 	for _, ep := range stored.Endpoints {
 		end := hookapi.End{Service: ep.Service, Name: ep.Name, Role: hookapi.Role(ep.Role)}
 		for _, m := range members {
-			if serviceOf(m.Unit) == ep.Service {
+			if serviceOf(m.Unit) == ep.Service && (own == "" || m.Principal == own) {
 				end.Units = append(end.Units, m.Unit)
 			}
 		}
@@ -70,6 +72,16 @@ func description(v *state.View, id int) (hookapi.Relation, error) {
 		r.Ends = append(r.Ends, end)
 	}
 	return r, nil
+}
+
+// principal is whose machine the unit shares in a relation of container scope;
+// empty in any other, and if it is not in.
+func principal(members []state.Member, unit string) string {
+	i := slices.IndexFunc(members, func(m state.Member) bool { return m.Unit == unit })
+	if i < 0 {
+		return ""
+	}
+	return members[i].Principal
 }
 
 // vanished describes the implied relation when it is gone from the store before

@@ -106,6 +106,7 @@ func (a about) environment(u *uniter, client string) hookexec.Facts {
 		Charm:       a.charm,
 		Hook:        h.Name,
 		Machine:     a.unit.Machine,
+		Principal:   a.unit.Principal,
 		UnitDir:     string(u.Folder),
 		CharmDir:    u.Folder.charm(),
 		Tools:       u.Folder.tools(),

@@ -20,6 +20,9 @@ func Next(s Snapshot) Step {
 	if a := s.arrivals(); len(a) > 0 {
 		return Enqueue{a}
 	}
+	if s.orphaned() {
+		return Retire{}
+	}
 	if s.Running {
 		return Wait{}
 	}
@@ -127,7 +130,7 @@ func (s *Snapshot) started() Step {
 		return RunHook{e.Hook(), FromQueue}
 	}
 	if s.Unit.Life != state.Alive {
-		if len(s.Uniter.Relations) == 0 {
+		if len(s.Uniter.Relations) == 0 && len(s.Unit.Subordinates) == 0 {
 			return RunHook{hook.Unit(hook.Stop), FromWorkflow}
 		}
 		return Wait{until}

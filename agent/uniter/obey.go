@@ -149,6 +149,11 @@ func subnet(address string) string {
 	return netip.PrefixFrom(ip, ip.BitLen()).String()
 }
 
+// retire makes a subordinate's unit dying, unless a new relation holds it.
+func (u *uniter) retire(ctx context.Context) error {
+	return u.Update(ctx, func(tx *state.Tx) error { return tx.RetireSubordinate(u.Unit) })
+}
+
 // resolve counts a failed hook as done, as the operator wishes.
 func (u *uniter) resolve(ctx context.Context, relation int) error {
 	var f *state.Failure

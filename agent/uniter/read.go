@@ -58,7 +58,8 @@ func snapshot(v *state.View, name string) (s Snapshot, err error) {
 	return s, err
 }
 
-// relations reads those of the unit's service, with the members that matter to it.
+// relations reads those of the unit's service, with the members that matter to
+// it. A subordinate's unit has nothing to do with other principals' services.
 func relations(v *state.View, unit state.Unit) (map[int]Relation, error) {
 	stored, err := v.ServiceRelations(unit.Service)
 	if err != nil {
@@ -66,6 +67,10 @@ func relations(v *state.View, unit state.Unit) (map[int]Relation, error) {
 	}
 	all := make(map[int]Relation, len(stored))
 	for _, r := range stored {
+		holds := holdsTo(r, unit)
+		if unit.Principal != "" && r.Scope == charm.Container && !r.IsPeer() && !holds {
+			continue
+		}
 		members, err := v.Members(r.ID)
 		if err != nil {
 			return nil, err
@@ -75,19 +80,25 @@ func relations(v *state.View, unit state.Unit) (map[int]Relation, error) {
 			Relation: hook.Relation{ID: r.ID, Name: end.Name, RemoteService: r.Other(unit.Service).Service, Peer: r.IsPeer()},
 			Life:     r.Life,
 			Members:  remote(r, unit, members),
+			Holds:    holds,
 		}
 	}
 	return all, nil
+}
+
+// holdsTo says if the relation is one between a subordinate's unit and its
+// principal's service.
+func holdsTo(r state.Relation, unit state.Unit) bool {
+	service, _, err := charm.ParseUnit(unit.Principal)
+	return err == nil && r.Scope == charm.Container && r.Other(unit.Service).Service == service
 }
 
 // remote are the members at the other end, or in a peer relation the unit's
 // peers; in a container-scoped relation those that share its principal.
 func remote(r state.Relation, unit state.Unit, members []state.Member) []state.Member {
 	principal := unit.Name
-	for _, m := range members {
-		if m.Unit == unit.Name && m.Principal != "" {
-			principal = m.Principal
-		}
+	if unit.Principal != "" {
+		principal = unit.Principal
 	}
 	var others []state.Member
 	for _, m := range members {

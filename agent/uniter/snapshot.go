@@ -39,6 +39,8 @@ type Relation struct {
 	hook.Relation
 	Life    state.Life
 	Members []state.Member // without the unit itself
+	// Holds: it holds a subordinate's unit to its principal.
+	Holds bool
 }
 
 // leaving is true if the unit is to leave the relation, or may not enter it: one
@@ -46,6 +48,20 @@ type Relation struct {
 func (s *Snapshot) leaving(id int) bool {
 	r, ok := s.Relations[id]
 	return s.Unit.Life != state.Alive || !ok || r.Life != state.Alive
+}
+
+// orphaned is true for a subordinate's unit that nothing holds to its principal
+// any more.
+func (s *Snapshot) orphaned() bool {
+	if s.Unit.Principal == "" || s.Unit.Life != state.Alive {
+		return false
+	}
+	for _, r := range s.Relations {
+		if r.Holds && r.Life == state.Alive {
+			return false
+		}
+	}
+	return true
 }
 
 // entered lists the relations that the unit is in, ascending.

@@ -48,6 +48,10 @@ type Resolve struct{ Relation int }
 // LeaveRelation: end the membership; the relation's last hook is done.
 type LeaveRelation struct{ Relation int }
 
+// Retire: nothing holds the subordinate's unit to its principal any more; it is
+// to leave.
+type Retire struct{}
+
 // Finish: the unit has stopped, or is gone; remove what is left of it.
 type Finish struct{}
 
@@ -63,4 +67,5 @@ func (s EnterRelation) String() string { return fmt.Sprintf("enter relation %d",
 func (s RunHook) String() string       { return fmt.Sprintf("run %s (%s)", s.Hook.Name, s.From) }
 func (s Resolve) String() string       { return fmt.Sprintf("resolve %d", s.Relation) }
 func (s LeaveRelation) String() string { return fmt.Sprintf("leave relation %d", s.Relation) }
+func (Retire) String() string          { return "retire" }
 func (Finish) String() string          { return "finish" }

@@ -156,6 +156,8 @@ func (u *uniter) obey(ctx context.Context, next Step, snap Snapshot, revision in
 		return false, u.resolve(ctx, s.Relation)
 	case LeaveRelation:
 		return false, u.leave(ctx, s.Relation)
+	case Retire:
+		return false, u.retire(ctx)
 	case Finish:
 		return u.finish(ctx, snap)
 	}

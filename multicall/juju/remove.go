@@ -2,7 +2,9 @@ package juju
 
 import (
 	"errors"
+	"fmt"
 
+	"bijou/multicall/console"
 	"bijou/state"
 )
 
@@ -25,10 +27,23 @@ func (c removeUnitCmd) Run(o *operator) error {
 	return o.open(func(s *state.State) error {
 		var errs []error
 		for _, name := range c.Units {
-			errs = append(errs, s.Update(o.ctx, func(tx *state.Tx) error { return tx.DestroyUnit(name) }))
+			errs = append(errs, s.Update(o.ctx, func(tx *state.Tx) error { return removeUnit(tx, name) }))
 		}
 		return errors.Join(errs...)
 	})
+}
+
+// removeUnit makes a unit dying, unless it is one that comes and goes with another.
+func removeUnit(tx *state.Tx, name string) error {
+	u, err := tx.Unit(name)
+	if err != nil {
+		return err
+	}
+	if u.Principal != "" && u.Life == state.Alive {
+		return console.Hint(fmt.Errorf("cannot remove unit %q: it is a subordinate of %q and leaves with it", name, u.Principal),
+			fmt.Sprintf("remove %s, or end the relation between the two services", u.Principal))
+	}
+	return tx.DestroyUnit(name)
 }
 
 // destroyServiceCmd is `juju destroy-service`.

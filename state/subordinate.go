@@ -1,0 +1,103 @@
+package state
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"bijou/state/charm"
+)
+
+// addSubordinate gives a principal that has entered a container-scoped relation
+// with a subordinate service its unit of that, on the same machine, unless it has
+// one already. ErrDead if that service is going.
+func (tx *Tx) addSubordinate(r Relation, principal Unit) error {
+	other := r.Other(principal.Service).Service
+	if r.Scope != charm.Container || r.IsPeer() || principal.Principal != "" {
+		return nil
+	}
+	s, err := tx.aliveService(other)
+	if err != nil || !s.Subordinate {
+		return err
+	}
+	there, err := tx.hasSubordinate(principal, other)
+	if err != nil || there {
+		return err
+	}
+	u, err := tx.insertUnit(Unit{Service: other, Machine: principal.Machine, Series: s.Series, Principal: principal.Name})
+	if err != nil {
+		return err
+	}
+	principal.Subordinates = append(slices.Clone(principal.Subordinates), u.Name)
+	return tx.put(unitKey(principal.Name), principal)
+}
+
+// hasSubordinate says if the principal has a unit of that service that stays.
+func (tx *Tx) hasSubordinate(principal Unit, service string) (bool, error) {
+	for _, name := range principal.Subordinates {
+		if owner, _, _ := strings.Cut(name, "/"); owner != service {
+			continue
+		}
+		u, err := tx.Unit(name)
+		if err == nil && u.Life == Alive {
+			return true, nil
+		}
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+// destroySubordinates makes the unit's subordinates dying.
+func (tx *Tx) destroySubordinates(u Unit) error {
+	for _, name := range u.Subordinates {
+		if err := tx.DestroyUnit(name); err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+	}
+	return nil
+}
+
+// leavePrincipal takes a subordinate out of its principal's record.
+func (tx *Tx) leavePrincipal(u Unit) error {
+	if u.Principal == "" {
+		return nil
+	}
+	p, err := tx.Unit(u.Principal)
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	p.Subordinates = slices.DeleteFunc(slices.Clone(p.Subordinates), func(name string) bool { return name == u.Name })
+	return tx.put(unitKey(p.Name), p)
+}
+
+// RetireSubordinate makes a subordinate unit dying if no relation holds it to its
+// principal's service any more.
+func (tx *Tx) RetireSubordinate(name string) error {
+	u, err := tx.Unit(name)
+	if err != nil || u.Principal == "" {
+		return err
+	}
+	service, _, _ := strings.Cut(u.Principal, "/")
+	relations, err := tx.indexed(u.Service, func(_ int, index relationIndex) bool {
+		return cutEndpoint(index.Other) == service
+	})
+	if err != nil {
+		return err
+	}
+	holds := func(r Relation) bool { return r.Scope == charm.Container && r.Life == Alive }
+	if slices.ContainsFunc(relations, holds) {
+		return nil
+	}
+	return tx.DestroyUnit(name)
+}
+
+// cutEndpoint is the service of an endpoint that is written "service:name".
+func cutEndpoint(endpoint string) string {
+	service, _, _ := strings.Cut(endpoint, ":")
+	return service
+}

@@ -4,6 +4,11 @@ import (
 	"strings"
 )
 
+// JujuVersion is what hooks are told that they run under. It has no suffix: the
+// pattern that the ops library holds it against, in all its versions, knows
+// none such, and a charm that cannot parse it fails in its first line.
+const JujuVersion = "3.6.0"
+
 // Facts are what a hook's environment is made of.
 type Facts struct {
 	Unit      string // "myblog/0"

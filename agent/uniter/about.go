@@ -13,11 +13,6 @@ import (
 	"bijou/state/charm"
 )
 
-// jujuVersion is what hooks are told that they run under. It has no suffix: the
-// pattern that the ops library holds it against, in all its versions, knows
-// none such, and a charm that cannot parse it fails in its first line.
-const jujuVersion = "3.6.0"
-
 // about is all that a hook is told of before it starts.
 type about struct {
 	hook      state.Hook
@@ -107,13 +102,13 @@ func (a about) environment(u *uniter, client string) hookexec.Facts {
 		Hook:        h.Name,
 		Machine:     a.unit.Machine,
 		UnitDir:     string(u.Folder),
-		CharmDir:    u.Folder.charm(),
+		CharmDir:    u.Folder.Charm(),
 		Tools:       u.Folder.tools(),
 		Socket:      u.server.Path(),
 		ClientID:    client,
 		Environment: a.env.Name,
 		UUID:        a.env.UUID,
-		Version:     jujuVersion,
+		Version:     hookexec.JujuVersion,
 	}
 	if h.Relation != state.NoRelation {
 		f.Relation = &hookexec.RelationFacts{

@@ -85,7 +85,7 @@ func (u *uniter) spawn(ctx context.Context, f *flight, about about) {
 	spec := hookexec.Spec{
 		ID:       f.op.ID,
 		Hook:     f.op.Hook.Name,
-		CharmDir: u.Folder.charm(),
+		CharmDir: u.Folder.Charm(),
 		Env:      hookexec.Environment(about.environment(u, f.client), os.Getenv),
 		Record:   u.Folder.record(),
 		Output: func(s hookexec.Stream, line string) {

@@ -73,10 +73,10 @@ func (s *State) commit(ctx context.Context, p *pending, revision int64) error {
 	if err := s.addBlobs(ctx, &t, p.blobs); err != nil {
 		return err
 	}
-	if err := checkSize(t); err != nil {
-		return err
-	}
 	_, err := s.store.Commit(ctx, t)
+	if errors.Is(err, store.ErrTooLarge) {
+		return fmt.Errorf("cannot update: its caller must work in batches: %w", err)
+	}
 	return err
 }
 

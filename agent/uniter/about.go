@@ -3,6 +3,7 @@ package uniter
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"bijou/agent/hook"
@@ -22,6 +23,7 @@ type about struct {
 	dialect   charm.Dialect
 	members   []string
 	departing string
+	asked     *state.Action // nil in hooks
 }
 
 // about gathers it.
@@ -32,6 +34,9 @@ func (u *uniter) about(ctx context.Context, h state.Hook, snap Snapshot) (a abou
 		if snap.Unit.Life != state.Alive {
 			a.departing = snap.Unit.Name
 		}
+	}
+	if hook.IsAsked(h) {
+		a.asked = snap.Asked
 	}
 	err = u.State.View(ctx, func(v *state.View) error {
 		c, err := v.Charm(snap.Unit.Charm)
@@ -89,6 +94,8 @@ func (u *uniter) context(a about) *hookctx.Context {
 			Departing:     a.departing,
 			Members:       a.members,
 		},
+		Action:    askedFacts(a.asked),
+		Resources: u.Folder.path("resources"),
 	})
 }
 
@@ -109,6 +116,9 @@ func (a about) environment(u *uniter, client string) hookexec.Facts {
 		Environment: a.env.Name,
 		UUID:        a.env.UUID,
 		Version:     hookexec.JujuVersion,
+	}
+	if a.asked != nil {
+		f.Asked = &hookexec.AskedFacts{Action: a.asked.Name, ID: strconv.Itoa(a.asked.ID)}
 	}
 	if h.Relation != state.NoRelation {
 		f.Relation = &hookexec.RelationFacts{

@@ -36,6 +36,13 @@ func parseReference(value string) (ref reference, ok bool) {
 	return reference{name: value}, value != ""
 }
 
+// RelationID reads a relation's id in any of its forms: "relation-42", "42" and
+// "db:42".
+func RelationID(value string) (id int, ok bool) {
+	ref, ok := parseReference(value)
+	return ref.id, ok && ref.hasNumber && ref.id >= 0
+}
+
 // isInteger says whether a text is a number, a sign allowed.
 func isInteger(text string) bool {
 	_, err := strconv.Atoi(text)

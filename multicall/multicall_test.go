@@ -57,7 +57,7 @@ func TestEveryAppletExplainsItself(t *testing.T) {
 func TestEveryJujuCommandExplainsItself(t *testing.T) {
 	for _, command := range strings.Fields(`bootstrap start destroy-environment environments switch deploy add-unit
 		add-relation destroy-relation remove-unit destroy-service destroy-machine set get set-environment
-		get-environment status machines debug-log resolved remove-relation destroy-unit remove-service
+		get-environment status machines do debug-log resolved remove-relation destroy-unit remove-service
 		remove-application relate`) {
 		code, out, errs := run(t, "juju", command, "--help")
 		if code != console.ExitOK || errs != "" || !strings.Contains(out, "Examples:") {

@@ -37,6 +37,7 @@ func jujuParts() juju.Parts {
 		Running:   running,
 		Halt:      local.Halt,
 		Sweep:     sweepProcesses,
+		RunAsHook: runAsHook,
 		Forget:    func(e home.Environment) error { return agent.RemoveSockets(e.UUID) },
 	}
 }

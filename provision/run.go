@@ -38,16 +38,17 @@ func Run(ctx context.Context, o Options) error {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	for {
+	for away := false; ; {
 		err := campaign(ctx, o)
 		switch {
 		case ctx.Err() != nil:
 			return nil
 		case errors.Is(err, state.ErrStoreGone), errors.Is(err, state.ErrClosed):
 			return fmt.Errorf("cannot provision: %w", err)
-		case err != nil:
+		case err != nil && !(away && errors.Is(err, state.ErrAway)): // an outage is said once
 			o.Log.Warn("provisioner begins anew", "error", err)
 		}
+		away = errors.Is(err, state.ErrAway)
 		select {
 		case <-ctx.Done():
 			return nil

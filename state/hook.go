@@ -13,6 +13,7 @@ type Hook struct {
 	RelationName  string `json:"relation-name,omitempty"`
 	RemoteUnit    string `json:"remote-unit,omitempty"` // empty in broken
 	RemoteService string `json:"remote-service,omitempty"`
+	Action        int    `json:"action,omitempty"` // its id, if it is what an operator has asked for
 }
 
 // Op is the hook that a unit is in the middle of. Its key is there exactly while

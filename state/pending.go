@@ -3,7 +3,6 @@ package state
 import (
 	"bytes"
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -130,18 +129,4 @@ func (p *pending) size() (n int) {
 		n += len(op.Key) + len(op.Value)
 	}
 	return n
-}
-
-// checkSize refuses what no store takes. Reaching it is the caller's mistake:
-// jobs without a bound go in batches.
-func checkSize(t store.Txn) error {
-	size := 0
-	for _, op := range t.Ops {
-		size += len(op.Key) + len(op.Value)
-	}
-	if len(t.Conds) <= store.MaxConds && len(t.Ops) <= store.MaxOps && size <= store.MaxBytes {
-		return nil
-	}
-	return fmt.Errorf("internal error: one update has %d conditions, %d operations and %d bytes (at most %d, %d and %d): "+
-		"its caller must work in batches: %w", len(t.Conds), len(t.Ops), size, store.MaxConds, store.MaxOps, store.MaxBytes, ErrTooLarge)
 }

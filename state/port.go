@@ -3,7 +3,9 @@ package state
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 )
 
 // Port is one opened range of a unit.
@@ -55,4 +57,80 @@ func (tx *Tx) SetPorts(unit string, ports []Port) error {
 	sorted := slices.Clone(ports)
 	slices.SortFunc(sorted, ComparePorts)
 	return tx.put(portsKey(unit), slices.Compact(sorted))
+}
+
+// overlaps says if two ranges share a port. Pings are everybody's.
+func (p Port) overlaps(o Port) bool {
+	return p.Protocol == o.Protocol && p.Protocol != "icmp" && p.From <= o.To && o.From <= p.To
+}
+
+// same says if two ranges are equal, whatever endpoint they are for.
+func (p Port) same(o Port) bool {
+	p.Endpoint, o.Endpoint = "", ""
+	return p == o
+}
+
+// PortInUse is a range that a unit has open.
+type PortInUse struct {
+	Unit string
+	Port Port
+}
+
+// PortConflict finds what another unit on a unit's machine has open that
+// overlaps a range. On "local", where every machine is the same host and fifty
+// services may have the same port in their charm, an equal range is no conflict.
+func (v *View) PortConflict(unit string, p Port) (in PortInUse, taken bool, err error) {
+	u, err := v.Unit(unit)
+	if err != nil {
+		return in, false, err
+	}
+	env, err := v.Environment()
+	if err != nil {
+		return in, false, err
+	}
+	open, err := v.machinePorts(u.Machine)
+	if err != nil {
+		return in, false, err
+	}
+	for _, other := range open {
+		shared := env.Provider == ProviderLocal && other.Port.same(p)
+		if other.Unit != unit && other.Port.overlaps(p) && !shared {
+			return other, true, nil
+		}
+	}
+	return in, false, nil
+}
+
+// machinePorts lists what is open on a machine, by unit.
+func (v *View) machinePorts(machine string) (open []PortInUse, err error) {
+	units, err := v.MachineUnits(machine)
+	if err != nil {
+		return nil, err
+	}
+	here := map[string]bool{}
+	services := map[string]bool{}
+	for _, unit := range units {
+		service, _, _ := strings.Cut(unit, "/")
+		here[unit], services[service] = true, true
+	}
+	for _, service := range slices.Sorted(maps.Keys(services)) {
+		kvs, err := v.list(serviceUnits(service)) // one list, where units may be hundreds
+		if err != nil {
+			return nil, err
+		}
+		for _, kv := range kvs {
+			unit, ok := strings.CutSuffix(kv.Key[len(unitsPrefix):], "/ports")
+			if !ok || !here[unit] {
+				continue
+			}
+			ports, err := decode[[]Port](kv)
+			if err != nil {
+				return nil, err
+			}
+			for _, p := range ports {
+				open = append(open, PortInUse{unit, p})
+			}
+		}
+	}
+	return open, nil
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"bijou/state/charm"
 )
@@ -17,6 +18,7 @@ type Relation struct {
 	Scope     charm.Scope `json:"scope"`
 	Life      Life        `json:"life"`
 	Endpoints []Endpoint  `json:"endpoints"` // one for a peer relation, else the provider first
+	Since     time.Time   `json:"since,omitzero"`
 }
 
 // Endpoint is one service's end of a relation.
@@ -160,6 +162,7 @@ func (tx *Tx) insertRelation(r Relation) (_ Relation, err error) {
 	if r.ID, err = tx.next(relationCounter); err != nil {
 		return Relation{}, err
 	}
+	r.Since = time.Now().UTC().Round(0)
 	for _, e := range r.Endpoints {
 		index := relationIndex{Name: e.Name}
 		if !r.IsPeer() {

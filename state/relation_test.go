@@ -71,7 +71,10 @@ func TestAddRelation(t *testing.T) {
 			statetest.AddService(t, st, endpointCharms()[name], 0)
 		}
 		got := statetest.Relate(t, st, "wordpress", "mysql")
-		want := state.Relation{ID: got.ID, Interface: "mysql", Scope: "global", Life: state.Alive, Endpoints: []state.Endpoint{
+		if got.Since.IsZero() {
+			t.Error("it does not say since when it is")
+		}
+		want := state.Relation{ID: got.ID, Since: got.Since, Interface: "mysql", Scope: "global", Life: state.Alive, Endpoints: []state.Endpoint{
 			{Service: "mysql", Name: "server", Role: "provides"}, {Service: "wordpress", Name: "db", Role: "consumes"},
 		}}
 		if d := cmp.Diff(want, got); d != "" {

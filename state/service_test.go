@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"bijou/state"
 	"bijou/state/charm"
@@ -18,7 +19,7 @@ func TestServiceComesWithItsPeerRelation(t *testing.T) {
 	got := statetest.Read(t, st, func(v *state.View) ([]state.Relation, error) { return v.ServiceRelations("mysql") })
 	want := []state.Relation{{ID: 0, Interface: "mysql-ha", Scope: "global", Life: state.Alive,
 		Endpoints: []state.Endpoint{{Service: "mysql", Name: "cluster", Role: "peers"}}}}
-	if d := cmp.Diff(want, got); d != "" {
+	if d := cmp.Diff(want, got, cmpopts.IgnoreFields(state.Relation{}, "Since")); d != "" {
 		t.Error(d)
 	}
 	err := st.Update(t.Context(), func(tx *state.Tx) error { return tx.DestroyRelation(0) })

@@ -43,6 +43,7 @@ func (s *State) sweepServices(ctx context.Context) error {
 	var dying []string
 	err := s.View(ctx, func(v *View) error {
 		services, err := v.Services()
+		dying = nil
 		for _, sv := range services {
 			if sv.Life != Alive {
 				dying = append(dying, sv.Name)

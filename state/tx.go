@@ -22,10 +22,11 @@ type Tx struct {
 type Updater func(ctx context.Context, f func(tx *Tx) error) error
 
 // Update calls f and commits what it wrote as one transaction, conditional on
-// every key and prefix that it read. If one of them changed meanwhile, f is run
-// again from the start, so it must not act on anything but tx and results that a
-// rerun overwrites. An error of f is returned, and nothing is written. Where f
-// changes nothing, nothing is committed. ctx bounds it all.
+// every key and prefix that it read. If one of them changed meanwhile, or the
+// store dropped the revision that f reads at, f is run again from the start, so
+// it must not act on anything but tx and results that a rerun overwrites. An
+// error of f is returned, and nothing is written. Where f changes nothing,
+// nothing is committed. ctx bounds it all.
 //
 // ErrTooLarge: f did more than one transaction holds (128 conditions, 128
 // operations, 1 MiB). Errors other than this package's leave open whether it was
@@ -36,7 +37,7 @@ func (s *State) Update(ctx context.Context, f func(tx *Tx) error) error {
 		if errors.Is(err, store.ErrLeaseLost) {
 			return fmt.Errorf("%w: %w", ErrSessionLost, err)
 		}
-		if !errors.Is(err, store.ErrConflict) {
+		if !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrCompacted) {
 			return err
 		}
 		if err := pause(ctx, attempt); err != nil {
@@ -73,10 +74,10 @@ func (s *State) commit(ctx context.Context, p *pending, revision int64) error {
 	if err := s.addBlobs(ctx, &t, p.blobs); err != nil {
 		return err
 	}
-	if err := checkSize(t); err != nil {
-		return err
-	}
 	_, err := s.store.Commit(ctx, t)
+	if errors.Is(err, store.ErrTooLarge) {
+		return fmt.Errorf("cannot update: its caller must work in batches: %w", err)
+	}
 	return err
 }
 

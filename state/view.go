@@ -2,6 +2,7 @@ package state
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"bijou/state/store"
@@ -17,9 +18,25 @@ type View struct {
 	over    bool
 }
 
+// maxLooks is how often a View is begun again: an etcd whose history is dropped
+// between two reads again and again is not to be read at one revision.
+const maxLooks = 10
+
 // View calls f with all reads at one revision, the newest at its first read. It
 // returns f's error. f does nothing but read: it keeps the store's readers open.
-func (s *State) View(ctx context.Context, f func(v *View) error) error {
+// If the store drops that revision meanwhile, f is run again from the start, so
+// its results must be such that a rerun overwrites them.
+func (s *State) View(ctx context.Context, f func(v *View) error) (err error) {
+	for range maxLooks {
+		if err = s.look(ctx, f); !errors.Is(err, store.ErrCompacted) {
+			break
+		}
+	}
+	return err
+}
+
+// look runs f once.
+func (s *State) look(ctx context.Context, f func(v *View) error) error {
 	snap, err := s.store.Snapshot(ctx)
 	if err != nil {
 		return err

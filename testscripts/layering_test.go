@@ -68,9 +68,9 @@ func laws() []law {
 			func(p pkg, imp string) bool {
 				return within(p.ImportPath, "bijou/state") && ours(imp) && !within(imp, "bijou/state")
 			}},
-		{"stores import state/store only", "a store knows keys and values, no entities",
+		{"stores import state/store and its opener only", "a store knows keys and values, no entities, and no other store",
 			func(p pkg, imp string) bool {
-				return within(p.ImportPath, "bijou/state/store") && ours(imp) && imp != "bijou/state/store"
+				return within(p.ImportPath, "bijou/state/store") && ours(imp) && imp != "bijou/state/store" && imp != "bijou/state/store/opener"
 			}},
 		{"only package state imports stores", "everything durable goes through state",
 			func(p pkg, imp string) bool {
@@ -126,7 +126,7 @@ func TestLawsCanFail(t *testing.T) {
 		"hookenv/client imports os, syscall, strconv and hookenv/amp only": {"bijou/hookenv/client", "fmt"},
 		"hookenv/amp imports strconv only":                                 {"bijou/hookenv/amp", "errors"},
 		"state imports no role":                                            {"bijou/state", "bijou/provision"},
-		"stores import state/store only":                                   {"bijou/state/store/mem", "bijou/state"},
+		"stores import state/store and its opener only":                    {"bijou/state/store/mem", "bijou/state/store/sqlite"},
 		"only package state imports stores":                                {"bijou/agent", "bijou/state/store"},
 		"pure packages import nothing of bijou":                            {"bijou/state/charm", "bijou/state"},
 		"go-plugin only in provision/plugin":                               {"bijou/provision", "github.com/hashicorp/go-plugin"},

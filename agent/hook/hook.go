@@ -17,6 +17,11 @@ const (
 	Stop          = "stop"
 	UpdateStatus  = "update-status"
 
+	// What an operator asks for is run as a hook is: an action of the charm, or a
+	// command.
+	Action  = "action"
+	Command = "command"
+
 	Joined   = "relation-joined"
 	Changed  = "relation-changed"
 	Departed = "relation-departed"
@@ -27,6 +32,21 @@ const (
 func Unit(kind string) state.Hook {
 	return state.Hook{Kind: kind, Name: kind, Relation: state.NoRelation}
 }
+
+// commandName is how a command is called in logs.
+const commandName = "juju-run"
+
+// Asked makes a hook of what an operator has asked for.
+func Asked(a state.Action) state.Hook {
+	h := state.Hook{Kind: Action, Name: a.Name, Relation: state.NoRelation, Action: a.ID}
+	if a.IsCommand() {
+		h.Kind, h.Name = Command, commandName
+	}
+	return h
+}
+
+// IsAsked says if an operator has asked for it.
+func IsAsked(h state.Hook) bool { return h.Kind == Action || h.Kind == Command }
 
 // InRelation makes a hook of a relation. remote is the unit that causes it,
 // empty in broken.

@@ -26,6 +26,9 @@ func (c *Context) Commit(tx *state.Tx) ([]Change, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ended = true
+	if err := c.commitOwn(tx); err != nil {
+		return nil, err
+	}
 	var all []Change
 	for _, at := range slices.SortedFunc(maps.Keys(c.nodes), compareNodes) {
 		changed, err := merge(tx, at, c.nodes[at].differences())

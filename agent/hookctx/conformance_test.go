@@ -20,15 +20,18 @@ func TestConformance(t *testing.T) { hookapitest.Run(t, open) }
 // world is an environment of the suite over a real state. The suite numbers its
 // relations as it likes, the store as they come: ids are translated.
 type world struct {
-	t      testing.TB
-	st     *state.State
-	stored map[int]int // the suite's id to the store's
+	t       testing.TB
+	st      *state.State
+	stored  map[int]int // the suite's id to the store's
+	leaders *state.Session
+	leads   map[string]*state.Leadership // by service
 }
 
 // open builds the suite's fixture: services whose charms have just the ends that
 // it asks for.
 func open(t testing.TB, fixture hookapitest.World) hookapitest.Env {
-	w := &world{t: t, st: statetest.New(t), stored: map[int]int{}}
+	w := &world{t: t, st: statetest.New(t), stored: map[int]int{}, leads: map[string]*state.Leadership{}}
+	w.leaders = statetest.Session(t, w.st)
 	ends := map[string][]string{}
 	for _, r := range fixture.Relations {
 		for _, e := range r.Ends {
@@ -144,7 +147,22 @@ func (w *world) Version(n hookapi.Node) int64 {
 	})
 }
 
-func (w *world) Lead(service, unit string) { w.t.Skip("nobody leads a service yet") }
+func (w *world) Lead(service, unit string) {
+	var err error
+	switch l := w.leads[service]; {
+	case l == nil && unit == "":
+	case l == nil:
+		w.leads[service], err = w.leaders.CampaignFor(w.t.Context(), service, unit)
+	case unit == "":
+		err = l.Resign(w.t.Context())
+		delete(w.leads, service)
+	default:
+		err = l.Elect(w.t.Context(), unit)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
 
 // running translates the ids of one hook.
 type running struct {
@@ -202,6 +220,10 @@ func (r *running) Settings(ctx context.Context, n hookapi.Node) (map[string]stri
 func (r *running) SetSettings(ctx context.Context, n hookapi.Node, changes map[string]*string) error {
 	n.Relation = r.id(n.Relation)
 	return r.Context.SetSettings(ctx, n, changes)
+}
+
+func (r *running) Network(ctx context.Context, binding string, relation int) (hookapi.Network, error) {
+	return r.Context.Network(ctx, binding, r.id(relation))
 }
 
 func (r *running) Commit(ctx context.Context) error {

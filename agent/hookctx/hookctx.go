@@ -29,6 +29,10 @@ type Options struct {
 	CharmURL string
 	// Log gets what the hook logs.
 	Log func(level, message string)
+	// Action is what runs, if it is an action; nil in hooks.
+	Action *hookapi.Action
+	// Resources is the folder that resources are fetched into; empty: none are.
+	Resources string
 }
 
 // Context is one running hook. Its methods may be called from several
@@ -44,6 +48,16 @@ type Context struct {
 	nodes     map[hookapi.Node]*node
 	config    *config
 	ports     map[string]*ports
+
+	leader         *bool // nil: nobody has asked yet
+	asLeader       bool  // it has written what only a leader may
+	leaderSettings *node // nil: not read, as are the unit's notes
+	notes          *node
+
+	results map[string]any // of an action
+	failure *string        // why it says that it has failed
+
+	fetching sync.Mutex // of resources; never held together with mu
 }
 
 var _ hookapi.Hook = (*Context)(nil)

@@ -19,6 +19,13 @@ type node struct {
 	read, now map[string]string
 }
 
+func newNode(s state.Settings) *node {
+	n := &node{version: s.Version, read: map[string]string{}, now: map[string]string{}}
+	maps.Copy(n.read, s.Values)
+	maps.Copy(n.now, s.Values)
+	return n
+}
+
 // Settings returns a node's values, own writes applied.
 func (c *Context) Settings(ctx context.Context, at hookapi.Node) (map[string]string, error) {
 	defer c.mu.Unlock()
@@ -38,11 +45,19 @@ func (c *Context) SetSettings(ctx context.Context, at hookapi.Node, changes map[
 	if err := c.enter(ctx); err != nil {
 		return err
 	}
-	if err := check(changes); err != nil {
-		return err
-	}
 	n, err := c.node(ctx, at)
 	if err != nil {
+		return err
+	}
+	if err := c.mayWriteService(ctx, at.Service); err != nil {
+		return err
+	}
+	return n.apply(changes)
+}
+
+// apply makes changes to what the hook sees of a node.
+func (n *node) apply(changes map[string]*string) error {
+	if err := check(changes); err != nil {
 		return err
 	}
 	for key, value := range changes {
@@ -90,11 +105,8 @@ func (c *Context) node(ctx context.Context, at hookapi.Node) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &node{version: s.Version, read: map[string]string{}, now: map[string]string{}}
-	maps.Copy(n.read, s.Values)
-	maps.Copy(n.now, s.Values)
-	c.nodes[at] = n
-	return n, nil
+	c.nodes[at] = newNode(s)
+	return c.nodes[at], nil
 }
 
 // read reads a node from the store. Those of services exist for every end.
@@ -134,9 +146,13 @@ func (c *Context) Seen(relation int, unit string) int64 {
 	return 0
 }
 
-// differences are the keys whose value is not the one that was read.
+// differences are the keys whose value is not the one that was read; none for a
+// node that was not.
 func (n *node) differences() map[string]*string {
 	changes := map[string]*string{}
+	if n == nil {
+		return changes
+	}
 	for key, value := range n.now {
 		if old, ok := n.read[key]; !ok || old != value {
 			changes[key] = &value

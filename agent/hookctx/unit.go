@@ -1,6 +1,7 @@
 package hookctx
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -97,6 +98,9 @@ func (c *Context) SetPort(ctx context.Context, unit string, p hookapi.Port, open
 		return err
 	}
 	of, err := c.portsOf(ctx, unit)
+	if err == nil && open && !slices.Contains(of.apply(of.read), state.Port(p)) {
+		err = c.conflict(ctx, unit, p)
+	}
 	if err == nil {
 		of.changes = append(of.changes, portChange{state.Port(p), open})
 	}
@@ -160,26 +164,43 @@ func (p *ports) apply(open []state.Port) []state.Port {
 	return open
 }
 
-// Status returns the workload status of the unit, or of its service.
-func (c *Context) Status(ctx context.Context, ofService bool) (hookapi.Status, error) {
+// Status returns the workload status of the unit, or of its service with its units.
+func (c *Context) Status(ctx context.Context, ofService bool) (status hookapi.Status, err error) {
 	defer c.mu.Unlock()
 	if err := c.enter(ctx); err != nil {
-		return hookapi.Status{}, err
+		return status, err
 	}
-	var w state.WorkloadStatus
-	err := c.view(ctx, func(v *state.View) (err error) {
+	err = c.view(ctx, func(v *state.View) (err error) {
 		if ofService {
-			w, err = v.ServiceStatus(c.o.Facts.Service)
+			status, err = serviceStatus(v, c.o.Facts.Service)
 			return err
 		}
 		u, err := v.Unit(c.o.Facts.Unit)
-		w = u.Status
+		status = shown(u.Status)
 		return err
 	})
-	if w.Status == "" {
-		w.Status = statusUnknown
+	return status, err
+}
+
+// serviceStatus is what a service's leader has said of it, and its units of
+// themselves.
+func serviceStatus(v *state.View, service string) (status hookapi.Status, err error) {
+	w, err := v.ServiceStatus(service)
+	if err != nil {
+		return status, err
 	}
-	return hookapi.Status{Status: w.Status, Message: w.Message, Data: w.Data}, err
+	units, err := v.Units(service)
+	status = shown(w)
+	status.Units = map[string]hookapi.Status{}
+	for _, u := range units {
+		status.Units[u.Name] = shown(u.Status)
+	}
+	return status, err
+}
+
+// shown is a status as tools print it.
+func shown(w state.WorkloadStatus) hookapi.Status {
+	return hookapi.Status{Status: cmp.Or(w.Status, statusUnknown), Message: w.Message, Data: w.Data}
 }
 
 // statusUnknown is the status of who has never set one. The ops library knows
@@ -192,11 +213,32 @@ func (c *Context) SetStatus(ctx context.Context, ofService bool, s hookapi.Statu
 	if err := c.enter(ctx); err != nil {
 		return err
 	}
+	if ofService {
+		leads, err := c.leads(ctx)
+		if err == nil && !leads {
+			err = hookapi.ErrNotLeader
+		}
+		if err != nil {
+			return err
+		}
+	}
 	w := state.WorkloadStatus{Status: s.Status, Message: s.Message, Data: s.Data, Since: time.Now().UTC()}
 	return c.o.Update(ctx, func(tx *state.Tx) error {
 		if ofService {
-			return tx.SetServiceStatus(c.o.Facts.Service, w)
+			return setServiceStatus(tx, c.o.Facts, w)
 		}
 		return tx.SetUnitStatus(c.o.Facts.Unit, w)
 	})
+}
+
+// setServiceStatus sets it as long as the unit leads.
+func setServiceStatus(tx *state.Tx, f hookapi.Facts, w state.WorkloadStatus) error {
+	err := tx.MustLead(f.Service, f.Unit)
+	if errors.Is(err, state.ErrNotLeader) {
+		return hookapi.ErrNotLeader
+	}
+	if err != nil {
+		return err
+	}
+	return tx.SetServiceStatus(f.Service, w)
 }

@@ -4,6 +4,11 @@ import (
 	"strings"
 )
 
+// JujuVersion is what hooks are told that they run under. It has no suffix: the
+// pattern that the ops library holds it against, in all its versions, knows
+// none such, and a charm that cannot parse it fails in its first line.
+const JujuVersion = "3.6.0"
+
 // Facts are what a hook's environment is made of.
 type Facts struct {
 	Unit      string // "myblog/0"
@@ -24,6 +29,13 @@ type Facts struct {
 	Version     string // what the hook is told that Juju's version is
 
 	Relation *RelationFacts // nil outside relation hooks
+	Asked    *AskedFacts    // nil in hooks
+}
+
+// AskedFacts are those of what an operator has asked for.
+type AskedFacts struct {
+	Action string // the charm's action; empty for a command
+	ID     string
 }
 
 // RelationFacts are the relation hooks' own.
@@ -56,20 +68,21 @@ func Environment(f Facts, getenv func(string) string) []string {
 		"CHARM_DIR=" + f.CharmDir,
 		"JUJU_CHARM_DIR=" + f.CharmDir,
 		"PWD=" + f.CharmDir,
-		"JUJU_HOOK_NAME=" + f.Hook,
-		"JUJU_DISPATCH_PATH=hooks/" + f.Hook,
-		"JUJU_MODEL_NAME=" + f.Environment,
-		"JUJU_ENV_NAME=" + f.Environment,
-		"JUJU_MODEL_UUID=" + f.UUID,
-		"JUJU_ENV_UUID=" + f.UUID,
-		"JUJU_MACHINE_ID=" + f.Machine,
-		"JUJU_VERSION=" + f.Version,
+	}
+	env = append(env, f.names()...)
+	env = append(env,
+		"JUJU_MODEL_NAME="+f.Environment,
+		"JUJU_ENV_NAME="+f.Environment,
+		"JUJU_MODEL_UUID="+f.UUID,
+		"JUJU_ENV_UUID="+f.UUID,
+		"JUJU_MACHINE_ID="+f.Machine,
+		"JUJU_VERSION="+f.Version,
 		"JUJU_API_ADDRESSES=",
 		"JUJU_AVAILABILITY_ZONE=",
 		"DEBIAN_FRONTEND=noninteractive",
 		"APT_LISTCHANGES_FRONTEND=none",
 		"TERM=dumb",
-	}
+	)
 	if f.Principal != "" {
 		env = append(env, "JUJU_PRINCIPAL_UNIT="+f.Principal)
 	}
@@ -77,6 +90,22 @@ func Environment(f Facts, getenv func(string) string) []string {
 		env = append(env, f.Relation.environment()...)
 	}
 	return append(env, inherited(f.Tools, getenv)...)
+}
+
+// names say what runs: a hook, an action, or neither.
+func (f Facts) names() []string {
+	switch {
+	case f.Asked == nil:
+		return []string{"JUJU_HOOK_NAME=" + f.Hook, "JUJU_DISPATCH_PATH=hooks/" + f.Hook}
+	case f.Asked.Action == "":
+		return nil
+	}
+	return []string{
+		"JUJU_ACTION_NAME=" + f.Asked.Action,
+		"JUJU_ACTION_UUID=" + f.Asked.ID,
+		"JUJU_ACTION_TAG=action-" + f.Asked.ID,
+		"JUJU_DISPATCH_PATH=actions/" + f.Asked.Action,
+	}
 }
 
 func (r *RelationFacts) environment() []string {

@@ -33,10 +33,12 @@ const (
 	Stderr Stream = "stderr"
 )
 
-// Spec is one run of one hook.
+// Spec is one run of one hook, or of what an operator has asked for.
 type Spec struct {
 	ID       string   // names this run in its record
 	Hook     string   // "db-relation-changed"
+	Action   string   // instead: the charm's action of that name
+	Command  []string // instead: a program and its arguments, or one line for a shell
 	CharmDir string   // working directory, absolute
 	Env      []string // the whole environment; see Environment
 
@@ -45,6 +47,8 @@ type Spec struct {
 	// Output gets every line of output as it comes, without its end. It is
 	// called from two goroutines.
 	Output func(s Stream, line string)
+	// Raw, if set, gets all output as it is. It is called from two goroutines.
+	Raw func(s Stream, data []byte)
 	// LetGo, if set, is called as soon as the process is on its way.
 	LetGo func()
 	// Patience replaces the constant; for tests.
@@ -56,6 +60,7 @@ type Outcome struct {
 	Missing     bool   // there is no such hook, which is success
 	Interrupted bool   // ctx was done; the process group was killed
 	Failure     string // why it failed, "exit code 1"; empty on success
+	Code        int    // the exit code, if that is why; else 0
 }
 
 // Run runs one hook and waits for its end, and at most Patience longer for its
@@ -63,19 +68,19 @@ type Outcome struct {
 //
 // A hook that cannot be started is a failed hook.
 func (r *Runner) Run(ctx context.Context, s Spec) Outcome {
-	path, err := find(s.CharmDir, s.Hook)
+	argv, err := s.argv()
 	if errors.Is(err, fs.ErrNotExist) {
 		return Outcome{Missing: true}
 	}
 	if err != nil {
 		return Outcome{Failure: err.Error()}
 	}
-	p, err := start(s, path)
+	p, err := start(s, argv)
 	if err != nil {
 		return Outcome{Failure: err.Error()}
 	}
 	out := r.capture(p, s)
-	if err := p.letGo(s, path); err != nil {
+	if err := p.letGo(s, argv[0]); err != nil {
 		_ = p.wait(ctx)
 		out.finish()
 		return Outcome{Failure: err.Error()}
@@ -88,13 +93,33 @@ func (r *Runner) Run(ctx context.Context, s Spec) Outcome {
 	return outcome
 }
 
-// find answers the file that is run for a hook: the charm's dispatch if it has
-// one, else the hook's own; fs.ErrNotExist if there is neither.
-func find(charmDir, hook string) (string, error) {
+// argv is what is run. That a hook is missing is fs.ErrNotExist, and success;
+// that an action is, is not.
+func (s Spec) argv() ([]string, error) {
+	switch {
+	case len(s.Command) == 1:
+		return []string{"/bin/bash", "-c", s.Command[0]}, nil
+	case len(s.Command) > 1:
+		return s.Command, nil
+	case s.Action == "":
+		path, err := find(s.CharmDir, filepath.Join("hooks", s.Hook))
+		return []string{path}, err
+	}
+	name := filepath.Join("actions", s.Action)
+	path, err := find(s.CharmDir, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("the charm has neither %s nor dispatch", name)
+	}
+	return []string{path}, err
+}
+
+// find answers the file that is run for a hook or an action: the charm's dispatch
+// if it has one, else its own; fs.ErrNotExist if there is neither.
+func find(charmDir, own string) (string, error) {
 	if _, err := os.Stat(charmDir); err != nil { // or else every hook would be missing, and succeed
 		return "", fmt.Errorf("cannot look at the charm: %v", err)
 	}
-	for _, name := range []string{"dispatch", filepath.Join("hooks", hook)} {
+	for _, name := range []string{"dispatch", own} {
 		path := filepath.Join(charmDir, name)
 		var st unix.Stat_t
 		err := unix.Stat(path, &st)
@@ -124,5 +149,6 @@ func verdict(err error) Outcome {
 	if ws, ok := exit.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
 		return Outcome{Failure: fmt.Sprintf("killed by signal %d (%s)", ws.Signal(), ws.Signal())}
 	}
-	return Outcome{Failure: fmt.Sprintf("exit code %d", exit.ExitCode())}
+	code := exit.ExitCode()
+	return Outcome{Failure: fmt.Sprintf("exit code %d", code), Code: code}
 }

@@ -70,7 +70,7 @@ func TestOutcomes(t *testing.T) {
 		want Outcome
 	}{
 		{"good", Outcome{}},
-		{"bad", Outcome{Failure: "exit code 3"}},
+		{"bad", Outcome{Failure: "exit code 3", Code: 3}},
 		{"shot", Outcome{Failure: "killed by signal 9 (killed)"}},
 		{"plain", Outcome{Failure: "hooks/plain is not executable"}},
 		{"none", Outcome{Missing: true}},
@@ -230,12 +230,12 @@ func TestHeldBackProcessEndsWithItsAgent(t *testing.T) {
 	c := newCharm(t)
 	c.script("hooks/start", "touch "+c.dir+"/ran", 0o755)
 	s := c.spec("start")
-	p, err := start(s, filepath.Join(s.CharmDir, "hooks", "start"))
+	p, err := start(s, []string{filepath.Join(s.CharmDir, "hooks", "start")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.gate.Close() // what the kernel does when the agent dies
-	if diff := cmp.Diff(Outcome{Failure: "exit code 125"}, p.wait(t.Context())); diff != "" {
+	if diff := cmp.Diff(Outcome{Failure: "exit code 125", Code: 125}, p.wait(t.Context())); diff != "" {
 		t.Error(diff)
 	}
 	if _, err := os.Stat(c.dir + "/ran"); err == nil {

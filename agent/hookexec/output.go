@@ -45,16 +45,37 @@ func (r *Runner) capture(p *process, s Spec) *outputs {
 	}
 	for i, stream := range []Stream{Stdout, Stderr} {
 		f := o.files[i]
-		o.wg.Go(func() { o.read(f, func(line string) { s.Output(stream, line) }) })
+		o.wg.Go(func() { o.read(f, s.sink(stream)) })
 	}
 	return o
 }
 
+// sink takes one output: line by line, and as it is if that is asked for.
+type sink struct {
+	lines
+	raw func(data []byte) // may be nil
+}
+
+func (s Spec) sink(stream Stream) *sink {
+	to := &sink{lines: lines{emit: func(line string) { s.Output(stream, line) }}}
+	if s.Raw != nil {
+		to.raw = func(data []byte) { s.Raw(stream, data) }
+	}
+	return to
+}
+
+// Write never fails.
+func (s *sink) Write(p []byte) (int, error) {
+	if s.raw != nil {
+		s.raw(p)
+	}
+	return s.lines.Write(p)
+}
+
 // read passes lines on until the end, or until the deadline that finish sets.
-func (o *outputs) read(f *os.File, emit func(string)) {
-	l := lines{emit: emit}
-	_, err := io.Copy(&l, f)
-	l.flush()
+func (o *outputs) read(f *os.File, to *sink) {
+	_, err := io.Copy(to, f)
+	to.flush()
 	if os.IsTimeout(err) {
 		o.runner.drain(f)
 		return

@@ -17,7 +17,7 @@ import (
 // line on descriptor 3, and then becomes the hook under the same process id. If
 // the agent dies first it reads the end of the pipe and exits instead. A shell
 // that counts its level must not leave a trace of itself.
-const trampoline = `read -r go <&3 || exit 125; exec 3<&-; unset SHLVL OLDPWD; exec "$0"`
+const trampoline = `read -r go <&3 || exit 125; exec 3<&-; unset SHLVL OLDPWD; exec "$0" "$@"`
 
 // process is one hook's process, held back or let go.
 type process struct {
@@ -28,7 +28,7 @@ type process struct {
 }
 
 // start spawns the held-back process in a session and process group of its own.
-func start(s Spec, path string) (*process, error) {
+func start(s Spec, argv []string) (*process, error) {
 	out, err := newPipe()
 	if err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func start(s Spec, path string) (*process, error) {
 
 	// Whoever started the agent may have left descriptors open in it.
 	_ = unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC)
-	cmd := exec.Command("/bin/sh", "-c", trampoline, path)
+	cmd := exec.Command("/bin/sh", append([]string{"-c", trampoline}, argv...)...)
 	cmd.Dir, cmd.Env = s.CharmDir, s.Env
 	cmd.Stdout, cmd.Stderr = out.inner, errs.inner
 	cmd.ExtraFiles = []*os.File{wait}

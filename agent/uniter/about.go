@@ -3,6 +3,7 @@ package uniter
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"bijou/agent/hook"
@@ -13,11 +14,6 @@ import (
 	"bijou/state/charm"
 )
 
-// jujuVersion is what hooks are told that they run under. It has no suffix: the
-// pattern that the ops library holds it against, in all its versions, knows
-// none such, and a charm that cannot parse it fails in its first line.
-const jujuVersion = "3.6.0"
-
 // about is all that a hook is told of before it starts.
 type about struct {
 	hook      state.Hook
@@ -27,6 +23,7 @@ type about struct {
 	dialect   charm.Dialect
 	members   []string
 	departing string
+	asked     *state.Action // nil in hooks
 }
 
 // about gathers it.
@@ -37,6 +34,9 @@ func (u *uniter) about(ctx context.Context, h state.Hook, snap Snapshot) (a abou
 		if snap.Unit.Life != state.Alive {
 			a.departing = snap.Unit.Name
 		}
+	}
+	if hook.IsAsked(h) {
+		a.asked = snap.Asked
 	}
 	err = u.State.View(ctx, func(v *state.View) error {
 		c, err := v.Charm(snap.Unit.Charm)
@@ -94,6 +94,8 @@ func (u *uniter) context(a about) *hookctx.Context {
 			Departing:     a.departing,
 			Members:       a.members,
 		},
+		Action:    askedFacts(a.asked),
+		Resources: u.Folder.path("resources"),
 	})
 }
 
@@ -108,13 +110,16 @@ func (a about) environment(u *uniter, client string) hookexec.Facts {
 		Machine:     a.unit.Machine,
 		Principal:   a.unit.Principal,
 		UnitDir:     string(u.Folder),
-		CharmDir:    u.Folder.charm(),
+		CharmDir:    u.Folder.Charm(),
 		Tools:       u.Folder.tools(),
 		Socket:      u.server.Path(),
 		ClientID:    client,
 		Environment: a.env.Name,
 		UUID:        a.env.UUID,
-		Version:     jujuVersion,
+		Version:     hookexec.JujuVersion,
+	}
+	if a.asked != nil {
+		f.Asked = &hookexec.AskedFacts{Action: a.asked.Name, ID: strconv.Itoa(a.asked.ID)}
 	}
 	if h.Relation != state.NoRelation {
 		f.Relation = &hookexec.RelationFacts{

@@ -80,7 +80,7 @@ func copyTo(w io.Writer, r io.Reader) error {
 
 // swapCharm puts charm.new in the place of charm.
 func (f Folder) swapCharm() error {
-	fresh, old := f.path("charm.new"), f.charm()
+	fresh, old := f.path("charm.new"), f.Charm()
 	err := unix.Renameat2(unix.AT_FDCWD, fresh, unix.AT_FDCWD, old, unix.RENAME_EXCHANGE)
 	switch {
 	case err == nil: // the old one is charm.new now

@@ -19,6 +19,9 @@ type flight struct {
 	ctx    *hookctx.Context
 	client string
 
+	kept kept   // what an action or a command has written
+	cut  string // why an action or a command was killed; empty: it was not
+
 	cancel context.CancelFunc
 	done   chan struct{} // closed after outcome was set
 	result hookexec.Outcome
@@ -46,7 +49,7 @@ func (u *uniter) begin(ctx context.Context, s RunHook, snap Snapshot) error {
 		Expect: expected(s.Hook, snap.Uniter.Workflow), Version: version(snap, s.Hook)}
 	if err := u.Update(ctx, func(tx *state.Tx) error { return put(tx, u.Unit, f, s.From) }); err != nil {
 		u.server.Unregister(f.client)
-		return err
+		return unlessCancelled(err, s.From)
 	}
 	u.fault("before-spawn")
 	u.Log.Info("hook starts", about.attrs()...)
@@ -59,6 +62,11 @@ func (u *uniter) begin(ctx context.Context, s RunHook, snap Snapshot) error {
 // and an operator's wish for a retry is fulfilled.
 func put(tx *state.Tx, unit string, f *flight, from Origin) error {
 	h := f.op.Hook
+	if from == FromOperator {
+		if err := tx.StartAction(h.Action, now()); err != nil {
+			return err
+		}
+	}
 	if from == FromFailure {
 		if err := tx.ClearResolved(unit, h.Relation); err != nil {
 			return err
@@ -85,7 +93,7 @@ func (u *uniter) spawn(ctx context.Context, f *flight, about about) {
 	spec := hookexec.Spec{
 		ID:       f.op.ID,
 		Hook:     f.op.Hook.Name,
-		CharmDir: u.Folder.charm(),
+		CharmDir: u.Folder.Charm(),
 		Env:      hookexec.Environment(about.environment(u, f.client), os.Getenv),
 		Record:   u.Folder.record(),
 		Output: func(s hookexec.Stream, line string) {
@@ -95,7 +103,7 @@ func (u *uniter) spawn(ctx context.Context, f *flight, about about) {
 	}
 	go func() {
 		defer close(f.done)
-		f.result = u.runner.Run(ctx, spec)
+		f.result = u.runner.Run(ctx, f.asks(spec, about.asked))
 	}()
 }
 
@@ -129,6 +137,11 @@ func (u *uniter) shutdown() error {
 	select {
 	case <-u.hook.done:
 	case <-timer.C:
+		if hook.IsAsked(u.hook.op.Hook) {
+			u.hook.cutShort(whyEnding)
+			<-u.hook.done
+			break
+		}
 		u.Log.Warn("the hook in flight does not end; it is killed, and will be run again", "hook", u.hook.op.Hook.Name)
 		return nil
 	}

@@ -32,9 +32,11 @@ func FolderOf(machineDir, unit string) Folder {
 }
 
 func (f Folder) path(name string) string { return filepath.Join(string(f), name) }
-func (f Folder) charm() string           { return f.path("charm") }
 func (f Folder) tools() string           { return f.path("tools") }
 func (f Folder) record() string          { return f.path("hook.json") }
+
+// Charm is the folder of the charm.
+func (f Folder) Charm() string { return f.path("charm") }
 
 // Log is the file with all that the unit's hooks have said.
 func (f Folder) Log() string { return f.path("hooks.log") }

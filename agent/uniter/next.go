@@ -24,10 +24,10 @@ func Next(s Snapshot) Step {
 		return Retire{}
 	}
 	if s.Running {
-		return Wait{}
+		return s.running()
 	}
 	if op := s.Uniter.Op; op != nil {
-		return RunHook{op.Hook, FromCrash}
+		return crashed(op.Hook)
 	}
 	if s.Unit.Life != state.Alive && neverInstalled(w) {
 		return Finish{}
@@ -37,6 +37,9 @@ func Next(s Snapshot) Step {
 	}
 	if f := w.Failure; f != nil {
 		step, until := s.failure(state.NoRelation, *f, s.Unit.Resolved)
+		if step == nil {
+			step = s.asked()
+		}
 		if step == nil {
 			step = Wait{until}
 		}
@@ -120,6 +123,9 @@ func (s *Snapshot) workflow() Step {
 // started decides for a unit whose start hook is done.
 func (s *Snapshot) started() Step {
 	if step := s.enterOrLeave(); step != nil {
+		return step
+	}
+	if step := s.asked(); step != nil {
 		return step
 	}
 	step, until := s.failures()

@@ -34,11 +34,14 @@ func (u *uniter) recover(ctx context.Context) error {
 			return err
 		}
 		if killed {
-			const why = "the hook was running when its agent died"
+			why := "the hook was running when its agent died"
+			if hook.IsAsked(op.Hook) {
+				why = whyKilled
+			}
 			if err := u.fail(ctx, op, why); err != nil && !errors.Is(err, errSettled) {
 				return err
 			}
-			u.output.Write("ERROR", op.Hook.Name, fmt.Sprintf("hook %q failed: %s", op.Hook.Name, why))
+			u.output.Write("ERROR", op.Hook.Name, fmt.Sprintf("%s failed: %s", titled(op.Hook), why))
 			u.Log.Warn("killed a hook of an agent that died", "hook", op.Hook.Name)
 		}
 	}

@@ -18,20 +18,22 @@ var errSettled = errors.New("the hook's outcome is recorded already")
 // commit. It can be repeated until it succeeds.
 func (u *uniter) conclude(ctx context.Context) error {
 	f := u.hook
-	if f.result.Interrupted {
+	if f.result.Interrupted && f.cut == "" {
 		u.land()
 		return nil
 	}
 	u.server.Unregister(f.client)
 	u.fault("after-exit")
+	if hook.IsAsked(f.op.Hook) {
+		return u.concludeAsked(ctx)
+	}
 	var changes []hookctx.Change
 	failure := f.result.Failure
 	var err error
 	if failure == "" {
 		changes, err = u.succeed(ctx, f)
 		if errors.Is(err, state.ErrTooLarge) { // it will never succeed
-			failure = fmt.Sprintf("it changed settings in %d places at once, which is more than one transaction holds: "+
-				"about 60 are possible; change fewer in one hook", f.ctx.Written())
+			failure = tooMuch(f)
 		}
 	}
 	if failure != "" {
@@ -48,6 +50,12 @@ func (u *uniter) conclude(ctx context.Context) error {
 	u.report(f, failure, changes)
 	u.land()
 	return nil
+}
+
+// tooMuch says why what a hook has written can never be committed.
+func tooMuch(f *flight) string {
+	return fmt.Sprintf("it changed settings in %d places at once, which is more than one transaction holds: "+
+		"about 60 are possible; change fewer in one hook", f.ctx.Written())
 }
 
 // succeed commits what the hook has written, and that it is done.
@@ -141,6 +149,9 @@ func countMember(tx *state.Tx, unit string, h state.Hook, seen int64) error {
 // An update-status may fail: there is always another.
 func blame(tx *state.Tx, unit string, op state.Op, message string, retry bool) error {
 	h := op.Hook
+	if hook.IsAsked(h) {
+		return tx.EndAction(h.Action, state.ActionFailed, state.ActionEnd{Message: message}, now())
+	}
 	if h.Relation != state.NoRelation {
 		rs, _, err := tx.RelationState(unit, h.Relation)
 		if err != nil {

@@ -19,6 +19,7 @@ func (u *uniter) read(ctx context.Context) (s Snapshot, revision int64, err erro
 		return err
 	})
 	s.Now, s.LastHook, s.Running = now(), u.lastHook, u.hook != nil
+	s.Cut = s.Running && u.hook.cut != ""
 	return s, revision, err
 }
 
@@ -53,6 +54,11 @@ func snapshot(v *state.View, name string) (s Snapshot, err error) {
 		if s.Upgrade, err = v.Upgrade(service.Name); err != nil {
 			return s, err
 		}
+	}
+	if asked, ok, err := v.NextAction(name); err != nil {
+		return s, err
+	} else if ok {
+		s.Asked = &asked
 	}
 	s.Relations, err = relations(v, s.Unit)
 	return s, err

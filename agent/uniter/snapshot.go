@@ -30,8 +30,11 @@ type Snapshot struct {
 	StatusInterval time.Duration // between update-status hooks; 0: never
 	LastHook       time.Time     // when this agent's last hook ended, or it began
 
-	// Running: a hook of this agent is in flight.
-	Running bool
+	// Running: a hook of this agent is in flight. Cut: it has been told to end.
+	Running, Cut bool
+
+	// Asked is the first of what operators have asked for; nil if there is none.
+	Asked *state.Action
 }
 
 // Relation is a relation of the unit's service, as the store has it now.

@@ -39,7 +39,14 @@ const (
 	FromQueue    Origin = "queue"    // it is taken out of the queue
 	FromFailure  Origin = "failure"  // it failed, and is retried
 	FromCrash    Origin = "crash"    // it was in flight when an agent died
+	FromOperator Origin = "operator" // it is an action or a command
 )
+
+// GiveUp: the action or command that was in flight when an agent died has failed.
+type GiveUp struct{}
+
+// CutShort: end the action or command that runs, as the operator wishes.
+type CutShort struct{}
 
 // Resolve: the failed hook (of the relation, or with state.NoRelation of the
 // unit) counts as done.
@@ -68,4 +75,6 @@ func (s RunHook) String() string       { return fmt.Sprintf("run %s (%s)", s.Hoo
 func (s Resolve) String() string       { return fmt.Sprintf("resolve %d", s.Relation) }
 func (s LeaveRelation) String() string { return fmt.Sprintf("leave relation %d", s.Relation) }
 func (Retire) String() string          { return "retire" }
+func (GiveUp) String() string          { return "give up" }
+func (CutShort) String() string        { return "cut short" }
 func (Finish) String() string          { return "finish" }

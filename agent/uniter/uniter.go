@@ -152,6 +152,11 @@ func (u *uniter) obey(ctx context.Context, next Step, snap Snapshot, revision in
 			u.release() // others may be able to run theirs
 		}
 		return false, err
+	case GiveUp:
+		return false, u.giveUp(ctx, *snap.Uniter.Op)
+	case CutShort:
+		u.hook.cutShort(whyCancelled)
+		return false, nil
 	case Resolve:
 		return false, u.resolve(ctx, s.Relation)
 	case LeaveRelation:

@@ -32,7 +32,7 @@ const rate = 1 << 20
 // Options say whose log it is, and where it goes.
 type Options struct {
 	Unit  string
-	Path  string // of the file
+	Path  string // of the file; empty: none
 	State *state.State
 	Log   *slog.Logger
 }

@@ -185,16 +185,16 @@ type Unit interface {
 	// Address returns the unit's private or public address; empty if it has none.
 	Address(ctx context.Context, public bool) (string, error)
 	// SetPort opens (or closes) a range, with the hook's success. Opening what is
-	// open and closing what is not are no errors. A range that overlaps another
-	// one of the same machine without being the same unit's and equal is refused
-	// with a *PortConflict.
+	// open and closing what is not are no errors. A range that overlaps what another
+	// unit of the same machine has open is refused with a *PortConflict; an equal
+	// one may be let in, where machines are none.
 	SetPort(ctx context.Context, unit string, port Port, open bool) error
 	// Ports returns what is open, own changes applied; icmp first, then by protocol and number.
 	Ports(ctx context.Context) ([]Port, error)
 	// Status returns the workload status of the unit, or of its service with its units.
 	Status(ctx context.Context, ofService bool) (Status, error)
 	// SetStatus takes effect at once, whatever the hook's exit code. The service's
-	// is its leader's to set: ErrNotLeader. So is reading it.
+	// is its leader's to set: ErrNotLeader.
 	SetStatus(ctx context.Context, ofService bool, s Status) error
 	// Log adds a line to the unit's log at once. Level is one of TRACE, DEBUG,
 	// INFO, WARNING, ERROR, CRITICAL.

@@ -29,7 +29,7 @@ func (c charmSource) find(scratch string) (charm.Found, state.Origin, error) {
 		}
 		return c.fromFolder()
 	}
-	if c.repository == "" {
+	if c.repository == "" && !strings.Contains(c.name, ":") {
 		return charm.Found{}, state.Origin{}, console.Hint(
 			fmt.Errorf("cannot find charm %q: there is no such folder", c.name),
 			"give a charm's folder, or say where charms are: --repository DIR (or JUJU_REPOSITORY)")
@@ -37,6 +37,10 @@ func (c charmSource) find(scratch string) (charm.Found, state.Origin, error) {
 	ref, err := charm.ParseRef(c.name)
 	if err != nil {
 		return charm.Found{}, state.Origin{}, err
+	}
+	if c.repository == "" {
+		return charm.Found{}, state.Origin{}, console.Hint(
+			fmt.Errorf("cannot find charm %q: no repository is given", c.name), "say where charms are: --repository DIR (or JUJU_REPOSITORY)")
 	}
 	dir, err := filepath.Abs(c.repository)
 	if err != nil {

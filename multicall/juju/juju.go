@@ -33,6 +33,9 @@ type Parts struct {
 	// Sweep ends whatever hooks have left running, found by a word NAME=VALUE of
 	// their environment.
 	Sweep func(ctx context.Context, word string) error
+	// RunAsHook runs a command as if it were a hook. An error says why it could not
+	// be run, or nothing be written; the exit code goes with it.
+	RunAsHook func(ctx context.Context, s *state.State, c HookCommand) (HookOutcome, error)
 	// Forget removes what the agents of the environment keep outside of its folder.
 	Forget func(home.Environment) error
 }
@@ -67,6 +70,7 @@ type grammar struct {
 
 	Status   statusCmd   `cmd:"" help:"Show machines, services, units and relations."`
 	Machines machinesCmd `cmd:"" help:"List the machines."`
+	Do       doCmd       `cmd:"" help:"Run a command here as if it were a unit's hook; or open a shell as a unit."`
 	DebugLog debugLogCmd `cmd:"" help:"Show what the units' hooks and agents say."`
 	Resolved resolvedCmd `cmd:"" help:"Let a unit or relation in error go on."`
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -275,7 +276,7 @@ func TestDeployOfOtherContentTakesAnotherRevision(t *testing.T) {
 	w.must("deploy", trivial, "c")
 	status := w.must("status")
 	for service, url := range map[string]string{"a": "trivial-0", "b": "trivial-0", "c": "trivial-1"} {
-		if !strings.Contains(status, service+"        local:noble/"+url) {
+		if row := regexp.MustCompile(`(?m)^` + service + ` +local:noble/` + url + ` `); !row.MatchString(status) {
 			t.Errorf("service %s has not charm %s:\n%s", service, url, status)
 		}
 	}

@@ -116,7 +116,7 @@ func TestActionText(t *testing.T) {
 
 func TestParseActionsRefuses(t *testing.T) {
 	for _, tc := range []struct{ name, yaml, want string }{
-		{"a list", "- x\n", "cannot unmarshal"},
+		{"a list", "- x\n", " is not a"},
 		{"name", "'../x': {}\n", `invalid action name "../x"`},
 		{"type", "a: {params: {p: {type: int}}}\n", `"p": unknown type "int"`},
 		{"pattern", "a: {params: {p: {pattern: '('}}}\n", "pattern"},

@@ -63,8 +63,8 @@ func TestConfigIsRefused(t *testing.T) {
 		"options: {a: {type: float, default: .nan}}":           `is not a float`,
 		"options: {a: {type: string, default: !!binary gA==}}": `binary data is not a string`,
 		"options: {'': {type: string}}":                        "an option has no name",
-		"options: [a]":                                         "cannot unmarshal",
-		"options: {a: 1}":                                      "cannot unmarshal",
+		"options: [a]":                                         " is not a",
+		"options: {a: 1}":                                      " is not a",
 		"#" + strings.Repeat("a", MaxYAML):                     "too big",
 	} {
 		if got, err := ParseConfig([]byte(text)); err == nil || !strings.Contains(err.Error(), complaint) {

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,6 +15,11 @@ func FuzzMeta(f *testing.F) {
 	f.Add([]byte("name: blog\nseries: [a]\nprovides: {db: {interface: x, limit: 1}}\nrequires: {a: b}\npeers:\n  c: &c {interface: d}\n"))
 	f.Add([]byte("name: a\nsubordinate: true\nrequires: {juju-info: {interface: juju-info, scope: container}}\n"))
 	f.Add([]byte(bomb()))
+	f.Add([]byte(tiny + "---\nname: other\n"))
+	f.Add([]byte("---\n" + tiny + "...\n---\n"))
+	f.Add([]byte("x: &m {name: q}\n<<: *m\nname: !!binary dA==\n"))
+	f.Add([]byte(tiny + "requires:\n" + keys(300, "x")))
+	f.Add([]byte("\xff\xfen\x00a\x00m\x00e\x00:\x00 \x00t\x00"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		m, err := ParseMeta(data)
 		if err != nil {
@@ -88,6 +94,7 @@ func FuzzNames(f *testing.F) {
 
 func FuzzArchive(f *testing.F) {
 	f.Add(makeZip(f, zipped{name: "hooks/install", mode: 0o755}, zipped{name: "l", mode: fs.ModeSymlink | 0o777, content: "hooks/install"}))
+	f.Add(makeZip(f, zipped{name: strings.Repeat("x", 256)}, zipped{name: "a\\b\nc"}, zipped{name: "A"}, zipped{name: "a"}))
 	f.Add(makeZip(f, zipped{name: "../x"}, zipped{name: "d/", mode: fs.ModeDir | 0o755}, zipped{name: "dispatch"}))
 	small := limits{packed: 1 << 16, unpacked: 1 << 16, files: 50}
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -89,13 +89,13 @@ func TestMetaIsRefused(t *testing.T) {
 	for text, complaint := range map[string]string{
 		"":                           "has no name",
 		"summary: x":                 "has no name",
-		"name: [a]":                  "line 1: cannot unmarshal",
+		"name: [a]":                  "line 1: a list is not a string",
 		"name: A":                    "invalid charm name",
-		"- a":                        "cannot unmarshal",
+		"- a":                        " is not a",
 		"name: a\nseries: [../b]":    "invalid series name",
-		"name: a\nseries: {b: c}":    "cannot unmarshal",
+		"name: a\nseries: {b: c}":    " is not a",
 		"name: a\nrevision: -1":      "out of range",
-		"name: a\nrevision: x":       "cannot unmarshal",
+		"name: a\nrevision: x":       " is not a",
 		"name: a\nsubordinate: true": "requires no relation with scope container",
 		"name: a\nsubordinate: true\nrequires: {db: mysql}":    "requires no relation with scope container",
 		"name: a\nhook-dialect: future":                        "unknown hook dialect",
@@ -110,12 +110,12 @@ func TestMetaIsRefused(t *testing.T) {
 		"name: a\nrequires: {juju: x}":                         "reserved",
 		"name: a\nprovides: {info: juju-info}":                 "can be required only",
 		"name: a\npeers: {info: {interface: juju-x}}":          "can be required only",
-		"name: a\nprovides: db":                                "cannot unmarshal",
+		"name: a\nprovides: db":                                " is not a",
 		"name: a\nname: b":                                     "already defined",
 		"name: \x00":                                           "control characters",
 		"a: &a [*a]":                                           "has no name",
 		"name: " + strings.Repeat("a", MaxYAML):                "too big",
-		bomb():                                                 "cannot unmarshal !!seq",
+		bomb():                                                 "a list is not a",
 	} {
 		if got, err := ParseMeta([]byte(text)); err == nil || !strings.Contains(err.Error(), complaint) {
 			t.Errorf("%.100q became %+v, %v; want an error with %q", text, got, err, complaint)

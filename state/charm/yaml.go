@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
+	"strconv"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -22,11 +24,52 @@ func unmarshal(data []byte, into any) (err error) {
 			err = fmt.Errorf("cannot parse YAML: %v", p)
 		}
 	}()
-	err = yaml.NewDecoder(bytes.NewReader(data)).Decode(into)
-	if errors.Is(err, io.EOF) {
-		return nil // an empty document is an empty dictionary
+	doc, err := document(data)
+	if err == nil && doc != nil {
+		err = doc.Decode(into)
 	}
 	return oneLine(err)
+}
+
+// document parses the only document; nil stands for an empty one, which is an
+// empty dictionary.
+func document(data []byte) (*yaml.Node, error) {
+	var doc, second yaml.Node
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	err := decoder.Decode(&doc)
+	if errors.Is(err, io.EOF) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	err = decoder.Decode(&second)
+	switch {
+	case errors.Is(err, io.EOF):
+		return &doc, checkKeys(&doc)
+	case err != nil:
+		return nil, err
+	case second.ShortTag() == "!!null" || len(second.Content) == 1 && second.Content[0].ShortTag() == "!!null":
+		return &doc, checkKeys(&doc) // a line "---" at the end
+	}
+	return nil, fmt.Errorf("line %d: a second document begins; there may be one", second.Line)
+}
+
+// maxKeys bounds a dictionary: yaml.v3 compares each key with all others.
+const maxKeys = 5000
+
+// checkKeys refuses a document with too big a dictionary. What an alias stands
+// for is checked where it stands itself.
+func checkKeys(n *yaml.Node) error {
+	if n.Kind == yaml.MappingNode && len(n.Content)/2 > maxKeys {
+		return fmt.Errorf("line %d: a dictionary has %d keys, at most %d", n.Line, len(n.Content)/2, maxKeys)
+	}
+	for _, child := range n.Content {
+		if err := checkKeys(child); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // maxComplaint bounds what is repeated of a parser's complaints, in bytes: hostile
@@ -39,9 +82,36 @@ func oneLine(err error) error {
 	if !errors.As(err, &wrong) {
 		return err
 	}
-	text := strings.Join(wrong.Errors, "; ")
+	text := misfit.ReplaceAllStringFunc(strings.Join(wrong.Errors, "; "), inPlainWords)
 	if len(text) > maxComplaint {
 		text = strings.ToValidUTF8(text[:maxComplaint], "") + "..."
 	}
 	return errors.New(text)
+}
+
+// misfit is yaml.v3's complaint of a value of the wrong kind: its tag, the
+// beginning of a scalar, and Go's name of the type that is wanted.
+var misfit = regexp.MustCompile("cannot unmarshal !!([a-z]+)(?: `([^`]*)`)? into ([^ ;]+)")
+
+// inPlainWords says the same as Option.wrong would.
+func inPlainWords(complaint string) string {
+	part := misfit.FindStringSubmatch(complaint)
+	given, goType := strconv.Quote(part[2]), part[3]
+	switch part[1] {
+	case "seq":
+		given = "a list"
+	case "map":
+		given = "a dictionary"
+	}
+	wanted := map[string]string{"string": "a string", "bool": "a boolean (true or false)"}[goType]
+	switch {
+	case wanted != "":
+	case strings.HasPrefix(goType, "[]"):
+		wanted = "a list"
+	case strings.Contains(goType, "int"):
+		wanted = "an int"
+	default:
+		wanted = "a dictionary"
+	}
+	return given + " is not " + wanted
 }

@@ -3,47 +3,21 @@
 //
 // It is not a store itself: sqlite, etcd and mem lie beside it, and storetest
 // states what each of them must do (what it does not state does not exist).
-// Only the stores, storetest and package state import it.
+// What two of them do alike is in opener. Only they and package state import it.
 package store
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
-)
-
-// Limits of one transaction, the same on every store; etcd's defaults refuse
-// more. Larger jobs go in idempotent batches.
-const (
-	MaxConds = 128     // conditions
-	MaxOps   = 128     // operations
-	MaxBytes = 1 << 20 // sum of keys and values, in bytes
-)
-
-var (
-	// ErrConflict: a condition of the transaction did not hold; nothing was written.
-	ErrConflict = errors.New("conflict")
-	// ErrTooLarge: the transaction is above one of the limits; nothing was written.
-	ErrTooLarge = errors.New("transaction too large")
-	// ErrCompacted: the revision asked for is older than the history that the
-	// store keeps. The answer is a fresh snapshot.
-	ErrCompacted = errors.New("revision compacted")
-	// ErrStoreGone: the store was deleted or replaced under us. It does not come back.
-	ErrStoreGone = errors.New("store is gone")
-	// ErrNoStore: there is no store at that place; Open never creates one.
-	ErrNoStore = errors.New("no store")
-	// ErrExists: Create found a store already there.
-	ErrExists = errors.New("store exists already")
-	// ErrLeaseLost: the lease named by an operation does not live any more; nothing was written.
-	ErrLeaseLost = errors.New("lease lost")
-	// ErrClosed: the store, snapshot or watcher was closed on this side.
-	ErrClosed = errors.New("closed")
 )
 
 // Store is one key-value store with revisions. Every commit makes one new
 // revision, greater than all before (not necessarily by one). All methods may
 // be called from several goroutines, and by several processes on one store.
+//
+// Whatever has to wait for the store answers ErrAway if that does not answer for
+// half a minute, or within the call's deadline. Watchers go on by themselves when
+// it is back; leases that it was away for too long are done.
 type Store interface {
 	// Snapshot opens reads at one revision: the newest at the time of its
 	// first read. It is cheap, short-lived and must be closed.
@@ -51,8 +25,8 @@ type Store interface {
 
 	// Commit writes all operations if all conditions hold, as one revision,
 	// durable when it returns. ErrConflict, ErrTooLarge, ErrLeaseLost: nothing
-	// was written. On another error it is unknown whether it was written, so
-	// callers make commits that can be repeated. A transaction that changes
+	// was written. On another error, ErrAway too, it is unknown whether it was
+	// written, so callers make commits that can be repeated. A transaction that changes
 	// nothing (no operations, or deletions of absent keys only) makes no
 	// revision and answers the newest.
 	Commit(ctx context.Context, txn Txn) (revision int64, err error)
@@ -154,24 +128,4 @@ type Lease interface {
 	// Close revokes it: its keys vanish at once. It is idempotent, and no
 	// error on a lease that is lost already.
 	Close(ctx context.Context) error
-}
-
-// Check answers ErrTooLarge if the transaction is above a limit, another error
-// if a key is empty or occurs in two operations. Stores call it first in Commit.
-func (t Txn) Check() error {
-	size := 0
-	for _, o := range t.Ops {
-		size += len(o.Key) + len(o.Value)
-	}
-	if len(t.Conds) > MaxConds || len(t.Ops) > MaxOps || size > MaxBytes {
-		return ErrTooLarge
-	}
-	seen := make(map[string]bool, len(t.Ops))
-	for _, o := range t.Ops {
-		if o.Key == "" || seen[o.Key] {
-			return fmt.Errorf("cannot commit: key %q is empty or occurs in two operations", o.Key)
-		}
-		seen[o.Key] = true
-	}
-	return nil
 }

@@ -2,40 +2,139 @@ package outage
 
 import (
 	"fmt"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"bijou/testscripts/etcdtest"
 )
 
-// TestMembers kills each of three members in turn under a fleet at work.
-func TestMembers(t *testing.T) {
+// away is how long the store is gone altogether.
+const away = 2 * time.Minute
+
+// TestEtcd has a fleet of twenty units at work over three members, while they are
+// killed one after the other, compacted and defragmented, and all away for two
+// minutes.
+func TestEtcd(t *testing.T) {
 	needLong(t)
 	c := etcdtest.For(t, etcdtest.Options{Members: 3})
 	w := newWorld(t, c.URL("/outage"))
 	services := []string{"hub", "east", "west", "north", "south"}
 	w.deployFleet(services, 4)
-	l := w.drive(services)
-	rest(20 * time.Second)
-	for _, m := range c.Members {
-		check(t, m.Kill())
-		rest(6 * time.Second)
-		check(t, m.Start())
-		rest(4 * time.Second)
+	for _, s := range []struct {
+		name   string
+		strike func(*world, *etcdtest.Cluster) string
+	}{
+		{"each member killed", (*world).killEach},
+		{"compacted and defragmented", (*world).maintain},
+		{"all members away", (*world).loseAll},
+	} {
+		mark := len(w.log(0))
+		l := w.drive(services)
+		counted := s.strike(w, c)
+		for _, a := range refusals(l.halt()) {
+			w.checkRefusal(a)
+		}
+		w.settle(s.name)
+		w.judge(s.name, counted)
+		w.tellTrouble(mark)
 	}
-	refused := refusals(l.halt())
-	for _, a := range refused {
-		t.Log(a)
-	}
-	w.settle("the members' kills")
-	w.judge("members", fmt.Sprintf("3 kills, %d commands refused", len(refused)))
 }
 
-func refusals(all []answer) (refused []answer) {
-	for _, a := range all {
-		if a.code != 0 {
-			refused = append(refused, a)
+// killEach kills one member after the other.
+func (w *world) killEach(c *etcdtest.Cluster) string {
+	rest(15 * time.Second)
+	for _, m := range c.Members {
+		check(w.t, m.Kill())
+		rest(6 * time.Second)
+		check(w.t, m.Start())
+		rest(4 * time.Second)
+	}
+	return fmt.Sprintf("%d kills", len(c.Members))
+}
+
+// maintain drops history again and again, and rebuilds each member's file.
+func (w *world) maintain(c *etcdtest.Cluster) string {
+	compactions := 0
+	for range 3 {
+		for _, m := range c.Members {
+			rest(time.Second)
+			_, err := m.Compact()
+			check(w.t, err)
+			check(w.t, m.Defragment())
+			compactions++
 		}
 	}
-	return refused
+	return fmt.Sprintf("%d compactions, %d defragmentations", compactions, compactions)
+}
+
+// loseAll kills all members at once, and has them back two minutes later.
+func (w *world) loseAll(c *etcdtest.Cluster) string {
+	rest(5 * time.Second)
+	mark := len(w.log(0))
+	for _, m := range c.Members {
+		check(w.t, m.Kill())
+	}
+	began, spent := time.Now(), cpuTime(w.t, w.agent())
+	rest(10 * time.Second) // until everybody has noticed
+	refused := w.askAround()
+	rest(time.Until(began.Add(away)))
+	spent = cpuTime(w.t, w.agent()) - spent
+	said := w.log(mark)
+	w.startAll(c)
+	w.eventually("the agents go on", 2*time.Minute, func() string {
+		if strings.Contains(w.log(mark), `msg="going on again"`) {
+			return ""
+		}
+		return "they have not said so"
+	})
+	w.checkSaid(said, w.log(mark))
+	if most := away / 20; spent > most {
+		w.t.Errorf("the agents used %v of CPU while the store was away, want at most %v", spent, most)
+	}
+	return fmt.Sprintf("%v away, %d commands refused, %v of CPU meanwhile", away, refused, spent)
+}
+
+// startAll starts all members at once: none is ready without others.
+func (w *world) startAll(c *etcdtest.Cluster) {
+	w.t.Helper()
+	var starting sync.WaitGroup
+	for _, m := range c.Members {
+		starting.Go(func() {
+			if err := m.Start(); err != nil {
+				w.t.Error(err)
+			}
+		})
+	}
+	starting.Wait()
+}
+
+// askAround asks commands of several kinds, all of which must be refused.
+func (w *world) askAround() int {
+	w.t.Helper()
+	commands := [][]string{
+		{"status"}, {"set", "east", "set=turn=x"}, {"add-unit", "west"}, {"deploy", w.charm, "late"},
+		{"get", "hub"}, {"debug-log", "-n", "1"}, {"resolved", "hub/0"}, {"destroy-relation", "hub", "east"},
+	}
+	for _, args := range commands {
+		a := w.ask(args...)
+		if a.code == 0 {
+			w.t.Errorf("it cannot have succeeded: %s", a)
+			continue
+		}
+		w.checkRefusal(a)
+	}
+	return len(commands)
+}
+
+// checkSaid wants one line when the store went away and one when it came back.
+func (w *world) checkSaid(meanwhile, all string) {
+	w.t.Helper()
+	for line, want := range map[string][2]int{`msg="cannot go on;`: {1, 1}, `msg="going on again"`: {0, 1}} {
+		got := [2]int{strings.Count(meanwhile, line), strings.Count(all, line)}
+		if got != want {
+			w.t.Errorf("%s was said %d times while the store was away and %d times in all, want %v", line, got[0], got[1], want)
+		}
+	}
 }

@@ -13,7 +13,7 @@ import (
 
 // event is one line of a recorder's log.
 type event struct {
-	Event    string // begin, wrote, end
+	Event    string // begin, wrote, end; killed: the test has killed whatever ran
 	Hook     string
 	PID      int
 	Exit     int
@@ -109,6 +109,8 @@ func runs(events []event) (all []run, wrong []string) {
 	open := map[int]int{} // place in all, by process
 	for _, e := range events {
 		switch i, here := open[e.PID]; {
+		case e.Event == "killed":
+			open = map[int]int{} // what was open has not ended, and that is no wonder
 		case e.Event == "begin":
 			for _, other := range open {
 				if !all[other].ended {

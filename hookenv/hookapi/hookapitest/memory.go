@@ -18,7 +18,7 @@ type Memory struct {
 	world    World
 	nodes    map[hookapi.Node]map[string]string
 	versions map[hookapi.Node]int64
-	ports    []hookapi.Port
+	ports    map[string][]hookapi.Port // by unit
 	status   map[bool]hookapi.Status
 	log      []string
 	leaders  map[string]string // by service
@@ -38,6 +38,7 @@ func NewMemory(t testing.TB, w World) *Memory {
 		versions: map[hookapi.Node]int64{},
 		status:   map[bool]hookapi.Status{},
 		leaders:  map[string]string{},
+		ports:    map[string][]hookapi.Port{},
 		results:  map[string]any{},
 	}
 	if w.Leader {

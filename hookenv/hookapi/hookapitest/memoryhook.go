@@ -176,8 +176,22 @@ func (h *memoryHook) SetPort(ctx context.Context, _ string, port hookapi.Port, o
 	if err := h.enter(ctx); err != nil {
 		return err
 	}
+	if open {
+		for unit, ports := range h.m.ports {
+			i := slices.IndexFunc(ports, func(o hookapi.Port) bool { return unit != h.facts.Unit && overlap(o, port) })
+			if i >= 0 {
+				return &hookapi.PortConflict{Unit: unit, Open: ports[i], Want: port}
+			}
+		}
+	}
 	h.ports = append(h.ports, portChange{port, open})
 	return nil
+}
+
+// overlap says if two ranges share a port without being equal.
+func overlap(a, b hookapi.Port) bool {
+	equal := a.From == b.From && a.To == b.To
+	return a.Protocol == b.Protocol && a.Protocol != "icmp" && !equal && a.From <= b.To && b.From <= a.To
 }
 
 func (h *memoryHook) Ports(ctx context.Context) ([]hookapi.Port, error) {
@@ -189,7 +203,7 @@ func (h *memoryHook) Ports(ctx context.Context) ([]hookapi.Port, error) {
 }
 
 func (h *memoryHook) portsNow() []hookapi.Port {
-	ports := slices.Clone(h.m.ports)
+	ports := slices.Clone(h.m.ports[h.facts.Unit])
 	for _, c := range h.ports {
 		ports = slices.DeleteFunc(ports, func(p hookapi.Port) bool { return p == c.port })
 		if c.open {
@@ -210,9 +224,6 @@ func (h *memoryHook) Status(ctx context.Context, ofService bool) (hookapi.Status
 	}
 	if !ofService {
 		return h.m.status[false], nil
-	}
-	if !h.leads() {
-		return hookapi.Status{}, hookapi.ErrNotLeader
 	}
 	status := h.m.status[true]
 	status.Units = map[string]hookapi.Status{h.facts.Unit: h.m.status[false]}
@@ -251,7 +262,7 @@ func (h *memoryHook) Commit(ctx context.Context) error {
 	for node, n := range h.nodes {
 		h.m.merge(node, differences(n))
 	}
-	h.m.ports = h.portsNow()
+	h.m.ports[h.facts.Unit] = h.portsNow()
 	return nil
 }
 

@@ -81,6 +81,7 @@ func ownDelete(s suite) {
 }
 
 func serviceNode(s suite) {
+	s.env.Lead("wordpress", "wordpress/0")
 	r := s.env.Start(dbChanged())
 	mine := hookapi.Node{Relation: 0, Service: "wordpress"}
 	s.same("of mysql", map[string]string{"app": "data"}, s.node(r, hookapi.Node{Relation: 0, Service: "mysql"}))

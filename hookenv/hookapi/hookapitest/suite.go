@@ -18,7 +18,7 @@ type test struct {
 
 // Run checks an implementation; each guarantee gets an environment of its own.
 func Run(t *testing.T, open Open) {
-	for _, group := range [][]test{relationTests(), settingsTests(), endingTests(), unitTests()} {
+	for _, group := range [][]test{relationTests(), settingsTests(), endingTests(), unitTests(), leadershipTests(), surroundingsTests()} {
 		for _, one := range group {
 			t.Run(one.name, func(t *testing.T) {
 				one.run(suite{T: t, env: open(t, Standard())})

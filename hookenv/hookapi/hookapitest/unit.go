@@ -1,6 +1,10 @@
 package hookapitest
 
-import "bijou/hookenv/hookapi"
+import (
+	"errors"
+
+	"bijou/hookenv/hookapi"
+)
 
 func unitTests() []test {
 	return []test{
@@ -10,6 +14,7 @@ func unitTests() []test {
 		{"ports of a failed hook are dropped", portsDropped},
 		{"opening twice and closing what is closed are no errors", portsTwice},
 		{"ports sort: icmp, then protocol and number", portsSorted},
+		{"a range that overlaps another unit's is refused", portConflict},
 		{"status takes effect at once, whatever becomes of the hook", statusAtOnce},
 		{"the service's status is another", serviceStatus},
 	}
@@ -105,6 +110,27 @@ func portsSorted(s suite) {
 	s.open(r, ping, http, block, dns)
 }
 
+// All units of the suite's world are on one machine.
+func portConflict(s suite) {
+	r := s.env.Start(dbChanged())
+	s.port(r, block, true)
+	s.commit(r)
+	other := s.env.Start(plain("mysql/0", "mysql"))
+	defer other.Abort()
+	s.port(other, http, true)
+	s.port(other, ping, true)
+	s.port(other, hookapi.Port{From: 150, To: 150, Protocol: "udp"}, true)
+	within := hookapi.Port{From: 150, To: 160, Protocol: "tcp"}
+	err := other.SetPort(s.ctx(), "", within, true)
+	var conflict *hookapi.PortConflict
+	if !errors.As(err, &conflict) {
+		s.Fatalf("SetPort(%v): %v", within, err)
+	}
+	s.same("conflict", hookapi.PortConflict{Unit: "wordpress/0", Open: block, Want: within}, *conflict)
+	s.port(other, within, false)
+	s.open(other, ping, http, hookapi.Port{From: 150, To: 150, Protocol: "udp"})
+}
+
 // status reads a unit's workload status without its data, which agents may add to.
 func (s suite) status(h hookapi.Hook, ofService bool) hookapi.Status {
 	s.Helper()
@@ -136,4 +162,13 @@ func serviceStatus(s suite) {
 	s.fails("SetStatus", nil, r.SetStatus(s.ctx(), true, want))
 	s.same("the service's", want, s.status(r, true))
 	s.same("the unit's", hookapi.Status{}, s.status(r, false))
+	all, err := r.Status(s.ctx(), true)
+	if _, own := all.Units["wordpress/0"]; err != nil || !own {
+		s.Errorf("the service's status has units %v, %v", all.Units, err)
+	}
+	s.env.Lead("wordpress", "wordpress/1")
+	next := s.env.Start(dbChanged())
+	defer next.Abort()
+	s.fails("SetStatus of a unit that does not lead", hookapi.ErrNotLeader, next.SetStatus(s.ctx(), true, want))
+	s.same("which everybody reads", want, s.status(next, true))
 }

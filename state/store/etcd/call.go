@@ -28,7 +28,7 @@ const (
 // bind is a context that ends with the opener, too.
 func (d *db) bind(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
-	stop := context.AfterFunc(d.ctx, cancel)
+	stop := context.AfterFunc(d.Context(), cancel)
 	return ctx, func() { stop(); cancel() }
 }
 

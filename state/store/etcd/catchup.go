@@ -82,11 +82,7 @@ func (c *catchup) changed(g change) {
 	if c.over || g.revision <= c.pos || g.revision > c.until {
 		return
 	}
-	b := store.Batch{Revision: g.revision}
-	for at, deleted := range g.deleted {
-		b.Events = append(b.Events, store.Event{Key: c.w.d.space.name([]byte(at)), Deleted: deleted})
-	}
-	c.w.tell(b)
+	c.w.tell(c.w.d.batch(g))
 	c.pos = g.revision
 }
 

@@ -18,7 +18,7 @@ var errFuture = rpctypes.ErrFutureRev
 // etcd's after that, a connection that broke, and a context that ended leave it
 // open whether it was written: a member that stood still may still do it.
 func (d *db) Commit(ctx context.Context, txn store.Txn) (int64, error) {
-	if err := d.usable(ctx); err != nil {
+	if err := d.Usable(ctx); err != nil {
 		return 0, err
 	}
 	if err := txn.Check(); err != nil {
@@ -54,7 +54,7 @@ func (d *db) send(ctx context.Context, r request) (int64, error) {
 	}
 	found := resp.Responses[0].GetResponseRange().Kvs
 	if len(found) == 0 || found[0].CreateRevision != d.marker {
-		return 0, d.setGone()
+		return 0, d.SetGone()
 	}
 	return 0, store.ErrConflict
 }

@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 
@@ -101,7 +102,7 @@ func (r request) fit(s space) (request, error) {
 		then = append(then, clientv3.OpTxn(nil, bundle, nil))
 	}
 	if r.ops = then; len(then) > maxRoot {
-		return request{}, store.ErrTooLarge
+		return request{}, fmt.Errorf("%w: too many keys stand under leases below the prefixes that it is conditional on", store.ErrTooLarge)
 	}
 	return r, nil
 }

@@ -36,6 +36,16 @@ func Create(ctx context.Context, url string) error {
 }
 
 func create(ctx context.Context, p place) error {
+	return visit(ctx, p, func(ctx context.Context, d *db) error {
+		if err := d.checkAround(ctx); err != nil {
+			return err
+		}
+		return d.putMarker(ctx)
+	})
+}
+
+// visit connects to the place for f.
+func visit(ctx context.Context, p place, f func(ctx context.Context, d *db) error) error {
 	ctx, cancel := context.WithTimeout(ctx, openPatience)
 	defer cancel()
 	d, err := connect(ctx, p)
@@ -43,10 +53,7 @@ func create(ctx context.Context, p place) error {
 		return err
 	}
 	defer d.Close()
-	if err := d.checkAround(ctx); err != nil {
-		return err
-	}
-	return d.putMarker(ctx)
+	return f(ctx, d)
 }
 
 // checkAround refuses a place within another store. A user who may not read

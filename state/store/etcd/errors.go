@@ -18,7 +18,7 @@ func (d *db) explain(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
-	if closed := d.usable(context.Background()); closed != nil {
+	if closed := d.Usable(context.Background()); closed != nil {
 		return closed
 	}
 	if ctx.Err() != nil || transient(err) {
@@ -75,29 +75,13 @@ func codeOf(err error) codes.Code {
 	return status.Code(err)
 }
 
-// unansweredError says who does not answer, and as much as is known of the reason.
-type unansweredError struct {
-	members string
-	why     string
-	cause   error
-}
-
-func (e *unansweredError) Error() string {
-	return fmt.Sprintf("etcd at %s does not answer: %s", e.members, e.why)
-}
-
-func (e *unansweredError) Unwrap() error { return e.cause }
-
-// unanswered is the context's error where that has ended.
+// unanswered says who does not answer, and as much as is known of the reason.
 func unanswered(ctx context.Context, p place, err error) error {
-	cause := ctx.Err()
-	if errors.Is(cause, context.Canceled) {
-		return cause
+	why := fmt.Sprintf("etcd at %s does not answer: %s", p.members(), plain(err))
+	if ctx.Err() != nil {
+		return store.Overdue(ctx, why)
 	}
-	if cause == nil {
-		cause = err
-	}
-	return &unansweredError{p.members(), plain(err), cause}
+	return store.Away(why, err)
 }
 
 // plain is the error without gRPC's words around it.

@@ -3,7 +3,7 @@
 //
 // It is no general client of etcd and manages no cluster: members, compaction,
 // quotas and users are their operator's. Only package state imports it (and it
-// alone imports etcd's client); of bijou it imports package store only. It wants
+// alone imports etcd's client); of bijou it imports store and store/opener only. It wants
 // etcd 3.4.25, 3.5.8, 3.6 or newer: before those, watches tell of their progress
 // too early.
 //
@@ -27,35 +27,25 @@ package etcd
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"bijou/state/store"
+	"bijou/state/store/opener"
 )
 
 // db is one opener of a store.
 type db struct {
+	*opener.Opener
 	place  place
 	space  space
 	client *clientv3.Client
 	marker int64 // the revision that created the store's marker
 
 	leased  *leasedCache
-	leases  leases
 	hub     *hub
 	sweeper sweeper
-
-	ctx       context.Context // ends with the opener
-	cancel    context.CancelFunc
-	closeOnce sync.Once
-	goneOnce  sync.Once
-	gone      chan struct{}
-
-	mu     sync.Mutex // of closed, so that no task begins after it
-	closed chan struct{}
-	tasks  sync.WaitGroup // every goroutine of this opener
 }
 
 // openPatience bounds Open and Create beside their contexts.
@@ -105,53 +95,13 @@ func connect(ctx context.Context, p place) (*db, error) {
 		return nil, err
 	}
 	d := &db{
-		place: p, space: space{root: p.prefix + "/"}, client: client,
-		leased: newLeasedCache(), closed: make(chan struct{}), gone: make(chan struct{}),
+		Opener: opener.New(), place: p, space: space{root: p.prefix + "/"}, client: client, leased: newLeasedCache(),
 	}
-	d.ctx, d.cancel = context.WithCancel(context.Background())
 	d.hub = newHub(d)
 	return d, nil
 }
 
-// usable says why the store cannot be used: it was closed, it is gone, or the
-// call's context has ended.
-func (d *db) usable(ctx context.Context) error {
-	select {
-	case <-d.closed:
-		return store.ErrClosed
-	case <-d.gone:
-		return store.ErrStoreGone
-	default:
-		return ctx.Err()
-	}
-}
-
-// setGone says that the marker is not there any more: ErrStoreGone, for ever.
-func (d *db) setGone() error {
-	d.goneOnce.Do(func() { close(d.gone) })
-	return store.ErrStoreGone
-}
-
 func (d *db) Close() error {
-	d.closeOnce.Do(func() {
-		d.leases.closeAll(d)
-		d.mu.Lock()
-		close(d.closed)
-		d.mu.Unlock()
-		d.cancel()
-		d.tasks.Wait()
-		d.client.Close()
-	})
+	d.Opener.Close(func() { d.client.Close() })
 	return nil
-}
-
-// spawn starts a goroutine of this opener, unless that is closed.
-func (d *db) spawn(f func()) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	select {
-	case <-d.closed:
-	default:
-		d.tasks.Go(f)
-	}
 }

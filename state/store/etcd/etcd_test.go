@@ -86,8 +86,14 @@ func TestConformance(t *testing.T) {
 }
 
 func opener(members int) storetest.Opener {
+	var used sync.Map // from a store to its cluster
 	return storetest.Opener{
-		Fresh: func(t testing.TB) store.Store { return fresh(t, clusters.take(t, members)) },
+		Fresh: func(t testing.TB) store.Store {
+			c := clusters.take(t, members)
+			s := fresh(t, c)
+			used.Store(s, c)
+			return s
+		},
 		Share: func(t testing.TB, s store.Store) store.Store { return openAt(t, etcd.URL(s)) },
 		Compact: func(t testing.TB, s store.Store, revision int64) {
 			_, err := etcd.Client(s).Compact(t.Context(), revision)
@@ -98,6 +104,18 @@ func opener(members int) storetest.Opener {
 			check(t, err)
 		},
 		Kill: func(_ testing.TB, s store.Store) { etcd.Kill(s) },
+		Away: func(t testing.TB, s store.Store) (back func()) {
+			c, _ := used.Load(s)
+			members := c.(*etcdtest.Cluster).Members
+			for _, m := range members {
+				check(t, m.Pause())
+			}
+			return func() {
+				for _, m := range members {
+					check(t, m.Resume())
+				}
+			}
+		},
 	}
 }
 

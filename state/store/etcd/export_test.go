@@ -30,11 +30,7 @@ func Root(s store.Store) string { return s.(*db).space.root }
 // Kill stops s as kill -9 would stop its process: its leases are neither
 // refreshed nor revoked any more.
 func Kill(s store.Store) {
-	d := s.(*db)
-	d.leases.abandon()
-	d.leases.mu.Lock()
-	defer d.leases.mu.Unlock()
-	d.leases.held = nil
+	s.(*db).Abandon()
 }
 
 // Sweep sweeps marks up to the revision, whatever their number.

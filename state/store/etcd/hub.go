@@ -7,6 +7,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"bijou/state/store"
+	"bijou/state/store/opener"
 )
 
 // hub is the one tape that all watchers of this opener share. It has one of
@@ -23,33 +24,33 @@ type hub struct {
 	marker int64            // the id of the watch of the store's marker
 	feeds  map[string]*feed // by prefix
 	ids    map[int64]*feed
+	index  opener.Index[*watcher]
 }
 
 // feed is one of etcd's watches.
 type feed struct {
-	id       int64
-	prefix   string
-	created  bool
-	from     int64 // it tells of what happened after
-	watchers map[*watcher]bool
+	id      int64
+	prefix  string
+	created bool
+	from    int64 // it tells of what happened after
 }
 
 func newHub(d *db) *hub {
-	return &hub{d: d, feeds: map[string]*feed{}, ids: map[int64]*feed{}}
+	return &hub{d: d, feeds: map[string]*feed{}, ids: map[int64]*feed{}, index: opener.Index[*watcher]{}}
 }
 
 // run plays one tape after the other until the opener is closed.
 func (h *hub) run() {
 	for n := 0; ; n++ {
 		t, before := h.begin()
-		err := t.run(h.d.ctx)
+		err := t.run(h.d.Context())
 		if errors.Is(err, rpctypes.ErrPermissionDenied) {
-			h.failAll(h.d.explain(h.d.ctx, err))
+			h.failAll(h.d.explain(h.d.Context(), err))
 		}
 		if h.moved(before) {
 			n = 0
 		}
-		if pause(h.d.ctx, n) != nil {
+		if pause(h.d.Context(), n) != nil {
 			return
 		}
 	}
@@ -89,17 +90,16 @@ func (h *hub) join(w *watcher) {
 	defer h.mu.Unlock()
 	if h.tape == nil {
 		h.tape = newTape(h.d, h) // begin replaces it
-		h.d.spawn(h.run)
+		h.d.Go(h.run)
 	}
+	h.index.Add(w, w.prefixes)
 	for _, prefix := range w.prefixes {
-		f := h.feeds[prefix]
-		if f == nil {
+		if h.feeds[prefix] == nil {
 			h.last++
-			f = &feed{id: h.last, prefix: prefix, watchers: map[*watcher]bool{}}
+			f := &feed{id: h.last, prefix: prefix}
 			h.feeds[prefix], h.ids[f.id] = f, f
 			h.tape.watch(f.id, h.d.space.below(prefix), 0)
 		}
-		f.watchers[w] = true
 	}
 	h.settle(w)
 }
@@ -126,17 +126,11 @@ func (h *hub) leave(w *watcher) {
 }
 
 func (h *hub) drop(w *watcher) {
-	for _, prefix := range w.prefixes {
+	for _, prefix := range h.index.Remove(w, w.prefixes) {
 		f := h.feeds[prefix]
-		if f == nil || !f.watchers[w] {
-			continue
-		}
-		delete(f.watchers, w)
-		if len(f.watchers) == 0 {
-			delete(h.feeds, prefix)
-			delete(h.ids, f.id)
-			h.tape.unwatch(f.id)
-		}
+		delete(h.feeds, prefix)
+		delete(h.ids, f.id)
+		h.tape.unwatch(f.id)
 	}
 }
 
@@ -151,7 +145,7 @@ func (h *hub) created(id, revision int64) {
 		return
 	}
 	f.created, f.from = true, revision
-	for w := range f.watchers {
+	for w := range h.index[f.prefix] {
 		h.settle(w)
 	}
 }
@@ -163,9 +157,9 @@ func (h *hub) changed(c change) {
 		return // told before the tape was changed
 	}
 	if c.deleted[h.d.space.marker()] {
-		h.d.setGone()
+		h.d.SetGone()
 	}
-	for w, b := range h.parts(c) {
+	for w, b := range h.index.Parts(h.d.batch(c)) {
 		if !w.push(b) {
 			h.drop(w)
 		}
@@ -173,25 +167,15 @@ func (h *hub) changed(c change) {
 	h.pos = c.revision
 }
 
-// parts is what of the change concerns which watcher.
-func (h *hub) parts(c change) map[*watcher]store.Batch {
-	parts := map[*watcher]store.Batch{}
+// batch is the change in the store's own keys; the marker is none.
+func (d *db) batch(c change) store.Batch {
+	b := store.Batch{Revision: c.revision}
 	for at, deleted := range c.deleted {
-		if at == h.d.space.marker() {
-			continue
-		}
-		key := h.d.space.name([]byte(at))
-		for n := range len(key) + 1 {
-			f := h.feeds[key[:n]]
-			if f == nil {
-				continue
-			}
-			for w := range f.watchers {
-				parts[w] = store.Batch{Revision: c.revision, Events: append(parts[w].Events, store.Event{Key: key, Deleted: deleted})}
-			}
+		if at != d.space.marker() {
+			b.Events = append(b.Events, store.Event{Key: d.space.name([]byte(at)), Deleted: deleted})
 		}
 	}
-	return parts
+	return b
 }
 
 func (h *hub) told(revision int64) {
@@ -210,7 +194,7 @@ func (h *hub) trimmed(id, kept int64) {
 		return
 	}
 	if f := h.ids[id]; f != nil {
-		for w := range f.watchers {
+		for w := range h.index[f.prefix] {
 			w.fail(store.ErrCompacted)
 			h.drop(w)
 		}
@@ -220,8 +204,8 @@ func (h *hub) trimmed(id, kept int64) {
 func (h *hub) failAll(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, f := range h.feeds {
-		for w := range f.watchers {
+	for _, watchers := range h.index {
+		for w := range watchers {
 			w.fail(err)
 			h.drop(w)
 		}

@@ -116,6 +116,7 @@ func TestDeadEndpoint(t *testing.T) {
 			t.Errorf("%s: %v", url, err)
 		}
 		is(t, err, context.DeadlineExceeded)
+		is(t, err, store.ErrAway)
 		is(t, etcd.Create(ctx, url), context.DeadlineExceeded)
 	}
 }

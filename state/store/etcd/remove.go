@@ -24,17 +24,12 @@ func Remove(ctx context.Context, url string) error {
 }
 
 func remove(ctx context.Context, p place) error {
-	ctx, cancel := context.WithTimeout(ctx, openPatience)
-	defer cancel()
-	d, err := connect(ctx, p)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	if _, err := d.findMarker(ctx); err != nil {
-		return err
-	}
-	all := d.space.all()
-	_, err = d.client.Delete(ctx, all.begin, clientv3.WithRange(all.end))
-	return d.explain(ctx, err)
+	return visit(ctx, p, func(ctx context.Context, d *db) error {
+		if _, err := d.findMarker(ctx); err != nil {
+			return err
+		}
+		all := d.space.all()
+		_, err := d.client.Delete(ctx, all.begin, clientv3.WithRange(all.end))
+		return d.explain(ctx, err)
+	})
 }

@@ -21,7 +21,7 @@ type snapshot struct {
 }
 
 func (d *db) Snapshot(ctx context.Context) (store.Snapshot, error) {
-	if err := d.usable(ctx); err != nil {
+	if err := d.Usable(ctx); err != nil {
 		return nil, err
 	}
 	return &snapshot{d: d}, nil
@@ -80,7 +80,7 @@ func (s *snapshot) usable(ctx context.Context) error {
 	if s.closed {
 		return store.ErrClosed
 	}
-	return s.d.usable(ctx)
+	return s.d.Usable(ctx)
 }
 
 func (s *snapshot) fixed() int64 {
@@ -124,7 +124,7 @@ func (d *db) readNewest(ctx context.Context, key string, opts ...clientv3.OpOpti
 		return nil, err
 	}
 	if !txn.Succeeded {
-		return nil, d.setGone()
+		return nil, d.SetGone()
 	}
 	resp := (*clientv3.GetResponse)(txn.Responses[0].GetResponseRange())
 	resp.Header = txn.Header

@@ -26,7 +26,7 @@ type sweeper struct {
 
 func (s *sweeper) start(d *db) {
 	s.d = d
-	d.spawn(s.run)
+	d.Go(s.run)
 }
 
 func (s *sweeper) run() {
@@ -35,11 +35,11 @@ func (s *sweeper) run() {
 	for {
 		select {
 		case <-wait.C:
-		case <-s.d.ctx.Done():
+		case <-s.d.Context().Done():
 			return
 		}
 		// Etcd may be away, or the store gone: whoever uses it hears of it there.
-		_ = s.look(s.d.ctx, sweepAbove)
+		_ = s.look(s.d.Context(), sweepAbove)
 		wait.Reset(sweepEvery + rand.N(sweepEvery/4))
 	}
 }

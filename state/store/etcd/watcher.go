@@ -2,11 +2,10 @@ package etcd
 
 import (
 	"context"
-	"slices"
-	"strings"
 	"sync"
 
 	"bijou/state/store"
+	"bijou/state/store/opener"
 )
 
 // maxQueue is how many batches wait for a watcher before the hub drops it.
@@ -38,26 +37,14 @@ type watcher struct {
 
 // Watch takes no answer from etcd; Next waits for one, however long etcd is away.
 func (d *db) Watch(ctx context.Context, after int64, prefixes ...string) (store.Watcher, error) {
-	if err := d.usable(ctx); err != nil {
+	if err := d.Usable(ctx); err != nil {
 		return nil, err
 	}
 	after = max(after, d.marker) // there was no store before
-	w := &watcher{d: d, prefixes: widest(prefixes), pos: after, wake: make(chan struct{}, 1)}
-	w.ctx, w.cancel = context.WithCancel(d.ctx)
+	w := &watcher{d: d, prefixes: opener.Widest(prefixes), pos: after, wake: make(chan struct{}, 1)}
+	w.ctx, w.cancel = context.WithCancel(d.Context())
 	w.rejoin()
 	return w, nil
-}
-
-// widest is those of the prefixes that no other covers.
-func widest(prefixes []string) []string {
-	sorted := slices.Sorted(slices.Values(prefixes))
-	var out []string
-	for _, p := range sorted {
-		if len(out) == 0 || !strings.HasPrefix(p, out[len(out)-1]) {
-			out = append(out, p)
-		}
-	}
-	return out
 }
 
 func (w *watcher) Next(ctx context.Context) (store.Batch, error) {
@@ -76,7 +63,7 @@ func (w *watcher) Next(ctx context.Context) (store.Batch, error) {
 		case <-w.wake:
 		case <-ctx.Done():
 		case <-w.ctx.Done():
-		case <-w.d.gone:
+		case <-w.d.Gone():
 		}
 	}
 }
@@ -86,7 +73,7 @@ func (w *watcher) usable(ctx context.Context) error {
 	if w.ctx.Err() != nil {
 		return store.ErrClosed
 	}
-	return w.d.usable(ctx)
+	return w.d.Usable(ctx)
 }
 
 func (w *watcher) take() (b store.Batch, ok bool, err error) {
@@ -123,7 +110,7 @@ func (w *watcher) settle(from int64) {
 	if w.pos < from {
 		w.until = from
 		pos := w.pos
-		w.d.spawn(func() { w.d.catchUp(w, pos, from) })
+		w.d.Go(func() { w.d.catchUp(w, pos, from) })
 	}
 }
 

@@ -18,6 +18,9 @@ func explain(err error) error {
 	if errors.Is(err, sql.ErrConnDone) || errors.Is(err, driver.ErrBadConn) {
 		return store.ErrClosed
 	}
+	if code(err) == codes.SQLITE_BUSY {
+		return store.Away("another process has it locked", err)
+	}
 	if meaning, ok := meanings[code(err)]; ok {
 		return fmt.Errorf("%s: %w", meaning, err)
 	}

@@ -24,7 +24,7 @@ func Expire(s store.Store, id store.LeaseID) error {
 
 // Kill stops the opener without revoking its leases.
 func Kill(s store.Store) {
-	s.(*db).leases.abandon()
+	s.(*db).Abandon()
 	s.Close()
 }
 

@@ -2,11 +2,10 @@ package sqlite
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
-	"bijou/state/store"
+	"bijou/state/store/opener"
 )
 
 // readAtOnce is how many commits one read of the log takes at most.
@@ -25,11 +24,11 @@ type hub struct {
 	mu    sync.Mutex
 	pos   int64 // every commit up to here was handed out; means nothing without watchers
 	live  map[*watcher]bool
-	index map[string][]*watcher // by prefix
+	index opener.Index[*watcher]
 }
 
 func newHub(d *db) *hub {
-	return &hub{d: d, nudge: make(chan struct{}, 1), live: map[*watcher]bool{}, index: map[string][]*watcher{}}
+	return &hub{d: d, nudge: make(chan struct{}, 1), live: map[*watcher]bool{}, index: opener.Index[*watcher]{}}
 }
 
 // poke says that there may be commits.
@@ -48,9 +47,9 @@ func (h *hub) run() {
 		case <-h.nudge:
 		case <-poll.C:
 			if h.d.look() != nil {
-				return // the watchers know it from d.gone
+				return // the watchers know it from d.Gone()
 			}
-		case <-h.d.closed:
+		case <-h.d.Closed():
 			return
 		}
 		for h.pass() {
@@ -94,7 +93,7 @@ func (h *hub) handOut(from int64, s stretch) {
 		return
 	}
 	for _, b := range s.batches {
-		for w, part := range h.parts(b) {
+		for w, part := range h.index.Parts(b) {
 			if b.Revision > w.joined && !w.push(part) {
 				h.drop(w, b.Revision-1)
 			}
@@ -104,23 +103,6 @@ func (h *hub) handOut(from int64, s stretch) {
 }
 
 func everything(string) bool { return true }
-
-// parts is what of the batch concerns which watcher.
-func (h *hub) parts(b store.Batch) map[*watcher]store.Batch {
-	parts := map[*watcher]store.Batch{}
-	for _, e := range b.Events {
-		for n := range len(e.Key) + 1 {
-			for _, w := range h.index[e.Key[:n]] {
-				part := parts[w]
-				if k := len(part.Events); k > 0 && part.Events[k-1].Key == e.Key {
-					continue // two of its prefixes match
-				}
-				parts[w] = store.Batch{Revision: b.Revision, Events: append(part.Events, e)}
-			}
-		}
-	}
-	return parts
-}
 
 // join takes a watcher in that has read up to pos by itself. If the hub is
 // farther already, the watcher has to read on.
@@ -136,9 +118,7 @@ func (h *hub) join(w *watcher, pos int64) bool {
 	}
 	w.setLive(pos)
 	h.live[w] = true
-	for _, prefix := range w.prefixes {
-		h.index[prefix] = append(h.index[prefix], w)
-	}
+	h.index.Add(w, w.prefixes)
 	h.poke() // there may have been a commit since it read
 	return true
 }
@@ -156,11 +136,6 @@ func (h *hub) leave(w *watcher) {
 // holds the lock.
 func (h *hub) drop(w *watcher, pos int64) {
 	delete(h.live, w)
-	for _, prefix := range w.prefixes {
-		rest := slices.DeleteFunc(h.index[prefix], func(other *watcher) bool { return other == w })
-		if h.index[prefix] = rest; len(rest) == 0 {
-			delete(h.index, prefix)
-		}
-	}
+	h.index.Remove(w, w.prefixes)
 	w.setBehind(pos)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bijou/state/store"
+	"bijou/state/store/opener"
 )
 
 // testHub has a watcher of "a" that joined at revision 5.
@@ -21,7 +22,7 @@ func testHub(t *testing.T) (*hub, *watcher) {
 }
 
 func testWatcher(prefixes ...string) *watcher {
-	return &watcher{prefixes: prefixes, wake: make(chan struct{}, 1)}
+	return &watcher{prefixes: opener.Widest(prefixes), wake: make(chan struct{}, 1)}
 }
 
 func batch(revision int64, keys ...string) store.Batch {

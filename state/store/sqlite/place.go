@@ -43,13 +43,10 @@ func findPlace(path string) (place, error) {
 	return place{path, info}, nil
 }
 
-// check answers ErrStoreGone unless the path still leads to the same file. As
-// long as SQLite has that open, no other file can get its inode number. Its
-// link count is 0 as soon as no path leads to it, so the path says it all.
-func (p place) check() error {
+// same says if the path still leads to the file. As long as SQLite has that
+// open, no other file can get its inode number. Its link count is 0 as soon as
+// no path leads to it, so the path says it all.
+func (p place) same() bool {
 	now, err := os.Stat(p.path)
-	if err != nil || !os.SameFile(p.info, now) {
-		return store.ErrStoreGone
-	}
-	return nil
+	return err == nil && os.SameFile(p.info, now)
 }

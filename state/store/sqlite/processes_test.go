@@ -243,4 +243,5 @@ func TestLockedTooLong(t *testing.T) {
 	start(t, "lock", path).line(t)
 	_, err := s.Commit(t.Context(), store.Txn{Ops: []store.Op{{Key: "a"}}})
 	complains(t, err, "cannot write to store", "another process has had it locked for 50ms")
+	is(t, err, store.ErrAway)
 }

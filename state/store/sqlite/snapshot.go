@@ -29,7 +29,7 @@ func (s *snapshot) begin(ctx context.Context) error {
 	if s.closed {
 		return store.ErrClosed
 	}
-	if err := s.d.usable(ctx); err != nil || s.c != nil {
+	if err := s.d.Usable(ctx); err != nil || s.c != nil {
 		return err
 	}
 	c, err := s.d.readers.get(ctx)

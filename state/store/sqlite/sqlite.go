@@ -3,7 +3,7 @@
 //
 // It is no server and no general SQL layer: it knows four tables and the
 // operations of store.Store. Only package state imports it (and it alone
-// imports SQLite); of bijou it imports package store only.
+// imports SQLite); of bijou it imports store and store/opener only.
 //
 // How it works, in the order of the files: place (where the file is, and if it
 // is still the one we opened), conn (connections and their pragmas), schema
@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"bijou/state/store"
+	"bijou/state/store/opener"
 )
 
 // Options are for tests and odd places; the zero value is right elsewhere.
@@ -52,6 +53,7 @@ func (o Options) withDefaults() Options {
 
 // db is one opener of a store.
 type db struct {
+	*opener.Opener
 	place   place
 	options Options
 	self    func() owner // this process, read once
@@ -60,13 +62,6 @@ type db struct {
 	writer  *writer
 	hub     *hub
 	bell    *bell
-	leases  leases
-
-	closeOnce sync.Once
-	closed    chan struct{}
-	goneOnce  sync.Once
-	gone      chan struct{}
-	tasks     sync.WaitGroup // every goroutine of this opener
 }
 
 // Open opens the store at path, which Create has made. ErrNoStore: there is
@@ -100,41 +95,27 @@ func open(ctx context.Context, path string, options Options) (*db, error) {
 		readers.close()
 		return nil, err
 	}
-	if err := p.check(); err != nil {
+	if !p.same() {
 		readers.close()
-		return nil, err
+		return nil, store.ErrStoreGone
 	}
 	d := &db{
-		place: p, options: options.withDefaults(), self: sync.OnceValue(thisProcess), readers: readers,
-		closed: make(chan struct{}), gone: make(chan struct{}),
+		Opener: opener.New(), place: p, options: options.withDefaults(), self: sync.OnceValue(thisProcess), readers: readers,
 	}
 	d.bell = newBell(p.path)
 	d.hub = newHub(d)
 	d.writer = newWriter(d)
-	d.tasks.Go(d.writer.run)
+	d.Go(d.writer.run)
 	sweeper := newSweeper(d)
 	sweeper.atOpen(ctx)
-	d.tasks.Go(d.hub.run)
-	d.tasks.Go(sweeper.run)
+	d.Go(d.hub.run)
+	d.Go(sweeper.run)
 	return d, nil
 }
 
-// usable says why the store cannot be used: it was closed, it is gone, or the
-// call's context has ended.
-func (d *db) usable(ctx context.Context) error {
-	select {
-	case <-d.closed:
-		return store.ErrClosed
-	case <-d.gone:
-		return store.ErrStoreGone
-	default:
-		return ctx.Err()
-	}
-}
-
-// present is usable with a look at the file.
+// present is Usable with a look at the file.
 func (d *db) present(ctx context.Context) error {
-	if err := d.usable(ctx); err != nil {
+	if err := d.Usable(ctx); err != nil {
 		return err
 	}
 	return d.look()
@@ -143,11 +124,10 @@ func (d *db) present(ctx context.Context) error {
 // look answers ErrStoreGone, from now on for ever, if the file at the path is
 // not the one that was opened.
 func (d *db) look() error {
-	err := d.place.check()
-	if err != nil {
-		d.goneOnce.Do(func() { close(d.gone) })
+	if !d.place.same() {
+		return d.SetGone()
 	}
-	return err
+	return nil
 }
 
 func (d *db) Commit(ctx context.Context, txn store.Txn) (int64, error) {
@@ -161,10 +141,7 @@ func (d *db) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 }
 
 func (d *db) Close() error {
-	d.closeOnce.Do(func() {
-		d.leases.closeAll()
-		close(d.closed)
-		d.tasks.Wait()
+	d.Opener.Close(func() {
 		d.bell.close()
 		d.readers.close()
 		d.writer.close()

@@ -1,6 +1,7 @@
 package sqlite_test
 
 import (
+	"database/sql"
 	"path/filepath"
 	"testing"
 
@@ -24,6 +25,21 @@ func opener() storetest.Opener {
 		Compact: func(t testing.TB, s store.Store, revision int64) { check(t, sqlite.Compact(s, revision)) },
 		Expire:  func(t testing.TB, s store.Store, id store.LeaseID) { check(t, sqlite.Expire(s, id)) },
 		Kill:    func(_ testing.TB, s store.Store) { sqlite.Kill(s) },
+		Away:    lock,
+	}
+}
+
+// lock takes the file's write lock, as another process would.
+func lock(t testing.TB, s store.Store) (free func()) {
+	db, err := sql.Open("sqlite", sqlite.Path(s))
+	check(t, err)
+	db.SetMaxOpenConns(1)
+	_, err = db.Exec("BEGIN IMMEDIATE")
+	check(t, err)
+	return func() {
+		_, err := db.Exec("ROLLBACK")
+		check(t, err)
+		check(t, db.Close())
 	}
 }
 

@@ -53,9 +53,9 @@ func (s *sweeper) run() {
 		select {
 		case <-poll.C:
 			s.sweep(context.Background())
-		case <-s.d.closed:
+		case <-s.d.Closed():
 			return
-		case <-s.d.gone:
+		case <-s.d.Gone():
 			return
 		}
 	}

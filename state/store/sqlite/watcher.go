@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"bijou/state/store"
+	"bijou/state/store/opener"
 )
 
 // maxQueue is how many batches wait for a watcher before the hub drops it.
@@ -16,7 +17,7 @@ const maxQueue = 256
 // and then the hub fills its queue.
 type watcher struct {
 	d        *db
-	prefixes []string
+	prefixes []string // Widest
 
 	next   sync.Mutex // one Next at a time
 	joined int64      // while live: where it joined the hub. The hub's lock guards it
@@ -28,19 +29,17 @@ type watcher struct {
 	wake  chan struct{} // one is enough: it says "look"
 
 	once   sync.Once
-	closed chan struct{}
+	ctx    context.Context // ends with the watcher or its opener
+	cancel context.CancelFunc
 }
 
 func (d *db) Watch(ctx context.Context, after int64, prefixes ...string) (store.Watcher, error) {
 	if err := d.present(ctx); err != nil {
 		return nil, err
 	}
-	prefixes = slices.Clone(prefixes)
-	slices.Sort(prefixes)
-	return &watcher{
-		d: d, prefixes: slices.Compact(prefixes), pos: after,
-		wake: make(chan struct{}, 1), closed: make(chan struct{}),
-	}, nil
+	w := &watcher{d: d, prefixes: opener.Widest(prefixes), pos: after, wake: make(chan struct{}, 1)}
+	w.ctx, w.cancel = context.WithCancel(d.Context())
+	return w, nil
 }
 
 func (w *watcher) Next(ctx context.Context) (store.Batch, error) {
@@ -122,24 +121,22 @@ func (w *watcher) wait(ctx context.Context) {
 	select {
 	case <-w.wake:
 	case <-ctx.Done():
-	case <-w.closed:
-	case <-w.d.closed:
-	case <-w.d.gone:
+	case <-w.ctx.Done():
+	case <-w.d.Gone():
 	}
 }
 
+// usable says ErrClosed of a watcher that was closed, by itself or with its opener.
 func (w *watcher) usable(ctx context.Context) error {
-	select {
-	case <-w.closed:
+	if w.ctx.Err() != nil {
 		return store.ErrClosed
-	default:
-		return w.d.usable(ctx)
 	}
+	return w.d.Usable(ctx)
 }
 
 func (w *watcher) Close() {
 	w.once.Do(func() {
-		close(w.closed)
+		w.cancel()
 		w.d.hub.leave(w)
 	})
 }

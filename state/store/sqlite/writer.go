@@ -65,8 +65,8 @@ func (w *writer) do(ctx context.Context, run func(*turn) (int64, error)) (int64,
 	select {
 	case w.jobs <- j:
 	case <-ctx.Done():
-		return 0, ctx.Err()
-	case <-w.d.closed:
+		return 0, store.Overdue(ctx, w.overdue())
+	case <-w.d.Closed():
 		return 0, store.ErrClosed
 	}
 	select {
@@ -74,11 +74,16 @@ func (w *writer) do(ctx context.Context, run func(*turn) (int64, error)) (int64,
 		return j.result, j.err
 	case <-ctx.Done():
 		if j.take() {
-			return 0, ctx.Err()
+			return 0, store.Overdue(ctx, w.overdue())
 		}
 		<-j.done // it is being written
 		return j.result, j.err
 	}
+}
+
+// overdue is why a job was not begun in time.
+func (w *writer) overdue() string {
+	return fmt.Sprintf("cannot write to store %q in time: another process has it locked, or it is overloaded", w.d.place.path)
 }
 
 func (w *writer) run() {
@@ -86,7 +91,7 @@ func (w *writer) run() {
 		select {
 		case j := <-w.jobs:
 			w.together(w.gather(j))
-		case <-w.d.closed:
+		case <-w.d.Closed():
 			return
 		}
 	}
@@ -162,11 +167,11 @@ func (w *writer) begin() error {
 			return err
 		}
 		if time.Since(began) > w.d.options.Patience {
-			return fmt.Errorf("another process has had it locked for %v: %w", w.d.options.Patience, err)
+			return store.Away(fmt.Sprintf("another process has had it locked for %v", w.d.options.Patience), err)
 		}
 		select {
 		case <-time.After(askAgain + rand.N(askAgain/2)):
-		case <-w.d.closed:
+		case <-w.d.Closed():
 			return store.ErrClosed
 		}
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // Opener makes the stores that the suite runs on, and does to them what a
-// store's users cannot. Every field is needed.
+// store's users cannot. Every field is needed, but for Away.
 type Opener struct {
 	// Fresh makes and opens an empty store. The suite closes it.
 	Fresh func(t testing.TB) store.Store
@@ -30,6 +30,9 @@ type Opener struct {
 	// revokes its leases any more. Its other methods are not called after it,
 	// but Close is.
 	Kill func(t testing.TB, s store.Store)
+	// Away has nobody answer until back is called; nil for a store that is
+	// never away.
+	Away func(t testing.TB, s store.Store) (back func())
 }
 
 // testCase is one promise of the interface.
@@ -43,7 +46,7 @@ const patience = 2 * time.Minute
 
 // Run runs the suite, each case on a fresh store, several at a time.
 func Run(t *testing.T, o Opener) {
-	for _, c := range slices.Concat(readCases, commitCases, prefixCases, keyCases, watchCases, streamCases, leaseCases, closeCases, raceCases) {
+	for _, c := range slices.Concat(readCases, commitCases, prefixCases, keyCases, watchCases, streamCases, leaseCases, awayCases, closeCases, raceCases) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -1,0 +1,159 @@
+// Package do is `juju do`: it runs any command as if it were a unit's hook, with
+// all hook tools, and commits what they wrote if the command succeeds. It is an
+// invoker without an agent around it: it needs nothing but the environment's
+// state, and works beside the unit's own agent as well as without it.
+//
+// It queues nothing, and no unit counts it as one of its hooks. Only multicall
+// imports it.
+package do
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"bijou/agent/hookctx"
+	"bijou/hookenv"
+	"bijou/hookenv/hookapi"
+	"bijou/hookenv/server"
+	"bijou/state"
+)
+
+// Options say what is to be run, as what, and where.
+type Options struct {
+	State    *state.State
+	Unit     string          // as which unit; empty: as none
+	Relation string          // as a hook of which relation, an id in any form; empty: of none
+	Dialect  hookapi.Dialect // empty: that of the unit's charm, else classic
+
+	// Command and its arguments. A single one that names an existing unit means
+	// Shell, as that unit.
+	Command []string
+	Shell   string // the operator's shell
+	Streams Streams
+	Environ []string // that the command inherits, NAME=VALUE
+
+	Links Links
+	// Folder makes the folder for what is needed while commands run, owner-only
+	// and short: a unix socket lies in it.
+	Folder func(uuid string) (string, error)
+	// MachineDir is a machine's folder on this host; nil or "": it has none.
+	MachineDir func(id string) string
+}
+
+// Links are what a command finds first on its PATH: names, and the binary that
+// they all stand for.
+type Links struct {
+	Names  []string
+	Binary string
+}
+
+// Outcome is how it ended.
+type Outcome struct {
+	Exit    int // of the command; 128+N if signal N killed it
+	Changed int // settings and ports that were changed and are committed
+}
+
+// The exit codes of commands that did not run, as shells have them.
+const (
+	exitCannotRun = 126
+	exitNotFound  = 127
+)
+
+// Run runs the command to its end and commits what its tools wrote, if it exits
+// with 0, as one transaction. An error means that the command could not be run,
+// or that nothing could be committed; Outcome.Exit is not 0 then.
+//
+// ctx ends what comes before the command and after it. The command itself gets
+// this process's signals, and takes its own time to end.
+func Run(ctx context.Context, o Options) (Outcome, error) {
+	r := &run{Options: o, by: operator()}
+	if err := r.meet(ctx); err != nil {
+		return Outcome{Exit: 1}, err
+	}
+	base, err := r.Folder(r.about.env.UUID)
+	if err != nil {
+		return Outcome{Exit: 1}, err
+	}
+	place, err := settle(base, r.Links)
+	if err != nil {
+		return Outcome{Exit: 1}, err
+	}
+	defer place.remove()
+	r.journal = newJournal(r.State, r.Streams.Err)
+	defer r.journal.close()
+	return r.perform(ctx, place)
+}
+
+// run is one run of one command.
+type run struct {
+	Options
+	about   about
+	by      string // who runs it, "root@host"
+	journal *journal
+}
+
+// perform serves the hook tools while the command runs, and then commits.
+func (r *run) perform(ctx context.Context, p place) (Outcome, error) {
+	s, err := server.Listen(p.socket())
+	if err != nil {
+		return Outcome{Exit: 1}, err
+	}
+	defer s.Close()
+	hook := hookctx.New(r.hookOptions())
+	client := s.Register(acting{hook, r})
+	exit, err := r.execute(p, client)
+	s.Unregister(client)
+	if err != nil || exit != 0 {
+		hook.Close()
+		return Outcome{Exit: exit}, err
+	}
+	// A signal that the command has outlived is not to end what follows.
+	ctx, stop := signal.NotifyContext(context.WithoutCancel(ctx), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	n, err := r.commit(ctx, hook)
+	if err != nil {
+		return Outcome{Exit: 1}, fmt.Errorf("cannot write what the command has changed: %w", err)
+	}
+	return Outcome{Changed: n}, nil
+}
+
+// commit writes everything as one transaction, and says in the logs of those
+// concerned who has changed what.
+func (r *run) commit(ctx context.Context, hook *hookctx.Context) (changed int, err error) {
+	var changes []hookctx.Change
+	err = r.State.Update(ctx, func(tx *state.Tx) (err error) {
+		changes, err = hook.Commit(tx)
+		return err
+	})
+	if errors.Is(err, state.ErrTooLarge) {
+		return 0, fmt.Errorf("it changed settings in %d places at once, which is more than one transaction holds: "+
+			"about 60 are possible; change fewer at a time", hook.Written())
+	}
+	if err != nil {
+		return 0, err
+	}
+	for _, c := range changes {
+		r.journal.write(c.Node.Unit+c.Node.Service, "INFO", fmt.Sprintf("%s in relation-%d, by %s", c, c.Node.Relation, r.by))
+	}
+	ports := hook.PortChanges()
+	for _, c := range ports {
+		r.journal.write(c.Unit, "INFO", fmt.Sprintf("%s, by %s", c, r.by))
+	}
+	return len(changes) + len(ports), nil
+}
+
+// relation is the number of the relation that the command is a hook of.
+func (r *run) relation() (int, error) {
+	if r.Relation == "" {
+		return hookapi.NoRelation, nil
+	}
+	id, ok := hookenv.RelationID(r.Relation)
+	if !ok {
+		return 0, fmt.Errorf("%q is no relation id: they are written relation-1, 1 or db:1", r.Relation)
+	}
+	return id, nil
+}

@@ -1,0 +1,94 @@
+package do
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"bijou/state/charm"
+)
+
+// Streams are the command's; files are handed on as they are.
+type Streams struct {
+	In  io.Reader
+	Out io.Writer
+	Err io.Writer
+}
+
+// execute runs the command to its end and answers its exit code.
+func (r *run) execute(p place, client string) (exit int, err error) {
+	argv := r.Command
+	if argv == nil {
+		if argv, err = r.shell(p); err != nil {
+			return 1, err
+		}
+	}
+	path, err := look(argv[0], p.tools())
+	if err != nil {
+		return unrunnable(argv[0], err)
+	}
+	cmd := exec.Cmd{
+		Path: path, Args: argv, Env: r.environment(p, client),
+		Stdin: r.Streams.In, Stdout: r.Streams.Out, Stderr: r.Streams.Err,
+	}
+	relay := listen()
+	defer relay.close()
+	if err := cmd.Start(); err != nil {
+		return unrunnable(argv[0], err)
+	}
+	relay.to(cmd.Process)
+	err = cmd.Wait()
+	if errors.As(err, new(*exec.ExitError)) {
+		return exitCode(cmd.ProcessState), nil
+	}
+	if err != nil {
+		return 1, fmt.Errorf("cannot run %q: %w", argv[0], err)
+	}
+	return 0, nil
+}
+
+// look finds a command as a shell would, the tools before everything else.
+func look(name, tools string) (string, error) {
+	if strings.Contains(name, "/") {
+		return name, nil
+	}
+	if tool := filepath.Join(tools, name); name != "" {
+		if _, err := os.Stat(tool); err == nil {
+			return tool, nil
+		}
+	}
+	return exec.LookPath(name)
+}
+
+// unrunnable is a command that cannot be started.
+func unrunnable(name string, err error) (int, error) {
+	exit := exitCannotRun
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+		exit = exitNotFound
+	}
+	var cause *exec.Error
+	var at *fs.PathError
+	switch {
+	case charm.IsUnit(name):
+		return exit, fmt.Errorf("cannot run %q: there is no such unit, and no such file", name)
+	case errors.As(err, &cause):
+		err = cause.Err
+	case errors.As(err, &at):
+		err = at.Err
+	}
+	return exit, fmt.Errorf("cannot run %q: %w", name, err)
+}
+
+// exitCode is what a shell would say of the end of a process.
+func exitCode(s *os.ProcessState) int {
+	if ws, ok := s.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		return 128 + int(ws.Signal())
+	}
+	return s.ExitCode()
+}

@@ -1,0 +1,92 @@
+package uniter
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bijou/agent/hook"
+	"bijou/agent/hookexec"
+	"bijou/state"
+)
+
+// backup is an action that waits.
+func backup() *state.Action {
+	return &state.Action{ID: 4, Unit: "blog/0", Name: "backup", Status: state.ActionPending}
+}
+
+func TestNextOfWhatOperatorsAskFor(t *testing.T) {
+	asked := hook.Asked(*backup())
+	runs := RunHook{asked, FromOperator}
+	waiting := func(change func(s *Snapshot)) func(s *Snapshot) {
+		return func(s *Snapshot) {
+			s.Asked = backup()
+			if change != nil {
+				change(s)
+			}
+		}
+	}
+	inFlight := func(cancel, cut bool) func(s *Snapshot) {
+		return waiting(func(s *Snapshot) {
+			s.Running, s.Cut, s.Asked.Cancel = true, cut, cancel
+			s.Uniter.Op = &state.Op{Hook: asked}
+		})
+	}
+	inError := func(kind string) func(s *Snapshot) {
+		return waiting(func(s *Snapshot) {
+			s.Uniter.Workflow.State = errorState(kind)
+			s.Uniter.Workflow.Failure = failureOf(hook.Unit(kind), noon.Add(1))
+		})
+	}
+	checkAll(t, []nextCase{
+		{"idle", idle, waiting(nil), runs},
+		{"a command", idle, func(s *Snapshot) {
+			s.Asked = &state.Action{ID: 5, Command: []string{"true"}}
+		}, RunHook{hook.Asked(state.Action{ID: 5, Command: []string{"true"}}), FromOperator}},
+		{"not before the charm is there", fresh, waiting(nil), DeployCharm{charmURL}},
+		{"not before the install hook", fresh, waiting(workflow("")), run(hook.Install)},
+		{"not before the start hook", fresh, waiting(workflow(installed)), run(hook.Start)},
+		{"after a failed install hook", fresh, waiting(func(s *Snapshot) {
+			workflow("install-error")(s)
+			s.Uniter.Workflow.Failure = failureOf(hook.Unit(hook.Install), noon.Add(1))
+		}), runs},
+		{"in an error state", idle, inError(hook.ConfigChanged), runs},
+		{"a retry that is due goes before it", idle, func(s *Snapshot) {
+			inError(hook.ConfigChanged)(s)
+			s.Uniter.Workflow.Failure.RetryAt = noon
+		}, RunHook{hook.Unit(hook.ConfigChanged), FromFailure}},
+		{"a new configuration goes before it", idle, waiting(func(s *Snapshot) { s.ConfigVersion = 4 }), run(hook.ConfigChanged)},
+		{"it goes before relation hooks", idle, waiting(func(s *Snapshot) {
+			member(s, state.MemberState{Pending: hook.Joined, Place: 1, Version: 2})
+		}), runs},
+		{"never beside a hook", idle, waiting(func(s *Snapshot) {
+			s.Running = true
+			s.Uniter.Op = &state.Op{Hook: hook.Unit(hook.ConfigChanged)}
+		}), Wait{}},
+		{"it runs", idle, inFlight(false, false), Wait{}},
+		{"it runs and is to end", idle, inFlight(true, false), CutShort{}},
+		{"it has been told to end", idle, inFlight(true, true), Wait{}},
+		{"its agent died", idle, waiting(func(s *Snapshot) { s.Uniter.Op = &state.Op{Hook: asked} }), GiveUp{}},
+		{"a hook's agent died: that goes first", idle, waiting(func(s *Snapshot) {
+			s.Uniter.Op = &state.Op{Hook: hook.Unit(hook.ConfigChanged)}
+		}), RunHook{hook.Unit(hook.ConfigChanged), FromCrash}},
+		{"a unit that goes still does it", idle, waiting(func(s *Snapshot) {
+			dying(s)
+			s.Uniter.Relations, s.Uniter.Members = nil, nil
+		}), runs},
+		{"one that has stopped does not", idle, waiting(workflow(stopped)), Finish{}},
+	})
+}
+
+func TestKeptOutput(t *testing.T) {
+	var k kept
+	k.write(hookexec.Stdout, []byte(strings.Repeat("x", state.MaxOutput-1)))
+	k.write(hookexec.Stdout, []byte("yz"))
+	k.write(hookexec.Stderr, []byte("e"))
+	got := k.output()
+	want := []any{state.MaxOutput, "e", int64(1)}
+	if diff := cmp.Diff(want, []any{len(got.Stdout), string(got.Stderr), got.Dropped}); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,108 @@
+package juju
+
+import (
+	"errors"
+	"os"
+
+	"bijou/multicall/console"
+	"bijou/multicall/home"
+	"bijou/state"
+	"bijou/state/charm"
+)
+
+// doCmd is `juju do`.
+type doCmd struct {
+	Unit        string   `placeholder:"UNIT" help:"Act as this unit; without it every tool is told its unit."`
+	RelationID  string   `name:"relation-id" placeholder:"ID" help:"Act as a hook of this relation."`
+	HookDialect string   `placeholder:"DIALECT" help:"What the tools speak, classic or modern; default: what the unit's charm does, else classic."`
+	State       string   `placeholder:"URL" help:"The environment's state, where there is no folder of the environment; default: $$JUJU_STATE."`
+	Command     []string `arg:"" passthrough:"partial" help:"The command with its arguments; or one unit: a shell as that unit."`
+}
+
+// Help shows how it is used.
+func (doCmd) Help() string {
+	return `The command runs here, with all hook tools. If it exits with 0, all that they have set is written at
+once; otherwise nothing is. No shell interprets it, and its exit code is the exit code. It works
+while agents run hooks, and while they are down.
+
+Examples:
+  juju do relation-get -r db user mysql/0
+  juju do relation-set -r db dummy mysql/0
+  juju do open-port 80/tcp wordpress/0
+  juju do --unit wordpress/0 relation-get -r db - mysql/0
+  juju do --unit mysql/0 --relation-id relation-1 ./inspect.sh
+  juju do mysql/0                     a shell as that unit; exit 1 drops what it has set`
+}
+
+var errNoCommand = errors.New("it is not said what to do")
+
+// HookCommand is a command to be run as a hook.
+type HookCommand struct {
+	Unit, Relation string // empty: none
+	Dialect        string // empty: the unit's
+	Command        []string
+	Streams        console.Streams
+	Environ        []string               // beside the process's own
+	MachineDir     func(id string) string // a machine's folder on this host
+}
+
+// HookOutcome is how it ended.
+type HookOutcome struct {
+	Exit    int // its exit code
+	Changed int // what it has changed, in settings and ports
+}
+
+// Run runs the command and ends with its exit code.
+func (c doCmd) Run(o *operator) error {
+	if c.HookDialect != "" {
+		if _, err := charm.ParseDialect(c.HookDialect); err != nil {
+			return console.Usage(err)
+		}
+	}
+	if len(c.arguments()) == 0 {
+		return console.Hint(console.Usage(errNoCommand), "see: juju do --help")
+	}
+	command := HookCommand{
+		Unit: c.Unit, Relation: c.RelationID, Dialect: c.HookDialect, Command: c.arguments(), Streams: o.streams,
+	}
+	if url := c.url(o); url != "" {
+		command.Environ = []string{"JUJU_STATE=" + url}
+		return c.perform(o, home.Environment{Record: home.Record{State: url}}, command)
+	}
+	e, err := o.home.Choose(o.name)
+	if err != nil {
+		return err
+	}
+	command.Environ = []string{"JUJU_ENV=" + e.Name, "BIJOU_HOME=" + o.home.Dir}
+	command.MachineDir = e.MachineDir
+	return c.perform(o, e, command)
+}
+
+// arguments are the command's, without a "--" that ends ours.
+func (c doCmd) arguments() []string {
+	if len(c.Command) > 0 && c.Command[0] == "--" {
+		return c.Command[1:]
+	}
+	return c.Command
+}
+
+// url is where the state is, if it is said. An environment's name goes before
+// what an outer juju do has left.
+func (c doCmd) url(o *operator) string {
+	if c.State == "" && o.name == "" {
+		return os.Getenv("JUJU_STATE")
+	}
+	return c.State
+}
+
+// perform runs the command, and warns if nobody is there to act on what it has
+// changed.
+func (c doCmd) perform(o *operator, e home.Environment, command HookCommand) error {
+	return o.openState(e, func(s *state.State) error {
+		outcome, err := o.parts.RunAsHook(o.ctx, s, command)
+		if outcome.Changed > 0 && e.Dir != "" {
+			o.warnIfDown(e)
+		}
+		return console.Exit(outcome.Exit, err)
+	})
+}

@@ -1,0 +1,65 @@
+package state
+
+import (
+	"context"
+	"testing"
+
+	"bijou/state/store"
+	"bijou/state/store/mem"
+)
+
+// dropping is a store that drops the revision of the first snapshots after one
+// read, as an etcd does that is compacted just then.
+type dropping struct {
+	store.Store
+	times int
+}
+
+func (d *dropping) Snapshot(ctx context.Context) (store.Snapshot, error) {
+	s, err := d.Store.Snapshot(ctx)
+	if d.times == 0 {
+		return s, err
+	}
+	d.times--
+	return &dropped{Snapshot: s}, err
+}
+
+type dropped struct {
+	store.Snapshot
+	reads int
+}
+
+func (d *dropped) Get(ctx context.Context, key string) (store.KV, bool, error) {
+	if d.reads++; d.reads > 1 {
+		return store.KV{}, false, store.ErrCompacted
+	}
+	return d.Snapshot.Get(ctx, key)
+}
+
+func TestARevisionThatIsDroppedMeanwhileIsReadAnew(t *testing.T) {
+	s := &State{store: &dropping{Store: mem.New(), times: 2}}
+	defer s.Close()
+	read := func(v *View) error {
+		for _, key := range []string{"a", "b"} {
+			if _, _, err := v.get(key); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	runs := 0
+	if err := s.View(t.Context(), func(v *View) error { runs++; return read(v) }); err != nil || runs != 3 {
+		t.Errorf("a view ran %d times: %v", runs, err)
+	}
+	s.store.(*dropping).times, runs = 2, 0
+	err := s.Update(t.Context(), func(tx *Tx) error {
+		runs++
+		if err := read(tx.View); err != nil {
+			return err
+		}
+		return tx.put("c", 1)
+	})
+	if err != nil || runs != 3 {
+		t.Errorf("an update ran %d times: %v", runs, err)
+	}
+}

@@ -1,0 +1,137 @@
+package opener
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"bijou/state/store"
+)
+
+// revokePatience is how long Close tries to revoke the leases. What it cannot
+// revoke expires.
+const revokePatience = 5 * time.Second
+
+// Term is a lease that the store has granted, and what the store does for it.
+type Term struct {
+	ID   store.LeaseID
+	TTL  time.Duration
+	Made time.Time // before the store was asked for it
+
+	// Refresh asks the store once, within ctx, which ends with the TTL at the
+	// latest. lives is false if the lease was lost.
+	Refresh func(ctx context.Context) (lives bool, err error)
+	// Revoke ends the lease and deletes its keys. It is no error if it was lost.
+	Revoke func(ctx context.Context) error
+}
+
+// lease is one that an opener keeps alive: its goroutine refreshes it three
+// times in a TTL.
+type lease struct {
+	Term
+	o    *Opener
+	done chan struct{}
+
+	once sync.Once
+	stop chan struct{}
+}
+
+// Keep keeps the lease alive until it is closed or lost. ErrClosed: the opener is
+// being closed, and the lease expires unused.
+func (o *Opener) Keep(t Term) (store.Lease, error) {
+	l := &lease{Term: t, o: o, done: make(chan struct{}), stop: make(chan struct{})}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closing {
+		return nil, store.ErrClosed
+	}
+	o.held[l] = true
+	o.tasks.Go(func() {
+		l.keep()
+		o.forget(l)
+	})
+	return l, nil
+}
+
+func (o *Opener) forget(l *lease) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.held, l)
+}
+
+// Abandon lets the leases expire, as the end of the process would, and answers
+// how to revoke each. There are no new ones after it.
+func (o *Opener) Abandon() (revoke []func(ctx context.Context) error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.closing = true
+	for l := range o.held {
+		l.quit()
+		revoke = append(revoke, l.Revoke)
+	}
+	clear(o.held)
+	return revoke
+}
+
+func (o *Opener) revokeAll() {
+	ctx, cancel := context.WithTimeout(o.ctx, revokePatience)
+	defer cancel()
+	for _, revoke := range o.Abandon() {
+		_ = revoke(ctx) // or it expires
+	}
+}
+
+func (l *lease) ID() store.LeaseID     { return l.Term.ID }
+func (l *lease) Done() <-chan struct{} { return l.done }
+func (l *lease) quit()                 { l.once.Do(func() { close(l.stop) }) }
+
+func (l *lease) Close(ctx context.Context) error {
+	l.quit()
+	if l.o.ctx.Err() != nil {
+		return nil // the opener has revoked it
+	}
+	return l.Revoke(ctx)
+}
+
+// keep refreshes the lease until it is closed, is lost, or has not been
+// refreshed for its TTL. The time counts from before each refresh, so that Done
+// is closed before others may expire it.
+func (l *lease) keep() {
+	defer close(l.done)
+	refreshed, next := l.Made, l.TTL/3
+	for l.rest(next) {
+		now := time.Now()
+		lives, err := l.refresh(refreshed.Add(l.TTL))
+		if err == nil && !lives {
+			return
+		}
+		next = l.TTL / 20 // the store may answer soon
+		if err == nil {
+			refreshed, next = now, l.TTL/3
+		}
+		left := l.TTL - time.Since(refreshed)
+		if left <= 0 {
+			return
+		}
+		next = min(next, left)
+	}
+}
+
+// rest waits, and says if the lease is still wanted.
+func (l *lease) rest(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-l.stop:
+	case <-l.o.gone:
+	}
+	return false
+}
+
+func (l *lease) refresh(deadline time.Time) (lives bool, err error) {
+	ctx, cancel := context.WithDeadline(l.o.ctx, deadline)
+	defer cancel()
+	return l.Refresh(ctx)
+}

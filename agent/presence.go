@@ -44,16 +44,19 @@ func (p *presence) dismiss(agent string) {
 // run keeps the agents announced until ctx is done, and then ends the session.
 func (p *presence) run(ctx context.Context) {
 	var again pace.Pacer
-	for ctx.Err() == nil {
+	for lost := false; ctx.Err() == nil; {
 		s, err := p.announceAll(ctx)
 		if err != nil {
 			_ = again.Pause(ctx)
 			continue
 		}
 		again.Reset()
+		if lost {
+			p.log.Warn("the session was lost; the agents are announced again")
+		}
 		select {
 		case <-s.Done():
-			p.log.Warn("session lost; announcing again")
+			lost = true
 		case <-ctx.Done():
 		}
 	}

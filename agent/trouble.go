@@ -4,6 +4,8 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+
+	"bijou/state"
 )
 
 // trouble says once when agents of this process cannot go on, and once when all
@@ -56,8 +58,12 @@ func (t *trouble) over(agent string) {
 }
 
 // cause is what an error comes down to, without the names that are wrapped
-// around it: the same for all that one outage stops.
+// around it: the same for all that one outage stops, though a store that is away
+// refuses some and leaves others waiting.
 func cause(err error) string {
+	if errors.Is(err, state.ErrAway) {
+		return state.ErrAway.Error()
+	}
 	for {
 		inner := errors.Unwrap(err)
 		if inner == nil {

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"slices"
 	"testing"
+
+	"bijou/state/store"
 )
 
 func TestTroubleIsSaidOncePerCause(t *testing.T) {
@@ -23,8 +25,12 @@ func TestTroubleIsSaidOncePerCause(t *testing.T) {
 	a(nil)
 	b(nil)
 	c(nil)
+	a(store.Away("nobody listens", errors.New("refused")))
+	b(fmt.Errorf("cannot begin session: %w", store.Away("nobody answers", context.DeadlineExceeded)))
+	a(nil)
+	b(nil)
 	const cannot = "cannot go on; trying again until it succeeds"
-	if want := []string{cannot, cannot, "going on again"}; !slices.Equal(lines, want) {
+	if want := []string{cannot, cannot, "going on again", cannot, "going on again"}; !slices.Equal(lines, want) {
 		t.Errorf("said %q", lines)
 	}
 }

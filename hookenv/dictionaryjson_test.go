@@ -13,6 +13,8 @@ func TestJSONIsReadAsJSON(t *testing.T) {
 		"{\"a\":\"x \u2028y\"}":         "x \u2028y",
 		"{\"a\":\"x\x7fy\"}":            "x\x7fy",
 		` { "a" : "tab\tquote\"" } `:    "tab\tquote\"",
+		`{"a":"\\ud83d"}`:               `\ud83d`,
+		`{"a":"\\\ud83d\ude00"}`:        "\\\U0001F600",
 		`{"a":1.50}`:                    "1.50",
 		`{"a":12345678901234567890123}`: "12345678901234567890123",
 		`{"a":true}`:                    "true",
@@ -32,5 +34,19 @@ func TestJSONIsReadAsJSON(t *testing.T) {
 	}
 	if _, err := parseDictionary([]byte(`{"a":{"b":1}}`)); err == nil {
 		t.Error("a nested object is a setting")
+	}
+}
+
+func TestHalvesOfSurrogatePairsAreNoText(t *testing.T) {
+	for _, file := range []string{
+		`{"a":"\ud83d"}`, `{"a":"\ude00"}`, `{"a":"\ude00\ud83d"}`, `{"a":"\ud83dx"}`, `{"a":"\ud83d\\ude00"}`,
+		`{"a":"\udcff"}`, `{"\udcff":"a"}`, `{"a":"\ud83d\ude00\ud83d"}`,
+	} {
+		if _, err := parseDictionary([]byte(file)); err != errNotText {
+			t.Errorf("%s: %v", file, err)
+		}
+		if _, err := parseBlob(file); err != errNotText {
+			t.Errorf("json_blob %s: %v", file, err)
+		}
 	}
 }

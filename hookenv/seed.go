@@ -107,6 +107,9 @@ func parseBlob(blob string) (map[string]*string, error) {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("cannot read json_blob: more than one value")
 	}
+	if err := checkEscapes([]byte(blob)); err != nil {
+		return nil, err
+	}
 	changes := map[string]*string{}
 	for key, value := range raw {
 		text, err := scalar(value)

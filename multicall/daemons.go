@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"bijou/multicall/console"
 	"bijou/multicall/home"
@@ -136,15 +137,34 @@ func daemon(c call, command console.Command, serve func(ctx context.Context) err
 	defer stop()
 	slog.Info(command.Name+" begins", "pid", os.Getpid(), "version", Version)
 	err := serve(ctx)
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		err = nil // it was told to end while it waited
+	}
 	slog.Info(command.Name+" ends", "error", err)
 	return console.Report(c.streams.Err, err)
 }
 
-// open opens the place's state.
+// comeback is how long a store that is away is left alone.
+const comeback = time.Second
+
+// open opens the place's state. A store that is away is waited for, and that is
+// said once: whoever started the daemon may not be there to do it again.
 func (p *place) open(ctx context.Context) (*state.State, error) {
-	s, err := state.Open(ctx, p.State)
-	if err != nil {
-		return nil, fmt.Errorf("cannot begin: %w", err)
+	for said := false; ; said = true {
+		s, err := state.Open(ctx, p.State)
+		if err == nil {
+			return s, nil
+		}
+		if !errors.Is(err, state.ErrAway) {
+			return nil, fmt.Errorf("cannot begin: %w", err)
+		}
+		if !said {
+			slog.Warn("cannot begin; trying again until it succeeds", "error", err)
+		}
+		select {
+		case <-time.After(comeback):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
-	return s, nil
 }

@@ -157,7 +157,7 @@ func machineProcess(e home.Environment, id string) process.Detached {
 }
 
 // together runs roles in one process: when one ends, for whatever reason, the
-// others are told to end, too.
+// others are told to end, too. A store that is gone ends all, and is one error.
 func together(ctx context.Context, roles []role) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -170,5 +170,10 @@ func together(ctx context.Context, roles []role) error {
 		})
 	}
 	running.Wait()
+	for _, err := range errs {
+		if errors.Is(err, state.ErrStoreGone) {
+			return err
+		}
+	}
 	return errors.Join(errs...)
 }

@@ -58,12 +58,12 @@ func Run(ctx context.Context, o Options) error {
 }
 
 // campaign waits to become the leader and leads until that ends.
-func campaign(ctx context.Context, o Options) (err error) {
+func campaign(ctx context.Context, o Options) error {
 	session, err := o.State.NewSession(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, end(ctx, session)) }()
+	defer end(ctx, session, o.Log)
 	leadership, err := session.Campaign(ctx, leader)
 	if err != nil {
 		return err
@@ -83,12 +83,21 @@ func campaign(ctx context.Context, o Options) (err error) {
 	l := &lead{Options: o, leadership: leadership, crew: newCrew(), held: map[string]hold{}}
 	defer l.crew.wait()
 	defer cancel()
-	return l.run(ctx)
+	err = l.run(ctx)
+	if errors.Is(err, context.Canceled) {
+		return errDeposed // unless all of it was told to end
+	}
+	return err
 }
 
+// errDeposed: the leader's session ended, or another took over.
+var errDeposed = errors.New("the leadership was lost")
+
 // end ends the session, in bounded time although the store may be away.
-func end(ctx context.Context, s *state.Session) error {
+func end(ctx context.Context, s *state.Session, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	return s.Close(ctx)
+	if err := s.Close(ctx); err != nil {
+		log.Debug("cannot end the provisioner's session; it expires", "error", err)
+	}
 }

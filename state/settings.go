@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"bijou/state/store"
 )
 
 const (
@@ -18,6 +20,9 @@ const (
 	// maxInlines already: a hub's hook writes to dozens of relations at once.
 	maxInline  = 64 << 10
 	maxInlines = 512 << 10
+	// NodesAtOnce is about how many settings nodes one update can change: each
+	// costs two conditions and two operations, and three where it is large.
+	NodesAtOnce = store.MaxOps/2 - 6
 )
 
 // Settings are one settings node as it was read. Version grows with every change.

@@ -28,7 +28,7 @@ type Updater func(ctx context.Context, f func(tx *Tx) error) error
 // error of f is returned, and nothing is written. Where f changes nothing,
 // nothing is committed. ctx bounds it all.
 //
-// ErrTooLarge: f did more than one transaction holds (128 conditions, 128
+// ErrTooLarge: f did more than one transaction holds (512 conditions, 512
 // operations, 1 MiB). Errors other than this package's leave open whether it was
 // written.
 func (s *State) Update(ctx context.Context, f func(tx *Tx) error) error {

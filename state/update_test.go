@@ -151,7 +151,7 @@ func TestUpdateGivesUpWithItsContext(t *testing.T) {
 func TestUpdateAboveTheLimitsNamesTheDuty(t *testing.T) {
 	st := statetest.New(t)
 	err := st.Update(t.Context(), func(tx *state.Tx) error {
-		for range 200 {
+		for range 600 {
 			if _, err := tx.AddMachine(state.MachineSpec{}); err != nil {
 				return err
 			}

@@ -131,7 +131,7 @@ func (r *run) commit(ctx context.Context, hook *hookctx.Context) (changed int, e
 	})
 	if errors.Is(err, state.ErrTooLarge) {
 		return 0, fmt.Errorf("it changed settings in %d places at once, which is more than one transaction holds: "+
-			"about 60 are possible; change fewer at a time", hook.Written())
+			"about %d are possible; change fewer at a time", hook.Written(), state.NodesAtOnce)
 	}
 	if err != nil {
 		return 0, err

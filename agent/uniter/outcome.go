@@ -55,7 +55,7 @@ func (u *uniter) conclude(ctx context.Context) error {
 // tooMuch says why what a hook has written can never be committed.
 func tooMuch(f *flight) string {
 	return fmt.Sprintf("it changed settings in %d places at once, which is more than one transaction holds: "+
-		"about 60 are possible; change fewer in one hook", f.ctx.Written())
+		"about %d are possible; change fewer in one hook", f.ctx.Written(), state.NodesAtOnce)
 }
 
 // succeed commits what the hook has written, and that it is done.

@@ -33,7 +33,7 @@ func (a *answer) begin() {
 	}
 	a.begun = true
 	writeAll(2, []byte(a.box.Value(KeyStderr)))
-	fd, ok := standard(a.path())
+	fd, ok := given(a.path())
 	if !ok {
 		var err error
 		if fd, err = open(a.path(), syscall.O_WRONLY|syscall.O_CREAT|syscall.O_TRUNC); err != nil {
@@ -69,7 +69,7 @@ func (a *answer) finish() int {
 		return fail("cannot understand the agent's answer")
 	}
 	a.begin()
-	if _, ok := standard(a.path()); !ok && a.problem == "" {
+	if _, ok := given(a.path()); !ok && a.problem == "" {
 		if err := syscall.Close(a.out); err != nil {
 			a.problem = "write " + a.path() + ": " + err.Error()
 		}

@@ -2,12 +2,14 @@ package client
 
 import (
 	"os"
+	"strconv"
 	"syscall"
 )
 
-// standard is the descriptor that a path means: its own name would open a
-// terminal or a pipe a second time, truncate a file, and fail on a socket.
-func standard(path string) (fd int, ok bool) {
+// given is the descriptor of the caller's that a path means, if it means one:
+// opened by its name it would be a second terminal or pipe, a truncated file, or
+// a socket that cannot be opened at all.
+func given(path string) (fd int, ok bool) {
 	switch path {
 	case "/dev/stdin":
 		return 0, true
@@ -16,7 +18,27 @@ func standard(path string) (fd int, ok bool) {
 	case "/dev/stderr":
 		return 2, true
 	}
+	for _, folder := range []string{"/dev/fd/", "/proc/self/fd/"} {
+		if len(path) > len(folder) && path[:len(folder)] == folder {
+			return inherited(path[len(folder):]), true
+		}
+	}
 	return 0, false
+}
+
+// inherited is a descriptor by its number, if it was here when the process began:
+// what is opened here is closed on exec, and what has come through an exec is
+// not. Any other is none of the caller's business, and -1.
+func inherited(number string) int {
+	fd, err := strconv.Atoi(number)
+	if err != nil {
+		return -1
+	}
+	flags, _, errno := syscall.Syscall(syscall.SYS_FCNTL, uintptr(fd), syscall.F_GETFD, 0)
+	if errno != 0 || flags&syscall.FD_CLOEXEC != 0 {
+		return -1
+	}
+	return fd
 }
 
 // readFile reads a file whole, or stdin for "-"; a problem is worded for people.
@@ -24,7 +46,7 @@ func readFile(path string) (data []byte, problem string) {
 	if path == "-" {
 		path = "/dev/stdin"
 	}
-	fd, ok := standard(path)
+	fd, ok := given(path)
 	if !ok {
 		var err error
 		if fd, err = open(path, syscall.O_RDONLY); err != nil {
@@ -50,7 +72,7 @@ func readAll(fd int, path string) (data []byte, problem string) {
 		}
 		buf = buf[:len(buf)+n]
 		if len(buf) > MaxFile {
-			return nil, "read " + path + ": more than the 16 MiB that a value may have"
+			return nil, "read " + path + ": it has more than 17 MiB, and a value may have 16 MiB"
 		}
 	}
 }

@@ -112,7 +112,7 @@ func TestLargeSettings(t *testing.T) {
 		t.Errorf("got exit %d, %d bytes, %q", got.Exit, len(got.Stdout), got.Stderr)
 	}
 	tooLarge := h.call(t, pipe(t, "large: "+value+value+"\n"), "relation-set", "--file", "-")
-	same(t, recorded.Outcome{Exit: 1, Stderr: "ERROR read /dev/stdin: more than the 16 MiB that a value may have\n"}, tooLarge)
+	same(t, recorded.Outcome{Exit: 1, Stderr: "ERROR read /dev/stdin: it has more than 17 MiB, and a value may have 16 MiB\n"}, tooLarge)
 }
 
 func TestOutputGoesToTheCallersFiles(t *testing.T) {

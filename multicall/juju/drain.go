@@ -15,7 +15,6 @@ type drain struct {
 	o       *operator
 	env     home.Environment
 	timeout time.Duration
-	said    string
 }
 
 // leftover is what a drain still waits for.
@@ -50,21 +49,58 @@ func (d *drain) run() error {
 			return err
 		}
 		left, err := remaining(ctx, s)
-		if err == nil && !left.over() {
-			err = d.wake()
+		if err != nil || left.over() {
+			return d.giveUp(left, err)
 		}
-		for err == nil && !left.over() {
-			d.say("waiting for " + left.String())
-			if err := pause(ctx); err != nil {
-				return fmt.Errorf("after %s there still are %s: %w", d.timeout, left, err)
-			}
-			left, err = remaining(ctx, s)
+		if err := d.wake(); err != nil {
+			return err
 		}
-		if err == nil && left.failed > 0 {
-			d.say(count(left.failed, "unit") + " in error will not run any more hooks")
-		}
-		return err
+		d.o.note("waiting for %s", left)
+		left, err = d.await(ctx, s, left)
+		return d.giveUp(left, err)
 	})
+}
+
+// await waits until there is nothing left to wait for, and tells how far it is.
+func (d *drain) await(ctx context.Context, s *state.State, left leftover) (leftover, error) {
+	total := left.units
+	defer func() { state.Tell(ctx, stopped(total, total)) }() // or else the bar would stay
+	for !left.over() {
+		state.Tell(ctx, stopped(max(0, total-left.units), total))
+		rest(ctx, drainLook)
+		now, err := remaining(ctx, s)
+		if err != nil {
+			return leftover{}, d.tired(err, left)
+		}
+		left = now
+	}
+	return left, nil
+}
+
+// drainLook is the time between two looks at all units, which are work for the store.
+const drainLook = 100 * time.Millisecond
+
+func stopped(done, total int) state.Progress {
+	return state.Progress{What: "units stopped", Done: done, Total: total}
+}
+
+// tired words the end of a drain that was not over.
+func (d *drain) tired(err error, left leftover) error {
+	switch {
+	case d.o.ctx.Err() != nil:
+		return fmt.Errorf("interrupted while there still are %s", left)
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("after %s there still are %s", d.timeout, left)
+	}
+	return err
+}
+
+// giveUp tells of units that nobody waits for, unless there was an error.
+func (d *drain) giveUp(left leftover, err error) error {
+	if err == nil && left.failed > 0 {
+		d.o.note("%s in error will not run any more hooks", count(left.failed, "unit"))
+	}
+	return err
 }
 
 // wake starts the background process if it does not run: somebody has to run the
@@ -76,14 +112,6 @@ func (d *drain) wake() error {
 	}
 	d.o.note("starting the background process of environment %q, for its units' stop hooks", d.env.Name)
 	return d.o.startBackground(d.env)
-}
-
-// say tells the operator something, unless it was the last thing told.
-func (d *drain) say(text string) {
-	if text != d.said {
-		d.o.note("%s", text)
-	}
-	d.said = text
 }
 
 // destroyAll makes all services dying.

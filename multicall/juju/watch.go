@@ -68,7 +68,7 @@ func (f *follower) look(ctx context.Context) (revision int64, err error) {
 		return 0, err
 	}
 	if err := print(); err != nil {
-		return 0, printing{err}
+		return 0, err
 	}
 	f.begun = true
 	return revision, nil
@@ -99,16 +99,9 @@ func (f *follower) tell(err error) {
 	f.away = err != nil
 }
 
-// printing is an error of the output: it does not pass.
-type printing struct{ error }
-
-func (p printing) Unwrap() error { return p.error }
-
-// final tells if waiting does not heal an error.
-func final(err error) bool {
-	return errors.As(err, new(printing)) || errors.Is(err, state.ErrStoreGone) || errors.Is(err, state.ErrClosed) ||
-		errors.Is(err, state.ErrFormat) || errors.Is(err, state.ErrNotFound)
-}
+// final tells if waiting does not heal an error: only a store that is away comes
+// back.
+func final(err error) bool { return !errors.Is(err, state.ErrAway) }
 
 // rest waits so long, or until ctx is done.
 func rest(ctx context.Context, d time.Duration) {

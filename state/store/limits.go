@@ -2,11 +2,14 @@ package store
 
 import "fmt"
 
-// Limits of one transaction, the same on every store. Larger jobs go in
-// idempotent batches.
+// Limits of one transaction, the same on every store. They are what etcd's
+// defaults take: 128 conditions or operations at each level of a transaction
+// within a transaction, and 1.5 MiB a request. They are for what must be seen as
+// one, as all that a hub's hook has told its relations; jobs without a bound go
+// in idempotent batches.
 const (
-	MaxConds = 128     // conditions
-	MaxOps   = 128     // operations
+	MaxConds = 512     // conditions
+	MaxOps   = 512     // operations
 	MaxBytes = 1 << 20 // sum of the operations' keys and values, in bytes
 )
 

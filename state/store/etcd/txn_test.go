@@ -15,10 +15,11 @@ func TestLimits(t *testing.T) {
 	defer s.Close()
 	l, err := s.Lease(t.Context(), time.Minute)
 	check(t, err)
-	for from := range 5 {
+	const leased = 640
+	for from := 0; from < leased; from += 128 {
 		var txn store.Txn
-		for i := range store.MaxOps {
-			txn.Ops = append(txn.Ops, store.Op{Key: fmt.Sprintf("leased/%d-%d", from, i), Lease: l.ID()})
+		for i := range 128 {
+			txn.Ops = append(txn.Ops, store.Op{Key: fmt.Sprintf("leased/%d", from+i), Lease: l.ID()})
 		}
 		commit(t, s, txn)
 	}
@@ -26,11 +27,11 @@ func TestLimits(t *testing.T) {
 	var txn store.Txn
 	for i := range store.MaxOps {
 		txn.Conds = append(txn.Conds, store.Cond{Prefix: fmt.Sprintf("p/%d/", i), Revision: base})
-		txn.Ops = append(txn.Ops, store.Op{Key: fmt.Sprintf("leased/0-%d", i), Delete: true})
+		txn.Ops = append(txn.Ops, store.Op{Key: fmt.Sprintf("leased/%d", i), Delete: true})
 	}
-	txn.Conds[7].Prefix = "leased/" // 640 keys under a lease
+	txn.Conds[7].Prefix = "leased/" // leased keys count, too
 	commit(t, s, txn)
-	if n := len(list(t, s, "leased/")); n != 4*store.MaxOps {
+	if n := len(list(t, s, "leased/")); n != leased-store.MaxOps {
 		t.Errorf("%d keys are left", n)
 	}
 
@@ -43,7 +44,7 @@ func TestLimits(t *testing.T) {
 	_, err = s.Commit(t.Context(), txn)
 	is(t, err, store.ErrConflict)
 	txn.Conds[7].Revision = revision(t, s)
-	for i := 0; i < store.MaxConds; i += 9 {
+	for i := 0; i < store.MaxConds; i += 35 {
 		put(t, s, fmt.Sprintf("p/%d/x", i))
 		_, err = s.Commit(t.Context(), txn)
 		is(t, err, store.ErrConflict)
@@ -126,21 +127,21 @@ func TestSweep(t *testing.T) {
 func TestManyPages(t *testing.T) {
 	s := fresh(t, clusters.take(t, 1))
 	defer s.Close()
-	const batches = 30
+	const batches, each = 30, 128
 	value := make([]byte, 6<<10)
 	for i := range batches {
 		var txn store.Txn
-		for j := range store.MaxOps {
+		for j := range each {
 			txn.Ops = append(txn.Ops, store.Op{Key: fmt.Sprintf("%02d/%03d", i, j), Value: value[:len(value)*i/batches]})
 		}
 		commit(t, s, txn)
 	}
 	kvs := list(t, s, "")
-	if len(kvs) != batches*store.MaxOps {
+	if len(kvs) != batches*each {
 		t.Fatalf("got %d keys", len(kvs))
 	}
 	for i, kv := range kvs {
-		if want := fmt.Sprintf("%02d/%03d", i/store.MaxOps, i%store.MaxOps); kv.Key != want {
+		if want := fmt.Sprintf("%02d/%03d", i/each, i%each); kv.Key != want {
 			t.Fatalf("key %d is %q, want %q", i, kv.Key, want)
 		}
 	}

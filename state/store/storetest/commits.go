@@ -15,8 +15,9 @@ var commitCases = []testCase{
 	{"one condition of several fails: nothing is written", condAllOrNothing},
 	{"conditions without operations", condsOnly},
 	{"nothing changed makes no revision", noRevision},
-	{"128 conditions and 128 operations", countLimits},
+	{"as many conditions and operations as there may be", countLimits},
 	{"1 MiB of keys and values", sizeLimit},
+	{"all limits at once", allLimits},
 	{"a key in two operations is refused", doubledKey},
 	{"an empty key is refused", emptyKey},
 	{"a commit under an ended context", commitCancelled},
@@ -124,6 +125,25 @@ func sizeLimit(f *fixture) {
 	f.has("")
 	f.write(put("a", value))
 	f.value("a", []byte(value))
+}
+
+// allLimits is of conditions and operations that cost a store most.
+func allLimits(f *fixture) {
+	l := f.lease(longTTL)
+	var txn store.Txn
+	base := f.revision()
+	for i := range store.MaxConds {
+		txn.Conds = append(txn.Conds, store.Cond{Prefix: fmt.Sprintf("p/%03d/", i), Revision: base})
+	}
+	for i := range store.MaxOps {
+		key := fmt.Sprintf("k/%03d", i)
+		txn.Ops = append(txn.Ops, under(l, key, strings.Repeat("v", store.MaxBytes/store.MaxOps-len(key))))
+	}
+	f.commit(txn)
+	f.write(put("p/300/x", "1"))
+	f.refused(store.ErrConflict, txn)
+	f.ok(l.Close(f.ctx))
+	f.has("k/")
 }
 
 func doubledKey(f *fixture) {

@@ -1,0 +1,62 @@
+package hookenv
+
+import (
+	"context"
+	"strings"
+)
+
+func actionGet() Tool {
+	return Tool{
+		Name:     "action-get",
+		Summary:  "print parameters of the running action",
+		Usage:    "[KEY[.KEY]...]",
+		Notes:    "Without KEY it prints all parameters; dots lead into dictionaries. A parameter that is not there is the empty text.",
+		Examples: []string{"action-get filename", "action-get target.host", "action-get --format=json"},
+		prepare: func(f *flagSet) runner {
+			g := &actionGetter{}
+			g.output.declare(f)
+			return g.run
+		},
+	}
+}
+
+type actionGetter struct{ output }
+
+func (g *actionGetter) run(ctx context.Context, inv *invocation) error {
+	if err := inv.noMore(1); err != nil {
+		return err
+	}
+	action, err := inv.hook.Action(ctx)
+	if err != nil {
+		return err
+	}
+	var value any = action.Parameters
+	if len(inv.args) > 0 && inv.args[0] != "" {
+		value = inside(action.Parameters, strings.Split(inv.args[0], "."))
+	}
+	return g.print(inv, plainList(value))
+}
+
+// inside follows keys into dictionaries; nil where there is nothing.
+func inside(value any, keys []string) any {
+	for _, key := range keys {
+		dictionary, _ := value.(map[string]any)
+		value = dictionary[key]
+	}
+	return value
+}
+
+// plainList makes a list of nothing but texts one that is printed one item a line.
+func plainList(value any) any {
+	list, ok := value.([]any)
+	if !ok {
+		return value
+	}
+	texts := make([]string, len(list))
+	for i, item := range list {
+		if texts[i], ok = item.(string); !ok {
+			return value
+		}
+	}
+	return texts
+}

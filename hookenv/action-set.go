@@ -1,0 +1,74 @@
+package hookenv
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+func actionSet() Tool {
+	return Tool{
+		Name:     "action-set",
+		Summary:  "set results of the running action",
+		Usage:    "KEY[.KEY]...=VALUE...",
+		Notes:    "Dots in a key make dictionaries. What is set is shown to the operator, also if the action fails.",
+		Examples: []string{"action-set file=/var/backup.gz", "action-set size.bytes=4096 size.files=3"},
+		prepare: func(*flagSet) runner {
+			return setResults
+		},
+	}
+}
+
+// resultKey is what a part of a key may be.
+var resultKey = regexp.MustCompile(`^[a-z0-9](([a-z0-9-.]+)?[a-z0-9])?$`)
+
+// reservedResults are what the agent itself says of an action.
+func reservedResults() []string {
+	return []string{"stdout", "stdout-encoding", "stderr", "stderr-encoding", "return-code"}
+}
+
+func setResults(ctx context.Context, inv *invocation) error {
+	results, err := parseResults(inv.args)
+	if err != nil || len(results) == 0 {
+		return err
+	}
+	return inv.hook.SetResults(ctx, results)
+}
+
+// parseResults takes KEY=VALUE words; a later one wins over what it contradicts.
+func parseResults(words []string) (map[string]any, error) {
+	results := map[string]any{}
+	for _, word := range words {
+		path, value, ok := strings.Cut(word, "=")
+		if !ok {
+			return nil, usagef("argument %q must be of the form key...=value", word)
+		}
+		if err := checkText(value); err != nil {
+			return nil, fmt.Errorf("cannot set %q: %w", path, err)
+		}
+		keys := strings.Split(path, ".")
+		if slices.Contains(reservedResults(), keys[0]) {
+			return nil, usagef("cannot set %q: the agent sets it", keys[0])
+		}
+		if i := slices.IndexFunc(keys, func(key string) bool { return !resultKey.MatchString(key) }); i >= 0 {
+			return nil, usagef("invalid key %q: want lower-case letters, digits and dashes inside", keys[i])
+		}
+		put(results, keys, value)
+	}
+	return results, nil
+}
+
+// put puts a value where the keys lead; a value that is in the way gives way.
+func put(into map[string]any, keys []string, value string) {
+	for _, key := range keys[:len(keys)-1] {
+		inner, ok := into[key].(map[string]any)
+		if !ok {
+			inner = map[string]any{}
+			into[key] = inner
+		}
+		into = inner
+	}
+	into[keys[len(keys)-1]] = value
+}

@@ -1,0 +1,36 @@
+package hookenv
+
+import (
+	"context"
+	"fmt"
+)
+
+func resourceGet() Tool {
+	return Tool{
+		Name:     "resource-get",
+		Summary:  "print the path of a resource",
+		Usage:    "NAME",
+		Notes:    "The operator's newest file is fetched if it is not there yet; the path stays the same.",
+		Examples: []string{"tar -xf $(resource-get site)"},
+		prepare: func(*flagSet) runner {
+			return getResource
+		},
+	}
+}
+
+func getResource(ctx context.Context, inv *invocation) error {
+	if len(inv.args) == 0 {
+		return usagef("missing required resource name")
+	}
+	if err := inv.noMore(1); err != nil {
+		return err
+	}
+	if err := inv.local(); err != nil {
+		return err
+	}
+	path, err := inv.hook.Resource(ctx, inv.args[0])
+	if err == nil {
+		fmt.Fprintln(&inv.stdout, path)
+	}
+	return err
+}

@@ -3,6 +3,8 @@ package console
 import (
 	"errors"
 	"fmt"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
 )
@@ -38,24 +40,59 @@ func Parse(s Streams, c Command, args []string) (parsed *kong.Context, err error
 		kong.Exit(func(code int) { panic(exited(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
 	}, c.Options...)
+	if err := checkText(args); err != nil {
+		return nil, err
+	}
 	parser, err := kong.New(c.Grammar, options...)
 	if err != nil {
 		return nil, fmt.Errorf("internal error: %w", err)
 	}
 	parsed, err = parser.Parse(args)
 	if err != nil {
-		return nil, Hint(Usage(err), "see: "+helpCommand(c.Name, err))
+		return nil, Hint(Usage(unknownCommand(parser, err)), "see: "+helpCommand(c.Name, err))
 	}
 	return parsed, nil
 }
 
-// helpCommand names the command whose help describes what was called wrongly.
-func helpCommand(name string, err error) string {
-	var pe *kong.ParseError
-	if errors.As(err, &pe) && pe.Context != nil {
-		if node := pe.Context.Selected(); node != nil {
-			return node.FullPath() + " --help"
+// checkText refuses what is not UTF-8: kong would put replacement characters in
+// its place, and a value other than the given one be stored.
+func checkText(args []string) error {
+	for _, a := range args {
+		if !utf8.ValidString(a) {
+			return Usage(fmt.Errorf("%.60q is not UTF-8", a))
 		}
 	}
-	return name + " --help"
+	return nil
+}
+
+// unknownCommand says so if the first word is none of the commands; kong calls
+// it an unexpected argument.
+func unknownCommand(parser *kong.Kong, err error) error {
+	var pe *kong.ParseError
+	if !errors.As(err, &pe) || pe.Context == nil || pe.Context.Selected() != nil || len(parser.Model.Children) == 0 {
+		return err
+	}
+	word, ok := strings.CutPrefix(err.Error(), "unexpected argument ")
+	if !ok {
+		return err
+	}
+	word, meant, _ := strings.Cut(word, ", did you mean ")
+	if meant != "" {
+		return fmt.Errorf("there is no command %q; did you mean %s", word, meant)
+	}
+	return fmt.Errorf("there is no command %q", word)
+}
+
+// helpCommand names the command whose help describes what was called wrongly,
+// without the aliases that kong adds.
+func helpCommand(name string, err error) string {
+	var pe *kong.ParseError
+	if !errors.As(err, &pe) || pe.Context == nil {
+		return name + " --help"
+	}
+	words := ""
+	for node := pe.Context.Selected(); node != nil && node.Type == kong.CommandNode; node = node.Parent {
+		words = " " + node.Name + words
+	}
+	return name + words + " --help"
 }

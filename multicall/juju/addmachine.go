@@ -28,6 +28,9 @@ func (c addMachineCmd) Run(o *operator) error {
 	if c.Number < 1 {
 		return console.Usage(fmt.Errorf("cannot add %d machines", c.Number))
 	}
+	if err := checkNumber(c.Number, "machine"); err != nil {
+		return err
+	}
 	if c.Series != "" {
 		if err := charm.CheckSeries(c.Series); err != nil {
 			return console.Usage(err)

@@ -18,6 +18,17 @@ func (p placing) check() error {
 	if p.NumUnits < 1 {
 		return console.Usage(fmt.Errorf("cannot add %d units", p.NumUnits))
 	}
+	return checkNumber(p.NumUnits, "unit")
+}
+
+// maxAtOnce is how many units or machines one command adds: a slip of the finger
+// is not to fill the store.
+const maxAtOnce = 10_000
+
+func checkNumber(n int, thing string) error {
+	if n > maxAtOnce {
+		return console.Usage(fmt.Errorf("cannot add %s at once: %d is the most", count(n, thing), maxAtOnce))
+	}
 	return nil
 }
 

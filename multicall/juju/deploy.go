@@ -90,7 +90,7 @@ func (c deployCmd) options(ch *charm.Charm, service string) (map[string]any, err
 	if c.Config == "" {
 		return nil, nil
 	}
-	data, err := os.ReadFile(c.Config)
+	data, err := readFile(c.Config, charm.MaxYAML)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read options: %w", err)
 	}

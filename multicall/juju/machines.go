@@ -1,23 +1,89 @@
 package juju
 
 import (
+	"encoding/json"
+	"fmt"
 	"strconv"
+
+	"gopkg.in/yaml.v3"
 
 	"bijou/multicall/console"
 	"bijou/state"
+	"bijou/state/charm"
 )
 
 // machinesCmd is `juju machines`.
-type machinesCmd struct{}
+type machinesCmd struct {
+	Format string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml or json; default tabular."`
+}
 
 // Help shows how it is used.
 func (machinesCmd) Help() string {
-	return `Examples:
-  juju machines`
+	return `YAML and JSON have what status has under "machines", with the units of each.
+
+Examples:
+  juju machines
+  juju machines --format json`
 }
 
-// Run prints one line a machine.
-func (machinesCmd) Run(o *operator) error {
+// machineList is the machines as YAML and JSON show them, by id.
+type machineList struct {
+	Machines map[string]machineEntry `yaml:"machines" json:"machines"`
+}
+
+// machineEntry is one of them.
+type machineEntry struct {
+	state.MachineView `yaml:",inline"`
+	Units             []string `yaml:"units" json:"units"`
+}
+
+// Run prints all machines, in a table one line each.
+func (c machinesCmd) Run(o *operator) error {
+	if c.Format == "tabular" {
+		return c.table(o)
+	}
+	var s state.Status
+	err := o.view(func(v *state.View) (err error) {
+		s, err = v.Status()
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	list := listMachines(s)
+	if c.Format == "json" {
+		err = json.NewEncoder(o.streams.Out).Encode(list)
+	} else {
+		err = yaml.NewEncoder(o.streams.Out).Encode(list)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot print machines: %w", err)
+	}
+	return nil
+}
+
+// listMachines picks the machines out of a status.
+func listMachines(s state.Status) machineList {
+	list := machineList{Machines: map[string]machineEntry{}}
+	for id, m := range s.Machines {
+		list.Machines[id] = machineEntry{MachineView: m, Units: []string{}}
+	}
+	for _, service := range s.Services {
+		for name, u := range service.Units {
+			if m, ok := list.Machines[u.Machine]; ok {
+				m.Units = append(m.Units, name)
+				list.Machines[u.Machine] = m
+			}
+		}
+	}
+	for _, m := range list.Machines {
+		charm.SortUnits(m.Units)
+	}
+	return list
+}
+
+// table prints one line a machine.
+func (machinesCmd) table(o *operator) error {
 	return o.view(func(v *state.View) error {
 		machines, err := v.Machines()
 		if err != nil {

@@ -2,7 +2,6 @@ package juju
 
 import (
 	"fmt"
-	"os"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -51,7 +50,7 @@ func fileValue(option, value string) (string, error) {
 	if !isFile {
 		return value, nil
 	}
-	data, err := os.ReadFile(path)
+	data, err := readFile(path, state.MaxSetting)
 	if err != nil {
 		return "", fmt.Errorf("cannot read the value of %q: %w", option, err)
 	}

@@ -32,13 +32,14 @@ func (l *Log) send() {
 	}
 }
 
-// gather waits for lines to come together.
+// gather waits for lines to come together, unless no more will come.
 func (l *Log) gather() {
 	timer := time.NewTimer(batchDelay)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-l.full:
+	case <-l.ending:
 	case <-l.ctx.Done():
 	}
 }

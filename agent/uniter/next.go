@@ -190,8 +190,10 @@ func (s *Snapshot) queue() []hook.Entry {
 			continue
 		}
 		relation := s.Relations[id].Relation
-		for _, member := range sortedKeys(s.Uniter.Members[id]) {
-			entries = append(entries, hook.Entry{Relation: relation, Member: member, State: s.Uniter.Members[id][member]})
+		for member, state := range s.Uniter.Members[id] {
+			if state.Pending != "" {
+				entries = append(entries, hook.Entry{Relation: relation, Member: member, State: state})
+			}
 		}
 		if s.leaving(id) && len(s.Uniter.Members[id]) == 0 {
 			entries = append(entries, hook.Entry{Relation: relation, State: state.MemberState{Pending: hook.Broken}})

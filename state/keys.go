@@ -46,6 +46,7 @@ import (
 //	uniters/<u>/workflow                Workflow
 //	uniters/<u>/relations/<n>           RelationState
 //	uniters/<u>/relations/<n>/<member>  MemberState
+//	history/<u>/<slot>                  HookRun
 //	logs/<u>                            logHead
 //	log/<u>/<seq>                       logBatch
 
@@ -62,6 +63,7 @@ const (
 	machinesPrefix  = "machines/"
 	relationsPrefix = "relations/"
 	unitersPrefix   = "uniters/"
+	historyPrefix   = "history/"
 	logHeadsPrefix  = "logs/"
 	logPrefix       = "log/"
 	actionsPrefix   = "actions/"

@@ -25,6 +25,7 @@ type flight struct {
 	cancel context.CancelFunc
 	done   chan struct{} // closed after outcome was set
 	result hookexec.Outcome
+	end    time.Time // when its process ended
 }
 
 // ended is true once the hook's process is gone and its outcome is known.
@@ -104,6 +105,7 @@ func (u *uniter) spawn(ctx context.Context, f *flight, about about) {
 	go func() {
 		defer close(f.done)
 		f.result = u.runner.Run(ctx, f.asks(spec, about.asked))
+		f.end = now()
 	}()
 }
 

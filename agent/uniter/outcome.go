@@ -37,7 +37,7 @@ func (u *uniter) conclude(ctx context.Context) error {
 		}
 	}
 	if failure != "" {
-		err = u.fail(ctx, f.op, failure)
+		err = u.fail(ctx, f.op, f.past(failure))
 	}
 	if errors.Is(err, state.ErrNotFound) {
 		u.land() // the unit was removed by force, as the next snapshot will show
@@ -46,6 +46,7 @@ func (u *uniter) conclude(ctx context.Context) error {
 	if err != nil && !errors.Is(err, errSettled) {
 		return err
 	}
+	u.ran()
 	u.fault("after-commit")
 	u.report(f, failure, changes)
 	u.land()
@@ -67,6 +68,9 @@ func (u *uniter) succeed(ctx context.Context, f *flight) (changes []hookctx.Chan
 		if changes, err = f.ctx.Commit(tx); err != nil {
 			return err
 		}
+		if err := u.remember(tx, f.past("").with(changes)); err != nil {
+			return err
+		}
 		return count(tx, u.Unit, f.op.Hook, f.seen())
 	})
 	return changes, err
@@ -81,7 +85,7 @@ func (f *flight) seen() int64 {
 }
 
 // fail commits that the hook has failed, and nothing else of it.
-func (u *uniter) fail(ctx context.Context, op state.Op, message string) error {
+func (u *uniter) fail(ctx context.Context, op state.Op, p past) error {
 	return u.Update(ctx, func(tx *state.Tx) error {
 		if err := settle(tx, u.Unit, op); err != nil {
 			return err
@@ -90,7 +94,10 @@ func (u *uniter) fail(ctx context.Context, op state.Op, message string) error {
 		if err != nil {
 			return err
 		}
-		return blame(tx, u.Unit, op, message, env.RetryHooks())
+		if err := u.remember(tx, p); err != nil {
+			return err
+		}
+		return blame(tx, u.Unit, op, p.Failure, env.RetryHooks())
 	})
 }
 

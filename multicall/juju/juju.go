@@ -68,11 +68,12 @@ type grammar struct {
 	SetEnvironment setEnvironmentCmd `cmd:"" help:"Set configuration values of the environment."`
 	GetEnvironment getEnvironmentCmd `cmd:"" help:"Show the configuration of the environment."`
 
-	Status   statusCmd   `cmd:"" help:"Show machines, services, units and relations."`
-	Machines machinesCmd `cmd:"" help:"List the machines."`
-	Do       doCmd       `cmd:"" help:"Run a command here as if it were a unit's hook; or open a shell as a unit."`
-	DebugLog debugLogCmd `cmd:"" help:"Show what the units' hooks and agents say."`
-	Resolved resolvedCmd `cmd:"" help:"Let a unit or relation in error go on."`
+	Status      statusCmd      `cmd:"" help:"Show machines, services, units and relations."`
+	Machines    machinesCmd    `cmd:"" help:"List the machines."`
+	Do          doCmd          `cmd:"" help:"Run a command here as if it were a unit's hook; or open a shell as a unit."`
+	HookHistory hookHistoryCmd `cmd:"" help:"Show the last hooks of a unit, and what they wrote."`
+	DebugLog    debugLogCmd    `cmd:"" help:"Show what the units' hooks and agents say."`
+	Resolved    resolvedCmd    `cmd:"" help:"Let a unit or relation in error go on."`
 }
 
 const summary = `Deploy charms, relate them, look at them, take them down.

@@ -204,11 +204,12 @@ func (m *machine) keep(ctx context.Context, unit string) {
 func (m *machine) wait(ctx context.Context, revision int64) error {
 	err := m.watch.Renew(ctx, m.State, revision, nil, state.WatchMachine(m.Machine), state.WatchEnvironment())
 	if err != nil {
-		return m.watch.Ended(err)
+		return err
 	}
 	select {
-	case err := <-m.watch.Events():
-		return m.watch.Ended(err)
+	case <-m.watch.Events():
+		_, _, err := m.watch.Take() // what it was does not matter: the next step reads it all
+		return err
 	case e := <-m.ended:
 		delete(m.units, e.unit)
 		return e.err

@@ -21,8 +21,15 @@ type output struct {
 }
 
 func (o *output) declare(f *flagSet) {
-	f.add(option{names: []string{"format"}, arg: "FORMAT", help: "smart, json, yaml or shell", set: func(name, value string) error {
-		if !slices.Contains([]string{formatSmart, formatJSON, formatYAML, formatShell}, value) {
+	o.declareOnly(f, formatSmart, formatJSON, formatYAML, formatShell)
+}
+
+// declareOnly declares them for a tool that knows only some of the formats.
+func (o *output) declareOnly(f *flagSet, formats ...string) {
+	last := len(formats) - 1
+	help := strings.Join(formats[:last], ", ") + " or " + formats[last]
+	f.add(option{names: []string{"format"}, arg: "FORMAT", help: help, set: func(name, value string) error {
+		if !slices.Contains(formats, value) {
 			return usagef("invalid value %q for option %s: unknown format %q", value, name, value)
 		}
 		o.format = value

@@ -3,6 +3,7 @@ package hookenv
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -67,12 +68,7 @@ func portUnit(inv *invocation) (string, error) {
 func (p *portChanger) ports(ctx context.Context, inv *invocation, port hookapi.Port, unit string) ([]hookapi.Port, error) {
 	ports := []hookapi.Port{port}
 	if p.endpoints != "" {
-		ports = nil
-		for name := range strings.SplitSeq(p.endpoints, ",") {
-			port.Endpoint = strings.TrimSpace(name)
-			ports = append(ports, port)
-		}
-		return ports, nil
+		return p.bound(ctx, inv, port, unit)
 	}
 	if p.open || unit != inv.facts.Unit && unit != "" {
 		return ports, nil
@@ -87,6 +83,26 @@ func (p *portChanger) ports(ctx context.Context, inv *invocation, port hookapi.P
 		}
 	}
 	return ports, err
+}
+
+// bound is a range for each of the endpoints named, which must be the charm's; of
+// another unit's charm nobody here knows.
+func (p *portChanger) bound(ctx context.Context, inv *invocation, port hookapi.Port, unit string) (ports []hookapi.Port, err error) {
+	var known []string
+	mine := inv.facts.Unit != "" && (unit == "" || unit == inv.facts.Unit)
+	if mine {
+		if known, err = inv.hook.Bindings(ctx); err != nil {
+			return nil, err
+		}
+	}
+	for name := range strings.SplitSeq(p.endpoints, ",") {
+		port.Endpoint = strings.TrimSpace(name)
+		if mine && !slices.Contains(known, port.Endpoint) {
+			return nil, usagef("unknown endpoint %q: the charm has %s", port.Endpoint, strings.Join(known, ", "))
+		}
+		ports = append(ports, port)
+	}
+	return ports, nil
 }
 
 // parsePort reads "80", "80/udp", "100-200/tcp" and "icmp", in any case.

@@ -64,8 +64,10 @@ func (s *relationSetter) run(ctx context.Context, inv *invocation) error {
 	if err != nil {
 		return err
 	}
-	if s.app && inv.facts.Unit != "" && !inv.facts.Operator {
-		return errNotLeader
+	if s.app {
+		if err := mayWriteService(ctx, inv); err != nil {
+			return err
+		}
 	}
 	if len(changes) == 0 {
 		return nil
@@ -73,9 +75,21 @@ func (s *relationSetter) run(ctx context.Context, inv *invocation) error {
 	return writeNode(ctx, inv.hook, nodeFor(id, cmp.Or(unit, inv.facts.Unit), s.app), changes)
 }
 
-// errNotLeader refuses a service's own settings to its units: they are the
-// leader's to change, and no unit leads yet.
+// errNotLeader refuses a service's own settings to all of its units but the one
+// that leads.
 var errNotLeader = errors.New("cannot write relation settings")
+
+// mayWriteService refuses them; an operator may write any.
+func mayWriteService(ctx context.Context, inv *invocation) error {
+	if inv.facts.Unit == "" || inv.facts.Operator {
+		return nil
+	}
+	leads, err := inv.hook.IsLeader(ctx)
+	if err == nil && !leads {
+		err = errNotLeader
+	}
+	return err
+}
 
 // actor takes the UNIT_NAME off the arguments: a last one that is a unit's name.
 func (s *relationSetter) actor(inv *invocation) (string, error) {
@@ -193,7 +207,11 @@ func writeNode(ctx context.Context, h hookapi.Hook, node hookapi.Node, changes m
 	if f.Broken && node.Relation == f.Relation {
 		return errBrokenChange
 	}
-	if err := h.SetSettings(ctx, node, changes); err != nil {
+	err := h.SetSettings(ctx, node, changes)
+	if errors.Is(err, hookapi.ErrNotLeader) {
+		return errNotLeader
+	}
+	if err != nil {
 		return worded(err, node.Unit+node.Service)
 	}
 	if node.Unit != "" && node.Unit != f.Unit && f.Unit != "" && !f.Operator {

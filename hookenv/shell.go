@@ -39,7 +39,7 @@ func renderShell(value any) ([]byte, error) {
 // what has parts of its own.
 func shellText(value any) (string, error) {
 	switch v := value.(type) {
-	case map[string]any, map[string]string:
+	case map[string]any, map[string]string, []any:
 		text, err := renderJSON(v)
 		return strings.TrimSuffix(string(text), "\n"), err
 	case string:

@@ -2,6 +2,7 @@ package hookenv
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"bijou/hookenv/hookapi"
@@ -42,5 +43,9 @@ func (s *statusSetter) run(ctx context.Context, inv *invocation) error {
 	if len(inv.args) > 1 {
 		status.Message = escaped(inv.args[1])
 	}
-	return inv.hook.SetStatus(ctx, s.application, status)
+	err := inv.hook.SetStatus(ctx, s.application, status)
+	if errors.Is(err, hookapi.ErrNotLeader) {
+		return errors.New("this unit is not the leader")
+	}
+	return err
 }

@@ -20,8 +20,11 @@ type runner func(ctx context.Context, inv *invocation) error
 // Tools lists every hook tool, sorted by name. Symlinks are made from it.
 func Tools() []Tool {
 	built := []Tool{
-		closePort(), configGet(), jujuLog("juju-log"), jujuLog("juju-logger"), openPort(), openedPorts(),
-		relationGet(), relationIDs(), relationList(), relationSet(), statusGet(), statusSet(), unitGet(), unitRelations(),
+		actionFail(), actionGet(), actionLog(), actionSet(), resourceGet(),
+		applicationVersionSet(), closePort(), configGet(), goalState(), isLeader(), jujuLog("juju-log"), jujuLog("juju-logger"),
+		jujuReboot(), leaderGet(), leaderSet(), networkGet(), openPort(), openedPorts(), relationGet(), relationIDs(),
+		relationList(), relationSet(), stateDelete(), stateGet(), stateSet(), statusGet(), statusSet(), storageAdd(),
+		storageGet(), storageList(), unitGet(), unitRelations(),
 	}
 	return sortedByName(append(built, unsupportedTools()...))
 }

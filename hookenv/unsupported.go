@@ -12,37 +12,19 @@ import (
 // clear error rather than "command not found".
 func unsupported() map[string]string {
 	return map[string]string{
-		"action-fail":             "mark the running action as failed",
-		"action-get":              "print parameters of the running action",
-		"action-log":              "report progress of the running action",
-		"action-set":              "set results of the running action",
-		"application-version-set": "say which version of the workload runs",
-		"credential-get":          "print the cloud's credential",
-		"goal-state":              "print which units and relations are to be expected",
-		"is-leader":               "say whether this unit leads its service",
-		"juju-reboot":             "reboot the machine",
-		"leader-get":              "print settings of the service's leader",
-		"leader-set":              "change settings of the service's leader",
-		"network-get":             "print addresses of an endpoint",
-		"payload-register":        "register a payload",
-		"payload-status-set":      "set the status of a payload",
-		"payload-unregister":      "forget a payload",
-		"relation-model-get":      "print which model is at the other end",
-		"resource-get":            "print the path of a resource",
-		"secret-add":              "add a secret",
-		"secret-get":              "print a secret",
-		"secret-grant":            "let a service read a secret",
-		"secret-ids":              "list own secrets",
-		"secret-info-get":         "describe a secret",
-		"secret-remove":           "remove a secret",
-		"secret-revoke":           "take the right to read a secret away",
-		"secret-set":              "change a secret",
-		"state-delete":            "delete a key of the unit's state",
-		"state-get":               "print the unit's state",
-		"state-set":               "change the unit's state",
-		"storage-add":             "add storage",
-		"storage-get":             "describe storage",
-		"storage-list":            "list storage",
+		"credential-get":     "print the cloud's credential",
+		"payload-register":   "register a payload",
+		"payload-status-set": "set the status of a payload",
+		"payload-unregister": "forget a payload",
+		"relation-model-get": "print which model is at the other end",
+		"secret-add":         "add a secret",
+		"secret-get":         "print a secret",
+		"secret-grant":       "let a service read a secret",
+		"secret-ids":         "list own secrets",
+		"secret-info-get":    "describe a secret",
+		"secret-remove":      "remove a secret",
+		"secret-revoke":      "take the right to read a secret away",
+		"secret-set":         "change a secret",
 	}
 }
 
@@ -64,10 +46,14 @@ func unsupportedTool(name, summary string) Tool {
 		prepare: func(f *flagSet) runner {
 			f.anything = true
 			return func(context.Context, *invocation) error {
-				return fmt.Errorf("%s is not supported by this version of bijou", name)
+				return notSupported(name)
 			}
 		},
 	}
+}
+
+func notSupported(name string) error {
+	return fmt.Errorf("%s is not supported by this version of bijou", name)
 }
 
 func sortedByName(tools []Tool) []Tool {

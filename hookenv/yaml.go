@@ -27,6 +27,18 @@ func yamlValue(value any) any {
 	switch v := value.(type) {
 	case string:
 		return yamlText(v)
+	case []string:
+		list := []yamlText{}
+		for _, text := range v {
+			list = append(list, yamlText(text))
+		}
+		return list
+	case []any:
+		list := []any{}
+		for _, member := range v {
+			list = append(list, yamlValue(member))
+		}
+		return list
 	case map[string]string:
 		dictionary := map[yamlText]any{}
 		for key, text := range v {

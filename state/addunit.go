@@ -57,27 +57,8 @@ func (tx *Tx) insertUnit(u Unit) (_ Unit, err error) {
 
 // AddUnits adds n units in batches. On an error it returns those that were added.
 func (s *State) AddUnits(ctx context.Context, service string, n int, p Placement) ([]Unit, error) {
-	var units []Unit
 	update := counted(ctx, s.Update, Progress{What: "units of " + service + " added", Total: n})
-	for len(units) < n {
-		var batch []Unit
-		err := update(ctx, func(tx *Tx) error {
-			batch = nil
-			for range min(destroyBatch, n-len(units)) {
-				u, err := tx.AddUnit(service, p)
-				if err != nil {
-					return err
-				}
-				batch = append(batch, u)
-			}
-			return nil
-		})
-		if err != nil {
-			return units, err
-		}
-		units = append(units, batch...)
-	}
-	return units, nil
+	return added(ctx, update, n, func(tx *Tx) (Unit, error) { return tx.AddUnit(service, p) })
 }
 
 // place finds or makes the machine of a service's new unit.

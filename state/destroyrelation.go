@@ -21,7 +21,7 @@ func (tx *Tx) destroyRelation(id int) error {
 		return err
 	}
 	r.Life = Dying
-	if err := tx.put(relationKey(id), r); err != nil {
+	if err := tx.putRelation(r); err != nil {
 		return err
 	}
 	return tx.removeRelationIfDone(r)

@@ -6,10 +6,6 @@ import (
 	"fmt"
 )
 
-// destroyBatch is how many units or relations one transaction of a destroying
-// job takes: a relation costs up to a dozen operations.
-const destroyBatch = 10
-
 // DestroyService makes a service, its relations and its units dying; what no
 // agent knows is removed at once, the rest when its agents are done. It works in
 // batches; one that was interrupted is finished by calling it again.
@@ -83,27 +79,6 @@ func (tx *Tx) condemn(name string) (relations []int, units []string, err error) 
 	return relations, unitNames(kvs), err
 }
 
-// inBatches does f for each item, destroyBatch to a transaction. Items that are
-// gone meanwhile are no error.
-func inBatches[T any](ctx context.Context, update Updater, items []T, f func(tx *Tx, item T) error) error {
-	for len(items) > 0 {
-		n := min(destroyBatch, len(items))
-		err := update(ctx, func(tx *Tx) error {
-			for _, item := range items[:n] {
-				if err := f(tx, item); err != nil && !errors.Is(err, ErrNotFound) {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		items = items[n:]
-	}
-	return nil
-}
-
 // removeServiceIfDone removes a dying service that has no unit and no relation left.
 func (tx *Tx) removeServiceIfDone(name string) error {
 	s, err := tx.Service(name)
@@ -122,7 +97,7 @@ func (tx *Tx) removeServiceIfDone(name string) error {
 	if _, err = tx.removeBelow(resources(name), maxRemoved); err != nil {
 		return err
 	}
-	_, err = tx.removeBelow(servicePrefix(name), destroyBatch)
+	_, err = tx.removeBelow(servicePrefix(name), batchSize)
 	return err
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"bijou/state/store"
 )
@@ -34,4 +35,27 @@ func load[T any](v *View, key string) (doc T, ok bool, err error) {
 	}
 	doc, err = decode[T](store.KV{Key: key, Value: value})
 	return doc, err == nil, err
+}
+
+// children reads what is directly below the prefix, by key; name puts into each
+// what its key says.
+func children[T any](v *View, prefix string, name func(doc *T, rest string)) ([]T, error) {
+	kvs, err := v.list(prefix)
+	if err != nil {
+		return nil, err
+	}
+	var all []T
+	for _, kv := range kvs {
+		rest := kv.Key[len(prefix):]
+		if strings.Contains(rest, "/") {
+			continue
+		}
+		doc, err := decode[T](kv)
+		if err != nil {
+			return nil, err
+		}
+		name(&doc, rest)
+		all = append(all, doc)
+	}
+	return all, nil
 }

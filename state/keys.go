@@ -102,13 +102,14 @@ func machineKey(id string) string        { return machinesPrefix + id }
 func machineUnits(id string) string      { return machineKey(id) + "/units/" }
 func machineUnitKey(id, u string) string { return machineUnits(id) + u }
 
-func relationKey(id int) string              { return relationsPrefix + strconv.Itoa(id) }
-func membersPrefix(id int) string            { return relationKey(id) + "/members/" }
-func memberKey(id int, u string) string      { return membersPrefix(id) + u }
-func settingsPrefix(id int) string           { return relationKey(id) + "/settings/" }
-func settingsKey(id int, u string) string    { return settingsPrefix(id) + u }
-func appsPrefix(id int) string               { return relationKey(id) + "/apps/" }
-func appSettingsKey(id int, s string) string { return appsPrefix(id) + s }
+func relationKey(id int) string               { return relationsPrefix + strconv.Itoa(id) }
+func membersPrefix(id int) string             { return relationKey(id) + "/members/" }
+func memberKey(id int, u string) string       { return membersPrefix(id) + u }
+func membersOf(id int, service string) string { return membersPrefix(id) + service + "/" }
+func settingsPrefix(id int) string            { return relationKey(id) + "/settings/" }
+func settingsKey(id int, u string) string     { return settingsPrefix(id) + u }
+func appsPrefix(id int) string                { return relationKey(id) + "/apps/" }
+func appSettingsKey(id int, s string) string  { return appsPrefix(id) + s }
 
 func uniterPrefix(u string) string                     { return unitersPrefix + u + "/" }
 func opKey(u string) string                            { return uniterPrefix(u) + "op" }

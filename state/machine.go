@@ -63,25 +63,9 @@ func (v *View) Machine(id string) (Machine, error) {
 
 // Machines reads all machines, by number.
 func (v *View) Machines() ([]Machine, error) {
-	kvs, err := v.list(machinesPrefix)
-	if err != nil {
-		return nil, err
-	}
-	var machines []Machine
-	for _, kv := range kvs {
-		id := kv.Key[len(machinesPrefix):]
-		if strings.Contains(id, "/") {
-			continue
-		}
-		m, err := decode[Machine](kv)
-		if err != nil {
-			return nil, err
-		}
-		m.ID = id
-		machines = append(machines, m)
-	}
+	machines, err := children(v, machinesPrefix, func(m *Machine, id string) { m.ID = id })
 	slices.SortFunc(machines, func(a, b Machine) int { return compareIDs(a.ID, b.ID) })
-	return machines, nil
+	return machines, err
 }
 
 // compareIDs orders machine ids as the numbers that they are.

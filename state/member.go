@@ -16,7 +16,16 @@ type Member struct {
 
 // Members reads who is in a relation, by service and number.
 func (v *View) Members(id int) ([]Member, error) {
-	kvs, err := v.list(membersPrefix(id))
+	return v.membersBelow(id, membersPrefix(id))
+}
+
+// MembersOf reads which units of one service are in a relation, by number.
+func (v *View) MembersOf(id int, service string) ([]Member, error) {
+	return v.membersBelow(id, membersOf(id, service))
+}
+
+func (v *View) membersBelow(id int, prefix string) ([]Member, error) {
+	kvs, err := v.list(prefix)
 	if err != nil {
 		return nil, err
 	}

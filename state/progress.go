@@ -26,14 +26,14 @@ func Tell(ctx context.Context, p Progress) {
 	}
 }
 
-// counted is an Updater whose every commit brings a job destroyBatch steps on.
+// counted is an Updater whose every commit brings a job batchSize steps on.
 func counted(ctx context.Context, update Updater, p Progress) Updater {
 	Tell(ctx, p)
 	return func(ctx context.Context, f func(tx *Tx) error) error {
 		if err := update(ctx, f); err != nil {
 			return err
 		}
-		p.Done = min(p.Done+destroyBatch, p.Total)
+		p.Done = min(p.Done+batchSize, p.Total)
 		Tell(ctx, p)
 		return nil
 	}

@@ -57,10 +57,12 @@ func (r Relation) Other(service string) Endpoint {
 func (r Relation) IsPeer() bool { return len(r.Endpoints) == 1 }
 
 // relationIndex is what a service keeps of each of its relations: enough to find
-// a second one between the same endpoints.
+// a second one between the same endpoints. Life is here, too, so that who watches
+// the service hears of it without watching what all members write.
 type relationIndex struct {
 	Name  string `json:"name"`            // its own endpoint's
 	Other string `json:"other,omitempty"` // Endpoint.String of the other; empty for peers
+	Life  Life   `json:"life,omitempty"`  // empty: alive
 }
 
 // AddRelation adds a relation between the endpoints, as InferEndpoints returns
@@ -129,7 +131,7 @@ func (tx *Tx) unrelated(a, b Endpoint) error {
 		if err != nil {
 			return err
 		}
-		if index == (relationIndex{a.Name, b.String()}) {
+		if index.Name == a.Name && index.Other == b.String() {
 			return refuse(ErrExists, "they are related already, or their relation is still being destroyed")
 		}
 	}
@@ -163,16 +165,21 @@ func (tx *Tx) insertRelation(r Relation) (_ Relation, err error) {
 		return Relation{}, err
 	}
 	r.Since = time.Now().UTC().Round(0)
+	return r, tx.putRelation(r)
+}
+
+// putRelation writes a relation, and where its services find it.
+func (tx *Tx) putRelation(r Relation) error {
 	for _, e := range r.Endpoints {
-		index := relationIndex{Name: e.Name}
+		index := relationIndex{Name: e.Name, Life: unlessAlive(r.Life)}
 		if !r.IsPeer() {
 			index.Other = r.Other(e.Service).String()
 		}
 		if err := tx.put(indexKey(e.Service, r.ID), index); err != nil {
-			return Relation{}, err
+			return err
 		}
 	}
-	return r, tx.put(relationKey(r.ID), r)
+	return tx.put(relationKey(r.ID), r)
 }
 
 // Relation reads a relation. ErrNotFound.

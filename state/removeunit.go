@@ -81,7 +81,7 @@ func (tx *Tx) RemoveUnit(name string) error {
 	return tx.removeServiceIfDone(u.Service)
 }
 
-// maxRemoved is how many keys are removed at a time: half of a transaction, which
+// maxRemoved is how many keys are removed at a time: few of a transaction, which
 // leaves room for what else is in it.
 const maxRemoved = 64
 

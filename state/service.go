@@ -3,7 +3,6 @@ package state
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"bijou/state/charm"
 )
@@ -125,24 +124,7 @@ func (v *View) Service(name string) (Service, error) {
 
 // Services reads all services, by name.
 func (v *View) Services() ([]Service, error) {
-	kvs, err := v.list(servicesPrefix)
-	if err != nil {
-		return nil, err
-	}
-	var services []Service
-	for _, kv := range kvs {
-		name := kv.Key[len(servicesPrefix):]
-		if strings.Contains(name, "/") {
-			continue
-		}
-		s, err := decode[Service](kv)
-		if err != nil {
-			return nil, err
-		}
-		s.Name = name
-		services = append(services, s)
-	}
-	return services, nil
+	return children(v, servicesPrefix, func(s *Service, name string) { s.Name = name })
 }
 
 // aliveService is Service, with ErrDead for one that is going.

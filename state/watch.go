@@ -3,6 +3,7 @@ package state
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 
 	"bijou/state/store"
@@ -25,16 +26,22 @@ func WatchUnit(unit string) Scope { return scopeOf(unitKey(unit)) }
 // WatchUnits is every unit of a service.
 func WatchUnits(service string) Scope { return Scope{prefixes: []string{serviceUnits(service)}} }
 
-// WatchService is a service's record, its configuration, which relations it has,
-// and who leads it.
+// WatchService is a service's record, its configuration, which relations it has
+// and how alive they are, and who leads it.
 func WatchService(service string) Scope {
 	s := scopeOf(serviceKey(service))
 	s.exact = append(s.exact, leaderKey(serviceLeaders(service)))
 	return s
 }
 
-// WatchRelation is a relation's record, its members and all settings in it.
-func WatchRelation(id int) Scope { return scopeOf(relationKey(id)) }
+// WatchMembers is which units of one service are in a relation, and which version
+// their settings there have.
+func WatchMembers(id int, service string) Scope {
+	return Scope{prefixes: []string{membersOf(id, service)}}
+}
+
+// WatchRelations is every relation, with its members and all settings in it.
+func WatchRelations() Scope { return Scope{prefixes: []string{relationsPrefix}} }
 
 // WatchMachine is a machine's record, and which units it has.
 func WatchMachine(id string) Scope { return scopeOf(machineKey(id)) }
@@ -77,8 +84,8 @@ func WatchAll() Scope {
 	}}
 }
 
-// has says if the key is in the scope.
-func (s Scope) has(key string) bool {
+// Has says if the key is in the scope.
+func (s Scope) Has(key string) bool {
 	under := func(prefix string) bool { return strings.HasPrefix(key, prefix) }
 	return slices.Contains(s.exact, key) || slices.ContainsFunc(s.prefixes, under)
 }
@@ -117,7 +124,7 @@ func (w *Watcher) Next(ctx context.Context) ([]string, error) {
 		}
 		var keys []string
 		for _, e := range batch.Events {
-			if slices.ContainsFunc(w.scopes, func(s Scope) bool { return s.has(e.Key) }) {
+			if slices.ContainsFunc(w.scopes, func(s Scope) bool { return s.Has(e.Key) }) {
 				keys = append(keys, e.Key)
 			}
 		}
@@ -129,6 +136,16 @@ func (w *Watcher) Next(ctx context.Context) ([]string, error) {
 
 // Close ends the watcher, and a Next that waits.
 func (w *Watcher) Close() { w.w.Close() }
+
+// MembershipOf says whose membership it is that changed, if a key from WatchMembers
+// says so.
+func MembershipOf(key string) (relation int, unit string, ok bool) {
+	rest, ok := strings.CutPrefix(key, relationsPrefix)
+	number, rest, _ := strings.Cut(rest, "/")
+	unit, member := strings.CutPrefix(rest, "members/")
+	relation, err := strconv.Atoi(number)
+	return relation, unit, ok && member && err == nil
+}
 
 // LogSource is the unit or machine whose log changed, if a key from WatchLogs
 // says so.

@@ -46,7 +46,7 @@ func TestWatch(t *testing.T) {
 			{"unit", state.WatchUnit("mysql/1"), []string{"units/mysql/1", "units/mysql/1/ports"}},
 			{"service", state.WatchService("mysql"), []string{"services/mysql/config"}},
 			{"units", state.WatchUnits("mysql"), []string{"units/mysql/10", "units/mysql/1", "units/mysql/1/ports", "units/mysql/11"}},
-			{"relation", state.WatchRelation(r.ID), []string{"relations/2/members/mysql/1", "relations/2/settings/mysql/1"}},
+			{"relation", state.WatchMembers(r.ID, "mysql"), []string{"relations/2/members/mysql/1"}},
 			{"uniter", state.WatchUniter("mysql/1"), []string{"uniters/mysql/1/workflow"}},
 			{"machine", state.WatchMachine("0"), []string{"machines/0/units/mysql/11"}},
 		} {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"bijou/agent/hook"
 	"bijou/agent/hookctx"
@@ -77,7 +76,7 @@ func (u *uniter) context(a about) *hookctx.Context {
 	h := a.hook
 	return hookctx.New(hookctx.Options{
 		State:        u.State,
-		Update:       u.Update,
+		Update:       u.announced,
 		RelationName: h.RelationName,
 		CharmURL:     a.unit.Charm,
 		Log:          func(level, message string) { u.output.Write(level, h.Name, message) },
@@ -146,7 +145,7 @@ func relationID(h state.Hook, d charm.Dialect) string {
 func (a about) attrs() []any {
 	attrs := []any{"hook", a.hook.Name}
 	if a.hook.Relation != state.NoRelation {
-		attrs = append(attrs, "relation", a.hook.Relation, "members", strings.Join(a.members, " "))
+		attrs = append(attrs, "relation", a.hook.Relation, "members", len(a.members))
 	}
 	return attrs
 }

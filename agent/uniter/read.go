@@ -1,31 +1,33 @@
 package uniter
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 
 	"bijou/agent/hook"
 	"bijou/state"
 	"bijou/state/charm"
 )
 
-// read takes a snapshot, at one revision.
-func (u *uniter) read(ctx context.Context) (s Snapshot, revision int64, err error) {
-	err = u.State.View(ctx, func(v *state.View) (err error) {
-		if s, err = snapshot(v, u.Unit); err != nil {
-			return err
-		}
-		revision, err = v.Revision()
-		return err
-	})
-	s.Now, s.LastHook, s.Running = now(), u.lastHook, u.hook != nil
-	s.Cut = s.Running && u.hook.cut != ""
-	return s, revision, err
+// snapshot reads what there is of the unit, all at the view's revision.
+func snapshot(v *state.View, name string) (Snapshot, error) {
+	own, err := v.Uniter(name)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	s, err := around(v, name, own)
+	if err != nil || s.Gone {
+		return s, err
+	}
+	return s, s.readMembers(v)
 }
 
-// snapshot reads what there is of the unit. It is gone if its own record is; that
-// anything else is missing is an error, since what is gone loses its folder.
-func snapshot(v *state.View, name string) (s Snapshot, err error) {
+// around reads what there is beside the unit's own records and the members of its
+// relations. It is gone if its own record is; that anything else is missing is an
+// error, since what is gone loses its folder.
+func around(v *state.View, name string, own state.Uniter) (s Snapshot, err error) {
 	s.Unit, err = v.Unit(name)
 	if errors.Is(err, state.ErrNotFound) {
 		return Snapshot{Gone: true}, nil
@@ -47,9 +49,7 @@ func snapshot(v *state.View, name string) (s Snapshot, err error) {
 	}
 	s.Charm, s.ConfigVersion = service.Charm, config.Version
 	s.RetryHooks, s.StatusInterval = env.RetryHooks(), env.StatusInterval()
-	if s.Uniter, err = v.Uniter(name); err != nil {
-		return s, err
-	}
+	s.Uniter = own
 	if deployed := s.Uniter.Workflow.Charm; deployed != "" && deployed != s.Charm {
 		if s.Upgrade, err = v.Upgrade(service.Name); err != nil {
 			return s, err
@@ -64,8 +64,8 @@ func snapshot(v *state.View, name string) (s Snapshot, err error) {
 	return s, err
 }
 
-// relations reads those of the unit's service, with the members that matter to
-// it. A subordinate's unit has nothing to do with other principals' services.
+// relations reads those of the unit's service, without their members. A
+// subordinate's unit has nothing to do with other principals' services.
 func relations(v *state.View, unit state.Unit) (map[int]Relation, error) {
 	stored, err := v.ServiceRelations(unit.Service)
 	if err != nil {
@@ -77,17 +77,16 @@ func relations(v *state.View, unit state.Unit) (map[int]Relation, error) {
 		if unit.Principal != "" && r.Scope == charm.Container && !r.IsPeer() && !holds {
 			continue
 		}
-		members, err := v.Members(r.ID)
-		if err != nil {
-			return nil, err
-		}
 		end, _ := r.Endpoint(unit.Service)
-		all[r.ID] = Relation{
+		one := Relation{
 			Relation: hook.Relation{ID: r.ID, Name: end.Name, RemoteService: r.Other(unit.Service).Service, Peer: r.IsPeer()},
 			Life:     r.Life,
-			Members:  remote(r, unit, members),
 			Holds:    holds,
 		}
+		if r.Scope == charm.Container {
+			one.Principal = cmp.Or(unit.Principal, unit.Name)
+		}
+		all[r.ID] = one
 	}
 	return all, nil
 }
@@ -99,23 +98,47 @@ func holdsTo(r state.Relation, unit state.Unit) bool {
 	return err == nil && r.Scope == charm.Container && r.Other(unit.Service).Service == service
 }
 
-// remote are the members at the other end, or in a peer relation the unit's
-// peers; in a container-scoped relation those that share its principal.
-func remote(r state.Relation, unit state.Unit, members []state.Member) []state.Member {
-	principal := unit.Name
-	if unit.Principal != "" {
-		principal = unit.Principal
-	}
-	var others []state.Member
-	for _, m := range members {
-		service, _, err := charm.ParseUnit(m.Unit)
-		own := err == nil && service == unit.Service
-		near := r.Scope != charm.Container || m.Principal == principal
-		if m.Unit != unit.Name && own == r.IsPeer() && near {
-			others = append(others, m)
+// readMembers reads the members of all relations.
+func (s *Snapshot) readMembers(v *state.View) error {
+	for id, r := range s.Relations {
+		members, err := v.MembersOf(id, r.RemoteService)
+		if err != nil {
+			return err
 		}
+		r.Members = slices.DeleteFunc(members, func(m state.Member) bool { return !s.concerns(r, m) })
+		s.Relations[id] = r
 	}
-	return others
+	return nil
+}
+
+// readMember reads one entry of a relation's members.
+func (s *Snapshot) readMember(v *state.View, of membership) error {
+	r, known := s.Relations[of.relation]
+	if !known {
+		return nil
+	}
+	m, in, err := v.Member(of.relation, of.unit)
+	if err != nil {
+		return err
+	}
+	in = in && s.concerns(r, m)
+	i, was := slices.BinarySearchFunc(r.Members, of.unit, func(m state.Member, unit string) int { return charm.CompareUnits(m.Unit, unit) })
+	switch {
+	case in && was:
+		r.Members[i] = m
+	case in:
+		r.Members = slices.Insert(r.Members, i, m)
+	case was:
+		r.Members = slices.Delete(r.Members, i, i+1)
+	}
+	s.Relations[of.relation] = r
+	return nil
+}
+
+// concerns is true for members at the other end, in a peer relation the unit's
+// peers; in a container-scoped relation for those that share its principal.
+func (s *Snapshot) concerns(r Relation, m state.Member) bool {
+	return m.Unit != s.Unit.Name && (r.Principal == "" || m.Principal == r.Principal)
 }
 
 // Idle says if a unit has nothing to do: no hook in flight, nothing owed, and

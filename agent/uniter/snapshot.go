@@ -40,8 +40,9 @@ type Snapshot struct {
 // Relation is a relation of the unit's service, as the store has it now.
 type Relation struct {
 	hook.Relation
-	Life    state.Life
-	Members []state.Member // without the unit itself
+	Life      state.Life
+	Principal string         // in container scope: whose machine the unit shares; else empty
+	Members   []state.Member // those that concern the unit, by number; not itself
 	// Holds: it holds a subordinate's unit to its principal.
 	Holds bool
 }

@@ -37,15 +37,17 @@ const grace = 10 * time.Second
 
 // uniter is one unit's loop. All its fields belong to the goroutine that runs it.
 type uniter struct {
-	Options
-	server   *server.Server
-	runner   hookexec.Runner
-	output   *unitlog.Log
-	watch    wake.Watch
-	hook     *flight // nil: no hook is in flight
-	turn     turn    // of Slots; nil: none is asked for
-	lastHook time.Time
-	runs     int64 // how many hooks the unit's history counts
+	Options   // but its Update is commit
+	announced state.Updater
+	server    *server.Server
+	runner    hookexec.Runner
+	output    *unitlog.Log
+	watch     wake.Watch
+	sight     sight
+	hook      *flight // nil: no hook is in flight
+	turn      turn    // of Slots; nil: none is asked for
+	lastHook  time.Time
+	runs      int64 // how many hooks the unit's history counts
 }
 
 // Run takes the unit through its life until it is gone (nil), ctx is done (its
@@ -67,7 +69,8 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	u := &uniter{Options: o, server: srv, lastHook: time.Now()}
+	u := &uniter{Options: o, announced: o.Update, server: srv, lastHook: time.Now()}
+	u.Update = u.commit
 	u.output = unitlog.Open(unitlog.Options{Unit: o.Unit, Path: o.Folder.Log(), State: o.State, Log: o.Log})
 	defer u.close()
 	return u.run(ctx)
@@ -118,23 +121,23 @@ func (u *uniter) step(ctx context.Context) (finished bool, err error) {
 	if u.hook != nil && u.hook.ended() {
 		return false, u.conclude(ctx)
 	}
-	snap, revision, err := u.read(ctx)
+	snap, err := u.read(ctx)
 	if err != nil {
 		return false, err
 	}
 	next := Next(snap)
 	u.Log.Debug("next", "step", next.String())
-	return u.obey(ctx, next, snap, revision)
+	return u.obey(ctx, next, snap)
 }
 
 // obey does one step.
-func (u *uniter) obey(ctx context.Context, next Step, snap Snapshot, revision int64) (finished bool, err error) {
+func (u *uniter) obey(ctx context.Context, next Step, snap Snapshot) (finished bool, err error) {
 	if _, ok := next.(RunHook); !ok && u.hook == nil {
 		u.release()
 	}
 	switch s := next.(type) {
 	case Wait:
-		return false, u.wait(ctx, snap, revision, s.Until, nil)
+		return false, u.wait(ctx, snap, s.Until, nil)
 	case DeployCharm:
 		return false, u.deploy(ctx, s.URL)
 	case Enqueue:
@@ -146,7 +149,7 @@ func (u *uniter) obey(ctx context.Context, next Step, snap Snapshot, revision in
 			u.turn = u.Slots.ask()
 		}
 		if !u.turn.granted() {
-			return false, u.wait(ctx, snap, revision, time.Time{}, u.turn)
+			return false, u.wait(ctx, snap, time.Time{}, u.turn)
 		}
 		err := u.begin(ctx, s, snap)
 		if err != nil {

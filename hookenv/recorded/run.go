@@ -67,6 +67,7 @@ func (c Case) missing(supported func(tool string) bool) []string {
 
 func (f File) setup(t testing.TB, c Case) Setup {
 	s := Setup{World: f.World(), Facts: f.Facts(c.Context), Directory: t.TempDir()}
+	s.World.Leader = s.World.Leader || f.context(c.Context).Leader
 	for name, content := range f.Files {
 		if err := os.WriteFile(filepath.Join(s.Directory, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)

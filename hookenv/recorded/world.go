@@ -17,6 +17,7 @@ func (f File) World() hookapitest.World {
 		PrivateAddress: f.Fixture.PrivateAddress,
 		PublicAddress:  f.Fixture.PublicAddress,
 		Config:         f.Fixture.config(),
+		Leader:         f.Fixture.Leader,
 	}
 	for _, r := range f.Fixture.Relations {
 		w.Relations = append(w.Relations, r.world(serviceOf(f.Fixture.Unit)))

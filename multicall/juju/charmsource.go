@@ -82,7 +82,10 @@ func (c charmSource) fromArchive(dir string) (charm.Found, state.Origin, error) 
 	if err != nil {
 		return charm.Found{}, state.Origin{}, fmt.Errorf("cannot read charm %q: %w", c.name, err)
 	}
-	if err := charm.Unpack(file, info.Size(), dir, charm.UnpackOptions{Tools: c.tools}); err != nil {
+	if err := charm.CheckArchive(file, info.Size(), c.tools); err != nil { // it names no scratch folder
+		return charm.Found{}, state.Origin{}, fmt.Errorf("cannot read charm %q: %w", c.name, err)
+	}
+	if err := charm.Unpack(file, info.Size(), dir, charm.UnpackOptions{Tools: c.tools, Scratch: true}); err != nil {
 		return charm.Found{}, state.Origin{}, fmt.Errorf("cannot read charm %q: %w", c.name, err)
 	}
 	read, err := charm.ReadDir(dir)

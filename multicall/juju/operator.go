@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"gopkg.in/yaml.v3"
 
@@ -52,9 +53,15 @@ func (o *operator) open(f func(s *state.State) error) error {
 	return o.openState(e, f)
 }
 
+// openLimit is how long a command waits for a store that does not answer:
+// somebody sits there.
+const openLimit = 5 * time.Second
+
 // openState opens that environment's state for f.
 func (o *operator) openState(e home.Environment, f func(s *state.State) error) error {
-	s, err := state.Open(o.ctx, e.State)
+	ctx, cancel := context.WithTimeout(o.ctx, openLimit)
+	s, err := state.Open(ctx, e.State)
+	cancel()
 	if err != nil {
 		return err
 	}

@@ -47,45 +47,45 @@ func (startCmd) Run(o *operator) error {
 }
 
 // startBackground starts the environment's background process and waits until
-// its presence is in the store.
+// its presence is in the store. Where the store cannot be opened nothing is
+// started.
 func (o *operator) startBackground(e home.Environment) error {
-	log := logMark(e)
-	alive, err := o.parts.Start(e)
-	if err != nil {
-		return errors.Join(err, logTail(e, log))
-	}
-	pid, err := o.awaitBackground(e, alive)
-	if err != nil {
-		return errors.Join(err, logTail(e, log))
-	}
-	o.note("  machine 0 runs, with process id %d; it logs to %s", pid, e.LogFile("0"))
-	return nil
+	return o.openState(e, func(s *state.State) error {
+		log := logMark(e)
+		alive, err := o.parts.Start(e)
+		if err != nil {
+			return errors.Join(err, logTail(e, log))
+		}
+		pid, err := o.awaitBackground(s, e, alive)
+		if err != nil {
+			return errors.Join(err, logTail(e, log))
+		}
+		o.note("  machine 0 runs, with process id %d; it logs to %s", pid, e.LogFile("0"))
+		return nil
+	})
 }
 
 // awaitBackground waits until the process has announced machine 0, and returns
 // its id.
-func (o *operator) awaitBackground(e home.Environment, alive func() bool) (pid int, err error) {
+func (o *operator) awaitBackground(s *state.State, e home.Environment, alive func() bool) (pid int, err error) {
 	ctx, cancel := context.WithTimeout(o.ctx, startLimit)
 	defer cancel()
-	err = o.openState(e, func(s *state.State) error {
-		for {
-			lives := alive()
-			if pid, err = o.parts.Running(e.MachineDir("0")); err != nil {
-				return err
-			}
-			ready, err := present(ctx, s)
-			switch {
-			case err != nil || ready && pid != 0:
-				return err
-			case !lives && pid == 0:
-				return errors.New("the background process has ended")
-			}
-			if err := pause(ctx); err != nil {
-				return fmt.Errorf("the background process does not come up: %w", err)
-			}
+	for {
+		lives := alive()
+		if pid, err = o.parts.Running(e.MachineDir("0")); err != nil {
+			return 0, err
 		}
-	})
-	return pid, err
+		ready, err := present(ctx, s)
+		switch {
+		case err != nil || ready && pid != 0:
+			return pid, err
+		case !lives && pid == 0:
+			return 0, errors.New("the background process has ended")
+		}
+		if err := pause(ctx); err != nil {
+			return 0, fmt.Errorf("the background process does not come up: %w", err)
+		}
+	}
 }
 
 // present tells if machine 0 is announced.

@@ -93,7 +93,7 @@ func (w *world) lock() (release func()) {
 // checkSaidAtMostOnce wants what an outage is to be said: once that it began, once that it is over.
 func (w *world) checkSaidAtMostOnce(mark int) {
 	w.t.Helper()
-	for _, line := range []string{`msg="cannot go on;`, `msg="going on again"`, `msg="session lost;`} {
+	for _, line := range []string{`msg="cannot go on;`, `msg="going on again"`, `msg="the session was lost;`} {
 		if n := strings.Count(w.log(mark), line); n > 1 {
 			w.t.Errorf("%s was said %d times in one outage", line, n)
 		}

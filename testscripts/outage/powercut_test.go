@@ -59,6 +59,8 @@ func TestPowerCut(t *testing.T) {
 		last = w.cut(&p, last)
 	}
 	l.halt()
+	w.juju("set", "hub", "set=turn=last")
+	rest(time.Second) // hooks are at it
 	w.cutInEarnest()
 	w.juju("start")
 	w.settle("the power cut")

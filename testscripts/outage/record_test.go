@@ -94,11 +94,11 @@ func readRecord(t *testing.T, path string) []event {
 // run is one hook's run: how it began, what it wrote, how it ended.
 type run struct {
 	event
-	ended  bool
-	exit   int
-	wrote  int
-	ids    []int
-	repeat bool // it follows a failed run of the same
+	ended bool
+	exit  int
+	wrote int
+	ids   []int
+	cut   bool // it was the last before everything was killed: its outcome may not be recorded
 }
 
 // failed is true also of a run that was cut off.
@@ -111,6 +111,9 @@ func runs(events []event) (all []run, wrong []string) {
 		switch i, here := open[e.PID]; {
 		case e.Event == "killed":
 			open = map[int]int{} // what was open has not ended, and that is no wonder
+			if n := len(all); n > 0 {
+				all[n-1].cut = true
+			}
 		case e.Event == "begin":
 			for _, other := range open {
 				if !all[other].ended {

@@ -66,7 +66,7 @@ func (j *judge) hear(r run) {
 		}
 	}
 	delete(j.failed, scope)
-	if r.failed() {
+	if r.failed() && !r.cut {
 		j.failed[scope] = run
 	}
 	if scope == -1 {
@@ -133,7 +133,7 @@ func (j *judge) hearOrder(r run, m *member) {
 		j.say(r, "does not directly follow its joined: %s came before", m.passed)
 	}
 	m.owed, m.passed, m.failed = r.kind() == "joined" && !r.failed(), "", ""
-	if r.failed() {
+	if r.failed() || r.cut {
 		m.failed = r.kind()
 	}
 	m.in = r.kind() != "departed"
@@ -165,5 +165,5 @@ func (j *judge) hearBroken(r run) {
 	if r.Members != "" || r.Remote != "" {
 		j.say(r, "members are %q, remote %q", r.Members, r.Remote)
 	}
-	j.broken[r.relation()] = !r.failed()
+	j.broken[r.relation()] = !r.failed() && !r.cut
 }

@@ -170,6 +170,17 @@ func (m *Memory) knows(name string) bool {
 	return slices.ContainsFunc(m.world.Units, known)
 }
 
+// unitsOf are the units of a service, the departed ones not.
+func (m *Memory) unitsOf(service string) []string {
+	names := append(slices.Clone(m.world.Units), m.world.Unit)
+	for _, r := range m.world.Relations {
+		for _, end := range r.Ends {
+			names = append(names, end.Units...)
+		}
+	}
+	return slices.DeleteFunc(names, func(unit string) bool { return serviceOf(unit) != service })
+}
+
 func apply(values map[string]string, changes map[string]*string) {
 	for key, value := range changes {
 		if value == nil {

@@ -226,7 +226,11 @@ func (h *memoryHook) Status(ctx context.Context, ofService bool) (hookapi.Status
 		return h.m.status[false], nil
 	}
 	status := h.m.status[true]
-	status.Units = map[string]hookapi.Status{h.facts.Unit: h.m.status[false]}
+	status.Units = map[string]hookapi.Status{}
+	for _, unit := range h.m.unitsOf(h.facts.Service) {
+		status.Units[unit] = hookapi.Status{}
+	}
+	status.Units[h.facts.Unit] = h.m.status[false]
 	return status, nil
 }
 

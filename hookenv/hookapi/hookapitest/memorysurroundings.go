@@ -70,10 +70,8 @@ func (h *memoryHook) Goals(ctx context.Context) (hookapi.Goals, error) {
 		return hookapi.Goals{}, err
 	}
 	goals := hookapi.Goals{Units: map[string]hookapi.Goal{}, Relations: map[string]map[string]hookapi.Goal{}}
-	for _, unit := range append(slices.Clone(h.m.world.Units), h.facts.Unit) {
-		if serviceOf(unit) == h.facts.Service {
-			goals.Units[unit] = hookapi.Goal{Status: "active"}
-		}
+	for _, unit := range h.m.unitsOf(h.facts.Service) {
+		goals.Units[unit] = hookapi.Goal{Status: "active"}
 	}
 	for _, r := range h.m.world.Relations {
 		h.addGoals(goals, r.Relation)

@@ -55,6 +55,7 @@ func TestStorms(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			cluster := etcdtest.For(t, etcdtest.Options{Members: 3})
 			s := fresh(t, cluster)
 			defer s.Close()
@@ -187,6 +188,7 @@ func complete(t *testing.T, told []store.Batch, count []int) {
 // TestOutage: with nobody there, calls end with their contexts and say why;
 // short leases are done by this process's own clock; and all is well after.
 func TestOutage(t *testing.T) {
+	t.Parallel()
 	c := etcdtest.For(t, etcdtest.Options{})
 	s := fresh(t, c)
 	defer s.Close()
@@ -242,6 +244,7 @@ func TestOutage(t *testing.T) {
 // TestCompactedWhileAway: history went while there was no connection, so that
 // watchers must be told to look afresh, and fresh ones go on.
 func TestCompactedWhileAway(t *testing.T) {
+	t.Parallel()
 	c := etcdtest.For(t, etcdtest.Options{Members: 3})
 	s := fresh(t, c)
 	defer s.Close()

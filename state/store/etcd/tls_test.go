@@ -22,6 +22,7 @@ import (
 
 // TestTLS has a member that speaks TLS, and wants its clients' certificates.
 func TestTLS(t *testing.T) {
+	t.Parallel()
 	etcdtest.Need(t)
 	dir := t.TempDir()
 	ca := newAuthority(t, dir, "ca")

@@ -28,6 +28,7 @@ func secret(t *testing.T, content string, mode os.FileMode) string {
 // TestUsers has etcd ask for users, one of whom may use a single prefix only,
 // with tokens that expire while the store is open.
 func TestUsers(t *testing.T) {
+	t.Parallel()
 	c := etcdtest.For(t, etcdtest.Options{Flags: []string{"--auth-token-ttl=1"}})
 	enableUsers(t, c)
 	as := func(prefix, user, file string) string {

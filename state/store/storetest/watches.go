@@ -11,6 +11,7 @@ import (
 var watchCases = []testCase{
 	{"watch from now delivers whole commits in order", watchNow},
 	{"watch from an old revision replays, then goes on", watchOld},
+	{"watch from an old revision tells what has come and gone", watchGone},
 	{"watch passes over commits that do not touch it", watchOthers},
 	{"watch of several prefixes tells each key once", watchSeveral},
 	{"watch of a key that begins other keys", watchBeginning},
@@ -49,6 +50,27 @@ func watchOld(f *fixture) {
 	f.sees(all, third, "-w/a", "w/b")
 	f.sees(all, fourth, "w/c")
 	f.sees(later, fourth, "w/c")
+}
+
+// watchGone: of some keys there is nothing left to see, and of others nothing was
+// there; each watcher, opened when all is over, tells what happened all the same.
+func watchGone(f *fixture) {
+	l := f.lease(longTTL)
+	before := f.write(put("deleted", "1"), under(l, "leased", "1"), put("same", "1"))
+	deleted := f.write(del("deleted"))
+	brief := f.write(put("brief", "1"))
+	gone := f.write(del("brief"))
+	again := f.write(put("same", "1"))
+	f.ok(l.Close(f.ctx))
+	f.write(put("elsewhere", "1"))
+
+	f.sees(f.watch(before, "deleted"), deleted, "-deleted")
+	w := f.watch(before, "brief")
+	f.sees(w, brief, "brief")
+	f.sees(w, gone, "-brief")
+	f.sees(f.watch(before, "same"), again, "same")
+	f.vanish(f.watch(before, "leased"), "leased")
+	f.sees(f.watch(before, "untouched"), f.write(put("untouched", "1")), "untouched")
 }
 
 func watchOthers(f *fixture) {

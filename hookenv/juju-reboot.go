@@ -1,0 +1,40 @@
+package hookenv
+
+import (
+	"context"
+	"errors"
+
+	"bijou/hookenv/hookapi"
+)
+
+func jujuReboot() Tool {
+	return Tool{
+		Name:     "juju-reboot",
+		Summary:  "reboot the machine",
+		Usage:    "[--now]",
+		Notes:    "It waits for the hook's success, unless --now ends the hook, which is run again afterwards.",
+		Examples: []string{"juju-reboot", "juju-reboot --now"},
+		prepare: func(f *flagSet) runner {
+			now := false
+			f.bool(&now, "at once: the hook ends here, and is run again", "now")
+			return func(ctx context.Context, inv *invocation) error { return reboot(ctx, inv, now) }
+		},
+	}
+}
+
+func reboot(ctx context.Context, inv *invocation, now bool) error {
+	if err := inv.noMore(0); err != nil {
+		return err
+	}
+	if err := inv.local(); err != nil {
+		return err
+	}
+	_, err := inv.hook.Action(ctx)
+	if err == nil {
+		return errors.New("juju-reboot is not supported when running an action.")
+	}
+	if !errors.Is(err, hookapi.ErrNoAction) {
+		return err
+	}
+	return inv.hook.Reboot(ctx, now)
+}

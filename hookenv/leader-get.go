@@ -1,0 +1,49 @@
+package hookenv
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+func leaderGet() Tool {
+	return Tool{
+		Name:     "leader-get",
+		Summary:  "print what the service's leader has set",
+		Usage:    "[-|KEY]",
+		Notes:    "Without KEY, or for -, it prints all of it.",
+		Examples: []string{"leader-get password", "leader-get --format=json -"},
+		prepare: func(f *flagSet) runner {
+			o := &output{}
+			o.declare(f)
+			return func(ctx context.Context, inv *invocation) error { return printLeaderSettings(ctx, inv, o) }
+		},
+	}
+}
+
+func printLeaderSettings(ctx context.Context, inv *invocation, o *output) error {
+	key := inv.key()
+	if strings.Contains(key, "=") {
+		return usagef("invalid key %q", key)
+	}
+	if err := inv.noMore(1); err != nil {
+		return err
+	}
+	if err := inv.local(); err != nil {
+		return err
+	}
+	settings, err := inv.hook.LeaderSettings(ctx)
+	if err != nil {
+		return fmt.Errorf("cannot read leadership settings: %w", err)
+	}
+	value, set := settings[key]
+	switch {
+	case key != "" && set:
+		return o.print(inv, value)
+	case key != "":
+		return o.missing(inv)
+	case len(settings) == 0 && o.formatFor(inv, settings) == formatJSON:
+		return o.print(inv, nil) // as charm libraries know it from Juju
+	}
+	return o.print(inv, settings)
+}

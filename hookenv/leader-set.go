@@ -1,0 +1,41 @@
+package hookenv
+
+import (
+	"context"
+	"fmt"
+)
+
+func leaderSet() Tool {
+	return Tool{
+		Name:    "leader-set",
+		Summary: "tell the units of the service something, as their leader",
+		Usage:   "[--file FILE|-] [KEY=VALUE]...",
+		Notes: "KEY= deletes a key. Only the leader may: see is-leader. Its peers see the changes once the\n" +
+			"hook has succeeded; a hook whose unit was deposed meanwhile fails.",
+		Examples: []string{`leader-set password="$(pwgen)"`, "leader-set --file settings.yaml", "leader-set password="},
+		prepare: func(f *flagSet) runner {
+			p := &pairs{}
+			p.declare(f)
+			return func(ctx context.Context, inv *invocation) error { return setLeaderSettings(ctx, inv, p) }
+		},
+	}
+}
+
+func setLeaderSettings(ctx context.Context, inv *invocation, p *pairs) error {
+	changes, err := p.changes(ctx, inv)
+	if err != nil {
+		return err
+	}
+	if err := inv.local(); err != nil {
+		return err
+	}
+	for key, value := range changes {
+		if *value == "" {
+			changes[key] = nil
+		}
+	}
+	if err := inv.hook.SetLeaderSettings(ctx, changes); err != nil {
+		return fmt.Errorf("cannot write leadership settings: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,166 @@
+package hookenv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"bijou/hookenv/hookapi"
+)
+
+func networkGet() Tool {
+	return Tool{
+		Name:    "network-get",
+		Summary: "print which addresses an endpoint is bound to",
+		Usage:   "BINDING [-r VALUE] [--bind-address] [--ingress-address] [--egress-subnets] [--primary-address]",
+		Notes: "BINDING is the name of a relation of the charm, or of an extra binding. Without options it\n" +
+			"prints all it knows; with several, a dictionary of what they ask for.",
+		Examples: []string{"network-get db --ingress-address", "network-get --format=json -r db:0 db"},
+		prepare: func(f *flagSet) runner {
+			g := &networkGetter{}
+			f.bool(&g.primary, "print the address to listen on; no other option beside it", "primary-address")
+			f.bool(&g.bind, "print the address to listen on", "bind-address")
+			f.bool(&g.ingress, "print the address that others reach the unit by", "ingress-address")
+			f.bool(&g.egress, "print the networks that the unit reaches others from", "egress-subnets")
+			g.which.declare(f)
+			g.output.declare(f)
+			return g.run
+		},
+	}
+}
+
+type networkGetter struct {
+	which
+	output
+	primary, bind, ingress, egress bool
+}
+
+func (g *networkGetter) run(ctx context.Context, inv *invocation) error {
+	binding, err := g.binding(inv)
+	if err != nil {
+		return err
+	}
+	relation, err := g.relation(ctx, inv)
+	if err != nil {
+		return err
+	}
+	network, err := inv.hook.Network(ctx, binding, relation)
+	if errors.Is(err, hookapi.ErrUnknownBinding) {
+		return fmt.Errorf("no network config found for binding %q", binding)
+	}
+	if err != nil {
+		return err
+	}
+	answer, err := g.answer(inv, binding, network)
+	if err != nil {
+		return err
+	}
+	return g.print(inv, answer)
+}
+
+// binding takes the one argument.
+func (g *networkGetter) binding(inv *invocation) (string, error) {
+	switch {
+	case len(inv.args) == 0:
+		return "", usagef("no arguments specified")
+	case inv.args[0] == "":
+		return "", usagef("no binding name specified")
+	}
+	if err := inv.noMore(1); err != nil {
+		return "", err
+	}
+	return inv.args[0], inv.local()
+}
+
+// relation is the one named, or none: what is implied makes no difference to an
+// endpoint's addresses.
+func (g *networkGetter) relation(ctx context.Context, inv *invocation) (int, error) {
+	if g.option == "" {
+		return hookapi.NoRelation, nil
+	}
+	if err := g.given(ctx, inv); err != nil {
+		return 0, err
+	}
+	return g.resolve(ctx, inv, "")
+}
+
+// answer is what was asked for: everything, one value, or several by their names.
+func (g *networkGetter) answer(inv *invocation, binding string, n hookapi.Network) (any, error) {
+	asked := map[string]any{}
+	if g.egress {
+		asked["egress-subnets"] = n.Egress
+	}
+	if g.ingress {
+		asked["ingress-address"] = first(n.Ingress, bound(n))
+	}
+	if g.bind {
+		asked["bind-address"] = bound(n)
+	}
+	switch {
+	case g.primary && len(asked) > 0:
+		return nil, errors.New("--primary-address must be the only flag specified")
+	case (g.primary || g.bind || g.ingress) && bound(n) == "":
+		return nil, fmt.Errorf("no addresses attached to space for binding %q", binding)
+	case g.primary:
+		return bound(n), nil
+	case len(asked) == 0:
+		return g.everything(inv, n), nil
+	case len(asked) > 1:
+		return asked, nil
+	}
+	for _, value := range asked {
+		return value, nil
+	}
+	panic("internal error: nothing was asked for")
+}
+
+// bound is the address to listen on; empty if there is none.
+func bound(n hookapi.Network) string {
+	if len(n.Interfaces) == 0 || len(n.Interfaces[0].Addresses) == 0 {
+		return ""
+	}
+	return n.Interfaces[0].Addresses[0].Value
+}
+
+func first(values []string, otherwise string) string {
+	if len(values) > 0 {
+		return values[0]
+	}
+	return otherwise
+}
+
+// everything has the keys that charms read: in YAML also those of older Jujus.
+func (g *networkGetter) everything(inv *invocation, n hookapi.Network) map[string]any {
+	all := map[string]any{}
+	older := g.formatFor(inv, all) != formatJSON
+	var interfaces []any
+	for _, i := range n.Interfaces {
+		interfaces = append(interfaces, interfaceDictionary(i, older))
+	}
+	if len(interfaces) > 0 {
+		all["bind-addresses"] = interfaces
+	}
+	if len(n.Egress) > 0 {
+		all["egress-subnets"] = n.Egress
+	}
+	if len(n.Ingress) > 0 {
+		all["ingress-addresses"] = n.Ingress
+	}
+	return all
+}
+
+func interfaceDictionary(i hookapi.Interface, older bool) map[string]any {
+	addresses := []any{}
+	for _, a := range i.Addresses {
+		address := map[string]any{"hostname": a.Hostname, "value": a.Value, "cidr": a.Network}
+		if older {
+			address["address"] = a.Value
+		}
+		addresses = append(addresses, address)
+	}
+	one := map[string]any{"mac-address": i.MAC, "interface-name": i.Name, "addresses": addresses}
+	if older {
+		one["macaddress"], one["interfacename"] = i.MAC, i.Name
+	}
+	return one
+}

@@ -1,0 +1,29 @@
+package hookenv
+
+import "context"
+
+func stateDelete() Tool {
+	return Tool{
+		Name:     "state-delete",
+		Summary:  "delete what the unit has noted for itself",
+		Usage:    "[KEY]",
+		Notes:    "A key that is not there is no error, nor is none.",
+		Examples: []string{"state-delete installed"},
+		prepare: func(*flagSet) runner {
+			return deleteState
+		},
+	}
+}
+
+func deleteState(ctx context.Context, inv *invocation) error {
+	if err := inv.noMore(1); err != nil {
+		return err
+	}
+	if err := inv.local(); err != nil {
+		return err
+	}
+	if len(inv.args) == 0 || inv.args[0] == "" {
+		return nil
+	}
+	return inv.hook.SetState(ctx, map[string]*string{inv.args[0]: nil})
+}

@@ -1,0 +1,56 @@
+package state
+
+import (
+	"context"
+	"errors"
+)
+
+// batchSize is how many entities one transaction of a job in batches takes: to
+// end a relation costs up to a dozen operations.
+const batchSize = 10
+
+// inBatches does f for each item, batchSize to a transaction. Items that are
+// gone meanwhile are no error.
+func inBatches[T any](ctx context.Context, update Updater, items []T, f func(tx *Tx, item T) error) error {
+	for len(items) > 0 {
+		n := min(batchSize, len(items))
+		err := update(ctx, func(tx *Tx) error {
+			for _, item := range items[:n] {
+				if err := f(tx, item); err != nil && !errors.Is(err, ErrNotFound) {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		items = items[n:]
+	}
+	return nil
+}
+
+// added adds n entities, batchSize to a transaction. On an error it returns those
+// that were added.
+func added[T any](ctx context.Context, update Updater, n int, add func(tx *Tx) (T, error)) ([]T, error) {
+	var all []T
+	for len(all) < n {
+		var batch []T
+		err := update(ctx, func(tx *Tx) error {
+			batch = nil
+			for range min(batchSize, n-len(all)) {
+				one, err := add(tx)
+				if err != nil {
+					return err
+				}
+				batch = append(batch, one)
+			}
+			return nil
+		})
+		if err != nil {
+			return all, err
+		}
+		all = append(all, batch...)
+	}
+	return all, nil
+}

@@ -86,16 +86,26 @@ func setup(env *testscript.Env) error {
 	)
 	env.Defer(func() {
 		stopLeftovers(home)
-		environments, _ := filepath.Glob(filepath.Join(home, "*", "environment.yaml"))
-		for _, e := range environments {
-			destroy := exec.Command("juju", "destroy-environment", "-y", "--force", filepath.Base(filepath.Dir(e)))
-			destroy.Env = append(os.Environ(), "BIJOU_HOME="+home)
-			if out, err := destroy.CombinedOutput(); err != nil {
-				fmt.Fprintf(os.Stderr, "cannot clean up %s: %v\n%s", e, err, out)
-			}
-		}
+		destroyLeftovers(env.WorkDir)
 	})
 	return nil
+}
+
+// destroyLeftovers takes down all environments below a folder: a script may have
+// made a BIJOU_HOME of its own.
+func destroyLeftovers(folder string) {
+	_ = filepath.WalkDir(folder, func(path string, d os.DirEntry, _ error) error {
+		if d == nil || d.Name() != "environment.yaml" {
+			return nil
+		}
+		dir := filepath.Dir(path)
+		destroy := exec.Command("juju", "destroy-environment", "-y", "--force", filepath.Base(dir))
+		destroy.Env = append(os.Environ(), "BIJOU_HOME="+filepath.Dir(dir))
+		if out, err := destroy.CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "cannot clean up %s: %v\n%s", dir, err, out)
+		}
+		return filepath.SkipDir
+	})
 }
 
 // stopLeftovers kills the servers and daemons that test charms started and a

@@ -22,7 +22,12 @@ type Record struct {
 	State    string `yaml:"state"`    // URL of the store
 	Provider string `yaml:"provider"` // who makes machines
 	Tools    string `yaml:"tools"`    // VERSION-SHA8, the folder below tools/
+	Phase    string `yaml:"phase,omitempty"`
 }
+
+// Removing is the phase of an environment whose units are gone, and whose
+// processes, store and files go now: who finds it so goes on with that.
+const Removing = "removing"
 
 // Environment is one environment's folder and record.
 type Environment struct {

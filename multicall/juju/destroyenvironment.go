@@ -49,18 +49,28 @@ func (c destroyEnvironmentCmd) Run(o *operator) error {
 		return fmt.Errorf("cannot destroy environment %q: %w", e.Name, err)
 	}
 	defer claim.Release()
-	if !c.Force {
-		d := drain{o: o, env: e, timeout: c.Timeout}
-		if err := d.run(); err != nil {
-			return console.Hint(fmt.Errorf("cannot destroy environment %q: %w", e.Name, err),
-				"--force takes it down without stop hooks")
-		}
+	if !claim.Bootstrapped() { // another process was quicker
+		return errors.Join(fmt.Errorf("%w %q any more", home.ErrNoEnvironment, e.Name), claim.Remove())
+	}
+	if err := c.stopUnits(o, e); err != nil {
+		return console.Hint(fmt.Errorf("cannot destroy environment %q: %w", e.Name, err),
+			"--force takes it down without stop hooks")
 	}
 	if err := c.takeDown(o, e, claim); err != nil {
 		return fmt.Errorf("cannot destroy environment %q: %w", e.Name, err)
 	}
 	o.note("environment %q is gone", e.Name)
 	return nil
+}
+
+// stopUnits lets the units run their stop hooks, unless that is not wanted, or
+// was over when an earlier destroy-environment was cut off.
+func (c destroyEnvironmentCmd) stopUnits(o *operator, e home.Environment) error {
+	if c.Force || e.Phase == home.Removing {
+		return nil
+	}
+	d := drain{o: o, env: e, timeout: c.Timeout}
+	return d.run()
 }
 
 // confirm asks for the environment's name, unless -y says that it was meant.
@@ -84,6 +94,10 @@ func (c destroyEnvironmentCmd) confirm(o *operator, e home.Environment) error {
 func (c destroyEnvironmentCmd) takeDown(o *operator, e home.Environment, claim *home.Claim) error {
 	ctx, cancel := o.afterwards()
 	defer cancel()
+	e.Phase = home.Removing
+	if err := e.Save(); err != nil {
+		return err
+	}
 	dirs, err := e.MachineDirs()
 	if err != nil {
 		return err

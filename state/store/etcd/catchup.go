@@ -28,14 +28,14 @@ func (d *db) catchUp(w *watcher, after, until int64) {
 	}
 	c := &catchup{w: w, pos: after, until: until}
 	for n := 0; ; n++ {
-		ctx, cancel := context.WithCancel(w.ctx)
+		ctx, cancel := context.WithCancel(w.Context())
 		c.tape, c.stop = newTape(d, c), cancel
-		for i, prefix := range w.prefixes {
+		for i, prefix := range w.Prefixes {
 			c.tape.watch(int64(i+1), d.space.below(prefix), c.pos+1)
 		}
 		_ = c.tape.run(ctx) // what has broken is tried again; what cannot, the hub hears, too
 		cancel()
-		if c.over || w.failed() || pause(w.ctx, n) != nil {
+		if c.over || w.failed() || pause(w.Context(), n) != nil {
 			return
 		}
 	}
@@ -48,8 +48,8 @@ func (d *db) catchUp(w *watcher, after, until int64) {
 func (d *db) nothingBetween(w *watcher, after, until int64) bool {
 	var conds []clientv3.Cmp
 	var reads []clientv3.Op
-	for _, prefix := range w.prefixes {
-		leased, err := d.leasedIn(w.ctx, listing{prefix, after})
+	for _, prefix := range w.Prefixes {
+		leased, err := d.leasedIn(w.Context(), listing{prefix, after})
 		if err != nil {
 			return false
 		}
@@ -59,7 +59,7 @@ func (d *db) nothingBetween(w *watcher, after, until int64) bool {
 	if max(len(conds), len(reads)) > maxRoot {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(w.ctx, firstAttempt)
+	ctx, cancel := context.WithTimeout(w.Context(), firstAttempt)
 	defer cancel()
 	resp, err := d.client.Txn(ctx).If(conds...).Then(reads...).Commit()
 	return err == nil && resp.Succeeded && !slices.ContainsFunc(resp.Responses, found)

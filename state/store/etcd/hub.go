@@ -88,12 +88,15 @@ func (h *hub) moved(before int64) bool {
 func (h *hub) join(w *watcher) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if w.Context().Err() != nil {
+		return // it was closed beside its Next, and has left
+	}
 	if h.tape == nil {
 		h.tape = newTape(h.d, h) // begin replaces it
 		h.d.Go(h.run)
 	}
-	h.index.Add(w, w.prefixes)
-	for _, prefix := range w.prefixes {
+	h.index.Add(w, w.Prefixes)
+	for _, prefix := range w.Prefixes {
 		if h.feeds[prefix] == nil {
 			h.last++
 			f := &feed{id: h.last, prefix: prefix}
@@ -108,7 +111,7 @@ func (h *hub) join(w *watcher) {
 // all of them tell from. The caller holds the lock.
 func (h *hub) settle(w *watcher) {
 	from := h.pos
-	for _, prefix := range w.prefixes {
+	for _, prefix := range w.Prefixes {
 		f := h.feeds[prefix]
 		if !f.created {
 			return
@@ -126,7 +129,7 @@ func (h *hub) leave(w *watcher) {
 }
 
 func (h *hub) drop(w *watcher) {
-	for _, prefix := range h.index.Remove(w, w.prefixes) {
+	for _, prefix := range h.index.Remove(w, w.Prefixes) {
 		f := h.feeds[prefix]
 		delete(h.feeds, prefix)
 		delete(h.ids, f.id)

@@ -14,8 +14,8 @@ const maxQueue = 256
 // watcher is fed by the hub, by a catchup, or by nobody: then its Next joins the
 // hub again. The hub's batches wait while a catchup tells what was before them.
 type watcher struct {
-	d        *db
-	prefixes []string // none has another as its prefix
+	*opener.Watch
+	d *db
 
 	next sync.Mutex // one Next at a time
 
@@ -27,12 +27,6 @@ type watcher struct {
 	queue   []store.Batch // in order
 	later   []store.Batch // after the catchup
 	err     error         // after the queue
-
-	wake chan struct{} // one is enough: it says "look"
-
-	once   sync.Once
-	ctx    context.Context // ends with the watcher or its opener
-	cancel context.CancelFunc
 }
 
 // Watch takes no answer from etcd; Next waits for one, however long etcd is away.
@@ -41,8 +35,7 @@ func (d *db) Watch(ctx context.Context, after int64, prefixes ...string) (store.
 		return nil, err
 	}
 	after = max(after, d.marker) // there was no store before
-	w := &watcher{d: d, prefixes: opener.Widest(prefixes), pos: after, wake: make(chan struct{}, 1)}
-	w.ctx, w.cancel = context.WithCancel(d.Context())
+	w := &watcher{Watch: d.NewWatch(prefixes), d: d, pos: after}
 	w.rejoin()
 	return w, nil
 }
@@ -51,7 +44,7 @@ func (w *watcher) Next(ctx context.Context) (store.Batch, error) {
 	w.next.Lock()
 	defer w.next.Unlock()
 	for {
-		if err := w.usable(ctx); err != nil {
+		if err := w.Usable(ctx); err != nil {
 			return store.Batch{}, err
 		}
 		b, ok, err := w.take()
@@ -59,21 +52,8 @@ func (w *watcher) Next(ctx context.Context) (store.Batch, error) {
 			return b, err
 		}
 		w.rejoin()
-		select {
-		case <-w.wake:
-		case <-ctx.Done():
-		case <-w.ctx.Done():
-		case <-w.d.Gone():
-		}
+		w.Wait(ctx)
 	}
-}
-
-// usable says ErrClosed of a watcher that was closed, by itself or with its opener.
-func (w *watcher) usable(ctx context.Context) error {
-	if w.ctx.Err() != nil {
-		return store.ErrClosed
-	}
-	return w.d.Usable(ctx)
 }
 
 func (w *watcher) take() (b store.Batch, ok bool, err error) {
@@ -90,7 +70,7 @@ func (w *watcher) take() (b store.Batch, ok bool, err error) {
 // rejoin has the hub feed the watcher, if nobody does.
 func (w *watcher) rejoin() {
 	w.mu.Lock()
-	idle := !w.joined && w.until == 0 && w.err == nil && len(w.prefixes) > 0
+	idle := !w.joined && w.until == 0 && w.err == nil && len(w.Prefixes) > 0
 	w.joined = w.joined || idle
 	w.mu.Unlock()
 	if idle {
@@ -138,7 +118,7 @@ func (w *watcher) push(b store.Batch) bool {
 func (w *watcher) add(b store.Batch) {
 	w.queue = append(w.queue, b)
 	w.pos = b.Revision
-	w.rouse()
+	w.Rouse()
 }
 
 // tell is called by the catchup.
@@ -159,7 +139,7 @@ func (w *watcher) caughtUp() {
 		w.add(b)
 	}
 	w.later = nil
-	w.rouse()
+	w.Rouse()
 }
 
 // fail ends the watcher once its queue is empty.
@@ -167,7 +147,7 @@ func (w *watcher) fail(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.err, w.later = err, nil
-	w.rouse()
+	w.Rouse()
 }
 
 func (w *watcher) failed() bool {
@@ -176,16 +156,7 @@ func (w *watcher) failed() bool {
 	return w.err != nil
 }
 
-func (w *watcher) rouse() {
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
-}
-
 func (w *watcher) Close() {
-	w.once.Do(func() {
-		w.cancel()
-		w.d.hub.leave(w)
-	})
+	w.End()
+	w.d.hub.leave(w)
 }

@@ -110,6 +110,9 @@ func (h *hub) join(w *watcher, pos int64) bool {
 	h.d.bell.listen(h.poke)
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if w.Context().Err() != nil {
+		return false // it was closed beside its Next, and has left
+	}
 	if len(h.live) == 0 {
 		h.pos = pos
 	}
@@ -118,7 +121,7 @@ func (h *hub) join(w *watcher, pos int64) bool {
 	}
 	w.setLive(pos)
 	h.live[w] = true
-	h.index.Add(w, w.prefixes)
+	h.index.Add(w, w.Prefixes)
 	h.poke() // there may have been a commit since it read
 	return true
 }
@@ -136,6 +139,6 @@ func (h *hub) leave(w *watcher) {
 // holds the lock.
 func (h *hub) drop(w *watcher, pos int64) {
 	delete(h.live, w)
-	h.index.Remove(w, w.prefixes)
+	h.index.Remove(w, w.Prefixes)
 	w.setBehind(pos)
 }

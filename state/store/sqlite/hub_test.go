@@ -22,7 +22,7 @@ func testHub(t *testing.T) (*hub, *watcher) {
 }
 
 func testWatcher(prefixes ...string) *watcher {
-	return &watcher{prefixes: opener.Widest(prefixes), wake: make(chan struct{}, 1)}
+	return &watcher{Watch: opener.New().NewWatch(prefixes)}
 }
 
 func batch(revision int64, keys ...string) store.Batch {
@@ -53,7 +53,7 @@ func TestJoinWhileRead(t *testing.T) {
 		{twice, []store.Batch{batch(7, "b/x", "c")}},
 	} {
 		if diff := cmp.Diff(c.want, c.w.queue); diff != "" {
-			t.Errorf("watcher of %q: %s", c.w.prefixes, diff)
+			t.Errorf("watcher of %q: %s", c.w.Prefixes, diff)
 		}
 	}
 	if h.join(testWatcher("d"), 6) {

@@ -16,8 +16,8 @@ const maxQueue = 256
 // watcher is either behind, and then its Next reads the log itself, or live,
 // and then the hub fills its queue.
 type watcher struct {
-	d        *db
-	prefixes []string // Widest
+	*opener.Watch
+	d *db
 
 	next   sync.Mutex // one Next at a time
 	joined int64      // while live: where it joined the hub. The hub's lock guards it
@@ -26,27 +26,20 @@ type watcher struct {
 	live  bool
 	pos   int64 // while behind: everything up to here was queued or passed over
 	queue []store.Batch
-	wake  chan struct{} // one is enough: it says "look"
-
-	once   sync.Once
-	ctx    context.Context // ends with the watcher or its opener
-	cancel context.CancelFunc
 }
 
 func (d *db) Watch(ctx context.Context, after int64, prefixes ...string) (store.Watcher, error) {
 	if err := d.present(ctx); err != nil {
 		return nil, err
 	}
-	w := &watcher{d: d, prefixes: opener.Widest(prefixes), pos: after, wake: make(chan struct{}, 1)}
-	w.ctx, w.cancel = context.WithCancel(d.Context())
-	return w, nil
+	return &watcher{Watch: d.NewWatch(prefixes), d: d, pos: after}, nil
 }
 
 func (w *watcher) Next(ctx context.Context) (store.Batch, error) {
 	w.next.Lock()
 	defer w.next.Unlock()
 	for {
-		if err := w.usable(ctx); err != nil {
+		if err := w.Usable(ctx); err != nil {
 			return store.Batch{}, err
 		}
 		b, state := w.take()
@@ -58,7 +51,7 @@ func (w *watcher) Next(ctx context.Context) (store.Batch, error) {
 				return store.Batch{}, err
 			}
 		case empty:
-			w.wait(ctx)
+			w.Wait(ctx)
 		}
 	}
 }
@@ -113,32 +106,12 @@ func (w *watcher) catchUp(ctx context.Context) error {
 }
 
 func (w *watcher) wants(key string) bool {
-	return slices.ContainsFunc(w.prefixes, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
-}
-
-// wait returns when it is worth looking again.
-func (w *watcher) wait(ctx context.Context) {
-	select {
-	case <-w.wake:
-	case <-ctx.Done():
-	case <-w.ctx.Done():
-	case <-w.d.Gone():
-	}
-}
-
-// usable says ErrClosed of a watcher that was closed, by itself or with its opener.
-func (w *watcher) usable(ctx context.Context) error {
-	if w.ctx.Err() != nil {
-		return store.ErrClosed
-	}
-	return w.d.Usable(ctx)
+	return slices.ContainsFunc(w.Prefixes, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
 }
 
 func (w *watcher) Close() {
-	w.once.Do(func() {
-		w.cancel()
-		w.d.hub.leave(w)
-	})
+	w.End()
+	w.d.hub.leave(w)
 }
 
 // push queues a batch unless too many wait. The hub calls it.
@@ -149,7 +122,7 @@ func (w *watcher) push(b store.Batch) bool {
 		return false
 	}
 	w.queue = append(w.queue, b)
-	w.rouse()
+	w.Rouse()
 	return true
 }
 
@@ -165,12 +138,5 @@ func (w *watcher) setBehind(pos int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.live, w.pos = false, pos
-	w.rouse()
-}
-
-func (w *watcher) rouse() {
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
+	w.Rouse()
 }

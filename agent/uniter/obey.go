@@ -116,7 +116,9 @@ func (u *uniter) enter(ctx context.Context, r hook.Relation) error {
 		if err := tx.EnterRelation(r.ID, u.Unit, settings); err != nil {
 			return err
 		}
-		return tx.PutRelationState(u.Unit, r.ID, state.RelationState{State: state.RelationUp})
+		return tx.PutRelationState(u.Unit, r.ID, state.RelationState{
+			State: state.RelationUp, Name: r.Name, RemoteService: r.RemoteService, Peer: r.Peer,
+		})
 	})
 	if errors.Is(err, state.ErrDead) || errors.Is(err, state.ErrNotFound) {
 		u.Log.Debug("a relation went before it was entered", "relation", r.ID)

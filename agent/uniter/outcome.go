@@ -127,7 +127,11 @@ func count(tx *state.Tx, unit string, h state.Hook, seen int64) error {
 		}
 		return tx.PutWorkflow(unit, done(w, h, seen))
 	}
-	rs := state.RelationState{State: state.RelationUp}
+	rs, _, err := tx.RelationState(unit, h.Relation)
+	if err != nil {
+		return err
+	}
+	rs.State, rs.Failure = state.RelationUp, nil
 	if h.Kind == hook.Broken {
 		rs.State = state.RelationDeparted
 	}
@@ -164,8 +168,8 @@ func blame(tx *state.Tx, unit string, op state.Op, message string, retry bool) e
 		if err != nil {
 			return err
 		}
-		f := failed(rs.Failure, h, message, retry, now())
-		return tx.PutRelationState(unit, h.Relation, state.RelationState{State: state.RelationError, Failure: f})
+		rs.State, rs.Failure = state.RelationError, failed(rs.Failure, h, message, retry, now())
+		return tx.PutRelationState(unit, h.Relation, rs)
 	}
 	st := errorState(h.Kind)
 	if st == "" {

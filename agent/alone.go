@@ -38,6 +38,7 @@ func (a *alone) run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { h.presence.run(announcing) })
 	err = h.supervise(ctx, a.Unit)
+	h.leaders.wait()
 	end()
 	wg.Wait()
 	_ = os.Remove(h.sockets) // only if nobody else's are in it

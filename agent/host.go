@@ -22,6 +22,7 @@ type host struct {
 	log      *slog.Logger
 	fault    Fault
 	presence *presence
+	leaders  *leaders
 	trouble  *trouble
 }
 
@@ -36,7 +37,11 @@ func newHost(st *state.State, env state.Environment, dir string, log *slog.Logge
 	if err != nil {
 		return nil, err
 	}
-	return &host{state: st, dir: dir, sockets: sockets, log: log, presence: newPresence(st, log), trouble: newTrouble(log)}, nil
+	p := newPresence(st, log)
+	return &host{
+		state: st, dir: dir, sockets: sockets, log: log,
+		presence: p, leaders: newLeaders(p, st, log), trouble: newTrouble(log),
+	}, nil
 }
 
 // environment reads the environment's record once what the agent serves exists.

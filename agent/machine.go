@@ -74,6 +74,7 @@ func (m *machine) run(ctx context.Context) error {
 	err := m.work(working)
 	stop()
 	m.drain()
+	m.host.leaders.wait()
 	m.watch.Close()
 	withdraw()
 	present.Wait()

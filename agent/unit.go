@@ -19,6 +19,7 @@ import (
 func (h *host) supervise(ctx context.Context, unit string) error {
 	agent := state.UnitAgent(unit)
 	defer h.presence.dismiss(agent)
+	defer h.leaders.retire(unit)
 	log := h.log.With("unit", unit)
 	var again pace.Pacer
 	for {
@@ -54,5 +55,6 @@ func (h *host) runOnce(ctx context.Context, unit string, log *slog.Logger) (err 
 		Log:     log.With("part", "uniter"),
 		Fault:   h.fault,
 		Trouble: h.trouble.of(agent),
+		Stand:   func(stays bool) { h.leaders.stand(ctx, unit, stays) },
 	})
 }

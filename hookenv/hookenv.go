@@ -21,11 +21,10 @@ import (
 
 // Call is one call of a tool, as its caller made it.
 type Call struct {
-	Argv      []string // the tool's name or path first
-	Directory string   // where the caller stands, for the log
-	Stdin     string   // one of client.StdinNone, StdinFIFO, StdinFile, StdinTerminal
-	Files     Files
-	Now       func() time.Time
+	Argv  []string // the tool's name or path first
+	Stdin string   // one of client.StdinNone, StdinFIFO, StdinFile, StdinTerminal
+	Files Files
+	Now   func() time.Time
 }
 
 // Files reads what the caller can read.

@@ -144,19 +144,33 @@ func daemon(c call, command console.Command, serve func(ctx context.Context) err
 	return console.Report(c.streams.Err, err)
 }
 
+// open opens the place's state. A store that is away is waited for: whoever
+// started the daemon may not be there to do it again.
+func (p *place) open(ctx context.Context) (s *state.State, err error) {
+	err = outlast(ctx, func() (err error) {
+		s, err = state.Open(ctx, p.State)
+		return err
+	})
+	return s, err
+}
+
+// look reads what a daemon needs to begin, however long the store is away.
+func look(ctx context.Context, s *state.State, f func(v *state.View) error) error {
+	return outlast(ctx, func() error { return s.View(ctx, f) })
+}
+
 // comeback is how long a store that is away is left alone.
 const comeback = time.Second
 
-// open opens the place's state. A store that is away is waited for, and that is
-// said once: whoever started the daemon may not be there to do it again.
-func (p *place) open(ctx context.Context) (*state.State, error) {
+// outlast calls f until the store is not away any more, and says once that it is.
+func outlast(ctx context.Context, f func() error) error {
 	for said := false; ; said = true {
-		s, err := state.Open(ctx, p.State)
+		err := f()
 		if err == nil {
-			return s, nil
+			return nil
 		}
 		if !errors.Is(err, state.ErrAway) {
-			return nil, fmt.Errorf("cannot begin: %w", err)
+			return fmt.Errorf("cannot begin: %w", err)
 		}
 		if !said {
 			slog.Warn("cannot begin; trying again until it succeeds", "error", err)
@@ -164,7 +178,7 @@ func (p *place) open(ctx context.Context) (*state.State, error) {
 		select {
 		case <-time.After(comeback):
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return ctx.Err()
 		}
 	}
 }

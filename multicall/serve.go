@@ -60,7 +60,7 @@ func serveMachine(ctx context.Context, o Options, id string, p place) (err error
 
 // manages tells if the machine hosts the provisioner.
 func manages(ctx context.Context, s *state.State, id string) (yes bool, err error) {
-	err = s.View(ctx, func(v *state.View) error {
+	err = look(ctx, s, func(v *state.View) error {
 		m, err := v.Machine(id)
 		yes = slices.Contains(m.Jobs, state.JobManage)
 		return err
@@ -80,7 +80,7 @@ func serveUnit(ctx context.Context, o Options, unit string, p place) (err error)
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	var machine string
-	err = s.View(ctx, func(v *state.View) error {
+	err = look(ctx, s, func(v *state.View) error {
 		u, err := v.Unit(unit)
 		machine = u.Machine
 		return err
@@ -127,7 +127,7 @@ func provisioner(s *state.State, e home.Environment) role {
 // newProvider makes the provider that the environment was bootstrapped with.
 func newProvider(ctx context.Context, s *state.State, e home.Environment) (provider.Provider, error) {
 	var name string
-	err := s.View(ctx, func(v *state.View) error {
+	err := look(ctx, s, func(v *state.View) error {
 		env, err := v.Environment()
 		name = env.Provider
 		return err

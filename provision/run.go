@@ -38,23 +38,35 @@ func Run(ctx context.Context, o Options) error {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	for away := false; ; {
+	for said := ""; ; {
 		err := campaign(ctx, o)
 		switch {
 		case ctx.Err() != nil:
 			return nil
 		case errors.Is(err, state.ErrStoreGone), errors.Is(err, state.ErrClosed):
 			return fmt.Errorf("cannot provision: %w", err)
-		case err != nil && !(away && errors.Is(err, state.ErrAway)): // an outage is said once
+		case err != nil && cause(err) != said: // what lasts is said once
 			o.Log.Warn("provisioner begins anew", "error", err)
 		}
-		away = errors.Is(err, state.ErrAway)
+		said = cause(err)
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-time.After(comeback):
 		}
 	}
+}
+
+// cause is what keeps the provisioner from its work: the same for all of an
+// outage, whoever was asked.
+func cause(err error) string {
+	switch {
+	case err == nil:
+		return ""
+	case errors.Is(err, state.ErrAway):
+		return state.ErrAway.Error()
+	}
+	return err.Error()
 }
 
 // campaign waits to become the leader and leads until that ends.

@@ -80,7 +80,8 @@ func (s *Session) lead(ctx context.Context, what, unit string) error {
 		var leader presence
 		err := s.state.Update(ctx, func(tx *Tx) error {
 			old, ok, err := load[presence](tx.View, key)
-			if leader = old; err != nil || ok {
+			stands := ok && (old.Session != s.id || old.Unit == unit)
+			if leader = old; err != nil || stands {
 				return err
 			}
 			leader = s.presence(unit)

@@ -43,6 +43,12 @@ func (v *View) LeaderSettings(service string) (Settings, error) {
 	return s, err
 }
 
+// LeaderSettingsVersion reads their version only; 0 if there are none.
+func (v *View) LeaderSettingsVersion(service string) (int64, error) {
+	doc, _, err := load[settingsDoc](v, leaderSettingsKey(service))
+	return doc.Version, err
+}
+
 // MergeLeaderSettings changes single keys of it, as MergeSettings does, in the
 // name of a unit. ErrNotLeader; ErrNotFound if the service is gone.
 func (tx *Tx) MergeLeaderSettings(service, unit string, changes map[string]*string) ([]Change, error) {

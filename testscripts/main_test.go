@@ -62,6 +62,7 @@ func runScripts(t *testing.T, stateURL func() string) {
 		Condition: condition,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"eventually": eventually,
+			"follow":     follow,
 			"python":     python,
 			"zipcharm":   zipCharm,
 		},

@@ -109,6 +109,7 @@ func (r *run) perform(ctx context.Context, p place) (Outcome, error) {
 	s.Unregister(client)
 	if err != nil || exit != 0 {
 		hook.Close()
+		r.drop(hook, exit)
 		return Outcome{Exit: exit}, err
 	}
 	// A signal that the command has outlived is not to end what follows.
@@ -119,6 +120,14 @@ func (r *run) perform(ctx context.Context, p place) (Outcome, error) {
 		return Outcome{Exit: 1}, fmt.Errorf("cannot write what the command has changed: %w", err)
 	}
 	return Outcome{Changed: n}, nil
+}
+
+// drop tells who leaves a shell that what was set there is gone: an exit code is
+// easily overlooked, such as that of the last command, or of ctrl-C.
+func (r *run) drop(hook *hookctx.Context, exit int) {
+	if r.Command == nil && hook.Written()+len(hook.PortChanges()) > 0 {
+		fmt.Fprintf(r.Streams.Err, "nothing that was set is written: the shell ended with exit code %d\n", exit)
+	}
 }
 
 // commit writes everything as one transaction, and says in the logs of those

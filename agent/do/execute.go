@@ -31,7 +31,7 @@ func (r *run) execute(p place, client string) (exit int, err error) {
 	}
 	path, err := look(argv[0], p.tools())
 	if err != nil {
-		return unrunnable(argv[0], err)
+		return unrunnable(argv, err)
 	}
 	cmd := exec.Cmd{
 		Path: path, Args: argv, Env: r.environment(p, client),
@@ -40,7 +40,7 @@ func (r *run) execute(p place, client string) (exit int, err error) {
 	relay := listen()
 	defer relay.close()
 	if err := cmd.Start(); err != nil {
-		return unrunnable(argv[0], err)
+		return unrunnable(argv, err)
 	}
 	relay.to(cmd.Process)
 	err = cmd.Wait()
@@ -67,7 +67,8 @@ func look(name, tools string) (string, error) {
 }
 
 // unrunnable is a command that cannot be started.
-func unrunnable(name string, err error) (int, error) {
+func unrunnable(argv []string, err error) (int, error) {
+	name := argv[0]
 	exit := exitCannotRun
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
 		exit = exitNotFound
@@ -75,8 +76,10 @@ func unrunnable(name string, err error) (int, error) {
 	var cause *exec.Error
 	var at *fs.PathError
 	switch {
-	case charm.IsUnit(name):
-		return exit, fmt.Errorf("cannot run %q: there is no such unit, and no such file", name)
+	case exit == exitNotFound && charm.IsUnit(name) && len(argv) == 1:
+		err = errors.New("there is no such unit, and no such file")
+	case exit == exitNotFound && charm.IsUnit(name):
+		err = fmt.Errorf("there is no such file; to run a command as a unit say --unit %s", name)
 	case errors.As(err, &cause):
 		err = cause.Err
 	case errors.As(err, &at):

@@ -17,6 +17,9 @@ const (
 	Stop          = "stop"
 	UpdateStatus  = "update-status"
 
+	LeaderElected         = "leader-elected"
+	LeaderSettingsChanged = "leader-settings-changed"
+
 	// What an operator asks for is run as a hook is: an action of the charm, or a
 	// command.
 	Action  = "action"

@@ -3,7 +3,6 @@ package hookctx
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 
 	"bijou/hookenv/hookapi"
@@ -175,7 +174,7 @@ func (c *Context) commitOwn(tx *state.Tx) error {
 	f := c.o.Facts
 	if c.asLeader {
 		if err := tx.MustLead(f.Service, f.Unit); err != nil {
-			return fmt.Errorf("cannot write as the leader: %s does not lead %s any more: %w", f.Unit, f.Service, err)
+			return err
 		}
 	}
 	if changes := c.leaderSettings.differences(); len(changes) > 0 {

@@ -173,8 +173,8 @@ func (u *uniter) concludeAsked(ctx context.Context) error {
 	f := u.hook
 	v := f.verdict()
 	changes, err := u.endAsked(ctx, f, v)
-	if errors.Is(err, state.ErrTooLarge) {
-		v = verdict{state.ActionFailed, state.ActionEnd{Message: tooMuch(f), Code: v.end.Code, Output: v.end.Output}, false}
+	if why := refusal(f, err); why != "" {
+		v = verdict{state.ActionFailed, state.ActionEnd{Message: why, Code: v.end.Code, Output: v.end.Output}, false}
 		changes, err = u.endAsked(ctx, f, v)
 	}
 	if errors.Is(err, state.ErrNotFound) {

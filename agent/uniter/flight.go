@@ -163,9 +163,12 @@ func (u *uniter) land() {
 }
 
 // version is that of what the hook is about in the snapshot: the remote unit's
-// settings, or the configuration.
+// settings, the leader's, or the configuration.
 func version(snap Snapshot, h state.Hook) int64 {
-	if h.Relation == state.NoRelation {
+	switch {
+	case h.Kind == hook.LeaderSettingsChanged:
+		return snap.Leader.Version
+	case h.Relation == state.NoRelation:
 		return snap.ConfigVersion
 	}
 	for _, m := range snap.Relations[h.Relation].Members {

@@ -112,6 +112,8 @@ func (s *Snapshot) workflow() Step {
 		return RunHook{hook.Unit(hook.UpgradeCharm), FromWorkflow}
 	case w.State == "":
 		return RunHook{hook.Unit(hook.Install), FromWorkflow}
+	case s.leaderHook() != "":
+		return RunHook{hook.Unit(s.leaderHook()), FromWorkflow}
 	case configChanged && (w.State == installed || s.Unit.Life == state.Alive):
 		return RunHook{hook.Unit(hook.ConfigChanged), FromWorkflow}
 	case w.State == installed:

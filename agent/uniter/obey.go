@@ -213,6 +213,9 @@ func failure(tx *state.Tx, unit string, relation int) (*state.Failure, error) {
 func seen(tx *state.Tx, unit string, h state.Hook) (int64, error) {
 	if h.Relation == state.NoRelation {
 		w, err := tx.Workflow(unit)
+		if h.Kind == hook.LeaderSettingsChanged {
+			return w.LeaderVersion, err
+		}
 		return w.ConfigVersion, err
 	}
 	m, _, err := tx.MemberState(unit, h.Relation, h.RemoteUnit)

@@ -32,9 +32,7 @@ func (u *uniter) conclude(ctx context.Context) error {
 	var err error
 	if failure == "" {
 		changes, err = u.succeed(ctx, f)
-		if errors.Is(err, state.ErrTooLarge) { // it will never succeed
-			failure = tooMuch(f)
-		}
+		failure = refusal(f, err)
 	}
 	if failure != "" {
 		err = u.fail(ctx, f.op, f.past(failure))
@@ -53,10 +51,17 @@ func (u *uniter) conclude(ctx context.Context) error {
 	return nil
 }
 
-// tooMuch says why what a hook has written can never be committed.
-func tooMuch(f *flight) string {
-	return fmt.Sprintf("it changed settings in %d places at once, which is more than one transaction holds: "+
-		"about %d are possible; change fewer in one hook", f.ctx.Written(), state.NodesAtOnce)
+// refusal says why what a hook has written can never be committed; empty if
+// trying again may help.
+func refusal(f *flight, err error) string {
+	switch {
+	case errors.Is(err, state.ErrTooLarge):
+		return fmt.Sprintf("it changed settings in %d places at once, which is more than one transaction holds: "+
+			"about %d are possible; change fewer in one hook", f.ctx.Written(), state.NodesAtOnce)
+	case errors.Is(err, state.ErrNotLeader):
+		return "it wrote what only the leader may, and its unit does not lead the service any more: nothing of it is kept"
+	}
+	return ""
 }
 
 // succeed commits what the hook has written, and that it is done.
@@ -78,7 +83,10 @@ func (u *uniter) succeed(ctx context.Context, f *flight) (changes []hookctx.Chan
 
 // seen is the version of what the hook was about, as far as it knew it.
 func (f *flight) seen() int64 {
-	if f.op.Hook.Relation == state.NoRelation {
+	switch {
+	case f.op.Hook.Kind == hook.LeaderSettingsChanged:
+		return max(f.op.Version, f.ctx.SeenLeaderSettings())
+	case f.op.Hook.Relation == state.NoRelation:
 		return max(f.op.Version, f.ctx.SeenConfig())
 	}
 	return max(f.op.Version, f.ctx.Seen(f.op.Hook.Relation, f.op.Hook.RemoteUnit))
@@ -183,6 +191,9 @@ func blame(tx *state.Tx, unit string, op state.Op, message string, retry bool) e
 	w.Failure.Charm = w.Charm
 	if h.Kind == hook.ConfigChanged {
 		w.ConfigVersion = op.Version // a newer one is owed a hook, even if the operator lets this one count as done
+	}
+	if h.Kind == hook.LeaderSettingsChanged {
+		w.LeaderVersion = op.Version
 	}
 	return tx.PutWorkflow(unit, w)
 }

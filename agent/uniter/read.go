@@ -17,7 +17,7 @@ func snapshot(v *state.View, name string) (Snapshot, error) {
 	if err != nil {
 		return Snapshot{}, err
 	}
-	s, err := around(v, name, own)
+	s, err := around(v, name, own, LeaderHooks{})
 	if err != nil || s.Gone {
 		return s, err
 	}
@@ -26,8 +26,8 @@ func snapshot(v *state.View, name string) (Snapshot, error) {
 
 // around reads what there is beside the unit's own records and the members of its
 // relations. It is gone if its own record is; that anything else is missing is an
-// error, since what is gone loses its folder.
-func around(v *state.View, name string, own state.Uniter) (s Snapshot, err error) {
+// error, since what is gone loses its folder. hooks are those of the last look.
+func around(v *state.View, name string, own state.Uniter, hooks LeaderHooks) (s Snapshot, err error) {
 	s.Unit, err = v.Unit(name)
 	if errors.Is(err, state.ErrNotFound) {
 		return Snapshot{Gone: true}, nil
@@ -50,6 +50,9 @@ func around(v *state.View, name string, own state.Uniter) (s Snapshot, err error
 	s.Charm, s.ConfigVersion = service.Charm, config.Version
 	s.RetryHooks, s.StatusInterval = env.RetryHooks(), env.StatusInterval()
 	s.Uniter = own
+	if err := s.readLeader(v, hooks); err != nil {
+		return s, err
+	}
 	if deployed := s.Uniter.Workflow.Charm; deployed != "" && deployed != s.Charm {
 		if s.Upgrade, err = v.Upgrade(service.Name); err != nil {
 			return s, err

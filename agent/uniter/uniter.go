@@ -30,6 +30,9 @@ type Options struct {
 	// Trouble is told of every failure to reach the store, and with nil of every
 	// success.
 	Trouble func(err error)
+	// Stand is told after each snapshot that the unit may lead its service, and if
+	// it is there to stay.
+	Stand func(stays bool)
 }
 
 // grace is how long a hook in flight may go on when its agent is told to end.
@@ -124,6 +127,9 @@ func (u *uniter) step(ctx context.Context) (finished bool, err error) {
 	snap, err := u.read(ctx)
 	if err != nil {
 		return false, err
+	}
+	if !snap.Gone {
+		u.Stand(snap.Unit.Life == state.Alive)
 	}
 	next := Next(snap)
 	u.Log.Debug("next", "step", next.String())

@@ -19,7 +19,7 @@ const (
 // empty if it is one that may fail.
 func errorState(kind string) string {
 	switch kind {
-	case hook.Install, hook.Start, hook.Stop:
+	case hook.Install, hook.Start, hook.Stop, hook.LeaderElected, hook.LeaderSettingsChanged:
 		return kind + "-error"
 	case hook.ConfigChanged:
 		return "configure-error"
@@ -42,15 +42,25 @@ func expected(h state.Hook, w state.Workflow) string {
 		return installed
 	case h.Kind == hook.Stop:
 		return stopped
-	case (h.Kind == hook.ConfigChanged || h.Kind == hook.UpgradeCharm) && w.NextPlace < firstPlace:
+	case beforeStart(h.Kind) && w.NextPlace < firstPlace:
 		return installed
 	}
 	return started
 }
 
+// beforeStart is true for hooks that may run before start as well as after it.
+func beforeStart(kind string) bool {
+	switch kind {
+	case hook.ConfigChanged, hook.UpgradeCharm, hook.LeaderElected, hook.LeaderSettingsChanged:
+		return true
+	}
+	return false
+}
+
 // done is the workflow after a hook of the unit has succeeded, or counts as
-// done. Config is the version of the configuration that a config-changed knew.
-func done(w state.Workflow, h state.Hook, config int64) state.Workflow {
+// done. seen is the version of what it was about: for config-changed of the
+// configuration, for leader-settings-changed of the leader settings.
+func done(w state.Workflow, h state.Hook, seen int64) state.Workflow {
 	w.State, w.Failure = expected(h, w), nil
 	switch h.Kind {
 	case hook.Install:
@@ -58,7 +68,11 @@ func done(w state.Workflow, h state.Hook, config int64) state.Workflow {
 	case hook.UpgradeCharm:
 		w.UpgradeOwed, w.Restarted = false, true
 	case hook.ConfigChanged:
-		w.Restarted, w.ConfigVersion = false, config
+		w.Restarted, w.ConfigVersion = false, seen
+	case hook.LeaderElected:
+		w.Elected = true
+	case hook.LeaderSettingsChanged:
+		w.Elected, w.LeaderVersion = false, seen
 	case hook.Start:
 		w.NextPlace = max(w.NextPlace, firstPlace)
 	}

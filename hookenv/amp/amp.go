@@ -60,20 +60,20 @@ func (b Box) Has(key string) bool {
 	return ok
 }
 
-// Value returns a key's value, its chunks joined; empty if there is none.
+// Value returns a key's value, its chunks joined whatever their lengths: other
+// clients may cut elsewhere. Empty if there is no such key.
 func (b Box) Value(key string) string {
-	value := b[key]
-	if len(value) < MaxValue {
+	value, ok := b[key]
+	if !ok || !b.Has(ChunkKey(key, 1)) {
 		return value
 	}
-	chunks, size := []string{value}, len(value)
-	for len(value) == MaxValue && b.Has(ChunkKey(key, len(chunks))) {
-		value = b[ChunkKey(key, len(chunks))]
-		chunks, size = append(chunks, value), size+len(value)
+	chunks, size := 0, 0
+	for ; b.Has(ChunkKey(key, chunks)); chunks++ {
+		size += len(b[ChunkKey(key, chunks)])
 	}
 	joined := make([]byte, 0, size)
-	for _, chunk := range chunks {
-		joined = append(joined, chunk...)
+	for i := range chunks {
+		joined = append(joined, b[ChunkKey(key, i)]...)
 	}
 	return string(joined)
 }

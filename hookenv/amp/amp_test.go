@@ -74,6 +74,22 @@ func TestLongValuesTravelInChunks(t *testing.T) {
 	}
 }
 
+func TestChunksOfAnyLengthAreJoined(t *testing.T) {
+	for _, tt := range []struct {
+		box  amp.Box
+		want string
+	}{
+		{amp.Box{"value": "a", "value.1": "", "value.2": "bc"}, "abc"},
+		{amp.Box{"value": "", "value.1": "b"}, "b"},
+		{amp.Box{"value": "a", "value.2": "c"}, "a"},
+		{amp.Box{"value.1": "b"}, ""},
+	} {
+		if got := tt.box.Value("value"); got != tt.want {
+			t.Errorf("%v: got %q, want %q", tt.box, got, tt.want)
+		}
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	for _, tt := range []struct {
 		name, wire string

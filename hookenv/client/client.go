@@ -78,7 +78,7 @@ func Run(argv []string) int {
 
 // request is the box that begins the conversation.
 func request(argv []string, id string) []byte {
-	cwd, _ := syscall.Getwd() // a directory that is gone has no name; the agent asks for files, not for it
+	cwd, _ := syscall.Getwd() // a directory that is gone has no name, and the agent only logs it
 	box := amp.Append(nil, KeyCommand, CommandTool)
 	box = amp.Append(box, KeyAsk, "1")
 	box = amp.Append(box, KeyClientID, id)

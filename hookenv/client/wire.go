@@ -17,8 +17,8 @@ const (
 	KeyErrorText = "_error_description"
 
 	KeyClientID  = "client_id"
-	KeyArgv      = "argv" // joined with NUL bytes
-	KeyDirectory = "cwd"
+	KeyArgv      = "argv"  // joined with NUL bytes
+	KeyDirectory = "cwd"   // for the log
 	KeyStdin     = "stdin" // one of the kinds below
 	KeyWant      = "want"
 	KeyValue     = "value"

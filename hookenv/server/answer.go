@@ -17,7 +17,7 @@ func (s *Server) answer(c *conn, box amp.Box) error {
 	if command == "" || ask == "" {
 		return errors.New("a box that asks for nothing")
 	}
-	s.log.Debug("asked", "command", command, "tool", tool(box))
+	s.log.Debug("asked", "command", command, "tool", tool(box), "directory", box.Value(client.KeyDirectory))
 	if refused := check(command, box); refused != nil {
 		return c.refuse(ask, *refused)
 	}

@@ -18,11 +18,10 @@ import (
 func (s *Server) tool(c *conn, r *registration, box amp.Box) error {
 	files := &files{conn: c, ask: box.Value(client.KeyAsk), clientID: box.Value(client.KeyClientID)}
 	result := hookenv.Run(r.ctx, r.hook, hookenv.Call{
-		Argv:      strings.Split(box.Value(client.KeyArgv), "\x00"),
-		Directory: box.Value(client.KeyDirectory),
-		Stdin:     box.Value(client.KeyStdin),
-		Files:     files,
-		Now:       s.now,
+		Argv:  strings.Split(box.Value(client.KeyArgv), "\x00"),
+		Stdin: box.Value(client.KeyStdin),
+		Files: files,
+		Now:   s.now,
 	})
 	r.calls.Done()
 	if result.Exit != 0 && r.ctx.Err() != nil {

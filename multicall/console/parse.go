@@ -47,7 +47,7 @@ func Parse(s Streams, c Command, args []string) (parsed *kong.Context, err error
 	if err != nil {
 		return nil, fmt.Errorf("internal error: %w", err)
 	}
-	parsed, err = parser.Parse(args)
+	parsed, err = parser.Parse(gather(parser.Model.Node, args))
 	if err != nil {
 		return nil, Hint(Usage(unknownCommand(parser, err)), "see: "+helpCommand(c.Name, err))
 	}

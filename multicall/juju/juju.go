@@ -8,6 +8,8 @@ package juju
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	"bijou/multicall/console"
@@ -68,6 +70,13 @@ type grammar struct {
 	SetEnvironment setEnvironmentCmd `cmd:"" help:"Set configuration values of the environment."`
 	GetEnvironment getEnvironmentCmd `cmd:"" help:"Show the configuration of the environment."`
 
+	Run              runCmd              `cmd:"" aliases:"exec" help:"Run a command on units, by their agents."`
+	Actions          actionsCmd          `cmd:"" aliases:"list-actions" help:"List what actions a service's charm has."`
+	RunAction        runActionCmd        `cmd:"" help:"Run an action of a charm on units."`
+	ShowActionOutput showActionOutputCmd `cmd:"" aliases:"show-action,show-operation,show-task" help:"Show what came of an action."`
+	ShowActionStatus showActionStatusCmd `cmd:"" aliases:"operations" help:"List actions and commands, and how far they are."`
+	CancelAction     cancelActionCmd     `cmd:"" aliases:"cancel-task" help:"End actions that wait or run."`
+
 	Status      statusCmd      `cmd:"" help:"Show machines, services, units and relations."`
 	Machines    machinesCmd    `cmd:"" help:"List the machines."`
 	Do          doCmd          `cmd:"" help:"Run a command here as if it were a unit's hook; or open a shell as a unit."`
@@ -99,6 +108,7 @@ func Main(ctx context.Context, s console.Streams, parts Parts, args []string) in
 }
 
 func run(ctx context.Context, s console.Streams, parts Parts, args []string) error {
+	args, tail := cutCommand(args)
 	var g grammar
 	parsed, err := console.Parse(s, console.Command{Name: "juju", Summary: summary, Grammar: &g}, args)
 	if err != nil {
@@ -111,6 +121,27 @@ func run(ctx context.Context, s console.Streams, parts Parts, args []string) err
 	progress := console.NewProgress(s.Err, time.Now)
 	defer progress.End()
 	ctx = state.WithProgress(ctx, func(p state.Progress) { progress.At(p.What, p.Done, p.Total) })
-	o := &operator{ctx: ctx, streams: s, home: h, name: g.Environment, parts: parts}
+	o := &operator{ctx: ctx, streams: s, home: h, name: g.Environment, parts: parts, tail: tail}
 	return advise(parsed.Run(o))
+}
+
+// cutCommand takes the command of `juju run ... -- COMMAND` off the arguments, so
+// that nothing in it is taken for ours.
+func cutCommand(args []string) (own, command []string) {
+	i := slices.Index(args, "--")
+	if i < 0 {
+		return args, nil
+	}
+	words := args[:i]
+	for len(words) > 0 && strings.HasPrefix(words[0], "-") {
+		n := 1
+		if words[0] == "-e" || words[0] == "--environment" {
+			n = min(2, len(words))
+		}
+		words = words[n:]
+	}
+	if len(words) == 0 || words[0] != "run" && words[0] != "exec" {
+		return args, nil
+	}
+	return args[:i], args[i+1:]
 }

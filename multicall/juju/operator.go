@@ -21,6 +21,7 @@ type operator struct {
 	home    home.Home
 	name    string // the environment's, as given by -e
 	parts   Parts
+	tail    []string // of the command line: what stands behind the two dashes of `juju run`
 }
 
 // note tells the operator what is going on; stdout is for data.

@@ -53,10 +53,10 @@ SERVICE  VERSION  CHARM                    EXPOSED  UNITS  STATUS   MESSAGE
 blog     6.4.1    local:noble/wordpress-1  no       2      (dying)
 db                local:noble/mysql-3      yes      1
 
-UNIT     STATE        WORKLOAD  MACHINE  ADDRESS  PORTS        MESSAGE
-blog/10  start-error  -         0                              start: exit code 1 (next retry at 12:30:00)
-blog/2*  started      active    0                 80/tcp,icmp  fine
-db/0     pending      -         10
+UNIT      STATE        WORKLOAD  MACHINE  ADDRESS  PORTS        MESSAGE
+blog/10   start-error  -         0                              start: exit code 1 (next retry at 12:30:00)
+blog/2 *  started      active    0                 80/tcp,icmp  fine
+db/0      pending      -         10
 
 RELATION    INTERFACE  PROVIDER   CONSUMER  STATE  MESSAGE
 relation-3  mysql      db:server  blog:db   error  blog/2: db-relation-changed: exit code 1

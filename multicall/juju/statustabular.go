@@ -112,7 +112,7 @@ func unitTable(s state.Status) *console.Table {
 			workload = *u.Workload
 		}
 		if u.Leader {
-			name += "*"
+			name += " *" // apart from the name, which scripts look for with a space behind it
 		}
 		t.Add(colour(u.State), name, withLife(u.State, u.Life), cmp.Or(workload.Current, "-"), u.Machine, u.PublicAddress,
 			strings.Join(u.OpenPorts, ","), unitMessage(u, workload.Message))

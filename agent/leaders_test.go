@@ -1,0 +1,180 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"bijou/state"
+	"bijou/state/statetest"
+)
+
+// process is the part of one that keeps leaders.
+type process struct {
+	*leaders
+	p    *presence
+	stop context.CancelFunc
+}
+
+func newProcess(t *testing.T, st *state.State) process {
+	log := slog.New(slog.DiscardHandler)
+	p := newPresence(st, log)
+	ctx, cancel := context.WithCancel(t.Context())
+	one := process{newLeaders(p, st, log), p, cancel}
+	t.Cleanup(func() { one.end(ctx) })
+	return one
+}
+
+// end is what a process does last.
+func (p process) end(ctx context.Context) {
+	p.stop()
+	p.wait()
+	p.p.close(ctx)
+}
+
+// runs has the process run a unit's agent.
+func (p process) runs(t *testing.T, unit string) {
+	t.Helper()
+	if _, err := p.p.announced(t.Context(), state.UnitAgent(unit)); err != nil {
+		t.Fatal(err)
+	}
+	p.stand(t.Context(), unit, true)
+}
+
+func awaitLeader(t *testing.T, st *state.State, service, want string) {
+	t.Helper()
+	statetest.Eventually(t, st, func(v *state.View) (bool, error) {
+		got, err := v.Leader(service)
+		return got == want, err
+	})
+}
+
+func TestLeadershipGoesFromProcessToProcess(t *testing.T) {
+	statetest.Each(t, func(t *testing.T, st *state.State) {
+		statetest.AddService(t, st, statetest.MySQL(), 3)
+		one, two := newProcess(t, st), newProcess(t, st)
+		one.runs(t, "mysql/0")
+		awaitLeader(t, st, "mysql", "mysql/0")
+		one.runs(t, "mysql/2")
+		two.runs(t, "mysql/1")
+		one.retire("mysql/0")
+		awaitLeader(t, st, "mysql", "mysql/2")
+		one.stand(t.Context(), "mysql/2", false)
+		awaitLeader(t, st, "mysql", "mysql/1")
+		one.stand(t.Context(), "mysql/2", true)
+		session, err := two.p.current(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := session.Close(t.Context()); err != nil { // as when the process dies
+			t.Fatal(err)
+		}
+		statetest.Eventually(t, st, func(v *state.View) (bool, error) {
+			got, err := v.Leader("mysql")
+			return got != "", err
+		})
+	})
+}
+
+// A unit that goes leads on as long as nobody else can: its last hooks may have
+// to be a leader's.
+func TestLastUnitLeadsToItsEnd(t *testing.T) {
+	st := statetest.New(t)
+	statetest.AddService(t, st, statetest.MySQL(), 1)
+	one := newProcess(t, st)
+	one.runs(t, "mysql/0")
+	awaitLeader(t, st, "mysql", "mysql/0")
+	one.stand(t.Context(), "mysql/0", false)
+	if got := statetest.Read(t, st, func(v *state.View) (string, error) { return v.Leader("mysql") }); got != "mysql/0" {
+		t.Errorf("%q leads", got)
+	}
+	one.retire("mysql/0")
+	awaitLeader(t, st, "mysql", "")
+}
+
+// Five hundred units of a service are one campaign: the leader's key is written
+// once.
+func TestManyUnitsAreOneCampaign(t *testing.T) {
+	st := statetest.New(t)
+	statetest.AddService(t, st, statetest.MySQL(), 1)
+	one := newProcess(t, st)
+	for n := range 500 {
+		one.stand(t.Context(), fmt.Sprintf("mysql/%d", n), true)
+	}
+	awaitLeader(t, st, "mysql", "mysql/0")
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	if len(one.services) != 1 {
+		t.Errorf("%d campaigns", len(one.services))
+	}
+}
+
+// leads says which unit leads app.
+func (r *rig) leads() string {
+	return statetest.Read(r.t, r.st, func(v *state.View) (string, error) { return v.Leader("app") })
+}
+
+func TestLeaderHooks(t *testing.T) {
+	twice(t, func(r *rig) {
+		names := append(hooks(), "leader-elected", "leader-settings-changed")
+		statetest.AddService(r.t, r.st, r.recorder(statetest.Meta("app", ""), names, map[string]string{
+			"leader-elected":          `leader-set who="$JUJU_UNIT_NAME"`,
+			"leader-settings-changed": `echo "$JUJU_UNIT_NAME heard of $(leader-get who), $(is-leader)" >> ` + r.notes,
+		}), 2)
+		r.start()
+		r.eventually("somebody leads", func() bool { return r.leads() != "" })
+		first := r.leads()
+		other := map[string]string{"app/0": "app/1", "app/1": "app/0"}[first]
+		r.awaitNote(first, "leader-elected")
+		r.awaitNote(other, "heard of "+first+", False")
+		r.settle()
+		if got := r.noted(first); slices.Index(got, "leader-elected") < slices.Index(got, "install") {
+			r.t.Errorf("%s: %q", first, got)
+		}
+		r.update(func(tx *state.Tx) error { return tx.DestroyUnit(first) })
+		r.awaitNote(other, "leader-elected")
+		r.eventually("the other has said so", func() bool {
+			s := statetest.Read(r.t, r.st, func(v *state.View) (state.Settings, error) { return v.LeaderSettings("app") })
+			return s.Values["who"] == other
+		})
+	})
+}
+
+func TestDeposedLeadersHookFails(t *testing.T) {
+	once(t, func(r *rig) {
+		gate, begun := filepath.Join(t.TempDir(), "gate"), filepath.Join(t.TempDir(), "begun")
+		wait := fmt.Sprintf(`[ "$(is-leader)$(config-get x)" = True1 ] || exit 0
+leader-set a=1 && state-set b=2 || exit 1
+touch %s; until [ -e %s ]; do sleep 0.05; done`, begun, gate)
+		files := r.recorder(statetest.Meta("app", ""), hooks(), map[string]string{"config-changed": wait})
+		files["config.yaml"] = "options:\n  x: {type: int, default: 0}\n"
+		statetest.AddService(r.t, r.st, files, 2)
+		r.start()
+		r.awaitState("app/0", "started")
+		r.awaitState("app/1", "started")
+		first := r.leads()
+		other := map[string]string{"app/0": "app/1", "app/1": "app/0"}[first]
+		r.update(func(tx *state.Tx) error {
+			_, err := tx.SetConfig("app", map[string]any{"x": "1"})
+			return err
+		})
+		r.eventually("the leader's hook has begun", func() bool { _, err := os.Stat(begun); return err == nil })
+		r.update(func(tx *state.Tx) error { return tx.DestroyUnit(first) })
+		r.eventually("the other leads", func() bool { return r.leads() == other })
+		if err := os.WriteFile(gate, nil, 0o600); err != nil {
+			r.t.Fatal(err)
+		}
+		r.eventually("the hook has failed", func() bool {
+			return strings.Contains(r.logs(), "its unit does not lead the service any more")
+		})
+		s := statetest.Read(r.t, r.st, func(v *state.View) (state.Settings, error) { return v.LeaderSettings("app") })
+		if len(s.Values) != 0 {
+			r.t.Errorf("leader settings %v", s.Values)
+		}
+	})
+}

@@ -1,0 +1,96 @@
+package juju
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"bijou/multicall/console"
+	"bijou/state"
+	"bijou/state/charm"
+)
+
+// actionsCmd is `juju actions`.
+type actionsCmd struct {
+	Service string `arg:"" help:"The service."`
+	Format  string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml or json (with the schemas of the parameters); default tabular."`
+}
+
+// Help shows how it is used.
+func (actionsCmd) Help() string {
+	return `Examples:
+  juju actions mysql
+  juju actions mysql --format yaml`
+}
+
+// actionInfo is one action in YAML and JSON.
+type actionInfo struct {
+	Description string               `json:"description,omitempty" yaml:"description,omitempty"`
+	Params      map[string]paramInfo `json:"params,omitempty" yaml:"params,omitempty"`
+	Required    []string             `json:"required,omitempty" yaml:"required,omitempty"`
+}
+
+// paramInfo is one parameter there.
+type paramInfo struct {
+	Type        string               `json:"type,omitempty" yaml:"type,omitempty"`
+	Description string               `json:"description,omitempty" yaml:"description,omitempty"`
+	Default     any                  `json:"default,omitempty" yaml:"default,omitempty"`
+	Enum        []any                `json:"enum,omitempty" yaml:"enum,omitempty"`
+	Properties  map[string]paramInfo `json:"properties,omitempty" yaml:"properties,omitempty"`
+}
+
+// Run prints what actions the service's charm has.
+func (c actionsCmd) Run(o *operator) error {
+	var actions map[string]charm.Action
+	err := o.view(func(v *state.View) error {
+		s, err := v.Service(c.Service)
+		if err != nil {
+			return err
+		}
+		ch, err := v.Charm(s.Charm)
+		actions = ch.Actions
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if c.Format != "tabular" {
+		docs := map[string]actionInfo{}
+		for name, a := range actions {
+			docs[name] = actionInfo{a.Description, paramInfos(a.Params), a.Params.Required}
+		}
+		return printAs(o, c.Format, docs)
+	}
+	if len(actions) == 0 {
+		o.note("the charm of service %q has no actions", c.Service)
+	}
+	t := console.NewTable("ACTION", "PARAMETERS", "DESCRIPTION")
+	for _, name := range slices.Sorted(maps.Keys(actions)) {
+		a := actions[name]
+		t.Add("", name, paramNames(a.Params), firstLine(a.Description))
+	}
+	return t.Write(o.streams.Out, console.Coloured(o.streams.Out))
+}
+
+func paramInfos(s charm.Schema) map[string]paramInfo {
+	infos := map[string]paramInfo{}
+	for name, p := range s.Properties {
+		infos[name] = paramInfo{
+			Type: strings.Join(p.Types, " or "), Description: p.Description, Default: p.Default, Enum: p.Enum, Properties: paramInfos(p),
+		}
+	}
+	return infos
+}
+
+// paramNames lists the parameters, those that must be given in front.
+func paramNames(s charm.Schema) string {
+	var required, others []string
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+		if slices.Contains(s.Required, name) {
+			required = append(required, name)
+		} else {
+			others = append(others, "["+name+"]")
+		}
+	}
+	return strings.Join(append(required, others...), " ")
+}

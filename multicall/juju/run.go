@@ -1,0 +1,234 @@
+package juju
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"bijou/multicall/console"
+	"bijou/state"
+	"bijou/state/charm"
+)
+
+// runCmd is `juju run`.
+type runCmd struct {
+	Units   []string      `arg:"" optional:"" name:"unit" help:"The units."`
+	Unit    []string      `short:"u" placeholder:"UNIT" help:"A unit, too; several with commas."`
+	Service []string      `aliases:"application" placeholder:"SERVICE" help:"All units of a service; several with commas."`
+	All     bool          `help:"All units of the environment."`
+	Timeout time.Duration `default:"5m" placeholder:"TIME" help:"How long to wait, as in 90s; what has not ended by then is ended. 0: without end. Default 5m."`
+	Format  string        `enum:"plain,yaml,json" default:"plain" placeholder:"FORMAT" help:"plain, yaml or json; default plain."`
+}
+
+// Help shows how it is used.
+func (runCmd) Help() string {
+	return `The command runs on each unit's machine, in the charm's directory, with all hook tools; it waits
+for its turn beside the unit's hooks, and runs also while the unit is in error. Settings that it
+writes take effect if it exits with 0. One word is a line for a shell; several are a program and
+its arguments, which no shell interprets. The exit code is that of a single unit's command; of
+several, 1 if any failed.
+
+Examples:
+  juju run mysql/0 -- hostname -f
+  juju run mysql/0 -- 'grep -c ERROR /var/log/mysql/*.log'
+  juju run --service wordpress,mysql -- df -h /
+  juju run --all --timeout 30s --format json -- uptime
+  juju run wordpress/0 -- relation-ids db`
+}
+
+// endGrace is how long what was told to end is waited for.
+const endGrace = 10 * time.Second
+
+// Run queues the command on all units, waits for its end, and prints what came of it.
+func (c runCmd) Run(o *operator) error {
+	if len(o.tail) == 0 {
+		return console.Hint(console.Usage(errors.New("it is not said what to run")),
+			"put the command behind two dashes: juju run UNIT... -- COMMAND [ARG...]",
+			"an action of a charm is run with: juju run-action UNIT ACTION")
+	}
+	return o.open(func(s *state.State) error {
+		units, err := c.units(o.ctx, s)
+		if err != nil {
+			return err
+		}
+		actions, err := enqueueAll(o, s, units, o.tail)
+		if err != nil {
+			return err
+		}
+		w := newWaiter(o, s, actions)
+		why, err := w.waitFor(c.Timeout)
+		if err != nil {
+			return err
+		}
+		return ran{o: o, all: w.all, why: why}.print(c.Format)
+	})
+}
+
+// units are all that are meant, once each, in their order; each of them can run
+// something.
+func (c runCmd) units(ctx context.Context, s *state.State) (units []string, err error) {
+	names := append(slices.Clone(c.Units), c.Unit...)
+	if len(names)+len(c.Service) == 0 && !c.All {
+		return nil, console.Usage(errors.New("it is not said where to run: give units, --service or --all"))
+	}
+	err = s.View(ctx, func(v *state.View) error {
+		units = slices.Clone(names)
+		for _, service := range c.services() {
+			of, err := unitsOf(v, service)
+			if err != nil {
+				return err
+			}
+			units = append(units, of...)
+		}
+		charm.SortUnits(units)
+		units = slices.Compact(units)
+		return reachable(v, units)
+	})
+	if err == nil && len(units) == 0 {
+		err = errors.New("there are no units")
+	}
+	return units, err
+}
+
+// services are those whose units are meant; an empty name means all.
+func (c runCmd) services() []string {
+	if c.All {
+		return []string{""}
+	}
+	return c.Service
+}
+
+// unitsOf are the names of a service's units.
+func unitsOf(v *state.View, service string) (names []string, err error) {
+	if service != "" {
+		if _, err := v.Service(service); err != nil {
+			return nil, err
+		}
+	}
+	units, err := v.Units(service)
+	for _, u := range units {
+		names = append(names, u.Name)
+	}
+	if err == nil && len(names) == 0 && service != "" {
+		err = fmt.Errorf("service %q has no units", service)
+	}
+	return names, err
+}
+
+// reachable refuses units that are not there, or whose agents have been and are
+// down: nothing would run there, or much later.
+func reachable(v *state.View, units []string) error {
+	var errs []error
+	for _, name := range units {
+		u, err := v.Unit(name)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		present, err := v.Present(state.UnitAgent(name))
+		if err != nil {
+			return err
+		}
+		if !present && u.Charm != "" {
+			errs = append(errs, fmt.Errorf("cannot run on unit %q: its agent is down", name))
+		}
+	}
+	return oneLineEach(errs)
+}
+
+// oneLineEach joins errors, each of which is to be an `error:` line of its own.
+func oneLineEach(errs []error) error {
+	if len(errs) == 0 {
+		return nil
+	}
+	lines := make([]string, len(errs))
+	for i, err := range errs {
+		lines[i] = err.Error()
+	}
+	return console.Hint(errors.New(strings.Join(lines, "\nerror: ")), "nothing was run; juju status shows the units")
+}
+
+// enqueueBatch is how many units one transaction takes.
+const enqueueBatch = 20
+
+// enqueueAll puts a command into the queue of each unit.
+func enqueueAll(o *operator, s *state.State, units, command []string) (all []state.Action, err error) {
+	for batch := range slices.Chunk(units, enqueueBatch) {
+		var added []state.Action
+		err := s.Update(o.ctx, func(tx *state.Tx) error {
+			added = nil
+			for _, unit := range batch {
+				a, err := tx.AddAction(state.ActionSpec{Unit: unit, Command: command}, time.Now())
+				if err != nil {
+					return err
+				}
+				added = append(added, a)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, errors.Join(err, cancelAll(o.ctx, s, all))
+		}
+		all = append(all, added...)
+	}
+	return all, nil
+}
+
+// cancelAll ends what has not ended.
+func cancelAll(ctx context.Context, s *state.State, actions []state.Action) error {
+	var errs []error
+	for _, a := range actions {
+		err := s.Update(ctx, func(tx *state.Tx) error { return tx.CancelAction(a.ID, time.Now()) })
+		if !errors.Is(err, state.ErrInUse) && !errors.Is(err, state.ErrNotFound) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// waitFor waits until all have settled, at most so long (0: without end). What
+// has not ended by then, or when the operator interrupts, is ended; why says which.
+func (w *waiter) waitFor(most time.Duration) (why string, err error) {
+	ctx, cancel := context.WithCancel(w.o.ctx)
+	if most > 0 {
+		ctx, cancel = context.WithTimeout(w.o.ctx, most)
+	}
+	defer cancel()
+	err = w.wait(ctx)
+	if err != nil && ctx.Err() == nil {
+		return "", err
+	}
+	var left []state.Action
+	for _, a := range w.all {
+		if !a.action.Ended() {
+			left = append(left, a.action)
+		}
+	}
+	if len(left) == 0 {
+		return "", nil
+	}
+	why = "its agent went down"
+	if ctx.Err() != nil {
+		why = fmt.Sprintf("it had not ended after %s", most)
+	}
+	if w.o.ctx.Err() != nil {
+		why = "interrupted"
+	}
+	return why, w.end(left)
+}
+
+// end cancels what is left, and waits for it to be over.
+func (w *waiter) end(left []state.Action) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.o.ctx), endGrace)
+	defer cancel()
+	if err := cancelAll(ctx, w.state, left); err != nil {
+		return err
+	}
+	if err := w.wait(ctx); err != nil && ctx.Err() == nil {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,265 @@
+package juju
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"gopkg.in/yaml.v3"
+
+	"bijou/multicall/console"
+	"bijou/state"
+	"bijou/state/charm"
+)
+
+// runActionCmd is `juju run-action`.
+type runActionCmd struct {
+	Words  []string `arg:"" name:"unit action key=value" help:"Units, the action, and its parameters."`
+	Params string   `placeholder:"FILE" help:"YAML file with parameters; those of the command line win."`
+	Wait   waitFlag `placeholder:"TIME" help:"Wait for the end and show the results; --wait=30s: not longer."`
+	Format string   `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"With --wait: yaml or json; default yaml."`
+}
+
+// waitFlag is --wait or --wait=TIME.
+type waitFlag struct {
+	set  bool
+	most time.Duration // 0: without end
+}
+
+// Decode reads the time, if one is given.
+func (w *waitFlag) Decode(ctx *kong.DecodeContext) (err error) {
+	w.set = true
+	if ctx.Scan.Peek().Type != kong.FlagValueToken {
+		return nil
+	}
+	text := ctx.Scan.Pop().String()
+	if w.most, err = time.ParseDuration(text); err != nil || w.most <= 0 {
+		return fmt.Errorf("cannot wait %q: want a time as in 90s or 5m", text)
+	}
+	return nil
+}
+
+// IsBool: it needs no value.
+func (waitFlag) IsBool() bool { return true }
+
+// Help shows how it is used.
+func (runActionCmd) Help() string {
+	return `The action waits for its turn beside the unit's hooks, and runs also while the unit is in error.
+Dots in a KEY lead into dictionaries; a VALUE is YAML, unless the charm wants a string. What is
+printed is the action's id.
+
+Examples:
+  juju run-action mysql/0 backup
+  juju run-action mysql/0 backup filename=/var/dump.gz target.port=2222 --wait
+  juju run-action mysql/0 mysql/1 restart --wait=2m
+  juju run-action mysql/0 backup --params backup.yaml
+  juju show-action-output 7`
+}
+
+// Run queues the action on each unit and, with --wait, waits for the end.
+func (c runActionCmd) Run(o *operator) error {
+	call, err := c.parse()
+	if err != nil {
+		return console.Hint(console.Usage(err), "as in: juju run-action mysql/0 backup filename=dump.gz")
+	}
+	if c.Params != "" {
+		if call.file, err = readParams(c.Params); err != nil {
+			return err
+		}
+	}
+	return o.open(func(s *state.State) error {
+		actions, err := call.enqueue(o, s)
+		if err != nil {
+			return err
+		}
+		if !c.Wait.set {
+			return call.queued(o, s, actions)
+		}
+		return awaitActions(o, s, actions, c.Wait.most, c.Format)
+	})
+}
+
+// actionCall is an action as it was asked for.
+type actionCall struct {
+	units  []string
+	action string
+	pairs  []string
+	file   map[string]any
+}
+
+// parse takes units, action and parameters apart.
+func (c runActionCmd) parse() (call actionCall, err error) {
+	i := slices.IndexFunc(c.Words, func(w string) bool { return !charm.IsUnit(w) })
+	switch {
+	case i == 0:
+		return call, fmt.Errorf("%q is not a unit's name", c.Words[0])
+	case i < 0:
+		return call, errors.New("it is not said which action")
+	}
+	call = actionCall{units: c.Words[:i], action: c.Words[i], pairs: c.Words[i+1:]}
+	return call, charm.CheckAction(call.action)
+}
+
+// readParams reads --params.
+func readParams(path string) (map[string]any, error) {
+	data, err := readFile(path, state.MaxActionText)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read parameters: %w", err)
+	}
+	var params map[string]any
+	if err := yaml.Unmarshal(data, &params); err != nil {
+		return nil, fmt.Errorf("cannot read parameters from %q: %w", path, err)
+	}
+	return params, nil
+}
+
+// enqueue puts the action into the queue of each unit, of all or none.
+func (call actionCall) enqueue(o *operator, s *state.State) (all []state.Action, err error) {
+	err = s.Update(o.ctx, func(tx *state.Tx) error {
+		all = nil
+		for _, unit := range call.units {
+			params, err := call.parameters(tx.View, unit)
+			if err != nil {
+				return err
+			}
+			a, err := tx.AddAction(state.ActionSpec{Unit: unit, Name: call.action, Parameters: params}, time.Now())
+			if err != nil {
+				return err
+			}
+			all = append(all, a)
+		}
+		return nil
+	})
+	if errors.Is(err, state.ErrNotFound) && strings.Contains(err.Error(), "no action") {
+		err = console.Hint(err, "juju actions lists what there is: juju actions SERVICE")
+	}
+	return all, err
+}
+
+// parameters are those of the file with those of the command line over them.
+func (call actionCall) parameters(v *state.View, unit string) (map[string]any, error) {
+	actions, err := v.UnitActions(unit)
+	if err != nil {
+		return nil, err
+	}
+	schema := actions[call.action]
+	params := map[string]any{}
+	for key, value := range call.file {
+		params[key] = value
+	}
+	for _, pair := range call.pairs {
+		key, text, ok := strings.Cut(pair, "=")
+		path := strings.Split(key, ".")
+		if !ok || slices.Contains(path, "") {
+			return nil, console.Usage(fmt.Errorf("%q is not of the form key=value", pair))
+		}
+		value, err := schema.ParseText(path, text)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read parameter %q: %w", key, err)
+		}
+		params = putParam(params, path, value)
+	}
+	return params, nil
+}
+
+// putParam puts a value where the path leads; dictionaries on the way are copied,
+// and what is none gives way.
+func putParam(into map[string]any, path []string, value any) map[string]any {
+	out := map[string]any{}
+	for key, old := range into {
+		out[key] = old
+	}
+	if len(path) > 1 {
+		inner, _ := out[path[0]].(map[string]any)
+		value = putParam(inner, path[1:], value)
+	}
+	out[path[0]] = value
+	return out
+}
+
+// queued prints the ids, and warns of what will not happen soon or was perhaps
+// not meant.
+func (call actionCall) queued(o *operator, s *state.State, actions []state.Action) error {
+	for _, a := range actions {
+		fmt.Fprintln(o.streams.Out, a.ID)
+	}
+	call.warn(o, s, actions)
+	if len(actions) == 1 {
+		o.note("hint: juju show-action-output --wait %d shows what comes of it", actions[0].ID)
+	}
+	return nil
+}
+
+// warn says what may be wrong. That it cannot find out is no error: the action
+// is queued.
+func (call actionCall) warn(o *operator, s *state.State, actions []state.Action) {
+	_ = s.View(o.ctx, func(v *state.View) error {
+		for _, a := range actions {
+			present, err := v.Present(state.UnitAgent(a.Unit))
+			if err != nil {
+				return err
+			}
+			if !present {
+				o.note("warning: the agent of unit %q is not there: the action waits until it is", a.Unit)
+			}
+		}
+		schemas, err := v.UnitActions(actions[0].Unit)
+		for _, name := range schemas[call.action].Undescribed(actions[0].Parameters) {
+			o.note("warning: the charm says nothing about a parameter %q", name)
+		}
+		return err
+	})
+}
+
+// awaitActions waits until all have ended, and shows what has come of them. What
+// has not ended in time goes on.
+func awaitActions(o *operator, s *state.State, actions []state.Action, most time.Duration, format string) error {
+	w := newWaiter(o, s, actions)
+	w.progress = func(a state.Action, line state.ActionLine) {
+		head := ""
+		if len(actions) > 1 {
+			head = a.Unit + ": "
+		}
+		o.note("%s%s %s", head, line.Time.Local().Format(time.TimeOnly), console.Plain(line.Message))
+	}
+	ctx, cancel := context.WithCancel(o.ctx)
+	if most > 0 {
+		ctx, cancel = context.WithTimeout(o.ctx, most)
+	}
+	defer cancel()
+	if err := w.wait(ctx); err != nil && ctx.Err() == nil {
+		return err
+	}
+	return errors.Join(showActions(o, w.all, format), w.verdict(most))
+}
+
+// verdict is nil if all have completed.
+func (w *waiter) verdict(most time.Duration) error {
+	var errs []string
+	var hints []string
+	for _, a := range w.all {
+		what := fmt.Sprintf("action %d on unit %q", a.action.ID, a.action.Unit)
+		switch {
+		case a.action.Status == state.ActionCompleted:
+			continue
+		case a.action.Ended():
+			errs = append(errs, fmt.Sprintf("%s is %s: %s", what, a.action.Status, a.action.Message))
+			continue
+		case a.down:
+			errs = append(errs, fmt.Sprintf("%s is %s, and its agent is down", what, a.action.Status))
+		case w.o.ctx.Err() != nil:
+			errs = append(errs, fmt.Sprintf("%s is %s still, and goes on", what, a.action.Status))
+		default:
+			errs = append(errs, fmt.Sprintf("%s is %s still after %s, and goes on", what, a.action.Status, most))
+		}
+		hints = append(hints, fmt.Sprintf("juju show-action-output --wait %d; juju cancel-action %[1]d ends it", a.action.ID))
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	return console.Hint(errors.New(strings.Join(errs, "\nerror: ")), hints...)
+}

@@ -1,0 +1,137 @@
+package juju
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"bijou/multicall/console"
+	"bijou/state"
+)
+
+// ran is what came of a command on some units.
+type ran struct {
+	o   *operator
+	all []*awaited
+	why string // why those that did not end by themselves were ended
+}
+
+// ranUnit is one unit's part in YAML and JSON.
+type ranUnit struct {
+	Unit    string `json:"unit" yaml:"unit"`
+	ID      int    `json:"id" yaml:"id"`
+	Status  string `json:"status" yaml:"status"`
+	Code    *int   `json:"code,omitempty" yaml:"code,omitempty"`
+	Stdout  string `json:"stdout" yaml:"stdout"`
+	Stderr  string `json:"stderr,omitempty" yaml:"stderr,omitempty"`
+	Message string `json:"message,omitempty" yaml:"message,omitempty"`
+}
+
+// print prints all, and answers the exit code as an error.
+func (r ran) print(format string) error {
+	if format == "plain" {
+		return r.plain()
+	}
+	units := make([]ranUnit, 0, len(r.all))
+	for _, a := range r.all {
+		u := ranUnit{
+			Unit: a.action.Unit, ID: a.action.ID, Status: string(a.action.Status), Code: a.action.Code,
+			Stdout: string(a.output.Stdout), Stderr: string(a.output.Stderr),
+		}
+		if u.Message = a.action.Message; r.why != "" && !a.action.Ended() || a.action.Status == state.ActionCancelled {
+			u.Message = r.why
+		}
+		units = append(units, u)
+	}
+	if err := printAs(r.o, format, units); err != nil {
+		return err
+	}
+	return r.verdict(nil)
+}
+
+// plain prints the outputs as they are; those of several units line by line, each
+// behind the unit's name.
+func (r ran) plain() error {
+	var errs []error
+	for _, a := range r.all {
+		if err := r.write(a); err != nil {
+			return err
+		}
+		if err := r.failure(a); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return r.verdict(errs)
+}
+
+// write prints one unit's outputs.
+func (r ran) write(a *awaited) error {
+	for _, part := range []struct {
+		to   io.Writer
+		data []byte
+	}{{r.o.streams.Out, a.output.Stdout}, {r.o.streams.Err, a.output.Stderr}} {
+		data := string(part.data)
+		if len(r.all) > 1 && data != "" {
+			head := a.action.Unit + ": "
+			data = head + strings.ReplaceAll(strings.TrimSuffix(data, "\n"), "\n", "\n"+head) + "\n"
+		}
+		if _, err := io.WriteString(part.to, data); err != nil {
+			return err
+		}
+	}
+	if n := a.output.Dropped; n > 0 {
+		r.o.note("warning: unit %q: %d bytes of output are missing: %d of each stream are kept", a.action.Unit, n, state.MaxOutput)
+	}
+	return nil
+}
+
+// failure says why a unit's command has no success; nil if it has, or if the exit
+// code of the only unit says it all.
+func (r ran) failure(a *awaited) error {
+	switch {
+	case a.action.Status == state.ActionCompleted:
+		return nil
+	case a.action.Code != nil && *a.action.Code != 0 && len(r.all) == 1:
+		return nil
+	case a.action.Code != nil:
+		return fmt.Errorf("unit %q: %s", a.action.Unit, a.action.Message)
+	case a.action.Status == state.ActionFailed || r.why == "":
+		return fmt.Errorf("cannot run on unit %q: %s", a.action.Unit, a.action.Message)
+	case a.action.Status == state.ActionCancelled && a.action.Started.IsZero():
+		return fmt.Errorf("cannot run on unit %q: %s: it was not begun, and will not be", a.action.Unit, r.why)
+	case a.action.Status == state.ActionCancelled:
+		return fmt.Errorf("cannot run on unit %q: %s: it was ended", a.action.Unit, r.why)
+	}
+	return fmt.Errorf("cannot run on unit %q: %s: what comes of it is shown by: juju show-action-output %d", a.action.Unit, r.why, a.action.ID)
+}
+
+// verdict is the exit code: that of a single unit's command, else 1 if any failed.
+func (r ran) verdict(errs []error) error {
+	code := console.ExitOK
+	for _, a := range r.all {
+		if a.action.Status != state.ActionCompleted {
+			code = console.ExitFailure
+		}
+	}
+	if only := r.all[0].action.Code; len(r.all) == 1 && only != nil && *only != 0 {
+		code = *only
+	}
+	if len(errs) == 0 {
+		return console.Exit(code, nil)
+	}
+	lines := make([]string, len(errs))
+	for i, err := range errs {
+		lines[i] = err.Error()
+	}
+	return console.Exit(code, errors.New(strings.Join(lines, "\nerror: ")))
+}
+
+// printAs prints a document as YAML or as one line of JSON.
+func printAs(o *operator, format string, doc any) error {
+	if format == "json" {
+		return json.NewEncoder(o.streams.Out).Encode(doc)
+	}
+	return printYAML(o, doc)
+}

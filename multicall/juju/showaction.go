@@ -1,0 +1,188 @@
+package juju
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"bijou/multicall/console"
+	"bijou/state"
+	"bijou/state/charm"
+)
+
+// showActionOutputCmd is `juju show-action-output`.
+type showActionOutputCmd struct {
+	ID     int      `arg:"" help:"The action's id."`
+	Wait   waitFlag `placeholder:"TIME" help:"Wait for its end; --wait=30s: not longer."`
+	Format string   `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"yaml or json; default yaml."`
+}
+
+// Help shows how it is used.
+func (showActionOutputCmd) Help() string {
+	return `Examples:
+  juju show-action-output 7
+  juju show-action-output 7 --wait=1m --format json`
+}
+
+// Run prints one action, what it has printed and set.
+func (c showActionOutputCmd) Run(o *operator) error {
+	return o.open(func(s *state.State) error {
+		one := awaited{action: state.Action{ID: c.ID}}
+		err := s.View(o.ctx, func(v *state.View) (err error) {
+			if one.action, err = v.Action(c.ID); err == nil {
+				one.output, err = v.Output(one.action)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if c.Wait.set {
+			return awaitActions(o, s, []state.Action{{ID: c.ID}}, c.Wait.most, c.Format)
+		}
+		return showActions(o, []*awaited{&one}, c.Format)
+	})
+}
+
+// actionDoc is an action in YAML and JSON.
+type actionDoc struct {
+	ID         int            `json:"id" yaml:"id"`
+	Unit       string         `json:"unit" yaml:"unit"`
+	Action     string         `json:"action,omitempty" yaml:"action,omitempty"`
+	Command    []string       `json:"command,omitempty" yaml:"command,omitempty,flow"`
+	Parameters map[string]any `json:"parameters,omitempty" yaml:"parameters,omitempty"`
+	Status     string         `json:"status" yaml:"status"`
+	Message    string         `json:"message,omitempty" yaml:"message,omitempty"`
+	Results    map[string]any `json:"results,omitempty" yaml:"results,omitempty"`
+	Code       *int           `json:"code,omitempty" yaml:"code,omitempty"`
+	Stdout     string         `json:"stdout,omitempty" yaml:"stdout,omitempty"`
+	Stderr     string         `json:"stderr,omitempty" yaml:"stderr,omitempty"`
+	Dropped    int64          `json:"bytes-missing,omitempty" yaml:"bytes-missing,omitempty"`
+	Log        []string       `json:"log,omitempty" yaml:"log,omitempty"`
+	Enqueued   string         `json:"enqueued" yaml:"enqueued"`
+	Started    string         `json:"started,omitempty" yaml:"started,omitempty"`
+	Completed  string         `json:"completed,omitempty" yaml:"completed,omitempty"`
+}
+
+func newActionDoc(a state.Action, out state.Output) actionDoc {
+	doc := actionDoc{
+		ID: a.ID, Unit: a.Unit, Action: a.Name, Command: a.Command, Parameters: a.Parameters, Status: string(a.Status),
+		Message: a.Message, Results: a.Results, Code: a.Code,
+		Stdout: string(out.Stdout), Stderr: string(out.Stderr), Dropped: out.Dropped,
+		Enqueued: stamp(a.Enqueued), Started: stamp(a.Started), Completed: stamp(a.Completed),
+	}
+	for _, line := range a.Progress {
+		doc.Log = append(doc.Log, stamp(line.Time)+" "+line.Message)
+	}
+	return doc
+}
+
+// stamp is a time as documents have it.
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// showActions prints one action, or a list of several.
+func showActions(o *operator, all []*awaited, format string) error {
+	var docs []actionDoc
+	for _, a := range all {
+		docs = append(docs, newActionDoc(a.action, a.output))
+	}
+	if len(docs) == 1 {
+		return printAs(o, format, docs[0])
+	}
+	return printAs(o, format, docs)
+}
+
+// showActionStatusCmd is `juju show-action-status`.
+type showActionStatusCmd struct {
+	Which  []string `arg:"" optional:"" name:"id or unit" help:"Only these actions, or those of these units."`
+	Format string   `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml or json; default tabular."`
+}
+
+// Help shows how it is used.
+func (showActionStatusCmd) Help() string {
+	return `The last actions and commands of each unit, those that wait and those that run among them.
+
+Examples:
+  juju show-action-status
+  juju show-action-status mysql/0
+  juju show-action-status 7 --format json`
+}
+
+// Run prints one line an action.
+func (c showActionStatusCmd) Run(o *operator) error {
+	var actions []state.Action
+	err := o.view(func(v *state.View) (err error) {
+		actions, err = c.read(v)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if c.Format != "tabular" {
+		docs := make([]actionDoc, 0, len(actions))
+		for _, a := range actions {
+			docs = append(docs, newActionDoc(a, state.Output{}))
+		}
+		return printAs(o, c.Format, docs)
+	}
+	t := console.NewTable("ID", "UNIT", "ACTION", "STATUS", "ENQUEUED", "MESSAGE")
+	for _, a := range actions {
+		t.Add(actionColour(a.Status), strconv.Itoa(a.ID), a.Unit, actionTitle(a), string(a.Status),
+			a.Enqueued.Local().Format(time.DateTime), firstLine(a.Message))
+	}
+	return t.Write(o.streams.Out, console.Coloured(o.streams.Out))
+}
+
+// read reads what was asked for, by id.
+func (c showActionStatusCmd) read(v *state.View) (all []state.Action, err error) {
+	if len(c.Which) == 0 {
+		return v.Actions("")
+	}
+	for _, word := range c.Which {
+		var some []state.Action
+		id, notANumber := strconv.Atoi(word)
+		switch {
+		case notANumber == nil:
+			some = make([]state.Action, 1)
+			some[0], err = v.Action(id)
+		case charm.IsUnit(word):
+			if _, err = v.Unit(word); err == nil {
+				some, err = v.Actions(word)
+			}
+		default:
+			err = console.Usage(fmt.Errorf("%q is neither an action's id nor a unit", word))
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	slices.SortFunc(all, func(a, b state.Action) int { return a.ID - b.ID })
+	return slices.CompactFunc(all, func(a, b state.Action) bool { return a.ID == b.ID }), nil
+}
+
+// actionTitle is what was asked for, in one cell.
+func actionTitle(a state.Action) string {
+	if !a.IsCommand() {
+		return a.Name
+	}
+	title := []rune(firstLine("run: " + strings.Join(a.Command, " ")))
+	if len(title) > 40 {
+		return string(title[:37]) + "..."
+	}
+	return string(title)
+}
+
+func actionColour(status state.ActionStatus) console.Colour {
+	if status == state.ActionFailed {
+		return console.Red
+	}
+	return ""
+}

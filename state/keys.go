@@ -33,6 +33,7 @@ import (
 //	units/<u>                           Unit
 //	units/<u>/ports                     []Port
 //	units/<u>/state                     settingsDoc
+//	units/<u>/debug                     Debug
 //	units/<u>/actions                   actionQueue
 //	actions/<id>                        Action
 //	resources/<s>/<name>                Resource
@@ -97,6 +98,7 @@ func actionQueueKey(u string) string     { return unitKey(u) + "/actions" }
 func actionKey(id int) string            { return actionsPrefix + strconv.Itoa(id) }
 func resources(s string) string          { return resourcesPrefix + s + "/" }
 func resourceKey(s, name string) string  { return resources(s) + name }
+func debugKey(u string) string           { return unitKey(u) + "/debug" }
 func unitStateKey(u string) string       { return unitKey(u) + "/state" }
 func machineKey(id string) string        { return machinesPrefix + id }
 func machineUnits(id string) string      { return machineKey(id) + "/units/" }

@@ -96,6 +96,7 @@ func (u *uniter) spawn(ctx context.Context, f *flight, about about) {
 		Hook:     f.op.Hook.Name,
 		CharmDir: u.Folder.Charm(),
 		Env:      hookexec.Environment(about.environment(u, f.client), os.Getenv),
+		Debug:    u.debugging(ctx, about.debug),
 		Record:   u.Folder.record(),
 		Output: func(s hookexec.Stream, line string) {
 			u.output.Write(level(s), f.op.Hook.Name, line)

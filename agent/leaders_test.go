@@ -19,22 +19,27 @@ type process struct {
 	*leaders
 	p    *presence
 	stop context.CancelFunc
+	over chan struct{} // closed once the presence has ended
 }
 
 func newProcess(t *testing.T, st *state.State) process {
 	log := slog.New(slog.DiscardHandler)
 	p := newPresence(st, log)
-	ctx, cancel := context.WithCancel(t.Context())
-	one := process{newLeaders(p, st, log), p, cancel}
-	t.Cleanup(func() { one.end(ctx) })
+	ctx, cancel := context.WithCancel(context.Background())
+	one := process{newLeaders(p, st, log), p, cancel, make(chan struct{})}
+	go func() {
+		defer close(one.over)
+		p.run(ctx)
+	}()
+	t.Cleanup(one.end)
 	return one
 }
 
 // end is what a process does last.
-func (p process) end(ctx context.Context) {
-	p.stop()
+func (p process) end() {
 	p.wait()
-	p.p.close(ctx)
+	p.stop()
+	<-p.over
 }
 
 // runs has the process run a unit's agent.
@@ -67,7 +72,7 @@ func TestLeadershipGoesFromProcessToProcess(t *testing.T) {
 		one.stand(t.Context(), "mysql/2", false)
 		awaitLeader(t, st, "mysql", "mysql/1")
 		one.stand(t.Context(), "mysql/2", true)
-		session, err := two.p.current(t.Context())
+		session, err := two.p.process.Session(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

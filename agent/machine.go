@@ -95,6 +95,7 @@ func (m *machine) prepare(ctx context.Context) error {
 		return err
 	}
 	m.host.tools, m.host.fault = m.Tools, m.Fault
+	m.host.presence.share(m.Process)
 	m.host.slots = uniter.NewSlots(m.concurrency(env))
 	return nil
 }

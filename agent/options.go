@@ -41,6 +41,10 @@ type MachineOptions struct {
 	// many as CPUs on the provider "local", one on all others.
 	HookConcurrency int
 
+	// Process is the session that the agents share with other roles of their
+	// process, who ends it; nil: they have one of their own.
+	Process *state.Process
+
 	Log   *slog.Logger // nil: slog.Default()
 	Fault Fault
 }

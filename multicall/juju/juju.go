@@ -78,6 +78,8 @@ type grammar struct {
 	ShowActionOutput showActionOutputCmd `cmd:"" aliases:"show-action,show-operation,show-task" help:"Show what came of an action."`
 	ShowActionStatus showActionStatusCmd `cmd:"" aliases:"operations" help:"List actions and commands, and how far they are."`
 	CancelAction     cancelActionCmd     `cmd:"" aliases:"cancel-task" help:"End actions that wait or run."`
+	Resources        resourcesCmd        `cmd:"" aliases:"list-resources" help:"List the resources of a service's charm."`
+	AttachResource   attachResourceCmd   `cmd:"" help:"Give a service files for resources of its charm."`
 
 	Status      statusCmd      `cmd:"" help:"Show machines, services, units and relations."`
 	Machines    machinesCmd    `cmd:"" help:"List the machines."`

@@ -20,7 +20,7 @@ func TestDeleted(t *testing.T) {
 	w.deployFleet(services, 3)
 	l := w.drive(services)
 	rest(8 * time.Second)
-	pid, mark := w.agent(), len(w.log(0))
+	pid, mark := w.agent(), w.mark()
 	w.deleteState()
 	deleted := time.Now()
 	w.eventually("the agent ends", time.Minute, func() string {

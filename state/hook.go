@@ -63,6 +63,11 @@ const (
 type RelationState struct {
 	State   string   `json:"state"`
 	Failure *Failure `json:"failure,omitempty"` // there exactly in state error
+
+	// What the unit's last hooks in the relation need, should its record go first.
+	Name          string `json:"name,omitempty"` // in the unit's charm
+	RemoteService string `json:"remote-service,omitempty"`
+	Peer          bool   `json:"peer,omitempty"`
 }
 
 // MemberState is what a unit knows of, and owes to, one member of a relation.

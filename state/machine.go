@@ -3,6 +3,7 @@ package state
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -140,7 +141,7 @@ func (s *State) DestroyMachine(ctx context.Context, id string, force bool) error
 		return err
 	}
 	for _, unit := range units {
-		if err := s.forceRemove(ctx, unit); err != nil {
+		if err := s.ForceRemoveUnit(ctx, unit); err != nil && !errors.Is(err, ErrNotFound) {
 			return fmt.Errorf("cannot destroy machine %s: %w", id, err)
 		}
 	}
@@ -154,17 +155,6 @@ func (s *State) DestroyMachine(ctx context.Context, id string, force bool) error
 		}
 		return tx.SetMachineDead(id)
 	})
-}
-
-// forceRemove removes a unit at once, in whatever state it is.
-func (s *State) forceRemove(ctx context.Context, unit string) error {
-	err := inBatches(ctx, s.Update, []string{unit}, func(tx *Tx, name string) error {
-		return tx.changeUnit(name, func(u *Unit) { u.Life = Dead })
-	})
-	if err != nil {
-		return err
-	}
-	return RemoveUnit(ctx, s.Update, unit)
 }
 
 // changeMachine reads a machine, has it changed, and writes it.

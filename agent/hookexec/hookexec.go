@@ -39,6 +39,7 @@ type Spec struct {
 	Hook     string   // "db-relation-changed"
 	Action   string   // instead: the charm's action of that name
 	Command  []string // instead: a program and its arguments, or one line for a shell
+	Debug    *Debug   // instead: an operator's shell, of the hook
 	CharmDir string   // working directory, absolute
 	Env      []string // the whole environment; see Environment
 
@@ -97,6 +98,8 @@ func (r *Runner) Run(ctx context.Context, s Spec) Outcome {
 // that an action is, is not.
 func (s Spec) argv() ([]string, error) {
 	switch {
+	case s.Debug != nil:
+		return s.Debug.window(s)
 	case len(s.Command) == 1:
 		return []string{"/bin/bash", "-c", s.Command[0]}, nil
 	case len(s.Command) > 1:

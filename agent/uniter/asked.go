@@ -53,7 +53,7 @@ const (
 
 // giveUp records that what was in flight when an agent died has failed.
 func (u *uniter) giveUp(ctx context.Context, op state.Op) error {
-	err := u.fail(ctx, op, whyUnknown)
+	err := u.fail(ctx, op, pastOf(op, whyUnknown))
 	if errors.Is(err, errSettled) {
 		return nil
 	}

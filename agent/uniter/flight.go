@@ -25,6 +25,7 @@ type flight struct {
 	cancel context.CancelFunc
 	done   chan struct{} // closed after outcome was set
 	result hookexec.Outcome
+	end    time.Time // when its process ended
 }
 
 // ended is true once the hook's process is gone and its outcome is known.
@@ -95,6 +96,7 @@ func (u *uniter) spawn(ctx context.Context, f *flight, about about) {
 		Hook:     f.op.Hook.Name,
 		CharmDir: u.Folder.Charm(),
 		Env:      hookexec.Environment(about.environment(u, f.client), os.Getenv),
+		Debug:    u.debugging(ctx, about.debug),
 		Record:   u.Folder.record(),
 		Output: func(s hookexec.Stream, line string) {
 			u.output.Write(level(s), f.op.Hook.Name, line)
@@ -104,6 +106,7 @@ func (u *uniter) spawn(ctx context.Context, f *flight, about about) {
 	go func() {
 		defer close(f.done)
 		f.result = u.runner.Run(ctx, f.asks(spec, about.asked))
+		f.end = now()
 	}()
 }
 

@@ -171,6 +171,9 @@ func (s *Snapshot) failures() (Step, time.Time) {
 		if rs.Failure == nil {
 			continue
 		}
+		if s.Relations[id].Life == state.Dead {
+			return Resolve{id}, time.Time{} // nobody could resolve what is in no status any more
+		}
 		step, due := s.failure(id, *rs.Failure, s.Unit.ResolvedRelations[id])
 		if step != nil {
 			return step, time.Time{}

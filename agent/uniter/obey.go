@@ -22,7 +22,10 @@ func (u *uniter) recover(ctx context.Context) error {
 	var op state.Op
 	var inFlight bool
 	err := u.State.View(ctx, func(v *state.View) (err error) {
-		op, inFlight, err = v.Op(u.Unit)
+		if op, inFlight, err = v.Op(u.Unit); err != nil {
+			return err
+		}
+		u.runs, err = nextRun(v, u.Unit)
 		return err
 	})
 	if err != nil {
@@ -38,9 +41,10 @@ func (u *uniter) recover(ctx context.Context) error {
 			if hook.IsAsked(op.Hook) {
 				why = whyKilled
 			}
-			if err := u.fail(ctx, op, why); err != nil && !errors.Is(err, errSettled) {
+			if err := u.fail(ctx, op, pastOf(op, why)); err != nil && !errors.Is(err, errSettled) {
 				return err
 			}
+			u.runs++
 			u.output.Write("ERROR", op.Hook.Name, fmt.Sprintf("%s failed: %s", titled(op.Hook), why))
 			u.Log.Warn("killed a hook of an agent that died", "hook", op.Hook.Name)
 		}
@@ -112,7 +116,9 @@ func (u *uniter) enter(ctx context.Context, r hook.Relation) error {
 		if err := tx.EnterRelation(r.ID, u.Unit, settings); err != nil {
 			return err
 		}
-		return tx.PutRelationState(u.Unit, r.ID, state.RelationState{State: state.RelationUp})
+		return tx.PutRelationState(u.Unit, r.ID, state.RelationState{
+			State: state.RelationUp, Name: r.Name, RemoteService: r.RemoteService, Peer: r.Peer,
+		})
 	})
 	if errors.Is(err, state.ErrDead) || errors.Is(err, state.ErrNotFound) {
 		u.Log.Debug("a relation went before it was entered", "relation", r.ID)

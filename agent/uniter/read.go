@@ -63,8 +63,22 @@ func around(v *state.View, name string, own state.Uniter, hooks LeaderHooks) (s 
 	} else if ok {
 		s.Asked = &asked
 	}
-	s.Relations, err = relations(v, s.Unit)
-	return s, err
+	if s.Relations, err = relations(v, s.Unit); err != nil {
+		return s, err
+	}
+	s.addVanished()
+	return s, nil
+}
+
+// addVanished adds the relations that the unit is in and whose records are gone,
+// as a forced removal leaves them: their last hooks are still owed.
+func (s *Snapshot) addVanished() {
+	for id, rs := range s.Uniter.Relations {
+		if _, ok := s.Relations[id]; !ok && rs.Name != "" {
+			r := hook.Relation{ID: id, Name: rs.Name, RemoteService: rs.RemoteService, Peer: rs.Peer}
+			s.Relations[id] = Relation{Relation: r, Life: state.Dead}
+		}
+	}
 }
 
 // relations reads those of the unit's service, without their members. A

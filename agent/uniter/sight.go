@@ -55,7 +55,7 @@ func (s *sight) wrote(unit string, w state.Writes) {
 		return
 	}
 	for _, key := range w.Keys() {
-		if !state.WatchUniter(unit).Has(key) && !state.WatchRelations().Has(key) {
+		if !state.WatchUniter(unit).Has(key) && !state.WatchRelations().Has(key) && !state.WatchHistory(unit).Has(key) {
 			s.rest = true
 		}
 	}

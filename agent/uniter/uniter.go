@@ -50,6 +50,7 @@ type uniter struct {
 	hook      *flight // nil: no hook is in flight
 	turn      turn    // of Slots; nil: none is asked for
 	lastHook  time.Time
+	runs      int64 // how many hooks the unit's history counts
 }
 
 // Run takes the unit through its life until it is gone (nil), ctx is done (its

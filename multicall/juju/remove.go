@@ -11,6 +11,7 @@ import (
 // removeUnitCmd is `juju remove-unit`.
 type removeUnitCmd struct {
 	Units []string `arg:"" name:"unit" help:"The units."`
+	Force bool     `help:"At once, without hooks, whatever the agent does."`
 }
 
 // Help shows how it is used.
@@ -19,7 +20,8 @@ func (removeUnitCmd) Help() string {
 
 Examples:
   juju remove-unit mysql/1
-  juju destroy-unit wordpress/0 wordpress/2`
+  juju destroy-unit wordpress/0 wordpress/2
+  juju remove-unit mysql/1 --force`
 }
 
 // Run makes the units dying, each by itself.
@@ -27,6 +29,10 @@ func (c removeUnitCmd) Run(o *operator) error {
 	return o.open(func(s *state.State) error {
 		var errs []error
 		for _, name := range c.Units {
+			if c.Force {
+				errs = append(errs, s.ForceRemoveUnit(o.ctx, name))
+				continue
+			}
 			errs = append(errs, s.Update(o.ctx, func(tx *state.Tx) error { return removeUnit(tx, name) }))
 		}
 		return errors.Join(errs...)
@@ -49,6 +55,7 @@ func removeUnit(tx *state.Tx, name string) error {
 // destroyServiceCmd is `juju destroy-service`.
 type destroyServiceCmd struct {
 	Services []string `arg:"" name:"service" help:"The services."`
+	Force    bool     `help:"At once, without its units' hooks, whatever their agents do."`
 }
 
 // Help shows how it is used.
@@ -65,7 +72,11 @@ func (c destroyServiceCmd) Run(o *operator) error {
 	return o.open(func(s *state.State) error {
 		var errs []error
 		for _, name := range c.Services {
-			errs = append(errs, s.DestroyService(o.ctx, name))
+			destroy := s.DestroyService
+			if c.Force {
+				destroy = s.ForceDestroyService
+			}
+			errs = append(errs, destroy(o.ctx, name))
 		}
 		return errors.Join(errs...)
 	})

@@ -20,13 +20,14 @@ type presence struct {
 	process *state.Process
 	own     bool // nobody else has part in process
 	log     *slog.Logger
+	told    func(err error) // of every failure to announce all, and with nil of every success
 
 	mu     sync.Mutex
 	agents map[string]*state.Session // that have committed, and who announced them last; nil: nobody
 }
 
 func newPresence(st *state.State, log *slog.Logger) *presence {
-	return &presence{process: state.NewProcess(st, true), own: true, log: log, agents: map[string]*state.Session{}}
+	return &presence{process: state.NewProcess(st, true), own: true, log: log, told: func(error) {}, agents: map[string]*state.Session{}}
 }
 
 // share has the agents announced by a session in which other roles have part;
@@ -50,6 +51,9 @@ func (p *presence) run(ctx context.Context) {
 	var again pace.Pacer
 	for lost := false; ctx.Err() == nil; {
 		s, err := p.announceAll(ctx)
+		if ctx.Err() == nil {
+			p.told(err) // agents that only wait do not notice that the store is away
+		}
 		if err != nil {
 			_ = again.Pause(ctx)
 			continue

@@ -34,9 +34,10 @@ func (a *alone) run(ctx context.Context) error {
 		return err
 	}
 	h.tools, h.fault, h.slots = a.Tools, a.Fault, uniter.NewSlots(1)
+	h.presence.ready, h.pulse = a.Ready, a.Pulse
 	announcing, end := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
-	wg.Go(func() { h.presence.run(announcing) })
+	wg.Go(func() { h.presence.run(announcing, a.Pulse.Loop("presence")) })
 	working, stop := context.WithCancel(ctx)
 	wg.Go(func() { h.retire(working, a.Retire, stop) })
 	err = h.supervise(working, a.Unit)

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"bijou/agent/pace"
+	"bijou/agent/pulse"
 	"bijou/agent/uniter"
 	"bijou/state"
 )
@@ -24,6 +25,7 @@ type host struct {
 	presence *presence
 	leaders  *leaders
 	trouble  *trouble
+	pulse    *pulse.Pulse // may be nil
 }
 
 // newHost makes the sockets' folder and the presence; slots, tools and fault are

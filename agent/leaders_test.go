@@ -29,7 +29,7 @@ func newProcess(t *testing.T, st *state.State) process {
 	one := process{newLeaders(p, st, log), p, cancel, make(chan struct{})}
 	go func() {
 		defer close(one.over)
-		p.run(ctx)
+		p.run(ctx, nil)
 	}()
 	t.Cleanup(one.end)
 	return one

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"bijou/agent/pace"
+	"bijou/agent/pulse"
 	"bijou/agent/uniter"
 	"bijou/agent/wake"
 	"bijou/state"
@@ -68,7 +69,7 @@ func (m *machine) run(ctx context.Context) error {
 	}
 	announcing, withdraw := context.WithCancel(context.WithoutCancel(ctx))
 	var present sync.WaitGroup
-	present.Go(func() { m.host.presence.run(announcing) })
+	present.Go(func() { m.host.presence.run(announcing, m.Pulse.Loop("presence")) })
 
 	working, stop := context.WithCancel(ctx)
 	m.wg.Go(func() { m.host.retire(working, m.Retire, stop) })
@@ -97,6 +98,7 @@ func (m *machine) prepare(ctx context.Context) error {
 	}
 	m.host.tools, m.host.fault = m.Tools, m.Fault
 	m.host.presence.share(m.Process)
+	m.host.presence.ready, m.host.pulse = m.Ready, m.Pulse
 	m.host.slots = uniter.NewSlots(m.concurrency(env))
 	return nil
 }
@@ -120,21 +122,25 @@ func (m *machine) concurrency(env state.Environment) int {
 func (m *machine) work(ctx context.Context) error {
 	told := m.host.trouble.of(state.MachineAgent(m.Machine))
 	running := false
+	loop := m.Pulse.Loop("machine agent")
+	defer loop.Rest()
 	var again pace.Pacer
 	for {
+		loop.Turn()
 		finished := false
 		err := ctx.Err()
 		if err == nil && !running {
 			err = m.start(ctx)
 			running = err == nil
 		} else if err == nil {
-			finished, err = m.step(ctx)
+			finished, err = m.step(ctx, loop)
 		}
 		if finished || ctx.Err() != nil || errors.Is(err, state.ErrStoreGone) {
 			return err
 		}
 		told(err)
 		if err != nil {
+			loop.Rest()
 			_ = again.Pause(ctx)
 			continue
 		}
@@ -151,7 +157,7 @@ type duties struct {
 }
 
 // step starts what agents are missing, and waits for a change.
-func (m *machine) step(ctx context.Context) (finished bool, err error) {
+func (m *machine) step(ctx context.Context, loop *pulse.Loop) (finished bool, err error) {
 	var d duties
 	err = m.State.View(ctx, func(v *state.View) (err error) {
 		d, err = m.read(v)
@@ -167,7 +173,7 @@ func (m *machine) step(ctx context.Context) (finished bool, err error) {
 	if d.life != state.Alive && len(d.units)+len(m.units) == 0 {
 		return true, m.die(ctx, d.life)
 	}
-	return false, m.wait(ctx, d.revision)
+	return false, m.wait(ctx, d.revision, loop)
 }
 
 // read reads the duties. A machine without a record is dead.
@@ -204,11 +210,12 @@ func (m *machine) keep(ctx context.Context, unit string) {
 
 // wait waits for a change on the machine or of the environment's configuration, or
 // for the end of a unit's agent.
-func (m *machine) wait(ctx context.Context, revision int64) error {
+func (m *machine) wait(ctx context.Context, revision int64, loop *pulse.Loop) error {
 	err := m.watch.Renew(ctx, m.State, revision, nil, state.WatchMachine(m.Machine), state.WatchEnvironment())
 	if err != nil {
 		return err
 	}
+	loop.Rest()
 	select {
 	case <-m.watch.Events():
 		_, _, err := m.watch.Take() // what it was does not matter: the next step reads it all

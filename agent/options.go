@@ -9,6 +9,7 @@ package agent
 import (
 	"log/slog"
 
+	"bijou/agent/pulse"
 	"bijou/state"
 )
 
@@ -45,6 +46,11 @@ type MachineOptions struct {
 	// process, who ends it; nil: they have one of their own.
 	Process *state.Process
 
+	// Ready, unless it is nil, is called once the machine is announced.
+	Ready func()
+	// Pulse notes that the agent's loops turn; nil: nobody wishes to know.
+	Pulse *pulse.Pulse
+
 	// Retire, when it is closed, lets no hook begin any more, and ends the agent
 	// once those in flight have ended, however long they take. nil: never.
 	Retire <-chan struct{}
@@ -63,6 +69,8 @@ type UnitOptions struct {
 	Dir   string
 	Tools string // as in MachineOptions
 
+	Ready  func()          // called once the unit is announced; may be nil
+	Pulse  *pulse.Pulse    // as in MachineOptions
 	Retire <-chan struct{} // as in MachineOptions
 
 	Log   *slog.Logger // nil: slog.Default()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"bijou/agent/pace"
+	"bijou/agent/pulse"
 	"bijou/state"
 )
 
@@ -20,6 +21,7 @@ type presence struct {
 	process *state.Process
 	own     bool // nobody else has part in process
 	log     *slog.Logger
+	ready   func()          // of the first agent that is announced; may be nil
 	told    func(err error) // of every failure to announce all, and with nil of every success
 
 	mu     sync.Mutex
@@ -47,13 +49,16 @@ func (p *presence) dismiss(agent string) {
 
 // run keeps the agents announced until ctx is done, and then ends the session, if
 // it is nobody else's.
-func (p *presence) run(ctx context.Context) {
+func (p *presence) run(ctx context.Context, loop *pulse.Loop) {
+	defer loop.Rest()
 	var again pace.Pacer
 	for lost := false; ctx.Err() == nil; {
+		loop.Turn()
 		s, err := p.announceAll(ctx)
 		if ctx.Err() == nil {
 			p.told(err) // agents that only wait do not notice that the store is away
 		}
+		loop.Rest()
 		if err != nil {
 			_ = again.Pause(ctx)
 			continue
@@ -122,6 +127,10 @@ func (p *presence) note(agent string, s *state.Session) {
 	defer p.mu.Unlock()
 	if _, known := p.agents[agent]; known {
 		p.agents[agent] = s
+	}
+	if p.ready != nil {
+		p.ready()
+		p.ready = nil
 	}
 }
 

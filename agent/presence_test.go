@@ -21,7 +21,7 @@ func TestLostSessionIsReplacedAndAgentsAnnouncedAgain(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
-	wg.Go(func() { p.run(ctx) })
+	wg.Go(func() { p.run(ctx, nil) })
 	present := func(v *state.View) (bool, error) {
 		mysql, err := v.Present("unit-mysql-0")
 		if err != nil {

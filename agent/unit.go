@@ -55,6 +55,7 @@ func (h *host) runOnce(ctx context.Context, unit string, log *slog.Logger) (err 
 		Log:     log.With("part", "uniter"),
 		Fault:   h.fault,
 		Trouble: h.trouble.of(agent),
+		Loop:    h.pulse.Loop(agent),
 		Stand:   func(stays bool) { h.leaders.stand(ctx, unit, stays) },
 	})
 }

@@ -13,6 +13,7 @@ import (
 
 	"bijou/multicall/console"
 	"bijou/multicall/home"
+	"bijou/multicall/systemd"
 	"bijou/state"
 )
 
@@ -25,13 +26,24 @@ type place struct {
 	Tools string `placeholder:"DIR" type:"path" help:"The folder of hook tools; default: as --env says, else this binary's."`
 }
 
-// complete fills in what the environment's folder says.
+// errRemoving: the environment is being destroyed.
+var errRemoving = errors.New("it is being destroyed")
+
+// complete fills in what the environment's folder says. Where that names a binary
+// other than this one, the daemon is to go on as that: a service manager, or a
+// shell's PATH, may have started one that was replaced since.
 func (p *place) complete() (home.Environment, error) {
 	var e home.Environment
 	if p.Env != "" {
 		var err error
 		if e, err = home.Load(p.Env); err != nil {
 			return e, err
+		}
+		if e.Phase == home.Removing {
+			return e, fmt.Errorf("cannot run for environment %q: %w", e.Name, errRemoving)
+		}
+		if p.Tools == "" && !runs(e.ToolsDir()) {
+			return e, succeeded{e.ToolsDir()}
 		}
 		p.State, p.Tools = or(p.State, e.State), or(p.Tools, e.ToolsDir())
 	}
@@ -47,6 +59,9 @@ func (p *place) complete() (home.Environment, error) {
 	}
 	return e, nil
 }
+
+// runs says if this process runs the binary of that folder of tools.
+func runs(tools string) bool { return same("/proc/self/exe", filepath.Join(tools, "bijou")) }
 
 // machineDir is the folder of the machine with that id.
 func (p *place) machineDir(e home.Environment, id string) (string, error) {
@@ -82,8 +97,8 @@ Examples:
 // runMachineAgent is machine-agent.
 func runMachineAgent(c call) int {
 	var g machineAgentGrammar
-	return daemon(c, console.Command{Name: "machine-agent", Summary: machineAgentSummary, Grammar: &g}, func(ctx context.Context) error {
-		return serveMachine(ctx, c.options, g.Machine, g.place)
+	return daemon(c, console.Command{Name: "machine-agent", Summary: machineAgentSummary, Grammar: &g}, func(ctx context.Context, d daemonParts) error {
+		return serveMachine(ctx, d, g.Machine, g.place)
 	})
 }
 
@@ -102,8 +117,8 @@ Examples:
 // runUnitAgent is unit-agent.
 func runUnitAgent(c call) int {
 	var g unitAgentGrammar
-	return daemon(c, console.Command{Name: "unit-agent", Summary: unitAgentSummary, Grammar: &g}, func(ctx context.Context) error {
-		return serveUnit(ctx, c.options, g.Unit, g.place)
+	return daemon(c, console.Command{Name: "unit-agent", Summary: unitAgentSummary, Grammar: &g}, func(ctx context.Context, d daemonParts) error {
+		return serveUnit(ctx, d, g.Unit, g.place)
 	})
 }
 
@@ -121,14 +136,20 @@ Examples:
 // runProvisioner is provisioner.
 func runProvisioner(c call) int {
 	var g provisionerGrammar
-	return daemon(c, console.Command{Name: "provisioner", Summary: provisionerSummary, Grammar: &g}, func(ctx context.Context) error {
-		return serveProvisioner(ctx, place{Env: g.Env})
+	return daemon(c, console.Command{Name: "provisioner", Summary: provisionerSummary, Grammar: &g}, func(ctx context.Context, d daemonParts) error {
+		return serveProvisioner(ctx, d, place{Env: g.Env})
 	})
 }
 
+// daemonParts is what every daemon has.
+type daemonParts struct {
+	options Options
+	manager *manager
+}
+
 // daemon reads the command line and runs until SIGTERM or SIGINT. It logs to
-// stderr, which the starter has sent to the machine's log.
-func daemon(c call, command console.Command, serve func(ctx context.Context) error) int {
+// stderr, which the starter has sent to the machine's log, or systemd to its own.
+func daemon(c call, command console.Command, serve func(ctx context.Context, d daemonParts) error) int {
 	if _, err := console.Parse(c.streams, command, c.args); err != nil {
 		return console.Report(c.streams.Err, err)
 	}
@@ -136,15 +157,24 @@ func daemon(c call, command console.Command, serve func(ctx context.Context) err
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	slog.Info(command.Name+" begins", "pid", os.Getpid(), "version", Version)
-	err := serve(ctx)
+	m := newManager()
+	err := m.guard(ctx, func() error { return serve(ctx, daemonParts{options: c.options, manager: m}) })
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		err = nil // it was told to end while it waited
 	}
 	slog.Info(command.Name+" ends", "error", err)
 	if next, ok := errors.AsType[succeeded](err); ok {
 		err = next.exec()
+	} else if m.there && ctx.Err() == nil && isOver(err) {
+		err = console.Exit(systemd.Over, err)
 	}
 	return console.Report(c.streams.Err, err)
+}
+
+// isOver says if what a daemon ended with means that there is nothing for it to do
+// any more, however often it is started.
+func isOver(err error) bool {
+	return err == nil || errors.Is(err, errRemoving) || errors.Is(err, home.ErrNoEnvironment) || errors.Is(err, state.ErrNotFound)
 }
 
 // open opens the place's state. A store that is away is waited for: whoever

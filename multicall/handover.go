@@ -98,5 +98,8 @@ func (h *handover) outcome(ctx context.Context, err error) error {
 // only if that fails.
 func (s succeeded) exec() error {
 	path := filepath.Join(s.folder, filepath.Base(os.Args[0]))
+	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
+		path = filepath.Join(s.folder, "bijou") // called as "bijou APPLET", by whatever name
+	}
 	return fmt.Errorf("cannot go on as %q: %w", path, syscall.Exec(path, os.Args, os.Environ()))
 }

@@ -15,6 +15,10 @@ import (
 type installCmd struct {
 	Dir   string `help:"Where to make the links; default: the folder of this binary." type:"path" placeholder:"DIR"`
 	Force bool   `help:"Replace files of other programs, too."`
+
+	Systemd    bool   `help:"Write systemd's unit files for an environment; links are made only with --dir."`
+	Env        string `type:"path" placeholder:"DIR" help:"The environment's folder, for --systemd; default: that of the one in use."`
+	SystemdDir string `type:"path" placeholder:"DIR" help:"Where the unit files go; default: /etc/systemd/system."`
 }
 
 // Help shows how it is used.
@@ -22,13 +26,27 @@ func (installCmd) Help() string {
 	return `Every link is replaced at once (a temporary name, then a rename), so that it may be
 repeated while the applets are in use. A file that is not a link to bijou is only replaced with --force.
 
+With --systemd an environment's processes become systemd's: its background process, and templates for a
+unit alone and another provisioner. A process that runs in the background goes over when the service starts.
+
 Examples:
   bijou install --dir ~/bin
+  sudo bijou install --systemd --env ~/.bijou/default
   sudo bijou install --dir /usr/local/bin --force`
 }
 
-// Run makes the links and prints one line for each that it made.
+// Run makes what was asked for and prints one line for each file that it made.
 func (i installCmd) Run(c *call) error {
+	if i.Systemd || i.Env != "" || i.SystemdDir != "" {
+		if err := i.unitFiles(c.streams); err != nil || i.Dir == "" {
+			return err
+		}
+	}
+	return i.links(c)
+}
+
+// links makes the links.
+func (i installCmd) links(c *call) error {
 	target, err := self()
 	if err != nil {
 		return err

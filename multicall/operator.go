@@ -4,14 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
 	"time"
 
 	"bijou/agent"
+	"bijou/multicall/console"
 	"bijou/multicall/home"
 	"bijou/multicall/juju"
+	"bijou/multicall/systemd"
 	"bijou/provision/local"
 	"bijou/provision/local/process"
 )
@@ -35,18 +38,32 @@ func jujuParts() juju.Parts {
 		HookTools: hookToolNames(),
 		Start:     startBackground,
 		Running:   running,
+		Service:   systemd.ServiceOf,
 		Halt:      local.Halt,
 		Sweep:     sweepProcesses,
 		RunAsHook: runAsHook,
 		UnitDir:   agent.UnitDir,
-		Forget:    func(e home.Environment) error { return agent.RemoveSockets(e.UUID) },
+		Forget:    forget,
 	}
 }
 
-// startBackground starts machine 0's process.
+// startBackground starts machine 0's process, or has systemd start it.
 func startBackground(e home.Environment) (alive func() bool, err error) {
+	if systemd.Manages(e) {
+		err := console.Hint(systemd.Start(e), "as root: systemctl start "+systemd.MachineUnit(e))
+		return func() bool { return systemd.Active(e) }, err
+	}
 	i, err := process.Detach(machineProcess(e, "0"))
 	return i.Alive, err
+}
+
+// forget removes what an environment has outside of its folder. Unit files that
+// this user may not remove are harmless: their service finds no environment.
+func forget(e home.Environment) error {
+	if err := systemd.Remove(e); err != nil {
+		slog.Warn("the environment's unit files stay", "error", err)
+	}
+	return agent.RemoveSockets(e.UUID)
 }
 
 // running returns the id of the process that runs a local machine; 0 is none.

@@ -24,7 +24,7 @@ type role func(ctx context.Context) error
 
 // serveMachine is a machine agent's process. One that manages the environment
 // (machine 0) hosts the provisioner, too.
-func serveMachine(ctx context.Context, o Options, id string, p place) (err error) {
+func serveMachine(ctx context.Context, d daemonParts, id string, p place) (err error) {
 	e, err := p.complete()
 	if err != nil {
 		return err
@@ -33,7 +33,7 @@ func serveMachine(ctx context.Context, o Options, id string, p place) (err error
 	if err != nil {
 		return err
 	}
-	hold, err := process.Take(dir)
+	hold, err := d.take(ctx, dir)
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func serveMachine(ctx context.Context, o Options, id string, p place) (err error
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	fault, err := fault(o)
+	fault, err := fault(d.options)
 	if err != nil {
 		return err
 	}
@@ -53,6 +53,7 @@ func serveMachine(ctx context.Context, o Options, id string, p place) (err error
 	roles := []role{func(ctx context.Context) error {
 		return agent.RunMachine(ctx, agent.MachineOptions{
 			State: s, Process: session, Machine: id, Dir: dir, Tools: p.Tools, Retire: over.retire, Fault: fault,
+			Ready: d.manager.ready, Pulse: d.manager.pulse,
 		})
 	}, func(ctx context.Context) error { return over.run(ctx, s) }}
 	manages, err := manages(ctx, s, id)
@@ -76,7 +77,7 @@ func manages(ctx context.Context, s *state.State, id string) (yes bool, err erro
 }
 
 // serveUnit is the process of one unit agent.
-func serveUnit(ctx context.Context, o Options, unit string, p place) (err error) {
+func serveUnit(ctx context.Context, d daemonParts, unit string, p place) (err error) {
 	e, err := p.complete()
 	if err != nil {
 		return err
@@ -99,21 +100,24 @@ func serveUnit(ctx context.Context, o Options, unit string, p place) (err error)
 	if err != nil {
 		return err
 	}
-	fault, err := fault(o)
+	fault, err := fault(d.options)
 	if err != nil {
 		return err
 	}
 	over := newHandover(e, p.Tools)
 	return over.outcome(ctx, together(ctx, []role{
 		func(ctx context.Context) error {
-			return agent.RunUnit(ctx, agent.UnitOptions{State: s, Unit: unit, Dir: dir, Tools: p.Tools, Retire: over.retire, Fault: fault})
+			return agent.RunUnit(ctx, agent.UnitOptions{
+				State: s, Unit: unit, Dir: dir, Tools: p.Tools, Retire: over.retire, Fault: fault,
+				Ready: d.manager.ready, Pulse: d.manager.pulse,
+			})
 		},
 		func(ctx context.Context) error { return over.run(ctx, s) },
 	}))
 }
 
 // serveProvisioner is the process of a provisioner by itself.
-func serveProvisioner(ctx context.Context, p place) (err error) {
+func serveProvisioner(ctx context.Context, d daemonParts, p place) (err error) {
 	e, err := p.complete()
 	if err != nil {
 		return err
@@ -124,6 +128,7 @@ func serveProvisioner(ctx context.Context, p place) (err error) {
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	over := newHandover(e, p.Tools)
+	d.manager.ready() // it has no presence: it leads, or waits to
 	return over.outcome(ctx, together(ctx, []role{
 		func(ctx context.Context) error { return provisioner(s, nil, e)(ctx) },
 		func(ctx context.Context) error { return over.run(ctx, s) },

@@ -9,6 +9,7 @@ import (
 
 	"bijou/agent/hookexec"
 	"bijou/agent/pace"
+	"bijou/agent/pulse"
 	"bijou/agent/unitlog"
 	"bijou/agent/wake"
 	"bijou/hookenv/server"
@@ -30,6 +31,8 @@ type Options struct {
 	// Trouble is told of every failure to reach the store, and with nil of every
 	// success.
 	Trouble func(err error)
+	// Loop is told of each turn; nil: nobody wishes to know.
+	Loop *pulse.Loop
 	// Stand is told after each snapshot that the unit may lead its service, and if
 	// it is there to stay.
 	Stand func(stays bool)
@@ -92,8 +95,10 @@ func (u *uniter) close() {
 
 // run recovers, and then goes step by step.
 func (u *uniter) run(ctx context.Context) error {
+	defer u.Loop.Rest()
 	var again pace.Pacer
 	for recovered := false; ; {
+		u.Loop.Turn()
 		var err error
 		finished := false
 		if !recovered {
@@ -114,6 +119,7 @@ func (u *uniter) run(ctx context.Context) error {
 		default:
 			u.Trouble(err)
 			u.Log.Debug("a step did not succeed", "error", err)
+			u.Loop.Rest()
 			_ = again.Pause(ctx)
 		}
 	}
@@ -145,6 +151,7 @@ func (u *uniter) obey(ctx context.Context, next Step, snap Snapshot) (finished b
 	case Wait:
 		return false, u.wait(ctx, snap, s.Until, nil)
 	case DeployCharm:
+		u.Loop.Rest() // a big charm takes its time
 		return false, u.deploy(ctx, s.URL)
 	case Enqueue:
 		return false, u.enqueue(ctx, s.Arrivals)

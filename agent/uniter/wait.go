@@ -17,6 +17,7 @@ func (u *uniter) wait(ctx context.Context, snap Snapshot, until time.Time, slot 
 		defer timer.Stop()
 		timeout = timer.C
 	}
+	u.Loop.Rest()
 	select {
 	case <-u.watch.Events():
 	case <-slot:

@@ -29,6 +29,8 @@ type Parts struct {
 	// Running returns the id of the process that runs the local machine of that
 	// folder, 0 if none does.
 	Running func(dir string) (pid int, err error)
+	// Service names the systemd service that the process belongs to; "" is none.
+	Service func(pid int) string
 	// Halt ends the process that runs the local machine of that folder, and
 	// returns when none does.
 	Halt func(ctx context.Context, dir string, grace time.Duration) error

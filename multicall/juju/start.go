@@ -27,6 +27,7 @@ type startCmd struct{}
 // Help shows how it is used.
 func (startCmd) Help() string {
 	return `After a crash of the background process, or of the host, the environment goes on where it stood.
+Where "bijou install --systemd" has given the process to systemd, it is systemd that starts it.
 
 Examples:
   juju start
@@ -39,9 +40,13 @@ func (startCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
-	if pid, err := o.parts.Running(e.MachineDir("0")); err != nil || pid != 0 {
-		o.note("the background process of environment %q runs already, with process id %d", e.Name, pid)
+	pid, err := o.parts.Running(e.MachineDir("0"))
+	if err != nil {
 		return err
+	}
+	if pid != 0 {
+		o.note("the background process of environment %q runs already, %s", e.Name, o.describe(pid))
+		return nil
 	}
 	return o.startBackground(e)
 }
@@ -51,18 +56,30 @@ func (startCmd) Run(o *operator) error {
 // started.
 func (o *operator) startBackground(e home.Environment) error {
 	return o.openState(e, func(s *state.State) error {
-		log := logMark(e)
+		mark := logMark(e)
 		alive, err := o.parts.Start(e)
 		if err != nil {
-			return errors.Join(err, logTail(e, log))
+			return errors.Join(err, logTail(e, mark))
 		}
 		pid, err := o.awaitBackground(s, e, alive)
 		if err != nil {
-			return errors.Join(err, logTail(e, log))
+			return errors.Join(err, logTail(e, mark))
 		}
-		o.note("  machine 0 runs, with process id %d; it logs to %s", pid, e.LogFile("0"))
+		log := e.LogFile("0")
+		if service := o.parts.Service(pid); service != "" {
+			log = "the journal: journalctl -u " + service
+		}
+		o.note("  machine 0 runs, %s; it logs to %s", o.describe(pid), log)
 		return nil
 	})
+}
+
+// describe is a background process for messages.
+func (o *operator) describe(pid int) string {
+	if service := o.parts.Service(pid); service != "" {
+		return fmt.Sprintf("with process id %d, as systemd's %s", pid, service)
+	}
+	return fmt.Sprintf("with process id %d", pid)
 }
 
 // awaitBackground waits until the process has announced machine 0, and returns

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -26,7 +28,7 @@ func Detach(d Detached) (Identity, error) {
 	defer log.Close()
 	running, err := start(func() *exec.Cmd {
 		return &exec.Cmd{
-			Path: d.Path, Args: d.Args, Dir: "/", Stdout: log, Stderr: log,
+			Path: d.Path, Args: d.Args, Dir: "/", Env: unmanaged(os.Environ()), Stdout: log, Stderr: log,
 			SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 		}
 	})
@@ -41,6 +43,19 @@ func Detach(d Detached) (Identity, error) {
 		return Identity{}, fmt.Errorf("%s has ended at once: %w", d.Args[0], err)
 	}
 	return i, nil
+}
+
+// unmanaged takes out of an environment what the starter's service manager has put
+// there: whoever outlives the starter must not speak for it (sd_notify(3)).
+func unmanaged(env []string) []string {
+	return slices.DeleteFunc(env, func(word string) bool {
+		name, _, _ := strings.Cut(word, "=")
+		switch name {
+		case "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "INVOCATION_ID", "JOURNAL_STREAM", "MAINPID":
+			return true
+		}
+		return false
+	})
 }
 
 // start retries while the executable counts as being written: a child that was

@@ -1,0 +1,68 @@
+package systemd
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/google/renameio/v2"
+
+	"bijou/multicall/home"
+)
+
+// Dir is where an operator's unit files are.
+const Dir = "/etc/systemd/system"
+
+// ErrForeign: there is a file of that name which bijou has not made for this
+// environment.
+var ErrForeign = errors.New("it is not of this environment")
+
+// Install writes the unit file into the folder, at once, and says if that changed
+// anything. A file that bijou has not made for the environment in env is
+// ErrForeign, unless force replaces it.
+func Install(dir string, u Unit, env string, force bool) (changed bool, err error) {
+	path := filepath.Join(dir, u.Name)
+	old, err := os.ReadFile(path)
+	switch {
+	case err == nil && string(old) == u.Text:
+		return false, nil
+	case err == nil && !force && !ours(string(old), env):
+		return false, fmt.Errorf("cannot write %q: %w", path, ErrForeign)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return false, fmt.Errorf("cannot read %q: %w", path, err)
+	}
+	if err := renameio.WriteFile(path, []byte(u.Text), 0o644, renameio.IgnoreUmask()); err != nil {
+		return false, fmt.Errorf("cannot write %q: %w", path, err)
+	}
+	return true, nil
+}
+
+// Remove disables what Install has written into Dir, and removes it. What is not
+// there, or is another environment's, is left alone.
+func Remove(e home.Environment) error {
+	units, err := Units(e)
+	if err != nil {
+		return err
+	}
+	removed := false
+	for _, u := range units {
+		path := filepath.Join(Dir, u.Name)
+		text, err := os.ReadFile(path)
+		if err != nil || !ours(string(text), e.Dir) {
+			continue
+		}
+		if Runs() {
+			_, _ = ctl("disable", "--quiet", u.Name) // templates may have no link to remove
+		}
+		if err := os.Remove(path); err != nil {
+			return fmt.Errorf("cannot remove the unit file: %w", err)
+		}
+		removed = true
+	}
+	if !removed {
+		return nil
+	}
+	return Reload()
+}

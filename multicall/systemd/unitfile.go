@@ -1,0 +1,95 @@
+package systemd
+
+import (
+	"embed"
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"text/template"
+
+	"bijou/multicall/home"
+)
+
+// Over is the exit code of a daemon that has nothing to do any more, since its
+// environment, machine or unit is gone: it is not started again.
+const Over = 3
+
+// mark begins the first line of every unit file that bijou has made.
+const mark = "# Made by \"bijou install --systemd\" for "
+
+//go:embed *.service
+var templates embed.FS
+
+// Unit is one unit file.
+type Unit struct {
+	Name string // "bijou-machine-default.service"
+	Text string
+}
+
+// MachineUnit names the service that is machine 0's process.
+func MachineUnit(e home.Environment) string { return "bijou-machine-" + e.Name + ".service" }
+
+// Units makes the unit files of an environment: machine 0's process, one unit
+// alone (a template), and a provisioner alone.
+func Units(e home.Environment) ([]Unit, error) {
+	if strings.ContainsFunc(e.Dir, func(r rune) bool { return r < ' ' }) {
+		return nil, fmt.Errorf("cannot make unit files for the folder %q: it has control characters in its name", e.Dir)
+	}
+	owner, err := ownerOf(e.Dir)
+	if err != nil {
+		return nil, err
+	}
+	names := map[string]string{
+		"machine.service": MachineUnit(e), "unit.service": "bijou-unit-" + e.Name + "@.service",
+		"provisioner.service": "bijou-provisioner-" + e.Name + ".service",
+	}
+	all, err := template.New("").Funcs(template.FuncMap{"word": word, "path": specifiers}).ParseFS(templates, "*.service")
+	if err != nil {
+		return nil, fmt.Errorf("internal error: %w", err)
+	}
+	var units []Unit
+	for _, file := range []string{"machine.service", "unit.service", "provisioner.service"} {
+		var text strings.Builder
+		err := all.ExecuteTemplate(&text, file, map[string]any{
+			"Mark": mark, "Dir": e.Dir, "Name": e.Name, "Tools": e.ToolsDir(), "User": owner, "Over": Over,
+			"Record": filepath.Join(e.Dir, "environment.yaml"), "MachineUnit": MachineUnit(e),
+		})
+		if err != nil {
+			return nil, fmt.Errorf("cannot make unit file %q: %w", names[file], err)
+		}
+		units = append(units, Unit{Name: names[file], Text: text.String()})
+	}
+	return units, nil
+}
+
+// specifiers keeps systemd from expanding what looks like a specifier.
+func specifiers(path string) string { return strings.ReplaceAll(path, "%", "%%") }
+
+// word quotes one word of a command line (systemd.service(5), "Command lines").
+func word(w string) string {
+	w = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", "$$").Replace(specifiers(w))
+	return `"` + w + `"`
+}
+
+// ownerOf is the user whose environment it is, by name if there is one.
+func ownerOf(dir string) (string, error) {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return "", fmt.Errorf("cannot find the owner of %q: %w", dir, err)
+	}
+	id := strconv.Itoa(int(info.Sys().(*syscall.Stat_t).Uid))
+	if u, err := user.LookupId(id); err == nil {
+		return u.Username, nil
+	}
+	return id, nil
+}
+
+// ours says if the text is that of a unit file which bijou has made for the folder.
+func ours(text, dir string) bool {
+	first, _, _ := strings.Cut(text, "\n")
+	return first == mark+dir
+}

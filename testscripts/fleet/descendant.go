@@ -1,0 +1,46 @@
+package fleet
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// descendant is the first child's first child, and so on, of a process.
+func descendant(pid, generations int) (int, error) {
+	for range generations {
+		child, err := childOf(pid)
+		if err != nil {
+			return 0, err
+		}
+		pid = child
+	}
+	return pid, nil
+}
+
+// childOf is the child of a process that has the smallest id. A zombie is none.
+func childOf(parent int) (int, error) {
+	found := 0
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is right
+	for _, path := range stats {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			continue // it has ended
+		}
+		// State and parent follow the name, which may hold anything (proc(5)).
+		fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
+		if len(fields) < 2 || fields[0] == "Z" || fields[1] != strconv.Itoa(parent) {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil && (found == 0 || pid < found) {
+			found = pid
+		}
+	}
+	if found == 0 {
+		return 0, fmt.Errorf("process %d has no child", parent)
+	}
+	return found, nil
+}

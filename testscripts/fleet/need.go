@@ -1,0 +1,56 @@
+package fleet
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// tree is the folder that hosts boot from.
+func tree() (string, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(cache, "bijou-test", "host-tree-1")
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("no tree for test hosts at %s: testscripts/fleet/base makes it", path)
+	}
+	return path, nil
+}
+
+// missing says what keeps this machine from having a fleet; nil is nothing.
+func missing() error {
+	if os.Geteuid() != 0 {
+		return fmt.Errorf("test hosts need root")
+	}
+	for _, program := range []string{"systemd-nspawn", "unshare", "nsenter", "ip"} {
+		if _, err := exec.LookPath(program); err != nil {
+			return fmt.Errorf("test hosts need %s: .ci/setup installs it", program)
+		}
+	}
+	if out, err := exec.Command("unshare", "--mount", "--net", "--pid", "--fork", "--mount-proc", "true").CombinedOutput(); err != nil {
+		return fmt.Errorf("test hosts need namespaces: %v: %s", err, out)
+	}
+	_, err := tree()
+	return err
+}
+
+// Need skips the test with one line if this machine cannot have a fleet, or fails
+// it if BIJOU_TEST_REQUIRE names nspawn.
+func Need(t testing.TB) {
+	t.Helper()
+	err := missing()
+	if err == nil {
+		return
+	}
+	if slices.Contains(strings.Split(os.Getenv("BIJOU_TEST_REQUIRE"), ","), "nspawn") {
+		t.Fatalf("BIJOU_TEST_REQUIRE asks for nspawn: %v", err)
+	}
+	fmt.Printf("skip: %v\n", err)
+	t.Skip(err)
+}

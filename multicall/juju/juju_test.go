@@ -42,7 +42,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{t: t, home: home.Home{Dir: os.Getenv("BIJOU_HOME")}, up: map[string]*background{}}
 	w.parts = Parts{
 		Version: "9", Applets: []string{"bijou", "juju"}, HookTools: []string{"relation-get"},
-		Start: w.start, Running: w.running, Halt: w.halt,
+		Start: w.start, Running: w.running, Service: func(int) string { return "" }, Halt: w.halt,
 		Sweep:  func(_ context.Context, word string) error { w.swept = append(w.swept, word); return nil },
 		Forget: func(home.Environment) error { return nil },
 	}

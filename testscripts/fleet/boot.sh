@@ -1,3 +1,4 @@
+#!/usr/bin/env bash
 # boot.sh DIR TREE NAME ADDRESS CGROUP...: boots one host, inside of the world, and
 # ends with it. Its disk stays for the next time.
 set -e

@@ -1,3 +1,4 @@
+#!/usr/bin/env bash
 # world.sh DIR CGROUP...: the world of one fleet, until stdin ends. Its first
 # process is the "cat"; with it, the kernel ends all others, mounts and interfaces.
 dir=$1

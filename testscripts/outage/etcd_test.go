@@ -87,7 +87,9 @@ func (w *world) loseAll(c *etcdtest.Cluster) string {
 	spent = cpuTime(w.t, w.agent()) - spent
 	said, attempts := w.log(mark), strings.Count(w.fullLog(mark), `msg="a step did not succeed"`)
 	w.startAll(c)
-	w.eventually("the agents go on", 2*time.Minute, func() string { return lacks(w.log(mark), `msg="going on again"`) })
+	for _, line := range []string{`msg="going on again"`, `msg="provisioner leads"`} {
+		w.eventually("all go on", 2*time.Minute, func() string { return lacks(w.log(mark), line) })
+	}
 	w.checkSaid(said, w.log(mark))
 	if most := away / 20; spent > most {
 		w.t.Errorf("the agents used %v of CPU while the store was away, want at most %v", spent, most)

@@ -137,8 +137,11 @@ func (s *sight) read(v *state.View, unit string) (err error) {
 			err = errors.Join(err, fresh.readMember(v, m))
 		}
 	}
+	if err != nil {
+		return err // the view may call again, and what was read in part is no sight
+	}
 	*s = sight{known: true, snap: fresh}
-	return err
+	return nil
 }
 
 // readRest reads all but the unit's own records, and but the members, unless

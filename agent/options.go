@@ -71,6 +71,10 @@ type MachineOptions struct {
 	// process, who ends it; nil: they have one of their own.
 	Process *state.Process
 
+	// Retire, when it is closed, lets no hook begin any more, and ends the agent
+	// once those in flight have ended, however long they take. nil: never.
+	Retire <-chan struct{}
+
 	Log   *slog.Logger // nil: slog.Default()
 	Fault Fault
 }
@@ -84,6 +88,8 @@ type UnitOptions struct {
 	// own is units/SERVICE-N below it.
 	Dir   string
 	Tools string // as in MachineOptions
+
+	Retire <-chan struct{} // as in MachineOptions
 
 	Log   *slog.Logger // nil: slog.Default()
 	Fault Fault

@@ -49,9 +49,12 @@ func serveMachine(ctx context.Context, o Options, id string, p place) (err error
 	}
 	session := state.NewProcess(s, true)
 	defer endSession(ctx, session)
+	over := newHandover(e, p.Tools)
 	roles := []role{func(ctx context.Context) error {
-		return agent.RunMachine(ctx, agent.MachineOptions{State: s, Process: session, Machine: id, Dir: dir, Tools: p.Tools, Fault: fault})
-	}}
+		return agent.RunMachine(ctx, agent.MachineOptions{
+			State: s, Process: session, Machine: id, Dir: dir, Tools: p.Tools, Retire: over.retire, Fault: fault,
+		})
+	}, func(ctx context.Context) error { return over.run(ctx, s) }}
 	manages, err := manages(ctx, s, id)
 	if err != nil {
 		return err
@@ -59,7 +62,7 @@ func serveMachine(ctx context.Context, o Options, id string, p place) (err error
 	if manages {
 		roles = append(roles, provisioner(s, session, e))
 	}
-	return together(ctx, roles)
+	return over.outcome(ctx, together(ctx, roles))
 }
 
 // manages tells if the machine hosts the provisioner.
@@ -100,7 +103,13 @@ func serveUnit(ctx context.Context, o Options, unit string, p place) (err error)
 	if err != nil {
 		return err
 	}
-	return agent.RunUnit(ctx, agent.UnitOptions{State: s, Unit: unit, Dir: dir, Tools: p.Tools, Fault: fault})
+	over := newHandover(e, p.Tools)
+	return over.outcome(ctx, together(ctx, []role{
+		func(ctx context.Context) error {
+			return agent.RunUnit(ctx, agent.UnitOptions{State: s, Unit: unit, Dir: dir, Tools: p.Tools, Retire: over.retire, Fault: fault})
+		},
+		func(ctx context.Context) error { return over.run(ctx, s) },
+	}))
 }
 
 // serveProvisioner is the process of a provisioner by itself.
@@ -114,7 +123,18 @@ func serveProvisioner(ctx context.Context, p place) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	return provisioner(s, nil, e)(ctx)
+	over := newHandover(e, p.Tools)
+	return over.outcome(ctx, together(ctx, []role{
+		func(ctx context.Context) error { return provisioner(s, nil, e)(ctx) },
+		func(ctx context.Context) error { return over.run(ctx, s) },
+		func(ctx context.Context) error {
+			select {
+			case <-over.retire:
+			case <-ctx.Done():
+			}
+			return nil
+		},
+	}))
 }
 
 // endSession ends the process's session. One that the store, being away, does not

@@ -38,6 +38,7 @@ type Machine struct {
 	Addresses  Addresses     `json:"addresses,omitzero"`
 	Status     MachineStatus `json:"status"`
 	Message    string        `json:"message,omitempty"` // the provider's, of an error
+	Tools      string        `json:"tools,omitempty"`   // VERSION-SHA8 of the binary that its agent runs
 }
 
 // Addresses are where a machine is reached: names or IP addresses.
@@ -165,6 +166,11 @@ func (tx *Tx) changeMachine(id string, change func(m *Machine)) error {
 	}
 	change(&m)
 	return tx.put(machineKey(id), m)
+}
+
+// SetMachineTools records which binary a machine's agent runs.
+func (tx *Tx) SetMachineTools(id, name string) error {
+	return tx.changeMachine(id, func(m *Machine) { m.Tools = name })
 }
 
 // SetMachineDead marks a dying machine as taken down, for the provisioner to stop

@@ -52,6 +52,7 @@ type grammar struct {
 	Start              startCmd              `cmd:"" help:"Start the background process again, after a crash or a reboot."`
 	DestroyEnvironment destroyEnvironmentCmd `cmd:"" help:"Take an environment down: services, processes, files."`
 	Environments       environmentsCmd       `cmd:"" help:"List the environments."`
+	UpgradeJuju        upgradeJujuCmd        `cmd:"" help:"Let the environment's agents go over to this binary."`
 	Switch             switchCmd             `cmd:"" help:"Choose the environment that commands use without -e."`
 
 	Deploy          deployCmd          `cmd:"" help:"Deploy a charm as a service."`

@@ -94,6 +94,8 @@ func advise(err error) error {
 		return console.Hint(err, "juju bootstrap makes one; juju environments lists those there are")
 	case errors.Is(err, home.ErrBusy):
 		return console.Hint(err, "wait until it has finished, then look at: juju environments")
+	case errors.Is(err, context.Canceled):
+		return console.Hint(err, "it was interrupted; look at juju status before you repeat it")
 	case errors.Is(err, state.ErrAway):
 		return console.Hint(err, "see that the environment's store can be reached and nobody keeps it locked; look at juju status before you repeat a change")
 	case errors.Is(err, state.ErrNoStore), errors.Is(err, state.ErrStoreGone):

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"bijou/agent/pulse"
 	"bijou/agent/uniter"
 	"bijou/hookenv"
 	"bijou/state"
@@ -27,6 +28,7 @@ type rig struct {
 	tools  string
 	notes  string // what recorder hooks have noted
 	fault  Fault
+	pulse  *pulse.Pulse // may be nil
 
 	stop context.CancelFunc
 	done chan error
@@ -61,7 +63,7 @@ func (r *rig) start() {
 	}
 	go func() {
 		r.done <- RunMachine(ctx, MachineOptions{
-			State: st, Machine: "0", Dir: r.dir, Tools: r.tools, Fault: r.fault, Log: r.log(),
+			State: st, Machine: "0", Dir: r.dir, Tools: r.tools, Fault: r.fault, Log: r.log(), Pulse: r.pulse,
 		})
 	}()
 	r.t.Cleanup(r.end)

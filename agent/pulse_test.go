@@ -1,0 +1,63 @@
+package agent
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"bijou/agent/pulse"
+	"bijou/state"
+	"bijou/state/statetest"
+	"bijou/state/store"
+)
+
+// stuck is a store whose transactions never end once it is told to be.
+type stuck struct {
+	store.Store
+	now  atomic.Bool
+	free chan struct{}
+}
+
+func (s *stuck) Commit(ctx context.Context, txn store.Txn) (int64, error) {
+	if s.now.Load() {
+		<-s.free // whatever ctx says: a hang
+	}
+	return s.Store.Commit(ctx, txn)
+}
+
+// TestPulse: an agent that has nothing to do rests, and one that hangs is known.
+func TestPulse(t *testing.T) {
+	st := statetest.New(t)
+	s := &stuck{free: make(chan struct{})}
+	r := newRig(t, st)
+	r.agents = st.Through(func(inner store.Store) store.Store {
+		s.Store = inner
+		return s
+	})
+	r.pulse = pulse.New()
+	files := r.recorder(statetest.MySQL(), hooks("server"), nil)
+	statetest.AddService(t, st, files, 1)
+	r.start()
+	until := func(what string, ok func() bool) {
+		t.Helper()
+		for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("it never came true: %s", what)
+			}
+		}
+	}
+	until("the unit has started", func() bool { return len(r.noted("mysql/0")) >= 3 })
+	until("all loops rest", func() bool { return r.pulse.Hung(0) == "" })
+
+	s.now.Store(true)
+	statetest.Update(t, st, func(tx *state.Tx) error {
+		_, err := tx.AddUnit("mysql", state.Placement{})
+		return err
+	})
+	until("a loop hangs", func() bool { return r.pulse.Hung(200*time.Millisecond) != "" })
+	s.now.Store(false)
+	close(s.free)
+	until("the new unit has started", func() bool { return len(r.noted("mysql/1")) >= 3 })
+	until("all loops rest again", func() bool { return r.pulse.Hung(0) == "" })
+}

@@ -1,0 +1,108 @@
+package multicall
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"bijou/agent/pulse"
+)
+
+// listen is a service manager; what it is told comes out of the channel.
+func listen(t *testing.T, watchdog string) <-chan string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "notify")
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("NOTIFY_SOCKET", path)
+	t.Setenv("WATCHDOG_USEC", watchdog)
+	t.Setenv("WATCHDOG_PID", strconv.Itoa(os.Getpid()))
+	told := make(chan string, 1000) // more than any test tells: it must not hold up the teller
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for b := make([]byte, 4096); ; {
+			n, err := conn.Read(b)
+			if err != nil {
+				return
+			}
+			told <- string(b[:n])
+		}
+	}()
+	t.Cleanup(func() { conn.Close(); <-done })
+	return told
+}
+
+// hear waits until the manager is told so.
+func hear(t *testing.T, told <-chan string, want string) {
+	t.Helper()
+	for limit := time.After(30 * time.Second); ; {
+		select {
+		case words := <-told:
+			if strings.Contains(words+"\n", want+"\n") {
+				return
+			}
+		case <-limit:
+			t.Fatalf("the service manager is never told %q", want)
+		}
+	}
+}
+
+func TestManagerIsTold(t *testing.T) {
+	told := listen(t, "30000") // microseconds
+	m := newManager()
+	ctx, cancel := context.WithCancel(t.Context())
+	err := m.guard(ctx, func() error {
+		hear(t, told, "WATCHDOG=1") // before it is ready, too: the successor of a hand-over is watched
+		m.ready()
+		hear(t, told, "READY=1")
+		hear(t, told, "WATCHDOG=1")
+		cancel()
+		hear(t, told, "STOPPING=1")
+		hear(t, told, "WATCHDOG=1")
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// TestHungLoopStarvesTheWatchdog has the feeding end by itself.
+func TestHungLoopStarvesTheWatchdog(t *testing.T) {
+	t.Setenv("NOTIFY_SOCKET", "")
+	t.Setenv("WATCHDOG_USEC", "30000000")
+	t.Setenv("WATCHDOG_PID", strconv.Itoa(os.Getpid()))
+	synctest.Test(t, func(t *testing.T) {
+		m := &manager{pulse: pulse.New()}
+		rests := m.pulse.Loop("one that rests")
+		rests.Turn()
+		rests.Rest()
+		hangs := m.pulse.Loop("one that hangs")
+		hangs.Turn()
+		begin := time.Now()
+		m.feed(t.Context())
+		if took := time.Since(begin); took < tooLong || took > tooLong+30*time.Second {
+			t.Errorf("the watchdog was fed for %s, want about %s", took, tooLong)
+		}
+	})
+}
+
+func TestNobodyIsTold(t *testing.T) {
+	t.Setenv("NOTIFY_SOCKET", "")
+	m := newManager()
+	m.ready()
+	if m.there {
+		t.Error("there is a service manager")
+	}
+	if err := m.guard(t.Context(), func() error { return nil }); err != nil {
+		t.Error(err)
+	}
+}

@@ -90,7 +90,7 @@ func (w *world) eventually(line, want string) {
 			return
 		}
 	}
-	journal, _ := w.host.Exec("journalctl", "--no-pager", "-n", "40", "-u", "bijou-*")
+	journal, _ := w.host.Exec("journalctl", "--no-pager", "-n", "60", "-u", "bijou-*")
 	w.t.Fatalf("%s: it never said %q, but\n%s\n%s", line, want, out, journal)
 }
 

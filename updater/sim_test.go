@@ -30,7 +30,7 @@ func TestSchedules(t *testing.T) {
 	}
 	n := 500
 	if os.Getenv("BIJOU_TEST_LONG") != "" {
-		n = 12_000
+		n = 10_000
 	}
 	total, failed := runSchedules(t, n, manifest)
 	if len(failed) > 0 {

@@ -11,6 +11,11 @@ import (
 func (w *world) commit(changes []Change) {
 	before := get[record.Request](w.store, w.keys.Current())
 	w.store.commit(changes)
+	for _, c := range changes {
+		if strings.HasPrefix(c.Key, w.keys.Outbox()) {
+			delete(w.store.values, c.Key) // alerts are sent at once; nothing reads them here
+		}
+	}
 	current, contested := false, false
 	for _, c := range changes {
 		if a, ok := c.Value.(record.Alert); ok && record.Terminal(a.Kind) {

@@ -37,12 +37,15 @@ func (a *alone) run(ctx context.Context) error {
 	announcing, end := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
 	wg.Go(func() { h.presence.run(announcing) })
-	err = h.supervise(ctx, a.Unit)
+	working, stop := context.WithCancel(ctx)
+	wg.Go(func() { h.retire(working, a.Retire, stop) })
+	err = h.supervise(working, a.Unit)
+	stop()
 	h.leaders.wait()
 	end()
 	wg.Wait()
 	_ = os.Remove(h.sockets) // only if nobody else's are in it
-	return unlessDone(ctx, err)
+	return unlessDone(working, err)
 }
 
 // unlessDone is nil where the work has ended since its ctx is done.

@@ -37,10 +37,11 @@ func newHost(st *state.State, env state.Environment, dir string, log *slog.Logge
 	if err != nil {
 		return nil, err
 	}
-	p := newPresence(st, log)
+	p, t := newPresence(st, log), newTrouble(log)
+	p.told = t.of("session")
 	return &host{
 		state: st, dir: dir, sockets: sockets, log: log,
-		presence: p, leaders: newLeaders(p, st, log), trouble: newTrouble(log),
+		presence: p, leaders: newLeaders(p, st, log), trouble: t,
 	}, nil
 }
 

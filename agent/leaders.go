@@ -163,7 +163,7 @@ type won struct {
 
 // campaign waits for the leadership; nil if meanwhile nobody here can lead.
 func (l *leaders) campaign(ctx context.Context, service, unit string, c *candidates) (*state.Leadership, error) {
-	session, err := l.presence.current(ctx)
+	session, err := l.presence.process.Standing(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -19,22 +19,27 @@ type process struct {
 	*leaders
 	p    *presence
 	stop context.CancelFunc
+	over chan struct{} // closed once the presence has ended
 }
 
 func newProcess(t *testing.T, st *state.State) process {
 	log := slog.New(slog.DiscardHandler)
 	p := newPresence(st, log)
-	ctx, cancel := context.WithCancel(t.Context())
-	one := process{newLeaders(p, st, log), p, cancel}
-	t.Cleanup(func() { one.end(ctx) })
+	ctx, cancel := context.WithCancel(context.Background())
+	one := process{newLeaders(p, st, log), p, cancel, make(chan struct{})}
+	go func() {
+		defer close(one.over)
+		p.run(ctx)
+	}()
+	t.Cleanup(one.end)
 	return one
 }
 
 // end is what a process does last.
-func (p process) end(ctx context.Context) {
-	p.stop()
+func (p process) end() {
 	p.wait()
-	p.p.close(ctx)
+	p.stop()
+	<-p.over
 }
 
 // runs has the process run a unit's agent.
@@ -67,7 +72,7 @@ func TestLeadershipGoesFromProcessToProcess(t *testing.T) {
 		one.stand(t.Context(), "mysql/2", false)
 		awaitLeader(t, st, "mysql", "mysql/1")
 		one.stand(t.Context(), "mysql/2", true)
-		session, err := two.p.current(t.Context())
+		session, err := two.p.process.Session(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -176,5 +181,30 @@ touch %s; until [ -e %s ]; do sleep 0.05; done`, begun, gate)
 		if len(s.Values) != 0 {
 			r.t.Errorf("leader settings %v", s.Values)
 		}
+	})
+}
+
+// What a leader writes for its service reaches the other side as a change of its own.
+func TestServicesOwnSettingsAreHeardOf(t *testing.T) {
+	once(t, func(r *rig) {
+		mysql := statetest.Meta("mysql", "provides:\n  server: mysql\n")
+		app := statetest.Meta("app", "requires:\n  db: mysql\n")
+		app["config.yaml"] = "options:\n  x: {type: int, default: 0}\n"
+		statetest.AddService(r.t, r.st, r.recorder(mysql, hooks("server"), map[string]string{
+			"server-relation-changed": `echo "$JUJU_UNIT_NAME got $(relation-get --app x app)" >> ` + r.notes,
+		}), 1)
+		statetest.AddService(r.t, r.st, r.recorder(app, hooks("db"), map[string]string{
+			"config-changed": `x=$(config-get x); [ "$x" = 0 ] || relation-set -r db --app x="$x"`,
+		}), 1)
+		statetest.Relate(r.t, r.st, "app", "mysql")
+		r.start()
+		r.awaitNote("mysql/0", "got ")
+		r.eventually("app/0 leads", func() bool { return r.leads() == "app/0" })
+		r.settle()
+		r.update(func(tx *state.Tx) error {
+			_, err := tx.SetConfig("app", map[string]any{"x": "7"})
+			return err
+		})
+		r.awaitNote("mysql/0", "got 7")
 	})
 }

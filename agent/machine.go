@@ -71,6 +71,7 @@ func (m *machine) run(ctx context.Context) error {
 	present.Go(func() { m.host.presence.run(announcing) })
 
 	working, stop := context.WithCancel(ctx)
+	m.wg.Go(func() { m.host.retire(working, m.Retire, stop) })
 	err := m.work(working)
 	stop()
 	m.drain()
@@ -79,7 +80,7 @@ func (m *machine) run(ctx context.Context) error {
 	withdraw()
 	present.Wait()
 	_ = os.Remove(m.host.sockets) // only if nobody else's are in it
-	return unlessDone(ctx, err)
+	return unlessDone(working, err)
 }
 
 // prepare reads what the agent's options leave open.
@@ -95,6 +96,7 @@ func (m *machine) prepare(ctx context.Context) error {
 		return err
 	}
 	m.host.tools, m.host.fault = m.Tools, m.Fault
+	m.host.presence.share(m.Process)
 	m.host.slots = uniter.NewSlots(m.concurrency(env))
 	return nil
 }

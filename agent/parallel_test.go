@@ -25,14 +25,22 @@ for i in $(seq 12); do
 	ask address unit-get private-address
 	ask status status-get --format=json
 	ask ids relation-ids db
+	ask network network-get --format=json db
+	ask goals goal-state --format=json
+	ask leads is-leader --format=json
+	ask leader leader-get --format=json -
+	ask note state-set "note$i=$i"
 	ask mine relation-set "k$i=$i" "last=$i"
 	ask port open-port "$((8000 + i))"
 done
 for job in "${jobs[@]}"; do wait "$job" || exit 2; done
-for kind in remote config list address status ids; do
+for kind in remote config list address status ids network goals leads leader; do
 	[ "$(cat "$out/$kind".* | sort -u | wc -l)" = "$(wc -l <"$out/$kind.1")" ] || { cat "$out/$kind".* >&2; exit 3; }
 done
-for i in $(seq 12); do [ "$(relation-get "k$i" "$JUJU_UNIT_NAME")" = "$i" ] || exit 4; done
+for i in $(seq 12); do
+	[ "$(relation-get "k$i" "$JUJU_UNIT_NAME")" = "$i" ] || exit 4
+	[ "$(state-get "note$i")" = "$i" ] || exit 5
+done
 relation-set done=yes
 `
 

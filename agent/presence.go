@@ -13,25 +13,29 @@ import (
 	"bijou/state"
 )
 
-// presence keeps one session for all agents of the process. An agent is announced
-// by its first commit. When the session is lost, a new one is begun and the
-// agents are announced again; commits wait for that.
-//
-// No lock that cannot be given up is held while the store is asked: a store that
-// does not answer must not keep an agent from ending.
+// presence announces all agents of the process by its one session. An agent is
+// announced by its first commit. When the session is lost, the agents are
+// announced again by the next; commits wait for that.
 type presence struct {
-	state *state.State
-	log   *slog.Logger
-
-	turn    chan struct{} // buffered: whoever has put a word in may use session
-	session *state.Session
+	process *state.Process
+	own     bool // nobody else has part in process
+	log     *slog.Logger
+	told    func(err error) // of every failure to announce all, and with nil of every success
 
 	mu     sync.Mutex
 	agents map[string]*state.Session // that have committed, and who announced them last; nil: nobody
 }
 
 func newPresence(st *state.State, log *slog.Logger) *presence {
-	return &presence{state: st, log: log, turn: make(chan struct{}, 1), agents: map[string]*state.Session{}}
+	return &presence{process: state.NewProcess(st, true), own: true, log: log, told: func(error) {}, agents: map[string]*state.Session{}}
+}
+
+// share has the agents announced by a session in which other roles have part;
+// nil: they have not.
+func (p *presence) share(process *state.Process) {
+	if process != nil {
+		p.process, p.own = process, false
+	}
 }
 
 // dismiss says that the agent has ended: it is not announced again.
@@ -41,11 +45,15 @@ func (p *presence) dismiss(agent string) {
 	delete(p.agents, agent)
 }
 
-// run keeps the agents announced until ctx is done, and then ends the session.
+// run keeps the agents announced until ctx is done, and then ends the session, if
+// it is nobody else's.
 func (p *presence) run(ctx context.Context) {
 	var again pace.Pacer
 	for lost := false; ctx.Err() == nil; {
 		s, err := p.announceAll(ctx)
+		if ctx.Err() == nil {
+			p.told(err) // agents that only wait do not notice that the store is away
+		}
 		if err != nil {
 			_ = again.Pause(ctx)
 			continue
@@ -66,47 +74,26 @@ func (p *presence) run(ctx context.Context) {
 // announceAll announces every agent again. One whose unit or machine is gone is left to
 // find that out by itself.
 func (p *presence) announceAll(ctx context.Context) (*state.Session, error) {
-	s, err := p.current(ctx)
+	s, err := p.process.Session(ctx)
 	if err != nil {
 		return nil, err
 	}
 	p.mu.Lock()
 	agents := slices.Collect(maps.Keys(p.agents))
 	p.mu.Unlock()
+	if err := s.AnnounceAll(ctx, agents); err != nil {
+		return nil, err
+	}
 	for _, agent := range agents {
-		if err := p.announce(ctx, s, agent); err != nil && !errors.Is(err, state.ErrNotFound) {
-			return nil, err
-		}
+		p.note(agent, s)
 	}
+	p.process.Stand(s)
 	return s, nil
-}
-
-// current is the session that lives, a new one if need be.
-func (p *presence) current(ctx context.Context) (*state.Session, error) {
-	select {
-	case p.turn <- struct{}{}:
-		defer func() { <-p.turn }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	if p.session != nil {
-		select {
-		case <-p.session.Done():
-			p.session = nil
-		default:
-			return p.session, nil
-		}
-	}
-	s, err := p.state.NewSession(ctx)
-	if err == nil {
-		p.session = s
-	}
-	return s, err
 }
 
 // announced is the session that the agent is announced by.
 func (p *presence) announced(ctx context.Context, agent string) (*state.Session, error) {
-	s, err := p.current(ctx)
+	s, err := p.process.Session(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -120,17 +107,22 @@ func (p *presence) announced(ctx context.Context, agent string) (*state.Session,
 	return s, p.announce(ctx, s, agent)
 }
 
-// announce announces the agent, and notes that, unless it was dismissed meanwhile.
+// announce announces the agent.
 func (p *presence) announce(ctx context.Context, s *state.Session, agent string) error {
-	if err := s.Announce(ctx, agent); err != nil {
-		return err
+	err := s.Announce(ctx, agent)
+	if err == nil {
+		p.note(agent, s)
 	}
+	return err
+}
+
+// note notes that the agent is announced, unless it was dismissed meanwhile.
+func (p *presence) note(agent string, s *state.Session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if _, known := p.agents[agent]; known {
 		p.agents[agent] = s
 	}
-	return nil
 }
 
 // as commits as long as the agent is announced by this process. A commit that
@@ -164,13 +156,12 @@ func (p *presence) forget(agent string, s *state.Session) {
 // close ends the session, so that the agents are seen to be gone at once. Nobody
 // commits any more.
 func (p *presence) close(ctx context.Context) {
-	if p.session == nil {
+	if !p.own {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	if err := p.session.Close(ctx); err != nil {
-		p.log.Debug("cannot end the session; it expires", "error", err)
+	if err := p.process.Close(ctx); err != nil {
+		p.log.Debug("the session is left to expire", "error", err)
 	}
-	p.session = nil
 }

@@ -32,7 +32,7 @@ func TestLostSessionIsReplacedAndAgentsAnnouncedAgain(t *testing.T) {
 	}
 	statetest.Eventually(t, st, present)
 
-	lost, err := p.current(t.Context())
+	lost, err := p.process.Session(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

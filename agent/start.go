@@ -30,6 +30,9 @@ func (m *machine) start(ctx context.Context) error {
 		if err := tx.SetAddresses(m.Machine, m.addresses(found.Addresses, env.Provider)); err != nil {
 			return err
 		}
+		if err := tx.SetMachineTools(m.Machine, filepath.Base(m.Tools)); err != nil {
+			return err
+		}
 		return tx.SetMachineStatus(m.Machine, state.MachineRunning, "")
 	})
 	if err != nil {

@@ -43,7 +43,8 @@ func printLeaderSettings(ctx context.Context, inv *invocation, o *output) error 
 	case key != "":
 		return o.missing(inv)
 	case len(settings) == 0 && o.formatFor(inv, settings) == formatJSON:
-		return o.print(inv, nil) // as charm libraries know it from Juju
+		o.format = formatJSON
+		return o.print(inv, nil) // "null", as charm libraries know it from Juju
 	}
 	return o.print(inv, settings)
 }

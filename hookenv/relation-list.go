@@ -61,6 +61,7 @@ type relationLister struct {
 	output
 	app                      bool
 	kind, iface, role, scope string
+	filtered                 bool // a filter was given, be it "all"
 }
 
 func (l *relationLister) run(ctx context.Context, inv *invocation) error {
@@ -88,7 +89,8 @@ func (l *relationLister) arguments(ctx context.Context, inv *invocation) (viewer
 	if l.app {
 		l.kind = typeService
 	}
-	l.role = strings.Replace(strings.TrimPrefix(l.role, "all"), "requires", "consumes", 1)
+	l.filtered = l.iface != "" || l.role != "" || l.scope != ""
+	l.role = strings.Replace(l.role, "requires", "consumes", 1)
 	l.scope = strings.TrimPrefix(l.scope, "all")
 	if l.single() && !l.adjacent(inv) || l.names == 3 {
 		if err := l.given(ctx, inv); err != nil {
@@ -127,8 +129,7 @@ func known(ctx context.Context, h hookapi.Hook, name string) error {
 // single says whether the call is about one relation, named or implied; else
 // it is about all of UNIT_NAME's.
 func (l *relationLister) single() bool {
-	filtered := l.iface != "" || l.role != "" || l.scope != ""
-	return l.option != "" || !filtered && (l.kind == typeUnit || l.kind == typeService)
+	return l.option != "" || !l.filtered && (l.kind == typeUnit || l.kind == typeService)
 }
 
 // adjacent says whether the answer is the full adjacency.

@@ -141,6 +141,9 @@ func daemon(c call, command console.Command, serve func(ctx context.Context) err
 		err = nil // it was told to end while it waited
 	}
 	slog.Info(command.Name+" ends", "error", err)
+	if next, ok := errors.AsType[succeeded](err); ok {
+		err = next.exec()
+	}
 	return console.Report(c.streams.Err, err)
 }
 

@@ -38,6 +38,7 @@ func jujuParts() juju.Parts {
 		Halt:      local.Halt,
 		Sweep:     sweepProcesses,
 		RunAsHook: runAsHook,
+		UnitDir:   agent.UnitDir,
 		Forget:    func(e home.Environment) error { return agent.RemoveSockets(e.UUID) },
 	}
 }

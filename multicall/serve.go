@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"slices"
 	"sync"
+	"time"
 
 	"bijou/agent"
 	"bijou/multicall/home"
@@ -45,17 +47,22 @@ func serveMachine(ctx context.Context, o Options, id string, p place) (err error
 	if err != nil {
 		return err
 	}
+	session := state.NewProcess(s, true)
+	defer endSession(ctx, session)
+	over := newHandover(e, p.Tools)
 	roles := []role{func(ctx context.Context) error {
-		return agent.RunMachine(ctx, agent.MachineOptions{State: s, Machine: id, Dir: dir, Tools: p.Tools, Fault: fault})
-	}}
+		return agent.RunMachine(ctx, agent.MachineOptions{
+			State: s, Process: session, Machine: id, Dir: dir, Tools: p.Tools, Retire: over.retire, Fault: fault,
+		})
+	}, func(ctx context.Context) error { return over.run(ctx, s) }}
 	manages, err := manages(ctx, s, id)
 	if err != nil {
 		return err
 	}
 	if manages {
-		roles = append(roles, provisioner(s, e))
+		roles = append(roles, provisioner(s, session, e))
 	}
-	return together(ctx, roles)
+	return over.outcome(ctx, together(ctx, roles))
 }
 
 // manages tells if the machine hosts the provisioner.
@@ -96,7 +103,13 @@ func serveUnit(ctx context.Context, o Options, unit string, p place) (err error)
 	if err != nil {
 		return err
 	}
-	return agent.RunUnit(ctx, agent.UnitOptions{State: s, Unit: unit, Dir: dir, Tools: p.Tools, Fault: fault})
+	over := newHandover(e, p.Tools)
+	return over.outcome(ctx, together(ctx, []role{
+		func(ctx context.Context) error {
+			return agent.RunUnit(ctx, agent.UnitOptions{State: s, Unit: unit, Dir: dir, Tools: p.Tools, Retire: over.retire, Fault: fault})
+		},
+		func(ctx context.Context) error { return over.run(ctx, s) },
+	}))
 }
 
 // serveProvisioner is the process of a provisioner by itself.
@@ -110,17 +123,43 @@ func serveProvisioner(ctx context.Context, p place) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	return provisioner(s, e)(ctx)
+	over := newHandover(e, p.Tools)
+	return over.outcome(ctx, together(ctx, []role{
+		func(ctx context.Context) error { return provisioner(s, nil, e)(ctx) },
+		func(ctx context.Context) error { return over.run(ctx, s) },
+		func(ctx context.Context) error {
+			select {
+			case <-over.retire:
+			case <-ctx.Done():
+			}
+			return nil
+		},
+	}))
 }
 
-// provisioner is the role of a provisioner for the environment.
-func provisioner(s *state.State, e home.Environment) role {
+// endSession ends the process's session. One that the store, being away, does not
+// hear of expires.
+func endSession(ctx context.Context, session *state.Process) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sessionPatience)
+	defer cancel()
+	if err := session.Close(ctx); err != nil {
+		slog.Debug("the process's session is left to expire", "error", err)
+	}
+}
+
+// sessionPatience is how long a store that does not answer is waited for at the
+// end of a process.
+const sessionPatience = 5 * time.Second
+
+// provisioner is the role of a provisioner for the environment; a session of nil
+// is its own.
+func provisioner(s *state.State, session *state.Process, e home.Environment) role {
 	return func(ctx context.Context) error {
 		p, err := newProvider(ctx, s, e)
 		if err != nil {
 			return err
 		}
-		return provision.Run(ctx, provision.Options{State: s, Provider: p})
+		return provision.Run(ctx, provision.Options{State: s, Process: session, Provider: p})
 	}
 }
 

@@ -117,7 +117,7 @@ type snapshot struct {
 	revision    int64
 	environment state.Environment
 	machines    []state.Machine
-	units       map[string]int // by machine
+	units       map[string]int // by machine that is not alive
 }
 
 func readSnapshot(ctx context.Context, st *state.State) (s snapshot, err error) {
@@ -133,6 +133,9 @@ func readSnapshot(ctx context.Context, st *state.State) (s snapshot, err error) 
 		}
 		s.units = map[string]int{}
 		for _, m := range s.machines {
+			if m.Life == state.Alive { // only of those that go does Plan ask
+				continue
+			}
 			units, err := v.MachineUnits(m.ID)
 			if err != nil {
 				return err

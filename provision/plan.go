@@ -12,7 +12,7 @@ type Wanted struct {
 	ID       string
 	Life     Life
 	Instance string // as recorded; "" is not provisioned
-	Units    int    // how many units are assigned
+	Units    int    // how many units are assigned; of a machine that is not alive
 	// Hosted: the machine's agent runs outside the provider's reach (machine 0
 	// is the bootstrapped process). Its instance is never started or stopped.
 	Hosted bool

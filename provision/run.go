@@ -23,6 +23,7 @@ const (
 type Options struct {
 	State    *state.State
 	Provider provider.Provider
+	Process  *state.Process   // whose session it campaigns by, shared with other roles; nil: its own
 	Log      *slog.Logger     // nil: slog.Default()
 	Now      func() time.Time // nil: time.Now; when failed starts are due
 }
@@ -34,6 +35,10 @@ type Options struct {
 func Run(ctx context.Context, o Options) error {
 	if o.Log == nil {
 		o.Log = slog.Default()
+	}
+	if o.Process == nil {
+		o.Process = state.NewProcess(o.State, false)
+		defer end(ctx, "session", o.Log, o.Process.Close)
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -71,15 +76,15 @@ func cause(err error) string {
 
 // campaign waits to become the leader and leads until that ends.
 func campaign(ctx context.Context, o Options) error {
-	session, err := o.State.NewSession(ctx)
+	session, err := o.Process.Standing(ctx)
 	if err != nil {
 		return err
 	}
-	defer end(ctx, session, o.Log)
 	leadership, err := session.Campaign(ctx, leader)
 	if err != nil {
 		return err
 	}
+	defer end(ctx, "leadership", o.Log, leadership.Resign)
 	ctx, cancel := context.WithCancel(ctx)
 	var watch sync.WaitGroup
 	watch.Go(func() {
@@ -105,11 +110,11 @@ func campaign(ctx context.Context, o Options) error {
 // errDeposed: the leader's session ended, or another took over.
 var errDeposed = errors.New("the leadership was lost")
 
-// end ends the session, in bounded time although the store may be away.
-func end(ctx context.Context, s *state.Session, log *slog.Logger) {
+// end ends what is held, in bounded time although the store may be away.
+func end(ctx context.Context, what string, log *slog.Logger, close func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	if err := s.Close(ctx); err != nil {
-		log.Debug("cannot end the provisioner's session; it expires", "error", err)
+	if err := close(ctx); err != nil {
+		log.Debug("the provisioner's "+what+" is left to expire", "error", err)
 	}
 }

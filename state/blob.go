@@ -54,7 +54,7 @@ func (s *State) PutBlob(ctx context.Context, r io.Reader) (sum string, size int6
 		return "", 0, fmt.Errorf("cannot store blob: it has more than %d MiB", MaxBlob>>20)
 	}
 	sum = sumOf(data)
-	if _, err := s.writeBlob(ctx, sum, data); err != nil {
+	if _, err := s.writeBlob(ctx, sum, inMemory(data)); err != nil {
 		return "", 0, fmt.Errorf("cannot store blob: %w", err)
 	}
 	return sum, int64(len(data)), nil
@@ -63,9 +63,9 @@ func (s *State) PutBlob(ctx context.Context, r io.Reader) (sum string, size int6
 // writeBlob makes sure that the blob is there and was touched lately, and returns
 // its head. Who meets another writer of the same blob writes the same chunks,
 // and the first to complete it wins.
-func (s *State) writeBlob(ctx context.Context, sum string, data []byte) (headRevision, error) {
+func (s *State) writeBlob(ctx context.Context, sum string, c content) (headRevision, error) {
 	for attempt := 0; ; attempt++ {
-		head, err := s.tryBlob(ctx, sum, data)
+		head, err := s.tryBlob(ctx, sum, c)
 		if !errors.Is(err, store.ErrConflict) {
 			return head, err
 		}
@@ -75,7 +75,7 @@ func (s *State) writeBlob(ctx context.Context, sum string, data []byte) (headRev
 	}
 }
 
-func (s *State) tryBlob(ctx context.Context, sum string, data []byte) (headRevision, error) {
+func (s *State) tryBlob(ctx context.Context, sum string, c content) (headRevision, error) {
 	head, err := s.blobHead(ctx, sum)
 	if err != nil {
 		return headRevision{}, err
@@ -85,19 +85,22 @@ func (s *State) tryBlob(ctx context.Context, sum string, data []byte) (headRevis
 		return head, nil
 	}
 	if head.revision == 0 || stale {
-		if head, err = s.putHead(ctx, sum, int64(len(data)), head); err != nil || head.Complete {
+		if head, err = s.putHead(ctx, sum, c.size, head); err != nil || head.Complete {
 			return head, err
 		}
 	}
-	for n := 0; n*chunkSize < len(data); n++ {
-		chunk := data[n*chunkSize : min(len(data), (n+1)*chunkSize)]
+	for n := 0; int64(n)*chunkSize < c.size; n++ {
+		chunk, err := c.chunk(n)
+		if err != nil {
+			return headRevision{}, err
+		}
 		op := store.Op{Key: chunkKey(sum, n), Value: chunk, Quiet: true}
 		if _, err := s.store.Commit(ctx, store.Txn{Ops: []store.Op{op}}); err != nil {
 			return headRevision{}, err
 		}
 	}
 	head.Complete = true
-	return s.putHead(ctx, sum, int64(len(data)), head)
+	return s.putHead(ctx, sum, c.size, head)
 }
 
 // putHead writes a head, touched now, if it is still as it was read.
@@ -179,7 +182,7 @@ func (s *State) addBlobs(ctx context.Context, t *store.Txn, blobs map[string][]b
 // referTo returns the head of a blob, which it writes first if it has the data.
 func (s *State) referTo(ctx context.Context, sum string, data []byte) (headRevision, error) {
 	if data != nil {
-		return s.writeBlob(ctx, sum, data)
+		return s.writeBlob(ctx, sum, inMemory(data))
 	}
 	head, err := s.blobHead(ctx, sum)
 	if err == nil && !head.Complete {

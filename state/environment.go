@@ -44,6 +44,7 @@ type Environment struct {
 	Provider      string            `json:"provider"`
 	DefaultSeries string            `json:"default-series"`
 	Config        map[string]string `json:"config,omitempty"` // by the keys above
+	Tools         string            `json:"tools,omitempty"`  // VERSION-SHA8 of the binary that agents are to run; empty: what they do
 }
 
 // RetryHooks says if failed hooks are retried by themselves.
@@ -94,6 +95,16 @@ func (tx *Tx) SetEnvironment(changes map[string]*string) error {
 	if err := e.check(); err != nil {
 		return fmt.Errorf("cannot set environment: %w", err)
 	}
+	return tx.put(environmentKey, e)
+}
+
+// SetTools says which binary agents are to run from now on.
+func (tx *Tx) SetTools(name string) error {
+	e, err := tx.Environment()
+	if err != nil {
+		return err
+	}
+	e.Tools = name
 	return tx.put(environmentKey, e)
 }
 

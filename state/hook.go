@@ -41,6 +41,7 @@ type Failure struct {
 type Workflow struct {
 	State         string   `json:"state,omitempty"`          // "", "installed", "started", "stopped", "install-error" ...
 	Charm         string   `json:"charm,omitempty"`          // the URL that is unpacked
+	Deploying     string   `json:"deploying,omitempty"`      // the URL of the one that is being put in its place, which may be there already
 	ConfigVersion int64    `json:"config-version,omitempty"` // that config-changed has seen
 	Failure       *Failure `json:"failure,omitempty"`        // there exactly in an error state
 	NextPlace     int64    `json:"next-place,omitempty"`     // in the queue
@@ -63,6 +64,11 @@ const (
 type RelationState struct {
 	State   string   `json:"state"`
 	Failure *Failure `json:"failure,omitempty"` // there exactly in state error
+
+	// What the unit's last hooks in the relation need, should its record go first.
+	Name          string `json:"name,omitempty"` // in the unit's charm
+	RemoteService string `json:"remote-service,omitempty"`
+	Peer          bool   `json:"peer,omitempty"`
 }
 
 // MemberState is what a unit knows of, and owes to, one member of a relation.

@@ -33,6 +33,7 @@ import (
 //	units/<u>                           Unit
 //	units/<u>/ports                     []Port
 //	units/<u>/state                     settingsDoc
+//	units/<u>/debug                     Debug
 //	units/<u>/actions                   actionQueue
 //	actions/<id>                        Action
 //	resources/<s>/<name>                Resource
@@ -46,6 +47,7 @@ import (
 //	uniters/<u>/workflow                Workflow
 //	uniters/<u>/relations/<n>           RelationState
 //	uniters/<u>/relations/<n>/<member>  MemberState
+//	history/<u>/<slot>                  HookRun
 //	logs/<u>                            logHead
 //	log/<u>/<seq>                       logBatch
 
@@ -62,6 +64,7 @@ const (
 	machinesPrefix  = "machines/"
 	relationsPrefix = "relations/"
 	unitersPrefix   = "uniters/"
+	historyPrefix   = "history/"
 	logHeadsPrefix  = "logs/"
 	logPrefix       = "log/"
 	actionsPrefix   = "actions/"
@@ -95,6 +98,7 @@ func actionQueueKey(u string) string     { return unitKey(u) + "/actions" }
 func actionKey(id int) string            { return actionsPrefix + strconv.Itoa(id) }
 func resources(s string) string          { return resourcesPrefix + s + "/" }
 func resourceKey(s, name string) string  { return resources(s) + name }
+func debugKey(u string) string           { return unitKey(u) + "/debug" }
 func unitStateKey(u string) string       { return unitKey(u) + "/state" }
 func machineKey(id string) string        { return machinesPrefix + id }
 func machineUnits(id string) string      { return machineKey(id) + "/units/" }

@@ -3,6 +3,7 @@ package state
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -37,6 +38,7 @@ type Machine struct {
 	Addresses  Addresses     `json:"addresses,omitzero"`
 	Status     MachineStatus `json:"status"`
 	Message    string        `json:"message,omitempty"` // the provider's, of an error
+	Tools      string        `json:"tools,omitempty"`   // VERSION-SHA8 of the binary that its agent runs
 }
 
 // Addresses are where a machine is reached: names or IP addresses.
@@ -140,7 +142,7 @@ func (s *State) DestroyMachine(ctx context.Context, id string, force bool) error
 		return err
 	}
 	for _, unit := range units {
-		if err := s.forceRemove(ctx, unit); err != nil {
+		if err := s.ForceRemoveUnit(ctx, unit); err != nil && !errors.Is(err, ErrNotFound) {
 			return fmt.Errorf("cannot destroy machine %s: %w", id, err)
 		}
 	}
@@ -156,17 +158,6 @@ func (s *State) DestroyMachine(ctx context.Context, id string, force bool) error
 	})
 }
 
-// forceRemove removes a unit at once, in whatever state it is.
-func (s *State) forceRemove(ctx context.Context, unit string) error {
-	err := inBatches(ctx, s.Update, []string{unit}, func(tx *Tx, name string) error {
-		return tx.changeUnit(name, func(u *Unit) { u.Life = Dead })
-	})
-	if err != nil {
-		return err
-	}
-	return RemoveUnit(ctx, s.Update, unit)
-}
-
 // changeMachine reads a machine, has it changed, and writes it.
 func (tx *Tx) changeMachine(id string, change func(m *Machine)) error {
 	m, err := tx.Machine(id)
@@ -175,6 +166,11 @@ func (tx *Tx) changeMachine(id string, change func(m *Machine)) error {
 	}
 	change(&m)
 	return tx.put(machineKey(id), m)
+}
+
+// SetMachineTools records which binary a machine's agent runs.
+func (tx *Tx) SetMachineTools(id, name string) error {
+	return tx.changeMachine(id, func(m *Machine) { m.Tools = name })
 }
 
 // SetMachineDead marks a dying machine as taken down, for the provisioner to stop

@@ -152,6 +152,11 @@ func removeSome(ctx context.Context, update Updater, name string) (left int, err
 				return err
 			}
 		}
+		if past, err := tx.peek(historyOf(name)); err != nil || len(past) > 0 {
+			left = 1 // which is a transaction of its own
+			_, rerr := tx.removeBelow(historyOf(name), keptRuns)
+			return errors.Join(err, rerr)
+		}
 		records, err := tx.removeBelow(uniterPrefix(name), maxRemoved)
 		left = records + len(relations) - some
 		return err

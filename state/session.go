@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -78,18 +79,42 @@ func (s *Session) presence(unit string) presence {
 // process, and takes it over from any other, whose updates for it fail from then
 // on. Announcing again is no error. ErrNotFound: the machine or unit is gone.
 func (s *Session) Announce(ctx context.Context, agent string) error {
-	err := s.state.Update(ctx, func(tx *Tx) error {
-		if err := tx.hasAgent(agent); err != nil {
-			return err
-		}
-		old, ok, err := load[presence](tx.View, presenceKey(agent))
-		if err != nil || ok && old.Session == s.id {
-			return err
-		}
-		return tx.putLeased(presenceKey(agent), s.presence(""), s.lease.ID())
-	})
+	err := s.state.Update(ctx, func(tx *Tx) error { return s.announce(tx, agent) })
 	if err != nil {
 		return fmt.Errorf("cannot announce agent %q: %w", agent, err)
+	}
+	return nil
+}
+
+func (s *Session) announce(tx *Tx, agent string) error {
+	if err := tx.hasAgent(agent); err != nil {
+		return err
+	}
+	old, ok, err := load[presence](tx.View, presenceKey(agent))
+	if err != nil || ok && old.Session == s.id {
+		return err
+	}
+	return tx.putLeased(presenceKey(agent), s.presence(""), s.lease.ID())
+}
+
+// announceBatch is how many agents one transaction announces.
+const announceBatch = 50
+
+// AnnounceAll announces many agents, as after an outage, in batches. It passes
+// over those whose machine or unit is gone.
+func (s *Session) AnnounceAll(ctx context.Context, agents []string) error {
+	for batch := range slices.Chunk(agents, announceBatch) {
+		err := s.state.Update(ctx, func(tx *Tx) error {
+			for _, agent := range batch {
+				if err := s.announce(tx, agent); err != nil && !errors.Is(err, ErrNotFound) {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("cannot announce %d agents: %w", len(batch), err)
+		}
 	}
 	return nil
 }

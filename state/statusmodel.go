@@ -23,6 +23,7 @@ type MachineView struct {
 	Life       Life          `yaml:"life,omitempty" json:"life,omitempty"`
 	DNSName    string        `yaml:"dns-name,omitempty" json:"dns-name,omitempty"`
 	Series     string        `yaml:"series" json:"series"`
+	Agent      string        `yaml:"agent-version,omitempty" json:"agent-version,omitempty"`
 	Error      string        `yaml:"error,omitempty" json:"error,omitempty"`
 }
 

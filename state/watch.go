@@ -52,6 +52,9 @@ func WatchMachines() Scope { return Scope{prefixes: []string{machinesPrefix}} }
 // WatchUniter is what a unit's agent is doing and has queued.
 func WatchUniter(unit string) Scope { return Scope{prefixes: []string{uniterPrefix(unit)}} }
 
+// WatchHistory is which hooks a unit has run.
+func WatchHistory(unit string) Scope { return Scope{prefixes: []string{historyOf(unit)}} }
+
 // WatchPresence is which agents are there.
 func WatchPresence() Scope { return Scope{prefixes: []string{presencePrefix}} }
 

@@ -109,7 +109,7 @@ func (r *run) perform(ctx context.Context, p place) (Outcome, error) {
 	s.Unregister(client)
 	if err != nil || exit != 0 {
 		hook.Close()
-		r.drop(hook, exit)
+		r.explain(exit)
 		return Outcome{Exit: exit}, err
 	}
 	// A signal that the command has outlived is not to end what follows.
@@ -122,11 +122,11 @@ func (r *run) perform(ctx context.Context, p place) (Outcome, error) {
 	return Outcome{Changed: n}, nil
 }
 
-// drop tells who leaves a shell that what was set there is gone: an exit code is
-// easily overlooked, such as that of the last command, or of ctrl-C.
-func (r *run) drop(hook *hookctx.Context, exit int) {
-	if r.Command == nil && hook.Written()+len(hook.PortChanges()) > 0 {
-		fmt.Fprintf(r.Streams.Err, "nothing that was set is written: the shell ended with exit code %d\n", exit)
+// explain tells who leaves a shell that what was set there is gone: an exit code
+// is easily overlooked, such as that of the last command, or of ctrl-C.
+func (r *run) explain(exit int) {
+	if r.Command == nil && exit != 0 {
+		fmt.Fprintf(r.Streams.Err, "the shell ended with exit code %d: what was set in it is not written\n", exit)
 	}
 }
 

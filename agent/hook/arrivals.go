@@ -1,9 +1,6 @@
 package hook
 
 import (
-	"maps"
-	"slices"
-
 	"bijou/state"
 	"bijou/state/charm"
 )
@@ -22,27 +19,27 @@ type Arrival struct {
 // the relation or the local unit goes: then everybody departs. Tail is the next
 // free place.
 func Arrivals(relation int, recorded map[string]state.MemberState, present []state.Member, leaving bool, tail int64) []Arrival {
-	here := make(map[string]int64)
+	if leaving {
+		present = nil
+	}
+	here := make(map[string]int64, len(present))
+	var changed []string // few: only these are worth sorting
 	for _, m := range present {
-		if !leaving {
-			here[m.Unit] = m.Version
+		here[m.Unit] = m.Version
+		if before := recorded[m.Unit]; arrival(before, true, m.Version, tail) != before {
+			changed = append(changed, m.Unit)
 		}
 	}
-	names := slices.Collect(maps.Keys(here))
-	for name := range recorded {
-		if _, ok := here[name]; !ok {
-			names = append(names, name)
+	for name, before := range recorded {
+		if _, in := here[name]; !in && arrival(before, false, 0, tail) != before {
+			changed = append(changed, name)
 		}
 	}
-	charm.SortUnits(names)
+	charm.SortUnits(changed)
 	var all []Arrival
-	for _, name := range names {
+	for _, name := range changed {
 		version, in := here[name]
-		before := recorded[name]
-		after := arrival(before, in, version, tail)
-		if after == before {
-			continue
-		}
+		after := arrival(recorded[name], in, version, tail)
 		if after.Place == tail {
 			tail++
 		}

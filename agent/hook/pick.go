@@ -26,7 +26,7 @@ func Pick(entries []Entry) (first Entry, ok bool) {
 	}
 	return slices.MinFunc(entries, func(a, b Entry) int {
 		return cmp.Or(-compare(owed(a.State), owed(b.State)), compare(a.Relation.Peer, b.Relation.Peer),
-			cmp.Compare(a.State.Place, b.State.Place))
+			cmp.Compare(a.State.Place, b.State.Place), cmp.Compare(a.Relation.ID, b.Relation.ID), cmp.Compare(a.Member, b.Member))
 	}), true
 }
 

@@ -95,16 +95,23 @@ func (c *Context) vanished() hookapi.Relation {
 	return r
 }
 
-// imply makes the members of the implied relation those of the facts.
+// imply makes the members of the implied relation those of the facts. Of the
+// local end those are the unit itself only: its peers there are as stored, and
+// gone with all others once the relation is broken.
 func (c *Context) imply(r *hookapi.Relation) {
+	f := c.o.Facts
 	for i, end := range r.Ends {
-		r.Ends[i].Units = nil
-		for _, unit := range append([]string{c.o.Facts.Unit}, c.o.Facts.Members...) {
-			if serviceOf(unit) == end.Service {
-				r.Ends[i].Units = append(r.Ends[i].Units, unit)
+		var units []string
+		if end.Service == f.Service && end.Service != f.RemoteService && !f.Broken {
+			units = end.Units
+		}
+		for _, unit := range append([]string{f.Unit}, f.Members...) {
+			if serviceOf(unit) == end.Service && !slices.Contains(units, unit) {
+				units = append(units, unit)
 			}
 		}
-		charm.SortUnits(r.Ends[i].Units)
+		charm.SortUnits(units)
+		r.Ends[i].Units = units
 	}
 }
 

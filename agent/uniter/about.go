@@ -22,7 +22,8 @@ type about struct {
 	dialect   charm.Dialect
 	members   []string
 	departing string
-	asked     *state.Action // nil in hooks
+	asked     *state.Action   // nil in hooks
+	debug     *hookexec.Debug // nil unless an operator runs it by hand
 }
 
 // about gathers it.
@@ -47,7 +48,10 @@ func (u *uniter) about(ctx context.Context, h state.Hook, snap Snapshot) (a abou
 			return err
 		}
 		a.charm, a.dialect = c.Meta.Name, s.DialectOf(c)
-		a.env, err = v.Environment()
+		if a.env, err = v.Environment(); err != nil || a.asked != nil {
+			return err
+		}
+		a.debug, err = debugged(v, u.Unit, h)
 		return err
 	})
 	if err != nil {

@@ -53,7 +53,7 @@ const (
 
 // giveUp records that what was in flight when an agent died has failed.
 func (u *uniter) giveUp(ctx context.Context, op state.Op) error {
-	err := u.fail(ctx, op, whyUnknown)
+	err := u.fail(ctx, op, pastOf(op, whyUnknown))
 	if errors.Is(err, errSettled) {
 		return nil
 	}
@@ -191,7 +191,7 @@ func (u *uniter) concludeAsked(ctx context.Context) error {
 }
 
 func (u *uniter) endAsked(ctx context.Context, f *flight, v verdict) (changes []hookctx.Change, err error) {
-	err = u.Update(ctx, func(tx *state.Tx) (err error) {
+	err = u.record(ctx, "action-end", func(tx *state.Tx) (err error) {
 		if err := settle(tx, u.Unit, f.op); err != nil {
 			return err
 		}

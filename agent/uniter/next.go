@@ -32,6 +32,9 @@ func Next(s Snapshot) Step {
 	if s.Unit.Life != state.Alive && neverInstalled(w) {
 		return Finish{}
 	}
+	if w.Deploying != "" {
+		return DeployCharm{s.wanted()}
+	}
 	if s.Upgrade.Force && s.upgrades() {
 		return DeployCharm{s.Upgrade.Charm}
 	}
@@ -80,6 +83,19 @@ func neverInstalled(w state.Workflow) bool {
 // leaves ends with what it has.
 func (s *Snapshot) upgrades() bool {
 	return s.Unit.Life == state.Alive && s.Upgrade.Wants(s.Unit.Name, s.Uniter.Workflow.Charm)
+}
+
+// wanted is the charm that is to be in the unit's folder while nobody knows which
+// one is: an agent died while it put one there. That may not be wanted any more.
+func (s *Snapshot) wanted() string {
+	w := s.Uniter.Workflow
+	switch {
+	case s.upgrades() && (w.Failure == nil || s.Upgrade.Force):
+		return s.Upgrade.Charm
+	case w.Charm == "" || w.State == "":
+		return s.Charm
+	}
+	return w.Charm
 }
 
 // failure decides about a failed hook: nil for nothing yet, and then the time
@@ -171,6 +187,9 @@ func (s *Snapshot) failures() (Step, time.Time) {
 		if rs.Failure == nil {
 			continue
 		}
+		if s.Relations[id].Life == state.Dead {
+			return Resolve{id}, time.Time{} // nobody could resolve what is in no status any more
+		}
 		step, due := s.failure(id, *rs.Failure, s.Unit.ResolvedRelations[id])
 		if step != nil {
 			return step, time.Time{}
@@ -190,8 +209,10 @@ func (s *Snapshot) queue() []hook.Entry {
 			continue
 		}
 		relation := s.Relations[id].Relation
-		for _, member := range sortedKeys(s.Uniter.Members[id]) {
-			entries = append(entries, hook.Entry{Relation: relation, Member: member, State: s.Uniter.Members[id][member]})
+		for member, state := range s.Uniter.Members[id] {
+			if state.Pending != "" {
+				entries = append(entries, hook.Entry{Relation: relation, Member: member, State: state})
+			}
 		}
 		if s.leaving(id) && len(s.Uniter.Members[id]) == 0 {
 			entries = append(entries, hook.Entry{Relation: relation, State: state.MemberState{Pending: hook.Broken}})

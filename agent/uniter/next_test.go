@@ -113,6 +113,35 @@ func dying(s *Snapshot) { s.Unit.Life = state.Dying }
 
 func member(s *Snapshot, m state.MemberState) { s.Uniter.Members[1]["mysql/0"] = m }
 
+func vanished(s *Snapshot) {
+	s.Uniter.Relations[1] = state.RelationState{State: state.RelationUp, Name: "db", RemoteService: "mysql"}
+	s.Relations = map[int]Relation{}
+	s.addVanished()
+}
+
+func TestNextAfterForce(t *testing.T) {
+	failed := hook.InRelation(hook.Changed, db, "mysql/0")
+	checkAll(t, []nextCase{
+		{"a relation vanished: its members depart", idle, vanished, Enqueue{[]hook.Arrival{{Relation: 1, Member: "mysql/0",
+			State: state.MemberState{State: hook.In, Pending: hook.Departed, Place: 5, Version: 2, Seen: 2}}}}},
+		{"they have: it breaks", idle, func(s *Snapshot) { vanished(s); s.Uniter.Members = nil }, runIn(hook.Broken, "")},
+		{"it was in error: that counts as done", idle, func(s *Snapshot) {
+			vanished(s)
+			s.Uniter.Members = nil
+			rs := s.Uniter.Relations[1]
+			rs.State, rs.Failure = state.RelationError, failureOf(failed, noon.Add(1))
+			s.Uniter.Relations[1] = rs
+		}, Resolve{1}},
+		{"it is broken: the unit leaves", idle, func(s *Snapshot) {
+			vanished(s)
+			s.Uniter.Members = nil
+			rs := s.Uniter.Relations[1]
+			rs.State = state.RelationDeparted
+			s.Uniter.Relations[1] = rs
+		}, LeaveRelation{1}},
+	})
+}
+
 func TestNextWhileStarted(t *testing.T) {
 	checkAll(t, []nextCase{
 		{"idle", idle, nil, Wait{noon.Add(4 * time.Minute)}},

@@ -35,7 +35,7 @@ func (u *uniter) conclude(ctx context.Context) error {
 		failure = refusal(f, err)
 	}
 	if failure != "" {
-		err = u.fail(ctx, f.op, failure)
+		err = u.fail(ctx, f.op, f.past(failure))
 	}
 	if errors.Is(err, state.ErrNotFound) {
 		u.land() // the unit was removed by force, as the next snapshot will show
@@ -44,6 +44,7 @@ func (u *uniter) conclude(ctx context.Context) error {
 	if err != nil && !errors.Is(err, errSettled) {
 		return err
 	}
+	u.ran()
 	u.fault("after-commit")
 	u.report(f, failure, changes)
 	u.land()
@@ -65,11 +66,14 @@ func refusal(f *flight, err error) string {
 
 // succeed commits what the hook has written, and that it is done.
 func (u *uniter) succeed(ctx context.Context, f *flight) (changes []hookctx.Change, err error) {
-	err = u.Update(ctx, func(tx *state.Tx) (err error) {
+	err = u.record(ctx, "success", func(tx *state.Tx) (err error) {
 		if err := settle(tx, u.Unit, f.op); err != nil {
 			return err
 		}
 		if changes, err = f.ctx.Commit(tx); err != nil {
+			return err
+		}
+		if err := u.remember(tx, f.past("").with(changes)); err != nil {
 			return err
 		}
 		return count(tx, u.Unit, f.op.Hook, f.seen())
@@ -89,8 +93,8 @@ func (f *flight) seen() int64 {
 }
 
 // fail commits that the hook has failed, and nothing else of it.
-func (u *uniter) fail(ctx context.Context, op state.Op, message string) error {
-	return u.Update(ctx, func(tx *state.Tx) error {
+func (u *uniter) fail(ctx context.Context, op state.Op, p past) error {
+	return u.record(ctx, "failure", func(tx *state.Tx) error {
 		if err := settle(tx, u.Unit, op); err != nil {
 			return err
 		}
@@ -98,7 +102,10 @@ func (u *uniter) fail(ctx context.Context, op state.Op, message string) error {
 		if err != nil {
 			return err
 		}
-		return blame(tx, u.Unit, op, message, env.RetryHooks())
+		if err := u.remember(tx, p); err != nil {
+			return err
+		}
+		return blame(tx, u.Unit, op, p.Failure, env.RetryHooks())
 	})
 }
 
@@ -128,7 +135,11 @@ func count(tx *state.Tx, unit string, h state.Hook, seen int64) error {
 		}
 		return tx.PutWorkflow(unit, done(w, h, seen))
 	}
-	rs := state.RelationState{State: state.RelationUp}
+	rs, _, err := tx.RelationState(unit, h.Relation)
+	if err != nil {
+		return err
+	}
+	rs.State, rs.Failure = state.RelationUp, nil
 	if h.Kind == hook.Broken {
 		rs.State = state.RelationDeparted
 	}
@@ -165,8 +176,8 @@ func blame(tx *state.Tx, unit string, op state.Op, message string, retry bool) e
 		if err != nil {
 			return err
 		}
-		f := failed(rs.Failure, h, message, retry, now())
-		return tx.PutRelationState(unit, h.Relation, state.RelationState{State: state.RelationError, Failure: f})
+		rs.State, rs.Failure = state.RelationError, failed(rs.Failure, h, message, retry, now())
+		return tx.PutRelationState(unit, h.Relation, rs)
 	}
 	st := errorState(h.Kind)
 	if st == "" {

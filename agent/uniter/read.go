@@ -63,8 +63,22 @@ func around(v *state.View, name string, own state.Uniter, hooks LeaderHooks) (s 
 	} else if ok {
 		s.Asked = &asked
 	}
-	s.Relations, err = relations(v, s.Unit)
-	return s, err
+	if s.Relations, err = relations(v, s.Unit); err != nil {
+		return s, err
+	}
+	s.addVanished()
+	return s, nil
+}
+
+// addVanished adds the relations that the unit is in and whose records are gone,
+// as a forced removal leaves them: their last hooks are still owed.
+func (s *Snapshot) addVanished() {
+	for id, rs := range s.Uniter.Relations {
+		if _, ok := s.Relations[id]; !ok && rs.Name != "" {
+			r := hook.Relation{ID: id, Name: rs.Name, RemoteService: rs.RemoteService, Peer: rs.Peer}
+			s.Relations[id] = Relation{Relation: r, Life: state.Dead}
+		}
+	}
 }
 
 // relations reads those of the unit's service, without their members. A
@@ -76,15 +90,18 @@ func relations(v *state.View, unit state.Unit) (map[int]Relation, error) {
 	}
 	all := make(map[int]Relation, len(stored))
 	for _, r := range stored {
-		holds := holdsTo(r, unit)
-		if unit.Principal != "" && r.Scope == charm.Container && !r.IsPeer() && !holds {
+		concerns, err := v.Concerns(r, unit)
+		if err != nil {
+			return nil, err
+		}
+		if !concerns {
 			continue
 		}
 		end, _ := r.Endpoint(unit.Service)
 		one := Relation{
 			Relation: hook.Relation{ID: r.ID, Name: end.Name, RemoteService: r.Other(unit.Service).Service, Peer: r.IsPeer()},
 			Life:     r.Life,
-			Holds:    holds,
+			Holds:    holdsTo(r, unit),
 		}
 		if r.Scope == charm.Container {
 			one.Principal = cmp.Or(unit.Principal, unit.Name)

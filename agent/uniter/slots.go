@@ -12,6 +12,7 @@ type Slots struct {
 	size    int
 	taken   int
 	waiting []turn
+	empty   chan struct{} // not nil: no slot is handed out any more; closed once none is taken
 }
 
 // turn is a slot that was asked for: closed once it is there.
@@ -27,6 +28,24 @@ func (s *Slots) Resize(size int) {
 	defer s.mu.Unlock()
 	s.size = size
 	s.grant()
+}
+
+// Drain hands out no slot any more. What it returns is closed once none is taken.
+func (s *Slots) Drain() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.empty == nil {
+		s.empty = make(chan struct{})
+		s.sayEmpty()
+	}
+	return s.empty
+}
+
+// sayEmpty says so if the slots are drained. s.mu is held.
+func (s *Slots) sayEmpty() {
+	if s.empty != nil && s.taken == 0 {
+		close(s.empty)
+	}
 }
 
 // ask asks for a slot, which is given back whether it was granted or not.
@@ -48,12 +67,13 @@ func (s *Slots) giveBack(t turn) {
 		return
 	}
 	s.taken--
+	s.sayEmpty()
 	s.grant()
 }
 
 // grant hands out what is free. s.mu is held.
 func (s *Slots) grant() {
-	for s.taken < s.size && len(s.waiting) > 0 {
+	for s.empty == nil && s.taken < s.size && len(s.waiting) > 0 {
 		close(s.waiting[0])
 		s.waiting = s.waiting[1:]
 		s.taken++

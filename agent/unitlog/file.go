@@ -20,6 +20,7 @@ type file struct {
 	path string
 	f    *os.File
 	size int64
+	ends bool // a hook has ended: what comes is another's
 	said bool // that it cannot be written
 }
 
@@ -37,7 +38,12 @@ func (f *file) write(l state.LogLine) error {
 	if f.path == "" {
 		return nil
 	}
-	if err := f.rotate(maxWhole); err != nil {
+	most := int64(maxWhole)
+	if f.ends {
+		most = maxFile
+	}
+	f.ends = false
+	if err := f.rotate(most); err != nil {
 		return err
 	}
 	if f.f == nil {

@@ -1,6 +1,7 @@
 package unitlog
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -19,8 +20,8 @@ func (l *Log) send() {
 		}
 		err := l.State.AppendLog(l.ctx, l.Unit, batch)
 		switch {
-		case l.ctx.Err() != nil:
-			return
+		case l.ctx.Err() != nil, errors.Is(err, state.ErrStoreGone):
+			return // for ever
 		case err != nil:
 			l.Log.Debug("cannot send the unit's log; it is tried again", "error", err)
 			_ = again.Pause(l.ctx)
@@ -31,13 +32,14 @@ func (l *Log) send() {
 	}
 }
 
-// gather waits for lines to come together.
+// gather waits for lines to come together, unless no more will come.
 func (l *Log) gather() {
 	timer := time.NewTimer(batchDelay)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-l.full:
+	case <-l.ending:
 	case <-l.ctx.Done():
 	}
 }

@@ -103,9 +103,7 @@ func size(l state.LogLine) int { return lineSize + len(l.Hook) + len(l.Message) 
 func (l *Log) Flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.file.rotate(maxFile); err != nil {
-		l.Log.Error("cannot begin the unit's log again", "error", err)
-	}
+	l.file.ends = true
 	if len(l.kept) > 0 {
 		l.hurry()
 	}

@@ -91,6 +91,7 @@ func TestOneHooksTextStaysTogether(t *testing.T) {
 	for range 400 {
 		l.Write("INFO", "install", strings.Repeat("x", 50<<10))
 	}
+	l.Flush()
 	l.Close()
 	if info, err := os.Stat(l.Path); err != nil || info.Size() < 400*50<<10 {
 		t.Errorf("%v, %v", info, err)

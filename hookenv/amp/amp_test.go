@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -107,6 +108,18 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("got %v, want %v", err, tt.want)
 			}
 		})
+	}
+}
+
+func TestBoxesOfVeryManyPairs(t *testing.T) {
+	for pairs, want := range map[int]error{1 << 14: nil, 1<<14 + 1: amp.ErrTooLarge} {
+		var wire []byte
+		for i := range pairs {
+			wire = amp.Append(wire, strconv.Itoa(i), "")
+		}
+		if _, err := decode(amp.End(wire), 1000, 1<<20); !errors.Is(err, want) {
+			t.Errorf("%d pairs: got %v, want %v", pairs, err, want)
+		}
 	}
 }
 

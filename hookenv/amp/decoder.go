@@ -14,6 +14,10 @@ const (
 	ErrEmpty     = Error("box is empty")
 )
 
+// maxPairs is how many pairs a box may have: 16 MiB in pieces of a kilobyte. A
+// pair costs ten times its size here, so that Limit alone would not do.
+const maxPairs = 1 << 14
+
 // Decoder takes bytes as they come and gives boxes, or their pairs, as they are
 // complete. The zero value refuses every box; set Limit.
 type Decoder struct {
@@ -47,6 +51,8 @@ func (d *Decoder) Next() (Box, error) {
 			return nil, err
 		case len(key) == 0:
 			return d.finish()
+		case len(d.box) == maxPairs:
+			return nil, ErrTooLarge
 		case d.box == nil:
 			d.box = Box{}
 		case d.box.Has(string(key)):

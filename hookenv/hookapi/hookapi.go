@@ -84,7 +84,7 @@ type End struct {
 	Service string
 	Name    string // the relation's name in that service's charm
 	Role    Role
-	Units   []string // who is in, sorted by number; in the implied relation as JUJU_MEMBERS plus the local unit
+	Units   []string // who is in, sorted by number; in the implied relation as JUJU_MEMBERS plus the local unit and its peers
 }
 
 // Node names one settings node: a unit's settings in a relation, or with

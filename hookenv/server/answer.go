@@ -71,8 +71,13 @@ func check(command string, box amp.Box) *refusal {
 		if !box.Has(name) {
 			return &refusal{codeBadRequest, fmt.Sprintf("%s needs %s", command, name)}
 		}
-		if command != client.CommandTool && !utf8.ValidString(box.Value(name)) {
-			return &refusal{codeBadRequest, fmt.Sprintf("%s is not UTF-8", name)}
+	}
+	if command == client.CommandTool {
+		return nil
+	}
+	for _, name := range []string{client.KeyClientID, keyUnit, keySetting, keyBlob, keyRelation} {
+		if !utf8.ValidString(box.Value(name)) {
+			return &refusal{codeBadRequest, name + " is not UTF-8"}
 		}
 	}
 	return nil

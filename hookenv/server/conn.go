@@ -32,7 +32,9 @@ func (s *Server) serve(raw net.Conn) {
 	for {
 		box, err := c.read(context.Background(), first)
 		if err == nil {
+			s.waits(raw, false)
 			err = s.answer(c, box)
+			s.waits(raw, true)
 		}
 		if err != nil {
 			s.report(err)

@@ -29,7 +29,7 @@ type Server struct {
 
 	mu     sync.Mutex
 	hooks  map[string]*registration
-	conns  map[net.Conn]bool
+	conns  map[net.Conn]time.Time // since when it waits for its client; zero: it is being answered
 	closed bool
 }
 
@@ -37,6 +37,7 @@ type Server struct {
 // be before it is cut off.
 type limits struct {
 	conns    int           // connections at once; more of them wait
+	idle     time.Duration // after which a connection makes room for others, if there is none
 	box      int           // bytes of one box
 	complete time.Duration // from a box's first byte to its last
 	greet    time.Duration // from the connection to the first box
@@ -44,7 +45,8 @@ type limits struct {
 }
 
 var standardLimits = limits{
-	conns:    256,      // no unit may use up the descriptors that all units of the process share
+	conns:    256, // no unit may use up the descriptors that all units of the process share
+	idle:     time.Second,
 	box:      18 << 20, // a value of 16 MiB, what stands around it, and its chunks
 	complete: 30 * time.Second,
 	greet:    30 * time.Second,
@@ -63,7 +65,7 @@ func listen(path string, l limits) (*Server, error) {
 	}
 	s := &Server{
 		path: path, listener: listener, limits: l, now: time.Now, log: slog.With("part", "amp", "socket", path),
-		hooks: map[string]*registration{}, conns: map[net.Conn]bool{},
+		hooks: map[string]*registration{}, conns: map[net.Conn]time.Time{},
 		places: make(chan bool, l.conns), closing: make(chan struct{}),
 	}
 	s.wait.Go(s.accept)
@@ -147,16 +149,6 @@ func (s *Server) accept() {
 	}
 }
 
-// place waits for room for one more connection; false if the server closes.
-func (s *Server) place() bool {
-	select {
-	case s.places <- true:
-		return true
-	case <-s.closing:
-		return false
-	}
-}
-
 // rest pauses accepting for a moment, or until the server closes.
 func (s *Server) rest() {
 	timer := time.NewTimer(50 * time.Millisecond)
@@ -175,7 +167,7 @@ func (s *Server) keep(conn net.Conn) bool {
 		conn.Close()
 		return false
 	}
-	s.conns[conn] = true
+	s.conns[conn] = s.now()
 	return true
 }
 

@@ -14,7 +14,7 @@ import (
 
 // impatient is a server whose limits a test can reach.
 func impatient(t *testing.T) *Server {
-	return limited(t, limits{conns: 100, box: 4096, complete: 50 * time.Millisecond, greet: 50 * time.Millisecond, write: 50 * time.Millisecond})
+	return limited(t, limits{conns: 100, idle: time.Minute, box: 4096, complete: 50 * time.Millisecond, greet: 50 * time.Millisecond, write: 50 * time.Millisecond})
 }
 
 func limited(t *testing.T, l limits) *Server {
@@ -77,7 +77,7 @@ func TestOversizedBoxIsCutOff(t *testing.T) {
 }
 
 func TestIdleClientBetweenBoxesIsLeftAlone(t *testing.T) {
-	s := limited(t, limits{conns: 100, box: 4096, complete: 50 * time.Millisecond, greet: time.Minute, write: time.Minute})
+	s := limited(t, limits{conns: 100, idle: time.Minute, box: 4096, complete: 50 * time.Millisecond, greet: time.Minute, write: time.Minute})
 	c := dial(t, s)
 	ask := amp.End(amp.Append(amp.Append(amp.Append(nil, "_command", "sync"), "_ask", "1"), "client_id", "x"))
 	answer := make([]byte, 1)
@@ -107,7 +107,7 @@ func TestClientThatNeverReadsIsCutOff(t *testing.T) {
 }
 
 func TestMoreClientsThanRoomWait(t *testing.T) {
-	s := limited(t, limits{conns: 2, box: 4096, complete: time.Minute, greet: time.Minute, write: time.Minute})
+	s := limited(t, limits{conns: 2, idle: time.Minute, box: 4096, complete: time.Minute, greet: time.Minute, write: time.Minute})
 	ask := amp.End(amp.Append(amp.Append(amp.Append(nil, "_command", "sync"), "_ask", "1"), "client_id", "x"))
 	clients := make([]net.Conn, 6)
 	for i := range clients {
@@ -131,11 +131,31 @@ func TestMoreClientsThanRoomWait(t *testing.T) {
 }
 
 func TestCloseWithoutRoom(t *testing.T) {
-	s := limited(t, limits{conns: 1, box: 4096, complete: time.Minute, greet: time.Minute, write: time.Minute})
+	s := limited(t, limits{conns: 1, idle: time.Minute, box: 4096, complete: time.Minute, greet: time.Minute, write: time.Minute})
 	served, waiting := dial(t, s), dial(t, s)
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
 	cutOff(t, served)
 	waiting.Close()
+}
+
+// TestIdleClientsMakeRoom: neither connections that say nothing nor such that go
+// on existing after their answer keep others out.
+func TestIdleClientsMakeRoom(t *testing.T) {
+	s := limited(t, limits{conns: 4, idle: 20 * time.Millisecond, box: 4096, complete: time.Minute, greet: time.Minute, write: time.Minute})
+	ask := amp.End(amp.Append(amp.Append(amp.Append(nil, "_command", "sync"), "_ask", "1"), "client_id", "x"))
+	for range 20 {
+		dial(t, s)
+		if _, err := dial(t, s).Write(ask); err != nil {
+			t.Fatal(err)
+		}
+	}
+	last := dial(t, s)
+	if _, err := last.Write(ask); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := last.Read(make([]byte, 1)); err != nil {
+		t.Errorf("not answered: %v", err)
+	}
 }

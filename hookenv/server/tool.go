@@ -3,7 +3,10 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"net"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
@@ -17,11 +20,13 @@ import (
 // answer is sent: how slowly it is taken must not hold up the hook's end.
 func (s *Server) tool(c *conn, r *registration, box amp.Box) error {
 	files := &files{conn: c, ask: box.Value(client.KeyAsk), clientID: box.Value(client.KeyClientID)}
-	result := hookenv.Run(r.ctx, r.hook, hookenv.Call{
-		Argv:  strings.Split(box.Value(client.KeyArgv), "\x00"),
-		Stdin: box.Value(client.KeyStdin),
-		Files: files,
-		Now:   s.now,
+	result := guarded(func() hookenv.Result {
+		return hookenv.Run(r.ctx, r.hook, hookenv.Call{
+			Argv:  strings.Split(box.Value(client.KeyArgv), "\x00"),
+			Stdin: box.Value(client.KeyStdin),
+			Files: files,
+			Now:   s.now,
+		})
 	})
 	r.calls.Done()
 	if result.Exit != 0 && r.ctx.Err() != nil {
@@ -31,6 +36,18 @@ func (s *Server) tool(c *conn, r *registration, box amp.Box) error {
 		return files.lost
 	}
 	return c.result(r.ctx, files.ask, result)
+}
+
+// guarded runs a tool. A panic in it fails that one call, which the agent's log
+// tells of: the agent serves hundreds of units, and all tools of this hook.
+func guarded(run func() hookenv.Result) (result hookenv.Result) {
+	defer func() {
+		if p := recover(); p != nil {
+			slog.Error("internal error in a hook tool", "panic", p, "stack", string(debug.Stack()))
+			result = hookenv.Result{Exit: 1, Stderr: []byte(fmt.Sprintf("ERROR internal error: %v\n", p))}
+		}
+	}()
+	return run()
 }
 
 // result sends what the thin client prints and exits with, stdout last: the

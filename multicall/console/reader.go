@@ -7,14 +7,18 @@ import (
 	"os"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
+// orphanLook is the time between two looks for the process that started this one.
+const orphanLook = time.Second
+
 // UntilUnread returns a context that is cancelled when nobody reads any more
-// what is written there, as when `| head -1` has had its line: who waits for
-// something to print would not find out. The stop function frees what that takes,
-// and must be called.
+// what is written there, as when `| head -1` has had its line, or when the process
+// that started this one has ended: who waits for something to print would not find
+// out. The stop function frees what that takes, and must be called.
 func UntilUnread(ctx context.Context, w io.Writer) (unread context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	f, ok := w.(*os.File)
@@ -26,8 +30,9 @@ func UntilUnread(ctx context.Context, w io.Writer) (unread context.Context, stop
 		return ctx, cancel // then the next write finds out
 	}
 	var waiting sync.WaitGroup
+	parent := os.Getppid()
 	waiting.Go(func() {
-		awaitUnread(int(f.Fd()), int(endRead.Fd()))
+		awaitUnread(int(f.Fd()), int(endRead.Fd()), func() bool { return os.Getppid() != parent })
 		cancel()
 	})
 	return ctx, func() {
@@ -39,12 +44,12 @@ func UntilUnread(ctx context.Context, w io.Writer) (unread context.Context, stop
 }
 
 // awaitUnread returns when the other end of a pipe, socket or terminal is closed,
-// or the other descriptor's is. With no events asked for poll tells of that only
-// (poll(2)).
-func awaitUnread(fd, end int) {
-	for {
-		_, err := unix.Poll([]unix.PollFd{{Fd: int32(fd)}, {Fd: int32(end)}}, -1)
-		if !errors.Is(err, syscall.EINTR) {
+// or the other descriptor's is, or this process is an orphan. With no events asked
+// for poll tells of that only (poll(2)).
+func awaitUnread(fd, end int, orphan func() bool) {
+	for !orphan() {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd)}, {Fd: int32(end)}}, int(orphanLook/time.Millisecond))
+		if n > 0 || err != nil && !errors.Is(err, syscall.EINTR) {
 			return
 		}
 	}

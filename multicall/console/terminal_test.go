@@ -192,3 +192,14 @@ func TestUntilUnreadStops(t *testing.T) {
 		}
 	}
 }
+
+func TestOrphanStopsWaiting(t *testing.T) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer read.Close()
+	defer write.Close()
+	looks := 0
+	awaitUnread(int(write.Fd()), int(write.Fd()), func() bool { looks++; return looks == 2 }) // or else the test would hang
+}

@@ -27,19 +27,41 @@ func InstallTools(dir string, t Tools) (name string, err error) {
 		return "", fmt.Errorf("cannot open the running binary: %w", err)
 	}
 	defer binary.Close()
-	hash := sha256.New()
-	if _, err := io.Copy(hash, binary); err != nil {
+	sum, err := sumOf(binary)
+	if err != nil {
 		return "", fmt.Errorf("cannot read the running binary: %w", err)
 	}
-	name = t.Version + "-" + hex.EncodeToString(hash.Sum(nil))[:8]
+	name = t.Version + "-" + sum[:8]
 	folder := filepath.Join(dir, "tools", name)
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return "", fmt.Errorf("cannot make the tools folder: %w", err)
 	}
-	if err := copyExecutable(binary, filepath.Join(folder, "bijou")); err != nil {
-		return "", fmt.Errorf("cannot copy the running binary: %w", err)
+	if !holds(filepath.Join(folder, "bijou"), sum) { // or else it would be pulled from under those who run it
+		if err := copyExecutable(binary, filepath.Join(folder, "bijou")); err != nil {
+			return "", fmt.Errorf("cannot copy the running binary: %w", err)
+		}
 	}
 	return name, link(folder, t.Links)
+}
+
+// sumOf is the sha256 of a file from its beginning, in hex.
+func sumOf(f *os.File) (string, error) {
+	hash := sha256.New()
+	if _, err := io.Copy(hash, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(hash.Sum(nil)), nil
+}
+
+// holds says if the file has that content already.
+func holds(path, sum string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	now, err := sumOf(f)
+	return err == nil && now == sum
 }
 
 // link makes a relative link to bijou for every applet.

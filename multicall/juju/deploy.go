@@ -12,12 +12,13 @@ import (
 
 // deployCmd is `juju deploy`.
 type deployCmd struct {
-	Charm       string `arg:"" help:"A charm's folder or zip archive, or with a repository NAME or SERIES/NAME."`
-	Service     string `arg:"" optional:"" help:"The service's name; default: the charm's."`
-	Repository  string `env:"JUJU_REPOSITORY" placeholder:"DIR" help:"A folder of charms (SERIES/NAME or NAME)."`
-	Config      string `placeholder:"FILE" type:"existingfile" help:"YAML file of options: {SERVICE: {OPTION: VALUE}}."`
-	Series      string `placeholder:"SERIES" help:"The series of its machines; default: the charm's, then the environment's."`
-	HookDialect string `placeholder:"DIALECT" help:"What its hooks speak, classic or modern; default: as the charm looks."`
+	Charm       string   `arg:"" help:"A charm's folder or zip archive, or with a repository NAME or SERIES/NAME."`
+	Service     string   `arg:"" optional:"" help:"The service's name; default: the charm's."`
+	Repository  string   `env:"JUJU_REPOSITORY" placeholder:"DIR" help:"A folder of charms (SERIES/NAME or NAME)."`
+	Config      string   `placeholder:"FILE" type:"existingfile" help:"YAML file of options: {SERVICE: {OPTION: VALUE}}."`
+	Series      string   `placeholder:"SERIES" help:"The series of its machines; default: the charm's, then the environment's."`
+	HookDialect string   `placeholder:"DIALECT" help:"What its hooks speak, classic or modern; default: as the charm looks."`
+	Resource    []string `sep:"none" placeholder:"NAME=FILE" help:"A file for a resource of the charm; may be repeated."`
 	placing
 }
 
@@ -30,6 +31,7 @@ Examples:
   juju deploy ./charms/wordpress blog --config blog.yaml -n 2
   juju deploy ./mysql.charm
   juju deploy mysql --repository ~/charms
+  juju deploy ./charms/website --resource site=./site.zip
   juju deploy ./charms/redis --to new`
 }
 
@@ -64,12 +66,17 @@ func (c deployCmd) Run(o *operator) error {
 	if found.Meta.Subordinate && (c.NumUnits != 1 || c.To != "") {
 		return fmt.Errorf("cannot deploy %q with -n or --to: it is a subordinate, its units come with those of the service that it is related to", c.Charm)
 	}
+	files, err := resourceFiles(found.Meta, c.Resource)
+	if err != nil {
+		return fmt.Errorf("cannot deploy %q: %w", c.Charm, err)
+	}
 	return o.open(func(s *state.State) error {
-		d := deployment{o: o, state: s, found: found, spec: spec, placing: c.placing}
+		d := deployment{o: o, state: s, found: found, spec: spec, files: files, placing: c.placing}
 		if err := d.run(c.Series); err != nil {
 			return fmt.Errorf("cannot deploy %q: %w", c.Charm, err)
 		}
 		o.note("deployed %s as service %q", d.spec.Charm, d.spec.Name)
+		o.noteMissing(found.Meta, spec.Name, files)
 		return d.addUnits()
 	})
 }
@@ -107,6 +114,7 @@ type deployment struct {
 	state *state.State
 	found charm.Found
 	spec  state.ServiceSpec
+	files map[string]string // of resources, by name
 	placing
 }
 
@@ -164,6 +172,10 @@ func (d *deployment) add(url charm.URL) error {
 	if err != nil {
 		return err
 	}
+	resources, err := d.o.storeResources(d.state, d.files)
+	if err != nil {
+		return err
+	}
 	d.spec.Charm, d.spec.Series = url, url.Series
 	return d.state.Update(d.o.ctx, func(tx *state.Tx) error {
 		old, err := tx.Charm(url.String())
@@ -173,7 +185,10 @@ func (d *deployment) add(url charm.URL) error {
 		if err := tx.AddCharm(record); err != nil {
 			return err
 		}
-		if _, err := tx.AddService(d.spec); err != nil || d.found.Meta.Subordinate {
+		if _, err := tx.AddService(d.spec); err != nil {
+			return err
+		}
+		if err := putResources(tx, d.spec.Name, resources); err != nil || d.found.Meta.Subordinate {
 			return err
 		}
 		_, err = tx.AddUnit(d.spec.Name, d.placement())

@@ -38,6 +38,8 @@ type Parts struct {
 	// RunAsHook runs a command as if it were a hook. An error says why it could not
 	// be run, or nothing be written; the exit code goes with it.
 	RunAsHook func(ctx context.Context, s *state.State, c HookCommand) (HookOutcome, error)
+	// UnitDir is the folder of a unit below its machine's.
+	UnitDir func(machineDir, unit string) string
 	// Forget removes what the agents of the environment keep outside of its folder.
 	Forget func(home.Environment) error
 }
@@ -50,6 +52,7 @@ type grammar struct {
 	Start              startCmd              `cmd:"" help:"Start the background process again, after a crash or a reboot."`
 	DestroyEnvironment destroyEnvironmentCmd `cmd:"" help:"Take an environment down: services, processes, files."`
 	Environments       environmentsCmd       `cmd:"" help:"List the environments."`
+	UpgradeJuju        upgradeJujuCmd        `cmd:"" help:"Let the environment's agents go over to this binary."`
 	Switch             switchCmd             `cmd:"" help:"Choose the environment that commands use without -e."`
 
 	Deploy          deployCmd          `cmd:"" help:"Deploy a charm as a service."`
@@ -76,12 +79,16 @@ type grammar struct {
 	ShowActionOutput showActionOutputCmd `cmd:"" aliases:"show-action,show-operation,show-task" help:"Show what came of an action."`
 	ShowActionStatus showActionStatusCmd `cmd:"" aliases:"operations" help:"List actions and commands, and how far they are."`
 	CancelAction     cancelActionCmd     `cmd:"" aliases:"cancel-task" help:"End actions that wait or run."`
+	Resources        resourcesCmd        `cmd:"" aliases:"list-resources" help:"List the resources of a service's charm."`
+	AttachResource   attachResourceCmd   `cmd:"" help:"Give a service files for resources of its charm."`
 
-	Status   statusCmd   `cmd:"" help:"Show machines, services, units and relations."`
-	Machines machinesCmd `cmd:"" help:"List the machines."`
-	Do       doCmd       `cmd:"" help:"Run a command here as if it were a unit's hook; or open a shell as a unit."`
-	DebugLog debugLogCmd `cmd:"" help:"Show what the units' hooks and agents say."`
-	Resolved resolvedCmd `cmd:"" help:"Let a unit or relation in error go on."`
+	Status      statusCmd      `cmd:"" help:"Show machines, services, units and relations."`
+	Machines    machinesCmd    `cmd:"" help:"List the machines."`
+	Do          doCmd          `cmd:"" help:"Run a command here as if it were a unit's hook; or open a shell as a unit."`
+	DebugHooks  debugHooksCmd  `cmd:"" help:"Run a unit's hooks by hand, in a tmux session."`
+	HookHistory hookHistoryCmd `cmd:"" help:"Show the last hooks of a unit, and what they wrote."`
+	DebugLog    debugLogCmd    `cmd:"" help:"Show what the units' hooks and agents say."`
+	Resolved    resolvedCmd    `cmd:"" help:"Let a unit or relation in error go on."`
 }
 
 const summary = `Deploy charms, relate them, look at them, take them down.

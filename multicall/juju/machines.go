@@ -1,11 +1,7 @@
 package juju
 
 import (
-	"encoding/json"
-	"fmt"
 	"strconv"
-
-	"gopkg.in/yaml.v3"
 
 	"bijou/multicall/console"
 	"bijou/state"
@@ -50,16 +46,7 @@ func (c machinesCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
-	list := listMachines(s)
-	if c.Format == "json" {
-		err = json.NewEncoder(o.streams.Out).Encode(list)
-	} else {
-		err = yaml.NewEncoder(o.streams.Out).Encode(list)
-	}
-	if err != nil {
-		return fmt.Errorf("cannot print machines: %w", err)
-	}
-	return nil
+	return o.encode(c.Format, listMachines(s))
 }
 
 // listMachines picks the machines out of a status.

@@ -2,9 +2,12 @@ package juju
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
+
+	"gopkg.in/yaml.v3"
 
 	"bijou/multicall/console"
 	"bijou/multicall/home"
@@ -24,6 +27,20 @@ type operator struct {
 // note tells the operator what is going on; stdout is for data.
 func (o *operator) note(format string, args ...any) {
 	fmt.Fprintf(o.streams.Err, format+"\n", args...)
+}
+
+// encode prints data as YAML, or as JSON if that is the format.
+func (o *operator) encode(format string, data any) error {
+	var err error
+	if format == "json" {
+		err = json.NewEncoder(o.streams.Out).Encode(data)
+	} else {
+		err = yaml.NewEncoder(o.streams.Out).Encode(data)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot print: %w", err)
+	}
+	return nil
 }
 
 // open opens the chosen environment's state for f, and warns if nobody is there
@@ -77,6 +94,8 @@ func advise(err error) error {
 		return console.Hint(err, "juju bootstrap makes one; juju environments lists those there are")
 	case errors.Is(err, home.ErrBusy):
 		return console.Hint(err, "wait until it has finished, then look at: juju environments")
+	case errors.Is(err, context.Canceled):
+		return console.Hint(err, "it was interrupted; look at juju status before you repeat it")
 	case errors.Is(err, state.ErrAway):
 		return console.Hint(err, "see that the environment's store can be reached and nobody keeps it locked; look at juju status before you repeat a change")
 	case errors.Is(err, state.ErrNoStore), errors.Is(err, state.ErrStoreGone):

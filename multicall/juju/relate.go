@@ -1,6 +1,7 @@
 package juju
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -55,6 +56,8 @@ func endsText(r state.Relation) string {
 type destroyRelationCmd struct {
 	A string `arg:"" help:"SERVICE, SERVICE:RELATION, or the relation's id."`
 	B string `arg:"" optional:"" help:"SERVICE or SERVICE:RELATION; not with an id."`
+
+	Force bool `help:"At once; units that have an agent still run their last hooks of it."`
 }
 
 // Help shows how it is used.
@@ -69,12 +72,22 @@ Examples:
 
 // Run makes the relation dying.
 func (c destroyRelationCmd) Run(o *operator) error {
-	return o.update(func(tx *state.Tx) error {
-		id, err := c.find(tx)
-		if err != nil {
+	return o.open(func(s *state.State) error {
+		var id int
+		err := s.Update(o.ctx, func(tx *state.Tx) (err error) {
+			if id, err = c.find(tx); err == nil {
+				err = tx.DestroyRelation(id)
+			}
+			return err
+		})
+		if err != nil || !c.Force {
 			return err
 		}
-		return tx.DestroyRelation(id)
+		err = s.ForceDestroyRelation(o.ctx, id)
+		if errors.Is(err, state.ErrNotFound) {
+			return nil // it had no members
+		}
+		return err
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 // removeUnitCmd is `juju remove-unit`.
 type removeUnitCmd struct {
 	Units []string `arg:"" name:"unit" help:"The units."`
+	Force bool     `help:"At once, without hooks, whatever the agent does."`
 }
 
 // Help shows how it is used.
@@ -19,7 +20,8 @@ func (removeUnitCmd) Help() string {
 
 Examples:
   juju remove-unit mysql/1
-  juju destroy-unit wordpress/0 wordpress/2`
+  juju destroy-unit wordpress/0 wordpress/2
+  juju remove-unit mysql/1 --force`
 }
 
 // Run makes the units dying, each by itself.
@@ -27,14 +29,19 @@ func (c removeUnitCmd) Run(o *operator) error {
 	return o.open(func(s *state.State) error {
 		var errs []error
 		for _, name := range c.Units {
-			errs = append(errs, s.Update(o.ctx, func(tx *state.Tx) error { return removeUnit(tx, name) }))
+			err := s.Update(o.ctx, func(tx *state.Tx) error { return removeUnit(tx, name, c.Force) })
+			if c.Force && err == nil {
+				err = s.ForceRemoveUnit(o.ctx, name)
+			}
+			errs = append(errs, err)
 		}
 		return errors.Join(errs...)
 	})
 }
 
-// removeUnit makes a unit dying, unless it is one that comes and goes with another.
-func removeUnit(tx *state.Tx, name string) error {
+// removeUnit makes a unit dying, unless it is one that comes and goes with another:
+// by force, too, its principal would be left without.
+func removeUnit(tx *state.Tx, name string, force bool) error {
 	u, err := tx.Unit(name)
 	if err != nil {
 		return err
@@ -43,12 +50,16 @@ func removeUnit(tx *state.Tx, name string) error {
 		return console.Hint(fmt.Errorf("cannot remove unit %q: it is a subordinate of %q and leaves with it", name, u.Principal),
 			fmt.Sprintf("remove %s, or end the relation between the two services", u.Principal))
 	}
+	if force {
+		return nil
+	}
 	return tx.DestroyUnit(name)
 }
 
 // destroyServiceCmd is `juju destroy-service`.
 type destroyServiceCmd struct {
 	Services []string `arg:"" name:"service" help:"The services."`
+	Force    bool     `help:"At once, without its units' hooks, whatever their agents do."`
 }
 
 // Help shows how it is used.
@@ -65,7 +76,11 @@ func (c destroyServiceCmd) Run(o *operator) error {
 	return o.open(func(s *state.State) error {
 		var errs []error
 		for _, name := range c.Services {
-			errs = append(errs, s.DestroyService(o.ctx, name))
+			destroy := s.DestroyService
+			if c.Force {
+				destroy = s.ForceDestroyService
+			}
+			errs = append(errs, destroy(o.ctx, name))
 		}
 		return errors.Join(errs...)
 	})

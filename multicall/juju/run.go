@@ -50,11 +50,11 @@ func (c runCmd) Run(o *operator) error {
 			"an action of a charm is run with: juju run-action UNIT ACTION")
 	}
 	return o.open(func(s *state.State) error {
-		units, err := c.units(o.ctx, s)
+		to, err := c.targets(o.ctx, s)
 		if err != nil {
 			return err
 		}
-		actions, err := enqueueAll(o, s, units, o.tail)
+		actions, err := enqueueAll(o, s, to.units, o.tail)
 		if err != nil {
 			return err
 		}
@@ -63,19 +63,25 @@ func (c runCmd) Run(o *operator) error {
 		if err != nil {
 			return err
 		}
-		return ran{o: o, all: w.all, why: why}.print(c.Format)
+		return ran{o: o, all: w.all, why: why, down: to.down}.print(c.Format)
 	})
 }
 
-// units are all that are meant, once each, in their order; each of them can run
-// something.
-func (c runCmd) units(ctx context.Context, s *state.State) (units []string, err error) {
+// targets are the units on which to run, once each, in their order, and why some
+// that are meant are not among them.
+type targets struct {
+	units []string
+	down  []error
+}
+
+// targets finds those that are meant. One that does not exist is an error.
+func (c runCmd) targets(ctx context.Context, s *state.State) (to targets, err error) {
 	names := append(slices.Clone(c.Units), c.Unit...)
 	if len(names)+len(c.Service) == 0 && !c.All {
-		return nil, console.Usage(errors.New("it is not said where to run: give units, --service or --all"))
+		return to, console.Usage(errors.New("it is not said where to run: give units, --service or --all"))
 	}
-	err = s.View(ctx, func(v *state.View) error {
-		units = slices.Clone(names)
+	err = s.View(ctx, func(v *state.View) (err error) {
+		units := slices.Clone(names)
 		for _, service := range c.services() {
 			of, err := unitsOf(v, service)
 			if err != nil {
@@ -84,13 +90,18 @@ func (c runCmd) units(ctx context.Context, s *state.State) (units []string, err 
 			units = append(units, of...)
 		}
 		charm.SortUnits(units)
-		units = slices.Compact(units)
-		return reachable(v, units)
+		to, err = reachable(v, slices.Compact(units))
+		return err
 	})
-	if err == nil && len(units) == 0 {
-		err = errors.New("there are no units")
+	switch {
+	case err != nil:
+		return to, err
+	case len(to.units) > 0:
+		return to, nil
+	case len(to.down) > 0:
+		return to, console.Hint(linesOf(to.down), "nothing was run; juju status shows the units")
 	}
-	return units, err
+	return to, errors.New("there are no units")
 }
 
 // services are those whose units are meant; an empty name means all.
@@ -118,37 +129,39 @@ func unitsOf(v *state.View, service string) (names []string, err error) {
 	return names, err
 }
 
-// reachable refuses units that are not there, or whose agents have been and are
-// down: nothing would run there, or much later.
-func reachable(v *state.View, units []string) error {
-	var errs []error
+// reachable picks the units whose agents are there, or have yet to come. Where one
+// has been and is down, nothing would run, or much later.
+func reachable(v *state.View, units []string) (to targets, err error) {
+	var unknown []error
 	for _, name := range units {
 		u, err := v.Unit(name)
 		if err != nil {
-			errs = append(errs, err)
+			unknown = append(unknown, err)
 			continue
 		}
 		present, err := v.Present(state.UnitAgent(name))
 		if err != nil {
-			return err
+			return to, err
 		}
 		if !present && u.Charm != "" {
-			errs = append(errs, fmt.Errorf("cannot run on unit %q: its agent is down", name))
+			to.down = append(to.down, fmt.Errorf("cannot run on unit %q: its agent is down", name))
+			continue
 		}
+		to.units = append(to.units, name)
 	}
-	return oneLineEach(errs)
+	if len(unknown) > 0 {
+		return to, console.Hint(linesOf(unknown), "nothing was run; juju status shows the units")
+	}
+	return to, nil
 }
 
-// oneLineEach joins errors, each of which is to be an `error:` line of its own.
-func oneLineEach(errs []error) error {
-	if len(errs) == 0 {
-		return nil
-	}
+// linesOf joins errors, each of which is to be an `error:` line of its own.
+func linesOf(errs []error) error {
 	lines := make([]string, len(errs))
 	for i, err := range errs {
 		lines[i] = err.Error()
 	}
-	return console.Hint(errors.New(strings.Join(lines, "\nerror: ")), "nothing was run; juju status shows the units")
+	return errors.New(strings.Join(lines, "\nerror: "))
 }
 
 // enqueueBatch is how many units one transaction takes.

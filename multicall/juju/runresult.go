@@ -2,7 +2,6 @@ package juju
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -16,6 +15,8 @@ type ran struct {
 	o   *operator
 	all []*awaited
 	why string // why those that did not end by themselves were ended
+
+	down []error // of units on which it was not run
 }
 
 // ranUnit is one unit's part in YAML and JSON.
@@ -48,7 +49,7 @@ func (r ran) print(format string) error {
 	if err := printAs(r.o, format, units); err != nil {
 		return err
 	}
-	return r.verdict(nil)
+	return r.verdict(r.down)
 }
 
 // plain prints the outputs as they are; those of several units line by line, each
@@ -63,7 +64,7 @@ func (r ran) plain() error {
 			errs = append(errs, err)
 		}
 	}
-	return r.verdict(errs)
+	return r.verdict(append(errs, r.down...))
 }
 
 // write prints one unit's outputs.
@@ -110,22 +111,21 @@ func (r ran) failure(a *awaited) error {
 // verdict is the exit code: that of a single unit's command, else 1 if any failed.
 func (r ran) verdict(errs []error) error {
 	code := console.ExitOK
+	if len(r.down) > 0 {
+		code = console.ExitFailure
+	}
 	for _, a := range r.all {
 		if a.action.Status != state.ActionCompleted {
 			code = console.ExitFailure
 		}
 	}
-	if only := r.all[0].action.Code; len(r.all) == 1 && only != nil && *only != 0 {
+	if only := r.all[0].action.Code; len(r.all)+len(r.down) == 1 && only != nil && *only != 0 {
 		code = *only
 	}
 	if len(errs) == 0 {
 		return console.Exit(code, nil)
 	}
-	lines := make([]string, len(errs))
-	for i, err := range errs {
-		lines[i] = err.Error()
-	}
-	return console.Exit(code, errors.New(strings.Join(lines, "\nerror: ")))
+	return console.Exit(code, linesOf(errs))
 }
 
 // printAs prints a document as YAML or as one line of JSON.

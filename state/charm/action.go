@@ -58,17 +58,43 @@ func actionsOfCharmcraft(data []byte) (map[string]Action, error) {
 	return actionsOf(raw.Actions)
 }
 
+// maxWeight bounds what the actions of a charm stand for, aliases followed, in
+// values: each part of them is decoded by itself, and so is each time within what
+// yaml.v3 bounds.
+const maxWeight = 50_000
+
+// weight counts the values that a node stands for, up to one more than maxWeight.
+func weight(n *yaml.Node, known map[*yaml.Node]int) int {
+	if w, ok := known[n]; ok {
+		return w
+	}
+	known[n] = maxWeight + 1 // it is what an alias inside of it would stand for
+	w := 1
+	if n.Kind == yaml.AliasNode {
+		w += weight(n.Alias, known)
+	}
+	for _, child := range n.Content {
+		w = min(w+weight(child, known), maxWeight+1)
+	}
+	known[n] = w
+	return w
+}
+
 // actionsOf checks what was read, in the order of the names.
 func actionsOf(raw map[string]yaml.Node) (map[string]Action, error) {
 	actions := map[string]Action{}
+	total, known := 0, map[*yaml.Node]int{}
 	for _, name := range slices.Sorted(maps.Keys(raw)) {
+		node := raw[name]
+		if total += weight(&node, known); total > maxWeight {
+			return nil, fmt.Errorf("action %q: too big: all actions together have more than %d values", name, maxWeight)
+		}
 		if name == "additionalProperties" && raw[name].Kind == yaml.ScalarNode {
 			continue // what some write at the top, meaning all actions
 		}
 		if err := CheckAction(name); err != nil {
 			return nil, err
 		}
-		node := raw[name]
 		a, err := parseAction(&node)
 		if err != nil {
 			return nil, fmt.Errorf("action %q: %w", name, err)

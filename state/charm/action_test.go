@@ -1,6 +1,8 @@
 package charm
 
 import (
+	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -120,6 +122,7 @@ func TestParseActionsRefuses(t *testing.T) {
 		{"name", "'../x': {}\n", `invalid action name "../x"`},
 		{"type", "a: {params: {p: {type: int}}}\n", `"p": unknown type "int"`},
 		{"pattern", "a: {params: {p: {pattern: '('}}}\n", "pattern"},
+		{"no JSON", "a: {params: {p: {default: .nan}}}\n", "cannot be said in JSON"},
 		{"dotted", "a: {params: {p.q: {}}}\n", "invalid parameter name"},
 		{"params", "a: {params: [1]}\n", `action "a"`},
 	} {
@@ -127,6 +130,16 @@ func TestParseActionsRefuses(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: error %v, want %q", tc.name, err, tc.want)
 		}
+	}
+	bomb := "a: {params: {p: {enum: &b [" + strings.Repeat("x, ", 1000) + "]}}}\nb: {params: {"
+	for i := range 100 {
+		bomb += fmt.Sprintf("p%d: {enum: *b}, ", i)
+	}
+	if _, err := ParseActions([]byte(bomb + "}}\n")); err == nil || !strings.Contains(err.Error(), "more than 50000 values") {
+		t.Errorf("bomb: %v", err)
+	}
+	if _, err := ParseActions([]byte("a: &a {params: {p: *a}}\n")); err == nil {
+		t.Error("an alias of itself was taken")
 	}
 	deep := "a: {params: {p: " + strings.Repeat("{items: ", maxDepth+2) + "{}" + strings.Repeat("}", maxDepth+2) + "}}\n"
 	if _, err := ParseActions([]byte(deep)); err == nil || !strings.Contains(err.Error(), "too deep") {
@@ -169,4 +182,39 @@ func TestResourceFile(t *testing.T) {
 			t.Errorf("%s was accepted", bad)
 		}
 	}
+}
+
+func FuzzActions(f *testing.F) {
+	f.Add([]byte(backupYAML), []byte("filename: a.b\nlevel: 3\ntarget: {port: 1}\n"))
+	f.Add([]byte("a: {params: {p: {type: [array, object], items: {enum: [1, x, null]}, properties: {q: {default: {}}}}}}\n"), []byte("p: [1]\n"))
+	f.Add([]byte("a: &a {params: {p: {pattern: '^$'}}}\nb: *a\n"), []byte("p: ''\n"))
+	f.Add([]byte("a: {params: {p: {default: .nan, properties: {q: {default: 1}}}}}\n"), []byte("{}\n"))
+	f.Fuzz(func(t *testing.T, schema, values []byte) {
+		actions, err := ParseActions(schema)
+		if err != nil {
+			return
+		}
+		var given map[string]any
+		if err := unmarshal(values, &given); err != nil {
+			return
+		}
+		for name, a := range actions {
+			must(t, CheckAction(name))
+			full, err := a.Check(given)
+			if err != nil {
+				continue
+			}
+			if _, err := json.Marshal(full); err != nil {
+				t.Errorf("%s: its parameters cannot be stored: %v", name, err)
+			}
+			data, err := json.Marshal(a)
+			must(t, err)
+			var back Action
+			must(t, json.Unmarshal(data, &back))
+			again, err := back.Check(given)
+			if diff := cmp.Diff(full, again); err != nil || diff != "" {
+				t.Errorf("%s: stored and read, it is another (%v):\n%s", name, err, diff)
+			}
+		}
+	})
 }

@@ -83,6 +83,7 @@ type item struct {
 	name   string
 	mode   fs.FileMode
 	target string // of a link
+	size   int64  // of a file, as it was when looked at
 }
 
 // revisionItem is the revision file, whether or not the charm has one.
@@ -92,6 +93,7 @@ var revisionItem = item{name: "revision", mode: 0o644}
 func collect(root *os.Root, tools []string, l limits) ([]item, error) {
 	items := []item{revisionItem}
 	links := make(map[string]string)
+	var total int64
 	err := fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -111,6 +113,10 @@ func collect(root *os.Root, tools []string, l limits) ([]item, error) {
 		}
 		if it.mode.Type() == fs.ModeSymlink {
 			links[name] = it.target
+		}
+		total = min(total+it.size, l.unpacked+1) // told now, not after a gigabyte was packed
+		if err := l.checkUnpacked(total); err != nil {
+			return fmt.Errorf("file %q: %w", name, err)
 		}
 		items = append(items, it)
 		return l.checkFiles(len(items))
@@ -133,7 +139,9 @@ func newItem(root *os.Root, name string, d fs.DirEntry) (item, error) {
 	}
 	it := item{name: name, mode: info.Mode() & (fs.ModeType | fs.ModePerm)}
 	switch it.mode.Type() {
-	case 0, fs.ModeDir:
+	case fs.ModeDir:
+	case 0:
+		it.size = info.Size()
 	case fs.ModeSymlink:
 		it.target, err = root.Readlink(name)
 	default:

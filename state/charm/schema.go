@@ -72,6 +72,9 @@ func (s Schema) checkSchema(at string, depth int) error {
 			return fmt.Errorf("%s: unknown type %q: want one of %s", at, t, strings.Join(known, ", "))
 		}
 	}
+	if err, bad := normal([]any{s.Default, s.Enum}).(error); bad {
+		return fmt.Errorf("%s: default or enum: %w", at, err)
+	}
 	if _, err := regexp.Compile(s.Pattern); err != nil {
 		return fmt.Errorf("%s: pattern %q: %w", at, s.Pattern, err)
 	}

@@ -27,8 +27,11 @@ done
 note "{\"event\":\"wrote\",\"hook\":\"$hook\",\"pid\":$$,\"beat\":$n,\"ids\":\"${ids# }\"}"
 `
 
-// keep saves the record of a unit that goes, since its folder goes, too.
-const keep = `cp "$log" "%s/${JUJU_UNIT_NAME//\//-}"
+// keep saves the record of a unit that goes, since its folder goes, too. The hook
+// that does so is taken for ended there.
+const keep = `kept="%s/${JUJU_UNIT_NAME//\//-}"
+cp "$log" "$kept"
+echo "{\"event\":\"end\",\"hook\":\"$hook\",\"pid\":$$,\"exit\":0}" >> "$kept"
 `
 
 // beatingCharm is a recorder whose units write a number of theirs into all their

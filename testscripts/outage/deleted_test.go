@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"bijou/testscripts/judge"
 )
 
 // TestDeleted deletes the file under a fleet at work: the agents say so and end,
@@ -20,7 +22,7 @@ func TestDeleted(t *testing.T) {
 	w.deployFleet(services, 3)
 	l := w.drive(services)
 	rest(8 * time.Second)
-	pid, mark := w.agent(), len(w.log(0))
+	pid, mark := w.agent(), w.mark()
 	w.deleteState()
 	deleted := time.Now()
 	w.eventually("the agent ends", time.Minute, func() string {
@@ -34,7 +36,7 @@ func TestDeleted(t *testing.T) {
 	w.checkSilence(deleted, mark)
 	hooks := 0
 	for _, events := range w.records() {
-		all, _ := runs(events)
+		all, _ := judge.Runs(events)
 		hooks += len(all)
 	}
 	w.checkAdvice("status")

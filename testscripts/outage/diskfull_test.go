@@ -20,17 +20,12 @@ func TestDiskFull(t *testing.T) {
 	services := []string{"hub", "east", "west"}
 	w.deployFleet(services, 3)
 	rest(3 * time.Second)
-	mark := len(w.log(0))
+	mark := w.mark()
 	l := w.drive(services)
 	filler := fill(t, disk)
 	rest(5 * time.Second) // for what was set aside to be used up
 	appendUntilFull(t, filler)
-	w.eventually("the agents say that the disk is full", time.Minute, func() string {
-		if strings.Contains(w.log(mark), "the disk is full") {
-			return ""
-		}
-		return w.log(mark)
-	})
+	w.eventually("the agents say that the disk is full", time.Minute, func() string { return lacks(w.log(mark), "the disk is full") })
 	w.checkFull()
 	rest(5 * time.Second)
 	check(t, os.Remove(filler))

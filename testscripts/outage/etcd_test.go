@@ -13,6 +13,10 @@ import (
 // away is how long the store is gone altogether.
 const away = 2 * time.Minute
 
+// mostAttempts is how often a unit's agent may try to go on meanwhile: at first
+// soon, then every half minute.
+const mostAttempts = 15
+
 // TestEtcd has a fleet of twenty units at work over three members, while they are
 // killed one after the other, compacted and defragmented, and all away for two
 // minutes.
@@ -30,7 +34,7 @@ func TestEtcd(t *testing.T) {
 		{"compacted and defragmented", (*world).maintain},
 		{"all members away", (*world).loseAll},
 	} {
-		mark := len(w.log(0))
+		mark := w.mark()
 		l := w.drive(services)
 		counted := s.strike(w, c)
 		for _, a := range refusals(l.halt()) {
@@ -56,23 +60,26 @@ func (w *world) killEach(c *etcdtest.Cluster) string {
 
 // maintain drops history again and again, and rebuilds each member's file.
 func (w *world) maintain(c *etcdtest.Cluster) string {
-	compactions := 0
+	compactions, defragmentations := 0, 0
 	for range 3 {
 		for _, m := range c.Members {
-			rest(time.Second)
-			_, err := m.Compact()
-			check(w.t, err)
+			for range 8 { // often: a reader is hit between two reads, or is not
+				rest(120 * time.Millisecond)
+				_, err := m.Compact()
+				check(w.t, err)
+				compactions++
+			}
 			check(w.t, m.Defragment())
-			compactions++
+			defragmentations++
 		}
 	}
-	return fmt.Sprintf("%d compactions, %d defragmentations", compactions, compactions)
+	return fmt.Sprintf("%d compactions, %d defragmentations", compactions, defragmentations)
 }
 
 // loseAll kills all members at once, and has them back two minutes later.
 func (w *world) loseAll(c *etcdtest.Cluster) string {
 	rest(5 * time.Second)
-	mark := len(w.log(0))
+	mark := w.mark()
 	for _, m := range c.Members {
 		check(w.t, m.Kill())
 	}
@@ -81,19 +88,19 @@ func (w *world) loseAll(c *etcdtest.Cluster) string {
 	refused := w.askAround()
 	rest(time.Until(began.Add(away)))
 	spent = cpuTime(w.t, w.agent()) - spent
-	said := w.log(mark)
+	said, attempts := w.log(mark), strings.Count(w.fullLog(mark), `msg="a step did not succeed"`)
 	w.startAll(c)
-	w.eventually("the agents go on", 2*time.Minute, func() string {
-		if strings.Contains(w.log(mark), `msg="going on again"`) {
-			return ""
-		}
-		return "they have not said so"
-	})
+	for _, line := range []string{`msg="going on again"`, `msg="provisioner leads"`} {
+		w.eventually("all go on", 2*time.Minute, func() string { return lacks(w.log(mark), line) })
+	}
 	w.checkSaid(said, w.log(mark))
 	if most := away / 20; spent > most {
 		w.t.Errorf("the agents used %v of CPU while the store was away, want at most %v", spent, most)
 	}
-	return fmt.Sprintf("%v away, %d commands refused, %v of CPU meanwhile", away, refused, spent)
+	if most := 20 * mostAttempts; attempts > most {
+		w.t.Errorf("the agents tried %d times while the store was away, want at most %d", attempts, most)
+	}
+	return fmt.Sprintf("%v away, %d commands refused, %d attempts of the agents with %v of CPU meanwhile", away, refused, attempts, spent)
 }
 
 // startAll starts all members at once: none is ready without others.
@@ -131,10 +138,16 @@ func (w *world) askAround() int {
 // checkSaid wants one line when the store went away and one when it came back.
 func (w *world) checkSaid(meanwhile, all string) {
 	w.t.Helper()
-	for line, want := range map[string][2]int{`msg="cannot go on;`: {1, 1}, `msg="going on again"`: {0, 1}} {
+	for line, want := range map[string][2]int{
+		`msg="cannot go on;`: {1, 1}, `msg="going on again"`: {0, 1}, `msg="the session was lost;`: {0, 1},
+		`msg="provisioner leads"`: {0, 1},
+	} {
 		got := [2]int{strings.Count(meanwhile, line), strings.Count(all, line)}
 		if got != want {
 			w.t.Errorf("%s was said %d times while the store was away and %d times in all, want %v", line, got[0], got[1], want)
 		}
+	}
+	if n := strings.Count(all, `msg="provisioner begins anew"`); n > 2 { // why it ended, and why it waits
+		w.t.Errorf("the provisioner said %d times that it begins anew, want at most 2", n)
 	}
 }

@@ -42,7 +42,7 @@ func TestLocked(t *testing.T) {
 	services := []string{"hub", "east", "west"}
 	w.deployFleet(services, 3)
 	rest(3 * time.Second)
-	mark := len(w.log(0))
+	mark := w.mark()
 	l := w.drive(services)
 	release := w.lock()
 	for end := time.Now().Add(locked); time.Now().Before(end); rest(3 * time.Second) {

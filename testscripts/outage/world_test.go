@@ -34,7 +34,7 @@ func newWorld(t *testing.T, url string) *world {
 	t.Helper()
 	w := &world{t: t, home: t.TempDir(), gone: t.TempDir(), url: url}
 	w.charm = beatingCharm(t, w.gone)
-	w.env = append(os.Environ(), "BIJOU_HOME="+w.home, "NO_COLOR=1", "BIJOU_STATE="+url)
+	w.env = append(os.Environ(), "BIJOU_HOME="+w.home, "NO_COLOR=1", "BIJOU_DEBUG=uniter", "BIJOU_STATE="+url)
 	t.Cleanup(w.destroy)
 	w.juju("bootstrap", "--config", "update-status-interval=0")
 	w.url = w.recordedURL()
@@ -43,7 +43,7 @@ func newWorld(t *testing.T, url string) *world {
 
 func (w *world) destroy() {
 	if w.t.Failed() {
-		log, _ := os.ReadFile(w.machine("agent.log"))
+		log := w.log(0)
 		w.t.Logf("agent.log ends:\n%s", log[max(0, len(log)-6000):])
 	}
 	if out, err := w.command("destroy-environment", "-y", "--force", "default").CombinedOutput(); err != nil {
@@ -121,12 +121,30 @@ func (w *world) agent() int {
 	return pid
 }
 
-// log is what the background process has said, from a place of its log on.
+// log is what the background process has said, from a place of its log on,
+// without the lines for developers.
 func (w *world) log(from int) string {
+	w.t.Helper()
+	var said strings.Builder
+	for line := range strings.Lines(w.fullLog(from)) {
+		if !strings.Contains(line, " level=DEBUG ") {
+			said.WriteString(line)
+		}
+	}
+	return said.String()
+}
+
+func (w *world) fullLog(from int) string {
 	w.t.Helper()
 	data, err := os.ReadFile(w.machine("agent.log"))
 	check(w.t, err)
 	return string(data[min(from, len(data)):])
+}
+
+// mark is where the log ends now.
+func (w *world) mark() int {
+	w.t.Helper()
+	return len(w.fullLog(0))
 }
 
 // view reads the state.

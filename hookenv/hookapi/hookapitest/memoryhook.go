@@ -61,16 +61,22 @@ func (h *memoryHook) describe(id int) (hookapi.Relation, error) {
 	return copyRelation(h.relations[id]), nil
 }
 
-// implied fixes the members of the implied relation to those of the facts.
+// implied fixes the members of the implied relation to those of the facts, and at
+// the local end the unit's peers to those of now.
 func (h *memoryHook) implied() {
-	r := copyRelation(h.m.relation(h.facts.Relation).Relation)
+	f := h.facts
+	r := copyRelation(h.m.relation(f.Relation).Relation)
 	for i, end := range r.Ends {
-		r.Ends[i].Units = nil
-		for _, unit := range append([]string{h.facts.Unit}, h.facts.Members...) {
-			if serviceOf(unit) == end.Service {
-				r.Ends[i].Units = append(r.Ends[i].Units, unit)
+		var units []string
+		if end.Service == f.Service && end.Service != f.RemoteService && !f.Broken {
+			units = end.Units
+		}
+		for _, unit := range append([]string{f.Unit}, f.Members...) {
+			if serviceOf(unit) == end.Service && !slices.Contains(units, unit) {
+				units = append(units, unit)
 			}
 		}
+		r.Ends[i].Units = units
 	}
 	h.relations[r.ID] = r
 }

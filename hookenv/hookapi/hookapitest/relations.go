@@ -12,7 +12,7 @@ func relationTests() []test {
 		{"a relation names both ends, the provider first", relationEnds},
 		{"a relation of others can be described too", foreignRelation},
 		{"an unknown relation is not found", unknownRelation},
-		{"the implied relation has the members of the facts and the local unit", impliedMembers},
+		{"the implied relation has the members of the facts, the local unit and its peers", impliedMembers},
 		{"another relation's members are fixed at its first reference", membersFixed},
 		{"relation ids of the local unit, ascending", idsOfUnit},
 		{"relation ids of a unit are those it has entered", idsOfEntered},
@@ -65,7 +65,14 @@ func impliedMembers(s suite) {
 	got, err := r.Relation(s.ctx(), 0)
 	s.fails("Relation(0)", nil, err)
 	s.same("members", []string{"mysql/0"}, got.Ends[0].Units)
-	s.same("own end", []string{"wordpress/0"}, got.Ends[1].Units)
+	s.same("own end", []string{"wordpress/0", "wordpress/1"}, got.Ends[1].Units)
+	r.Abort()
+	facts.Broken, facts.Members = true, nil
+	broken := s.env.Start(facts)
+	defer broken.Abort()
+	got, err = broken.Relation(s.ctx(), 0)
+	s.fails("Relation(0)", nil, err)
+	s.same("own end when broken", []string{"wordpress/0"}, got.Ends[1].Units)
 }
 
 func membersFixed(s suite) {

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -8,7 +9,8 @@ import (
 	"bijou/state/store/opener"
 )
 
-// Lease makes a row of the lease table.
+// Lease makes a row of the lease table. One that had to wait long for the file's
+// lock is refreshed before it is handed out: it would be as good as expired.
 func (d *db) Lease(ctx context.Context, ttl time.Duration) (store.Lease, error) {
 	if err := d.present(ctx); err != nil {
 		return nil, err
@@ -20,6 +22,12 @@ func (d *db) Lease(ctx context.Context, ttl time.Duration) (store.Lease, error) 
 		return nil, err
 	}
 	id := store.LeaseID(n)
+	if time.Since(made) > ttl/3 {
+		made = time.Now()
+		if lives, err := d.refresh(ctx, id); err != nil || !lives {
+			return nil, cmp.Or(err, store.ErrLeaseLost)
+		}
+	}
 	return d.Keep(opener.Term{
 		ID: id, TTL: ttl, Made: made,
 		Refresh: func(ctx context.Context) (bool, error) { return d.refresh(ctx, id) },

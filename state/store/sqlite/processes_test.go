@@ -245,3 +245,22 @@ func TestLockedTooLong(t *testing.T) {
 	complains(t, err, "cannot write to store", "another process has had it locked for 50ms")
 	is(t, err, store.ErrAway)
 }
+
+// TestLeaseThatWaited is made while another process has the file locked for
+// longer than the lease's TTL: it lives when it is there at last.
+func TestLeaseThatWaited(t *testing.T) {
+	const ttl = time.Second
+	path := fresh(t)
+	s := openWith(t, path, sqlite.Options{})
+	c := start(t, "lock", path)
+	c.line(t)
+	unlock := time.AfterFunc(ttl*3/2, func() { fmt.Fprintln(c.in) })
+	defer unlock.Stop()
+	l, err := s.Lease(t.Context(), ttl)
+	check(t, err)
+	select {
+	case <-l.Done():
+		t.Error("the lease was lost as soon as it was made")
+	case <-time.After(ttl * 3 / 2):
+	}
+}

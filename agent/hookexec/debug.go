@@ -1,0 +1,26 @@
+package hookexec
+
+import (
+	_ "embed"
+	"errors"
+	"io/fs"
+	"path/filepath"
+)
+
+// Debug is an operator's tmux session in which a hook is run by hand.
+type Debug struct {
+	Socket string // of its tmux
+	Always bool   // also where the charm has no such hook
+}
+
+//go:embed debug.sh
+var debugScript string
+
+// window is what opens a window in the session and waits for its end.
+func (d Debug) window(s Spec) ([]string, error) {
+	path, err := find(s.CharmDir, filepath.Join("hooks", s.Hook))
+	if err != nil && !(d.Always && errors.Is(err, fs.ErrNotExist)) {
+		return nil, err
+	}
+	return []string{"/bin/bash", "-c", debugScript, "debug-hooks", d.Socket, s.Hook, path}, nil
+}

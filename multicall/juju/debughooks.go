@@ -1,0 +1,113 @@
+package juju
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"bijou/multicall/console"
+	"bijou/state"
+)
+
+// debugHooksCmd is `juju debug-hooks`.
+type debugHooksCmd struct {
+	Unit     string   `arg:"" help:"The unit, on this host."`
+	Hooks    []string `arg:"" optional:"" name:"hook" help:"Only these hooks; default: all that its charm has."`
+	Detached bool     `help:"Only make the session, and say how to attach to it."`
+}
+
+// Help shows how it is used.
+func (debugHooksCmd) Help() string {
+	return `Opens a tmux session. As long as it lives, each hook of the unit opens a window in it with the
+hook's environment and tools, instead of being run; the agent waits. The exit code of the window's
+shell decides: 0, and the hook is done. The session ends with its last window; then all goes on as usual.
+
+Examples:
+  juju debug-hooks mysql/0
+  juju debug-hooks mysql/0 config-changed db-relation-joined`
+}
+
+// debugSession is the name of the tmux session; its socket tells one from another.
+const debugSession = "debug"
+
+// Run makes the session and attaches to it.
+func (c debugHooksCmd) Run(o *operator) error {
+	if _, err := exec.LookPath("tmux"); err != nil {
+		return console.Hint(errors.New("cannot debug hooks: tmux is not installed"), "install it, on Debian with: apt install tmux")
+	}
+	if !c.Detached && !console.Terminal(o.streams.In) {
+		return console.Hint(errors.New("cannot debug hooks: stdin is no terminal"), "use --detached, and attach from a terminal")
+	}
+	if err := c.here(o); err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "bijou-debug-")
+	if err != nil {
+		return fmt.Errorf("cannot debug hooks: %w", err)
+	}
+	socket := filepath.Join(dir, "s")
+	if err := c.begin(o, socket); err != nil {
+		return errors.Join(err, os.RemoveAll(dir))
+	}
+	if c.Detached {
+		fmt.Fprintf(o.streams.Out, "tmux -S %s attach -t %s\n", socket, debugSession)
+		return nil
+	}
+	return c.attach(o, socket)
+}
+
+// here refuses a unit that has no folder on this host.
+func (c debugHooksCmd) here(o *operator) error {
+	e, err := o.home.Choose(o.name)
+	if err != nil {
+		return err
+	}
+	var u state.Unit
+	err = o.view(func(v *state.View) (err error) {
+		u, err = v.Unit(c.Unit)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(o.parts.UnitDir(e.MachineDir(u.Machine), u.Name)); err != nil {
+		return fmt.Errorf("cannot debug hooks: unit %q is not on this host (it is on machine %s)", u.Name, u.Machine)
+	}
+	return nil
+}
+
+// begin makes the session and tells the unit's agent of it.
+func (c debugHooksCmd) begin(o *operator, socket string) error {
+	intro := fmt.Sprintf("echo 'Hooks of %s open windows here. The session ends with its last window.'; exec \"${SHELL:-/bin/sh}\"", c.Unit)
+	tmux := exec.Command("tmux", "-S", socket, "new-session", "-d", "-s", debugSession, "-n", c.Unit, "/bin/sh", "-c", intro)
+	if out, err := tmux.CombinedOutput(); err != nil {
+		return fmt.Errorf("cannot make a tmux session: %w: %s", err, strings.TrimSpace(string(out)))
+	}
+	err := o.update(func(tx *state.Tx) error {
+		return tx.SetDebug(c.Unit, state.Debug{Socket: socket, Hooks: c.Hooks})
+	})
+	if err != nil {
+		err = errors.Join(err, exec.Command("tmux", "-S", socket, "kill-server").Run())
+	}
+	return err
+}
+
+// attach shows the session until it ends or the operator detaches from it.
+func (c debugHooksCmd) attach(o *operator, socket string) error {
+	tmux := exec.Command("tmux", "-S", socket, "attach", "-t", debugSession)
+	tmux.Stdin, tmux.Stdout, tmux.Stderr = os.Stdin, os.Stdout, os.Stderr
+	if err := tmux.Run(); err != nil {
+		return fmt.Errorf("cannot attach to the tmux session: %w", err)
+	}
+	if exec.Command("tmux", "-S", socket, "has-session", "-t", debugSession).Run() == nil {
+		o.note("the session goes on; back to it with: tmux -S %s attach -t %s", socket, debugSession)
+		return nil
+	}
+	if err := os.RemoveAll(filepath.Dir(socket)); err != nil {
+		return fmt.Errorf("cannot clean up: %w", err)
+	}
+	return o.update(func(tx *state.Tx) error { return tx.ClearDebug(c.Unit, socket) })
+}

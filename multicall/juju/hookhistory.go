@@ -1,0 +1,93 @@
+package juju
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"bijou/multicall/console"
+	"bijou/state"
+)
+
+// hookHistoryCmd is `juju hook-history`.
+type hookHistoryCmd struct {
+	Unit   string `arg:"" help:"The unit."`
+	Count  int    `short:"n" default:"50" help:"At most so many, the last ones."`
+	Format string `enum:"tabular,yaml,json" default:"tabular" help:"How to print: ${enum}."`
+}
+
+// Help shows how it is used.
+func (hookHistoryCmd) Help() string {
+	return `The last hooks that a unit has run: when, for how long, how each ended, and which settings it wrote.
+
+Examples:
+  juju hook-history mysql/0
+  juju hook-history mysql/0 -n 5 --format yaml`
+}
+
+// Run prints them, the oldest first.
+func (c hookHistoryCmd) Run(o *operator) error {
+	if c.Count < 1 {
+		return console.Usage(fmt.Errorf("-n must be at least 1, not %d", c.Count))
+	}
+	var runs []state.HookRun
+	err := o.view(func(v *state.View) (err error) {
+		if _, err = v.Unit(c.Unit); err == nil {
+			runs, err = v.HookRuns(c.Unit)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	runs = runs[max(0, len(runs)-c.Count):]
+	if c.Format != "tabular" {
+		return o.encode(c.Format, historyOf(runs))
+	}
+	return historyTable(runs).Write(o.streams.Out, console.Coloured(o.streams.Out))
+}
+
+// historyTable has a row for each hook, and below it one for each setting that it
+// wrote.
+func historyTable(runs []state.HookRun) *console.Table {
+	t := console.NewTable("STARTED", "TOOK", "HOOK", "REMOTE", "EXIT", "MESSAGE")
+	for _, r := range runs {
+		row, exit := console.Colour(""), strconv.Itoa(r.Exit)
+		if r.Failure != "" {
+			row = console.Red
+		}
+		if r.Exit < 0 {
+			exit = "-"
+		}
+		took := r.Ended.Sub(r.Started).Round(time.Millisecond).String()
+		t.Add(row, r.Started.Local().Format(time.DateTime), took, r.Hook, r.Remote, exit, r.Failure)
+		for _, change := range r.Changes {
+			t.Add("", "", "", "", "", "", change)
+		}
+		if r.More > 0 {
+			t.Add("", "", "", "", "", "", fmt.Sprintf("and %d more", r.More))
+		}
+	}
+	return t
+}
+
+// pastHook is one hook as YAML and JSON have it.
+type pastHook struct {
+	Hook     string    `yaml:"hook" json:"hook"`
+	Relation string    `yaml:"relation,omitempty" json:"relation,omitempty"`
+	Remote   string    `yaml:"remote-unit,omitempty" json:"remote-unit,omitempty"`
+	Started  time.Time `yaml:"started" json:"started"`
+	Seconds  float64   `yaml:"seconds" json:"seconds"`
+	Exit     int       `yaml:"exit" json:"exit"` // -1: it had no exit code
+	Failure  string    `yaml:"failure,omitempty" json:"failure,omitempty"`
+	Changes  []string  `yaml:"changes,omitempty" json:"changes,omitempty"`
+	More     int       `yaml:"further-changes,omitempty" json:"further-changes,omitempty"`
+}
+
+func historyOf(runs []state.HookRun) []pastHook {
+	past := make([]pastHook, len(runs))
+	for i, r := range runs {
+		past[i] = pastHook{r.Hook, r.Relation, r.Remote, r.Started, r.Ended.Sub(r.Started).Seconds(), r.Exit, r.Failure, r.Changes, r.More}
+	}
+	return past
+}

@@ -1,0 +1,224 @@
+package juju
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"bijou/multicall/console"
+	"bijou/state"
+	"bijou/state/charm"
+)
+
+// resourceFiles takes NAME=FILE words apart, and checks what can be checked before
+// anything is stored.
+func resourceFiles(meta *charm.Meta, words []string) (map[string]string, error) {
+	files, err := parsePairs(words)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if _, err := meta.ResourceFile(name); err != nil {
+			return nil, err
+		}
+		if err := checkFile(files[name]); err != nil {
+			return nil, fmt.Errorf("cannot give resource %q: %w", name, err)
+		}
+	}
+	return files, nil
+}
+
+// checkFile refuses what cannot be a resource's file.
+func checkFile(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%q is not a file", path)
+	case info.Size() > state.MaxResource:
+		return fmt.Errorf("%q has %d bytes, at most %d (%d MiB)", path, info.Size(), int64(state.MaxResource), state.MaxResource>>20)
+	}
+	return nil
+}
+
+// storeResources stores the files, and returns what PutResource takes.
+func (o *operator) storeResources(s *state.State, files map[string]string) (all []state.Resource, err error) {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		r, err := o.storeResource(s, name, files[name])
+		if err != nil {
+			return nil, fmt.Errorf("cannot give resource %q: %w", name, err)
+		}
+		all = append(all, r)
+	}
+	return all, nil
+}
+
+func (o *operator) storeResource(s *state.State, name, path string) (r state.Resource, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return r, err
+	}
+	defer file.Close()
+	if path, err = filepath.Abs(path); err != nil {
+		return r, err
+	}
+	r = state.Resource{Name: name, Origin: path, Added: time.Now().UTC()}
+	r.SHA256, r.Size, err = s.PutFile(o.ctx, file)
+	return r, err
+}
+
+// attachResourceCmd is `juju attach-resource`.
+type attachResourceCmd struct {
+	Service   string   `arg:"" help:"The service."`
+	Resources []string `arg:"" name:"name=file" help:"Resources of its charm, each with a file."`
+}
+
+// Help shows how it is used.
+func (attachResourceCmd) Help() string {
+	return `The file is copied into the environment. Hooks that ask for the resource from then on (resource-get) get
+the new file; no hook runs because of it.
+
+Examples:
+  juju attach-resource website site=./site.zip`
+}
+
+// Run stores the files and makes them the resources' next versions, all or none.
+func (c attachResourceCmd) Run(o *operator) error {
+	return o.open(func(s *state.State) error {
+		var meta charm.Meta
+		err := s.View(o.ctx, func(v *state.View) (err error) {
+			meta, err = metaOf(v, c.Service)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		files, err := resourceFiles(&meta, c.Resources)
+		if err != nil {
+			return err
+		}
+		resources, err := o.storeResources(s, files)
+		if err != nil {
+			return err
+		}
+		return s.Update(o.ctx, func(tx *state.Tx) error { return putResources(tx, c.Service, resources) })
+	})
+}
+
+// putResources gives a service its files.
+func putResources(tx *state.Tx, service string, resources []state.Resource) error {
+	for _, r := range resources {
+		if _, err := tx.PutResource(service, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// metaOf is the metadata of a service's charm.
+func metaOf(v *state.View, service string) (charm.Meta, error) {
+	s, err := v.Service(service)
+	if err != nil {
+		return charm.Meta{}, err
+	}
+	c, err := v.Charm(s.Charm)
+	return c.Meta, err
+}
+
+// resourcesCmd is `juju resources`.
+type resourcesCmd struct {
+	Service string `arg:"" help:"The service."`
+	Format  string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml or json; default tabular."`
+}
+
+// Help shows how it is used.
+func (resourcesCmd) Help() string {
+	return `Examples:
+  juju resources website
+  juju resources website --format yaml`
+}
+
+// resourceInfo is one resource in YAML and JSON.
+type resourceInfo struct {
+	Description string `json:"description,omitempty" yaml:"description,omitempty"`
+	Type        string `json:"type" yaml:"type"`
+	File        string `json:"file,omitempty" yaml:"file,omitempty"` // as it is called on units
+	Version     int    `json:"version" yaml:"version"`               // 0: none was given
+	Size        int64  `json:"size" yaml:"size"`                     // in bytes
+	SHA256      string `json:"sha256,omitempty" yaml:"sha256,omitempty"`
+	Added       string `json:"added,omitempty" yaml:"added,omitempty"`
+	Origin      string `json:"origin,omitempty" yaml:"origin,omitempty"`
+}
+
+// Run prints what the charm declares, and which file was given for it.
+func (c resourcesCmd) Run(o *operator) error {
+	infos := map[string]resourceInfo{}
+	err := o.view(func(v *state.View) error {
+		meta, err := metaOf(v, c.Service)
+		if err != nil {
+			return err
+		}
+		given, err := v.Resources(c.Service)
+		if err != nil {
+			return err
+		}
+		infos = resourceInfos(meta, given)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if c.Format != "tabular" {
+		return printAs(o, c.Format, infos)
+	}
+	if len(infos) == 0 {
+		o.note("the charm of service %q has no resources", c.Service)
+	}
+	t := console.NewTable("RESOURCE", "VERSION", "BYTES", "FILE", "GIVEN AS", "DESCRIPTION")
+	for _, name := range slices.Sorted(maps.Keys(infos)) {
+		r := infos[name]
+		version, size := "-", "-"
+		if r.Version > 0 {
+			version, size = strconv.Itoa(r.Version), strconv.FormatInt(r.Size, 10)
+		}
+		t.Add("", name, version, size, r.File, r.Origin, firstLine(r.Description))
+	}
+	return t.Write(o.streams.Out, console.Coloured(o.streams.Out))
+}
+
+// resourceInfos joins what the charm declares with what was given; files of a
+// resource that the charm has no more are there still.
+func resourceInfos(meta charm.Meta, given []state.Resource) map[string]resourceInfo {
+	infos := map[string]resourceInfo{}
+	for name, r := range meta.Resources {
+		info := resourceInfo{Description: strings.TrimSpace(r.Description), Type: r.Type}
+		if info.Type == "" {
+			info.Type = "file"
+		}
+		info.File, _ = meta.ResourceFile(name)
+		infos[name] = info
+	}
+	for _, r := range given {
+		info := infos[r.Name]
+		info.File, info.Version, info.Size, info.SHA256 = r.File, r.Version, r.Size, r.SHA256
+		info.Added, info.Origin = stamp(r.Added), r.Origin
+		infos[r.Name] = info
+	}
+	return infos
+}
+
+// noteMissing says which files a charm declares and nobody has given.
+func (o *operator) noteMissing(meta *charm.Meta, service string, files map[string]string) {
+	for _, name := range slices.Sorted(maps.Keys(meta.Resources)) {
+		_, err := meta.ResourceFile(name)
+		if _, given := files[name]; !given && err == nil {
+			o.note("hint: the charm may want its resource %q: juju attach-resource %s %s=FILE", name, service, name)
+		}
+	}
+}

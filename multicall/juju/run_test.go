@@ -1,0 +1,70 @@
+package juju
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bijou/state"
+	"bijou/state/statetest"
+)
+
+func TestCutCommand(t *testing.T) {
+	for line, want := range map[string]string{
+		"run u/0 -- ls -l":             "run u/0|ls -l",
+		"-e env exec --all -- ls -- x": "-e env exec --all|ls -- x",
+		"--environment=e run -- ls":    "--environment=e run|ls",
+		"run u/0 ls":                   "run u/0 ls|",
+		"run u/0 --":                   "run u/0|",
+		"do ls -- run":                 "do ls -- run|",
+		"-e run set x -- -y=1":         "-e run set x -- -y=1|",
+		"":                             "|",
+	} {
+		own, command := cutCommand(strings.Fields(line))
+		if got := strings.Join(own, " ") + "|" + strings.Join(command, " "); got != want {
+			t.Errorf("%q: %q, want %q", line, got, want)
+		}
+	}
+}
+
+// A unit whose agent is down does not keep the others from running; one that does
+// not exist does, and one that is yet to come is waited for.
+func TestTargetsOfRun(t *testing.T) {
+	st := statetest.New(t)
+	units := statetest.AddService(t, st, statetest.MySQL(), 3)
+	for _, u := range units[:2] {
+		statetest.Update(t, st, func(tx *state.Tx) error { return tx.SetUnitCharm(u.Name, "local:jammy/mysql-3") })
+	}
+	statetest.Session(t, st, state.UnitAgent("mysql/0"))
+	for _, tc := range []struct {
+		cmd         runCmd
+		units, down []string
+		err         string
+	}{
+		{runCmd{All: true}, []string{"mysql/0", "mysql/2"}, []string{`cannot run on unit "mysql/1": its agent is down`}, ""},
+		{runCmd{Units: []string{"mysql/0"}, Unit: []string{"mysql/0"}, Service: []string{"mysql"}}, []string{"mysql/0", "mysql/2"},
+			[]string{`cannot run on unit "mysql/1": its agent is down`}, ""},
+		{runCmd{Units: []string{"mysql/2"}}, []string{"mysql/2"}, nil, ""},
+		{runCmd{Units: []string{"mysql/1"}}, nil, nil, "its agent is down"},
+		{runCmd{Units: []string{"mysql/0", "mysql/7", "mysql/8"}}, nil, nil, "unit \"mysql/7\" not found\nerror: unit \"mysql/8\" not found"},
+		{runCmd{Service: []string{"nosuch"}}, nil, nil, "nosuch"},
+		{runCmd{}, nil, nil, "where to run"},
+	} {
+		to, err := tc.cmd.targets(t.Context(), st)
+		if tc.err != "" {
+			if err == nil || !strings.Contains(err.Error(), tc.err) {
+				t.Errorf("%+v: error %v", tc.cmd, err)
+			}
+			continue
+		}
+		var down []string
+		if len(to.down) > 0 {
+			down = strings.Split(errors.Join(to.down...).Error(), "\n")
+		}
+		if diff := cmp.Diff([][]string{tc.units, tc.down}, [][]string{to.units, down}); err != nil || diff != "" {
+			t.Errorf("%+v: %v (-want +got):\n%s", tc.cmd, err, diff)
+		}
+	}
+}

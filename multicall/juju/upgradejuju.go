@@ -1,0 +1,125 @@
+package juju
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"bijou/multicall/console"
+	"bijou/multicall/home"
+	"bijou/state"
+)
+
+// upgradeJujuCmd is `juju upgrade-juju`.
+type upgradeJujuCmd struct {
+	AllowDowngrade bool          `help:"Also go back to an older version."`
+	Wait           time.Duration `default:"1m" help:"How long to wait for the agents; 0 does not."`
+}
+
+// Help shows how it is used.
+func (upgradeJujuCmd) Help() string {
+	return `The binary that is called becomes the environment's: a copy is put beside the old one, and each
+agent goes over to it once its hooks in flight have ended. Units and their work go on where they are.
+
+Examples:
+  ./bijou-new juju upgrade-juju
+  ./bijou-new juju upgrade-juju -e staging --wait 10m`
+}
+
+// Run installs the binary and waits for the agents.
+func (c upgradeJujuCmd) Run(o *operator) error {
+	e, err := o.home.Choose(o.name)
+	if err != nil {
+		return err
+	}
+	if err := c.check(e, o.parts.Version); err != nil {
+		return err
+	}
+	return o.openState(e, func(s *state.State) error {
+		before := e.Tools
+		if e.Tools, err = home.InstallTools(e.Dir, home.Tools{Version: o.parts.Version, Links: o.parts.Applets}); err != nil {
+			return err
+		}
+		if err := e.Save(); err != nil {
+			return err
+		}
+		if err := s.Update(o.ctx, func(tx *state.Tx) error { return tx.SetTools(e.Tools) }); err != nil {
+			return err
+		}
+		if before == e.Tools {
+			o.note("environment %q runs %s already", e.Name, e.Tools)
+		} else {
+			o.note("environment %q goes over from %s to %s", e.Name, before, e.Tools)
+		}
+		o.warnIfDown(e)
+		return c.await(o, s, e.Tools)
+	})
+}
+
+// check refuses an older version than the environment's.
+func (c upgradeJujuCmd) check(e home.Environment, version string) error {
+	now, _, _ := strings.Cut(e.Tools, "-")
+	if c.AllowDowngrade || !olderVersion(version, now) {
+		return nil
+	}
+	return console.Hint(fmt.Errorf("cannot upgrade environment %q: it runs version %s, and this binary is %s", e.Name, now, version),
+		"call the newer binary, or give --allow-downgrade")
+}
+
+// olderVersion compares versions of numbers and dots.
+func olderVersion(a, b string) bool {
+	as, bs := strings.Split(a, "."), strings.Split(b, ".")
+	for i := range min(len(as), len(bs)) {
+		x, errX := strconv.Atoi(as[i])
+		y, errY := strconv.Atoi(bs[i])
+		if errX != nil || errY != nil {
+			return false
+		}
+		if x != y {
+			return x < y
+		}
+	}
+	return len(as) < len(bs)
+}
+
+// await waits until the agents that there are run the binary; one whose hooks
+// take longer goes over later, by itself.
+func (c upgradeJujuCmd) await(o *operator, s *state.State, tools string) error {
+	ctx, cancel := context.WithTimeout(o.ctx, c.Wait)
+	defer cancel()
+	for {
+		var late []string
+		err := s.View(o.ctx, func(v *state.View) (err error) {
+			late, err = lateMachines(v, tools)
+			return err
+		})
+		if err != nil || len(late) == 0 {
+			return err
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			if o.ctx.Err() != nil {
+				return o.ctx.Err()
+			}
+			o.note("machine %s still runs hooks with the old binary; it goes over when they have ended", strings.Join(late, ", "))
+			return nil
+		}
+	}
+}
+
+// lateMachines lists the machines whose agents are there and run another binary.
+func lateMachines(v *state.View, tools string) (late []string, err error) {
+	machines, err := v.Machines()
+	for _, m := range machines {
+		present, perr := v.Present(state.MachineAgent(m.ID))
+		err = errors.Join(err, perr)
+		if present && m.Tools != tools {
+			late = append(late, m.ID)
+		}
+	}
+	return late, err
+}

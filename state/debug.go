@@ -1,0 +1,39 @@
+package state
+
+import "slices"
+
+// Debug is an operator's session in which a unit's hooks are run by hand. It is on
+// the unit's machine.
+type Debug struct {
+	Socket string   `json:"socket"`          // of its tmux, a path
+	Hooks  []string `json:"hooks,omitempty"` // their names; empty: all that the charm has
+}
+
+// Wants says if that hook is to be run by hand; named, if it was asked for by name.
+func (d Debug) Wants(hook string) (wanted, named bool) {
+	named = slices.Contains(d.Hooks, hook)
+	return named || len(d.Hooks) == 0, named
+}
+
+// Debug reads a unit's debug session; ok is false if there is none.
+func (v *View) Debug(unit string) (d Debug, ok bool, err error) {
+	return load[Debug](v, debugKey(unit))
+}
+
+// SetDebug records a unit's debug session. ErrNotFound.
+func (tx *Tx) SetDebug(unit string, d Debug) error {
+	if _, err := tx.Unit(unit); err != nil {
+		return err
+	}
+	return tx.put(debugKey(unit), d)
+}
+
+// ClearDebug forgets a unit's debug session, if it is that one.
+func (tx *Tx) ClearDebug(unit, socket string) error {
+	d, ok, err := tx.Debug(unit)
+	if err != nil || !ok || d.Socket != socket {
+		return err
+	}
+	tx.remove(debugKey(unit))
+	return nil
+}

@@ -1,0 +1,89 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// ForceRemoveUnit removes a unit at once, in whatever state it is, and its
+// subordinates with it. Its agent, if there is one, ends what runs and cleans up;
+// no hook is run any more. It works in batches; call it again if it was
+// interrupted. ErrNotFound.
+func (s *State) ForceRemoveUnit(ctx context.Context, name string) error {
+	var u Unit
+	err := s.Update(ctx, func(tx *Tx) (err error) {
+		if u, err = tx.Unit(name); err == nil {
+			err = tx.changeUnit(name, func(u *Unit) { u.Life = Dead })
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, sub := range u.Subordinates {
+		if err := s.ForceRemoveUnit(ctx, sub); err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+	}
+	return RemoveUnit(ctx, s.Update, name)
+}
+
+// ForceDestroyRelation removes a relation at once. Its members still run their
+// last hooks of it, as far as they have agents. It works in batches. ErrNotFound;
+// ErrInUse for a peer relation.
+func (s *State) ForceDestroyRelation(ctx context.Context, id int) error {
+	if err := s.Update(ctx, func(tx *Tx) error { return tx.DestroyRelation(id) }); err != nil {
+		return err
+	}
+	return s.expel(ctx, id)
+}
+
+// expel takes the members out of a dying relation, which goes with the last.
+func (s *State) expel(ctx context.Context, id int) error {
+	var members []Member
+	err := s.View(ctx, func(v *View) (err error) {
+		members, err = v.Members(id)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return inBatches(ctx, s.Update, members, func(tx *Tx, m Member) error { return tx.LeaveRelation(id, m.Unit) })
+}
+
+// ForceDestroyService removes a service at once with its units and relations, as
+// ForceRemoveUnit and ForceDestroyRelation do. ErrNotFound.
+func (s *State) ForceDestroyService(ctx context.Context, name string) error {
+	var relations []int
+	var units []string
+	err := s.Update(ctx, func(tx *Tx) (err error) {
+		relations, units, err = tx.condemn(name)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := s.forceParts(ctx, relations, units); err != nil {
+		return fmt.Errorf("cannot destroy service %q: %w", name, err)
+	}
+	return s.Update(ctx, func(tx *Tx) error { return tx.removeServiceIfDone(name) })
+}
+
+func (s *State) forceParts(ctx context.Context, relations []int, units []string) error {
+	for _, unit := range units {
+		if err := s.ForceRemoveUnit(ctx, unit); err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+	}
+	err := inBatches(ctx, s.Update, relations, func(tx *Tx, id int) error { return tx.destroyRelation(id) })
+	if err != nil {
+		return err
+	}
+	for _, id := range relations {
+		if err := s.expel(ctx, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,58 @@
+package state
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// HookRun is one hook that a unit has run, as `juju hook-history` shows it. Hooks
+// that the charm does not have are not recorded.
+type HookRun struct {
+	Seq      int64     `json:"seq"` // counts the unit's
+	Hook     string    `json:"hook"`
+	Relation string    `json:"relation,omitempty"` // "relation-3"; empty for a unit's hook
+	Remote   string    `json:"remote,omitempty"`   // the unit that caused it
+	Started  time.Time `json:"started"`
+	Ended    time.Time `json:"ended"`
+	Exit     int       `json:"exit"`              // its exit code, or -1 if it had none
+	Failure  string    `json:"failure,omitempty"` // why it failed
+	Changes  []string  `json:"changes,omitempty"` // settings that it wrote, secrets hidden
+	More     int       `json:"more,omitempty"`    // further changes, not listed
+}
+
+const (
+	// keptRuns is how many hooks of a unit are remembered.
+	keptRuns = 50
+	// keptChanges is how many changes of each.
+	keptChanges = 20
+)
+
+// AddHookRun remembers a hook that has ended, in place of the oldest. Nothing is
+// read: Seq is the caller's, who alone writes for that unit.
+func (tx *Tx) AddHookRun(unit string, r HookRun) error {
+	if n := len(r.Changes); n > keptChanges {
+		r.Changes, r.More = r.Changes[:keptChanges], n-keptChanges
+	}
+	return tx.put(historyKey(unit, int(r.Seq%keptRuns)), r)
+}
+
+// HookRuns lists the last hooks of a unit, the oldest first.
+func (v *View) HookRuns(unit string) ([]HookRun, error) {
+	kvs, err := v.list(historyOf(unit))
+	if err != nil {
+		return nil, err
+	}
+	runs := make([]HookRun, len(kvs))
+	for i, kv := range kvs {
+		if runs[i], err = decode[HookRun](kv); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(runs, func(a, b HookRun) int { return cmp.Compare(a.Seq, b.Seq) })
+	return runs, nil
+}
+
+func historyOf(unit string) string            { return historyPrefix + unit + "/" }
+func historyKey(unit string, slot int) string { return historyOf(unit) + strconv.Itoa(slot) }

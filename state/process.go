@@ -1,0 +1,124 @@
+package state
+
+import (
+	"context"
+	"fmt"
+	"sync"
+)
+
+// Process is the one session that all roles of a process share. Whoever asks
+// first begins it, and the next one after it was lost.
+//
+// The order of a beginning, above all after an outage, is: the lease, the
+// presence of the agents, campaigns, then work. Who announces agents takes
+// Session, and says with Stand that it is done; who campaigns takes Standing.
+// Its methods may be called from several goroutines.
+type Process struct {
+	state     *State
+	announces bool
+	turn      chan struct{} // buffered: whoever has put a word in may begin a session
+
+	mu       sync.Mutex
+	session  *Session
+	standing chan struct{} // closed once the agents stand by the session
+}
+
+// NewProcess begins nothing yet. Announces says if one of the roles announces
+// agents, for whom campaigns have to wait.
+func NewProcess(s *State, announces bool) *Process {
+	return &Process{state: s, announces: announces, turn: make(chan struct{}, 1)}
+}
+
+// Session is the session that lives, a new one if need be.
+//
+// No lock that cannot be given up is held while the store is asked: a store that
+// does not answer must not keep a role from ending.
+func (p *Process) Session(ctx context.Context) (*Session, error) {
+	select {
+	case p.turn <- struct{}{}:
+		defer func() { <-p.turn }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if s, _ := p.living(); s != nil {
+		return s, nil
+	}
+	s, err := p.state.NewSession(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.session, p.standing = s, make(chan struct{})
+	if !p.announces {
+		close(p.standing)
+	}
+	return s, nil
+}
+
+// living is the session, unless there is none or it was lost, and what says that
+// the agents stand by it.
+func (p *Process) living() (*Session, <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.session == nil {
+		return nil, nil
+	}
+	select {
+	case <-p.session.Done():
+		return nil, nil
+	default:
+		return p.session, p.standing
+	}
+}
+
+// Stand says that all agents are announced by that session. It is idempotent, and
+// means nothing for a session that is over.
+func (p *Process) Stand(s *Session) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.session != s {
+		return
+	}
+	select {
+	case <-p.standing:
+	default:
+		close(p.standing)
+	}
+}
+
+// Standing is the session that lives, once the agents stand by it.
+func (p *Process) Standing(ctx context.Context) (*Session, error) {
+	for {
+		if _, err := p.Session(ctx); err != nil {
+			return nil, err
+		}
+		s, standing := p.living()
+		if s == nil {
+			continue // lost meanwhile
+		}
+		select {
+		case <-standing:
+			return s, nil
+		case <-s.Done():
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// Close ends the session, so that its agents are seen to be gone and its
+// leaderships free at once; if the store is away it expires. The roles have ended.
+func (p *Process) Close(ctx context.Context) error {
+	p.mu.Lock()
+	s := p.session
+	p.session = nil
+	p.mu.Unlock()
+	if s == nil {
+		return nil
+	}
+	if err := s.Close(ctx); err != nil {
+		return fmt.Errorf("cannot end the process's session: %w", err)
+	}
+	return nil
+}

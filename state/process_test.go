@@ -1,0 +1,104 @@
+package state_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"bijou/state"
+	"bijou/state/statetest"
+)
+
+// TestProcessHasOneSession has two roles share it: who campaigns waits until who
+// announces agents has done so, at first and after each loss.
+func TestProcessHasOneSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st, err := state.CreateMemory(t.Context(), statetest.Environment())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer st.Close()
+		p := state.NewProcess(st, true)
+		var last *state.Session
+		for range 3 {
+			standing := make(chan *state.Session)
+			go func() {
+				s, err := p.Standing(t.Context())
+				if err != nil {
+					t.Error(err)
+				}
+				standing <- s
+			}()
+			synctest.Wait()
+			s, err := p.Session(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s == last {
+				t.Fatal("a session that is lost was given out")
+			}
+			select {
+			case <-standing:
+				t.Fatal("a campaign came before the presence")
+			default:
+			}
+			if last != nil {
+				p.Stand(last) // late, and of no use
+			}
+			p.Stand(s)
+			p.Stand(s)
+			if got := <-standing; got != s {
+				t.Error("the roles have different sessions")
+			}
+			if err := s.Close(t.Context()); err != nil { // as if it were lost
+				t.Fatal(err)
+			}
+			last = s
+		}
+		if err := p.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestStandingEndsWithItsContext is about a process whose agents are never announced.
+func TestStandingEndsWithItsContext(t *testing.T) {
+	st := statetest.New(t)
+	p := state.NewProcess(st, true)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := p.Standing(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	alone := state.NewProcess(st, false)
+	if _, err := alone.Standing(t.Context()); err != nil {
+		t.Errorf("without agents: %v", err)
+	}
+	if err := errors.Join(p.Close(t.Context()), alone.Close(t.Context())); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAnnounceAll announces more than one transaction holds, with one that is gone.
+func TestAnnounceAll(t *testing.T) {
+	st := statetest.New(t)
+	c := statetest.AddCharm(t, st, statetest.Meta("app", "provides: {}\n"))
+	statetest.AddServiceOf(t, st, c, "app", 120)
+	s := statetest.Session(t, st)
+	agents := []string{"unit-app-999"}
+	for _, u := range statetest.Read(t, st, func(v *state.View) ([]state.Unit, error) { return v.Units("app") }) {
+		agents = append(agents, state.UnitAgent(u.Name))
+	}
+	for range 2 {
+		if err := s.AnnounceAll(t.Context(), agents); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, agent := range agents {
+		here := statetest.Read(t, st, func(v *state.View) (bool, error) { return v.Present(agent) })
+		if here != (i > 0) {
+			t.Errorf("%s is present: %v", agent, here)
+		}
+	}
+}

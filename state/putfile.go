@@ -1,0 +1,72 @@
+package state
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+)
+
+// content is what a blob is to hold, chunk by chunk, from the first; it may be
+// begun again.
+type content struct {
+	size  int64
+	chunk func(n int) ([]byte, error)
+}
+
+// inMemory is content that is there already.
+func inMemory(data []byte) content {
+	return content{size: int64(len(data)), chunk: func(n int) ([]byte, error) {
+		return data[n*chunkSize : min(len(data), (n+1)*chunkSize)], nil
+	}}
+}
+
+// errChanged: a file was written to while it was read.
+var errChanged = errors.New("it changed while it was read")
+
+// PutFile is PutBlob for a file that may be large, up to MaxResource: it is read
+// twice, and never as a whole in memory.
+func (s *State) PutFile(ctx context.Context, r io.ReaderAt) (sum string, size int64, err error) {
+	hash := sha256.New()
+	size, err = io.Copy(hash, io.NewSectionReader(r, 0, MaxResource+1))
+	if err != nil {
+		return "", 0, fmt.Errorf("cannot read blob: %w", err)
+	}
+	if size > MaxResource {
+		return "", 0, fmt.Errorf("cannot store blob: it has more than %d MiB", MaxResource>>20)
+	}
+	sum = hex.EncodeToString(hash.Sum(nil))
+	tell := func(n int) {
+		p := Progress{What: "MiB stored", Done: int(min(int64(n+1)*chunkSize, size) >> 20), Total: int(size >> 20)}
+		Tell(ctx, p)
+	}
+	if _, err := s.writeBlob(ctx, sum, inFile(r, size, sum, tell)); err != nil {
+		return "", 0, fmt.Errorf("cannot store blob: %w", err)
+	}
+	return sum, size, nil
+}
+
+// inFile is content that is read as it is needed. Its last chunk is errChanged if
+// all together is not what it was.
+func inFile(r io.ReaderAt, size int64, sum string, tell func(n int)) content {
+	var seen hash.Hash
+	return content{size: size, chunk: func(n int) ([]byte, error) {
+		if n == 0 {
+			seen = sha256.New()
+		}
+		from := int64(n) * chunkSize
+		chunk := make([]byte, min(chunkSize, size-from))
+		if _, err := r.ReadAt(chunk, from); err != nil && !errors.Is(err, io.EOF) {
+			return nil, err
+		}
+		seen.Write(chunk)
+		tell(n)
+		if last := from+int64(len(chunk)) == size; last && hex.EncodeToString(seen.Sum(nil)) != sum {
+			return nil, errChanged
+		}
+		return chunk, nil
+	}}
+}

@@ -1,0 +1,150 @@
+package state_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math/rand"
+	"strings"
+	"testing"
+	"time"
+
+	"bijou/state"
+	"bijou/state/statetest"
+)
+
+// give stores a file and makes it a service's resource.
+func give(t *testing.T, st *state.State, service, name string, data []byte) (r state.Resource, err error) {
+	t.Helper()
+	sum, size, err := st.PutFile(t.Context(), bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = st.Update(t.Context(), func(tx *state.Tx) (err error) {
+		r, err = tx.PutResource(service, state.Resource{Name: name, SHA256: sum, Size: size, Added: noon})
+		return err
+	})
+	return r, err
+}
+
+func TestResources(t *testing.T) {
+	statetest.Each(t, func(t *testing.T, st *state.State) {
+		statetest.AddService(t, st, actor(), 1)
+		big := make([]byte, 3<<20+17)
+		rand.New(rand.NewSource(1)).Read(big)
+		for i, data := range [][]byte{[]byte("one"), {}, big} {
+			r, err := give(t, st, "actor", "site", data)
+			if err != nil || r.Version != i+1 || r.File != "site.zip" || r.Size != int64(len(data)) {
+				t.Fatalf("%d: %+v, %v", i, r, err)
+			}
+			if got := content(t, st, r.SHA256); !bytes.Equal(got, data) {
+				t.Errorf("%d: %d bytes came back", i, len(got))
+			}
+		}
+		if r, err := give(t, st, "actor", "site", big); err != nil || r.Version != 3 {
+			t.Errorf("the same again: %+v, %v", r, err)
+		}
+		if _, err := give(t, st, "actor", "other", nil); !errors.Is(err, state.ErrNotFound) || !strings.Contains(err.Error(), "it has site") {
+			t.Errorf("one that the charm does not have: %v", err)
+		}
+		if _, err := give(t, st, "nosuch", "site", nil); !errors.Is(err, state.ErrNotFound) {
+			t.Errorf("no such service: %v", err)
+		}
+	})
+}
+
+func content(t *testing.T, st *state.State, sum string) []byte {
+	t.Helper()
+	r, err := st.OpenBlob(t.Context(), sum)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	data, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func TestResourcesGoWithTheirService(t *testing.T) {
+	st := statetest.New(t)
+	statetest.AddService(t, st, actor(), 1)
+	r, err := give(t, st, "actor", "site", []byte("content"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := st.DestroyService(t.Context(), "actor"); err != nil {
+		t.Fatal(err)
+	}
+	if err := state.RemoveUnit(t.Context(), st.Update, "actor/0"); err != nil {
+		t.Fatal(err)
+	}
+	if all := statetest.Read(t, st, func(v *state.View) ([]state.Resource, error) { return v.Resources("actor") }); len(all) != 0 {
+		t.Errorf("left: %+v", all)
+	}
+	if err := st.Sweep(t.Context(), time.Now().Add(state.BlobGrace+time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := st.OpenBlob(t.Context(), r.SHA256); !errors.Is(err, state.ErrNotFound) {
+		t.Errorf("the blob: %v", err)
+	}
+}
+
+func TestSweepKeepsBlobsOfResourcesAndActions(t *testing.T) {
+	st := statetest.New(t)
+	statetest.AddService(t, st, actor(), 1)
+	r, err := give(t, st, "actor", "site", []byte("content"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := add(t, st, state.ActionSpec{Unit: "actor/0", Name: "backup"})
+	end := state.ActionEnd{Output: state.Output{Stdout: bytes.Repeat([]byte("x"), 100_000)}}
+	statetest.Update(t, st, func(tx *state.Tx) error { return tx.EndAction(a.ID, state.ActionCompleted, end, noon) })
+	if err := st.Sweep(t.Context(), time.Now().Add(state.BlobGrace+time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	for _, sum := range []string{r.SHA256, action(t, st, a.ID).Output.Blob} {
+		if len(content(t, st, sum)) == 0 {
+			t.Errorf("blob %q is gone", sum)
+		}
+	}
+}
+
+// changing is a file that is written to while it is read.
+type changing struct{ reads int }
+
+func (c *changing) ReadAt(p []byte, off int64) (int, error) {
+	c.reads++
+	const size = 10
+	n := min(len(p), max(0, int(size-off)))
+	for i := range n {
+		p[i] = byte(c.reads)
+	}
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+func TestFileThatChangesIsRefused(t *testing.T) {
+	st := statetest.New(t)
+	_, _, err := st.PutFile(context.Background(), &changing{})
+	if err == nil || !strings.Contains(err.Error(), "it changed while it was read") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// endless is a file that has no end.
+type endless struct{}
+
+func (endless) ReadAt(p []byte, _ int64) (int, error) { return len(p), nil }
+
+func TestFileIsBounded(t *testing.T) {
+	st := statetest.New(t)
+	_, _, err := st.PutFile(context.Background(), endless{})
+	if err == nil || !strings.Contains(err.Error(), "more than 512 MiB") {
+		t.Errorf("error %v", err)
+	}
+}

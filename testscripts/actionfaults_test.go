@@ -1,0 +1,69 @@
+package testscripts
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestActionFaults kills the background process with SIGKILL at every point of an
+// action's run, and starts it again. The action has failed unless its end was
+// committed; what it has set is there exactly then; and it never runs twice.
+func TestActionFaults(t *testing.T) {
+	for _, tc := range []struct {
+		point, status string
+		ran           int // how many times at most its process was let go
+	}{
+		{"before-spawn", "failed", 0},
+		{"after-let-go", "failed", 1},
+		{"after-exit", "failed", 1},
+		{"after-commit", "completed", 1},
+	} {
+		t.Run(tc.point, func(t *testing.T) { surviveInAction(t, tc.point, tc.status, tc.ran) })
+	}
+}
+
+func surviveInAction(t *testing.T, point, status string, ran int) {
+	w := newWorld(t)
+	w.juju("bootstrap")
+	w.juju("deploy", "charms/actor", "-n", "2")
+	w.eventually("both have started", func() bool { return strings.Count(w.juju("status"), "started") == 2 })
+	w.juju("remove-unit", "actor/1") // one unit alone passes the points from now on
+	w.eventually("one is gone", func() bool { return strings.Count(w.juju("status"), "started") == 1 })
+	w.kill()
+
+	w.env = append(w.env, "BIJOU_FAULT="+point+":2") // the first one is the config-changed that a restart owes
+	w.juju("start")
+	pid := w.agent()
+	id := strings.TrimSpace(w.juju("run-action", "actor/0", "publish", "word=set"))
+	w.eventually("the fault kills the agent", func() bool { return !alive(pid) })
+	w.env = w.env[:len(w.env)-1]
+	w.juju("start")
+
+	show := func() string { return w.juju("show-action-output", id) }
+	w.eventually("the action has "+status, func() bool { return strings.Contains(show(), "status: "+status) })
+	got := w.juju("run", "actor/0", "--", "relation-get -r $(relation-ids ring) word actor/0")
+	if want := map[bool]string{true: "set\n"}[status == "completed"]; got != want {
+		t.Errorf("the setting is %q, want %q", got, want)
+	}
+	log, err := os.ReadFile(w.machine("units", "actor-0", "published"))
+	if n := strings.Count(string(log), "\n"); n > ran || err != nil && ran > 0 && point != "after-let-go" {
+		t.Errorf("it ran %d times, want at most %d (%v)", n, ran, err)
+	}
+}
+
+// kill ends the background process with SIGKILL.
+func (w *world) kill() {
+	w.t.Helper()
+	pid := w.agent()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		w.t.Fatal(err)
+	}
+	w.eventually("the agent is dead", func() bool {
+		_, err := os.Readlink(filepath.Join("/proc", fmt.Sprint(pid), "exe"))
+		return err != nil
+	})
+}

@@ -1,0 +1,81 @@
+package outage
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"bijou/testscripts/etcdtest"
+)
+
+// TestBeforeItsStore ends an agent while its store is away, and starts it again
+// before the store is back, as when a host comes up first.
+func TestBeforeItsStore(t *testing.T) {
+	needLong(t)
+	c := etcdtest.For(t, etcdtest.Options{})
+	w := newWorld(t, c.URL("/outage"))
+	services := []string{"hub", "east"}
+	w.deployFleet(services, 2)
+	w.settle("the deployment")
+	check(t, c.Members[0].Kill())
+	w.endAgent()
+	w.checkRefusal(w.ask("start"))
+	mark := w.mark()
+	w.startAgent()
+	w.eventually("the agent says that it waits", time.Minute, func() string { return lacks(w.log(mark), "cannot begin; trying again") })
+	rest(15 * time.Second)
+	if n := strings.Count(w.log(mark), "cannot begin; trying again"); n != 1 {
+		t.Errorf("the agent said %d times that it cannot begin, want once:\n%s", n, w.log(mark))
+	}
+	check(t, c.Members[0].Start())
+	w.eventually("the agent runs", time.Minute, func() string { return lacks(w.log(mark), "machine agent runs") })
+	w.juju("set", "hub", "set=turn=after")
+	w.settle("the start before the store")
+	w.judge("agent before its store", "1 kill")
+}
+
+// lacks is the text unless it has the words.
+func lacks(text, words string) string {
+	if strings.Contains(text, words) {
+		return ""
+	}
+	return fmt.Sprintf("no %q in:\n%s", words, text)
+}
+
+// endAgent tells the background process to end, which it must also without its store.
+func (w *world) endAgent() {
+	w.t.Helper()
+	pid := w.agent()
+	check(w.t, syscall.Kill(pid, syscall.SIGTERM))
+	w.eventually("the agent ends", time.Minute, func() string {
+		if alive(pid) {
+			return "it lives"
+		}
+		return ""
+	})
+}
+
+// startAgent starts the agent as a service manager would, without asking first.
+func (w *world) startAgent() {
+	w.t.Helper()
+	log, err := os.OpenFile(w.machine("agent.log"), os.O_APPEND|os.O_WRONLY, 0)
+	check(w.t, err)
+	defer log.Close()
+	cmd := exec.Command("machine-agent", "--machine", "0", "--env", filepath.Join(w.home, "default"))
+	cmd.Env, cmd.Stdout, cmd.Stderr = w.env, log, log
+	check(w.t, cmd.Start())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = cmd.Wait() // the environment's destruction ends it
+	}()
+	w.t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		<-ended
+	})
+}

@@ -39,7 +39,7 @@ func Install(dir string, u Unit, env string, force bool) (changed bool, err erro
 	return true, nil
 }
 
-// Remove disables what Install has written into Dir, and removes it. What is not
+// Remove ends and disables what Install has written into Dir, and removes it. What is not
 // there, or is another environment's, is left alone.
 func Remove(e home.Environment) error {
 	units, err := Units(e)
@@ -54,15 +54,17 @@ func Remove(e home.Environment) error {
 			continue
 		}
 		if Runs() {
-			_, _ = ctl("disable", "--quiet", u.Name) // templates may have no link to remove
+			_, _ = ctl("disable", "--now", "--quiet", u.Name) // of a template nothing is enabled, and nothing runs
 		}
 		if err := os.Remove(path); err != nil {
 			return fmt.Errorf("cannot remove the unit file: %w", err)
 		}
 		removed = true
 	}
-	if !removed {
+	if !removed || !Runs() {
 		return nil
 	}
+	// One that was started again in between found no environment, and failed.
+	_, _ = ctl("reset-failed", MachineUnit(e))
 	return Reload()
 }

@@ -205,8 +205,8 @@ func end(w *world) {
 	if left := w.on("ls /etc/systemd/system | grep '^bijou-.*service$' || true"); left != "" {
 		w.t.Errorf("unit files are left: %s", left)
 	}
-	w.eventually("systemctl is-active "+machine, "inactive")
-	if left := w.on("pgrep -af machine-agent || true"); left != "" {
+	w.eventually("systemctl is-active "+machine, "inactive\n")
+	if left := w.on("pgrep -x machine-agent || true"); left != "" {
 		w.t.Errorf("a process is left: %s", left)
 	}
 }

@@ -53,8 +53,12 @@ func (j *judge) say(r Run, format string, args ...any) {
 }
 
 func (j *judge) hear(r Run) {
-	if r.Event.Event == Died {
+	switch r.Event.Event {
+	case Died:
 		j.hearDeath(r)
+		return
+	case Resolved:
+		delete(j.failed, r.scope())
 		return
 	}
 	if j.clients[r.Client] {

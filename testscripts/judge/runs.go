@@ -54,7 +54,7 @@ func (p *places) take(e Event) {
 	case e.Event == Died:
 		p.died(e)
 	case e.Event == Resolved:
-		p.all = append(p.all, Run{Event: e})
+		p.all = append(p.all, Run{Event: e, Ended: true})
 	case e.Event == Begin:
 		p.begin(e)
 	case !here:

@@ -143,6 +143,9 @@ func (s *stage) subordinate() string {
 // for the n-th time.
 func (s *stage) dieAt(point string, n int) {
 	s.t.Helper()
+	if strings.HasSuffix(point, "-machine") {
+		n = 1 // it comes there once
+	}
 	fault := fmt.Sprintf("%s:%d", point, n)
 	s.t.Log(fault)
 	check(s.t, kill9(s.agent()))
@@ -154,9 +157,7 @@ func (s *stage) dieAt(point string, n int) {
 		if time.Now().After(end) {
 			s.t.Fatalf("the agent does not come to %s", fault)
 		}
-		if do(s); point == "before-recover" || point == "after-machine" {
-			continue
-		}
+		do(s)
 		for pause := time.Now().Add(2 * time.Second); alive(pid) && time.Now().Before(pause); {
 			time.Sleep(20 * time.Millisecond)
 			s.retry()

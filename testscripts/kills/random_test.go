@@ -25,7 +25,7 @@ func TestRandom(t *testing.T) {
 	for range rounds {
 		halt := f.drive()
 		for range kills / rounds {
-			f.sleep(1500 * time.Millisecond)
+			f.sleep(time.Second)
 			f.kill()
 		}
 		halt()
@@ -99,16 +99,14 @@ func (f *fleet) drive() (halt func()) {
 // that is still on its way out, say.
 func (f *fleet) operate(n int) {
 	service := f.services[f.intn(len(f.services))]
-	switch f.intn(8) {
+	switch f.intn(7) {
 	case 0:
 		f.try("add-relation", "south:server", "north:client")
 	case 1:
 		f.try("destroy-relation", "south:server", "north:client")
 	case 2:
-		f.try("add-unit", "west")
+		f.scale("west")
 	case 3:
-		f.leave("west")
-	case 4:
 		if err := os.WriteFile(filepath.Join(f.charm, "turn"), []byte(fmt.Sprint(time.Now())), 0o644); err == nil {
 			f.try("upgrade-charm", service)
 		}
@@ -117,8 +115,9 @@ func (f *fleet) operate(n int) {
 	}
 }
 
-// leave removes a unit of a service that has others.
-func (f *fleet) leave(service string) {
+// scale removes a unit of a service, or adds one, so that there are about as many
+// as before.
+func (f *fleet) scale(service string) {
 	s, err := state.Open(f.t.Context(), "sqlite:"+f.stateFile())
 	if err != nil {
 		return
@@ -129,7 +128,9 @@ func (f *fleet) leave(service string) {
 		units, err = v.Units(service)
 		return err
 	})
-	if err == nil && len(units) > 2 {
-		f.try("remove-unit", units[f.intn(len(units))].Name)
+	if n := len(units); err == nil && n > 2+f.intn(3) {
+		f.try("remove-unit", units[f.intn(n)].Name)
+	} else if err == nil {
+		f.try("add-unit", service)
 	}
 }

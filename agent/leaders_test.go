@@ -183,3 +183,28 @@ touch %s; until [ -e %s ]; do sleep 0.05; done`, begun, gate)
 		}
 	})
 }
+
+// What a leader writes for its service reaches the other side as a change of its own.
+func TestServicesOwnSettingsAreHeardOf(t *testing.T) {
+	once(t, func(r *rig) {
+		mysql := statetest.Meta("mysql", "provides:\n  server: mysql\n")
+		app := statetest.Meta("app", "requires:\n  db: mysql\n")
+		app["config.yaml"] = "options:\n  x: {type: int, default: 0}\n"
+		statetest.AddService(r.t, r.st, r.recorder(mysql, hooks("server"), map[string]string{
+			"server-relation-changed": `echo "$JUJU_UNIT_NAME got $(relation-get --app x app)" >> ` + r.notes,
+		}), 1)
+		statetest.AddService(r.t, r.st, r.recorder(app, hooks("db"), map[string]string{
+			"config-changed": `x=$(config-get x); [ "$x" = 0 ] || relation-set -r db --app x="$x"`,
+		}), 1)
+		statetest.Relate(r.t, r.st, "app", "mysql")
+		r.start()
+		r.awaitNote("mysql/0", "got ")
+		r.eventually("app/0 leads", func() bool { return r.leads() == "app/0" })
+		r.settle()
+		r.update(func(tx *state.Tx) error {
+			_, err := tx.SetConfig("app", map[string]any{"x": "7"})
+			return err
+		})
+		r.awaitNote("mysql/0", "got 7")
+	})
+}

@@ -13,14 +13,40 @@ import (
 )
 
 // Fault is called at named points of an agent's work, so that a test main can
-// kill the process there. The points of a hook are, in their order:
+// kill the process there. nil does nothing.
 //
-//	before-spawn   the hook is persisted as being in flight, its process not let go
-//	after-let-go   the hook's process runs
-//	after-exit     the hook has exited, nothing of it is committed
-//	after-commit   the hook's outcome is committed
+// Every commit has two, before-STEP and after-STEP. The steps are:
 //
-// nil does nothing.
+//	recover      the agent has restarted
+//	deploy       a charm is about to be put in place
+//	deployed     it is there
+//	enqueue      what has arrived is queued
+//	enter        the unit is a member of a relation
+//	begin        a hook is in flight
+//	success      it is done, with all that it has written
+//	failure      it has failed, or was found dead
+//	action-end   an action or a command has ended
+//	resolve      a failed hook counts as done
+//	leave        the unit is no member of a relation any more
+//	retire       a subordinate's unit is to leave
+//	debug-end    a debug session is over
+//	dead         the unit is down
+//	remove       one batch of its records is removed
+//
+// The others, in the order in which a hook or a charm comes to them:
+//
+//	before-spawn     the hook is in flight, no process is made
+//	after-spawn      its process is made, and held back
+//	after-note       the file says which process it is
+//	after-let-go     the hook's process runs
+//	after-exit       the hook has exited, nothing of it is committed
+//	after-commit     the hook's outcome is committed
+//	before-unpack    nothing of a new charm is in the unit's folder
+//	before-swap      it is there, beside the old one
+//	after-exchange   it is in the place of the old one, which is beside it
+//	after-swap       the old one is gone
+//	before-clear     nothing of the unit is left but its folder
+//	after-clear      nor that
 type Fault func(point string)
 
 // MachineOptions say which machine an agent serves, and from where.

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"bijou/multicall/home"
 	"bijou/state"
@@ -39,7 +40,7 @@ func (h *handover) run(ctx context.Context, s *state.State) error {
 			}
 			return err
 		})
-		if err == nil && h.ordered(env.Tools) {
+		if err == nil && h.ordered(ctx, env.Tools) {
 			close(h.retire)
 			break
 		}
@@ -66,13 +67,21 @@ func change(ctx context.Context, s *state.State, revision int64) error {
 	return err
 }
 
+// trial is how long a binary may take to say its version; one that hangs must
+// not keep the agent from ending.
+const trial = 30 * time.Second
+
 // ordered says if the process is to go on as that binary, and that one works.
-func (h *handover) ordered(name string) bool {
+func (h *handover) ordered(ctx context.Context, name string) bool {
 	if name == "" || name == h.own || filepath.Base(name) != name {
 		return false
 	}
 	folder := filepath.Join(h.env.Dir, "tools", name)
-	if out, err := exec.Command(filepath.Join(folder, "bijou"), "version").CombinedOutput(); err != nil {
+	ctx, cancel := context.WithTimeout(ctx, trial)
+	defer cancel()
+	version := exec.CommandContext(ctx, filepath.Join(folder, "bijou"), "version")
+	version.WaitDelay = time.Second // for what it has started
+	if out, err := version.CombinedOutput(); err != nil {
 		slog.Error("cannot go over to another binary: it does not run here", "tools", name, "error", err, "output", string(out))
 		return false
 	}

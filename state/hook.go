@@ -41,6 +41,7 @@ type Failure struct {
 type Workflow struct {
 	State         string   `json:"state,omitempty"`          // "", "installed", "started", "stopped", "removed", "install-error" ...
 	Charm         string   `json:"charm,omitempty"`          // the URL that is unpacked
+	Deploying     string   `json:"deploying,omitempty"`      // the URL of the one that is being put in its place, which may be there already
 	ConfigVersion int64    `json:"config-version,omitempty"` // that config-changed has seen
 	Failure       *Failure `json:"failure,omitempty"`        // there exactly in an error state
 	NextPlace     int64    `json:"next-place,omitempty"`     // in the queue

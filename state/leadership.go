@@ -38,14 +38,16 @@ func (s *Session) campaign(ctx context.Context, what, unit string) (*Leadership,
 		return nil, fmt.Errorf("cannot campaign for %q: %w", what, err)
 	}
 	l := &Leadership{session: s, what: what, resigned: make(chan struct{}), done: make(chan struct{})}
-	s.tasks.Go(l.watchOver)
+	if !s.task(l.watchOver) {
+		l.watchOver() // it ends at once
+	}
 	return l, nil
 }
 
 // whileAlive is a context that ends with the session, too.
 func (s *Session) whileAlive(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	s.tasks.Go(func() {
+	begun := s.task(func() {
 		select {
 		case <-s.Done():
 			cancel(ErrSessionLost)
@@ -54,6 +56,9 @@ func (s *Session) whileAlive(ctx context.Context) (context.Context, context.Canc
 		case <-ctx.Done():
 		}
 	})
+	if !begun {
+		cancel(ErrSessionLost)
+	}
 	return ctx, func() { cancel(nil) }
 }
 

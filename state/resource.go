@@ -27,9 +27,9 @@ type Resource struct {
 	Added   time.Time `json:"added"`
 }
 
-// PutResource gives a service a file whose content PutBlob has stored: the next
-// version of the resource, unless the content is the same. ErrNotFound (service, or its charm has no such
-// resource), ErrDead.
+// PutResource gives a service a file whose content PutFile has stored: the next
+// version of the resource, unless the content is the same. ErrNotFound (the
+// service, or its charm has no such resource), ErrDead.
 func (tx *Tx) PutResource(service string, r Resource) (Resource, error) {
 	s, err := tx.aliveService(service)
 	if err == nil {

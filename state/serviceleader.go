@@ -61,6 +61,21 @@ func (tx *Tx) MergeLeaderSettings(service, unit string, changes map[string]*stri
 	return tx.mergeNode(leaderSettingsKey(service), changes)
 }
 
+// TouchSettings gives a unit's settings in a relation a new version without
+// changing them, so that the hooks of those who watch them run. A unit that is
+// not in makes no difference.
+func (tx *Tx) TouchSettings(id int, unit string) error {
+	_, in, err := tx.Member(id, unit)
+	if err != nil || !in {
+		return err
+	}
+	s, _, err := tx.settings(settingsKey(id, unit))
+	if err != nil {
+		return err
+	}
+	return tx.putSettings(id, unit, s.Version+1, s.Values)
+}
+
 // UnitState reads a unit's own notes; empty if there are none.
 func (v *View) UnitState(unit string) (Settings, error) {
 	s, _, err := v.settings(unitStateKey(unit))

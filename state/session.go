@@ -61,12 +61,33 @@ func (s *Session) Done() <-chan struct{} { return s.lease.Done() }
 // or if the store is away, after SessionTTL. It is idempotent.
 func (s *Session) Close(ctx context.Context) error {
 	err := s.lease.Close(ctx)
-	s.once.Do(func() { close(s.closed) })
+	s.end()
 	s.tasks.Wait()
 	if err != nil {
 		return fmt.Errorf("cannot end session: %w", err)
 	}
 	return nil
+}
+
+// end lets no task begin any more.
+func (s *Session) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.once.Do(func() { close(s.closed) })
+}
+
+// task runs f in a goroutine that Close waits for; not if the session is closed,
+// which it says.
+func (s *Session) task(f func()) (begun bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-s.closed:
+		return false
+	default:
+	}
+	s.tasks.Go(f)
+	return true
 }
 
 // presence is what the session writes where it stands, for a unit or none.

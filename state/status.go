@@ -229,8 +229,9 @@ func (w *world) serviceView(s Service) ServiceView {
 func (w *world) principals(s Service) []string {
 	var names []string
 	for _, r := range w.of[s.Name] {
-		if s.Subordinate && r.Scope == charm.Container && !r.IsPeer() {
-			names = append(names, r.Other(s.Name).Service)
+		other := r.Other(s.Name).Service
+		if s.Subordinate && r.Scope == charm.Container && !r.IsPeer() && !w.services[other].Subordinate {
+			names = append(names, other)
 		}
 	}
 	slices.Sort(names)
@@ -264,6 +265,9 @@ func (w *world) relationView(r Relation) RelationView {
 	for _, e := range r.Endpoints {
 		end := RelationEnd{Name: e.Name, Role: e.Role, Units: map[string]RelationUnit{}}
 		for _, u := range w.unitsOf[e.Service] {
+			if !concerns(r, u, w.services[r.Other(e.Service).Service]) {
+				continue
+			}
 			end.Units[u.Name] = w.relationUnit(u, r.ID)
 		}
 		end.State = WorstRelation(end.Units)

@@ -39,6 +39,9 @@ func stateInfo(u Unit, flow Workflow) *StateInfo {
 func (w *world) unitRelations(u Unit) map[string]UnitRelation {
 	out := map[string]UnitRelation{}
 	for _, r := range w.of[u.Service] {
+		if !concerns(r, u, w.services[r.Other(u.Service).Service]) {
+			continue
+		}
 		e, _ := r.Endpoint(u.Service)
 		group, ok := out[e.Name]
 		if !ok {

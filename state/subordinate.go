@@ -96,6 +96,30 @@ func (tx *Tx) RetireSubordinate(name string) error {
 	return tx.DestroyUnit(name)
 }
 
+// Concerns says if the relation, one of its service's, is one for the unit. In
+// container scope a subordinate's unit has to do with its own principal and with
+// other subordinates, of which it meets those that share its principal; other
+// principals' services are none of its business.
+func (v *View) Concerns(r Relation, u Unit) (bool, error) {
+	if u.Principal == "" || r.Scope != charm.Container || r.IsPeer() {
+		return true, nil
+	}
+	other, err := v.Service(r.Other(u.Service).Service)
+	if errors.Is(err, ErrNotFound) {
+		return false, nil
+	}
+	return concerns(r, u, other), err
+}
+
+// concerns is Concerns for who knows the service at the other end.
+func concerns(r Relation, u Unit, other Service) bool {
+	if u.Principal == "" || r.Scope != charm.Container || r.IsPeer() || other.Subordinate {
+		return true
+	}
+	principal, _, _ := strings.Cut(u.Principal, "/")
+	return other.Name == principal
+}
+
 // cutEndpoint is the service of an endpoint that is written "service:name".
 func cutEndpoint(endpoint string) string {
 	service, _, _ := strings.Cut(endpoint, ":")

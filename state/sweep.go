@@ -15,9 +15,8 @@ import (
 // more: services whose destruction was interrupted, the settings of relations
 // that are gone, blobs without a reference that nobody has touched for
 // BlobGrace before now, resources of services that are gone, logs and actions of
-// units that went LogGrace before it. The
-// provisioner's leader calls it from time to time. It works in batches; one that
-// was interrupted does no harm.
+// units that went LogGrace before it. The provisioner's leader calls it from time
+// to time. It works in batches; one that was interrupted does no harm.
 func (s *State) Sweep(ctx context.Context, now time.Time) error {
 	for _, step := range []struct {
 		what string

@@ -104,6 +104,8 @@ func (tx *Tx) checkRelationsKept(service string, old, fresh Charm) error {
 		was, _ := old.Meta.Relation(name)
 		is, ok := fresh.Meta.Relation(name)
 		switch {
+		case !ok && was.Role == charm.Peers:
+			return fmt.Errorf("it drops peer relation %q, which goes with the service only", name)
 		case !ok:
 			return fmt.Errorf("it drops relation %q, which is in use: destroy the relation first", name)
 		case is.Role != was.Role:

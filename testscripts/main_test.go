@@ -3,11 +3,13 @@ package testscripts
 import (
 	"archive/zip"
 	"bytes"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -29,6 +31,11 @@ func TestMain(m *testing.M) {
 	if known := multicall.Has(name); !known && !strings.HasSuffix(name, ".test") {
 		fmt.Fprintf(os.Stderr, "%s: this test binary is no such applet\n", name)
 		os.Exit(127)
+	}
+	// Scripts wait more than they work: twice as many at a time as there are CPUs,
+	// unless the command line says otherwise.
+	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
+		panic(err)
 	}
 	commands := map[string]func(){}
 	for _, a := range multicall.Applets() {

@@ -38,6 +38,11 @@ func (c *Context) Commit(tx *state.Tx) ([]Change, error) {
 		for _, ch := range changed {
 			all = append(all, Change{at, ch})
 		}
+		if at.Service != "" && len(changed) > 0 {
+			if err := c.announce(tx, at); err != nil {
+				return nil, err
+			}
+		}
 	}
 	for _, unit := range slices.Sorted(maps.Keys(c.ports)) {
 		if err := c.ports[unit].commit(tx, unit); err != nil {
@@ -45,6 +50,18 @@ func (c *Context) Commit(tx *state.Tx) ([]Change, error) {
 		}
 	}
 	return all, nil
+}
+
+// announce has the others in the relation run their changed hooks for a change of
+// a service's own settings: as if its leader's had changed, who has made it.
+func (c *Context) announce(tx *state.Tx, at hookapi.Node) (err error) {
+	by := c.o.Facts.Unit
+	if serviceOf(by) != at.Service {
+		if by, err = tx.Leader(at.Service); err != nil || by == "" {
+			return err
+		}
+	}
+	return tx.TouchSettings(at.Relation, by)
 }
 
 // Written says in how many settings nodes the hook has changed something.

@@ -50,8 +50,9 @@ type Spec struct {
 	Output func(s Stream, line string)
 	// Raw, if set, gets all output as it is. It is called from two goroutines.
 	Raw func(s Stream, data []byte)
-	// LetGo, if set, is called as soon as the process is on its way.
-	LetGo func()
+	// Fault, if set, is called at the points of the process's start: it is held
+	// back (after-spawn), noted (after-note), on its way (after-let-go).
+	Fault func(point string)
 	// Patience replaces the constant; for tests.
 	Patience time.Duration
 }
@@ -86,12 +87,17 @@ func (r *Runner) Run(ctx context.Context, s Spec) Outcome {
 		out.finish()
 		return Outcome{Failure: err.Error()}
 	}
-	if s.LetGo != nil {
-		s.LetGo()
-	}
+	s.fault("after-let-go")
 	outcome := p.wait(ctx)
 	out.finish()
 	return outcome
+}
+
+// fault is a point at which a test may end the process.
+func (s Spec) fault(point string) {
+	if s.Fault != nil {
+		s.Fault(point)
+	}
 }
 
 // argv is what is run. That a hook is missing is fs.ErrNotExist, and success;

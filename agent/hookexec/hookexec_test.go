@@ -214,7 +214,10 @@ func TestInterruptKillsTheGroup(t *testing.T) {
 	c.script("hooks/hang", `sleep 1000 & echo $! > `+c.dir+`/child; sleep 1000`, 0o755)
 	ctx, cancel := context.WithCancel(t.Context())
 	s := c.spec("hang")
-	s.LetGo = func() {
+	s.Fault = func(point string) {
+		if point != "after-let-go" {
+			return
+		}
 		eventually(t, func() bool { st, err := os.Stat(c.dir + "/child"); return err == nil && st.Size() > 0 })
 		cancel()
 	}

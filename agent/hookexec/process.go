@@ -68,9 +68,11 @@ func start(s Spec, argv []string) (*process, error) {
 // process ends without having run the hook.
 func (p *process) letGo(s Spec, path string) error {
 	defer p.gate.Close()
+	s.fault("after-spawn")
 	if err := writeRecord(s.Record, s.ID, p.cmd.Process.Pid); err != nil {
 		return err
 	}
+	s.fault("after-note")
 	awaitNoWriter(path, time.Second)
 	if _, err := p.gate.WriteString("\n"); err != nil {
 		return fmt.Errorf("cannot let the hook go: %w", err)

@@ -191,7 +191,7 @@ func (u *uniter) concludeAsked(ctx context.Context) error {
 }
 
 func (u *uniter) endAsked(ctx context.Context, f *flight, v verdict) (changes []hookctx.Change, err error) {
-	err = u.Update(ctx, func(tx *state.Tx) (err error) {
+	err = u.record(ctx, "action-end", func(tx *state.Tx) (err error) {
 		if err := settle(tx, u.Unit, f.op); err != nil {
 			return err
 		}

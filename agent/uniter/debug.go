@@ -40,7 +40,7 @@ func (u *uniter) debugging(ctx context.Context, d *hookexec.Debug) *hookexec.Deb
 	if dir := filepath.Dir(d.Socket); strings.HasPrefix(filepath.Base(dir), "bijou-debug-") {
 		_ = os.RemoveAll(dir) // which its operator may have done already
 	}
-	err := u.Update(ctx, func(tx *state.Tx) error { return tx.ClearDebug(u.Unit, d.Socket) })
+	err := u.record(ctx, "debug-end", func(tx *state.Tx) error { return tx.ClearDebug(u.Unit, d.Socket) })
 	if err != nil {
 		u.Log.Debug("cannot forget the debug session", "error", err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"bijou/hookenv"
 	"bijou/state"
 	"bijou/state/charm"
 )
@@ -17,17 +18,19 @@ import (
 // deploy puts the charm into the unit's folder in place of what is there. It may
 // be killed anywhere and run again: the folder holds the old charm or the new
 // one, whole.
-func deploy(ctx context.Context, st *state.State, url string, f Folder, tools []string) error {
+func deploy(ctx context.Context, st *state.State, url string, f Folder, fault func(point string)) error {
 	var c state.Charm
 	err := st.View(ctx, func(v *state.View) (err error) {
 		c, err = v.Charm(url)
 		return err
 	})
 	if err == nil {
-		err = unpackBeside(ctx, st, c, f, tools)
+		fault("before-unpack")
+		err = unpackBeside(ctx, st, c, f)
 	}
 	if err == nil {
-		err = f.swapCharm()
+		fault("before-swap")
+		err = f.swapCharm(fault)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot deploy charm %q: %w", url, err)
@@ -36,7 +39,11 @@ func deploy(ctx context.Context, st *state.State, url string, f Folder, tools []
 }
 
 // unpackBeside downloads, verifies and unpacks the charm into charm.new.
-func unpackBeside(ctx context.Context, st *state.State, c state.Charm, f Folder, tools []string) error {
+func unpackBeside(ctx context.Context, st *state.State, c state.Charm, f Folder) error {
+	var tools []string
+	for _, t := range hookenv.Tools() {
+		tools = append(tools, t.Name)
+	}
 	if err := os.RemoveAll(f.path("charm.new")); err != nil {
 		return err
 	}
@@ -79,18 +86,21 @@ func copyTo(w io.Writer, r io.Reader) error {
 }
 
 // swapCharm puts charm.new in the place of charm.
-func (f Folder) swapCharm() error {
+func (f Folder) swapCharm(fault func(point string)) error {
 	fresh, old := f.path("charm.new"), f.Charm()
 	err := unix.Renameat2(unix.AT_FDCWD, fresh, unix.AT_FDCWD, old, unix.RENAME_EXCHANGE)
 	switch {
 	case err == nil: // the old one is charm.new now
+		fault("after-exchange")
 		err = os.RemoveAll(fresh)
 	case errors.Is(err, fs.ErrNotExist):
 		err = os.Rename(fresh, old)
 	default: // a file system that cannot exchange
 		err = errors.Join(os.RemoveAll(old), os.Rename(fresh, old))
 	}
-	return errors.Join(err, syncDir(string(f)))
+	err = errors.Join(err, syncDir(string(f)))
+	fault("after-swap")
+	return err
 }
 
 func syncDir(path string) error {

@@ -48,7 +48,7 @@ func (u *uniter) begin(ctx context.Context, s RunHook, snap Snapshot) error {
 	f.client = u.server.Register(f.ctx)
 	f.op = state.Op{ID: randomID(), Hook: s.Hook, ClientID: f.client, Started: time.Now().UTC(),
 		Expect: expected(s.Hook, snap.Uniter.Workflow), Version: version(snap, s.Hook)}
-	if err := u.Update(ctx, func(tx *state.Tx) error { return put(tx, u.Unit, f, s.From) }); err != nil {
+	if err := u.record(ctx, "begin", func(tx *state.Tx) error { return put(tx, u.Unit, f, s.From) }); err != nil {
 		u.server.Unregister(f.client)
 		return unlessCancelled(err, s.From)
 	}
@@ -101,7 +101,7 @@ func (u *uniter) spawn(ctx context.Context, f *flight, about about) {
 		Output: func(s hookexec.Stream, line string) {
 			u.output.Write(level(s), f.op.Hook.Name, line)
 		},
-		LetGo: func() { u.fault("after-let-go") },
+		Fault: u.fault,
 	}
 	go func() {
 		defer close(f.done)

@@ -32,6 +32,9 @@ func Next(s Snapshot) Step {
 	if s.Unit.Life != state.Alive && neverInstalled(w) {
 		return Finish{}
 	}
+	if w.Deploying != "" {
+		return DeployCharm{s.wanted()}
+	}
 	if s.Upgrade.Force && s.upgrades() {
 		return DeployCharm{s.Upgrade.Charm}
 	}
@@ -90,6 +93,19 @@ func neverInstalled(w state.Workflow) bool {
 // leaves ends with what it has.
 func (s *Snapshot) upgrades() bool {
 	return s.Unit.Life == state.Alive && s.Upgrade.Wants(s.Unit.Name, s.Uniter.Workflow.Charm)
+}
+
+// wanted is the charm that is to be in the unit's folder while nobody knows which
+// one is: an agent died while it put one there. That may not be wanted any more.
+func (s *Snapshot) wanted() string {
+	w := s.Uniter.Workflow
+	switch {
+	case s.upgrades() && (w.Failure == nil || s.Upgrade.Force):
+		return s.Upgrade.Charm
+	case w.Charm == "" || w.State == "":
+		return s.Charm
+	}
+	return w.Charm
 }
 
 // failure decides about a failed hook: nil for nothing yet, and then the time

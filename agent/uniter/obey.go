@@ -9,7 +9,6 @@ import (
 
 	"bijou/agent/hook"
 	"bijou/agent/hookexec"
-	"bijou/hookenv"
 	"bijou/state"
 	"bijou/state/charm"
 )
@@ -49,7 +48,7 @@ func (u *uniter) recover(ctx context.Context) error {
 			u.Log.Warn("killed a hook of an agent that died", "hook", op.Hook.Name)
 		}
 	}
-	err = u.Update(ctx, func(tx *state.Tx) error {
+	err = u.record(ctx, "recover", func(tx *state.Tx) error {
 		w, err := tx.Workflow(u.Unit)
 		if err != nil || w.State == "" {
 			return err
@@ -63,17 +62,25 @@ func (u *uniter) recover(ctx context.Context) error {
 	return err
 }
 
-// deploy unpacks the charm and records it.
+// deploy records that it begins, unpacks the charm, and records that it is there.
+// In between nobody knows which one is.
 func (u *uniter) deploy(ctx context.Context, url string) error {
-	var tools []string
-	for _, t := range hookenv.Tools() {
-		tools = append(tools, t.Name)
+	err := u.record(ctx, "deploy", func(tx *state.Tx) error {
+		w, err := tx.Workflow(u.Unit)
+		if err != nil {
+			return err
+		}
+		w.Deploying = url
+		return tx.PutWorkflow(u.Unit, w)
+	})
+	if err == nil {
+		err = deploy(ctx, u.State, url, u.Folder, u.fault)
 	}
-	if err := deploy(ctx, u.State, url, u.Folder, tools); err != nil {
+	if err != nil {
 		return err
 	}
 	u.Log.Info("charm deployed", "charm", url)
-	return u.Update(ctx, func(tx *state.Tx) error {
+	return u.record(ctx, "deployed", func(tx *state.Tx) error {
 		w, err := tx.Workflow(u.Unit)
 		if err != nil {
 			return err
@@ -85,7 +92,7 @@ func (u *uniter) deploy(ctx context.Context, url string) error {
 // enqueue persists what has arrived. The loop is the only one who writes these
 // records, so that they are still those of the snapshot.
 func (u *uniter) enqueue(ctx context.Context, arrivals []hook.Arrival) error {
-	return u.Update(ctx, func(tx *state.Tx) error {
+	return u.record(ctx, "enqueue", func(tx *state.Tx) error {
 		w, err := tx.Workflow(u.Unit)
 		if err != nil {
 			return err
@@ -108,7 +115,7 @@ func (u *uniter) enqueue(ctx context.Context, arrivals []hook.Arrival) error {
 // enter makes the unit a member of the relation. One that goes meanwhile is left
 // alone. created says that its relation-created hook is owed.
 func (u *uniter) enter(ctx context.Context, r hook.Relation, created bool) error {
-	err := u.Update(ctx, func(tx *state.Tx) error {
+	err := u.record(ctx, "enter", func(tx *state.Tx) error {
 		settings, err := u.entry(tx)
 		if err != nil {
 			return err
@@ -160,13 +167,13 @@ func subnet(address string) string {
 
 // retire makes a subordinate's unit dying, unless a new relation holds it.
 func (u *uniter) retire(ctx context.Context) error {
-	return u.Update(ctx, func(tx *state.Tx) error { return tx.RetireSubordinate(u.Unit) })
+	return u.record(ctx, "retire", func(tx *state.Tx) error { return tx.RetireSubordinate(u.Unit) })
 }
 
 // resolve counts a failed hook as done, as the operator wishes.
 func (u *uniter) resolve(ctx context.Context, relation int) error {
 	var f *state.Failure
-	err := u.Update(ctx, func(tx *state.Tx) (err error) {
+	err := u.record(ctx, "resolve", func(tx *state.Tx) (err error) {
 		if f, err = failure(tx, u.Unit, relation); err != nil {
 			return err
 		}
@@ -228,7 +235,7 @@ func seen(tx *state.Tx, unit string, h state.Hook) (int64, error) {
 // leave ends the membership, and with it all that was recorded of the relation.
 // What one transaction does not hold is left for the next step.
 func (u *uniter) leave(ctx context.Context, relation int) error {
-	return u.Update(ctx, func(tx *state.Tx) error {
+	return u.record(ctx, "leave", func(tx *state.Tx) error {
 		records, err := tx.Uniter(u.Unit)
 		if err != nil {
 			return err

@@ -66,7 +66,7 @@ func refusal(f *flight, err error) string {
 
 // succeed commits what the hook has written, and that it is done.
 func (u *uniter) succeed(ctx context.Context, f *flight) (changes []hookctx.Change, err error) {
-	err = u.Update(ctx, func(tx *state.Tx) (err error) {
+	err = u.record(ctx, "success", func(tx *state.Tx) (err error) {
 		if err := settle(tx, u.Unit, f.op); err != nil {
 			return err
 		}
@@ -94,7 +94,7 @@ func (f *flight) seen() int64 {
 
 // fail commits that the hook has failed, and nothing else of it.
 func (u *uniter) fail(ctx context.Context, op state.Op, p past) error {
-	return u.Update(ctx, func(tx *state.Tx) error {
+	return u.record(ctx, "failure", func(tx *state.Tx) error {
 		if err := settle(tx, u.Unit, op); err != nil {
 			return err
 		}

@@ -94,15 +94,18 @@ func relations(v *state.View, unit state.Unit) (map[int]Relation, error) {
 	}
 	all := make(map[int]Relation, len(stored))
 	for _, r := range stored {
-		holds := holdsTo(r, unit)
-		if unit.Principal != "" && r.Scope == charm.Container && !r.IsPeer() && !holds {
+		concerns, err := v.Concerns(r, unit)
+		if err != nil {
+			return nil, err
+		}
+		if !concerns {
 			continue
 		}
 		end, _ := r.Endpoint(unit.Service)
 		one := Relation{
 			Relation: hook.Relation{ID: r.ID, Name: end.Name, RemoteService: r.Other(unit.Service).Service, Peer: r.IsPeer()},
 			Life:     r.Life,
-			Holds:    holds,
+			Holds:    holdsTo(r, unit),
 		}
 		if r.Scope == charm.Container {
 			one.Principal = cmp.Or(unit.Principal, unit.Name)

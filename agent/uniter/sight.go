@@ -61,7 +61,23 @@ func (s *sight) wrote(unit string, w state.Writes) {
 	}
 }
 
-// commit is how the loop writes: what it has written it need not read.
+// record is how the loop writes: a commit between two fault points, before-STEP
+// and after-STEP.
+func (u *uniter) record(ctx context.Context, step string, f func(tx *state.Tx) error) error {
+	u.fault("before-" + step)
+	err := u.Update(ctx, f)
+	if err == nil {
+		u.fault("after-" + step)
+	}
+	return err
+}
+
+// recording is record as what commits several batches of one step.
+func (u *uniter) recording(step string) state.Updater {
+	return func(ctx context.Context, f func(tx *state.Tx) error) error { return u.record(ctx, step, f) }
+}
+
+// commit writes: what the loop has written it need not read.
 func (u *uniter) commit(ctx context.Context, f func(tx *state.Tx) error) error {
 	var wrote state.Writes
 	err := u.announced(ctx, func(tx *state.Tx) error {
@@ -137,8 +153,11 @@ func (s *sight) read(v *state.View, unit string) (err error) {
 			err = errors.Join(err, fresh.readMember(v, m))
 		}
 	}
+	if err != nil {
+		return err // the view may call again, and what was read in part is no sight
+	}
 	*s = sight{known: true, snap: fresh}
-	return err
+	return nil
 }
 
 // readRest reads all but the unit's own records, and but the members, unless

@@ -184,7 +184,7 @@ func (u *uniter) obey(ctx context.Context, next Step, snap Snapshot) (finished b
 func (u *uniter) finish(ctx context.Context, snap Snapshot) (bool, error) {
 	u.abort()
 	if !snap.Gone {
-		err := u.Update(ctx, func(tx *state.Tx) error {
+		err := u.record(ctx, "dead", func(tx *state.Tx) error {
 			err := tx.SetUnitDead(u.Unit)
 			if errors.Is(err, state.ErrNotFound) {
 				return nil
@@ -192,16 +192,18 @@ func (u *uniter) finish(ctx context.Context, snap Snapshot) (bool, error) {
 			return err
 		})
 		if err == nil {
-			err = state.RemoveUnit(ctx, u.Update, u.Unit)
+			err = state.RemoveUnit(ctx, u.recording("remove"), u.Unit)
 		}
 		if err != nil {
 			return false, err
 		}
 	}
 	u.output.Close()
+	u.fault("before-clear")
 	if err := os.RemoveAll(string(u.Folder)); err != nil {
 		u.Log.Error("cannot remove the unit's folder", "error", err)
 	}
+	u.fault("after-clear")
 	u.Log.Info("the unit is gone")
 	return true, nil
 }

@@ -31,6 +31,9 @@ func failing(word, kind string) func(s *Snapshot) {
 	}
 }
 
+// deploying is a unit whose agent died while it put newerURL in place.
+func deploying(s *Snapshot) { s.Uniter.Workflow.Deploying = newerURL }
+
 func owed(s *Snapshot) { s.Uniter.Workflow.UpgradeOwed = true }
 
 func TestNextUpgrade(t *testing.T) {
@@ -47,6 +50,15 @@ func TestNextUpgrade(t *testing.T) {
 		{"leaving: with what it has", idle, behind(state.Upgrade{}, dying, func(s *Snapshot) {
 			s.Uniter.Relations, s.Uniter.Members = nil, nil
 		}), run(hook.Stop)},
+		{"an agent died in a swap: it is done again", idle, behind(state.Upgrade{}, deploying), DeployCharm{newerURL}},
+		{"and the operator went back meanwhile", idle, deploying, DeployCharm{charmURL}},
+		{"and the unit is to leave meanwhile: with what it has", idle, behind(state.Upgrade{}, deploying, dying, func(s *Snapshot) {
+			s.Uniter.Relations, s.Uniter.Members = nil, nil
+		}), DeployCharm{charmURL}},
+		{"and the mark is not for units in error any more", idle, behind(state.Upgrade{}, deploying, failing("start-error", hook.Start)), DeployCharm{charmURL}},
+		{"and the unit was forced", idle, behind(force, deploying, failing("start-error", hook.Start)), DeployCharm{newerURL}},
+		{"and nothing was installed", fresh, deploying, DeployCharm{charmURL}},
+		{"and nothing was installed in a unit that leaves", fresh, func(s *Snapshot) { deploying(s); dying(s) }, Finish{}},
 		{"owed: before what is queued", idle, func(s *Snapshot) {
 			owed(s)
 			member(s, state.MemberState{State: hook.In, Pending: hook.Changed, Place: 4, Version: 2})
@@ -67,6 +79,10 @@ func TestUpgradeWorkflow(t *testing.T) {
 	}{
 		{"deployed", deployed(started, newerURL),
 			state.Workflow{State: "started", Charm: newerURL, ConfigVersion: 3, NextPlace: 5, UpgradeOwed: true}},
+		{"put back after a swap that is not wanted any more", deployed(state.Workflow{State: "started", Charm: charmURL, Deploying: newerURL}, charmURL),
+			state.Workflow{State: "started", Charm: charmURL}},
+		{"put back while its upgrade-charm is owed", deployed(state.Workflow{State: "started", Charm: charmURL, UpgradeOwed: true, Deploying: newerURL}, charmURL),
+			state.Workflow{State: "started", Charm: charmURL, UpgradeOwed: true}},
 		{"the first charm", deployed(state.Workflow{}, charmURL), state.Workflow{Charm: charmURL}},
 		{"install failed: it is run again, with the new files",
 			deployed(state.Workflow{State: "install-error", Charm: charmURL, Failure: failureOf(hook.Unit(hook.Install), noon)}, newerURL),

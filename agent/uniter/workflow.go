@@ -83,11 +83,13 @@ func done(w state.Workflow, h state.Hook, seen int64) state.Workflow {
 }
 
 // deployed is the workflow after that charm was put in place of what was there.
-// Its upgrade-charm is owed, unless it is the first one to be installed. Whatever
-// else is, an error included, stays so.
+// Its upgrade-charm is owed, unless it is the first one to be installed, or the
+// one whose hooks ran last. Whatever else is, an error included, stays so.
 func deployed(w state.Workflow, charm string) state.Workflow {
-	w.Charm = charm
-	w.UpgradeOwed = !neverInstalled(w)
+	if w.Charm != charm {
+		w.UpgradeOwed = !neverInstalled(w)
+	}
+	w.Charm, w.Deploying = charm, ""
 	return w
 }
 

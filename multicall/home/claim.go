@@ -22,7 +22,9 @@ func (h Home) Claim(name string) (*Claim, error) {
 	}
 	path := h.Path(name)
 	for {
-		if err := os.MkdirAll(path, 0o700); err != nil {
+		// Others may pass through, so that what a charm runs as another user finds
+		// the charm, but not look around; what is secret has modes of its own.
+		if err := os.MkdirAll(path, 0o711); err != nil {
 			return nil, fmt.Errorf("cannot make the folder of environment %q: %w", name, err)
 		}
 		c, err := lock(path)

@@ -29,18 +29,19 @@ func (c removeUnitCmd) Run(o *operator) error {
 	return o.open(func(s *state.State) error {
 		var errs []error
 		for _, name := range c.Units {
-			if c.Force {
-				errs = append(errs, s.ForceRemoveUnit(o.ctx, name))
-				continue
+			err := s.Update(o.ctx, func(tx *state.Tx) error { return removeUnit(tx, name, c.Force) })
+			if c.Force && err == nil {
+				err = s.ForceRemoveUnit(o.ctx, name)
 			}
-			errs = append(errs, s.Update(o.ctx, func(tx *state.Tx) error { return removeUnit(tx, name) }))
+			errs = append(errs, err)
 		}
 		return errors.Join(errs...)
 	})
 }
 
-// removeUnit makes a unit dying, unless it is one that comes and goes with another.
-func removeUnit(tx *state.Tx, name string) error {
+// removeUnit makes a unit dying, unless it is one that comes and goes with another:
+// by force, too, its principal would be left without.
+func removeUnit(tx *state.Tx, name string, force bool) error {
 	u, err := tx.Unit(name)
 	if err != nil {
 		return err
@@ -48,6 +49,9 @@ func removeUnit(tx *state.Tx, name string) error {
 	if u.Principal != "" && u.Life == state.Alive {
 		return console.Hint(fmt.Errorf("cannot remove unit %q: it is a subordinate of %q and leaves with it", name, u.Principal),
 			fmt.Sprintf("remove %s, or end the relation between the two services", u.Principal))
+	}
+	if force {
+		return nil
 	}
 	return tx.DestroyUnit(name)
 }

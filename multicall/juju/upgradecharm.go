@@ -41,25 +41,39 @@ func (c upgradeCharmCmd) Run(o *operator) error {
 	if c.Switch != "" && c.Revision != nil {
 		return console.Usage(errors.New("--switch and --revision cannot be used together: a charm to switch to says its own revision"))
 	}
+	return o.open(func(s *state.State) error {
+		for {
+			err := c.upgrade(o, s)
+			if !errors.Is(err, errMoved) {
+				return err
+			}
+		}
+	})
+}
+
+// upgrade finds the charm and goes over to it, or says that it would.
+func (c upgradeCharmCmd) upgrade(o *operator, s *state.State) error {
 	scratch, err := os.MkdirTemp("", "bijou-charm-")
 	if err != nil {
 		return fmt.Errorf("cannot upgrade service %q: %w", c.Service, err)
 	}
 	defer os.RemoveAll(scratch)
-	return o.open(func(s *state.State) error {
-		u, err := c.begin(o, s)
-		if err != nil {
-			return fmt.Errorf("cannot upgrade service %q: %w", c.Service, err)
-		}
-		if u.target, err = u.find(c, scratch); err != nil {
-			return fmt.Errorf("cannot upgrade service %q: %w", c.Service, err)
-		}
-		if c.DryRun {
-			return u.explain()
-		}
-		return u.run()
-	})
+	u, err := c.begin(o, s)
+	if err == nil {
+		u.target, err = u.find(c, scratch)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot upgrade service %q: %w", c.Service, err)
+	}
+	if c.DryRun {
+		return u.explain()
+	}
+	return u.run()
 }
+
+// errMoved: somebody else has upgraded the service since it was looked at, so
+// that what is newer is to be found out again.
+var errMoved = errors.New("the service has gone over to another charm meanwhile")
 
 // begin reads what the service runs now.
 func (c upgradeCharmCmd) begin(o *operator, s *state.State) (*upgrade, error) {
@@ -127,12 +141,15 @@ func (u *upgrade) commit() error {
 	}
 	u.writeBack()
 	u.saySkipped(behind)
-	u.o.note("service %q goes over from %s to %s", u.service.Name, u.now.URL, u.target.url)
+	u.o.note("%s", u.move("goes over"))
 	return nil
 }
 
 // point writes the charm and the service's mark.
 func (u *upgrade) point(tx *state.Tx, record state.Charm, behind []state.Behind) error {
+	if now, err := tx.Service(u.service.Name); err != nil || now.Charm != u.service.Charm {
+		return errors.Join(err, errMoved)
+	}
 	if u.target.found.Path != "" && record.URL == u.target.url {
 		old, err := tx.Charm(record.URL.String())
 		if err == nil && old.SHA256 != record.SHA256 {
@@ -182,6 +199,14 @@ func skipping(b state.Behind) string {
 	return fmt.Sprintf("unit %q is not in a running state (state: %s), will not upgrade", b.Unit, b.State)
 }
 
+// move says from where to where the service goes over.
+func (u *upgrade) move(goes string) string {
+	if u.target.url == u.now.URL {
+		return fmt.Sprintf("service %q runs %s already, and what is behind %s", u.service.Name, u.now.URL, goes)
+	}
+	return fmt.Sprintf("service %q %s from %s to %s", u.service.Name, goes, u.now.URL, u.target.url)
+}
+
 // writeBack makes the folder say the revision that the environment has given it.
 func (u *upgrade) writeBack() {
 	dir := u.target.found.Path
@@ -206,7 +231,7 @@ func (u *upgrade) explain() error {
 	if u.target.url == u.now.URL && len(marked) == 0 {
 		fmt.Fprintf(out, "service %q is already running the latest charm\n", u.service.Name)
 	} else {
-		fmt.Fprintf(out, "service %q would go over from %s to %s\n", u.service.Name, u.now.URL, u.target.url)
+		fmt.Fprintln(out, u.move("would go over"))
 	}
 	for _, unit := range marked {
 		fmt.Fprintf(out, "unit %q would upgrade\n", unit)

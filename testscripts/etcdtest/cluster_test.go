@@ -21,8 +21,10 @@ func TestCluster(t *testing.T) {
 
 func TestMaintenance(t *testing.T) {
 	c := etcdtest.For(t, etcdtest.Options{Members: 3})
-	if _, err := c.Members[0].Compact(); err != nil {
-		t.Error(err)
+	for range 2 {
+		if _, err := c.Members[0].Compact(); err != nil {
+			t.Error(err)
+		}
 	}
 	for _, m := range c.Members {
 		if err := m.Defragment(); err != nil {

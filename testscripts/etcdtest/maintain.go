@@ -8,18 +8,24 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 )
 
 // Compact drops the history of the whole cluster up to its newest revision, also
-// on disk, and answers that revision. It returns when it is done.
+// on disk, and answers that revision. It returns when it is done, and is no error
+// if nothing has happened since the last time.
 func (m *Member) Compact() (revision string, err error) {
 	var now struct{ Header struct{ Revision string } }
 	if err := m.ask("/v3/kv/range", `{"key":"AA==","count_only":true}`, &now); err != nil {
 		return "", err
 	}
 	revision = now.Header.Revision
-	return revision, m.ask("/v3/kv/compaction", fmt.Sprintf(`{"revision":%q,"physical":true}`, revision), nil)
+	err = m.ask("/v3/kv/compaction", fmt.Sprintf(`{"revision":%q,"physical":true}`, revision), nil)
+	if err != nil && strings.Contains(err.Error(), "required revision has been compacted") {
+		return revision, nil
+	}
+	return revision, err
 }
 
 // Defragment rebuilds the member's database file; the member answers nobody

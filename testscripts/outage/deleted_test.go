@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"bijou/testscripts/judge"
 )
 
 // TestDeleted deletes the file under a fleet at work: the agents say so and end,
@@ -34,7 +36,7 @@ func TestDeleted(t *testing.T) {
 	w.checkSilence(deleted, mark)
 	hooks := 0
 	for _, events := range w.records() {
-		all, _ := runs(events)
+		all, _ := judge.Runs(events)
 		hooks += len(all)
 	}
 	w.checkAdvice("status")

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"bijou/state"
+
+	"bijou/testscripts/judge"
 )
 
 // unitsOf are a service's units that live.
@@ -31,7 +33,7 @@ func (w *world) settle(what string) {
 		if err != nil {
 			return err.Error()
 		}
-		return strings.Join(missing(e, w.records()), "\n")
+		return strings.Join(judge.Missing(e, w.records()), "\n")
 	})
 }
 
@@ -40,10 +42,10 @@ func (w *world) judge(suite string, counted string) {
 	w.t.Helper()
 	units, hooks, failed, wrong := 0, 0, 0, 0
 	for unit, events := range w.records() {
-		all, _ := runs(events)
+		all, _ := judge.Runs(events)
 		units, hooks = units+1, hooks+len(all)
-		failed += len(slices.DeleteFunc(all, func(r run) bool { return !r.failed() }))
-		for _, v := range violations(events) {
+		failed += len(slices.DeleteFunc(all, func(r judge.Run) bool { return !r.Failed() }))
+		for _, v := range judge.Violations(events) {
 			w.t.Errorf("%s: %s", unit, v)
 			wrong++
 		}

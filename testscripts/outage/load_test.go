@@ -2,7 +2,6 @@ package outage
 
 import (
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 )
@@ -18,12 +17,6 @@ type load struct {
 
 	mu      sync.Mutex
 	answers []answer
-}
-
-// serviceOf is the service of a unit.
-func serviceOf(unit string) string {
-	service, _, _ := strings.Cut(unit, "/")
-	return service
 }
 
 // deployFleet deploys services of a few units each, all related to the first.

@@ -1,4 +1,4 @@
-package outage
+package judge
 
 import (
 	"fmt"
@@ -8,8 +8,8 @@ import (
 	"bijou/state"
 )
 
-// end is what the state says once everything has come to rest.
-type end struct {
+// End is what the state says once everything has come to rest.
+type End struct {
 	units     []string
 	relations map[int]state.Relation
 	members   map[int][]string
@@ -17,25 +17,23 @@ type end struct {
 	busy      []string               // units with a hook in flight, or in error
 }
 
-func (w *world) end() (e end, err error) {
-	e = end{relations: map[int]state.Relation{}, members: map[int][]string{}, beats: map[int]map[string]int{}}
-	err = w.view(func(v *state.View) error {
-		if err := e.readUnits(v); err != nil {
-			return err
+// EndOf reads it.
+func EndOf(v *state.View) (End, error) {
+	e := End{relations: map[int]state.Relation{}, members: map[int][]string{}, beats: map[int]map[string]int{}}
+	if err := e.readUnits(v); err != nil {
+		return e, err
+	}
+	all, err := v.Relations()
+	for _, r := range all {
+		e.relations[r.ID] = r
+		if err == nil {
+			err = e.readMembers(v, r.ID)
 		}
-		all, err := v.Relations()
-		for _, r := range all {
-			e.relations[r.ID] = r
-			if err == nil {
-				err = e.readMembers(v, r.ID)
-			}
-		}
-		return err
-	})
+	}
 	return e, err
 }
 
-func (e *end) readUnits(v *state.View) error {
+func (e *End) readUnits(v *state.View) error {
 	units, err := v.Units("")
 	for _, u := range units {
 		e.units = append(e.units, u.Name)
@@ -54,7 +52,7 @@ func (e *end) readUnits(v *state.View) error {
 	return err
 }
 
-func (e *end) readMembers(v *state.View, id int) error {
+func (e *End) readMembers(v *state.View, id int) error {
 	members, err := v.Members(id)
 	e.beats[id] = map[string]int{}
 	for _, m := range members {
@@ -68,11 +66,11 @@ func (e *end) readMembers(v *state.View, id int) error {
 	return err
 }
 
-// missing is what the records lack for everything to be told that the state
+// Missing is what the records lack for everything to be told that the state
 // knows: every member's joined and changed, each one's last number seen by all
 // others, each relation that is gone ended, and nothing that a hook wrote and
 // succeeded with forgotten.
-func missing(e end, records map[string][]event) (lack []string) {
+func Missing(e End, records map[string][]Event) (lack []string) {
 	for _, unit := range e.busy {
 		lack = append(lack, unit+" has not come to rest")
 	}
@@ -81,6 +79,7 @@ func missing(e end, records map[string][]event) (lack []string) {
 		j := hearAll(events)
 		if slices.Contains(e.units, unit) {
 			lack = append(lack, untold(e, unit, j)...)
+			lack = append(lack, owed(unit, j)...)
 		}
 		lack = append(lack, unended(e, unit, j)...)
 		for id, n := range written[unit] {
@@ -92,8 +91,56 @@ func missing(e end, records map[string][]event) (lack []string) {
 	return lack
 }
 
+// owed is what a living unit has still to run: what has failed, and what a restart
+// or an upgrade asks for.
+func owed(unit string, j *judge) (lack []string) {
+	for _, hook := range j.failed {
+		lack = append(lack, unit+" has not run again "+hook)
+	}
+	if j.restarted || j.configure {
+		lack = append(lack, unit+" has not run config-changed after a restart or an upgrade")
+	}
+	return lack
+}
+
+// Leaked are the numbers that units have seen of others which no hook that has
+// succeeded had written.
+func Leaked(records map[string][]Event) (leaks []string) {
+	wrote := map[string]bool{}
+	for unit, events := range records {
+		all, _ := Runs(events)
+		for _, r := range all {
+			for _, id := range r.IDs {
+				wrote[fmt.Sprint(unit, id, r.Wrote)] = wrote[fmt.Sprint(unit, id, r.Wrote)] || r.counts() || r.Cut
+			}
+		}
+	}
+	for unit, events := range records {
+		for _, e := range events {
+			seen, number := e.Settings["beat"]
+			n, err := strconv.Atoi(seen)
+			if number && err == nil && records[e.Remote] != nil && !wrote[fmt.Sprint(e.Remote, e.Relation(), n)] {
+				leaks = append(leaks, fmt.Sprintf("%s: %s has seen beat %d of %s in relation %d, which no hook has committed", unit, e.Hook, n, e.Remote, e.Relation()))
+			}
+		}
+	}
+	return leaks
+}
+
+// Upgraded are the revisions whose upgrade-charm has succeeded, and those that
+// any hook was of, in a unit's record.
+func Upgraded(events []Event) (upgraded, ran map[int]bool) {
+	ran = map[int]bool{}
+	for _, e := range events {
+		if e.Event == Begin {
+			ran[e.Revision] = true
+		}
+	}
+	return hearAll(events).upgraded, ran
+}
+
 // untold is what a living unit has not been told of the others.
-func untold(e end, unit string, j *judge) (lack []string) {
+func untold(e End, unit string, j *judge) (lack []string) {
 	for id, r := range e.relations {
 		if !slices.Contains(e.members[id], unit) {
 			continue
@@ -116,7 +163,7 @@ func untold(e end, unit string, j *judge) (lack []string) {
 
 // unended is what has not departed although it is out, and what is not broken
 // although it is gone.
-func unended(e end, unit string, j *judge) (lack []string) {
+func unended(e End, unit string, j *judge) (lack []string) {
 	for _, m := range j.members {
 		if _, there := e.relations[m.relation]; !there && slices.Contains(e.units, unit) && !j.broken[m.relation] {
 			lack = append(lack, fmt.Sprintf("%s has not been told that relation %d is broken", unit, m.relation))
@@ -139,20 +186,20 @@ func (j *judge) member(relation int, name string) member {
 
 // sees tells if the unit hears of the other in the relation.
 func sees(r state.Relation, unit, other string) bool {
-	return unit != other && (len(r.Endpoints) == 1 || serviceOf(unit) != serviceOf(other))
+	return unit != other && (len(r.Endpoints) == 1 || ServiceOf(unit) != ServiceOf(other))
 }
 
 // lastWritten is the last number that each unit has written into each relation
 // in a hook that succeeded.
-func lastWritten(records map[string][]event) map[string]map[int]int {
+func lastWritten(records map[string][]Event) map[string]map[int]int {
 	written := map[string]map[int]int{}
 	for unit, events := range records {
 		written[unit] = map[int]int{}
-		all, _ := runs(events)
+		all, _ := Runs(events)
 		for _, r := range all {
-			for _, id := range r.ids {
-				if !r.failed() {
-					written[unit][id] = r.wrote
+			for _, id := range r.IDs {
+				if r.counts() {
+					written[unit][id] = r.Wrote
 				}
 			}
 		}

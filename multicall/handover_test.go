@@ -1,0 +1,45 @@
+package multicall
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"bijou/multicall/home"
+)
+
+// A binary that does not work is none to go over to; one that hangs does not
+// keep an agent that is to end.
+func TestOnlyABinaryThatRunsIsGoneOverTo(t *testing.T) {
+	for name, c := range map[string]struct {
+		script string
+		ended  bool // the agent is to end
+		want   bool
+	}{
+		"works":  {script: "#!/bin/sh\nexit 0\n", want: true},
+		"fails":  {script: "#!/bin/sh\nexit 1\n"},
+		"is cut": {script: "\x7fELF"},
+		"hangs":  {script: "#!/bin/sh\nsleep 1000\n", ended: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			folder := filepath.Join(dir, "tools", "1.0.0-12345678")
+			if err := os.MkdirAll(folder, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(folder, "bijou"), []byte(c.script), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if c.ended {
+				cancel()
+			}
+			h := newHandover(home.Environment{Dir: dir}, "0.9.0-00000000")
+			if got := h.ordered(ctx, "1.0.0-12345678"); got != c.want {
+				t.Errorf("gone over to: %v, want %v", got, c.want)
+			}
+		})
+	}
+}

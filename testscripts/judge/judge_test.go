@@ -1,0 +1,136 @@
+package judge
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// played is a record from words: HOOK, or KIND:RELATION:MEMBER:MEMBERS with
+// members joined by commas; a ! behind it fails, "KILLED" is a kill of everything.
+// DIED is a death of the agent with nothing in flight, DIED-LAST with the last
+// hook, DIED-HOOK with one that has not begun. @N is a hook of that revision.
+func played(words string) (events []Event) {
+	for n, word := range strings.Fields(words) {
+		if word == "KILLED" {
+			events = append(events, Event{Event: "killed"})
+			continue
+		}
+		if inFlight, ok := strings.CutPrefix(word, "DIED"); ok {
+			e := Event{Event: Died, Hook: strings.TrimPrefix(inFlight, "-"), Client: "next"}
+			switch e.Hook {
+			case "":
+				e.Client = ""
+			case "LAST":
+				e.Client = events[len(events)-2].Client
+			}
+			events = append(events, e)
+			continue
+		}
+		word, revision, _ := strings.Cut(word, "@")
+		word, failed := strings.CutSuffix(word, "!")
+		e := Event{Event: "begin", Hook: word, PID: n + 1, Client: fmt.Sprint(n)}
+		e.Revision, _ = strconv.Atoi(revision)
+		if parts := strings.Split(word, ":"); len(parts) == 4 {
+			e.Hook, e.ID, e.Remote = "s-relation-"+parts[0], "s:"+parts[1], parts[2]
+			e.Members = strings.ReplaceAll(parts[3], ",", " ")
+		}
+		events = append(events, e, Event{Event: "end", PID: e.PID, Exit: map[bool]int{true: 1}[failed]})
+	}
+	return events
+}
+
+// TestRulesCanFail shows the judge records that break each rule, and some that
+// break none.
+func TestRulesCanFail(t *testing.T) {
+	const begun = "install config-changed start "
+	for _, c := range []struct{ words, want string }{
+		{begun + "joined:1:a/0:a/0 changed:1:a/0:a/0 changed:1:a/0:a/0 departed:1:a/0: broken:1:: stop", ""},
+		{"install config-changed config-changed start", ""},
+		{begun + "joined:1:a/0:a/0! joined:1:a/0:a/0 changed:1:a/0:a/0", ""},
+		{begun + "joined:1:a/0:a/0 joined:1:a/1:a/0,a/1 departed:1:a/0:a/1", ""},
+		{begun + "joined:1:a/0:a/0 KILLED joined:1:a/0:a/0 changed:1:a/0:a/0", ""},
+		{begun + "DIED config-changed joined:1:a/0:a/0", ""},
+		{"install DIED-LAST install config-changed start", ""},
+		{"install DIED-config-changed config-changed start", ""},
+		{begun + "joined:1:a/0:a/0 DIED-LAST joined:1:a/0:a/0 changed:1:a/0:a/0", ""},
+		{begun + "upgrade-charm@1 config-changed@1 joined:1:a/0:a/0@1", ""},
+		{begun + "upgrade-charm@1! DIED upgrade-charm@1 upgrade-charm@2 config-changed@2", ""},
+		{begun + "DIED-LAST config-changed", "start  has failed and comes first"},
+		{begun + "DIED-config-changed joined:1:a/0:a/0", "config-changed  has failed and comes first"},
+		{begun + "config-changed@1", "before upgrade-charm"},
+		{begun + "upgrade-charm@1 joined:1:a/0:a/0@1", "between upgrade-charm and config-changed"},
+		{"install DIED install", "comes after [install]"},
+		{"install start", "want config-changed"},
+		{"joined:1:a/0:a/0", "before the unit has started"},
+		{begun + "changed:1:a/0:a/0", "is not in"},
+		{begun + "joined:1:a/0:a/0 joined:1:a/0:a/0", "has joined already"},
+		{begun + "joined:1:a/0:a/0 joined:1:a/1:a/0,a/1 changed:1:a/0:a/0", "does not directly follow its joined"},
+		{begun + "joined:1:a/0:a/0! changed:1:a/0:a/0", "has failed and comes first"},
+		{begun + "joined:1:a/0:a/0 changed:1:a/0:a/0 broken:1::", "although a/0 is in"},
+		{begun + "broken:1:: joined:1:a/0:a/0", "runs after broken"},
+		{begun + "joined:1:a/0:a/1", "members are"},
+		{begun + "joined:1:a/0:a/0 departed:1:a/0:a/0", "members are"},
+		{begun + "stop config-changed", "runs after stop"},
+	} {
+		got := strings.Join(Violations(played(c.words)), "\n")
+		if (c.want == "") != (got == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s:\ngot  %q\nwant %q", c.words, got, c.want)
+		}
+	}
+}
+
+// TestOwedAndLeaked is about what is still to come, and numbers that nobody has
+// committed.
+func TestOwedAndLeaked(t *testing.T) {
+	const begun = "install config-changed start "
+	for _, c := range []struct{ words, want string }{
+		{begun + "DIED config-changed", ""},
+		{begun + "DIED", "config-changed after a restart"},
+		{begun + "DIED-LAST", "not run again start"},
+		{begun + "joined:1:a/0:a/0!", "not run again s-relation-joined a/0"},
+		{begun + "upgrade-charm@1", "config-changed after"},
+	} {
+		got := strings.Join(owed("u/0", hearAll(played(c.words))), "\n")
+		if (c.want == "") != (got == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: got %q, want %q", c.words, got, c.want)
+		}
+	}
+	writer := played("config-changed joined:1:a/0:a/0!")
+	wrote := func(pid, beat int) Event { return Event{Event: Wrote, PID: pid, Beat: beat, IDs: "r:1"} }
+	writer = []Event{writer[0], wrote(1, 7), writer[1], writer[2], wrote(2, 8), writer[3]}
+	reader := played("joined:1:w/0:w/0 changed:1:w/0:w/0")
+	for _, seen := range []string{"7", "8"} {
+		reader[2].Settings = map[string]string{"beat": seen}
+		got := Leaked(map[string][]Event{"w/0": writer, "r/0": reader})
+		if want := map[string]int{"7": 0, "8": 1}[seen]; len(got) != want {
+			t.Errorf("beat %s: %q", seen, got)
+		}
+	}
+}
+
+// TestRecordsCanBeWrong is about lines that do not belong together, and numbers
+// that go back.
+func TestRecordsCanBeWrong(t *testing.T) {
+	begin := func(pid int, client string) Event {
+		return Event{Event: "begin", Hook: "install", PID: pid, Client: client}
+	}
+	_, beside := Runs([]Event{begin(1, "a"), begin(2, "b"), {Event: "end", PID: 1}})
+	want := []string{"install began beside install", " went on after its successor had begun"}
+	if diff := cmp.Diff(want, beside); diff != "" {
+		t.Errorf("hooks that overlap (-want +got):\n%s", diff)
+	}
+	back := played("install config-changed start joined:1:a/0:a/0 changed:1:a/0:a/0 changed:1:a/0:a/0")
+	for i, n := range map[int]string{8: "7", 10: "6"} {
+		back[i].Settings = map[string]string{"beat": n}
+	}
+	if got := strings.Join(Violations(back), "\n"); !strings.Contains(got, "sees beat 6 after 7") {
+		t.Errorf("a number that goes back: %q", got)
+	}
+	if got := Violations([]Event{begin(1, "a"), {Event: "end", PID: 1, Exit: 1}, begin(2, "a")}); len(got) != 1 {
+		t.Errorf("a client id used twice: %q", got)
+	}
+}

@@ -1,0 +1,109 @@
+package judge
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// The words for what a line is about.
+const (
+	Begin = "begin" // of a hook
+	Wrote = "wrote" // a number into relations
+	Ended = "end"
+	// Killed: whatever ran was killed, with its agent, and with what the state
+	// had not yet on its disk: the outcome of the last run may not be recorded.
+	Killed = "killed"
+	// Died: the unit's agent has died. The line names the hook that the state has
+	// in flight, if any.
+	Died = "died"
+)
+
+// Event is one line of a recorder's log.
+type Event struct {
+	Event    string            `json:"event"`
+	Hook     string            `json:"hook"`
+	PID      int               `json:"pid"`
+	Exit     int               `json:"exit"`
+	Client   string            `json:"client"`
+	Unit     string            `json:"unit"`
+	Remote   string            `json:"remote"`
+	Members  string            `json:"members"`
+	ID       string            `json:"id"` // the relation's, "server:3"
+	Settings map[string]string `json:"settings"`
+	Revision int               `json:"revision"` // of the charm
+
+	Beat int    `json:"beat"` // wrote: the number
+	IDs  string `json:"ids"`  // wrote: into which relations
+}
+
+// Kind is what of a relation's life the hook is about: joined, changed, departed,
+// broken; "" for hooks of the unit.
+func (e Event) Kind() string {
+	if _, kind, ok := strings.Cut(e.Hook, "-relation-"); ok {
+		return kind
+	}
+	return ""
+}
+
+// Relation is the number behind the relation's name.
+func (e Event) Relation() int { return relationNumber(e.ID) }
+
+func relationNumber(id string) int {
+	_, number, _ := strings.Cut(id, ":")
+	n, err := strconv.Atoi(number)
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+// UnitOf is the unit that a folder is named after.
+func UnitOf(folder string) string {
+	dash := strings.LastIndexByte(folder, '-')
+	return folder[:dash] + "/" + folder[dash+1:]
+}
+
+// ServiceOf is the service of a unit.
+func ServiceOf(unit string) string {
+	service, _, _ := strings.Cut(unit, "/")
+	return service
+}
+
+// Read reads one log, and nothing if there is none; lines that are torn are left
+// out.
+func Read(path string) ([]Event, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var events []Event
+	lines := bufio.NewScanner(bytes.NewReader(data))
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var e Event
+		if err := json.Unmarshal(lines.Bytes(), &e); err == nil {
+			events = append(events, e)
+		}
+	}
+	return events, err
+}
+
+// Append adds a line to a log.
+func Append(path string, e Event) error {
+	line, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString("\n" + string(line) + "\n") // what stands there may be torn
+	return errors.Join(err, f.Close())
+}

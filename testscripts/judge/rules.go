@@ -1,0 +1,215 @@
+package judge
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Violations holds one unit's record against spec/hooks.md: the order of hooks,
+// what they were told of the members, and that nothing they saw went back.
+func Violations(events []Event) []string { return hearAll(events).wrong }
+
+func hearAll(events []Event) *judge {
+	all, wrong := Runs(events)
+	j := &judge{members: map[string]*member{}, broken: map[int]bool{}, failed: map[int]string{}, clients: map[string]bool{}, upgraded: map[int]bool{}, wrong: wrong}
+	for _, r := range all {
+		j.hear(r)
+	}
+	return j
+}
+
+// judge hears a unit's hook runs one by one.
+type judge struct {
+	members map[string]*member // by relation and name
+	broken  map[int]bool
+	failed  map[int]string // by relation (-1: the unit): the hook that must be run again first
+	clients map[string]bool
+	before  []string // the unit's own hooks that have succeeded
+	stopped bool
+	wrong   []string
+
+	revision  int          // of the charm that ran last
+	upgraded  map[int]bool // the revisions whose upgrade-charm has succeeded
+	configure bool         // upgrade-charm has succeeded: config-changed comes next
+	restarted bool         // the agent has: a config-changed is owed
+}
+
+// member is what one remote unit is to the unit.
+type member struct {
+	relation int
+	name     string
+	in       bool
+	told     bool   // changed has succeeded since it joined
+	owed     bool   // joined has succeeded: changed directly follows
+	passed   string // what ran in that relation before it did
+	failed   string // the kind of the last run, if it has failed
+	beat     int    // the newest that was seen
+}
+
+func (j *judge) say(r Run, format string, args ...any) {
+	j.wrong = append(j.wrong, fmt.Sprintf("%s %s (%s): ", r.Hook, r.Remote, r.ID)+fmt.Sprintf(format, args...))
+}
+
+func (j *judge) hear(r Run) {
+	if r.Event.Event == Died {
+		j.hearDeath(r)
+		return
+	}
+	if j.clients[r.Client] {
+		j.say(r, "shares its client id with another run")
+	}
+	j.clients[r.Client] = true
+	if j.stopped {
+		j.say(r, "runs after stop")
+	}
+	for _, s := range []int{-1, r.scope()} {
+		if first := j.failed[s]; first != "" && first != r.name() {
+			j.say(r, "runs although %s has failed and comes first", first)
+		}
+	}
+	delete(j.failed, r.scope())
+	if r.Failed() && !r.Cut || r.Redo {
+		j.failed[r.scope()] = r.name()
+	}
+	j.hearRevision(r)
+	if r.scope() == -1 {
+		j.hearOwn(r)
+	} else {
+		j.hearRelation(r)
+	}
+}
+
+// scope is the relation whose other hooks wait if the hook fails; -1: all do.
+func (r Run) scope() int {
+	if r.Kind() == "" {
+		return -1
+	}
+	return r.Relation()
+}
+
+func (r Run) name() string { return r.Hook + " " + r.Remote }
+
+// hearDeath is of an agent that has died. The hook that it had in flight and
+// that has not begun is the next one.
+func (j *judge) hearDeath(r Run) {
+	j.restarted = true
+	if r.Hook != "" {
+		j.failed[r.scope()] = r.name()
+	}
+}
+
+// hearRevision is about the charm that the hook is of: a new one begins with its
+// upgrade-charm, unless nothing was installed before, and then comes
+// config-changed.
+func (j *judge) hearRevision(r Run) {
+	if r.Revision != j.revision && len(j.before) > 0 && r.Hook != "upgrade-charm" {
+		j.say(r, "is of revision %d, after %d, and comes before upgrade-charm", r.Revision, j.revision)
+	}
+	if j.configure && r.Hook != "config-changed" && r.Hook != "upgrade-charm" {
+		j.say(r, "comes between upgrade-charm and config-changed")
+	}
+	j.revision, j.configure = r.Revision, r.Hook == "upgrade-charm" && r.counts()
+	if j.configure {
+		j.upgraded[r.Revision] = true
+	}
+	if r.Hook == "config-changed" && r.counts() {
+		j.restarted = false
+	}
+}
+
+// hearOwn is of the hooks that are in no relation.
+func (j *judge) hearOwn(r Run) {
+	if r.Hook == "upgrade-charm" {
+		return
+	}
+	order := []string{"install", "config-changed", "start"}
+	n := len(j.before)
+	// A configuration that changed meanwhile may come again before start.
+	again := n > 0 && r.Hook == "config-changed" && j.before[n-1] == r.Hook
+	if n < len(order) && r.Hook != order[n] && !again {
+		j.say(r, "comes after %v, want %s", j.before, order[n])
+	}
+	if !r.counts() {
+		return
+	}
+	if !again {
+		j.before = append(j.before, r.Hook)
+	}
+	j.stopped = r.Hook == "stop"
+}
+
+func (j *judge) hearRelation(r Run) {
+	if len(j.before) < 3 {
+		j.say(r, "runs before the unit has started: %v", j.before)
+	}
+	if j.broken[r.Relation()] {
+		j.say(r, "runs after broken")
+	}
+	if r.Kind() == "broken" {
+		j.hearBroken(r)
+		return
+	}
+	key := r.ID + " " + r.Remote
+	m := j.members[key]
+	if m == nil {
+		m = &member{relation: r.Relation(), name: r.Remote}
+		j.members[key] = m
+	}
+	for _, other := range j.members {
+		if other.owed && other != m && other.relation == m.relation {
+			other.passed = r.Hook + " " + r.Remote
+		}
+	}
+	j.hearOrder(r, m)
+	j.hearSight(r, m)
+}
+
+// hearOrder is about what comes after what, for one member. A hook that has
+// failed may be run again.
+func (j *judge) hearOrder(r Run, m *member) {
+	again := m.failed == r.Kind()
+	switch {
+	case r.Kind() == "joined" && m.in && !again:
+		j.say(r, "has joined already")
+	case r.Kind() != "joined" && !m.in && !again:
+		j.say(r, "is not in")
+	case r.Kind() == "changed" && m.owed && m.passed != "":
+		j.say(r, "does not directly follow its joined: %s came before", m.passed)
+	}
+	m.owed, m.passed, m.failed = r.Kind() == "joined" && r.counts(), "", ""
+	if r.Failed() || r.Cut || r.Redo {
+		m.failed = r.Kind()
+	}
+	m.in = r.Kind() != "departed"
+	m.told = m.in && (m.told || r.Kind() == "changed" && r.counts())
+}
+
+// hearSight is about what the hook saw.
+func (j *judge) hearSight(r Run, m *member) {
+	listed := slices.Contains(strings.Fields(r.Members), r.Remote)
+	if listed != (r.Kind() != "departed") {
+		j.say(r, "members are %q", r.Members)
+	}
+	seen, err := strconv.Atoi(r.Settings["beat"])
+	if err != nil {
+		return
+	}
+	if seen < m.beat {
+		j.say(r, "sees beat %d after %d", seen, m.beat)
+	}
+	m.beat = max(m.beat, seen)
+}
+
+func (j *judge) hearBroken(r Run) {
+	for _, m := range j.members {
+		if m.relation == r.Relation() && m.in {
+			j.say(r, "runs although %s is in", m.name)
+		}
+	}
+	if r.Members != "" || r.Remote != "" {
+		j.say(r, "members are %q, remote %q", r.Members, r.Remote)
+	}
+	j.broken[r.Relation()] = r.counts() && !r.Cut
+}

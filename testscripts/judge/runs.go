@@ -1,0 +1,92 @@
+package judge
+
+import "strings"
+
+// Run is one hook's run: how it began, what it wrote, how it ended. With the event
+// Died it is none, but a hook that was in flight and has not come to begin.
+type Run struct {
+	Event
+	Ended bool
+	Exit  int
+	Wrote int
+	IDs   []int
+	// Cut: it was the last before everything was killed, and its outcome may not
+	// be recorded.
+	Cut bool
+	// Redo: its agent died before its outcome was recorded. It comes again,
+	// whatever its exit code was.
+	Redo bool
+
+	orphan bool // its agent has died: it may go on until the next one begins
+}
+
+// Failed is true also of a run that was cut off.
+func (r Run) Failed() bool { return !r.Ended || r.Exit != 0 }
+
+// counts is true of a run whose settings are written.
+func (r Run) counts() bool { return !r.Failed() && !r.Redo }
+
+// Runs puts a record's lines together. Overlapping runs are wrong.
+func Runs(events []Event) (all []Run, wrong []string) {
+	var p places
+	for _, e := range events {
+		p.take(e)
+	}
+	return p.all, p.wrong
+}
+
+// places puts lines where they belong.
+type places struct {
+	all   []Run
+	open  map[int]int // place in all, by process
+	dead  string      // the client id of the hook that was in flight when the last agent died
+	wrong []string
+}
+
+func (p *places) take(e Event) {
+	i, here := p.open[e.PID]
+	switch {
+	case e.Event == Killed:
+		p.open = nil // what was open has not ended, and that is no wonder
+		if n := len(p.all); n > 0 {
+			p.all[n-1].Cut = true
+		}
+	case e.Event == Died:
+		p.died(e)
+	case e.Event == Begin:
+		p.begin(e)
+	case !here:
+		p.wrong = append(p.wrong, e.Hook+" went on after its successor had begun")
+	case e.Event == Wrote:
+		p.all[i].Wrote = e.Beat
+		for _, id := range strings.Fields(e.IDs) {
+			p.all[i].IDs = append(p.all[i].IDs, relationNumber(id))
+		}
+	default:
+		p.all[i].Ended, p.all[i].Exit = true, e.Exit
+	}
+}
+
+func (p *places) begin(e Event) {
+	for _, other := range p.open {
+		if !p.all[other].Ended && !p.all[other].orphan {
+			p.wrong = append(p.wrong, e.Hook+" began beside "+p.all[other].Hook)
+		}
+	}
+	p.open = map[int]int{e.PID: len(p.all)}
+	left := e.Client == p.dead && e.Client != ""
+	p.all = append(p.all, Run{Event: e, Redo: left, orphan: left})
+}
+
+// died marks what the agent has left behind.
+func (p *places) died(e Event) {
+	for _, i := range p.open {
+		p.all[i].orphan = true
+	}
+	p.dead = e.Client
+	if n := len(p.all); n > 0 && e.Client != "" && p.all[n-1].Client == e.Client {
+		p.all[n-1].Redo = true
+		e.Hook = "" // which has begun
+	}
+	p.all = append(p.all, Run{Event: e})
+}

@@ -1,0 +1,111 @@
+package updater
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bijou/updater/record"
+)
+
+func stopped(change func(*Snapshot)) Snapshot {
+	return base(func(s *Snapshot) {
+		s.Current = ended(true)
+		s.Contents = map[string]record.Contents{"sabakan": {Version: "1.1"}, "cke": {Version: "1.1", Success: true}}
+		if change != nil {
+			change(s)
+		}
+	})
+}
+
+// Upstream's fault 11: contents that had failed could not be recovered.
+func TestRecover(t *testing.T) {
+	got, err := Recover(stopped(nil), t0(), "me")
+	want := []Change{
+		{"/n/status/current", nil},
+		{"/n/history/0000000004", record.History{ID: 4, To: "1.1", Result: "recovered"}},
+		{"/n/info/recovery", record.Recovery{At: t0(), By: "me"}},
+		{"/n/contents/cke", nil}, {"/n/contents/sabakan", nil},
+	}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+	if _, err := Recover(running(), t0(), ""); !errors.Is(err, ErrNotStopped) {
+		t.Errorf("of one that runs: %v", err)
+	}
+	if _, err := Recover(base(func(s *Snapshot) { s.Current = nil }), t0(), ""); !errors.Is(err, ErrNothingToRecover) {
+		t.Errorf("of none: %v", err)
+	}
+}
+
+func TestRetry(t *testing.T) {
+	got, err := Retry(stopped(nil), t0())
+	want := []Change{
+		{"/n/status/current", *request(func(r *record.Request) { r.Attempt = 2 })},
+		{"/n/history/0000000004", record.History{ID: 4, To: "1.1", Result: "running"}},
+		{"/n/contents/sabakan", nil},
+	}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+	if _, err := Retry(running(), t0()); !errors.Is(err, ErrNotStopped) {
+		t.Errorf("of one that runs: %v", err)
+	}
+	if _, err := Retry(stopped(func(s *Snapshot) { s.Servers = []int{1, 10} }), t0()); err == nil || !strings.Contains(err.Error(), "server 2 is registered no more") {
+		t.Errorf("with a server less: %v", err)
+	}
+}
+
+// A restart recovers exactly what was stopped and has lost a server since.
+func TestAtStart(t *testing.T) {
+	less := func(s *Snapshot) { s.Servers = []int{1, 10} }
+	tests := []struct {
+		what     string
+		s        Snapshot
+		recovers bool
+	}{
+		{"stopped, one server less", stopped(less), true},
+		{"stopped", stopped(nil), false},
+		{"stopped, one server more", stopped(func(s *Snapshot) { s.Servers = []int{1, 2, 3, 10} }), false},
+		{"running, one server less", with(running(), less), false},
+		{"done, one server less", base(less), false},
+		{"nothing", base(func(s *Snapshot) { s.Current = nil }), false},
+	}
+	for _, tt := range tests {
+		if got := AtStart(tt.s, t0()); (got != nil) != tt.recovers {
+			t.Errorf("%s: %v", tt.what, got)
+		}
+	}
+}
+
+func TestHalt(t *testing.T) {
+	got, err := Halt(running(at(1)), t0(), "a look")
+	if err != nil || len(got) != 3 || got[0].Value.(record.Request).Why != "by hand: a look" {
+		t.Errorf("%v, %v", got, err)
+	}
+	for _, s := range []Snapshot{base(nil), stopped(nil)} {
+		if _, err := Halt(s, t0(), ""); !errors.Is(err, ErrNotRunning) {
+			t.Errorf("of none that runs: %v", err)
+		}
+	}
+}
+
+// Upstream's fault 13: what was removed with server 1 was that of 10, too.
+func TestUnregister(t *testing.T) {
+	want := []Change{{"/n/info/bootservers/1", nil}, {"/n/status/bootserver/1", nil}, {"/n/presence/1", nil}}
+	if diff := cmp.Diff(want, Unregister(record.NewKeys("/n"), 1)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestLeftovers(t *testing.T) {
+	s := running(at(1), at(2))
+	old := at(1)
+	old.Request = 3
+	s.Workers[7] = old
+	if diff := cmp.Diff([]Change{{"/n/status/bootserver/7", nil}}, Leftovers(s)); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,141 @@
+package updater
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"bijou/updater/record"
+	"bijou/updater/release"
+)
+
+// Next decides what the leader does.
+func Next(s Snapshot, now time.Time) Action {
+	r := s.Current
+	switch {
+	case r == nil || r.Succeeded():
+		return s.begin(now)
+	case r.Stop && !r.Ended():
+		return s.stop(now, nil, orElse(r.Why, "stopped by hand"))
+	case r.Stop:
+		return wait(time.Time{}, "stopped: "+r.Why)
+	}
+	return s.watch(now)
+}
+
+// begin starts a request if there is a reason for one, and nothing against it.
+func (s Snapshot) begin(now time.Time) Action {
+	if len(s.Servers) == 0 {
+		return wait(time.Time{}, "no boot server is registered")
+	}
+	to, by, why := s.due()
+	switch {
+	case to == "":
+		return wait(time.Time{}, why)
+	case s.Pause != nil && s.Pause.On(now):
+		return wait(deref(s.Pause.Until), "paused: "+s.Pause.Why)
+	case automatic(by) && s.Config.Window != nil && !s.Config.Window.Open(now):
+		opens := s.Config.Window.Opens(now)
+		return wait(opens, "the update window opens at "+opens.Format(time.RFC3339))
+	}
+	return s.start(now, to, by)
+}
+
+// The reasons for a request, as the history tells them.
+const (
+	byRelease  = "release"
+	byOperator = "operator"
+	byServers  = "servers"
+	byRecovery = "recover"
+)
+
+// automatic tells if nobody has just asked for it, so that it can wait for the window.
+func automatic(by string) bool { return by == byRelease || by == byServers }
+
+// due says which version a request would be for, and by whose wish; "" is none,
+// and why says why not.
+func (s Snapshot) due() (to, by, why string) {
+	to, by, why = s.offered()
+	switch {
+	case to == "":
+		return "", "", why
+	case s.Current == nil && s.Recovery != nil:
+		return to, byRecovery, ""
+	case s.Current == nil || !release.Same(to, s.Current.Version):
+		return to, by, ""
+	case !slices.Equal(record.SortServers(s.Servers), record.SortServers(s.Current.Servers)):
+		return s.Current.Version, byServers, ""
+	}
+	return "", "", "up to date: " + s.Current.Version
+}
+
+// offered is the version that the servers should have: what an operator asked
+// for, until there is a release that was not there when it was asked for; never
+// one that is older than what they have, unless the operator said so.
+func (s Snapshot) offered() (to, by, why string) {
+	if t := s.Target; t != nil && !(s.updates() && release.Newer(s.Release, t.Passed)) {
+		if s.older(t.Version) && !t.Downgrade {
+			return "", "", fmt.Sprintf("%s was asked for, but %s runs, and a downgrade was not allowed", t.Version, s.have())
+		}
+		return t.Version, byOperator, ""
+	}
+	switch {
+	case !s.updates():
+		return "", "", "the environment is none: no updates"
+	case s.Release == "":
+		return "", "", "no release is known yet"
+	case s.older(s.Release) && s.Current == nil:
+		return "", "", fmt.Sprintf("the newest release, %s, is older than %s, which runs", s.Release, s.have())
+	case s.older(s.Release):
+		return s.Current.Version, byRelease, ""
+	}
+	return s.Release, byRelease, ""
+}
+
+// updates tells if releases are taken at all.
+func (s Snapshot) updates() bool {
+	return s.Config.Env == record.EnvProduction || s.Config.Env == record.EnvStaging
+}
+
+// older tells if the version is older than what the servers have.
+func (s Snapshot) older(v string) bool { return release.Newer(s.have(), v) }
+
+// have is the version that the servers have, as far as the leader knows.
+func (s Snapshot) have() string {
+	if s.Current != nil {
+		return s.Current.Version
+	}
+	return s.Own
+}
+
+// start makes a request of the servers that there are now.
+func (s Snapshot) start(now time.Time, to, by string) Action {
+	id := s.LastID + 1
+	r := record.Request{
+		Version: to, Servers: record.SortServers(s.Servers), ID: id, Attempt: 1,
+		StartedAt: now, ProgressAt: now,
+	}
+	h := record.History{ID: id, By: by, To: to, Servers: r.Servers, Result: record.Running, StartedAt: now}
+	if s.Current != nil {
+		h.From = s.Current.Version
+	}
+	changes := []Change{put(s.Keys.Current(), r), put(s.Keys.History(id), h)}
+	if s.Recovery != nil {
+		changes = append(changes, remove(s.Keys.Recovery()))
+	}
+	return Action{Verb: Start, Why: fmt.Sprintf("update of %s to %s (%s)", record.ListServers(r.Servers), to, by), Changes: changes}
+}
+
+func orElse(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}
+
+func deref(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return *t
+}

@@ -1,0 +1,176 @@
+package updater
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bijou/updater/record"
+)
+
+func t0() time.Time { return time.Date(2018, 11, 7, 12, 0, 0, 0, time.UTC) }
+
+// request is an update of three servers, started at t0.
+func request(change func(*record.Request)) *record.Request {
+	r := record.Request{Version: "1.1", Servers: []int{1, 2, 10}, ID: 4, Attempt: 1, StartedAt: t0(), ProgressAt: t0()}
+	if change != nil {
+		change(&r)
+	}
+	return &r
+}
+
+func ended(stop bool) *record.Request {
+	return request(func(r *record.Request) {
+		at := t0()
+		r.Stop, r.EndedAt, r.Why = stop, &at, map[bool]string{true: "server 2, step cke/stop: broken"}[stop]
+	})
+}
+
+// at is a worker's record for request.
+func at(step int) record.Status {
+	return record.Status{Version: "1.1", Request: 4, Attempt: 1, Step: step, StepName: "step"}
+}
+
+func finished() record.Status {
+	s := at(9)
+	s.Finished = true
+	return s
+}
+
+func failed(attempt int) record.Status {
+	s := at(2)
+	s.Error, s.Message, s.Attempt = true, "broken", attempt
+	return s
+}
+
+// base is a fleet that is up to date.
+func base(change func(*Snapshot)) Snapshot {
+	s := Snapshot{
+		Keys: record.NewKeys("/n/"), Config: record.Config{Env: record.EnvProduction, WorkerTimeout: time.Hour}, Own: "1.1",
+		Servers: []int{1, 2, 10}, Release: "1.1", Current: ended(false), LastID: 4,
+		Entry: record.History{ID: 4, To: "1.1", Result: record.Running}, Workers: map[int]record.Status{},
+	}
+	if change != nil {
+		change(&s)
+	}
+	return s
+}
+
+// running is a fleet in mid-update.
+func running(workers ...record.Status) Snapshot {
+	return base(func(s *Snapshot) {
+		s.Current = request(nil)
+		for i, w := range workers {
+			s.Workers[s.Servers[i]] = w
+		}
+	})
+}
+
+func with(s Snapshot, change func(*Snapshot)) Snapshot {
+	change(&s)
+	return s
+}
+
+func TestNext(t *testing.T) {
+	window, err := record.ParseWindow("0 22 * * *; 6h; UTC")
+	if err != nil {
+		t.Fatal(err)
+	}
+	hour, past := t0().Add(time.Hour), t0().Add(-time.Hour)
+	tests := []struct {
+		what  string
+		s     Snapshot
+		after time.Duration // t0
+		verb  Verb
+		until time.Time
+		why   string
+	}{
+		{"up to date", base(nil), 0, Wait, time.Time{}, "up to date: 1.1"},
+		{"a release", base(func(s *Snapshot) { s.Release = "1.2" }), 0, Start, time.Time{}, "update of 1, 2 and 10 to 1.2 (release)"},
+		{"an older release (fault 9)", base(func(s *Snapshot) { s.Release = "1.0.9" }), 0, Wait, time.Time{}, "up to date"},
+		{"an equal release", base(func(s *Snapshot) { s.Release = "1.01" }), 0, Wait, time.Time{}, "up to date"},
+		{"a release, but env is none", base(func(s *Snapshot) { s.Release, s.Config.Env = "1.2", "none" }), 0, Wait, time.Time{}, "no updates"},
+		{"no servers", base(func(s *Snapshot) { s.Servers = nil }), 0, Wait, time.Time{}, "no boot server"},
+		{"a server was added", base(func(s *Snapshot) { s.Servers = []int{1, 2, 3, 10} }), 0, Start, time.Time{}, "update of 1, 2, 3 and 10 to 1.1 (servers)"},
+		{"a server was removed", base(func(s *Snapshot) { s.Servers = []int{1, 10} }), 0, Start, time.Time{}, "update of 1 and 10 to 1.1 (servers)"},
+		{"the list in another order", base(func(s *Snapshot) { s.Servers = []int{10, 2, 1} }), 0, Wait, time.Time{}, "up to date"},
+		{"the first request", base(func(s *Snapshot) { s.Current = nil }), 0, Start, time.Time{}, "to 1.1 (release)"},
+		{"no release yet", base(func(s *Snapshot) { s.Current, s.Release = nil, "" }), 0, Wait, time.Time{}, "no release is known"},
+		{"none but an older release", base(func(s *Snapshot) { s.Current, s.Release = nil, "1.0" }), 0, Wait, time.Time{}, "the newest release, 1.0, is older than 1.1"},
+		{"after recover", base(func(s *Snapshot) { s.Current, s.Recovery = nil, &record.Recovery{} }), 0, Start, time.Time{}, "(recover)"},
+		{"after recover, window closed", base(func(s *Snapshot) { s.Current, s.Recovery, s.Config.Window = nil, &record.Recovery{}, window }), 0, Start, time.Time{}, "(recover)"},
+		{"window closed", base(func(s *Snapshot) { s.Release, s.Config.Window = "1.2", window }), 0, Wait, t0().Add(10 * time.Hour), "the update window opens at 2018-11-07T22:00:00Z"},
+		{"window open", base(func(s *Snapshot) { s.Release, s.Config.Window = "1.2", window }), 15 * time.Hour, Start, time.Time{}, "1.2"},
+		{"paused", base(func(s *Snapshot) { s.Release, s.Pause = "1.2", &record.Pause{Until: &hour, Why: "a fair"} }), 0, Wait, hour, "paused: a fair"},
+		{"paused for good", base(func(s *Snapshot) { s.Release, s.Pause = "1.2", &record.Pause{} }), 0, Wait, time.Time{}, "paused"},
+		{"pause over", base(func(s *Snapshot) { s.Release, s.Pause = "1.2", &record.Pause{Until: &past} }), 0, Start, time.Time{}, "1.2"},
+		{"asked for", base(func(s *Snapshot) { s.Target = &record.Target{Version: "1.3", Passed: "1.1"} }), 0, Start, time.Time{}, "1.3 (operator)"},
+		{"asked for, env none, window closed", base(func(s *Snapshot) {
+			s.Target, s.Config.Env, s.Config.Window = &record.Target{Version: "1.3"}, "none", window
+		}), 0, Start, time.Time{}, "1.3 (operator)"},
+		{"downgrade asked for", base(func(s *Snapshot) { s.Target = &record.Target{Version: "1.0", Passed: "1.1"} }), 0, Wait, time.Time{}, "a downgrade was not allowed"},
+		{"downgrade allowed", base(func(s *Snapshot) { s.Target = &record.Target{Version: "1.0", Passed: "1.1", Downgrade: true} }), 0, Start, time.Time{}, "1.0 (operator)"},
+		{"a release since it was asked for", base(func(s *Snapshot) { s.Release, s.Target = "1.2", &record.Target{Version: "1.0", Passed: "1.1"} }), 0, Start, time.Time{}, "1.2 (release)"},
+
+		{"nobody has answered", running(), 0, Wait, t0().Add(time.Hour + patience), "runs"},
+		{"not all have answered", running(at(1), at(1)), 0, Wait, t0().Add(time.Hour + patience), "runs"},
+		{"all have come", running(at(1), at(1), at(1)), 0, Open, time.Time{}, "step 1"},
+		{"all have come further", running(at(4), at(3), finished()), 0, Open, time.Time{}, "step 3"},
+		{"records of another request", running(at(1), at(1), func() record.Status { s := at(1); s.Request = 3; return s }()), 0, Wait, t0().Add(time.Hour + patience), "runs"},
+		{"all are finished (fault 10)", running(finished(), finished(), finished()), 0, Finish, time.Time{}, "update of 1, 2 and 10 to 1.1 succeeded"},
+		{"one has failed", running(at(2), failed(1), at(1)), 0, Stop, time.Time{}, "server 2, step step: broken"},
+		{"one had failed before the retry", with(running(at(2), failed(1), at(1)), func(s *Snapshot) { s.Current.Attempt, s.Current.Gate = 2, 1 }), 0, Wait, t0().Add(time.Hour + patience), "runs"},
+		{"the last fails, others are finished", running(finished(), finished(), failed(1)), 0, Stop, time.Time{}, "server 10"},
+		{"nothing moves (fault 19)", with(running(at(2), at(1)), func(s *Snapshot) { s.Current.Gate = 1 }), time.Hour + patience, Stop, time.Time{}, "nothing has moved for 1h0m0s; server 10 has not answered"},
+		{"one lags", with(running(at(3), at(2), at(3)), func(s *Snapshot) { s.Current.Gate = 2 }), time.Hour + patience, Stop, time.Time{}, "nothing has moved for 1h0m0s; server 2 is at step step"},
+		{"gone for a moment", with(running(at(1), at(1)), func(s *Snapshot) { s.Absent = map[int]time.Time{10: t0()} }), time.Second, Wait, t0().Add(absence), "runs"},
+		{"gone", with(running(at(1), at(1)), func(s *Snapshot) { s.Absent = map[int]time.Time{10: t0()} }), absence, Warn, time.Time{}, "no worker is alive on server 10"},
+		{"known to be gone", with(running(at(1), at(1)), func(s *Snapshot) {
+			s.Absent, s.Current.Missing = map[int]time.Time{10: t0()}, []int{10}
+		}), time.Minute, Wait, t0().Add(time.Hour + patience), "runs"},
+		{"back", with(running(at(1), at(1)), func(s *Snapshot) { s.Current.Missing = []int{10} }), 0, Warn, time.Time{}, "servers are back"},
+
+		{"stopped", with(base(nil), func(s *Snapshot) { s.Current, s.Release = ended(true), "1.2" }), 24 * time.Hour, Wait, time.Time{}, "stopped: server 2"},
+		{"stopped, and nobody told", with(running(), func(s *Snapshot) { s.Current.Stop = true }), 0, Stop, time.Time{}, "stopped by hand"},
+	}
+	for _, tt := range tests {
+		a := Next(tt.s, t0().Add(tt.after))
+		if a.Verb != tt.verb || !a.Until.Equal(tt.until) || !strings.Contains(a.Why, tt.why) {
+			t.Errorf("%s: %s until %s: %q; want %s until %s: %q", tt.what, a.Verb, a.Until, a.Why, tt.verb, tt.until, tt.why)
+		}
+		if (a.Verb == Wait) != (len(a.Changes) == 0) {
+			t.Errorf("%s: %s writes %v", tt.what, a.Verb, a.Changes)
+		}
+	}
+}
+
+// What each verb writes, in one transaction.
+func TestNextWrites(t *testing.T) {
+	now := t0()
+	want := []Change{
+		{"/n/status/current", record.Request{Version: "1.2", Servers: []int{1, 2, 10}, ID: 5, Attempt: 1, StartedAt: now, ProgressAt: now}},
+		{"/n/history/0000000005", record.History{ID: 5, By: "release", From: "1.1", To: "1.2", Servers: []int{1, 2, 10}, Result: "running", StartedAt: now}},
+	}
+	got := Next(base(func(s *Snapshot) { s.Release, s.Servers = "1.2", []int{10, 1, 2} }), now).Changes
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("start: %s", diff)
+	}
+	want = []Change{
+		{"/n/status/current", *request(func(r *record.Request) { r.Stop, r.EndedAt, r.Why = true, &now, "server 2, step step: broken" })},
+		{"/n/history/0000000004", record.History{ID: 4, To: "1.1", Result: "stopped", Why: "server 2, step step: broken", EndedAt: &now}},
+		{"/n/outbox/4-1-stopped", record.Alert{ID: "4-1-stopped", Kind: "stopped", Request: 4, Version: "1.1", Servers: []int{2}, Message: "update to 1.1 stopped: server 2, step step: broken", At: now}},
+	}
+	if diff := cmp.Diff(want, Next(running(at(1), failed(1)), now).Changes); diff != "" {
+		t.Errorf("stop: %s", diff)
+	}
+	want = []Change{
+		{"/n/status/current", *request(func(r *record.Request) { r.EndedAt = &now })},
+		{"/n/history/0000000004", record.History{ID: 4, To: "1.1", Result: "succeeded", EndedAt: &now}},
+		{"/n/outbox/4-1-succeeded", record.Alert{ID: "4-1-succeeded", Kind: "succeeded", Request: 4, Version: "1.1", Servers: []int{1, 2, 10}, Message: "update of 1, 2 and 10 to 1.1 succeeded", At: now}},
+	}
+	if diff := cmp.Diff(want, Next(running(finished(), finished(), finished()), now).Changes); diff != "" {
+		t.Errorf("finish: %s", diff)
+	}
+}

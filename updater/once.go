@@ -1,0 +1,27 @@
+package updater
+
+import (
+	"bijou/updater/record"
+	"bijou/updater/release"
+)
+
+// Duty is what a worker knows in a step that one server does for all.
+type Duty struct {
+	Version  string           // the request's
+	Contents *record.Contents // the result; nil: none
+	Leads    bool             // this worker was elected to do it
+}
+
+// NextOnce decides the next move. MoveTake campaigns.
+func NextOnce(d Duty) Move {
+	decided := d.Contents != nil && release.Same(d.Contents.Version, d.Version)
+	switch {
+	case decided && d.Contents.Success:
+		return MoveDone
+	case decided:
+		return MoveAbort
+	case d.Leads:
+		return MoveGo
+	}
+	return MoveTake
+}

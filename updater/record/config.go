@@ -1,0 +1,127 @@
+package record
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Setting is one key of the configuration.
+type Setting struct {
+	Key     string
+	Default string // "" may also mean that there is none
+	Help    string
+	Secret  bool // lists show that it is set, not what to
+
+	// check returns the value as it is stored, or the reason against it.
+	check func(value string) (string, error)
+}
+
+// Settings lists the schema, sorted by key.
+func Settings() []Setting {
+	return []Setting{
+		{Key: "check-update-interval", Default: "10m", Help: "how often releases are looked for", check: duration(time.Second)},
+		{Key: "env", Default: EnvNone, Help: "production (releases), staging (pre-releases, too) or none (no updates)", check: environment},
+		{Key: "github-repository", Help: "OWNER/NAME of the repository whose releases are taken", check: repository},
+		{Key: "github-token", Help: "token for GitHub's API", Secret: true, check: word},
+		{Key: "github-url", Default: "https://api.github.com/", Help: "GitHub's API, or that of a GitHub Enterprise", check: address("http", "https")},
+		{Key: "minisign-public-key", Help: "key that must have signed SHA256SUMS", check: publicKey},
+		{Key: "notify.slack", Help: "URL of a Slack webhook", Secret: true, check: address("http", "https")},
+		{Key: "notify.webhook", Help: "URL that gets alerts as JSON", Secret: true, check: address("http", "https")},
+		{Key: "proxy", Help: "URL of the HTTP proxy for releases and notices", check: address("http", "https", "socks5")},
+		{Key: "tag-prefix", Help: "what stands before a tag's first hyphen; empty: anything", check: tagPrefix},
+		{Key: "update-window", Help: `when updates may start, as "CRON; DURATION; TIMEZONE"`, check: window},
+		{Key: "worker-timeout", Default: "60m", Help: "how long a worker waits for the others", check: duration(time.Minute)},
+	}
+}
+
+// FindSetting returns the setting of that key; the error lists those there are.
+func FindSetting(key string) (Setting, error) {
+	all := Settings()
+	if i := slices.IndexFunc(all, func(s Setting) bool { return s.Key == key }); i >= 0 {
+		return all[i], nil
+	}
+	var keys []string
+	for _, s := range all {
+		keys = append(keys, s.Key)
+	}
+	return Setting{}, fmt.Errorf("there is no configuration key %q; there are %s", key, strings.Join(keys, ", "))
+}
+
+// Check returns the value as it is to be stored, or says what is wrong with it.
+func (s Setting) Check(value string) (string, error) {
+	if value == "" && s.Key != "tag-prefix" {
+		return "", fmt.Errorf("cannot set %s: a value is missing: %s", s.Key, s.Help)
+	}
+	stored, err := s.check(value)
+	if err != nil {
+		return "", fmt.Errorf("cannot set %s to %q: %w", s.Key, shown(s, value), err)
+	}
+	return stored, nil
+}
+
+// shown is the value as messages may repeat it.
+func shown(s Setting, value string) string {
+	if s.Secret {
+		return "(secret)"
+	}
+	return value
+}
+
+// Config is the whole configuration, checked and complete with defaults.
+type Config struct {
+	Env              string
+	TagPrefix        string
+	CheckInterval    time.Duration
+	WorkerTimeout    time.Duration
+	GitHubRepository string
+	GitHubURL        string
+	GitHubToken      string
+	Proxy            string
+	MinisignKey      string
+	NotifySlack      string
+	NotifyWebhook    string
+	Window           *Window // nil: always
+}
+
+// ReadConfig makes a Config of the stored values. Keys that this version does
+// not know are passed over; a value that it would have refused is an error.
+func ReadConfig(stored map[string]string) (Config, error) {
+	value := map[string]string{}
+	for _, s := range Settings() {
+		v, ok := stored[s.Key]
+		if !ok {
+			v = s.Default
+		}
+		if v == "" {
+			continue
+		}
+		checked, err := s.Check(v)
+		if err != nil {
+			return Config{}, err
+		}
+		value[s.Key] = checked
+	}
+	return newConfig(value)
+}
+
+// newConfig takes values that were checked.
+func newConfig(value map[string]string) (c Config, err error) {
+	c = Config{
+		Env: value["env"], TagPrefix: value["tag-prefix"],
+		GitHubRepository: value["github-repository"], GitHubURL: value["github-url"], GitHubToken: value["github-token"],
+		Proxy: value["proxy"], MinisignKey: value["minisign-public-key"],
+		NotifySlack: value["notify.slack"], NotifyWebhook: value["notify.webhook"],
+	}
+	if c.CheckInterval, err = time.ParseDuration(value["check-update-interval"]); err != nil {
+		return Config{}, err
+	}
+	if c.WorkerTimeout, err = time.ParseDuration(value["worker-timeout"]); err != nil {
+		return Config{}, err
+	}
+	if w := value["update-window"]; w != "" {
+		c.Window, err = ParseWindow(w)
+	}
+	return c, err
+}

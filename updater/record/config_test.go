@@ -1,0 +1,148 @@
+package record
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const aKey = "RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3"
+
+func TestSettings(t *testing.T) {
+	var got []string
+	for _, s := range Settings() {
+		got = append(got, s.Key)
+		if s.Help == "" {
+			t.Errorf("%s is not explained", s.Key)
+		}
+		if s.Default == "" {
+			continue
+		}
+		if stored, err := s.Check(s.Default); err != nil || stored != s.Default {
+			t.Errorf("the default of %s: %q, %v", s.Key, stored, err)
+		}
+	}
+	want := strings.Fields(`env tag-prefix check-update-interval worker-timeout github-repository github-url github-token proxy
+		minisign-public-key notify.slack notify.webhook update-window`)
+	slices.Sort(want)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestCheck(t *testing.T) {
+	tests := []struct{ key, value, want, err string }{
+		{"env", "prod", "production", ""},
+		{"env", "staging", "staging", ""},
+		{"env", "dev", "", `cannot set env to "dev": an environment is production, staging or none`},
+		{"env", "", "", "cannot set env: a value is missing"},
+		{"tag-prefix", "", "", ""},
+		{"tag-prefix", "release", "release", ""},
+		{"tag-prefix", "my-release", "", "before its first hyphen"},
+		{"check-update-interval", "90s", "90s", ""},
+		{"check-update-interval", "0", "", "at least 1s"},
+		{"check-update-interval", "-5m", "", "at least 1s"},
+		{"check-update-interval", "10", "", "a number with a unit"},
+		{"worker-timeout", "60m", "60m", ""},
+		{"worker-timeout", "1m", "1m", ""},
+		{"worker-timeout", "59s", "", "at least 1m0s"}, // upstream's fault 20
+		{"worker-timeout", "0s", "", "at least 1m0s"},
+		{"worker-timeout", "-1h", "", "at least 1m0s"},
+		{"github-repository", "cybozu-go/neco", "cybozu-go/neco", ""},
+		{"github-repository", "neco", "", "OWNER/NAME"},
+		{"github-url", "https://github.example.com/api/v3/", "https://github.example.com/api/v3/", ""},
+		{"github-url", "github.example.com", "", "begins with http:// or https://"},
+		{"github-token", "ghp x", "", `cannot set github-token to "(secret)": it holds a blank`},
+		{"proxy", "http://proxy:3128", "http://proxy:3128", ""},
+		{"proxy", "ftp://proxy", "", "socks5://"},
+		{"minisign-public-key", aKey, aKey, ""},
+		{"minisign-public-key", aKey[1:], "", "no minisign public key"},
+		{"notify.slack", "https://hooks.slack.com/services/x", "https://hooks.slack.com/services/x", ""},
+		{"notify.slack", "hooks", "", `"(secret)"`},
+		{"notify.webhook", "http://host:8080/hook", "http://host:8080/hook", ""},
+		{"update-window", "0 2 * * 1-5; 3h; Asia/Tokyo", "0 2 * * 1-5; 3h; Asia/Tokyo", ""},
+		{"update-window", "0 2 * * 1-5", "", "a window is"},
+		{"update-window", "0 2 * *; 3h; UTC", "", "has not five fields"},
+		{"update-window", "TZ=UTC 2 * * *; 3h; UTC", "", "cannot read the cron line"},
+		{"update-window", "@every 1h; 3h; UTC", "", "has not five fields"},
+		{"update-window", "0 25 * * *; 3h; UTC", "", "cannot read the cron line"},
+		{"update-window", "0 2 31 2 *; 3h; UTC", "", "names no day that there is"},
+		{"update-window", "0 2 * * *; 0s; UTC", "", "open for a minute"},
+		{"update-window", "0 2 * * *; 3h; Mars/Olympus", "", `no time zone "Mars/Olympus"`},
+		{"update-window", "0 2 * * *; 3h; ", "", `no time zone ""`},
+	}
+	for _, tt := range tests {
+		s, err := FindSetting(tt.key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := s.Check(tt.value)
+		if got != tt.want || (err != nil) != (tt.err != "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+			t.Errorf("%s %q: %q, %v, want %q, %q", tt.key, tt.value, got, err, tt.want, tt.err)
+		}
+	}
+	if _, err := FindSetting("environment"); err == nil || !strings.Contains(err.Error(), `no configuration key "environment"; there are check-update-interval, env, `) {
+		t.Errorf("unknown key: %v", err)
+	}
+}
+
+// Upstream's fault 17: a proxy that is not set was fatal.
+func TestReadConfigDefaults(t *testing.T) {
+	got, err := ReadConfig(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Config{Env: EnvNone, CheckInterval: 10 * time.Minute, WorkerTimeout: time.Hour, GitHubURL: "https://api.github.com/"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestReadConfig(t *testing.T) {
+	got, err := ReadConfig(map[string]string{"env": "prod", "worker-timeout": "90m", "tag-prefix": "", "update-window": "0 2 * * *; 3h; UTC", "of-a-later-version": "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Env != EnvProduction || got.WorkerTimeout != 90*time.Minute || got.Window == nil {
+		t.Errorf("%+v", got)
+	}
+	if _, err := ReadConfig(map[string]string{"worker-timeout": "0"}); err == nil {
+		t.Error("a value that would be refused was read")
+	}
+}
+
+func TestWindow(t *testing.T) {
+	w, err := ParseWindow("0 22 * * 5; 6h; Asia/Tokyo") // Fridays, 22:00 to 04:00 in Tokyo: 13:00 to 19:00 UTC
+	if err != nil {
+		t.Fatal(err)
+	}
+	friday := time.Date(2018, 11, 9, 0, 0, 0, 0, time.UTC)
+	for at, want := range map[time.Duration]bool{
+		12*time.Hour + 59*time.Minute: false, 13 * time.Hour: true, 18*time.Hour + 59*time.Minute: true, 19 * time.Hour: false, 37 * time.Hour: false,
+	} {
+		if got := w.Open(friday.Add(at)); got != want {
+			t.Errorf("%s: %t", friday.Add(at), got)
+		}
+	}
+	if got, want := w.Opens(friday.Add(14*time.Hour)), friday.Add((7*24+13)*time.Hour); !got.Equal(want) {
+		t.Errorf("opens next at %s, want %s", got, want)
+	}
+}
+
+func FuzzWindow(f *testing.F) {
+	f.Add("0 2 * * 1-5; 3h; Asia/Tokyo")
+	f.Add("TZ= 2 * * *; 3h; UTC")
+	at := time.Date(2024, 2, 28, 23, 0, 0, 0, time.UTC)
+	f.Fuzz(func(t *testing.T, s string) {
+		w, err := ParseWindow(s)
+		if err != nil {
+			return
+		}
+		if next := w.Opens(at); next.IsZero() || !w.Open(next) {
+			t.Errorf("%q opens at %s, but is closed then", s, next)
+		}
+	})
+}

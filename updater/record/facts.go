@@ -1,0 +1,90 @@
+package record
+
+import "time"
+
+// Contents is the result of what one server did for all, in contents/<name>.
+type Contents struct {
+	Version string `json:"version"`
+	Success bool   `json:"success"`
+}
+
+// Presence says that a worker lives, and which version it is.
+type Presence struct {
+	Version string `json:"version"`
+}
+
+// Turn says which server may take its member of a rolling component down. It
+// is held without a lease until that member is well again: the turn of a server
+// that died half-way is nobody else's until an operator unregisters it.
+type Turn struct {
+	Server  int `json:"server"`
+	Request int `json:"request"` // at which it was taken
+}
+
+// Target is a version that an operator asked for. It is what is offered until a
+// release appears that is newer than Passed, the newest one when it was asked for.
+type Target struct {
+	Version   string `json:"version"`
+	Downgrade bool   `json:"allow-downgrade,omitempty"`
+	Passed    string `json:"passed,omitempty"`
+}
+
+// Pause keeps updates from starting; one that runs goes on.
+type Pause struct {
+	Until *time.Time `json:"until,omitempty"` // nil: until resumed
+	Why   string     `json:"why,omitempty"`
+}
+
+// On tells if the pause holds at that time.
+func (p Pause) On(now time.Time) bool { return p.Until == nil || now.Before(*p.Until) }
+
+// Recovery says that an operator (or an updater's restart) has cleared a stopped
+// update and waits for it to be made again, whatever the maintenance window.
+type Recovery struct {
+	At time.Time `json:"at"`
+	By string    `json:"by,omitempty"`
+}
+
+// The results in a History.
+const (
+	Running   = "running"
+	Succeeded = "succeeded"
+	Stopped   = "stopped"
+	Recovered = "recovered" // stopped, and made again as another request
+)
+
+// History is one update, kept for good.
+type History struct {
+	ID        int        `json:"id"`
+	By        string     `json:"by"` // "release", "operator", "servers" (the list changed), "recover"
+	From      string     `json:"from,omitempty"`
+	To        string     `json:"to"`
+	Servers   []int      `json:"servers"`
+	Result    string     `json:"result"`
+	Why       string     `json:"why,omitempty"`
+	StartedAt time.Time  `json:"started-at"`
+	EndedAt   *time.Time `json:"ended-at,omitempty"`
+}
+
+// The kinds of an Alert.
+const (
+	AlertSucceeded = "succeeded"
+	AlertStopped   = "stopped"
+	AlertMissing   = "missing" // a server has no worker alive; the update goes on
+	AlertTest      = "test"
+)
+
+// Terminal tells if alerts of the kind report an update's end.
+func Terminal(kind string) bool { return kind == AlertSucceeded || kind == AlertStopped }
+
+// Alert is a message to operators. It is written to the outbox in the
+// transaction that causes it, and sent at least once.
+type Alert struct {
+	ID      string    `json:"id"` // of request, attempt and kind: the same event is the same key
+	Kind    string    `json:"kind"`
+	Request int       `json:"request,omitempty"`
+	Version string    `json:"version,omitempty"`
+	Servers []int     `json:"servers,omitempty"`
+	Message string    `json:"message"`
+	At      time.Time `json:"at"`
+}

@@ -1,0 +1,112 @@
+package record
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// DefaultPrefix is where the keys lie unless an operator says otherwise.
+const DefaultPrefix = "/neco/"
+
+// Keys names every key below one prefix. The zero value's prefix is empty.
+type Keys struct{ prefix string }
+
+// NewKeys returns the keys below the prefix, which is made to end in one slash.
+func NewKeys(prefix string) Keys {
+	return Keys{prefix: strings.TrimRight(prefix, "/") + "/"}
+}
+
+// All is the prefix of every key.
+func (k Keys) All() string { return k.prefix }
+
+// Format holds the format number that `neco init` writes and everybody checks.
+func (k Keys) Format() string { return k.prefix + "format" }
+
+// BootServers is the prefix of the registered boot servers.
+func (k Keys) BootServers() string { return k.prefix + "info/bootservers/" }
+
+// BootServer says that the server is registered; its value is `{}`.
+func (k Keys) BootServer(lrn int) string { return k.BootServers() + strconv.Itoa(lrn) }
+
+// Release holds the newest acceptable version.
+func (k Keys) Release() string { return k.prefix + "info/release" }
+
+// Target holds the version that an operator asked for, a Target.
+func (k Keys) Target() string { return k.prefix + "info/target" }
+
+// Pause says that no update is to start, a Pause.
+func (k Keys) Pause() string { return k.prefix + "info/pause" }
+
+// Recovery says that an operator has recovered and waits for the update to be
+// made again, a Recovery.
+func (k Keys) Recovery() string { return k.prefix + "info/recovery" }
+
+// Check is touched to have releases looked for at once.
+func (k Keys) Check() string { return k.prefix + "info/check" }
+
+// Statuses is the prefix of everything about the update that runs.
+func (k Keys) Statuses() string { return k.prefix + "status/" }
+
+// Current holds the update that runs or ran last, a Request.
+func (k Keys) Current() string { return k.Statuses() + "current" }
+
+// Workers is the prefix of the workers' records.
+func (k Keys) Workers() string { return k.Statuses() + "bootserver/" }
+
+// Worker holds how far the server's worker is, a Status.
+func (k Keys) Worker(lrn int) string { return k.Workers() + strconv.Itoa(lrn) }
+
+// AllContents is the prefix of the results of what one server does for all.
+func (k Keys) AllContents() string { return k.prefix + "contents/" }
+
+// Contents holds the result of one such job, a Contents.
+func (k Keys) Contents(name string) string { return k.AllContents() + name }
+
+// AllConfig is the prefix of the configuration.
+func (k Keys) AllConfig() string { return k.prefix + "config/" }
+
+// Config holds the value of one configuration key, a JSON string.
+func (k Keys) Config(key string) string { return k.AllConfig() + key }
+
+// UpdaterLeader is where updaters campaign.
+func (k Keys) UpdaterLeader() string { return k.prefix + "leader/updater/" }
+
+// WorkerLeader is where workers campaign to do a component's contents for all.
+func (k Keys) WorkerLeader(component string) string { return k.prefix + "leader/worker/" + component }
+
+// Turns is the prefix of the rolling components' turns.
+func (k Keys) Turns() string { return k.prefix + "leader/turn/" }
+
+// Turn says whose turn it is at a rolling component, a Turn.
+func (k Keys) Turn(component string) string { return k.Turns() + component }
+
+// AllHistory is the prefix of the updates that there were.
+func (k Keys) AllHistory() string { return k.prefix + "history/" }
+
+// History holds the n-th update, from 1, a History. Numbers have ten digits so
+// that they sort.
+func (k Keys) History(n int) string { return fmt.Sprintf("%s%010d", k.AllHistory(), n) }
+
+// Outbox is the prefix of alerts that are not sent yet.
+func (k Keys) Outbox() string { return k.prefix + "outbox/" }
+
+// Alert holds one alert that is not sent yet, by its ID, an Alert.
+func (k Keys) Alert(id string) string { return k.Outbox() + id }
+
+// Presences is the prefix of the workers that live.
+func (k Keys) Presences() string { return k.prefix + "presence/" }
+
+// Presence says, under a lease, that the server's worker lives, a Presence.
+func (k Keys) Presence(lrn int) string { return k.Presences() + strconv.Itoa(lrn) }
+
+// Server returns the boot server that the key names right below the prefix, and
+// false if it names none.
+func Server(prefix, key string) (lrn int, ok bool) {
+	rest, ok := strings.CutPrefix(key, prefix)
+	if !ok {
+		return 0, false
+	}
+	lrn, err := ParseLRN(rest)
+	return lrn, err == nil
+}

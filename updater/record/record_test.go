@@ -1,0 +1,88 @@
+package record
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestKeys(t *testing.T) {
+	k := NewKeys(DefaultPrefix)
+	got := []string{
+		k.BootServer(1), k.Release(), k.Current(), k.Worker(10), k.Contents("sabakan"), k.Config("env"), k.UpdaterLeader(),
+		k.WorkerLeader("cke-contents"), k.Turn("etcd"), k.History(7), k.Alert("7-1-stopped"), k.Presence(3), k.Format(),
+	}
+	want := []string{
+		"/neco/info/bootservers/1", "/neco/info/release", "/neco/status/current", "/neco/status/bootserver/10", "/neco/contents/sabakan", "/neco/config/env", "/neco/leader/updater/",
+		"/neco/leader/worker/cke-contents", "/neco/leader/turn/etcd", "/neco/history/0000000007", "/neco/outbox/7-1-stopped", "/neco/presence/3", "/neco/format",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if other := NewKeys("/rack//").Current(); other != "/rack/status/current" {
+		t.Errorf("below another prefix: %q", other)
+	}
+}
+
+// Upstream's fault 13: what is about server 1 was taken for what is about 10.
+func TestServerOfKey(t *testing.T) {
+	k := NewKeys(DefaultPrefix)
+	tests := []struct {
+		key string
+		lrn int
+		ok  bool
+	}{
+		{k.Worker(1), 1, true}, {k.Worker(10), 10, true}, {k.Worker(0), 0, true},
+		{k.Workers(), 0, false}, {k.Workers() + "1/x", 0, false}, {k.Workers() + "01", 0, false}, {k.Workers() + "+1", 0, false},
+		{k.Workers() + "-1", 0, false}, {k.Workers() + "1000000", 0, false}, {k.BootServer(1), 0, false},
+	}
+	for _, tt := range tests {
+		if lrn, ok := Server(k.Workers(), tt.key); ok != tt.ok || ok && lrn != tt.lrn {
+			t.Errorf("%q: %d, %t", tt.key, lrn, ok)
+		}
+	}
+}
+
+// Upstream's fault 12: ten servers were sorted as strings.
+func TestServersAreNumbers(t *testing.T) {
+	got := SortServers([]int{10, 2, 1, 2, 9})
+	if diff := cmp.Diff([]int{1, 2, 9, 10}, got); diff != "" {
+		t.Error(diff)
+	}
+	for want, list := range map[string][]int{"": nil, "3": {3}, "2 and 10": {10, 2}, "1, 2 and 10": {10, 2, 1}} {
+		if got := ListServers(list); got != want {
+			t.Errorf("%v: %q, want %q", list, got, want)
+		}
+	}
+}
+
+// The fields that other programs know, under their names.
+func TestRecordsAreTheSeeds(t *testing.T) {
+	at := time.Date(2018, 11, 7, 0, 0, 0, 0, time.UTC)
+	tests := []struct {
+		record any
+		want   string
+	}{
+		{Request{Version: "1.2.3-1", Servers: []int{1, 2, 3}, ID: 4, Attempt: 1, StartedAt: at, ProgressAt: at},
+			`{"version":"1.2.3-1","servers":[1,2,3],"stop":false,"id":4,"attempt":1,"gate":0,"started-at":"2018-11-07T00:00:00Z","progress-at":"2018-11-07T00:00:00Z"}`},
+		{Status{Version: "1.2.3-1", Step: 2, Request: 4, Attempt: 1, StepName: "cke/update", At: at},
+			`{"version":"1.2.3-1","step":2,"finished":false,"error":false,"message":"","request":4,"attempt":1,"step-name":"cke/update","at":"2018-11-07T00:00:00Z"}`},
+		{Contents{Version: "1.2.3-1", Success: true}, `{"version":"1.2.3-1","success":true}`},
+	}
+	for _, tt := range tests {
+		got, err := json.Marshal(tt.record)
+		if diff := cmp.Diff(tt.want, string(got)); diff != "" || err != nil {
+			t.Error(diff, err)
+		}
+	}
+	// What another program has written needs only the fields that it knows.
+	var r Request
+	if err := json.Unmarshal([]byte(`{"version":"1.2.3-1","servers":[1,2,3],"stop":true,"later":1}`), &r); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(Request{Version: "1.2.3-1", Servers: []int{1, 2, 3}, Stop: true}, r); diff != "" {
+		t.Error(diff)
+	}
+}

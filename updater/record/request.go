@@ -1,0 +1,36 @@
+package record
+
+import "time"
+
+// Request is the update that runs or ran last, in status/current. Its first
+// three fields are what other programs know.
+type Request struct {
+	Version string `json:"version"` // to which all servers go
+	Servers []int  `json:"servers"` // the list as it was at the beginning, in numeric order
+	Stop    bool   `json:"stop"`    // workers stop, and the leader waits for an operator
+
+	// ID is the request's number, the same as its entry's in the history. Status
+	// records of other requests do not count.
+	ID int `json:"id"`
+	// Attempt counts from 1; retrying a failed step makes the next one.
+	Attempt int `json:"attempt"`
+	// Gate is the last step to which the leader has seen all servers come. It is
+	// a shortcut: the servers' own records decide.
+	Gate int `json:"gate"`
+	// StartedAt, ProgressAt (when the gate was opened last) and EndedAt are by
+	// the leader's clock. EndedAt is set together with the report of the end,
+	// good or bad, and taken away by a retry.
+	StartedAt  time.Time  `json:"started-at"`
+	ProgressAt time.Time  `json:"progress-at"`
+	EndedAt    *time.Time `json:"ended-at,omitempty"`
+	// Why says why it was stopped.
+	Why string `json:"why,omitempty"`
+	// Missing are servers that were reported to have no worker alive.
+	Missing []int `json:"missing,omitempty"`
+}
+
+// Ended tells if the request's end was reported.
+func (r Request) Ended() bool { return r.EndedAt != nil }
+
+// Succeeded tells if all servers have done all steps.
+func (r Request) Succeeded() bool { return r.Ended() && !r.Stop }

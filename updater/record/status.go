@@ -1,0 +1,27 @@
+package record
+
+import "time"
+
+// Status is how far one worker is, in status/bootserver/<LRN>. Its first five
+// fields are what other programs know.
+type Status struct {
+	Version  string `json:"version"`
+	Step     int    `json:"step"`     // the step it has come to, from 1: all before are done
+	Finished bool   `json:"finished"` // all steps are done
+	Error    bool   `json:"error"`
+	Message  string `json:"message"` // why, if Error
+
+	// Request and Attempt are those that it works for.
+	Request int `json:"request"`
+	Attempt int `json:"attempt"`
+	// StepName is the step's name in the manifest; "install" before the first.
+	StepName string `json:"step-name,omitempty"`
+	// At is when it came to this step, by the server's clock.
+	At time.Time `json:"at"`
+}
+
+// For tells if the record is about the request.
+func (s Status) For(r Request) bool { return s.Request == r.ID && s.Version == r.Version }
+
+// Reached tells if the worker has come to the step, or beyond.
+func (s Status) Reached(step int) bool { return s.Finished || s.Step >= step }

@@ -1,0 +1,191 @@
+package release
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// check refuses what could not be carried out, before anything is touched.
+func (r reading) check(m Manifest) error {
+	if m.Version != "" {
+		if _, err := ParseVersion(m.Version); err != nil {
+			return r.errorf(r.root.field("version"), "%w", err)
+		}
+	}
+	if len(m.Components) == 0 {
+		return r.errorf(r.root, "there are no components")
+	}
+	seen := map[string]int{}
+	for i, c := range m.Components {
+		at := r.component(i)
+		if line, twice := seen[c.Name]; twice {
+			return r.errorf(at.field("name"), "there is a component %q already, at line %d", c.Name, line)
+		}
+		seen[c.Name] = at.field("name").line()
+		if err := r.checkComponent(at, c); err != nil {
+			return err
+		}
+	}
+	return r.checkKeys(m)
+}
+
+// checkKeys refuses two components that record their results under one key.
+func (r reading) checkKeys(m Manifest) error {
+	of := map[string]string{}
+	for i, c := range m.Components {
+		if c.Contents == nil {
+			continue
+		}
+		if other, twice := of[c.Contents.Key]; twice {
+			return r.errorf(r.component(i).field("contents").field("key"), "component %q: the key %q is that of %q", c.Name, c.Contents.Key, other)
+		}
+		of[c.Contents.Key] = c.Name
+	}
+	return nil
+}
+
+// checkComponent holds one component against what its strategy needs.
+func (r reading) checkComponent(at node, c Component) error {
+	if err := checkName(c.Name); err != nil {
+		return r.errorf(at.field("name"), "%w", err)
+	}
+	strategies := []Strategy{StopAll, Rolling, Any, LeaderOnce}
+	if !slices.Contains(strategies, c.Strategy) {
+		return r.errorf(at.field("strategy"), "component %q: there is no strategy %q; there are %v", c.Name, c.Strategy, strategies)
+	}
+	if once := c.Strategy == LeaderOnce; once != (c.Contents != nil) {
+		return r.errorf(at, "component %q: contents belong to the strategy %s, and only to it", c.Name, LeaderOnce)
+	}
+	if c.Strategy == StopAll && len(c.Services) == 0 {
+		return r.errorf(at, "component %q: there is nothing to stop: services are missing", c.Name)
+	}
+	if c.Soak < 0 {
+		return r.errorf(at.field("soak"), "component %q: the soak time is negative", c.Name)
+	}
+	for _, problem := range []struct {
+		field string
+		err   error
+	}{
+		{"artifact", checkArtifact(c.Artifact)},
+		{"contents", checkContents(c.Contents)},
+		{"health", checkHealth(c.Health)},
+		{"after-start", checkAfterStart(c.AfterStart)},
+	} {
+		if problem.err != nil {
+			return r.errorf(at.field(problem.field), "component %q: %w", c.Name, problem.err)
+		}
+	}
+	return nil
+}
+
+// checkName accepts what can be a part of keys, of file names and of tables.
+func checkName(name string) error {
+	if !regexp.MustCompile(`^[a-z][a-z0-9-]{0,62}$`).MatchString(name) {
+		return fmt.Errorf("cannot call a component %q: names are of lower case letters, digits and hyphens", name)
+	}
+	return nil
+}
+
+func checkArtifact(a *Artifact) error {
+	if a == nil {
+		return nil
+	}
+	if kinds := count(a.Image != "", a.Archive != nil, a.Deb != nil); kinds != 1 {
+		return fmt.Errorf("an artifact is one of image, archive and deb; here are %d", kinds)
+	}
+	switch {
+	case a.Archive != nil && !strings.HasPrefix(a.Archive.To, "/"):
+		return errors.New("an archive needs a folder to be unpacked into: to: /...")
+	case a.Archive != nil:
+		return checkFile(*a.Archive)
+	case a.Deb != nil:
+		return checkFile(*a.Deb)
+	}
+	return checkImage(a.Image)
+}
+
+// checkImage wants to be told which image: the one that is called latest is
+// another one tomorrow.
+func checkImage(image string) error {
+	name, tag := image, ""
+	if i := strings.LastIndex(image, ":"); i > strings.LastIndex(image, "/") {
+		name, tag = image[:i], image[i+1:]
+	}
+	if name == "" || tag == "" || tag == "latest" || strings.ContainsAny(image, " \t\n") {
+		return fmt.Errorf("the image %q needs a tag, and not latest", image)
+	}
+	return nil
+}
+
+func checkFile(f File) error {
+	if !strings.HasPrefix(f.URL, "https://") && !strings.HasPrefix(f.URL, "http://") {
+		return fmt.Errorf("cannot download from %q: a URL begins with https:// or http://", f.URL)
+	}
+	if f.SHA256 == "" {
+		return fmt.Errorf("the sum of %q is missing: sha256: ...", f.URL)
+	}
+	if !regexp.MustCompile(`^[0-9a-f]{64}$`).MatchString(f.SHA256) {
+		return fmt.Errorf("the sum of %q is not 64 hexadecimal digits", f.URL)
+	}
+	return nil
+}
+
+func checkContents(c *Contents) error {
+	if c == nil {
+		return nil
+	}
+	if err := checkName(c.Key); err != nil {
+		return err
+	}
+	var files []File
+	for _, o := range c.OSImages {
+		files = append(files, o.Kernel, o.Initrd)
+	}
+	for _, i := range c.Ignitions {
+		files = append(files, i.File)
+	}
+	for _, f := range files {
+		if err := checkFile(f); err != nil {
+			return err
+		}
+	}
+	for _, i := range c.Images {
+		if err := checkImage(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkHealth(h *Health) error {
+	if h != nil && count(h.HTTP != "", len(h.Command) > 0) != 1 {
+		return errors.New("a health check is one of http and command")
+	}
+	return nil
+}
+
+func checkAfterStart(a *AfterStart) error {
+	if a == nil {
+		return nil
+	}
+	if len(a.Command) == 0 {
+		return errors.New("after-start needs a command")
+	}
+	if a.EachLineOf != "" && !strings.HasPrefix(a.EachLineOf, "/") {
+		return fmt.Errorf("the file %q of after-start is not absolute", a.EachLineOf)
+	}
+	return nil
+}
+
+// count counts what is true.
+func count(facts ...bool) (n int) {
+	for _, f := range facts {
+		if f {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,103 @@
+package release
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"bijou/updater/record"
+)
+
+// Release is one release as its publisher shows it.
+type Release struct {
+	Tag        string
+	Draft      bool
+	PreRelease bool
+	Assets     []Asset
+}
+
+// Asset is one file of a release.
+type Asset struct {
+	Name string
+	URL  string
+	Size int64 // bytes
+}
+
+// Choice is a release with its version.
+type Choice struct {
+	Release Release
+	Version Version
+}
+
+// Choose returns the release that the environment takes: the newest one of those
+// whose tag can be read and has the prefix (empty: any). Drafts never count, and
+// pre-releases in staging only. ok is false if none is left.
+func Choose(env, prefix string, all []Release) (best Choice, ok bool) {
+	for _, r := range all {
+		c, takes := consider(env, prefix, r)
+		if takes && (!ok || better(c, best)) {
+			best, ok = c, true
+		}
+	}
+	return best, ok
+}
+
+// consider tells if the environment would take the release at all.
+func consider(env, prefix string, r Release) (Choice, bool) {
+	takes := env == record.EnvProduction && !r.PreRelease || env == record.EnvStaging
+	if !takes || r.Draft {
+		return Choice{}, false
+	}
+	p, v, err := ParseTag(r.Tag)
+	if err != nil || prefix != "" && p != prefix {
+		return Choice{}, false
+	}
+	return Choice{Release: r, Version: v}, true
+}
+
+// better tells if a is to be taken rather than b. Of two of the same version it
+// is the finished one, then that whose tag sorts first: the order in which they
+// are listed decides nothing.
+func better(a, b Choice) bool {
+	if c := a.Version.Compare(b.Version); c != 0 {
+		return c > 0
+	}
+	if a.Release.PreRelease != b.Release.PreRelease {
+		return b.Release.PreRelease
+	}
+	return cmp.Less(a.Release.Tag, b.Release.Tag)
+}
+
+// The forms in which a release comes to a server.
+const (
+	Deb     = "deb"
+	Tarball = "tarball"
+)
+
+// AssetName is the name of the file that brings the version in that form to
+// machines of that architecture, in Go's words (amd64, arm64).
+func AssetName(form string, v Version, arch string) string {
+	if form == Deb {
+		return fmt.Sprintf("neco_%s_%s.deb", v, arch)
+	}
+	return fmt.Sprintf("bijou_%s_linux_%s.tar.gz", v, arch)
+}
+
+// Find returns the asset of exactly that name, however many others there are.
+func (r Release) Find(name string) (Asset, error) {
+	var found []Asset
+	var names []string
+	for _, a := range r.Assets {
+		names = append(names, a.Name)
+		if a.Name == name {
+			found = append(found, a)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return Asset{}, fmt.Errorf("release %q has no asset %q; it has: %s", r.Tag, name, strings.Join(names, ", "))
+	case 1:
+		return found[0], nil
+	}
+	return Asset{}, fmt.Errorf("release %q has %d assets %q", r.Tag, len(found), name)
+}

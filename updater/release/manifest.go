@@ -1,0 +1,108 @@
+package release
+
+import (
+	_ "embed"
+	"time"
+)
+
+// Strategy is how a component is updated on many servers.
+type Strategy string
+
+// The strategies.
+const (
+	StopAll    Strategy = "stop-all"    // stopped on all servers before it is updated on any
+	Rolling    Strategy = "rolling"     // updated on one server at a time
+	Any        Strategy = "any"         // updated on each server when its turn comes
+	LeaderOnce Strategy = "leader-once" // done by one server for all
+)
+
+// Manifest is the plan of one release: components in the order in which they are
+// updated. It is read with ReadManifest, which refuses what cannot be carried out.
+type Manifest struct {
+	Version    string      `yaml:"version,omitempty"` // "" in the one that is built in: the binary's
+	Components []Component `yaml:"components"`
+}
+
+// Component is one thing that runs on boot servers.
+type Component struct {
+	Name       string      `yaml:"name"`
+	Strategy   Strategy    `yaml:"strategy"`
+	After      []string    `yaml:"after,omitempty"`    // components that must be done before
+	Services   []string    `yaml:"services,omitempty"` // systemd units
+	Artifact   *Artifact   `yaml:"artifact,omitempty"` // nil: configuration only
+	Contents   *Contents   `yaml:"contents,omitempty"` // leader-once only
+	Health     *Health     `yaml:"health,omitempty"`   // nil: its services are active
+	Soak       Duration    `yaml:"soak,omitempty"`     // rolling: how long it must stay well
+	AfterStart *AfterStart `yaml:"after-start,omitempty"`
+}
+
+// Artifact is what is installed; exactly one field is set.
+type Artifact struct {
+	Image   string `yaml:"image,omitempty"` // NAME:TAG, perhaps @sha256:...
+	Archive *File  `yaml:"archive,omitempty"`
+	Deb     *File  `yaml:"deb,omitempty"`
+}
+
+// File is something to download.
+type File struct {
+	URL    string `yaml:"url"`
+	SHA256 string `yaml:"sha256"`
+	To     string `yaml:"to,omitempty"` // archives: the folder to unpack into
+}
+
+// Contents is what one server brings to a service for all.
+type Contents struct {
+	Key       string     `yaml:"key"`                 // contents/<key> holds the result
+	URL       string     `yaml:"url,omitempty"`       // sabakan's API
+	Images    []string   `yaml:"images,omitempty"`    // container images
+	ImagesOf  []string   `yaml:"images-of,omitempty"` // command that prints container images
+	OSImages  []OSImage  `yaml:"os-images,omitempty"`
+	Ignitions []Ignition `yaml:"ignitions,omitempty"`
+}
+
+// OSImage is one system to boot.
+type OSImage struct {
+	ID     string `yaml:"id"`
+	Kernel File   `yaml:"kernel"`
+	Initrd File   `yaml:"initrd"`
+}
+
+// Ignition is one template of a role.
+type Ignition struct {
+	Role string `yaml:"role"`
+	ID   string `yaml:"id"`
+	File File   `yaml:"file"`
+}
+
+// Health is how one finds out that a component is well; exactly one field is set.
+type Health struct {
+	HTTP    string   `yaml:"http,omitempty"`    // answers 200
+	Command []string `yaml:"command,omitempty"` // exits 0
+}
+
+// AfterStart is what is done once the component was started.
+type AfterStart struct {
+	Command []string `yaml:"command"`
+	// EachLineOf is a file of mode 0600: the command runs once a line of it, with
+	// the line on stdin. The lines are secrets.
+	EachLineOf string `yaml:"each-line-of,omitempty"`
+}
+
+// Duration is a time.Duration written with its unit.
+type Duration time.Duration
+
+// UnmarshalText reads "10s".
+func (d *Duration) UnmarshalText(text []byte) error {
+	v, err := time.ParseDuration(string(text))
+	*d = Duration(v)
+	return err
+}
+
+// MarshalText writes "10s".
+func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+
+//go:embed manifest.yaml
+var defaultManifest []byte
+
+// DefaultManifest is the manifest that is built in.
+func DefaultManifest() (Manifest, error) { return ReadManifest("manifest.yaml", defaultManifest) }

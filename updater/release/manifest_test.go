@@ -1,0 +1,167 @@
+package release
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"gopkg.in/yaml.v3"
+)
+
+// The nine components of the seed, in its order, CKE's stop before all else.
+func TestDefaultManifest(t *testing.T) {
+	m, err := DefaultManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for i, s := range m.Steps() {
+		got = append(got, s.Name+" "+string(s.Component.Strategy))
+		if s.Number != i+1 {
+			t.Errorf("step %d of the list is number %d", i+1, s.Number)
+		}
+	}
+	want := []string{
+		"cke/stop stop-all", "cke/update stop-all", "vault/stop stop-all", "vault/update stop-all", "etcd/update rolling", "sabakan/update any",
+		"sabakan-contents/update leader-once", "cke-contents/update leader-once", "setup-hw/update any", "serf/update rolling", "etcdpasswd/update any",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	vault := m.Components[1].AfterStart
+	if diff := cmp.Diff(&AfterStart{Command: []string{"vault", "operator", "unseal"}, EachLineOf: "/etc/neco/vault-unseal-keys"}, vault); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestReadManifest(t *testing.T) {
+	data, err := os.ReadFile("testdata/manifest.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := ReadManifest("manifest.yaml", data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Manifest{Version: "2018.11.07-1", Components: []Component{
+		{Name: "cke", Strategy: StopAll, Services: []string{"cke.service"}, Artifact: &Artifact{Image: "registry.example.com:5000/cke:1.2.3"}},
+		{
+			Name: "setup-hw", Strategy: Any, After: []string{"cke"}, Services: []string{"setup-hw.service"},
+			Artifact: &Artifact{Deb: &File{URL: "https://example.com/setup-hw.deb", SHA256: strings.Repeat("a", 64)}},
+		},
+		{
+			Name: "etcd", Strategy: Rolling, Services: []string{"etcd.service"}, Soak: Duration(10 * time.Second),
+			Artifact: &Artifact{Archive: &File{URL: "https://example.com/etcd.tgz", SHA256: strings.Repeat("b", 64), To: "/opt/etcd"}},
+			Health:   &Health{Command: []string{"etcdctl", "endpoint", "health"}},
+		},
+	}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	out, err := yaml.Marshal(got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := ReadManifest("again.yaml", out); err != nil || !cmp.Equal(got, again) {
+		t.Errorf("written and read again: %s, %v", cmp.Diff(got, again), err)
+	}
+}
+
+// Each fault is told with file and line, before anything is touched.
+func TestManifestRefusals(t *testing.T) {
+	tests := []struct{ what, text, err string }{
+		{"unknown strategy", "components:\n- name: a\n  strategy: sometimes", `m.yaml:3: component "a": there is no strategy "sometimes"; there are [stop-all rolling any leader-once]`},
+		{"no strategy", "components:\n- name: a", `m.yaml:2: component "a": there is no strategy ""`},
+		{"missing sum", "components:\n- name: a\n  strategy: any\n  artifact:\n    deb: {url: 'https://x/y'}", `m.yaml:5: component "a": the sum of "https://x/y" is missing`},
+		{"short sum", "components:\n- name: a\n  strategy: any\n  artifact:\n    deb: {url: 'https://x/y', sha256: abc}", "is not 64 hexadecimal digits"},
+		{"missing sum of contents", "components:\n- name: a\n  strategy: leader-once\n  contents: {key: a, ignitions: [{role: r, id: i, file: {url: 'https://x/y'}}]}", `m.yaml:4: component "a": the sum of "https://x/y" is missing`},
+		{"duplicate", "components:\n- {name: a, strategy: any}\n- {name: b, strategy: any}\n- name: a\n  strategy: any", `m.yaml:4: there is a component "a" already, at line 2`},
+		{"cycle", "components:\n- {name: a, strategy: any, after: [b]}\n- name: b\n  strategy: any\n  after: [a]", "m.yaml:2: components wait for one another: a after b after a"},
+		{"itself", "components:\n- {name: a, strategy: any, after: [a]}", "m.yaml:2: components wait for one another: a after a"},
+		{"cycle behind another", "components:\n- {name: z, strategy: any, after: [a]}\n- {name: a, strategy: any, after: [b]}\n- {name: b, strategy: any, after: [a]}", "m.yaml:3: components wait for one another: a after b after a"},
+		{"unknown other", "components:\n- name: a\n  strategy: any\n  after:\n  - b", `m.yaml:5: component "a": there is no component "b"`},
+		{"unknown field", "components:\n- name: a\n  stratgy: any", "m.yaml: yaml: unmarshal errors:\n  line 3: field stratgy not found"},
+		{"bad name", "components:\n- name: A/b\n  strategy: any", `m.yaml:2: cannot call a component "A/b"`},
+		{"no components", "components: []", "m.yaml:1: there are no components"},
+		{"bad version", "version: v1\ncomponents: [{name: a, strategy: any}]", `m.yaml:1: cannot take "v1" for a version`},
+		{"two documents", "components: [{name: a, strategy: any}]\n---\n{}", "m.yaml: it holds more than one document"},
+		{"nothing", "", "m.yaml: EOF"},
+		{"no YAML", "<html>:\n\t404", "m.yaml: yaml: "},
+		{"contents elsewhere", "components:\n- name: a\n  strategy: any\n  contents: {key: a}", "contents belong to the strategy leader-once"},
+		{"once without contents", "components: [{name: a, strategy: leader-once}]", "contents belong to the strategy leader-once"},
+		{"one key for two", "components:\n- {name: a, strategy: leader-once, contents: {key: k}}\n- {name: b, strategy: leader-once, contents: {key: k}}", `m.yaml:3: component "b": the key "k" is that of "a"`},
+		{"nothing to stop", "components: [{name: a, strategy: stop-all}]", "services are missing"},
+		{"two artifacts", "components:\n- name: a\n  strategy: any\n  artifact: {image: 'x:1', deb: {url: 'https://x/y'}}", "m.yaml:4: component \"a\": an artifact is one of image, archive and deb; here are 2"},
+		{"no tag", "components: [{name: a, strategy: any, artifact: {image: 'host:5000/x'}}]", `the image "host:5000/x" needs a tag`},
+		{"latest", "components: [{name: a, strategy: any, artifact: {image: 'x:latest'}}]", "needs a tag, and not latest"},
+		{"archive to nowhere", "components: [{name: a, strategy: any, artifact: {archive: {url: 'https://x/y'}}}]", "an archive needs a folder"},
+		{"health of two kinds", "components: [{name: a, strategy: any, health: {http: 'http://x', command: [x]}}]", "a health check is one of"},
+		{"negative soak", "components: [{name: a, strategy: rolling, soak: -1s}]", "the soak time is negative"},
+		{"local file", "components: [{name: a, strategy: any, artifact: {deb: {url: 'file:///x'}}}]", "a URL begins with"},
+		{"after-start of nothing", "components: [{name: a, strategy: any, after-start: {each-line-of: /x}}]", "after-start needs a command"},
+		{"keys somewhere", "components: [{name: a, strategy: any, after-start: {command: [x], each-line-of: keys}}]", "is not absolute"},
+	}
+	for _, tt := range tests {
+		m, err := ReadManifest("m.yaml", []byte(tt.text))
+		if err == nil || !strings.Contains(err.Error(), tt.err) {
+			t.Errorf("%s: %v, %v, want %q", tt.what, m, err, tt.err)
+		}
+	}
+}
+
+// Upstream's fault 10: a step more moved all numbers but the last one's. Here
+// the last step is the list's last, whatever is added.
+func TestStepsFollowComponents(t *testing.T) {
+	m, err := DefaultManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := len(m.Steps())
+	m.Components = slices.Insert(m.Components, 3, Component{Name: "new", Strategy: StopAll})
+	steps := m.Steps()
+	if len(steps) != before+2 || steps[len(steps)-1].Number != len(steps) || steps[len(steps)-1].Name != "etcdpasswd/update" {
+		t.Errorf("%d steps, the last is %+v", len(steps), steps[len(steps)-1])
+	}
+}
+
+func FuzzManifest(f *testing.F) {
+	data, err := os.ReadFile("testdata/manifest.yaml")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(data)
+	f.Add(defaultManifest)
+	f.Add([]byte("components:\n- &a {name: a, strategy: any, after: [b]}\n- *a\n"))
+	f.Add([]byte("components: [{name: a, strategy: any, after: [a]}]"))
+	located := regexp.MustCompile(`^m\.yaml(:[1-9][0-9]*)?: `)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		m, err := ReadManifest("m.yaml", data)
+		if err != nil {
+			if !located.MatchString(err.Error()) {
+				t.Errorf("the error does not say where: %v", err)
+			}
+			return
+		}
+		place := map[string]int{}
+		for i, c := range m.Components {
+			if _, twice := place[c.Name]; twice {
+				t.Errorf("%q is there twice", c.Name)
+			}
+			place[c.Name] = i
+		}
+		for i, c := range m.Components {
+			for _, a := range c.After {
+				if j, ok := place[a]; !ok || j >= i {
+					t.Errorf("%q comes after %q, but it does not", c.Name, a)
+				}
+			}
+		}
+		if len(m.Steps()) < len(m.Components) {
+			t.Errorf("%d components have %d steps", len(m.Components), len(m.Steps()))
+		}
+	})
+}

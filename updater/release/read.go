@@ -1,0 +1,83 @@
+package release
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"gopkg.in/yaml.v3"
+)
+
+// ReadManifest reads a manifest and brings its components into the order in which
+// they are updated: that of the file, but for those that must come after others.
+// Errors begin with the file's name and the line.
+func ReadManifest(file string, data []byte) (Manifest, error) {
+	var m Manifest
+	strict := yaml.NewDecoder(bytes.NewReader(data))
+	strict.KnownFields(true)
+	if err := strict.Decode(&m); err != nil {
+		return Manifest{}, fmt.Errorf("%s: %w", file, err)
+	}
+	if err := strict.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
+		return Manifest{}, fmt.Errorf("%s: it holds more than one document", file)
+	}
+	var root yaml.Node
+	if err := yaml.Unmarshal(data, &root); err != nil {
+		return Manifest{}, fmt.Errorf("%s: %w", file, err)
+	}
+	r := reading{file: file, root: place(root.Content[0])}
+	if err := r.check(m); err != nil {
+		return Manifest{}, err
+	}
+	ordered, err := r.order(m.Components)
+	m.Components = ordered
+	return m, err
+}
+
+// reading knows which line of the file things come from.
+type reading struct {
+	file string
+	root node
+}
+
+// errorf is an error at the place.
+func (r reading) errorf(at node, format string, args ...any) error {
+	return fmt.Errorf("%s:%d: %w", r.file, at.line(), fmt.Errorf(format, args...))
+}
+
+// component is the place of the i-th component.
+func (r reading) component(i int) node { return r.root.field("components").item(i) }
+
+// node is a place in the file; one that is not there is where it would be.
+type node struct{ *yaml.Node }
+
+func place(n *yaml.Node) node {
+	for n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	return node{n}
+}
+
+func (n node) line() int { return max(1, n.Line) }
+
+// field is the place of a field's value, or n if it has none.
+func (n node) field(key string) node {
+	if n.Kind != yaml.MappingNode {
+		return n
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			return place(n.Content[i+1])
+		}
+	}
+	return n
+}
+
+// item is the place of a list's i-th item, or n if there is none.
+func (n node) item(i int) node {
+	if n.Kind != yaml.SequenceNode || i >= len(n.Content) {
+		return n
+	}
+	return place(n.Content[i])
+}

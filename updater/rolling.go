@@ -1,0 +1,64 @@
+package updater
+
+import (
+	"slices"
+
+	"bijou/updater/record"
+)
+
+// Member is what a worker knows in the step of a rolling component.
+type Member struct {
+	LRN     int
+	Servers []int        // of the request
+	Turn    *record.Turn // nil: nobody's
+	// Needed: this server's member is older than the release's, or was left
+	// half-way. Whoever needs nothing takes no turn and restarts nothing.
+	Needed bool
+	Well   bool // this server's member answers
+	Others int  // how many of the others' members answer
+}
+
+// Move is what a worker does next in such a step.
+type Move string
+
+// The moves in rolling steps, and in those that one server does for all.
+const (
+	MoveWait  Move = "wait"  // for a change, or for others to be well
+	MoveTake  Move = "take"  // take the turn, if it is still free
+	MoveGive  Move = "give"  // give the turn back
+	MoveGo    Move = "go"    // update, restart, wait until well and for the soak time
+	MoveDone  Move = "done"  // the step is done
+	MoveAbort Move = "abort" // the step has failed elsewhere
+)
+
+// NextRolling decides the next move. The turn is kept without a lease until the
+// member is well again, so that no two are ever down for an update: a server
+// that dies half-way keeps its turn, and goes on when it is back. The turn of a
+// server that is no part of the request is nobody's.
+func NextRolling(m Member) Move {
+	held := m.Turn != nil && slices.Contains(m.Servers, m.Turn.Server)
+	mine := held && m.Turn.Server == m.LRN
+	needed := m.Needed || !m.Well
+	switch {
+	case !needed && mine:
+		return MoveGive
+	case !needed:
+		return MoveDone
+	case held && !mine:
+		return MoveWait
+	case m.Well && !m.spared() && mine:
+		return MoveGive // whose member is down may need the turn to bring it back
+	case m.Well && !m.spared():
+		return MoveWait
+	case !mine:
+		return MoveTake
+	}
+	return MoveGo
+}
+
+// spared tells if the others do without this member: they are a quorum. Where no
+// quorum can do without one, of one or two, all others must be well.
+func (m Member) spared() bool {
+	n := len(m.Servers)
+	return m.Others >= min(n/2+1, n-1)
+}

@@ -1,0 +1,167 @@
+package updater
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"bijou/updater/record"
+	"bijou/updater/release"
+)
+
+// TestSchedules runs fleets through random schedules of crashes, partitions,
+// restarts, deaths and commands, and holds the package's promises against each
+// event. Afterwards all is quiet, an operator does what the documentation says,
+// and the fleet must come to the newest release. A schedule that fails prints
+// its seed; BIJOU_SIM_SEED=n runs that one and tells what happened in it.
+func TestSchedules(t *testing.T) {
+	manifest := simManifest(t)
+	if seed, err := strconv.ParseUint(os.Getenv("BIJOU_SIM_SEED"), 10, 64); err == nil {
+		w := schedule(seed, manifest, true)
+		t.Logf("%s\nfleet: %s", strings.Join(w.trace, "\n"), w.state())
+		t.Fatalf("seed %d: %q", seed, w.violations)
+	}
+	n := 500
+	if os.Getenv("BIJOU_TEST_LONG") != "" {
+		n = 10_000
+	}
+	total, failed := runSchedules(t, n, manifest)
+	if len(failed) > 0 {
+		t.Errorf("%d of %d schedules failed; BIJOU_SIM_SEED=%d runs the first again", len(failed), n, slices.Min(failed))
+	}
+	t.Logf("%d schedules: %s", n, total)
+	for _, fault := range []string{"worker killed", "updater killed", "partition", "server died", "install failed", "no hand-over", "step failed", "member did not come up", "command recover", "command retry", "command stop"} {
+		if total.faults[fault] == 0 {
+			t.Errorf("in no schedule: %s", fault)
+		}
+	}
+}
+
+// tally is what happened in many schedules.
+type tally struct {
+	steps, reports int
+	faults         map[string]int
+}
+
+func (t tally) String() string {
+	var words []string
+	for _, f := range sorted(t.faults) {
+		words = append(words, fmt.Sprintf("%s %d", f, t.faults[f]))
+	}
+	return fmt.Sprintf("%d steps, %d reports; %s", t.steps, t.reports, strings.Join(words, ", "))
+}
+
+// runSchedules runs n of them on all processors.
+func runSchedules(t *testing.T, n int, manifest release.Manifest) (total tally, failed []int) {
+	total.faults = map[string]int{}
+	var next atomic.Int64
+	var lock sync.Mutex
+	var workers sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() {
+			for seed := next.Add(1); seed <= int64(n); seed = next.Add(1) {
+				w := schedule(uint64(seed), manifest, false)
+				lock.Lock()
+				total.steps += w.steprun
+				total.reports += w.ends
+				for f, k := range w.faults {
+					total.faults[f] += k
+				}
+				if len(w.violations) > 0 {
+					failed = append(failed, int(seed))
+					if len(failed) < 5 {
+						t.Errorf("seed %d: %q", seed, w.violations)
+					}
+				}
+				lock.Unlock()
+			}
+		})
+	}
+	workers.Wait()
+	return total, failed
+}
+
+// schedule runs one.
+func schedule(seed uint64, manifest release.Manifest, tracing bool) *world {
+	w := newWorld(seed, manifest)
+	w.tracing = tracing
+	w.run(w.now.Add(w.between(time.Minute, 6*time.Minute)), func() bool { return false })
+	if len(w.violations) > 0 {
+		return w
+	}
+	w.settle()
+	w.run(w.now.Add(2*time.Hour), w.settled)
+	if !w.settled() && len(w.violations) == 0 {
+		w.violate("the fleet does not come to rest: %s", w.state())
+	}
+	w.checkReports()
+	return w
+}
+
+// settled tells if all live servers have all of the newest release, and the
+// leader has said so.
+func (w *world) settled() bool {
+	s := w.store.snapshot(w.keys, "", simTimeout, nil)
+	if s.Current == nil || !s.Current.Succeeded() || s.Current.Version != s.Release || !slices.Equal(s.Current.Servers, s.Servers) {
+		return false
+	}
+	for _, h := range w.servers {
+		for name, m := range h.members {
+			if w.registered(h.lrn) && (!m.up || m.version != componentVersion(name, s.Release)) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// checkReports: each attempt that has ended was reported exactly once, which is
+// to say: the history knows an end, and the outbox has one report of it.
+func (w *world) checkReports() {
+	for _, h := range below[record.History](w.store, w.keys.AllHistory()) {
+		if h.Result == record.Running {
+			w.violate("request %d has no end", h.ID)
+		}
+		if w.reports[fmt.Sprintf("%d-1", h.ID)] != 1 {
+			w.violate("the first attempt at request %d has %d reports", h.ID, w.reports[fmt.Sprintf("%d-1", h.ID)])
+		}
+	}
+}
+
+// state shows the fleet.
+func (w *world) state() string {
+	words := []string{fmt.Sprintf("release %v, %+v", w.store.values[w.keys.Release()], w.store.values[w.keys.Current()])}
+	for _, h := range w.servers {
+		words = append(words, fmt.Sprintf("server %d: dead %t, cut %t, worker %+v, journal %+v, record %+v", h.lrn, h.dead, h.cut, h.worker, h.journal, w.store.values[w.keys.Worker(h.lrn)]))
+		for _, name := range sorted(h.members) {
+			words = append(words, fmt.Sprintf("  %s %+v", name, *h.members[name]))
+		}
+	}
+	return strings.Join(words, "\n")
+}
+
+// simManifest has each strategy, some twice.
+func simManifest(t *testing.T) release.Manifest {
+	t.Helper()
+	m, err := release.ReadManifest("sim.yaml", []byte(`
+components:
+- {name: cke, strategy: stop-all, services: [cke]}
+- {name: vault, strategy: stop-all, services: [vault]}
+- {name: etcd, strategy: rolling}
+- {name: sabakan, strategy: any}
+- {name: sabakan-contents, strategy: leader-once, contents: {key: sabakan}}
+- {name: serfs, strategy: rolling}
+- {name: ep, strategy: any}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}

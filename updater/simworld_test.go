@@ -1,0 +1,195 @@
+package updater
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"bijou/updater/record"
+	"bijou/updater/release"
+)
+
+// world is a fleet of boot servers with their workers and updaters, a store, and
+// a clock that jumps from one event to the next. Everything that happens in it
+// follows from its seed.
+type world struct {
+	r        *rand.Rand
+	keys     record.Keys
+	store    *simStore
+	now      time.Time
+	servers  []*host
+	leader   *host // who leads the updaters; nil is nobody
+	absent   map[int]time.Time
+	manifest release.Manifest
+	steps    []release.Step
+	events   []*event
+	calm     bool // nothing breaks any more
+
+	once        map[string]lock // who does contents
+	ran         map[string]string
+	reports     map[string]int // terminal alerts by request and attempt
+	stoppedAt   time.Time      // of the request that is stopped now
+	ends        int            // terminal reports
+	steprun     int            // steps begun
+	faults      map[string]int // what broke, for the report
+	violations  []string
+	trace       []string
+	tracing     bool
+	nextRelease int
+}
+
+// host is one boot server: what lives on its disk, what runs, what it can reach.
+type host struct {
+	lrn       int
+	installed string // version on disk
+	dead      bool   // for good
+	cut       bool   // from the store
+	cutSince  time.Time
+	connected time.Time // since when it has reached the store
+	journal   Journal
+	members   map[string]*member
+
+	worker  process
+	updater process
+	effect  *effect
+	all     map[int]record.Status
+	looked  time.Time
+}
+
+// process is one process: up with a version, or down.
+type process struct {
+	up      bool
+	version string
+	epoch   int // counts its starts; what an earlier one has begun is void
+	wake    *event
+}
+
+// member is a component on one server.
+type member struct {
+	version  string
+	up       bool
+	updating bool // down because of an update
+}
+
+// lock is held by a server until it dies or is cut off for a lease's length.
+type lock struct {
+	holder *host
+	epoch  int
+}
+
+// event is something that happens at its time; a nil do is void.
+type event struct {
+	at time.Time
+	do func()
+}
+
+const (
+	leaseTTL   = 10 * time.Second
+	simTimeout = 3 * time.Minute
+)
+
+// after has something happen later.
+func (w *world) after(d time.Duration, do func()) *event {
+	e := &event{at: w.now.Add(d), do: do}
+	w.events = append(w.events, e)
+	return e
+}
+
+// between is a random time from low to high.
+func (w *world) between(low, high time.Duration) time.Duration {
+	return low + time.Duration(w.r.Int64N(int64(high-low)+1))
+}
+
+// chance is true once in n times while things may break.
+func (w *world) chance(n int) bool { return !w.calm && w.r.IntN(n) == 0 }
+
+// run lets events happen until done or the time is over.
+func (w *world) run(until time.Time, done func() bool) {
+	for len(w.violations) == 0 && !done() {
+		next := -1
+		for i, e := range w.events {
+			if next < 0 || e.at.Before(w.events[next].at) {
+				next = i
+			}
+		}
+		if next < 0 || w.events[next].at.After(until) {
+			w.now = until
+			return
+		}
+		e := w.events[next]
+		last := len(w.events) - 1
+		w.events[next] = w.events[last]
+		w.events = w.events[:last]
+		if e.do != nil {
+			w.now = e.at
+			e.do()
+		}
+	}
+}
+
+func (w *world) logf(format string, args ...any) {
+	if w.tracing {
+		w.trace = append(w.trace, fmt.Sprintf("%8.2f ", w.now.Sub(simStart()).Seconds())+fmt.Sprintf(format, args...))
+	}
+}
+
+func (w *world) violate(format string, args ...any) {
+	w.logf("VIOLATION "+format, args...)
+	w.violations = append(w.violations, fmt.Sprintf(format, args...))
+}
+
+func simStart() time.Time { return time.Date(2018, 11, 7, 0, 0, 0, 0, time.UTC) }
+
+// newWorld makes a fleet that is at version 1.0-0, with a release to go to.
+func newWorld(seed uint64, manifest release.Manifest) *world {
+	w := &world{
+		r: rand.New(rand.NewPCG(seed, 0)), keys: record.NewKeys("/neco/"), store: newSimStore(), now: simStart(), manifest: manifest, steps: manifest.Steps(),
+		absent: map[int]time.Time{}, once: map[string]lock{}, ran: map[string]string{}, reports: map[string]int{}, faults: map[string]int{}, nextRelease: 1,
+	}
+	for n := range 1 + w.r.IntN(6) {
+		w.addServer(n + 1 + 7*w.r.IntN(2)*n)
+	}
+	w.publish()
+	w.after(time.Second, w.housekeep)
+	w.after(w.between(time.Second, 20*time.Second), w.mischief)
+	return w
+}
+
+// addServer sets up a boot server at the oldest version, and registers it.
+func (w *world) addServer(lrn int) {
+	for _, h := range w.servers {
+		if h.lrn == lrn {
+			return
+		}
+	}
+	h := &host{lrn: lrn, installed: "1.0-0", members: map[string]*member{}, connected: w.now}
+	for _, c := range w.manifest.Components {
+		if c.Strategy == release.LeaderOnce {
+			continue
+		}
+		h.members[c.Name] = &member{version: componentVersion(c.Name, h.installed), up: true}
+	}
+	w.servers = append(w.servers, h)
+	w.commit([]Change{put(w.keys.BootServer(lrn), struct{}{})})
+	w.startWorker(h)
+	w.startUpdater(h)
+}
+
+// publish makes the next release known.
+func (w *world) publish() {
+	v := "1.0-" + strconv.Itoa(w.nextRelease)
+	w.nextRelease++
+	w.commit([]Change{put(w.keys.Release(), v)})
+	w.logf("release %s", v)
+}
+
+// componentVersion is the version of a component in a release: some components
+// change with every second release only.
+func componentVersion(name, version string) string {
+	n, _ := strconv.Atoi(version[len("1.0-"):])
+	if len(name)%2 == 0 {
+		n /= 2
+	}
+	return strconv.Itoa(n)
+}

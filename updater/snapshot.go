@@ -1,0 +1,64 @@
+package updater
+
+import (
+	"time"
+
+	"bijou/updater/record"
+)
+
+// Snapshot is what the leader has read at one revision.
+type Snapshot struct {
+	Keys     record.Keys
+	Config   record.Config
+	Own      string // the version of this updater
+	Servers  []int  // registered boot servers
+	Release  string // newest acceptable version; "" is none
+	Target   *record.Target
+	Pause    *record.Pause
+	Recovery *record.Recovery
+	Current  *record.Request
+	Entry    record.History // the history's entry of Current
+	LastID   int            // the number of the history's last entry
+	Workers  map[int]record.Status
+	Contents map[string]record.Contents
+	// Absent says since when the leader has seen no presence of servers; those
+	// that are present are not in it.
+	Absent map[int]time.Time
+}
+
+// Change is one key to write; a nil Value removes it. All changes of one decision
+// are one transaction, conditional on all that the snapshot holds.
+type Change struct {
+	Key   string
+	Value any
+}
+
+// Verb is what an Action does.
+type Verb string
+
+// The verbs of Next.
+const (
+	Wait   Verb = "wait"   // until something changes, or the time has come
+	Start  Verb = "start"  // make a request
+	Open   Verb = "open"   // open the gate of a step
+	Stop   Verb = "stop"   // stop the request, and report that
+	Warn   Verb = "warn"   // name servers that are missing, or are back
+	Finish Verb = "finish" // report that all is done
+)
+
+// Action is the one thing that the leader does next.
+type Action struct {
+	Verb    Verb
+	Until   time.Time // Wait only; zero: whenever something changes
+	Why     string    // for operators
+	Changes []Change
+}
+
+// wait is the action of waiting.
+func wait(until time.Time, why string) Action { return Action{Verb: Wait, Until: until, Why: why} }
+
+// put makes the change that writes a value.
+func put(key string, value any) Change { return Change{Key: key, Value: value} }
+
+// remove makes the change that removes a key.
+func remove(key string) Change { return Change{Key: key} }

@@ -1,0 +1,155 @@
+package updater
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"bijou/updater/record"
+)
+
+// How long the leader waits beyond others: for a server whose presence is gone
+// to come back (a worker that hands over to its successor is gone for a moment),
+// and, after the workers' own time-out, for one of them to say what is the matter.
+const (
+	absence  = 10 * time.Second
+	patience = 30 * time.Second
+)
+
+// watch looks after a request that runs.
+func (s Snapshot) watch(now time.Time) Action {
+	if failed, why := s.failures(); len(failed) > 0 {
+		return s.stop(now, failed, why)
+	}
+	if s.all(func(w record.Status) bool { return w.Finished }) {
+		return s.finish(now)
+	}
+	if missing := s.missing(now); !slices.Equal(missing, s.Current.Missing) {
+		return s.warn(now, missing)
+	}
+	if gate := s.gate(); gate > s.Current.Gate {
+		return s.open(now, gate)
+	}
+	deadline := s.Current.ProgressAt.Add(s.Config.WorkerTimeout + patience)
+	if !now.Before(deadline) {
+		late := s.late()
+		return s.stop(now, late, fmt.Sprintf("nothing has moved for %s; %s", s.Config.WorkerTimeout, s.tell(late)))
+	}
+	return wait(s.wake(now, deadline), fmt.Sprintf("update to %s runs", s.Current.Version))
+}
+
+// worker is the server's record about the request; ok is false if there is none.
+func (s Snapshot) worker(lrn int) (w record.Status, ok bool) {
+	w, ok = s.Workers[lrn]
+	return w, ok && w.For(*s.Current)
+}
+
+// all tells if every server of the request has a record of that kind.
+func (s Snapshot) all(holds func(record.Status) bool) bool {
+	for _, lrn := range s.Current.Servers {
+		if w, ok := s.worker(lrn); !ok || !holds(w) {
+			return false
+		}
+	}
+	return true
+}
+
+// failures are the servers that have recorded an error in this attempt.
+func (s Snapshot) failures() (failed []int, why string) {
+	var words []string
+	for _, lrn := range s.Current.Servers {
+		if w, ok := s.worker(lrn); ok && w.Error && w.Attempt == s.Current.Attempt {
+			failed = append(failed, lrn)
+			words = append(words, fmt.Sprintf("server %d, step %s: %s", lrn, w.StepName, w.Message))
+		}
+	}
+	return failed, strings.Join(words, "; ")
+}
+
+// gate is the last step that all servers have come to.
+func (s Snapshot) gate() int {
+	low := -1
+	for _, lrn := range s.Current.Servers {
+		w, ok := s.worker(lrn)
+		switch {
+		case !ok:
+			return 0
+		case !w.Finished && (low < 0 || w.Step < low):
+			low = w.Step
+		}
+	}
+	return low
+}
+
+// late are the servers that others wait for: all that are not further than the
+// slowest.
+func (s Snapshot) late() (late []int) {
+	gate := s.gate()
+	for _, lrn := range s.Current.Servers {
+		if w, ok := s.worker(lrn); !ok || !w.Reached(gate+1) {
+			late = append(late, lrn)
+		}
+	}
+	return late
+}
+
+// tell says of servers where they are.
+func (s Snapshot) tell(lrns []int) string {
+	var words []string
+	for _, lrn := range lrns {
+		switch w, ok := s.worker(lrn); {
+		case !ok:
+			words = append(words, fmt.Sprintf("server %d has not answered", lrn))
+		default:
+			words = append(words, fmt.Sprintf("server %d is at step %s", lrn, w.StepName))
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// missing are the servers of the request that have been absent for too long.
+func (s Snapshot) missing(now time.Time) (missing []int) {
+	for _, lrn := range s.Current.Servers {
+		if since, absent := s.Absent[lrn]; absent && !now.Before(since.Add(absence)) {
+			missing = append(missing, lrn)
+		}
+	}
+	return missing
+}
+
+// wake is when the leader must look again though nothing has changed.
+func (s Snapshot) wake(now, deadline time.Time) time.Time {
+	for _, lrn := range s.Current.Servers {
+		since, absent := s.Absent[lrn]
+		if due := since.Add(absence); absent && due.After(now) && due.Before(deadline) {
+			deadline = due
+		}
+	}
+	return deadline
+}
+
+// open opens the gate of a step.
+func (s Snapshot) open(now time.Time, gate int) Action {
+	r := *s.Current
+	r.Gate, r.ProgressAt = gate, now
+	return Action{Verb: Open, Why: fmt.Sprintf("all servers have come to step %d", gate), Changes: []Change{put(s.Keys.Current(), r)}}
+}
+
+// warn says which servers are missing, with an alert for those that were not before.
+func (s Snapshot) warn(now time.Time, missing []int) Action {
+	r := *s.Current
+	r.Missing = missing
+	gone := slices.DeleteFunc(slices.Clone(missing), func(lrn int) bool { return slices.Contains(s.Current.Missing, lrn) })
+	a := Action{Verb: Warn, Changes: []Change{put(s.Keys.Current(), r)}}
+	if len(gone) == 0 {
+		a.Why = "servers are back"
+		return a
+	}
+	a.Why = "no worker is alive on server " + record.ListServers(gone)
+	alert := s.alert(now, record.AlertMissing, a.Why)
+	alert.Servers = gone
+	alert.ID = fmt.Sprintf("%s-%d", alert.ID, now.UnixNano())
+	a.Changes = append(a.Changes, put(s.Keys.Alert(alert.ID), alert))
+	return a
+}

@@ -1,0 +1,165 @@
+package updater
+
+import (
+	"slices"
+	"time"
+
+	"bijou/updater/record"
+	"bijou/updater/release"
+)
+
+// Seat is what one server's worker knows.
+type Seat struct {
+	Keys    record.Keys
+	LRN     int
+	Own     string         // the version of this worker
+	Steps   []release.Step // of its own manifest
+	Timeout time.Duration  // how long it waits for the others
+	Current *record.Request
+	Status  *record.Status // its own record
+	Journal Journal        // what it was doing, from its disk
+	Busy    bool           // it is doing what the journal says right now
+	// All are all workers' records, if they were just read, and LookedAt is when
+	// they were read last. The gate usually makes that needless.
+	All      map[int]record.Status
+	LookedAt time.Time
+}
+
+// The phases of what a Journal is about.
+const (
+	Running = "running"
+	Done    = "done"
+	Failed  = "failed"
+)
+
+// Journal is what a worker has written on its own disk before it acted, and
+// after. Whatever kills it, it goes on from there.
+type Journal struct {
+	Request int       `json:"request"`
+	Started time.Time `json:"started"` // the request's, since another store counts anew
+	Attempt int       `json:"attempt"`
+	Step    int       `json:"step"` // 0: installing the release
+	Name    string    `json:"name"`
+	Phase   string    `json:"phase"`
+	Message string    `json:"message,omitempty"` // why it failed
+	At      time.Time `json:"at"`                // when it came to this phase
+}
+
+// Job is what a Task does.
+type Job string
+
+// The jobs of a worker.
+const (
+	Idle    Job = "idle"    // until something changes, or the time has come
+	Cancel  Job = "cancel"  // end what it is doing at the next safe point
+	Write   Job = "write"   // commit its record; that is how it comes to a step
+	Look    Job = "look"    // read all workers' records
+	Install Job = "install" // install the request's version, and hand over to it
+	Run     Job = "run"     // run the step
+)
+
+// Task is the one thing that a worker does next. Install and Run are journaled
+// as Journal says, before and after. Write is conditional on the request being
+// the one of the seat, and not stopped.
+type Task struct {
+	Job     Job
+	Until   time.Time // Idle only
+	Why     string
+	Step    release.Step  // Run
+	Version string        // Install
+	Journal Journal       // Install, Run: what to write on the disk first
+	Status  record.Status // Write
+}
+
+// How long a worker waits for the gate before it looks for itself, how seldom it
+// does so in a long wait, and how long its successor may take to be there.
+const (
+	lookAfter  = 2 * time.Second
+	lookAtMost = 30 * time.Second
+	handOver   = time.Minute
+)
+
+// NextTask decides what a worker does.
+func NextTask(s Seat, now time.Time) Task {
+	if s.Busy {
+		return s.mind()
+	}
+	if !s.called() {
+		return Task{Job: Idle, Why: "there is nothing to do"}
+	}
+	if s.Status == nil || !s.Status.For(*s.Current) || s.Status.Attempt != s.Current.Attempt {
+		return s.join(now)
+	}
+	switch {
+	case s.Status.Finished:
+		return Task{Job: Idle, Why: "all steps are done"}
+	case s.Status.Error:
+		return Task{Job: Idle, Why: "failed: " + s.Status.Message}
+	case !s.mine():
+		return s.install(now)
+	case s.Status.Step == 0:
+		return s.write(now, s.at(1))
+	}
+	return s.step(now)
+}
+
+// called tells if there is a request that this server has a part in.
+func (s Seat) called() bool {
+	r := s.Current
+	return r != nil && !r.Stop && !r.Ended() && slices.Contains(r.Servers, s.LRN)
+}
+
+// mine tells if this worker is of the request's version.
+func (s Seat) mine() bool { return release.Same(s.Own, s.Current.Version) }
+
+// mind watches over what is being done: it ends when its request is stopped or
+// is no more.
+func (s Seat) mind() Task {
+	if !s.called() || !s.ours(s.Journal) || s.Current.Attempt != s.Journal.Attempt {
+		return Task{Job: Cancel, Why: "the update was stopped"}
+	}
+	return Task{Job: Idle, Why: s.Journal.Name + " runs"}
+}
+
+// join makes the worker's record of this request and attempt: where it was, if
+// its record or its journal says that it has been part of this request before.
+func (s Seat) join(now time.Time) Task {
+	w := s.at(0)
+	if s.mine() {
+		w = s.at(1)
+	}
+	if old := s.Status; old != nil && old.For(*s.Current) && old.Step > w.Step {
+		w = s.at(old.Step)
+		w.Finished = old.Finished
+	}
+	if j := s.Journal; s.ours(j) && j.Step > w.Step {
+		w = s.at(j.Step)
+	}
+	return s.write(now, w)
+}
+
+// ours tells if the journal is about this request.
+func (s Seat) ours(j Journal) bool {
+	return j.Request == s.Current.ID && j.Started.Equal(s.Current.StartedAt)
+}
+
+// at is the record of having come to a step; 0 is the installation before them.
+func (s Seat) at(step int) record.Status {
+	w := record.Status{Version: s.Current.Version, Request: s.Current.ID, Attempt: s.Current.Attempt, Step: step, StepName: "install"}
+	if step > 0 && step <= len(s.Steps) {
+		w.StepName = s.Steps[step-1].Name
+	}
+	return w
+}
+
+func (s Seat) write(now time.Time, w record.Status) Task {
+	w.At = now
+	return Task{Job: Write, Status: w, Why: w.StepName}
+}
+
+// fail records why the worker cannot go on.
+func (s Seat) fail(now time.Time, message string) Task {
+	w := *s.Status
+	w.Error, w.Message = true, message
+	return s.write(now, w)
+}

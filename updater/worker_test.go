@@ -1,0 +1,193 @@
+package updater
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bijou/updater/record"
+	"bijou/updater/release"
+)
+
+// seated is worker 2 of version 1.1, which has come to a step of request.
+func seated(step int, change func(*Seat)) Seat {
+	w := at(step)
+	w.At, w.StepName = t0(), []string{"install", "a/stop", "a/update", "b/update", "c/update"}[step]
+	s := Seat{
+		Keys: record.NewKeys("/n/"), LRN: 2, Own: "1.1", Timeout: time.Hour, Current: request(nil), Status: &w,
+		Steps: release.Manifest{Components: []release.Component{{Name: "a", Strategy: release.StopAll}, {Name: "b", Strategy: release.Any}}}.Steps(),
+	}
+	if change != nil {
+		change(&s)
+	}
+	return s
+}
+
+// did is a journal of request.
+func did(step int, phase string) Journal {
+	return Journal{Request: 4, Started: t0(), Attempt: 1, Step: step, Phase: phase, Message: "broken", At: t0()}
+}
+
+func TestNextTask(t *testing.T) {
+	three := map[int]record.Status{1: at(2), 2: at(2), 10: at(2)}
+	two := map[int]record.Status{1: at(2), 2: at(2), 10: at(1)}
+	tests := []struct {
+		what  string
+		s     Seat
+		after time.Duration
+		job   Job
+		until time.Duration // after t0; 0: no time
+		why   string
+	}{
+		{"no request", seated(2, func(s *Seat) { s.Current = nil }), 0, Idle, 0, "nothing to do"},
+		{"not in the list", seated(2, func(s *Seat) { s.LRN = 3 }), 0, Idle, 0, "nothing to do"},
+		{"1 is not 10 (fault 13)", seated(2, func(s *Seat) { s.Current.Servers = []int{10, 12} }), 0, Idle, 0, "nothing to do"},
+		{"stopped", seated(2, func(s *Seat) { s.Current.Stop = true }), 0, Idle, 0, "nothing to do"},
+		{"ended", seated(2, func(s *Seat) { s.Current = ended(false) }), 0, Idle, 0, "nothing to do"},
+
+		{"another version", seated(0, func(s *Seat) { s.Own = "1.0" }), 0, Install, 0, "install 1.1"},
+		{"killed while it installed", seated(0, func(s *Seat) { s.Own, s.Journal = "1.0", did(0, Running) }), 0, Install, 0, "install 1.1"},
+		{"installed", seated(0, func(s *Seat) { s.Own, s.Journal = "1.0", did(0, Done) }), 0, Idle, handOver, "waiting for 1.1"},
+		{"no hand-over (fault 7)", seated(0, func(s *Seat) { s.Own, s.Journal = "1.0", did(0, Done) }), handOver, Write, 0, "install"},
+		{"install failed", seated(0, func(s *Seat) { s.Own, s.Journal = "1.0", did(0, Failed) }), 0, Write, 0, "install"},
+		{"the successor comes", seated(0, nil), 0, Write, 0, "a/stop"},
+
+		{"no gate yet", seated(2, nil), 0, Idle, lookAfter, "waiting"},
+		{"the gate", seated(2, func(s *Seat) { s.Current.Gate = 2 }), 0, Run, 0, "a/update"},
+		{"the gate of the step before", seated(2, func(s *Seat) { s.Current.Gate = 1 }), 0, Idle, lookAfter, "waiting"},
+		{"no gate for long", seated(2, nil), lookAfter, Look, 0, "no gate"},
+		{"it looks, and all are there", seated(2, func(s *Seat) { s.All = three }), lookAfter, Run, 0, "a/update"},
+		{"it looks, and one is not", seated(2, func(s *Seat) { s.All, s.LookedAt = two, t0().Add(lookAfter) }), lookAfter, Idle, 2 * lookAfter, "waiting"},
+		{"it looks ever more seldom", seated(2, func(s *Seat) { s.LookedAt = t0().Add(10 * time.Minute) }), 10 * time.Minute, Idle, 10*time.Minute + lookAtMost, "waiting"},
+		{"it looked at the step before", seated(2, func(s *Seat) { s.LookedAt = t0().Add(-time.Second) }), 0, Idle, lookAfter, "waiting"},
+		{"the time is over", seated(2, func(s *Seat) { s.LookedAt = t0().Add(time.Hour - time.Second) }), time.Hour, Look, 0, "no gate"},
+		{"the time is over, one is not there", seated(2, func(s *Seat) { s.All = two }), time.Hour, Write, 0, "a/update"},
+		{"the time is over, all are there", seated(2, func(s *Seat) { s.All = three }), time.Hour, Run, 0, "a/update"},
+
+		{"killed in the step (fault 1)", seated(2, func(s *Seat) { s.Current.Gate, s.Journal = 2, did(2, Running) }), 0, Run, 0, "a/update"},
+		{"done", seated(2, func(s *Seat) { s.Current.Gate, s.Journal = 2, did(2, Done) }), 0, Write, 0, "b/update"},
+		{"the last one is done (fault 10)", seated(3, func(s *Seat) { s.Current.Gate, s.Journal = 3, did(3, Done) }), 0, Write, 0, "b/update"},
+		{"the step before is done", seated(2, func(s *Seat) { s.Current.Gate, s.Journal = 2, did(1, Done) }), 0, Run, 0, "a/update"},
+		{"done in another store", seated(2, func(s *Seat) {
+			s.Current.Gate, s.Journal = 2, did(2, Done)
+			s.Journal.Started = t0().Add(-time.Hour)
+		}), 0, Run, 0, "a/update"},
+		{"failed", seated(2, func(s *Seat) { s.Current.Gate, s.Journal = 2, did(2, Failed) }), 0, Write, 0, "a/update"},
+		{"has said so", seated(2, func(s *Seat) { w := failed(1); s.Status = &w }), 0, Idle, 0, "failed: broken"},
+		{"a retry", seated(2, func(s *Seat) { w := failed(1); s.Status, s.Current.Attempt = &w, 2 }), 0, Write, 0, "a/update"},
+		{"a retry, and its own turn to run", seated(2, func(s *Seat) {
+			s.Status.Attempt, s.Current.Attempt, s.Current.Gate, s.Journal = 2, 2, 2, did(2, Failed)
+		}), 0, Run, 0, "a/update"},
+		{"no such step", seated(4, nil), 0, Write, 0, ""},
+		{"finished", seated(3, func(s *Seat) { s.Status.Finished = true }), 0, Idle, 0, "all steps are done"},
+
+		{"busy", seated(2, func(s *Seat) { s.Busy, s.Journal = true, did(2, Running) }), time.Hour, Idle, 0, "runs"},
+		{"busy, and stopped (fault 18)", seated(2, func(s *Seat) { s.Busy, s.Journal, s.Current.Stop = true, did(2, Running), true }), 0, Cancel, 0, "stopped"},
+		{"busy, and recovered", seated(2, func(s *Seat) { s.Busy, s.Journal, s.Current = true, did(2, Running), nil }), 0, Cancel, 0, "stopped"},
+		{"busy, and another request", seated(2, func(s *Seat) { s.Busy, s.Journal, s.Current.ID = true, did(2, Running), 5 }), 0, Cancel, 0, "stopped"},
+	}
+	for _, tt := range tests {
+		got := NextTask(tt.s, t0().Add(tt.after))
+		var until time.Time
+		if tt.until > 0 {
+			until = t0().Add(tt.until)
+		}
+		if got.Job != tt.job || !got.Until.Equal(until) || !strings.Contains(got.Why, tt.why) {
+			t.Errorf("%s: %s until %s: %q; want %s until %s: %q", tt.what, got.Job, got.Until, got.Why, tt.job, until, tt.why)
+		}
+	}
+}
+
+// What a worker records.
+func TestRecords(t *testing.T) {
+	now := t0().Add(time.Hour)
+	status := func(step int, name string, change func(*record.Status)) record.Status {
+		s := record.Status{Version: "1.1", Request: 4, Attempt: 1, Step: step, StepName: name, At: now}
+		if change != nil {
+			change(&s)
+		}
+		return s
+	}
+	tests := []struct {
+		what string
+		s    Seat
+		want record.Status
+	}{
+		{"old worker joins", seated(0, func(s *Seat) { s.Own, s.Status = "1.0", nil }), status(0, "install", nil)},
+		{"new worker joins", seated(0, func(s *Seat) { s.Status = nil }), status(1, "a/stop", nil)},
+		{"from another request", seated(3, func(s *Seat) { s.Status.Request = 3; s.Status.Finished = true }), status(1, "a/stop", nil)},
+		{"its record is lost", seated(0, func(s *Seat) { s.Status, s.Journal = nil, did(2, Running) }), status(2, "a/update", nil)},
+		{"next step", seated(1, func(s *Seat) { s.Journal = did(1, Done) }), status(2, "a/update", nil)},
+		{"end", seated(3, func(s *Seat) { s.Journal = did(3, Done) }), status(3, "b/update", func(s *record.Status) { s.Finished = true })},
+		{"retry after the end of its part", seated(3, func(s *Seat) { s.Status.Finished, s.Current.Attempt = true, 2 }), status(3, "b/update", func(s *record.Status) { s.Finished, s.Attempt = true, 2 })},
+		{"waited too long", seated(2, func(s *Seat) {
+			s.All = map[int]record.Status{1: at(1), 2: at(2)}
+		}), status(2, "a/update", func(s *record.Status) {
+			s.Error, s.Message = true, "waited 1h0m0s for server 1 and 10 to come to step a/update"
+		})},
+	}
+	for _, tt := range tests {
+		got := NextTask(tt.s, now)
+		if diff := cmp.Diff(tt.want, got.Status); diff != "" || got.Job != Write {
+			t.Errorf("%s: %s %s", tt.what, got.Job, diff)
+		}
+	}
+}
+
+func TestNextRolling(t *testing.T) {
+	three, five := []int{1, 2, 10}, []int{1, 2, 3, 4, 5}
+	mine, others, gone := &record.Turn{Server: 2}, &record.Turn{Server: 10}, &record.Turn{Server: 7}
+	tests := []struct {
+		what string
+		m    Member
+		want Move
+	}{
+		{"nothing to do (fault 22)", Member{Servers: three, Well: true, Others: 2}, MoveDone},
+		{"nothing to do, others are down", Member{Servers: three, Well: true}, MoveDone},
+		{"the turn is free", Member{Servers: three, Needed: true, Well: true, Others: 2}, MoveTake},
+		{"another's turn", Member{Servers: three, Turn: others, Needed: true, Well: true, Others: 2}, MoveWait},
+		{"another's turn, and down", Member{Servers: three, Turn: others, Needed: true, Others: 2}, MoveWait},
+		{"the turn of a server that is gone", Member{Servers: three, Turn: gone, Needed: true, Well: true, Others: 2}, MoveTake},
+		{"its turn", Member{Servers: three, Turn: mine, Needed: true, Well: true, Others: 2}, MoveGo},
+		{"updated", Member{Servers: three, Turn: mine, Well: true, Others: 2}, MoveGive},
+		{"one of three is not well", Member{Servers: three, Needed: true, Well: true, Others: 1}, MoveWait},
+		{"its turn, but one is not well", Member{Servers: three, Turn: mine, Needed: true, Well: true, Others: 1}, MoveGive},
+		{"down: it takes nobody anything", Member{Servers: three, Turn: mine, Needed: true, Others: 0}, MoveGo},
+		{"down, the turn is free", Member{Servers: three, Needed: true}, MoveTake},
+		{"not well, though new", Member{Servers: three, Others: 2}, MoveTake},
+		{"one of five is not well", Member{Servers: five, Turn: mine, Needed: true, Well: true, Others: 3}, MoveGo},
+		{"two of five are not well", Member{Servers: five, Needed: true, Well: true, Others: 2}, MoveWait},
+		{"alone", Member{Servers: []int{2}, Turn: mine, Needed: true, Well: true}, MoveGo},
+		{"of two", Member{Servers: []int{1, 2}, Turn: mine, Needed: true, Well: true, Others: 1}, MoveGo},
+		{"of two, the other is down", Member{Servers: []int{1, 2}, Needed: true, Well: true}, MoveWait},
+	}
+	for _, tt := range tests {
+		tt.m.LRN = 2
+		if got := NextRolling(tt.m); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.what, got, tt.want)
+		}
+	}
+}
+
+// The seed's three cases of contents.
+func TestNextOnce(t *testing.T) {
+	tests := []struct {
+		what string
+		d    Duty
+		want Move
+	}{
+		{"same version, success", Duty{Contents: &record.Contents{Version: "1.1", Success: true}, Leads: true}, MoveDone},
+		{"same version, failure", Duty{Contents: &record.Contents{Version: "1.1"}, Leads: true}, MoveAbort},
+		{"another version", Duty{Contents: &record.Contents{Version: "1.0", Success: true}, Leads: true}, MoveGo},
+		{"nothing", Duty{Leads: true}, MoveGo},
+		{"nothing, and not elected", Duty{}, MoveTake},
+	}
+	for _, tt := range tests {
+		tt.d.Version = "1.1"
+		if got := NextOnce(tt.d); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.what, got, tt.want)
+		}
+	}
+}

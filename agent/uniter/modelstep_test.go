@@ -22,7 +22,7 @@ func (l *life) step() {
 	case DeployCharm:
 		l.deploy(s.URL)
 	case EnterRelation:
-		l.must(l.u.enter(ctx, s.Relation))
+		l.must(l.u.enter(ctx, s.Relation, snap.Hooks.created(s.Relation.Name)))
 	case LeaveRelation:
 		l.must(l.u.leave(ctx, s.Relation))
 	case Resolve:

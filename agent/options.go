@@ -18,6 +18,7 @@ import (
 //
 // Every commit has two, before-STEP and after-STEP. The steps are:
 //
+//	machine      the machine runs, and where it is reached
 //	recover      the agent has restarted
 //	deploy       a charm is about to be put in place
 //	deployed     it is there

@@ -15,6 +15,7 @@ import (
 // what units that are gone have left.
 func (m *machine) start(ctx context.Context) error {
 	var units []string
+	m.fault("before-machine")
 	err := m.host.presence.as(state.MachineAgent(m.Machine))(ctx, func(tx *state.Tx) error {
 		found, err := tx.Machine(m.Machine)
 		if err != nil {
@@ -38,8 +39,16 @@ func (m *machine) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	m.fault("after-machine")
 	m.Log.Info("machine agent runs", "units", len(units))
 	return m.sweep(units)
+}
+
+// fault is a named point at which a test may end the process.
+func (m *machine) fault(point string) {
+	if m.Fault != nil {
+		m.Fault(point)
+	}
 }
 
 // addresses are those of the options, else those that are known, else what can

@@ -39,7 +39,7 @@ type Failure struct {
 
 // Workflow is how far a unit is.
 type Workflow struct {
-	State         string   `json:"state,omitempty"`          // "", "installed", "started", "stopped", "install-error" ...
+	State         string   `json:"state,omitempty"`          // "", "installed", "started", "stopped", "removed", "install-error" ...
 	Charm         string   `json:"charm,omitempty"`          // the URL that is unpacked
 	Deploying     string   `json:"deploying,omitempty"`      // the URL of the one that is being put in its place, which may be there already
 	ConfigVersion int64    `json:"config-version,omitempty"` // that config-changed has seen
@@ -64,6 +64,9 @@ const (
 type RelationState struct {
 	State   string   `json:"state"`
 	Failure *Failure `json:"failure,omitempty"` // there exactly in state error
+
+	// CreatedOwed: the charm's relation-created is, before any other hook of the relation.
+	CreatedOwed bool `json:"created-owed,omitempty"`
 
 	// What the unit's last hooks in the relation need, should its record go first.
 	Name          string `json:"name,omitempty"` // in the unit's charm

@@ -45,6 +45,8 @@ func surviveInAction(t *testing.T, point, status string, ran int) {
 
 	show := func() string { return w.juju("show-action-output", id) }
 	w.eventually("the action has "+status, func() bool { return strings.Contains(show(), "status: "+status) })
+	// It may have ended before the kill, and a unit is asked only while its agent is there.
+	w.eventually("the unit's agent is back", func() bool { return !strings.Contains(w.juju("status"), "down") })
 	got := w.juju("run", "actor/0", "--", "relation-get -r $(relation-ids ring) word actor/0")
 	if want := map[bool]string{true: "set\n"}[status == "completed"]; got != want {
 		t.Errorf("the setting is %q, want %q", got, want)

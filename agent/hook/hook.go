@@ -15,6 +15,7 @@ const (
 	ConfigChanged = "config-changed"
 	Start         = "start"
 	Stop          = "stop"
+	Remove        = "remove" // after stop, the unit's last
 	UpdateStatus  = "update-status"
 
 	LeaderElected         = "leader-elected"
@@ -25,6 +26,8 @@ const (
 	Action  = "action"
 	Command = "command"
 
+	// Created is a relation's first: the unit is in it, and knows of no member yet.
+	Created  = "relation-created"
 	Joined   = "relation-joined"
 	Changed  = "relation-changed"
 	Departed = "relation-departed"
@@ -52,7 +55,7 @@ func Asked(a state.Action) state.Hook {
 func IsAsked(h state.Hook) bool { return h.Kind == Action || h.Kind == Command }
 
 // InRelation makes a hook of a relation. remote is the unit that causes it,
-// empty in broken.
+// empty in created and broken.
 func InRelation(kind string, r Relation, remote string) state.Hook {
 	return state.Hook{
 		Kind:          kind,

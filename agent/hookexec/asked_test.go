@@ -70,7 +70,7 @@ func TestEnvironmentOfAnAction(t *testing.T) {
 			got = append(got, v)
 		}
 	}
-	want := []string{"JUJU_ACTION_NAME=backup", "JUJU_ACTION_UUID=4", "JUJU_ACTION_TAG=action-4", "JUJU_DISPATCH_PATH=actions/backup"}
+	want := []string{"JUJU_HOOK_NAME=", "JUJU_ACTION_NAME=backup", "JUJU_ACTION_UUID=4", "JUJU_ACTION_TAG=action-4", "JUJU_DISPATCH_PATH=actions/backup"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

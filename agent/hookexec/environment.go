@@ -101,6 +101,7 @@ func (f Facts) names() []string {
 		return nil
 	}
 	return []string{
+		"JUJU_HOOK_NAME=", // there, and empty: what libraries know an action by
 		"JUJU_ACTION_NAME=" + f.Asked.Action,
 		"JUJU_ACTION_UUID=" + f.Asked.ID,
 		"JUJU_ACTION_TAG=action-" + f.Asked.ID,

@@ -1,9 +1,6 @@
 package uniter
 
 import (
-	"errors"
-	"slices"
-
 	"bijou/agent/hook"
 	"bijou/state"
 )
@@ -12,61 +9,38 @@ import (
 type Leader struct {
 	Unit    string // who leads; empty if nobody does
 	Version int64  // of the leader settings
-	Hooks   LeaderHooks
 }
-
-// LeaderHooks says which hooks about leadership a charm has.
-type LeaderHooks struct {
-	Charm             string // its URL
-	Elected, Settings bool
-}
-
-func (h LeaderHooks) any() bool { return h.Elected || h.Settings }
 
 // leaderHook is the hook that is owed about the leadership; empty for none. A
 // unit hears that it leads, and when it does no longer; then, and whenever the
 // leader settings have changed, that it is another's to say.
 func (s *Snapshot) leaderHook() string {
-	l, w := s.Leader, s.Uniter.Workflow
+	l, w, has := s.Leader, s.Uniter.Workflow, s.Hooks
 	switch {
-	case !l.Hooks.any() || l.Unit == "" || s.Unit.Life != state.Alive:
-	case l.Unit == s.Unit.Name && !w.Elected && l.Hooks.Elected:
+	case !has.leadership() || l.Unit == "" || s.Unit.Life != state.Alive:
+	case l.Unit == s.Unit.Name && !w.Elected && has.Elected:
 		return hook.LeaderElected
 	case l.Unit == s.Unit.Name:
-	case w.Elected, l.Version != w.LeaderVersion && l.Hooks.Settings:
+	case w.Elected, l.Version != w.LeaderVersion && has.Settings:
 		return hook.LeaderSettingsChanged // a charm may have the other one only: then it just forgets
 	}
 	return ""
 }
 
-// readLeader reads it for a unit whose charm has hooks about it. known are those
-// of the charm that the unit was last seen with: a charm never changes.
-func (s *Snapshot) readLeader(v *state.View, known LeaderHooks) (err error) {
-	l := &s.Leader
-	if l.Hooks = known; known.Charm != s.Uniter.Workflow.Charm {
-		if l.Hooks, err = leaderHooks(v, s.Uniter.Workflow.Charm); err != nil {
-			return err
-		}
-	}
-	if !l.Hooks.any() {
+// leaderless is true while nobody leads the service of a charm that cares: its
+// unit waits with install until that is decided, as a charm may ask in its first
+// hook whether to set up what the whole service shares. Each unit's agent
+// campaigns, so that it soon is.
+func (s *Snapshot) leaderless() bool { return s.Hooks.leadership() && s.Leader.Unit == "" }
+
+// readLeader reads it for a unit whose charm has hooks about it.
+func (s *Snapshot) readLeader(v *state.View) (err error) {
+	if !s.Hooks.leadership() {
 		return nil
 	}
-	if l.Unit, err = v.Leader(s.Unit.Service); err != nil {
+	if s.Leader.Unit, err = v.Leader(s.Unit.Service); err != nil {
 		return err
 	}
-	l.Version, err = v.LeaderSettingsVersion(s.Unit.Service)
+	s.Leader.Version, err = v.LeaderSettingsVersion(s.Unit.Service)
 	return err
-}
-
-// leaderHooks reads which of them a charm has.
-func leaderHooks(v *state.View, url string) (h LeaderHooks, err error) {
-	if url == "" {
-		return h, nil
-	}
-	c, err := v.Charm(url)
-	if errors.Is(err, state.ErrNotFound) {
-		return h, nil // whoever needs the charm will say so
-	}
-	has := func(name string) bool { return c.HasDispatch || slices.Contains(c.Hooks, name) }
-	return LeaderHooks{Charm: url, Elected: has(hook.LeaderElected), Settings: has(hook.LeaderSettingsChanged)}, err
 }

@@ -11,7 +11,8 @@ import (
 func led(leader string) func() Snapshot {
 	return func() Snapshot {
 		s := idle()
-		s.Leader = Leader{Unit: leader, Hooks: LeaderHooks{Charm: charmURL, Elected: true, Settings: true}}
+		s.Leader = Leader{Unit: leader}
+		s.Hooks = CharmHooks{Charm: charmURL, Elected: true, Settings: true}
 		return s
 	}
 }
@@ -37,9 +38,10 @@ func TestNextAboutLeadership(t *testing.T) {
 		{"it has seen them", led("blog/1"), both(news, func(s *Snapshot) { s.Uniter.Workflow.LeaderVersion = 2 }), nothing},
 		{"it was deposed", led("blog/1"), elected, run(hook.LeaderSettingsChanged)},
 		{"it was deposed, and nobody else leads yet", led(""), elected, nothing},
-		{"deposed, without a hook to hear it", led("blog/1"), both(elected, func(s *Snapshot) { s.Leader.Hooks.Settings = false }), run(hook.LeaderSettingsChanged)},
-		{"elected, without a hook to hear it", led("blog/0"), func(s *Snapshot) { s.Leader.Hooks.Elected = false }, nothing},
-		{"a charm without such hooks", led("blog/0"), func(s *Snapshot) { s.Leader.Hooks = LeaderHooks{} }, nothing},
+		{"deposed, without a hook to hear it", led("blog/1"), both(elected, func(s *Snapshot) { s.Hooks.Settings = false }), run(hook.LeaderSettingsChanged)},
+		{"elected, without a hook to hear it", led("blog/0"), func(s *Snapshot) { s.Hooks.Elected = false }, nothing},
+		{"a charm without such hooks", led("blog/0"), func(s *Snapshot) { s.Hooks = CharmHooks{} }, nothing},
+		{"nobody leads yet: install waits", led(""), workflow(""), Wait{}},
 		{"not before install", led("blog/0"), workflow(""), run(hook.Install)},
 		{"before the first config-changed", led("blog/0"), both(workflow(installed), func(s *Snapshot) { s.Uniter.Workflow.Restarted = true }), run(hook.LeaderElected)},
 		{"not while something has failed", led("blog/0"), func(s *Snapshot) {

@@ -14,7 +14,7 @@ const maxArrivals = 50
 // Next decides what the unit does next.
 func Next(s Snapshot) Step {
 	w := s.Uniter.Workflow
-	if s.Gone || s.Unit.Life == state.Dead || w.State == stopped {
+	if s.Gone || s.Unit.Life == state.Dead || s.ended() {
 		return Finish{}
 	}
 	if a := s.arrivals(); len(a) > 0 {
@@ -51,10 +51,14 @@ func Next(s Snapshot) Step {
 	return s.workflow()
 }
 
-// arrivals is what is to be queued, of all relations that the unit is in.
+// arrivals is what is to be queued, of all relations that the unit is in. Before
+// its start hook the queue is closed: who has come by then arrives after it.
 func (s *Snapshot) arrivals() []hook.Arrival {
 	var all []hook.Arrival
 	tail := s.Uniter.Workflow.NextPlace
+	if tail < firstPlace {
+		return nil
+	}
 	for _, id := range s.entered() {
 		if s.Uniter.Relations[id].State == state.RelationDeparted {
 			continue
@@ -72,6 +76,12 @@ func tailAfter(arrivals []hook.Arrival, tail int64) int64 {
 		tail = max(tail, a.State.Place+1)
 	}
 	return tail
+}
+
+// ended is true for a unit whose last hook is done.
+func (s *Snapshot) ended() bool {
+	word := s.Uniter.Workflow.State
+	return word == removed || word == stopped && !s.Hooks.Remove
 }
 
 // neverInstalled is true for a unit that has nothing to stop.
@@ -126,8 +136,19 @@ func (s *Snapshot) workflow() Step {
 		return DeployCharm{s.Upgrade.Charm}
 	case w.UpgradeOwed:
 		return RunHook{hook.Unit(hook.UpgradeCharm), FromWorkflow}
+	case w.State == "" && s.leaderless():
+		return Wait{}
 	case w.State == "":
 		return RunHook{hook.Unit(hook.Install), FromWorkflow}
+	case w.State == stopped:
+		return RunHook{hook.Unit(hook.Remove), FromWorkflow}
+	}
+	if w.State == installed {
+		if step := s.create(); step != nil {
+			return step
+		}
+	}
+	switch {
 	case s.leaderHook() != "":
 		return RunHook{hook.Unit(s.leaderHook()), FromWorkflow}
 	case configChanged && (w.State == installed || s.Unit.Life == state.Alive):
@@ -148,6 +169,9 @@ func (s *Snapshot) started() Step {
 	}
 	step, until := s.failures()
 	if step != nil {
+		return step
+	}
+	if step := s.create(); step != nil {
 		return step
 	}
 	if e, ok := hook.Pick(s.queue()); ok {

@@ -113,8 +113,8 @@ func (u *uniter) enqueue(ctx context.Context, arrivals []hook.Arrival) error {
 }
 
 // enter makes the unit a member of the relation. One that goes meanwhile is left
-// alone.
-func (u *uniter) enter(ctx context.Context, r hook.Relation) error {
+// alone. created says that its relation-created hook is owed.
+func (u *uniter) enter(ctx context.Context, r hook.Relation, created bool) error {
 	err := u.record(ctx, "enter", func(tx *state.Tx) error {
 		settings, err := u.entry(tx)
 		if err != nil {
@@ -124,7 +124,7 @@ func (u *uniter) enter(ctx context.Context, r hook.Relation) error {
 			return err
 		}
 		return tx.PutRelationState(u.Unit, r.ID, state.RelationState{
-			State: state.RelationUp, Name: r.Name, RemoteService: r.RemoteService, Peer: r.Peer,
+			State: state.RelationUp, Name: r.Name, RemoteService: r.RemoteService, Peer: r.Peer, CreatedOwed: created,
 		})
 	})
 	if errors.Is(err, state.ErrDead) || errors.Is(err, state.ErrNotFound) {

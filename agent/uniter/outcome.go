@@ -140,6 +140,7 @@ func count(tx *state.Tx, unit string, h state.Hook, seen int64) error {
 		return err
 	}
 	rs.State, rs.Failure = state.RelationUp, nil
+	rs.CreatedOwed = rs.CreatedOwed && h.Kind != hook.Created
 	if h.Kind == hook.Broken {
 		rs.State = state.RelationDeparted
 	}

@@ -17,7 +17,7 @@ func snapshot(v *state.View, name string) (Snapshot, error) {
 	if err != nil {
 		return Snapshot{}, err
 	}
-	s, err := around(v, name, own, LeaderHooks{})
+	s, err := around(v, name, own, CharmHooks{})
 	if err != nil || s.Gone {
 		return s, err
 	}
@@ -26,8 +26,9 @@ func snapshot(v *state.View, name string) (Snapshot, error) {
 
 // around reads what there is beside the unit's own records and the members of its
 // relations. It is gone if its own record is; that anything else is missing is an
-// error, since what is gone loses its folder. hooks are those of the last look.
-func around(v *state.View, name string, own state.Uniter, hooks LeaderHooks) (s Snapshot, err error) {
+// error, since what is gone loses its folder. known are the charm's hooks as of
+// the last look.
+func around(v *state.View, name string, own state.Uniter, known CharmHooks) (s Snapshot, err error) {
 	s.Unit, err = v.Unit(name)
 	if errors.Is(err, state.ErrNotFound) {
 		return Snapshot{Gone: true}, nil
@@ -50,7 +51,10 @@ func around(v *state.View, name string, own state.Uniter, hooks LeaderHooks) (s 
 	s.Charm, s.ConfigVersion = service.Charm, config.Version
 	s.RetryHooks, s.StatusInterval = env.RetryHooks(), env.StatusInterval()
 	s.Uniter = own
-	if err := s.readLeader(v, hooks); err != nil {
+	if s.Hooks, err = charmHooks(v, s.Uniter.Workflow.Charm, known); err != nil {
+		return s, err
+	}
+	if err := s.readLeader(v); err != nil {
 		return s, err
 	}
 	if deployed := s.Uniter.Workflow.Charm; deployed != "" && deployed != s.Charm {

@@ -164,7 +164,7 @@ func (s *sight) read(v *state.View, unit string) (err error) {
 // there is a relation that is not known or one less: that one's members were not
 // watched, or will not be.
 func (s *sight) readRest(v *state.View, unit string) (Snapshot, error) {
-	fresh, err := around(v, unit, s.snap.Uniter, s.snap.Leader.Hooks)
+	fresh, err := around(v, unit, s.snap.Uniter, s.snap.Hooks)
 	if err != nil || fresh.Gone {
 		return fresh, err
 	}

@@ -23,8 +23,9 @@ type Snapshot struct {
 	Charm         string
 	Upgrade       state.Upgrade
 	ConfigVersion int64
-	// Leader is what there is to know of the service's leadership, as far as the
-	// charm has hooks for it.
+	// Hooks are those of the unit's charm; Leader is what there is to know of the
+	// service's leadership, as far as the charm has hooks for it.
+	Hooks  CharmHooks
 	Leader Leader
 	// Relations are those of the service, by id.
 	Relations map[int]Relation

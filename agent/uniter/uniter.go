@@ -156,7 +156,7 @@ func (u *uniter) obey(ctx context.Context, next Step, snap Snapshot) (finished b
 	case Enqueue:
 		return false, u.enqueue(ctx, s.Arrivals)
 	case EnterRelation:
-		return false, u.enter(ctx, s.Relation)
+		return false, u.enter(ctx, s.Relation, snap.Hooks.created(s.Relation.Name))
 	case RunHook:
 		if u.turn == nil {
 			u.turn = u.Slots.ask()

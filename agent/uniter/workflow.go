@@ -13,13 +13,14 @@ const (
 	installed = "installed"
 	started   = "started"
 	stopped   = "stopped"
+	removed   = "removed" // by the remove hook of a charm that has one
 )
 
 // errorState is the workflow's state after that hook of the unit has failed;
 // empty if it is one that may fail.
 func errorState(kind string) string {
 	switch kind {
-	case hook.Install, hook.Start, hook.Stop, hook.LeaderElected, hook.LeaderSettingsChanged:
+	case hook.Install, hook.Start, hook.Stop, hook.Remove, hook.LeaderElected, hook.LeaderSettingsChanged:
 		return kind + "-error"
 	case hook.ConfigChanged:
 		return "configure-error"
@@ -42,6 +43,8 @@ func expected(h state.Hook, w state.Workflow) string {
 		return installed
 	case h.Kind == hook.Stop:
 		return stopped
+	case h.Kind == hook.Remove:
+		return removed
 	case beforeStart(h.Kind) && w.NextPlace < firstPlace:
 		return installed
 	}
@@ -51,7 +54,7 @@ func expected(h state.Hook, w state.Workflow) string {
 // beforeStart is true for hooks that may run before start as well as after it.
 func beforeStart(kind string) bool {
 	switch kind {
-	case hook.ConfigChanged, hook.UpgradeCharm, hook.LeaderElected, hook.LeaderSettingsChanged:
+	case hook.ConfigChanged, hook.UpgradeCharm, hook.LeaderElected, hook.LeaderSettingsChanged, hook.Created:
 		return true
 	}
 	return false

@@ -22,6 +22,8 @@ const (
 	// Died: the unit's agent has died. The line names the hook that the state has
 	// in flight, if any.
 	Died = "died"
+	// Resolved: the operator lets the hook that the line names count as done.
+	Resolved = "resolved"
 )
 
 // Event is one line of a recorder's log.

@@ -33,6 +33,7 @@ type judge struct {
 	revision  int          // of the charm that ran last
 	upgraded  map[int]bool // the revisions whose upgrade-charm has succeeded
 	configure bool         // upgrade-charm has succeeded: config-changed comes next
+	early     []string     // what came before that, which is wrong if it comes
 	restarted bool         // the agent has: a config-changed is owed
 }
 
@@ -53,8 +54,12 @@ func (j *judge) say(r Run, format string, args ...any) {
 }
 
 func (j *judge) hear(r Run) {
-	if r.Event.Event == Died {
+	switch r.Event.Event {
+	case Died:
 		j.hearDeath(r)
+		return
+	case Resolved:
+		j.hearResolved(r)
 		return
 	}
 	if j.clients[r.Client] {
@@ -64,6 +69,7 @@ func (j *judge) hear(r Run) {
 	if j.stopped {
 		j.say(r, "runs after stop")
 	}
+	again := j.failed[r.scope()] == r.name()
 	for _, s := range []int{-1, r.scope()} {
 		if first := j.failed[s]; first != "" && first != r.name() {
 			j.say(r, "runs although %s has failed and comes first", first)
@@ -73,7 +79,7 @@ func (j *judge) hear(r Run) {
 	if r.Failed() && !r.Cut || r.Redo {
 		j.failed[r.scope()] = r.name()
 	}
-	j.hearRevision(r)
+	j.hearRevision(r, again)
 	if r.scope() == -1 {
 		j.hearOwn(r)
 	} else {
@@ -100,23 +106,40 @@ func (j *judge) hearDeath(r Run) {
 	}
 }
 
-// hearRevision is about the charm that the hook is of: a new one begins with its
-// upgrade-charm, unless nothing was installed before, and then comes
-// config-changed.
-func (j *judge) hearRevision(r Run) {
-	if r.Revision != j.revision && len(j.before) > 0 && r.Hook != "upgrade-charm" {
-		j.say(r, "is of revision %d, after %d, and comes before upgrade-charm", r.Revision, j.revision)
+// hearResolved is of a hook that counts as done.
+func (j *judge) hearResolved(r Run) {
+	delete(j.failed, r.scope())
+	if r.scope() != -1 {
+		return
 	}
-	if j.configure && r.Hook != "config-changed" && r.Hook != "upgrade-charm" {
-		j.say(r, "comes between upgrade-charm and config-changed")
-	}
-	j.revision, j.configure = r.Revision, r.Hook == "upgrade-charm" && r.counts()
-	if j.configure {
-		j.upgraded[r.Revision] = true
-	}
-	if r.Hook == "config-changed" && r.counts() {
+	j.hearOwn(r)
+	if r.Hook == "config-changed" {
 		j.restarted = false
 	}
+}
+
+// hearRevision is about the charm that the hook is of: a new one begins with its
+// upgrade-charm, unless nothing was installed before, and then comes
+// config-changed. Only a hook that has failed may be run again before: in a unit
+// that was upgraded by force.
+func (j *judge) hearRevision(r Run, again bool) {
+	if r.Revision != j.revision && len(j.before) > 0 && !again && r.Hook != "upgrade-charm" {
+		j.say(r, "is of revision %d, after %d, and comes before upgrade-charm", r.Revision, j.revision)
+	}
+	j.revision = r.Revision
+	switch {
+	case r.Hook != "config-changed" && r.Hook != "upgrade-charm":
+		if j.configure { // a unit that leaves is configured no more
+			j.early = append(j.early, fmt.Sprintf("%s %s (%s): comes between upgrade-charm and config-changed", r.Hook, r.Remote, r.ID))
+		}
+		return
+	case r.Hook == "upgrade-charm" && r.counts():
+		j.configure, j.upgraded[r.Revision] = true, true
+	case r.Hook == "config-changed":
+		j.configure = false
+		j.restarted = j.restarted && !r.counts()
+	}
+	j.wrong, j.early = append(j.wrong, j.early...), nil
 }
 
 // hearOwn is of the hooks that are in no relation.

@@ -53,6 +53,8 @@ func (p *places) take(e Event) {
 		}
 	case e.Event == Died:
 		p.died(e)
+	case e.Event == Resolved:
+		p.all = append(p.all, Run{Event: e, Ended: true})
 	case e.Event == Begin:
 		p.begin(e)
 	case !here:
@@ -84,9 +86,11 @@ func (p *places) died(e Event) {
 		p.all[i].orphan = true
 	}
 	p.dead = e.Client
-	if n := len(p.all); n > 0 && e.Client != "" && p.all[n-1].Client == e.Client {
-		p.all[n-1].Redo = true
-		e.Hook = "" // which has begun
+	for i, r := range p.all {
+		if r.Event.Event == Begin && r.Client == e.Client {
+			p.all[i].Redo = true
+			e.Hook = "" // which has begun
+		}
 	}
 	p.all = append(p.all, Run{Event: e})
 }

@@ -14,6 +14,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"bijou/state"
+	"bijou/testscripts/judge"
 )
 
 // world is one BIJOU_HOME with the applets of this test binary around it, and
@@ -33,7 +34,8 @@ type world struct {
 func newWorld(t *testing.T, url string) *world {
 	t.Helper()
 	w := &world{t: t, home: t.TempDir(), gone: t.TempDir(), url: url}
-	w.charm = beatingCharm(t, w.gone)
+	w.charm = filepath.Join(t.TempDir(), "recorder")
+	check(t, judge.Charm(w.charm, filepath.Join("..", "charms", "recorder"), w.gone))
 	w.env = append(os.Environ(), "BIJOU_HOME="+w.home, "NO_COLOR=1", "BIJOU_DEBUG=uniter", "BIJOU_STATE="+url)
 	t.Cleanup(w.destroy)
 	w.juju("bootstrap", "--config", "update-status-interval=0")

@@ -1,10 +1,10 @@
-package outage
+package judge
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"testing"
 )
 
 // installHook tells each unit what its recorder is to do besides, before its
@@ -34,17 +34,20 @@ cp "$log" "$kept"
 echo "{\"event\":\"end\",\"hook\":\"$hook\",\"pid\":$$,\"exit\":0}" >> "$kept"
 `
 
-// beatingCharm is a recorder whose units write a number of theirs into all their
-// relations, a greater one each time their configuration changes. The records of
-// units that are removed end up in the folder gone.
-func beatingCharm(t *testing.T, gone string) string {
-	t.Helper()
-	dir := filepath.Join(t.TempDir(), "recorder")
-	check(t, os.CopyFS(dir, os.DirFS(filepath.Join("..", "charms", "recorder"))))
-	check(t, os.Remove(filepath.Join(dir, "hooks", "install")))
-	check(t, os.Mkdir(filepath.Join(dir, "control"), 0o755))
+// Charm makes the folder a charm whose record can be judged, of the recorder: its
+// units write a number of theirs into all their relations, a greater one each
+// time their configuration changes. The records of units that stop end up in the
+// folder gone.
+func Charm(folder, recorder, gone string) error {
+	err := os.CopyFS(folder, os.DirFS(recorder))
+	if err == nil {
+		err = os.Remove(filepath.Join(folder, "hooks", "install"))
+	}
+	if err == nil {
+		err = os.Mkdir(filepath.Join(folder, "control"), 0o755)
+	}
 	write := func(name, content string, mode os.FileMode) {
-		check(t, os.WriteFile(filepath.Join(dir, name), []byte(content), mode))
+		err = errors.Join(err, os.WriteFile(filepath.Join(folder, name), []byte(content), mode))
 	}
 	write("hooks/install", installHook, 0o755)
 	write("control/run-config-changed", fmt.Sprintf(beat, 1), 0o644)
@@ -52,5 +55,5 @@ func beatingCharm(t *testing.T, gone string) string {
 		write("control/run-"+side+"-relation-joined", fmt.Sprintf(beat, 0), 0o644)
 	}
 	write("control/run-stop", fmt.Sprintf(keep, gone), 0o644)
-	return dir
+	return err
 }

@@ -1,0 +1,116 @@
+package uniter
+
+import (
+	"testing"
+
+	"bijou/agent/hook"
+	"bijou/state"
+)
+
+// creates is a unit of a charm that has a relation-created hook for each of its
+// relations, of which there is one with mysql and one among peers.
+func creates() Snapshot {
+	s := fresh()
+	workflow(installed)(&s)
+	s.Hooks = CharmHooks{Charm: charmURL, CreatedIn: []string{"db", "ring"}}
+	s.Relations[0] = Relation{Relation: ring, Life: state.Alive}
+	s.Uniter.Relations = map[int]state.RelationState{}
+	return s
+}
+
+// created is the hook of a relation.
+func created(r hook.Relation) Step {
+	return RunHook{hook.InRelation(hook.Created, r, ""), FromWorkflow}
+}
+
+// owing is how a relation is recorded that was entered, and whose hook is owed.
+var owing = state.RelationState{State: state.RelationUp, CreatedOwed: true}
+
+func TestNextRelationCreated(t *testing.T) {
+	in := func(relations map[int]state.RelationState) func(*Snapshot) {
+		return func(s *Snapshot) { s.Uniter.Relations = relations }
+	}
+	up := state.RelationState{State: state.RelationUp}
+	failed := owing
+	failed.Failure = failureOf(hook.InRelation(hook.Created, db, ""), noon.Add(60e9))
+	type relations = map[int]state.RelationState
+	checkAll(t, []nextCase{
+		{"install comes first", creates, workflow(""), run(hook.Install)},
+		{"installed: relations that are there are entered", creates, nil, EnterRelation{db}},
+		{"and heard of", creates, in(relations{1: owing}), created(db)},
+		{"peers after the others", creates, in(relations{1: up}), EnterRelation{ring}},
+		{"before the leader's hook", creates, func(s *Snapshot) {
+			in(relations{0: owing, 1: up})(s)
+			s.Leader, s.Hooks.Elected = Leader{Unit: "blog/0"}, true
+		}, created(ring)},
+		{"then who leads", creates, func(s *Snapshot) {
+			in(relations{0: up, 1: up})(s)
+			s.Leader, s.Hooks.Elected = Leader{Unit: "blog/0"}, true
+		}, run(hook.LeaderElected)},
+		{"then config-changed; who has come arrives after start", creates, func(s *Snapshot) {
+			in(relations{0: up, 1: up})(s)
+			s.Uniter.Workflow.Restarted = true
+		}, run(hook.ConfigChanged)},
+		{"one that has failed does not stop the unit", creates, in(relations{0: up, 1: failed}), run(hook.Start)},
+		{"of one that goes nothing is heard", creates, func(s *Snapshot) {
+			in(relations{0: up, 1: owing})(s)
+			s.Relations[1] = Relation{Relation: db, Life: state.Dying}
+		}, run(hook.Start)},
+		{"a charm without the hook enters after start", creates, func(s *Snapshot) { s.Hooks.CreatedIn = nil }, run(hook.Start)},
+		{"a relation whose hook it lacks is entered after start", creates, func(s *Snapshot) {
+			in(relations{0: up})(s)
+			s.Hooks.CreatedIn = []string{"ring"}
+		}, run(hook.Start)},
+		{"a dispatch file has every hook", creates, func(s *Snapshot) { s.Hooks = CharmHooks{Dispatch: true} }, EnterRelation{db}},
+		{"once started: before any joined", idle, func(s *Snapshot) {
+			s.Uniter.Relations[1] = owing
+			member(s, state.MemberState{Pending: hook.Joined, Place: 4, Version: 2})
+		}, created(db)},
+		{"entered by an agent that did not know the hook", idle, func(s *Snapshot) { s.Hooks = CharmHooks{Dispatch: true} }, Wait{noon.Add(4 * 60e9)}},
+	})
+}
+
+func TestNextRemove(t *testing.T) {
+	has := func(s *Snapshot) { s.Hooks.Remove = true }
+	gone := func(word string) func() Snapshot {
+		return func() Snapshot {
+			s := fresh()
+			workflow(word)(&s)
+			dying(&s)
+			return s
+		}
+	}
+	checkAll(t, []nextCase{
+		{"stopped", gone(stopped), nil, Finish{}},
+		{"stopped, with a remove hook", gone(stopped), has, run(hook.Remove)},
+		{"removed", gone(removed), has, Finish{}},
+		{"remove has failed", gone("remove-error"), func(s *Snapshot) {
+			has(s)
+			s.Uniter.Workflow.Failure = failureOf(hook.Unit(hook.Remove), noon.Add(60e9))
+		}, Wait{noon.Add(60e9)}},
+	})
+	if w := done(state.Workflow{State: stopped}, hook.Unit(hook.Remove), 0); w.State != removed {
+		t.Errorf("remove is done: %+v", w)
+	}
+}
+
+func TestRelationCreatedLeavesTheWorkflow(t *testing.T) {
+	h := hook.InRelation(hook.Created, db, "")
+	if word := expected(h, state.Workflow{State: installed}); word != installed {
+		t.Errorf("before start: got %q", word)
+	}
+	if word := expected(h, state.Workflow{State: started, NextPlace: 4}); word != started {
+		t.Errorf("after start: got %q", word)
+	}
+}
+
+func TestHooksOfACharm(t *testing.T) {
+	h := hooksOf(charmURL, state.Charm{Hooks: []string{"db-relation-changed", "db-relation-created", "leader-elected"}})
+	if !h.created("db") || h.created("web") || h.Remove || !h.Elected || h.Settings {
+		t.Errorf("by its files: %+v", h)
+	}
+	h = hooksOf(charmURL, state.Charm{HasDispatch: true})
+	if !h.created("db") || !h.Remove || !h.Elected || !h.Settings {
+		t.Errorf("with a dispatch file: %+v", h)
+	}
+}

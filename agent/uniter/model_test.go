@@ -1,0 +1,206 @@
+package uniter
+
+import (
+	"fmt"
+	"slices"
+
+	"bijou/agent/hook"
+	"bijou/state"
+)
+
+// model is a unit as spec/hooks.md describes it, told the plainest way: a list for
+// the queue, and words for the rest. It knows nothing of how the agent keeps them.
+type model struct {
+	queue []waiting
+	told  map[string]bool  // by relation and member: it is in, as hooks know
+	owed  map[string]bool  // its joined has run, its first changed has not been done
+	known map[string]int64 // the newest version of its settings that is queued or was told
+
+	installed, started, stopped bool
+	upgrade, configure          bool // upgrade-charm, config-changed are owed
+	configured                  int  // how often the configuration was changed
+	failed                      map[int]state.Hook
+	leaving                     map[int]bool // the unit is in the relation, and it or the unit goes
+	dying                       bool
+}
+
+// waiting is one entry of the queue.
+type waiting struct {
+	relation hook.Relation
+	member   string
+	kind     string
+	version  int64
+}
+
+func newModel() *model {
+	return &model{told: map[string]bool{}, owed: map[string]bool{}, known: map[string]int64{}, failed: map[int]state.Hook{}, leaving: map[int]bool{}}
+}
+
+func (w waiting) key() string { return memberKey(w.relation.ID, w.member) }
+
+func memberKey(relation int, member string) string { return fmt.Sprint(relation, " ", member) }
+
+func (w waiting) String() string { return w.key() + " " + w.kind }
+
+// pending is where a member's entry is; -1 for none.
+func (m *model) pending(relation int, member string) int {
+	return slices.IndexFunc(m.queue, func(w waiting) bool { return w.relation.ID == relation && w.member == member })
+}
+
+// look compares a member with what is known and queued of it: what has come of
+// it arrives in the queue, by the table.
+func (m *model) look(relation hook.Relation, member string, in bool, version int64) {
+	i, key := m.pending(relation.ID, member), memberKey(relation.ID, member)
+	arrives := func(kind string) {
+		m.queue = append(m.queue, waiting{relation, member, kind, version})
+		m.known[key] = max(m.known[key], version)
+	}
+	kind := ""
+	if i >= 0 {
+		kind = m.queue[i].kind
+	}
+	switch {
+	case kind == hook.Joined && !in: // joined, departed: nothing
+		m.queue = slices.Delete(m.queue, i, i+1)
+	case kind == hook.Changed && !in:
+		m.queue = slices.Delete(m.queue, i, i+1)
+		arrives(hook.Departed)
+	case kind == hook.Departed && in:
+		m.queue = slices.Delete(m.queue, i, i+1)
+		arrives(hook.Changed)
+	case kind != "": // its place is kept
+	case in && !m.told[key]:
+		arrives(hook.Joined)
+	case !in && m.told[key]:
+		arrives(hook.Departed)
+	case in && version > m.known[key]:
+		arrives(hook.Changed)
+	}
+}
+
+// next is the relation hook that comes out of the queue; nil if none does.
+func (m *model) next() *state.Hook {
+	var best *waiting
+	better := func(w waiting) bool {
+		first := func(w waiting) bool { return w.kind == hook.Changed && m.told[w.key()] && m.owed[w.key()] }
+		if best == nil || first(w) != first(*best) {
+			return best == nil || first(w)
+		}
+		if w.relation.Peer != best.relation.Peer {
+			return !w.relation.Peer
+		}
+		return w.kind == hook.Broken && best.kind != hook.Broken
+	}
+	for _, w := range append(slices.Clone(m.queue), m.ending()...) {
+		if _, failed := m.failed[w.relation.ID]; !failed && better(w) {
+			best = &w
+		}
+	}
+	if best == nil {
+		return nil
+	}
+	h := hook.InRelation(best.kind, best.relation, best.member)
+	return &h
+}
+
+// ending are the brokens of relations that are left and have no members any more.
+func (m *model) ending() (all []waiting) {
+	for id := range relationsOfPlay() {
+		r := relationsOfPlay()[id]
+		busy := slices.ContainsFunc(m.queue, func(w waiting) bool { return w.relation.ID == r.ID })
+		for key, in := range m.told {
+			busy = busy || in && keyOf(key) == r.ID
+		}
+		if m.leaving[r.ID] && !busy {
+			all = append(all, waiting{relation: r, kind: hook.Broken})
+		}
+	}
+	return all
+}
+
+func keyOf(key string) (relation int) {
+	_, _ = fmt.Sscan(key, &relation)
+	return relation
+}
+
+// begin takes a hook out for execution, which knows the settings at that version.
+func (m *model) begin(h state.Hook, version int64) {
+	i, key := m.pending(h.Relation, h.RemoteUnit), memberKey(h.Relation, h.RemoteUnit)
+	switch h.Kind {
+	case hook.Joined: // a changed is owed in its place
+		m.told[key], m.owed[key] = true, true
+		m.queue[i].kind, m.queue[i].version = hook.Changed, max(m.queue[i].version, version)
+	case hook.Changed:
+		m.queue = slices.Delete(m.queue, i, i+1)
+	case hook.Departed:
+		m.told[key] = false
+		m.queue = slices.Delete(m.queue, i, i+1)
+	}
+	m.known[key] = max(m.known[key], version)
+}
+
+// done counts a hook as done that has seen a version of what it is about; 0 if
+// nobody knows which.
+func (m *model) done(h state.Hook, seen int64, configured int) {
+	delete(m.failed, h.Relation)
+	i, key := m.pending(h.Relation, h.RemoteUnit), memberKey(h.Relation, h.RemoteUnit)
+	switch h.Kind {
+	case hook.Install:
+		m.installed, m.configure = true, true
+	case hook.ConfigChanged:
+		m.configure = m.configured != configured
+	case hook.UpgradeCharm:
+		m.upgrade, m.configure = false, true
+	case hook.Start:
+		m.started = true
+	case hook.Stop:
+		m.stopped = true
+	case hook.Changed:
+		if seen == 0 {
+			break
+		}
+		m.owed[key], m.known[key] = false, max(m.known[key], seen)
+		if i >= 0 && m.queue[i].kind == hook.Changed && m.queue[i].version <= seen {
+			m.queue = slices.Delete(m.queue, i, i+1)
+		}
+	case hook.Broken:
+		delete(m.leaving, h.Relation)
+	}
+}
+
+// may says if a hook may run now: it is the one that the order asks for.
+func (m *model) may(h state.Hook, from Origin) string {
+	want := m.wanted()
+	if f, failed := m.failed[h.Relation]; failed && f == h && from == FromFailure && (h.Relation == state.NoRelation || want == "") {
+		return ""
+	}
+	switch next := m.next(); {
+	case want != "":
+		if h != hook.Unit(want) {
+			return "want " + want
+		}
+	case next != nil && h != *next:
+		return fmt.Sprintf("want %s of %s, queue %v", next.Name, next.RemoteUnit, m.queue)
+	case next == nil && (h.Kind != hook.Stop || !m.dying):
+		return "want none"
+	}
+	return ""
+}
+
+// wanted is the unit's own hook that comes before all of relations; empty for none.
+func (m *model) wanted() string {
+	f, failed := m.failed[state.NoRelation]
+	switch {
+	case failed:
+		return f.Kind
+	case m.upgrade:
+		return hook.UpgradeCharm
+	case !m.installed:
+		return hook.Install
+	case m.configure && (!m.started || !m.dying):
+		return hook.ConfigChanged
+	case !m.started:
+		return hook.Start
+	}
+	return ""
+}

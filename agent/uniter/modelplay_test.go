@@ -1,0 +1,309 @@
+package uniter
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"bijou/agent/hook"
+	"bijou/agent/unitlog"
+	"bijou/state"
+	"bijou/state/statetest"
+	"bijou/testscripts/judge"
+)
+
+// TestModel plays random lives of a unit, and holds each step of its agent against
+// the model, and the record of its hooks against the judge.
+func TestModel(t *testing.T) {
+	lives := 60
+	if testing.Short() {
+		lives = 20
+	}
+	hooks := 0
+	for seed := range uint64(lives) {
+		dice := rand.New(rand.NewPCG(seed, 0))
+		script := make([]byte, 400)
+		for i := range script {
+			script[i] = byte(dice.Uint32())
+		}
+		synctest.Test(t, func(t *testing.T) {
+			hooks += playLife(t, script)
+			if t.Failed() {
+				t.Logf("seed %d", seed)
+			}
+		})
+	}
+	t.Logf("%d lives, %d hooks", lives, hooks)
+}
+
+// FuzzModel plays the lives that a fuzzer writes.
+func FuzzModel(f *testing.F) {
+	f.Add([]byte("0123456789abcdefghijklmnopqrstuvwxyz"))
+	f.Fuzz(func(t *testing.T, script []byte) {
+		synctest.Test(t, func(t *testing.T) { playLife(t, script[:min(len(script), 1000)]) })
+	})
+}
+
+// relationsOfPlay are those of app: among its units, and with a and b.
+func relationsOfPlay() []hook.Relation {
+	return []hook.Relation{
+		{ID: 0, Name: "ring", RemoteService: "app", Peer: true},
+		{ID: 1, Name: "db", RemoteService: "a"},
+		{ID: 2, Name: "db", RemoteService: "b"},
+	}
+}
+
+const revisions = 4
+
+// life is the unit app/0 with what happens around it: an agent without processes
+// and without a loop, over a state in memory.
+type life struct {
+	t      *testing.T
+	st     *state.State
+	u      *uniter
+	m      *model
+	script []byte
+
+	flight     *flight // nil: no hook is in flight
+	begun      bool    // its process was let go
+	configured int     // of the model, when the hook began
+	gone       bool
+	events     []judge.Event
+	turn       int
+}
+
+// playLife plays a script, and says how many hooks ran.
+func playLife(t *testing.T, script []byte) int {
+	l := newLife(t, script)
+	for len(l.script) > 0 && !l.gone && !t.Failed() {
+		l.event()
+		l.look()
+	}
+	l.u.output.Close()
+	for _, wrong := range judge.Violations(l.events) {
+		// Here members come back while their departed waits, which makes a changed of
+		// it, at the tail: no unit does so. The model knows what directly follows.
+		if !strings.Contains(wrong, "directly follow") {
+			t.Error(wrong)
+		}
+	}
+	if t.Failed() {
+		t.Logf("the record:\n%s", l.story())
+	}
+	return len(l.events) / 2
+}
+
+// story is the record, for who looks for a mistake.
+func (l *life) story() string {
+	var b strings.Builder
+	for _, e := range l.events {
+		fmt.Fprintln(&b, e.Event, e.Hook, e.Remote, e.ID, e.Exit, e.Revision)
+	}
+	return b.String()
+}
+
+func newLife(t *testing.T, script []byte) *life {
+	st := statetest.New(t)
+	metadata := "peers:\n  ring: ring\nrequires:\n  db: db\n"
+	for n := range revisions {
+		f := statetest.Meta("app", metadata)
+		f["revision"], f["config.yaml"] = strconv.Itoa(n+1), "options:\n  turn: {type: int}\n"
+		if c := statetest.AddCharm(t, st, f); n == 0 {
+			statetest.AddServiceOf(t, st, c, "app", 3)
+		}
+	}
+	db := statetest.AddCharm(t, st, statetest.Meta("db", "provides:\n  db: db\n"))
+	for _, s := range []string{"a", "b"} {
+		statetest.AddServiceOf(t, st, db, s, 2)
+		statetest.Relate(t, st, "app", s)
+	}
+	o := Options{State: st, Unit: "app/0", Log: slog.New(slog.DiscardHandler), Folder: Folder(t.TempDir())}
+	u := &uniter{Options: o, announced: st.Update, output: unitlog.Open(unitlog.Options{Unit: o.Unit, State: st, Log: o.Log})}
+	u.Update = u.commit
+	return &life{t: t, st: st, u: u, m: newModel(), script: script}
+}
+
+// pick takes the next number below n from the script.
+func (l *life) pick(n int) int {
+	if len(l.script) == 0 {
+		return 0
+	}
+	b := l.script[0]
+	l.script = l.script[1:]
+	return int(b) % n
+}
+
+// event has one thing happen.
+func (l *life) event() {
+	switch l.pick(20) {
+	case 0, 1:
+		l.member(func(tx *state.Tx, id int, unit string) error {
+			return tx.EnterRelation(id, unit, map[string]string{"k": "v"})
+		})
+	case 2:
+		l.member(func(tx *state.Tx, id int, unit string) error { return tx.LeaveRelation(id, unit) })
+	case 3, 4:
+		l.turn++
+		value := strconv.Itoa(l.turn)
+		l.member(func(tx *state.Tx, id int, unit string) error {
+			_, err := tx.MergeSettings(id, unit, map[string]*string{"k": &value})
+			return err
+		})
+	case 5:
+		l.configure()
+	case 6:
+		l.upgrade()
+	case 7:
+		l.destroy()
+	case 8:
+		l.answer()
+	case 9:
+		l.crash()
+	case 10:
+		time.Sleep(20 * time.Second)
+	default:
+		l.step()
+	}
+}
+
+// member does something about a random other member; that may be refused.
+func (l *life) member(do func(tx *state.Tx, id int, unit string) error) {
+	r := relationsOfPlay()[l.pick(3)]
+	unit := fmt.Sprintf("%s/%d", r.RemoteService, l.pick(2))
+	if r.Peer {
+		unit = fmt.Sprint("app/", 1+l.pick(2))
+	}
+	_ = l.st.Update(l.t.Context(), func(tx *state.Tx) error { return do(tx, r.ID, unit) })
+}
+
+func (l *life) update(f func(tx *state.Tx) error) {
+	l.t.Helper()
+	statetest.Update(l.t, l.st, f)
+}
+
+// configure changes the configuration's version.
+func (l *life) configure() {
+	l.turn++
+	l.m.configured, l.m.configure = l.m.configured+1, true
+	l.update(func(tx *state.Tx) error {
+		_, err := tx.SetConfig("app", map[string]any{"turn": int64(l.turn)})
+		return err
+	})
+}
+
+// upgrade points the service at some revision, by force or not.
+func (l *life) upgrade() {
+	revision, force := 1+l.pick(revisions), l.pick(2) == 0
+	l.update(func(tx *state.Tx) error {
+		c, err := tx.Charm(fmt.Sprint("local:jammy/app-", revision))
+		if err != nil {
+			return err
+		}
+		return tx.UpgradeService("app", state.UpgradeSpec{Charm: c.URL, Force: force})
+	})
+}
+
+// destroy has a relation go, or seldom the unit.
+func (l *life) destroy() {
+	if n := l.pick(12); n < 2 {
+		_ = l.st.Update(l.t.Context(), func(tx *state.Tx) error { return tx.DestroyRelation(1 + n) })
+	} else if n == 2 {
+		l.update(func(tx *state.Tx) error { return tx.DestroyUnit("app/0") })
+	}
+}
+
+// answer is an operator's to one of the errors that there may be.
+func (l *life) answer() {
+	relation := []string{"", "ring:0", "db:1", "db:2"}[l.pick(4)]
+	retry := l.pick(2) == 0
+	_ = l.st.Update(l.t.Context(), func(tx *state.Tx) error { return tx.SetResolved("app/0", relation, retry) })
+}
+
+// snapshot is what the agent sees.
+func (l *life) snapshot() Snapshot {
+	var s Snapshot
+	statetest.View(l.t, l.st, func(v *state.View) (err error) {
+		s, err = snapshot(v, "app/0")
+		return err
+	})
+	s.Now, s.LastHook, s.Running = now(), now(), l.flight != nil
+	s.StatusInterval = 0
+	return s
+}
+
+// look has the agent look at what has arrived, and the model too.
+func (l *life) look() {
+	s := l.snapshot()
+	l.m.dying = !s.Gone && s.Unit.Life != state.Alive
+	for _, r := range relationsOfPlay() {
+		rs, entered := s.Uniter.Relations[r.ID]
+		delete(l.m.leaving, r.ID)
+		if !entered || rs.State == state.RelationDeparted {
+			continue
+		}
+		if s.leaving(r.ID) {
+			l.m.leaving[r.ID] = true
+		}
+		for n := range 4 {
+			unit := fmt.Sprintf("%s/%d", r.RemoteService, n)
+			i := slices.IndexFunc(s.Relations[r.ID].Members, func(m state.Member) bool { return m.Unit == unit })
+			var version int64
+			if i >= 0 {
+				version = s.Relations[r.ID].Members[i].Version
+			}
+			l.m.look(r, unit, i >= 0 && !s.leaving(r.ID), version)
+		}
+	}
+	for !s.Gone {
+		e, ok := Next(s).(Enqueue)
+		if !ok {
+			break
+		}
+		l.must(l.u.enqueue(l.t.Context(), e.Arrivals))
+		s = l.snapshot()
+	}
+	l.compare(s)
+}
+
+func (l *life) must(err error) {
+	l.t.Helper()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// compare holds the agent's queue against the model's.
+func (l *life) compare(s Snapshot) {
+	type placed struct {
+		place int64
+		text  string
+	}
+	var all []placed
+	for id, members := range s.Uniter.Members {
+		for member, state := range members {
+			if state.Pending != "" {
+				all = append(all, placed{state.Place, memberKey(id, member) + " " + state.Pending})
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b placed) int { return int(a.place - b.place) })
+	var got, want []string
+	for _, p := range all {
+		got = append(got, p.text)
+	}
+	for _, w := range l.m.queue {
+		want = append(want, w.String())
+	}
+	if !slices.Equal(got, want) && !s.Gone {
+		l.t.Errorf("the queue is\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(want, "\n  "))
+	}
+}
+
+var errUnknownStep = errors.New("internal error: a step that the play does not know")

@@ -1,0 +1,187 @@
+package uniter
+
+import (
+	"fmt"
+	"strings"
+
+	"bijou/agent/hook"
+	"bijou/state"
+	"bijou/testscripts/judge"
+)
+
+// step has the agent do what is next; a hook in flight ends.
+func (l *life) step() {
+	ctx := l.t.Context()
+	if l.flight != nil {
+		l.end(l.pick(4) > 0)
+		return
+	}
+	snap := l.snapshot()
+	switch s := Next(snap).(type) {
+	case Wait:
+	case DeployCharm:
+		l.deploy(s.URL)
+	case EnterRelation:
+		l.must(l.u.enter(ctx, s.Relation, snap.Hooks.created(s.Relation.Name)))
+	case LeaveRelation:
+		l.must(l.u.leave(ctx, s.Relation))
+	case Resolve:
+		l.resolve(s.Relation, snap)
+	case RunHook:
+		l.begin(s, snap)
+	case Finish:
+		l.gone = true
+		if !l.m.stopped && l.m.installed {
+			l.t.Error("the unit is finished before its stop hook is done")
+		}
+	default:
+		l.t.Fatal(errUnknownStep, s)
+	}
+}
+
+// deploy swaps the charm, unless the agent dies meanwhile.
+func (l *life) deploy(url string) {
+	w := l.workflow()
+	l.update(func(tx *state.Tx) error {
+		w.Deploying = url
+		return tx.PutWorkflow("app/0", w)
+	})
+	if l.pick(4) == 0 {
+		l.crash()
+		return
+	}
+	if w.Charm != url {
+		_, failed := l.m.failed[state.NoRelation]
+		l.m.upgrade = l.m.installed || failed && l.m.failed[state.NoRelation].Kind != hook.Install
+	}
+	l.update(func(tx *state.Tx) error {
+		return joinErrors(tx.SetUnitCharm("app/0", url), tx.PutWorkflow("app/0", deployed(w, url)))
+	})
+}
+
+func joinErrors(a, b error) error {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+func (l *life) workflow() (w state.Workflow) {
+	s := l.snapshot()
+	return s.Uniter.Workflow
+}
+
+// begin has a hook in flight.
+func (l *life) begin(s RunHook, snap Snapshot) {
+	if s.From != FromCrash {
+		if why := l.m.may(s.Hook, s.From); why != "" {
+			l.t.Errorf("%s of %q begins (%s): %s", s.Hook.Name, s.Hook.RemoteUnit, s.From, why)
+		}
+	}
+	op := state.Op{ID: randomID(), ClientID: randomID(), Hook: s.Hook, Expect: expected(s.Hook, snap.Uniter.Workflow), Version: version(snap, s.Hook)}
+	l.flight, l.begun, l.configured = &flight{op: op}, false, l.m.configured
+	if s.From == FromQueue {
+		l.m.begin(s.Hook, op.Version)
+	}
+	l.update(func(tx *state.Tx) error { return put(tx, "app/0", l.flight, s.From) })
+	if l.pick(8) == 0 {
+		l.crash()
+		return
+	}
+	l.begun = true
+	l.turn++
+	var revision int
+	_, after, _ := strings.Cut(snap.Uniter.Workflow.Charm, "app-")
+	_, _ = fmt.Sscan(after, &revision)
+	l.events = append(l.events, judge.Event{
+		Event: judge.Begin, Hook: s.Hook.Name, PID: l.turn, Client: op.ClientID, Remote: s.Hook.RemoteUnit,
+		ID: idOf(s.Hook), Members: strings.Join(members(snap, s.Hook), " "), Revision: revision,
+	})
+}
+
+// idOf names a hook's relation as recorders do.
+func idOf(h state.Hook) string {
+	if h.Relation == state.NoRelation {
+		return ""
+	}
+	return fmt.Sprintf("%s:%d", h.RelationName, h.Relation)
+}
+
+// end has the process of the hook in flight exit, and the agent record it, unless
+// it dies before.
+func (l *life) end(well bool) {
+	exit := 1
+	if well {
+		exit = 0
+	}
+	last := l.events[len(l.events)-1]
+	l.events = append(l.events, judge.Event{Event: judge.Ended, Hook: last.Hook, PID: last.PID, Exit: exit})
+	if l.pick(8) == 0 {
+		l.crash()
+		return
+	}
+	if l.settle(well); well {
+		return
+	}
+	l.m.failed[l.flight.op.Hook.Relation] = l.flight.op.Hook
+	l.flight = nil
+}
+
+// settle records the outcome.
+func (l *life) settle(well bool) {
+	op := l.flight.op
+	l.update(func(tx *state.Tx) error {
+		if err := settle(tx, "app/0", op); err != nil {
+			return err
+		}
+		if !well {
+			return blame(tx, "app/0", op, "exit code 1", true)
+		}
+		return count(tx, "app/0", op.Hook, op.Version)
+	})
+	if well {
+		l.m.done(op.Hook, op.Version, l.configured)
+		l.flight = nil
+	}
+}
+
+// resolve counts a failed hook as done.
+func (l *life) resolve(relation int, snap Snapshot) {
+	h, ok := l.m.failed[relation]
+	if !ok {
+		l.t.Errorf("the agent resolves relation %d, which has not failed", relation)
+		return
+	}
+	l.must(l.u.resolve(l.t.Context(), relation))
+	l.events = append(l.events, judge.Event{Event: judge.Resolved, Hook: h.Name, Remote: h.RemoteUnit, ID: idOf(h)})
+	seen := snap.Uniter.Members[h.Relation][h.RemoteUnit].Version
+	if l.m.pending(h.Relation, h.RemoteUnit) >= 0 {
+		seen = 0
+	}
+	owed := snap.Uniter.Workflow.Failure != nil && h.Kind == hook.UpgradeCharm && snap.Uniter.Workflow.Failure.Charm != snap.Uniter.Workflow.Charm
+	l.m.done(h, seen, l.configured)
+	l.m.upgrade = l.m.upgrade || owed
+}
+
+// crash is the death of the agent, and the start of another: it kills the hook
+// that still runs, which has failed then, or finds that it has ended.
+func (l *life) crash() {
+	died := judge.Event{Event: judge.Died}
+	if l.flight != nil {
+		h := l.flight.op.Hook
+		died.Hook, died.Client, died.Remote, died.ID = h.Name, l.flight.op.ClientID, h.RemoteUnit, idOf(h)
+	}
+	l.events = append(l.events, died)
+	if l.flight != nil && l.begun && l.events[len(l.events)-2].Event == judge.Begin && l.pick(2) == 0 {
+		l.settle(false)
+		l.m.failed[l.flight.op.Hook.Relation] = l.flight.op.Hook
+	}
+	l.flight = nil
+	l.u.sight.forget()
+	w := l.workflow()
+	if w.State == "" {
+		return
+	}
+	w.Restarted, l.m.configure = true, true
+	l.update(func(tx *state.Tx) error { return tx.PutWorkflow("app/0", w) })
+}

@@ -20,28 +20,18 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"bijou/multicall"
+	"bijou/testscripts/applets"
 	"bijou/testscripts/etcdtest"
 )
 
-// TestMain makes this binary every applet, from multicall's own table, so that
-// no applet can be forgotten here. A name that is neither an applet nor the
-// test binary's own must not run the suite again.
+// TestMain makes this binary every applet. Scripts wait more than they work: twice
+// as many run at a time as there are CPUs, unless the command line says otherwise.
 func TestMain(m *testing.M) {
-	name := filepath.Base(os.Args[0])
-	if known := multicall.Has(name); !known && !strings.HasSuffix(name, ".test") {
-		fmt.Fprintf(os.Stderr, "%s: this test binary is no such applet\n", name)
-		os.Exit(127)
-	}
-	// Scripts wait more than they work: twice as many at a time as there are CPUs,
-	// unless the command line says otherwise.
-	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
-		panic(err)
-	}
-	commands := map[string]func(){}
-	for _, a := range multicall.Applets() {
-		commands[a.Name] = func() { os.Exit(multicall.Main(os.Args, multicall.Options{Faults: true})) }
-	}
-	testscript.Main(m, commands)
+	applets.Main(m, multicall.Options{Faults: true}, func() {
+		if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
+			panic(err)
+		}
+	})
 }
 
 // TestScripts runs every *.txtar beside it over each store that processes can share.

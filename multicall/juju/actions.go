@@ -59,7 +59,7 @@ func (c actionsCmd) Run(o *operator) error {
 		for name, a := range actions {
 			docs[name] = actionInfo{a.Description, paramInfos(a.Params), a.Params.Required}
 		}
-		return printAs(o, c.Format, docs)
+		return o.encode(c.Format, docs)
 	}
 	if len(actions) == 0 {
 		o.note("the charm of service %q has no actions", c.Service)

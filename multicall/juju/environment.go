@@ -76,7 +76,7 @@ func (c getEnvironmentCmd) Run(o *operator) error {
 	}
 	values := environmentValues(e)
 	if c.Key == "" {
-		return printYAML(o, values)
+		return o.encode("yaml", values)
 	}
 	value, ok := values[c.Key]
 	if !ok {

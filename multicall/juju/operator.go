@@ -29,18 +29,21 @@ func (o *operator) note(format string, args ...any) {
 	fmt.Fprintf(o.streams.Err, format+"\n", args...)
 }
 
-// encode prints data as YAML, or as JSON if that is the format.
+// encode prints data as YAML, or as one line of JSON if that is the format.
 func (o *operator) encode(format string, data any) error {
+	var text []byte
 	var err error
 	if format == "json" {
-		err = json.NewEncoder(o.streams.Out).Encode(data)
+		text, err = json.Marshal(data)
+		text = append(text, '\n')
 	} else {
-		err = yaml.NewEncoder(o.streams.Out).Encode(data)
+		text, err = yaml.Marshal(data)
 	}
 	if err != nil {
-		return fmt.Errorf("cannot print: %w", err)
+		return fmt.Errorf("internal error: %w", err)
 	}
-	return nil
+	_, err = o.streams.Out.Write(text)
+	return err
 }
 
 // open opens the chosen environment's state for f, and warns if nobody is there

@@ -175,7 +175,7 @@ func (c resourcesCmd) Run(o *operator) error {
 		return err
 	}
 	if c.Format != "tabular" {
-		return printAs(o, c.Format, infos)
+		return o.encode(c.Format, infos)
 	}
 	if len(infos) == 0 {
 		o.note("the charm of service %q has no resources", c.Service)

@@ -1,7 +1,6 @@
 package juju
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -46,7 +45,7 @@ func (r ran) print(format string) error {
 		}
 		units = append(units, u)
 	}
-	if err := printAs(r.o, format, units); err != nil {
+	if err := r.o.encode(format, units); err != nil {
 		return err
 	}
 	return r.verdict(r.down)
@@ -126,12 +125,4 @@ func (r ran) verdict(errs []error) error {
 		return console.Exit(code, nil)
 	}
 	return console.Exit(code, linesOf(errs))
-}
-
-// printAs prints a document as YAML or as one line of JSON.
-func printAs(o *operator, format string, doc any) error {
-	if format == "json" {
-		return json.NewEncoder(o.streams.Out).Encode(doc)
-	}
-	return printYAML(o, doc)
 }

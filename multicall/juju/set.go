@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"gopkg.in/yaml.v3"
-
 	"bijou/multicall/console"
 	"bijou/state"
 	"bijou/state/charm"
@@ -115,7 +113,7 @@ func (c getCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
-	return printYAML(o, doc)
+	return o.encode("yaml", doc)
 }
 
 // settings joins the charm's options with what the operator has set.
@@ -129,13 +127,4 @@ func settings(schema *charm.Config, set map[string]any) map[string]setting {
 		}
 	}
 	return all
-}
-
-func printYAML(o *operator, doc any) error {
-	data, err := yaml.Marshal(doc)
-	if err != nil {
-		return fmt.Errorf("internal error: %w", err)
-	}
-	_, err = o.streams.Out.Write(data)
-	return err
 }

@@ -94,9 +94,9 @@ func showActions(o *operator, all []*awaited, format string) error {
 		docs = append(docs, newActionDoc(a.action, a.output))
 	}
 	if len(docs) == 1 {
-		return printAs(o, format, docs[0])
+		return o.encode(format, docs[0])
 	}
-	return printAs(o, format, docs)
+	return o.encode(format, docs)
 }
 
 // showActionStatusCmd is `juju show-action-status`.
@@ -130,7 +130,7 @@ func (c showActionStatusCmd) Run(o *operator) error {
 		for _, a := range actions {
 			docs = append(docs, newActionDoc(a, state.Output{}))
 		}
-		return printAs(o, c.Format, docs)
+		return o.encode(c.Format, docs)
 	}
 	t := console.NewTable("ID", "UNIT", "ACTION", "STATUS", "ENQUEUED", "MESSAGE")
 	for _, a := range actions {

@@ -3,34 +3,22 @@ package outage
 import (
 	"fmt"
 	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
-	"github.com/rogpeppe/go-internal/testscript"
-
 	"bijou/multicall"
+	"bijou/testscripts/applets"
 )
 
 // long is the variable that asks for the suites of minutes.
 const long = "BIJOU_TEST_LONG"
 
-// TestMain makes this binary every applet. A name that is neither an applet nor
-// the test binary's own must not run the suite again.
+// TestMain makes this binary every applet.
 func TestMain(m *testing.M) {
-	name := filepath.Base(os.Args[0])
-	if known := multicall.Has(name); !known && !strings.HasSuffix(name, ".test") {
-		fmt.Fprintf(os.Stderr, "%s: this test binary is no such applet\n", name)
-		os.Exit(127)
-	}
-	if strings.HasSuffix(name, ".test") && os.Getenv(long) == "" {
-		fmt.Printf("skip: the outage suites take minutes; %s=1 runs them\n", long)
-	}
-	commands := map[string]func(){}
-	for _, a := range multicall.Applets() {
-		commands[a.Name] = func() { os.Exit(multicall.Main(os.Args, multicall.Options{})) }
-	}
-	testscript.Main(m, commands)
+	applets.Main(m, multicall.Options{}, func() {
+		if os.Getenv(long) == "" {
+			fmt.Printf("skip: the outage suites take minutes; %s=1 runs them\n", long)
+		}
+	})
 }
 
 // needLong skips a suite unless it was asked for.

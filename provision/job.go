@@ -3,6 +3,7 @@ package provision
 import (
 	"context"
 	"errors"
+	"io"
 	"time"
 
 	"bijou/provision/provider"
@@ -44,7 +45,7 @@ func (l *lead) act(ctx context.Context, a Action, s snapshot) error {
 
 // start starts an instance and records it, or why it could not be.
 func (l *lead) start(ctx context.Context, spec provider.Spec) error {
-	i, err := l.Provider.Start(ctx, spec)
+	i, err := l.Provider.Start(ctx, spec, io.Discard)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"sync"
 	"testing"
@@ -31,7 +32,7 @@ func (f *fake) Capabilities(context.Context) (provider.Capabilities, error) {
 	return provider.Capabilities{Name: "fake"}, nil
 }
 
-func (f *fake) Start(ctx context.Context, s provider.Spec) (provider.Instance, error) {
+func (f *fake) Start(ctx context.Context, s provider.Spec, _ io.Writer) (provider.Instance, error) {
 	if f.block != nil && s.Machine == "1" {
 		select {
 		case <-f.block:

@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -70,7 +71,7 @@ func (*Provider) Capabilities(context.Context) (provider.Capabilities, error) {
 // Start makes the machine's folder and starts its agent, which outlives this
 // process. Two starts at once are harmless: the second agent finds the folder
 // taken and ends.
-func (p *Provider) Start(ctx context.Context, spec provider.Spec) (provider.Instance, error) {
+func (p *Provider) Start(ctx context.Context, spec provider.Spec, _ io.Writer) (provider.Instance, error) {
 	if err := checkID(spec.Machine); err != nil {
 		return provider.Instance{}, err
 	}
@@ -78,7 +79,7 @@ func (p *Provider) Start(ctx context.Context, spec provider.Spec) (provider.Inst
 	if err := mark(dir, instance{Environment: spec.Environment, Machine: spec.Machine, Token: spec.Token}); err != nil {
 		return provider.Instance{}, fmt.Errorf("cannot start machine %s: %w", spec.Machine, err)
 	}
-	started := provider.Instance{ID: prefix + spec.Machine, Machine: spec.Machine, Running: true}
+	started := provider.Instance{ID: prefix + spec.Machine, Environment: spec.Environment, Machine: spec.Machine, Running: true}
 	if _, err := process.Holder(dir); err == nil {
 		return started, nil
 	}
@@ -121,13 +122,14 @@ func (p *Provider) Instances(context.Context) ([]provider.Instance, error) {
 	var found []provider.Instance
 	for _, e := range entries {
 		dir := filepath.Join(p.o.Dir, e.Name())
-		if _, err := read(dir); errors.Is(err, fs.ErrNotExist) {
+		mark, err := read(dir)
+		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		} else if err != nil {
 			return nil, err
 		}
-		_, err := process.Holder(dir)
-		found = append(found, provider.Instance{ID: prefix + e.Name(), Machine: e.Name(), Running: err == nil})
+		_, err = process.Holder(dir)
+		found = append(found, provider.Instance{ID: prefix + e.Name(), Environment: mark.Environment, Machine: e.Name(), Running: err == nil})
 	}
 	return found, nil
 }

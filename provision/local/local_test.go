@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -55,7 +56,7 @@ func TestProvider(t *testing.T) { providertest.Run(t, fixture) }
 func TestStartRefusesIDs(t *testing.T) {
 	f := fixture(t)
 	for _, id := range []string{"", "0", "..", "1/2", "a"} {
-		if _, err := f.Provider.Start(t.Context(), provider.Spec{Machine: id}); err == nil {
+		if _, err := f.Provider.Start(t.Context(), provider.Spec{Machine: id}, io.Discard); err == nil {
 			t.Errorf("machine %q was started", id)
 		}
 		if err := f.Provider.Stop(t.Context(), id); err == nil {
@@ -68,7 +69,7 @@ func TestStartTellsOfAgentThatEnds(t *testing.T) {
 	p := New(Options{Dir: t.TempDir(), Agent: func(string) process.Detached {
 		return process.Detached{Path: "/bin/false", Args: []string{"false"}, Log: os.DevNull}
 	}})
-	if _, err := p.Start(t.Context(), provider.Spec{Machine: "1"}); err == nil || !strings.Contains(err.Error(), "at once") {
+	if _, err := p.Start(t.Context(), provider.Spec{Machine: "1"}, io.Discard); err == nil || !strings.Contains(err.Error(), "at once") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -8,6 +8,9 @@ package provider
 import (
 	"context"
 	"errors"
+	"io"
+
+	"bijou/state/constraints"
 )
 
 // ErrTransient marks a failed Start as worth another try by itself: wrap it
@@ -23,7 +26,9 @@ type Provider interface {
 	// Start makes a running instance for the spec and returns when its agent
 	// can come up. It is idempotent on the token: while an instance with that
 	// token runs, that one is returned; one that has ended is started again.
-	Start(ctx context.Context, spec Spec) (Instance, error)
+	// What the instance prints while it boots, and how far it is, goes to boot,
+	// line by line; boot is not written to once Start has returned.
+	Start(ctx context.Context, spec Spec, boot io.Writer) (Instance, error)
 
 	// Stop ends the instance and frees all it had, its files included. One that
 	// is gone already, or never was, is no error.
@@ -40,6 +45,26 @@ type Capabilities struct {
 	// Isolated: a machine's processes and files are its own. Without it a
 	// machine is a part of this host.
 	Isolated bool
+	// Remote: machines are on other hosts, so that a state in a file of this one
+	// cannot be reached from there.
+	Remote bool
+}
+
+// Environment is what a provider must know of the environment that it works
+// for. It is given once, when the provider is made.
+type Environment struct {
+	UUID string // instances carry it as a tag
+	Name string
+	// Dir is the environment's folder on this host: environment.yaml, the
+	// credentials, and below tools/ a folder a version with the binary, bijou.
+	// An instance's agent is called as: machine-agent --machine ID --env DIR,
+	// with the same folder or a copy of what it needs of it.
+	Dir string
+	// Shared: the state is a file in Dir, which instances must see as it is.
+	Shared bool
+	// Config holds the provider's own settings, without its name before them:
+	// apt-repository, of nspawn.apt-repository.
+	Config map[string]string
 }
 
 // Spec says which instance is wanted.
@@ -47,6 +72,13 @@ type Spec struct {
 	Environment string // uuid; instances carry it as a tag
 	Machine     string // the machine's id, "3"
 	Series      string
+	Constraints constraints.Value
+	// Placement is where the operator wants it, in the provider's words without
+	// its name: user@host:port, of ssh:user@host:port. Empty: anywhere.
+	Placement string
+	// Tools names the folder below Environment.Dir/tools of the binary that the
+	// agent runs.
+	Tools string
 	// Token is the same for every Start of the same machine and differs between
 	// machines.
 	Token string
@@ -54,7 +86,10 @@ type Spec struct {
 
 // Instance is one instance as its provider knows it.
 type Instance struct {
-	ID      string // the provider's name for it
-	Machine string // the machine's id it was started for
-	Running bool   // false: it has ended, but something of it is left
+	ID          string // the provider's name for it
+	Environment string // the uuid of the environment it was started for
+	Machine     string // the machine's id it was started for
+	Running     bool   // false: it has ended, but something of it is left
+	// Private and Public are where it is reached, as far as the provider knows.
+	Private, Public string
 }

@@ -4,6 +4,7 @@ package providertest
 
 import (
 	"context"
+	"io"
 	"testing"
 	"time"
 
@@ -55,7 +56,7 @@ func spec(machine string) provider.Spec {
 
 func start(ctx context.Context, t *testing.T, f Fixture, machine string) provider.Instance {
 	t.Helper()
-	i, err := f.Provider.Start(ctx, spec(machine))
+	i, err := f.Provider.Start(ctx, spec(machine), io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +103,7 @@ func startAtOnce(ctx context.Context, t *testing.T, f Fixture) {
 	errs := make(chan error, 2) // one slot for each start
 	for range 2 {
 		go func() {
-			_, err := f.Provider.Start(ctx, spec("1"))
+			_, err := f.Provider.Start(ctx, spec("1"), io.Discard)
 			errs <- err
 		}()
 	}

@@ -25,7 +25,7 @@ func (w *worker) bring(ctx context.Context, c release.Component, r record.Reques
 		case MoveDone:
 			return nil
 		case MoveAbort:
-			return fmt.Errorf("the contents of %s have failed", c.Name)
+			return fmt.Errorf("server %d has failed to bring the contents: %s", d.Contents.Server, d.Contents.Message)
 		case MoveGo:
 			err = w.deliver(ctx, c, r, lead)
 		case MoveTake:
@@ -81,10 +81,12 @@ func (w *worker) deliver(ctx context.Context, c release.Component, r record.Requ
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+	result := record.Contents{Version: r.Version, Success: failure == nil, Server: w.o.LRN}
+	if failure != nil {
+		result.Message = failure.Error()
+	}
 	err := persist(ctx, func() error {
-		return lead.Update(ctx, func(tx *state.KeyTx) error {
-			return tx.Put(Keys().Contents(c.Contents.Key), record.Contents{Version: r.Version, Success: failure == nil})
-		})
+		return lead.Update(ctx, func(tx *state.KeyTx) error { return tx.Put(Keys().Contents(c.Contents.Key), result) })
 	})
 	if errors.Is(err, state.ErrSessionLost) {
 		return nil // another leads now, or this worker does again

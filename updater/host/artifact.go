@@ -2,10 +2,11 @@ package host
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"path/filepath"
 
-	"bijou/updater/fetch"
 	"bijou/updater/release"
 )
 
@@ -58,12 +59,12 @@ func (h *Host) replace(ctx context.Context, c release.Component) error {
 // downloaded is where a download of that sum lies.
 func (h *Host) downloaded(sum string) string { return filepath.Join(h.dir, "downloads", sum) }
 
-// download fetches the file, unless it is there.
+// download gets the file, unless it is there.
 func (h *Host) download(ctx context.Context, f release.File) (path string, err error) {
-	sum, err := fetch.ParseSum(f.SHA256)
-	if err != nil {
-		return "", fmt.Errorf("cannot download %s: %w", f.URL, err)
+	raw, err := hex.DecodeString(f.SHA256)
+	if err != nil || len(raw) != sha256.Size {
+		return "", fmt.Errorf("cannot download %s: %q is no SHA-256 sum", f.URL, f.SHA256)
 	}
 	path = h.downloaded(f.SHA256)
-	return path, fetch.To(ctx, h.client, fetch.File{URL: f.URL, SHA256: sum}, path)
+	return path, release.Download{Client: h.client, URL: f.URL, Path: path, SHA256: [sha256.Size]byte(raw)}.Get(ctx)
 }

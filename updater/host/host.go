@@ -15,7 +15,7 @@ type Options struct {
 	LRN      int
 	Dir      string       // its folder on the disk; made if it is not there
 	Services Services     // nil: this machine's systemd
-	Client   *http.Client // for downloads; nil: one that waits a minute for an answer
+	Client   *http.Client // for downloads; nil: the default one
 	// Patience is how long a component may take to be well after its start;
 	// default five minutes.
 	Patience time.Duration
@@ -42,7 +42,7 @@ func New(o Options) (*Host, error) {
 		h.services = Systemd{}
 	}
 	if h.client == nil {
-		h.client = NewClient(http.ProxyFromEnvironment)
+		h.client = http.DefaultClient
 	}
 	if h.patience == 0 {
 		h.patience = 5 * time.Minute

@@ -48,7 +48,8 @@ func (l *lead) spec(ctx context.Context, id string) (spec provider.Spec, wanted 
 		m, err := tx.Machine(id)
 		wanted = err == nil && m.Life != state.Dead
 		spec = provider.Spec{
-			Environment: env.UUID, Machine: id, Series: m.Series, Tools: env.Tools, Token: env.UUID + "-" + id,
+			Environment: env.UUID, Machine: id, Series: m.Series, Constraints: m.Constraints, Placement: m.Placement,
+			Tools: env.Tools, Token: env.UUID + "-" + id,
 		}
 		if errors.Is(err, state.ErrNotFound) {
 			return nil

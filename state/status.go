@@ -213,6 +213,7 @@ func (w *world) machineView(m Machine) MachineView {
 	view := MachineView{
 		InstanceID: m.InstanceID, State: m.Status, Life: unlessAlive(m.Life),
 		DNSName: or(m.Addresses.Public, m.Addresses.Private), Series: m.Series, Agent: m.Tools,
+		Constraints: m.Constraints.String(), Placement: m.Placement,
 		Message: m.Message, Attempts: m.Attempts, NextRetry: m.RetryAt,
 	}
 	if m.Status == MachineError {

@@ -88,7 +88,8 @@ type machineAgentGrammar struct {
 }
 
 const machineAgentSummary = `Runs the units of one machine, until it is told to stop (SIGTERM) or the machine is destroyed.
-On machine 0, and where "juju add-machine --provisioner" said so, it hosts a provisioner as well. "juju bootstrap" and "juju start" start it in the background.
+On machine 0, and where "juju add-machine --provisioner" said so, it hosts a provisioner as well.
+"juju bootstrap" and "juju start" start that of machine 0 in the background.
 
 Examples:
   machine-agent --machine 0 --env ~/.bijou/default

@@ -45,12 +45,17 @@ func Migrate(ctx context.Context, m Migration) (c Copied, err error) {
 		return c, fmt.Errorf("cannot open %q: %w", m.From, err)
 	}
 	defer func() { err = errors.Join(err, from.Close()) }()
-	to, err := createStore(ctx, m.To)
+	source, err := takeSource(ctx, from, m.To)
 	if err != nil {
 		return c, err
 	}
+	to, err := createStore(ctx, m.To)
+	if err != nil {
+		return c, errors.Join(err, source.release(ctx))
+	}
 	defer func() { err = errors.Join(err, to.Close()) }()
-	if c, err = migrate(ctx, m, from, to); err != nil {
+	c, err = source.migrate(ctx, m, to)
+	if err = errors.Join(err, source.release(ctx)); err != nil {
 		return c, err
 	}
 	return c, m.finish(ctx, to)
@@ -107,17 +112,12 @@ const maxRounds = 20
 
 // migrate copies until the old store can be marked as moved, and then makes the
 // new one the environment.
-func migrate(ctx context.Context, m Migration, from, to store.Store) (c Copied, err error) {
-	source, err := takeSource(ctx, from, m.To)
-	if err != nil {
-		return c, err
-	}
-	defer func() { err = errors.Join(err, source.release(ctx)) }()
-	if err := source.begin(ctx, m, to); err != nil {
+func (s *source) migrate(ctx context.Context, m Migration, to store.Store) (c Copied, err error) {
+	if err := s.begin(ctx, m, to); err != nil {
 		return c, err
 	}
 	for range maxRounds {
-		if c, err = source.copy(ctx, m, to); !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrCompacted) {
+		if c, err = s.copy(ctx, m, to); !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrCompacted) {
 			break
 		}
 	}
@@ -125,7 +125,7 @@ func migrate(ctx context.Context, m Migration, from, to store.Store) (c Copied, 
 		return c, fmt.Errorf("cannot copy the environment: %w", err)
 	}
 	m.fault("migrate-moved")
-	if err := found(ctx, to, source.format); err != nil {
+	if err := found(ctx, to, s.format); err != nil {
 		return c, err
 	}
 	m.fault("migrate-founded")

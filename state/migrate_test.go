@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -79,6 +80,16 @@ func (c *cut) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 		return 0, errCut
 	}
 	return revision, err
+}
+
+// migrate is Migrate between stores that are open.
+func migrate(ctx context.Context, m Migration, from, to store.Store) (Copied, error) {
+	source, err := takeSource(ctx, from, m.To)
+	if err != nil {
+		return Copied{}, err
+	}
+	c, err := source.migrate(ctx, m, to)
+	return c, errors.Join(err, source.release(ctx))
 }
 
 // TestMigrateCutOff interrupts a migration at each of its commits: the environment
@@ -201,7 +212,9 @@ func TestMigrateRefuses(t *testing.T) {
 	is(t, session.Announce(ctx, "machine-0"), ErrRunning)
 	_, err = session.Campaign(ctx, "provisioner")
 	is(t, err, ErrRunning)
-	_, err = takeSource(ctx, s.store, "mem:y")
+	brief, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+	defer cancel()
+	_, err = takeSource(brief, s.store, "mem:y")
 	is(t, err, ErrRunning)
 	check(t, held.release(ctx))
 	check(t, session.Announce(ctx, "machine-0"))

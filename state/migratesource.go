@@ -53,20 +53,34 @@ func takeSource(ctx context.Context, from store.Store, to string) (*source, erro
 	}
 	self := &Session{id: rand.Text()}
 	s.hold = migrating{presence: self.presence(""), To: to}
-	err = s.state.Update(ctx, func(tx *Tx) error {
-		if _, _, err := tx.get(movedKey); err != nil { // it may be there
-			return err
-		}
-		if err := tx.nobodyRuns(); err != nil {
-			return err
-		}
-		return tx.putLeased(migratingKey, s.hold, s.lease.ID())
-	})
-	if err != nil {
+	if err := s.take(ctx); err != nil {
 		return nil, errors.Join(err, s.release(ctx))
 	}
 	return s, nil
 }
+
+// take takes the hold. That of a migration which has died is waited for.
+func (s *source) take(ctx context.Context) error {
+	limit, cancel := context.WithTimeout(ctx, 2*SessionTTL)
+	defer cancel()
+	for {
+		err := s.state.Update(ctx, func(tx *Tx) error {
+			if _, _, err := tx.get(movedKey); err != nil { // it may be there
+				return err
+			}
+			if err := tx.nobodyRuns(); err != nil {
+				return err
+			}
+			return tx.putLeased(migratingKey, s.hold, s.lease.ID())
+		})
+		if !errors.Is(err, errMigrating) || s.state.awaitGone(limit, migratingKey) != nil {
+			return err
+		}
+	}
+}
+
+// errMigrating: nobody runs but another migration.
+var errMigrating = fmt.Errorf("another migration: %w", ErrRunning)
 
 // release lets agents announce themselves again, where that is possible.
 func (s *source) release(ctx context.Context) error {
@@ -97,6 +111,9 @@ func (tx *Tx) nobodyRuns() error {
 	if len(running) == 0 {
 		return nil
 	}
+	if len(running) == 1 && strings.HasPrefix(running[0], otherMigration) {
+		return refuse(errMigrating, "there still runs: %s", running[0])
+	}
 	const shown = 10
 	text := strings.Join(running[:min(shown, len(running))], ", ")
 	if more := len(running) - shown; more > 0 {
@@ -113,8 +130,10 @@ func roleOf(key string) string {
 	if what, ok := strings.CutPrefix(key, leadersPrefix); ok {
 		return "the leader of " + what
 	}
-	return "another migration"
+	return otherMigration
 }
+
+const otherMigration = "another migration"
 
 // begin makes sure that the new store is one to copy to: an empty one, or what a
 // migration of the same environment has left.

@@ -21,6 +21,7 @@ import (
 //	counters/relations                  the next relation's
 //	counters/actions                    the next action's
 //	counters/units/<service>            the next unit's number
+//	provisioner                         ProvisionerTrouble
 //	presence/<agent>                    presence, under the session's lease
 //	leaders/<what>                      presence, under the session's lease
 //	leaders/services/<s>                presence of a process, with the unit that leads
@@ -42,6 +43,7 @@ import (
 //	resources/<s>/<name>                Resource
 //	machines/<id>                       Machine
 //	machines/<id>/units/<u>             index: empty
+//	spares/<id>                         spare
 //	relations/<n>                       Relation
 //	relations/<n>/members/<u>           Member
 //	relations/<n>/settings/<u>          settingsDoc
@@ -60,6 +62,7 @@ const (
 	migratingKey    = "migrating"
 	movedKey        = "moved"
 	draftKey        = "migration"
+	provisionerKey  = "provisioner"
 	presencePrefix  = "presence/"
 	leadersPrefix   = "leaders/"
 	charmsPrefix    = "charms/"
@@ -68,6 +71,7 @@ const (
 	servicesPrefix  = "services/"
 	unitsPrefix     = "units/"
 	machinesPrefix  = "machines/"
+	sparesPrefix    = "spares/"
 	relationsPrefix = "relations/"
 	unitersPrefix   = "uniters/"
 	historyPrefix   = "history/"
@@ -107,6 +111,7 @@ func resourceKey(s, name string) string  { return resources(s) + name }
 func debugKey(u string) string           { return unitKey(u) + "/debug" }
 func unitStateKey(u string) string       { return unitKey(u) + "/state" }
 func machineKey(id string) string        { return machinesPrefix + id }
+func spareKey(id string) string          { return sparesPrefix + id }
 func machineUnits(id string) string      { return machineKey(id) + "/units/" }
 func machineUnitKey(id, u string) string { return machineUnits(id) + u }
 

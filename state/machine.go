@@ -8,6 +8,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+
+	"bijou/state/constraints"
 )
 
 // The jobs of a machine: to host the provisioner, to host units.
@@ -37,20 +40,23 @@ type Machine struct {
 	InstanceID string        `json:"instance-id,omitempty"` // the provider's name for it; empty: not provisioned
 	Addresses  Addresses     `json:"addresses,omitzero"`
 	Status     MachineStatus `json:"status"`
-	Message    string        `json:"message,omitempty"` // the provider's, of an error
-	Tools      string        `json:"tools,omitempty"`   // VERSION-SHA8 of the binary that its agent runs
+	Message    string        `json:"message,omitempty"`  // the provider's: of an error, or how far a pending one is
+	Attempts   int           `json:"attempts,omitempty"` // starts that have failed for the moment, since one has not
+	RetryAt    time.Time     `json:"retry-at,omitzero"`  // of an error: when the start is tried again by itself; zero: never
+	Tools      string        `json:"tools,omitempty"`    // VERSION-SHA8 of the binary that its agent runs
+
+	// Constraints are what its instance has to satisfy: those of the unit that it
+	// was made for, or those that it was added with over the environment's.
+	Constraints constraints.Value `json:"constraints,omitzero"`
+	// Placement is where the operator wants it, in the words of the environment's
+	// provider: user@host:port, of ssh:user@host:port. Empty: anywhere.
+	Placement string `json:"placement,omitempty"`
 }
 
 // Addresses are where a machine is reached: names or IP addresses.
 type Addresses struct {
 	Private string `json:"private,omitempty"`
 	Public  string `json:"public,omitempty"`
-}
-
-// MachineSpec is a machine to be.
-type MachineSpec struct {
-	Series string   // empty: the environment's default
-	Jobs   []string // empty: host-units
 }
 
 // Machine reads a machine. ErrNotFound.
@@ -75,26 +81,6 @@ func compareIDs(a, b string) int {
 	an, _ := strconv.Atoi(a)
 	bn, _ := strconv.Atoi(b)
 	return cmp.Or(cmp.Compare(an, bn), cmp.Compare(a, b))
-}
-
-// AddMachine adds a machine for the provisioner to start.
-func (tx *Tx) AddMachine(spec MachineSpec) (Machine, error) {
-	env, err := tx.Environment()
-	if err != nil {
-		return Machine{}, err
-	}
-	n, err := tx.next(machineCounter)
-	if err != nil {
-		return Machine{}, err
-	}
-	m := Machine{
-		ID: strconv.Itoa(n), Series: or(spec.Series, env.DefaultSeries), Life: Alive,
-		Jobs: spec.Jobs, Status: MachinePending,
-	}
-	if len(m.Jobs) == 0 {
-		m.Jobs = []string{JobUnits}
-	}
-	return m, tx.put(machineKey(m.ID), m)
 }
 
 // DestroyMachine makes a machine dying; one that is not provisioned is removed at
@@ -205,9 +191,14 @@ func (tx *Tx) SetAddresses(id string, a Addresses) error {
 	return tx.changeMachine(id, func(m *Machine) { m.Addresses = a })
 }
 
-// SetMachineStatus records how far a machine is, with the message of an error.
+// SetMachineStatus records how far a machine is, with the message of an error. A
+// failed start that was to be tried again later is so no more: a machine put back
+// to pending is the provisioner's at once.
 func (tx *Tx) SetMachineStatus(id string, status MachineStatus, message string) error {
-	return tx.changeMachine(id, func(m *Machine) { m.Status, m.Message = status, message })
+	return tx.changeMachine(id, func(m *Machine) {
+		m.Status, m.Message = status, message
+		m.Attempts, m.RetryAt = 0, time.Time{}
+	})
 }
 
 // RemoveMachine removes a machine that has no units, its instance being gone. One
@@ -225,6 +216,7 @@ func (tx *Tx) RemoveMachine(id string) error {
 		return refuse(ErrInUse, "cannot remove machine %s: it is %s and has %d units", id, m.Life, len(units))
 	}
 	tx.remove(machineKey(id))
+	tx.remove(spareKey(id))
 	tx.remove(presenceKey(MachineAgent(id)))
 	return nil
 }

@@ -25,7 +25,7 @@ import (
 type session struct {
 	wanted  Wanted
 	plugin  *goplugin.Client
-	process *process
+	process *child
 	words   *words
 	link    *goplugin.GRPCClient
 	client  protocol.ProviderClient
@@ -45,7 +45,7 @@ type launch struct {
 // begin starts the process and configures it. What it made is gone if that fails.
 func begin(ctx context.Context, l launch) (*session, error) {
 	s := &session{wanted: l.wanted, began: time.Now(), words: newWords(l.log)}
-	s.process = &process{path: l.path, exited: make(chan struct{})}
+	s.process = &child{path: l.path, exited: make(chan struct{})}
 	s.plugin = goplugin.NewClient(&goplugin.ClientConfig{
 		HandshakeConfig:  handshake(),
 		Plugins:          goplugin.PluginSet{service: &grpcPlugin{}},

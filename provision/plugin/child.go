@@ -16,9 +16,9 @@ import (
 	"time"
 )
 
-// process is an executable at work, as go-plugin wants to be given it (its
+// child is an executable at work, as go-plugin wants to be given it (its
 // runner.Runner). It dies with this process, however that ends.
-type process struct {
+type child struct {
 	path           string
 	env            []string
 	sockets        string // the folder of its socket
@@ -35,7 +35,7 @@ type process struct {
 const lastWords = 500 * time.Millisecond
 
 // Start starts it.
-func (p *process) Start(context.Context) error {
+func (p *child) Start(context.Context) error {
 	outR, outW, err := os.Pipe()
 	if err != nil {
 		return fmt.Errorf("cannot make a pipe: %w", err)
@@ -52,7 +52,7 @@ func (p *process) Start(context.Context) error {
 
 // keep starts the process and waits for it. The kernel ends the child when the
 // thread that made it ends, so that one is kept, too.
-func (p *process) keep(begun chan<- error, stdout, stderr *os.File) {
+func (p *child) keep(begun chan<- error, stdout, stderr *os.File) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	defer close(p.exited)
@@ -71,7 +71,7 @@ func (p *process) keep(begun chan<- error, stdout, stderr *os.File) {
 
 // start tries again while the executable counts as being written: a child that was
 // forked at the wrong moment holds a writing descriptor until its exec.
-func (p *process) start(stdout, stderr *os.File) (*exec.Cmd, error) {
+func (p *child) start(stdout, stderr *os.File) (*exec.Cmd, error) {
 	for end := time.Now().Add(time.Second); ; time.Sleep(5 * time.Millisecond) {
 		cmd := &exec.Cmd{
 			Path: p.path, Args: []string{filepath.Base(p.path)}, Env: p.env, Dir: "/", Stdout: stdout, Stderr: stderr,
@@ -90,20 +90,20 @@ func (p *process) start(stdout, stderr *os.File) (*exec.Cmd, error) {
 }
 
 // hangUp has readers of the pipes end after that time.
-func (p *process) hangUp(after time.Duration) {
+func (p *child) hangUp(after time.Duration) {
 	for _, pipe := range []*os.File{p.stdout, p.stderr} {
 		_ = pipe.SetReadDeadline(time.Now().Add(after)) // of a pipe: never fails
 	}
 }
 
 // Wait returns when the process has ended, with how.
-func (p *process) Wait(context.Context) error {
+func (p *child) Wait(context.Context) error {
 	<-p.exited
 	return p.how
 }
 
 // Kill ends it at once, or as soon as it begins; it may be repeated.
-func (p *process) Kill(context.Context) error {
+func (p *child) Kill(context.Context) error {
 	p.killed.Store(true)
 	if running := p.running.Load(); running != nil {
 		if err := running.Kill(); !errors.Is(err, os.ErrProcessDone) {
@@ -114,7 +114,7 @@ func (p *process) Kill(context.Context) error {
 }
 
 // dead tells if it has ended.
-func (p *process) dead() bool {
+func (p *child) dead() bool {
 	select {
 	case <-p.exited:
 		return true
@@ -124,23 +124,23 @@ func (p *process) dead() bool {
 }
 
 // close frees what it held, once it has ended and go-plugin has read its pipes.
-func (p *process) close() {
+func (p *child) close() {
 	p.keeper.Wait()
 	_ = p.stdout.Close()
 	_ = p.stderr.Close()
 }
 
 // Stdout is where it says its address.
-func (p *process) Stdout() io.ReadCloser { return p.stdout }
+func (p *child) Stdout() io.ReadCloser { return p.stdout }
 
 // Stderr is where it says everything else.
-func (p *process) Stderr() io.ReadCloser { return p.stderr }
+func (p *child) Stderr() io.ReadCloser { return p.stderr }
 
 // Name is its path.
-func (p *process) Name() string { return p.path }
+func (p *child) Name() string { return p.path }
 
 // ID is its process id.
-func (p *process) ID() string {
+func (p *child) ID() string {
 	if running := p.running.Load(); running != nil {
 		return strconv.Itoa(running.Pid)
 	}
@@ -148,10 +148,10 @@ func (p *process) ID() string {
 }
 
 // Diagnose has nothing to add: the errors are worded elsewhere.
-func (*process) Diagnose(context.Context) string { return "" }
+func (*child) Diagnose(context.Context) string { return "" }
 
 // PluginToHost refuses sockets that any user of this host could speak to.
-func (*process) PluginToHost(network, address string) (string, string, error) {
+func (*child) PluginToHost(network, address string) (string, string, error) {
 	if network != "unix" {
 		return "", "", fmt.Errorf("it listens on a %s socket; only unix sockets are for their owner alone", network)
 	}
@@ -159,6 +159,6 @@ func (*process) PluginToHost(network, address string) (string, string, error) {
 }
 
 // HostToPlugin changes nothing: both live on this host.
-func (*process) HostToPlugin(network, address string) (string, string, error) {
+func (*child) HostToPlugin(network, address string) (string, string, error) {
 	return network, address, nil
 }

@@ -22,6 +22,7 @@ const (
 	StatusInterval  = "update-status-interval"    // "5m" (default); "0" is never
 	HookConcurrency = "hook-concurrency"          // hooks at a time on one machine
 	ProviderSHA256  = "provider-sha256"           // of a provider's executable, which no other may stand in for
+	HarvestMode     = "provisioner-harvest-mode"  // one of Harvest's words
 )
 
 // EnvironmentSetting describes one key of Environment.Config for operators.
@@ -38,6 +39,7 @@ func EnvironmentSettings() []EnvironmentSetting {
 		{RetryHooks, "true or false", "true", "a failed hook is tried again by itself"},
 		{HookConcurrency, "a number from 1", "its CPUs on local, else 1", "how many hooks run at a time on one machine"},
 		{ProviderSHA256, "64 hexadecimal digits", "what bootstrap found", "the sha256 that the provider's executable must have"},
+		{HarvestMode, strings.Join(harvestModes(), ", "), string(HarvestDestroyed), "which instances are stopped: of machines that are gone, those that nobody knows, both, none"},
 		{StatusInterval, "a duration, 0 is never", "5m", "the time between two update-status hooks of an idle unit"},
 	}
 }
@@ -162,6 +164,10 @@ func (e Environment) checkSetting(key, value string) error {
 	case ProviderSHA256:
 		if !sha256Form.MatchString(value) {
 			return fmt.Errorf("invalid %s %q: want 64 hexadecimal digits", key, value)
+		}
+	case HarvestMode:
+		if !slices.Contains(harvestModes(), value) {
+			return fmt.Errorf("invalid %s %q: want %s", key, value, strings.Join(harvestModes(), ", "))
 		}
 	case "name", "uuid", "provider", "default-series":
 		return fmt.Errorf("%s cannot be set: bootstrap has decided it", key)

@@ -18,6 +18,7 @@ import (
 //	counters/relations                  the next relation's
 //	counters/actions                    the next action's
 //	counters/units/<service>            the next unit's number
+//	provisioner                         ProvisionerTrouble
 //	presence/<agent>                    presence, under the session's lease
 //	leaders/<what>                      presence, under the session's lease
 //	leaders/services/<s>                presence of a process, with the unit that leads
@@ -55,6 +56,7 @@ import (
 const (
 	formatKey       = "format"
 	environmentKey  = "environment"
+	provisionerKey  = "provisioner"
 	presencePrefix  = "presence/"
 	leadersPrefix   = "leaders/"
 	charmsPrefix    = "charms/"

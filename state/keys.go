@@ -14,6 +14,9 @@ import (
 //
 //	format                              what wrote this store
 //	environment                         Environment
+//	migrating                           migrating, under the lease of who copies it
+//	moved                               moved: the environment is in another store
+//	migration                           draft: the environment comes from another
 //	counters/machines                   the next machine's id
 //	counters/relations                  the next relation's
 //	counters/actions                    the next action's
@@ -56,6 +59,9 @@ import (
 const (
 	formatKey       = "format"
 	environmentKey  = "environment"
+	migratingKey    = "migrating"
+	movedKey        = "moved"
+	draftKey        = "migration"
 	provisionerKey  = "provisioner"
 	presencePrefix  = "presence/"
 	leadersPrefix   = "leaders/"

@@ -14,7 +14,7 @@ type addMachineCmd struct {
 	Number      int    `short:"n" default:"1" placeholder:"N" help:"How many machines; default 1."`
 	Series      string `placeholder:"SERIES" help:"Their series; default: the environment's."`
 	Constraints string `placeholder:"\"K=V ...\"" help:"What they have to satisfy, over the environment's."`
-	Provisioner bool   `help:"They host a provisioner, too, which takes over when the one at work dies."`
+	Provisioner bool   `help:"Their agents host a provisioner, too: one takes over when the leader's host dies."`
 }
 
 // Help shows how it is used.

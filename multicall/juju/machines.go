@@ -88,7 +88,7 @@ func (machinesCmd) table(o *operator) error {
 				return err
 			}
 			t.Add(colour(shown), m.ID, shown, m.Addresses.Public, m.InstanceID, m.Series, strconv.Itoa(len(units)),
-				m.Constraints.String(), firstLine(m.Message))
+				m.Constraints.String(), machineMessage(state.MachineView{Message: m.Message, NextRetry: m.RetryAt}))
 		}
 		return t.Write(o.streams.Out, console.Coloured(o.streams.Out))
 	})

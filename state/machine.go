@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"bijou/state/constraints"
 )
@@ -39,8 +40,10 @@ type Machine struct {
 	InstanceID string        `json:"instance-id,omitempty"` // the provider's name for it; empty: not provisioned
 	Addresses  Addresses     `json:"addresses,omitzero"`
 	Status     MachineStatus `json:"status"`
-	Message    string        `json:"message,omitempty"` // the provider's, of an error
-	Tools      string        `json:"tools,omitempty"`   // VERSION-SHA8 of the binary that its agent runs
+	Message    string        `json:"message,omitempty"`  // the provider's: of an error, or how far a pending one is
+	Attempts   int           `json:"attempts,omitempty"` // starts that have failed for the moment, since one has not
+	RetryAt    time.Time     `json:"retry-at,omitzero"`  // of an error: when the start is tried again by itself; zero: never
+	Tools      string        `json:"tools,omitempty"`    // VERSION-SHA8 of the binary that its agent runs
 
 	// Constraints are what its instance has to satisfy: those of the unit that it
 	// was made for, or those that it was added with over the environment's.
@@ -71,6 +74,12 @@ func (v *View) Machines() ([]Machine, error) {
 	machines, err := children(v, machinesPrefix, func(m *Machine, id string) { m.ID = id })
 	slices.SortFunc(machines, func(a, b Machine) int { return compareIDs(a.ID, b.ID) })
 	return machines, err
+}
+
+// MachinesMade is how many machines there ever were, machine 0 among them.
+func (v *View) MachinesMade() (int, error) {
+	n, _, err := load[int](v, machineCounter)
+	return n, err
 }
 
 // compareIDs orders machine ids as the numbers that they are.
@@ -129,16 +138,24 @@ func (s *State) DestroyMachine(ctx context.Context, id string, force bool) error
 			return fmt.Errorf("cannot destroy machine %s: %w", id, err)
 		}
 	}
-	return s.Update(ctx, func(tx *Tx) error {
-		m, err := tx.Machine(id)
-		if err != nil {
-			return err
-		}
-		if m.InstanceID == "" {
-			return tx.RemoveMachine(id)
-		}
-		return tx.SetMachineDead(id)
-	})
+	err = s.Update(ctx, func(tx *Tx) error { return tx.endMachine(id) })
+	if errors.Is(err, ErrNotFound) {
+		return nil // the provisioner was quicker
+	}
+	return err
+}
+
+// endMachine makes a dying machine that has no units any more dead, or removes it
+// if it has no instance.
+func (tx *Tx) endMachine(id string) error {
+	m, err := tx.Machine(id)
+	if err != nil {
+		return err
+	}
+	if m.InstanceID == "" {
+		return tx.RemoveMachine(id)
+	}
+	return tx.SetMachineDead(id)
 }
 
 // changeMachine reads a machine, has it changed, and writes it.
@@ -188,9 +205,14 @@ func (tx *Tx) SetAddresses(id string, a Addresses) error {
 	return tx.changeMachine(id, func(m *Machine) { m.Addresses = a })
 }
 
-// SetMachineStatus records how far a machine is, with the message of an error.
+// SetMachineStatus records how far a machine is, with the message of an error. A
+// failed start that was to be tried again later is so no more: a machine put back
+// to pending is the provisioner's at once.
 func (tx *Tx) SetMachineStatus(id string, status MachineStatus, message string) error {
-	return tx.changeMachine(id, func(m *Machine) { m.Status, m.Message = status, message })
+	return tx.changeMachine(id, func(m *Machine) {
+		m.Status, m.Message = status, message
+		m.Attempts, m.RetryAt = 0, time.Time{}
+	})
 }
 
 // RemoveMachine removes a machine that has no units, its instance being gone. One

@@ -85,7 +85,7 @@ func (m *UpdaterMetrics) WriteTo(w io.Writer) (int64, error) {
 	metric("gauge", "neco_updater_version_info", "Versions: the newest release, and that of the last update.", fmt.Sprintf("{release=%q,current=%q}", m.release, m.current), 1)
 	metric("counter", "neco_updater_checks_total", "Looks for releases, by result.", `{result="done"}`, int64(m.checks))
 	metric("counter", "neco_updater_checks_total", "", `{result="failed"}`, int64(m.failures))
-	metric("gauge", "neco_updater_last_check_timestamp_seconds", "When releases were looked for successfully.", "", unix(m.lastCheck))
+	metric("gauge", "neco_updater_last_check_timestamp_seconds", "When releases were looked for successfully.", "", seconds(m.lastCheck))
 	metric("counter", "neco_updater_alerts_total", "Deliveries of alerts, by result.", `{result="done"}`, int64(m.delivered))
 	metric("counter", "neco_updater_alerts_total", "", `{result="failed"}`, int64(m.rejected))
 	n, err := io.WriteString(w, b.String())
@@ -99,7 +99,7 @@ func one(yes bool) int64 {
 	return 0
 }
 
-func unix(t time.Time) int64 {
+func seconds(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
 	}

@@ -23,14 +23,11 @@ import (
 type Parts struct {
 	Version  string           // of this release
 	Manifest release.Manifest // of this release
-	// Demo shows an update of boot servers that it makes itself; it gets its
-	// arguments unparsed. Nil: there is none.
-	Demo func(args []string) int
 }
 
 // grammar is the command line of neco.
 type grammar struct {
-	State string `env:"NECO_STATE" placeholder:"URL" help:"Where neco's keys are: etcd://HOST:PORT,HOST:PORT, or sqlite:PATH; default: $$NECO_STATE."`
+	State string `env:"NECO_STATE" placeholder:"URL" help:"Where neco's keys are: etcd://HOST:PORT,HOST:PORT, or sqlite:PATH."`
 
 	Init       initCmd       `cmd:"" help:"Create neco's keys, and with sqlite: the file."`
 	Bootserver bootserverCmd `cmd:"" help:"Register boot servers, unregister them, list them."`
@@ -45,7 +42,6 @@ type grammar struct {
 	Recover    recoverCmd    `cmd:"" help:"Clear a stopped update away, and have it made again."`
 	History    historyCmd    `cmd:"" help:"List the updates that there were."`
 	Notify     notifyCmd     `cmd:"" help:"Test where alerts go."`
-	Demo       demoCmd       `cmd:"" passthrough:"" help:"Show an update of three boot servers on this machine."`
 }
 
 const summary = `Keeps boot servers up to date, in lock-step. neco-updater and neco-worker, which run on each of them, do
@@ -77,9 +73,6 @@ func Main(ctx context.Context, s console.Streams, parts Parts, args []string) in
 	if args[0] == "help" {
 		args = append(args[1:len(args):len(args)], "--help")
 	}
-	if args[0] == "demo" && parts.Demo != nil {
-		return parts.Demo(args[1:])
-	}
 	return console.Report(s.Err, run(ctx, s, parts, args))
 }
 
@@ -104,13 +97,6 @@ func advise(err error) error {
 	}
 	return err
 }
-
-// demoCmd stands in the help; Main runs it.
-type demoCmd struct {
-	Args []string `arg:"" optional:"" passthrough:""`
-}
-
-func (demoCmd) Run(*operator) error { return errors.New("this program has no demo") }
 
 // where is the store's URL.
 func (o *operator) where() (string, error) {

@@ -6,6 +6,9 @@ import "time"
 type Contents struct {
 	Version string `json:"version"`
 	Success bool   `json:"success"`
+
+	Server  int    `json:"server,omitempty"`  // who did it
+	Message string `json:"message,omitempty"` // why it failed
 }
 
 // Presence says that a worker lives, and which version it is.

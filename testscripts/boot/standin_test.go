@@ -59,6 +59,12 @@ func line(name, format string, args ...any) error {
 	return errors.Join(err, f.Close())
 }
 
+// tell writes a number that can be read at any time.
+func tell(name string, n int) error {
+	path := filepath.Join(logs, name)
+	return errors.Join(os.WriteFile(path+".new", fmt.Append(nil, n), 0o644), os.Rename(path+".new", path))
+}
+
 // service lives, and writes down when: which version, at what nanosecond.
 func service(name string) error {
 	version, err := os.ReadFile("/opt/" + name + "/version")
@@ -141,7 +147,7 @@ func probe(members []string) error {
 				return err
 			}
 		}
-		if err := os.WriteFile(filepath.Join(logs, "probes"), fmt.Append(nil, n), 0o644); err != nil {
+		if err := tell("probes", n); err != nil {
 			return err
 		}
 		time.Sleep(100 * time.Millisecond)
@@ -189,7 +195,7 @@ func load(members []string) error {
 			continue
 		}
 		last = value
-		if err := os.WriteFile(filepath.Join(logs, "load"), fmt.Append(nil, n), 0o644); err != nil {
+		if err := tell("load", n); err != nil {
 			return err
 		}
 	}

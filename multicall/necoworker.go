@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"net"
@@ -180,7 +181,7 @@ func reach(ctx context.Context, source *release.Source) error {
 }
 
 // serveMetrics answers Prometheus until stop is called.
-func serveMetrics(address string, m *updater.WorkerMetrics) (stop func(), err error) {
+func serveMetrics(address string, m io.WriterTo) (stop func(), err error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("cannot serve metrics: %w", err)

@@ -30,6 +30,13 @@ type Target struct {
 	Version   string `json:"version"`
 	Downgrade bool   `json:"allow-downgrade,omitempty"`
 	Passed    string `json:"passed,omitempty"`
+	Who       string `json:"who,omitempty"`
+}
+
+// CheckFailure says why the last look for releases failed.
+type CheckFailure struct {
+	Message string    `json:"message"`
+	At      time.Time `json:"at"`
 }
 
 // Pause keeps updates from starting; one that runs goes on.
@@ -59,7 +66,8 @@ const (
 // History is one update, kept for good.
 type History struct {
 	ID        int        `json:"id"`
-	By        string     `json:"by"` // "release", "operator", "servers" (the list changed), "recover"
+	By        string     `json:"by"`            // "release", "operator", "servers" (the list changed), "recover"
+	Who       string     `json:"who,omitempty"` // whose wish it was, if somebody's
 	From      string     `json:"from,omitempty"`
 	To        string     `json:"to"`
 	Servers   []int      `json:"servers"`

@@ -112,7 +112,13 @@ func (h *Host) Update(ctx context.Context, c release.Component) error {
 		return err
 	}
 	next.Phase = current
-	return h.note(c.Name, next)
+	if err := h.note(c.Name, next); err != nil {
+		return err
+	}
+	if c.Artifact != nil {
+		h.forget(c.Artifact)
+	}
+	return nil
 }
 
 // keepUp starts what should run and does not: it was stopped by the step before,

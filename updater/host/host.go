@@ -7,15 +7,18 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
+
+	"bijou/updater/record"
+	"bijou/updater/release"
 )
 
 // Options are of one boot server.
 type Options struct {
 	LRN      int
-	Dir      string       // its folder on the disk; made if it is not there
-	Services Services     // nil: this machine's systemd
-	Client   *http.Client // for downloads; nil: the default one
+	Dir      string   // its folder on the disk; made if it is not there
+	Services Services // nil: this machine's systemd
 	// Patience is how long a component may take to be well after its start;
 	// default five minutes.
 	Patience time.Duration
@@ -26,8 +29,10 @@ type Host struct {
 	lrn      int
 	dir      string
 	services Services
-	client   *http.Client
 	patience time.Duration
+
+	downloads  atomic.Pointer[http.Client] // as the configuration says
+	neighbours *http.Client                // never through a proxy
 }
 
 // New makes the server's folder.
@@ -37,17 +42,28 @@ func New(o Options) (*Host, error) {
 			return nil, fmt.Errorf("cannot make the worker's folder: %w", err)
 		}
 	}
-	h := &Host{lrn: o.LRN, dir: o.Dir, services: o.Services, client: o.Client, patience: o.Patience}
+	h := &Host{lrn: o.LRN, dir: o.Dir, services: o.Services, patience: o.Patience}
+	h.neighbours = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	if err := h.Configure(record.Config{}); err != nil {
+		return nil, err
+	}
 	if h.services == nil {
 		h.services = Systemd{}
-	}
-	if h.client == nil {
-		h.client = http.DefaultClient
 	}
 	if h.patience == 0 {
 		h.patience = 5 * time.Minute
 	}
 	return h, nil
+}
+
+// Configure has what is begun from now on follow the configuration. It may be
+// called at any time.
+func (h *Host) Configure(c record.Config) error {
+	client, err := release.NewClient(c.Proxy)
+	if err == nil {
+		h.downloads.Store(client)
+	}
+	return err
 }
 
 // every is how often something is looked at that tells nobody when it changes.

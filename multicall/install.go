@@ -18,6 +18,7 @@ type installCmd struct {
 
 	Systemd    bool   `help:"Write systemd's unit files for an environment; links are made only with --dir."`
 	Env        string `type:"path" placeholder:"DIR" help:"The environment's folder, for --systemd; default: that of the one in use."`
+	Machine    string `placeholder:"ID" help:"For --systemd: only the unit file of this machine's agent, on a host of its own."`
 	SystemdDir string `type:"path" placeholder:"DIR" help:"Where the unit files go; default: /etc/systemd/system."`
 }
 
@@ -37,7 +38,7 @@ Examples:
 
 // Run makes what was asked for and prints one line for each file that it made.
 func (i installCmd) Run(c *call) error {
-	if i.Systemd || i.Env != "" || i.SystemdDir != "" {
+	if i.Systemd || i.Env != "" || i.SystemdDir != "" || i.Machine != "" {
 		if err := i.unitFiles(c.streams); err != nil || i.Dir == "" {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"bijou/multicall/console"
 	"bijou/multicall/home"
@@ -14,13 +15,13 @@ import (
 // unitFiles writes the unit files of an environment, and says how to go on.
 func (i installCmd) unitFiles(s console.Streams) error {
 	if !i.Systemd {
-		return console.Usage(errors.New("--env and --systemd-dir go with --systemd"))
+		return console.Usage(errors.New("--env, --machine and --systemd-dir go with --systemd"))
 	}
 	e, err := i.environment()
 	if err != nil {
 		return console.Hint(err, "--env DIR names an environment's folder, as ~/.bijou/default")
 	}
-	units, err := systemd.Units(e)
+	units, err := i.units(e)
 	if err != nil {
 		return err
 	}
@@ -46,8 +47,19 @@ func (i installCmd) unitFiles(s console.Streams) error {
 	if i.SystemdDir != "" && i.SystemdDir != systemd.Dir {
 		return nil // what they are for is not known
 	}
-	fmt.Fprintf(s.Err, "start it, now and at every boot: systemctl enable --now %s\n", systemd.MachineUnit(e))
+	fmt.Fprintf(s.Err, "start it, now and at every boot: systemctl enable --now %s\n", units[0].Name)
 	return systemd.Reload()
+}
+
+// units makes what is to be written; the first is the machine's.
+func (i installCmd) units(e home.Environment) ([]systemd.Unit, error) {
+	if i.Machine == "" {
+		return systemd.Units(e)
+	}
+	if n, err := strconv.Atoi(i.Machine); err != nil || n < 1 || strconv.Itoa(n) != i.Machine {
+		return nil, console.Usage(fmt.Errorf("cannot make the unit file of machine %q: want a number from 1", i.Machine))
+	}
+	return systemd.Agent(e, i.Machine)
 }
 
 // environment is the one to make unit files for.

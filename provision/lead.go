@@ -153,7 +153,7 @@ func (s snapshot) spec(id string) provider.Spec {
 	spec := provider.Spec{Environment: s.environment.UUID, Machine: id, Token: s.environment.UUID + "-" + id}
 	for _, m := range s.machines {
 		if m.ID == id {
-			spec.Series = m.Series
+			spec.Series, spec.Constraints, spec.Placement = m.Series, m.Constraints, m.Placement
 		}
 	}
 	return spec

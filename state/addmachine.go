@@ -3,7 +3,88 @@ package state
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"bijou/state/constraints"
 )
+
+// MachineSpec is a machine to be, without a unit.
+type MachineSpec struct {
+	Series      string            // empty: the environment's default
+	Jobs        []string          // empty: host-units
+	Constraints constraints.Value // over the environment's
+	Placement   string            // PROVIDER:WHERE, of the environment's provider; empty: anywhere
+}
+
+// spare is what a unit must know of a machine that was made without one, and has
+// never hosted any, to be put there.
+type spare struct {
+	Series      string            `json:"series"`
+	Constraints constraints.Value `json:"constraints,omitzero"`
+}
+
+// AddMachine adds a machine for the provisioner to start. A unit that it fits is
+// put there, unless it manages the environment. ErrExists: there is one at
+// that placement.
+func (tx *Tx) AddMachine(spec MachineSpec) (Machine, error) {
+	env, err := tx.Environment()
+	if err != nil {
+		return Machine{}, err
+	}
+	where, err := tx.placement(env, spec.Placement)
+	if err != nil {
+		return Machine{}, err
+	}
+	m, err := tx.insertMachine(Machine{
+		Series: or(spec.Series, env.DefaultSeries), Jobs: spec.Jobs,
+		Constraints: spec.Constraints.Over(env.Constraints), Placement: where,
+	})
+	if err != nil || slices.Contains(m.Jobs, JobManage) || !slices.Contains(m.Jobs, JobUnits) {
+		return m, err
+	}
+	return m, tx.put(spareKey(m.ID), spare{Series: m.Series, Constraints: m.Constraints})
+}
+
+// insertMachine writes a new machine under the next number.
+func (tx *Tx) insertMachine(m Machine) (Machine, error) {
+	n, err := tx.next(machineCounter)
+	if err != nil {
+		return Machine{}, err
+	}
+	m.ID, m.Life, m.Status = strconv.Itoa(n), Alive, MachinePending
+	if len(m.Jobs) == 0 {
+		m.Jobs = []string{JobUnits}
+	}
+	return m, tx.put(machineKey(m.ID), m)
+}
+
+// placement checks PROVIDER:WHERE and answers the provider's part of it.
+func (tx *Tx) placement(env Environment, text string) (where string, err error) {
+	if text == "" {
+		return "", nil
+	}
+	name, where, _ := strings.Cut(text, ":")
+	odd := func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }
+	switch {
+	case name == "" || where == "" || strings.ContainsFunc(text, odd):
+		return "", fmt.Errorf("invalid placement %q: want PROVIDER:WHERE, as in ssh:user@host", text)
+	case name != env.Provider:
+		return "", fmt.Errorf("placement %q is for the provider %q, and this environment has %q", text, name, env.Provider)
+	case name == ProviderLocal:
+		return "", fmt.Errorf("placement %q: the machines of the provider %q are all on this host", text, name)
+	}
+	machines, err := tx.Machines()
+	if err != nil {
+		return "", err
+	}
+	if i := slices.IndexFunc(machines, func(m Machine) bool { return m.Placement == where }); i >= 0 {
+		return "", refuse(ErrExists, "machine %s is at %q already", machines[i].ID, text)
+	}
+	return where, nil
+}
 
 // AddMachines adds n machines in batches. On an error it returns those that were added.
 func (s *State) AddMachines(ctx context.Context, n int, spec MachineSpec) ([]Machine, error) {

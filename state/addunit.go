@@ -8,16 +8,6 @@ import (
 	"bijou/state/charm"
 )
 
-// PlaceNew is the placement on a new machine.
-const PlaceNew = "new"
-
-// Placement says where a unit goes: Machine is PlaceNew, a machine's id, or
-// empty for what the provider prefers (machine 0 on "local", a new machine
-// elsewhere).
-type Placement struct {
-	Machine string
-}
-
 // AddUnit adds a unit to a service and puts it on a machine, a new one where
 // none fits. ErrNotFound (service, machine), ErrDead.
 func (tx *Tx) AddUnit(service string, p Placement) (Unit, error) {
@@ -36,11 +26,15 @@ func (tx *Tx) addUnit(service string, p Placement) (Unit, error) {
 	if s.Subordinate {
 		return Unit{}, errors.New("it is a subordinate: its units come with those of the service that it is related to")
 	}
-	machine, err := tx.place(s, p)
+	env, err := tx.Environment()
 	if err != nil {
 		return Unit{}, err
 	}
-	return tx.insertUnit(Unit{Service: service, Machine: machine, Series: s.Series})
+	u := Unit{Service: service, Series: s.Series, Constraints: s.Constraints.Over(env.Constraints)}
+	if u.Machine, err = tx.place(u, env, p); err != nil {
+		return Unit{}, err
+	}
+	return tx.insertUnit(u)
 }
 
 // insertUnit writes a new unit of its service under the next number.
@@ -59,38 +53,4 @@ func (tx *Tx) insertUnit(u Unit) (_ Unit, err error) {
 func (s *State) AddUnits(ctx context.Context, service string, n int, p Placement) ([]Unit, error) {
 	update := counted(ctx, s.Update, Progress{What: "units of " + service + " added", Total: n})
 	return added(ctx, update, n, func(tx *Tx) (Unit, error) { return tx.AddUnit(service, p) })
-}
-
-// place finds or makes the machine of a service's new unit.
-func (tx *Tx) place(s Service, p Placement) (id string, err error) {
-	if p.Machine == "" {
-		env, err := tx.Environment()
-		if err != nil {
-			return "", err
-		}
-		p.Machine = PlaceNew
-		if env.Provider == ProviderLocal {
-			return "0", nil // a folder of the host: it has the series that its units have
-		}
-	}
-	if p.Machine == PlaceNew {
-		m, err := tx.AddMachine(MachineSpec{Series: s.Series})
-		return m.ID, err
-	}
-	m, err := tx.Machine(p.Machine)
-	switch {
-	case err != nil:
-		return "", err
-	case m.Life != Alive:
-		return "", refuse(ErrDead, "machine %s is %s", m.ID, m.Life)
-	case m.Series != s.Series && !tx.isLocal():
-		return "", fmt.Errorf("machine %s has series %q, the service %q", m.ID, m.Series, s.Series)
-	}
-	return m.ID, nil
-}
-
-// isLocal says if machines are folders of this host, whose series is a name only.
-func (v *View) isLocal() bool {
-	env, err := v.Environment()
-	return err == nil && env.Provider == ProviderLocal
 }

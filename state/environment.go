@@ -3,10 +3,13 @@ package state
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"bijou/state/constraints"
 )
 
 // ProviderLocal is the provider whose machines are folders of this host; units
@@ -43,8 +46,22 @@ type Environment struct {
 	UUID          string            `json:"uuid"`
 	Provider      string            `json:"provider"`
 	DefaultSeries string            `json:"default-series"`
-	Config        map[string]string `json:"config,omitempty"` // by the keys above
+	Config        map[string]string `json:"config,omitempty"` // by the keys above, and PROVIDER.KEY
 	Tools         string            `json:"tools,omitempty"`  // VERSION-SHA8 of the binary that agents are to run; empty: what they do
+
+	Constraints constraints.Value `json:"constraints,omitzero"` // of units and machines to come
+}
+
+// ProviderConfig is what is set for the environment's provider, without its name:
+// apt-repository, of nspawn.apt-repository.
+func (e Environment) ProviderConfig() map[string]string {
+	own := map[string]string{}
+	for key, value := range e.Config {
+		if name, ok := strings.CutPrefix(key, e.Provider+"."); ok {
+			own[name] = value
+		}
+	}
+	return own
 }
 
 // RetryHooks says if failed hooks are retried by themselves.
@@ -114,14 +131,19 @@ func (e Environment) check() error {
 		return fmt.Errorf("name %q, uuid %q, provider %q and default series %q must not be empty", e.Name, e.UUID, e.Provider, e.DefaultSeries)
 	}
 	for _, key := range slices.Sorted(maps.Keys(e.Config)) {
-		if err := checkEnvironment(key, e.Config[key]); err != nil {
+		if err := e.checkSetting(key, e.Config[key]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func checkEnvironment(key, value string) error {
+// checkSetting refuses what Config cannot have. What a provider's own keys mean
+// is the provider's business.
+func (e Environment) checkSetting(key, value string) error {
+	if name, own := strings.CutPrefix(key, e.Provider+"."); own && settingName.MatchString(name) {
+		return nil
+	}
 	switch key {
 	case RetryHooks:
 		if value != "true" && value != "false" {
@@ -138,10 +160,13 @@ func checkEnvironment(key, value string) error {
 	case "name", "uuid", "provider", "default-series":
 		return fmt.Errorf("%s cannot be set: bootstrap has decided it", key)
 	default:
-		return fmt.Errorf("unknown environment setting %q: there are %s", key, strings.Join(environmentNames(), ", "))
+		return fmt.Errorf("unknown environment setting %q: there are %s, and %s.KEY for the provider", key, strings.Join(environmentNames(), ", "), e.Provider)
 	}
 	return nil
 }
+
+// settingName is what follows the provider's name and a dot.
+var settingName = regexp.MustCompile(`^[a-z][a-z0-9]*([.-][a-z0-9]+)*$`)
 
 func environmentNames() (names []string) {
 	for _, s := range EnvironmentSettings() {

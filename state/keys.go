@@ -39,6 +39,7 @@ import (
 //	resources/<s>/<name>                Resource
 //	machines/<id>                       Machine
 //	machines/<id>/units/<u>             index: empty
+//	spares/<id>                         spare
 //	relations/<n>                       Relation
 //	relations/<n>/members/<u>           Member
 //	relations/<n>/settings/<u>          settingsDoc
@@ -62,6 +63,7 @@ const (
 	servicesPrefix  = "services/"
 	unitsPrefix     = "units/"
 	machinesPrefix  = "machines/"
+	sparesPrefix    = "spares/"
 	relationsPrefix = "relations/"
 	unitersPrefix   = "uniters/"
 	historyPrefix   = "history/"
@@ -101,6 +103,7 @@ func resourceKey(s, name string) string  { return resources(s) + name }
 func debugKey(u string) string           { return unitKey(u) + "/debug" }
 func unitStateKey(u string) string       { return unitKey(u) + "/state" }
 func machineKey(id string) string        { return machinesPrefix + id }
+func spareKey(id string) string          { return sparesPrefix + id }
 func machineUnits(id string) string      { return machineKey(id) + "/units/" }
 func machineUnitKey(id, u string) string { return machineUnits(id) + u }
 

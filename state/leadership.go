@@ -80,7 +80,7 @@ func (s *Session) leave(what string) {
 
 // lead returns once the leader's key is this session's.
 func (s *Session) lead(ctx context.Context, what, unit string) error {
-	key := leaderKey(what)
+	key := s.leaders + what
 	for {
 		var leader presence
 		err := s.state.Update(ctx, func(tx *Tx) error {
@@ -152,7 +152,7 @@ func (l *Leadership) Done() <-chan struct{} { return l.done }
 // Update is State.Update, conditional on this leadership: the write of a leader
 // that was deposed without knowing it fails with ErrSessionLost.
 func (l *Leadership) Update(ctx context.Context, f func(tx *Tx) error) error {
-	return l.session.fenced(ctx, leaderKey(l.what), f)
+	return l.session.fenced(ctx, l.session.leaders+l.what, f)
 }
 
 // Resign ends the leadership, for the next to take. It is called once, and
@@ -160,7 +160,7 @@ func (l *Leadership) Update(ctx context.Context, f func(tx *Tx) error) error {
 // session.
 func (l *Leadership) Resign(ctx context.Context) error {
 	err := l.Update(ctx, func(tx *Tx) error {
-		tx.remove(leaderKey(l.what))
+		tx.remove(l.session.leaders + l.what)
 		return nil
 	})
 	close(l.resigned)

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"bijou/state/constraints"
 )
 
 // The jobs of a machine: to host the provisioner, to host units.
@@ -39,18 +41,19 @@ type Machine struct {
 	Status     MachineStatus `json:"status"`
 	Message    string        `json:"message,omitempty"` // the provider's, of an error
 	Tools      string        `json:"tools,omitempty"`   // VERSION-SHA8 of the binary that its agent runs
+
+	// Constraints are what its instance has to satisfy: those of the unit that it
+	// was made for, or those that it was added with over the environment's.
+	Constraints constraints.Value `json:"constraints,omitzero"`
+	// Placement is where the operator wants it, in the words of the environment's
+	// provider: user@host:port, of ssh:user@host:port. Empty: anywhere.
+	Placement string `json:"placement,omitempty"`
 }
 
 // Addresses are where a machine is reached: names or IP addresses.
 type Addresses struct {
 	Private string `json:"private,omitempty"`
 	Public  string `json:"public,omitempty"`
-}
-
-// MachineSpec is a machine to be.
-type MachineSpec struct {
-	Series string   // empty: the environment's default
-	Jobs   []string // empty: host-units
 }
 
 // Machine reads a machine. ErrNotFound.
@@ -75,26 +78,6 @@ func compareIDs(a, b string) int {
 	an, _ := strconv.Atoi(a)
 	bn, _ := strconv.Atoi(b)
 	return cmp.Or(cmp.Compare(an, bn), cmp.Compare(a, b))
-}
-
-// AddMachine adds a machine for the provisioner to start.
-func (tx *Tx) AddMachine(spec MachineSpec) (Machine, error) {
-	env, err := tx.Environment()
-	if err != nil {
-		return Machine{}, err
-	}
-	n, err := tx.next(machineCounter)
-	if err != nil {
-		return Machine{}, err
-	}
-	m := Machine{
-		ID: strconv.Itoa(n), Series: or(spec.Series, env.DefaultSeries), Life: Alive,
-		Jobs: spec.Jobs, Status: MachinePending,
-	}
-	if len(m.Jobs) == 0 {
-		m.Jobs = []string{JobUnits}
-	}
-	return m, tx.put(machineKey(m.ID), m)
 }
 
 // DestroyMachine makes a machine dying; one that is not provisioned is removed at
@@ -225,6 +208,7 @@ func (tx *Tx) RemoveMachine(id string) error {
 		return refuse(ErrInUse, "cannot remove machine %s: it is %s and has %d units", id, m.Life, len(units))
 	}
 	tx.remove(machineKey(id))
+	tx.remove(spareKey(id))
 	tx.remove(presenceKey(MachineAgent(id)))
 	return nil
 }

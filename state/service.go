@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"bijou/state/charm"
+	"bijou/state/constraints"
 )
 
 // Service is one deployed charm, as many units as it may have.
@@ -18,6 +19,8 @@ type Service struct {
 	Dialect     charm.Dialect `json:"dialect"`                // of its hooks: the operator's, else the charm's
 	HookDialect charm.Dialect `json:"hook-dialect,omitempty"` // the operator's; empty: as the charm says
 	Life        Life          `json:"life"`
+
+	Constraints constraints.Value `json:"constraints,omitzero"` // of units to come, over the environment's
 }
 
 // Origin is where the charm was taken from, and where newer ones are looked for.
@@ -48,6 +51,8 @@ type ServiceSpec struct {
 	Series  string         // empty: the charm URL's
 	Dialect charm.Dialect  // empty: the charm's
 	Config  map[string]any // as SetConfig takes it
+
+	Constraints constraints.Value // none of a subordinate
 }
 
 // AddService adds a service without units, its configuration, and its peer
@@ -71,8 +76,9 @@ func (tx *Tx) addService(spec ServiceSpec) (Service, error) {
 	s := Service{
 		Name: spec.Name, Charm: spec.Charm.String(), Origin: spec.Origin, Series: or(spec.Series, spec.Charm.Series),
 		Subordinate: ch.Meta.Subordinate, Dialect: or(spec.Dialect, ch.Dialect), HookDialect: spec.Dialect, Life: Alive,
+		Constraints: spec.Constraints,
 	}
-	if err := errors.Join(tx.vacant(s.Name), supports(ch, s.Series)); err != nil {
+	if err := errors.Join(tx.vacant(s.Name), supports(ch, s.Series), s.checkConstraints()); err != nil {
 		return Service{}, err
 	}
 	if err := tx.put(serviceKey(s.Name), s); err != nil {

@@ -25,6 +25,8 @@ type Session struct {
 	state *State
 	lease store.Lease
 	id    string
+	// leaders is what stands before what it campaigns for, in keys.
+	leaders string
 
 	mu        sync.Mutex
 	campaigns map[string]bool // what it leads or campaigns for
@@ -51,7 +53,7 @@ func (s *State) NewSession(ctx context.Context) (*Session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot begin session: %w", err)
 	}
-	return &Session{state: s, lease: lease, id: rand.Text(), campaigns: map[string]bool{}, closed: make(chan struct{})}, nil
+	return &Session{state: s, lease: lease, id: rand.Text(), leaders: leadersPrefix, campaigns: map[string]bool{}, closed: make(chan struct{})}, nil
 }
 
 // Done is closed once the session is lost or closed.

@@ -64,7 +64,7 @@ func (s *State) found(ctx context.Context, env Environment) error {
 		}
 		machine := Machine{
 			Series: env.DefaultSeries, Life: Alive, Jobs: []string{JobManage, JobUnits},
-			InstanceID: "localhost", Status: MachinePending,
+			InstanceID: "localhost", Status: MachinePending, Constraints: env.Constraints,
 		}
 		return errors.Join(
 			tx.put(formatKey, formatDoc{format}),

@@ -203,7 +203,8 @@ func (w *world) version(service string) string {
 func (w *world) machineView(m Machine) MachineView {
 	view := MachineView{
 		InstanceID: m.InstanceID, State: m.Status, Life: unlessAlive(m.Life),
-		DNSName: or(m.Addresses.Public, m.Addresses.Private), Series: m.Series, Agent: m.Tools, Error: m.Message,
+		DNSName: or(m.Addresses.Public, m.Addresses.Private), Series: m.Series, Agent: m.Tools,
+		Constraints: m.Constraints.String(), Placement: m.Placement, Error: m.Message,
 	}
 	if m.Status == MachineRunning && !w.present[MachineAgent(m.ID)] {
 		view.State = MachineDown

@@ -24,7 +24,10 @@ type MachineView struct {
 	DNSName    string        `yaml:"dns-name,omitempty" json:"dns-name,omitempty"`
 	Series     string        `yaml:"series" json:"series"`
 	Agent      string        `yaml:"agent-version,omitempty" json:"agent-version,omitempty"`
-	Error      string        `yaml:"error,omitempty" json:"error,omitempty"`
+
+	Constraints string `yaml:"constraints,omitempty" json:"constraints,omitempty"` // as operators write them
+	Placement   string `yaml:"placement,omitempty" json:"placement,omitempty"`     // in the provider's words
+	Error       string `yaml:"error,omitempty" json:"error,omitempty"`
 }
 
 // ServiceView is a service in Status. Life is left out while it is alive.

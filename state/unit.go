@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"bijou/state/charm"
+	"bijou/state/constraints"
 	"bijou/state/store"
 )
 
@@ -31,6 +32,10 @@ type Unit struct {
 	Machine string `json:"machine"`         // its id
 	Series  string `json:"series"`
 	Life    Life   `json:"life"`
+
+	// Constraints are the service's over the environment's, as they were when the
+	// unit was added. They are for placing it, and shown to nobody.
+	Constraints constraints.Value `json:"constraints,omitzero"`
 
 	Principal    string   `json:"principal,omitempty"`    // of a subordinate: the unit that it came with
 	Subordinates []string `json:"subordinates,omitempty"` // the units that came with this one

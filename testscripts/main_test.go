@@ -22,6 +22,7 @@ import (
 	"bijou/multicall"
 	"bijou/testscripts/applets"
 	"bijou/testscripts/etcdtest"
+	"bijou/testscripts/need"
 )
 
 // TestMain makes this binary every applet. Scripts wait more than they work: twice
@@ -176,9 +177,5 @@ func condition(cond string) (bool, error) {
 	if _, err := exec.LookPath(prog); err == nil {
 		return true, nil
 	}
-	if required(prog) {
-		return false, fmt.Errorf("BIJOU_TEST_REQUIRE asks for %s, which is not installed", prog)
-	}
-	fmt.Printf("skip: %s is not installed\n", prog)
-	return false, nil
+	return false, need.Lacks(prog, prog+" is not installed")
 }

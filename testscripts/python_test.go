@@ -2,13 +2,11 @@ package testscripts
 
 import (
 	"errors"
-	"fmt"
-	"os"
 	"os/exec"
-	"slices"
-	"strings"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"bijou/testscripts/need"
 )
 
 // findPython returns a python3 that can import the module. Debian's own comes
@@ -29,16 +27,7 @@ func havePython(module string) (bool, error) {
 	if _, ok := findPython(module); ok {
 		return true, nil
 	}
-	if required(module) {
-		return false, fmt.Errorf("BIJOU_TEST_REQUIRE asks for %s, which no python3 here can import", module)
-	}
-	fmt.Printf("skip: no python3 here can import %s\n", module)
-	return false, nil
-}
-
-// required says whether BIJOU_TEST_REQUIRE makes it an error that something is missing.
-func required(name string) bool {
-	return slices.Contains(strings.Split(os.Getenv("BIJOU_TEST_REQUIRE"), ","), name)
+	return false, need.Lacks(module, "no python3 here can import "+module)
 }
 
 // python MODULE: sets PYTHON to a python3 that can import the module.

@@ -2,7 +2,8 @@
 // are pure functions over snapshots: Next says what the leader does, NextTask what
 // a server's worker does, NextRolling and NextOnce what it does within a step
 // that servers must not do at will; AtStart, Recover, Retry and Halt are what
-// operators may ask for. None of them does I/O or reads a clock.
+// operators may ask for. None of them does I/O or reads a clock. Around them stand
+// what reads snapshots (Load) and writes decisions (Apply), and the loops.
 //
 // The promises, which hold whatever is killed, cut off or late:
 //
@@ -12,6 +13,5 @@
 //   - once a request is stopped, no worker that hears of it begins a step;
 //   - each attempt at a request ends in exactly one report.
 //
-// It does not know how services are run or packages installed, nor what a store
-// is. Only package multicall may import it.
+// It does not know how services are run or packages installed. Only package multicall may import it.
 package updater

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"bijou/testscripts/need"
 	"bijou/updater/record"
 	"bijou/updater/release"
 )
@@ -29,7 +30,7 @@ func TestSchedules(t *testing.T) {
 		t.Fatalf("seed %d: %q", seed, w.violations)
 	}
 	n := 500
-	if os.Getenv("BIJOU_TEST_LONG") != "" {
+	if need.LongRun() {
 		n = 10_000
 	}
 	total, failed := runSchedules(t, n, manifest)

@@ -25,10 +25,16 @@ func TestUnitsQuoteTheFolder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	agent, err := Agent(e, "7")
+	if err != nil {
+		t.Fatal(err)
+	}
+	units = append(units, agent...)
 	for i, want := range []struct{ name, command string }{
 		{"bijou-machine-x.service", "/machine-agent\" --machine 0 --env \""},
 		{"bijou-unit-x@.service", "/unit-agent\" --unit %I --env \""},
 		{"bijou-provisioner-x.service", "/provisioner\" --env \""},
+		{"bijou-machine-x@7.service", "/machine-agent\" --machine 7 --env \""},
 	} {
 		u := units[i]
 		quoted := filepath.Dir(e.Dir) + `/a b%%n\"$$x`

@@ -33,9 +33,28 @@ type Unit struct {
 // MachineUnit names the service that is machine 0's process.
 func MachineUnit(e home.Environment) string { return "bijou-machine-" + e.Name + ".service" }
 
-// Units makes the unit files of an environment: machine 0's process, one unit
+// AgentUnit names the service that is another machine's process, on a host of its
+// own. No environment has an "@" in its name.
+func AgentUnit(e home.Environment, machine string) string {
+	return "bijou-machine-" + e.Name + "@" + machine + ".service"
+}
+
+// Units makes the unit files of an environment: machine 0's process first, one unit
 // alone (a template), and a provisioner alone.
 func Units(e home.Environment) ([]Unit, error) {
+	return makeUnits(e, "0", map[string]string{
+		"machine.service": MachineUnit(e), "unit.service": "bijou-unit-" + e.Name + "@.service",
+		"provisioner.service": "bijou-provisioner-" + e.Name + ".service",
+	})
+}
+
+// Agent makes the unit file of the process of a machine that is a host of its own.
+func Agent(e home.Environment, machine string) ([]Unit, error) {
+	return makeUnits(e, machine, map[string]string{"machine.service": AgentUnit(e, machine)})
+}
+
+// makeUnits makes unit files from the templates that have a name.
+func makeUnits(e home.Environment, machine string, names map[string]string) ([]Unit, error) {
 	if strings.ContainsFunc(e.Dir, func(r rune) bool { return r < ' ' }) {
 		return nil, fmt.Errorf("cannot make unit files for the folder %q: it has control characters in its name", e.Dir)
 	}
@@ -43,20 +62,19 @@ func Units(e home.Environment) ([]Unit, error) {
 	if err != nil {
 		return nil, err
 	}
-	names := map[string]string{
-		"machine.service": MachineUnit(e), "unit.service": "bijou-unit-" + e.Name + "@.service",
-		"provisioner.service": "bijou-provisioner-" + e.Name + ".service",
-	}
 	all, err := template.New("").Funcs(template.FuncMap{"word": word, "path": specifiers}).ParseFS(templates, "*.service")
 	if err != nil {
 		return nil, fmt.Errorf("internal error: %w", err)
 	}
 	var units []Unit
 	for _, file := range []string{"machine.service", "unit.service", "provisioner.service"} {
+		if names[file] == "" {
+			continue
+		}
 		var text strings.Builder
 		err := all.ExecuteTemplate(&text, file, map[string]any{
 			"Mark": mark, "Dir": e.Dir, "Name": e.Name, "Tools": e.ToolsDir(), "User": owner, "Over": Over,
-			"Record": filepath.Join(e.Dir, "environment.yaml"), "MachineUnit": MachineUnit(e),
+			"Record": filepath.Join(e.Dir, "environment.yaml"), "MachineUnit": MachineUnit(e), "Machine": machine,
 		})
 		if err != nil {
 			return nil, fmt.Errorf("cannot make unit file %q: %w", names[file], err)

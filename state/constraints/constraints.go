@@ -8,12 +8,21 @@ package constraints
 // Value is a set of constraints. A nil field is not set; one that points at zero
 // or an empty value says "none" explicitly, which a layer below does not change.
 type Value struct {
-	Arch         *string   `json:"arch,omitempty"`
-	Container    *string   `json:"container,omitempty"`
-	CPUCores     *uint64   `json:"cpu-cores,omitempty"`
-	CPUPower     *uint64   `json:"cpu-power,omitempty"` // 100 is one EC2 unit
-	InstanceType *string   `json:"instance-type,omitempty"`
-	Mem          *uint64   `json:"mem,omitempty"`       // MB
-	RootDisk     *uint64   `json:"root-disk,omitempty"` // MB
-	Tags         *[]string `json:"tags,omitempty"`      // "^tag" excludes
+	Arch         *string   `json:"arch,omitempty" yaml:"arch,omitempty"`
+	Container    *string   `json:"container,omitempty" yaml:"container,omitempty"`
+	CPUCores     *uint64   `json:"cpu-cores,omitempty" yaml:"cpu-cores,omitempty"`
+	CPUPower     *uint64   `json:"cpu-power,omitempty" yaml:"cpu-power,omitempty"` // 100 is one EC2 unit
+	InstanceType *string   `json:"instance-type,omitempty" yaml:"instance-type,omitempty"`
+	Mem          *uint64   `json:"mem,omitempty" yaml:"mem,omitempty"`             // MB
+	RootDisk     *uint64   `json:"root-disk,omitempty" yaml:"root-disk,omitempty"` // MB
+	Tags         *[]string `json:"tags,omitempty" yaml:"tags,omitempty"`           // "^tag" excludes
 }
+
+// Asks says if v asks anything of a machine. What is explicitly none asks nothing.
+func (v Value) Asks() bool { return len(v.Unmet(Hardware{})) > 0 || len(v.excluded()) > 0 }
+
+// wants says if a word is set, and not to none.
+func wants(word *string) bool { return word != nil && *word != "" }
+
+// wantsSome says if a number is set, and not to none.
+func wantsSome(number *uint64) bool { return number != nil && *number != 0 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"bijou/testscripts/need"
 )
 
 // newRedis is a play with servers; they are stopped when the test ends, however.
@@ -18,10 +20,7 @@ func newRedis(t *testing.T) *play {
 	t.Helper()
 	for _, name := range []string{"redis-server", "redis-cli"} {
 		if _, err := exec.LookPath(name); err != nil {
-			if strings.Contains(os.Getenv("BIJOU_TEST_REQUIRE"), "redis") {
-				t.Fatal(err)
-			}
-			t.Skip("skipped: no redis-server here (apt-get install redis-server)")
+			need.Skip(t, "redis-server", "no redis-server here (apt-get install redis-server)")
 		}
 	}
 	p := newPlay(t)

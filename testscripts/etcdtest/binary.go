@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"testing"
+
+	"bijou/testscripts/need"
 )
 
 // Version is the server's that the nested module testscripts/etcdserver pins.
@@ -29,29 +29,11 @@ func Binary() (string, error) {
 	return path, nil
 }
 
-// Missing says why tests with etcd are to be skipped; "" if they can run. It is
-// an error if BIJOU_TEST_REQUIRE names etcd and there is none.
-func Missing() (reason string, err error) {
-	_, err = Binary()
-	if err == nil {
-		return "", nil
-	}
-	if slices.Contains(strings.Split(os.Getenv("BIJOU_TEST_REQUIRE"), ","), "etcd") {
-		return "", fmt.Errorf("BIJOU_TEST_REQUIRE asks for etcd: %w", err)
-	}
-	return err.Error(), nil
-}
-
 // Need skips the test with one line if there is no server to run, or fails it
 // if BIJOU_TEST_REQUIRE names etcd.
 func Need(t testing.TB) {
 	t.Helper()
-	reason, err := Missing()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if reason != "" {
-		fmt.Printf("skip: %s\n", reason)
-		t.Skip(reason)
+	if _, err := Binary(); err != nil {
+		need.Skip(t, "etcd", err)
 	}
 }

@@ -8,14 +8,14 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"bijou/testscripts/need"
 )
 
 // needLong skips what takes long unless it was asked for.
 func needLong(t *testing.T) {
 	t.Helper()
-	if os.Getenv("BIJOU_TEST_LONG") == "" {
-		t.Skip("BIJOU_TEST_LONG is not set")
-	}
+	need.Long(t)
 	Need(t)
 }
 

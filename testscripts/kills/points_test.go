@@ -14,6 +14,7 @@ import (
 
 	"bijou/state"
 	"bijou/testscripts/judge"
+	"bijou/testscripts/need"
 )
 
 // stimulus is what an operator does so that an agent comes to a point.
@@ -83,7 +84,7 @@ func names() (all []string) {
 // change, fail, upgrade and leave.
 func TestPoints(t *testing.T) {
 	times := 1
-	if isLong() {
+	if need.LongRun() {
 		times = 4
 	}
 	const stages = 2 // at a time

@@ -11,13 +11,14 @@ import (
 	"time"
 
 	"bijou/state"
+	"bijou/testscripts/need"
 )
 
 // TestRandom kills the agents of twenty units at random moments, while they
 // relate, change, upgrade and leave.
 func TestRandom(t *testing.T) {
 	kills, units := 20, 2
-	if isLong() {
+	if need.LongRun() {
 		kills, units = 300, 4
 	}
 	f := newFleet(t, units)

@@ -10,6 +10,7 @@ import (
 
 	"bijou/state"
 	"bijou/testscripts/judge"
+	"bijou/testscripts/need"
 )
 
 // TestUpgrades takes ten units through five upgrades while their agents are killed
@@ -17,7 +18,7 @@ import (
 // upgrade-charm of every one.
 func TestUpgrades(t *testing.T) {
 	units, kills := 4, 2
-	if isLong() {
+	if need.LongRun() {
 		units, kills = 10, 8
 	}
 	const upgrades = 5

@@ -11,12 +11,13 @@ import (
 	"time"
 
 	"bijou/testscripts/etcdtest"
+	"bijou/testscripts/need"
 )
 
 // TestBeforeItsStore ends an agent while its store is away, and starts it again
 // before the store is back, as when a host comes up first.
 func TestBeforeItsStore(t *testing.T) {
-	needLong(t)
+	need.Long(t)
 	c := etcdtest.For(t, etcdtest.Options{})
 	w := newWorld(t, c.URL("/outage"))
 	services := []string{"hub", "east"}

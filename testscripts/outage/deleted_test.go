@@ -11,12 +11,13 @@ import (
 	"time"
 
 	"bijou/testscripts/judge"
+	"bijou/testscripts/need"
 )
 
 // TestDeleted deletes the file under a fleet at work: the agents say so and end,
 // their hooks end, nothing is written any more, and commands say what to do.
 func TestDeleted(t *testing.T) {
-	needLong(t)
+	need.Long(t)
 	w := newWorld(t, "")
 	services := []string{"hub", "east"}
 	w.deployFleet(services, 3)

@@ -9,12 +9,14 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"bijou/testscripts/need"
 )
 
 // TestDiskFull fills the disk under the state of a fleet at work, and makes room
 // again.
 func TestDiskFull(t *testing.T) {
-	needLong(t)
+	need.Long(t)
 	disk := tmpfs(t, "48m")
 	w := newWorld(t, "sqlite:"+filepath.Join(disk, "state.db"))
 	services := []string{"hub", "east", "west"}
@@ -64,7 +66,7 @@ func tmpfs(t *testing.T, size string) string {
 	t.Helper()
 	dir := t.TempDir()
 	if err := syscall.Mount("bijou-test", dir, "tmpfs", 0, "size="+size); err != nil {
-		skip(t, "tmpfs", fmt.Sprintf("cannot mount a tmpfs: %v", err))
+		need.Skip(t, "tmpfs", fmt.Sprintf("cannot mount a tmpfs: %v", err))
 	}
 	t.Cleanup(func() {
 		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"bijou/testscripts/etcdtest"
+	"bijou/testscripts/need"
 )
 
 // away is how long the store is gone altogether.
@@ -21,7 +22,7 @@ const mostAttempts = 15
 // killed one after the other, compacted and defragmented, and all away for two
 // minutes.
 func TestEtcd(t *testing.T) {
-	needLong(t)
+	need.Long(t)
 	c := etcdtest.For(t, etcdtest.Options{Members: 3})
 	w := newWorld(t, c.URL("/outage"))
 	services := []string{"hub", "east", "west", "north", "south"}

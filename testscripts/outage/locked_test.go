@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"bijou/testscripts/need"
 )
 
 // locked is how long another program has the file.
@@ -29,7 +31,7 @@ func python(t *testing.T, program string, args ...string) *exec.Cmd {
 	t.Helper()
 	path, err := exec.LookPath("python3")
 	if err != nil {
-		skip(t, "python3", "python3 is not installed")
+		need.Skip(t, "python3", "python3 is not installed")
 	}
 	return exec.Command(path, append([]string{"-c", program}, args...)...)
 }
@@ -37,7 +39,7 @@ func python(t *testing.T, program string, args ...string) *exec.Cmd {
 // TestLocked has another program lock the file under a fleet at work: agents and
 // commands wait, or say so, and go on.
 func TestLocked(t *testing.T) {
-	needLong(t)
+	need.Long(t)
 	w := newWorld(t, "")
 	services := []string{"hub", "east", "west"}
 	w.deployFleet(services, 3)

@@ -2,31 +2,20 @@ package outage
 
 import (
 	"fmt"
-	"os"
 	"testing"
 
 	"bijou/multicall"
 	"bijou/testscripts/applets"
+	"bijou/testscripts/need"
 )
-
-// long is the variable that asks for the suites of minutes.
-const long = "BIJOU_TEST_LONG"
 
 // TestMain makes this binary every applet.
 func TestMain(m *testing.M) {
 	applets.Main(m, multicall.Options{}, func() {
-		if os.Getenv(long) == "" {
-			fmt.Printf("skip: the outage suites take minutes; %s=1 runs them\n", long)
+		if !need.LongRun() {
+			fmt.Println("skip: the outage suites take minutes; BIJOU_TEST_LONG=1 runs them")
 		}
 	})
-}
-
-// needLong skips a suite unless it was asked for.
-func needLong(t *testing.T) {
-	t.Helper()
-	if os.Getenv(long) == "" {
-		t.Skipf("%s is not set", long)
-	}
 }
 
 func check(t *testing.T, err error) {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"bijou/state"
+	"bijou/testscripts/need"
 )
 
 // cuts is how often the power is cut.
@@ -44,7 +45,7 @@ type promises struct{ kept, begun atomic.Int64 }
 // promised until then, and nothing that had not begun. The last cut is in
 // earnest: every process dies, and the environment goes on from the copy.
 func TestPowerCut(t *testing.T) {
-	needLong(t)
+	need.Long(t)
 	w := newWorld(t, "")
 	services := []string{"hub", "east", "west"}
 	w.deployFleet(services, 3)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"bijou/testscripts/fleet"
+	"bijou/testscripts/need"
 )
 
 const (
@@ -27,9 +28,7 @@ type world struct {
 
 // newWorld boots a host and installs the product's own binary on it.
 func newWorld(t *testing.T) *world {
-	if os.Getenv("BIJOU_TEST_LONG") == "" {
-		t.Skip("BIJOU_TEST_LONG is not set")
-	}
+	need.Long(t)
 	fleet.Need(t)
 	binary := filepath.Join(t.TempDir(), "bijou")
 	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", binary, "bijou")

@@ -1,0 +1,72 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+
+	"bijou/state/constraints"
+)
+
+// SetConstraints replaces the environment's constraints whole. Units and machines
+// that there are keep theirs.
+func (tx *Tx) SetConstraints(c constraints.Value) error {
+	e, err := tx.Environment()
+	if err != nil {
+		return err
+	}
+	e.Constraints = c
+	return tx.put(environmentKey, e)
+}
+
+// SetServiceConstraints replaces a service's constraints whole. Units that there
+// are keep theirs. A subordinate can have none. ErrNotFound, ErrDead.
+func (tx *Tx) SetServiceConstraints(service string, c constraints.Value) error {
+	s, err := tx.aliveService(service)
+	if err != nil {
+		return err
+	}
+	s.Constraints = c
+	if err := s.checkConstraints(); err != nil {
+		return fmt.Errorf("cannot set constraints of service %q: %w", service, err)
+	}
+	return tx.put(serviceKey(service), s)
+}
+
+// checkConstraints refuses constraints of a subordinate: there is one machine
+// that its units can be on.
+func (s Service) checkConstraints() error {
+	if s.Subordinate && s.Constraints != (constraints.Value{}) {
+		return errors.New("a subordinate cannot have constraints: its units live where their principals do")
+	}
+	return nil
+}
+
+// ResolveMachine lets a machine whose instance could not be started be tried
+// again, and with constraints replaces its own whole. ErrNotFound; ErrNotInError,
+// and nothing is changed.
+func (tx *Tx) ResolveMachine(id string, c *constraints.Value) error {
+	m, err := tx.Machine(id)
+	if err != nil {
+		return err
+	}
+	if m.Status != MachineError {
+		return refuse(ErrNotInError, "machine %s is not in error", id)
+	}
+	m.Status, m.Message = MachinePending, ""
+	if c != nil {
+		m.Constraints = *c
+	}
+	if err := tx.put(machineKey(id), m); err != nil || c == nil {
+		return err
+	}
+	return tx.respare(m)
+}
+
+// respare notes of a machine that has hosted no unit that it is another one now.
+func (tx *Tx) respare(m Machine) error {
+	_, there, err := tx.get(spareKey(m.ID))
+	if err != nil || !there {
+		return err
+	}
+	return tx.put(spareKey(m.ID), spare{Series: m.Series, Constraints: m.Constraints})
+}

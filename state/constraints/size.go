@@ -1,0 +1,32 @@
+package constraints
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+)
+
+// size is a float with a suffix; no suffix is M.
+var size = regexp.MustCompile(`^([0-9]+\.?[0-9]*|\.[0-9]+)([MGTP]?)$`)
+
+// maxSize is the greatest number of MB that a float holds exactly.
+const maxSize = 1 << 53
+
+// parseSize reads "1.5G" as MB, rounded up: 1536.
+func parseSize(text string) (uint64, error) {
+	parts := size.FindStringSubmatch(text)
+	if parts == nil {
+		return 0, errors.New("must be a non-negative float with optional M/G/T/P suffix")
+	}
+	n, err := strconv.ParseFloat(parts[1], 64)
+	scale := map[string]float64{"": 1, "M": 1, "G": 1 << 10, "T": 1 << 20, "P": 1 << 30}[parts[2]]
+	if err != nil || n*scale > maxSize {
+		return 0, fmt.Errorf("%.40q is too much", text)
+	}
+	return uint64(math.Ceil(n * scale)), nil
+}
+
+// printSize is the reverse of parseSize, in M.
+func printSize(n uint64) string { return strconv.FormatUint(n, 10) + "M" }

@@ -1,0 +1,55 @@
+package state
+
+import "context"
+
+// KeySession is the proof that a process lives, over a Keyspace: what it has put
+// leased, and what it leads, vanish within SessionTTL of its end.
+type KeySession struct {
+	keys    *Keyspace
+	session *Session
+}
+
+// NewSession begins a session, which lives until it is closed, is lost, or the
+// process ends. ctx bounds the beginning only.
+func (k *Keyspace) NewSession(ctx context.Context) (*KeySession, error) {
+	s, err := k.state.NewSession(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.leaders = k.root
+	return &KeySession{keys: k, session: s}, nil
+}
+
+// Done is closed once the session is lost or closed.
+func (s *KeySession) Done() <-chan struct{} { return s.session.Done() }
+
+// Close ends the session: its keys vanish at once. It is idempotent.
+func (s *KeySession) Close(ctx context.Context) error { return s.session.Close(ctx) }
+
+// Campaign waits until this session is the one that leads at the key, which then
+// says who does, and vanishes with the session or when it resigns.
+// ErrSessionLost: the session ended meanwhile.
+func (s *KeySession) Campaign(ctx context.Context, key string) (*KeyLeadership, error) {
+	l, err := s.session.Campaign(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	return &KeyLeadership{keys: s.keys, leadership: l}, nil
+}
+
+// KeyLeadership is the right of one session to do something alone.
+type KeyLeadership struct {
+	keys       *Keyspace
+	leadership *Leadership
+}
+
+// Done is closed once the leadership has ended.
+func (l *KeyLeadership) Done() <-chan struct{} { return l.leadership.Done() }
+
+// Update is Keyspace.Update, conditional on this leadership: ErrSessionLost.
+func (l *KeyLeadership) Update(ctx context.Context, f func(tx *KeyTx) error) error {
+	return l.leadership.Update(ctx, l.keys.lift(f))
+}
+
+// Resign ends the leadership, for the next to take. It is called once.
+func (l *KeyLeadership) Resign(ctx context.Context) error { return l.leadership.Resign(ctx) }

@@ -1,0 +1,205 @@
+package state
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"bijou/state/store"
+)
+
+// KeyspacePrefix is where a keyspace lies in its store unless an etcd URL says
+// otherwise: the updater's default.
+const KeyspacePrefix = "/neco/"
+
+// Keyspace is keys that belong to no environment: those of the boot servers'
+// updater. Its keys are relative; in etcd they lie below the URL's prefix, as
+// they are, and in an SQLite file below KeyspacePrefix. Its values are JSON. Its
+// methods may be called from several goroutines.
+type Keyspace struct {
+	state *State
+	root  string // what stands before each key in the store
+}
+
+// OpenKeyspace opens the keyspace at the URL, "sqlite:PATH" or "etcd://...",
+// where an etcd without a prefix means KeyspacePrefix. It never creates one:
+// ErrNoStore.
+func OpenKeyspace(ctx context.Context, url string) (*Keyspace, error) {
+	url, root := place(url)
+	st, err := openStore(ctx, url)
+	if err != nil {
+		return nil, err
+	}
+	return &Keyspace{state: &State{store: st}, root: root}, nil
+}
+
+// CreateKeyspace is OpenKeyspace that makes the store if there is none.
+func CreateKeyspace(ctx context.Context, url string) (*Keyspace, error) {
+	url, root := place(url)
+	st, err := createStore(ctx, url)
+	if err != nil {
+		return nil, err
+	}
+	return &Keyspace{state: &State{store: st}, root: root}, nil
+}
+
+// place completes a URL with the default prefix, and says what stands before
+// each key in that store.
+func place(url string) (complete, root string) {
+	base, query, _ := strings.Cut(url, "?")
+	scheme, rest, _ := strings.Cut(base, "://")
+	prefix := strings.TrimRight(KeyspacePrefix, "/")
+	switch scheme {
+	case "etcd":
+		if hosts, path, _ := strings.Cut(rest, "/"); path == "" {
+			base = "etcd://" + hosts + prefix
+		}
+	case "etcd+unix":
+		if !strings.Contains("&"+query, "&prefix=") {
+			query = strings.TrimPrefix(query+"&prefix="+prefix, "&")
+		}
+	default:
+		return url, KeyspacePrefix
+	}
+	if query == "" {
+		return base, ""
+	}
+	return base + "?" + query, ""
+}
+
+// Close ends the sessions and watchers of this Keyspace. It is idempotent.
+func (k *Keyspace) Close() error { return k.state.Close() }
+
+// View calls f with all reads at one revision, as State.View does.
+func (k *Keyspace) View(ctx context.Context, f func(v *KeyView) error) error {
+	return k.state.View(ctx, func(v *View) error { return f(&KeyView{view: v, root: k.root}) })
+}
+
+// Update commits what f writes, conditional on all that it read, as State.Update
+// does: f may be rerun.
+func (k *Keyspace) Update(ctx context.Context, f func(tx *KeyTx) error) error {
+	return k.state.Update(ctx, k.lift(f))
+}
+
+// lift makes a function over an environment's transaction of one over keys.
+func (k *Keyspace) lift(f func(tx *KeyTx) error) func(tx *Tx) error {
+	return func(tx *Tx) error { return f(&KeyTx{KeyView: &KeyView{view: tx.View, root: k.root}, tx: tx}) }
+}
+
+// KeyView reads keys at one revision. It must not outlive the call that it was
+// handed to.
+type KeyView struct {
+	view *View
+	root string
+}
+
+// KeyValue is one key with its JSON.
+type KeyValue struct {
+	Key   string
+	Value json.RawMessage
+}
+
+// Get reads the key into doc; ok is false if it is absent. In an Update the
+// commit becomes conditional on it.
+func (v *KeyView) Get(key string, doc any) (ok bool, err error) {
+	value, ok, err := v.view.get(v.root + key)
+	if err != nil || !ok {
+		return false, err
+	}
+	return true, KeyValue{Key: key, Value: value}.Decode(doc)
+}
+
+// List reads all keys with the prefix, in bytewise order. In an Update the commit
+// becomes conditional on none of them changing, and no other coming.
+func (v *KeyView) List(prefix string) ([]KeyValue, error) {
+	return v.strip(v.view.list(v.root + prefix))
+}
+
+// Peek is List without the condition.
+func (v *KeyView) Peek(prefix string) ([]KeyValue, error) {
+	return v.strip(v.view.peek(v.root + prefix))
+}
+
+func (v *KeyView) strip(kvs []store.KV, err error) ([]KeyValue, error) {
+	all := make([]KeyValue, 0, len(kvs))
+	for _, kv := range kvs {
+		all = append(all, KeyValue{Key: strings.TrimPrefix(kv.Key, v.root), Value: kv.Value})
+	}
+	return all, err
+}
+
+// Revision is the revision that all reads are at: where a watch goes on from.
+func (v *KeyView) Revision() (int64, error) { return v.view.Revision() }
+
+// Decode reads the value into doc; the error names the key.
+func (kv KeyValue) Decode(doc any) error {
+	if err := json.Unmarshal(kv.Value, doc); err != nil {
+		return refuse(err, "cannot decode %q: %s", kv.Key, err)
+	}
+	return nil
+}
+
+// KeyTx is one run of an Update.
+type KeyTx struct {
+	*KeyView
+	tx *Tx
+}
+
+// Put writes the key.
+func (t *KeyTx) Put(key string, doc any) error { return t.tx.put(t.root+key, doc) }
+
+// PutLeased writes the key so that it vanishes with the session.
+func (t *KeyTx) PutLeased(key string, doc any, s *KeySession) error {
+	return t.tx.putLeased(t.root+key, doc, s.session.lease.ID())
+}
+
+// Remove deletes the key, if it is there.
+func (t *KeyTx) Remove(key string) { t.tx.remove(t.root + key) }
+
+// KeyWatcher says which keys changed. It is for one goroutine at a time, but for Close.
+type KeyWatcher struct {
+	watcher *Watcher
+	root    string
+}
+
+// Watch delivers what changed after the revision below one of the prefixes; a
+// key is its own prefix.
+func (k *Keyspace) Watch(ctx context.Context, after int64, prefixes ...string) (*KeyWatcher, error) {
+	var scope Scope
+	for _, p := range prefixes {
+		scope.prefixes = append(scope.prefixes, k.root+p)
+	}
+	w, err := k.state.Watch(ctx, after, scope)
+	if err != nil {
+		return nil, err
+	}
+	return &KeyWatcher{watcher: w, root: k.root}, nil
+}
+
+// Next waits for the next commit there, and returns the keys that it touched.
+// ErrCompacted: events are missing, take a new View and watch from its revision.
+func (w *KeyWatcher) Next(ctx context.Context) ([]string, error) {
+	keys, err := w.watcher.Next(ctx)
+	for i := range keys {
+		keys[i] = strings.TrimPrefix(keys[i], w.root)
+	}
+	return keys, err
+}
+
+// Close ends the watcher, and a Next that waits.
+func (w *KeyWatcher) Close() { w.watcher.Close() }
+
+// Await waits until something has changed below one of the prefixes after the
+// revision, or may have: the watcher was behind. Whoever is woken takes a new View.
+func (k *Keyspace) Await(ctx context.Context, after int64, prefixes ...string) error {
+	w, err := k.Watch(ctx, after, prefixes...)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	if _, err = w.Next(ctx); errors.Is(err, ErrCompacted) {
+		return nil
+	}
+	return err
+}

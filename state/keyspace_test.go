@@ -1,0 +1,127 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bijou/testscripts/etcdtest"
+)
+
+// Where keys lie: an etcd without a prefix means the default one.
+func TestKeyspacePlace(t *testing.T) {
+	for _, tt := range []struct{ url, complete, root string }{
+		{"sqlite:/x/neco.db", "sqlite:/x/neco.db", "/neco/"},
+		{"etcd://a:1,b:2", "etcd://a:1,b:2/neco", ""},
+		{"etcd://a:1,b:2/", "etcd://a:1,b:2/neco", ""},
+		{"etcd://a:1/boot/neco", "etcd://a:1/boot/neco", ""},
+		{"etcd://a:1?user=u&password-file=/p", "etcd://a:1/neco?user=u&password-file=/p", ""},
+		{"etcd+unix:///s", "etcd+unix:///s?prefix=/neco", ""},
+		{"etcd+unix:///s?user=u", "etcd+unix:///s?user=u&prefix=/neco", ""},
+		{"etcd+unix:///s?prefix=/x", "etcd+unix:///s?prefix=/x", ""},
+	} {
+		complete, root := place(tt.url)
+		if diff := cmp.Diff([]string{tt.complete, tt.root}, []string{complete, root}); diff != "" {
+			t.Errorf("%s: %s", tt.url, diff)
+		}
+	}
+}
+
+func TestKeyspace(t *testing.T) {
+	t.Run("sqlite", func(t *testing.T) { testKeyspace(t, "sqlite:"+t.TempDir()+"/neco.db") })
+	t.Run("etcd", func(t *testing.T) {
+		etcdtest.Need(t)
+		testKeyspace(t, etcdtest.For(t, etcdtest.Options{Members: 1}).URL("/neco"))
+	})
+}
+
+func testKeyspace(t *testing.T, url string) {
+	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	defer cancel()
+	if _, err := OpenKeyspace(ctx, url); !errors.Is(err, ErrNoStore) {
+		t.Fatalf("before it was made: %v", err)
+	}
+	k, err := CreateKeyspace(ctx, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	checkKeys(ctx, t, k)
+	checkLeaders(ctx, t, k, url)
+}
+
+// checkKeys writes, watches and reads keys.
+func checkKeys(ctx context.Context, t *testing.T, k *Keyspace) {
+	write := func(tx *KeyTx) error { return tx.Put("info/bootservers/10", struct{}{}) }
+	var before int64
+	if err := k.View(ctx, func(v *KeyView) (err error) { before, err = v.Revision(); return err }); err != nil {
+		t.Fatal(err)
+	}
+	w, err := k.Watch(ctx, before, "info/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if err := k.Update(ctx, write); err != nil {
+		t.Fatal(err)
+	}
+	keys, err := w.Next(ctx)
+	if diff := cmp.Diff([]string{"info/bootservers/10"}, keys); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+	err = k.View(ctx, func(v *KeyView) error {
+		all, err := v.List("info/bootservers/1")
+		if diff := cmp.Diff([]KeyValue{{"info/bootservers/10", []byte("{}")}}, all); diff != "" {
+			t.Error(diff)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// checkLeaders has two processes campaign, and the first one end.
+func checkLeaders(ctx context.Context, t *testing.T, k *Keyspace, url string) {
+	other, err := OpenKeyspace(ctx, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	first, err := k.NewSession(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := other.NewSession(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Close(ctx)
+	old, err := first.Campaign(ctx, "leader/updater/holder")
+	if err != nil {
+		t.Fatal(err)
+	}
+	won := make(chan error, 1)
+	go func() {
+		l, err := second.Campaign(ctx, "leader/updater/holder")
+		if err == nil {
+			err = l.Update(ctx, func(tx *KeyTx) error { return tx.PutLeased("presence/1", "here", second) })
+		}
+		won <- err
+	}()
+	if err := old.Update(ctx, func(tx *KeyTx) error { return tx.Put("info/release", "1.2") }); err != nil {
+		t.Error(err)
+	}
+	if err := first.Close(ctx); err != nil {
+		t.Error(err)
+	}
+	if err := <-won; err != nil {
+		t.Error(err)
+	}
+	if err := old.Update(ctx, func(tx *KeyTx) error { return tx.Put("info/release", "1.3") }); !errors.Is(err, ErrSessionLost) {
+		t.Errorf("a deposed leader writes: %v", err)
+	}
+}

@@ -1,0 +1,203 @@
+package updater
+
+import (
+	"slices"
+	"strings"
+
+	"bijou/state"
+	"bijou/updater/record"
+)
+
+// Load reads what the leader and operators decide on; own is this program's
+// version. What is absent is not in it: presences are what Presences reads.
+// In an Update the commit becomes conditional on all of it.
+func Load(v *state.KeyView, own string) (s Snapshot, err error) {
+	s = Snapshot{Keys: Keys(), Own: own}
+	fill := reader{view: v}
+	s.Config = fill.config()
+	s.Servers = fill.servers()
+	if release := take[string](&fill, s.Keys.Release()); release != nil {
+		s.Release = *release
+	}
+	s.Target = take[record.Target](&fill, s.Keys.Target())
+	s.Pause = take[record.Pause](&fill, s.Keys.Pause())
+	s.Recovery = take[record.Recovery](&fill, s.Keys.Recovery())
+	s.Current = take[record.Request](&fill, s.Keys.Current())
+	s.Workers = takeServers[record.Status](&fill, s.Keys.Workers())
+	s.Contents = fill.contents()
+	fill.history(&s)
+	return s, fill.err
+}
+
+// LoadConfig reads the configuration.
+func LoadConfig(v *state.KeyView) (record.Config, error) {
+	r := reader{view: v}
+	return r.config(), r.err
+}
+
+// LoadRequest reads the update that runs or ran last; nil is none.
+func LoadRequest(v *state.KeyView) (*record.Request, error) {
+	return read[record.Request](v, Keys().Current())
+}
+
+// LoadWorker reads one worker's record; nil is none.
+func LoadWorker(v *state.KeyView, lrn int) (*record.Status, error) {
+	return read[record.Status](v, Keys().Worker(lrn))
+}
+
+// LoadWorkers reads all workers' records.
+func LoadWorkers(v *state.KeyView) (map[int]record.Status, error) {
+	r := reader{view: v}
+	return takeServers[record.Status](&r, Keys().Workers()), r.err
+}
+
+// LoadContents reads the result of what one server does for all; nil is none.
+func LoadContents(v *state.KeyView, name string) (*record.Contents, error) {
+	return read[record.Contents](v, Keys().Contents(name))
+}
+
+// LoadTurn reads whose turn it is at a rolling component; nil is nobody's.
+func LoadTurn(v *state.KeyView, component string) (*record.Turn, error) {
+	return read[record.Turn](v, Keys().Turn(component))
+}
+
+// LoadPresences reads which servers' workers live. No commit is conditional on it.
+func LoadPresences(v *state.KeyView) (map[int]record.Presence, error) {
+	kvs, err := v.Peek(Keys().Presences())
+	if err != nil {
+		return nil, err
+	}
+	return byLRN[record.Presence](kvs, Keys().Presences())
+}
+
+// Apply puts a decision's changes into a transaction.
+func Apply(tx *state.KeyTx, changes []Change) error {
+	for _, c := range changes {
+		if c.Value == nil {
+			tx.Remove(c.Key)
+			continue
+		}
+		if err := tx.Put(c.Key, c.Value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read reads one key; nil is absent.
+func read[T any](v *state.KeyView, key string) (*T, error) {
+	var doc T
+	ok, err := v.Get(key, &doc)
+	if err != nil || !ok {
+		return nil, err
+	}
+	return &doc, nil
+}
+
+// reader reads one thing after the other, up to the first error.
+type reader struct {
+	view *state.KeyView
+	err  error
+}
+
+// list reads a prefix.
+func (r *reader) list(prefix string) (kvs []state.KeyValue) {
+	if r.err == nil {
+		kvs, r.err = r.view.List(prefix)
+	}
+	return kvs
+}
+
+// take is read.
+func take[T any](r *reader, key string) (doc *T) {
+	if r.err == nil {
+		doc, r.err = read[T](r.view, key)
+	}
+	return doc
+}
+
+// takeServers reads all servers' keys below the prefix.
+func takeServers[T any](r *reader, prefix string) (found map[int]T) {
+	kvs := r.list(prefix)
+	if r.err == nil {
+		found, r.err = byLRN[T](kvs, prefix)
+	}
+	return found
+}
+
+// byLRN decodes all servers' keys; others are passed over.
+func byLRN[T any](kvs []state.KeyValue, prefix string) (map[int]T, error) {
+	found := map[int]T{}
+	for _, kv := range kvs {
+		lrn, ok := record.Server(prefix, kv.Key)
+		if !ok {
+			continue
+		}
+		var doc T
+		if err := kv.Decode(&doc); err != nil {
+			return nil, err
+		}
+		found[lrn] = doc
+	}
+	return found, nil
+}
+
+// servers reads the registered boot servers, in numeric order.
+func (r *reader) servers() (lrns []int) {
+	for _, kv := range r.list(Keys().BootServers()) {
+		if lrn, ok := record.Server(Keys().BootServers(), kv.Key); ok {
+			lrns = append(lrns, lrn)
+		}
+	}
+	return record.SortServers(lrns)
+}
+
+// config reads the configuration.
+func (r *reader) config() (c record.Config) {
+	stored := map[string]string{}
+	for _, kv := range r.list(Keys().AllConfig()) {
+		var value string
+		if r.err = kv.Decode(&value); r.err != nil {
+			return c
+		}
+		stored[strings.TrimPrefix(kv.Key, Keys().AllConfig())] = value
+	}
+	if r.err == nil {
+		c, r.err = record.ReadConfig(stored)
+	}
+	return c
+}
+
+// contents reads the results of what one server does for all.
+func (r *reader) contents() map[string]record.Contents {
+	found := map[string]record.Contents{}
+	for _, kv := range r.list(Keys().AllContents()) {
+		var c record.Contents
+		if r.err = kv.Decode(&c); r.err != nil {
+			return nil
+		}
+		found[strings.TrimPrefix(kv.Key, Keys().AllContents())] = c
+	}
+	return found
+}
+
+// history finds the last entry: that of the request, so that the whole history is
+// read only when there is none.
+func (r *reader) history(s *Snapshot) {
+	if s.Current != nil {
+		s.LastID = s.Current.ID
+		if h := take[record.History](r, s.Keys.History(s.Current.ID)); h != nil {
+			s.Entry = *h
+		}
+		return
+	}
+	kvs := r.list(s.Keys.AllHistory())
+	for _, kv := range slices.Backward(kvs) {
+		var h record.History
+		if r.err == nil {
+			r.err = kv.Decode(&h)
+		}
+		s.LastID = h.ID
+		return
+	}
+}

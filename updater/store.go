@@ -1,0 +1,68 @@
+package updater
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"bijou/state"
+	"bijou/updater/record"
+)
+
+// ErrNotInitialised: nothing, or nothing of the updater, is at that place.
+var ErrNotInitialised = errors.New("the store was not initialised")
+
+// format is what this code reads and writes below record.Keys.Format.
+const format = 1
+
+// Keys are the updater's keys as package state takes them: relative to where they lie.
+func Keys() record.Keys { return record.Keys{} }
+
+// OpenStore opens the updater's keys at the URL. ErrNotInitialised: InitStore was not
+// there before; an error also for keys of another format.
+func OpenStore(ctx context.Context, url string) (*state.Keyspace, error) {
+	space, err := state.OpenKeyspace(ctx, url)
+	if errors.Is(err, state.ErrNoStore) {
+		return nil, fmt.Errorf("cannot open %q: %w", url, ErrNotInitialised)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := space.View(ctx, checkFormat); err != nil {
+		return nil, errors.Join(fmt.Errorf("cannot open %q: %w", url, err), space.Close())
+	}
+	return space, nil
+}
+
+// checkFormat refuses what this code would misread.
+func checkFormat(v *state.KeyView) error {
+	found, err := read[int](v, Keys().Format())
+	switch {
+	case err != nil:
+		return err
+	case found == nil:
+		return ErrNotInitialised
+	case *found != format:
+		return fmt.Errorf("its format is %d, and this neco knows %d only", *found, format)
+	}
+	return nil
+}
+
+// InitStore makes the updater's keys at the URL, and the store if there is none; made
+// is false if they were there.
+func InitStore(ctx context.Context, url string) (made bool, err error) {
+	space, err := state.CreateKeyspace(ctx, url)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, space.Close()) }()
+	err = space.Update(ctx, func(tx *state.KeyTx) error {
+		made = false
+		if err := checkFormat(tx.KeyView); !errors.Is(err, ErrNotInitialised) {
+			return err
+		}
+		made = true
+		return tx.Put(Keys().Format(), format)
+	})
+	return made, err
+}

@@ -1,0 +1,108 @@
+package github
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// Fault is how the server misbehaves.
+type Fault string
+
+// The faults.
+const (
+	None      Fault = "none"
+	Broken    Fault = "broken"     // the API answers 500
+	Nonsense  Fault = "nonsense"   // the API answers a web page, with 200
+	Hangup    Fault = "hangup"     // every connection is cut before the answer
+	ErrorPage Fault = "error-page" // files are a web page, with 200
+	Missing   Fault = "missing"    // files answer 404
+	Cut       Fault = "cut"        // each answer of a file ends half-way of what is left
+	Swapped   Fault = "swapped"    // files have the right size and another content
+)
+
+// Faults lists them.
+func Faults() []Fault {
+	return []Fault{None, Broken, Nonsense, Hangup, ErrorPage, Missing, Cut, Swapped}
+}
+
+// Misbehave has the server do so from now on.
+func (s *Server) Misbehave(f Fault) error {
+	if !slices.Contains(Faults(), f) {
+		return fmt.Errorf("there is no fault %q; there are %v", f, Faults())
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fault = f
+	return nil
+}
+
+const page = "<!DOCTYPE html><html><body><h1>Whoa there!</h1></body></html>\n"
+
+// spoiled answers a question to the API as the fault has it.
+func (s *Server) spoiled(w http.ResponseWriter) bool {
+	switch s.fault {
+	case Broken:
+		w.WriteHeader(http.StatusInternalServerError)
+		fmt.Fprint(w, page)
+	case Nonsense:
+		fmt.Fprint(w, page)
+	case Hangup:
+		panic(http.ErrAbortHandler)
+	default:
+		return false
+	}
+	return true
+}
+
+// file answers one file.
+func (s *Server) file(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.count.Files++
+	i := slices.IndexFunc(s.releases, func(o Release) bool { return o.Tag == r.PathValue("tag") })
+	if i < 0 || s.fault == Missing || s.forbidden(w, r) {
+		http.NotFound(w, r)
+		return
+	}
+	data, ok := s.releases[i].Files[r.PathValue("name")]
+	if !ok {
+		http.NotFound(w, r)
+		return
+	}
+	switch s.fault {
+	case Hangup:
+		panic(http.ErrAbortHandler)
+	case ErrorPage:
+		fmt.Fprint(w, page)
+	case Cut:
+		half(w, r, data)
+	case Swapped:
+		data = bytes.Repeat([]byte("x"), len(data))
+		fallthrough
+	default:
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(data))
+	}
+}
+
+// half answers half of what is asked for, and cuts the connection; the last byte
+// comes whole.
+func half(w http.ResponseWriter, r *http.Request, data []byte) {
+	from := 0
+	if _, err := fmt.Sscanf(r.Header.Get("Range"), "bytes=%d-", &from); err == nil && from < len(data) {
+		w.Header().Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", from, len(data)-1, len(data)))
+	}
+	left := data[from:]
+	w.Header().Set("Content-Length", strconv.Itoa(len(left)))
+	if from > 0 {
+		w.WriteHeader(http.StatusPartialContent)
+	}
+	w.Write(left[:(len(left)+1)/2])
+	if len(left) > 1 {
+		w.(http.Flusher).Flush()
+		panic(http.ErrAbortHandler)
+	}
+}

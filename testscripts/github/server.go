@@ -1,0 +1,124 @@
+// Package github is a server that answers as GitHub's API does about the releases
+// of one repository: in pages, with ETags, with rate limits, and with every
+// misbehaviour that a test asks for. Its files are served, too.
+//
+// It is no GitHub: what the updater does not ask, it does not know. Tests import it.
+package github
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Repository is the one whose releases there are.
+const Repository = "bijou/boot"
+
+// Release is one release as its publisher makes it.
+type Release struct {
+	Tag   string
+	Pre   bool
+	Draft bool
+	Files map[string][]byte // SHA256SUMS is added, unless it is there
+}
+
+// Count is how often what was asked.
+type Count struct {
+	Lists       int // pages of the list of releases
+	NotModified int // of them answered with 304
+	Refused     int // of them for the rate limit
+	Files       int // files, or parts of them
+}
+
+// Server is the server. Its methods may be called while it is being asked.
+type Server struct {
+	http *httptest.Server
+
+	mu       sync.Mutex
+	releases []Release // the newest first, as GitHub lists them
+	pageSize int
+	limit    int // requests that are still allowed; negative: any number
+	reset    int64
+	token    string
+	fault    Fault
+	count    Count
+}
+
+// New starts a server; the caller closes it.
+func New() *Server {
+	s := &Server{pageSize: 2, limit: -1}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /repos/"+Repository+"/releases", s.list)
+	mux.HandleFunc("GET /files/{tag}/{name}", s.file)
+	s.http = httptest.NewServer(mux)
+	return s
+}
+
+// URL is where its API is.
+func (s *Server) URL() string { return s.http.URL + "/" }
+
+// Close ends it.
+func (s *Server) Close() {
+	s.http.CloseClientConnections()
+	s.http.Close()
+}
+
+// Publish adds a release, or replaces the one of that tag.
+func (s *Server) Publish(r Release) {
+	files := map[string][]byte{}
+	for name, data := range r.Files {
+		files[name] = data
+	}
+	if _, ok := files["SHA256SUMS"]; !ok {
+		files["SHA256SUMS"] = Sums(files)
+	}
+	r.Files = files
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.releases = slices.DeleteFunc(s.releases, func(o Release) bool { return o.Tag == r.Tag })
+	s.releases = slices.Insert(s.releases, 0, r)
+}
+
+// Sums is what sha256sum prints for files.
+func Sums(files map[string][]byte) []byte {
+	var b strings.Builder
+	for _, name := range names(files) {
+		fmt.Fprintf(&b, "%x  %s\n", sha256.Sum256(files[name]), name)
+	}
+	return []byte(b.String())
+}
+
+// Limit allows so many lists more, until the time (in Unix seconds) is there;
+// negative: any number.
+func (s *Server) Limit(lists int, reset int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.limit, s.reset = lists, reset
+}
+
+// Private refuses whoever does not have the token.
+func (s *Server) Private(token string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.token = token
+}
+
+// Count is how often what was asked so far.
+func (s *Server) Count() Count {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.count
+}
+
+func names(files map[string][]byte) []string {
+	var all []string
+	for name := range files {
+		all = append(all, name)
+	}
+	slices.Sort(all)
+	return all
+}

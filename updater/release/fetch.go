@@ -1,0 +1,163 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+)
+
+// Lookup returns the release of that version, whether or not an environment would
+// take it; drafts never, and only those with the prefix (empty: any).
+func Lookup(version, prefix string, all []Release) (Release, error) {
+	var best Choice
+	for _, r := range all {
+		p, v, err := ParseTag(r.Tag)
+		if err != nil || r.Draft || prefix != "" && p != prefix || !Same(v.String(), version) {
+			continue
+		}
+		if c := (Choice{Release: r, Version: v}); best.Release.Tag == "" || better(c, best) {
+			best = c
+		}
+	}
+	if best.Release.Tag == "" {
+		return Release{}, fmt.Errorf("there is no release of version %s", version)
+	}
+	return best.Release, nil
+}
+
+// Wanted is one file of a release that somebody wants.
+type Wanted struct {
+	Version string
+	Form    string // Deb or Tarball; "": the file Name
+	Arch    string // in Go's words
+	Name    string
+	Dir     string // where to put it
+}
+
+// name is the wanted file's, in the release's own writing of its version.
+func (w Wanted) name(r Release) (string, error) {
+	if w.Form == "" {
+		return w.Name, nil
+	}
+	_, v, err := ParseTag(r.Tag)
+	return AssetName(w.Form, v, w.Arch), err
+}
+
+// Fetch brings a file of a release to the folder, and returns where it is: got
+// whole, with the sum that SHA256SUMS says, which must be signed if a public key
+// is configured.
+func (s *Source) Fetch(ctx context.Context, w Wanted) (path string, err error) {
+	all, err := s.Releases(ctx)
+	if err != nil {
+		return "", err
+	}
+	r, err := Lookup(w.Version, s.config.TagPrefix, all)
+	if err != nil {
+		return "", err
+	}
+	name, err := w.name(r)
+	if err != nil {
+		return "", err
+	}
+	asset, err := r.Find(name)
+	if err != nil {
+		return "", err
+	}
+	sums, err := s.sums(ctx, r)
+	if err != nil {
+		return "", err
+	}
+	sum, ok := sums[name]
+	if !ok {
+		return "", fmt.Errorf("cannot trust %q: %s does not list it", name, SumsFile)
+	}
+	if err := os.MkdirAll(w.Dir, 0o700); err != nil {
+		return "", err
+	}
+	path = filepath.Join(w.Dir, name)
+	return path, Download{Client: s.http, URL: asset.URL, Header: s.header(), Path: path, Size: asset.Size, SHA256: sum}.Get(ctx)
+}
+
+// header is what a request for a file has.
+func (s *Source) header() http.Header {
+	h := http.Header{"Accept": {"application/octet-stream"}}
+	if s.config.GitHubToken != "" {
+		h.Set("Authorization", "Bearer "+s.config.GitHubToken)
+	}
+	return h
+}
+
+// sums reads the sums of a release, as far as they can be trusted.
+func (s *Source) sums(ctx context.Context, r Release) (Sums, error) {
+	sums, err := s.small(ctx, r, SumsFile)
+	if err != nil {
+		return nil, err
+	}
+	if s.config.MinisignKey == "" {
+		return Trust(nil, sums, nil)
+	}
+	key, err := ParsePublicKey(s.config.MinisignKey)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := r.Find(SignatureFile); err != nil {
+		return Trust(&key, sums, nil)
+	}
+	sig, err := s.small(ctx, r, SignatureFile)
+	if err != nil {
+		return nil, err
+	}
+	return Trust(&key, sums, sig)
+}
+
+// maxSmall is how long the files may be that are about others, in bytes.
+const maxSmall = 1 << 20
+
+// small gets a short file into memory. A server that fails is asked again.
+func (s *Source) small(ctx context.Context, r Release, name string) (data []byte, err error) {
+	asset, err := r.Find(name)
+	if err != nil {
+		return nil, err
+	}
+	gap := firstGap
+	for range tries {
+		data, err = s.smallOnce(ctx, asset)
+		if _, final := errors.AsType[refused](err); err == nil || final || ctx.Err() != nil {
+			break
+		}
+		if err := pause(ctx, gap); err != nil {
+			return nil, err
+		}
+		gap *= 2
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot download %s: %w", asset.URL, err)
+	}
+	return data, nil
+}
+
+func (s *Source) smallOnce(ctx context.Context, a Asset) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, silence)
+	defer cancel()
+	d := Download{Client: s.http, URL: a.URL, Header: s.header()}
+	resp, err := d.ask(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if _, err := d.begins(resp, 0); err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxSmall+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case len(data) > maxSmall, a.Size > 0 && int64(len(data)) != a.Size:
+		return nil, fmt.Errorf("it has %d bytes, not %d as published", len(data), a.Size)
+	}
+	return data, nil
+}

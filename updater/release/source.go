@@ -1,0 +1,155 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/google/go-github/v74/github"
+
+	"bijou/updater/record"
+)
+
+// Source is where releases are published: a repository behind GitHub's API, as
+// the configuration says. It remembers what it was answered, so keep one as long
+// as the configuration stays. It is for one goroutine at a time.
+type Source struct {
+	config record.Config
+	owner  string
+	name   string
+	client *github.Client
+	http   *http.Client // for files, which are not kept
+}
+
+// ErrNoRepository: it is not configured where releases are.
+var ErrNoRepository = errors.New("no repository is configured")
+
+// askPatience bounds one round of questions to the API, and is how long a server
+// may keep silent.
+const (
+	askPatience = 2 * time.Minute
+	silence     = 30 * time.Second
+)
+
+// NewSource makes the source that the configuration names. ErrNoRepository.
+func NewSource(c record.Config) (*Source, error) {
+	owner, name, ok := strings.Cut(c.GitHubRepository, "/")
+	if !ok {
+		return nil, ErrNoRepository
+	}
+	base, err := url.Parse(strings.TrimRight(c.GitHubURL, "/") + "/")
+	if err != nil {
+		return nil, fmt.Errorf("cannot use github-url: %w", err)
+	}
+	transport, err := newTransport(c.Proxy)
+	if err != nil {
+		return nil, err
+	}
+	client := github.NewClient(&http.Client{Transport: &conditional{next: transport, kept: map[string]answer{}}})
+	if c.GitHubToken != "" {
+		client = client.WithAuthToken(c.GitHubToken)
+	}
+	client.BaseURL = base
+	return &Source{config: c, owner: owner, name: name, client: client, http: &http.Client{Transport: transport}}, nil
+}
+
+// NewClient makes a client for what is not behind GitHub's API, through the
+// proxy; "" is the one that the environment names, if any.
+func NewClient(proxy string) (*http.Client, error) {
+	transport, err := newTransport(proxy)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Client{Transport: transport}, nil
+}
+
+// newTransport goes through the proxy; none is the one of the environment, if any.
+func newTransport(proxy string) (*http.Transport, error) {
+	t := &http.Transport{
+		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, IdleConnTimeout: silence,
+		TLSHandshakeTimeout: silence, ResponseHeaderTimeout: silence, MaxIdleConnsPerHost: 2, DisableCompression: true,
+	}
+	if proxy == "" {
+		return t, nil
+	}
+	u, err := url.Parse(proxy)
+	if err != nil {
+		return nil, fmt.Errorf("cannot use proxy: %w", err)
+	}
+	t.Proxy = http.ProxyURL(u)
+	return t, nil
+}
+
+// Close lets go of connections that are kept open.
+func (s *Source) Close() { s.http.CloseIdleConnections() }
+
+// Releases lists all releases, of all pages. Faults and rate limits are errors:
+// Delay says when to ask again.
+func (s *Source) Releases(ctx context.Context) ([]Release, error) {
+	ctx, cancel := context.WithTimeout(ctx, askPatience)
+	defer cancel()
+	var all []Release
+	page := &github.ListOptions{PerPage: 100}
+	for {
+		found, resp, err := s.client.Repositories.ListReleases(ctx, s.owner, s.name, page)
+		if err != nil {
+			return nil, fmt.Errorf("cannot list the releases of %s/%s: %w", s.owner, s.name, err)
+		}
+		for _, r := range found {
+			all = append(all, s.release(r))
+		}
+		if resp.NextPage <= page.Page {
+			return all, nil
+		}
+		page.Page = resp.NextPage
+	}
+}
+
+// release takes from GitHub's words what is needed. With a token, files are got
+// by the API, which serves those of private repositories, too; without one by
+// their public addresses, which the rate limit does not count.
+func (s *Source) release(r *github.RepositoryRelease) Release {
+	one := Release{Tag: r.GetTagName(), Draft: r.GetDraft(), PreRelease: r.GetPrerelease()}
+	for _, a := range r.Assets {
+		address := a.GetBrowserDownloadURL()
+		if s.config.GitHubToken != "" && a.GetURL() != "" {
+			address = a.GetURL()
+		}
+		one.Assets = append(one.Assets, Asset{Name: a.GetName(), URL: address, Size: int64(a.GetSize())})
+	}
+	return one
+}
+
+// Newest returns the release that the configuration's environment takes; ok is
+// false if there is none.
+func (s *Source) Newest(ctx context.Context) (c Choice, ok bool, err error) {
+	all, err := s.Releases(ctx)
+	if err != nil {
+		return Choice{}, false, err
+	}
+	c, ok = Choose(s.config.Env, s.config.TagPrefix, all)
+	return c, ok, nil
+}
+
+// The shortest and the longest time after which a source that failed is asked again.
+const (
+	minDelay = time.Second
+	maxDelay = time.Hour
+)
+
+// Delay is how long to leave the source alone after its n-th failure in a row,
+// from 1: until the rate limit's end where that is known, else longer each time,
+// up to longest.
+func Delay(err error, n int, longest time.Duration, now time.Time) time.Duration {
+	if limit, ok := errors.AsType[*github.RateLimitError](err); ok {
+		return min(max(limit.Rate.Reset.Sub(now), minDelay), maxDelay)
+	}
+	if abuse, ok := errors.AsType[*github.AbuseRateLimitError](err); ok && abuse.RetryAfter != nil {
+		return min(max(*abuse.RetryAfter, minDelay), maxDelay)
+	}
+	return max(minDelay, min(minDelay<<min(max(n, 1)-1, 12), longest))
+}

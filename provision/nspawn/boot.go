@@ -65,12 +65,12 @@ func (p *Provider) boot(ctx context.Context, l launch) error {
 
 // warn says which constraints are not held.
 func (l launch) warn(unlimited []string) {
-	c := l.spec.Constraints
-	if number(c.RootDisk) > 0 {
-		unlimited = append(unlimited, fmt.Sprintf("root-disk=%dM", number(c.RootDisk)))
+	asked := l.spec.Constraints.Hardware()
+	if asked.RootDisk > 0 {
+		unlimited = append(unlimited, fmt.Sprintf("root-disk=%dM", asked.RootDisk))
 	}
-	if number(c.CPUPower) > 0 {
-		unlimited = append(unlimited, fmt.Sprintf("cpu-power=%d", number(c.CPUPower)))
+	if asked.CPUPower > 0 {
+		unlimited = append(unlimited, fmt.Sprintf("cpu-power=%d", asked.CPUPower))
 	}
 	if len(unlimited) > 0 {
 		fmt.Fprintf(l.boot, "warning: not enforced on this host: %s\n", strings.Join(unlimited, " "))

@@ -4,10 +4,10 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -82,58 +82,23 @@ func memory() (uint64, error) {
 	return 0, errors.New("cannot find out how much memory this host has")
 }
 
-// fit refuses a machine that would not be what was asked for.
+// fit refuses a machine that would not be what was asked for. What is asked as a
+// least is also the most that it gets, and cpu-power is not compared at all.
 func (f facts) fit(spec provider.Spec) error {
-	c := spec.Constraints
-	for _, refusal := range []struct {
-		refused bool
-		reason  string
-	}{
-		{spec.Placement != "", fmt.Sprintf("machines are containers of this host, and go to no other place, as to %q", spec.Placement)},
-		{wants(c.Arch) && *c.Arch != f.arch, fmt.Sprintf("arch=%s: this host is %s", value(c.Arch), f.arch)},
-		{wants(c.Container) && *c.Container != Name && *c.Container != "none", fmt.Sprintf("container=%s: machines are containers of systemd-nspawn", value(c.Container))},
-		{wants(c.InstanceType), fmt.Sprintf("instance-type=%s: containers have no types; ask for mem and cpu-cores", value(c.InstanceType))},
-		{wantsTag(c.Tags), fmt.Sprintf("tags=%s: this host has no tags", list(c.Tags))},
-		{number(c.CPUCores) > f.cores, fmt.Sprintf("cpu-cores=%d: this host has %d", number(c.CPUCores), f.cores)},
-		{number(c.Mem) > f.mem, fmt.Sprintf("mem=%dM: this host has %dM", number(c.Mem), f.mem)},
-		{number(c.RootDisk) > f.free, fmt.Sprintf("root-disk=%dM: %dM are free here", number(c.RootDisk), f.free)},
-	} {
-		if refusal.refused {
-			return errors.New(refusal.reason + ": change the machine's constraints")
-		}
+	if spec.Placement != "" {
+		return fmt.Errorf("machines are containers of this host, and go to no other place, as %q: leave that out", spec.Placement)
+	}
+	unmet := spec.Constraints.Unmet(constraints.Hardware{
+		Arch: f.arch, Container: Name, CPUCores: f.cores, CPUPower: math.MaxUint64, Mem: f.mem, RootDisk: f.free,
+	})
+	if len(unmet) > 0 {
+		return fmt.Errorf("this host cannot satisfy %s: it is %s, with %d cores, %dM of memory, %dM free on the disk, and has no tags and no instance types: ask for less, by juju resolved %s --constraints",
+			strings.Join(unmet, " "), f.arch, f.cores, f.mem, f.free, spec.Machine)
 	}
 	if f.free < least {
 		return fmt.Errorf("%d MB are free for the machine's files, and %d are needed: %w", f.free, least, syscall.ENOSPC)
 	}
 	return nil
-}
-
-func wants(s *string) bool { return s != nil && *s != "" }
-
-func value(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
-}
-
-func number(n *uint64) uint64 {
-	if n == nil {
-		return 0
-	}
-	return *n
-}
-
-func list(tags *[]string) string {
-	if tags == nil {
-		return ""
-	}
-	return strings.Join(*tags, ",")
-}
-
-// wantsTag: tags that are excluded are none that this host has.
-func wantsTag(tags *[]string) bool {
-	return tags != nil && slices.ContainsFunc(*tags, func(t string) bool { return t != "" && !strings.HasPrefix(t, "^") })
 }
 
 // limits are what a container may use at most; 0 is all.
@@ -143,5 +108,5 @@ type limits struct {
 }
 
 func limitsOf(c constraints.Value) limits {
-	return limits{mem: number(c.Mem), cores: number(c.CPUCores)}
+	return limits{mem: c.Hardware().Mem, cores: c.Hardware().CPUCores}
 }

@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 
 	"bijou/provision/provider"
@@ -25,14 +27,23 @@ type Provider struct {
 	keeper keeper
 }
 
-// New makes the provider of an environment. It touches nothing.
-func New(e provider.Environment) *Provider {
+// settings are those that the provider knows: nspawn.apt-repository and so on.
+func settings() []string { return []string{"apt-repository", "network", "tree"} }
+
+// New makes the provider of an environment. It touches nothing, and refuses a
+// setting that it does not know.
+func New(e provider.Environment) (*Provider, error) {
+	for key := range e.Config {
+		if !slices.Contains(settings(), key) {
+			return nil, fmt.Errorf("%s has no setting %q: it has %s", Name, key, strings.Join(settings(), ", "))
+		}
+	}
 	p := &Provider{env: e, dir: filepath.Join(e.Dir, "nspawn"), short: shortName(e)}
 	p.keeper = newGroups(p.short)
 	if systemdRuns() {
 		p.keeper = units{}
 	}
-	return p
+	return p, nil
 }
 
 // Capabilities says that machines are containers of this host.

@@ -44,7 +44,10 @@ func testTree(t *testing.T) (tree, series string) {
 func TestProvider(t *testing.T) {
 	tree, series := testTree(t)
 	providertest.Run(t, func(t *testing.T) providertest.Fixture {
-		p := New(provider.Environment{UUID: "e0a1", Name: "test", Dir: t.TempDir(), Config: map[string]string{"tree": tree}})
+		p, err := New(provider.Environment{UUID: "e0a1", Name: "test", Dir: t.TempDir(), Config: map[string]string{"tree": tree}})
+		if err != nil {
+			t.Fatal(err)
+		}
 		return providertest.Fixture{Provider: p, Series: series, Crash: func(t *testing.T, id string) { crash(t, p, id) }}
 	})
 }

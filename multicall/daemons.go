@@ -88,7 +88,8 @@ type machineAgentGrammar struct {
 }
 
 const machineAgentSummary = `Runs the units of one machine, until it is told to stop (SIGTERM) or the machine is destroyed.
-On machine 0 it hosts the provisioner as well. "juju bootstrap" and "juju start" start it in the background.
+On machine 0, and where "juju add-machine --provisioner" said so, it hosts a provisioner as well.
+"juju bootstrap" and "juju start" start that of machine 0 in the background.
 
 Examples:
   machine-agent --machine 0 --env ~/.bijou/default
@@ -128,7 +129,7 @@ type provisionerGrammar struct {
 }
 
 const provisionerSummary = `Makes sure that every machine has a live instance, and that dead ones go. Several may run: one leads.
-Machine 0 hosts one; this is another.
+Machine 0 hosts one, and so do machines of "juju add-machine --provisioner"; this is another.
 
 Examples:
   provisioner --env ~/.bijou/default`

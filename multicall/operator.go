@@ -27,7 +27,12 @@ func runJuju(c call) int {
 	logTo(c.streams.Err)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	return juju.Main(ctx, c.streams, jujuParts(), c.args)
+	parts := jujuParts()
+	var err error
+	if parts.Fault, err = fault(c.options); err != nil {
+		return console.Report(c.streams.Err, err)
+	}
+	return juju.Main(ctx, c.streams, parts, c.args)
 }
 
 // jujuParts hands the operator's commands what they need of the other roles.
@@ -40,10 +45,12 @@ func jujuParts() juju.Parts {
 		Running:   running,
 		Service:   systemd.ServiceOf,
 		Halt:      local.Halt,
-		Sweep:     sweepProcesses,
-		RunAsHook: runAsHook,
-		UnitDir:   agent.UnitDir,
-		Forget:    forget,
+
+		StopService: systemd.Stop,
+		Sweep:       sweepProcesses,
+		RunAsHook:   runAsHook,
+		UnitDir:     agent.UnitDir,
+		Forget:      forget,
 	}
 }
 

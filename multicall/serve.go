@@ -23,7 +23,7 @@ import (
 type role func(ctx context.Context) error
 
 // serveMachine is a machine agent's process. One that manages the environment
-// (machine 0) hosts the provisioner, too.
+// (machine 0, and others that were added so) hosts a provisioner, too.
 func serveMachine(ctx context.Context, d daemonParts, id string, p place) (err error) {
 	e, err := p.complete()
 	if err != nil {

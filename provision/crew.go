@@ -6,29 +6,59 @@ import (
 	"time"
 )
 
-// parallel is how many jobs run at a time.
-const parallel = 8
+const (
+	parallel = 8           // how many jobs run at a time
+	patience = time.Minute // after which a job that goes on makes room for another one
+)
 
-// crew runs jobs, several at a time but one a machine, so that a slow machine
-// holds up no other. Whoever makes one waits for it.
+// job is what is done for one machine.
+type job struct {
+	action Action
+	run    func(ctx context.Context) error
+}
+
+// key is whom the job is for: one job a machine, or an instance of none.
+func (j job) key() string {
+	if j.action.Machine == "" {
+		return "instance " + j.action.Instance
+	}
+	return j.action.Machine
+}
+
+// crew runs jobs, several at a time but one a machine. A job that takes long
+// makes room for another, so that those that hang hold up nobody. Whoever makes a
+// crew waits for it.
 type crew struct {
 	tasks sync.WaitGroup
-	seats chan struct{} // one slot a job that may run at the same time
 
 	mu       sync.Mutex
-	busy     map[string]bool
+	queue    []job // of the newest plan, those that have not begun
+	taken    int   // how many jobs run that have not made room
+	busy     map[string]working
 	done     map[string]bool // whose job has ended since the last survey
 	outcomes []outcome
 	ended    bool               // a job has ended since whenDone
 	call     context.CancelFunc // what whenDone asked for; may be nil
 }
 
+// working is a job under way.
+type working struct {
+	verb   Verb
+	cancel context.CancelFunc
+}
+
+// outcome is how a job has ended.
+type outcome struct {
+	action Action
+	err    error
+}
+
 func newCrew() *crew {
-	return &crew{seats: make(chan struct{}, parallel), busy: map[string]bool{}, done: map[string]bool{}}
+	return &crew{busy: map[string]working{}, done: map[string]bool{}}
 }
 
 // survey says that what is planned next rests on what is read from now on. It
-// returns how starts have ended since the last one.
+// returns how jobs have ended since the last one.
 func (c *crew) survey() []outcome {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -37,43 +67,81 @@ func (c *crew) survey() []outcome {
 	return told
 }
 
-// begin runs the job, unless one for that machine is under way or has ended
-// since the survey: the plan after its end decides anew. After a job that failed the machine is left alone for a
-// moment.
-func (c *crew) begin(ctx context.Context, machine string, job func(context.Context) error) {
+// offer replaces the jobs that are still to begin. Those for a machine whose job
+// is under way, or has ended since the survey, are left out: the plan after its
+// end decides anew.
+func (c *crew) offer(ctx context.Context, jobs []job) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.busy[machine] || c.done[machine] {
-		return
-	}
-	c.busy[machine] = true
-	c.tasks.Go(func() {
-		defer c.end(machine)
-		c.seats <- struct{}{}
-		err := job(ctx)
-		<-c.seats
-		if err != nil {
-			pause(ctx, firstRetry)
+	c.queue = nil
+	for _, j := range jobs {
+		_, busy := c.busy[j.key()]
+		if !busy && !c.done[j.key()] {
+			c.queue = append(c.queue, j)
 		}
+	}
+	c.fill(ctx)
+}
+
+// fill begins jobs while there is room. It is called with the lock held.
+func (c *crew) fill(ctx context.Context) {
+	for i := 0; i < len(c.queue) && c.taken < parallel; {
+		j := c.queue[i]
+		if _, busy := c.busy[j.key()]; busy { // another instance of its machine
+			i++
+			continue
+		}
+		c.queue = append(c.queue[:i], c.queue[i+1:]...)
+		c.taken++
+		c.begin(ctx, j)
+	}
+}
+
+// begin runs a job that has room. It is called with the lock held.
+func (c *crew) begin(ctx context.Context, j job) {
+	own, cancel := context.WithCancel(ctx)
+	c.busy[j.key()] = working{j.action.Verb, cancel}
+	leave := sync.OnceFunc(func() { c.leave(ctx) })
+	slow := time.AfterFunc(patience, leave)
+	c.tasks.Go(func() {
+		defer cancel()
+		err := j.run(own)
+		slow.Stop()
+		c.end(j, err)
+		leave()
 	})
 }
 
-func (c *crew) end(machine string) {
+// leave makes a job's room another's.
+func (c *crew) leave(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.busy, machine)
-	c.done[machine] = true
+	c.taken--
+	if ctx.Err() == nil {
+		c.fill(ctx)
+	}
+}
+
+func (c *crew) end(j job, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.busy, j.key())
+	c.done[j.key()] = true
+	c.outcomes = append(c.outcomes, outcome{j.action, err})
 	c.ended = true
 	if c.call != nil {
 		c.call()
 	}
 }
 
-// pause waits, unless ctx ends it.
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
+// abandon ends the starts of machines that nobody wants any more.
+func (c *crew) abandon(wanted func(machine string) bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for key, w := range c.busy {
+		if w.verb == Start && !wanted(key) {
+			w.cancel()
+		}
 	}
 }
 
@@ -93,12 +161,5 @@ func (c *crew) whenDone(call context.CancelFunc) (release func()) {
 	}
 }
 
-// tell notes how a start has ended.
-func (c *crew) tell(o outcome) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.outcomes = append(c.outcomes, o)
-}
-
-// wait returns when all jobs have ended.
+// wait returns when all jobs have ended; the context that they began with is done.
 func (c *crew) wait() { c.tasks.Wait() }

@@ -3,83 +3,115 @@ package provision
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
-	"bijou/provision/provider"
 	"bijou/state"
 )
 
-// lead is one leadership's work.
+// lead is one leadership's work. Its methods are for one goroutine, but for those
+// that say that jobs call them.
 type lead struct {
 	Options
 	leadership *state.Leadership
 	crew       *crew
-	held       map[string]hold // transient failures, by machine
-	swept      time.Time
+	records    *recorder
+	holds      holds
+
+	last   plan
+	blind  blindness
+	wrong  []string // what was said last to be wrong
+	swept  time.Time
+	labour time.Duration // how long the last look at everything took
 }
 
-// hold is when a start that failed for the moment is tried again.
-type hold struct {
-	attempts int
-	due      time.Time
+// plan is what was read and decided last.
+type plan struct {
+	at       time.Time
+	revision int64
+	want     Want
+	actions  []Action
+	due      time.Time // when the first failed start is tried again; zero: none is
 }
 
 // run plans and obeys until ctx is done or the store fails it.
 func (l *lead) run(ctx context.Context) error {
 	for {
-		l.sweep(ctx)
-		revision, err := l.obey(ctx)
-		if err == nil {
-			err = l.await(ctx, revision)
+		begin := time.Now()
+		if err := l.obey(ctx); err != nil {
+			return err
 		}
-		if err != nil {
+		l.labour = time.Since(begin)
+		if err := l.await(ctx); err != nil {
 			return err
 		}
 	}
 }
 
-// obey reads, plans, and puts the crew to work. It returns the revision planned on.
-func (l *lead) obey(ctx context.Context) (int64, error) {
-	l.settle(l.crew.survey())
-	have, err := l.Provider.Instances(ctx)
-	if err != nil {
-		return 0, err
+// obey reads, plans, and puts the crew to work. On no knowledge of the instances
+// nothing begins.
+func (l *lead) obey(ctx context.Context) error {
+	for _, o := range l.crew.survey() {
+		l.settle(o)
 	}
+	now := l.Now()
+	have, blind := l.instances(ctx)
 	s, err := readSnapshot(ctx, l.State)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	for _, a := range Plan(l.wanted(s), have) {
-		l.crew.begin(ctx, a.Machine, l.job(a, s))
+	l.last = plan{at: now, revision: s.revision, want: s.want(now), due: s.due(now)}
+	var wrong []string
+	if blind == nil {
+		l.last.actions, wrong = Plan(l.last.want, have)
+	} else {
+		wrong = []string{blind.Error()}
 	}
-	return s.revision, nil
+	if err := l.say(ctx, s, wrong); err != nil {
+		return err
+	}
+	l.crew.abandon(l.last.want.lives)
+	l.crew.offer(ctx, l.jobs(now, s))
+	return nil
 }
 
-// wanted adds to the machines which of them failed and are not due.
-func (l *lead) wanted(s snapshot) []Wanted {
-	var want []Wanted
-	for _, m := range s.machines {
-		h, failed := l.held[m.ID]
-		want = append(want, Wanted{
-			ID: m.ID, Life: Life(m.Life), Instance: m.InstanceID, Units: s.units[m.ID], Hosted: m.ID == "0",
-			Held: m.Status == state.MachineError || failed && l.Now().Before(h.due),
-		})
+// jobs are what is to be done now.
+func (l *lead) jobs(now time.Time, s snapshot) (jobs []job) {
+	for _, a := range l.holds.filter(l.last.actions, now) {
+		jobs = append(jobs, l.job(a))
 	}
-	return want
+	if now.Sub(l.swept) >= sweepEvery {
+		jobs = append(jobs, job{Action{Verb: sweep, Machine: string(sweep)}, func(ctx context.Context) error {
+			return l.State.Sweep(ctx, now)
+		}})
+	}
+	return jobs
 }
 
-// await returns when the machines have changed, a job has ended, a failed start
-// is due, or the interval is over.
-func (l *lead) await(ctx context.Context, revision int64) error {
+// settle takes up how a job has ended. A start that failed is in the machine's
+// record, with when it is tried again.
+func (l *lead) settle(o outcome) {
+	_, failed := errors.AsType[*startError](o.err)
+	switch {
+	case o.action.Verb == sweep:
+		l.swept = l.Now()
+	case failed:
+		l.holds.forget(o.action)
+	default:
+		l.holds.done(o.action, l.Now())
+	}
+}
+
+// await returns when something is to be decided anew: what is wanted has changed,
+// a job has ended, a failed start is due, or the interval is over.
+func (l *lead) await(ctx context.Context) error {
+	// What thousands of machines change all the time is looked at together.
+	pause(ctx, min(2*l.labour, longestPause))
 	limit, cancel := context.WithTimeout(ctx, l.patience())
 	defer cancel()
 	release := l.crew.whenDone(cancel)
 	defer release()
-	w, err := l.State.Watch(limit, revision, state.WatchMachines())
-	if err == nil {
-		defer w.Close()
-		_, err = w.Next(limit)
-	}
+	err := l.awaitChange(limit)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -89,72 +121,54 @@ func (l *lead) await(ctx context.Context, revision int64) error {
 	return err
 }
 
+// awaitChange returns when something else is wanted than was planned for. How far
+// starts are, and whether agents run, is in the same records and changes nothing.
+func (l *lead) awaitChange(ctx context.Context) error {
+	w, err := l.State.Watch(ctx, l.last.revision, state.WatchMachines(), state.WatchEnvironment())
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	for {
+		if _, err := w.Next(ctx); err != nil {
+			return err
+		}
+		s, err := readSnapshot(ctx, l.State)
+		if err != nil {
+			return err
+		}
+		if !l.last.want.equal(s.want(l.Now())) {
+			return nil
+		}
+	}
+}
+
 // patience is how long nothing is to be done.
 func (l *lead) patience() time.Duration {
-	wait := interval
-	for _, h := range l.held {
-		wait = min(wait, max(0, h.due.Sub(l.Now())))
+	now := l.Now()
+	wait := l.holds.next(l.last.actions, now, interval-now.Sub(l.last.at))
+	for _, due := range []time.Time{l.last.due, l.blind.due} {
+		if !due.IsZero() {
+			wait = min(wait, due.Sub(now))
+		}
 	}
 	return max(wait, 10*time.Millisecond)
 }
 
-// sweep has the crew remove what nothing refers to, from time to time.
-func (l *lead) sweep(ctx context.Context) {
-	if now := l.Now(); now.Sub(l.swept) >= sweepEvery {
-		l.swept = now
-		l.crew.begin(ctx, "sweep", func(ctx context.Context) error {
-			err := l.State.Sweep(ctx, now)
-			if err != nil && ctx.Err() == nil {
-				l.Log.Warn("provisioner cannot sweep", "error", err)
-			}
-			return err
-		})
+// pause waits, unless ctx ends it.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
 	}
 }
 
-// snapshot is what is read of the state for one plan.
-type snapshot struct {
-	revision    int64
-	environment state.Environment
-	machines    []state.Machine
-	units       map[string]int // by machine that is not alive
+// equal says if the same is wanted.
+func (w Want) equal(o Want) bool {
+	return w.Environment == o.Environment && w.Harvest == o.Harvest && slices.Equal(w.Machines, o.Machines)
 }
 
-func readSnapshot(ctx context.Context, st *state.State) (s snapshot, err error) {
-	err = st.View(ctx, func(v *state.View) error {
-		if s.revision, err = v.Revision(); err != nil {
-			return err
-		}
-		if s.environment, err = v.Environment(); err != nil {
-			return err
-		}
-		if s.machines, err = v.Machines(); err != nil {
-			return err
-		}
-		s.units = map[string]int{}
-		for _, m := range s.machines {
-			if m.Life == state.Alive { // only of those that go does Plan ask
-				continue
-			}
-			units, err := v.MachineUnits(m.ID)
-			if err != nil {
-				return err
-			}
-			s.units[m.ID] = len(units)
-		}
-		return nil
-	})
-	return s, err
-}
-
-// spec says what instance a machine needs. The token is the same at every start,
-// since ids are never used again.
-func (s snapshot) spec(id string) provider.Spec {
-	spec := provider.Spec{Environment: s.environment.UUID, Machine: id, Token: s.environment.UUID + "-" + id}
-	for _, m := range s.machines {
-		if m.ID == id {
-			spec.Series, spec.Constraints, spec.Placement = m.Series, m.Constraints, m.Placement
-		}
-	}
-	return spec
+// lives says if there is such a machine, and it is not dead.
+func (w Want) lives(machine string) bool {
+	return slices.ContainsFunc(w.Machines, func(m Wanted) bool { return m.ID == machine && m.Life != Dead })
 }

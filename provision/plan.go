@@ -1,18 +1,31 @@
 package provision
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
 	"bijou/provision/provider"
+	"bijou/state"
 )
+
+// Want is what state wants of the provider, at one moment.
+type Want struct {
+	Environment string        // uuid; instances with another one are never touched
+	Harvest     state.Harvest // which instances are stopped
+	Next        int           // the number of the next machine: one below it without a record was removed
+	Machines    []Wanted
+}
 
 // Wanted is what Plan must know of one machine.
 type Wanted struct {
 	ID       string
 	Life     Life
 	Instance string // as recorded; "" is not provisioned
-	Units    int    // how many units are assigned; of a machine that is not alive
+	// Private and Public are the recorded addresses.
+	Private, Public string
+	Units           int // how many units are assigned; of a machine that is not alive
 	// Hosted: the machine's agent runs outside the provider's reach (machine 0
 	// is the bootstrapped process). Its instance is never started or stopped.
 	Hosted bool
@@ -36,64 +49,96 @@ type Verb string
 // The verbs of Plan.
 const (
 	Start  Verb = "start"  // start an instance for the machine, and record it
-	Record Verb = "record" // the instance was started but not recorded, or another one was
-	Stop   Verb = "stop"   // end the instance: its machine is dead or unknown, or it is one too many
-	Remove Verb = "remove" // take the machine out of state: nothing is left of it
+	Record Verb = "record" // another instance runs than is recorded, or has other addresses
+	Stop   Verb = "stop"   // end the instance: its machine is gone, or nobody knows it
+	Remove Verb = "remove" // take the machine out of state; an Instance is left to run
 )
 
 // Action is one thing to do. Actions on different machines do not wait for one
 // another; all are idempotent.
 type Action struct {
-	Verb     Verb
-	Machine  string // "" for an instance that names no machine
-	Instance string // not for Start and Remove
+	Verb            Verb
+	Machine         string // "" for an instance that names no machine
+	Instance        string // not for Start
+	Private, Public string // of Record: the instance's addresses, as far as the provider knows
 }
 
-// Plan compares the machines in state with the provider's instances (read
-// before the machines) and says what is to be done. It does no I/O.
-func Plan(want []Wanted, have []provider.Instance) []Action {
-	of := map[string][]provider.Instance{}
-	for _, i := range have {
-		of[i.Machine] = append(of[i.Machine], i)
+// Plan compares the machines in state with the provider's instances (read before
+// the machines) and says what is to be done, and what is wrong with what the
+// provider tells. It does no I/O.
+//
+// A provider may tell anything. What state has recorded goes before what the
+// provider says: an instance that a machine has is that machine's, and is stopped
+// only if the machine is dead. One that cannot be told apart from another, or has
+// no name, is left alone.
+func Plan(want Want, have []provider.Instance) (actions []Action, wrong []string) {
+	c := sortOut(want, have)
+	for _, w := range want.Machines {
+		actions = append(actions, c.machine(w)...)
 	}
-	var actions []Action
-	for _, w := range want {
-		actions = append(actions, planMachine(w, of[w.ID])...)
-		delete(of, w.ID)
+	if want.Harvest.Gone() {
+		actions = append(actions, stop("", c.gone)...)
 	}
-	for _, strays := range of {
-		actions = append(actions, stop(strays)...)
+	if want.Harvest.Unknown() {
+		actions = append(actions, stop("", c.unknown)...)
+	} else {
+		for _, i := range c.unknown {
+			c.wrongf("instance %q says it is of machine %q, which this environment never had: it is left alone", i.ID, i.Machine)
+		}
 	}
 	slices.SortStableFunc(actions, func(a, b Action) int {
-		if c := strings.Compare(a.Machine, b.Machine); c != 0 {
-			return c
-		}
-		return strings.Compare(a.Instance, b.Instance)
+		return cmp.Or(strings.Compare(a.Machine, b.Machine), strings.Compare(a.Instance, b.Instance))
 	})
-	return actions
+	slices.Sort(c.wrong)
+	return actions, slices.Compact(c.wrong)
 }
 
-// planMachine decides for one machine and the instances that name it.
-func planMachine(w Wanted, have []provider.Instance) []Action {
+// machine decides for one machine.
+func (c *claims) machine(w Wanted) []Action {
+	have := c.of[w.ID]
 	if w.Hosted {
 		return nil
 	}
 	if w.Life == Dead || forgotten(w, have) {
-		if len(have) > 0 {
-			return stop(have)
-		}
-		return []Action{{Verb: Remove, Machine: w.ID}}
+		return c.takeDown(w, have)
 	}
 	keep, rest := choose(w, have)
-	actions := stop(rest)
+	actions := c.surplus(w, keep, rest)
 	switch {
-	case keep == nil && w.Held:
+	case keep == nil && (w.Held || c.elsewhere[w.ID]):
 	case keep == nil:
 		actions = append(actions, Action{Verb: Start, Machine: w.ID})
-	case keep.ID != w.Instance:
-		actions = append(actions, Action{Verb: Record, Machine: w.ID, Instance: keep.ID})
+	case keep.ID != w.Instance || differs(keep.Private, w.Private) || differs(keep.Public, w.Public):
+		actions = append(actions, Action{Verb: Record, Machine: w.ID, Instance: keep.ID, Private: keep.Private, Public: keep.Public})
 	}
 	return actions
+}
+
+// differs says if the provider knows an address, and another one is recorded.
+func differs(told, recorded string) bool { return told != "" && told != recorded }
+
+// takeDown stops what the machine has, if that is wanted, and removes the machine
+// once there is nothing to stop any more.
+func (c *claims) takeDown(w Wanted, have []provider.Instance) []Action {
+	if len(have) > 0 && c.harvest.Gone() {
+		return stop(w.ID, have)
+	}
+	var left []string
+	for _, i := range have {
+		left = append(left, i.ID)
+	}
+	return []Action{{Verb: Remove, Machine: w.ID, Instance: strings.Join(left, " ")}}
+}
+
+// surplus decides on instances that name a machine which has another one.
+func (c *claims) surplus(w Wanted, keep *provider.Instance, rest []provider.Instance) []Action {
+	if c.harvest.Unknown() {
+		return stop(w.ID, rest)
+	}
+	for _, i := range rest {
+		c.wrongf("instance %q says it is of machine %s, whose instance is %q: it is left alone", i.ID, w.ID, keep.ID)
+	}
+	return nil
 }
 
 // forgotten tells if a dying machine has no agent that could end it: it never
@@ -104,27 +149,30 @@ func forgotten(w Wanted, have []provider.Instance) bool {
 }
 
 // choose picks the running instance that the machine keeps: the recorded one,
-// else the first. One that has ended is neither kept nor stopped, since Start
-// brings it back with its files.
+// else the first; the rest is too much. Without one, those that have ended are
+// neither kept nor too much, since Start brings one back with its files.
 func choose(w Wanted, have []provider.Instance) (keep *provider.Instance, rest []provider.Instance) {
-	var running []provider.Instance
-	for _, i := range have {
-		if i.Running {
-			running = append(running, i)
-		}
+	at := slices.IndexFunc(have, func(i provider.Instance) bool { return i.Running && i.ID == w.Instance })
+	if at < 0 {
+		at = slices.IndexFunc(have, func(i provider.Instance) bool { return i.Running })
 	}
-	if len(running) == 0 {
+	if at < 0 {
 		return nil, nil
 	}
-	at := max(0, slices.IndexFunc(running, func(i provider.Instance) bool { return i.ID == w.Instance }))
-	return &running[at], slices.Delete(slices.Clone(running), at, at+1)
+	return &have[at], slices.Delete(slices.Clone(have), at, at+1)
 }
 
-// stop ends all of the instances.
-func stop(instances []provider.Instance) []Action {
+// stop ends all of the instances, in the name of their machine, or of the one
+// that they name themselves.
+func stop(machine string, instances []provider.Instance) []Action {
 	var actions []Action
 	for _, i := range instances {
-		actions = append(actions, Action{Verb: Stop, Machine: i.Machine, Instance: i.ID})
+		actions = append(actions, Action{Verb: Stop, Machine: cmp.Or(machine, i.Machine), Instance: i.ID})
 	}
 	return actions
+}
+
+// wrongf notes what the provider tells that cannot be.
+func (c *claims) wrongf(format string, args ...any) {
+	c.wrong = append(c.wrong, fmt.Sprintf(format, args...))
 }

@@ -6,13 +6,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bijou/provision/provider"
+	"bijou/state"
 )
 
 func TestPlan(t *testing.T) {
 	up := func(id, machine string) provider.Instance {
-		return provider.Instance{ID: id, Machine: machine, Running: true}
+		return provider.Instance{ID: id, Environment: "e", Machine: machine, Running: true}
 	}
-	ended := func(id, machine string) provider.Instance { return provider.Instance{ID: id, Machine: machine} }
+	ended := func(id, machine string) provider.Instance {
+		return provider.Instance{ID: id, Environment: "e", Machine: machine}
+	}
 	tests := []struct {
 		name string
 		want []Wanted
@@ -39,7 +42,7 @@ func TestPlan(t *testing.T) {
 			[]Action{{Verb: Start, Machine: "2"}}},
 		{"a failed start that came up after all", []Wanted{{ID: "1", Life: Alive, Held: true}}, []provider.Instance{up("i1", "1")},
 			[]Action{{Verb: Record, Machine: "1", Instance: "i1"}}},
-		{"a stray instance is stopped", nil, []provider.Instance{up("i9", "9"), ended("i8", "8")},
+		{"an instance of a machine that was removed is stopped", nil, []provider.Instance{up("i9", "9"), ended("i8", "8")},
 			[]Action{{Verb: Stop, Machine: "8", Instance: "i8"}, {Verb: Stop, Machine: "9", Instance: "i9"}}},
 		{"a dead machine's instance is stopped", []Wanted{{ID: "1", Life: Dead, Instance: "i1"}}, []provider.Instance{up("i1", "1")},
 			[]Action{{Verb: Stop, Machine: "1", Instance: "i1"}}},
@@ -57,9 +60,111 @@ func TestPlan(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.plan, Plan(tt.want, tt.have)); diff != "" {
+			got, wrong := Plan(Want{Environment: "e", Harvest: state.HarvestAll, Next: 20, Machines: tt.want}, tt.have)
+			if diff := cmp.Diff(tt.plan, got); diff != "" || wrong != nil {
+				t.Error(diff, wrong)
+			}
+		})
+	}
+}
+
+// TestPlanHarvests has one machine of each kind and one instance of each, in each
+// mode.
+func TestPlanHarvests(t *testing.T) {
+	up := func(id, machine string) provider.Instance {
+		return provider.Instance{ID: id, Environment: "e", Machine: machine, Running: true}
+	}
+	machines := []Wanted{{ID: "1", Life: Alive, Instance: "i1"}, {ID: "2", Life: Dead, Instance: "i2"}}
+	have := []provider.Instance{
+		up("i1", "1"), up("i2", "2"), up("removed", "3"), up("never", "30"), up("second", "1"),
+		{ID: "other", Environment: "another", Machine: "2", Running: true},
+	}
+	stop := func(machine, id string) Action { return Action{Verb: Stop, Machine: machine, Instance: id} }
+	left := Action{Verb: Remove, Machine: "2", Instance: "i2"}
+	tests := map[state.Harvest][]Action{
+		state.HarvestDestroyed: {stop("2", "i2"), stop("3", "removed")},
+		state.HarvestUnknown:   {stop("1", "second"), left, stop("30", "never")},
+		state.HarvestAll:       {stop("1", "second"), stop("2", "i2"), stop("3", "removed"), stop("30", "never")},
+		state.HarvestNone:      {left},
+	}
+	for mode, plan := range tests {
+		t.Run(string(mode), func(t *testing.T) {
+			got, wrong := Plan(Want{Environment: "e", Harvest: mode, Next: 20, Machines: machines}, have)
+			if diff := cmp.Diff(plan, got); diff != "" {
+				t.Error(diff)
+			}
+			if said := len(wrong) == 2; said == mode.Unknown() {
+				t.Errorf("said %q", wrong)
+			}
+		})
+	}
+}
+
+// TestPlanOfLies: what a provider cannot mean makes nothing of a known machine
+// stop, and nothing start beside what runs.
+func TestPlanOfLies(t *testing.T) {
+	of := func(id, environment, machine string) provider.Instance {
+		return provider.Instance{ID: id, Environment: environment, Machine: machine, Running: true}
+	}
+	first := Wanted{ID: "1", Life: Alive, Instance: "i1"}
+	tests := []struct {
+		name  string
+		want  []Wanted
+		have  []provider.Instance
+		plan  []Action
+		wrong string
+	}{
+		{"without an id", nil, []provider.Instance{of("", "e", "1")}, nil,
+			`1 instances have no id, of machine "1" for one: they are left alone`},
+		{"told twice", []Wanted{first}, []provider.Instance{of("i1", "e", "1"), of("i1", "e", "1")}, nil,
+			`instance "i1" is told 2 times`},
+		{"told as two machines'", []Wanted{first, {ID: "2", Life: Dead}}, []provider.Instance{of("i1", "e", "2"), of("i1", "e", "1")},
+			[]Action{{Verb: Remove, Machine: "2"}}, `instance "i1" is told 2 times, as machine "1"'s and otherwise`},
+		{"told as two machines', and recorded for none", nil, []provider.Instance{of("i1", "e", "2"), of("i1", "e", "3")}, nil,
+			`instance "i1" is told 2 times, as machine "2"'s and otherwise`},
+		{"told as a dead machine's", []Wanted{first, {ID: "2", Life: Dead}}, []provider.Instance{of("i1", "e", "2")},
+			[]Action{{Verb: Remove, Machine: "2"}}, `instance "i1" of machine 1 says it is of machine "2"`},
+		{"told as a removed machine's", []Wanted{first}, []provider.Instance{of("i1", "e", "9")}, nil,
+			`instance "i1" of machine 1 says it is of machine "9"`},
+		{"told as nobody's", []Wanted{first}, []provider.Instance{of("i1", "e", "")}, nil,
+			`instance "i1" of machine 1 says it is of machine ""`},
+		{"told as another environment's", []Wanted{first}, []provider.Instance{of("i1", "o", "1")}, nil,
+			`instance "i1" of machine 1 says it is of environment "o": it is left alone`},
+		{"told as another environment's, too", []Wanted{first}, []provider.Instance{of("i1", "e", "1"), of("i1", "o", "1")}, nil,
+			`instance "i1" of machine 1 says it is of environment "o": it is left alone`},
+		{"a dead machine's, told as another environment's", []Wanted{{ID: "1", Life: Dead, Instance: "i1"}}, []provider.Instance{of("i1", "o", "1")},
+			[]Action{{Verb: Remove, Machine: "1"}}, `instance "i1" of machine 1 says it is of environment "o": it is left alone`},
+		{"recorded for two, of which one is dead", []Wanted{first, {ID: "2", Life: Dead, Instance: "i1"}}, []provider.Instance{of("i1", "e", "2")},
+			[]Action{{Verb: Remove, Machine: "2"}}, `instance "i1" is recorded for the machines 1, 2`},
+		{"told as the bootstrapped machine's", []Wanted{{ID: "0", Life: Alive, Instance: "localhost", Hosted: true}},
+			[]provider.Instance{of("i1", "e", "0")}, nil, `instance "i1" says it is of machine 0, which has none: it is left alone`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, wrong := Plan(Want{Environment: "e", Harvest: state.HarvestAll, Next: 20, Machines: tt.want}, tt.have)
+			if diff := cmp.Diff(tt.plan, got); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff([]string{tt.wrong}, wrong); diff != "" {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// TestPlanRecordsAddresses: those that the provider knows.
+func TestPlanRecordsAddresses(t *testing.T) {
+	have := []provider.Instance{{ID: "i1", Environment: "e", Machine: "1", Running: true, Private: "10.0.0.1"}}
+	plan := func(w Wanted) []Action {
+		w.ID, w.Life, w.Instance = "1", Alive, "i1"
+		got, _ := Plan(Want{Environment: "e", Machines: []Wanted{w}}, have)
+		return got
+	}
+	want := []Action{{Verb: Record, Machine: "1", Instance: "i1", Private: "10.0.0.1"}}
+	if diff := cmp.Diff(want, plan(Wanted{Public: "found.by.agent"})); diff != "" {
+		t.Error(diff)
+	}
+	if got := plan(Wanted{Private: "10.0.0.1", Public: "found.by.agent"}); got != nil {
+		t.Errorf("recorded addresses are recorded again: %v", got)
 	}
 }

@@ -16,7 +16,13 @@ const (
 	interval   = time.Minute      // how often it looks although nothing has changed
 	sweepEvery = 10 * time.Minute // how often left-overs in state are swept
 	comeback   = time.Second      // how long it waits when the store is away
-	leader     = "provisioner"    // what it campaigns for
+	askLimit   = time.Minute      // how long the provider may take to list its instances
+	startLimit = 20 * time.Minute // to start one
+	stopLimit  = 5 * time.Minute  // to stop one
+
+	// longestPause is how long what changes is left to gather, at most.
+	longestPause = 500 * time.Millisecond
+	leader       = "provisioner" // what it campaigns for
 )
 
 // Options say what a provisioner works on.
@@ -86,18 +92,19 @@ func campaign(ctx context.Context, o Options) error {
 	}
 	defer end(ctx, "leadership", o.Log, leadership.Resign)
 	ctx, cancel := context.WithCancel(ctx)
-	var watch sync.WaitGroup
-	watch.Go(func() {
+	var beside sync.WaitGroup
+	beside.Go(func() {
 		defer cancel()
 		select {
 		case <-leadership.Done():
 		case <-ctx.Done():
 		}
 	})
-	defer watch.Wait()
+	defer beside.Wait()
 	defer cancel()
 	o.Log.Info("provisioner leads")
-	l := &lead{Options: o, leadership: leadership, crew: newCrew(), held: map[string]hold{}}
+	l := &lead{Options: o, leadership: leadership, crew: newCrew(), holds: holds{}, records: newRecorder(leadership.Update)}
+	beside.Go(func() { l.records.run(ctx) })
 	defer l.crew.wait()
 	defer cancel()
 	err = l.run(ctx)

@@ -46,7 +46,7 @@ func (f *fake) Start(ctx context.Context, s provider.Spec, _ io.Writer) (provide
 	if err := f.fail[s.Machine]; err != nil {
 		return provider.Instance{}, err
 	}
-	i := provider.Instance{ID: "i-" + s.Machine, Machine: s.Machine, Running: true}
+	i := provider.Instance{ID: "i-" + s.Machine, Environment: s.Environment, Machine: s.Machine, Running: true}
 	f.instances[i.ID] = i
 	return i, nil
 }
@@ -209,7 +209,7 @@ func TestRunRetriesTransientFailures(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.fake.fail["1"] = fmt.Errorf("busy: %w", provider.ErrTransient)
 		id := w.add()
-		if m, err := w.machine(id); err != nil || m.Status != state.MachinePending || m.Message == "" {
+		if m, err := w.machine(id); err != nil || m.Status != state.MachineError || m.Message == "" || m.RetryAt.IsZero() {
 			t.Errorf("machine %+v, error %v", m, err)
 		}
 		time.Sleep(35 * time.Second) // 10 s, then 20 s
@@ -241,8 +241,10 @@ func TestRunSlowMachineHoldsUpNoOther(t *testing.T) {
 func TestRunStopsStrays(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.fake.mu.Lock()
-		w.fake.instances["i-77"] = provider.Instance{ID: "i-77", Machine: "77", Running: true}
+		w.fake.instances["i-77"] = provider.Instance{ID: "i-77", Environment: "u", Machine: "77", Running: true}
 		w.fake.mu.Unlock()
+		mode := string(state.HarvestAll)
+		w.update(func(tx *state.Tx) error { return tx.SetEnvironment(map[string]*string{state.HarvestMode: &mode}) })
 		w.wantInstance(w.add(), "i-1")
 		if _, ok := w.fake.instances["i-77"]; ok {
 			t.Error("a stray instance was left")

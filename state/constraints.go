@@ -3,6 +3,7 @@ package state
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"bijou/state/constraints"
 )
@@ -53,6 +54,7 @@ func (tx *Tx) ResolveMachine(id string, c *constraints.Value) error {
 		return refuse(ErrNotInError, "machine %s is not in error", id)
 	}
 	m.Status, m.Message = MachinePending, ""
+	m.Attempts, m.RetryAt = 0, time.Time{}
 	if c != nil {
 		m.Constraints = *c
 	}

@@ -21,6 +21,7 @@ const (
 	RetryHooks      = "automatically-retry-hooks" // "true" (default) or "false"
 	StatusInterval  = "update-status-interval"    // "5m" (default); "0" is never
 	HookConcurrency = "hook-concurrency"          // hooks at a time on one machine
+	HarvestMode     = "provisioner-harvest-mode"  // one of Harvest's words
 )
 
 // EnvironmentSetting describes one key of Environment.Config for operators.
@@ -36,6 +37,7 @@ func EnvironmentSettings() []EnvironmentSetting {
 	return []EnvironmentSetting{
 		{RetryHooks, "true or false", "true", "a failed hook is tried again by itself"},
 		{HookConcurrency, "a number from 1", "its CPUs on local, else 1", "how many hooks run at a time on one machine"},
+		{HarvestMode, strings.Join(harvestModes(), ", "), string(HarvestDestroyed), "which instances are stopped: of machines that are gone, those that nobody knows, both, none"},
 		{StatusInterval, "a duration, 0 is never", "5m", "the time between two update-status hooks of an idle unit"},
 	}
 }
@@ -156,6 +158,10 @@ func (e Environment) checkSetting(key, value string) error {
 	case HookConcurrency:
 		if n, err := strconv.Atoi(value); err != nil || n < 1 {
 			return fmt.Errorf("invalid %s %q: want a number from 1", key, value)
+		}
+	case HarvestMode:
+		if !slices.Contains(harvestModes(), value) {
+			return fmt.Errorf("invalid %s %q: want %s", key, value, strings.Join(harvestModes(), ", "))
 		}
 	case "name", "uuid", "provider", "default-series":
 		return fmt.Errorf("%s cannot be set: bootstrap has decided it", key)

@@ -27,6 +27,10 @@ var (
 	ErrSessionLost = errors.New("session lost")
 	// ErrNotLeader: the unit does not lead its service (any more).
 	ErrNotLeader = errors.New("not the leader")
+	// ErrRunning: agents or provisioners are at work, and must not be.
+	ErrRunning = errors.New("still runs")
+	// ErrMoved: the environment has left this store for another.
+	ErrMoved = fmt.Errorf("it has moved: %w", store.ErrStoreGone)
 	// ErrFormat: the store holds no environment, or one of another format.
 	ErrFormat = errors.New("unknown format")
 )

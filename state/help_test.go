@@ -30,3 +30,10 @@ func (c *countdown) Err() error {
 
 // later is when all grace has passed.
 func later() time.Time { return time.Now().Add(30 * 24 * time.Hour) }
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -14,10 +14,14 @@ import (
 //
 //	format                              what wrote this store
 //	environment                         Environment
+//	migrating                           migrating, under the lease of who copies it
+//	moved                               moved: the environment is in another store
+//	migration                           draft: the environment comes from another
 //	counters/machines                   the next machine's id
 //	counters/relations                  the next relation's
 //	counters/actions                    the next action's
 //	counters/units/<service>            the next unit's number
+//	provisioner                         ProvisionerTrouble
 //	presence/<agent>                    presence, under the session's lease
 //	leaders/<what>                      presence, under the session's lease
 //	leaders/services/<s>                presence of a process, with the unit that leads
@@ -55,6 +59,10 @@ import (
 const (
 	formatKey       = "format"
 	environmentKey  = "environment"
+	migratingKey    = "migrating"
+	movedKey        = "moved"
+	draftKey        = "migration"
+	provisionerKey  = "provisioner"
 	presencePrefix  = "presence/"
 	leadersPrefix   = "leaders/"
 	charmsPrefix    = "charms/"

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"bijou/state/constraints"
 )
@@ -39,8 +40,10 @@ type Machine struct {
 	InstanceID string        `json:"instance-id,omitempty"` // the provider's name for it; empty: not provisioned
 	Addresses  Addresses     `json:"addresses,omitzero"`
 	Status     MachineStatus `json:"status"`
-	Message    string        `json:"message,omitempty"` // the provider's, of an error
-	Tools      string        `json:"tools,omitempty"`   // VERSION-SHA8 of the binary that its agent runs
+	Message    string        `json:"message,omitempty"`  // the provider's: of an error, or how far a pending one is
+	Attempts   int           `json:"attempts,omitempty"` // starts that have failed for the moment, since one has not
+	RetryAt    time.Time     `json:"retry-at,omitzero"`  // of an error: when the start is tried again by itself; zero: never
+	Tools      string        `json:"tools,omitempty"`    // VERSION-SHA8 of the binary that its agent runs
 
 	// Constraints are what its instance has to satisfy: those of the unit that it
 	// was made for, or those that it was added with over the environment's.
@@ -188,9 +191,14 @@ func (tx *Tx) SetAddresses(id string, a Addresses) error {
 	return tx.changeMachine(id, func(m *Machine) { m.Addresses = a })
 }
 
-// SetMachineStatus records how far a machine is, with the message of an error.
+// SetMachineStatus records how far a machine is, with the message of an error. A
+// failed start that was to be tried again later is so no more: a machine put back
+// to pending is the provisioner's at once.
 func (tx *Tx) SetMachineStatus(id string, status MachineStatus, message string) error {
-	return tx.changeMachine(id, func(m *Machine) { m.Status, m.Message = status, message })
+	return tx.changeMachine(id, func(m *Machine) {
+		m.Status, m.Message = status, message
+		m.Attempts, m.RetryAt = 0, time.Time{}
+	})
 }
 
 // RemoveMachine removes a machine that has no units, its instance being gone. One

@@ -62,6 +62,9 @@ func (s *State) found(ctx context.Context, env Environment) error {
 		if _, ok, err := tx.get(formatKey); err != nil || ok {
 			return errors.Join(err, existsIf(ok))
 		}
+		if err := tx.half(); err != nil {
+			return err
+		}
 		machine := Machine{
 			Series: env.DefaultSeries, Life: Alive, Jobs: []string{JobManage, JobUnits},
 			InstanceID: "localhost", Status: MachinePending, Constraints: env.Constraints,
@@ -82,9 +85,16 @@ func existsIf(ok bool) error {
 	return nil
 }
 
-// checkFormat refuses what this code would misread.
+// checkFormat refuses what this code would misread, and stores that an environment
+// has left, or has not wholly come to.
 func checkFormat(v *View) error {
+	if err := v.stayed(); err != nil {
+		return err
+	}
 	doc, ok, err := load[formatDoc](v, formatKey)
+	if err == nil && !ok {
+		err = v.half()
+	}
 	switch {
 	case err != nil:
 		return err
@@ -94,4 +104,26 @@ func checkFormat(v *View) error {
 		return refuse(ErrFormat, "its format is %d, and this bijou knows %d only: use the bijou that wrote it, or a newer one", doc.Format, format)
 	}
 	return nil
+}
+
+// stayed is ErrMoved if the environment has left this store.
+func (v *View) stayed() error {
+	value, ok, err := v.snap.Get(v.ctx, movedKey)
+	if err != nil || !ok {
+		return err
+	}
+	to, err := decode[moved](value)
+	if err != nil {
+		return err
+	}
+	return refuse(ErrMoved, "the environment has moved to %q", to.To)
+}
+
+// half is ErrFormat if a migration to this store was not finished.
+func (v *View) half() error {
+	left, ok, err := load[draft](v, draftKey)
+	if err != nil || !ok {
+		return err
+	}
+	return refuse(ErrFormat, "it holds a part only of what a migration is to copy from %q", left.From)
 }

@@ -36,6 +36,7 @@ func (v *View) Status() (Status, error) {
 	for _, r := range w.relations {
 		s.Relations[r.String()] = w.relationView(r)
 	}
+	s.Provisioner = w.trouble
 	return s, nil
 }
 
@@ -53,6 +54,7 @@ type world struct {
 	present   map[string]bool       // by agent
 	unitsOf   map[string][]Unit     // by service
 	leaders   map[string]string     // units, by service
+	trouble   *ProvisionerTrouble   // nil: none
 }
 
 func (v *View) world() (*world, error) {
@@ -83,11 +85,18 @@ func (v *View) world() (*world, error) {
 	return w, v.addRest(w)
 }
 
-// addRest reads machines and relations.
+// addRest reads machines, relations, and how the provisioner fares.
 func (v *View) addRest(w *world) error {
 	machines, err := v.Machines()
 	if err != nil {
 		return err
+	}
+	trouble, err := v.ProvisionerTrouble()
+	if err != nil {
+		return err
+	}
+	if len(trouble.Messages) > 0 {
+		w.trouble = &trouble
 	}
 	for _, m := range machines {
 		w.machines[m.ID] = m
@@ -204,7 +213,11 @@ func (w *world) machineView(m Machine) MachineView {
 	view := MachineView{
 		InstanceID: m.InstanceID, State: m.Status, Life: unlessAlive(m.Life),
 		DNSName: or(m.Addresses.Public, m.Addresses.Private), Series: m.Series, Agent: m.Tools,
-		Constraints: m.Constraints.String(), Placement: m.Placement, Error: m.Message,
+		Constraints: m.Constraints.String(), Placement: m.Placement,
+		Message: m.Message, Attempts: m.Attempts, NextRetry: m.RetryAt,
+	}
+	if m.Status == MachineError {
+		view.Message, view.Error = "", m.Message
 	}
 	if m.Status == MachineRunning && !w.present[MachineAgent(m.ID)] {
 		view.State = MachineDown

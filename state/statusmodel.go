@@ -14,6 +14,8 @@ type Status struct {
 	Machines  map[string]MachineView  `yaml:"machines" json:"machines"`   // by id
 	Services  map[string]ServiceView  `yaml:"services" json:"services"`   // by name
 	Relations map[string]RelationView `yaml:"relations" json:"relations"` // by "relation-N"
+	// Provisioner is what keeps the provisioner from its work; nil: nothing.
+	Provisioner *ProvisionerTrouble `yaml:"provisioner,omitempty" json:"provisioner,omitempty"`
 }
 
 // MachineView is a machine in Status.
@@ -27,7 +29,11 @@ type MachineView struct {
 
 	Constraints string `yaml:"constraints,omitempty" json:"constraints,omitempty"` // as operators write them
 	Placement   string `yaml:"placement,omitempty" json:"placement,omitempty"`     // in the provider's words
-	Error       string `yaml:"error,omitempty" json:"error,omitempty"`
+
+	Message   string    `yaml:"message,omitempty" json:"message,omitempty"` // how far its start is
+	Error     string    `yaml:"error,omitempty" json:"error,omitempty"`
+	Attempts  int       `yaml:"attempts,omitempty" json:"attempts,omitempty"`    // of a start that is tried again
+	NextRetry time.Time `yaml:"next-retry,omitempty" json:"next-retry,omitzero"` // zero: not by itself
 }
 
 // ServiceView is a service in Status. Life is left out while it is alive.

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,11 +72,15 @@ func (s *State) commit(ctx context.Context, p *pending, revision int64) error {
 	if len(t.Ops) == 0 {
 		return nil
 	}
+	t.Conds = append(t.Conds, p.guards()...)
 	if err := s.addBlobs(ctx, &t, p.blobs); err != nil {
 		return err
 	}
 	_, err := s.store.Commit(ctx, t)
-	if errors.Is(err, store.ErrTooLarge) {
+	switch {
+	case errors.Is(err, store.ErrConflict):
+		return cmp.Or(s.guarded(ctx, p), err)
+	case errors.Is(err, store.ErrTooLarge):
 		return fmt.Errorf("cannot update: its caller must work in batches: %w", err)
 	}
 	return err

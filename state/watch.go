@@ -81,7 +81,7 @@ func WatchEnvironment() Scope { return Scope{exact: []string{environmentKey}} }
 
 // WatchAll is everything but logs.
 func WatchAll() Scope {
-	return Scope{exact: []string{environmentKey}, prefixes: []string{
+	return Scope{exact: []string{environmentKey, provisionerKey}, prefixes: []string{
 		actionsPrefix, resourcesPrefix,
 		charmsPrefix, leadersPrefix, machinesPrefix, presencePrefix, relationsPrefix, servicesPrefix, unitersPrefix, unitsPrefix,
 	}}

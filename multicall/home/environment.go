@@ -19,7 +19,7 @@ const recordFile = "environment.yaml"
 type Record struct {
 	Name     string `yaml:"name"`
 	UUID     string `yaml:"uuid"`
-	State    string `yaml:"state"`    // URL of the store
+	State    string `yaml:"state"`    // URL of the store; in the file it names credentials from the folder
 	Provider string `yaml:"provider"` // who makes machines
 	Tools    string `yaml:"tools"`    // VERSION-SHA8, the folder below tools/
 	Phase    string `yaml:"phase,omitempty"`
@@ -56,12 +56,20 @@ func Load(dir string) (Environment, error) {
 	if err := yaml.Unmarshal(data, &e.Record); err != nil {
 		return Environment{}, fmt.Errorf("cannot read %q: %w", filepath.Join(dir, recordFile), err)
 	}
+	if e.State, err = e.absolute(e.State); err != nil {
+		return Environment{}, err
+	}
 	return e, nil
 }
 
 // Save writes environment.yaml, which makes the environment exist.
 func (e Environment) Save() error {
-	data, err := yaml.Marshal(e.Record)
+	record := e.Record
+	var err error
+	if record.State, err = e.relative(e.State); err != nil {
+		return err
+	}
+	data, err := yaml.Marshal(record)
 	if err != nil {
 		return fmt.Errorf("cannot write the environment: %w", err)
 	}

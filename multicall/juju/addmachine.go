@@ -12,6 +12,8 @@ import (
 type addMachineCmd struct {
 	Number int    `short:"n" default:"1" placeholder:"N" help:"How many machines; default 1."`
 	Series string `placeholder:"SERIES" help:"Their series; default: the environment's."`
+
+	Provisioner bool `help:"Their agents host a provisioner, too: one takes over when the leader's host dies."`
 }
 
 // Help shows how it is used.
@@ -20,7 +22,8 @@ func (addMachineCmd) Help() string {
 
 Examples:
   juju add-machine
-  juju add-machine -n 3 --series noble`
+  juju add-machine -n 3 --series noble
+  juju add-machine --provisioner`
 }
 
 // Run adds the machines and prints their ids.
@@ -37,10 +40,18 @@ func (c addMachineCmd) Run(o *operator) error {
 		}
 	}
 	return o.open(func(s *state.State) error {
-		machines, err := s.AddMachines(o.ctx, c.Number, state.MachineSpec{Series: c.Series})
+		machines, err := s.AddMachines(o.ctx, c.Number, state.MachineSpec{Series: c.Series, Jobs: c.jobs()})
 		for _, m := range machines {
 			fmt.Fprintln(o.streams.Out, m.ID)
 		}
 		return err
 	})
+}
+
+// jobs is what the machines are for.
+func (c addMachineCmd) jobs() []string {
+	if c.Provisioner {
+		return []string{state.JobManage, state.JobUnits}
+	}
+	return []string{state.JobUnits}
 }

@@ -136,6 +136,9 @@ func (b *bootstrap) run() error {
 	if b.env.Tools, err = home.InstallTools(b.env.Dir, home.Tools{Version: b.o.parts.Version, Links: b.o.parts.Applets}); err != nil {
 		return err
 	}
+	if b.env.State, err = b.env.KeepCredentials(b.env.State); err != nil {
+		return err
+	}
 	if err := b.createState(); err != nil {
 		return err
 	}

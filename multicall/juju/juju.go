@@ -31,6 +31,10 @@ type Parts struct {
 	Running func(dir string) (pid int, err error)
 	// Service names the systemd service that the process belongs to; "" is none.
 	Service func(pid int) string
+	// StopService has systemd end that service, and returns when it has.
+	StopService func(service string) error
+	// Fault, unless it is nil, is called at named points, for tests.
+	Fault func(point string)
 	// Halt ends the process that runs the local machine of that folder, and
 	// returns when none does.
 	Halt func(ctx context.Context, dir string, grace time.Duration) error
@@ -52,6 +56,8 @@ type grammar struct {
 
 	Bootstrap          bootstrapCmd          `cmd:"" help:"Make an environment and start its background process."`
 	Start              startCmd              `cmd:"" help:"Start the background process again, after a crash or a reboot."`
+	Stop               stopCmd               `cmd:"" help:"End the background process; the state stays, and juju start goes on."`
+	MigrateState       migrateStateCmd       `cmd:"" help:"Move a stopped environment's state to another store, as from one host's file to etcd."`
 	DestroyEnvironment destroyEnvironmentCmd `cmd:"" help:"Take an environment down: services, processes, files."`
 	Environments       environmentsCmd       `cmd:"" help:"List the environments."`
 	UpgradeJuju        upgradeJujuCmd        `cmd:"" help:"Let the environment's agents go over to this binary."`

@@ -86,7 +86,8 @@ func (machinesCmd) table(o *operator) error {
 			if err != nil {
 				return err
 			}
-			t.Add(colour(shown), m.ID, shown, m.Addresses.Public, m.InstanceID, m.Series, strconv.Itoa(len(units)), firstLine(m.Message))
+			t.Add(colour(shown), m.ID, shown, m.Addresses.Public, m.InstanceID, m.Series, strconv.Itoa(len(units)),
+				machineMessage(state.MachineView{Message: m.Message, NextRetry: m.RetryAt}))
 		}
 		return t.Write(o.streams.Out, console.Coloured(o.streams.Out))
 	})

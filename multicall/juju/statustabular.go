@@ -27,7 +27,7 @@ func (t tabular) write(w io.Writer) error {
 		related = relationUnitTable
 	}
 	var before string
-	for _, table := range []*console.Table{machineTable(t.status), serviceTable(t.status), unitTable(t.status), related(t.status)} {
+	for _, table := range []*console.Table{provisionerTable(t.status), machineTable(t.status), serviceTable(t.status), unitTable(t.status), related(t.status)} {
 		if table.Empty() {
 			continue
 		}
@@ -74,7 +74,30 @@ func machineTable(s state.Status) *console.Table {
 	})
 	for _, id := range ids {
 		m := s.Machines[id]
-		t.Add(colour(string(m.State)), id, withLife(string(m.State), m.Life), m.DNSName, m.InstanceID, m.Series, firstLine(m.Error))
+		t.Add(colour(string(m.State)), id, withLife(string(m.State), m.Life), m.DNSName, m.InstanceID, m.Series, machineMessage(m))
+	}
+	return t
+}
+
+// machineMessage is why a machine's instance does not start and when that is tried
+// again, or how far its start is.
+func machineMessage(m state.MachineView) string {
+	text := firstLine(cmp.Or(m.Error, m.Message))
+	if !m.NextRetry.IsZero() {
+		text += " (next retry at " + m.NextRetry.Local().Format(time.TimeOnly) + ")"
+	}
+	return text
+}
+
+// provisionerTable has a row for each thing that keeps the provisioner from its
+// work.
+func provisionerTable(s state.Status) *console.Table {
+	t := console.NewTable("PROVISIONER", "SINCE", "MESSAGE")
+	if s.Provisioner == nil {
+		return t
+	}
+	for _, message := range s.Provisioner.Messages {
+		t.Add(console.Red, "trouble", s.Provisioner.Since.Local().Format(time.TimeOnly), firstLine(message))
 	}
 	return t
 }

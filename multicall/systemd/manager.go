@@ -43,6 +43,12 @@ func Start(e home.Environment) error {
 	return err
 }
 
+// Stop has systemd end a service of ours, and waits for it.
+func Stop(service string) error {
+	_, err := ctl("stop", service)
+	return err
+}
+
 // Active says if machine 0's service runs, or is about to.
 func Active(e home.Environment) bool {
 	state, _ := ctl("show", "--property=ActiveState", "--value", MachineUnit(e))

@@ -1,0 +1,119 @@
+package home
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/google/renameio/v2"
+)
+
+// credentialsFolder is where an environment keeps the files that its state's URL
+// names, so that a copy of the environment's folder has all that it needs.
+const credentialsFolder = "credentials"
+
+// credentialOptions are the options of a state's URL that name files.
+var credentialOptions = []string{"ca", "cert", "key", "password-file"}
+
+// KeepCredentials copies the files that a state's URL names into the environment's
+// folder, readable by its owner only, and answers the URL that names the copies.
+// It may be repeated. A copy's name tells its content, so that none takes the place
+// of one that is in use.
+func (e Environment) KeepCredentials(state string) (string, error) {
+	return mapFiles(state, func(option, path string) (string, error) {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return "", fmt.Errorf("cannot read the %s of the state's URL: %w", option, err)
+		}
+		if info, err := os.Stat(path); err == nil && secret(option) && info.Mode().Perm()&0o077 != 0 {
+			return "", fmt.Errorf("file %q may be read by others: chmod 600 it", path)
+		}
+		folder := filepath.Join(e.Dir, credentialsFolder)
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			return "", fmt.Errorf("cannot make the folder of credentials: %w", err)
+		}
+		sum := sha256.Sum256(data)
+		kept := filepath.Join(folder, option+"-"+hex.EncodeToString(sum[:4]))
+		if err := renameio.WriteFile(kept, data, 0o600); err != nil {
+			return "", fmt.Errorf("cannot keep the %s of the state's URL: %w", option, err)
+		}
+		return kept, nil
+	})
+}
+
+// secret says if the file of that option is nobody else's to read.
+func secret(option string) bool { return option == "key" || option == "password-file" }
+
+// DropCredentials removes the copies that the state's URL does not name.
+func (e Environment) DropCredentials() error {
+	folder := filepath.Join(e.Dir, credentialsFolder)
+	entries, err := os.ReadDir(folder)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("cannot list credentials: %w", err)
+	}
+	used := map[string]bool{}
+	_, err = mapFiles(e.State, func(_, path string) (string, error) {
+		used[path] = true
+		return path, nil
+	})
+	for _, entry := range entries {
+		if path := filepath.Join(folder, entry.Name()); !used[path] {
+			err = errors.Join(err, os.Remove(path))
+		}
+	}
+	return err
+}
+
+// absolute is a state's URL with the files in the environment's folder named by
+// their whole paths, as processes want them.
+func (e Environment) absolute(state string) (string, error) {
+	dir, err := filepath.Abs(e.Dir)
+	if err != nil {
+		return "", fmt.Errorf("cannot find the environment's folder: %w", err)
+	}
+	return mapFiles(state, func(_, path string) (string, error) {
+		if filepath.IsAbs(path) {
+			return path, nil
+		}
+		return filepath.Join(dir, path), nil
+	})
+}
+
+// relative is a state's URL with those files named from the folder, so that the
+// record holds in a copy of the folder, wherever that is.
+func (e Environment) relative(state string) (string, error) {
+	return mapFiles(state, func(_, path string) (string, error) {
+		if rest, inside := strings.CutPrefix(path, filepath.Join(e.Dir, credentialsFolder)+"/"); inside {
+			return filepath.Join(credentialsFolder, rest), nil
+		}
+		return path, nil
+	})
+}
+
+// mapFiles answers a state's URL with another path for each file that it names. A
+// URL that cannot be read is answered as it is: whoever opens it says why.
+func mapFiles(state string, path func(option, path string) (string, error)) (string, error) {
+	place, query, ok := strings.Cut(state, "?")
+	if !ok || !strings.HasPrefix(state, "etcd") {
+		return state, nil
+	}
+	parts := strings.Split(query, "&")
+	for i, part := range parts {
+		option, value, _ := strings.Cut(part, "=")
+		file, err := url.QueryUnescape(value)
+		if err != nil || file == "" || !slices.Contains(credentialOptions, option) {
+			continue
+		}
+		if file, err = path(option, file); err != nil {
+			return "", err
+		}
+		parts[i] = option + "=" + strings.ReplaceAll(url.QueryEscape(file), "%2F", "/")
+	}
+	return place + "?" + strings.Join(parts, "&"), nil
+}

@@ -1,0 +1,155 @@
+package juju
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"bijou/multicall/console"
+	"bijou/multicall/home"
+	"bijou/state"
+)
+
+// migrateStateCmd is `juju migrate-state`.
+type migrateStateCmd struct {
+	To   string `arg:"" name:"url" help:"Where the state is to be: etcd://HOST:PORT,.../PREFIX?ca=FILE&cert=FILE&key=FILE&user=NAME&password-file=FILE (the options as needed), or sqlite:PATH; \"sqlite:\" is a file in the environment's folder."`
+	Keep bool   `help:"Leave the old store where it is, marked as moved; otherwise it goes once the new one is in use."`
+}
+
+// Help shows how it is used.
+func (migrateStateCmd) Help() string {
+	return `An environment that began in a file of one host takes its state to etcd, for many machines, or back.
+Its agents are stopped first; units lose nothing, and go on where they stood.
+
+Everything is copied, read back and compared before environment.yaml names the new store. Cut off at any
+point nothing is lost: run it again. The files that the URL names are copied into the environment's
+folder, readable by their owner only.
+
+Examples:
+  juju stop
+  juju migrate-state 'etcd://db1:2379,db2:2379,db3:2379/bijou/prod?ca=ca.pem&user=bijou&password-file=pw'
+  juju start
+
+  juju migrate-state sqlite:`
+}
+
+// Run moves the state.
+func (c migrateStateCmd) Run(o *operator) error {
+	e, err := o.home.Choose(o.name)
+	if err != nil {
+		return err
+	}
+	claim, err := o.home.Claim(e.Name)
+	if err != nil {
+		return fmt.Errorf("cannot migrate environment %q: %w", e.Name, err)
+	}
+	defer claim.Release()
+	if e, err = o.home.Environment(e.Name); err != nil { // somebody else may have been at work
+		return err
+	}
+	err = c.migrate(o, e)
+	if now, lerr := home.Load(e.Dir); lerr == nil { // wherever it ended
+		err = errors.Join(err, now.DropCredentials())
+	}
+	if err != nil {
+		return adviseMigration(fmt.Errorf("cannot migrate environment %q: %w", e.Name, err), e)
+	}
+	return nil
+}
+
+// adviseMigration says what to do about what keeps an environment from moving.
+func adviseMigration(err error, e home.Environment) error {
+	switch {
+	case errors.Is(err, state.ErrRunning):
+		return console.Hint(err, "juju stop -e "+e.Name+" ends those of this host; one that has died is gone "+state.SessionTTL.String()+" later")
+	case errors.Is(err, state.ErrStoreExists):
+		return console.Hint(err, "give a place of its own: another prefix, or another file")
+	}
+	return err
+}
+
+// migrate copies, switches over, and clears up.
+func (c migrateStateCmd) migrate(o *operator, e home.Environment) error {
+	to, err := c.target(e)
+	if err != nil {
+		return err
+	}
+	if to == e.State {
+		return c.finish(o, e)
+	}
+	if err := o.refuseRunning(e); err != nil {
+		return err
+	}
+	o.note("copying the state of environment %q from %s to %s", e.Name, e.State, to)
+	old := e.State
+	copied, err := state.Migrate(o.ctx, state.Migration{
+		From: old, To: to, Keep: c.Keep, Fault: o.parts.Fault,
+		Switch: func() error {
+			e.State = to
+			return e.Save()
+		},
+	})
+	if err != nil {
+		return err
+	}
+	o.note("  %s of %d bytes, the same in both stores: sha256 %s", count(copied.Keys, "key"), copied.Bytes, copied.SHA256)
+	if c.Keep {
+		o.note("  the old store stays, marked as moved: %s", old)
+	}
+	o.note("environment %q has its state in %s; go on with: juju start -e %s", e.Name, to, e.Name)
+	return nil
+}
+
+// finish does what a migration that was cut off at its end has left to do.
+func (c migrateStateCmd) finish(o *operator, e home.Environment) error {
+	err := state.FinishMigration(o.ctx, e.State)
+	if errors.Is(err, state.ErrNotFound) {
+		o.note("environment %q has its state in %s already", e.Name, e.State)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	o.note("environment %q has its state in %s; the migration that was cut off is finished", e.Name, e.State)
+	return nil
+}
+
+// target is the URL with all paths made absolute, and its credentials kept.
+func (c migrateStateCmd) target(e home.Environment) (string, error) {
+	path, file := strings.CutPrefix(c.To, "sqlite:")
+	if !file {
+		return e.KeepCredentials(c.To)
+	}
+	if e.Provider == "ssh" {
+		return "", console.Usage(errors.New("machines of the provider \"ssh\" are on other hosts, which cannot read a file of this one"))
+	}
+	if path == "" {
+		path = e.StateFile()
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("cannot find the file: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return "", fmt.Errorf("cannot make the state's folder: %w", err)
+	}
+	return "sqlite:" + path, nil
+}
+
+// refuseRunning finds processes of this host, which may just be starting and have
+// said nothing yet.
+func (o *operator) refuseRunning(e home.Environment) error {
+	dirs, err := e.MachineDirs()
+	for _, dir := range dirs {
+		pid, perr := o.parts.Running(dir)
+		if perr != nil {
+			return perr
+		}
+		if pid != 0 {
+			return fmt.Errorf("the agent of machine %s runs, %s: %w", filepath.Base(dir), o.describe(pid), state.ErrRunning)
+		}
+	}
+	return err
+}

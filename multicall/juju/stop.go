@@ -1,0 +1,67 @@
+package juju
+
+import (
+	"fmt"
+
+	"bijou/multicall/home"
+)
+
+// stopCmd is `juju stop`.
+type stopCmd struct{}
+
+// Help shows how it is used.
+func (stopCmd) Help() string {
+	return `Hooks in flight may end; what charms have started goes on. "juju start" starts the agents again, and
+every unit goes on where it stood. Agents on other hosts are not ended.
+
+Examples:
+  juju stop
+  juju stop -e staging`
+}
+
+// Run ends the environment's processes on this host: that of machine 0 first, which
+// would start the others again.
+func (stopCmd) Run(o *operator) error {
+	e, err := o.home.Choose(o.name)
+	if err != nil {
+		return err
+	}
+	stopped, err := o.stop(e)
+	if err != nil {
+		return fmt.Errorf("cannot stop environment %q: %w", e.Name, err)
+	}
+	if stopped == 0 {
+		o.note("no process of environment %q runs on this host", e.Name)
+		return nil
+	}
+	o.note("environment %q: %s ended; juju start goes on", e.Name, count(stopped, "agent"))
+	return nil
+}
+
+// stop ends the processes, and says how many there were.
+func (o *operator) stop(e home.Environment) (stopped int, err error) {
+	dirs, err := e.MachineDirs()
+	if err != nil {
+		return 0, err
+	}
+	for _, dir := range dirs {
+		pid, err := o.parts.Running(dir)
+		if err != nil {
+			return stopped, err
+		}
+		if pid == 0 {
+			continue
+		}
+		if service := o.parts.Service(pid); service != "" {
+			err = o.parts.StopService(service)
+		}
+		if err == nil {
+			err = o.parts.Halt(o.ctx, dir, haltGrace)
+		}
+		if err != nil {
+			return stopped, err
+		}
+		stopped++
+	}
+	return stopped, nil
+}

@@ -1,0 +1,86 @@
+package provision
+
+import (
+	"context"
+	"errors"
+
+	"bijou/state"
+)
+
+// together is how many machines one transaction records at most.
+const together = 64
+
+// recorder writes what jobs have found out. What several have at the same time
+// is one transaction.
+type recorder struct {
+	update  state.Updater // fenced by the leader's key
+	entries chan entry    // with room for a batch, so that it fills while one is written
+}
+
+// entry is what one job has to write.
+type entry struct {
+	write func(tx *state.Tx) error
+	done  chan error // buffered: whoever waited may have gone
+}
+
+func newRecorder(update state.Updater) *recorder {
+	return &recorder{update, make(chan entry, together)}
+}
+
+// record writes and returns when it is written, or ctx is done. A machine that is
+// gone meanwhile is no error. It may be called from several goroutines.
+func (r *recorder) record(ctx context.Context, write func(tx *state.Tx) error) error {
+	e := entry{write, make(chan error, 1)}
+	select {
+	case r.entries <- e:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case err := <-e.done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// run writes until ctx is done.
+func (r *recorder) run(ctx context.Context) {
+	for {
+		select {
+		case first := <-r.entries:
+			r.write(ctx, r.batch(first))
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// batch is what waits at the moment.
+func (r *recorder) batch(first entry) []entry {
+	batch := []entry{first}
+	for len(batch) < together {
+		select {
+		case e := <-r.entries:
+			batch = append(batch, e)
+		default:
+			return batch
+		}
+	}
+	return batch
+}
+
+// write writes a batch, and tells all who wait for it.
+func (r *recorder) write(ctx context.Context, batch []entry) {
+	err := r.update(ctx, func(tx *state.Tx) error {
+		for _, e := range batch {
+			if err := e.write(tx); err != nil && !errors.Is(err, state.ErrNotFound) {
+				return err
+			}
+		}
+		return nil
+	})
+	for _, e := range batch {
+		e.done <- err
+	}
+}

@@ -1,0 +1,170 @@
+package ssh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"bijou/provision/provider"
+)
+
+// candidates lists the hosts that may become the machine, the best first: the one
+// that is it already, the one that the operator named, or those of the pool that
+// are no machine's.
+func (p *Provider) candidates(spec provider.Spec) ([]member, error) {
+	pool, err := p.pool()
+	if err != nil {
+		return nil, err
+	}
+	records, err := p.records()
+	if err != nil {
+		return nil, err
+	}
+	if r, ok := records[spec.Machine]; ok {
+		t, err := r.target()
+		return []member{known(pool, t)}, err
+	}
+	if spec.Placement != "" {
+		t, err := parseTarget(spec.Placement)
+		return []member{known(pool, t)}, err
+	}
+	return free(pool, records)
+}
+
+// known is the host with what the pool says of it. Its fingerprint goes before
+// one that was written down: the operator may have changed it.
+func known(pool []member, t target) member {
+	for _, m := range pool {
+		if m.target.String() != t.String() {
+			continue
+		}
+		if m.target.Fingerprint == "" {
+			m.target.Fingerprint = t.Fingerprint
+		}
+		return m
+	}
+	return member{target: t}
+}
+
+// free lists the hosts of the pool that are no machine's.
+func free(pool []member, records map[string]record) (unused []member, err error) {
+	machines := map[string]string{}
+	for machine, r := range records {
+		t, err := r.target()
+		if err != nil {
+			return nil, err
+		}
+		machines[t.address()] = machine
+	}
+	for _, m := range pool {
+		if machines[m.target.address()] == "" {
+			unused = append(unused, m)
+		}
+	}
+	switch {
+	case len(pool) == 0:
+		return nil, advise(errors.New("there are no hosts to choose from"),
+			"name one: juju add-machine ssh:USER@HOST; or make a pool: juju set-environment ssh.pool='[USER@HOST, ...]'")
+	case len(unused) == 0:
+		return nil, advise(fmt.Errorf("all %d hosts of the pool are machines already (%w)", len(pool), provider.ErrTransient),
+			"add hosts to ssh.pool, or destroy machines: juju destroy-machine ID")
+	}
+	return unused, nil
+}
+
+// choose takes the first candidate that will do, and returns the login there.
+func (p *Provider) choose(ctx context.Context, s *start) (*conn, error) {
+	candidates, err := p.candidates(s.spec)
+	if err != nil {
+		return nil, err
+	}
+	var reasons []error
+	for _, m := range candidates {
+		c, err := p.take(ctx, s, m)
+		if err == nil {
+			return c, nil
+		}
+		reasons = append(reasons, err)
+	}
+	if len(reasons) == 1 {
+		return nil, reasons[0]
+	}
+	return nil, noneOf(reasons)
+}
+
+// noneOf says why no host will do: in one line, and then one for each.
+func noneOf(reasons []error) error {
+	var text strings.Builder
+	transient := false
+	for _, r := range reasons {
+		text.WriteString("\n  " + strings.ReplaceAll(r.Error(), "\n", "\n    "))
+		transient = transient || errors.Is(r, provider.ErrTransient)
+	}
+	if transient {
+		return fmt.Errorf("none of %d hosts of the pool will do (%w):%s", len(reasons), provider.ErrTransient, text.String())
+	}
+	return fmt.Errorf("none of %d hosts of the pool will do:%s", len(reasons), text.String())
+}
+
+// take makes the host the machine, if it will do and nobody has it.
+func (p *Provider) take(ctx context.Context, s *start, m member) (*conn, error) {
+	s.say("connecting to %s", m.target)
+	c, err := p.dial(ctx, m.target)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.claim(ctx, s, c, m); err != nil {
+		c.close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// claim looks at the host and marks it. What is written down first makes a host
+// that goes away meanwhile known; it goes again if the host is surely not taken.
+func (p *Provider) claim(ctx context.Context, s *start, c *conn, m member) error {
+	own := p.mark(s.spec.Machine, s.spec.Token)
+	h, err := p.look(ctx, c)
+	if err != nil {
+		return err
+	}
+	if !h.marked {
+		if err := p.fits(s, m, h); err != nil {
+			return errors.Join(err, p.forget(c.target, s.spec.Machine))
+		}
+		if err := p.remember(c.target, s.spec.Machine, s.spec.Token); err != nil {
+			return err
+		}
+		said, err := c.run(ctx, "claim", nil, p.root, own.String())
+		if errors.As(err, &failed{}) {
+			err = errors.Join(err, p.forget(c.target, s.spec.Machine))
+		}
+		if err != nil {
+			return cannot("mark", c.target, err)
+		}
+		if h.mark, err = readMark(said); err != nil {
+			return err
+		}
+	}
+	if h.mark != own { // somebody's, perhaps since just now
+		return errors.Join(p.refuse(c.target, h.mark), p.forget(c.target, s.spec.Machine))
+	}
+	return p.remember(c.target, s.spec.Machine, s.spec.Token) // another process may have doubted it
+}
+
+// spare is the room that must be left on a host's disk beside the binary, in MB:
+// charms and their units come next.
+const spare = 64
+
+// fits refuses a host that does not do for the machine.
+func (p *Provider) fits(s *start, m member, h host) error {
+	need := uint64(s.luggage.size>>20) + spare
+	switch {
+	case h.arch != architecture():
+		return advise(fmt.Errorf("host %q is %s, and the environment's binary is for %s", m.target, h.arch, architecture()), "name a host of the same architecture")
+	case h.free < need:
+		return advise(fmt.Errorf("the disk of host %q is full: %d MB are free below %s, and %d are needed", m.target, h.free, p.root, need), "make room there; then: juju resolved "+s.spec.Machine)
+	}
+	return nil
+}

@@ -1,0 +1,152 @@
+package ssh
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"bijou/provision/provider"
+)
+
+const (
+	connectLimit   = 15 * time.Second // to connect and log in
+	keepaliveEvery = 5 * time.Second
+	keepaliveLimit = 15 * time.Second // how long a host may say nothing at all
+)
+
+// conn is a login on a host. It ends when its context does.
+type conn struct {
+	target target
+	client *ssh.Client
+	end    context.CancelFunc
+	alive  sync.WaitGroup // the keepalive
+}
+
+// close ends the login.
+func (c *conn) close() {
+	c.end()
+	_ = c.client.Close()
+	c.alive.Wait()
+}
+
+// dial logs in on the host, whose key must be vouched for. An error that wraps
+// provider.ErrTransient says that the host was not reached.
+func (p *Provider) dial(ctx context.Context, t target) (*conn, error) {
+	known, err := p.hostKey(t)
+	if err != nil {
+		return nil, err
+	}
+	l, err := p.login(t)
+	if err != nil {
+		return nil, err
+	}
+	defer l.close()
+	var refused error // the host's key, the first time
+	for _, algorithms := range known.attempts {
+		var client *ssh.Client
+		client, err = connect(ctx, t, &ssh.ClientConfig{
+			User: t.User, Auth: l.methods, HostKeyAlgorithms: algorithms, ClientVersion: "SSH-2.0-bijou",
+			HostKeyCallback: func(name string, remote net.Addr, key ssh.PublicKey) error {
+				verdict := known.check(name, remote, key)
+				if verdict == nil {
+					refused = nil
+					return p.vouch(t, key)
+				}
+				refused = cmp.Or(refused, verdict)
+				return verdict
+			},
+		})
+		if err == nil {
+			return keep(ctx, t, client), nil
+		}
+		if refused == nil && !strings.Contains(err.Error(), noCommonKey) || errors.Is(err, provider.ErrTransient) {
+			break
+		}
+	}
+	return nil, whyNot(t, l, cmp.Or(refused, err))
+}
+
+// noCommonKey is what the library says of a host that has no key of that kind.
+const noCommonKey = "no common algorithm for host key"
+
+// whyNot says why the host could not be logged in on.
+func whyNot(t target, l login, err error) error {
+	switch {
+	case strings.Contains(err.Error(), "unable to authenticate"):
+		return advise(fmt.Errorf("cannot log in to %q: the host takes none of: %s", t, strings.Join(l.tried, ", ")),
+			"let the host take one of them (ssh-copy-id), or: "+loginAdvice)
+	case strings.Contains(err.Error(), "no common algorithm"):
+		return fmt.Errorf("cannot log in to %q: %w", t, err)
+	}
+	return err
+}
+
+// connect connects and logs in, in bounded time.
+func connect(ctx context.Context, t target, config *ssh.ClientConfig) (*ssh.Client, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectLimit)
+	defer cancel()
+	wire, err := (&net.Dialer{}).DialContext(ctx, "tcp", t.address())
+	if err != nil {
+		return nil, unreached(t, err)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = wire.Close() })
+	defer stop()
+	c, channels, requests, err := ssh.NewClientConn(wire, t.address(), config)
+	if err != nil {
+		_ = wire.Close()
+		return nil, handshake(ctx, t, err)
+	}
+	return ssh.NewClient(c, channels, requests), nil
+}
+
+// handshake tells a host that went away from one that refused us.
+func handshake(ctx context.Context, t target, err error) error {
+	var network net.Error
+	switch {
+	case ctx.Err() != nil:
+		return unreached(t, fmt.Errorf("it does not answer within %s", connectLimit))
+	case strings.Contains(err.Error(), "unable to authenticate"), strings.Contains(err.Error(), "no common algorithm"):
+		return err
+	case errors.As(err, &network), strings.Contains(err.Error(), "EOF"), strings.Contains(err.Error(), "disconnect"):
+		return unreached(t, err)
+	}
+	return fmt.Errorf("cannot log in to %q: %w", t, err)
+}
+
+// unreached is the error of a host that is not there at the moment.
+func unreached(t target, err error) error {
+	return fmt.Errorf("cannot reach host %q: %w (%w)", t, err, provider.ErrTransient)
+}
+
+// keep has the login end with ctx, and when the host says nothing any more.
+func keep(ctx context.Context, t target, client *ssh.Client) *conn {
+	ctx, end := context.WithCancel(ctx)
+	c := &conn{target: t, client: client, end: end}
+	c.alive.Go(func() {
+		for beat(ctx, client) == nil {
+		}
+		_ = client.Close()
+	})
+	return c
+}
+
+// beat waits a while, and then for the host to say that it is there.
+func beat(ctx context.Context, client *ssh.Client) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(keepaliveEvery):
+	}
+	silent := time.AfterFunc(keepaliveLimit, func() { _ = client.Close() })
+	defer silent.Stop()
+	defer context.AfterFunc(ctx, func() { _ = client.Close() })()
+	_, _, err := client.SendRequest("keepalive@openssh.com", true, nil)
+	return err
+}

@@ -1,0 +1,94 @@
+package ssh
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/google/renameio/v2"
+)
+
+// record says that a host is a machine, or is about to become it. It is written
+// before the host is touched, and goes when nothing is left on it: so that a host
+// that does not answer is known to be a machine all the same.
+type record struct {
+	Host        string `json:"host"` // user@host:port
+	Fingerprint string `json:"fingerprint,omitempty"`
+	Machine     string `json:"machine"`
+	Token       string `json:"token"`
+}
+
+// target is the host that the record is about.
+func (r record) target() (target, error) {
+	t, err := parseTarget(r.Host)
+	t.Fingerprint = r.Fingerprint
+	return t, err
+}
+
+func (p *Provider) ledgerPath(machine string) string {
+	return filepath.Join(p.env.Dir, "ssh", "machines", machine+".json")
+}
+
+// records reads the whole ledger, by machine.
+func (p *Provider) records() (map[string]record, error) {
+	entries, err := os.ReadDir(filepath.Dir(p.ledgerPath("")))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("cannot read which hosts are machines: %w", err)
+	}
+	all := map[string]record{}
+	for _, e := range entries {
+		machine, ok := strings.CutSuffix(e.Name(), ".json")
+		if !ok || checkID(machine) != nil {
+			continue // renameio's, of a write that was cut off
+		}
+		data, err := os.ReadFile(p.ledgerPath(machine))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		var r record
+		if err == nil {
+			err = json.Unmarshal(data, &r)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("cannot read which host is machine %s: %w", machine, err)
+		}
+		all[machine] = r
+	}
+	return all, nil
+}
+
+// remember writes down that the host is, or is to be, the machine.
+func (p *Provider) remember(t target, machine, token string) error {
+	data, err := json.Marshal(record{Host: t.String(), Fingerprint: t.Fingerprint, Machine: machine, Token: token})
+	if err != nil {
+		return fmt.Errorf("internal error: %w", err)
+	}
+	return write(p.ledgerPath(machine), append(data, '\n'))
+}
+
+// forget removes the machine's record, if it is about that host.
+func (p *Provider) forget(t target, machine string) error {
+	all, err := p.records()
+	if err != nil || all[machine].Host != t.String() {
+		return err
+	}
+	if err := os.Remove(p.ledgerPath(machine)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("cannot forget that host %q was machine %s: %w", t, machine, err)
+	}
+	return nil
+}
+
+// write writes a file of the provider's own, at once.
+func write(path string, data []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("cannot write %q: %w", path, err)
+	}
+	if err := renameio.WriteFile(path, data, 0o600); err != nil {
+		return fmt.Errorf("cannot write %q: %w", path, err)
+	}
+	return nil
+}

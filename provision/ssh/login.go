@@ -1,0 +1,174 @@
+package ssh
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/agent"
+)
+
+// login is what there is to log in with.
+type login struct {
+	methods []ssh.AuthMethod
+	tried   []string // what they are, for people; no secrets
+	close   func()   // never nil
+}
+
+// login gathers keys and the password: those of the configuration, else the
+// ssh-agent's and the user's own.
+func (p *Provider) login(t target) (login, error) {
+	l := login{close: func() {}}
+	signers, err := p.identities(&l)
+	if err != nil {
+		return l, err
+	}
+	held := l.agent()
+	if len(signers) > 0 || held != nil {
+		l.methods = append(l.methods, ssh.PublicKeysCallback(func() ([]ssh.Signer, error) {
+			if held == nil {
+				return signers, nil
+			}
+			more, err := held.Signers()
+			if err != nil {
+				return signers, nil // the agent is gone; the files' keys may do
+			}
+			return append(signers[:len(signers):len(signers)], more...), nil
+		}))
+	}
+	if err := p.password(&l); err != nil {
+		l.close()
+		return l, err
+	}
+	if len(l.methods) == 0 {
+		return l, advise(fmt.Errorf("cannot log in to %q: there is no key and no password to do it with", t), loginAdvice)
+	}
+	return l, nil
+}
+
+const loginAdvice = "name a key with ssh.identity=FILE, start an ssh-agent, or name a file of mode 0600 with ssh.password-file=FILE"
+
+// identities reads the private keys. One that the configuration names must be
+// usable; of the user's own, those are taken that are.
+func (p *Provider) identities(l *login) (signers []ssh.Signer, err error) {
+	if named := p.env.Config["identity"]; named != "" {
+		path, err := expand(named)
+		if err != nil {
+			return nil, err
+		}
+		signer, err := readIdentity(path)
+		if err != nil {
+			return nil, fmt.Errorf("cannot use ssh.identity: %w", err)
+		}
+		l.tried = append(l.tried, "the key of "+path)
+		return []ssh.Signer{signer}, nil
+	}
+	for _, name := range []string{"id_ed25519", "id_ecdsa", "id_rsa"} {
+		path, err := expand("~/.ssh/" + name)
+		if err != nil {
+			continue
+		}
+		if signer, err := readIdentity(path); err == nil {
+			signers = append(signers, signer)
+			l.tried = append(l.tried, "the key of "+path)
+		}
+	}
+	return signers, nil
+}
+
+// readIdentity reads a private key that nobody else may read.
+func readIdentity(path string) (ssh.Signer, error) {
+	data, err := readPrivate(path)
+	if err != nil {
+		return nil, err
+	}
+	signer, err := ssh.ParsePrivateKey(data)
+	var locked *ssh.PassphraseMissingError
+	switch {
+	case errors.As(err, &locked):
+		return nil, advise(fmt.Errorf("the key %q has a passphrase", path), "give it to an ssh-agent: ssh-add "+path)
+	case err != nil:
+		return nil, fmt.Errorf("%q holds no private key: %w", path, err)
+	}
+	return signer, nil
+}
+
+// agent connects to the user's ssh-agent; nil if there is none.
+func (l *login) agent() agent.ExtendedAgent {
+	socket := os.Getenv("SSH_AUTH_SOCK")
+	if socket == "" {
+		return nil
+	}
+	conn, err := net.Dial("unix", socket)
+	if err != nil {
+		return nil
+	}
+	l.close = func() { _ = conn.Close() }
+	l.tried = append(l.tried, "the ssh-agent's keys")
+	return agent.NewClient(conn)
+}
+
+// password adds that of the configured file, both ways that hosts ask for it.
+func (p *Provider) password(l *login) error {
+	named := p.env.Config["password-file"]
+	if named == "" {
+		return nil
+	}
+	path, err := expand(named)
+	if err != nil {
+		return err
+	}
+	data, err := readPrivate(path)
+	if err != nil {
+		return fmt.Errorf("cannot use ssh.password-file: %w", err)
+	}
+	password := string(bytes.TrimRight(data, "\r\n"))
+	if password == "" {
+		return fmt.Errorf("cannot use ssh.password-file: %q holds no password", path)
+	}
+	l.tried = append(l.tried, "the password of "+path)
+	l.methods = append(l.methods, ssh.Password(password), ssh.KeyboardInteractive(
+		func(_, _ string, questions []string, echos []bool) ([]string, error) {
+			answers := make([]string, len(questions))
+			for i := range questions {
+				if !echos[i] { // what is shown as it is typed is no password
+					answers[i] = password
+				}
+			}
+			return answers, nil
+		}))
+	return nil
+}
+
+// readPrivate reads a file that nobody but its owner may read.
+func readPrivate(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return nil, fmt.Errorf("file %q may be read by others: chmod 600 it", path)
+	}
+	return os.ReadFile(path)
+}
+
+// expand makes the path of a file absolute: "~/" is the user's own folder.
+func expand(path string) (string, error) {
+	rest, own := strings.CutPrefix(path, "~/")
+	if !own && filepath.IsAbs(path) {
+		return path, nil
+	}
+	if !own {
+		return "", fmt.Errorf("cannot use file %q: want an absolute path, or ~/FILE", path)
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("cannot find %q: %w", path, err)
+	}
+	return filepath.Join(home, rest), nil
+}

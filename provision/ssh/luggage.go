@@ -1,0 +1,127 @@
+package ssh
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"bijou/provision/provider"
+)
+
+// luggage is what a machine's agent needs on its host.
+type luggage struct {
+	tools  string // VERSION-SHA8
+	binary string // on this host
+	sum    string // its sha256
+	size   int64
+	files  []file // the environment's record last: with it, the environment is there
+}
+
+// file is one small file, by its path below the environment's folder.
+type file struct {
+	path, mode string
+	data       []byte
+}
+
+// pack gathers what the agent needs. The state must be one that other hosts reach.
+func (p *Provider) pack(spec provider.Spec) (l luggage, err error) {
+	record, err := p.record()
+	if err != nil {
+		return l, err
+	}
+	if spec.Tools != "" {
+		record["tools"] = spec.Tools
+	}
+	l.tools, _ = record["tools"].(string)
+	if l.tools == "" || filepath.Base(l.tools) != l.tools {
+		return l, fmt.Errorf("the environment's record names no tools, but %q", l.tools)
+	}
+	at, _ := record["state"].(string)
+	if record["state"], l.files, err = p.credentials(at); err != nil {
+		return l, err
+	}
+	text, err := yaml.Marshal(record)
+	if err != nil {
+		return l, fmt.Errorf("cannot write the environment's record: %w", err)
+	}
+	keeper, err := scripts.ReadFile("scripts/keep.sh")
+	if err != nil {
+		return l, fmt.Errorf("internal error: %w", err)
+	}
+	l.files = append(l.files, file{"keep.sh", "700", keeper}, file{"environment.yaml", "600", text})
+	l.binary = filepath.Join(p.env.Dir, "tools", l.tools, "bijou")
+	l.sum, l.size, err = sumOf(l.binary)
+	return l, err
+}
+
+// record reads environment.yaml, whatever is in it.
+func (p *Provider) record() (map[string]any, error) {
+	data, err := os.ReadFile(filepath.Join(p.env.Dir, "environment.yaml"))
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the environment's record: %w", err)
+	}
+	record := map[string]any{}
+	if err := yaml.Unmarshal(data, &record); err != nil {
+		return nil, fmt.Errorf("cannot read the environment's record: %w", err)
+	}
+	return record, nil
+}
+
+// credentials takes along the files that the state's URL names, and returns the
+// URL as it is with them on the host.
+func (p *Provider) credentials(at string) (there string, files []file, err error) {
+	scheme, _, _ := strings.Cut(at, ":")
+	if p.env.Shared || scheme == "sqlite" || scheme == "etcd+unix" {
+		return "", nil, advise(errors.New("the environment's state is on this host only, and other hosts cannot reach it"),
+			"take the state to an etcd that they reach: juju migrate-state etcd://HOST:PORT,.../PREFIX")
+	}
+	base, query, asks := strings.Cut(at, "?")
+	if !asks {
+		return at, nil, nil
+	}
+	options, err := url.ParseQuery(query)
+	if err != nil {
+		return "", nil, errors.New("the options of the state's URL are no query")
+	}
+	for _, option := range []string{"ca", "cert", "key", "password-file"} {
+		if options.Get(option) == "" {
+			continue
+		}
+		data, err := os.ReadFile(options.Get(option))
+		if err != nil {
+			return "", nil, fmt.Errorf("cannot take along what the state's URL names as %s: %w", option, err)
+		}
+		f := file{"credentials/" + option, "600", data}
+		files = append(files, f)
+		options.Set(option, p.dir()+"/"+f.path)
+	}
+	return base + "?" + strings.ReplaceAll(options.Encode(), "%2F", "/"), files, nil
+}
+
+// sumOf is a file's sha256, in hex, and its size.
+func sumOf(path string) (sum string, size int64, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", 0, fmt.Errorf("cannot read the binary for the host: %w", err)
+	}
+	defer f.Close()
+	hash := sha256.New()
+	if size, err = io.Copy(hash, f); err != nil {
+		return "", 0, fmt.Errorf("cannot read the binary for the host: %w", err)
+	}
+	return hex.EncodeToString(hash.Sum(nil)), size, nil
+}
+
+// hexSum is the sha256 of data, in hex.
+func hexSum(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,122 @@
+package ssh
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"bijou/provision/provider"
+)
+
+// mark is what lies on a host that is a machine: whose.
+type mark struct {
+	Environment string `json:"environment"`
+	Name        string `json:"name"` // the environment's, for people
+	Machine     string `json:"machine"`
+	Token       string `json:"token"`
+}
+
+// mark is that of one of the environment's machines.
+func (p *Provider) mark(machine, token string) mark {
+	return mark{Environment: p.env.UUID, Name: p.env.Name, Machine: machine, Token: token}
+}
+
+// String is the mark as it is written.
+func (m mark) String() string {
+	data, err := json.Marshal(m)
+	if err != nil {
+		panic("internal error: " + err.Error())
+	}
+	return string(data)
+}
+
+// readMark reads one that a host has shown.
+func readMark(text string) (m mark, err error) {
+	if err := json.Unmarshal([]byte(text), &m); err != nil {
+		return mark{}, fmt.Errorf("cannot read the host's mark %q: %w", text, err)
+	}
+	return m, nil
+}
+
+// refuse says whose the host is already, and what to do.
+func (p *Provider) refuse(t target, m mark) error {
+	if m.Environment == p.env.UUID {
+		return advise(fmt.Errorf("host %q is machine %s already", t, m.Machine),
+			"name another host, or put units on that machine: juju deploy --to "+m.Machine)
+	}
+	return advise(fmt.Errorf("host %q is managed already: it is machine %s of environment %q (uuid %s)", t, m.Machine, m.Name, m.Environment),
+		"name another host, or destroy that machine there: juju destroy-machine -e "+m.Name+" "+m.Machine,
+		"if that environment is gone for good, remove "+p.root+"/managed-by.json on the host, and "+p.root+"/"+m.Environment)
+}
+
+// host is what was seen on a host.
+type host struct {
+	arch    string // as constraints call it
+	cores   uint64
+	memory  uint64 // MB
+	disk    uint64 // MB in all, where environments lie
+	free    uint64 // MB
+	marked  bool
+	mark    mark
+	running bool // the agent's service
+}
+
+// look sees what a host is, and whose.
+func (p *Provider) look(ctx context.Context, c *conn) (h host, err error) {
+	said, err := c.run(ctx, "look", nil, p.root, p.env.UUID, p.systemd)
+	if err != nil {
+		return h, fmt.Errorf("cannot look at host %q: %w", c.target, err)
+	}
+	for line := range strings.Lines(said) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		switch key {
+		case "arch":
+			h.arch = archOf(value)
+		case "mark":
+			h.marked = true
+			if h.mark, err = readMark(value); err != nil {
+				return h, err
+			}
+		case "runs":
+			h.running = true
+		default:
+			h.number(key, value)
+		}
+	}
+	return h, nil
+}
+
+// number takes up a fact that is one; what is none stays unknown.
+func (h *host) number(key, value string) {
+	n, _ := strconv.ParseUint(value, 10, 64)
+	switch key {
+	case "cores":
+		h.cores = n
+	case "memory":
+		h.memory = n
+	case "disk":
+		h.disk = n
+	case "free":
+		h.free = n
+	}
+}
+
+// archOf is what constraints call an architecture that uname -m, or Go, names.
+func archOf(name string) string {
+	known := map[string]string{
+		"x86_64": "amd64", "aarch64": "arm64", "armv7l": "armhf", "armv8l": "armhf", "arm": "armhf",
+		"i686": "i386", "386": "i386", "ppc64le": "ppc64el",
+	}
+	return cmp.Or(known[name], name)
+}
+
+// instance is the host as an instance of this environment.
+func (p *Provider) instance(t target, machine string, running bool) provider.Instance {
+	return provider.Instance{
+		ID: instanceID(t, machine), Environment: p.env.UUID, Machine: machine, Running: running,
+		Private: t.Host, Public: t.Host,
+	}
+}

@@ -1,0 +1,20 @@
+# begin.sh DIR TOOLS MACHINE UNIT SYSTEMD: has the agent run, now and after every
+# boot, as a service; or under keep.sh where systemd is not.
+set -e
+dir=$1 tools=$1/tools/$2 machine=$3 unit=$4
+"$tools/bijou" install --dir "$tools" >/dev/null
+if [ -d "$5" ]; then
+	"$tools/bijou" install --systemd --env "$dir" --machine "$machine" >/dev/null
+	echo "$unit" >"$dir/service"
+	systemctl --quiet enable "$unit"
+	systemctl reset-failed "$unit" 2>/dev/null || :
+	systemctl --no-block start "$unit"
+else
+	env -i PATH="$PATH" HOME="$HOME" LANG=C.UTF-8 setsid sh "$dir/keep.sh" "$dir" "$tools" "$machine" </dev/null >/dev/null 2>&1 &
+	tries=0
+	while flock -n "$dir/keep.lock" true; do
+		tries=$((tries + 1))
+		[ "$tries" -lt 300 ] || { echo "the agent's keeper does not come up" >&2; exit 1; }
+		sleep 0.1
+	done
+fi

@@ -1,0 +1,12 @@
+# claim.sh ROOT MARK: takes the host, if nobody has, and prints whose it is now. A
+# link is made at once or not at all, and never over another.
+set -e
+umask 022
+mkdir -p "$1"
+draft=$(mktemp "$1/mark-XXXXXX")
+trap 'rm -f "$draft"' EXIT
+trap 'exit 1' HUP INT TERM PIPE
+printf '%s\n' "$2" >"$draft"
+sync "$draft"
+ln "$draft" "$1/managed-by.json" 2>/dev/null || :
+cat "$1/managed-by.json"

@@ -1,0 +1,48 @@
+# end.sh ROOT UUID MACHINE MARK: ends the agent and whatever its hooks have left
+# running, and removes all of the environment; the mark goes last, so that a
+# removal that was cut off is repeated. Of a host with another mark, nothing.
+root=$1 dir=$1/$2
+[ "$(cat "$root/managed-by.json" 2>/dev/null)" = "$4" ] || exit 0
+set -e
+if [ -s "$dir/service" ]; then
+	unit=$(cat "$dir/service")
+	systemctl --quiet disable "$unit" 2>/dev/null || :
+	systemctl stop "$unit" 2>/dev/null || :
+	rm -f "/etc/systemd/system/$unit"
+	systemctl daemon-reload
+	systemctl reset-failed "$unit" 2>/dev/null || :
+fi
+
+# of prints the ids of processes that have the environment's uuid in theirs.
+of() {
+	for p in /proc/[0-9]*; do
+		if tr '\0' '\n' <"$p/environ" 2>/dev/null | grep -qx "JUJU_ENV_UUID=$1"; then echo "${p#/proc/}"; fi
+	done
+}
+
+# gone ends processes, whose ids the command prints: asked first, then killed.
+gone() {
+	tries=0
+	while pids=$("$@" 2>/dev/null) && [ -n "$pids" ]; do
+		case $tries in
+		0) kill $pids 2>/dev/null || : ;;
+		150) kill -9 $pids 2>/dev/null || : ;;
+		200) echo "processes do not end: $pids" >&2 && exit 1 ;;
+		esac
+		tries=$((tries + 1))
+		sleep 0.2
+	done
+}
+keeper() { [ ! -e "$dir/keep.lock" ] || flock -n "$dir/keep.lock" true || cat "$dir/keep.pid"; }
+agent() {
+	[ ! -s "$dir/machines/$1/agent.pid" ] || read -r pid _ <"$dir/machines/$1/agent.pid"
+	[ -z "${pid:-}" ] || ! tr '\0' '\n' <"/proc/$pid/cmdline" 2>/dev/null | grep -qx -- "$dir" || echo "$pid"
+}
+gone keeper
+gone agent "$3"
+gone of "$2"
+rm -rf "/run/bijou/$(printf %s "$2" | sha256sum | cut -c1-8)"-* # their sockets
+rm -rf "$dir"
+sync
+rm -f "$root/managed-by.json"
+rmdir "$root" 2>/dev/null || :

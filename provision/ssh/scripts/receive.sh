@@ -1,0 +1,13 @@
+# receive.sh FILE MODE SHA256: writes stdin beside the file, and has it take the
+# file's name if all of it arrived. Of what did not, nothing stays.
+set -e
+umask 077
+part=$(mktemp "$1.part-XXXXXX")
+trap 'rm -f "$part"' EXIT
+trap 'exit 1' HUP INT TERM PIPE
+cat >"$part"
+sum=$(sha256sum <"$part" | cut -d' ' -f1)
+[ "$sum" = "$3" ] || { echo "its sha256 is $sum after the copy, and not $3" >&2; exit 4; }
+chmod "$2" "$part"
+sync "$part"
+mv -f "$part" "$1"

@@ -1,0 +1,168 @@
+package ssh
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/pem"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// server is an ssh server of this process, for one make-believe host: commands run
+// here, with the host's folder in the place of where environments lie.
+type server struct {
+	dir     string
+	address string
+	key     ssh.Signer // the host's
+	accepts ssh.PublicKey
+	secret  string                      // the password; "" takes none
+	edit    func(command string) string // what becomes of commands; may be nil
+	wires   sync.Map                    // net.Conn
+}
+
+// newKey makes a key.
+func newKey(t *testing.T) (ssh.Signer, []byte) {
+	t.Helper()
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	check(t, err)
+	signer, err := ssh.NewSignerFromKey(private)
+	check(t, err)
+	block, err := ssh.MarshalPrivateKey(private, "")
+	check(t, err)
+	return signer, pem.EncodeToMemory(block)
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// serve starts a server that lets the key in. It ends with the test, and all that
+// was kept running through it.
+func serve(t *testing.T, accepts ssh.PublicKey) *server {
+	t.Helper()
+	s := &server{dir: t.TempDir(), accepts: accepts}
+	s.key, _ = newKey(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	check(t, err)
+	s.address = l.Addr().String()
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			wire, err := l.Accept()
+			if err != nil {
+				return
+			}
+			serving.Go(func() { s.talk(wire) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		s.cut()
+		serving.Wait()
+		s.endKeepers()
+	})
+	return s
+}
+
+// cut ends all connections.
+func (s *server) cut() {
+	s.wires.Range(func(wire, _ any) bool { return wire.(net.Conn).Close() == nil || true })
+}
+
+// endKeepers ends what a failed test has left running.
+func (s *server) endKeepers() {
+	pids, _ := filepath.Glob(s.dir + "/lib/*/keep.pid")
+	for _, path := range pids {
+		_ = exec.Command("sh", "-c", `flock -n "$(dirname "$0")/keep.lock" true || kill "$(cat "$0")"`, path).Run()
+	}
+}
+
+func (s *server) config() *ssh.ServerConfig {
+	c := &ssh.ServerConfig{
+		PublicKeyCallback: func(_ ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
+			if s.accepts == nil || string(key.Marshal()) != string(s.accepts.Marshal()) {
+				return nil, errors.New("unknown key")
+			}
+			return nil, nil
+		},
+		PasswordCallback: func(_ ssh.ConnMetadata, password []byte) (*ssh.Permissions, error) {
+			if s.secret == "" || string(password) != s.secret {
+				return nil, errors.New("wrong password")
+			}
+			return nil, nil
+		},
+	}
+	c.AddHostKey(s.key)
+	return c
+}
+
+// talk serves one connection.
+func (s *server) talk(wire net.Conn) {
+	s.wires.Store(wire, nil)
+	defer s.wires.Delete(wire)
+	c, channels, requests, err := ssh.NewServerConn(wire, s.config())
+	if err != nil {
+		_ = wire.Close()
+		return
+	}
+	defer c.Close()
+	var serving sync.WaitGroup
+	defer serving.Wait()
+	serving.Go(func() { ssh.DiscardRequests(requests) })
+	for offered := range channels {
+		channel, requests, err := offered.Accept()
+		if err != nil {
+			return
+		}
+		serving.Go(func() { s.session(channel, requests) })
+	}
+}
+
+// session runs the command of one session.
+func (s *server) session(channel ssh.Channel, requests <-chan *ssh.Request) {
+	defer channel.Close()
+	for r := range requests {
+		if r.Type != "exec" {
+			_ = r.Reply(false, nil)
+			continue
+		}
+		_ = r.Reply(true, nil)
+		code := s.command(string(r.Payload[4:]), channel)
+		_, _ = channel.SendRequest("exit-status", false, binary.BigEndian.AppendUint32(nil, uint32(code)))
+		return
+	}
+}
+
+// command runs a command, with the host's folders in the place of this one's.
+func (s *server) command(text string, channel ssh.Channel) int {
+	text = strings.NewReplacer("/var/lib/bijou", s.dir+"/lib", "/run/systemd/system", s.dir+"/no-systemd", "/run/bijou/", s.dir+"/run/").Replace(text)
+	if s.edit != nil {
+		text = s.edit(text)
+	}
+	c := exec.Command("sh", "-c", text)
+	c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir}
+	c.Stdout, c.Stderr = channel, channel.Stderr()
+	in, err := c.StdinPipe()
+	if err != nil || c.Start() != nil {
+		return 255
+	}
+	go func() { // ends with the channel, which the session closes
+		_, _ = io.Copy(in, channel)
+		_ = in.Close()
+	}()
+	_ = c.Wait()
+	return c.ProcessState.ExitCode()
+}

@@ -1,0 +1,69 @@
+package ssh
+
+import (
+	"context"
+	"log/slog"
+	"runtime"
+	"sync"
+	"time"
+
+	"bijou/provision/provider"
+)
+
+// Provider makes hosts of a pool the machines of one environment. What it must
+// remember (which host is which machine) is in the environment's folder, and on
+// the hosts.
+type Provider struct {
+	env provider.Environment
+	log *slog.Logger
+
+	root     string        // on hosts: where environments lie
+	systemd  string        // on hosts: a folder that is there if systemd runs
+	patience time.Duration // how long Instances waits for a host
+	recall   time.Duration // how long it leaves one alone that did not answer
+
+	starting sync.Map // *sync.Mutex by machine: one start or stop at a time
+	mu       sync.Mutex
+	silent   map[string]time.Time // hosts that did not answer, and when that was
+}
+
+// New returns the provider for the environment. Of its configuration it takes:
+//
+//	pool           hosts, as a YAML or JSON list, or the file that holds one
+//	known-hosts    the file of hosts' keys; default ~/.ssh/known_hosts
+//	identity       a private key's file; default the ssh-agent and ~/.ssh/id_*
+//	password-file  a file of mode 0600
+func New(e provider.Environment) *Provider {
+	return &Provider{
+		env: e, log: slog.Default(), root: "/var/lib/bijou", systemd: "/run/systemd/system",
+		patience: 5 * time.Second, recall: 30 * time.Second, silent: map[string]time.Time{},
+	}
+}
+
+// Capabilities says that machines are hosts of their own.
+func (*Provider) Capabilities(context.Context) (provider.Capabilities, error) {
+	return provider.Capabilities{Name: "ssh", Isolated: true, Remote: true}, nil
+}
+
+// dir is the environment's folder on hosts.
+func (p *Provider) dir() string { return p.root + "/" + p.env.UUID }
+
+// unit names the agent's service, as the binary that is copied calls it.
+func (p *Provider) unit(machine string) string {
+	return "bijou-machine-" + p.env.Name + "@" + machine + ".service"
+}
+
+// one has a machine started or stopped by one caller of this process at a time.
+func (p *Provider) one(machine string) (done func()) {
+	lock := p.lock(machine)
+	lock.Lock()
+	return lock.Unlock
+}
+
+func (p *Provider) lock(machine string) *sync.Mutex {
+	lock, _ := p.starting.LoadOrStore(machine, &sync.Mutex{})
+	return lock.(*sync.Mutex)
+}
+
+// architecture is the binary's: that of the process which it is copied by.
+func architecture() string { return archOf(runtime.GOARCH) }

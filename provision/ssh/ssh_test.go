@@ -1,0 +1,120 @@
+package ssh
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh/knownhosts"
+
+	"bijou/provision/provider"
+	"bijou/provision/provider/providertest"
+)
+
+// fake is a make-believe bijou: it installs itself, and its agent waits.
+const fake = `#!/bin/sh
+case $0 in
+*machine-agent)
+	echo "$$ 0" >"$4/machines/$2/agent.pid"
+	sleep 3600 &
+	trap "kill $!; exit 0" TERM
+	wait
+	;;
+*) ln -sf bijou "$3/machine-agent" ;;
+esac
+`
+
+// rig is a provider with some hosts.
+type rig struct {
+	*Provider
+	t     *testing.T
+	hosts []*server
+}
+
+// newRig makes one whose pool is so many hosts, known by their keys.
+func newRig(t *testing.T, hosts int) *rig {
+	t.Helper()
+	dir := t.TempDir()
+	own, identity := newKey(t)
+	put := func(path, text string, mode os.FileMode) string {
+		path = filepath.Join(dir, path)
+		check(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		check(t, os.WriteFile(path, []byte(text), mode))
+		return path
+	}
+	put("environment.yaml", "name: test\nuuid: e0a1\nstate: etcd://h:1/a\nprovider: ssh\ntools: 1-x\n", 0o600)
+	put("tools/1-x/bijou", fake, 0o755)
+	r := &rig{t: t}
+	var known, pool []string
+	for range hosts {
+		s := serve(t, own.PublicKey())
+		r.hosts = append(r.hosts, s)
+		known = append(known, knownhosts.Line([]string{s.address}, s.key.PublicKey()))
+		pool = append(pool, "root@"+s.address)
+	}
+	t.Setenv("SSH_AUTH_SOCK", "")
+	r.Provider = New(provider.Environment{UUID: "e0a1", Name: "test", Dir: dir, Config: map[string]string{
+		"identity": put("id", string(identity), 0o600), "known-hosts": put("known_hosts", strings.Join(known, "\n")+"\n", 0o600),
+		"pool": "[" + strings.Join(pool, ", ") + "]",
+	}})
+	return r
+}
+
+// host finds the server of an instance.
+func (r *rig) host(instance string) *server {
+	r.t.Helper()
+	for _, s := range r.hosts {
+		if strings.HasPrefix(instance, "root@"+s.address+"/") {
+			return s
+		}
+	}
+	r.t.Fatalf("no host is instance %q", instance)
+	return nil
+}
+
+// TestProvider holds the provider against every promise, on hosts without systemd.
+func TestProvider(t *testing.T) {
+	providertest.Run(t, func(t *testing.T) providertest.Fixture {
+		r := newRig(t, 2)
+		return providertest.Fixture{Provider: r, Crash: func(t *testing.T, instance string) { crash(t, r.host(instance)) }}
+	})
+}
+
+// crash ends the agent of a host with its keeper.
+func crash(t *testing.T, s *server) {
+	t.Helper()
+	dir := s.dir + "/lib/e0a1"
+	check(t, exec.Command("sh", "-c", `kill "$(cat "$0/keep.pid")"`, dir).Run())
+	eventually(t, "the keeper is gone", func() bool {
+		return exec.Command("flock", "-n", dir+"/keep.lock", "true").Run() == nil
+	})
+}
+
+// eventually waits for what takes a moment.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("it never came true: %s", what)
+		}
+	}
+}
+
+// spec is that of a machine of the rig's environment.
+func spec(machine, placement string) provider.Spec {
+	return provider.Spec{Environment: "e0a1", Machine: machine, Series: "noble", Token: "e0a1-" + machine, Placement: placement}
+}
+
+// instances lists them, each with its machine and if it runs.
+func (r *rig) instances() []provider.Instance {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
+	defer cancel()
+	found, err := r.Instances(ctx)
+	check(r.t, err)
+	return found
+}

@@ -1,0 +1,59 @@
+package ssh
+
+import (
+	"context"
+	"fmt"
+)
+
+// Stop ends the agent, with what its hooks have left running, and removes all that
+// is the environment's from the host; what charms have installed there stays. A
+// host that cannot be reached is an error: nobody knows what runs there.
+func (p *Provider) Stop(ctx context.Context, id string) error {
+	t, machine, err := parseID(id)
+	if err != nil {
+		return err
+	}
+	defer p.one(machine)()
+	if err := p.stop(ctx, t, machine); err != nil {
+		return fmt.Errorf("cannot stop machine %s: %w", machine, err)
+	}
+	return nil
+}
+
+func (p *Provider) stop(ctx context.Context, t target, machine string) error {
+	t, err := p.vouchedFor(t, machine)
+	if err != nil {
+		return err
+	}
+	c, err := p.dial(ctx, t)
+	if err != nil {
+		return advise(err, fmt.Sprintf("it is tried again; if the host is gone for good, remove %q", p.ledgerPath(machine)))
+	}
+	defer c.close()
+	h, err := p.look(ctx, c)
+	if err != nil {
+		return err
+	}
+	if h.marked && h.mark.Environment == p.env.UUID && h.mark.Machine == machine {
+		if _, err := c.run(ctx, "end", nil, p.root, p.env.UUID, machine, h.mark.String()); err != nil {
+			return cannot("clean up", t, err)
+		}
+	}
+	return p.forget(t, machine)
+}
+
+// vouchedFor adds to a host what is known of its key.
+func (p *Provider) vouchedFor(t target, machine string) (target, error) {
+	pool, err := p.pool()
+	if err != nil {
+		return t, err
+	}
+	records, err := p.records()
+	if err != nil {
+		return t, err
+	}
+	if r, ok := records[machine]; ok && r.Host == t.String() {
+		t.Fingerprint = r.Fingerprint
+	}
+	return known(pool, t).target, nil
+}

@@ -1,0 +1,107 @@
+package provision
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"bijou/provision/provider"
+	"bijou/state"
+)
+
+// startError is why an instance did not start; it is in the machine's record.
+type startError struct{ err error }
+
+func (e *startError) Error() string { return e.err.Error() }
+func (e *startError) Unwrap() error { return e.err }
+
+// start starts an instance and records it, or why it could not be. Jobs call it.
+func (l *lead) start(ctx context.Context, machine string) error {
+	spec, wanted, err := l.spec(ctx, machine)
+	if err != nil || !wanted {
+		return err
+	}
+	i, err := l.launch(ctx, spec)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		l.Log.Warn("instance did not start", "machine", machine, "error", err)
+		if err := l.recordFailure(ctx, machine, err); err != nil {
+			return err
+		}
+		return &startError{err}
+	}
+	return l.record(ctx, Action{Machine: machine, Instance: i.ID, Private: i.Private, Public: i.Public})
+}
+
+// spec reads what instance a machine needs at this moment; wanted is false if it
+// needs none any more. The token is the same at every start, since ids are never
+// used again. It fails unless this is still the leader.
+func (l *lead) spec(ctx context.Context, id string) (spec provider.Spec, wanted bool, err error) {
+	err = l.leadership.Update(ctx, func(tx *state.Tx) error {
+		env, err := tx.Environment()
+		if err != nil {
+			return err
+		}
+		m, err := tx.Machine(id)
+		wanted = err == nil && m.Life != state.Dead
+		spec = provider.Spec{
+			Environment: env.UUID, Machine: id, Series: m.Series, Constraints: m.Constraints, Placement: m.Placement,
+			Tools: env.Tools, Token: env.UUID + "-" + id,
+		}
+		if errors.Is(err, state.ErrNotFound) {
+			return nil
+		}
+		return err
+	})
+	return spec, wanted, err
+}
+
+// launch has the provider start the instance, in bounded time, and passes on what
+// it says meanwhile. A start that hangs is given up: the next one has the same
+// token, so that nothing is started twice.
+func (l *lead) launch(ctx context.Context, spec provider.Spec) (provider.Instance, error) {
+	asked, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	boot := newBoot(ctx, l, spec.Machine)
+	i, err := l.Provider.Start(asked, spec, boot)
+	if err != nil && asked.Err() != nil {
+		err = fmt.Errorf("the provider has not started it within %s: %w", startLimit, provider.ErrTransient)
+	}
+	if err == nil {
+		err = l.check(spec, i)
+	}
+	boot.end(ctx, err)
+	return i, err
+}
+
+// check refuses an instance that cannot be the machine's.
+func (l *lead) check(spec provider.Spec, i provider.Instance) error {
+	switch {
+	case i.ID == "":
+		return errors.New("the provider answers with an instance without an id")
+	case i.Machine != spec.Machine:
+		return fmt.Errorf("the provider answers with instance %q of machine %q", i.ID, i.Machine)
+	case i.Environment != spec.Environment:
+		return fmt.Errorf("the provider answers with instance %q of environment %q", i.ID, i.Environment)
+	}
+	return nil
+}
+
+// recordFailure writes down why a start failed. A failure for the moment is tried
+// again, later and later; any other waits for the operator.
+func (l *lead) recordFailure(ctx context.Context, machine string, failure error) error {
+	return l.records.record(ctx, func(tx *state.Tx) error {
+		f := state.StartFailure{Message: failure.Error()}
+		if errors.Is(failure, provider.ErrTransient) {
+			m, err := tx.Machine(machine)
+			if err != nil {
+				return err
+			}
+			f.Attempts, f.RetryAt = m.Attempts+1, l.Now().Add(delay(m.Attempts)).UTC().Truncate(time.Millisecond)
+		}
+		return tx.SetStartFailure(machine, f)
+	})
+}

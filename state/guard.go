@@ -1,0 +1,46 @@
+package state
+
+import (
+	"context"
+
+	"bijou/state/store"
+)
+
+// guards are what every commit is conditional on beside what it has read: the
+// environment has not moved to another store, and agents and leaders do not begin
+// while it is copied to one. They cost a commit nothing but the comparison.
+func (p *pending) guards() (conds []store.Cond) {
+	if _, read := p.reads[movedKey]; !read {
+		conds = append(conds, store.Cond{Key: movedKey})
+	}
+	if _, read := p.reads[migratingKey]; !read && p.begins() {
+		conds = append(conds, store.Cond{Key: migratingKey})
+	}
+	return conds
+}
+
+// begins says if an agent or a leader is about to stand.
+func (p *pending) begins() bool {
+	for _, op := range p.writes {
+		if op.Lease != 0 && op.Key != migratingKey {
+			return true
+		}
+	}
+	return false
+}
+
+// guarded says why a commit with guards has met a conflict, if they were the reason.
+func (s *State) guarded(ctx context.Context, p *pending) error {
+	return s.View(ctx, func(v *View) error {
+		if _, read := p.reads[movedKey]; !read {
+			if err := v.stayed(); err != nil {
+				return err
+			}
+		}
+		by, ok, err := load[migrating](v, migratingKey)
+		if err != nil || !ok || !p.begins() {
+			return err
+		}
+		return refuse(ErrRunning, "the environment is being copied to %q, by process %d on host %q", by.To, by.PID, by.Host)
+	})
+}

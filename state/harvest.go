@@ -1,0 +1,48 @@
+package state
+
+import "strconv"
+
+// Harvest says which instances the provisioner stops: the values of HarvestMode.
+// An instance is of a machine that is gone if its machine is dead, or was removed:
+// ids are never used again. Nobody knows one that names no machine that ever was,
+// or a machine that has another one. Instances of other environments are never
+// touched.
+type Harvest string
+
+// The modes. Where instances of dead machines are not stopped, the machines are
+// removed nonetheless, and their instances are the operator's from then on; a mode
+// that stops them, set later, finds them still.
+const (
+	HarvestDestroyed Harvest = "destroyed" // of machines that are gone; the default
+	HarvestUnknown   Harvest = "unknown"   // those that nobody knows
+	HarvestAll       Harvest = "all"       // both
+	HarvestNone      Harvest = "none"      // none
+)
+
+func harvestModes() []string {
+	return []string{string(HarvestDestroyed), string(HarvestUnknown), string(HarvestAll), string(HarvestNone)}
+}
+
+// Gone says if instances of machines that are gone are stopped.
+func (h Harvest) Gone() bool { return h == HarvestDestroyed || h == HarvestAll }
+
+// Unknown says if instances that nobody knows are stopped.
+func (h Harvest) Unknown() bool { return h == HarvestUnknown || h == HarvestAll }
+
+// Harvest is which instances the provisioner stops.
+func (e Environment) Harvest() Harvest {
+	return Harvest(or(e.Config[HarvestMode], string(HarvestDestroyed)))
+}
+
+// NextMachine is the number that the next machine gets; all before were given.
+func (v *View) NextMachine() (int, error) {
+	n, _, err := load[int](v, machineCounter)
+	return n, err
+}
+
+// WasMachine says if an id is of a machine that is or was, the next one's number
+// being next.
+func WasMachine(id string, next int) bool {
+	n, err := strconv.Atoi(id)
+	return err == nil && strconv.Itoa(n) == id && n >= 0 && n < next
+}

@@ -1,0 +1,49 @@
+package state
+
+import "time"
+
+// SetStarted records the instance that runs for a machine, with the addresses that
+// the provider knows (empty: as they are), and that nothing is wrong with it any
+// more. Its agent says when it runs.
+func (tx *Tx) SetStarted(id, instance string, a Addresses) error {
+	if err := tx.SetInstance(id, instance, a); err != nil {
+		return err
+	}
+	return tx.changeMachine(id, func(m *Machine) {
+		if m.Status != MachineRunning {
+			m.Status = MachinePending
+		}
+		m.Message, m.Attempts, m.RetryAt = "", 0, time.Time{}
+	})
+}
+
+// StartFailure is why a machine has no instance.
+type StartFailure struct {
+	Message  string    // the provider's
+	Attempts int       // how many have failed for the moment; 0: it is not tried again by itself
+	RetryAt  time.Time // when it is; zero: never
+}
+
+// SetStartFailure records that a machine's instance could not be started. It has
+// none from then on.
+func (tx *Tx) SetStartFailure(id string, f StartFailure) error {
+	return tx.changeMachine(id, func(m *Machine) {
+		m.InstanceID, m.Status = "", MachineError
+		m.Message, m.Attempts, m.RetryAt = f.Message, f.Attempts, f.RetryAt
+	})
+}
+
+// SetStartProgress records how far the start of a pending machine is. For any
+// other it does nothing.
+func (tx *Tx) SetStartProgress(id, message string) error {
+	return tx.changeMachine(id, func(m *Machine) {
+		if m.Status == MachinePending && m.InstanceID == "" {
+			m.Message = message
+		}
+	})
+}
+
+// SetStopFailure records why the instance of a dead machine is still there.
+func (tx *Tx) SetStopFailure(id, message string) error {
+	return tx.changeMachine(id, func(m *Machine) { m.Status, m.Message = MachineError, message })
+}

@@ -1,0 +1,173 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"bijou/state/store"
+)
+
+// Migration is the move of an environment whose agents are all stopped from one
+// store to another.
+type Migration struct {
+	From, To string // URLs
+
+	// Switch makes To what everybody opens from now on. It is called once the new
+	// store holds all, and the old one can neither be opened nor written to.
+	Switch func() error
+	// Keep leaves the old store where it is, marked as moved.
+	Keep bool
+	// Fault, unless it is nil, is called at named points, for tests to end the
+	// process there: migrate-batch, migrate-moved, migrate-founded, migrate-switched.
+	Fault func(point string)
+}
+
+// Copied is what a migration has copied, and found to be the same in both stores.
+type Copied struct {
+	Keys   int    // those of blobs among them
+	Bytes  int64  // of the keys and their values
+	SHA256 string // of all of them in order, in hex
+}
+
+// Migrate moves an environment. Leases, presence and leaders stay behind. Until the
+// old store is marked as moved, at one instant and only if nothing has changed
+// since it was read, that is the environment, whatever happens; from then on it is
+// the new one. Whoever is interrupted calls Migrate again, or where Switch was
+// called already, FinishMigration.
+//
+// ErrRunning: an agent or a provisioner runs. ErrStoreExists: To holds something
+// else than what a migration of this environment has left.
+func Migrate(ctx context.Context, m Migration) (c Copied, err error) {
+	from, err := openStore(ctx, m.From)
+	if err != nil {
+		return c, fmt.Errorf("cannot open %q: %w", m.From, err)
+	}
+	defer func() { err = errors.Join(err, from.Close()) }()
+	source, err := takeSource(ctx, from, m.To)
+	if err != nil {
+		return c, err
+	}
+	to, err := createStore(ctx, m.To)
+	if err != nil {
+		return c, errors.Join(err, source.release(ctx))
+	}
+	defer func() { err = errors.Join(err, to.Close()) }()
+	c, err = source.migrate(ctx, m, to)
+	if err = errors.Join(err, source.release(ctx)); err != nil {
+		return c, err
+	}
+	return c, m.finish(ctx, to)
+}
+
+// FinishMigration does what is left of a migration to the store at the URL after
+// its Switch. It answers ErrNotFound if there is nothing left of one.
+func FinishMigration(ctx context.Context, url string) (err error) {
+	to, err := openStore(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, to.Close()) }()
+	draft, ok, err := read[draft](ctx, &State{store: to}, draftKey)
+	if err != nil || !ok {
+		return errors.Join(err, notFoundUnless(ok, "there is no migration to %q under way", url))
+	}
+	m := Migration{From: draft.From, To: url, Keep: draft.Keep}
+	return m.finish(ctx, to)
+}
+
+func notFoundUnless(ok bool, format string, args ...any) error {
+	if ok {
+		return nil
+	}
+	return refuse(ErrNotFound, format, args...)
+}
+
+// draft is what a store begins with that an environment is copied to; it goes when
+// the old store is done with. As long as there is no format beside it, the copy is
+// not whole.
+type draft struct {
+	Environment string    `json:"environment"` // its uuid
+	From        string    `json:"from"`
+	Keep        bool      `json:"keep,omitempty"`
+	Since       time.Time `json:"since"`
+}
+
+// moved is what a store says that an environment has left.
+type moved struct {
+	To    string    `json:"to"`
+	Since time.Time `json:"since"`
+}
+
+// fault is a named point.
+func (m Migration) fault(point string) {
+	if m.Fault != nil {
+		m.Fault(point)
+	}
+}
+
+// maxRounds is how often what operators change meanwhile is copied after.
+const maxRounds = 20
+
+// migrate copies until the old store can be marked as moved, and then makes the
+// new one the environment.
+func (s *source) migrate(ctx context.Context, m Migration, to store.Store) (c Copied, err error) {
+	if err := s.begin(ctx, m, to); err != nil {
+		return c, err
+	}
+	for range maxRounds {
+		if c, err = s.copy(ctx, m, to); !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrCompacted) {
+			break
+		}
+	}
+	if err != nil {
+		return c, fmt.Errorf("cannot copy the environment: %w", err)
+	}
+	m.fault("migrate-moved")
+	if err := found(ctx, to, s.format); err != nil {
+		return c, err
+	}
+	m.fault("migrate-founded")
+	if err := m.Switch(); err != nil {
+		return c, err
+	}
+	m.fault("migrate-switched")
+	return c, nil
+}
+
+// finish removes the old store, unless it is to be kept, and forgets the migration.
+func (m Migration) finish(ctx context.Context, to store.Store) error {
+	if !m.Keep {
+		if err := removeMoved(ctx, m.From); err != nil {
+			return err
+		}
+	}
+	_, err := to.Commit(ctx, store.Txn{Ops: []store.Op{{Key: draftKey, Delete: true}}})
+	return err
+}
+
+// removeMoved removes a store that an environment has left.
+func removeMoved(ctx context.Context, url string) error {
+	st, err := openStore(ctx, url)
+	if errors.Is(err, ErrNoStore) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("cannot remove the old store: %w", err)
+	}
+	_, left, err := read[moved](ctx, &State{store: st}, movedKey)
+	if err = errors.Join(err, st.Close()); err != nil || !left {
+		return err // somebody else's by now
+	}
+	return RemoveStore(ctx, url)
+}
+
+// read reads one key of a store.
+func read[T any](ctx context.Context, s *State, key string) (doc T, ok bool, err error) {
+	err = s.View(ctx, func(v *View) error {
+		doc, ok, err = load[T](v, key)
+		return err
+	})
+	return doc, ok, err
+}

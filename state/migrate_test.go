@@ -1,0 +1,248 @@
+package state
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bijou/state/store"
+	"bijou/state/store/mem"
+)
+
+// whole reads all keys of a store, blobs included.
+func whole(t *testing.T, st store.Store) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	err := (&State{store: st}).View(t.Context(), func(v *View) error {
+		kvs, err := v.list("")
+		for _, kv := range kvs {
+			found[kv.Key] = string(kv.Value)
+		}
+		return err
+	})
+	check(t, err)
+	return found
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// populated is an environment with keys of every length around the batches', and
+// blobs of several chunks.
+func populated(t *testing.T) *State {
+	t.Helper()
+	s, err := CreateMemory(t.Context(), testEnvironment())
+	check(t, err)
+	for i := range 3 {
+		_, _, err := s.PutBlob(t.Context(), bytes.NewReader(bytes.Repeat([]byte{byte(i)}, i*chunkSize+i)))
+		check(t, err)
+	}
+	for i := range 5 {
+		check(t, s.Update(t.Context(), func(tx *Tx) error {
+			for n := range 90 {
+				if err := tx.put(fmt.Sprintf("units/u/%d", i*90+n), strings.Repeat("x", n*40)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+	}
+	return s
+}
+
+// cut is a store whose n-th commit fails, before or after it was written, as does
+// every one after it.
+type cut struct {
+	store.Store
+	left  int
+	after bool
+}
+
+var errCut = errors.New("cut off")
+
+func (c *cut) Commit(ctx context.Context, txn store.Txn) (int64, error) {
+	c.left--
+	if c.left < 0 {
+		return 0, errCut
+	}
+	revision, err := c.Store.Commit(ctx, txn)
+	if c.left == 0 && c.after {
+		return 0, errCut
+	}
+	return revision, err
+}
+
+// migrate is Migrate between stores that are open.
+func migrate(ctx context.Context, m Migration, from, to store.Store) (Copied, error) {
+	source, err := takeSource(ctx, from, m.To)
+	if err != nil {
+		return Copied{}, err
+	}
+	c, err := source.migrate(ctx, m, to)
+	return c, errors.Join(err, source.release(ctx))
+}
+
+// TestMigrateCutOff interrupts a migration at each of its commits: the environment
+// is whole, in one place, all the time, and the next migration ends well.
+func TestMigrateCutOff(t *testing.T) {
+	ctx := t.Context()
+	for n := 0; ; n++ {
+		s, to := populated(t), mem.New()
+		want := whole(t, s.store)
+		switched := false
+		m := Migration{From: "mem:from", To: "mem:to", Switch: func() error { switched = true; return nil }}
+		first := &cut{mem.Share(to), n, n%2 == 0}
+		_, err := migrate(ctx, m, mem.Share(s.store), first)
+		if err == nil {
+			if first.left < 1 {
+				t.Error("it was cut off and has not noticed")
+			}
+			return
+		}
+		is(t, err, errCut)
+		target := &State{store: to}
+		want = without(want)
+		copied := without(whole(t, to))
+		copied[formatKey] = want[formatKey] // the last to come
+		if moved := whole(t, s.store)[movedKey] != ""; switched || moved && !cmp.Equal(want, copied) {
+			t.Errorf("after %d commits: switched %t, and the copy is not whole", n, switched)
+		}
+		if err := target.View(ctx, checkFormat); n > 1 && !errors.Is(err, ErrFormat) && whole(t, s.store)[movedKey] == "" {
+			t.Errorf("after %d commits half a copy passes for an environment: %v", n, err)
+		}
+		_, err = migrate(ctx, m, mem.Share(s.store), to)
+		check(t, err)
+		if diff := cmp.Diff(want, without(whole(t, to))); diff != "" || !switched {
+			t.Fatalf("after %d commits: switched %t\n%s", n, switched, diff[:min(len(diff), 500)])
+		}
+		check(t, target.View(ctx, checkFormat))
+		is(t, s.View(ctx, checkFormat), ErrMoved)
+	}
+}
+
+// without drops what stays behind.
+func without(all map[string]string) map[string]string {
+	kept := map[string]string{}
+	for key, value := range all {
+		if !stays(key) || key == formatKey {
+			kept[key] = value
+		}
+	}
+	return kept
+}
+
+func is(t *testing.T, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("got %v, want %v", err, want)
+	}
+}
+
+// TestMigrateWhileOthersWrite has an operator change the environment as it is
+// copied: what was committed arrives, and afterwards nothing can be.
+func TestMigrateWhileOthersWrite(t *testing.T) {
+	ctx := t.Context()
+	s, to := populated(t), mem.New()
+	put := func(key string) error {
+		return s.Update(ctx, func(tx *Tx) error { return tx.put(key, 1) })
+	}
+	rounds := 0
+	m := Migration{From: "mem:from", To: "mem:to", Switch: func() error { return nil }, Fault: func(string) {
+		if rounds++; rounds < 4 {
+			check(t, put(fmt.Sprintf("services/late-%d", rounds)))
+		}
+	}}
+	_, err := migrate(ctx, m, mem.Share(s.store), to)
+	check(t, err)
+	if got := whole(t, to); got["services/late-1"] != "1" || got["services/late-3"] != "1" {
+		t.Error("what was written meanwhile was lost")
+	}
+	is(t, put("services/too-late"), ErrMoved)
+	is(t, put("services/too-late"), ErrStoreGone)
+}
+
+// TestMigrateRefuses what would lose something.
+func TestMigrateRefuses(t *testing.T) {
+	ctx := t.Context()
+	m := Migration{From: "mem:from", To: "mem:to", Switch: func() error { return nil }}
+	s, to := populated(t), mem.New()
+	session, err := s.NewSession(ctx)
+	check(t, err)
+	check(t, session.Announce(ctx, "machine-0"))
+	_, err = migrate(ctx, m, s.store, to)
+	is(t, err, ErrRunning)
+	if !strings.Contains(err.Error(), "agent machine-0 (process ") {
+		t.Errorf("got %v", err)
+	}
+	check(t, session.Close(ctx))
+
+	_, err = migrate(ctx, m, s.store, mem.Share(s.store))
+	is(t, err, ErrStoreExists)
+	other := populated(t)
+	_, err = migrate(ctx, m, s.store, other.store)
+	is(t, err, ErrStoreExists)
+	foreign := mem.New()
+	_, err = foreign.Commit(ctx, store.Txn{Ops: []store.Op{{Key: "neco/status", Value: []byte("1")}}})
+	check(t, err)
+	_, err = migrate(ctx, m, s.store, foreign)
+	is(t, err, ErrStoreExists)
+	_, err = migrate(ctx, m, s.store, &cut{mem.Share(to), 2, false})
+	is(t, err, errCut)
+	env := testEnvironment()
+	env.UUID = "another"
+	is(t, (&State{store: to}).found(ctx, env), ErrFormat) // bootstrap leaves half a copy alone
+	_, err = migrate(ctx, m, other.store, to)
+	check(t, err) // of the same environment: goes on
+
+	// While it is copied, no agent begins, and no other migration.
+	held, err := takeSource(ctx, s.store, "mem:x")
+	check(t, err)
+	session, err = s.NewSession(ctx)
+	check(t, err)
+	is(t, session.Announce(ctx, "machine-0"), ErrRunning)
+	_, err = session.Campaign(ctx, "provisioner")
+	is(t, err, ErrRunning)
+	brief, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+	defer cancel()
+	_, err = takeSource(brief, s.store, "mem:y")
+	is(t, err, ErrRunning)
+	check(t, held.release(ctx))
+	check(t, session.Announce(ctx, "machine-0"))
+}
+
+// TestMigrateBack takes an environment to where it came from, which was kept.
+func TestMigrateBack(t *testing.T) {
+	ctx := t.Context()
+	s, to := populated(t), mem.New()
+	m := Migration{From: "mem:from", To: "mem:to", Keep: true, Switch: func() error { return nil }}
+	_, err := migrate(ctx, m, s.store, to)
+	check(t, err)
+	check(t, m.finish(ctx, to))
+	moved := &State{store: to}
+	check(t, moved.Update(ctx, func(tx *Tx) error {
+		tx.remove("units/u/7")
+		return tx.put("units/u/new", 1)
+	}))
+	head, err := moved.blobHead(ctx, sumOf(nil))
+	check(t, err)
+	check(t, moved.removeBlob(ctx, sumOf(nil), head))
+	want := without(whole(t, to))
+	m.From, m.To = m.To, m.From
+	_, err = migrate(ctx, m, to, s.store)
+	check(t, err)
+	if diff := cmp.Diff(want, without(whole(t, s.store))); diff != "" {
+		t.Error(diff)
+	}
+	check(t, s.View(ctx, checkFormat))
+	is(t, moved.View(ctx, checkFormat), ErrMoved)
+}

@@ -1,0 +1,321 @@
+package state
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"slices"
+	"strings"
+
+	"bijou/state/store"
+)
+
+// copy brings the new store to what the old one holds, reads all of it back, and
+// marks the old one as moved. ErrConflict: that has changed meanwhile.
+func (s *source) copy(ctx context.Context, m Migration, to store.Store) (Copied, error) {
+	revision, err := newest(ctx, s.state.store)
+	if err != nil {
+		return Copied{}, err
+	}
+	all, err := contents(ctx, s.state.store)
+	if err != nil {
+		return Copied{}, err
+	}
+	c := &copier{from: s.state.store, to: to, fault: m.fault, sum: newSummer()}
+	c.progress = Progress{What: "keys copied", Total: len(all) + chunks(all)}
+	if err := c.run(ctx, all); err != nil {
+		return Copied{}, err
+	}
+	back, err := summary(ctx, to)
+	if err != nil {
+		return Copied{}, err
+	}
+	if want := c.sum.result(); back != want {
+		return back, fmt.Errorf("the copy differs: it has %d keys of %d bytes, not %d of %d, with the sum %s, not %s",
+			back.Keys, back.Bytes, want.Keys, want.Bytes, back.SHA256, want.SHA256)
+	}
+	return back, s.leave(ctx, m.To, revision)
+}
+
+// stays says if a key is the store's own affair, and not the environment's.
+func stays(key string) bool {
+	switch key {
+	case formatKey, draftKey, movedKey, migratingKey:
+		return true
+	}
+	return strings.HasPrefix(key, presencePrefix) || strings.HasPrefix(key, leadersPrefix)
+}
+
+// newest is the store's newest revision.
+func newest(ctx context.Context, st store.Store) (revision int64, err error) {
+	err = (&State{store: st}).View(ctx, func(v *View) error {
+		revision, err = v.Revision()
+		return err
+	})
+	return revision, err
+}
+
+// contents reads all keys that a migration takes along, in order, except the chunks
+// of blobs, which are more than memory should hold: the heads say which there are.
+func contents(ctx context.Context, st store.Store) (all []store.KV, err error) {
+	err = (&State{store: st}).View(ctx, func(v *View) error {
+		all = nil
+		return around(v, "", &all)
+	})
+	all = slices.DeleteFunc(all, func(kv store.KV) bool { return stays(kv.Key) })
+	slices.SortFunc(all, func(a, b store.KV) int { return cmp.Compare(a.Key, b.Key) })
+	return all, err
+}
+
+// around adds what lies below the prefix, which is one of blobsPrefix itself, and
+// is not below that. Keys are ASCII: each begins with a word of keys.go.
+func around(v *View, prefix string, all *[]store.KV) error {
+	if prefix == blobsPrefix {
+		return nil
+	}
+	if kv, ok, err := v.snap.Get(v.ctx, prefix); prefix != "" && (ok || err != nil) {
+		if err != nil {
+			return err
+		}
+		*all = append(*all, kv)
+	}
+	for c := byte(' '); c < 0x7f; c++ {
+		next := prefix + string(c)
+		if strings.HasPrefix(blobsPrefix, next) {
+			if err := around(v, next, all); err != nil {
+				return err
+			}
+			continue
+		}
+		kvs, err := v.list(next)
+		if err != nil {
+			return err
+		}
+		*all = append(*all, kvs...)
+	}
+	return nil
+}
+
+// isEmpty says if a store holds nothing at all.
+func isEmpty(ctx context.Context, st store.Store) (bool, error) {
+	all, err := contents(ctx, st)
+	if err != nil || len(all) > 0 {
+		return false, err
+	}
+	return true, nil
+}
+
+// blobOf takes a blob's head for what it says: its sum, and how many chunks it has.
+func blobOf(kv store.KV) (sum string, chunks int, ok bool) {
+	sum, ok = strings.CutPrefix(kv.Key, blobHeadsPrefix)
+	if !ok {
+		return "", 0, false
+	}
+	head, err := decode[blobHead](kv)
+	if err != nil {
+		return "", 0, false
+	}
+	return sum, int((head.Size + chunkSize - 1) / chunkSize), true
+}
+
+// chunks counts those of all blobs.
+func chunks(all []store.KV) (n int) {
+	for _, kv := range all {
+		_, count, _ := blobOf(kv)
+		n += count
+	}
+	return n
+}
+
+// copier makes one store like another.
+type copier struct {
+	from, to store.Store
+	fault    func(point string)
+	progress Progress
+	sum      *summer
+
+	batch []store.Op
+	size  int
+}
+
+// Of a batch: well below what a transaction takes.
+const (
+	copyOps   = 200
+	copyBytes = 512 << 10
+)
+
+// run writes what differs, and removes what is too much.
+func (c *copier) run(ctx context.Context, all []store.KV) error {
+	there, err := contents(ctx, c.to)
+	if err != nil {
+		return err
+	}
+	Tell(ctx, c.progress)
+	if err := c.removeOthers(ctx, all, there); err != nil {
+		return err
+	}
+	for _, kv := range all {
+		c.sum.add(kv.Key, kv.Value)
+		if old, ok := at(there, kv.Key); !ok || string(old.Value) != string(kv.Value) {
+			if err := c.put(ctx, store.Op{Key: kv.Key, Value: kv.Value}); err != nil {
+				return err
+			}
+		}
+		c.step(ctx)
+	}
+	for _, kv := range all {
+		if err := c.copyBlob(ctx, kv); err != nil {
+			return err
+		}
+	}
+	return c.flush(ctx)
+}
+
+// at finds a key.
+func at(kvs []store.KV, key string) (store.KV, bool) {
+	i, ok := slices.BinarySearchFunc(kvs, key, compareKey)
+	if !ok {
+		return store.KV{}, false
+	}
+	return kvs[i], true
+}
+
+// removeOthers removes what an earlier migration has left, and is gone since.
+func (c *copier) removeOthers(ctx context.Context, all, there []store.KV) error {
+	for _, kv := range there {
+		if _, wanted := at(all, kv.Key); wanted {
+			continue
+		}
+		sum, chunks, _ := blobOf(kv)
+		for n := range chunks {
+			if err := c.put(ctx, store.Op{Key: chunkKey(sum, n), Delete: true, Quiet: true}); err != nil {
+				return err
+			}
+		}
+		if err := c.put(ctx, store.Op{Key: kv.Key, Delete: true}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyBlob copies the chunks of a blob, if the key is a blob's head.
+func (c *copier) copyBlob(ctx context.Context, kv store.KV) error {
+	sum, chunks, _ := blobOf(kv)
+	for n := range chunks {
+		key := chunkKey(sum, n)
+		chunk, ok, err := one(ctx, c.from, key)
+		if err != nil {
+			return err
+		}
+		old, there, err := one(ctx, c.to, key)
+		if err != nil {
+			return err
+		}
+		if ok {
+			c.sum.add(key, chunk)
+		}
+		if ok && (!there || string(old) != string(chunk)) {
+			err = c.put(ctx, store.Op{Key: key, Value: chunk, Quiet: true})
+		}
+		if err != nil {
+			return err
+		}
+		c.step(ctx)
+	}
+	return nil
+}
+
+// one reads one key.
+func one(ctx context.Context, st store.Store, key string) (value []byte, ok bool, err error) {
+	err = (&State{store: st}).View(ctx, func(v *View) error {
+		value, ok, err = v.get(key)
+		return err
+	})
+	return value, ok, err
+}
+
+func (c *copier) step(ctx context.Context) {
+	c.progress.Done++
+	Tell(ctx, c.progress)
+}
+
+// put writes one key with its batch.
+func (c *copier) put(ctx context.Context, op store.Op) error {
+	size := len(op.Key) + len(op.Value)
+	if len(c.batch) == copyOps || c.size+size > copyBytes {
+		if err := c.flush(ctx); err != nil {
+			return err
+		}
+	}
+	c.batch, c.size = append(c.batch, op), c.size+size
+	return nil
+}
+
+// flush commits the batch.
+func (c *copier) flush(ctx context.Context) error {
+	if len(c.batch) == 0 {
+		return nil
+	}
+	c.fault("migrate-batch")
+	_, err := c.to.Commit(ctx, store.Txn{Ops: c.batch})
+	c.batch, c.size = nil, 0
+	return err
+}
+
+// summary reads a whole store, and sums it up.
+func summary(ctx context.Context, st store.Store) (Copied, error) {
+	all, err := contents(ctx, st)
+	if err != nil {
+		return Copied{}, err
+	}
+	p := Progress{What: "keys compared", Total: len(all) + chunks(all)}
+	s := newSummer()
+	for _, kv := range all {
+		s.add(kv.Key, kv.Value)
+		p.Done++
+	}
+	Tell(ctx, p)
+	for _, kv := range all {
+		sum, chunks, _ := blobOf(kv)
+		for n := range chunks {
+			key := chunkKey(sum, n)
+			chunk, ok, err := one(ctx, st, key)
+			if err != nil {
+				return Copied{}, err
+			}
+			if ok {
+				s.add(key, chunk)
+			}
+			p.Done++
+			Tell(ctx, p)
+		}
+	}
+	return s.result(), nil
+}
+
+// summer sums up keys and values in the order in which they come.
+type summer struct {
+	hash hash.Hash
+	c    Copied
+}
+
+func newSummer() *summer { return &summer{hash: sha256.New()} }
+
+func (s *summer) add(key string, value []byte) {
+	for _, part := range [][]byte{[]byte(key), value} {
+		s.hash.Write(binary.BigEndian.AppendUint64(nil, uint64(len(part)))) // or "a"+"bc" were "ab"+"c"
+		s.hash.Write(part)
+	}
+	s.c.Keys++
+	s.c.Bytes += int64(len(key) + len(value))
+}
+
+func (s *summer) result() Copied {
+	s.c.SHA256 = hex.EncodeToString(s.hash.Sum(nil))
+	return s.c
+}

@@ -1,0 +1,211 @@
+package state
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"bijou/state/store"
+)
+
+// source is the store that an environment leaves. As long as it is held, no agent
+// announces itself there and nobody campaigns.
+type source struct {
+	state  *State
+	lease  store.Lease
+	hold   migrating
+	uuid   string
+	format []byte
+}
+
+// migrating is who copies an environment just now.
+type migrating struct {
+	presence
+	To string `json:"to"`
+}
+
+// takeSource holds the environment in the store, for a migration to that URL.
+// ErrRunning: an agent, a provisioner or another migration is at work there.
+func takeSource(ctx context.Context, from store.Store, to string) (*source, error) {
+	s := &source{state: &State{store: from}}
+	err := s.state.View(ctx, func(v *View) error {
+		if err := checkFormat(v); err != nil && !errors.Is(err, ErrMoved) { // moved: an earlier migration was cut off
+			return err
+		}
+		format, _, err := v.get(formatKey)
+		if err != nil {
+			return err
+		}
+		s.format = slices.Clone(format)
+		env, err := v.Environment()
+		s.uuid = env.UUID
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if s.lease, err = from.Lease(ctx, SessionTTL); err != nil {
+		return nil, fmt.Errorf("cannot hold the environment: %w", err)
+	}
+	self := &Session{id: rand.Text()}
+	s.hold = migrating{presence: self.presence(""), To: to}
+	if err := s.take(ctx); err != nil {
+		return nil, errors.Join(err, s.release(ctx))
+	}
+	return s, nil
+}
+
+// take takes the hold. That of a migration which has died is waited for.
+func (s *source) take(ctx context.Context) error {
+	limit, cancel := context.WithTimeout(ctx, 2*SessionTTL)
+	defer cancel()
+	for {
+		err := s.state.Update(ctx, func(tx *Tx) error {
+			if _, _, err := tx.get(movedKey); err != nil { // it may be there
+				return err
+			}
+			if err := tx.nobodyRuns(); err != nil {
+				return err
+			}
+			return tx.putLeased(migratingKey, s.hold, s.lease.ID())
+		})
+		if !errors.Is(err, errMigrating) || s.state.awaitGone(limit, migratingKey) != nil {
+			return err
+		}
+	}
+}
+
+// errMigrating: nobody runs but another migration.
+var errMigrating = fmt.Errorf("another migration: %w", ErrRunning)
+
+// release lets agents announce themselves again, where that is possible.
+func (s *source) release(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if err := s.lease.Close(ctx); err != nil && !errors.Is(err, store.ErrStoreGone) {
+		return fmt.Errorf("cannot let go of the environment; it is free in %s: %w", SessionTTL, err)
+	}
+	return nil
+}
+
+// nobodyRuns is ErrRunning with who does. The commit becomes conditional on it.
+func (tx *Tx) nobodyRuns() error {
+	var running []string
+	for _, prefix := range []string{presencePrefix, leadersPrefix, migratingKey} {
+		kvs, err := tx.list(prefix)
+		if err != nil {
+			return err
+		}
+		for _, kv := range kvs {
+			p, err := decode[presence](kv)
+			if err != nil {
+				return err
+			}
+			running = append(running, fmt.Sprintf("%s (process %d on host %q)", roleOf(kv.Key), p.PID, p.Host))
+		}
+	}
+	if len(running) == 0 {
+		return nil
+	}
+	if len(running) == 1 && strings.HasPrefix(running[0], otherMigration) {
+		return refuse(errMigrating, "there still runs: %s", running[0])
+	}
+	const shown = 10
+	text := strings.Join(running[:min(shown, len(running))], ", ")
+	if more := len(running) - shown; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return refuse(ErrRunning, "there still run: %s", text)
+}
+
+// roleOf names for people who has written that key.
+func roleOf(key string) string {
+	if agent, ok := strings.CutPrefix(key, presencePrefix); ok {
+		return "agent " + agent
+	}
+	if what, ok := strings.CutPrefix(key, leadersPrefix); ok {
+		return "the leader of " + what
+	}
+	return otherMigration
+}
+
+const otherMigration = "another migration"
+
+// begin makes sure that the new store is one to copy to: an empty one, or what a
+// migration of the same environment has left.
+func (s *source) begin(ctx context.Context, m Migration, to store.Store) error {
+	target := &State{store: to}
+	own, same, err := read[migrating](ctx, target, migratingKey)
+	if err != nil {
+		return err
+	}
+	if same && own.Session == s.hold.Session {
+		return refuse(ErrStoreExists, "cannot migrate to %q: the environment lies there already", m.To)
+	}
+	empty, err := isEmpty(ctx, to)
+	if err != nil {
+		return err
+	}
+	return target.Update(ctx, func(tx *Tx) error {
+		if err := s.checkTarget(tx, m.To, empty); err != nil {
+			return err
+		}
+		tx.remove(formatKey)
+		tx.remove(movedKey)
+		return tx.put(draftKey, draft{Environment: s.uuid, From: m.From, Keep: m.Keep, Since: time.Now().UTC()})
+	})
+}
+
+// checkTarget refuses a store that holds anything else.
+func (s *source) checkTarget(tx *Tx, url string, empty bool) error {
+	left, draftThere, err := load[draft](tx.View, draftKey)
+	if err != nil {
+		return err
+	}
+	_, movedThere, err := load[moved](tx.View, movedKey)
+	if err != nil {
+		return err
+	}
+	if err := tx.nobodyRuns(); err != nil {
+		return err
+	}
+	env, err := tx.Environment()
+	switch {
+	case err != nil && !errors.Is(err, ErrNotFound):
+		return err
+	case draftThere && left.Environment != s.uuid:
+		return refuse(ErrStoreExists, "cannot migrate to %q: there lies half of another environment, from %q", url, left.From)
+	case draftThere, movedThere && env.UUID == s.uuid, empty:
+		return nil
+	case env.Name != "":
+		return refuse(ErrStoreExists, "cannot migrate to %q: it holds the environment %q", url, env.Name)
+	}
+	return refuse(ErrStoreExists, "cannot migrate to %q: it is not empty", url)
+}
+
+// leave marks the old store as moved, if nothing has changed there since the
+// revision: ErrConflict otherwise.
+func (s *source) leave(ctx context.Context, to string, revision int64) error {
+	value, err := encode(movedKey, moved{To: to, Since: time.Now().UTC()})
+	if err != nil {
+		return err
+	}
+	_, err = s.state.store.Commit(ctx, store.Txn{
+		Conds: []store.Cond{{Prefix: "", Revision: revision}},
+		Ops:   []store.Op{{Key: movedKey, Value: value}},
+	})
+	return err
+}
+
+// found makes the copy in a store an environment.
+func found(ctx context.Context, to store.Store, format []byte) error {
+	_, err := to.Commit(ctx, store.Txn{Ops: []store.Op{{Key: formatKey, Value: format}}})
+	if err != nil {
+		return fmt.Errorf("cannot make the copy an environment: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,37 @@
+package state
+
+import (
+	"slices"
+	"time"
+)
+
+// MaxTroubles is how many messages are kept of one time of trouble.
+const MaxTroubles = 20
+
+// ProvisionerTrouble is what keeps the provisioner from its work, or is wrong with
+// what its provider tells: the environment's, not one machine's.
+type ProvisionerTrouble struct {
+	Messages []string  `json:"messages" yaml:"messages"`
+	Since    time.Time `json:"since" yaml:"since"` // when it became this
+}
+
+// ProvisionerTrouble reads it; without messages there is none.
+func (v *View) ProvisionerTrouble() (ProvisionerTrouble, error) {
+	t, _, err := load[ProvisionerTrouble](v, provisionerKey)
+	return t, err
+}
+
+// SetProvisionerTrouble records it, since now unless it is recorded already; no
+// messages: it is over.
+func (tx *Tx) SetProvisionerTrouble(messages []string, now time.Time) error {
+	messages = messages[:min(len(messages), MaxTroubles)]
+	old, err := tx.ProvisionerTrouble()
+	switch {
+	case err != nil || slices.Equal(old.Messages, messages):
+		return err
+	case len(messages) == 0:
+		tx.remove(provisionerKey)
+		return nil
+	}
+	return tx.put(provisionerKey, ProvisionerTrouble{Messages: messages, Since: now.UTC()})
+}

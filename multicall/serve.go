@@ -3,7 +3,6 @@ package multicall
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"path/filepath"
 	"slices"
@@ -13,9 +12,7 @@ import (
 	"bijou/agent"
 	"bijou/multicall/home"
 	"bijou/provision"
-	"bijou/provision/local"
 	"bijou/provision/local/process"
-	"bijou/provision/provider"
 	"bijou/state"
 )
 
@@ -164,30 +161,9 @@ func provisioner(s *state.State, session *state.Process, e home.Environment) rol
 		if err != nil {
 			return err
 		}
+		defer p.Close()
 		return provision.Run(ctx, provision.Options{State: s, Process: session, Provider: p})
 	}
-}
-
-// newProvider makes the provider that the environment was bootstrapped with.
-func newProvider(ctx context.Context, s *state.State, e home.Environment) (provider.Provider, error) {
-	var name string
-	err := look(ctx, s, func(v *state.View) error {
-		env, err := v.Environment()
-		name = env.Provider
-		return err
-	})
-	switch {
-	case err != nil:
-		return nil, err
-	case name != state.ProviderLocal:
-		return nil, fmt.Errorf("cannot provision: there is no provider %q in this binary", name)
-	case e.Dir == "":
-		return nil, fmt.Errorf("cannot provision: the provider %q needs the environment's folder: give --env DIR", name)
-	}
-	return local.New(local.Options{
-		Dir:   filepath.Join(e.Dir, "machines"),
-		Agent: func(id string) process.Detached { return machineProcess(e, id) },
-	}), nil
 }
 
 // machineProcess is how the agent of a local machine is called: from the

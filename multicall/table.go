@@ -16,7 +16,7 @@ type Applet struct {
 // Applets lists every applet, by name. Links, `bijou --list` and the test
 // binaries are made from it.
 func Applets() []Applet {
-	applets := append(roles(), hookTools()...)
+	applets := slices.Concat(roles(), providerApplets(), hookTools())
 	slices.SortFunc(applets, func(a, b Applet) int { return strings.Compare(a.Name, b.Name) })
 	return applets
 }

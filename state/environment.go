@@ -21,6 +21,7 @@ const (
 	RetryHooks      = "automatically-retry-hooks" // "true" (default) or "false"
 	StatusInterval  = "update-status-interval"    // "5m" (default); "0" is never
 	HookConcurrency = "hook-concurrency"          // hooks at a time on one machine
+	ProviderSHA256  = "provider-sha256"           // of a provider's executable, which no other may stand in for
 	HarvestMode     = "provisioner-harvest-mode"  // one of Harvest's words
 )
 
@@ -37,6 +38,7 @@ func EnvironmentSettings() []EnvironmentSetting {
 	return []EnvironmentSetting{
 		{RetryHooks, "true or false", "true", "a failed hook is tried again by itself"},
 		{HookConcurrency, "a number from 1", "its CPUs on local, else 1", "how many hooks run at a time on one machine"},
+		{ProviderSHA256, "64 hexadecimal digits", "what bootstrap found", "the sha256 that the provider's executable must have"},
 		{HarvestMode, strings.Join(harvestModes(), ", "), string(HarvestDestroyed), "which instances are stopped: of machines that are gone, those that nobody knows, both, none"},
 		{StatusInterval, "a duration, 0 is never", "5m", "the time between two update-status hooks of an idle unit"},
 	}
@@ -159,6 +161,10 @@ func (e Environment) checkSetting(key, value string) error {
 		if n, err := strconv.Atoi(value); err != nil || n < 1 {
 			return fmt.Errorf("invalid %s %q: want a number from 1", key, value)
 		}
+	case ProviderSHA256:
+		if !sha256Form.MatchString(value) {
+			return fmt.Errorf("invalid %s %q: want 64 hexadecimal digits", key, value)
+		}
 	case HarvestMode:
 		if !slices.Contains(harvestModes(), value) {
 			return fmt.Errorf("invalid %s %q: want %s", key, value, strings.Join(harvestModes(), ", "))
@@ -170,6 +176,9 @@ func (e Environment) checkSetting(key, value string) error {
 	}
 	return nil
 }
+
+// sha256Form is how a sha256 is written.
+var sha256Form = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 // settingName is what follows the provider's name and a dot.
 var settingName = regexp.MustCompile(`^[a-z][a-z0-9]*([.-][a-z0-9]+)*$`)

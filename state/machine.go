@@ -76,6 +76,12 @@ func (v *View) Machines() ([]Machine, error) {
 	return machines, err
 }
 
+// MachinesMade is how many machines there ever were, machine 0 among them.
+func (v *View) MachinesMade() (int, error) {
+	n, _, err := load[int](v, machineCounter)
+	return n, err
+}
+
 // compareIDs orders machine ids as the numbers that they are.
 func compareIDs(a, b string) int {
 	an, _ := strconv.Atoi(a)

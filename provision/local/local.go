@@ -37,7 +37,7 @@ type Options struct {
 	Dir string
 	// Agent is how the agent of a machine is called. It must process.Take the
 	// machine's folder, and end on SIGTERM.
-	Agent func(machine string) process.Detached
+	Agent func(spec provider.Spec) (process.Detached, error)
 	// Grace is how long an agent may take to end before it is killed; 0: 30 s.
 	Grace time.Duration
 }
@@ -83,7 +83,7 @@ func (p *Provider) Start(ctx context.Context, spec provider.Spec, _ io.Writer) (
 	if _, err := process.Holder(dir); err == nil {
 		return started, nil
 	}
-	agent, err := process.Detach(p.o.Agent(spec.Machine))
+	agent, err := p.detach(spec)
 	if err != nil {
 		return provider.Instance{}, fmt.Errorf("cannot start machine %s: %w", spec.Machine, err)
 	}
@@ -91,6 +91,15 @@ func (p *Provider) Start(ctx context.Context, spec provider.Spec, _ io.Writer) (
 		return provider.Instance{}, fmt.Errorf("cannot start machine %s: %w", spec.Machine, err)
 	}
 	return started, nil
+}
+
+// detach starts the machine's agent.
+func (p *Provider) detach(spec provider.Spec) (process.Identity, error) {
+	d, err := p.o.Agent(spec)
+	if err != nil {
+		return process.Identity{}, err
+	}
+	return process.Detach(d)
 }
 
 // Stop ends the machine's agent and removes its folder.

@@ -34,11 +34,11 @@ func TestMain(m *testing.M) {
 
 func fixture(t *testing.T) providertest.Fixture {
 	dir := t.TempDir()
-	p := New(Options{Dir: dir, Agent: func(machine string) process.Detached {
-		folder := filepath.Join(dir, machine)
+	p := New(Options{Dir: dir, Agent: func(spec provider.Spec) (process.Detached, error) {
+		folder := filepath.Join(dir, spec.Machine)
 		return process.Detached{
 			Path: "/proc/self/exe", Args: []string{"machine-agent", folder}, Log: filepath.Join(folder, "agent.log"),
-		}
+		}, nil
 	}})
 	return providertest.Fixture{Provider: p, Crash: func(t *testing.T, instance string) {
 		agent, err := process.Holder(filepath.Join(dir, strings.TrimPrefix(instance, prefix)))
@@ -66,8 +66,8 @@ func TestStartRefusesIDs(t *testing.T) {
 }
 
 func TestStartTellsOfAgentThatEnds(t *testing.T) {
-	p := New(Options{Dir: t.TempDir(), Agent: func(string) process.Detached {
-		return process.Detached{Path: "/bin/false", Args: []string{"false"}, Log: os.DevNull}
+	p := New(Options{Dir: t.TempDir(), Agent: func(provider.Spec) (process.Detached, error) {
+		return process.Detached{Path: "/bin/false", Args: []string{"false"}, Log: os.DevNull}, nil
 	}})
 	if _, err := p.Start(t.Context(), provider.Spec{Machine: "1"}, io.Discard); err == nil || !strings.Contains(err.Error(), "at once") {
 		t.Errorf("error %v", err)

@@ -1,0 +1,169 @@
+package multicall
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"bijou/agent"
+	"bijou/multicall/console"
+	"bijou/multicall/home"
+	"bijou/provision/local"
+	"bijou/provision/local/process"
+	"bijou/provision/plugin"
+	"bijou/provision/provider"
+	"bijou/state"
+)
+
+// builtin is a provider inside the binary: an applet that speaks the providers'
+// protocol, like those outside.
+type builtin struct {
+	name    string
+	summary string
+	create  plugin.New
+}
+
+// builtins are the providers inside the binary.
+func builtins() []builtin {
+	return []builtin{
+		{state.ProviderLocal, "machines that are folders and processes of this host", newLocal},
+	}
+}
+
+// newLocal makes the provider whose machines are this host. Their agents run from
+// the environment's own tools, since the binary that runs now may be gone later.
+func newLocal(env provider.Environment) (provider.Provider, error) {
+	for key := range env.Config {
+		return nil, fmt.Errorf("%s has no setting %q: it has none", state.ProviderLocal, key)
+	}
+	return local.New(local.Options{
+		Dir: filepath.Join(env.Dir, "machines"),
+		Agent: func(spec provider.Spec) (process.Detached, error) {
+			e, err := home.Load(env.Dir)
+			return machineProcess(e, spec.Machine), err
+		},
+	}), nil
+}
+
+// providerApplets are the applets that the provisioner starts for itself.
+func providerApplets() (applets []Applet) {
+	for _, b := range builtins() {
+		applets = append(applets, Applet{
+			plugin.Prefix + b.name, "the provider " + b.name + ", started by the provisioner: " + b.summary,
+			func(c call) int { return serveProvider(c, b) },
+		})
+	}
+	return applets
+}
+
+const providerSummary = `The provider %s: %s. The provisioner starts it and speaks to it; it is of no use by itself.
+
+Examples:
+  juju bootstrap --provider %s`
+
+// serveProvider is the process of a provider.
+func serveProvider(c call, b builtin) int {
+	var grammar struct{}
+	command := console.Command{Name: c.name, Summary: fmt.Sprintf(providerSummary, b.name, b.summary, b.name), Grammar: &grammar}
+	if _, err := console.Parse(c.streams, command, c.args); err != nil {
+		return console.Report(c.streams.Err, err)
+	}
+	logTo(c.streams.Err)
+	err := plugin.Serve(b.create)
+	if errors.Is(err, plugin.ErrByHand) {
+		err = console.Hint(console.Usage(err), "juju bootstrap --provider "+b.name+" makes an environment with it")
+	}
+	return console.Report(c.streams.Err, err)
+}
+
+// isBuiltin tells if the provider is inside the binary.
+func isBuiltin(name string) bool {
+	return slices.ContainsFunc(builtins(), func(b builtin) bool { return b.name == name })
+}
+
+// newProvider is the provider that the environment was bootstrapped with, in a
+// process of its own. What it needs to know is read again before each call.
+func newProvider(ctx context.Context, s *state.State, e home.Environment) (*plugin.Client, error) {
+	if e.Dir == "" {
+		return nil, errors.New("cannot provision: a provider needs the environment's folder: give --env DIR")
+	}
+	sockets, err := agent.ProviderFolder(e.UUID)
+	if err != nil {
+		return nil, err
+	}
+	var name string
+	err = look(ctx, s, func(v *state.View) error {
+		env, err := v.Environment()
+		name = env.Provider
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return plugin.NewClient(plugin.Options{
+		Name: name, Sockets: sockets,
+		Find:   func() (string, error) { return findProvider(name, e) },
+		Demand: func(ctx context.Context) (plugin.Demand, error) { return demand(ctx, s) },
+		Wanted: func(ctx context.Context) (w plugin.Wanted, err error) {
+			err = s.View(ctx, func(v *state.View) error {
+				env, err := v.Environment()
+				w = providerWanted(e, env)
+				return err
+			})
+			return w, err
+		},
+	}), nil
+}
+
+// providerWanted is what the provider's process is to be.
+func providerWanted(e home.Environment, env state.Environment) plugin.Wanted {
+	w := plugin.Wanted{Environment: provider.Environment{
+		UUID: env.UUID, Name: env.Name, Dir: e.Dir, Shared: strings.HasPrefix(e.State, "sqlite:"), Config: env.ProviderConfig(),
+	}}
+	if !isBuiltin(env.Provider) {
+		w.SHA256 = env.Config[state.ProviderSHA256]
+	}
+	return w
+}
+
+// demand says if there are machines, or were.
+func demand(ctx context.Context, s *state.State) (d plugin.Demand, err error) {
+	err = s.View(ctx, func(v *state.View) error {
+		machines, err := v.Machines()
+		if err != nil {
+			return err
+		}
+		made, err := v.MachinesMade()
+		switch {
+		case len(machines) > 1:
+			d = plugin.Present
+		case made > 1:
+			d = plugin.Past
+		default:
+			d = plugin.Never
+		}
+		return err
+	})
+	return d, err
+}
+
+// findProvider is the executable of the provider of that environment.
+func findProvider(name string, e home.Environment) (string, error) {
+	if isBuiltin(name) {
+		return plugin.Find(name, []string{e.ToolsDir()})
+	}
+	return plugin.Find(name, providerFolders(e))
+}
+
+// providerFolders are where executables of providers are looked for, in order.
+func providerFolders(e home.Environment) []string {
+	return slices.Concat(
+		filepath.SplitList(os.Getenv("BIJOU_PLUGIN_PATH")),
+		[]string{filepath.Join(e.Dir, "providers"), "/usr/local/lib/bijou/providers", "/usr/lib/bijou/providers"},
+		filepath.SplitList(os.Getenv("PATH")),
+	)
+}

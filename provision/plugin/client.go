@@ -1,0 +1,168 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"bijou/provision/provider"
+	"bijou/provision/provider/protocol"
+)
+
+// Options say which executable is the provider, and for whom.
+type Options struct {
+	Name string // the provider's
+	// Find returns the path of the executable; it is asked before each start.
+	Find func() (string, error)
+	// Wanted says what the process is to be; it is asked before each call. Where it
+	// has changed a new process takes over, and the old one ends with its calls.
+	Wanted func(ctx context.Context) (Wanted, error)
+	// Demand says how much is asked of the provider; nil: Present.
+	Demand func(ctx context.Context) (Demand, error)
+	// Sockets is an owner-only folder for the process's socket.
+	Sockets string
+	Log     *slog.Logger // nil: slog.Default()
+	// Patience is how long the process may take to begin, and for each of
+	// Configure, Capabilities and Instances; 0: a minute.
+	Patience time.Duration
+}
+
+// Wanted is what a process works for. Two that are equal make no difference.
+type Wanted struct {
+	// SHA256 is the executable's, in hexadecimal digits; empty: any.
+	SHA256      string
+	Environment provider.Environment
+}
+
+// Demand is how much is asked of a provider.
+type Demand string
+
+// What is asked of a provider.
+const (
+	Never   Demand = "never"   // no machine was ever made: there can be no instance
+	Past    Demand = "past"    // there is no machine, but there were
+	Present Demand = "present" // there are machines
+)
+
+// Client is a provider whose work an executable does. It starts it when there is
+// something to ask, and again when it has ended; what befell it is an error that
+// wraps provider.ErrTransient.
+type Client struct {
+	o       Options
+	turn    chan struct{} // one slot: who holds it may use what follows
+	closed  bool
+	empty   bool     // there were no instances, and no machine since
+	current *session // nil: none
+	back    backoff
+	retired retired
+}
+
+// NewClient returns the provider; nothing is started yet. It is to be closed.
+func NewClient(o Options) *Client {
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	o.Log = o.Log.With("provider", o.Name)
+	if o.Patience == 0 {
+		o.Patience = time.Minute
+	}
+	if o.Demand == nil {
+		o.Demand = func(context.Context) (Demand, error) { return Present, nil }
+	}
+	return &Client{o: o, turn: make(chan struct{}, 1)}
+}
+
+// Capabilities asks the process.
+func (c *Client) Capabilities(ctx context.Context) (all provider.Capabilities, err error) {
+	err = c.use(ctx, c.o.Patience, func(ctx context.Context, p protocol.ProviderClient) error {
+		r, err := p.Capabilities(ctx, &protocol.CapabilitiesRequest{})
+		all = provider.Capabilities{Name: r.GetName(), Isolated: r.GetIsolated(), Remote: r.GetRemote()}
+		return err
+	})
+	return all, err
+}
+
+// Start has the process start an instance. One that was cut off by the process's
+// end is transient: to be repeated with the same token.
+func (c *Client) Start(ctx context.Context, spec provider.Spec, boot io.Writer) (i provider.Instance, err error) {
+	err = c.use(ctx, 0, func(ctx context.Context, p protocol.ProviderClient) (err error) {
+		i, err = follow(ctx, p, spec, boot)
+		return err
+	})
+	return i, err
+}
+
+// errNoInstance: the process broke the protocol.
+var errNoInstance = errors.New("it answered a start with no instance")
+
+// follow passes on what an instance prints until it is there.
+func follow(ctx context.Context, p protocol.ProviderClient, spec provider.Spec, boot io.Writer) (provider.Instance, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // or else a stream that was left would stay
+	stream, err := p.Start(ctx, specOut(spec))
+	if err != nil {
+		return provider.Instance{}, err
+	}
+	for {
+		r, err := stream.Recv()
+		switch {
+		case errors.Is(err, io.EOF):
+			return provider.Instance{}, errNoInstance
+		case err != nil:
+			return provider.Instance{}, err
+		case r.GetInstance() != nil:
+			return instanceIn(r.GetInstance()), nil
+		}
+		if _, err := fmt.Fprintln(boot, r.GetBoot()); err != nil {
+			return provider.Instance{}, fmt.Errorf("cannot tell what the instance prints: %w", err)
+		}
+	}
+}
+
+// Stop has the process end an instance.
+func (c *Client) Stop(ctx context.Context, instance string) error {
+	return c.use(ctx, 0, func(ctx context.Context, p protocol.ProviderClient) error {
+		_, err := p.Stop(ctx, &protocol.StopRequest{Instance: text(instance)})
+		return err
+	})
+}
+
+// Instances asks the process, unless there can be none: then it is not even
+// started, and ends if it runs.
+func (c *Client) Instances(ctx context.Context) (all []provider.Instance, err error) {
+	demand, err := c.o.Demand(ctx)
+	if err != nil {
+		return nil, err
+	}
+	idle, err := c.idle(ctx, demand)
+	if err != nil || idle {
+		return nil, err
+	}
+	err = c.use(ctx, c.o.Patience, func(ctx context.Context, p protocol.ProviderClient) error {
+		r, err := p.Instances(ctx, &protocol.InstancesRequest{})
+		for _, i := range r.GetInstances() {
+			all = append(all, instanceIn(i))
+		}
+		return err
+	})
+	if err == nil && demand == Past && len(all) == 0 {
+		err = c.rest(ctx)
+	}
+	return all, err
+}
+
+// Close ends the process, and with it all calls. It returns when no process is
+// left; calls made later fail.
+func (c *Client) Close() {
+	c.turn <- struct{}{}
+	c.closed = true
+	if s := c.current; s != nil {
+		c.current = nil
+		s.end()
+	}
+	<-c.turn
+	c.retired.end()
+}

@@ -1,0 +1,26 @@
+// Package plugin runs providers as processes of their own: Client is a provider
+// whose work an executable does, and Serve is what such an executable calls.
+//
+// It knows no provider and no state, and decides nothing about machines. It alone
+// imports go-plugin; only multicall imports it. docs/providers.md describes what
+// it speaks, for those who write providers in other languages.
+package plugin
+
+import (
+	goplugin "github.com/hashicorp/go-plugin"
+)
+
+// service is the name that go-plugin knows the provider's service by.
+const service = "provider"
+
+// cookie is the environment variable that tells an executable that it was started
+// as a provider, not by a human; its value is the protocol's name.
+const (
+	cookie      = "BIJOU_PROVIDER"
+	cookieValue = "bijou.provider.v1"
+)
+
+// handshake is what both sides hold against each other.
+func handshake() goplugin.HandshakeConfig {
+	return goplugin.HandshakeConfig{ProtocolVersion: 1, MagicCookieKey: cookie, MagicCookieValue: cookieValue}
+}

@@ -1,0 +1,61 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"bijou/provision/provider"
+)
+
+// failure is an error that has crossed: its text as it was said, and what errors.Is
+// finds in it.
+type failure struct {
+	text  string
+	cause error // may be nil
+}
+
+func (f *failure) Error() string { return f.text }
+func (f *failure) Unwrap() error { return f.cause }
+
+// statusOut is an error as gRPC's status.
+func statusOut(err error) error {
+	if err == nil {
+		return nil
+	}
+	code := codes.Unknown
+	switch {
+	case errors.Is(err, provider.ErrTransient):
+		code = codes.Aborted
+	case errors.Is(err, context.Canceled):
+		code = codes.Canceled
+	case errors.Is(err, context.DeadlineExceeded):
+		code = codes.DeadlineExceeded
+	}
+	return status.Error(code, text(err.Error()))
+}
+
+// statusIn is a status as an error: without gRPC's words around it.
+func statusIn(err error) error {
+	s, ok := status.FromError(err)
+	if err == nil || !ok {
+		return err
+	}
+	f := &failure{text: s.Message()}
+	switch s.Code() {
+	case codes.Aborted, codes.Unavailable:
+		f.cause = provider.ErrTransient
+	case codes.Canceled:
+		f.cause = context.Canceled
+	case codes.DeadlineExceeded:
+		f.cause = context.DeadlineExceeded
+	case codes.Unimplemented:
+		f.text = "the provider does not know that method: " + f.text
+	}
+	if f.text == "" {
+		f.text = "no reason was given (" + s.Code().String() + ")"
+	}
+	return f
+}

@@ -1,0 +1,115 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	goplugin "github.com/hashicorp/go-plugin"
+	"google.golang.org/grpc"
+
+	"bijou/provision/provider/protocol"
+)
+
+// ErrByHand: the executable was not started by a provisioner.
+var ErrByHand = errors.New("a provider is started by the provisioner, and says nothing to anybody else")
+
+// farewell is how long calls that were cut off may take to end.
+const farewell = 10 * time.Second
+
+// Serve makes this process a provider, until its client ends it or dies, or it is
+// sent SIGTERM. It is to be called by main, once; it takes over stdout.
+func Serve(create New) error {
+	if os.Getenv(cookie) != cookieValue {
+		return ErrByHand
+	}
+	s := &server{create: create, ready: forgetHandshake}
+	l := newLife()
+	defer l.end()
+	stderr := os.Stderr // go-plugin makes it a stream that nobody reads any more at its end
+	goplugin.Serve(&goplugin.ServeConfig{
+		HandshakeConfig: handshake(),
+		Plugins:         goplugin.PluginSet{service: &grpcPlugin{server: s}},
+		GRPCServer:      l.server,
+		Logger:          hclog.NewNullLogger(),
+	})
+	os.Stderr = stderr
+	s.await(farewell)
+	return nil
+}
+
+// await returns when all calls have ended, or the time is over.
+func (s *server) await(limit time.Duration) {
+	done := make(chan struct{})
+	go func() { // ends with the process, at the latest
+		s.calls.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(limit):
+	}
+}
+
+// forgetHandshake takes the handshake's words out of this process's environment,
+// so that what the provider starts does not take itself for one.
+func forgetHandshake() {
+	for _, word := range os.Environ() {
+		name, _, _ := strings.Cut(word, "=")
+		if name == cookie || strings.HasPrefix(name, "PLUGIN_") {
+			_ = os.Unsetenv(name)
+		}
+	}
+}
+
+// life ends the server on SIGTERM, which the kernel sends when the client dies.
+type life struct {
+	cancel  context.CancelFunc
+	signal  context.Context
+	watcher sync.WaitGroup
+}
+
+func newLife() *life {
+	l := &life{}
+	l.signal, l.cancel = signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	return l
+}
+
+// server makes the server.
+func (l *life) server(options []grpc.ServerOption) *grpc.Server {
+	s := grpc.NewServer(options...)
+	l.watcher.Go(func() {
+		<-l.signal.Done()
+		s.Stop()
+	})
+	return s
+}
+
+// end ends the watch for the signal.
+func (l *life) end() {
+	l.cancel()
+	l.watcher.Wait()
+}
+
+// grpcPlugin is the service as go-plugin wants it; server is nil in the client.
+type grpcPlugin struct {
+	goplugin.NetRPCUnsupportedPlugin
+	server *server
+}
+
+// GRPCServer registers the service.
+func (p *grpcPlugin) GRPCServer(_ *goplugin.GRPCBroker, s *grpc.Server) error {
+	protocol.RegisterProviderServer(s, p.server)
+	return nil
+}
+
+// GRPCClient makes the service's client.
+func (p *grpcPlugin) GRPCClient(_ context.Context, _ *goplugin.GRPCBroker, c *grpc.ClientConn) (any, error) {
+	return protocol.NewProviderClient(c), nil
+}

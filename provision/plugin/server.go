@@ -1,0 +1,118 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"bijou/provision/provider"
+	"bijou/provision/provider/protocol"
+)
+
+// New makes a provider for an environment. An unknown or wrong setting is an error.
+type New func(provider.Environment) (provider.Provider, error)
+
+// server answers the protocol by a provider.
+type server struct {
+	protocol.UnimplementedProviderServer
+	create New
+	ready  func() // called before the provider is made
+	calls  sync.WaitGroup
+
+	mu       sync.Mutex
+	provider provider.Provider
+}
+
+// errNotConfigured: a method was called before Configure.
+var errNotConfigured = errors.New("internal error: the provider was not configured")
+
+// Configure makes the provider.
+func (s *server) Configure(_ context.Context, r *protocol.ConfigureRequest) (*protocol.ConfigureResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.provider != nil {
+		return nil, status.Error(codes.FailedPrecondition, "internal error: the provider was configured before")
+	}
+	s.ready()
+	p, err := s.create(environmentIn(r))
+	if err != nil {
+		return nil, status.Error(codes.InvalidArgument, text(err.Error()))
+	}
+	s.provider = p
+	return &protocol.ConfigureResponse{}, nil
+}
+
+// configured returns the provider, and what its call is to end with.
+func (s *server) configured() (p provider.Provider, end func(), err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.provider == nil {
+		return nil, nil, statusOut(errNotConfigured)
+	}
+	s.calls.Add(1)
+	return s.provider, s.calls.Done, nil
+}
+
+// Capabilities asks the provider.
+func (s *server) Capabilities(ctx context.Context, _ *protocol.CapabilitiesRequest) (*protocol.CapabilitiesResponse, error) {
+	p, end, err := s.configured()
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	c, err := p.Capabilities(ctx)
+	if err != nil {
+		return nil, statusOut(err)
+	}
+	return &protocol.CapabilitiesResponse{Name: text(c.Name), Isolated: c.Isolated, Remote: c.Remote}, nil
+}
+
+// Start has the provider start, and sends on what it prints.
+func (s *server) Start(r *protocol.StartRequest, stream protocol.Provider_StartServer) error {
+	p, end, err := s.configured()
+	if err != nil {
+		return err
+	}
+	defer end()
+	boot := newLines(func(line string) {
+		// A client that is gone has cancelled the context, too.
+		_ = stream.Send(&protocol.StartResponse{Progress: &protocol.StartResponse_Boot{Boot: text(line)}})
+	})
+	i, err := p.Start(stream.Context(), specIn(r), boot)
+	boot.end()
+	if err != nil {
+		return statusOut(err)
+	}
+	return stream.Send(&protocol.StartResponse{Progress: &protocol.StartResponse_Instance{Instance: instanceOut(i)}})
+}
+
+// Stop asks the provider.
+func (s *server) Stop(ctx context.Context, r *protocol.StopRequest) (*protocol.StopResponse, error) {
+	p, end, err := s.configured()
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	return &protocol.StopResponse{}, statusOut(p.Stop(ctx, r.GetInstance()))
+}
+
+// Instances asks the provider.
+func (s *server) Instances(ctx context.Context, _ *protocol.InstancesRequest) (*protocol.InstancesResponse, error) {
+	p, end, err := s.configured()
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	all, err := p.Instances(ctx)
+	if err != nil {
+		return nil, statusOut(err)
+	}
+	answer := &protocol.InstancesResponse{}
+	for _, i := range all {
+		answer.Instances = append(answer.Instances, instanceOut(i))
+	}
+	return answer, nil
+}

@@ -1,0 +1,8 @@
+// Package protocol is what a provider and the provisioner say to each other when
+// they are two processes: provider.proto, and the code made from it.
+//
+// It decides nothing, and knows no Go type of the provisioner's. Only
+// provision/plugin imports it; providers written elsewhere copy provider.proto.
+package protocol
+
+//go:generate go -C generate run .

@@ -46,11 +46,12 @@ func jujuParts() juju.Parts {
 		Service:   systemd.ServiceOf,
 		Halt:      local.Halt,
 
-		StopService: systemd.Stop,
-		Sweep:       sweepProcesses,
-		RunAsHook:   runAsHook,
-		UnitDir:     agent.UnitDir,
-		Forget:      forget,
+		StopService:   systemd.Stop,
+		FreeInstances: freeInstances,
+		Sweep:         sweepProcesses,
+		RunAsHook:     runAsHook,
+		UnitDir:       agent.UnitDir,
+		Forget:        forget,
 	}
 }
 

@@ -25,6 +25,8 @@ type launch struct {
 	tree     string
 	lock     *os.File
 	boot     io.Writer
+	tools    string // the folder of the agent's binary
+	state    string // the folder of the environment's state; "" is none
 }
 
 func (l launch) id() string  { return l.provider.idOf(l.spec.Machine) }
@@ -89,8 +91,8 @@ func (l launch) args() []string {
 		bind("--bind-ro=", env, env), bind("--bind=", filepath.Join(l.dir(), "machines"), filepath.Join(env, "machines")),
 		"--tmpfs=" + escape(p.dir) + ":mode=0700,size=4k",
 	}
-	if p.env.Shared {
-		args = append(args, bind("--bind=", filepath.Join(env, "state"), filepath.Join(env, "state")))
+	if l.state != "" {
+		args = append(args, bind("--bind=", l.state, l.state))
 	}
 	if from := p.repository(); from != "" {
 		args = append(args, bind("--bind-ro=", filepath.Join(p.dir, indexFolder), repositoryRoot), bind("--bind-ro=", from, repositoryPool))

@@ -104,7 +104,7 @@ func (l launch) writeUnits() error {
 	for file, name := range map[string]string{"network.service": "bijou-network.service", "agent.service": "bijou-agent.service"} {
 		var text strings.Builder
 		err := all.ExecuteTemplate(&text, file, map[string]any{
-			"Dir": l.provider.env.Dir, "Tools": filepath.Join(l.provider.env.Dir, "tools", l.spec.Tools), "Machine": l.spec.Machine,
+			"Dir": l.provider.env.Dir, "Tools": l.tools, "Machine": l.spec.Machine,
 			"Address": l.record.Address, "Route": route(l.record.Address),
 		})
 		if err != nil {

@@ -76,15 +76,18 @@ func (p *Provider) start(ctx context.Context, spec provider.Spec, boot io.Writer
 	if err != nil {
 		return provider.Instance{}, err
 	}
-	r, lock, err := p.record(ctx, spec)
-	if err != nil {
+	l := launch{provider: p, spec: spec, tree: tree, boot: boot}
+	if err := l.look(); err != nil {
 		return provider.Instance{}, err
 	}
-	defer lock.Close()
+	if l.record, l.lock, err = p.record(ctx, spec); err != nil {
+		return provider.Instance{}, err
+	}
+	defer l.lock.Close()
 	if i, err := p.instance(id); err != nil || i.Running { // another Start was quicker
 		return i, err
 	}
-	if err := p.boot(ctx, launch{provider: p, spec: spec, record: r, tree: tree, lock: lock, boot: boot}); err != nil {
+	if err := p.boot(ctx, l); err != nil {
 		return provider.Instance{}, err
 	}
 	return p.instance(id)

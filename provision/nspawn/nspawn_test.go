@@ -1,42 +1,27 @@
 package nspawn
 
 import (
-	"os"
 	"os/exec"
-	"path/filepath"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"bijou/provision/provider"
 	"bijou/provision/provider/providertest"
+	"bijou/testscripts/fleet"
+	"bijou/testscripts/need"
 )
 
-// testTree is the tree that testscripts/fleet/base makes; the test is skipped with one
-// line if this machine cannot boot containers from it, or fails if
-// BIJOU_TEST_REQUIRE names nspawn.
+// testTree is the tree that test hosts boot from, and its series.
 func testTree(t *testing.T) (tree, series string) {
 	t.Helper()
-	if os.Getenv("BIJOU_TEST_LONG") == "" {
-		t.Skip("BIJOU_TEST_LONG is not set")
+	need.Long(t)
+	fleet.Need(t)
+	tree, err := fleet.Tree()
+	if err == nil {
+		series, err = seriesOf(tree)
 	}
-	cache, err := os.UserCacheDir()
 	if err != nil {
 		t.Fatal(err)
-	}
-	tree = filepath.Join(cache, "bijou-test", "host-tree-1")
-	series, err = seriesOf(tree)
-	if err == nil {
-		_, err = exec.LookPath("systemd-nspawn")
-	}
-	if err == nil && os.Geteuid() != 0 {
-		err = os.ErrPermission
-	}
-	if err != nil && slices.Contains(strings.Split(os.Getenv("BIJOU_TEST_REQUIRE"), ","), "nspawn") {
-		t.Fatalf("BIJOU_TEST_REQUIRE asks for nspawn: %v", err)
-	} else if err != nil {
-		t.Skipf("skip: no containers here: %v", err)
 	}
 	return tree, series
 }

@@ -53,7 +53,7 @@ func (c charmSource) find(scratch string) (charm.Found, state.Origin, error) {
 	}
 	found, err := charm.Repository{Dir: dir}.Find(ref)
 	if err != nil {
-		return charm.Found{}, state.Origin{}, fmt.Errorf("cannot find charm %q: %w", c.describe(ref), err)
+		return charm.Found{}, state.Origin{}, fmt.Errorf("cannot find charm %q: %w", c.name, err)
 	}
 	found.Series = cmp.Or(ref.Series, found.Series) // of one for several, the wanted
 	return found, state.Origin{Repository: dir, Path: found.Path, Series: found.Series, Name: found.Meta.Name}, nil
@@ -66,14 +66,6 @@ func (c charmSource) oneSeries(ref charm.Ref) (string, error) {
 		return "", fmt.Errorf("cannot use charm %q for series %q: it is one for %q", c.name, c.series, ref.Series)
 	}
 	return cmp.Or(ref.Series, c.series), nil
-}
-
-// describe is what was looked for.
-func (c charmSource) describe(ref charm.Ref) string {
-	if c.series == "" {
-		return c.name
-	}
-	return ref.Series + "/" + ref.Name
 }
 
 // fromFolder reads the charm in the folder that was named.

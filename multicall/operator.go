@@ -47,6 +47,7 @@ func jujuParts() juju.Parts {
 		Halt:      local.Halt,
 
 		StopService:   systemd.Stop,
+		SweepTools:    sweepTools,
 		FreeInstances: freeInstances,
 		Sweep:         sweepProcesses,
 		RunAsHook:     runAsHook,

@@ -17,6 +17,7 @@ import (
 	"bijou/provision/nspawn"
 	"bijou/provision/plugin"
 	"bijou/provision/provider"
+	"bijou/provision/ssh"
 	"bijou/state"
 )
 
@@ -33,6 +34,7 @@ func builtins() []builtin {
 	return []builtin{
 		{state.ProviderLocal, "machines that are folders and processes of this host", newLocal},
 		{nspawn.Name, "machines that are system containers of this host", newNspawn},
+		{ssh.Name, "hosts that are there already, and reached by ssh", newSSH},
 	}
 }
 
@@ -54,6 +56,15 @@ func newLocal(env provider.Environment) (provider.Provider, error) {
 // newNspawn makes the provider whose machines are containers.
 func newNspawn(env provider.Environment) (provider.Provider, error) {
 	p, err := nspawn.New(env)
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// newSSH makes the provider whose machines are hosts that are there already.
+func newSSH(env provider.Environment) (provider.Provider, error) {
+	p, err := ssh.New(env)
 	if err != nil {
 		return nil, err
 	}

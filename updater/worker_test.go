@@ -105,6 +105,9 @@ func TestRecords(t *testing.T) {
 	now := t0().Add(time.Hour)
 	status := func(step int, name string, change func(*record.Status)) record.Status {
 		s := record.Status{Version: "1.1", Request: 4, Attempt: 1, Step: step, StepName: name, At: now}
+		if step > 0 {
+			s.Steps = 3
+		}
 		if change != nil {
 			change(&s)
 		}

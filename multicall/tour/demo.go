@@ -96,7 +96,10 @@ func (d *demo) setUp(ctx context.Context) error {
 	if err := d.run(ctx, "neco", "config", "set", "env", "production"); err != nil {
 		return err
 	}
-	return d.watch(ctx, upToDate, first)
+	if err := d.watch(ctx, upToDate, first); err != nil {
+		return err
+	}
+	return d.alert(ctx)
 }
 
 // update publishes a release that goes well.

@@ -15,6 +15,9 @@ import (
 func seated(step int, change func(*Seat)) Seat {
 	w := at(step)
 	w.At, w.StepName = t0(), []string{"install", "a/stop", "a/update", "b/update", "c/update"}[step]
+	if step > 0 {
+		w.Steps = 3
+	}
 	s := Seat{
 		Keys: record.NewKeys("/n/"), LRN: 2, Own: "1.1", Timeout: time.Hour, Current: request(nil), Status: &w,
 		Steps: release.Manifest{Components: []release.Component{{Name: "a", Strategy: release.StopAll}, {Name: "b", Strategy: release.Any}}}.Steps(),

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"syscall"
 	"testing"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 // cost is what an update asked of etcd.
 type cost struct {
 	total                         time.Duration
+	cpu                           time.Duration // of workers, leader and etcd together
 	events, sent, received, calls float64
 }
 
@@ -55,7 +57,7 @@ func measure(t *testing.T, workers, steps int) (c cost) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	began := time.Now()
+	began, busy := time.Now(), ownCPU()
 	r.begin("1.1", lrns...)
 	r.ends()
 	c.total = time.Since(began)
@@ -63,10 +65,20 @@ func measure(t *testing.T, workers, steps int) (c cost) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	c.cpu = ownCPU() - busy + time.Duration((after["process_cpu_seconds_total"]-before["process_cpu_seconds_total"])*float64(time.Second))
 	grown := func(name string) float64 { return (after[name] - before[name]) / float64(steps) }
 	c.events, c.calls = grown("etcd_debugging_mvcc_events_total"), grown("grpc_server_started_total")
 	c.sent, c.received = grown("etcd_network_client_grpc_sent_bytes_total"), grown("etcd_network_client_grpc_received_bytes_total")
 	return c
+}
+
+// ownCPU is what this process has used.
+func ownCPU() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // ends waits for success, and asks the store for little meanwhile.
@@ -135,7 +147,7 @@ func TestSteps(t *testing.T) {
 	const steps = 18
 	for _, workers := range []int{3, 50, 200, 400} {
 		c := measure(t, workers, steps)
-		fmt.Printf("%3d workers, %d empty steps: %.2f s; a step: %.0f events, %.0f calls, %.0f bytes to etcd, %.0f bytes from it\n",
-			workers, steps, c.total.Seconds(), c.events, c.calls, c.received, c.sent)
+		fmt.Printf("%3d workers, %d empty steps: %.2f s, %.2f s of CPU; a step: %.0f events, %.0f calls, %.0f bytes to etcd, %.0f bytes from it\n",
+			workers, steps, c.total.Seconds(), c.cpu.Seconds(), c.events, c.calls, c.received, c.sent)
 	}
 }

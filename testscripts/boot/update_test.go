@@ -168,7 +168,9 @@ func nothing(w *world, p *parts) {
 		w.t.Errorf("something was restarted: %s, %s", before, after)
 	}
 	fmt.Printf("boot: nothing to do: %s\n", w.neco("history 1"))
-	fmt.Println(w.on(0, "journalctl --no-pager -o short-precise -u neco-worker -u neco-updater -n 80; cat /var/lib/neco/install-neco.log"))
+	if out := os.Getenv("BIJOU_BOOT_JOURNAL"); out != "" {
+		_ = os.WriteFile(out, []byte(w.on(0, "journalctl --no-pager -o short-precise -u neco-worker -u neco-updater -n 90")), 0o600)
+	}
 }
 
 // killed: each worker dies once in everything that it does.

@@ -66,19 +66,21 @@ func (h *Host) Configure(c record.Config) error {
 	return err
 }
 
-// every is how often something is looked at that tells nobody when it changes.
-const every = 200 * time.Millisecond
+// The times between two looks at something that tells nobody when it changes: soon
+// at first, since most things take moments.
+const (
+	firstLook = 20 * time.Millisecond
+	lastLook  = 320 * time.Millisecond
+)
 
 // until looks again and again until ok says yes or fails, or ctx is done.
 func until(ctx context.Context, ok func() (bool, error)) error {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
+	for gap := firstLook; ; gap = min(2*gap, lastLook) {
 		if yes, err := ok(); yes || err != nil {
 			return err
 		}
 		select {
-		case <-tick.C:
+		case <-time.After(gap):
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

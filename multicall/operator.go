@@ -50,6 +50,7 @@ func jujuParts() juju.Parts {
 		Sweep:       sweepProcesses,
 		RunAsHook:   runAsHook,
 		UnitDir:     agent.UnitDir,
+		Examine:     examineProvider,
 		Forget:      forget,
 	}
 }

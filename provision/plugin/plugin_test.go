@@ -96,7 +96,7 @@ func client(t *testing.T, name string, env provider.Environment) *Client {
 	path := linked(t, name)
 	c := NewClient(Options{
 		Name: name, Sockets: sockets(t),
-		Find:   func() (string, error) { return path, nil },
+		Find:   func(string) (string, error) { return path, nil },
 		Wanted: func(context.Context) (Wanted, error) { return Wanted{Environment: env}, nil },
 	})
 	t.Cleanup(c.Close)

@@ -164,12 +164,18 @@ func daemon(c call, command console.Command, serve func(ctx context.Context, d d
 		err = nil // it was told to end while it waited
 	}
 	slog.Info(command.Name+" ends", "error", err)
-	if next, ok := errors.AsType[succeeded](err); ok {
+	if next, ok := errors.AsType[heir](err); ok {
 		err = next.exec()
 	} else if m.there && ctx.Err() == nil && isOver(err) {
 		err = console.Exit(systemd.Over, err)
 	}
 	return console.Report(c.streams.Err, err)
+}
+
+// heir is the error of a daemon whose work another binary is to go on with.
+type heir interface {
+	error
+	exec() error // makes this process that binary's; returns only if that fails
 }
 
 // isOver says if what a daemon ended with means that there is nothing for it to do

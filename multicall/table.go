@@ -29,6 +29,9 @@ func roles() []Applet {
 		{"machine-agent", "runs the units of one machine (and, on machine 0, the provisioner)", runMachineAgent},
 		{"unit-agent", "runs one unit alone", runUnitAgent},
 		{"provisioner", "makes sure that every machine has an instance", runProvisioner},
+		{"neco", "keeps boot servers up to date: the operator's commands", runNeco},
+		{"neco-updater", "finds releases, and leads the boot servers through updates", runNecoUpdater},
+		{"neco-worker", "does one boot server's part in updates", runNecoWorker},
 		{"jujud", "answers `jujud version`, which some charms ask", runJujud},
 	}
 }

@@ -138,16 +138,24 @@ func (s *State) DestroyMachine(ctx context.Context, id string, force bool) error
 			return fmt.Errorf("cannot destroy machine %s: %w", id, err)
 		}
 	}
-	return s.Update(ctx, func(tx *Tx) error {
-		m, err := tx.Machine(id)
-		if err != nil {
-			return err
-		}
-		if m.InstanceID == "" {
-			return tx.RemoveMachine(id)
-		}
-		return tx.SetMachineDead(id)
-	})
+	err = s.Update(ctx, func(tx *Tx) error { return tx.endMachine(id) })
+	if errors.Is(err, ErrNotFound) {
+		return nil // the provisioner was quicker
+	}
+	return err
+}
+
+// endMachine makes a dying machine that has no units any more dead, or removes it
+// if it has no instance.
+func (tx *Tx) endMachine(id string) error {
+	m, err := tx.Machine(id)
+	if err != nil {
+		return err
+	}
+	if m.InstanceID == "" {
+		return tx.RemoveMachine(id)
+	}
+	return tx.SetMachineDead(id)
 }
 
 // changeMachine reads a machine, has it changed, and writes it.

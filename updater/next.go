@@ -119,6 +119,12 @@ func (s Snapshot) start(now time.Time, to, by string) Action {
 	if s.Current != nil {
 		h.From = s.Current.Version
 	}
+	switch {
+	case by == byOperator && s.Target != nil:
+		h.Who = s.Target.Who
+	case by == byRecovery && s.Recovery != nil:
+		h.Who = s.Recovery.By
+	}
 	changes := []Change{put(s.Keys.Current(), r), put(s.Keys.History(id), h)}
 	if s.Recovery != nil {
 		changes = append(changes, remove(s.Keys.Recovery()))

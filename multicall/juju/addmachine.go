@@ -10,19 +10,23 @@ import (
 
 // addMachineCmd is `juju add-machine`.
 type addMachineCmd struct {
-	Number int    `short:"n" default:"1" placeholder:"N" help:"How many machines; default 1."`
-	Series string `placeholder:"SERIES" help:"Their series; default: the environment's."`
-
-	Provisioner bool `help:"Their agents host a provisioner, too: one takes over when the leader's host dies."`
+	Placement   string `arg:"" optional:"" help:"Where, as PROVIDER:WHERE: ssh:user@host or ssh:user@host:port."`
+	Number      int    `short:"n" default:"1" placeholder:"N" help:"How many machines; default 1."`
+	Series      string `placeholder:"SERIES" help:"Their series; default: the environment's."`
+	Constraints string `placeholder:"\"K=V ...\"" help:"What they have to satisfy, over the environment's."`
+	Provisioner bool   `help:"Their agents host a provisioner, too: one takes over when the leader's host dies."`
 }
 
 // Help shows how it is used.
 func (addMachineCmd) Help() string {
-	return `The provisioner starts them; "juju deploy --to ID" and "juju add-unit --to ID" put units there.
+	return `The provisioner starts them. The first unit that such a machine satisfies is put there instead of on a new
+machine; "juju deploy --to ID" and "juju add-unit --to ID" put any there. One with a provisioner waits for the latter.
 
+` + constraintsHelp + `
 Examples:
   juju add-machine
-  juju add-machine -n 3 --series noble
+  juju add-machine -n 3 --series noble --constraints "mem=4G cpu-cores=2"
+  juju add-machine ssh:ubuntu@203.0.113.7
   juju add-machine --provisioner`
 }
 
@@ -39,8 +43,15 @@ func (c addMachineCmd) Run(o *operator) error {
 			return console.Usage(err)
 		}
 	}
+	if c.Placement != "" && c.Number != 1 {
+		return console.Usage(fmt.Errorf("cannot add %d machines at %q: it is one place", c.Number, c.Placement))
+	}
+	spec, err := c.spec()
+	if err != nil {
+		return err
+	}
 	return o.open(func(s *state.State) error {
-		machines, err := s.AddMachines(o.ctx, c.Number, state.MachineSpec{Series: c.Series, Jobs: c.jobs()})
+		machines, err := s.AddMachines(o.ctx, c.Number, spec)
 		for _, m := range machines {
 			fmt.Fprintln(o.streams.Out, m.ID)
 		}
@@ -48,10 +59,12 @@ func (c addMachineCmd) Run(o *operator) error {
 	})
 }
 
-// jobs is what the machines are for.
-func (c addMachineCmd) jobs() []string {
+// spec is what was asked for.
+func (c addMachineCmd) spec() (state.MachineSpec, error) {
+	asked, err := parseConstraints(c.Constraints)
+	spec := state.MachineSpec{Series: c.Series, Constraints: asked, Placement: c.Placement}
 	if c.Provisioner {
-		return []string{state.JobManage, state.JobUnits}
+		spec.Jobs = []string{state.JobManage, state.JobUnits}
 	}
-	return []string{state.JobUnits}
+	return spec, err
 }

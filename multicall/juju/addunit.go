@@ -42,7 +42,9 @@ type addUnitCmd struct {
 
 // Help shows how it is used.
 func (addUnitCmd) Help() string {
-	return `Examples:
+	return `They go where the units of "juju deploy" go, with the constraints that hold now.
+
+Examples:
   juju add-unit mysql
   juju add-unit wordpress -n 3
   juju add-unit mysql --to new`

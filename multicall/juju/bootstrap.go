@@ -12,6 +12,7 @@ import (
 	"bijou/multicall/home"
 	"bijou/state"
 	"bijou/state/charm"
+	"bijou/state/constraints"
 )
 
 // defaultEnvironment is what an environment is called that nobody named.
@@ -23,6 +24,7 @@ type bootstrapCmd struct {
 	State         string            `env:"BIJOU_STATE" placeholder:"URL" help:"Where the state is kept: sqlite:PATH, etcd://HOST:PORT,.../PREFIX or etcd+unix:///SOCKET?prefix=/PREFIX; default: a file in the environment's folder."`
 	DefaultSeries string            `default:"noble" placeholder:"SERIES" help:"The series of charms that do not say one; default noble."`
 	Config        map[string]string `placeholder:"KEY=VALUE" mapsep:"none" help:"A value of the environment, as set-environment takes it; may be repeated."`
+	Constraints   string            `placeholder:"\"K=V ...\"" help:"What machines have to satisfy, as set-constraints takes it."`
 }
 
 // Help shows how it is used.
@@ -35,12 +37,17 @@ Examples:
   juju bootstrap
   juju bootstrap -e staging
   juju bootstrap --provider mine --config mine.region=north
-  juju bootstrap --config automatically-retry-hooks=false`
+  juju bootstrap --config automatically-retry-hooks=false
+  juju bootstrap --constraints "mem=2G arch=amd64"`
 }
 
 // Run makes the environment and starts its background process. What it made is
 // taken away again if that fails.
 func (c bootstrapCmd) Run(o *operator) error {
+	asked, err := parseConstraints(c.Constraints)
+	if err != nil {
+		return err
+	}
 	e, err := c.environment(o)
 	if err != nil {
 		return err
@@ -54,7 +61,7 @@ func (c bootstrapCmd) Run(o *operator) error {
 		return console.Hint(fmt.Errorf("cannot bootstrap environment %q: there is one in %s already", e.Name, e.Dir),
 			"juju status -e "+e.Name+" shows it; juju destroy-environment "+e.Name+" removes it; -e NAME makes another one")
 	}
-	b := bootstrap{o: o, cmd: c, claim: claim, env: e}
+	b := bootstrap{o: o, cmd: c, claim: claim, env: e, asked: asked}
 	if err := b.examine(); err != nil {
 		return errors.Join(err, claim.Remove())
 	}
@@ -125,7 +132,8 @@ type bootstrap struct {
 	claim   *home.Claim
 	env     home.Environment
 	maker   Provider
-	created bool // the store is ours to remove
+	asked   constraints.Value // of machines
+	created bool              // the store is ours to remove
 }
 
 // run goes through the steps.
@@ -177,7 +185,7 @@ func (b *bootstrap) createState() error {
 	b.created = !there
 	return state.Create(b.o.ctx, b.env.State, state.Environment{
 		Name: b.env.Name, UUID: b.env.UUID, Provider: b.env.Provider,
-		DefaultSeries: b.cmd.DefaultSeries, Config: b.config(),
+		DefaultSeries: b.cmd.DefaultSeries, Config: b.config(), Constraints: b.asked, Tools: b.env.Tools,
 	})
 }
 

@@ -1,6 +1,7 @@
 package juju
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 type charmSource struct {
 	name       string
 	repository string   // a folder of charms; empty: the name is a path
+	series     string   // that it is to be for, if it is looked up in the repository; empty: any
 	tools      []string // the hook tools, which an archive may hold as links
 }
 
@@ -46,11 +48,24 @@ func (c charmSource) find(scratch string) (charm.Found, state.Origin, error) {
 	if err != nil {
 		return charm.Found{}, state.Origin{}, fmt.Errorf("cannot find the repository %q: %w", c.repository, err)
 	}
+	if ref.Series, err = c.oneSeries(ref); err != nil {
+		return charm.Found{}, state.Origin{}, err
+	}
 	found, err := charm.Repository{Dir: dir}.Find(ref)
 	if err != nil {
 		return charm.Found{}, state.Origin{}, fmt.Errorf("cannot find charm %q: %w", c.name, err)
 	}
+	found.Series = cmp.Or(ref.Series, found.Series) // of one for several, the wanted
 	return found, state.Origin{Repository: dir, Path: found.Path, Series: found.Series, Name: found.Meta.Name}, nil
+}
+
+// oneSeries is the series to look the charm up for: as its name says, or as it
+// is to be.
+func (c charmSource) oneSeries(ref charm.Ref) (string, error) {
+	if ref.Series != "" && c.series != "" && ref.Series != c.series {
+		return "", fmt.Errorf("cannot use charm %q for series %q: it is one for %q", c.name, c.series, ref.Series)
+	}
+	return cmp.Or(ref.Series, c.series), nil
 }
 
 // fromFolder reads the charm in the folder that was named.

@@ -19,6 +19,7 @@ type deployCmd struct {
 	Series      string   `placeholder:"SERIES" help:"The series of its machines; default: the charm's, then the environment's."`
 	HookDialect string   `placeholder:"DIALECT" help:"What its hooks speak, classic or modern; default: as the charm looks."`
 	Resource    []string `sep:"none" placeholder:"NAME=FILE" help:"A file for a resource of the charm; may be repeated."`
+	Constraints string   `placeholder:"\"K=V ...\"" help:"What its units' machines have to satisfy, over the environment's."`
 	placing
 }
 
@@ -26,13 +27,19 @@ type deployCmd struct {
 func (deployCmd) Help() string {
 	return `The charm is copied into the environment; later changes to its folder have no effect on it.
 
+A unit goes to the machine that --to names. Otherwise, if it asks for anything, or the provider is not "local",
+it takes a machine made by add-machine that satisfies it and has never had a unit, else a new one. Units that
+ask for nothing share machine 0 on "local".
+
+` + constraintsHelp + `
 Examples:
   juju deploy ./charms/mysql
   juju deploy ./charms/wordpress blog --config blog.yaml -n 2
   juju deploy ./mysql.charm
   juju deploy mysql --repository ~/charms
   juju deploy ./charms/website --resource site=./site.zip
-  juju deploy ./charms/redis --to new`
+  juju deploy ./charms/redis --to new
+  juju deploy ./charms/wordpress --constraints "mem=2G cpu-cores=2" --series noble`
 }
 
 // Run reads and checks the charm, stores its archive, and adds the service with
@@ -46,7 +53,7 @@ func (c deployCmd) Run(o *operator) error {
 		return fmt.Errorf("cannot deploy %q: %w", c.Charm, err)
 	}
 	defer os.RemoveAll(scratch)
-	found, origin, err := charmSource{c.Charm, c.Repository, o.parts.HookTools}.find(scratch)
+	found, origin, err := charmSource{c.Charm, c.Repository, c.Series, o.parts.HookTools}.find(scratch)
 	if err != nil {
 		return err
 	}
@@ -58,6 +65,9 @@ func (c deployCmd) Run(o *operator) error {
 		return fmt.Errorf("cannot deploy %q: %w", c.Charm, err)
 	}
 	if spec.Dialect, err = c.dialect(); err != nil {
+		return err
+	}
+	if spec.Constraints, err = parseConstraints(c.Constraints); err != nil {
 		return err
 	}
 	if spec.Config, err = c.options(found.Charm, spec.Name); err != nil {

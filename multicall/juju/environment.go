@@ -32,6 +32,7 @@ func environmentHelp() string {
 	for _, s := range state.EnvironmentSettings() {
 		fmt.Fprintf(&b, "  %s: %s\n      %s; default: %s\n", s.Key, s.Meaning, s.Values, s.Default)
 	}
+	b.WriteString("  PROVIDER.KEY: whatever the environment's provider takes\n      as nspawn.apt-repository\n")
 	return b.String()
 }
 
@@ -92,6 +93,9 @@ func environmentValues(e state.Environment) map[string]any {
 		"name": e.Name, "uuid": e.UUID, "provider": e.Provider, "default-series": e.DefaultSeries,
 		state.RetryHooks: e.RetryHooks(), state.StatusInterval: cmp.Or(e.Config[state.StatusInterval], "5m"),
 		state.HookConcurrency: "default",
+	}
+	for key, value := range e.ProviderConfig() {
+		values[e.Provider+"."+key] = value
 	}
 	if n := e.HookConcurrency(); n > 0 {
 		values[state.HookConcurrency] = n

@@ -91,6 +91,8 @@ type grammar struct {
 	Get            getCmd            `cmd:"" help:"Show the configuration of a service."`
 	SetEnvironment setEnvironmentCmd `cmd:"" help:"Set configuration values of the environment."`
 	GetEnvironment getEnvironmentCmd `cmd:"" help:"Show the configuration of the environment."`
+	SetConstraints setConstraintsCmd `cmd:"" help:"Say what machines of units to come have to satisfy."`
+	GetConstraints getConstraintsCmd `cmd:"" help:"Show what they have to satisfy."`
 
 	Run              runCmd              `cmd:"" aliases:"exec" help:"Run a command on units, by their agents."`
 	Actions          actionsCmd          `cmd:"" aliases:"list-actions" help:"List what actions a service's charm has."`
@@ -107,7 +109,9 @@ type grammar struct {
 	DebugHooks  debugHooksCmd  `cmd:"" help:"Run a unit's hooks by hand, in a tmux session."`
 	HookHistory hookHistoryCmd `cmd:"" help:"Show the last hooks of a unit, and what they wrote."`
 	DebugLog    debugLogCmd    `cmd:"" help:"Show what the units' hooks and agents say."`
-	Resolved    resolvedCmd    `cmd:"" help:"Let a unit or relation in error go on."`
+	Resolved    resolvedCmd    `cmd:"" help:"Let a unit, relation or machine in error go on."`
+
+	RetryProvisioning retryProvisioningCmd `cmd:"" help:"Let machines that could not be started be tried again."`
 }
 
 const summary = `Deploy charms, relate them, look at them, take them down.

@@ -15,7 +15,8 @@ type machinesCmd struct {
 
 // Help shows how it is used.
 func (machinesCmd) Help() string {
-	return `YAML and JSON have what status has under "machines", with the units of each.
+	return `MESSAGE is why a machine could not be started; "juju resolved ID" lets it be tried again. YAML and JSON
+have what status has under "machines", with the units of each.
 
 Examples:
   juju machines
@@ -76,7 +77,7 @@ func (machinesCmd) table(o *operator) error {
 		if err != nil {
 			return err
 		}
-		t := console.NewTable("MACHINE", "STATE", "ADDRESS", "INSTANCE", "SERIES", "UNITS", "MESSAGE")
+		t := console.NewTable("MACHINE", "STATE", "ADDRESS", "INSTANCE", "SERIES", "UNITS", "CONSTRAINTS", "MESSAGE")
 		for _, m := range machines {
 			units, err := v.MachineUnits(m.ID)
 			if err != nil {
@@ -87,7 +88,7 @@ func (machinesCmd) table(o *operator) error {
 				return err
 			}
 			t.Add(colour(shown), m.ID, shown, m.Addresses.Public, m.InstanceID, m.Series, strconv.Itoa(len(units)),
-				machineMessage(state.MachineView{Message: m.Message, NextRetry: m.RetryAt}))
+				m.Constraints.String(), machineMessage(state.MachineView{Message: m.Message, NextRetry: m.RetryAt}))
 		}
 		return t.Write(o.streams.Out, console.Coloured(o.streams.Out))
 	})

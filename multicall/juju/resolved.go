@@ -3,15 +3,18 @@ package juju
 import (
 	"errors"
 	"fmt"
+	"strconv"
 
+	"bijou/multicall/console"
 	"bijou/state"
 )
 
 // resolvedCmd is `juju resolved`.
 type resolvedCmd struct {
-	Unit     string `arg:"" help:"The unit."`
-	Relation string `arg:"" optional:"" help:"One relation of it, by name or id."`
-	Retry    bool   `short:"r" help:"Run the failed hook again, instead of counting it as done."`
+	Unit        string  `arg:"" help:"The unit; or the id of a machine that could not be started, which is tried again."`
+	Relation    string  `arg:"" optional:"" help:"One relation of the unit, by name or id."`
+	Retry       bool    `short:"r" help:"Run the failed hook again, instead of counting it as done."`
+	Constraints *string `placeholder:"\"K=V ...\"" help:"What the machine has to satisfy from now on, instead of all it had to."`
 }
 
 // Help shows how it is used.
@@ -21,11 +24,19 @@ func (resolvedCmd) Help() string {
 Examples:
   juju resolved mysql/0
   juju resolved --retry wordpress/0
-  juju resolved --retry wordpress/0 db`
+  juju resolved --retry wordpress/0 db
+  juju resolved 14
+  juju resolved 14 --constraints "mem=2G cpu-power=400"`
 }
 
 // Run marks the error as resolved. What needs no resolving is said, and no error.
 func (c resolvedCmd) Run(o *operator) error {
+	if _, err := strconv.Atoi(c.Unit); err == nil {
+		return c.machine(o)
+	}
+	if c.Constraints != nil {
+		return console.Usage(fmt.Errorf("--constraints is for machines, and %q is not the id of one: a unit's never change", c.Unit))
+	}
 	err := o.update(func(tx *state.Tx) error {
 		if _, err := tx.Unit(c.Unit); err != nil {
 			return err
@@ -48,6 +59,14 @@ func (c resolvedCmd) Run(o *operator) error {
 	}
 	fmt.Fprintf(o.streams.Out, "%s is marked as resolved\n", what)
 	return nil
+}
+
+// machine lets a machine be tried again.
+func (c resolvedCmd) machine(o *operator) error {
+	if c.Relation != "" {
+		return console.Usage(fmt.Errorf("machine %s has no relations", c.Unit))
+	}
+	return retryProvisioningCmd{Machines: []string{c.Unit}, Constraints: c.Constraints}.Run(o)
 }
 
 // errRelationNotFound is the text of spec/hooks.md.

@@ -55,9 +55,9 @@ func (u *upgrade) look(c upgradeCharmCmd, scratch string) (charm.Found, state.Or
 	repository := c.Repository
 	switch {
 	case c.Switch != "":
-		return charmSource{c.Switch, repository, tools}.find(scratch)
+		return charmSource{c.Switch, repository, u.service.Series, tools}.find(scratch)
 	case repository == "" && origin.Repository == "":
-		found, _, err := charmSource{origin.Path, "", tools}.find(scratch)
+		found, _, err := charmSource{origin.Path, "", "", tools}.find(scratch)
 		return found, origin, err
 	case repository == "":
 		repository = origin.Repository

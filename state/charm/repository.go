@@ -35,7 +35,7 @@ func (r Repository) Find(ref Ref) (Found, error) {
 		return Found{}, fmt.Errorf("cannot search repository %q: %w", r.Dir, err)
 	}
 	if len(found) == 0 {
-		err := fmt.Errorf("charm %q in %q: %w", ref.Name, r.Dir, ErrNotInRepository)
+		err := fmt.Errorf("charm %q in %q: %w", ref, r.Dir, ErrNotInRepository)
 		return Found{}, errors.Join(append([]error{err}, broken...)...)
 	}
 	return slices.MaxFunc(found, func(a, b Found) int { return cmp.Compare(a.Revision, b.Revision) }), nil

@@ -47,6 +47,18 @@ type Ref struct {
 	Revision int
 }
 
+// String prints the reference as ParseRef reads it: "precise/mysql-7".
+func (r Ref) String() string {
+	text := r.Name
+	if r.Series != "" {
+		text = r.Series + "/" + text
+	}
+	if r.Revision >= 0 {
+		text += "-" + strconv.Itoa(r.Revision)
+	}
+	return text
+}
+
 // ParseRef reads NAME, SERIES/NAME, local:NAME or local:SERIES/NAME, each with
 // or without -REVISION. Any other scheme is refused with advice.
 func ParseRef(s string) (Ref, error) {

@@ -6,6 +6,9 @@ import "time"
 type Contents struct {
 	Version string `json:"version"`
 	Success bool   `json:"success"`
+
+	Server  int    `json:"server,omitempty"`  // who did it
+	Message string `json:"message,omitempty"` // why it failed
 }
 
 // Presence says that a worker lives, and which version it is.
@@ -27,6 +30,13 @@ type Target struct {
 	Version   string `json:"version"`
 	Downgrade bool   `json:"allow-downgrade,omitempty"`
 	Passed    string `json:"passed,omitempty"`
+	Who       string `json:"who,omitempty"`
+}
+
+// CheckFailure says why the last look for releases failed.
+type CheckFailure struct {
+	Message string    `json:"message"`
+	At      time.Time `json:"at"`
 }
 
 // Pause keeps updates from starting; one that runs goes on.
@@ -56,7 +66,8 @@ const (
 // History is one update, kept for good.
 type History struct {
 	ID        int        `json:"id"`
-	By        string     `json:"by"` // "release", "operator", "servers" (the list changed), "recover"
+	By        string     `json:"by"`            // "release", "operator", "servers" (the list changed), "recover"
+	Who       string     `json:"who,omitempty"` // whose wish it was, if somebody's
 	From      string     `json:"from,omitempty"`
 	To        string     `json:"to"`
 	Servers   []int      `json:"servers"`

@@ -23,6 +23,9 @@ func (k Keys) All() string { return k.prefix }
 // Format holds the format number that `neco init` writes and everybody checks.
 func (k Keys) Format() string { return k.prefix + "format" }
 
+// Infos is the prefix of what is known and wished for.
+func (k Keys) Infos() string { return k.prefix + "info/" }
+
 // BootServers is the prefix of the registered boot servers.
 func (k Keys) BootServers() string { return k.prefix + "info/bootservers/" }
 
@@ -44,6 +47,10 @@ func (k Keys) Recovery() string { return k.prefix + "info/recovery" }
 
 // Check is touched to have releases looked for at once.
 func (k Keys) Check() string { return k.prefix + "info/check" }
+
+// CheckFailure says why releases could not be looked for, a CheckFailure; absent
+// if they could.
+func (k Keys) CheckFailure() string { return k.prefix + "info/check-failure" }
 
 // Statuses is the prefix of everything about the update that runs.
 func (k Keys) Statuses() string { return k.prefix + "status/" }
@@ -69,8 +76,8 @@ func (k Keys) AllConfig() string { return k.prefix + "config/" }
 // Config holds the value of one configuration key, a JSON string.
 func (k Keys) Config(key string) string { return k.AllConfig() + key }
 
-// UpdaterLeader is where updaters campaign.
-func (k Keys) UpdaterLeader() string { return k.prefix + "leader/updater/" }
+// UpdaterLeader is where updaters campaign; it says who leads.
+func (k Keys) UpdaterLeader() string { return k.prefix + "leader/updater/current" }
 
 // WorkerLeader is where workers campaign to do a component's contents for all.
 func (k Keys) WorkerLeader(component string) string { return k.prefix + "leader/worker/" + component }

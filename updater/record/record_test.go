@@ -15,7 +15,7 @@ func TestKeys(t *testing.T) {
 		k.WorkerLeader("cke-contents"), k.Turn("etcd"), k.History(7), k.Alert("7-1-stopped"), k.Presence(3), k.Format(),
 	}
 	want := []string{
-		"/neco/info/bootservers/1", "/neco/info/release", "/neco/status/current", "/neco/status/bootserver/10", "/neco/contents/sabakan", "/neco/config/env", "/neco/leader/updater/",
+		"/neco/info/bootservers/1", "/neco/info/release", "/neco/status/current", "/neco/status/bootserver/10", "/neco/contents/sabakan", "/neco/config/env", "/neco/leader/updater/current",
 		"/neco/leader/worker/cke-contents", "/neco/leader/turn/etcd", "/neco/history/0000000007", "/neco/outbox/7-1-stopped", "/neco/presence/3", "/neco/format",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

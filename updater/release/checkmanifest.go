@@ -72,6 +72,7 @@ func (r reading) checkComponent(at node, c Component) error {
 		{"artifact", checkArtifact(c.Artifact)},
 		{"contents", checkContents(c.Contents)},
 		{"health", checkHealth(c.Health)},
+		{"members", checkMembers(c)},
 		{"after-start", checkAfterStart(c.AfterStart)},
 	} {
 		if problem.err != nil {
@@ -165,6 +166,13 @@ func checkHealth(h *Health) error {
 		return errors.New("a health check is one of http and command")
 	}
 	return nil
+}
+
+func checkMembers(c Component) error {
+	if c.Members != nil && c.Strategy != Rolling {
+		return fmt.Errorf("members belong to the strategy %s", Rolling)
+	}
+	return checkHealth(c.Members)
 }
 
 func checkAfterStart(a *AfterStart) error {

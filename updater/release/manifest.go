@@ -25,14 +25,17 @@ type Manifest struct {
 
 // Component is one thing that runs on boot servers.
 type Component struct {
-	Name       string      `yaml:"name"`
-	Strategy   Strategy    `yaml:"strategy"`
-	After      []string    `yaml:"after,omitempty"`    // components that must be done before
-	Services   []string    `yaml:"services,omitempty"` // systemd units
-	Artifact   *Artifact   `yaml:"artifact,omitempty"` // nil: configuration only
-	Contents   *Contents   `yaml:"contents,omitempty"` // leader-once only
-	Health     *Health     `yaml:"health,omitempty"`   // nil: its services are active
-	Soak       Duration    `yaml:"soak,omitempty"`     // rolling: how long it must stay well
+	Name     string    `yaml:"name"`
+	Strategy Strategy  `yaml:"strategy"`
+	After    []string  `yaml:"after,omitempty"`    // components that must be done before
+	Services []string  `yaml:"services,omitempty"` // systemd units
+	Artifact *Artifact `yaml:"artifact,omitempty"` // nil: configuration only
+	Contents *Contents `yaml:"contents,omitempty"` // leader-once only
+	Health   *Health   `yaml:"health,omitempty"`   // nil: its services are active
+	// Members, for rolling components, is how one finds out from any server if the
+	// member of server {lrn} is well. nil: all count whose worker lives.
+	Members    *Health     `yaml:"members,omitempty"`
+	Soak       Duration    `yaml:"soak,omitempty"` // rolling: how long it must stay well
 	AfterStart *AfterStart `yaml:"after-start,omitempty"`
 }
 

@@ -90,7 +90,14 @@ func (l *lease) Close(ctx context.Context) error {
 	if l.o.ctx.Err() != nil {
 		return nil // the opener has revoked it
 	}
-	return l.Revoke(ctx)
+	err := l.Revoke(ctx)
+	if err == nil { // the store answers, so that keep ends, too
+		select {
+		case <-l.done:
+		case <-ctx.Done():
+		}
+	}
+	return err
 }
 
 // keep refreshes the lease until it is closed, is lost, or has not been

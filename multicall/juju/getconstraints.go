@@ -1,0 +1,48 @@
+package juju
+
+import (
+	"fmt"
+
+	"bijou/state"
+	"bijou/state/constraints"
+)
+
+// getConstraintsCmd is `juju get-constraints`.
+type getConstraintsCmd struct {
+	Service string `arg:"" optional:"" help:"Of this service, instead of the environment."`
+	Format  string `enum:"text,yaml,json" default:"text" placeholder:"FORMAT" help:"text, yaml or json; default text."`
+}
+
+// Help shows how it is used.
+func (getConstraintsCmd) Help() string {
+	return `Text is as set-constraints takes it; sizes are in MB in YAML and JSON. A service's are its own only,
+without those of the environment.
+
+Examples:
+  juju get-constraints
+  juju get-constraints wordpress --format yaml`
+}
+
+// Run prints them; as text, nothing if there are none.
+func (c getConstraintsCmd) Run(o *operator) error {
+	var set constraints.Value
+	err := o.view(func(v *state.View) error {
+		if c.Service != "" {
+			s, err := v.Service(c.Service)
+			set = s.Constraints
+			return err
+		}
+		e, err := v.Environment()
+		set = e.Constraints
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case c.Format != "text":
+		return o.encode(c.Format, set)
+	case set != constraints.Value{}:
+		_, err = fmt.Fprintln(o.streams.Out, set)
+	}
+	return err
+}

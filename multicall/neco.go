@@ -1,0 +1,23 @@
+package multicall
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"bijou/multicall/console"
+	"bijou/updater/cli"
+)
+
+// runNeco is neco.
+func runNeco(c call) int {
+	logTo(c.streams.Err)
+	manifest, version, err := ownManifest()
+	if err != nil {
+		return console.Report(c.streams.Err, err)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	return cli.Main(ctx, c.streams, cli.Parts{Version: version, Manifest: manifest}, c.args)
+}

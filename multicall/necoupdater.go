@@ -1,0 +1,93 @@
+package multicall
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"bijou/multicall/console"
+	"bijou/state"
+	"bijou/updater"
+)
+
+// necoUpdaterGrammar is the command line of neco-updater.
+type necoUpdaterGrammar struct {
+	State   string `required:"" env:"NECO_STATE" placeholder:"URL" help:"Where neco's keys are: etcd://HOST:PORT,..., or sqlite:PATH."`
+	Metrics string `placeholder:"ADDRESS" help:"Serve metrics for Prometheus at this address."`
+}
+
+const necoUpdaterSummary = `Runs on every boot server, until it is told to stop (SIGTERM). One of them leads: it looks for releases,
+starts updates, watches over them, and reports how they end. If it dies, another one goes on.
+
+Examples:
+  neco-updater --state etcd://10.0.0.3:2379,10.0.1.3:2379
+  neco-updater --state sqlite:/srv/neco.db --metrics 127.0.0.1:9300`
+
+// runNecoUpdater is neco-updater.
+func runNecoUpdater(c call) int {
+	var g necoUpdaterGrammar
+	return daemon(c, console.Command{Name: "neco-updater", Summary: necoUpdaterSummary, Grammar: &g}, func(ctx context.Context, d daemonParts) error {
+		return serveUpdater(ctx, d, g)
+	})
+}
+
+// serveUpdater is the process of a boot server's updater. Which server that is
+// does not matter to it.
+func serveUpdater(ctx context.Context, d daemonParts, g necoUpdaterGrammar) (err error) {
+	_, version, err := ownManifest()
+	if err != nil {
+		return err
+	}
+	metrics := &updater.UpdaterMetrics{}
+	if g.Metrics != "" {
+		stop, err := serveMetrics(g.Metrics, metrics)
+		if err != nil {
+			return err
+		}
+		defer stop()
+	}
+	var store *state.Keyspace
+	if err := outlast(ctx, func() (err error) { store, err = updater.OpenStore(ctx, g.State); return err }); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	slog.Info("campaigns", "version", version)
+	err = together(ctx, []role{
+		func(ctx context.Context) error {
+			return updater.RunUpdater(ctx, updater.UpdaterOptions{Store: store, Version: version, Metrics: metrics, Ready: d.manager.ready})
+		},
+		replaced,
+	})
+	if errors.Is(err, errReplaced) {
+		return successor{}
+	}
+	return err
+}
+
+// errReplaced: another executable lies where this process's was.
+var errReplaced = errors.New("the executable was replaced")
+
+// replacedLook is the time between two looks at the executable.
+const replacedLook = 2 * time.Second
+
+// replaced returns when a worker has installed another version in this program's
+// place, which is to go on.
+func replaced(ctx context.Context) error {
+	path, err := self()
+	if err != nil {
+		return err
+	}
+	tick := time.NewTicker(replacedLook)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		if there := same(path, path); there && !same(path, "/proc/self/exe") {
+			return errReplaced
+		}
+	}
+}

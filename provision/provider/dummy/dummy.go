@@ -1,0 +1,210 @@
+// Package dummy is a provider for tests: its instances are lines of a journal, in
+// a folder that any number of processes share. It can be told to fail, for good or
+// for the moment, to hang, to lie, to be slow, and to die in the middle of a start.
+//
+// No product links it; tests of the provisioner and of plugins import it.
+package dummy
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"bijou/provision/provider"
+)
+
+// Name is the provider's.
+const Name = "dummy"
+
+// Provider is one process's view of the folder.
+type Provider struct {
+	dir string
+	die func() // what a crash is
+
+	mu    sync.Mutex
+	known known
+}
+
+// New returns the provider of that folder, which exists.
+func New(dir string) *Provider {
+	return &Provider{dir: dir, known: newKnown(), die: func() {
+		_ = syscall.Kill(syscall.Getpid(), syscall.SIGKILL)
+		select {} // until it arrives
+	}}
+}
+
+// Make returns the provider for an environment whose setting dummy.dir names the
+// folder; without it the folder is below the environment's, and is made.
+func Make(e provider.Environment) (provider.Provider, error) {
+	dir := e.Config["dir"]
+	if dir == "" {
+		dir = filepath.Join(e.Dir, Name)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("cannot make the dummy's folder: %w", err)
+	}
+	return New(dir), nil
+}
+
+// Capabilities says that its machines are by themselves.
+func (*Provider) Capabilities(context.Context) (provider.Capabilities, error) {
+	return provider.Capabilities{Name: Name, Isolated: true}, nil
+}
+
+// Start makes an instance, unless its orders say otherwise.
+func (p *Provider) Start(ctx context.Context, spec provider.Spec, boot io.Writer) (provider.Instance, error) {
+	all, err := p.orders()
+	if err != nil {
+		return provider.Instance{}, err
+	}
+	o := all.start(spec.Machine)
+	if err := o.prelude(ctx, boot); err != nil {
+		return provider.Instance{}, err
+	}
+	var i provider.Instance
+	var dies bool
+	err = p.do(func(k *known) (done []event) {
+		i, done = k.start(spec)
+		if dies = k.crashes[spec.Machine] < o.Crash; dies {
+			done = append(done, event{What: crash, Instance: i})
+		}
+		return done
+	})
+	if err == nil && dies {
+		p.die()
+	}
+	if o.Answer != nil {
+		i = *o.Answer
+	}
+	return i, err
+}
+
+// prelude is what comes before the instance is there.
+func (o StartOrder) prelude(ctx context.Context, boot io.Writer) error {
+	for _, line := range o.Boot {
+		fmt.Fprintln(boot, line)
+		if err := wait(ctx, o.Pause); err != nil {
+			return err
+		}
+	}
+	if len(o.Boot) == 0 {
+		if err := wait(ctx, o.Pause); err != nil {
+			return err
+		}
+	}
+	switch {
+	case o.Hang:
+		<-ctx.Done()
+		return ctx.Err()
+	case o.Fail != "":
+		return errors.New(o.Fail)
+	case o.Busy != "":
+		return fmt.Errorf("%s: %w", o.Busy, provider.ErrTransient)
+	}
+	return ctx.Err()
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	if d == 0 {
+		return nil
+	}
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// start is the instance of a token, and what is to be done for it to run.
+func (k *known) start(spec provider.Spec) (provider.Instance, []event) {
+	i, there := k.instances[k.tokens[spec.Token]]
+	switch {
+	case there && i.Running:
+		return i, nil
+	case there:
+		i.Running = true
+		return i, []event{{What: again, Token: spec.Token, Instance: i}}
+	}
+	i = provider.Instance{
+		ID:          fmt.Sprintf("dummy-%s-%d", spec.Machine, k.starts[spec.Token]+1),
+		Environment: spec.Environment, Machine: spec.Machine, Running: true,
+		Private: "machine-" + spec.Machine + ".dummy", Public: "machine-" + spec.Machine + ".example",
+	}
+	return i, []event{{What: made, Token: spec.Token, Instance: i}}
+}
+
+// Stop ends an instance.
+func (p *Provider) Stop(_ context.Context, id string) error {
+	o, err := p.orders()
+	if err != nil {
+		return err
+	}
+	if why := o.Stop[id]; why != "" {
+		return errors.New(why)
+	}
+	return p.change(id, stopped)
+}
+
+// End ends an instance behind the provider's back; what it had is left.
+func (p *Provider) End(id string) error { return p.change(id, ended) }
+
+// change does something to an instance that there is.
+func (p *Provider) change(id, what string) error {
+	return p.do(func(k *known) []event {
+		i, there := k.instances[id]
+		if !there {
+			return nil
+		}
+		i.Running = false
+		return []event{{What: what, Instance: i}}
+	})
+}
+
+// Instances lists what there is, unless its orders say otherwise.
+func (p *Provider) Instances(ctx context.Context) ([]provider.Instance, error) {
+	o, err := p.orders()
+	switch {
+	case err != nil:
+		return nil, err
+	case o.List.Hang:
+		<-ctx.Done()
+		return nil, ctx.Err()
+	case o.List.Fail != "":
+		return nil, errors.New(o.List.Fail)
+	}
+	have, err := p.All()
+	have = slices.DeleteFunc(have, func(i provider.Instance) bool { return slices.Contains(o.List.Omit, i.ID) })
+	return append(have, o.List.Add...), err
+}
+
+// All lists what there is, whatever the orders say.
+func (p *Provider) All() (have []provider.Instance, err error) {
+	err = p.do(func(k *known) []event {
+		have = slices.SortedFunc(maps.Values(k.instances), func(a, b provider.Instance) int {
+			return cmp.Or(cmp.Compare(len(a.Machine), len(b.Machine)), strings.Compare(a.Machine, b.Machine), strings.Compare(a.ID, b.ID))
+		})
+		return nil
+	})
+	return have, err
+}
+
+// Starts is how many instances were ever made, by token, by any process: one each,
+// if nothing was started twice.
+func (p *Provider) Starts() (starts map[string]int, err error) {
+	err = p.do(func(k *known) []event {
+		starts = maps.Clone(k.starts)
+		return nil
+	})
+	return starts, err
+}

@@ -1,0 +1,78 @@
+package dummy
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/google/renameio/v2"
+
+	"bijou/provision/provider"
+)
+
+// OrdersFile is in the provider's folder; without it the provider is honest.
+const OrdersFile = "orders.json"
+
+// Orders say how the provider is to behave. They are read anew by each call.
+type Orders struct {
+	// Start is by machine; "*" is for those that are not named.
+	Start map[string]StartOrder `json:"start,omitempty"`
+	// Stop is why an instance cannot be stopped, by its id.
+	Stop map[string]string `json:"stop,omitempty"`
+	List ListOrder         `json:"list,omitzero"`
+}
+
+// StartOrder is for the starts of a machine.
+type StartOrder struct {
+	Boot   []string           `json:"boot,omitempty"`   // what it says meanwhile, a line each
+	Pause  time.Duration      `json:"pause,omitempty"`  // after each line, or once: it is slow
+	Hang   bool               `json:"hang,omitempty"`   // until it is told to end
+	Fail   string             `json:"fail,omitempty"`   // for good
+	Busy   string             `json:"busy,omitempty"`   // for the moment
+	Crash  int                `json:"crash,omitempty"`  // so many times the process dies once the instance is there
+	Answer *provider.Instance `json:"answer,omitempty"` // a lie
+}
+
+// ListOrder is for the list of instances.
+type ListOrder struct {
+	Fail string              `json:"fail,omitempty"`
+	Hang bool                `json:"hang,omitempty"` // until it is told to end
+	Omit []string            `json:"omit,omitempty"` // ids
+	Add  []provider.Instance `json:"add,omitempty"`  // beside those that there are
+}
+
+// Give gives the provider of that folder its orders.
+func Give(dir string, o Orders) error {
+	data, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	return renameio.WriteFile(filepath.Join(dir, OrdersFile), data, 0o644)
+}
+
+// orders reads them.
+func (p *Provider) orders() (o Orders, err error) {
+	data, err := os.ReadFile(filepath.Join(p.dir, OrdersFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return o, nil
+	}
+	if err != nil {
+		return o, err
+	}
+	if err := json.Unmarshal(data, &o); err != nil {
+		return o, fmt.Errorf("cannot read the dummy's orders: %w", err)
+	}
+	return o, nil
+}
+
+// start is the order for a machine.
+func (o Orders) start(machine string) StartOrder {
+	if own, ok := o.Start[machine]; ok {
+		return own
+	}
+	return o.Start["*"]
+}

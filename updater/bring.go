@@ -1,0 +1,123 @@
+package updater
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"bijou/state"
+	"bijou/updater/record"
+	"bijou/updater/release"
+)
+
+// bring does what one server does for all, if this is the one; else it waits for
+// the result.
+func (w *worker) bring(ctx context.Context, c release.Component, r record.Request) error {
+	var lead *state.KeyLeadership
+	defer func() { resign(ctx, lead) }()
+	for {
+		d := Duty{Version: r.Version, Leads: leads(lead)}
+		revision, err := w.result(ctx, c, &d)
+		if err != nil {
+			return err
+		}
+		switch NextOnce(d) {
+		case MoveDone:
+			return nil
+		case MoveAbort:
+			return fmt.Errorf("server %d has failed to bring the contents: %s", d.Contents.Server, d.Contents.Message)
+		case MoveGo:
+			err = w.deliver(ctx, c, r, lead)
+		case MoveTake:
+			resign(ctx, lead)
+			lead, err = w.campaign(ctx, c, revision)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// leads tells if the leadership holds.
+func leads(l *state.KeyLeadership) bool {
+	if l == nil {
+		return false
+	}
+	select {
+	case <-l.Done():
+		return false
+	default:
+		return true
+	}
+}
+
+// resign gives the leadership to the next, whatever has become of ctx.
+func resign(ctx context.Context, l *state.KeyLeadership) {
+	if l == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
+	defer cancel()
+	_ = l.Resign(ctx) // else it ends with the session
+}
+
+// result reads what has come of it.
+func (w *worker) result(ctx context.Context, c release.Component, d *Duty) (revision int64, err error) {
+	err = persist(ctx, func() error {
+		return w.o.Store.View(ctx, func(v *state.KeyView) (err error) {
+			if d.Contents, err = LoadContents(v, c.Contents.Key); err != nil {
+				return err
+			}
+			revision, err = v.Revision()
+			return err
+		})
+	})
+	return revision, err
+}
+
+// deliver does it, and writes the result. What was cancelled has none.
+func (w *worker) deliver(ctx context.Context, c release.Component, r record.Request, lead *state.KeyLeadership) error {
+	failure := w.o.Server.Bring(ctx, *c.Contents)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	result := record.Contents{Version: r.Version, Success: failure == nil, Server: w.o.LRN}
+	if failure != nil {
+		result.Message = failure.Error()
+	}
+	err := persist(ctx, func() error {
+		return lead.Update(ctx, func(tx *state.KeyTx) error { return tx.Put(Keys().Contents(c.Contents.Key), result) })
+	})
+	if errors.Is(err, state.ErrSessionLost) {
+		return nil // another leads now, or this worker does again
+	}
+	return errors.Join(failure, err)
+}
+
+// campaign waits until this worker leads, or there may be a result: then nil.
+func (w *worker) campaign(ctx context.Context, c release.Component, revision int64) (*state.KeyLeadership, error) {
+	s, err := w.proof.living(ctx)
+	if err != nil {
+		return nil, err
+	}
+	race, cancel := context.WithCancel(ctx)
+	defer cancel()
+	over := make(chan struct{})
+	go func() { // waited for below
+		defer close(over)
+		defer cancel()
+		_ = w.o.Store.Await(race, revision, Keys().Contents(c.Contents.Key)) // whatever it says, one looks
+	}()
+	lead, err := s.Campaign(race, Keys().WorkerLeader(c.Name))
+	cancel()
+	<-over
+	switch {
+	case err == nil:
+		return lead, nil
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case errors.Is(err, state.ErrSessionLost), errors.Is(err, context.Canceled):
+		return nil, nil
+	}
+	return nil, bear(ctx, err)
+}

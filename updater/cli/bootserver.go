@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"bijou/multicall/console"
+	"bijou/state"
+	"bijou/updater"
+	"bijou/updater/record"
+)
+
+type bootserverCmd struct {
+	Add    bootserverAddCmd    `cmd:"" help:"Register boot servers."`
+	Remove bootserverRemoveCmd `cmd:"" help:"Unregister boot servers, dead ones for instance."`
+	List   bootserverListCmd   `cmd:"" help:"List the boot servers."`
+}
+
+// lrns are boot servers on the command line.
+type lrns struct {
+	LRN []string `arg:"" name:"lrn" help:"Logical rack numbers."`
+}
+
+func (l lrns) parse() (all []int, err error) {
+	for _, word := range l.LRN {
+		n, err := record.ParseLRN(word)
+		if err != nil {
+			return nil, console.Usage(err)
+		}
+		all = append(all, n)
+	}
+	return record.SortServers(all), nil
+}
+
+type bootserverAddCmd struct{ lrns }
+
+// Help is what `neco bootserver add --help` says besides.
+func (bootserverAddCmd) Help() string {
+	return `An update that runs goes on without them; once it is done, they are brought to the same version.
+
+Examples:
+  neco bootserver add 0 1 2`
+}
+
+// Run registers servers.
+func (c bootserverAddCmd) Run(o *operator) error {
+	all, err := c.parse()
+	if err != nil {
+		return err
+	}
+	var known []int
+	err = o.decide(func(s updater.Snapshot, _ time.Time) (changes []updater.Change, _ error) {
+		known = nil
+		for _, lrn := range all {
+			if slices.Contains(s.Servers, lrn) {
+				known = append(known, lrn)
+				continue
+			}
+			changes = append(changes, updater.Change{Key: s.Keys.BootServer(lrn), Value: struct{}{}})
+		}
+		return changes, nil
+	})
+	if err == nil && len(known) > 0 {
+		o.note("registered already: %s", record.ListServers(known))
+	}
+	return err
+}
+
+type bootserverRemoveCmd struct{ lrns }
+
+// Help is what `neco bootserver remove --help` says besides.
+func (bootserverRemoveCmd) Help() string {
+	return `If an update was stopped because of a server that has died, "neco recover" then makes it again without it.
+
+Examples:
+  neco bootserver remove 2`
+}
+
+// Run unregisters servers.
+func (c bootserverRemoveCmd) Run(o *operator) error {
+	all, err := c.parse()
+	if err != nil {
+		return err
+	}
+	var awaited, stopped bool
+	err = o.decide(func(s updater.Snapshot, _ time.Time) (changes []updater.Change, _ error) {
+		awaited, stopped = false, false
+		for _, lrn := range all {
+			if !slices.Contains(s.Servers, lrn) {
+				return nil, console.Hint(fmt.Errorf("boot server %d is not registered", lrn), "neco bootserver list")
+			}
+			changes = append(changes, updater.Unregister(s.Keys, lrn)...)
+			if r := s.Current; r != nil && slices.Contains(r.Servers, lrn) {
+				awaited, stopped = awaited || !r.Ended() && !r.Stop, stopped || r.Stop
+			}
+		}
+		return changes, nil
+	})
+	switch {
+	case err != nil:
+		return err
+	case stopped:
+		o.note("the update that was stopped is made again without it by: neco recover")
+	case awaited:
+		o.note("the update that runs still waits for it; if it is dead: neco stop, and then neco recover")
+	}
+	return nil
+}
+
+type bootserverListCmd struct {
+	Format string `enum:"text,json,yaml" default:"text" help:"text, json or yaml."`
+}
+
+// Run lists the servers, in numeric order.
+func (c bootserverListCmd) Run(o *operator) error {
+	var s updater.Snapshot
+	err := o.view(func(v *state.KeyView) (err error) {
+		s, err = updater.Load(v, o.parts.Version)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if c.Format != "text" {
+		return o.encode(c.Format, append([]int{}, s.Servers...))
+	}
+	var b strings.Builder
+	for _, lrn := range s.Servers {
+		fmt.Fprintln(&b, lrn)
+	}
+	return o.print(b.String())
+}

@@ -1,0 +1,172 @@
+// Package cli is the commands of `neco`, one file a command: they read and change
+// the updater's keys, and print. The daemons do what follows.
+//
+// It decides nothing about updates; package updater does. Only multicall imports it.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/user"
+	"time"
+
+	"bijou/multicall/console"
+	"bijou/state"
+	"bijou/updater"
+	"bijou/updater/release"
+)
+
+// Parts is what the commands need to know of the program.
+type Parts struct {
+	Version  string           // of this release
+	Manifest release.Manifest // of this release
+}
+
+// grammar is the command line of neco.
+type grammar struct {
+	State string `env:"NECO_STATE" placeholder:"URL" help:"Where neco's keys are: etcd://HOST:PORT,HOST:PORT, or sqlite:PATH."`
+
+	Init       initCmd       `cmd:"" help:"Create neco's keys, and with sqlite: the file."`
+	Bootserver bootserverCmd `cmd:"" help:"Register boot servers, unregister them, list them."`
+	Config     configCmd     `cmd:"" help:"Set, get, list and unset the configuration."`
+	Plan       planCmd       `cmd:"" help:"Show the steps of an update."`
+	Update     updateCmd     `cmd:"" help:"Look for releases at once, or update to a version of your choice."`
+	Status     statusCmd     `cmd:"" help:"Show how far servers are. Exit code: 0 up to date, 3 updating, 4 stopped."`
+	Stop       stopCmd       `cmd:"" help:"Stop the update that runs."`
+	Pause      pauseCmd      `cmd:"" help:"Let no update start."`
+	Resume     resumeCmd     `cmd:"" help:"Let updates start again."`
+	Retry      retryCmd      `cmd:"" help:"Run the step again that failed."`
+	Recover    recoverCmd    `cmd:"" help:"Clear a stopped update away, and have it made again."`
+	History    historyCmd    `cmd:"" help:"List the updates that there were."`
+	Notify     notifyCmd     `cmd:"" help:"Test where alerts go."`
+}
+
+const summary = `Keeps boot servers up to date, in lock-step. neco-updater and neco-worker, which run on each of them, do
+the work; these commands say what is to be done, and show what is.
+
+Examples:
+  export NECO_STATE=etcd://10.0.0.3:2379,10.0.1.3:2379
+  neco init
+  neco bootserver add 0 1 2
+  neco config set github-repository example/neco
+  neco config set env production
+  neco status --watch
+
+"neco COMMAND --help" explains a command, with examples.`
+
+// operator is one call of neco.
+type operator struct {
+	ctx     context.Context
+	streams console.Streams
+	url     string
+	parts   Parts
+}
+
+// Main runs one neco command and answers its exit code.
+func Main(ctx context.Context, s console.Streams, parts Parts, args []string) int {
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	if args[0] == "help" {
+		args = append(args[1:len(args):len(args)], "--help")
+	}
+	return console.Report(s.Err, run(ctx, s, parts, args))
+}
+
+func run(ctx context.Context, s console.Streams, parts Parts, args []string) error {
+	var g grammar
+	parsed, err := console.Parse(s, console.Command{Name: "neco", Summary: summary, Grammar: &g}, args)
+	if err != nil {
+		return err
+	}
+	return advise(parsed.Run(&operator{ctx: ctx, streams: s, url: g.State, parts: parts}))
+}
+
+// advise adds what an operator can do about an error.
+func advise(err error) error {
+	switch {
+	case errors.Is(err, updater.ErrNotInitialised):
+		return console.Hint(err, "neco init creates neco's keys there; see that --state or $NECO_STATE names the right place")
+	case errors.Is(err, context.Canceled):
+		return console.Hint(err, "it was interrupted; look at neco status before you repeat it")
+	case errors.Is(err, state.ErrAway):
+		return console.Hint(err, "see that the store can be reached and nobody keeps it locked; look at neco status before you repeat a change")
+	}
+	return err
+}
+
+// where is the store's URL.
+func (o *operator) where() (string, error) {
+	if o.url == "" {
+		return "", console.Hint(console.Usage(errors.New("it is not said where neco's keys are")),
+			"give --state URL, or set NECO_STATE, as in: export NECO_STATE=etcd://10.0.0.3:2379", "to try it out on one machine: --state sqlite:/tmp/neco.db")
+	}
+	return o.url, nil
+}
+
+// openLimit is how long a command waits for a store that does not answer.
+const openLimit = 5 * time.Second
+
+// open opens the store for f.
+func (o *operator) open(f func(k *state.Keyspace) error) error {
+	url, err := o.where()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(o.ctx, openLimit)
+	defer cancel()
+	k, err := updater.OpenStore(ctx, url)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(k), k.Close())
+}
+
+// view reads the store with f.
+func (o *operator) view(f func(v *state.KeyView) error) error {
+	return o.open(func(k *state.Keyspace) error { return k.View(o.ctx, f) })
+}
+
+// update commits what f writes.
+func (o *operator) update(f func(tx *state.KeyTx) error) error {
+	return o.open(func(k *state.Keyspace) error { return k.Update(o.ctx, f) })
+}
+
+// decide commits what f makes of what there is.
+func (o *operator) decide(f func(s updater.Snapshot, now time.Time) ([]updater.Change, error)) error {
+	return o.update(func(tx *state.KeyTx) error {
+		s, err := updater.Load(tx.KeyView, o.parts.Version)
+		if err != nil {
+			return err
+		}
+		changes, err := f(s, time.Now().UTC())
+		if err != nil {
+			return err
+		}
+		return updater.Apply(tx, changes)
+	})
+}
+
+// note tells the operator what is going on; stdout is for data.
+func (o *operator) note(format string, args ...any) {
+	fmt.Fprintf(o.streams.Err, format+"\n", args...)
+}
+
+// print writes data.
+func (o *operator) print(text string) error {
+	_, err := io.WriteString(o.streams.Out, text)
+	return err
+}
+
+// who is the person who calls, for the records: USER@HOST.
+func who() string {
+	name := os.Getenv("SUDO_USER")
+	if u, err := user.Current(); err == nil && name == "" {
+		name = u.Username
+	}
+	host, _ := os.Hostname()
+	return name + "@" + host
+}

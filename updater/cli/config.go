@@ -1,0 +1,185 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"bijou/multicall/console"
+	"bijou/state"
+	"bijou/updater"
+	"bijou/updater/record"
+)
+
+type configCmd struct {
+	Set   configSetCmd   `cmd:"" help:"Set one key."`
+	Get   configGetCmd   `cmd:"" help:"Show the value of one key."`
+	List  configListCmd  `cmd:"" help:"List all keys; secrets are not shown."`
+	Unset configUnsetCmd `cmd:"" help:"Put one key back to its default."`
+}
+
+type configSetCmd struct {
+	Key   string `arg:"" help:"The key."`
+	Value string `arg:"" help:"Its value."`
+}
+
+// Help is what `neco config set --help` says besides.
+func (configSetCmd) Help() string {
+	return `It takes effect at once in all daemons; none is restarted.
+
+Keys:
+` + keyHelp() + `
+Examples:
+  neco config set env production
+  neco config set update-window "0 2 * * 1-5; 3h; Asia/Tokyo"`
+}
+
+// keyHelp explains all keys.
+func keyHelp() string {
+	var b strings.Builder
+	for _, s := range record.Settings() {
+		def := ""
+		if s.Default != "" {
+			def = " (" + s.Default + ")"
+		}
+		fmt.Fprintf(&b, "  %-22s %s%s\n", s.Key, s.Help, def)
+	}
+	return b.String()
+}
+
+// Run sets one key.
+func (c configSetCmd) Run(o *operator) error {
+	setting, err := record.FindSetting(c.Key)
+	if err != nil {
+		return console.Usage(err)
+	}
+	value, err := setting.Check(c.Value)
+	if err != nil {
+		return console.Usage(err)
+	}
+	return o.update(func(tx *state.KeyTx) error { return put(tx, setting.Key, &value) })
+}
+
+// put writes a value, or removes it. What the environment takes is looked for
+// anew: until then nothing is known of it, so that no release of another
+// environment is taken meanwhile.
+func put(tx *state.KeyTx, key string, value *string) error {
+	before, err := updater.LoadConfig(tx.KeyView)
+	if err != nil {
+		return err
+	}
+	if slices.Contains([]string{"env", "tag-prefix", "github-repository", "github-url"}, key) && changes(before, key, value) {
+		tx.Remove(updater.Keys().Release())
+	}
+	if value == nil {
+		tx.Remove(updater.Keys().Config(key))
+		return nil
+	}
+	return tx.Put(updater.Keys().Config(key), *value)
+}
+
+// changes tells if the value (nil: the default) is another than the one before.
+func changes(before record.Config, key string, value *string) bool {
+	is := map[string]string{"env": before.Env, "tag-prefix": before.TagPrefix, "github-repository": before.GitHubRepository, "github-url": before.GitHubURL}
+	setting, err := record.FindSetting(key)
+	to := setting.Default
+	if value != nil {
+		to = *value
+	}
+	return err != nil || is[key] != to
+}
+
+type configGetCmd struct {
+	Key string `arg:"" help:"The key."`
+}
+
+// Run shows one value, or its default.
+func (c configGetCmd) Run(o *operator) error {
+	setting, err := record.FindSetting(c.Key)
+	if err != nil {
+		return console.Usage(err)
+	}
+	stored, err := o.stored()
+	if err != nil {
+		return err
+	}
+	value, ok := stored[setting.Key]
+	if !ok {
+		value = setting.Default
+	}
+	if value == "" && setting.Key != "tag-prefix" {
+		return console.Hint(fmt.Errorf("%s is not set", setting.Key), setting.Help)
+	}
+	return o.print(value + "\n")
+}
+
+// stored reads what was set.
+func (o *operator) stored() (stored map[string]string, err error) {
+	err = o.view(func(v *state.KeyView) error {
+		stored = map[string]string{}
+		kvs, err := v.List(updater.Keys().AllConfig())
+		for _, kv := range kvs {
+			var value string
+			if err := kv.Decode(&value); err != nil {
+				return err
+			}
+			stored[strings.TrimPrefix(kv.Key, updater.Keys().AllConfig())] = value
+		}
+		return err
+	})
+	return stored, err
+}
+
+type configListCmd struct {
+	Format string `enum:"text,json,yaml" default:"text" help:"text, json or yaml."`
+}
+
+// Run lists all keys.
+func (c configListCmd) Run(o *operator) error {
+	stored, err := o.stored()
+	if err != nil {
+		return err
+	}
+	table := console.NewTable("KEY", "VALUE", "SET", "WHAT IT IS")
+	values := map[string]string{}
+	for _, s := range record.Settings() {
+		value, set := stored[s.Key]
+		mark := "yes"
+		if !set {
+			value, mark = s.Default, ""
+		}
+		if s.Secret && set {
+			value = "(secret)"
+		}
+		values[s.Key] = value
+		table.Add("", s.Key, value, mark, s.Help)
+	}
+	if c.Format != "text" {
+		return o.encode(c.Format, values)
+	}
+	return table.Write(o.streams.Out, console.Coloured(o.streams.Out))
+}
+
+type configUnsetCmd struct {
+	Key string `arg:"" help:"The key."`
+}
+
+// Run puts one key back to its default.
+func (c configUnsetCmd) Run(o *operator) error {
+	setting, err := record.FindSetting(c.Key)
+	if err != nil {
+		return console.Usage(err)
+	}
+	return o.update(func(tx *state.KeyTx) error {
+		var value string
+		ok, err := tx.Get(updater.Keys().Config(setting.Key), &value)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return errors.New(setting.Key + " is not set")
+		}
+		return put(tx, setting.Key, nil)
+	})
+}

@@ -1,0 +1,165 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"bijou/multicall/console"
+	"bijou/updater/record"
+)
+
+// display is the status for people.
+type display struct {
+	doc   statusDoc
+	steps int // of this program's plan; another release may have others
+	now   time.Time
+}
+
+// text is all of it.
+func (d display) text(coloured bool) (string, error) {
+	var b strings.Builder
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "%-9s %s\n", name, console.Plain(fmt.Sprintf(format, args...)))
+	}
+	line("state", "%s%s", d.doc.State, behind(": ", d.doc.Why))
+	line("version", "%s", orElse(d.doc.Version, "none yet"))
+	line("release", "%s", orElse(d.doc.Release, "none known"))
+	if l := d.doc.Leader; l != nil {
+		line("leader", "process %d on %s, for %s", l.PID, l.Host, took(d.now.Sub(l.Since)))
+	} else {
+		line("leader", "none: no neco-updater runs")
+	}
+	d.wishes(line)
+	d.request(line)
+	table := d.table()
+	if table.Empty() {
+		return b.String(), nil
+	}
+	b.WriteString("\n")
+	err := table.Write(&b, coloured)
+	return b.String(), err
+}
+
+// wishes tells what operators have asked for, and what is wrong with the source.
+func (d display) wishes(line func(name, format string, args ...any)) {
+	if t := d.doc.Target; t != nil {
+		line("asked for", "%s", t.Version)
+	}
+	if p := d.doc.Pause; p != nil && p.On(d.now) {
+		until := "until neco resume"
+		if p.Until != nil {
+			until = "until " + p.Until.Format(time.RFC3339)
+		}
+		line("paused", "%s%s", until, behind(": ", p.Why))
+	}
+	if f := d.doc.CheckFail; f != nil {
+		line("check", "failed at %s: %s", f.At.Format(time.RFC3339), f.Message)
+	}
+}
+
+// request tells of the update that runs, or did last.
+func (d display) request(line func(name, format string, args ...any)) {
+	r := d.doc.Request
+	if r == nil {
+		return
+	}
+	end := "running"
+	switch {
+	case r.Stop:
+		end = "stopped"
+	case r.Ended():
+		end = "succeeded"
+	}
+	until := d.now
+	if r.EndedAt != nil {
+		until = *r.EndedAt
+	}
+	line("update", "%d to %s of servers %s, attempt %d: %s after %s", r.ID, r.Version, record.ListServers(r.Servers), r.Attempt, end, took(until.Sub(r.StartedAt)))
+	if len(r.Missing) > 0 {
+		line("missing", "no worker is alive on server %s", record.ListServers(r.Missing))
+	}
+}
+
+// table is servers by steps.
+func (d display) table() *console.Table {
+	table := console.NewTable("SERVER", "WORKER", "STEPS", "AT", "STATE")
+	steps := d.steps
+	for _, s := range d.doc.Servers {
+		if s.Record != nil {
+			steps = max(steps, s.Record.Step)
+		}
+	}
+	for _, s := range d.doc.Servers {
+		word, colour := d.state(s)
+		at := ""
+		if s.Record != nil && !s.Record.Finished {
+			at = fmt.Sprintf("%d %s", s.Record.Step, s.Record.StepName)
+		}
+		table.Add(colour, fmt.Sprint(s.LRN), d.worker(s), bar(s, steps), at, word)
+	}
+	return table
+}
+
+// worker is which version lives on the server.
+func (d display) worker(s serverDoc) string {
+	if !s.Alive {
+		return "not alive"
+	}
+	return s.Worker
+}
+
+// state is one server's, in a word or more.
+func (d display) state(s serverDoc) (string, console.Colour) {
+	missing := d.doc.Request != nil && slices.Contains(d.doc.Request.Missing, s.LRN)
+	switch w := s.Record; {
+	case w != nil && w.Error:
+		return "failed: " + w.Message, console.Red
+	case missing:
+		return "missing", console.Red
+	case w != nil && w.Finished:
+		return "done", console.Green
+	case w != nil:
+		return "at it", ""
+	case s.InUpdate:
+		return "not begun", console.Yellow
+	case !s.InUpdate && d.doc.Request != nil:
+		return "registered later", ""
+	}
+	return "", ""
+}
+
+// bar is one character a step.
+func bar(s serverDoc, steps int) string {
+	w := s.Record
+	switch {
+	case w == nil:
+		return strings.Repeat(".", steps)
+	case w.Finished:
+		return strings.Repeat("#", max(steps, w.Step))
+	}
+	at, sign := max(w.Step, 1), ">"
+	if w.Error {
+		sign = "!"
+	}
+	if w.Step == 0 && !w.Error {
+		return strings.Repeat(".", steps)
+	}
+	return strings.Repeat("#", at-1) + sign + strings.Repeat(".", max(0, steps-at))
+}
+
+// behind puts a text behind something, if there is one.
+func behind(what, text string) string {
+	if text == "" {
+		return ""
+	}
+	return what + text
+}
+
+func orElse(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}

@@ -1,0 +1,42 @@
+package cli
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"time"
+
+	"bijou/multicall/console"
+	"bijou/state"
+	"bijou/updater"
+	"bijou/updater/record"
+)
+
+type notifyCmd struct {
+	Test notifyTestCmd `cmd:"" help:"Send a test message to wherever alerts go."`
+}
+
+type notifyTestCmd struct{}
+
+// Run sends a test message from this machine.
+func (notifyTestCmd) Run(o *operator) error {
+	var config record.Config
+	err := o.view(func(v *state.KeyView) (err error) {
+		config, err = updater.LoadConfig(v)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	host, _ := os.Hostname()
+	a := record.Alert{ID: "test", Kind: record.AlertTest, Message: "a test, sent by " + who() + " on " + host, At: time.Now().UTC()}
+	names, err := updater.Notify(o.ctx, config, a)
+	if errors.Is(err, updater.ErrNowhere) {
+		return console.Hint(err, "neco config set notify.slack URL, or neco config set notify.webhook URL")
+	}
+	if err != nil {
+		return err
+	}
+	o.note("sent to %s", strings.Join(names, " and "))
+	return nil
+}

@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"errors"
+	"time"
+
+	"bijou/multicall/console"
+	"bijou/state"
+	"bijou/updater"
+	"bijou/updater/record"
+)
+
+type pauseCmd struct {
+	For time.Duration `placeholder:"DURATION" help:"How long; default: until neco resume."`
+	Why string        `placeholder:"REASON" help:"Why; it stands in the status."`
+}
+
+// Help is what `neco pause --help` says besides.
+func (pauseCmd) Help() string {
+	return `An update that runs goes on; "neco stop" stops it.
+
+Examples:
+  neco pause
+  neco pause --for 2h --why "switches are replaced"`
+}
+
+// Run lets no update start.
+func (c pauseCmd) Run(o *operator) error {
+	if c.For < 0 {
+		return console.Usage(errors.New("--for is a time from now on, as in --for 2h"))
+	}
+	p := record.Pause{Why: c.Why}
+	if c.For > 0 {
+		until := time.Now().Add(c.For).UTC().Truncate(time.Second)
+		p.Until = &until
+	}
+	return o.update(func(tx *state.KeyTx) error { return tx.Put(updater.Keys().Pause(), p) })
+}
+
+type resumeCmd struct{}
+
+// Run lets updates start again.
+func (resumeCmd) Run(o *operator) error {
+	paused := false
+	err := o.update(func(tx *state.KeyTx) (err error) {
+		paused, err = tx.Get(updater.Keys().Pause(), &record.Pause{})
+		tx.Remove(updater.Keys().Pause())
+		return err
+	})
+	if err == nil && !paused {
+		o.note("updates were not paused")
+	}
+	return err
+}

@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"bijou/multicall/console"
+	"bijou/state"
+	"bijou/updater"
+	"bijou/updater/record"
+	"bijou/updater/release"
+)
+
+type planCmd struct {
+	Version string `placeholder:"V" help:"The plan of that release; default: of the one that this program is of."`
+	Format  string `enum:"text,json,yaml" default:"text" help:"text, json or yaml."`
+}
+
+// Help is what `neco plan --help` says besides.
+func (planCmd) Help() string {
+	return `Before each step all servers wait for one another. The plan of another release is got from it, as its file
+manifest.yaml or out of its tarball.
+
+Examples:
+  neco plan
+  neco plan --version 2018.11.07-1`
+}
+
+// planDoc and stepDoc are the plan as programs read it.
+type planDoc struct {
+	Version string    `json:"version"`
+	Steps   []stepDoc `json:"steps"`
+}
+
+type stepDoc struct {
+	Step     int    `json:"step"`
+	Name     string `json:"name"`
+	Strategy string `json:"strategy"`
+	Services string `json:"services,omitempty"`
+	Artifact string `json:"artifact,omitempty"`
+}
+
+// Run shows the steps.
+func (c planCmd) Run(o *operator) error {
+	m, version := o.parts.Manifest, o.parts.Version
+	if c.Version != "" && !release.Same(c.Version, version) {
+		var err error
+		if m, err = c.fetch(o); err != nil {
+			return err
+		}
+		version = c.Version
+	}
+	doc := planDoc{Version: version}
+	table := console.NewTable("STEP", "NAME", "STRATEGY", "SERVICES", "ARTIFACT")
+	for _, s := range m.Steps() {
+		d := stepDoc{Step: s.Number, Name: s.Name, Strategy: string(s.Component.Strategy), Services: strings.Join(s.Component.Services, " "), Artifact: artifact(s.Component.Artifact)}
+		doc.Steps = append(doc.Steps, d)
+		table.Add("", fmt.Sprint(d.Step), d.Name, d.Strategy, d.Services, d.Artifact)
+	}
+	if c.Format != "text" {
+		return o.encode(c.Format, doc)
+	}
+	o.note("release %s", version)
+	return table.Write(o.streams.Out, console.Coloured(o.streams.Out))
+}
+
+// artifact is what is installed, in a word.
+func artifact(a *release.Artifact) string {
+	switch {
+	case a == nil:
+		return ""
+	case a.Image != "":
+		return a.Image
+	case a.Archive != nil:
+		return a.Archive.URL
+	case a.Deb != nil:
+		return a.Deb.URL
+	}
+	return ""
+}
+
+// fetch gets the plan of another release.
+func (c planCmd) fetch(o *operator) (m release.Manifest, err error) {
+	if _, err := release.ParseVersion(c.Version); err != nil {
+		return m, console.Usage(err)
+	}
+	var config record.Config
+	err = o.view(func(v *state.KeyView) (err error) {
+		config, err = updater.LoadConfig(v)
+		return err
+	})
+	if err != nil {
+		return m, err
+	}
+	source, err := release.NewSource(config)
+	if errors.Is(err, release.ErrNoRepository) {
+		return m, console.Hint(err, "neco config set github-repository OWNER/NAME")
+	}
+	if err != nil {
+		return m, err
+	}
+	defer source.Close()
+	dir, err := os.MkdirTemp("", "neco-plan-")
+	if err != nil {
+		return m, err
+	}
+	defer os.RemoveAll(dir)
+	return source.Manifest(o.ctx, c.Version, dir)
+}

@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"bijou/multicall/console"
+	"bijou/state"
+	"bijou/updater"
+)
+
+type recoverCmd struct{}
+
+// Help is what `neco recover --help` says besides.
+func (recoverCmd) Help() string {
+	return `The update is made again from its first step, with the boot servers that are registered now and the newest
+release. A server that has died is unregistered before that: neco bootserver remove LRN.`
+}
+
+// Run clears a stopped update away. What workers said of it goes in batches,
+// since it has no bound and counts for nothing any more.
+func (recoverCmd) Run(o *operator) error {
+	err := o.decide(func(s updater.Snapshot, now time.Time) ([]updater.Change, error) {
+		return updater.Recover(s, now, who())
+	})
+	if errors.Is(err, updater.ErrNotStopped) {
+		return console.Hint(err, "neco stop stops the update that runs; neco status shows it")
+	}
+	if err != nil {
+		return err
+	}
+	return o.open(func(k *state.Keyspace) error { return o.sweep(k) })
+}
+
+// batch is how many records go in one transaction.
+const batch = 100
+
+// sweep removes what workers have said of updates that are no more.
+func (o *operator) sweep(k *state.Keyspace) error {
+	for {
+		var left []updater.Change
+		err := k.Update(o.ctx, func(tx *state.KeyTx) error {
+			s, err := updater.Load(tx.KeyView, o.parts.Version)
+			if err != nil {
+				return err
+			}
+			left = updater.Leftovers(s)
+			return updater.Apply(tx, slices.Clip(left[:min(batch, len(left))]))
+		})
+		if err != nil || len(left) <= batch {
+			return err
+		}
+	}
+}

@@ -1,0 +1,19 @@
+package cli
+
+import (
+	"time"
+
+	"bijou/updater"
+)
+
+type retryCmd struct{}
+
+// Help is what `neco retry --help` says besides.
+func (retryCmd) Help() string {
+	return `Servers go on where they are; the step that failed is run again. "neco recover" begins again instead.`
+}
+
+// Run lets a stopped update go on.
+func (retryCmd) Run(o *operator) error {
+	return o.decide(func(s updater.Snapshot, now time.Time) ([]updater.Change, error) { return updater.Retry(s, now) })
+}

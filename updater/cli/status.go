@@ -1,0 +1,228 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"bijou/multicall/console"
+	"bijou/state"
+	"bijou/updater"
+	"bijou/updater/record"
+)
+
+// The exit codes of neco status.
+const (
+	exitUpdating = 3
+	exitStopped  = 4
+)
+
+type statusCmd struct {
+	Format string `enum:"text,json,yaml" default:"text" help:"text, json or yaml."`
+	Watch  bool   `short:"w" help:"Show it again whenever it changes, until interrupted."`
+}
+
+// Help is what `neco status --help` says besides.
+func (statusCmd) Help() string {
+	return `Exit code: 0 up to date (or nothing to do), 3 updating, 4 stopped. In the column STEPS there is one character a
+step: # done, > at it, ! failed, . to come.
+
+Examples:
+  neco status
+  neco status --watch
+  neco status --format json`
+}
+
+// The states of the whole.
+const (
+	upToDate = "up to date"
+	updating = "updating"
+	stopped  = "stopped"
+)
+
+// statusDoc is the status as programs read it.
+type statusDoc struct {
+	State     string               `json:"state"`
+	Why       string               `json:"why,omitempty"`
+	Version   string               `json:"version,omitempty"` // of the last update
+	Release   string               `json:"release,omitempty"` // the newest acceptable one
+	Leader    *leaderDoc           `json:"leader,omitempty"`
+	Target    *record.Target       `json:"target,omitempty"`
+	Pause     *record.Pause        `json:"pause,omitempty"`
+	CheckFail *record.CheckFailure `json:"check-failure,omitempty"`
+	Request   *record.Request      `json:"request,omitempty"`
+	Servers   []serverDoc          `json:"servers"`
+}
+
+// leaderDoc is who leads, as package state writes it.
+type leaderDoc struct {
+	Host  string    `json:"host"`
+	PID   int       `json:"pid"`
+	Since time.Time `json:"since"`
+}
+
+// serverDoc is one boot server.
+type serverDoc struct {
+	LRN        int            `json:"lrn"`
+	Registered bool           `json:"registered"`
+	Alive      bool           `json:"alive"`
+	Worker     string         `json:"worker-version,omitempty"`
+	InUpdate   bool           `json:"in-update"`
+	Record     *record.Status `json:"status,omitempty"`
+}
+
+// Run shows the status.
+func (c statusCmd) Run(o *operator) error {
+	if c.Watch {
+		return c.watch(o)
+	}
+	var doc statusDoc
+	err := o.view(func(v *state.KeyView) (err error) {
+		doc, err = readStatus(v, o.parts.Version)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	text, err := c.render(o, doc, console.Coloured(o.streams.Out))
+	if err != nil {
+		return err
+	}
+	if err := o.print(text); err != nil {
+		return err
+	}
+	return console.Exit(map[string]int{updating: exitUpdating, stopped: exitStopped}[doc.State], nil)
+}
+
+// render makes the status a text.
+func (c statusCmd) render(o *operator, doc statusDoc, coloured bool) (string, error) {
+	if c.Format != "text" {
+		return encode(c.Format, doc)
+	}
+	return display{doc: doc, steps: len(o.parts.Manifest.Steps()), now: time.Now()}.text(coloured)
+}
+
+// watch shows the status whenever it has changed.
+func (c statusCmd) watch(o *operator) error {
+	ctx, stop := console.UntilUnread(o.ctx, o.streams.Out)
+	defer stop()
+	screen := console.NewScreen(o.streams.Out)
+	return o.open(func(k *state.Keyspace) error {
+		for ctx.Err() == nil {
+			revision, err := c.show(ctx, o, k, screen)
+			if err == nil {
+				err = k.Await(ctx, revision, "")
+			}
+			if err != nil && !errors.Is(err, context.Canceled) && !console.Unread(err) {
+				return err
+			}
+			if console.Unread(err) {
+				return nil
+			}
+		}
+		return nil
+	})
+}
+
+// show shows one state of things, and says at which revision it was.
+func (c statusCmd) show(ctx context.Context, o *operator, k *state.Keyspace, screen *console.Screen) (revision int64, err error) {
+	var doc statusDoc
+	err = k.View(ctx, func(v *state.KeyView) (err error) {
+		if doc, err = readStatus(v, o.parts.Version); err != nil {
+			return err
+		}
+		revision, err = v.Revision()
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	text, err := c.render(o, doc, console.Coloured(o.streams.Out))
+	if err != nil {
+		return 0, err
+	}
+	separator := "---\n"
+	if c.Format == "json" {
+		separator = ""
+	}
+	return revision, screen.Show(text, separator)
+}
+
+// readStatus reads it all at one revision.
+func readStatus(v *state.KeyView, own string) (statusDoc, error) {
+	s, err := updater.Load(v, own)
+	if err != nil {
+		return statusDoc{}, err
+	}
+	present, err := updater.LoadPresences(v)
+	if err != nil {
+		return statusDoc{}, err
+	}
+	doc := statusDoc{Release: s.Release, Target: s.Target, Pause: s.Pause, Request: s.Current, Servers: servers(s, present)}
+	doc.State, doc.Why = overall(s, time.Now())
+	if s.Current != nil {
+		doc.Version = s.Current.Version
+	}
+	var leads leaderDoc
+	if ok, err := v.Get(s.Keys.UpdaterLeader(), &leads); err != nil {
+		return doc, err
+	} else if ok {
+		doc.Leader = &leads
+	}
+	var failure record.CheckFailure
+	ok, err := v.Get(s.Keys.CheckFailure(), &failure)
+	if ok {
+		doc.CheckFail = &failure
+	}
+	return doc, err
+}
+
+// overall is the state of the whole, and what the leader says, or would say.
+func overall(s updater.Snapshot, now time.Time) (word, why string) {
+	r := s.Current
+	a := updater.Next(s, now)
+	switch {
+	case r != nil && r.Stop:
+		return stopped, r.Why
+	case r != nil && !r.Ended():
+		return updating, "update to " + r.Version + " runs"
+	case a.Verb == updater.Start:
+		return updating, a.Why + " is about to start"
+	}
+	return upToDate, a.Why
+}
+
+// servers are all that are registered, or part of the update, in numeric order.
+func servers(s updater.Snapshot, present map[int]record.Presence) []serverDoc {
+	known := map[int]*serverDoc{}
+	of := func(lrn int) *serverDoc {
+		if known[lrn] == nil {
+			known[lrn] = &serverDoc{LRN: lrn}
+		}
+		return known[lrn]
+	}
+	for _, lrn := range s.Servers {
+		of(lrn).Registered = true
+	}
+	if s.Current != nil {
+		for _, lrn := range s.Current.Servers {
+			d := of(lrn)
+			d.InUpdate = true
+			if w, ok := s.Workers[lrn]; ok && w.For(*s.Current) {
+				d.Record = &w
+			}
+		}
+	}
+	all := []serverDoc{}
+	var lrns []int
+	for lrn := range known {
+		lrns = append(lrns, lrn)
+	}
+	for _, lrn := range record.SortServers(lrns) {
+		p, alive := present[lrn]
+		d := known[lrn]
+		d.Alive, d.Worker = alive, p.Version
+		all = append(all, *d)
+	}
+	return all
+}

@@ -1,0 +1,102 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"bijou/multicall/console"
+	"bijou/state"
+	"bijou/updater"
+	"bijou/updater/record"
+	"bijou/updater/release"
+)
+
+type updateCmd struct {
+	Now            bool   `help:"Look for releases at once. So does the command without options."`
+	To             string `placeholder:"VERSION" help:"Update to this version, until a newer release appears."`
+	AllowDowngrade bool   `help:"Also if that is older than what the servers have."`
+}
+
+// Help is what `neco update --help` says besides.
+func (updateCmd) Help() string {
+	return `A version that you ask for does not wait for the update window. An older one is refused unless you allow it.
+
+Examples:
+  neco update --now
+  neco update --to 2018.11.07-1 --allow-downgrade`
+}
+
+// Run has releases looked for, or asks for a version.
+func (c updateCmd) Run(o *operator) error {
+	if c.AllowDowngrade && c.To == "" {
+		return console.Usage(errors.New("--allow-downgrade goes with --to VERSION"))
+	}
+	if c.To == "" {
+		return o.update(c.look)
+	}
+	v, err := release.ParseVersion(c.To)
+	if err != nil {
+		return console.Usage(err)
+	}
+	if err := c.exists(o); err != nil {
+		return err
+	}
+	return o.decide(func(s updater.Snapshot, _ time.Time) ([]updater.Change, error) { return c.ask(o, s, v.String()) })
+}
+
+// look touches the key that has releases looked for.
+func (updateCmd) look(tx *state.KeyTx) error {
+	config, err := updater.LoadConfig(tx.KeyView)
+	switch {
+	case err != nil:
+		return err
+	case config.GitHubRepository == "":
+		return console.Hint(errors.New("it is not configured where releases are"), "neco config set github-repository OWNER/NAME")
+	case config.Env == record.EnvNone:
+		return console.Hint(errors.New("the environment is none: releases are not looked for"), "neco config set env production")
+	}
+	return tx.Put(updater.Keys().Check(), time.Now().UTC().Format(time.RFC3339Nano)+" "+who())
+}
+
+// exists makes sure that there is such a release: workers would all fail to get it.
+func (c updateCmd) exists(o *operator) error {
+	var s updater.Snapshot
+	err := o.view(func(v *state.KeyView) (err error) {
+		s, err = updater.Load(v, o.parts.Version)
+		return err
+	})
+	if err != nil || s.Current != nil && release.Same(s.Current.Version, c.To) {
+		return err
+	}
+	source, err := release.NewSource(s.Config)
+	if errors.Is(err, release.ErrNoRepository) {
+		return console.Hint(err, "neco config set github-repository OWNER/NAME")
+	}
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	all, err := source.Releases(o.ctx)
+	if err != nil {
+		return err
+	}
+	_, err = release.Lookup(c.To, s.Config.TagPrefix, all)
+	return err
+}
+
+// ask writes down what is asked for.
+func (c updateCmd) ask(o *operator, s updater.Snapshot, version string) ([]updater.Change, error) {
+	if s.Current != nil && release.Newer(s.Current.Version, version) && !c.AllowDowngrade {
+		return nil, console.Hint(fmt.Errorf("%s is older than %s, which the servers have", version, s.Current.Version),
+			"to go back in earnest: neco update --to "+version+" --allow-downgrade")
+	}
+	if s.Current != nil && s.Current.Stop {
+		o.note("an update is stopped; this one begins after: neco recover")
+	}
+	if s.Pause != nil && s.Pause.On(time.Now()) {
+		o.note("updates are paused; this one begins after: neco resume")
+	}
+	t := record.Target{Version: version, Downgrade: c.AllowDowngrade, Passed: s.Release, Who: who()}
+	return []updater.Change{{Key: s.Keys.Target(), Value: t}}, nil
+}

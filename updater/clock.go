@@ -1,0 +1,30 @@
+package updater
+
+import "time"
+
+// clock is a process's own time: it begins where the machine's clock was then,
+// and goes on evenly, however that is set. Times of before, or of a future that
+// the machine's clock knew once, count as the beginning.
+type clock struct{ began time.Time }
+
+func newClock() clock { return clock{began: time.Now()} }
+
+func (c clock) now() time.Time { return c.began.Add(time.Since(c.began)) }
+
+// within is the time if it lies between the beginning and now, else the nearer of
+// the two.
+func (c clock) within(t time.Time) time.Time {
+	switch now := c.now(); {
+	case t.Before(c.began):
+		return c.began
+	case t.After(now):
+		return now
+	}
+	return t
+}
+
+// since is a journal of before, as of the beginning.
+func (c clock) since(j Journal) Journal {
+	j.At = c.within(j.At)
+	return j
+}

@@ -1,0 +1,84 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"bijou/updater/release"
+)
+
+// afterStart runs the component's command, once a line of the file it names. The
+// lines are secrets: they go to the command's stdin one by one and nowhere else,
+// and what the command says of them is not repeated.
+func (h *Host) afterStart(ctx context.Context, a *release.AfterStart) error {
+	if a == nil {
+		return nil
+	}
+	if a.EachLineOf == "" {
+		return h.eventually(ctx, a.Command, nil)
+	}
+	lines, err := secrets(a.EachLineOf)
+	if err != nil {
+		return err
+	}
+	for i, line := range lines {
+		if err := h.eventually(ctx, a.Command, line); err != nil {
+			return fmt.Errorf("%q failed with line %d of %s: %w", a.Command[0], i+1, a.EachLineOf, err)
+		}
+	}
+	return nil
+}
+
+// secrets reads the lines of a file that its owner alone may read.
+func secrets(path string) (lines [][]byte, err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the keys: %w", err)
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return nil, fmt.Errorf("cannot use the keys in %s: others may read it; chmod 600 it", path)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the keys: %w", err)
+	}
+	for line := range bytes.Lines(data) {
+		if line = bytes.TrimSpace(line); len(line) > 0 {
+			lines = append(lines, line)
+		}
+	}
+	return lines, nil
+}
+
+// eventually runs the command until it succeeds: what was just started may not
+// listen yet.
+func (h *Host) eventually(ctx context.Context, command []string, line []byte) error {
+	limit, cancel := context.WithTimeout(ctx, h.patience)
+	defer cancel()
+	var last error
+	err := until(limit, func() (bool, error) {
+		var in *bytes.Reader
+		if line != nil {
+			in = bytes.NewReader(append(bytes.Clone(line), '\n'))
+			last = run(limit, command, in)
+		} else {
+			last = run(limit, command, nil)
+		}
+		return last == nil, nil
+	})
+	if limited(ctx, limit) {
+		return conceal(last, line)
+	}
+	return err
+}
+
+// conceal takes a secret out of what a command has said of it.
+func conceal(err error, secret []byte) error {
+	if err == nil || len(secret) == 0 {
+		return err
+	}
+	return fmt.Errorf("%s", strings.ReplaceAll(err.Error(), string(secret), "(key)"))
+}

@@ -1,0 +1,99 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"bijou/updater/release"
+)
+
+// An archive for /usr/local/etcd is unpacked into
+// /usr/local/etcd.releases/<sum>; /usr/local/etcd is a link to that, which is
+// replaced as a whole.
+
+// releases is where an archive's releases lie.
+func releases(f release.File) string { return f.To + ".releases" }
+
+// unpacked is where this one lies.
+func unpacked(f release.File) string { return filepath.Join(releases(f), f.SHA256[:16]) }
+
+// unpackBeside unpacks the archive, unless it is there.
+func unpackBeside(ctx context.Context, archive string, f release.File) (err error) {
+	into := unpacked(f)
+	if _, err := os.Stat(into); err == nil {
+		return nil
+	}
+	if err := os.MkdirAll(releases(f), 0o755); err != nil {
+		return fmt.Errorf("cannot unpack %s: %w", f.URL, err)
+	}
+	draft := into + ".draft"
+	if err := os.RemoveAll(draft); err != nil {
+		return fmt.Errorf("cannot unpack %s: %w", f.URL, err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("cannot unpack %s: %w", f.URL, err), os.RemoveAll(draft))
+		}
+	}()
+	if err := Unpack(ctx, archive, draft); err != nil {
+		return err
+	}
+	return os.Rename(draft, into)
+}
+
+// switchTo makes the link point to this release, at once, and removes all
+// releases but it and the one before.
+func switchTo(f release.File) error {
+	before, _ := os.Readlink(f.To)
+	if before == unpacked(f) {
+		return nil
+	}
+	if err := exchange(f); err != nil {
+		return fmt.Errorf("cannot switch %s: %w", f.To, err)
+	}
+	return sweep(f, before)
+}
+
+// exchange puts the link where the one before is, or a folder that was installed
+// by hand, which is kept among the releases.
+func exchange(f release.File) error {
+	link := releases(f) + "/link"
+	if err := os.Remove(link); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.Symlink(unpacked(f), link); err != nil {
+		return err
+	}
+	info, err := os.Lstat(f.To)
+	if err != nil || info.Mode()&fs.ModeSymlink != 0 {
+		return os.Rename(link, f.To)
+	}
+	if err := unix.Renameat2(unix.AT_FDCWD, link, unix.AT_FDCWD, f.To, unix.RENAME_EXCHANGE); err != nil {
+		return err
+	}
+	return os.Rename(link, filepath.Join(releases(f), "by-hand"))
+}
+
+// sweep removes releases that are neither this one nor the one before.
+func sweep(f release.File, before string) error {
+	all, err := os.ReadDir(releases(f))
+	if err != nil {
+		return err
+	}
+	for _, e := range all {
+		path := filepath.Join(releases(f), e.Name())
+		if path == unpacked(f) || path == before || e.Name() == "by-hand" {
+			continue
+		}
+		if err := os.RemoveAll(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}

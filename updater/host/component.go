@@ -1,0 +1,170 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/google/renameio/v2"
+
+	"bijou/updater/release"
+)
+
+// The phases of what is written about a component.
+const (
+	changing = "changing" // its artifact is being replaced, or its services are to be restarted
+	current  = "current"  // it runs what is installed
+)
+
+// component is what is written on the disk about one component before it is
+// touched, and after.
+type component struct {
+	Artifact string `json:"artifact"` // what is, or is to be, installed
+	Phase    string `json:"phase"`
+}
+
+func (h *Host) componentFile(name string) string {
+	return filepath.Join(h.dir, "components", name+".json")
+}
+
+// recall reads what was written about the component; of one that was never
+// touched, nothing.
+func (h *Host) recall(name string) (c component, err error) {
+	data, err := os.ReadFile(h.componentFile(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return c, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &c)
+	}
+	if err != nil {
+		return c, fmt.Errorf("cannot read what is installed of %s: %w", name, err)
+	}
+	return c, nil
+}
+
+// note writes it.
+func (h *Host) note(name string, c component) error {
+	data, err := json.Marshal(c)
+	if err == nil {
+		err = renameio.WriteFile(h.componentFile(name), data, 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot write what is installed of %s: %w", name, err)
+	}
+	return nil
+}
+
+// Needed tells if the component has to be updated here: its artifact is another
+// one, or a former update was cut short.
+func (h *Host) Needed(c release.Component) (bool, error) {
+	was, err := h.recall(c.Name)
+	if err != nil {
+		return false, err
+	}
+	return was.Phase == changing || c.Artifact != nil && was.Artifact != identity(c.Artifact), nil
+}
+
+// Prepare brings what an update needs to this server's disk. Nothing that runs
+// is touched.
+func (h *Host) Prepare(ctx context.Context, c release.Component) error {
+	needed, err := h.Needed(c)
+	if err != nil || !needed || c.Artifact == nil {
+		return err
+	}
+	return h.prepare(ctx, c)
+}
+
+// Stop stops the component's services.
+func (h *Host) Stop(ctx context.Context, c release.Component) error {
+	return each(ctx, c.Services, h.services.Stop)
+}
+
+// Update makes the component what the release says, and returns once it is well.
+// One that did not change and is well is left alone.
+func (h *Host) Update(ctx context.Context, c release.Component) error {
+	needed, err := h.Needed(c)
+	if err != nil {
+		return err
+	}
+	if !needed {
+		return h.keepUp(ctx, c)
+	}
+	if err := h.prepare(ctx, c); err != nil {
+		return err
+	}
+	next := component{Artifact: identity(c.Artifact), Phase: changing}
+	if err := h.note(c.Name, next); err != nil {
+		return err
+	}
+	if err := h.replace(ctx, c); err != nil {
+		return err
+	}
+	if err := each(ctx, c.Services, h.services.Restart); err != nil {
+		return err
+	}
+	if err := h.settle(ctx, c); err != nil {
+		return err
+	}
+	next.Phase = current
+	return h.note(c.Name, next)
+}
+
+// keepUp starts what should run and does not: it was stopped by the step before,
+// or by a fault. What it finds running is not touched.
+func (h *Host) keepUp(ctx context.Context, c release.Component) error {
+	if h.Well(ctx, c) == nil {
+		return nil
+	}
+	stopped := h.active(ctx, c.Services) != nil
+	if err := each(ctx, c.Services, h.services.Start); err != nil {
+		return err
+	}
+	if !stopped && len(c.Services) > 0 { // it runs, and is not well
+		if err := each(ctx, c.Services, h.services.Restart); err != nil {
+			return err
+		}
+	}
+	return h.settle(ctx, c)
+}
+
+// settle does what comes after the start, and waits until the component is well,
+// and stays so for its soak time.
+func (h *Host) settle(ctx context.Context, c release.Component) error {
+	if err := h.afterStart(ctx, c.AfterStart); err != nil {
+		return err
+	}
+	limit, cancel := context.WithTimeout(ctx, h.patience)
+	defer cancel()
+	var ill error
+	err := until(limit, func() (bool, error) {
+		ill = h.Well(limit, c)
+		return ill == nil, nil
+	})
+	if limited(ctx, limit) {
+		return fmt.Errorf("%s is not well %s after its start: %w", c.Name, h.patience, ill)
+	}
+	if err != nil {
+		return err
+	}
+	return h.soak(ctx, c)
+}
+
+// soak watches the component for a while, in which it must stay well.
+func (h *Host) soak(ctx context.Context, c release.Component) error {
+	if c.Soak == 0 {
+		return nil
+	}
+	over := time.Now().Add(time.Duration(c.Soak))
+	return until(ctx, func() (bool, error) {
+		if err := h.Well(ctx, c); err != nil && ctx.Err() == nil {
+			return false, fmt.Errorf("%s did not stay well: %w", c.Name, err)
+		}
+		return time.Now().After(over), nil
+	})
+}

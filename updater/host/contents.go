@@ -1,0 +1,150 @@
+package host
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"bijou/updater/release"
+)
+
+// Bring brings a component's contents to sabakan: what that does not hold yet is
+// downloaded and uploaded.
+func (h *Host) Bring(ctx context.Context, c release.Contents) error {
+	images, err := imagesOf(ctx, c)
+	if err != nil {
+		return err
+	}
+	if c.URL == "" && len(images)+len(c.OSImages)+len(c.Ignitions) > 0 {
+		return errors.New("cannot bring contents: the manifest does not say where sabakan is: contents: {url: ...}")
+	}
+	s := sabakan{url: strings.TrimRight(c.URL, "/") + "/api/v1/"}
+	for _, i := range images {
+		if err := h.bringImage(ctx, s, i); err != nil {
+			return err
+		}
+	}
+	for _, o := range c.OSImages {
+		if err := h.bringOS(ctx, s, o); err != nil {
+			return err
+		}
+	}
+	for _, i := range c.Ignitions {
+		if err := h.bringIgnition(ctx, s, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// imagesOf are the container images that are named, and those that the command
+// prints, a line each.
+func imagesOf(ctx context.Context, c release.Contents) ([]string, error) {
+	images := c.Images
+	if len(c.ImagesOf) == 0 {
+		return images, nil
+	}
+	out, err := exec.CommandContext(ctx, c.ImagesOf[0], c.ImagesOf[1:]...).Output()
+	if err != nil {
+		return nil, fmt.Errorf("cannot learn which images there are: %q: %w", c.ImagesOf, err)
+	}
+	return append(images, strings.Fields(string(out))...), nil
+}
+
+// bringImage brings a container image as an asset, an archive of its own.
+func (h *Host) bringImage(ctx context.Context, s sabakan, image string) error {
+	asset := strings.NewReplacer("/", "-", ":", "-", "@", "-").Replace(image) + ".img"
+	there, err := s.has(ctx, "assets/"+asset+"/meta")
+	if err != nil || there {
+		return err
+	}
+	if err := pull(ctx, image); err != nil {
+		return err
+	}
+	path := filepath.Join(h.dir, "downloads", asset)
+	defer os.Remove(path)
+	_ = os.Remove(path) // podman does not write over one that was cut short
+	if err := save(ctx, image, path); err != nil {
+		return err
+	}
+	return s.putFile(ctx, "assets/"+asset, path)
+}
+
+// bringOS brings a kernel and its initial file system, as one archive.
+func (h *Host) bringOS(ctx context.Context, s sabakan, o release.OSImage) error {
+	ids, err := s.ids(ctx, "images/coreos")
+	if err != nil || ids[o.ID] {
+		return err
+	}
+	kernel, err := h.download(ctx, o.Kernel)
+	if err != nil {
+		return err
+	}
+	initrd, err := h.download(ctx, o.Initrd)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(h.dir, "downloads", "os-"+o.ID+".tar")
+	defer os.Remove(path)
+	if err := bundle(path, map[string]string{"kernel": kernel, "initrd.gz": initrd}); err != nil {
+		return fmt.Errorf("cannot bundle the system %s: %w", o.ID, err)
+	}
+	return s.putFile(ctx, "images/coreos/"+o.ID, path)
+}
+
+// bundle makes an archive of files under other names.
+func bundle(path string, files map[string]string) (err error) {
+	out, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	w := tar.NewWriter(out)
+	for _, name := range []string{"kernel", "initrd.gz"} {
+		if err := include(w, name, files[name]); err != nil {
+			return err
+		}
+	}
+	return w.Close()
+}
+
+func include(w *tar.Writer, name, path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: info.Size()}); err != nil {
+		return err
+	}
+	_, err = io.Copy(w, f)
+	return err
+}
+
+// bringIgnition brings one template of a role.
+func (h *Host) bringIgnition(ctx context.Context, s sabakan, i release.Ignition) error {
+	ids, err := s.ids(ctx, "ignitions/"+i.Role)
+	if err != nil || ids[i.ID] {
+		return err
+	}
+	path, err := h.download(ctx, i.File)
+	if err != nil {
+		return err
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("cannot read the ignition %s/%s: %w", i.Role, i.ID, err)
+	}
+	return s.put(ctx, "ignitions/"+i.Role+"/"+i.ID, bytes.NewReader(data), int64(len(data)))
+}

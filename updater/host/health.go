@@ -1,0 +1,107 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"bijou/updater/release"
+)
+
+// answerLimit is how long one health check may take.
+const answerLimit = 10 * time.Second
+
+// Well tells if this server's part of the component is well: its services run,
+// and its health check agrees. The error says what is the matter.
+func (h *Host) Well(ctx context.Context, c release.Component) error {
+	if err := h.active(ctx, c.Services); err != nil {
+		return err
+	}
+	if c.Health == nil {
+		return nil
+	}
+	return h.check(ctx, *c.Health)
+}
+
+// Others tells how many of those servers' members of the component are well, as
+// the component's check of members finds out; asked is false if it has none.
+func (h *Host) Others(ctx context.Context, c release.Component, lrns []int) (well int, asked bool) {
+	if c.Members == nil {
+		return 0, false
+	}
+	answers := make([]bool, len(lrns))
+	var asking sync.WaitGroup
+	for i, lrn := range lrns {
+		asking.Go(func() { answers[i] = h.check(ctx, about(*c.Members, lrn)) == nil })
+	}
+	asking.Wait()
+	for _, yes := range answers {
+		if yes {
+			well++
+		}
+	}
+	return well, true
+}
+
+// about makes the check of one server's member.
+func about(m release.Health, lrn int) release.Health {
+	fill := func(s string) string { return strings.ReplaceAll(s, "{lrn}", strconv.Itoa(lrn)) }
+	m.HTTP, m.Command = fill(m.HTTP), slices.Clone(m.Command)
+	for i := range m.Command {
+		m.Command[i] = fill(m.Command[i])
+	}
+	return m
+}
+
+func (h *Host) check(ctx context.Context, c release.Health) error {
+	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+	defer cancel()
+	if c.HTTP != "" {
+		return h.checkHTTP(ctx, c.HTTP)
+	}
+	return run(ctx, c.Command, nil)
+}
+
+// checkHTTP wants the answer 200.
+func (h *Host) checkHTTP(ctx context.Context, url string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultTransport.RoundTrip(req) // it is a neighbour: no proxy
+	if err != nil {
+		return fmt.Errorf("%s does not answer: %w", url, err)
+	}
+	defer resp.Body.Close()
+	said, _ := io.ReadAll(io.LimitReader(resp.Body, 1000))
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answers %s: %s", url, resp.Status, tail(said))
+	}
+	return nil
+}
+
+// killDelay is how long a command whose children hold its output is waited for.
+const killDelay = time.Second
+
+// run runs a command with that on its stdin. The error says how it ended and
+// what it said, not what it was told.
+func run(ctx context.Context, command []string, stdin io.Reader) error {
+	c := exec.CommandContext(ctx, command[0], command[1:]...)
+	c.Stdin, c.WaitDelay = stdin, killDelay
+	out, err := c.CombinedOutput()
+	if err == nil || errors.Is(err, exec.ErrWaitDelay) {
+		return nil
+	}
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return fmt.Errorf("%q: %w: %s", command[0], err, tail(out))
+}

@@ -1,0 +1,110 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// ServiceCommand is a program that is called as systemctl is: start, restart,
+// stop or is-active, and a unit. It stands in where systemd is not.
+type ServiceCommand struct{ Path string }
+
+func (s ServiceCommand) call(ctx context.Context, verb, unit string) error {
+	if out, err := exec.CommandContext(ctx, s.Path, verb, unit).CombinedOutput(); err != nil {
+		return fmt.Errorf("cannot %s %s: %w: %s", verb, unit, err, tail(out))
+	}
+	return nil
+}
+
+// Start starts the unit.
+func (s ServiceCommand) Start(ctx context.Context, unit string) error {
+	return s.call(ctx, "start", unit)
+}
+
+// Restart restarts the unit.
+func (s ServiceCommand) Restart(ctx context.Context, unit string) error {
+	return s.call(ctx, "restart", unit)
+}
+
+// Stop stops the unit.
+func (s ServiceCommand) Stop(ctx context.Context, unit string) error {
+	return s.call(ctx, "stop", unit)
+}
+
+// Active tells if the unit runs.
+func (s ServiceCommand) Active(ctx context.Context, unit string) (bool, error) {
+	err := exec.CommandContext(ctx, s.Path, "is-active", unit).Run()
+	if _, said := errors.AsType[*exec.ExitError](err); said && ctx.Err() == nil {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Detached runs the command in a session of its own. Who is there while one of
+// the same name runs waits for it, and then runs it again: it can be repeated.
+func (s ServiceCommand) Detached(ctx context.Context, d Detached) error {
+	lock, err := os.OpenFile(d.Log+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	free := func() (bool, error) {
+		err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return false, nil
+		}
+		return err == nil, err
+	}
+	if err := until(ctx, free); err != nil {
+		return fmt.Errorf("cannot run %s: %w", d.Name, err)
+	}
+	log, err := os.Create(d.Log)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	c := exec.Command(d.Command[0], d.Command[1:]...)
+	c.Env = append(os.Environ(), d.Env...)
+	c.Stdout, c.Stderr = log, log
+	c.ExtraFiles = []*os.File{lock} // held as long as it runs
+	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := c.Start(); err != nil {
+		return fmt.Errorf("cannot run %s: %w", d.Name, err)
+	}
+	ended := make(chan error, 1) // the command outlives a caller that is told to end
+	go func() { ended <- c.Wait() }()
+	select {
+	case err = <-ended:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot run %s: %w: %s", filepath.Base(d.Command[0]), err, lastWords(d.Log))
+	}
+	return nil
+}
+
+// lastWords is the end of a log.
+func lastWords(log string) string {
+	data, err := os.ReadFile(log)
+	if err != nil {
+		return "it has left no log"
+	}
+	return tail(data)
+}
+
+// tail is the end of what a program has printed, in one line.
+func tail(out []byte) string {
+	const enough = 500
+	out = bytes.TrimSpace(out)
+	return strings.Join(strings.Fields(string(out[max(0, len(out)-enough):])), " ")
+}

@@ -1,0 +1,60 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Services runs the units of components. Each call is idempotent.
+type Services interface {
+	// Start starts the unit and returns when it has been started: that it
+	// answers is another question. One that runs is left alone.
+	Start(ctx context.Context, unit string) error
+	// Restart stops the unit, if it runs, and starts it.
+	Restart(ctx context.Context, unit string) error
+	// Stop returns when the unit does not run any more. One that never ran, or
+	// is not known, is stopped.
+	Stop(ctx context.Context, unit string) error
+	// Active tells if the unit runs. One that is about to is not active yet.
+	Active(ctx context.Context, unit string) (bool, error)
+	// Detached runs a command as a unit of that name, which goes on whatever
+	// becomes of the caller, and returns when it has ended. If one of that name
+	// runs already, it waits for that one. Its output goes to the log.
+	Detached(ctx context.Context, d Detached) error
+}
+
+// Detached is a command that must outlive who wants it run.
+type Detached struct {
+	Name    string // the unit's, without ".service"
+	Command []string
+	Env     []string
+	Log     string // file
+}
+
+// each does the same to all units.
+func each(ctx context.Context, units []string, do func(ctx context.Context, unit string) error) error {
+	for _, u := range units {
+		if err := do(ctx, u); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// active tells if all units run, and which does not.
+func (h *Host) active(ctx context.Context, units []string) error {
+	for _, u := range units {
+		runs, err := h.services.Active(ctx, u)
+		if err != nil {
+			return err
+		}
+		if !runs {
+			return fmt.Errorf("%s does not run", u)
+		}
+	}
+	return nil
+}
+
+// errNoSystemd: units cannot be run here.
+var errNoSystemd = errors.New("process 1 of this machine is not systemd")

@@ -1,0 +1,223 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	sd "github.com/coreos/go-systemd/v22/dbus"
+	"github.com/godbus/dbus/v5"
+)
+
+// Systemd is this machine's systemd, by D-Bus. Jobs are waited for by looking at
+// their unit: no signal can be lost.
+type Systemd struct{}
+
+// connect reaches systemd, or says clearly that there is none.
+func (Systemd) connect(ctx context.Context) (*sd.Conn, error) {
+	if _, err := os.Stat("/run/systemd/system"); err != nil { // sd_booted(3)
+		return nil, errNoSystemd
+	}
+	return sd.NewWithContext(ctx)
+}
+
+// with does something to a unit.
+func (s Systemd) with(ctx context.Context, verb, unit string, do func(c *sd.Conn) error) error {
+	c, err := s.connect(ctx)
+	if err == nil {
+		defer c.Close()
+		err = do(c)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot %s %s: %w", verb, unit, err)
+	}
+	return nil
+}
+
+// facts are what systemd says of a unit.
+type facts struct {
+	load, active, result string
+	job                  bool // something is being done to it
+	stale                bool // its files have changed
+}
+
+func ask(ctx context.Context, c *sd.Conn, unit string) (facts, error) {
+	p, err := c.GetUnitPropertiesContext(ctx, unit)
+	if err != nil {
+		return facts{}, err
+	}
+	var f facts
+	f.load, _ = p["LoadState"].(string)
+	f.active, _ = p["ActiveState"].(string)
+	f.stale, _ = p["NeedDaemonReload"].(bool)
+	if job, ok := p["Job"].([]any); ok && len(job) > 0 {
+		id, _ := job[0].(uint32)
+		f.job = id != 0
+	}
+	return f, nil
+}
+
+// Start starts the unit.
+func (s Systemd) Start(ctx context.Context, unit string) error {
+	return s.with(ctx, "start", unit, func(c *sd.Conn) error {
+		if err := refresh(ctx, c, unit); err != nil {
+			return err
+		}
+		if _, err := c.StartUnitContext(ctx, unit, "replace", nil); err != nil {
+			return err
+		}
+		return settled(ctx, c, unit)
+	})
+}
+
+// Restart restarts the unit.
+func (s Systemd) Restart(ctx context.Context, unit string) error {
+	return s.with(ctx, "restart", unit, func(c *sd.Conn) error {
+		if err := refresh(ctx, c, unit); err != nil {
+			return err
+		}
+		if _, err := c.RestartUnitContext(ctx, unit, "replace", nil); err != nil {
+			return err
+		}
+		return settled(ctx, c, unit)
+	})
+}
+
+// refresh has systemd read unit files that a package has changed, and forget that
+// a unit has failed too often.
+func refresh(ctx context.Context, c *sd.Conn, unit string) error {
+	f, err := ask(ctx, c, unit)
+	if err != nil {
+		return err
+	}
+	if f.active == "failed" {
+		_ = c.ResetFailedUnitContext(ctx, unit) // it is started all the same
+	}
+	if f.stale || f.load == "not-found" {
+		return c.ReloadContext(ctx)
+	}
+	return nil
+}
+
+// settled waits until nothing is being done to the unit, and says if it has failed.
+func settled(ctx context.Context, c *sd.Conn, unit string) error {
+	return until(ctx, func() (bool, error) {
+		f, err := ask(ctx, c, unit)
+		if err != nil || f.job {
+			return false, err
+		}
+		if f.active == "failed" {
+			return false, fmt.Errorf("it has failed; journalctl -u %s says why", unit)
+		}
+		return true, nil
+	})
+}
+
+// stopLimit is how long a unit may take to stop; systemd kills it after 90 s
+// unless the unit says otherwise.
+const stopLimit = 5 * time.Minute
+
+// Stop stops the unit. What counts is that it does not run in the end, whatever
+// it was about to do when it was told.
+func (s Systemd) Stop(ctx context.Context, unit string) error {
+	return s.with(ctx, "stop", unit, func(c *sd.Conn) error {
+		limit, cancel := context.WithTimeout(ctx, stopLimit)
+		defer cancel()
+		told := false
+		err := until(limit, func() (bool, error) {
+			f, err := ask(limit, c, unit)
+			switch {
+			case err != nil:
+				return false, err
+			case !f.job && (f.active == "inactive" || f.active == "failed"):
+				return true, nil
+			case told && f.job:
+				return false, nil
+			}
+			told = true
+			_, err = c.StopUnitContext(limit, unit, "replace", nil)
+			return false, unlessUnknown(err)
+		})
+		if limited(ctx, limit) {
+			return fmt.Errorf("it still runs after %s", stopLimit)
+		}
+		return err
+	})
+}
+
+// unlessUnknown drops the error that systemd does not know the unit.
+func unlessUnknown(err error) error {
+	if e, ok := errors.AsType[dbus.Error](err); ok && e.Name == "org.freedesktop.systemd1.NoSuchUnit" {
+		return nil
+	}
+	return err
+}
+
+// Active tells if the unit runs.
+func (s Systemd) Active(ctx context.Context, unit string) (yes bool, err error) {
+	err = s.with(ctx, "look at", unit, func(c *sd.Conn) error {
+		f, err := ask(ctx, c, unit)
+		yes = f.active == "active" || f.active == "reloading"
+		return err
+	})
+	return yes, err
+}
+
+// Detached runs the command as a transient unit.
+func (s Systemd) Detached(ctx context.Context, d Detached) error {
+	unit := d.Name + ".service"
+	return s.with(ctx, "run", unit, func(c *sd.Conn) error {
+		f, err := ask(ctx, c, unit)
+		if err != nil {
+			return err
+		}
+		if f.active != "activating" {
+			if err := launch(ctx, c, unit, d); err != nil {
+				return err
+			}
+		}
+		return finished(ctx, c, unit, d)
+	})
+}
+
+// launch begins the transient unit. One that ran before is forgotten.
+func launch(ctx context.Context, c *sd.Conn, unit string, d Detached) error {
+	_, _ = c.StopUnitContext(ctx, unit, "replace", nil)
+	_ = c.ResetFailedUnitContext(ctx, unit)
+	logged := append([]string{"/bin/sh", "-c", `log=$1; shift; exec "$@" >"$log" 2>&1`, "sh", d.Log}, d.Command...)
+	properties := []sd.Property{
+		sd.PropDescription("an installation by neco-worker"),
+		sd.PropType("oneshot"),
+		sd.PropRemainAfterExit(true), // so that its end can be seen
+		sd.PropExecStart(logged, true),
+		{Name: "Environment", Value: dbus.MakeVariant(d.Env)},
+	}
+	return until(ctx, func() (bool, error) {
+		_, err := c.StartTransientUnitContext(ctx, unit, "fail", properties, nil)
+		if e, ok := errors.AsType[dbus.Error](err); ok && e.Name == "org.freedesktop.systemd1.UnitExists" {
+			return false, nil // systemd has not forgotten it yet
+		}
+		return true, err
+	})
+}
+
+// finished waits for the end of the transient unit, and lets systemd forget it.
+func finished(ctx context.Context, c *sd.Conn, unit string, d Detached) error {
+	failed := false
+	err := until(ctx, func() (bool, error) {
+		f, err := ask(ctx, c, unit)
+		failed = f.active == "failed"
+		return failed || f.active == "active" && !f.job, err
+	})
+	if err != nil {
+		return err
+	}
+	_, _ = c.StopUnitContext(ctx, unit, "replace", nil)
+	_ = c.ResetFailedUnitContext(ctx, unit)
+	if failed {
+		return fmt.Errorf("%q has failed: %s", d.Command, lastWords(d.Log))
+	}
+	return nil
+}

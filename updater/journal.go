@@ -1,0 +1,59 @@
+package updater
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/google/renameio/v2"
+	"golang.org/x/sys/unix"
+)
+
+// journalFile is where a worker keeps its Journal.
+func journalFile(dir string) string { return filepath.Join(dir, "journal.json") }
+
+// readJournal reads what the worker was doing; a worker that never did anything
+// has none.
+func readJournal(dir string) (j Journal, err error) {
+	data, err := os.ReadFile(journalFile(dir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return j, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &j)
+	}
+	if err != nil {
+		return j, fmt.Errorf("cannot read the journal: %w", err)
+	}
+	return j, nil
+}
+
+// writeJournal writes it to the disk.
+func writeJournal(dir string, j Journal) error {
+	data, err := json.Marshal(j)
+	if err == nil {
+		err = renameio.WriteFile(journalFile(dir), data, 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot write the journal: %w", err)
+	}
+	return nil
+}
+
+// lockFolder makes this process the only worker of the folder, until it ends.
+func lockFolder(dir string) (*os.File, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("cannot make the worker's folder: %w", err)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("cannot lock the worker's folder: %w", err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return nil, errors.Join(fmt.Errorf("cannot lock %s: another worker works there", dir), f.Close())
+	}
+	return f, nil
+}

@@ -1,0 +1,98 @@
+package updater
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"time"
+
+	"bijou/state"
+	"bijou/updater/record"
+)
+
+// leader is an updater that leads.
+type leader struct {
+	UpdaterOptions
+	leadership *state.KeyLeadership
+}
+
+// decide obeys Next.
+func (l leader) decide(ctx context.Context) error {
+	k := Keys()
+	v := newVigil(l.Store, k.AllConfig(), k.Infos(), k.Statuses(), k.AllContents(), k.Presences())
+	return watching(ctx, v, func() error {
+		absent := map[int]time.Time{}
+		for told := ""; ctx.Err() == nil; {
+			a, err := l.turn(ctx, absent)
+			switch {
+			case over(err) || ctx.Err() != nil:
+				return err
+			case err != nil:
+				slog.Warn("cannot decide what is next; trying again", "error", err)
+				pause(ctx, again)
+				continue
+			}
+			if a.Why != told {
+				told = a.Why
+				slog.Info(string(a.Verb), "why", a.Why)
+			}
+			if a.Verb == Wait {
+				v.wait(ctx, a.Until)
+			}
+		}
+		return nil
+	})
+}
+
+// watching runs f beside the vigil, and ends both.
+func watching(ctx context.Context, v *vigil, f func() error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		v.run(ctx)
+	}()
+	defer func() { cancel(); <-done }()
+	return f()
+}
+
+// turn reads, asks, and does exactly that, as one transaction: it is written only
+// if nothing that was read has changed, and this is the leader.
+func (l leader) turn(ctx context.Context, absent map[int]time.Time) (a Action, err error) {
+	err = l.leadership.Update(ctx, func(tx *state.KeyTx) error {
+		s, err := Load(tx.KeyView, l.Version)
+		if err != nil {
+			return err
+		}
+		present, err := LoadPresences(tx.KeyView)
+		if err != nil {
+			return err
+		}
+		now := time.Now().UTC()
+		s.Absent = absentees(s, present, absent, now)
+		a = Next(s, now)
+		l.Metrics.saw(s)
+		return Apply(tx, a.Changes)
+	})
+	return a, err
+}
+
+// absentees brings up to date since when servers of the request have been seen to
+// be absent, first from this moment on: a new leader has not seen them before.
+func absentees(s Snapshot, present map[int]record.Presence, absent map[int]time.Time, now time.Time) map[int]time.Time {
+	for lrn := range absent {
+		if _, ok := present[lrn]; ok || s.Current == nil || !slices.Contains(s.Current.Servers, lrn) {
+			delete(absent, lrn)
+		}
+	}
+	if s.Current == nil {
+		return absent
+	}
+	for _, lrn := range s.Current.Servers {
+		_, here := present[lrn]
+		if _, known := absent[lrn]; !here && !known {
+			absent[lrn] = now
+		}
+	}
+	return absent
+}

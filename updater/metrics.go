@@ -1,0 +1,107 @@
+package updater
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+)
+
+// UpdaterMetrics counts what an updater does. A nil one counts nothing.
+type UpdaterMetrics struct {
+	mu                  sync.Mutex
+	leading             bool
+	servers, missing    int
+	running, stopped    bool
+	checks, failures    int
+	delivered, rejected int
+	release, current    string
+	lastCheck           time.Time
+}
+
+func (m *UpdaterMetrics) change(f func()) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f()
+}
+
+// leads says if this updater leads.
+func (m *UpdaterMetrics) leads(yes bool) { m.change(func() { m.leading = yes }) }
+
+// saw takes down what the leader has read.
+func (m *UpdaterMetrics) saw(s Snapshot) {
+	m.change(func() {
+		m.servers, m.release, m.current = len(s.Servers), s.Release, ""
+		m.running, m.stopped, m.missing = false, false, 0
+		if r := s.Current; r != nil {
+			m.current, m.missing = r.Version, len(r.Missing)
+			m.running, m.stopped = !r.Ended() && !r.Stop, r.Stop
+		}
+	})
+}
+
+// checked counts a look for releases.
+func (m *UpdaterMetrics) checked(err error) {
+	m.change(func() {
+		if err != nil {
+			m.failures++
+			return
+		}
+		m.checks, m.lastCheck = m.checks+1, time.Now()
+	})
+}
+
+// sent counts a delivery.
+func (m *UpdaterMetrics) sent(err error) {
+	m.change(func() {
+		if err != nil {
+			m.rejected++
+			return
+		}
+		m.delivered++
+	})
+}
+
+// WriteTo writes them in Prometheus's text format.
+func (m *UpdaterMetrics) WriteTo(w io.Writer) (int64, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var b strings.Builder
+	metric := func(kind, name, help, labels string, value int64) {
+		if help != "" {
+			fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
+		}
+		fmt.Fprintf(&b, "%s%s %d\n", name, labels, value)
+	}
+	metric("gauge", "neco_updater_leader", "1 while this updater leads. What it says of updates is right then only.", "", one(m.leading))
+	metric("gauge", "neco_updater_servers", "Boot servers that are registered.", "", int64(m.servers))
+	metric("gauge", "neco_updater_running", "1 while an update runs.", "", one(m.running))
+	metric("gauge", "neco_updater_stopped", "1 while an update is stopped, and waits for an operator.", "", one(m.stopped))
+	metric("gauge", "neco_updater_missing_servers", "Servers of the update whose worker is not alive.", "", int64(m.missing))
+	metric("gauge", "neco_updater_version_info", "Versions: the newest release, and that of the last update.", fmt.Sprintf("{release=%q,current=%q}", m.release, m.current), 1)
+	metric("counter", "neco_updater_checks_total", "Looks for releases, by result.", `{result="done"}`, int64(m.checks))
+	metric("counter", "neco_updater_checks_total", "", `{result="failed"}`, int64(m.failures))
+	metric("gauge", "neco_updater_last_check_timestamp_seconds", "When releases were looked for successfully.", "", seconds(m.lastCheck))
+	metric("counter", "neco_updater_alerts_total", "Deliveries of alerts, by result.", `{result="done"}`, int64(m.delivered))
+	metric("counter", "neco_updater_alerts_total", "", `{result="failed"}`, int64(m.rejected))
+	n, err := io.WriteString(w, b.String())
+	return int64(n), err
+}
+
+func one(yes bool) int64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+func seconds(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.Unix()
+}

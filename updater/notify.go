@@ -1,0 +1,110 @@
+package updater
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"bijou/updater/record"
+	"bijou/updater/release"
+)
+
+// ErrNowhere: no place for alerts is configured.
+var ErrNowhere = errors.New("no place for alerts is configured")
+
+// Notify sends an alert to all places that are configured, and returns their
+// names. ErrNowhere.
+func Notify(ctx context.Context, config record.Config, a record.Alert) (names []string, err error) {
+	all := places(config)
+	if len(all) == 0 {
+		return nil, ErrNowhere
+	}
+	for _, p := range all {
+		err = errors.Join(err, p.send(ctx, config, a))
+		names = append(names, p.name)
+	}
+	return names, err
+}
+
+// place is where alerts go.
+type place struct {
+	name    string // the configuration's key
+	address string
+	body    func(record.Alert) any
+}
+
+// places are those that are configured.
+func places(c record.Config) (all []place) {
+	if c.NotifySlack != "" {
+		all = append(all, place{"notify.slack", c.NotifySlack, slack})
+	}
+	if c.NotifyWebhook != "" {
+		all = append(all, place{"notify.webhook", c.NotifyWebhook, func(a record.Alert) any { return a }})
+	}
+	return all
+}
+
+// slackDoc is what an incoming webhook of Slack takes:
+// https://api.slack.com/messaging/webhooks
+type slackDoc struct {
+	Text string `json:"text"`
+}
+
+func slack(a record.Alert) any {
+	sign := map[string]string{
+		record.AlertSucceeded: ":white_check_mark:", record.AlertStopped: ":x:", record.AlertMissing: ":warning:",
+	}[a.Kind]
+	if sign == "" {
+		sign = ":information_source:"
+	}
+	return slackDoc{Text: sign + " neco: " + a.Message}
+}
+
+// sendPatience bounds one delivery.
+const sendPatience = 20 * time.Second
+
+// send posts the alert. Errors do not repeat the address, which is a secret.
+func (p place) send(ctx context.Context, config record.Config, a record.Alert) error {
+	ctx, cancel := context.WithTimeout(ctx, sendPatience)
+	defer cancel()
+	if err := p.post(ctx, config, a); err != nil {
+		if u, ok := errors.AsType[*url.Error](err); ok {
+			err = u.Err
+		}
+		return fmt.Errorf("cannot send to %s: %w", p.name, err)
+	}
+	return nil
+}
+
+func (p place) post(ctx context.Context, config record.Config, a record.Alert) error {
+	body, err := json.Marshal(p.body(a))
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.address, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json; charset=utf-8")
+	client, err := release.NewClient(config.Proxy)
+	if err != nil {
+		return err
+	}
+	defer client.CloseIdleConnections()
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<16)) // what it says besides is of no use
+	if resp.StatusCode/100 != 2 {
+		return fmt.Errorf("it answers %s", resp.Status)
+	}
+	return nil
+}

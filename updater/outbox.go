@@ -1,0 +1,114 @@
+package updater
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+
+	"bijou/state"
+	"bijou/updater/record"
+)
+
+// deliver sends the alerts in the outbox, the oldest first, and takes out each
+// that was sent; one of which that is not known is sent again.
+func (l leader) deliver(ctx context.Context) error {
+	k := Keys()
+	v := newVigil(l.Store, k.AllConfig(), k.Outbox())
+	p := postman{leader: l, sent: map[delivery]bool{}}
+	return watching(ctx, v, func() error {
+		for failures := 0; ctx.Err() == nil; {
+			err := p.round(ctx)
+			if over(err) {
+				return err
+			}
+			var until time.Time
+			if failures++; err == nil {
+				failures = 0
+			} else {
+				gap := again << min(failures-1, 6)
+				slog.Warn("cannot deliver alerts", "error", err, "again-in", gap)
+				until = time.Now().Add(gap)
+			}
+			v.wait(ctx, until)
+		}
+		return nil
+	})
+}
+
+// delivery is one alert to one place.
+type delivery struct{ alert, place string }
+
+// postman remembers what was delivered where, so that a place that does not
+// answer does not make another get everything again and again.
+type postman struct {
+	leader
+	sent map[delivery]bool
+}
+
+// round delivers all that there is.
+func (p postman) round(ctx context.Context) error {
+	config, alerts, err := p.read(ctx)
+	if err != nil {
+		return err
+	}
+	var failed error
+	for _, a := range alerts {
+		if err := p.post(ctx, config, a); err != nil {
+			failed = errors.Join(failed, err)
+			continue
+		}
+		err := p.leadership.Update(ctx, func(tx *state.KeyTx) error {
+			tx.Remove(Keys().Alert(a.ID))
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		for _, place := range places(config) {
+			delete(p.sent, delivery{a.ID, place.name})
+		}
+	}
+	return failed
+}
+
+// read reads the outbox, the oldest alert first.
+func (p postman) read(ctx context.Context) (config record.Config, alerts []record.Alert, err error) {
+	err = p.Store.View(ctx, func(v *state.KeyView) error {
+		alerts = nil
+		if config, err = LoadConfig(v); err != nil {
+			return err
+		}
+		kvs, err := v.List(Keys().Outbox())
+		for _, kv := range kvs {
+			var a record.Alert
+			if err := kv.Decode(&a); err != nil {
+				return err
+			}
+			alerts = append(alerts, a)
+		}
+		return err
+	})
+	slices.SortFunc(alerts, func(a, b record.Alert) int { return a.At.Compare(b.At) })
+	return config, alerts, err
+}
+
+// post sends an alert to all places that have not got it yet. Where none is
+// configured, the log is all there is.
+func (p postman) post(ctx context.Context, config record.Config, a record.Alert) (err error) {
+	slog.Info("alert", "kind", a.Kind, "message", a.Message)
+	for _, place := range places(config) {
+		d := delivery{a.ID, place.name}
+		if p.sent[d] {
+			continue
+		}
+		failed := place.send(ctx, config, a)
+		p.Metrics.sent(failed)
+		if failed == nil {
+			p.sent[d] = true
+		}
+		err = errors.Join(err, failed)
+	}
+	return err
+}

@@ -1,0 +1,46 @@
+package updater
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"bijou/state"
+)
+
+// comeback is how long a store that has failed is left alone.
+const comeback = time.Second
+
+// persist calls f until the store does not fail any more: a worker whose store is
+// away waits. What f decides itself, and a store that is gone for good, is
+// returned.
+func persist(ctx context.Context, f func() error) error {
+	for {
+		err := f()
+		if err == nil || errors.Is(err, errStale) || errors.Is(err, state.ErrSessionLost) {
+			return err
+		}
+		if err := bear(ctx, err); err != nil {
+			return err
+		}
+	}
+}
+
+// bear waits a moment after a fault of the store's, or returns one that nothing
+// will mend.
+func bear(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if errors.Is(err, state.ErrStoreGone) || errors.Is(err, state.ErrClosed) {
+		return err
+	}
+	slog.Warn("the store does not answer as it should; trying again", "error", err)
+	select {
+	case <-time.After(comeback):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

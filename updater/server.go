@@ -1,0 +1,28 @@
+package updater
+
+import (
+	"context"
+
+	"bijou/updater/release"
+)
+
+// Server is what a worker needs done on its server; package host does it. All of
+// it can be done again, and ends early when ctx does.
+type Server interface {
+	// Needed tells if the component is not what the release says, or was left half-way.
+	Needed(c release.Component) (bool, error)
+	// Prepare brings to the disk what an update needs, and touches nothing else.
+	Prepare(ctx context.Context, c release.Component) error
+	// Stop stops the component's services.
+	Stop(ctx context.Context, c release.Component) error
+	// Update makes the component what the release says, and returns once it is
+	// well. What has not changed and is well is left alone.
+	Update(ctx context.Context, c release.Component) error
+	// Well tells what is the matter with the component; nil is nothing.
+	Well(ctx context.Context, c release.Component) error
+	// Others counts the servers whose members of the component are well; asked is
+	// false if there is no way to find out.
+	Others(ctx context.Context, c release.Component, lrns []int) (well int, asked bool)
+	// Bring brings contents to where they belong.
+	Bring(ctx context.Context, c release.Contents) error
+}

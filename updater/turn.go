@@ -1,0 +1,126 @@
+package updater
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"time"
+
+	"bijou/state"
+	"bijou/updater/record"
+	"bijou/updater/release"
+)
+
+// recheck is how often a worker that waits for its turn looks how the others'
+// members are, which nothing tells it.
+const recheck = time.Second
+
+// roll updates this server's member of a rolling component when it is its turn.
+func (w *worker) roll(ctx context.Context, c release.Component, r record.Request) error {
+	if err := w.o.Server.Prepare(ctx, c); err != nil {
+		return err
+	}
+	said := MoveDone
+	for {
+		m, revision, err := w.member(ctx, c, r)
+		if err != nil {
+			return err
+		}
+		move := NextRolling(m)
+		if move != said {
+			slog.Info("rolling", "component", c.Name, "move", string(move), "others", m.Others, "well", m.Well, "needed", m.Needed)
+			said = move
+		}
+		switch move {
+		case MoveDone:
+			return nil
+		case MoveTake, MoveGive:
+			err = w.turn(ctx, c.Name, r, move)
+		case MoveGo:
+			err = w.o.Server.Update(ctx, c)
+		default:
+			err = w.pause(ctx, revision, Keys().Turn(c.Name))
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// member is what the worker knows of a rolling component. How the others are does
+// not matter to one that needs nothing.
+func (w *worker) member(ctx context.Context, c release.Component, r record.Request) (m Member, revision int64, err error) {
+	m = Member{LRN: w.o.LRN, Servers: r.Servers}
+	var present map[int]record.Presence
+	err = persist(ctx, func() error {
+		return w.o.Store.View(ctx, func(v *state.KeyView) (err error) {
+			m.Turn, err = LoadTurn(v, c.Name)
+			if err == nil {
+				present, err = LoadPresences(v)
+			}
+			if err == nil {
+				revision, err = v.Revision()
+			}
+			return err
+		})
+	})
+	if err == nil {
+		m.Needed, err = w.o.Server.Needed(c)
+	}
+	if err != nil {
+		return m, 0, err
+	}
+	m.Well = w.o.Server.Well(ctx, c) == nil
+	if m.Needed || !m.Well {
+		m.Others = w.others(ctx, c, r, present)
+	}
+	return m, revision, ctx.Err()
+}
+
+// others counts the other servers' members that are well: where there is no way to
+// ask them, those whose worker lives.
+func (w *worker) others(ctx context.Context, c release.Component, r record.Request, present map[int]record.Presence) int {
+	others := slices.DeleteFunc(slices.Clone(r.Servers), func(lrn int) bool { return lrn == w.o.LRN })
+	if well, asked := w.o.Server.Others(ctx, c, others); asked {
+		return well
+	}
+	living := 0
+	for _, lrn := range others {
+		if _, lives := present[lrn]; lives {
+			living++
+		}
+	}
+	return living
+}
+
+// turn takes or gives back the turn, if it is still as it was.
+func (w *worker) turn(ctx context.Context, component string, r record.Request, move Move) error {
+	key := Keys().Turn(component)
+	return persist(ctx, func() error {
+		return w.o.Store.Update(ctx, func(tx *state.KeyTx) error {
+			t, err := LoadTurn(tx.KeyView, component)
+			if err != nil {
+				return err
+			}
+			mine := t != nil && t.Server == w.o.LRN
+			held := t != nil && slices.Contains(r.Servers, t.Server)
+			switch {
+			case move == MoveGive && mine:
+				tx.Remove(key)
+			case move == MoveTake && !held:
+				return tx.Put(key, record.Turn{Server: w.o.LRN, Request: r.ID})
+			}
+			return nil
+		})
+	})
+}
+
+// pause waits for a change below the prefix, and for a moment at most.
+func (w *worker) pause(ctx context.Context, revision int64, prefix string) error {
+	moment, cancel := context.WithTimeout(ctx, recheck)
+	defer cancel()
+	if err := w.o.Store.Await(moment, revision, prefix); err != nil && moment.Err() == nil {
+		return bear(ctx, err)
+	}
+	return ctx.Err()
+}

@@ -1,0 +1,122 @@
+package updater
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"bijou/state"
+)
+
+// UpdaterOptions are of one updater's process.
+type UpdaterOptions struct {
+	Store   *state.Keyspace
+	Version string          // of this program
+	Metrics *UpdaterMetrics // may be nil
+	Ready   func()          // called once it campaigns; may be nil
+}
+
+// RunUpdater campaigns, and leads when it is its turn, until ctx is done. Whatever
+// goes wrong on the way is logged and tried again; only a store that is gone ends it.
+func RunUpdater(ctx context.Context, o UpdaterOptions) error {
+	if err := outlast(ctx, "look at what was stopped", func() error { return recoverAtStart(ctx, o) }); err != nil {
+		return err
+	}
+	if o.Ready != nil {
+		o.Ready()
+	}
+	return outlast(ctx, "lead", func() error { return campaign(ctx, o) })
+}
+
+// outlast calls f until it succeeds or ctx is done; a store that is gone ends it.
+func outlast(ctx context.Context, what string, f func() error) error {
+	for ctx.Err() == nil {
+		err := f()
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, state.ErrStoreGone), errors.Is(err, state.ErrClosed):
+			return fmt.Errorf("cannot %s: %w", what, err)
+		case ctx.Err() == nil:
+			slog.Warn("cannot "+what+"; trying again", "error", err)
+		}
+		pause(ctx, again)
+	}
+	return nil
+}
+
+// recoverAtStart does what AtStart says.
+func recoverAtStart(ctx context.Context, o UpdaterOptions) error {
+	return o.Store.Update(ctx, func(tx *state.KeyTx) error {
+		s, err := Load(tx.KeyView, o.Version)
+		if err != nil {
+			return err
+		}
+		changes := AtStart(s, time.Now().UTC())
+		if changes != nil {
+			slog.Info("the stopped update is made again: a server of it was unregistered", "version", s.Current.Version)
+		}
+		return Apply(tx, changes)
+	})
+}
+
+// farewell bounds what is done at the end of a session.
+const farewell = 5 * time.Second
+
+// campaign is one session: it waits for its turn, leads, and lets go, so that
+// another can lead at once. It returns nil when ctx is done.
+func campaign(ctx context.Context, o UpdaterOptions) error {
+	session, err := o.Store.NewSession(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+		defer cancel()
+		if err := session.Close(ctx); err != nil {
+			slog.Debug("the session is left to expire", "error", err)
+		}
+	}()
+	leadership, err := session.Campaign(ctx, Keys().UpdaterLeader())
+	if ctx.Err() != nil {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	slog.Info("leading", "version", o.Version)
+	o.Metrics.leads(true)
+	defer o.Metrics.leads(false)
+	err = lead(ctx, leader{UpdaterOptions: o, leadership: leadership})
+	slog.Info("leading no more", "error", err)
+	return err
+}
+
+// lead does all that a leader does until ctx or the leadership ends. One part
+// that ends, which they do when a write of theirs was refused, ends all.
+func lead(ctx context.Context, l leader) error {
+	reign, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var parts sync.WaitGroup
+	for _, part := range []func(context.Context) error{l.decide, l.check, l.deliver} {
+		parts.Go(func() { cancel(part(reign)) })
+	}
+	select {
+	case <-l.leadership.Done():
+		cancel(state.ErrSessionLost)
+	case <-reign.Done():
+	}
+	parts.Wait()
+	if ctx.Err() != nil {
+		return nil
+	}
+	return context.Cause(reign)
+}
+
+// over tells if an error means that this process leads no more.
+func over(err error) bool {
+	return errors.Is(err, state.ErrSessionLost) || errors.Is(err, state.ErrStoreGone) || errors.Is(err, state.ErrClosed)
+}

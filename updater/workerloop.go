@@ -1,0 +1,235 @@
+package updater
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"bijou/state"
+	"bijou/updater/record"
+	"bijou/updater/release"
+)
+
+// WorkerOptions are of one server's worker.
+type WorkerOptions struct {
+	Store    *state.Keyspace
+	LRN      int
+	Version  string // of this program
+	Manifest release.Manifest
+	Dir      string // its folder on the disk
+	Server   Server
+	// Install brings a release to this server, and puts it in this program's place.
+	Install func(ctx context.Context, version string, c record.Config) error
+	Metrics *WorkerMetrics // may be nil
+	Ready   func()         // called once its presence is announced; may be nil
+}
+
+// ErrHandOver says that the worker has installed another version, which is to take
+// its place.
+var ErrHandOver = errors.New("another version is installed")
+
+// worker obeys NextTask.
+type worker struct {
+	o     WorkerOptions
+	steps []release.Step
+	clock clock
+	seat  Seat
+	conf  record.Config
+	sight *sight
+	proof *proof
+
+	errand *errand // what it is doing; nil: nothing
+}
+
+// RunWorker does the server's part in updates until ctx is done, or until it has
+// installed another version: ErrHandOver. A store that is away is waited for.
+func RunWorker(ctx context.Context, o WorkerOptions) error {
+	lock, err := lockFolder(o.Dir)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	j, err := readJournal(o.Dir)
+	if err != nil {
+		return err
+	}
+	w := &worker{o: o, steps: o.Manifest.Steps(), clock: newClock()}
+	w.seat = Seat{Keys: Keys(), LRN: o.LRN, Own: o.Version, Steps: w.steps, Journal: w.clock.since(j)}
+	w.proof = newProof(o)
+	w.sight = newSight(o.Store, Keys().Current(), Keys().AllConfig())
+	return w.run(ctx)
+}
+
+// run keeps the worker's helpers alive while it works.
+func (w *worker) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var running sync.WaitGroup
+	errs := make([]error, 3)
+	for i, part := range []func(context.Context) error{w.proof.run, w.sight.run, w.loop} {
+		running.Go(func() {
+			defer cancel()
+			errs[i] = part(ctx)
+		})
+	}
+	running.Wait()
+	for _, err := range errs {
+		if errors.Is(err, ErrHandOver) {
+			return ErrHandOver
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// loop looks, decides and acts, until ctx is done.
+func (w *worker) loop(ctx context.Context) error {
+	defer w.leave()
+	for {
+		if err := w.refresh(ctx); err != nil {
+			return unlessDone(ctx, err)
+		}
+		t := NextTask(w.seat, w.clock.now())
+		w.seat.All = nil
+		if err := w.act(ctx, t); err != nil {
+			return unlessDone(ctx, err)
+		}
+	}
+}
+
+// unlessDone drops the error of a call that was to end.
+func unlessDone(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// refresh reads what has changed.
+func (w *worker) refresh(ctx context.Context) error {
+	changed := w.sight.changed()
+	if !changed.any() {
+		return nil
+	}
+	return persist(ctx, func() error {
+		return w.o.Store.View(ctx, func(v *state.KeyView) error { return w.read(v, changed) })
+	})
+}
+
+// read reads the request; the configuration and its own record when there is
+// reason to. Only this worker writes its record, so that it knows that by heart.
+func (w *worker) read(v *state.KeyView, changed changes) (err error) {
+	if w.seat.Current, err = LoadRequest(v); err != nil {
+		return err
+	}
+	if changed.all {
+		if err := w.recall(v); err != nil {
+			return err
+		}
+	}
+	if changed.all || changed.config {
+		if w.conf, err = LoadConfig(v); err != nil {
+			return err
+		}
+		w.seat.Timeout = w.conf.WorkerTimeout
+	}
+	return nil
+}
+
+// recall reads its own record.
+func (w *worker) recall(v *state.KeyView) error {
+	s, err := LoadWorker(v, w.o.LRN)
+	if s != nil {
+		s.At = w.clock.within(s.At)
+	}
+	w.seat.Status = s
+	return err
+}
+
+// act does the task, and waits for whatever comes next.
+func (w *worker) act(ctx context.Context, t Task) error {
+	w.o.Metrics.saw(w.seat, t)
+	switch t.Job {
+	case Write:
+		return w.write(ctx, t.Status)
+	case Look:
+		return w.look(ctx)
+	case Install, Run:
+		return w.begin(ctx, t)
+	case Cancel:
+		slog.Info("cancels what it does", "why", t.Why)
+		w.errand.cancel()
+	}
+	return w.wait(ctx, t.Until)
+}
+
+// wait waits until something has changed, what is being done has ended, or the
+// time has come.
+func (w *worker) wait(ctx context.Context, at time.Time) error {
+	var due <-chan time.Time
+	if !at.IsZero() {
+		timer := time.NewTimer(max(0, at.Sub(w.clock.now())))
+		defer timer.Stop()
+		due = timer.C
+	}
+	var ended <-chan error
+	if w.errand != nil {
+		ended = w.errand.ended
+	}
+	select {
+	case <-w.sight.bell:
+	case <-due:
+	case err := <-ended:
+		return w.done(err)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
+}
+
+// look reads all workers' records.
+func (w *worker) look(ctx context.Context) error {
+	err := persist(ctx, func() error {
+		return w.o.Store.View(ctx, func(v *state.KeyView) (err error) {
+			if w.seat.Current, err = LoadRequest(v); err != nil {
+				return err
+			}
+			if w.seat.All, err = LoadWorkers(v); err != nil {
+				return err
+			}
+			return w.recall(v)
+		})
+	})
+	w.seat.LookedAt = w.clock.now()
+	return err
+}
+
+// errStale says that the store holds another request than the worker decided on.
+var errStale = errors.New("the request has changed")
+
+// write commits the worker's record, as long as its request is what it was.
+func (w *worker) write(ctx context.Context, s record.Status) error {
+	err := persist(ctx, func() error {
+		return w.o.Store.Update(ctx, func(tx *state.KeyTx) error {
+			r, err := LoadRequest(tx.KeyView)
+			switch {
+			case err != nil:
+				return err
+			case r == nil || !s.For(*r) || r.Attempt != s.Attempt || r.Stop || r.Ended():
+				return errStale
+			}
+			w.seat.Current = r
+			return tx.Put(Keys().Worker(w.o.LRN), s)
+		})
+	})
+	if errors.Is(err, errStale) {
+		w.sight.ring(changes{all: true})
+		return nil
+	}
+	if err == nil {
+		slog.Info("comes to a step", "version", s.Version, "step", s.Step, "name", s.StepName, "finished", s.Finished, "error", s.Message)
+		w.seat.Status = &s
+	}
+	return err
+}

@@ -1,0 +1,445 @@
+package updater
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"bijou/state"
+	"bijou/testscripts/etcdtest"
+	"bijou/updater/record"
+	"bijou/updater/release"
+)
+
+// rig is a store with workers, whose servers are fake, and a leader that does what
+// Next says.
+type rig struct {
+	t        *testing.T
+	url      string
+	store    *state.Keyspace // the test's own
+	manifest release.Manifest
+}
+
+const rigLimit = 60 * time.Second // many times what anything here takes
+
+// overStores runs a test over each store that processes can share.
+func overStores(t *testing.T, test func(r *rig)) {
+	t.Run("sqlite", func(t *testing.T) { test(newRig(t, "sqlite:"+filepath.Join(t.TempDir(), "neco.db"))) })
+	t.Run("etcd", func(t *testing.T) {
+		test(newRig(t, etcdtest.For(t, etcdtest.Options{Members: 1}).URL("/neco")))
+	})
+}
+
+func newRig(t *testing.T, url string) *rig {
+	t.Helper()
+	if _, err := InitStore(t.Context(), url); err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{t: t, url: url}
+	r.store = r.open()
+	return r
+}
+
+// open is a process's own opener.
+func (r *rig) open() *state.Keyspace {
+	r.t.Helper()
+	s, err := OpenStore(r.t.Context(), r.url)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func (r *rig) update(f func(tx *state.KeyTx) error) {
+	r.t.Helper()
+	if err := r.store.Update(r.t.Context(), f); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// begin has the servers registered and a version asked for.
+func (r *rig) begin(version string, lrns ...int) {
+	r.t.Helper()
+	r.update(func(tx *state.KeyTx) error {
+		for _, n := range lrns {
+			if err := tx.Put(Keys().BootServer(n), struct{}{}); err != nil {
+				return err
+			}
+		}
+		return tx.Put(Keys().Target(), record.Target{Version: version})
+	})
+}
+
+// worker runs a worker until the function that it returns is called.
+func (r *rig) worker(lrn int, dir string, server Server, o WorkerOptions) (stop func() error) {
+	r.t.Helper()
+	o.Store, o.LRN, o.Dir, o.Server, o.Manifest = r.open(), lrn, dir, server, r.manifest
+	if o.Version == "" {
+		o.Version = "1.1"
+	}
+	ctx, cancel := context.WithCancel(r.t.Context())
+	var running sync.WaitGroup
+	var err error
+	running.Go(func() { err = RunWorker(ctx, o) })
+	stop = sync.OnceValue(func() error { cancel(); running.Wait(); return err })
+	r.t.Cleanup(func() { _ = stop() })
+	return stop
+}
+
+// lead does what Next says, until the test is over.
+func (r *rig) lead() (stop func()) {
+	ctx, cancel := context.WithCancel(r.t.Context())
+	store := r.open()
+	var running sync.WaitGroup
+	running.Go(func() {
+		for ctx.Err() == nil {
+			if err := leadOnce(ctx, store); err != nil && ctx.Err() == nil {
+				r.t.Errorf("leader: %v", err)
+				return
+			}
+		}
+	})
+	stop = sync.OnceFunc(func() { cancel(); running.Wait() })
+	r.t.Cleanup(stop)
+	return stop
+}
+
+// leadOnce does one thing, or waits for a change.
+func leadOnce(ctx context.Context, store *state.Keyspace) error {
+	var a Action
+	var revision int64
+	decide := func(v *state.KeyView) error {
+		s, err := Load(v, "1.0")
+		if err != nil {
+			return err
+		}
+		a = Next(s, time.Now())
+		revision, err = v.Revision()
+		return err
+	}
+	if err := store.View(ctx, decide); err != nil {
+		return err
+	}
+	if a.Verb != Wait {
+		return store.Update(ctx, func(tx *state.KeyTx) error {
+			if err := decide(tx.KeyView); err != nil {
+				return err
+			}
+			return Apply(tx, a.Changes)
+		})
+	}
+	return store.Await(ctx, revision, Keys().Statuses(), "info/", Keys().AllConfig())
+}
+
+// await waits until the request is as wanted.
+func (r *rig) await(what string, ok func(q record.Request, workers map[int]record.Status) bool) {
+	r.t.Helper()
+	var q *record.Request
+	var all map[int]record.Status
+	for end := time.Now().Add(rigLimit); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		err := r.store.View(r.t.Context(), func(v *state.KeyView) (err error) {
+			if q, err = LoadRequest(v); err == nil {
+				all, err = LoadWorkers(v)
+			}
+			return err
+		})
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		if q != nil && ok(*q, all) {
+			return
+		}
+	}
+	r.t.Fatalf("it never came true: %s: %+v, %+v", what, q, all)
+}
+
+func succeeded(q record.Request, _ map[int]record.Status) bool { return q.Succeeded() }
+
+// fake is a server on which every step is noted, and may be made to fail or hang.
+type fake struct {
+	mu      sync.Mutex
+	did     []string
+	needs   map[string]bool
+	fail    map[string]error
+	hang    map[string]bool // until its context is done
+	on      func(what string)
+	noCheck bool // of members
+}
+
+func (f *fake) do(ctx context.Context, what string) error {
+	f.mu.Lock()
+	f.did = append(f.did, what)
+	err, hang, on := f.fail[what], f.hang[what], f.on
+	f.mu.Unlock()
+	if on != nil {
+		on(what)
+	}
+	if hang {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return err
+}
+
+func (f *fake) set(change func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
+}
+
+func (f *fake) all() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.did)
+}
+
+func (f *fake) Needed(c release.Component) (bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.needs[c.Name], nil
+}
+
+func (f *fake) Prepare(context.Context, release.Component) error { return nil }
+
+func (f *fake) Stop(ctx context.Context, c release.Component) error {
+	return f.do(ctx, c.Name+"/stop")
+}
+
+func (f *fake) Update(ctx context.Context, c release.Component) error {
+	err := f.do(ctx, c.Name+"/update")
+	if err == nil {
+		f.set(func() { delete(f.needs, c.Name) })
+	}
+	return err
+}
+
+func (f *fake) Well(context.Context, release.Component) error { return nil }
+
+func (f *fake) Others(_ context.Context, _ release.Component, lrns []int) (int, bool) {
+	return len(lrns), !f.noCheck
+}
+
+func (f *fake) Bring(ctx context.Context, c release.Contents) error {
+	return f.do(ctx, c.Key+"/bring")
+}
+
+// plan is a manifest with a component of each strategy.
+func plan() release.Manifest {
+	return release.Manifest{Version: "1.1", Components: []release.Component{
+		{Name: "cke", Strategy: release.StopAll, Services: []string{"cke"}},
+		{Name: "etcd", Strategy: release.Rolling},
+		{Name: "sabakan", Strategy: release.Any},
+		{Name: "images", Strategy: release.LeaderOnce, Contents: &release.Contents{Key: "images"}},
+		{Name: "last", Strategy: release.Any},
+	}}
+}
+
+// Three servers go through all strategies in step.
+func TestFleetOfWorkers(t *testing.T) {
+	overStores(t, func(r *rig) {
+		r.manifest = plan()
+		var mu sync.Mutex
+		stopped, down, most := map[int]bool{}, 0, 0
+		servers := map[int]*fake{}
+		for _, lrn := range []int{1, 2, 10} {
+			f := &fake{needs: map[string]bool{"etcd": true}}
+			f.on = func(what string) {
+				mu.Lock()
+				defer mu.Unlock()
+				switch what {
+				case "cke/stop":
+					stopped[lrn] = true
+				case "cke/update":
+					if len(stopped) != 3 {
+						r.t.Errorf("server %d starts the new cke before all are stopped: %v", lrn, stopped)
+					}
+				case "etcd/update":
+					down++
+					most = max(most, down)
+					mu.Unlock()
+					time.Sleep(20 * time.Millisecond) // for another to come, if it could
+					mu.Lock()
+					down--
+				}
+			}
+			servers[lrn] = f
+			r.worker(lrn, r.t.TempDir(), f, WorkerOptions{})
+		}
+		r.lead()
+		r.begin("1.1", 1, 2, 10)
+		r.await("success", succeeded)
+		brought := 0
+		for lrn, f := range servers {
+			want := []string{"cke/stop", "cke/update", "etcd/update", "sabakan/update", "last/update"}
+			got := slices.DeleteFunc(f.all(), func(s string) bool { return s == "images/bring" })
+			brought += len(f.all()) - len(got)
+			if !slices.Equal(got, want) {
+				r.t.Errorf("server %d did %v, want %v", lrn, got, want)
+			}
+		}
+		if brought != 1 || most != 1 {
+			r.t.Errorf("contents were brought %d times, and %d members were down at once", brought, most)
+		}
+	})
+}
+
+// Fault 18: a stop ends a step that would take for ever; a retry runs it again.
+func TestStopInAStep(t *testing.T) {
+	overStores(t, func(r *rig) {
+		r.manifest = plan()
+		f := &fake{hang: map[string]bool{"sabakan/update": true}}
+		r.worker(1, r.t.TempDir(), f, WorkerOptions{})
+		r.lead()
+		r.begin("1.1", 1)
+		r.eventually("the step runs", func() bool { return slices.Contains(f.all(), "sabakan/update") })
+		r.change(func(s Snapshot) ([]Change, error) { return Halt(s, time.Now(), "a look") })
+		r.await("stop", func(q record.Request, _ map[int]record.Status) bool { return q.Stop && q.Ended() })
+		f.set(func() { f.hang = nil })
+		r.change(func(s Snapshot) ([]Change, error) { return Retry(s, time.Now()) })
+		r.await("success", succeeded)
+		if n := strings.Count(strings.Join(f.all(), " "), "sabakan/update"); n != 2 {
+			r.t.Errorf("the step was begun %d times", n)
+		}
+	})
+}
+
+// change has an operator's command carried out.
+func (r *rig) change(decide func(s Snapshot) ([]Change, error)) {
+	r.t.Helper()
+	r.update(func(tx *state.KeyTx) error {
+		s, err := Load(tx.KeyView, "1.0")
+		if err != nil {
+			return err
+		}
+		changes, err := decide(s)
+		return errors.Join(err, Apply(tx, changes))
+	})
+}
+
+func (r *rig) eventually(what string, ok func() bool) {
+	r.t.Helper()
+	for end := time.Now().Add(rigLimit); !ok(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			r.t.Fatalf("it never came true: %s", what)
+		}
+	}
+}
+
+// Fault 1: a worker that ends in the middle of a step goes on with it when it is back.
+func TestRestartInAStep(t *testing.T) {
+	overStores(t, func(r *rig) {
+		r.manifest = plan()
+		dir := r.t.TempDir()
+		f := &fake{hang: map[string]bool{"cke/update": true}}
+		stop := r.worker(1, dir, f, WorkerOptions{})
+		r.lead()
+		r.begin("1.1", 1)
+		r.eventually("the step runs", func() bool { return slices.Contains(f.all(), "cke/update") })
+		if err := stop(); err != nil {
+			r.t.Fatal(err)
+		}
+		f.set(func() { f.hang = nil })
+		r.worker(1, dir, f, WorkerOptions{})
+		r.await("success", succeeded)
+		if n := strings.Count(strings.Join(f.all(), " "), "cke/stop"); n != 1 {
+			r.t.Errorf("the step before was run %d times", n)
+		}
+	})
+}
+
+// A step that fails stops the update, with server, step and reason.
+func TestFailure(t *testing.T) {
+	overStores(t, func(r *rig) {
+		r.manifest = plan()
+		for _, lrn := range []int{1, 2} {
+			r.worker(lrn, r.t.TempDir(), &fake{fail: map[string]error{"images/bring": errors.New("sabakan answers 500")}}, WorkerOptions{})
+		}
+		r.lead()
+		r.begin("1.1", 1, 2)
+		r.await("stop", func(q record.Request, _ map[int]record.Status) bool {
+			return q.Stop && strings.Contains(q.Why, "step images/update") && strings.Contains(q.Why, "sabakan answers 500")
+		})
+	})
+}
+
+// An old worker installs the release, and its successor goes on.
+func TestHandOver(t *testing.T) {
+	overStores(t, func(r *rig) {
+		r.manifest = plan()
+		dir := r.t.TempDir()
+		installed := ""
+		o := WorkerOptions{Version: "1.0", Install: func(_ context.Context, version string, _ record.Config) error {
+			installed = version
+			return nil
+		}}
+		r.lead()
+		ctx, cancel := context.WithTimeout(r.t.Context(), rigLimit)
+		defer cancel()
+		o.Store, o.LRN, o.Dir, o.Server, o.Manifest = r.open(), 1, dir, &fake{}, r.manifest
+		r.begin("1.1", 1)
+		if err := RunWorker(ctx, o); !errors.Is(err, ErrHandOver) || installed != "1.1" {
+			r.t.Fatalf("installed %q: %v", installed, err)
+		}
+		r.worker(1, dir, &fake{}, WorkerOptions{Version: "1.1"})
+		r.await("success", succeeded)
+	})
+}
+
+// Where no leader opens gates, workers look for themselves.
+func TestNoGate(t *testing.T) {
+	overStores(t, func(r *rig) {
+		r.manifest = release.Manifest{Components: []release.Component{{Name: "one", Strategy: release.Any}}}
+		for _, lrn := range []int{1, 2} {
+			r.worker(lrn, r.t.TempDir(), &fake{}, WorkerOptions{})
+		}
+		r.begin("1.1", 1, 2)
+		for a := ""; a != string(Start); {
+			r.change(func(s Snapshot) ([]Change, error) {
+				next := Next(s, time.Now())
+				a = string(next.Verb)
+				return next.Changes, nil
+			})
+		}
+		r.await("all have finished", func(_ record.Request, all map[int]record.Status) bool {
+			return all[1].Finished && all[2].Finished
+		})
+	})
+}
+
+// A second worker in one folder is refused.
+func TestOneWorkerAFolder(t *testing.T) {
+	r := newRig(t, "sqlite:"+filepath.Join(t.TempDir(), "neco.db"))
+	r.manifest = plan()
+	dir := t.TempDir()
+	r.worker(1, dir, &fake{}, WorkerOptions{})
+	r.eventually("the first is there", func() bool { _, err := os.Stat(filepath.Join(dir, "lock")); return err == nil })
+	r.eventually("the second is refused", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		err := RunWorker(ctx, WorkerOptions{Store: r.open(), LRN: 1, Version: "1.1", Dir: dir, Server: &fake{}, Manifest: r.manifest})
+		return err != nil && strings.Contains(err.Error(), "another worker works there")
+	})
+}
+
+// A clock that was set leaves the worker's own alone.
+func TestClock(t *testing.T) {
+	c := newClock()
+	hour := time.Hour
+	for what, tt := range map[string]struct{ at, want time.Time }{
+		"of before":     {c.began.Add(-hour), c.began},
+		"of the future": {c.began.Add(hour), time.Time{}},
+	} {
+		got := c.within(tt.at)
+		if tt.want.IsZero() && got.After(time.Now()) || !tt.want.IsZero() && !got.Equal(tt.want) {
+			t.Error(what, fmt.Sprint(got))
+		}
+	}
+}

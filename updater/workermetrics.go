@@ -1,0 +1,64 @@
+package updater
+
+import (
+	"fmt"
+	"io"
+	"sync"
+)
+
+// WorkerMetrics counts what a worker does. A nil one counts nothing.
+type WorkerMetrics struct {
+	mu           sync.Mutex
+	step         int
+	busy         bool
+	done, failed int
+}
+
+// saw takes down what the worker is at.
+func (m *WorkerMetrics) saw(s Seat, _ Task) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.busy, m.step = s.Busy, 0
+	if s.Current != nil && s.Status != nil && s.Status.For(*s.Current) && !s.Status.Finished {
+		m.step = s.Status.Step
+	}
+}
+
+// did counts an end.
+func (m *WorkerMetrics) did(err error) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err != nil {
+		m.failed++
+	} else {
+		m.done++
+	}
+}
+
+// WriteTo writes them in Prometheus's text format.
+func (m *WorkerMetrics) WriteTo(w io.Writer) (int64, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	busy := 0
+	if m.busy {
+		busy = 1
+	}
+	n, err := fmt.Fprintf(w, `# HELP neco_worker_step The step of the update that runs; 0 is none.
+# TYPE neco_worker_step gauge
+neco_worker_step %d
+# HELP neco_worker_busy 1 while a step or an installation runs.
+# TYPE neco_worker_busy gauge
+neco_worker_busy %d
+# HELP neco_worker_steps_total Steps and installations that have ended, by result.
+# TYPE neco_worker_steps_total counter
+neco_worker_steps_total{result="done"} %d
+neco_worker_steps_total{result="failed"} %d
+`, m.step, busy, m.done, m.failed)
+	return int64(n), err
+}

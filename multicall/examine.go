@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"regexp"
 	"slices"
@@ -61,7 +62,7 @@ func examineOther(ctx context.Context, e home.Environment, wanted plugin.Wanted)
 	}
 	defer func() { err = errors.Join(err, agent.RemoveSockets(e.UUID)) }()
 	client := plugin.NewClient(plugin.Options{
-		Name: e.Provider, Sockets: sockets,
+		Name: e.Provider, Sockets: sockets, Log: slog.New(slog.DiscardHandler), // the operator gets the error
 		Find:   func(string) (string, error) { return path, nil },
 		Wanted: func(context.Context) (plugin.Wanted, error) { return wanted, nil },
 	})

@@ -40,7 +40,7 @@ func TestSample(t *testing.T) {
 		})
 		t.Cleanup(c.Close)
 		return providertest.Fixture{Provider: c, Crash: func(t *testing.T, instance string) {
-			i, err := process.ReadFile(filepath.Join(dir, "sample", strings.TrimPrefix(instance, "sample-"), "pid"))
+			i, err := process.ReadFile(filepath.Join(dir, "machines", strings.TrimPrefix(instance, "sample-"), "sample.pid"))
 			if err == nil {
 				err = process.Stop(t.Context(), i, 0)
 			}

@@ -30,8 +30,8 @@ func main() {
 	})
 }
 
-// provider keeps a folder an instance below the environment's, with a file "pid" in
-// it: a process id, and when that process began, since ids are used again.
+// provider keeps a file "sample.pid" in the folder of each machine that it has made:
+// its agent's process id, and when that began, since ids are used again.
 type provider struct {
 	plugin.NetRPCUnsupportedPlugin
 	plugin.GRPCPlugin // of which this is the server's half
@@ -65,8 +65,8 @@ func (p *provider) Capabilities(context.Context, *protocol.CapabilitiesRequest) 
 func (p *provider) Start(r *protocol.StartRequest, stream protocol.Provider_StartServer) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if dir := p.dir(r.Machine); living(dir) == 0 {
-		if err := p.begin(r, dir, stream); err != nil {
+	if mark := p.mark(r.Machine); living(mark) == 0 {
+		if err := p.begin(r, mark, stream); err != nil {
 			return status.Errorf(codes.Aborted, "cannot start machine %s: %v", r.Machine, err)
 		}
 	}
@@ -74,64 +74,65 @@ func (p *provider) Start(r *protocol.StartRequest, stream protocol.Provider_Star
 }
 
 // begin starts the machine's agent, in a session of its own: it outlives this process.
-func (p *provider) begin(r *protocol.StartRequest, dir string, stream protocol.Provider_StartServer) error {
+func (p *provider) begin(r *protocol.StartRequest, mark string, stream protocol.Provider_StartServer) error {
 	line := &protocol.StartResponse_Boot{Boot: "booting for " + p.boot.String()}
-	if err := stream.Send(&protocol.StartResponse{Progress: line}); err != nil {
-		return err
-	}
+	_ = stream.Send(&protocol.StartResponse{Progress: line}) // if nobody listens the context is done
 	select {
 	case <-time.After(p.boot):
 	case <-stream.Context().Done():
 		return stream.Context().Err()
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	dir := filepath.Dir(mark)
+	if err := os.MkdirAll(dir, 0o755); err != nil { // which the agent wants to be there
 		return err
 	}
 	tool := filepath.Join(p.env.Dir, "tools", r.Tools, "machine-agent")
-	agent := exec.Command("sh", "-c", `exec "$@" >>log 2>&1`, "sh", tool, "--machine", r.Machine, "--env", p.env.Dir)
+	agent := exec.Command("sh", "-c", `exec "$@" >>agent.log 2>&1`, "sh", tool, "--machine", r.Machine, "--env", p.env.Dir)
 	agent.Dir, agent.SysProcAttr = dir, &syscall.SysProcAttr{Setsid: true}
 	if err := agent.Start(); err != nil {
 		return err
 	}
 	began := birth(agent.Process.Pid)
 	go agent.Wait() // or else it would stay as a zombie
-	return os.WriteFile(filepath.Join(dir, "pid"), fmt.Appendf(nil, "%d %s\n", agent.Process.Pid, began), 0o600)
+	return os.WriteFile(mark, fmt.Appendf(nil, "%d %s\n", agent.Process.Pid, began), 0o600)
 }
 
 func (p *provider) Stop(_ context.Context, r *protocol.StopRequest) (*protocol.StopResponse, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	dir := p.dir(strings.TrimPrefix(r.Instance, "sample-"))
+	mark := p.mark(strings.TrimPrefix(r.Instance, "sample-"))
 	signal, end := syscall.SIGTERM, time.Now().Add(10*time.Second)
-	for pid := living(dir); pid != 0; pid = living(dir) {
+	for pid := living(mark); pid != 0; pid = living(mark) {
 		if time.Now().After(end) {
 			signal = syscall.SIGKILL
 		}
 		_ = syscall.Kill(pid, signal) // if it has just gone, so much the better
 		time.Sleep(10 * time.Millisecond)
 	}
-	return &protocol.StopResponse{}, os.RemoveAll(dir)
+	return &protocol.StopResponse{}, os.RemoveAll(filepath.Dir(mark))
 }
 
 func (p *provider) Instances(context.Context, *protocol.InstancesRequest) (*protocol.InstancesResponse, error) {
-	dirs, _ := filepath.Glob(p.dir("[0-9]*"))
+	marks, _ := filepath.Glob(p.mark("*"))
 	all := &protocol.InstancesResponse{}
-	for _, dir := range dirs {
-		all.Instances = append(all.Instances, p.instance(filepath.Base(dir), living(dir) != 0))
+	for _, mark := range marks {
+		all.Instances = append(all.Instances, p.instance(filepath.Base(filepath.Dir(mark)), living(mark) != 0))
 	}
 	return all, nil
 }
 
-func (p *provider) dir(machine string) string { return filepath.Join(p.env.Dir, "sample", machine) }
+func (p *provider) mark(id string) string {
+	return filepath.Join(p.env.Dir, "machines", id, "sample.pid")
+}
 
 func (p *provider) instance(machine string, runs bool) *protocol.Instance {
 	return &protocol.Instance{Id: "sample-" + machine, Environment: p.env.Uuid, Machine: machine, Running: runs}
 }
 
 // living is the instance's process; 0: it has ended, or never was.
-func living(dir string) (pid int) {
+func living(mark string) (pid int) {
 	var began string
-	data, _ := os.ReadFile(filepath.Join(dir, "pid"))
+	data, _ := os.ReadFile(mark)
 	if n, _ := fmt.Sscan(string(data), &pid, &began); n != 2 || birth(pid) != began {
 		return 0
 	}

@@ -50,6 +50,9 @@ type Parts struct {
 	// environment's configuration. A provider that is not there is an error that
 	// lists which are.
 	Examine func(ctx context.Context, e home.Environment, config map[string]string) (Provider, error)
+	// SweepTools removes the tools that nobody runs any more, but for those named and
+	// the environment's own.
+	SweepTools func(e home.Environment, keep ...string) error
 	// Forget removes what the agents of the environment keep outside of its folder.
 	Forget func(home.Environment) error
 }

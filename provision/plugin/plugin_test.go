@@ -2,7 +2,6 @@ package plugin
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -120,5 +119,3 @@ func TestLocal(t *testing.T) {
 		}}
 	})
 }
-
-var _ = errors.Is

@@ -109,8 +109,12 @@ func (s *session) silence(err error, limit time.Duration) error {
 		return fmt.Errorf("it did not begin within %s%s", limit, last)
 	case strings.Contains(why, "incompatible"):
 		return fmt.Errorf("it speaks another version of the protocol (%s)", why)
-	case s.process.dead() && (strings.Contains(why, "exited before") || strings.Contains(why, "failed to read any lines")):
-		return fmt.Errorf("it ended at its start (%s)%s", s.manner(), last)
+	case strings.Contains(why, "exited before"), strings.Contains(why, "failed to read any lines"):
+		select {
+		case <-s.process.exited:
+			return fmt.Errorf("it ended at its start (%s)%s", s.manner(), last)
+		case <-time.After(lastWords): // it has closed its stdout, and lives
+		}
 	}
 	return fmt.Errorf("it does not speak the providers' protocol (%s)%s", why, last)
 }

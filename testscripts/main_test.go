@@ -59,8 +59,11 @@ func runScripts(t *testing.T, stateURL func() string) {
 		},
 		Condition: condition,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"alerts":     alerts,
 			"eventually": eventually,
 			"follow":     follow,
+			"necobin":    necoBin,
+			"releases":   releases,
 			"python":     python,
 			"zipcharm":   zipCharm,
 		},
@@ -82,7 +85,9 @@ func setup(env *testscript.Env) error {
 		"AGENTPID="+filepath.Join(home, "default", "machines", "0", "agent.pid"),
 		"NO_COLOR=1",
 		"LANG=C.UTF-8",
+		"NECO_STATE="+necoState(env),
 	)
+	env.Values["boot world"] = &bootWorld{}
 	env.Defer(func() {
 		stopLeftovers(home)
 		destroyLeftovers(env.WorkDir)

@@ -31,28 +31,65 @@ func newHandover(e home.Environment, tools string) *handover {
 
 // run watches for the order. It returns when ctx is done.
 func (h *handover) run(ctx context.Context, s *state.State) error {
+	told := ""
 	for h.env.Dir != "" && ctx.Err() == nil {
-		var env state.Environment
-		var revision int64
-		err := look(ctx, s, func(v *state.View) (err error) {
-			if env, err = v.Environment(); err == nil {
-				revision, err = v.Revision()
-			}
-			return err
-		})
-		if err == nil && h.ordered(ctx, env.Tools) {
+		err := h.follow(ctx, s)
+		if h.next != "" {
 			close(h.retire)
 			break
-		}
-		if err == nil {
-			err = change(ctx, s, revision)
 		}
 		if errors.Is(err, state.ErrStoreGone) || errors.Is(err, state.ErrNotFound) {
 			break // which the others find out, too
 		}
+		if err == nil {
+			told = ""
+			continue
+		}
+		if told != err.Error() && ctx.Err() == nil && !errors.Is(err, state.ErrCompacted) {
+			told = err.Error()
+			slog.Warn("cannot see which binary to run; trying again", "error", err)
+		}
+		rest(ctx, comeback)
 	}
 	<-ctx.Done()
 	return nil
+}
+
+// rest waits, at most until ctx is done.
+func rest(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// follow looks which binary is to run, and goes over to it or waits for a change.
+func (h *handover) follow(ctx context.Context, s *state.State) error {
+	var env state.Environment
+	var revision int64
+	err := look(ctx, s, func(v *state.View) (err error) {
+		if env, err = v.Environment(); err == nil {
+			revision, err = v.Revision()
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if h.wants(env.Tools) {
+		if err := h.obtain(ctx, s, env.Tools); err != nil {
+			return err
+		}
+		if h.ordered(ctx, env.Tools) {
+			return nil
+		}
+	}
+	return change(ctx, s, revision)
+}
+
+// wants says if that is another binary than the process runs.
+func (h *handover) wants(name string) bool {
+	return name != "" && name != h.own && filepath.Base(name) == name
 }
 
 // change waits for one of the environment's record; events that are missing, or
@@ -71,11 +108,8 @@ func change(ctx context.Context, s *state.State, revision int64) error {
 // not keep the agent from ending.
 const trial = 30 * time.Second
 
-// ordered says if the process is to go on as that binary, and that one works.
+// ordered says if the process can go on as that binary: that one works.
 func (h *handover) ordered(ctx context.Context, name string) bool {
-	if name == "" || name == h.own || filepath.Base(name) != name {
-		return false
-	}
 	folder := filepath.Join(h.env.Dir, "tools", name)
 	ctx, cancel := context.WithTimeout(ctx, trial)
 	defer cancel()

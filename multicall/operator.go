@@ -47,6 +47,7 @@ func jujuParts() juju.Parts {
 		Halt:      local.Halt,
 
 		StopService: systemd.Stop,
+		SweepTools:  sweepTools,
 		Sweep:       sweepProcesses,
 		RunAsHook:   runAsHook,
 		UnitDir:     agent.UnitDir,

@@ -16,6 +16,7 @@ import (
 	"bijou/provision/local/process"
 	"bijou/provision/plugin"
 	"bijou/provision/provider"
+	"bijou/provision/ssh"
 	"bijou/state"
 )
 
@@ -31,6 +32,7 @@ type builtin struct {
 func builtins() []builtin {
 	return []builtin{
 		{state.ProviderLocal, "machines that are folders and processes of this host", newLocal},
+		{ssh.Name, "hosts that are there already, and reached by ssh", newSSH},
 	}
 }
 
@@ -47,6 +49,15 @@ func newLocal(env provider.Environment) (provider.Provider, error) {
 			return machineProcess(e, spec.Machine), err
 		},
 	}), nil
+}
+
+// newSSH makes the provider whose machines are hosts that are there already.
+func newSSH(env provider.Environment) (provider.Provider, error) {
+	p, err := ssh.New(env)
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
 // providerApplets are the applets that the provisioner starts for itself.

@@ -3,7 +3,9 @@ package multicall
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -29,6 +31,9 @@ func serveMachine(ctx context.Context, d daemonParts, id string, p place) (err e
 	dir, err := p.machineDir(e, id)
 	if err != nil {
 		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil { // the first time on this host
+		return fmt.Errorf("cannot make the machine's folder: %w", err)
 	}
 	hold, err := d.take(ctx, dir)
 	if err != nil {

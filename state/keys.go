@@ -41,6 +41,7 @@ import (
 //	units/<u>/actions                   actionQueue
 //	actions/<id>                        Action
 //	resources/<s>/<name>                Resource
+//	tools/<name>                        Tools
 //	machines/<id>                       Machine
 //	machines/<id>/units/<u>             index: empty
 //	spares/<id>                         spare
@@ -79,6 +80,7 @@ const (
 	logPrefix       = "log/"
 	actionsPrefix   = "actions/"
 	resourcesPrefix = "resources/"
+	toolsPrefix     = "tools/"
 
 	machineCounter  = "counters/machines"
 	relationCounter = "counters/relations"
@@ -90,6 +92,7 @@ func presenceKey(agent string) string   { return presencePrefix + agent }
 func leaderKey(what string) string      { return leadersPrefix + what }
 func serviceLeaders(s string) string    { return "services/" + s }
 func charmKey(url string) string        { return charmsPrefix + url }
+func toolsKey(name string) string       { return toolsPrefix + name }
 
 func blobHeadKey(sum string) string      { return blobHeadsPrefix + sum }
 func chunkKey(sum string, n int) string  { return fmt.Sprintf("%s%s/%04d", blobsPrefix, sum, n) }

@@ -25,6 +25,7 @@ func (s *State) Sweep(ctx context.Context, now time.Time) error {
 		{"services", s.sweepServices},
 		{"relations", s.sweepRelations},
 		{"resources", s.sweepResources},
+		{"tools", s.sweepTools},
 		{"actions", func(ctx context.Context) error { return s.sweepActions(ctx, now.Add(-LogGrace)) }},
 		{"blobs", func(ctx context.Context) error { return s.sweepBlobs(ctx, now.Add(-BlobGrace)) }},
 		{"logs", func(ctx context.Context) error { return s.sweepLogs(ctx, now.Add(-LogGrace)) }},

@@ -84,7 +84,7 @@ func (v *View) unreferenced() (map[string]headRevision, error) {
 	return heads, nil
 }
 
-// blobsInUse is what charms and settings refer to.
+// blobsInUse is what charms, tools, settings and operators' files refer to.
 func (v *View) blobsInUse() (map[string]bool, error) {
 	used := map[string]bool{}
 	charms, err := v.Charms()
@@ -95,6 +95,9 @@ func (v *View) blobsInUse() (map[string]bool, error) {
 		used[c.SHA256] = true
 	}
 	if err := v.addBlobsOfOperators(used); err != nil { // resources, actions
+		return nil, err
+	}
+	if err := v.addBlobsOfTools(used); err != nil {
 		return nil, err
 	}
 	for _, prefix := range []string{relationsPrefix, servicesPrefix, unitsPrefix} {

@@ -7,6 +7,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/google/renameio/v2"
@@ -44,6 +47,67 @@ func InstallTools(dir string, t Tools) (name string, err error) {
 	return name, link(folder, t.Links)
 }
 
+// Fetched is a binary that comes from elsewhere.
+type Fetched struct {
+	Name   string // VERSION-SHA8
+	SHA256 string // in hex
+	Links  []string
+}
+
+// PutTools writes a fetched binary to tools/NAME/bijou below dir, with its links. If
+// it is not what it should be nothing is left of it. It may be repeated.
+func PutTools(dir string, f Fetched, content io.Reader) error {
+	if filepath.Base(f.Name) != f.Name || len(f.SHA256) < 8 || !strings.HasSuffix(f.Name, "-"+f.SHA256[:8]) {
+		return fmt.Errorf("cannot keep tools %q: their sha256 is %s", f.Name, f.SHA256)
+	}
+	folder := filepath.Join(dir, "tools", f.Name)
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return fmt.Errorf("cannot make the tools folder: %w", err)
+	}
+	to := filepath.Join(folder, "bijou")
+	if !holds(to, f.SHA256) {
+		hash := sha256.New()
+		err := writeExecutable(io.TeeReader(content, hash), to, func() error {
+			if sum := hex.EncodeToString(hash.Sum(nil)); sum != f.SHA256 {
+				return fmt.Errorf("its sha256 is %s, and not %s", sum, f.SHA256)
+			}
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("cannot keep tools %q: %w", f.Name, err)
+		}
+	}
+	return link(folder, f.Links)
+}
+
+// HasTools says if the folder of tools of that name is there.
+func (e Environment) HasTools(name string) bool {
+	_, err := os.Stat(filepath.Join(e.Dir, "tools", name, "bijou"))
+	return err == nil
+}
+
+// SweepTools removes the folders of tools that are neither among those to keep nor
+// pinned, whatever that asks of them.
+func (e Environment) SweepTools(keep []string, pinned func(folder string) bool) error {
+	entries, err := os.ReadDir(filepath.Join(e.Dir, "tools"))
+	if err != nil {
+		return fmt.Errorf("cannot list tools: %w", err)
+	}
+	for _, entry := range entries {
+		folder := filepath.Join(e.Dir, "tools", entry.Name())
+		if slices.Contains(keep, entry.Name()) || !toolsForm.MatchString(entry.Name()) || pinned(folder) {
+			continue
+		}
+		if err := os.RemoveAll(folder); err != nil {
+			return fmt.Errorf("cannot remove old tools: %w", err)
+		}
+	}
+	return nil
+}
+
+// toolsForm is how such folders are called.
+var toolsForm = regexp.MustCompile(`-[0-9a-f]{8}$`)
+
 // sumOf is the sha256 of a file from its beginning, in hex.
 func sumOf(f *os.File) (string, error) {
 	hash := sha256.New()
@@ -77,24 +141,29 @@ func link(folder string, applets []string) error {
 	return nil
 }
 
-// copyExecutable writes beside, syncs and renames. No other goroutine may fork
-// meanwhile: a child would inherit the descriptor that is open for writing, and
-// executing the file would fail with ETXTBSY.
+// copyExecutable copies a file that is to be executed.
 func copyExecutable(from *os.File, to string) error {
 	if _, err := from.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	syscall.ForkLock.RLock()
-	defer syscall.ForkLock.RUnlock()
-	pending, err := renameio.NewPendingFile(to, renameio.WithPermissions(0o755), renameio.IgnoreUmask())
+	return writeExecutable(from, to, func() error { return nil })
+}
+
+// writeExecutable writes beside, syncs and, if what was written is good, renames. No
+// other goroutine may fork while the file is open: a child would inherit the
+// descriptor that is open for writing, and executing the file would fail with
+// ETXTBSY. So what may take its time to come is gathered first.
+func writeExecutable(from io.Reader, to string, good func() error) error {
+	data, err := io.ReadAll(from)
+	if err == nil {
+		err = good()
+	}
 	if err != nil {
 		return err
 	}
-	defer pending.Cleanup()
-	if _, err := io.Copy(pending, from); err != nil {
-		return err
-	}
-	return pending.CloseAtomicallyReplace()
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	return renameio.WriteFile(to, data, 0o755, renameio.IgnoreUmask())
 }
 
 // Symlink makes the link, replacing what has its name at once.

@@ -46,6 +46,9 @@ type Parts struct {
 	RunAsHook func(ctx context.Context, s *state.State, c HookCommand) (HookOutcome, error)
 	// UnitDir is the folder of a unit below its machine's.
 	UnitDir func(machineDir, unit string) string
+	// SweepTools removes the tools that nobody runs any more, but for those named and
+	// the environment's own.
+	SweepTools func(e home.Environment, keep ...string) error
 	// Forget removes what the agents of the environment keep outside of its folder.
 	Forget func(home.Environment) error
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -23,6 +25,7 @@ type upgradeJujuCmd struct {
 func (upgradeJujuCmd) Help() string {
 	return `The binary that is called becomes the environment's: a copy is put beside the old one, and each
 agent goes over to it once its hooks in flight have ended. Units and their work go on where they are.
+Agents of other hosts fetch it from the state, and check its sha256.
 
 Examples:
   ./bijou-new juju upgrade-juju
@@ -43,10 +46,7 @@ func (c upgradeJujuCmd) Run(o *operator) error {
 		if e.Tools, err = home.InstallTools(e.Dir, home.Tools{Version: o.parts.Version, Links: o.parts.Applets}); err != nil {
 			return err
 		}
-		if err := e.Save(); err != nil {
-			return err
-		}
-		if err := s.Update(o.ctx, func(tx *state.Tx) error { return tx.SetTools(e.Tools) }); err != nil {
+		if err := c.order(o, s, e); err != nil {
 			return err
 		}
 		if before == e.Tools {
@@ -55,7 +55,36 @@ func (c upgradeJujuCmd) Run(o *operator) error {
 			o.note("environment %q goes over from %s to %s", e.Name, before, e.Tools)
 		}
 		o.warnIfDown(e)
-		return c.await(o, s, e.Tools)
+		if err := c.await(o, s, e.Tools); err != nil {
+			return err
+		}
+		return o.parts.SweepTools(e, before)
+	})
+}
+
+// order has the agents run the environment's tools from now on. Those of other hosts
+// fetch them from the state; where that is a file of this host there are none.
+func (c upgradeJujuCmd) order(o *operator, s *state.State, e home.Environment) error {
+	kept := state.Tools{Name: e.Tools, Added: time.Now().UTC()}
+	shared := strings.HasPrefix(e.State, "sqlite:")
+	if !shared {
+		binary, err := os.Open(filepath.Join(e.ToolsDir(), "bijou"))
+		if err != nil {
+			return fmt.Errorf("cannot read the binary: %w", err)
+		}
+		defer binary.Close()
+		if kept.SHA256, kept.Size, err = s.PutFile(o.ctx, binary); err != nil {
+			return fmt.Errorf("cannot keep the binary for other hosts: %w", err)
+		}
+	}
+	if err := e.Save(); err != nil {
+		return err
+	}
+	return s.Update(o.ctx, func(tx *state.Tx) error {
+		if shared {
+			return tx.SetTools(e.Tools)
+		}
+		return errors.Join(tx.AddTools(kept), tx.SetTools(e.Tools))
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/google/renameio/v2"
 
@@ -67,4 +68,15 @@ func Remove(e home.Environment) error {
 	// One that was started again in between found no environment, and failed.
 	_, _ = ctl("reset-failed", MachineUnit(e))
 	return Reload()
+}
+
+// Texts is all unit files of ours in Dir, one after the other.
+func Texts() string {
+	files, _ := filepath.Glob(filepath.Join(Dir, "bijou-*.service"))
+	var all strings.Builder
+	for _, f := range files {
+		text, _ := os.ReadFile(f)
+		all.Write(text)
+	}
+	return all.String()
 }

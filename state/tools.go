@@ -1,0 +1,80 @@
+package state
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"strings"
+	"time"
+)
+
+// Tools is a binary that agents can be told to run, for machines that share no
+// folder with whoever told them. Its content is the blob SHA256.
+type Tools struct {
+	Name string `json:"-"` // VERSION-SHA8, the folder that it lies in
+
+	SHA256 string    `json:"sha256"` // in hex
+	Size   int64     `json:"size"`   // in bytes
+	Added  time.Time `json:"added"`
+}
+
+// AddTools keeps a binary that PutFile has stored. It is no error if it is there.
+// What no machine runs any more is swept.
+func (tx *Tx) AddTools(t Tools) error {
+	if path.Base(t.Name) != t.Name || len(t.SHA256) < 8 || !strings.HasSuffix(t.Name, "-"+t.SHA256[:8]) {
+		return fmt.Errorf("cannot keep tools %q: want VERSION-SHA8, of the sum %s", t.Name, t.SHA256)
+	}
+	if err := tx.holdBlob(t.SHA256); err != nil {
+		return fmt.Errorf("cannot keep tools %q: %w", t.Name, err)
+	}
+	return tx.put(toolsKey(t.Name), t)
+}
+
+// Tools reads what is kept of that name. ErrNotFound.
+func (v *View) Tools(name string) (Tools, error) {
+	t, ok, err := load[Tools](v, toolsKey(name))
+	if err == nil && !ok {
+		err = refuse(ErrNotFound, "the environment keeps no tools %q", name)
+	}
+	t.Name = name
+	return t, err
+}
+
+// AllTools reads all that are kept.
+func (v *View) AllTools() ([]Tools, error) {
+	return children(v, toolsPrefix, func(t *Tools, name string) { t.Name = name })
+}
+
+// sweepTools forgets what agents neither run nor are to run.
+func (s *State) sweepTools(ctx context.Context) error {
+	return s.Update(ctx, func(tx *Tx) error {
+		all, err := tx.AllTools()
+		if err != nil || len(all) == 0 {
+			return err
+		}
+		env, err := tx.Environment()
+		if err != nil {
+			return err
+		}
+		machines, err := tx.Machines()
+		used := map[string]bool{env.Tools: true}
+		for _, m := range machines {
+			used[m.Tools] = true
+		}
+		for _, t := range all {
+			if !used[t.Name] {
+				tx.remove(toolsKey(t.Name))
+			}
+		}
+		return err
+	})
+}
+
+// addBlobsOfTools adds what they refer to.
+func (v *View) addBlobsOfTools(used map[string]bool) error {
+	all, err := v.AllTools()
+	for _, t := range all {
+		used[t.SHA256] = true
+	}
+	return err
+}

@@ -1,0 +1,51 @@
+package state_test
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bijou/state"
+	"bijou/state/statetest"
+)
+
+func TestTools(t *testing.T) {
+	s := statetest.New(t)
+	put := func(version, content string) state.Tools {
+		t.Helper()
+		sum, size, err := s.PutFile(t.Context(), strings.NewReader(content))
+		check(t, err)
+		kept := state.Tools{Name: version + "-" + sum[:8], SHA256: sum, Size: size}
+		check(t, s.Update(t.Context(), func(tx *state.Tx) error {
+			return errors.Join(tx.AddTools(kept), tx.SetTools(kept.Name))
+		}))
+		return kept
+	}
+	first, second, third := put("1.0", "one"), put("1.1", "two"), put("1.2", "three")
+	check(t, s.Update(t.Context(), func(tx *state.Tx) error { return tx.SetMachineTools("0", first.Name) }))
+	for range 2 { // records first, then blobs
+		check(t, s.Sweep(t.Context(), time.Now().Add(2*state.BlobGrace)))
+	}
+	got := statetest.Read(t, s, func(v *state.View) ([]state.Tools, error) { return v.AllTools() })
+	if diff := cmp.Diff([]state.Tools{first, third}, got); diff != "" {
+		t.Error(diff)
+	}
+	r, err := s.OpenBlob(t.Context(), first.SHA256)
+	check(t, err)
+	if data, err := io.ReadAll(r); err != nil || string(data) != "one" {
+		t.Errorf("%q, %v", data, err)
+	}
+	if _, err := s.OpenBlob(t.Context(), second.SHA256); !errors.Is(err, state.ErrNotFound) {
+		t.Errorf("what nobody runs: %v", err)
+	}
+	err = s.Update(t.Context(), func(tx *state.Tx) error {
+		return tx.AddTools(state.Tools{Name: "../1-" + first.SHA256[:8], SHA256: first.SHA256})
+	})
+	if err == nil {
+		t.Error("a path was taken for a name")
+	}
+}

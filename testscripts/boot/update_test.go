@@ -1,6 +1,7 @@
 package boot
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -186,22 +187,40 @@ func killed(w *world, p *parts) {
 	}
 }
 
-// begun publishes a release and waits until a server's worker is at a step.
-func (w *world) begun(p *parts, host int, step string) {
+// begun publishes a release and waits until a server's worker has come to a step.
+func (w *world) begun(p *parts, host, step int) {
 	w.t.Helper()
-	w.publish(*p)
 	path, err := w.fleet.Host(host).Path("/var/lib/neco/journal.json")
 	w.check(err)
-	want := `"started"`
-	w.eventually("host is at "+step, func() bool {
-		data, _ := os.ReadFile(path)
-		return strings.Contains(string(data), want) && strings.Contains(string(data), `"name":"`+step+`"`) && w.status().Current.Version == p.version
-	})
+	doing := func() (request, step int) {
+		var d doing
+		data, err := os.ReadFile(path)
+		w.check(err)
+		w.check(json.Unmarshal(data, &d))
+		return d.Request, d.Step
+	}
+	before, _ := doing()
+	w.publish(*p)
+	for end := time.Now().Add(limit); ; time.Sleep(time.Millisecond) {
+		if request, at := doing(); request > before && at >= step {
+			return
+		}
+		if time.Now().After(end) {
+			w.t.Fatalf("host %d never came to step %d\n%s", host, step, w.journals())
+		}
+	}
 }
+
+// The steps that begun is asked for.
+const (
+	installs   = 0
+	updatesCKE = 2
+	stopsVault = 3
+)
 
 // powerCut: a server loses power in the middle of its update.
 func powerCut(w *world, p *parts) {
-	w.begun(p.news(), 1, "vault/stop")
+	w.begun(p.news(), 1, stopsVault)
 	w.check(w.fleet.Host(1).PowerCut())
 	w.check(w.fleet.Host(1).Start())
 	w.succeeds(p.version)
@@ -209,7 +228,7 @@ func powerCut(w *world, p *parts) {
 
 // partition: a server reaches nobody for a while.
 func partition(w *world, p *parts) {
-	w.begun(p.news(), 2, "cke/update")
+	w.begun(p.news(), 2, updatesCKE)
 	w.check(w.fleet.Host(2).Link(false))
 	w.eventually("others have noticed", func() bool { return strings.Contains(fmt.Sprint(w.status().Current.Missing), "12") })
 	w.check(w.fleet.Host(2).Link(true))
@@ -218,7 +237,7 @@ func partition(w *world, p *parts) {
 
 // leaderKilled: whichever updater leads dies.
 func leaderKilled(w *world, p *parts) {
-	w.begun(p.news(), 0, "cke/update")
+	w.begun(p.news(), 0, updatesCKE)
 	for host := range 3 {
 		w.on(host, "systemctl kill -s KILL neco-updater || true")
 	}
@@ -268,7 +287,7 @@ func diskFull(w *world, p *parts) {
 
 // compaction: etcd forgets its history, and its members stand still, one by one.
 func compaction(w *world, p *parts) {
-	w.begun(p.news(), 0, "install")
+	w.begun(p.news(), 0, installs)
 	for range 3 {
 		w.on(3, "standin compact "+strings.Join(members(), " "))
 	}
@@ -277,7 +296,7 @@ func compaction(w *world, p *parts) {
 
 // configSet: a change of configuration restarts nothing.
 func configSet(w *world, p *parts) {
-	w.begun(p.news(), 0, "cke/update")
+	w.begun(p.news(), 0, updatesCKE)
 	before := w.on(0, "systemctl show -p MainPID --value neco-worker neco-updater")
 	w.neco("config set worker-timeout 50m")
 	w.neco("config set check-update-interval 2s")

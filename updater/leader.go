@@ -16,6 +16,10 @@ type leader struct {
 	leadership *state.KeyLeadership
 }
 
+// gathering is how long more of the same is waited for once something has changed:
+// many workers come to a step at about the same time, and one look does for all.
+const gathering = 5 * time.Millisecond
+
 // decide obeys Next.
 func (l leader) decide(ctx context.Context) error {
 	k := Keys()
@@ -38,6 +42,7 @@ func (l leader) decide(ctx context.Context) error {
 			}
 			if a.Verb == Wait {
 				v.wait(ctx, a.Until)
+				pause(ctx, gathering)
 			}
 		}
 		return nil

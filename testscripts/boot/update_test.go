@@ -183,6 +183,7 @@ func killed(w *world, p *parts) {
 	w.publish(*p.news())
 	w.succeeds(p.version)
 	for host := range 3 {
+		w.on(host, "kill $(cat /root/killed.pid)")
 		fmt.Printf("boot: host %d: killed in %s\n", host, strings.ReplaceAll(w.on(host, "cat /root/killed"), "\n", ", "))
 	}
 }

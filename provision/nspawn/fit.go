@@ -2,6 +2,7 @@ package nspawn
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -27,8 +28,17 @@ type facts struct {
 	free  uint64 // MB, where machines' files are
 }
 
-// CheckHost refuses a host that cannot have containers as it is, with what to do.
-func CheckHost() error {
+// Host says which series machines can have here, with these settings: that of the tree
+// that they are given, or the host's own. It refuses a host that cannot have
+// containers as it is, with what to do.
+func Host(config map[string]string) (series string, err error) {
+	if err := checkHost(); err != nil {
+		return "", err
+	}
+	return seriesOf(cmp.Or(config["tree"], "/"))
+}
+
+func checkHost() error {
 	if os.Geteuid() != 0 {
 		return errors.New("containers need root: call it by sudo")
 	}
@@ -42,7 +52,7 @@ func CheckHost() error {
 
 // check refuses what this host cannot do, before anything is made.
 func (p *Provider) check(spec provider.Spec) error {
-	if err := CheckHost(); err != nil {
+	if err := checkHost(); err != nil {
 		return err
 	}
 	f, err := p.facts()

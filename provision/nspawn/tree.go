@@ -2,7 +2,6 @@ package nspawn
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,7 +23,7 @@ func (p *Provider) tree(ctx context.Context, series string, boot io.Writer) (str
 	if given := p.env.Config["tree"]; given != "" {
 		return given, checkTree(given, series)
 	}
-	own, err := Series(nil)
+	own, err := seriesOf("/")
 	if err != nil {
 		return "", err
 	}
@@ -40,10 +39,6 @@ func (p *Provider) tree(ctx context.Context, series string, boot io.Writer) (str
 	}
 	return dir, checkTree(dir, series)
 }
-
-// Series is the only series that machines can have, with these settings: that of the
-// tree that they are given, or the host's own.
-func Series(config map[string]string) (string, error) { return seriesOf(cmp.Or(config["tree"], "/")) }
 
 // cache is where trees are kept, for all environments.
 func cache() string {

@@ -50,7 +50,7 @@ func TestBlog(t *testing.T) {
 	agent := w.agentIn("2")
 	w.sh("kill -9 " + agent)
 	w.sh("juju set wordpress upload-limit=16")
-	w.eventually("juju run wordpress/0 -- cat /etc/php/*/apache2/conf.d/90-charm.ini", "upload_max_filesize = 16M")
+	w.eventually("juju run wordpress/0 -- 'cat /etc/php/*/apache2/conf.d/90-charm.ini'", "upload_max_filesize = 16M")
 
 	if now := w.agentIn("2"); now == agent {
 		t.Errorf("the agent is process %s still", now)

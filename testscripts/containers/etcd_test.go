@@ -11,7 +11,7 @@ import (
 // cannot write into it. A machine that cannot be had says why.
 func TestEtcd(t *testing.T) {
 	w := newWorld(t, "trial", "--state '"+etcdtest.For(t, etcdtest.Options{}).URL("/trial")+"'")
-	w.sh("juju deploy --series "+w.series+" testscripts/charms/trivial one && juju deploy --series "+w.series+" testscripts/charms/trivial two && juju add-relation one:server two:client")
+	w.sh("juju deploy --series " + w.series + " testscripts/charms/trivial one && juju deploy --series " + w.series + " testscripts/charms/trivial two && juju add-relation one:server two:client")
 	w.eventually("juju status", `(?s)one/0 \S* +started.*two/0 \S* +started`)
 	w.eventually("juju do --unit two/0 relation-get -r client private-address one/0", w.address("1"))
 

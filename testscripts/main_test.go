@@ -78,6 +78,7 @@ func runScripts(t *testing.T, stateURL func() string) {
 			"necobin":    necoBin,
 			"releases":   releases,
 			"python":     python,
+			"provider":   sampleProvider,
 			"zipcharm":   zipCharm,
 		},
 	})
@@ -160,6 +161,18 @@ func eventually(ts *testscript.TestScript, neg bool, args []string) {
 		if time.Now().After(end) {
 			ts.Fatalf("within %s, the output did not come to match %q (negated: %t)", limit, args[1], neg)
 		}
+	}
+}
+
+// sampleProvider FILE: builds the sample provider.
+func sampleProvider(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: provider FILE")
+	}
+	build := exec.Command("go", "build", "-o", ts.MkAbs(args[0]), ".")
+	build.Dir = filepath.Join("..", "provision", "sample")
+	if out, err := build.CombinedOutput(); err != nil {
+		ts.Fatalf("cannot build the sample provider: %v\n%s", err, out)
 	}
 }
 

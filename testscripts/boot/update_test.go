@@ -86,6 +86,9 @@ func (w *world) whole(p parts) {
 		if v := w.on(host, "cd /opt; cat cke/version vault/version sabakan/version serf/version ep-agent/version | tr '\\n' ' '"); v != strings.Join([]string{p.cke, p.vault, p.sabakan, p.serf, p.deb}, " ") {
 			w.t.Errorf("host %d has %s", host, v)
 		}
+		if v := w.on(host, "ls /etc/systemd/system/*.d/90-neco-stopped.conf 2>/dev/null || true"); v != "" {
+			w.t.Errorf("host %d: still held: %s", host, v)
+		}
 		if v := w.on(host, "cat /var/lib/neco/components/setup-hw.env"); v != "IMAGE=quay.io/example/setup-hw:"+p.sabakan {
 			w.t.Errorf("host %d: %s", host, v)
 		}

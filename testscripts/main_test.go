@@ -72,9 +72,13 @@ func runScripts(t *testing.T, stateURL func() string) {
 		},
 		Condition: condition,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"alerts":     alerts,
 			"eventually": eventually,
 			"follow":     follow,
+			"necobin":    necoBin,
+			"releases":   releases,
 			"python":     python,
+			"provider":   sampleProvider,
 			"zipcharm":   zipCharm,
 		},
 	})
@@ -95,7 +99,9 @@ func setup(env *testscript.Env) error {
 		"AGENTPID="+filepath.Join(home, "default", "machines", "0", "agent.pid"),
 		"NO_COLOR=1",
 		"LANG=C.UTF-8",
+		"NECO_STATE="+necoState(env),
 	)
+	env.Values["boot world"] = &bootWorld{}
 	env.Defer(func() {
 		stopLeftovers(home)
 		destroyLeftovers(env.WorkDir)
@@ -155,6 +161,18 @@ func eventually(ts *testscript.TestScript, neg bool, args []string) {
 		if time.Now().After(end) {
 			ts.Fatalf("within %s, the output did not come to match %q (negated: %t)", limit, args[1], neg)
 		}
+	}
+}
+
+// sampleProvider FILE: builds the sample provider.
+func sampleProvider(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: provider FILE")
+	}
+	build := exec.Command("go", "build", "-o", ts.MkAbs(args[0]), ".")
+	build.Dir = filepath.Join("..", "provision", "sample")
+	if out, err := build.CombinedOutput(); err != nil {
+		ts.Fatalf("cannot build the sample provider: %v\n%s", err, out)
 	}
 }
 

@@ -13,7 +13,8 @@ cat >"$dir/bashrc" <<END
 PS1='$JUJU_UNIT_NAME:$hook % '
 END
 cat >"$dir/window" <<END
-trap 'tmux -S "$socket" wait-for -S "$dir"' EXIT HUP TERM
+trap 'tmux -S "$socket" wait-for -S "$dir"' EXIT
+trap 'exit 1' HUP TERM # closed: whatever the shell says then is no answer
 . "$dir/environment"
 cd "$JUJU_CHARM_DIR"
 cat "$dir/intro"

@@ -1,12 +1,14 @@
 package ssh
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
 
 	"bijou/provision/provider"
+	"bijou/state/constraints"
 )
 
 // candidates lists the hosts that may become the machine, the best first: the one
@@ -67,7 +69,7 @@ func free(pool []member, records map[string]record) (unused []member, err error)
 		return nil, advise(errors.New("there are no hosts to choose from"),
 			"name one: juju add-machine ssh:USER@HOST; or make a pool: juju set-environment ssh.pool='[USER@HOST, ...]'")
 	case len(unused) == 0:
-		return nil, advise(fmt.Errorf("all %d hosts of the pool are machines already (%w)", len(pool), provider.ErrTransient),
+		return nil, advise(fmt.Errorf("all %d hosts of the pool are machines already: %w", len(pool), provider.ErrTransient),
 			"add hosts to ssh.pool, or destroy machines: juju destroy-machine ID")
 	}
 	return unused, nil
@@ -87,24 +89,29 @@ func (p *Provider) choose(ctx context.Context, s *start) (*conn, error) {
 		}
 		reasons = append(reasons, err)
 	}
-	if len(reasons) == 1 {
+	if s.spec.Placement != "" {
 		return nil, reasons[0]
 	}
 	return nil, noneOf(reasons)
 }
 
-// noneOf says why no host will do: in one line, and then one for each.
+// noneOf says why no host of the pool will do: in one line, and then one for each.
+// Those that are machines may be free again, and those that do not answer be back.
 func noneOf(reasons []error) error {
 	var text strings.Builder
 	transient := false
 	for _, r := range reasons {
 		text.WriteString("\n  " + strings.ReplaceAll(r.Error(), "\n", "\n    "))
-		transient = transient || errors.Is(r, provider.ErrTransient)
+		transient = transient || errors.Is(r, provider.ErrTransient) || errors.Is(r, errTaken)
 	}
-	if transient {
-		return fmt.Errorf("none of %d hosts of the pool will do (%w):%s", len(reasons), provider.ErrTransient, text.String())
+	err := fmt.Errorf("of the pool's free hosts none will do:%s", text.String())
+	if len(reasons) == 1 {
+		err = reasons[0]
 	}
-	return fmt.Errorf("none of %d hosts of the pool will do:%s", len(reasons), text.String())
+	if transient && !errors.Is(err, provider.ErrTransient) {
+		err = fmt.Errorf("%w: %w", provider.ErrTransient, err)
+	}
+	return err
 }
 
 // take makes the host the machine, if it will do and nobody has it.
@@ -166,5 +173,27 @@ func (p *Provider) fits(s *start, m member, h host) error {
 	case h.free < need:
 		return advise(fmt.Errorf("the disk of host %q is full: %d MB are free below %s, and %d are needed", m.target, h.free, p.root, need), "make room there; then: juju resolved "+s.spec.Machine)
 	}
+	facts, err := m.facts(h)
+	if err != nil {
+		return err
+	}
+	if unmet := s.spec.Constraints.Unmet(facts); len(unmet) > 0 {
+		return fmt.Errorf("host %q has not: %s", m.target, strings.Join(unmet, " "))
+	}
 	return nil
+}
+
+// facts is what the host has: what the pool says, and where that is silent, what
+// was seen.
+func (m member) facts(h host) (constraints.Hardware, error) {
+	said, err := constraints.Parse(m.hardware)
+	if err != nil {
+		return constraints.Hardware{}, fmt.Errorf("cannot read the hardware of host %q in ssh.pool: %w", m.target, err)
+	}
+	facts := said.Hardware()
+	facts.Arch = cmp.Or(facts.Arch, h.arch)
+	facts.CPUCores = cmp.Or(facts.CPUCores, h.cores)
+	facts.Mem = cmp.Or(facts.Mem, h.memory)
+	facts.RootDisk = cmp.Or(facts.RootDisk, h.disk)
+	return facts, nil
 }

@@ -51,7 +51,7 @@ func (p *Provider) dial(ctx context.Context, t target) (*conn, error) {
 	var refused error // the host's key, the first time
 	for _, algorithms := range known.attempts {
 		var client *ssh.Client
-		client, err = connect(ctx, t, &ssh.ClientConfig{
+		client, err = p.connect(ctx, t, &ssh.ClientConfig{
 			User: t.User, Auth: l.methods, HostKeyAlgorithms: algorithms, ClientVersion: "SSH-2.0-bijou",
 			HostKeyCallback: func(name string, remote net.Addr, key ssh.PublicKey) error {
 				verdict := known.check(name, remote, key)
@@ -89,10 +89,10 @@ func whyNot(t target, l login, err error) error {
 }
 
 // connect connects and logs in, in bounded time.
-func connect(ctx context.Context, t target, config *ssh.ClientConfig) (*ssh.Client, error) {
+func (p *Provider) connect(ctx context.Context, t target, config *ssh.ClientConfig) (*ssh.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectLimit)
 	defer cancel()
-	wire, err := (&net.Dialer{}).DialContext(ctx, "tcp", t.address())
+	wire, err := p.wire(ctx, "tcp", t.address())
 	if err != nil {
 		return nil, unreached(t, err)
 	}
@@ -122,7 +122,7 @@ func handshake(ctx context.Context, t target, err error) error {
 
 // unreached is the error of a host that is not there at the moment.
 func unreached(t target, err error) error {
-	return fmt.Errorf("cannot reach host %q: %w (%w)", t, err, provider.ErrTransient)
+	return fmt.Errorf("cannot reach host %q: %w: %w", t, err, provider.ErrTransient)
 }
 
 // keep has the login end with ctx, and when the host says nothing any more.

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -33,21 +35,31 @@ func (m mark) String() string {
 	return string(data)
 }
 
+// word is what the words of a mark are made of: operators copy them.
+var word = regexp.MustCompile(`\A[A-Za-z0-9][A-Za-z0-9._-]*\z`)
+
 // readMark reads one that a host has shown.
 func readMark(text string) (m mark, err error) {
-	if err := json.Unmarshal([]byte(text), &m); err != nil {
+	err = json.Unmarshal([]byte(text), &m)
+	if err == nil && !(word.MatchString(m.Environment) && word.MatchString(m.Name) && word.MatchString(m.Machine)) {
+		err = errors.New("it names no machine of an environment")
+	}
+	if err != nil {
 		return mark{}, fmt.Errorf("cannot read the host's mark %q: %w", text, err)
 	}
 	return m, nil
 }
 
+// errTaken: the host is a machine already.
+var errTaken = errors.New("one host is one machine's")
+
 // refuse says whose the host is already, and what to do.
 func (p *Provider) refuse(t target, m mark) error {
 	if m.Environment == p.env.UUID {
-		return advise(fmt.Errorf("host %q is machine %s already", t, m.Machine),
+		return advise(fmt.Errorf("host %q is machine %s already: %w", t, m.Machine, errTaken),
 			"name another host, or put units on that machine: juju deploy --to "+m.Machine)
 	}
-	return advise(fmt.Errorf("host %q is managed already: it is machine %s of environment %q (uuid %s)", t, m.Machine, m.Name, m.Environment),
+	return advise(fmt.Errorf("host %q is managed already: it is machine %s of environment %q (uuid %s): %w", t, m.Machine, m.Name, m.Environment, errTaken),
 		"name another host, or destroy that machine there: juju destroy-machine -e "+m.Name+" "+m.Machine,
 		"if that environment is gone for good, remove "+p.root+"/managed-by.json on the host, and "+p.root+"/"+m.Environment)
 }

@@ -1,13 +1,13 @@
 package ssh
 
 import (
-	"bytes"
 	"context"
 	"embed"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
 
 	"golang.org/x/crypto/ssh"
 )
@@ -67,7 +67,7 @@ func (c *conn) exec(ctx context.Context, command string, stdin io.Reader) (strin
 	}
 	defer session.Close()
 	defer context.AfterFunc(ctx, func() { _ = c.client.Close() })()
-	var stdout, stderr bytes.Buffer
+	var stdout, stderr bounded
 	session.Stdin, session.Stdout, session.Stderr = stdin, &stdout, &stderr
 	err = session.Run(command)
 	var exit *ssh.ExitError
@@ -75,9 +75,32 @@ func (c *conn) exec(ctx context.Context, command string, stdin io.Reader) (strin
 	case ctx.Err() != nil:
 		return "", ctx.Err()
 	case errors.As(err, &exit):
-		return "", failed{exit.ExitStatus(), strings.TrimSpace(stderr.String())}
+		return "", failed{exit.ExitStatus(), readable(string(stderr))}
 	}
-	return stdout.String(), err
+	return string(stdout), err
+}
+
+// bounded is what a host has said, as far as it is of interest: a host is not
+// trusted to end.
+type bounded []byte
+
+const atMost = 16 << 10
+
+// Write keeps the first bytes.
+func (b *bounded) Write(data []byte) (int, error) {
+	*b = append(*b, data[:min(len(data), atMost-len(*b))]...)
+	return len(data), nil
+}
+
+// readable is what a host has said in the form of a message: nothing of it can
+// steer a terminal.
+func readable(said string) string {
+	return strings.TrimSpace(strings.Map(func(r rune) rune {
+		if r == '\n' || unicode.IsPrint(r) {
+			return r
+		}
+		return -1
+	}, said))
 }
 
 // quote makes words one line of a POSIX shell.

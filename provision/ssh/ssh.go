@@ -3,6 +3,7 @@ package ssh
 import (
 	"context"
 	"log/slog"
+	"net"
 	"runtime"
 	"sync"
 	"time"
@@ -21,6 +22,7 @@ type Provider struct {
 	systemd  string        // on hosts: a folder that is there if systemd runs
 	patience time.Duration // how long Instances waits for a host
 	recall   time.Duration // how long it leaves one alone that did not answer
+	wire     func(ctx context.Context, network, address string) (net.Conn, error)
 
 	starting sync.Map // *sync.Mutex by machine: one start or stop at a time
 	mu       sync.Mutex
@@ -37,6 +39,7 @@ func New(e provider.Environment) *Provider {
 	return &Provider{
 		env: e, log: slog.Default(), root: "/var/lib/bijou", systemd: "/run/systemd/system",
 		patience: 5 * time.Second, recall: 30 * time.Second, silent: map[string]time.Time{},
+		wire: new(net.Dialer).DialContext,
 	}
 }
 

@@ -20,9 +20,8 @@ const fake = `#!/bin/sh
 case $0 in
 *machine-agent)
 	echo "$$ 0" >"$4/machines/$2/agent.pid"
-	sleep 3600 &
-	trap "kill $!; exit 0" TERM
-	wait
+	trap "exit 0" TERM
+	while :; do sleep 0.1; done
 	;;
 *) ln -sf bijou "$3/machine-agent" ;;
 esac
@@ -32,7 +31,18 @@ esac
 type rig struct {
 	*Provider
 	t     *testing.T
+	dir   string // the environment's
 	hosts []*server
+}
+
+// put writes a file into the environment's folder, and returns its path.
+func (r *rig) put(path, text string, mode os.FileMode) string {
+	r.t.Helper()
+	path = filepath.Join(r.dir, path)
+	check(r.t, os.MkdirAll(filepath.Dir(path), 0o755))
+	_ = os.Remove(path) // it may have another mode
+	check(r.t, os.WriteFile(path, []byte(text), mode))
+	return path
 }
 
 // newRig makes one whose pool is so many hosts, known by their keys.
@@ -40,15 +50,9 @@ func newRig(t *testing.T, hosts int) *rig {
 	t.Helper()
 	dir := t.TempDir()
 	own, identity := newKey(t)
-	put := func(path, text string, mode os.FileMode) string {
-		path = filepath.Join(dir, path)
-		check(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		check(t, os.WriteFile(path, []byte(text), mode))
-		return path
-	}
-	put("environment.yaml", "name: test\nuuid: e0a1\nstate: etcd://h:1/a\nprovider: ssh\ntools: 1-x\n", 0o600)
-	put("tools/1-x/bijou", fake, 0o755)
-	r := &rig{t: t}
+	r := &rig{t: t, dir: dir}
+	r.put("environment.yaml", "name: test\nuuid: e0a1\nstate: etcd://h:1/a\nprovider: ssh\ntools: 1-x\n", 0o600)
+	r.put("tools/1-x/bijou", fake, 0o755)
 	var known, pool []string
 	for range hosts {
 		s := serve(t, own.PublicKey())
@@ -58,7 +62,7 @@ func newRig(t *testing.T, hosts int) *rig {
 	}
 	t.Setenv("SSH_AUTH_SOCK", "")
 	r.Provider = New(provider.Environment{UUID: "e0a1", Name: "test", Dir: dir, Config: map[string]string{
-		"identity": put("id", string(identity), 0o600), "known-hosts": put("known_hosts", strings.Join(known, "\n")+"\n", 0o600),
+		"identity": r.put("id", string(identity), 0o600), "known-hosts": r.put("known_hosts", strings.Join(known, "\n")+"\n", 0o600),
 		"pool": "[" + strings.Join(pool, ", ") + "]",
 	}})
 	return r

@@ -9,7 +9,7 @@ if [ -d "$5" ]; then
 	systemctl --quiet enable "$unit"
 	systemctl reset-failed "$unit" 2>/dev/null || :
 	systemctl --no-block start "$unit"
-else
+elif flock -n "$dir/keep.lock" true; then
 	env -i PATH="$PATH" HOME="$HOME" LANG=C.UTF-8 setsid sh "$dir/keep.sh" "$dir" "$tools" "$machine" </dev/null >/dev/null 2>&1 &
 	tries=0
 	while flock -n "$dir/keep.lock" true; do

@@ -25,7 +25,7 @@ gone() {
 	tries=0
 	while pids=$("$@" 2>/dev/null) && [ -n "$pids" ]; do
 		case $tries in
-		0) kill $pids 2>/dev/null || : ;;
+		0 | 25 | 50 | 75 | 100 | 125) kill $pids 2>/dev/null || : ;;
 		150) kill -9 $pids 2>/dev/null || : ;;
 		200) echo "processes do not end: $pids" >&2 && exit 1 ;;
 		esac

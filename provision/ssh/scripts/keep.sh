@@ -1,18 +1,33 @@
 # keep.sh DIR TOOLS MACHINE: runs the agent of a machine, again and again, where no
 # systemd does. One at a time; the lock is the keeper's and not the agent's.
 exec 9>>"$1/keep.lock"
-flock -n 9 || exit 0
+tries=0
+until flock -n 9; do # who only looks has it for a moment
+	tries=$((tries + 1))
+	[ "$tries" -lt 20 ] || exit 0
+	sleep 0.1 9>&-
+done
 echo $$ >"$1/keep.pid"
-child='' pause=1
-trap 'trap "" TERM; kill $child 2>/dev/null; wait; exit 0' TERM
-while :; do
-	"$2/machine-agent" --machine "$3" --env "$1" >>"$1/machines/$3/agent.log" 2>&1 9>&- &
+child='' ended='' pause=1
+trap 'ended=yes; [ -z "$child" ] || kill "$child" 2>/dev/null' TERM
+
+# await returns when the child has ended, which it is told to if the keeper is: with
+# its exit code, if it was not.
+await() {
 	child=$!
+	[ -z "$ended" ] || kill "$child" 2>/dev/null # it was told before it had one
+	wait "$child"
+	code=$?
+	while kill -0 "$child" 2>/dev/null; do wait "$child"; done
+	return $code
+}
+while [ -z "$ended" ] && [ -e "$1/keep.sh" ]; do
 	began=$(date +%s)
-	wait $child && exit 0 # it has nothing to do any more
+	"$2/machine-agent" --machine "$3" --env "$1" >>"$1/machines/$3/agent.log" 2>&1 9>&- &
+	await && exit 0 # it has nothing to do any more
+	[ -z "$ended" ] || exit 0
 	[ $(($(date +%s) - began)) -lt 60 ] || pause=1
 	sleep $pause 9>&- &
-	child=$!
-	wait $child
+	await
 	pause=$((pause < 150 ? pause * 2 : 300))
 done

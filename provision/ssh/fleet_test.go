@@ -1,0 +1,122 @@
+package ssh
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/knownhosts"
+
+	"bijou/provision/provider"
+	"bijou/provision/provider/providertest"
+	"bijou/testscripts/fleet"
+)
+
+// world is hosts of their own, with OpenSSH's server and systemd, and a provider
+// that has the product's own binary for them.
+type world struct {
+	*Provider
+	t     *testing.T
+	hosts []*fleet.Host
+}
+
+// newWorld boots the hosts.
+func newWorld(t *testing.T, hosts int) *world {
+	t.Helper()
+	if os.Getenv("BIJOU_TEST_LONG") == "" {
+		t.Skip("BIJOU_TEST_LONG is not set")
+	}
+	fleet.Need(t)
+	dir := t.TempDir()
+	own, identity := newKey(t)
+	f := fleet.New(t, hosts)
+	w := &world{t: t}
+	var known, pool []string
+	for i := range hosts {
+		h := f.Host(i)
+		w.hosts = append(w.hosts, h)
+		w.on(h, "mkdir -p /root/.ssh && echo '"+strings.TrimSpace(string(ssh.MarshalAuthorizedKey(own.PublicKey())))+"' >/root/.ssh/authorized_keys && systemctl enable --now --quiet ssh")
+		key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(w.on(h, "cat /etc/ssh/ssh_host_ed25519_key.pub")))
+		check(t, err)
+		known = append(known, knownhosts.Line([]string{h.Address}, key))
+		pool = append(pool, "root@"+h.Address)
+	}
+	write := func(path, text string, mode os.FileMode) string {
+		path = filepath.Join(dir, path)
+		check(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		check(t, os.WriteFile(path, []byte(text), mode))
+		return path
+	}
+	write("ca.pem", "a certificate", 0o600)
+	write("environment.yaml", "name: test\nuuid: e0a1\nstate: etcd://10.77.0.254:1/a?ca="+dir+"/ca.pem\nprovider: ssh\ntools: 1-x\n", 0o600)
+	write("tools/1-x/.made", "", 0o600)
+	build(t, filepath.Join(dir, "tools/1-x/bijou"))
+	t.Setenv("SSH_AUTH_SOCK", "")
+	w.Provider = New(provider.Environment{UUID: "e0a1", Name: "test", Dir: dir, Config: map[string]string{
+		"identity": write("id", string(identity), 0o600), "known-hosts": write("known_hosts", strings.Join(known, "\n")+"\n", 0o600),
+		"pool": "[" + strings.Join(pool, ", ") + "]",
+	}})
+	w.Provider.wire = f.Dial
+	return w
+}
+
+// build makes the product's own binary.
+func build(t *testing.T, path string) {
+	t.Helper()
+	c := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", path, "bijou")
+	c.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("cannot build: %v\n%s", err, out)
+	}
+}
+
+// on runs a shell's line on a host and returns what it prints.
+func (w *world) on(h *fleet.Host, line string) string {
+	w.t.Helper()
+	out, err := h.Exec("bash", "-c", line)
+	check(w.t, err)
+	return strings.TrimSpace(out)
+}
+
+// host finds that of an instance.
+func (w *world) host(instance string) *fleet.Host {
+	w.t.Helper()
+	for _, h := range w.hosts {
+		if strings.HasPrefix(instance, "root@"+h.Address+":") {
+			return h
+		}
+	}
+	w.t.Fatalf("no host is instance %q", instance)
+	return nil
+}
+
+// fresh takes away what a promise left.
+func (w *world) fresh() {
+	w.t.Helper()
+	for _, h := range w.hosts {
+		if left := w.on(h, "find / -xdev -newer /etc/machine-id \\( -path '*bijou*' -o -name '*e0a1*' \\) -not -path '/proc/*' -not -path '/var/log/*'; systemctl list-units --all --no-legend 'bijou-*'; pgrep -x machine-agent"+" || true"); left != "" {
+			w.t.Errorf("on %s is left: %s", h.Name, left)
+		}
+	}
+}
+
+// TestRealHosts holds the provider against every promise, on hosts with OpenSSH's
+// server and systemd.
+func TestRealHosts(t *testing.T) {
+	w := newWorld(t, 2)
+	began := time.Now()
+	providertest.Run(t, func(t *testing.T) providertest.Fixture {
+		w.t = t
+		w.fresh()
+		return providertest.Fixture{Provider: w, Crash: func(t *testing.T, instance string) {
+			w.on(w.host(instance), "systemctl stop 'bijou-machine-*'")
+		}}
+	})
+	w.t = t
+	w.fresh()
+	t.Logf("ssh: all promises in %s", time.Since(began).Round(time.Millisecond))
+}

@@ -16,6 +16,7 @@ import (
 	"bijou/provision/local/process"
 	"bijou/provision/plugin"
 	"bijou/provision/provider"
+	"bijou/provision/ssh"
 	"bijou/state"
 )
 
@@ -31,8 +32,12 @@ type builtin struct {
 func builtins() []builtin {
 	return []builtin{
 		{state.ProviderLocal, "machines that are folders and processes of this host", newLocal},
+		{"ssh", "machines that are hosts which are there already", newSSH},
 	}
 }
+
+// newSSH makes the provider whose machines are hosts that are reached by ssh.
+func newSSH(env provider.Environment) (provider.Provider, error) { return ssh.New(env), nil }
 
 // newLocal makes the provider whose machines are this host. Their agents run from
 // the environment's own tools, since the binary that runs now may be gone later.

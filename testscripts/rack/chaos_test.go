@@ -32,6 +32,25 @@ func TestChaos(t *testing.T) {
 		w.settle(fault.name)
 		w.agents()
 	}
+	w.upgrade()
+	w.settle("the upgrade")
+	w.agents()
+}
+
+// upgrade has all hosts go over to a binary that host 0 alone has.
+func (w *world) upgrade() {
+	w.t.Helper()
+	w.on(0, "mkdir /opt/newer && cp /opt/bijou/bijou /opt/newer/ && echo newer >>/opt/newer/bijou")
+	began := time.Now()
+	w.on(0, "/opt/newer/bijou juju upgrade-juju --wait 2m")
+	s, err := w.status()
+	check(w.t, err)
+	for id, m := range s.Machines {
+		if m.Agent != s.Machines["0"].Agent {
+			w.t.Errorf("machine %s runs %s, and machine 0 %s", id, m.Agent, s.Machines["0"].Agent)
+		}
+	}
+	fmt.Printf("rack: all hosts run a newer binary %.1f s after upgrade-juju was called\n", time.Since(began).Seconds())
 }
 
 // bootstrap makes machine 0 of host 0, and has ssh make the others.

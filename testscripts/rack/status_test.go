@@ -10,7 +10,10 @@ import (
 
 // status is what juju status says of states.
 type status struct {
-	Machines map[string]struct{ State string }
+	Machines map[string]struct {
+		State string
+		Agent string `yaml:"agent-version"`
+	}
 	Services map[string]struct {
 		Units map[string]struct{ State, Machine string }
 	}

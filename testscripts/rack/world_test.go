@@ -107,7 +107,7 @@ func (w *world) lacks(host int, line, want string) string {
 // eventually waits until there is no reason any more why something is not so.
 func (w *world) eventually(what string, not func() string) (took time.Duration) {
 	w.t.Helper()
-	for began := time.Now(); ; time.Sleep(100 * time.Millisecond) {
+	for began := time.Now(); ; time.Sleep(250 * time.Millisecond) { // each look is a log-in
 		why := not()
 		if why == "" {
 			return time.Since(began)

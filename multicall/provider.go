@@ -32,12 +32,9 @@ type builtin struct {
 func builtins() []builtin {
 	return []builtin{
 		{state.ProviderLocal, "machines that are folders and processes of this host", newLocal},
-		{"ssh", "machines that are hosts which are there already", newSSH},
+		{ssh.Name, "hosts that are there already, and reached by ssh", newSSH},
 	}
 }
-
-// newSSH makes the provider whose machines are hosts that are reached by ssh.
-func newSSH(env provider.Environment) (provider.Provider, error) { return ssh.New(env), nil }
 
 // newLocal makes the provider whose machines are this host. Their agents run from
 // the environment's own tools, since the binary that runs now may be gone later.
@@ -52,6 +49,15 @@ func newLocal(env provider.Environment) (provider.Provider, error) {
 			return machineProcess(e, spec.Machine), err
 		},
 	}), nil
+}
+
+// newSSH makes the provider whose machines are hosts that are there already.
+func newSSH(env provider.Environment) (provider.Provider, error) {
+	p, err := ssh.New(env)
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
 // providerApplets are the applets that the provisioner starts for itself.

@@ -56,10 +56,12 @@ func newWorld(t *testing.T, hosts int) *world {
 	write("tools/1-x/.made", "", 0o600)
 	build(t, filepath.Join(dir, "tools/1-x/bijou"))
 	t.Setenv("SSH_AUTH_SOCK", "")
-	w.Provider = New(provider.Environment{UUID: "e0a1", Name: "test", Dir: dir, Config: map[string]string{
+	p, err := New(provider.Environment{UUID: "e0a1", Name: "test", Dir: dir, Config: map[string]string{
 		"identity": write("id", string(identity), 0o600), "known-hosts": write("known_hosts", strings.Join(known, "\n")+"\n", 0o600),
 		"pool": "[" + strings.Join(pool, ", ") + "]",
 	}})
+	check(t, err)
+	w.Provider = p
 	w.Provider.wire = f.Dial
 	return w
 }

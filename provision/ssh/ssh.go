@@ -2,9 +2,13 @@ package ssh
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,23 +33,35 @@ type Provider struct {
 	silent   map[string]time.Time // hosts that did not answer, and when that was
 }
 
-// New returns the provider for the environment. Of its configuration it takes:
+// Name is the provider's.
+const Name = "ssh"
+
+// settings are what the provider takes of the environment's configuration:
 //
 //	pool           hosts, as a YAML or JSON list, or the file that holds one
 //	known-hosts    the file of hosts' keys; default ~/.ssh/known_hosts
 //	identity       a private key's file; default the ssh-agent and ~/.ssh/id_*
 //	password-file  a file of mode 0600
-func New(e provider.Environment) *Provider {
+func settings() []string { return []string{"identity", "known-hosts", "password-file", "pool"} }
+
+// New returns the provider for the environment. A setting that there is not is
+// refused; what one says is looked at when it is needed.
+func New(e provider.Environment) (*Provider, error) {
+	for _, key := range slices.Sorted(maps.Keys(e.Config)) {
+		if !slices.Contains(settings(), key) {
+			return nil, fmt.Errorf("%s has no setting %q: there are %s", Name, key, strings.Join(settings(), ", "))
+		}
+	}
 	return &Provider{
 		env: e, log: slog.Default(), root: "/var/lib/bijou", systemd: "/run/systemd/system",
 		patience: 5 * time.Second, recall: 30 * time.Second, silent: map[string]time.Time{},
 		wire: new(net.Dialer).DialContext,
-	}
+	}, nil
 }
 
 // Capabilities says that machines are hosts of their own.
 func (*Provider) Capabilities(context.Context) (provider.Capabilities, error) {
-	return provider.Capabilities{Name: "ssh", Isolated: true, Remote: true}, nil
+	return provider.Capabilities{Name: Name, Isolated: true, Remote: true}, nil
 }
 
 // dir is the environment's folder on hosts.

@@ -61,10 +61,12 @@ func newRig(t *testing.T, hosts int) *rig {
 		pool = append(pool, "root@"+s.address)
 	}
 	t.Setenv("SSH_AUTH_SOCK", "")
-	r.Provider = New(provider.Environment{UUID: "e0a1", Name: "test", Dir: dir, Config: map[string]string{
+	p, err := New(provider.Environment{UUID: "e0a1", Name: "test", Dir: dir, Config: map[string]string{
 		"identity": r.put("id", string(identity), 0o600), "known-hosts": r.put("known_hosts", strings.Join(known, "\n")+"\n", 0o600),
 		"pool": "[" + strings.Join(pool, ", ") + "]",
 	}})
+	check(t, err)
+	r.Provider = p
 	return r
 }
 

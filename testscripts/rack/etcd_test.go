@@ -70,8 +70,8 @@ func (w *world) addUsers() {
 		{"enable", `{}`},
 	} {
 		request := fmt.Sprintf("POST /v3/auth/%s HTTP/1.1\r\nHost: etcd\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", call[0], len(call[1]), call[1])
-		w.write(0, "/tmp/request", request)
-		said := w.on(0, "openssl s_client -quiet -verify_return_error -CAfile /opt/etcd/ca -connect 127.0.0.1:2379 </tmp/request 2>/dev/null")
+		w.write(0, "/root/request", request)
+		said := w.on(0, "openssl s_client -quiet -verify_return_error -CAfile /opt/etcd/ca -connect 127.0.0.1:2379 </root/request 2>/dev/null")
 		if !strings.Contains(said, "200 OK") && !strings.Contains(said, "already exists") {
 			w.t.Fatalf("etcd's %s says %s", call[0], said)
 		}

@@ -44,9 +44,9 @@ func (w *world) settle(after string) {
 			if err != nil {
 				return err.Error()
 			}
-			w.write(0, "/tmp/records/"+strings.ReplaceAll(unit, "/", "-"), string(data))
+			w.write(0, "/root/records/"+strings.ReplaceAll(unit, "/", "-"), string(data))
 		}
-		line := fmt.Sprintf("RACK_STATE='%s' RACK_RECORDS=/tmp/records /opt/bijou/rack.test -test.run=^TestWitness$ | grep witness:", w.stateURL())
+		line := fmt.Sprintf("RACK_STATE='%s' RACK_RECORDS=/root/records /opt/bijou/rack.test -test.run=^TestWitness$ | grep witness:", w.stateURL())
 		return w.lacks(0, line, "witness: \"\"\n")
 	})
 	fmt.Printf("rack: %s: everything is told %.1f s after the load has ended\n", after, took.Seconds())

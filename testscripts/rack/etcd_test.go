@@ -18,7 +18,7 @@ ExecStart=/opt/etcd/etcd --name=%[1]s --data-dir=/var/lib/etcd --log-level=error
   --listen-client-urls=https://%[2]s:2379,https://127.0.0.1:2379 --advertise-client-urls=https://%[2]s:2379 \
   --listen-peer-urls=https://%[2]s:2380 --initial-advertise-peer-urls=https://%[2]s:2380 \
   --initial-cluster=%[3]s --initial-cluster-state=new \
-  --cert-file=/opt/etcd/cert --key-file=/opt/etcd/key --trusted-ca-file=/opt/etcd/ca \
+  --cert-file=/opt/etcd/cert --key-file=/opt/etcd/key \
   --peer-cert-file=/opt/etcd/cert --peer-key-file=/opt/etcd/key --peer-trusted-ca-file=/opt/etcd/ca --peer-client-cert-auth
 Restart=always
 RestartSec=1
@@ -71,7 +71,7 @@ func (w *world) addUsers() {
 	} {
 		request := fmt.Sprintf("POST /v3/auth/%s HTTP/1.1\r\nHost: etcd\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", call[0], len(call[1]), call[1])
 		w.write(0, "/root/request", request)
-		said := w.on(0, "openssl s_client -quiet -verify_return_error -CAfile /opt/etcd/ca -connect 127.0.0.1:2379 </root/request 2>/dev/null")
+		said := w.on(0, "openssl s_client -quiet -verify_return_error -CAfile /opt/etcd/ca -connect 127.0.0.1:2379 </root/request 2>&1 || true")
 		if !strings.Contains(said, "200 OK") && !strings.Contains(said, "already exists") {
 			w.t.Fatalf("etcd's %s says %s", call[0], said)
 		}

@@ -46,12 +46,13 @@ func jujuParts() juju.Parts {
 		Service:   systemd.ServiceOf,
 		Halt:      local.Halt,
 
-		StopService: systemd.Stop,
-		SweepTools:  sweepTools,
-		Sweep:       sweepProcesses,
-		RunAsHook:   runAsHook,
-		UnitDir:     agent.UnitDir,
-		Forget:      forget,
+		StopService:   systemd.Stop,
+		SweepTools:    sweepTools,
+		FreeInstances: freeInstances,
+		Sweep:         sweepProcesses,
+		RunAsHook:     runAsHook,
+		UnitDir:       agent.UnitDir,
+		Forget:        forget,
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"bijou/multicall/home"
 	"bijou/provision/local"
 	"bijou/provision/local/process"
+	"bijou/provision/nspawn"
 	"bijou/provision/plugin"
 	"bijou/provision/provider"
 	"bijou/provision/ssh"
@@ -32,6 +33,7 @@ type builtin struct {
 func builtins() []builtin {
 	return []builtin{
 		{state.ProviderLocal, "machines that are folders and processes of this host", newLocal},
+		{nspawn.Name, "machines that are system containers of this host", newNspawn},
 		{ssh.Name, "hosts that are there already, and reached by ssh", newSSH},
 	}
 }
@@ -49,6 +51,15 @@ func newLocal(env provider.Environment) (provider.Provider, error) {
 			return machineProcess(e, spec.Machine), err
 		},
 	}), nil
+}
+
+// newNspawn makes the provider whose machines are containers.
+func newNspawn(env provider.Environment) (provider.Provider, error) {
+	p, err := nspawn.New(env)
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
 // newSSH makes the provider whose machines are hosts that are there already.

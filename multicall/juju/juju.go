@@ -38,6 +38,9 @@ type Parts struct {
 	// Halt ends the process that runs the local machine of that folder, and
 	// returns when none does.
 	Halt func(ctx context.Context, dir string, grace time.Duration) error
+	// FreeInstances ends what the environment's provider has made, and frees it. No
+	// provisioner runs meanwhile.
+	FreeInstances func(context.Context, home.Environment) error
 	// Sweep ends whatever hooks have left running, found by a word NAME=VALUE of
 	// their environment.
 	Sweep func(ctx context.Context, word string) error

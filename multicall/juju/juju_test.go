@@ -43,8 +43,9 @@ func newWorld(t *testing.T) *world {
 	w.parts = Parts{
 		Version: "9", Applets: []string{"bijou", "juju"}, HookTools: []string{"relation-get"},
 		Start: w.start, Running: w.running, Service: func(int) string { return "" }, Halt: w.halt,
-		Sweep:  func(_ context.Context, word string) error { w.swept = append(w.swept, word); return nil },
-		Forget: func(home.Environment) error { return nil },
+		FreeInstances: func(context.Context, home.Environment) error { return nil },
+		Sweep:         func(_ context.Context, word string) error { w.swept = append(w.swept, word); return nil },
+		Forget:        func(home.Environment) error { return nil },
 	}
 	t.Cleanup(func() {
 		for dir := range w.up {

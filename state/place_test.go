@@ -1,0 +1,155 @@
+package state_test
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bijou/state"
+	"bijou/state/statetest"
+)
+
+// A machine that was added is taken by the first unit that it fits, and by no other.
+func TestSpareMachines(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		spec  state.MachineSpec
+		spoil func(tx *state.Tx) error
+		to    string
+		want  string
+	}{
+		{"fits", state.MachineSpec{}, nil, "", "1"},
+		{"has more", state.MachineSpec{Constraints: parsed(t, "mem=4G cores=9")}, nil, "", "1"},
+		{"has less", state.MachineSpec{Constraints: parsed(t, "mem=1G")}, nil, "", "2"},
+		{"is not known to have it", state.MachineSpec{Constraints: parsed(t, "mem=")}, nil, "", "2"},
+		{"has another series", state.MachineSpec{Series: "noble"}, nil, "", "2"},
+		{"manages the environment", state.MachineSpec{Jobs: []string{state.JobManage, state.JobUnits}}, nil, "", "2"},
+		{"manages, and is asked for", state.MachineSpec{Jobs: []string{state.JobManage, state.JobUnits}}, nil, "1", "1"},
+		{"is in error", state.MachineSpec{}, func(tx *state.Tx) error { return tx.SetMachineStatus("1", state.MachineError, "no") }, "", "2"},
+		{"is dying", state.MachineSpec{}, func(tx *state.Tx) error {
+			return errors.Join(tx.SetInstance("1", "i-1", state.Addresses{}), tx.DestroyMachine("1"))
+		}, "", "2"},
+		{"is gone", state.MachineSpec{}, func(tx *state.Tx) error { return tx.DestroyMachine("1") }, "", "2"},
+		{"is not wanted", state.MachineSpec{}, nil, "new", "2"},
+		{"is asked for", state.MachineSpec{Constraints: parsed(t, "mem=1G")}, nil, "1", "1"},
+		{"is asked for by another before", state.MachineSpec{}, func(tx *state.Tx) error {
+			_, err := tx.AddUnit("mysql", state.Placement{Machine: "1"})
+			return errors.Join(err, tx.DestroyUnit("mysql/0"))
+		}, "", "2"},
+		{"was started anew for more", state.MachineSpec{Constraints: parsed(t, "mem=1G")}, func(tx *state.Tx) error {
+			more := parsed(t, "mem=8G")
+			return errors.Join(tx.SetMachineStatus("1", state.MachineError, "no"), tx.ResolveMachine("1", &more))
+		}, "", "1"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			env := remote()
+			env.Constraints = parsed(t, "mem=2G")
+			st := statetest.NewOf(t, env)
+			statetest.AddService(t, st, statetest.MySQL(), 0)
+			statetest.Update(t, st, func(tx *state.Tx) error {
+				_, err := tx.AddMachine(test.spec)
+				return err
+			})
+			if test.spoil != nil {
+				statetest.Update(t, st, test.spoil)
+			}
+			if got := placed(t, st, test.to); got != test.want {
+				t.Errorf("the unit is on machine %s, want %s", got, test.want)
+			}
+			if got := placed(t, st, ""); got == "1" && test.to != "new" {
+				t.Error("a second unit came to the machine")
+			}
+		})
+	}
+}
+
+// In the order of their numbers, also within one transaction; a machine for a unit
+// is no spare one after it.
+func TestSpareMachinesInOrder(t *testing.T) {
+	st := statetest.NewOf(t, remote())
+	statetest.AddService(t, st, statetest.MySQL(), 1) // machine 1
+	statetest.Update(t, st, func(tx *state.Tx) error { return tx.DestroyUnit("mysql/0") })
+	if _, err := st.AddMachines(t.Context(), 10, state.MachineSpec{}); err != nil {
+		t.Fatal(err)
+	}
+	units, err := st.AddUnits(t.Context(), "mysql", 11, state.Placement{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, u := range units {
+		if u.Machine != fmt.Sprint(i+2) {
+			t.Errorf("%s is on machine %s, want %d", u.Name, u.Machine, i+2)
+		}
+	}
+}
+
+// Units that come at the same time never get the same spare machine.
+func TestSpareMachinesAtOnce(t *testing.T) {
+	env := remote()
+	url := "sqlite:" + filepath.Join(t.TempDir(), "state.db")
+	if err := state.Create(t.Context(), url, env); err != nil {
+		t.Fatal(err)
+	}
+	st := statetest.Open(t, url)
+	statetest.AddService(t, st, statetest.MySQL(), 0)
+	if _, err := st.AddMachines(t.Context(), 4, state.MachineSpec{}); err != nil {
+		t.Fatal(err)
+	}
+	var adding sync.WaitGroup
+	for range 6 {
+		adding.Go(func() {
+			if _, err := st.AddUnits(t.Context(), "mysql", 1, state.Placement{}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	adding.Wait()
+	var on []string
+	for _, u := range statetest.Read(t, st, func(v *state.View) ([]state.Unit, error) { return v.Units("mysql") }) {
+		on = append(on, u.Machine)
+	}
+	slices.Sort(on)
+	if d := cmp.Diff([]string{"1", "2", "3", "4", "5", "6"}, on); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestMachinePlacement(t *testing.T) {
+	for _, test := range []struct{ provider, placement, where, refusal string }{
+		{"ssh", "ssh:me@host:22", "me@host:22", ""},
+		{"ssh", "ssh:me@[::1]:22", "me@[::1]:22", ""},
+		{"ssh", "nspawn:x", "", `placement "nspawn:x" is for the provider "nspawn", and this environment has "ssh"`},
+		{"ssh", "host", "", `invalid placement "host": want PROVIDER:WHERE, as in ssh:user@host`},
+		{"ssh", "ssh:", "", "invalid placement"},
+		{"ssh", ":host", "", "invalid placement"},
+		{"ssh", "ssh:a b", "", "invalid placement"},
+		{"ssh", "ssh:a\x1b", "", "invalid placement"},
+		{"ssh", "ssh:taken", "", `machine 1 is at "ssh:taken" already`},
+		{"local", "ssh:host", "", `is for the provider "ssh", and this environment has "local"`},
+		{"local", "local:x", "", `the machines of the provider "local" are all on this host`},
+	} {
+		env := statetest.Environment()
+		env.Provider = test.provider
+		st := statetest.NewOf(t, env)
+		if test.provider == "ssh" {
+			statetest.Update(t, st, func(tx *state.Tx) error {
+				_, err := tx.AddMachine(state.MachineSpec{Placement: "ssh:taken"})
+				return err
+			})
+		}
+		var got state.Machine
+		err := st.Update(t.Context(), func(tx *state.Tx) (err error) {
+			got, err = tx.AddMachine(state.MachineSpec{Placement: test.placement})
+			return err
+		})
+		if test.refusal == "" && (err != nil || got.Placement != test.where) || test.refusal != "" && (err == nil || !strings.Contains(err.Error(), test.refusal)) {
+			t.Errorf("%q: placement %q, error %v; want %q, %q", test.placement, got.Placement, err, test.where, test.refusal)
+		}
+	}
+}

@@ -79,7 +79,7 @@ func (c bootstrapCmd) environment(o *operator) (home.Environment, error) {
 	if err := home.CheckName(name); err != nil {
 		return home.Environment{}, err
 	}
-	if c.Provider != state.ProviderLocal && c.Provider != "nspawn" {
+	if c.Provider != state.ProviderLocal && c.Provider != "nspawn" && c.Provider != "ssh" {
 		return home.Environment{}, console.Usage(fmt.Errorf("cannot bootstrap: there is no provider %q; there is %s", c.Provider, state.ProviderLocal))
 	}
 	if err := charm.CheckSeries(c.DefaultSeries); err != nil {

@@ -35,7 +35,7 @@ func freeInstances(ctx context.Context, e home.Environment) error {
 	}
 	p := plugin.NewClient(plugin.Options{
 		Name: e.Provider, Sockets: sockets,
-		Find:   func() (string, error) { return findProvider(e.Provider, e) },
+		Find:   func(sum string) (string, error) { return findProvider(e.Provider, sum, e) },
 		Demand: func(context.Context) (plugin.Demand, error) { return plugin.Present, nil },
 		Wanted: func(context.Context) (plugin.Wanted, error) { return wanted, nil },
 	})

@@ -52,6 +52,7 @@ func jujuParts() juju.Parts {
 		Sweep:         sweepProcesses,
 		RunAsHook:     runAsHook,
 		UnitDir:       agent.UnitDir,
+		Examine:       examineProvider,
 		Forget:        forget,
 	}
 }

@@ -128,7 +128,7 @@ func newProvider(ctx context.Context, s *state.State, e home.Environment) (*plug
 	}
 	return plugin.NewClient(plugin.Options{
 		Name: name, Sockets: sockets,
-		Find:   func() (string, error) { return findProvider(name, e) },
+		Find:   func(sum string) (string, error) { return findProvider(name, sum, e) },
 		Demand: func(ctx context.Context) (plugin.Demand, error) { return demand(ctx, s) },
 		Wanted: func(ctx context.Context) (w plugin.Wanted, err error) {
 			err = s.View(ctx, func(v *state.View) error {
@@ -173,12 +173,21 @@ func demand(ctx context.Context, s *state.State) (d plugin.Demand, err error) {
 	return d, err
 }
 
-// findProvider is the executable of the provider of that environment.
-func findProvider(name string, e home.Environment) (string, error) {
+// findProvider is the executable of the provider of that environment, if it is the
+// one that was accepted.
+func findProvider(name, sum string, e home.Environment) (string, error) {
 	if isBuiltin(name) {
 		return plugin.Find(name, []string{e.ToolsDir()})
 	}
-	return plugin.Find(name, providerFolders(e))
+	path, err := plugin.Find(name, providerFolders(e))
+	if err != nil {
+		return "", err
+	}
+	err = plugin.Check(path, sum)
+	if other, ok := errors.AsType[*plugin.MismatchError](err); ok {
+		err = fmt.Errorf("%w; if it is meant to be: juju set-environment %s=%s", err, state.ProviderSHA256, other.Got)
+	}
+	return path, err
 }
 
 // providerFolders are where executables of providers are looked for, in order.

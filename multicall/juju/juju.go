@@ -49,11 +49,22 @@ type Parts struct {
 	RunAsHook func(ctx context.Context, s *state.State, c HookCommand) (HookOutcome, error)
 	// UnitDir is the folder of a unit below its machine's.
 	UnitDir func(machineDir, unit string) string
+	// Examine looks at the provider that an environment is to have, with the
+	// environment's configuration. A provider that is not there is an error that
+	// lists which are.
+	Examine func(ctx context.Context, e home.Environment, config map[string]string) (Provider, error)
 	// SweepTools removes the tools that nobody runs any more, but for those named and
 	// the environment's own.
 	SweepTools func(e home.Environment, keep ...string) error
 	// Forget removes what the agents of the environment keep outside of its folder.
 	Forget func(home.Environment) error
+}
+
+// Provider is what bootstrap needs to know of a provider.
+type Provider struct {
+	SHA256   string // of its executable; empty: it is this binary
+	Isolated bool   // a machine's processes and files are its own
+	Remote   bool   // machines are on other hosts
 }
 
 // grammar is the command line of juju.

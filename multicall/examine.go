@@ -31,12 +31,17 @@ func examineProvider(ctx context.Context, e home.Environment, config map[string]
 	if i < 0 {
 		return examineOther(ctx, e, wanted)
 	}
-	p, err := builtins()[i].create(wanted.Environment)
+	b := builtins()[i]
+	p, err := b.create(wanted.Environment)
 	if err != nil {
 		return juju.Provider{}, err
 	}
 	c, err := p.Capabilities(ctx)
-	return facts(c), err
+	found := facts(c)
+	if err == nil && b.host != nil {
+		found.Series, err = b.host(wanted.Environment.Config)
+	}
+	return found, err
 }
 
 func facts(c provider.Capabilities) juju.Provider {

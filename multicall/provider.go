@@ -27,14 +27,17 @@ type builtin struct {
 	name    string
 	summary string
 	create  plugin.New
+	// host says which series it has here, "" for any, or why it can have no machines;
+	// nil: nothing keeps it from that.
+	host func(config map[string]string) (series string, err error)
 }
 
 // builtins are the providers inside the binary.
 func builtins() []builtin {
 	return []builtin{
-		{state.ProviderLocal, "machines that are folders and processes of this host", newLocal},
-		{nspawn.Name, "machines that are system containers of this host", newNspawn},
-		{ssh.Name, "hosts that are there already, and reached by ssh", newSSH},
+		{state.ProviderLocal, "machines that are folders and processes of this host", newLocal, nil},
+		{nspawn.Name, "machines that are system containers of this host", newNspawn, nspawn.Host},
+		{ssh.Name, "hosts that are there already, and reached by ssh", newSSH, nil},
 	}
 }
 

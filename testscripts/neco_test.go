@@ -62,7 +62,7 @@ func necoBin(ts *testscript.TestScript, neg bool, args []string) {
 // releases VERB ARG...: a server that acts as GitHub.
 //
 //	start               makes it, and sets GITHUB to its URL
-//	publish TAG [WORD]  publishes a release; WORD is pre or draft
+//	publish TAG [WORD]  publishes a release; WORD is pre, draft or a file of it
 //	limit N DURATION    answers N lists more, until the duration is over
 //	fault NAME          misbehaves from now on
 //	asked N             fails if lists were asked for fewer than N times
@@ -77,9 +77,11 @@ func releases(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Defer(w.releases.Close)
 		ts.Setenv("GITHUB", w.releases.URL())
 	case "publish":
-		w.releases.Publish(github.Release{
-			Tag: args[0], Pre: args[1] == "pre", Draft: args[1] == "draft", Files: map[string][]byte{"notes.txt": []byte("none\n")},
-		})
+		files := map[string][]byte{"notes.txt": []byte("none\n")}
+		if name := args[1]; name != "" && name != "pre" && name != "draft" {
+			files[filepath.Base(name)] = []byte(ts.ReadFile(name))
+		}
+		w.releases.Publish(github.Release{Tag: args[0], Pre: args[1] == "pre", Draft: args[1] == "draft", Files: files})
 	case "limit":
 		n, err := strconv.Atoi(args[0])
 		ts.Check(err)

@@ -62,6 +62,7 @@ type Parts struct {
 
 // Provider is what bootstrap needs to know of a provider.
 type Provider struct {
+	Series   string // the only one that its machines can have; "": any
 	SHA256   string // of its executable; empty: it is this binary
 	Isolated bool   // a machine's processes and files are its own
 	Remote   bool   // machines are on other hosts

@@ -25,16 +25,31 @@ type launch struct {
 	tree     string
 	lock     *os.File
 	boot     io.Writer
-	tools    string // the folder of the agent's binary
-	state    string // the folder of the environment's state; "" is none
+	tools    string   // the folder of the agent's binary
+	state    []string // folders that its state is reached in
 }
 
 func (l launch) id() string  { return l.provider.idOf(l.spec.Machine) }
 func (l launch) dir() string { return filepath.Join(l.provider.dir, l.id()) }
 
-// boot starts the container and waits until its systemd says that it is up.
+// bootedFile marks a container that has come up, or had.
+const bootedFile = "booted"
+
+// booted tells if whoever started the container has seen it come up. One that was
+// started by a process that died meanwhile may be no more than a shell.
+func (p *Provider) booted(id string) bool {
+	_, err := os.Lstat(filepath.Join(p.dir, id, bootedFile))
+	return err == nil
+}
+
+// boot starts the container in the place of what is left of a former one, and waits
+// until its systemd says that it is up.
 func (p *Provider) boot(ctx context.Context, l launch) error {
-	if err := p.keeper.end(ctx, l.id()); err != nil { // the groups of one that has ended
+	mark := filepath.Join(l.dir(), bootedFile)
+	if err := os.RemoveAll(mark); err != nil {
+		return err
+	}
+	if err := p.keeper.end(ctx, l.id()); err != nil {
 		return err
 	}
 	if err := l.prepare(); err != nil {
@@ -43,6 +58,14 @@ func (p *Provider) boot(ctx context.Context, l launch) error {
 	if err := p.index(ctx, l.boot); err != nil {
 		return err
 	}
+	if err := l.run(ctx); err != nil {
+		return err
+	}
+	return os.WriteFile(mark, nil, 0o600)
+}
+
+// run starts the container, and follows it until it is up.
+func (l launch) run(ctx context.Context) error {
 	ready, err := listen(l.id())
 	if err != nil {
 		return err
@@ -54,9 +77,9 @@ func (p *Provider) boot(ctx context.Context, l launch) error {
 	}
 	defer console.close()
 	fmt.Fprintf(l.boot, "container %s boots, with the address %s\n", l.id(), l.record.Address)
-	args := append([]string{l.dir(), ready.LocalAddr().String()}, l.args()...)
-	unlimited, err := p.keeper.start(ctx, l.id(), command{
-		args: args, log: console.path, lock: l.lock, limits: limitsOf(l.spec.Constraints),
+	unlimited, err := l.provider.keeper.start(ctx, l.id(), command{
+		args: append([]string{l.dir(), ready.LocalAddr().String()}, l.args()...),
+		log:  console.path, lock: l.lock, limits: limitsOf(l.spec.Constraints),
 	})
 	if err != nil {
 		return err
@@ -91,8 +114,8 @@ func (l launch) args() []string {
 		bind("--bind-ro=", env, env), bind("--bind=", filepath.Join(l.dir(), "machines"), filepath.Join(env, "machines")),
 		"--tmpfs=" + escape(p.dir) + ":mode=0700,size=4k",
 	}
-	if l.state != "" {
-		args = append(args, bind("--bind=", l.state, l.state))
+	for _, folder := range l.state {
+		args = append(args, bind("--bind=", folder, folder))
 	}
 	if from := p.repository(); from != "" {
 		args = append(args, bind("--bind-ro=", filepath.Join(p.dir, indexFolder), repositoryRoot), bind("--bind-ro=", from, repositoryPool))

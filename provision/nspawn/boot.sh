@@ -1,3 +1,4 @@
+#!/bin/sh
 # boot.sh [GROUP...] -- DIR SOCKET NSPAWN...: leaves a container running, in these
 # control groups. Descriptor 3 is the lock on the instance, which may go once the
 # container is where others find it. Its root is mounted where nobody but the

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"io/fs"
 	"net/netip"
-	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -35,28 +35,35 @@ func (p *Provider) readEnvironment() (r environmentRecord, err error) {
 	return r, nil
 }
 
-// stateFolder is the folder of this host's in which a container's agent must be able
-// to reach the state: the file's, or the socket's. "" is none: it is a server's.
-func (r environmentRecord) stateFolder() (string, error) {
+// stateFolders are the folders of this host in which a container's agent must be able
+// to reach the state: the file's, or the sockets'. There are none where servers have it.
+func (r environmentRecord) stateFolders() ([]string, error) {
 	scheme, rest, _ := strings.Cut(r.State, ":")
+	rest, _, _ = strings.Cut(strings.TrimPrefix(rest, "//"), "?")
 	switch scheme {
-	case "sqlite":
-		return filepath.Dir(rest), nil
+	case "", "sqlite":
+		return foldersOf(rest), nil
 	case "etcd+unix":
-		u, err := url.Parse(r.State)
-		if err != nil || !filepath.IsAbs(u.Path) {
-			return "", errors.New("cannot tell where the socket of the environment's state is")
-		}
-		return filepath.Dir(u.Path), nil
+		return foldersOf(strings.Split(rest, ",")...), nil
 	}
-	hosts, _, _ := strings.Cut(strings.TrimPrefix(rest, "//"), "/")
+	hosts, _, _ := strings.Cut(rest, "/")
 	for host := range strings.SplitSeq(hosts, ",") {
 		if !isLoopback(host) {
-			return "", nil
+			return nil, nil
 		}
 	}
-	return "", fmt.Errorf("the environment's state is at %s, which is another place in a container: "+
+	return nil, fmt.Errorf("the environment's state is at %s, which is another place in a container: "+
 		"let etcd listen at an address of this host, and bootstrap with --state etcd://ADDRESS:PORT", hosts)
+}
+
+// foldersOf lists the folders of files, each once.
+func foldersOf(paths ...string) (folders []string) {
+	for _, path := range paths {
+		if folder := filepath.Dir(path); filepath.IsAbs(path) && !slices.Contains(folders, folder) {
+			folders = append(folders, folder)
+		}
+	}
+	return folders
 }
 
 // isLoopback tells if HOST:PORT is of whoever asks, or nothing at all.
@@ -75,10 +82,8 @@ func (l *launch) look() error {
 	if err != nil {
 		return err
 	}
-	if r.State != "" {
-		if l.state, err = r.stateFolder(); err != nil {
-			return err
-		}
+	if l.state, err = r.stateFolders(); err != nil {
+		return err
 	}
 	l.tools = filepath.Join(l.provider.env.Dir, "tools", cmp.Or(l.spec.Tools, r.Tools))
 	return nil

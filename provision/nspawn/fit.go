@@ -2,6 +2,7 @@ package nspawn
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -27,15 +28,32 @@ type facts struct {
 	free  uint64 // MB, where machines' files are
 }
 
-// check refuses what this host cannot do, before anything is made.
-func (p *Provider) check(spec provider.Spec) error {
+// Host says which series machines can have here, with these settings: that of the tree
+// that they are given, or the host's own. It refuses a host that cannot have
+// containers as it is, with what to do.
+func Host(config map[string]string) (series string, err error) {
+	if err := checkHost(); err != nil {
+		return "", err
+	}
+	return seriesOf(cmp.Or(config["tree"], "/"))
+}
+
+func checkHost() error {
 	if os.Geteuid() != 0 {
-		return errors.New("containers need root: run the environment's process as root, as by sudo juju bootstrap")
+		return errors.New("containers need root: call it by sudo")
 	}
 	for _, program := range []string{"systemd-nspawn", "unshare", "ip"} {
 		if _, err := exec.LookPath(program); err != nil {
 			return fmt.Errorf("this host has no %s: apt-get install systemd-container iproute2 util-linux", program)
 		}
+	}
+	return nil
+}
+
+// check refuses what this host cannot do, before anything is made.
+func (p *Provider) check(spec provider.Spec) error {
+	if err := checkHost(); err != nil {
+		return err
 	}
 	f, err := p.facts()
 	if err != nil {

@@ -204,3 +204,19 @@ func TestConsole(t *testing.T) {
 		t.Errorf("said %q, last %q", &boot, c.last())
 	}
 }
+
+func TestStateFolders(t *testing.T) {
+	for _, c := range []struct{ state, want, refused string }{
+		{"sqlite:/home/a/state/state.db", "/home/a/state", ""},
+		{"etcd+unix:///run/a/m:1,/run/a/n:1,/run/b/o?prefix=/x", "/run/a /run/b", ""},
+		{"etcd://10.1.2.3:2379,127.0.0.1:2379/x", "", ""},
+		{"etcd://127.0.0.1:2379,localhost:2379/x?ca=/y", "", "let etcd listen at an address"},
+		{"etcd://[::1]:2379/x", "", "let etcd listen at an address"},
+		{"", "", ""},
+	} {
+		got, err := environmentRecord{State: c.state}.stateFolders()
+		if strings.Join(got, " ") != c.want || (err != nil) != (c.refused != "") || err != nil && !strings.Contains(err.Error(), c.refused) {
+			t.Errorf("%s: %v, %v", c.state, got, err)
+		}
+	}
+}

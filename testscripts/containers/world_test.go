@@ -45,7 +45,7 @@ func newWorld(t *testing.T, name string, args ...string) *world {
 	before := w.traces()
 	t.Cleanup(func() { w.end(name, before) })
 	w.sh(strings.Join(append([]string{
-		"juju bootstrap --provider nspawn --default-series", w.series, "-e", name, "--config nspawn.tree=" + tree,
+		"juju bootstrap --provider nspawn -e", name, "--config nspawn.tree=" + tree,
 	}, args...), " "))
 	return w
 }
@@ -54,7 +54,7 @@ func newWorld(t *testing.T, name string, args ...string) *world {
 // what it was before.
 func (w *world) end(name, before string) {
 	if w.t.Failed() {
-		out, _ := w.command("juju status --format yaml; tail -n 50 " + w.home + "/" + name + "/machines/0/agent.log; juju debug-log | tail -n 100").CombinedOutput()
+		out, _ := w.command("juju status --format yaml; tail -n 50 " + w.home + "/" + name + "/machines/0/agent.log; juju debug-log | tail -n 40").CombinedOutput()
 		w.t.Logf("%s", out)
 	}
 	if _, err := os.Stat(filepath.Join(w.home, name)); err == nil {

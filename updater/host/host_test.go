@@ -6,14 +6,12 @@ import (
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -203,159 +201,5 @@ func TestHostileArchives(t *testing.T) {
 	info, err := os.Stat(filepath.Join(dir, "into/link"))
 	if err != nil || info.Mode() != 0o755 {
 		t.Errorf("%v, %v", info.Mode(), err)
-	}
-}
-
-// The keys of Vault go to stdin one by one, and nowhere else.
-func TestUnseal(t *testing.T) {
-	u := &units{}
-	h, dir := newHost(t, u)
-	keys, took := filepath.Join(dir, "keys"), filepath.Join(dir, "took")
-	script := filepath.Join(dir, "unseal")
-	err := errors.Join(
-		os.WriteFile(keys, []byte("alpha\nbeta\n"), 0o600),
-		os.WriteFile(script, []byte("#!/bin/sh\necho \"$* $(cat)\" >>"+took+"\n[ ! -e "+dir+"/sealed ] || { tail -n1 "+took+"; exit 1; }\n"), 0o700),
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := release.Component{Name: "vault", Services: []string{"vault"}, AfterStart: &release.AfterStart{Command: []string{script, "unseal"}, EachLineOf: keys}}
-	if err := h.Update(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
-	if data, _ := os.ReadFile(took); string(data) != "unseal alpha\nunseal beta\n" {
-		t.Errorf("%q", data)
-	}
-	u.runs["vault"] = false
-	if err := os.WriteFile(filepath.Join(dir, "sealed"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := h.Update(t.Context(), c); err == nil || strings.Contains(err.Error(), "alpha") || !strings.Contains(err.Error(), "(key)") {
-		t.Errorf("the error of a key: %v", err)
-	}
-	if err := os.Chmod(keys, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	u.runs["vault"] = false
-	if err := h.Update(t.Context(), c); err == nil || !strings.Contains(err.Error(), "chmod 600") {
-		t.Errorf("with keys that all may read: %v", err)
-	}
-}
-
-// The others' members are asked for by their server's number.
-func TestOthers(t *testing.T) {
-	h, _ := newHost(t, &units{})
-	c := release.Component{Name: "etcd", Members: &release.Health{Command: []string{"sh", "-c", "test $0 != 7", "{lrn}"}}}
-	if well, asked := h.Others(t.Context(), c, []int{1, 7, 12}); well != 2 || !asked {
-		t.Errorf("%d, %v", well, asked)
-	}
-	if _, asked := h.Others(t.Context(), release.Component{}, []int{1}); asked {
-		t.Error("there was nothing to ask")
-	}
-}
-
-// What sabakan has is not brought again.
-func TestBring(t *testing.T) {
-	h, dir := newHost(t, &units{})
-	podman := filepath.Join(dir, "podman")
-	if err := os.WriteFile(podman, []byte("#!/bin/sh\ncase $1 in image) exit 1;; save) echo image >\"$3\";; esac\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
-	var mu sync.Mutex
-	var put []string
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		defer mu.Unlock()
-		switch {
-		case r.Method == http.MethodPut:
-			put = append(put, r.URL.Path)
-			w.WriteHeader(http.StatusCreated)
-		case r.URL.Path == "/api/v1/images/coreos":
-			_ = json.NewEncoder(w).Encode([]map[string]string{{"id": "1"}})
-		case r.URL.Path == "/api/v1/assets/old-1.img/meta":
-			_, _ = w.Write([]byte(`{"name":"old-1.img"}`))
-		default:
-			http.NotFound(w, r)
-		}
-	}))
-	defer s.Close()
-	file := serve(t, map[string][]byte{"kernel": []byte("k"), "initrd": []byte("i"), "ignition": []byte("{}")})
-	c := release.Contents{
-		Key: "sabakan", URL: s.URL, Images: []string{"old:1"}, ImagesOf: []string{"echo", "quay.io/new:2"},
-		OSImages:  []release.OSImage{{ID: "1"}, {ID: "2", Kernel: *file("kernel", ""), Initrd: *file("initrd", "")}},
-		Ignitions: []release.Ignition{{Role: "cs", ID: "9", File: *file("ignition", "")}},
-	}
-	if err := h.Bring(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
-	want := []string{"/api/v1/assets/quay.io-new-2.img", "/api/v1/ignitions/cs/9", "/api/v1/images/coreos/2"}
-	slices.Sort(put)
-	if diff := cmp.Diff(want, put); diff != "" {
-		t.Error(diff)
-	}
-}
-
-// A tarball replaces executable and manifest; one that is not whole changes nothing.
-func TestInstallTarball(t *testing.T) {
-	h, dir := newHost(t, &units{})
-	binary := filepath.Join(dir, "opt", "bijou")
-	file := filepath.Join(dir, "release.tar.gz")
-	err := errors.Join(
-		os.MkdirAll(filepath.Dir(binary), 0o755), os.WriteFile(binary, []byte("old"), 0o755),
-		os.WriteFile(file, archive(t, tar.Header{Name: "bijou"}, tar.Header{Name: "manifest.yaml"}), 0o600),
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := h.InstallRelease(t.Context(), release.Tarball, file, binary); err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range []string{"bijou", "manifest.yaml"} {
-		if data, err := os.ReadFile(filepath.Join(dir, "opt", f)); string(data) != "of "+f {
-			t.Errorf("%s: %q, %v", f, data, err)
-		}
-	}
-	if err := os.WriteFile(file, archive(t, tar.Header{Name: "README"}), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := h.InstallRelease(t.Context(), release.Tarball, file, binary); err == nil {
-		t.Error("a tarball without the program was installed")
-	}
-}
-
-// A program in place of systemctl.
-func TestServiceCommand(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "ctl")
-	script := "#!/bin/sh\ncase $1 in start|restart) touch " + dir + "/$2;; stop) rm -f " + dir + "/$2;; is-active) test -e " + dir + "/$2;; esac\n"
-	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	s := host.ServiceCommand{Path: path}
-	for _, step := range []struct {
-		do   func(context.Context, string) error
-		runs bool
-	}{{s.Start, true}, {s.Stop, false}, {s.Stop, false}, {s.Restart, true}} {
-		if err := step.do(t.Context(), "a.service"); err != nil {
-			t.Fatal(err)
-		}
-		if runs, err := s.Active(t.Context(), "a.service"); runs != step.runs || err != nil {
-			t.Errorf("runs: %v, %v", runs, err)
-		}
-	}
-	d := host.Detached{Name: "x", Command: []string{"sh", "-c", "echo half done; exit 3"}, Log: filepath.Join(dir, "log")}
-	if err := s.Detached(t.Context(), d); err == nil || !strings.Contains(err.Error(), "half done") {
-		t.Errorf("%v", err)
-	}
-}
-
-// Where process 1 is not systemd that is said.
-func TestNoSystemd(t *testing.T) {
-	if _, err := os.Stat("/run/systemd/system"); err == nil {
-		t.Skip("this machine runs systemd")
-	}
-	if err := (host.Systemd{}).Stop(t.Context(), "cke.service"); err == nil || !strings.Contains(err.Error(), "cannot stop cke.service: process 1 of this machine is not systemd") {
-		t.Errorf("%v", err)
 	}
 }

@@ -1,0 +1,152 @@
+package boot
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+)
+
+// killed: each worker dies once in everything that it does.
+func killed(w *world, p *parts) {
+	for host := range 3 {
+		w.spawn(host, "standin kill /var/lib/neco/journal.json", "/root/killed")
+	}
+	defer w.end()
+	w.publish(*p.news())
+	w.succeeds(p.version)
+	for host := range 3 {
+		w.on(host, "kill $(cat /root/killed.pid)")
+		fmt.Printf("boot: host %d: killed in %s\n", host, strings.ReplaceAll(w.on(host, "cat /root/killed"), "\n", ", "))
+	}
+}
+
+// begun publishes a release and waits until a server's worker has come to a step.
+func (w *world) begun(p *parts, host, step int) {
+	w.t.Helper()
+	path, err := w.fleet.Host(host).Path("/var/lib/neco/journal.json")
+	w.check(err)
+	doing := func() (request, step int) {
+		var d doing
+		data, err := os.ReadFile(path)
+		w.check(err)
+		w.check(json.Unmarshal(data, &d))
+		return d.Request, d.Step
+	}
+	before, _ := doing()
+	w.publish(*p)
+	for end := time.Now().Add(limit); ; time.Sleep(time.Millisecond) {
+		if request, at := doing(); request > before && at >= step {
+			return
+		}
+		if time.Now().After(end) {
+			w.t.Fatalf("host %d never came to step %d\n%s", host, step, w.journals())
+		}
+	}
+}
+
+// The steps that begun is asked for.
+const (
+	installs   = 0
+	updatesCKE = 2
+	stopsVault = 3
+)
+
+// powerCut: a server loses power in the middle of its update.
+func powerCut(w *world, p *parts) {
+	w.begun(p.news(), 1, stopsVault)
+	w.check(w.fleet.Host(1).PowerCut())
+	w.check(w.fleet.Host(1).Start())
+	w.succeeds(p.version)
+}
+
+// partition: a server reaches nobody for a while.
+func partition(w *world, p *parts) {
+	w.begun(p.news(), 2, updatesCKE)
+	w.check(w.fleet.Host(2).Link(false))
+	w.eventually("others have noticed", func() bool { return strings.Contains(fmt.Sprint(w.status().Current.Missing), "12") })
+	w.check(w.fleet.Host(2).Link(true))
+	w.succeeds(p.version)
+}
+
+// leaderKilled: whichever updater leads dies.
+func leaderKilled(w *world, p *parts) {
+	w.begun(p.news(), 0, updatesCKE)
+	for host := range 3 {
+		w.on(host, "systemctl kill -s KILL neco-updater || true")
+	}
+	w.succeeds(p.version)
+}
+
+// fault has the server of releases misbehave.
+func (w *world) fault(name string) { w.on(3, "echo "+name+" >/srv/fault; sleep 0.2") }
+
+// cut: for some seconds every answer ends half-way.
+func cut(w *world, p *parts) {
+	w.fault("cut")
+	w.begun(p.next(), 0, installs)
+	w.on(3, "sleep 4")
+	w.fault("none")
+	w.succeeds(p.version)
+}
+
+// swapped: what comes is not what was published.
+func swapped(w *world, p *parts) {
+	w.fault("swapped")
+	w.publish(*p.next())
+	w.stops(p.version, "server 1", "step install", "sum")
+	w.fault("none")
+	w.neco("retry")
+	w.succeeds(p.version)
+}
+
+// unsigned: a key is configured, and the release is not signed.
+func unsigned(w *world, p *parts) {
+	w.neco("config set minisign-public-key RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3")
+	w.publish(*p.next())
+	w.stops(p.version, "server 1", "step install", "SHA256SUMS.minisig")
+	w.neco("config unset minisign-public-key")
+	w.neco("retry")
+	w.succeeds(p.version)
+}
+
+// diskFull: a server has no room for the release.
+func diskFull(w *world, p *parts) {
+	w.on(0, "mount -t tmpfs -o size=1m tmpfs /var/lib/neco/releases")
+	w.publish(*p.next())
+	w.stops(p.version, "server 10", "step install", "no space left")
+	w.on(0, "umount /var/lib/neco/releases")
+	w.neco("recover")
+	w.succeeds(p.version)
+}
+
+// compaction: etcd forgets its history, and its members stand still, one by one.
+func compaction(w *world, p *parts) {
+	w.begun(p.news(), 0, installs)
+	for range 3 {
+		w.on(3, "standin compact "+strings.Join(members(), " "))
+	}
+	w.succeeds(p.version)
+}
+
+// configSet: a change of configuration restarts nothing.
+func configSet(w *world, p *parts) {
+	w.begun(p.news(), 0, updatesCKE)
+	before := w.on(0, "systemctl show -p MainPID --value neco-worker neco-updater")
+	w.neco("config set worker-timeout 50m")
+	w.neco("config set check-update-interval 2s")
+	w.succeeds(p.version)
+	if after := w.on(0, "systemctl show -p MainPID --value neco-worker neco-updater"); after != before {
+		w.t.Errorf("a daemon was restarted: %q, %q", before, after)
+	}
+}
+
+// missing: a server whose worker does not run is named long before the time is over.
+func missing(w *world, p *parts) {
+	w.on(2, "systemctl stop neco-worker")
+	w.publish(*p.next())
+	w.await(p.version, "server 12 is named", func(s status) bool { return fmt.Sprint(s.Current.Missing) == "[12]" })
+	w.on(2, "systemctl start neco-worker")
+	w.succeeds(p.version)
+}

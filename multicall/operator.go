@@ -52,6 +52,7 @@ func jujuParts() juju.Parts {
 		RunAsHook:   runAsHook,
 		UnitDir:     agent.UnitDir,
 		Forget:      forget,
+		Reach:       wayTo,
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"bijou/multicall/console"
+	"bijou/multicall/tour"
 	"bijou/updater/cli"
 )
 
@@ -19,5 +20,5 @@ func runNeco(c call) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	return cli.Main(ctx, c.streams, cli.Parts{Version: version, Manifest: manifest}, c.args)
+	return cli.Main(ctx, c.streams, cli.Parts{Version: version, Manifest: manifest, Demo: tour.Demo}, c.args)
 }

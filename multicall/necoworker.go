@@ -75,15 +75,34 @@ func serveWorker(ctx context.Context, d daemonParts, g necoWorkerGrammar) (err e
 	if err := outlast(ctx, func() (err error) { store, err = updater.OpenStore(ctx, g.State); return err }); err != nil {
 		return err
 	}
-	err = updater.RunWorker(ctx, updater.WorkerOptions{
-		Store: store, LRN: lrn, Version: version, Manifest: manifest, Dir: g.Dir, Server: server,
-		Install: installer(server, g.Dir), Metrics: metrics, Ready: d.manager.ready,
+	err = together(ctx, []role{
+		func(ctx context.Context) error {
+			return updater.RunWorker(ctx, updater.WorkerOptions{
+				Store: store, LRN: lrn, Version: version, Manifest: manifest, Dir: g.Dir, Server: server,
+				Install: installer(server, g.Dir), Metrics: metrics, Ready: d.manager.ready,
+			})
+		},
+		func(ctx context.Context) error { return mend(ctx, server) },
 	})
 	err = errors.Join(err, store.Close())
 	if errors.Is(err, updater.ErrHandOver) {
 		return successor{}
 	}
 	return err
+}
+
+// mend finishes an installation that a power cut has left half-way, beside the
+// worker: the package's script may have started this one, and wait for it.
+func mend(ctx context.Context, server *host.Host) error {
+	binary, err := self()
+	if err == nil && host.Form(binary) == release.Deb {
+		err = server.Mend(ctx)
+	}
+	if err != nil && ctx.Err() == nil {
+		slog.Warn("packages may be left half-way", "error", err)
+	}
+	<-ctx.Done()
+	return nil
 }
 
 // lrn is this server's number.
@@ -149,6 +168,9 @@ func installer(server *host.Host, dir string) func(ctx context.Context, version 
 		}
 		form := host.Form(binary)
 		wanted := release.Wanted{Version: version, Form: form, Arch: runtime.GOARCH, Dir: filepath.Join(dir, "releases")}
+		if err := host.Sweep(wanted.Dir, version); err != nil {
+			return err
+		}
 		file, err := source.Fetch(ctx, wanted)
 		if err != nil {
 			return err

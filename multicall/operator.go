@@ -46,13 +46,15 @@ func jujuParts() juju.Parts {
 		Service:   systemd.ServiceOf,
 		Halt:      local.Halt,
 
-		StopService: systemd.Stop,
-		SweepTools:  sweepTools,
-		Sweep:       sweepProcesses,
-		RunAsHook:   runAsHook,
-		UnitDir:     agent.UnitDir,
-		Forget:      forget,
-		Reach:       wayTo,
+		StopService:   systemd.Stop,
+		SweepTools:    sweepTools,
+		FreeInstances: freeInstances,
+		Sweep:         sweepProcesses,
+		RunAsHook:     runAsHook,
+		UnitDir:       agent.UnitDir,
+		Examine:       examineProvider,
+		Forget:        forget,
+		Reach:         wayTo,
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"bijou/multicall/home"
 	"bijou/provision/local"
 	"bijou/provision/local/process"
+	"bijou/provision/nspawn"
 	"bijou/provision/plugin"
 	"bijou/provision/provider"
 	"bijou/provision/ssh"
@@ -26,13 +27,17 @@ type builtin struct {
 	name    string
 	summary string
 	create  plugin.New
+	// host says which series it has here, "" for any, or why it can have no machines;
+	// nil: nothing keeps it from that.
+	host func(config map[string]string) (series string, err error)
 }
 
 // builtins are the providers inside the binary.
 func builtins() []builtin {
 	return []builtin{
-		{state.ProviderLocal, "machines that are folders and processes of this host", newLocal},
-		{ssh.Name, "hosts that are there already, and reached by ssh", newSSH},
+		{state.ProviderLocal, "machines that are folders and processes of this host", newLocal, nil},
+		{nspawn.Name, "machines that are system containers of this host", newNspawn, nspawn.Host},
+		{ssh.Name, "hosts that are there already, and reached by ssh", newSSH, nil},
 	}
 }
 
@@ -49,6 +54,15 @@ func newLocal(env provider.Environment) (provider.Provider, error) {
 			return machineProcess(e, spec.Machine), err
 		},
 	}), nil
+}
+
+// newNspawn makes the provider whose machines are containers.
+func newNspawn(env provider.Environment) (provider.Provider, error) {
+	p, err := nspawn.New(env)
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
 // newSSH makes the provider whose machines are hosts that are there already.
@@ -117,7 +131,7 @@ func newProvider(ctx context.Context, s *state.State, e home.Environment) (*plug
 	}
 	return plugin.NewClient(plugin.Options{
 		Name: name, Sockets: sockets,
-		Find:   func() (string, error) { return findProvider(name, e) },
+		Find:   func(sum string) (string, error) { return findProvider(name, sum, e) },
 		Demand: func(ctx context.Context) (plugin.Demand, error) { return demand(ctx, s) },
 		Wanted: func(ctx context.Context) (w plugin.Wanted, err error) {
 			err = s.View(ctx, func(v *state.View) error {
@@ -162,12 +176,21 @@ func demand(ctx context.Context, s *state.State) (d plugin.Demand, err error) {
 	return d, err
 }
 
-// findProvider is the executable of the provider of that environment.
-func findProvider(name string, e home.Environment) (string, error) {
+// findProvider is the executable of the provider of that environment, if it is the
+// one that was accepted.
+func findProvider(name, sum string, e home.Environment) (string, error) {
 	if isBuiltin(name) {
 		return plugin.Find(name, []string{e.ToolsDir()})
 	}
-	return plugin.Find(name, providerFolders(e))
+	path, err := plugin.Find(name, providerFolders(e))
+	if err != nil {
+		return "", err
+	}
+	err = plugin.Check(path, sum)
+	if other, ok := errors.AsType[*plugin.MismatchError](err); ok {
+		err = fmt.Errorf("%w; if it is meant to be: juju set-environment %s=%s", err, state.ProviderSHA256, other.Got)
+	}
+	return path, err
 }
 
 // providerFolders are where executables of providers are looked for, in order.

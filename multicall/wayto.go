@@ -13,6 +13,7 @@ import (
 	"bijou/multicall/console"
 	"bijou/multicall/home"
 	"bijou/multicall/juju"
+	"bijou/provision/nspawn"
 	"bijou/provision/ssh"
 	"bijou/state"
 )
@@ -24,7 +25,7 @@ func wayTo(e home.Environment, env state.Environment, m state.Machine) (juju.Rea
 		return here(e, m)
 	case env.Provider == ssh.Name:
 		return bySSH(e, env, m)
-	case env.Provider == "nspawn":
+	case env.Provider == nspawn.Name:
 		return intoContainer(e, m)
 	case m.Addresses.Public == "":
 		return juju.Reach{}, fmt.Errorf("cannot reach machine %s: the provider %q has not said where it is", m.ID, env.Provider)

@@ -50,8 +50,12 @@ func (l *lead) record(ctx context.Context, a Action) error {
 }
 
 // stop ends an instance, if this is still the leader, and records on its machine
-// why it could not be.
+// why it could not be. One that a start has answered with meanwhile, whosever the
+// provider told that it is, stays.
 func (l *lead) stop(ctx context.Context, a Action) error {
+	if l.owners.taken(a.Instance) {
+		return nil
+	}
 	if err := l.leads(ctx); err != nil {
 		return err
 	}

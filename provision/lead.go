@@ -16,6 +16,7 @@ type lead struct {
 	leadership *state.Leadership
 	crew       *crew
 	records    *recorder
+	owners     owners
 	holds      holds
 
 	last   plan
@@ -61,6 +62,7 @@ func (l *lead) obey(ctx context.Context) error {
 		return err
 	}
 	l.last = plan{at: now, revision: s.revision, want: s.want(now), due: s.due(now)}
+	l.owners.learn(l.last.want.Machines)
 	var wrong []string
 	if blind == nil {
 		l.last.actions, wrong = Plan(l.last.want, have)

@@ -104,9 +104,10 @@ func (c *claims) machine(w Wanted) []Action {
 	}
 	keep, rest := choose(w, have)
 	actions := c.surplus(w, keep, rest)
+	runs := keep != nil && keep.Running
 	switch {
-	case keep == nil && (w.Held || c.elsewhere[w.ID]):
-	case keep == nil:
+	case !runs && (w.Held || c.elsewhere[w.ID]):
+	case !runs:
 		actions = append(actions, Action{Verb: Start, Machine: w.ID})
 	case keep.ID != w.Instance || differs(keep.Private, w.Private) || differs(keep.Public, w.Public):
 		actions = append(actions, Action{Verb: Record, Machine: w.ID, Instance: keep.ID, Private: keep.Private, Public: keep.Public})
@@ -148,11 +149,12 @@ func forgotten(w Wanted, have []provider.Instance) bool {
 	return w.Life == Dying && w.Instance == "" && w.Units == 0 && !running
 }
 
-// choose picks the running instance that the machine keeps: the recorded one,
-// else the first; the rest is too much. Without one, those that have ended are
-// neither kept nor too much, since Start brings one back with its files.
+// choose picks the instance that the machine keeps: the recorded one while the
+// provider has it, else the first that runs; the rest is too much. Where nothing
+// runs and none is recorded nothing is too much, since Start brings one back with
+// its files.
 func choose(w Wanted, have []provider.Instance) (keep *provider.Instance, rest []provider.Instance) {
-	at := slices.IndexFunc(have, func(i provider.Instance) bool { return i.Running && i.ID == w.Instance })
+	at := slices.IndexFunc(have, func(i provider.Instance) bool { return i.ID == w.Instance })
 	if at < 0 {
 		at = slices.IndexFunc(have, func(i provider.Instance) bool { return i.Running })
 	}

@@ -103,7 +103,7 @@ func campaign(ctx context.Context, o Options) error {
 	defer beside.Wait()
 	defer cancel()
 	o.Log.Info("provisioner leads")
-	l := &lead{Options: o, leadership: leadership, crew: newCrew(), holds: holds{}, records: newRecorder(leadership.Update)}
+	l := &lead{Options: o, leadership: leadership, crew: newCrew(), records: newRecorder(leadership.Update), holds: holds{}}
 	beside.Go(func() { l.records.run(ctx) })
 	defer l.crew.wait()
 	defer cancel()

@@ -3,106 +3,92 @@ package provision
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"bijou/provision/provider"
+	"bijou/provision/provider/dummy"
 	"bijou/state"
 )
-
-// fake is a provider in memory.
-type fake struct {
-	mu        sync.Mutex
-	instances map[string]provider.Instance
-	fail      map[string]error // by machine
-	block     chan struct{}    // starts of machine "1" wait for it; nil: they do not
-	starts    []string
-}
-
-func newFake() *fake {
-	return &fake{instances: map[string]provider.Instance{}, fail: map[string]error{}}
-}
-
-func (f *fake) Capabilities(context.Context) (provider.Capabilities, error) {
-	return provider.Capabilities{Name: "fake"}, nil
-}
-
-func (f *fake) Start(ctx context.Context, s provider.Spec, _ io.Writer) (provider.Instance, error) {
-	if f.block != nil && s.Machine == "1" {
-		select {
-		case <-f.block:
-		case <-ctx.Done():
-			return provider.Instance{}, ctx.Err()
-		}
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.starts = append(f.starts, s.Machine)
-	if err := f.fail[s.Machine]; err != nil {
-		return provider.Instance{}, err
-	}
-	i := provider.Instance{ID: "i-" + s.Machine, Environment: s.Environment, Machine: s.Machine, Running: true}
-	f.instances[i.ID] = i
-	return i, nil
-}
-
-func (f *fake) Stop(_ context.Context, id string) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.instances, id)
-	return nil
-}
-
-func (f *fake) Instances(context.Context) ([]provider.Instance, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	var all []provider.Instance
-	for _, i := range f.instances {
-		all = append(all, i)
-	}
-	return all, nil
-}
-
-func (f *fake) started() int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return len(f.starts)
-}
 
 // world is an environment with a provisioner at work.
 type world struct {
 	t     *testing.T
 	state *state.State
-	fake  *fake
+	dummy *dummy.Provider
+	dir   string // the dummy's
+	calls *calls
+}
+
+// calls is a provider that counts what another one is asked.
+type calls struct {
+	provider.Provider
+	mu     sync.Mutex
+	starts []string // machines
+	stops  []string // instances
+	looks  int
+}
+
+func (c *calls) Start(ctx context.Context, s provider.Spec, boot io.Writer) (provider.Instance, error) {
+	c.mu.Lock()
+	c.starts = append(c.starts, s.Machine)
+	c.mu.Unlock()
+	return c.Provider.Start(ctx, s, boot)
+}
+
+func (c *calls) Stop(ctx context.Context, id string) error {
+	c.mu.Lock()
+	c.stops = append(c.stops, id)
+	c.mu.Unlock()
+	return c.Provider.Stop(ctx, id)
+}
+
+func (c *calls) Instances(ctx context.Context) ([]provider.Instance, error) {
+	c.mu.Lock()
+	c.looks++
+	c.mu.Unlock()
+	return c.Provider.Instances(ctx)
 }
 
 // inWorld runs the test in a bubble of its own time.
 func inWorld(t *testing.T, test func(w *world)) {
+	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		st, err := state.CreateMemory(t.Context(), state.Environment{Name: "e", UUID: "u", Provider: "fake", DefaultSeries: "noble"})
+		st, err := state.CreateMemory(t.Context(), state.Environment{Name: "e", UUID: "u", Provider: dummy.Name, DefaultSeries: "noble"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := &world{t: t, state: st, fake: newFake()}
-		ctx, cancel := context.WithCancel(t.Context())
-		var run sync.WaitGroup
-		run.Go(func() {
-			if err := Run(ctx, Options{State: st, Provider: w.fake, Log: slog.New(slog.DiscardHandler)}); err != nil {
-				t.Error(err)
-			}
-		})
+		w := &world{t: t, state: st, dummy: dummy.New(dir), dir: dir}
+		w.calls = &calls{Provider: w.dummy}
+		end := w.provision()
 		test(w)
-		cancel()
-		run.Wait()
+		end()
 		if err := st.Close(); err != nil {
 			t.Error(err)
 		}
 	})
+}
+
+// provision runs a provisioner until it is told to end.
+func (w *world) provision() (end func()) {
+	ctx, cancel := context.WithCancel(w.t.Context())
+	var run sync.WaitGroup
+	run.Go(func() {
+		if err := Run(ctx, Options{State: w.state, Provider: w.calls, Log: slog.New(slog.DiscardHandler)}); err != nil {
+			w.t.Error(err)
+		}
+	})
+	return func() {
+		cancel()
+		run.Wait()
+	}
 }
 
 func (w *world) update(f func(tx *state.Tx) error) {
@@ -110,6 +96,26 @@ func (w *world) update(f func(tx *state.Tx) error) {
 	if err := w.state.Update(w.t.Context(), f); err != nil {
 		w.t.Fatal(err)
 	}
+}
+
+// order tells the provider how to behave.
+func (w *world) order(o dummy.Orders) {
+	w.t.Helper()
+	if err := dummy.Give(w.dir, o); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// startOrder is an order for machine 1.
+func startOrder(o dummy.StartOrder) dummy.Orders {
+	return dummy.Orders{Start: map[string]dummy.StartOrder{"1": o}}
+}
+
+// harvest sets the mode.
+func (w *world) harvest(h state.Harvest) {
+	w.t.Helper()
+	mode := string(h)
+	w.update(func(tx *state.Tx) error { return tx.SetEnvironment(map[string]*string{state.HarvestMode: &mode}) })
 }
 
 // add adds a machine and answers its id.
@@ -125,13 +131,18 @@ func (w *world) add() (id string) {
 
 // machine waits for the provisioner to have nothing to do and reads a machine.
 func (w *world) machine(id string) (m state.Machine, err error) {
-	time.Sleep(time.Second)
-	synctest.Wait()
+	w.settle(time.Second)
 	err = w.state.View(w.t.Context(), func(v *state.View) error {
 		m, err = v.Machine(id)
 		return err
 	})
 	return m, err
+}
+
+// settle lets time pass.
+func (w *world) settle(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
 }
 
 func (w *world) wantInstance(id, instance string) {
@@ -141,14 +152,58 @@ func (w *world) wantInstance(id, instance string) {
 	}
 }
 
+// wantGone holds a machine to be removed.
+func (w *world) wantGone(id string) {
+	w.t.Helper()
+	if m, err := w.machine(id); !errors.Is(err, state.ErrNotFound) {
+		w.t.Errorf("machine %+v, error %v", m, err)
+	}
+}
+
+// wantInstances holds the provider to have these, and none to be made twice.
+func (w *world) wantInstances(ids ...string) {
+	w.t.Helper()
+	w.settle(time.Second)
+	have, err := w.dummy.All()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var got []string
+	for _, i := range have {
+		got = append(got, i.ID)
+	}
+	slices.Sort(got)
+	if diff := cmp.Diff(ids, got); diff != "" {
+		w.t.Error(diff)
+	}
+	starts, err := w.dummy.Starts()
+	for token, n := range starts {
+		if n != 1 || err != nil {
+			w.t.Errorf("%d instances were made for token %s, error %v", n, token, err)
+		}
+	}
+}
+
+// wantStarts holds how often the provider was asked to start something.
+func (w *world) wantStarts(n int) {
+	w.t.Helper()
+	w.calls.mu.Lock()
+	defer w.calls.mu.Unlock()
+	if len(w.calls.starts) != n {
+		w.t.Errorf("asked %d times to start: %v; want %d", len(w.calls.starts), w.calls.starts, n)
+	}
+}
+
 func TestRunStartsAndRecords(t *testing.T) {
 	inWorld(t, func(w *world) {
 		a, b := w.add(), w.add()
-		w.wantInstance(a, "i-"+a)
-		w.wantInstance(b, "i-"+b)
+		w.wantInstance(a, "dummy-1-1")
+		w.wantInstance(b, "dummy-2-1")
 		w.wantInstance("0", "localhost")
-		if w.fake.started() != 2 {
-			t.Errorf("starts %v", w.fake.starts)
+		w.wantStarts(2)
+		m, err := w.machine(a)
+		if want := (state.Addresses{Private: "machine-1.dummy", Public: "machine-1.example"}); err != nil || m.Addresses != want {
+			t.Errorf("addresses %+v, error %v", m.Addresses, err)
 		}
 	})
 }
@@ -156,98 +211,94 @@ func TestRunStartsAndRecords(t *testing.T) {
 func TestRunTakesDeadMachinesDown(t *testing.T) {
 	inWorld(t, func(w *world) {
 		id := w.add()
-		w.wantInstance(id, "i-"+id)
+		w.wantInstance(id, "dummy-1-1")
 		w.update(func(tx *state.Tx) error { return tx.DestroyMachine(id) })
-		w.wantInstance(id, "i-"+id) // its agent has not said good-bye
+		w.wantInstance(id, "dummy-1-1") // its agent has not said good-bye
 		w.update(func(tx *state.Tx) error { return tx.SetMachineDead(id) })
-		if m, err := w.machine(id); !errors.Is(err, state.ErrNotFound) {
-			t.Errorf("machine %+v, error %v", m, err)
-		}
-		if len(w.fake.instances) != 0 {
-			t.Errorf("instances %v", w.fake.instances)
-		}
+		w.wantGone(id)
+		w.wantInstances()
 	})
 }
 
 func TestRunRestartsWhatCrashed(t *testing.T) {
 	inWorld(t, func(w *world) {
 		id := w.add()
-		w.wantInstance(id, "i-"+id)
-		w.fake.mu.Lock()
-		i := w.fake.instances["i-"+id]
-		i.Running = false
-		w.fake.instances["i-"+id] = i
-		w.fake.mu.Unlock()
-		time.Sleep(2 * interval) // it looks from time to time
-		if w.fake.started() != 2 {
-			t.Errorf("starts %v", w.fake.starts)
+		w.wantInstance(id, "dummy-1-1")
+		if err := w.dummy.End("dummy-1-1"); err != nil {
+			t.Fatal(err)
 		}
+		w.settle(2 * interval) // it looks from time to time
+		w.wantStarts(2)
+		w.wantInstances("dummy-1-1")
 	})
 }
 
-func TestRunLeavesFailedMachinesToTheOperator(t *testing.T) {
+// TestRunHarvests stops what each mode says, and a dead machine's record stays in
+// none.
+func TestRunHarvests(t *testing.T) {
+	kept := map[state.Harvest][]string{
+		state.HarvestDestroyed: {"stray"},
+		state.HarvestUnknown:   {"dummy-1-1"},
+		state.HarvestAll:       nil,
+		state.HarvestNone:      {"dummy-1-1", "stray"},
+	}
+	for mode, want := range kept {
+		t.Run(string(mode), func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.harvest(mode)
+				id := w.add()
+				w.wantInstance(id, "dummy-1-1")
+				stray := provider.Instance{ID: "stray", Environment: "u", Machine: "77", Running: true}
+				w.order(dummy.Orders{List: dummy.ListOrder{Add: []provider.Instance{stray}}})
+				w.update(func(tx *state.Tx) error {
+					return errors.Join(tx.DestroyMachine(id), tx.SetMachineDead(id))
+				})
+				w.wantGone(id)
+				w.settle(2 * interval)
+				w.calls.mu.Lock()
+				stopped := slices.Clone(w.calls.stops)
+				w.calls.mu.Unlock()
+				for _, instance := range []string{"dummy-1-1", "stray"} {
+					if slices.Contains(stopped, instance) == slices.Contains(want, instance) {
+						t.Errorf("stopped %v, want %v to be kept", stopped, want)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestRunTakesOverMode: a mode that is set later finds what was left.
+func TestRunTakesOverMode(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.fake.fail["1"] = errors.New("no room")
+		w.harvest(state.HarvestNone)
 		id := w.add()
-		m, err := w.machine(id)
-		if err != nil || m.Status != state.MachineError || m.Message != "no room" || m.InstanceID != "" {
-			t.Errorf("machine %+v, error %v", m, err)
-		}
-		time.Sleep(time.Hour)
-		if w.fake.started() != 1 {
-			t.Errorf("starts %v", w.fake.starts)
-		}
-		w.fake.mu.Lock()
-		delete(w.fake.fail, "1")
-		w.fake.mu.Unlock()
-		w.update(func(tx *state.Tx) error { return tx.SetMachineStatus(id, state.MachinePending, "") })
-		w.wantInstance(id, "i-"+id)
+		w.wantInstance(id, "dummy-1-1")
+		w.update(func(tx *state.Tx) error { return errors.Join(tx.DestroyMachine(id), tx.SetMachineDead(id)) })
+		w.wantGone(id)
+		w.wantInstances("dummy-1-1")
+		w.harvest(state.HarvestDestroyed)
+		w.wantInstances()
 	})
 }
 
-func TestRunRetriesTransientFailures(t *testing.T) {
+// TestRunLooksOnlyIfSomethingIsWanted: that agents run and boot is no reason to ask
+// the provider.
+func TestRunLooksOnlyIfSomethingIsWanted(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.fake.fail["1"] = fmt.Errorf("busy: %w", provider.ErrTransient)
 		id := w.add()
-		if m, err := w.machine(id); err != nil || m.Status != state.MachineError || m.Message == "" || m.RetryAt.IsZero() {
-			t.Errorf("machine %+v, error %v", m, err)
+		w.wantInstance(id, "dummy-1-1")
+		w.calls.mu.Lock()
+		before := w.calls.looks
+		w.calls.mu.Unlock()
+		for n := range 10 {
+			w.update(func(tx *state.Tx) error { return tx.SetMachineTools(id, string(rune('a'+n))) })
+			w.settle(time.Second)
 		}
-		time.Sleep(35 * time.Second) // 10 s, then 20 s
-		if w.fake.started() != 3 {
-			t.Errorf("starts %v", w.fake.starts)
-		}
-		w.fake.mu.Lock()
-		delete(w.fake.fail, "1")
-		w.fake.mu.Unlock()
-		time.Sleep(time.Minute)
-		w.wantInstance(id, "i-"+id)
-		if m, _ := w.machine(id); m.Message != "" {
-			t.Errorf("message %q", m.Message)
-		}
-	})
-}
-
-func TestRunSlowMachineHoldsUpNoOther(t *testing.T) {
-	inWorld(t, func(w *world) {
-		w.fake.block = make(chan struct{})
-		slow, fast := w.add(), w.add()
-		w.wantInstance(fast, "i-"+fast)
-		w.wantInstance(slow, "")
-		close(w.fake.block)
-		w.wantInstance(slow, "i-"+slow)
-	})
-}
-
-func TestRunStopsStrays(t *testing.T) {
-	inWorld(t, func(w *world) {
-		w.fake.mu.Lock()
-		w.fake.instances["i-77"] = provider.Instance{ID: "i-77", Environment: "u", Machine: "77", Running: true}
-		w.fake.mu.Unlock()
-		mode := string(state.HarvestAll)
-		w.update(func(tx *state.Tx) error { return tx.SetEnvironment(map[string]*string{state.HarvestMode: &mode}) })
-		w.wantInstance(w.add(), "i-1")
-		if _, ok := w.fake.instances["i-77"]; ok {
-			t.Error("a stray instance was left")
+		w.calls.mu.Lock()
+		defer w.calls.mu.Unlock()
+		if w.calls.looks > before+1 {
+			t.Errorf("the provider was asked %d times", w.calls.looks-before)
 		}
 	})
 }

@@ -87,6 +87,9 @@ func (l *lead) check(spec provider.Spec, i provider.Instance) error {
 	case i.Environment != spec.Environment:
 		return fmt.Errorf("the provider answers with instance %q of environment %q", i.ID, i.Environment)
 	}
+	if other, ok := l.owners.claim(i.ID, spec.Machine); !ok {
+		return fmt.Errorf("the provider answers with instance %q, which is machine %s's", i.ID, other)
+	}
 	return nil
 }
 

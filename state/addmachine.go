@@ -27,8 +27,8 @@ type spare struct {
 }
 
 // AddMachine adds a machine for the provisioner to start. A unit that it fits is
-// put there, unless it manages the environment. ErrExists: there is one at
-// that placement.
+// put there, unless it manages the environment. ErrOtherProvider; ErrExists: there
+// is one at that placement.
 func (tx *Tx) AddMachine(spec MachineSpec) (Machine, error) {
 	env, err := tx.Environment()
 	if err != nil {
@@ -72,7 +72,7 @@ func (tx *Tx) placement(env Environment, text string) (where string, err error) 
 	case name == "" || where == "" || strings.ContainsFunc(text, odd):
 		return "", fmt.Errorf("invalid placement %q: want PROVIDER:WHERE, as in ssh:user@host", text)
 	case name != env.Provider:
-		return "", fmt.Errorf("placement %q is for the provider %q, and this environment has %q", text, name, env.Provider)
+		return "", refuse(ErrOtherProvider, "placement %q is for the provider %q, and this environment has %q", text, name, env.Provider)
 	case name == ProviderLocal:
 		return "", fmt.Errorf("placement %q: the machines of the provider %q are all on this host", text, name)
 	}

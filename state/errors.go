@@ -25,6 +25,9 @@ var (
 	// what the update depended on (the agent's presence, the leadership).
 	// Nothing was written. The answer is a new session.
 	ErrSessionLost = errors.New("session lost")
+	// ErrOtherProvider: the placement is in the words of another provider than the
+	// environment's.
+	ErrOtherProvider = errors.New("another provider")
 	// ErrNotLeader: the unit does not lead its service (any more).
 	ErrNotLeader = errors.New("not the leader")
 	// ErrRunning: agents or provisioners are at work, and must not be.

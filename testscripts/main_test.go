@@ -20,6 +20,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"bijou/multicall"
+	"bijou/provision/plugin"
+	"bijou/provision/provider/dummy"
 	"bijou/testscripts/applets"
 	"bijou/testscripts/etcdtest"
 	"bijou/testscripts/need"
@@ -28,11 +30,22 @@ import (
 // TestMain makes this binary every applet. Scripts wait more than they work: twice
 // as many run at a time as there are CPUs, unless the command line says otherwise.
 func TestMain(m *testing.M) {
-	applets.Main(m, multicall.Options{Faults: true}, func() {
+	dummies := map[string]func(){plugin.Prefix + dummy.Name: serveDummy}
+	applets.MainWith(m, multicall.Options{Faults: true}, dummies, func() {
 		if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
 			panic(err)
 		}
 	})
+}
+
+// serveDummy is the process of the provider that does as it is told, which any script
+// can bootstrap with.
+func serveDummy() {
+	if err := plugin.Serve(dummy.Make); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
 }
 
 // TestScripts runs every *.txtar beside it over each store that processes can share.
@@ -59,9 +72,13 @@ func runScripts(t *testing.T, stateURL func() string) {
 		},
 		Condition: condition,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"alerts":     alerts,
 			"eventually": eventually,
 			"follow":     follow,
+			"necobin":    necoBin,
+			"releases":   releases,
 			"python":     python,
+			"provider":   sampleProvider,
 			"zipcharm":   zipCharm,
 		},
 	})
@@ -82,7 +99,9 @@ func setup(env *testscript.Env) error {
 		"AGENTPID="+filepath.Join(home, "default", "machines", "0", "agent.pid"),
 		"NO_COLOR=1",
 		"LANG=C.UTF-8",
+		"NECO_STATE="+necoState(env),
 	)
+	env.Values["boot world"] = &bootWorld{}
 	env.Defer(func() {
 		stopLeftovers(home)
 		destroyLeftovers(env.WorkDir)
@@ -142,6 +161,18 @@ func eventually(ts *testscript.TestScript, neg bool, args []string) {
 		if time.Now().After(end) {
 			ts.Fatalf("within %s, the output did not come to match %q (negated: %t)", limit, args[1], neg)
 		}
+	}
+}
+
+// sampleProvider FILE: builds the sample provider.
+func sampleProvider(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: provider FILE")
+	}
+	build := exec.Command("go", "build", "-o", ts.MkAbs(args[0]), ".")
+	build.Dir = filepath.Join("..", "provision", "sample")
+	if out, err := build.CombinedOutput(); err != nil {
+		ts.Fatalf("cannot build the sample provider: %v\n%s", err, out)
 	}
 }
 

@@ -5,11 +5,17 @@ import "time"
 // clock is a process's own time: it begins where the machine's clock was then,
 // and goes on evenly, however that is set. Times of before, or of a future that
 // the machine's clock knew once, count as the beginning.
-type clock struct{ began time.Time }
+type clock struct {
+	began   time.Time // as the machine's clock had it
+	started time.Time // the same moment on the monotonic clock
+}
 
-func newClock() clock { return clock{began: time.Now()} }
+func newClock() clock {
+	now := time.Now()
+	return clock{began: now.Round(0), started: now}
+}
 
-func (c clock) now() time.Time { return c.began.Add(time.Since(c.began)) }
+func (c clock) now() time.Time { return c.began.Add(time.Since(c.started)) }
 
 // within is the time if it lies between the beginning and now, else the nearer of
 // the two.

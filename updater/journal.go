@@ -35,7 +35,7 @@ func readJournal(dir string) (j Journal, err error) {
 func writeJournal(dir string, j Journal) error {
 	data, err := json.Marshal(j)
 	if err == nil {
-		err = renameio.WriteFile(journalFile(dir), data, 0o600)
+		err = renameio.WriteFile(journalFile(dir), data, 0o600, renameio.WithTempDir(dir))
 	}
 	if err != nil {
 		return fmt.Errorf("cannot write the journal: %w", err)

@@ -3,12 +3,15 @@ package updater
 import (
 	"context"
 
+	"bijou/updater/record"
 	"bijou/updater/release"
 )
 
 // Server is what a worker needs done on its server; package host does it. All of
 // it can be done again, and ends early when ctx does.
 type Server interface {
+	// Configure has what is begun from now on follow the configuration.
+	Configure(c record.Config) error
 	// Needed tells if the component is not what the release says, or was left half-way.
 	Needed(c release.Component) (bool, error)
 	// Prepare brings to the disk what an update needs, and touches nothing else.

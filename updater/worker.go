@@ -147,7 +147,7 @@ func (s Seat) ours(j Journal) bool {
 func (s Seat) at(step int) record.Status {
 	w := record.Status{Version: s.Current.Version, Request: s.Current.ID, Attempt: s.Current.Attempt, Step: step, StepName: "install"}
 	if step > 0 && step <= len(s.Steps) {
-		w.StepName = s.Steps[step-1].Name
+		w.StepName, w.Steps = s.Steps[step-1].Name, len(s.Steps)
 	}
 	return w
 }

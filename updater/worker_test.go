@@ -15,6 +15,9 @@ import (
 func seated(step int, change func(*Seat)) Seat {
 	w := at(step)
 	w.At, w.StepName = t0(), []string{"install", "a/stop", "a/update", "b/update", "c/update"}[step]
+	if step > 0 {
+		w.Steps = 3
+	}
 	s := Seat{
 		Keys: record.NewKeys("/n/"), LRN: 2, Own: "1.1", Timeout: time.Hour, Current: request(nil), Status: &w,
 		Steps: release.Manifest{Components: []release.Component{{Name: "a", Strategy: release.StopAll}, {Name: "b", Strategy: release.Any}}}.Steps(),
@@ -105,6 +108,9 @@ func TestRecords(t *testing.T) {
 	now := t0().Add(time.Hour)
 	status := func(step int, name string, change func(*record.Status)) record.Status {
 		s := record.Status{Version: "1.1", Request: 4, Attempt: 1, Step: step, StepName: name, At: now}
+		if step > 0 {
+			s.Steps = 3
+		}
 		if change != nil {
 			change(&s)
 		}

@@ -45,7 +45,9 @@ type worker struct {
 
 // RunWorker does the server's part in updates until ctx is done, or until it has
 // installed another version: ErrHandOver. A store that is away is waited for.
-func RunWorker(ctx context.Context, o WorkerOptions) error {
+func RunWorker(ctx context.Context, o WorkerOptions) error { return runWorker(ctx, o, newClock()) }
+
+func runWorker(ctx context.Context, o WorkerOptions, c clock) error {
 	lock, err := lockFolder(o.Dir)
 	if err != nil {
 		return err
@@ -55,7 +57,7 @@ func RunWorker(ctx context.Context, o WorkerOptions) error {
 	if err != nil {
 		return err
 	}
-	w := &worker{o: o, steps: o.Manifest.Steps(), clock: newClock()}
+	w := &worker{o: o, steps: o.Manifest.Steps(), clock: c}
 	w.seat = Seat{Keys: Keys(), LRN: o.LRN, Own: o.Version, Steps: w.steps, Journal: w.clock.since(j)}
 	w.proof = newProof(o)
 	w.sight = newSight(o.Store, Keys().Current(), Keys().AllConfig())
@@ -133,6 +135,7 @@ func (w *worker) read(v *state.KeyView, changed changes) (err error) {
 			return err
 		}
 		w.seat.Timeout = w.conf.WorkerTimeout
+		return w.o.Server.Configure(w.conf)
 	}
 	return nil
 }

@@ -25,6 +25,7 @@ type rig struct {
 	url      string
 	store    *state.Keyspace // the test's own
 	manifest release.Manifest
+	clock    clock // of the next worker; zero: the machine's
 }
 
 const rigLimit = 60 * time.Second // many times what anything here takes
@@ -88,7 +89,11 @@ func (r *rig) worker(lrn int, dir string, server Server, o WorkerOptions) (stop 
 	ctx, cancel := context.WithCancel(r.t.Context())
 	var running sync.WaitGroup
 	var err error
-	running.Go(func() { err = RunWorker(ctx, o) })
+	c := r.clock
+	if c == (clock{}) {
+		c = newClock()
+	}
+	running.Go(func() { err = runWorker(ctx, o, c) })
 	stop = sync.OnceValue(func() error { cancel(); running.Wait(); return err })
 	r.t.Cleanup(func() { _ = stop() })
 	return stop
@@ -200,6 +205,8 @@ func (f *fake) all() []string {
 	defer f.mu.Unlock()
 	return slices.Clone(f.did)
 }
+
+func (f *fake) Configure(record.Config) error { return nil }
 
 func (f *fake) Needed(c release.Component) (bool, error) {
 	f.mu.Lock()
@@ -393,11 +400,14 @@ func TestHandOver(t *testing.T) {
 	})
 }
 
-// Where no leader opens gates, workers look for themselves.
+// Where no leader opens gates, workers look for themselves. That their clocks are
+// an hour off, either way, matters to none of them.
 func TestNoGate(t *testing.T) {
 	overStores(t, func(r *rig) {
 		r.manifest = release.Manifest{Components: []release.Component{{Name: "one", Strategy: release.Any}}}
-		for _, lrn := range []int{1, 2} {
+		r.update(func(tx *state.KeyTx) error { return tx.Put(Keys().Config("worker-timeout"), "1m") })
+		for lrn, off := range map[int]time.Duration{1: time.Hour, 2: -time.Hour} {
+			r.clock = clock{began: time.Now().Add(off).Round(0), started: time.Now()}
 			r.worker(lrn, r.t.TempDir(), &fake{}, WorkerOptions{})
 		}
 		r.begin("1.1", 1, 2)

@@ -1,6 +1,7 @@
 package juju
 
 import (
+	"errors"
 	"fmt"
 
 	"bijou/multicall/console"
@@ -54,6 +55,9 @@ func (c addMachineCmd) Run(o *operator) error {
 		machines, err := s.AddMachines(o.ctx, c.Number, spec)
 		for _, m := range machines {
 			fmt.Fprintln(o.streams.Out, m.ID)
+		}
+		if errors.Is(err, state.ErrOtherProvider) {
+			return console.Hint(err, "juju get-environment provider says whose machines it has; juju bootstrap --provider NAME makes an environment of another")
 		}
 		return err
 	})

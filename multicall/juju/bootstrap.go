@@ -1,6 +1,7 @@
 package juju
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -18,11 +19,15 @@ import (
 // defaultEnvironment is what an environment is called that nobody named.
 const defaultEnvironment = "default"
 
+// defaultSeries is that of charms which do not say one, unless the operator or the
+// provider does.
+const defaultSeries = "noble"
+
 // bootstrapCmd is `juju bootstrap`.
 type bootstrapCmd struct {
-	Provider      string            `default:"local" placeholder:"NAME" help:"Who makes machines; \"local\": folders and processes of this host."`
+	Provider      string            `default:"local" placeholder:"NAME" help:"Who makes machines; \"local\": folders and processes of this host. Others are executables bijou-provider-NAME on BIJOU_PLUGIN_PATH or PATH."`
 	State         string            `env:"BIJOU_STATE" placeholder:"URL" help:"Where the state is kept: sqlite:PATH, etcd://HOST:PORT,.../PREFIX or etcd+unix:///SOCKET?prefix=/PREFIX; default: a file in the environment's folder."`
-	DefaultSeries string            `default:"noble" placeholder:"SERIES" help:"The series of charms that do not say one; default noble."`
+	DefaultSeries string            `placeholder:"SERIES" help:"The series of charms that do not say one; default noble, or the only one that the provider has."`
 	Config        map[string]string `placeholder:"KEY=VALUE" mapsep:"none" help:"A value of the environment, as set-environment takes it; may be repeated."`
 	Constraints   string            `placeholder:"\"K=V ...\"" help:"What machines have to satisfy, as set-constraints takes it."`
 }
@@ -36,7 +41,9 @@ without isolation.
 Examples:
   juju bootstrap
   juju bootstrap -e staging
+  juju bootstrap --provider mine --config mine.region=north
   juju bootstrap --config automatically-retry-hooks=false
+  sudo juju bootstrap --provider nspawn
   juju bootstrap --constraints "mem=2G arch=amd64"`
 }
 
@@ -61,6 +68,9 @@ func (c bootstrapCmd) Run(o *operator) error {
 			"juju status -e "+e.Name+" shows it; juju destroy-environment "+e.Name+" removes it; -e NAME makes another one")
 	}
 	b := bootstrap{o: o, cmd: c, claim: claim, env: e, asked: asked}
+	if err := b.examine(); err != nil {
+		return errors.Join(err, claim.Remove())
+	}
 	if err := b.run(); err != nil {
 		return fmt.Errorf("cannot bootstrap environment %q: %w", e.Name, errors.Join(err, b.undo()))
 	}
@@ -79,10 +89,7 @@ func (c bootstrapCmd) environment(o *operator) (home.Environment, error) {
 	if err := home.CheckName(name); err != nil {
 		return home.Environment{}, err
 	}
-	if c.Provider != state.ProviderLocal {
-		return home.Environment{}, console.Usage(fmt.Errorf("cannot bootstrap: there is no provider %q; there is %s", c.Provider, state.ProviderLocal))
-	}
-	if err := charm.CheckSeries(c.DefaultSeries); err != nil {
+	if err := charm.CheckSeries(cmp.Or(c.DefaultSeries, defaultSeries)); err != nil {
 		return home.Environment{}, console.Usage(err)
 	}
 	if strings.Contains(o.home.Dir, ":") {
@@ -130,6 +137,7 @@ type bootstrap struct {
 	cmd     bootstrapCmd
 	claim   *home.Claim
 	env     home.Environment
+	maker   Provider
 	asked   constraints.Value // of machines
 	created bool              // the store is ours to remove
 }
@@ -163,7 +171,11 @@ func (b *bootstrap) run() error {
 	if err := b.o.home.SetCurrent(b.env.Name); err != nil {
 		return err
 	}
-	b.o.note("environment %q is ready; units run on this host without isolation", b.env.Name)
+	if b.maker.Isolated {
+		b.o.note("environment %q is ready", b.env.Name)
+	} else {
+		b.o.note("environment %q is ready; units run on this host without isolation", b.env.Name)
+	}
 	return nil
 }
 
@@ -179,7 +191,7 @@ func (b *bootstrap) createState() error {
 	b.created = !there
 	return state.Create(b.o.ctx, b.env.State, state.Environment{
 		Name: b.env.Name, UUID: b.env.UUID, Provider: b.env.Provider,
-		DefaultSeries: b.cmd.DefaultSeries, Config: b.cmd.Config, Constraints: b.asked,
+		DefaultSeries: cmp.Or(b.cmd.DefaultSeries, b.maker.Series, defaultSeries), Config: b.config(), Constraints: b.asked, Tools: b.env.Tools,
 	})
 }
 

@@ -108,6 +108,9 @@ func (c destroyEnvironmentCmd) takeDown(o *operator, e home.Environment, claim *
 			return err
 		}
 	}
+	if err := o.parts.FreeInstances(ctx, e); err != nil {
+		return err
+	}
 	if err := o.parts.Sweep(ctx, "JUJU_ENV_UUID="+e.UUID); err != nil {
 		return err
 	}

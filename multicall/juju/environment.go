@@ -97,6 +97,9 @@ func environmentValues(e state.Environment) map[string]any {
 	for key, value := range e.ProviderConfig() {
 		values[e.Provider+"."+key] = value
 	}
+	if sum := e.Config[state.ProviderSHA256]; sum != "" {
+		values[state.ProviderSHA256] = sum
+	}
 	if n := e.HookConcurrency(); n > 0 {
 		values[state.HookConcurrency] = n
 	}

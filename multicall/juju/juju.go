@@ -38,6 +38,9 @@ type Parts struct {
 	// Halt ends the process that runs the local machine of that folder, and
 	// returns when none does.
 	Halt func(ctx context.Context, dir string, grace time.Duration) error
+	// FreeInstances ends what the environment's provider has made, and frees it. No
+	// provisioner runs meanwhile.
+	FreeInstances func(context.Context, home.Environment) error
 	// Sweep ends whatever hooks have left running, found by a word NAME=VALUE of
 	// their environment.
 	Sweep func(ctx context.Context, word string) error
@@ -46,6 +49,10 @@ type Parts struct {
 	RunAsHook func(ctx context.Context, s *state.State, c HookCommand) (HookOutcome, error)
 	// UnitDir is the folder of a unit below its machine's.
 	UnitDir func(machineDir, unit string) string
+	// Examine looks at the provider that an environment is to have, with the
+	// environment's configuration. A provider that is not there is an error that
+	// lists which are.
+	Examine func(ctx context.Context, e home.Environment, config map[string]string) (Provider, error)
 	// SweepTools removes the tools that nobody runs any more, but for those named and
 	// the environment's own.
 	SweepTools func(e home.Environment, keep ...string) error
@@ -53,6 +60,14 @@ type Parts struct {
 	Forget func(home.Environment) error
 	// Reach says how to get onto a machine that has an instance, or is machine 0.
 	Reach func(e home.Environment, env state.Environment, m state.Machine) (Reach, error)
+}
+
+// Provider is what bootstrap needs to know of a provider.
+type Provider struct {
+	Series   string // the only one that its machines can have; "": any
+	SHA256   string // of its executable; empty: it is this binary
+	Isolated bool   // a machine's processes and files are its own
+	Remote   bool   // machines are on other hosts
 }
 
 // grammar is the command line of juju.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -43,8 +44,18 @@ func newWorld(t *testing.T) *world {
 	w.parts = Parts{
 		Version: "9", Applets: []string{"bijou", "juju"}, HookTools: []string{"relation-get"},
 		Start: w.start, Running: w.running, Service: func(int) string { return "" }, Halt: w.halt,
-		Sweep:  func(_ context.Context, word string) error { w.swept = append(w.swept, word); return nil },
-		Forget: func(home.Environment) error { return nil },
+		FreeInstances: func(context.Context, home.Environment) error { return nil },
+		Sweep:         func(_ context.Context, word string) error { w.swept = append(w.swept, word); return nil },
+		Forget:        func(home.Environment) error { return nil },
+		Examine: func(_ context.Context, e home.Environment, _ map[string]string) (Provider, error) {
+			switch e.Provider {
+			case state.ProviderLocal:
+				return Provider{}, nil
+			case "far":
+				return Provider{Isolated: true, Remote: true, SHA256: strings.Repeat("0", 64)}, nil
+			}
+			return Provider{}, console.Usage(fmt.Errorf("there is no provider %q", e.Provider))
+		},
 	}
 	t.Cleanup(func() {
 		for dir := range w.up {
@@ -176,6 +187,7 @@ func TestBootstrapRefuses(t *testing.T) {
 		}
 	}
 	w.refuse(2, "no provider", "bootstrap", "--provider", "ec2")
+	w.refuse(1, "cannot reach a state in a file", "bootstrap", "--provider", "far")
 	w.refuse(2, "memory", "bootstrap", "--state", "mem:x")
 	w.refuse(1, "zookeeper", "bootstrap", "--state", "zookeeper://h")
 	w.refuse(1, "nosuch", "bootstrap", "--config", "nosuch=1")

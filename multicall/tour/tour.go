@@ -9,9 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strings"
@@ -48,7 +46,8 @@ func (q Quickstart) Run(s console.Streams) (err error) {
 	if err != nil {
 		return fmt.Errorf("cannot make a folder for the tour: %w", err)
 	}
-	t := &tour{out: s.Out, home: dir, coloured: console.Coloured(s.Out)}
+	environ := append(without(os.Environ(), "JUJU_", "BIJOU_HOME="), "BIJOU_HOME="+dir)
+	t := &tour{stage{out: s.Out, coloured: console.Coloured(s.Out), environ: environ}, dir}
 	if err = t.play(ctx); err == nil && q.Keep {
 		return t.goOn()
 	}
@@ -60,9 +59,8 @@ func (q Quickstart) Run(s console.Streams) (err error) {
 
 // tour is one tour under way.
 type tour struct {
-	out      io.Writer
-	home     string // its BIJOU_HOME
-	coloured bool
+	stage
+	home string // its BIJOU_HOME
 }
 
 // play goes through the tour.
@@ -94,57 +92,8 @@ func (t *tour) play(ctx context.Context) error {
 	return t.show("wp-config.php")
 }
 
-// say prints a line of the story.
-func (t *tour) say(format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
-	if t.coloured {
-		text = console.Paint(console.Bold, text)
-	}
-	fmt.Fprintf(t.out, "\n%s\n", text)
-}
-
 // juju shows a command and runs it.
-func (t *tour) juju(ctx context.Context, args ...string) error {
-	prompt := "$ juju " + strings.Join(args, " ")
-	if t.coloured {
-		prompt = console.Paint(console.Green, prompt)
-	}
-	fmt.Fprintf(t.out, "\n%s\n", prompt)
-	cmd := t.command(ctx, args...)
-	cmd.Stdout, cmd.Stderr = t.out, t.out
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("cannot run juju %s: %w", args[0], err)
-	}
-	return nil
-}
-
-// command is this binary as juju. /proc/self/exe is there even if the file has
-// been deleted, as go run does.
-func (t *tour) command(ctx context.Context, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, "/proc/self/exe", args...)
-	cmd.Args[0] = "juju"
-	cmd.Env = append(without(os.Environ(), "JUJU_", "BIJOU_HOME="), "BIJOU_HOME="+t.home)
-	// A group of its own: an interruption is told by the tour alone, once.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = 10 * time.Second
-	return cmd
-}
-
-// without leaves out the variables with those prefixes.
-func without(environ []string, prefixes ...string) []string {
-	var kept []string
-	for _, word := range environ {
-		drop := false
-		for _, p := range prefixes {
-			drop = drop || strings.HasPrefix(word, p)
-		}
-		if !drop {
-			kept = append(kept, word)
-		}
-	}
-	return kept
-}
+func (t *tour) juju(ctx context.Context, args ...string) error { return t.run(ctx, "juju", args...) }
 
 // show prints where a file of the units is, and what is in it.
 func (t *tour) show(name string) error {

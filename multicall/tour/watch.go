@@ -53,7 +53,7 @@ func (t *tour) watch(ctx context.Context) error {
 		lines := s.lines()
 		for _, name := range slices.Sorted(maps.Keys(lines)) {
 			if seen[name] != lines[name] {
-				fmt.Fprintf(t.out, "  %5.1f s  %-13s %s\n", time.Since(begun).Seconds(), name, t.paint(lines[name]))
+				fmt.Fprintf(t.out, "  %5.1f s  %-13s %s\n", time.Since(begun).Seconds(), name, t.shade(lines[name]))
 			}
 		}
 		seen = lines
@@ -74,7 +74,7 @@ func (t *tour) watch(ctx context.Context) error {
 
 // status asks juju.
 func (t *tour) status(ctx context.Context) (s status, err error) {
-	out, err := t.command(ctx, "status", "--format", "json").Output()
+	out, err := t.command(ctx, "juju", "status", "--format", "json").Output()
 	if err != nil {
 		return s, fmt.Errorf("cannot run juju status: %w", err)
 	}
@@ -136,15 +136,13 @@ func (s status) settled() bool {
 	return units == 2 && len(s.Relations) > 0
 }
 
-// paint colours a state on a terminal.
-func (t *tour) paint(line string) string {
+// shade colours a state on a terminal.
+func (t *tour) shade(line string) string {
 	switch {
-	case !t.coloured:
-		return line
 	case strings.Contains(line, "error"):
-		return console.Paint(console.Red, line)
+		return t.paint(console.Red, line)
 	case strings.Contains(line, "active") || !strings.Contains(line, "start,") && strings.HasSuffix(line, "up"):
-		return console.Paint(console.Green, line)
+		return t.paint(console.Green, line)
 	}
 	return line
 }

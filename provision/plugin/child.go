@@ -26,6 +26,7 @@ type child struct {
 	running        atomic.Pointer[os.Process]
 	killed         atomic.Bool
 	exited         chan struct{} // closed when it has
+	heard          chan struct{} // closed when stderr has been read to its end
 	how            error         // it ended with; set before exited is closed
 	keeper         sync.WaitGroup
 }
@@ -134,7 +135,24 @@ func (p *child) close() {
 func (p *child) Stdout() io.ReadCloser { return p.stdout }
 
 // Stderr is where it says everything else.
-func (p *child) Stderr() io.ReadCloser { return p.stderr }
+func (p *child) Stderr() io.ReadCloser {
+	return &ear{File: p.stderr, end: sync.OnceFunc(func() { close(p.heard) })}
+}
+
+// ear is a pipe that tells when it has been read to its end.
+type ear struct {
+	*os.File
+	end func()
+}
+
+// Read reads.
+func (e *ear) Read(b []byte) (int, error) {
+	n, err := e.File.Read(b)
+	if err != nil {
+		e.end()
+	}
+	return n, err
+}
 
 // Name is its path.
 func (p *child) Name() string { return p.path }

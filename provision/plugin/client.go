@@ -15,8 +15,9 @@ import (
 // Options say which executable is the provider, and for whom.
 type Options struct {
 	Name string // the provider's
-	// Find returns the path of the executable; it is asked before each start.
-	Find func() (string, error)
+	// Find returns the path of the executable, if that has the sha256 (empty: any);
+	// it is asked before each start.
+	Find func(sha256 string) (string, error)
 	// Wanted says what the process is to be; it is asked before each call. Where it
 	// has changed a new process takes over, and the old one ends with its calls.
 	Wanted func(ctx context.Context) (Wanted, error)

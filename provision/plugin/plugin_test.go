@@ -2,7 +2,6 @@ package plugin
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -96,7 +95,7 @@ func client(t *testing.T, name string, env provider.Environment) *Client {
 	path := linked(t, name)
 	c := NewClient(Options{
 		Name: name, Sockets: sockets(t),
-		Find:   func() (string, error) { return path, nil },
+		Find:   func(string) (string, error) { return path, nil },
 		Wanted: func(context.Context) (Wanted, error) { return Wanted{Environment: env}, nil },
 	})
 	t.Cleanup(c.Close)
@@ -120,5 +119,3 @@ func TestLocal(t *testing.T) {
 		}}
 	})
 }
-
-var _ = errors.Is

@@ -29,17 +29,19 @@ func Serve(create New) error {
 	if os.Getenv(cookie) != cookieValue {
 		return ErrByHand
 	}
-	s := &server{create: create, ready: forgetHandshake}
+	stderr := os.Stderr
+	s := &server{create: create, ready: func() {
+		os.Stderr = stderr // go-plugin makes it a stream, in which last words would be lost
+		forgetHandshake()
+	}}
 	l := newLife()
 	defer l.end()
-	stderr := os.Stderr // go-plugin makes it a stream that nobody reads any more at its end
 	goplugin.Serve(&goplugin.ServeConfig{
 		HandshakeConfig: handshake(),
 		Plugins:         goplugin.PluginSet{service: &grpcPlugin{server: s}},
 		GRPCServer:      l.server,
 		Logger:          hclog.NewNullLogger(),
 	})
-	os.Stderr = stderr
 	s.await(farewell)
 	return nil
 }

@@ -45,7 +45,7 @@ type launch struct {
 // begin starts the process and configures it. What it made is gone if that fails.
 func begin(ctx context.Context, l launch) (*session, error) {
 	s := &session{wanted: l.wanted, began: time.Now(), words: newWords(l.log)}
-	s.process = &child{path: l.path, exited: make(chan struct{})}
+	s.process = &child{path: l.path, exited: make(chan struct{}), heard: make(chan struct{})}
 	s.plugin = goplugin.NewClient(&goplugin.ClientConfig{
 		HandshakeConfig:  handshake(),
 		Plugins:          goplugin.PluginSet{service: &grpcPlugin{}},
@@ -102,25 +102,32 @@ func (s *session) silence(err error, limit time.Duration) error {
 	if s.process.ID() == "" {
 		return fmt.Errorf("cannot start its executable: %w", err)
 	}
-	select {
-	case <-s.process.exited:
-	case <-time.After(lastWords):
-	}
+	last := s.last()
 	why := strings.ToLower(strings.ReplaceAll(err.Error(), "\n", "; "))
 	switch {
 	case strings.Contains(why, "timeout while waiting"):
-		return fmt.Errorf("it did not begin within %s%s", limit, s.words.end())
+		return fmt.Errorf("it did not begin within %s%s", limit, last)
 	case strings.Contains(why, "incompatible"):
 		return fmt.Errorf("it speaks another version of the protocol (%s)", why)
-	case s.process.dead() && (strings.Contains(why, "exited before") || strings.Contains(why, "failed to read any lines")):
-		return fmt.Errorf("it ended at its start (%s)%s", s.manner(), s.words.end())
+	case strings.Contains(why, "exited before"), strings.Contains(why, "failed to read any lines"):
+		select {
+		case <-s.process.exited:
+			return fmt.Errorf("it ended at its start (%s)%s", s.manner(), last)
+		case <-time.After(lastWords): // it has closed its stdout, and lives
+		}
 	}
-	return fmt.Errorf("it does not speak the providers' protocol (%s)%s", why, s.words.end())
+	return fmt.Errorf("it does not speak the providers' protocol (%s)%s", why, last)
 }
+
+// over tells if the process has ended, or is being killed.
+func (s *session) over() bool { return s.process.killed.Load() || s.process.dead() }
 
 // manner is how a process that ended did.
 func (s *session) manner() string {
-	if s.process.how == nil {
+	switch {
+	case !s.process.dead():
+		return "killed"
+	case s.process.how == nil:
 		return "exit status 0"
 	}
 	return s.process.how.Error()
@@ -142,7 +149,7 @@ func (s *session) judge(ctx, limited context.Context, err error) error {
 	}
 	select {
 	case <-s.process.exited:
-		return s.trouble(fmt.Sprintf("it has ended unexpectedly (%s)", s.manner()))
+		return s.trouble(fmt.Sprintf("it ended unexpectedly (%s)", s.manner()))
 	case <-time.After(time.Second):
 	}
 	if s.link.Conn.GetState() == connectivity.Ready {
@@ -154,7 +161,17 @@ func (s *session) judge(ctx, limited context.Context, err error) error {
 
 // trouble is what befell the process, with its last words.
 func (s *session) trouble(what string) error {
-	return &failure{what + s.words.end(), provider.ErrTransient}
+	return &failure{what + s.last(), provider.ErrTransient}
+}
+
+// last is what the process said last. If it is about to end, its end is awaited
+// for a moment.
+func (s *session) last() string {
+	select {
+	case <-s.process.heard:
+	case <-time.After(lastWords):
+	}
+	return s.words.end()
 }
 
 // grace is how long a process may take to end when it is told to.

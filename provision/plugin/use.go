@@ -29,19 +29,15 @@ func (c *Client) use(ctx context.Context, limit time.Duration, call func(context
 		defer cancel()
 	}
 	err = s.judge(ctx, limited, call(limited, s.client))
-	if s.process.killed.Load() || s.process.dead() {
-		return c.word(ctx, err)
+	if err != nil && ctx.Err() == nil && s.over() {
+		return c.trouble(err.Error() + "; it is started again")
 	}
-	return err
+	return err // what a provider itself says stands as it is
 }
 
-// word names the provider in what befell its process; what its own errors say
-// stands by itself.
-func (c *Client) word(ctx context.Context, err error) error {
-	if err == nil || ctx.Err() != nil {
-		return err
-	}
-	return &failure{fmt.Sprintf("the provider %q is in trouble: %v; it is started again", c.o.Name, err), provider.ErrTransient}
+// trouble is what befell the provider's process, for operators.
+func (c *Client) trouble(what string) error {
+	return &failure{fmt.Sprintf("provider %q: %s", c.o.Name, what), provider.ErrTransient}
 }
 
 // take waits for the client's turn; whoever gets it gives it back.
@@ -71,11 +67,10 @@ func (c *Client) acquire(ctx context.Context) (*session, error) {
 	}
 	defer c.give()
 	c.empty = false
-	if s := c.current; s != nil && (s.process.dead() || s.process.killed.Load() || !s.wanted.same(wanted)) {
-		if s.wanted.same(wanted) {
-			c.o.Log.Warn("provider has ended unexpectedly", "how", s.manner())
-			c.back.note(s.began, time.Now())
-		}
+	if s := c.current; s != nil && s.over() {
+		c.mourn(s)
+		c.leave()
+	} else if s != nil && !s.wanted.same(wanted) {
 		c.leave()
 	}
 	if c.current == nil {
@@ -95,22 +90,25 @@ func (c *Client) renew(ctx context.Context, wanted Wanted) error {
 	if err := c.back.await(ctx, time.Now()); err != nil {
 		return err
 	}
-	path, err := c.o.Find()
-	if err == nil {
-		err = Check(path, wanted.SHA256)
-	}
+	path, err := c.o.Find(wanted.SHA256)
 	if err == nil {
 		c.current, err = begin(ctx, launch{path: path, wanted: wanted, sockets: c.o.Sockets, limit: c.o.Patience, log: c.o.Log})
 	}
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	err = &failure{fmt.Sprintf("the provider %q does not start: %v", c.o.Name, err), provider.ErrTransient}
+	err = c.trouble("it does not start: " + err.Error())
 	c.o.Log.Warn("provider does not start", "error", err)
 	now := time.Now()
-	c.back.note(now, now)
-	c.back.why = err
+	c.back.note(now, now, err)
 	return err
+}
+
+// mourn takes up that a session has ended which was not told to.
+func (c *Client) mourn(s *session) {
+	err := c.trouble("it ended unexpectedly (" + s.manner() + ")" + s.last() + "; it is started again")
+	c.o.Log.Warn("provider ended unexpectedly", "error", err)
+	c.back.note(s.began, time.Now(), err)
 }
 
 // leave has the current session end with its last call.

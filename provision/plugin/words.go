@@ -28,12 +28,21 @@ func (w *words) note(line string) {
 	if line == "" {
 		return
 	}
+	if chatter(line) {
+		w.log.Debug("provider says", "line", line)
+		return
+	}
 	w.log.Info("provider says", "line", line)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !strings.HasPrefix(w.last, "panic: ") && !strings.HasPrefix(w.last, "fatal error: ") {
 		w.last = line
 	}
+}
+
+// chatter tells if a line is one that go-plugin's servers log for themselves.
+func chatter(line string) bool {
+	return strings.HasPrefix(line, `{"@level":"debug"`) || strings.HasPrefix(line, `{"@level":"trace"`)
 }
 
 // most is how much of the last words stands in an error, in bytes.

@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func FuzzParse(f *testing.F) {
+func FuzzConstraints(f *testing.F) {
 	for _, seed := range []string{
 		"mem=2G cores=2", "mem=1.5G root-disk=.1T cpu-power=400 arch=amd64 container=lxc tags=a,^b",
 		"instance-type=m1.large mem=", "tags= arch=", "mem=9007199254740992", "mem=1e3", "=", "a=\x00",

@@ -57,7 +57,7 @@ func (f *Fleet) Host(i int) *Host { return f.hosts[i] }
 
 // open makes the world.
 func open() (*Fleet, error) {
-	base, err := tree()
+	base, err := Tree()
 	if err != nil {
 		return nil, err
 	}

@@ -10,8 +10,8 @@ import (
 	"bijou/testscripts/need"
 )
 
-// tree is the folder that hosts boot from.
-func tree() (string, error) {
+// Tree is the folder that hosts boot from, made by testscripts/fleet/base.
+func Tree() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return "", err
@@ -36,7 +36,7 @@ func missing() error {
 	if out, err := exec.Command("unshare", "--mount", "--net", "--pid", "--fork", "--mount-proc", "true").CombinedOutput(); err != nil {
 		return fmt.Errorf("test hosts need namespaces: %v: %s", err, out)
 	}
-	_, err := tree()
+	_, err := Tree()
 	return err
 }
 

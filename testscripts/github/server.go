@@ -8,6 +8,7 @@ package github
 import (
 	"crypto/sha256"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -50,11 +51,26 @@ type Server struct {
 
 // New starts a server; the caller closes it.
 func New() *Server {
+	s := newServer()
+	s.http.Start()
+	return s
+}
+
+// On starts a server that listens there.
+func On(l net.Listener) *Server {
+	s := newServer()
+	_ = s.http.Listener.Close()
+	s.http.Listener = l
+	s.http.Start()
+	return s
+}
+
+func newServer() *Server {
 	s := &Server{pageSize: 2, limit: -1}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /repos/"+Repository+"/releases", s.list)
 	mux.HandleFunc("GET /files/{tag}/{name}", s.file)
-	s.http = httptest.NewServer(mux)
+	s.http = httptest.NewUnstartedServer(mux)
 	return s
 }
 

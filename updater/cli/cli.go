@@ -21,8 +21,9 @@ import (
 
 // Parts is what the commands need to know of the program.
 type Parts struct {
-	Version  string           // of this release
-	Manifest release.Manifest // of this release
+	Version  string                      // of this release
+	Manifest release.Manifest            // of this release
+	Demo     func(console.Streams) error // shows it all; nil: there is none
 }
 
 // grammar is the command line of neco.
@@ -41,6 +42,7 @@ type grammar struct {
 	Retry      retryCmd      `cmd:"" help:"Run the step again that failed."`
 	Recover    recoverCmd    `cmd:"" help:"Clear a stopped update away, and have it made again."`
 	History    historyCmd    `cmd:"" help:"List the updates that there were."`
+	Demo       demoCmd       `cmd:"" help:"Show it all on this machine, in half a minute."`
 	Notify     notifyCmd     `cmd:"" help:"Test where alerts go."`
 }
 
@@ -48,6 +50,7 @@ const summary = `Keeps boot servers up to date, in lock-step. neco-updater and n
 the work; these commands say what is to be done, and show what is.
 
 Examples:
+  neco demo
   export NECO_STATE=etcd://10.0.0.3:2379,10.0.1.3:2379
   neco init
   neco bootserver add 0 1 2

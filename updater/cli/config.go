@@ -66,11 +66,10 @@ func (c configSetCmd) Run(o *operator) error {
 // environment is taken meanwhile.
 func put(tx *state.KeyTx, key string, value *string) error {
 	before, err := updater.LoadConfig(tx.KeyView)
-	if err != nil {
-		return err
-	}
-	if slices.Contains([]string{"env", "tag-prefix", "github-repository", "github-url"}, key) && changes(before, key, value) {
+	mends := err != nil // something else than neco has written what cannot be; this may put it right
+	if slices.Contains([]string{"env", "tag-prefix", "github-repository", "github-url"}, key) && (mends || changes(before, key, value)) {
 		tx.Remove(updater.Keys().Release())
+		tx.Remove(updater.Keys().CheckFailure())
 	}
 	if value == nil {
 		tx.Remove(updater.Keys().Config(key))

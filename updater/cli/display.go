@@ -13,7 +13,7 @@ import (
 // display is the status for people.
 type display struct {
 	doc   statusDoc
-	steps int // of this program's plan; another release may have others
+	steps int // of this program's plan, until a worker says how many its own has
 	now   time.Time
 }
 
@@ -87,8 +87,8 @@ func (d display) table() *console.Table {
 	table := console.NewTable("SERVER", "WORKER", "STEPS", "AT", "STATE")
 	steps := d.steps
 	for _, s := range d.doc.Servers {
-		if s.Record != nil {
-			steps = max(steps, s.Record.Step)
+		if s.Record != nil && s.Record.Steps > 0 {
+			steps = s.Record.Steps
 		}
 	}
 	for _, s := range d.doc.Servers {
@@ -120,6 +120,8 @@ func (d display) state(s serverDoc) (string, console.Colour) {
 		return "missing", console.Red
 	case w != nil && w.Finished:
 		return "done", console.Green
+	case w != nil && d.doc.Request != nil && d.doc.Request.Stop:
+		return "stopped", console.Yellow
 	case w != nil:
 		return "at it", ""
 	case s.InUpdate:

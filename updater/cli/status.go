@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"bijou/multicall/console"
@@ -189,7 +190,7 @@ func overall(s updater.Snapshot, now time.Time) (word, why string) {
 	case a.Verb == updater.Start:
 		return updating, a.Why + " is about to start"
 	}
-	return upToDate, a.Why
+	return upToDate, strings.TrimPrefix(a.Why, upToDate+": ")
 }
 
 // servers are all that are registered, or part of the update, in numeric order.

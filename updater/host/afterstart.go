@@ -3,7 +3,9 @@ package host
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
@@ -60,14 +62,11 @@ func (h *Host) eventually(ctx context.Context, command []string, line []byte) er
 	defer cancel()
 	var last error
 	err := until(limit, func() (bool, error) {
-		var in *bytes.Reader
-		if line != nil {
-			in = bytes.NewReader(append(bytes.Clone(line), '\n'))
-			last = run(limit, command, in)
-		} else {
-			last = run(limit, command, nil)
+		err := run(limit, command, feed(line))
+		if limit.Err() == nil || last == nil { // that it was cut off tells nothing
+			last = err
 		}
-		return last == nil, nil
+		return err == nil, nil
 	})
 	if limited(ctx, limit) {
 		return conceal(last, line)
@@ -75,10 +74,18 @@ func (h *Host) eventually(ctx context.Context, command []string, line []byte) er
 	return err
 }
 
+// feed is a line for a command's stdin; nil is an empty one.
+func feed(line []byte) io.Reader {
+	if line == nil {
+		return nil
+	}
+	return bytes.NewReader(append(bytes.Clone(line), '\n'))
+}
+
 // conceal takes a secret out of what a command has said of it.
 func conceal(err error, secret []byte) error {
 	if err == nil || len(secret) == 0 {
 		return err
 	}
-	return fmt.Errorf("%s", strings.ReplaceAll(err.Error(), string(secret), "(key)"))
+	return errors.New(strings.ReplaceAll(err.Error(), string(secret), "(key)"))
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"os"
 	"path/filepath"
 
 	"bijou/updater/release"
@@ -66,5 +67,14 @@ func (h *Host) download(ctx context.Context, f release.File) (path string, err e
 		return "", fmt.Errorf("cannot download %s: %q is no SHA-256 sum", f.URL, f.SHA256)
 	}
 	path = h.downloaded(f.SHA256)
-	return path, release.Download{Client: h.client, URL: f.URL, Path: path, SHA256: [sha256.Size]byte(raw)}.Get(ctx)
+	return path, release.Download{Client: h.downloads.Load(), URL: f.URL, Path: path, SHA256: [sha256.Size]byte(raw)}.Get(ctx)
+}
+
+// forget removes downloads that are installed.
+func (h *Host) forget(a *release.Artifact) {
+	for _, f := range []*release.File{a.Archive, a.Deb} {
+		if f != nil {
+			_ = os.Remove(h.downloaded(f.SHA256)) // else it takes room, and no more
+		}
+	}
 }

@@ -112,7 +112,13 @@ func (h *Host) Update(ctx context.Context, c release.Component) error {
 		return err
 	}
 	next.Phase = current
-	return h.note(c.Name, next)
+	if err := h.note(c.Name, next); err != nil {
+		return err
+	}
+	if c.Artifact != nil {
+		h.forget(c.Artifact)
+	}
+	return nil
 }
 
 // keepUp starts what should run and does not: it was stopped by the step before,
@@ -143,8 +149,11 @@ func (h *Host) settle(ctx context.Context, c release.Component) error {
 	defer cancel()
 	var ill error
 	err := until(limit, func() (bool, error) {
-		ill = h.Well(limit, c)
-		return ill == nil, nil
+		err := h.Well(limit, c)
+		if limit.Err() == nil || ill == nil { // that it was cut off tells nothing
+			ill = err
+		}
+		return err == nil, nil
 	})
 	if limited(ctx, limit) {
 		return fmt.Errorf("%s is not well %s after its start: %w", c.Name, h.patience, ill)

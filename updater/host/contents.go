@@ -25,7 +25,7 @@ func (h *Host) Bring(ctx context.Context, c release.Contents) error {
 	if c.URL == "" && len(images)+len(c.OSImages)+len(c.Ignitions) > 0 {
 		return errors.New("cannot bring contents: the manifest does not say where sabakan is: contents: {url: ...}")
 	}
-	s := sabakan{url: strings.TrimRight(c.URL, "/") + "/api/v1/"}
+	s := sabakan{url: strings.TrimRight(c.URL, "/") + "/api/v1/", client: h.neighbours}
 	for _, i := range images {
 		if err := h.bringImage(ctx, s, i); err != nil {
 			return err

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"fmt"
+	"os/exec"
 	"path/filepath"
 )
 
@@ -10,15 +11,35 @@ import (
 // that restarts the worker does not kill its own installer. What an installation
 // that lost power has left half-way is finished first.
 func (h *Host) installDeb(ctx context.Context, name, file string) error {
-	script := `dpkg --configure -a --force-confold; exec dpkg --install --force-confold "$1"`
-	err := h.services.Detached(ctx, Detached{
-		Name:    "neco-install-" + name,
-		Command: []string{"/bin/sh", "-c", script, "sh", file},
-		Env:     []string{"DEBIAN_FRONTEND=noninteractive", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
-		Log:     filepath.Join(h.dir, "install-"+name+".log"),
-	})
+	err := h.dpkg(ctx, `dpkg --configure -a --force-confold; exec dpkg --install --force-confold "$1"`, file)
 	if err != nil {
 		return fmt.Errorf("cannot install the package of %s: %w", name, err)
 	}
 	return nil
+}
+
+// Mend finishes what an installation that lost power has left half-way, if there
+// is dpkg, and anything to be finished. One that still runs is waited for.
+func (h *Host) Mend(ctx context.Context) error {
+	dpkg, err := exec.LookPath("dpkg")
+	if err != nil {
+		return nil
+	}
+	if out, err := exec.CommandContext(ctx, dpkg, "--audit").Output(); err == nil && len(out) == 0 {
+		return nil
+	}
+	if err := h.dpkg(ctx, "exec dpkg --configure -a --force-confold"); err != nil {
+		return fmt.Errorf("cannot finish an installation of before: %w", err)
+	}
+	return nil
+}
+
+// dpkg runs a script that calls dpkg, of which one runs at a time.
+func (h *Host) dpkg(ctx context.Context, script string, args ...string) error {
+	return h.services.Detached(ctx, Detached{
+		Name:    "neco-install",
+		Command: append([]string{"/bin/sh", "-c", script, "sh"}, args...),
+		Env:     []string{"DEBIAN_FRONTEND=noninteractive", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
+		Log:     filepath.Join(h.dir, "install.log"),
+	})
 }

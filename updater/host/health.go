@@ -76,7 +76,7 @@ func (h *Host) checkHTTP(ctx context.Context, url string) error {
 	if err != nil {
 		return err
 	}
-	resp, err := http.DefaultTransport.RoundTrip(req) // it is a neighbour: no proxy
+	resp, err := h.neighbours.Do(req)
 	if err != nil {
 		return fmt.Errorf("%s does not answer: %w", url, err)
 	}

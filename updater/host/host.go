@@ -7,15 +7,18 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
+
+	"bijou/updater/record"
+	"bijou/updater/release"
 )
 
 // Options are of one boot server.
 type Options struct {
 	LRN      int
-	Dir      string       // its folder on the disk; made if it is not there
-	Services Services     // nil: this machine's systemd
-	Client   *http.Client // for downloads; nil: the default one
+	Dir      string   // its folder on the disk; made if it is not there
+	Services Services // nil: this machine's systemd
 	// Patience is how long a component may take to be well after its start;
 	// default five minutes.
 	Patience time.Duration
@@ -26,8 +29,10 @@ type Host struct {
 	lrn      int
 	dir      string
 	services Services
-	client   *http.Client
 	patience time.Duration
+
+	downloads  atomic.Pointer[http.Client] // as the configuration says
+	neighbours *http.Client                // never through a proxy
 }
 
 // New makes the server's folder.
@@ -37,12 +42,13 @@ func New(o Options) (*Host, error) {
 			return nil, fmt.Errorf("cannot make the worker's folder: %w", err)
 		}
 	}
-	h := &Host{lrn: o.LRN, dir: o.Dir, services: o.Services, client: o.Client, patience: o.Patience}
+	h := &Host{lrn: o.LRN, dir: o.Dir, services: o.Services, patience: o.Patience}
+	h.neighbours = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	if err := h.Configure(record.Config{}); err != nil {
+		return nil, err
+	}
 	if h.services == nil {
 		h.services = Systemd{}
-	}
-	if h.client == nil {
-		h.client = http.DefaultClient
 	}
 	if h.patience == 0 {
 		h.patience = 5 * time.Minute
@@ -50,19 +56,31 @@ func New(o Options) (*Host, error) {
 	return h, nil
 }
 
-// every is how often something is looked at that tells nobody when it changes.
-const every = 200 * time.Millisecond
+// Configure has what is begun from now on follow the configuration. It may be
+// called at any time.
+func (h *Host) Configure(c record.Config) error {
+	client, err := release.NewClient(c.Proxy)
+	if err == nil {
+		h.downloads.Store(client)
+	}
+	return err
+}
+
+// The times between two looks at something that tells nobody when it changes: soon
+// at first, since most things take moments.
+const (
+	firstLook = 20 * time.Millisecond
+	lastLook  = 320 * time.Millisecond
+)
 
 // until looks again and again until ok says yes or fails, or ctx is done.
 func until(ctx context.Context, ok func() (bool, error)) error {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
+	for gap := firstLook; ; gap = min(2*gap, lastLook) {
 		if yes, err := ok(); yes || err != nil {
 			return err
 		}
 		select {
-		case <-tick.C:
+		case <-time.After(gap):
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

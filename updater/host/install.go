@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
+	"syscall"
 
 	"github.com/google/renameio/v2"
 
@@ -66,5 +68,27 @@ func put(from, to string, mode fs.FileMode) error {
 	if err != nil {
 		return err
 	}
+	syscall.ForkLock.RLock() // a child that was forked meanwhile would hold it open for writing
+	defer syscall.ForkLock.RUnlock()
 	return renameio.WriteFile(to, data, mode)
+}
+
+// Sweep removes the files of a folder that are not of the version.
+func Sweep(dir, version string) error {
+	all, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("cannot remove old releases: %w", err)
+	}
+	for _, e := range all {
+		if strings.Contains(e.Name(), "_"+version+"_") {
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
+			return fmt.Errorf("cannot remove old releases: %w", err)
+		}
+	}
+	return nil
 }

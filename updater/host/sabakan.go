@@ -10,7 +10,10 @@ import (
 )
 
 // sabakan is sabakan's HTTP API, as its docs/api.md has it.
-type sabakan struct{ url string }
+type sabakan struct {
+	url    string
+	client *http.Client
+}
 
 // call asks; the body may be nil. The caller closes the answer's.
 func (s sabakan) call(ctx context.Context, method, path string, body io.Reader, size int64) (*http.Response, error) {
@@ -22,7 +25,7 @@ func (s sabakan) call(ctx context.Context, method, path string, body io.Reader, 
 		req.ContentLength = size
 		req.Header.Set("Content-Type", "application/octet-stream")
 	}
-	return http.DefaultTransport.RoundTrip(req) // it is a neighbour: no proxy
+	return s.client.Do(req)
 }
 
 // get reads an answer of JSON; there is false if there is no such thing.

@@ -19,8 +19,8 @@ type Services interface {
 	// Active tells if the unit runs. One that is about to is not active yet.
 	Active(ctx context.Context, unit string) (bool, error)
 	// Detached runs a command as a unit of that name, which goes on whatever
-	// becomes of the caller, and returns when it has ended. If one of that name
-	// runs already, it waits for that one. Its output goes to the log.
+	// becomes of the caller, and returns when it has ended. One of that name that
+	// runs already is waited for before. Its output goes to the log.
 	Detached(ctx context.Context, d Detached) error
 }
 

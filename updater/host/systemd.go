@@ -169,23 +169,27 @@ func (s Systemd) Active(ctx context.Context, unit string) (yes bool, err error) 
 func (s Systemd) Detached(ctx context.Context, d Detached) error {
 	unit := d.Name + ".service"
 	return s.with(ctx, "run", unit, func(c *sd.Conn) error {
-		f, err := ask(ctx, c, unit)
+		if _, err := finished(ctx, c, unit); err != nil {
+			return err
+		}
+		if err := launch(ctx, c, unit, d); err != nil {
+			return err
+		}
+		failed, err := finished(ctx, c, unit)
 		if err != nil {
 			return err
 		}
-		if f.active != "activating" {
-			if err := launch(ctx, c, unit, d); err != nil {
-				return err
-			}
+		forget(ctx, c, unit)
+		if failed {
+			return fmt.Errorf("it has failed: %s", lastWords(d.Log))
 		}
-		return finished(ctx, c, unit, d)
+		return nil
 	})
 }
 
 // launch begins the transient unit. One that ran before is forgotten.
 func launch(ctx context.Context, c *sd.Conn, unit string, d Detached) error {
-	_, _ = c.StopUnitContext(ctx, unit, "replace", nil)
-	_ = c.ResetFailedUnitContext(ctx, unit)
+	forget(ctx, c, unit)
 	logged := append([]string{"/bin/sh", "-c", `log=$1; shift; exec "$@" >"$log" 2>&1`, "sh", d.Log}, d.Command...)
 	properties := []sd.Property{
 		sd.PropDescription("an installation by neco-worker"),
@@ -203,21 +207,18 @@ func launch(ctx context.Context, c *sd.Conn, unit string, d Detached) error {
 	})
 }
 
-// finished waits for the end of the transient unit, and lets systemd forget it.
-func finished(ctx context.Context, c *sd.Conn, unit string, d Detached) error {
-	failed := false
-	err := until(ctx, func() (bool, error) {
-		f, err := ask(ctx, c, unit)
-		failed = f.active == "failed"
-		return failed || f.active == "active" && !f.job, err
-	})
-	if err != nil {
-		return err
-	}
+// forget lets systemd forget a transient unit that has ended, however it did.
+func forget(ctx context.Context, c *sd.Conn, unit string) {
 	_, _ = c.StopUnitContext(ctx, unit, "replace", nil)
 	_ = c.ResetFailedUnitContext(ctx, unit)
-	if failed {
-		return fmt.Errorf("%q has failed: %s", d.Command, lastWords(d.Log))
-	}
-	return nil
+}
+
+// finished waits until the transient unit does not run, and tells if it has failed.
+func finished(ctx context.Context, c *sd.Conn, unit string) (failed bool, err error) {
+	err = until(ctx, func() (bool, error) {
+		f, err := ask(ctx, c, unit)
+		failed = f.active == "failed"
+		return f.active != "activating" && f.active != "deactivating" && !f.job, err
+	})
+	return failed, err
 }

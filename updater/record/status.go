@@ -16,6 +16,8 @@ type Status struct {
 	Attempt int `json:"attempt"`
 	// StepName is the step's name in the manifest; "install" before the first.
 	StepName string `json:"step-name,omitempty"`
+	// Steps is how many there are in this version's plan; 0 before the first.
+	Steps int `json:"steps,omitempty"`
 	// At is when it came to this step, by the server's clock.
 	At time.Time `json:"at"`
 }

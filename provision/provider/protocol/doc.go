@@ -5,4 +5,4 @@
 // provision/plugin imports it; providers written elsewhere copy provider.proto.
 package protocol
 
-//go:generate go -C generate run .
+//go:generate go -C generate run . ../../../sample/protocol

@@ -3,12 +3,13 @@
 package providertest
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"bijou/provision/provider"
 )
@@ -16,6 +17,8 @@ import (
 // Fixture is one provider under test, with no instances.
 type Fixture struct {
 	Provider provider.Provider
+	// Series is one that the provider's machines can have; empty: any.
+	Series string
 	// Crash ends the instance behind the provider's back.
 	Crash func(t *testing.T, instance string)
 }
@@ -50,13 +53,13 @@ func cases() []testCase {
 	}
 }
 
-func spec(machine string) provider.Spec {
-	return provider.Spec{Environment: "e0a1", Machine: machine, Series: "noble", Token: "e0a1-" + machine}
+func (f Fixture) spec(machine string) provider.Spec {
+	return provider.Spec{Environment: "e0a1", Machine: machine, Series: cmp.Or(f.Series, "noble"), Token: "e0a1-" + machine}
 }
 
 func start(ctx context.Context, t *testing.T, f Fixture, machine string) provider.Instance {
 	t.Helper()
-	i, err := f.Provider.Start(ctx, spec(machine), io.Discard)
+	i, err := f.Provider.Start(ctx, f.spec(machine), io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +80,7 @@ func wantInstances(ctx context.Context, t *testing.T, f Fixture, want ...provide
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Fatal(diff)
 	}
 }
@@ -93,7 +96,7 @@ func startLists(ctx context.Context, t *testing.T, f Fixture) {
 
 func startTwice(ctx context.Context, t *testing.T, f Fixture) {
 	a, b := start(ctx, t, f, "1"), start(ctx, t, f, "1")
-	if diff := cmp.Diff(a, b); diff != "" {
+	if diff := gocmp.Diff(a, b); diff != "" {
 		t.Fatal(diff)
 	}
 	wantInstances(ctx, t, f, a)
@@ -103,7 +106,7 @@ func startAtOnce(ctx context.Context, t *testing.T, f Fixture) {
 	errs := make(chan error, 2) // one slot for each start
 	for range 2 {
 		go func() {
-			_, err := f.Provider.Start(ctx, spec("1"), io.Discard)
+			_, err := f.Provider.Start(ctx, f.spec("1"), io.Discard)
 			errs <- err
 		}()
 	}
@@ -138,7 +141,7 @@ func crashRestarts(ctx context.Context, t *testing.T, f Fixture) {
 	a := start(ctx, t, f, "1")
 	f.Crash(t, a.ID)
 	b := start(ctx, t, f, "1")
-	if diff := cmp.Diff(a, b); diff != "" {
+	if diff := gocmp.Diff(a, b); diff != "" {
 		t.Fatal(diff)
 	}
 	wantInstances(ctx, t, f, b)

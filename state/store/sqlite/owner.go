@@ -30,18 +30,16 @@ func thisProcess() owner {
 	return o
 }
 
-// deadFor says if the owner is provably dead for a process that looks at it: its
-// machine has been started again since, or it is of the same pid namespace and
-// its pid is free, a zombie's, or that of a process started at another time.
+// deadFor says if the owner is provably dead for a process that looks at it: it
+// is of the same pid namespace, and its machine has been started again since, or
+// its pid is free, a zombie's, or that of a process started at another time. Of
+// another namespace nothing is known: a container has a boot id of its own.
 func (o owner) deadFor(self owner) bool {
-	if o.boot == "" || self.boot == "" {
+	if o.boot == "" || self.boot == "" || o.pidns == "" || o.pidns != self.pidns {
 		return false
 	}
 	if o.boot != self.boot {
 		return true
-	}
-	if o.pidns == "" || o.pidns != self.pidns {
-		return false
 	}
 	if errors.Is(unix.Kill(o.pid, 0), unix.ESRCH) {
 		return true

@@ -31,6 +31,7 @@ func TestDeadFor(t *testing.T) {
 		{"its pid at another time", with(func(o *owner) { o.start = "1" }), true},
 		{"another boot", with(func(o *owner) { o.boot = "other" }), true},
 		{"another pid namespace", with(func(o *owner) { o.pidns, o.start = "pid:[1]", "1" }), false},
+		{"a container's", with(func(o *owner) { o.boot, o.pidns, o.start = "other", "pid:[1]", "1" }), false},
 		{"a pid that is free", with(func(o *owner) { o.pid = 1<<22 - 1 }), true},
 		{"a zombie", with(func(o *owner) { o.pid, o.start = zombie.Process.Pid, start }), true},
 		{"of unknown boot", with(func(o *owner) { o.boot, o.start = "", "1" }), false},

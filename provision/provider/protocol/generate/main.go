@@ -1,12 +1,12 @@
-// Command generate makes the Go code of ../provider.proto, beside it, with no
-// program but Go: the compiler is a library, and the two generators are tools of
-// this module, in the versions that its go.mod says.
+// Command generate makes the Go code of ../provider.proto, beside it, and copies
+// both into the folders that are its arguments. It needs no program but Go: the
+// compiler is a library, and the two generators are tools of this module, in the
+// versions that its go.mod says.
 package main
 
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -22,21 +22,26 @@ import (
 const source = "provider.proto"
 
 func main() {
-	if err := generate(".."); err != nil {
+	made, err := generate("..")
+	if err == nil {
+		err = copyTo(os.Args[1:], append(made, filepath.Join("..", source)))
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
 	}
 }
 
-// generate compiles the folder's source and writes what the tools make of it.
-func generate(dir string) error {
+// generate compiles the folder's source and writes what the tools make of it. It
+// returns the files.
+func generate(dir string) ([]string, error) {
 	compiler := protocompile.Compiler{
 		Resolver:       &protocompile.SourceResolver{ImportPaths: []string{dir}},
 		SourceInfoMode: protocompile.SourceInfoStandard, // comments go along
 	}
 	files, err := compiler.Compile(context.Background(), source)
 	if err != nil {
-		return fmt.Errorf("cannot compile %s: %w", source, err)
+		return nil, fmt.Errorf("cannot compile %s: %w", source, err)
 	}
 	request, err := proto.Marshal(&pluginpb.CodeGeneratorRequest{
 		FileToGenerate: []string{source},
@@ -44,29 +49,52 @@ func generate(dir string) error {
 		ProtoFile:      []*descriptorpb.FileDescriptorProto{protoutil.ProtoFromFileDescriptor(files[0])},
 	})
 	if err != nil {
-		return fmt.Errorf("cannot ask for code: %w", err)
+		return nil, fmt.Errorf("cannot ask for code: %w", err)
 	}
-	return errors.Join(run("protoc-gen-go", request, dir), run("protoc-gen-go-grpc", request, dir))
+	messages, err := run("protoc-gen-go", request, dir)
+	if err != nil {
+		return nil, err
+	}
+	services, err := run("protoc-gen-go-grpc", request, dir)
+	return append(messages, services...), err
 }
 
 // run gives the request to a generator and writes the files that it answers.
-func run(tool string, request []byte, dir string) error {
+func run(tool string, request []byte, dir string) (paths []string, err error) {
 	cmd := exec.Command("go", "tool", tool)
 	cmd.Stdin, cmd.Stderr = bytes.NewReader(request), os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return fmt.Errorf("cannot run %s: %w", tool, err)
+		return nil, fmt.Errorf("cannot run %s: %w", tool, err)
 	}
 	var made pluginpb.CodeGeneratorResponse
 	if err := proto.Unmarshal(out, &made); err != nil {
-		return fmt.Errorf("cannot read what %s answers: %w", tool, err)
+		return nil, fmt.Errorf("cannot read what %s answers: %w", tool, err)
 	}
 	if made.Error != nil {
-		return fmt.Errorf("%s: %s", tool, made.GetError())
+		return nil, fmt.Errorf("%s: %s", tool, made.GetError())
 	}
 	for _, f := range made.File {
-		if err := os.WriteFile(filepath.Join(dir, f.GetName()), []byte(f.GetContent()), 0o644); err != nil {
-			return fmt.Errorf("cannot write code: %w", err)
+		path := filepath.Join(dir, f.GetName())
+		if err := os.WriteFile(path, []byte(f.GetContent()), 0o644); err != nil {
+			return nil, fmt.Errorf("cannot write code: %w", err)
+		}
+		paths = append(paths, path)
+	}
+	return paths, nil
+}
+
+// copyTo copies the files into each of the folders.
+func copyTo(folders, files []string) error {
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return fmt.Errorf("cannot copy: %w", err)
+		}
+		for _, folder := range folders {
+			if err := os.WriteFile(filepath.Join(folder, filepath.Base(file)), data, 0o644); err != nil {
+				return fmt.Errorf("cannot copy: %w", err)
+			}
 		}
 	}
 	return nil

@@ -1,0 +1,104 @@
+package multicall
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"bijou/agent"
+	"bijou/multicall/console"
+	"bijou/multicall/home"
+	"bijou/multicall/juju"
+	"bijou/provision/plugin"
+	"bijou/provision/provider"
+	"bijou/state"
+)
+
+// providerName is what a provider may be called: its name is a part of a file's.
+var providerName = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
+
+// examineProvider looks at the provider of an environment to be. One inside the
+// binary is asked in this process.
+func examineProvider(ctx context.Context, e home.Environment, config map[string]string) (juju.Provider, error) {
+	env := state.Environment{Name: e.Name, UUID: e.UUID, Provider: e.Provider, Config: config}
+	wanted := providerWanted(e, env)
+	i := slices.IndexFunc(builtins(), func(b builtin) bool { return b.name == e.Provider })
+	if i < 0 {
+		return examineOther(ctx, e, wanted)
+	}
+	b := builtins()[i]
+	p, err := b.create(wanted.Environment)
+	if err != nil {
+		return juju.Provider{}, err
+	}
+	c, err := p.Capabilities(ctx)
+	found := facts(c)
+	if err == nil && b.host != nil {
+		found.Series, err = b.host(wanted.Environment.Config)
+	}
+	return found, err
+}
+
+func facts(c provider.Capabilities) juju.Provider {
+	return juju.Provider{Isolated: c.Isolated, Remote: c.Remote}
+}
+
+// examineOther starts a provider outside of the binary, for once.
+func examineOther(ctx context.Context, e home.Environment, wanted plugin.Wanted) (found juju.Provider, err error) {
+	path, err := findOther(e)
+	if err != nil {
+		return found, err
+	}
+	sum, err := plugin.Sum(path)
+	if err == nil {
+		err = plugin.Check(path, wanted.SHA256)
+	}
+	if err != nil {
+		return found, err
+	}
+	sockets, err := agent.ProviderFolder(e.UUID)
+	if err != nil {
+		return found, err
+	}
+	defer func() { err = errors.Join(err, agent.RemoveSockets(e.UUID)) }()
+	client := plugin.NewClient(plugin.Options{
+		Name: e.Provider, Sockets: sockets, Log: slog.New(slog.DiscardHandler), // the operator gets the error
+		Find:   func(string) (string, error) { return path, nil },
+		Wanted: func(context.Context) (plugin.Wanted, error) { return wanted, nil },
+	})
+	defer client.Close()
+	c, err := client.Capabilities(ctx)
+	found = facts(c)
+	found.SHA256 = sum
+	return found, err
+}
+
+// findOther finds the executable of a provider outside of the binary, or says which
+// providers there are.
+func findOther(e home.Environment) (string, error) {
+	folders := providerFolders(e)
+	if providerName.MatchString(e.Provider) {
+		path, err := plugin.Find(e.Provider, folders)
+		if _, missing := errors.AsType[*plugin.NotFoundError](err); !missing {
+			return path, err
+		}
+	}
+	var there []string
+	for _, b := range builtins() {
+		there = append(there, b.name)
+	}
+	for _, name := range plugin.Names(folders) {
+		if !isBuiltin(name) {
+			there = append(there, name)
+		}
+	}
+	return "", console.Hint(
+		console.Usage(fmt.Errorf("there is no provider %q; there are: %s", e.Provider, strings.Join(there, ", "))),
+		fmt.Sprintf("others are executables %sNAME in the folders of BIJOU_PLUGIN_PATH (%q), in /usr/local/lib/bijou/providers, /usr/lib/bijou/providers or on PATH",
+			plugin.Prefix, os.Getenv("BIJOU_PLUGIN_PATH")))
+}

@@ -1,0 +1,40 @@
+package juju
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+
+	"bijou/multicall/console"
+	"bijou/state"
+)
+
+// examine asks the provider what it is, before anything is made. One whose
+// machines could not reach the state is refused.
+func (b *bootstrap) examine() error {
+	var err error
+	b.maker, err = b.o.parts.Examine(b.o.ctx, b.env, b.cmd.Config)
+	if err != nil {
+		return fmt.Errorf("cannot bootstrap environment %q: %w", b.env.Name, err)
+	}
+	if b.maker.Remote && strings.HasPrefix(b.env.State, "sqlite:") {
+		return console.Hint(
+			fmt.Errorf("cannot bootstrap environment %q: machines of the provider %q are other hosts, which cannot reach a state in a file of this one", b.env.Name, b.env.Provider),
+			"--state etcd://HOST:PORT/PREFIX keeps it where they can; juju migrate-state takes an environment there that began in a file")
+	}
+	return nil
+}
+
+// config is what the environment is to be configured with: what was asked for, and
+// which file the provider is.
+func (b *bootstrap) config() map[string]string {
+	config := maps.Clone(b.cmd.Config)
+	if b.maker.SHA256 == "" {
+		return config
+	}
+	if config == nil {
+		config = map[string]string{}
+	}
+	config[state.ProviderSHA256] = b.maker.SHA256
+	return config
+}

@@ -1,0 +1,176 @@
+package tour
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+)
+
+// repository is the demo's, and demoLimit how long each part of it may take.
+const (
+	repository = "example/boot"
+	demoLimit  = 2 * time.Minute
+)
+
+// releases is a server that answers as GitHub's API does about one repository,
+// and takes alerts besides.
+type releases struct {
+	listener net.Listener
+	server   *http.Server
+	served   chan struct{}
+	alerts   chan string
+
+	mu        sync.Mutex
+	published []map[string]any  // in GitHub's words
+	files     map[string][]byte // by path
+}
+
+// startReleases starts the server on this machine.
+func startReleases() (*releases, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("cannot serve releases: %w", err)
+	}
+	r := &releases{listener: l, served: make(chan struct{}), alerts: make(chan string, 100), files: map[string][]byte{}}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /repos/"+repository+"/releases", r.list)
+	mux.HandleFunc("GET /files/", r.file)
+	mux.HandleFunc("POST /alerts", r.take)
+	r.server = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	go func() { // until close
+		defer close(r.served)
+		_ = r.server.Serve(l)
+	}()
+	return r, nil
+}
+
+// url is where it is.
+func (r *releases) url() string { return "http://" + r.listener.Addr().String() + "/" }
+
+// close ends it.
+func (r *releases) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if r.server.Shutdown(ctx) != nil {
+		_ = r.server.Close()
+	}
+	<-r.served
+}
+
+// list answers the list of releases.
+func (r *releases) list(w http.ResponseWriter, _ *http.Request) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	_ = json.NewEncoder(w).Encode(r.published) // whoever hangs up does not read it
+}
+
+// file answers a release's file.
+func (r *releases) file(w http.ResponseWriter, req *http.Request) {
+	r.mu.Lock()
+	data, ok := r.files[req.URL.Path]
+	r.mu.Unlock()
+	if !ok {
+		http.NotFound(w, req)
+		return
+	}
+	http.ServeContent(w, req, "", time.Time{}, bytes.NewReader(data))
+}
+
+// take takes an alert.
+func (r *releases) take(_ http.ResponseWriter, req *http.Request) {
+	var alert struct {
+		Message string `json:"message"`
+	}
+	if json.NewDecoder(io.LimitReader(req.Body, 1<<16)).Decode(&alert) == nil {
+		r.alerts <- alert.Message
+	}
+}
+
+// publish makes a release of this binary and the manifest of that version.
+func (d *demo) publish(version string) error {
+	tarball, err := pack(manifest(version))
+	if err != nil {
+		return fmt.Errorf("cannot make a release: %w", err)
+	}
+	name := fmt.Sprintf("bijou_%s_linux_%s.tar.gz", version, runtime.GOARCH)
+	d.releases.add(version, map[string][]byte{
+		name: tarball, "SHA256SUMS": fmt.Appendf(nil, "%x  %s\n", sha256.Sum256(tarball), name),
+	})
+	return nil
+}
+
+// add publishes files as a release.
+func (r *releases) add(version string, files map[string][]byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var assets []map[string]any
+	for name, data := range files {
+		path := "/files/" + version + "/" + name
+		r.files[path] = data
+		assets = append(assets, map[string]any{"name": name, "size": len(data), "browser_download_url": "http://" + r.listener.Addr().String() + path})
+	}
+	r.published = slices.Insert(r.published, 0, map[string]any{"tag_name": "release-" + version, "assets": assets})
+}
+
+// pack makes a tarball of this binary and the manifest. It is not compressed: it
+// does not travel far.
+func pack(manifest string) ([]byte, error) {
+	binary, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	z, err := gzip.NewWriterLevel(&b, gzip.NoCompression)
+	if err != nil {
+		return nil, err
+	}
+	t := tar.NewWriter(z)
+	for _, f := range []struct {
+		name string
+		mode int64
+		data []byte
+	}{{"bijou", 0o755, binary}, {"manifest.yaml", 0o644, []byte(manifest)}} {
+		if err := t.WriteHeader(&tar.Header{Name: f.name, Mode: f.mode, Size: int64(len(f.data))}); err != nil {
+			return nil, err
+		}
+		if _, err := t.Write(f.data); err != nil {
+			return nil, err
+		}
+	}
+	err = errors.Join(t.Close(), z.Close())
+	return b.Bytes(), err
+}
+
+// manifest is the plan of the demo's releases.
+func manifest(version string) string {
+	return fmt.Sprintf(`version: %[1]s
+components:
+  - name: cke
+    strategy: stop-all
+    services: [cke.service]
+    artifact: {image: "example/cke:%[1]s"}
+  - name: etcd
+    strategy: rolling
+    services: [etcd.service]
+    artifact: {image: "example/etcd:%[1]s"}
+    soak: 500ms
+  - name: sabakan
+    strategy: any
+    services: [sabakan.service]
+    artifact: {image: "example/sabakan:%[1]s"}
+`, version)
+}

@@ -1,0 +1,109 @@
+package tour
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"time"
+
+	"bijou/multicall/console"
+)
+
+// The states of `neco status` that the demo waits for.
+const (
+	upToDate = "up to date"
+	stopped  = "stopped"
+)
+
+// fleet is the part of `neco status --format json` that the demo looks at.
+type fleet struct {
+	State   string `json:"state"`
+	Why     string `json:"why"`
+	Version string `json:"version"`
+	Servers []struct {
+		LRN    int    `json:"lrn"`
+		Worker string `json:"worker-version"`
+		Status *struct {
+			Version  string `json:"version"`
+			Step     int    `json:"step"`
+			StepName string `json:"step-name"`
+			Finished bool   `json:"finished"`
+			Error    bool   `json:"error"`
+			Message  string `json:"message"`
+		} `json:"status"`
+	} `json:"servers"`
+}
+
+// watch prints what changes until the fleet is in that state with that version.
+func (d *demo) watch(ctx context.Context, state, version string) error {
+	begun, seen := time.Now(), map[int]string{}
+	for time.Since(begun) < demoLimit {
+		f, err := d.look(ctx)
+		if err != nil {
+			return err
+		}
+		for lrn, line := range f.lines(version) {
+			if line != "" && seen[lrn] != line {
+				fmt.Fprintf(d.out, "  %5.1f s  server %d  %s\n", time.Since(begun).Seconds(), lrn, d.shade(line))
+				seen[lrn] = line
+			}
+		}
+		switch {
+		case f.State == state && f.Version == version:
+			return nil
+		case f.State == stopped && f.Version == version:
+			return fmt.Errorf("the update to %s was stopped: %s", version, f.Why)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(look):
+		}
+	}
+	return fmt.Errorf("the servers were not %s with %s within %s", state, version, demoLimit)
+}
+
+// look asks neco, whose exit code tells the state as well.
+func (d *demo) look(ctx context.Context) (f fleet, err error) {
+	out, err := d.command(ctx, "neco", "status", "--format", "json").Output()
+	if _, told := errors.AsType[*exec.ExitError](err); err != nil && (!told || len(out) == 0) {
+		return f, fmt.Errorf("cannot run neco status: %w", err)
+	}
+	if err := json.Unmarshal(out, &f); err != nil {
+		return f, fmt.Errorf("cannot read what neco status prints: %w", err)
+	}
+	return f, nil
+}
+
+// lines says in a few words how far each server is with that version; "" for one
+// that has not begun.
+func (f fleet) lines(version string) map[int]string {
+	lines := map[int]string{}
+	for _, s := range f.Servers {
+		switch w := s.Status; {
+		case w == nil || w.Version != version:
+		case w.Error:
+			lines[s.LRN] = "failed: " + w.Message
+		case w.Finished:
+			lines[s.LRN] = "done: runs " + s.Worker
+		case w.Step == 0:
+			lines[s.LRN] = w.StepName
+		default:
+			lines[s.LRN] = fmt.Sprintf("step %d: %s", w.Step, w.StepName)
+		}
+	}
+	return lines
+}
+
+// shade colours how far a server is on a terminal.
+func (d *demo) shade(line string) string {
+	switch line[:4] {
+	case "fail":
+		return d.paint(console.Red, line)
+	case "done":
+		return d.paint(console.Green, line)
+	}
+	return line
+}

@@ -1,0 +1,93 @@
+package provision
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"bijou/provision/provider/dummy"
+	"bijou/state"
+	"bijou/testscripts/etcdtest"
+)
+
+// BenchmarkMachines is from a provisioner's start until the instances of so many
+// machines are recorded, each started by the dummy at once:
+// BIJOU_BENCH_MACHINES="100 1000". Etcd syncs, as in earnest.
+func BenchmarkMachines(b *testing.B) {
+	for _, field := range strings.Fields(os.Getenv("BIJOU_BENCH_MACHINES")) {
+		n, err := strconv.Atoi(field)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(fmt.Sprintf("sqlite-%d", n), func(b *testing.B) {
+			benchmarkMachines(b, n, func() string { return "sqlite:" + filepath.Join(b.TempDir(), "state.db") })
+		})
+		b.Run(fmt.Sprintf("etcd-%d", n), func(b *testing.B) {
+			etcdtest.Need(b)
+			cluster := etcdtest.For(b, etcdtest.Options{Sync: true})
+			run := 0
+			benchmarkMachines(b, n, func() string {
+				run++
+				return cluster.URL(fmt.Sprintf("/%d", run))
+			})
+		})
+	}
+}
+
+func benchmarkMachines(b *testing.B, n int, url func() string) {
+	for b.Loop() {
+		b.StopTimer()
+		st := benchmarkState(b, url(), n)
+		ctx, cancel := context.WithCancel(b.Context())
+		done := make(chan error)
+		b.StartTimer()
+		go func() {
+			done <- Run(ctx, Options{State: st, Provider: dummy.New(b.TempDir()), Log: slog.New(slog.DiscardHandler)})
+		}()
+		awaitRecorded(b, st)
+		b.StopTimer()
+		cancel()
+		if err := <-done; err != nil {
+			b.Fatal(err)
+		}
+		st.Close()
+		b.StartTimer()
+	}
+}
+
+func benchmarkState(b *testing.B, url string, n int) *state.State {
+	env := state.Environment{Name: "e", UUID: "u", Provider: dummy.Name, DefaultSeries: "noble"}
+	if err := state.Create(b.Context(), url, env); err != nil {
+		b.Fatal(err)
+	}
+	st, err := state.Open(b.Context(), url)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err := st.AddMachines(b.Context(), n, state.MachineSpec{}); err != nil {
+		b.Fatal(err)
+	}
+	return st
+}
+
+func awaitRecorded(b *testing.B, st *state.State) {
+	for missing := true; missing; time.Sleep(10 * time.Millisecond) {
+		err := st.View(b.Context(), func(v *state.View) error {
+			machines, err := v.Machines()
+			missing = false
+			for _, m := range machines {
+				missing = missing || m.InstanceID == ""
+			}
+			return err
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,257 @@
+package provision
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bijou/provision/provider"
+	"bijou/provision/provider/dummy"
+	"bijou/state"
+)
+
+func TestRunLeavesFailedMachinesToTheOperator(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.order(startOrder(dummy.StartOrder{Fail: "no room"}))
+		id := w.add()
+		m, err := w.machine(id)
+		if err != nil || m.Status != state.MachineError || m.Message != "no room" || m.InstanceID != "" || !m.RetryAt.IsZero() {
+			t.Errorf("machine %+v, error %v", m, err)
+		}
+		w.settle(time.Hour)
+		w.wantStarts(1)
+		w.update(func(tx *state.Tx) error { return tx.ResolveMachine(id, nil) })
+		w.settle(time.Second)
+		w.wantStarts(2) // and fails again
+		w.order(dummy.Orders{})
+		w.update(func(tx *state.Tx) error { return tx.ResolveMachine(id, nil) })
+		w.wantInstance(id, "dummy-1-1")
+	})
+}
+
+func TestRunRetriesTransientFailures(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.order(startOrder(dummy.StartOrder{Busy: "no room now"}))
+		begin := time.Now()
+		id := w.add()
+		m, err := w.machine(id)
+		if err != nil || m.Status != state.MachineError || !strings.HasPrefix(m.Message, "no room now") || m.Attempts != 1 ||
+			m.RetryAt.Sub(begin).Round(time.Second) != firstRetry {
+			t.Errorf("machine %+v, error %v", m, err)
+		}
+		w.settle(35 * time.Second) // 10 s, then 20 s
+		w.wantStarts(3)
+		w.settle(10 * time.Hour)
+		if m, err = w.machine(id); err != nil || m.RetryAt.Sub(time.Now()) > lastRetry {
+			t.Errorf("machine %+v, error %v", m, err)
+		}
+		w.order(dummy.Orders{})
+		w.settle(lastRetry)
+		w.wantInstance(id, "dummy-1-1")
+		if m, _ := w.machine(id); m.Message != "" || m.Attempts != 0 || !m.RetryAt.IsZero() || m.Status != state.MachinePending {
+			t.Errorf("machine %+v", m)
+		}
+	})
+}
+
+// TestRunRetriesResolvedMachinesAtOnce, whenever they would be tried again.
+func TestRunRetriesResolvedMachinesAtOnce(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.order(startOrder(dummy.StartOrder{Busy: "no room now"}))
+		id := w.add()
+		w.settle(time.Hour)
+		w.order(dummy.Orders{})
+		w.update(func(tx *state.Tx) error { return tx.ResolveMachine(id, nil) })
+		w.wantInstance(id, "dummy-1-1")
+	})
+}
+
+// TestRunHangingStartsHoldUpNobody: more of them than may run at a time, and one
+// that is not among them.
+func TestRunHangingStartsHoldUpNobody(t *testing.T) {
+	inWorld(t, func(w *world) {
+		orders := dummy.Orders{Start: map[string]dummy.StartOrder{}}
+		for n := range 3 * parallel {
+			orders.Start[fmt.Sprint(n+1)] = dummy.StartOrder{Hang: true}
+		}
+		w.order(orders)
+		for range 3 * parallel {
+			w.add()
+		}
+		id := w.add()
+		w.settle(4 * patience)
+		w.wantInstance(id, "dummy-"+id+"-1")
+		if m, err := w.machine("1"); err != nil || m.Status != state.MachinePending {
+			t.Errorf("machine %+v, error %v", m, err)
+		}
+		w.settle(startLimit)
+		m, err := w.machine("1")
+		if err != nil || m.Status != state.MachineError || m.RetryAt.IsZero() || !strings.Contains(m.Message, "has not started it within 20m0s") {
+			t.Errorf("machine %+v, error %v", m, err)
+		}
+		w.order(dummy.Orders{})
+		w.settle(2 * startLimit)
+		w.wantInstance("1", "dummy-1-1")
+		w.wantInstances(func() (all []string) {
+			for n := range 3*parallel + 1 {
+				all = append(all, fmt.Sprintf("dummy-%d-1", n+1))
+			}
+			return sorted(all)
+		}()...)
+	})
+}
+
+// TestRunAbandonsStartsOfMachinesThatWereDestroyed, and leaves nothing of them.
+func TestRunAbandonsStartsOfMachinesThatWereDestroyed(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.order(startOrder(dummy.StartOrder{Hang: true}))
+		id := w.add()
+		w.settle(time.Second)
+		w.update(func(tx *state.Tx) error { return tx.DestroyMachine(id) })
+		w.wantGone(id)
+		w.wantInstances()
+		w.order(startOrder(dummy.StartOrder{Pause: time.Minute}))
+		w.wantInstance(w.add(), "dummy-2-1") // there is room
+	})
+}
+
+// TestRunStopsWhatWasDestroyedWhileItStarted: its instance came up after all.
+func TestRunStopsWhatWasDestroyedWhileItStarted(t *testing.T) {
+	inWorld(t, func(w *world) {
+		end := w.provision() // whichever leads
+		defer end()
+		instance := provider.Instance{ID: "late", Environment: "u", Machine: "1", Running: true}
+		w.update(func(tx *state.Tx) error {
+			m, err := tx.AddMachine(state.MachineSpec{})
+			return errors.Join(err, tx.SetMachineStatus(m.ID, state.MachineError, "held"))
+		})
+		w.update(func(tx *state.Tx) error { return tx.DestroyMachine("1") })
+		w.order(dummy.Orders{List: dummy.ListOrder{Add: []provider.Instance{instance}}})
+		w.settle(2 * interval)
+		w.calls.mu.Lock()
+		defer w.calls.mu.Unlock()
+		if len(w.calls.stops) == 0 || w.calls.stops[0] != "late" {
+			t.Errorf("stopped %v", w.calls.stops)
+		}
+	})
+}
+
+// TestRunRepeatsLessAndLess what does not help: an instance that ends at once, one
+// that is not told, one that cannot be stopped.
+func TestRunRepeatsLessAndLess(t *testing.T) {
+	t.Run("not told", func(t *testing.T) {
+		inWorld(t, func(w *world) {
+			w.order(dummy.Orders{List: dummy.ListOrder{Omit: []string{"dummy-1-1"}}})
+			w.add()
+			w.settle(time.Hour)
+			w.wantStarts(11) // after 10 s, 20 s, ... 10 min
+			w.wantInstances("dummy-1-1")
+		})
+	})
+	t.Run("not stopped", func(t *testing.T) {
+		inWorld(t, func(w *world) {
+			id := w.add()
+			w.wantInstance(id, "dummy-1-1")
+			w.order(dummy.Orders{Stop: map[string]string{"dummy-1-1": "it is frozen"}})
+			w.update(func(tx *state.Tx) error { return errors.Join(tx.DestroyMachine(id), tx.SetMachineDead(id)) })
+			m, err := w.machine(id)
+			if err != nil || m.Status != state.MachineError || m.Message != `cannot stop instance "dummy-1-1": it is frozen` {
+				t.Errorf("machine %+v, error %v", m, err)
+			}
+			w.settle(time.Hour)
+			w.calls.mu.Lock()
+			stops := len(w.calls.stops)
+			w.calls.mu.Unlock()
+			if stops > 12 {
+				t.Errorf("asked %d times to stop it", stops)
+			}
+			w.order(dummy.Orders{})
+			w.settle(lastRetry)
+			w.wantGone(id)
+			w.wantInstances()
+		})
+	})
+}
+
+// TestRunRefusesFalseAnswers of a start, and stops nobody's instance for them.
+func TestRunRefusesFalseAnswers(t *testing.T) {
+	tests := map[string]provider.Instance{
+		`the provider answers with an instance without an id`:                  {Environment: "u", Machine: "1"},
+		`the provider answers with instance "dummy-2-1" of machine "2"`:        {ID: "dummy-2-1", Environment: "u", Machine: "2"},
+		`the provider answers with instance "dummy-1-1" of environment "x"`:    {ID: "dummy-1-1", Environment: "x", Machine: "1"},
+		`the provider answers with instance "dummy-2-1", which is machine 2's`: {ID: "dummy-2-1", Environment: "u", Machine: "1"},
+	}
+	for message, answer := range tests {
+		t.Run(message, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.order(startOrder(dummy.StartOrder{Fail: "not yet"}))
+				id, other := w.add(), w.add()
+				w.wantInstance(other, "dummy-2-1")
+				w.order(dummy.Orders{
+					Start: map[string]dummy.StartOrder{"1": {Answer: &answer}},
+					List:  dummy.ListOrder{Omit: []string{"dummy-1-1"}},
+				})
+				w.update(func(tx *state.Tx) error { return tx.ResolveMachine(id, nil) })
+				m, err := w.machine(id)
+				if err != nil || m.Status != state.MachineError || !strings.HasPrefix(m.Message, message) {
+					t.Errorf("machine %+v, error %v", m, err)
+				}
+				w.settle(time.Hour)
+				w.wantInstance(other, "dummy-2-1")
+				w.wantInstances("dummy-1-1", "dummy-2-1")
+			})
+		})
+	}
+}
+
+// TestRunOnNoKnowledge: a provider that does not tell its instances has none
+// started or stopped, and juju status says so until it is over.
+func TestRunOnNoKnowledge(t *testing.T) {
+	trouble := func(w *world) (t state.ProvisionerTrouble) {
+		w.settle(time.Second)
+		if err := w.state.View(w.t.Context(), func(v *state.View) (err error) {
+			t, err = v.ProvisionerTrouble()
+			return err
+		}); err != nil {
+			w.t.Fatal(err)
+		}
+		return t
+	}
+	tests := []struct {
+		list dummy.ListOrder
+		want string
+	}{
+		{dummy.ListOrder{Fail: "401 unauthorized"}, "cannot list instances, so none is started or stopped: 401 unauthorized"},
+		{dummy.ListOrder{Hang: true}, "cannot list instances, so none is started or stopped: the provider has not answered for 1m0s"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.want, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.order(dummy.Orders{List: tt.list})
+				w.settle(2 * interval)
+				id := w.add()
+				w.settle(10 * time.Minute)
+				if diff := cmp.Diff([]string{tt.want}, trouble(w).Messages); diff != "" {
+					t.Error(diff)
+				}
+				w.wantStarts(0)
+				w.order(dummy.Orders{})
+				w.settle(3 * interval)
+				w.wantInstance(id, "dummy-1-1")
+				if got := trouble(w); got.Messages != nil {
+					t.Errorf("trouble %v", got)
+				}
+			})
+		})
+	}
+}
+
+func sorted(all []string) []string {
+	slices.Sort(all)
+	return all
+}

@@ -1,0 +1,122 @@
+package nspawn
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/google/renameio/v2"
+)
+
+// Where a container has the repository: the index, and the packages below it.
+const (
+	indexFolder    = "apt"
+	repositoryRoot = "/srv/bijou-apt"
+	repositoryPool = repositoryRoot + "/pool"
+)
+
+// repositorySource is the only source of packages then: who asks for a folder has no
+// way out to others.
+const repositorySource = "# The folder that the environment's nspawn.apt-repository names.\ndeb [trusted=yes] file:" + repositoryRoot + " ./\n"
+
+// repository is the host's folder of packages; "" is none.
+func (p *Provider) repository() string { return p.env.Config["apt-repository"] }
+
+// index makes apt's index of the repository, unless it is as new as the folder's files.
+func (p *Provider) index(ctx context.Context, boot io.Writer) error {
+	from := p.repository()
+	if from == "" {
+		return nil
+	}
+	if !filepath.IsAbs(from) {
+		return fmt.Errorf("nspawn.apt-repository is %q: want an absolute path", from)
+	}
+	lock, err := lockFolder(ctx, filepath.Join(p.dir, indexFolder))
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	packages, mark, err := packagesIn(from)
+	if err != nil {
+		return fmt.Errorf("cannot use nspawn.apt-repository: %w", err)
+	}
+	folder := filepath.Join(p.dir, indexFolder)
+	if err := os.MkdirAll(filepath.Join(folder, "pool"), 0o755); err != nil {
+		return err
+	}
+	if err := os.Chmod(folder, 0o755); err != nil { // apt reads it as a user of its own
+		return err
+	}
+	if old, err := os.ReadFile(filepath.Join(folder, "made-of")); err == nil && string(old) == mark {
+		return nil
+	}
+	fmt.Fprintf(boot, "indexing %d packages of %s\n", len(packages), from)
+	var index bytes.Buffer
+	for _, name := range packages {
+		if err := entry(ctx, &index, from, name); err != nil {
+			return fmt.Errorf("cannot use nspawn.apt-repository: %w", err)
+		}
+	}
+	if err := renameio.WriteFile(filepath.Join(folder, "Packages"), index.Bytes(), 0o644, renameio.IgnoreUmask()); err != nil {
+		return err
+	}
+	return renameio.WriteFile(filepath.Join(folder, "made-of"), []byte(mark), 0o644)
+}
+
+// packagesIn lists the folder's packages, and what they can be told by from those of
+// another time.
+func packagesIn(folder string) (names []string, mark string, err error) {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return nil, "", err
+	}
+	var all strings.Builder
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), ".deb") {
+			continue
+		}
+		info, err := os.Stat(filepath.Join(folder, e.Name()))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		} else if err != nil {
+			return nil, "", err
+		}
+		names = append(names, e.Name())
+		fmt.Fprintf(&all, "%s %d %d\n", e.Name(), info.Size(), info.ModTime().UnixNano())
+	}
+	if len(names) == 0 {
+		return nil, "", fmt.Errorf("the folder %q has no packages (*.deb)", folder)
+	}
+	return names, all.String(), nil
+}
+
+// entry writes a package's paragraph of the index (deb822(5)).
+func entry(ctx context.Context, to *bytes.Buffer, folder, name string) error {
+	path := filepath.Join(folder, name)
+	control, err := exec.CommandContext(ctx, "dpkg-deb", "--field", path).Output()
+	if err != nil {
+		return fmt.Errorf("cannot read the package %q by dpkg-deb: %w", path, err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	size, err := io.Copy(sum, f)
+	if err != nil {
+		return err
+	}
+	to.Write(bytes.TrimRight(control, "\n"))
+	fmt.Fprintf(to, "\nFilename: ./pool/%s\nSize: %d\nSHA256: %s\n\n", name, size, hex.EncodeToString(sum.Sum(nil)))
+	return nil
+}

@@ -1,0 +1,165 @@
+package nspawn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"bijou/provision/provider"
+)
+
+// bootLimit is many times what a boot takes.
+const bootLimit = 2 * time.Minute
+
+// launch is one boot of one container.
+type launch struct {
+	provider *Provider
+	spec     provider.Spec
+	record   record
+	tree     string
+	lock     *os.File
+	boot     io.Writer
+	tools    string   // the folder of the agent's binary
+	state    []string // folders that its state is reached in
+}
+
+func (l launch) id() string  { return l.provider.idOf(l.spec.Machine) }
+func (l launch) dir() string { return filepath.Join(l.provider.dir, l.id()) }
+
+// bootedFile marks a container that has come up, or had.
+const bootedFile = "booted"
+
+// booted tells if whoever started the container has seen it come up. One that was
+// started by a process that died meanwhile may be no more than a shell.
+func (p *Provider) booted(id string) bool {
+	_, err := os.Lstat(filepath.Join(p.dir, id, bootedFile))
+	return err == nil
+}
+
+// boot starts the container in the place of what is left of a former one, and waits
+// until its systemd says that it is up.
+func (p *Provider) boot(ctx context.Context, l launch) error {
+	mark := filepath.Join(l.dir(), bootedFile)
+	if err := os.RemoveAll(mark); err != nil {
+		return err
+	}
+	if err := p.keeper.end(ctx, l.id()); err != nil {
+		return err
+	}
+	if err := l.prepare(); err != nil {
+		return err
+	}
+	if err := p.index(ctx, l.boot); err != nil {
+		return err
+	}
+	if err := l.run(ctx); err != nil {
+		return err
+	}
+	return os.WriteFile(mark, nil, 0o600)
+}
+
+// run starts the container, and follows it until it is up.
+func (l launch) run(ctx context.Context) error {
+	ready, err := listen(l.id())
+	if err != nil {
+		return err
+	}
+	defer ready.Close()
+	console, err := l.follow()
+	if err != nil {
+		return err
+	}
+	defer console.close()
+	fmt.Fprintf(l.boot, "container %s boots, with the address %s\n", l.id(), l.record.Address)
+	unlimited, err := l.provider.keeper.start(ctx, l.id(), command{
+		args: append([]string{l.dir(), ready.LocalAddr().String()}, l.args()...),
+		log:  console.path, lock: l.lock, limits: limitsOf(l.spec.Constraints),
+	})
+	if err != nil {
+		return err
+	}
+	l.warn(unlimited)
+	return l.await(ctx, ready, console)
+}
+
+// warn says which constraints are not held.
+func (l launch) warn(unlimited []string) {
+	asked := l.spec.Constraints.Hardware()
+	if asked.RootDisk > 0 {
+		unlimited = append(unlimited, fmt.Sprintf("root-disk=%dM", asked.RootDisk))
+	}
+	if asked.CPUPower > 0 {
+		unlimited = append(unlimited, fmt.Sprintf("cpu-power=%d", asked.CPUPower))
+	}
+	if len(unlimited) > 0 {
+		fmt.Fprintf(l.boot, "warning: not enforced on this host: %s\n", strings.Join(unlimited, " "))
+	}
+}
+
+// args is the container's command line.
+func (l launch) args() []string {
+	p, env := l.provider, l.provider.env.Dir
+	args := []string{
+		"systemd-nspawn", "--quiet", "--boot", "--directory=" + filepath.Join(l.dir(), "root"), "--machine=" + l.id(),
+		"--network-bridge=" + p.bridge(), "--timezone=off", "--link-journal=no", "--register=no", "--keep-unit",
+		"--console=pipe", "--notify-ready=yes",
+		// The environment as it is at any time, but for others' machines. Its agent
+		// writes into its own machine's folder, and into a state that is a file.
+		bind("--bind-ro=", env, env), bind("--bind=", filepath.Join(l.dir(), "machines"), filepath.Join(env, "machines")),
+		"--tmpfs=" + escape(p.dir) + ":mode=0700,size=4k",
+	}
+	for _, folder := range l.state {
+		args = append(args, bind("--bind=", folder, folder))
+	}
+	if from := p.repository(); from != "" {
+		args = append(args, bind("--bind-ro=", filepath.Join(p.dir, indexFolder), repositoryRoot), bind("--bind-ro=", from, repositoryPool))
+	}
+	return args
+}
+
+// bind is the option for a mount, without what is mounted below it.
+func bind(option, from, to string) string {
+	return option + escape(from) + ":" + escape(to) + ":norbind"
+}
+
+// escape makes a path one part of a mount's option (systemd-nspawn(1)).
+func escape(path string) string { return strings.NewReplacer(`\`, `\\`, ":", `\:`).Replace(path) }
+
+// listen makes the socket on which the container says that it is up (sd_notify(3)),
+// one without a file.
+func listen(id string) (*net.UnixConn, error) {
+	return net.ListenUnixgram("unixgram", &net.UnixAddr{Net: "unixgram", Name: fmt.Sprintf("@%s-%d-%d", id, os.Getpid(), time.Now().UnixNano())})
+}
+
+// await returns once the container is up, or with an error when it has ended instead.
+func (l launch) await(ctx context.Context, ready *net.UnixConn, console *console) error {
+	ctx, cancel := context.WithTimeout(ctx, bootLimit)
+	defer cancel()
+	for message := make([]byte, 4096); ctx.Err() == nil; {
+		_ = ready.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
+		n, err := ready.Read(message)
+		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+			return err
+		}
+		console.copyTo(l.boot)
+		if strings.Contains("\n"+string(message[:n]), "\nREADY=1") {
+			fmt.Fprintf(l.boot, "container %s is up\n", l.id())
+			return nil
+		}
+		runs, err := l.provider.keeper.runs(l.id())
+		if err != nil {
+			return err
+		}
+		if !runs {
+			console.copyTo(l.boot)
+			return fmt.Errorf("its container has ended at once, saying: %s", console.last())
+		}
+	}
+	return fmt.Errorf("its container does not come up: %w; it said: %s", ctx.Err(), console.last())
+}

@@ -1,0 +1,69 @@
+package nspawn
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// controls are what a terminal would not print.
+var controls = regexp.MustCompile("\x1b\\[[0-9;?]*[A-Za-z]|\x1b\\][^\a\x1b]*(\a|\x1b\\\\)|[\x00-\x08\x0b-\x1f\x7f]")
+
+// console follows what a container prints while it boots.
+type console struct {
+	path string
+	f    *os.File
+	rest []byte   // of a line that has no end yet
+	said []string // the last lines
+}
+
+// follow begins at the end of what it has printed in former boots.
+func (l launch) follow() (*console, error) {
+	path := filepath.Join(l.dir(), "console.log")
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := f.Seek(0, io.SeekEnd); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return &console{path: path, f: f}, nil
+}
+
+func (c *console) close() { _ = c.f.Close() }
+
+// copyTo hands on the lines that are new.
+func (c *console) copyTo(w io.Writer) {
+	data, _ := io.ReadAll(c.f) // what cannot be read is not shown
+	lines := bytes.SplitAfter(append(c.rest, data...), []byte{'\n'})
+	c.rest = lines[len(lines)-1]
+	for _, line := range lines[:len(lines)-1] {
+		c.say(w, string(line))
+	}
+}
+
+func (c *console) say(w io.Writer, line string) {
+	line = strings.TrimSpace(controls.ReplaceAllString(line, ""))
+	if line == "" {
+		return
+	}
+	fmt.Fprintln(w, line)
+	c.said = append(c.said[max(0, len(c.said)-2):], line)
+}
+
+// last is what it has said last, in one line.
+func (c *console) last() string {
+	if len(c.rest) > 0 {
+		c.say(io.Discard, string(c.rest))
+		c.rest = nil
+	}
+	if len(c.said) == 0 {
+		return "nothing"
+	}
+	return strings.Join(c.said, "; ")
+}

@@ -1,0 +1,151 @@
+package nspawn
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"bijou/provision/provider"
+)
+
+// starter is where a test binary that is only to start machine 1 finds the
+// environment's folder.
+const starter = "BIJOU_NSPAWN_STARTER"
+
+func provideIn(t *testing.T, dir, tree string) *Provider {
+	t.Helper()
+	p, err := New(provider.Environment{UUID: dir, Name: "test", Dir: dir, Config: map[string]string{"tree": tree}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// TestKilledStarts kills processes that start a machine, at any moment: the next start
+// goes on, there is never a second container, and Stop leaves nothing.
+func TestKilledStarts(t *testing.T) {
+	tree, series := testTree(t)
+	spec := provider.Spec{Environment: "e", Machine: "1", Series: series, Token: "e-1"}
+	if dir := os.Getenv(starter); dir != "" {
+		_, _ = provideIn(t, dir, tree).Start(t.Context(), spec, io.Discard)
+		select {} // until it is killed
+	}
+	p := provideIn(t, t.TempDir(), tree)
+	id := p.idOf("1")
+	t.Cleanup(func() {
+		if err := p.Stop(context.Background(), id); err != nil {
+			t.Error(err)
+		}
+		nothingLeft(t, p)
+	})
+	for _, delay := range []time.Duration{20, 40, 60, 80, 120, 200, 400} { // milliseconds
+		child := exec.Command(os.Args[0], "-test.run=^TestKilledStarts$")
+		child.Env = append(os.Environ(), starter+"="+p.env.Dir)
+		if err := child.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
+			if _, err := os.Lstat(p.dir); err == nil { // it has begun
+				break
+			}
+		}
+		time.Sleep(delay * time.Millisecond)
+		if err := errors.Join(child.Process.Signal(syscall.SIGKILL), ignored(child.Wait())); err != nil {
+			t.Fatal(err)
+		}
+		i, err := p.Start(t.Context(), spec, io.Discard)
+		if err != nil || !i.Running {
+			t.Fatalf("after %d ms: %+v, %v", delay, i, err)
+		}
+		if n := containers(t, id); n != 1 {
+			t.Fatalf("after %d ms there are %d containers", delay, n)
+		}
+		if err := p.Stop(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		nothingLeft(t, p)
+	}
+}
+
+// ignored: a process that was killed ends so.
+func ignored(error) error { return nil }
+
+// containers counts what runs under that name.
+func containers(t *testing.T, id string) int {
+	t.Helper()
+	out, err := exec.Command("ps", "-eo", "stat,args").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for line := range strings.Lines(string(out)) {
+		if !strings.HasPrefix(line, "Z") && strings.Contains(line, " systemd-nspawn ") && strings.Contains(line, "--machine="+id+" ") {
+			n++
+		}
+	}
+	return n
+}
+
+// nothingLeft holds this host against one without the environment.
+func nothingLeft(t *testing.T, p *Provider) {
+	t.Helper()
+	groups, _ := filepath.Glob(groupRoot + "/*/" + p.short)
+	for _, path := range append(groups, p.dir, filepath.Join(groupRoot, p.short), "/sys/class/net/"+p.bridge()) {
+		if _, err := os.Lstat(path); err == nil {
+			t.Errorf("%s is left", path)
+		}
+	}
+	if mounts, err := os.ReadFile("/proc/self/mounts"); err != nil || strings.Contains(string(mounts), p.env.Dir) {
+		t.Errorf("mounts are left: %v\n%s", err, mounts)
+	}
+}
+
+// TestTwoEnvironments: their machines are apart, this host reaches both, and the end of
+// the one is none of the other's.
+func TestTwoEnvironments(t *testing.T) {
+	tree, series := testTree(t)
+	var all []*Provider
+	var machines []provider.Instance
+	for _, dir := range []string{t.TempDir(), t.TempDir()} {
+		p := provideIn(t, dir, tree)
+		i, err := p.Start(t.Context(), provider.Spec{Environment: dir, Machine: "1", Series: series, Token: dir}, io.Discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := p.Stop(context.Background(), i.ID); err != nil {
+				t.Error(err)
+			}
+			nothingLeft(t, p)
+		})
+		all, machines = append(all, p), append(machines, i)
+	}
+	if err := all[0].Stop(t.Context(), machines[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	nothingLeft(t, all[0])
+	reached(t, machines[1].Private)
+	if left, err := all[1].Instances(t.Context()); err != nil || len(left) != 1 || !left[0].Running {
+		t.Errorf("the other environment has %+v, %v", left, err)
+	}
+}
+
+// reached holds an address to be a machine's: nothing listens there, and it says so.
+func reached(t *testing.T, address string) {
+	t.Helper()
+	dialer := net.Dialer{Timeout: 30 * time.Second}
+	c, err := dialer.DialContext(t.Context(), "tcp", net.JoinHostPort(address, "9"))
+	if err == nil {
+		c.Close()
+	} else if !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("this host does not reach %s: %v", address, err)
+	}
+}

@@ -1,0 +1,90 @@
+package nspawn
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// environmentRecord is what a container needs to know of environment.yaml.
+type environmentRecord struct {
+	State string `yaml:"state"`
+	Tools string `yaml:"tools"`
+}
+
+// readEnvironment reads environment.yaml; one that is not there says nothing.
+func (p *Provider) readEnvironment() (r environmentRecord, err error) {
+	data, err := os.ReadFile(filepath.Join(p.env.Dir, "environment.yaml"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return r, nil
+	}
+	if err == nil {
+		err = yaml.Unmarshal(data, &r)
+	}
+	if err != nil {
+		return r, fmt.Errorf("cannot read the environment's record: %w", err)
+	}
+	return r, nil
+}
+
+// stateFolders are the folders of this host in which a container's agent must be able
+// to reach the state: the file's, or the sockets'. There are none where servers have it.
+func (r environmentRecord) stateFolders() ([]string, error) {
+	scheme, rest, _ := strings.Cut(r.State, ":")
+	rest, _, _ = strings.Cut(strings.TrimPrefix(rest, "//"), "?")
+	switch scheme {
+	case "", "sqlite":
+		return foldersOf(rest), nil
+	case "etcd+unix":
+		return foldersOf(strings.Split(rest, ",")...), nil
+	}
+	hosts, _, _ := strings.Cut(rest, "/")
+	for host := range strings.SplitSeq(hosts, ",") {
+		if !isLoopback(host) {
+			return nil, nil
+		}
+	}
+	return nil, fmt.Errorf("the environment's state is at %s, which is another place in a container: "+
+		"let etcd listen at an address of this host, and bootstrap with --state etcd://ADDRESS:PORT", hosts)
+}
+
+// foldersOf lists the folders of files, each once.
+func foldersOf(paths ...string) (folders []string) {
+	for _, path := range paths {
+		if folder := filepath.Dir(path); filepath.IsAbs(path) && !slices.Contains(folders, folder) {
+			folders = append(folders, folder)
+		}
+	}
+	return folders
+}
+
+// isLoopback tells if HOST:PORT is of whoever asks, or nothing at all.
+func isLoopback(hostPort string) bool {
+	host := hostPort
+	if at := strings.LastIndexByte(hostPort, ':'); at >= 0 {
+		host = hostPort[:at]
+	}
+	a, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return host == "localhost" || err == nil && a.IsLoopback()
+}
+
+// look finds out what the agent runs, and where its state is.
+func (l *launch) look() error {
+	r, err := l.provider.readEnvironment()
+	if err != nil {
+		return err
+	}
+	if l.state, err = r.stateFolders(); err != nil {
+		return err
+	}
+	l.tools = filepath.Join(l.provider.env.Dir, "tools", cmp.Or(l.spec.Tools, r.Tools))
+	return nil
+}

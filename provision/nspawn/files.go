@@ -1,0 +1,144 @@
+package nspawn
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/template"
+
+	"github.com/google/renameio/v2"
+)
+
+//go:embed *.service
+var serviceFiles embed.FS
+
+//go:embed boot.sh
+var bootScript string
+
+// system is where an operator's unit files are.
+const system = "etc/systemd/system"
+
+// masked are units of Debian's that do no good in a container: those of apt would
+// keep the hooks from it at any moment.
+func masked() []string {
+	return []string{"apt-daily.timer", "apt-daily-upgrade.timer", "e2scrub_all.timer", "fstrim.timer"}
+}
+
+// prepare writes into the machine's files what makes it a machine of the
+// environment. The container does not run. What a charm may have changed since
+// the first start is left alone.
+func (l launch) prepare() error {
+	for _, dir := range []string{"up", "work", "root", "machines/" + l.spec.Machine, "up/" + system + "/multi-user.target.wants"} {
+		if err := os.MkdirAll(filepath.Join(l.dir(), dir), 0o755); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(filepath.Join(l.provider.env.Dir, "machines"), 0o755); err != nil { // which the machine's is mounted over
+		return err
+	}
+	if err := renameio.Symlink(l.tree, filepath.Join(l.dir(), "base")); err != nil {
+		return err
+	}
+	name := l.hostname()
+	for _, f := range []struct{ path, text string }{
+		{"etc/hostname", name + "\n"},
+		{"etc/hosts", fmt.Sprintf("127.0.0.1 localhost\n%s %s\n::1 localhost ip6-localhost ip6-loopback\n", l.record.Address, name)},
+		{"etc/machine-id", machineID(l.spec.Token) + "\n"},
+	} {
+		if err := l.writeOnce(f.path, f.text); err != nil {
+			return err
+		}
+	}
+	if l.provider.repository() != "" {
+		if err := l.writeOnce("etc/apt/sources.list", repositorySource); err != nil {
+			return err
+		}
+	}
+	return l.writeUnits()
+}
+
+func (l launch) hostname() string { return l.provider.hostPrefix() + l.spec.Machine }
+
+// hostPrefix begins the names of the environment's machines as hosts.
+func (p *Provider) hostPrefix() string {
+	plain := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' {
+			return r
+		}
+		return -1
+	}, strings.ToLower(p.env.Name))
+	return strings.TrimLeft(plain[:min(len(plain), 40)]+"-", "-")
+}
+
+// machineID is the container's identity (machine-id(5)), always the same.
+func machineID(token string) string {
+	sum := sha256.Sum256([]byte("machine " + token))
+	return hex.EncodeToString(sum[:16])
+}
+
+// writeOnce writes a file of the container's, unless one is there, or was removed.
+func (l launch) writeOnce(path, text string) error {
+	path = filepath.Join(l.dir(), "up", path)
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return renameio.WriteFile(path, []byte(text), 0o644, renameio.IgnoreUmask())
+}
+
+// writeUnits writes what the container's systemd is to start.
+func (l launch) writeUnits() error {
+	all, err := template.New("").Funcs(template.FuncMap{"word": word, "path": specifiers}).ParseFS(serviceFiles, "*.service")
+	if err != nil {
+		return fmt.Errorf("internal error: %w", err)
+	}
+	folder := filepath.Join(l.dir(), "up", system)
+	for file, name := range map[string]string{"network.service": "bijou-network.service", "agent.service": "bijou-agent.service"} {
+		var text strings.Builder
+		err := all.ExecuteTemplate(&text, file, map[string]any{
+			"Dir": l.provider.env.Dir, "Tools": l.tools, "Machine": l.spec.Machine,
+			"Address": l.record.Address, "Route": route(l.record.Address),
+		})
+		if err != nil {
+			return fmt.Errorf("cannot make unit file %q: %w", name, err)
+		}
+		if err := renameio.WriteFile(filepath.Join(folder, name), []byte(text.String()), 0o644, renameio.IgnoreUmask()); err != nil {
+			return err
+		}
+		if err := renameio.Symlink("../"+name, filepath.Join(folder, "multi-user.target.wants", name)); err != nil {
+			return err
+		}
+	}
+	for _, name := range masked() {
+		if err := renameio.Symlink("/dev/null", filepath.Join(folder, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// specifiers keeps systemd from expanding what looks like a specifier.
+func specifiers(path string) string { return strings.ReplaceAll(path, "%", "%%") }
+
+// word quotes one word of a command line (systemd.service(5), "Command lines").
+func word(w string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", "$$").Replace(specifiers(w)) + `"`
+}
+
+// route is the command that sets the way out, if this host lets others through: a
+// way that leads nowhere only makes programs wait.
+func route(address string) string {
+	forwards, _ := os.ReadFile("/proc/sys/net/ipv4/ip_forward")
+	if strings.TrimSpace(string(forwards)) != "1" {
+		return "true"
+	}
+	return fmt.Sprintf("ip route replace default via %s.%d", address[:strings.LastIndexByte(address, '.')], gateway)
+}

@@ -1,0 +1,197 @@
+package nspawn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// groupRoot is where the kernel's control groups are.
+const groupRoot = "/sys/fs/cgroup"
+
+// groups is the keeper on a host whose first process is not systemd: a control group
+// a container, in every hierarchy that is of use.
+type groups struct {
+	// folders is the environment's group in each of systemd's hierarchies, the one
+	// that lists all processes first.
+	folders []string
+	mem     *limiter // nil: there is none
+	cpu     *limiter
+}
+
+// newGroups finds out what this host has.
+func newGroups(name string) *groups {
+	if _, err := os.Stat(groupRoot + "/cgroup.procs"); err == nil { // version 2 alone
+		one := filepath.Join(groupRoot, name)
+		return &groups{folders: []string{one}, mem: &limiter{folder: one}, cpu: &limiter{folder: one}}
+	}
+	g := &groups{}
+	for _, hierarchy := range []string{"systemd", "unified"} {
+		if _, err := os.Stat(filepath.Join(groupRoot, hierarchy, "cgroup.procs")); err == nil {
+			g.folders = append(g.folders, filepath.Join(groupRoot, hierarchy, name))
+		}
+	}
+	old := func(controller, file string) *limiter {
+		if _, err := os.Stat(filepath.Join(groupRoot, controller, file)); err != nil {
+			return nil
+		}
+		return &limiter{folder: filepath.Join(groupRoot, controller, name), old: true}
+	}
+	g.mem = old("memory", "memory.limit_in_bytes")
+	g.cpu = old("cpu", "cgroup.procs")
+	return g
+}
+
+// start puts a shell into the groups, which starts the container there.
+func (g *groups) start(ctx context.Context, id string, c command) (unlimited []string, err error) {
+	if len(g.folders) == 0 {
+		return nil, errors.New("this host has no control groups that systemd could use: mount them at " + groupRoot)
+	}
+	var in []string
+	for _, f := range g.folders {
+		in = append(in, filepath.Join(f, id))
+	}
+	for _, dir := range in {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return nil, fmt.Errorf("cannot make a control group: %w", err)
+		}
+	}
+	limiting, unlimited := g.limit(id, c.limits)
+	log, err := os.OpenFile(c.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	shell := exec.CommandContext(ctx, "/bin/sh", slices.Concat([]string{"-c", bootScript, "boot.sh"}, in, limiting, []string{"--"}, c.args)...)
+	shell.Dir, shell.Env = "/", cleanEnvironment()
+	shell.Stdout, shell.Stderr, shell.ExtraFiles = log, log, []*os.File{c.lock}
+	shell.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := shell.Run(); err != nil { // it leaves the container behind
+		return nil, fmt.Errorf("cannot start the container: %w", err)
+	}
+	return unlimited, nil
+}
+
+// cleanEnvironment is what a container starts with: nothing of ours.
+func cleanEnvironment() []string {
+	return []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8"}
+}
+
+// runs looks for processes in the group that has them all.
+func (g *groups) runs(id string) (bool, error) {
+	pids, err := g.processes(id)
+	return len(pids) > 0, err
+}
+
+// processes are those of a container, by this host's ids.
+func (g *groups) processes(id string) (pids []int, err error) {
+	for _, f := range g.folders {
+		err := filepath.WalkDir(filepath.Join(f, id), func(path string, d fs.DirEntry, err error) error {
+			if err == nil && d.IsDir() {
+				var in []int
+				in, err = members(path)
+				pids = append(pids, in...)
+			}
+			if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV) {
+				return nil // a group that went meanwhile has none
+			}
+			return err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("cannot list the container's processes: %w", err)
+		}
+	}
+	return pids, nil
+}
+
+// members are the processes of one group. Those that this process does not see, since
+// they are in no namespace below its own, have the id 0.
+func members(group string) ([]int, error) {
+	data, err := os.ReadFile(filepath.Join(group, "cgroup.procs"))
+	var pids []int
+	for _, word := range strings.Fields(string(data)) {
+		if pid, err := strconv.Atoi(word); err == nil && pid > 0 {
+			pids = append(pids, pid)
+		}
+	}
+	return pids, err
+}
+
+// end kills until nothing is left, and removes the groups.
+func (g *groups) end(ctx context.Context, id string) error {
+	for {
+		pids, err := g.processes(id)
+		if err != nil {
+			return err
+		}
+		for _, pid := range pids {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // one that has ended is what is wanted
+		}
+		if len(pids) == 0 && g.remove(id) == nil {
+			return nil
+		}
+		if err := pause(ctx); err != nil {
+			return fmt.Errorf("cannot end the container: processes %v are left: %w", pids, err)
+		}
+	}
+}
+
+// remove removes the container's groups.
+func (g *groups) remove(id string) error {
+	var errs []error
+	for _, f := range g.all() {
+		errs = append(errs, removeGroup(filepath.Join(f, id)))
+	}
+	return errors.Join(errs...)
+}
+
+// close removes the environment's groups.
+func (g *groups) close() error {
+	var errs []error
+	for _, f := range g.all() {
+		errs = append(errs, removeGroup(f))
+	}
+	return errors.Join(errs...)
+}
+
+// all are the environment's groups in all hierarchies.
+func (g *groups) all() []string {
+	all := slices.Clone(g.folders)
+	for _, l := range []*limiter{g.mem, g.cpu} {
+		if l != nil && l.old {
+			all = append(all, l.folder)
+		}
+	}
+	return all
+}
+
+// removeGroup removes a group with those below it.
+func removeGroup(dir string) error {
+	var found []string
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			found = append(found, path)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, path := range slices.Backward(found) {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("cannot remove a control group: %w", err)
+		}
+	}
+	return nil
+}

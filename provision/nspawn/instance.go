@@ -1,0 +1,160 @@
+package nspawn
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/renameio/v2"
+
+	"bijou/provision/provider"
+)
+
+// recordFile marks a folder as an instance.
+const recordFile = "instance.json"
+
+// idForm is an instance's id: it is the container's name and its folder's.
+var idForm = regexp.MustCompile(`\Abj[0-9a-f]{6}-[1-9][0-9]{0,8}\z`)
+
+// record is what recordFile holds.
+type record struct {
+	Environment string `json:"environment"`
+	Machine     string `json:"machine"`
+	Token       string `json:"token"`
+	Address     string `json:"address"`
+}
+
+// shortName tells environments of one host apart, also two copies of one.
+func shortName(e provider.Environment) string {
+	sum := sha256.Sum256([]byte(e.UUID + "\x00" + e.Dir))
+	return "bj" + hex.EncodeToString(sum[:3])
+}
+
+func (p *Provider) idOf(machine string) string { return p.short + "-" + machine }
+
+// checkID refuses what is no machine's number.
+func checkID(machine string) error {
+	if n, err := strconv.Atoi(machine); err != nil || n < 1 || strconv.Itoa(n) != machine || len(machine) > 9 {
+		return fmt.Errorf("%q is not the id of a machine that can be started", machine)
+	}
+	return nil
+}
+
+// record makes the machine's folder and its entry, with an address, and sees to it
+// that the environment's network is there. The folder stays locked: its holder is the
+// only one that starts or stops the instance.
+func (p *Provider) record(ctx context.Context, spec provider.Spec) (r record, lock *os.File, err error) {
+	all, err := lockFolder(ctx, p.dir)
+	if err != nil {
+		return r, nil, err
+	}
+	defer all.Close()
+	dir := filepath.Join(p.dir, p.idOf(spec.Machine))
+	r, err = readRecord(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return r, nil, err
+	}
+	r.Environment, r.Machine, r.Token = spec.Environment, spec.Machine, spec.Token
+	if err := p.connect(&r); err != nil {
+		return r, nil, err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return r, nil, err
+	}
+	if err := writeJSON(filepath.Join(dir, recordFile), r); err != nil {
+		return r, nil, err
+	}
+	all.Close() // nobody waits for a boot but who wants the same machine
+	lock, err = lockFolder(ctx, dir)
+	return r, lock, err
+}
+
+// instance is what is known of one; fs.ErrNotExist: there is none.
+func (p *Provider) instance(id string) (provider.Instance, error) {
+	r, err := readRecord(filepath.Join(p.dir, id))
+	if err != nil {
+		return provider.Instance{}, err
+	}
+	runs, err := p.keeper.runs(id)
+	if err != nil {
+		return provider.Instance{}, err
+	}
+	return provider.Instance{
+		ID: id, Environment: r.Environment, Machine: r.Machine, Running: runs, Private: r.Address, Public: r.Address,
+	}, nil
+}
+
+// instances reads all records, by machine.
+func (p *Provider) instances() ([]provider.Instance, error) {
+	entries, err := os.ReadDir(p.dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	var found []provider.Instance
+	for _, e := range entries {
+		if !idForm.MatchString(e.Name()) {
+			continue
+		}
+		i, err := p.instance(e.Name())
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // nothing of it has been made yet
+		} else if err != nil {
+			return nil, err
+		}
+		found = append(found, i)
+	}
+	slices.SortFunc(found, func(a, b provider.Instance) int {
+		return len(a.Machine)*1000 + strings.Compare(a.Machine, b.Machine) - len(b.Machine)*1000
+	})
+	return found, nil
+}
+
+func readRecord(dir string) (r record, err error) {
+	return r, readJSON(filepath.Join(dir, recordFile), &r)
+}
+
+func readJSON(path string, into any) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		return fmt.Errorf("cannot read %q: %w", path, err)
+	}
+	return nil
+}
+
+func writeJSON(path string, v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return renameio.WriteFile(path, append(data, '\n'), 0o600)
+}
+
+// removeAllBut empties the folder except for one file.
+func removeAllBut(dir, keep string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.Name() == keep {
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,28 @@
+package nspawn
+
+import (
+	"context"
+	"os"
+)
+
+// keeper is who holds a container's processes together, so that they are found and
+// ended whoever has started them, and knows of nothing but their instance's id.
+type keeper interface {
+	// start starts the command, which outlives this process. It returns once the
+	// keeper knows of it. What cannot be limited here is said.
+	start(ctx context.Context, id string, c command) (unlimited []string, err error)
+	// runs tells if any process of it lives.
+	runs(id string) (bool, error)
+	// end kills all of its processes, and returns when there are none.
+	end(ctx context.Context, id string) error
+	// close frees what the keeper has beside its containers.
+	close() error
+}
+
+// command is what a keeper starts.
+type command struct {
+	args   []string // of boot.sh, behind the groups
+	log    string   // where it prints
+	lock   *os.File // kept until the container has taken its place
+	limits limits
+}

@@ -1,0 +1,88 @@
+package nspawn
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// limiter is a hierarchy with a controller.
+type limiter struct {
+	folder string // the environment's group
+	old    bool   // of version 1, a hierarchy of its own
+}
+
+// limit sets the limits, as far as the kernel lets us. It returns the groups that the
+// container must enter for that, and what is not limited.
+func (g *groups) limit(id string, l limits) (in, unlimited []string) {
+	for _, part := range []struct {
+		what   string
+		amount uint64
+		by     *limiter
+		set    func(dir string, old bool) error
+	}{
+		{fmt.Sprintf("mem=%dM", l.mem), l.mem, g.mem, func(dir string, old bool) error { return limitMemory(dir, l.mem, old) }},
+		{fmt.Sprintf("cpu-cores=%d", l.cores), l.cores, g.cpu, func(dir string, old bool) error { return limitCores(dir, l.cores, old) }},
+	} {
+		if part.amount == 0 {
+			continue
+		}
+		if part.by == nil || part.by.prepare() != nil {
+			unlimited = append(unlimited, part.what)
+			continue
+		}
+		dir := filepath.Join(part.by.folder, id)
+		if os.MkdirAll(dir, 0o755) != nil || part.set(dir, part.by.old) != nil {
+			unlimited = append(unlimited, part.what)
+		}
+		if part.by.old {
+			in = append(in, dir)
+		}
+	}
+	return in, unlimited
+}
+
+// prepare hands the controllers of version 2 down to the groups of containers.
+func (l *limiter) prepare() error {
+	if err := os.MkdirAll(l.folder, 0o755); err != nil || l.old {
+		return err
+	}
+	for _, dir := range []string{groupRoot, l.folder} {
+		for _, controller := range []string{"+memory", "+cpu"} {
+			// Without the one the other may still be had: the limit's own file tells.
+			_ = os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte(controller), 0)
+		}
+	}
+	return nil
+}
+
+func limitMemory(dir string, mb uint64, old bool) error {
+	file := "memory.max"
+	if old {
+		file = "memory.limit_in_bytes"
+	}
+	return writeLimit(dir, file, strconv.FormatUint(mb<<20, 10))
+}
+
+func limitCores(dir string, cores uint64, old bool) error {
+	const period = 100_000 // microseconds
+	if !old {
+		return writeLimit(dir, "cpu.max", fmt.Sprintf("%d %d", cores*period, period))
+	}
+	if err := writeLimit(dir, "cpu.cfs_period_us", strconv.Itoa(period)); err != nil {
+		return err
+	}
+	return writeLimit(dir, "cpu.cfs_quota_us", strconv.FormatUint(cores*period, 10))
+}
+
+// writeLimit writes a file that the kernel has made, and makes none.
+func writeLimit(dir, file, text string) error {
+	f, err := os.OpenFile(filepath.Join(dir, file), os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
+}

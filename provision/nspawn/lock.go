@@ -1,0 +1,66 @@
+package nspawn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+)
+
+// lockFolder makes the folder and locks it: until the file that it returns, and
+// every copy of it that a child has, is closed, nobody else has the lock.
+func lockFolder(ctx context.Context, path string) (*os.File, error) {
+	for {
+		f, err := tryLock(path)
+		if err != nil {
+			return nil, fmt.Errorf("cannot lock %q: %w", path, err)
+		}
+		if f != nil {
+			return f, nil
+		}
+		if err := pause(ctx); err != nil {
+			return nil, fmt.Errorf("cannot lock %q, which another process has: %w", path, err)
+		}
+	}
+}
+
+// tryLock returns nil if another one has the lock, or the folder went away meanwhile.
+func tryLock(path string) (*os.File, error) {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return nil, err
+	}
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if err == nil && stillThere(f, path) {
+		return f, nil
+	}
+	f.Close()
+	if err == nil || errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil, nil
+	}
+	return nil, err
+}
+
+// stillThere tells if the open folder is what the path leads to.
+func stillThere(f *os.File, path string) bool {
+	opened, errA := f.Stat()
+	named, errB := os.Stat(path)
+	return errA == nil && errB == nil && os.SameFile(opened, named)
+}
+
+// pause waits a moment, since nobody tells when a lock is free or a process ends.
+func pause(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(10 * time.Millisecond):
+		return nil
+	}
+}

@@ -1,0 +1,222 @@
+package nspawn
+
+import (
+	"bufio"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io/fs"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// networkFile records which network the environment has.
+const networkFile = "network.json"
+
+// network is what networkFile holds. It lasts as long as there are instances.
+type network struct {
+	Subnet netip.Prefix `json:"subnet"`
+	// Last was given last: addresses go round, so that one is not another machine's
+	// as long as somebody remembers whose it was.
+	Last netip.Addr `json:"last"`
+}
+
+// The hosts' part of the addresses that machines get.
+const (
+	gateway      = 1 // of this host, on the bridge
+	firstMachine = 10
+	lastMachine  = 250
+)
+
+// pool is where networks are chosen from: 10.64.0.0/10.
+const pool = 64 << 8
+
+// bridge is the name of the environment's link on this host.
+func (p *Provider) bridge() string { return p.short + "-br" }
+
+// connect sees to it that the environment's network is there, and that the machine
+// has an address of it. The caller has locked the environment.
+func (p *Provider) connect(r *record) error {
+	path := filepath.Join(p.dir, networkFile)
+	var n network
+	err := readJSON(path, &n)
+	if errors.Is(err, fs.ErrNotExist) {
+		n, err = p.choose()
+	}
+	if err != nil {
+		return err
+	}
+	if r.Address == "" {
+		if n.Last, err = p.free(n); err != nil {
+			return err
+		}
+		r.Address = n.Last.String()
+	}
+	// Written before the link is made: what is there is known.
+	if err := writeJSON(path, n); err != nil {
+		return err
+	}
+	return p.raise(n)
+}
+
+// choose picks a network that nothing on this host uses or has a way to.
+func (p *Provider) choose() (network, error) {
+	taken, err := p.taken()
+	if err != nil {
+		return network{}, err
+	}
+	if asked := p.env.Config["network"]; asked != "" {
+		return given(asked, taken)
+	}
+	h := fnv.New32a()
+	h.Write([]byte(p.short)) // so that two that choose at once do not choose the same
+	for try := range uint32(pool) {
+		at := (h.Sum32() + try) % pool
+		subnet := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(64 + at>>8), byte(at), 0}), 24)
+		if overlap(subnet, taken) == nil {
+			return network{Subnet: subnet}, nil
+		}
+	}
+	return network{}, errors.New("no /24 of 10.64.0.0/10 is free on this host: name another by nspawn.network")
+}
+
+// given checks the network that the operator has asked for.
+func given(asked string, taken []netip.Prefix) (network, error) {
+	subnet, err := netip.ParsePrefix(asked)
+	if err != nil || subnet.Bits() != 24 || !subnet.Addr().Is4() {
+		return network{}, fmt.Errorf("nspawn.network is %q: want one like 10.77.0.0/24", asked)
+	}
+	if other := overlap(subnet.Masked(), taken); other != nil {
+		return network{}, fmt.Errorf("nspawn.network is %q, but this host uses %s: choose another", asked, other)
+	}
+	return network{Subnet: subnet.Masked()}, nil
+}
+
+// overlap returns one of the networks that the subnet is not apart from.
+func overlap(subnet netip.Prefix, taken []netip.Prefix) *netip.Prefix {
+	i := slices.IndexFunc(taken, subnet.Overlaps)
+	if i < 0 {
+		return nil
+	}
+	return &taken[i]
+}
+
+// taken lists the networks of this host's links, but for the environment's own, and
+// those that it has a route to, but for the default one.
+func (p *Provider) taken() ([]netip.Prefix, error) {
+	f, err := os.Open("/proc/net/route")
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var all []netip.Prefix
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		fields := strings.Fields(lines.Text())
+		if len(fields) < 8 || fields[0] == p.bridge() {
+			continue
+		}
+		if prefix, ok := parseRoute(fields[1], fields[7]); ok && prefix.Bits() > 0 {
+			all = append(all, prefix)
+		}
+	}
+	links, err := net.Interfaces()
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range links { // also those that are down, which no route leads to
+		addresses, _ := l.Addrs()
+		for _, a := range addresses {
+			prefix, err := netip.ParsePrefix(a.String())
+			if err == nil && l.Name != p.bridge() && prefix.Addr().Is4() {
+				all = append(all, prefix.Masked())
+			}
+		}
+	}
+	return all, nil
+}
+
+// parseRoute reads a destination and its mask as /proc/net/route has them.
+func parseRoute(destination, mask string) (netip.Prefix, bool) {
+	d, errA := hex.DecodeString(destination)
+	m, errB := hex.DecodeString(mask)
+	if errA != nil || errB != nil || len(d) != 4 || len(m) != 4 {
+		return netip.Prefix{}, false
+	}
+	slices.Reverse(d) // the number of a little-endian machine
+	slices.Reverse(m)
+	bits, _ := net.IPMask(m).Size()
+	return netip.PrefixFrom(netip.AddrFrom4([4]byte(d)), bits), true
+}
+
+// free is the next address that no machine has.
+func (p *Provider) free(n network) (netip.Addr, error) {
+	all, err := p.instances()
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	used := map[string]bool{}
+	for _, i := range all {
+		used[i.Private] = true
+	}
+	last := firstMachine - 1
+	if n.Last.IsValid() {
+		last = int(n.Last.As4()[3])
+	}
+	const all4 = lastMachine - firstMachine + 1
+	for i := range all4 {
+		a := n.host(byte(firstMachine + (last+1-firstMachine+i)%all4))
+		if !used[a.String()] {
+			return a, nil
+		}
+	}
+	return netip.Addr{}, fmt.Errorf("the network %s is full: %d machines are all that one environment can have on a host", n.Subnet, all4)
+}
+
+// host is the address with that last byte.
+func (n network) host(last byte) netip.Addr {
+	b := n.Subnet.Addr().As4()
+	b[3] = last
+	return netip.AddrFrom4(b)
+}
+
+// raise makes the bridge, as far as it is not there.
+func (p *Provider) raise(n network) error {
+	if _, err := net.InterfaceByName(p.bridge()); err != nil {
+		taken, err := p.taken()
+		if err != nil {
+			return err
+		}
+		if other := overlap(n.Subnet, taken); other != nil { // since the host was booted again
+			return fmt.Errorf("the environment's network %s is in use by another link of this host (%s): take that down", n.Subnet, other)
+		}
+		if err := ip("link", "add", p.bridge(), "type", "bridge"); err != nil {
+			return err
+		}
+	}
+	if err := ip("address", "replace", n.host(gateway).String()+"/24", "dev", p.bridge()); err != nil {
+		return err
+	}
+	return ip("link", "set", p.bridge(), "up")
+}
+
+// lower removes the bridge, if it is there.
+func (p *Provider) lower() error {
+	if _, err := net.InterfaceByName(p.bridge()); err != nil {
+		return nil
+	}
+	return ip("link", "delete", p.bridge())
+}
+
+// ip calls the tool of that name.
+func ip(args ...string) error {
+	if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("cannot run ip %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}

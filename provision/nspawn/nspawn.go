@@ -1,0 +1,146 @@
+package nspawn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"bijou/provision/provider"
+)
+
+// Name is what the provider is called.
+const Name = "nspawn"
+
+// Provider makes containers for one environment.
+type Provider struct {
+	env provider.Environment
+	dir string // of all that it keeps: DIR/nspawn
+	// short is for the names of links, groups and containers on this host, which
+	// are 15 bytes at most: different for each environment.
+	short  string
+	keeper keeper
+}
+
+// settings are those that the provider knows: nspawn.apt-repository and so on.
+func settings() []string { return []string{"apt-repository", "network", "tree"} }
+
+// New makes the provider of an environment. It touches nothing, and refuses a
+// setting that it does not know.
+func New(e provider.Environment) (*Provider, error) {
+	for key := range e.Config {
+		if !slices.Contains(settings(), key) {
+			return nil, fmt.Errorf("%s has no setting %q: it has %s", Name, key, strings.Join(settings(), ", "))
+		}
+	}
+	p := &Provider{env: e, dir: filepath.Join(e.Dir, "nspawn"), short: shortName(e)}
+	p.keeper = newGroups(p.short)
+	if systemdRuns() {
+		p.keeper = units{}
+	}
+	return p, nil
+}
+
+// Capabilities says that machines are containers of this host.
+func (*Provider) Capabilities(context.Context) (provider.Capabilities, error) {
+	return provider.Capabilities{Name: Name, Isolated: true}, nil
+}
+
+// Start boots the machine's container and returns once its systemd has come up, so
+// that the agent follows. Wherever an earlier Start was cut off, this one goes on.
+func (p *Provider) Start(ctx context.Context, spec provider.Spec, boot io.Writer) (provider.Instance, error) {
+	i, err := p.start(ctx, spec, boot)
+	if err != nil {
+		return provider.Instance{}, fmt.Errorf("cannot start machine %s: %w", spec.Machine, advise(err))
+	}
+	return i, nil
+}
+
+func (p *Provider) start(ctx context.Context, spec provider.Spec, boot io.Writer) (provider.Instance, error) {
+	if err := checkID(spec.Machine); err != nil {
+		return provider.Instance{}, err
+	}
+	id := p.idOf(spec.Machine)
+	if i, err := p.instance(id); err == nil && i.Running && p.booted(id) {
+		return i, nil
+	}
+	if err := p.check(spec); err != nil {
+		return provider.Instance{}, err
+	}
+	tree, err := p.tree(ctx, spec.Series, boot)
+	if err != nil {
+		return provider.Instance{}, err
+	}
+	l := launch{provider: p, spec: spec, tree: tree, boot: boot}
+	if err := l.look(); err != nil {
+		return provider.Instance{}, err
+	}
+	if l.record, l.lock, err = p.record(ctx, spec); err != nil {
+		return provider.Instance{}, err
+	}
+	defer l.lock.Close()
+	if i, err := p.instance(id); err != nil || i.Running && p.booted(id) { // another Start was quicker
+		return i, err
+	}
+	if err := p.boot(ctx, l); err != nil {
+		return provider.Instance{}, err
+	}
+	return p.instance(id)
+}
+
+// Stop ends the container and removes its files; with the environment's last one
+// its network goes, too.
+func (p *Provider) Stop(ctx context.Context, id string) error {
+	if err := p.stop(ctx, id); err != nil {
+		return fmt.Errorf("cannot stop instance %q: %w", id, err)
+	}
+	return nil
+}
+
+func (p *Provider) stop(ctx context.Context, id string) error {
+	if !idForm.MatchString(id) {
+		return errors.New("that is no instance of this provider")
+	}
+	dir := filepath.Join(p.dir, id)
+	if _, err := os.Lstat(dir); errors.Is(err, os.ErrNotExist) {
+		return p.sweep(ctx) // of a Stop that was cut off
+	}
+	lock, err := lockFolder(ctx, dir)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if err := p.keeper.end(ctx, id); err != nil {
+		return err
+	}
+	if err := removeAllBut(dir, recordFile); err != nil {
+		return err
+	}
+	// The record goes last, so that a removal that was cut off is repeated.
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	return p.sweep(ctx)
+}
+
+// Instances lists the environment's containers, running or not, by machine.
+func (p *Provider) Instances(context.Context) ([]provider.Instance, error) {
+	found, err := p.instances()
+	if err != nil {
+		return nil, fmt.Errorf("cannot list instances: %w", err)
+	}
+	return found, nil
+}
+
+// advise adds to an error what an operator can do about it.
+func advise(err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return fmt.Errorf("%w: free some space, then let it be tried again", err)
+	}
+	return err
+}

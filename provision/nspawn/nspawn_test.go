@@ -1,0 +1,55 @@
+package nspawn
+
+import (
+	"os/exec"
+	"testing"
+	"time"
+
+	"bijou/provision/provider"
+	"bijou/provision/provider/providertest"
+	"bijou/testscripts/fleet"
+	"bijou/testscripts/need"
+)
+
+// testTree is the tree that test hosts boot from, and its series.
+func testTree(t *testing.T) (tree, series string) {
+	t.Helper()
+	need.Long(t)
+	fleet.Need(t)
+	tree, err := fleet.Tree()
+	if err == nil {
+		series, err = seriesOf(tree)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tree, series
+}
+
+func TestProvider(t *testing.T) {
+	tree, series := testTree(t)
+	providertest.Run(t, func(t *testing.T) providertest.Fixture {
+		p, err := New(provider.Environment{UUID: "e0a1", Name: "test", Dir: t.TempDir(), Config: map[string]string{"tree": tree}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return providertest.Fixture{Provider: p, Series: series, Crash: func(t *testing.T, id string) { crash(t, p, id) }}
+	})
+}
+
+// crash kills a container's init, and waits until all of it is gone.
+func crash(t *testing.T, p *Provider, id string) {
+	t.Helper()
+	if err := exec.Command("sh", "-c", `kill -9 $(pgrep -P $(pgrep -f -- "^systemd-nspawn .*--machine=`+id+` "))`).Run(); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		runs, err := p.keeper.runs(id)
+		if err == nil && !runs {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the container goes on: %v", err)
+		}
+	}
+}

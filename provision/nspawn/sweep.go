@@ -1,0 +1,32 @@
+package nspawn
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+)
+
+// sweep removes what the environment has beside its instances, once there are none:
+// the bridge, the control groups, the folder.
+func (p *Provider) sweep(ctx context.Context) error {
+	if _, err := os.Lstat(p.dir); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	lock, err := lockFolder(ctx, p.dir)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	left, err := p.instances()
+	if err != nil || len(left) > 0 {
+		return err
+	}
+	if err := p.lower(); err != nil {
+		return err
+	}
+	if err := p.keeper.close(); err != nil {
+		return err
+	}
+	return os.RemoveAll(p.dir)
+}

@@ -1,0 +1,212 @@
+package nspawn
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// packages are what a machine has beyond the least of Debian.
+const packages = "systemd,systemd-sysv,dbus,iproute2,iputils-ping,procps,ca-certificates"
+
+// tree returns the folder that containers boot from, of the series that is wanted. It
+// makes the host's own series, once for all environments.
+func (p *Provider) tree(ctx context.Context, series string, boot io.Writer) (string, error) {
+	if given := p.env.Config["tree"]; given != "" {
+		return given, checkTree(given, series)
+	}
+	own, err := seriesOf("/")
+	if err != nil {
+		return "", err
+	}
+	if series != own {
+		return "", refuseSeries(series, own)
+	}
+	dir := filepath.Join(cache(), "trees", series+"-1")
+	if _, err := os.Stat(dir); err == nil {
+		return dir, checkTree(dir, series)
+	}
+	if err := makeTree(ctx, dir, series, boot); err != nil {
+		return "", fmt.Errorf("cannot make the tree of files that machines boot from: %w", err)
+	}
+	return dir, checkTree(dir, series)
+}
+
+// cache is where trees are kept, for all environments.
+func cache() string {
+	if dir := os.Getenv("XDG_CACHE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "bijou")
+	}
+	return "/var/cache/bijou"
+}
+
+// checkTree refuses a tree that does not boot, or of another series.
+func checkTree(dir, series string) error {
+	for _, file := range []string{"etc/os-release", "lib/systemd/systemd", "usr/bin/dpkg", "bin/sh"} {
+		if !inTree(dir, file) {
+			return fmt.Errorf("the tree of files in %q that machines boot from is broken: it has no %s: remove that folder, and the next start makes a new one", dir, file)
+		}
+	}
+	own, err := seriesOf(dir)
+	if err == nil && own != series {
+		err = refuseSeries(series, own)
+	}
+	return err
+}
+
+// inTree tells if the tree has that file, whatever links lead to it within.
+func inTree(dir, file string) bool {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return false
+	}
+	defer root.Close()
+	_, err = root.Lstat(file)
+	if err != nil { // by a link that begins at the tree's own root, as /lib may be
+		_, err = root.Lstat("usr/" + file)
+	}
+	return err == nil
+}
+
+func refuseSeries(series, own string) error {
+	return fmt.Errorf("there are machines of the series %q only, not %q: deploy with --series %s, or bootstrap with --default-series %s", own, series, own, own)
+}
+
+// seriesOf is the code name of the system in that folder.
+func seriesOf(root string) (string, error) {
+	for _, path := range []string{"etc/os-release", "usr/lib/os-release"} {
+		data, err := os.ReadFile(filepath.Join(root, path))
+		if err != nil {
+			continue
+		}
+		for line := range strings.Lines(string(data)) {
+			if name, found := strings.CutPrefix(strings.TrimSpace(line), "VERSION_CODENAME="); found {
+				return strings.Trim(name, `"'`), nil
+			}
+		}
+	}
+	return "", fmt.Errorf("cannot tell of which series the system in %q is: its os-release has no VERSION_CODENAME", root)
+}
+
+// makeTree runs debootstrap, beside, unless another process has done it meanwhile.
+func makeTree(ctx context.Context, dir, series string, boot io.Writer) error {
+	if _, err := exec.LookPath("debootstrap"); err != nil {
+		return errors.New("this host has no debootstrap: apt-get install debootstrap")
+	}
+	parent := filepath.Dir(dir)
+	lock, err := tryLock(parent)
+	if err == nil && lock == nil {
+		fmt.Fprintln(boot, "waiting for the tree that another start makes")
+		lock, err = lockFolder(ctx, parent)
+	}
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if _, err := os.Stat(dir); err == nil {
+		return nil
+	}
+	const draft = ".draft"
+	if err := removeAllBut(filepath.Join(parent, draft), ""); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err // of one that was cut off
+	}
+	if err := debootstrap(ctx, filepath.Join(parent, draft), series, boot); err != nil {
+		return errors.Join(err, os.RemoveAll(filepath.Join(parent, draft)))
+	}
+	return os.Rename(filepath.Join(parent, draft), dir)
+}
+
+// debootstrap fills the folder.
+func debootstrap(ctx context.Context, dir, series string, boot io.Writer) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	fmt.Fprintf(boot, "making the tree of %s that machines boot from; this is done once, and takes a minute or two\n", series)
+	args := []string{"--variant=minbase", "--include=" + packages, series, dir}
+	if m := mirror(ctx, series); m != "" {
+		args = append(args, m)
+	}
+	c := exec.CommandContext(ctx, "debootstrap", args...)
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
+	c.WaitDelay = time.Second
+	if proxy := aptProxy(ctx); proxy != "" {
+		c.Env = append(os.Environ(), "http_proxy="+proxy)
+	}
+	out, in, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	c.Stdout, c.Stderr = in, in
+	err = c.Start()
+	in.Close()
+	if err != nil {
+		return err
+	}
+	last := progress(out, boot)
+	if err := c.Wait(); err != nil {
+		return fmt.Errorf("debootstrap: %w: %s", err, last)
+	}
+	return finish(dir)
+}
+
+// progress tells how far debootstrap is, a line in ten, and returns the last it said.
+func progress(out io.Reader, boot io.Writer) (last string) {
+	steps := 0
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if last = strings.TrimSpace(lines.Text()); last == "" {
+			continue
+		}
+		if steps++; steps%10 == 1 {
+			fmt.Fprintf(boot, "tree, step %d: %s\n", steps, strings.TrimPrefix(last, "I: "))
+		}
+	}
+	return last
+}
+
+// finish takes out of a fresh tree what each machine has of its own, or none needs.
+func finish(dir string) error {
+	packages, err := filepath.Glob(filepath.Join(dir, "var/cache/apt/archives/*.deb"))
+	if err != nil {
+		return err
+	}
+	for _, f := range packages {
+		if err := os.Remove(f); err != nil {
+			return err
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "etc/machine-id"), nil, 0o444); err != nil {
+		return err
+	}
+	return os.Chmod(dir, 0o755)
+}
+
+// mirror is where this host's apt gets packages of that series; "" leaves it to
+// debootstrap.
+func mirror(ctx context.Context, series string) string {
+	out, err := exec.CommandContext(ctx, "apt-get", "indextargets", "--format", "$(CODENAME) $(REPO_URI)").Output()
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(out)) {
+		if name, uri, _ := strings.Cut(strings.TrimSpace(line), " "); name == series {
+			return uri
+		}
+	}
+	return ""
+}
+
+// aptProxy is what this host's apt goes through.
+func aptProxy(ctx context.Context) string {
+	out, _ := exec.CommandContext(ctx, "apt-config", "dump", "--format", "%v%n", "Acquire::http::Proxy").Output()
+	return strings.TrimSpace(string(out))
+}

@@ -1,0 +1,80 @@
+package nspawn
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+)
+
+// units is the keeper on a host that systemd manages: each container is a transient
+// service of its own, which systemctl shows and journalctl follows.
+type units struct{}
+
+// systemdRuns says if systemd manages this host (sd_booted(3)).
+func systemdRuns() bool {
+	_, err := os.Lstat("/run/systemd/system")
+	return err == nil
+}
+
+func unitOf(id string) string { return "bijou-" + id + ".service" }
+
+// start has systemd start the container. It refuses a second one of that name.
+func (units) start(ctx context.Context, id string, c command) (unlimited []string, err error) {
+	args := []string{
+		"--quiet", "--collect", "--unit=" + unitOf(id), "--slice=machine.slice", "--setenv=STAY=yes",
+		"--description=bijou: container " + id, "--property=Delegate=yes", "--property=KillMode=mixed",
+		"--property=TasksMax=infinity", "--property=StandardOutput=append:" + c.log, "--property=StandardError=append:" + c.log,
+	}
+	if c.limits.mem > 0 {
+		args = append(args, fmt.Sprintf("--property=MemoryMax=%dM", c.limits.mem))
+	}
+	if c.limits.cores > 0 {
+		args = append(args, fmt.Sprintf("--property=CPUQuota=%d00%%", c.limits.cores))
+	}
+	args = slices.Concat(args, []string{"--", "/bin/sh", "-c", bootScript, "boot.sh", "--"}, c.args)
+	// Expanded by systemd itself otherwise, where it knows --expand-environment.
+	for i, a := range args {
+		args[i] = strings.ReplaceAll(a, "$", "$$")
+	}
+	_, err = run(ctx, "systemd-run", args...)
+	return nil, err
+}
+
+// runs asks systemd.
+func (units) runs(id string) (bool, error) {
+	out, err := run(context.Background(), "systemctl", "show", "--property=ActiveState", "--value", unitOf(id))
+	return out == "active" || out == "activating" || out == "deactivating" || out == "reloading", err
+}
+
+// end has systemd kill it, and waits for that.
+func (u units) end(ctx context.Context, id string) error {
+	if runs, err := u.runs(id); err != nil || !runs {
+		return err
+	}
+	_, _ = run(ctx, "systemctl", "kill", "--signal=SIGKILL", unitOf(id)) // it may have ended
+	for {
+		runs, err := u.runs(id)
+		if err != nil || !runs {
+			return err
+		}
+		if err := pause(ctx); err != nil {
+			return fmt.Errorf("cannot end %s: %w", unitOf(id), err)
+		}
+	}
+}
+
+// close has nothing to do: units that have ended are collected.
+func (units) close() error { return nil }
+
+// run runs a program and returns what it prints.
+func run(ctx context.Context, program string, args ...string) (string, error) {
+	out, err := exec.CommandContext(ctx, program, args...).CombinedOutput()
+	said := strings.TrimSpace(string(out))
+	if err != nil {
+		return said, fmt.Errorf("cannot run %s: %w: %s", program, err, said)
+	}
+	return said, nil
+}

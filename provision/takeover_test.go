@@ -1,0 +1,192 @@
+package provision
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"bijou/provision/provider/dummy"
+	"bijou/state"
+	"bijou/testscripts/etcdtest"
+)
+
+// TestMain makes this binary a provisioner over the dummy, too.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 4 && os.Args[1] == "provision" {
+		if err := provisionAlone(os.Args[2], os.Args[3]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// provisionAlone is a provisioner's process.
+func provisionAlone(url, dir string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	st, err := state.Open(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer st.Close()
+	return Run(ctx, Options{State: st, Provider: dummy.New(dir), Log: slog.New(slog.DiscardHandler)})
+}
+
+// overStores runs a test over each store that processes can share.
+func overStores(t *testing.T, test func(t *testing.T, url string)) {
+	t.Run("sqlite", func(t *testing.T) { test(t, "sqlite:"+filepath.Join(t.TempDir(), "state.db")) })
+	t.Run("etcd", func(t *testing.T) { test(t, etcdtest.For(t, etcdtest.Options{}).URL("/provisioner")) })
+}
+
+// fleet is an environment whose provisioners are processes of their own.
+type fleet struct {
+	t     *testing.T
+	state *state.State
+	dummy *dummy.Provider
+	dir   string
+	url   string
+}
+
+func newFleet(t *testing.T, url string) *fleet {
+	t.Helper()
+	env := state.Environment{Name: "e", UUID: "u", Provider: dummy.Name, DefaultSeries: "noble"}
+	if err := state.Create(t.Context(), url, env); err != nil {
+		t.Fatal(err)
+	}
+	st, err := state.Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { st.Close() })
+	dir := t.TempDir()
+	return &fleet{t: t, state: st, dummy: dummy.New(dir), dir: dir, url: url}
+}
+
+// spawn starts a provisioner, which ends with the test at the latest.
+func (f *fleet) spawn() *exec.Cmd {
+	f.t.Helper()
+	c := exec.Command("/proc/self/exe", "provision", f.url, f.dir)
+	c.Stderr = os.Stderr
+	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := c.Start(); err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() { f.kill(c) })
+	return c
+}
+
+// kill ends it as a power cut would. It is idempotent.
+func (f *fleet) kill(c *exec.Cmd) {
+	_ = c.Process.Kill()
+	_ = c.Wait()
+}
+
+func (f *fleet) add(n int) {
+	f.t.Helper()
+	if _, err := f.state.AddMachines(f.t.Context(), n, state.MachineSpec{}); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// await waits until all machines have their instances recorded.
+func (f *fleet) await(limit time.Duration) {
+	f.t.Helper()
+	for end := time.Now().Add(limit); ; time.Sleep(20 * time.Millisecond) {
+		without := f.without()
+		if len(without) == 0 {
+			return
+		}
+		if time.Now().After(end) {
+			f.t.Fatalf("after %s, without an instance: %v", limit, without)
+		}
+	}
+}
+
+func (f *fleet) without() (ids []string) {
+	f.t.Helper()
+	err := f.state.View(f.t.Context(), func(v *state.View) error {
+		machines, err := v.Machines()
+		ids = nil
+		for _, m := range machines {
+			if m.InstanceID == "" {
+				ids = append(ids, m.ID)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return ids
+}
+
+// wantOnce holds that each machine's instance was made once, by whomever.
+func (f *fleet) wantOnce(machines int) {
+	f.t.Helper()
+	starts, err := f.dummy.Starts()
+	if err != nil || len(starts) != machines {
+		f.t.Errorf("instances were made for %d tokens, error %v; want %d", len(starts), err, machines)
+	}
+	for token, n := range starts {
+		if n != 1 {
+			f.t.Errorf("%d instances were made for token %s", n, token)
+		}
+	}
+}
+
+// takeover is three times the 15 s within which another provisioner is to lead.
+const takeover = 45 * time.Second
+
+// TestTakeover has two provisioners: the first dies between a start and its record,
+// the other goes on; it is killed in the middle of starts, and a third one goes on.
+func TestTakeover(t *testing.T) {
+	overStores(t, func(t *testing.T, url string) {
+		f := newFleet(t, url)
+		err := dummy.Give(f.dir, dummy.Orders{Start: map[string]dummy.StartOrder{"5": {Crash: 1}, "*": {Pause: 20 * time.Millisecond}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.add(20)
+		a, b := f.spawn(), f.spawn()
+		f.await(takeover)
+		f.wantOnce(20)
+		if err := dummy.Give(f.dir, dummy.Orders{Start: map[string]dummy.StartOrder{"*": {Pause: 200 * time.Millisecond}}}); err != nil {
+			t.Fatal(err)
+		}
+		f.add(20)
+		f.awaitSome(21)
+		f.kill(a)
+		f.kill(b)
+		began := time.Now()
+		f.spawn()
+		f.await(takeover)
+		t.Logf("a new provisioner was done %s after the old one was killed", time.Since(began))
+		f.wantOnce(40)
+	})
+}
+
+// awaitSome waits until so many instances were made.
+func (f *fleet) awaitSome(n int) {
+	f.t.Helper()
+	for end := time.Now().Add(takeover); ; time.Sleep(5 * time.Millisecond) {
+		starts, err := f.dummy.Starts()
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		if len(starts) >= n {
+			return
+		}
+		if time.Now().After(end) {
+			f.t.Fatalf("only %d instances were made", len(starts))
+		}
+	}
+}

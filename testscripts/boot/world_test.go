@@ -1,0 +1,202 @@
+package boot
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"bijou/testscripts/etcdtest"
+	"bijou/testscripts/fleet"
+	"bijou/testscripts/need"
+)
+
+const (
+	limit   = 90 * time.Second // several times what anything here takes
+	outside = "10.77.0.13"     // of the fourth host, which is no boot server
+	storage = "etcd://10.77.0.10:2379,10.77.0.11:2379,10.77.0.12:2379/neco"
+)
+
+// members are the boot servers' addresses; their LRNs are 10, 11 and 12.
+func members() []string { return []string{"10.77.0.10", "10.77.0.11", "10.77.0.12"} }
+
+// world is three boot servers, and a host outside that serves releases, and probes.
+type world struct {
+	t     *testing.T
+	fleet *fleet.Fleet
+	dir   string // the test's own: binaries, packages
+	alive []*exec.Cmd
+}
+
+func newWorld(t *testing.T) *world {
+	need.Long(t)
+	fleet.Need(t)
+	etcdtest.Need(t)
+	old, err := etcdtest.Binary35()
+	if err != nil {
+		need.Skip(t, "etcd", err)
+	}
+	newer, err := etcdtest.Binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, dir: t.TempDir()}
+	w.run("go", "build", "-trimpath", "-ldflags=-s -w", "-o", w.path("bijou"), "bijou")
+	w.check(os.MkdirAll(w.path("srv/files"), 0o755))
+	for name, binary := range map[string]string{"etcd-3.5": old, "etcd-3.6": newer} {
+		w.check(os.MkdirAll(w.path(name), 0o755))
+		w.run("cp", binary, w.path(name, "etcd"))
+		w.run("tar", "-C", w.path(name), "-cf", w.path("srv/files", name+".tar"), "etcd")
+	}
+	w.fleet = fleet.New(t, 4)
+	t.Cleanup(w.end)
+	return w
+}
+
+func (w *world) check(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) path(parts ...string) string {
+	return filepath.Join(append([]string{w.dir}, parts...)...)
+}
+
+// run runs a command on this machine.
+func (w *world) run(command ...string) {
+	w.t.Helper()
+	c := exec.Command(command[0], command[1:]...)
+	c.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := c.CombinedOutput(); err != nil {
+		w.t.Fatalf("cannot run %v: %v\n%s", command, err, out)
+	}
+}
+
+// write writes a file below the test's folder.
+func (w *world) write(path, text string, mode os.FileMode) {
+	w.t.Helper()
+	path = w.path(path)
+	w.check(os.MkdirAll(filepath.Dir(path), 0o755))
+	w.check(os.WriteFile(path, []byte(text), mode))
+	w.check(os.Chmod(path, mode))
+}
+
+// put copies a file or folder to a host.
+func (w *world) put(host int, from, to string) {
+	w.t.Helper()
+	path, err := w.fleet.Host(host).Path(to)
+	w.check(err)
+	w.check(os.MkdirAll(filepath.Dir(path), 0o755))
+	w.run("cp", "-a", "-T", from, path)
+}
+
+// on runs a shell's line on a host and returns what it prints.
+func (w *world) on(host int, line string) string {
+	w.t.Helper()
+	out, err := w.fleet.Host(host).Exec("bash", "-c", line)
+	if err != nil {
+		w.t.Fatalf("%v\n%s", err, w.journals())
+	}
+	return strings.TrimSpace(out)
+}
+
+// spawn starts a command on a host that ends with the test; its output goes to a
+// file there.
+func (w *world) spawn(host int, command, log string) {
+	w.t.Helper()
+	c, err := w.fleet.Host(host).Command("bash", "-c", "exec "+command+" >"+log+" 2>&1")
+	w.check(err)
+	w.check(c.Start())
+	w.alive = append(w.alive, c)
+}
+
+// end ends what was spawned.
+func (w *world) end() {
+	for _, c := range w.alive {
+		_ = c.Process.Kill()
+		_ = c.Wait()
+	}
+}
+
+// neco runs neco on the host outside.
+func (w *world) neco(args string) string {
+	w.t.Helper()
+	return w.on(3, "NECO_STATE="+storage+" neco "+args)
+}
+
+// status is what `neco status` shows, as far as it matters here.
+type status struct {
+	raw     string
+	Current struct {
+		Version string
+		Stop    bool
+		Why     string
+		Missing []int
+		EndedAt *time.Time `json:"ended-at"`
+	}
+}
+
+// key reads one of neco's keys, from whichever member answers.
+func (w *world) status() (s status) {
+	w.t.Helper()
+	out, _ := w.fleet.Host(3).Exec("bash", "-c", "standin get /neco/status/current "+strings.Join(members(), " "))
+	s.raw = strings.TrimSpace(out)
+	_ = json.Unmarshal([]byte(s.raw), &s.Current) // none yet
+	return s
+}
+
+// await waits until the update to that version is as wanted.
+func (w *world) await(version, what string, ok func(s status) bool) status {
+	w.t.Helper()
+	var s status
+	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if s = w.status(); s.Current.Version == version && ok(s) {
+			return s
+		}
+	}
+	w.t.Fatalf("update to %s: it never came true: %s; %s\n%s", version, what, s.raw, w.journals())
+	return s
+}
+
+func done(s status) bool { return s.Current.EndedAt != nil && !s.Current.Stop }
+
+func stopped(s status) bool { return s.Current.EndedAt != nil && s.Current.Stop }
+
+// succeeds waits for the update's success, and tells how long it took.
+func (w *world) succeeds(version string) {
+	w.t.Helper()
+	began := time.Now()
+	s := w.await(version, "success", func(s status) bool { return done(s) || stopped(s) })
+	if !done(s) {
+		w.t.Fatalf("update to %s was stopped: %s\n%s", version, s.Current.Why, w.journals())
+	}
+	fmt.Printf("boot: %s: success, %.1f s\n", w.t.Name(), time.Since(began).Seconds())
+}
+
+// stops waits for the update's stop, whose reason must say all of that.
+func (w *world) stops(version string, words ...string) {
+	w.t.Helper()
+	s := w.await(version, "stop", func(s status) bool { return done(s) || stopped(s) })
+	for _, word := range words {
+		if !strings.Contains(s.Current.Why, word) {
+			w.t.Fatalf("update to %s: the reason does not say %q: %s\n%s", version, word, s.raw, w.journals())
+		}
+	}
+	fmt.Printf("boot: %s: stopped: %s\n", w.t.Name(), s.Current.Why)
+}
+
+// journals are the ends of the daemons' logs.
+func (w *world) journals() string {
+	var b strings.Builder
+	for i := range 3 {
+		out, _ := w.fleet.Host(i).Exec("journalctl", "--no-pager", "-n", "40", "-o", "cat", "-u", "neco-*", "-u", "etcd", "-u", "vault", "-u", "cke")
+		fmt.Fprintf(&b, "--- host %d\n%s", i, out)
+	}
+	return b.String()
+}

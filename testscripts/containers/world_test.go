@@ -1,0 +1,147 @@
+package containers
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"bijou/testscripts/fleet"
+	"bijou/testscripts/need"
+)
+
+// limit is several times what anything here takes.
+const limit = 3 * time.Minute
+
+// world is one environment of the product's own binary.
+type world struct {
+	t      *testing.T
+	bin    string // the folder of the binary and its links
+	home   string // BIJOU_HOME
+	series string // of the machines
+}
+
+// newWorld builds the binary and bootstraps; the environment ends with the test.
+func newWorld(t *testing.T, name string, args ...string) *world {
+	need.Long(t)
+	fleet.Need(t)
+	tree, err := fleet.Tree()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, bin: t.TempDir(), home: filepath.Join(t.TempDir(), "home")}
+	w.series = w.sh(`. ` + tree + `/etc/os-release && echo $VERSION_CODENAME`)
+	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", w.bin, "bijou")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("cannot build: %v\n%s", err, out)
+	}
+	w.sh("bijou install --dir " + w.bin)
+	before := w.traces()
+	t.Cleanup(func() { w.end(name, before) })
+	w.sh(strings.Join(append([]string{
+		"juju bootstrap --provider nspawn -e", name, "--config nspawn.tree=" + tree,
+	}, args...), " "))
+	return w
+}
+
+// end takes the environment down, if the test has not, and holds this machine against
+// what it was before.
+func (w *world) end(name, before string) {
+	if w.t.Failed() {
+		out, _ := w.command("juju status --format yaml; tail -n 50 " + w.home + "/" + name + "/machines/0/agent.log; juju debug-log | tail -n 40").CombinedOutput()
+		w.t.Logf("%s", out)
+	}
+	if _, err := os.Stat(filepath.Join(w.home, name)); err == nil {
+		w.sh("juju destroy-environment -y --force " + name)
+	}
+	after := ""
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if after = w.traces(); after == before { // the kernel takes a moment for links of a namespace that is gone
+			return
+		}
+	}
+	w.t.Errorf("this machine was left with\n%s\ninstead of\n%s", after, before)
+}
+
+// traces is whatever containers could leave on this machine, but for those of others.
+func (w *world) traces() string {
+	return w.sh(`
+		ls "$BIJOU_HOME" 2>/dev/null | grep -v '^current$' || true
+		ps -eo stat,args | grep -F -e "$BIJOU_HOME" | grep -v -e '^Z' -e grep || true
+		grep -F "$BIJOU_HOME" /proc/self/mounts || true
+		ip -o link | grep -o ': bj[0-9a-f]*-br' | sort || true
+		ls -d /sys/fs/cgroup/bj* /sys/fs/cgroup/*/bj* 2>/dev/null | sort || true
+		ls -d /run/systemd/nspawn/*/bj* /run/bijou/*/* /run/systemd/transient/bijou-* 2>/dev/null | sort || true
+		ls -i /proc/[0-9]*/ns/net 2>/dev/null | cut -d' ' -f1 | sort -u | wc -l`)
+}
+
+// command is a shell's line, run as a user with the binary on the PATH would.
+func (w *world) command(line string) *exec.Cmd {
+	c := exec.Command("bash", "-c", line)
+	c.Dir = "../.."
+	c.Env = append(os.Environ(), "BIJOU_HOME="+w.home, "PATH="+w.bin+":"+os.Getenv("PATH"), "NO_COLOR=1", "JUJU_ENV=")
+	return c
+}
+
+// sh runs a line that must succeed and returns what it prints.
+func (w *world) sh(line string) string {
+	w.t.Helper()
+	c := w.command(line)
+	var stderr bytes.Buffer
+	c.Stderr = &stderr
+	out, err := c.Output()
+	if err != nil {
+		w.t.Fatalf("%s: %v\n%s%s", line, err, out, &stderr)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// refused runs a line that must fail, and returns what it says.
+func (w *world) refused(line string) string {
+	w.t.Helper()
+	out, err := w.command(line).CombinedOutput()
+	if err == nil {
+		w.t.Errorf("%s succeeded: %s", line, out)
+	}
+	return string(out)
+}
+
+// eventually waits until what the line prints matches, and returns it.
+func (w *world) eventually(line, want string) string {
+	w.t.Helper()
+	expression := regexp.MustCompile(want)
+	var out []byte
+	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		out, _ = w.command(line).CombinedOutput()
+		if expression.Match(out) {
+			return string(out)
+		}
+	}
+	w.t.Fatalf("%s: it never matched %s, but was\n%s", line, want, out)
+	return ""
+}
+
+// address is where the machine says that it is reached.
+func (w *world) address(machine string) string {
+	w.t.Helper()
+	return w.sh(`juju machines | awk '$1 == "` + machine + `" { print $3 }'`)
+}
+
+// init is the process id of the container's first process, on this machine.
+func (w *world) init(machine string) string {
+	w.t.Helper()
+	id := w.sh(`juju machines | awk '$1 == "` + machine + `" { print $4 }'`)
+	return w.sh(`pgrep -P $(pgrep -f -- "^systemd-nspawn .*--machine=` + id + ` ")`)
+}
+
+// inside runs a line in a machine's container, as its root.
+func (w *world) inside(machine, line string) string {
+	w.t.Helper()
+	return w.sh(fmt.Sprintf("nsenter -t %s -a -- env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin bash -c %q", w.init(machine), line))
+}

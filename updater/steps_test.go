@@ -1,0 +1,153 @@
+package updater
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"bijou/state"
+	"bijou/testscripts/etcdtest"
+	"bijou/updater/record"
+	"bijou/updater/release"
+)
+
+// cost is what an update asked of etcd.
+type cost struct {
+	total                         time.Duration
+	cpu                           time.Duration // of workers, leader and etcd together
+	events, sent, received, calls float64
+}
+
+// emptySteps is a plan of steps that have nothing to do.
+func emptySteps(n int) (m release.Manifest) {
+	for i := range n {
+		m.Components = append(m.Components, release.Component{Name: fmt.Sprintf("c%d", i), Strategy: release.Any})
+	}
+	return m
+}
+
+// measure takes so many workers through so many empty steps, on one etcd. Each
+// worker is a process's worth: it has a connection, a session and a watch of its own.
+func measure(t *testing.T, workers, steps int) (c cost) {
+	t.Helper()
+	cluster := etcdtest.For(t, etcdtest.Options{Members: 1})
+	r := newRig(t, cluster.URL("/neco"))
+	r.manifest = emptySteps(steps)
+	disk, err := os.MkdirTemp("/dev/shm", "bijou-steps-") // each server has a disk of its own; these share one
+	if errors.Is(err, os.ErrNotExist) {
+		disk, err = os.MkdirTemp("", "bijou-steps-")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(disk) })
+	var lrns []int
+	for n := range workers {
+		lrns = append(lrns, n+1)
+		r.worker(n+1, fmt.Sprintf("%s/%d", disk, n+1), &fake{}, WorkerOptions{})
+	}
+	r.eventually("all workers are there", func() bool { return r.presences() == workers })
+	r.lead()
+	before, err := cluster.Members[0].Metrics()
+	if err != nil {
+		t.Fatal(err)
+	}
+	began, busy := time.Now(), ownCPU()
+	r.begin("1.1", lrns...)
+	r.ends()
+	c.total = time.Since(began)
+	after, err := cluster.Members[0].Metrics()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.cpu = ownCPU() - busy + time.Duration((after["process_cpu_seconds_total"]-before["process_cpu_seconds_total"])*float64(time.Second))
+	grown := func(name string) float64 { return (after[name] - before[name]) / float64(steps) }
+	c.events, c.calls = grown("etcd_debugging_mvcc_events_total"), grown("grpc_server_started_total")
+	c.sent, c.received = grown("etcd_network_client_grpc_sent_bytes_total"), grown("etcd_network_client_grpc_received_bytes_total")
+	return c
+}
+
+// ownCPU is what this process has used.
+func ownCPU() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// ends waits for success, and asks the store for little meanwhile.
+func (r *rig) ends() {
+	r.t.Helper()
+	for {
+		var q *record.Request
+		var revision int64
+		err := r.store.View(r.t.Context(), func(v *state.KeyView) (err error) {
+			if q, err = LoadRequest(v); err == nil {
+				revision, err = v.Revision()
+			}
+			return err
+		})
+		if err == nil && (q == nil || !q.Ended()) {
+			err = r.store.Await(r.t.Context(), revision, Keys().Current())
+		} else if err == nil && q.Succeeded() {
+			return
+		}
+		if err != nil || q != nil && q.Stop {
+			r.t.Fatalf("it has not succeeded: %v, %+v", err, q)
+		}
+	}
+}
+
+func (r *rig) presences() (n int) {
+	r.t.Helper()
+	err := r.store.View(r.t.Context(), func(v *state.KeyView) error {
+		all, err := LoadPresences(v)
+		n = len(all)
+		return err
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return n
+}
+
+func quiet(t testing.TB) {
+	was := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(io.Discard, nil)))
+	t.Cleanup(func() { slog.SetDefault(was) })
+}
+
+// The events of a step grow with the number of workers, not with its square: one
+// that a worker has come to the step, to the leader, and one that the gate is open,
+// to each worker. (Three instead of two leave room for presences and the beginning.)
+func TestEventsOfAStep(t *testing.T) {
+	quiet(t)
+	const steps = 8
+	for _, workers := range []int{3, 24} {
+		c := measure(t, workers, steps)
+		t.Logf("%d workers: %.0f events, %.0f calls, %.0f bytes a step", workers, c.events, c.calls, c.sent+c.received)
+		if most := float64(3*workers + 8); c.events > most {
+			t.Errorf("%d workers: %.1f events a step, want %.0f at most", workers, c.events, most)
+		}
+	}
+}
+
+// TestSteps is the measurement of docs/performance.md.
+func TestSteps(t *testing.T) {
+	if os.Getenv("BIJOU_MEASURE") == "" {
+		t.Skip("BIJOU_MEASURE is not set")
+	}
+	quiet(t)
+	const steps = 18
+	for _, workers := range []int{3, 50, 200, 400} {
+		c := measure(t, workers, steps)
+		fmt.Printf("%3d workers, %d empty steps: %.2f s, %.2f s of CPU; a step: %.0f events, %.0f calls, %.0f bytes to etcd, %.0f bytes from it\n",
+			workers, steps, c.total.Seconds(), c.cpu.Seconds(), c.events, c.calls, c.received, c.sent)
+	}
+}

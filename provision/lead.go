@@ -84,7 +84,11 @@ func (l *lead) jobs(now time.Time, s snapshot) (jobs []job) {
 	}
 	if now.Sub(l.swept) >= sweepEvery {
 		jobs = append(jobs, job{Action{Verb: sweep, Machine: string(sweep)}, func(ctx context.Context) error {
-			return l.State.Sweep(ctx, now)
+			err := l.State.Sweep(ctx, now)
+			if err != nil && ctx.Err() == nil {
+				l.Log.Warn("provisioner cannot sweep", "error", err)
+			}
+			return err
 		}})
 	}
 	return jobs

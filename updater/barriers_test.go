@@ -38,7 +38,9 @@ func TestBarriers(t *testing.T) {
 	r.eventually("all workers", func() bool { return r.present() == workers })
 	began := time.Now()
 	r.begin("1.1", lrns...)
-	r.await("the end", func(q record.Request, _ map[int]record.Status) bool { return q.Succeeded() && len(q.Servers) == workers })
+	r.await("the end", func(q record.Request, _ map[int]record.Status) bool {
+		return q.Succeeded() && len(q.Servers) == workers
+	})
 	t.Logf("%d workers, 18 steps: %s", workers, time.Since(began).Round(time.Millisecond))
 }
 

@@ -10,20 +10,24 @@ import (
 
 // Load reads what the leader and operators decide on; own is this program's
 // version. What is absent is not in it: presences are what Presences reads.
-// In an Update the commit becomes conditional on all of it.
+// In an Update the commit becomes conditional on all of it. What lies together is
+// read together: the leader does this for each event.
 func Load(v *state.KeyView, own string) (s Snapshot, err error) {
 	s = Snapshot{Keys: Keys(), Own: own}
 	fill := reader{view: v}
 	s.Config = fill.config()
-	s.Servers = fill.servers()
-	if release := take[string](&fill, s.Keys.Release()); release != nil {
+	infos, statuses := fill.list(s.Keys.Infos()), fill.list(s.Keys.Statuses())
+	s.Servers = servers(infos)
+	if release := pick[string](&fill, infos, s.Keys.Release()); release != nil {
 		s.Release = *release
 	}
-	s.Target = take[record.Target](&fill, s.Keys.Target())
-	s.Pause = take[record.Pause](&fill, s.Keys.Pause())
-	s.Recovery = take[record.Recovery](&fill, s.Keys.Recovery())
-	s.Current = take[record.Request](&fill, s.Keys.Current())
-	s.Workers = takeServers[record.Status](&fill, s.Keys.Workers())
+	s.Target = pick[record.Target](&fill, infos, s.Keys.Target())
+	s.Pause = pick[record.Pause](&fill, infos, s.Keys.Pause())
+	s.Recovery = pick[record.Recovery](&fill, infos, s.Keys.Recovery())
+	s.Current = pick[record.Request](&fill, statuses, s.Keys.Current())
+	if fill.err == nil {
+		s.Workers, fill.err = byLRN[record.Status](statuses, s.Keys.Workers())
+	}
 	s.Contents = fill.contents()
 	fill.history(&s)
 	return s, fill.err
@@ -116,6 +120,17 @@ func take[T any](r *reader, key string) (doc *T) {
 	return doc
 }
 
+// pick is one key of those that were listed; nil is absent.
+func pick[T any](r *reader, kvs []state.KeyValue, key string) *T {
+	i := slices.IndexFunc(kvs, func(kv state.KeyValue) bool { return kv.Key == key })
+	if r.err != nil || i < 0 {
+		return nil
+	}
+	var doc T
+	r.err = kvs[i].Decode(&doc)
+	return &doc
+}
+
 // takeServers reads all servers' keys below the prefix.
 func takeServers[T any](r *reader, prefix string) (found map[int]T) {
 	kvs := r.list(prefix)
@@ -142,9 +157,9 @@ func byLRN[T any](kvs []state.KeyValue, prefix string) (map[int]T, error) {
 	return found, nil
 }
 
-// servers reads the registered boot servers, in numeric order.
-func (r *reader) servers() (lrns []int) {
-	for _, kv := range r.list(Keys().BootServers()) {
+// servers are the registered boot servers, in numeric order.
+func servers(infos []state.KeyValue) (lrns []int) {
+	for _, kv := range infos {
 		if lrn, ok := record.Server(Keys().BootServers(), kv.Key); ok {
 			lrns = append(lrns, lrn)
 		}

@@ -27,7 +27,7 @@ type Options struct {
 	Sockets string
 	Log     *slog.Logger // nil: slog.Default()
 	// Patience is how long the process may take to begin, and for each of
-	// Configure, Capabilities and Instances; 0: a minute.
+	// Configure, Capabilities and Instances; 0: half a minute.
 	Patience time.Duration
 }
 
@@ -68,7 +68,7 @@ func NewClient(o Options) *Client {
 	}
 	o.Log = o.Log.With("provider", o.Name)
 	if o.Patience == 0 {
-		o.Patience = time.Minute
+		o.Patience = 30 * time.Second // less than the provisioner's, so that what hangs is ended
 	}
 	if o.Demand == nil {
 		o.Demand = func(context.Context) (Demand, error) { return Present, nil }

@@ -2,6 +2,8 @@ package containers
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"os"
 	"os/exec"
@@ -24,6 +26,8 @@ type world struct {
 	bin    string // the folder of the binary and its links
 	home   string // BIJOU_HOME
 	series string // of the machines
+	short  string // begins the names of what the environment has on this machine
+	uuid   string // the environment's
 }
 
 // newWorld builds the binary and bootstraps; the environment ends with the test.
@@ -36,23 +40,29 @@ func newWorld(t *testing.T, name string, args ...string) *world {
 	}
 	w := &world{t: t, bin: t.TempDir(), home: filepath.Join(t.TempDir(), "home")}
 	w.series = w.sh(`. ` + tree + `/etc/os-release && echo $VERSION_CODENAME`)
-	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", w.bin, "bijou")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("cannot build: %v\n%s", err, out)
-	}
+	w.build()
 	w.sh("bijou install --dir " + w.bin)
-	before := w.traces()
-	t.Cleanup(func() { w.end(name, before) })
-	w.sh(strings.Join(append([]string{
-		"juju bootstrap --provider nspawn -e", name, "--config nspawn.tree=" + tree,
-	}, args...), " "))
+	t.Cleanup(func() { w.end(name) })
+	w.sh(strings.Join(append([]string{"juju bootstrap --provider nspawn -e", name, "--config nspawn.tree=" + tree}, args...), " "))
+	w.uuid = w.sh("juju get-environment uuid -e " + name)
+	sum := sha256.Sum256([]byte(w.uuid + "\x00" + filepath.Join(w.home, name)))
+	w.short = "bj" + hex.EncodeToString(sum[:3])
 	return w
 }
 
+// build makes the product's own binary.
+func (w *world) build() {
+	w.t.Helper()
+	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", w.bin, "bijou")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		w.t.Fatalf("cannot build: %v\n%s", err, out)
+	}
+}
+
 // end takes the environment down, if the test has not, and holds this machine against
-// what it was before.
-func (w *world) end(name, before string) {
+// one that has never had it.
+func (w *world) end(name string) {
 	if w.t.Failed() {
 		out, _ := w.command("juju status --format yaml; tail -n 50 " + w.home + "/" + name + "/machines/0/agent.log; juju debug-log | tail -n 40").CombinedOutput()
 		w.t.Logf("%s", out)
@@ -60,25 +70,26 @@ func (w *world) end(name, before string) {
 	if _, err := os.Stat(filepath.Join(w.home, name)); err == nil {
 		w.sh("juju destroy-environment -y --force " + name)
 	}
-	after := ""
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		if after = w.traces(); after == before { // the kernel takes a moment for links of a namespace that is gone
-			return
-		}
+	left := "?"
+	for end := time.Now().Add(time.Minute); left != "" && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		left = w.traces() // the kernel takes a moment for links of a namespace that is gone
 	}
-	w.t.Errorf("this machine was left with\n%s\ninstead of\n%s", after, before)
+	if left != "" {
+		w.t.Errorf("this machine was left with\n%s", left)
+	}
 }
 
-// traces is whatever containers could leave on this machine, but for those of others.
+// traces is what the environment has on this machine: files, processes (with which
+// their namespaces go), mounts, links, control groups, sockets, units.
 func (w *world) traces() string {
-	return w.sh(`
-		ls "$BIJOU_HOME" 2>/dev/null | grep -v '^current$' || true
-		ps -eo stat,args | grep -F -e "$BIJOU_HOME" | grep -v -e '^Z' -e grep || true
-		grep -F "$BIJOU_HOME" /proc/self/mounts || true
-		ip -o link | grep -o ': bj[0-9a-f]*-br' | sort || true
-		ls -d /sys/fs/cgroup/bj* /sys/fs/cgroup/*/bj* 2>/dev/null | sort || true
-		ls -d /run/systemd/nspawn/*/bj* /run/bijou/*/* /run/systemd/transient/bijou-* 2>/dev/null | sort || true
-		ls -i /proc/[0-9]*/ns/net 2>/dev/null | cut -d' ' -f1 | sort -u | wc -l`)
+	return w.sh(fmt.Sprintf(`
+		ls "$BIJOU_HOME" 2>/dev/null | grep -v '^current$'
+		ps -eo stat,args | grep -e "$BIJOU_HOME" -e %[1]s | grep -v -e '^Z' -e grep -e 'bash -c'
+		grep -e "$BIJOU_HOME" -e %[1]s /proc/self/mounts
+		ip -o link | grep %[1]s
+		ls -d /sys/fs/cgroup/%[1]s* /sys/fs/cgroup/*/%[1]s* /run/systemd/nspawn/*/%[1]s* /run/systemd/transient/bijou-%[1]s* 2>/dev/null
+		ls -d /run/bijou/%[2]s* 2>/dev/null
+		true`, w.short, w.uuid[:8]))
 }
 
 // command is a shell's line, run as a user with the binary on the PATH would.

@@ -1,0 +1,195 @@
+package provision
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bijou/provision/provider"
+	"bijou/provision/provider/dummy"
+	"bijou/state"
+)
+
+// world is an environment with a provisioner at work.
+type world struct {
+	t     *testing.T
+	state *state.State
+	dummy *dummy.Provider
+	dir   string // the dummy's
+	calls *calls
+}
+
+// calls is a provider that counts what another one is asked.
+type calls struct {
+	provider.Provider
+	mu     sync.Mutex
+	starts []string // machines
+	stops  []string // instances
+	looks  int
+}
+
+func (c *calls) Start(ctx context.Context, s provider.Spec, boot io.Writer) (provider.Instance, error) {
+	c.mu.Lock()
+	c.starts = append(c.starts, s.Machine)
+	c.mu.Unlock()
+	return c.Provider.Start(ctx, s, boot)
+}
+
+func (c *calls) Stop(ctx context.Context, id string) error {
+	c.mu.Lock()
+	c.stops = append(c.stops, id)
+	c.mu.Unlock()
+	return c.Provider.Stop(ctx, id)
+}
+
+func (c *calls) Instances(ctx context.Context) ([]provider.Instance, error) {
+	c.mu.Lock()
+	c.looks++
+	c.mu.Unlock()
+	return c.Provider.Instances(ctx)
+}
+
+// inWorld runs the test in a bubble of its own time.
+func inWorld(t *testing.T, test func(w *world)) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		st, err := state.CreateMemory(t.Context(), state.Environment{Name: "e", UUID: "u", Provider: dummy.Name, DefaultSeries: "noble"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := &world{t: t, state: st, dummy: dummy.New(dir), dir: dir}
+		w.calls = &calls{Provider: w.dummy}
+		end := w.provision()
+		test(w)
+		end()
+		if err := st.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// provision runs a provisioner until it is told to end.
+func (w *world) provision() (end func()) {
+	ctx, cancel := context.WithCancel(w.t.Context())
+	var run sync.WaitGroup
+	run.Go(func() {
+		if err := Run(ctx, Options{State: w.state, Provider: w.calls, Log: slog.New(slog.DiscardHandler)}); err != nil {
+			w.t.Error(err)
+		}
+	})
+	return func() {
+		cancel()
+		run.Wait()
+	}
+}
+
+func (w *world) update(f func(tx *state.Tx) error) {
+	w.t.Helper()
+	if err := w.state.Update(w.t.Context(), f); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// order tells the provider how to behave.
+func (w *world) order(o dummy.Orders) {
+	w.t.Helper()
+	if err := dummy.Give(w.dir, o); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// startOrder is an order for machine 1.
+func startOrder(o dummy.StartOrder) dummy.Orders {
+	return dummy.Orders{Start: map[string]dummy.StartOrder{"1": o}}
+}
+
+// harvest sets the mode.
+func (w *world) harvest(h state.Harvest) {
+	w.t.Helper()
+	mode := string(h)
+	w.update(func(tx *state.Tx) error { return tx.SetEnvironment(map[string]*string{state.HarvestMode: &mode}) })
+}
+
+// add adds a machine and answers its id.
+func (w *world) add() (id string) {
+	w.t.Helper()
+	w.update(func(tx *state.Tx) error {
+		m, err := tx.AddMachine(state.MachineSpec{})
+		id = m.ID
+		return err
+	})
+	return id
+}
+
+// machine waits for the provisioner to have nothing to do and reads a machine.
+func (w *world) machine(id string) (m state.Machine, err error) {
+	w.settle(time.Second)
+	err = w.state.View(w.t.Context(), func(v *state.View) error {
+		m, err = v.Machine(id)
+		return err
+	})
+	return m, err
+}
+
+// settle lets time pass.
+func (w *world) settle(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+func (w *world) wantInstance(id, instance string) {
+	w.t.Helper()
+	if m, err := w.machine(id); err != nil || m.InstanceID != instance {
+		w.t.Errorf("machine %s has instance %q, error %v; want %q", id, m.InstanceID, err, instance)
+	}
+}
+
+// wantGone holds a machine to be removed.
+func (w *world) wantGone(id string) {
+	w.t.Helper()
+	if m, err := w.machine(id); !errors.Is(err, state.ErrNotFound) {
+		w.t.Errorf("machine %+v, error %v", m, err)
+	}
+}
+
+// wantInstances holds the provider to have these, and none to be made twice.
+func (w *world) wantInstances(ids ...string) {
+	w.t.Helper()
+	w.settle(time.Second)
+	have, err := w.dummy.All()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var got []string
+	for _, i := range have {
+		got = append(got, i.ID)
+	}
+	slices.Sort(got)
+	if diff := cmp.Diff(ids, got); diff != "" {
+		w.t.Error(diff)
+	}
+	starts, err := w.dummy.Starts()
+	for token, n := range starts {
+		if n != 1 || err != nil {
+			w.t.Errorf("%d instances were made for token %s, error %v", n, token, err)
+		}
+	}
+}
+
+// wantStarts holds how often the provider was asked to start something.
+func (w *world) wantStarts(n int) {
+	w.t.Helper()
+	w.calls.mu.Lock()
+	defer w.calls.mu.Unlock()
+	if len(w.calls.starts) != n {
+		w.t.Errorf("asked %d times to start: %v; want %d", len(w.calls.starts), w.calls.starts, n)
+	}
+}

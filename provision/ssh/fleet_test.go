@@ -1,7 +1,6 @@
 package ssh
 
 import (
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -121,62 +120,5 @@ func TestRealHosts(t *testing.T) {
 	})
 	w.t = t
 	w.fresh()
-	w.reboot()
-	w.fullDisk()
 	t.Logf("ssh: all in %s", time.Since(began).Round(time.Millisecond))
-}
-
-// reboot has a host lose its power: its agent is back by itself, and meanwhile it
-// counts as running.
-func (w *world) reboot() {
-	w.t.Helper()
-	i, err := w.Start(w.t.Context(), spec("1", ""), io.Discard)
-	check(w.t, err)
-	h := w.host(i.ID)
-	check(w.t, h.PowerCut())
-	w.wants(i)
-	check(w.t, h.Start())
-	eventually(w.t, "the agent is back", func() bool {
-		out, _ := h.Exec("pgrep", "-fc", "machine-agent --machine 1 --env /var/lib/bijou/e0a1")
-		return strings.TrimSpace(out) == "1"
-	})
-	if mode := w.on(h, "stat -c %a /var/lib/bijou/e0a1/credentials/ca; cat /var/lib/bijou/e0a1/credentials/ca"); mode != "600\na certificate" {
-		w.t.Errorf("the certificate on the host: %s", mode)
-	}
-	check(w.t, h.Link(false))
-	w.wants(i)
-	check(w.t, h.Link(true))
-	w.Provider.recall = 0
-	w.wants(i)
-	eventually(w.t, "it can be stopped", func() bool { return w.Stop(w.t.Context(), i.ID) == nil })
-	w.fresh()
-}
-
-// wants wants one instance.
-func (w *world) wants(want provider.Instance) {
-	w.t.Helper()
-	found, err := w.Instances(w.t.Context())
-	check(w.t, err)
-	if len(found) != 1 || found[0] != want {
-		w.t.Errorf("instances %+v, want %+v", found, want)
-	}
-}
-
-// fullDisk has a disk be full while the binary is copied.
-func (w *world) fullDisk() {
-	w.t.Helper()
-	h := w.hosts[0]
-	w.on(h, "mkdir /var/lib/bijou && mount -t tmpfs -o size=200m tmpfs /var/lib/bijou && fallocate -l 60m /var/lib/bijou/other")
-	// What was looked at as free is not, once it is written.
-	w.on(h, "(until ls /var/lib/bijou/e0a1/tools/*/*part-* 2>/dev/null; do :; done; fallocate -l 139m /var/lib/bijou/more) >/dev/null 2>&1 &")
-	_, err := w.Start(w.t.Context(), spec("1", "root@"+h.Address), io.Discard)
-	if err == nil || !strings.Contains(err.Error(), "No space left on device") || !strings.Contains(err.Error(), "hint: its disk is full") {
-		w.t.Errorf("on a full disk: %v", err)
-	}
-	if left := w.on(h, "find /var/lib/bijou -size +1M -not -name other -not -name more"); left != "" {
-		w.t.Errorf("half a copy is left: %s", left)
-	}
-	check(w.t, w.Stop(w.t.Context(), instanceID(target{User: "root", Host: h.Address, Port: "22"}, "1")))
-	w.on(h, "umount /var/lib/bijou; rmdir /var/lib/bijou")
-	w.fresh()
 }

@@ -3,11 +3,7 @@ package state
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
 	"fmt"
-	"hash"
 	"slices"
 	"strings"
 
@@ -265,57 +261,4 @@ func (c *copier) flush(ctx context.Context) error {
 	_, err := c.to.Commit(ctx, store.Txn{Ops: c.batch})
 	c.batch, c.size = nil, 0
 	return err
-}
-
-// summary reads a whole store, and sums it up.
-func summary(ctx context.Context, st store.Store) (Copied, error) {
-	all, err := contents(ctx, st)
-	if err != nil {
-		return Copied{}, err
-	}
-	p := Progress{What: "keys compared", Total: len(all) + chunks(all)}
-	s := newSummer()
-	for _, kv := range all {
-		s.add(kv.Key, kv.Value)
-		p.Done++
-	}
-	Tell(ctx, p)
-	for _, kv := range all {
-		sum, chunks, _ := blobOf(kv)
-		for n := range chunks {
-			key := chunkKey(sum, n)
-			chunk, ok, err := one(ctx, st, key)
-			if err != nil {
-				return Copied{}, err
-			}
-			if ok {
-				s.add(key, chunk)
-			}
-			p.Done++
-			Tell(ctx, p)
-		}
-	}
-	return s.result(), nil
-}
-
-// summer sums up keys and values in the order in which they come.
-type summer struct {
-	hash hash.Hash
-	c    Copied
-}
-
-func newSummer() *summer { return &summer{hash: sha256.New()} }
-
-func (s *summer) add(key string, value []byte) {
-	for _, part := range [][]byte{[]byte(key), value} {
-		s.hash.Write(binary.BigEndian.AppendUint64(nil, uint64(len(part)))) // or "a"+"bc" were "ab"+"c"
-		s.hash.Write(part)
-	}
-	s.c.Keys++
-	s.c.Bytes += int64(len(key) + len(value))
-}
-
-func (s *summer) result() Copied {
-	s.c.SHA256 = hex.EncodeToString(s.hash.Sum(nil))
-	return s.c
 }

@@ -63,7 +63,8 @@ func (c migrateStateCmd) Run(o *operator) error {
 func adviseMigration(err error, e home.Environment) error {
 	switch {
 	case errors.Is(err, state.ErrRunning):
-		return console.Hint(err, "juju stop -e "+e.Name+" ends those of this host; one that has died is gone "+state.SessionTTL.String()+" later")
+		return console.Hint(err, "juju stop -e "+e.Name+" ends those of this host, and systemctl stop 'bijou-*' those of another",
+			"one that has died is gone "+state.SessionTTL.String()+" later")
 	case errors.Is(err, state.ErrStoreExists):
 		return console.Hint(err, "give a place of its own: another prefix, or another file")
 	}

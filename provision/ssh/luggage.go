@@ -95,7 +95,11 @@ func (p *Provider) credentials(at string) (there string, files []file, err error
 		if options.Get(option) == "" {
 			continue
 		}
-		data, err := os.ReadFile(options.Get(option))
+		path := options.Get(option)
+		if !filepath.IsAbs(path) { // the record names what the environment keeps from its folder
+			path = filepath.Join(p.env.Dir, path)
+		}
+		data, err := os.ReadFile(path)
 		if err != nil {
 			return "", nil, fmt.Errorf("cannot take along what the state's URL names as %s: %w", option, err)
 		}

@@ -50,6 +50,19 @@ func (d *db) retry(ctx context.Context, f func(ctx context.Context) error) error
 	}
 }
 
+// known calls f, which must not be repeated once it was heard, until a member knows
+// who calls.
+func (d *db) known(ctx context.Context, f func() error) error {
+	bound, cancel := d.bind(ctx, patience)
+	defer cancel()
+	for n := 0; ; n++ {
+		err := f()
+		if !unknownToken(err) || pause(bound, n) != nil {
+			return err
+		}
+	}
+}
+
 // cause is why no member could be connected to, if that is it: what etcd's client
 // says is only that time was up.
 func (d *db) cause(err error) error {

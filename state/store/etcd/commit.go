@@ -37,13 +37,17 @@ func (d *db) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 // send sends the request once. It is not for repeating: the first may have been
 // done.
 func (d *db) send(ctx context.Context, r request) (int64, error) {
-	bound, cancel := d.bind(ctx, commitPatience)
-	defer cancel()
-	resp, err := d.client.Txn(bound).
-		If(append(r.conds, d.isSame())...).
-		Then(r.ops...).
-		Else(clientv3.OpGet(d.space.marker(), clientv3.WithKeysOnly())).
-		Commit()
+	var resp *clientv3.TxnResponse
+	err := d.known(ctx, func() (err error) {
+		bound, cancel := d.bind(ctx, commitPatience)
+		defer cancel()
+		resp, err = d.client.Txn(bound).
+			If(append(r.conds, d.isSame())...).
+			Then(r.ops...).
+			Else(clientv3.OpGet(d.space.marker(), clientv3.WithKeysOnly())).
+			Commit()
+		return err
+	})
 	switch {
 	case errors.Is(err, errFuture):
 		return 0, store.ErrConflict

@@ -87,11 +87,15 @@ func (d *db) putMarker(ctx context.Context) error {
 		return err
 	}
 	all := d.space.all()
-	resp, err := d.client.Txn(ctx).
-		If(clientv3.Compare(clientv3.Version(all.begin).WithRange(all.end), "=", 0)).
-		Then(clientv3.OpPut(d.space.marker(), string(marker)), clientv3.OpPut(d.space.swept(), sweptValue(0))).
-		Else(clientv3.OpGet(d.space.marker(), clientv3.WithCountOnly())).
-		Commit()
+	var resp *clientv3.TxnResponse
+	err = d.known(ctx, func() (err error) {
+		resp, err = d.client.Txn(ctx).
+			If(clientv3.Compare(clientv3.Version(all.begin).WithRange(all.end), "=", 0)).
+			Then(clientv3.OpPut(d.space.marker(), string(marker)), clientv3.OpPut(d.space.swept(), sweptValue(0))).
+			Else(clientv3.OpGet(d.space.marker(), clientv3.WithCountOnly())).
+			Commit()
+		return err
+	})
 	switch {
 	case err != nil:
 		return d.explain(ctx, err)

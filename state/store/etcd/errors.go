@@ -63,7 +63,13 @@ func transient(err error) bool {
 	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.Aborted:
 		return true
 	}
-	return errors.Is(err, rpctypes.ErrTooManyRequests)
+	return errors.Is(err, rpctypes.ErrTooManyRequests) || unknownToken(err)
+}
+
+// unknownToken says if a member did not know the token of the log-in, or not yet: each
+// hears of it in its turn, and one that is behind does so later. Nothing was done.
+func unknownToken(err error) bool {
+	return errors.Is(err, rpctypes.ErrInvalidAuthToken) || errors.Is(err, rpctypes.ErrAuthOldRevision)
 }
 
 // codeOf is the gRPC code of an error of etcd's client.

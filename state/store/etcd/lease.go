@@ -23,10 +23,15 @@ func (d *db) Lease(ctx context.Context, ttl time.Duration) (store.Lease, error) 
 		return nil, err
 	}
 	ttl = max(ttl, time.Second)
-	made := time.Now()
-	bound, cancel := d.bind(ctx, commitPatience)
-	defer cancel()
-	resp, err := d.client.Grant(bound, int64((ttl+time.Second-1)/time.Second))
+	var made time.Time
+	var resp *clientv3.LeaseGrantResponse
+	err := d.known(ctx, func() (err error) {
+		made = time.Now()
+		bound, cancel := d.bind(ctx, commitPatience)
+		defer cancel()
+		resp, err = d.client.Grant(bound, int64((ttl+time.Second-1)/time.Second))
+		return err
+	})
 	if err != nil {
 		return nil, d.explain(ctx, err)
 	}

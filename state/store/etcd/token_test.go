@@ -1,0 +1,38 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"bijou/state/store"
+	"bijou/state/store/opener"
+)
+
+// TestUnknownToken has members that are behind not know a log-in yet: reads and
+// commits are repeated until one does, and given up as an absence.
+func TestUnknownToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &db{Opener: opener.New()}
+		defer d.Opener.Close(func() {})
+		for _, unknown := range []error{rpctypes.ErrInvalidAuthToken, rpctypes.ErrAuthOldRevision} {
+			asked := 0
+			err := d.known(t.Context(), func() error {
+				if asked++; asked < 5 {
+					return unknown
+				}
+				return store.ErrConflict
+			})
+			if !errors.Is(err, store.ErrConflict) || asked != 5 {
+				t.Errorf("asked %d times: %v", asked, err)
+			}
+			err = d.known(t.Context(), func() error { return unknown })
+			if err = d.explain(context.Background(), err); !errors.Is(err, store.ErrAway) {
+				t.Errorf("never known: %v", err)
+			}
+		}
+	})
+}

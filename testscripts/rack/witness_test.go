@@ -1,0 +1,96 @@
+package rack
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"bijou/state"
+	"bijou/testscripts/judge"
+)
+
+// TestWitness is called on a host, where the state can be reached: it prints what
+// the records in a folder lack of what the state knows.
+func TestWitness(t *testing.T) {
+	url := os.Getenv("RACK_STATE")
+	if url == "" {
+		t.Skip("it is for a host of TestChaos")
+	}
+	records := map[string][]judge.Event{}
+	logs, err := filepath.Glob(filepath.Join(os.Getenv("RACK_RECORDS"), "*"))
+	check(t, err)
+	for _, log := range logs {
+		records[judge.UnitOf(filepath.Base(log))], err = judge.Read(log)
+		check(t, err)
+	}
+	s, err := state.Open(t.Context(), url)
+	check(t, err)
+	defer s.Close()
+	check(t, s.View(t.Context(), func(v *state.View) error {
+		end, err := judge.EndOf(v)
+		fmt.Printf("witness: %q\n", strings.Join(judge.Missing(end, records), "; "))
+		return err
+	}))
+}
+
+// settle waits until everything has been told to everybody.
+func (w *world) settle(after string) {
+	w.t.Helper()
+	took := w.eventually("everything is told after "+after, func() string {
+		for unit, r := range w.records {
+			data, err := os.ReadFile(w.hosts[r.host].Disk(r.path))
+			if err != nil {
+				return err.Error()
+			}
+			w.write(0, "/root/records/"+strings.ReplaceAll(unit, "/", "-"), string(data))
+		}
+		line := fmt.Sprintf("RACK_STATE='%s' RACK_RECORDS=/root/records /opt/bijou/rack.test -test.run=^TestWitness$ | grep witness:", w.stateURL())
+		return w.lacks(0, line, "witness: \"\"\n")
+	})
+	fmt.Printf("rack: %s: everything is told %.1f s after the load has ended\n", after, took.Seconds())
+	w.judge()
+}
+
+// judge holds the records against the rules.
+func (w *world) judge() {
+	w.t.Helper()
+	all := map[string][]judge.Event{}
+	for unit, r := range w.records {
+		events, err := judge.Read(w.hosts[r.host].Disk(r.path))
+		check(w.t, err)
+		all[unit] = events
+		for _, v := range judge.Violations(events) {
+			w.t.Errorf("%s: %s", unit, v)
+		}
+	}
+	for _, leak := range judge.Leaked(all) {
+		w.t.Error(leak)
+	}
+}
+
+// findRecords finds where the units' recorders write.
+func (w *world) findRecords(units int) {
+	w.t.Helper()
+	for i := range w.hosts {
+		logs := w.on(i, "find /root/.bijou /var/lib/bijou -name recorder.log 2>/dev/null || true")
+		for _, path := range strings.Fields(logs) {
+			w.records[judge.UnitOf(filepath.Base(filepath.Dir(path)))] = record{i, path}
+		}
+	}
+	if len(w.records) != units {
+		w.t.Fatalf("there are the records of %d units, not %d: %v", len(w.records), units, w.records)
+	}
+}
+
+// bury notes in the records of a host's units that all of it was killed. It is over
+// before anything there is started again.
+func (w *world) bury(host int) {
+	w.t.Helper()
+	for _, r := range w.records {
+		if r.host == host {
+			check(w.t, judge.Append(w.hosts[host].Disk(r.path), judge.Event{Event: judge.Killed}))
+		}
+	}
+}

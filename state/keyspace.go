@@ -82,6 +82,23 @@ func (k *Keyspace) Update(ctx context.Context, f func(tx *KeyTx) error) error {
 	return k.state.Update(ctx, k.lift(f))
 }
 
+// PutIf writes the key if another one was not written since that revision (GetAt),
+// in one question to the store; written is false if it was.
+func (k *Keyspace) PutIf(ctx context.Context, guard string, revision int64, key string, doc any) (written bool, err error) {
+	value, err := encode(k.root+key, doc)
+	if err != nil {
+		return false, err
+	}
+	_, err = k.state.store.Commit(ctx, store.Txn{
+		Conds: []store.Cond{{Key: k.root + guard, Revision: revision}},
+		Ops:   []store.Op{{Key: k.root + key, Value: value}},
+	})
+	if errors.Is(err, store.ErrConflict) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // lift makes a function over an environment's transaction of one over keys.
 func (k *Keyspace) lift(f func(tx *KeyTx) error) func(tx *Tx) error {
 	return func(tx *Tx) error { return f(&KeyTx{KeyView: &KeyView{view: tx.View, root: k.root}, tx: tx}) }
@@ -108,6 +125,17 @@ func (v *KeyView) Get(key string, doc any) (ok bool, err error) {
 		return false, err
 	}
 	return true, KeyValue{Key: key, Value: value}.Decode(doc)
+}
+
+// GetAt is Get of a View, and tells at which revision the key was written: 0 if it
+// is absent.
+func (v *KeyView) GetAt(key string, doc any) (revision int64, err error) {
+	v.view.use()
+	kv, ok, err := v.view.snap.Get(v.view.ctx, v.root+key)
+	if err != nil || !ok {
+		return 0, err
+	}
+	return kv.Revision, KeyValue{Key: key, Value: kv.Value}.Decode(doc)
 }
 
 // List reads all keys with the prefix, in bytewise order. In an Update the commit

@@ -82,6 +82,29 @@ func checkKeys(ctx context.Context, t *testing.T, k *Keyspace) {
 	if err != nil {
 		t.Error(err)
 	}
+	checkPutIf(ctx, t, k)
+}
+
+// checkPutIf writes under the guard of a key that has changed, and of one that has not.
+func checkPutIf(ctx context.Context, t *testing.T, k *Keyspace) {
+	var at int64
+	read := func(v *KeyView) (err error) {
+		var doc struct{}
+		at, err = v.GetAt("info/bootservers/10", &doc)
+		return err
+	}
+	if err := k.View(ctx, read); err != nil || at == 0 {
+		t.Fatal(at, err)
+	}
+	for _, c := range []struct {
+		guard    string
+		revision int64
+		written  bool
+	}{{"info/bootservers/10", at, true}, {"info/bootservers/10", at - 1, false}, {"info/bootservers/10", 0, false}, {"info/none", 0, true}} {
+		if written, err := k.PutIf(ctx, c.guard, c.revision, "status/x", c.revision); written != c.written || err != nil {
+			t.Errorf("%+v: %v, %v", c, written, err)
+		}
+	}
 }
 
 // checkLeaders has two processes campaign, and the first one end.

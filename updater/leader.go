@@ -16,6 +16,11 @@ type leader struct {
 	leadership *state.KeyLeadership
 }
 
+// Many workers come to a step at about the same time, and one look does for all: once
+// something has changed, more of the same is waited for, twice as long as a look takes
+// and no longer than that.
+const gathering = 100 * time.Millisecond
+
 // decide obeys Next.
 func (l leader) decide(ctx context.Context) error {
 	k := Keys()
@@ -23,7 +28,9 @@ func (l leader) decide(ctx context.Context) error {
 	return watching(ctx, v, func() error {
 		absent := map[int]time.Time{}
 		for told := ""; ctx.Err() == nil; {
+			began := time.Now()
 			a, err := l.turn(ctx, absent)
+			took := time.Since(began)
 			switch {
 			case over(err) || ctx.Err() != nil:
 				return err
@@ -38,6 +45,7 @@ func (l leader) decide(ctx context.Context) error {
 			}
 			if a.Verb == Wait {
 				v.wait(ctx, a.Until)
+				pause(ctx, min(2*took, gathering))
 			}
 		}
 		return nil

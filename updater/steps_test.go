@@ -52,7 +52,7 @@ func measure(t *testing.T, workers, steps int) (c cost) {
 		r.worker(n+1, fmt.Sprintf("%s/%d", disk, n+1), &fake{}, WorkerOptions{})
 	}
 	r.eventually("all workers are there", func() bool { return r.presences() == workers })
-	r.lead()
+	r.updater(nil)
 	before, err := cluster.Members[0].Metrics()
 	if err != nil {
 		t.Fatal(err)

@@ -38,6 +38,7 @@ type worker struct {
 	seat  Seat
 	conf  record.Config
 	sight *sight
+	asked int64 // the revision at which the request was written, as far as it was read
 	proof *proof
 
 	errand *errand // what it is doing; nil: nothing
@@ -122,8 +123,12 @@ func (w *worker) refresh(ctx context.Context) error {
 // read reads the request; the configuration and its own record when there is
 // reason to. Only this worker writes its record, so that it knows that by heart.
 func (w *worker) read(v *state.KeyView, changed changes) (err error) {
-	if w.seat.Current, err = LoadRequest(v); err != nil {
+	var r record.Request
+	if w.asked, err = v.GetAt(Keys().Current(), &r); err != nil {
 		return err
+	}
+	if w.seat.Current = nil; w.asked != 0 {
+		w.seat.Current = &r
 	}
 	if changed.all {
 		if err := w.recall(v); err != nil {
@@ -211,9 +216,14 @@ func (w *worker) look(ctx context.Context) error {
 // errStale says that the store holds another request than the worker decided on.
 var errStale = errors.New("the request has changed")
 
-// write commits the worker's record, as long as its request is what it was.
+// write commits the worker's record, as long as its request is what it was: mostly
+// nothing of that was written since, which saves reading it again.
 func (w *worker) write(ctx context.Context, s record.Status) error {
 	err := persist(ctx, func() error {
+		written, err := w.o.Store.PutIf(ctx, Keys().Current(), w.asked, Keys().Worker(w.o.LRN), s)
+		if written || err != nil {
+			return err
+		}
 		return w.o.Store.Update(ctx, func(tx *state.KeyTx) error {
 			r, err := LoadRequest(tx.KeyView)
 			switch {

@@ -18,8 +18,7 @@ import (
 	"bijou/updater/release"
 )
 
-// rig is a store with workers, whose servers are fake, and a leader that does what
-// Next says.
+// rig is a store with workers, whose servers are fake.
 type rig struct {
 	t        *testing.T
 	url      string
@@ -97,51 +96,6 @@ func (r *rig) worker(lrn int, dir string, server Server, o WorkerOptions) (stop 
 	stop = sync.OnceValue(func() error { cancel(); running.Wait(); return err })
 	r.t.Cleanup(func() { _ = stop() })
 	return stop
-}
-
-// lead does what Next says, until the test is over.
-func (r *rig) lead() (stop func()) {
-	ctx, cancel := context.WithCancel(r.t.Context())
-	store := r.open()
-	var running sync.WaitGroup
-	running.Go(func() {
-		for ctx.Err() == nil {
-			if err := leadOnce(ctx, store); err != nil && ctx.Err() == nil {
-				r.t.Errorf("leader: %v", err)
-				return
-			}
-		}
-	})
-	stop = sync.OnceFunc(func() { cancel(); running.Wait() })
-	r.t.Cleanup(stop)
-	return stop
-}
-
-// leadOnce does one thing, or waits for a change.
-func leadOnce(ctx context.Context, store *state.Keyspace) error {
-	var a Action
-	var revision int64
-	decide := func(v *state.KeyView) error {
-		s, err := Load(v, "1.0")
-		if err != nil {
-			return err
-		}
-		a = Next(s, time.Now())
-		revision, err = v.Revision()
-		return err
-	}
-	if err := store.View(ctx, decide); err != nil {
-		return err
-	}
-	if a.Verb != Wait {
-		return store.Update(ctx, func(tx *state.KeyTx) error {
-			if err := decide(tx.KeyView); err != nil {
-				return err
-			}
-			return Apply(tx, a.Changes)
-		})
-	}
-	return store.Await(ctx, revision, Keys().Statuses(), "info/", Keys().AllConfig())
 }
 
 // await waits until the request is as wanted.
@@ -280,7 +234,7 @@ func TestFleetOfWorkers(t *testing.T) {
 			servers[lrn] = f
 			r.worker(lrn, r.t.TempDir(), f, WorkerOptions{})
 		}
-		r.lead()
+		r.updater(nil)
 		r.begin("1.1", 1, 2, 10)
 		r.await("success", succeeded)
 		brought := 0
@@ -304,7 +258,7 @@ func TestStopInAStep(t *testing.T) {
 		r.manifest = plan()
 		f := &fake{hang: map[string]bool{"sabakan/update": true}}
 		r.worker(1, r.t.TempDir(), f, WorkerOptions{})
-		r.lead()
+		r.updater(nil)
 		r.begin("1.1", 1)
 		r.eventually("the step runs", func() bool { return slices.Contains(f.all(), "sabakan/update") })
 		r.change(func(s Snapshot) ([]Change, error) { return Halt(s, time.Now(), "a look") })
@@ -347,7 +301,7 @@ func TestRestartInAStep(t *testing.T) {
 		dir := r.t.TempDir()
 		f := &fake{hang: map[string]bool{"cke/update": true}}
 		stop := r.worker(1, dir, f, WorkerOptions{})
-		r.lead()
+		r.updater(nil)
 		r.begin("1.1", 1)
 		r.eventually("the step runs", func() bool { return slices.Contains(f.all(), "cke/update") })
 		if err := stop(); err != nil {
@@ -369,7 +323,7 @@ func TestFailure(t *testing.T) {
 		for _, lrn := range []int{1, 2} {
 			r.worker(lrn, r.t.TempDir(), &fake{fail: map[string]error{"images/bring": errors.New("sabakan answers 500")}}, WorkerOptions{})
 		}
-		r.lead()
+		r.updater(nil)
 		r.begin("1.1", 1, 2)
 		r.await("stop", func(q record.Request, _ map[int]record.Status) bool {
 			return q.Stop && strings.Contains(q.Why, "step images/update") && strings.Contains(q.Why, "sabakan answers 500")
@@ -387,7 +341,7 @@ func TestHandOver(t *testing.T) {
 			installed = version
 			return nil
 		}}
-		r.lead()
+		r.updater(nil)
 		ctx, cancel := context.WithTimeout(r.t.Context(), rigLimit)
 		defer cancel()
 		o.Store, o.LRN, o.Dir, o.Server, o.Manifest = r.open(), 1, dir, &fake{}, r.manifest

@@ -119,10 +119,11 @@ func olderVersion(a, b string) bool {
 func (c upgradeJujuCmd) await(o *operator, s *state.State, tools string) error {
 	ctx, cancel := context.WithTimeout(o.ctx, c.Wait)
 	defer cancel()
+	there := map[string]bool{}
 	for {
 		var late []string
 		err := s.View(o.ctx, func(v *state.View) (err error) {
-			late, err = lateMachines(v, tools)
+			late, err = lateMachines(v, tools, there)
 			return err
 		})
 		if err != nil || len(late) == 0 {
@@ -140,13 +141,15 @@ func (c upgradeJujuCmd) await(o *operator, s *state.State, tools string) error {
 	}
 }
 
-// lateMachines lists the machines whose agents are there and run another binary.
-func lateMachines(v *state.View, tools string) (late []string, err error) {
+// lateMachines lists the machines whose agents are there, or were when they were seen
+// before, and run another binary: one that goes over is away for a moment.
+func lateMachines(v *state.View, tools string, there map[string]bool) (late []string, err error) {
 	machines, err := v.Machines()
 	for _, m := range machines {
 		present, perr := v.Present(state.MachineAgent(m.ID))
 		err = errors.Join(err, perr)
-		if present && m.Tools != tools {
+		there[m.ID] = there[m.ID] || present
+		if there[m.ID] && m.Tools != tools {
 			late = append(late, m.ID)
 		}
 	}

@@ -75,5 +75,5 @@ func (w *world) bootServer(host int) {
 	w.put(host, w.path("podman"), "/usr/local/bin/podman")
 	w.write("keys", "key-one\nkey-two\nkey-three\n", 0o600)
 	w.put(host, w.path("keys"), "/etc/neco/vault-unseal-keys")
-	w.on(host, fmt.Sprintf("ln -s /opt/etcd.releases/by-test /opt/etcd; echo %d >/etc/neco/rack; echo NECO_STATE=%s >/etc/neco/environment; systemctl daemon-reload; systemctl enable -q etcd", 10+host, storage))
+	w.on(host, fmt.Sprintf("ln -s /opt/etcd.releases/by-test /opt/etcd; echo %d >/etc/neco/rack; echo NECO_STATE=%s >/etc/neco/environment; systemctl daemon-reload; systemctl enable -q etcd cke vault sabakan setup-hw serf", 10+host, storage))
 }

@@ -14,6 +14,7 @@ import (
 // doing is what a worker's journal says.
 type doing struct {
 	Request int    `json:"request"`
+	Step    int    `json:"step"`
 	Name    string `json:"name"`
 	Phase   string `json:"phase"`
 }

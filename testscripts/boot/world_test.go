@@ -110,7 +110,7 @@ func (w *world) on(host int, line string) string {
 // file there.
 func (w *world) spawn(host int, command, log string) {
 	w.t.Helper()
-	c, err := w.fleet.Host(host).Command("bash", "-c", "exec "+command+" >"+log+" 2>&1")
+	c, err := w.fleet.Host(host).Command("bash", "-c", "echo $$ >"+log+".pid; exec "+command+" >"+log+" 2>&1")
 	w.check(err)
 	w.check(c.Start())
 	w.alive = append(w.alive, c)

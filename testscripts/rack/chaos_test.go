@@ -43,13 +43,18 @@ func (w *world) upgrade() {
 	w.on(0, "mkdir /opt/newer && cp /opt/bijou/bijou /opt/newer/ && echo newer >>/opt/newer/bijou")
 	began := time.Now()
 	w.on(0, "/opt/newer/bijou juju upgrade-juju --wait 2m")
-	s, err := w.status()
-	check(w.t, err)
-	for id, m := range s.Machines {
-		if m.Agent != s.Machines["0"].Agent {
-			w.t.Errorf("machine %s runs %s, and machine 0 %s", id, m.Agent, s.Machines["0"].Agent)
+	w.eventually("all agents are what machine 0's is", func() string {
+		s, err := w.status()
+		if err != nil {
+			return err.Error()
 		}
-	}
+		for id, m := range s.Machines {
+			if m.Agent != s.Machines["0"].Agent {
+				return fmt.Sprintf("machine %s runs %s, and machine 0 %s", id, m.Agent, s.Machines["0"].Agent)
+			}
+		}
+		return w.untrue("")
+	})
 	fmt.Printf("rack: all hosts run a newer binary %.1f s after upgrade-juju was called\n", time.Since(began).Seconds())
 }
 

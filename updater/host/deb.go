@@ -36,6 +36,12 @@ func (h *Host) Mend(ctx context.Context) error {
 
 // dpkg runs a script that calls dpkg, of which one runs at a time.
 func (h *Host) dpkg(ctx context.Context, script string, args ...string) error {
+	select {
+	case h.dpkgs <- struct{}{}:
+		defer func() { <-h.dpkgs }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 	return h.services.Detached(ctx, Detached{
 		Name:    "neco-install",
 		Command: append([]string{"/bin/sh", "-c", script, "sh"}, args...),

@@ -24,12 +24,14 @@ type Options struct {
 	Patience time.Duration
 }
 
-// Host is one boot server. It is for one goroutine at a time.
+// Host is one boot server. It is for one goroutine at a time, but for Configure
+// and Mend.
 type Host struct {
 	lrn      int
 	dir      string
 	services Services
 	patience time.Duration
+	dpkgs    chan struct{} // buffered: holds a token while dpkg is run
 
 	downloads  atomic.Pointer[http.Client] // as the configuration says
 	neighbours *http.Client                // never through a proxy
@@ -42,7 +44,7 @@ func New(o Options) (*Host, error) {
 			return nil, fmt.Errorf("cannot make the worker's folder: %w", err)
 		}
 	}
-	h := &Host{lrn: o.LRN, dir: o.Dir, services: o.Services, patience: o.Patience}
+	h := &Host{lrn: o.LRN, dir: o.Dir, services: o.Services, patience: o.Patience, dpkgs: make(chan struct{}, 1)}
 	h.neighbours = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	if err := h.Configure(record.Config{}); err != nil {
 		return nil, err

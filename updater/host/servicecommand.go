@@ -15,7 +15,8 @@ import (
 )
 
 // ServiceCommand is a program that is called as systemctl is: start, restart,
-// stop or is-active, and a unit. It stands in where systemd is not.
+// stop or is-active, and a unit. It stands in where systemd is not, and has itself
+// to see to it that what was stopped does not start by itself.
 type ServiceCommand struct{ Path string }
 
 func (s ServiceCommand) call(ctx context.Context, verb, unit string) error {

@@ -13,8 +13,9 @@ type Services interface {
 	Start(ctx context.Context, unit string) error
 	// Restart stops the unit, if it runs, and starts it.
 	Restart(ctx context.Context, unit string) error
-	// Stop returns when the unit does not run any more. One that never ran, or
-	// is not known, is stopped.
+	// Stop returns when the unit does not run any more, and keeps it from being
+	// started by anything but Start and Restart, also at the machine's next boot.
+	// One that never ran, or is not known, is stopped.
 	Stop(ctx context.Context, unit string) error
 	// Active tells if the unit runs. One that is about to is not active yet.
 	Active(ctx context.Context, unit string) (bool, error)

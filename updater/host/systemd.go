@@ -62,6 +62,9 @@ func ask(ctx context.Context, c *sd.Conn, unit string) (facts, error) {
 // Start starts the unit.
 func (s Systemd) Start(ctx context.Context, unit string) error {
 	return s.with(ctx, "start", unit, func(c *sd.Conn) error {
+		if err := unhold(unit); err != nil {
+			return err
+		}
 		if err := refresh(ctx, c, unit); err != nil {
 			return err
 		}
@@ -75,6 +78,9 @@ func (s Systemd) Start(ctx context.Context, unit string) error {
 // Restart restarts the unit.
 func (s Systemd) Restart(ctx context.Context, unit string) error {
 	return s.with(ctx, "restart", unit, func(c *sd.Conn) error {
+		if err := unhold(unit); err != nil {
+			return err
+		}
 		if err := refresh(ctx, c, unit); err != nil {
 			return err
 		}
@@ -119,10 +125,16 @@ func settled(ctx context.Context, c *sd.Conn, unit string) error {
 // unless the unit says otherwise.
 const stopLimit = 5 * time.Minute
 
-// Stop stops the unit. What counts is that it does not run in the end, whatever
-// it was about to do when it was told.
+// Stop stops the unit, and holds it. What counts is that it does not run in the
+// end, whatever it was about to do when it was told.
 func (s Systemd) Stop(ctx context.Context, unit string) error {
 	return s.with(ctx, "stop", unit, func(c *sd.Conn) error {
+		if err := hold(unit); err != nil {
+			return err
+		}
+		if err := c.ReloadContext(ctx); err != nil {
+			return err
+		}
 		limit, cancel := context.WithTimeout(ctx, stopLimit)
 		defer cancel()
 		told := false

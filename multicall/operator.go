@@ -54,6 +54,7 @@ func jujuParts() juju.Parts {
 		UnitDir:       agent.UnitDir,
 		Examine:       examineProvider,
 		Forget:        forget,
+		Reach:         wayTo,
 	}
 }
 

@@ -67,7 +67,7 @@ func newNspawn(env provider.Environment) (provider.Provider, error) {
 
 // newSSH makes the provider whose machines are hosts that are there already.
 func newSSH(env provider.Environment) (provider.Provider, error) {
-	p, err := ssh.New(env)
+	p, err := ssh.New(env) // not returned as it is: a nil in an interface is not nil
 	if err != nil {
 		return nil, err
 	}

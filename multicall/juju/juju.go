@@ -58,6 +58,8 @@ type Parts struct {
 	SweepTools func(e home.Environment, keep ...string) error
 	// Forget removes what the agents of the environment keep outside of its folder.
 	Forget func(home.Environment) error
+	// Reach says how to get onto a machine that has an instance, or is machine 0.
+	Reach func(e home.Environment, env state.Environment, m state.Machine) (Reach, error)
 }
 
 // Provider is what bootstrap needs to know of a provider.
@@ -113,6 +115,8 @@ type grammar struct {
 	Status      statusCmd      `cmd:"" help:"Show machines, services, units and relations."`
 	Machines    machinesCmd    `cmd:"" help:"List the machines."`
 	Do          doCmd          `cmd:"" help:"Run a command here as if it were a unit's hook; or open a shell as a unit."`
+	SSH         sshCmd         `cmd:"" name:"ssh" help:"Open a shell on a unit's machine, or run a command there."`
+	SCP         scpCmd         `cmd:"" name:"scp" help:"Copy files to a machine, or from there."`
 	DebugHooks  debugHooksCmd  `cmd:"" help:"Run a unit's hooks by hand, in a tmux session."`
 	HookHistory hookHistoryCmd `cmd:"" help:"Show the last hooks of a unit, and what they wrote."`
 	DebugLog    debugLogCmd    `cmd:"" help:"Show what the units' hooks and agents say."`

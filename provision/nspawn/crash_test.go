@@ -57,7 +57,7 @@ func TestKilledStarts(t *testing.T) {
 				break
 			}
 		}
-		time.Sleep(delay * time.Millisecond)
+		time.Sleep(delay * time.Millisecond) // the moment of its death; whichever it is, all must hold
 		if err := errors.Join(child.Process.Signal(syscall.SIGKILL), ignored(child.Wait())); err != nil {
 			t.Fatal(err)
 		}

@@ -120,5 +120,5 @@ func TestRealHosts(t *testing.T) {
 	})
 	w.t = t
 	w.fresh()
-	t.Logf("ssh: all promises in %s", time.Since(began).Round(time.Millisecond))
+	t.Logf("ssh: all in %s", time.Since(began).Round(time.Millisecond))
 }

@@ -31,7 +31,9 @@ func config(key, value string) func(*rig, *provider.Spec) {
 // edit changes a word of the commands before the host runs them.
 func edit(from, to string) func(*rig, *provider.Spec) {
 	return func(r *rig, _ *provider.Spec) {
-		r.hosts[0].edit = func(command string) string { return strings.ReplaceAll(command, from, to) }
+		r.hosts[0].set(func(s *server) {
+			s.edit = func(command string) string { return strings.ReplaceAll(command, from, to) }
+		})
 	}
 }
 
@@ -50,7 +52,7 @@ func refusals() []refusal {
 		{name: "no known hosts", want: []string{"nobody has vouched"},
 			arrange: func(r *rig, _ *provider.Spec) { r.env.Config["known-hosts"] = "/nowhere/known_hosts" }},
 		{name: "a changed key", want: []string{"SHOWS ANOTHER KEY THAN IT SHOULD: ssh-ed25519 SHA256:", "known_hosts:1 has another", "ssh-keygen -R"},
-			arrange: func(r *rig, _ *provider.Spec) { r.hosts[0].key, _ = newKey(r.t) }},
+			arrange: func(r *rig, _ *provider.Spec) { r.hosts[0].set(func(s *server) { s.key, _ = newKey(r.t) }) }},
 		{name: "another fingerprint", want: []string{"SHOWS ANOTHER KEY", "the fingerprint given for it is SHA256:other"},
 			arrange: func(r *rig, s *provider.Spec) { s.Placement = "root@" + r.hosts[0].address + "#SHA256:other" }},
 		{name: "a revoked key", want: []string{"IS REVOKED by", "known_hosts:1"},
@@ -58,10 +60,10 @@ func refusals() []refusal {
 				r.put("known_hosts", "@revoked "+knownhosts.Line([]string{r.hosts[0].address}, r.hosts[0].key.PublicKey())+"\n", 0o600)
 			}},
 		{name: "another user's key", want: []string{"cannot log in to", "the host takes none of: the key of", "hint: let the host take one"},
-			arrange: func(r *rig, _ *provider.Spec) { r.hosts[0].accepts = nil }},
+			arrange: func(r *rig, _ *provider.Spec) { r.hosts[0].set(func(s *server) { s.accepts = nil }) }},
 		{name: "a wrong password", want: []string{"takes none of: the key of", "the password of"},
 			arrange: func(r *rig, _ *provider.Spec) {
-				r.hosts[0].accepts, r.hosts[0].secret = nil, "right"
+				r.hosts[0].set(func(s *server) { s.accepts, s.secret = nil, "right" })
 				r.env.Config["password-file"] = r.put("password", "s3cret\n", 0o600)
 			}},
 		{name: "nothing to log in with", want: []string{"there is no key and no password", "hint: name a key"},
@@ -148,7 +150,7 @@ func TestVouched(t *testing.T) {
 			s.Placement = "root@" + r.hosts[0].address + "#" + ssh.FingerprintSHA256(r.hosts[0].key.PublicKey())
 		},
 		"a password": func(r *rig, s *provider.Spec) {
-			r.hosts[0].accepts, r.hosts[0].secret = nil, "s3cret"
+			r.hosts[0].set(func(s *server) { s.accepts, s.secret = nil, "s3cret" })
 			r.env.Config["password-file"] = r.put("password", "s3cret\n", 0o600)
 		},
 	} {

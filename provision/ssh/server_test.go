@@ -23,10 +23,13 @@ import (
 type server struct {
 	dir     string
 	address string
+
+	mu      sync.Mutex
 	key     ssh.Signer // the host's
 	accepts ssh.PublicKey
 	secret  string                      // the password; "" takes none
 	edit    func(command string) string // what becomes of commands; may be nil
+	path    string                      // goes before the PATH of commands
 	wires   sync.Map                    // net.Conn
 }
 
@@ -77,9 +80,23 @@ func serve(t *testing.T, accepts ssh.PublicKey) *server {
 	return s
 }
 
-// cut ends all connections.
+// set changes what the server is.
+func (s *server) set(change func(s *server)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(s)
+}
+
+// cut ends all connections that there are; one that is made because of that is none.
 func (s *server) cut() {
-	s.wires.Range(func(wire, _ any) bool { return wire.(net.Conn).Close() == nil || true })
+	var all []net.Conn
+	s.wires.Range(func(wire, _ any) bool {
+		all = append(all, wire.(net.Conn))
+		return true
+	})
+	for _, wire := range all {
+		_ = wire.Close()
+	}
 }
 
 // endKeepers ends what a failed test has left running.
@@ -91,15 +108,18 @@ func (s *server) endKeepers() {
 }
 
 func (s *server) config() *ssh.ServerConfig {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	accepts, secret := s.accepts, s.secret
 	c := &ssh.ServerConfig{
 		PublicKeyCallback: func(_ ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
-			if s.accepts == nil || string(key.Marshal()) != string(s.accepts.Marshal()) {
+			if accepts == nil || string(key.Marshal()) != string(accepts.Marshal()) {
 				return nil, errors.New("unknown key")
 			}
 			return nil, nil
 		},
 		PasswordCallback: func(_ ssh.ConnMetadata, password []byte) (*ssh.Permissions, error) {
-			if s.secret == "" || string(password) != s.secret {
+			if secret == "" || string(password) != secret {
 				return nil, errors.New("wrong password")
 			}
 			return nil, nil
@@ -149,11 +169,14 @@ func (s *server) session(channel ssh.Channel, requests <-chan *ssh.Request) {
 // command runs a command, with the host's folders in the place of this one's.
 func (s *server) command(text string, channel ssh.Channel) int {
 	text = strings.NewReplacer("/var/lib/bijou", s.dir+"/lib", "/run/systemd/system", s.dir+"/no-systemd", "/run/bijou/", s.dir+"/run/").Replace(text)
-	if s.edit != nil {
-		text = s.edit(text)
+	s.mu.Lock()
+	edit, path := s.edit, s.path
+	s.mu.Unlock()
+	if edit != nil {
+		text = edit(text)
 	}
 	c := exec.Command("sh", "-c", text)
-	c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir}
+	c.Env = []string{"PATH=" + path + os.Getenv("PATH"), "HOME=" + s.dir}
 	c.Stdout, c.Stderr = channel, channel.Stderr()
 	in, err := c.StdinPipe()
 	if err != nil || c.Start() != nil {

@@ -18,7 +18,7 @@ import (
 )
 
 // limit is several times what anything here takes.
-const limit = 3 * time.Minute
+const limit = 6 * time.Minute
 
 // world is one environment of the product's own binary.
 type world struct {

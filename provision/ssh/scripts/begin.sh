@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # begin.sh DIR TOOLS MACHINE UNIT SYSTEMD: has the agent run, now and after every
 # boot, as a service; or under keep.sh where systemd is not.
 set -e

@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # claim.sh ROOT MARK: takes the host, if nobody has, and prints whose it is now. A
 # link is made at once or not at all, and never over another.
 set -e

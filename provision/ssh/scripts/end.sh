@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # end.sh ROOT UUID MACHINE MARK: ends the agent and whatever its hooks have left
 # running, and removes all of the environment; the mark goes last, so that a
 # removal that was cut off is repeated. Of a host with another mark, nothing.

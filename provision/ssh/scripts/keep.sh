@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # keep.sh DIR TOOLS MACHINE: runs the agent of a machine, again and again, where no
 # systemd does. One at a time; the lock is the keeper's and not the agent's.
 exec 9>>"$1/keep.lock"

@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # look.sh ROOT UUID SYSTEMD: what the host is, and whose machine, as lines
 # KEY=VALUE. It changes nothing.
 root=$1 dir=$1/$2 systemd=$3

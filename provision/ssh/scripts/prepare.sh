@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # prepare.sh DIR TOOLS MACHINE: makes the environment's folders. Others may pass
 # through, so that what a charm runs as another user finds the charm.
 set -e

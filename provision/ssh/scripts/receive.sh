@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # receive.sh FILE MODE SHA256: writes stdin beside the file, and has it take the
 # file's name if all of it arrived. Of what did not, nothing stays.
 set -e

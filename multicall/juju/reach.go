@@ -1,0 +1,107 @@
+package juju
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+
+	"bijou/multicall/console"
+	"bijou/multicall/home"
+	"bijou/state"
+)
+
+// Reach is how an operator gets onto a machine.
+type Reach struct {
+	// Run makes the command that runs a shell's line on the machine; terminal: with
+	// one of its own.
+	Run func(line string, terminal bool) *exec.Cmd
+	// Dir is the machine's folder there.
+	Dir string
+	// Copy is the program that copies files, with its options; none: NoCopy says why.
+	Copy   []string
+	NoCopy string
+	// Host goes before the names of files there, and a colon; empty: they are this
+	// host's.
+	Host string
+}
+
+// onto is a place to be reached: a machine, and a folder on it.
+type onto struct {
+	Reach
+	dir string
+}
+
+// reach finds a unit's folder, or a machine's, and the way there.
+func (o *operator) reach(name string) (to onto, err error) {
+	e, err := o.home.Choose(o.name)
+	if err != nil {
+		return to, err
+	}
+	var env state.Environment
+	var m state.Machine
+	unit := strings.Contains(name, "/")
+	err = o.openState(e, func(s *state.State) error {
+		return s.View(o.ctx, func(v *state.View) error {
+			machine := name
+			if unit {
+				u, err := v.Unit(name)
+				if err != nil {
+					return err
+				}
+				machine = u.Machine
+			}
+			if m, err = v.Machine(machine); err != nil {
+				return err
+			}
+			env, err = v.Environment()
+			return err
+		})
+	})
+	if err != nil {
+		return to, err
+	}
+	if m.InstanceID == "" && m.ID != "0" {
+		return to, console.Hint(fmt.Errorf("machine %s is not there yet: it has no instance", m.ID), "juju machines says how far it is")
+	}
+	return o.follow(e, env, m, name, unit)
+}
+
+// follow asks for the way to a machine, and picks the folder there.
+func (o *operator) follow(e home.Environment, env state.Environment, m state.Machine, name string, unit bool) (to onto, err error) {
+	if to.Reach, err = o.parts.Reach(e, env, m); err != nil {
+		return to, err
+	}
+	to.dir = to.Dir
+	if unit {
+		to.dir = o.parts.UnitDir(to.Dir, name)
+	}
+	return to, nil
+}
+
+// pass runs a program as if it stood in juju's place: with its streams, and its
+// exit code.
+func (o *operator) pass(c *exec.Cmd) error {
+	c.Stdin, c.Stdout, c.Stderr = o.streams.In, o.streams.Out, o.streams.Err
+	err := c.Run()
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit) && exit.ExitCode() >= 0:
+		return console.Exit(exit.ExitCode(), nil)
+	case errors.Is(err, exec.ErrNotFound):
+		return console.Hint(fmt.Errorf("cannot run %s: it is not installed", c.Args[0]), "install it, on Debian with: apt install openssh-client util-linux")
+	case err != nil:
+		return fmt.Errorf("cannot run %s: %w", c.Args[0], err)
+	}
+	return nil
+}
+
+// shellWord quotes one word for a POSIX shell.
+func shellWord(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
+
+// atTerminal says if somebody sits there.
+func (o *operator) atTerminal() bool {
+	in, ok := o.streams.In.(*os.File)
+	return ok && console.Terminal(in) && console.Terminal(o.streams.Out)
+}

@@ -1,0 +1,86 @@
+package juju
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"path"
+	"strings"
+
+	"bijou/multicall/console"
+	"bijou/state/charm"
+)
+
+// scpCmd is `juju scp`.
+type scpCmd struct {
+	Recursive bool   `short:"r" help:"Copy folders with all that is in them."`
+	From      string `arg:"" help:"A file of this host, or UNIT:FILE, or MACHINE:FILE."`
+	To        string `arg:"" help:"Where it goes, written in the same way."`
+}
+
+// Help shows how it is used.
+func (scpCmd) Help() string {
+	return `A file there that is no absolute path is below the unit's folder, or the machine's. One of the two is on this
+host: copy it here first to get it from one machine to another.
+
+Examples:
+  juju scp mysql/0:charm/dump.sql .
+  juju scp -r ./site 3:/srv/`
+}
+
+// Run copies, with the program of the machine's provider.
+func (c scpCmd) Run(o *operator) error {
+	there, file, from := cutPlace(c.From)
+	if !from {
+		var to bool
+		if there, file, to = cutPlace(c.To); !to {
+			return console.Usage(errors.New("cannot copy: neither is on a machine: want UNIT:FILE, or MACHINE:FILE"))
+		}
+	} else if _, _, both := cutPlace(c.To); both {
+		return console.Usage(errors.New("cannot copy from one machine to another: copy it here first"))
+	}
+	to, err := o.reach(there)
+	if err != nil {
+		return err
+	}
+	if len(to.Copy) == 0 {
+		return console.Hint(fmt.Errorf("cannot copy: %s", to.NoCopy), "let it go by a pipe: juju ssh "+there+" 'cat FILE' >FILE; juju ssh "+there+" 'cat >FILE' <FILE; of a folder: tar -c, tar -x")
+	}
+	file = to.name(file)
+	words := [2]string{file, here(c.To)}
+	if !from {
+		words = [2]string{here(c.From), file}
+	}
+	args := to.Copy[1:len(to.Copy):len(to.Copy)]
+	if c.Recursive {
+		args = append(args, "-r")
+	}
+	return o.pass(exec.Command(to.Copy[0], append(args, "--", words[0], words[1])...))
+}
+
+// cutPlace takes UNIT:FILE or MACHINE:FILE apart; a colon behind anything else is
+// a file's of this host.
+func cutPlace(text string) (place, file string, ok bool) {
+	place, file, ok = strings.Cut(text, ":")
+	machine := place != "" && strings.Trim(place, "0123456789") == ""
+	return place, file, ok && (machine || charm.IsUnit(place))
+}
+
+// here is a file of this host, which scp must not take for another's.
+func here(file string) string {
+	if path.IsAbs(file) || strings.HasPrefix(file, ".") {
+		return file
+	}
+	return "./" + file
+}
+
+// name is what the copying program calls a file there.
+func (to onto) name(file string) string {
+	if !path.IsAbs(file) {
+		file = to.dir + "/" + file
+	}
+	if to.Host == "" {
+		return file
+	}
+	return to.Host + ":" + file
+}

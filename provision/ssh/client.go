@@ -1,0 +1,48 @@
+package ssh
+
+import (
+	"os"
+)
+
+// Client is how the system's own ssh and scp reach an instance.
+type Client struct {
+	Destination string   // user@host
+	Options     []string // that ssh and scp understand alike
+	Dir         string   // the environment's folder on the host
+}
+
+// Client says how to reach an instance: with the keys that this provider logs in
+// with, and the host keys that it trusts, and no others. A password is asked for:
+// ssh takes none from files.
+func (p *Provider) Client(instance string) (Client, error) {
+	t, machine, err := parseID(instance)
+	if err != nil {
+		return Client{}, err
+	}
+	if t, err = p.vouchedFor(t, machine); err != nil {
+		return Client{}, err
+	}
+	known, err := p.knownHosts()
+	if err != nil {
+		return Client{}, err
+	}
+	if kept := p.keyPath(t); t.Fingerprint != "" && exists(kept) {
+		known = kept
+	}
+	c := Client{Destination: t.User + "@" + t.Host, Dir: p.dir(), Options: []string{
+		"-o", "Port=" + t.Port, "-o", "StrictHostKeyChecking=yes", "-o", "UserKnownHostsFile=" + known, "-o", "ServerAliveInterval=10",
+	}}
+	if named := p.env.Config["identity"]; named != "" {
+		path, err := expand(named)
+		if err != nil {
+			return Client{}, err
+		}
+		c.Options = append(c.Options, "-o", "IdentityFile="+path)
+	}
+	return c, nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

@@ -1,0 +1,143 @@
+package ssh
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"bijou/provision/provider"
+)
+
+// TestCutAnywhere ends the connection between any two commands of a start, and starts
+// again: there is one instance, and a stop leaves nothing.
+func TestCutAnywhere(t *testing.T) {
+	for n := int64(1); ; n++ {
+		r := newRig(t, 1)
+		s := r.hosts[0]
+		var commands atomic.Int64
+		s.set(func(s *server) {
+			s.edit = func(command string) string {
+				if commands.Add(1) != n {
+					return command
+				}
+				s.cut()
+				return "exit 1"
+			}
+		})
+		_, err := r.Start(t.Context(), spec("1", ""), io.Discard)
+		s.set(func(s *server) { s.edit = nil })
+		if err == nil {
+			if n < 8 {
+				t.Errorf("only %d cuts were made", n)
+			}
+			check(t, r.Stop(t.Context(), "root@"+s.address+"/1"))
+			return
+		}
+		if !errors.Is(err, provider.ErrTransient) {
+			t.Errorf("cut %d: %v", n, err)
+		}
+		i, err := r.Start(t.Context(), spec("1", ""), io.Discard)
+		check(t, err)
+		if found := r.instances(); len(found) != 1 || found[0] != i {
+			t.Errorf("cut %d: instances %+v, want %+v", n, found, i)
+		}
+		check(t, r.Stop(t.Context(), i.ID))
+		wantNothing(t, r, false)
+	}
+}
+
+// TestAway has a host go away and come back, while another works.
+func TestAway(t *testing.T) {
+	r := newRig(t, 2)
+	var started []provider.Instance
+	for _, machine := range []string{"1", "2"} {
+		i, err := r.Start(t.Context(), spec(machine, ""), io.Discard)
+		check(t, err)
+		started = append(started, i)
+	}
+	down := errors.New("no route to host")
+	var away atomic.Bool
+	wire := r.wire
+	r.Provider.wire = func(ctx context.Context, network, address string) (net.Conn, error) {
+		if away.Load() && address == r.hosts[0].address {
+			return nil, down
+		}
+		return wire(ctx, network, address)
+	}
+	away.Store(true)
+	for range 2 { // asked, and then left alone
+		if found := r.instances(); len(found) != 2 || found[0] != started[0] || found[1] != started[1] {
+			t.Fatalf("with a host away: instances %+v, want %+v", found, started)
+		}
+	}
+	if _, err := r.Start(t.Context(), spec("1", ""), io.Discard); !errors.Is(err, provider.ErrTransient) || !strings.Contains(err.Error(), "no route to host") {
+		t.Errorf("a machine whose host is away was started elsewhere, or: %v", err)
+	}
+	err := r.Stop(t.Context(), started[0].ID)
+	if err == nil || !strings.Contains(err.Error(), "cannot stop machine 1: cannot reach host") || !strings.Contains(err.Error(), "hint: it is tried again; if the host is gone for good, remove") {
+		t.Errorf("a stop of what is away: %v", err)
+	}
+	away.Store(false)
+	check(t, r.Stop(t.Context(), started[0].ID))
+	r.recall = 0
+	if found := r.instances(); len(found) != 1 || found[0] != started[1] {
+		t.Errorf("after its end: %+v", found)
+	}
+	check(t, r.Stop(t.Context(), started[1].ID))
+}
+
+// TestSilent has a host take connections and say nothing: it delays Instances once,
+// by its patience, and not the next time.
+func TestSilent(t *testing.T) {
+	r := newRig(t, 2)
+	i, err := r.Start(t.Context(), spec("1", ""), io.Discard)
+	check(t, err)
+	var asked atomic.Int64
+	wire := r.wire
+	r.patience = 100 * time.Millisecond
+	r.Provider.wire = func(ctx context.Context, network, address string) (net.Conn, error) {
+		if address != r.hosts[0].address {
+			return wire(ctx, network, address)
+		}
+		asked.Add(1)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	for range 3 {
+		if found := r.instances(); len(found) != 1 || found[0] != i {
+			t.Errorf("instances %+v, want %+v", found, i)
+		}
+	}
+	if n := asked.Load(); n != 1 {
+		t.Errorf("a silent host was asked %d times in a row", n)
+	}
+	r.Provider.wire = wire
+	check(t, r.Stop(t.Context(), i.ID))
+}
+
+// TestSudo logs in as a user who becomes root by sudo, or cannot.
+func TestSudo(t *testing.T) {
+	r := newRig(t, 1)
+	s := r.hosts[0]
+	s.set(func(s *server) { s.path = s.dir + "/bin:" })
+	check(t, os.Mkdir(s.dir+"/bin", 0o755))
+	tool := func(name, text string) { check(t, os.WriteFile(s.dir+"/bin/"+name, []byte("#!/bin/sh\n"+text), 0o755)) }
+	tool("id", `echo "${AS_ROOT:-1000}"`)
+	tool("sudo", "echo 'sudo: a password is required' >&2; exit 1")
+	as := spec("1", "ubuntu@"+s.address)
+	_, err := r.Start(t.Context(), as, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), `user "ubuntu" is not root on host`) || !strings.Contains(err.Error(), "hint: let that user use sudo without a password") {
+		t.Errorf("without sudo: %v", err)
+	}
+	tool("sudo", `[ "$1" = -n ] && shift 2; export AS_ROOT=0; exec "$@"`)
+	i, err := r.Start(t.Context(), as, io.Discard)
+	check(t, err)
+	check(t, r.Stop(t.Context(), i.ID))
+	wantNothing(t, r, false)
+}

@@ -8,7 +8,7 @@ until flock -n 9; do # who only looks has it for a moment
 	[ "$tries" -lt 20 ] || exit 0
 	sleep 0.1 9>&-
 done
-echo $$ >"$1/keep.pid"
+echo $$ >"$1/keep.pid.new" && mv "$1/keep.pid.new" "$1/keep.pid"
 child='' ended='' pause=1
 trap 'ended=yes; [ -z "$child" ] || kill "$child" 2>/dev/null' TERM
 
@@ -16,10 +16,11 @@ trap 'ended=yes; [ -z "$child" ] || kill "$child" 2>/dev/null' TERM
 # its exit code, if it was not.
 await() {
 	child=$!
-	[ -z "$ended" ] || kill "$child" 2>/dev/null # it was told before it had one
-	wait "$child"
+	[ -n "$ended" ] || wait "$child"
 	code=$?
-	while kill -0 "$child" 2>/dev/null; do wait "$child"; done
+	while [ -n "$ended" ] && kill "$child" 2>/dev/null; do # again: a process that was just made may miss one
+		sleep 0.2 9>&-
+	done
 	return $code
 }
 while [ -z "$ended" ] && [ -e "$1/keep.sh" ]; do

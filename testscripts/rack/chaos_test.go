@@ -35,6 +35,24 @@ func TestChaos(t *testing.T) {
 	w.upgrade()
 	w.settle("the upgrade")
 	w.agents()
+	w.destroy()
+}
+
+// destroy takes the environment down, and holds that nothing of it is left on the
+// hosts but what was put there by hand.
+func (w *world) destroy() {
+	w.t.Helper()
+	w.juju("destroy-environment -y")
+	for i := range w.hosts {
+		units := "" // host 0's own was put there by hand, like what is beside the others'
+		if i > 0 {
+			units = "find /etc/systemd/system -name 'bijou*' ! -name '*.d';"
+		}
+		left := w.on(i, "pgrep -a -f '[m]achine-agent --machine'; pgrep -a -f '/[u]nits/'; ls -d /var/lib/bijou /root/.bijou/default /run/bijou/* 2>/dev/null; "+units+" true")
+		if left != "" {
+			w.t.Errorf("after destroy-environment there is on %s:\n%s", w.hosts[i].Name, left)
+		}
+	}
 }
 
 // upgrade has all hosts go over to a binary that host 0 alone has.

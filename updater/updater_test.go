@@ -196,3 +196,36 @@ func TestAbsentees(t *testing.T) {
 		t.Error(absent)
 	}
 }
+
+// An updater that is told to end while it sends an alert takes it out of the outbox:
+// the next leader would send it again.
+func TestDeliveryAtTheEnd(t *testing.T) {
+	r := newRig(t, "sqlite:"+t.TempDir()+"/neco.db")
+	ctx, cancel := context.WithCancel(t.Context())
+	box := &inbox{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		cancel()
+		box.ServeHTTP(w, q)
+	}))
+	defer server.Close()
+	r.configure(map[string]string{"notify.slack": server.URL + "/slack", "notify.webhook": server.URL + "/hook"})
+	r.update(func(tx *state.KeyTx) error {
+		return tx.Put(Keys().Alert("7-1-stopped"), record.Alert{ID: "7-1-stopped", Kind: record.AlertStopped, Message: "why", At: t0()})
+	})
+	if err := RunUpdater(ctx, UpdaterOptions{Store: r.open(), Version: "1.0"}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"/slack :x: neco: why", "/hook 7-1-stopped"}, box.all()); diff != "" {
+		t.Error(diff)
+	}
+	err := r.store.View(t.Context(), func(v *state.KeyView) error {
+		kvs, err := v.List(Keys().Outbox())
+		if len(kvs) > 0 {
+			t.Errorf("it would be sent again: %d", len(kvs))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

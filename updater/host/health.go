@@ -20,8 +20,21 @@ import (
 const answerLimit = 10 * time.Second
 
 // Well tells if this server's part of the component is well: its services run,
-// and its health check agrees. The error says what is the matter.
+// its health check agrees, and what comes after their start was done. The error
+// says what is the matter.
 func (h *Host) Well(ctx context.Context, c release.Component) error {
+	was, err := h.recall(c.Name)
+	if err != nil {
+		return err
+	}
+	if was.Phase == starting {
+		return errors.New("what comes after its start was not done")
+	}
+	return h.works(ctx, c)
+}
+
+// works tells if the services run and the health check agrees.
+func (h *Host) works(ctx context.Context, c release.Component) error {
 	if err := h.active(ctx, c.Services); err != nil {
 		return err
 	}

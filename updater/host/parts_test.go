@@ -47,6 +47,15 @@ func TestUnseal(t *testing.T) {
 	if err := h.Update(t.Context(), c); err == nil || strings.Contains(err.Error(), "alpha") || !strings.Contains(err.Error(), "(key)") {
 		t.Errorf("the error of a key: %v", err)
 	}
+	if err := h.Well(t.Context(), c); err == nil || !u.runs["vault"] {
+		t.Error("it runs, is sealed, and is said to be well")
+	}
+	if err := errors.Join(os.Remove(filepath.Join(dir, "sealed")), os.Remove(took), h.Update(t.Context(), c), h.Well(t.Context(), c)); err != nil {
+		t.Fatal(err)
+	}
+	if data, _ := os.ReadFile(took); string(data) != "unseal alpha\nunseal beta\n" {
+		t.Errorf("after a failure: %q", data)
+	}
 	if err := os.Chmod(keys, 0o644); err != nil {
 		t.Fatal(err)
 	}

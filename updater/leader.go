@@ -86,7 +86,8 @@ func (l leader) turn(ctx context.Context, absent map[int]time.Time) (a Action, e
 }
 
 // absentees brings up to date since when servers of the request have been seen to
-// be absent, first from this moment on: a new leader has not seen them before.
+// be absent, first from this moment on: a new leader has not seen them before. Those
+// that another leader has reported to be missing have been absent for long.
 func absentees(s Snapshot, present map[int]record.Presence, absent map[int]time.Time, now time.Time) map[int]time.Time {
 	for lrn := range absent {
 		if _, ok := present[lrn]; ok || s.Current == nil || !slices.Contains(s.Current.Servers, lrn) {
@@ -100,6 +101,9 @@ func absentees(s Snapshot, present map[int]record.Presence, absent map[int]time.
 		_, here := present[lrn]
 		if _, known := absent[lrn]; !here && !known {
 			absent[lrn] = now
+			if slices.Contains(s.Current.Missing, lrn) {
+				absent[lrn] = now.Add(-absence)
+			}
 		}
 	}
 	return absent

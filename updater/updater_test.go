@@ -192,6 +192,11 @@ func TestAbsentees(t *testing.T) {
 	if diff := cmp.Diff(map[int]time.Time{10: t0()}, absent); diff != "" {
 		t.Error(diff)
 	}
+	s.Current.Missing = []int{10}
+	s.Absent = absentees(s, map[int]record.Presence{1: {}, 2: {}}, map[int]time.Time{}, t0())
+	if a := Next(s, t0()); a.Verb != Wait {
+		t.Errorf("a new leader, of what was reported before: %s %s", a.Verb, a.Why)
+	}
 	s.Current = nil
 	if absentees(s, present, absent, t0()); len(absent) != 0 {
 		t.Error(absent)

@@ -125,6 +125,9 @@ func TestNext(t *testing.T) {
 		{"the last fails, others are finished", running(finished(), finished(), failed(1)), 0, Stop, time.Time{}, "server 10"},
 		{"nothing moves (fault 19)", with(running(at(2), at(1)), func(s *Snapshot) { s.Current.Gate = 1 }), time.Hour + patience, Stop, time.Time{}, "nothing has moved for 1h0m0s; server 10 has not answered"},
 		{"one lags", with(running(at(3), at(2), at(3)), func(s *Snapshot) { s.Current.Gate = 2 }), time.Hour + patience, Stop, time.Time{}, "nothing has moved for 1h0m0s; server 2 is at step step"},
+		{"the last leader's clock was late", with(running(at(1), at(1)), func(s *Snapshot) { s.Since = t0().Add(3 * time.Hour) }), 3 * time.Hour, Wait, t0().Add(4*time.Hour + patience), "runs"},
+		{"the last leader's clock was early", with(running(at(1), at(1)), func(s *Snapshot) { s.Since = t0().Add(-3 * time.Hour) }), 0, Stop, time.Time{}, "nothing has moved"},
+		{"another leader since", with(running(at(1), at(1)), func(s *Snapshot) { s.Since = t0().Add(time.Minute) }), 2 * time.Minute, Wait, t0().Add(time.Hour + patience), "runs"},
 		{"gone for a moment", with(running(at(1), at(1)), func(s *Snapshot) { s.Absent = map[int]time.Time{10: t0()} }), time.Second, Wait, t0().Add(absence), "runs"},
 		{"gone", with(running(at(1), at(1)), func(s *Snapshot) { s.Absent = map[int]time.Time{10: t0()} }), absence, Warn, time.Time{}, "no worker is alive on server 10"},
 		{"known to be gone", with(running(at(1), at(1)), func(s *Snapshot) {

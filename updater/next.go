@@ -129,6 +129,9 @@ func (s Snapshot) start(now time.Time, to, by string) Action {
 	if s.Recovery != nil {
 		changes = append(changes, remove(s.Keys.Recovery()))
 	}
+	if s.Target != nil && !release.Same(s.Target.Version, to) { // it must not come back when the configuration changes
+		changes = append(changes, remove(s.Keys.Target()))
+	}
 	return Action{Verb: Start, Why: fmt.Sprintf("update of %s to %s (%s)", record.ListServers(r.Servers), to, by), Changes: changes}
 }
 

@@ -149,6 +149,8 @@ func TestNext(t *testing.T) {
 	}
 }
 
+func last(all []Change) Change { return all[len(all)-1] }
+
 // What each verb writes, in one transaction.
 func TestNextWrites(t *testing.T) {
 	now := t0()
@@ -159,6 +161,16 @@ func TestNextWrites(t *testing.T) {
 	got := Next(base(func(s *Snapshot) { s.Release, s.Servers = "1.2", []int{10, 1, 2} }), now).Changes
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("start: %s", diff)
+	}
+	past := base(func(s *Snapshot) {
+		s.Release, s.Target = "1.2", &record.Target{Version: "1.0", Passed: "1.1", Downgrade: true}
+	})
+	if diff := cmp.Diff(Change{Key: "/n/info/target"}, last(Next(past, now).Changes)); diff != "" {
+		t.Errorf("start of another version than was asked for: %s", diff)
+	}
+	asked := base(func(s *Snapshot) { s.Target = &record.Target{Version: "1.3", Passed: "1.1"} })
+	if c := last(Next(asked, now).Changes); c.Key == "/n/info/target" {
+		t.Error("start of what was asked for: that is forgotten")
 	}
 	want = []Change{
 		{"/n/status/current", *request(func(r *record.Request) { r.Stop, r.EndedAt, r.Why = true, &now, "server 2, step step: broken" })},

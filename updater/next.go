@@ -34,6 +34,8 @@ func (s Snapshot) begin(now time.Time) Action {
 		return wait(time.Time{}, why)
 	case s.Pause != nil && s.Pause.On(now):
 		return wait(deref(s.Pause.Until), "paused: "+s.Pause.Why)
+	case automatic(by) && s.Config.WindowFault != "":
+		return wait(time.Time{}, "the update window cannot be read here, so that it never opens: "+s.Config.WindowFault)
 	case automatic(by) && s.Config.Window != nil && !s.Config.Window.Open(now):
 		opens := s.Config.Window.Opens(now)
 		return wait(opens, "the update window opens at "+opens.Format(time.RFC3339))

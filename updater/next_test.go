@@ -103,6 +103,7 @@ func TestNext(t *testing.T) {
 		{"after recover, window closed", base(func(s *Snapshot) { s.Current, s.Recovery, s.Config.Window = nil, &record.Recovery{}, window }), 0, Start, time.Time{}, "(recover)"},
 		{"window closed", base(func(s *Snapshot) { s.Release, s.Config.Window = "1.2", window }), 0, Wait, t0().Add(10 * time.Hour), "the update window opens at 2018-11-07T22:00:00Z"},
 		{"window open", base(func(s *Snapshot) { s.Release, s.Config.Window = "1.2", window }), 15 * time.Hour, Start, time.Time{}, "1.2"},
+		{"window unknown", base(func(s *Snapshot) { s.Release, s.Config.WindowFault = "1.2", "no such zone" }), 0, Wait, time.Time{}, "cannot be read here, so that it never opens: no such zone"},
 		{"paused", base(func(s *Snapshot) { s.Release, s.Pause = "1.2", &record.Pause{Until: &hour, Why: "a fair"} }), 0, Wait, hour, "paused: a fair"},
 		{"paused for good", base(func(s *Snapshot) { s.Release, s.Pause = "1.2", &record.Pause{} }), 0, Wait, time.Time{}, "paused"},
 		{"pause over", base(func(s *Snapshot) { s.Release, s.Pause = "1.2", &record.Pause{Until: &past} }), 0, Start, time.Time{}, "1.2"},

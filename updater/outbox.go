@@ -101,8 +101,9 @@ func (p postman) read(ctx context.Context) (config record.Config, alerts []recor
 		kvs, err := v.List(Keys().Outbox())
 		for _, kv := range kvs {
 			var a record.Alert
-			if err := kv.Decode(&a); err != nil {
-				return err
+			if err := kv.Decode(&a); err != nil { // it must not keep back the others
+				slog.Error("an alert cannot be read, and is left where it is", "key", kv.Key, "error", err)
+				continue
 			}
 			alerts = append(alerts, a)
 		}

@@ -104,8 +104,9 @@ func (h *Host) checkHTTP(ctx context.Context, url string) error {
 // killDelay is how long a command whose children hold its output is waited for.
 const killDelay = time.Second
 
-// run runs a command with that on its stdin. The error says how it ended and
-// what it said, not what it was told.
+// run runs a command with that on its stdin. The error says how it ended and what
+// it said; but not of one that was told something, which may be a secret: the
+// command may repeat any part of that.
 func run(ctx context.Context, command []string, stdin io.Reader) error {
 	c := exec.CommandContext(ctx, command[0], command[1:]...)
 	c.Stdin, c.WaitDelay = stdin, killDelay
@@ -115,6 +116,9 @@ func run(ctx context.Context, command []string, stdin io.Reader) error {
 	}
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
+	}
+	if stdin != nil {
+		return fmt.Errorf("%q: %w (what it said is not shown)", command[0], err)
 	}
 	return fmt.Errorf("%q: %w: %s", command[0], err, tail(out))
 }

@@ -43,7 +43,7 @@ func TestUnseal(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "sealed"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.Update(t.Context(), c); err == nil || strings.Contains(err.Error(), "alpha") || !strings.Contains(err.Error(), "(key)") {
+	if err := h.Update(t.Context(), c); err == nil || strings.Contains(err.Error(), "lpha") || !strings.Contains(err.Error(), "exit status 1") {
 		t.Errorf("the error of a key: %v", err)
 	}
 	if err := h.Well(t.Context(), c); err == nil || !u.runs["vault"] {

@@ -64,7 +64,7 @@ func TestABinaryThatIsThereIsNotedBeforeItIsGoneOverTo(t *testing.T) {
 	if err := e.Save(); err != nil {
 		t.Fatal(err)
 	}
-	s, err := state.CreateMemory(t.Context(), state.Environment{Name: e.Name, UUID: "u", Provider: state.ProviderLocal, Tools: old})
+	s, err := state.CreateMemory(t.Context(), state.Environment{Name: e.Name, UUID: "u", Provider: state.ProviderLocal, DefaultSeries: "noble", Tools: old})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,6 +61,23 @@ func TestFit(t *testing.T) {
 	}
 }
 
+// TestJudgedOnce: a machine that has used its disk is started again.
+func TestJudgedOnce(t *testing.T) {
+	p := newProvider(t, nil)
+	disk := uint64(1) << 40
+	spec := provider.Spec{Machine: "3", Constraints: constraints.Value{RootDisk: &disk}}
+	if err := p.judge(spec); err == nil || !strings.Contains(err.Error(), "root-disk") {
+		t.Errorf("a new machine: error %v", err)
+	}
+	dir := filepath.Join(p.dir, p.idOf("3"))
+	if err := errors.Join(os.MkdirAll(dir, 0o700), writeJSON(filepath.Join(dir, recordFile), record{Machine: "3"})); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.judge(spec); err != nil {
+		t.Errorf("a machine that is there: error %v", err)
+	}
+}
+
 func TestRefusesIDs(t *testing.T) {
 	p := newProvider(t, nil)
 	for _, id := range []string{"", "0", "..", "1/2", "a", "01", "-1", "9999999999"} {

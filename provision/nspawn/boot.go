@@ -53,7 +53,7 @@ func (p *Provider) boot(ctx context.Context, l launch) error {
 	if err := os.RemoveAll(mark); err != nil {
 		return err
 	}
-	if err := p.keeper.end(ctx, l.id()); err != nil {
+	if err := p.end(ctx, l.id()); err != nil {
 		return err
 	}
 	if err := l.prepare(); err != nil {
@@ -72,11 +72,19 @@ func (p *Provider) boot(ctx context.Context, l launch) error {
 	return nil
 }
 
+// end ends the container, and what the kernel keeps of it.
+func (p *Provider) end(ctx context.Context, id string) error {
+	if err := p.keeper.end(ctx, id); err != nil {
+		return err
+	}
+	return unlink(ctx, id)
+}
+
 // abort ends what was started, also when the boot's own time is over.
 func (l launch) abort(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endLimit)
 	defer cancel()
-	return l.provider.keeper.end(ctx, l.id())
+	return l.provider.end(ctx, l.id())
 }
 
 // run starts the container, and follows it until it is up.

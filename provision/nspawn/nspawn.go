@@ -115,7 +115,7 @@ func (p *Provider) stop(ctx context.Context, id string) error {
 		return err
 	}
 	defer lock.Close()
-	if err := p.keeper.end(ctx, id); err != nil {
+	if err := p.end(ctx, id); err != nil {
 		return err
 	}
 	if err := removeAllBut(dir, recordFile); err != nil {

@@ -71,7 +71,11 @@ func TestUnderSystemd(t *testing.T) {
 	on("systemctl kill -s KILL " + unit)
 	eventually("juju machines | grep '^1'; systemctl is-active "+unit, "\nactive")
 	on("juju destroy-environment -y default")
-	if left := on("systemctl list-units --all --plain --no-legend 'bijou-*'; ip -o link | grep bj; ls /root/.bijou | grep -v current; ls /run/systemd/transient | grep bijou || true"); left != "" {
+	left := "?"
+	for end := time.Now().Add(time.Minute); left != "" && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		left = on("systemctl list-units --all --plain --no-legend 'bijou-*'; ip -o link | grep bj; ls /root/.bijou | grep -v current; ls /run/systemd/transient | grep bijou || true")
+	}
+	if left != "" {
 		t.Errorf("left on the host: %s", left)
 	}
 }

@@ -63,6 +63,7 @@ func TestUnderSystemd(t *testing.T) {
 	on("/opt/bijou/bijou install --dir /usr/local/bin && mkdir /root/.bijou && mount -t tmpfs tmpfs /root/.bijou")
 	on("juju bootstrap --provider nspawn --config nspawn.tree=/ && juju add-machine --constraints mem=300M")
 	eventually("juju machines | grep -c running", "2")
+	eventually(`juju machines | awk '$1 == 1 { print $4 }'`, "bj") // which is recorded after the agent has come up
 	unit := "bijou-" + on(`juju machines | awk '$1 == 1 { print $4 }'`) + ".service"
 	if is := on("systemctl show -p MemoryMax --value " + unit); is != "314572800" {
 		t.Errorf("MemoryMax is %s", is)

@@ -4,18 +4,29 @@ import "time"
 
 // SetStarted records the instance that runs for a machine, with the addresses that
 // the provider knows (empty: as they are), and that nothing is wrong with it any
-// more. Its agent says when it runs.
+// more. Its agent says when it runs, and one that is there has said so.
 func (tx *Tx) SetStarted(id, instance string, a Addresses) error {
 	if err := tx.SetInstance(id, instance, a); err != nil {
 		return err
 	}
+	present, err := tx.Present(MachineAgent(id))
+	if err != nil {
+		return err
+	}
 	return tx.changeMachine(id, func(m *Machine) {
-		if m.Status != MachineRunning {
+		switch {
+		case present:
+			m.Status = MachineRunning
+		case m.Status != MachineRunning:
 			m.Status = MachinePending
 		}
 		m.Message, m.Attempts, m.RetryAt = "", 0, time.Time{}
 	})
 }
+
+// maxMessage is how many bytes of what a provider says are kept: many of them have
+// to fit in one transaction.
+const maxMessage = 4 << 10
 
 // StartFailure is why a machine has no instance.
 type StartFailure struct {
@@ -29,7 +40,7 @@ type StartFailure struct {
 func (tx *Tx) SetStartFailure(id string, f StartFailure) error {
 	return tx.changeMachine(id, func(m *Machine) {
 		m.InstanceID, m.Status = "", MachineError
-		m.Message, m.Attempts, m.RetryAt = f.Message, f.Attempts, f.RetryAt
+		m.Message, m.Attempts, m.RetryAt = fit(f.Message, maxMessage), f.Attempts, f.RetryAt
 	})
 }
 
@@ -38,12 +49,12 @@ func (tx *Tx) SetStartFailure(id string, f StartFailure) error {
 func (tx *Tx) SetStartProgress(id, message string) error {
 	return tx.changeMachine(id, func(m *Machine) {
 		if m.Status == MachinePending && m.InstanceID == "" {
-			m.Message = message
+			m.Message = fit(message, maxMessage)
 		}
 	})
 }
 
 // SetStopFailure records why the instance of a dead machine is still there.
 func (tx *Tx) SetStopFailure(id, message string) error {
-	return tx.changeMachine(id, func(m *Machine) { m.Status, m.Message = MachineError, message })
+	return tx.changeMachine(id, func(m *Machine) { m.Status, m.Message = MachineError, fit(message, maxMessage) })
 }

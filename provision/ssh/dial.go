@@ -43,7 +43,7 @@ func (p *Provider) dial(ctx context.Context, t target) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := p.login(t)
+	l, err := p.login(ctx, t)
 	if err != nil {
 		return nil, err
 	}

@@ -3,9 +3,11 @@ package ssh
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -119,6 +121,29 @@ func TestSilent(t *testing.T) {
 	}
 	r.Provider.wire = wire
 	check(t, r.Stop(t.Context(), i.ID))
+}
+
+// TestManySilent has more hosts say nothing than are asked at the same time: the whole
+// is bounded, and what is recorded is listed though its turn may not have come.
+func TestManySilent(t *testing.T) {
+	r := newRig(t, 0)
+	var pool []string
+	for n := range 3 * atOnce {
+		at := fmt.Sprintf("root@silent%d", n)
+		pool = append(pool, at)
+		host, err := parseTarget(at)
+		check(t, err)
+		check(t, r.remember(host, strconv.Itoa(n+1), ""))
+	}
+	r.env.Config["pool"] = "[" + strings.Join(pool, ", ") + "]"
+	r.round, r.patience = 100*time.Millisecond, time.Hour
+	r.Provider.wire = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	if found := r.instances(); len(found) != len(pool) {
+		t.Errorf("%d of %d are listed", len(found), len(pool))
+	}
 }
 
 // TestSudo logs in as a user who becomes root by sudo, or cannot.

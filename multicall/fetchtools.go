@@ -15,19 +15,36 @@ import (
 	"bijou/state"
 )
 
-// obtain makes sure that the binary of that name is in the environment's folder. A
-// host that shares the folder with whoever ordered it has it; others fetch it from
-// the state, and note in their copy of environment.yaml what they are to run.
+// obtain makes sure that the binary of that name is in the environment's folder, with
+// its links, and that the folder's environment.yaml names it: a daemon that begins
+// goes by that, and would go back to the old one otherwise. Whatever an earlier
+// attempt that was cut off has left is completed.
 func (h *handover) obtain(ctx context.Context, s *state.State, name string) error {
-	if h.env.HasTools(name) {
+	e, err := home.Load(h.env.Dir)
+	if err != nil {
+		return err
+	}
+	if e.Tools == name && e.HasTools(name) {
 		return nil
 	}
+	if err := h.fetch(ctx, s, name); err != nil {
+		return err
+	}
+	return h.note(name)
+}
+
+// fetch brings the binary from the state. A folder that is shared with whoever
+// ordered it was completed before that, and the state need not have it.
+func (h *handover) fetch(ctx context.Context, s *state.State, name string) error {
 	var kept state.Tools
 	err := s.View(ctx, func(v *state.View) (err error) {
 		kept, err = v.Tools(name)
 		return err
 	})
 	if errors.Is(err, state.ErrNotFound) {
+		if h.env.HasTools(name) {
+			return nil
+		}
 		err = fmt.Errorf("there are no tools %q here, and the state has none: call upgrade-juju again", name)
 	}
 	if err != nil {
@@ -39,10 +56,7 @@ func (h *handover) obtain(ctx context.Context, s *state.State, name string) erro
 		return err
 	}
 	err = home.PutTools(h.env.Dir, home.Fetched{Name: name, SHA256: kept.SHA256, Links: names()}, content)
-	if err = errors.Join(err, content.Close()); err != nil {
-		return err
-	}
-	return h.note(name)
+	return errors.Join(err, content.Close())
 }
 
 // note writes down what the host's daemons begin with from now on, and removes what

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"sync"
 	"time"
 
 	"bijou/agent"
@@ -40,21 +42,54 @@ func freeInstances(ctx context.Context, e home.Environment) error {
 		Wanted: func(context.Context) (plugin.Wanted, error) { return wanted, nil },
 	})
 	defer p.Close()
-	return stopAll(ctx, p)
+	return stopAll(ctx, p, e.UUID)
 }
 
-// stopAll stops every instance, and goes on after one that it cannot stop.
-func stopAll(ctx context.Context, p provider.Provider) error {
-	all, err := p.Instances(ctx)
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for _, i := range all {
-		if err := p.Stop(ctx, i.ID); err != nil {
-			errs = append(errs, fmt.Errorf("machine %s: %w", i.Machine, err))
+// stopPasses is how often instances are listed and stopped: a provisioner of another
+// host, which does not know yet that the environment goes, may start some again.
+// stopsAtOnce is how many are stopped at the same time.
+const stopPasses, stopsAtOnce = 5, 8
+
+// stopAll stops every instance of the environment, until none is listed any more.
+func stopAll(ctx context.Context, p provider.Provider, uuid string) error {
+	for range stopPasses {
+		left, err := remaining(ctx, p, uuid)
+		if err != nil || len(left) == 0 {
+			return err
+		}
+		if err := stopEach(ctx, p, left); err != nil {
+			return err
 		}
 	}
+	left, err := remaining(ctx, p, uuid)
+	if err == nil && len(left) > 0 {
+		err = fmt.Errorf("there are instances still or again, that of machine %s among them: a provisioner may run on another host", left[0].Machine)
+	}
+	return err
+}
+
+// remaining lists the instances that are surely the environment's.
+func remaining(ctx context.Context, p provider.Provider, uuid string) ([]provider.Instance, error) {
+	all, err := p.Instances(ctx)
+	return slices.DeleteFunc(all, func(i provider.Instance) bool { return i.ID == "" || i.Environment != uuid }), err
+}
+
+// stopEach stops several instances at a time, and goes on after one that it cannot
+// stop.
+func stopEach(ctx context.Context, p provider.Provider, instances []provider.Instance) error {
+	errs := make([]error, len(instances))
+	slots := make(chan struct{}, stopsAtOnce)
+	var stops sync.WaitGroup
+	for n, i := range instances {
+		slots <- struct{}{}
+		stops.Go(func() {
+			defer func() { <-slots }()
+			if err := p.Stop(ctx, i.ID); err != nil {
+				errs[n] = fmt.Errorf("machine %s: %w", i.Machine, err)
+			}
+		})
+	}
+	stops.Wait()
 	return errors.Join(errs...)
 }
 

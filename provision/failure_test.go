@@ -97,6 +97,22 @@ func TestRunRetriesResolvedMachinesAtOnce(t *testing.T) {
 	})
 }
 
+// TestRunTriesAgainWhatWasResolvedDuringATry: the failure of that try does not take
+// the operator's answer back.
+func TestRunTriesAgainWhatWasResolvedDuringATry(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.order(startOrder(dummy.StartOrder{Busy: "no room now"}))
+		id := w.add()
+		w.settle(time.Second)
+		w.order(startOrder(dummy.StartOrder{Pause: time.Minute, Fail: "no room at all"}))
+		w.settle(firstRetry + time.Second) // it is tried again
+		w.update(func(tx *state.Tx) error { return tx.ResolveMachine(id, nil) })
+		w.order(dummy.Orders{})
+		w.settle(2 * time.Minute)
+		w.wantInstance(id, "dummy-1-1")
+	})
+}
+
 // TestRunHangingStartsHoldUpNobody: more of them than may run at a time, and one
 // that is not among them.
 func TestRunHangingStartsHoldUpNobody(t *testing.T) {

@@ -70,9 +70,22 @@ func (r *recorder) batch(first entry) []entry {
 	return batch
 }
 
-// write writes a batch, and tells all who wait for it.
+// write writes a batch, and tells all who wait for it. Where that fails, each is
+// written by itself: one that cannot be written must not keep the others.
 func (r *recorder) write(ctx context.Context, batch []entry) {
-	err := r.update(ctx, func(tx *state.Tx) error {
+	err := r.commit(ctx, batch)
+	for _, e := range batch {
+		if err != nil && len(batch) > 1 {
+			e.done <- r.commit(ctx, []entry{e})
+			continue
+		}
+		e.done <- err
+	}
+}
+
+// commit writes in one transaction.
+func (r *recorder) commit(ctx context.Context, batch []entry) error {
+	return r.update(ctx, func(tx *state.Tx) error {
 		for _, e := range batch {
 			if err := e.write(tx); err != nil && !errors.Is(err, state.ErrNotFound) {
 				return err
@@ -80,7 +93,4 @@ func (r *recorder) write(ctx context.Context, batch []entry) {
 		}
 		return nil
 	})
-	for _, e := range batch {
-		e.done <- err
-	}
 }

@@ -18,6 +18,10 @@ func (e *startError) Unwrap() error { return e.err }
 
 // start starts an instance and records it, or why it could not be. Jobs call it.
 func (l *lead) start(ctx context.Context, machine string) error {
+	failed, err := l.failed(ctx, machine)
+	if err != nil {
+		return err
+	}
 	spec, wanted, err := l.spec(ctx, machine)
 	if err != nil || !wanted {
 		return err
@@ -28,12 +32,25 @@ func (l *lead) start(ctx context.Context, machine string) error {
 	}
 	if err != nil {
 		l.Log.Warn("instance did not start", "machine", machine, "error", err)
-		if err := l.recordFailure(ctx, machine, err); err != nil {
+		if err := l.recordFailure(ctx, machine, failed, err); err != nil {
 			return err
 		}
 		return &startError{err}
 	}
 	return l.record(ctx, Action{Machine: machine, Instance: i.ID, Private: i.Private, Public: i.Public})
+}
+
+// failed says if the machine's last start failed, so that the next is another try.
+func (l *lead) failed(ctx context.Context, machine string) (failed bool, err error) {
+	err = l.State.View(ctx, func(v *state.View) error {
+		m, err := v.Machine(machine)
+		failed = m.Status == state.MachineError
+		if errors.Is(err, state.ErrNotFound) {
+			return nil
+		}
+		return err
+	})
+	return failed, err
 }
 
 // spec reads what instance a machine needs at this moment; wanted is false if it
@@ -95,15 +112,16 @@ func (l *lead) check(spec provider.Spec, i provider.Instance) error {
 
 // recordFailure writes down why a start failed. A failure for the moment is tried
 // again, later and later, and the machine keeps the instance that is recorded: it
-// may be there. Any other waits for the operator.
-func (l *lead) recordFailure(ctx context.Context, machine string, failure error) error {
+// may be there. Any other waits for the operator. Where it was another try of a
+// failed start, and the operator has resolved that meanwhile, the answer stands.
+func (l *lead) recordFailure(ctx context.Context, machine string, again bool, failure error) error {
 	return l.records.record(ctx, func(tx *state.Tx) error {
+		m, err := tx.Machine(machine)
+		if err != nil || again && m.Status == state.MachinePending {
+			return err
+		}
 		f := state.StartFailure{Message: failure.Error()}
 		if errors.Is(failure, provider.ErrTransient) {
-			m, err := tx.Machine(machine)
-			if err != nil {
-				return err
-			}
 			f.Instance = m.InstanceID
 			f.Attempts, f.RetryAt = m.Attempts+1, l.Now().Add(delay(m.Attempts)).UTC().Truncate(time.Millisecond)
 		}

@@ -124,7 +124,12 @@ func (s *State) DestroyMachine(ctx context.Context, id string, force bool) error
 	}
 	var units []string
 	err := s.Update(ctx, func(tx *Tx) (err error) {
-		if err := tx.changeMachine(id, func(m *Machine) { m.Life = Dying }); err != nil {
+		err = tx.changeMachine(id, func(m *Machine) {
+			if m.Life == Alive { // a dead one has its instance stopped already
+				m.Life = Dying
+			}
+		})
+		if err != nil {
 			return err
 		}
 		units, err = tx.MachineUnits(id)

@@ -4,18 +4,29 @@ import "time"
 
 // SetStarted records the instance that runs for a machine, with the addresses that
 // the provider knows (empty: as they are), and that nothing is wrong with it any
-// more. Its agent says when it runs.
+// more. Its agent says when it runs, and one that is there has said so.
 func (tx *Tx) SetStarted(id, instance string, a Addresses) error {
 	if err := tx.SetInstance(id, instance, a); err != nil {
 		return err
 	}
+	present, err := tx.Present(MachineAgent(id))
+	if err != nil {
+		return err
+	}
 	return tx.changeMachine(id, func(m *Machine) {
-		if m.Status != MachineRunning {
+		switch {
+		case present:
+			m.Status = MachineRunning
+		case m.Status != MachineRunning:
 			m.Status = MachinePending
 		}
 		m.Message, m.Attempts, m.RetryAt = "", 0, time.Time{}
 	})
 }
+
+// maxMessage is how many bytes of what a provider says are kept: many of them have
+// to fit in one transaction.
+const maxMessage = 4 << 10
 
 // StartFailure is why no instance runs for a machine.
 type StartFailure struct {
@@ -30,7 +41,7 @@ type StartFailure struct {
 func (tx *Tx) SetStartFailure(id string, f StartFailure) error {
 	return tx.changeMachine(id, func(m *Machine) {
 		m.InstanceID, m.Status = f.Instance, MachineError
-		m.Message, m.Attempts, m.RetryAt = f.Message, f.Attempts, f.RetryAt
+		m.Message, m.Attempts, m.RetryAt = fit(f.Message, maxMessage), f.Attempts, f.RetryAt
 	})
 }
 
@@ -39,7 +50,7 @@ func (tx *Tx) SetStartFailure(id string, f StartFailure) error {
 func (tx *Tx) SetStartProgress(id, message string) error {
 	return tx.changeMachine(id, func(m *Machine) {
 		if m.Status == MachinePending && m.InstanceID == "" {
-			m.Message = message
+			m.Message = fit(message, maxMessage)
 		}
 	})
 }
@@ -57,5 +68,5 @@ func (tx *Tx) SetStopped(id, instance string) error {
 
 // SetStopFailure records why the instance of a dead machine is still there.
 func (tx *Tx) SetStopFailure(id, message string) error {
-	return tx.changeMachine(id, func(m *Machine) { m.Status, m.Message = MachineError, message })
+	return tx.changeMachine(id, func(m *Machine) { m.Status, m.Message = MachineError, fit(message, maxMessage) })
 }

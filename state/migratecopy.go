@@ -13,7 +13,7 @@ import (
 // copy brings the new store to what the old one holds, reads all of it back, and
 // marks the old one as moved. ErrConflict: that has changed meanwhile.
 func (s *source) copy(ctx context.Context, m Migration, to store.Store) (Copied, error) {
-	revision, err := newest(ctx, s.state.store)
+	revision, err := s.held(ctx)
 	if err != nil {
 		return Copied{}, err
 	}
@@ -21,7 +21,7 @@ func (s *source) copy(ctx context.Context, m Migration, to store.Store) (Copied,
 	if err != nil {
 		return Copied{}, err
 	}
-	c := &copier{from: s.state.store, to: to, fault: m.fault, sum: newSummer()}
+	c := &copier{from: s.state.store, to: to, fault: m.fault, lost: s.lease.Done(), sum: newSummer()}
 	c.progress = Progress{What: "keys copied", Total: len(all) + chunks(all)}
 	if err := c.run(ctx, all); err != nil {
 		return Copied{}, err
@@ -44,15 +44,6 @@ func stays(key string) bool {
 		return true
 	}
 	return strings.HasPrefix(key, presencePrefix) || strings.HasPrefix(key, leadersPrefix)
-}
-
-// newest is the store's newest revision.
-func newest(ctx context.Context, st store.Store) (revision int64, err error) {
-	err = (&State{store: st}).View(ctx, func(v *View) error {
-		revision, err = v.Revision()
-		return err
-	})
-	return revision, err
 }
 
 // contents reads all keys that a migration takes along, in order, except the chunks
@@ -131,6 +122,7 @@ func chunks(all []store.KV) (n int) {
 type copier struct {
 	from, to store.Store
 	fault    func(point string)
+	lost     <-chan struct{} // closed when the hold on the old store is
 	progress Progress
 	sum      *summer
 
@@ -258,6 +250,11 @@ func (c *copier) flush(ctx context.Context) error {
 		return nil
 	}
 	c.fault("migrate-batch")
+	select {
+	case <-c.lost:
+		return errHoldLost
+	default:
+	}
 	_, err := c.to.Commit(ctx, store.Txn{Ops: c.batch})
 	c.batch, c.size = nil, 0
 	return err

@@ -151,6 +151,11 @@ func (s *source) begin(ctx context.Context, m Migration, to store.Store) error {
 		return err
 	}
 	return target.Update(ctx, func(tx *Tx) error {
+		if empty { // to be so until this is committed; now that is little to read
+			if empty, err = tx.stillEmpty(); err != nil {
+				return err
+			}
+		}
 		if err := s.checkTarget(tx, m.To, empty); err != nil {
 			return err
 		}
@@ -158,6 +163,13 @@ func (s *source) begin(ctx context.Context, m Migration, to store.Store) error {
 		tx.remove(movedKey)
 		return tx.put(draftKey, draft{Environment: s.uuid, From: m.From, Keep: m.Keep, Since: time.Now().UTC()})
 	})
+}
+
+// stillEmpty is isEmpty, of a store that was so. The commit becomes conditional on
+// nothing changing there.
+func (tx *Tx) stillEmpty() (bool, error) {
+	kvs, err := tx.list("")
+	return !slices.ContainsFunc(kvs, func(kv store.KV) bool { return !stays(kv.Key) }), err
 }
 
 // checkTarget refuses a store that holds anything else.
@@ -185,6 +197,25 @@ func (s *source) checkTarget(tx *Tx, url string, empty bool) error {
 		return refuse(ErrStoreExists, "cannot migrate to %q: it holds the environment %q", url, env.Name)
 	}
 	return refuse(ErrStoreExists, "cannot migrate to %q: it is not empty", url)
+}
+
+// errHoldLost: agents may have begun again.
+var errHoldLost = fmt.Errorf("the store did not answer for %s, so the hold on the environment was lost: nothing has moved, do it again", SessionTTL)
+
+// held is the store's newest revision, as long as the hold stands there.
+func (s *source) held(ctx context.Context) (revision int64, err error) {
+	err = s.state.View(ctx, func(v *View) error {
+		hold, _, err := load[migrating](v, migratingKey)
+		if err != nil {
+			return err
+		}
+		if hold.Session != s.hold.Session {
+			return errHoldLost
+		}
+		revision, err = v.Revision()
+		return err
+	})
+	return revision, err
 }
 
 // leave marks the old store as moved, if nothing has changed there since the

@@ -24,7 +24,10 @@ func (v *View) ProvisionerTrouble() (ProvisionerTrouble, error) {
 // SetProvisionerTrouble records it, since now unless it is recorded already; no
 // messages: it is over.
 func (tx *Tx) SetProvisionerTrouble(messages []string, now time.Time) error {
-	messages = messages[:min(len(messages), MaxTroubles)]
+	messages = slices.Clone(messages[:min(len(messages), MaxTroubles)])
+	for i, m := range messages {
+		messages[i] = fit(m, maxMessage)
+	}
 	old, err := tx.ProvisionerTrouble()
 	switch {
 	case err != nil || slices.Equal(old.Messages, messages):

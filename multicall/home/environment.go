@@ -62,7 +62,8 @@ func Load(dir string) (Environment, error) {
 	return e, nil
 }
 
-// Save writes environment.yaml, which makes the environment exist.
+// Save writes environment.yaml, which makes the environment exist. It lasts once Save
+// has returned.
 func (e Environment) Save() error {
 	record := e.Record
 	var err error
@@ -76,7 +77,19 @@ func (e Environment) Save() error {
 	if err := renameio.WriteFile(filepath.Join(e.Dir, recordFile), data, 0o600); err != nil {
 		return fmt.Errorf("cannot write the environment: %w", err)
 	}
+	if err := syncFolder(e.Dir); err != nil {
+		return fmt.Errorf("cannot write the environment: %w", err)
+	}
 	return nil
+}
+
+// syncFolder makes the names that a folder holds last.
+func syncFolder(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
 }
 
 // StateFile is where the store lies when --state was not given.

@@ -52,6 +52,9 @@ func (c destroyEnvironmentCmd) Run(o *operator) error {
 	if !claim.Bootstrapped() { // another process was quicker
 		return errors.Join(fmt.Errorf("%w %q any more", home.ErrNoEnvironment, e.Name), claim.Remove())
 	}
+	if e, err = reread(o, e); err != nil {
+		return fmt.Errorf("cannot destroy environment %q: %w", e.Name, err)
+	}
 	if err := c.stopUnits(o, e); err != nil {
 		return console.Hint(fmt.Errorf("cannot destroy environment %q: %w", e.Name, err),
 			"--force takes it down without stop hooks")
@@ -61,6 +64,20 @@ func (c destroyEnvironmentCmd) Run(o *operator) error {
 	}
 	o.note("environment %q is gone", e.Name)
 	return nil
+}
+
+// reread is what the environment's record says once nobody else changes it: its
+// state may have moved since it was chosen. Another environment of that name is not
+// the one that was confirmed.
+func reread(o *operator, chosen home.Environment) (home.Environment, error) {
+	now, err := o.home.Environment(chosen.Name)
+	if err == nil && now.UUID != chosen.UUID {
+		err = fmt.Errorf("it is another one by now, with the uuid %s", now.UUID)
+	}
+	if err != nil {
+		return chosen, err
+	}
+	return now, nil
 }
 
 // stopUnits lets the units run their stop hooks, unless that is not wanted, or

@@ -50,8 +50,8 @@ func (c migrateStateCmd) Run(o *operator) error {
 		return err
 	}
 	err = c.migrate(o, e)
-	if now, lerr := home.Load(e.Dir); lerr == nil { // wherever it ended
-		err = errors.Join(err, now.DropCredentials())
+	if now, lerr := home.Load(e.Dir); err == nil && lerr == nil { // until it is finished the old store's are needed
+		err = now.DropCredentials()
 	}
 	if err != nil {
 		return adviseMigration(fmt.Errorf("cannot migrate environment %q: %w", e.Name, err), e)

@@ -1,6 +1,7 @@
 package juju
 
 import (
+	"errors"
 	"fmt"
 
 	"bijou/multicall/home"
@@ -38,8 +39,24 @@ func (stopCmd) Run(o *operator) error {
 	return nil
 }
 
-// stop ends the processes, and says how many there were.
+// stopPasses is how often agents are looked for: one that was about to start others
+// when it was told to end may have done so.
+const stopPasses = 5
+
+// stop ends the processes until none is found, and says how many there were.
 func (o *operator) stop(e home.Environment) (stopped int, err error) {
+	for range stopPasses {
+		n, err := o.stopOnce(e)
+		stopped += n
+		if err != nil || n == 0 {
+			return stopped, err
+		}
+	}
+	return stopped, errors.New("there were agents again each time: a provisioner of another host may start them")
+}
+
+// stopOnce ends those that there are at the moment.
+func (o *operator) stopOnce(e home.Environment) (stopped int, err error) {
 	dirs, err := e.MachineDirs()
 	if err != nil {
 		return 0, err

@@ -77,15 +77,16 @@ func (c upgradeJujuCmd) order(o *operator, s *state.State, e home.Environment) e
 			return fmt.Errorf("cannot keep the binary for other hosts: %w", err)
 		}
 	}
-	if err := e.Save(); err != nil {
-		return err
-	}
-	return s.Update(o.ctx, func(tx *state.Tx) error {
+	err := s.Update(o.ctx, func(tx *state.Tx) error {
 		if shared {
 			return tx.SetTools(e.Tools)
 		}
 		return errors.Join(tx.AddTools(kept), tx.SetTools(e.Tools))
 	})
+	if err != nil {
+		return err
+	}
+	return e.Save() // after the order: an agent that follows it notes the same by itself
 }
 
 // check refuses an older version than the environment's.

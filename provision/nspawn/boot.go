@@ -14,8 +14,12 @@ import (
 	"bijou/provision/provider"
 )
 
-// bootLimit is many times what a boot takes.
-const bootLimit = 2 * time.Minute
+// bootLimit is many times what a boot takes, and endLimit what the end of one that
+// failed does.
+const (
+	bootLimit = 2 * time.Minute
+	endLimit  = 20 * time.Second
+)
 
 // launch is one boot of one container.
 type launch struct {
@@ -43,13 +47,13 @@ func (p *Provider) booted(id string) bool {
 }
 
 // boot starts the container in the place of what is left of a former one, and waits
-// until its systemd says that it is up.
+// until its systemd says that it is up. One that does not come up is ended.
 func (p *Provider) boot(ctx context.Context, l launch) error {
 	mark := filepath.Join(l.dir(), bootedFile)
 	if err := os.RemoveAll(mark); err != nil {
 		return err
 	}
-	if err := p.keeper.end(ctx, l.id()); err != nil {
+	if err := p.end(ctx, l.id()); err != nil {
 		return err
 	}
 	if err := l.prepare(); err != nil {
@@ -58,10 +62,29 @@ func (p *Provider) boot(ctx context.Context, l launch) error {
 	if err := p.index(ctx, l.boot); err != nil {
 		return err
 	}
-	if err := l.run(ctx); err != nil {
+	err := l.run(ctx)
+	if err == nil {
+		err = os.WriteFile(mark, nil, 0o600)
+	}
+	if err != nil {
+		return errors.Join(err, l.abort(ctx))
+	}
+	return nil
+}
+
+// end ends the container, and what the kernel keeps of it.
+func (p *Provider) end(ctx context.Context, id string) error {
+	if err := p.keeper.end(ctx, id); err != nil {
 		return err
 	}
-	return os.WriteFile(mark, nil, 0o600)
+	return unlink(ctx, id)
+}
+
+// abort ends what was started, also when the boot's own time is over.
+func (l launch) abort(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endLimit)
+	defer cancel()
+	return l.provider.end(ctx, l.id())
 }
 
 // run starts the container, and follows it until it is up.

@@ -149,3 +149,30 @@ func reached(t *testing.T, address string) {
 		t.Errorf("this host does not reach %s: %v", address, err)
 	}
 }
+
+// TestLinkThatLingers: the link of a container that is gone is in nobody's way, also
+// where its name is too long for a link.
+func TestLinkThatLingers(t *testing.T) {
+	testTree(t) // it takes root, too
+	p := newProvider(t, nil)
+	for _, machine := range []string{"1", "123456789"} {
+		link := p.short + "-l"
+		for _, line := range []string{
+			"ip link add " + link + " type veth peer name " + p.short + "-p",
+			"ip link property add dev " + link + " altname vb-" + p.idOf(machine),
+		} {
+			if out, err := exec.Command("sh", "-c", line).CombinedOutput(); err != nil {
+				t.Fatalf("%s: %v: %s", line, err, out)
+			}
+		}
+		for range 2 { // the second time there is none
+			if err := unlink(t.Context(), p.idOf(machine)); err != nil {
+				t.Error(err)
+			}
+		}
+		if _, err := os.Lstat("/sys/class/net/" + link); err == nil {
+			t.Errorf("the link of machine %s is there", machine)
+			_ = exec.Command("ip", "link", "delete", link).Run()
+		}
+	}
+}

@@ -5,9 +5,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -53,6 +55,15 @@ func checkHost() error {
 // check refuses what this host cannot do, before anything is made.
 func (p *Provider) check(spec provider.Spec) error {
 	if err := checkHost(); err != nil {
+		return err
+	}
+	return p.judge(spec)
+}
+
+// judge refuses a machine that does not fit. One that has a record did fit, and is
+// not judged again: it has since used the space that was free.
+func (p *Provider) judge(spec provider.Spec) error {
+	if _, err := readRecord(filepath.Join(p.dir, p.idOf(spec.Machine))); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	f, err := p.facts()

@@ -79,7 +79,8 @@ func (p *Provider) record(ctx context.Context, spec provider.Spec) (r record, lo
 	return r, lock, err
 }
 
-// instance is what is known of one; fs.ErrNotExist: there is none.
+// instance is what is known of one; fs.ErrNotExist: there is none. It runs once it has
+// come up: what may be no more than a shell is not to be taken for a machine.
 func (p *Provider) instance(id string) (provider.Instance, error) {
 	r, err := readRecord(filepath.Join(p.dir, id))
 	if err != nil {
@@ -90,7 +91,7 @@ func (p *Provider) instance(id string) (provider.Instance, error) {
 		return provider.Instance{}, err
 	}
 	return provider.Instance{
-		ID: id, Environment: r.Environment, Machine: r.Machine, Running: runs, Private: r.Address, Public: r.Address,
+		ID: id, Environment: r.Environment, Machine: r.Machine, Running: runs && p.booted(id), Private: r.Address, Public: r.Address,
 	}, nil
 }
 

@@ -2,6 +2,7 @@ package nspawn
 
 import (
 	"bufio"
+	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -211,6 +212,20 @@ func (p *Provider) lower() error {
 		return nil
 	}
 	return ip("link", "delete", p.bridge())
+}
+
+// unlink removes the link on this host of a container that has ended: the kernel takes
+// a while for that, and the next container could not have one of that name.
+func unlink(ctx context.Context, id string) error {
+	link := "vb-" + id // systemd-nspawn(1); where that is too long it is the other name
+	there := func() bool { return exec.CommandContext(ctx, "ip", "link", "show", "dev", link).Run() == nil }
+	if !there() {
+		return ctx.Err()
+	}
+	if err := ip("link", "delete", link); err != nil && there() {
+		return err
+	}
+	return nil
 }
 
 // ip calls the tool of that name.

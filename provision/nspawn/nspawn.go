@@ -66,7 +66,7 @@ func (p *Provider) start(ctx context.Context, spec provider.Spec, boot io.Writer
 		return provider.Instance{}, err
 	}
 	id := p.idOf(spec.Machine)
-	if i, err := p.instance(id); err == nil && i.Running && p.booted(id) {
+	if i, err := p.instance(id); err == nil && i.Running {
 		return i, nil
 	}
 	if err := p.check(spec); err != nil {
@@ -84,7 +84,7 @@ func (p *Provider) start(ctx context.Context, spec provider.Spec, boot io.Writer
 		return provider.Instance{}, err
 	}
 	defer l.lock.Close()
-	if i, err := p.instance(id); err != nil || i.Running && p.booted(id) { // another Start was quicker
+	if i, err := p.instance(id); err != nil || i.Running { // another Start was quicker
 		return i, err
 	}
 	if err := p.boot(ctx, l); err != nil {
@@ -115,7 +115,7 @@ func (p *Provider) stop(ctx context.Context, id string) error {
 		return err
 	}
 	defer lock.Close()
-	if err := p.keeper.end(ctx, id); err != nil {
+	if err := p.end(ctx, id); err != nil {
 		return err
 	}
 	if err := removeAllBut(dir, recordFile); err != nil {

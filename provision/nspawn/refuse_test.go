@@ -61,6 +61,23 @@ func TestFit(t *testing.T) {
 	}
 }
 
+// TestJudgedOnce: a machine that has used its disk is started again.
+func TestJudgedOnce(t *testing.T) {
+	p := newProvider(t, nil)
+	disk := uint64(1) << 40
+	spec := provider.Spec{Machine: "3", Constraints: constraints.Value{RootDisk: &disk}}
+	if err := p.judge(spec); err == nil || !strings.Contains(err.Error(), "root-disk") {
+		t.Errorf("a new machine: error %v", err)
+	}
+	dir := filepath.Join(p.dir, p.idOf("3"))
+	if err := errors.Join(os.MkdirAll(dir, 0o700), writeJSON(filepath.Join(dir, recordFile), record{Machine: "3"})); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.judge(spec); err != nil {
+		t.Errorf("a machine that is there: error %v", err)
+	}
+}
+
 func TestRefusesIDs(t *testing.T) {
 	p := newProvider(t, nil)
 	for _, id := range []string{"", "0", "..", "1/2", "a", "01", "-1", "9999999999"} {
@@ -109,6 +126,29 @@ func TestTree(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused("bookworm", "VERSION_CODENAME")
+}
+
+// TestTreeOfBefore: the tree that is there serves its series, whatever the host is now.
+func TestTreeOfBefore(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	p := newProvider(t, nil)
+	for series, want := range map[string]string{"elder": `"elder": deploy with`, "../elder": "no series", "": "no series"} {
+		if _, err := p.tree(t.Context(), series, io.Discard); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: error %v, want one that says %q", series, err, want)
+		}
+	}
+	dir := filepath.Join(cache(), "trees", "elder-1")
+	for path, text := range map[string]string{
+		"etc/os-release": "VERSION_CODENAME=elder\n", "usr/bin/dpkg": "", "usr/bin/sh": "", "usr/lib/systemd/systemd": "",
+	} {
+		path = filepath.Join(dir, path)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o755)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := p.tree(t.Context(), "elder", io.Discard); err != nil || got != dir {
+		t.Errorf("tree %q, error %v; want %q", got, err, dir)
+	}
 }
 
 func TestProgress(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"time"
@@ -17,11 +18,22 @@ import (
 // packages are what a machine has beyond the least of Debian.
 const packages = "systemd,systemd-sysv,dbus,iproute2,iputils-ping,procps,ca-certificates"
 
+// seriesForm is what a series is called: one plain word, since it becomes a path.
+var seriesForm = regexp.MustCompile(`\A[a-z0-9][a-z0-9._-]*\z`)
+
 // tree returns the folder that containers boot from, of the series that is wanted. It
-// makes the host's own series, once for all environments.
+// makes the host's own series, once for all environments; a tree of what the host was
+// before an upgrade is still there for its machines.
 func (p *Provider) tree(ctx context.Context, series string, boot io.Writer) (string, error) {
 	if given := p.env.Config["tree"]; given != "" {
 		return given, checkTree(given, series)
+	}
+	if !seriesForm.MatchString(series) {
+		return "", fmt.Errorf("%q is no series", series)
+	}
+	dir := filepath.Join(cache(), "trees", series+"-1")
+	if _, err := os.Stat(dir); err == nil {
+		return dir, checkTree(dir, series)
 	}
 	own, err := seriesOf("/")
 	if err != nil {
@@ -29,10 +41,6 @@ func (p *Provider) tree(ctx context.Context, series string, boot io.Writer) (str
 	}
 	if series != own {
 		return "", refuseSeries(series, own)
-	}
-	dir := filepath.Join(cache(), "trees", series+"-1")
-	if _, err := os.Stat(dir); err == nil {
-		return dir, checkTree(dir, series)
 	}
 	if err := makeTree(ctx, dir, series, boot); err != nil {
 		return "", fmt.Errorf("cannot make the tree of files that machines boot from: %w", err)

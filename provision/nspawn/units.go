@@ -1,6 +1,7 @@
 package nspawn
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -69,12 +70,15 @@ func (u units) end(ctx context.Context, id string) error {
 // close has nothing to do: units that have ended are collected.
 func (units) close() error { return nil }
 
-// run runs a program and returns what it prints.
+// run runs a program and returns what it prints; what it warns of is in errors only.
 func run(ctx context.Context, program string, args ...string) (string, error) {
-	out, err := exec.CommandContext(ctx, program, args...).CombinedOutput()
-	said := strings.TrimSpace(string(out))
+	c := exec.CommandContext(ctx, program, args...)
+	var out, warned bytes.Buffer
+	c.Stdout, c.Stderr = &out, &warned
+	err := c.Run()
+	said := strings.TrimSpace(out.String())
 	if err != nil {
-		return said, fmt.Errorf("cannot run %s: %w: %s", program, err, said)
+		return said, fmt.Errorf("cannot run %s: %w: %s", program, err, strings.TrimSpace(warned.String()+said))
 	}
 	return said, nil
 }

@@ -250,7 +250,11 @@ func TestKilledIsStartedAgain(t *testing.T) {
 }
 
 func TestStoppedProcessIsGivenUp(t *testing.T) {
-	c, _ := fakeClient(t, Options{Patience: 2 * time.Second}, map[string]string{"instances": "hang"})
+	c, _ := fakeClient(t, Options{}, map[string]string{"instances": "hang"})
+	if _, err := c.Capabilities(t.Context()); err != nil { // it has begun, with all the time that it needs
+		t.Fatal(err)
+	}
+	c.o.Patience = 100 * time.Millisecond
 	_, err := c.Instances(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "it does not answer") || !errors.Is(err, provider.ErrTransient) {
 		t.Errorf("error %v", err)
@@ -271,14 +275,17 @@ func TestChangedSettingsTakeEffect(t *testing.T) {
 }
 
 func TestTroubleAtStart(t *testing.T) {
-	for how, want := range map[string]string{
-		"refuse": `provider "fake": it does not start: there is no such region`,
-		"crash":  `provider "fake": it does not start: it ended unexpectedly (exit status 3); it said: no room on the moon`,
-		"hang":   `provider "fake": it does not start: it does not answer`,
+	for _, tt := range []struct {
+		how, want string
+		patience  time.Duration // for the process's begin, too
+	}{
+		{how: "refuse", want: `provider "fake": it does not start: there is no such region`},
+		{how: "crash", want: `provider "fake": it does not start: it ended unexpectedly (exit status 3); it said: no room on the moon`},
+		{how: "hang", want: `provider "fake": it does not start: it does not answer`, patience: 10 * time.Second},
 	} {
-		t.Run(how, func(t *testing.T) {
-			c, s := fakeClient(t, Options{Patience: 2 * time.Second}, map[string]string{"at-start": how})
-			if _, err := c.Instances(t.Context()); err == nil || err.Error() != want || !errors.Is(err, provider.ErrTransient) {
+		t.Run(tt.how, func(t *testing.T) {
+			c, s := fakeClient(t, Options{Patience: tt.patience}, map[string]string{"at-start": tt.how})
+			if _, err := c.Instances(t.Context()); err == nil || err.Error() != tt.want || !errors.Is(err, provider.ErrTransient) {
 				t.Errorf("error %v", err)
 			}
 			s.set("at-start", "well")
@@ -288,25 +295,28 @@ func TestTroubleAtStart(t *testing.T) {
 }
 
 func TestWhatIsNoProvider(t *testing.T) {
-	for name, script := range map[string]string{
-		"it ended at its start (exit status 5); it said: cannot find my moon": "echo 'cannot find my moon' >&2; exit 5",
-		"it did not begin within 2s":                                          "exec sleep 60",
-		"it does not speak the providers' protocol (":                         "echo hello; exec sleep 60",
-		"only unix sockets are for their owner alone":                         "echo '1|1|tcp|127.0.0.1:1|grpc|'; exec sleep 60",
-		"it speaks another version of the protocol (":                         "echo '1|9|unix|/nowhere|grpc|'; exec sleep 60",
+	for _, tt := range []struct {
+		want, script string
+		patience     time.Duration
+	}{
+		{want: "it ended at its start (exit status 5); it said: cannot find my moon", script: "echo 'cannot find my moon' >&2; exit 5"},
+		{want: "it did not begin within 2s", script: "exec sleep 60", patience: 2 * time.Second},
+		{want: "it does not speak the providers' protocol (", script: "echo hello; exec sleep 60"},
+		{want: "only unix sockets are for their owner alone", script: "echo '1|1|tcp|127.0.0.1:1|grpc|'; exec sleep 60"},
+		{want: "it speaks another version of the protocol (", script: "echo '1|9|unix|/nowhere|grpc|'; exec sleep 60"},
 	} {
-		t.Run(script, func(t *testing.T) {
+		t.Run(tt.script, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), Prefix+"odd")
-			if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
+			if err := os.WriteFile(path, []byte("#!/bin/sh\n"+tt.script+"\n"), 0o755); err != nil {
 				t.Fatal(err)
 			}
 			c := NewClient(Options{
-				Name: "odd", Sockets: sockets(t), Patience: 2 * time.Second,
+				Name: "odd", Sockets: sockets(t), Patience: tt.patience,
 				Find:   func(string) (string, error) { return path, nil },
 				Wanted: func(context.Context) (Wanted, error) { return Wanted{}, nil },
 			})
 			defer c.Close()
-			if _, err := c.Instances(t.Context()); err == nil || !strings.Contains(err.Error(), name) {
+			if _, err := c.Instances(t.Context()); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("error %v", err)
 			}
 		})

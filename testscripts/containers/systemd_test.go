@@ -63,6 +63,7 @@ func TestUnderSystemd(t *testing.T) {
 	on("/opt/bijou/bijou install --dir /usr/local/bin && mkdir /root/.bijou && mount -t tmpfs tmpfs /root/.bijou")
 	on("juju bootstrap --provider nspawn --config nspawn.tree=/ && juju add-machine --constraints mem=300M")
 	eventually("juju machines | grep -c running", "2")
+	eventually(`juju machines | awk '$1 == 1 { print $4 }'`, "bj") // which is recorded after the agent has come up
 	unit := "bijou-" + on(`juju machines | awk '$1 == 1 { print $4 }'`) + ".service"
 	if is := on("systemctl show -p MemoryMax --value " + unit); is != "314572800" {
 		t.Errorf("MemoryMax is %s", is)
@@ -71,7 +72,11 @@ func TestUnderSystemd(t *testing.T) {
 	on("systemctl kill -s KILL " + unit)
 	eventually("juju machines | grep '^1'; systemctl is-active "+unit, "\nactive")
 	on("juju destroy-environment -y default")
-	if left := on("systemctl list-units --all --plain --no-legend 'bijou-*'; ip -o link | grep bj; ls /root/.bijou | grep -v current; ls /run/systemd/transient | grep bijou || true"); left != "" {
+	left := "?"
+	for end := time.Now().Add(time.Minute); left != "" && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		left = on("systemctl list-units --all --plain --no-legend 'bijou-*'; ip -o link | grep bj; ls /root/.bijou | grep -v current; ls /run/systemd/transient | grep bijou || true")
+	}
+	if left != "" {
 		t.Errorf("left on the host: %s", left)
 	}
 }

@@ -147,8 +147,14 @@ func (w *world) address(machine string) string {
 // init is the process id of the container's first process, on this machine.
 func (w *world) init(machine string) string {
 	w.t.Helper()
+	return w.sh(w.findInit(machine))
+}
+
+// findInit is the line that prints it.
+func (w *world) findInit(machine string) string {
+	w.t.Helper()
 	id := w.sh(`juju machines | awk '$1 == "` + machine + `" { print $4 }'`)
-	return w.sh(`pgrep -P $(pgrep -f -- "^systemd-nspawn .*--machine=` + id + ` ")`)
+	return `pgrep -P $(pgrep -f -- "^systemd-nspawn .*--machine=` + id + ` ")`
 }
 
 // inside runs a line in a machine's container, as its root.

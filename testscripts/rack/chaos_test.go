@@ -105,10 +105,11 @@ func (w *world) deploy() {
 	w.findRecords(9)
 	// A service that is killed is started again later than usual, so that what was
 	// killed can be noted in the records before anything goes on there, and that it is
-	// another provisioner that leads next.
+	// another provisioner that leads next: twice what that may take, so that the
+	// machine is down still when the status is held against it.
 	for i := range w.hosts {
 		w.on(i, `for u in /etc/systemd/system/bijou-machine-*.service; do
-			mkdir -p "$u.d" && printf '[Service]\nRestartSec=30\nRestartSteps=0\n' >"$u.d/rack.conf"
+			mkdir -p "$u.d" && printf '[Service]\nRestartSec=60\nRestartSteps=0\n' >"$u.d/rack.conf"
 		done; systemctl daemon-reload`)
 	}
 }

@@ -1,0 +1,76 @@
+package nspawn
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"bijou/provision/provider"
+)
+
+// deaf keeps a container that never says that it is up.
+type deaf struct {
+	keeper
+	lives   bool
+	started func()
+}
+
+func (d *deaf) start(context.Context, string, command) ([]string, error) {
+	d.lives = true
+	d.started()
+	return nil, nil
+}
+
+func (d *deaf) runs(string) (bool, error) { return d.lives, nil }
+
+func (d *deaf) end(ctx context.Context, _ string) error {
+	if ctx.Err() == nil {
+		d.lives = false
+	}
+	return ctx.Err()
+}
+
+// TestBootThatFailsIsEnded: its time is over, and still nothing is left running.
+func TestBootThatFailsIsEnded(t *testing.T) {
+	p := newProvider(t, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	k := &deaf{started: cancel}
+	p.keeper = k
+	l := launch{
+		provider: p, spec: provider.Spec{Machine: "1", Token: "t"}, boot: io.Discard,
+		record: record{Machine: "1", Address: "10.70.0.10"}, tree: t.TempDir(),
+	}
+	if err := p.boot(ctx, l); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+	if k.lives || p.booted(l.id()) {
+		t.Errorf("it runs: %v, it has come up: %v", k.lives, p.booted(l.id()))
+	}
+}
+
+// TestRunsOnceItIsUp: what has been started only is no machine yet.
+func TestRunsOnceItIsUp(t *testing.T) {
+	p := newProvider(t, nil)
+	k := &deaf{lives: true}
+	p.keeper = k
+	dir := filepath.Join(p.dir, p.idOf("1"))
+	if err := errors.Join(os.MkdirAll(dir, 0o700), writeJSON(filepath.Join(dir, recordFile), record{Machine: "1"})); err != nil {
+		t.Fatal(err)
+	}
+	running := func(want bool) {
+		t.Helper()
+		if all, err := p.Instances(t.Context()); err != nil || len(all) != 1 || all[0].Running != want {
+			t.Errorf("instances %+v, error %v; want one, running: %v", all, err, want)
+		}
+	}
+	running(false)
+	if err := os.WriteFile(filepath.Join(dir, bootedFile), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	running(true)
+	k.lives = false
+	running(false)
+}

@@ -1,0 +1,69 @@
+package state_test
+
+import (
+	"strings"
+	"testing"
+
+	"bijou/state"
+	"bijou/state/statetest"
+)
+
+// TestSetStarted of a machine whose start was said to have failed: its agent, once it
+// is there, has said that it runs, and does not say so again.
+func TestSetStarted(t *testing.T) {
+	for name, c := range map[string]struct {
+		present bool
+		want    state.MachineStatus
+	}{
+		"its agent is there": {true, state.MachineRunning},
+		"it has none yet":    {false, state.MachinePending},
+	} {
+		t.Run(name, func(t *testing.T) {
+			env := statetest.Environment()
+			env.Provider = "nspawn"
+			st := statetest.NewOf(t, env)
+			statetest.Update(t, st, func(tx *state.Tx) error {
+				_, err := tx.AddMachine(state.MachineSpec{})
+				return err
+			})
+			if c.present {
+				session, err := st.NewSession(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer session.Close(t.Context())
+				if err := session.Announce(t.Context(), state.MachineAgent("1")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			statetest.Update(t, st, func(tx *state.Tx) error {
+				return tx.SetStartFailure("1", state.StartFailure{Message: "it took too long"})
+			})
+			statetest.Update(t, st, func(tx *state.Tx) error { return tx.SetStarted("1", "i-1", state.Addresses{}) })
+			if m := machine(t, st, "1"); m.Status != c.want || m.Message != "" {
+				t.Errorf("machine %+v, want it %s", m, c.want)
+			}
+		})
+	}
+}
+
+// TestStartFailuresAreCut: many of them fit in one transaction, whatever providers say.
+func TestStartFailuresAreCut(t *testing.T) {
+	st := statetest.New(t)
+	statetest.Update(t, st, func(tx *state.Tx) error {
+		return tx.SetStartFailure("0", state.StartFailure{Message: strings.Repeat("no ", 1<<20)})
+	})
+	if m := machine(t, st, "0"); len(m.Message) != 4<<10 {
+		t.Errorf("%d bytes are kept", len(m.Message))
+	}
+}
+
+// machine reads one.
+func machine(t *testing.T, st *state.State, id string) (m state.Machine) {
+	t.Helper()
+	statetest.View(t, st, func(v *state.View) (err error) {
+		m, err = v.Machine(id)
+		return err
+	})
+	return m
+}

@@ -75,7 +75,7 @@ func (w *worker) result(ctx context.Context, c release.Component, d *Duty) (revi
 	return revision, err
 }
 
-// deliver does it, and writes the result. What was cancelled has none.
+// deliver does it, and writes the result. What was cancelled has none; errStale.
 func (w *worker) deliver(ctx context.Context, c release.Component, r record.Request, lead *state.KeyLeadership) error {
 	failure := w.o.Server.Bring(ctx, *c.Contents)
 	if ctx.Err() != nil {
@@ -86,7 +86,12 @@ func (w *worker) deliver(ctx context.Context, c release.Component, r record.Requ
 		result.Message = failure.Error()
 	}
 	err := persist(ctx, func() error {
-		return lead.Update(ctx, func(tx *state.KeyTx) error { return tx.Put(Keys().Contents(c.Contents.Key), result) })
+		return lead.Update(ctx, func(tx *state.KeyTx) error {
+			if err := unchanged(tx.KeyView, r); err != nil {
+				return err
+			}
+			return tx.Put(Keys().Contents(c.Contents.Key), result)
+		})
 	})
 	if errors.Is(err, state.ErrSessionLost) {
 		return nil // another leads now, or this worker does again

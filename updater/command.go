@@ -108,9 +108,15 @@ func Halt(s Snapshot, now time.Time, why string) ([]Change, error) {
 	return s.stop(now, nil, "by hand: "+orElse(strings.TrimSpace(why), "no reason was given")).Changes, nil
 }
 
-// Unregister removes a boot server, and what it says of itself.
-func Unregister(k record.Keys, lrn int) []Change {
-	return []Change{remove(k.BootServer(lrn)), remove(k.Worker(lrn)), remove(k.Presence(lrn))}
+// Unregister removes a boot server, and what it says of itself: but not how far it
+// is in an update that runs, which it would not write again while the others wait.
+func Unregister(s Snapshot, lrn int) []Change {
+	k, r := s.Keys, s.Current
+	changes := []Change{remove(k.BootServer(lrn)), remove(k.Presence(lrn))}
+	if r != nil && !r.Stop && !r.Ended() && slices.Contains(r.Servers, lrn) {
+		return changes
+	}
+	return append(changes, remove(k.Worker(lrn)))
 }
 
 // sorted returns a map's keys in order.

@@ -2,6 +2,7 @@ package updater
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 
@@ -74,8 +75,18 @@ func (w *worker) leave() {
 	}
 }
 
-// do does it.
+// do does it. What finds that its request is no more waits to be cancelled, as the
+// loop does once it has heard of that, too.
 func (w *worker) do(ctx context.Context, t Task, conf record.Config, request record.Request) error {
+	err := w.perform(ctx, t, conf, request)
+	if errors.Is(err, errStale) {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return err
+}
+
+func (w *worker) perform(ctx context.Context, t Task, conf record.Config, request record.Request) error {
 	if t.Job == Install {
 		if err := w.o.Install(ctx, t.Version, conf); err != nil {
 			return fmt.Errorf("cannot install %s: %w", t.Version, err)

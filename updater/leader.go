@@ -26,10 +26,10 @@ func (l leader) decide(ctx context.Context) error {
 	k := Keys()
 	v := newVigil(l.Store, k.AllConfig(), k.Infos(), k.Statuses(), k.AllContents(), k.Presences())
 	return watching(ctx, v, func() error {
-		absent := map[int]time.Time{}
+		m := &memory{absent: map[int]time.Time{}}
 		for told := ""; ctx.Err() == nil; {
 			began := time.Now()
-			a, err := l.turn(ctx, absent)
+			a, err := l.turn(ctx, m)
 			took := time.Since(began)
 			switch {
 			case over(err) || ctx.Err() != nil:
@@ -66,7 +66,7 @@ func watching(ctx context.Context, v *vigil, f func() error) error {
 
 // turn reads, asks, and does exactly that, as one transaction: it is written only
 // if nothing that was read has changed, and this is the leader.
-func (l leader) turn(ctx context.Context, absent map[int]time.Time) (a Action, err error) {
+func (l leader) turn(ctx context.Context, m *memory) (a Action, err error) {
 	err = l.leadership.Update(ctx, func(tx *state.KeyTx) error {
 		s, err := Load(tx.KeyView, l.Version)
 		if err != nil {
@@ -77,7 +77,8 @@ func (l leader) turn(ctx context.Context, absent map[int]time.Time) (a Action, e
 			return err
 		}
 		now := time.Now().UTC()
-		s.Absent = absentees(s, present, absent, now)
+		s.Absent = absentees(s, present, m.absent, now)
+		s.Since = m.since(s.Current, now)
 		a = Next(s, now)
 		l.Metrics.saw(s)
 		return Apply(tx, a.Changes)
@@ -85,8 +86,31 @@ func (l leader) turn(ctx context.Context, absent map[int]time.Time) (a Action, e
 	return a, err
 }
 
+// memory is what a leader has seen itself.
+type memory struct {
+	absent map[int]time.Time // since when it has seen no presence of servers
+	seen   stage
+	at     time.Time // when it has first seen that
+}
+
+// stage is how far an attempt at a request has come.
+type stage struct{ id, attempt, gate int }
+
+// since is when the leader has first seen the request where it is.
+func (m *memory) since(r *record.Request, now time.Time) time.Time {
+	if r == nil {
+		m.seen = stage{}
+		return time.Time{}
+	}
+	if seen := (stage{r.ID, r.Attempt, r.Gate}); seen != m.seen {
+		m.seen, m.at = seen, now
+	}
+	return m.at
+}
+
 // absentees brings up to date since when servers of the request have been seen to
-// be absent, first from this moment on: a new leader has not seen them before.
+// be absent, first from this moment on: a new leader has not seen them before. Those
+// that another leader has reported to be missing have been absent for long.
 func absentees(s Snapshot, present map[int]record.Presence, absent map[int]time.Time, now time.Time) map[int]time.Time {
 	for lrn := range absent {
 		if _, ok := present[lrn]; ok || s.Current == nil || !slices.Contains(s.Current.Servers, lrn) {
@@ -100,6 +124,9 @@ func absentees(s Snapshot, present map[int]record.Presence, absent map[int]time.
 		_, here := present[lrn]
 		if _, known := absent[lrn]; !here && !known {
 			absent[lrn] = now
+			if slices.Contains(s.Current.Missing, lrn) {
+				absent[lrn] = now.Add(-absence)
+			}
 		}
 	}
 	return absent

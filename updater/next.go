@@ -34,6 +34,8 @@ func (s Snapshot) begin(now time.Time) Action {
 		return wait(time.Time{}, why)
 	case s.Pause != nil && s.Pause.On(now):
 		return wait(deref(s.Pause.Until), "paused: "+s.Pause.Why)
+	case automatic(by) && s.Config.WindowFault != "":
+		return wait(time.Time{}, "the update window cannot be read here, so that it never opens: "+s.Config.WindowFault)
 	case automatic(by) && s.Config.Window != nil && !s.Config.Window.Open(now):
 		opens := s.Config.Window.Opens(now)
 		return wait(opens, "the update window opens at "+opens.Format(time.RFC3339))
@@ -128,6 +130,9 @@ func (s Snapshot) start(now time.Time, to, by string) Action {
 	changes := []Change{put(s.Keys.Current(), r), put(s.Keys.History(id), h)}
 	if s.Recovery != nil {
 		changes = append(changes, remove(s.Keys.Recovery()))
+	}
+	if s.Target != nil && !release.Same(s.Target.Version, to) { // it must not come back when the configuration changes
+		changes = append(changes, remove(s.Keys.Target()))
 	}
 	return Action{Verb: Start, Why: fmt.Sprintf("update of %s to %s (%s)", record.ListServers(r.Servers), to, by), Changes: changes}
 }

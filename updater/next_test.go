@@ -103,6 +103,7 @@ func TestNext(t *testing.T) {
 		{"after recover, window closed", base(func(s *Snapshot) { s.Current, s.Recovery, s.Config.Window = nil, &record.Recovery{}, window }), 0, Start, time.Time{}, "(recover)"},
 		{"window closed", base(func(s *Snapshot) { s.Release, s.Config.Window = "1.2", window }), 0, Wait, t0().Add(10 * time.Hour), "the update window opens at 2018-11-07T22:00:00Z"},
 		{"window open", base(func(s *Snapshot) { s.Release, s.Config.Window = "1.2", window }), 15 * time.Hour, Start, time.Time{}, "1.2"},
+		{"window unknown", base(func(s *Snapshot) { s.Release, s.Config.WindowFault = "1.2", "no such zone" }), 0, Wait, time.Time{}, "cannot be read here, so that it never opens: no such zone"},
 		{"paused", base(func(s *Snapshot) { s.Release, s.Pause = "1.2", &record.Pause{Until: &hour, Why: "a fair"} }), 0, Wait, hour, "paused: a fair"},
 		{"paused for good", base(func(s *Snapshot) { s.Release, s.Pause = "1.2", &record.Pause{} }), 0, Wait, time.Time{}, "paused"},
 		{"pause over", base(func(s *Snapshot) { s.Release, s.Pause = "1.2", &record.Pause{Until: &past} }), 0, Start, time.Time{}, "1.2"},
@@ -125,6 +126,9 @@ func TestNext(t *testing.T) {
 		{"the last fails, others are finished", running(finished(), finished(), failed(1)), 0, Stop, time.Time{}, "server 10"},
 		{"nothing moves (fault 19)", with(running(at(2), at(1)), func(s *Snapshot) { s.Current.Gate = 1 }), time.Hour + patience, Stop, time.Time{}, "nothing has moved for 1h0m0s; server 10 has not answered"},
 		{"one lags", with(running(at(3), at(2), at(3)), func(s *Snapshot) { s.Current.Gate = 2 }), time.Hour + patience, Stop, time.Time{}, "nothing has moved for 1h0m0s; server 2 is at step step"},
+		{"the last leader's clock was late", with(running(at(1), at(1)), func(s *Snapshot) { s.Since = t0().Add(3 * time.Hour) }), 3 * time.Hour, Wait, t0().Add(4*time.Hour + patience), "runs"},
+		{"the last leader's clock was early", with(running(at(1), at(1)), func(s *Snapshot) { s.Since = t0().Add(-3 * time.Hour) }), 0, Stop, time.Time{}, "nothing has moved"},
+		{"another leader since", with(running(at(1), at(1)), func(s *Snapshot) { s.Since = t0().Add(time.Minute) }), 2 * time.Minute, Wait, t0().Add(time.Hour + patience), "runs"},
 		{"gone for a moment", with(running(at(1), at(1)), func(s *Snapshot) { s.Absent = map[int]time.Time{10: t0()} }), time.Second, Wait, t0().Add(absence), "runs"},
 		{"gone", with(running(at(1), at(1)), func(s *Snapshot) { s.Absent = map[int]time.Time{10: t0()} }), absence, Warn, time.Time{}, "no worker is alive on server 10"},
 		{"known to be gone", with(running(at(1), at(1)), func(s *Snapshot) {
@@ -146,6 +150,8 @@ func TestNext(t *testing.T) {
 	}
 }
 
+func last(all []Change) Change { return all[len(all)-1] }
+
 // What each verb writes, in one transaction.
 func TestNextWrites(t *testing.T) {
 	now := t0()
@@ -156,6 +162,16 @@ func TestNextWrites(t *testing.T) {
 	got := Next(base(func(s *Snapshot) { s.Release, s.Servers = "1.2", []int{10, 1, 2} }), now).Changes
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("start: %s", diff)
+	}
+	past := base(func(s *Snapshot) {
+		s.Release, s.Target = "1.2", &record.Target{Version: "1.0", Passed: "1.1", Downgrade: true}
+	})
+	if diff := cmp.Diff(Change{Key: "/n/info/target"}, last(Next(past, now).Changes)); diff != "" {
+		t.Errorf("start of another version than was asked for: %s", diff)
+	}
+	asked := base(func(s *Snapshot) { s.Target = &record.Target{Version: "1.3", Passed: "1.1"} })
+	if c := last(Next(asked, now).Changes); c.Key == "/n/info/target" {
+		t.Error("start of what was asked for: that is forgotten")
 	}
 	want = []Change{
 		{"/n/status/current", *request(func(r *record.Request) { r.Stop, r.EndedAt, r.Why = true, &now, "server 2, step step: broken" })},

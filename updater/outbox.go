@@ -55,15 +55,14 @@ func (p postman) round(ctx context.Context) error {
 	}
 	var failed error
 	for _, a := range alerts {
+		if ctx.Err() != nil {
+			break
+		}
 		if err := p.post(ctx, config, a); err != nil {
 			failed = errors.Join(failed, err)
 			continue
 		}
-		err := p.leadership.Update(ctx, func(tx *state.KeyTx) error {
-			tx.Remove(Keys().Alert(a.ID))
-			return nil
-		})
-		if err != nil {
+		if err := p.takeOut(ctx, a); err != nil {
 			return err
 		}
 		for _, place := range places(config) {
@@ -71,6 +70,25 @@ func (p postman) round(ctx context.Context) error {
 		}
 	}
 	return failed
+}
+
+// takeOut removes an alert that was sent, also when this process is told to end
+// meanwhile: the next leader would send it again.
+func (p postman) takeOut(ctx context.Context, a record.Alert) error {
+	ctx, cancel := lasting(ctx)
+	defer cancel()
+	return p.leadership.Update(ctx, func(tx *state.KeyTx) error {
+		tx.Remove(Keys().Alert(a.ID))
+		return nil
+	})
+}
+
+// lasting makes a context that ends the farewell after ctx does: what is not to be
+// done twice is brought to its end.
+func lasting(ctx context.Context) (context.Context, context.CancelFunc) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(farewell, cancel) })
+	return longer, func() { stop(); cancel() }
 }
 
 // read reads the outbox, the oldest alert first.
@@ -83,8 +101,9 @@ func (p postman) read(ctx context.Context) (config record.Config, alerts []recor
 		kvs, err := v.List(Keys().Outbox())
 		for _, kv := range kvs {
 			var a record.Alert
-			if err := kv.Decode(&a); err != nil {
-				return err
+			if err := kv.Decode(&a); err != nil { // it must not keep back the others
+				slog.Error("an alert cannot be read, and is left where it is", "key", kv.Key, "error", err)
+				continue
 			}
 			alerts = append(alerts, a)
 		}
@@ -95,8 +114,11 @@ func (p postman) read(ctx context.Context) (config record.Config, alerts []recor
 }
 
 // post sends an alert to all places that have not got it yet. Where none is
-// configured, the log is all there is.
+// configured, the log is all there is. What was begun is brought to its end when
+// this process is told to end.
 func (p postman) post(ctx context.Context, config record.Config, a record.Alert) (err error) {
+	ctx, cancel := lasting(ctx)
+	defer cancel()
 	slog.Info("alert", "kind", a.Kind, "message", a.Message)
 	for _, place := range places(config) {
 		d := delivery{a.ID, place.name}

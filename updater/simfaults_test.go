@@ -162,7 +162,7 @@ func (w *world) unregisterDead() {
 	for _, h := range w.servers {
 		if h.dead && w.registered(h.lrn) {
 			w.logf("operator: bootserver remove %d", h.lrn)
-			w.commit(Unregister(w.keys, h.lrn))
+			w.commit(Unregister(w.store.snapshot(w.keys, "", simTimeout, nil), h.lrn))
 		}
 	}
 }

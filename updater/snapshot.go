@@ -24,6 +24,9 @@ type Snapshot struct {
 	// Absent says since when the leader has seen no presence of servers; those
 	// that are present are not in it.
 	Absent map[int]time.Time
+	// Since is when the leader has first seen the request with this attempt and
+	// gate; zero: it does not know.
+	Since time.Time
 }
 
 // Change is one key to write; a nil Value removes it. All changes of one decision

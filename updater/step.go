@@ -56,10 +56,15 @@ func (s Seat) advance(now time.Time) Task {
 }
 
 // journaled tells if the journal is about that step of this request. A failure
-// counts for the attempt it was made in only: a retry runs the step again.
+// counts for the attempt it was made in only: a retry runs the step again. So does
+// an installation: that the worker is still here shows that it was of no use.
 func (s Seat) journaled(step int) bool {
 	j := s.Journal
-	return s.ours(j) && j.Step == step && j.Phase != "" && (j.Phase != Failed || j.Attempt == s.Current.Attempt)
+	if !s.ours(j) || j.Step != step || j.Phase == "" {
+		return false
+	}
+	passing := j.Phase == Failed || j.Phase == Done && step == 0
+	return !passing || j.Attempt == s.Current.Attempt
 }
 
 // journal is what to write on the disk before something is begun.

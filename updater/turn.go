@@ -93,7 +93,8 @@ func (w *worker) others(ctx context.Context, c release.Component, r record.Reque
 	return living
 }
 
-// turn takes or gives back the turn, if it is still as it was.
+// turn takes or gives back the turn, if it is still as it was. Taking is for the
+// request that runs only: errStale.
 func (w *worker) turn(ctx context.Context, component string, r record.Request, move Move) error {
 	key := Keys().Turn(component)
 	return persist(ctx, func() error {
@@ -108,6 +109,9 @@ func (w *worker) turn(ctx context.Context, component string, r record.Request, m
 			case move == MoveGive && mine:
 				tx.Remove(key)
 			case move == MoveTake && !held:
+				if err := unchanged(tx.KeyView, r); err != nil {
+					return err
+				}
 				return tx.Put(key, record.Turn{Server: w.o.LRN, Request: r.ID})
 			}
 			return nil

@@ -3,6 +3,7 @@ package updater
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -155,20 +156,23 @@ func TestDelivery(t *testing.T) {
 		defer server.Close()
 		r.configure(map[string]string{"notify.slack": server.URL + "/slack", "notify.webhook": server.URL + "/hook"})
 		r.update(func(tx *state.KeyTx) error {
+			if err := tx.Put(Keys().Alert("6-1-stopped"), "what is no alert"); err != nil {
+				return err
+			}
 			return tx.Put(Keys().Alert("7-1-stopped"), record.Alert{ID: "7-1-stopped", Kind: record.AlertStopped, Message: "why", At: t0()})
 		})
 		m := &UpdaterMetrics{}
 		r.updater(m)
 		want := []string{"/slack :x: neco: why", "/hook 7-1-stopped"}
 		r.eventually("both places", func() bool { return cmp.Equal(want, box.all()) })
-		r.eventually("an empty outbox", func() bool {
-			left := 1
+		r.eventually("an outbox without it", func() bool {
+			left := 2
 			_ = r.store.View(t.Context(), func(v *state.KeyView) error {
 				kvs, err := v.List(Keys().Outbox())
 				left = len(kvs)
 				return err
 			})
-			return left == 0
+			return left == 1
 		})
 		if diff := cmp.Diff(want, box.all()); diff != "" {
 			t.Error(diff)
@@ -191,8 +195,76 @@ func TestAbsentees(t *testing.T) {
 	if diff := cmp.Diff(map[int]time.Time{10: t0()}, absent); diff != "" {
 		t.Error(diff)
 	}
+	s.Current.Missing = []int{10}
+	s.Absent = absentees(s, map[int]record.Presence{1: {}, 2: {}}, map[int]time.Time{}, t0())
+	if a := Next(s, t0()); a.Verb != Wait {
+		t.Errorf("a new leader, of what was reported before: %s %s", a.Verb, a.Why)
+	}
 	s.Current = nil
 	if absentees(s, present, absent, t0()); len(absent) != 0 {
 		t.Error(absent)
+	}
+}
+
+// An updater that is told to end while it sends an alert takes it out of the outbox:
+// the next leader would send it again.
+func TestDeliveryAtTheEnd(t *testing.T) {
+	r := newRig(t, "sqlite:"+t.TempDir()+"/neco.db")
+	ctx, cancel := context.WithCancel(t.Context())
+	box := &inbox{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		cancel()
+		box.ServeHTTP(w, q)
+	}))
+	defer server.Close()
+	r.configure(map[string]string{"notify.slack": server.URL + "/slack", "notify.webhook": server.URL + "/hook"})
+	r.update(func(tx *state.KeyTx) error {
+		return tx.Put(Keys().Alert("7-1-stopped"), record.Alert{ID: "7-1-stopped", Kind: record.AlertStopped, Message: "why", At: t0()})
+	})
+	if err := RunUpdater(ctx, UpdaterOptions{Store: r.open(), Version: "1.0"}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"/slack :x: neco: why", "/hook 7-1-stopped"}, box.all()); diff != "" {
+		t.Error(diff)
+	}
+	err := r.store.View(t.Context(), func(v *state.KeyView) error {
+		kvs, err := v.List(Keys().Outbox())
+		if len(kvs) > 0 {
+			t.Errorf("it would be sent again: %d", len(kvs))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Who decided on a request that is no more takes no turn at a rolling component.
+func TestTurnOfAnotherRequest(t *testing.T) {
+	r := newRig(t, "sqlite:"+t.TempDir()+"/neco.db")
+	w := &worker{o: WorkerOptions{Store: r.store, LRN: 2}}
+	q := *request(nil)
+	for _, tt := range []struct {
+		what   string
+		now    *record.Request
+		wanted error
+	}{
+		{"none", nil, errStale},
+		{"stopped", request(func(q *record.Request) { q.Stop = true }), errStale},
+		{"ended", ended(false), errStale},
+		{"another attempt", request(func(q *record.Request) { q.Attempt = 2 }), errStale},
+		{"another", request(func(q *record.Request) { q.ID = 5 }), errStale},
+		{"of another store", request(func(q *record.Request) { q.StartedAt = t0().Add(time.Second) }), errStale},
+		{"the same, further", request(func(q *record.Request) { q.Gate = 3 }), nil},
+	} {
+		r.update(func(tx *state.KeyTx) error {
+			if tt.now == nil {
+				return nil
+			}
+			return tx.Put(Keys().Current(), *tt.now)
+		})
+		if err := w.turn(t.Context(), "etcd", q, MoveTake); !errors.Is(err, tt.wanted) {
+			t.Errorf("%s: %v", tt.what, err)
+		}
 	}
 }

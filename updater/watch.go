@@ -31,12 +31,22 @@ func (s Snapshot) watch(now time.Time) Action {
 	if gate := s.gate(); gate > s.Current.Gate {
 		return s.open(now, gate)
 	}
-	deadline := s.Current.ProgressAt.Add(s.Config.WorkerTimeout + patience)
+	deadline := s.progress().Add(s.Config.WorkerTimeout + patience)
 	if !now.Before(deadline) {
 		late := s.late()
 		return s.stop(now, late, fmt.Sprintf("nothing has moved for %s; %s", s.Config.WorkerTimeout, s.tell(late)))
 	}
 	return wait(s.wake(now, deadline), fmt.Sprintf("update to %s runs", s.Current.Version))
+}
+
+// progress is when something has moved last: as the request says, unless the clock
+// of whoever wrote that cannot have been this one.
+func (s Snapshot) progress() time.Time {
+	at := s.Current.ProgressAt
+	if s.Since.IsZero() || !at.After(s.Since) && at.After(s.Since.Add(-s.Config.WorkerTimeout-patience)) {
+		return at
+	}
+	return s.Since
 }
 
 // worker is the server's record about the request; ok is false if there is none.

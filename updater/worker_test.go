@@ -55,6 +55,7 @@ func TestNextTask(t *testing.T) {
 		{"installed", seated(0, func(s *Seat) { s.Own, s.Journal = "1.0", did(0, Done) }), 0, Idle, handOver, "waiting for 1.1"},
 		{"no hand-over (fault 7)", seated(0, func(s *Seat) { s.Own, s.Journal = "1.0", did(0, Done) }), handOver, Write, 0, "install"},
 		{"install failed", seated(0, func(s *Seat) { s.Own, s.Journal = "1.0", did(0, Failed) }), 0, Write, 0, "install"},
+		{"no hand-over, and a retry", seated(0, func(s *Seat) { s.Own, s.Journal, s.Current.Attempt, s.Status.Attempt = "1.0", did(0, Done), 2, 2 }), handOver, Install, 0, "install 1.1"},
 		{"the successor comes", seated(0, nil), 0, Write, 0, "a/stop"},
 
 		{"no gate yet", seated(2, nil), 0, Idle, lookAfter, "waiting"},

@@ -216,6 +216,18 @@ func (w *worker) look(ctx context.Context) error {
 // errStale says that the store holds another request than the worker decided on.
 var errStale = errors.New("the request has changed")
 
+// unchanged is errStale unless the attempt at the request still runs.
+func unchanged(v *state.KeyView, r record.Request) error {
+	now, err := LoadRequest(v)
+	if err != nil {
+		return err
+	}
+	if now == nil || now.ID != r.ID || !now.StartedAt.Equal(r.StartedAt) || now.Attempt != r.Attempt || now.Stop || now.Ended() {
+		return errStale
+	}
+	return nil
+}
+
 // write commits the worker's record, as long as its request is what it was: mostly
 // nothing of that was written since, which saves reading it again.
 func (w *worker) write(ctx context.Context, s record.Status) error {

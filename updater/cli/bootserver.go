@@ -91,7 +91,7 @@ func (c bootserverRemoveCmd) Run(o *operator) error {
 			if !slices.Contains(s.Servers, lrn) {
 				return nil, console.Hint(fmt.Errorf("boot server %d is not registered", lrn), "neco bootserver list")
 			}
-			changes = append(changes, updater.Unregister(s.Keys, lrn)...)
+			changes = append(changes, updater.Unregister(s, lrn)...)
 			if r := s.Current; r != nil && slices.Contains(r.Servers, lrn) {
 				awaited, stopped = awaited || !r.Ended() && !r.Stop, stopped || r.Stop
 			}

@@ -39,10 +39,16 @@ func (c updateCmd) Run(o *operator) error {
 	if err != nil {
 		return console.Usage(err)
 	}
-	if err := c.exists(o); err != nil {
+	newest, err := c.exists(o)
+	if err != nil {
 		return err
 	}
-	return o.decide(func(s updater.Snapshot, _ time.Time) ([]updater.Change, error) { return c.ask(o, s, v.String()) })
+	return o.decide(func(s updater.Snapshot, _ time.Time) ([]updater.Change, error) {
+		if release.Newer(newest, s.Release) {
+			s.Release = newest // the leader has not looked since
+		}
+		return c.ask(o, s, v.String())
+	})
 }
 
 // look touches the key that has releases looked for.
@@ -60,29 +66,33 @@ func (updateCmd) look(tx *state.KeyTx) error {
 }
 
 // exists makes sure that there is such a release: workers would all fail to get it.
-func (c updateCmd) exists(o *operator) error {
+// It returns the newest one that the servers would take; "" is none, or not known.
+func (c updateCmd) exists(o *operator) (newest string, err error) {
 	var s updater.Snapshot
-	err := o.view(func(v *state.KeyView) (err error) {
+	err = o.view(func(v *state.KeyView) (err error) {
 		s, err = updater.Load(v, o.parts.Version)
 		return err
 	})
 	if err != nil || s.Current != nil && release.Same(s.Current.Version, c.To) {
-		return err
+		return "", err
 	}
 	source, err := release.NewSource(s.Config)
 	if errors.Is(err, release.ErrNoRepository) {
-		return console.Hint(err, "neco config set github-repository OWNER/NAME")
+		return "", console.Hint(err, "neco config set github-repository OWNER/NAME")
 	}
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer source.Close()
 	all, err := source.Releases(o.ctx)
 	if err != nil {
-		return err
+		return "", err
+	}
+	if best, ok := release.Choose(s.Config.Env, s.Config.TagPrefix, all); ok {
+		newest = best.Version.String()
 	}
 	_, err = release.Lookup(c.To, s.Config.TagPrefix, all)
-	return err
+	return newest, err
 }
 
 // ask writes down what is asked for.

@@ -3,11 +3,9 @@ package host
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"strings"
 
 	"bijou/updater/release"
 )
@@ -69,7 +67,7 @@ func (h *Host) eventually(ctx context.Context, command []string, line []byte) er
 		return err == nil, nil
 	})
 	if limited(ctx, limit) {
-		return conceal(last, line)
+		return last
 	}
 	return err
 }
@@ -80,12 +78,4 @@ func feed(line []byte) io.Reader {
 		return nil
 	}
 	return bytes.NewReader(append(bytes.Clone(line), '\n'))
-}
-
-// conceal takes a secret out of what a command has said of it.
-func conceal(err error, secret []byte) error {
-	if err == nil || len(secret) == 0 {
-		return err
-	}
-	return errors.New(strings.ReplaceAll(err.Error(), string(secret), "(key)"))
 }

@@ -44,7 +44,10 @@ func unpackBeside(ctx context.Context, archive string, f release.File) (err erro
 	if err := Unpack(ctx, archive, draft); err != nil {
 		return err
 	}
-	return os.Rename(draft, into)
+	if err := os.Rename(draft, into); err != nil {
+		return err
+	}
+	return release.SyncFolder(releases(f))
 }
 
 // switchTo makes the link point to this release, at once, and removes all
@@ -72,9 +75,15 @@ func exchange(f release.File) error {
 	}
 	info, err := os.Lstat(f.To)
 	if err != nil || info.Mode()&fs.ModeSymlink != 0 {
-		return os.Rename(link, f.To)
+		if err := os.Rename(link, f.To); err != nil {
+			return err
+		}
+		return release.SyncFolder(filepath.Dir(f.To))
 	}
 	if err := unix.Renameat2(unix.AT_FDCWD, link, unix.AT_FDCWD, f.To, unix.RENAME_EXCHANGE); err != nil {
+		return err
+	}
+	if err := release.SyncFolder(filepath.Dir(f.To)); err != nil {
 		return err
 	}
 	return os.Rename(link, filepath.Join(releases(f), "by-hand"))

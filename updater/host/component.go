@@ -18,6 +18,7 @@ import (
 // The phases of what is written about a component.
 const (
 	changing = "changing" // its artifact is being replaced, or its services are to be restarted
+	starting = "starting" // its services were found ill; what comes after their start is not done
 	current  = "current"  // it runs what is installed
 )
 
@@ -127,16 +128,37 @@ func (h *Host) keepUp(ctx context.Context, c release.Component) error {
 	if h.Well(ctx, c) == nil {
 		return nil
 	}
+	was, err := h.recall(c.Name)
+	if err != nil {
+		return err
+	}
+	was.Phase = starting
+	if err := h.note(c.Name, was); err != nil {
+		return err
+	}
+	if err := h.rouse(ctx, c); err != nil {
+		return err
+	}
+	if err := h.settle(ctx, c); err != nil {
+		return err
+	}
+	was.Phase = current
+	return h.note(c.Name, was)
+}
+
+// rouse starts the services, or restarts them if they run and are ill.
+func (h *Host) rouse(ctx context.Context, c release.Component) error {
+	if h.works(ctx, c) == nil { // it was started before, by one that was killed then
+		return nil
+	}
 	stopped := h.active(ctx, c.Services) != nil
 	if err := each(ctx, c.Services, h.services.Start); err != nil {
 		return err
 	}
-	if !stopped && len(c.Services) > 0 { // it runs, and is not well
-		if err := each(ctx, c.Services, h.services.Restart); err != nil {
-			return err
-		}
+	if stopped || len(c.Services) == 0 {
+		return nil
 	}
-	return h.settle(ctx, c)
+	return each(ctx, c.Services, h.services.Restart)
 }
 
 // settle does what comes after the start, and waits until the component is well,
@@ -149,7 +171,7 @@ func (h *Host) settle(ctx context.Context, c release.Component) error {
 	defer cancel()
 	var ill error
 	err := until(limit, func() (bool, error) {
-		err := h.Well(limit, c)
+		err := h.works(limit, c)
 		if limit.Err() == nil || ill == nil { // that it was cut off tells nothing
 			ill = err
 		}
@@ -171,7 +193,7 @@ func (h *Host) soak(ctx context.Context, c release.Component) error {
 	}
 	over := time.Now().Add(time.Duration(c.Soak))
 	return until(ctx, func() (bool, error) {
-		if err := h.Well(ctx, c); err != nil && ctx.Err() == nil {
+		if err := h.works(ctx, c); err != nil && ctx.Err() == nil {
 			return false, fmt.Errorf("%s did not stay well: %w", c.Name, err)
 		}
 		return time.Now().After(over), nil

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 )
@@ -16,6 +17,24 @@ func (h *Host) installDeb(ctx context.Context, name, file string) error {
 		return fmt.Errorf("cannot install the package of %s: %w", name, err)
 	}
 	return nil
+}
+
+// tryDeb tries the program that the package will put in place of the executable, if
+// it lies there.
+func (h *Host) tryDeb(ctx context.Context, file, executable string) error {
+	draft := h.draft()
+	if err := os.RemoveAll(draft); err != nil {
+		return fmt.Errorf("cannot unpack the release: %w", err)
+	}
+	defer os.RemoveAll(draft)
+	if err := run(ctx, []string{"dpkg-deb", "--extract", file, draft}, nil); err != nil {
+		return fmt.Errorf("cannot unpack the release: %w", err)
+	}
+	program := filepath.Join(draft, executable)
+	if info, err := os.Lstat(program); err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	return try(ctx, program)
 }
 
 // Mend finishes what an installation that lost power has left half-way, if there

@@ -20,8 +20,21 @@ import (
 const answerLimit = 10 * time.Second
 
 // Well tells if this server's part of the component is well: its services run,
-// and its health check agrees. The error says what is the matter.
+// its health check agrees, and what comes after their start was done. The error
+// says what is the matter.
 func (h *Host) Well(ctx context.Context, c release.Component) error {
+	was, err := h.recall(c.Name)
+	if err != nil {
+		return err
+	}
+	if was.Phase == starting {
+		return errors.New("what comes after its start was not done")
+	}
+	return h.works(ctx, c)
+}
+
+// works tells if the services run and the health check agrees.
+func (h *Host) works(ctx context.Context, c release.Component) error {
 	if err := h.active(ctx, c.Services); err != nil {
 		return err
 	}
@@ -91,8 +104,9 @@ func (h *Host) checkHTTP(ctx context.Context, url string) error {
 // killDelay is how long a command whose children hold its output is waited for.
 const killDelay = time.Second
 
-// run runs a command with that on its stdin. The error says how it ended and
-// what it said, not what it was told.
+// run runs a command with that on its stdin. The error says how it ended and what
+// it said; but not of one that was told something, which may be a secret: the
+// command may repeat any part of that.
 func run(ctx context.Context, command []string, stdin io.Reader) error {
 	c := exec.CommandContext(ctx, command[0], command[1:]...)
 	c.Stdin, c.WaitDelay = stdin, killDelay
@@ -102,6 +116,9 @@ func run(ctx context.Context, command []string, stdin io.Reader) error {
 	}
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
+	}
+	if stdin != nil {
+		return fmt.Errorf("%q: %w (what it said is not shown)", command[0], err)
 	}
 	return fmt.Errorf("%q: %w: %s", command[0], err, tail(out))
 }

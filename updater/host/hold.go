@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 
 	"github.com/google/renameio/v2"
+
+	"bijou/updater/release"
 )
 
 // holdFile keeps systemd from starting a unit: also at the next boot, when others
@@ -16,20 +18,31 @@ func holdFile(unit string) string {
 	return filepath.Join("/etc/systemd/system", unit+".d", "90-neco-stopped.conf")
 }
 
-// hold writes it.
+// hold writes it, so that it outlasts a loss of power.
 func hold(unit string) error {
 	file := holdFile(unit)
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
 	}
+	if err := release.SyncFolder("/etc/systemd/system"); err != nil {
+		return err
+	}
 	text := "# neco-worker has stopped this unit for an update, and starts it again.\n[Unit]\nAssertPathExists=!%s\n"
-	return renameio.WriteFile(file, fmt.Appendf(nil, text, file), 0o644)
+	if err := renameio.WriteFile(file, fmt.Appendf(nil, text, file), 0o644); err != nil {
+		return err
+	}
+	return release.SyncFolder(filepath.Dir(file))
 }
 
 // unhold removes it.
 func unhold(unit string) error {
-	if err := os.Remove(holdFile(unit)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	file := holdFile(unit)
+	err := os.Remove(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
 		return err
 	}
-	return nil
+	return release.SyncFolder(filepath.Dir(file))
 }

@@ -28,9 +28,13 @@ func Form(executable string) string {
 
 // InstallRelease puts a release in place of the executable: a package, or a
 // tarball that holds bijou and manifest.yaml. Processes that run go on with what
-// they were started from; a package may restart them.
+// they were started from; a package may restart them. A program that does not run
+// here replaces nothing.
 func (h *Host) InstallRelease(ctx context.Context, form, file, executable string) error {
 	if form == release.Deb {
+		if err := h.tryDeb(ctx, file, executable); err != nil {
+			return err
+		}
 		return h.installDeb(ctx, "neco", file)
 	}
 	return h.installTarball(ctx, file, executable)
@@ -39,13 +43,19 @@ func (h *Host) InstallRelease(ctx context.Context, form, file, executable string
 // installTarball replaces executable and manifest. The manifest says which version
 // it is and comes last: whoever is killed in between installs again.
 func (h *Host) installTarball(ctx context.Context, file, executable string) error {
-	draft := filepath.Join(h.dir, "downloads", "release.draft")
+	draft := h.draft()
 	if err := os.RemoveAll(draft); err != nil {
 		return fmt.Errorf("cannot unpack the release: %w", err)
 	}
 	defer os.RemoveAll(draft)
 	if err := Unpack(ctx, file, draft); err != nil {
 		return fmt.Errorf("cannot unpack the release: %w", err)
+	}
+	if err := whole(draft); err != nil {
+		return err
+	}
+	if err := try(ctx, filepath.Join(draft, "bijou")); err != nil {
+		return err
 	}
 	dir := filepath.Dir(executable)
 	for _, f := range []struct {
@@ -57,6 +67,19 @@ func (h *Host) installTarball(ctx context.Context, file, executable string) erro
 		}
 	}
 	return nil
+}
+
+// draft is where a release is unpacked to.
+func (h *Host) draft() string { return filepath.Join(h.dir, "downloads", "release.draft") }
+
+// whole refuses a tarball that lacks what is to be installed: all of that, or nothing.
+func whole(dir string) error {
+	for _, name := range []string{"bijou", "manifest.yaml"} {
+		if info, err := os.Lstat(filepath.Join(dir, name)); err != nil || !info.Mode().IsRegular() {
+			return fmt.Errorf("cannot install %s: the release does not hold it", name)
+		}
+	}
+	return os.Chmod(filepath.Join(dir, "bijou"), 0o755) // as it will be installed
 }
 
 // put copies a file beside its place, to the disk, and then into it.

@@ -1,7 +1,6 @@
 package host_test
 
 import (
-	"archive/tar"
 	"context"
 	"encoding/json"
 	"errors"
@@ -44,8 +43,17 @@ func TestUnseal(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "sealed"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.Update(t.Context(), c); err == nil || strings.Contains(err.Error(), "alpha") || !strings.Contains(err.Error(), "(key)") {
+	if err := h.Update(t.Context(), c); err == nil || strings.Contains(err.Error(), "lpha") || !strings.Contains(err.Error(), "exit status 1") {
 		t.Errorf("the error of a key: %v", err)
+	}
+	if err := h.Well(t.Context(), c); err == nil || !u.runs["vault"] {
+		t.Error("it runs, is sealed, and is said to be well")
+	}
+	if err := errors.Join(os.Remove(filepath.Join(dir, "sealed")), os.Remove(took), h.Update(t.Context(), c), h.Well(t.Context(), c)); err != nil {
+		t.Fatal(err)
+	}
+	if data, _ := os.ReadFile(took); string(data) != "unseal alpha\nunseal beta\n" {
+		t.Errorf("after a failure: %q", data)
 	}
 	if err := os.Chmod(keys, 0o644); err != nil {
 		t.Fatal(err)
@@ -113,11 +121,12 @@ func TestBring(t *testing.T) {
 // A tarball replaces executable and manifest; one that is not whole changes nothing.
 func TestInstallTarball(t *testing.T) {
 	h, dir := newHost(t, &units{})
+	const program = "#!/bin/sh\ntest \"$*\" = plan\n"
 	binary := filepath.Join(dir, "opt", "bijou")
 	file := filepath.Join(dir, "release.tar.gz")
 	err := errors.Join(
 		os.MkdirAll(filepath.Dir(binary), 0o755), os.WriteFile(binary, []byte("old"), 0o755),
-		os.WriteFile(file, archive(t, tar.Header{Name: "bijou"}, tar.Header{Name: "manifest.yaml"}), 0o600),
+		os.WriteFile(file, packed(t, map[string]string{"bijou": program, "manifest.yaml": "of it"}), 0o600),
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -125,16 +134,23 @@ func TestInstallTarball(t *testing.T) {
 	if err := h.InstallRelease(t.Context(), release.Tarball, file, binary); err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range []string{"bijou", "manifest.yaml"} {
-		if data, err := os.ReadFile(filepath.Join(dir, "opt", f)); string(data) != "of "+f {
-			t.Errorf("%s: %q, %v", f, data, err)
+	for what, files := range map[string]map[string]string{
+		"without the program":              {"README": "", "manifest.yaml": "new"},
+		"without the manifest":             {"bijou": program + "# new"},
+		"with a program that does not run": {"bijou": "#!/bin/sh\nexit 1", "manifest.yaml": "new"},
+		"with what is no program":          {"bijou": "new", "manifest.yaml": "new"},
+	} {
+		if err := os.WriteFile(file, packed(t, files), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.InstallRelease(t.Context(), release.Tarball, file, binary); err == nil {
+			t.Errorf("a tarball %s was installed", what)
 		}
 	}
-	if err := os.WriteFile(file, archive(t, tar.Header{Name: "README"}), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := h.InstallRelease(t.Context(), release.Tarball, file, binary); err == nil {
-		t.Error("a tarball without the program was installed")
+	for f, want := range map[string]string{"bijou": program, "manifest.yaml": "of it"} {
+		if data, err := os.ReadFile(filepath.Join(dir, "opt", f)); string(data) != want {
+			t.Errorf("%s: %q, %v", f, data, err)
+		}
 	}
 }
 

@@ -18,6 +18,8 @@ type Setting struct {
 	check func(value string) (string, error)
 }
 
+const windowKey = "update-window"
+
 // Settings lists the schema, sorted by key.
 func Settings() []Setting {
 	return []Setting{
@@ -31,7 +33,7 @@ func Settings() []Setting {
 		{Key: "notify.webhook", Help: "URL that gets alerts as JSON", Secret: true, check: address("http", "https")},
 		{Key: "proxy", Help: "URL of the HTTP proxy for releases and notices", check: address("http", "https", "socks5")},
 		{Key: "tag-prefix", Help: "what stands before a tag's first hyphen; empty: anything", check: tagPrefix},
-		{Key: "update-window", Help: `when updates may start, as "CRON; DURATION; TIMEZONE"`, check: window},
+		{Key: windowKey, Help: `when updates may start, as "CRON; DURATION; TIMEZONE"`, check: window},
 		{Key: "worker-timeout", Default: "60m", Help: "how long a worker waits for the others", check: duration(time.Minute)},
 	}
 }
@@ -83,10 +85,13 @@ type Config struct {
 	NotifySlack      string
 	NotifyWebhook    string
 	Window           *Window // nil: always
+	WindowFault      string  // why the window cannot be read, so that it never opens; "" is fine
 }
 
 // ReadConfig makes a Config of the stored values. Keys that this version does
-// not know are passed over; a value that it would have refused is an error.
+// not know are passed over; a value that it would have refused is an error. But
+// time zones are not known on all machines alike, and what does not depend on the
+// window must go on: one that cannot be read is a WindowFault.
 func ReadConfig(stored map[string]string) (Config, error) {
 	value := map[string]string{}
 	for _, s := range Settings() {
@@ -94,7 +99,7 @@ func ReadConfig(stored map[string]string) (Config, error) {
 		if !ok {
 			v = s.Default
 		}
-		if v == "" {
+		if v == "" || s.Key == windowKey {
 			continue
 		}
 		checked, err := s.Check(v)
@@ -103,7 +108,15 @@ func ReadConfig(stored map[string]string) (Config, error) {
 		}
 		value[s.Key] = checked
 	}
-	return newConfig(value)
+	c, err := newConfig(value)
+	w := stored[windowKey]
+	if err != nil || w == "" {
+		return c, err
+	}
+	if c.Window, err = ParseWindow(w); err != nil {
+		c.WindowFault = err.Error()
+	}
+	return c, nil
 }
 
 // newConfig takes values that were checked.
@@ -120,8 +133,5 @@ func newConfig(value map[string]string) (c Config, err error) {
 	if c.WorkerTimeout, err = time.ParseDuration(value["worker-timeout"]); err != nil {
 		return Config{}, err
 	}
-	if w := value["update-window"]; w != "" {
-		c.Window, err = ParseWindow(w)
-	}
-	return c, err
+	return c, nil
 }

@@ -109,6 +109,10 @@ func TestReadConfig(t *testing.T) {
 	if got.Env != EnvProduction || got.WorkerTimeout != 90*time.Minute || got.Window == nil {
 		t.Errorf("%+v", got)
 	}
+	got, err = ReadConfig(map[string]string{"env": "prod", "update-window": "0 2 * * *; 3h; Mars/Olympus"})
+	if err != nil || got.Env != EnvProduction || got.Window != nil || !strings.Contains(got.WindowFault, "Mars/Olympus") {
+		t.Errorf("with a zone that is not known here: %+v, %v", got, err)
+	}
 	if _, err := ReadConfig(map[string]string{"worker-timeout": "0"}); err == nil {
 		t.Error("a value that would be refused was read")
 	}

@@ -202,7 +202,7 @@ func (d Download) finish() error {
 	if err := os.Rename(part, d.Path); err != nil { // written and synced above
 		return err
 	}
-	return syncFolder(filepath.Dir(d.Path))
+	return SyncFolder(filepath.Dir(d.Path))
 }
 
 // sumOf reads a whole file.
@@ -219,8 +219,8 @@ func sumOf(path string) (sum [sha256.Size]byte, err error) {
 	return [sha256.Size]byte(h.Sum(nil)), nil
 }
 
-// syncFolder makes names in the folder durable.
-func syncFolder(dir string) error {
+// SyncFolder makes names in the folder outlast a loss of power.
+func SyncFolder(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {
 		return err

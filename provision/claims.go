@@ -18,13 +18,18 @@ type claims struct {
 	// elsewhere: the machine's recorded instance is there, but the provider says
 	// that it is another environment's.
 	elsewhere map[string]bool
-	wrong     []string // what cannot be
+	// untold: dead machines' recorded instances that the provider does not list, by
+	// machine. They may be there all the same: a provider may know less here than
+	// on the host where it started them.
+	untold map[string][]provider.Instance
+	wrong  []string // what cannot be
 }
 
 // sortOut says whose each instance is, in the order of their ids.
 func sortOut(want Want, have []provider.Instance) *claims {
 	c := &claims{harvest: want.Harvest, of: map[string][]provider.Instance{}, elsewhere: map[string]bool{}}
 	r := recordsOf(want)
+	c.untold = untold(have, r)
 	for _, i := range c.distinct(have, r, want.Environment) {
 		owner := c.owner(i, r)
 		_, known := r.machines[owner]
@@ -42,6 +47,26 @@ func sortOut(want Want, have []provider.Instance) *claims {
 		}
 	}
 	return c
+}
+
+// untold are the recorded instances that the provider does not tell, of machines
+// that are dead. One that a machine has which is not dead is that one's.
+func untold(have []provider.Instance, r records) map[string][]provider.Instance {
+	told := map[string]bool{}
+	for _, i := range have {
+		told[i.ID] = true
+	}
+	alive := func(machine string) bool { return r.machines[machine].Life != Dead }
+	missing := map[string][]provider.Instance{}
+	for id, machines := range r.instances {
+		if told[id] || slices.ContainsFunc(machines, alive) {
+			continue
+		}
+		for _, m := range machines {
+			missing[m] = []provider.Instance{{ID: id, Machine: m}}
+		}
+	}
+	return missing
 }
 
 // records is what state has recorded, by machine and by instance.

@@ -184,6 +184,11 @@ func (s *sim) stop(t *testing.T, instance, when string) {
 		t.Errorf("%s: %s is stopped, mode %s", when, instance, s.harvest)
 	}
 	s.have = slices.DeleteFunc(s.have, func(i provider.Instance) bool { return i.ID == instance })
+	for at, w := range s.machines {
+		if w.Life == Dead && w.Instance == instance { // as the loop records
+			s.machines[at].Instance = ""
+		}
+	}
 }
 
 // atEnd holds that each machine has the one instance that runs for it, dead ones

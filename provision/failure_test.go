@@ -59,6 +59,32 @@ func TestRunRetriesTransientFailures(t *testing.T) {
 	})
 }
 
+// TestRunKeepsWhatIsNotListed: an instance that the provider knows of no more, as one
+// on another host may not, is asked for again by its id, stays recorded while its
+// start fails for the moment, and is stopped before the machine is removed.
+func TestRunKeepsWhatIsNotListed(t *testing.T) {
+	inWorld(t, func(w *world) {
+		id := w.add()
+		w.wantInstance(id, "dummy-1-1")
+		orders := startOrder(dummy.StartOrder{Busy: "its host is silent"})
+		orders.List.Omit = []string{"dummy-1-1"}
+		w.order(orders)
+		w.settle(2 * interval)
+		m, err := w.machine(id)
+		if err != nil || m.InstanceID != "dummy-1-1" || m.Status != state.MachineError || m.Attempts == 0 {
+			t.Errorf("machine %+v, error %v", m, err)
+		}
+		w.calls.mu.Lock()
+		if asked := w.calls.specs[len(w.calls.specs)-1]; asked.Instance != "dummy-1-1" {
+			t.Errorf("asked to start %+v", asked)
+		}
+		w.calls.mu.Unlock()
+		w.update(func(tx *state.Tx) error { return errors.Join(tx.DestroyMachine(id), tx.SetMachineDead(id)) })
+		w.wantGone(id)
+		w.wantInstances()
+	})
+}
+
 // TestRunRetriesResolvedMachinesAtOnce, whenever they would be tried again.
 func TestRunRetriesResolvedMachinesAtOnce(t *testing.T) {
 	inWorld(t, func(w *world) {

@@ -50,7 +50,7 @@ func (l *lead) record(ctx context.Context, a Action) error {
 }
 
 // stop ends an instance, if this is still the leader, and records on its machine
-// why it could not be. One that a start has answered with meanwhile, whosever the
+// that it is gone, or why it could not be ended. One that a start has answered with meanwhile, whosever the
 // provider told that it is, stays.
 func (l *lead) stop(ctx context.Context, a Action) error {
 	if l.owners.taken(a.Instance) {
@@ -62,8 +62,13 @@ func (l *lead) stop(ctx context.Context, a Action) error {
 	asked, cancel := context.WithTimeout(ctx, stopLimit)
 	defer cancel()
 	err := l.Provider.Stop(asked, a.Instance)
-	if err == nil || ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil:
 		return cmp.Or(err, ctx.Err())
+	case err == nil && a.Machine == "":
+		return nil
+	case err == nil:
+		return l.records.record(ctx, func(tx *state.Tx) error { return tx.SetStopped(a.Machine, a.Instance) })
 	}
 	if asked.Err() != nil {
 		err = fmt.Errorf("the provider has not ended it within %s: %w", stopLimit, err)

@@ -119,10 +119,11 @@ func (c *claims) machine(w Wanted) []Action {
 func differs(told, recorded string) bool { return told != "" && told != recorded }
 
 // takeDown stops what the machine has, if that is wanted, and removes the machine
-// once there is nothing to stop any more.
+// once there is nothing to stop any more. What is recorded is stopped even if the
+// provider does not list it; after that it is recorded no more.
 func (c *claims) takeDown(w Wanted, have []provider.Instance) []Action {
-	if len(have) > 0 && c.harvest.Gone() {
-		return stop(w.ID, have)
+	if all := slices.Concat(have, c.untold[w.ID]); len(all) > 0 && c.harvest.Gone() {
+		return stop(w.ID, all)
 	}
 	var left []string
 	for _, i := range have {

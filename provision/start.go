@@ -66,7 +66,7 @@ func (l *lead) spec(ctx context.Context, id string) (spec provider.Spec, wanted 
 		wanted = err == nil && m.Life != state.Dead
 		spec = provider.Spec{
 			Environment: env.UUID, Machine: id, Series: m.Series, Constraints: m.Constraints, Placement: m.Placement,
-			Tools: env.Tools, Token: env.UUID + "-" + id,
+			Tools: env.Tools, Token: env.UUID + "-" + id, Instance: m.InstanceID,
 		}
 		if errors.Is(err, state.ErrNotFound) {
 			return nil
@@ -111,8 +111,9 @@ func (l *lead) check(spec provider.Spec, i provider.Instance) error {
 }
 
 // recordFailure writes down why a start failed. A failure for the moment is tried
-// again, later and later; any other waits for the operator. Where it was another try
-// of a failed start, and the operator has resolved that meanwhile, the answer stands.
+// again, later and later, and the machine keeps the instance that is recorded: it
+// may be there. Any other waits for the operator. Where it was another try of a
+// failed start, and the operator has resolved that meanwhile, the answer stands.
 func (l *lead) recordFailure(ctx context.Context, machine string, again bool, failure error) error {
 	return l.records.record(ctx, func(tx *state.Tx) error {
 		m, err := tx.Machine(machine)
@@ -121,6 +122,7 @@ func (l *lead) recordFailure(ctx context.Context, machine string, again bool, fa
 		}
 		f := state.StartFailure{Message: failure.Error()}
 		if errors.Is(failure, provider.ErrTransient) {
+			f.Instance = m.InstanceID
 			f.Attempts, f.RetryAt = m.Attempts+1, l.Now().Add(delay(m.Attempts)).UTC().Truncate(time.Millisecond)
 		}
 		return tx.SetStartFailure(machine, f)

@@ -32,13 +32,14 @@ type calls struct {
 	provider.Provider
 	mu     sync.Mutex
 	starts []string // machines
+	specs  []provider.Spec
 	stops  []string // instances
 	looks  int
 }
 
 func (c *calls) Start(ctx context.Context, s provider.Spec, boot io.Writer) (provider.Instance, error) {
 	c.mu.Lock()
-	c.starts = append(c.starts, s.Machine)
+	c.starts, c.specs = append(c.starts, s.Machine), append(c.specs, s)
 	c.mu.Unlock()
 	return c.Provider.Start(ctx, s, boot)
 }

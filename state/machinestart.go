@@ -28,18 +28,19 @@ func (tx *Tx) SetStarted(id, instance string, a Addresses) error {
 // to fit in one transaction.
 const maxMessage = 4 << 10
 
-// StartFailure is why a machine has no instance.
+// StartFailure is why no instance runs for a machine.
 type StartFailure struct {
 	Message  string    // the provider's
 	Attempts int       // how many have failed for the moment; 0: it is not tried again by itself
 	RetryAt  time.Time // when it is; zero: never
+	Instance string    // what it still has recorded, for it may be there; empty: none
 }
 
 // SetStartFailure records that a machine's instance could not be started. It has
-// none from then on.
+// none from then on but the one that the failure names.
 func (tx *Tx) SetStartFailure(id string, f StartFailure) error {
 	return tx.changeMachine(id, func(m *Machine) {
-		m.InstanceID, m.Status = "", MachineError
+		m.InstanceID, m.Status = f.Instance, MachineError
 		m.Message, m.Attempts, m.RetryAt = fit(f.Message, maxMessage), f.Attempts, f.RetryAt
 	})
 }
@@ -52,6 +53,17 @@ func (tx *Tx) SetStartProgress(id, message string) error {
 			m.Message = fit(message, maxMessage)
 		}
 	})
+}
+
+// SetStopped records that nothing is left of the instance that a dead machine had.
+// Of a machine that is not dead, or has another one, it changes nothing.
+func (tx *Tx) SetStopped(id, instance string) error {
+	m, err := tx.Machine(id)
+	if err != nil || m.Life != Dead || m.InstanceID != instance {
+		return err
+	}
+	m.InstanceID = ""
+	return tx.put(machineKey(id), m)
 }
 
 // SetStopFailure records why the instance of a dead machine is still there.

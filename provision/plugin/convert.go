@@ -31,6 +31,7 @@ func specOut(s provider.Spec) *protocol.StartRequest {
 	return &protocol.StartRequest{
 		Environment: text(s.Environment), Machine: text(s.Machine), Series: text(s.Series),
 		Constraints: constraintsOut(s.Constraints), Placement: text(s.Placement), Tools: text(s.Tools), Token: text(s.Token),
+		Instance: text(s.Instance),
 	}
 }
 
@@ -38,6 +39,7 @@ func specIn(r *protocol.StartRequest) provider.Spec {
 	return provider.Spec{
 		Environment: r.GetEnvironment(), Machine: r.GetMachine(), Series: r.GetSeries(),
 		Constraints: constraintsIn(r.GetConstraints()), Placement: r.GetPlacement(), Tools: r.GetTools(), Token: r.GetToken(),
+		Instance: r.GetInstance(),
 	}
 }
 

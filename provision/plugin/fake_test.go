@@ -68,7 +68,7 @@ func (f fake) Start(ctx context.Context, s provider.Spec, boot io.Writer) (provi
 
 // echo is a spec with what its pointers point at.
 func echo(s provider.Spec) string {
-	return fmt.Sprintf("%s %s %s %d %q %s %s", s.Machine, s.Series, s.Tools, *s.Constraints.Mem, *s.Constraints.Tags, s.Token, s.Placement)
+	return fmt.Sprintf("%s %s %s %d %q %s %s %s", s.Machine, s.Series, s.Tools, *s.Constraints.Mem, *s.Constraints.Tags, s.Token, s.Placement, s.Instance)
 }
 
 // begun tells if it is the first time that it is asked.
@@ -90,7 +90,7 @@ func (f fake) Instances(ctx context.Context) ([]provider.Instance, error) {
 func fakeSpec(placement string) provider.Spec {
 	mem, tags := uint64(2048), []string{}
 	return provider.Spec{
-		Machine: "7", Series: "noble", Tools: "1-2", Token: "t", Placement: placement,
+		Machine: "7", Series: "noble", Tools: "1-2", Token: "t", Placement: placement, Instance: "i7",
 		Constraints: constraints.Value{Mem: &mem, Tags: &tags},
 	}
 }
@@ -129,7 +129,7 @@ func TestStartCrosses(t *testing.T) {
 	var boot bytes.Buffer
 	got, err := c.Start(t.Context(), fakeSpec("talk"), &boot)
 	want := provider.Instance{
-		ID: `7 noble 1-2 2048 [] t talk`, Environment: "u", Machine: "7", Running: true, Private: "10.0.0.1", Public: "moon.example",
+		ID: `7 noble 1-2 2048 [] t talk i7`, Environment: "u", Machine: "7", Running: true, Private: "10.0.0.1", Public: "moon.example",
 	}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("error %v\n%s", err, diff)

@@ -82,6 +82,9 @@ type Spec struct {
 	// Token is the same for every Start of the same machine and differs between
 	// machines.
 	Token string
+	// Instance is what was recorded for the machine, if anything: the same is to be
+	// found or started again. A provider that finds it by the token needs it not.
+	Instance string
 }
 
 // Instance is one instance as its provider knows it.

@@ -12,8 +12,8 @@ import (
 )
 
 // candidates lists the hosts that may become the machine, the best first: the one
-// that is it already, the one that the operator named, or those of the pool that
-// are no machine's.
+// that is it already, as the state or the ledger has recorded, the one that the
+// operator named, or those of the pool that are no machine's.
 func (p *Provider) candidates(spec provider.Spec) ([]member, error) {
 	pool, err := p.pool()
 	if err != nil {
@@ -22,6 +22,10 @@ func (p *Provider) candidates(spec provider.Spec) ([]member, error) {
 	records, err := p.records()
 	if err != nil {
 		return nil, err
+	}
+	if t, ok := recorded(spec); ok {
+		m, err := p.same(spec, known(pool, withKey(t, spec, records)))
+		return []member{m}, err
 	}
 	if r, ok := records[spec.Machine]; ok {
 		t, err := r.target()
@@ -32,6 +36,34 @@ func (p *Provider) candidates(spec provider.Spec) ([]member, error) {
 		return []member{known(pool, t)}, err
 	}
 	return free(pool, records)
+}
+
+// recorded is the host of the instance that the state has recorded for a machine.
+func recorded(spec provider.Spec) (target, bool) {
+	t, machine, err := parseID(spec.Instance)
+	return t, err == nil && machine == spec.Machine
+}
+
+// withKey adds to a host what the ledger and the operator have said of its key.
+func withKey(t target, spec provider.Spec, records map[string]record) target {
+	if r := records[spec.Machine]; r.Host == t.String() {
+		t.Fingerprint = r.Fingerprint
+	}
+	if named, err := parseTarget(spec.Placement); err == nil && named.String() == t.String() && named.Fingerprint != "" {
+		t.Fingerprint = named.Fingerprint
+	}
+	return t
+}
+
+// same has a host stay the machine, answering or not, though perhaps only another
+// provisioner's ledger says so: from now on this one's says it, too. One that the
+// operator has given up is refused for good, so that it is recorded no more.
+func (p *Provider) same(spec provider.Spec, m member) (member, error) {
+	if p.givenUp(spec.Machine) {
+		return m, advise(fmt.Errorf("host %q was given up: the file %q is empty", m.target, p.ledgerPath(spec.Machine)),
+			"to have another host be the machine: juju resolved "+spec.Machine)
+	}
+	return m, p.remember(m.target, spec.Machine, spec.Token)
 }
 
 // known is the host with what the pool says of it. Its fingerprint goes before
@@ -89,7 +121,7 @@ func (p *Provider) choose(ctx context.Context, s *start) (*conn, error) {
 		}
 		reasons = append(reasons, err)
 	}
-	if s.spec.Placement != "" {
+	if _, only := recorded(s.spec); only || s.spec.Placement != "" {
 		return nil, reasons[0]
 	}
 	return nil, noneOf(reasons)

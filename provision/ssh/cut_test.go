@@ -3,9 +3,11 @@ package ssh
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -80,7 +82,7 @@ func TestAway(t *testing.T) {
 		t.Errorf("a machine whose host is away was started elsewhere, or: %v", err)
 	}
 	err := r.Stop(t.Context(), started[0].ID)
-	if err == nil || !strings.Contains(err.Error(), "cannot stop machine 1: cannot reach host") || !strings.Contains(err.Error(), "hint: it is tried again; if the host is gone for good, remove") {
+	if err == nil || !strings.Contains(err.Error(), "cannot stop machine 1: cannot reach host") || !strings.Contains(err.Error(), "hint: it is tried again; if the host is gone for good, empty this file: truncate -s 0") {
 		t.Errorf("a stop of what is away: %v", err)
 	}
 	away.Store(false)
@@ -119,6 +121,29 @@ func TestSilent(t *testing.T) {
 	}
 	r.Provider.wire = wire
 	check(t, r.Stop(t.Context(), i.ID))
+}
+
+// TestManySilent has more hosts say nothing than are asked at the same time: the whole
+// is bounded, and what is recorded is listed though its turn may not have come.
+func TestManySilent(t *testing.T) {
+	r := newRig(t, 0)
+	var pool []string
+	for n := range 3 * atOnce {
+		at := fmt.Sprintf("root@silent%d", n)
+		pool = append(pool, at)
+		host, err := parseTarget(at)
+		check(t, err)
+		check(t, r.remember(host, strconv.Itoa(n+1), ""))
+	}
+	r.env.Config["pool"] = "[" + strings.Join(pool, ", ") + "]"
+	r.round, r.patience = 100*time.Millisecond, time.Hour
+	r.Provider.wire = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	if found := r.instances(); len(found) != len(pool) {
+		t.Errorf("%d of %d are listed", len(found), len(pool))
+	}
 }
 
 // TestSudo logs in as a user who becomes root by sudo, or cannot.

@@ -18,7 +18,9 @@ import (
 const (
 	connectLimit   = 15 * time.Second // to connect and log in
 	keepaliveEvery = 5 * time.Second
-	keepaliveLimit = 15 * time.Second // how long a host may say nothing at all
+	// keepaliveLimit is how long a host may say nothing at all. What asks it waits
+	// behind the binary that is being copied, on however slow a line.
+	keepaliveLimit = time.Minute
 )
 
 // conn is a login on a host. It ends when its context does.
@@ -43,7 +45,7 @@ func (p *Provider) dial(ctx context.Context, t target) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := p.login(t)
+	l, err := p.login(ctx, t)
 	if err != nil {
 		return nil, err
 	}

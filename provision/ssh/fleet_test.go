@@ -100,7 +100,7 @@ func (w *world) host(instance string) *fleet.Host {
 func (w *world) fresh() {
 	w.t.Helper()
 	for _, h := range w.hosts {
-		if left := w.on(h, "find / -xdev -newer /etc/machine-id \\( -path '*bijou*' -o -name '*e0a1*' \\) -not -path '/proc/*' -not -path '/var/log/*'; systemctl list-units --all --no-legend 'bijou-*'; pgrep -x machine-agent"+" || true"); left != "" {
+		if left := w.on(h, "find / -xdev -newer /etc/machine-id \\( -path '*bijou*' -o -name '*e0a1*' \\) -not -path '/proc/*' -not -path '/var/log/*'; systemctl list-units --all --no-legend 'bijou-*'; pgrep -x machine-agent; ls -d /run/bijou/* 2>/dev/null || true"); left != "" {
 			w.t.Errorf("on %s is left: %s", h.Name, left)
 		}
 	}

@@ -23,20 +23,27 @@ const atOnce = 32
 // Instances asks all hosts of the pool, and all that are machines, at the same time
 // and in bounded time. One that does not answer, or refuses us, is listed as
 // running if it is known to be a machine: it may well run, on the other side of a
-// partition, and must not be started elsewhere. It is then left alone for a while.
+// partition, and must not be started elsewhere. It is then left alone for a while,
+// so that hosts whose turn did not come, which count as silent, get theirs next time.
 func (p *Provider) Instances(ctx context.Context) ([]provider.Instance, error) {
 	hosts, err := p.hosts()
 	if err != nil {
 		return nil, err
 	}
+	round, cancel := context.WithTimeout(ctx, p.round)
+	defer cancel()
 	answers := make([]*provider.Instance, len(hosts))
 	seats := make(chan struct{}, atOnce) // one slot a host that is asked
 	var asking sync.WaitGroup
 	for i, h := range hosts {
 		asking.Go(func() {
-			seats <- struct{}{}
-			defer func() { <-seats }()
-			answers[i] = p.ask(ctx, h)
+			select {
+			case seats <- struct{}{}:
+				defer func() { <-seats }()
+				answers[i] = p.ask(round, h)
+			case <-round.Done():
+				answers[i] = p.presumed(h)
+			}
 		})
 	}
 	asking.Wait()
@@ -82,7 +89,8 @@ func (p *Provider) hosts() (hosts []asked, err error) {
 	return hosts, nil
 }
 
-// ask finds out what a host is; nil is no machine of this environment.
+// ask finds out what a host is; nil is no machine of this environment. One that was
+// not waited for as long as it may take is not noted as silent.
 func (p *Provider) ask(ctx context.Context, a asked) *provider.Instance {
 	if !p.quiet(a.target) {
 		h, err := p.visit(ctx, a.target)
@@ -90,11 +98,15 @@ func (p *Provider) ask(ctx context.Context, a asked) *provider.Instance {
 			p.heard(a.target)
 			return p.answer(a, h)
 		}
-		if ctx.Err() != nil {
-			return nil
+		if ctx.Err() == nil {
+			p.unheard(a, err)
 		}
-		p.unheard(a, err)
 	}
+	return p.presumed(a)
+}
+
+// presumed is what a host that does not answer is taken to be.
+func (p *Provider) presumed(a asked) *provider.Instance {
 	if a.record.Machine == "" {
 		return nil
 	}

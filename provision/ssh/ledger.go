@@ -49,6 +49,9 @@ func (p *Provider) records() (map[string]record, error) {
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
+		if err == nil && len(data) == 0 {
+			continue // given up
+		}
 		var r record
 		if err == nil {
 			err = json.Unmarshal(data, &r)
@@ -70,10 +73,17 @@ func (p *Provider) remember(t target, machine, token string) error {
 	return write(p.ledgerPath(machine), append(data, '\n'))
 }
 
+// givenUp says if the operator has given up the machine's host, as gone for good:
+// by emptying its record, since one that is only away would be recorded again.
+func (p *Provider) givenUp(machine string) bool {
+	info, err := os.Stat(p.ledgerPath(machine))
+	return err == nil && info.Size() == 0
+}
+
 // forget removes the machine's record, if it is about that host.
 func (p *Provider) forget(t target, machine string) error {
 	all, err := p.records()
-	if err != nil || all[machine].Host != t.String() {
+	if err != nil || all[machine].Host != t.String() && !p.givenUp(machine) {
 		return err
 	}
 	if err := os.Remove(p.ledgerPath(machine)); err != nil && !errors.Is(err, fs.ErrNotExist) {

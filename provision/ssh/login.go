@@ -2,12 +2,14 @@ package ssh
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
@@ -21,14 +23,18 @@ type login struct {
 }
 
 // login gathers keys and the password: those of the configuration, else the
-// ssh-agent's and the user's own.
-func (p *Provider) login(t target) (login, error) {
+// ssh-agent's and the user's own. The agent is to answer in bounded time, and not
+// beyond ctx.
+func (p *Provider) login(ctx context.Context, t target) (login, error) {
 	l := login{close: func() {}}
 	signers, err := p.identities(&l)
 	if err != nil {
 		return l, err
 	}
-	held := l.agent()
+	var held agent.ExtendedAgent
+	if p.env.Config["identity"] == "" {
+		held = l.agent(ctx)
+	}
 	if len(signers) > 0 || held != nil {
 		l.methods = append(l.methods, ssh.PublicKeysCallback(func() ([]ssh.Signer, error) {
 			if held == nil {
@@ -36,7 +42,7 @@ func (p *Provider) login(t target) (login, error) {
 			}
 			more, err := held.Signers()
 			if err != nil {
-				return signers, nil // the agent is gone; the files' keys may do
+				return signers, nil // the agent is gone, or hangs; the files' keys may do
 			}
 			return append(signers[:len(signers):len(signers)], more...), nil
 		}))
@@ -98,17 +104,27 @@ func readIdentity(path string) (ssh.Signer, error) {
 	return signer, nil
 }
 
+// agentLimit is how long the ssh-agent may take for all that it is asked: less than
+// connectLimit, so that one that hangs is not taken for a host that does.
+const agentLimit = 10 * time.Second
+
 // agent connects to the user's ssh-agent; nil if there is none.
-func (l *login) agent() agent.ExtendedAgent {
+func (l *login) agent(ctx context.Context) agent.ExtendedAgent {
 	socket := os.Getenv("SSH_AUTH_SOCK")
 	if socket == "" {
 		return nil
 	}
-	conn, err := net.Dial("unix", socket)
+	limit := time.Now().Add(agentLimit)
+	conn, err := (&net.Dialer{Deadline: limit}).DialContext(ctx, "unix", socket)
 	if err != nil {
 		return nil
 	}
-	l.close = func() { _ = conn.Close() }
+	_ = conn.SetDeadline(limit)
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	l.close = func() {
+		stop()
+		_ = conn.Close()
+	}
 	l.tried = append(l.tried, "the ssh-agent's keys")
 	return agent.NewClient(conn)
 }

@@ -26,6 +26,7 @@ type Provider struct {
 	systemd  string        // on hosts: a folder that is there if systemd runs
 	patience time.Duration // how long Instances waits for a host
 	recall   time.Duration // how long it leaves one alone that did not answer
+	round    time.Duration // how long Instances waits in all: less than a plugin may take
 	wire     func(ctx context.Context, network, address string) (net.Conn, error)
 
 	starting sync.Map // *sync.Mutex by machine: one start or stop at a time
@@ -54,7 +55,7 @@ func New(e provider.Environment) (*Provider, error) {
 	}
 	return &Provider{
 		env: e, log: slog.Default(), root: "/var/lib/bijou", systemd: "/run/systemd/system",
-		patience: 5 * time.Second, recall: 30 * time.Second, silent: map[string]time.Time{},
+		patience: 5 * time.Second, recall: 30 * time.Second, round: 20 * time.Second, silent: map[string]time.Time{},
 		wire: new(net.Dialer).DialContext,
 	}, nil
 }

@@ -2,6 +2,7 @@ package ssh
 
 import (
 	"context"
+	"errors"
 	"fmt"
 )
 
@@ -26,8 +27,12 @@ func (p *Provider) stop(ctx context.Context, t target, machine string) error {
 		return err
 	}
 	c, err := p.dial(ctx, t)
+	if err != nil && p.givenUp(machine) {
+		return p.forget(t, machine)
+	}
 	if err != nil {
-		return advise(err, fmt.Sprintf("it is tried again; if the host is gone for good, remove %q", p.ledgerPath(machine)))
+		return errors.Join(advise(err, fmt.Sprintf("it is tried again; if the host is gone for good, empty this file: truncate -s 0 %q", p.ledgerPath(machine))),
+			p.doubt(t, machine))
 	}
 	defer c.close()
 	h, err := p.look(ctx, c)
@@ -40,6 +45,16 @@ func (p *Provider) stop(ctx context.Context, t target, machine string) error {
 		}
 	}
 	return p.forget(t, machine)
+}
+
+// doubt writes down that a host may be the machine, if nothing else is: it is listed
+// from then on, and there is a file for the operator to empty.
+func (p *Provider) doubt(t target, machine string) error {
+	records, err := p.records()
+	if _, there := records[machine]; err != nil || there {
+		return err
+	}
+	return p.remember(t, machine, "")
 }
 
 // vouchedFor adds to a host what is known of its key.

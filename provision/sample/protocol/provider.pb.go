@@ -257,7 +257,10 @@ type StartRequest struct {
 	// The folder below the environment's tools/ of the binary that the agent runs.
 	Tools string `protobuf:"bytes,6,opt,name=tools,proto3" json:"tools,omitempty"`
 	// The same for every Start of the same machine; no two machines share one.
-	Token         string `protobuf:"bytes,7,opt,name=token,proto3" json:"token,omitempty"`
+	Token string `protobuf:"bytes,7,opt,name=token,proto3" json:"token,omitempty"`
+	// The id of the instance that was recorded for the machine, if any: the same is
+	// to be found or started again.
+	Instance      string `protobuf:"bytes,8,opt,name=instance,proto3" json:"instance,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -337,6 +340,13 @@ func (x *StartRequest) GetTools() string {
 func (x *StartRequest) GetToken() string {
 	if x != nil {
 		return x.Token
+	}
+	return ""
+}
+
+func (x *StartRequest) GetInstance() string {
+	if x != nil {
+		return x.Instance
 	}
 	return ""
 }
@@ -840,7 +850,7 @@ const file_provider_proto_rawDesc = "" +
 	"\x14CapabilitiesResponse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\bisolated\x18\x02 \x01(\bR\bisolated\x12\x16\n" +
-	"\x06remote\x18\x03 \x01(\bR\x06remote\"\xee\x01\n" +
+	"\x06remote\x18\x03 \x01(\bR\x06remote\"\x8a\x02\n" +
 	"\fStartRequest\x12 \n" +
 	"\venvironment\x18\x01 \x01(\tR\venvironment\x12\x18\n" +
 	"\amachine\x18\x02 \x01(\tR\amachine\x12\x16\n" +
@@ -848,7 +858,8 @@ const file_provider_proto_rawDesc = "" +
 	"\vconstraints\x18\x04 \x01(\v2\x1e.bijou.provider.v1.ConstraintsR\vconstraints\x12\x1c\n" +
 	"\tplacement\x18\x05 \x01(\tR\tplacement\x12\x14\n" +
 	"\x05tools\x18\x06 \x01(\tR\x05tools\x12\x14\n" +
-	"\x05token\x18\a \x01(\tR\x05token\"\xf8\x02\n" +
+	"\x05token\x18\a \x01(\tR\x05token\x12\x1a\n" +
+	"\binstance\x18\b \x01(\tR\binstance\"\xf8\x02\n" +
 	"\vConstraints\x12\x17\n" +
 	"\x04arch\x18\x01 \x01(\tH\x00R\x04arch\x88\x01\x01\x12!\n" +
 	"\tcontainer\x18\x02 \x01(\tH\x01R\tcontainer\x88\x01\x01\x12 \n" +

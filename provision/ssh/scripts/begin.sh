@@ -5,8 +5,11 @@ set -e
 dir=$1 tools=$1/tools/$2 machine=$3 unit=$4
 "$tools/bijou" install --dir "$tools" >/dev/null
 if [ -d "$5" ]; then
+	echo "$unit" >"$dir/service.new" # before the unit is there: what end.sh has to remove
+	sync "$dir/service.new"
+	mv -f "$dir/service.new" "$dir/service"
+	sync "$dir"
 	"$tools/bijou" install --systemd --env "$dir" --machine "$machine" >/dev/null
-	echo "$unit" >"$dir/service"
 	systemctl --quiet enable "$unit"
 	systemctl reset-failed "$unit" 2>/dev/null || :
 	systemctl --no-block start "$unit"

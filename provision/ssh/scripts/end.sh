@@ -1,7 +1,8 @@
 # shellcheck shell=sh
 # end.sh ROOT UUID MACHINE MARK: ends the agent and whatever its hooks have left
-# running, and removes all of the environment; the mark goes last, so that a
-# removal that was cut off is repeated. Of a host with another mark, nothing.
+# running, and removes all of the environment's machine; the mark goes last, so that
+# a removal that was cut off is repeated. Of a host with another mark, nothing; and
+# nothing of another machine, since the environment's machine 0 may be this host, too.
 root=$1 dir=$1/$2
 [ "$(cat "$root/managed-by.json" 2>/dev/null)" = "$4" ] || exit 0
 set -e
@@ -14,12 +15,16 @@ if [ -s "$dir/service" ]; then
 	systemctl reset-failed "$unit" 2>/dev/null || :
 fi
 
-# of prints the ids of processes that have the environment's uuid in theirs.
+# of prints the ids of processes that have the environment's uuid and the machine's
+# id in theirs: its hooks, and what they have started.
 of() {
 	for p in /proc/[0-9]*; do
-		if tr '\0' '\n' <"$p/environ" 2>/dev/null | grep -qx "JUJU_ENV_UUID=$1"; then echo "${p#/proc/}"; fi
+		if [ "$(tr '\0' '\n' <"$p/environ" 2>/dev/null | grep -xc -e "JUJU_ENV_UUID=$1" -e "JUJU_MACHINE_ID=$2")" = 2 ]; then echo "${p#/proc/}"; fi
 	done
 }
+
+# short prints the first digits of a text's sha256, as agents name their sockets' folders.
+short() { printf %s "$1" | sha256sum | cut -c1-8; }
 
 # gone ends processes, whose ids the command prints: asked first, then killed.
 gone() {
@@ -41,8 +46,8 @@ agent() {
 }
 gone keeper
 gone agent "$3"
-gone of "$2"
-rm -rf "/run/bijou/$(printf %s "$2" | sha256sum | cut -c1-8)"-* # their sockets
+gone of "$2" "$3"
+rm -rf "/run/bijou/$(short "$2")-$(short "$dir/machines/$3")"
 rm -rf "$dir"
 sync
 rm -f "$root/managed-by.json"

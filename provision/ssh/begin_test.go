@@ -1,0 +1,23 @@
+package ssh
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+)
+
+// TestBeginCut cuts a start off while the unit is installed: what has to be removed
+// is written down by then.
+func TestBeginCut(t *testing.T) {
+	dir := t.TempDir()
+	check(t, os.MkdirAll(dir+"/tools/1-x", 0o755))
+	check(t, os.WriteFile(dir+"/tools/1-x/bijou", []byte("#!/bin/sh\n[ \"$2\" = --dir ] || kill -9 $PPID\n"), 0o755))
+	script, err := scripts.ReadFile("scripts/begin.sh")
+	check(t, err)
+	if err := exec.Command("sh", "-c", string(script), "bijou", dir, "1-x", "1", "a.service", dir).Run(); err == nil {
+		t.Fatal("it was not cut off")
+	}
+	if unit, err := os.ReadFile(dir + "/service"); err != nil || string(unit) != "a.service\n" {
+		t.Errorf("the unit is %q, error %v", unit, err)
+	}
+}

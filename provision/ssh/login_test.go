@@ -1,0 +1,74 @@
+package ssh
+
+import (
+	"context"
+	"io"
+	"net"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+)
+
+// hangingAgent is an ssh-agent that takes connections and says nothing; asked gets
+// each that is made.
+func hangingAgent(t *testing.T) (asked chan net.Conn) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "agent")
+	l, err := net.Listen("unix", path)
+	check(t, err)
+	t.Setenv("SSH_AUTH_SOCK", path)
+	asked = make(chan net.Conn, 16) // more than are made, so that nobody has to take them
+	var listening sync.WaitGroup
+	listening.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			asked <- c
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		listening.Wait()
+		for len(asked) > 0 {
+			_ = (<-asked).Close()
+		}
+	})
+	return asked
+}
+
+// TestHangingAgent: it holds up a login as long as the login's context lasts, and no
+// longer; where a key is named it is not asked at all.
+func TestHangingAgent(t *testing.T) {
+	r := newRig(t, 1)
+	asked := hangingAgent(t)
+	i, err := r.Start(t.Context(), spec("1", ""), io.Discard)
+	check(t, err)
+	if len(asked) > 0 {
+		t.Error("the agent was asked though ssh.identity is set")
+	}
+	check(t, r.Stop(t.Context(), i.ID))
+
+	delete(r.env.Config, "identity")
+	t.Setenv("HOME", t.TempDir())
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	time.AfterFunc(100*time.Millisecond, cancel)
+	if _, err := r.Start(ctx, spec("1", ""), io.Discard); err == nil {
+		t.Error("it was started without a key")
+	}
+	var l login
+	held := l.agent(ctx)
+	if held != nil {
+		t.Error("an agent is connected to after the end")
+	}
+	bounded, end := context.WithCancel(t.Context())
+	held = l.agent(bounded)
+	defer l.close()
+	end()
+	if _, err := held.Signers(); err == nil {
+		t.Error("the agent has answered")
+	}
+}

@@ -1,0 +1,107 @@
+package ssh
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"bijou/provision/provider"
+)
+
+// takeover has machine 1 started, and a provisioner on another host take over, which
+// has no ledger; the machine's host is away as long as the result is true.
+func takeover(t *testing.T, r *rig) (provider.Instance, *atomic.Bool) {
+	t.Helper()
+	i, err := r.Start(t.Context(), spec("1", ""), io.Discard)
+	check(t, err)
+	check(t, os.RemoveAll(filepath.Join(r.dir, "ssh", "machines")))
+	var away atomic.Bool
+	away.Store(true)
+	lost := strings.TrimSuffix(strings.TrimPrefix(i.ID, "root@"), "/1")
+	wire := r.wire
+	r.Provider.wire = func(ctx context.Context, network, address string) (net.Conn, error) {
+		if away.Load() && address == lost {
+			return nil, errors.New("no route to host")
+		}
+		return wire(ctx, network, address)
+	}
+	r.recall = 0
+	return i, &away
+}
+
+// TestTakeoverStart: what another provisioner has recorded is started nowhere else,
+// and is listed from then on; the same when its host is back.
+func TestTakeoverStart(t *testing.T) {
+	r := newRig(t, 2)
+	i, away := takeover(t, r)
+	again := spec("1", "")
+	again.Instance = i.ID
+	if found := r.instances(); len(found) != 0 {
+		t.Fatalf("it knows %+v", found)
+	}
+	if _, err := r.Start(t.Context(), again, io.Discard); !errors.Is(err, provider.ErrTransient) {
+		t.Errorf("with its host away: %v", err)
+	}
+	if found := r.instances(); len(found) != 1 || found[0] != i {
+		t.Errorf("instances %+v, want %+v", found, i)
+	}
+	away.Store(false)
+	back, err := r.Start(t.Context(), again, io.Discard)
+	check(t, err)
+	if back != i {
+		t.Errorf("instance %+v, want %+v", back, i)
+	}
+	check(t, r.Stop(t.Context(), i.ID))
+	wantNothing(t, r, false)
+}
+
+// TestTakeoverStop: what another provisioner has recorded is stopped once its host is
+// back, and is known until then.
+func TestTakeoverStop(t *testing.T) {
+	r := newRig(t, 1)
+	i, away := takeover(t, r)
+	if err := r.Stop(t.Context(), i.ID); !errors.Is(err, provider.ErrTransient) {
+		t.Errorf("with its host away: %v", err)
+	}
+	if found := r.instances(); len(found) != 1 || found[0] != i {
+		t.Errorf("instances %+v, want %+v", found, i)
+	}
+	away.Store(false)
+	check(t, r.Stop(t.Context(), i.ID))
+	wantNothing(t, r, false)
+}
+
+// TestGivenUp: a host that the operator gives up is nothing to stop, and its machine
+// is started on another one only when nothing is recorded for it any more.
+func TestGivenUp(t *testing.T) {
+	r := newRig(t, 2)
+	i, away := takeover(t, r)
+	empty := func() { r.put("ssh/machines/1.json", "", 0o600) }
+	empty()
+	again := spec("1", "")
+	again.Instance = i.ID
+	_, err := r.Start(t.Context(), again, io.Discard)
+	if err == nil || errors.Is(err, provider.ErrTransient) || !strings.Contains(err.Error(), "was given up") {
+		t.Errorf("a start where it was given up: %v", err)
+	}
+	other, err := r.Start(t.Context(), spec("1", ""), io.Discard)
+	check(t, err)
+	if other.ID == i.ID {
+		t.Errorf("it was started on the host that is away")
+	}
+	check(t, r.Stop(t.Context(), other.ID))
+	empty()
+	check(t, r.Stop(t.Context(), i.ID))
+	if found := r.instances(); len(found) != 0 {
+		t.Errorf("instances %+v", found)
+	}
+	away.Store(false)
+	check(t, r.Stop(t.Context(), i.ID))
+	wantNothing(t, r, false)
+}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"bijou/multicall/console"
-	"bijou/state"
 	"bijou/updater"
 )
 
@@ -40,15 +39,13 @@ func serveUpdater(ctx context.Context, d daemonParts, g necoUpdaterGrammar) (err
 		return err
 	}
 	metrics := &updater.UpdaterMetrics{}
-	if g.Metrics != "" {
-		stop, err := serveMetrics(g.Metrics, metrics)
-		if err != nil {
-			return err
-		}
-		defer stop()
+	stop, err := serveMetrics(g.Metrics, metrics)
+	if err != nil {
+		return err
 	}
-	var store *state.Keyspace
-	if err := outlast(ctx, func() (err error) { store, err = updater.OpenStore(ctx, g.State); return err }); err != nil {
+	defer stop()
+	store, err := openKeys(ctx, g.State)
+	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()

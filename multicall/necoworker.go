@@ -64,15 +64,13 @@ func serveWorker(ctx context.Context, d daemonParts, g necoWorkerGrammar) (err e
 	}
 	slog.Info("works for a boot server", "lrn", lrn, "version", version)
 	metrics := &updater.WorkerMetrics{}
-	if g.Metrics != "" {
-		stop, err := serveMetrics(g.Metrics, metrics)
-		if err != nil {
-			return err
-		}
-		defer stop()
+	stop, err := serveMetrics(g.Metrics, metrics)
+	if err != nil {
+		return err
 	}
-	var store *state.Keyspace
-	if err := outlast(ctx, func() (err error) { store, err = updater.OpenStore(ctx, g.State); return err }); err != nil {
+	defer stop()
+	store, err := openKeys(ctx, g.State)
+	if err != nil {
 		return err
 	}
 	err = together(ctx, []role{
@@ -202,8 +200,17 @@ func reach(ctx context.Context, source *release.Source) error {
 	}
 }
 
-// serveMetrics answers Prometheus until stop is called.
+// openKeys opens neco's keys, and bears with a store that is away.
+func openKeys(ctx context.Context, url string) (store *state.Keyspace, err error) {
+	err = outlast(ctx, func() (err error) { store, err = updater.OpenStore(ctx, url); return err })
+	return store, err
+}
+
+// serveMetrics answers Prometheus until stop is called; at no address, nothing.
 func serveMetrics(address string, m io.WriterTo) (stop func(), err error) {
+	if address == "" {
+		return func() {}, nil
+	}
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("cannot serve metrics: %w", err)

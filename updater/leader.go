@@ -26,7 +26,7 @@ func (l leader) decide(ctx context.Context) error {
 	k := Keys()
 	v := newVigil(l.Store, k.AllConfig(), k.Infos(), k.Statuses(), k.AllContents(), k.Presences())
 	return watching(ctx, v, func() error {
-		m := &memory{absent: map[int]time.Time{}}
+		m := &memory{clock: newClock(), absent: map[int]time.Time{}}
 		for told := ""; ctx.Err() == nil; {
 			began := time.Now()
 			a, err := l.turn(ctx, m)
@@ -44,7 +44,7 @@ func (l leader) decide(ctx context.Context) error {
 				slog.Info(string(a.Verb), "why", a.Why)
 			}
 			if a.Verb == Wait {
-				v.wait(ctx, a.Until)
+				v.wait(ctx, m.clock.outside(a.Until))
 				pause(ctx, min(2*took, gathering))
 			}
 		}
@@ -76,7 +76,7 @@ func (l leader) turn(ctx context.Context, m *memory) (a Action, err error) {
 		if err != nil {
 			return err
 		}
-		now := time.Now().UTC()
+		now := m.now(s.Current)
 		s.Absent = absentees(s, present, m.absent, now)
 		s.Since = m.since(s.Current, now)
 		a = Next(s, now)
@@ -88,9 +88,20 @@ func (l leader) turn(ctx context.Context, m *memory) (a Action, err error) {
 
 // memory is what a leader has seen itself.
 type memory struct {
+	clock  clock
 	absent map[int]time.Time // since when it has seen no presence of servers
 	seen   stage
 	at     time.Time // when it has first seen that
+}
+
+// now is the time. While an update runs it goes on evenly, so that no server is late
+// or missing because somebody sets the machine's clock; what says when one may start
+// is about that clock.
+func (m *memory) now(r *record.Request) time.Time {
+	if r == nil || r.Ended() {
+		m.clock = newClock()
+	}
+	return m.clock.now().UTC()
 }
 
 // stage is how far an attempt at a request has come.

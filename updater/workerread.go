@@ -39,11 +39,18 @@ func (w *worker) take(c state.KeyChange) bool {
 	switch {
 	case c.Revision <= w.readAt:
 		return true
-	case c.Key != Keys().Gate() || !c.Told():
+	case !c.Told():
 		return false
+	case c.Key == Keys().Gate():
+		w.seat.Gate = record.Gate{}
+		return c.Deleted || c.Decode(&w.seat.Gate) == nil
+	case c.Deleted:
+		w.seat.Current, w.asked = nil, 0
+		return true
 	}
-	w.seat.Gate = record.Gate{}
-	return c.Deleted || c.Decode(&w.seat.Gate) == nil
+	var r record.Request
+	w.seat.Current, w.asked = &r, c.Revision
+	return c.Decode(&r) == nil // else reading it says what is wrong
 }
 
 // read reads the request and its gate; the configuration and its own record when

@@ -22,25 +22,38 @@ import (
 // TestModel plays random lives of a unit, and holds each step of its agent against
 // the model, and the record of its hooks against the judge.
 func TestModel(t *testing.T) {
-	lives := 60
+	lives := 600
 	if testing.Short() {
-		lives = 20
+		lives = 100
 	}
 	hooks := 0
 	for seed := range uint64(lives) {
-		dice := rand.New(rand.NewPCG(seed, 0))
-		script := make([]byte, 400)
-		for i := range script {
-			script[i] = byte(dice.Uint32())
-		}
 		synctest.Test(t, func(t *testing.T) {
-			hooks += playLife(t, script)
+			hooks += playLife(t, randomScript(seed))
 			if t.Failed() {
 				t.Logf("seed %d", seed)
 			}
 		})
 	}
 	t.Logf("%d lives, %d hooks", lives, hooks)
+}
+
+// randomScript is that of a long life, or of one of many short ones in which
+// agents die, charms change and operators answer more often than else.
+func randomScript(seed uint64) []byte {
+	dice := rand.New(rand.NewPCG(seed, 0))
+	length, often := 400, ""
+	if seed%20 != 0 {
+		length, often = 30+dice.IntN(300), "\x01\x02\x05\x06\x07\x08\x09"
+	}
+	script := make([]byte, length)
+	for i := range script {
+		script[i] = byte(dice.Uint32())
+		if often != "" && dice.IntN(4) == 0 {
+			script[i] = often[dice.IntN(len(often))]
+		}
+	}
+	return script
 }
 
 // FuzzModel plays the lives that a fuzzer writes.

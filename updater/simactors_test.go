@@ -46,7 +46,7 @@ func (w *world) startWorker(h *host) {
 	h.looked = time.Time{}
 	h.journal = h.disk
 	h.journal.At = w.within(h, h.journal.At)
-	h.current, h.status = nil, nil
+	h.current, h.gate, h.status = nil, record.Gate{}, nil
 	if !h.cut {
 		w.see(h)
 		w.recall(h)
@@ -86,7 +86,7 @@ func (w *world) lead(h *host) {
 	s := w.store.snapshot(w.keys, h.updater.version)
 	now := w.leaderTime(h, s.Current)
 	s.Absent = absentees(s, w.present, w.memory.absent, now)
-	s.Since = w.memory.since(s.Current, now)
+	s.Since = w.memory.since(s, now)
 	a := Next(s, now)
 	if a.Verb == Wait {
 		if !a.Until.IsZero() {
@@ -94,13 +94,14 @@ func (w *world) lead(h *host) {
 		}
 		return
 	}
-	revision, epoch := w.store.revision, h.updater.epoch
+	revision, request, epoch := w.store.revision, w.store.revisions[w.keys.Current()], h.updater.epoch
 	w.after(w.between(0, 30*time.Millisecond), func() {
 		w.onceAwake(h, func() {
 			if h.updater.epoch != epoch || h.cut && !w.slips(h) {
 				return
 			}
-			if w.store.revision == revision && w.leader == h {
+			holds := w.store.revision == revision || a.Verb == Open && w.store.revisions[w.keys.Current()] == request
+			if holds && w.leader == h {
 				w.logf("leader %d: %s: %s", h.lrn, a.Verb, a.Why)
 				w.commit(a.Changes)
 			}
@@ -123,7 +124,7 @@ func later(a, b time.Time) time.Time {
 
 // see is a worker that reads the request and the configuration.
 func (w *world) see(h *host) {
-	h.current = get[record.Request](w.store, w.keys.Current())
+	h.current, h.gate = get[record.Request](w.store, w.keys.Current()), gateOf(w.store, w.keys)
 	h.timeout = w.store.config(w.keys).WorkerTimeout
 }
 
@@ -151,7 +152,7 @@ func (w *world) hear() {
 // seat is what a worker knows.
 func (w *world) seat(h *host) Seat {
 	return Seat{
-		Keys: w.keys, LRN: h.lrn, Own: h.worker.version, Steps: w.steps, Timeout: h.timeout, Current: h.current, Status: h.status,
+		Keys: w.keys, LRN: h.lrn, Own: h.worker.version, Steps: w.steps, Timeout: h.timeout, Current: h.current, Gate: h.gate, Status: h.status,
 		Journal: h.journal, Busy: h.effect != nil, All: h.all, LookedAt: h.looked,
 	}
 }

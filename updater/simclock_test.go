@@ -38,6 +38,7 @@ func (w *world) workerTime(h *host) time.Time { return w.now.Add(h.worker.off) }
 func (w *world) leaderTime(h *host, r *record.Request) time.Time {
 	if r == nil || r.Ended() {
 		w.steady = h.skew
+		clear(w.memory.absent)
 	}
 	return w.now.Add(w.steady)
 }

@@ -17,7 +17,7 @@ func (w *world) commit(changes []Change) {
 	w.store.commit(changes)
 	heard := false
 	for _, c := range changes {
-		heard = heard || c.Key == w.keys.Current() || strings.HasPrefix(c.Key, w.keys.AllConfig())
+		heard = heard || c.Key == w.keys.Current() || c.Key == w.keys.Gate() || strings.HasPrefix(c.Key, w.keys.AllConfig())
 		if strings.HasPrefix(c.Key, w.keys.Outbox()) {
 			delete(w.store.values, c.Key) // alerts are sent at once; nothing reads them here
 		}

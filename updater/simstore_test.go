@@ -71,10 +71,16 @@ func (s *simStore) config(k record.Keys) record.Config {
 	return c
 }
 
+// gateOf is the gate that was opened last.
+func gateOf(s *simStore, k record.Keys) (g record.Gate) {
+	g, _ = s.values[k.Gate()].(record.Gate)
+	return g
+}
+
 // snapshot reads what the leader decides on.
 func (s *simStore) snapshot(k record.Keys, own string) Snapshot {
 	snap := Snapshot{
-		Keys: k, Own: own, Config: s.config(k), Target: get[record.Target](s, k.Target()),
+		Keys: k, Own: own, Config: s.config(k), Target: get[record.Target](s, k.Target()), Gate: gateOf(s, k),
 		Pause: get[record.Pause](s, k.Pause()), Recovery: get[record.Recovery](s, k.Recovery()), Current: get[record.Request](s, k.Current()),
 		Workers: byServer[record.Status](s, k.Workers()), Contents: below[record.Contents](s, k.AllContents()),
 	}

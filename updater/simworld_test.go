@@ -64,6 +64,7 @@ type host struct {
 	effect  *effect
 
 	current *record.Request // as far as its worker has heard
+	gate    record.Gate
 	status  *record.Status
 	timeout time.Duration
 	all     map[int]record.Status

@@ -22,6 +22,7 @@ import (
 type bootWorld struct {
 	releases *github.Server
 	alerts   *mailbox
+	depot    *depot
 }
 
 // bootWorldOf is the script's own.

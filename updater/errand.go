@@ -42,7 +42,7 @@ func (w *worker) refuse(ctx context.Context, err error) error {
 }
 
 // done writes down how it ended. What was cancelled has not: it is gone on with.
-func (w *worker) done(err error) error {
+func (w *worker) done(ctx context.Context, err error) error {
 	e, j := w.errand, w.seat.Journal
 	cancelled := err != nil && e.ctx.Err() != nil
 	e.cancel()
@@ -62,9 +62,20 @@ func (w *worker) done(err error) error {
 		slog.Error("what is done will be done again after a restart", "error", err)
 	}
 	if e.job == Install && j.Phase == Done {
-		return ErrHandOver
+		return w.handOver(ctx)
 	}
 	return nil
+}
+
+// handOver says that another version is to take this worker's place, so that somebody
+// misses it if it does not come up.
+func (w *worker) handOver(ctx context.Context) error {
+	if s := w.seat.handsOver(); s != nil {
+		if err := w.write(ctx, *s); err != nil {
+			slog.Warn("cannot say that another version takes over", "error", err)
+		}
+	}
+	return ErrHandOver
 }
 
 // leave ends what is being done, so that nothing outlives the worker.

@@ -3,7 +3,6 @@ package updater
 import (
 	"context"
 	"log/slog"
-	"slices"
 	"time"
 
 	"bijou/state"
@@ -14,6 +13,7 @@ import (
 type leader struct {
 	UpdaterOptions
 	leadership *state.KeyLeadership
+	back       bool // the store was away before: servers may still be coming back, too
 }
 
 // Many workers come to a step at about the same time, and one look does for all: once
@@ -25,7 +25,7 @@ const gathering = 100 * time.Millisecond
 func (l leader) decide(ctx context.Context) error {
 	f := newFold(l.Store, l.Version)
 	return watching(ctx, func(ctx context.Context) { _ = f.sight.run(ctx) }, func() error {
-		m := &memory{clock: newClock(), absent: map[int]time.Time{}}
+		m := newMemory(l.back)
 		for told := ""; ctx.Err() == nil; {
 			began := time.Now()
 			a, err := l.act(ctx, f, m)
@@ -34,6 +34,7 @@ func (l leader) decide(ctx context.Context) error {
 			case over(err) || ctx.Err() != nil:
 				return err
 			case err != nil:
+				m.away = true
 				slog.Warn("cannot decide what is next; trying again", "error", err)
 				pause(ctx, again)
 				continue
@@ -98,8 +99,7 @@ func (l leader) open(ctx context.Context, f *fold, a Action) (opened bool, err e
 // next asks what is next.
 func (l leader) next(s Snapshot, present map[int]record.Presence, m *memory) Action {
 	now := m.now(s.Current)
-	s.Absent = absentees(s, present, m.absent, now)
-	s.Since = m.since(s, now)
+	m.tell(&s, present, now)
 	l.Metrics.saw(s)
 	return Next(s, now)
 }
@@ -120,63 +120,4 @@ func (l leader) turn(ctx context.Context, m *memory) (a Action, err error) {
 		return Apply(tx, a.Changes)
 	})
 	return a, err
-}
-
-// memory is what a leader has seen itself.
-type memory struct {
-	clock  clock
-	absent map[int]time.Time // since when it has seen no presence of servers
-	seen   stage
-	at     time.Time // when it has first seen that
-}
-
-// now is the time. While an update runs it goes on evenly, so that no server is late
-// or missing because somebody sets the machine's clock; what says when one may start
-// is about that clock.
-func (m *memory) now(r *record.Request) time.Time {
-	if r == nil || r.Ended() {
-		m.clock = newClock()
-		clear(m.absent) // by the time as it was
-	}
-	return m.clock.now().UTC()
-}
-
-// stage is how far an attempt at a request has come.
-type stage struct{ id, attempt, gate int }
-
-// since is when the leader has first seen the request where it is.
-func (m *memory) since(s Snapshot, now time.Time) time.Time {
-	r := s.Current
-	if r == nil {
-		m.seen = stage{}
-		return time.Time{}
-	}
-	if seen := (stage{r.ID, r.Attempt, s.Gate.Of(*r)}); seen != m.seen {
-		m.seen, m.at = seen, now
-	}
-	return m.at
-}
-
-// absentees brings up to date since when servers of the request have been seen to
-// be absent, first from this moment on: a new leader has not seen them before. Those
-// that another leader has reported to be missing have been absent for long.
-func absentees(s Snapshot, present map[int]record.Presence, absent map[int]time.Time, now time.Time) map[int]time.Time {
-	for lrn := range absent {
-		if _, ok := present[lrn]; ok || s.Current == nil || !slices.Contains(s.Current.Servers, lrn) {
-			delete(absent, lrn)
-		}
-	}
-	if s.Current == nil {
-		return absent
-	}
-	for _, lrn := range s.Current.Servers {
-		_, here := present[lrn]
-		if _, known := absent[lrn]; !here && !known {
-			absent[lrn] = now
-			if slices.Contains(s.Current.Missing, lrn) {
-				absent[lrn] = now.Add(-absence)
-			}
-		}
-	}
-	return absent
 }

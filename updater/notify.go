@@ -58,7 +58,7 @@ type slackDoc struct {
 
 func slack(a record.Alert) any {
 	sign := map[string]string{
-		record.AlertSucceeded: ":white_check_mark:", record.AlertStopped: ":x:", record.AlertMissing: ":warning:",
+		record.AlertSucceeded: ":white_check_mark:", record.AlertStopped: ":x:", record.AlertMissing: ":warning:", record.AlertTwin: ":warning:",
 	}[a.Kind]
 	if sign == "" {
 		sign = ":information_source:"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	"bijou/state"
@@ -43,4 +44,45 @@ func bear(ctx context.Context, err error) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// absentStore is when a worker's store came back, after it had been away. Its helpers
+// and its loop find that out, each at its own time.
+type absentStore struct {
+	clock clock
+	mu    sync.Mutex
+	at    time.Time
+}
+
+// came says that it is back.
+func (a *absentStore) came() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.at = a.clock.now()
+}
+
+// back is when it came back last; zero: it never was away.
+func (a *absentStore) back() time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.at
+}
+
+// persist is persist, which minds that the store was away.
+func (w *worker) persist(ctx context.Context, f func() error) error {
+	began, tries := time.Now(), 0
+	err := persist(ctx, func() error { tries++; return f() })
+	if err == nil && (tries > 1 || time.Since(began) > lookAfter) {
+		w.away.came()
+	}
+	return err
+}
+
+// heard is what the worker's presence tells it: that the store is back, or that
+// another server goes by its LRN, or does no more.
+func (w *worker) heard(back bool) {
+	if back {
+		w.away.came()
+	}
+	w.sight.ring(news{all: back})
 }

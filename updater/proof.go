@@ -3,6 +3,7 @@ package updater
 import (
 	"context"
 	"errors"
+	"os"
 	"sync"
 	"time"
 
@@ -11,17 +12,29 @@ import (
 )
 
 // proof shows others that the worker lives, and which version it is: its key in
-// presence/ stands under a session, which is begun anew when it is lost.
+// presence/ stands under a session, which is begun anew when it is lost. Where a
+// worker of another server stands there already, it waits for that to be gone.
 type proof struct {
 	o     WorkerOptions
+	me    record.Presence
+	heard func(back bool) // told when the store is back, or twin has changed
 	ready sync.Once
+	asked sync.Once
+	known chan struct{} // closed once the first announcement was made, or refused
 
 	mu      sync.Mutex
 	session *state.KeySession
 	begun   chan struct{} // closed when there is another session
+	other   string        // whose presence stands where its own should
 }
 
-func newProof(o WorkerOptions) *proof { return &proof{o: o, begun: make(chan struct{})} }
+func newProof(o WorkerOptions, me string, heard func(back bool)) *proof {
+	host, _ := os.Hostname() // else it has no name
+	return &proof{
+		o: o, me: record.Presence{Version: o.Version, Server: me, Host: host}, heard: heard,
+		known: make(chan struct{}), begun: make(chan struct{}),
+	}
+}
 
 // run keeps a session until ctx is done.
 func (p *proof) run(ctx context.Context) error {
@@ -50,21 +63,28 @@ func (p *proof) stand(ctx context.Context) error {
 		defer cancel()
 		_ = s.Close(ctx) // else it expires
 	}()
-	if err := p.announce(ctx, s); err != nil {
+	if err := p.enter(ctx, s); err != nil {
 		return err
 	}
 	p.set(s)
-	if p.o.Ready != nil {
-		p.ready.Do(p.o.Ready)
-	}
 	return p.keep(ctx, s)
 }
 
-// announce writes the presence.
-func (p *proof) announce(ctx context.Context, s *state.KeySession) error {
-	return p.o.Store.Update(ctx, func(tx *state.KeyTx) error {
-		return tx.PutLeased(Keys().Presence(p.o.LRN), record.Presence{Version: p.o.Version}, s)
+// announce writes the presence, unless another server's worker stands there.
+func (p *proof) announce(ctx context.Context, s *state.KeySession) (other *record.Presence, err error) {
+	key := Keys().Presence(p.o.LRN)
+	err = p.o.Store.Update(ctx, func(tx *state.KeyTx) error {
+		there, err := read[record.Presence](tx.KeyView, key)
+		if err != nil {
+			return err
+		}
+		if other = nil; there != nil && there.Server != "" && there.Server != p.me.Server {
+			other = there
+			return nil
+		}
+		return tx.PutLeased(key, p.me, s)
 	})
+	return other, err
 }
 
 // keep writes the presence again whenever it was removed (its server was
@@ -92,7 +112,7 @@ func (p *proof) keep(ctx context.Context, s *state.KeySession) error {
 	}
 }
 
-// renew waits for a change of the presence, or writes it if it is not there.
+// renew waits for a change of the presence, or writes it if it is not its own.
 func (p *proof) renew(ctx context.Context, s *state.KeySession) error {
 	key := Keys().Presence(p.o.LRN)
 	var seen *record.Presence
@@ -107,8 +127,8 @@ func (p *proof) renew(ctx context.Context, s *state.KeySession) error {
 	switch {
 	case err != nil:
 		return err
-	case seen == nil:
-		return p.announce(ctx, s)
+	case seen == nil || *seen != p.me:
+		return p.enter(ctx, s)
 	}
 	return p.o.Store.Await(ctx, revision, key)
 }
@@ -116,6 +136,8 @@ func (p *proof) renew(ctx context.Context, s *state.KeySession) error {
 // set makes the session known.
 func (p *proof) set(s *state.KeySession) {
 	p.mu.Lock()
+	again := p.session != nil
+	defer p.heard(again) // a session that was lost shows that the store was away
 	defer p.mu.Unlock()
 	p.session = s
 	close(p.begun)

@@ -180,6 +180,8 @@ func (f *fake) Update(ctx context.Context, c release.Component) error {
 
 func (f *fake) Well(context.Context, release.Component) error { return nil }
 
+func (f *fake) Runs(context.Context, release.Component) bool { return true }
+
 func (f *fake) Others(_ context.Context, _ release.Component, lrns []int) (int, bool) {
 	return len(lrns), !f.noCheck
 }

@@ -23,6 +23,8 @@ type Server interface {
 	Update(ctx context.Context, c release.Component) error
 	// Well tells what is the matter with the component; nil is nothing.
 	Well(ctx context.Context, c release.Component) error
+	// Runs tells if the component's services run, well or not.
+	Runs(ctx context.Context, c release.Component) bool
 	// Others counts the servers whose members of the component are well; asked is
 	// false if there is no way to find out.
 	Others(ctx context.Context, c release.Component, lrns []int) (well int, asked bool)

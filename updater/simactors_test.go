@@ -43,7 +43,7 @@ func (w *world) startWorker(h *host) {
 	h.worker.up, h.worker.version, h.effect, h.all = true, h.installed, nil, nil
 	h.worker.epoch++
 	h.worker.began, h.worker.off = w.now, h.skew
-	h.looked = time.Time{}
+	h.looked, h.moves, h.movedAt = time.Time{}, 0, time.Time{}
 	h.journal = h.disk
 	h.journal.At = w.within(h, h.journal.At)
 	h.current, h.gate, h.status = nil, record.Gate{}, nil
@@ -85,8 +85,7 @@ func (w *world) lead(h *host) {
 	}
 	s := w.store.snapshot(w.keys, h.updater.version)
 	now := w.leaderTime(h, s.Current)
-	s.Absent = absentees(s, w.present, w.memory.absent, now)
-	s.Since = w.memory.since(s, now)
+	w.memory.tell(&s, w.present, now)
 	a := Next(s, now)
 	if a.Verb == Wait {
 		if !a.Until.IsZero() {
@@ -153,7 +152,7 @@ func (w *world) hear() {
 func (w *world) seat(h *host) Seat {
 	return Seat{
 		Keys: w.keys, LRN: h.lrn, Own: h.worker.version, Steps: w.steps, Timeout: h.timeout, Current: h.current, Gate: h.gate, Status: h.status,
-		Journal: h.journal, Busy: h.effect != nil, All: h.all, LookedAt: h.looked,
+		Journal: h.journal, Busy: h.effect != nil, All: h.all, LookedAt: h.looked, Moves: h.moves, MovedAt: h.movedAt,
 	}
 }
 
@@ -176,7 +175,9 @@ func (w *world) work(h *host) {
 	case Look:
 		w.see(h)
 		w.recall(h)
-		h.all, h.looked = byServer[record.Status](w.store, w.keys.Workers()), now
+		seat := w.seat(h)
+		seat.looked(byServer[record.Status](w.store, w.keys.Workers()), now)
+		h.all, h.looked, h.moves, h.movedAt = seat.All, seat.LookedAt, seat.Moves, seat.MovedAt
 		w.wakeAt(h, &h.worker, w.now.Add(time.Millisecond), w.work)
 	case Write:
 		w.record(h, t.Status)
@@ -193,6 +194,7 @@ func (w *world) record(h *host, status record.Status) {
 			if h.worker.epoch != epoch || h.cut && !w.slips(h) {
 				return
 			}
+			status.At = w.workerTime(h)
 			if takes(get[record.Request](w.store, w.keys.Current()), status) {
 				w.logf("worker %d (%s): %+v", h.lrn, h.worker.version, status)
 				w.commit([]Change{put(w.keys.Worker(h.lrn), status)})

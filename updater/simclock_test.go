@@ -39,6 +39,7 @@ func (w *world) leaderTime(h *host, r *record.Request) time.Time {
 	if r == nil || r.Ended() {
 		w.steady = h.skew
 		clear(w.memory.absent)
+		clear(w.memory.handing)
 	}
 	return w.now.Add(w.steady)
 }

@@ -13,7 +13,7 @@ func (w *world) housekeep() {
 	}
 	for _, i := range w.r.Perm(len(w.servers)) {
 		if h := w.servers[i]; w.leader == nil && h.updater.up && !h.cut && !h.hung.After(w.now) {
-			w.leader, w.memory, w.steady = h, &memory{absent: map[int]time.Time{}}, h.skew
+			w.leader, w.memory, w.steady = h, newMemory(false), h.skew
 			w.wakeAt(h, &h.updater, w.now, w.lead)
 		}
 	}

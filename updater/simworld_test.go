@@ -69,6 +69,8 @@ type host struct {
 	timeout time.Duration
 	all     map[int]record.Status
 	looked  time.Time
+	moves   int
+	movedAt time.Time
 }
 
 // process is one process: up with a version, or down.
@@ -169,7 +171,7 @@ func simStart() time.Time { return time.Date(2018, 11, 7, 0, 0, 0, 0, time.UTC) 
 func newWorld(seed uint64, manifest release.Manifest) *world {
 	w := &world{
 		r: rand.New(rand.NewPCG(seed, 0)), keys: record.NewKeys("/neco/"), store: newSimStore(), now: simStart(), manifest: manifest, steps: manifest.Steps(),
-		memory: &memory{absent: map[int]time.Time{}}, present: map[int]record.Presence{}, once: map[string]lock{}, ran: map[string]string{}, reached: map[[2]int]int{},
+		memory: newMemory(false), present: map[int]record.Presence{}, once: map[string]lock{}, ran: map[string]string{}, reached: map[[2]int]int{},
 		reports: map[string]int{}, attempts: map[string]bool{}, downgrades: map[string]bool{}, faults: map[string]int{}, nextRelease: 1,
 	}
 	w.configure(record.EnvProduction, simTimeout)

@@ -26,9 +26,14 @@ type Snapshot struct {
 	// Absent says since when the leader has seen no presence of servers; those
 	// that are present are not in it.
 	Absent map[int]time.Time
-	// Since is when the leader has first seen the request with this attempt and
-	// gate; zero: it does not know.
-	Since time.Time
+	// Handing says since when the leader has seen servers wait for the version that
+	// they have installed.
+	Handing map[int]time.Time
+	// Since is when the leader has first seen the request where it is; zero: it does
+	// not know. If Witnessed, it has seen where it was before, too, so that this is
+	// when something has moved last, by its own time.
+	Since     time.Time
+	Witnessed bool
 }
 
 // Change is one key to write; a nil Value removes it. All changes of one decision

@@ -87,10 +87,12 @@ func (s Seat) late() (late []int, known bool) {
 }
 
 // await waits at the barrier: for the gate, and now and then it looks for
-// itself, so that no barrier waits for a leader. Who waits for too long says for
-// whom, so that it looks once more before.
+// itself, so that no barrier waits for a leader. Who waits for too long in which
+// nobody has moved says for whom, so that it looks once more before. While the
+// store was away nobody could write how far he is, which counts for nothing.
 func (s Seat) await(now time.Time, late []int) Task {
-	since, deadline := s.Status.At, s.Status.At.Add(s.Timeout)
+	since := latest(s.Status.At, s.Back)
+	deadline := latest(since, s.MovedAt).Add(s.Timeout)
 	expired := !now.Before(deadline)
 	if expired && len(late) > 0 {
 		return s.fail(now, fmt.Sprintf("waited %s for server %s to come to step %s", s.Timeout, record.ListServers(late), s.Status.StepName))
@@ -103,6 +105,13 @@ func (s Seat) await(now time.Time, late []int) Task {
 		look = deadline
 	}
 	return Task{Job: Idle, Until: look, Why: "waiting for the others at step " + s.Status.StepName}
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 // lookAt is when a worker that waits looks next for itself: ever more seldom.

@@ -28,7 +28,14 @@ func RunUpdater(ctx context.Context, o UpdaterOptions) error {
 	if o.Ready != nil {
 		o.Ready()
 	}
-	return outlast(ctx, "lead", func() error { return campaign(ctx, o) })
+	var lost time.Time // when its last session ended for a fault
+	return outlast(ctx, "lead", func() error {
+		err := campaign(ctx, o, lost)
+		if err != nil {
+			lost = time.Now()
+		}
+		return err
+	})
 }
 
 // outlast calls f until it succeeds or ctx is done; a store that is gone ends it.
@@ -67,8 +74,9 @@ func recoverAtStart(ctx context.Context, o UpdaterOptions) error {
 const farewell = 5 * time.Second
 
 // campaign is one session: it waits for its turn, leads, and lets go, so that
-// another can lead at once. It returns nil when ctx is done.
-func campaign(ctx context.Context, o UpdaterOptions) error {
+// another can lead at once. It returns nil when ctx is done. lost is when its last
+// session was lost.
+func campaign(ctx context.Context, o UpdaterOptions, lost time.Time) error {
 	session, err := o.Store.NewSession(ctx)
 	if err != nil {
 		return err
@@ -90,7 +98,7 @@ func campaign(ctx context.Context, o UpdaterOptions) error {
 	slog.Info("leading", "version", o.Version)
 	o.Metrics.leads(true)
 	defer o.Metrics.leads(false)
-	err = lead(ctx, leader{UpdaterOptions: o, leadership: leadership})
+	err = lead(ctx, leader{UpdaterOptions: o, leadership: leadership, back: time.Since(lost) < patience})
 	slog.Info("leading no more", "error", err)
 	return err
 }

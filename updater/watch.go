@@ -31,6 +31,10 @@ func (s Snapshot) watch(now time.Time) Action {
 	if gate := s.gate(); gate > s.Gate.Of(*s.Current) {
 		return s.open(now, gate)
 	}
+	if lost := s.lost(now); len(lost) > 0 {
+		return s.stop(now, lost, fmt.Sprintf("server %s has installed %s, which does not come up there: no worker of it has begun within a minute",
+			record.ListServers(lost), s.Current.Version))
+	}
 	deadline := s.progress().Add(s.Config.WorkerTimeout + patience)
 	if !now.Before(deadline) {
 		late := s.late()
@@ -39,12 +43,21 @@ func (s Snapshot) watch(now time.Time) Action {
 	return wait(s.wake(now, deadline), fmt.Sprintf("update to %s runs", s.Current.Version))
 }
 
-// progress is when something has moved last: as the gate or the request says, unless
-// the clock of whoever wrote that cannot have been this one.
+// progress is when something has moved last: as the leader has seen it, else as the
+// records say, unless the clock of whoever wrote that cannot have been this one.
 func (s Snapshot) progress() time.Time {
+	if s.Witnessed {
+		return s.Since
+	}
 	at := s.Current.ProgressAt
 	if s.Gate.Of(*s.Current) > 0 && s.Gate.Attempt == s.Current.Attempt {
 		at = s.Gate.At
+	}
+	for _, lrn := range s.Current.Servers {
+		w, ok := s.worker(lrn)
+		if ok && w.Attempt == s.Current.Attempt && w.At.After(at) && !w.At.After(s.Since) {
+			at = w.At
+		}
 	}
 	if s.Since.IsZero() || !at.After(s.Since) && at.After(s.Since.Add(-s.Config.WorkerTimeout-patience)) {
 		return at
@@ -131,13 +144,33 @@ func (s Snapshot) missing(now time.Time) (missing []int) {
 	return missing
 }
 
+// lost are the servers on which the version that was installed has not begun.
+func (s Snapshot) lost(now time.Time) (lost []int) {
+	for _, lrn := range s.Current.Servers {
+		if since, hands := s.Handing[lrn]; hands && !now.Before(since.Add(handOver)) {
+			lost = append(lost, lrn)
+		}
+	}
+	return lost
+}
+
 // wake is when the leader must look again though nothing has changed.
 func (s Snapshot) wake(now, deadline time.Time) time.Time {
 	for _, lrn := range s.Current.Servers {
-		since, absent := s.Absent[lrn]
-		if due := since.Add(absence); absent && due.After(now) && due.Before(deadline) {
-			deadline = due
+		if since, absent := s.Absent[lrn]; absent {
+			deadline = sooner(now, since.Add(absence), deadline)
 		}
+		if since, hands := s.Handing[lrn]; hands {
+			deadline = sooner(now, since.Add(handOver), deadline)
+		}
+	}
+	return deadline
+}
+
+// sooner is the time if it is still to come, and before the deadline.
+func sooner(now, at, deadline time.Time) time.Time {
+	if at.After(now) && at.Before(deadline) {
+		return at
 	}
 	return deadline
 }

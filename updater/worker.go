@@ -24,6 +24,10 @@ type Seat struct {
 	// they were read last. The gate usually makes that needless.
 	All      map[int]record.Status
 	LookedAt time.Time
+	Moves    int       // what the servers had done when it looked last
+	MovedAt  time.Time // when it has seen that grow, at the step that it is at
+	Back     time.Time // when the store came back that had been away
+	Twin     string    // another server's worker that goes by this LRN; "" is none
 }
 
 // The phases of what a Journal is about.
@@ -85,6 +89,9 @@ func NextTask(s Seat, now time.Time) Task {
 	if s.Busy {
 		return s.mind()
 	}
+	if s.Twin != "" {
+		return Task{Job: Idle, Why: s.Twin + " works as this server"}
+	}
 	if !s.called() {
 		return Task{Job: Idle, Why: "there is nothing to do"}
 	}
@@ -116,6 +123,9 @@ func (s Seat) mine() bool { return release.Same(s.Own, s.Current.Version) }
 // mind watches over what is being done: it ends when its request is stopped or
 // is no more.
 func (s Seat) mind() Task {
+	if s.Twin != "" {
+		return Task{Job: Cancel, Why: s.Twin + " works as this server"}
+	}
 	if !s.called() || !s.ours(s.Journal) || s.Current.Attempt != s.Journal.Attempt {
 		return Task{Job: Cancel, Why: "the update was stopped"}
 	}
@@ -146,11 +156,37 @@ func (s Seat) ours(j Journal) bool {
 
 // at is the record of having come to a step; 0 is the installation before them.
 func (s Seat) at(step int) record.Status {
-	w := record.Status{Version: s.Current.Version, Request: s.Current.ID, Attempt: s.Current.Attempt, Step: step, StepName: "install"}
+	w := record.Status{Version: s.Current.Version, Request: s.Current.ID, Attempt: s.Current.Attempt, Step: step, StepName: record.InstallStep}
 	if step > 0 && step <= len(s.Steps) {
 		w.StepName, w.Steps = s.Steps[step-1].Name, len(s.Steps)
 	}
 	return w
+}
+
+// handsOver is the record of having installed the request's version, which is to take
+// over; nil if there is nothing that it belongs to.
+func (s Seat) handsOver() *record.Status {
+	if s.Current == nil || s.Status == nil || !s.Status.For(*s.Current) || s.Status.Attempt != s.Current.Attempt {
+		return nil
+	}
+	w := s.at(0)
+	w.StepName = record.HandOverStep
+	return &w
+}
+
+// looked keeps what it has seen of all workers' records. How far they had come when
+// it looked first at its step says nothing of when that was.
+func (s *Seat) looked(all map[int]record.Status, now time.Time) {
+	first := s.Status == nil || s.LookedAt.Before(s.Status.At)
+	s.All, s.LookedAt = all, now
+	if s.Current == nil {
+		return
+	}
+	n := moves(*s.Current, all)
+	if n != s.Moves && !first {
+		s.MovedAt = now
+	}
+	s.Moves = n
 }
 
 func (s Seat) write(now time.Time, w record.Status) Task {

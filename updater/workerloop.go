@@ -23,7 +23,9 @@ type WorkerOptions struct {
 	// Install brings a release to this server, and puts it in this program's place.
 	Install func(ctx context.Context, version string, c record.Config) error
 	Metrics *WorkerMetrics // may be nil
-	Ready   func()         // called once its presence is announced; may be nil
+	Ready   func()         // called once its presence is announced, or refused; may be nil
+
+	doubt time.Duration // how long another worker of its LRN is taken for one that just ended; 0: twinDoubt
 }
 
 // ErrHandOver says that the worker has installed another version, which is to take
@@ -39,6 +41,7 @@ type worker struct {
 	conf  record.Config
 	sight *sight
 	proof *proof
+	away  *absentStore
 
 	asked  int64 // the revision at which the request was written, as far as it was read
 	readAt int64 // the revision at which it was read
@@ -60,10 +63,15 @@ func runWorker(ctx context.Context, o WorkerOptions, c clock) error {
 	if err != nil {
 		return err
 	}
+	me, err := identity(o.Dir)
+	if err != nil {
+		return err
+	}
 	w := &worker{o: o, steps: o.Manifest.Steps(), clock: c}
 	w.seat = Seat{Keys: Keys(), LRN: o.LRN, Own: o.Version, Steps: w.steps, Journal: w.clock.since(j)}
-	w.proof = newProof(o)
+	w.away = &absentStore{clock: w.clock}
 	w.sight = newSight(o.Store, Keys().Current(), Keys().Gate(), Keys().AllConfig()) // not the other workers' records: N² events
+	w.proof = newProof(o, me, w.heard)
 	return w.run(ctx)
 }
 
@@ -88,13 +96,18 @@ func (w *worker) run(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// loop looks, decides and acts, until ctx is done.
+// loop looks, decides and acts, until ctx is done: once it is known whether this is
+// the only worker of its LRN.
 func (w *worker) loop(ctx context.Context) error {
+	if !w.proof.decided(ctx) {
+		return nil
+	}
 	defer w.leave()
 	for {
 		if err := w.refresh(ctx); err != nil {
 			return unlessDone(ctx, err)
 		}
+		w.seat.Back, w.seat.Twin = w.away.back(), w.proof.twin()
 		t := NextTask(w.seat, w.clock.now())
 		w.seat.All = nil
 		if err := w.act(ctx, t); err != nil {
@@ -145,7 +158,7 @@ func (w *worker) wait(ctx context.Context, at time.Time) error {
 	case <-w.sight.bell:
 	case <-due:
 	case err := <-ended:
-		return w.done(err)
+		return w.done(ctx, err)
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -154,18 +167,19 @@ func (w *worker) wait(ctx context.Context, at time.Time) error {
 
 // look reads all workers' records.
 func (w *worker) look(ctx context.Context) error {
-	err := persist(ctx, func() error {
+	var all map[int]record.Status
+	err := w.persist(ctx, func() error {
 		return w.o.Store.View(ctx, func(v *state.KeyView) (err error) {
 			if w.seat.Current, err = LoadRequest(v); err != nil {
 				return err
 			}
-			if w.seat.All, err = LoadWorkers(v); err != nil {
+			if all, err = LoadWorkers(v); err != nil {
 				return err
 			}
 			return w.recall(v)
 		})
 	})
-	w.seat.LookedAt = w.clock.now()
+	w.seat.looked(all, w.clock.now())
 	return err
 }
 
@@ -195,9 +209,11 @@ func takes(now *record.Request, s record.Status) bool {
 }
 
 // write commits the worker's record, as long as its request is what it was: mostly
-// nothing of that was written since, which saves reading it again.
+// nothing of that was written since, which saves reading it again. It says when that
+// was, and not when it was decided on: the store may have been away.
 func (w *worker) write(ctx context.Context, s record.Status) error {
-	err := persist(ctx, func() error {
+	err := w.persist(ctx, func() error {
+		s.At = w.clock.now()
 		written, err := w.o.Store.PutIf(ctx, Keys().Current(), w.asked, Keys().Worker(w.o.LRN), s)
 		if written || err != nil {
 			return err
@@ -220,6 +236,7 @@ func (w *worker) write(ctx context.Context, s record.Status) error {
 	}
 	if err == nil {
 		slog.Info("comes to a step", "version", s.Version, "step", s.Step, "name", s.StepName, "finished", s.Finished, "error", s.Message)
+		s.At = w.clock.now() // the store may have taken its time
 		w.seat.Status = &s
 	}
 	return err

@@ -14,7 +14,7 @@ func (w *worker) refresh(ctx context.Context) error {
 	if old == (outdated{}) {
 		return nil
 	}
-	return persist(ctx, func() error {
+	return w.persist(ctx, func() error {
 		return w.o.Store.View(ctx, func(v *state.KeyView) error { return w.read(v, old) })
 	})
 }

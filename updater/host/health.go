@@ -33,6 +33,11 @@ func (h *Host) Well(ctx context.Context, c release.Component) error {
 	return h.works(ctx, c)
 }
 
+// Runs tells if the component's services run, whatever its health check says.
+func (h *Host) Runs(ctx context.Context, c release.Component) bool {
+	return h.active(ctx, c.Services) == nil
+}
+
 // works tells if the services run and the health check agrees.
 func (h *Host) works(ctx context.Context, c release.Component) error {
 	if err := h.active(ctx, c.Services); err != nil {

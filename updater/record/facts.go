@@ -11,9 +11,12 @@ type Contents struct {
 	Message string `json:"message,omitempty"` // why it failed
 }
 
-// Presence says that a worker lives, and which version it is.
+// Presence says that a worker lives, which version it is, and whose it is.
 type Presence struct {
 	Version string `json:"version"`
+	// Server is the server's identity, whatever LRN it was given, and Host its name.
+	Server string `json:"server,omitempty"`
+	Host   string `json:"host,omitempty"`
 }
 
 // Turn says which server may take its member of a rolling component down. It
@@ -82,6 +85,7 @@ const (
 	AlertSucceeded = "succeeded"
 	AlertStopped   = "stopped"
 	AlertMissing   = "missing" // a server has no worker alive; the update goes on
+	AlertTwin      = "twin"    // two servers go by one LRN
 	AlertTest      = "test"
 )
 

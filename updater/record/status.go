@@ -14,13 +14,25 @@ type Status struct {
 	// Request and Attempt are those that it works for.
 	Request int `json:"request"`
 	Attempt int `json:"attempt"`
-	// StepName is the step's name in the manifest; "install" before the first.
+	// StepName is the step's name in the manifest; before the first,
+	// InstallStep or HandOverStep.
 	StepName string `json:"step-name,omitempty"`
 	// Steps is how many there are in this version's plan; 0 before the first.
 	Steps int `json:"steps,omitempty"`
-	// At is when it came to this step, by the server's clock.
+	// At is when it came to this step, or when that could be written, by the
+	// server's clock.
 	At time.Time `json:"at"`
 }
+
+// The names of what is done before the first step.
+const (
+	InstallStep  = "install"
+	HandOverStep = "hand over"
+)
+
+// HandsOver tells if the worker has installed the request's version, and waits for
+// it to take its place.
+func (s Status) HandsOver() bool { return s.Step == 0 && s.StepName == HandOverStep && !s.Error }
 
 // For tells if the record is about the request.
 func (s Status) For(r Request) bool { return s.Request == r.ID && s.Version == r.Version }

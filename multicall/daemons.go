@@ -157,16 +157,20 @@ func daemon(c call, command console.Command, serve func(ctx context.Context, d d
 	logTo(c.streams.Err)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	slog.Info(command.Name+" begins", "pid", os.Getpid(), "version", Version)
+	slog.Info(command.Name+" begins", "pid", os.Getpid(), "bijou", Version)
 	m := newManager()
 	err := m.guard(ctx, func() error { return serve(ctx, daemonParts{options: c.options, manager: m}) })
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		err = nil // it was told to end while it waited
 	}
-	slog.Info(command.Name+" ends", "error", err)
-	if next, ok := errors.AsType[heir](err); ok {
+	next, hands := errors.AsType[heir](err)
+	if hands {
+		slog.Info(command.Name+" hands over", "how", next.Error())
 		err = next.exec()
-	} else if m.there && ctx.Err() == nil && isOver(err) {
+	} else {
+		slog.Info(command.Name+" ends", "error", err)
+	}
+	if !hands && m.there && ctx.Err() == nil && isOver(err) {
 		err = console.Exit(systemd.Over, err)
 	}
 	return console.Report(c.streams.Err, err)

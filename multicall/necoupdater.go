@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"bijou/multicall/console"
+	"bijou/state"
 	"bijou/updater"
 )
 
@@ -54,7 +55,7 @@ func serveUpdater(ctx context.Context, d daemonParts, g necoUpdaterGrammar) (err
 		func(ctx context.Context) error {
 			return updater.RunUpdater(ctx, updater.UpdaterOptions{Store: store, Version: version, Metrics: metrics, Ready: d.manager.ready})
 		},
-		replaced,
+		func(ctx context.Context) error { return replaced(ctx, store) },
 	})
 	if errors.Is(err, errReplaced) {
 		return successor{}
@@ -69,8 +70,9 @@ var errReplaced = errors.New("the executable was replaced")
 const replacedLook = 2 * time.Second
 
 // replaced returns when a worker has installed another version in this program's
-// place, which is to go on.
-func replaced(ctx context.Context) error {
+// place, which is to go on: once that has shown that it works, so that whoever leads
+// outlives a release that does not, and can say so.
+func replaced(ctx context.Context, store *state.Keyspace) error {
 	path, err := self()
 	if err != nil {
 		return err
@@ -83,8 +85,15 @@ func replaced(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		if there := same(path, path); there && !same(path, "/proc/self/exe") {
+		if there := same(path, path); !there || same(path, "/proc/self/exe") {
+			continue
+		}
+		proven, err := updater.Proven(ctx, store)
+		if proven {
 			return errReplaced
+		}
+		if err != nil && ctx.Err() == nil {
+			slog.Warn("cannot see if another version is to go on; looking again", "error", err)
 		}
 	}
 }

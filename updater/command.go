@@ -33,7 +33,7 @@ func Recover(s Snapshot, now time.Time, by string) ([]Change, error) {
 	h.Result = record.Recovered
 	changes := []Change{
 		remove(s.Keys.Current()), remove(s.Keys.Gate()), put(s.Keys.History(s.Current.ID), h),
-		put(s.Keys.Recovery(), record.Recovery{At: now, By: by}),
+		put(s.Keys.Recovery(), record.Recovery{At: now, By: by, Was: h.From, Failed: s.Current.Version}),
 	}
 	for _, name := range sorted(s.Contents) {
 		changes = append(changes, remove(s.Keys.Contents(name)))

@@ -102,8 +102,25 @@ func (s Snapshot) updates() bool {
 // older tells if the version is older than what the servers have.
 func (s Snapshot) older(v string) bool { return release.Newer(s.have(), v) }
 
-// have is the version that the servers have, as far as the leader knows.
-func (s Snapshot) have() string { return orElse(s.Last(), s.Own) }
+// have is the version that the servers have, as far as the leader knows. An update
+// that was cleared away after it had stopped gave them none: its release may have
+// been taken back because of that, and what is there is taken then, as long as it is
+// not older than what they had before.
+func (s Snapshot) have() string {
+	if s.Current == nil && s.Recovery != nil {
+		return s.Recovery.Was
+	}
+	return orElse(s.Last(), s.Own)
+}
+
+// Refusal says why the leader would not go to the version that an operator asks for;
+// "" is that it would.
+func (s Snapshot) Refusal(version string, downgrade bool) string {
+	if !s.older(version) || downgrade {
+		return ""
+	}
+	return fmt.Sprintf("%s is older than %s, which the servers have", version, s.have())
+}
 
 // Last is the version to which the last update goes or went, whatever has become of
 // it: some servers may have it. "" is that there was none.
@@ -122,9 +139,7 @@ func (s Snapshot) start(now time.Time, to, by string) Action {
 		StartedAt: now, ProgressAt: now,
 	}
 	h := record.History{ID: id, By: by, To: to, Servers: r.Servers, Result: record.Running, StartedAt: now}
-	if s.Current != nil {
-		h.From = s.Current.Version
-	}
+	h.From = s.have()
 	switch {
 	case by == byOperator && s.Target != nil:
 		h.Who = s.Target.Who
@@ -138,7 +153,11 @@ func (s Snapshot) start(now time.Time, to, by string) Action {
 	if s.Target != nil && !release.Same(s.Target.Version, to) { // it must not come back when the configuration changes
 		changes = append(changes, remove(s.Keys.Target()))
 	}
-	return Action{Verb: Start, Why: fmt.Sprintf("update of %s to %s (%s)", record.ListServers(r.Servers), to, by), Changes: changes}
+	why := fmt.Sprintf("update of %s to %s (%s)", record.ListServers(r.Servers), to, by)
+	if s.Recovery != nil && release.Newer(s.Recovery.Failed, to) {
+		why += ", back from " + s.Recovery.Failed + ", which did not succeed"
+	}
+	return Action{Verb: Start, Why: why, Changes: changes}
 }
 
 func orElse(s, otherwise string) string {

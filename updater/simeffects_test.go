@@ -86,29 +86,52 @@ func (w *world) done(h *host, failure string) {
 // install puts the version on the disk, and then the successor takes over.
 func (w *world) install(h *host, e *effect) {
 	switch {
-	case e.cancelled:
+	case e.cancelled && e.stage < 2:
 		h.effect = nil
 		w.wakeAt(h, &h.worker, w.now, w.work)
-	case w.chance(15):
+	case e.stage < 2 && w.chance(15):
 		w.faults["install failed"]++
 		w.done(h, "cannot install")
 	case e.stage == 0:
 		e.stage++
 		w.stageAfter(h, w.between(0, 4*time.Second))
-	default:
+	case e.stage == 1:
 		if release.Newer(h.installed, e.task.Version) && !w.downgrades[e.task.Version] {
 			w.violate("server %d goes back from %s to %s", h.lrn, h.installed, e.task.Version)
 		}
+		e.stage++
 		h.installed = e.task.Version
-		w.done(h, "")
-		if w.chance(20) {
-			w.faults["no hand-over"]++
-			return
-		}
-		w.stopWorker(h)
-		w.after(w.between(0, 2*time.Second), func() { w.startWorker(h) })
-		w.after(w.between(0, 2*time.Second), func() { w.stopUpdater(h); w.startUpdater(h) })
+		w.stageAfter(h, w.between(0, 50*time.Millisecond))
+	case h.cut:
+		w.stageAfter(h, time.Second)
+	default:
+		w.handOver(h)
 	}
+}
+
+// handOver says that the successor takes over, if anybody wants to know, and lets it.
+func (w *world) handOver(h *host) {
+	if s := w.seat(h).handsOver(); s != nil && takes(get[record.Request](w.store, w.keys.Current()), *s) {
+		s.At = w.workerTime(h)
+		w.commit([]Change{put(w.keys.Worker(h.lrn), *s)})
+		h.status = s
+	}
+	w.done(h, "")
+	if w.chance(20) {
+		w.faults["no hand-over"]++
+		return
+	}
+	w.stopWorker(h)
+	after := w.between(0, 2*time.Second)
+	if w.chance(20) {
+		w.faults["successor did not come up"]++
+		after = w.between(time.Minute, 3*time.Minute)
+	}
+	w.after(after, func() {
+		if !h.dead && !h.worker.up {
+			w.startWorker(h)
+		}
+	})
 }
 
 // renew updates and starts a component; what has not changed is left alone.

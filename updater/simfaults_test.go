@@ -19,6 +19,7 @@ func (w *world) housekeep() {
 	}
 	changed := false
 	for _, h := range w.servers {
+		w.goOver(h)
 		was, known := w.present[h.lrn]
 		switch here := h.worker.up && !w.away(h); {
 		case !here && known:
@@ -34,6 +35,18 @@ func (w *world) housekeep() {
 	}
 	w.checkStop()
 	w.after(time.Second, w.housekeep)
+}
+
+// goOver has an updater go on as the version that was installed, once that has shown
+// that it works.
+func (w *world) goOver(h *host) {
+	if !h.updater.up || h.cut || h.hung.After(w.now) || h.updater.version == h.installed {
+		return
+	}
+	if shown(get[record.Request](w.store, w.keys.Current()), gateOf(w.store, w.keys), get[record.Recovery](w.store, w.keys.Recovery())) {
+		w.stopUpdater(h)
+		w.startUpdater(h)
+	}
 }
 
 // mischief does one random thing after another.

@@ -17,6 +17,10 @@ const (
 	patience = 30 * time.Second
 )
 
+// lostAfter is how long an installed version may take to begin: a worker that still
+// lives says itself that nobody has taken over, and why.
+const lostAfter = handOver + 5*time.Second
+
 // watch looks after a request that runs.
 func (s Snapshot) watch(now time.Time) Action {
 	if failed, why := s.failures(); len(failed) > 0 {
@@ -147,7 +151,7 @@ func (s Snapshot) missing(now time.Time) (missing []int) {
 // lost are the servers on which the version that was installed has not begun.
 func (s Snapshot) lost(now time.Time) (lost []int) {
 	for _, lrn := range s.Current.Servers {
-		if since, hands := s.Handing[lrn]; hands && !now.Before(since.Add(handOver)) {
+		if since, hands := s.Handing[lrn]; hands && !now.Before(since.Add(lostAfter)) {
 			lost = append(lost, lrn)
 		}
 	}
@@ -161,7 +165,7 @@ func (s Snapshot) wake(now, deadline time.Time) time.Time {
 			deadline = sooner(now, since.Add(absence), deadline)
 		}
 		if since, hands := s.Handing[lrn]; hands {
-			deadline = sooner(now, since.Add(handOver), deadline)
+			deadline = sooner(now, since.Add(lostAfter), deadline)
 		}
 	}
 	return deadline

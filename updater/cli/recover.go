@@ -30,7 +30,19 @@ func (recoverCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
-	return o.open(func(k *state.Keyspace) error { return o.sweep(k) })
+	if err := o.open(func(k *state.Keyspace) error { return o.sweep(k) }); err != nil {
+		return err
+	}
+	return o.view(func(v *state.KeyView) error {
+		s, _, err := load(v, o.parts.Version)
+		if err != nil || s.Current != nil || s.Recovery == nil {
+			return err
+		}
+		if a := updater.Next(s, time.Now()); a.Verb == updater.Wait {
+			o.note("recovery waits: %s", a.Why)
+		}
+		return nil
+	})
 }
 
 // batch is how many records go in one transaction.

@@ -10,6 +10,7 @@ import (
 	"bijou/state"
 	"bijou/updater"
 	"bijou/updater/record"
+	"bijou/updater/release"
 )
 
 // The exit codes of neco status.
@@ -151,11 +152,7 @@ func (c statusCmd) show(ctx context.Context, o *operator, k *state.Keyspace, scr
 
 // readStatus reads it all at one revision.
 func readStatus(v *state.KeyView, own string) (statusDoc, error) {
-	s, err := updater.Load(v, own)
-	if err != nil {
-		return statusDoc{}, err
-	}
-	present, err := updater.LoadPresences(v)
+	s, present, err := load(v, own)
 	if err != nil {
 		return statusDoc{}, err
 	}
@@ -178,6 +175,25 @@ func readStatus(v *state.KeyView, own string) (statusDoc, error) {
 	return doc, err
 }
 
+// load reads what there is to decide on, with the version that the workers are: what
+// this program is says nothing of the servers, as long as one of them is there.
+func load(v *state.KeyView, own string) (s updater.Snapshot, present map[int]record.Presence, err error) {
+	if s, err = updater.Load(v, own); err != nil {
+		return s, nil, err
+	}
+	if present, err = updater.LoadPresences(v); err != nil {
+		return s, nil, err
+	}
+	newest := ""
+	for _, p := range present {
+		if release.Newer(p.Version, newest) {
+			newest = p.Version
+		}
+	}
+	s.Own = orElse(newest, own)
+	return s, present, nil
+}
+
 // overall is the state of the whole, and what the leader says, or would say.
 func overall(s updater.Snapshot, now time.Time) (word, why string) {
 	r := s.Current
@@ -189,6 +205,8 @@ func overall(s updater.Snapshot, now time.Time) (word, why string) {
 		return updating, "update to " + r.Version + " runs"
 	case a.Verb == updater.Start:
 		return updating, a.Why + " is about to start"
+	case r == nil && s.Recovery != nil:
+		return stopped, "recovery waits: " + a.Why
 	}
 	return upToDate, strings.TrimPrefix(a.Why, upToDate+": ")
 }

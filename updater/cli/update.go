@@ -2,7 +2,6 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"bijou/multicall/console"
@@ -97,9 +96,8 @@ func (c updateCmd) exists(o *operator) (newest string, err error) {
 
 // ask writes down what is asked for.
 func (c updateCmd) ask(o *operator, s updater.Snapshot, version string) ([]updater.Change, error) {
-	if last := s.Last(); last != "" && release.Newer(last, version) && !c.AllowDowngrade {
-		return nil, console.Hint(fmt.Errorf("%s is older than %s, which the servers have", version, last),
-			"to go back in earnest: neco update --to "+version+" --allow-downgrade")
+	if why := s.Refusal(version, c.AllowDowngrade); why != "" {
+		return nil, console.Hint(errors.New(why), "to go back in earnest: neco update --to "+version+" --allow-downgrade")
 	}
 	if s.Current != nil && s.Current.Stop {
 		o.note("an update is stopped; this one begins after: neco recover")

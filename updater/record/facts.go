@@ -56,6 +56,10 @@ func (p Pause) On(now time.Time) bool { return p.Until == nil || now.Before(*p.U
 type Recovery struct {
 	At time.Time `json:"at"`
 	By string    `json:"by,omitempty"`
+	// Was is the version that the servers had before the update that was cleared, the
+	// last that succeeded; "" if there was none. Failed is the one they went to.
+	Was    string `json:"was,omitempty"`
+	Failed string `json:"failed,omitempty"`
 }
 
 // The results in a History.

@@ -1,0 +1,44 @@
+package updater
+
+import (
+	"context"
+
+	"bijou/state"
+	"bijou/updater/record"
+)
+
+// Proven tells if what workers have installed in their servers' programs' place has
+// shown that it works. A process that goes over to it looks at that after it has found
+// it there: the request for which it was installed was there before.
+func Proven(ctx context.Context, s *state.Keyspace) (proven bool, err error) {
+	err = s.View(ctx, func(v *state.KeyView) error {
+		r, err := LoadRequest(v)
+		if err != nil {
+			return err
+		}
+		recovery, err := read[record.Recovery](v, Keys().Recovery())
+		if err != nil {
+			return err
+		}
+		gate, err := read[record.Gate](v, Keys().Gate())
+		if err != nil {
+			return err
+		}
+		if gate == nil {
+			gate = &record.Gate{}
+		}
+		proven = shown(r, *gate, recovery)
+		return nil
+	})
+	return proven, err
+}
+
+// shown tells if all workers of the request have come up with its version, as its
+// gate says. Where there is no request, it was somebody else who has replaced the
+// program; unless one was just cleared away, perhaps because of that version.
+func shown(r *record.Request, g record.Gate, recovery *record.Recovery) bool {
+	if r == nil {
+		return recovery == nil
+	}
+	return r.Succeeded() || g.Of(*r) > 0
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -11,7 +12,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -126,28 +129,30 @@ func TestInstallTarball(t *testing.T) {
 	file := filepath.Join(dir, "release.tar.gz")
 	err := errors.Join(
 		os.MkdirAll(filepath.Dir(binary), 0o755), os.WriteFile(binary, []byte("old"), 0o755),
-		os.WriteFile(file, packed(t, map[string]string{"bijou": program, "manifest.yaml": "of it"}), 0o600),
+		os.WriteFile(file, packed(t, map[string]string{"bijou": program, "manifest.yaml": "version: 1.2-1"}), 0o600),
 	)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := h.InstallRelease(t.Context(), release.Tarball, file, binary); err != nil {
+	if err := h.InstallRelease(t.Context(), host.Package{Form: release.Tarball, File: file, Version: "1.2-1"}, binary); err != nil {
 		t.Fatal(err)
 	}
 	for what, files := range map[string]map[string]string{
-		"without the program":              {"README": "", "manifest.yaml": "new"},
+		"without the program":              {"README": "", "manifest.yaml": "version: 1.2-1 # new"},
 		"without the manifest":             {"bijou": program + "# new"},
-		"with a program that does not run": {"bijou": "#!/bin/sh\nexit 1", "manifest.yaml": "new"},
-		"with what is no program":          {"bijou": "new", "manifest.yaml": "new"},
+		"with a program that does not run": {"bijou": "#!/bin/sh\nexit 1", "manifest.yaml": "version: 1.2-1 # new"},
+		"of another version":               {"bijou": program + "# new", "manifest.yaml": "version: 1.2-2"},
+		"of no version":                    {"bijou": program + "# new", "manifest.yaml": "components: []"},
+		"with what is no program":          {"bijou": "new", "manifest.yaml": "version: 1.2-1 # new"},
 	} {
 		if err := os.WriteFile(file, packed(t, files), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := h.InstallRelease(t.Context(), release.Tarball, file, binary); err == nil {
+		if err := h.InstallRelease(t.Context(), host.Package{Form: release.Tarball, File: file, Version: "1.2-1"}, binary); err == nil {
 			t.Errorf("a tarball %s was installed", what)
 		}
 	}
-	for f, want := range map[string]string{"bijou": program, "manifest.yaml": "of it"} {
+	for f, want := range map[string]string{"bijou": program, "manifest.yaml": "version: 1.2-1"} {
 		if data, err := os.ReadFile(filepath.Join(dir, "opt", f)); string(data) != want {
 			t.Errorf("%s: %q, %v", f, data, err)
 		}
@@ -177,6 +182,33 @@ func TestServiceCommand(t *testing.T) {
 	d := host.Detached{Name: "x", Command: []string{"sh", "-c", "echo half done; exit 3"}, Log: filepath.Join(dir, "log")}
 	if err := s.Detached(t.Context(), d); err == nil || !strings.Contains(err.Error(), "half done") {
 		t.Errorf("%v", err)
+	}
+}
+
+// A program whose children hold its output is not waited for: neither when it is
+// done, nor when nobody wants to know any more.
+func TestServiceCommandLetsGo(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ctl")
+	script := "#!/bin/sh\ncase $1 in start) sleep 300 & echo $! >$0.pid;; stop) sleep 300;; esac\n"
+	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s := host.ServiceCommand{Path: path}
+	if err := s.Start(t.Context(), "a.service"); err != nil {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	time.AfterFunc(100*time.Millisecond, func() { cancel(errors.New("the operator says stop")) })
+	if err := s.Stop(ctx, "a.service"); err == nil || !strings.Contains(err.Error(), "the operator says stop") {
+		t.Errorf("%v", err)
+	}
+	var pid int
+	data, _ := os.ReadFile(path + ".pid")
+	if _, err := fmt.Sscan(string(data), &pid); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Errorf("what was started is gone: %v", err)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -12,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -185,30 +183,39 @@ func TestServiceCommand(t *testing.T) {
 	}
 }
 
-// A program whose children hold its output is not waited for: neither when it is
-// done, nor when nobody wants to know any more.
-func TestServiceCommandLetsGo(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "ctl")
-	script := "#!/bin/sh\ncase $1 in start) sleep 300 & echo $! >$0.pid;; stop) sleep 300;; esac\n"
-	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
+// Children of the program that hold its output are waited for neither when it has
+// ended, as daemons that it has started, nor when it is cancelled.
+func TestServiceCommandWithChildren(t *testing.T) {
+	dir := t.TempDir()
+	path, lives := filepath.Join(dir, "ctl"), filepath.Join(dir, "lives")
+	script := "#!/bin/sh\n(while [ -e " + lives + " ]; do sleep 0.05; done) &\ntouch " + dir + "/$1\n[ $1 = start ] || wait\n"
+	if err := errors.Join(os.WriteFile(path, []byte(script), 0o700), os.WriteFile(lives, nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
+	defer os.Remove(lives)
 	s := host.ServiceCommand{Path: path}
-	if err := s.Start(t.Context(), "a.service"); err != nil {
-		t.Error(err)
-	}
-	ctx, cancel := context.WithCancelCause(t.Context())
-	time.AfterFunc(100*time.Millisecond, func() { cancel(errors.New("the operator says stop")) })
-	if err := s.Stop(ctx, "a.service"); err == nil || !strings.Contains(err.Error(), "the operator says stop") {
-		t.Errorf("%v", err)
-	}
-	var pid int
-	data, _ := os.ReadFile(path + ".pid")
-	if _, err := fmt.Sscan(string(data), &pid); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Errorf("what was started is gone: %v", err)
+	ended := make(chan error, 1) // the test may have given up
+	go func() {
+		ctx, cancel := context.WithCancel(t.Context())
+		err := s.Start(ctx, "a.service")
+		go func() { // until the program runs
+			defer cancel()
+			for ctx.Err() == nil && os.Remove(filepath.Join(dir, "stop")) != nil {
+				time.Sleep(10 * time.Millisecond)
+			}
+		}()
+		if cancelled := s.Stop(ctx, "a.service"); cancelled == nil {
+			err = errors.Join(err, errors.New("what was cancelled has succeeded"))
+		}
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("it waits for the children")
 	}
 }
 

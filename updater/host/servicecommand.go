@@ -19,6 +19,8 @@ import (
 // to see to it that what was stopped does not start by itself.
 type ServiceCommand struct{ Path string }
 
+// call runs the program. Children of it that hold its output are not waited for: it
+// may have started a daemon. They are killed with it when it is cancelled.
 func (s ServiceCommand) call(ctx context.Context, verb, unit string) error {
 	if err := run(ctx, []string{s.Path, verb, unit}, nil); err != nil {
 		return fmt.Errorf("cannot %s %s: %w", verb, unit, err)

@@ -19,9 +19,11 @@ import (
 // to see to it that what was stopped does not start by itself.
 type ServiceCommand struct{ Path string }
 
+// call runs the program. Children of it that hold its output are not waited for: it
+// may have started a daemon. They are killed with it when it is cancelled.
 func (s ServiceCommand) call(ctx context.Context, verb, unit string) error {
-	if out, err := exec.CommandContext(ctx, s.Path, verb, unit).CombinedOutput(); err != nil {
-		return fmt.Errorf("cannot %s %s: %w: %s", verb, unit, err, tail(out))
+	if err := run(ctx, []string{s.Path, verb, unit}, nil); err != nil {
+		return fmt.Errorf("cannot %s %s: %w", verb, unit, err)
 	}
 	return nil
 }
@@ -43,7 +45,7 @@ func (s ServiceCommand) Stop(ctx context.Context, unit string) error {
 
 // Active tells if the unit runs.
 func (s ServiceCommand) Active(ctx context.Context, unit string) (bool, error) {
-	err := exec.CommandContext(ctx, s.Path, "is-active", unit).Run()
+	err := command(ctx, []string{s.Path, "is-active", unit}).Run()
 	if _, said := errors.AsType[*exec.ExitError](err); said && ctx.Err() == nil {
 		return false, nil
 	}

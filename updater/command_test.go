@@ -27,7 +27,7 @@ func TestRecover(t *testing.T) {
 		{"/n/status/current", nil},
 		{"/n/status/gate", nil},
 		{"/n/history/0000000004", record.History{ID: 4, To: "1.1", Result: "recovered"}},
-		{"/n/info/recovery", record.Recovery{At: t0(), By: "me"}},
+		{"/n/info/recovery", record.Recovery{At: t0(), By: "me", Failed: "1.1"}},
 		{"/n/contents/cke", nil}, {"/n/contents/sabakan", nil},
 	}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {

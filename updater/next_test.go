@@ -73,6 +73,21 @@ func running(workers ...record.Status) Snapshot {
 	})
 }
 
+// handing is a fleet whose server 1 has installed the version, which the leader has
+// first seen then.
+func handing(seen time.Time) Snapshot {
+	w := at(0)
+	w.StepName = record.HandOverStep
+	return with(running(w, at(0), at(1)), func(s *Snapshot) { s.Handing = map[int]time.Time{1: seen} })
+}
+
+// late is a worker that has come to step 1 so long after the beginning.
+func late(d time.Duration) record.Status {
+	w := at(1)
+	w.At = t0().Add(d)
+	return w
+}
+
 func with(s Snapshot, change func(*Snapshot)) Snapshot {
 	change(&s)
 	return s
@@ -121,6 +136,15 @@ func TestNext(t *testing.T) {
 			s.Current, s.Own, s.LastTo, s.Target = nil, "1.0", "1.1", &record.Target{Version: "1.0", Passed: "1.1"}
 		}), 0, Wait, time.Time{}, "a downgrade was not allowed"},
 		{"an older release, after recover", base(func(s *Snapshot) { s.Current, s.Own, s.LastTo, s.Release = nil, "1.0", "1.1", "1.0" }), 0, Wait, time.Time{}, "older than 1.1"},
+		{"an older release, after the recovery of a bad one that was taken back", base(func(s *Snapshot) {
+			s.Current, s.Own, s.LastTo, s.Release, s.Recovery = nil, "1.1", "1.1", "1.0", &record.Recovery{Was: "1.0", Failed: "1.1"}
+		}), 0, Start, time.Time{}, "to 1.0 (recover), back from 1.1, which did not succeed"},
+		{"a release older than what was there before the bad one", base(func(s *Snapshot) {
+			s.Current, s.LastTo, s.Release, s.Recovery = nil, "1.1", "0.9", &record.Recovery{Was: "1.0", Failed: "1.1"}
+		}), 0, Wait, time.Time{}, "the newest release, 0.9, is older than 1.0"},
+		{"recovered, but the environment is none", base(func(s *Snapshot) {
+			s.Current, s.Config.Env, s.Recovery = nil, "none", &record.Recovery{Was: "1.0", Failed: "1.1"}
+		}), 0, Wait, time.Time{}, "the environment is none"},
 		{"downgrade allowed", base(func(s *Snapshot) { s.Target = &record.Target{Version: "1.0", Passed: "1.1", Downgrade: true} }), 0, Start, time.Time{}, "1.0 (operator)"},
 		{"a release since it was asked for", base(func(s *Snapshot) { s.Release, s.Target = "1.2", &record.Target{Version: "1.0", Passed: "1.1"} }), 0, Start, time.Time{}, "1.2 (release)"},
 
@@ -130,6 +154,14 @@ func TestNext(t *testing.T) {
 		{"all have come further", running(at(4), at(3), finished()), 0, Open, time.Time{}, "step 3"},
 		{"records of another request", running(at(1), at(1), func() record.Status { s := at(1); s.Request = 3; return s }()), 0, Wait, t0().Add(time.Hour + patience), "runs"},
 		{"all are finished (fault 10)", running(finished(), finished(), finished()), 0, Finish, time.Time{}, "update of 1, 2 and 10 to 1.1 succeeded"},
+		{"one hands over", handing(t0()), 0, Wait, t0().Add(lostAfter), "runs"},
+		{"one does not come up", handing(t0()), lostAfter, Stop, time.Time{}, "server 1 has installed 1.1, which does not come up"},
+		{"servers move, one after the other", with(running(at(1), at(1), at(1)), func(s *Snapshot) {
+			s.Gate, s.Since, s.Witnessed = opened(1), t0().Add(50*time.Minute), true
+		}), time.Hour, Wait, t0().Add(110*time.Minute + patience), "runs"},
+		{"they did before this one led", with(running(at(1), at(1), late(30*time.Minute)), func(s *Snapshot) {
+			s.Gate, s.Since = opened(1), t0().Add(50*time.Minute)
+		}), time.Hour, Wait, t0().Add(90*time.Minute + patience), "runs"},
 		{"one has failed", running(at(2), failed(1), at(1)), 0, Stop, time.Time{}, "server 2, step step: broken"},
 		{"one had failed before the retry", with(running(at(2), failed(1), at(1)), func(s *Snapshot) { s.Current.Attempt, s.Gate = 2, opened(1) }), 0, Wait, t0().Add(time.Hour + patience), "runs"},
 		{"the last fails, others are finished", running(finished(), finished(), failed(1)), 0, Stop, time.Time{}, "server 10"},
@@ -197,5 +229,60 @@ func TestNextWrites(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, Next(running(finished(), finished(), finished()), now).Changes); diff != "" {
 		t.Errorf("finish: %s", diff)
+	}
+}
+
+// What a leader has seen itself: when something has moved last, and who hands over.
+// The time in which the store was away counts for nobody.
+func TestMemory(t *testing.T) {
+	m := newMemory(false)
+	tell := func(after time.Duration, s Snapshot) Snapshot {
+		m.tell(&s, nil, t0().Add(after))
+		return s
+	}
+	s := tell(0, running(at(1), at(1), at(1)))
+	if !s.Since.Equal(t0()) || s.Witnessed {
+		t.Errorf("at first it has seen things move at %s, %t", s.Since, s.Witnessed)
+	}
+	if s = tell(time.Minute, running(at(1), at(2), at(1))); !s.Since.Equal(t0().Add(time.Minute)) || !s.Witnessed {
+		t.Errorf("when one moves it says %s, %t", s.Since, s.Witnessed)
+	}
+	if s = tell(2*time.Minute, running(at(1), at(2), at(1))); !s.Since.Equal(t0().Add(time.Minute)) {
+		t.Errorf("when nothing moves it says %s", s.Since)
+	}
+	h := handing(time.Time{})
+	tell(3*time.Minute, h)
+	if s = tell(4*time.Minute, h); !s.Handing[1].Equal(t0().Add(3 * time.Minute)) {
+		t.Errorf("it has seen hand over: %v", s.Handing)
+	}
+	m.away = true
+	if s = tell(5*time.Minute, h); !s.Since.Equal(t0().Add(5*time.Minute)) || !s.Handing[1].Equal(s.Since) || !s.Absent[1].Equal(s.Since) {
+		t.Errorf("when the store is back it says %s, %v, %v", s.Since, s.Handing, s.Absent)
+	}
+	if s = tell(6*time.Minute, running(at(1), at(1), at(1))); len(s.Handing) > 0 {
+		t.Errorf("when all have come up it says %v", s.Handing)
+	}
+}
+
+// An updater goes over to another version once all workers have come up with it.
+func TestShown(t *testing.T) {
+	for _, tt := range []struct {
+		what     string
+		r        *record.Request
+		g        record.Gate
+		recovery *record.Recovery
+		want     bool
+	}{
+		{"somebody has replaced it by hand", nil, record.Gate{}, nil, true},
+		{"before the first gate", request(nil), record.Gate{}, nil, false},
+		{"the gate of another request", request(nil), record.Gate{Request: 3, StartedAt: t0(), Step: 1}, nil, false},
+		{"after it", request(nil), opened(1), nil, true},
+		{"stopped before it", ended(true), record.Gate{}, nil, false},
+		{"done", ended(false), record.Gate{}, nil, true},
+		{"recovered", nil, record.Gate{}, &record.Recovery{}, false},
+	} {
+		if got := shown(tt.r, tt.g, tt.recovery); got != tt.want {
+			t.Errorf("%s: %t", tt.what, got)
+		}
 	}
 }

@@ -15,7 +15,10 @@ type Member struct {
 	// half-way. Whoever needs nothing takes no turn and restarts nothing.
 	Needed bool
 	Well   bool // this server's member answers
-	Others int  // how many of the others' members answer
+	// Up: it does not answer, but runs, and has not been ill for long. The others may
+	// count on it, so that it is not taken down without asking them.
+	Up     bool
+	Others int // how many of the others' members answer
 }
 
 // Move is what a worker does next in such a step.
@@ -39,6 +42,7 @@ func NextRolling(m Member) Move {
 	held := m.Turn != nil && slices.Contains(m.Servers, m.Turn.Server)
 	mine := held && m.Turn.Server == m.LRN
 	needed := m.Needed || !m.Well
+	counted := m.Well || m.Up
 	switch {
 	case !needed && mine:
 		return MoveGive
@@ -46,9 +50,9 @@ func NextRolling(m Member) Move {
 		return MoveDone
 	case held && !mine:
 		return MoveWait
-	case m.Well && !m.spared() && mine:
+	case counted && !m.spared() && mine:
 		return MoveGive // whose member is down may need the turn to bring it back
-	case m.Well && !m.spared():
+	case counted && !m.spared():
 		return MoveWait
 	case !mine:
 		return MoveTake

@@ -15,17 +15,28 @@ import (
 // members are, which nothing tells it.
 const recheck = time.Second
 
+// illness is how long a member that runs may be ill all the time, before it is taken
+// for one that is down.
+const illness = 30 * time.Second
+
 // roll updates this server's member of a rolling component when it is its turn.
 func (w *worker) roll(ctx context.Context, c release.Component, r record.Request) error {
 	if err := w.o.Server.Prepare(ctx, c); err != nil {
 		return err
 	}
 	said := MoveDone
+	var ill time.Time // since when
 	for {
 		m, revision, err := w.member(ctx, c, r)
 		if err != nil {
 			return err
 		}
+		if m.Well {
+			ill = time.Time{}
+		} else if ill.IsZero() {
+			ill = time.Now()
+		}
+		m.Up = m.Up && time.Since(ill) < illness
 		move := NextRolling(m)
 		if move != said {
 			slog.Info("rolling", "component", c.Name, "move", string(move), "others", m.Others, "well", m.Well, "needed", m.Needed)
@@ -71,6 +82,7 @@ func (w *worker) member(ctx context.Context, c release.Component, r record.Reque
 		return m, 0, err
 	}
 	m.Well = w.o.Server.Well(ctx, c) == nil
+	m.Up = !m.Well && w.o.Server.Runs(ctx, c)
 	if m.Needed || !m.Well {
 		m.Others = w.others(ctx, c, r, present)
 	}

@@ -70,6 +70,16 @@ func TestNextTask(t *testing.T) {
 		{"the time is over, one is not there", seated(2, func(s *Seat) { s.All = two }), time.Hour, Write, 0, "a/update"},
 		{"the time is over, all are there", seated(2, func(s *Seat) { s.All = three }), time.Hour, Run, 0, "a/update"},
 
+		{"the store was away", seated(2, func(s *Seat) { s.All, s.Back = two, t0().Add(30*time.Minute) }), time.Hour, Idle, 30*time.Minute + lookAfter, "waiting"},
+		{"the store was away, and it waits since", seated(2, func(s *Seat) { s.All, s.Back = two, t0().Add(30*time.Minute) }), 90 * time.Minute, Write, 0, "a/update"},
+		{"it has not looked since the store came back", seated(2, func(s *Seat) { s.LookedAt, s.Back = t0().Add(29*time.Minute), t0().Add(30*time.Minute) }), 30 * time.Minute, Idle, 30*time.Minute + lookAfter, "waiting"},
+		{"others move", seated(2, func(s *Seat) {
+			s.All, s.LookedAt, s.MovedAt = two, t0().Add(time.Hour), t0().Add(time.Hour)
+		}), time.Hour, Idle, time.Hour + lookAtMost, "waiting"},
+		{"others have moved", seated(2, func(s *Seat) { s.All, s.MovedAt = two, t0().Add(time.Hour) }), 2 * time.Hour, Write, 0, "a/update"},
+		{"another server goes by its LRN", seated(2, func(s *Seat) { s.Gate, s.Twin = opened(2), "the worker on b" }), 0, Idle, 0, "the worker on b works as this server"},
+		{"one comes while it is busy", seated(2, func(s *Seat) { s.Busy, s.Journal, s.Twin = true, did(2, Running), "b" }), 0, Cancel, 0, "b works"},
+
 		{"killed in the step (fault 1)", seated(2, func(s *Seat) { s.Gate, s.Journal = opened(2), did(2, Running) }), 0, Run, 0, "a/update"},
 		{"done", seated(2, func(s *Seat) { s.Gate, s.Journal = opened(2), did(2, Done) }), 0, Write, 0, "b/update"},
 		{"the last one is done (fault 10)", seated(3, func(s *Seat) { s.Gate, s.Journal = opened(3), did(3, Done) }), 0, Write, 0, "b/update"},
@@ -162,6 +172,9 @@ func TestNextRolling(t *testing.T) {
 		{"one of three is not well", Member{Servers: three, Needed: true, Well: true, Others: 1}, MoveWait},
 		{"its turn, but one is not well", Member{Servers: three, Turn: mine, Needed: true, Well: true, Others: 1}, MoveGive},
 		{"down: it takes nobody anything", Member{Servers: three, Turn: mine, Needed: true, Others: 0}, MoveGo},
+		{"ill for a moment, two of three are there", Member{Servers: three, Up: true, Others: 2}, MoveTake},
+		{"ill for a moment, one is down", Member{Servers: three, Up: true, Others: 1}, MoveWait},
+		{"ill for a moment in its turn, one is down", Member{Servers: three, Turn: mine, Needed: true, Up: true, Others: 1}, MoveGive},
 		{"down, the turn is free", Member{Servers: three, Needed: true}, MoveTake},
 		{"not well, though new", Member{Servers: three, Others: 2}, MoveTake},
 		{"one of five is not well", Member{Servers: five, Turn: mine, Needed: true, Well: true, Others: 3}, MoveGo},
@@ -196,5 +209,27 @@ func TestNextOnce(t *testing.T) {
 		if got := NextOnce(tt.d); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.what, got, tt.want)
 		}
+	}
+}
+
+// When others have moved, as a worker that waits for them finds out.
+func TestLooked(t *testing.T) {
+	s := seated(2, nil)
+	look := func(after time.Duration, steps ...int) time.Time {
+		all := map[int]record.Status{}
+		for i, step := range steps {
+			all[s.Current.Servers[i]] = at(step)
+		}
+		s.looked(all, t0().Add(after))
+		return s.MovedAt
+	}
+	if got := look(time.Minute, 1, 2, 1); !got.IsZero() {
+		t.Errorf("at its first look it says %s", got)
+	}
+	if got := look(2*time.Minute, 1, 2, 1); !got.IsZero() {
+		t.Errorf("when nothing has moved it says %s", got)
+	}
+	if got := look(3*time.Minute, 2, 2, 1); !got.Equal(t0().Add(3 * time.Minute)) {
+		t.Errorf("when one has moved it says %s", got)
 	}
 }

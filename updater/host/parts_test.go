@@ -122,7 +122,7 @@ func TestBring(t *testing.T) {
 // A tarball replaces executable and manifest; one that is not whole changes nothing.
 func TestInstallTarball(t *testing.T) {
 	h, dir := newHost(t, &units{})
-	const program = "#!/bin/sh\ntest \"$*\" = plan\n"
+	const program = "#!/bin/sh\ncase $* in plan|--help) exit 0;; esac\nexit 7\n"
 	binary := filepath.Join(dir, "opt", "bijou")
 	file := filepath.Join(dir, "release.tar.gz")
 	err := errors.Join(
@@ -138,6 +138,7 @@ func TestInstallTarball(t *testing.T) {
 	for what, files := range map[string]map[string]string{
 		"without the program":              {"README": "", "manifest.yaml": "version: 1.2-1 # new"},
 		"without the manifest":             {"bijou": program + "# new"},
+		"whose daemons do not run":         {"bijou": "#!/bin/sh\ntest \"$*\" = plan\n", "manifest.yaml": "version: 1.2-1 # new"},
 		"with a program that does not run": {"bijou": "#!/bin/sh\nexit 1", "manifest.yaml": "version: 1.2-1 # new"},
 		"of another version":               {"bijou": program + "# new", "manifest.yaml": "version: 1.2-2"},
 		"of no version":                    {"bijou": program + "# new", "manifest.yaml": "components: []"},

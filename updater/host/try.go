@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -12,16 +13,28 @@ import (
 // tryLimit is how long a program that is tried may take, also where it is slow.
 const tryLimit = 2 * time.Minute
 
-// try has a program show its plan, as neco, before it takes anything's place: what
-// is for another machine, or cannot read the manifest beside it, fails here and not
-// where nothing could be undone.
+// trials are what a program must be able to do before it takes anything's place.
+var trials = [][]string{{"neco", "plan"}, {"neco-worker", "--help"}, {"neco-updater", "--help"}}
+
+// try has a program show its plan, and what its daemons can do, before it takes
+// anything's place: what is for another machine, or cannot read the manifest beside it,
+// fails here and not where nothing could be undone.
 func try(ctx context.Context, program string) error {
 	ctx, cancel := context.WithTimeout(ctx, tryLimit)
 	defer cancel()
-	var out []byte
-	err := until(ctx, func() (bool, error) {
+	for _, trial := range trials {
+		if out, err := tryAs(ctx, program, trial); err != nil {
+			return fmt.Errorf("cannot install the release: its program does not run as %q: %w: %s", strings.Join(trial, " "), err, tail(out))
+		}
+	}
+	return nil
+}
+
+// tryAs runs the program with those arguments, the first of which is its name.
+func tryAs(ctx context.Context, program string, args []string) (out []byte, err error) {
+	err = until(ctx, func() (bool, error) {
 		c := exec.CommandContext(ctx, program)
-		c.Args, c.WaitDelay = []string{"neco", "plan"}, killDelay
+		c.Args, c.WaitDelay = args, killDelay
 		var err error
 		out, err = c.CombinedOutput()
 		if errors.Is(err, syscall.ETXTBSY) { // a child that was forked meanwhile holds it open for a moment
@@ -29,8 +42,5 @@ func try(ctx context.Context, program string) error {
 		}
 		return true, err
 	})
-	if err != nil {
-		return fmt.Errorf("cannot install the release: its program does not show its plan: %w: %s", err, tail(out))
-	}
-	return nil
+	return out, err
 }

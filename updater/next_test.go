@@ -21,6 +21,11 @@ func request(change func(*record.Request)) *record.Request {
 	return &r
 }
 
+// opened is a gate of request.
+func opened(step int) record.Gate {
+	return record.Gate{Request: 4, StartedAt: t0(), Attempt: 1, Step: step, At: t0()}
+}
+
 func ended(stop bool) *record.Request {
 	return request(func(r *record.Request) {
 		at := t0()
@@ -122,10 +127,10 @@ func TestNext(t *testing.T) {
 		{"records of another request", running(at(1), at(1), func() record.Status { s := at(1); s.Request = 3; return s }()), 0, Wait, t0().Add(time.Hour + patience), "runs"},
 		{"all are finished (fault 10)", running(finished(), finished(), finished()), 0, Finish, time.Time{}, "update of 1, 2 and 10 to 1.1 succeeded"},
 		{"one has failed", running(at(2), failed(1), at(1)), 0, Stop, time.Time{}, "server 2, step step: broken"},
-		{"one had failed before the retry", with(running(at(2), failed(1), at(1)), func(s *Snapshot) { s.Current.Attempt, s.Current.Gate = 2, 1 }), 0, Wait, t0().Add(time.Hour + patience), "runs"},
+		{"one had failed before the retry", with(running(at(2), failed(1), at(1)), func(s *Snapshot) { s.Current.Attempt, s.Gate = 2, opened(1) }), 0, Wait, t0().Add(time.Hour + patience), "runs"},
 		{"the last fails, others are finished", running(finished(), finished(), failed(1)), 0, Stop, time.Time{}, "server 10"},
-		{"nothing moves (fault 19)", with(running(at(2), at(1)), func(s *Snapshot) { s.Current.Gate = 1 }), time.Hour + patience, Stop, time.Time{}, "nothing has moved for 1h0m0s; server 10 has not answered"},
-		{"one lags", with(running(at(3), at(2), at(3)), func(s *Snapshot) { s.Current.Gate = 2 }), time.Hour + patience, Stop, time.Time{}, "nothing has moved for 1h0m0s; server 2 is at step step"},
+		{"nothing moves (fault 19)", with(running(at(2), at(1)), func(s *Snapshot) { s.Gate = opened(1) }), time.Hour + patience, Stop, time.Time{}, "nothing has moved for 1h0m0s; server 10 has not answered"},
+		{"one lags", with(running(at(3), at(2), at(3)), func(s *Snapshot) { s.Gate = opened(2) }), time.Hour + patience, Stop, time.Time{}, "nothing has moved for 1h0m0s; server 2 is at step step"},
 		{"the last leader's clock was late", with(running(at(1), at(1)), func(s *Snapshot) { s.Since = t0().Add(3 * time.Hour) }), 3 * time.Hour, Wait, t0().Add(4*time.Hour + patience), "runs"},
 		{"the last leader's clock was early", with(running(at(1), at(1)), func(s *Snapshot) { s.Since = t0().Add(-3 * time.Hour) }), 0, Stop, time.Time{}, "nothing has moved"},
 		{"another leader since", with(running(at(1), at(1)), func(s *Snapshot) { s.Since = t0().Add(time.Minute) }), 2 * time.Minute, Wait, t0().Add(time.Hour + patience), "runs"},

@@ -28,7 +28,7 @@ func (s Snapshot) watch(now time.Time) Action {
 	if missing := s.missing(now); !slices.Equal(missing, s.Current.Missing) {
 		return s.warn(now, missing)
 	}
-	if gate := s.gate(); gate > s.Current.Gate {
+	if gate := s.gate(); gate > s.Gate.Of(*s.Current) {
 		return s.open(now, gate)
 	}
 	deadline := s.progress().Add(s.Config.WorkerTimeout + patience)
@@ -39,10 +39,13 @@ func (s Snapshot) watch(now time.Time) Action {
 	return wait(s.wake(now, deadline), fmt.Sprintf("update to %s runs", s.Current.Version))
 }
 
-// progress is when something has moved last: as the request says, unless the clock
-// of whoever wrote that cannot have been this one.
+// progress is when something has moved last: as the gate or the request says, unless
+// the clock of whoever wrote that cannot have been this one.
 func (s Snapshot) progress() time.Time {
 	at := s.Current.ProgressAt
+	if s.Gate.Of(*s.Current) > 0 && s.Gate.Attempt == s.Current.Attempt {
+		at = s.Gate.At
+	}
 	if s.Since.IsZero() || !at.After(s.Since) && at.After(s.Since.Add(-s.Config.WorkerTimeout-patience)) {
 		return at
 	}
@@ -141,9 +144,9 @@ func (s Snapshot) wake(now, deadline time.Time) time.Time {
 
 // open opens the gate of a step.
 func (s Snapshot) open(now time.Time, gate int) Action {
-	r := *s.Current
-	r.Gate, r.ProgressAt = gate, now
-	return Action{Verb: Open, Why: fmt.Sprintf("all servers have come to step %d", gate), Changes: []Change{put(s.Keys.Current(), r)}}
+	r := s.Current
+	g := record.Gate{Request: r.ID, StartedAt: r.StartedAt, Attempt: r.Attempt, Step: gate, At: now}
+	return Action{Verb: Open, Why: fmt.Sprintf("all servers have come to step %d", gate), Changes: []Change{put(s.Keys.Gate(), g)}}
 }
 
 // warn says which servers are missing, with an alert for those that were not before.

@@ -13,7 +13,7 @@ func Violations(events []Event) []string { return hearAll(events).wrong }
 
 func hearAll(events []Event) *judge {
 	all, wrong := Runs(events)
-	j := &judge{members: map[string]*member{}, broken: map[int]bool{}, failed: map[int]string{}, clients: map[string]bool{}, upgraded: map[int]bool{}, wrong: wrong}
+	j := &judge{members: map[string]*member{}, broken: map[int]ending{}, failed: map[int]string{}, clients: map[string]bool{}, upgraded: map[int]bool{}, wrong: wrong}
 	for _, r := range all {
 		j.hear(r)
 	}
@@ -23,19 +23,24 @@ func hearAll(events []Event) *judge {
 // judge hears a unit's hook runs one by one.
 type judge struct {
 	members map[string]*member // by relation and name
-	broken  map[int]bool
-	failed  map[int]string // by relation (-1: the unit): the hook that must be run again first
+	broken  map[int]ending     // by relation
+	failed  map[int]string     // by relation (-1: the unit): the hook that must be run again first
 	clients map[string]bool
 	before  []string // the unit's own hooks that have succeeded
 	stopped bool
 	wrong   []string
 
 	revision  int          // of the charm that ran last
+	excused   bool         // the operator has, its install: the charm may be another one since it failed
 	upgraded  map[int]bool // the revisions whose upgrade-charm has succeeded
 	configure bool         // upgrade-charm has succeeded: config-changed comes next
 	early     []string     // what came before that, which is wrong if it comes
 	restarted bool         // the agent has: a config-changed is owed
 }
+
+// ending is what is known of a relation's end: the unit was told, which a power cut
+// may have forgotten, so that it is told again; and it is told for good.
+type ending struct{ told, final bool }
 
 // member is what one remote unit is to the unit.
 type member struct {
@@ -113,6 +118,7 @@ func (j *judge) hearResolved(r Run) {
 		return
 	}
 	j.hearOwn(r)
+	j.excused = j.excused || r.Hook == "install"
 	if r.Hook == "config-changed" {
 		j.restarted = false
 	}
@@ -121,12 +127,14 @@ func (j *judge) hearResolved(r Run) {
 // hearRevision is about the charm that the hook is of: a new one begins with its
 // upgrade-charm, unless nothing was installed before, and then comes
 // config-changed. Only a hook that has failed may be run again before: in a unit
-// that was upgraded by force.
+// that was upgraded by force. If that was its install, it owes no upgrade-charm,
+// even if the operator lets it count as done.
 func (j *judge) hearRevision(r Run, again bool) {
-	if r.Revision != j.revision && len(j.before) > 0 && !again && r.Hook != "upgrade-charm" {
+	free := again || j.excused || len(j.before) == 0
+	if r.Revision != j.revision && !free && r.Hook != "upgrade-charm" {
 		j.say(r, "is of revision %d, after %d, and comes before upgrade-charm", r.Revision, j.revision)
 	}
-	j.revision = r.Revision
+	j.revision, j.excused = r.Revision, false
 	switch {
 	case r.Hook != "config-changed" && r.Hook != "upgrade-charm":
 		if j.configure { // a unit that leaves is configured no more
@@ -167,7 +175,7 @@ func (j *judge) hearRelation(r Run) {
 	if len(j.before) < 3 {
 		j.say(r, "runs before the unit has started: %v", j.before)
 	}
-	if j.broken[r.Relation()] {
+	if j.broken[r.Relation()].final {
 		j.say(r, "runs after broken")
 	}
 	if r.Kind() == "broken" {
@@ -234,5 +242,5 @@ func (j *judge) hearBroken(r Run) {
 	if r.Members != "" || r.Remote != "" {
 		j.say(r, "members are %q, remote %q", r.Members, r.Remote)
 	}
-	j.broken[r.Relation()] = r.counts() && !r.Cut
+	j.broken[r.Relation()] = ending{told: r.counts(), final: r.counts() && !r.Cut}
 }

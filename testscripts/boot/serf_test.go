@@ -72,7 +72,7 @@ func list(words []string) string {
 
 // alive are the boot servers' members that live, as the member of this host sees them.
 func alive() (map[string]bool, error) {
-	out, err := exec.Command("serf", "members", "-status=alive", "-name=^boot-").Output()
+	out, err := exec.Command("serf", "members", "-status=alive", "-name=boot-.*").Output()
 	names := map[string]bool{}
 	for line := range strings.Lines(string(out)) {
 		if f := strings.Fields(line); len(f) > 0 {
@@ -116,7 +116,7 @@ func (w *world) clustered(version string) {
 	w.t.Helper()
 	for host := range 4 {
 		w.eventually(fmt.Sprintf("host %d sees three members of Serf %s", host, version), func() bool {
-			out, err := w.fleet.Host(host).Exec("serf", "members", "-status=alive", "-name=^boot-", "-tag", "version="+version)
+			out, err := w.fleet.Host(host).Exec("serf", "members", "-status=alive", "-name=boot-.*", "-tag=version="+version)
 			return err == nil && strings.Count(out, "alive") == 3
 		})
 	}

@@ -13,7 +13,7 @@ import (
 // TestBootServers takes three boot servers from release to release.
 func TestBootServers(t *testing.T) {
 	w := newWorld(t)
-	first := parts{"1.0-0", "3.5", "1", "1", "1", "1", "1.0"}
+	first := parts{"1.0-0", "3.5", "0", "0", "0", "0", "0.0"}
 	w.install(first)
 	w.succeeds("1.0-0")
 	w.spawn(3, "standin probe "+strings.Join(members(), " "), "/var/log/probe")

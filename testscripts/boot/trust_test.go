@@ -59,7 +59,8 @@ func wrongPackage(w *world, p *parts) {
 		w.neco("retry")
 		w.succeeds(p.version)
 	}
-	p.next().deb = p.version + ".1"
+	p.next()
+	p.deb = p.version + ".1"
 	w.offer(*p)
 	file := "etcdpasswd_" + p.deb + ".deb"
 	w.on(3, "cd /srv/files && mv "+file+" right && echo '<h1>Whoa there!</h1>' >"+file)

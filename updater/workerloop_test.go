@@ -237,6 +237,14 @@ func TestLookAtTheLate(t *testing.T) {
 	look("10 is late", 0)
 	w.seat.Current.Servers = []int{1, 2}
 	look("10 is waited for no more", 3)
+
+	many := request(func(q *record.Request) { q.Servers = []int{1, 2, 3, 4, 5, 6, 10} })
+	r.update(func(tx *state.KeyTx) error { return tx.Put(Keys().Current(), *many) })
+	w.seat.Current, w.late = many, nil
+	put(3, at(2))
+	look("of many, 4 is late", 0)
+	put(4, at(2))
+	look("4 has come", 5)
 }
 
 // A second worker in one folder is refused.

@@ -2,6 +2,7 @@ package record
 
 import (
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -58,15 +59,19 @@ func (s Setting) Check(value string) (string, error) {
 	}
 	stored, err := s.check(value)
 	if err != nil {
-		return "", fmt.Errorf("cannot set %s to %q: %w", s.Key, shown(s, value), err)
+		return "", fmt.Errorf("cannot set %s to %q: %w", s.Key, s.Shown(value), err)
 	}
 	return stored, nil
 }
 
-// shown is the value as messages may repeat it.
-func shown(s Setting, value string) string {
+// Shown is the value as lists and messages may repeat it: without secrets, and
+// without the password of an address.
+func (s Setting) Shown(value string) string {
 	if s.Secret {
 		return "(secret)"
+	}
+	if u, err := url.Parse(value); err == nil && u.User != nil {
+		return u.Redacted()
 	}
 	return value
 }

@@ -125,14 +125,15 @@ func (s *Source) release(r *github.RepositoryRelease) Release {
 }
 
 // Newest returns the release that the configuration's environment takes; ok is
-// false if there is none.
+// false if there is none. With ErrIncomplete it is the newest one that is complete.
 func (s *Source) Newest(ctx context.Context) (c Choice, ok bool, err error) {
 	all, err := s.Releases(ctx)
 	if err != nil {
 		return Choice{}, false, err
 	}
-	c, ok = Choose(s.config.Env, s.config.TagPrefix, all)
-	return c, ok, nil
+	whole, err := complete(s.config.Env, s.config.TagPrefix, all)
+	c, ok = Choose(s.config.Env, s.config.TagPrefix, whole)
+	return c, ok, err
 }
 
 // The shortest and the longest time after which a source that failed is asked again.

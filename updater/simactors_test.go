@@ -43,7 +43,7 @@ func (w *world) startWorker(h *host) {
 	h.worker.up, h.worker.version, h.effect, h.all = true, h.installed, nil, nil
 	h.worker.epoch++
 	h.worker.began, h.worker.off = w.now, h.skew
-	h.looked, h.moves, h.movedAt = time.Time{}, 0, time.Time{}
+	h.looked, h.allAt, h.moves, h.movedAt = time.Time{}, time.Time{}, 0, time.Time{}
 	h.journal = h.disk
 	h.journal.At = w.within(h, h.journal.At)
 	h.current, h.gate, h.status = nil, record.Gate{}, nil
@@ -152,7 +152,7 @@ func (w *world) hear() {
 func (w *world) seat(h *host) Seat {
 	return Seat{
 		Keys: w.keys, LRN: h.lrn, Own: h.worker.version, Steps: w.steps, Timeout: h.timeout, Current: h.current, Gate: h.gate, Status: h.status,
-		Journal: h.journal, Busy: h.effect != nil, All: h.all, LookedAt: h.looked, Moves: h.moves, MovedAt: h.movedAt,
+		Journal: h.journal, Busy: h.effect != nil, All: h.all, LookedAt: h.looked, AllAt: h.allAt, Moves: h.moves, MovedAt: h.movedAt,
 	}
 }
 
@@ -177,7 +177,7 @@ func (w *world) work(h *host) {
 		w.recall(h)
 		seat := w.seat(h)
 		seat.looked(byServer[record.Status](w.store, w.keys.Workers()), now)
-		h.all, h.looked, h.moves, h.movedAt = seat.All, seat.LookedAt, seat.Moves, seat.MovedAt
+		h.all, h.looked, h.allAt, h.moves, h.movedAt = seat.All, seat.LookedAt, seat.AllAt, seat.Moves, seat.MovedAt
 		w.wakeAt(h, &h.worker, w.now.Add(time.Millisecond), w.work)
 	case Write:
 		w.record(h, t.Status)

@@ -71,6 +71,7 @@ type host struct {
 	looked  time.Time
 	moves   int
 	movedAt time.Time
+	allAt   time.Time
 }
 
 // process is one process: up with a version, or down.

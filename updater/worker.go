@@ -24,7 +24,8 @@ type Seat struct {
 	// they were read last. The gate usually makes that needless.
 	All      map[int]record.Status
 	LookedAt time.Time
-	Moves    int       // what the servers had done when it looked last
+	AllAt    time.Time // when it has read all records last
+	Moves    int       // what the servers had done by then
 	MovedAt  time.Time // when it has seen that grow, at the step that it is at
 	Back     time.Time // when the store came back that had been away
 	Twin     string    // another server's worker that goes by this LRN; "" is none
@@ -174,19 +175,33 @@ func (s Seat) handsOver() *record.Status {
 	return &w
 }
 
-// looked keeps what it has seen of all workers' records. How far they had come when
-// it looked first at its step says nothing of when that was.
+// looked keeps what it has seen of all workers' records. At its first such look at a
+// step it takes their word for when they have moved, as far as its own clock allows it;
+// later on it knows what they had done before.
 func (s *Seat) looked(all map[int]record.Status, now time.Time) {
-	first := s.Status == nil || s.LookedAt.Before(s.Status.At)
-	s.All, s.LookedAt = all, now
+	first := s.Status == nil || s.AllAt.Before(s.Status.At)
+	s.All, s.AllAt, s.LookedAt = all, now, now
 	if s.Current == nil {
 		return
 	}
 	n := moves(*s.Current, all)
-	if n != s.Moves && !first {
+	switch {
+	case first:
+		s.MovedAt = s.said(now)
+	case n != s.Moves:
 		s.MovedAt = now
 	}
 	s.Moves = n
+}
+
+// said is when servers have moved last, as they say; of a time that is to come, none.
+func (s *Seat) said(now time.Time) (at time.Time) {
+	for _, lrn := range s.Current.Servers {
+		if w, ok := s.All[lrn]; ok && w.For(*s.Current) && !w.At.After(now) {
+			at = latest(at, w.At)
+		}
+	}
+	return at
 }
 
 func (s Seat) write(now time.Time, w record.Status) Task {

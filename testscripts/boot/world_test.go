@@ -16,8 +16,9 @@ import (
 )
 
 const (
-	limit   = 90 * time.Second // several times what anything here takes
-	outside = "10.77.0.13"     // of the fourth host, which is no boot server
+	limit   = 90 * time.Second  // several times what anything here takes
+	outside = "10.77.0.13"      // of the fourth host, which is no boot server
+	images  = outside + ":8082" // container images
 	storage = "etcd://10.77.0.10:2379,10.77.0.11:2379,10.77.0.12:2379/neco"
 )
 
@@ -45,7 +46,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w := &world{t: t, dir: t.TempDir()}
-	w.run("go", "build", "-trimpath", "-ldflags=-s -w", "-o", w.path("bijou"), "bijou")
+	w.run("go", "build", "-trimpath", "-tags=grpcnotrace", "-ldflags=-s -w", "-o", w.path("bijou"), "bijou")
 	w.check(os.MkdirAll(w.path("srv/files"), 0o755))
 	for name, binary := range map[string]string{"etcd-3.5": old, "etcd-3.6": newer} {
 		w.check(os.MkdirAll(w.path(name), 0o755))

@@ -68,7 +68,9 @@ func On(l net.Listener) *Server {
 func newServer() *Server {
 	s := &Server{pageSize: 2, limit: -1}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /repos/"+Repository+"/releases", s.list)
+	for _, api := range []string{"/", "/api/v3/"} { // GitHub's own, an Enterprise's
+		mux.HandleFunc("GET "+api+"repos/"+Repository+"/releases", s.list)
+	}
 	mux.HandleFunc("GET /files/{tag}/{name}", s.file)
 	s.http = httptest.NewUnstartedServer(mux)
 	return s
@@ -97,6 +99,18 @@ func (s *Server) Publish(r Release) {
 	defer s.mu.Unlock()
 	s.releases = slices.DeleteFunc(s.releases, func(o Release) bool { return o.Tag == r.Tag })
 	s.releases = slices.Insert(s.releases, 0, r)
+}
+
+// Change changes the files of a release that is published, as they are, sums too.
+func (s *Server) Change(tag string, change func(files map[string][]byte)) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.IndexFunc(s.releases, func(r Release) bool { return r.Tag == tag })
+	if i < 0 {
+		return fmt.Errorf("there is no release %q", tag)
+	}
+	change(s.releases[i].Files)
+	return nil
 }
 
 // Sums is what sha256sum prints for files.

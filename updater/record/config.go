@@ -28,7 +28,7 @@ func Settings() []Setting {
 		{Key: "env", Default: EnvNone, Help: "production (releases), staging (pre-releases, too) or none (no updates)", check: environment},
 		{Key: "github-repository", Help: "OWNER/NAME of the repository whose releases are taken", check: repository},
 		{Key: "github-token", Help: "token for GitHub's API", Secret: true, check: word},
-		{Key: "github-url", Default: "https://api.github.com/", Help: "GitHub's API, or that of a GitHub Enterprise", check: address("http", "https")},
+		{Key: "github-url", Default: "https://api.github.com/", Help: "GitHub's API, or where a GitHub Enterprise is", check: address("http", "https")},
 		{Key: "minisign-public-key", Help: "key that must have signed SHA256SUMS", check: publicKey},
 		{Key: "notify.slack", Help: "URL of a Slack webhook", Secret: true, check: address("http", "https")},
 		{Key: "notify.webhook", Help: "URL that gets alerts as JSON", Secret: true, check: address("http", "https")},

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -231,5 +233,35 @@ func TestFetchRefuses(t *testing.T) {
 	_, err := signed.Fetch(t.Context(), release.Wanted{Version: "1.10-1", Form: release.Deb, Arch: "amd64", Dir: t.TempDir()})
 	if err == nil || !strings.Contains(err.Error(), "SHA256SUMS.minisig") {
 		t.Errorf("unsigned, with a key: %v", err)
+	}
+}
+
+// An Enterprise's API is below /api/v3/ of its host; GitHub's own host is its API.
+func TestWhereTheAPIIs(t *testing.T) {
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.Host+r.URL.Path)
+		_, _ = w.Write([]byte("[]"))
+	}))
+	defer server.Close()
+	for _, tt := range []struct{ url, want string }{
+		{"http://ghe.example.com", "ghe.example.com/api/v3/repos/a/b/releases"},
+		{"http://ghe.example.com/", "ghe.example.com/api/v3/repos/a/b/releases"},
+		{"http://ghe.example.com/api/v3", "ghe.example.com/api/v3/repos/a/b/releases"},
+		{"http://ghe.example.com/api/v3/", "ghe.example.com/api/v3/repos/a/b/releases"},
+		{"http://ghe.example.com:8080/", "ghe.example.com:8080/api/v3/repos/a/b/releases"},
+		{"http://api.example.ghe.com", "api.example.ghe.com/repos/a/b/releases"},
+		{"http://api.github.com/", "api.github.com/repos/a/b/releases"},
+	} {
+		asked = nil
+		source, err := release.NewSource(record.Config{Env: record.EnvProduction, GitHubRepository: "a/b", GitHubURL: tt.url, Proxy: server.URL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = source.Releases(t.Context())
+		source.Close()
+		if err != nil || len(asked) != 1 || asked[0] != tt.want {
+			t.Errorf("%s: asked for %q, %v; want %q", tt.url, asked, err, tt.want)
+		}
 	}
 }

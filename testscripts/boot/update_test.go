@@ -30,6 +30,7 @@ func TestBootServers(t *testing.T) {
 		{"power cut in mid-step", powerCut},
 		{"partition", partition},
 		{"updaters killed", leaderKilled},
+		{"leaders killed in each state", leadersKilled},
 		{"download cut", cut},
 		{"sum wrong", swapped},
 		{"signature wrong", unsigned},

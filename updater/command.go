@@ -87,6 +87,7 @@ func Retry(s Snapshot, now time.Time) ([]Change, error) {
 	}
 	r := *s.Current
 	r.Stop, r.Why, r.EndedAt, r.Missing, r.ProgressAt = false, "", nil, nil, now
+	r.Waited = 0
 	r.Attempt++
 	h := s.Entry
 	h.Result, h.Why, h.EndedAt = record.Running, "", nil

@@ -78,7 +78,7 @@ func (l leader) turn(ctx context.Context, m *memory) (a Action, err error) {
 		}
 		now := time.Now().UTC()
 		s.Absent = absentees(s, present, m.absent, now)
-		s.Since = m.since(s.Current, now)
+		s.Since, s.Waited = m.since(s.Current, now)
 		a = Next(s, now)
 		l.Metrics.saw(s)
 		return Apply(tx, a.Changes)
@@ -90,22 +90,24 @@ func (l leader) turn(ctx context.Context, m *memory) (a Action, err error) {
 type memory struct {
 	absent map[int]time.Time // since when it has seen no presence of servers
 	seen   stage
-	at     time.Time // when it has first seen that
+	at     time.Time     // when it has first seen that
+	waited time.Duration // for how long nothing had moved then, as another leader said
 }
 
 // stage is how far an attempt at a request has come.
 type stage struct{ id, attempt, gate int }
 
-// since is when the leader has first seen the request where it is.
-func (m *memory) since(r *record.Request, now time.Time) time.Time {
+// since is when the leader has first seen the request where it is, and for how long
+// it had been there, as it said.
+func (m *memory) since(r *record.Request, now time.Time) (at time.Time, waited time.Duration) {
 	if r == nil {
 		m.seen = stage{}
-		return time.Time{}
+		return time.Time{}, 0
 	}
 	if seen := (stage{r.ID, r.Attempt, r.Gate}); seen != m.seen {
-		m.seen, m.at = seen, now
+		m.seen, m.at, m.waited = seen, now, time.Duration(r.Waited)*time.Second
 	}
-	return m.at
+	return m.at, m.waited
 }
 
 // absentees brings up to date since when servers of the request have been seen to

@@ -23,6 +23,9 @@ type Request struct {
 	StartedAt  time.Time  `json:"started-at"`
 	ProgressAt time.Time  `json:"progress-at"`
 	EndedAt    *time.Time `json:"ended-at,omitempty"`
+	// Waited is for how many seconds nothing had moved when a leader has last said
+	// so. The next one's clock may be another.
+	Waited int `json:"waited,omitempty"`
 	// Why says why it was stopped.
 	Why string `json:"why,omitempty"`
 	// Missing are servers that were reported to have no worker alive.

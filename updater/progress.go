@@ -1,0 +1,36 @@
+package updater
+
+import (
+	"fmt"
+	"time"
+)
+
+// What a leader knows of a deadline it tells the next one by lengths of time: the two
+// clocks may differ by hours, and a deadline by the wrong one stops a sound update.
+
+// progress is when something has moved last, on this leader's clock, however that
+// is set meanwhile. When the leader before it said so, its clock counts if it agrees
+// with what the request says of the wait: clocks that do not tell nothing.
+func (s Snapshot) progress() time.Time {
+	if s.Since.IsZero() {
+		return s.Current.ProgressAt
+	}
+	waited := s.Since.Sub(s.Current.ProgressAt)
+	if waited < s.Waited || waited > s.Waited+s.noteEvery()+patience {
+		waited = s.Waited
+	}
+	return s.Since.Add(-waited)
+}
+
+// noteEvery is how often the leader says for how long nothing has moved.
+func (s Snapshot) noteEvery() time.Duration { return min(s.Config.WorkerTimeout/4, time.Minute) }
+
+// noted is for how long nothing had moved when it was said last.
+func (s Snapshot) noted() time.Duration { return time.Duration(s.Current.Waited) * time.Second }
+
+// note says for how long nothing has moved.
+func (s Snapshot) note(waited time.Duration) Action {
+	r := *s.Current
+	r.Waited = int(waited / time.Second)
+	return Action{Verb: Note, Why: fmt.Sprintf("update to %s runs", r.Version), Changes: []Change{put(s.Keys.Current(), r)}}
+}

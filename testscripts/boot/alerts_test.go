@@ -57,6 +57,7 @@ type request struct {
 	Attempt   int
 	Stop      bool
 	Result    string
+	Servers   []int
 	Missing   []int
 	StartedAt time.Time  `json:"started-at"`
 	EndedAt   *time.Time `json:"ended-at"`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"time"
 
@@ -23,17 +24,41 @@ func (Systemd) connect(ctx context.Context) (*sd.Conn, error) {
 	return sd.NewWithContext(ctx)
 }
 
-// with does something to a unit.
+// with does something to a unit; again, if systemd goes away meanwhile, which it does
+// for a moment when its own package is upgraded.
 func (s Systemd) with(ctx context.Context, verb, unit string, do func(c *sd.Conn) error) error {
-	c, err := s.connect(ctx)
-	if err == nil {
-		defer c.Close()
-		err = do(c)
+	err := s.once(ctx, do)
+	for tries := 0; cutOff(err) && tries < reconnects; tries++ {
+		select {
+		case <-time.After(lastLook):
+		case <-ctx.Done():
+		}
+		err = s.once(ctx, do)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot %s %s: %w", verb, unit, err)
 	}
 	return nil
+}
+
+// once connects, and does it.
+func (s Systemd) once(ctx context.Context, do func(c *sd.Conn) error) error {
+	c, err := s.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return do(c)
+}
+
+// reconnects is how often a systemd that goes away is asked again: for half a minute.
+const reconnects = 100
+
+// cutOff tells if systemd, or the bus to it, went away instead of answering.
+func cutOff(err error) bool {
+	e, ok := errors.AsType[dbus.Error](err)
+	return ok && (e.Name == "org.freedesktop.DBus.Error.NoReply" || e.Name == "org.freedesktop.DBus.Error.Disconnected") ||
+		errors.Is(err, dbus.ErrClosed) || errors.Is(err, io.EOF)
 }
 
 // facts are what systemd says of a unit.

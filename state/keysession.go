@@ -1,6 +1,10 @@
 package state
 
-import "context"
+import (
+	"context"
+
+	"bijou/state/store"
+)
 
 // KeySession is the proof that a process lives, over a Keyspace: what it has put
 // leased, and what it leads, vanish within SessionTTL of its end.
@@ -41,6 +45,7 @@ func (s *KeySession) Campaign(ctx context.Context, key string) (*KeyLeadership, 
 type KeyLeadership struct {
 	keys       *Keyspace
 	leadership *Leadership
+	since      int64 // the revision at which it was written that it leads; 0: not read yet
 }
 
 // Done is closed once the leadership has ended.
@@ -49,6 +54,39 @@ func (l *KeyLeadership) Done() <-chan struct{} { return l.leadership.Done() }
 // Update is Keyspace.Update, conditional on this leadership: ErrSessionLost.
 func (l *KeyLeadership) Update(ctx context.Context, f func(tx *KeyTx) error) error {
 	return l.leadership.Update(ctx, l.keys.lift(f))
+}
+
+// PutIf is Keyspace.PutIf, conditional on this leadership, too. It answers at which
+// revision it was written; 0 if it was not, for whichever reason: Update says
+// whether that is the leadership's end.
+func (l *KeyLeadership) PutIf(ctx context.Context, guard string, revision int64, key string, doc any) (written int64, err error) {
+	at := l.keys.root + l.leadership.what
+	if l.since == 0 {
+		if l.since, err = l.keys.writtenAt(ctx, at, l.leadership.session.id); err != nil || l.since == 0 {
+			return 0, err
+		}
+	}
+	return l.keys.putIf(ctx, []store.Cond{{Key: at, Revision: l.since}, {Key: l.keys.root + guard, Revision: revision}}, key, doc)
+}
+
+// writtenAt is the revision at which the session wrote where it stands, which it does
+// once; 0 if that is not the session's.
+func (k *Keyspace) writtenAt(ctx context.Context, at, session string) (revision int64, err error) {
+	err = k.state.View(ctx, func(v *View) error {
+		kv, ok, err := v.snap.Get(v.ctx, at)
+		if revision = 0; err != nil || !ok {
+			return err
+		}
+		var p presence
+		if err := (KeyValue{Key: at, Value: kv.Value}).Decode(&p); err != nil {
+			return err
+		}
+		if p.Session == session {
+			revision = kv.Revision
+		}
+		return nil
+	})
+	return revision, err
 }
 
 // Resign ends the leadership, for the next to take. It is called once.

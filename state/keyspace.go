@@ -85,18 +85,22 @@ func (k *Keyspace) Update(ctx context.Context, f func(tx *KeyTx) error) error {
 // PutIf writes the key if another one was not written since that revision (GetAt),
 // in one question to the store; written is false if it was.
 func (k *Keyspace) PutIf(ctx context.Context, guard string, revision int64, key string, doc any) (written bool, err error) {
+	at, err := k.putIf(ctx, []store.Cond{{Key: k.root + guard, Revision: revision}}, key, doc)
+	return at != 0, err
+}
+
+// putIf writes the key under the conditions, and answers at which revision: 0 if one
+// did not hold.
+func (k *Keyspace) putIf(ctx context.Context, conds []store.Cond, key string, doc any) (revision int64, err error) {
 	value, err := encode(k.root+key, doc)
 	if err != nil {
-		return false, err
+		return 0, err
 	}
-	_, err = k.state.store.Commit(ctx, store.Txn{
-		Conds: []store.Cond{{Key: k.root + guard, Revision: revision}},
-		Ops:   []store.Op{{Key: k.root + key, Value: value}},
-	})
+	revision, err = k.state.store.Commit(ctx, store.Txn{Conds: conds, Ops: []store.Op{{Key: k.root + key, Value: value}}})
 	if errors.Is(err, store.ErrConflict) {
-		return false, nil
+		return 0, nil
 	}
-	return err == nil, err
+	return revision, err
 }
 
 // lift makes a function over an environment's transaction of one over keys.
@@ -111,10 +115,11 @@ type KeyView struct {
 	root string
 }
 
-// KeyValue is one key with its JSON.
+// KeyValue is one key with its JSON, and the revision at which it was written.
 type KeyValue struct {
-	Key   string
-	Value json.RawMessage
+	Key      string
+	Value    json.RawMessage
+	Revision int64
 }
 
 // Get reads the key into doc; ok is false if it is absent. In an Update the
@@ -152,7 +157,7 @@ func (v *KeyView) Peek(prefix string) ([]KeyValue, error) {
 func (v *KeyView) strip(kvs []store.KV, err error) ([]KeyValue, error) {
 	all := make([]KeyValue, 0, len(kvs))
 	for _, kv := range kvs {
-		all = append(all, KeyValue{Key: strings.TrimPrefix(kv.Key, v.root), Value: kv.Value})
+		all = append(all, KeyValue{Key: strings.TrimPrefix(kv.Key, v.root), Value: kv.Value, Revision: kv.Revision})
 	}
 	return all, err
 }
@@ -184,50 +189,3 @@ func (t *KeyTx) PutLeased(key string, doc any, s *KeySession) error {
 
 // Remove deletes the key, if it is there.
 func (t *KeyTx) Remove(key string) { t.tx.remove(t.root + key) }
-
-// KeyWatcher says which keys changed. It is for one goroutine at a time, but for Close.
-type KeyWatcher struct {
-	watcher *Watcher
-	root    string
-}
-
-// Watch delivers what changed after the revision below one of the prefixes; a
-// key is its own prefix.
-func (k *Keyspace) Watch(ctx context.Context, after int64, prefixes ...string) (*KeyWatcher, error) {
-	var scope Scope
-	for _, p := range prefixes {
-		scope.prefixes = append(scope.prefixes, k.root+p)
-	}
-	w, err := k.state.Watch(ctx, after, scope)
-	if err != nil {
-		return nil, err
-	}
-	return &KeyWatcher{watcher: w, root: k.root}, nil
-}
-
-// Next waits for the next commit there, and returns the keys that it touched.
-// ErrCompacted: events are missing, take a new View and watch from its revision.
-func (w *KeyWatcher) Next(ctx context.Context) ([]string, error) {
-	keys, err := w.watcher.Next(ctx)
-	for i := range keys {
-		keys[i] = strings.TrimPrefix(keys[i], w.root)
-	}
-	return keys, err
-}
-
-// Close ends the watcher, and a Next that waits.
-func (w *KeyWatcher) Close() { w.watcher.Close() }
-
-// Await waits until something has changed below one of the prefixes after the
-// revision, or may have: the watcher was behind. Whoever is woken takes a new View.
-func (k *Keyspace) Await(ctx context.Context, after int64, prefixes ...string) error {
-	w, err := k.Watch(ctx, after, prefixes...)
-	if err != nil {
-		return err
-	}
-	defer w.Close()
-	if _, err = w.Next(ctx); errors.Is(err, ErrCompacted) {
-		return nil
-	}
-	return err
-}

@@ -120,19 +120,29 @@ func (s *State) Watch(ctx context.Context, after int64, scopes ...Scope) (*Watch
 // what they are now. ErrCompacted: events are missing, take a new View and watch
 // from its revision; ErrStoreGone and ErrClosed end it, too.
 func (w *Watcher) Next(ctx context.Context) ([]string, error) {
+	batch, err := w.next(ctx)
+	var keys []string
+	for _, e := range batch.Events {
+		keys = append(keys, e.Key)
+	}
+	return keys, err
+}
+
+// next is the next commit, as far as it touched one of the scopes.
+func (w *Watcher) next(ctx context.Context) (store.Batch, error) {
 	for {
 		batch, err := w.w.Next(ctx)
 		if err != nil {
-			return nil, err
+			return store.Batch{}, err
 		}
-		var keys []string
+		touched := store.Batch{Revision: batch.Revision}
 		for _, e := range batch.Events {
 			if slices.ContainsFunc(w.scopes, func(s Scope) bool { return s.Has(e.Key) }) {
-				keys = append(keys, e.Key)
+				touched.Events = append(touched.Events, e)
 			}
 		}
-		if len(keys) > 0 {
-			return keys, nil
+		if len(touched.Events) > 0 {
+			return touched, nil
 		}
 	}
 }

@@ -19,7 +19,7 @@ func (l leader) check(ctx context.Context) error {
 	v := newVigil(l.Store, k.AllConfig(), k.Check())
 	c := checker{leader: l}
 	defer c.close()
-	return watching(ctx, v, func() error {
+	return watching(ctx, v.run, func() error {
 		for ctx.Err() == nil {
 			until, err := c.turn(ctx)
 			if over(err) {

@@ -32,7 +32,7 @@ func Recover(s Snapshot, now time.Time, by string) ([]Change, error) {
 	h := s.Entry
 	h.Result = record.Recovered
 	changes := []Change{
-		remove(s.Keys.Current()), put(s.Keys.History(s.Current.ID), h),
+		remove(s.Keys.Current()), remove(s.Keys.Gate()), put(s.Keys.History(s.Current.ID), h),
 		put(s.Keys.Recovery(), record.Recovery{At: now, By: by}),
 	}
 	for _, name := range sorted(s.Contents) {
@@ -87,7 +87,6 @@ func Retry(s Snapshot, now time.Time) ([]Change, error) {
 	}
 	r := *s.Current
 	r.Stop, r.Why, r.EndedAt, r.Missing, r.ProgressAt = false, "", nil, nil, now
-	r.Waited = 0
 	r.Attempt++
 	h := s.Entry
 	h.Result, h.Why, h.EndedAt = record.Running, "", nil

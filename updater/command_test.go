@@ -25,6 +25,7 @@ func TestRecover(t *testing.T) {
 	got, err := Recover(stopped(nil), t0(), "me")
 	want := []Change{
 		{"/n/status/current", nil},
+		{"/n/status/gate", nil},
 		{"/n/history/0000000004", record.History{ID: 4, To: "1.1", Result: "recovered"}},
 		{"/n/info/recovery", record.Recovery{At: t0(), By: "me"}},
 		{"/n/contents/cke", nil}, {"/n/contents/sabakan", nil},

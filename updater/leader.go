@@ -17,19 +17,18 @@ type leader struct {
 }
 
 // Many workers come to a step at about the same time, and one look does for all: once
-// something has changed, more of the same is waited for, twice as long as a look takes
-// and no longer than that.
+// something has changed, more of the same is waited for, five times as long as a
+// look takes and no longer than that.
 const gathering = 100 * time.Millisecond
 
 // decide obeys Next.
 func (l leader) decide(ctx context.Context) error {
-	k := Keys()
-	v := newVigil(l.Store, k.AllConfig(), k.Infos(), k.Statuses(), k.AllContents(), k.Presences())
-	return watching(ctx, v, func() error {
+	f := newFold(l.Store, l.Version)
+	return watching(ctx, func(ctx context.Context) { _ = f.sight.run(ctx) }, func() error {
 		m := &memory{absent: map[int]time.Time{}}
 		for told := ""; ctx.Err() == nil; {
 			began := time.Now()
-			a, err := l.turn(ctx, m)
+			a, err := l.act(ctx, f, m)
 			took := time.Since(began)
 			switch {
 			case over(err) || ctx.Err() != nil:
@@ -44,24 +43,65 @@ func (l leader) decide(ctx context.Context) error {
 				slog.Info(string(a.Verb), "why", a.Why)
 			}
 			if a.Verb == Wait {
-				v.wait(ctx, a.Until)
-				pause(ctx, min(2*took, gathering))
+				await(ctx, f.sight.bell, a.Until)
+				pause(ctx, min(5*took, gathering))
 			}
 		}
 		return nil
 	})
 }
 
-// watching runs f beside the vigil, and ends both.
-func watching(ctx context.Context, v *vigil, f func() error) error {
+// watching runs f beside what watches the store, and ends both.
+func watching(ctx context.Context, watch func(ctx context.Context), f func() error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		v.run(ctx)
+		watch(ctx)
 	}()
 	defer func() { cancel(); <-done }()
 	return f()
+}
+
+// act decides on what is known, and does it. To wait, and to open a gate, that is
+// enough; anything else is decided again on all that there is.
+func (l leader) act(ctx context.Context, f *fold, m *memory) (Action, error) {
+	if err := f.catchUp(ctx); err != nil {
+		return Action{}, err
+	}
+	a := l.next(f.s, f.present, m)
+	if a.Verb == Wait {
+		return a, nil
+	}
+	if opened, err := l.open(ctx, f, a); opened || err != nil {
+		return a, err
+	}
+	f.behind = true
+	return l.turn(ctx, m)
+}
+
+// open opens a gate, if the request is still the one that was decided on, and this is
+// the leader. That the servers have come to the step does not change any more.
+func (l leader) open(ctx context.Context, f *fold, a Action) (opened bool, err error) {
+	if a.Verb != Open {
+		return false, nil
+	}
+	gate := a.Changes[0]
+	at, err := l.leadership.PutIf(ctx, Keys().Current(), f.request, gate.Key, gate.Value)
+	if at == 0 || err != nil {
+		return false, err
+	}
+	f.s.Gate, _ = gate.Value.(record.Gate)
+	return true, nil
+}
+
+// next asks what is next.
+func (l leader) next(s Snapshot, present map[int]record.Presence, m *memory) Action {
+	now := time.Now().UTC()
+	s.Absent = absentees(s, present, m.absent, now)
+	s.Since, s.Waited = m.since(s, now)
+	l.Metrics.saw(s)
+	return Next(s, now)
 }
 
 // turn reads, asks, and does exactly that, as one transaction: it is written only
@@ -76,11 +116,7 @@ func (l leader) turn(ctx context.Context, m *memory) (a Action, err error) {
 		if err != nil {
 			return err
 		}
-		now := time.Now().UTC()
-		s.Absent = absentees(s, present, m.absent, now)
-		s.Since, s.Waited = m.since(s.Current, now)
-		a = Next(s, now)
-		l.Metrics.saw(s)
+		a = l.next(s, present, m)
 		return Apply(tx, a.Changes)
 	})
 	return a, err
@@ -98,14 +134,15 @@ type memory struct {
 type stage struct{ id, attempt, gate int }
 
 // since is when the leader has first seen the request where it is, and for how long
-// it had been there, as it said.
-func (m *memory) since(r *record.Request, now time.Time) (at time.Time, waited time.Duration) {
+// it had been there, as another leader had said.
+func (m *memory) since(s Snapshot, now time.Time) (at time.Time, waited time.Duration) {
+	r := s.Current
 	if r == nil {
 		m.seen = stage{}
 		return time.Time{}, 0
 	}
-	if seen := (stage{r.ID, r.Attempt, r.Gate}); seen != m.seen {
-		m.seen, m.at, m.waited = seen, now, time.Duration(r.Waited)*time.Second
+	if seen := (stage{r.ID, r.Attempt, s.Gate.Of(*r)}); seen != m.seen {
+		m.seen, m.at, m.waited = seen, now, s.noted()
 	}
 	return m.at, m.waited
 }

@@ -11,7 +11,7 @@ import (
 // Load reads what the leader and operators decide on; own is this program's
 // version. What is absent is not in it: presences are what Presences reads.
 // In an Update the commit becomes conditional on all of it. What lies together is
-// read together: the leader does this for each event.
+// read together.
 func Load(v *state.KeyView, own string) (s Snapshot, err error) {
 	s = Snapshot{Keys: Keys(), Own: own}
 	fill := reader{view: v}
@@ -25,6 +25,9 @@ func Load(v *state.KeyView, own string) (s Snapshot, err error) {
 	s.Pause = pick[record.Pause](&fill, infos, s.Keys.Pause())
 	s.Recovery = pick[record.Recovery](&fill, infos, s.Keys.Recovery())
 	s.Current = pick[record.Request](&fill, statuses, s.Keys.Current())
+	if g := pick[record.Gate](&fill, statuses, s.Keys.Gate()); g != nil {
+		s.Gate = *g
+	}
 	if fill.err == nil {
 		s.Workers, fill.err = byLRN[record.Status](statuses, s.Keys.Workers())
 	}

@@ -21,6 +21,11 @@ func request(change func(*record.Request)) *record.Request {
 	return &r
 }
 
+// opened is a gate of request.
+func opened(step int) record.Gate {
+	return record.Gate{Request: 4, StartedAt: t0(), Attempt: 1, Step: step, At: t0()}
+}
+
 func ended(stop bool) *record.Request {
 	return request(func(r *record.Request) {
 		at := t0()
@@ -77,14 +82,15 @@ func with(s Snapshot, change func(*Snapshot)) Snapshot {
 // nothing had moved for that long, as the request said.
 func since(first, waited time.Duration) Snapshot {
 	return with(running(at(1), at(1)), func(s *Snapshot) {
-		s.Since, s.Waited, s.Current.Waited = t0().Add(first), waited, int(waited/time.Second)
+		s.Since, s.Waited, s.Gate = t0().Add(first), waited, opened(0)
+		s.Gate.Waited = int(waited / time.Second)
 	})
 }
 
 // handingOver is a fleet in mid-update whose server 10 is at that step, and gone.
 func handingOver(step int) Snapshot {
 	return with(running(at(1), at(1), at(step)), func(s *Snapshot) {
-		s.Absent, s.Current.Missing, s.Current.Gate = map[int]time.Time{10: t0()}, []int{10}, step
+		s.Absent, s.Current.Missing, s.Gate = map[int]time.Time{10: t0()}, []int{10}, opened(step)
 	})
 }
 
@@ -142,10 +148,10 @@ func TestNext(t *testing.T) {
 		{"records of another request", running(at(1), at(1), func() record.Status { s := at(1); s.Request = 3; return s }()), 0, Wait, t0().Add(time.Hour + patience), "runs"},
 		{"all are finished (fault 10)", running(finished(), finished(), finished()), 0, Finish, time.Time{}, "update of 1, 2 and 10 to 1.1 succeeded"},
 		{"one has failed", running(at(2), failed(1), at(1)), 0, Stop, time.Time{}, "server 2, step step: broken"},
-		{"one had failed before the retry", with(running(at(2), failed(1), at(1)), func(s *Snapshot) { s.Current.Attempt, s.Current.Gate = 2, 1 }), 0, Wait, t0().Add(time.Hour + patience), "runs"},
+		{"one had failed before the retry", with(running(at(2), failed(1), at(1)), func(s *Snapshot) { s.Current.Attempt, s.Gate = 2, opened(1) }), 0, Wait, t0().Add(time.Hour + patience), "runs"},
 		{"the last fails, others are finished", running(finished(), finished(), failed(1)), 0, Stop, time.Time{}, "server 10"},
-		{"nothing moves (fault 19)", with(running(at(2), at(1)), func(s *Snapshot) { s.Current.Gate = 1 }), time.Hour + patience, Stop, time.Time{}, "nothing has moved for 1h0m0s; server 10 has not answered"},
-		{"one lags", with(running(at(3), at(2), at(3)), func(s *Snapshot) { s.Current.Gate = 2 }), time.Hour + patience, Stop, time.Time{}, "nothing has moved for 1h0m0s; server 2 is at step step"},
+		{"nothing moves (fault 19)", with(running(at(2), at(1)), func(s *Snapshot) { s.Gate = opened(1) }), time.Hour + patience, Stop, time.Time{}, "nothing has moved for 1h0m0s; server 10 has not answered"},
+		{"one lags", with(running(at(3), at(2), at(3)), func(s *Snapshot) { s.Gate = opened(2) }), time.Hour + patience, Stop, time.Time{}, "nothing has moved for 1h0m0s; server 2 is at step step"},
 		{"the time is told now and then", since(0, 0), 30 * time.Second, Wait, t0().Add(time.Minute), "runs"},
 		{"the time is told", since(0, 0), time.Minute, Note, time.Time{}, "runs"},
 		{"the last leader's clock was late", since(3*time.Hour, 0), 4*time.Hour + patience - time.Second, Note, time.Time{}, "runs"},

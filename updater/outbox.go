@@ -17,7 +17,7 @@ func (l leader) deliver(ctx context.Context) error {
 	k := Keys()
 	v := newVigil(l.Store, k.AllConfig(), k.Outbox())
 	p := postman{leader: l, sent: map[delivery]bool{}}
-	return watching(ctx, v, func() error {
+	return watching(ctx, v.run, func() error {
 		for failures := 0; ctx.Err() == nil; {
 			err := p.round(ctx)
 			if over(err) {

@@ -3,40 +3,43 @@ package updater
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 
 	"bijou/state"
 )
 
-// changes are what a worker has not seen yet.
-type changes struct {
-	all     bool // everything may have changed
-	request bool
-	config  bool
-}
-
-func (c changes) any() bool { return c.all || c.request || c.config }
-
-// sight watches the store for a worker, which is woken by N events a step for N
-// workers: only the request's key is watched, not the other workers' records.
+// sight is what its owner has not looked at yet of what has changed below some
+// prefixes: for who keeps what it has read, and follows the changes.
 type sight struct {
 	store    *state.Keyspace
 	prefixes []string
 	bell     chan struct{} // buffered: it is rung while nobody listens
 
 	mu   sync.Mutex
-	seen changes
+	seen news
 }
+
+// news is what has changed.
+type news struct {
+	all     bool // everything may have changed
+	changes []state.KeyChange
+}
+
+// maxNews is how many changes are kept for an owner that does not look. Beyond that
+// it reads everything.
+const maxNews = 4096
 
 func newSight(s *state.Keyspace, prefixes ...string) *sight {
 	return &sight{store: s, prefixes: prefixes, bell: make(chan struct{}, 1)}
 }
 
 // ring says that something has changed.
-func (s *sight) ring(c changes) {
+func (s *sight) ring(n news) {
 	s.mu.Lock()
-	s.seen = changes{all: s.seen.all || c.all, request: s.seen.request || c.request, config: s.seen.config || c.config}
+	s.seen.all = s.seen.all || n.all || len(s.seen.changes)+len(n.changes) > maxNews
+	if s.seen.changes = append(s.seen.changes, n.changes...); s.seen.all {
+		s.seen.changes = nil
+	}
 	s.mu.Unlock()
 	select {
 	case s.bell <- struct{}{}:
@@ -44,13 +47,14 @@ func (s *sight) ring(c changes) {
 	}
 }
 
-// changed returns what has changed since it was asked last.
-func (s *sight) changed() changes {
+// changed returns what has changed since it was asked last. Whoever reads afterwards
+// reads that, too.
+func (s *sight) changed() news {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := s.seen
-	s.seen = changes{}
-	return c
+	n := s.seen
+	s.seen = news{}
+	return n
 }
 
 // run watches until ctx is done. A watcher that was behind (the store was
@@ -82,21 +86,12 @@ func (s *sight) watch(ctx context.Context) error {
 		return err
 	}
 	defer w.Close()
-	s.ring(changes{all: true})
+	s.ring(news{all: true})
 	for {
-		keys, err := w.Next(ctx)
+		changes, err := w.Changes(ctx)
 		if err != nil {
 			return err
 		}
-		s.ring(sort(keys))
+		s.ring(news{changes: changes})
 	}
-}
-
-// sort tells what the keys are about.
-func sort(keys []string) (c changes) {
-	for _, k := range keys {
-		c.request = c.request || k == Keys().Current()
-		c.config = c.config || strings.HasPrefix(k, Keys().AllConfig())
-	}
-	return c
 }

@@ -26,7 +26,7 @@ func (w *world) commit(changes []Change) {
 				w.violate("request and attempt %s have %d reports", id, w.reports[id])
 			}
 		}
-		current = current || c.Key == w.keys.Current()
+		current = current || c.Key == w.keys.Current() || c.Key == w.keys.Gate()
 		contested = contested || strings.HasPrefix(c.Key, w.keys.Turns()) || strings.HasPrefix(c.Key, w.keys.AllContents())
 	}
 	after := get[record.Request](w.store, w.keys.Current())
@@ -107,12 +107,13 @@ func (w *world) lead(h *host) {
 		}
 		return
 	}
-	revision, epoch := w.store.revision, h.updater.epoch
+	revision, request, epoch := w.store.revision, w.store.revisions[w.keys.Current()], h.updater.epoch
 	w.after(w.between(0, 30*time.Millisecond), func() {
 		if h.updater.epoch != epoch || h.cut && !w.slips(h) {
 			return
 		}
-		if w.store.revision == revision && w.leader == h {
+		holds := w.store.revision == revision || a.Verb == Open && w.store.revisions[w.keys.Current()] == request
+		if holds && w.leader == h {
 			w.logf("leader %d: %s: %s", h.lrn, a.Verb, a.Why)
 			w.commit(a.Changes)
 		}
@@ -136,7 +137,7 @@ func later(a, b time.Time) time.Time {
 func (w *world) seat(h *host) Seat {
 	return Seat{
 		Keys: w.keys, LRN: h.lrn, Own: h.worker.version, Steps: w.steps, Timeout: simTimeout,
-		Current: get[record.Request](w.store, w.keys.Current()), Status: get[record.Status](w.store, w.keys.Worker(h.lrn)),
+		Current: get[record.Request](w.store, w.keys.Current()), Gate: gateOf(w.store, w.keys), Status: get[record.Status](w.store, w.keys.Worker(h.lrn)),
 		Journal: h.journal, Busy: h.effect != nil, All: h.all, LookedAt: h.looked,
 	}
 }

@@ -67,11 +67,17 @@ func byServer[T any](s *simStore, prefix string) map[int]T {
 	return found
 }
 
+// gateOf is the gate that was opened last.
+func gateOf(s *simStore, k record.Keys) (g record.Gate) {
+	g, _ = s.values[k.Gate()].(record.Gate)
+	return g
+}
+
 // snapshot reads what the leader decides on.
 func (s *simStore) snapshot(k record.Keys, own string, timeout time.Duration, absent map[int]time.Time) Snapshot {
 	snap := Snapshot{
 		Keys: k, Own: own, Config: record.Config{Env: record.EnvProduction, WorkerTimeout: timeout},
-		Pause: get[record.Pause](s, k.Pause()), Recovery: get[record.Recovery](s, k.Recovery()), Current: get[record.Request](s, k.Current()),
+		Pause: get[record.Pause](s, k.Pause()), Recovery: get[record.Recovery](s, k.Recovery()), Current: get[record.Request](s, k.Current()), Gate: gateOf(s, k),
 		Workers: byServer[record.Status](s, k.Workers()), Contents: below[record.Contents](s, k.AllContents()), Absent: maps.Clone(absent),
 	}
 	if v := get[string](s, k.Release()); v != nil {

@@ -17,6 +17,7 @@ type Snapshot struct {
 	Pause    *record.Pause
 	Recovery *record.Recovery
 	Current  *record.Request
+	Gate     record.Gate    // the one that was opened last, perhaps for another request
 	Entry    record.History // the history's entry of Current
 	LastID   int            // the number of the history's last entry
 	Workers  map[int]record.Status
@@ -44,7 +45,7 @@ type Verb string
 const (
 	Wait   Verb = "wait"   // until something changes, or the time has come
 	Start  Verb = "start"  // make a request
-	Open   Verb = "open"   // open the gate of a step
+	Open   Verb = "open"   // open the gate of a step; conditional on Current only: who has come to a step has come
 	Stop   Verb = "stop"   // stop the request, and report that
 	Warn   Verb = "warn"   // name servers that are missing, or are back
 	Note   Verb = "note"   // say for how long nothing has moved, to the next leader

@@ -35,7 +35,7 @@ func (s Seat) step(now time.Time) Task {
 	if s.journaled(number) && s.Journal.Phase == Failed {
 		return s.fail(now, s.Journal.Message)
 	}
-	if s.Current.Gate < number {
+	if s.Gate.Of(*s.Current) < number {
 		if late, known := s.late(); !known || len(late) > 0 {
 			return s.await(now, late)
 		}

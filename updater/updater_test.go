@@ -255,7 +255,7 @@ func TestTurnOfAnotherRequest(t *testing.T) {
 		{"another attempt", request(func(q *record.Request) { q.Attempt = 2 }), errStale},
 		{"another", request(func(q *record.Request) { q.ID = 5 }), errStale},
 		{"of another store", request(func(q *record.Request) { q.StartedAt = t0().Add(time.Second) }), errStale},
-		{"the same, further", request(func(q *record.Request) { q.Gate = 3 }), nil},
+		{"the same, of which a server is missing", request(func(q *record.Request) { q.Missing = []int{3} }), nil},
 	} {
 		r.update(func(tx *state.KeyTx) error {
 			if tt.now == nil {

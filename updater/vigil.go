@@ -67,7 +67,10 @@ func (v *vigil) watch(ctx context.Context) error {
 }
 
 // wait waits for the bell, or until the time if that is not zero.
-func (v *vigil) wait(ctx context.Context, until time.Time) {
+func (v *vigil) wait(ctx context.Context, until time.Time) { await(ctx, v.bell, until) }
+
+// await waits for a bell, or until the time if that is not zero.
+func await(ctx context.Context, bell <-chan struct{}, until time.Time) {
 	var due <-chan time.Time
 	if !until.IsZero() {
 		timer := time.NewTimer(time.Until(until))
@@ -75,7 +78,7 @@ func (v *vigil) wait(ctx context.Context, until time.Time) {
 		due = timer.C
 	}
 	select {
-	case <-v.bell:
+	case <-bell:
 	case <-due:
 	case <-ctx.Done():
 	}

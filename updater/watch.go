@@ -28,7 +28,7 @@ func (s Snapshot) watch(now time.Time) Action {
 	if missing := s.missing(now); !slices.Equal(missing, s.Current.Missing) {
 		return s.warn(now, missing)
 	}
-	if gate := s.gate(); gate > s.Current.Gate {
+	if gate := s.gate(); gate > s.Gate.Of(*s.Current) {
 		return s.open(now, gate)
 	}
 	deadline := s.progress().Add(s.Config.WorkerTimeout + patience)
@@ -157,9 +157,9 @@ func (s Snapshot) wake(now, deadline time.Time) time.Time {
 
 // open opens the gate of a step.
 func (s Snapshot) open(now time.Time, gate int) Action {
-	r := *s.Current
-	r.Gate, r.ProgressAt, r.Waited = gate, now, 0
-	return Action{Verb: Open, Why: fmt.Sprintf("all servers have come to step %d", gate), Changes: []Change{put(s.Keys.Current(), r)}}
+	r := s.Current
+	g := record.Gate{Request: r.ID, StartedAt: r.StartedAt, Attempt: r.Attempt, Step: gate, At: now}
+	return Action{Verb: Open, Why: fmt.Sprintf("all servers have come to step %d", gate), Changes: []Change{put(s.Keys.Gate(), g)}}
 }
 
 // warn says which servers are missing, with an alert for those that were not before.

@@ -16,6 +16,7 @@ type Seat struct {
 	Steps   []release.Step // of its own manifest
 	Timeout time.Duration  // how long it waits for the others
 	Current *record.Request
+	Gate    record.Gate    // the one that was opened last, perhaps for another request
 	Status  *record.Status // its own record
 	Journal Journal        // what it was doing, from its disk
 	Busy    bool           // it is doing what the journal says right now

@@ -59,8 +59,8 @@ func TestNextTask(t *testing.T) {
 		{"the successor comes", seated(0, nil), 0, Write, 0, "a/stop"},
 
 		{"no gate yet", seated(2, nil), 0, Idle, lookAfter, "waiting"},
-		{"the gate", seated(2, func(s *Seat) { s.Current.Gate = 2 }), 0, Run, 0, "a/update"},
-		{"the gate of the step before", seated(2, func(s *Seat) { s.Current.Gate = 1 }), 0, Idle, lookAfter, "waiting"},
+		{"the gate", seated(2, func(s *Seat) { s.Gate = opened(2) }), 0, Run, 0, "a/update"},
+		{"the gate of the step before", seated(2, func(s *Seat) { s.Gate = opened(1) }), 0, Idle, lookAfter, "waiting"},
 		{"no gate for long", seated(2, nil), lookAfter, Look, 0, "no gate"},
 		{"it looks, and all are there", seated(2, func(s *Seat) { s.All = three }), lookAfter, Run, 0, "a/update"},
 		{"it looks, and one is not", seated(2, func(s *Seat) { s.All, s.LookedAt = two, t0().Add(lookAfter) }), lookAfter, Idle, 2 * lookAfter, "waiting"},
@@ -70,19 +70,19 @@ func TestNextTask(t *testing.T) {
 		{"the time is over, one is not there", seated(2, func(s *Seat) { s.All = two }), time.Hour, Write, 0, "a/update"},
 		{"the time is over, all are there", seated(2, func(s *Seat) { s.All = three }), time.Hour, Run, 0, "a/update"},
 
-		{"killed in the step (fault 1)", seated(2, func(s *Seat) { s.Current.Gate, s.Journal = 2, did(2, Running) }), 0, Run, 0, "a/update"},
-		{"done", seated(2, func(s *Seat) { s.Current.Gate, s.Journal = 2, did(2, Done) }), 0, Write, 0, "b/update"},
-		{"the last one is done (fault 10)", seated(3, func(s *Seat) { s.Current.Gate, s.Journal = 3, did(3, Done) }), 0, Write, 0, "b/update"},
-		{"the step before is done", seated(2, func(s *Seat) { s.Current.Gate, s.Journal = 2, did(1, Done) }), 0, Run, 0, "a/update"},
+		{"killed in the step (fault 1)", seated(2, func(s *Seat) { s.Gate, s.Journal = opened(2), did(2, Running) }), 0, Run, 0, "a/update"},
+		{"done", seated(2, func(s *Seat) { s.Gate, s.Journal = opened(2), did(2, Done) }), 0, Write, 0, "b/update"},
+		{"the last one is done (fault 10)", seated(3, func(s *Seat) { s.Gate, s.Journal = opened(3), did(3, Done) }), 0, Write, 0, "b/update"},
+		{"the step before is done", seated(2, func(s *Seat) { s.Gate, s.Journal = opened(2), did(1, Done) }), 0, Run, 0, "a/update"},
 		{"done in another store", seated(2, func(s *Seat) {
-			s.Current.Gate, s.Journal = 2, did(2, Done)
+			s.Gate, s.Journal = opened(2), did(2, Done)
 			s.Journal.Started = t0().Add(-time.Hour)
 		}), 0, Run, 0, "a/update"},
-		{"failed", seated(2, func(s *Seat) { s.Current.Gate, s.Journal = 2, did(2, Failed) }), 0, Write, 0, "a/update"},
+		{"failed", seated(2, func(s *Seat) { s.Gate, s.Journal = opened(2), did(2, Failed) }), 0, Write, 0, "a/update"},
 		{"has said so", seated(2, func(s *Seat) { w := failed(1); s.Status = &w }), 0, Idle, 0, "failed: broken"},
 		{"a retry", seated(2, func(s *Seat) { w := failed(1); s.Status, s.Current.Attempt = &w, 2 }), 0, Write, 0, "a/update"},
 		{"a retry, and its own turn to run", seated(2, func(s *Seat) {
-			s.Status.Attempt, s.Current.Attempt, s.Current.Gate, s.Journal = 2, 2, 2, did(2, Failed)
+			s.Status.Attempt, s.Current.Attempt, s.Gate, s.Journal = 2, 2, opened(2), did(2, Failed)
 		}), 0, Run, 0, "a/update"},
 		{"no such step", seated(4, nil), 0, Write, 0, ""},
 		{"finished", seated(3, func(s *Seat) { s.Status.Finished = true }), 0, Idle, 0, "all steps are done"},

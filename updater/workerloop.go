@@ -38,8 +38,10 @@ type worker struct {
 	seat  Seat
 	conf  record.Config
 	sight *sight
-	asked int64 // the revision at which the request was written, as far as it was read
 	proof *proof
+
+	asked  int64 // the revision at which the request was written, as far as it was read
+	readAt int64 // the revision at which it was read
 
 	errand *errand // what it is doing; nil: nothing
 }
@@ -61,7 +63,7 @@ func runWorker(ctx context.Context, o WorkerOptions, c clock) error {
 	w := &worker{o: o, steps: o.Manifest.Steps(), clock: c}
 	w.seat = Seat{Keys: Keys(), LRN: o.LRN, Own: o.Version, Steps: w.steps, Journal: w.clock.since(j)}
 	w.proof = newProof(o)
-	w.sight = newSight(o.Store, Keys().Current(), Keys().AllConfig())
+	w.sight = newSight(o.Store, Keys().Current(), Keys().Gate(), Keys().AllConfig()) // not the other workers' records: N² events
 	return w.run(ctx)
 }
 
@@ -106,52 +108,6 @@ func unlessDone(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
 	}
-	return err
-}
-
-// refresh reads what has changed.
-func (w *worker) refresh(ctx context.Context) error {
-	changed := w.sight.changed()
-	if !changed.any() {
-		return nil
-	}
-	return persist(ctx, func() error {
-		return w.o.Store.View(ctx, func(v *state.KeyView) error { return w.read(v, changed) })
-	})
-}
-
-// read reads the request; the configuration and its own record when there is
-// reason to. Only this worker writes its record, so that it knows that by heart.
-func (w *worker) read(v *state.KeyView, changed changes) (err error) {
-	var r record.Request
-	if w.asked, err = v.GetAt(Keys().Current(), &r); err != nil {
-		return err
-	}
-	if w.seat.Current = nil; w.asked != 0 {
-		w.seat.Current = &r
-	}
-	if changed.all {
-		if err := w.recall(v); err != nil {
-			return err
-		}
-	}
-	if changed.all || changed.config {
-		if w.conf, err = LoadConfig(v); err != nil {
-			return err
-		}
-		w.seat.Timeout = w.conf.WorkerTimeout
-		return w.o.Server.Configure(w.conf)
-	}
-	return nil
-}
-
-// recall reads its own record.
-func (w *worker) recall(v *state.KeyView) error {
-	s, err := LoadWorker(v, w.o.LRN)
-	if s != nil {
-		s.At = w.clock.within(s.At)
-	}
-	w.seat.Status = s
 	return err
 }
 
@@ -249,7 +205,7 @@ func (w *worker) write(ctx context.Context, s record.Status) error {
 		})
 	})
 	if errors.Is(err, errStale) {
-		w.sight.ring(changes{all: true})
+		w.sight.ring(news{all: true})
 		return nil
 	}
 	if err == nil {

@@ -54,6 +54,18 @@ func Parse(s Streams, c Command, args []string) (parsed *kong.Context, err error
 	return parsed, nil
 }
 
+// OrHelp is args as they are given to Parse by an applet that has commands:
+// nothing at all, and "help COMMAND", ask for help.
+func OrHelp(args []string) []string {
+	switch {
+	case len(args) == 0:
+		return []string{"--help"}
+	case args[0] == "help":
+		return append(args[1:len(args):len(args)], "--help")
+	}
+	return args
+}
+
 // checkText refuses what is not UTF-8: kong would put replacement characters in
 // its place, and a value other than the given one be stored.
 func checkText(args []string) error {

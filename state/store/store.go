@@ -101,11 +101,14 @@ type Batch struct {
 	Events   []Event
 }
 
-// Event is one key that was put or deleted. It carries no value: who is woken
-// takes a fresh snapshot.
+// Event is one key that was put or deleted. Value is what that commit put, where
+// the store hears of it with the event (etcd's watches say so), and must not be
+// changed. A put without one (of another store's, or of no bytes) says nothing of
+// the value: who is woken takes a fresh snapshot.
 type Event struct {
 	Key     string
 	Deleted bool
+	Value   []byte
 }
 
 // Watcher yields batches in order.

@@ -53,7 +53,6 @@ func (w *world) heard(version string) (all []alert) {
 type request struct {
 	ID        int
 	To        string
-	Gate      int
 	Attempt   int
 	Stop      bool
 	Result    string

@@ -152,10 +152,21 @@ func state(key string, value []byte, gone bool) string {
 		return "release known"
 	case key == "info/recovery":
 		return "recovery asked for"
+	case key == "status/gate":
+		return gateOf(value)
 	case key == "status/current":
 		return stateOf(value)
 	}
 	return ""
+}
+
+// gateOf is which gate was opened.
+func gateOf(value []byte) string {
+	var g struct{ Step, Waited int }
+	if json.Unmarshal(value, &g) != nil || g.Waited > 0 {
+		return ""
+	}
+	return fmt.Sprintf("gate %d", g.Step)
 }
 
 // stateOf is how far the request is.
@@ -168,8 +179,6 @@ func stateOf(value []byte) string {
 		return "stopped"
 	case r.EndedAt != nil:
 		return "succeeded"
-	case r.Gate == 0:
-		return "requested"
 	}
-	return fmt.Sprintf("gate %d", r.Gate)
+	return "requested"
 }

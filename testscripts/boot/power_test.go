@@ -31,9 +31,6 @@ func (w *world) cuts(host int, what string, ok func() bool) {
 	w.t.Helper()
 	w.soon(fmt.Sprintf("host %d: %s", host, what), ok)
 	w.check(w.fleet.Host(host).PowerCut())
-	if !ok() {
-		fmt.Printf("boot: host %d was faster than the power cut: %s\n", host, what)
-	}
 	w.check(w.fleet.Host(host).Start())
 }
 

@@ -12,7 +12,8 @@ import (
 // played is a record from words: HOOK, or KIND:RELATION:MEMBER:MEMBERS with
 // members joined by commas; a ! behind it fails, "KILLED" is a kill of everything.
 // DIED is a death of the agent with nothing in flight, DIED-LAST with the last
-// hook, DIED-HOOK with one that has not begun. @N is a hook of that revision.
+// hook, DIED-HOOK with one that has not begun. EXCUSED-HOOK counts as done by the
+// operator's word. @N is a hook of that revision.
 func played(words string) (events []Event) {
 	for n, word := range strings.Fields(words) {
 		if word == "KILLED" {
@@ -28,6 +29,10 @@ func played(words string) (events []Event) {
 				e.Client = events[len(events)-2].Client
 			}
 			events = append(events, e)
+			continue
+		}
+		if excused, ok := strings.CutPrefix(word, "EXCUSED-"); ok {
+			events = append(events, Event{Event: Resolved, Hook: excused})
 			continue
 		}
 		word, revision, _ := strings.Cut(word, "@")
@@ -62,6 +67,9 @@ func TestRulesCanFail(t *testing.T) {
 		{begun + "DIED-LAST config-changed", "start  has failed and comes first"},
 		{begun + "DIED-config-changed joined:1:a/0:a/0", "config-changed  has failed and comes first"},
 		{begun + "config-changed@1", "before upgrade-charm"},
+		{"install! EXCUSED-install config-changed@1 start@1", ""},
+		{"install! EXCUSED-install config-changed start@1", "before upgrade-charm"},
+		{"install config-changed! EXCUSED-config-changed start@1", "before upgrade-charm"},
 		{begun + "upgrade-charm@1 joined:1:a/0:a/0@1 config-changed@1", "between upgrade-charm and config-changed"},
 		{begun + "upgrade-charm@1 stop@1", ""},
 		{"install DIED install", "comes after [install]"},

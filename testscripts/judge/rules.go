@@ -31,6 +31,7 @@ type judge struct {
 	wrong   []string
 
 	revision  int          // of the charm that ran last
+	excused   bool         // the operator has, its install: the charm may be another one since it failed
 	upgraded  map[int]bool // the revisions whose upgrade-charm has succeeded
 	configure bool         // upgrade-charm has succeeded: config-changed comes next
 	early     []string     // what came before that, which is wrong if it comes
@@ -113,6 +114,7 @@ func (j *judge) hearResolved(r Run) {
 		return
 	}
 	j.hearOwn(r)
+	j.excused = j.excused || r.Hook == "install"
 	if r.Hook == "config-changed" {
 		j.restarted = false
 	}
@@ -121,12 +123,14 @@ func (j *judge) hearResolved(r Run) {
 // hearRevision is about the charm that the hook is of: a new one begins with its
 // upgrade-charm, unless nothing was installed before, and then comes
 // config-changed. Only a hook that has failed may be run again before: in a unit
-// that was upgraded by force.
+// that was upgraded by force. If that was its install, it owes no upgrade-charm,
+// even if the operator lets it count as done.
 func (j *judge) hearRevision(r Run, again bool) {
-	if r.Revision != j.revision && len(j.before) > 0 && !again && r.Hook != "upgrade-charm" {
+	free := again || j.excused || len(j.before) == 0
+	if r.Revision != j.revision && !free && r.Hook != "upgrade-charm" {
 		j.say(r, "is of revision %d, after %d, and comes before upgrade-charm", r.Revision, j.revision)
 	}
-	j.revision = r.Revision
+	j.revision, j.excused = r.Revision, false
 	switch {
 	case r.Hook != "config-changed" && r.Hook != "upgrade-charm":
 		if j.configure { // a unit that leaves is configured no more

@@ -70,13 +70,7 @@ type operator struct {
 
 // Main runs one neco command and answers its exit code.
 func Main(ctx context.Context, s console.Streams, parts Parts, args []string) int {
-	if len(args) == 0 {
-		args = []string{"--help"}
-	}
-	if args[0] == "help" {
-		args = append(args[1:len(args):len(args)], "--help")
-	}
-	return console.Report(s.Err, run(ctx, s, parts, args))
+	return console.Report(s.Err, run(ctx, s, parts, console.OrHelp(args)))
 }
 
 func run(ctx context.Context, s console.Streams, parts Parts, args []string) error {

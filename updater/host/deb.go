@@ -38,8 +38,10 @@ func (h *Host) tryDeb(ctx context.Context, file, executable string) error {
 }
 
 // Mend finishes what an installation that lost power has left half-way, if there
-// is dpkg, and anything to be finished. One that still runs is waited for.
-func (h *Host) Mend(ctx context.Context) error {
+// is dpkg, and anything to be finished. One that still runs is waited for. Where power
+// went while dpkg put neco's own files into their places, it wants them again: from
+// own, the package that this program came from, if that is there.
+func (h *Host) Mend(ctx context.Context, own string) error {
 	dpkg, err := exec.LookPath("dpkg")
 	if err != nil {
 		return nil
@@ -50,7 +52,16 @@ func (h *Host) Mend(ctx context.Context) error {
 	if err := h.dpkg(ctx, "exec dpkg --configure -a --force-confold"); err != nil {
 		return fmt.Errorf("cannot finish an installation of before: %w", err)
 	}
-	return nil
+	if _, err := os.Stat(own); err != nil || !wanted(ctx, "neco") {
+		return nil
+	}
+	return h.installDeb(ctx, "neco", own)
+}
+
+// wanted tells if dpkg wants the package to be installed again.
+func wanted(ctx context.Context, name string) bool {
+	out, err := exec.CommandContext(ctx, "dpkg-query", "--show", "--showformat=${db:Status-Eflag}", name).Output()
+	return err == nil && string(out) == "reinstreq"
 }
 
 // dpkg runs a script that calls dpkg, of which one runs at a time.

@@ -58,6 +58,9 @@ func (k Keys) Statuses() string { return k.prefix + "status/" }
 // Current holds the update that runs or ran last, a Request.
 func (k Keys) Current() string { return k.Statuses() + "current" }
 
+// Gate holds how far the update's workers may go, a Gate.
+func (k Keys) Gate() string { return k.Statuses() + "gate" }
+
 // Workers is the prefix of the workers' records.
 func (k Keys) Workers() string { return k.Statuses() + "bootserver/" }
 

@@ -14,18 +14,12 @@ type Request struct {
 	ID int `json:"id"`
 	// Attempt counts from 1; retrying a failed step makes the next one.
 	Attempt int `json:"attempt"`
-	// Gate is the last step to which the leader has seen all servers come. It is
-	// a shortcut: the servers' own records decide.
-	Gate int `json:"gate"`
-	// StartedAt, ProgressAt (when the gate was opened last) and EndedAt are by
-	// the leader's clock. EndedAt is set together with the report of the end,
-	// good or bad, and taken away by a retry.
+	// StartedAt, ProgressAt (when the attempt began) and EndedAt are by the
+	// leader's clock. EndedAt is set together with the report of the end, good or
+	// bad, and taken away by a retry.
 	StartedAt  time.Time  `json:"started-at"`
 	ProgressAt time.Time  `json:"progress-at"`
 	EndedAt    *time.Time `json:"ended-at,omitempty"`
-	// Waited is for how many seconds nothing had moved when a leader has last said
-	// so. The next one's clock may be another.
-	Waited int `json:"waited,omitempty"`
 	// Why says why it was stopped.
 	Why string `json:"why,omitempty"`
 	// Missing are servers that were reported to have no worker alive.

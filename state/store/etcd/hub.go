@@ -4,6 +4,7 @@ import (
 	"errors"
 	"sync"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"bijou/state/store"
@@ -159,7 +160,7 @@ func (h *hub) changed(c change) {
 	if c.revision <= h.pos {
 		return // told before the tape was changed
 	}
-	if c.deleted[h.d.space.marker()] {
+	if e := c.events[h.d.space.marker()]; e != nil && e.Type == mvccpb.DELETE {
 		h.d.SetGone()
 	}
 	for w, b := range h.index.Parts(h.d.batch(c)) {
@@ -173,9 +174,9 @@ func (h *hub) changed(c change) {
 // batch is the change in the store's own keys; the marker is none.
 func (d *db) batch(c change) store.Batch {
 	b := store.Batch{Revision: c.revision}
-	for at, deleted := range c.deleted {
+	for at, e := range c.events {
 		if at != d.space.marker() {
-			b.Events = append(b.Events, store.Event{Key: d.space.name([]byte(at)), Deleted: deleted})
+			b.Events = append(b.Events, store.Event{Key: d.space.name(e.Kv.Key), Deleted: e.Type == mvccpb.DELETE, Value: e.Kv.Value})
 		}
 	}
 	return b

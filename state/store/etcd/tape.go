@@ -19,7 +19,7 @@ import (
 // change is what one commit did to etcd's keys that are watched.
 type change struct {
 	revision int64
-	deleted  map[string]bool // by key: if it was deleted
+	events   map[string]*mvccpb.Event // by key
 }
 
 // listener hears what comes over a tape, on the tape's goroutine.
@@ -228,10 +228,10 @@ func (t *tape) create(resp *pb.WatchResponse) {
 func (t *tape) add(e *mvccpb.Event) {
 	c, ok := t.pending[e.Kv.ModRevision]
 	if !ok {
-		c = change{e.Kv.ModRevision, map[string]bool{}}
+		c = change{e.Kv.ModRevision, map[string]*mvccpb.Event{}}
 		t.pending[c.revision] = c
 	}
-	c.deleted[string(e.Kv.Key)] = e.Type == mvccpb.DELETE
+	c.events[string(e.Kv.Key)] = e
 }
 
 // progress says that all was sent up to the revision, but for watches that are

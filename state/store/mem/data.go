@@ -80,7 +80,7 @@ func (d *data) apply(ops []store.Op) {
 		d.put(o.Key, version{next, slices.Clone(o.Value), o.Delete, o.Lease})
 		d.revision = next
 		if !o.Quiet {
-			batch.Events = append(batch.Events, store.Event{Key: o.Key, Deleted: o.Delete})
+			batch.Events = append(batch.Events, store.Event{Key: o.Key, Deleted: o.Delete, Value: told(o)})
 		}
 	}
 	if d.revision == next {
@@ -88,6 +88,14 @@ func (d *data) apply(ops []store.Op) {
 		close(d.changed)
 		d.changed = make(chan struct{})
 	}
+}
+
+// told is what watchers are told of the value.
+func told(o store.Op) []byte {
+	if o.Delete {
+		return nil
+	}
+	return slices.Clone(o.Value)
 }
 
 func (d *data) put(key string, v version) {

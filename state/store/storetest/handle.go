@@ -148,11 +148,21 @@ func (h handle) watch(after int64, prefixes ...string) store.Watcher {
 	return w
 }
 
-// next is the watcher's next batch with its events sorted by key.
+// next is the watcher's next batch with its events sorted by key, without values.
 func (h handle) next(w store.Watcher) store.Batch {
 	h.Helper()
 	b, err := w.Next(h.ctx)
 	h.ok(err)
+	return bare(b)
+}
+
+// bare is a batch with its events sorted by key, without the values that not every
+// store tells.
+func bare(b store.Batch) store.Batch {
+	b.Events = slices.Clone(b.Events)
+	for i := range b.Events {
+		b.Events[i].Value = nil
+	}
 	slices.SortFunc(b.Events, func(a, b store.Event) int { return cmp.Compare(a.Key, b.Key) })
 	return b
 }

@@ -23,6 +23,7 @@ var watchCases = []testCase{
 	{"watch from a trimmed revision is compacted", watchCompacted},
 	{"an ended context leaves the watcher usable", watchCancelled},
 	{"a waiting Next is woken by a commit", watchWoken},
+	{"a value that comes with an event is that commit's", watchValues},
 	{"hundreds of watchers, each told its own", watchMany},
 }
 
@@ -202,7 +203,7 @@ func watchWoken(f *fixture) {
 	revision := f.share().write(put("w/a", "1"))
 	select {
 	case b := <-got:
-		f.equal(b, store.Batch{Revision: revision, Events: []store.Event{{Key: "w/a"}}})
+		f.equal(bare(b), store.Batch{Revision: revision, Events: []store.Event{{Key: "w/a"}}})
 	case err := <-failed:
 		f.Fatal(err)
 	}
@@ -224,5 +225,28 @@ func watchMany(f *fixture) {
 			f.sees(w, own[i], fmt.Sprintf("u/%d/x", i))
 		}
 		f.sees(w, last, "all")
+	}
+}
+
+// watchValues: whoever is told the values by events may go by them, also by those of
+// the past, and of what was put again or is gone since.
+func watchValues(f *fixture) {
+	before := f.revision()
+	now := f.watch(before, "w/")
+	want := map[int64]map[string]string{
+		f.write(put("w/a", "1"), put("w/b", "1")): {"w/a": "1", "w/b": "1"},
+		f.write(put("w/a", "2"), del("w/b")):      {"w/a": "2", "w/b": ""},
+		f.write(put("w/a", "3")):                  {"w/a": "3"},
+	}
+	for _, w := range []store.Watcher{now, f.watch(before, "w/")} {
+		for range want {
+			b, err := w.Next(f.ctx)
+			f.ok(err)
+			for _, e := range b.Events {
+				if value := want[b.Revision][e.Key]; e.Value != nil && string(e.Value) != value {
+					f.Errorf("of %q at revision %d: %q, want %q or nothing", e.Key, b.Revision, e.Value, value)
+				}
+			}
+		}
 	}
 }

@@ -1,0 +1,76 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"strings"
+)
+
+// KeyWatcher says which keys changed. It is for one goroutine at a time, but for Close.
+type KeyWatcher struct {
+	watcher *Watcher
+	root    string
+}
+
+// Watch delivers what changed after the revision below one of the prefixes; a
+// key is its own prefix.
+func (k *Keyspace) Watch(ctx context.Context, after int64, prefixes ...string) (*KeyWatcher, error) {
+	var scope Scope
+	for _, p := range prefixes {
+		scope.prefixes = append(scope.prefixes, k.root+p)
+	}
+	w, err := k.state.Watch(ctx, after, scope)
+	if err != nil {
+		return nil, err
+	}
+	return &KeyWatcher{watcher: w, root: k.root}, nil
+}
+
+// Next waits for the next commit there, and returns the keys that it touched.
+// ErrCompacted: events are missing, take a new View and watch from its revision.
+func (w *KeyWatcher) Next(ctx context.Context) ([]string, error) {
+	keys, err := w.watcher.Next(ctx)
+	for i := range keys {
+		keys[i] = strings.TrimPrefix(keys[i], w.root)
+	}
+	return keys, err
+}
+
+// KeyChange is what a commit did to one key. Its Revision is the commit's; its Value
+// is empty if the key was deleted, and where the store does not tell: then it is to
+// be read.
+type KeyChange struct {
+	KeyValue
+	Deleted bool
+}
+
+// Told tells if the change says all: what the key is, or that it is gone.
+func (c KeyChange) Told() bool { return c.Deleted || len(c.Value) > 0 }
+
+// Changes is Next with what the store tells of the keys.
+func (w *KeyWatcher) Changes(ctx context.Context) ([]KeyChange, error) {
+	batch, err := w.watcher.next(ctx)
+	var changes []KeyChange
+	for _, e := range batch.Events {
+		kv := KeyValue{Key: strings.TrimPrefix(e.Key, w.root), Value: e.Value, Revision: batch.Revision}
+		changes = append(changes, KeyChange{KeyValue: kv, Deleted: e.Deleted})
+	}
+	return changes, err
+}
+
+// Close ends the watcher, and a Next that waits.
+func (w *KeyWatcher) Close() { w.watcher.Close() }
+
+// Await waits until something has changed below one of the prefixes after the
+// revision, or may have: the watcher was behind. Whoever is woken takes a new View.
+func (k *Keyspace) Await(ctx context.Context, after int64, prefixes ...string) error {
+	w, err := k.Watch(ctx, after, prefixes...)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	if _, err = w.Next(ctx); errors.Is(err, ErrCompacted) {
+		return nil
+	}
+	return err
+}

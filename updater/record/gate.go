@@ -1,0 +1,30 @@
+package record
+
+import "time"
+
+// Gate is how far the leader has let the workers of a request go, in status/gate. It
+// is a shortcut: the servers' own records decide. It is not in the request, since
+// all workers hear of each gate, and the request grows with their number.
+type Gate struct {
+	Request   int       `json:"request"`
+	StartedAt time.Time `json:"started-at"` // the request's
+	Attempt   int       `json:"attempt"`    // in which it was opened
+	Step      int       `json:"step"`       // to which all servers have come
+	At        time.Time `json:"at"`         // when, by the leader's clock
+	// Waited is for how many seconds nothing had moved since when a leader said so
+	// last. The next one's clock may be another.
+	Waited int `json:"waited,omitempty"`
+}
+
+// About tells if it was written in that attempt at the request.
+func (g Gate) About(r Request) bool {
+	return g.Request == r.ID && g.StartedAt.Equal(r.StartedAt) && g.Attempt == r.Attempt
+}
+
+// Of is the step up to which the gate is open for the request; 0 is none.
+func (g Gate) Of(r Request) int {
+	if g.Request != r.ID || !g.StartedAt.Equal(r.StartedAt) {
+		return 0
+	}
+	return g.Step
+}

@@ -206,15 +206,17 @@ func (s Systemd) Active(ctx context.Context, unit string) (yes bool, err error) 
 func (s Systemd) Detached(ctx context.Context, d Detached) error {
 	unit := d.Name + ".service"
 	return s.with(ctx, "run", unit, func(c *sd.Conn) error {
-		if _, err := finished(ctx, c, unit); err != nil {
-			return err
-		}
-		if err := launch(ctx, c, unit, d); err != nil {
-			return err
-		}
 		failed, err := finished(ctx, c, unit)
 		if err != nil {
 			return err
+		}
+		if !failed || !d.Resume || !runs(ctx, c, unit, d) {
+			if err := launch(ctx, c, unit, d); err != nil {
+				return err
+			}
+			if failed, err = finished(ctx, c, unit); err != nil {
+				return err
+			}
 		}
 		forget(ctx, c, unit)
 		if failed {
@@ -224,15 +226,21 @@ func (s Systemd) Detached(ctx context.Context, d Detached) error {
 	})
 }
 
+// runs tells if the transient unit is the one of that title.
+func runs(ctx context.Context, c *sd.Conn, unit string, d Detached) bool {
+	p, err := c.GetUnitPropertyContext(ctx, unit, "Description")
+	return err == nil && p.Value.Value() == d.Title
+}
+
 // launch begins the transient unit. One that ran before is forgotten.
 func launch(ctx context.Context, c *sd.Conn, unit string, d Detached) error {
 	forget(ctx, c, unit)
 	logged := append([]string{"/bin/sh", "-c", `log=$1; shift; exec "$@" >"$log" 2>&1`, "sh", d.Log}, d.Command...)
 	properties := []sd.Property{
-		sd.PropDescription("an installation by neco-worker"),
+		sd.PropDescription(d.Title),
 		sd.PropType("oneshot"),
-		sd.PropRemainAfterExit(true), // so that its end can be seen
-		sd.PropExecStart(logged, true),
+		sd.PropRemainAfterExit(true),    // so that its end can be seen
+		sd.PropExecStart(logged, false), // true ignores failures, whatever its name says
 		{Name: "Environment", Value: dbus.MakeVariant(d.Env)},
 	}
 	return until(ctx, func() (bool, error) {

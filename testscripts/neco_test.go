@@ -22,6 +22,7 @@ import (
 type bootWorld struct {
 	releases *github.Server
 	alerts   *mailbox
+	depot    *depot
 }
 
 // bootWorldOf is the script's own.
@@ -63,15 +64,18 @@ func necoBin(ts *testscript.TestScript, neg bool, args []string) {
 //
 //	start               makes it, and sets GITHUB to its URL
 //	publish TAG [WORD]  publishes a release; WORD is pre, draft or a file of it
+//	tarball TAG FILE [wrong-sums]
+//	                    publishes a release that can be installed: this program
+//	                    with that manifest, among files that are for others
 //	limit N DURATION    answers N lists more, until the duration is over
 //	fault NAME          misbehaves from now on
 //	asked N             fails if lists were asked for fewer than N times
 func releases(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
-		ts.Fatalf("usage: releases start|publish|limit|fault|asked ...")
+		ts.Fatalf("usage: releases start|publish|tarball|limit|fault|asked ...")
 	}
 	w := bootWorldOf(ts)
-	switch verb, args := args[0], append(args[1:], "", ""); verb {
+	switch verb, args := args[0], append(args[1:], "", "", ""); verb {
 	case "start":
 		w.releases = github.New()
 		ts.Defer(w.releases.Close)
@@ -82,6 +86,13 @@ func releases(ts *testscript.TestScript, neg bool, args []string) {
 			files[filepath.Base(name)] = []byte(ts.ReadFile(name))
 		}
 		w.releases.Publish(github.Release{Tag: args[0], Pre: args[1] == "pre", Draft: args[1] == "draft", Files: files})
+	case "tarball":
+		files, err := installable(args[0], ts.ReadFile(args[1]))
+		ts.Check(err)
+		if args[2] == "wrong-sums" {
+			files["SHA256SUMS"] = wrongSums(files)
+		}
+		w.releases.Publish(github.Release{Tag: args[0], Files: files})
 	case "limit":
 		n, err := strconv.Atoi(args[0])
 		ts.Check(err)

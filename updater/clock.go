@@ -19,12 +19,14 @@ func (c clock) now() time.Time { return c.began.Add(time.Since(c.started)) }
 
 // within is the time if it lies between the beginning and now, else the nearer of
 // the two.
-func (c clock) within(t time.Time) time.Time {
-	switch now := c.now(); {
-	case t.Before(c.began):
-		return c.began
-	case t.After(now):
-		return now
+func (c clock) within(t time.Time) time.Time { return within(t, c.began, c.now()) }
+
+func within(t, from, to time.Time) time.Time {
+	switch {
+	case t.Before(from):
+		return from
+	case t.After(to):
+		return to
 	}
 	return t
 }
@@ -33,4 +35,13 @@ func (c clock) within(t time.Time) time.Time {
 func (c clock) since(j Journal) Journal {
 	j.At = c.within(j.At)
 	return j
+}
+
+// outside is the time as the machine's clock will have it, if nobody sets that; zero
+// stays zero.
+func (c clock) outside(t time.Time) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	return time.Now().Add(t.Sub(c.now()))
 }

@@ -25,7 +25,7 @@ const gathering = 100 * time.Millisecond
 func (l leader) decide(ctx context.Context) error {
 	f := newFold(l.Store, l.Version)
 	return watching(ctx, func(ctx context.Context) { _ = f.sight.run(ctx) }, func() error {
-		m := &memory{absent: map[int]time.Time{}}
+		m := &memory{clock: newClock(), absent: map[int]time.Time{}}
 		for told := ""; ctx.Err() == nil; {
 			began := time.Now()
 			a, err := l.act(ctx, f, m)
@@ -43,7 +43,7 @@ func (l leader) decide(ctx context.Context) error {
 				slog.Info(string(a.Verb), "why", a.Why)
 			}
 			if a.Verb == Wait {
-				await(ctx, f.sight.bell, a.Until)
+				await(ctx, f.sight.bell, m.clock.outside(a.Until))
 				pause(ctx, min(5*took, gathering))
 			}
 		}
@@ -97,7 +97,7 @@ func (l leader) open(ctx context.Context, f *fold, a Action) (opened bool, err e
 
 // next asks what is next.
 func (l leader) next(s Snapshot, present map[int]record.Presence, m *memory) Action {
-	now := time.Now().UTC()
+	now := m.now(s.Current)
 	s.Absent = absentees(s, present, m.absent, now)
 	s.Since, s.Waited = m.since(s, now)
 	l.Metrics.saw(s)
@@ -124,10 +124,22 @@ func (l leader) turn(ctx context.Context, m *memory) (a Action, err error) {
 
 // memory is what a leader has seen itself.
 type memory struct {
+	clock  clock
 	absent map[int]time.Time // since when it has seen no presence of servers
 	seen   stage
 	at     time.Time     // when it has first seen that
 	waited time.Duration // for how long nothing had moved then, as another leader said
+}
+
+// now is the time. While an update runs it goes on evenly, so that no server is late
+// or missing because somebody sets the machine's clock; what says when one may start
+// is about that clock.
+func (m *memory) now(r *record.Request) time.Time {
+	if r == nil || r.Ended() {
+		m.clock = newClock()
+		clear(m.absent) // by the time as it was
+	}
+	return m.clock.now().UTC()
 }
 
 // stage is how far an attempt at a request has come.

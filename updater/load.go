@@ -215,7 +215,7 @@ func (r *reader) history(s *Snapshot) {
 		if r.err == nil {
 			r.err = kv.Decode(&h)
 		}
-		s.LastID = h.ID
+		s.LastID, s.LastTo = h.ID, h.To
 		return
 	}
 }

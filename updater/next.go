@@ -103,11 +103,15 @@ func (s Snapshot) updates() bool {
 func (s Snapshot) older(v string) bool { return release.Newer(s.have(), v) }
 
 // have is the version that the servers have, as far as the leader knows.
-func (s Snapshot) have() string {
+func (s Snapshot) have() string { return orElse(s.Last(), s.Own) }
+
+// Last is the version to which the last update goes or went, whatever has become of
+// it: some servers may have it. "" is that there was none.
+func (s Snapshot) Last() string {
 	if s.Current != nil {
 		return s.Current.Version
 	}
-	return s.Own
+	return s.LastTo
 }
 
 // start makes a request of the servers that there are now.

@@ -138,6 +138,10 @@ func TestNext(t *testing.T) {
 			s.Target, s.Config.Env, s.Config.Window = &record.Target{Version: "1.3"}, "none", window
 		}), 0, Start, time.Time{}, "1.3 (operator)"},
 		{"downgrade asked for", base(func(s *Snapshot) { s.Target = &record.Target{Version: "1.0", Passed: "1.1"} }), 0, Wait, time.Time{}, "a downgrade was not allowed"},
+		{"downgrade asked for, after recover", base(func(s *Snapshot) {
+			s.Current, s.Own, s.LastTo, s.Target = nil, "1.0", "1.1", &record.Target{Version: "1.0", Passed: "1.1"}
+		}), 0, Wait, time.Time{}, "a downgrade was not allowed"},
+		{"an older release, after recover", base(func(s *Snapshot) { s.Current, s.Own, s.LastTo, s.Release = nil, "1.0", "1.1", "1.0" }), 0, Wait, time.Time{}, "older than 1.1"},
 		{"downgrade allowed", base(func(s *Snapshot) { s.Target = &record.Target{Version: "1.0", Passed: "1.1", Downgrade: true} }), 0, Start, time.Time{}, "1.0 (operator)"},
 		{"a release since it was asked for", base(func(s *Snapshot) { s.Release, s.Target = "1.2", &record.Target{Version: "1.0", Passed: "1.1"} }), 0, Start, time.Time{}, "1.2 (release)"},
 

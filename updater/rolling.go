@@ -56,6 +56,22 @@ func NextRolling(m Member) Move {
 	return MoveGo
 }
 
+// still tells if the turn, as it is by now, is still to be taken or given back. It
+// is taken for a request that runs only: errStale.
+func (m Member) still(move Move, runs bool) (bool, error) {
+	mine := m.Turn != nil && m.Turn.Server == m.LRN
+	held := m.Turn != nil && slices.Contains(m.Servers, m.Turn.Server)
+	switch {
+	case move == MoveGive:
+		return mine, nil
+	case held:
+		return false, nil
+	case !runs:
+		return false, errStale
+	}
+	return true, nil
+}
+
 // spared tells if the others do without this member: they are a quorum. Where no
 // quorum can do without one, of one or two, all others must be well.
 func (m Member) spared() bool {

@@ -1,45 +1,10 @@
 package updater
 
 import (
-	"strings"
 	"time"
 
 	"bijou/updater/record"
 )
-
-// commit writes to the store, counts reports, and wakes who watches.
-func (w *world) commit(changes []Change) {
-	before := get[record.Request](w.store, w.keys.Current())
-	w.store.commit(changes)
-	for _, c := range changes {
-		if strings.HasPrefix(c.Key, w.keys.Outbox()) {
-			delete(w.store.values, c.Key) // alerts are sent at once; nothing reads them here
-		}
-	}
-	current, contested := false, false
-	for _, c := range changes {
-		if a, ok := c.Value.(record.Alert); ok && record.Terminal(a.Kind) {
-			id := strings.TrimSuffix(a.ID, "-"+a.Kind)
-			w.reports[id]++
-			w.ends++
-			if w.reports[id] > 1 {
-				w.violate("request and attempt %s have %d reports", id, w.reports[id])
-			}
-		}
-		current = current || c.Key == w.keys.Current() || c.Key == w.keys.Gate()
-		contested = contested || strings.HasPrefix(c.Key, w.keys.Turns()) || strings.HasPrefix(c.Key, w.keys.AllContents())
-	}
-	after := get[record.Request](w.store, w.keys.Current())
-	if after != nil && after.Stop && (before == nil || !before.Stop) {
-		w.stoppedAt = w.now
-	}
-	for _, h := range w.servers {
-		w.wakeAt(h, &h.updater, w.now.Add(w.between(0, 200*time.Millisecond)), w.lead)
-		if current || contested && h.effect != nil {
-			w.wakeAt(h, &h.worker, w.now.Add(w.between(0, 200*time.Millisecond)), w.work)
-		}
-	}
-}
 
 // wakeAt has a process look again at that time, if it would not look before.
 func (w *world) wakeAt(h *host, p *process, at time.Time, look func(*host)) {
@@ -54,16 +19,38 @@ func (w *world) wakeAt(h *host, p *process, at time.Time, look func(*host)) {
 	e.do = func() {
 		e.do = nil
 		if p.up && p.epoch == epoch {
-			look(h)
+			w.onceAwake(h, func() { look(h) })
 		}
 	}
 	p.wake = e
 }
 
+// onceAwake does it now, or when the server's processes hang no more.
+func (w *world) onceAwake(h *host, do func()) {
+	if !h.hung.After(w.now) {
+		do()
+		return
+	}
+	w.after(h.hung.Sub(w.now), do)
+}
+
+// away tells if the server's sessions have ended.
+func (w *world) away(h *host) bool {
+	return h.cut && w.now.Sub(h.cutSince) > leaseTTL || h.hung.After(w.now) && w.now.Sub(h.hungSince) > leaseTTL
+}
+
 func (w *world) startWorker(h *host) {
 	h.worker.up, h.worker.version, h.effect, h.all = true, h.installed, nil, nil
 	h.worker.epoch++
+	h.worker.began, h.worker.off = w.now, h.skew
 	h.looked = time.Time{}
+	h.journal = h.disk
+	h.journal.At = w.within(h, h.journal.At)
+	h.current, h.gate, h.status = nil, record.Gate{}, nil
+	if !h.cut {
+		w.see(h)
+		w.recall(h)
+	}
 	w.wakeAt(h, &h.worker, w.now, w.work)
 }
 
@@ -77,7 +64,7 @@ func (w *world) startUpdater(h *host) {
 	h.updater.up, h.updater.version = true, h.installed
 	h.updater.epoch++
 	if !h.cut {
-		if changes := AtStart(w.snapshot(h), w.now); changes != nil {
+		if changes := AtStart(w.store.snapshot(w.keys, h.updater.version), w.machineTime(h)); changes != nil {
 			w.logf("updater %d recovers at its start", h.lrn)
 			w.commit(changes)
 		}
@@ -90,34 +77,36 @@ func (w *world) stopUpdater(h *host) {
 	h.updater.epoch++
 }
 
-func (w *world) snapshot(h *host) Snapshot {
-	return w.store.snapshot(w.keys, h.updater.version, simTimeout, w.absent)
-}
-
 // lead is one turn of the leader's loop: a snapshot, a decision, and a commit a
 // little later that fails if anything has changed meanwhile, or another leads.
 func (w *world) lead(h *host) {
 	if w.leader != h || h.cut {
 		return
 	}
-	a := Next(w.snapshot(h), w.now)
+	s := w.store.snapshot(w.keys, h.updater.version)
+	now := w.leaderTime(h, s.Current)
+	s.Absent = absentees(s, w.present, w.memory.absent, now)
+	s.Since, s.Waited = w.memory.since(s, now)
+	a := Next(s, now)
 	if a.Verb == Wait {
 		if !a.Until.IsZero() {
-			w.wakeAt(h, &h.updater, later(a.Until, w.now), w.lead)
+			w.wakeAt(h, &h.updater, later(w.now.Add(a.Until.Sub(now)), w.now), w.lead)
 		}
 		return
 	}
 	revision, request, epoch := w.store.revision, w.store.revisions[w.keys.Current()], h.updater.epoch
 	w.after(w.between(0, 30*time.Millisecond), func() {
-		if h.updater.epoch != epoch || h.cut && !w.slips(h) {
-			return
-		}
-		holds := w.store.revision == revision || a.Verb == Open && w.store.revisions[w.keys.Current()] == request
-		if holds && w.leader == h {
-			w.logf("leader %d: %s: %s", h.lrn, a.Verb, a.Why)
-			w.commit(a.Changes)
-		}
-		w.wakeAt(h, &h.updater, w.now.Add(time.Millisecond), w.lead)
+		w.onceAwake(h, func() {
+			if h.updater.epoch != epoch || h.cut && !w.slips(h) {
+				return
+			}
+			holds := w.store.revision == revision || a.Verb == Open && w.store.revisions[w.keys.Current()] == request
+			if holds && w.leader == h {
+				w.logf("leader %d: %s: %s", h.lrn, a.Verb, a.Why)
+				w.commit(a.Changes)
+			}
+			w.wakeAt(h, &h.updater, w.now.Add(time.Millisecond), w.lead)
+		})
 	})
 }
 
@@ -133,11 +122,37 @@ func later(a, b time.Time) time.Time {
 	return b.Add(time.Millisecond)
 }
 
+// see is a worker that reads the request and the configuration.
+func (w *world) see(h *host) {
+	h.current, h.gate = get[record.Request](w.store, w.keys.Current()), gateOf(w.store, w.keys)
+	h.timeout = w.store.config(w.keys).WorkerTimeout
+}
+
+// recall is a worker that reads its own record, which it knows by heart otherwise.
+func (w *world) recall(h *host) {
+	h.status = get[record.Status](w.store, w.keys.Worker(h.lrn))
+	if h.status != nil {
+		h.status.At = w.within(h, h.status.At)
+	}
+}
+
+// hear tells workers, a little later, of what they watch.
+func (w *world) hear() {
+	for _, h := range w.servers {
+		epoch := h.worker.epoch
+		w.after(w.between(0, 200*time.Millisecond), func() {
+			if h.worker.up && h.worker.epoch == epoch && !h.cut && !h.hung.After(w.now) { // else it will, of everything
+				w.see(h)
+				w.wakeAt(h, &h.worker, w.now, w.work)
+			}
+		})
+	}
+}
+
 // seat is what a worker knows.
 func (w *world) seat(h *host) Seat {
 	return Seat{
-		Keys: w.keys, LRN: h.lrn, Own: h.worker.version, Steps: w.steps, Timeout: simTimeout,
-		Current: get[record.Request](w.store, w.keys.Current()), Gate: gateOf(w.store, w.keys), Status: get[record.Status](w.store, w.keys.Worker(h.lrn)),
+		Keys: w.keys, LRN: h.lrn, Own: h.worker.version, Steps: w.steps, Timeout: h.timeout, Current: h.current, Gate: h.gate, Status: h.status,
 		Journal: h.journal, Busy: h.effect != nil, All: h.all, LookedAt: h.looked,
 	}
 }
@@ -148,17 +163,20 @@ func (w *world) work(h *host) {
 		w.wakeAt(h, &h.worker, w.now.Add(time.Second), w.work)
 		return
 	}
-	t := NextTask(w.seat(h), w.now)
+	now := w.workerTime(h)
+	t := NextTask(w.seat(h), now)
 	h.all = nil
 	switch t.Job {
 	case Idle:
 		if !t.Until.IsZero() {
-			w.wakeAt(h, &h.worker, later(t.Until, w.now), w.work)
+			w.wakeAt(h, &h.worker, later(w.now.Add(t.Until.Sub(now)), w.now), w.work)
 		}
 	case Cancel:
 		h.effect.cancelled = true
 	case Look:
-		h.all, h.looked = byServer[record.Status](w.store, w.keys.Workers()), w.now
+		w.see(h)
+		w.recall(h)
+		h.all, h.looked = byServer[record.Status](w.store, w.keys.Workers()), now
 		w.wakeAt(h, &h.worker, w.now.Add(time.Millisecond), w.work)
 	case Write:
 		w.record(h, t.Status)
@@ -167,20 +185,23 @@ func (w *world) work(h *host) {
 	}
 }
 
-// record commits a worker's record a little later, under the condition that the
-// request is still the same and not stopped.
+// record commits a worker's record a little later, if it is still about what runs.
 func (w *world) record(h *host, status record.Status) {
-	epoch, revision := h.worker.epoch, w.store.revisions[w.keys.Worker(h.lrn)]
+	epoch := h.worker.epoch
 	w.after(w.between(0, 50*time.Millisecond), func() {
-		r := get[record.Request](w.store, w.keys.Current())
-		holds := r != nil && r.ID == status.Request && r.Attempt == status.Attempt && !r.Stop && w.store.revisions[w.keys.Worker(h.lrn)] == revision
-		if h.worker.epoch != epoch || h.cut && !w.slips(h) {
-			return
-		}
-		if holds {
-			w.logf("worker %d (%s): %+v", h.lrn, h.worker.version, status)
-			w.commit([]Change{put(w.keys.Worker(h.lrn), status)})
-		}
-		w.wakeAt(h, &h.worker, w.now.Add(time.Millisecond), w.work)
+		w.onceAwake(h, func() {
+			if h.worker.epoch != epoch || h.cut && !w.slips(h) {
+				return
+			}
+			if takes(get[record.Request](w.store, w.keys.Current()), status) {
+				w.logf("worker %d (%s): %+v", h.lrn, h.worker.version, status)
+				w.commit([]Change{put(w.keys.Worker(h.lrn), status)})
+				h.status = &status
+			} else {
+				w.see(h)
+				w.recall(h)
+			}
+			w.wakeAt(h, &h.worker, w.now.Add(time.Millisecond), w.work)
+		})
 	})
 }

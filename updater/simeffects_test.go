@@ -1,7 +1,6 @@
 package updater
 
 import (
-	"slices"
 	"time"
 
 	"bijou/updater/record"
@@ -12,14 +11,15 @@ import (
 // be killed, cut off, or told to stop.
 type effect struct {
 	task      Task
+	request   record.Request // as its worker knew it at the beginning
 	stage     int
 	cancelled bool
 }
 
 // begin starts an install or a step, a moment after it was decided.
 func (w *world) begin(h *host, t Task) {
-	h.journal = t.Journal
-	h.effect = &effect{task: t}
+	h.journal, h.disk = t.Journal, t.Journal
+	h.effect = &effect{task: t, request: *h.current}
 	if t.Job == Run {
 		w.steprun++
 		w.checkRun(h, t)
@@ -32,9 +32,11 @@ func (w *world) begin(h *host, t Task) {
 func (w *world) stageAfter(h *host, d time.Duration) {
 	e, epoch := h.effect, h.worker.epoch
 	w.after(d, func() {
-		if h.effect == e && h.worker.epoch == epoch {
-			w.stage(h, e)
-		}
+		w.onceAwake(h, func() {
+			if h.effect == e && h.worker.epoch == epoch {
+				w.stage(h, e)
+			}
+		})
 	})
 }
 
@@ -48,6 +50,7 @@ func (w *world) stage(h *host, e *effect) {
 	if m := h.members[c.Name]; e.cancelled && (m == nil || !m.updating) {
 		w.logf("worker %d cancels %s", h.lrn, e.task.Why)
 		h.effect = nil
+		w.leave(h, c.Name)
 		w.wakeAt(h, &h.worker, w.now, w.work)
 		return
 	}
@@ -64,13 +67,19 @@ func (w *world) stage(h *host, e *effect) {
 	}
 }
 
-// done journals how it ended, and lets the worker decide again.
+// done journals how it ended, and lets the worker decide again. A server that loses
+// its power meanwhile, or whose disk is full, does not know it afterwards.
 func (w *world) done(h *host, failure string) {
-	h.journal.Phase, h.journal.Message, h.journal.At = Done, failure, w.now
+	h.journal.Phase, h.journal.Message, h.journal.At = Done, failure, w.workerTime(h)
 	if failure != "" {
 		h.journal.Phase = Failed
 	}
 	h.effect = nil
+	if w.chance(30) {
+		w.faults["journal not written"]++
+	} else {
+		h.disk = h.journal
+	}
 	w.wakeAt(h, &h.worker, w.now.Add(w.between(0, 100*time.Millisecond)), w.work)
 }
 
@@ -87,7 +96,7 @@ func (w *world) install(h *host, e *effect) {
 		e.stage++
 		w.stageAfter(h, w.between(0, 4*time.Second))
 	default:
-		if release.Newer(h.installed, e.task.Version) {
+		if release.Newer(h.installed, e.task.Version) && !w.downgrades[e.task.Version] {
 			w.violate("server %d goes back from %s to %s", h.lrn, h.installed, e.task.Version)
 		}
 		h.installed = e.task.Version
@@ -118,97 +127,5 @@ func (w *world) renew(h *host, e *effect, c release.Component) {
 		m.up = true
 		w.checkAlone(h, e, c, m.version)
 		w.stageAfter(h, w.between(0, time.Second))
-	}
-}
-
-// roll does one move of a rolling component.
-func (w *world) roll(h *host, e *effect, c release.Component) {
-	m, want := h.members[c.Name], componentVersion(c.Name, h.worker.version)
-	if m.updating {
-		w.raise(h, e, c)
-		return
-	}
-	if h.cut {
-		w.stageAfter(h, time.Second)
-		return
-	}
-	turn := get[record.Turn](w.store, w.keys.Turn(c.Name))
-	member := Member{LRN: h.lrn, Servers: w.requestServers(e), Turn: turn, Needed: m.version != want, Well: m.up}
-	for _, o := range w.servers {
-		if o != h && slices.Contains(member.Servers, o.lrn) && o.members[c.Name].up {
-			member.Others++
-		}
-	}
-	switch NextRolling(member) {
-	case MoveTake:
-		w.commit([]Change{put(w.keys.Turn(c.Name), record.Turn{Server: h.lrn, Request: e.task.Journal.Request})})
-	case MoveGive:
-		w.commit([]Change{remove(w.keys.Turn(c.Name))})
-	case MoveDone:
-		w.done(h, "")
-		return
-	case MoveGo:
-		m.up, m.updating = false, true
-		w.checkRolling(c.Name)
-	}
-	w.stageAfter(h, w.between(10*time.Millisecond, time.Second))
-}
-
-// raise brings a member up that was taken down for the update.
-func (w *world) raise(h *host, e *effect, c release.Component) {
-	m, want := h.members[c.Name], componentVersion(c.Name, h.worker.version)
-	switch {
-	case m.version != want:
-		m.version = want
-	case w.chance(25):
-		w.faults["member did not come up"]++
-		w.done(h, "does not answer: "+c.Name)
-		return
-	default:
-		m.up, m.updating = true, false
-	}
-	w.stageAfter(h, w.between(0, 3*time.Second))
-}
-
-// requestServers are the servers of the request that the effect is for.
-func (w *world) requestServers(e *effect) []int {
-	if h := get[record.History](w.store, w.keys.History(e.task.Journal.Request)); h != nil {
-		return h.Servers
-	}
-	return nil
-}
-
-// bring does one move of what one server does for all.
-func (w *world) bring(h *host, e *effect, c release.Component) {
-	if h.cut {
-		w.stageAfter(h, time.Second)
-		return
-	}
-	key := w.keys.Contents(c.Contents.Key)
-	l := w.once[c.Name]
-	leads := l.holder == h && l.epoch == h.worker.epoch
-	switch NextOnce(Duty{Version: h.worker.version, Contents: get[record.Contents](w.store, key), Leads: leads}) {
-	case MoveDone:
-		w.leave(h, c.Name)
-		w.done(h, "")
-		return
-	case MoveAbort:
-		w.leave(h, c.Name)
-		w.done(h, "contents of "+c.Name+" failed")
-		return
-	case MoveGo:
-		ok := !w.chance(15)
-		w.commit([]Change{put(key, record.Contents{Version: h.worker.version, Success: ok})})
-	case MoveTake:
-		if l.holder == nil || l.epoch != l.holder.worker.epoch || l.holder.cut && w.now.Sub(l.holder.cutSince) > leaseTTL {
-			w.once[c.Name] = lock{h, h.worker.epoch}
-		}
-	}
-	w.stageAfter(h, w.between(10*time.Millisecond, 2*time.Second))
-}
-
-func (w *world) leave(h *host, name string) {
-	if w.once[name].holder == h {
-		delete(w.once, name)
 	}
 }

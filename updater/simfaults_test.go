@@ -1,7 +1,6 @@
 package updater
 
 import (
-	"slices"
 	"time"
 
 	"bijou/updater/record"
@@ -9,26 +8,24 @@ import (
 
 // housekeep is what time does by itself: leases end, and somebody leads.
 func (w *world) housekeep() {
-	if l := w.leader; l != nil && (!l.updater.up || l.cut && w.now.Sub(l.cutSince) > leaseTTL) {
+	if l := w.leader; l != nil && (!l.updater.up || w.away(l)) {
 		w.leader = nil
-		w.absent = map[int]time.Time{}
 	}
 	for _, i := range w.r.Perm(len(w.servers)) {
-		if h := w.servers[i]; w.leader == nil && h.updater.up && !h.cut {
-			w.leader = h
+		if h := w.servers[i]; w.leader == nil && h.updater.up && !h.cut && !h.hung.After(w.now) {
+			w.leader, w.memory, w.steady = h, &memory{absent: map[int]time.Time{}}, h.skew
 			w.wakeAt(h, &h.updater, w.now, w.lead)
 		}
 	}
 	changed := false
 	for _, h := range w.servers {
-		here := h.worker.up && (!h.cut || w.now.Sub(h.cutSince) < leaseTTL)
-		_, away := w.absent[h.lrn]
-		switch {
-		case here && away:
-			delete(w.absent, h.lrn)
+		was, known := w.present[h.lrn]
+		switch here := h.worker.up && !w.away(h); {
+		case !here && known:
+			delete(w.present, h.lrn)
 			changed = true
-		case !here && !away:
-			w.absent[h.lrn] = w.now
+		case here && (!known || was.Version != h.worker.version):
+			w.present[h.lrn] = record.Presence{Version: h.worker.version}
 			changed = true
 		}
 	}
@@ -45,9 +42,12 @@ func (w *world) mischief() {
 		return
 	}
 	h := w.servers[w.r.IntN(len(w.servers))]
-	deeds := []func(*host){w.killWorker, w.killWorker, w.killUpdater, w.killUpdater, w.partition, w.partition, w.powerCut, w.bury, w.command, w.command, w.command, w.command}
+	deeds := []func(*host){
+		w.killWorker, w.killWorker, w.killUpdater, w.killUpdater, w.partition, w.partition, w.powerCut, w.bury, w.hang, w.jump,
+		w.command, w.command, w.command, w.command, w.command, w.command,
+	}
 	deeds[w.r.IntN(len(deeds))](h)
-	w.after(w.between(100*time.Millisecond, 30*time.Second), w.mischief)
+	w.after(w.between(100*time.Millisecond, 25*time.Second), w.mischief)
 }
 
 func (w *world) killWorker(h *host) {
@@ -94,19 +94,56 @@ func (w *world) heal(h *host) {
 	}
 	w.logf("server %d is connected again", h.lrn)
 	h.cut, h.connected = false, w.now
+	if h.worker.up {
+		w.see(h)
+		w.recall(h)
+	}
 	w.wakeAt(h, &h.worker, w.now, w.work)
 	w.wakeAt(h, &h.updater, w.now, w.lead)
 }
 
+// hang has a server's processes stand still, and go on as if nothing had been.
+func (w *world) hang(h *host) {
+	if h.dead || h.cut || h.hung.After(w.now) {
+		return
+	}
+	w.faults["processes hung"]++
+	h.hungSince, h.hung = w.now, w.now.Add(w.between(time.Second, time.Minute))
+	w.logf("server %d hangs until %.2f", h.lrn, h.hung.Sub(simStart()).Seconds())
+	w.after(h.hung.Sub(w.now), func() { // whoever watches hears of all that was
+		if h.worker.up && !h.cut {
+			w.after(w.between(0, 200*time.Millisecond), func() {
+				if h.worker.up && !h.cut {
+					w.see(h)
+					w.wakeAt(h, &h.worker, w.now, w.work)
+				}
+			})
+		}
+	})
+}
+
+// powerCut ends a server's processes, and with them what they had not written to the
+// disk; now and then the disk is lost, too, or the clock.
 func (w *world) powerCut(h *host) {
+	if h.dead {
+		return
+	}
 	w.faults["power cut"]++
+	h.hung = time.Time{}
 	w.killWorker(h)
 	w.killUpdater(h)
+	switch w.r.IntN(5) {
+	case 0:
+		w.jump(h)
+	case 1:
+		w.faults["journal lost"]++
+		h.disk = Journal{}
+	}
 }
 
 // bury is a server that dies for good, one that others can do without.
 func (w *world) bury(h *host) {
-	if h.dead || w.r.IntN(3) > 0 || len(w.servers)-w.deaths() < 3 {
+	if h.dead || w.r.IntN(3) > 0 || len(w.servers)-w.deaths() < 3 || w.living() < 2 {
 		return
 	}
 	w.faults["server died"]++
@@ -123,87 +160,4 @@ func (w *world) deaths() (n int) {
 		}
 	}
 	return n
-}
-
-// command is an operator who does something, sensible or not.
-func (w *world) command(*host) {
-	s := w.store.snapshot(w.keys, "", simTimeout, nil)
-	switch w.r.IntN(8) {
-	case 0:
-		w.publish()
-	case 1:
-		w.addServer(1 + w.r.IntN(60))
-	case 2:
-		w.order("stop", func() ([]Change, error) { return Halt(s, w.now, "a look") })
-	case 3, 4:
-		w.order("recover", func() ([]Change, error) { return Recover(s, w.now, "operator") })
-	case 5:
-		w.order("retry", func() ([]Change, error) { return Retry(s, w.now) })
-	case 6:
-		until := w.now.Add(w.between(0, 2*time.Minute))
-		w.commit([]Change{put(w.keys.Pause(), record.Pause{Until: &until})})
-	case 7:
-		w.unregisterDead()
-	}
-}
-
-// order carries a command out, unless it is refused.
-func (w *world) order(name string, command func() ([]Change, error)) {
-	changes, err := command()
-	w.logf("operator: %s: %v", name, err)
-	if err == nil {
-		w.faults["command "+name]++
-		w.commit(changes)
-	}
-}
-
-// unregisterDead removes servers that have died.
-func (w *world) unregisterDead() {
-	for _, h := range w.servers {
-		if h.dead && w.registered(h.lrn) {
-			w.logf("operator: bootserver remove %d", h.lrn)
-			w.commit(Unregister(w.store.snapshot(w.keys, "", simTimeout, nil), h.lrn))
-		}
-	}
-}
-
-// settle ends the mischief: what can live lives, and an operator looks after
-// what is stopped.
-func (w *world) settle() {
-	w.calm = true
-	w.logf("calm")
-	for _, h := range w.servers {
-		w.heal(h)
-		if !h.dead && !h.worker.up {
-			w.startWorker(h)
-		}
-		if !h.dead && !h.updater.up {
-			w.startUpdater(h)
-		}
-	}
-	w.after(20*time.Second, w.care)
-}
-
-// care does what the documentation tells operators to do.
-func (w *world) care() {
-	w.unregisterDead()
-	s := w.store.snapshot(w.keys, "", simTimeout, nil)
-	if s.Current != nil && s.Current.Stop {
-		w.orderOneOf(s)
-	}
-	w.after(20*time.Second, w.care)
-}
-
-// orderOneOf does what the documentation offers for a stopped request.
-func (w *world) orderOneOf(s Snapshot) {
-	switch gone := len(s.unregistered()) > 0; {
-	case gone && w.r.IntN(2) == 0:
-		i := slices.IndexFunc(w.servers, func(h *host) bool { return !h.dead })
-		w.stopUpdater(w.servers[i])
-		w.startUpdater(w.servers[i])
-	case gone || w.r.IntN(2) == 0:
-		w.order("recover", func() ([]Change, error) { return Recover(s, w.now, "operator") })
-	default:
-		w.order("retry", func() ([]Change, error) { return Retry(s, w.now) })
-	}
 }

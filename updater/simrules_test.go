@@ -9,16 +9,25 @@ import (
 	"bijou/updater/release"
 )
 
-// checkRun: no worker runs a step before all servers of the request have come to
-// it, and none that is not of the request's version runs one at all.
-func (w *world) checkRun(h *host, t Task) {
-	r := get[record.Request](w.store, w.keys.Current())
-	if r == nil || r.ID != t.Journal.Request {
-		w.violate("server %d begins %s of request %d, which is not the current one", h.lrn, t.Step.Name, t.Journal.Request)
-		return
+// heard tells if whatever has become of the request has been heard of on the server:
+// changes take a moment, and longer where it was cut off or hung.
+func (w *world) heard(h *host) bool {
+	since := w.changedAt
+	for _, t := range []time.Time{h.connected, h.hung} {
+		if t.After(since) {
+			since = t
+		}
 	}
-	if r.Stop {
-		w.violate("server %d begins %s of a request that is stopped", h.lrn, t.Step.Name)
+	return !h.cut && w.now.Sub(since) > hearing
+}
+
+// checkRun: no worker runs a step before all servers of the request have come to
+// it, none that is not of the request's version runs one at all, and none begins
+// one of a request that it knows to be stopped, or to be no more.
+func (w *world) checkRun(h *host, t Task) {
+	r := *h.current
+	if now := get[record.Request](w.store, w.keys.Current()); !runs(now, r) && w.heard(h) {
+		w.violate("server %d begins %s of request %d, which does not run", h.lrn, t.Step.Name, r.ID)
 	}
 	step := fmt.Sprintf("%d/%d", r.ID, t.Step.Number)
 	if v, ok := w.ran[step]; h.worker.version != r.Version || ok && v != h.worker.version {
@@ -26,14 +35,7 @@ func (w *world) checkRun(h *host, t Task) {
 	}
 	w.ran[step] = h.worker.version
 	for _, lrn := range r.Servers {
-		s := get[record.Status](w.store, w.keys.Worker(lrn))
-		if s == nil && !w.registered(lrn) {
-			continue // its record went when it was unregistered
-		}
-		if s == nil || !s.For(*r) || !s.Reached(t.Step.Number) {
-			if s != nil && s.For(*r) && w.rejoined(lrn, *r) {
-				continue
-			}
+		if w.reached[[2]int{r.ID, lrn}] < t.Step.Number {
 			w.violate("server %d begins %s before server %d has come to it", h.lrn, t.Step.Name, lrn)
 		}
 	}
@@ -44,17 +46,20 @@ func (w *world) registered(lrn int) bool {
 	return ok
 }
 
-// rejoined tells if a server that was unregistered in mid-update has begun its
-// steps anew: it was beyond the gate before.
-func (w *world) rejoined(lrn int, r record.Request) bool {
-	return !w.registered(lrn) && slices.Contains(r.Servers, lrn)
+// partOf tells if the server is one of the request's.
+func partOf(r record.Request, h *host) bool { return slices.Contains(r.Servers, h.lrn) }
+
+// counts tells if the server is one of those that the present request is about.
+func (w *world) counts(h *host) bool {
+	r := get[record.Request](w.store, w.keys.Current())
+	return r != nil && partOf(*r, h)
 }
 
-// checkRolling: at most one server's member is down for an update.
+// checkRolling: of the servers that are updated, at most one's member is down for it.
 func (w *world) checkRolling(name string) {
 	var down []int
 	for _, h := range w.servers {
-		if h.members[name].updating && w.registered(h.lrn) {
+		if m := h.members[name]; m.updating && !m.given && w.counts(h) {
 			down = append(down, h.lrn)
 		}
 	}
@@ -65,31 +70,41 @@ func (w *world) checkRolling(name string) {
 
 // checkAlone: where one is of the new version, none of the request's servers runs another.
 func (w *world) checkAlone(h *host, e *effect, c release.Component, version string) {
-	if c.Strategy != release.StopAll {
+	if c.Strategy != release.StopAll || !w.counts(h) {
 		return
 	}
-	servers := w.requestServers(e)
 	for _, o := range w.servers {
-		if m := o.members[c.Name]; m.up && m.version != version && slices.Contains(servers, o.lrn) && w.registered(o.lrn) {
+		if m := o.members[c.Name]; m.up && m.version != version && partOf(e.request, o) && w.counts(o) {
 			w.violate("%s %s starts on server %d, and %s runs on %d", c.Name, version, h.lrn, m.version, o.lrn)
 		}
 	}
 }
 
-// checkStop: once a request is stopped, and a worker could hear of it, its work ends.
-// A member that is down for an update comes up first, that is a safe point.
+// checkStop: what a worker does for a request that runs no more ends soon. A member
+// that is down for an update comes up first, that is a safe point.
 func (w *world) checkStop() {
-	r := get[record.Request](w.store, w.keys.Current())
-	if r == nil || !r.Stop {
-		return
-	}
+	now := get[record.Request](w.store, w.keys.Current())
 	for _, h := range w.servers {
-		since := w.stoppedAt
-		if h.connected.After(since) {
-			since = h.connected
+		if !h.worker.up || h.effect == nil || runs(now, h.effect.request) || !w.heard(h) {
+			continue
 		}
-		if h.worker.up && !h.cut && h.effect != nil && w.now.Sub(since) > 12*time.Second {
-			w.violate("server %d is still at %s %s after the stop", h.lrn, h.effect.task.Why, w.now.Sub(since))
+		if w.now.Sub(w.changedAt) > 12*time.Second && w.now.Sub(h.connected) > 12*time.Second && w.now.Sub(h.hung) > 12*time.Second {
+			w.violate("server %d is still at %s %s after the stop", h.lrn, h.effect.task.Why, w.now.Sub(w.changedAt))
+		}
+	}
+}
+
+// checkReports: each attempt was reported exactly once, and the history knows how
+// each request has ended.
+func (w *world) checkReports() {
+	for _, h := range below[record.History](w.store, w.keys.AllHistory()) {
+		if h.Result == record.Running {
+			w.violate("request %d has no end", h.ID)
+		}
+	}
+	for _, id := range sorted(w.attempts) {
+		if w.reports[id] != 1 {
+			w.violate("request and attempt %s have %d reports", id, w.reports[id])
 		}
 	}
 }

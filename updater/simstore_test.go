@@ -1,9 +1,7 @@
 package updater
 
 import (
-	"maps"
 	"strings"
-	"time"
 
 	"bijou/updater/record"
 )
@@ -67,6 +65,12 @@ func byServer[T any](s *simStore, prefix string) map[int]T {
 	return found
 }
 
+// config reads the configuration, of which one key holds all.
+func (s *simStore) config(k record.Keys) record.Config {
+	c, _ := s.values[k.Config("all")].(record.Config)
+	return c
+}
+
 // gateOf is the gate that was opened last.
 func gateOf(s *simStore, k record.Keys) (g record.Gate) {
 	g, _ = s.values[k.Gate()].(record.Gate)
@@ -74,11 +78,11 @@ func gateOf(s *simStore, k record.Keys) (g record.Gate) {
 }
 
 // snapshot reads what the leader decides on.
-func (s *simStore) snapshot(k record.Keys, own string, timeout time.Duration, absent map[int]time.Time) Snapshot {
+func (s *simStore) snapshot(k record.Keys, own string) Snapshot {
 	snap := Snapshot{
-		Keys: k, Own: own, Config: record.Config{Env: record.EnvProduction, WorkerTimeout: timeout},
-		Pause: get[record.Pause](s, k.Pause()), Recovery: get[record.Recovery](s, k.Recovery()), Current: get[record.Request](s, k.Current()), Gate: gateOf(s, k),
-		Workers: byServer[record.Status](s, k.Workers()), Contents: below[record.Contents](s, k.AllContents()), Absent: maps.Clone(absent),
+		Keys: k, Own: own, Config: s.config(k), Target: get[record.Target](s, k.Target()), Gate: gateOf(s, k),
+		Pause: get[record.Pause](s, k.Pause()), Recovery: get[record.Recovery](s, k.Recovery()), Current: get[record.Request](s, k.Current()),
+		Workers: byServer[record.Status](s, k.Workers()), Contents: below[record.Contents](s, k.AllContents()),
 	}
 	if v := get[string](s, k.Release()); v != nil {
 		snap.Release = *v
@@ -88,7 +92,9 @@ func (s *simStore) snapshot(k record.Keys, own string, timeout time.Duration, ab
 	}
 	snap.Servers = record.SortServers(snap.Servers)
 	for _, h := range below[record.History](s, k.AllHistory()) {
-		snap.LastID = max(snap.LastID, h.ID)
+		if h.ID > snap.LastID {
+			snap.LastID, snap.LastTo = h.ID, h.To
+		}
 		if snap.Current != nil && h.ID == snap.Current.ID {
 			snap.Entry = h
 		}

@@ -20,7 +20,9 @@ type world struct {
 	now      time.Time
 	servers  []*host
 	leader   *host // who leads the updaters; nil is nobody
-	absent   map[int]time.Time
+	memory   *memory
+	steady   time.Duration // how far the leader's time is off while an update runs
+	present  map[int]record.Presence
 	manifest release.Manifest
 	steps    []release.Step
 	events   []*event
@@ -28,11 +30,14 @@ type world struct {
 
 	once        map[string]lock // who does contents
 	ran         map[string]string
+	reached     map[[2]int]int // how far servers have come, by request and server
 	reports     map[string]int // terminal alerts by request and attempt
-	stoppedAt   time.Time      // of the request that is stopped now
-	ends        int            // terminal reports
-	steprun     int            // steps begun
-	faults      map[string]int // what broke, for the report
+	attempts    map[string]bool
+	downgrades  map[string]bool // versions to go back to that were asked for
+	changedAt   time.Time       // since when no worker may go on with an older request
+	ends        int             // terminal reports
+	steprun     int             // steps begun
+	faults      map[string]int  // what broke, for the report
 	violations  []string
 	trace       []string
 	tracing     bool
@@ -46,13 +51,22 @@ type host struct {
 	dead      bool   // for good
 	cut       bool   // from the store
 	cutSince  time.Time
-	connected time.Time // since when it has reached the store
+	connected time.Time     // since when it has reached the store
+	hung      time.Time     // until when its processes hang
+	hungSince time.Time     // and since when
+	skew      time.Duration // its clock's
 	journal   Journal
+	disk      Journal // what of it is on the disk
 	members   map[string]*member
 
 	worker  process
 	updater process
 	effect  *effect
+
+	current *record.Request // as far as its worker has heard
+	gate    record.Gate
+	status  *record.Status
+	timeout time.Duration
 	all     map[int]record.Status
 	looked  time.Time
 }
@@ -63,6 +77,8 @@ type process struct {
 	version string
 	epoch   int // counts its starts; what an earlier one has begun is void
 	wake    *event
+	began   time.Time     // by the world's clock
+	off     time.Duration // its own time goes on evenly from where its server's clock was then
 }
 
 // member is a component on one server.
@@ -70,6 +86,7 @@ type member struct {
 	version  string
 	up       bool
 	updating bool // down because of an update
+	given    bool // up: its server was unregistered meanwhile, and its turn is nobody's
 }
 
 // lock is held by a server until it dies or is cut off for a lease's length.
@@ -87,6 +104,7 @@ type event struct {
 const (
 	leaseTTL   = 10 * time.Second
 	simTimeout = 3 * time.Minute
+	hearing    = time.Second // how long changes take to be heard of, at most
 )
 
 // after has something happen later.
@@ -107,12 +125,7 @@ func (w *world) chance(n int) bool { return !w.calm && w.r.IntN(n) == 0 }
 // run lets events happen until done or the time is over.
 func (w *world) run(until time.Time, done func() bool) {
 	for len(w.violations) == 0 && !done() {
-		next := -1
-		for i, e := range w.events {
-			if next < 0 || e.at.Before(w.events[next].at) {
-				next = i
-			}
-		}
+		next := w.soonest()
 		if next < 0 || w.events[next].at.After(until) {
 			w.now = until
 			return
@@ -126,6 +139,17 @@ func (w *world) run(until time.Time, done func() bool) {
 			e.do()
 		}
 	}
+}
+
+// soonest is where the next event is; -1: there is none.
+func (w *world) soonest() int {
+	next := -1
+	for i, e := range w.events {
+		if next < 0 || e.at.Before(w.events[next].at) {
+			next = i
+		}
+	}
+	return next
 }
 
 func (w *world) logf(format string, args ...any) {
@@ -145,8 +169,10 @@ func simStart() time.Time { return time.Date(2018, 11, 7, 0, 0, 0, 0, time.UTC) 
 func newWorld(seed uint64, manifest release.Manifest) *world {
 	w := &world{
 		r: rand.New(rand.NewPCG(seed, 0)), keys: record.NewKeys("/neco/"), store: newSimStore(), now: simStart(), manifest: manifest, steps: manifest.Steps(),
-		absent: map[int]time.Time{}, once: map[string]lock{}, ran: map[string]string{}, reports: map[string]int{}, faults: map[string]int{}, nextRelease: 1,
+		memory: &memory{absent: map[int]time.Time{}}, present: map[int]record.Presence{}, once: map[string]lock{}, ran: map[string]string{}, reached: map[[2]int]int{},
+		reports: map[string]int{}, attempts: map[string]bool{}, downgrades: map[string]bool{}, faults: map[string]int{}, nextRelease: 1,
 	}
+	w.configure(record.EnvProduction, simTimeout)
 	for n := range 1 + w.r.IntN(6) {
 		w.addServer(n + 1 + 7*w.r.IntN(2)*n)
 	}
@@ -163,7 +189,8 @@ func (w *world) addServer(lrn int) {
 			return
 		}
 	}
-	h := &host{lrn: lrn, installed: "1.0-0", members: map[string]*member{}, connected: w.now}
+	w.faults["server added"]++
+	h := &host{lrn: lrn, installed: "1.0-0", members: map[string]*member{}, connected: w.now, skew: w.anySkew()}
 	for _, c := range w.manifest.Components {
 		if c.Strategy == release.LeaderOnce {
 			continue
@@ -180,8 +207,10 @@ func (w *world) addServer(lrn int) {
 func (w *world) publish() {
 	v := "1.0-" + strconv.Itoa(w.nextRelease)
 	w.nextRelease++
-	w.commit([]Change{put(w.keys.Release(), v)})
 	w.logf("release %s", v)
+	if w.store.config(w.keys).Env != record.EnvNone {
+		w.commit([]Change{put(w.keys.Release(), v)})
+	}
 }
 
 // componentVersion is the version of a component in a release: some components

@@ -20,6 +20,7 @@ type Snapshot struct {
 	Gate     record.Gate    // the one that was opened last, perhaps for another request
 	Entry    record.History // the history's entry of Current
 	LastID   int            // the number of the history's last entry
+	LastTo   string         // and its version, if there is no Current
 	Workers  map[int]record.Status
 	Contents map[string]record.Contents
 	// Absent says since when the leader has seen no presence of servers; those

@@ -103,17 +103,18 @@ func (w *worker) turn(ctx context.Context, component string, r record.Request, m
 			if err != nil {
 				return err
 			}
-			mine := t != nil && t.Server == w.o.LRN
-			held := t != nil && slices.Contains(r.Servers, t.Server)
+			now, err := LoadRequest(tx.KeyView)
+			if err != nil {
+				return err
+			}
+			still, err := Member{LRN: w.o.LRN, Servers: r.Servers, Turn: t}.still(move, runs(now, r))
 			switch {
-			case move == MoveGive && mine:
-				tx.Remove(key)
-			case move == MoveTake && !held:
-				if err := unchanged(tx.KeyView, r); err != nil {
-					return err
-				}
+			case err != nil || !still:
+				return err
+			case move == MoveTake:
 				return tx.Put(key, record.Turn{Server: w.o.LRN, Request: r.ID})
 			}
+			tx.Remove(key)
 			return nil
 		})
 	})

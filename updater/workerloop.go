@@ -178,10 +178,20 @@ func unchanged(v *state.KeyView, r record.Request) error {
 	if err != nil {
 		return err
 	}
-	if now == nil || now.ID != r.ID || !now.StartedAt.Equal(r.StartedAt) || now.Attempt != r.Attempt || now.Stop || now.Ended() {
+	if !runs(now, r) {
 		return errStale
 	}
 	return nil
+}
+
+// runs tells if the attempt at the request is the one that runs now.
+func runs(now *record.Request, r record.Request) bool {
+	return now != nil && now.ID == r.ID && now.StartedAt.Equal(r.StartedAt) && now.Attempt == r.Attempt && !now.Stop && !now.Ended()
+}
+
+// takes tells if the request that runs now is the one that the record is about.
+func takes(now *record.Request, s record.Status) bool {
+	return now != nil && s.For(*now) && now.Attempt == s.Attempt && !now.Stop && !now.Ended()
 }
 
 // write commits the worker's record, as long as its request is what it was: mostly
@@ -197,7 +207,7 @@ func (w *worker) write(ctx context.Context, s record.Status) error {
 			switch {
 			case err != nil:
 				return err
-			case r == nil || !s.For(*r) || r.Attempt != s.Attempt || r.Stop || r.Ended():
+			case !takes(r, s):
 				return errStale
 			}
 			w.seat.Current = r

@@ -16,9 +16,11 @@ source "${0%/*}/record"
 `
 
 // beat has a hook write the unit's next number into its relations, and note that.
+// A kill leaves the last number or the next one, never an empty file.
 const beat = `
 n=$(( $(cat "$JUJU_UNIT_DIR/beat" 2>/dev/null || echo 0) + %d ))
-echo "$n" > "$JUJU_UNIT_DIR/beat"
+echo "$n" > "$JUJU_UNIT_DIR/beat.new"
+mv "$JUJU_UNIT_DIR/beat.new" "$JUJU_UNIT_DIR/beat"
 ids=
 for id in $(relations); do
     relation-set -r "$id" beat="$n"

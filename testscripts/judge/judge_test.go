@@ -58,6 +58,8 @@ func TestRulesCanFail(t *testing.T) {
 		{begun + "joined:1:a/0:a/0! joined:1:a/0:a/0 changed:1:a/0:a/0", ""},
 		{begun + "joined:1:a/0:a/0 joined:1:a/1:a/0,a/1 departed:1:a/0:a/1", ""},
 		{begun + "joined:1:a/0:a/0 KILLED joined:1:a/0:a/0 changed:1:a/0:a/0", ""},
+		{begun + "joined:1:a/0:a/0 departed:1:a/0: broken:1:: KILLED broken:1::", ""},
+		{begun + "joined:1:a/0:a/0 departed:1:a/0: broken:1:: broken:1::", "runs after broken"},
 		{begun + "DIED config-changed joined:1:a/0:a/0", ""},
 		{"install DIED-LAST install config-changed start", ""},
 		{"install DIED-config-changed config-changed start", ""},
@@ -104,6 +106,19 @@ func TestOwedAndLeaked(t *testing.T) {
 		{begun + "upgrade-charm@1", "config-changed after"},
 	} {
 		got := strings.Join(owed("u/0", hearAll(played(c.words))), "\n")
+		if (c.want == "") != (got == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: got %q, want %q", c.words, got, c.want)
+		}
+	}
+	const left = begun + "joined:1:a/0:a/0 departed:1:a/0: "
+	for _, c := range []struct{ words, want string }{
+		{left, "has not been told that relation 1 is broken"},
+		{left + "broken:1::! KILLED", "has not been told that relation 1 is broken"},
+		{left + "broken:1::", ""},
+		{left + "broken:1:: KILLED", ""}, // its outcome is recorded, or it comes again
+		{left + "broken:1:: KILLED broken:1::", ""},
+	} {
+		got := strings.Join(Missing(End{units: []string{"u/0"}}, map[string][]Event{"u/0": played(c.words)}), "\n")
 		if (c.want == "") != (got == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%s: got %q, want %q", c.words, got, c.want)
 		}

@@ -13,7 +13,7 @@ func Violations(events []Event) []string { return hearAll(events).wrong }
 
 func hearAll(events []Event) *judge {
 	all, wrong := Runs(events)
-	j := &judge{members: map[string]*member{}, broken: map[int]bool{}, failed: map[int]string{}, clients: map[string]bool{}, upgraded: map[int]bool{}, wrong: wrong}
+	j := &judge{members: map[string]*member{}, broken: map[int]ending{}, failed: map[int]string{}, clients: map[string]bool{}, upgraded: map[int]bool{}, wrong: wrong}
 	for _, r := range all {
 		j.hear(r)
 	}
@@ -23,8 +23,8 @@ func hearAll(events []Event) *judge {
 // judge hears a unit's hook runs one by one.
 type judge struct {
 	members map[string]*member // by relation and name
-	broken  map[int]bool
-	failed  map[int]string // by relation (-1: the unit): the hook that must be run again first
+	broken  map[int]ending     // by relation
+	failed  map[int]string     // by relation (-1: the unit): the hook that must be run again first
 	clients map[string]bool
 	before  []string // the unit's own hooks that have succeeded
 	stopped bool
@@ -37,6 +37,10 @@ type judge struct {
 	early     []string     // what came before that, which is wrong if it comes
 	restarted bool         // the agent has: a config-changed is owed
 }
+
+// ending is what is known of a relation's end: the unit was told, which a power cut
+// may have forgotten, so that it is told again; and it is told for good.
+type ending struct{ told, final bool }
 
 // member is what one remote unit is to the unit.
 type member struct {
@@ -171,7 +175,7 @@ func (j *judge) hearRelation(r Run) {
 	if len(j.before) < 3 {
 		j.say(r, "runs before the unit has started: %v", j.before)
 	}
-	if j.broken[r.Relation()] {
+	if j.broken[r.Relation()].final {
 		j.say(r, "runs after broken")
 	}
 	if r.Kind() == "broken" {
@@ -238,5 +242,5 @@ func (j *judge) hearBroken(r Run) {
 	if r.Members != "" || r.Remote != "" {
 		j.say(r, "members are %q, remote %q", r.Members, r.Remote)
 	}
-	j.broken[r.Relation()] = r.counts() && !r.Cut
+	j.broken[r.Relation()] = ending{told: r.counts(), final: r.counts() && !r.Cut}
 }

@@ -165,7 +165,7 @@ func untold(e End, unit string, j *judge) (lack []string) {
 // although it is gone.
 func unended(e End, unit string, j *judge) (lack []string) {
 	for _, m := range j.members {
-		if _, there := e.relations[m.relation]; !there && slices.Contains(e.units, unit) && !j.broken[m.relation] {
+		if _, there := e.relations[m.relation]; !there && slices.Contains(e.units, unit) && !j.broken[m.relation].told {
 			lack = append(lack, fmt.Sprintf("%s has not been told that relation %d is broken", unit, m.relation))
 		}
 		if m.in && !slices.Contains(e.members[m.relation], m.name) {

@@ -154,7 +154,7 @@ func (s *stage) dieAt(point string, n int) {
 	s.start(fault)
 	pid := s.agent()
 	do := points()[point]
-	for end := time.Now().Add(3 * time.Minute); alive(pid); {
+	for end := time.Now().Add(6 * time.Minute); alive(pid); {
 		if time.Now().After(end) {
 			s.t.Fatalf("the agent does not come to %s", fault)
 		}
@@ -211,7 +211,7 @@ func (s *stage) failed() (all []trouble) {
 // since the agent may be dead.
 func (s *stage) until(so func() bool) bool {
 	pid := s.agent()
-	for end := time.Now().Add(time.Minute); !so(); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); !so(); time.Sleep(20 * time.Millisecond) {
 		if !alive(pid) || time.Now().After(end) {
 			return false
 		}

@@ -93,7 +93,9 @@ func (f *fleet) drive() (halt func()) {
 			}
 		}
 	})
-	return func() { close(stop); working.Wait() }
+	halt = sync.OnceFunc(func() { close(stop); working.Wait() })
+	f.t.Cleanup(halt) // before the environment is destroyed, however the test ends
+	return halt
 }
 
 // operate does one thing. What is refused has been refused rightly: a relation

@@ -25,7 +25,7 @@ func TestBeforeItsStore(t *testing.T) {
 	w.settle("the deployment")
 	check(t, c.Members[0].Kill())
 	w.endAgent()
-	w.checkRefusal(w.ask("start"))
+	w.checkRefusal(w.ask("start"), soon)
 	mark := w.mark()
 	w.startAgent()
 	w.eventually("the agent says that it waits", time.Minute, func() string { return lacks(w.log(mark), "cannot begin; trying again") })

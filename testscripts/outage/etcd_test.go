@@ -39,7 +39,7 @@ func TestEtcd(t *testing.T) {
 		l := w.drive(services)
 		counted := s.strike(w, c)
 		for _, a := range refusals(l.halt()) {
-			w.checkRefusal(a)
+			w.checkRefusal(a, patient)
 		}
 		w.settle(s.name)
 		w.judge(s.name, counted)
@@ -131,7 +131,7 @@ func (w *world) askAround() int {
 			w.t.Errorf("it cannot have succeeded: %s", a)
 			continue
 		}
-		w.checkRefusal(a)
+		w.checkRefusal(a, soon)
 	}
 	return len(commands)
 }

@@ -13,6 +13,7 @@ type load struct {
 	services []string
 
 	stop    chan struct{}
+	end     func() // stops it and waits; again does nothing
 	running sync.WaitGroup
 
 	mu      sync.Mutex
@@ -30,9 +31,21 @@ func (w *world) deployFleet(services []string, units int) {
 	}
 }
 
+// newLoad is a load that does nothing yet. It has ended before the test has, however
+// that ends.
+func newLoad(w *world, services []string) *load {
+	l := &load{w: w, services: services, stop: make(chan struct{})}
+	l.end = sync.OnceFunc(func() {
+		close(l.stop)
+		l.running.Wait()
+	})
+	w.t.Cleanup(l.end)
+	return l
+}
+
 // drive begins the load; its halt ends it.
 func (w *world) drive(services []string) *load {
-	l := &load{w: w, services: services, stop: make(chan struct{})}
+	l := newLoad(w, services)
 	l.running.Go(func() { l.repeat(700*time.Millisecond, l.change) })
 	l.running.Go(func() { l.repeat(4*time.Second, l.relate) })
 	l.running.Go(func() { l.repeat(9*time.Second, l.scale) })
@@ -41,8 +54,7 @@ func (w *world) drive(services []string) *load {
 
 // halt ends the load and answers what came of its commands.
 func (l *load) halt() []answer {
-	close(l.stop)
-	l.running.Wait()
+	l.end()
 	return l.answers
 }
 

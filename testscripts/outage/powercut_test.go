@@ -50,7 +50,7 @@ func TestPowerCut(t *testing.T) {
 	services := []string{"hub", "east", "west"}
 	w.deployFleet(services, 3)
 	var p promises
-	l := &load{w: w, services: services, stop: make(chan struct{})}
+	l := newLoad(w, services)
 	l.running.Go(func() { l.repeat(20*time.Millisecond, func(n int) { p.turn(w, int64(n)) }) })
 	l.running.Go(func() { l.repeat(4*time.Second, l.relate) })
 	rest(3 * time.Second)
@@ -76,7 +76,7 @@ func (p *promises) turn(w *world, n int64) {
 	}
 }
 
-// cut stops everybody who has the file open, copies it, and lets them go on. It
+// cut stops everybody who writes to the file, copies it, and lets them go on. It
 // answers the copy's revision, which is not below the one before.
 func (w *world) cut(p *promises, before int64) int64 {
 	w.t.Helper()
@@ -140,59 +140,6 @@ func (w *world) doneConfig() map[string]int {
 	return done
 }
 
-// freeze stops every process that has the state open, wherever it stands, and
-// answers how to let them go on.
-func (w *world) freeze() (cont func()) {
-	w.t.Helper()
-	stopped := map[int]bool{}
-	for end := time.Now().Add(time.Minute); ; rest(time.Millisecond) {
-		fresh := false
-		for _, pid := range w.users() {
-			if !stopped[pid] {
-				stopped[pid], fresh = true, true
-				_ = syscall.Kill(pid, syscall.SIGSTOP)
-			}
-		}
-		if !fresh && allStand(stopped) {
-			return func() {
-				for pid := range stopped {
-					_ = syscall.Kill(pid, syscall.SIGCONT)
-				}
-			}
-		}
-		if time.Now().After(end) {
-			w.t.Fatal("the processes do not stop")
-		}
-	}
-}
-
-// users are the processes that have the state open.
-func (w *world) users() (pids []int) {
-	links, _ := filepath.Glob("/proc/[0-9]*/fd/*")
-	for _, link := range links {
-		if to, _ := os.Readlink(link); strings.HasPrefix(to, w.stateFile()) {
-			pid, _ := strconv.Atoi(strings.Split(link, "/")[2])
-			pids = append(pids, pid)
-		}
-	}
-	return pids
-}
-
-// allStand is true once no thread of the processes runs.
-func allStand(pids map[int]bool) bool {
-	for pid := range pids {
-		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
-		for _, path := range threads {
-			stat, err := os.ReadFile(path)
-			_, rest, _ := strings.Cut(string(stat), ") ")
-			if err == nil && !strings.ContainsAny(rest[:1], "TZX") {
-				return false
-			}
-		}
-	}
-	return true
-}
-
 // copyState copies the files as they are.
 func (w *world) copyState(to string) {
 	w.t.Helper()
@@ -220,9 +167,13 @@ func copyFile(t *testing.T, from, to string) {
 // copies of the files in their place.
 func (w *world) cutInEarnest() {
 	w.t.Helper()
-	w.freeze()
+	cont := w.freeze()
 	copied := filepath.Join(w.t.TempDir(), "state.db")
 	w.copyState(copied)
+	for _, pid := range w.users() {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	cont() // what is dead stays so
 	w.eventually("all processes are dead", time.Minute, func() string {
 		left := append(w.users(), w.hookPIDs()...)
 		for _, pid := range left {

@@ -27,6 +27,8 @@ type world struct {
 	env  []string
 
 	charm string
+
+	commands commands // that run
 }
 
 // newWorld bootstraps an environment whose state is at the URL; "" is the
@@ -96,7 +98,7 @@ func (w *world) ask(args ...string) answer {
 	cmd := w.command(args...)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	began := time.Now()
-	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+	if err := w.commands.run(cmd); err != nil && cmd.ProcessState == nil {
 		w.t.Error(err)
 		return answer{args: args, code: -1}
 	}

@@ -97,8 +97,8 @@ func (c updateCmd) exists(o *operator) (newest string, err error) {
 
 // ask writes down what is asked for.
 func (c updateCmd) ask(o *operator, s updater.Snapshot, version string) ([]updater.Change, error) {
-	if s.Current != nil && release.Newer(s.Current.Version, version) && !c.AllowDowngrade {
-		return nil, console.Hint(fmt.Errorf("%s is older than %s, which the servers have", version, s.Current.Version),
+	if last := s.Last(); last != "" && release.Newer(last, version) && !c.AllowDowngrade {
+		return nil, console.Hint(fmt.Errorf("%s is older than %s, which the servers have", version, last),
 			"to go back in earnest: neco update --to "+version+" --allow-downgrade")
 	}
 	if s.Current != nil && s.Current.Stop {

@@ -1,30 +1,167 @@
-package host
+package host_test
 
 import (
 	"context"
 	"errors"
-	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
-	"github.com/godbus/dbus/v5"
+	"bijou/testscripts/fleet"
+	"bijou/testscripts/need"
+	"bijou/updater/host"
 )
 
-func TestCutOff(t *testing.T) {
-	for _, tt := range []struct {
-		err  error
-		want bool
-	}{
-		{nil, false},
-		{errNoSystemd, false},
-		{context.Canceled, false},
-		{errors.New("it has failed"), false},
-		{dbus.Error{Name: "org.freedesktop.systemd1.NoSuchUnit"}, false},
-		{dbus.Error{Name: "org.freedesktop.DBus.Error.NoReply"}, true},
-		{fmt.Errorf("cannot look: %w", dbus.Error{Name: "org.freedesktop.DBus.Error.Disconnected"}), true},
-		{dbus.ErrClosed, true},
-	} {
-		if got := cutOff(tt.err); got != tt.want {
-			t.Errorf("%v: %t", tt.err, got)
+// TestOnAHost runs TestUnits of this very binary on a host with a systemd of its own.
+func TestOnAHost(t *testing.T) {
+	need.Long(t)
+	fleet.Need(t)
+	h := fleet.New(t, 1).Host(0)
+	binary, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, err := h.Path("/opt/host.test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, data, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	out, err := h.Exec("/opt/host.test", "-test.v", "-test.timeout=2m", "-test.run=^TestUnits$")
+	t.Log(out)
+	if err != nil || !strings.Contains(out, "--- PASS: TestUnits") {
+		t.Error(err)
+	}
+}
+
+// unit writes a unit file, and has systemd read it.
+func unit(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.WriteFile("/etc/systemd/system/"+name, []byte("[Service]\n"+text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	systemctl(t, "daemon-reload")
+}
+
+func systemctl(t *testing.T, args ...string) {
+	t.Helper()
+	if out, err := exec.Command("systemctl", args...).CombinedOutput(); err != nil {
+		t.Fatalf("systemctl %v: %v: %s", args, err, out)
+	}
+}
+
+// comes waits until systemd says one of these of the unit.
+func comes(t *testing.T, name string, states ...string) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		out, _ := exec.Command("systemctl", "show", "-p", "ActiveState", "--value", name).Output()
+		said := strings.TrimSpace(string(out))
+		if slices.Contains(states, said) {
+			return
 		}
+		if time.Now().After(end) {
+			t.Fatalf("%s is %s, not %v", name, said, states)
+		}
+	}
+}
+
+// A unit that is stopped does not run in the end, whatever it was about to do:
+// upstream's fault 14 was that one in "activating" failed the stop. It is held, too.
+func TestUnits(t *testing.T) {
+	if _, err := os.Stat("/run/systemd/system"); err != nil {
+		t.Skip("this machine does not run systemd; TestOnAHost has one")
+	}
+	s := host.Systemd{}
+	for name, text := range map[string]string{
+		"silent.service":  "Type=notify\nTimeoutStartSec=infinity\nExecStart=/bin/sleep infinity\n",
+		"pending.service": "ExecStartPre=/bin/sleep infinity\nTimeoutStartSec=infinity\nExecStart=/bin/sleep infinity\n",
+		"failing.service": "ExecStart=/bin/false\nRestart=always\nRestartSec=1h\n",
+	} {
+		unit(t, name, text)
+		systemctl(t, "start", "--no-block", name)
+		comes(t, name, "activating")
+		if yes, err := s.Active(t.Context(), name); yes || err != nil {
+			t.Errorf("%s is about to run, and is said to run: %v, %v", name, yes, err)
+		}
+		if err := s.Stop(t.Context(), name); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		comes(t, name, "inactive", "failed")
+	}
+	if err := s.Stop(t.Context(), "unknown.service"); err != nil {
+		t.Errorf("one that is not known: %v", err)
+	}
+	held(t, s)
+	detached(t, s)
+}
+
+// detached: a command that fails has failed, also one whose caller was gone by then.
+func detached(t *testing.T, s host.Systemd) {
+	t.Helper()
+	log := filepath.Join(t.TempDir(), "log")
+	fails := host.Detached{Name: "detached", Title: "fails", Command: []string{"/bin/sh", "-c", "echo half done; exit 3"}, Log: log}
+	works := host.Detached{Name: "detached", Title: "works", Command: []string{"/bin/true"}, Log: log}
+	abandon := func() {
+		ctx, cancel := context.WithCancel(t.Context())
+		slow := fails
+		slow.Command = []string{"/bin/sh", "-c", "sleep 1; echo half done; exit 3"}
+		ended := make(chan error)
+		go func() { ended <- s.Detached(ctx, slow) }()
+		comes(t, "detached.service", "activating")
+		cancel()
+		if err := <-ended; err == nil {
+			t.Error("it was left, and has succeeded")
+		}
+	}
+	resumed := func(d host.Detached) host.Detached { d.Resume = true; return d }
+	for _, c := range []struct {
+		what   string
+		before func()
+		d      host.Detached
+		fails  bool
+	}{
+		{"a failure", func() {}, fails, true},
+		{"another try", func() {}, works, false},
+		{"one that has failed alone is resumed", abandon, func() host.Detached { d := resumed(works); d.Title = "fails"; return d }(), true},
+		{"one that has failed alone is done again", abandon, func() host.Detached { d := works; d.Title = "fails"; return d }(), false},
+		{"another one has failed alone", abandon, resumed(works), false},
+		{"none is there to be resumed", func() {}, resumed(works), false},
+	} {
+		c.before()
+		if err := s.Detached(t.Context(), c.d); (err != nil) != c.fails || err != nil && !strings.Contains(err.Error(), "half done") {
+			t.Errorf("%s: %v", c.what, err)
+		}
+	}
+}
+
+// held: what was stopped is started by Start and Restart, and by nobody else.
+func held(t *testing.T, s host.Systemd) {
+	t.Helper()
+	const name = "plain.service"
+	unit(t, name, "ExecStart=/bin/sleep infinity\n")
+	for _, start := range []func() error{
+		func() error { return s.Start(t.Context(), name) },
+		func() error { return s.Restart(t.Context(), name) },
+	} {
+		if err := start(); err != nil {
+			t.Fatal(err)
+		}
+		comes(t, name, "active")
+		if err := s.Stop(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+		if exec.Command("systemctl", "start", name).Run() == nil {
+			t.Error("it was stopped for an update, and somebody else could start it")
+		}
+		comes(t, name, "inactive")
 	}
 }

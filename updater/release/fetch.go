@@ -124,9 +124,9 @@ func (s *Source) small(ctx context.Context, r Release, name string) (data []byte
 		return nil, err
 	}
 	gap := firstGap
-	for range tries {
+	for n := 1; ; n++ {
 		data, err = s.smallOnce(ctx, asset)
-		if _, final := errors.AsType[refused](err); err == nil || final || ctx.Err() != nil {
+		if _, final := errors.AsType[refused](err); err == nil || final || n == tries || ctx.Err() != nil {
 			break
 		}
 		if err := pause(ctx, gap); err != nil {
@@ -143,7 +143,7 @@ func (s *Source) small(ctx context.Context, r Release, name string) (data []byte
 func (s *Source) smallOnce(ctx context.Context, a Asset) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, silence)
 	defer cancel()
-	d := Download{Client: s.http, URL: a.URL, Header: s.header()}
+	d := Download{Client: s.http, URL: a.URL, Header: s.header(), Size: a.Size}
 	resp, err := d.ask(ctx, 0)
 	if err != nil {
 		return nil, err

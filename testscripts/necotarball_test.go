@@ -1,0 +1,61 @@
+package testscripts
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+
+	"bijou/testscripts/github"
+)
+
+// installable are the files of a release of this program with a manifest, and some
+// that are for others. A manifest that does not say its version has the tag's. It is
+// not compressed: it does not travel far.
+func installable(tag, manifest string) (map[string][]byte, error) {
+	_, version, _ := strings.Cut(tag, "-")
+	if !strings.HasPrefix(manifest, "version:") {
+		manifest = "version: " + version + "\n" + manifest
+	}
+	binary, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		return nil, err
+	}
+	var packed bytes.Buffer
+	z, err := gzip.NewWriterLevel(&packed, gzip.NoCompression)
+	if err != nil {
+		return nil, err
+	}
+	t := tar.NewWriter(z)
+	for name, data := range map[string][]byte{"bijou": binary, "manifest.yaml": []byte(manifest)} {
+		if err := t.WriteHeader(&tar.Header{Name: name, Mode: 0o755, Size: int64(len(data))}); err != nil {
+			return nil, err
+		}
+		if _, err := t.Write(data); err != nil {
+			return nil, err
+		}
+	}
+	if err := errors.Join(t.Close(), z.Close()); err != nil {
+		return nil, err
+	}
+	name := func(form, arch string) string { return fmt.Sprintf(form, version, arch) }
+	return map[string][]byte{
+		name("bijou_%s_linux_%s.tar.gz", runtime.GOARCH): packed.Bytes(),
+		name("bijou_%s_linux_%s.tar.gz", "riscv64"):      []byte("for another machine"),
+		name("neco_%s_%s.deb", runtime.GOARCH):           []byte("for another way to install it"),
+		"notes.txt":                                      []byte("none\n"),
+	}, nil
+}
+
+// wrongSums are the sums of other files of those names.
+func wrongSums(files map[string][]byte) []byte {
+	others := map[string][]byte{}
+	for name := range files {
+		others[name] = []byte("another file")
+	}
+	return github.Sums(others)
+}

@@ -1,0 +1,37 @@
+package updater
+
+import (
+	"testing"
+	"time"
+
+	"bijou/updater/record"
+)
+
+// A leader's time goes on evenly while an update runs, however its machine's clock is
+// set meanwhile; when none runs, that clock is what counts.
+func TestLeadersTime(t *testing.T) {
+	hourAgo := clock{began: time.Now().Add(-time.Hour).Round(0), started: time.Now()}
+	for _, tt := range []struct {
+		what   string
+		r      *record.Request
+		steady bool
+	}{
+		{"an update runs", request(nil), true},
+		{"it was stopped by hand, which is not reported yet", request(func(r *record.Request) { r.Stop = true }), true},
+		{"none", nil, false},
+		{"it has ended", ended(false), false},
+		{"it was stopped", ended(true), false},
+	} {
+		m := &memory{clock: hourAgo}
+		now := m.now(tt.r)
+		if off := time.Since(now); (off > 30*time.Minute) != tt.steady {
+			t.Errorf("%s: the leader's time is %s behind", tt.what, off)
+		}
+		if until := m.clock.outside(now.Add(time.Minute)); time.Until(until) > time.Minute || time.Until(until) < 0 {
+			t.Errorf("%s: a minute from now is %s from now outside", tt.what, time.Until(until))
+		}
+	}
+	if at := hourAgo.outside(time.Time{}); !at.IsZero() {
+		t.Errorf("no time is %s outside", at)
+	}
+}

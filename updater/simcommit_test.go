@@ -1,0 +1,84 @@
+package updater
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"bijou/updater/record"
+)
+
+// commit writes to the store, holds the rules against it, and wakes who watches.
+func (w *world) commit(changes []Change) {
+	before := get[record.Request](w.store, w.keys.Current())
+	for _, c := range changes {
+		w.checkChange(before, c)
+	}
+	w.store.commit(changes)
+	heard := false
+	for _, c := range changes {
+		heard = heard || c.Key == w.keys.Current() || c.Key == w.keys.Gate() || strings.HasPrefix(c.Key, w.keys.AllConfig())
+		if strings.HasPrefix(c.Key, w.keys.Outbox()) {
+			delete(w.store.values, c.Key) // alerts are sent at once; nothing reads them here
+		}
+	}
+	w.follow(before, get[record.Request](w.store, w.keys.Current()))
+	for _, h := range w.servers {
+		w.wakeAt(h, &h.updater, w.now.Add(w.between(0, 200*time.Millisecond)), w.lead)
+	}
+	if heard {
+		w.hear()
+	}
+}
+
+// follow keeps in mind what has become of the request.
+func (w *world) follow(before, after *record.Request) {
+	if before != nil && !runs(after, *before) {
+		w.changedAt = w.now
+	}
+	if after == nil {
+		return
+	}
+	w.attempts[fmt.Sprintf("%d-%d", after.ID, after.Attempt)] = true
+	for _, h := range w.servers {
+		for _, m := range h.members {
+			m.given = m.given || m.updating && !partOf(*after, h)
+		}
+	}
+}
+
+// checkChange: each attempt has one report; turns and results are of the request
+// that runs; nothing starts in a pause; and how far servers have come is kept.
+func (w *world) checkChange(r *record.Request, c Change) {
+	switch v := c.Value.(type) {
+	case record.Alert:
+		if record.Terminal(v.Kind) {
+			id := strings.TrimSuffix(v.ID, "-"+v.Kind)
+			w.reports[id]++
+			w.ends++
+			if w.reports[id] > 1 {
+				w.violate("request and attempt %s have %d reports", id, w.reports[id])
+			}
+		}
+	case record.Turn:
+		if r == nil || r.ID != v.Request || r.Stop || r.Ended() {
+			w.violate("server %d takes a turn for request %d, which does not run", v.Server, v.Request)
+		}
+	case record.Contents:
+		if r == nil || r.Version != v.Version || r.Stop || r.Ended() {
+			w.violate("server %d reports contents of %s, which nobody waits for", v.Server, v.Version)
+		}
+	case record.Request:
+		if p := get[record.Pause](w.store, w.keys.Pause()); p != nil && p.Until == nil && (r == nil || r.ID != v.ID) {
+			w.violate("request %d starts in a pause", v.ID)
+		}
+	case record.Status:
+		at := [2]int{v.Request, lrnOf(w.keys, c.Key)}
+		w.reached[at] = max(w.reached[at], v.Step)
+	}
+}
+
+func lrnOf(k record.Keys, key string) int {
+	lrn, _ := record.Server(k.Workers(), key)
+	return lrn
+}

@@ -1,0 +1,180 @@
+package updater
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"bijou/updater/record"
+	"bijou/updater/release"
+)
+
+// command is an operator who does something, sensible or not.
+func (w *world) command(*host) {
+	s := w.store.snapshot(w.keys, "")
+	switch w.r.IntN(12) {
+	case 0:
+		w.publish()
+	case 1:
+		w.addServer(1 + w.r.IntN(60))
+	case 2:
+		w.order("stop", func() ([]Change, error) { return Halt(s, w.operatorTime(), "a look") })
+	case 3, 4:
+		w.order("recover", func() ([]Change, error) { return Recover(s, w.operatorTime(), "operator") })
+	case 5:
+		w.order("retry", func() ([]Change, error) { return Retry(s, w.operatorTime()) })
+	case 6:
+		w.pause()
+	case 7:
+		w.order("resume", func() ([]Change, error) { return []Change{remove(w.keys.Pause())}, nil })
+	case 8:
+		w.unregisterDead()
+	case 9:
+		w.register()
+	case 10:
+		w.ask(s)
+	case 11:
+		w.faults["command config"]++
+		w.configure([]string{record.EnvProduction, record.EnvStaging, record.EnvNone}[w.r.IntN(3)], []time.Duration{time.Minute, simTimeout, 10 * time.Minute}[w.r.IntN(3)])
+	}
+}
+
+// order carries a command out, unless it is refused.
+func (w *world) order(name string, command func() ([]Change, error)) {
+	changes, err := command()
+	w.logf("operator: %s: %v", name, err)
+	if err == nil {
+		w.faults["command "+name]++
+		w.commit(changes)
+	}
+}
+
+// pause lets no update start, for a while or until it is resumed.
+func (w *world) pause() {
+	w.order("pause", func() ([]Change, error) {
+		if w.r.IntN(2) == 0 {
+			return []Change{put(w.keys.Pause(), record.Pause{})}, nil
+		}
+		until := w.operatorTime().Add(w.between(0, 2*time.Minute))
+		return []Change{put(w.keys.Pause(), record.Pause{Until: &until})}, nil
+	})
+}
+
+// ask asks for a version, older or newer than what there is.
+func (w *world) ask(s Snapshot) {
+	to := "1.0-" + strconv.Itoa(w.r.IntN(w.nextRelease))
+	back := s.Last() != "" && release.Newer(s.Last(), to)
+	name := "update"
+	if back {
+		name = "downgrade"
+		w.downgrades[to] = true
+	}
+	w.order(name, func() ([]Change, error) {
+		return []Change{put(w.keys.Target(), record.Target{Version: to, Downgrade: back, Passed: s.Release})}, nil
+	})
+}
+
+// configure sets the configuration. What another environment takes is not known until
+// the leader has looked.
+func (w *world) configure(env string, timeout time.Duration) {
+	was := w.store.config(w.keys)
+	w.logf("operator: env %s, worker-timeout %s", env, timeout)
+	changes := []Change{put(w.keys.Config("all"), record.Config{Env: env, WorkerTimeout: timeout})}
+	known := w.store.values[w.keys.Release()]
+	if env != was.Env {
+		changes = append(changes, remove(w.keys.Release()))
+		w.after(w.between(0, 5*time.Second), func() { w.find(known) })
+	}
+	w.commit(changes)
+}
+
+// find is the leader that has looked for releases.
+func (w *world) find(known any) {
+	if known != nil && w.store.values[w.keys.Release()] == nil && w.store.config(w.keys).Env != record.EnvNone {
+		w.commit([]Change{put(w.keys.Release(), "1.0-"+strconv.Itoa(w.nextRelease-1))})
+	}
+}
+
+// unregisterDead removes servers that have died.
+func (w *world) unregisterDead() {
+	for _, h := range w.servers {
+		if h.dead && w.registered(h.lrn) {
+			w.unregister(h)
+		}
+	}
+}
+
+// unregister removes a server, dead or not.
+func (w *world) unregister(h *host) {
+	w.logf("operator: bootserver remove %d", h.lrn)
+	w.commit(Unregister(w.store.snapshot(w.keys, ""), h.lrn))
+}
+
+// register has a server that lives be one of the fleet, or be one no more.
+func (w *world) register() {
+	h := w.servers[w.r.IntN(len(w.servers))]
+	switch {
+	case h.dead:
+	case !w.registered(h.lrn):
+		w.faults["server registered again"]++
+		w.logf("operator: bootserver add %d", h.lrn)
+		w.commit([]Change{put(w.keys.BootServer(h.lrn), struct{}{})})
+	case w.living() > 1:
+		w.faults["server unregistered that lives"]++
+		w.unregister(h)
+	}
+}
+
+// living counts the registered servers that live.
+func (w *world) living() (n int) {
+	for _, h := range w.servers {
+		if !h.dead && w.registered(h.lrn) {
+			n++
+		}
+	}
+	return n
+}
+
+// settle ends the mischief: what can live lives, a release comes, and an operator
+// looks after what is stopped.
+func (w *world) settle() {
+	w.calm = true
+	w.logf("calm")
+	for _, h := range w.servers {
+		w.heal(h)
+		if !h.dead && !h.worker.up {
+			w.startWorker(h)
+		}
+		if !h.dead && !h.updater.up {
+			w.startUpdater(h)
+		}
+	}
+	w.order("resume", func() ([]Change, error) { return []Change{remove(w.keys.Pause())}, nil })
+	w.configure(record.EnvProduction, simTimeout)
+	w.publish()
+	w.after(20*time.Second, w.care)
+}
+
+// care does what the documentation tells operators to do.
+func (w *world) care() {
+	w.unregisterDead()
+	s := w.store.snapshot(w.keys, "")
+	if s.Current != nil && s.Current.Stop {
+		w.orderOneOf(s)
+	}
+	w.after(20*time.Second, w.care)
+}
+
+// orderOneOf does what the documentation offers for a stopped request.
+func (w *world) orderOneOf(s Snapshot) {
+	switch gone := len(s.unregistered()) > 0; {
+	case gone && w.r.IntN(2) == 0:
+		i := slices.IndexFunc(w.servers, func(h *host) bool { return !h.dead })
+		w.stopUpdater(w.servers[i])
+		w.startUpdater(w.servers[i])
+	case gone || w.r.IntN(2) == 0:
+		w.order("recover", func() ([]Change, error) { return Recover(s, w.now, "operator") })
+	default:
+		w.order("retry", func() ([]Change, error) { return Retry(s, w.now) })
+	}
+}

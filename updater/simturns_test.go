@@ -1,0 +1,150 @@
+package updater
+
+import (
+	"slices"
+	"time"
+
+	"bijou/updater/record"
+	"bijou/updater/release"
+)
+
+// roll does one move of a rolling component: it looks, decides, and acts a little
+// later on what may have changed by then.
+func (w *world) roll(h *host, e *effect, c release.Component) {
+	m, want := h.members[c.Name], componentVersion(c.Name, h.worker.version)
+	switch {
+	case m.updating:
+		w.raise(h, e, c)
+		return
+	case h.cut:
+		w.stageAfter(h, time.Second)
+		return
+	}
+	view := Member{LRN: h.lrn, Servers: e.request.Servers, Turn: get[record.Turn](w.store, w.keys.Turn(c.Name)), Needed: m.version != want, Well: m.up}
+	for _, o := range w.servers {
+		if o != h && slices.Contains(view.Servers, o.lrn) && o.members[c.Name].up {
+			view.Others++
+		}
+	}
+	switch move := NextRolling(view); move {
+	case MoveTake, MoveGive:
+		w.actAfter(h, func() { w.trade(h, e, c, move) })
+	case MoveDone:
+		w.done(h, "")
+	case MoveGo:
+		w.actAfter(h, func() { w.takeDown(h, e, c) })
+	default:
+		w.stageAfter(h, w.between(10*time.Millisecond, time.Second))
+	}
+}
+
+// actAfter does what a worker has decided on, later, unless it has ended.
+func (w *world) actAfter(h *host, do func()) {
+	if w.chance(10) {
+		w.hang(h)
+	}
+	e, epoch := h.effect, h.worker.epoch
+	w.after(w.between(0, 50*time.Millisecond), func() {
+		w.onceAwake(h, func() {
+			if h.effect == e && h.worker.epoch == epoch {
+				do()
+			}
+		})
+	})
+}
+
+// trade takes the turn or gives it back, if that still is to be done.
+func (w *world) trade(h *host, e *effect, c release.Component, move Move) {
+	defer w.stageAfter(h, w.between(10*time.Millisecond, time.Second))
+	if h.cut && !w.slips(h) {
+		return
+	}
+	key := w.keys.Turn(c.Name)
+	now := Member{LRN: h.lrn, Servers: e.request.Servers, Turn: get[record.Turn](w.store, key)}
+	switch still, err := now.still(move, runs(get[record.Request](w.store, w.keys.Current()), e.request)); {
+	case err != nil:
+		w.faults["turn of a stale request"]++
+	case still && move == MoveTake:
+		w.commit([]Change{put(key, record.Turn{Server: h.lrn, Request: e.request.ID})})
+	case still:
+		w.commit([]Change{remove(key)})
+	}
+}
+
+// takeDown takes the member down.
+func (w *world) takeDown(h *host, e *effect, c release.Component) {
+	defer w.stageAfter(h, w.between(10*time.Millisecond, time.Second))
+	if e.cancelled {
+		return
+	}
+	m := h.members[c.Name]
+	m.up, m.updating, m.given = false, true, !w.counts(h)
+	w.checkRolling(c.Name)
+}
+
+// raise brings a member up that was taken down for the update.
+func (w *world) raise(h *host, e *effect, c release.Component) {
+	m, want := h.members[c.Name], componentVersion(c.Name, h.worker.version)
+	switch {
+	case m.version != want:
+		m.version = want
+	case w.chance(25):
+		w.faults["member did not come up"]++
+		w.done(h, "does not answer: "+c.Name)
+		return
+	default:
+		m.up, m.updating, m.given = true, false, false
+	}
+	w.stageAfter(h, w.between(0, 3*time.Second))
+}
+
+// bring does one move of what one server does for all.
+func (w *world) bring(h *host, e *effect, c release.Component) {
+	if h.cut {
+		w.stageAfter(h, time.Second)
+		return
+	}
+	d := Duty{Version: e.request.Version, Contents: get[record.Contents](w.store, w.keys.Contents(c.Contents.Key)), Leads: w.leads(h, c.Name)}
+	switch NextOnce(d) {
+	case MoveDone:
+		w.leave(h, c.Name)
+		w.done(h, "")
+		return
+	case MoveAbort:
+		w.leave(h, c.Name)
+		w.done(h, "contents of "+c.Name+" failed")
+		return
+	case MoveGo:
+		w.actAfter(h, func() { w.deliver(h, e, c) })
+		return
+	case MoveTake:
+		if l := w.once[c.Name]; l.holder == nil || l.epoch != l.holder.worker.epoch || w.away(l.holder) {
+			w.once[c.Name] = lock{h, h.worker.epoch}
+		}
+	}
+	w.stageAfter(h, w.between(10*time.Millisecond, 2*time.Second))
+}
+
+// leads tells if the server was elected to do it.
+func (w *world) leads(h *host, name string) bool {
+	l := w.once[name]
+	return l.holder == h && l.epoch == h.worker.epoch
+}
+
+// deliver writes the result, under the conditions that a worker writes it under.
+func (w *world) deliver(h *host, e *effect, c release.Component) {
+	defer w.stageAfter(h, w.between(10*time.Millisecond, 2*time.Second))
+	switch {
+	case e.cancelled || h.cut && !w.slips(h) || !w.leads(h, c.Name):
+	case !runs(get[record.Request](w.store, w.keys.Current()), e.request):
+		w.faults["result of a stale request"]++
+	default:
+		w.commit([]Change{put(w.keys.Contents(c.Contents.Key), record.Contents{Version: e.request.Version, Success: !w.chance(15), Server: h.lrn})})
+	}
+}
+
+func (w *world) leave(h *host, name string) {
+	if w.once[name].holder == h {
+		delete(w.once, name)
+	}
+}

@@ -51,7 +51,7 @@ func TestActionTools(t *testing.T) {
 		{[]string{"action-set", "a=\xff"}, 1, "", "ERROR cannot set \"a\": settings hold UTF-8 text without NUL bytes; encode it first (base64, for instance)\n"},
 		{[]string{"action-fail", "a", "b"}, 2, "", "ERROR unrecognized args: [\"b\"]\n"},
 		{[]string{"action-log"}, 2, "", "ERROR no message specified\n"},
-		{[]string{"resource-get", "site"}, 0, "/there/site.zip\n", ""},
+		{[]string{"resource-get", "site"}, 0, "/there/site.zip", ""},
 		{[]string{"resource-get", "none"}, 1, "", "ERROR unknown resource\n"},
 		{[]string{"resource-get"}, 2, "", "ERROR missing required resource name\n"},
 	} {

@@ -30,7 +30,8 @@ func getResource(ctx context.Context, inv *invocation) error {
 	}
 	path, err := inv.hook.Resource(ctx, inv.args[0])
 	if err == nil {
-		fmt.Fprintln(&inv.stdout, path)
+		// No end of line: charm libraries open what they hear as it is.
+		fmt.Fprint(&inv.stdout, path)
 	}
 	return err
 }

@@ -8,8 +8,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/google/renameio/v2"
 	"golang.org/x/sys/unix"
+
+	"bijou/updater/release"
 )
 
 // journalFile is where a worker keeps its Journal.
@@ -35,7 +36,7 @@ func readJournal(dir string) (j Journal, err error) {
 func writeJournal(dir string, j Journal) error {
 	data, err := json.Marshal(j)
 	if err == nil {
-		err = renameio.WriteFile(journalFile(dir), data, 0o600, renameio.WithTempDir(dir))
+		err = release.Keep(journalFile(dir), data, 0o600)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot write the journal: %w", err)
@@ -47,6 +48,9 @@ func writeJournal(dir string, j Journal) error {
 func lockFolder(dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make the worker's folder: %w", err)
+	}
+	if err := release.SyncFolder(filepath.Dir(dir)); err != nil {
+		return nil, fmt.Errorf("cannot keep the worker's folder: %w", err)
 	}
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -79,13 +79,11 @@ func Environment(f Facts, getenv func(string) string) []string {
 		"JUJU_VERSION="+f.Version,
 		"JUJU_API_ADDRESSES=",
 		"JUJU_AVAILABILITY_ZONE=",
+		"JUJU_PRINCIPAL_UNIT="+f.Principal, // there, and empty: how libraries know a principal
 		"DEBIAN_FRONTEND=noninteractive",
 		"APT_LISTCHANGES_FRONTEND=none",
 		"TERM=dumb",
 	)
-	if f.Principal != "" {
-		env = append(env, "JUJU_PRINCIPAL_UNIT="+f.Principal)
-	}
 	if f.Relation != nil {
 		env = append(env, f.Relation.environment()...)
 	}

@@ -26,11 +26,10 @@ func deploy(ctx context.Context, st *state.State, url string, f Folder, fault fu
 	})
 	if err == nil {
 		fault("before-unpack")
-		err = unpackBeside(ctx, st, c, f)
+		err = errors.Join(f.putBack(), unpackBeside(ctx, st, c, f))
 	}
 	if err == nil {
-		fault("before-swap")
-		err = f.swapCharm(fault)
+		err = f.replaceCharm(fault)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot deploy charm %q: %w", url, err)
@@ -85,6 +84,29 @@ func copyTo(w io.Writer, r io.Reader) error {
 	return err
 }
 
+// replaceCharm puts charm.new in the place of charm, with what the charm in charm
+// has made itself. As long as it may be the one or the other, what both have
+// brought counts as brought.
+func (f Folder) replaceCharm(fault func(point string)) error {
+	fresh, err := f.unpacked()
+	if err != nil {
+		return err
+	}
+	if _, err := os.Lstat(f.Charm()); errors.Is(err, fs.ErrNotExist) {
+		fault("before-swap")
+		return errors.Join(f.note(fresh), f.swapCharm(fault))
+	}
+	old, err := f.brought()
+	if err == nil {
+		err = errors.Join(f.note(old, fresh), f.takeAlong(old))
+	}
+	if err != nil {
+		return err
+	}
+	fault("before-swap")
+	return errors.Join(f.swapCharm(fault), f.note(fresh))
+}
+
 // swapCharm puts charm.new in the place of charm.
 func (f Folder) swapCharm(fault func(point string)) error {
 	fresh, old := f.path("charm.new"), f.Charm()
@@ -96,11 +118,38 @@ func (f Folder) swapCharm(fault func(point string)) error {
 	case errors.Is(err, fs.ErrNotExist):
 		err = os.Rename(fresh, old)
 	default: // a file system that cannot exchange
-		err = errors.Join(os.RemoveAll(old), os.Rename(fresh, old))
+		err = f.swapByTwo()
 	}
 	err = errors.Join(err, syncDir(string(f)))
 	fault("after-swap")
 	return err
+}
+
+// swapByTwo swaps by two renames. Killed between them, the next deploy puts the
+// old charm back.
+func (f Folder) swapByTwo() error {
+	aside := f.path("charm.old")
+	if err := os.RemoveAll(aside); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Charm(), aside); err != nil {
+		return err
+	}
+	if err := os.Rename(f.path("charm.new"), f.Charm()); err != nil {
+		return err
+	}
+	return os.RemoveAll(aside)
+}
+
+// putBack puts back the charm that swapByTwo has put aside, if that was all it did.
+func (f Folder) putBack() error {
+	if _, err := os.Lstat(f.Charm()); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.Rename(f.path("charm.old"), f.Charm()); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 func syncDir(path string) error {

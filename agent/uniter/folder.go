@@ -17,11 +17,12 @@ import (
 
 // Folder is the folder of one unit on its machine:
 //
-//	charm/      the charm, replaced as a whole
-//	tools       a link to the hook tools of the agent that runs
-//	hook.json   which process runs the hook in flight
-//	hooks.log   all that hooks have said; hooks.log.1 is what came before
-//	lock        held by the agent that runs the unit
+//	charm/       the charm, replaced as a whole but for what its hooks have made in it
+//	charm.files  what of it charms have brought
+//	tools        a link to the hook tools of the agent that runs
+//	hook.json    which process runs the hook in flight
+//	hooks.log    all that hooks have said; hooks.log.1 is what came before
+//	lock         held by the agent that runs the unit
 //
 // Whatever else is in it belongs to the charm, and outlives upgrades.
 type Folder string

@@ -18,6 +18,7 @@ const (
 	Broken    Fault = "broken"     // the API answers 500
 	Nonsense  Fault = "nonsense"   // the API answers a web page, with 200
 	Hangup    Fault = "hangup"     // every connection is cut before the answer
+	Throttled Fault = "throttled"  // the API asks to come again in RetryAfter seconds: its secondary rate limit
 	ErrorPage Fault = "error-page" // files are a web page, with 200
 	Missing   Fault = "missing"    // files answer 404
 	Cut       Fault = "cut"        // each answer of a file ends half-way of what is left
@@ -26,7 +27,7 @@ const (
 
 // Faults lists them.
 func Faults() []Fault {
-	return []Fault{None, Broken, Nonsense, Hangup, ErrorPage, Missing, Cut, Swapped}
+	return []Fault{None, Broken, Nonsense, Hangup, Throttled, ErrorPage, Missing, Cut, Swapped}
 }
 
 // Misbehave has the server do so from now on.
@@ -52,11 +53,19 @@ func (s *Server) spoiled(w http.ResponseWriter) bool {
 		fmt.Fprint(w, page)
 	case Hangup:
 		panic(http.ErrAbortHandler)
+	case Throttled:
+		w.Header().Set("Retry-After", strconv.Itoa(RetryAfter))
+		w.Header().Set("Content-Type", "application/json; charset=utf-8")
+		w.WriteHeader(http.StatusForbidden)
+		fmt.Fprint(w, `{"message": "You have exceeded a secondary rate limit.", "documentation_url": "https://docs.github.com/rest/overview/rate-limits-for-the-rest-api#about-secondary-rate-limits"}`)
 	default:
 		return false
 	}
 	return true
 }
+
+// RetryAfter is in how many seconds who is throttled may come again.
+const RetryAfter = 2
 
 // file answers one file.
 func (s *Server) file(w http.ResponseWriter, r *http.Request) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"os"
 
 	"bijou/updater/release"
@@ -12,7 +11,7 @@ import (
 
 // afterStart runs the component's command, once a line of the file it names. The
 // lines are secrets: they go to the command's stdin one by one and nowhere else,
-// and what the command says of them is not repeated.
+// and what the command says of them is not repeated. That stdin is a terminal.
 func (h *Host) afterStart(ctx context.Context, a *release.AfterStart) error {
 	if a == nil {
 		return nil
@@ -60,7 +59,7 @@ func (h *Host) eventually(ctx context.Context, command []string, line []byte) er
 	defer cancel()
 	var last error
 	err := until(limit, func() (bool, error) {
-		err := run(limit, command, feed(line))
+		err := tell(limit, command, line)
 		if limit.Err() == nil || last == nil { // that it was cut off tells nothing
 			last = err
 		}
@@ -72,10 +71,15 @@ func (h *Host) eventually(ctx context.Context, command []string, line []byte) er
 	return err
 }
 
-// feed is a line for a command's stdin; nil is an empty one.
-func feed(line []byte) io.Reader {
+// tell runs the command with the line typed at its terminal; nil is none.
+func tell(ctx context.Context, command []string, line []byte) error {
 	if line == nil {
-		return nil
+		return run(ctx, command, nil)
 	}
-	return bytes.NewReader(append(bytes.Clone(line), '\n'))
+	t, err := newTerminal(line)
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	return run(ctx, command, t.theirs)
 }

@@ -10,8 +10,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/google/renameio/v2"
-
 	"bijou/updater/release"
 )
 
@@ -53,7 +51,7 @@ func (h *Host) recall(name string) (c component, err error) {
 func (h *Host) note(name string, c component) error {
 	data, err := json.Marshal(c)
 	if err == nil {
-		err = renameio.WriteFile(h.componentFile(name), data, 0o600)
+		err = release.Keep(h.componentFile(name), data, 0o600)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot write what is installed of %s: %w", name, err)

@@ -7,8 +7,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/google/renameio/v2"
-
 	"bijou/updater/release"
 )
 
@@ -28,10 +26,7 @@ func hold(unit string) error {
 		return err
 	}
 	text := "# neco-worker has stopped this unit for an update, and starts it again.\n[Unit]\nAssertPathExists=!%s\n"
-	if err := renameio.WriteFile(file, fmt.Appendf(nil, text, file), 0o644); err != nil {
-		return err
-	}
-	return release.SyncFolder(filepath.Dir(file))
+	return release.Keep(file, fmt.Appendf(nil, text, file), 0o644)
 }
 
 // unhold removes it.

@@ -45,6 +45,9 @@ func New(o Options) (*Host, error) {
 			return nil, fmt.Errorf("cannot make the worker's folder: %w", err)
 		}
 	}
+	if err := release.SyncFolder(o.Dir); err != nil {
+		return nil, fmt.Errorf("cannot keep the worker's folder: %w", err)
+	}
 	h := &Host{lrn: o.LRN, dir: o.Dir, services: o.Services, patience: o.Patience, dpkgs: make(chan struct{}, 1)}
 	h.neighbours = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	if err := h.Configure(record.Config{}); err != nil {

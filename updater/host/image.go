@@ -7,7 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 
-	"github.com/google/renameio/v2"
+	"bijou/updater/release"
 )
 
 // engine is the program that runs containers on this server.
@@ -51,7 +51,7 @@ func save(ctx context.Context, image, path string) error {
 // EnvironmentFile=/var/lib/neco/components/cke.env, then $IMAGE.
 func (h *Host) name(component, image string) error {
 	path := filepath.Join(h.dir, "components", component+".env")
-	if err := renameio.WriteFile(path, []byte("IMAGE="+image+"\n"), 0o644); err != nil {
+	if err := release.Keep(path, []byte("IMAGE="+image+"\n"), 0o644); err != nil {
 		return fmt.Errorf("cannot say which image %s is: %w", component, err)
 	}
 	return nil

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/google/renameio/v2"
-
 	"bijou/updater/release"
 )
 
@@ -93,7 +91,7 @@ func put(from, to string, mode fs.FileMode) error {
 	}
 	syscall.ForkLock.RLock() // a child that was forked meanwhile would hold it open for writing
 	defer syscall.ForkLock.RUnlock()
-	return renameio.WriteFile(to, data, mode)
+	return release.Keep(to, data, mode)
 }
 
 // Sweep removes the files of a folder that are not of the version.

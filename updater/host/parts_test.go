@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -177,6 +178,42 @@ func TestServiceCommand(t *testing.T) {
 	d := host.Detached{Name: "x", Command: []string{"sh", "-c", "echo half done; exit 3"}, Log: filepath.Join(dir, "log")}
 	if err := s.Detached(t.Context(), d); err == nil || !strings.Contains(err.Error(), "half done") {
 		t.Errorf("%v", err)
+	}
+}
+
+// Children of the program that hold its output are waited for neither when it has
+// ended, as daemons that it has started, nor when it is cancelled.
+func TestServiceCommandWithChildren(t *testing.T) {
+	dir := t.TempDir()
+	path, lives := filepath.Join(dir, "ctl"), filepath.Join(dir, "lives")
+	script := "#!/bin/sh\n(while [ -e " + lives + " ]; do sleep 0.05; done) &\ntouch " + dir + "/$1\n[ $1 = start ] || wait\n"
+	if err := errors.Join(os.WriteFile(path, []byte(script), 0o700), os.WriteFile(lives, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	defer os.Remove(lives)
+	s := host.ServiceCommand{Path: path}
+	ended := make(chan error, 1) // the test may have given up
+	go func() {
+		ctx, cancel := context.WithCancel(t.Context())
+		err := s.Start(ctx, "a.service")
+		go func() { // until the program runs
+			defer cancel()
+			for ctx.Err() == nil && os.Remove(filepath.Join(dir, "stop")) != nil {
+				time.Sleep(10 * time.Millisecond)
+			}
+		}()
+		if cancelled := s.Stop(ctx, "a.service"); cancelled == nil {
+			err = errors.Join(err, errors.New("what was cancelled has succeeded"))
+		}
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("it waits for the children")
 	}
 }
 

@@ -19,8 +19,13 @@ import (
 // to see to it that what was stopped does not start by itself.
 type ServiceCommand struct{ Path string }
 
+// call runs the program. Children of it that hold its output are not waited for: it
+// may have started a daemon, or may have been killed while one of them worked.
 func (s ServiceCommand) call(ctx context.Context, verb, unit string) error {
-	if out, err := exec.CommandContext(ctx, s.Path, verb, unit).CombinedOutput(); err != nil {
+	c := exec.CommandContext(ctx, s.Path, verb, unit)
+	c.WaitDelay = killDelay
+	out, err := c.CombinedOutput()
+	if err != nil && !errors.Is(err, exec.ErrWaitDelay) {
 		return fmt.Errorf("cannot %s %s: %w: %s", verb, unit, err, tail(out))
 	}
 	return nil

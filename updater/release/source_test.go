@@ -88,6 +88,14 @@ func TestRateLimit(t *testing.T) {
 	if d := release.Delay(err, 1, time.Minute, reset.Add(-20*time.Minute)); err == nil || d < 19*time.Minute || d > 20*time.Minute {
 		t.Errorf("%v: again after %s", err, d)
 	}
+	server, source = published(t, nil)
+	if err := server.Misbehave(github.Throttled); err != nil {
+		t.Fatal(err)
+	}
+	_, err = source.Releases(t.Context())
+	if d := release.Delay(err, 7, time.Hour, reset); err == nil || d != github.RetryAfter*time.Second {
+		t.Errorf("%v: again after %s", err, d)
+	}
 	broken := errors.New("broken")
 	for n, want := range map[int]time.Duration{1: time.Second, 3: 4 * time.Second, 60: 10 * time.Minute} {
 		if d := release.Delay(broken, n, 10*time.Minute, reset); d != want {

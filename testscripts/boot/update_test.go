@@ -41,7 +41,6 @@ func TestBootServers(t *testing.T) {
 		{"compaction and defragmentation", compaction},
 		{"configuration set in the middle", configSet},
 		{"a server without a worker", missing},
-		{"clocks an hour off", clocks},
 		{"a worker that never comes", neverComes},
 		{"a server dead for good", serverDead},
 	} {

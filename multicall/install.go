@@ -19,6 +19,7 @@ type installCmd struct {
 	Systemd    bool   `help:"Write systemd's unit files for an environment; links are made only with --dir."`
 	Env        string `type:"path" placeholder:"DIR" help:"The environment's folder, for --systemd; default: that of the one in use."`
 	Machine    string `placeholder:"ID" help:"For --systemd: only the unit file of this machine's agent, on a host of its own."`
+	Neco       bool   `help:"For --systemd: the unit files of neco-updater and neco-worker, which are linked beside this binary or in --dir."`
 	SystemdDir string `type:"path" placeholder:"DIR" help:"Where the unit files go; default: /etc/systemd/system."`
 }
 
@@ -33,12 +34,13 @@ unit alone and another provisioner. A process that runs in the background goes o
 Examples:
   bijou install --dir ~/bin
   sudo bijou install --systemd --env ~/.bijou/default
+  sudo bijou install --dir /usr/local/bin --systemd --neco
   sudo bijou install --dir /usr/local/bin --force`
 }
 
 // Run makes what was asked for and prints one line for each file that it made.
 func (i installCmd) Run(c *call) error {
-	if i.Systemd || i.Env != "" || i.SystemdDir != "" || i.Machine != "" {
+	if i.Systemd || i.Env != "" || i.SystemdDir != "" || i.Machine != "" || i.Neco {
 		if err := i.unitFiles(c.streams); err != nil || i.Dir == "" {
 			return err
 		}

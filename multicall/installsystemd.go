@@ -12,16 +12,19 @@ import (
 	"bijou/multicall/systemd"
 )
 
-// unitFiles writes the unit files of an environment, and says how to go on.
+// wantedUnits are unit files that somebody wants, and whose they are.
+type wantedUnits struct {
+	owner string
+	units []systemd.Unit
+	start string // what to enable
+}
+
+// unitFiles writes unit files, and says how to go on.
 func (i installCmd) unitFiles(s console.Streams) error {
 	if !i.Systemd {
-		return console.Usage(errors.New("--env, --machine and --systemd-dir go with --systemd"))
+		return console.Usage(errors.New("--env, --machine, --neco and --systemd-dir go with --systemd"))
 	}
-	e, err := i.environment()
-	if err != nil {
-		return console.Hint(err, "--env DIR names an environment's folder, as ~/.bijou/default")
-	}
-	units, err := i.units(e)
+	w, err := i.wanted()
 	if err != nil {
 		return err
 	}
@@ -30,8 +33,8 @@ func (i installCmd) unitFiles(s console.Streams) error {
 		return console.Hint(fmt.Errorf("cannot make the folder %q: %w", dir, err), adviseUnitFiles(err)...)
 	}
 	var refused []error
-	for _, u := range units {
-		changed, err := systemd.Install(dir, u, e.Dir, i.Force)
+	for _, u := range w.units {
+		changed, err := systemd.Install(dir, u, w.owner, i.Force)
 		switch {
 		case err != nil:
 			refused = append(refused, err)
@@ -47,8 +50,44 @@ func (i installCmd) unitFiles(s console.Streams) error {
 	if i.SystemdDir != "" && i.SystemdDir != systemd.Dir {
 		return nil // what they are for is not known
 	}
-	fmt.Fprintf(s.Err, "start it, now and at every boot: systemctl enable --now %s\n", units[0].Name)
+	fmt.Fprintf(s.Err, "start it, now and at every boot: systemctl enable --now %s\n", w.start)
 	return systemd.Reload()
+}
+
+// wanted are neco's unit files, or those of an environment.
+func (i installCmd) wanted() (wantedUnits, error) {
+	if i.Neco {
+		return i.neco()
+	}
+	e, err := i.environment()
+	if err != nil {
+		return wantedUnits{}, console.Hint(err, "--env DIR names an environment's folder, as ~/.bijou/default")
+	}
+	units, err := i.units(e)
+	if err != nil {
+		return wantedUnits{}, err
+	}
+	return wantedUnits{owner: e.Dir, units: units, start: units[0].Name}, nil
+}
+
+// neco are the unit files of neco's daemons.
+func (i installCmd) neco() (wantedUnits, error) {
+	if i.Env != "" || i.Machine != "" {
+		return wantedUnits{}, console.Usage(errors.New("--neco is about no environment: --env and --machine do not go with it"))
+	}
+	bin := i.Dir
+	if bin == "" {
+		binary, err := self()
+		if err != nil {
+			return wantedUnits{}, err
+		}
+		bin = filepath.Dir(binary)
+		if _, err := os.Stat(filepath.Join(bin, "neco-worker")); err != nil {
+			return wantedUnits{}, console.Hint(fmt.Errorf("cannot find neco-worker: %w", err), "--dir DIR makes the links, and names their folder")
+		}
+	}
+	units, err := systemd.Neco(bin)
+	return wantedUnits{owner: systemd.NecoOwner, units: units, start: "neco-updater neco-worker"}, err
 }
 
 // units makes what is to be written; the first is the machine's.

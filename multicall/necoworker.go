@@ -185,7 +185,7 @@ func installer(server *host.Host, dir string) func(ctx context.Context, version 
 		if err != nil {
 			return err
 		}
-		return server.InstallRelease(ctx, form, file, binary)
+		return server.InstallRelease(ctx, host.Package{Form: form, File: file, Version: version}, binary)
 	}
 }
 

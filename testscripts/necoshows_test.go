@@ -3,6 +3,7 @@ package testscripts
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -123,19 +124,34 @@ func address(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Fatalf("no address is free")
 }
 
-// get URL: prints what is there.
+// get URL REGEXP: asks for what is there until it matches, for 30 s at most.
 func get(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 1 {
-		ts.Fatalf("usage: get URL")
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: get URL REGEXP")
 	}
-	resp, err := (&http.Client{Timeout: 30 * time.Second}).Get(args[0])
+	want, err := regexp.Compile("(?m)" + args[1])
 	ts.Check(err)
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		body, err := fetch(args[0])
+		if err == nil && want.Match(body) {
+			return
+		}
+		if time.Now().After(end) {
+			ts.Fatalf("%s does not come to match %q: %v\n%s", args[0], args[1], err, body)
+		}
+	}
+}
+
+// fetch gets what is there.
+func fetch(url string) ([]byte, error) {
+	resp, err := (&http.Client{Timeout: 10 * time.Second}).Get(url)
+	if err != nil {
+		return nil, err
+	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
-	ts.Check(err)
-	if resp.StatusCode != http.StatusOK {
-		ts.Fatalf("%s answers %s", args[0], resp.Status)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = errors.New(resp.Status)
 	}
-	_, err = ts.Stdout().Write(body)
-	ts.Check(err)
+	return body, err
 }

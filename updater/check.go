@@ -135,23 +135,33 @@ func (c *checker) look(ctx context.Context, config record.Config) error {
 	if ctx.Err() != nil {
 		return nil
 	}
-	if err != nil {
-		c.failures++
-		c.delay = release.Delay(err, c.failures, config.CheckInterval, c.last)
-		slog.Warn("cannot look for releases", "error", err, "again-in", c.delay.Round(time.Second))
+	if err == nil {
+		c.failures = 0
 		return c.note(ctx, config, func(tx *state.KeyTx) error {
-			return tx.Put(Keys().CheckFailure(), record.CheckFailure{Message: err.Error(), At: c.last.UTC()})
+			tx.Remove(Keys().CheckFailure())
+			return offer(tx, choice, ok)
 		})
 	}
-	c.failures = 0
+	c.failures++
+	c.delay = release.Delay(err, c.failures, config.CheckInterval, c.last)
+	slog.Warn("cannot look for releases", "error", err, "again-in", c.delay.Round(time.Second))
 	return c.note(ctx, config, func(tx *state.KeyTx) error {
-		tx.Remove(Keys().CheckFailure())
-		if !ok {
-			tx.Remove(Keys().Release())
-			return nil
+		failed := tx.Put(Keys().CheckFailure(), record.CheckFailure{Message: err.Error(), At: c.last.UTC()})
+		if errors.Is(err, release.ErrIncomplete) {
+			return errors.Join(failed, offer(tx, choice, ok))
 		}
-		return tx.Put(Keys().Release(), choice.Version.String())
+		return failed
 	})
+}
+
+// offer writes down which release is the newest that servers would take; not ok is
+// none.
+func offer(tx *state.KeyTx, choice release.Choice, ok bool) error {
+	if !ok {
+		tx.Remove(Keys().Release())
+		return nil
+	}
+	return tx.Put(Keys().Release(), choice.Version.String())
 }
 
 // errAsked: something else is asked meanwhile.

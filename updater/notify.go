@@ -18,16 +18,19 @@ import (
 // ErrNowhere: no place for alerts is configured.
 var ErrNowhere = errors.New("no place for alerts is configured")
 
-// Notify sends an alert to all places that are configured, and returns their
-// names. ErrNowhere.
+// Notify sends an alert to all places that are configured, and returns the names of
+// those that have got it. ErrNowhere.
 func Notify(ctx context.Context, config record.Config, a record.Alert) (names []string, err error) {
 	all := places(config)
 	if len(all) == 0 {
 		return nil, ErrNowhere
 	}
 	for _, p := range all {
-		err = errors.Join(err, p.send(ctx, config, a))
-		names = append(names, p.name)
+		failed := p.send(ctx, config, a)
+		if failed == nil {
+			names = append(names, p.name)
+		}
+		err = errors.Join(err, failed)
 	}
 	return names, err
 }

@@ -45,6 +45,7 @@ type delivery struct{ alert, place string }
 type postman struct {
 	leader
 	sent map[delivery]bool
+	mute map[string]bool // the places that have failed in this round
 }
 
 // round delivers all that there is.
@@ -54,12 +55,13 @@ func (p postman) round(ctx context.Context) error {
 		return err
 	}
 	var failed error
+	p.mute = map[string]bool{}
 	for _, a := range alerts {
 		if ctx.Err() != nil {
 			break
 		}
-		if err := p.post(ctx, config, a); err != nil {
-			failed = errors.Join(failed, err)
+		everywhere, err := p.post(ctx, config, a)
+		if failed = errors.Join(failed, err); !everywhere {
 			continue
 		}
 		if err := p.takeOut(ctx, a); err != nil {
@@ -113,24 +115,29 @@ func (p postman) read(ctx context.Context) (config record.Config, alerts []recor
 	return config, alerts, err
 }
 
-// post sends an alert to all places that have not got it yet. Where none is
-// configured, the log is all there is. What was begun is brought to its end when
-// this process is told to end.
-func (p postman) post(ctx context.Context, config record.Config, a record.Alert) (err error) {
+// post sends an alert to all places that have not got it yet, and tells if all have
+// it now. A place that has failed is left alone for the rest of the round: one that
+// hangs keeps nothing from the others. Where none is configured, the log is all
+// there is. What was begun is brought to its end when this process is told to end.
+func (p postman) post(ctx context.Context, config record.Config, a record.Alert) (everywhere bool, err error) {
 	ctx, cancel := lasting(ctx)
 	defer cancel()
 	slog.Info("alert", "kind", a.Kind, "message", a.Message)
+	everywhere = true
 	for _, place := range places(config) {
 		d := delivery{a.ID, place.name}
 		if p.sent[d] {
 			continue
 		}
+		if p.mute[place.name] {
+			everywhere = false
+			continue
+		}
 		failed := place.send(ctx, config, a)
 		p.Metrics.sent(failed)
-		if failed == nil {
-			p.sent[d] = true
-		}
+		p.sent[d], p.mute[place.name] = failed == nil, failed != nil
+		everywhere = everywhere && failed == nil
 		err = errors.Join(err, failed)
 	}
-	return err
+	return everywhere, err
 }

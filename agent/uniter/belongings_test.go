@@ -118,7 +118,7 @@ func TestWhatGoesAlongStaysWhatItIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	if err := os.Chmod(filepath.Join(f.Charm(), "data"), 0o550); err != nil {
+	if err := os.Chmod(filepath.Join(f.Charm(), "data"), 0o750); err != nil {
 		t.Fatal(err)
 	}
 	lay(t, f.path("charm.new"), map[string]string{"a": "2"})
@@ -131,10 +131,9 @@ func TestWhatGoesAlongStaysWhatItIs(t *testing.T) {
 		t.Error(diff)
 	}
 	info, err := os.Stat(filepath.Join(f.Charm(), "data"))
-	if err != nil || info.Mode().Perm() != 0o550 {
+	if err != nil || info.Mode().Perm() != 0o750 {
 		t.Errorf("data is %v, %v", info.Mode(), err)
 	}
-	os.Chmod(filepath.Join(f.Charm(), "data"), 0o755)
 }
 
 func TestWhatHooksHaveMadeOutlivesADeployKilledAnywhere(t *testing.T) {

@@ -3,6 +3,7 @@ package systemd
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -91,6 +92,46 @@ func TestInstallLeavesOthersFilesAlone(t *testing.T) {
 		if data, err := os.ReadFile(path); err != nil || string(data) != want {
 			t.Errorf("%s: the file has %q, %v", step.name, data, err)
 		}
+	}
+}
+
+// neco's daemons are systemd's, and systemd understands their unit files.
+func TestNecosUnits(t *testing.T) {
+	dir := t.TempDir()
+	units, err := Neco(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var files []string
+	for i, name := range []string{"neco-worker", "neco-updater"} {
+		u := units[i]
+		if command := "\nExecStart=\"" + dir + "/" + name + "\"\n"; u.Name != name+".service" || !strings.Contains(u.Text, command) {
+			t.Errorf("%s has not\n%s but\n%s", u.Name, command, u.Text)
+		}
+		if _, err := Install(dir, u, NecoOwner, false); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, filepath.Join(dir, u.Name))
+	}
+	if units, err := Neco(dir + "\n"); err == nil {
+		t.Errorf("a folder with a line break in its name: %v", units)
+	}
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip("systemd-analyze is not here: nobody has read the unit files")
+	}
+	out, err := exec.Command(analyze, append([]string{"verify", "--man=no"}, files...)...).CombinedOutput()
+	for line := range strings.Lines(string(out)) { // it has to say about other units, too
+		newer := strings.Contains(line, "RestartSteps") || strings.Contains(line, "RestartMaxDelaySec")
+		if strings.Contains(line, dir) && !newer {
+			t.Errorf("systemd-analyze verify: %s", line)
+		}
+	}
+	if err != nil {
+		t.Errorf("systemd-analyze verify: %v\n%s", err, out)
 	}
 }
 

@@ -46,7 +46,7 @@ func startReleases() (*releases, error) {
 	}
 	r := &releases{listener: l, served: make(chan struct{}), alerts: make(chan string, 100), files: map[string][]byte{}}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /repos/"+repository+"/releases", r.list)
+	mux.HandleFunc("GET /api/v3/repos/"+repository+"/releases", r.list)
 	mux.HandleFunc("GET /files/", r.file)
 	mux.HandleFunc("POST /alerts", r.take)
 	r.server = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}

@@ -69,7 +69,7 @@ func newWorld(t *testing.T, hosts int) *world {
 // build makes the product's own binary.
 func build(t *testing.T, path string) {
 	t.Helper()
-	c := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", path, "bijou")
+	c := exec.Command("go", "build", "-trimpath", "-tags=grpcnotrace", "-ldflags=-s -w", "-o", path, "bijou")
 	c.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Fatalf("cannot build: %v\n%s", err, out)

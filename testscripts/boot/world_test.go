@@ -45,7 +45,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w := &world{t: t, dir: t.TempDir()}
-	w.run("go", "build", "-trimpath", "-ldflags=-s -w", "-o", w.path("bijou"), "bijou")
+	w.run("go", "build", "-trimpath", "-tags=grpcnotrace", "-ldflags=-s -w", "-o", w.path("bijou"), "bijou")
 	w.check(os.MkdirAll(w.path("srv/files"), 0o755))
 	for name, binary := range map[string]string{"etcd-3.5": old, "etcd-3.6": newer} {
 		w.check(os.MkdirAll(w.path(name), 0o755))

@@ -53,7 +53,7 @@ func newWorld(t *testing.T, name string, args ...string) *world {
 // build makes the product's own binary.
 func (w *world) build() {
 	w.t.Helper()
-	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", w.bin, "bijou")
+	build := exec.Command("go", "build", "-trimpath", "-tags=grpcnotrace", "-ldflags=-s -w", "-o", w.bin, "bijou")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		w.t.Fatalf("cannot build: %v\n%s", err, out)

@@ -68,7 +68,9 @@ func On(l net.Listener) *Server {
 func newServer() *Server {
 	s := &Server{pageSize: 2, limit: -1}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /repos/"+Repository+"/releases", s.list)
+	for _, api := range []string{"/", "/api/v3/"} { // GitHub's own, an Enterprise's
+		mux.HandleFunc("GET "+api+"repos/"+Repository+"/releases", s.list)
+	}
 	mux.HandleFunc("GET /files/{tag}/{name}", s.file)
 	s.http = httptest.NewUnstartedServer(mux)
 	return s

@@ -31,7 +31,7 @@ func newWorld(t *testing.T) *world {
 	need.Long(t)
 	fleet.Need(t)
 	binary := filepath.Join(t.TempDir(), "bijou")
-	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", binary, "bijou")
+	build := exec.Command("go", "build", "-trimpath", "-tags=grpcnotrace", "-ldflags=-s -w", "-o", binary, "bijou")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("cannot build: %v\n%s", err, out)

@@ -108,7 +108,7 @@ func (c configGetCmd) Run(o *operator) error {
 		value = setting.Default
 	}
 	if value == "" && setting.Key != "tag-prefix" {
-		return console.Hint(fmt.Errorf("%s is not set", setting.Key), setting.Help)
+		return console.Hint(fmt.Errorf("%s is not set", setting.Key), fmt.Sprintf("to set it (%s): neco config set %s VALUE", setting.Help, setting.Key))
 	}
 	return o.print(value + "\n")
 }
@@ -148,8 +148,8 @@ func (c configListCmd) Run(o *operator) error {
 		if !set {
 			value, mark = s.Default, ""
 		}
-		if s.Secret && set {
-			value = "(secret)"
+		if set {
+			value = s.Shown(value)
 		}
 		values[s.Key] = value
 		table.Add("", s.Key, value, mark, s.Help)

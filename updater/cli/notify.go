@@ -34,9 +34,8 @@ func (notifyTestCmd) Run(o *operator) error {
 	if errors.Is(err, updater.ErrNowhere) {
 		return console.Hint(err, "neco config set notify.slack URL, or neco config set notify.webhook URL")
 	}
-	if err != nil {
-		return err
+	if len(names) > 0 {
+		o.note("sent to %s", strings.Join(names, " and "))
 	}
-	o.note("sent to %s", strings.Join(names, " and "))
-	return nil
+	return err
 }

@@ -21,7 +21,7 @@ type planCmd struct {
 // Help is what `neco plan --help` says besides.
 func (planCmd) Help() string {
 	return `Before each step all servers wait for one another. The plan of another release is got from it, as its file
-manifest.yaml or out of its tarball.
+manifest.yaml, or out of its tarball or package (which takes dpkg-deb).
 
 Examples:
   neco plan

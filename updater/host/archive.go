@@ -53,6 +53,9 @@ func unpackBeside(ctx context.Context, archive string, f release.File) (err erro
 // switchTo makes the link point to this release, at once, and removes all
 // releases but it and the one before.
 func switchTo(f release.File) error {
+	if err := setAside(f); err != nil {
+		return fmt.Errorf("cannot switch %s: %w", f.To, err)
+	}
 	before, _ := os.Readlink(f.To)
 	if before == unpacked(f) {
 		return nil
@@ -66,7 +69,7 @@ func switchTo(f release.File) error {
 // exchange puts the link where the one before is, or a folder that was installed
 // by hand, which is kept among the releases.
 func exchange(f release.File) error {
-	link := releases(f) + "/link"
+	link := newLink(f)
 	if err := os.Remove(link); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -86,7 +89,24 @@ func exchange(f release.File) error {
 	if err := release.SyncFolder(filepath.Dir(f.To)); err != nil {
 		return err
 	}
-	return os.Rename(link, filepath.Join(releases(f), "by-hand"))
+	return setAside(f)
+}
+
+// newLink is where the link is made that takes the place of another one.
+func newLink(f release.File) string { return releases(f) + "/link" }
+
+// setAside keeps the folder that a link has taken the place of, the last one if
+// there were several. One that was killed before it came to that does it later.
+func setAside(f release.File) error {
+	info, err := os.Lstat(newLink(f))
+	if err != nil || !info.IsDir() {
+		return nil
+	}
+	kept := filepath.Join(releases(f), "by-hand")
+	if err := os.RemoveAll(kept); err != nil {
+		return err
+	}
+	return os.Rename(newLink(f), kept)
 }
 
 // sweep removes releases that are neither this one nor the one before.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -51,9 +50,12 @@ func imagesOf(ctx context.Context, c release.Contents) ([]string, error) {
 	if len(c.ImagesOf) == 0 {
 		return images, nil
 	}
-	out, err := exec.CommandContext(ctx, c.ImagesOf[0], c.ImagesOf[1:]...).Output()
+	var said bytes.Buffer
+	list := command(ctx, c.ImagesOf)
+	list.Stderr = &said
+	out, err := list.Output()
 	if err != nil {
-		return nil, fmt.Errorf("cannot learn which images there are: %q: %w", c.ImagesOf, err)
+		return nil, fmt.Errorf("cannot learn which images there are: %q: %w: %s", c.ImagesOf, err, tail(said.Bytes()))
 	}
 	return append(images, strings.Fields(string(out))...), nil
 }

@@ -28,19 +28,25 @@ func (h *Host) installDeb(ctx context.Context, name, file string) error {
 }
 
 // tryDeb tries the program that the package will put in place of the executable, if
-// it lies there.
-func (h *Host) tryDeb(ctx context.Context, file, executable string) error {
+// it lies there, and looks at the manifest beside it.
+func (h *Host) tryDeb(ctx context.Context, p Package, executable string) error {
 	draft := h.draft()
 	if err := os.RemoveAll(draft); err != nil {
 		return fmt.Errorf("cannot unpack the release: %w", err)
 	}
 	defer os.RemoveAll(draft)
-	if err := run(ctx, []string{"dpkg-deb", "--extract", file, draft}, nil); err != nil {
+	if err := run(ctx, []string{"dpkg-deb", "--extract", p.File, draft}, nil); err != nil {
 		return fmt.Errorf("cannot unpack the release: %w", err)
 	}
 	program := filepath.Join(draft, executable)
 	if info, err := os.Lstat(program); err != nil || !info.Mode().IsRegular() {
 		return nil
+	}
+	manifest := filepath.Join(filepath.Dir(program), "manifest.yaml")
+	if _, err := os.Lstat(manifest); err == nil {
+		if err := isOf(manifest, p.Version); err != nil {
+			return err
+		}
 	}
 	return try(ctx, program)
 }

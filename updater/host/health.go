@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"bijou/updater/release"
@@ -104,12 +105,22 @@ func (h *Host) checkHTTP(ctx context.Context, url string) error {
 // killDelay is how long a command whose children hold its output is waited for.
 const killDelay = time.Second
 
+// command makes a command that ends soon with its context: its children do not
+// outlive it, and who holds its output is not waited for.
+func command(ctx context.Context, words []string) *exec.Cmd {
+	c := exec.CommandContext(ctx, words[0], words[1:]...)
+	c.WaitDelay = killDelay
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
+	return c
+}
+
 // run runs a command with that on its stdin. The error says how it ended and what
 // it said; but not of one that was told something, which may be a secret: the
 // command may repeat any part of that.
-func run(ctx context.Context, command []string, stdin io.Reader) error {
-	c := exec.CommandContext(ctx, command[0], command[1:]...)
-	c.Stdin, c.WaitDelay = stdin, killDelay
+func run(ctx context.Context, words []string, stdin io.Reader) error {
+	c := command(ctx, words)
+	c.Stdin = stdin
 	out, err := c.CombinedOutput()
 	if err == nil || errors.Is(err, exec.ErrWaitDelay) {
 		return nil
@@ -118,7 +129,7 @@ func run(ctx context.Context, command []string, stdin io.Reader) error {
 		err = context.Cause(ctx)
 	}
 	if stdin != nil {
-		return fmt.Errorf("%q: %w (what it said is not shown)", command[0], err)
+		return fmt.Errorf("%q: %w (what it said is not shown)", words[0], err)
 	}
-	return fmt.Errorf("%q: %w: %s", command[0], err, tail(out))
+	return fmt.Errorf("%q: %w: %s", words[0], err, tail(out))
 }

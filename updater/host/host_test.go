@@ -171,13 +171,32 @@ func TestUpdateOfAnArchive(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(to, "new")); err != nil {
 		t.Error(err)
 	}
+
+	// A folder stands there once more, and a worker was killed before it had set the
+	// one before it aside.
+	err := errors.Join(os.Remove(to), os.Mkdir(to, 0o755), os.Mkdir(to+".releases/link", 0o755))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"one", "two"} {
+		c.Artifact.Archive = file(name, to)
+		update("restart etcd.service")
+	}
+	left, err := os.ReadDir(to + ".releases")
+	if len(left) != 3 || err != nil {
+		t.Errorf("there lie %v, %v: want two releases, and what there was by hand", left, err)
+	}
 }
 
 func TestHostileArchives(t *testing.T) {
 	for what, e := range map[string][]tar.Header{
-		"climbs out":                  {{Name: "../../etc/passwd"}},
-		"through a link":              {{Name: "a", Typeflag: tar.TypeSymlink, Linkname: "/etc"}, {Name: "a/passwd"}},
-		"through a relative link":     {{Name: "a", Typeflag: tar.TypeSymlink, Linkname: "../.."}},
+		"climbs out":              {{Name: "../../etc/passwd"}},
+		"through a link":          {{Name: "a", Typeflag: tar.TypeSymlink, Linkname: "/etc"}, {Name: "a/passwd"}},
+		"through a relative link": {{Name: "a", Typeflag: tar.TypeSymlink, Linkname: "../.."}},
+		"through links in a row": {
+			{Name: "a", Typeflag: tar.TypeDir}, {Name: "a/b", Typeflag: tar.TypeSymlink, Linkname: "."},
+			{Name: "a/b/c", Typeflag: tar.TypeDir}, {Name: "a/b/c/x", Typeflag: tar.TypeSymlink, Linkname: "../../../secret"},
+		},
 		"a device":                    {{Name: "null", Typeflag: tar.TypeChar}},
 		"a hard link to outside":      {{Name: "a", Typeflag: tar.TypeLink, Linkname: "../../../../etc/passwd"}},
 		"one file twice":              {{Name: "a"}, {Name: "a"}},

@@ -24,32 +24,42 @@ func Form(executable string) string {
 	return release.Tarball
 }
 
+// Package is a release as it came to this server.
+type Package struct {
+	Form    string // release.Deb or release.Tarball
+	File    string
+	Version string // that it has to be
+}
+
 // InstallRelease puts a release in place of the executable: a package, or a
 // tarball that holds bijou and manifest.yaml. Processes that run go on with what
 // they were started from; a package may restart them. A program that does not run
-// here replaces nothing.
-func (h *Host) InstallRelease(ctx context.Context, form, file, executable string) error {
-	if form == release.Deb {
-		if err := h.tryDeb(ctx, file, executable); err != nil {
+// here, or is of another version, replaces nothing.
+func (h *Host) InstallRelease(ctx context.Context, p Package, executable string) error {
+	if p.Form == release.Deb {
+		if err := h.tryDeb(ctx, p, executable); err != nil {
 			return err
 		}
-		return h.installDeb(ctx, "neco", file)
+		return h.installDeb(ctx, "neco", p.File)
 	}
-	return h.installTarball(ctx, file, executable)
+	return h.installTarball(ctx, p, executable)
 }
 
 // installTarball replaces executable and manifest. The manifest says which version
 // it is and comes last: whoever is killed in between installs again.
-func (h *Host) installTarball(ctx context.Context, file, executable string) error {
+func (h *Host) installTarball(ctx context.Context, p Package, executable string) error {
 	draft := h.draft()
 	if err := os.RemoveAll(draft); err != nil {
 		return fmt.Errorf("cannot unpack the release: %w", err)
 	}
 	defer os.RemoveAll(draft)
-	if err := Unpack(ctx, file, draft); err != nil {
+	if err := Unpack(ctx, p.File, draft); err != nil {
 		return fmt.Errorf("cannot unpack the release: %w", err)
 	}
 	if err := whole(draft); err != nil {
+		return err
+	}
+	if err := isOf(filepath.Join(draft, "manifest.yaml"), p.Version); err != nil {
 		return err
 	}
 	if err := try(ctx, filepath.Join(draft, "bijou")); err != nil {
@@ -78,6 +88,23 @@ func whole(dir string) error {
 		}
 	}
 	return os.Chmod(filepath.Join(dir, "bijou"), 0o755) // as it will be installed
+}
+
+// isOf refuses a manifest of another version than the release's: the program that
+// comes with it would go on being told to install what it is already.
+func isOf(manifest, version string) error {
+	data, err := os.ReadFile(manifest)
+	if err != nil {
+		return fmt.Errorf("cannot install the release: %w", err)
+	}
+	says, err := release.VersionIn(data)
+	if err != nil {
+		return fmt.Errorf("cannot install the release: %w", err)
+	}
+	if !release.Same(says, version) {
+		return fmt.Errorf("cannot install the release: its manifest.yaml says that it is version %q, not %s", says, version)
+	}
+	return nil
 }
 
 // put copies a file beside its place, to the disk, and then into it.

@@ -127,28 +127,30 @@ func TestInstallTarball(t *testing.T) {
 	file := filepath.Join(dir, "release.tar.gz")
 	err := errors.Join(
 		os.MkdirAll(filepath.Dir(binary), 0o755), os.WriteFile(binary, []byte("old"), 0o755),
-		os.WriteFile(file, packed(t, map[string]string{"bijou": program, "manifest.yaml": "of it"}), 0o600),
+		os.WriteFile(file, packed(t, map[string]string{"bijou": program, "manifest.yaml": "version: 1.2-1"}), 0o600),
 	)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := h.InstallRelease(t.Context(), release.Tarball, file, binary); err != nil {
+	if err := h.InstallRelease(t.Context(), host.Package{Form: release.Tarball, File: file, Version: "1.2-1"}, binary); err != nil {
 		t.Fatal(err)
 	}
 	for what, files := range map[string]map[string]string{
-		"without the program":              {"README": "", "manifest.yaml": "new"},
+		"without the program":              {"README": "", "manifest.yaml": "version: 1.2-1 # new"},
 		"without the manifest":             {"bijou": program + "# new"},
-		"with a program that does not run": {"bijou": "#!/bin/sh\nexit 1", "manifest.yaml": "new"},
-		"with what is no program":          {"bijou": "new", "manifest.yaml": "new"},
+		"with a program that does not run": {"bijou": "#!/bin/sh\nexit 1", "manifest.yaml": "version: 1.2-1 # new"},
+		"of another version":               {"bijou": program + "# new", "manifest.yaml": "version: 1.2-2"},
+		"of no version":                    {"bijou": program + "# new", "manifest.yaml": "components: []"},
+		"with what is no program":          {"bijou": "new", "manifest.yaml": "version: 1.2-1 # new"},
 	} {
 		if err := os.WriteFile(file, packed(t, files), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := h.InstallRelease(t.Context(), release.Tarball, file, binary); err == nil {
+		if err := h.InstallRelease(t.Context(), host.Package{Form: release.Tarball, File: file, Version: "1.2-1"}, binary); err == nil {
 			t.Errorf("a tarball %s was installed", what)
 		}
 	}
-	for f, want := range map[string]string{"bijou": program, "manifest.yaml": "of it"} {
+	for f, want := range map[string]string{"bijou": program, "manifest.yaml": "version: 1.2-1"} {
 		if data, err := os.ReadFile(filepath.Join(dir, "opt", f)); string(data) != want {
 			t.Errorf("%s: %q, %v", f, data, err)
 		}

@@ -20,13 +20,10 @@ import (
 type ServiceCommand struct{ Path string }
 
 // call runs the program. Children of it that hold its output are not waited for: it
-// may have started a daemon, or may have been killed while one of them worked.
+// may have started a daemon. They are killed with it when it is cancelled.
 func (s ServiceCommand) call(ctx context.Context, verb, unit string) error {
-	c := exec.CommandContext(ctx, s.Path, verb, unit)
-	c.WaitDelay = killDelay
-	out, err := c.CombinedOutput()
-	if err != nil && !errors.Is(err, exec.ErrWaitDelay) {
-		return fmt.Errorf("cannot %s %s: %w: %s", verb, unit, err, tail(out))
+	if err := run(ctx, []string{s.Path, verb, unit}, nil); err != nil {
+		return fmt.Errorf("cannot %s %s: %w", verb, unit, err)
 	}
 	return nil
 }
@@ -48,7 +45,7 @@ func (s ServiceCommand) Stop(ctx context.Context, unit string) error {
 
 // Active tells if the unit runs.
 func (s ServiceCommand) Active(ctx context.Context, unit string) (bool, error) {
-	err := exec.CommandContext(ctx, s.Path, "is-active", unit).Run()
+	err := command(ctx, []string{s.Path, "is-active", unit}).Run()
 	if _, said := errors.AsType[*exec.ExitError](err); said && ctx.Err() == nil {
 		return false, nil
 	}

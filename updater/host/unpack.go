@@ -36,10 +36,11 @@ func Unpack(ctx context.Context, archive, into string) error {
 		return err
 	}
 	defer root.Close()
+	var links []string
 	for entries := tar.NewReader(r); ; {
 		header, err := entries.Next()
 		if errors.Is(err, io.EOF) {
-			return nil
+			return within(root, links)
 		}
 		if err == nil {
 			err = ctx.Err()
@@ -50,8 +51,25 @@ func Unpack(ctx context.Context, archive, into string) error {
 		if err != nil {
 			return err
 		}
+		if header.Typeflag == tar.TypeSymlink {
+			links = append(links, nameOf(header))
+		}
 	}
 }
+
+// within makes sure that links stay within the archive, also those that lead
+// through one another. What they point to need not be there.
+func within(root *os.Root, links []string) error {
+	for _, name := range links {
+		if _, err := root.Stat(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("the link %q leads out of the archive, or nowhere: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// nameOf is an entry's place below the archive's folder.
+func nameOf(h *tar.Header) string { return path.Clean(strings.TrimLeft(h.Name, "/")) }
 
 // inflate reads through gzip if it is that.
 func inflate(f io.Reader) (io.Reader, error) {
@@ -65,7 +83,7 @@ func inflate(f io.Reader) (io.Reader, error) {
 // place puts one entry where it belongs. The root refuses every name that leads
 // out of it.
 func place(root *os.Root, h *tar.Header, data io.Reader) error {
-	name := path.Clean(strings.TrimLeft(h.Name, "/"))
+	name := nameOf(h)
 	if name == "." || name == "" {
 		return nil
 	}

@@ -2,6 +2,7 @@ package record
 
 import (
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -27,7 +28,7 @@ func Settings() []Setting {
 		{Key: "env", Default: EnvNone, Help: "production (releases), staging (pre-releases, too) or none (no updates)", check: environment},
 		{Key: "github-repository", Help: "OWNER/NAME of the repository whose releases are taken", check: repository},
 		{Key: "github-token", Help: "token for GitHub's API", Secret: true, check: word},
-		{Key: "github-url", Default: "https://api.github.com/", Help: "GitHub's API, or that of a GitHub Enterprise", check: address("http", "https")},
+		{Key: "github-url", Default: "https://api.github.com/", Help: "GitHub's API, or where a GitHub Enterprise is", check: address("http", "https")},
 		{Key: "minisign-public-key", Help: "key that must have signed SHA256SUMS", check: publicKey},
 		{Key: "notify.slack", Help: "URL of a Slack webhook", Secret: true, check: address("http", "https")},
 		{Key: "notify.webhook", Help: "URL that gets alerts as JSON", Secret: true, check: address("http", "https")},
@@ -58,15 +59,19 @@ func (s Setting) Check(value string) (string, error) {
 	}
 	stored, err := s.check(value)
 	if err != nil {
-		return "", fmt.Errorf("cannot set %s to %q: %w", s.Key, shown(s, value), err)
+		return "", fmt.Errorf("cannot set %s to %q: %w", s.Key, s.Shown(value), err)
 	}
 	return stored, nil
 }
 
-// shown is the value as messages may repeat it.
-func shown(s Setting, value string) string {
+// Shown is the value as lists and messages may repeat it: without secrets, and
+// without the password of an address.
+func (s Setting) Shown(value string) string {
 	if s.Secret {
 		return "(secret)"
+	}
+	if u, err := url.Parse(value); err == nil && u.User != nil {
+		return u.Redacted()
 	}
 	return value
 }

@@ -58,6 +58,7 @@ func TestCheck(t *testing.T) {
 		{"github-token", "ghp x", "", `cannot set github-token to "(secret)": it holds a blank`},
 		{"proxy", "http://proxy:3128", "http://proxy:3128", ""},
 		{"proxy", "ftp://proxy", "", "socks5://"},
+		{"proxy", "ftp://u:word@proxy", "", `"ftp://u:xxxxx@proxy"`},
 		{"minisign-public-key", aKey, aKey, ""},
 		{"minisign-public-key", aKey[1:], "", "no minisign public key"},
 		{"notify.slack", "https://hooks.slack.com/services/x", "https://hooks.slack.com/services/x", ""},

@@ -2,6 +2,7 @@ package release
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -67,6 +68,41 @@ func better(a, b Choice) bool {
 	}
 	return cmp.Less(a.Release.Tag, b.Release.Tag)
 }
+
+// Incomplete says what a release still lacks before it can be installed anywhere;
+// "" is nothing. Files of a release are often uploaded after it was published.
+func (c Choice) Incomplete() string {
+	sums, packed := false, false
+	for _, a := range c.Release.Assets {
+		sums = sums || a.Name == SumsFile
+		packed = packed || strings.Contains(a.Name, "_"+c.Version.String()+"_")
+	}
+	switch {
+	case !packed:
+		return "a package of that version"
+	case !sums:
+		return SumsFile
+	}
+	return ""
+}
+
+// complete leaves out the releases that lack something. The error tells of one
+// that would have been taken.
+func complete(env, prefix string, all []Release) (whole []Release, err error) {
+	best, ok := Choose(env, prefix, all)
+	for _, r := range all {
+		if c, takes := consider(env, prefix, r); takes && c.Incomplete() == "" {
+			whole = append(whole, r)
+		}
+	}
+	if lacks := best.Incomplete(); ok && lacks != "" {
+		err = fmt.Errorf("%w: release %q lacks %s", ErrIncomplete, best.Release.Tag, lacks)
+	}
+	return whole, err
+}
+
+// ErrIncomplete: the newest release cannot be installed yet.
+var ErrIncomplete = errors.New("a release is not complete yet")
 
 // The forms in which a release comes to a server.
 const (

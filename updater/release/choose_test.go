@@ -83,6 +83,21 @@ func TestChooseSameVersion(t *testing.T) {
 	}
 }
 
+func TestIncomplete(t *testing.T) {
+	for files, want := range map[string]string{
+		"bijou_1.2-1_linux_amd64.tar.gz SHA256SUMS": "", "neco_1.2-1_arm64.deb SHA256SUMS": "", "neco_1.2-1_amd64.deb": SumsFile,
+		"neco_1.2_amd64.deb SHA256SUMS": "a package of that version", "": "a package of that version",
+	} {
+		c := Choice{Version: parse("1.2-1")}
+		for _, name := range strings.Fields(files) {
+			c.Release.Assets = append(c.Release.Assets, Asset{Name: name})
+		}
+		if got := c.Incomplete(); got != want {
+			t.Errorf("%s: lacks %q, want %q", files, got, want)
+		}
+	}
+}
+
 func TestAssetName(t *testing.T) {
 	v := parse("2018.11.07-1")
 	if diff := cmp.Diff("neco_2018.11.07-1_amd64.deb", AssetName(Deb, v, "amd64")); diff != "" {

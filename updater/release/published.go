@@ -16,8 +16,8 @@ import (
 const ManifestFile = "manifest.yaml"
 
 // Manifest gets the plan of a published release: its file manifest.yaml, or the
-// one in its tarball, or else the one that is built in, which such a release has.
-// dir is for what has to be downloaded.
+// one in its tarball or package, or else the one that is built in, which such a
+// release has. All is verified before it is read. dir is for what has to be downloaded.
 func (s *Source) Manifest(ctx context.Context, version, dir string) (Manifest, error) {
 	all, err := s.Releases(ctx)
 	if err != nil {
@@ -38,11 +38,28 @@ func (s *Source) Manifest(ctx context.Context, version, dir string) (Manifest, e
 		}
 		return ReadManifest(r.Tag+"/"+ManifestFile, data)
 	}
-	file, err := s.Fetch(ctx, Wanted{Version: version, Form: Tarball, Arch: runtime.GOARCH, Dir: dir})
+	kind := form(r)
+	file, err := s.Fetch(ctx, Wanted{Version: version, Form: kind, Arch: runtime.GOARCH, Dir: dir})
 	if err != nil {
-		return Manifest{}, fmt.Errorf("it has no file %s, and its tarball cannot be had: %w", ManifestFile, err)
+		return Manifest{}, fmt.Errorf("it has no file %s, and its %s cannot be had: %w", ManifestFile, kind, err)
+	}
+	if kind == Deb {
+		return manifestInDeb(ctx, file)
 	}
 	return manifestIn(file)
+}
+
+// form is what the release has for this architecture: a package only if no tarball.
+func form(r Release) string {
+	_, v, err := ParseTag(r.Tag)
+	if err != nil {
+		return Tarball
+	}
+	_, noTarball := r.Find(AssetName(Tarball, v, runtime.GOARCH))
+	if _, err := r.Find(AssetName(Deb, v, runtime.GOARCH)); err == nil && noTarball != nil {
+		return Deb
+	}
+	return Tarball
 }
 
 // manifestIn reads the plan in a tarball.

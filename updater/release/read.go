@@ -35,6 +35,16 @@ func ReadManifest(file string, data []byte) (Manifest, error) {
 	return m, err
 }
 
+// VersionIn is the version that a manifest says it is of, whatever else there is in
+// it: that may be of a later kind than this program knows.
+func VersionIn(data []byte) (string, error) {
+	var m struct{ Version string }
+	if err := yaml.Unmarshal(data, &m); err != nil {
+		return "", fmt.Errorf("cannot read the manifest: %w", err)
+	}
+	return m.Version, nil
+}
+
 // reading knows which line of the file things come from.
 type reading struct {
 	file string

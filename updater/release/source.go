@@ -41,10 +41,6 @@ func NewSource(c record.Config) (*Source, error) {
 	if !ok {
 		return nil, ErrNoRepository
 	}
-	base, err := url.Parse(strings.TrimRight(c.GitHubURL, "/") + "/")
-	if err != nil {
-		return nil, fmt.Errorf("cannot use github-url: %w", err)
-	}
 	transport, err := newTransport(c.Proxy)
 	if err != nil {
 		return nil, err
@@ -53,7 +49,11 @@ func NewSource(c record.Config) (*Source, error) {
 	if c.GitHubToken != "" {
 		client = client.WithAuthToken(c.GitHubToken)
 	}
-	client.BaseURL = base
+	// A host whose name does not say that it is the API's is an Enterprise's, with the API below /api/v3/.
+	client, err = client.WithEnterpriseURLs(c.GitHubURL, c.GitHubURL)
+	if err != nil {
+		return nil, fmt.Errorf("cannot use github-url: %w", err)
+	}
 	return &Source{config: c, owner: owner, name: name, client: client, http: &http.Client{Transport: transport}}, nil
 }
 
@@ -125,14 +125,15 @@ func (s *Source) release(r *github.RepositoryRelease) Release {
 }
 
 // Newest returns the release that the configuration's environment takes; ok is
-// false if there is none.
+// false if there is none. With ErrIncomplete it is the newest one that is complete.
 func (s *Source) Newest(ctx context.Context) (c Choice, ok bool, err error) {
 	all, err := s.Releases(ctx)
 	if err != nil {
 		return Choice{}, false, err
 	}
-	c, ok = Choose(s.config.Env, s.config.TagPrefix, all)
-	return c, ok, nil
+	whole, err := complete(s.config.Env, s.config.TagPrefix, all)
+	c, ok = Choose(s.config.Env, s.config.TagPrefix, whole)
+	return c, ok, err
 }
 
 // The shortest and the longest time after which a source that failed is asked again.

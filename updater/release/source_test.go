@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -55,6 +57,20 @@ func TestNewest(t *testing.T) {
 		if err != nil || c.Release.Tag != want {
 			t.Errorf("%s: %q, %v; want %q", env, c.Release.Tag, err, want)
 		}
+	}
+}
+
+// A release whose files are still being uploaded is not taken, and that is said.
+func TestNewestIsComplete(t *testing.T) {
+	server, source := published(t, nil)
+	server.Publish(github.Release{Tag: "release-2.0", Files: map[string][]byte{"notes.txt": nil, "bijou_2.0-1_linux_amd64.tar.gz": nil}})
+	c, ok, err := source.Newest(t.Context())
+	if !ok || c.Release.Tag != "release-1.10-1" || !errors.Is(err, release.ErrIncomplete) || !strings.Contains(err.Error(), "release-2.0") {
+		t.Errorf("%v, %t, %v", c.Release.Tag, ok, err)
+	}
+	server.Publish(github.Release{Tag: "release-2.2", Files: map[string][]byte{"neco_2.2_amd64.deb": []byte("x")}})
+	if c, _, err := source.Newest(t.Context()); c.Release.Tag != "release-2.2" || err != nil {
+		t.Errorf("%v, %v", c.Release.Tag, err)
 	}
 }
 
@@ -217,5 +233,35 @@ func TestFetchRefuses(t *testing.T) {
 	_, err := signed.Fetch(t.Context(), release.Wanted{Version: "1.10-1", Form: release.Deb, Arch: "amd64", Dir: t.TempDir()})
 	if err == nil || !strings.Contains(err.Error(), "SHA256SUMS.minisig") {
 		t.Errorf("unsigned, with a key: %v", err)
+	}
+}
+
+// An Enterprise's API is below /api/v3/ of its host; GitHub's own host is its API.
+func TestWhereTheAPIIs(t *testing.T) {
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.Host+r.URL.Path)
+		_, _ = w.Write([]byte("[]"))
+	}))
+	defer server.Close()
+	for _, tt := range []struct{ url, want string }{
+		{"http://ghe.example.com", "ghe.example.com/api/v3/repos/a/b/releases"},
+		{"http://ghe.example.com/", "ghe.example.com/api/v3/repos/a/b/releases"},
+		{"http://ghe.example.com/api/v3", "ghe.example.com/api/v3/repos/a/b/releases"},
+		{"http://ghe.example.com/api/v3/", "ghe.example.com/api/v3/repos/a/b/releases"},
+		{"http://ghe.example.com:8080/", "ghe.example.com:8080/api/v3/repos/a/b/releases"},
+		{"http://api.example.ghe.com", "api.example.ghe.com/repos/a/b/releases"},
+		{"http://api.github.com/", "api.github.com/repos/a/b/releases"},
+	} {
+		asked = nil
+		source, err := release.NewSource(record.Config{Env: record.EnvProduction, GitHubRepository: "a/b", GitHubURL: tt.url, Proxy: server.URL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = source.Releases(t.Context())
+		source.Close()
+		if err != nil || len(asked) != 1 || asked[0] != tt.want {
+			t.Errorf("%s: asked for %q, %v; want %q", tt.url, asked, err, tt.want)
+		}
 	}
 }

@@ -1,0 +1,35 @@
+package systemd
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"text/template"
+)
+
+// NecoOwner is whose neco's unit files are, where those of an environment have its folder.
+const NecoOwner = "neco"
+
+// Neco makes the unit files of neco's daemons, which lie in the folder bin.
+func Neco(bin string) ([]Unit, error) {
+	if strings.ContainsFunc(bin, func(r rune) bool { return r < ' ' }) {
+		return nil, fmt.Errorf("cannot make unit files for the folder %q: it has control characters in its name", bin)
+	}
+	all, err := template.New("").Funcs(template.FuncMap{"word": word, "path": specifiers}).ParseFS(templates, "*.service")
+	if err != nil {
+		return nil, fmt.Errorf("internal error: %w", err)
+	}
+	var units []Unit
+	for _, d := range []struct{ name, does string }{
+		{"neco-worker", "brings this boot server to new releases"},
+		{"neco-updater", "looks for releases, and leads boot servers to them"},
+	} {
+		var text strings.Builder
+		err := all.ExecuteTemplate(&text, "neco.service", map[string]any{"Mark": mark, "Owner": NecoOwner, "Does": d.does, "Program": filepath.Join(bin, d.name)})
+		if err != nil {
+			return nil, fmt.Errorf("cannot make the unit file of %s: %w", d.name, err)
+		}
+		units = append(units, Unit{Name: d.name + ".service", Text: text.String()})
+	}
+	return units, nil
+}

@@ -1,0 +1,79 @@
+package release_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"bijou/testscripts/github"
+	"bijou/updater/record"
+	"bijou/updater/release"
+)
+
+// The plan of a release that is a package only, however that is compressed.
+func TestManifestOfAPackage(t *testing.T) {
+	if _, err := exec.LookPath("dpkg-deb"); err != nil {
+		t.Skip("dpkg-deb is not here: no package can be made")
+	}
+	server := github.New()
+	defer server.Close()
+	source, err := release.NewSource(record.Config{Env: record.EnvProduction, GitHubRepository: github.Repository, GitHubURL: server.URL()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer source.Close()
+	for _, tt := range []struct {
+		version, packing string
+		sums             string // "" is right
+		want             string
+	}{
+		{"1.0-1", "gzip", "", ""}, {"1.0-2", "xz", "", ""}, {"1.0-3", "zstd", "", ""}, {"1.0-4", "none", "", ""},
+		{"1.0-5", "gzip", strings.Repeat("0", 64) + "  neco_1.0-5_" + runtime.GOARCH + ".deb\n", "cannot be had"},
+	} {
+		name := "neco_" + tt.version + "_" + runtime.GOARCH + ".deb"
+		files := map[string][]byte{name: deb(t, tt.packing)}
+		if tt.sums != "" {
+			files[release.SumsFile] = []byte(tt.sums)
+		}
+		server.Publish(github.Release{Tag: "release-" + tt.version, Files: files})
+		m, err := source.Manifest(t.Context(), tt.version, t.TempDir())
+		switch {
+		case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
+			t.Errorf("%s: %v; want %q", tt.packing, err, tt.want)
+		case tt.want == "" && (err != nil || len(m.Components) != 1 || m.Components[0].Name != "only"):
+			t.Errorf("%s: %v, %v", tt.packing, m.Components, err)
+		}
+	}
+}
+
+// deb makes a package of a program, its manifest, and one that is another's.
+func deb(t *testing.T, packing string) []byte {
+	t.Helper()
+	dir := t.TempDir()
+	tree, file := filepath.Join(dir, "tree"), filepath.Join(dir, "deb")
+	for name, text := range map[string]string{
+		"DEBIAN/control":            "Package: neco\nVersion: 1\nArchitecture: all\nMaintainer: bijou <root@localhost>\nDescription: a test\n",
+		"opt/neco/bijou":            "#!/bin/sh\n",
+		"opt/neco/manifest.yaml":    "components:\n- {name: only, strategy: any, services: [only.service]}\n",
+		"usr/share/x/manifest.yaml": "components: of something else\n",
+	} {
+		path := filepath.Join(tree, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out, err := exec.Command("dpkg-deb", "--root-owner-group", "-Z"+packing, "-b", tree, file).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}

@@ -125,19 +125,29 @@ func quiet(t testing.TB) {
 	t.Cleanup(func() { slog.SetDefault(was) })
 }
 
-// The events of a step grow with the number of workers, not with its square: one
-// that a worker has come to the step, to the leader, and one that the gate is open,
-// to each worker. (Three instead of two leave room for presences and the beginning.)
-func TestEventsOfAStep(t *testing.T) {
+// What a step costs grows with the number of workers, not with its square. Of events:
+// one that a worker has come to the step, to the leader, and one that the gate is
+// open, to each worker. (Three instead of two leave room for presences and the
+// beginning.) Of bytes from etcd: for each worker much the same, however many there
+// are; the request, which lists them, is told twice in all.
+//
+// On a machine that stands still for two seconds, workers look for themselves, each
+// at all others: the best of three counts.
+func TestCostOfAStep(t *testing.T) {
 	quiet(t)
-	const steps = 8
-	for _, workers := range []int{3, 24} {
-		c := measure(t, workers, steps)
-		t.Logf("%d workers: %.0f events, %.0f calls, %.0f bytes a step", workers, c.events, c.calls, c.sent+c.received)
-		if most := float64(3*workers + 8); c.events > most {
-			t.Errorf("%d workers: %.1f events a step, want %.0f at most", workers, c.events, most)
+	const steps, few, many = 8, 10, 80
+	var said []string
+	for range 3 {
+		low, high := measure(t, few, steps), measure(t, many, steps)
+		lone, each := low.sent/few, high.sent/many
+		said = append(said, fmt.Sprintf("a step of %d and %d workers: %.0f and %.0f events; for each worker %.0f and %.0f bytes from etcd",
+			few, many, low.events, high.events, lone, each))
+		if low.events <= 3*few+8 && high.events <= 3*many+8 && each <= 1.25*lone && each <= 1200 {
+			t.Log(said)
+			return
 		}
 	}
+	t.Errorf("it grows faster than the number of workers: %q", said)
 }
 
 // TestSteps is the measurement of docs/performance.md.

@@ -42,6 +42,7 @@ type worker struct {
 
 	asked  int64 // the revision at which the request was written, as far as it was read
 	readAt int64 // the revision at which it was read
+	late   []int // whom it has seen last to be late
 
 	errand *errand // what it is doing; nil: nothing
 }
@@ -150,23 +151,6 @@ func (w *worker) wait(ctx context.Context, at time.Time) error {
 		return ctx.Err()
 	}
 	return nil
-}
-
-// look reads all workers' records.
-func (w *worker) look(ctx context.Context) error {
-	err := persist(ctx, func() error {
-		return w.o.Store.View(ctx, func(v *state.KeyView) (err error) {
-			if w.seat.Current, err = LoadRequest(v); err != nil {
-				return err
-			}
-			if w.seat.All, err = LoadWorkers(v); err != nil {
-				return err
-			}
-			return w.recall(v)
-		})
-	})
-	w.seat.LookedAt = w.clock.now()
-	return err
 }
 
 // errStale says that the store holds another request than the worker decided on.

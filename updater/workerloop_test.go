@@ -203,6 +203,50 @@ func TestNoGate(t *testing.T) {
 	})
 }
 
+// Who waits for one that is late reads that one's record only, until it has come or
+// it is time to say who is late.
+func TestLookAtTheLate(t *testing.T) {
+	r := newRig(t, "sqlite:"+filepath.Join(t.TempDir(), "neco.db"))
+	w := &worker{o: WorkerOptions{Store: r.store, LRN: 1}, clock: newClock()}
+	own := at(2)
+	own.At = w.clock.now()
+	w.seat = Seat{Keys: Keys(), LRN: 1, Current: request(nil), Status: &own, Timeout: time.Hour}
+	put := func(lrn int, s record.Status) {
+		t.Helper()
+		r.update(func(tx *state.KeyTx) error { return tx.Put(Keys().Worker(lrn), s) })
+	}
+	look := func(what string, all int) {
+		t.Helper()
+		w.seat.All = nil
+		if err := w.look(t.Context()); err != nil || len(w.seat.All) != all || w.seat.LookedAt.IsZero() {
+			t.Errorf("%s: it knows %d records, want %d: %v", what, len(w.seat.All), all, err)
+		}
+	}
+	r.update(func(tx *state.KeyTx) error { return tx.Put(Keys().Current(), *request(nil)) })
+	put(1, own)
+	put(2, at(1))
+	put(10, at(2))
+	look("at first", 3)
+	look("2 is late", 0)
+	w.seat.Timeout = 0
+	look("2 is late, and the time is over", 3)
+	w.seat.Timeout = time.Hour
+	put(2, at(2))
+	put(10, at(1))
+	look("2 has come", 3)
+	look("10 is late", 0)
+	w.seat.Current.Servers = []int{1, 2}
+	look("10 is waited for no more", 3)
+
+	many := request(func(q *record.Request) { q.Servers = []int{1, 2, 3, 4, 5, 6, 10} })
+	r.update(func(tx *state.KeyTx) error { return tx.Put(Keys().Current(), *many) })
+	w.seat.Current, w.late = many, nil
+	put(3, at(2))
+	look("of many, 4 is late", 0)
+	put(4, at(2))
+	look("4 has come", 5)
+}
+
 // A second worker in one folder is refused.
 func TestOneWorkerAFolder(t *testing.T) {
 	r := newRig(t, "sqlite:"+filepath.Join(t.TempDir(), "neco.db"))

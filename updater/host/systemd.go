@@ -62,10 +62,10 @@ func ask(ctx context.Context, c *sd.Conn, unit string) (facts, error) {
 // Start starts the unit.
 func (s Systemd) Start(ctx context.Context, unit string) error {
 	return s.with(ctx, "start", unit, func(c *sd.Conn) error {
-		if err := unhold(unit); err != nil {
+		if err := refresh(ctx, c, unit); err != nil {
 			return err
 		}
-		if err := refresh(ctx, c, unit); err != nil {
+		if err := unhold(unit); err != nil {
 			return err
 		}
 		if _, err := c.StartUnitContext(ctx, unit, "replace", nil); err != nil {
@@ -78,10 +78,10 @@ func (s Systemd) Start(ctx context.Context, unit string) error {
 // Restart restarts the unit.
 func (s Systemd) Restart(ctx context.Context, unit string) error {
 	return s.with(ctx, "restart", unit, func(c *sd.Conn) error {
-		if err := unhold(unit); err != nil {
+		if err := refresh(ctx, c, unit); err != nil {
 			return err
 		}
-		if err := refresh(ctx, c, unit); err != nil {
+		if err := unhold(unit); err != nil {
 			return err
 		}
 		if _, err := c.RestartUnitContext(ctx, unit, "replace", nil); err != nil {
@@ -92,7 +92,9 @@ func (s Systemd) Restart(ctx context.Context, unit string) error {
 }
 
 // refresh has systemd read unit files that a package has changed, and forget that
-// a unit has failed too often.
+// a unit has failed too often. It comes before the hold is taken away: of that,
+// systemd need not read anything, since a hold is looked for whenever the unit is
+// started; and reading takes it longer than all the rest.
 func refresh(ctx context.Context, c *sd.Conn, unit string) error {
 	f, err := ask(ctx, c, unit)
 	if err != nil {

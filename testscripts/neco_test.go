@@ -69,10 +69,13 @@ func necoBin(ts *testscript.TestScript, neg bool, args []string) {
 //	                    with that manifest, among files that are for others
 //	limit N DURATION    answers N lists more, until the duration is over
 //	fault NAME          misbehaves from now on
+//	key NAME            sets MINISIGN_KEY to the public key of that name
+//	sign TAG NAME [old] signs the release by that key, in minisign's old way
+//	tamper TAG          adds a line to its sums, whatever has signed them
 //	asked N             fails if lists were asked for fewer than N times
 func releases(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
-		ts.Fatalf("usage: releases start|publish|tarball|limit|fault|asked ...")
+		ts.Fatalf("usage: releases start|publish|tarball|limit|fault|key|sign|tamper|asked ...")
 	}
 	w := bootWorldOf(ts)
 	switch verb, args := args[0], append(args[1:], "", "", ""); verb {
@@ -101,6 +104,20 @@ func releases(ts *testscript.TestScript, neg bool, args []string) {
 		w.releases.Limit(n, time.Now().Add(d).Unix())
 	case "fault":
 		ts.Check(w.releases.Misbehave(github.Fault(args[0])))
+	case "key":
+		ts.Setenv("MINISIGN_KEY", github.NewSigner(args[0]).PublicKey())
+	case "sign":
+		ts.Check(w.releases.Change(args[0], func(files map[string][]byte) {
+			sign := github.NewSigner(args[1]).Sign
+			if args[2] == "old" {
+				sign = github.NewSigner(args[1]).SignPlain
+			}
+			files["SHA256SUMS.minisig"] = sign(files["SHA256SUMS"])
+		}))
+	case "tamper":
+		ts.Check(w.releases.Change(args[0], func(files map[string][]byte) {
+			files["SHA256SUMS"] = append(files["SHA256SUMS"], strings.Repeat("0", 64)+"  more\n"...)
+		}))
 	case "asked":
 		n, err := strconv.Atoi(args[0])
 		ts.Check(err)

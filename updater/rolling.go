@@ -16,6 +16,7 @@ type Member struct {
 	Needed bool
 	Well   bool // this server's member answers
 	Others int  // how many of the others' members answer
+	Asked  bool // Others is what this server's own look at the cluster has found
 }
 
 // Move is what a worker does next in such a step.
@@ -34,7 +35,8 @@ const (
 // NextRolling decides the next move. The turn is kept without a lease until the
 // member is well again, so that no two are ever down for an update: a server
 // that dies half-way keeps its turn, and goes on when it is back. The turn of a
-// server that is no part of the request is nobody's.
+// server that is no part of the request is nobody's. Nobody is done before it sees
+// the cluster again, without the turn, since the others may need that to come back.
 func NextRolling(m Member) Move {
 	held := m.Turn != nil && slices.Contains(m.Servers, m.Turn.Server)
 	mine := held && m.Turn.Server == m.LRN
@@ -42,6 +44,8 @@ func NextRolling(m Member) Move {
 	switch {
 	case !needed && mine:
 		return MoveGive
+	case !needed && !m.joined():
+		return MoveWait
 	case !needed:
 		return MoveDone
 	case held && !mine:
@@ -77,4 +81,10 @@ func (m Member) still(move Move, runs bool) (bool, error) {
 func (m Member) spared() bool {
 	n := len(m.Servers)
 	return m.Others >= min(n/2+1, n-1)
+}
+
+// joined tells if this member and those that it sees are at least half of the
+// cluster. Others may be down, but one that sees hardly anybody is not back in it.
+func (m Member) joined() bool {
+	return !m.Asked || m.Others >= (len(m.Servers)-1)/2
 }

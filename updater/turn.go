@@ -47,8 +47,8 @@ func (w *worker) roll(ctx context.Context, c release.Component, r record.Request
 	}
 }
 
-// member is what the worker knows of a rolling component. How the others are does
-// not matter to one that needs nothing.
+// member is what the worker knows of a rolling component. Where the others' members
+// cannot be asked for, how they are does not matter to one that needs nothing.
 func (w *worker) member(ctx context.Context, c release.Component, r record.Request) (m Member, revision int64, err error) {
 	m = Member{LRN: w.o.LRN, Servers: r.Servers}
 	var present map[int]record.Presence
@@ -71,7 +71,7 @@ func (w *worker) member(ctx context.Context, c release.Component, r record.Reque
 		return m, 0, err
 	}
 	m.Well = w.o.Server.Well(ctx, c) == nil
-	if m.Needed || !m.Well {
+	if m.Asked = c.Members != nil; m.Asked || m.Needed || !m.Well {
 		m.Others = w.others(ctx, c, r, present)
 	}
 	return m, revision, ctx.Err()

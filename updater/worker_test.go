@@ -153,6 +153,12 @@ func TestNextRolling(t *testing.T) {
 	}{
 		{"nothing to do (fault 22)", Member{Servers: three, Well: true, Others: 2}, MoveDone},
 		{"nothing to do, others are down", Member{Servers: three, Well: true}, MoveDone},
+		{"nothing to do, one sees another", Member{Servers: three, Well: true, Others: 1, Asked: true}, MoveDone},
+		{"updated, but not back in the cluster", Member{Servers: three, Turn: mine, Well: true, Asked: true}, MoveGive},
+		{"it still sees nobody", Member{Servers: three, Well: true, Asked: true}, MoveWait},
+		{"nor does one of five see enough", Member{Servers: five, Well: true, Others: 1, Asked: true}, MoveWait},
+		{"half of five", Member{Servers: five, Well: true, Others: 2, Asked: true}, MoveDone},
+		{"of two, the other is down, which may need this one", Member{Servers: []int{1, 2}, Well: true, Asked: true}, MoveDone},
 		{"the turn is free", Member{Servers: three, Needed: true, Well: true, Others: 2}, MoveTake},
 		{"another's turn", Member{Servers: three, Turn: others, Needed: true, Well: true, Others: 2}, MoveWait},
 		{"another's turn, and down", Member{Servers: three, Turn: others, Needed: true, Others: 2}, MoveWait},

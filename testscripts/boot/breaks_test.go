@@ -80,7 +80,9 @@ func leaderKilled(w *world, p *parts) {
 }
 
 // fault has the server of releases misbehave.
-func (w *world) fault(name string) { w.on(3, "echo "+name+" >/srv/fault; sleep 0.2") }
+func (w *world) fault(name string) {
+	w.on(3, "echo "+name+" >/srv/fault; while [ -e /srv/fault ]; do sleep 0.02; done")
+}
 
 // cut: for some seconds every answer ends half-way.
 func cut(w *world, p *parts) {

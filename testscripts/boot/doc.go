@@ -4,5 +4,6 @@
 //
 // It is tests only and nothing imports it. They take some minutes, need what
 // testscripts/fleet needs, and run only if BIJOU_TEST_LONG is set. Where a data
-// centre runs CKE, Vault, sabakan and the like, stand-ins run: this test binary.
+// centre runs CKE, Vault and sabakan, stand-ins run: this test binary. Serf and Podman are
+// Debian's.
 package boot

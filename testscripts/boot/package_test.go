@@ -15,13 +15,14 @@ type parts struct {
 	cke, vault, sabakan, serf, deb string
 }
 
-// archive makes an archive that holds a version, and returns how a manifest names it.
-func (w *world) archive(component, version string) string {
+// archive makes an archive that holds a version, and files that lie beside it, and
+// returns how a manifest names it.
+func (w *world) archive(component, version string, beside ...string) string {
 	w.t.Helper()
 	name := component + "-" + version
 	if _, err := os.Stat(w.path("srv/files", name+".tar")); err != nil {
 		w.write(name+"/version", version+"\n", 0o644)
-		w.run("tar", "-C", w.path(name), "-cf", w.path("srv/files", name+".tar"), "version")
+		w.run(append([]string{"tar", "-C", w.path(name), "-cf", w.path("srv/files", name+".tar"), "version"}, beside...)...)
 	}
 	return w.named(name+".tar", component)
 }
@@ -60,9 +61,9 @@ func (w *world) manifest(p parts) string {
 	add(`{name: sabakan-contents, strategy: leader-once, contents: {key: sabakan, url: "http://127.0.0.1:10080/",
      os-images: [{id: "%s", kernel: %s, initrd: %s}], ignitions: [{role: boot, id: "%s", file: %s}]}}`,
 		p.version, w.small("kernel-"+p.version, "kernel"), w.small("initrd-"+p.version, "initrd"), p.version, w.small("ignition-"+p.version, "{}"))
-	add(`{name: cke-contents, strategy: leader-once, contents: {key: cke, url: "http://127.0.0.1:10080/", images-of: [echo, "quay.io/example/tools:%s"]}}`, p.version)
-	add(`{name: setup-hw, strategy: any, services: [setup-hw.service], artifact: {image: "quay.io/example/setup-hw:%s"}}`, p.sabakan)
-	add("{name: serf, strategy: rolling, services: [serf.service], artifact: %s, soak: 200ms}", w.archive("serf", p.serf))
+	add(`{name: cke-contents, strategy: leader-once, contents: {key: cke, url: "http://127.0.0.1:10080/", images-of: [echo, "%s/tools:%s"]}}`, images, p.version)
+	add(`{name: setup-hw, strategy: any, services: [setup-hw.service], artifact: {image: "%s/setup-hw:%s"}}`, images, p.sabakan)
+	add("{name: serf, strategy: rolling, services: [serf.service], artifact: %s, %s, soak: 200ms}", w.serfArchive(p.serf), w.serfChecks())
 	add("{name: etcdpasswd, strategy: any, services: [ep-agent.service], artifact: {deb: %s}}", w.agent(p.deb))
 	return b.String()
 }
@@ -116,9 +117,25 @@ func (w *world) release(p parts) (deb string) {
 // publish makes a release and lets the servers find it.
 func (w *world) publish(p parts) {
 	w.t.Helper()
+	w.offer(p)
+	w.announce(p)
+}
+
+// tag is the folder of a release, on the host that serves it.
+func (w *world) tag(p parts) string { return "/srv/tags/release-" + p.version }
+
+// announce has the servers find a release as it lies there now, for the first time or anew.
+func (w *world) announce(p parts) {
+	w.t.Helper()
+	w.on(3, "touch "+w.tag(p)+"/published; while [ -e "+w.tag(p)+"/published ]; do sleep 0.02; done")
+}
+
+// offer makes a release and puts it to where it is served, once it is announced.
+func (w *world) offer(p parts) {
+	w.t.Helper()
 	deb := w.release(p)
-	w.put(3, w.path("srv/files"), "/srv/files")
-	tag := "/srv/tags/release-" + p.version
-	w.put(3, w.path(deb), tag+"/"+deb)
-	w.on(3, "touch "+tag+"/published")
+	files, err := w.fleet.Host(3).Path("/srv/files")
+	w.check(err)
+	w.run("cp", "-a", "-u", "-T", w.path("srv/files"), files) // what is there already is not copied again
+	w.put(3, w.path(deb), w.tag(p)+"/"+deb)
 }

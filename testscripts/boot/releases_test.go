@@ -1,6 +1,7 @@
 package boot
 
 import (
+	"errors"
 	"net"
 	"net/http"
 	"os"
@@ -12,41 +13,61 @@ import (
 )
 
 // releases serves what lies in a folder: below "tags", the files of each release,
-// by GitHub's API at port 8080; below "files", what components are made of, at port 8081.
-// The file "fault" says how to misbehave.
+// by GitHub's API at port 8080; below "files", what components are made of, at port
+// 8081; and container images at port 8082. The file "fault" says how to misbehave.
+// A release is published, or published again, when there is a file "published" with
+// it. What was seen to is removed.
 func releases(dir string) error {
 	l, err := net.Listen("tcp", outside+":8080")
 	if err != nil {
 		return err
 	}
 	s := github.On(l)
-	files, err := net.Listen("tcp", outside+":8081")
-	if err != nil {
-		return err
+	for address, handler := range map[string]http.Handler{
+		outside + ":8081": http.FileServer(http.Dir(filepath.Join(dir, "files"))),
+		images:            registry(filepath.Join(dir, "images")),
+	} {
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			return err
+		}
+		go func() { _ = http.Serve(l, handler) }()
 	}
-	go func() { _ = http.Serve(files, http.FileServer(http.Dir(filepath.Join(dir, "files")))) }()
-	published := map[string]bool{}
-	for ; ; time.Sleep(50 * time.Millisecond) {
-		if fault, err := os.ReadFile(filepath.Join(dir, "fault")); err == nil {
-			if err := s.Misbehave(github.Fault(strings.TrimSpace(string(fault)))); err != nil {
-				return err
-			}
+	for ; ; time.Sleep(20 * time.Millisecond) {
+		if err := misbehave(s, filepath.Join(dir, "fault")); err != nil {
+			return err
 		}
 		tags, _ := filepath.Glob(filepath.Join(dir, "tags", "*", "published"))
 		for _, t := range tags {
-			tag := filepath.Base(filepath.Dir(t))
-			if published[tag] {
-				continue
-			}
-			published[tag] = true
-			r := github.Release{Tag: tag, Files: map[string][]byte{}}
-			debs, _ := filepath.Glob(filepath.Join(dir, "tags", tag, "*.deb"))
-			for _, f := range debs {
-				if r.Files[filepath.Base(f)], err = os.ReadFile(f); err != nil {
-					return err
-				}
+			r, err := read(filepath.Dir(t))
+			if err != nil {
+				return err
 			}
 			s.Publish(r)
+			if err := os.Remove(t); err != nil {
+				return err
+			}
 		}
 	}
+}
+
+// misbehave does as the file says, if it is there.
+func misbehave(s *github.Server, path string) error {
+	fault, err := os.ReadFile(path)
+	if err != nil || len(fault) == 0 {
+		return nil // nothing is asked, or not yet
+	}
+	return errors.Join(s.Misbehave(github.Fault(strings.TrimSpace(string(fault)))), os.Remove(path))
+}
+
+// read reads the release that lies in a folder named by its tag.
+func read(dir string) (github.Release, error) {
+	r := github.Release{Tag: filepath.Base(dir), Files: map[string][]byte{}}
+	files, err := os.ReadDir(dir)
+	for _, f := range files {
+		if name := f.Name(); name != "published" && err == nil {
+			r.Files[name], err = os.ReadFile(filepath.Join(dir, name))
+		}
+	}
+	return r, err
 }

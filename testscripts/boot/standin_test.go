@@ -30,6 +30,8 @@ func standin(args []string) error {
 		return sabakan()
 	case "releases":
 		return releases(args[0])
+	case "serf":
+		return watchSerf()
 	case "probe":
 		return probe(args)
 	case "load":

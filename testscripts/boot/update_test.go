@@ -13,7 +13,7 @@ import (
 // TestBootServers takes three boot servers from release to release.
 func TestBootServers(t *testing.T) {
 	w := newWorld(t)
-	first := parts{"1.0-0", "3.5", "1", "1", "1", "1", "1.0"}
+	first := parts{"1.0-0", "3.5", "0", "0", "0", "0", "0.0"}
 	w.install(first)
 	w.succeeds("1.0-0")
 	w.spawn(3, "standin probe "+strings.Join(members(), " "), "/var/log/probe")
@@ -33,6 +33,8 @@ func TestBootServers(t *testing.T) {
 		{"download cut", cut},
 		{"sum wrong", swapped},
 		{"signature wrong", unsigned},
+		{"signed and forged", trusted},
+		{"other packages", wrongPackage},
 		{"disk full", diskFull},
 		{"compaction and defragmentation", compaction},
 		{"configuration set in the middle", configSet},
@@ -88,10 +90,12 @@ func (w *world) whole(p parts) {
 		if v := w.on(host, "ls /etc/systemd/system/*.d/90-neco-stopped.conf 2>/dev/null || true"); v != "" {
 			w.t.Errorf("host %d: still held: %s", host, v)
 		}
-		if v := w.on(host, "cat /var/lib/neco/components/setup-hw.env"); v != "IMAGE=quay.io/example/setup-hw:"+p.sabakan {
+		if v := w.on(host, "cat /var/lib/neco/components/setup-hw.env"); v != "IMAGE="+images+"/setup-hw:"+p.sabakan {
 			w.t.Errorf("host %d: %s", host, v)
 		}
+		w.contained(host, "setup-hw:"+p.sabakan)
 	}
+	w.clustered(p.serf)
 	for _, log := range []string{"outages", "lost"} {
 		if said := w.on(3, "cat "+logs+"/"+log+" 2>/dev/null || true"); said != "" {
 			w.t.Errorf("%s: %s", log, said)
@@ -99,6 +103,20 @@ func (w *world) whole(p parts) {
 	}
 	w.apart("cke")
 	w.apart("vault")
+}
+
+// contained waits until the container of an image runs on a host, and makes sure
+// that what is in it is of that image.
+func (w *world) contained(host int, image string) {
+	w.t.Helper()
+	name, _, _ := strings.Cut(image, ":")
+	w.eventually(image+" runs", func() bool {
+		out, err := w.fleet.Host(host).Exec("podman", "ps", "--filter=status=running", "--format={{.Names}} {{.Image}}")
+		return err == nil && out == name+" "+images+"/"+image+"\n"
+	})
+	if v := w.on(host, "cat /proc/$(podman inspect --format '{{.State.Pid}}' "+name+")/root/image"); v != image {
+		w.t.Errorf("host %d: the container of %s is of %s", host, image, v)
+	}
 }
 
 // apart makes sure that no version of a component lived when the next one did, on
@@ -155,6 +173,7 @@ func unattended(w *world, p *parts) {
 		}
 	}
 	fmt.Printf("boot: %s probes of etcd, %s writes to it\n", w.on(3, "cat "+logs+"/probes"), w.on(3, "cat "+logs+"/load"))
+	fmt.Printf("boot: %s looks at Serf, which saw leave: %s\n", w.on(3, "cat "+logs+"/serf-looks"), w.on(3, "sort "+logs+"/serf-left | uniq -c | tr '\\n' ' '"))
 }
 
 // pids are the processes of services that nothing should touch.

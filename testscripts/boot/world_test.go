@@ -16,8 +16,9 @@ import (
 )
 
 const (
-	limit   = 90 * time.Second // several times what anything here takes
-	outside = "10.77.0.13"     // of the fourth host, which is no boot server
+	limit   = 90 * time.Second  // several times what anything here takes
+	outside = "10.77.0.13"      // of the fourth host, which is no boot server
+	images  = outside + ":8082" // container images
 	storage = "etcd://10.77.0.10:2379,10.77.0.11:2379,10.77.0.12:2379/neco"
 )
 

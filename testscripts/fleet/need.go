@@ -16,7 +16,7 @@ func Tree() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(cache, "bijou-test", "host-tree-1")
+	path := filepath.Join(cache, "bijou-test", "host-tree-2")
 	if _, err := os.Stat(path); err != nil {
 		return "", fmt.Errorf("no tree for test hosts at %s: testscripts/fleet/base makes it", path)
 	}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -23,11 +24,13 @@ const (
 	Missing   Fault = "missing"    // files answer 404
 	Cut       Fault = "cut"        // each answer of a file ends half-way of what is left
 	Swapped   Fault = "swapped"    // files have the right size and another content
+	Page      Fault = "page"       // packages and manifests are a web page, with 200; sums and signatures are as published
+	Forged    Fault = "forged"     // they have the right size and another content
 )
 
 // Faults lists them.
 func Faults() []Fault {
-	return []Fault{None, Broken, Nonsense, Hangup, Throttled, ErrorPage, Missing, Cut, Swapped}
+	return []Fault{None, Broken, Nonsense, Hangup, Throttled, ErrorPage, Missing, Cut, Swapped, Page, Forged}
 }
 
 // Misbehave has the server do so from now on.
@@ -82,7 +85,7 @@ func (s *Server) file(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	switch s.fault {
+	switch s.of(r.PathValue("name")) {
 	case Hangup:
 		panic(http.ErrAbortHandler)
 	case ErrorPage:
@@ -95,6 +98,20 @@ func (s *Server) file(w http.ResponseWriter, r *http.Request) {
 	default:
 		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(data))
 	}
+}
+
+// of is what becomes of that file.
+func (s *Server) of(name string) Fault {
+	sums := strings.HasPrefix(name, "SHA256SUMS")
+	switch {
+	case sums && (s.fault == Page || s.fault == Forged):
+		return None
+	case s.fault == Page:
+		return ErrorPage
+	case s.fault == Forged:
+		return Swapped
+	}
+	return s.fault
 }
 
 // half answers half of what is asked for, and cuts the connection; the last byte

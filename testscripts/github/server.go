@@ -101,6 +101,18 @@ func (s *Server) Publish(r Release) {
 	s.releases = slices.Insert(s.releases, 0, r)
 }
 
+// Change changes the files of a release that is published, as they are, sums too.
+func (s *Server) Change(tag string, change func(files map[string][]byte)) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.IndexFunc(s.releases, func(r Release) bool { return r.Tag == tag })
+	if i < 0 {
+		return fmt.Errorf("there is no release %q", tag)
+	}
+	change(s.releases[i].Files)
+	return nil
+}
+
 // Sums is what sha256sum prints for files.
 func Sums(files map[string][]byte) []byte {
 	var b strings.Builder

@@ -10,7 +10,7 @@ func configGet() Tool {
 		Name:     "config-get",
 		Summary:  "print the service's configuration",
 		Usage:    "[-a|--all] [KEY]",
-		Notes:    "Without KEY it prints all options that have a value; with --all --format=json also those that have none, as null.",
+		Notes:    "Without KEY it prints all options that have a value.",
 		Examples: []string{"config-get title", "config-get --format=json"},
 		prepare: func(f *flagSet) runner {
 			g := &configGetter{}
@@ -45,23 +45,13 @@ func (g *configGetter) run(ctx context.Context, inv *invocation) error {
 		return err
 	}
 	if key == "" {
-		return g.print(inv, g.options(config))
+		set := maps.Clone(config)
+		maps.DeleteFunc(set, func(_ string, value any) bool { return value == nil })
+		return g.print(inv, set)
 	}
 	value, known := config[key]
 	if !known {
 		return g.missing(inv)
 	}
 	return g.print(inv, value)
-}
-
-// options are those that are printed without a key. A charm library that asks for
-// all of them as JSON takes what it knew of an option from before if the option
-// is missing, and so would never see one that lost its value.
-func (g *configGetter) options(config map[string]any) map[string]any {
-	if g.all && g.format == formatJSON {
-		return config
-	}
-	set := maps.Clone(config)
-	maps.DeleteFunc(set, func(_ string, value any) bool { return value == nil })
-	return set
 }

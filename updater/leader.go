@@ -99,7 +99,7 @@ func (l leader) open(ctx context.Context, f *fold, a Action) (opened bool, err e
 func (l leader) next(s Snapshot, present map[int]record.Presence, m *memory) Action {
 	now := m.now(s.Current)
 	s.Absent = absentees(s, present, m.absent, now)
-	s.Since = m.since(s, now)
+	s.Since, s.Waited = m.since(s, now)
 	l.Metrics.saw(s)
 	return Next(s, now)
 }
@@ -127,7 +127,8 @@ type memory struct {
 	clock  clock
 	absent map[int]time.Time // since when it has seen no presence of servers
 	seen   stage
-	at     time.Time // when it has first seen that
+	at     time.Time     // when it has first seen that
+	waited time.Duration // for how long nothing had moved then, as another leader said
 }
 
 // now is the time. While an update runs it goes on evenly, so that no server is late
@@ -144,17 +145,18 @@ func (m *memory) now(r *record.Request) time.Time {
 // stage is how far an attempt at a request has come.
 type stage struct{ id, attempt, gate int }
 
-// since is when the leader has first seen the request where it is.
-func (m *memory) since(s Snapshot, now time.Time) time.Time {
+// since is when the leader has first seen the request where it is, and for how long
+// it had been there, as another leader had said.
+func (m *memory) since(s Snapshot, now time.Time) (at time.Time, waited time.Duration) {
 	r := s.Current
 	if r == nil {
 		m.seen = stage{}
-		return time.Time{}
+		return time.Time{}, 0
 	}
 	if seen := (stage{r.ID, r.Attempt, s.Gate.Of(*r)}); seen != m.seen {
-		m.seen, m.at = seen, now
+		m.seen, m.at, m.waited = seen, now, s.noted()
 	}
-	return m.at
+	return m.at, m.waited
 }
 
 // absentees brings up to date since when servers of the request have been seen to

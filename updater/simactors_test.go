@@ -86,7 +86,7 @@ func (w *world) lead(h *host) {
 	s := w.store.snapshot(w.keys, h.updater.version)
 	now := w.leaderTime(h, s.Current)
 	s.Absent = absentees(s, w.present, w.memory.absent, now)
-	s.Since = w.memory.since(s, now)
+	s.Since, s.Waited = w.memory.since(s, now)
 	a := Next(s, now)
 	if a.Verb == Wait {
 		if !a.Until.IsZero() {

@@ -27,8 +27,9 @@ type Snapshot struct {
 	// that are present are not in it.
 	Absent map[int]time.Time
 	// Since is when the leader has first seen the request with this attempt and
-	// gate; zero: it does not know.
-	Since time.Time
+	// gate (zero: it does not know), and Waited what the request said of that then.
+	Since  time.Time
+	Waited time.Duration
 }
 
 // Change is one key to write; a nil Value removes it. All changes of one decision
@@ -48,6 +49,7 @@ const (
 	Open   Verb = "open"   // open the gate of a step; conditional on Current only: who has come to a step has come
 	Stop   Verb = "stop"   // stop the request, and report that
 	Warn   Verb = "warn"   // name servers that are missing, or are back
+	Note   Verb = "note"   // say for how long nothing has moved, to the next leader
 	Finish Verb = "finish" // report that all is done
 )
 

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// alerts is a webhook at port 8082 that writes down what it gets.
+// alerts is a webhook at port 8083 that writes down what it gets.
 func alerts() error {
-	return http.ListenAndServe(outside+":8082", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return http.ListenAndServe(outside+":8083", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		data, err := io.ReadAll(r.Body)
 		if err == nil {
 			err = line("alerts", "%s", data)
@@ -33,7 +33,7 @@ type alert struct {
 func (w *world) hears() {
 	w.t.Helper()
 	w.on(3, "systemctl is-active -q alerts || systemd-run -q --unit=alerts /usr/local/bin/standin alerts")
-	w.neco("config set notify.webhook http://" + outside + ":8082/")
+	w.neco("config set notify.webhook http://" + outside + ":8083/")
 }
 
 // heard are the alerts that came about updates to that version.

@@ -80,7 +80,7 @@ func serveWorker(ctx context.Context, d daemonParts, g necoWorkerGrammar) (err e
 				Install: installer(server, g.Dir), Metrics: metrics, Ready: d.manager.ready,
 			})
 		},
-		func(ctx context.Context) error { return mend(ctx, server) },
+		func(ctx context.Context) error { return mend(ctx, server, ownPackage(g.Dir, version)) },
 	})
 	err = errors.Join(err, store.Close())
 	if errors.Is(err, updater.ErrHandOver) {
@@ -91,10 +91,10 @@ func serveWorker(ctx context.Context, d daemonParts, g necoWorkerGrammar) (err e
 
 // mend finishes an installation that a power cut has left half-way, beside the
 // worker: the package's script may have started this one, and wait for it.
-func mend(ctx context.Context, server *host.Host) error {
+func mend(ctx context.Context, server *host.Host, own string) error {
 	binary, err := self()
 	if err == nil && host.Form(binary) == release.Deb {
-		err = server.Mend(ctx)
+		err = server.Mend(ctx, own)
 	}
 	if err != nil && ctx.Err() == nil {
 		slog.Warn("packages may be left half-way", "error", err)
@@ -102,6 +102,18 @@ func mend(ctx context.Context, server *host.Host) error {
 	<-ctx.Done()
 	return nil
 }
+
+// ownPackage is where the worker before this one has put this version's package, if it did.
+func ownPackage(dir, version string) string {
+	v, err := release.ParseVersion(version)
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(releasesDir(dir), release.AssetName(release.Deb, v, runtime.GOARCH))
+}
+
+// releasesDir is where releases are brought to, in the worker's folder.
+func releasesDir(dir string) string { return filepath.Join(dir, "releases") }
 
 // lrn is this server's number.
 func (g necoWorkerGrammar) lrn() (int, error) {
@@ -165,7 +177,7 @@ func installer(server *host.Host, dir string) func(ctx context.Context, version 
 			return err
 		}
 		form := host.Form(binary)
-		wanted := release.Wanted{Version: version, Form: form, Arch: runtime.GOARCH, Dir: filepath.Join(dir, "releases")}
+		wanted := release.Wanted{Version: version, Form: form, Arch: runtime.GOARCH, Dir: releasesDir(dir)}
 		if err := host.Sweep(wanted.Dir, version); err != nil {
 			return err
 		}

@@ -13,9 +13,10 @@ type memory struct {
 	absent  map[int]time.Time // since when it has seen no presence of servers
 	handing map[int]time.Time // since when it has seen servers hand over
 	seen    stage
-	at      time.Time // when it has first seen that
-	saw     bool      // it has seen the stage before, too, so that this is when it was come to
-	away    bool      // the store has not answered since
+	at      time.Time     // when it has first seen that
+	waited  time.Duration // for how long nothing had moved then, as another leader said
+	saw     bool          // it has seen the stage before, too, so that this is when it was come to
+	away    bool          // the store has not answered since
 }
 
 // newMemory remembers nothing; back says that the store was away just before.
@@ -44,10 +45,10 @@ func (m *memory) tell(s *Snapshot, present map[int]record.Presence, now time.Tim
 		clear(m.handing)
 		m.seen, m.at, m.saw = stageOf(*s), now, true
 	}
-	m.see(stageOf(*s), now)
+	m.see(*s, now)
 	s.Absent = absentees(*s, present, m.absent, now)
 	s.Handing = handovers(*s, m.handing, now)
-	s.Since, s.Witnessed = m.at, m.saw
+	s.Since, s.Waited, s.Witnessed = m.at, m.waited, m.saw
 }
 
 // stage is how far an attempt at a request has come.
@@ -78,13 +79,13 @@ func moves(r record.Request, all map[int]record.Status) (n int) {
 }
 
 // see keeps when it has first seen the request where it is.
-func (m *memory) see(now stage, at time.Time) {
-	switch {
+func (m *memory) see(s Snapshot, at time.Time) {
+	switch now := stageOf(s); {
 	case now == stage{}:
-		m.seen, m.at, m.saw = now, time.Time{}, false
+		m.seen, m.at, m.waited, m.saw = now, time.Time{}, 0, false
 	case now != m.seen:
 		m.saw = now.id == m.seen.id && now.attempt == m.seen.attempt
-		m.seen, m.at = now, at
+		m.seen, m.at, m.waited = now, at, s.noted()
 	}
 }
 

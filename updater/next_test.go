@@ -93,6 +93,27 @@ func with(s Snapshot, change func(*Snapshot)) Snapshot {
 	return s
 }
 
+// since is a fleet in mid-update as a leader has first seen it so long after t0, when
+// nothing had moved for that long, as the request said.
+func since(first, waited time.Duration) Snapshot {
+	return with(running(at(1), at(1)), func(s *Snapshot) {
+		s.Since, s.Waited, s.Gate = t0().Add(first), waited, opened(0)
+		s.Gate.Waited = int(waited / time.Second)
+	})
+}
+
+// handingOver is a fleet in mid-update whose server 10 is at that step, and gone.
+func handingOver(step int) Snapshot {
+	return with(running(at(1), at(1), at(step)), func(s *Snapshot) {
+		s.Absent, s.Current.Missing, s.Gate = map[int]time.Time{10: t0()}, []int{10}, opened(step)
+	})
+}
+
+// retried is handingOver, retried a minute later.
+func retried() Snapshot {
+	return with(handingOver(0), func(s *Snapshot) { s.Current.Attempt, s.Since = 2, t0().Add(handOver) })
+}
+
 func TestNext(t *testing.T) {
 	window, err := record.ParseWindow("0 22 * * *; 6h; UTC")
 	if err != nil {
@@ -167,14 +188,26 @@ func TestNext(t *testing.T) {
 		{"the last fails, others are finished", running(finished(), finished(), failed(1)), 0, Stop, time.Time{}, "server 10"},
 		{"nothing moves (fault 19)", with(running(at(2), at(1)), func(s *Snapshot) { s.Gate = opened(1) }), time.Hour + patience, Stop, time.Time{}, "nothing has moved for 1h0m0s; server 10 has not answered"},
 		{"one lags", with(running(at(3), at(2), at(3)), func(s *Snapshot) { s.Gate = opened(2) }), time.Hour + patience, Stop, time.Time{}, "nothing has moved for 1h0m0s; server 2 is at step step"},
-		{"the last leader's clock was late", with(running(at(1), at(1)), func(s *Snapshot) { s.Since = t0().Add(3 * time.Hour) }), 3 * time.Hour, Wait, t0().Add(4*time.Hour + patience), "runs"},
-		{"the last leader's clock was early", with(running(at(1), at(1)), func(s *Snapshot) { s.Since = t0().Add(-3 * time.Hour) }), 0, Stop, time.Time{}, "nothing has moved"},
-		{"another leader since", with(running(at(1), at(1)), func(s *Snapshot) { s.Since = t0().Add(time.Minute) }), 2 * time.Minute, Wait, t0().Add(time.Hour + patience), "runs"},
+		{"the time is told now and then", since(0, 0), 30 * time.Second, Wait, t0().Add(time.Minute), "runs"},
+		{"the time is told", since(0, 0), time.Minute, Note, time.Time{}, "runs"},
+		{"the last leader's clock was late", since(3*time.Hour, 0), 4*time.Hour + patience - time.Second, Note, time.Time{}, "runs"},
+		{"the last leader's clock was too late", since(3*time.Hour, 0), 4*time.Hour + patience, Stop, time.Time{}, "nothing has moved"},
+		{"the last leader's clock was as late as the time-out", since(time.Hour, 0), time.Hour + 2*patience, Note, time.Time{}, "runs"},
+		{"the last leader's clock was late, and it had waited", since(3*time.Hour, 10*time.Minute), 3*time.Hour + 50*time.Minute + patience, Stop, time.Time{}, "nothing has moved"},
+		{"the last leader's clock was early", since(-3*time.Hour, 0), -2*time.Hour + patience - time.Second, Note, time.Time{}, "runs"},
+		{"the last leader's clock was too early", since(-3*time.Hour, 0), -2*time.Hour + patience, Stop, time.Time{}, "nothing has moved"},
+		{"another leader since", since(time.Minute, 0), time.Hour + patience - time.Second, Note, time.Time{}, "runs"},
+		{"another leader since, too late", since(time.Minute, 0), time.Hour + patience, Stop, time.Time{}, "nothing has moved"},
 		{"gone for a moment", with(running(at(1), at(1)), func(s *Snapshot) { s.Absent = map[int]time.Time{10: t0()} }), time.Second, Wait, t0().Add(absence), "runs"},
 		{"gone", with(running(at(1), at(1)), func(s *Snapshot) { s.Absent = map[int]time.Time{10: t0()} }), absence, Warn, time.Time{}, "no worker is alive on server 10"},
 		{"known to be gone", with(running(at(1), at(1)), func(s *Snapshot) {
 			s.Absent, s.Current.Missing = map[int]time.Time{10: t0()}, []int{10}
 		}), time.Minute, Wait, t0().Add(time.Hour + patience), "runs"},
+		{"gone while it installs", handingOver(0), handOver - time.Second, Wait, t0().Add(handOver), "runs"},
+		{"not back from the installation", handingOver(0), handOver, Stop, time.Time{}, "server 10, step step: no worker has been alive there for 1m0s: that of 1.1 has not taken over"},
+		{"gone in a later step", handingOver(1), handOver, Wait, t0().Add(time.Hour + patience), "runs"},
+		{"gone while it installed, before the retry", retried(), 2*handOver - time.Second, Note, time.Time{}, "runs"},
+		{"not back after the retry", retried(), 2 * handOver, Stop, time.Time{}, "has not taken over"},
 		{"back", with(running(at(1), at(1)), func(s *Snapshot) { s.Current.Missing = []int{10} }), 0, Warn, time.Time{}, "servers are back"},
 
 		{"stopped", with(base(nil), func(s *Snapshot) { s.Current, s.Release = ended(true), "1.2" }), 24 * time.Hour, Wait, time.Time{}, "stopped: server 2"},

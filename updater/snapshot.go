@@ -34,6 +34,9 @@ type Snapshot struct {
 	// when something has moved last, by its own time.
 	Since     time.Time
 	Witnessed bool
+	// Waited is for how long nothing had moved when it saw that first, as another
+	// leader had said.
+	Waited time.Duration
 }
 
 // Change is one key to write; a nil Value removes it. All changes of one decision
@@ -53,6 +56,7 @@ const (
 	Open   Verb = "open"   // open the gate of a step; conditional on Current only: who has come to a step has come
 	Stop   Verb = "stop"   // stop the request, and report that
 	Warn   Verb = "warn"   // name servers that are missing, or are back
+	Note   Verb = "note"   // say for how long nothing has moved, to the next leader
 	Finish Verb = "finish" // report that all is done
 )
 

@@ -23,7 +23,7 @@ const lostAfter = handOver + 5*time.Second
 
 // watch looks after a request that runs.
 func (s Snapshot) watch(now time.Time) Action {
-	if failed, why := s.failures(); len(failed) > 0 {
+	if failed, why := s.failures(now); len(failed) > 0 {
 		return s.stop(now, failed, why)
 	}
 	if s.all(func(w record.Status) bool { return w.Finished }) {
@@ -44,29 +44,10 @@ func (s Snapshot) watch(now time.Time) Action {
 		late := s.late()
 		return s.stop(now, late, fmt.Sprintf("nothing has moved for %s; %s", s.Config.WorkerTimeout, s.tell(late)))
 	}
+	if waited := now.Sub(s.progress()).Truncate(time.Second); !s.Since.IsZero() && waited >= s.noted()+s.noteEvery() || s.Witnessed && waited < s.noted() {
+		return s.note(waited)
+	}
 	return wait(s.wake(now, deadline), fmt.Sprintf("update to %s runs", s.Current.Version))
-}
-
-// progress is when something has moved last: as the leader has seen it, else as the
-// records say, unless the clock of whoever wrote that cannot have been this one.
-func (s Snapshot) progress() time.Time {
-	if s.Witnessed {
-		return s.Since
-	}
-	at := s.Current.ProgressAt
-	if s.Gate.Of(*s.Current) > 0 && s.Gate.Attempt == s.Current.Attempt {
-		at = s.Gate.At
-	}
-	for _, lrn := range s.Current.Servers {
-		w, ok := s.worker(lrn)
-		if ok && w.Attempt == s.Current.Attempt && w.At.After(at) && !w.At.After(s.Since) {
-			at = w.At
-		}
-	}
-	if s.Since.IsZero() || !at.After(s.Since) && at.After(s.Since.Add(-s.Config.WorkerTimeout-patience)) {
-		return at
-	}
-	return s.Since
 }
 
 // worker is the server's record about the request; ok is false if there is none.
@@ -85,16 +66,34 @@ func (s Snapshot) all(holds func(record.Status) bool) bool {
 	return true
 }
 
-// failures are the servers that have recorded an error in this attempt.
-func (s Snapshot) failures() (failed []int, why string) {
+// failures are the servers that have failed in this attempt.
+func (s Snapshot) failures(now time.Time) (failed []int, why string) {
 	var words []string
 	for _, lrn := range s.Current.Servers {
-		if w, ok := s.worker(lrn); ok && w.Error && w.Attempt == s.Current.Attempt {
+		if w, why := s.failure(lrn, now); why != "" {
 			failed = append(failed, lrn)
-			words = append(words, fmt.Sprintf("server %d, step %s: %s", lrn, w.StepName, w.Message))
+			words = append(words, fmt.Sprintf("server %d, step %s: %s", lrn, w.StepName, why))
 		}
 	}
 	return failed, strings.Join(words, "; ")
+}
+
+// failure is the error that the server's worker has recorded in this attempt; "" is
+// none. One that was installing and is not there any more cannot: it was to hand over
+// to another one, which has not come.
+func (s Snapshot) failure(lrn int, now time.Time) (w record.Status, why string) {
+	w, ok := s.worker(lrn)
+	if ok && w.Error && w.Attempt == s.Current.Attempt {
+		return w, orElse(w.Message, "it does not say why")
+	}
+	since, absent := s.Absent[lrn]
+	if s.Since.After(since) { // retried meanwhile
+		since = s.Since
+	}
+	if ok && w.Step == 0 && absent && !now.Before(since.Add(handOver)) {
+		return w, fmt.Sprintf("no worker has been alive there for %s: that of %s has not taken over", handOver, s.Current.Version)
+	}
+	return w, ""
 }
 
 // gate is the last step that all servers have come to.
@@ -160,9 +159,12 @@ func (s Snapshot) lost(now time.Time) (lost []int) {
 
 // wake is when the leader must look again though nothing has changed.
 func (s Snapshot) wake(now, deadline time.Time) time.Time {
+	if due := s.progress().Add(s.noted() + s.noteEvery()); !s.Since.IsZero() && due.Before(deadline) {
+		deadline = due
+	}
 	for _, lrn := range s.Current.Servers {
 		if since, absent := s.Absent[lrn]; absent {
-			deadline = sooner(now, since.Add(absence), deadline)
+			deadline = sooner(now, since.Add(absence), sooner(now, since.Add(handOver), deadline))
 		}
 		if since, hands := s.Handing[lrn]; hands {
 			deadline = sooner(now, since.Add(lostAfter), deadline)

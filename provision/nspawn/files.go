@@ -34,10 +34,15 @@ func masked() []string {
 // environment. The container does not run. What a charm may have changed since
 // the first start is left alone.
 func (l launch) prepare() error {
-	for _, dir := range []string{"up", "work", "root", "machines/" + l.spec.Machine, "up/" + system + "/multi-user.target.wants"} {
-		if err := os.MkdirAll(filepath.Join(l.dir(), dir), 0o755); err != nil {
+	jujud := "var/lib/juju/tools/machine-" + l.spec.Machine
+	for _, dir := range []string{"up", "work", "root", "machines/" + l.spec.Machine, "up/" + system + "/multi-user.target.wants", "up/" + jujud} {
+		if err := l.makeFolder(dir); err != nil {
 			return err
 		}
+	}
+	// Charm libraries look for Juju's version there.
+	if err := renameio.Symlink(filepath.Join(l.tools, "jujud"), filepath.Join(l.dir(), "up", jujud, "jujud")); err != nil {
+		return err
 	}
 	if err := os.MkdirAll(filepath.Join(l.provider.env.Dir, "machines"), 0o755); err != nil { // which the machine's is mounted over
 		return err
@@ -63,6 +68,24 @@ func (l launch) prepare() error {
 	return l.writeUnits()
 }
 
+// makeFolder makes a folder among the machine's files, and those above it, as
+// everybody in the container may use them: whatever umask this process has.
+func (l launch) makeFolder(path string) error {
+	at := l.dir()
+	for _, name := range strings.Split(path, "/") {
+		at = filepath.Join(at, name)
+		if err := os.Mkdir(at, 0o755); errors.Is(err, fs.ErrExist) {
+			continue
+		} else if err != nil {
+			return err
+		}
+		if err := os.Chmod(at, 0o755); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (l launch) hostname() string { return l.provider.hostPrefix() + l.spec.Machine }
 
 // hostPrefix begins the names of the environment's machines as hosts.
@@ -84,14 +107,14 @@ func machineID(token string) string {
 
 // writeOnce writes a file of the container's, unless one is there, or was removed.
 func (l launch) writeOnce(path, text string) error {
-	path = filepath.Join(l.dir(), "up", path)
-	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+	file := filepath.Join(l.dir(), "up", path)
+	if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := l.makeFolder("up/" + filepath.Dir(path)); err != nil {
 		return err
 	}
-	return renameio.WriteFile(path, []byte(text), 0o644, renameio.IgnoreUmask())
+	return renameio.WriteFile(file, []byte(text), 0o644, renameio.IgnoreUmask())
 }
 
 // writeUnits writes what the container's systemd is to start.

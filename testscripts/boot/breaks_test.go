@@ -132,12 +132,18 @@ func compaction(w *world, p *parts) {
 	w.succeeds(p.version)
 }
 
-// configSet: a change of configuration restarts nothing.
+// configSet: a change of configuration restarts nothing, and a systemd that executes
+// itself anew disturbs nothing.
 func configSet(w *world, p *parts) {
 	w.begun(p.news(), 0, updatesCKE)
 	before := w.on(0, "systemctl show -p MainPID --value neco-worker neco-updater")
 	w.neco("config set worker-timeout 50m")
 	w.neco("config set check-update-interval 2s")
+	for range 5 {
+		for host := range 3 {
+			w.on(host, "systemctl daemon-reexec")
+		}
+	}
 	w.succeeds(p.version)
 	if after := w.on(0, "systemctl show -p MainPID --value neco-worker neco-updater"); after != before {
 		w.t.Errorf("a daemon was restarted: %q, %q", before, after)

@@ -38,6 +38,10 @@ func standin(args []string) error {
 		return load(args)
 	case "kill":
 		return kill(args[0])
+	case "kill-leader":
+		return killLeader(args[0])
+	case "alerts":
+		return alerts()
 	case "get":
 		return get(args[0], args[1:])
 	case "compact":

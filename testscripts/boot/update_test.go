@@ -28,17 +28,23 @@ func TestBootServers(t *testing.T) {
 		{"nothing to do", nothing},
 		{"workers killed in each step", killed},
 		{"power cut in mid-step", powerCut},
+		{"power cut in dpkg and etcd", powerCuts},
 		{"partition", partition},
+		{"partition of the leader in its etcd's turn", partitionInTurn},
 		{"updaters killed", leaderKilled},
+		{"leaders killed in each state", leadersKilled},
 		{"download cut", cut},
 		{"sum wrong", swapped},
 		{"signature wrong", unsigned},
 		{"signed and forged", trusted},
 		{"other packages", wrongPackage},
 		{"disk full", diskFull},
+		{"disk full in dpkg", unpackFull},
 		{"compaction and defragmentation", compaction},
 		{"configuration set in the middle", configSet},
 		{"a server without a worker", missing},
+		{"a worker that never comes", neverComes},
+		{"a server dead for good", serverDead},
 	} {
 		ok := t.Run(part.name, func(t *testing.T) {
 			w := &world{t: t, fleet: w.fleet, dir: w.dir}

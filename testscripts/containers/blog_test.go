@@ -39,6 +39,10 @@ func TestBlog(t *testing.T) {
 	if own := w.sh("juju run wordpress/0 -- 'unit-get private-address; unit-get public-address; hostname -I'"); own != blog+"\n"+blog+"\n"+blog {
 		t.Errorf("the blog's unit knows itself as %q; want %s", own, blog)
 	}
+	// Charm libraries ask there which Juju they run under.
+	if said := w.sh("juju run wordpress/0 -- '/var/lib/juju/tools/machine-*/jujud version; stat -c %a / /etc /var/lib/juju'"); said != "3.6.0-bijou\n755\n755\n755" {
+		t.Errorf("libraries learn of Juju, and of the folders' modes: %q", said)
+	}
 	w.eventually("curl -sSL http://"+blog+"/", "five-minute WordPress installation")
 
 	// The page installs the blog: into the database that it is related to. It says

@@ -11,8 +11,16 @@ import (
 // installDeb installs a package as a unit of its own, so that a package script
 // that restarts the worker does not kill its own installer. What an installation
 // that lost power has left half-way is finished first.
+//
+// A package that cannot be installed may have restarted the worker all the same, when
+// dpkg went back to the one before: the first installation of a process takes that
+// one's result.
 func (h *Host) installDeb(ctx context.Context, name, file string) error {
-	err := h.dpkg(ctx, `dpkg --configure -a --force-confold; exec dpkg --install --force-confold "$1"`, file)
+	d := Detached{
+		Title: "neco-worker installs " + file, Resume: !h.installs.Swap(true),
+		Command: []string{"/bin/sh", "-c", `dpkg --configure -a --force-confold; exec dpkg --install --force-confold "$1"`, "sh", file},
+	}
+	err := h.dpkg(ctx, d)
 	if err != nil {
 		return fmt.Errorf("cannot install the package of %s: %w", name, err)
 	}
@@ -44,8 +52,10 @@ func (h *Host) tryDeb(ctx context.Context, p Package, executable string) error {
 }
 
 // Mend finishes what an installation that lost power has left half-way, if there
-// is dpkg, and anything to be finished. One that still runs is waited for.
-func (h *Host) Mend(ctx context.Context) error {
+// is dpkg, and anything to be finished. One that still runs is waited for. Where power
+// went while dpkg put neco's own files into their places, it wants them again: from
+// own, the package that this program came from, if that is there.
+func (h *Host) Mend(ctx context.Context, own string) error {
 	dpkg, err := exec.LookPath("dpkg")
 	if err != nil {
 		return nil
@@ -53,24 +63,31 @@ func (h *Host) Mend(ctx context.Context) error {
 	if out, err := exec.CommandContext(ctx, dpkg, "--audit").Output(); err == nil && len(out) == 0 {
 		return nil
 	}
-	if err := h.dpkg(ctx, "exec dpkg --configure -a --force-confold"); err != nil {
+	d := Detached{Title: "neco-worker finishes installations", Command: []string{"dpkg", "--configure", "-a", "--force-confold"}}
+	if err := h.dpkg(ctx, d); err != nil {
 		return fmt.Errorf("cannot finish an installation of before: %w", err)
 	}
-	return nil
+	if _, err := os.Stat(own); err != nil || !wanted(ctx, "neco") {
+		return nil
+	}
+	return h.installDeb(ctx, "neco", own)
 }
 
-// dpkg runs a script that calls dpkg, of which one runs at a time.
-func (h *Host) dpkg(ctx context.Context, script string, args ...string) error {
+// wanted tells if dpkg wants the package to be installed again.
+func wanted(ctx context.Context, name string) bool {
+	out, err := exec.CommandContext(ctx, "dpkg-query", "--show", "--showformat=${db:Status-Eflag}", name).Output()
+	return err == nil && string(out) == "reinstreq"
+}
+
+// dpkg runs a command that is dpkg, or calls it; one at a time.
+func (h *Host) dpkg(ctx context.Context, d Detached) error {
 	select {
 	case h.dpkgs <- struct{}{}:
 		defer func() { <-h.dpkgs }()
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	return h.services.Detached(ctx, Detached{
-		Name:    "neco-install",
-		Command: append([]string{"/bin/sh", "-c", script, "sh"}, args...),
-		Env:     []string{"DEBIAN_FRONTEND=noninteractive", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
-		Log:     filepath.Join(h.dir, "install.log"),
-	})
+	d.Name, d.Log = "neco-install", filepath.Join(h.dir, "install.log")
+	d.Env = []string{"DEBIAN_FRONTEND=noninteractive", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+	return h.services.Detached(ctx, d)
 }

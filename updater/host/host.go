@@ -32,6 +32,7 @@ type Host struct {
 	services Services
 	patience time.Duration
 	dpkgs    chan struct{} // buffered: holds a token while dpkg is run
+	installs atomic.Bool   // a package was begun to be installed by this process
 
 	downloads  atomic.Pointer[http.Client] // as the configuration says
 	neighbours *http.Client                // never through a proxy

@@ -28,9 +28,13 @@ type Services interface {
 // Detached is a command that must outlive who wants it run.
 type Detached struct {
 	Name    string // the unit's, without ".service"
+	Title   string // what it does; another title is another command
 	Command []string
 	Env     []string
 	Log     string // file
+	// Resume takes the failure of one of that title that ran before for its own:
+	// what it did may have ended its caller before that could see it.
+	Resume bool
 }
 
 // each does the same to all units.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"time"
 
@@ -23,17 +24,41 @@ func (Systemd) connect(ctx context.Context) (*sd.Conn, error) {
 	return sd.NewWithContext(ctx)
 }
 
-// with does something to a unit.
+// with does something to a unit; again, if systemd goes away meanwhile, which it does
+// for a moment when its own package is upgraded.
 func (s Systemd) with(ctx context.Context, verb, unit string, do func(c *sd.Conn) error) error {
-	c, err := s.connect(ctx)
-	if err == nil {
-		defer c.Close()
-		err = do(c)
+	err := s.once(ctx, do)
+	for tries := 0; cutOff(err) && tries < reconnects; tries++ {
+		select {
+		case <-time.After(lastLook):
+		case <-ctx.Done():
+		}
+		err = s.once(ctx, do)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot %s %s: %w", verb, unit, err)
 	}
 	return nil
+}
+
+// once connects, and does it.
+func (s Systemd) once(ctx context.Context, do func(c *sd.Conn) error) error {
+	c, err := s.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return do(c)
+}
+
+// reconnects is how often a systemd that goes away is asked again: for half a minute.
+const reconnects = 100
+
+// cutOff tells if systemd, or the bus to it, went away instead of answering.
+func cutOff(err error) bool {
+	e, ok := errors.AsType[dbus.Error](err)
+	return ok && (e.Name == "org.freedesktop.DBus.Error.NoReply" || e.Name == "org.freedesktop.DBus.Error.Disconnected") ||
+		errors.Is(err, dbus.ErrClosed) || errors.Is(err, io.EOF)
 }
 
 // facts are what systemd says of a unit.
@@ -183,15 +208,17 @@ func (s Systemd) Active(ctx context.Context, unit string) (yes bool, err error) 
 func (s Systemd) Detached(ctx context.Context, d Detached) error {
 	unit := d.Name + ".service"
 	return s.with(ctx, "run", unit, func(c *sd.Conn) error {
-		if _, err := finished(ctx, c, unit); err != nil {
-			return err
-		}
-		if err := launch(ctx, c, unit, d); err != nil {
-			return err
-		}
 		failed, err := finished(ctx, c, unit)
 		if err != nil {
 			return err
+		}
+		if !failed || !d.Resume || !runs(ctx, c, unit, d) {
+			if err := launch(ctx, c, unit, d); err != nil {
+				return err
+			}
+			if failed, err = finished(ctx, c, unit); err != nil {
+				return err
+			}
 		}
 		forget(ctx, c, unit)
 		if failed {
@@ -201,15 +228,21 @@ func (s Systemd) Detached(ctx context.Context, d Detached) error {
 	})
 }
 
+// runs tells if the transient unit is the one of that title.
+func runs(ctx context.Context, c *sd.Conn, unit string, d Detached) bool {
+	p, err := c.GetUnitPropertyContext(ctx, unit, "Description")
+	return err == nil && p.Value.Value() == d.Title
+}
+
 // launch begins the transient unit. One that ran before is forgotten.
 func launch(ctx context.Context, c *sd.Conn, unit string, d Detached) error {
 	forget(ctx, c, unit)
 	logged := append([]string{"/bin/sh", "-c", `log=$1; shift; exec "$@" >"$log" 2>&1`, "sh", d.Log}, d.Command...)
 	properties := []sd.Property{
-		sd.PropDescription("an installation by neco-worker"),
+		sd.PropDescription(d.Title),
 		sd.PropType("oneshot"),
-		sd.PropRemainAfterExit(true), // so that its end can be seen
-		sd.PropExecStart(logged, true),
+		sd.PropRemainAfterExit(true),    // so that its end can be seen
+		sd.PropExecStart(logged, false), // true ignores failures, whatever its name says
 		{Name: "Environment", Value: dbus.MakeVariant(d.Env)},
 	}
 	return until(ctx, func() (bool, error) {

@@ -1,6 +1,7 @@
 package host_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -100,6 +101,46 @@ func TestUnits(t *testing.T) {
 		t.Errorf("one that is not known: %v", err)
 	}
 	held(t, s)
+	detached(t, s)
+}
+
+// detached: a command that fails has failed, also one whose caller was gone by then.
+func detached(t *testing.T, s host.Systemd) {
+	t.Helper()
+	log := filepath.Join(t.TempDir(), "log")
+	fails := host.Detached{Name: "detached", Title: "fails", Command: []string{"/bin/sh", "-c", "echo half done; exit 3"}, Log: log}
+	works := host.Detached{Name: "detached", Title: "works", Command: []string{"/bin/true"}, Log: log}
+	abandon := func() {
+		ctx, cancel := context.WithCancel(t.Context())
+		slow := fails
+		slow.Command = []string{"/bin/sh", "-c", "sleep 1; echo half done; exit 3"}
+		ended := make(chan error)
+		go func() { ended <- s.Detached(ctx, slow) }()
+		comes(t, "detached.service", "activating")
+		cancel()
+		if err := <-ended; err == nil {
+			t.Error("it was left, and has succeeded")
+		}
+	}
+	resumed := func(d host.Detached) host.Detached { d.Resume = true; return d }
+	for _, c := range []struct {
+		what   string
+		before func()
+		d      host.Detached
+		fails  bool
+	}{
+		{"a failure", func() {}, fails, true},
+		{"another try", func() {}, works, false},
+		{"one that has failed alone is resumed", abandon, func() host.Detached { d := resumed(works); d.Title = "fails"; return d }(), true},
+		{"one that has failed alone is done again", abandon, func() host.Detached { d := works; d.Title = "fails"; return d }(), false},
+		{"another one has failed alone", abandon, resumed(works), false},
+		{"none is there to be resumed", func() {}, resumed(works), false},
+	} {
+		c.before()
+		if err := s.Detached(t.Context(), c.d); (err != nil) != c.fails || err != nil && !strings.Contains(err.Error(), "half done") {
+			t.Errorf("%s: %v", c.what, err)
+		}
+	}
 }
 
 // held: what was stopped is started by Start and Restart, and by nobody else.

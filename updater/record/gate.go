@@ -11,6 +11,14 @@ type Gate struct {
 	Attempt   int       `json:"attempt"`    // in which it was opened
 	Step      int       `json:"step"`       // to which all servers have come
 	At        time.Time `json:"at"`         // when, by the leader's clock
+	// Waited is for how many seconds nothing had moved since when a leader said so
+	// last. The next one's clock may be another.
+	Waited int `json:"waited,omitempty"`
+}
+
+// About tells if it was written in that attempt at the request.
+func (g Gate) About(r Request) bool {
+	return g.Request == r.ID && g.StartedAt.Equal(r.StartedAt) && g.Attempt == r.Attempt
 }
 
 // Of is the step up to which the gate is open for the request; 0 is none.

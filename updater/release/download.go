@@ -49,12 +49,16 @@ func (d Download) get(ctx context.Context) error {
 	if sum, err := sumOf(d.Path); err == nil && sum == d.SHA256 {
 		return nil
 	}
-	gap := firstGap
+	gap, resumed := firstGap, d.have() > 0
 	for n := 1; ; n++ {
 		before := d.have()
 		err := d.try(ctx)
 		if err == nil {
-			return d.finish()
+			if err = d.finish(); err == nil || !resumed {
+				return err
+			}
+			resumed = false // what lay there may be of another file: once more, all of it
+			continue
 		}
 		if _, final := errors.AsType[refused](err); final || ctx.Err() != nil {
 			return err

@@ -1,0 +1,22 @@
+package boot
+
+import "fmt"
+
+// neverComes: the worker of a release ends as soon as it begins, on one server, where
+// then nobody is left who could say so.
+func neverComes(w *world, p *parts) {
+	w.hears()
+	p.next()
+	const dropIn = "/etc/systemd/system/neco-worker.service.d/10-broken.conf"
+	w.write("broken", "[Service]\nExecStartPre=/bin/sh -c \"! grep -q 'version: "+p.version+"' /opt/neco/manifest.yaml\"\n", 0o644)
+	w.put(1, w.path("broken"), dropIn)
+	w.on(1, "systemctl daemon-reload")
+	w.publish(*p)
+	w.await(p.version, "it is named", func(s status) bool { return fmt.Sprint(s.Current.Missing) == "[11]" })
+	w.stops(p.version, "server 11, step install: no worker has been alive there for 1m0s", p.version)
+	w.reported(p.version, "stopped")
+	w.on(1, "rm "+dropIn+"; systemctl daemon-reload")
+	w.neco("retry")
+	w.succeeds(p.version)
+	w.audited()
+}

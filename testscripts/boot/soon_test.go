@@ -1,0 +1,47 @@
+package boot
+
+import (
+	"os"
+	"strings"
+	"time"
+)
+
+// soon waits for what lasts for a moment only.
+func (w *world) soon(what string, ok func() bool) {
+	w.t.Helper()
+	for end := time.Now().Add(limit); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			w.t.Fatalf("it never came true: %s\n%s", what, w.journals())
+		}
+	}
+}
+
+// says tells if a file on a host's disk holds the words, whether the host runs or not.
+func (w *world) says(host int, path, words string) bool {
+	data, err := os.ReadFile(w.fleet.Host(host).Disk(path))
+	return err == nil && strings.Contains(string(data), words)
+}
+
+// restartsEtcd tells if the host's member of etcd is being updated.
+func (w *world) restartsEtcd(host int) bool {
+	return w.says(host, "/var/lib/neco/components/etcd.json", `"changing"`)
+}
+
+// otherEtcd makes p's etcd one that runs nowhere: the newer version, packed again.
+func (w *world) otherEtcd(p *parts) {
+	w.t.Helper()
+	p.etcd = "3.6-" + p.version
+	w.write(p.etcd+"/note", p.etcd, 0o644)
+	w.run("ln", w.path("etcd-3.6/etcd"), w.path(p.etcd, "etcd"))
+	w.run("tar", "-C", w.path(p.etcd), "-cf", w.path("srv/files", "etcd-"+p.etcd+".tar"), "etcd", "note")
+}
+
+// audited makes sure that dpkg has left nothing half-way.
+func (w *world) audited() {
+	w.t.Helper()
+	for host := range 3 {
+		if said := w.on(host, "dpkg --audit"); said != "" {
+			w.t.Errorf("host %d: dpkg says %s", host, said)
+		}
+	}
+}

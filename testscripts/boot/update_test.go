@@ -45,6 +45,7 @@ func TestBootServers(t *testing.T) {
 		{"a server without a worker", missing},
 		{"a worker that never comes", neverComes},
 		{"a server dead for good", serverDead},
+		{"clocks an hour off", clocks},
 	} {
 		ok := t.Run(part.name, func(t *testing.T) {
 			w := &world{t: t, fleet: w.fleet, dir: w.dir}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"bijou/updater/record"
@@ -69,21 +70,10 @@ func better(a, b Choice) bool {
 	return cmp.Less(a.Release.Tag, b.Release.Tag)
 }
 
-// Incomplete says what a release still lacks before it can be installed anywhere;
-// "" is nothing. Files of a release are often uploaded after it was published.
-func (c Choice) Incomplete() string {
-	sums, packed := false, false
-	for _, a := range c.Release.Assets {
-		sums = sums || a.Name == SumsFile
-		packed = packed || strings.Contains(a.Name, "_"+c.Version.String()+"_")
-	}
-	switch {
-	case !packed:
-		return "a package of that version"
-	case !sums:
-		return SumsFile
-	}
-	return ""
+// Incomplete tells if a release still lacks the file without which nothing of it is
+// installed. Files are often uploaded after a release was published, that one last.
+func (r Release) Incomplete() bool {
+	return !slices.ContainsFunc(r.Assets, func(a Asset) bool { return a.Name == SumsFile })
 }
 
 // complete leaves out the releases that lack something. The error tells of one
@@ -91,12 +81,12 @@ func (c Choice) Incomplete() string {
 func complete(env, prefix string, all []Release) (whole []Release, err error) {
 	best, ok := Choose(env, prefix, all)
 	for _, r := range all {
-		if c, takes := consider(env, prefix, r); takes && c.Incomplete() == "" {
+		if !r.Incomplete() {
 			whole = append(whole, r)
 		}
 	}
-	if lacks := best.Incomplete(); ok && lacks != "" {
-		err = fmt.Errorf("%w: release %q lacks %s", ErrIncomplete, best.Release.Tag, lacks)
+	if ok && best.Release.Incomplete() {
+		err = fmt.Errorf("%w: release %q lacks %s", ErrIncomplete, best.Release.Tag, SumsFile)
 	}
 	return whole, err
 }

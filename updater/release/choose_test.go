@@ -1,6 +1,7 @@
 package release
 
 import (
+	"errors"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -83,17 +84,25 @@ func TestChooseSameVersion(t *testing.T) {
 	}
 }
 
-func TestIncomplete(t *testing.T) {
-	for files, want := range map[string]string{
-		"bijou_1.2-1_linux_amd64.tar.gz SHA256SUMS": "", "neco_1.2-1_arm64.deb SHA256SUMS": "", "neco_1.2-1_amd64.deb": SumsFile,
-		"neco_1.2_amd64.deb SHA256SUMS": "a package of that version", "": "a package of that version",
+// What lacks something is left out, and said if it would have been taken.
+func TestComplete(t *testing.T) {
+	sums := []Asset{{Name: SumsFile}}
+	whole, half := Release{Tag: "r-1.2-1", Assets: sums}, Release{Tag: "r-1.3-1", Assets: []Asset{{Name: "neco_1.3-1_amd64.deb"}}}
+	for _, tt := range []struct {
+		all    []Release
+		want   string
+		lacks  bool
+		reason string
+	}{
+		{[]Release{whole, half}, "r-1.2-1", true, `"r-1.3-1" lacks SHA256SUMS`},
+		{[]Release{half, {Tag: "r-1.4-1", Assets: sums}, whole}, "r-1.4-1", false, ""},
+		{[]Release{{Tag: "r-1.4-1", Draft: true}, whole}, "r-1.2-1", false, ""},
+		{[]Release{half}, "", true, "r-1.3-1"},
 	} {
-		c := Choice{Version: parse("1.2-1")}
-		for _, name := range strings.Fields(files) {
-			c.Release.Assets = append(c.Release.Assets, Asset{Name: name})
-		}
-		if got := c.Incomplete(); got != want {
-			t.Errorf("%s: lacks %q, want %q", files, got, want)
+		left, err := complete("production", "", tt.all)
+		best, _ := Choose("production", "", left)
+		if best.Release.Tag != tt.want || errors.Is(err, ErrIncomplete) != tt.lacks || err != nil && !strings.Contains(err.Error(), tt.reason) {
+			t.Errorf("%v: %q, %v", tt.all, best.Release.Tag, err)
 		}
 	}
 }

@@ -60,20 +60,6 @@ func TestNewest(t *testing.T) {
 	}
 }
 
-// A release whose files are still being uploaded is not taken, and that is said.
-func TestNewestIsComplete(t *testing.T) {
-	server, source := published(t, nil)
-	server.Publish(github.Release{Tag: "release-2.0", Files: map[string][]byte{"notes.txt": nil, "bijou_2.0-1_linux_amd64.tar.gz": nil}})
-	c, ok, err := source.Newest(t.Context())
-	if !ok || c.Release.Tag != "release-1.10-1" || !errors.Is(err, release.ErrIncomplete) || !strings.Contains(err.Error(), "release-2.0") {
-		t.Errorf("%v, %t, %v", c.Release.Tag, ok, err)
-	}
-	server.Publish(github.Release{Tag: "release-2.2", Files: map[string][]byte{"neco_2.2_amd64.deb": []byte("x")}})
-	if c, _, err := source.Newest(t.Context()); c.Release.Tag != "release-2.2" || err != nil {
-		t.Errorf("%v, %v", c.Release.Tag, err)
-	}
-}
-
 // What has not changed is not sent again, and costs nothing of the rate limit.
 func TestConditional(t *testing.T) {
 	server, source := published(t, nil)

@@ -64,9 +64,11 @@ func necoBin(ts *testscript.TestScript, neg bool, args []string) {
 //
 //	start               makes it, and sets GITHUB to its URL
 //	publish TAG [WORD]  publishes a release; WORD is pre, draft or a file of it
-//	tarball TAG FILE [wrong-sums]
+//	tarball TAG FILE [WORD]
 //	                    publishes a release that can be installed: this program
-//	                    with that manifest, among files that are for others
+//	                    with that manifest, among files that are for others;
+//	                    wrong-sums: its sums are others; dies: its program shows
+//	                    all that it is asked for, and dies as a daemon
 //	limit N DURATION    answers N lists more, until the duration is over
 //	fault NAME          misbehaves from now on
 //	key NAME            sets MINISIGN_KEY to the public key of that name
@@ -90,7 +92,7 @@ func releases(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		w.releases.Publish(github.Release{Tag: args[0], Pre: args[1] == "pre", Draft: args[1] == "draft", Files: files})
 	case "tarball":
-		files, err := installable(args[0], ts.ReadFile(args[1]))
+		files, err := installable(args[0], ts.ReadFile(args[1]), args[2] == "dies")
 		ts.Check(err)
 		if args[2] == "wrong-sums" {
 			files["SHA256SUMS"] = wrongSums(files)

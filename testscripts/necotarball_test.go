@@ -16,7 +16,7 @@ import (
 // installable are the files of a release of this program with a manifest, and some
 // that are for others. A manifest that does not say its version has the tag's. It is
 // not compressed: it does not travel far.
-func installable(tag, manifest string) (map[string][]byte, error) {
+func installable(tag, manifest string, dies bool) (map[string][]byte, error) {
 	_, version, _ := strings.Cut(tag, "-")
 	if !strings.HasPrefix(manifest, "version:") {
 		manifest = "version: " + version + "\n" + manifest
@@ -24,6 +24,9 @@ func installable(tag, manifest string) (map[string][]byte, error) {
 	binary, err := os.ReadFile("/proc/self/exe")
 	if err != nil {
 		return nil, err
+	}
+	if dies {
+		binary = []byte("#!/bin/sh\ncase $1 in plan|--help) ;; *) exit 7 ;; esac\n")
 	}
 	var packed bytes.Buffer
 	z, err := gzip.NewWriterLevel(&packed, gzip.NoCompression)

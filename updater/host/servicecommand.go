@@ -105,9 +105,16 @@ func lastWords(log string) string {
 	return tail(data)
 }
 
-// tail is the end of what a program has printed, in one line.
+// tail is the end of what a program has printed, in one line: whole lines, as far as
+// they are not endless.
 func tail(out []byte) string {
-	const enough = 500
+	const enough = 1500
 	out = bytes.TrimSpace(out)
-	return strings.Join(strings.Fields(string(out[max(0, len(out)-enough):])), " ")
+	if len(out) > enough {
+		out = out[len(out)-enough:]
+		if _, whole, ok := bytes.Cut(out, []byte("\n")); ok {
+			out = whole
+		}
+	}
+	return strings.Join(strings.Fields(string(out)), " ")
 }

@@ -16,6 +16,7 @@ import (
 
 	"bijou/state"
 	"bijou/updater/record"
+	"bijou/updater/release"
 )
 
 // twinDoubt is how long another worker's presence may stand after that has ended, and
@@ -30,18 +31,31 @@ const twinLook = time.Second
 // lies in the worker's folder, and is made when there is none.
 func identity(dir string) (string, error) {
 	file := filepath.Join(dir, "id")
-	data, err := os.ReadFile(file)
-	if id := strings.TrimSpace(string(data)); err == nil && id != "" {
-		return id, nil
+	id, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = makeIdentity(file); err == nil {
+			id, err = os.ReadFile(file)
+		}
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("cannot read the worker's identity: %w", err)
+	if err != nil {
+		return "", fmt.Errorf("cannot tell this server from others: %w", err)
 	}
+	return strings.TrimSpace(string(id)), nil
+}
+
+// makeIdentity makes a new one, whole or not at all. Of two processes that do so at
+// once the first wins.
+func makeIdentity(file string) error {
 	id := rand.Text()
-	if err := renameio.WriteFile(file, []byte(id+"\n"), 0o600, renameio.WithTempDir(dir)); err != nil {
-		return "", fmt.Errorf("cannot write the worker's identity: %w", err)
+	draft := file + "." + id
+	if err := renameio.WriteFile(draft, []byte(id+"\n"), 0o600, renameio.WithTempDir(filepath.Dir(file))); err != nil {
+		return err
 	}
-	return id, nil
+	err := os.Link(draft, file)
+	if errors.Is(err, fs.ErrExist) {
+		err = nil
+	}
+	return errors.Join(err, os.Remove(draft), release.SyncFolder(filepath.Dir(file)))
 }
 
 // enter announces the presence once no other server's worker stands there.

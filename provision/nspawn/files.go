@@ -34,6 +34,9 @@ func masked() []string {
 // environment. The container does not run. What a charm may have changed since
 // the first start is left alone.
 func (l launch) prepare() error {
+	if err := os.MkdirAll(l.dir(), 0o700); err != nil {
+		return err
+	}
 	jujud := "var/lib/juju/tools/machine-" + l.spec.Machine
 	for _, dir := range []string{"up", "work", "root", "machines/" + l.spec.Machine, "up/" + system + "/multi-user.target.wants", "up/" + jujud} {
 		if err := l.makeFolder(dir); err != nil {

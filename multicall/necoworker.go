@@ -73,14 +73,9 @@ func serveWorker(ctx context.Context, d daemonParts, g necoWorkerGrammar) (err e
 	if err != nil {
 		return err
 	}
-	err = together(ctx, []role{
-		func(ctx context.Context) error {
-			return updater.RunWorker(ctx, updater.WorkerOptions{
-				Store: store, LRN: lrn, Version: version, Manifest: manifest, Dir: g.Dir, Server: server,
-				Install: installer(server, g.Dir), Metrics: metrics, Ready: d.manager.ready,
-			})
-		},
-		func(ctx context.Context) error { return mend(ctx, server, ownPackage(g.Dir, version)) },
+	err = updater.RunWorker(ctx, updater.WorkerOptions{
+		Store: store, LRN: lrn, Version: version, Manifest: manifest, Dir: g.Dir, Server: server,
+		Install: installer(server, g.Dir), Mend: mender(server, ownPackage(g.Dir, version)), Metrics: metrics, Ready: d.manager.ready,
 	})
 	err = errors.Join(err, store.Close())
 	if errors.Is(err, updater.ErrHandOver) {
@@ -89,18 +84,16 @@ func serveWorker(ctx context.Context, d daemonParts, g necoWorkerGrammar) (err e
 	return err
 }
 
-// mend finishes an installation that a power cut has left half-way, beside the
-// worker: the package's script may have started this one, and wait for it.
-func mend(ctx context.Context, server *host.Host, own string) error {
-	binary, err := self()
-	if err == nil && host.Form(binary) == release.Deb {
-		err = server.Mend(ctx, own)
+// mender finishes an installation that a power cut has left half-way, where releases
+// come as packages.
+func mender(server *host.Host, own string) func(ctx context.Context) error {
+	return func(ctx context.Context) error {
+		binary, err := self()
+		if err != nil || host.Form(binary) != release.Deb {
+			return err
+		}
+		return server.Mend(ctx, own)
 	}
-	if err != nil && ctx.Err() == nil {
-		slog.Warn("packages may be left half-way", "error", err)
-	}
-	<-ctx.Done()
-	return nil
 }
 
 // ownPackage is where the worker before this one has put this version's package, if it did.

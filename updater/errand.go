@@ -89,6 +89,9 @@ func (w *worker) leave() {
 // do does it. What finds that its request is no more waits to be cancelled, as the
 // loop does once it has heard of that, too.
 func (w *worker) do(ctx context.Context, t Task, conf record.Config, request record.Request) error {
+	if err := w.whole(ctx); err != nil {
+		return err
+	}
 	err := w.perform(ctx, t, conf, request)
 	if errors.Is(err, errStale) {
 		<-ctx.Done()

@@ -22,6 +22,9 @@ type WorkerOptions struct {
 	Server   Server
 	// Install brings a release to this server, and puts it in this program's place.
 	Install func(ctx context.Context, version string, c record.Config) error
+	// Mend finishes what an installation has left half-way on this server. Nothing is
+	// begun meanwhile, for a minute at most. May be nil.
+	Mend    func(ctx context.Context) error
 	Metrics *WorkerMetrics // may be nil
 	Ready   func()         // called once its presence is announced, or refused; may be nil
 
@@ -47,7 +50,8 @@ type worker struct {
 	readAt int64 // the revision at which it was read
 	late   []int // whom it has seen last to be late
 
-	errand *errand // what it is doing; nil: nothing
+	mended chan struct{} // closed once nothing is half-way on the server, as far as that can be
+	errand *errand       // what it is doing; nil: nothing
 }
 
 // RunWorker does the server's part in updates until ctx is done, or until it has
@@ -68,7 +72,7 @@ func runWorker(ctx context.Context, o WorkerOptions, c clock) error {
 	if err != nil {
 		return err
 	}
-	w := &worker{o: o, steps: o.Manifest.Steps(), clock: c}
+	w := &worker{o: o, steps: o.Manifest.Steps(), clock: c, mended: make(chan struct{})}
 	w.seat = Seat{Keys: Keys(), LRN: o.LRN, Own: o.Version, Steps: w.steps, Journal: w.clock.since(j)}
 	w.away = &absentStore{clock: w.clock}
 	w.sight = newSight(o.Store, Keys().Current(), Keys().Gate(), Keys().AllConfig()) // not the other workers' records: N² events
@@ -81,8 +85,9 @@ func (w *worker) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var running sync.WaitGroup
-	errs := make([]error, 3)
-	for i, part := range []func(context.Context) error{w.proof.run, w.sight.run, w.loop} {
+	parts := []func(context.Context) error{w.proof.run, w.sight.run, w.mend, w.loop}
+	errs := make([]error, len(parts))
+	for i, part := range parts {
 		running.Go(func() {
 			defer cancel()
 			errs[i] = part(ctx)

@@ -2,6 +2,18 @@ package boot
 
 import "fmt"
 
+// dpkgInUse: somebody else uses dpkg on a server when its release is to be installed.
+func dpkgInUse(w *world, p *parts) {
+	w.on(1, "systemd-run --quiet --unit=other standin lock /var/lib/dpkg/lock-frontend")
+	w.publish(*p.next())
+	w.soon("dpkg is in use", func() bool {
+		return w.says(1, "/var/lib/neco/install.log", "frontend lock was locked by another process")
+	})
+	w.on(1, "systemctl stop other")
+	w.succeeds(p.version)
+	w.audited()
+}
+
 // neverComes: the worker of a release ends as soon as it begins, on one server, where
 // then nobody is left who could say so.
 func neverComes(w *world, p *parts) {

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -46,8 +47,23 @@ func standin(args []string) error {
 		return get(args[0], args[1:])
 	case "compact":
 		return compact(args)
+	case "lock":
+		return lock(args[0])
 	}
 	return fmt.Errorf("there is no stand-in %q", what)
+}
+
+// lock holds a file as dpkg does, until it is ended.
+func lock(file string) error {
+	f, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE, 0o640)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := syscall.FcntlFlock(f.Fd(), syscall.F_SETLK, &syscall.Flock_t{Type: syscall.F_WRLCK}); err != nil {
+		return err
+	}
+	select {}
 }
 
 const logs = "/var/log/standin"

@@ -43,6 +43,7 @@ func TestBootServers(t *testing.T) {
 		{"compaction and defragmentation", compaction},
 		{"configuration set in the middle", configSet},
 		{"a server without a worker", missing},
+		{"dpkg in use", dpkgInUse},
 		{"a worker that never comes", neverComes},
 		{"a server dead for good", serverDead},
 		{"clocks an hour off", clocks},

@@ -3,9 +3,12 @@ package host
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
+	"time"
 )
 
 // installDeb installs a package as a unit of its own, so that a package script
@@ -52,7 +55,9 @@ func (h *Host) tryDeb(ctx context.Context, p Package, executable string) error {
 }
 
 // Mend finishes what an installation that lost power has left half-way, if there
-// is dpkg, and anything to be finished. One that still runs is waited for. Where power
+// is dpkg, and anything to be finished. One that still runs is waited for; and where
+// that is this very thing, which a worker before this one has begun and a package's
+// script has ended, its result is taken: else the two would go on for ever. Where power
 // went while dpkg put neco's own files into their places, it wants them again: from
 // own, the package that this program came from, if that is there.
 func (h *Host) Mend(ctx context.Context, own string) error {
@@ -63,7 +68,7 @@ func (h *Host) Mend(ctx context.Context, own string) error {
 	if out, err := exec.CommandContext(ctx, dpkg, "--audit").Output(); err == nil && len(out) == 0 {
 		return nil
 	}
-	d := Detached{Title: "neco-worker finishes installations", Command: []string{"dpkg", "--configure", "-a", "--force-confold"}}
+	d := Detached{Title: "neco-worker finishes installations", Join: true, Command: []string{"dpkg", "--configure", "-a", "--force-confold"}}
 	if err := h.dpkg(ctx, d); err != nil {
 		return fmt.Errorf("cannot finish an installation of before: %w", err)
 	}
@@ -79,7 +84,8 @@ func wanted(ctx context.Context, name string) bool {
 	return err == nil && string(out) == "reinstreq"
 }
 
-// dpkg runs a command that is dpkg, or calls it; one at a time.
+// dpkg runs a command that is dpkg, or calls it; one at a time. While somebody else
+// uses dpkg on this server, as apt may at any time, it is tried again.
 func (h *Host) dpkg(ctx context.Context, d Detached) error {
 	select {
 	case h.dpkgs <- struct{}{}:
@@ -88,6 +94,22 @@ func (h *Host) dpkg(ctx context.Context, d Detached) error {
 		return context.Cause(ctx)
 	}
 	d.Name, d.Log = "neco-install", filepath.Join(h.dir, "install.log")
-	d.Env = []string{"DEBIAN_FRONTEND=noninteractive", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
-	return h.services.Detached(ctx, d)
+	d.Env = []string{"DEBIAN_FRONTEND=noninteractive", "LC_ALL=C.UTF-8", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+	for {
+		err := h.services.Detached(ctx, d)
+		if err == nil || !strings.Contains(err.Error(), dpkgLocked) {
+			return err
+		}
+		slog.Warn("waits until nobody else uses dpkg", "error", err)
+		select {
+		case <-time.After(dpkgAgain):
+		case <-ctx.Done():
+			return err
+		}
+	}
 }
+
+const (
+	dpkgLocked = " lock was locked by another process" // what dpkg says if another one runs
+	dpkgAgain  = 5 * time.Second                       // until the next try
+)

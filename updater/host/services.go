@@ -35,6 +35,9 @@ type Detached struct {
 	// Resume takes the failure of one of that title that ran before for its own:
 	// what it did may have ended its caller before that could see it.
 	Resume bool
+	// Join takes the result of one of that title for its own that runs already, if it
+	// can be known.
+	Join bool
 }
 
 // each does the same to all units.

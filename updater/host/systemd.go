@@ -208,11 +208,17 @@ func (s Systemd) Active(ctx context.Context, unit string) (yes bool, err error) 
 func (s Systemd) Detached(ctx context.Context, d Detached) error {
 	unit := d.Name + ".service"
 	return s.with(ctx, "run", unit, func(c *sd.Conn) error {
+		f, err := ask(ctx, c, unit)
+		if err != nil {
+			return err
+		}
+		joined := d.Join && f.at() && runs(ctx, c, unit, d)
 		failed, err := finished(ctx, c, unit)
 		if err != nil {
 			return err
 		}
-		if !failed || !d.Resume || !runs(ctx, c, unit, d) {
+		resumed := failed && d.Resume && runs(ctx, c, unit, d)
+		if !joined && !resumed {
 			if err := launch(ctx, c, unit, d); err != nil {
 				return err
 			}
@@ -227,6 +233,9 @@ func (s Systemd) Detached(ctx context.Context, d Detached) error {
 		return nil
 	})
 }
+
+// at tells if the transient unit is at its work.
+func (f facts) at() bool { return f.active == "activating" || f.active == "deactivating" || f.job }
 
 // runs tells if the transient unit is the one of that title.
 func runs(ctx context.Context, c *sd.Conn, unit string, d Detached) bool {
@@ -265,7 +274,7 @@ func finished(ctx context.Context, c *sd.Conn, unit string) (failed bool, err er
 	err = until(ctx, func() (bool, error) {
 		f, err := ask(ctx, c, unit)
 		failed = f.active == "failed"
-		return f.active != "activating" && f.active != "deactivating" && !f.job, err
+		return !f.at(), err
 	})
 	return failed, err
 }

@@ -122,6 +122,7 @@ func detached(t *testing.T, s host.Systemd) {
 			t.Error("it was left, and has succeeded")
 		}
 	}
+	joined := func(title string) host.Detached { d := works; d.Title, d.Join = title, true; return d }
 	resumed := func(d host.Detached) host.Detached { d.Resume = true; return d }
 	for _, c := range []struct {
 		what   string
@@ -134,6 +135,9 @@ func detached(t *testing.T, s host.Systemd) {
 		{"one that has failed alone is resumed", abandon, func() host.Detached { d := resumed(works); d.Title = "fails"; return d }(), true},
 		{"one that has failed alone is done again", abandon, func() host.Detached { d := works; d.Title = "fails"; return d }(), false},
 		{"another one has failed alone", abandon, resumed(works), false},
+		{"one that runs is joined", abandon, joined("fails"), true},
+		{"one that has failed before is not joined", func() { abandon(); comes(t, "detached.service", "failed") }, joined("fails"), false},
+		{"another one that runs is not joined", abandon, joined("works"), false},
 		{"none is there to be resumed", func() {}, resumed(works), false},
 	} {
 		c.before()

@@ -1,0 +1,41 @@
+package updater
+
+import (
+	"context"
+	"log/slog"
+	"time"
+)
+
+// mendLimit is how long a worker begins nothing, since its server is being mended.
+const mendLimit = time.Minute
+
+// mend finishes what an installation has left half-way. The loop runs beside it: a
+// package's script may have started this worker, and wait for it.
+func (w *worker) mend(ctx context.Context) error {
+	if w.o.Mend != nil {
+		if err := w.o.Mend(ctx); err != nil && ctx.Err() == nil {
+			slog.Warn("packages may be left half-way", "error", err)
+		}
+	}
+	close(w.mended)
+	<-ctx.Done()
+	return nil
+}
+
+// whole waits until the server is mended, so that no script of a package ends what was
+// begun, and what was found out lasts; if that takes too long, the update goes on.
+func (w *worker) whole(ctx context.Context) error {
+	select {
+	case <-w.mended:
+		return nil
+	default:
+	}
+	select {
+	case <-w.mended:
+	case <-time.After(mendLimit):
+		slog.Warn("an installation of before is still being finished; goes on beside it")
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
+}

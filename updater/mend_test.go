@@ -1,0 +1,34 @@
+package updater
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"bijou/updater/record"
+)
+
+// Nothing is begun on a server as long as an installation of before is finished there.
+func TestMendsFirst(t *testing.T) {
+	overStores(t, func(r *rig) {
+		r.manifest = plan()
+		f := &fake{}
+		mended := make(chan struct{})
+		r.worker(1, r.t.TempDir(), f, WorkerOptions{Mend: func(ctx context.Context) error {
+			select {
+			case <-mended:
+			case <-ctx.Done():
+			}
+			return nil
+		}})
+		r.updater(nil)
+		r.begin("1.1", 1)
+		r.await("its first step", func(_ record.Request, all map[int]record.Status) bool { return all[1].Step == 1 })
+		time.Sleep(100 * time.Millisecond) // for it to begin, if it did
+		if did := f.all(); len(did) > 0 {
+			r.t.Errorf("began %v", did)
+		}
+		close(mended)
+		r.await("success", succeeded)
+	})
+}

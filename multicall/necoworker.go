@@ -75,7 +75,7 @@ func serveWorker(ctx context.Context, d daemonParts, g necoWorkerGrammar) (err e
 	}
 	err = updater.RunWorker(ctx, updater.WorkerOptions{
 		Store: store, LRN: lrn, Version: version, Manifest: manifest, Dir: g.Dir, Server: server,
-		Install: installer(server, g.Dir), Mend: mender(server, ownPackage(g.Dir, version)), Metrics: metrics, Ready: d.manager.ready,
+		Install: installer(server, g.Dir), Mend: mender(server, manifest, ownPackage(g.Dir, version)), Metrics: metrics, Ready: d.manager.ready,
 	})
 	err = errors.Join(err, store.Close())
 	if errors.Is(err, updater.ErrHandOver) {
@@ -84,15 +84,17 @@ func serveWorker(ctx context.Context, d daemonParts, g necoWorkerGrammar) (err e
 	return err
 }
 
-// mender finishes an installation that a power cut has left half-way, where releases
-// come as packages.
-func mender(server *host.Host, own string) func(ctx context.Context) error {
+// mender removes what others than the manifest's release have left behind, and finishes
+// an installation that a power cut has left half-way, where releases come as packages.
+func mender(server *host.Host, manifest release.Manifest, own string) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
-		binary, err := self()
-		if err != nil || host.Form(binary) != release.Deb {
-			return err
+		err := server.Tidy(manifest)
+		if binary, unknown := self(); unknown != nil {
+			err = errors.Join(err, unknown)
+		} else if host.Form(binary) == release.Deb {
+			err = errors.Join(err, server.Mend(ctx, own))
 		}
-		return server.Mend(ctx, own)
+		return err
 	}
 }
 

@@ -14,7 +14,7 @@ const mendLimit = time.Minute
 func (w *worker) mend(ctx context.Context) error {
 	if w.o.Mend != nil {
 		if err := w.o.Mend(ctx); err != nil && ctx.Err() == nil {
-			slog.Warn("packages may be left half-way", "error", err)
+			slog.Warn("what was installed before may be left half-way, or lie about", "error", err)
 		}
 	}
 	close(w.mended)

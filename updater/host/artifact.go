@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"bijou/updater/release"
 )
@@ -70,11 +72,31 @@ func (h *Host) download(ctx context.Context, f release.File) (path string, err e
 	return path, release.Download{Client: h.downloads.Load(), URL: f.URL, Path: path, SHA256: [sha256.Size]byte(raw)}.Get(ctx)
 }
 
-// forget removes downloads that are installed.
-func (h *Host) forget(a *release.Artifact) {
-	for _, f := range []*release.File{a.Archive, a.Deb} {
-		if f != nil {
-			_ = os.Remove(h.downloaded(f.SHA256)) // else it takes room, and no more
+// forget removes downloads that have been put to use.
+func (h *Host) forget(files []release.File) {
+	for _, f := range files {
+		_ = os.Remove(h.downloaded(f.SHA256)) // else Tidy does
+	}
+}
+
+// Tidy removes what was downloaded for other releases than that of the manifest, and
+// was left by updates that were ended in the middle.
+func (h *Host) Tidy(m release.Manifest) error {
+	wanted := map[string]bool{}
+	for _, c := range m.Components {
+		for _, f := range append(c.Artifact.Files(), c.Contents.Files()...) {
+			wanted[f.SHA256] = true
 		}
 	}
+	dir := filepath.Join(h.dir, "downloads")
+	all, err := os.ReadDir(dir)
+	for _, e := range all {
+		if sum, _, _ := strings.Cut(e.Name(), "."); !wanted[sum] {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("cannot remove old downloads: %w", err)
+	}
+	return nil
 }

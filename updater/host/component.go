@@ -114,9 +114,7 @@ func (h *Host) Update(ctx context.Context, c release.Component) error {
 	if err := h.note(c.Name, next); err != nil {
 		return err
 	}
-	if c.Artifact != nil {
-		h.forget(c.Artifact)
-	}
+	h.forget(c.Artifact.Files())
 	return nil
 }
 

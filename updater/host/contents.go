@@ -40,6 +40,7 @@ func (h *Host) Bring(ctx context.Context, c release.Contents) error {
 			return err
 		}
 	}
+	h.forget(c.Files())
 	return nil
 }
 

@@ -112,9 +112,40 @@ func TestBring(t *testing.T) {
 	if err := h.Bring(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
+	if left, err := os.ReadDir(filepath.Join(dir, "state", "downloads")); len(left) > 0 || err != nil {
+		t.Errorf("it has left %v, %v", left, err)
+	}
 	want := []string{"/api/v1/assets/quay.io-new-2.img", "/api/v1/ignitions/cs/9", "/api/v1/images/coreos/2"}
 	slices.Sort(put)
 	if diff := cmp.Diff(want, put); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// What is left of updates to other releases goes; what this one has begun to download stays.
+func TestTidy(t *testing.T) {
+	h, dir := newHost(t, &units{})
+	kernel, deb, old := strings.Repeat("1", 64), strings.Repeat("2", 64), strings.Repeat("3", 64)
+	downloads := filepath.Join(dir, "state", "downloads")
+	for _, name := range []string{kernel, deb + ".part", old, old + ".part", "os-1.tar", "quay.io-new-2.img"} {
+		if err := os.WriteFile(filepath.Join(downloads, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := errors.Join(os.MkdirAll(filepath.Join(downloads, "release.draft", "opt"), 0o700), h.Tidy(release.Manifest{Components: []release.Component{
+		{Name: "contents", Contents: &release.Contents{OSImages: []release.OSImage{{ID: "1", Kernel: release.File{SHA256: kernel}}}}},
+		{Name: "agent", Artifact: &release.Artifact{Deb: &release.File{SHA256: deb}}},
+		{Name: "plain"},
+	}}))
+	left, readErr := os.ReadDir(downloads)
+	if err := errors.Join(err, readErr); err != nil {
+		t.Fatal(err)
+	}
+	names := []string{}
+	for _, e := range left {
+		names = append(names, e.Name())
+	}
+	if diff := cmp.Diff([]string{kernel, deb + ".part"}, names); diff != "" {
 		t.Error(diff)
 	}
 }

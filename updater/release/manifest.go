@@ -46,6 +46,19 @@ type Artifact struct {
 	Deb     *File  `yaml:"deb,omitempty"`
 }
 
+// Files are what it has every server download; of none, none.
+func (a *Artifact) Files() (all []File) {
+	if a == nil {
+		return nil
+	}
+	for _, f := range []*File{a.Archive, a.Deb} {
+		if f != nil {
+			all = append(all, *f)
+		}
+	}
+	return all
+}
+
 // File is something to download.
 type File struct {
 	URL    string `yaml:"url"`
@@ -61,6 +74,20 @@ type Contents struct {
 	ImagesOf  []string   `yaml:"images-of,omitempty"` // command that prints container images
 	OSImages  []OSImage  `yaml:"os-images,omitempty"`
 	Ignitions []Ignition `yaml:"ignitions,omitempty"`
+}
+
+// Files are what one server downloads for it; for none, none.
+func (c *Contents) Files() (all []File) {
+	if c == nil {
+		return nil
+	}
+	for _, o := range c.OSImages {
+		all = append(all, o.Kernel, o.Initrd)
+	}
+	for _, i := range c.Ignitions {
+		all = append(all, i.File)
+	}
+	return all
 }
 
 // OSImage is one system to boot.

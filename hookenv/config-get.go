@@ -47,11 +47,11 @@ func (g *configGetter) run(ctx context.Context, inv *invocation) error {
 	if key == "" {
 		set := maps.Clone(config)
 		maps.DeleteFunc(set, func(_ string, value any) bool { return value == nil })
-		return g.print(inv, set)
+		return g.print(inv, inv.numbers(set))
 	}
 	value, known := config[key]
 	if !known {
 		return g.missing(inv)
 	}
-	return g.print(inv, value)
+	return g.print(inv, inv.numbers(value))
 }

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"os"
 	"path"
+	"strings"
 	"time"
 
 	"bijou/hookenv/client"
@@ -143,6 +144,15 @@ func (inv *invocation) plain(err error) error {
 
 // modern says whether the charm speaks the modern dialect.
 func (inv *invocation) modern() bool { return inv.facts.Dialect == hookapi.Modern }
+
+// name is a name as a script has given it: one that reads names by lines may have left
+// the line's end on it, which the tools of classic charms never minded.
+func (inv *invocation) name(given string) string {
+	if inv.modern() {
+		return given
+	}
+	return strings.TrimRight(given, " \t\r\n")
+}
 
 // noMore refuses positional arguments beyond the first n.
 func (inv *invocation) noMore(n int) error {

@@ -30,6 +30,12 @@ func TestRender(t *testing.T) {
 		{"no", false, map[string]string{"smart": "False\n", "json": "false\n", "yaml": "false\n", "shell": "False\n"}},
 		{"a number", int64(1000000), map[string]string{"smart": "1000000\n", "json": "1000000\n", "yaml": "1000000\n", "shell": "1000000\n"}},
 		{"a fraction", 0.5, map[string]string{"smart": "0.5\n", "json": "0.5\n", "yaml": "0.5\n", "shell": "0.5\n"}},
+		{"a float of classic charms", pythonFloat(-1), map[string]string{"smart": "-1.0\n", "json": "-1.0\n", "yaml": "-1.0\n", "shell": "-1.0\n"}},
+		{"a small one", pythonFloat(2.5e-7), map[string]string{"smart": "2.5e-07\n", "json": "2.5e-07\n", "shell": "2.5e-07\n"}},
+		{"a large one", pythonFloat(123456789.5), map[string]string{"smart": "123456789.5\n", "json": "123456789.5\n", "shell": "123456789.5\n"}},
+		{"floats of classic charms", (&invocation{}).numbers(map[string]any{"f": 45.0, "n": int64(7)}), map[string]string{
+			"smart": "f: 45.0\n\"n\": 7\n", "json": `{"f":45.0,"n":7}` + "\n", "shell": "f='45.0'\nn='7'\n",
+		}},
 		{"a dictionary", dictionary, map[string]string{
 			"smart": "b: true\nd:\n  k: <v>\nf: 45\n\"n\": 7\nnone: null\ns: it's\n",
 			"json":  `{"b":true,"d":{"k":"\u003cv\u003e"},"f":45,"n":7,"none":null,"s":"it's"}` + "\n",

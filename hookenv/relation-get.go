@@ -68,7 +68,7 @@ func (g *relationGetter) arguments(ctx context.Context, inv *invocation) error {
 		g.key = inv.args[0]
 	}
 	if len(inv.args) > 1 {
-		g.name = inv.args[1]
+		g.name = inv.name(inv.args[1])
 	}
 	switch {
 	case len(inv.args) < 2 || isUnit(g.name):

@@ -106,7 +106,7 @@ func (l *relationLister) viewer(ctx context.Context, inv *invocation) (string, e
 	if len(inv.args) == 0 {
 		return inv.facts.Unit, nil
 	}
-	name := inv.args[0]
+	name := inv.name(inv.args[0])
 	err := known(ctx, inv.hook, name)
 	if Refused(err) && inv.modern() && !isUnit(name) {
 		return "", inv.noMore(0)

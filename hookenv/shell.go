@@ -19,7 +19,7 @@ func renderShell(value any) ([]byte, error) {
 		}
 	case map[string]any:
 		dictionary = v
-	case int64, float64, int:
+	case int64, float64, int, pythonFloat:
 		return fmt.Appendln(nil, v), nil
 	default:
 		return renderSmart(value)

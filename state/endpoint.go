@@ -18,12 +18,22 @@ type declared struct {
 	implied bool   // juju-info, which no charm declares
 
 	subordinate bool // the service is
+	limit       int  // of relations at this endpoint; 0: none
 }
 
 // matches says if the two can be related.
 func (d declared) matches(o declared) bool {
 	opposite := d.Role == charm.Provides && o.Role == charm.Consumes || d.Role == charm.Consumes && o.Role == charm.Provides
 	return opposite && d.iface == o.iface && d.Service != o.Service
+}
+
+// limitOf is how many relations the endpoint may have. In the days of classic charms that
+// was a remark, and charms remarked wrongly.
+func limitOf(rel charm.Relation, s Service) int {
+	if s.Dialect == charm.Classic {
+		return 0
+	}
+	return rel.Limit
 }
 
 // declared looks an endpoint up in its service's charm.
@@ -52,7 +62,7 @@ func (v *View) endpoints(text string) ([]declared, error) {
 			continue
 		}
 		_, explicit := ch.Meta.Declared[rel.Name]
-		out = append(out, declared{Endpoint{service, rel.Name, rel.Role}, rel.Interface, rel.Scope, s.Series, !explicit, s.Subordinate})
+		out = append(out, declared{Endpoint{service, rel.Name, rel.Role}, rel.Interface, rel.Scope, s.Series, !explicit, s.Subordinate, limitOf(rel, s)})
 	}
 	if len(out) == 0 {
 		return nil, refuse(ErrNotFound, "service %q has no relation %q: it has %s", service, name, v.ownNames(ch))

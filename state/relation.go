@@ -87,7 +87,7 @@ func (tx *Tx) newRelation(eps []Endpoint) (Relation, error) {
 	if !a.matches(b) {
 		return Relation{}, errors.New("these two endpoints do not match")
 	}
-	if err := errors.Join(fitTogether(a, b), tx.unrelated(a.Endpoint, b.Endpoint)); err != nil {
+	if err := errors.Join(fitTogether(a, b), tx.unrelated(a.Endpoint, b.Endpoint), tx.withinLimit(a), tx.withinLimit(b)); err != nil {
 		return Relation{}, err
 	}
 	if a.Role != charm.Provides {
@@ -113,7 +113,7 @@ func fitTogether(a, b declared) error {
 	case jointScope(a.scope, b.scope) != charm.Container:
 		return nil
 	case a.series != b.series:
-		return fmt.Errorf("the relation has container scope, and the services have different series, %q and %q", a.series, b.series)
+		return fmt.Errorf("the relation has container scope, and the services have different series, %q and %q: deploy the subordinate with --series as its principal's", a.series, b.series)
 	case !a.subordinate && !b.subordinate:
 		return errors.New("the relation has container scope, and neither service is a subordinate")
 	}
@@ -136,6 +136,31 @@ func (tx *Tx) unrelated(a, b Endpoint) error {
 		}
 	}
 	return nil
+}
+
+// withinLimit refuses a relation more than the endpoint's charm takes.
+func (tx *Tx) withinLimit(d declared) error {
+	if d.limit == 0 {
+		return nil
+	}
+	kvs, err := tx.list(indexPrefix(d.Service))
+	if err != nil {
+		return err
+	}
+	var others []string
+	for _, kv := range kvs {
+		index, err := decode[relationIndex](kv)
+		if err != nil {
+			return err
+		}
+		if index.Name == d.Name {
+			others = append(others, index.Other)
+		}
+	}
+	if len(others) < d.limit {
+		return nil
+	}
+	return fmt.Errorf("the charm of %q takes %d at %q, and it has, or still has, that with %s", d.Service, d.limit, d.Name, strings.Join(others, ", "))
 }
 
 // addPeers adds the peer relations of the charm that the service is not in yet.

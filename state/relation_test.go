@@ -102,6 +102,37 @@ func TestAddRelation(t *testing.T) {
 	})
 }
 
+// A modern charm may say how many relations it takes; of a classic one it is a remark.
+func TestLimit(t *testing.T) {
+	st := statetest.New(t)
+	for _, f := range []statetest.Files{
+		statetest.MySQL(), statetest.Meta("other", "provides: {server: mysql}\n"),
+		statetest.Meta("old", "requires: {db: {interface: mysql, limit: 1}}\n"),
+		statetest.Meta("new", "assumes: [juju]\nrequires: {db: {interface: mysql, limit: 1}, more: {interface: mysql, limit: \"2\"}}\n"),
+	} {
+		statetest.AddService(t, st, f, 0)
+	}
+	for _, test := range []struct{ a, b, want string }{
+		{"old", "mysql", ""},
+		{"old", "other", ""},
+		{"new:db", "mysql", ""},
+		{"new:db", "other", `the charm of "new" takes 1 at "db", and it has, or still has, that with mysql:server`},
+		{"new:more", "mysql", ""},
+		{"new:more", "other", ""},
+	} {
+		err := st.Update(t.Context(), func(tx *state.Tx) error {
+			eps, err := tx.InferEndpoints(test.a, test.b)
+			if err == nil {
+				_, err = tx.AddRelation(eps...)
+			}
+			return err
+		})
+		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+			t.Errorf("%s %s: got %v, want %q", test.a, test.b, err, test.want)
+		}
+	}
+}
+
 func TestFindRelation(t *testing.T) {
 	st := statetest.New(t)
 	for _, name := range []string{"mysql", "wordpress", "twice"} {

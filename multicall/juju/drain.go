@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"bijou/multicall/home"
@@ -21,7 +24,7 @@ type drain struct {
 type leftover struct {
 	services int
 	units    int
-	failed   int // units in error: nothing but an operator, or a retry, moves them
+	failed   []string // units in error, or with a relation in error: nothing but an operator, or a retry, moves them
 }
 
 func (l leftover) String() string {
@@ -37,7 +40,9 @@ func count(n int, thing string) string {
 }
 
 // over tells if there is nothing to wait for.
-func (l leftover) over() bool { return l.services+l.units == 0 || l.units > 0 && l.units == l.failed }
+func (l leftover) over() bool {
+	return l.services+l.units == 0 || l.units > 0 && l.units == len(l.failed)
+}
 
 // run destroys all services and waits until they are gone, or all that is left
 // of them is in error.
@@ -63,21 +68,22 @@ func (d *drain) run() error {
 
 // await waits until there is nothing left to wait for, and tells how far it is.
 func (d *drain) await(ctx context.Context, s *state.State, left leftover) (leftover, error) {
-	total := left.units
+	total, took := left.units, time.Duration(0)
 	defer func() { state.Tell(ctx, stopped(total, total)) }() // or else the bar would stay
 	for !left.over() {
 		state.Tell(ctx, stopped(max(0, total-left.units), total))
-		rest(ctx, drainLook)
+		rest(ctx, max(drainLook, 4*took))
+		began := time.Now()
 		now, err := remaining(ctx, s)
 		if err != nil {
 			return leftover{}, d.tired(err, left)
 		}
-		left = now
+		left, took = now, time.Since(began)
 	}
 	return left, nil
 }
 
-// drainLook is the time between two looks at all units, which are work for the store.
+// drainLook is the time between two looks at all units, at least: they are work for the store.
 const drainLook = 100 * time.Millisecond
 
 func stopped(done, total int) state.Progress {
@@ -90,15 +96,27 @@ func (d *drain) tired(err error, left leftover) error {
 	case d.o.ctx.Err() != nil:
 		return fmt.Errorf("interrupted while there still are %s", left)
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("after %s there still are %s", d.timeout, left)
+		err = fmt.Errorf("after %s there still are %s", d.timeout, left)
+		if len(left.failed) > 0 {
+			err = fmt.Errorf("%w; in error: %s", err, left.named())
+		}
 	}
 	return err
 }
 
+// named names the first of the units in error.
+func (l leftover) named() string {
+	const enough = 10
+	if more := len(l.failed) - enough; more > 0 {
+		return strings.Join(l.failed[:enough], ", ") + fmt.Sprintf(" and %d more", more)
+	}
+	return strings.Join(l.failed, ", ")
+}
+
 // giveUp tells of units that nobody waits for, unless there was an error.
 func (d *drain) giveUp(left leftover, err error) error {
-	if err == nil && left.failed > 0 {
-		d.o.note("%s in error will not run any more hooks", count(left.failed, "unit"))
+	if err == nil && len(left.failed) > 0 {
+		d.o.note("%s in error will not run any more hooks: %s", count(len(left.failed), "unit"), left.named())
 	}
 	return err
 }
@@ -146,15 +164,32 @@ func remaining(ctx context.Context, s *state.State) (l leftover, err error) {
 		}
 		l.services, l.units = len(services), len(units)
 		for _, u := range units {
-			w, err := v.Workflow(u.Name)
+			told, err := failing(v, u.Name)
 			if err != nil {
 				return err
 			}
-			if w.Failure != nil {
-				l.failed++
+			if told != "" {
+				l.failed = append(l.failed, told)
 			}
 		}
 		return nil
 	})
 	return l, err
+}
+
+// failing names the unit if it is in error, with its relation if that is; else "".
+func failing(v *state.View, unit string) (string, error) {
+	u, err := v.Uniter(unit)
+	if err != nil {
+		return "", err
+	}
+	if u.Workflow.Failure != nil {
+		return unit, nil
+	}
+	for _, id := range slices.Sorted(maps.Keys(u.Relations)) {
+		if u.Relations[id].Failure != nil {
+			return fmt.Sprintf("%s (%s)", unit, state.Relation{ID: id}), nil
+		}
+	}
+	return "", nil
 }

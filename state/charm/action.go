@@ -23,6 +23,7 @@ type Action struct {
 type actionYAML struct {
 	Description string               `yaml:"description"`
 	Params      map[string]yaml.Node `yaml:"params"`
+	Properties  map[string]yaml.Node `yaml:"properties"` // the same, as JSON Schema calls it
 	Required    []string             `yaml:"required"`
 	Closed      closedYAML           `yaml:"additionalProperties"`
 }
@@ -41,7 +42,7 @@ func CheckAction(name string) error {
 // ParseActions reads and checks actions.yaml.
 func ParseActions(data []byte) (map[string]Action, error) {
 	var raw map[string]yaml.Node
-	if err := unmarshal(data, &raw); err != nil {
+	if err := unmarshalCharm(data, &raw); err != nil {
 		return nil, err
 	}
 	return actionsOf(raw)
@@ -52,7 +53,7 @@ func actionsOfCharmcraft(data []byte) (map[string]Action, error) {
 	var raw struct {
 		Actions map[string]yaml.Node `yaml:"actions"`
 	}
-	if err := unmarshal(data, &raw); err != nil {
+	if err := unmarshalCharm(data, &raw); err != nil {
 		return nil, err
 	}
 	return actionsOf(raw.Actions)
@@ -112,12 +113,17 @@ func parseAction(node *yaml.Node) (Action, error) {
 	a := Action{Description: raw.Description, Params: Schema{
 		Types: typesYAML{"object"}, Properties: map[string]Schema{}, Required: raw.Required, Closed: raw.Closed,
 	}}
-	for _, name := range slices.Sorted(maps.Keys(raw.Params)) {
+	params := maps.Clone(raw.Properties)
+	if params == nil {
+		params = map[string]yaml.Node{}
+	}
+	maps.Copy(params, raw.Params)
+	for _, name := range slices.Sorted(maps.Keys(params)) {
 		if name == "" || strings.Contains(name, ".") {
 			return Action{}, fmt.Errorf("invalid parameter name %q: it is empty or has a dot, which leads into dictionaries", name)
 		}
 		var p Schema
-		node := raw.Params[name]
+		node := params[name]
 		if err := decodeNode(&node, &p); err != nil {
 			return Action{}, fmt.Errorf("parameter %q: %w", name, err)
 		}

@@ -33,6 +33,9 @@ pause:
 open-one:
   params:
     x: {type: string}
+spelled:
+  properties:
+    ttl: {type: string, default: 8760h}
 `
 
 func TestActionParameters(t *testing.T) {
@@ -57,6 +60,7 @@ func TestActionParameters(t *testing.T) {
 		err          string
 	}{
 		{"defaults", "backup", with(nil), defaults, ""},
+		{"as JSON Schema spells it", "spelled", nil, map[string]any{"ttl": "8760h"}, ""},
 		{"required", "backup", nil, nil, `"filename" is required`},
 		{"unknown", "backup", with(map[string]any{"x": 1}), nil, `unknown parameter "x": there are anything, filename, level,`},
 		{"of another type", "backup", with(map[string]any{"level": "many"}), nil, `"level": "many" is not of type integer`},

@@ -98,21 +98,10 @@ func readArchive(r io.ReaderAt, size int64) (*Charm, error) {
 // assemble makes a charm of a list of files and a way to read one.
 func assemble(files map[string]fs.FileMode, read func(name string) ([]byte, error)) (*Charm, error) {
 	c := &Charm{files: files, Config: &Config{Options: map[string]Option{}}}
-	name := "metadata.yaml"
-	if !c.has(name) {
-		name = "charmcraft.yaml"
+	if err := c.readMeta(read); err != nil {
+		return nil, err
 	}
-	if !c.has(name) {
-		return nil, errors.New("it is not a charm: it has neither metadata.yaml nor charmcraft.yaml")
-	}
-	data, err := read(name)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	if c.Meta, err = ParseMeta(data); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	if err := c.readConfig(name, data, read); err != nil {
+	if err := c.readConfig(read); err != nil {
 		return nil, err
 	}
 	if err := c.readActions(read); err != nil {
@@ -121,24 +110,51 @@ func assemble(files map[string]fs.FileMode, read func(name string) ([]byte, erro
 	return c, c.readRevision(read)
 }
 
-// readConfig reads config.yaml or, where there is none, the `config` of a
-// charmcraft.yaml that serves as metadata.
-func (c *Charm) readConfig(metaName string, meta []byte, read func(string) ([]byte, error)) (err error) {
-	if c.has("config.yaml") {
-		data, err := read("config.yaml")
+// readMeta reads charmcraft.yaml and metadata.yaml: either may be all there is, or
+// each a part, and metadata.yaml holds where both say something.
+func (c *Charm) readMeta(read func(string) ([]byte, error)) error {
+	var raw metaYAML
+	last := ""
+	for _, name := range []string{"charmcraft.yaml", "metadata.yaml"} {
+		if !c.has(name) {
+			continue
+		}
+		last = name
+		data, err := read(name)
 		if err == nil {
-			c.Config, err = ParseConfig(data)
+			err = raw.add(data)
 		}
 		if err != nil {
-			return fmt.Errorf("config.yaml: %w", err)
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	if last == "" {
+		return errors.New("it is not a charm: it has neither metadata.yaml nor charmcraft.yaml")
+	}
+	var err error
+	if c.Meta, err = raw.meta(); err != nil {
+		return fmt.Errorf("%s: %w", last, err)
+	}
+	return nil
+}
+
+// readConfig reads config.yaml or, where there is none, the `config` of charmcraft.yaml.
+func (c *Charm) readConfig(read func(string) ([]byte, error)) error {
+	for _, from := range []struct {
+		file  string
+		parse func([]byte) (*Config, error)
+	}{{"config.yaml", ParseConfig}, {"charmcraft.yaml", configOfCharmcraft}} {
+		if !c.has(from.file) {
+			continue
+		}
+		data, err := read(from.file)
+		if err == nil {
+			c.Config, err = from.parse(data)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", from.file, err)
 		}
 		return nil
-	}
-	if metaName != "charmcraft.yaml" {
-		return nil
-	}
-	if c.Config, err = configOfCharmcraft(meta); err != nil {
-		return fmt.Errorf("%s: %w", metaName, err)
 	}
 	return nil
 }

@@ -51,6 +51,20 @@ func TestDialect(t *testing.T) {
 	}
 }
 
+// A charm's source may say one part in charmcraft.yaml and the other in metadata.yaml.
+func TestTwoFilesOfMetadata(t *testing.T) {
+	c, err := ReadDir(makeDir(t, map[string]string{
+		"metadata.yaml":   "name: tiny\nsummary: s\nprovides: {site: http}\n",
+		"charmcraft.yaml": "type: charm\nname: other\nrequires: {db: mysql}\nconfig: {options: {port: {type: int, default: 80}}}\nactions: {hello: {}}\n",
+	}))
+	must(t, err)
+	_, site := c.Meta.Declared["site"]
+	_, db := c.Meta.Declared["db"]
+	if c.Meta.Name != "tiny" || !site || !db || c.Config.Options["port"].Default != int64(80) || len(c.Actions) != 1 {
+		t.Errorf("got %+v, %+v, %v", c.Meta, c.Config, c.Actions)
+	}
+}
+
 func TestReadCharm(t *testing.T) {
 	dir := makeDir(t, map[string]string{
 		"metadata.yaml": "name: tiny\nrevision: 4\n", "config.yaml": "->etc/config", "etc/config": "options: {a: {type: int}}",

@@ -48,7 +48,7 @@ type optionYAML struct {
 // ParseConfig reads and checks config.yaml.
 func ParseConfig(data []byte) (*Config, error) {
 	var raw configYAML
-	if err := unmarshal(data, &raw); err != nil {
+	if err := unmarshalCharm(data, &raw); err != nil {
 		return nil, err
 	}
 	return raw.config()
@@ -60,7 +60,7 @@ func configOfCharmcraft(data []byte) (*Config, error) {
 	var raw struct {
 		Config configYAML `yaml:"config"`
 	}
-	if err := unmarshal(data, &raw); err != nil {
+	if err := unmarshalCharm(data, &raw); err != nil {
 		return nil, err
 	}
 	return raw.Config.config()

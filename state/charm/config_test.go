@@ -17,6 +17,8 @@ options:
   unset: {type: string}
   port: {type: int, default: 80}
   quoted: {type: int, default: "8080"}
+  octal: {type: int, default: 0755}
+  mask: {type: int, default: 0x10}
   nothing: {type: int, default: ""}
   ratio: {type: float, default: 1}
   debug: {type: boolean, default: no}
@@ -37,7 +39,7 @@ func schema(t *testing.T) *Config {
 
 func TestDefaults(t *testing.T) {
 	want := map[string]any{
-		"title": "My Title", "version": "1.10", "empty": "", "unset": nil, "port": int64(80), "quoted": int64(8080),
+		"title": "My Title", "version": "1.10", "empty": "", "unset": nil, "port": int64(80), "quoted": int64(8080), "octal": int64(0o755), "mask": int64(16),
 		"nothing": nil, "ratio": 1.0, "debug": false, "old": nil,
 		"older": "1.10", "untyped": "yes", "hidden": nil,
 	}

@@ -36,7 +36,7 @@ type metaYAML struct {
 	Name           string                  `yaml:"name"`
 	Summary        string                  `yaml:"summary"`
 	Description    string                  `yaml:"description"`
-	Subordinate    bool                    `yaml:"subordinate"`
+	Subordinate    boolYAML                `yaml:"subordinate"`
 	Series         seriesYAML              `yaml:"series"`
 	Format         int                     `yaml:"format"`
 	Revision       *int                    `yaml:"revision"`
@@ -47,28 +47,44 @@ type metaYAML struct {
 	Peers          map[string]relationYAML `yaml:"peers"`
 	Resources      map[string]Resource     `yaml:"resources"`
 	ExtraBindings  map[string]yaml.Node    `yaml:"extra-bindings"`
+
+	modern bool // shows a key that came after 2012
 }
 
 // ParseMeta reads and checks metadata.yaml.
 func ParseMeta(data []byte) (*Meta, error) {
 	var raw metaYAML
+	if err := raw.add(data); err != nil {
+		return nil, err
+	}
+	return raw.meta()
+}
+
+// add takes over what a file says; what was said before holds where that says nothing.
+func (raw *metaYAML) add(data []byte) error {
+	if err := unmarshalCharm(data, raw); err != nil {
+		return err
+	}
 	var keys map[string]yaml.Node
-	if err := unmarshal(data, &raw); err != nil {
-		return nil, err
+	if err := unmarshalCharm(data, &keys); err != nil {
+		return err
 	}
-	if err := unmarshal(data, &keys); err != nil {
-		return nil, err
-	}
+	raw.modern = raw.modern || modernKeys(keys)
+	return nil
+}
+
+// meta checks what was read.
+func (raw *metaYAML) meta() (*Meta, error) {
 	m := &Meta{
-		Name: raw.Name, Summary: raw.Summary, Description: raw.Description, Subordinate: raw.Subordinate,
+		Name: raw.Name, Summary: raw.Summary, Description: raw.Description, Subordinate: bool(raw.Subordinate),
 		Series: raw.Series, Format: cmp.Or(raw.Format, 1), MinJujuVersion: raw.MinJujuVersion,
 		Resources: raw.Resources, ExtraBindings: slices.Sorted(maps.Keys(raw.ExtraBindings)),
-		revision: raw.Revision, modern: modernKeys(keys),
+		revision: raw.Revision, modern: raw.modern,
 	}
 	if err := m.checkHead(raw.HookDialect); err != nil {
 		return nil, err
 	}
-	if err := m.declare(&raw); err != nil {
+	if err := m.declare(raw); err != nil {
 		return nil, err
 	}
 	return m, nil
@@ -113,7 +129,7 @@ func (m *Meta) declare(raw *metaYAML) error {
 			if err != nil {
 				return err
 			}
-			if err := rel.checkReserved(m.Subordinate); err != nil {
+			if err := rel.checkReserved(m); err != nil {
 				return err
 			}
 			if _, twice := m.Declared[name]; twice {

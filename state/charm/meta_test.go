@@ -75,6 +75,26 @@ func TestOldMeta(t *testing.T) {
 	}
 }
 
+// What charms have that are in use, and Juju takes.
+func TestMetaThatIsOddAndTaken(t *testing.T) {
+	for text, ok := range map[string]func(m *Meta) bool{
+		"name: a\nensemble: formula\nrevision: 201105311725": func(m *Meta) bool { return *m.revision == 201105311725 },
+		"name: a\nname: b\nprovides: {x: y}\nprovides: {z: y}": func(m *Meta) bool {
+			return m.Name == "b" && len(m.Declared) == 1 && m.Declared["z"].Interface == "y"
+		},
+		"name: juju-controller\nprovides: {dashboard: juju-dashboard, juju-x: y}": func(m *Meta) bool { return len(m.Declared) == 2 },
+		"name: a\nsubordinate: \"false\"":                                         func(m *Meta) bool { return !m.Subordinate },
+		"name: a\nsubordinate:":                                                   func(m *Meta) bool { return !m.Subordinate },
+		"name: a\nprovides: {x: {interface: y, limit: \"1\", optional: \"true\"}}": func(m *Meta) bool {
+			return m.Declared["x"].Limit == 1 && m.Declared["x"].Optional
+		},
+	} {
+		if m, err := ParseMeta([]byte(text)); err != nil || !ok(m) {
+			t.Errorf("%q became %+v, %v", text, m, err)
+		}
+	}
+}
+
 func TestSubordinateRequiresItsPrincipal(t *testing.T) {
 	got, err := ParseMeta([]byte("name: logger\nsubordinate: true\nrequires:\n  juju-info: {interface: juju-info, scope: container}\n"))
 	if err != nil {
@@ -108,10 +128,10 @@ func TestMetaIsRefused(t *testing.T) {
 		"name: a\nprovides: {relation-1: x}":                   "looks like a relation id",
 		"name: a\nprovides: {juju-info: x}":                    "reserved",
 		"name: a\nrequires: {juju: x}":                         "reserved",
+		"name: juju-a\nprovides: {juju-info: x}":               "reserved",
 		"name: a\nprovides: {info: juju-info}":                 "can be required only",
 		"name: a\npeers: {info: {interface: juju-x}}":          "can be required only",
 		"name: a\nprovides: db":                                " is not a",
-		"name: a\nname: b":                                     "already defined",
 		"name: \x00":                                           "control characters",
 		"a: &a [*a]":                                           "has no name",
 		"name: " + strings.Repeat("a", MaxYAML):                "too big",

@@ -70,7 +70,7 @@ func TestURLs(t *testing.T) {
 	for text, want := range map[string]URL{
 		"local:precise/mysql-0":    {"precise", "mysql", 0},
 		"local:noble/my-blog2-17":  {"noble", "my-blog2", 17},
-		"local:a/b-2147483647":     {"a", "b", 2147483647},
+		"local:a/b-201105311725":   {"a", "b", 201105311725},
 		"local:jammy/not-a-name-5": {"jammy", "not-a-name", 5},
 	} {
 		got, err := ParseURL(text)
@@ -79,21 +79,21 @@ func TestURLs(t *testing.T) {
 		}
 	}
 	for text, complaint := range map[string]string{
-		"cs:precise/mysql-7":       "no charm store",
-		"ch:mysql":                 "no charm store",
-		"http://x/mysql":           "no charm store",
-		"mysql":                    "want local:SERIES/NAME-REVISION",
-		"precise/mysql-7":          "want local:SERIES/NAME-REVISION",
-		"local:mysql-7":            "want local:SERIES/NAME-REVISION",
-		"local:precise/mysql":      "want local:SERIES/NAME-REVISION",
-		"local:precise/mysql-07":   "invalid charm name",
-		"local:precise/mysql--7":   "invalid charm name",
-		"local:precise/x/mysql-7":  "invalid charm name",
-		"local:../mysql-7":         "invalid series name",
-		"local:precise/mysql-9e9":  "want local:",
-		"":                         "invalid charm name",
-		"local:":                   "invalid charm name",
-		"local:p/m-99999999999999": "invalid charm name",
+		"cs:precise/mysql-7":          "no charm store",
+		"ch:mysql":                    "no charm store",
+		"http://x/mysql":              "no charm store",
+		"mysql":                       "want local:SERIES/NAME-REVISION",
+		"precise/mysql-7":             "want local:SERIES/NAME-REVISION",
+		"local:mysql-7":               "want local:SERIES/NAME-REVISION",
+		"local:precise/mysql":         "want local:SERIES/NAME-REVISION",
+		"local:precise/mysql-07":      "invalid charm name",
+		"local:precise/mysql--7":      "invalid charm name",
+		"local:precise/x/mysql-7":     "invalid charm name",
+		"local:../mysql-7":            "invalid series name",
+		"local:precise/mysql-9e9":     "want local:",
+		"":                            "invalid charm name",
+		"local:":                      "invalid charm name",
+		"local:p/m-99999999999999999": "invalid charm name",
 	} {
 		if got, err := ParseURL(text); err == nil || !strings.Contains(err.Error(), complaint) {
 			t.Errorf("%q became %+v, %v; want an error with %q", text, got, err, complaint)

@@ -51,8 +51,8 @@ func Implied() Relation {
 type relationYAML struct {
 	Interface string
 	Scope     string
-	Optional  bool
-	Limit     int
+	Optional  boolYAML
+	Limit     intYAML
 }
 
 // UnmarshalYAML takes both forms. It goes through the mapping by itself: a
@@ -90,7 +90,7 @@ func (r *relationYAML) take(key string, value *yaml.Node) error {
 
 // relation checks what was read.
 func (r relationYAML) relation(name string, role Role) (Relation, error) {
-	rel := Relation{Name: name, Role: role, Interface: r.Interface, Scope: Scope(r.Scope), Optional: r.Optional, Limit: r.Limit}
+	rel := Relation{Name: name, Role: role, Interface: r.Interface, Scope: Scope(r.Scope), Optional: bool(r.Optional), Limit: int(r.Limit)}
 	if err := CheckRelation(name); err != nil {
 		return Relation{}, err
 	}
@@ -111,9 +111,13 @@ func (r relationYAML) relation(name string, role Role) (Relation, error) {
 }
 
 // checkReserved keeps "juju" and "juju-..." for what every service provides. A
-// subordinate may use such a name to require its principal's.
-func (r Relation) checkReserved(subordinate bool) error {
-	ofPrincipal := subordinate && r.Role == Consumes && r.Scope == Container
+// subordinate may use such a name to require its principal's; and Juju's own charms,
+// which are called so themselves, may use any but that of what is provided.
+func (r Relation) checkReserved(m *Meta) error {
+	if strings.HasPrefix(m.Name, "juju-") && r.Name != JujuInfo {
+		return nil
+	}
+	ofPrincipal := m.Subordinate && r.Role == Consumes && r.Scope == Container
 	if reserved(r.Name) && !ofPrincipal {
 		return fmt.Errorf("relation %q: names that begin with juju are reserved", r.Name)
 	}

@@ -2,6 +2,7 @@ package charm
 
 import (
 	"fmt"
+	"math"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -9,7 +10,9 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-const maxRevision = 1<<31 - 1
+// maxRevision is what JSON's numbers hold, if an int does: charms of old have dates for
+// revisions, to the minute.
+const maxRevision = min(math.MaxInt, 1<<53-1)
 
 // parseRevision reads the revision file: one number.
 func parseRevision(data []byte) (int, error) {

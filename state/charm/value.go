@@ -155,6 +155,12 @@ func (o Option) fromNode(n *yaml.Node) (any, error) {
 	case n.ShortTag() == "!!binary":
 		return nil, o.wrong("binary data")
 	}
+	if n.ShortTag() == "!!int" && (o.Type == Int || o.Type == Float) {
+		var whole int64 // YAML knows octal and hexadecimal numbers, too
+		if err := n.Decode(&whole); err == nil {
+			return o.fromInt(whole)
+		}
+	}
 	return o.fromText(n.Value)
 }
 

@@ -12,10 +12,17 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// unmarshal reads one YAML document of bounded size; yaml.v3 itself bounds depth
+// unmarshalCharm reads a file of a charm, as unmarshal does; of a key that a dictionary
+// has twice, the last counts, as it did for whoever wrote that charm.
+func unmarshalCharm(data []byte, into any) error { return unmarshalAs(data, into, lastCounts) }
+
+// unmarshal reads what an operator wrote, who can put right what is there twice.
+func unmarshal(data []byte, into any) error { return unmarshalAs(data, into, nil) }
+
+// unmarshalAs reads one YAML document of bounded size, changed as told; yaml.v3 itself bounds depth
 // and what aliases expand to. A parser that panics on hostile bytes must not
 // take an agent with it.
-func unmarshal(data []byte, into any) (err error) {
+func unmarshalAs(data []byte, into any, change func(*yaml.Node)) (err error) {
 	if len(data) > MaxYAML {
 		return fmt.Errorf("too big: %s, at most %s", bytesText(int64(len(data))), bytesText(MaxYAML))
 	}
@@ -26,6 +33,9 @@ func unmarshal(data []byte, into any) (err error) {
 	}()
 	doc, err := document(data)
 	if err == nil && doc != nil {
+		if change != nil {
+			change(doc)
+		}
 		err = doc.Decode(into)
 	}
 	return oneLine(err)
@@ -71,6 +81,32 @@ func checkKeys(n *yaml.Node) error {
 	}
 	return nil
 }
+
+// lastCounts leaves the last of what a dictionary has under one key, in all dictionaries.
+func lastCounts(n *yaml.Node) {
+	for _, child := range n.Content {
+		lastCounts(child)
+	}
+	if n.Kind != yaml.MappingNode {
+		return
+	}
+	last := map[string]int{} // by key, where it stands
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if key := n.Content[i]; plainKey(key) {
+			last[key.Value] = i
+		}
+	}
+	kept := n.Content[:0]
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if key := n.Content[i]; !plainKey(key) || last[key.Value] == i {
+			kept = append(kept, key, n.Content[i+1])
+		}
+	}
+	n.Content = kept
+}
+
+// plainKey tells if the key is a scalar, and not the mark of dictionaries that are merged in.
+func plainKey(key *yaml.Node) bool { return key.Kind == yaml.ScalarNode && key.ShortTag() != "!!merge" }
 
 // maxComplaint bounds what is repeated of a parser's complaints, in bytes: hostile
 // documents have many, and long ones.

@@ -33,7 +33,7 @@ func TestMetadataThatIsRefusedInPlainWords(t *testing.T) {
 		"too many keys":    {tiny + "requires:\n" + keys(maxKeys+1, "x"), "line 3: a dictionary has 5001 keys, at most 5000"},
 		"many in a list":   {tiny + "x:\n- - " + strings.TrimSpace(strings.ReplaceAll(keys(maxKeys+1, "1"), "  k", "    k")) + "\n", "a dictionary has 5001 keys"},
 		"deep":             {tiny + "x: " + deep + "\n", "exceeded max depth"},
-		"twice":            {tiny + tiny, `mapping key "name" already defined`},
+		"merged twice":     {"a: &a {x: y}\n" + tiny + "requires:\n  <<: *a\n  <<: *a\n", `mapping key "<<" already defined`},
 		"not UTF-8":        {tiny + "maintainer: \xe9\n", "UTF-8"},
 		"NUL":              {tiny + "maintainer: a\x00b\n", "control characters are not allowed"},
 	} {
@@ -51,6 +51,7 @@ func TestMetadataThatIsTaken(t *testing.T) {
 	for name, text := range map[string]string{
 		"document marks": "---\n" + tiny + "...\n",
 		"empty second":   tiny + "---\n",
+		"key twice":      tiny + tiny,
 		"many relations": tiny + "requires:\n" + keys(1000, "x"),
 		"unused aliases": strings.ReplaceAll(bomb(), "extra-bindings: *a9\nseries: *a9\n", ""),
 	} {

@@ -3,6 +3,7 @@ package state
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -113,7 +114,7 @@ func fitTogether(a, b declared) error {
 	case jointScope(a.scope, b.scope) != charm.Container:
 		return nil
 	case a.series != b.series:
-		return fmt.Errorf("the relation has container scope, and the services have different series, %q and %q: deploy the subordinate with --series as its principal's", a.series, b.series)
+		return fmt.Errorf("the relation has container scope, and the services have different series, %q and %q", a.series, b.series)
 	case !a.subordinate && !b.subordinate:
 		return errors.New("the relation has container scope, and neither service is a subordinate")
 	}
@@ -122,20 +123,13 @@ func fitTogether(a, b declared) error {
 
 // unrelated refuses a second relation between the same endpoints.
 func (tx *Tx) unrelated(a, b Endpoint) error {
-	kvs, err := tx.list(indexPrefix(a.Service))
-	if err != nil {
-		return err
-	}
-	for _, kv := range kvs {
-		index, err := decode[relationIndex](kv)
-		if err != nil {
-			return err
-		}
+	all, err := tx.index(a.Service)
+	for index := range maps.Values(all) {
 		if index.Name == a.Name && index.Other == b.String() {
 			return refuse(ErrExists, "they are related already, or their relation is still being destroyed")
 		}
 	}
-	return nil
+	return err
 }
 
 // withinLimit refuses a relation more than the endpoint's charm takes.
@@ -143,22 +137,15 @@ func (tx *Tx) withinLimit(d declared) error {
 	if d.limit == 0 {
 		return nil
 	}
-	kvs, err := tx.list(indexPrefix(d.Service))
-	if err != nil {
-		return err
-	}
+	all, err := tx.index(d.Service)
 	var others []string
-	for _, kv := range kvs {
-		index, err := decode[relationIndex](kv)
-		if err != nil {
-			return err
-		}
-		if index.Name == d.Name {
-			others = append(others, index.Other)
+	for _, id := range slices.Sorted(maps.Keys(all)) {
+		if all[id].Name == d.Name {
+			others = append(others, all[id].Other)
 		}
 	}
-	if len(others) < d.limit {
-		return nil
+	if err != nil || len(others) < d.limit {
+		return err
 	}
 	return fmt.Errorf("the charm of %q takes %d at %q, and it has, or still has, that with %s", d.Service, d.limit, d.Name, strings.Join(others, ", "))
 }
@@ -239,19 +226,34 @@ func (v *View) ServiceRelations(service string) ([]Relation, error) {
 	return v.indexed(service, func(int, relationIndex) bool { return true })
 }
 
-// indexed reads those relations of a service that its index says are wanted, by id.
-func (v *View) indexed(service string, wanted func(id int, index relationIndex) bool) ([]Relation, error) {
+// index reads what a service keeps of its relations, by their ids.
+func (v *View) index(service string) (map[int]relationIndex, error) {
 	kvs, err := v.list(indexPrefix(service))
 	if err != nil {
 		return nil, err
 	}
-	var ids []int
+	all := make(map[int]relationIndex, len(kvs))
 	for _, kv := range kvs {
 		index, err := decode[relationIndex](kv)
 		if err != nil {
 			return nil, err
 		}
-		if id, ok := cutInt(kv.Key, indexPrefix(service)); ok && wanted(id, index) {
+		if id, ok := cutInt(kv.Key, indexPrefix(service)); ok {
+			all[id] = index
+		}
+	}
+	return all, nil
+}
+
+// indexed reads those relations of a service that its index says are wanted, by id.
+func (v *View) indexed(service string, wanted func(id int, index relationIndex) bool) ([]Relation, error) {
+	all, err := v.index(service)
+	if err != nil {
+		return nil, err
+	}
+	var ids []int
+	for id, index := range all {
+		if wanted(id, index) {
 			ids = append(ids, id)
 		}
 	}

@@ -122,20 +122,13 @@ func (tx *Tx) checkRelationsKept(service string, old, fresh Charm) error {
 // relationNames lists what a service's charm calls the relations that it is in,
 // each once.
 func (v *View) relationNames(service string) ([]string, error) {
-	kvs, err := v.list(indexPrefix(service))
-	if err != nil {
-		return nil, err
-	}
+	all, err := v.index(service)
 	var names []string
-	for _, kv := range kvs {
-		index, err := decode[relationIndex](kv)
-		if err != nil {
-			return nil, err
-		}
+	for index := range maps.Values(all) {
 		names = append(names, index.Name)
 	}
 	slices.Sort(names)
-	return slices.Compact(names), nil
+	return slices.Compact(names), err
 }
 
 // checkOptionsKept refuses a charm that gives an option which is set another type.

@@ -47,8 +47,9 @@ func (o *Opener) Keep(t Term) (store.Lease, error) {
 	}
 	o.held[l] = true
 	o.tasks.Go(func() {
+		defer close(l.done) // what is over is not held any more
+		defer o.forget(l)
 		l.keep()
-		o.forget(l)
 	})
 	return l, nil
 }
@@ -104,7 +105,6 @@ func (l *lease) Close(ctx context.Context) error {
 // refreshed for its TTL. The time counts from before each refresh, so that Done
 // is closed before others may expire it.
 func (l *lease) keep() {
-	defer close(l.done)
 	refreshed, next := l.Made, l.TTL/3
 	for l.rest(next) {
 		now := time.Now()

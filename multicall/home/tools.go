@@ -163,8 +163,23 @@ func writeExecutable(from io.Reader, to string, good func() error) error {
 	}
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
-	return renameio.WriteFile(to, data, 0o755, renameio.IgnoreUmask())
+	f, err := renameio.NewPendingFile(to, renameio.WithPermissions(0o755), renameio.IgnoreUmask())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Cleanup() }() // nothing is left to be done once it is in its place
+	for part := range slices.Chunk(data, writeSize) {
+		if _, err := f.Write(part); err != nil {
+			return err
+		}
+	}
+	return f.CloseAtomicallyReplace()
 }
+
+// writeSize is how much of an executable is written at once, in bytes. Of larger pieces
+// Linux makes as large pages, which are mapped whole: a hook tool, which runs a few of its
+// pages, would be charged with three times the memory.
+const writeSize = 64 << 10
 
 // Symlink makes the link, replacing what has its name at once.
 func Symlink(target, link string) error {

@@ -55,7 +55,7 @@ func (h *Hold) Release() {
 }
 
 // Holder returns the living process that runs the machine of that folder;
-// ErrGone if none does.
+// ErrGone if none does. One that is just ending is waited for, for a moment.
 func Holder(dir string) (Identity, error) {
 	i, err := ReadFile(pidFile(dir))
 	if errors.Is(err, os.ErrNotExist) {
@@ -63,6 +63,9 @@ func Holder(dir string) (Identity, error) {
 	}
 	if err != nil {
 		return Identity{}, err
+	}
+	for end := time.Now().Add(dying); i.exiting() && i.Alive() && time.Now().Before(end); {
+		time.Sleep(5 * time.Millisecond)
 	}
 	if !i.Alive() {
 		return Identity{}, fmt.Errorf("process %d of %q: %w", i.PID, dir, ErrGone)

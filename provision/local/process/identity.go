@@ -56,6 +56,13 @@ func (i Identity) Alive() bool {
 	return stat.state != "Z" && stat.state != "X"
 }
 
+// exiting tells if the process is on its way out: it was killed, say, and its files are
+// not closed yet.
+func (i Identity) exiting() bool {
+	stat, err := readStat(i.PID)
+	return err == nil && stat.start == i.Start && stat.exiting
+}
+
 // WriteFile writes the identity to a pid file, at once.
 func (i Identity) WriteFile(path string) error {
 	if err := renameio.WriteFile(path, []byte(i.String()+"\n"), 0o644); err != nil {
@@ -86,7 +93,12 @@ type stat struct {
 	state  string
 	parent int
 	start  string
+
+	exiting bool
 }
+
+// pfExiting is the flag that Linux sets on what is ending (PF_EXITING).
+const pfExiting = 0x4
 
 // readStat reads the fields after the command's name, which may itself hold
 // blanks and parentheses (proc(5)).
@@ -104,5 +116,9 @@ func readStat(pid int) (stat, error) {
 	if err != nil {
 		return stat{}, fmt.Errorf("cannot read /proc/%d/stat: %w", pid, err)
 	}
-	return stat{state: fields[0], parent: parent, start: fields[19]}, nil
+	flags, err := strconv.ParseUint(fields[6], 10, 64)
+	if err != nil {
+		return stat{}, fmt.Errorf("cannot read /proc/%d/stat: %w", pid, err)
+	}
+	return stat{state: fields[0], parent: parent, start: fields[19], exiting: flags&pfExiting != 0}, nil
 }

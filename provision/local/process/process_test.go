@@ -2,6 +2,7 @@ package process
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -40,6 +41,35 @@ func TestZombieIsGone(t *testing.T) {
 	}
 	if i.Alive() {
 		t.Error("a stopped child lives")
+	}
+}
+
+// A process that has lost its memory, as SIGKILL makes it, runs nothing any more, though
+// it is no zombie yet.
+func TestDyingHolder(t *testing.T) {
+	for range 50 {
+		dir := t.TempDir()
+		cmd := exec.Command("sleep", "60")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		i, err := Find(cmd.Process.Pid)
+		if err := errors.Join(err, i.WriteFile(pidFile(dir))); err != nil {
+			t.Fatal(err)
+		}
+		if held, err := Holder(dir); held != i || err != nil {
+			t.Errorf("it runs: %v, %v", held, err)
+		}
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		for exe := fmt.Sprintf("/proc/%d/exe", i.PID); err == nil; {
+			_, err = os.Readlink(exe)
+		}
+		if _, err := Holder(dir); !errors.Is(err, ErrGone) {
+			t.Errorf("it was killed: %v", err)
+		}
+		_ = cmd.Wait() // it says that it was killed
 	}
 }
 

@@ -27,11 +27,6 @@ func (w *worker) mend(ctx context.Context) error {
 func (w *worker) whole(ctx context.Context) error {
 	select {
 	case <-w.mended:
-		return nil
-	default:
-	}
-	select {
-	case <-w.mended:
 	case <-time.After(mendLimit):
 		slog.Warn("an installation of before is still being finished; goes on beside it")
 	case <-ctx.Done():

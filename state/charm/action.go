@@ -113,10 +113,8 @@ func parseAction(node *yaml.Node) (Action, error) {
 	a := Action{Description: raw.Description, Params: Schema{
 		Types: typesYAML{"object"}, Properties: map[string]Schema{}, Required: raw.Required, Closed: raw.Closed,
 	}}
-	params := maps.Clone(raw.Properties)
-	if params == nil {
-		params = map[string]yaml.Node{}
-	}
+	params := map[string]yaml.Node{}
+	maps.Copy(params, raw.Properties)
 	maps.Copy(params, raw.Params)
 	for _, name := range slices.Sorted(maps.Keys(params)) {
 		if name == "" || strings.Contains(name, ".") {

@@ -64,7 +64,7 @@ func Holder(dir string) (Identity, error) {
 	if err != nil {
 		return Identity{}, err
 	}
-	for end := time.Now().Add(dying); i.exiting() && i.Alive() && time.Now().Before(end); {
+	for end := time.Now().Add(dying); i.exiting() && time.Now().Before(end); {
 		time.Sleep(5 * time.Millisecond)
 	}
 	if !i.Alive() {

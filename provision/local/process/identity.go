@@ -34,7 +34,7 @@ func Find(pid int) (Identity, error) {
 	if err != nil {
 		return Identity{}, err
 	}
-	if stat.state == "Z" || stat.state == "X" {
+	if stat.gone() {
 		return Identity{}, fmt.Errorf("process %d: %w", pid, ErrGone)
 	}
 	return Identity{PID: pid, Start: stat.start}, nil
@@ -53,14 +53,14 @@ func (i Identity) Alive() bool {
 	if stat.state == "Z" && stat.parent == os.Getpid() {
 		_, _ = syscall.Wait4(i.PID, nil, syscall.WNOHANG, nil)
 	}
-	return stat.state != "Z" && stat.state != "X"
+	return !stat.gone()
 }
 
 // exiting tells if the process is on its way out: it was killed, say, and its files are
 // not closed yet.
 func (i Identity) exiting() bool {
 	stat, err := readStat(i.PID)
-	return err == nil && stat.start == i.Start && stat.exiting
+	return err == nil && stat.start == i.Start && stat.exiting && !stat.gone()
 }
 
 // WriteFile writes the identity to a pid file, at once.
@@ -99,6 +99,9 @@ type stat struct {
 
 // pfExiting is the flag that Linux sets on what is ending (PF_EXITING).
 const pfExiting = 0x4
+
+// gone tells if nothing is left of the process but what its parent is to be told.
+func (s stat) gone() bool { return s.state == "Z" || s.state == "X" }
 
 // readStat reads the fields after the command's name, which may itself hold
 // blanks and parentheses (proc(5)).

@@ -104,6 +104,14 @@ func (l *leaders) pick(c *candidates, leader string) (next string, there bool) {
 	return slices.MinFunc(names, charm.CompareUnits), there
 }
 
+// here says if this process runs a unit.
+func (l *leaders) here(c *candidates, unit string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, here := c.units[unit]
+	return here
+}
+
 // over forgets a service whose units have all ended, and says if it did.
 func (l *leaders) over(service string, c *candidates) bool {
 	l.mu.Lock()
@@ -205,7 +213,7 @@ func (l *leaders) hold(ctx context.Context, lead *state.Leadership, service, lea
 			}
 			l.log.Info("unit leads its service", "service", service, "unit", next)
 			leader = next
-		case there && !l.heirs(ctx, service):
+		case there && !l.heirs(ctx, service, c):
 			c.await(ctx, lead.Done(), recheck)
 		default:
 			return l.resign(ctx, lead)
@@ -224,11 +232,11 @@ func leadEnded(lead *state.Leadership) bool {
 }
 
 // heirs says if another process has a unit that could lead; not knowing counts as no.
-func (l *leaders) heirs(ctx context.Context, service string) (some bool) {
+func (l *leaders) heirs(ctx context.Context, service string, c *candidates) (some bool) {
 	_ = l.state.View(ctx, func(v *state.View) error {
 		units, err := v.Units(service)
 		for _, u := range units {
-			if err != nil || some || u.Life != state.Alive {
+			if err != nil || some || u.Life != state.Alive || l.here(c, u.Name) {
 				continue
 			}
 			some, err = v.Present(state.UnitAgent(u.Name))

@@ -95,6 +95,12 @@ func TestLastUnitLeadsToItsEnd(t *testing.T) {
 	one.runs(t, "mysql/0")
 	awaitLeader(t, st, "mysql", "mysql/0")
 	one.stand(t.Context(), "mysql/0", false)
+	one.mu.Lock()
+	c := one.services["mysql"]
+	one.mu.Unlock()
+	if one.heirs(t.Context(), "mysql", c) {
+		t.Error("the unit that goes is its own heir")
+	}
 	if got := statetest.Read(t, st, func(v *state.View) (string, error) { return v.Leader("mysql") }); got != "mysql/0" {
 		t.Errorf("%q leads", got)
 	}

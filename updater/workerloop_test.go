@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -253,7 +252,7 @@ func TestOneWorkerAFolder(t *testing.T) {
 	r.manifest = plan()
 	dir := t.TempDir()
 	r.worker(1, dir, &fake{}, WorkerOptions{})
-	r.eventually("the first is there", func() bool { _, err := os.Stat(filepath.Join(dir, "lock")); return err == nil })
+	r.eventually("the first is there", func() bool { return r.presences() == 1 })
 	r.eventually("the second is refused", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"time"
 )
 
 // Having lists the processes of this user whose environment has that NAME=VALUE
@@ -17,12 +18,8 @@ func Having(word string) []Identity {
 	files, _ := filepath.Glob("/proc/[0-9]*/environ") // the pattern is right
 	var found []Identity
 	for _, f := range files {
-		data, err := os.ReadFile(f)
-		if err != nil || !slices.ContainsFunc(bytes.Split(data, []byte{0}), func(w []byte) bool { return string(w) == word }) {
-			continue
-		}
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(f)))
-		if err != nil || ours[pid] {
+		if err != nil || ours[pid] || !slices.ContainsFunc(bytes.Split(environment(pid), []byte{0}), func(w []byte) bool { return string(w) == word }) {
 			continue
 		}
 		if i, err := Find(pid); err == nil {
@@ -30,6 +27,28 @@ func Having(word string) []Identity {
 		}
 	}
 	return found
+}
+
+// environment is that of a process of this user. One that is just going over to
+// another program has none, which is waited for, for a moment.
+func environment(pid int) []byte {
+	file := fmt.Sprintf("/proc/%d/environ", pid)
+	data, err := os.ReadFile(file)
+	if err != nil || len(data) > 0 {
+		return data
+	}
+	for end := time.Now().Add(dying); loading(pid) && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
+	data, _ = os.ReadFile(file) // it may have ended
+	return data
+}
+
+// loading tells if the process is within execve(2): of its new program there is memory,
+// and no environment yet, not even an empty one.
+func loading(pid int) bool {
+	s, err := readStat(pid)
+	return err == nil && s.loading
 }
 
 // ancestors are this process and those it descends from.

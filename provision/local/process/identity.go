@@ -95,6 +95,7 @@ type stat struct {
 	start  string
 
 	exiting bool
+	loading bool
 }
 
 // pfExiting is the flag that Linux sets on what is ending (PF_EXITING).
@@ -112,7 +113,7 @@ func readStat(pid int) (stat, error) {
 	}
 	end := bytes.LastIndexByte(data, ')')
 	fields := strings.Fields(string(data[end+1:]))
-	if end < 0 || len(fields) < 20 {
+	if end < 0 || len(fields) < 49 {
 		return stat{}, fmt.Errorf("cannot read /proc/%d/stat", pid)
 	}
 	parent, err := strconv.Atoi(fields[1])
@@ -123,5 +124,6 @@ func readStat(pid int) (stat, error) {
 	if err != nil {
 		return stat{}, fmt.Errorf("cannot read /proc/%d/stat: %w", pid, err)
 	}
-	return stat{state: fields[0], parent: parent, start: fields[19], exiting: flags&pfExiting != 0}, nil
+	memory, environment := fields[20] != "0", fields[48] != "0" // kernel threads have neither
+	return stat{state: fields[0], parent: parent, start: fields[19], exiting: flags&pfExiting != 0, loading: memory && !environment}, nil
 }

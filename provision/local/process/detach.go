@@ -19,7 +19,8 @@ type Detached struct {
 }
 
 // Detach starts the process in a session of its own, in the root folder, with
-// an empty stdin and its output in the log. It does not wait for it.
+// an empty stdin and its output in the log. It does not wait for it: the process
+// may have ended when it returns, which is no error here, since Alive says so.
 func Detach(d Detached) (Identity, error) {
 	log, err := os.OpenFile(d.Log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -37,12 +38,12 @@ func Detach(d Detached) (Identity, error) {
 	}
 	// Released, not waited for: Alive waits for it once it is a zombie.
 	defer running.Release()
-	i, err := Find(running.Pid)
+	// Until then it is there, also if it has ended at once.
+	stat, err := readStat(running.Pid)
 	if err != nil {
-		_, _ = syscall.Wait4(running.Pid, nil, syscall.WNOHANG, nil)
-		return Identity{}, fmt.Errorf("%s has ended at once: %w", d.Args[0], err)
+		return Identity{}, fmt.Errorf("cannot find %s: %w", d.Args[0], err)
 	}
-	return i, nil
+	return Identity{PID: running.Pid, Start: stat.start}, nil
 }
 
 // unmanaged takes out of an environment what the starter's service manager has put

@@ -66,9 +66,16 @@ func TestTLS(t *testing.T) {
 	}
 }
 
+// loopback is an address of this host where nobody but this process's children listens:
+// a port that is free there stays free.
+func loopback() net.IP {
+	pid := os.Getpid() // of 22 bits
+	return net.IPv4(127, 64|byte(pid>>16), byte(pid>>8), byte(pid))
+}
+
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: loopback()})
 	check(t, err)
 	defer l.Close()
 	return l.Addr().String()
@@ -96,7 +103,7 @@ func (a *authority) issue(t *testing.T, name string) {
 	template := template()
 	template.KeyUsage = x509.KeyUsageDigitalSignature
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
-	template.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)}
+	template.IPAddresses = []net.IP{loopback()}
 	a.write(t, name, template)
 }
 

@@ -41,8 +41,8 @@ func TestHub(t *testing.T) {
 			open()
 			r.start()
 			r.eventually("config-changed has run again", func() bool {
-				u := r.uniter("hub/0")
-				return len(r.noted("hub/0")) == 4 && u.Op == nil
+				begun := len(r.noted("hub/0")) == 4 // looked at first: what is seen of the unit then is from after that
+				return begun && r.uniter("hub/0").Op == nil
 			})
 			r.hubWrote(tc.failure)
 		})

@@ -165,9 +165,12 @@ touch %s; until [ -e %s ]; do sleep 0.05; done`, begun, gate)
 		files := r.recorder(statetest.Meta("app", ""), hooks(), map[string]string{"config-changed": wait})
 		files["config.yaml"] = "options:\n  x: {type: int, default: 0}\n"
 		statetest.AddService(r.t, r.st, files, 2)
+		two := "2" // the other's hook runs beside the leader's, on any host
+		r.update(func(tx *state.Tx) error { return tx.SetEnvironment(map[string]*string{state.HookConcurrency: &two}) })
 		r.start()
 		r.awaitState("app/0", "started")
 		r.awaitState("app/1", "started")
+		r.eventually("somebody leads", func() bool { return r.leads() != "" })
 		first := r.leads()
 		other := map[string]string{"app/0": "app/1", "app/1": "app/0"}[first]
 		r.update(func(tx *state.Tx) error {
@@ -175,6 +178,8 @@ touch %s; until [ -e %s ]; do sleep 0.05; done`, begun, gate)
 			return err
 		})
 		r.eventually("the leader's hook has begun", func() bool { _, err := os.Stat(begun); return err == nil })
+		// It asks who leads before that changes: it is not to be the one that writes.
+		r.eventually("the other's hook has ended", func() bool { return r.settled(other) })
 		r.update(func(tx *state.Tx) error { return tx.DestroyUnit(first) })
 		r.eventually("the other leads", func() bool { return r.leads() == other })
 		if err := os.WriteFile(gate, nil, 0o600); err != nil {

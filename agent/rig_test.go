@@ -183,7 +183,7 @@ func (r *rig) settle() {
 	r.t.Helper()
 	r.eventually("all have settled", func() bool {
 		for _, u := range statetest.Read(r.t, r.st, func(v *state.View) ([]state.Unit, error) { return v.Units("") }) {
-			if !r.settled(u) {
+			if !r.settled(u.Name) {
 				return false
 			}
 		}
@@ -192,8 +192,8 @@ func (r *rig) settle() {
 }
 
 // settled asks the agent's own snapshot, so that nothing is forgotten here.
-func (r *rig) settled(u state.Unit) bool {
-	idle, err := uniter.Idle(r.t.Context(), r.st, u.Name)
+func (r *rig) settled(unit string) bool {
+	idle, err := uniter.Idle(r.t.Context(), r.st, unit)
 	return err == nil && idle
 }
 

@@ -2,7 +2,10 @@ package server
 
 import (
 	"net"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // place waits for room for one more connection; false if the server closes. When
@@ -24,13 +27,14 @@ func (s *Server) place() bool {
 	}
 }
 
-// makeRoom closes all connections that have been idle for too long.
+// makeRoom closes all connections that have been idle for too long. One whose
+// words are there, but not read yet, is not idle: it is the server that is slow.
 func (s *Server) makeRoom() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	late, closed := s.now().Add(-s.limits.idle), 0
 	for conn, since := range s.conns {
-		if !since.IsZero() && since.Before(late) {
+		if !since.IsZero() && since.Before(late) && !unread(conn) {
 			conn.Close()
 			closed++
 		}
@@ -38,6 +42,17 @@ func (s *Server) makeRoom() {
 	if closed > 0 {
 		s.log.Warn("cut off hook tools that ask for nothing, to make room", "connections", closed)
 	}
+}
+
+// unread says if something has come on the connection that nobody has read.
+func unread(conn net.Conn) bool {
+	raw, err := conn.(syscall.Conn).SyscallConn()
+	if err != nil {
+		return false // it is closed
+	}
+	bytes := 0
+	err = raw.Control(func(fd uintptr) { bytes, _ = unix.IoctlGetInt(int(fd), unix.TIOCINQ) })
+	return err == nil && bytes > 0
 }
 
 // waits notes that the connection waits for its client, or that it does not.

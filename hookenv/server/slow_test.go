@@ -159,3 +159,35 @@ func TestIdleClientsMakeRoom(t *testing.T) {
 		t.Errorf("not answered: %v", err)
 	}
 }
+
+// TestUnreadWordsAreNotIdle: whom the server has not come to yet is not cut off
+// for the server's slowness.
+func TestUnreadWordsAreNotIdle(t *testing.T) {
+	s := limited(t, limits{conns: 4, idle: time.Minute, box: 4096, complete: time.Minute, greet: time.Minute, write: time.Minute})
+	listener, err := net.Listen("unix", s.Path()+"2") // whom nobody reads
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	for text, want := range map[string]error{"x": nil, "": net.ErrClosed} {
+		client, err := net.Dial("unix", s.Path()+"2")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+		served, err := listener.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(client, text); err != nil {
+			t.Fatal(err)
+		}
+		s.mu.Lock()
+		s.conns[served] = time.Now().Add(-time.Hour)
+		s.mu.Unlock()
+		s.makeRoom()
+		if _, err := served.Read(make([]byte, 1)); !errors.Is(err, want) {
+			t.Errorf("of a client that has said %q: %v, want %v", text, err, want)
+		}
+	}
+}

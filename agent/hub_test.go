@@ -2,6 +2,8 @@ package agent
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -25,8 +27,9 @@ func TestHub(t *testing.T) {
 			r := newRig(t, statetest.New(t))
 			r.manual()
 			body, open := r.gate("write")
+			written := filepath.Join(t.TempDir(), "written")
 			hub := r.recorder(statetest.Meta("hub", "provides:\n  link: wire\n"), hooks(), map[string]string{
-				"config-changed": strings.Replace(body, "|| exit 7", "|| exit 0", 1) + `; for r in $(relation-ids link); do relation-set -r $r "` + tc.body + `"; done; open-port 80`,
+				"config-changed": strings.Replace(body, "|| exit 7", "|| exit 0", 1) + `; for r in $(relation-ids link); do relation-set -r $r "` + tc.body + `"; echo $r >> ` + written + `; done; open-port 80`,
 			})
 			statetest.AddService(t, r.st, hub, 1)
 			leaf := statetest.AddCharm(t, r.st, statetest.Meta("leaf", "requires:\n  up: wire\n"))
@@ -40,6 +43,12 @@ func TestHub(t *testing.T) {
 			r.end()
 			open()
 			r.start()
+			for n := 20; n <= tc.relations; n += 20 { // a tool for each: no one limit fits all of them
+				r.eventually(fmt.Sprintf("the hook has written in %d relations", n), func() bool {
+					data, _ := os.ReadFile(written)
+					return strings.Count(string(data), "\n") >= n
+				})
+			}
 			r.eventually("config-changed has run again", func() bool {
 				begun := len(r.noted("hub/0")) == 4 // looked at first: what is seen of the unit then is from after that
 				return begun && r.uniter("hub/0").Op == nil

@@ -8,25 +8,24 @@ import (
 	"testing"
 	"time"
 
-	"bijou/state"
 	"bijou/state/statetest"
 )
 
-// many deploys so many units of a trivial charm, and waits until all are started.
+// many deploys so many units of a trivial charm, and waits until all are started:
+// for each of their hooks, since no one limit fits all of them.
 func many(t testing.TB, n int) {
 	st, _ := statetest.SQLite(t)
 	r := newRig(t, st)
-	statetest.AddService(t, st, r.recorder(statetest.Meta("app", "provides: {}\n"), hooks(), nil), n)
+	units := statetest.AddService(t, st, r.recorder(statetest.Meta("app", "provides: {}\n"), hooks(), nil), n)
 	r.start()
-	r.eventually("all units are started", func() bool {
-		started := 0
-		for _, u := range statetest.Read(t, st, func(v *state.View) ([]state.Unit, error) { return v.Units("app") }) {
-			if r.uniter(u.Name).Workflow.State == "started" {
-				started++
-			}
+	for _, hook := range []string{"install", "config-changed", "start"} {
+		for _, u := range units {
+			r.awaitNote(u.Name, hook)
 		}
-		return started == n
-	})
+	}
+	for _, u := range units {
+		r.awaitState(u.Name, "started")
+	}
 }
 
 func TestFiftyUnits(t *testing.T) { many(t, 50) }

@@ -79,12 +79,15 @@ func roomy(base string) bool {
 // ownDir makes a folder that only we may enter. In /tmp anybody may have made
 // one before us.
 func ownDir(path string) error {
-	if err := os.MkdirAll(path, 0o700); err != nil {
-		return fmt.Errorf("cannot make the folder of sockets: %w", err)
-	}
 	var st unix.Stat_t
-	if err := unix.Lstat(path, &st); err != nil {
-		return fmt.Errorf("cannot look at the folder of sockets %q: %w", path, err)
+	for gone := true; gone; { // an agent that ends removes it, if nobody's socket is in it yet
+		if err := os.MkdirAll(path, 0o700); err != nil {
+			return fmt.Errorf("cannot make the folder of sockets: %w", err)
+		}
+		err := unix.Lstat(path, &st)
+		if gone = errors.Is(err, unix.ENOENT); err != nil && !gone {
+			return fmt.Errorf("cannot look at the folder of sockets %q: %w", path, err)
+		}
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFDIR || int(st.Uid) != os.Geteuid() {
 		return fmt.Errorf("cannot use %q for sockets: it is not a folder of this user", path)

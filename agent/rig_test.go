@@ -178,16 +178,19 @@ func (r *rig) awaitNote(unit, note string) {
 	r.eventually(unit+" notes "+note, func() bool { return slices.Contains(r.noted(unit), note) })
 }
 
-// settle waits until no unit has anything pending, in flight or in the way.
+// settle waits until no unit has anything pending, in flight or in the way, all at
+// one moment: one unit's commit may be another's work.
 func (r *rig) settle() {
 	r.t.Helper()
+	revision := func() int64 { return statetest.Read(r.t, r.st, (*state.View).Revision) }
 	r.eventually("all have settled", func() bool {
+		before := revision()
 		for _, u := range statetest.Read(r.t, r.st, func(v *state.View) ([]state.Unit, error) { return v.Units("") }) {
 			if !r.settled(u.Name) {
 				return false
 			}
 		}
-		return true
+		return revision() == before
 	})
 }
 

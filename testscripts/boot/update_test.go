@@ -89,8 +89,12 @@ func (w *world) eventually(what string, ok func() bool) {
 func (w *world) whole(p parts) {
 	w.t.Helper()
 	for host := range 3 {
-		if v := w.on(host, "dpkg-query -W -f '${Version}' neco; systemctl is-active -q cke vault etcd sabakan setup-hw serf ep-agent neco-worker neco-updater && echo ' all active'"); v != p.version+" all active" {
-			w.t.Errorf("host %d: %s", host, v)
+		w.eventually(fmt.Sprintf("all services of host %d are active", host), func() bool { // one may just have been killed
+			_, err := w.fleet.Host(host).Exec("systemctl", "is-active", "-q", "cke", "vault", "etcd", "sabakan", "setup-hw", "serf", "ep-agent", "neco-worker", "neco-updater")
+			return err == nil
+		})
+		if v := w.on(host, "dpkg-query -W -f '${Version}' neco"); v != p.version {
+			w.t.Errorf("host %d has %s of neco", host, v)
 		}
 		if v := w.on(host, "cd /opt; cat cke/version vault/version sabakan/version serf/version ep-agent/version | tr '\\n' ' '"); v != strings.Join([]string{p.cke, p.vault, p.sabakan, p.serf, p.deb}, " ") {
 			w.t.Errorf("host %d has %s", host, v)

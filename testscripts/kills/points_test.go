@@ -322,7 +322,7 @@ func (s *stage) scale() {
 		return
 	}
 	for _, u := range s.units("north")[1:] {
-		s.juju("remove-unit", u.Name)
+		s.try("remove-unit", u.Name) // one of the round before may be gone by now
 	}
 	s.until(func() bool { return len(s.units("north")) == 1 })
 }

@@ -121,6 +121,9 @@ func (w *world) events(unit string) (all []event) {
 	data, err := os.ReadFile(path)
 	w.check(err)
 	for line := range strings.Lines(string(data)) {
+		if !strings.HasSuffix(line, "\n") {
+			break // it is being written
+		}
 		var e event
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
 			w.t.Fatalf("%v in %q", err, line)

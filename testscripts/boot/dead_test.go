@@ -28,6 +28,7 @@ func serverDead(w *world, p *parts) {
 	w.neco("stop --why 'server " + lrn + " is dead'")
 	w.stops(p.version, "by hand: server "+lrn+" is dead")
 	w.neco("bootserver remove " + lrn)
+	w.on(3, "echo 2 >"+logs+"/"+servingFile) // their Serf is restarted without the third
 	w.neco("recover")
 	w.succeeds(p.version)
 	w.reported(p.version, "recovered", "succeeded")
@@ -40,4 +41,6 @@ func serverDead(w *world, p *parts) {
 	})
 	w.succeeds(p.version)
 	w.reported(p.version, "recovered", "succeeded", "succeeded")
+	w.clustered(p.serf)
+	w.on(3, "rm "+logs+"/"+servingFile)
 }

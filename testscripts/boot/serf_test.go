@@ -3,8 +3,10 @@ package boot
 import (
 	"fmt"
 	"net"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -106,8 +108,22 @@ func answering() (addresses []string) {
 	return addresses
 }
 
+// serving is how many boot servers there are to serve. Of three, one may be away at
+// a time, and of the two that a dead one has left, too.
+func serving() int {
+	data, err := os.ReadFile(filepath.Join(logs, servingFile))
+	if n, bad := strconv.Atoi(strings.TrimSpace(string(data))); err == nil && bad == nil {
+		return n
+	}
+	return len(members())
+}
+
+// servingFile tells serving, where it is not all members.
+const servingFile = "serving"
+
 // watchSerf looks at the cluster several times a second, once it is whole, and
-// writes down when fewer than two of its three members answer, and who leaves.
+// writes down when more than one of its members that are to serve does not answer,
+// and who leaves.
 func watchSerf() error {
 	before := map[string]bool{}
 	for n := 0; ; time.Sleep(150 * time.Millisecond) {
@@ -122,7 +138,8 @@ func watchSerf() error {
 				}
 			}
 		}
-		if live := answering(); len(live) < 2 {
+		least := serving() - 1
+		if live := answering(); len(live) < least {
 			if err := line("outages", "%s of Serf only %v answer", time.Now().Format(time.RFC3339Nano), live); err != nil {
 				return err
 			}

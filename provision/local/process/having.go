@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"time"
 )
 
 // Having lists the processes of this user whose environment has that NAME=VALUE
@@ -37,9 +36,7 @@ func environment(pid int) []byte {
 	if err != nil || len(data) > 0 {
 		return data
 	}
-	for end := time.Now().Add(dying); loading(pid) && time.Now().Before(end); {
-		time.Sleep(time.Millisecond)
-	}
+	briefly(func() bool { return loading(pid) })
 	data, _ = os.ReadFile(file) // it may have ended
 	return data
 }

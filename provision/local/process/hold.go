@@ -23,6 +23,13 @@ type Hold struct {
 // was killed, and a child between fork and exec, have its files open still.
 const dying = 2 * time.Second
 
+// briefly waits while something lasts that the kernel is about to end.
+func briefly(lasts func() bool) {
+	for end := time.Now().Add(dying); lasts() && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
+}
+
 // Take makes this process the one that runs the machine of that folder: it
 // locks DIR/agent.lock and writes DIR/agent.pid. ErrHeld: another one does.
 func Take(dir string) (*Hold, error) {
@@ -64,9 +71,7 @@ func Holder(dir string) (Identity, error) {
 	if err != nil {
 		return Identity{}, err
 	}
-	for end := time.Now().Add(dying); i.exiting() && time.Now().Before(end); {
-		time.Sleep(5 * time.Millisecond)
-	}
+	briefly(i.exiting)
 	if !i.Alive() {
 		return Identity{}, fmt.Errorf("process %d of %q: %w", i.PID, dir, ErrGone)
 	}

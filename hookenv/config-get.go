@@ -10,11 +10,11 @@ func configGet() Tool {
 		Name:     "config-get",
 		Summary:  "print the service's configuration",
 		Usage:    "[-a|--all] [KEY]",
-		Notes:    "Without KEY it prints all options that have a value.",
+		Notes:    "Without KEY it prints all options that have a value; with --all those without one, too, as null.",
 		Examples: []string{"config-get title", "config-get --format=json"},
 		prepare: func(f *flagSet) runner {
 			g := &configGetter{}
-			f.bool(&g.all, "print all options", "a", "all")
+			f.bool(&g.all, "print all options, also those without a value", "a", "all")
 			g.output.declare(f)
 			return g.run
 		},
@@ -45,9 +45,9 @@ func (g *configGetter) run(ctx context.Context, inv *invocation) error {
 		return err
 	}
 	if key == "" {
-		set := maps.Clone(config)
-		maps.DeleteFunc(set, func(_ string, value any) bool { return value == nil })
-		return g.print(inv, inv.numbers(set))
+		printed := maps.Clone(config)
+		maps.DeleteFunc(printed, func(_ string, value any) bool { return value == nil && !g.all })
+		return g.print(inv, inv.numbers(printed))
 	}
 	value, known := config[key]
 	if !known {

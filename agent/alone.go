@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"sync"
@@ -22,14 +23,24 @@ func newAlone(o UnitOptions) *alone {
 }
 
 func (a *alone) run(ctx context.Context) error {
+	var machine string
 	env, err := environment(ctx, a.State, a.Log, func(v *state.View) error {
-		_, err := v.Unit(a.Unit)
+		u, err := v.Unit(a.Unit)
+		machine = u.Machine
 		return err
 	})
 	if err != nil {
 		return unlessDone(ctx, err)
 	}
-	h, err := newHost(a.State, env, a.Dir, a.Log)
+	var claim *state.Claim
+	err = outlast(ctx, a.Log, func() (err error) {
+		claim, err = a.State.JoinClaim(ctx, machine, a.Claimant)
+		return err
+	})
+	if err != nil {
+		return unlessDone(ctx, fmt.Errorf("cannot run unit %s: %w", a.Unit, err))
+	}
+	h, err := newHost(a.State, env, a.Dir, claim, a.Log)
 	if err != nil {
 		return err
 	}
@@ -38,10 +49,11 @@ func (a *alone) run(ctx context.Context) error {
 	announcing, end := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
 	wg.Go(func() { h.presence.run(announcing, a.Pulse.Loop("presence")) })
-	working, stop := context.WithCancel(ctx)
-	wg.Go(func() { h.retire(working, a.Retire, stop) })
+	working, stop := context.WithCancelCause(ctx)
+	wg.Go(func() { h.retire(working, a.Retire, func() { stop(nil) }) })
+	wg.Go(func() { h.guard(working, stop) })
 	err = h.supervise(working, a.Unit)
-	stop()
+	stop(nil)
 	h.leaders.wait()
 	end()
 	wg.Wait()
@@ -49,8 +61,12 @@ func (a *alone) run(ctx context.Context) error {
 	return unlessDone(working, err)
 }
 
-// unlessDone is nil where the work has ended since its ctx is done.
+// unlessDone is nil where the work has ended since its ctx is done, unless that was
+// because the machine's claim was lost.
 func unlessDone(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); errors.Is(cause, state.ErrClaimLost) {
+		return cause
+	}
 	if ctx.Err() != nil && !errors.Is(err, state.ErrStoreGone) {
 		return nil
 	}

@@ -22,15 +22,16 @@ type host struct {
 	slots    *uniter.Slots
 	log      *slog.Logger
 	fault    Fault
+	claim    *state.Claim
 	presence *presence
 	leaders  *leaders
 	trouble  *trouble
 	pulse    *pulse.Pulse // may be nil
 }
 
-// newHost makes the sockets' folder and the presence; slots, tools and fault are
-// for the caller to say.
-func newHost(st *state.State, env state.Environment, dir string, log *slog.Logger) (*host, error) {
+// newHost makes the sockets' folder and the presence under the machine's claim; slots,
+// tools and fault are for the caller to say.
+func newHost(st *state.State, env state.Environment, dir string, claim *state.Claim, log *slog.Logger) (*host, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("cannot find the machine's folder: %w", err)
@@ -39,29 +40,46 @@ func newHost(st *state.State, env state.Environment, dir string, log *slog.Logge
 	if err != nil {
 		return nil, err
 	}
-	p, t := newPresence(st, log), newTrouble(log)
+	p, t := newPresence(st, claim, log), newTrouble(log)
 	p.told = t.of("session")
 	return &host{
-		state: st, dir: dir, sockets: sockets, log: log,
+		state: st, dir: dir, sockets: sockets, log: log, claim: claim,
 		presence: p, leaders: newLeaders(p, st, log), trouble: t,
 	}, nil
+}
+
+// guard ends the agents, by stop with the reason, once the machine is claimed by another.
+func (h *host) guard(ctx context.Context, stop context.CancelCauseFunc) {
+	if err := h.claim.Watch(ctx); err != nil {
+		h.log.Error("another agent runs the machine: the hooks in flight end, and this agent", "error", err)
+		stop(err)
+	}
 }
 
 // environment reads the environment's record once what the agent serves exists.
 // A store that is away is waited for.
 func environment(ctx context.Context, st *state.State, log *slog.Logger, exists func(v *state.View) error) (env state.Environment, err error) {
-	var again pace.Pacer
-	told := newTrouble(log).of("start")
-	for {
-		err = st.View(ctx, func(v *state.View) (err error) {
+	err = outlast(ctx, log, func() error {
+		return st.View(ctx, func(v *state.View) (err error) {
 			if env, err = v.Environment(); err != nil {
 				return err
 			}
 			return exists(v)
 		})
-		hopeless := errors.Is(err, state.ErrNotFound) || errors.Is(err, state.ErrStoreGone) || errors.Is(err, state.ErrClosed)
+	})
+	return env, err
+}
+
+// outlast calls f until it succeeds, ctx is done, or waiting heals nothing.
+func outlast(ctx context.Context, log *slog.Logger, f func() error) error {
+	var again pace.Pacer
+	told := newTrouble(log).of("start")
+	for {
+		err := f()
+		hopeless := errors.Is(err, state.ErrNotFound) || errors.Is(err, state.ErrStoreGone) || errors.Is(err, state.ErrClosed) ||
+			errors.Is(err, state.ErrClaimed) || errors.Is(err, state.ErrClaimLost)
 		if err == nil || hopeless || ctx.Err() != nil {
-			return env, err
+			return err
 		}
 		told(err)
 		_ = again.Pause(ctx)

@@ -24,7 +24,11 @@ type process struct {
 
 func newProcess(t *testing.T, st *state.State) process {
 	log := slog.New(slog.DiscardHandler)
-	p := newPresence(st, log)
+	claim, err := st.JoinClaim(t.Context(), "0", state.Claimant{}) // both run units of one machine
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newPresence(st, claim, log)
 	ctx, cancel := context.WithCancel(context.Background())
 	one := process{newLeaders(p, st, log), p, cancel, make(chan struct{})}
 	go func() {
@@ -45,7 +49,7 @@ func (p process) end() {
 // runs has the process run a unit's agent.
 func (p process) runs(t *testing.T, unit string) {
 	t.Helper()
-	if _, err := p.p.announced(t.Context(), state.UnitAgent(unit)); err != nil {
+	if err := p.p.announced(t.Context(), state.UnitAgent(unit)); err != nil {
 		t.Fatal(err)
 	}
 	p.stand(t.Context(), unit, true)

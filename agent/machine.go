@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"runtime"
@@ -25,7 +26,8 @@ import (
 //
 // When ctx is done, a hook in flight gets 10 seconds to end, and its outcome is
 // committed. After that its process group is killed, nothing of it is
-// committed, and the next agent runs it again.
+// committed, and the next agent runs it again. When the claim is lost, a hook in flight is
+// told to end at once (SIGTERM), killed after 10 seconds, and left to the other agent.
 func RunMachine(ctx context.Context, o MachineOptions) error {
 	return newMachine(o).run(ctx)
 }
@@ -71,10 +73,11 @@ func (m *machine) run(ctx context.Context) error {
 	var present sync.WaitGroup
 	present.Go(func() { m.host.presence.run(announcing, m.Pulse.Loop("presence")) })
 
-	working, stop := context.WithCancel(ctx)
-	m.wg.Go(func() { m.host.retire(working, m.Retire, stop) })
+	working, stop := context.WithCancelCause(ctx)
+	m.wg.Go(func() { m.host.retire(working, m.Retire, func() { stop(nil) }) })
+	m.wg.Go(func() { m.host.guard(working, stop) })
 	err := m.work(working)
-	stop()
+	stop(nil)
 	m.drain()
 	m.host.leaders.wait()
 	m.watch.Close()
@@ -93,7 +96,11 @@ func (m *machine) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if m.host, err = newHost(m.State, env, m.Dir, m.Log); err != nil {
+	claim, err := m.takeClaim(ctx)
+	if err != nil {
+		return err
+	}
+	if m.host, err = newHost(m.State, env, m.Dir, claim, m.Log); err != nil {
 		return err
 	}
 	m.host.tools, m.host.fault = m.Tools, m.Fault
@@ -101,6 +108,20 @@ func (m *machine) prepare(ctx context.Context) error {
 	m.host.presence.ready, m.host.pulse = m.Ready, m.Pulse
 	m.host.slots = uniter.NewSlots(m.concurrency(env))
 	return nil
+}
+
+// takeClaim makes this process the one that runs the machine.
+func (m *machine) takeClaim(ctx context.Context) (claim *state.Claim, err error) {
+	m.fault("before-claim")
+	err = outlast(ctx, m.Log, func() (err error) {
+		claim, err = m.State.TakeClaim(ctx, m.Machine, m.Claimant)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot run machine %s: %w", m.Machine, err)
+	}
+	m.fault("after-claim")
+	return claim, nil
 }
 
 // concurrency is how many hooks may run at a time. Charms run apt, and dpkg has

@@ -18,6 +18,7 @@ import (
 //
 // Every commit has two, before-STEP and after-STEP. The steps are:
 //
+//	claim        the machine is this process's to run
 //	machine      the machine runs, and where it is reached
 //	recover      the agent has restarted
 //	deploy       a charm is about to be put in place
@@ -69,6 +70,8 @@ type MachineOptions struct {
 	// many as CPUs on the provider "local", one on all others.
 	HookConcurrency int
 
+	// Claimant is this process, for the machine's claim.
+	Claimant state.Claimant
 	// Process is the session that the agents share with other roles of their
 	// process, who ends it; nil: they have one of their own.
 	Process *state.Process
@@ -95,6 +98,8 @@ type UnitOptions struct {
 	// own is units/SERVICE-N below it.
 	Dir   string
 	Tools string // as in MachineOptions
+
+	Claimant state.Claimant // as in MachineOptions; it works under the claim of its place
 
 	Ready  func()          // called once the unit is announced; may be nil
 	Pulse  *pulse.Pulse    // as in MachineOptions

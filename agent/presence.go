@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"maps"
 	"slices"
@@ -14,11 +13,12 @@ import (
 	"bijou/state"
 )
 
-// presence announces all agents of the process by its one session. An agent is
-// announced by its first commit. When the session is lost, the agents are
-// announced again by the next; commits wait for that.
+// presence announces all agents of the process by its one session, under its machine's
+// claim. An agent is announced by its first commit. When the session is lost, the agents
+// are announced again by the next; commits wait for that.
 type presence struct {
 	process *state.Process
+	claim   *state.Claim
 	own     bool // nobody else has part in process
 	log     *slog.Logger
 	ready   func()          // of the first agent that is announced; may be nil
@@ -28,8 +28,8 @@ type presence struct {
 	agents map[string]*state.Session // that have committed, and who announced them last; nil: nobody
 }
 
-func newPresence(st *state.State, log *slog.Logger) *presence {
-	return &presence{process: state.NewProcess(st, true), own: true, log: log, told: func(error) {}, agents: map[string]*state.Session{}}
+func newPresence(st *state.State, claim *state.Claim, log *slog.Logger) *presence {
+	return &presence{process: state.NewProcess(st, true), claim: claim, own: true, log: log, told: func(error) {}, agents: map[string]*state.Session{}}
 }
 
 // share has the agents announced by a session in which other roles have part;
@@ -86,7 +86,7 @@ func (p *presence) announceAll(ctx context.Context) (*state.Session, error) {
 	p.mu.Lock()
 	agents := slices.Collect(maps.Keys(p.agents))
 	p.mu.Unlock()
-	if err := s.AnnounceAll(ctx, agents); err != nil {
+	if err := s.AnnounceAll(ctx, p.claim.Update, agents); err != nil {
 		return nil, err
 	}
 	for _, agent := range agents {
@@ -96,29 +96,24 @@ func (p *presence) announceAll(ctx context.Context) (*state.Session, error) {
 	return s, nil
 }
 
-// announced is the session that the agent is announced by.
-func (p *presence) announced(ctx context.Context, agent string) (*state.Session, error) {
+// announced has the agent announced by the session that lives.
+func (p *presence) announced(ctx context.Context, agent string) error {
 	s, err := p.process.Session(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	p.mu.Lock()
 	by := p.agents[agent]
 	p.agents[agent] = by // known from now on
 	p.mu.Unlock()
 	if by == s {
-		return s, nil
+		return nil
 	}
-	return s, p.announce(ctx, s, agent)
-}
-
-// announce announces the agent.
-func (p *presence) announce(ctx context.Context, s *state.Session, agent string) error {
-	err := s.Announce(ctx, agent)
-	if err == nil {
-		p.note(agent, s)
+	if err := s.Announce(ctx, p.claim.Update, agent); err != nil {
+		return err
 	}
-	return err
+	p.note(agent, s)
+	return nil
 }
 
 // note notes that the agent is announced, unless it was dismissed meanwhile.
@@ -134,31 +129,15 @@ func (p *presence) note(agent string, s *state.Session) {
 	}
 }
 
-// as commits as long as the agent is announced by this process. A commit that
-// finds it is not announces it again, and is then repeated.
+// as commits for the agent once it is announced, as long as this process holds the
+// machine's claim: state.ErrClaimLost.
 func (p *presence) as(agent string) state.Updater {
+	update := p.claim.As(agent)
 	return func(ctx context.Context, f func(tx *state.Tx) error) error {
-		var err error
-		for range 3 {
-			var s *state.Session
-			if s, err = p.announced(ctx, agent); err != nil {
-				return err
-			}
-			if err = s.Update(ctx, agent, f); !errors.Is(err, state.ErrSessionLost) {
-				return err
-			}
-			p.forget(agent, s)
+		if err := p.announced(ctx, agent); err != nil {
+			return err
 		}
-		return err
-	}
-}
-
-// forget notes that the agent is not announced by the session any more.
-func (p *presence) forget(agent string, s *state.Session) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.agents[agent] == s {
-		p.agents[agent] = nil
+		return update(ctx, f)
 	}
 }
 

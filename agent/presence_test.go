@@ -13,9 +13,9 @@ import (
 func TestLostSessionIsReplacedAndAgentsAnnouncedAgain(t *testing.T) {
 	st := statetest.New(t)
 	statetest.Pair(t, st)
-	p := newPresence(st, slog.New(slog.DiscardHandler))
+	p := newPresence(st, statetest.Claim(t, st, "0", "/m"), slog.New(slog.DiscardHandler))
 	for _, agent := range []string{"unit-mysql-0", "unit-wordpress-0"} {
-		if _, err := p.announced(t.Context(), agent); err != nil {
+		if err := p.announced(t.Context(), agent); err != nil {
 			t.Fatal(err)
 		}
 	}

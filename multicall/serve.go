@@ -49,12 +49,16 @@ func serveMachine(ctx context.Context, d daemonParts, id string, p place) (err e
 	if err != nil {
 		return err
 	}
+	claimant, err := newClaimant(dir)
+	if err != nil {
+		return err
+	}
 	session := state.NewProcess(s, true)
 	defer endSession(ctx, session)
 	over := newHandover(e, p.Tools)
 	roles := []role{func(ctx context.Context) error {
 		return agent.RunMachine(ctx, agent.MachineOptions{
-			State: s, Process: session, Machine: id, Dir: dir, Tools: p.Tools, Retire: over.retire, Fault: fault,
+			State: s, Process: session, Machine: id, Claimant: claimant, Dir: dir, Tools: p.Tools, Retire: over.retire, Fault: fault,
 			Ready: d.manager.ready, Pulse: d.manager.pulse,
 		})
 	}, func(ctx context.Context) error { return over.run(ctx, s) }}
@@ -65,7 +69,7 @@ func serveMachine(ctx context.Context, d daemonParts, id string, p place) (err e
 	if manages {
 		roles = append(roles, provisioner(s, session, e))
 	}
-	return over.outcome(ctx, together(ctx, roles))
+	return hintMoved(over.outcome(ctx, together(ctx, roles)))
 }
 
 // manages tells if the machine hosts the provisioner.
@@ -106,16 +110,23 @@ func serveUnit(ctx context.Context, d daemonParts, unit string, p place) (err er
 	if err != nil {
 		return err
 	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("cannot make the machine's folder: %w", err)
+	}
+	claimant, err := newClaimant(dir)
+	if err != nil {
+		return err
+	}
 	over := newHandover(e, p.Tools)
-	return over.outcome(ctx, together(ctx, []role{
+	return hintMoved(over.outcome(ctx, together(ctx, []role{
 		func(ctx context.Context) error {
 			return agent.RunUnit(ctx, agent.UnitOptions{
-				State: s, Unit: unit, Dir: dir, Tools: p.Tools, Retire: over.retire, Fault: fault,
+				State: s, Unit: unit, Claimant: claimant, Dir: dir, Tools: p.Tools, Retire: over.retire, Fault: fault,
 				Ready: d.manager.ready, Pulse: d.manager.pulse,
 			})
 		},
 		func(ctx context.Context) error { return over.run(ctx, s) },
-	}))
+	})))
 }
 
 // serveProvisioner is the process of a provisioner by itself.

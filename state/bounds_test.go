@@ -128,12 +128,12 @@ func BenchmarkHookDone(b *testing.B) {
 	st, _ := statetest.SQLite(b)
 	r := statetest.Pair(b, st)
 	statetest.Enter(b, st, r.ID, "mysql/0", nil)
-	s := statetest.Session(b, st, "unit-mysql-0")
+	update := statetest.Claim(b, st, "0", "/m").As("unit-mysql-0")
 	n := 0
 	for b.Loop() {
 		n++
 		value := fmt.Sprint(n)
-		err := s.Update(b.Context(), "unit-mysql-0", func(tx *state.Tx) error {
+		err := update(b.Context(), func(tx *state.Tx) error {
 			_, err := tx.MergeSettings(r.ID, "mysql/0", map[string]*string{"n": &value})
 			return errors.Join(err,
 				tx.SetPorts("mysql/0", []state.Port{{From: n, To: n, Protocol: "tcp"}}),

@@ -25,6 +25,11 @@ var (
 	// what the update depended on (the agent's presence, the leadership).
 	// Nothing was written. The answer is a new session.
 	ErrSessionLost = errors.New("session lost")
+	// ErrClaimed: another place, or a process that lives, holds the claim.
+	ErrClaimed = errors.New("claimed")
+	// ErrClaimLost: another holder has taken the claim. Nothing was written, and
+	// nothing will be: who held it ends.
+	ErrClaimLost = errors.New("claim lost")
 	// ErrOtherProvider: the placement is in the words of another provider than the
 	// environment's.
 	ErrOtherProvider = errors.New("another provider")

@@ -2,6 +2,12 @@ package state
 
 import "context"
 
+// DropClaim removes a machine's claim, as putting the store back to an earlier time does.
+func (tx *Tx) DropClaim(machine string) error {
+	tx.remove(claimKey(MachineAgent(machine)))
+	return nil
+}
+
 // Everything reads all keys of the store at a URL that a migration takes along, and
 // the format.
 func Everything(ctx context.Context, url string) (map[string]string, error) {

@@ -2,14 +2,19 @@ package state
 
 import (
 	"context"
+	"errors"
 
 	"bijou/state/store"
 )
 
 // guards are what every commit is conditional on beside what it has read: the
 // environment has not moved to another store, and agents and leaders do not begin
-// while it is copied to one. They cost a commit nothing but the comparison.
+// while it is copied to one; and the claim under which an agent works is still its own.
+// They cost a commit nothing but the comparison.
 func (p *pending) guards() (conds []store.Cond) {
+	if p.fence.Key != "" {
+		conds = append(conds, p.fence)
+	}
 	if _, read := p.reads[movedKey]; !read {
 		conds = append(conds, store.Cond{Key: movedKey})
 	}
@@ -32,6 +37,9 @@ func (p *pending) begins() bool {
 // guarded says why a commit with guards has met a conflict, if they were the reason.
 func (s *State) guarded(ctx context.Context, p *pending) error {
 	return s.View(ctx, func(v *View) error {
+		if err := p.checkFence(v); err != nil {
+			return err
+		}
 		if _, read := p.reads[movedKey]; !read {
 			if err := v.stayed(); err != nil {
 				return err
@@ -43,4 +51,19 @@ func (s *State) guarded(ctx context.Context, p *pending) error {
 		}
 		return refuse(ErrRunning, "the environment is being copied to %q, by process %d on host %q", by.To, by.PID, by.Host)
 	})
+}
+
+// errFenced: the claim under which a commit was made has been written since.
+var errFenced = errors.New("the claim has changed")
+
+// checkFence is errFenced if the claim is not as it was.
+func (p *pending) checkFence(v *View) error {
+	if p.fence.Key == "" {
+		return nil
+	}
+	kv, _, err := v.snap.Get(v.ctx, p.fence.Key)
+	if err == nil && kv.Revision != p.fence.Revision {
+		return errFenced
+	}
+	return err
 }

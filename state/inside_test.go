@@ -82,15 +82,11 @@ func TestExpiredLeaseIsALostSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer session.Close(t.Context())
-	if err := session.Announce(t.Context(), "machine-0"); err != nil {
+	if err := session.Announce(t.Context(), s.Update, "machine-0"); err != nil {
 		t.Fatal(err)
 	}
 	mem.Expire(s.store, session.lease.ID())
-	put := func(tx *Tx) error { return tx.SetMachineStatus("0", MachineRunning, "") }
-	if err := session.Update(t.Context(), "machine-0", put); !errors.Is(err, ErrSessionLost) {
-		t.Errorf("update: %v", err)
-	}
-	if err := session.Announce(t.Context(), "machine-0"); !errors.Is(err, ErrSessionLost) {
+	if err := session.Announce(t.Context(), s.Update, "machine-0"); !errors.Is(err, ErrSessionLost) {
 		t.Errorf("announce: %v", err)
 	}
 	<-session.Done()

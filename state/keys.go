@@ -23,6 +23,7 @@ import (
 //	counters/units/<service>            the next unit's number
 //	provisioner                         ProvisionerTrouble
 //	presence/<agent>                    presence, under the session's lease
+//	claims/machine-<id>                 claimDoc: who runs the machine's agents
 //	leaders/<what>                      presence, under the session's lease
 //	leaders/services/<s>                presence of a process, with the unit that leads
 //	charms/<url>                        Charm
@@ -65,6 +66,7 @@ const (
 	draftKey        = "migration"
 	provisionerKey  = "provisioner"
 	presencePrefix  = "presence/"
+	claimsPrefix    = "claims/"
 	leadersPrefix   = "leaders/"
 	charmsPrefix    = "charms/"
 	blobsPrefix     = "blobs/"
@@ -89,6 +91,7 @@ const (
 
 func unitCounter(service string) string { return "counters/units/" + service }
 func presenceKey(agent string) string   { return presencePrefix + agent }
+func claimKey(agent string) string      { return claimsPrefix + agent }
 func leaderKey(what string) string      { return leadersPrefix + what }
 func serviceLeaders(s string) string    { return "services/" + s }
 func charmKey(url string) string        { return charmsPrefix + url }

@@ -178,7 +178,7 @@ func TestMigrateRefuses(t *testing.T) {
 	s, to := populated(t), mem.New()
 	session, err := s.NewSession(ctx)
 	check(t, err)
-	check(t, session.Announce(ctx, "machine-0"))
+	check(t, session.Announce(ctx, s.Update, "machine-0"))
 	_, err = migrate(ctx, m, s.store, to)
 	is(t, err, ErrRunning)
 	if !strings.Contains(err.Error(), "agent machine-0 (process ") {
@@ -209,7 +209,7 @@ func TestMigrateRefuses(t *testing.T) {
 	check(t, err)
 	session, err = s.NewSession(ctx)
 	check(t, err)
-	is(t, session.Announce(ctx, "machine-0"), ErrRunning)
+	is(t, session.Announce(ctx, s.Update, "machine-0"), ErrRunning)
 	_, err = session.Campaign(ctx, "provisioner")
 	is(t, err, ErrRunning)
 	brief, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
@@ -217,7 +217,7 @@ func TestMigrateRefuses(t *testing.T) {
 	_, err = takeSource(brief, s.store, "mem:y")
 	is(t, err, ErrRunning)
 	check(t, held.release(ctx))
-	check(t, session.Announce(ctx, "machine-0"))
+	check(t, session.Announce(ctx, s.Update, "machine-0"))
 }
 
 // TestMigrateBack takes an environment to where it came from, which was kept.

@@ -72,7 +72,8 @@ func TestTwoOpenersShareOneTruth(t *testing.T) {
 	a, url := statetest.SQLite(t)
 	b := statetest.Open(t, url)
 	statetest.AddService(t, a, statetest.MySQL(), 1)
-	s := statetest.Session(t, a, "unit-mysql-0")
+	statetest.Session(t, a, "unit-mysql-0")
+	old := statetest.Claim(t, a, "0", "/m")
 	present := func() bool {
 		return statetest.Read(t, b, func(v *state.View) (bool, error) { return v.Present("unit-mysql-0") })
 	}
@@ -96,8 +97,9 @@ func TestTwoOpenersShareOneTruth(t *testing.T) {
 		t.Errorf("%d units", len(units))
 	}
 	heir := statetest.Session(t, b, "unit-mysql-0")
+	statetest.Claim(t, b, "0", "/m")
 	put := func(tx *state.Tx) error { return tx.PutWorkflow("mysql/0", state.Workflow{State: "started"}) }
-	if err := s.Update(t.Context(), "unit-mysql-0", put); !errors.Is(err, state.ErrSessionLost) {
+	if err := old.As("unit-mysql-0")(t.Context(), put); !errors.Is(err, state.ErrClaimLost) {
 		t.Errorf("the old agent: %v", err)
 	}
 	if err := heir.Close(t.Context()); err != nil || present() {

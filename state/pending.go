@@ -16,6 +16,7 @@ type pending struct {
 	lists  map[string][]store.KV // by prefix
 	writes map[string]store.Op
 	blobs  map[string][]byte // by sum: to be in the store before the commit
+	fence  store.Cond        // of a claim; without a key there is none
 }
 
 func newPending() *pending {

@@ -20,7 +20,8 @@ import (
 const SessionTTL = 10 * time.Second
 
 // Session is the proof that a process lives: one lease, under which the presence
-// of all its agents and its leaderships stand. One a process is enough.
+// of all its agents and its leaderships stand. One a process is enough. It tells others
+// that agents live; what these may write is a matter of their Claim.
 type Session struct {
 	state *State
 	lease store.Lease
@@ -98,11 +99,12 @@ func (s *Session) presence(unit string) presence {
 	return presence{Session: s.id, Host: host, PID: os.Getpid(), Since: time.Now().UTC(), Unit: unit}
 }
 
-// Announce says that an agent ("machine-0", "unit-wordpress-0") runs in this
-// process, and takes it over from any other, whose updates for it fail from then
-// on. Announcing again is no error. ErrNotFound: the machine or unit is gone.
-func (s *Session) Announce(ctx context.Context, agent string) error {
-	err := s.state.Update(ctx, func(tx *Tx) error { return s.announce(tx, agent) })
+// Announce says that an agent ("machine-0", "unit-wordpress-0") runs in this process,
+// in the place of any other that said so. The update is that of the agent's claim, so
+// that only who holds it does. Announcing again is no error. ErrNotFound: the machine or
+// unit is gone.
+func (s *Session) Announce(ctx context.Context, update Updater, agent string) error {
+	err := update(ctx, func(tx *Tx) error { return s.announce(tx, agent) })
 	if err != nil {
 		return fmt.Errorf("cannot announce agent %q: %w", agent, err)
 	}
@@ -125,9 +127,9 @@ const announceBatch = 50
 
 // AnnounceAll announces many agents, as after an outage, in batches. It passes
 // over those whose machine or unit is gone.
-func (s *Session) AnnounceAll(ctx context.Context, agents []string) error {
+func (s *Session) AnnounceAll(ctx context.Context, update Updater, agents []string) error {
 	for batch := range slices.Chunk(agents, announceBatch) {
-		err := s.state.Update(ctx, func(tx *Tx) error {
+		err := update(ctx, func(tx *Tx) error {
 			for _, agent := range batch {
 				if err := s.announce(tx, agent); err != nil && !errors.Is(err, ErrNotFound) {
 					return err
@@ -154,30 +156,6 @@ func (v *View) hasAgent(agent string) error {
 	}
 	_, err = v.Unit(unit)
 	return err
-}
-
-// Withdraw ends the presence of an agent, unless another session has taken it over.
-func (s *Session) Withdraw(ctx context.Context, agent string) error {
-	err := s.Update(ctx, agent, func(tx *Tx) error {
-		tx.remove(presenceKey(agent))
-		return nil
-	})
-	if errors.Is(err, ErrSessionLost) {
-		return nil
-	}
-	return err
-}
-
-// Update is State.Update, conditional on this session being the one that announced
-// the agent. Otherwise ErrSessionLost, and nothing is written: also when the
-// agent's unit or machine was removed.
-func (s *Session) Update(ctx context.Context, agent string, f func(tx *Tx) error) error {
-	return s.fenced(ctx, presenceKey(agent), f)
-}
-
-// As is Update for one agent, as an Updater.
-func (s *Session) As(agent string) Updater {
-	return func(ctx context.Context, f func(tx *Tx) error) error { return s.Update(ctx, agent, f) }
 }
 
 // fenced is an update that fails unless the key says that this session wrote it.

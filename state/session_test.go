@@ -22,12 +22,6 @@ func TestPresence(t *testing.T) {
 		if !present("machine-0") || !present("unit-mysql-0") || present("unit-mysql-1") {
 			t.Error("announced agents are not present, or others are")
 		}
-		if err := s.Withdraw(t.Context(), "unit-mysql-0"); err != nil {
-			t.Fatal(err)
-		}
-		if present("unit-mysql-0") || !present("machine-0") {
-			t.Error("the withdrawn agent is present, or the other is not")
-		}
 		if err := s.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -39,7 +33,7 @@ func TestPresence(t *testing.T) {
 		default:
 			t.Error("a closed session is not done")
 		}
-		if err := s.Announce(t.Context(), "machine-0"); !errors.Is(err, state.ErrSessionLost) {
+		if err := s.Announce(t.Context(), st.Update, "machine-0"); !errors.Is(err, state.ErrSessionLost) {
 			t.Errorf("announced by a closed session: %v", err)
 		}
 	})
@@ -49,66 +43,9 @@ func TestAnnounceForWhatIsGone(t *testing.T) {
 	st := statetest.New(t)
 	s := statetest.Session(t, st)
 	for _, agent := range []string{"machine-7", "unit-mysql-0"} {
-		if err := s.Announce(t.Context(), agent); !errors.Is(err, state.ErrNotFound) {
+		if err := s.Announce(t.Context(), st.Update, agent); !errors.Is(err, state.ErrNotFound) {
 			t.Errorf("%s: %v", agent, err)
 		}
-	}
-}
-
-func TestAgentThatWasTakenOverWritesNothing(t *testing.T) {
-	statetest.Each(t, func(t *testing.T, st *state.State) {
-		statetest.AddService(t, st, statetest.MySQL(), 1)
-		old := statetest.Session(t, st, "unit-mysql-0")
-		put := func(s *state.Session, value string) error {
-			return s.Update(t.Context(), "unit-mysql-0", func(tx *state.Tx) error {
-				return tx.PutWorkflow("mysql/0", state.Workflow{State: value})
-			})
-		}
-		if err := put(old, "installed"); err != nil {
-			t.Fatal(err)
-		}
-		heir := statetest.Session(t, st, "unit-mysql-0")
-		if err := put(old, "stopped"); !errors.Is(err, state.ErrSessionLost) {
-			t.Errorf("the old agent: %v", err)
-		}
-		if err := put(heir, "started"); err != nil {
-			t.Errorf("the new agent: %v", err)
-		}
-		if err := old.Withdraw(t.Context(), "unit-mysql-0"); err != nil {
-			t.Errorf("withdraw: %v", err)
-		}
-		w := statetest.Read(t, st, func(v *state.View) (state.Workflow, error) { return v.Workflow("mysql/0") })
-		if p := statetest.Read(t, st, func(v *state.View) (bool, error) { return v.Present("unit-mysql-0") }); !p || w.State != "started" {
-			t.Errorf("present: %v, state %q", p, w.State)
-		}
-	})
-}
-
-// Taken over between the read and the commit: the commit itself must fail.
-func TestAgentTakenOverInMidUpdate(t *testing.T) {
-	st := statetest.New(t)
-	statetest.AddService(t, st, statetest.MySQL(), 1)
-	old := statetest.Session(t, st, "unit-mysql-0")
-	err := old.Update(t.Context(), "unit-mysql-0", func(tx *state.Tx) error {
-		statetest.Session(t, st, "unit-mysql-0")
-		return tx.PutWorkflow("mysql/0", state.Workflow{State: "started"})
-	})
-	if !errors.Is(err, state.ErrSessionLost) {
-		t.Errorf("got %v", err)
-	}
-}
-
-func TestAgentOfARemovedUnit(t *testing.T) {
-	st := statetest.New(t)
-	statetest.AddService(t, st, statetest.MySQL(), 1)
-	s := statetest.Session(t, st, "unit-mysql-0")
-	statetest.Update(t, st, func(tx *state.Tx) error { return tx.DestroyUnit("mysql/0") })
-	if err := state.RemoveUnit(t.Context(), s.As("unit-mysql-0"), "mysql/0"); err != nil {
-		t.Fatal(err)
-	}
-	err := s.Update(t.Context(), "unit-mysql-0", func(tx *state.Tx) error { return tx.PutWorkflow("mysql/0", state.Workflow{State: "x"}) })
-	if !errors.Is(err, state.ErrSessionLost) {
-		t.Errorf("got %v", err)
 	}
 }
 
@@ -202,7 +139,7 @@ func TestAbandonedSessionExpires(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Announce(t.Context(), "machine-0"); err != nil {
+		if err := s.Announce(t.Context(), st.Update, "machine-0"); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := s.Campaign(t.Context(), "provisioner"); err != nil {

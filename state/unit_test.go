@@ -103,7 +103,8 @@ func TestRemoveUnitLeavesNothing(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, st *state.State) {
 		r := statetest.Pair(t, st)
 		statetest.Enter(t, st, r.ID, "mysql/0", map[string]string{"a": "1"})
-		s := statetest.Session(t, st, "unit-mysql-0")
+		statetest.Session(t, st, "unit-mysql-0")
+		agent := statetest.Claim(t, st, "0", "/m").As("unit-mysql-0")
 		statetest.Update(t, st, func(tx *state.Tx) error {
 			return errors.Join(
 				tx.PutWorkflow("mysql/0", state.Workflow{State: "stopped"}),
@@ -122,11 +123,11 @@ func TestRemoveUnitLeavesNothing(t *testing.T) {
 				return nil
 			})
 		}
-		if err := state.RemoveUnit(t.Context(), s.As("unit-mysql-0"), "mysql/0"); !errors.Is(err, state.ErrInUse) {
+		if err := state.RemoveUnit(t.Context(), agent, "mysql/0"); !errors.Is(err, state.ErrInUse) {
 			t.Errorf("an alive unit: %v", err)
 		}
 		statetest.Update(t, st, func(tx *state.Tx) error { return errors.Join(tx.DestroyUnit("mysql/0"), tx.SetUnitDead("mysql/0")) })
-		if err := state.RemoveUnit(t.Context(), s.As("unit-mysql-0"), "mysql/0"); err != nil {
+		if err := state.RemoveUnit(t.Context(), agent, "mysql/0"); err != nil {
 			t.Fatal(err)
 		}
 		if err := state.RemoveUnit(t.Context(), st.Update, "mysql/0"); err != nil {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/google/renameio/v2"
+	"golang.org/x/sys/unix"
 )
 
 // record notes which process runs which hook, so that an agent that starts
@@ -45,22 +46,36 @@ func writeRecord(path, id string, pid int) error {
 // A record that cannot be read is an error: it was not written by us, so that
 // nothing says whether the process still runs.
 func Reap(path, id string) (killed bool, err error) {
-	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("cannot read the note about the last hook: %w", err)
-	}
-	var r record
-	if err := json.Unmarshal(data, &r); err != nil {
-		return false, fmt.Errorf("cannot tell if the last hook still runs, since the note %q about its process is damaged: "+
-			"end what still runs of it, then remove that file: %w", path, err)
-	}
-	if r.ID != id || r.Boot != bootID() || !r.alive() {
-		return false, nil
+	r, lives, err := findRun(path, id)
+	if err != nil || !lives {
+		return false, err
 	}
 	return true, killGroup(r.PID)
+}
+
+// Terminate tells the process group of the run with that id to end (SIGTERM), if it
+// lives, and does not wait for it.
+func Terminate(path, id string) {
+	if r, lives, err := findRun(path, id); err == nil && lives {
+		_ = unix.Kill(-r.PID, unix.SIGTERM)
+	}
+}
+
+// findRun reads which process was let go for the run with that id, and reports whether it
+// lives.
+func findRun(path, id string) (r record, lives bool, err error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return r, false, nil
+	}
+	if err != nil {
+		return r, false, fmt.Errorf("cannot read the note about the last hook: %w", err)
+	}
+	if err := json.Unmarshal(data, &r); err != nil {
+		return r, false, fmt.Errorf("cannot tell if the last hook still runs, since the note %q about its process is damaged: "+
+			"end what still runs of it, then remove that file: %w", path, err)
+	}
+	return r, r.ID == id && r.Boot == bootID() && r.alive(), nil
 }
 
 // alive is true while that very process runs.

@@ -4,5 +4,5 @@
 //
 // Next decides, and does no I/O; Run is the loop that obeys. The package knows
 // neither machines nor sessions: agent hands it a way to commit that holds only
-// while the unit's agent is the announced one. Only package agent imports it.
+// while the process holds the machine's claim. Only package agent imports it.
 package uniter

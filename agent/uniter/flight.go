@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"os"
 	"time"
 
@@ -118,6 +119,19 @@ func level(s hookexec.Stream) string {
 	return "INFO"
 }
 
+// yield tells a hook in flight to end, since another agent runs the unit from now on,
+// kills it if it does not, and drops its outcome.
+func (u *uniter) yield() {
+	defer u.abort()
+	hookexec.Terminate(u.Folder.record(), u.hook.op.ID)
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-u.hook.done:
+	case <-timer.C:
+	}
+}
+
 // abort kills a hook that is in flight and drops its outcome.
 func (u *uniter) abort() {
 	if u.hook == nil {
@@ -129,9 +143,13 @@ func (u *uniter) abort() {
 }
 
 // shutdown gives a hook in flight its grace, and commits its outcome if it ends
-// in time.
-func (u *uniter) shutdown() error {
+// in time. One of a machine that is another agent's now has none to commit.
+func (u *uniter) shutdown(why error) error {
 	if u.hook == nil {
+		return nil
+	}
+	if errors.Is(why, state.ErrClaimLost) {
+		u.yield()
 		return nil
 	}
 	defer u.abort()

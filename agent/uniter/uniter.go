@@ -20,7 +20,7 @@ import (
 type Options struct {
 	State *state.State
 	Unit  string
-	// Update commits as long as this unit's agent is the announced one.
+	// Update commits as long as this process holds the machine's claim.
 	Update state.Updater
 	Folder Folder
 	Tools  string // the folder with the hook tools
@@ -61,7 +61,8 @@ type uniter struct {
 //
 // When ctx is done, a hook in flight gets 10 seconds to end, and its outcome is
 // committed. After that its process group is killed; nothing of it is committed,
-// and the next agent runs it again.
+// and the next agent runs it again. Where it is done because of state.ErrClaimLost, the
+// hook is told to end at once, and nothing of it is committed.
 func Run(ctx context.Context, o Options) error {
 	lock, err := o.Folder.Lock(ctx, o.Log)
 	if err != nil {
@@ -109,7 +110,7 @@ func (u *uniter) run(ctx context.Context) error {
 		}
 		switch {
 		case ctx.Err() != nil:
-			return errors.Join(ctx.Err(), u.shutdown())
+			return errors.Join(ctx.Err(), u.shutdown(context.Cause(ctx)))
 		case errors.Is(err, state.ErrStoreGone), finished:
 			u.abort()
 			return err

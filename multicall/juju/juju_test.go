@@ -84,7 +84,7 @@ func (w *world) start(e home.Environment) (alive func() bool, err error) {
 		return nil, err
 	}
 	w.up[e.MachineDir("0")] = &background{s, session}
-	return func() bool { return true }, session.Announce(ctx, state.MachineAgent("0"))
+	return func() bool { return true }, session.Announce(ctx, s.Update, state.MachineAgent("0"))
 }
 
 func (w *world) running(dir string) (int, error) {

@@ -137,6 +137,16 @@ func Enter(t testing.TB, st *state.State, id int, unit string, settings map[stri
 	Update(t, st, func(tx *state.Tx) error { return tx.EnterRelation(id, unit, settings) })
 }
 
+// Claim is the claim of a machine, taken from that place by a process that is none.
+func Claim(t testing.TB, st *state.State, machine, folder string) *state.Claim {
+	t.Helper()
+	c, err := st.TakeClaim(t.Context(), machine, state.Claimant{Holder: state.Holder{Host: "host", Folder: folder}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
 // Session is a session that ends with the test, with these agents announced.
 func Session(t testing.TB, st *state.State, agents ...string) *state.Session {
 	t.Helper()
@@ -146,7 +156,7 @@ func Session(t testing.TB, st *state.State, agents ...string) *state.Session {
 	}
 	t.Cleanup(func() { s.Close(context.WithoutCancel(t.Context())) })
 	for _, agent := range agents {
-		if err := s.Announce(t.Context(), agent); err != nil {
+		if err := s.Announce(t.Context(), st.Update, agent); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,0 +1,71 @@
+package multicall
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"bijou/multicall/console"
+	"bijou/provision/local/process"
+	"bijou/state"
+)
+
+// newClaimant is this process as one that works in the folder, which is there.
+func newClaimant(folder string) (c state.Claimant, err error) {
+	if c.Holder, err = placeOf(folder); err != nil {
+		return c, err
+	}
+	self, err := process.Self()
+	if err != nil {
+		return c, fmt.Errorf("cannot tell this process from others: %w", err)
+	}
+	c.Boot, c.PIDs, c.PID, c.Start = bootID(), processNamespace(), self.PID, self.Start
+	c.Lives = func(h state.Holder) bool { return process.Identity{PID: h.PID, Start: h.Start}.Alive() }
+	return c, nil
+}
+
+// placeOf is the folder of this host, without a process.
+func placeOf(folder string) (state.Holder, error) {
+	path, err := filepath.Abs(folder)
+	if err == nil {
+		path, err = filepath.EvalSymlinks(path)
+	}
+	if err != nil {
+		return state.Holder{}, fmt.Errorf("cannot find the folder %q: %w", folder, err)
+	}
+	name, _ := os.Hostname() // else it has none
+	return state.Holder{Host: hostID(name), Folder: path, Name: name}, nil
+}
+
+// hostID is the host's machine-id(5), else its name: no reboot changes it.
+func hostID(name string) string {
+	for _, file := range []string{"/etc/machine-id", "/var/lib/dbus/machine-id"} {
+		data, _ := os.ReadFile(file)
+		if id := strings.TrimSpace(string(data)); len(id) == 32 {
+			return id
+		}
+	}
+	return "name:" + name
+}
+
+// bootID names this boot of the kernel, or of the container.
+func bootID() string {
+	data, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(data))
+}
+
+// processNamespace names the namespace that process ids here belong to.
+func processNamespace() string {
+	name, _ := os.Readlink("/proc/self/ns/pid")
+	return name
+}
+
+// hintMoved says what to do about a claim that another place holds.
+func hintMoved(err error) error {
+	if !errors.Is(err, state.ErrClaimed) {
+		return err
+	}
+	return console.Hint(err, `if that one is gone, or its folder was moved here: "juju start --moved"; it is never to run beside this one`)
+}

@@ -1,0 +1,154 @@
+package state
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Holder is who holds a claim: the place it works at, which no reboot, remount or new
+// kernel changes, and its process.
+type Holder struct {
+	Host   string `json:"host"`   // machine-id(5), or where there is none "name:" and the host's name
+	Folder string `json:"folder"` // absolute, links followed
+	Name   string `json:"name"`   // the host's, for people
+
+	// The process. All are empty of a holder that has none (yet).
+	Boot  string `json:"boot,omitempty"`  // the kernel's boot id
+	PIDs  string `json:"pids,omitempty"`  // the namespace that the process id belongs to
+	PID   int    `json:"pid,omitempty"`   //
+	Start string `json:"start,omitempty"` // in clock ticks since boot, as in /proc/PID/stat
+
+	Since time.Time `json:"since"` // when it took the claim
+}
+
+// SamePlace reports whether both are of one host and folder.
+func (h Holder) SamePlace(o Holder) bool { return h.Host == o.Host && h.Folder == o.Folder }
+
+// sameProcess reports whether both are one process.
+func (h Holder) sameProcess(o Holder) bool {
+	return h.Boot == o.Boot && h.PIDs == o.PIDs && h.PID == o.PID && h.Start == o.Start
+}
+
+// String is the holder for messages.
+func (h Holder) String() string {
+	who := "an agent"
+	if h.PID != 0 {
+		who = fmt.Sprintf("process %d", h.PID)
+	}
+	return fmt.Sprintf("%s of %s on host %q", who, h.Folder, h.Name)
+}
+
+// Claimant is who asks for a claim.
+type Claimant struct {
+	Holder
+	// Lives reports whether the process of another holder lives, whose boot and
+	// process namespace are this one's.
+	Lives func(h Holder) bool
+}
+
+// claimDoc is a claim as it is stored. Its epoch grows with each holder and never
+// falls, so that whoever held it before commits nothing more.
+type claimDoc struct {
+	Epoch  int64   `json:"epoch"`
+	Holder *Holder `json:"holder,omitempty"` // nil: whoever comes first may have it
+	// Former are the boots of this place whose holders were succeeded by one of
+	// another boot, the last ones. A boot never comes back: where one does, two hosts
+	// were made from one disk.
+	Former []string `json:"former,omitempty"`
+}
+
+// maxFormer is how many former boots are kept.
+const maxFormer = 16
+
+// verdict is what becomes of a claimant.
+type verdict int
+
+const (
+	granted  verdict = iota
+	doubtful         // the holder may live, which only its presence can tell
+	refused
+)
+
+// judge decides about a claimant; why is for people.
+func (d claimDoc) judge(by Claimant) (v verdict, why string) {
+	h := d.Holder
+	switch {
+	case h == nil:
+		return granted, ""
+	case !h.SamePlace(by.Holder):
+		return refused, fmt.Sprintf("it is held by %s since %s", h, h.Since.Format(time.DateTime+" MST"))
+	case h.Boot == "" || h.sameProcess(by.Holder):
+		return granted, ""
+	case h.Boot != by.Boot && slices.Contains(d.Former, by.Boot):
+		return refused, fmt.Sprintf("it is held by %s since %s, of another boot than this one, and that came later: two hosts have the machine-id %s",
+			h, h.Since.Format(time.DateTime+" MST"), h.Host)
+	case h.Boot != by.Boot:
+		return granted, ""
+	case h.PIDs != by.PIDs:
+		return doubtful, ""
+	case by.Lives != nil && by.Lives(*h):
+		return refused, fmt.Sprintf("it is held by %s since %s, which lives", h, h.Since.Format(time.DateTime+" MST"))
+	}
+	return granted, ""
+}
+
+// next is the claim once the holder has taken it, above the epoch that it had before.
+func (d claimDoc) next(by *Holder, floor int64) claimDoc {
+	n := claimDoc{Epoch: max(d.Epoch, floor) + 1, Holder: by}
+	if d.Holder == nil || by == nil || !d.Holder.SamePlace(*by) {
+		return n
+	}
+	n.Former = d.Former
+	if old := d.Holder.Boot; old != "" && old != by.Boot {
+		n.Former = append(slices.Clone(d.Former), old)
+		n.Former = n.Former[max(0, len(n.Former)-maxFormer):]
+	}
+	return n
+}
+
+// ClaimHolder returns who holds the machine's claim, or held it last; ok is false if
+// nobody does.
+func (v *View) ClaimHolder(machine string) (h Holder, ok bool, err error) {
+	d, _, err := load[claimDoc](v, claimKey(MachineAgent(machine)))
+	if err != nil || d.Holder == nil {
+		return Holder{}, false, err
+	}
+	return *d.Holder, true, nil
+}
+
+// AssignClaim takes the machine's claim from whoever holds it, who ends its hooks and
+// itself, and keeps it for that place, or with nil for whoever comes first. It raises
+// the claim's epoch.
+func (tx *Tx) AssignClaim(machine string, to *Holder) error {
+	if _, err := tx.Machine(machine); err != nil {
+		return err
+	}
+	key := claimKey(MachineAgent(machine))
+	d, _, err := load[claimDoc](tx.View, key)
+	if err != nil {
+		return err
+	}
+	n := d.next(to, 0)
+	n.Former = nil
+	return tx.put(key, n)
+}
+
+// freeClaim takes the machine's claim from an instance that another one has taken the
+// place of. Where none is recorded, an agent that lives may be the new one's.
+func (tx *Tx) freeClaim(machine, instance string) error {
+	m, err := tx.Machine(machine)
+	if err != nil || m.InstanceID == instance {
+		return err
+	}
+	_, held, err := tx.ClaimHolder(machine)
+	if err != nil || !held {
+		return err
+	}
+	if m.InstanceID == "" {
+		if lives, err := tx.Present(MachineAgent(machine)); err != nil || lives {
+			return err
+		}
+	}
+	return tx.AssignClaim(machine, nil)
+}

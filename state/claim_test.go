@@ -1,0 +1,285 @@
+package state_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"bijou/state"
+	"bijou/state/statetest"
+)
+
+// first is a process of one place; the others differ from it by what their names say.
+func first() state.Claimant {
+	return state.Claimant{
+		Holder: state.Holder{Host: "h1", Folder: "/env/machines/0", Name: "one", Boot: "b1", PIDs: "p1", PID: 100, Start: "5"},
+		Lives:  func(state.Holder) bool { return false },
+	}
+}
+
+func another(change func(c *state.Claimant)) state.Claimant {
+	c := first()
+	c.PID, c.Start = 200, "9"
+	change(&c)
+	return c
+}
+
+// TestWhoMayTakeAClaim has one process after another take the claim that the first has.
+func TestWhoMayTakeAClaim(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		by   state.Claimant
+		want string // of the refusal; empty: granted at once
+	}{
+		{"the same process, after exec", first(), ""},
+		{"the next process, the first is gone", another(func(*state.Claimant) {}), ""},
+		{"the next process, the first lives", another(func(c *state.Claimant) { c.Lives = func(state.Holder) bool { return true } }),
+			`it is held by process 100 of /env/machines/0 on host "one" since`},
+		{"after a reboot", another(func(c *state.Claimant) { c.Boot = "b2" }), ""},
+		{"a copy of the folder", another(func(c *state.Claimant) { c.Folder = "/copy/machines/0" }),
+			`it is held by process 100 of /env/machines/0 on host "one" since`},
+		{"another host", another(func(c *state.Claimant) { c.Host, c.Name = "h2", "two" }),
+			`it is held by process 100 of /env/machines/0 on host "one" since`},
+	} {
+		statetest.Each(t, func(t *testing.T, st *state.State) {
+			if _, err := st.TakeClaim(t.Context(), "0", first()); err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			_, err := st.TakeClaim(t.Context(), "0", test.by)
+			switch {
+			case test.want == "" && err != nil:
+				t.Errorf("%s: %v", test.name, err)
+			case test.want != "" && (!errors.Is(err, state.ErrClaimed) || !strings.HasPrefix(err.Error(), test.want)):
+				t.Errorf("%s: %v, want %q", test.name, err, test.want)
+			case time.Since(began) > state.SessionTTL:
+				t.Errorf("%s: it took %s", test.name, time.Since(began))
+			}
+		})
+	}
+}
+
+// TestClonedHost has two boots of one disk take the claim from each other: the one that
+// was there before does not come back.
+func TestClonedHost(t *testing.T) {
+	st := statetest.New(t)
+	clone := another(func(c *state.Claimant) { c.Boot = "b2" })
+	for _, by := range []state.Claimant{first(), clone} {
+		if _, err := st.TakeClaim(t.Context(), "0", by); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := st.TakeClaim(t.Context(), "0", first()); !errors.Is(err, state.ErrClaimed) || !strings.Contains(err.Error(), "two hosts have the machine-id h1") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestHolderThatCannotBeSeen is of another process namespace: its session decides.
+func TestHolderThatCannotBeSeen(t *testing.T) {
+	for _, lives := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			st := statetest.New(t)
+			old, err := st.TakeClaim(t.Context(), "0", first())
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := st.NewSession(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Announce(t.Context(), old.Update, "machine-0"); err != nil {
+				t.Fatal(err)
+			}
+			if !lives {
+				s.Close(t.Context())
+			}
+			began := time.Now()
+			_, err = st.TakeClaim(t.Context(), "0", another(func(c *state.Claimant) { c.PIDs = "p2" }))
+			if lives != errors.Is(err, state.ErrClaimed) || !lives && err != nil {
+				t.Errorf("the holder lives: %v, and the claimant got %v", lives, err)
+			}
+			if took := time.Since(began); took < state.SessionTTL {
+				t.Errorf("it waited for %s only", took)
+			}
+			s.Close(t.Context())
+		})
+	}
+}
+
+// TestClaimFences has an agent commit that was succeeded, before and in the middle.
+func TestClaimFences(t *testing.T) {
+	statetest.Each(t, func(t *testing.T, st *state.State) {
+		statetest.AddService(t, st, statetest.MySQL(), 1)
+		put := func(c *state.Claim, value string, meanwhile func()) error {
+			return c.As("unit-mysql-0")(t.Context(), func(tx *state.Tx) error {
+				meanwhile()
+				return tx.PutWorkflow("mysql/0", state.Workflow{State: value})
+			})
+		}
+		nothing := func() {}
+		old, err := st.TakeClaim(t.Context(), "0", first())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := put(old, "installed", nothing); err != nil {
+			t.Fatal(err)
+		}
+		var heir *state.Claim
+		take := func() {
+			if heir == nil {
+				if heir, err = st.TakeClaim(t.Context(), "0", another(func(*state.Claimant) {})); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		for range 2 {
+			if err := put(old, "stopped", take); !errors.Is(err, state.ErrClaimLost) {
+				t.Errorf("the old agent: %v", err)
+			}
+		}
+		if err := put(heir, "started", nothing); err != nil {
+			t.Errorf("the new agent: %v", err)
+		}
+		if err := old.Watch(t.Context()); !errors.Is(err, state.ErrClaimLost) || !strings.Contains(err.Error(), "process 200") {
+			t.Errorf("the old agent learns: %v", err)
+		}
+		w := statetest.Read(t, st, func(v *state.View) (state.Workflow, error) { return v.Workflow("mysql/0") })
+		if w.State != "started" {
+			t.Errorf("state %q", w.State)
+		}
+	})
+}
+
+// TestClaimOutlivesTheSession has an agent commit while no session of its stands.
+func TestClaimOutlivesTheSession(t *testing.T) {
+	st := statetest.New(t)
+	statetest.AddService(t, st, statetest.MySQL(), 1)
+	c := statetest.Claim(t, st, "0", "/m")
+	s, err := st.NewSession(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.Announce(t.Context(), c.Update, "unit-mysql-0"), s.Close(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	err = c.As("unit-mysql-0")(t.Context(), func(tx *state.Tx) error { return tx.PutWorkflow("mysql/0", state.Workflow{State: "started"}) })
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAgentOfARemovedUnit(t *testing.T) {
+	st := statetest.New(t)
+	statetest.AddService(t, st, statetest.MySQL(), 1)
+	update := statetest.Claim(t, st, "0", "/m").As("unit-mysql-0")
+	statetest.Update(t, st, func(tx *state.Tx) error { return tx.DestroyUnit("mysql/0") })
+	if err := state.RemoveUnit(t.Context(), update, "mysql/0"); err != nil {
+		t.Fatal(err)
+	}
+	err := update(t.Context(), func(tx *state.Tx) error { return tx.PutWorkflow("mysql/0", state.Workflow{State: "x"}) })
+	if !errors.Is(err, state.ErrNotFound) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestAssignedClaim gives the claim to another place, as an operator does who has moved it.
+func TestAssignedClaim(t *testing.T) {
+	st := statetest.New(t)
+	old, err := st.TakeClaim(t.Context(), "0", first())
+	if err != nil {
+		t.Fatal(err)
+	}
+	moved := another(func(c *state.Claimant) { c.Folder = "/moved/machines/0" })
+	statetest.Update(t, st, func(tx *state.Tx) error {
+		return tx.AssignClaim("0", &state.Holder{Host: moved.Host, Folder: moved.Folder})
+	})
+	if err := old.Watch(t.Context()); !errors.Is(err, state.ErrClaimLost) {
+		t.Errorf("the old agent: %v", err)
+	}
+	if _, err := st.TakeClaim(t.Context(), "0", first()); !errors.Is(err, state.ErrClaimed) {
+		t.Errorf("the old place: %v", err)
+	}
+	if _, err := st.TakeClaim(t.Context(), "0", moved); err != nil {
+		t.Errorf("the new place: %v", err)
+	}
+}
+
+// TestClaimOfAnotherInstance: the provider has started a machine anew.
+func TestClaimOfAnotherInstance(t *testing.T) {
+	for _, test := range []struct {
+		name, old string
+		free      bool
+	}{
+		{"the same", "i-2", false},
+		{"another", "i-1", true},
+		{"none was recorded", "", true},
+	} {
+		st := statetest.New(t)
+		statetest.Update(t, st, func(tx *state.Tx) error {
+			_, err := tx.AddMachine(state.MachineSpec{})
+			return errors.Join(err, tx.SetStarted("1", test.old, state.Addresses{}))
+		})
+		if _, err := st.TakeClaim(t.Context(), "1", first()); err != nil {
+			t.Fatal(err)
+		}
+		statetest.Update(t, st, func(tx *state.Tx) error { return tx.SetStarted("1", "i-2", state.Addresses{}) })
+		_, err := st.TakeClaim(t.Context(), "1", another(func(c *state.Claimant) { c.Host = "h2" }))
+		if free := err == nil; free != test.free {
+			t.Errorf("%s: %v", test.name, err)
+		}
+	}
+}
+
+// TestJoinedClaim has a unit's agent work beside that of its machine, which restarts.
+func TestJoinedClaim(t *testing.T) {
+	st := statetest.New(t)
+	statetest.AddService(t, st, statetest.MySQL(), 1)
+	beside := another(func(c *state.Claimant) { c.PID = 300 })
+	joined, err := st.JoinClaim(t.Context(), "0", beside)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func() error {
+		return joined.Update(t.Context(), func(tx *state.Tx) error { return tx.PutWorkflow("mysql/0", state.Workflow{State: "x"}) })
+	}
+	for _, by := range []state.Claimant{first(), another(func(*state.Claimant) {})} {
+		if _, err := st.TakeClaim(t.Context(), "0", by); err != nil {
+			t.Fatal(err)
+		}
+		if err := write(); err != nil {
+			t.Errorf("after process %d: %v", by.PID, err)
+		}
+	}
+	if _, err := st.JoinClaim(t.Context(), "0", another(func(c *state.Claimant) { c.Folder = "/copy" })); !errors.Is(err, state.ErrClaimed) {
+		t.Errorf("from a copy: %v", err)
+	}
+	statetest.Update(t, st, func(tx *state.Tx) error { return tx.AssignClaim("0", &state.Holder{Host: "h2"}) })
+	if err := write(); !errors.Is(err, state.ErrClaimLost) {
+		t.Errorf("after the place has lost it: %v", err)
+	}
+}
+
+// TestClaimOfAnEarlierStore is one that was put back to when an earlier process held it.
+func TestClaimOfAnEarlierStore(t *testing.T) {
+	st := statetest.New(t)
+	c, err := st.TakeClaim(t.Context(), "0", first())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err = st.TakeClaim(t.Context(), "0", first())
+	if err != nil {
+		t.Fatal(err)
+	}
+	statetest.Update(t, st, func(tx *state.Tx) error { return tx.DropClaim("0") })
+	if err := c.Update(t.Context(), func(tx *state.Tx) error { return tx.SetMachineStatus("0", state.MachineRunning, "x") }); err != nil {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := c.Watch(ctx); err != nil {
+		t.Errorf("it still holds the claim: %v", err)
+	}
+}

@@ -43,6 +43,8 @@ func jujuParts() juju.Parts {
 		HookTools: hookToolNames(),
 		Start:     startBackground,
 		Running:   running,
+		Place:     placeOf,
+		Lives:     lives,
 		Service:   systemd.ServiceOf,
 		Halt:      local.Halt,
 

@@ -140,6 +140,9 @@ func serveProvisioner(ctx context.Context, d daemonParts, p place) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
+	if err := refuseCopy(ctx, s, e); err != nil {
+		return err
+	}
 	over := newHandover(e, p.Tools)
 	d.manager.ready() // it has no presence: it leads, or waits to
 	return over.outcome(ctx, together(ctx, []role{

@@ -117,6 +117,15 @@ func (v *View) ClaimHolder(machine string) (h Holder, ok bool, err error) {
 	return *d.Holder, true, nil
 }
 
+// CheckPlace returns ErrClaimed if another place holds the machine's claim.
+func (v *View) CheckPlace(machine string, here Holder) error {
+	h, held, err := v.ClaimHolder(machine)
+	if err != nil || !held || h.SamePlace(here) {
+		return err
+	}
+	return refuse(ErrClaimed, "machine %s is that of %s", machine, h)
+}
+
 // AssignClaim takes the machine's claim from whoever holds it, who ends its hooks and
 // itself, and keeps it for that place, or with nil for whoever comes first. It raises
 // the claim's epoch.

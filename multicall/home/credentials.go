@@ -77,6 +77,9 @@ func (e Environment) absolute(state string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("cannot find the environment's folder: %w", err)
 	}
+	if path, file := strings.CutPrefix(state, sqliteScheme); file && path != "" && !filepath.IsAbs(path) {
+		return sqliteScheme + filepath.Join(dir, path), nil
+	}
 	return mapFiles(state, func(_, path string) (string, error) {
 		if filepath.IsAbs(path) {
 			return path, nil
@@ -85,9 +88,18 @@ func (e Environment) absolute(state string) (string, error) {
 	})
 }
 
+// sqliteScheme begins the URL of a state in a file.
+const sqliteScheme = "sqlite:"
+
 // relative is a state's URL with those files named from the folder, so that the
-// record holds in a copy of the folder, wherever that is.
+// record holds in the folder wherever that is. What was read is written as it was.
 func (e Environment) relative(state string) (string, error) {
+	if was, err := e.absolute(e.read); err == nil && e.read != "" && was == state {
+		return e.read, nil
+	}
+	if rest, inside := strings.CutPrefix(state, sqliteScheme+e.Dir+"/"); inside {
+		return sqliteScheme + rest, nil
+	}
 	return mapFiles(state, func(_, path string) (string, error) {
 		if rest, inside := strings.CutPrefix(path, filepath.Join(e.Dir, credentialsFolder)+"/"); inside {
 			return filepath.Join(credentialsFolder, rest), nil

@@ -19,7 +19,7 @@ const recordFile = "environment.yaml"
 type Record struct {
 	Name     string `yaml:"name"`
 	UUID     string `yaml:"uuid"`
-	State    string `yaml:"state"`    // URL of the store; in the file it names credentials from the folder
+	State    string `yaml:"state"`    // URL of the store; in the file it names what is in the folder from there
 	Provider string `yaml:"provider"` // who makes machines
 	Tools    string `yaml:"tools"`    // VERSION-SHA8, the folder below tools/
 	Phase    string `yaml:"phase,omitempty"`
@@ -33,14 +33,21 @@ const Removing = "removing"
 type Environment struct {
 	Dir string // absolute
 	Record
+
+	read string // State as the file has it; a bijou of before names its file by the whole path
 }
 
-// Environment reads the named environment; ErrNoEnvironment if it is not there.
+// Environment reads the named environment; ErrNoEnvironment if it is not there. A folder
+// that was given another name is refused.
 func (h Home) Environment(name string) (Environment, error) {
 	if err := CheckName(name); err != nil {
 		return Environment{}, err
 	}
-	return Load(h.Path(name))
+	e, err := Load(h.Path(name))
+	if err == nil && e.Name != name {
+		err = fmt.Errorf("cannot use %q as environment %q: it is that of environment %q, by which name its folder has to go", e.Dir, name, e.Name)
+	}
+	return e, err
 }
 
 // Load reads the environment of that folder; ErrNoEnvironment if there is none.
@@ -56,6 +63,7 @@ func Load(dir string) (Environment, error) {
 	if err := yaml.Unmarshal(data, &e.Record); err != nil {
 		return Environment{}, fmt.Errorf("cannot read %q: %w", filepath.Join(dir, recordFile), err)
 	}
+	e.read = e.State
 	if e.State, err = e.absolute(e.State); err != nil {
 		return Environment{}, err
 	}

@@ -55,6 +55,9 @@ func (c destroyEnvironmentCmd) Run(o *operator) error {
 	if e, err = reread(o, e); err != nil {
 		return fmt.Errorf("cannot destroy environment %q: %w", e.Name, err)
 	}
+	if err := o.checkOriginal(e); err != nil {
+		return fmt.Errorf("cannot destroy environment %q: %w", e.Name, err)
+	}
 	if err := c.stopUnits(o, e); err != nil {
 		return console.Hint(fmt.Errorf("cannot destroy environment %q: %w", e.Name, err),
 			"--force takes it down without stop hooks")

@@ -29,6 +29,10 @@ type Parts struct {
 	// Running returns the id of the process that runs the local machine of that
 	// folder, 0 if none does.
 	Running func(dir string) (pid int, err error)
+	// Place is the folder of this host, as machines' claims name it.
+	Place func(dir string) (state.Holder, error)
+	// Lives reports whether a claim's holder is a process of this host that lives.
+	Lives func(h state.Holder) bool
 	// Service names the systemd service that the process belongs to; "" is none.
 	Service func(pid int) string
 	// StopService has systemd end that service, and returns when it has.

@@ -49,7 +49,9 @@ func (c migrateStateCmd) Run(o *operator) error {
 	if e, err = o.home.Environment(e.Name); err != nil { // somebody else may have been at work
 		return err
 	}
-	err = c.migrate(o, e)
+	if err = o.checkOriginal(e); err == nil {
+		err = c.migrate(o, e)
+	}
 	if now, lerr := home.Load(e.Dir); err == nil && lerr == nil { // until it is finished the old store's are needed
 		err = now.DropCredentials()
 	}

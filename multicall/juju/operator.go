@@ -53,16 +53,28 @@ func (o *operator) open(f func(s *state.State) error) error {
 	if err != nil {
 		return err
 	}
-	o.warnIfDown(e)
-	return o.openState(e, f)
+	return o.openState(e, func(s *state.State) error {
+		o.warnIfDown(e)
+		return f(s)
+	})
 }
 
 // openLimit is how long a command waits for a store that does not answer:
 // somebody sits there.
 const openLimit = 5 * time.Second
 
-// openState opens that environment's state for f.
+// openState opens that environment's state for f, unless its folder is a copy.
 func (o *operator) openState(e home.Environment, f func(s *state.State) error) error {
+	return o.openStore(e, func(s *state.State) error {
+		if err := o.refuseCopy(e, s); err != nil {
+			return err
+		}
+		return f(s)
+	})
+}
+
+// openStore opens that environment's state for f.
+func (o *operator) openStore(e home.Environment, f func(s *state.State) error) error {
 	ctx, cancel := context.WithTimeout(o.ctx, openLimit)
 	s, err := state.Open(ctx, e.State)
 	cancel()

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"bijou/multicall/console"
 	"bijou/multicall/home"
 	"bijou/state"
 )
@@ -22,23 +23,44 @@ const (
 )
 
 // startCmd is `juju start`.
-type startCmd struct{}
+type startCmd struct {
+	Moved   bool   `help:"The environment runs from this folder and host from now on: what ran it from another one is gone for good, or ends."`
+	Machine string `placeholder:"ID" help:"With --moved: let whoever comes first run this machine, instead of this environment's own."`
+}
 
 // Help shows how it is used.
 func (startCmd) Help() string {
 	return `After a crash of the background process, or of the host, the environment goes on where it stood.
 Where "bijou install --systemd" has given the process to systemd, it is systemd that starts it.
 
+A machine belongs to the host and folder that it was run from last. An agent from anywhere else, as of
+a copy of the folder, is refused until --moved says that the other is gone. One that lives still ends
+its hooks and itself, unless it cannot see this environment's state.
+
 Examples:
   juju start
-  juju start -e staging`
+  juju start -e staging
+  juju start --moved
+  juju start --moved --machine 3`
 }
 
 // Run starts the background process if it does not run.
-func (startCmd) Run(o *operator) error {
+func (c startCmd) Run(o *operator) error {
 	e, err := o.home.Choose(o.name)
 	if err != nil {
 		return err
+	}
+	switch {
+	case c.Machine != "" && !c.Moved:
+		return console.Usage(errors.New("--machine says which machine has moved: give --moved, too"))
+	case c.Machine != "":
+		return o.openState(e, func(s *state.State) error {
+			return s.Update(o.ctx, func(tx *state.Tx) error { return tx.AssignClaim(c.Machine, nil) })
+		})
+	case c.Moved:
+		if e, err = o.takeOver(e); err != nil {
+			return err
+		}
 	}
 	pid, err := o.parts.Running(e.MachineDir("0"))
 	if err != nil {

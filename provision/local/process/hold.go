@@ -62,7 +62,8 @@ func (h *Hold) Release() {
 }
 
 // Holder returns the living process that runs the machine of that folder;
-// ErrGone if none does. One that is just ending is waited for, for a moment.
+// ErrGone if none does. One that is just ending is waited for, for a moment. The file of
+// a folder that was copied names who runs the original: that one has other files open.
 func Holder(dir string) (Identity, error) {
 	i, err := ReadFile(pidFile(dir))
 	if errors.Is(err, os.ErrNotExist) {
@@ -72,10 +73,33 @@ func Holder(dir string) (Identity, error) {
 		return Identity{}, err
 	}
 	briefly(i.exiting)
-	if !i.Alive() {
+	elsewhere := func() bool { return i.Alive() && !i.hasOpen(filepath.Join(dir, lockName)) }
+	if elsewhere() {
+		briefly(elsewhere) // it may be on its way into another binary
+	}
+	if !i.Alive() || elsewhere() {
 		return Identity{}, fmt.Errorf("process %d of %q: %w", i.PID, dir, ErrGone)
 	}
 	return i, nil
+}
+
+// hasOpen reports whether the process has the file open, or whether that cannot be seen.
+func (i Identity) hasOpen(path string) bool {
+	want, err := os.Stat(path)
+	if err != nil {
+		return true
+	}
+	folder := fmt.Sprintf("/proc/%d/fd", i.PID)
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return true
+	}
+	for _, e := range entries {
+		if info, err := os.Stat(filepath.Join(folder, e.Name())); err == nil && os.SameFile(info, want) {
+			return true
+		}
+	}
+	return false
 }
 
 // Free tells if no process runs the machine, not even one that has not written
@@ -93,11 +117,14 @@ func Free(dir string) (bool, error) {
 	return true, lock.Close()
 }
 
+// lockName is the file whose lock is the right to run a machine.
+const lockName = "agent.lock"
+
 func pidFile(dir string) string { return filepath.Join(dir, "agent.pid") }
 
 // lockFile locks DIR/agent.lock for this process.
 func lockFile(dir string) (*os.File, error) {
-	lock, err := os.OpenFile(filepath.Join(dir, "agent.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	lock, err := os.OpenFile(filepath.Join(dir, lockName), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("cannot lock the machine's folder: %w", err)
 	}

@@ -154,3 +154,25 @@ func TestHaving(t *testing.T) {
 		t.Errorf("found %v after its end", found)
 	}
 }
+
+// A copied folder names who runs the original, which does not run the copy.
+func TestHolderOfACopy(t *testing.T) {
+	dir, copied := t.TempDir(), t.TempDir()
+	hold, err := Take(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hold.Release()
+	for _, name := range []string{"agent.pid", lockName} {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if err := errors.Join(err, os.WriteFile(filepath.Join(copied, name), data, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := Holder(dir); err != nil {
+		t.Errorf("the original: %v", err)
+	}
+	if _, err := Holder(copied); !errors.Is(err, ErrGone) {
+		t.Errorf("the copy: %v", err)
+	}
+}

@@ -1,0 +1,37 @@
+package agent
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"bijou/state"
+	"bijou/state/statetest"
+)
+
+// TestClaimLostInMidHook has an operator give the machine to another place while a hook
+// runs: the hook is told to end, nothing of it is committed, and the agent says why it ends.
+func TestClaimLostInMidHook(t *testing.T) {
+	once(t, func(r *rig) {
+		r.lonely(map[string]string{"install": `trap 'echo "$JUJU_UNIT_NAME told to end" >> ` + r.notes + `; exit 0' TERM; open-port 80; while :; do sleep 0.05; done`})
+		r.start()
+		r.awaitNote("app/0", "install")
+		statetest.Update(t, r.st, func(tx *state.Tx) error {
+			return tx.AssignClaim("0", &state.Holder{Host: "another", Folder: "/m", Name: "two"})
+		})
+		err := receive(t, "the agent ends", r.done)
+		r.stop = nil
+		if !errors.Is(err, state.ErrClaimLost) {
+			t.Errorf("it ended with %v", err)
+		}
+		if got := r.noted("app/0"); !slices.Equal(got, []string{"install", "told to end"}) {
+			t.Errorf("noted: %q", got)
+		}
+		if u := r.uniter("app/0"); u.Op == nil || u.Workflow.State != "" {
+			t.Errorf("after its end: %+v", u)
+		}
+		if err := RunMachine(t.Context(), MachineOptions{State: r.st, Machine: "0", Dir: r.dir, Tools: r.tools, Log: r.log()}); !errors.Is(err, state.ErrClaimed) {
+			t.Errorf("it began again with %v", err)
+		}
+	})
+}

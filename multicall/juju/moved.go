@@ -1,0 +1,133 @@
+package juju
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"bijou/multicall/console"
+	"bijou/multicall/home"
+	"bijou/state"
+)
+
+// refuseCopy refuses to work on an environment in a file whose machine 0 is another
+// folder's: this one is a copy, or was moved.
+func (o *operator) refuseCopy(e home.Environment, s *state.State) error {
+	if !strings.HasPrefix(e.State, "sqlite:") {
+		return nil // hosts that share a store have folders of their own
+	}
+	here, err := o.parts.Place(e.MachineDir("0"))
+	if err != nil {
+		return err
+	}
+	err = s.View(o.ctx, func(v *state.View) error { return v.CheckPlace("0", here) })
+	if !errors.Is(err, state.ErrClaimed) {
+		return err
+	}
+	return console.Hint(fmt.Errorf("environment %q in %s is a copy, or was moved: %v", e.Name, e.Dir, err),
+		"if that one is gone for good: juju start --moved -e "+e.Name,
+		"if it is not: leave this folder alone, or remove it")
+}
+
+// checkOriginal is refuseCopy for commands that do not open the store. One that cannot
+// be opened says nothing.
+func (o *operator) checkOriginal(e home.Environment) error {
+	ctx, cancel := context.WithTimeout(o.ctx, openLimit)
+	defer cancel()
+	s, err := state.Open(ctx, e.State)
+	if err != nil {
+		return nil
+	}
+	return errors.Join(o.refuseCopy(e, s), s.Close())
+}
+
+// takeOver makes this folder the one that the environment's machines run from: of a
+// local environment all, of any other machine 0. Whoever ran them from elsewhere ends.
+func (o *operator) takeOver(e home.Environment) (home.Environment, error) {
+	e, err := nameOwnState(e)
+	if err != nil {
+		return e, err
+	}
+	return e, o.openStore(e, func(s *state.State) error {
+		dirs, err := e.MachineDirs()
+		if err != nil {
+			return err
+		}
+		for _, dir := range dirs {
+			if dir != e.MachineDir("0") && e.Provider != state.ProviderLocal {
+				continue
+			}
+			if err := o.takeMachine(e, s, filepath.Base(dir)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// nameOwnState has the record of a folder that was moved name the state in it, where it
+// names that by where the folder was.
+func nameOwnState(e home.Environment) (home.Environment, error) {
+	path, file := strings.CutPrefix(e.State, "sqlite:")
+	if _, err := os.Lstat(path); !file || !errors.Is(err, fs.ErrNotExist) {
+		return e, nil
+	}
+	if _, err := os.Lstat(e.StateFile()); err != nil {
+		return e, nil
+	}
+	e.State = "sqlite:" + e.StateFile()
+	return e, e.Save()
+}
+
+// takeMachine claims one machine for this folder, and waits for the end of a process of
+// this host that ran it from another.
+func (o *operator) takeMachine(e home.Environment, s *state.State, id string) error {
+	here, err := o.parts.Place(e.MachineDir(id))
+	if err != nil {
+		return err
+	}
+	here.Since = time.Now().UTC().Truncate(time.Second)
+	var old state.Holder
+	var held bool
+	err = s.Update(o.ctx, func(tx *state.Tx) (err error) {
+		if old, held, err = tx.ClaimHolder(id); err != nil || held && old.SamePlace(here) {
+			return err
+		}
+		if held && o.parts.Lives(old) && isBelow(e.State, e.Dir) {
+			return fmt.Errorf("cannot take machine %s over: %s still runs, with a state of its own: end it first", id, old)
+		}
+		return tx.AssignClaim(id, &here)
+	})
+	switch {
+	case errors.Is(err, state.ErrNotFound): // a folder that was left of a machine that is gone
+		return nil
+	case err != nil || !held || old.SamePlace(here):
+		return err
+	}
+	o.note("machine %s is that of %s now, and was that of %s", id, here.Folder, old)
+	return o.awaitEnd(old)
+}
+
+// isBelow reports whether the state is a file in the folder.
+func isBelow(url, dir string) bool {
+	path, file := strings.CutPrefix(url, "sqlite:")
+	return file && strings.HasPrefix(path, dir+"/")
+}
+
+// awaitEnd waits until a process of this host has ended that has lost its machine.
+func (o *operator) awaitEnd(old state.Holder) error {
+	ctx, cancel := context.WithTimeout(o.ctx, haltGrace)
+	defer cancel()
+	for o.parts.Lives(old) {
+		if err := pause(ctx); err != nil {
+			return cmp.Or(o.ctx.Err(), fmt.Errorf("%s does not end", old))
+		}
+	}
+	return nil
+}

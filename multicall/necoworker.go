@@ -73,8 +73,12 @@ func serveWorker(ctx context.Context, d daemonParts, g necoWorkerGrammar) (err e
 	if err != nil {
 		return err
 	}
+	claimant, err := newClaimant(g.Dir)
+	if err != nil {
+		return errors.Join(err, store.Close())
+	}
 	err = updater.RunWorker(ctx, updater.WorkerOptions{
-		Store: store, LRN: lrn, Version: version, Manifest: manifest, Dir: g.Dir, Server: server,
+		Store: store, LRN: lrn, Claimant: claimant, Version: version, Manifest: manifest, Dir: g.Dir, Server: server,
 		Install: installer(server, g.Dir), Mend: mender(server, manifest, ownPackage(g.Dir, version)), Metrics: metrics, Ready: d.manager.ready,
 	})
 	err = errors.Join(err, store.Close())

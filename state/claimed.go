@@ -133,11 +133,25 @@ func (c *Claim) settleDoubt(tx *Tx, h Holder, waited bool) (v verdict, why strin
 	return granted, "", err
 }
 
+// fence is the condition that the claim is as it was adopted.
+func (c *Claim) fence() store.Cond {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return store.Cond{Key: c.at.key, Revision: c.revision}
+}
+
 // held is the highest epoch that this claim has had.
 func (c *Claim) held() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.epoch
+}
+
+// reasonLost is why the claim was lost; nil if it was not.
+func (c *Claim) reasonLost() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.cause
 }
 
 // adopt notes the revision at which the claim is this one's.
@@ -187,14 +201,12 @@ func (c *Claim) lose(d claimDoc) error {
 // written, once another holder has taken it.
 func (c *Claim) Update(ctx context.Context, f func(tx *Tx) error) error {
 	for {
-		c.mu.Lock()
-		revision, err := c.revision, c.cause
-		c.mu.Unlock()
-		if err != nil {
+		if err := c.reasonLost(); err != nil {
 			return err
 		}
-		err = c.at.state.Update(ctx, func(tx *Tx) error {
-			tx.pending.fence = store.Cond{Key: c.at.key, Revision: revision}
+		fence := c.fence()
+		err := c.at.state.Update(ctx, func(tx *Tx) error {
+			tx.pending.fence = fence
 			return f(tx)
 		})
 		if !errors.Is(err, errFenced) {
@@ -227,13 +239,10 @@ func (c *Claim) reconcile(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.mu.Lock()
-	revision, epoch := c.revision, c.epoch
-	c.mu.Unlock()
 	switch {
-	case kv.Revision == revision:
+	case kv.Revision == c.fence().Revision:
 		return nil
-	case d.Epoch < epoch || c.joins:
+	case d.Epoch < c.held() || c.joins:
 		err := c.renew(ctx)
 		if errors.Is(err, ErrClaimed) {
 			return c.lose(d)
@@ -272,11 +281,9 @@ func (c *Claim) awaitChange(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.mu.Lock()
-	revision := c.revision
-	c.mu.Unlock()
-	if kv.Revision != revision {
+	fence := c.fence()
+	if kv.Revision != fence.Revision {
 		return nil
 	}
-	return c.at.state.awaitChange(ctx, c.at.key, revision)
+	return c.at.state.awaitChange(ctx, fence.Key, fence.Revision)
 }

@@ -16,13 +16,52 @@ type KeySession struct {
 // NewSession begins a session, which lives until it is closed, is lost, or the
 // process ends. ctx bounds the beginning only.
 func (k *Keyspace) NewSession(ctx context.Context) (*KeySession, error) {
+	return k.lent(k.begin(ctx))
+}
+
+// begin begins a session that leads below the keyspace's keys.
+func (k *Keyspace) begin(ctx context.Context) (*Session, error) {
 	s, err := k.state.NewSession(ctx)
+	if err == nil {
+		s.leaders = k.root
+	}
+	return s, err
+}
+
+func (k *Keyspace) lent(s *Session, err error) (*KeySession, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.leaders = k.root
 	return &KeySession{keys: k, session: s}, nil
 }
+
+// KeyProcess is a Process over a Keyspace, one of whose roles announces itself.
+type KeyProcess struct {
+	keys    *Keyspace
+	process *Process
+}
+
+// NewProcess begins nothing yet.
+func (k *Keyspace) NewProcess() *KeyProcess { return &KeyProcess{k, newProcess(k.begin, true)} }
+
+// Session is Process.Session.
+func (p *KeyProcess) Session(ctx context.Context) (*KeySession, error) {
+	return p.keys.lent(p.process.Session(ctx))
+}
+
+// Standing is Process.Standing.
+func (p *KeyProcess) Standing(ctx context.Context) (*KeySession, error) {
+	return p.keys.lent(p.process.Standing(ctx))
+}
+
+// Stand is Process.Stand.
+func (p *KeyProcess) Stand(s *KeySession) { p.process.Stand(s.session) }
+
+// Stands is Process.Stands.
+func (p *KeyProcess) Stands(s *KeySession) bool { return p.process.Stands(s.session) }
+
+// Close is Process.Close.
+func (p *KeyProcess) Close(ctx context.Context) error { return p.process.Close(ctx) }
 
 // Done is closed once the session is lost or closed.
 func (s *KeySession) Done() <-chan struct{} { return s.session.Done() }

@@ -14,7 +14,7 @@ import (
 // Session, and says with Stand that it is done; who campaigns takes Standing.
 // Its methods may be called from several goroutines.
 type Process struct {
-	state     *State
+	begin     func(ctx context.Context) (*Session, error)
 	announces bool
 	turn      chan struct{} // buffered: whoever has put a word in may begin a session
 
@@ -26,7 +26,11 @@ type Process struct {
 // NewProcess begins nothing yet. Announces says if one of the roles announces
 // agents, for whom campaigns have to wait.
 func NewProcess(s *State, announces bool) *Process {
-	return &Process{state: s, announces: announces, turn: make(chan struct{}, 1)}
+	return newProcess(s.NewSession, announces)
+}
+
+func newProcess(begin func(ctx context.Context) (*Session, error), announces bool) *Process {
+	return &Process{begin: begin, announces: announces, turn: make(chan struct{}, 1)}
 }
 
 // Session is the session that lives, a new one if need be.
@@ -43,7 +47,7 @@ func (p *Process) Session(ctx context.Context) (*Session, error) {
 	if s, _ := p.living(); s != nil {
 		return s, nil
 	}
-	s, err := p.state.NewSession(ctx)
+	s, err := p.begin(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -84,6 +88,20 @@ func (p *Process) Stand(s *Session) {
 	case <-p.standing:
 	default:
 		close(p.standing)
+	}
+}
+
+// Stands reports whether all agents are announced by that session, which lives.
+func (p *Process) Stands(s *Session) bool {
+	living, standing := p.living()
+	if living == nil || living != s {
+		return false
+	}
+	select {
+	case <-standing:
+		return true
+	default:
+		return false
 	}
 }
 

@@ -56,7 +56,7 @@ func resign(ctx context.Context, l *state.KeyLeadership) {
 	if l == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbyeTimeout)
 	defer cancel()
 	_ = l.Resign(ctx) // else it ends with the session
 }
@@ -101,7 +101,7 @@ func (w *worker) deliver(ctx context.Context, c release.Component, r record.Requ
 
 // campaign waits until this worker leads, or there may be a result: then nil.
 func (w *worker) campaign(ctx context.Context, c release.Component, revision int64) (*state.KeyLeadership, error) {
-	s, err := w.proof.living(ctx)
+	s, err := w.process.Standing(ctx)
 	if err != nil {
 		return nil, err
 	}

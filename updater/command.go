@@ -108,11 +108,12 @@ func Halt(s Snapshot, now time.Time, why string) ([]Change, error) {
 	return s.stop(now, nil, "by hand: "+orElse(strings.TrimSpace(why), "no reason was given")).Changes, nil
 }
 
-// Unregister removes a boot server, and what it says of itself: but not how far it
+// Unregister removes a boot server, and what it says of itself, so that another machine
+// may work as it from then on: but not how far it
 // is in an update that runs, which it would not write again while the others wait.
 func Unregister(s Snapshot, lrn int) []Change {
 	k, r := s.Keys, s.Current
-	changes := []Change{remove(k.BootServer(lrn)), remove(k.Presence(lrn))}
+	changes := []Change{remove(k.BootServer(lrn)), remove(k.Presence(lrn)), remove(k.Claim(lrn))}
 	if r != nil && !r.Stop && !r.Ended() && slices.Contains(r.Servers, lrn) {
 		return changes
 	}

@@ -19,7 +19,8 @@ const comeback = time.Second
 func persist(ctx context.Context, f func() error) error {
 	for {
 		err := f()
-		if err == nil || errors.Is(err, errStale) || errors.Is(err, state.ErrSessionLost) {
+		if err == nil || errors.Is(err, errStale) || errors.Is(err, state.ErrSessionLost) ||
+			errors.Is(err, state.ErrClaimed) || errors.Is(err, state.ErrClaimLost) {
 			return err
 		}
 		if err := bear(ctx, err); err != nil {
@@ -78,11 +79,8 @@ func (w *worker) persist(ctx context.Context, f func() error) error {
 	return err
 }
 
-// heard is what the worker's presence tells it: that the store is back, or that
-// another server goes by its LRN, or does no more.
-func (w *worker) heard(back bool) {
-	if back {
-		w.away.came()
-	}
-	w.sight.ring(news{all: back})
+// heard is what the worker's presence tells it: that the store is back.
+func (w *worker) heard() {
+	w.away.came()
+	w.sight.ring(news{all: true})
 }

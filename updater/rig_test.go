@@ -78,6 +78,7 @@ func (r *rig) begin(version string, lrns ...int) {
 func (r *rig) worker(lrn int, dir string, server Server, o WorkerOptions) (stop func() error) {
 	r.t.Helper()
 	o.Store, o.LRN, o.Dir, o.Server, o.Manifest = r.open(), lrn, dir, server, r.manifest
+	o.Claimant.Folder = dir
 	if o.Version == "" {
 		o.Version = "1.1"
 	}
@@ -92,6 +93,16 @@ func (r *rig) worker(lrn int, dir string, server Server, o WorkerOptions) (stop 
 	stop = sync.OnceValue(func() error { cancel(); running.Wait(); return err })
 	r.t.Cleanup(func() { _ = stop() })
 	return stop
+}
+
+// claim is the claim of a worker that is only a part of one.
+func (r *rig) claim(lrn int) *state.KeyClaim {
+	r.t.Helper()
+	c, err := takeClaim(r.t.Context(), WorkerOptions{Store: r.store, LRN: lrn})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return c
 }
 
 // await waits until the request is as wanted.

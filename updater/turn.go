@@ -110,7 +110,7 @@ func (w *worker) others(ctx context.Context, c release.Component, r record.Reque
 func (w *worker) turn(ctx context.Context, component string, r record.Request, move Move) error {
 	key := Keys().Turn(component)
 	return persist(ctx, func() error {
-		return w.o.Store.Update(ctx, func(tx *state.KeyTx) error {
+		return w.claim.Update(ctx, func(tx *state.KeyTx) error {
 			t, err := LoadTurn(tx.KeyView, component)
 			if err != nil {
 				return err

@@ -4,7 +4,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"bijou/state"
 	"bijou/updater/record"
@@ -12,15 +11,16 @@ import (
 )
 
 // Of two servers with one LRN the first works, and the other neither touches anything
-// nor says that it was here, until the first is gone. One alert says so.
+// nor says that it was here, also when the first is gone: until an operator says so. One
+// alert tells of it.
 func TestTwins(t *testing.T) {
 	r := newRig(t, "sqlite:"+filepath.Join(t.TempDir(), "neco.db"))
 	r.manifest = release.Manifest{Components: []release.Component{{Name: "a", Strategy: release.StopAll}}}
 	first, second := t.TempDir(), t.TempDir()
 	one, two := &fake{}, &fake{}
 	stop := r.worker(1, first, one, WorkerOptions{})
-	r.eventually("the first is there", func() bool { return r.server(1) == idOf(t, first) })
-	r.worker(1, second, two, WorkerOptions{doubt: time.Millisecond})
+	r.eventually("the first is there", func() bool { return strings.HasSuffix(r.server(1), first) })
+	r.worker(1, second, two, WorkerOptions{})
 	r.eventually("there is an alert", func() bool { return r.twins() == 1 })
 
 	r.updater(nil)
@@ -35,17 +35,18 @@ func TestTwins(t *testing.T) {
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	r.eventually("the second takes its place", func() bool { return r.server(1) == idOf(t, second) })
-}
-
-// idOf is a folder's identity.
-func idOf(t *testing.T, dir string) string {
-	t.Helper()
-	id, err := identity(dir)
+	r.eventually("the first is gone", func() bool { return r.server(1) == "" })
+	_, err := r.store.TakeClaim(t.Context(), Keys().Claim(1), Keys().Presence(1), state.Claimant{Holder: state.Holder{Host: "third"}})
+	if err == nil {
+		t.Error("a third server was let in")
+	}
+	err = r.store.Update(t.Context(), func(tx *state.KeyTx) error {
+		return Apply(tx, Unregister(Snapshot{}, 1))
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return id
+	r.eventually("the second takes its place", func() bool { return strings.HasSuffix(r.server(1), second) })
 }
 
 // server is whose presence stands at the LRN.

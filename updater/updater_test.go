@@ -242,7 +242,7 @@ func TestDeliveryAtTheEnd(t *testing.T) {
 // Who decided on a request that is no more takes no turn at a rolling component.
 func TestTurnOfAnotherRequest(t *testing.T) {
 	r := newRig(t, "sqlite:"+t.TempDir()+"/neco.db")
-	w := &worker{o: WorkerOptions{Store: r.store, LRN: 2}}
+	w := &worker{o: WorkerOptions{Store: r.store, LRN: 2}, claim: r.claim(2)}
 	q := *request(nil)
 	for _, tt := range []struct {
 		what   string

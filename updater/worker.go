@@ -28,7 +28,6 @@ type Seat struct {
 	Moves    int       // what the servers had done by then
 	MovedAt  time.Time // when it has seen that grow, at the step that it is at
 	Back     time.Time // when the store came back that had been away
-	Twin     string    // another server's worker that goes by this LRN; "" is none
 }
 
 // The phases of what a Journal is about.
@@ -90,9 +89,6 @@ func NextTask(s Seat, now time.Time) Task {
 	if s.Busy {
 		return s.mind()
 	}
-	if s.Twin != "" {
-		return Task{Job: Idle, Why: s.Twin + " works as this server"}
-	}
 	if !s.called() {
 		return Task{Job: Idle, Why: "there is nothing to do"}
 	}
@@ -124,9 +120,6 @@ func (s Seat) mine() bool { return release.Same(s.Own, s.Current.Version) }
 // mind watches over what is being done: it ends when its request is stopped or
 // is no more.
 func (s Seat) mind() Task {
-	if s.Twin != "" {
-		return Task{Job: Cancel, Why: s.Twin + " works as this server"}
-	}
 	if !s.called() || !s.ours(s.Journal) || s.Current.Attempt != s.Journal.Attempt {
 		return Task{Job: Cancel, Why: "the update was stopped"}
 	}

@@ -77,8 +77,6 @@ func TestNextTask(t *testing.T) {
 			s.All, s.LookedAt, s.MovedAt = two, t0().Add(time.Hour), t0().Add(time.Hour)
 		}), time.Hour, Idle, time.Hour + lookAtMost, "waiting"},
 		{"others have moved", seated(2, func(s *Seat) { s.All, s.MovedAt = two, t0().Add(time.Hour) }), 2 * time.Hour, Write, 0, "a/update"},
-		{"another server goes by its LRN", seated(2, func(s *Seat) { s.Gate, s.Twin = opened(2), "the worker on b" }), 0, Idle, 0, "the worker on b works as this server"},
-		{"one comes while it is busy", seated(2, func(s *Seat) { s.Busy, s.Journal, s.Twin = true, did(2, Running), "b" }), 0, Cancel, 0, "b works"},
 
 		{"killed in the step (fault 1)", seated(2, func(s *Seat) { s.Gate, s.Journal = opened(2), did(2, Running) }), 0, Run, 0, "a/update"},
 		{"done", seated(2, func(s *Seat) { s.Gate, s.Journal = opened(2), did(2, Done) }), 0, Write, 0, "b/update"},

@@ -26,9 +26,9 @@ type WorkerOptions struct {
 	// begun meanwhile, for a minute at most. May be nil.
 	Mend    func(ctx context.Context) error
 	Metrics *WorkerMetrics // may be nil
-	Ready   func()         // called once its presence is announced, or refused; may be nil
+	Ready   func()         // called once it works as its LRN, or that is refused; may be nil
 
-	doubt time.Duration // how long another worker of its LRN is taken for one that just ended; 0: twinDoubt
+	Claimant state.Claimant // this process, for the claim of its LRN
 }
 
 // ErrHandOver says that the worker has installed another version, which is to take
@@ -43,8 +43,11 @@ type worker struct {
 	seat  Seat
 	conf  record.Config
 	sight *sight
-	proof *proof
 	away  *absentStore
+
+	claim    *state.KeyClaim
+	process  *state.KeyProcess
+	presence *presence
 
 	asked  int64 // the revision at which the request was written, as far as it was read
 	readAt int64 // the revision at which it was read
@@ -55,7 +58,9 @@ type worker struct {
 }
 
 // RunWorker does the server's part in updates until ctx is done, or until it has
-// installed another version: ErrHandOver. A store that is away is waited for.
+// installed another version: ErrHandOver. A store that is away is waited for. Where
+// another server works as that LRN, or did last, it waits for an operator, and does
+// nothing; when its claim is taken, it ends: state.ErrClaimLost.
 func RunWorker(ctx context.Context, o WorkerOptions) error { return runWorker(ctx, o, newClock()) }
 
 func runWorker(ctx context.Context, o WorkerOptions, c clock) error {
@@ -68,15 +73,15 @@ func runWorker(ctx context.Context, o WorkerOptions, c clock) error {
 	if err != nil {
 		return err
 	}
-	me, err := identity(o.Dir)
+	claim, err := takeClaim(ctx, o)
 	if err != nil {
-		return err
+		return unlessDone(ctx, err)
 	}
-	w := &worker{o: o, steps: o.Manifest.Steps(), clock: c, mended: make(chan struct{})}
+	w := &worker{claim: claim, process: o.Store.NewProcess(), o: o, steps: o.Manifest.Steps(), clock: c, mended: make(chan struct{})}
 	w.seat = Seat{Keys: Keys(), LRN: o.LRN, Own: o.Version, Steps: w.steps, Journal: w.clock.since(j)}
 	w.away = &absentStore{clock: w.clock}
 	w.sight = newSight(o.Store, Keys().Current(), Keys().Gate(), Keys().AllConfig()) // not the other workers' records: N² events
-	w.proof = newProof(o, me, w.heard)
+	w.presence = &presence{o: o, claim: w.claim, process: w.process, heard: w.heard}
 	return w.run(ctx)
 }
 
@@ -85,7 +90,7 @@ func (w *worker) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var running sync.WaitGroup
-	parts := []func(context.Context) error{w.proof.run, w.sight.run, w.mend, w.loop}
+	parts := []func(context.Context) error{w.claim.Watch, w.presence.run, w.sight.run, w.mend, w.loop}
 	errs := make([]error, len(parts))
 	for i, part := range parts {
 		running.Go(func() {
@@ -102,18 +107,14 @@ func (w *worker) run(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// loop looks, decides and acts, until ctx is done: once it is known whether this is
-// the only worker of its LRN.
+// loop looks, decides and acts, until ctx is done.
 func (w *worker) loop(ctx context.Context) error {
-	if !w.proof.decided(ctx) {
-		return nil
-	}
 	defer w.leave()
 	for {
 		if err := w.refresh(ctx); err != nil {
 			return unlessDone(ctx, err)
 		}
-		w.seat.Back, w.seat.Twin = w.away.back(), w.proof.twin()
+		w.seat.Back = w.away.back()
 		t := NextTask(w.seat, w.clock.now())
 		w.seat.All = nil
 		if err := w.act(ctx, t); err != nil {
@@ -202,11 +203,11 @@ func takes(now *record.Request, s record.Status) bool {
 func (w *worker) write(ctx context.Context, s record.Status) error {
 	err := w.persist(ctx, func() error {
 		s.At = w.clock.now()
-		written, err := w.o.Store.PutIf(ctx, Keys().Current(), w.asked, Keys().Worker(w.o.LRN), s)
+		written, err := w.claim.PutIf(ctx, Keys().Current(), w.asked, Keys().Worker(w.o.LRN), s)
 		if written || err != nil {
 			return err
 		}
-		return w.o.Store.Update(ctx, func(tx *state.KeyTx) error {
+		return w.claim.Update(ctx, func(tx *state.KeyTx) error {
 			r, err := LoadRequest(tx.KeyView)
 			switch {
 			case err != nil:

@@ -168,7 +168,7 @@ func TestHandOver(t *testing.T) {
 		r.updater(nil)
 		ctx, cancel := context.WithTimeout(r.t.Context(), rigLimit)
 		defer cancel()
-		o.Store, o.LRN, o.Dir, o.Server, o.Manifest = r.open(), 1, dir, &fake{}, r.manifest
+		o.Store, o.LRN, o.Dir, o.Server, o.Manifest, o.Claimant.Folder = r.open(), 1, dir, &fake{}, r.manifest, dir
 		r.begin("1.1", 1)
 		if err := RunWorker(ctx, o); !errors.Is(err, ErrHandOver) || installed != "1.1" {
 			r.t.Fatalf("installed %q: %v", installed, err)
@@ -206,7 +206,7 @@ func TestNoGate(t *testing.T) {
 // it is time to say who is late.
 func TestLookAtTheLate(t *testing.T) {
 	r := newRig(t, "sqlite:"+filepath.Join(t.TempDir(), "neco.db"))
-	w := &worker{o: WorkerOptions{Store: r.store, LRN: 1}, clock: newClock()}
+	w := &worker{o: WorkerOptions{Store: r.store, LRN: 1}, claim: r.claim(1), clock: newClock()}
 	own := at(2)
 	own.At = w.clock.now()
 	w.seat = Seat{Keys: Keys(), LRN: 1, Current: request(nil), Status: &own, Timeout: time.Hour}

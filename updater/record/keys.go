@@ -110,6 +110,9 @@ func (k Keys) Presences() string { return k.prefix + "presence/" }
 // Presence says, under a lease, that the server's worker lives, a Presence.
 func (k Keys) Presence(lrn int) string { return k.Presences() + strconv.Itoa(lrn) }
 
+// Claim says which host and process may work as that server, and did last: state's claim.
+func (k Keys) Claim(lrn int) string { return k.prefix + "claims/" + strconv.Itoa(lrn) }
+
 // Server returns the boot server that the key names right below the prefix, and
 // false if it names none.
 func Server(prefix, key string) (lrn int, ok bool) {

@@ -1,0 +1,187 @@
+package updater
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"bijou/state"
+	"bijou/updater/record"
+)
+
+// presence shows others that the worker lives, and which version it is: its key stands
+// under the process's session, and is written again when that is lost, or when it was
+// removed (its server was unregistered, and registered again).
+type presence struct {
+	o       WorkerOptions
+	claim   *state.KeyClaim
+	process *state.KeyProcess
+	heard   func() // told when the store is back
+	ready   sync.Once
+}
+
+// me is what the worker says of itself.
+func (p *presence) me() record.Presence {
+	by := p.o.Claimant
+	return record.Presence{Version: p.o.Version, Server: by.Host + ":" + by.Folder, Host: by.Name}
+}
+
+// run keeps the presence until ctx is done.
+func (p *presence) run(ctx context.Context) error {
+	defer p.close(ctx)
+	for back := false; ctx.Err() == nil; back = true {
+		s, err := p.process.Session(ctx)
+		if err == nil {
+			if back {
+				p.heard() // a session that was lost shows that the store was away
+			}
+			err = p.keep(ctx, s)
+		}
+		if ctx.Err() != nil || err == nil || errors.Is(err, state.ErrSessionLost) {
+			continue
+		}
+		if err := bear(ctx, err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// goodbyeTimeout is how long a store that does not answer is waited for at the end.
+const goodbyeTimeout = 5 * time.Second
+
+// close ends the session, else it expires.
+func (p *presence) close(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbyeTimeout)
+	defer cancel()
+	_ = p.process.Close(ctx)
+}
+
+// keep has the presence stand as long as the session does.
+func (p *presence) keep(ctx context.Context, s *state.KeySession) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		defer cancel()
+		select {
+		case <-s.Done():
+		case <-ctx.Done():
+		}
+	})
+	defer watching.Wait()
+	defer cancel()
+	for {
+		revision, err := p.announce(ctx, s)
+		if err == nil {
+			p.process.Stand(s)
+			p.ready.Do(p.o.begun)
+			err = p.o.Store.Await(ctx, revision, Keys().Presence(p.o.LRN))
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// announce writes the presence if it does not stand as it should, and returns a revision
+// at which it did.
+func (p *presence) announce(ctx context.Context, s *state.KeySession) (revision int64, err error) {
+	key, me := Keys().Presence(p.o.LRN), p.me()
+	err = p.o.Store.View(ctx, func(v *state.KeyView) error {
+		seen, err := read[record.Presence](v, key)
+		if err == nil && seen != nil && *seen == me && p.process.Stands(s) {
+			revision, err = v.Revision()
+		}
+		return err
+	})
+	if err != nil || revision != 0 {
+		return revision, err
+	}
+	err = p.claim.Update(ctx, func(tx *state.KeyTx) error { return tx.PutLeased(key, me, s) })
+	if err != nil {
+		return 0, err
+	}
+	err = p.o.Store.View(ctx, func(v *state.KeyView) (err error) { revision, err = v.Revision(); return err })
+	return revision, err
+}
+
+// begun says that the worker runs.
+func (o WorkerOptions) begun() {
+	if o.Ready != nil {
+		o.Ready()
+	}
+}
+
+// claimAgain is how often one whose LRN another server has looks, besides being told.
+const claimAgain = time.Minute
+
+// takeClaim makes this the worker of its LRN. As long as another server has that, it
+// waits: for an operator, since that one may come back.
+func takeClaim(ctx context.Context, o WorkerOptions) (claim *state.KeyClaim, err error) {
+	key := Keys().Claim(o.LRN)
+	for said := false; ; {
+		err := persist(ctx, func() (err error) {
+			claim, err = o.Store.TakeClaim(ctx, key, Keys().Presence(o.LRN), o.Claimant)
+			return err
+		})
+		if !errors.Is(err, state.ErrClaimed) {
+			return claim, err
+		}
+		if !said {
+			if err := o.denounce(ctx, err); err != nil {
+				return nil, err
+			}
+			said = true
+		}
+		o.awaitClaim(ctx, key)
+	}
+}
+
+// awaitClaim waits until the claim has changed, and for a while at most.
+func (o WorkerOptions) awaitClaim(ctx context.Context, key string) {
+	ctx, cancel := context.WithTimeout(ctx, claimAgain)
+	defer cancel()
+	var revision int64
+	err := o.Store.View(ctx, func(v *state.KeyView) (err error) { revision, err = v.Revision(); return err })
+	if err == nil {
+		err = o.Store.Await(ctx, revision, key)
+	}
+	if err != nil {
+		pause(ctx, comeback)
+	}
+}
+
+// denounce writes the one alert about two servers with one LRN: its name is that of the
+// pair.
+func (o WorkerOptions) denounce(ctx context.Context, why error) error {
+	message := fmt.Sprintf("two servers go by LRN %d: %s, which came later, does not work: %v", o.LRN, orElse(o.Claimant.Name, "another"), why)
+	slog.Error(message, "hint", fmt.Sprintf("if the other is gone for good: neco bootserver remove %d, then add it again", o.LRN))
+	o.begun()
+	return persist(ctx, func() error {
+		return o.Store.Update(ctx, func(tx *state.KeyTx) error {
+			h, _, err := tx.ClaimHolder(Keys().Claim(o.LRN))
+			if err != nil {
+				return err
+			}
+			a := record.Alert{
+				ID: fmt.Sprintf("twin-%d-%s-%s", o.LRN, placeSum(h), placeSum(o.Claimant.Holder)), Kind: record.AlertTwin,
+				Servers: []int{o.LRN}, Message: message, At: time.Now().UTC(),
+			}
+			return tx.Put(Keys().Alert(a.ID), a)
+		})
+	})
+}
+
+// placeSum names a host and folder shortly.
+func placeSum(h state.Holder) string {
+	sum := sha256.Sum256([]byte(h.Host + ":" + h.Folder))
+	return hex.EncodeToString(sum[:6])
+}

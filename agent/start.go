@@ -9,6 +9,7 @@ import (
 	"bijou/agent/uniter"
 	"bijou/state"
 	"bijou/state/charm"
+	"bijou/state/durable"
 )
 
 // start records that the machine runs, and where it is reached, and clears away
@@ -91,7 +92,7 @@ func (m *machine) sweep(units []string) error {
 		here[string(uniter.FolderOf(m.host.dir, unit))] = true
 	}
 	root := filepath.Join(m.host.dir, "units")
-	if err := os.MkdirAll(root, 0o755); err != nil {
+	if err := durable.MkdirAll(root, 0o755); err != nil {
 		return err
 	}
 	entries, err := os.ReadDir(root)

@@ -9,6 +9,7 @@ import (
 
 	"bijou/multicall/console"
 	"bijou/multicall/home"
+	"bijou/state/durable"
 )
 
 // installCmd is `bijou install`.
@@ -57,7 +58,7 @@ func (i installCmd) links(c *call) error {
 	if i.Dir == "" {
 		i.Dir = filepath.Dir(target)
 	}
-	if err := os.MkdirAll(i.Dir, 0o755); err != nil {
+	if err := durable.MkdirAll(i.Dir, 0o755); err != nil {
 		return fmt.Errorf("cannot make the folder %q: %w", i.Dir, err)
 	}
 	var refused []error

@@ -10,6 +10,7 @@ import (
 	"bijou/multicall/console"
 	"bijou/multicall/home"
 	"bijou/multicall/systemd"
+	"bijou/state/durable"
 )
 
 // wantedUnits are unit files that somebody wants, and whose they are.
@@ -29,7 +30,7 @@ func (i installCmd) unitFiles(s console.Streams) error {
 		return err
 	}
 	dir := or(i.SystemdDir, systemd.Dir)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := durable.MkdirAll(dir, 0o755); err != nil {
 		return console.Hint(fmt.Errorf("cannot make the folder %q: %w", dir, err), adviseUnitFiles(err)...)
 	}
 	var refused []error

@@ -18,6 +18,7 @@ type lead struct {
 	records    *recorder
 	owners     owners
 	holds      holds
+	absent     absences
 
 	last   plan
 	blind  blindness
@@ -29,6 +30,7 @@ type lead struct {
 // plan is what was read and decided last.
 type plan struct {
 	at       time.Time
+	began    int64 // the revision before the provider was asked
 	revision int64
 	want     Want
 	actions  []Action
@@ -55,14 +57,19 @@ func (l *lead) obey(ctx context.Context) error {
 	for _, o := range l.crew.survey() {
 		l.settle(o)
 	}
+	began, err := readRevision(ctx, l.State)
+	if err != nil {
+		return err
+	}
 	now := l.Now()
 	have, blind := l.instances(ctx)
 	s, err := readSnapshot(ctx, l.State)
 	if err != nil {
 		return err
 	}
-	l.last = plan{at: now, revision: s.revision, want: s.want(now), due: s.due(now)}
+	l.last = plan{at: now, began: began, revision: s.revision, want: s.want(now), due: s.due(now)}
 	l.owners.learn(l.last.want.Machines)
+	l.absent.asked(now)
 	var wrong []string
 	if blind == nil {
 		l.last.actions, wrong = Plan(l.last.want, have)
@@ -109,35 +116,47 @@ func (l *lead) settle(o outcome) {
 }
 
 // await returns when something is to be decided anew: what is wanted has changed,
-// a job has ended, a failed start is due, or the interval is over.
+// a job has ended, an agent is gone, a failed start is due, or the interval is over.
 func (l *lead) await(ctx context.Context) error {
 	// What thousands of machines change all the time is looked at together.
 	pause(ctx, min(2*l.labour, longestPause))
-	limit, cancel := context.WithTimeout(ctx, l.patience())
+	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	release := l.crew.whenDone(cancel)
 	defer release()
-	err := l.awaitChange(limit)
+	err := l.awaitChange(waiting)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if limit.Err() != nil || errors.Is(err, state.ErrCompacted) {
+	if waiting.Err() != nil || errors.Is(err, state.ErrCompacted) {
 		return nil
 	}
 	return err
 }
 
-// awaitChange returns when something else is wanted than was planned for. How far
-// starts are, and whether agents run, is in the same records and changes nothing.
+// awaitChange returns when something else is wanted than was planned for, or it is
+// time for the next plan. How far starts are, and what agents note of themselves, is
+// in the same records and changes nothing. Of agents that were there before the
+// provider was asked it wants to know when they go.
 func (l *lead) awaitChange(ctx context.Context) error {
-	w, err := l.State.Watch(ctx, l.last.revision, state.WatchMachines(), state.WatchEnvironment())
+	w, err := l.State.Watch(ctx, l.last.began, state.WatchMachines(), state.WatchEnvironment(), state.WatchMachineAgents())
 	if err != nil {
 		return err
 	}
 	defer w.Close()
 	for {
-		if _, err := w.Next(ctx); err != nil {
+		limit, cancel := context.WithTimeout(ctx, l.patience())
+		changes, err := w.Changes(limit)
+		over := limit.Err() != nil
+		cancel()
+		if over {
+			return nil
+		}
+		if err != nil {
 			return err
+		}
+		if !l.heed(changes) {
+			continue
 		}
 		s, err := readSnapshot(ctx, l.State)
 		if err != nil {
@@ -153,6 +172,7 @@ func (l *lead) awaitChange(ctx context.Context) error {
 func (l *lead) patience() time.Duration {
 	now := l.Now()
 	wait := l.holds.next(l.last.actions, now, interval-now.Sub(l.last.at))
+	wait = l.nextAbsent(now, wait)
 	for _, due := range []time.Time{l.last.due, l.blind.due} {
 		if !due.IsZero() {
 			wait = min(wait, due.Sub(now))
@@ -172,6 +192,11 @@ func pause(ctx context.Context, d time.Duration) {
 // equal says if the same is wanted.
 func (w Want) equal(o Want) bool {
 	return w.Environment == o.Environment && w.Harvest == o.Harvest && slices.Equal(w.Machines, o.Machines)
+}
+
+// starts says if there is such a machine, and the provider starts its instance.
+func (w Want) starts(machine string) bool {
+	return slices.ContainsFunc(w.Machines, func(m Wanted) bool { return m.ID == machine && m.Life != Dead && !m.Hosted })
 }
 
 // lives says if there is such a machine, and it is not dead.

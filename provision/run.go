@@ -35,7 +35,7 @@ type Options struct {
 }
 
 // Run is the provisioner: it campaigns, and while it leads does what Plan says,
-// on every change of machines and at least every minute. Several may run; one
+// on every change of machines, soon after an agent has gone, and at least every minute. Several may run; one
 // acts. It returns nil when ctx is done, and an error only if the environment
 // is gone for good. Instances go on without it.
 func Run(ctx context.Context, o Options) error {
@@ -103,7 +103,7 @@ func campaign(ctx context.Context, o Options) error {
 	defer beside.Wait()
 	defer cancel()
 	o.Log.Info("provisioner leads")
-	l := &lead{Options: o, leadership: leadership, crew: newCrew(), records: newRecorder(leadership.Update), holds: holds{}}
+	l := &lead{Options: o, leadership: leadership, crew: newCrew(), records: newRecorder(leadership.Update), holds: holds{}, absent: absences{}}
 	beside.Go(func() { l.records.run(ctx) })
 	defer l.crew.wait()
 	defer cancel()

@@ -40,6 +40,15 @@ func readSnapshot(ctx context.Context, st *state.State) (s snapshot, err error) 
 	return s, err
 }
 
+// readRevision is the newest revision of the state.
+func readRevision(ctx context.Context, st *state.State) (revision int64, err error) {
+	err = st.View(ctx, func(v *state.View) error {
+		revision, err = v.Revision()
+		return err
+	})
+	return revision, err
+}
+
 // leaving counts the units of machines that are not alive: only of them Plan asks.
 func leaving(v *state.View, machines []state.Machine) (map[string]int, error) {
 	units := map[string]int{}

@@ -49,11 +49,9 @@ func (c KeyChange) Told() bool { return c.Deleted || len(c.Value) > 0 }
 
 // Changes is Next with what the store tells of the keys.
 func (w *KeyWatcher) Changes(ctx context.Context) ([]KeyChange, error) {
-	batch, err := w.watcher.next(ctx)
-	var changes []KeyChange
-	for _, e := range batch.Events {
-		kv := KeyValue{Key: strings.TrimPrefix(e.Key, w.root), Value: e.Value, Revision: batch.Revision}
-		changes = append(changes, KeyChange{KeyValue: kv, Deleted: e.Deleted})
+	changes, err := w.watcher.Changes(ctx)
+	for i := range changes {
+		changes[i].Key = strings.TrimPrefix(changes[i].Key, w.root)
 	}
 	return changes, err
 }

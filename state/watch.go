@@ -58,6 +58,9 @@ func WatchHistory(unit string) Scope { return Scope{prefixes: []string{historyOf
 // WatchPresence is which agents are there.
 func WatchPresence() Scope { return Scope{prefixes: []string{presencePrefix}} }
 
+// WatchMachineAgents is which machines' agents are there, and no unit's.
+func WatchMachineAgents() Scope { return Scope{prefixes: []string{presenceKey(MachineAgent(""))}} }
+
 // WatchLogs is the logs of those units and machines (none: of all).
 func WatchLogs(sources ...string) Scope {
 	if len(sources) == 0 {
@@ -128,6 +131,17 @@ func (w *Watcher) Next(ctx context.Context) ([]string, error) {
 	return keys, err
 }
 
+// Changes is Next with what the store tells of the keys.
+func (w *Watcher) Changes(ctx context.Context) ([]KeyChange, error) {
+	batch, err := w.next(ctx)
+	var changes []KeyChange
+	for _, e := range batch.Events {
+		kv := KeyValue{Key: e.Key, Value: e.Value, Revision: batch.Revision}
+		changes = append(changes, KeyChange{KeyValue: kv, Deleted: e.Deleted})
+	}
+	return changes, err
+}
+
 // next is the next commit, as far as it touched one of the scopes.
 func (w *Watcher) next(ctx context.Context) (store.Batch, error) {
 	for {
@@ -158,6 +172,12 @@ func MembershipOf(key string) (relation int, unit string, ok bool) {
 	unit, member := strings.CutPrefix(rest, "members/")
 	relation, err := strconv.Atoi(number)
 	return relation, unit, ok && member && err == nil
+}
+
+// AgentOf is the machine whose agent came or went, if a key from WatchMachineAgents
+// says so.
+func AgentOf(key string) (machine string, ok bool) {
+	return strings.CutPrefix(key, presenceKey(MachineAgent("")))
 }
 
 // LogSource is the unit or machine whose log changed, if a key from WatchLogs

@@ -111,3 +111,37 @@ func TestWatcherEnds(t *testing.T) {
 		}
 	})
 }
+
+// TestWatchMachineAgents tells who comes and goes, of machines and not of units.
+func TestWatchMachineAgents(t *testing.T) {
+	statetest.Each(t, func(t *testing.T, st *state.State) {
+		statetest.AddService(t, st, statetest.WordPress(), 1)
+		after := revision(t, st)
+		w, err := st.Watch(t.Context(), after, state.WatchMachineAgents())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close()
+		session, err := st.NewSession(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, agent := range []string{"unit-wordpress-0", "machine-0"} {
+			if err := session.Announce(t.Context(), agent); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := session.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, deleted := range []bool{false, true} {
+			changes, err := w.Changes(t.Context())
+			if err != nil || len(changes) != 1 || changes[0].Deleted != deleted {
+				t.Fatalf("changes %+v, error %v", changes, err)
+			}
+			if machine, ok := state.AgentOf(changes[0].Key); machine != "0" || !ok {
+				t.Errorf("key %q is of machine %q: %t", changes[0].Key, machine, ok)
+			}
+		}
+	})
+}

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"bijou/state/durable"
 	"bijou/updater/release"
 )
 
@@ -46,11 +47,8 @@ func writeJournal(dir string, j Journal) error {
 
 // lockFolder makes this process the only worker of the folder, until it ends.
 func lockFolder(dir string) (*os.File, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := durable.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make the worker's folder: %w", err)
-	}
-	if err := release.SyncFolder(filepath.Dir(dir)); err != nil {
-		return nil, fmt.Errorf("cannot keep the worker's folder: %w", err)
 	}
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"bijou/hookenv/hookapi"
 	"bijou/state"
+	"bijou/state/durable"
 )
 
 // Resource is the path of a resource's file, which is fetched at the first call
@@ -71,7 +72,7 @@ func (c *Context) fetch(ctx context.Context, r state.Resource, path string) erro
 	if fetched(note, path, want) {
 		return nil
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := durable.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
 	if err := os.Remove(note); err != nil && !errors.Is(err, fs.ErrNotExist) {

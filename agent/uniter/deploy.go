@@ -13,6 +13,7 @@ import (
 	"bijou/hookenv"
 	"bijou/state"
 	"bijou/state/charm"
+	"bijou/state/durable"
 )
 
 // deploy puts the charm into the unit's folder in place of what is there. It may
@@ -120,7 +121,7 @@ func (f Folder) swapCharm(fault func(point string)) error {
 	default: // a file system that cannot exchange
 		err = f.swapByTwo()
 	}
-	err = errors.Join(err, syncDir(string(f)))
+	err = errors.Join(err, durable.Sync(string(f)))
 	fault("after-swap")
 	return err
 }
@@ -150,13 +151,4 @@ func (f Folder) putBack() error {
 		return err
 	}
 	return nil
-}
-
-func syncDir(path string) error {
-	dir, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	return dir.Sync()
 }

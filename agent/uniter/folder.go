@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"bijou/agent/pace"
+	"bijou/state/durable"
 )
 
 // Folder is the folder of one unit on its machine:
@@ -65,7 +66,7 @@ func (f Folder) Lock(ctx context.Context, log *slog.Logger) (*os.File, error) {
 
 // tryLock locks the folder, unless it was removed by the last one who had it.
 func (f Folder) tryLock() (*os.File, error) {
-	if err := os.MkdirAll(string(f), 0o755); err != nil {
+	if err := durable.MkdirAll(string(f), 0o755); err != nil {
 		return nil, err
 	}
 	file, err := os.OpenFile(f.path("lock"), os.O_CREATE|os.O_RDWR, 0o600)

@@ -14,6 +14,7 @@ import (
 	"bijou/state"
 	"bijou/state/charm"
 	"bijou/state/constraints"
+	"bijou/state/durable"
 )
 
 // defaultEnvironment is what an environment is called that nobody named.
@@ -159,7 +160,7 @@ func (b *bootstrap) run() error {
 		return err
 	}
 	b.o.note("  tools %s, state %s", b.env.Tools, b.env.State)
-	if err := os.MkdirAll(b.env.MachineDir("0"), 0o755); err != nil {
+	if err := durable.MkdirAll(b.env.MachineDir("0"), 0o755); err != nil {
 		return fmt.Errorf("cannot make the machine's folder: %w", err)
 	}
 	if err := b.env.Save(); err != nil {
@@ -181,7 +182,7 @@ func (b *bootstrap) run() error {
 
 // createState makes the store.
 func (b *bootstrap) createState() error {
-	if err := os.MkdirAll(filepath.Dir(b.env.StateFile()), 0o700); err != nil {
+	if err := durable.MkdirAll(filepath.Dir(b.env.StateFile()), 0o700); err != nil {
 		return fmt.Errorf("cannot make the state's folder: %w", err)
 	}
 	there, err := state.StoreExists(b.o.ctx, b.env.State)

@@ -3,13 +3,13 @@ package juju
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"bijou/multicall/console"
 	"bijou/multicall/home"
 	"bijou/state"
+	"bijou/state/durable"
 )
 
 // migrateStateCmd is `juju migrate-state`.
@@ -135,7 +135,7 @@ func (c migrateStateCmd) target(e home.Environment) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("cannot find the file: %w", err)
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	if err := durable.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return "", fmt.Errorf("cannot make the state's folder: %w", err)
 	}
 	return "sqlite:" + path, nil

@@ -2,8 +2,8 @@
 // agent's process on this host: no isolation, for laptops, charm authors and
 // tests.
 //
-// It imports provision/provider and provision/local/process only; multicall
-// chooses it.
+// It imports provision/provider, provision/local/process and state/durable only;
+// multicall chooses it.
 package local
 
 import (
@@ -22,6 +22,7 @@ import (
 
 	"bijou/provision/local/process"
 	"bijou/provision/provider"
+	"bijou/state/durable"
 )
 
 // prefix makes a machine's id an instance's.
@@ -193,14 +194,17 @@ func pause(ctx context.Context) error {
 
 // mark makes the folder an instance.
 func mark(dir string, i instance) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := durable.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	data, err := json.Marshal(i)
 	if err != nil {
 		return err
 	}
-	return renameio.WriteFile(filepath.Join(dir, instanceFile), append(data, '\n'), 0o600)
+	if err := renameio.WriteFile(filepath.Join(dir, instanceFile), append(data, '\n'), 0o600); err != nil {
+		return err
+	}
+	return durable.Sync(dir)
 }
 
 // read reads the folder's mark; fs.ErrNotExist: it has none.

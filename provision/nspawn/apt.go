@@ -15,6 +15,8 @@ import (
 	"strings"
 
 	"github.com/google/renameio/v2"
+
+	"bijou/state/durable"
 )
 
 // Where a container has the repository: the index, and the packages below it.
@@ -50,7 +52,7 @@ func (p *Provider) index(ctx context.Context, boot io.Writer) error {
 		return fmt.Errorf("cannot use nspawn.apt-repository: %w", err)
 	}
 	folder := filepath.Join(p.dir, indexFolder)
-	if err := os.MkdirAll(filepath.Join(folder, "pool"), 0o755); err != nil {
+	if err := durable.MkdirAll(filepath.Join(folder, "pool"), 0o755); err != nil {
 		return err
 	}
 	if err := os.Chmod(folder, 0o755); err != nil { // apt reads it as a user of its own

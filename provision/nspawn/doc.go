@@ -7,6 +7,6 @@
 // container needs the process that started it: it is found by its control groups,
 // or as systemd's unit where systemd manages the host.
 //
-// It is no provisioner, and knows nothing of state. It imports provision/provider
-// only; multicall chooses it.
+// It is no provisioner, and knows nothing of what is in the state. It imports
+// provision/provider and state/durable only; multicall chooses it.
 package nspawn

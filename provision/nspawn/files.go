@@ -13,6 +13,8 @@ import (
 	"text/template"
 
 	"github.com/google/renameio/v2"
+
+	"bijou/state/durable"
 )
 
 //go:embed *.service
@@ -34,7 +36,7 @@ func masked() []string {
 // environment. The container does not run. What a charm may have changed since
 // the first start is left alone.
 func (l launch) prepare() error {
-	if err := os.MkdirAll(l.dir(), 0o700); err != nil {
+	if err := durable.MkdirAll(l.dir(), 0o700); err != nil {
 		return err
 	}
 	jujud := "var/lib/juju/tools/machine-" + l.spec.Machine
@@ -47,7 +49,7 @@ func (l launch) prepare() error {
 	if err := renameio.Symlink(filepath.Join(l.tools, "jujud"), filepath.Join(l.dir(), "up", jujud, "jujud")); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Join(l.provider.env.Dir, "machines"), 0o755); err != nil { // which the machine's is mounted over
+	if err := durable.MkdirAll(filepath.Join(l.provider.env.Dir, "machines"), 0o755); err != nil { // which the machine's is mounted over
 		return err
 	}
 	if err := renameio.Symlink(l.tree, filepath.Join(l.dir(), "base")); err != nil {
@@ -82,7 +84,7 @@ func (l launch) makeFolder(path string) error {
 		} else if err != nil {
 			return err
 		}
-		if err := os.Chmod(at, 0o755); err != nil {
+		if err := errors.Join(os.Chmod(at, 0o755), durable.Sync(filepath.Dir(at))); err != nil {
 			return err
 		}
 	}

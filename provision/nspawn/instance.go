@@ -18,6 +18,7 @@ import (
 	"github.com/google/renameio/v2"
 
 	"bijou/provision/provider"
+	"bijou/state/durable"
 )
 
 // recordFile marks a folder as an instance.
@@ -68,7 +69,7 @@ func (p *Provider) record(ctx context.Context, spec provider.Spec) (r record, lo
 	if err := p.connect(&r); err != nil {
 		return r, nil, err
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := durable.MkdirAll(dir, 0o700); err != nil {
 		return r, nil, err
 	}
 	if err := writeJSON(filepath.Join(dir, recordFile), r); err != nil {
@@ -140,7 +141,10 @@ func writeJSON(path string, v any) error {
 	if err != nil {
 		return err
 	}
-	return renameio.WriteFile(path, append(data, '\n'), 0o600)
+	if err := renameio.WriteFile(path, append(data, '\n'), 0o600); err != nil {
+		return err
+	}
+	return durable.Sync(filepath.Dir(path))
 }
 
 // removeAllBut empties the folder except for one file.

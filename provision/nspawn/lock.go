@@ -7,6 +7,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"bijou/state/durable"
 )
 
 // lockFolder makes the folder and locks it: until the file that it returns, and
@@ -28,7 +30,7 @@ func lockFolder(ctx context.Context, path string) (*os.File, error) {
 
 // tryLock returns nil if another one has the lock, or the folder went away meanwhile.
 func tryLock(path string) (*os.File, error) {
-	if err := os.MkdirAll(path, 0o700); err != nil {
+	if err := durable.MkdirAll(path, 0o700); err != nil {
 		return nil, err
 	}
 	f, err := os.Open(path)

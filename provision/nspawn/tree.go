@@ -13,6 +13,10 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"bijou/state/durable"
 )
 
 // packages are what a machine has beyond the least of Debian.
@@ -129,12 +133,29 @@ func makeTree(ctx context.Context, dir, series string, boot io.Writer) error {
 	if err := debootstrap(ctx, filepath.Join(parent, draft), series, boot); err != nil {
 		return errors.Join(err, os.RemoveAll(filepath.Join(parent, draft)))
 	}
-	return os.Rename(filepath.Join(parent, draft), dir)
+	// All of it is on the disk before it has its name: what is there counts as whole.
+	if err := syncSystem(filepath.Join(parent, draft)); err != nil {
+		return err
+	}
+	if err := os.Rename(filepath.Join(parent, draft), dir); err != nil {
+		return err
+	}
+	return durable.Sync(parent)
+}
+
+// syncSystem brings everything on the folder's file system to the disk: a tree has
+// ten thousand files.
+func syncSystem(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(unix.Syncfs(int(f.Fd())), f.Close())
 }
 
 // debootstrap fills the folder.
 func debootstrap(ctx context.Context, dir, series string, boot io.Writer) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := durable.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	fmt.Fprintf(boot, "making the tree of %s that machines boot from; this is done once, and takes a minute or two\n", series)

@@ -5,5 +5,6 @@
 // It never makes hosts, and never trusts one whose key nobody has vouched for.
 // A host is one machine's at a time: a mark on the host itself says whose, so
 // that no two environments, and no two provisioners, share one by accident. It
-// imports provision/provider and state/constraints only; multicall chooses it.
+// imports provision/provider, state/constraints and state/durable only; multicall
+// chooses it.
 package ssh

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/google/renameio/v2"
+
+	"bijou/state/durable"
 )
 
 // record says that a host is a machine, or is about to become it. It is written
@@ -94,10 +96,14 @@ func (p *Provider) forget(t target, machine string) error {
 
 // write writes a file of the provider's own, at once.
 func write(path string, data []byte) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	if err := durable.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("cannot write %q: %w", path, err)
 	}
-	if err := renameio.WriteFile(path, data, 0o600); err != nil {
+	err := renameio.WriteFile(path, data, 0o600)
+	if err == nil {
+		err = durable.Sync(filepath.Dir(path))
+	}
+	if err != nil {
 		return fmt.Errorf("cannot write %q: %w", path, err)
 	}
 	return nil

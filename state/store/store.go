@@ -34,7 +34,8 @@ type Store interface {
 	// Watch delivers every commit after the given revision that touches a key
 	// with one of the prefixes (an exact key is its own prefix), whole and in
 	// order, each once. A revision that the store has trimmed: Next answers
-	// ErrCompacted.
+	// ErrCompacted; so it does once an older copy of the store has taken its place,
+	// where the store notices, as etcd's does.
 	Watch(ctx context.Context, after int64, prefixes ...string) (Watcher, error)
 
 	// Lease makes a lease and keeps it alive until it is closed, is lost, or

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"bijou/state/durable"
 	"bijou/updater/release"
 )
 
@@ -29,7 +30,7 @@ func unpackBeside(ctx context.Context, archive string, f release.File) (err erro
 	if _, err := os.Stat(into); err == nil {
 		return nil
 	}
-	if err := os.MkdirAll(releases(f), 0o755); err != nil {
+	if err := durable.MkdirAll(releases(f), 0o755); err != nil {
 		return fmt.Errorf("cannot unpack %s: %w", f.URL, err)
 	}
 	draft := into + ".draft"
@@ -44,10 +45,13 @@ func unpackBeside(ctx context.Context, archive string, f release.File) (err erro
 	if err := Unpack(ctx, archive, draft); err != nil {
 		return err
 	}
+	if err := durable.SyncAll(draft); err != nil {
+		return err
+	}
 	if err := os.Rename(draft, into); err != nil {
 		return err
 	}
-	return release.SyncFolder(releases(f))
+	return durable.Sync(releases(f))
 }
 
 // switchTo makes the link point to this release, at once, and removes all
@@ -81,12 +85,12 @@ func exchange(f release.File) error {
 		if err := os.Rename(link, f.To); err != nil {
 			return err
 		}
-		return release.SyncFolder(filepath.Dir(f.To))
+		return durable.Sync(filepath.Dir(f.To))
 	}
 	if err := unix.Renameat2(unix.AT_FDCWD, link, unix.AT_FDCWD, f.To, unix.RENAME_EXCHANGE); err != nil {
 		return err
 	}
-	if err := release.SyncFolder(filepath.Dir(f.To)); err != nil {
+	if err := durable.Sync(filepath.Dir(f.To)); err != nil {
 		return err
 	}
 	return setAside(f)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"bijou/state/durable"
 	"bijou/updater/release"
 )
 
@@ -19,10 +20,7 @@ func holdFile(unit string) string {
 // hold writes it, so that it outlasts a loss of power.
 func hold(unit string) error {
 	file := holdFile(unit)
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		return err
-	}
-	if err := release.SyncFolder("/etc/systemd/system"); err != nil {
+	if err := durable.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
 	}
 	text := "# neco-worker has stopped this unit for an update, and starts it again.\n[Unit]\nAssertPathExists=!%s\n"
@@ -39,5 +37,5 @@ func unhold(unit string) error {
 	if err != nil {
 		return err
 	}
-	return release.SyncFolder(filepath.Dir(file))
+	return durable.Sync(filepath.Dir(file))
 }

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
 	"sync/atomic"
 	"time"
 
+	"bijou/state/durable"
 	"bijou/updater/record"
 	"bijou/updater/release"
 )
@@ -41,12 +41,9 @@ type Host struct {
 // New makes the server's folder.
 func New(o Options) (*Host, error) {
 	for _, d := range []string{"components", "downloads"} {
-		if err := os.MkdirAll(filepath.Join(o.Dir, d), 0o700); err != nil {
+		if err := durable.MkdirAll(filepath.Join(o.Dir, d), 0o700); err != nil {
 			return nil, fmt.Errorf("cannot make the worker's folder: %w", err)
 		}
-	}
-	if err := release.SyncFolder(o.Dir); err != nil {
-		return nil, fmt.Errorf("cannot keep the worker's folder: %w", err)
 	}
 	h := &Host{lrn: o.LRN, dir: o.Dir, services: o.Services, patience: o.Patience, dpkgs: make(chan struct{}, 1)}
 	h.neighbours = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}

@@ -5,5 +5,5 @@
 // API what is published, and gets files; all else is pure.
 //
 // It runs and installs nothing. The updater's packages may import it; it imports
-// updater/record only.
+// updater/record and state/durable only.
 package release

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"bijou/state/durable"
 )
 
 // Download is one file to get.
@@ -206,7 +208,7 @@ func (d Download) finish() error {
 	if err := os.Rename(part, d.Path); err != nil { // written and synced above
 		return err
 	}
-	return SyncFolder(filepath.Dir(d.Path))
+	return durable.Sync(filepath.Dir(d.Path))
 }
 
 // sumOf reads a whole file.
@@ -224,13 +226,7 @@ func sumOf(path string) (sum [sha256.Size]byte, err error) {
 }
 
 // SyncFolder makes names in the folder outlast a loss of power.
-func SyncFolder(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
-}
+func SyncFolder(dir string) error { return durable.Sync(dir) }
 
 // pause waits, unless the context ends before.
 func pause(ctx context.Context, d time.Duration) error {

@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"path/filepath"
+
+	"bijou/state/durable"
 )
 
 // Lookup returns the release of that version, whether or not an environment would
@@ -75,7 +76,7 @@ func (s *Source) Fetch(ctx context.Context, w Wanted) (path string, err error) {
 	if !ok {
 		return "", fmt.Errorf("cannot trust %q: %s does not list it", name, SumsFile)
 	}
-	if err := os.MkdirAll(w.Dir, 0o700); err != nil {
+	if err := durable.MkdirAll(w.Dir, 0o700); err != nil {
 		return "", err
 	}
 	path = filepath.Join(w.Dir, name)

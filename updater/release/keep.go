@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 
 	"github.com/google/renameio/v2"
+
+	"bijou/state/durable"
 )
 
 // Keep writes a file so that after a loss of power it is there as it was or as it is
@@ -13,5 +15,5 @@ func Keep(path string, data []byte, mode fs.FileMode) error {
 	if err := renameio.WriteFile(path, data, mode, renameio.WithTempDir(filepath.Dir(path))); err != nil {
 		return err
 	}
-	return SyncFolder(filepath.Dir(path))
+	return durable.Sync(filepath.Dir(path))
 }

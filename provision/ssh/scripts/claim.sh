@@ -10,4 +10,5 @@ trap 'exit 1' HUP INT TERM PIPE
 printf '%s\n' "$2" >"$draft"
 sync "$draft"
 ln "$draft" "$1/managed-by.json" 2>/dev/null || :
+sync "$1/.." "$1"
 cat "$1/managed-by.json"

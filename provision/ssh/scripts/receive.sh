@@ -12,3 +12,4 @@ sum=$(sha256sum <"$part" | cut -d' ' -f1)
 chmod "$2" "$part"
 sync "$part"
 mv -f "$part" "$1"
+sync "$(dirname "$1")"

@@ -93,10 +93,15 @@ func pause(ctx context.Context, n int) error {
 	}
 }
 
-// get is a linearizable read that retries.
+// get is a read that retries, linearizable unless an option says otherwise.
 func (d *db) get(ctx context.Context, key string, opts ...clientv3.OpOption) (resp *clientv3.GetResponse, err error) {
+	op := clientv3.OpGet(key, opts...)
 	err = d.retry(ctx, func(ctx context.Context) error {
+		before := d.history.seen()
 		resp, err = d.client.Get(ctx, key, opts...)
+		if err == nil && !op.IsSerializable() {
+			d.heard(before, resp.Header)
+		}
 		return err
 	})
 	return resp, err

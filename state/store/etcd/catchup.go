@@ -49,7 +49,7 @@ func (d *db) nothingBetween(w *watcher, after, until int64) bool {
 	var conds []clientv3.Cmp
 	var reads []clientv3.Op
 	for _, prefix := range w.Prefixes {
-		leased, err := d.leasedIn(w.Context(), listing{prefix, after})
+		leased, err := d.leasedIn(w.Context(), d.listing(prefix, after))
 		if err != nil {
 			return false
 		}
@@ -90,6 +90,10 @@ func (c *catchup) told(revision int64) {
 	if c.over {
 		return
 	}
+	if c.w.outdated() {
+		c.fail()
+		return
+	}
 	if c.pos = max(c.pos, min(revision, c.until)); c.pos == c.until {
 		c.w.caughtUp()
 		c.end()
@@ -98,10 +102,15 @@ func (c *catchup) told(revision int64) {
 
 func (c *catchup) trimmed(id, kept int64) {
 	if !c.over {
-		c.w.d.hub.leave(c.w)
-		c.w.fail(store.ErrCompacted)
-		c.end()
+		c.fail()
 	}
+}
+
+// fail ends the watcher, too.
+func (c *catchup) fail() {
+	c.w.d.hub.leave(c.w)
+	c.w.fail(store.ErrCompacted)
+	c.end()
 }
 
 func (c *catchup) end() {

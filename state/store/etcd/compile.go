@@ -34,7 +34,7 @@ func (d *db) compile(ctx context.Context, txn store.Txn) (request, error) {
 			r.conds = append(r.conds, clientv3.Compare(clientv3.ModRevision(d.space.key(c.Key)), "=", c.Revision))
 			continue
 		}
-		leased, err := d.leasedIn(ctx, listing{c.Prefix, c.Revision})
+		leased, err := d.leasedIn(ctx, d.listing(c.Prefix, c.Revision))
 		if err != nil {
 			return request{}, err
 		}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"os"
 	"time"
@@ -17,9 +16,13 @@ import (
 
 // dial connects, without waiting for an answer unless there is a user to log in.
 func dial(ctx context.Context, p place) (*clientv3.Client, error) {
-	secure, err := p.tlsConfig()
-	if err != nil {
-		return nil, err
+	options, secure := dialOptions(), (*tls.Config)(nil)
+	if p.tls {
+		var err error
+		if secure, err = p.tlsConfig(); err != nil {
+			return nil, err
+		}
+		options = append(options, grpc.WithTransportCredentials(renewedCredentials(p, secure)))
 	}
 	password, err := p.password()
 	if err != nil {
@@ -31,7 +34,7 @@ func dial(ctx context.Context, p place) (*clientv3.Client, error) {
 	}
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints: p.endpoints, TLS: secure, Username: p.user, Password: password,
-		Logger: zap.NewNop(), DialOptions: dialOptions(), DialTimeout: max(patience, time.Millisecond),
+		Logger: zap.NewNop(), DialOptions: options, DialTimeout: max(patience, time.Millisecond),
 		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 3 * time.Second, // what gRPC allows at least
 		MaxUnaryRetries: 2, // one more after a token has expired; the rest is call's
 	})
@@ -51,36 +54,6 @@ func dialOptions() []grpc.DialOption {
 		Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.3, MaxDelay: 2 * time.Second},
 		MinConnectTimeout: 3 * time.Second,
 	})}
-}
-
-// tlsConfig is nil without TLS.
-func (p place) tlsConfig() (*tls.Config, error) {
-	if !p.tls {
-		return nil, nil
-	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12}
-	if p.ca != "" {
-		pem, err := os.ReadFile(p.ca)
-		if err != nil {
-			return nil, err
-		}
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("file %q holds no certificate", p.ca)
-		}
-	}
-	if p.cert == "" {
-		return c, nil
-	}
-	if err := private(p.key); err != nil {
-		return nil, err
-	}
-	pair, err := tls.LoadX509KeyPair(p.cert, p.key)
-	if err != nil {
-		return nil, fmt.Errorf("cannot use certificate %q with its key: %w", p.cert, err)
-	}
-	c.Certificates = []tls.Certificate{pair}
-	return c, nil
 }
 
 // password is the password file's content without its line's end.

@@ -8,12 +8,13 @@
 // too early.
 //
 // How it works, in the order of the files: url (what a state URL may say), dial
-// (connection and credentials), space (where keys lie in etcd), create (the
-// marker that makes a place a store), call (patience and retries), errors,
-// snapshot (reads), commit and compile (transactions), leased (what prefix
-// conditions must know of leases), sweep (marks that nobody needs any more),
-// lease, tape (one stream of events), hub, catchup and watcher (all watchers
-// over one tape).
+// (connection and password), tls (certificates, read again for each connection),
+// space (where keys lie in etcd), create (the marker that makes a place a store),
+// call (patience and retries), errors, history (how a restored snapshot is
+// noticed), snapshot (reads), commit and compile (transactions), leased (what
+// prefix conditions must know of leases), sweep (marks that nobody needs any
+// more), lease, tape (one stream of events), hub, catchup and watcher (all
+// watchers over one tape).
 //
 // # Prefix conditions
 //
@@ -43,6 +44,7 @@ type db struct {
 	client *clientv3.Client
 	marker int64 // the revision that created the store's marker
 
+	history history
 	leased  *leasedCache
 	hub     *hub
 	sweeper sweeper

@@ -130,6 +130,11 @@ func openAt(t testing.TB, url string) store.Store {
 	t.Helper()
 	s, err := etcd.Open(t.Context(), url)
 	check(t, err)
+	t.Cleanup(func() {
+		if n := etcd.Epoch(s); n > 0 && !restored(t) {
+			t.Errorf("%d times history went back, which it never did", n)
+		}
+	})
 	return s
 }
 

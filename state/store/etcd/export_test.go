@@ -33,6 +33,9 @@ func Kill(s store.Store) {
 	s.(*db).Abandon()
 }
 
+// Epoch is how often s has found that etcd's history went back.
+func Epoch(s store.Store) int { return s.(*db).history.seen().epoch }
+
 // Sweep sweeps marks up to the revision, whatever their number.
 func Sweep(ctx context.Context, s store.Store, upto int64) error {
 	return s.(*db).sweeper.sweep(ctx, upto)

@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"context"
 	"errors"
 	"sync"
 
@@ -20,6 +21,9 @@ type hub struct {
 
 	mu     sync.Mutex
 	tape   *tape            // nil before the first watcher
+	epoch  int              // that the tape is of
+	over   bool             // the epoch has ended, and the next tape is to begin
+	stop   func()           // ends the tape
 	pos    int64            // every commit up to here was handed out; 0: none was yet
 	last   int64            // the newest id
 	marker int64            // the id of the watch of the store's marker
@@ -43,8 +47,10 @@ func newHub(d *db) *hub {
 // run plays one tape after the other until the opener is closed.
 func (h *hub) run() {
 	for n := 0; ; n++ {
-		t, before := h.begin()
-		err := t.run(h.d.Context())
+		ctx, stop := context.WithCancel(h.d.Context())
+		t, before := h.begin(stop)
+		err := t.run(ctx)
+		stop()
 		if errors.Is(err, rpctypes.ErrPermissionDenied) {
 			h.failAll(h.d.explain(h.d.Context(), err))
 		}
@@ -59,11 +65,14 @@ func (h *hub) run() {
 
 // begin is a new tape with all feeds. They go on where the one before ended: not
 // right after, since etcd does not say how far it is with a watch that begins in
-// the future.
-func (h *hub) begin() (t *tape, pos int64) {
+// the future. In another epoch they begin anew.
+func (h *hub) begin(stop func()) (t *tape, pos int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.tape = newTape(h.d, h)
+	if h.over {
+		h.pos, h.over = 0, false
+	}
+	h.tape, h.stop, h.epoch = newTape(h.d, h), stop, h.d.history.seen().epoch
 	h.watchMarker(h.pos)
 	for _, f := range h.feeds {
 		f.created = false
@@ -91,6 +100,10 @@ func (h *hub) join(w *watcher) {
 	defer h.mu.Unlock()
 	if w.Context().Err() != nil {
 		return // it was closed beside its Next, and has left
+	}
+	if w.outdated() {
+		w.fail(store.ErrCompacted)
+		return
 	}
 	if h.tape == nil {
 		h.tape = newTape(h.d, h) // begin replaces it
@@ -138,9 +151,17 @@ func (h *hub) drop(w *watcher) {
 	}
 }
 
+// created, of the marker, is the first that a tape hears, of a cluster that may be
+// an older copy of the one before: only whoever asks notices.
 func (h *hub) created(id, revision int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.over {
+		return
+	}
+	if id == h.marker {
+		h.d.Go(func() { _ = h.d.look(h.d.Context()) }) // or it is closed
+	}
 	if h.pos == 0 {
 		h.pos = revision
 	}
@@ -157,9 +178,10 @@ func (h *hub) created(id, revision int64) {
 func (h *hub) changed(c change) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if c.revision <= h.pos {
+	if h.over || c.revision <= h.pos {
 		return // told before the tape was changed
 	}
+	h.d.history.tell(h.epoch, c.revision)
 	if e := c.events[h.d.space.marker()]; e != nil && e.Type == mvccpb.DELETE {
 		h.d.SetGone()
 	}
@@ -185,12 +207,19 @@ func (d *db) batch(c change) store.Batch {
 func (h *hub) told(revision int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.over {
+		return
+	}
+	h.d.history.tell(h.epoch, revision)
 	h.pos = max(h.pos, revision)
 }
 
 func (h *hub) trimmed(id, kept int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.over {
+		return
+	}
 	h.pos = max(h.pos, kept)
 	if id == h.marker {
 		h.tape.unwatch(id)
@@ -205,9 +234,28 @@ func (h *hub) trimmed(id, kept int64) {
 	}
 }
 
+// startOver ends the tape and all watchers, since another epoch has begun.
+func (h *hub) startOver() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.tape == nil {
+		return
+	}
+	h.over = true
+	if h.stop != nil {
+		h.stop()
+	}
+	h.dropAll(store.ErrCompacted)
+}
+
 func (h *hub) failAll(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.dropAll(err)
+}
+
+// dropAll ends all watchers. The caller holds the lock.
+func (h *hub) dropAll(err error) {
 	for _, watchers := range h.index {
 		for w := range watchers {
 			w.fail(err)

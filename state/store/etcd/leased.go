@@ -12,10 +12,16 @@ import (
 	"bijou/state/store"
 )
 
-// listing is a prefix at a revision: what is there never changes.
+// listing is a prefix at a revision: what is there never changes, within an epoch.
 type listing struct {
 	prefix   string
 	revision int64
+	epoch    int
+}
+
+// listing is one of the present epoch.
+func (d *db) listing(prefix string, revision int64) listing {
+	return listing{prefix, revision, d.history.seen().epoch}
 }
 
 // leasedCache remembers of the newest listings which of their keys stood under

@@ -18,6 +18,7 @@ type snapshot struct {
 	mu       sync.Mutex
 	closed   bool
 	revision int64 // 0: not fixed yet
+	epoch    int   // of the revision
 }
 
 func (d *db) Snapshot(ctx context.Context) (store.Snapshot, error) {
@@ -55,7 +56,7 @@ func (s *snapshot) List(ctx context.Context, prefix string) ([]store.KV, error) 
 	if err != nil {
 		return nil, err
 	}
-	s.d.leased.remember(listing{prefix, s.fixed()}, leased)
+	s.d.leased.remember(s.listing(prefix), leased)
 	return kvs, nil
 }
 
@@ -89,14 +90,29 @@ func (s *snapshot) fixed() int64 {
 	return s.revision
 }
 
+// listing is a prefix at the snapshot's revision.
+func (s *snapshot) listing(prefix string) listing {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return listing{prefix, s.revision, s.epoch}
+}
+
 // fix makes the revision the snapshot's, unless another first read was faster.
-func (s *snapshot) fix(revision int64) bool {
+func (s *snapshot) fix(revision int64, epoch int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.revision == 0 {
-		s.revision = revision
+		s.revision, s.epoch = revision, epoch
 	}
-	return s.revision == revision
+	return s.revision == revision && s.epoch == epoch
+}
+
+// over says if the epoch of the snapshot's revision has ended.
+func (s *snapshot) over() bool {
+	now := s.d.history.seen().epoch
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.revision != 0 && s.epoch != now
 }
 
 // read is one request, at the snapshot's revision.
@@ -105,30 +121,43 @@ func (s *snapshot) read(ctx context.Context, key string, opts ...clientv3.OpOpti
 		return nil, err
 	}
 	if s.fixed() == 0 {
-		resp, err := s.d.readNewest(ctx, key, opts...)
-		if err != nil || s.fix(resp.Header.Revision) {
+		resp, epoch, err := s.d.readNewest(ctx, key, opts...)
+		if err != nil || s.fix(resp.Header.Revision, epoch) {
 			return resp, err
 		}
 	}
-	return s.d.readAt(ctx, s.fixed(), key, opts...)
+	if s.over() {
+		return nil, store.ErrCompacted
+	}
+	resp, err := s.d.readAt(ctx, s.fixed(), key, opts...)
+	if errors.Is(err, rpctypes.ErrFutureRev) { // which it was not when it was fixed
+		_ = s.d.look(ctx)
+		return nil, store.ErrCompacted
+	}
+	return resp, err
 }
 
-// readNewest reads, if the store is still the one that was opened.
-func (d *db) readNewest(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+// readNewest reads, if the store is still the one that was opened, and returns the
+// epoch that was read in.
+func (d *db) readNewest(ctx context.Context, key string, opts ...clientv3.OpOption) (resp *clientv3.GetResponse, epoch int, err error) {
 	var txn *clientv3.TxnResponse
-	err := d.retry(ctx, func(ctx context.Context) (err error) {
+	err = d.retry(ctx, func(ctx context.Context) (err error) {
+		before := d.history.seen()
 		txn, err = d.client.Txn(ctx).If(d.isSame()).Then(clientv3.OpGet(key, opts...)).Commit()
+		if err == nil {
+			epoch = d.heard(before, txn.Header)
+		}
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	if !txn.Succeeded {
-		return nil, d.SetGone()
+		return nil, 0, d.SetGone()
 	}
-	resp := (*clientv3.GetResponse)(txn.Responses[0].GetResponseRange())
+	resp = (*clientv3.GetResponse)(txn.Responses[0].GetResponseRange())
 	resp.Header = txn.Header
-	return resp, nil
+	return resp, epoch, nil
 }
 
 // readAt reads at a revision. What is there never changes, so that any member

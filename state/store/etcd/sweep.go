@@ -20,8 +20,9 @@ const (
 // sweeper removes old marks. Each opener has one that lives long enough; that
 // several do the same work does no harm.
 type sweeper struct {
-	d    *db
-	seen int64 // the revision of the look before
+	d     *db
+	seen  int64 // the revision of the look before
+	epoch int   // of that
 }
 
 func (s *sweeper) start(d *db) {
@@ -52,9 +53,9 @@ func (s *sweeper) look(ctx context.Context, above int64) error {
 	if err != nil {
 		return err
 	}
-	before := s.seen
-	s.seen = resp.Header.Revision
-	if before == 0 || resp.Count <= above {
+	before, epoch := s.seen, s.epoch
+	s.seen, s.epoch = resp.Header.Revision, s.d.history.seen().epoch
+	if before == 0 || epoch != s.epoch || resp.Count <= above {
 		return nil
 	}
 	return s.sweep(ctx, before)

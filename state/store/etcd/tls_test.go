@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"bijou/state/store"
 	"bijou/state/store/etcd"
 	"bijou/testscripts/etcdtest"
 )
@@ -30,11 +31,7 @@ func TestTLS(t *testing.T) {
 	ca.issue(t, "client")
 	newAuthority(t, dir, "other").issue(t, "stranger")
 	address := freeAddress(t)
-	etcdtest.For(t, etcdtest.Options{Flags: []string{
-		"--listen-client-urls=unix://m0:1,https://" + address, "--advertise-client-urls=https://" + address,
-		"--cert-file=" + dir + "/server.pem", "--key-file=" + dir + "/server.key",
-		"--client-cert-auth", "--trusted-ca-file=" + dir + "/ca.pem",
-	}})
+	etcdtest.For(t, etcdtest.Options{Flags: tlsFlags(dir, address)})
 	url := "etcd://" + address + "/a/b?ca=" + dir + "/ca.pem"
 	good := url + "&cert=" + dir + "/client.pem&key=" + dir + "/client.key"
 	check(t, etcd.Create(t.Context(), good))
@@ -63,6 +60,71 @@ func TestTLS(t *testing.T) {
 		if err == nil {
 			t.Errorf("%s: it was opened", what)
 		}
+	}
+}
+
+// TestTLSRenewed has certificates expire, be renewed and be signed by another
+// authority under an open store: it and its watchers go on, and nobody opens it again.
+func TestTLSRenewed(t *testing.T) {
+	t.Parallel()
+	etcdtest.Need(t)
+	dir := t.TempDir()
+	ca := newAuthority(t, dir, "ca")
+	ca.issue(t, "server")
+	end := time.Now().Add(10 * time.Second)
+	ca.issueUntil(t, "client", end)
+	address := freeAddress(t)
+	c := etcdtest.For(t, etcdtest.Options{Flags: tlsFlags(dir, address)})
+	url := "etcd://" + address + "/a?ca=" + dir + "/ca.pem&cert=" + dir + "/client.pem&key=" + dir + "/client.key"
+	check(t, etcd.Create(t.Context(), url))
+	s := openAt(t, url)
+	defer s.Close()
+	w, err := s.Watch(t.Context(), revision(t, s), "a")
+	check(t, err)
+	defer w.Close()
+
+	reconnect := func() {
+		check(t, c.Members[0].Kill())
+		check(t, c.Members[0].Start())
+	}
+	follows := func(what string) {
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		if _, err := insist(ctx, s, store.Txn{Ops: []store.Op{{Key: "a"}}}); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if _, err := w.Next(ctx); err != nil {
+			t.Fatalf("%s: the watcher: %v", what, err)
+		}
+	}
+	follows("at first")
+	wait(time.Until(end) + time.Second) // certificates count in seconds
+	follows("the connection of before")
+	reconnect()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, err = s.Commit(ctx, store.Txn{Ops: []store.Op{{Key: "expired"}}})
+	is(t, err, store.ErrAway)
+	ca.issue(t, "client")
+	follows("a new certificate")
+
+	check(t, os.WriteFile(dir+"/client.pem", nil, 0o644))
+	reconnect()
+	follows("half of a new certificate")
+
+	ca = newAuthority(t, dir, "ca")
+	ca.issue(t, "server")
+	ca.issue(t, "client")
+	reconnect()
+	follows("a new authority")
+}
+
+// tlsFlags have a member speak TLS at the address, and want its clients' certificates.
+func tlsFlags(dir, address string) []string {
+	return []string{
+		"--listen-client-urls=unix://m0:1,https://" + address, "--advertise-client-urls=https://" + address,
+		"--cert-file=" + dir + "/server.pem", "--key-file=" + dir + "/server.key",
+		"--client-cert-auth", "--trusted-ca-file=" + dir + "/ca.pem",
 	}
 }
 
@@ -100,7 +162,14 @@ func newAuthority(t *testing.T, dir, name string) *authority {
 // issue makes a certificate for servers and clients alike.
 func (a *authority) issue(t *testing.T, name string) {
 	t.Helper()
+	a.issueUntil(t, name, time.Now().Add(time.Hour))
+}
+
+// issueUntil makes one that expires.
+func (a *authority) issueUntil(t *testing.T, name string, end time.Time) {
+	t.Helper()
 	template := template()
+	template.NotAfter = end
 	template.KeyUsage = x509.KeyUsageDigitalSignature
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
 	template.IPAddresses = []net.IP{loopback()}

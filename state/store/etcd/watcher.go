@@ -15,7 +15,8 @@ const maxQueue = 256
 // hub again. The hub's batches wait while a catchup tells what was before them.
 type watcher struct {
 	*opener.Watch
-	d *db
+	d     *db
+	epoch int // that its position is of
 
 	next sync.Mutex // one Next at a time
 
@@ -35,7 +36,11 @@ func (d *db) Watch(ctx context.Context, after int64, prefixes ...string) (store.
 		return nil, err
 	}
 	after = max(after, d.marker) // there was no store before
-	w := &watcher{Watch: d.NewWatch(prefixes), d: d, pos: after}
+	seen := d.history.seen()
+	w := &watcher{Watch: d.NewWatch(prefixes), d: d, epoch: seen.epoch, pos: after}
+	if after > seen.revision {
+		d.Go(func() { d.doubt(w, after) })
+	}
 	w.rejoin()
 	return w, nil
 }
@@ -149,6 +154,9 @@ func (w *watcher) fail(err error) {
 	w.err, w.later = err, nil
 	w.Rouse()
 }
+
+// outdated says if the epoch of its position has ended.
+func (w *watcher) outdated() bool { return w.epoch != w.d.history.seen().epoch }
 
 func (w *watcher) failed() bool {
 	w.mu.Lock()

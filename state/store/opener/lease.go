@@ -74,6 +74,16 @@ func (o *Opener) Abandon() (revoke []func(ctx context.Context) error) {
 	return revoke
 }
 
+// LoseLeases ends the leases that there are as if they were lost: whoever holds one
+// needs a new one.
+func (o *Opener) LoseLeases() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for l := range o.held {
+		l.quit()
+	}
+}
+
 func (o *Opener) revokeAll() {
 	ctx, cancel := context.WithTimeout(o.ctx, revokePatience)
 	defer cancel()

@@ -1,0 +1,84 @@
+package provision
+
+import (
+	"time"
+
+	"bijou/state"
+)
+
+const (
+	// agentGrace is how long an agent that is gone may take to come back by itself,
+	// as one does that is restarted in order.
+	agentGrace = time.Second
+	// absentShare: of the time, a part of so many at most is spent on asking for the
+	// sake of agents that are gone. Many hosts take long to ask.
+	absentShare = 5
+)
+
+// absences is which machines' agents have gone, so that the provider is asked soon
+// what became of their instances. It is asked later and later, since an instance
+// may end after its agent's presence; in the end the interval is often enough. It
+// is for one goroutine.
+type absences map[string]absence
+
+// absence is since when an agent is gone, and when the provider is asked next.
+type absence struct{ since, due time.Time }
+
+// gone notes that the machine's agent is gone.
+func (a absences) gone(machine string, now time.Time) {
+	a[machine] = absence{now, now.Add(agentGrace)}
+}
+
+// back notes that it is there.
+func (a absences) back(machine string) { delete(a, machine) }
+
+// asked notes that the provider was asked at that time, or would not have answered.
+func (a absences) asked(at time.Time) {
+	for machine, gone := range a {
+		if at.Before(gone.due) {
+			continue
+		}
+		again := at.Sub(gone.since)
+		if again >= interval {
+			delete(a, machine)
+			continue
+		}
+		a[machine] = absence{gone.since, at.Add(again)}
+	}
+}
+
+// next is how long it is until the provider is to be asked; limit at most.
+func (a absences) next(now time.Time, limit time.Duration) time.Duration {
+	for _, gone := range a {
+		limit = min(limit, gone.due.Sub(now))
+	}
+	return limit
+}
+
+// nextAbsent is how long it is until the provider is to be asked for the sake of
+// agents that are gone; limit at most.
+func (l *lead) nextAbsent(now time.Time, limit time.Duration) time.Duration {
+	rest := l.last.at.Add(absentShare * l.labour).Sub(now)
+	return min(max(l.absent.next(now, limit), rest), limit)
+}
+
+// heed takes up which agents came and went, and reports whether records have
+// changed that the last plan did not know. Agents that no start would bring back
+// are passed over.
+func (l *lead) heed(changes []state.KeyChange) (records bool) {
+	now := l.Now()
+	for _, c := range changes {
+		machine, agent := state.AgentOf(c.Key)
+		switch {
+		case !agent:
+			records = records || c.Revision > l.last.revision
+		case !c.Deleted:
+			l.absent.back(machine)
+		case l.last.want.starts(machine):
+			l.absent.gone(machine, now)
+			// The session was not lost before: until then its start has helped.
+			l.holds.helped(Action{Verb: Start, Machine: machine}, now.Add(-state.SessionTTL))
+		}
+	}
+	return records
+}

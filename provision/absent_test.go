@@ -1,0 +1,208 @@
+package provision
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bijou/state"
+)
+
+// TestAbsences says when the provider is asked what became of machines whose agents
+// are gone, in seconds.
+func TestAbsences(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		gone []int // when the agent of a machine went
+		back int   // when the first came back; 0: it did not
+		want []int
+	}{
+		{"nobody is gone", nil, 0, nil},
+		{"one is gone, later and later", []int{10}, 0, []int{11, 12, 14, 18, 26, 42, 74}},
+		{"it is back at once", []int{10}, 10, nil},
+		{"it comes back", []int{10}, 13, []int{11, 12}},
+		{"several", []int{10, 12}, 0, []int{11, 12, 13, 14, 16, 18, 20, 26, 28, 42, 44, 74, 76}},
+		{"one of several comes back", []int{10, 12}, 15, []int{11, 12, 13, 14, 16, 20, 28, 44, 76}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			a, begin := absences{}, time.Now()
+			var asked []int
+			for second := range 200 {
+				now := begin.Add(time.Duration(second) * time.Second)
+				if a.next(now, time.Hour) <= 0 {
+					asked = append(asked, second)
+					a.asked(now)
+				}
+				for i, at := range test.gone {
+					if at == second {
+						a.gone(string(rune('1'+i)), now)
+					}
+				}
+				if second == test.back {
+					a.back("1")
+				}
+			}
+			if diff := cmp.Diff(test.want, asked); diff != "" {
+				t.Error(diff)
+			}
+			if len(a) > 0 {
+				t.Errorf("left: %v", a)
+			}
+		})
+	}
+}
+
+// TestHoldsHelped: what helped for as long as it was to be left alone is no failure.
+func TestHoldsHelped(t *testing.T) {
+	start, begin := Action{Verb: Start, Machine: "1"}, time.Now()
+	for _, test := range []struct {
+		name string
+		for_ time.Duration
+		want time.Duration
+	}{
+		{"not at all", 0, 2 * firstRetry},
+		{"for a while", firstRetry - time.Second, 2 * firstRetry},
+		{"for long", firstRetry, firstRetry},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			h := holds{}
+			h.done(start, begin)
+			h.helped(start, begin.Add(test.for_))
+			again := begin.Add(firstRetry + state.SessionTTL)
+			if due := h.filter([]Action{start}, again); !slices.Equal(due, []Action{start}) {
+				t.Errorf("due: %v", due)
+			}
+			h.done(start, again)
+			if got := h.next([]Action{start}, again, time.Hour); got != test.want {
+				t.Errorf("held for %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+// agent announces a machine's agent, in a process of its own.
+func (w *world) agent(machine string) *state.Session {
+	w.t.Helper()
+	s, err := w.state.NewSession(w.t.Context())
+	if err == nil {
+		err = s.Announce(w.t.Context(), state.MachineAgent(machine))
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return s
+}
+
+// leave ends an agent in order.
+func (w *world) leave(s *state.Session) {
+	w.t.Helper()
+	if err := s.Close(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// asks is how often the provider was asked what it has.
+func (w *world) asks() int {
+	w.calls.mu.Lock()
+	defer w.calls.mu.Unlock()
+	return w.calls.looks
+}
+
+// TestRunRestartsWhoseAgentIsGone: soon, and again and again as if each were the
+// first, since each start helps for long.
+func TestRunRestartsWhoseAgentIsGone(t *testing.T) {
+	inWorld(t, func(w *world) {
+		id := w.add()
+		w.wantInstance(id, "dummy-1-1")
+		for n := range 5 {
+			agent := w.agent(id)
+			w.settle(interval / 2)
+			w.wantStarts(1 + n)
+			if err := w.dummy.End("dummy-1-1"); err != nil {
+				t.Fatal(err)
+			}
+			w.leave(agent)
+			w.settle(2 * agentGrace)
+			w.wantStarts(2 + n)
+		}
+		w.wantInstances("dummy-1-1")
+	})
+}
+
+// TestRunRestartsWhatEndsAfterItsAgent: an instance may say good-bye first.
+func TestRunRestartsWhatEndsAfterItsAgent(t *testing.T) {
+	inWorld(t, func(w *world) {
+		id := w.add()
+		w.wantInstance(id, "dummy-1-1")
+		agent := w.agent(id)
+		w.settle(interval / 2)
+		w.leave(agent)
+		w.settle(5 * time.Second)
+		if err := w.dummy.End("dummy-1-1"); err != nil {
+			t.Fatal(err)
+		}
+		w.settle(5 * time.Second)
+		w.wantStarts(2)
+	})
+}
+
+// TestRunBearsOrderlyRestarts: an agent that is back at once is no reason to ask.
+func TestRunBearsOrderlyRestarts(t *testing.T) {
+	inWorld(t, func(w *world) {
+		id := w.add()
+		w.wantInstance(id, "dummy-1-1")
+		agent := w.agent(id)
+		w.settle(interval + time.Second) // the minute has just begun
+		before := w.asks()
+		for range 10 {
+			w.leave(agent)
+			w.settle(agentGrace / 2)
+			agent = w.agent(id)
+			w.settle(2 * time.Second)
+		}
+		if n := w.asks() - before; n > 0 {
+			t.Errorf("the provider was asked %d times", n)
+		}
+		w.wantStarts(1)
+		w.leave(agent)
+	})
+}
+
+// TestRunLeavesOtherAgentsAlone: the provider starts machine 0's not.
+func TestRunLeavesOtherAgentsAlone(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.add()
+		w.wantInstance("1", "dummy-1-1")
+		agent := w.agent("0")
+		w.settle(interval + time.Second)
+		before := w.asks()
+		w.leave(agent)
+		w.settle(10 * time.Second)
+		if n := w.asks() - before; n > 0 {
+			t.Errorf("the provider was asked %d times", n)
+		}
+	})
+}
+
+// TestRunBearsAgentsThatNeverStay: a start that helps for a moment only is repeated
+// less and less often.
+func TestRunBearsAgentsThatNeverStay(t *testing.T) {
+	inWorld(t, func(w *world) {
+		id := w.add()
+		w.wantInstance(id, "dummy-1-1")
+		for end := time.Now().Add(time.Hour); time.Now().Before(end); {
+			if err := w.dummy.End("dummy-1-1"); err != nil {
+				t.Fatal(err)
+			}
+			w.leave(w.agent(id))
+			w.settle(state.SessionTTL)
+		}
+		w.calls.mu.Lock()
+		defer w.calls.mu.Unlock()
+		if n := len(w.calls.starts); n > 15 {
+			t.Errorf("asked %d times to start it in an hour", n)
+		}
+	})
+}

@@ -1,0 +1,129 @@
+package etcd
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"bijou/state/store"
+)
+
+// history notices that the cluster's revisions went back, as they do when its
+// operator restores a snapshot, or that another cluster answers. What was read
+// before tells nothing of what is there then: an epoch ends and the next begins.
+//
+// It must never say so wrongly, and does not, since it compares only what etcd
+// promises:
+//
+//   - A revision that any member has told, in an answer or to a watch, is one that a
+//     quorum has agreed on. It stays as long as the cluster keeps its word.
+//   - A linearizable answer's revision is not below any that was agreed on before
+//     its request began. So each request remembers what was seen when it began, and
+//     its answer is held against that: not against what was seen meanwhile, for
+//     answers to requests that overlap come in any order. Serializable answers, and
+//     what watches tell, may be of a member that is behind: they raise what was seen
+//     and are held against nothing.
+//   - A cluster's id never changes. It need not be another after a restore, since
+//     it is made of the members' names and addresses.
+//   - An answer to a request that began in an epoch which has ended since, and what
+//     a stream of that epoch tells, may be of the old history or the new one. It is
+//     passed over: else it would raise what was seen to what is no more.
+//
+// Compactions, restarts and changes of leader leave all of this as it is. Raft's
+// terms are not looked at: a candidate counts one up and may not come through.
+//
+// What it does not see is a history that has overtaken what this process has seen
+// before it asks for the first time.
+type history struct {
+	mu  sync.Mutex
+	now seen
+}
+
+// seen is what is known of the cluster at one moment.
+type seen struct {
+	epoch    int
+	cluster  uint64 // 0: nobody has answered yet
+	revision int64  // the highest that was told
+}
+
+// seen is to be asked for before a request is sent.
+func (h *history) seen() seen {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.now
+}
+
+// tell takes up a revision that was told in the epoch.
+func (h *history) tell(epoch int, revision int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if epoch == h.now.epoch {
+		h.now.revision = max(h.now.revision, revision)
+	}
+}
+
+// learn takes up a linearizable answer to a request that began when that much was
+// seen. over reports whether the epoch has ended with it.
+func (h *history) learn(before seen, answer *pb.ResponseHeader) (over bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if before.epoch != h.now.epoch {
+		return false
+	}
+	other := before.cluster != 0 && answer.ClusterId != before.cluster
+	if other || answer.Revision < before.revision {
+		h.now = seen{before.epoch + 1, answer.ClusterId, answer.Revision}
+		return true
+	}
+	if h.now.cluster == 0 {
+		h.now.cluster = answer.ClusterId
+	}
+	h.now.revision = max(h.now.revision, answer.Revision)
+	return false
+}
+
+// heard takes up a linearizable answer, and returns the epoch that it is certainly
+// of, or was asked in.
+func (d *db) heard(before seen, answer *pb.ResponseHeader) (epoch int) {
+	if !d.history.learn(before, answer) {
+		return before.epoch
+	}
+	d.startOver(before, answer)
+	return before.epoch + 1
+}
+
+// startOver has everything be read afresh: watchers end as if they had missed
+// something, and sessions are lost, since what stood under their leases may not.
+func (d *db) startOver(before seen, answer *pb.ResponseHeader) {
+	what := "etcd's data are older than they were, as after a snapshot was restored: everything is read afresh"
+	if answer.ClusterId != before.cluster {
+		what = "another etcd cluster answers than before: everything is read afresh"
+	}
+	slog.Warn(what, "members", d.place.members(), "revision", answer.Revision, "seen before", before.revision)
+	d.hub.startOver()
+	d.LoseLeases()
+}
+
+// look asks etcd how far it is until it answers, so that heard notices what there is
+// to notice. It fails if ctx or the opener ends.
+func (d *db) look(ctx context.Context) error {
+	for n := 0; ; n++ {
+		_, err := d.get(ctx, d.space.marker(), clientv3.WithCountOnly())
+		if err == nil || d.Usable(ctx) != nil || pause(ctx, n) != nil {
+			return err
+		}
+	}
+}
+
+// doubt ends a watcher that is to begin after a revision which nobody has told this
+// process in this epoch, if etcd is not as far: it was told before. Another opener
+// may know more than this one.
+func (d *db) doubt(w *watcher, after int64) {
+	if err := d.look(w.Context()); err == nil && d.history.seen().revision < after {
+		d.hub.leave(w)
+		w.fail(store.ErrCompacted)
+	}
+}

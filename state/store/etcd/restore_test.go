@@ -1,0 +1,236 @@
+package etcd_test
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"bijou/state/store"
+	"bijou/state/store/etcd"
+	"bijou/testscripts/etcdtest"
+)
+
+// restored says if the test restores clusters: of all others no store may find that
+// history went back.
+func restored(t testing.TB) bool { return strings.HasPrefix(t.Name(), "TestRestored") }
+
+// logged is what is logged during a test. Tests that run at the same time log, too.
+func logged(t *testing.T) func() string {
+	var mu sync.Mutex
+	var text bytes.Buffer
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(writerFunc(func(p []byte) (int, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		return text.Write(p)
+	}), nil)))
+	t.Cleanup(func() { slog.SetDefault(before) })
+	return func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		return text.String()
+	}
+}
+
+type writerFunc func(p []byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+// TestRestored has a cluster be restored from older data, at the same addresses and
+// as the same cluster: watchers, leases and snapshots of before end by themselves,
+// it is said once, and what is read and watched then is what is there.
+func TestRestored(t *testing.T) {
+	for name, members := range map[string]int{"one": 1, "three": 3} {
+		t.Run(name, func(t *testing.T) {
+			text := logged(t)
+			c := etcdtest.For(t, etcdtest.Options{Members: members})
+			s := fresh(t, c)
+			defer s.Close()
+			idle := openAt(t, etcd.URL(s)) // it only watches
+			defer idle.Close()
+			old := put(t, s, "a/old")
+			check(t, c.Save())
+			before := useAll(t, s, idle)
+			check(t, c.Restore())
+			before.ends(t)
+
+			for _, s := range []store.Store{s, idle} {
+				now := revision(t, s)
+				if now >= before.revision {
+					t.Fatalf("revision %d after %d: nothing went back", now, before.revision)
+				}
+				if keys := list(t, s, "a/"); len(keys) != 1 || keys[0].Revision != old {
+					t.Errorf("there is %v", keys)
+				}
+				follows(t, s, now)
+				refuses(t, s, before.revision+1000)
+				if n := etcd.Epoch(s); n != 1 {
+					t.Errorf("history went back %d times", n)
+				}
+			}
+			if n := strings.Count(text(), "everything is read afresh"); n != 2 { // one a store
+				t.Errorf("it was said %d times:\n%s", n, text())
+			}
+		})
+	}
+}
+
+// used is what a store was used for before the cluster was restored.
+type used struct {
+	revision int64
+	watchers []store.Watcher
+	lease    store.Lease
+	snapshot store.Snapshot
+}
+
+// useAll writes and follows, and holds a lease and a snapshot.
+func useAll(t *testing.T, s, idle store.Store) (u used) {
+	t.Helper()
+	for _, s := range []store.Store{s, idle} {
+		for _, prefix := range []string{"a/", "b/"} { // of which nothing is told
+			w, err := s.Watch(t.Context(), revision(t, s), prefix)
+			check(t, err)
+			t.Cleanup(w.Close)
+			u.watchers = append(u.watchers, w)
+		}
+	}
+	var err error
+	u.lease, err = s.Lease(t.Context(), time.Minute)
+	check(t, err)
+	for range 20 {
+		u.revision = put(t, s, "a/new")
+	}
+	for i := range 2 {
+		for range 20 {
+			_, err := u.watchers[2*i].Next(t.Context())
+			check(t, err)
+		}
+	}
+	u.snapshot, err = s.Snapshot(t.Context())
+	check(t, err)
+	t.Cleanup(u.snapshot.Close)
+	_, err = u.snapshot.Revision(t.Context())
+	check(t, err)
+	return u
+}
+
+// ends holds all to end by themselves.
+func (u used) ends(t *testing.T) {
+	t.Helper()
+	for _, w := range u.watchers {
+		_, err := w.Next(t.Context())
+		is(t, err, store.ErrCompacted)
+	}
+	select {
+	case <-u.lease.Done():
+	case <-time.After(30 * time.Second):
+		t.Error("the lease of before is still there")
+	}
+	_, _, err := u.snapshot.Get(t.Context(), "a/new")
+	is(t, err, store.ErrCompacted)
+}
+
+// follows holds a new watch to see what is written.
+func follows(t *testing.T, s store.Store, after int64) {
+	t.Helper()
+	w, err := s.Watch(t.Context(), after, "a/")
+	check(t, err)
+	defer w.Close()
+	want := put(t, s, "a/later")
+	if b, err := w.Next(t.Context()); err != nil || b.Revision != want {
+		t.Errorf("told of %+v, error %v; want revision %d", b, err, want)
+	}
+	commit(t, s, store.Txn{Ops: []store.Op{{Key: "a/later", Delete: true}}})
+}
+
+// refuses holds a watch after a revision that never was to end.
+func refuses(t *testing.T, s store.Store, after int64) {
+	t.Helper()
+	w, err := s.Watch(t.Context(), after, "a/")
+	check(t, err)
+	defer w.Close()
+	_, err = w.Next(t.Context())
+	is(t, err, store.ErrCompacted)
+}
+
+// TestRestoredAgain: each time is noticed, also by a store that does nothing else
+// than watch, and what was committed in between is followed.
+func TestRestoredAgain(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.For(t, etcdtest.Options{})
+	s := fresh(t, c)
+	defer s.Close()
+	check(t, c.Save())
+	for n := range 3 {
+		w, err := s.Watch(t.Context(), revision(t, s), "a")
+		check(t, err)
+		for range 5 {
+			put(t, s, "a")
+			_, err := w.Next(t.Context())
+			check(t, err)
+		}
+		check(t, c.Restore())
+		_, err = w.Next(t.Context())
+		is(t, err, store.ErrCompacted)
+		w.Close()
+		if got := etcd.Epoch(s); got != n+1 {
+			t.Errorf("history went back %d times, want %d", got, n+1)
+		}
+	}
+}
+
+// TestNothingRestored has a cluster restart, change its leader, stand still and be
+// compacted, while many ask at once: nobody may take that for a restored snapshot.
+// (Of the other tests, too, openAt wants that.)
+func TestNothingRestored(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.For(t, etcdtest.Options{Members: 3})
+	s := fresh(t, c)
+	defer s.Close()
+	w, err := s.Watch(t.Context(), revision(t, s), "a")
+	check(t, err)
+	defer w.Close()
+	stop, asking := make(chan struct{}), sync.WaitGroup{}
+	for range 16 {
+		asking.Go(func() { askUntil(t, s, stop) })
+	}
+	for _, m := range c.Members {
+		check(t, m.Kill())
+		check(t, m.Start())
+		check(t, m.Pause())
+		wait(time.Second)
+		check(t, m.Resume())
+		_, err := m.Compact()
+		check(t, err)
+	}
+	all(t, c, (*etcdtest.Member).Kill)
+	all(t, c, (*etcdtest.Member).Start)
+	put(t, s, "end")
+	close(stop)
+	asking.Wait()
+	if n := etcd.Epoch(s); n > 0 {
+		t.Errorf("history went back %d times", n)
+	}
+}
+
+// askUntil reads and writes, whatever becomes of it.
+func askUntil(t *testing.T, s store.Store, stop <-chan struct{}) {
+	for {
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		_, _ = s.Commit(t.Context(), store.Txn{Ops: []store.Op{{Key: "a"}}})
+		snap, err := s.Snapshot(t.Context())
+		if err != nil {
+			continue
+		}
+		_, _ = snap.List(t.Context(), "a")
+		_, _, _ = snap.Get(t.Context(), "a")
+		snap.Close()
+	}
+}

@@ -31,6 +31,7 @@ func reboot(ctx context.Context, inv *invocation, now bool) error {
 	}
 	_, err := inv.hook.Action(ctx)
 	if err == nil {
+		//lint:ignore ST1005 charms and operators know these very words
 		return errors.New("juju-reboot is not supported when running an action.")
 	}
 	if !errors.Is(err, hookapi.ErrNoAction) {

@@ -47,7 +47,7 @@ func TestRunRetriesTransientFailures(t *testing.T) {
 		w.settle(35 * time.Second) // 10 s, then 20 s
 		w.wantStarts(3)
 		w.settle(10 * time.Hour)
-		if m, err = w.machine(id); err != nil || m.RetryAt.Sub(time.Now()) > lastRetry {
+		if m, err = w.machine(id); err != nil || time.Until(m.RetryAt) > lastRetry {
 			t.Errorf("machine %+v, error %v", m, err)
 		}
 		w.order(dummy.Orders{})

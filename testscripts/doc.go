@@ -1,7 +1,7 @@
-// Package testscripts is where bijou's behaviour is promised: scripts (*.txtar)
-// that use the applets as people and charms do, and the tests that hold the
-// code against the house's laws.
+// Package testscripts holds the code against the house's laws. In the folders below
+// it bijou's behaviour is promised: by scripts (*.txtar) that use the applets as
+// people and charms do, in agent, machines, neco, operator, tools and units, and by
+// the suites that need a world of their own.
 //
-// The test binary is every applet: it looks at argv[0] and is juju, the machine
-// agent, or a hook tool. Nothing imports this package.
+// Nothing imports this package.
 package testscripts

@@ -81,6 +81,10 @@ func laws() []law {
 				pure := []string{"bijou/state/charm", "bijou/hookenv/amp", "bijou/hookenv/hookapi", "bijou/updater/record"}
 				return slices.Contains(pure, p.ImportPath) && ours(imp)
 			}},
+		{"testscripts is imported by itself and by tests only", "what is for tests is not shipped",
+			func(p pkg, imp string) bool {
+				return within(imp, "bijou/testscripts") && !within(p.ImportPath, "bijou/testscripts")
+			}},
 		{"go-plugin only in provision/plugin", "one importer keeps it replaceable", onlyIn("github.com/hashicorp/go-plugin", "bijou/provision/plugin")},
 		{"etcd's client only in state/store/etcd", "one importer keeps it replaceable", onlyIn("go.etcd.io/etcd", "bijou/state/store/etcd")},
 		{"SQLite only in state/store/sqlite", "one importer keeps it replaceable", onlyIn("modernc.org/sqlite", "bijou/state/store/sqlite")},
@@ -129,6 +133,7 @@ func TestLawsCanFail(t *testing.T) {
 		"stores import state/store and its opener only":                    {"bijou/state/store/mem", "bijou/state/store/sqlite"},
 		"only package state imports stores":                                {"bijou/agent", "bijou/state/store"},
 		"pure packages import nothing of bijou":                            {"bijou/state/charm", "bijou/state"},
+		"testscripts is imported by itself and by tests only":              {"bijou/multicall", "bijou/testscripts/applets"},
 		"go-plugin only in provision/plugin":                               {"bijou/provision", "github.com/hashicorp/go-plugin"},
 		"etcd's client only in state/store/etcd":                           {"bijou/state", "go.etcd.io/etcd/client/v3"},
 		"SQLite only in state/store/sqlite":                                {"bijou/state", "modernc.org/sqlite"},

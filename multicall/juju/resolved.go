@@ -70,6 +70,8 @@ func (c resolvedCmd) machine(o *operator) error {
 }
 
 // errRelationNotFound is the text of spec/hooks.md.
+//
+//lint:ignore ST1005 charms and operators know these very words
 var errRelationNotFound = errors.New("Relation not found")
 
 // mark writes the mark; the unit exists.

@@ -54,7 +54,6 @@ type demo struct {
 	dir      string
 	releases *releases
 	servers  []*process
-	began    time.Time
 }
 
 // play tells the story.

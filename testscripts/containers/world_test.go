@@ -113,16 +113,6 @@ func (w *world) sh(line string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// refused runs a line that must fail, and returns what it says.
-func (w *world) refused(line string) string {
-	w.t.Helper()
-	out, err := w.command(line).CombinedOutput()
-	if err == nil {
-		w.t.Errorf("%s succeeded: %s", line, out)
-	}
-	return string(out)
-}
-
 // eventually waits until what the line prints matches, and returns it.
 func (w *world) eventually(line, want string) string {
 	w.t.Helper()

@@ -10,7 +10,7 @@ import (
 const Version35 = "3.5.35"
 
 // Binary35 is the server of the release before, for tests that update a cluster:
-// what testscripts/etcdserver/build has built into the user's cache folder.
+// what testscripts/etcdserver/build etcdserver35 has built into the user's cache folder.
 func Binary35() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -18,7 +18,7 @@ func Binary35() (string, error) {
 	}
 	path := filepath.Join(cache, "bijou-test", "etcd-"+Version35)
 	if _, err := os.Stat(path); err != nil {
-		return "", fmt.Errorf("no etcd server at %s: testscripts/etcdserver/build makes it", path)
+		return "", fmt.Errorf("no etcd server at %s: testscripts/etcdserver/build etcdserver35 makes it", path)
 	}
 	return path, nil
 }

@@ -30,7 +30,7 @@ func missing() error {
 	}
 	for _, program := range []string{"systemd-nspawn", "unshare", "nsenter", "ip"} {
 		if _, err := exec.LookPath(program); err != nil {
-			return fmt.Errorf("test hosts need %s: .ci/setup installs it", program)
+			return fmt.Errorf("test hosts need %s: .ci/setup long installs it", program)
 		}
 	}
 	if out, err := exec.Command("unshare", "--mount", "--net", "--pid", "--fork", "--mount-proc", "true").CombinedOutput(); err != nil {

@@ -3,6 +3,6 @@
 // step of an agent and at random moments, over units that relate, change, upgrade
 // and leave. Package judge says what of their records is wrong.
 //
-// It is tests only and nothing imports it. BIJOU_TEST_LONG has the suites take
-// minutes; without it they are short.
+// It is tests only and nothing imports it. Without BIJOU_TEST_LONG it has each point
+// once, always in the same order, and nothing that is random.
 package kills

@@ -13,7 +13,7 @@ import (
 func TestMain(m *testing.M) {
 	applets.Main(m, multicall.Options{Faults: true}, func() {
 		if !need.LongRun() {
-			fmt.Println("skip: the long suite of kills takes minutes; BIJOU_TEST_LONG=1 runs it")
+			fmt.Println("skip: random kills, and kills in upgrades, take minutes; BIJOU_TEST_LONG=1 runs them")
 		}
 	})
 }

@@ -17,12 +17,10 @@ import (
 // TestRandom kills the agents of twenty units at random moments, while they
 // relate, change, upgrade and leave.
 func TestRandom(t *testing.T) {
-	kills, units := 20, 2
-	if need.LongRun() {
-		kills, units = 300, 4
-	}
-	f := newFleet(t, units)
+	need.Long(t)
+	const kills, units = 300, 4
 	const rounds = 5 // after each everything comes to rest
+	f := newFleet(t, units)
 	for range rounds {
 		halt := f.drive()
 		for range kills / rounds {

@@ -17,11 +17,8 @@ import (
 // at random moments. They all end on the last revision, and each has run
 // upgrade-charm of every one.
 func TestUpgrades(t *testing.T) {
-	units, kills := 4, 2
-	if need.LongRun() {
-		units, kills = 10, 8
-	}
-	const upgrades = 5
+	need.Long(t)
+	const units, kills, upgrades = 10, 8, 5 // so many kills in each upgrade
 	f := &fleet{world: newWorld(t), dice: dice(t)}
 	f.alone()
 	f.juju("deploy", f.charm, "app", "-n", fmt.Sprint(units))

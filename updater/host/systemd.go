@@ -63,9 +63,9 @@ func cutOff(err error) bool {
 
 // facts are what systemd says of a unit.
 type facts struct {
-	load, active, result string
-	job                  bool // something is being done to it
-	stale                bool // its files have changed
+	load, active string
+	job          bool // something is being done to it
+	stale        bool // its files have changed
 }
 
 func ask(ctx context.Context, c *sd.Conn, unit string) (facts, error) {

@@ -99,6 +99,7 @@ func checkArtifact(a *Artifact) error {
 	}
 	switch {
 	case a.Archive != nil && !strings.HasPrefix(a.Archive.To, "/"):
+		//lint:ignore ST1005 the dots are of the example
 		return errors.New("an archive needs a folder to be unpacked into: to: /...")
 	case a.Archive != nil:
 		return checkFile(*a.Archive)
@@ -126,6 +127,7 @@ func checkFile(f File) error {
 		return fmt.Errorf("cannot download from %q: a URL begins with https:// or http://", f.URL)
 	}
 	if f.SHA256 == "" {
+		//lint:ignore ST1005 the dots are of the example
 		return fmt.Errorf("the sum of %q is missing: sha256: ...", f.URL)
 	}
 	if !regexp.MustCompile(`^[0-9a-f]{64}$`).MatchString(f.SHA256) {

@@ -1,8 +1,11 @@
 package etcd_test
 
 import (
+	"flag"
 	"fmt"
 	"os"
+	"runtime"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -27,7 +30,12 @@ type pool struct {
 
 var clusters = &pool{idle: map[int][]*etcdtest.Cluster{}}
 
+// TestMain has twice as many tests run at a time as there are CPUs, unless the command
+// line says otherwise: they wait more than they work.
 func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
+		panic(err)
+	}
 	code := m.Run()
 	for _, c := range clusters.all {
 		if err := c.Stop(); err != nil {
@@ -76,6 +84,7 @@ func (p *pool) url(c *etcdtest.Cluster) string {
 }
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	for name, members := range map[string]int{"one": 1, "three": 3} {
 		t.Run(name, func(t *testing.T) {
 			etcdtest.Need(t)

@@ -21,6 +21,7 @@ import (
 // cluster: nothing may be lost, doubled or told out of order, whoever's
 // connection breaks, and leases that are refreshed live on.
 func TestStorms(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name   string
 		strike func(t *testing.T, s store.Store, c *etcdtest.Cluster)
@@ -59,7 +60,7 @@ func TestStorms(t *testing.T) {
 			cluster := etcdtest.For(t, etcdtest.Options{Members: 3})
 			s := fresh(t, cluster)
 			defer s.Close()
-			l, err := s.Lease(t.Context(), 20*time.Second)
+			l, err := s.Lease(t.Context(), time.Minute)
 			check(t, err)
 			commit(t, s, store.Txn{Ops: []store.Op{{Key: "presence", Lease: l.ID()}}})
 			storm(t, s, func() { c.strike(t, s, cluster) })
@@ -74,6 +75,10 @@ func TestStorms(t *testing.T) {
 		})
 	}
 }
+
+// steadyTTL is a lease's that outlives a standstill of the machine of ten seconds at
+// any moment: it is refreshed each third.
+const steadyTTL = 18 * time.Second
 
 // wait is how long a fault lasts: it is not for anything to have happened.
 func wait(d time.Duration) { <-time.After(d) }
@@ -192,9 +197,9 @@ func TestOutage(t *testing.T) {
 	c := etcdtest.For(t, etcdtest.Options{})
 	s := fresh(t, c)
 	defer s.Close()
-	short, err := s.Lease(t.Context(), 2*time.Second)
+	short, err := s.Lease(t.Context(), steadyTTL)
 	check(t, err)
-	long, err := s.Lease(t.Context(), time.Minute)
+	long, err := s.Lease(t.Context(), 3*time.Minute)
 	check(t, err)
 	before := commit(t, s, store.Txn{Ops: []store.Op{{Key: "short", Lease: short.ID()}, {Key: "long", Lease: long.ID()}}})
 	w, err := s.Watch(t.Context(), before, "long", "new")

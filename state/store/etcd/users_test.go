@@ -38,7 +38,7 @@ func TestUsers(t *testing.T) {
 	check(t, etcd.Create(t.Context(), as("/own/env", "bijou", good)))
 	s := openAt(t, as("/own/env", "bijou", good))
 	defer s.Close()
-	l, err := s.Lease(t.Context(), 2*time.Second)
+	l, err := s.Lease(t.Context(), steadyTTL)
 	check(t, err)
 	w, err := s.Watch(t.Context(), revision(t, s), "")
 	check(t, err)
@@ -47,7 +47,7 @@ func TestUsers(t *testing.T) {
 		commit(t, s, store.Txn{Ops: []store.Op{{Key: "k", Lease: l.ID()}}})
 		_, err := w.Next(t.Context())
 		check(t, err)
-		wait(1500 * time.Millisecond)
+		wait(steadyTTL / 2) // in all longer than the lease lives unless it is refreshed
 	}
 	list(t, s, "")
 
@@ -60,7 +60,7 @@ func TestUsers(t *testing.T) {
 		"an empty file":         as("/own/env", "bijou", secret(t, "\n", 0o600)),
 		"there is no such file": as("/own/env", "bijou", "/nonexistent"),
 	} {
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		_, err := etcd.Open(ctx, url)
 		cancel()
 		if err == nil || ctx.Err() == context.DeadlineExceeded {

@@ -12,6 +12,7 @@ import (
 
 func TestConformance(t *testing.T) {
 	storetest.Run(t, storetest.Opener{
+		Bubble:  true,
 		Fresh:   func(testing.TB) store.Store { return mem.New() },
 		Share:   func(_ testing.TB, s store.Store) store.Store { return mem.Share(s) },
 		Compact: func(_ testing.TB, s store.Store, revision int64) { mem.Compact(s, revision) },

@@ -4,10 +4,13 @@ import (
 	"bufio"
 	"context"
 	"database/sql"
+	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -21,9 +24,14 @@ import (
 // store whose path is its last argument.
 const childRole = "BIJOU_SQLITE_TEST_ROLE"
 
+// TestMain has four times as many tests run at a time as there are CPUs, unless the
+// command line says otherwise: those of leases wait, mostly.
 func TestMain(m *testing.M) {
 	role := os.Getenv(childRole)
 	if role == "" {
+		if err := flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0))); err != nil {
+			panic(err)
+		}
 		os.Exit(m.Run())
 	}
 	if err := roles[role](os.Args[len(os.Args)-1]); err != nil {

@@ -84,9 +84,9 @@ func testGone(t *testing.T, remove func(t *testing.T, path string)) {
 func TestPowerCut(t *testing.T) {
 	path := fresh(t)
 	c := start(t, "saturate", path)
-	promised := 0
+	promised, dice := 0, rand.New(rand.NewPCG(1, 0))
 	for round := range 20 {
-		for range 1 + rand.IntN(60) {
+		for range 1 + dice.IntN(60) {
 			promised, _ = strconv.Atoi(c.line(t))
 		}
 		c.pause(t)

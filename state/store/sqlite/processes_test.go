@@ -183,14 +183,19 @@ func TestOpenAfterKill(t *testing.T) {
 	}
 }
 
+// steadyTTL is a lease's that outlives a standstill of the machine of ten seconds at
+// any moment: it is refreshed each third.
+const steadyTTL = 18 * time.Second
+
 // TestStoppedHolder: a process that stands still loses its lease after the
 // TTL, and hears of it when it goes on.
 func TestStoppedHolder(t *testing.T) {
+	t.Parallel()
 	path := fresh(t)
 	s := openWith(t, path, sqlite.Options{Poll: 50 * time.Millisecond})
 	w := watch(t, s, "presence/")
 	c := start(t, "lease", path)
-	fmt.Fprintln(c.in, "500ms")
+	fmt.Fprintln(c.in, steadyTTL)
 	c.line(t)
 	next(t, w)
 	check(t, c.Process.Signal(syscall.SIGSTOP))
@@ -249,9 +254,10 @@ func TestLockedTooLong(t *testing.T) {
 // TestLeaseThatWaited is made while another process has the file locked for
 // longer than the lease's TTL: it lives when it is there at last.
 func TestLeaseThatWaited(t *testing.T) {
-	const ttl = time.Second
+	t.Parallel()
+	const ttl = steadyTTL
 	path := fresh(t)
-	s := openWith(t, path, sqlite.Options{})
+	s := openWith(t, path, sqlite.Options{Patience: 10 * ttl})
 	c := start(t, "lock", path)
 	c.line(t)
 	unlock := time.AfterFunc(ttl*3/2, func() { fmt.Fprintln(c.in) })

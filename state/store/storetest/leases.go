@@ -23,7 +23,9 @@ var leaseCases = []testCase{
 }
 
 const (
-	shortTTL = 2 * time.Second // a standstill of a loaded machine is no loss
+	// A lease is refreshed each third of its TTL: this one outlives a standstill of
+	// the machine of ten seconds at any moment.
+	shortTTL = 18 * time.Second
 	longTTL  = time.Minute
 )
 

@@ -9,6 +9,7 @@ import (
 	"context"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"bijou/state/store"
@@ -33,6 +34,9 @@ type Opener struct {
 	// Away has nobody answer until back is called; nil for a store that is
 	// never away.
 	Away func(t testing.TB, s store.Store) (back func())
+	// Bubble says that stores live within the test's process and do no I/O: each
+	// case runs in a bubble of testing/synctest, where waiting takes no time.
+	Bubble bool
 }
 
 // testCase is one promise of the interface.
@@ -49,14 +53,23 @@ func Run(t *testing.T, o Opener) {
 	for _, c := range slices.Concat(readCases, commitCases, prefixCases, keyCases, watchCases, streamCases, leaseCases, awayCases, closeCases, raceCases) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
-			defer cancel()
-			f := &fixture{handle: handle{T: t, ctx: ctx}, o: o}
-			f.s = o.Fresh(t)
-			t.Cleanup(func() { f.s.Close() })
-			c.run(f)
+			if o.Bubble {
+				synctest.Test(t, func(t *testing.T) { runCase(t, o, c) })
+				return
+			}
+			runCase(t, o, c)
 		})
 	}
+}
+
+// runCase runs one case on a fresh store.
+func runCase(t *testing.T, o Opener, c testCase) {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	f := &fixture{handle: handle{T: t, ctx: ctx}, o: o}
+	f.s = o.Fresh(t)
+	t.Cleanup(func() { f.s.Close() })
+	c.run(f)
 }
 
 // fixture is what one case works with: a handle on a fresh store.

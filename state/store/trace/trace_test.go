@@ -18,6 +18,7 @@ func TestConformance(t *testing.T) {
 	wrap := func(s store.Store) store.Store { return New(t.Context(), s, log) }
 	inner := func(s store.Store) store.Store { return s.(*traced).Store }
 	storetest.Run(t, storetest.Opener{
+		Bubble:  true,
 		Fresh:   func(testing.TB) store.Store { return wrap(mem.New()) },
 		Share:   func(_ testing.TB, s store.Store) store.Store { return wrap(mem.Share(inner(s))) },
 		Compact: func(_ testing.TB, s store.Store, revision int64) { mem.Compact(inner(s), revision) },

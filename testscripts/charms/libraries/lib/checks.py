@@ -59,7 +59,7 @@ def install():
 
 def settings():
     want = {"title": "a title", "port": 8080, "ratio": 0.5, "debug": True}
-    same("config-get --all", helpers.config(), want)
+    same("config-get --all", helpers.config(), want | {"unset": None})
     same("config-get", ops.config_get(), want)
     same("unit-get", ipaddress.ip_address(helpers.unit_get("private-address")).is_loopback, True)
 

@@ -1,4 +1,4 @@
-package testscripts
+package agent
 
 import (
 	"io"
@@ -47,7 +47,7 @@ func TestToolsReach(t *testing.T) {
 		}
 	}()
 	w.eventually("the copy's agent runs", func() bool { return strings.Contains(w.juju("status"), "running") })
-	w.juju("deploy", "charms/trivial", "one")
+	w.juju("deploy", "../charms/trivial", "one")
 
 	for n := range 2 {
 		newer := newerBinary(t, n)

@@ -1,4 +1,4 @@
-package testscripts
+package agent
 
 import (
 	"fmt"
@@ -29,7 +29,7 @@ func TestActionFaults(t *testing.T) {
 func surviveInAction(t *testing.T, point, status string, ran int) {
 	w := newWorld(t)
 	w.juju("bootstrap")
-	w.juju("deploy", "charms/actor") // one unit, which meets nobody: no other hook passes the points
+	w.juju("deploy", "../charms/actor") // one unit, which meets nobody: no other hook passes the points
 	w.eventually("it has started", func() bool { return strings.Contains(w.juju("status"), "started") })
 	w.kill()
 

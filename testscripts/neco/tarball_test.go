@@ -1,4 +1,4 @@
-package testscripts
+package neco
 
 import (
 	"archive/tar"

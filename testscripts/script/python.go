@@ -1,4 +1,4 @@
-package testscripts
+package script
 
 import (
 	"errors"
@@ -30,8 +30,8 @@ func havePython(module string) (bool, error) {
 	return false, need.Lacks(module, "no python3 here can import "+module)
 }
 
-// python MODULE: sets PYTHON to a python3 that can import the module.
-func python(ts *testscript.TestScript, neg bool, args []string) {
+// setPython is python MODULE: it sets PYTHON to a python3 that can import the module.
+func setPython(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: python MODULE")
 	}

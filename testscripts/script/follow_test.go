@@ -1,0 +1,35 @@
+package script
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestExamples reads a page, and holds outputs against what it says.
+func TestExamples(t *testing.T) {
+	got := readExamples("# Top\n```console\n$ a \\\n> b\nx\n...\n> y\n$ c\n```\n$ no\n## Next\n```sh\n$ no\n```\n```console\n$ d\n1 ... 2\n```\n")
+	want := []example{{"Top", "a \\\nb\n", "x\n...\n> y\n"}, {"Top", "c\n", ""}, {"Next", "d\n", "1 ... 2\n"}}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(example{})); diff != "" {
+		t.Error(diff)
+	}
+	for _, tt := range []struct {
+		want, output string
+		match        bool
+	}{
+		{"", "", true},
+		{"", "x\n", false},
+		{"a\n", "a\n", true},
+		{"a\n", "a\nb\n", false},
+		{"...\na\n...\n", "a\n", true},
+		{"...\na\n...\n", "0\na\nb\nc\n", true},
+		{"...\na\n...\n", "0\n", false},
+		{"a\n  ...\n  ...\nb\n", "a\nx\nb\n", true},
+		{"a ... (b)\n", "a x y (b)\n", true},
+		{"a ... b\n", "a x\ny b\n", false},
+	} {
+		if got := (example{want: tt.want}).pattern().MatchString(tt.output); got != tt.match {
+			t.Errorf("%q of %q: got %t", tt.want, tt.output, got)
+		}
+	}
+}

@@ -1,0 +1,43 @@
+package script
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// destroyLeftovers takes down all environments below a folder: a script may have
+// made a BIJOU_HOME of its own.
+func destroyLeftovers(folder string) {
+	_ = filepath.WalkDir(folder, func(path string, d os.DirEntry, _ error) error {
+		if d == nil || d.Name() != "environment.yaml" {
+			return nil
+		}
+		dir := filepath.Dir(path)
+		destroy := exec.Command("juju", "destroy-environment", "-y", "--force", filepath.Base(dir))
+		destroy.Env = append(os.Environ(), "BIJOU_HOME="+filepath.Dir(dir))
+		if out, err := destroy.CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "cannot clean up %s: %v\n%s", dir, err, out)
+		}
+		return filepath.SkipDir
+	})
+}
+
+// StopLeftovers kills the servers and daemons that test charms started below a
+// BIJOU_HOME, and a failed script left running; a script that passed has none.
+func StopLeftovers(home string) {
+	units := filepath.Join(home, "*", "machines", "*", "units", "*")
+	for _, pattern := range []string{"redis/pid", "daemon.pid"} {
+		files, _ := filepath.Glob(filepath.Join(units, pattern))
+		for _, f := range files {
+			data, _ := os.ReadFile(f)
+			if pid, err := strconv.Atoi(strings.TrimSpace(string(data))); err == nil && pid > 1 {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}
+	}
+}

@@ -33,7 +33,7 @@ func points() map[string]stimulus {
 			all[p] = do
 		}
 	}
-	add((*stage).nothing, "commit machine", "commit recover")
+	add((*stage).nothing, "commit claim", "commit machine", "commit recover")
 	add((*stage).change, "commit enqueue", "commit begin", "commit success",
 		"before-spawn", "after-spawn", "after-note", "after-let-go", "after-exit", "after-commit")
 	add((*stage).fail, "commit failure")

@@ -92,10 +92,13 @@ func (e Environment) absolute(state string) (string, error) {
 const sqliteScheme = "sqlite:"
 
 // relative is a state's URL with those files named from the folder, so that the
-// record holds in the folder wherever that is. What was read is written as it was.
+// record holds in the folder wherever that is. What stands there already is left as it
+// is: a bijou of before named its file by the whole path, and may be gone back to.
 func (e Environment) relative(state string) (string, error) {
-	if was, err := e.absolute(e.read); err == nil && e.read != "" && was == state {
-		return e.read, nil
+	if was, err := readRecord(e.Dir); err == nil && was.State != "" {
+		if same, err := e.absolute(was.State); err == nil && same == state {
+			return was.State, nil
+		}
 	}
 	if rest, inside := strings.CutPrefix(state, sqliteScheme+e.Dir+"/"); inside {
 		return sqliteScheme + rest, nil

@@ -33,8 +33,6 @@ const Removing = "removing"
 type Environment struct {
 	Dir string // absolute
 	Record
-
-	read string // State as the file has it; a bijou of before names its file by the whole path
 }
 
 // Environment reads the named environment; ErrNoEnvironment if it is not there. A folder
@@ -52,22 +50,30 @@ func (h Home) Environment(name string) (Environment, error) {
 
 // Load reads the environment of that folder; ErrNoEnvironment if there is none.
 func Load(dir string) (Environment, error) {
-	data, err := os.ReadFile(filepath.Join(dir, recordFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return Environment{}, fmt.Errorf("%w %q in %s", ErrNoEnvironment, filepath.Base(dir), filepath.Dir(dir))
-	}
+	record, err := readRecord(dir)
 	if err != nil {
-		return Environment{}, fmt.Errorf("cannot read the environment: %w", err)
+		return Environment{}, err
 	}
-	e := Environment{Dir: dir}
-	if err := yaml.Unmarshal(data, &e.Record); err != nil {
-		return Environment{}, fmt.Errorf("cannot read %q: %w", filepath.Join(dir, recordFile), err)
-	}
-	e.read = e.State
+	e := Environment{Dir: dir, Record: record}
 	if e.State, err = e.absolute(e.State); err != nil {
 		return Environment{}, err
 	}
 	return e, nil
+}
+
+// readRecord reads environment.yaml as it stands.
+func readRecord(dir string) (r Record, err error) {
+	data, err := os.ReadFile(filepath.Join(dir, recordFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return r, fmt.Errorf("%w %q in %s", ErrNoEnvironment, filepath.Base(dir), filepath.Dir(dir))
+	}
+	if err != nil {
+		return r, fmt.Errorf("cannot read the environment: %w", err)
+	}
+	if err := yaml.Unmarshal(data, &r); err != nil {
+		return r, fmt.Errorf("cannot read %q: %w", filepath.Join(dir, recordFile), err)
+	}
+	return r, nil
 }
 
 // Save writes environment.yaml, which makes the environment exist. It lasts once Save

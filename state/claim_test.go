@@ -3,7 +3,9 @@ package state_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -262,24 +264,35 @@ func TestJoinedClaim(t *testing.T) {
 	}
 }
 
-// TestClaimOfAnEarlierStore is one that was put back to when an earlier process held it.
+// TestClaimOfAnEarlierStore is one that was put back to when nobody held it: whoever
+// did takes it again, however many of its agents find that out at once.
 func TestClaimOfAnEarlierStore(t *testing.T) {
-	st := statetest.New(t)
-	c, err := st.TakeClaim(t.Context(), "0", first())
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err = st.TakeClaim(t.Context(), "0", first())
-	if err != nil {
-		t.Fatal(err)
-	}
-	statetest.Update(t, st, func(tx *state.Tx) error { return tx.DropClaim("0") })
-	if err := c.Update(t.Context(), func(tx *state.Tx) error { return tx.SetMachineStatus("0", state.MachineRunning, "x") }); err != nil {
-		t.Error(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	if err := c.Watch(ctx); err != nil {
-		t.Errorf("it still holds the claim: %v", err)
-	}
+	statetest.Each(t, func(t *testing.T, st *state.State) {
+		c, err := st.TakeClaim(t.Context(), "0", first())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		watched := make(chan error)
+		go func() { watched <- c.Watch(ctx) }()
+		for n := range 10 {
+			statetest.Update(t, st, func(tx *state.Tx) error { return tx.DropClaim("0") })
+			var all sync.WaitGroup
+			for i := range 4 {
+				all.Go(func() {
+					err := c.Update(t.Context(), func(tx *state.Tx) error {
+						return tx.SetMachineStatus("0", state.MachineRunning, fmt.Sprint(n, i))
+					})
+					if err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			all.Wait()
+		}
+		cancel()
+		if err := <-watched; err != nil {
+			t.Errorf("it still holds the claim: %v", err)
+		}
+	})
 }

@@ -17,6 +17,8 @@ type Claim struct {
 	by    Claimant
 	joins bool // it is another process's of the same place
 
+	renewing sync.Mutex // held by whoever finds out what has become of the claim
+
 	mu       sync.Mutex
 	epoch    int64
 	revision int64 // of the claim's key
@@ -160,13 +162,18 @@ func (c *Claim) adopt(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if d.Holder == nil || !d.Holder.SamePlace(c.by.Holder) || !c.joins && !d.Holder.sameProcess(c.by.Holder) {
+	if !c.owns(d) {
 		return c.lose(d)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.epoch, c.revision = d.Epoch, kv.Revision
 	return nil
+}
+
+// owns reports whether the claim is this process's, or of its place if it joins that.
+func (c *Claim) owns(d claimDoc) bool {
+	return d.Holder != nil && d.Holder.SamePlace(c.by.Holder) && (c.joins || d.Holder.sameProcess(c.by.Holder))
 }
 
 // read reads the claim; a zero one if there is none.
@@ -235,6 +242,8 @@ func (c *Claim) As(agent string) Updater {
 // gone, or is of an epoch before, is that of a store which was put back to an earlier
 // time: it is taken again.
 func (c *Claim) reconcile(ctx context.Context) error {
+	c.renewing.Lock()
+	defer c.renewing.Unlock()
 	kv, d, err := c.read(ctx)
 	if err != nil {
 		return err
@@ -242,6 +251,8 @@ func (c *Claim) reconcile(ctx context.Context) error {
 	switch {
 	case kv.Revision == c.fence().Revision:
 		return nil
+	case c.owns(d):
+		return c.adopt(ctx)
 	case d.Epoch < c.held() || c.joins:
 		err := c.renew(ctx)
 		if errors.Is(err, ErrClaimed) {

@@ -26,6 +26,7 @@ func TestToolsReach(t *testing.T) {
 	if out, err := exec.Command("cp", "-a", filepath.Join(dir, "environment.yaml"), filepath.Join(dir, "tools"), away).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
+	w.juju("start", "--moved", "--machine", "0") // the copy stands for another host
 	old := tools(t, away)[0]
 	agent := exec.Command(filepath.Join(away, "tools", old, "machine-agent"), "--machine", "0", "--env", away)
 	agent.Env = w.env

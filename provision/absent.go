@@ -24,16 +24,16 @@ type absences map[string]absence
 // absence is since when an agent is gone, and when the provider is asked next.
 type absence struct{ since, due time.Time }
 
-// gone notes that the machine's agent is gone.
-func (a absences) gone(machine string, now time.Time) {
+// noteGone notes that the machine's agent is gone.
+func (a absences) noteGone(machine string, now time.Time) {
 	a[machine] = absence{now, now.Add(agentGrace)}
 }
 
-// back notes that it is there.
-func (a absences) back(machine string) { delete(a, machine) }
+// noteBack notes that it is there.
+func (a absences) noteBack(machine string) { delete(a, machine) }
 
-// asked notes that the provider was asked at that time, or would not have answered.
-func (a absences) asked(at time.Time) {
+// noteAsked notes that the provider was asked at that time, or would not have answered.
+func (a absences) noteAsked(at time.Time) {
 	for machine, gone := range a {
 		if at.Before(gone.due) {
 			continue
@@ -47,25 +47,25 @@ func (a absences) asked(at time.Time) {
 	}
 }
 
-// next is how long it is until the provider is to be asked; limit at most.
-func (a absences) next(now time.Time, limit time.Duration) time.Duration {
+// untilDue is how long it is until the provider is to be asked; limit at most.
+func (a absences) untilDue(now time.Time, limit time.Duration) time.Duration {
 	for _, gone := range a {
 		limit = min(limit, gone.due.Sub(now))
 	}
 	return limit
 }
 
-// nextAbsent is how long it is until the provider is to be asked for the sake of
+// untilAbsentDue is how long it is until the provider is to be asked for the sake of
 // agents that are gone; limit at most.
-func (l *lead) nextAbsent(now time.Time, limit time.Duration) time.Duration {
+func (l *lead) untilAbsentDue(now time.Time, limit time.Duration) time.Duration {
 	rest := l.last.at.Add(absentShare * l.labour).Sub(now)
-	return min(max(l.absent.next(now, limit), rest), limit)
+	return min(max(l.absent.untilDue(now, limit), rest), limit)
 }
 
-// heed takes up which agents came and went, and reports whether records have
+// noteAgents takes up which agents came and went, and reports whether records have
 // changed that the last plan did not know. Agents that no start would bring back
 // are passed over.
-func (l *lead) heed(changes []state.KeyChange) (records bool) {
+func (l *lead) noteAgents(changes []state.KeyChange) (records bool) {
 	now := l.Now()
 	for _, c := range changes {
 		machine, agent := state.AgentOf(c.Key)
@@ -73,11 +73,11 @@ func (l *lead) heed(changes []state.KeyChange) (records bool) {
 		case !agent:
 			records = records || c.Revision > l.last.revision
 		case !c.Deleted:
-			l.absent.back(machine)
+			l.absent.noteBack(machine)
 		case l.last.want.starts(machine):
-			l.absent.gone(machine, now)
+			l.absent.noteGone(machine, now)
 			// The session was not lost before: until then its start has helped.
-			l.holds.helped(Action{Verb: Start, Machine: machine}, now.Add(-state.SessionTTL))
+			l.holds.noteHelp(Action{Verb: Start, Machine: machine}, now.Add(-state.SessionTTL))
 		}
 	}
 	return records

@@ -31,17 +31,17 @@ func TestAbsences(t *testing.T) {
 			var asked []int
 			for second := range 200 {
 				now := begin.Add(time.Duration(second) * time.Second)
-				if a.next(now, time.Hour) <= 0 {
+				if a.untilDue(now, time.Hour) <= 0 {
 					asked = append(asked, second)
-					a.asked(now)
+					a.noteAsked(now)
 				}
 				for i, at := range test.gone {
 					if at == second {
-						a.gone(string(rune('1'+i)), now)
+						a.noteGone(string(rune('1'+i)), now)
 					}
 				}
 				if second == test.back {
-					a.back("1")
+					a.noteBack("1")
 				}
 			}
 			if diff := cmp.Diff(test.want, asked); diff != "" {
@@ -54,13 +54,13 @@ func TestAbsences(t *testing.T) {
 	}
 }
 
-// TestHoldsHelped: what helped for as long as it was to be left alone is no failure.
-func TestHoldsHelped(t *testing.T) {
+// TestHoldsNoteHelp: what helped for as long as it was to be left alone is no failure.
+func TestHoldsNoteHelp(t *testing.T) {
 	start, begin := Action{Verb: Start, Machine: "1"}, time.Now()
 	for _, test := range []struct {
-		name string
-		for_ time.Duration
-		want time.Duration
+		name   string
+		lasted time.Duration
+		want   time.Duration
 	}{
 		{"not at all", 0, 2 * firstRetry},
 		{"for a while", firstRetry - time.Second, 2 * firstRetry},
@@ -69,7 +69,7 @@ func TestHoldsHelped(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			h := holds{}
 			h.done(start, begin)
-			h.helped(start, begin.Add(test.for_))
+			h.noteHelp(start, begin.Add(test.lasted))
 			again := begin.Add(firstRetry + state.SessionTTL)
 			if due := h.filter([]Action{start}, again); !slices.Equal(due, []Action{start}) {
 				t.Errorf("due: %v", due)

@@ -30,9 +30,9 @@ func (h holds) done(a Action, now time.Time) {
 	h[a] = hold{n + 1, now.Add(delay(n))}
 }
 
-// helped notes that the action helped until that time: if that is as long as it
+// noteHelp notes that the action helped until that time: if that is as long as it
 // was to be left alone, it counts as done for the first time when it is done again.
-func (h holds) helped(a Action, until time.Time) {
+func (h holds) noteHelp(a Action, until time.Time) {
 	if hold, ok := h[a]; ok && !until.Before(hold.due) {
 		delete(h, a)
 	}

@@ -69,7 +69,7 @@ func (l *lead) obey(ctx context.Context) error {
 	}
 	l.last = plan{at: now, began: began, revision: s.revision, want: s.want(now), due: s.due(now)}
 	l.owners.learn(l.last.want.Machines)
-	l.absent.asked(now)
+	l.absent.noteAsked(now)
 	var wrong []string
 	if blind == nil {
 		l.last.actions, wrong = Plan(l.last.want, have)
@@ -155,7 +155,7 @@ func (l *lead) awaitChange(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if !l.heed(changes) {
+		if !l.noteAgents(changes) {
 			continue
 		}
 		s, err := readSnapshot(ctx, l.State)
@@ -172,7 +172,7 @@ func (l *lead) awaitChange(ctx context.Context) error {
 func (l *lead) patience() time.Duration {
 	now := l.Now()
 	wait := l.holds.next(l.last.actions, now, interval-now.Sub(l.last.at))
-	wait = l.nextAbsent(now, wait)
+	wait = l.untilAbsentDue(now, wait)
 	for _, due := range []time.Time{l.last.due, l.blind.due} {
 		if !due.IsZero() {
 			wait = min(wait, due.Sub(now))

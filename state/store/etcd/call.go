@@ -97,10 +97,10 @@ func pause(ctx context.Context, n int) error {
 func (d *db) get(ctx context.Context, key string, opts ...clientv3.OpOption) (resp *clientv3.GetResponse, err error) {
 	op := clientv3.OpGet(key, opts...)
 	err = d.retry(ctx, func(ctx context.Context) error {
-		before := d.history.seen()
+		before := d.history.lastSeen()
 		resp, err = d.client.Get(ctx, key, opts...)
 		if err == nil && !op.IsSerializable() {
-			d.heard(before, resp.Header)
+			d.hearAnswer(before, resp.Header)
 		}
 		return err
 	})

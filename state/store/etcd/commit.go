@@ -41,14 +41,14 @@ func (d *db) send(ctx context.Context, r request) (int64, error) {
 	err := d.known(ctx, func() (err error) {
 		bound, cancel := d.bind(ctx, commitPatience)
 		defer cancel()
-		before := d.history.seen()
+		before := d.history.lastSeen()
 		resp, err = d.client.Txn(bound).
 			If(append(r.conds, d.isSame())...).
 			Then(r.ops...).
 			Else(clientv3.OpGet(d.space.marker(), clientv3.WithKeysOnly())).
 			Commit()
 		if err == nil {
-			d.heard(before, resp.Header)
+			d.hearAnswer(before, resp.Header)
 		}
 		return err
 	})

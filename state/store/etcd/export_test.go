@@ -34,7 +34,7 @@ func Kill(s store.Store) {
 }
 
 // Epoch is how often s has found that etcd's history went back.
-func Epoch(s store.Store) int { return s.(*db).history.seen().epoch }
+func Epoch(s store.Store) int { return s.(*db).history.lastSeen().epoch }
 
 // Sweep sweeps marks up to the revision, whatever their number.
 func Sweep(ctx context.Context, s store.Store, upto int64) error {

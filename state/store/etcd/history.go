@@ -49,15 +49,15 @@ type seen struct {
 	revision int64  // the highest that was told
 }
 
-// seen is to be asked for before a request is sent.
-func (h *history) seen() seen {
+// lastSeen is to be asked for before a request is sent.
+func (h *history) lastSeen() seen {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.now
 }
 
-// tell takes up a revision that was told in the epoch.
-func (h *history) tell(epoch int, revision int64) {
+// noteRevision takes up a revision that was told in the epoch.
+func (h *history) noteRevision(epoch int, revision int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if epoch == h.now.epoch {
@@ -65,9 +65,9 @@ func (h *history) tell(epoch int, revision int64) {
 	}
 }
 
-// learn takes up a linearizable answer to a request that began when that much was
+// noteAnswer takes up a linearizable answer to a request that began when that much was
 // seen. over reports whether the epoch has ended with it.
-func (h *history) learn(before seen, answer *pb.ResponseHeader) (over bool) {
+func (h *history) noteAnswer(before seen, answer *pb.ResponseHeader) (over bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if before.epoch != h.now.epoch {
@@ -85,10 +85,10 @@ func (h *history) learn(before seen, answer *pb.ResponseHeader) (over bool) {
 	return false
 }
 
-// heard takes up a linearizable answer, and returns the epoch that it is certainly
-// of, or was asked in.
-func (d *db) heard(before seen, answer *pb.ResponseHeader) (epoch int) {
-	if !d.history.learn(before, answer) {
+// hearAnswer takes up a linearizable answer, and returns the epoch that it is
+// certainly of, or was asked in.
+func (d *db) hearAnswer(before seen, answer *pb.ResponseHeader) (epoch int) {
+	if !d.history.noteAnswer(before, answer) {
 		return before.epoch
 	}
 	d.startOver(before, answer)
@@ -107,9 +107,23 @@ func (d *db) startOver(before seen, answer *pb.ResponseHeader) {
 	d.LoseLeases()
 }
 
-// look asks etcd how far it is until it answers, so that heard notices what there is
-// to notice. It fails if ctx or the opener ends.
-func (d *db) look(ctx context.Context) error {
+// startOver ends the tape and all watchers, since another epoch has begun.
+func (h *hub) startOver() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.tape == nil {
+		return
+	}
+	h.over = true
+	if h.stop != nil {
+		h.stop()
+	}
+	h.dropAll(store.ErrCompacted)
+}
+
+// askRevision asks etcd how far it is until it answers, so that hearAnswer notices
+// what there is to notice. It fails if ctx or the opener ends.
+func (d *db) askRevision(ctx context.Context) error {
 	for n := 0; ; n++ {
 		_, err := d.get(ctx, d.space.marker(), clientv3.WithCountOnly())
 		if err == nil || d.Usable(ctx) != nil || pause(ctx, n) != nil {
@@ -118,11 +132,11 @@ func (d *db) look(ctx context.Context) error {
 	}
 }
 
-// doubt ends a watcher that is to begin after a revision which nobody has told this
-// process in this epoch, if etcd is not as far: it was told before. Another opener
-// may know more than this one.
-func (d *db) doubt(w *watcher, after int64) {
-	if err := d.look(w.Context()); err == nil && d.history.seen().revision < after {
+// checkStart ends a watcher that is to begin after a revision which nobody has told
+// this process in this epoch, if etcd is not as far: it was told before. Another
+// opener may know more than this one.
+func (d *db) checkStart(w *watcher, after int64) {
+	if err := d.askRevision(w.Context()); err == nil && d.history.lastSeen().revision < after {
 		d.hub.leave(w)
 		w.fail(store.ErrCompacted)
 	}

@@ -52,17 +52,17 @@ func TestHistory(t *testing.T) {
 			for _, e := range test.events {
 				switch e.do {
 				case "ask":
-					asked[e.name] = h.seen()
+					asked[e.name] = h.lastSeen()
 				case "tell":
-					h.tell(h.seen().epoch, e.revision)
+					h.noteRevision(h.lastSeen().epoch, e.revision)
 				case "answer":
-					if over := h.learn(asked[e.name], &pb.ResponseHeader{ClusterId: e.cluster, Revision: e.revision}); over != e.over {
+					if over := h.noteAnswer(asked[e.name], &pb.ResponseHeader{ClusterId: e.cluster, Revision: e.revision}); over != e.over {
 						t.Errorf("%s at %d: the epoch ends: %t, want %t", e.name, e.revision, over, e.over)
 					}
 				}
 			}
-			h.tell(h.seen().epoch-1, 1000) // of a stream of before
-			if got := h.seen(); got != test.want {
+			h.noteRevision(h.lastSeen().epoch-1, 1000) // of a stream of before
+			if got := h.lastSeen(); got != test.want {
 				t.Errorf("seen %+v, want %+v", got, test.want)
 			}
 		})

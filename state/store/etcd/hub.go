@@ -72,7 +72,7 @@ func (h *hub) begin(stop func()) (t *tape, pos int64) {
 	if h.over {
 		h.pos, h.over = 0, false
 	}
-	h.tape, h.stop, h.epoch = newTape(h.d, h), stop, h.d.history.seen().epoch
+	h.tape, h.stop, h.epoch = newTape(h.d, h), stop, h.d.history.lastSeen().epoch
 	h.watchMarker(h.pos)
 	for _, f := range h.feeds {
 		f.created = false
@@ -160,7 +160,7 @@ func (h *hub) created(id, revision int64) {
 		return
 	}
 	if id == h.marker {
-		h.d.Go(func() { _ = h.d.look(h.d.Context()) }) // or it is closed
+		h.d.Go(func() { _ = h.d.askRevision(h.d.Context()) }) // or it is closed
 	}
 	if h.pos == 0 {
 		h.pos = revision
@@ -181,7 +181,7 @@ func (h *hub) changed(c change) {
 	if h.over || c.revision <= h.pos {
 		return // told before the tape was changed
 	}
-	h.d.history.tell(h.epoch, c.revision)
+	h.d.history.noteRevision(h.epoch, c.revision)
 	if e := c.events[h.d.space.marker()]; e != nil && e.Type == mvccpb.DELETE {
 		h.d.SetGone()
 	}
@@ -210,7 +210,7 @@ func (h *hub) told(revision int64) {
 	if h.over {
 		return
 	}
-	h.d.history.tell(h.epoch, revision)
+	h.d.history.noteRevision(h.epoch, revision)
 	h.pos = max(h.pos, revision)
 }
 
@@ -232,20 +232,6 @@ func (h *hub) trimmed(id, kept int64) {
 			h.drop(w)
 		}
 	}
-}
-
-// startOver ends the tape and all watchers, since another epoch has begun.
-func (h *hub) startOver() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.tape == nil {
-		return
-	}
-	h.over = true
-	if h.stop != nil {
-		h.stop()
-	}
-	h.dropAll(store.ErrCompacted)
 }
 
 func (h *hub) failAll(err error) {

@@ -21,7 +21,7 @@ type listing struct {
 
 // listing is one of the present epoch.
 func (d *db) listing(prefix string, revision int64) listing {
-	return listing{prefix, revision, d.history.seen().epoch}
+	return listing{prefix, revision, d.history.lastSeen().epoch}
 }
 
 // leasedCache remembers of the newest listings which of their keys stood under

@@ -109,7 +109,7 @@ func (s *snapshot) fix(revision int64, epoch int) bool {
 
 // over says if the epoch of the snapshot's revision has ended.
 func (s *snapshot) over() bool {
-	now := s.d.history.seen().epoch
+	now := s.d.history.lastSeen().epoch
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.revision != 0 && s.epoch != now
@@ -131,7 +131,7 @@ func (s *snapshot) read(ctx context.Context, key string, opts ...clientv3.OpOpti
 	}
 	resp, err := s.d.readAt(ctx, s.fixed(), key, opts...)
 	if errors.Is(err, rpctypes.ErrFutureRev) { // which it was not when it was fixed
-		_ = s.d.look(ctx)
+		_ = s.d.askRevision(ctx)
 		return nil, store.ErrCompacted
 	}
 	return resp, err
@@ -142,10 +142,10 @@ func (s *snapshot) read(ctx context.Context, key string, opts ...clientv3.OpOpti
 func (d *db) readNewest(ctx context.Context, key string, opts ...clientv3.OpOption) (resp *clientv3.GetResponse, epoch int, err error) {
 	var txn *clientv3.TxnResponse
 	err = d.retry(ctx, func(ctx context.Context) (err error) {
-		before := d.history.seen()
+		before := d.history.lastSeen()
 		txn, err = d.client.Txn(ctx).If(d.isSame()).Then(clientv3.OpGet(key, opts...)).Commit()
 		if err == nil {
-			epoch = d.heard(before, txn.Header)
+			epoch = d.hearAnswer(before, txn.Header)
 		}
 		return err
 	})

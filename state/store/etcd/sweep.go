@@ -54,7 +54,7 @@ func (s *sweeper) look(ctx context.Context, above int64) error {
 		return err
 	}
 	before, epoch := s.seen, s.epoch
-	s.seen, s.epoch = resp.Header.Revision, s.d.history.seen().epoch
+	s.seen, s.epoch = resp.Header.Revision, s.d.history.lastSeen().epoch
 	if before == 0 || epoch != s.epoch || resp.Count <= above {
 		return nil
 	}

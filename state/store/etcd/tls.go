@@ -63,16 +63,16 @@ func renewedCredentials(p place, first *tls.Config) renewed {
 }
 
 func (r renewed) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	return credentials.NewTLS(r.last.read()).ClientHandshake(ctx, authority, conn)
+	return credentials.NewTLS(r.last.readFiles()).ClientHandshake(ctx, authority, conn)
 }
 
 func (r renewed) Clone() credentials.TransportCredentials {
 	return renewed{r.TransportCredentials.Clone(), r.last}
 }
 
-// read reads the files. As long as they cannot be used, as while only some of them
+// readFiles reads the files. As long as they cannot be used, as while only some of them
 // are renewed, what they were before is.
-func (l *lastConfig) read() *tls.Config {
+func (l *lastConfig) readFiles() *tls.Config {
 	c, err := l.place.tlsConfig()
 	l.mu.Lock()
 	defer l.mu.Unlock()

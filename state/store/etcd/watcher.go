@@ -36,10 +36,10 @@ func (d *db) Watch(ctx context.Context, after int64, prefixes ...string) (store.
 		return nil, err
 	}
 	after = max(after, d.marker) // there was no store before
-	seen := d.history.seen()
+	seen := d.history.lastSeen()
 	w := &watcher{Watch: d.NewWatch(prefixes), d: d, epoch: seen.epoch, pos: after}
 	if after > seen.revision {
-		d.Go(func() { d.doubt(w, after) })
+		d.Go(func() { d.checkStart(w, after) })
 	}
 	w.rejoin()
 	return w, nil
@@ -156,7 +156,7 @@ func (w *watcher) fail(err error) {
 }
 
 // outdated says if the epoch of its position has ended.
-func (w *watcher) outdated() bool { return w.epoch != w.d.history.seen().epoch }
+func (w *watcher) outdated() bool { return w.epoch != w.d.history.lastSeen().epoch }
 
 func (w *watcher) failed() bool {
 	w.mu.Lock()

@@ -51,6 +51,16 @@ func takeBackup(a *archive.Reader) (*backup, error) {
 	return b, err
 }
 
+// BackedUp is the record of the environment that a backup is of.
+func BackedUp(a *archive.Reader) (env Environment, err error) {
+	b, err := takeBackup(a)
+	if err != nil {
+		return env, err
+	}
+	kv, _ := at(b.keys, environmentKey)
+	return decode[Environment](kv)
+}
+
 // isASCII says if a copy can find the key again.
 func isASCII(key string) bool {
 	return !strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r > '~' })

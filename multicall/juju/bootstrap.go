@@ -140,19 +140,32 @@ type bootstrap struct {
 	maker   Provider
 	asked   constraints.Value // of machines
 	created bool              // the store is ours to remove
+	from    *restoring        // the backup that it is made of; nil: it begins empty
 }
 
 // run goes through the steps.
 func (b *bootstrap) run() error {
-	b.o.note("bootstrapping environment %q in %s", b.env.Name, b.env.Dir)
-	if err := b.claim.Clear(); err != nil { // of a bootstrap that was cut off
+	doing := "bootstrapping"
+	if b.from != nil {
+		doing = "restoring"
+	}
+	b.o.note("%s environment %q in %s", doing, b.env.Name, b.env.Dir)
+	var err error
+	if b.from == nil || !b.from.cmd.Replace { // units' folders may be left of what is put back
+		err = b.claim.Clear() // of a bootstrap that was cut off
+	}
+	if err != nil {
 		return err
 	}
-	var err error
 	if b.env.Tools, err = home.InstallTools(b.env.Dir, home.Tools{Version: b.o.parts.Version, Links: b.o.parts.Applets}); err != nil {
 		return err
 	}
-	if b.env.State, err = b.env.KeepCredentials(b.env.State); err != nil {
+	if b.from != nil {
+		b.env.State, err = b.from.where(b.env)
+	} else {
+		b.env.State, err = b.env.KeepCredentials(b.env.State)
+	}
+	if err != nil {
 		return err
 	}
 	if err := b.createState(); err != nil {
@@ -189,6 +202,9 @@ func (b *bootstrap) createState() error {
 		return err
 	}
 	b.created = !there
+	if b.from != nil {
+		return b.from.fill(b.env, b.maker.SHA256)
+	}
 	return state.Create(b.o.ctx, b.env.State, state.Environment{
 		Name: b.env.Name, UUID: b.env.UUID, Provider: b.env.Provider,
 		DefaultSeries: cmp.Or(b.cmd.DefaultSeries, b.maker.Series, defaultSeries), Config: b.config(), Constraints: b.asked, Tools: b.env.Tools,

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"bijou/multicall/console"
 	"bijou/multicall/home"
@@ -127,7 +126,7 @@ func (r *restoring) replace() error {
 	if err := os.MkdirAll(filepath.Dir(now.StateFile()), 0o700); err != nil {
 		return fmt.Errorf("cannot make the state's folder: %w", err)
 	}
-	if err := r.fill(now, ""); err != nil {
+	if err := errors.Join(r.setAside(now), r.fill(now, "")); err != nil {
 		return err
 	}
 	if err := errors.Join(now.Save(), now.DropCredentials()); err != nil {
@@ -136,50 +135,11 @@ func (r *restoring) replace() error {
 	return r.o.startBackground(now)
 }
 
-// where is the URL of a restored environment's state: with --replace, and without
-// --state, where it was, if that is not a file of another folder.
-func (r *restoring) where(e home.Environment) (string, error) {
-	if !r.cmd.Replace || r.cmd.State != "" || !strings.HasPrefix(r.archive.State, "etcd") {
-		return e.KeepCredentials(e.State)
-	}
-	for _, name := range r.archive.Names(archive.Credential("")) {
-		if err := r.putCredential(e, name); err != nil {
-			return "", err
-		}
-	}
-	return e.Located(r.archive.State)
-}
-
-func (r *restoring) putCredential(e home.Environment, name string) error {
-	data, err := r.archive.ReadAll(name, maxCredential)
-	if err != nil {
-		return err
-	}
-	path := filepath.Join(e.Dir, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	return os.WriteFile(path, data, 0o600)
-}
-
-// maxCredential is how much a file of credentials may have, in bytes.
-const maxCredential = 1 << 20
-
 // fill brings the backup to the environment's store, and units' folders to their
 // places, unless they are there.
 func (r *restoring) fill(e home.Environment, sha256 string) error {
-	for _, name := range r.archive.Names("machines/") {
-		dir := filepath.Join(e.Dir, strings.TrimSuffix(name, ".tar"))
-		if _, err := os.Lstat(dir); err == nil {
-			continue
-		}
-		content, err := r.archive.Open(name)
-		if err != nil {
-			return err
-		}
-		if err := errors.Join(home.UnpackFolder(content, dir), content.Close()); err != nil {
-			return err
-		}
+	if err := r.unpackUnits(e); err != nil {
+		return err
 	}
 	copied, err := state.Restore(r.o.ctx, state.Restoration{
 		URL: e.State, Replace: r.cmd.Replace, Adopt: r.cmd.Adopt, Fault: r.o.parts.Fault,

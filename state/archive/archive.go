@@ -24,7 +24,7 @@ const Format = 1
 // The kinds of what is backed up.
 const (
 	Environment = "environment"
-	Keyspace    = "keyspace" // neco's keys
+	Keyspace    = "neco" // its keys
 )
 
 // Header says what a backup is of.

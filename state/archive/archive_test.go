@@ -56,7 +56,7 @@ func TestWhole(t *testing.T) {
 	if _, err := r.ReadAll(Folder("0", "mysql-0"), 2); !errors.Is(err, ErrDamaged) {
 		t.Error(err)
 	}
-	if _, err := Open(bytes.NewReader(small(t)), int64(len(small(t))), Keyspace); err == nil || !strings.Contains(err.Error(), "of an environment") {
+	if _, err := Open(bytes.NewReader(small(t)), int64(len(small(t))), Keyspace); err == nil || !strings.Contains(err.Error(), `kind "environment", and not "neco"`) {
 		t.Error(err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/google/renameio/v2"
 )
@@ -38,7 +39,7 @@ func (w *Writer) Add(name string, content func(io.Writer) error) error {
 }
 
 func (w *Writer) add(name string, content func(io.Writer) error) error {
-	entry := &zip.FileHeader{Name: name, Method: zip.Deflate}
+	entry := &zip.FileHeader{Name: name, Method: zip.Deflate, Modified: time.Now()}
 	entry.SetMode(0o600)
 	file, err := w.zip.CreateHeader(entry)
 	if err != nil {

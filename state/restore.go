@@ -49,7 +49,7 @@ func (r Restoration) restore(ctx context.Context, from *backup, to store.Store) 
 	if r.Replace { // whoever runs is to end
 		busy = []string{migratingKey}
 	}
-	hold, err := takeHold(ctx, to, from.name(), busy)
+	hold, err := takeHold(ctx, to, r.URL, busy)
 	if err != nil {
 		return c, err
 	}

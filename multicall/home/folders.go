@@ -79,18 +79,10 @@ func packFile(t *tar.Writer, path, name string, d fs.DirEntry) error {
 	}
 	n, err := io.Copy(t, io.LimitReader(file, header.Size))
 	if err == nil && n < header.Size {
-		_, err = io.CopyN(t, zeros{}, header.Size-n)
+		_, err = t.Write(make([]byte, header.Size-n))
 		err = errors.Join(err, errShrunk)
 	}
 	return err
-}
-
-// zeros has no end.
-type zeros struct{}
-
-func (zeros) Read(p []byte) (int, error) {
-	clear(p)
-	return len(p), nil
 }
 
 // UnpackFolder makes the folder that PackFolder has written, whole or not at all;
@@ -112,11 +104,10 @@ func unpackInto(r io.Reader, dir string) error {
 		return err
 	}
 	defer root.Close()
-	modes := map[string]fs.FileMode{} // of folders, which may be read-only
 	for t := tar.NewReader(r); ; {
 		h, err := t.Next()
 		if errors.Is(err, io.EOF) {
-			break
+			return syncFolder(dir)
 		}
 		if err == nil {
 			err = unpackFile(root, h, t)
@@ -124,23 +115,14 @@ func unpackInto(r io.Reader, dir string) error {
 		if err != nil {
 			return err
 		}
-		if h.Typeflag == tar.TypeDir {
-			modes[strings.TrimSuffix(h.Name, "/")] = h.FileInfo().Mode()
-		}
 	}
-	for name, mode := range modes {
-		if err := root.Chmod(name, mode.Perm()); err != nil {
-			return err
-		}
-	}
-	return syncFolder(dir)
 }
 
 func unpackFile(root *os.Root, h *tar.Header, content io.Reader) (err error) {
 	name := strings.TrimSuffix(h.Name, "/")
 	switch h.Typeflag {
 	case tar.TypeDir:
-		err = root.Mkdir(name, 0o700)
+		err = root.Mkdir(name, h.FileInfo().Mode().Perm()|0o700) // it may be read-only, and is to be filled
 	case tar.TypeSymlink:
 		err = root.Symlink(h.Linkname, name)
 	case tar.TypeReg:

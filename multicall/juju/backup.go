@@ -106,23 +106,17 @@ func (b *backingUp) addCredentials(w *archive.Writer) (err error) {
 	b.header.Has = append(b.header.Has, "credentials of the state's URL")
 	for _, name := range files {
 		err := w.Add(archive.Credential(filepath.Base(name)), func(to io.Writer) error {
-			return copyFile(to, filepath.Join(b.env.Dir, name))
+			data, err := os.ReadFile(filepath.Join(b.env.Dir, name))
+			if err == nil {
+				_, err = to.Write(data)
+			}
+			return err
 		})
 		if err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func copyFile(to io.Writer, path string) error {
-	file, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	_, err = io.Copy(to, file)
-	return err
 }
 
 // addUnits adds the units' folders of this host.

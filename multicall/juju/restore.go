@@ -145,7 +145,7 @@ func (r *restoring) fill(e home.Environment, sha256 string) error {
 		URL: e.State, Replace: r.cmd.Replace, Adopt: r.cmd.Adopt, Fault: r.o.parts.Fault,
 		Change: func(env *state.Environment) {
 			env.Name, env.UUID, env.Tools = e.Name, e.UUID, e.Tools
-			if sha256 != "" {
+			if sha256 != "" { // which bootstrap has set
 				env.Config[state.ProviderSHA256] = sha256
 			}
 		},

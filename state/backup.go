@@ -34,10 +34,14 @@ func (s *State) Backup(ctx context.Context, w *archive.Writer) (archive.Header, 
 	if err != nil {
 		return h, fmt.Errorf("cannot read the environment: %w", err)
 	}
-	if err := addKeys(w, all, ""); err != nil {
+	keys := make([]archive.Key, len(all))
+	for i, kv := range all {
+		keys[i] = archive.Key{Key: kv.Key, Value: kv.Value}
+	}
+	if err := w.AddKeys(keys); err != nil {
 		return h, err
 	}
-	h.Keys = len(all)
+	h.Keys = len(keys)
 	h.Blobs, err = s.backUpBlobs(ctx, w, all)
 	return h, err
 }
@@ -54,15 +58,6 @@ func (v *View) contentsInUse() ([]store.KV, error) {
 		return ok && !used[sum]
 	}
 	return slices.DeleteFunc(all, unused), err
-}
-
-// addKeys adds keys by what is behind the root.
-func addKeys(w *archive.Writer, all []store.KV, root string) error {
-	keys := make([]archive.Key, len(all))
-	for i, kv := range all {
-		keys[i] = archive.Key{Key: strings.TrimPrefix(kv.Key, root), Value: kv.Value}
-	}
-	return w.AddKeys(keys)
 }
 
 // backUpBlobs adds the blobs whose heads are there.

@@ -194,3 +194,28 @@ func (s *State) settle(ctx context.Context) error {
 	}
 	return err
 }
+
+// LeaveStore marks a store as one that the environment of that uuid has left for
+// another: whoever still works there finds out. One that is gone, or holds another
+// environment, is left alone.
+func LeaveStore(ctx context.Context, url, uuid, to string) (err error) {
+	old, err := openStore(ctx, url)
+	if errors.Is(err, ErrNoStore) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, old.Close()) }()
+	err = (&State{store: old}).Update(ctx, func(tx *Tx) error {
+		if _, _, err := tx.get(movedKey); err != nil { // it may be there
+			return err
+		}
+		env, err := tx.Environment()
+		if err != nil || env.UUID != uuid {
+			return err
+		}
+		return tx.put(movedKey, moved{To: to, Since: time.Now().UTC()})
+	})
+	return dropNotFound(err)
+}

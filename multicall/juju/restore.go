@@ -2,6 +2,7 @@ package juju
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -117,6 +118,7 @@ func (r *restoring) replace() error {
 	if err := r.o.refuseRunning(now); err != nil {
 		return err
 	}
+	old := now.State
 	if r.cmd.State != "" {
 		if now.State, err = now.KeepCredentials(r.env.State); err != nil {
 			return err
@@ -128,6 +130,13 @@ func (r *restoring) replace() error {
 	}
 	if err := errors.Join(r.setAside(now), r.fill(now, "")); err != nil {
 		return err
+	}
+	if now.State != old {
+		ctx, cancel := context.WithTimeout(r.o.ctx, openLimit)
+		defer cancel()
+		if err := state.LeaveStore(ctx, old, now.UUID, now.State); err != nil {
+			r.o.note("warning: the old store cannot be marked as left: agents that reach it go on there: %v", err)
+		}
 	}
 	if err := errors.Join(now.Save(), now.DropCredentials()); err != nil {
 		return err

@@ -75,7 +75,7 @@ func (c restoreCmd) Run(o *operator) error {
 	return archive.OpenFile(c.File, archive.Keyspace, func(a *archive.Reader) error {
 		err := updater.Restore(o.ctx, url, a, c.Replace)
 		switch {
-		case errors.Is(err, state.ErrStoreExists):
+		case errors.Is(err, updater.ErrKeysThere):
 			return console.Hint(err, "--replace puts the backup in their place; --state names another place")
 		case errors.Is(err, state.ErrRunning):
 			return console.Hint(err, "systemctl stop neco-updater neco-worker, on every boot server; one that has died is gone "+state.SessionTTL.String()+" later")

@@ -47,7 +47,7 @@ func takeSource(ctx context.Context, from store.Store, to string) (*source, erro
 	if err != nil {
 		return nil, err
 	}
-	if s.hold, err = takeHold(ctx, from, to, running()); err != nil {
+	if s.hold, err = takeHold(ctx, from, to, workPrefixes()); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -107,8 +107,8 @@ func (h *hold) release(ctx context.Context) error {
 	return nil
 }
 
-// running are the prefixes of who is at work on an environment.
-func running() []string { return []string{presencePrefix, leadersPrefix, migratingKey} }
+// workPrefixes are those of who is at work on an environment.
+func workPrefixes() []string { return []string{presencePrefix, leadersPrefix, migratingKey} }
 
 // nobodyRuns is ErrRunning with who does, by the prefixes. The commit becomes
 // conditional on it.
@@ -201,7 +201,7 @@ func (s *source) checkTarget(tx *Tx, url string, empty bool) error {
 	if err != nil {
 		return err
 	}
-	if err := tx.nobodyRuns(running()); err != nil {
+	if err := tx.nobodyRuns(workPrefixes()); err != nil {
 		return err
 	}
 	env, err := tx.Environment()

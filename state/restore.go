@@ -40,12 +40,12 @@ func Restore(ctx context.Context, r Restoration, a *archive.Reader) (c Copied, e
 		return c, err
 	}
 	defer func() { err = errors.Join(err, to.Close()) }()
-	return r.restore(ctx, from, to)
+	return r.restoreTo(ctx, from, to)
 }
 
-// restore is Restore to a store that is open.
-func (r Restoration) restore(ctx context.Context, from *backup, to store.Store) (c Copied, err error) {
-	busy := running()
+// restoreTo is Restore to a store that is open.
+func (r Restoration) restoreTo(ctx context.Context, from *backup, to store.Store) (c Copied, err error) {
+	busy := workPrefixes()
 	if r.Replace { // whoever runs is to end
 		busy = []string{migratingKey}
 	}
@@ -58,11 +58,11 @@ func (r Restoration) restore(ctx context.Context, from *backup, to store.Store) 
 	if err != nil {
 		return c, err
 	}
-	if err := r.begin(ctx, from, hold.state, len(there) == 0); err != nil {
+	if err := r.beginTarget(ctx, from, hold.state, len(there) == 0); err != nil {
 		return c, err
 	}
 	r.fault("restore-begun")
-	all, err := r.rewrite(from, there)
+	all, err := r.rewriteKeys(from, there)
 	if err != nil {
 		return c, fmt.Errorf("cannot restore the environment: %w", err)
 	}
@@ -71,12 +71,12 @@ func (r Restoration) restore(ctx context.Context, from *backup, to store.Store) 
 			return c, err
 		}
 	}
-	copier := &copier{chunk: from.chunk, to: to, fault: r.fault, lost: hold.lease.Done()}
+	copier := &copier{chunk: from.readChunk, to: to, fault: r.fault, lost: hold.lease.Done()}
 	if c, err = copier.run(ctx, all); err != nil {
 		return c, fmt.Errorf("cannot restore the environment: %w", err)
 	}
 	r.fault("restore-copied")
-	return c, r.finish(ctx, hold.state)
+	return c, r.finishTarget(ctx, hold.state)
 }
 
 func (r Restoration) fault(point string) {
@@ -85,9 +85,9 @@ func (r Restoration) fault(point string) {
 	}
 }
 
-// begin makes sure that the store is one to restore to. From then on it holds no
+// beginTarget makes sure that the store is one to restore to. From then on it holds no
 // environment.
-func (r Restoration) begin(ctx context.Context, from *backup, s *State, empty bool) error {
+func (r Restoration) beginTarget(ctx context.Context, from *backup, s *State, empty bool) error {
 	return s.Update(ctx, func(tx *Tx) (err error) {
 		still := empty
 		if empty { // to be so until this is committed
@@ -100,7 +100,7 @@ func (r Restoration) begin(ctx context.Context, from *backup, s *State, empty bo
 		}
 		tx.remove(formatKey)
 		tx.remove(movedKey)
-		return tx.put(draftKey, draft{Environment: from.header.UUID, From: from.name(), Since: time.Now().UTC()})
+		return tx.put(draftKey, draft{Environment: from.header.UUID, From: from.String(), Since: time.Now().UTC()})
 	})
 }
 
@@ -117,7 +117,7 @@ func (r Restoration) checkTarget(tx *Tx, from *backup, empty bool) error {
 	switch {
 	case err != nil && !errors.Is(err, ErrNotFound):
 		return err
-	case half && left.From != from.name() && !(r.Replace && left.Environment == from.header.UUID):
+	case half && left.From != from.String() && !(r.Replace && left.Environment == from.header.UUID):
 		return refuse(ErrStoreExists, "cannot restore to %q: there lies half of another environment, from %q", r.URL, left.From)
 	case half, empty, r.Replace && env.UUID == from.header.UUID:
 		return nil
@@ -156,10 +156,10 @@ func (s *State) endAgents(ctx context.Context, all []store.KV) error {
 	return c.flush(ctx)
 }
 
-// finish makes what was copied an environment.
-func (r Restoration) finish(ctx context.Context, s *State) error {
+// finishTarget makes what was copied an environment.
+func (r Restoration) finishTarget(ctx context.Context, s *State) error {
 	if !r.Replace {
-		if err := s.settle(ctx); err != nil {
+		if err := s.endLeftovers(ctx); err != nil {
 			return fmt.Errorf("cannot end what ran in the old environment: %w", err)
 		}
 	}
@@ -169,9 +169,9 @@ func (r Restoration) finish(ctx context.Context, s *State) error {
 	})
 }
 
-// settle ends what nobody will in a new environment: relations that were dying, which
+// endLeftovers ends what nobody will in a new environment: relations that were dying, which
 // have no members any more, and actions that ran.
-func (s *State) settle(ctx context.Context) error {
+func (s *State) endLeftovers(ctx context.Context) error {
 	var relations []Relation
 	var actions []Action
 	err := s.View(ctx, func(v *View) (err error) {

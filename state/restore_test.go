@@ -96,7 +96,7 @@ func restore(t *testing.T, r Restoration, a *archive.Reader, to store.Store) err
 	t.Helper()
 	b, err := takeBackup(a)
 	check(t, err)
-	_, err = r.restore(t.Context(), b, to)
+	_, err = r.restoreTo(t.Context(), b, to)
 	return err
 }
 
@@ -312,7 +312,7 @@ func FuzzRestored(f *testing.F) {
 		if err != nil {
 			return
 		}
-		all, err := Restoration{Replace: replace}.rewrite(b, nil)
+		all, err := Restoration{Replace: replace}.rewriteKeys(b, nil)
 		if err != nil {
 			return
 		}

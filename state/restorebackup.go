@@ -66,13 +66,13 @@ func isASCII(key string) bool {
 	return !strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r > '~' })
 }
 
-// name tells the backup from all others.
-func (b *backup) name() string {
+// String tells the backup from all others.
+func (b *backup) String() string {
 	return fmt.Sprintf("the backup of %s, sha256 %s", b.header.Time.Format("2006-01-02T15:04:05Z"), b.archive.Sum[:16])
 }
 
-// chunk reads the next chunk of a blob, in the order of a copier.
-func (b *backup) chunk(_ context.Context, sum string, n int) (value []byte, ok bool, err error) {
+// readChunk reads the next chunk of a blob, in the order of a copier.
+func (b *backup) readChunk(_ context.Context, sum string, n int) (value []byte, ok bool, err error) {
 	if b.sum != sum || n == 0 {
 		if b.blob != nil {
 			b.blob.Close()
@@ -90,8 +90,8 @@ func (b *backup) chunk(_ context.Context, sum string, n int) (value []byte, ok b
 	return value[:read], err == nil, err
 }
 
-// has says if the backup has the unit's folder.
-func (b *backup) has(machine, unit string) bool {
+// hasFolder says if the backup has the unit's folder.
+func (b *backup) hasFolder(machine, unit string) bool {
 	return b.archive.Has(archive.Folder(machine, strings.ReplaceAll(unit, "/", "-")))
 }
 

@@ -10,18 +10,18 @@ import (
 	"bijou/state/store"
 )
 
-// rewrite is what a store is to hold once the backup is restored to it, in the order
+// rewriteKeys is what a store is to hold once the backup is restored to it, in the order
 // of the keys; there is what it holds before.
-func (r Restoration) rewrite(from *backup, there []store.KV) (all []store.KV, err error) {
+func (r Restoration) rewriteKeys(from *backup, there []store.KV) (all []store.KV, err error) {
 	w := &rewriter{Restoration: r, from: from, anew: map[string]bool{}}
 	if err := w.findUnits(); err != nil {
 		return nil, err
 	}
 	for _, kv := range from.keys {
-		if isClaim(kv.Key) || r.Replace && isCounter(kv.Key) || !w.keeps(kv.Key) {
+		if isClaim(kv.Key) || r.Replace && isCounter(kv.Key) || !w.keepsKey(kv.Key) {
 			continue
 		}
-		if kv.Value, err = w.value(kv, there); err != nil {
+		if kv.Value, err = w.valueOf(kv, there); err != nil {
 			return nil, err
 		}
 		all = append(all, kv)
@@ -62,7 +62,7 @@ func (w *rewriter) findUnits() error {
 		if err != nil {
 			return err
 		}
-		if !w.Replace && !w.from.has(u.Machine, unit) {
+		if !w.Replace && !w.from.hasFolder(u.Machine, unit) {
 			w.anew[unit] = true
 			continue
 		}
@@ -78,10 +78,10 @@ func (w *rewriter) findUnits() error {
 	return nil
 }
 
-// keeps says if a key is restored. Of units that begin anew goes what is of their life
+// keepsKey says if a key is restored. Of units that begin anew goes what is of their life
 // on their hosts: how far they are, what their charms have noted there, and who of them
 // is in which relation, until they enter again.
-func (w *rewriter) keeps(key string) bool {
+func (w *rewriter) keepsKey(key string) bool {
 	if unit, _, ok := unitOf(key, unitersPrefix); ok {
 		return !w.anew[unit]
 	}
@@ -95,16 +95,16 @@ func (w *rewriter) keeps(key string) bool {
 	return w.Replace || key != provisionerKey
 }
 
-// value is the value that a key is restored with.
-func (w *rewriter) value(kv store.KV, there []store.KV) ([]byte, error) {
+// valueOf is the value that a key is restored with.
+func (w *rewriter) valueOf(kv store.KV, there []store.KV) ([]byte, error) {
 	if kv.Key == environmentKey {
-		return w.environment(kv, there)
+		return w.changeEnvironment(kv, there)
 	}
 	if id, ok := strings.CutPrefix(kv.Key, machinesPrefix); ok && !w.Replace && !strings.Contains(id, "/") {
-		return change(kv, func(m *Machine) { leaveInstance(id, m) })
+		return changeDoc(kv, func(m *Machine) { leaveInstance(id, m) })
 	}
 	if unit, rest, ok := unitOf(kv.Key, unitsPrefix); ok && rest == "" && w.anew[unit] {
-		return change(kv, func(u *Unit) {
+		return changeDoc(kv, func(u *Unit) {
 			u.Charm, u.Status, u.Workload = "", WorkloadStatus{}, WorkloadVersion{}
 			u.Resolved, u.ResolvedRelations = Unresolved, nil
 		})
@@ -112,8 +112,8 @@ func (w *rewriter) value(kv store.KV, there []store.KV) ([]byte, error) {
 	return kv.Value, nil
 }
 
-// change is a value with one thing of it changed.
-func change[T any](kv store.KV, f func(doc *T)) ([]byte, error) {
+// changeDoc is a value with one thing of it changed.
+func changeDoc[T any](kv store.KV, f func(doc *T)) ([]byte, error) {
 	doc, err := decode[T](kv)
 	if err != nil {
 		return nil, err
@@ -122,9 +122,9 @@ func change[T any](kv store.KV, f func(doc *T)) ([]byte, error) {
 	return encode(kv.Key, doc)
 }
 
-// environment is the environment's record. Which instances are there since the backup
+// changeEnvironment is the value of the environment's record. Which instances are there since the backup
 // was made nobody knows, so that a replaced environment stops none by itself.
-func (w *rewriter) environment(kv store.KV, there []store.KV) ([]byte, error) {
+func (w *rewriter) changeEnvironment(kv store.KV, there []store.KV) ([]byte, error) {
 	before := Environment{}
 	if old, ok := at(there, environmentKey); ok {
 		var err error
@@ -132,7 +132,7 @@ func (w *rewriter) environment(kv store.KV, there []store.KV) ([]byte, error) {
 			return nil, err
 		}
 	}
-	return change(kv, func(e *Environment) {
+	return changeDoc(kv, func(e *Environment) {
 		if w.Replace {
 			e.Incarnation = max(e.Incarnation, before.Incarnation) + 1
 			if e.Config == nil {

@@ -74,7 +74,7 @@ func Restore(ctx context.Context, url string, a *archive.Reader, replace bool) (
 	defer func() { err = errors.Join(err, space.Close()) }()
 	changes := map[string]*archive.Key{} // nil: it goes
 	err = space.Update(ctx, func(tx *state.KeyTx) error {
-		there, err := replaceable(tx, replace)
+		there, err := listReplaceable(tx, replace)
 		for _, kv := range there {
 			changes[kv.Key] = nil
 		}
@@ -105,8 +105,8 @@ func Restore(ctx context.Context, url string, a *archive.Reader, replace bool) (
 	return space.Update(ctx, func(tx *state.KeyTx) error { return tx.Put(Keys().Format(), format) })
 }
 
-// replaceable answers the keys that are there, if a backup may take their place.
-func replaceable(tx *state.KeyTx, replace bool) ([]state.KeyValue, error) {
+// listReplaceable answers the keys that are there, if a backup may take their place.
+func listReplaceable(tx *state.KeyTx, replace bool) ([]state.KeyValue, error) {
 	all, err := tx.List("")
 	if err != nil {
 		return nil, err

@@ -45,10 +45,10 @@ func (c backupCmd) Run(o *operator) error {
 	b := &backingUp{o: o, cmd: c, env: e}
 	err = o.openState(e, func(s *state.State) error {
 		if c.File == "-" {
-			return b.write(s, o.streams.Out)
+			return b.writeBackup(s, o.streams.Out)
 		}
 		for range maxBackups {
-			err = archive.WriteFile(c.File, c.Force, func(w io.Writer) error { return b.write(s, w) })
+			err = archive.WriteFile(c.File, c.Force, func(w io.Writer) error { return b.writeBackup(s, w) })
 			if !errors.Is(err, state.ErrNotFound) {
 				break
 			}
@@ -61,7 +61,7 @@ func (c backupCmd) Run(o *operator) error {
 	if err != nil {
 		return fmt.Errorf("cannot back up environment %q: %w", e.Name, err)
 	}
-	b.tell()
+	b.tellOutcome()
 	return nil
 }
 
@@ -73,8 +73,8 @@ type backingUp struct {
 	header archive.Header
 }
 
-// write writes it.
-func (b *backingUp) write(s *state.State, to io.Writer) error {
+// writeBackup writes it.
+func (b *backingUp) writeBackup(s *state.State, to io.Writer) error {
 	w := archive.NewWriter(to)
 	h, err := s.Backup(b.o.ctx, w)
 	if err != nil {
@@ -160,8 +160,8 @@ func (b *backingUp) addUnits(s *state.State, w *archive.Writer) error {
 	return nil
 }
 
-// tell says what was done.
-func (b *backingUp) tell() {
+// tellOutcome says what was done.
+func (b *backingUp) tellOutcome() {
 	h := b.header
 	b.o.note("environment %q is backed up to %s, as of revision %d: %s, %s", b.env.Name, b.cmd.File, h.Revision, count(h.Keys, "key"), count(h.Blobs, "blob"))
 	b.o.note("  in it: %s", strings.Join(h.Has, "; "))

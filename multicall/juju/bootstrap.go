@@ -161,7 +161,7 @@ func (b *bootstrap) run() error {
 		return err
 	}
 	if b.from != nil {
-		b.env.State, err = b.from.where(b.env)
+		b.env.State, err = b.from.chooseURL(b.env)
 	} else {
 		b.env.State, err = b.env.KeepCredentials(b.env.State)
 	}
@@ -203,7 +203,7 @@ func (b *bootstrap) createState() error {
 	}
 	b.created = !there
 	if b.from != nil {
-		return b.from.fill(b.env, b.maker.SHA256)
+		return b.from.fillStore(b.env, b.maker.SHA256)
 	}
 	return state.Create(b.o.ctx, b.env.State, state.Environment{
 		Name: b.env.Name, UUID: b.env.UUID, Provider: b.env.Provider,

@@ -47,7 +47,7 @@ func (c restoreCmd) Run(o *operator) error {
 		if c.Adopt && !c.Replace {
 			return console.Usage(errors.New("--adopt goes with --replace"))
 		}
-		err := c.restore(o, a)
+		err := c.restoreAs(o, a)
 		switch {
 		case errors.Is(err, state.ErrStoreExists):
 			err = console.Hint(err, "--state URL names another place; --replace puts the same environment back in its place")
@@ -58,8 +58,8 @@ func (c restoreCmd) Run(o *operator) error {
 	})
 }
 
-// restore restores under the name that was asked for, or the backup's.
-func (c restoreCmd) restore(o *operator, a *archive.Reader) error {
+// restoreAs restores under the name that was asked for, or the backup's.
+func (c restoreCmd) restoreAs(o *operator, a *archive.Reader) error {
 	env, err := state.BackedUp(a)
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func (c restoreCmd) restore(o *operator, a *archive.Reader) error {
 	case claim.Bootstrapped() && !c.Replace:
 		err = console.Hint(fmt.Errorf("there is one in %s already", e.Dir), "-e NAME restores it under another name; --replace puts it back if it is the same")
 	case claim.Bootstrapped():
-		err = r.replace()
+		err = r.replaceInPlace()
 	default:
 		if c.Replace {
 			r.env.UUID = env.UUID
@@ -106,8 +106,8 @@ type restoring struct {
 	env     home.Environment
 }
 
-// replace puts the environment back whose folder is there.
-func (r *restoring) replace() error {
+// replaceInPlace puts the environment back whose folder is there.
+func (r *restoring) replaceInPlace() error {
 	now, err := home.Load(r.env.Dir)
 	if err != nil {
 		return err
@@ -128,7 +128,7 @@ func (r *restoring) replace() error {
 	if err := os.MkdirAll(filepath.Dir(now.StateFile()), 0o700); err != nil {
 		return fmt.Errorf("cannot make the state's folder: %w", err)
 	}
-	if err := errors.Join(r.setAside(now), r.fill(now, "")); err != nil {
+	if err := errors.Join(r.setAside(now), r.fillStore(now, "")); err != nil {
 		return err
 	}
 	if now.State != old {
@@ -144,9 +144,9 @@ func (r *restoring) replace() error {
 	return r.o.startBackground(now)
 }
 
-// fill brings the backup to the environment's store, and units' folders to their
+// fillStore brings the backup to the environment's store, and units' folders to their
 // places, unless they are there.
-func (r *restoring) fill(e home.Environment, sha256 string) error {
+func (r *restoring) fillStore(e home.Environment, sha256 string) error {
 	if err := r.unpackUnits(e); err != nil {
 		return err
 	}
@@ -163,12 +163,12 @@ func (r *restoring) fill(e home.Environment, sha256 string) error {
 		return err
 	}
 	r.o.note("  %s of %d bytes from the backup of %s, the same in the store: sha256 %s", count(copied.Keys, "key"), copied.Bytes, r.archive.Time.Format("2006-01-02 15:04:05Z"), copied.SHA256)
-	r.tell()
+	r.tellOutcome()
 	return nil
 }
 
-// tell says what is to be known about it.
-func (r *restoring) tell() {
+// tellOutcome says what is to be known about it.
+func (r *restoring) tellOutcome() {
 	if r.cmd.Replace {
 		r.o.note("  no instance is stopped until provisioner-harvest-mode is set again: some may be newer than the backup")
 		r.o.note("  units whose folders are not as the backup says wait for: juju resolved UNIT")

@@ -11,9 +11,9 @@ import (
 	"bijou/state/archive"
 )
 
-// where is the URL of a restored environment's state: with --replace, and without
+// chooseURL is the URL of a restored environment's state: with --replace, and without
 // --state, where it was, if that is not a file of another folder.
-func (r *restoring) where(e home.Environment) (string, error) {
+func (r *restoring) chooseURL(e home.Environment) (string, error) {
 	if !r.cmd.Replace || r.cmd.State != "" || !strings.HasPrefix(r.archive.State, "etcd") {
 		return e.KeepCredentials(e.State)
 	}

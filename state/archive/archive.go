@@ -69,6 +69,6 @@ func Folder(machine, name string) string {
 	return fmt.Sprintf("machines/%s/units/%s.tar", machine, name)
 }
 
-func damaged(format string, args ...any) error {
+func refuseDamaged(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrDamaged}, args...)...)
 }

@@ -34,12 +34,12 @@ const (
 func Open(file io.ReaderAt, size int64, kind string) (*Reader, error) {
 	z, err := zip.NewReader(file, size)
 	if err != nil {
-		return nil, damaged("%w", err)
+		return nil, refuseDamaged("%w", err)
 	}
 	r := &Reader{files: map[string]*zip.File{}}
 	for _, f := range z.File {
 		if _, twice := r.files[f.Name]; twice {
-			return nil, damaged("it has %q twice", f.Name)
+			return nil, refuseDamaged("it has %q twice", f.Name)
 		}
 		r.files[f.Name] = f
 	}
@@ -91,11 +91,11 @@ func (r *Reader) Size(name string) int64 {
 func (r *Reader) Open(name string) (io.ReadCloser, error) {
 	f := r.files[name]
 	if f == nil {
-		return nil, damaged("it has no %q", name)
+		return nil, refuseDamaged("it has no %q", name)
 	}
 	content, err := f.Open()
 	if err != nil {
-		return nil, damaged("%q: %w", name, err)
+		return nil, refuseDamaged("%q: %w", name, err)
 	}
 	return content, nil
 }
@@ -110,9 +110,9 @@ func (r *Reader) ReadAll(name string, limit int64) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(content, limit+1))
 	switch {
 	case err != nil:
-		return nil, damaged("%q: %w", name, err)
+		return nil, refuseDamaged("%q: %w", name, err)
 	case int64(len(data)) > limit:
-		return nil, damaged("%q has more than %d bytes", name, limit)
+		return nil, refuseDamaged("%q has more than %d bytes", name, limit)
 	}
 	return data, nil
 }
@@ -123,7 +123,7 @@ func (r *Reader) readHeader(kind string) error {
 		return err
 	}
 	if err := json.Unmarshal(data, &r.Header); err != nil {
-		return damaged("%q: %w", headerFile, err)
+		return refuseDamaged("%q: %w", headerFile, err)
 	}
 	switch {
 	case r.Format != Format:
@@ -146,12 +146,12 @@ func (r *Reader) checkSums() error {
 	for line := range strings.Lines(string(data)) {
 		sum, name, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "  ")
 		if !ok || name != headerFile && !fileForm.MatchString(name) || wanted[name] != "" {
-			return damaged("%s has the line %q", sumsFile, line)
+			return refuseDamaged("%s has the line %q", sumsFile, line)
 		}
 		wanted[name] = sum
 	}
 	if len(wanted) != len(r.files)-1 {
-		return damaged("it has %d files, and the sums of %d", len(r.files)-1, len(wanted))
+		return refuseDamaged("it has %d files, and the sums of %d", len(r.files)-1, len(wanted))
 	}
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		if err := r.checkSum(name, wanted[name]); err != nil {
@@ -169,11 +169,11 @@ func (r *Reader) checkSum(name, want string) error {
 	defer content.Close()
 	hash := sha256.New()
 	if _, err := io.Copy(hash, content); err != nil {
-		return damaged("%q: %w", name, err)
+		return refuseDamaged("%q: %w", name, err)
 	}
 	got := hex.EncodeToString(hash.Sum(nil))
 	if own, blob := strings.CutPrefix(name, Blob("")); got != want || blob && got != own {
-		return damaged("%q has the sum %s, and not %s", name, got, want)
+		return refuseDamaged("%q has the sum %s, and not %s", name, got, want)
 	}
 	return nil
 }
@@ -192,15 +192,15 @@ func (r *Reader) readKeys() error {
 			break
 		}
 		if err != nil {
-			return damaged("%s: %w", keysFile, err)
+			return refuseDamaged("%s: %w", keysFile, err)
 		}
 		if n := len(r.Keys); k.Key == "" || k.Value == nil || n > 0 && k.Key <= r.Keys[n-1].Key {
-			return damaged("%s has the key %q out of its order", keysFile, k.Key)
+			return refuseDamaged("%s has the key %q out of its order", keysFile, k.Key)
 		}
 		r.Keys = append(r.Keys, k)
 	}
 	if len(r.Keys) != r.Header.Keys {
-		return damaged("it has %d keys, and not %d", len(r.Keys), r.Header.Keys)
+		return refuseDamaged("it has %d keys, and not %d", len(r.Keys), r.Header.Keys)
 	}
 	return nil
 }

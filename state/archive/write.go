@@ -35,10 +35,10 @@ func (w *Writer) Add(name string, content func(io.Writer) error) error {
 	if !fileForm.MatchString(name) {
 		return fmt.Errorf("cannot back up %q: a backup has no file of that name", name)
 	}
-	return w.add(name, content)
+	return w.addFile(name, content)
 }
 
-func (w *Writer) add(name string, content func(io.Writer) error) error {
+func (w *Writer) addFile(name string, content func(io.Writer) error) error {
 	entry := &zip.FileHeader{Name: name, Method: zip.Deflate, Modified: time.Now()}
 	entry.SetMode(0o600)
 	file, err := w.zip.CreateHeader(entry)
@@ -70,7 +70,7 @@ func (w *Writer) AddKeys(keys []Key) error {
 // Close ends the backup, which is whole then.
 func (w *Writer) Close(h Header) error {
 	h.Format = Format
-	err := w.add(headerFile, func(to io.Writer) error {
+	err := w.addFile(headerFile, func(to io.Writer) error {
 		e := json.NewEncoder(to)
 		e.SetIndent("", "  ")
 		return e.Encode(h)
@@ -79,7 +79,7 @@ func (w *Writer) Close(h Header) error {
 		return err
 	}
 	sums := w.sums
-	err = w.add(sumsFile, func(to io.Writer) error {
+	err = w.addFile(sumsFile, func(to io.Writer) error {
 		_, err := to.Write(sums)
 		return err
 	})

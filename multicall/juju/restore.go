@@ -44,9 +44,6 @@ func (c restoreCmd) Run(o *operator) error {
 		if c.Check {
 			return o.encode("yaml", a.Header)
 		}
-		if c.Adopt && !c.Replace {
-			return console.Usage(errors.New("--adopt goes with --replace"))
-		}
 		err := c.restoreAs(o, a)
 		switch {
 		case errors.Is(err, state.ErrStoreExists):

@@ -145,27 +145,14 @@ type bootstrap struct {
 
 // run goes through the steps.
 func (b *bootstrap) run() error {
-	doing := "bootstrapping"
-	if b.from != nil {
-		doing = "restoring"
-	}
-	b.o.note("%s environment %q in %s", doing, b.env.Name, b.env.Dir)
-	var err error
-	if b.from == nil || !b.from.cmd.Replace { // units' folders may be left of what is put back
-		err = b.claim.Clear() // of a bootstrap that was cut off
-	}
-	if err != nil {
+	if err := b.clearFolder(); err != nil {
 		return err
 	}
+	var err error
 	if b.env.Tools, err = home.InstallTools(b.env.Dir, home.Tools{Version: b.o.parts.Version, Links: b.o.parts.Applets}); err != nil {
 		return err
 	}
-	if b.from != nil {
-		b.env.State, err = b.from.chooseURL(b.env)
-	} else {
-		b.env.State, err = b.env.KeepCredentials(b.env.State)
-	}
-	if err != nil {
+	if b.env.State, err = b.keepURL(); err != nil {
 		return err
 	}
 	if err := b.createState(); err != nil {
@@ -190,6 +177,28 @@ func (b *bootstrap) run() error {
 		b.o.note("environment %q is ready; units run on this host without isolation", b.env.Name)
 	}
 	return nil
+}
+
+// clearFolder removes what a bootstrap that was cut off has left. Where an environment
+// is put back, units' folders may be left of it.
+func (b *bootstrap) clearFolder() error {
+	if b.from == nil {
+		b.o.note("bootstrapping environment %q in %s", b.env.Name, b.env.Dir)
+		return b.claim.Clear()
+	}
+	b.o.note("restoring environment %q in %s", b.env.Name, b.env.Dir)
+	if b.from.cmd.Replace {
+		return nil
+	}
+	return b.claim.Clear()
+}
+
+// keepURL is the URL of the state, with the credentials that it names kept.
+func (b *bootstrap) keepURL() (string, error) {
+	if b.from != nil {
+		return b.from.chooseURL(b.env)
+	}
+	return b.env.KeepCredentials(b.env.State)
 }
 
 // createState makes the store.

@@ -53,7 +53,8 @@ type Environment struct {
 	Config        map[string]string `json:"config,omitempty"` // by the keys above, and PROVIDER.KEY
 	Tools         string            `json:"tools,omitempty"`  // VERSION-SHA8 of the binary that agents are to run; empty: what they do
 
-	Constraints constraints.Value `json:"constraints,omitzero"` // of units and machines to come
+	Constraints constraints.Value `json:"constraints,omitzero"`  // of units and machines to come
+	Incarnation int               `json:"incarnation,omitempty"` // how often a backup has taken its place
 }
 
 // ProviderConfig is what is set for the environment's provider, without its name:

@@ -39,6 +39,7 @@ import (
 //	units/<u>/ports                     []Port
 //	units/<u>/state                     settingsDoc
 //	units/<u>/debug                     Debug
+//	units/<u>/restored                  Restored
 //	units/<u>/actions                   actionQueue
 //	actions/<id>                        Action
 //	resources/<s>/<name>                Resource
@@ -116,6 +117,7 @@ func resources(s string) string          { return resourcesPrefix + s + "/" }
 func resourceKey(s, name string) string  { return resources(s) + name }
 func debugKey(u string) string           { return unitKey(u) + "/debug" }
 func unitStateKey(u string) string       { return unitKey(u) + "/state" }
+func restoredKey(u string) string        { return unitKey(u) + "/restored" }
 func machineKey(id string) string        { return machinesPrefix + id }
 func spareKey(id string) string          { return sparesPrefix + id }
 func machineUnits(id string) string      { return machineKey(id) + "/units/" }

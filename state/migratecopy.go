@@ -21,18 +21,13 @@ func (s *source) copy(ctx context.Context, m Migration, to store.Store) (Copied,
 	if err != nil {
 		return Copied{}, err
 	}
-	c := &copier{from: s.state.store, to: to, fault: m.fault, lost: s.lease.Done(), sum: newSummer()}
-	c.progress = Progress{What: "keys copied", Total: len(all) + chunks(all)}
-	if err := c.run(ctx, all); err != nil {
-		return Copied{}, err
+	chunk := func(ctx context.Context, sum string, n int) ([]byte, bool, error) {
+		return one(ctx, s.state.store, chunkKey(sum, n))
 	}
-	back, err := summary(ctx, to)
+	c := &copier{chunk: chunk, to: to, fault: m.fault, lost: s.lease.Done()}
+	back, err := c.run(ctx, all)
 	if err != nil {
-		return Copied{}, err
-	}
-	if want := c.sum.result(); back != want {
-		return back, fmt.Errorf("the copy differs: it has %d keys of %d bytes, not %d of %d, with the sum %s, not %s",
-			back.Keys, back.Bytes, want.Keys, want.Bytes, back.SHA256, want.SHA256)
+		return back, err
 	}
 	return back, s.leave(ctx, m.To, revision)
 }
@@ -50,9 +45,14 @@ func stays(key string) bool {
 // of blobs, which are more than memory should hold: the heads say which there are.
 func contents(ctx context.Context, st store.Store) (all []store.KV, err error) {
 	err = (&State{store: st}).View(ctx, func(v *View) error {
-		all = nil
-		return around(v, "", &all)
+		all, err = v.contents()
+		return err
 	})
+	return all, err
+}
+
+func (v *View) contents() (all []store.KV, err error) {
+	err = around(v, "", &all)
 	all = slices.DeleteFunc(all, func(kv store.KV) bool { return stays(kv.Key) })
 	slices.SortFunc(all, func(a, b store.KV) int { return cmp.Compare(a.Key, b.Key) })
 	return all, err
@@ -118,11 +118,13 @@ func chunks(all []store.KV) (n int) {
 	return n
 }
 
-// copier makes one store like another.
+// copier makes a store like another, or like a backup.
 type copier struct {
-	from, to store.Store
+	// chunk reads one of a blob from where that is; ok is false if it is not there.
+	chunk    func(ctx context.Context, sum string, n int) (value []byte, ok bool, err error)
+	to       store.Store
 	fault    func(point string)
-	lost     <-chan struct{} // closed when the hold on the old store is
+	lost     <-chan struct{} // closed when the hold on what is copied from, or to, is
 	progress Progress
 	sum      *summer
 
@@ -136,8 +138,27 @@ const (
 	copyBytes = 512 << 10
 )
 
-// run writes what differs, and removes what is too much.
-func (c *copier) run(ctx context.Context, all []store.KV) error {
+// run brings the store to hold those keys and their blobs, reads all of it back, and
+// compares.
+func (c *copier) run(ctx context.Context, all []store.KV) (Copied, error) {
+	c.sum = newSummer()
+	c.progress = Progress{What: "keys copied", Total: len(all) + chunks(all)}
+	if err := c.write(ctx, all); err != nil {
+		return Copied{}, err
+	}
+	back, err := summary(ctx, c.to)
+	if err != nil {
+		return Copied{}, err
+	}
+	if want := c.sum.result(); back != want {
+		return back, fmt.Errorf("the copy differs: it has %d keys of %d bytes, not %d of %d, with the sum %s, not %s",
+			back.Keys, back.Bytes, want.Keys, want.Bytes, back.SHA256, want.SHA256)
+	}
+	return back, nil
+}
+
+// write writes what differs, and removes what is too much.
+func (c *copier) write(ctx context.Context, all []store.KV) error {
 	there, err := contents(ctx, c.to)
 	if err != nil {
 		return err
@@ -196,7 +217,7 @@ func (c *copier) copyBlob(ctx context.Context, kv store.KV) error {
 	sum, chunks, _ := blobOf(kv)
 	for n := range chunks {
 		key := chunkKey(sum, n)
-		chunk, ok, err := one(ctx, c.from, key)
+		chunk, ok, err := c.chunk(ctx, sum, n)
 		if err != nil {
 			return err
 		}

@@ -15,9 +15,8 @@ import (
 // source is the store that an environment leaves. As long as it is held, no agent
 // announces itself there and nobody campaigns.
 type source struct {
+	*hold
 	state  *State
-	lease  store.Lease
-	hold   migrating
 	uuid   string
 	format []byte
 }
@@ -48,32 +47,48 @@ func takeSource(ctx context.Context, from store.Store, to string) (*source, erro
 	if err != nil {
 		return nil, err
 	}
-	if s.lease, err = from.Lease(ctx, SessionTTL); err != nil {
-		return nil, fmt.Errorf("cannot hold the environment: %w", err)
-	}
-	self := &Session{id: rand.Text()}
-	s.hold = migrating{presence: self.presence(""), To: to}
-	if err := s.take(ctx); err != nil {
-		return nil, errors.Join(err, s.release(ctx))
+	if s.hold, err = takeHold(ctx, from, to, workPrefixes()); err != nil {
+		return nil, err
 	}
 	return s, nil
 }
 
+// hold is the right to copy what is in a store, or to copy to it.
+type hold struct {
+	state *State
+	lease store.Lease
+	doc   migrating
+}
+
+// takeHold holds what is in a store, unless there is a key below the prefixes.
+func takeHold(ctx context.Context, st store.Store, to string, unless []string) (*hold, error) {
+	lease, err := st.Lease(ctx, SessionTTL)
+	if err != nil {
+		return nil, fmt.Errorf("cannot hold the environment: %w", err)
+	}
+	self := &Session{id: rand.Text()}
+	h := &hold{state: &State{store: st}, lease: lease, doc: migrating{presence: self.presence(""), To: to}}
+	if err := h.take(ctx, unless); err != nil {
+		return nil, errors.Join(err, h.release(ctx))
+	}
+	return h, nil
+}
+
 // take takes the hold. That of a migration which has died is waited for.
-func (s *source) take(ctx context.Context) error {
+func (h *hold) take(ctx context.Context, unless []string) error {
 	limit, cancel := context.WithTimeout(ctx, 2*SessionTTL)
 	defer cancel()
 	for {
-		err := s.state.Update(ctx, func(tx *Tx) error {
+		err := h.state.Update(ctx, func(tx *Tx) error {
 			if _, _, err := tx.get(movedKey); err != nil { // it may be there
 				return err
 			}
-			if err := tx.nobodyRuns(); err != nil {
+			if err := tx.nobodyRuns(unless); err != nil {
 				return err
 			}
-			return tx.putLeased(migratingKey, s.hold, s.lease.ID())
+			return tx.putLeased(migratingKey, h.doc, h.lease.ID())
 		})
-		if !errors.Is(err, errMigrating) || s.state.awaitGone(limit, migratingKey) != nil {
+		if !errors.Is(err, errMigrating) || h.state.awaitGone(limit, migratingKey) != nil {
 			return err
 		}
 	}
@@ -83,19 +98,23 @@ func (s *source) take(ctx context.Context) error {
 var errMigrating = fmt.Errorf("another migration: %w", ErrRunning)
 
 // release lets agents announce themselves again, where that is possible.
-func (s *source) release(ctx context.Context) error {
+func (h *hold) release(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	if err := s.lease.Close(ctx); err != nil && !errors.Is(err, store.ErrStoreGone) {
+	if err := h.lease.Close(ctx); err != nil && !errors.Is(err, store.ErrStoreGone) {
 		return fmt.Errorf("cannot let go of the environment; it is free in %s: %w", SessionTTL, err)
 	}
 	return nil
 }
 
-// nobodyRuns is ErrRunning with who does. The commit becomes conditional on it.
-func (tx *Tx) nobodyRuns() error {
+// workPrefixes are those of who is at work on an environment.
+func workPrefixes() []string { return []string{presencePrefix, leadersPrefix, migratingKey} }
+
+// nobodyRuns is ErrRunning with who does, by the prefixes. The commit becomes
+// conditional on it.
+func (tx *Tx) nobodyRuns(prefixes []string) error {
 	var running []string
-	for _, prefix := range []string{presencePrefix, leadersPrefix, migratingKey} {
+	for _, prefix := range prefixes {
 		kvs, err := tx.list(prefix)
 		if err != nil {
 			return err
@@ -143,7 +162,7 @@ func (s *source) begin(ctx context.Context, m Migration, to store.Store) error {
 	if err != nil {
 		return err
 	}
-	if same && own.Session == s.hold.Session {
+	if same && own.Session == s.doc.Session {
 		return refuse(ErrStoreExists, "cannot migrate to %q: the environment lies there already", m.To)
 	}
 	empty, err := isEmpty(ctx, to)
@@ -182,7 +201,7 @@ func (s *source) checkTarget(tx *Tx, url string, empty bool) error {
 	if err != nil {
 		return err
 	}
-	if err := tx.nobodyRuns(); err != nil {
+	if err := tx.nobodyRuns(workPrefixes()); err != nil {
 		return err
 	}
 	env, err := tx.Environment()
@@ -209,7 +228,7 @@ func (s *source) held(ctx context.Context) (revision int64, err error) {
 		if err != nil {
 			return err
 		}
-		if hold.Session != s.hold.Session {
+		if hold.Session != s.doc.Session {
 			return errHoldLost
 		}
 		revision, err = v.Revision()

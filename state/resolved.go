@@ -10,7 +10,8 @@ import (
 
 // SetResolved is an operator's answer to the error of a unit or, with relation
 // (its name or id), of one of its relations: retry runs the failed hook again,
-// otherwise it counts as done. The agent clears it. ErrNotInError and
+// otherwise it counts as done. The agent clears it. A unit that waits since it was
+// restored goes on. ErrNotInError and
 // ErrAlreadyResolved carry the message for the operator, who is not wrong;
 // ErrNotFound: no such unit or relation.
 func (tx *Tx) SetResolved(unit, relation string, retry bool) error {
@@ -25,9 +26,14 @@ func (tx *Tx) SetResolved(unit, relation string, retry bool) error {
 	if relation != "" {
 		return tx.resolveRelation(u, relation, answer)
 	}
+	_, restored, err := tx.Restored(unit)
+	if err != nil {
+		return err
+	}
+	tx.remove(restoredKey(unit)) // the operator has looked
 	w, err := tx.Workflow(unit)
 	switch {
-	case err != nil:
+	case err != nil || restored && w.Failure == nil:
 		return err
 	case w.Failure == nil:
 		return refuse(ErrNotInError, "unit %q is already running", unit)

@@ -119,11 +119,11 @@ func (v *View) stayed() error {
 	return refuse(ErrMoved, "the environment has moved to %q", to.To)
 }
 
-// half is ErrFormat if a migration to this store was not finished.
+// half is ErrFormat if a migration or a restoration to this store was not finished.
 func (v *View) half() error {
 	left, ok, err := load[draft](v, draftKey)
 	if err != nil || !ok {
 		return err
 	}
-	return refuse(ErrFormat, "it holds a part only of what a migration is to copy from %q", left.From)
+	return refuse(ErrFormat, "it holds a part only of what is to be copied from %q", left.From)
 }

@@ -47,6 +47,7 @@ type world struct {
 	statuses  map[string]WorkloadStatus // of services
 	units     []Unit
 	ports     map[string][]Port
+	restored  map[string]Restored // units that wait to be compared
 	workflows map[string]Workflow
 	inside    map[string]map[int]RelationState // by unit
 	relations []Relation
@@ -62,7 +63,7 @@ func (v *View) world() (*world, error) {
 		machines: map[string]Machine{}, services: map[string]Service{}, statuses: map[string]WorkloadStatus{},
 		ports: map[string][]Port{}, workflows: map[string]Workflow{}, inside: map[string]map[int]RelationState{},
 		of: map[string][]Relation{}, present: map[string]bool{}, unitsOf: map[string][]Unit{},
-		leaders: map[string]string{},
+		leaders: map[string]string{}, restored: map[string]Restored{},
 	}
 	for _, part := range []struct {
 		prefix string
@@ -137,14 +138,7 @@ func (w *world) takeUnits(kvs []store.KV) (err error) {
 	for _, u := range w.units {
 		w.unitsOf[u.Service] = append(w.unitsOf[u.Service], u)
 	}
-	for _, kv := range kvs {
-		if unit, ok := strings.CutSuffix(kv.Key[len(unitsPrefix):], "/ports"); ok {
-			if w.ports[unit], err = decode[[]Port](kv); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return w.takeOfUnits(kvs)
 }
 
 // takeUniters takes the workflows and the relations' states, and skips all members.

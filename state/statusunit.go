@@ -1,6 +1,27 @@
 package state
 
-import "cmp"
+import (
+	"cmp"
+	"strings"
+
+	"bijou/state/store"
+)
+
+// takeOfUnits takes what lies below the units' own records.
+func (w *world) takeOfUnits(kvs []store.KV) (err error) {
+	for _, kv := range kvs {
+		below := kv.Key[len(unitsPrefix):]
+		if unit, ok := strings.CutSuffix(below, "/ports"); ok {
+			w.ports[unit], err = decode[[]Port](kv)
+		} else if unit, ok := strings.CutSuffix(below, "/restored"); ok {
+			w.restored[unit], err = decode[Restored](kv)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 func (w *world) unitView(u Unit) UnitView {
 	flow := w.workflows[u.Name]
@@ -12,6 +33,9 @@ func (w *world) unitView(u Unit) UnitView {
 	}
 	if u.Charm != w.services[u.Service].Charm {
 		view.Charm = u.Charm
+	}
+	if r, waits := w.restored[u.Name]; waits && view.Info == nil {
+		view.Info = &StateInfo{Message: r.String()}
 	}
 	for _, p := range w.ports[u.Name] {
 		view.OpenPorts = append(view.OpenPorts, p.String())

@@ -141,19 +141,19 @@ type bootstrap struct {
 	maker   Provider
 	asked   constraints.Value // of machines
 	created bool              // the store is ours to remove
+	from    *restoring        // the backup that it is made of; nil: it begins empty
 }
 
 // run goes through the steps.
 func (b *bootstrap) run() error {
-	b.o.note("bootstrapping environment %q in %s", b.env.Name, b.env.Dir)
-	if err := b.claim.Clear(); err != nil { // of a bootstrap that was cut off
+	if err := b.clearFolder(); err != nil {
 		return err
 	}
 	var err error
 	if b.env.Tools, err = home.InstallTools(b.env.Dir, home.Tools{Version: b.o.parts.Version, Links: b.o.parts.Applets}); err != nil {
 		return err
 	}
-	if b.env.State, err = b.env.KeepCredentials(b.env.State); err != nil {
+	if b.env.State, err = b.keepURL(); err != nil {
 		return err
 	}
 	if err := b.createState(); err != nil {
@@ -180,6 +180,28 @@ func (b *bootstrap) run() error {
 	return nil
 }
 
+// clearFolder removes what a bootstrap that was cut off has left. Where an environment
+// is put back, units' folders may be left of it.
+func (b *bootstrap) clearFolder() error {
+	if b.from == nil {
+		b.o.note("bootstrapping environment %q in %s", b.env.Name, b.env.Dir)
+		return b.claim.Clear()
+	}
+	b.o.note("restoring environment %q in %s", b.env.Name, b.env.Dir)
+	if b.from.cmd.Replace {
+		return nil
+	}
+	return b.claim.Clear()
+}
+
+// keepURL is the URL of the state, with the credentials that it names kept.
+func (b *bootstrap) keepURL() (string, error) {
+	if b.from != nil {
+		return b.from.chooseURL(b.env)
+	}
+	return b.env.KeepCredentials(b.env.State)
+}
+
 // createState makes the store.
 func (b *bootstrap) createState() error {
 	if err := durable.MkdirAll(filepath.Dir(b.env.StateFile()), 0o700); err != nil {
@@ -190,6 +212,9 @@ func (b *bootstrap) createState() error {
 		return err
 	}
 	b.created = !there
+	if b.from != nil {
+		return b.from.fillStore(b.env, b.maker.SHA256)
+	}
 	return state.Create(b.o.ctx, b.env.State, state.Environment{
 		Name: b.env.Name, UUID: b.env.UUID, Provider: b.env.Provider,
 		DefaultSeries: cmp.Or(b.cmd.DefaultSeries, b.maker.Series, defaultSeries), Config: b.config(), Constraints: b.asked, Tools: b.env.Tools,

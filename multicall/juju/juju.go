@@ -82,6 +82,8 @@ type grammar struct {
 	Start              startCmd              `cmd:"" help:"Start the background process again, after a crash or a reboot."`
 	Stop               stopCmd               `cmd:"" help:"End the background process; the state stays, and juju start goes on."`
 	MigrateState       migrateStateCmd       `cmd:"" help:"Move a stopped environment's state to another store, as from one host's file to etcd."`
+	Backup             backupCmd             `cmd:"" help:"Write all of an environment's state to one file, while units work."`
+	Restore            restoreCmd            `cmd:"" help:"Make an environment of a backup, or put one back."`
 	DestroyEnvironment destroyEnvironmentCmd `cmd:"" help:"Take an environment down: services, processes, files."`
 	Environments       environmentsCmd       `cmd:"" help:"List the environments."`
 	UpgradeJuju        upgradeJujuCmd        `cmd:"" help:"Let the environment's agents go over to this binary."`

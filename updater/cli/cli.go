@@ -42,6 +42,8 @@ type grammar struct {
 	Retry      retryCmd      `cmd:"" help:"Run the step again that failed."`
 	Recover    recoverCmd    `cmd:"" help:"Clear a stopped update away, and have it made again."`
 	History    historyCmd    `cmd:"" help:"List the updates that there were."`
+	Backup     backupCmd     `cmd:"" help:"Write neco's keys to one file, while the daemons work."`
+	Restore    restoreCmd    `cmd:"" help:"Make neco's keys those of a backup."`
 	Demo       demoCmd       `cmd:"" help:"Show it all on this machine, in half a minute."`
 	Notify     notifyCmd     `cmd:"" help:"Test where alerts go."`
 }

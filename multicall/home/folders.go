@@ -1,0 +1,146 @@
+package home
+
+import (
+	"archive/tar"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Portable is the state's URL as it holds in a copy of the environment's folder, and
+// the files in it that the URL names.
+func (e Environment) Portable() (url string, files []string, err error) {
+	if url, err = e.relative(e.State); err != nil {
+		return "", nil, err
+	}
+	_, err = mapFiles(url, func(_, path string) (string, error) {
+		if !filepath.IsAbs(path) {
+			files = append(files, path)
+		}
+		return path, nil
+	})
+	return url, files, err
+}
+
+// Located is the URL that Portable has made, for this environment's folder.
+func (e Environment) Located(url string) (string, error) { return e.absolute(url) }
+
+// PackFolder writes what a folder holds as a tar archive. It may be in use: a file
+// that grows is written as long as it was, one that shrinks is filled up with zeros,
+// and one that goes is left out; changed names those. Sockets and the like stay.
+func PackFolder(w io.Writer, dir string) (changed []string, err error) {
+	t := tar.NewWriter(w)
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		name, rerr := filepath.Rel(dir, path)
+		if err == nil && rerr == nil && name != "." {
+			err = packFile(t, path, name, d)
+		}
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errShrunk) {
+			changed, err = append(changed, path), nil
+		}
+		return errors.Join(err, rerr)
+	})
+	return changed, errors.Join(err, t.Close())
+}
+
+// errShrunk: a file has less than it had.
+var errShrunk = errors.New("it became shorter while it was read")
+
+func packFile(t *tar.Writer, path, name string, d fs.DirEntry) error {
+	info, err := d.Info()
+	if err != nil || !info.Mode().IsRegular() && !info.IsDir() && info.Mode().Type() != fs.ModeSymlink {
+		return err
+	}
+	target := ""
+	if info.Mode().Type() == fs.ModeSymlink {
+		if target, err = os.Readlink(path); err != nil {
+			return err
+		}
+	}
+	header, err := tar.FileInfoHeader(info, target)
+	if err != nil {
+		return err
+	}
+	header.Name, header.Format = name, tar.FormatPAX
+	if !info.Mode().IsRegular() {
+		return t.WriteHeader(header)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if err := t.WriteHeader(header); err != nil {
+		return err
+	}
+	n, err := io.Copy(t, io.LimitReader(file, header.Size))
+	if err == nil && n < header.Size {
+		_, err = t.Write(make([]byte, header.Size-n))
+		err = errors.Join(err, errShrunk)
+	}
+	return err
+}
+
+// UnpackFolder makes the folder that PackFolder has written, whole or not at all;
+// nothing is written outside of it. Owners are kept for root only.
+func UnpackFolder(r io.Reader, dir string) error {
+	beside := dir + ".restored"
+	if err := errors.Join(removeAll(beside), os.MkdirAll(beside, 0o755)); err != nil {
+		return err
+	}
+	if err := unpackInto(r, beside); err != nil {
+		return fmt.Errorf("cannot unpack into %q: %w", dir, err)
+	}
+	return errors.Join(os.Rename(beside, dir), syncFolder(filepath.Dir(dir)))
+}
+
+func unpackInto(r io.Reader, dir string) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for t := tar.NewReader(r); ; {
+		h, err := t.Next()
+		if errors.Is(err, io.EOF) {
+			return syncFolder(dir)
+		}
+		if err == nil {
+			err = unpackFile(root, h, t)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func unpackFile(root *os.Root, h *tar.Header, content io.Reader) (err error) {
+	name := strings.TrimSuffix(h.Name, "/")
+	switch h.Typeflag {
+	case tar.TypeDir:
+		err = root.Mkdir(name, h.FileInfo().Mode().Perm()|0o700) // it may be read-only, and is to be filled
+	case tar.TypeSymlink:
+		err = root.Symlink(h.Linkname, name)
+	case tar.TypeReg:
+		err = unpackRegular(root, name, h, content)
+	default:
+		err = fmt.Errorf("%q is neither a file, nor a folder or link", h.Name)
+	}
+	if err == nil && os.Geteuid() == 0 {
+		err = root.Lchown(name, h.Uid, h.Gid)
+	}
+	return err
+}
+
+func unpackRegular(root *os.Root, name string, h *tar.Header, content io.Reader) error {
+	file, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(file, content)
+	return errors.Join(err, file.Chmod(h.FileInfo().Mode().Perm()), file.Sync(), file.Close())
+}

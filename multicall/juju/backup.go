@@ -1,0 +1,169 @@
+package juju
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"bijou/multicall/console"
+	"bijou/multicall/home"
+	"bijou/state"
+	"bijou/state/archive"
+)
+
+// backupCmd is `juju backup`.
+type backupCmd struct {
+	File            string `arg:"" help:"Where it is written, readable by you only; - is stdout."`
+	WithCredentials bool   `help:"Also the files that the state's URL names: keys, and passwords."`
+	WithUnits       bool   `help:"Also the units' folders on this host."`
+	Force           bool   `help:"Replace a file that is there."`
+}
+
+// Help shows how it is used.
+func (backupCmd) Help() string {
+	return `Units may work meanwhile: all is read as it was at one moment, except units' folders, which change as they
+are read. It says what is in the file, and what is not. docs/backup.md: how to do it every night.
+
+Examples:
+  juju backup prod.zip
+  juju backup --with-credentials --with-units prod-$(date +%F).zip
+  juju backup - | ssh elsewhere 'cat >prod.zip'`
+}
+
+// maxBackups is how often a backup is begun again, if what it reads has gone meanwhile.
+const maxBackups = 5
+
+// Run writes the backup.
+func (c backupCmd) Run(o *operator) error {
+	e, err := o.home.Choose(o.name)
+	if err != nil {
+		return err
+	}
+	b := &backingUp{o: o, cmd: c, env: e}
+	err = o.openState(e, func(s *state.State) error {
+		if c.File == "-" {
+			return b.writeBackup(s, o.streams.Out)
+		}
+		for range maxBackups {
+			err = archive.WriteFile(c.File, c.Force, func(w io.Writer) error { return b.writeBackup(s, w) })
+			if !errors.Is(err, state.ErrNotFound) {
+				break
+			}
+		}
+		return err
+	})
+	if errors.Is(err, os.ErrExist) {
+		err = console.Hint(err, "--force replaces it")
+	}
+	if err != nil {
+		return fmt.Errorf("cannot back up environment %q: %w", e.Name, err)
+	}
+	b.tellOutcome()
+	return nil
+}
+
+// backingUp is one backup under way.
+type backingUp struct {
+	o      *operator
+	cmd    backupCmd
+	env    home.Environment
+	header archive.Header
+}
+
+// writeBackup writes it.
+func (b *backingUp) writeBackup(s *state.State, to io.Writer) error {
+	w := archive.NewWriter(to)
+	h, err := s.Backup(b.o.ctx, w)
+	if err != nil {
+		return err
+	}
+	h.Bijou = b.o.parts.Version
+	h.Has = []string{"all keys of the state", "charms, resources, and settings of every size"}
+	h.Lacks = []string{"what hooks have made outside of units' folders: packages, databases, files of hosts", "the provider's own files and keys"}
+	b.header = h
+	if err := b.addCredentials(w); err != nil {
+		return err
+	}
+	if err := b.addUnits(s, w); err != nil {
+		return err
+	}
+	return w.Close(b.header)
+}
+
+// addCredentials adds the files that the state's URL names.
+func (b *backingUp) addCredentials(w *archive.Writer) (err error) {
+	var files []string
+	if b.header.State, files, err = b.env.Portable(); err != nil || len(files) == 0 {
+		return err
+	}
+	if !b.cmd.WithCredentials {
+		b.header.Lacks = append(b.header.Lacks, "credentials of the state's URL; --with-credentials takes them along")
+		return nil
+	}
+	b.header.Has = append(b.header.Has, "credentials of the state's URL")
+	for _, name := range files {
+		err := w.Add(archive.Credential(filepath.Base(name)), func(to io.Writer) error {
+			data, err := os.ReadFile(filepath.Join(b.env.Dir, name))
+			if err == nil {
+				_, err = to.Write(data)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addUnits adds the units' folders of this host.
+func (b *backingUp) addUnits(s *state.State, w *archive.Writer) error {
+	if !b.cmd.WithUnits {
+		b.header.Lacks = append(b.header.Lacks, "units' folders; --with-units takes along those of this host")
+		return nil
+	}
+	var units []state.Unit
+	err := s.View(b.o.ctx, func(v *state.View) (err error) {
+		units, err = v.Units("")
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	packed, changed := 0, []string(nil)
+	for i, u := range units {
+		state.Tell(b.o.ctx, state.Progress{What: "units' folders backed up", Done: i + 1, Total: len(units)})
+		dir := b.o.parts.UnitDir(b.env.MachineDir(u.Machine), u.Name)
+		if _, err := os.Stat(dir); err != nil {
+			continue
+		}
+		packed++
+		err := w.Add(archive.Folder(u.Machine, filepath.Base(dir)), func(to io.Writer) error {
+			some, err := home.PackFolder(to, dir)
+			changed = append(changed, some...)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	b.header.Has = append(b.header.Has, "the folders of "+count(packed, "unit"))
+	if rest := len(units) - packed; rest > 0 {
+		b.header.Lacks = append(b.header.Lacks, "the folders of "+count(rest, "unit")+" that are not on this host")
+	}
+	if len(changed) > 0 {
+		b.o.note("warning: %s changed as they were read, %s for one", count(len(changed), "file"), changed[0])
+	}
+	return nil
+}
+
+// tellOutcome says what was done.
+func (b *backingUp) tellOutcome() {
+	h := b.header
+	b.o.note("environment %q is backed up to %s, as of revision %d: %s, %s", b.env.Name, b.cmd.File, h.Revision, count(h.Keys, "key"), count(h.Blobs, "blob"))
+	b.o.note("  in it: %s", strings.Join(h.Has, "; "))
+	b.o.note("  not in it: %s", strings.Join(h.Lacks, "; "))
+}

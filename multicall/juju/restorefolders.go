@@ -1,0 +1,84 @@
+package juju
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"bijou/multicall/home"
+	"bijou/state/archive"
+)
+
+// chooseURL is the URL of a restored environment's state: with --replace, and without
+// --state, where it was, if that is not a file of another folder.
+func (r *restoring) chooseURL(e home.Environment) (string, error) {
+	if !r.cmd.Replace || r.cmd.State != "" || !strings.HasPrefix(r.archive.State, "etcd") {
+		return e.KeepCredentials(e.State)
+	}
+	for _, name := range r.archive.Names(archive.Credential("")) {
+		if err := r.putCredential(e, name); err != nil {
+			return "", err
+		}
+	}
+	return e.Located(r.archive.State)
+}
+
+func (r *restoring) putCredential(e home.Environment, name string) error {
+	data, err := r.archive.ReadAll(name, maxCredential)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(e.Dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(path, data, 0o600)
+}
+
+// maxCredential is how much a file of credentials may have, in bytes.
+const maxCredential = 1 << 20
+
+// unpackUnits brings units' folders to their places, unless they are there.
+func (r *restoring) unpackUnits(e home.Environment) error {
+	for _, name := range r.archive.Names("machines/") {
+		dir := filepath.Join(e.Dir, strings.TrimSuffix(name, ".tar"))
+		if _, err := os.Lstat(dir); err == nil {
+			continue
+		}
+		content, err := r.archive.Open(name)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(home.UnpackFolder(content, dir), content.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// setAside keeps the folders of units which the backup does not know, since they are
+// newer: agents remove what is no unit's.
+func (r *restoring) setAside(e home.Environment) error {
+	known := map[string]bool{}
+	for _, k := range r.archive.Keys {
+		if machine, unit, ok := strings.Cut(k.Key, "/units/"); ok {
+			known[machine+"/units/"+strings.ReplaceAll(unit, "/", "-")] = true
+		}
+	}
+	dirs, err := e.MachineDirs()
+	for _, dir := range dirs {
+		found, _ := filepath.Glob(filepath.Join(dir, "units", "*"))
+		for _, folder := range found {
+			name, rerr := filepath.Rel(e.Dir, folder)
+			if err = errors.Join(err, rerr); err != nil || known[name] {
+				continue
+			}
+			aside := fmt.Sprintf("%s/set-aside/%s-%s", dir, filepath.Base(folder), r.archive.Sum[:8])
+			err = errors.Join(os.MkdirAll(filepath.Dir(aside), 0o755), os.Rename(folder, aside))
+			r.o.note("  the backup has no unit of the folder %s, which is %s now", name, aside)
+		}
+	}
+	return err
+}

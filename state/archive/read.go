@@ -1,0 +1,206 @@
+package archive
+
+import (
+	"archive/zip"
+	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+)
+
+// Reader reads a backup whose every sum was checked.
+type Reader struct {
+	Header
+	Sum  string // of SHA256SUMS, which tells this backup from any other
+	Keys []Key
+
+	files map[string]*zip.File
+}
+
+const (
+	maxHeader = 1 << 20
+	maxSums   = 64 << 20
+)
+
+// Open reads a whole backup and checks it. ErrDamaged; an error also for one of
+// another format or kind. The file must not change as long as the Reader is used.
+func Open(file io.ReaderAt, size int64, kind string) (*Reader, error) {
+	z, err := zip.NewReader(file, size)
+	if err != nil {
+		return nil, refuseDamaged("%w", err)
+	}
+	r := &Reader{files: map[string]*zip.File{}}
+	for _, f := range z.File {
+		if _, twice := r.files[f.Name]; twice {
+			return nil, refuseDamaged("it has %q twice", f.Name)
+		}
+		r.files[f.Name] = f
+	}
+	if err := r.readHeader(kind); err != nil {
+		return nil, err
+	}
+	if err := r.checkSums(); err != nil {
+		return nil, err
+	}
+	return r, r.readKeys()
+}
+
+// OpenFile is Open of a file, and has f use it.
+func OpenFile(path, kind string, f func(*Reader) error) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("cannot open the backup: %w", err)
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return fmt.Errorf("cannot open the backup: %w", err)
+	}
+	r, err := Open(file, info.Size(), kind)
+	if err != nil {
+		return fmt.Errorf("cannot read the backup %q: %w", path, err)
+	}
+	return f(r)
+}
+
+// Names lists the files of a backup below the prefix.
+func (r *Reader) Names(prefix string) []string {
+	names := slices.Sorted(maps.Keys(r.files))
+	return slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, prefix) })
+}
+
+// Has says if there is that file.
+func (r *Reader) Has(name string) bool { return r.files[name] != nil }
+
+// Size is how many bytes a file of the backup has; -1: there is none.
+func (r *Reader) Size(name string) int64 {
+	if f := r.files[name]; f != nil {
+		return int64(f.UncompressedSize64)
+	}
+	return -1
+}
+
+// Open opens a file of the backup.
+func (r *Reader) Open(name string) (io.ReadCloser, error) {
+	f := r.files[name]
+	if f == nil {
+		return nil, refuseDamaged("it has no %q", name)
+	}
+	content, err := f.Open()
+	if err != nil {
+		return nil, refuseDamaged("%q: %w", name, err)
+	}
+	return content, nil
+}
+
+// ReadAll reads a file of the backup, if it has at most so many bytes.
+func (r *Reader) ReadAll(name string, limit int64) ([]byte, error) {
+	content, err := r.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer content.Close()
+	data, err := io.ReadAll(io.LimitReader(content, limit+1))
+	switch {
+	case err != nil:
+		return nil, refuseDamaged("%q: %w", name, err)
+	case int64(len(data)) > limit:
+		return nil, refuseDamaged("%q has more than %d bytes", name, limit)
+	}
+	return data, nil
+}
+
+func (r *Reader) readHeader(kind string) error {
+	data, err := r.ReadAll(headerFile, maxHeader)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, &r.Header); err != nil {
+		return refuseDamaged("%q: %w", headerFile, err)
+	}
+	switch {
+	case r.Format != Format:
+		return fmt.Errorf("its format is %d, and this bijou knows %d only: use the bijou that wrote it, %s, or a newer one", r.Format, Format, r.Bijou)
+	case r.Kind != kind:
+		return fmt.Errorf("it is a backup of the kind %q, and not %q", r.Kind, kind)
+	}
+	return nil
+}
+
+// checkSums holds each file against its sum: there are those, and no others.
+func (r *Reader) checkSums() error {
+	data, err := r.ReadAll(sumsFile, maxSums)
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(data)
+	r.Sum = hex.EncodeToString(sum[:])
+	wanted := map[string]string{}
+	for line := range strings.Lines(string(data)) {
+		sum, name, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "  ")
+		if !ok || name != headerFile && !fileForm.MatchString(name) || wanted[name] != "" {
+			return refuseDamaged("%s has the line %q", sumsFile, line)
+		}
+		wanted[name] = sum
+	}
+	if len(wanted) != len(r.files)-1 {
+		return refuseDamaged("it has %d files, and the sums of %d", len(r.files)-1, len(wanted))
+	}
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		if err := r.checkSum(name, wanted[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Reader) checkSum(name, want string) error {
+	content, err := r.Open(name)
+	if err != nil {
+		return err
+	}
+	defer content.Close()
+	hash := sha256.New()
+	if _, err := io.Copy(hash, content); err != nil {
+		return refuseDamaged("%q: %w", name, err)
+	}
+	got := hex.EncodeToString(hash.Sum(nil))
+	if own, blob := strings.CutPrefix(name, Blob("")); got != want || blob && got != own {
+		return refuseDamaged("%q has the sum %s, and not %s", name, got, want)
+	}
+	return nil
+}
+
+// readKeys reads the keys, which are in their order, each once.
+func (r *Reader) readKeys() error {
+	content, err := r.Open(keysFile)
+	if err != nil {
+		return err
+	}
+	defer content.Close()
+	for d := json.NewDecoder(bufio.NewReader(content)); ; {
+		var k Key
+		err := d.Decode(&k)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return refuseDamaged("%s: %w", keysFile, err)
+		}
+		if n := len(r.Keys); k.Key == "" || k.Value == nil || n > 0 && k.Key <= r.Keys[n-1].Key {
+			return refuseDamaged("%s has the key %q out of its order", keysFile, k.Key)
+		}
+		r.Keys = append(r.Keys, k)
+	}
+	if len(r.Keys) != r.Header.Keys {
+		return refuseDamaged("it has %d keys, and not %d", len(r.Keys), r.Header.Keys)
+	}
+	return nil
+}

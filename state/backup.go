@@ -1,0 +1,87 @@
+package state
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"bijou/state/archive"
+	"bijou/state/store"
+)
+
+// Backup writes all keys of an environment as they are at one revision, and the
+// blobs that they refer to. Agents may work meanwhile. The header is complete but for
+// what only its caller knows. ErrNotFound: what a key refers to went before it was
+// read, since that changed meanwhile; begin again.
+func (s *State) Backup(ctx context.Context, w *archive.Writer) (archive.Header, error) {
+	h := archive.Header{Kind: archive.Environment, Time: time.Now().UTC(), StateFormat: format}
+	var all []store.KV
+	err := s.View(ctx, func(v *View) error {
+		env, err := v.Environment()
+		if err != nil {
+			return err
+		}
+		h.Name, h.UUID, h.Provider = env.Name, env.UUID, env.Provider
+		if all, err = v.contentsInUse(); err != nil {
+			return err
+		}
+		h.Revision, err = v.Revision()
+		return err
+	})
+	if err != nil {
+		return h, fmt.Errorf("cannot read the environment: %w", err)
+	}
+	keys := make([]archive.Key, len(all))
+	for i, kv := range all {
+		keys[i] = archive.Key{Key: kv.Key, Value: kv.Value}
+	}
+	if err := w.AddKeys(keys); err != nil {
+		return h, err
+	}
+	h.Keys = len(keys)
+	h.Blobs, err = s.backUpBlobs(ctx, w, all)
+	return h, err
+}
+
+// contentsInUse is contents without the heads of blobs that nothing refers to.
+func (v *View) contentsInUse() ([]store.KV, error) {
+	all, err := v.contents()
+	if err != nil {
+		return nil, err
+	}
+	used, err := v.blobsInUse()
+	unused := func(kv store.KV) bool {
+		sum, ok := strings.CutPrefix(kv.Key, blobHeadsPrefix)
+		return ok && !used[sum]
+	}
+	return slices.DeleteFunc(all, unused), err
+}
+
+// backUpBlobs adds the blobs whose heads are there.
+func (s *State) backUpBlobs(ctx context.Context, w *archive.Writer, all []store.KV) (n int, err error) {
+	p := Progress{What: "chunks backed up", Total: chunks(all)}
+	for _, kv := range all {
+		sum, chunks, ok := blobOf(kv)
+		if !ok {
+			continue
+		}
+		err := w.Add(archive.Blob(sum), func(to io.Writer) error {
+			blob, err := s.OpenBlob(ctx, sum)
+			if err != nil {
+				return err
+			}
+			_, err = io.Copy(to, blob)
+			return err
+		})
+		if err != nil {
+			return n, err
+		}
+		n++
+		p.Done += chunks
+		Tell(ctx, p)
+	}
+	return n, nil
+}

@@ -1,0 +1,221 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"bijou/state/archive"
+	"bijou/state/store"
+)
+
+// Restoration is what a backup is to become. Without Replace that is another
+// environment: what is said of the old one's machines and of what ran on them is
+// left behind. With Replace it is the same one, in place of what the store may still
+// hold of it: no agent that has begun before goes on.
+type Restoration struct {
+	URL     string
+	Replace bool
+	// Adopt takes units' folders for what the backup says, without comparing.
+	Adopt bool
+	// Change completes the environment's record.
+	Change func(*Environment)
+	// Fault, unless it is nil, is called at named points, for tests to end the
+	// process there: restore-begun, migrate-batch, restore-copied.
+	Fault func(point string)
+}
+
+// Restore makes an environment of a backup. Until it is all there, and was read back
+// and compared, it cannot be opened; whoever is interrupted calls Restore again.
+// ErrStoreExists: the store holds something else. ErrRunning: another migration or
+// restoration is at work there.
+func Restore(ctx context.Context, r Restoration, a *archive.Reader) (c Copied, err error) {
+	from, err := takeBackup(a)
+	if err != nil {
+		return c, err
+	}
+	to, err := createStore(ctx, r.URL)
+	if err != nil {
+		return c, err
+	}
+	defer func() { err = errors.Join(err, to.Close()) }()
+	return r.restoreTo(ctx, from, to)
+}
+
+// restoreTo is Restore to a store that is open.
+func (r Restoration) restoreTo(ctx context.Context, from *backup, to store.Store) (c Copied, err error) {
+	busy := workPrefixes()
+	if r.Replace { // whoever runs is to end
+		busy = []string{migratingKey}
+	}
+	hold, err := takeHold(ctx, to, r.URL, busy)
+	if err != nil {
+		return c, err
+	}
+	defer func() { err = errors.Join(err, hold.release(ctx)) }()
+	there, err := contents(ctx, to)
+	if err != nil {
+		return c, err
+	}
+	if err := r.beginTarget(ctx, from, hold.state, len(there) == 0); err != nil {
+		return c, err
+	}
+	r.fault("restore-begun")
+	all, err := r.rewriteKeys(from, there)
+	if err != nil {
+		return c, fmt.Errorf("cannot restore the environment: %w", err)
+	}
+	if r.Replace {
+		if err := hold.state.endAgents(ctx, all); err != nil {
+			return c, err
+		}
+	}
+	copier := &copier{chunk: from.readChunk, to: to, fault: r.fault, lost: hold.lease.Done()}
+	if c, err = copier.run(ctx, all); err != nil {
+		return c, fmt.Errorf("cannot restore the environment: %w", err)
+	}
+	r.fault("restore-copied")
+	return c, r.finishTarget(ctx, hold.state)
+}
+
+func (r Restoration) fault(point string) {
+	if r.Fault != nil {
+		r.Fault(point)
+	}
+}
+
+// beginTarget makes sure that the store is one to restore to. From then on it holds no
+// environment.
+func (r Restoration) beginTarget(ctx context.Context, from *backup, s *State, empty bool) error {
+	return s.Update(ctx, func(tx *Tx) (err error) {
+		still := empty
+		if empty { // to be so until this is committed
+			if still, err = tx.stillEmpty(); err != nil {
+				return err
+			}
+		}
+		if err := r.checkTarget(tx, from, still); err != nil {
+			return err
+		}
+		tx.remove(formatKey)
+		tx.remove(movedKey)
+		return tx.put(draftKey, draft{Environment: from.header.UUID, From: from.String(), Since: time.Now().UTC()})
+	})
+}
+
+// checkTarget refuses a store that holds anything else.
+func (r Restoration) checkTarget(tx *Tx, from *backup, empty bool) error {
+	left, half, err := load[draft](tx.View, draftKey)
+	if err != nil {
+		return err
+	}
+	if _, _, err := tx.get(movedKey); err != nil { // it may be there
+		return err
+	}
+	env, err := tx.Environment()
+	switch {
+	case err != nil && !errors.Is(err, ErrNotFound):
+		return err
+	case half && left.From != from.String() && !(r.Replace && left.Environment == from.header.UUID):
+		return refuse(ErrStoreExists, "cannot restore to %q: there lies half of another environment, from %q", r.URL, left.From)
+	case half, empty, r.Replace && env.UUID == from.header.UUID:
+		return nil
+	case env.Name != "":
+		return refuse(ErrStoreExists, "cannot restore to %q: it holds the environment %q, with the uuid %s", r.URL, env.Name, env.UUID)
+	}
+	return refuse(ErrStoreExists, "cannot restore to %q: it is not empty", r.URL)
+}
+
+// endAgents ends what agents and leaders can write, in batches: first by their claims,
+// so that none of them begins again.
+func (s *State) endAgents(ctx context.Context, all []store.KV) error {
+	c := &copier{to: s.store, fault: func(string) {}}
+	for _, kv := range all {
+		if isClaim(kv.Key) {
+			if err := c.put(ctx, store.Op{Key: kv.Key, Value: kv.Value}); err != nil {
+				return err
+			}
+		}
+	}
+	for _, prefix := range []string{presencePrefix, leadersPrefix} {
+		var kvs []store.KV
+		err := s.View(ctx, func(v *View) (err error) {
+			kvs, err = v.list(prefix)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		for _, kv := range kvs {
+			if err := c.put(ctx, store.Op{Key: kv.Key, Delete: true}); err != nil {
+				return err
+			}
+		}
+	}
+	return c.flush(ctx)
+}
+
+// finishTarget makes what was copied an environment.
+func (r Restoration) finishTarget(ctx context.Context, s *State) error {
+	if !r.Replace {
+		if err := s.endLeftovers(ctx); err != nil {
+			return fmt.Errorf("cannot end what ran in the old environment: %w", err)
+		}
+	}
+	return s.Update(ctx, func(tx *Tx) error {
+		tx.remove(draftKey)
+		return tx.put(formatKey, formatDoc{format})
+	})
+}
+
+// endLeftovers ends what nobody will in a new environment: relations that were dying, which
+// have no members any more, and actions that ran.
+func (s *State) endLeftovers(ctx context.Context) error {
+	var relations []Relation
+	var actions []Action
+	err := s.View(ctx, func(v *View) (err error) {
+		if relations, err = v.Relations(); err != nil {
+			return err
+		}
+		actions, err = v.Actions("")
+		return err
+	})
+	for _, r := range relations {
+		if err == nil && r.Life != Alive {
+			err = s.Update(ctx, func(tx *Tx) error { return tx.removeRelationIfDone(r) })
+		}
+	}
+	end := ActionEnd{Message: "it ran when the backup was made: nobody knows how far it came"}
+	for _, a := range actions {
+		if err == nil && a.Status == ActionRunning {
+			err = s.Update(ctx, func(tx *Tx) error { return tx.EndAction(a.ID, ActionFailed, end, time.Now()) })
+		}
+	}
+	return err
+}
+
+// LeaveStore marks a store as one that the environment of that uuid has left for
+// another: whoever still works there finds out. One that is gone, or holds another
+// environment, is left alone.
+func LeaveStore(ctx context.Context, url, uuid, to string) (err error) {
+	old, err := openStore(ctx, url)
+	if errors.Is(err, ErrNoStore) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, old.Close()) }()
+	err = (&State{store: old}).Update(ctx, func(tx *Tx) error {
+		if _, _, err := tx.get(movedKey); err != nil { // it may be there
+			return err
+		}
+		env, err := tx.Environment()
+		if err != nil || env.UUID != uuid {
+			return err
+		}
+		return tx.put(movedKey, moved{To: to, Since: time.Now().UTC()})
+	})
+	return dropNotFound(err)
+}

@@ -1,0 +1,343 @@
+package state
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"bijou/state/archive"
+	"bijou/state/store"
+	"bijou/state/store/mem"
+)
+
+// lived is an environment with units, one in a relation that is dying, an action that
+// runs, a blob of several chunks, and all that belongs to who is at work.
+func lived(t *testing.T) *State {
+	t.Helper()
+	s, err := CreateMemory(t.Context(), testEnvironment())
+	check(t, err)
+	sum, _, err := s.PutBlob(t.Context(), bytes.NewReader(bytes.Repeat([]byte("blob"), chunkSize)))
+	check(t, err)
+	_, _, err = s.PutBlob(t.Context(), strings.NewReader("nobody refers to it"))
+	check(t, err)
+	check(t, s.Update(t.Context(), func(tx *Tx) error {
+		docs := map[string]any{
+			"services/mysql":                  Service{Charm: "local:noble/mysql-1", Life: Alive},
+			"services/mysql/leader-settings":  settingsDoc{Version: 3, Blob: sum},
+			"counters/units/mysql":            2,
+			"counters/machines":               3,
+			"units/mysql/0":                   Unit{Machine: "0", Charm: "local:noble/mysql-1", Life: Alive, Resolved: ResolvedRetry},
+			"units/mysql/0/state":             settingsDoc{Version: 1},
+			"units/mysql/0/actions":           actionQueue{Waiting: []int{0, 1}},
+			"units/mysql/1":                   Unit{Machine: "2", Charm: "local:noble/mysql-1", Life: Alive},
+			"actions/0":                       Action{Unit: "mysql/0", Status: ActionRunning},
+			"actions/1":                       Action{Unit: "mysql/0", Status: ActionPending},
+			"machines/2":                      Machine{Life: Alive, InstanceID: "i-2", Status: MachineRunning, Addresses: Addresses{Private: "10.0.0.2"}},
+			"relations/0":                     Relation{Life: Dying, Endpoints: []Endpoint{{Service: "mysql"}}},
+			"relations/0/members/mysql/0":     Member{},
+			"services/mysql/relations/0":      relationIndex{Name: "a"},
+			"services/mysql/relations/1":      relationIndex{Name: "b"},
+			"relations/0/settings/mysql/0":    settingsDoc{Version: 9},
+			"relations/1":                     Relation{Life: Alive, Endpoints: []Endpoint{{Service: "mysql"}}},
+			"relations/1/members/mysql/1":     Member{},
+			"relations/1/settings/mysql/1":    settingsDoc{Version: 8},
+			"uniters/mysql/0/workflow":        Workflow{State: "started", Charm: "local:noble/mysql-1"},
+			"uniters/mysql/0/op":              Op{ID: "x"},
+			"uniters/mysql/1/relations/1/a/0": MemberState{},
+			"history/mysql/0/1":               HookRun{Seq: 1},
+			"claims/machine-0":                map[string]any{"epoch": 5, "holder": "me"},
+			"presence/machine-0":              presence{Session: "old"},
+			"leaders/services/mysql":          presence{Session: "old"},
+			"provisioner":                     ProvisionerTrouble{Messages: []string{"ill"}},
+		}
+		for key, doc := range docs {
+			if err := tx.put(key, doc); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	return s
+}
+
+// backedUp is a backup of it, with the folders of those units.
+func backedUp(t testing.TB, s *State, folders ...string) *archive.Reader {
+	t.Helper()
+	var b bytes.Buffer
+	w := archive.NewWriter(&b)
+	h, err := s.Backup(t.Context(), w)
+	for _, f := range folders {
+		err = errors.Join(err, w.Add(archive.Folder("0", f), func(w io.Writer) error { _, err := w.Write([]byte("tar")); return err }))
+	}
+	if err = errors.Join(err, w.Close(h)); err != nil {
+		t.Fatal(err)
+	}
+	a, err := archive.Open(bytes.NewReader(b.Bytes()), int64(b.Len()), archive.Environment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func anew(e *Environment) { e.Name, e.UUID = "another", "v" }
+
+// restore is Restore to a store that is open.
+func restore(t *testing.T, r Restoration, a *archive.Reader, to store.Store) error {
+	t.Helper()
+	b, err := takeBackup(a)
+	check(t, err)
+	_, err = r.restoreTo(t.Context(), b, to)
+	return err
+}
+
+// TestRestoreAnew makes another environment: what was of the old one's hosts is gone.
+func TestRestoreAnew(t *testing.T) {
+	s, to := lived(t), mem.New()
+	check(t, restore(t, Restoration{URL: "mem:to", Change: anew}, backedUp(t, s), to))
+	got, was := whole(t, to), whole(t, s.store)
+	for _, gone := range []string{"units/mysql/0/state", "relations/0", "services/mysql/relations/0", "relations/0/members/mysql/0", "relations/1/members/mysql/1",
+		"uniters/mysql/0/workflow", "uniters/mysql/0/op", "uniters/mysql/1/relations/1/a/0", "claims/machine-0", "presence/machine-0",
+		"leaders/services/mysql", "provisioner", migratingKey, draftKey, blobHeadKey(sumOf([]byte("nobody refers to it")))} {
+		if got[gone] != "" {
+			t.Errorf("%s is there: %s", gone, got[gone])
+		}
+	}
+	for _, kept := range []string{"services/mysql", "services/mysql/leader-settings", "counters/machines", "relations/1", "relations/1/settings/mysql/1",
+		"history/mysql/0/1", formatKey} {
+		if got[kept] != was[kept] {
+			t.Errorf("%s is %s, was %s", kept, got[kept], was[kept])
+		}
+	}
+	check(t, (&State{store: to}).View(t.Context(), func(v *View) error {
+		env, err := v.Environment()
+		m, merr := v.Machine("2")
+		u, uerr := v.Unit("mysql/0")
+		ran, rerr := v.Action(0)
+		waits, werr := v.Action(1)
+		data, berr := v.blob(sumOf(bytes.Repeat([]byte("blob"), chunkSize)))
+		if env.UUID != "v" || env.Name != "another" || env.Incarnation != 0 || m.InstanceID != "" || m.Status != MachineError || !strings.Contains(m.Message, "juju resolved 2") ||
+			m.Addresses.Private != "" || u.Charm != "" || u.Resolved != "" || ran.Status != ActionFailed || waits.Status != ActionPending || len(data) != 4*chunkSize {
+			t.Errorf("%+v\n%+v\n%+v\n%+v\n%+v", env, m, u, ran, waits)
+		}
+		return errors.Join(err, merr, uerr, rerr, werr, berr, checkFormat(v))
+	}))
+}
+
+// TestRestoreFolders keeps what is of a unit whose folder is in the backup.
+func TestRestoreFolders(t *testing.T) {
+	s, to := lived(t), mem.New()
+	check(t, restore(t, Restoration{URL: "mem:to", Change: anew}, backedUp(t, s, "mysql-0"), to))
+	got, was := whole(t, to), whole(t, s.store)
+	for _, kept := range []string{"units/mysql/0", "units/mysql/0/state", "relations/0/members/mysql/0", "uniters/mysql/0/workflow", "uniters/mysql/0/op"} {
+		if got[kept] != was[kept] {
+			t.Errorf("%s is %s, was %s", kept, got[kept], was[kept])
+		}
+	}
+	if got["units/mysql/0/restored"] == "" || got["units/mysql/1/restored"] != "" || got["relations/1/members/mysql/1"] != "" {
+		t.Errorf("%v", slices.Sorted(maps.Keys(got)))
+	}
+}
+
+// TestRestoreReplaces puts an environment back while an agent works: it writes nothing
+// any more, and no id is given again.
+func TestRestoreReplaces(t *testing.T) {
+	ctx := t.Context()
+	s := lived(t)
+	a := backedUp(t, s)
+	session, err := (&State{store: mem.Share(s.store)}).NewSession(ctx)
+	check(t, err)
+	check(t, session.Announce(ctx, "machine-0"))
+	check(t, s.Update(ctx, func(tx *Tx) error {
+		return errors.Join(tx.put("counters/machines", 9), tx.put("counters/units/redis", 4), tx.put("units/new/0", Unit{}),
+			tx.put("claims/machine-7", map[string]any{"epoch": int64(1) << 40, "holder": "it"}))
+	}))
+	check(t, restore(t, Restoration{URL: "mem:s", Replace: true}, a, mem.Share(s.store)))
+	is(t, session.Update(ctx, "machine-0", func(tx *Tx) error { return tx.put("x", 1) }), ErrSessionLost)
+	got := whole(t, s.store)
+	epoch := func(id string) (n int64) {
+		var c struct{ Epoch int64 }
+		if err := json.Unmarshal([]byte(got["claims/machine-"+id]), &c); err != nil || strings.Contains(got["claims/machine-"+id], "holder") {
+			t.Errorf("machine %s: %v, %s", id, err, got["claims/machine-"+id])
+		}
+		return c.Epoch
+	}
+	if epoch("0") < time.Now().Unix()-60 || epoch("2") < time.Now().Unix()-60 || epoch("7") != 1<<40+1 {
+		t.Errorf("epochs: %d, %d, %d", epoch("0"), epoch("2"), epoch("7"))
+	}
+	for key, want := range map[string]string{"counters/machines": "9", "counters/units/redis": "4", "counters/units/mysql": "2",
+		"units/new/0": "", "machines/2": whole(t, lived(t).store)["machines/2"], "leaders/services/mysql": "", "presence/machine-0": "", draftKey: "", migratingKey: ""} {
+		if got[key] != want {
+			t.Errorf("%s is %s, not %s", key, got[key], want)
+		}
+	}
+	check(t, s.View(ctx, func(v *View) error {
+		env, err := v.Environment()
+		mark, marked, merr := v.Restored("mysql/1")
+		if env.Incarnation != 1 || env.Harvest() != HarvestNone || !marked || !mark.Backup.Equal(a.Time) {
+			t.Errorf("%+v, %+v", env, mark)
+		}
+		status, serr := v.Status()
+		if info := status.Services["mysql"].Units["mysql/1"].Info; info == nil || !strings.Contains(info.Message, "restored from the backup of") {
+			t.Errorf("status: %+v", info)
+		}
+		return errors.Join(err, merr, serr, checkFormat(v))
+	}))
+	check(t, s.Update(ctx, func(tx *Tx) error {
+		return errors.Join(tx.SetRestoredDiffers("mysql/1", "its charm is another"), tx.SetRestoredDiffers("mysql/0", ""), tx.SetResolved("mysql/1", "", false))
+	}))
+	is(t, s.Update(ctx, func(tx *Tx) error { return tx.SetResolved("mysql/1", "", false) }), ErrNotInError)
+	is(t, s.Update(ctx, func(tx *Tx) error { return tx.SetResolved("mysql/0", "", false) }), ErrNotInError)
+}
+
+// TestRestoreLost puts an environment back into an empty store: nobody knows which ids
+// were given since.
+func TestRestoreLost(t *testing.T) {
+	to := mem.New()
+	check(t, restore(t, Restoration{URL: "mem:to", Replace: true, Adopt: true}, backedUp(t, lived(t)), to))
+	got := whole(t, to)
+	if got["counters/machines"] != "103" || got["counters/units/mysql"] != "102" || got["units/mysql/0/restored"] != "" {
+		t.Errorf("%s, %s, %s", got["counters/machines"], got["counters/units/mysql"], got["units/mysql/0/restored"])
+	}
+}
+
+// TestRestoreCutOff interrupts a restoration at each of its commits: half of it is no
+// environment, and the next one ends well.
+func TestRestoreCutOff(t *testing.T) {
+	for _, r := range []Restoration{{URL: "mem:to", Change: anew}, {URL: "mem:to", Replace: true}} {
+		a := backedUp(t, lived(t))
+		for n := 0; ; n++ {
+			to := mem.New()
+			if r.Replace {
+				to = lived(t).store
+			}
+			first := &cut{mem.Share(to), n, n%2 == 0}
+			err := restore(t, r, a, first)
+			if err == nil {
+				break
+			}
+			is(t, err, errCut)
+			if err := (&State{store: to}).View(t.Context(), checkFormat); n > 2 && first.left < 0 && !errors.Is(err, ErrFormat) && whole(t, to)[draftKey] != "" {
+				t.Errorf("after %d commits half of it passes for an environment: %v", n, err)
+			}
+			done := !r.Replace && (&State{store: to}).View(t.Context(), checkFormat) == nil
+			if err := restore(t, r, a, to); !done || !errors.Is(err, ErrStoreExists) { // its last commit may have been written
+				check(t, err)
+			}
+			check(t, (&State{store: to}).View(t.Context(), checkFormat))
+			if got := whole(t, to); got["services/mysql"] == "" || got[draftKey] != "" {
+				t.Fatalf("after %d commits: %v", n, slices.Sorted(maps.Keys(got)))
+			}
+		}
+	}
+}
+
+func TestRestoreRefuses(t *testing.T) {
+	ctx := t.Context()
+	s := lived(t)
+	a := backedUp(t, s)
+	other, err := CreateMemory(ctx, Environment{Name: "o", UUID: "o", Provider: "local", DefaultSeries: "noble"})
+	check(t, err)
+	is(t, restore(t, Restoration{Change: anew}, a, mem.Share(other.store)), ErrStoreExists)
+	is(t, restore(t, Restoration{Replace: true}, a, mem.Share(other.store)), ErrStoreExists)
+	is(t, restore(t, Restoration{Change: anew}, a, mem.Share(s.store)), ErrRunning)
+	half := mem.New()
+	is(t, restore(t, Restoration{Change: anew}, a, &cut{mem.Share(half), 3, false}), errCut)
+	is(t, restore(t, Restoration{Change: anew}, backedUp(t, other), half), ErrStoreExists)
+	hold, err := takeHold(ctx, mem.Share(s.store), "mem:x", []string{migratingKey})
+	check(t, err)
+	session, err := s.NewSession(ctx)
+	check(t, err)
+	is(t, session.Announce(ctx, "machine-2"), ErrRunning)
+	check(t, hold.release(ctx))
+}
+
+// TestBackupIsWhole refuses archives whose sums are right and which are none of an
+// environment's.
+func TestBackupIsWhole(t *testing.T) {
+	good := backedUp(t, lived(t))
+	blob := blobHeadKey(sumOf(bytes.Repeat([]byte("blob"), chunkSize)))
+	for name, spoil := range map[string]func(h *archive.Header, keys map[string]string){
+		"another format":      func(h *archive.Header, _ map[string]string) { h.StateFormat++ },
+		"another environment": func(h *archive.Header, _ map[string]string) { h.UUID = "w" },
+		"no environment":      func(_ *archive.Header, keys map[string]string) { delete(keys, environmentKey) },
+		"no blob":             func(_ *archive.Header, keys map[string]string) { keys[blob] = `{"size":1,"complete":true}` },
+		"half a blob": func(_ *archive.Header, keys map[string]string) {
+			keys[blob] = strings.Replace(keys[blob], "true", "false", 1)
+		},
+		"a chunk":  func(_ *archive.Header, keys map[string]string) { keys["blobs/x/0000"] = "1" },
+		"a leader": func(_ *archive.Header, keys map[string]string) { keys["leaders/x"] = "{}" },
+		"no ASCII": func(_ *archive.Header, keys map[string]string) { keys["services/\u00e9"] = "{}" },
+	} {
+		h, keys := good.Header, map[string]string{}
+		for _, k := range good.Keys {
+			keys[k.Key] = string(k.Value)
+		}
+		spoil(&h, keys)
+		a := &archive.Reader{Header: h}
+		for _, key := range slices.Sorted(maps.Keys(keys)) {
+			a.Keys = append(a.Keys, archive.Key{Key: key, Value: json.RawMessage(keys[key])})
+		}
+		if _, err := takeBackup(a); !errors.Is(err, archive.ErrDamaged) && !errors.Is(err, ErrFormat) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// FuzzRestored has any key with any value in a backup: it is refused, or what is to be
+// written is in its order, each key once, and decodes again.
+func FuzzRestored(f *testing.F) {
+	f.Add("units/mysql/0", `{"machine":"0"}`, true)
+	f.Add("machines/7", `{}`, false)
+	f.Add("counters/x", `"x"`, true)
+	f.Add("claims/machine-0", `{"epoch":1}`, true)
+	f.Fuzz(func(t *testing.T, key, value string, replace bool) {
+		env, _ := json.Marshal(testEnvironment())
+		a := &archive.Reader{Header: archive.Header{Name: testEnvironment().Name, UUID: testEnvironment().UUID, StateFormat: format}}
+		a.Keys = []archive.Key{{Key: environmentKey, Value: env}}
+		if key != environmentKey && json.Valid([]byte(value)) {
+			a.Keys = append(a.Keys, archive.Key{Key: key, Value: json.RawMessage(value)})
+			slices.SortFunc(a.Keys, func(a, b archive.Key) int { return cmp.Compare(a.Key, b.Key) })
+		}
+		b, err := takeBackup(a)
+		if err != nil {
+			return
+		}
+		all, err := Restoration{Replace: replace}.rewriteKeys(b, nil)
+		if err != nil {
+			return
+		}
+		for i, kv := range all {
+			if i > 0 && kv.Key <= all[i-1].Key || !json.Valid(kv.Value) || stays(kv.Key) || !replace && isClaim(kv.Key) {
+				t.Errorf("%d: %q is %s", i, kv.Key, kv.Value)
+			}
+		}
+	})
+}
+
+// TestBackupIsTheState holds what a backup has against what a migration takes along.
+func TestBackupIsTheState(t *testing.T) {
+	s := lived(t)
+	got := map[string]string{}
+	for _, k := range backedUp(t, s).Keys {
+		got[k.Key] = string(k.Value)
+	}
+	want := map[string]string{}
+	for key, value := range without(whole(t, s.store)) {
+		if key != formatKey && !strings.HasPrefix(key, blobsPrefix) && key != blobHeadKey(sumOf([]byte("nobody refers to it"))) {
+			want[key] = value
+		}
+	}
+	if diff := gocmp.Diff(want, got); diff != "" {
+		t.Error(fmt.Sprint(diff))
+	}
+}

@@ -1,0 +1,106 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"bijou/state/archive"
+	"bijou/state/charm"
+	"bijou/state/store"
+)
+
+// backup is a backup of an environment, as a source to copy from.
+type backup struct {
+	header  archive.Header
+	archive *archive.Reader
+	keys    []store.KV
+
+	sum  string        // of the blob that is read, chunk by chunk
+	blob io.ReadCloser // nil: none is
+}
+
+// takeBackup takes a backup for what it says, and checks that nothing is missing.
+func takeBackup(a *archive.Reader) (*backup, error) {
+	b := &backup{header: a.Header, archive: a}
+	if a.StateFormat != format {
+		return nil, refuse(ErrFormat, "its state has the format %d, and this bijou knows %d only: use the bijou that wrote it, %s, or a newer one", a.StateFormat, format, a.Bijou)
+	}
+	for _, k := range a.Keys {
+		kv := store.KV{Key: k.Key, Value: k.Value}
+		if stays(k.Key) || strings.HasPrefix(k.Key, blobsPrefix) || !isASCII(k.Key) {
+			return nil, fmt.Errorf("%w: it has the key %q", archive.ErrDamaged, k.Key)
+		}
+		if sum, _, ok := blobOf(kv); ok || strings.HasPrefix(k.Key, blobHeadsPrefix) {
+			if head, err := decode[blobHead](kv); err != nil || !head.Complete || head.Size != a.Size(archive.Blob(sum)) {
+				return nil, fmt.Errorf("%w: its blob %q is not whole", archive.ErrDamaged, sum)
+			}
+		}
+		b.keys = append(b.keys, kv)
+	}
+	env, ok := at(b.keys, environmentKey)
+	if !ok {
+		return nil, fmt.Errorf("%w: it has no environment", archive.ErrDamaged)
+	}
+	record, err := decode[Environment](env)
+	if err == nil && (record.UUID != b.header.UUID || record.Name != b.header.Name) {
+		err = fmt.Errorf("%w: its header is of another environment", archive.ErrDamaged)
+	}
+	return b, err
+}
+
+// BackedUp is the record of the environment that a backup is of.
+func BackedUp(a *archive.Reader) (env Environment, err error) {
+	b, err := takeBackup(a)
+	if err != nil {
+		return env, err
+	}
+	kv, _ := at(b.keys, environmentKey)
+	return decode[Environment](kv)
+}
+
+// isASCII says if a copy can find the key again.
+func isASCII(key string) bool {
+	return !strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r > '~' })
+}
+
+// String tells the backup from all others.
+func (b *backup) String() string {
+	return fmt.Sprintf("the backup of %s, sha256 %s", b.header.Time.Format("2006-01-02T15:04:05Z"), b.archive.Sum[:16])
+}
+
+// readChunk reads the next chunk of a blob, in the order of a copier.
+func (b *backup) readChunk(_ context.Context, sum string, n int) (value []byte, ok bool, err error) {
+	if b.sum != sum || n == 0 {
+		if b.blob != nil {
+			b.blob.Close()
+		}
+		if b.blob, err = b.archive.Open(archive.Blob(sum)); err != nil {
+			return nil, false, err
+		}
+		b.sum = sum
+	}
+	value = make([]byte, chunkSize)
+	read, err := io.ReadFull(b.blob, value)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = nil // its last
+	}
+	return value[:read], err == nil, err
+}
+
+// hasFolder says if the backup has the unit's folder.
+func (b *backup) hasFolder(machine, unit string) bool {
+	return b.archive.Has(archive.Folder(machine, strings.ReplaceAll(unit, "/", "-")))
+}
+
+// unitOf takes the unit's name, and what is behind it, from a key below the prefix:
+// mysql/0 and "ports" from units/mysql/0/ports.
+func unitOf(key, prefix string) (unit, rest string, ok bool) {
+	below, ok := strings.CutPrefix(key, prefix)
+	service, below, _ := strings.Cut(below, "/")
+	number, rest, _ := strings.Cut(below, "/")
+	unit = service + "/" + number
+	return unit, rest, ok && charm.IsUnit(unit)
+}

@@ -1,0 +1,80 @@
+package state
+
+import (
+	"strings"
+	"time"
+
+	"bijou/state/store"
+)
+
+// restoredClaims is where each machine's claim lies: which agent is its own, by a
+// number that only grows.
+const restoredClaims = "claims/"
+
+func isClaim(key string) bool { return strings.HasPrefix(key, restoredClaims) }
+
+// raisedClaims is a claim for each machine that nobody holds, with a number above all
+// that agents may have: those of the backup, those that are there, and, for nobody
+// knows what was claimed since where the store is lost, one a second.
+func raisedClaims(backup, there []store.KV) ([]store.KV, error) {
+	type claim struct {
+		Epoch int64 `json:"epoch"`
+	}
+	epochs := map[string]int64{}
+	for _, kv := range append(backup[:len(backup):len(backup)], there...) {
+		id, ok := strings.CutPrefix(kv.Key, machinesPrefix)
+		switch {
+		case ok && !strings.Contains(id, "/"):
+			key := restoredClaims + MachineAgent(id)
+			epochs[key] = max(epochs[key], time.Now().Unix())
+		case isClaim(kv.Key):
+			c, err := decode[claim](kv)
+			if err != nil {
+				return nil, err
+			}
+			epochs[kv.Key] = max(epochs[kv.Key], c.Epoch, time.Now().Unix())
+		}
+	}
+	return encodeAll(epochs, func(n int64) any { return claim{Epoch: n + 1} })
+}
+
+const countersPrefix = "counters/"
+
+func isCounter(key string) bool { return strings.HasPrefix(key, countersPrefix) }
+
+// unknownIDs is how many ids are passed over where nobody knows how many were given
+// since the backup was made: none is ever given twice.
+const unknownIDs = 100
+
+// raisedCounters are counters above all ids that were ever given.
+func raisedCounters(backup, there []store.KV) ([]store.KV, error) {
+	next := map[string]int{}
+	for i, kvs := range [][]store.KV{backup, there} {
+		for _, kv := range kvs {
+			if !isCounter(kv.Key) {
+				continue
+			}
+			n, err := decode[int](kv)
+			if err != nil {
+				return nil, err
+			}
+			if _, known := at(there, kv.Key); i == 0 && !known {
+				n += unknownIDs
+			}
+			next[kv.Key] = max(next[kv.Key], n)
+		}
+	}
+	return encodeAll(next, func(n int) any { return n })
+}
+
+// encodeAll makes keys of a map.
+func encodeAll[T any](docs map[string]T, doc func(T) any) (all []store.KV, err error) {
+	for key, d := range docs {
+		kv := store.KV{Key: key}
+		if kv.Value, err = encode(key, doc(d)); err != nil {
+			return nil, err
+		}
+		all = append(all, kv)
+	}
+	return all, nil
+}

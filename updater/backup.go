@@ -1,0 +1,126 @@
+package updater
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"bijou/state"
+	"bijou/state/archive"
+)
+
+// ErrKeysThere: there are keys in whose place a backup is not to be put.
+var ErrKeysThere = errors.New("there are others already")
+
+// Backup writes the updater's keys as they are at one revision, by a neco of that
+// version.
+func Backup(ctx context.Context, space *state.Keyspace, to io.Writer, version string) (archive.Header, error) {
+	h := archive.Header{
+		Kind: archive.Keyspace, Bijou: version, Time: time.Now().UTC(), StateFormat: format,
+		Has:   []string{"boot servers, configuration, the update that runs or ran last, history, alerts not sent yet"},
+		Lacks: []string{"which workers live, who leads, whose turn it is", "what is installed on boot servers"},
+	}
+	var keys []archive.Key
+	err := space.View(ctx, func(v *state.KeyView) error {
+		kvs, err := v.List("")
+		keys = nil
+		for _, kv := range kvs {
+			if !staysBehind(kv.Key) {
+				keys = append(keys, archive.Key{Key: kv.Key, Value: kv.Value})
+			}
+		}
+		if err == nil {
+			h.Revision, err = v.Revision()
+		}
+		return err
+	})
+	if err != nil {
+		return h, fmt.Errorf("cannot read neco's keys: %w", err)
+	}
+	h.Keys = len(keys)
+	w := archive.NewWriter(to)
+	return h, errors.Join(w.AddKeys(keys), w.Close(h))
+}
+
+// staysBehind says of a key that it is of those who live, lead, or have their turn.
+func staysBehind(key string) bool {
+	return strings.HasPrefix(key, Keys().Presences()) || strings.HasPrefix(key, "leader/")
+}
+
+const (
+	// halfRestored is the format of keys that are not all there.
+	halfRestored = 0
+	// restoredAtOnce is how many keys one transaction changes.
+	restoredAtOnce = 50
+)
+
+// Restore makes the updater's keys at the URL those of the backup, and the store if
+// there is none; with replace in place of others: else ErrKeysThere. state.ErrRunning:
+// daemons are at work there. Until all is there nobody can open it; whoever is
+// interrupted calls it again.
+func Restore(ctx context.Context, url string, a *archive.Reader, replace bool) (err error) {
+	if a.StateFormat != format {
+		return fmt.Errorf("the format of its keys is %d, and this neco knows %d only", a.StateFormat, format)
+	}
+	space, err := state.CreateKeyspace(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, space.Close()) }()
+	changes := map[string]*archive.Key{} // nil: it goes
+	err = space.Update(ctx, func(tx *state.KeyTx) error {
+		there, err := listReplaceable(tx, replace)
+		for _, kv := range there {
+			changes[kv.Key] = nil
+		}
+		return errors.Join(err, tx.Put(Keys().Format(), halfRestored))
+	})
+	if err != nil {
+		return fmt.Errorf("cannot restore neco's keys: %w", err)
+	}
+	for i, k := range a.Keys {
+		changes[k.Key] = &a.Keys[i]
+	}
+	delete(changes, Keys().Format())
+	for batch := range slices.Chunk(slices.Sorted(maps.Keys(changes)), restoredAtOnce) {
+		err := space.Update(ctx, func(tx *state.KeyTx) (err error) {
+			for _, key := range batch {
+				if k := changes[key]; k != nil {
+					err = errors.Join(err, tx.Put(key, k.Value))
+				} else {
+					tx.Remove(key)
+				}
+			}
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("cannot restore neco's keys: %w", err)
+		}
+	}
+	return space.Update(ctx, func(tx *state.KeyTx) error { return tx.Put(Keys().Format(), format) })
+}
+
+// listReplaceable answers the keys that are there, if a backup may take their place.
+func listReplaceable(tx *state.KeyTx, replace bool) ([]state.KeyValue, error) {
+	all, err := tx.List("")
+	if err != nil {
+		return nil, err
+	}
+	for _, kv := range all {
+		if strings.HasPrefix(kv.Key, Keys().Presences()) || kv.Key == Keys().UpdaterLeader() {
+			return nil, fmt.Errorf("%q says that a daemon is at work: %w", kv.Key, state.ErrRunning)
+		}
+	}
+	all = slices.DeleteFunc(all, func(kv state.KeyValue) bool { return staysBehind(kv.Key) })
+	var found int
+	ok, err := tx.Get(Keys().Format(), &found)
+	if err != nil || !ok && len(all) > 0 || ok && found != halfRestored && !replace {
+		return nil, errors.Join(ErrKeysThere, err)
+	}
+	return all, nil
+}

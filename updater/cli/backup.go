@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"errors"
+	"io"
+	"os"
+
+	"bijou/multicall/console"
+	"bijou/state"
+	"bijou/state/archive"
+	"bijou/updater"
+)
+
+type backupCmd struct {
+	File  string `arg:"" help:"Where it is written, readable by you only; - is stdout."`
+	Force bool   `help:"Replace a file that is there."`
+}
+
+// Help is what `neco backup --help` says besides.
+func (backupCmd) Help() string {
+	return `The daemons may work meanwhile: all keys are read as they were at one moment. The configuration is in it,
+with what its values may hold of secrets.
+
+Examples:
+  neco backup neco-$(date +%F).zip
+  neco backup - | ssh elsewhere 'cat >neco.zip'`
+}
+
+// Run writes the backup.
+func (c backupCmd) Run(o *operator) error {
+	return o.open(func(k *state.Keyspace) error {
+		var h archive.Header
+		write := func(w io.Writer) (err error) {
+			h, err = updater.Backup(o.ctx, k, w, o.parts.Version)
+			return err
+		}
+		var err error
+		if c.File == "-" {
+			err = write(o.streams.Out)
+		} else {
+			err = archive.WriteFile(c.File, c.Force, write)
+		}
+		if errors.Is(err, os.ErrExist) {
+			err = console.Hint(err, "--force replaces it")
+		}
+		if err == nil {
+			o.note("%d keys are backed up to %s, as of revision %d; not in it: %s; %s", h.Keys, c.File, h.Revision, h.Lacks[0], h.Lacks[1])
+		}
+		return err
+	})
+}
+
+type restoreCmd struct {
+	File    string `arg:"" help:"The backup."`
+	Replace bool   `help:"Put it in the place of the keys that are there."`
+}
+
+// Help is what `neco restore --help` says besides.
+func (restoreCmd) Help() string {
+	return `Every sum in the file is checked before anything is written. With --replace the daemons of all servers are
+stopped before. Afterwards the state of the last update is that of the backup: look at neco status; neco
+recover begins again with the newest release.
+
+Examples:
+  neco restore --state etcd://10.0.0.3:2379 neco.zip
+  neco restore --replace neco.zip`
+}
+
+// Run restores the keys.
+func (c restoreCmd) Run(o *operator) error {
+	url, err := o.where()
+	if err != nil {
+		return err
+	}
+	return archive.OpenFile(c.File, archive.Keyspace, func(a *archive.Reader) error {
+		err := updater.Restore(o.ctx, url, a, c.Replace)
+		switch {
+		case errors.Is(err, updater.ErrKeysThere):
+			return console.Hint(err, "--replace puts the backup in their place; --state names another place")
+		case errors.Is(err, state.ErrRunning):
+			return console.Hint(err, "systemctl stop neco-updater neco-worker, on every boot server; one that has died is gone "+state.SessionTTL.String()+" later")
+		case err == nil:
+			o.note("%d keys of the backup of %s are restored; look at: neco status", len(a.Keys), a.Time.Format("2006-01-02 15:04:05Z"))
+		}
+		return err
+	})
+}

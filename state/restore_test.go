@@ -55,7 +55,7 @@ func lived(t *testing.T) *State {
 			"uniters/mysql/0/op":              Op{ID: "x"},
 			"uniters/mysql/1/relations/1/a/0": MemberState{},
 			"history/mysql/0/1":               HookRun{Seq: 1},
-			"claims/machine-0":                map[string]any{"epoch": 5, "holder": "me"},
+			"claims/machine-0":                claimDoc{Epoch: 5, Holder: &Holder{Host: "me"}},
 			"presence/machine-0":              presence{Session: "old"},
 			"leaders/services/mysql":          presence{Session: "old"},
 			"provisioner":                     ProvisionerTrouble{Messages: []string{"ill"}},
@@ -154,15 +154,18 @@ func TestRestoreReplaces(t *testing.T) {
 	ctx := t.Context()
 	s := lived(t)
 	a := backedUp(t, s)
-	session, err := (&State{store: mem.Share(s.store)}).NewSession(ctx)
+	agent := &State{store: mem.Share(s.store)}
+	claim, err := agent.TakeClaim(ctx, "0", Claimant{Holder: Holder{Host: "me"}})
 	check(t, err)
-	check(t, session.Announce(ctx, "machine-0"))
+	session, err := agent.NewSession(ctx)
+	check(t, err)
+	check(t, session.Announce(ctx, claim.Update, "machine-0"))
 	check(t, s.Update(ctx, func(tx *Tx) error {
 		return errors.Join(tx.put("counters/machines", 9), tx.put("counters/units/redis", 4), tx.put("units/new/0", Unit{}),
-			tx.put("claims/machine-7", map[string]any{"epoch": int64(1) << 40, "holder": "it"}))
+			tx.put("claims/machine-7", claimDoc{Epoch: 1 << 40, Holder: &Holder{Host: "it"}}))
 	}))
 	check(t, restore(t, Restoration{URL: "mem:s", Replace: true}, a, mem.Share(s.store)))
-	is(t, session.Update(ctx, "machine-0", func(tx *Tx) error { return tx.put("x", 1) }), ErrSessionLost)
+	is(t, claim.Update(ctx, func(tx *Tx) error { return tx.put("x", 1) }), ErrClaimLost)
 	got := whole(t, s.store)
 	epoch := func(id string) (n int64) {
 		var c struct{ Epoch int64 }
@@ -192,11 +195,8 @@ func TestRestoreReplaces(t *testing.T) {
 		}
 		return errors.Join(err, merr, serr, checkFormat(v))
 	}))
-	check(t, s.Update(ctx, func(tx *Tx) error {
-		return errors.Join(tx.SetRestoredDiffers("mysql/1", "its charm is another"), tx.SetRestoredDiffers("mysql/0", ""), tx.SetResolved("mysql/1", "", false))
-	}))
+	check(t, s.Update(ctx, func(tx *Tx) error { return tx.SetResolved("mysql/1", "", false) }))
 	is(t, s.Update(ctx, func(tx *Tx) error { return tx.SetResolved("mysql/1", "", false) }), ErrNotInError)
-	is(t, s.Update(ctx, func(tx *Tx) error { return tx.SetResolved("mysql/0", "", false) }), ErrNotInError)
 }
 
 // TestRestoreLost puts an environment back into an empty store: nobody knows which ids
@@ -257,7 +257,7 @@ func TestRestoreRefuses(t *testing.T) {
 	check(t, err)
 	session, err := s.NewSession(ctx)
 	check(t, err)
-	is(t, session.Announce(ctx, "machine-2"), ErrRunning)
+	is(t, session.Announce(ctx, s.Update, "machine-2"), ErrRunning)
 	check(t, hold.release(ctx))
 }
 

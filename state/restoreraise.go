@@ -7,35 +7,28 @@ import (
 	"bijou/state/store"
 )
 
-// restoredClaims is where each machine's claim lies: which agent is its own, by a
-// number that only grows.
-const restoredClaims = "claims/"
+func isClaim(key string) bool { return strings.HasPrefix(key, claimsPrefix) }
 
-func isClaim(key string) bool { return strings.HasPrefix(key, restoredClaims) }
-
-// raisedClaims is a claim for each machine that nobody holds, with a number above all
+// raisedClaims is a claim for each machine that nobody holds, with an epoch above all
 // that agents may have: those of the backup, those that are there, and, for nobody
 // knows what was claimed since where the store is lost, one a second.
 func raisedClaims(backup, there []store.KV) ([]store.KV, error) {
-	type claim struct {
-		Epoch int64 `json:"epoch"`
-	}
 	epochs := map[string]int64{}
 	for _, kv := range append(backup[:len(backup):len(backup)], there...) {
 		id, ok := strings.CutPrefix(kv.Key, machinesPrefix)
 		switch {
 		case ok && !strings.Contains(id, "/"):
-			key := restoredClaims + MachineAgent(id)
+			key := claimKey(MachineAgent(id))
 			epochs[key] = max(epochs[key], time.Now().Unix())
 		case isClaim(kv.Key):
-			c, err := decode[claim](kv)
+			c, err := decode[claimDoc](kv)
 			if err != nil {
 				return nil, err
 			}
 			epochs[kv.Key] = max(epochs[kv.Key], c.Epoch, time.Now().Unix())
 		}
 	}
-	return encodeAll(epochs, func(n int64) any { return claim{Epoch: n + 1} })
+	return encodeAll(epochs, func(n int64) any { return claimDoc{Epoch: n + 1} })
 }
 
 const countersPrefix = "counters/"

@@ -47,9 +47,10 @@ func Backup(ctx context.Context, space *state.Keyspace, to io.Writer, version st
 	return h, errors.Join(w.AddKeys(keys), w.Close(h))
 }
 
-// staysBehind says of a key that it is of those who live, lead, or have their turn.
+// staysBehind says of a key that it is of those who live, lead, have their turn, or work
+// as a boot server: other hosts may do so from then on.
 func staysBehind(key string) bool {
-	return strings.HasPrefix(key, Keys().Presences()) || strings.HasPrefix(key, "leader/")
+	return strings.HasPrefix(key, Keys().Presences()) || strings.HasPrefix(key, Keys().Claims()) || strings.HasPrefix(key, "leader/")
 }
 
 const (

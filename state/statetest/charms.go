@@ -3,6 +3,7 @@ package statetest
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -137,10 +138,11 @@ func Enter(t testing.TB, st *state.State, id int, unit string, settings map[stri
 	Update(t, st, func(tx *state.Tx) error { return tx.EnterRelation(id, unit, settings) })
 }
 
-// Claim is the claim of a machine, taken from that place by a process that is none.
+// Claim is the claim of a machine, taken by a process of that place; each call is another
+// process, which the next one may succeed.
 func Claim(t testing.TB, st *state.State, machine, folder string) *state.Claim {
 	t.Helper()
-	c, err := st.TakeClaim(t.Context(), machine, state.Claimant{Holder: state.Holder{Host: "host", Folder: folder}})
+	c, err := st.TakeClaim(t.Context(), machine, state.Claimant{Holder: state.Holder{Host: "host", Folder: folder, Start: rand.Text()}})
 	if err != nil {
 		t.Fatal(err)
 	}

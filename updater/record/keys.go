@@ -111,7 +111,10 @@ func (k Keys) Presences() string { return k.prefix + "presence/" }
 func (k Keys) Presence(lrn int) string { return k.Presences() + strconv.Itoa(lrn) }
 
 // Claim says which host and process may work as that server, and did last: state's claim.
-func (k Keys) Claim(lrn int) string { return k.prefix + "claims/" + strconv.Itoa(lrn) }
+func (k Keys) Claim(lrn int) string { return k.Claims() + strconv.Itoa(lrn) }
+
+// Claims is the prefix of the servers' claims.
+func (k Keys) Claims() string { return k.prefix + "claims/" }
 
 // Server returns the boot server that the key names right below the prefix, and
 // false if it names none.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -16,6 +15,7 @@ import (
 	"bijou/provision"
 	"bijou/provision/local/process"
 	"bijou/state"
+	"bijou/state/durable"
 )
 
 // role is one part of a process; it returns when ctx is done, or its work is.
@@ -32,7 +32,7 @@ func serveMachine(ctx context.Context, d daemonParts, id string, p place) (err e
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil { // the first time on this host
+	if err := durable.MkdirAll(dir, 0o755); err != nil { // the first time on this host
 		return fmt.Errorf("cannot make the machine's folder: %w", err)
 	}
 	hold, err := d.take(ctx, dir)
@@ -110,7 +110,7 @@ func serveUnit(ctx context.Context, d daemonParts, unit string, p place) (err er
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := durable.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("cannot make the machine's folder: %w", err)
 	}
 	claimant, err := newClaimant(dir)

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"bijou/state/durable"
 )
 
 // Claim is the right to make or remove one environment's folder. It is a lock
@@ -24,7 +26,7 @@ func (h Home) Claim(name string) (*Claim, error) {
 	for {
 		// Others may pass through, so that what a charm runs as another user finds
 		// the charm, but not look around; what is secret has modes of its own.
-		if err := os.MkdirAll(path, 0o711); err != nil {
+		if err := durable.MkdirAll(path, 0o711); err != nil {
 			return nil, fmt.Errorf("cannot make the folder of environment %q: %w", name, err)
 		}
 		c, err := lock(path)

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/google/renameio/v2"
+
+	"bijou/state/durable"
 )
 
 // credentialsFolder is where an environment keeps the files that its state's URL
@@ -35,7 +37,7 @@ func (e Environment) KeepCredentials(state string) (string, error) {
 			return "", fmt.Errorf("file %q may be read by others: chmod 600 it", path)
 		}
 		folder := filepath.Join(e.Dir, credentialsFolder)
-		if err := os.MkdirAll(folder, 0o700); err != nil {
+		if err := durable.MkdirAll(folder, 0o700); err != nil {
 			return "", fmt.Errorf("cannot make the folder of credentials: %w", err)
 		}
 		sum := sha256.Sum256(data)

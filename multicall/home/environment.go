@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/renameio/v2"
 	"gopkg.in/yaml.v3"
+
+	"bijou/state/durable"
 )
 
 // recordFile is the name of an environment's own file.
@@ -91,19 +93,10 @@ func (e Environment) Save() error {
 	if err := renameio.WriteFile(filepath.Join(e.Dir, recordFile), data, 0o600); err != nil {
 		return fmt.Errorf("cannot write the environment: %w", err)
 	}
-	if err := syncFolder(e.Dir); err != nil {
+	if err := durable.Sync(e.Dir); err != nil {
 		return fmt.Errorf("cannot write the environment: %w", err)
 	}
 	return nil
-}
-
-// syncFolder makes the names that a folder holds last.
-func syncFolder(path string) error {
-	dir, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }
 
 // StateFile is where the store lies when --state was not given.

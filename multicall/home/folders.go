@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"bijou/state/durable"
 )
 
 // Portable is the state's URL as it holds in a copy of the environment's folder, and
@@ -89,13 +91,13 @@ func packFile(t *tar.Writer, path, name string, d fs.DirEntry) error {
 // nothing is written outside of it. Owners are kept for root only.
 func UnpackFolder(r io.Reader, dir string) error {
 	beside := dir + ".restored"
-	if err := errors.Join(removeAll(beside), os.MkdirAll(beside, 0o755)); err != nil {
+	if err := errors.Join(removeAll(beside), durable.MkdirAll(beside, 0o755)); err != nil {
 		return err
 	}
 	if err := unpackInto(r, beside); err != nil {
 		return fmt.Errorf("cannot unpack into %q: %w", dir, err)
 	}
-	return errors.Join(os.Rename(beside, dir), syncFolder(filepath.Dir(dir)))
+	return errors.Join(os.Rename(beside, dir), durable.Sync(filepath.Dir(dir)))
 }
 
 func unpackInto(r io.Reader, dir string) error {
@@ -107,7 +109,7 @@ func unpackInto(r io.Reader, dir string) error {
 	for t := tar.NewReader(r); ; {
 		h, err := t.Next()
 		if errors.Is(err, io.EOF) {
-			return syncFolder(dir)
+			return durable.Sync(dir)
 		}
 		if err == nil {
 			err = unpackFile(root, h, t)

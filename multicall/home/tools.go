@@ -13,6 +13,8 @@ import (
 	"syscall"
 
 	"github.com/google/renameio/v2"
+
+	"bijou/state/durable"
 )
 
 // Tools says what InstallTools puts into an environment.
@@ -36,7 +38,7 @@ func InstallTools(dir string, t Tools) (name string, err error) {
 	}
 	name = t.Version + "-" + sum[:8]
 	folder := filepath.Join(dir, "tools", name)
-	if err := os.MkdirAll(folder, 0o755); err != nil {
+	if err := durable.MkdirAll(folder, 0o755); err != nil {
 		return "", fmt.Errorf("cannot make the tools folder: %w", err)
 	}
 	if !holds(filepath.Join(folder, "bijou"), sum) { // or else it would be pulled from under those who run it
@@ -61,7 +63,7 @@ func PutTools(dir string, f Fetched, content io.Reader) error {
 		return fmt.Errorf("cannot keep tools %q: their sha256 is %s", f.Name, f.SHA256)
 	}
 	folder := filepath.Join(dir, "tools", f.Name)
-	if err := os.MkdirAll(folder, 0o755); err != nil {
+	if err := durable.MkdirAll(folder, 0o755); err != nil {
 		return fmt.Errorf("cannot make the tools folder: %w", err)
 	}
 	to := filepath.Join(folder, "bijou")

@@ -225,9 +225,6 @@ func sumOf(path string) (sum [sha256.Size]byte, err error) {
 	return [sha256.Size]byte(h.Sum(nil)), nil
 }
 
-// SyncFolder makes names in the folder outlast a loss of power.
-func SyncFolder(dir string) error { return durable.Sync(dir) }
-
 // pause waits, unless the context ends before.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)

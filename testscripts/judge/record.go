@@ -40,6 +40,10 @@ type Event struct {
 	Settings map[string]string `json:"settings"`
 	Revision int               `json:"revision"` // of the charm
 
+	Host   string `json:"host"`
+	Folder string `json:"folder"` // the unit's
+	At     int64  `json:"at"`     // microseconds since 1970
+
 	Beat int    `json:"beat"` // wrote: the number
 	IDs  string `json:"ids"`  // wrote: into which relations
 }

@@ -29,6 +29,7 @@ func TestHosts(t *testing.T) {
 	} {
 		p.beside(o)
 	}
+	checkOrder(t, p.all())
 	p.moves()
 }
 
@@ -57,7 +58,7 @@ func (p *pair) beside(o other) {
 	if refused == "0" {
 		p.t.Errorf("%s: its agent was never refused", o.name)
 	}
-	holdAgainst(p.t, o.name, since(p.all(), began))
+	checkRuns(p.t, o.name, since(p.all(), began))
 }
 
 // since are the runs that have begun since then.

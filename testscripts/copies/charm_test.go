@@ -62,9 +62,8 @@ func endedAfter(first int, events []judge.Event) (n int) {
 	return n
 }
 
-// holdAgainst wants no two runs at a time, none that was killed or has failed, and the
-// order of hooks that is promised.
-func holdAgainst(t *testing.T, name string, events []judge.Event) {
+// checkRuns wants no two runs at a time, and none that was killed or has failed.
+func checkRuns(t *testing.T, name string, events []judge.Event) {
 	t.Helper()
 	overlaps, spans, bad := judge.Overlaps(events), judge.Spans(events), 0
 	var most time.Duration
@@ -81,7 +80,12 @@ func holdAgainst(t *testing.T, name string, events []judge.Event) {
 	for _, o := range overlaps {
 		t.Errorf("%s: %v", name, o)
 	}
+}
+
+// checkOrder holds the unit's whole record against the order that is promised.
+func checkOrder(t *testing.T, events []judge.Event) {
+	t.Helper()
 	for _, wrong := range judge.Violations(judge.Merge(events)) {
-		t.Errorf("%s: %s", name, wrong)
+		t.Error(wrong)
 	}
 }

@@ -164,7 +164,8 @@ func (w *folder) withCopy(name string, f func()) {
 	halt()
 	w.eventually("the unit has come to rest", w.missing)
 	fmt.Printf("copies: %s: the copy's agent was refused %d times\n", name, refused())
-	holdAgainst(w.t, name, w.events())
+	checkRuns(w.t, name, w.events())
+	checkOrder(w.t, w.events())
 }
 
 // drive changes the unit's settings until the function is called.

@@ -31,12 +31,15 @@ func product(t *testing.T) string {
 }
 
 // slowly has a hook take as long as the file says: tenths of seconds, at least and at
-// most. With a file "stubborn" beside it, it does not end when it is told to.
+// most. With a file "stubborn" beside it, it does not end when it is told to; without
+// one, its exit code says that it was.
 const slowly = `
-if [ -e %[1]s/stubborn ]; then trap '' TERM; fi
+if [ -e %[1]s/stubborn ]; then trap '' TERM; else trap 'exit 143' TERM; fi
 read -r least most < %[1]s/tenths
-tenths=$((least + RANDOM %% (most - least + 1)))
-sleep "$((tenths / 10)).$((tenths %% 10))"
+for ((left = least + RANDOM %% (most - least + 1); left > 0; left -= 5)); do
+    note "{\"event\":\"lives\",\"hook\":\"$hook\",\"pid\":$$,\"left\":$left}"
+    sleep "0.$((left < 5 ? left : 5))"
+done
 `
 
 // makeCharm makes a charm whose units note their hooks in the file record, by the
@@ -50,6 +53,17 @@ func makeCharm(t *testing.T, folder, orders, record string) {
 	_, err = fmt.Fprintf(run, slowly, orders)
 	check(t, err)
 	check(t, os.WriteFile(filepath.Join(folder, "control", "log"), []byte(record), 0o644))
+}
+
+// inFlight is the run that has noted last that it has long to go; ok is false if there is
+// none.
+func inFlight(events []judge.Event) (s judge.Span, ok bool) {
+	const long = 200 // tenths of a second
+	if n := len(events); n == 0 || events[n-1].Event != judge.Lives || events[n-1].Left < long {
+		return s, false
+	}
+	spans := judge.Spans(events)
+	return spans[len(spans)-1], true
 }
 
 // endedAfter counts the runs that have come to their end, but for the first ones.
@@ -79,6 +93,17 @@ func checkRuns(t *testing.T, name string, events []judge.Event) {
 	fmt.Printf("copies: %s: %d hooks, %d overlaps (longest %v), %d killed\n", name, len(spans), len(overlaps), most, bad)
 	for _, o := range overlaps {
 		t.Errorf("%s: %v", name, o)
+	}
+}
+
+// checkOutlived wants a hook to have gone on all the time that the store was away, to its
+// end, and not to have run again.
+func checkOutlived(t *testing.T, hook judge.Span, events []judge.Event) {
+	t.Helper()
+	for _, s := range judge.Spans(events) {
+		if s.Client == hook.Client && (s.At != hook.At || s.Lasts < outage || !s.Over || s.Exit != 0) {
+			t.Errorf("%v, which was in flight when the store went away, lasted %v: ended %v, exit %d", s, s.Lasts, s.Over, s.Exit)
+		}
 	}
 }
 

@@ -133,18 +133,15 @@ func (p *pair) awaitHooks(host, n int) {
 	})
 }
 
-// awaitBegin waits until another hook has begun on a host, and returns it.
-func (p *pair) awaitBegin(host int) (last judge.Span) {
+// awaitLong waits until a hook runs on a host that has long to go, and returns it.
+func (p *pair) awaitLong(host int) (hook judge.Span) {
 	p.t.Helper()
-	had := len(judge.Spans(p.events(host)))
-	p.eventually("a hook begins", func() string {
-		spans := judge.Spans(p.events(host))
-		if len(spans) > had {
-			last = spans[len(spans)-1]
-		}
-		return unless(len(spans) > had, "none begins")
+	p.eventually("a hook runs that takes long", func() string {
+		var ok bool
+		hook, ok = inFlight(p.events(host))
+		return unless(ok, "none does")
 	})
-	return last
+	return hook
 }
 
 func (p *pair) eventually(what string, not func() string) {

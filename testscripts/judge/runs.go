@@ -67,6 +67,7 @@ func (p *places) take(e Event) {
 		p.begin(e)
 	case !here:
 		p.wrong = append(p.wrong, e.Hook+" went on after its successor had begun")
+	case e.Event == Lives: // which it was to begin with
 	case e.Event == Wrote:
 		p.all[i].Wrote = e.Beat
 		for _, id := range strings.Fields(e.IDs) {

@@ -33,7 +33,7 @@ note "{\"event\":\"wrote\",\"hook\":\"$hook\",\"pid\":$$,\"beat\":$n,\"ids\":\"$
 // that does so is taken for ended there.
 const keep = `kept="%s/${JUJU_UNIT_NAME//\//-}"
 cp "$log" "$kept"
-echo "{\"event\":\"end\",\"hook\":\"$hook\",\"pid\":$$,\"exit\":0}" >> "$kept"
+log=$kept note "{\"event\":\"end\",\"hook\":\"$hook\",\"pid\":$$,\"exit\":0}"
 `
 
 // Charm makes the folder a charm whose record can be judged, of the recorder: its

@@ -16,6 +16,8 @@ const (
 	Begin = "begin" // of a hook
 	Wrote = "wrote" // a number into relations
 	Ended = "end"
+	// Lives: a hook that takes its time goes on.
+	Lives = "lives"
 	// Killed: whatever ran was killed, with its agent, and with what the state
 	// had not yet on its disk: the outcome of the last run may not be recorded.
 	Killed = "killed"
@@ -39,6 +41,12 @@ type Event struct {
 	ID       string            `json:"id"` // the relation's, "server:3"
 	Settings map[string]string `json:"settings"`
 	Revision int               `json:"revision"` // of the charm
+
+	Left int `json:"left"` // lives: for so many tenths of a second
+
+	Host   string `json:"host"`
+	Folder string `json:"folder"` // the unit's
+	At     int64  `json:"at"`     // microseconds since 1970
 
 	Beat int    `json:"beat"` // wrote: the number
 	IDs  string `json:"ids"`  // wrote: into which relations

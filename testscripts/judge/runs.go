@@ -35,16 +35,24 @@ func Runs(events []Event) (all []Run, wrong []string) {
 	return p.all, p.wrong
 }
 
+// process is where a hook's lines are from.
+type process struct {
+	host string
+	pid  int
+}
+
+func (e Event) process() process { return process{e.Host, e.PID} }
+
 // places puts lines where they belong.
 type places struct {
 	all   []Run
-	open  map[int]int // place in all, by process
-	dead  string      // the client id of the hook that was in flight when the last agent died
+	open  map[process]int // place in all
+	dead  string          // the client id of the hook that was in flight when the last agent died
 	wrong []string
 }
 
 func (p *places) take(e Event) {
-	i, here := p.open[e.PID]
+	i, here := p.open[e.process()]
 	switch {
 	case e.Event == Killed:
 		p.open = nil // what was open has not ended, and that is no wonder
@@ -59,6 +67,7 @@ func (p *places) take(e Event) {
 		p.begin(e)
 	case !here:
 		p.wrong = append(p.wrong, e.Hook+" went on after its successor had begun")
+	case e.Event == Lives: // which it was to begin with
 	case e.Event == Wrote:
 		p.all[i].Wrote = e.Beat
 		for _, id := range strings.Fields(e.IDs) {
@@ -75,7 +84,7 @@ func (p *places) begin(e Event) {
 			p.wrong = append(p.wrong, e.Hook+" began beside "+p.all[other].Hook)
 		}
 	}
-	p.open = map[int]int{e.PID: len(p.all)}
+	p.open = map[process]int{e.process(): len(p.all)}
 	left := e.Client == p.dead && e.Client != ""
 	p.all = append(p.all, Run{Event: e, Redo: left, orphan: left})
 }

@@ -144,7 +144,7 @@ func (s *stage) subordinate() string {
 // for the n-th time.
 func (s *stage) dieAt(point string, n int) {
 	s.t.Helper()
-	if strings.HasSuffix(point, "-machine") {
+	if strings.HasSuffix(point, "-machine") || strings.HasSuffix(point, "-claim") {
 		n = 1 // it comes there once
 	}
 	fault := fmt.Sprintf("%s:%d", point, n)

@@ -37,6 +37,7 @@ func TestHosts(t *testing.T) {
 func (p *pair) beside(o other) {
 	p.t.Helper()
 	began := time.Now().UnixMicro()
+	defer func() { checkRuns(p.t, o.name, since(p.all(), began)) }() // also if it never came to rest
 	p.order(20, 50)
 	halt := p.drive()
 	p.unpack(o)
@@ -60,7 +61,6 @@ func (p *pair) beside(o other) {
 	if o.tenths > 500 {
 		checkOutlived(p.t, hook, p.events(0))
 	}
-	checkRuns(p.t, o.name, since(p.all(), began))
 }
 
 // since are the runs that have begun since then.

@@ -53,6 +53,7 @@ const outage = 40 * time.Second
 // again, while f runs; at the end everything is held against what is promised.
 func (w *folder) withCopy(name string, f func()) {
 	w.t.Helper()
+	defer func() { checkRuns(w.t, name, w.events()) }() // also if it never came to rest
 	halt := w.drive()
 	copied := filepath.Join(w.dir, "copy")
 	if out, err := exec.Command("cp", "-a", w.env(), copied).CombinedOutput(); err != nil {
@@ -68,7 +69,6 @@ func (w *folder) withCopy(name string, f func()) {
 	halt()
 	w.eventually("the unit has come to rest", w.missing)
 	fmt.Printf("copies: %s: the copy's agent was refused %d times\n", name, refused())
-	checkRuns(w.t, name, w.events())
 	checkOrder(w.t, w.events())
 }
 

@@ -16,7 +16,8 @@ import (
 // Fault is called at named points of an agent's work, so that a test main can
 // kill the process there. nil does nothing.
 //
-// Every commit has two, before-STEP and after-STEP. The steps are:
+// Every commit has two, before-STEP and after-STEP, but that by which a restored unit
+// begins: nothing has begun before it, and it is made again. The steps are:
 //
 //	claim        the machine is this process's to run
 //	machine      the machine runs, and where it is reached

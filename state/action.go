@@ -45,6 +45,7 @@ type Action struct {
 	Cancel    bool         `json:"-"` // it runs, and is to be ended
 	Enqueued  time.Time    `json:"enqueued"`
 	Started   time.Time    `json:"started,omitzero"`
+	Run       string       `json:"run,omitempty"` // the id of its run, as the unit's folder notes it
 	Completed time.Time    `json:"completed,omitzero"`
 
 	Progress []ActionLine `json:"progress,omitempty"`

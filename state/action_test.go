@@ -41,7 +41,7 @@ func TestActionsLife(t *testing.T) {
 		statetest.AddService(t, st, actor(), 1)
 		a := add(t, st, state.ActionSpec{Unit: "actor/0", Name: "backup"})
 		add(t, st, state.ActionSpec{Unit: "actor/0", Command: []string{"true"}})
-		statetest.Update(t, st, func(tx *state.Tx) error { return tx.StartAction(a.ID, noon) })
+		statetest.Update(t, st, func(tx *state.Tx) error { return tx.StartAction(a.ID, "x", noon) })
 		statetest.Update(t, st, func(tx *state.Tx) error {
 			return tx.LogAction(a.ID, state.ActionLine{Time: noon, Message: "half"})
 		})
@@ -83,7 +83,7 @@ func TestActionIsCancelled(t *testing.T) {
 	statetest.AddService(t, st, actor(), 1)
 	running := add(t, st, state.ActionSpec{Unit: "actor/0", Name: "backup"})
 	waiting := add(t, st, state.ActionSpec{Unit: "actor/0", Name: "backup"})
-	statetest.Update(t, st, func(tx *state.Tx) error { return tx.StartAction(running.ID, noon) })
+	statetest.Update(t, st, func(tx *state.Tx) error { return tx.StartAction(running.ID, "x", noon) })
 	for _, id := range []int{running.ID, waiting.ID} {
 		statetest.Update(t, st, func(tx *state.Tx) error { return tx.CancelAction(id, noon) })
 	}
@@ -98,7 +98,7 @@ func TestActionIsCancelled(t *testing.T) {
 	if !errors.Is(err, state.ErrInUse) {
 		t.Errorf("cancelled twice: %v", err)
 	}
-	err = st.Update(t.Context(), func(tx *state.Tx) error { return tx.StartAction(waiting.ID, noon) })
+	err = st.Update(t.Context(), func(tx *state.Tx) error { return tx.StartAction(waiting.ID, "x", noon) })
 	if !errors.Is(err, state.ErrNotFound) {
 		t.Errorf("started after it was cancelled: %v", err)
 	}

@@ -7,7 +7,7 @@ import (
 
 // StartAction records that a pending action runs. One that has been cancelled
 // meanwhile is ErrNotFound.
-func (tx *Tx) StartAction(id int, now time.Time) error {
+func (tx *Tx) StartAction(id int, run string, now time.Time) error {
 	a, err := tx.Action(id)
 	if err != nil {
 		return err
@@ -15,7 +15,7 @@ func (tx *Tx) StartAction(id int, now time.Time) error {
 	if a.Status != ActionPending {
 		return refuse(ErrNotFound, "action %d is %s", id, a.Status)
 	}
-	a.Status, a.Started = ActionRunning, now.UTC()
+	a.Status, a.Run, a.Started = ActionRunning, run, now.UTC()
 	return tx.put(actionKey(id), a)
 }
 

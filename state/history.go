@@ -10,7 +10,8 @@ import (
 // HookRun is one hook that a unit has run, as `juju hook-history` shows it. Hooks
 // that the charm does not have are not recorded.
 type HookRun struct {
-	Seq      int64     `json:"seq"` // counts the unit's
+	Seq      int64     `json:"seq"`          // counts the unit's
+	ID       string    `json:"id,omitempty"` // of the run, as the unit's folder notes it
 	Hook     string    `json:"hook"`
 	Relation string    `json:"relation,omitempty"` // "relation-3"; empty for a unit's hook
 	Remote   string    `json:"remote,omitempty"`   // the unit that caused it

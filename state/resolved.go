@@ -26,11 +26,10 @@ func (tx *Tx) SetResolved(unit, relation string, retry bool) error {
 	if relation != "" {
 		return tx.resolveRelation(u, relation, answer)
 	}
-	_, restored, err := tx.Restored(unit)
+	restored, err := tx.acceptRestored(unit)
 	if err != nil {
 		return err
 	}
-	tx.remove(restoredKey(unit)) // the operator has looked
 	w, err := tx.Workflow(unit)
 	switch {
 	case err != nil || restored && w.Failure == nil:

@@ -29,7 +29,7 @@ func acting(t *testing.T) (st *state.State, c *hookctx.Context, dir string) {
 		if err != nil {
 			return err
 		}
-		return tx.StartAction(a.ID, time.Now())
+		return tx.StartAction(a.ID, "x", time.Now())
 	})
 	c = hookctx.New(hookctx.Options{
 		State: st, Update: st.Update, Log: func(string, string) {}, Resources: dir,

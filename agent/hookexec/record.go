@@ -78,6 +78,12 @@ func findRun(path, id string) (r record, lives bool, err error) {
 	return r, r.ID == id && r.Boot == bootID() && r.alive(), nil
 }
 
+// LastRun returns the id of the run whose process was let go last; empty if none was.
+func LastRun(path string) (id string, err error) {
+	r, _, err := findRun(path, "")
+	return r.ID, err
+}
+
 // alive is true while that very process runs.
 func (r record) alive() bool {
 	st, err := statOf(r.PID)

@@ -65,7 +65,7 @@ func (u *uniter) begin(ctx context.Context, s RunHook, snap Snapshot) error {
 func put(tx *state.Tx, unit string, f *flight, from Origin) error {
 	h := f.op.Hook
 	if from == FromOperator {
-		if err := tx.StartAction(h.Action, now()); err != nil {
+		if err := tx.StartAction(h.Action, f.op.ID, now()); err != nil {
 			return err
 		}
 	}

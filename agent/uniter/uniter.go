@@ -98,14 +98,18 @@ func (u *uniter) close() {
 func (u *uniter) run(ctx context.Context) error {
 	defer u.Loop.Rest()
 	var again pace.Pacer
-	for recovered := false; ; {
+	for agreed, recovered := false, false; ; {
 		u.Loop.Turn()
 		var err error
 		finished := false
-		if !recovered {
+		switch {
+		case !agreed:
+			err = u.awaitAgreement(ctx)
+			agreed = err == nil
+		case !recovered:
 			err = u.recover(ctx)
 			recovered = err == nil
-		} else {
+		default:
 			finished, err = u.step(ctx)
 		}
 		switch {

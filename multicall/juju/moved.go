@@ -19,8 +19,8 @@ import (
 // refuseCopy refuses to work on an environment in a file whose machine 0 is another
 // folder's: this one is a copy, or was moved.
 func (o *operator) refuseCopy(e home.Environment, s *state.State) error {
-	if !strings.HasPrefix(e.State, "sqlite:") {
-		return nil // hosts that share a store have folders of their own
+	if e.Dir == "" || !strings.HasPrefix(e.State, "sqlite:") {
+		return nil // there is no folder, or hosts that share a store have each its own
 	}
 	here, err := o.parts.Place(e.MachineDir("0"))
 	if err != nil {

@@ -19,7 +19,7 @@ type restoreCmd struct {
 	File    string `arg:"" help:"The backup."`
 	State   string `placeholder:"URL" help:"Where the state is to be kept, as bootstrap takes it; with --replace it is where it was."`
 	Replace bool   `help:"Put the same environment back, in place of what is left of it. Agents that run end."`
-	Adopt   bool   `help:"Units' folders are taken to be as the backup says: no unit is marked."`
+	Adopt   bool   `help:"Units' folders are taken to be as the backup says: no unit waits."`
 	Check   bool   `help:"Only check the file, and print what is in it."`
 }
 
@@ -168,7 +168,7 @@ func (r *restoring) fillStore(e home.Environment, sha256 string) error {
 func (r *restoring) tellOutcome() {
 	if r.cmd.Replace {
 		r.o.note("  no instance is stopped until provisioner-harvest-mode is set again: some may be newer than the backup")
-		r.o.note("  status names the units of the backup until you have looked at each: juju resolved UNIT")
+		r.o.note("  units whose folders are not as the backup says wait for: juju resolved UNIT")
 		return
 	}
 	r.o.note("  it is another environment, with the uuid %s; no machine of the old one is its own", r.env.UUID)

@@ -32,6 +32,9 @@ func (p *Provider) readEnvironment() (r environmentRecord, err error) {
 	if err != nil {
 		return r, fmt.Errorf("cannot read the environment's record: %w", err)
 	}
+	if path, file := strings.CutPrefix(r.State, "sqlite:"); file && !filepath.IsAbs(path) {
+		r.State = "sqlite:" + filepath.Join(p.env.Dir, path)
+	}
 	return r, nil
 }
 

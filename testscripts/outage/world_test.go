@@ -62,6 +62,9 @@ func (w *world) recordedURL() string {
 	check(w.t, err)
 	var record struct{ State string }
 	check(w.t, yaml.Unmarshal(data, &record))
+	if path, file := strings.CutPrefix(record.State, "sqlite:"); file && !filepath.IsAbs(path) {
+		return "sqlite:" + filepath.Join(w.home, "default", path)
+	}
 	return record.State
 }
 

@@ -57,7 +57,7 @@ func TestActionsLife(t *testing.T) {
 			t.Errorf("output (-want +got):\n%s", diff)
 		}
 		want := state.Action{ID: 0, Unit: "actor/0", Name: "backup", Parameters: map[string]any{"level": 3.0},
-			Status: state.ActionCompleted, Enqueued: noon, Started: noon, Completed: noon,
+			Status: state.ActionCompleted, Enqueued: noon, Started: noon, Run: "x", Completed: noon,
 			Progress:  []state.ActionLine{{Time: noon, Message: "half"}},
 			ActionEnd: state.ActionEnd{Code: &code, Results: end.Results, Output: state.Output{Blob: got.Output.Blob}}}
 		if diff := cmp.Diff(want, got); diff != "" {

@@ -32,7 +32,7 @@ func (l *lead) act(ctx context.Context, a Action) error {
 	case Start:
 		return l.start(ctx, a.Machine)
 	case Record:
-		return l.record(ctx, a)
+		return l.record(ctx, a, 0)
 	case Stop:
 		return l.stop(ctx, a)
 	case Remove:
@@ -42,9 +42,13 @@ func (l *lead) act(ctx context.Context, a Action) error {
 }
 
 // record writes down which instance a machine has. A machine that is gone meanwhile
-// makes the instance one to be stopped, for the next plan.
-func (l *lead) record(ctx context.Context, a Action) error {
+// makes the instance one to be stopped, for the next plan. An instance that was started
+// may claim the machine in the place of the one before, which held it at that epoch.
+func (l *lead) record(ctx context.Context, a Action, epoch int64) error {
 	return l.records.record(ctx, func(tx *state.Tx) error {
+		if err := tx.FreeClaim(a.Machine, a.Instance, epoch); err != nil {
+			return err
+		}
 		return tx.SetStarted(a.Machine, a.Instance, state.Addresses{Private: a.Private, Public: a.Public})
 	})
 }

@@ -22,11 +22,11 @@ func (l *lead) start(ctx context.Context, machine string) error {
 	if err != nil {
 		return err
 	}
-	spec, wanted, err := l.spec(ctx, machine)
-	if err != nil || !wanted {
+	o, err := l.order(ctx, machine)
+	if err != nil || !o.wanted {
 		return err
 	}
-	i, err := l.launch(ctx, spec)
+	i, err := l.launch(ctx, o.spec)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -37,7 +37,7 @@ func (l *lead) start(ctx context.Context, machine string) error {
 		}
 		return &startError{err}
 	}
-	return l.record(ctx, Action{Machine: machine, Instance: i.ID, Private: i.Private, Public: i.Public})
+	return l.record(ctx, Action{Machine: machine, Instance: i.ID, Private: i.Private, Public: i.Public}, o.epoch)
 }
 
 // failed says if the machine's last start failed, so that the next is another try.
@@ -53,27 +53,36 @@ func (l *lead) failed(ctx context.Context, machine string) (failed bool, err err
 	return failed, err
 }
 
-// spec reads what instance a machine needs at this moment; wanted is false if it
-// needs none any more. The token is the same at every start, since ids are never
-// used again. It fails unless this is still the leader.
-func (l *lead) spec(ctx context.Context, id string) (spec provider.Spec, wanted bool, err error) {
+// order is the start of one instance.
+type order struct {
+	spec   provider.Spec
+	wanted bool  // else the machine needs none any more
+	epoch  int64 // of the machine's claim
+}
+
+// order reads what instance a machine needs at this moment. The token is the same at
+// every start, since ids are never used again. It fails unless this is still the leader.
+func (l *lead) order(ctx context.Context, id string) (o order, err error) {
 	err = l.leadership.Update(ctx, func(tx *state.Tx) error {
 		env, err := tx.Environment()
 		if err != nil {
 			return err
 		}
 		m, err := tx.Machine(id)
-		wanted = err == nil && m.Life != state.Dead
-		spec = provider.Spec{
+		o.wanted = err == nil && m.Life != state.Dead
+		o.spec = provider.Spec{
 			Environment: env.UUID, Machine: id, Series: m.Series, Constraints: m.Constraints, Placement: m.Placement,
 			Tools: env.Tools, Token: env.UUID + "-" + id, Instance: m.InstanceID,
 		}
 		if errors.Is(err, state.ErrNotFound) {
 			return nil
 		}
+		if err == nil {
+			o.epoch, err = tx.ClaimEpoch(id)
+		}
 		return err
 	})
-	return spec, wanted, err
+	return o, err
 }
 
 // launch has the provider start the instance, in bounded time, and passes on what

@@ -143,21 +143,22 @@ func (tx *Tx) AssignClaim(machine string, to *Holder) error {
 	return tx.put(key, n)
 }
 
-// freeClaim takes the machine's claim from an instance that another one has taken the
-// place of. Where none is recorded, an agent that lives may be the new one's.
-func (tx *Tx) freeClaim(machine, instance string) error {
+// ClaimEpoch returns how often the machine was claimed; 0: never.
+func (v *View) ClaimEpoch(machine string) (int64, error) {
+	d, _, err := load[claimDoc](v, claimKey(MachineAgent(machine)))
+	return d.Epoch, err
+}
+
+// FreeClaim lets whoever comes first claim a machine for which another instance was
+// started than is recorded, unless it was claimed since that epoch: by that instance.
+func (tx *Tx) FreeClaim(machine, instance string, epoch int64) error {
 	m, err := tx.Machine(machine)
 	if err != nil || m.InstanceID == instance {
 		return err
 	}
-	_, held, err := tx.ClaimHolder(machine)
-	if err != nil || !held {
+	now, err := tx.ClaimEpoch(machine)
+	if err != nil || now == 0 || now != epoch {
 		return err
-	}
-	if m.InstanceID == "" {
-		if lives, err := tx.Present(MachineAgent(machine)); err != nil || lives {
-			return err
-		}
 	}
 	return tx.AssignClaim(machine, nil)
 }

@@ -213,11 +213,13 @@ func TestAssignedClaim(t *testing.T) {
 func TestClaimOfAnotherInstance(t *testing.T) {
 	for _, test := range []struct {
 		name, old string
+		claimed   bool // by the new instance already
 		free      bool
 	}{
-		{"the same", "i-2", false},
-		{"another", "i-1", true},
-		{"none was recorded", "", true},
+		{"the same", "i-2", false, false},
+		{"another", "i-1", false, true},
+		{"another, of the same place", "i-1", true, false},
+		{"none was recorded", "", false, true},
 	} {
 		st := statetest.New(t)
 		statetest.Update(t, st, func(tx *state.Tx) error {
@@ -227,11 +229,35 @@ func TestClaimOfAnotherInstance(t *testing.T) {
 		if _, err := st.TakeClaim(t.Context(), "1", first()); err != nil {
 			t.Fatal(err)
 		}
-		statetest.Update(t, st, func(tx *state.Tx) error { return tx.SetStarted("1", "i-2", state.Addresses{}) })
+		epoch := statetest.Read(t, st, func(v *state.View) (int64, error) { return v.ClaimEpoch("1") })
+		if test.claimed {
+			if _, err := st.TakeClaim(t.Context(), "1", another(func(*state.Claimant) {})); err != nil {
+				t.Fatal(err)
+			}
+		}
+		statetest.Update(t, st, func(tx *state.Tx) error {
+			return errors.Join(tx.FreeClaim("1", "i-2", epoch), tx.SetStarted("1", "i-2", state.Addresses{}))
+		})
 		_, err := st.TakeClaim(t.Context(), "1", another(func(c *state.Claimant) { c.Host = "h2" }))
 		if free := err == nil; free != test.free {
 			t.Errorf("%s: %v", test.name, err)
 		}
+	}
+}
+
+// TestFirstClaimOfAnInstance is taken before the instance is recorded, and stays.
+func TestFirstClaimOfAnInstance(t *testing.T) {
+	st := statetest.New(t)
+	statetest.Update(t, st, func(tx *state.Tx) error { _, err := tx.AddMachine(state.MachineSpec{}); return err })
+	c, err := st.TakeClaim(t.Context(), "1", first())
+	if err != nil {
+		t.Fatal(err)
+	}
+	statetest.Update(t, st, func(tx *state.Tx) error {
+		return errors.Join(tx.FreeClaim("1", "i-1", 0), tx.SetStarted("1", "i-1", state.Addresses{}))
+	})
+	if err := c.Update(t.Context(), func(tx *state.Tx) error { return tx.SetMachineStatus("1", state.MachineRunning, "") }); err != nil {
+		t.Error(err)
 	}
 }
 

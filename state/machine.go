@@ -197,12 +197,8 @@ func (tx *Tx) SetMachineDead(id string) error {
 }
 
 // SetInstance records the instance that the provider started for a machine, with
-// the addresses that it knows (empty: as they are). Another instance than before may
-// claim the machine.
+// the addresses that it knows (empty: as they are).
 func (tx *Tx) SetInstance(id, instance string, a Addresses) error {
-	if err := tx.freeClaim(id, instance); err != nil {
-		return err
-	}
 	return tx.changeMachine(id, func(m *Machine) {
 		m.InstanceID = instance
 		m.Addresses = Addresses{or(a.Private, m.Addresses.Private), or(a.Public, m.Addresses.Public)}

@@ -151,6 +151,7 @@ func (v *View) ClaimEpoch(machine string) (int64, error) {
 
 // FreeClaim lets whoever comes first claim a machine for which another instance was
 // started than is recorded, unless it was claimed since that epoch: by that instance.
+// Where none was recorded, an agent that lives was started by hand, and stays.
 func (tx *Tx) FreeClaim(machine, instance string, epoch int64) error {
 	m, err := tx.Machine(machine)
 	if err != nil || m.InstanceID == instance {
@@ -159,6 +160,11 @@ func (tx *Tx) FreeClaim(machine, instance string, epoch int64) error {
 	now, err := tx.ClaimEpoch(machine)
 	if err != nil || now == 0 || now != epoch {
 		return err
+	}
+	if m.InstanceID == "" {
+		if lives, err := tx.Present(MachineAgent(machine)); err != nil || lives {
+			return err
+		}
 	}
 	return tx.AssignClaim(machine, nil)
 }

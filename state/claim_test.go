@@ -220,6 +220,7 @@ func TestClaimOfAnotherInstance(t *testing.T) {
 		{"another", "i-1", false, true},
 		{"another, of the same place", "i-1", true, false},
 		{"none was recorded", "", false, true},
+		{"none was recorded, and one lives that was started by hand", "", false, false},
 	} {
 		st := statetest.New(t)
 		statetest.Update(t, st, func(tx *state.Tx) error {
@@ -230,6 +231,9 @@ func TestClaimOfAnotherInstance(t *testing.T) {
 			t.Fatal(err)
 		}
 		epoch := statetest.Read(t, st, func(v *state.View) (int64, error) { return v.ClaimEpoch("1") })
+		if strings.Contains(test.name, "by hand") {
+			statetest.Session(t, st, "machine-1")
+		}
 		if test.claimed {
 			if _, err := st.TakeClaim(t.Context(), "1", another(func(*state.Claimant) {})); err != nil {
 				t.Fatal(err)

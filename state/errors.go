@@ -22,7 +22,7 @@ var (
 	// ErrAlreadyResolved: it is marked as resolved already. The command says so and succeeds.
 	ErrAlreadyResolved = errors.New("already marked as resolved")
 	// ErrSessionLost: the session's lease ended, or another process took over
-	// what the update depended on (the agent's presence, the leadership).
+	// what the update depended on (the leadership).
 	// Nothing was written. The answer is a new session.
 	ErrSessionLost = errors.New("session lost")
 	// ErrClaimed: another place, or a process that lives, holds the claim.

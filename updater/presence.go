@@ -76,11 +76,13 @@ func (p *presence) keep(ctx context.Context, s *state.KeySession) error {
 	defer watching.Wait()
 	defer cancel()
 	for {
-		revision, err := p.announce(ctx, s)
-		if err == nil {
-			p.process.Stand(s)
-			p.ready.Do(p.o.begun)
+		revision, stands, err := p.look(ctx, s)
+		switch {
+		case err != nil:
+		case stands:
 			err = p.o.Store.Await(ctx, revision, Keys().Presence(p.o.LRN))
+		default:
+			err = p.announce(ctx, s)
 		}
 		if ctx.Err() != nil {
 			return nil
@@ -91,26 +93,31 @@ func (p *presence) keep(ctx context.Context, s *state.KeySession) error {
 	}
 }
 
-// announce writes the presence if it does not stand as it should, and returns a revision
-// at which it did.
-func (p *presence) announce(ctx context.Context, s *state.KeySession) (revision int64, err error) {
-	key, me := Keys().Presence(p.o.LRN), p.me()
+// look returns whether the presence stands as it should, and the revision at which it was
+// looked at.
+func (p *presence) look(ctx context.Context, s *state.KeySession) (revision int64, stands bool, err error) {
 	err = p.o.Store.View(ctx, func(v *state.KeyView) error {
-		seen, err := read[record.Presence](v, key)
-		if err == nil && seen != nil && *seen == me && p.process.Stands(s) {
-			revision, err = v.Revision()
+		seen, err := read[record.Presence](v, Keys().Presence(p.o.LRN))
+		if err != nil {
+			return err
 		}
+		stands = seen != nil && *seen == p.me() && p.process.Stands(s)
+		revision, err = v.Revision()
 		return err
 	})
-	if err != nil || revision != 0 {
-		return revision, err
+	return revision, stands, err
+}
+
+// announce writes the presence under the session.
+func (p *presence) announce(ctx context.Context, s *state.KeySession) error {
+	err := p.claim.Update(ctx, func(tx *state.KeyTx) error {
+		return tx.PutLeased(Keys().Presence(p.o.LRN), p.me(), s)
+	})
+	if err == nil {
+		p.process.Stand(s)
+		p.ready.Do(p.o.begun)
 	}
-	err = p.claim.Update(ctx, func(tx *state.KeyTx) error { return tx.PutLeased(key, me, s) })
-	if err != nil {
-		return 0, err
-	}
-	err = p.o.Store.View(ctx, func(v *state.KeyView) (err error) { revision, err = v.Revision(); return err })
-	return revision, err
+	return err
 }
 
 // begun says that the worker runs.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"bijou/state"
-	"bijou/state/statetest"
+	"bijou/testscripts/statetest"
 )
 
 // TestClaimLostInMidHook has an operator give the machine to another place while a hook

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"bijou/state"
-	"bijou/state/statetest"
+	"bijou/testscripts/statetest"
 )
 
 func TestHookConcurrencyFollowsTheEnvironment(t *testing.T) {

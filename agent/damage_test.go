@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"bijou/state"
-	"bijou/state/statetest"
 	"bijou/state/store"
+	"bijou/testscripts/statetest"
 )
 
 // hiding is a store that does not show one key, as a damaged one would not.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"bijou/state"
-	"bijou/state/statetest"
+	"bijou/testscripts/statetest"
 )
 
 // manual switches automatic retries off.

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"bijou/state"
-	"bijou/state/statetest"
 	"bijou/state/store"
+	"bijou/testscripts/statetest"
 )
 
 // faulty is a store whose commits, snapshots and watches fail or stall as a test

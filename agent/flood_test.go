@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"bijou/state/statetest"
+	"bijou/testscripts/statetest"
 )
 
 // TestFloodOfOneUnit has a hook say 15 MB: all of it is in the unit's files, what

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"bijou/state"
-	"bijou/state/statetest"
+	"bijou/testscripts/statetest"
 )
 
 // TestHub has one hook of a hub write in all of its relations: all of it is one

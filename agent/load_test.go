@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"bijou/state/statetest"
+	"bijou/testscripts/statetest"
 )
 
 // many deploys so many units of a trivial charm, and waits until all are started:

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"bijou/state"
-	"bijou/state/statetest"
+	"bijou/testscripts/statetest"
 )
 
 // crowd is a hook that calls its tools from many processes at once, several

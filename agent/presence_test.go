@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"bijou/state"
-	"bijou/state/statetest"
+	"bijou/testscripts/statetest"
 )
 
 func TestLostSessionIsReplacedAndAgentsAnnouncedAgain(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 
 	"bijou/agent/pulse"
 	"bijou/state"
-	"bijou/state/statetest"
 	"bijou/state/store"
+	"bijou/testscripts/statetest"
 )
 
 // stuck is a store whose transactions never end once it is told to be.

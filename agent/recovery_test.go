@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"bijou/state"
-	"bijou/state/statetest"
+	"bijou/testscripts/statetest"
 )
 
 func TestKilledAtEveryPoint(t *testing.T) {

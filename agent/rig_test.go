@@ -15,7 +15,7 @@ import (
 	"bijou/agent/uniter"
 	"bijou/hookenv"
 	"bijou/state"
-	"bijou/state/statetest"
+	"bijou/testscripts/statetest"
 )
 
 // rig is one environment with a machine agent, in this process. This test binary

@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bijou/state"
-	"bijou/state/statetest"
 	"bijou/state/store"
+	"bijou/testscripts/statetest"
 )
 
 // witness is a store that remembers what is read and written through it.

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"bijou/state"
-	"bijou/state/statetest"
+	"bijou/testscripts/statetest"
 )
 
 // TestUnitIsWokenByItsOwnKeysOnly counts what is read of the store: once a

@@ -8,7 +8,7 @@ import (
 
 	"bijou/hookenv"
 	"bijou/hookenv/hookapi"
-	"bijou/hookenv/hookapi/hookapitest"
+	"bijou/testscripts/hookapitest"
 )
 
 // acting is a hook that is an action, and its world.

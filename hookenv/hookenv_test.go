@@ -9,8 +9,8 @@ import (
 
 	"bijou/hookenv"
 	"bijou/hookenv/hookapi"
-	"bijou/hookenv/hookapi/hookapitest"
-	"bijou/hookenv/recorded"
+	"bijou/testscripts/hookapitest"
+	"bijou/testscripts/recorded"
 )
 
 // failing is a hook whose every read of settings fails.

@@ -9,8 +9,8 @@ import (
 	"bijou/hookenv"
 	"bijou/hookenv/client"
 	"bijou/hookenv/hookapi"
-	"bijou/hookenv/hookapi/hookapitest"
-	"bijou/hookenv/recorded"
+	"bijou/testscripts/hookapitest"
+	"bijou/testscripts/recorded"
 )
 
 // direct runs tools in this process.

@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"bijou/hookenv/hookapi"
-	"bijou/hookenv/hookapi/hookapitest"
-	"bijou/hookenv/recorded"
+	"bijou/testscripts/hookapitest"
+	"bijou/testscripts/recorded"
 )
 
 func step(argv ...string) recorded.Step { return recorded.Step{Argv: argv} }

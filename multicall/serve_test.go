@@ -12,8 +12,8 @@ import (
 	"bijou/provision"
 	"bijou/provision/provider"
 	"bijou/state"
-	"bijou/state/statetest"
 	"bijou/state/store"
+	"bijou/testscripts/statetest"
 )
 
 // noted is a store that notes in which order leases are made, and presence and

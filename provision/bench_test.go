@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"bijou/provision/provider/dummy"
 	"bijou/state"
+	"bijou/testscripts/dummy"
 	"bijou/testscripts/etcdtest"
 )
 

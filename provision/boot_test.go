@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"bijou/provision/provider/dummy"
 	"bijou/state"
+	"bijou/testscripts/dummy"
 )
 
 // logged is what the log of machine 1 says.

@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bijou/provision/provider"
-	"bijou/provision/provider/dummy"
 	"bijou/state"
+	"bijou/testscripts/dummy"
 )
 
 func TestRunLeavesFailedMachinesToTheOperator(t *testing.T) {

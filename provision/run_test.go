@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"bijou/provision/provider"
-	"bijou/provision/provider/dummy"
 	"bijou/state"
+	"bijou/testscripts/dummy"
 )
 
 func TestRunStartsAndRecords(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"bijou/provision/provider/dummy"
 	"bijou/state"
+	"bijou/testscripts/dummy"
 	"bijou/testscripts/etcdtest"
 )
 

@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bijou/provision/provider"
-	"bijou/provision/provider/dummy"
 	"bijou/state"
+	"bijou/testscripts/dummy"
 )
 
 // world is an environment with a provisioner at work.

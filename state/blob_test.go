@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"bijou/state"
-	"bijou/state/statetest"
+	"bijou/testscripts/statetest"
 )
 
 func TestBlobs(t *testing.T) {

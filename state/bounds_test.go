@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"bijou/state"
-	"bijou/state/statetest"
+	"bijou/testscripts/statetest"
 )
 
 // hub is mysql related to n services, mysql/0 in every relation.

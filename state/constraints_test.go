@@ -9,7 +9,7 @@ import (
 
 	"bijou/state"
 	"bijou/state/constraints"
-	"bijou/state/statetest"
+	"bijou/testscripts/statetest"
 )
 
 func parsed(t testing.TB, text string) constraints.Value {

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"bijou/state"
-	"bijou/state/statetest"
+	"bijou/testscripts/statetest"
 )
 
 // TestSetStarted of a machine whose start was said to have failed: its agent, once it

@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bijou/state"
-	"bijou/state/statetest"
 	"bijou/testscripts/etcdtest"
+	"bijou/testscripts/statetest"
 )
 
 // TestMigrateThousandUnits takes an environment of a thousand units, which are

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"bijou/state"
-	"bijou/state/statetest"
+	"bijou/testscripts/statetest"
 )
 
 func TestOpen(t *testing.T) {

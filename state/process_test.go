@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 
 	"bijou/state"
-	"bijou/state/statetest"
+	"bijou/testscripts/statetest"
 )
 
 // TestProcessHasOneSession has two roles share it: who campaigns waits until who

@@ -16,8 +16,8 @@ import (
 
 	"bijou/state"
 	"bijou/state/archive"
-	"bijou/state/statetest"
 	"bijou/testscripts/etcdtest"
+	"bijou/testscripts/statetest"
 )
 
 // backUp is a backup of an environment.

@@ -10,7 +10,7 @@ import (
 
 	"bijou/state"
 	"bijou/state/charm"
-	"bijou/state/statetest"
+	"bijou/testscripts/statetest"
 )
 
 func TestServiceComesWithItsPeerRelation(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"bijou/state"
-	"bijou/state/statetest"
+	"bijou/testscripts/statetest"
 )
 
 // blogs is two blogs and a database, in several states of health.

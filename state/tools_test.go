@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bijou/state"
-	"bijou/state/statetest"
+	"bijou/testscripts/statetest"
 )
 
 func TestTools(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 
 	"bijou/hookenv"
 	"bijou/state"
-	"bijou/state/statetest"
+	"bijou/testscripts/statetest"
 )
 
 // pair is an environment with mysql/0 and wordpress/0 in relation 0, and the

@@ -10,9 +10,9 @@ import (
 
 	"bijou/agent/hookctx"
 	"bijou/hookenv/hookapi"
-	"bijou/hookenv/hookapi/hookapitest"
 	"bijou/state"
-	"bijou/state/statetest"
+	"bijou/testscripts/hookapitest"
+	"bijou/testscripts/statetest"
 )
 
 func TestConformance(t *testing.T) { hookapitest.Run(t, open) }

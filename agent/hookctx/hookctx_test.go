@@ -10,7 +10,7 @@ import (
 	"bijou/agent/hookctx"
 	"bijou/hookenv/hookapi"
 	"bijou/state"
-	"bijou/state/statetest"
+	"bijou/testscripts/statetest"
 )
 
 func ptr(s string) *string { return &s }

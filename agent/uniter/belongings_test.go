@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bijou/state"
-	"bijou/state/statetest"
+	"bijou/testscripts/statetest"
 )
 
 // tree is what a folder holds: a file's text, a link's target, "/" for a folder.

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"bijou/state"
-	"bijou/state/statetest"
+	"bijou/testscripts/statetest"
 )
 
 func TestDeployReplacesTheCharmAndKeepsTheRest(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"bijou/state"
-	"bijou/state/statetest"
+	"bijou/testscripts/statetest"
 )
 
 // event has one thing happen.

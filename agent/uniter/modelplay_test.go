@@ -14,8 +14,8 @@ import (
 	"bijou/agent/hook"
 	"bijou/agent/unitlog"
 	"bijou/state"
-	"bijou/state/statetest"
 	"bijou/testscripts/judge"
+	"bijou/testscripts/statetest"
 )
 
 // TestModel plays random lives of a unit, and holds each step of its agent against

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"bijou/state"
-	"bijou/state/statetest"
+	"bijou/testscripts/statetest"
 )
 
 // TestCompareRestored holds folders against records that come from a backup: of two hooks,

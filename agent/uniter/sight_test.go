@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"bijou/state"
-	"bijou/state/statetest"
+	"bijou/testscripts/statetest"
 )
 
 // TestWhatWasReadInPartIsNoSight: a view that fails may be begun again, and must

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"bijou/state"
-	"bijou/state/statetest"
+	"bijou/testscripts/statetest"
 )
 
 func open(t *testing.T, st *state.State) *Log {

@@ -12,7 +12,7 @@ import (
 
 	"bijou/hookenv/amp"
 	"bijou/hookenv/hookapi"
-	"bijou/hookenv/hookapi/hookapitest"
+	"bijou/testscripts/hookapitest"
 )
 
 // patience is how long a test waits for what should come at once.

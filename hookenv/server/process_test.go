@@ -11,9 +11,9 @@ import (
 
 	"bijou/hookenv"
 	"bijou/hookenv/hookapi"
-	"bijou/hookenv/hookapi/hookapitest"
-	"bijou/hookenv/recorded"
 	"bijou/hookenv/server"
+	"bijou/testscripts/hookapitest"
+	"bijou/testscripts/recorded"
 )
 
 // socketPath is a path short enough for a socket, in a folder of its own.

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bijou/hookenv/hookapi"
-	"bijou/hookenv/recorded"
+	"bijou/testscripts/recorded"
 )
 
 // modernHook is a running hook, its log and the tools' way to it.

@@ -13,7 +13,7 @@ import (
 
 	"bijou/provision/local/process"
 	"bijou/provision/provider"
-	"bijou/provision/provider/providertest"
+	"bijou/testscripts/providertest"
 )
 
 // TestMain makes this binary a machine agent that only holds its folder.

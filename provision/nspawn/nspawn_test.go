@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"bijou/provision/provider"
-	"bijou/provision/provider/providertest"
 	"bijou/testscripts/fleet"
 	"bijou/testscripts/need"
+	"bijou/testscripts/providertest"
 )
 
 // testTree is the tree that test hosts boot from, and its series.

@@ -10,7 +10,7 @@ import (
 
 	"bijou/provision/local/process"
 	"bijou/provision/provider"
-	"bijou/provision/provider/providertest"
+	"bijou/testscripts/providertest"
 )
 
 // TestSample holds the sample provider, a program that shares no code with bijou,

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/crypto/ssh/knownhosts"
 
 	"bijou/provision/provider"
-	"bijou/provision/provider/providertest"
 	"bijou/testscripts/fleet"
+	"bijou/testscripts/providertest"
 )
 
 // world is hosts of their own, with OpenSSH's server and systemd, and a provider

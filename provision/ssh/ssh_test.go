@@ -12,7 +12,7 @@ import (
 	"golang.org/x/crypto/ssh/knownhosts"
 
 	"bijou/provision/provider"
-	"bijou/provision/provider/providertest"
+	"bijou/testscripts/providertest"
 )
 
 // fake is a make-believe bijou: it installs itself, and its agent waits.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"bijou/provision/plugin"
-	"bijou/provision/provider/dummy"
+	"bijou/testscripts/dummy"
 	"bijou/testscripts/script"
 )
 

@@ -7,8 +7,8 @@ import (
 
 	"bijou/multicall"
 	"bijou/provision/plugin"
-	"bijou/provision/provider/dummy"
 	"bijou/testscripts/applets"
+	"bijou/testscripts/dummy"
 )
 
 // TestMain makes this binary a provider whose machines are nothing: what runs on

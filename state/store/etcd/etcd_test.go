@@ -14,8 +14,8 @@ import (
 
 	"bijou/state/store"
 	"bijou/state/store/etcd"
-	"bijou/state/store/storetest"
 	"bijou/testscripts/etcdtest"
+	"bijou/testscripts/storetest"
 )
 
 // pool is the clusters that tests use one after the other: a revision counts

@@ -7,7 +7,7 @@ import (
 
 	"bijou/state/store"
 	"bijou/state/store/mem"
-	"bijou/state/store/storetest"
+	"bijou/testscripts/storetest"
 )
 
 func TestConformance(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 
 	"bijou/state/store"
 	"bijou/state/store/sqlite"
-	"bijou/state/store/storetest"
+	"bijou/testscripts/storetest"
 )
 
 func TestConformance(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 
 	"bijou/state/store"
 	"bijou/state/store/mem"
-	"bijou/state/store/storetest"
+	"bijou/testscripts/storetest"
 )
 
 // A traced store is a store like any other.

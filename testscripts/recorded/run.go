@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bijou/hookenv/hookapi"
-	"bijou/hookenv/hookapi/hookapitest"
+	"bijou/testscripts/hookapitest"
 )
 
 // Setup is what one case starts from.

@@ -3,7 +3,7 @@ package hookapitest_test
 import (
 	"testing"
 
-	"bijou/hookenv/hookapi/hookapitest"
+	"bijou/testscripts/hookapitest"
 )
 
 func TestMemory(t *testing.T) { hookapitest.Run(t, hookapitest.OpenMemory) }

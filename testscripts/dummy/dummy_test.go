@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"bijou/provision/provider"
-	"bijou/provision/provider/providertest"
+	"bijou/testscripts/providertest"
 )
 
 func TestProvider(t *testing.T) {

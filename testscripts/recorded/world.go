@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"bijou/hookenv/hookapi"
-	"bijou/hookenv/hookapi/hookapitest"
+	"bijou/testscripts/hookapitest"
 )
 
 // World is the fixture as an environment to open.

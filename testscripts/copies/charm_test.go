@@ -24,8 +24,8 @@ func check(t *testing.T, err error) {
 // product is the binary that is tested.
 func product(t *testing.T) string {
 	t.Helper()
-	if os.Getenv("BIJOU_TEST_BINARY") == "former" {
-		return versions.Former(t)
+	if commit := os.Getenv("BIJOU_TEST_BINARY"); commit != "" {
+		return versions.At(t, commit)
 	}
 	return versions.Current(t)
 }

@@ -7,6 +7,6 @@
 // change all the time, so that there is always one to overlap with. Each line
 // `copies: ...` says what was counted.
 //
-// BIJOU_TEST_BINARY=former runs the same with the binary that landed before, to see that
-// the tests can fail.
+// BIJOU_TEST_BINARY=COMMIT runs the same with that commit's binary: of one from before
+// machines had claims, to see that the tests can fail.
 package copies

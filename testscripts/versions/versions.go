@@ -6,7 +6,6 @@ package versions
 
 import (
 	_ "embed"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -26,7 +25,7 @@ var commit string
 // built here, or fails it if BIJOU_TEST_REQUIRE names former.
 func Need(t testing.TB) {
 	t.Helper()
-	if _, err := findFormer(); err != nil {
+	if _, err := findBinary(commit); err != nil {
 		need.Skip(t, "former", err)
 	}
 }
@@ -35,7 +34,13 @@ func Need(t testing.TB) {
 func Former(t testing.TB) string {
 	t.Helper()
 	Need(t)
-	path, err := findFormer()
+	return At(t, commit)
+}
+
+// At is the path of the binary of another commit in git's history.
+func At(t testing.TB, commit string) string {
+	t.Helper()
+	path, err := findBinary(commit)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,23 +59,24 @@ func Current(t testing.TB) string {
 	return path
 }
 
-// findFormer is where the former binary is; it is built if need be.
-func findFormer() (string, error) {
+// findBinary returns the path of a commit's binary, which is built if need be.
+func findBinary(commit string) (string, error) {
+	commit = strings.TrimSpace(commit)
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(cache, "bijou-test", "versions", strings.TrimSpace(commit), "bijou")
+	path := filepath.Join(cache, "bijou-test", "versions", commit, "bijou")
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
 	}
-	out, err := exec.Command(filepath.Join("..", "versions", "build")).CombinedOutput()
-	if errors.Is(err, os.ErrNotExist) {
-		return "", fmt.Errorf("cannot build what landed before: %w", err)
+	out, err := exec.Command(filepath.Join("..", "versions", "build"), commit).CombinedOutput()
+	if err == nil {
+		_, err = os.Stat(path)
 	}
 	if err != nil {
 		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-		return "", fmt.Errorf("cannot build what landed before: %s", lines[len(lines)-1])
+		return "", fmt.Errorf("cannot build the binary of %s: %w: %s", commit, err, lines[len(lines)-1])
 	}
 	return path, nil
 }

@@ -44,8 +44,8 @@ func (w *world) checkRefusal(a answer, within time.Duration) {
 	}
 }
 
-// tellTrouble prints what the agents have warned of since the mark, each thing once.
-func (w *world) tellTrouble(mark int) {
+// trouble is what the agents have warned of since the mark, and how often.
+func (w *world) trouble(mark int) map[string]int {
 	seen := map[string]int{}
 	for line := range strings.Lines(w.log(mark)) {
 		if strings.Contains(line, "level=WARN") || strings.Contains(line, "level=ERROR") {
@@ -53,7 +53,12 @@ func (w *world) tellTrouble(mark int) {
 			seen[strings.TrimSpace(what)]++
 		}
 	}
-	for line, n := range seen {
+	return seen
+}
+
+// tellTrouble prints what the agents have warned of since the mark, each thing once.
+func (w *world) tellTrouble(mark int) {
+	for line, n := range w.trouble(mark) {
 		w.t.Logf("%d × %s", n, line)
 	}
 }

@@ -174,6 +174,17 @@ func (w *world) cutInEarnest() {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
 	cont() // what is dead stays so
+	w.killAll()
+	w.deleteState()
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		copyFile(w.t, copied+suffix, w.stateFile()+suffix)
+	}
+	w.noteKill()
+}
+
+// killAll kills every process that has the state open, and all hooks.
+func (w *world) killAll() {
+	w.t.Helper()
 	w.eventually("all processes are dead", time.Minute, func() string {
 		left := append(w.users(), w.hookPIDs()...)
 		for _, pid := range left {
@@ -184,11 +195,6 @@ func (w *world) cutInEarnest() {
 		}
 		return fmt.Sprint(left)
 	})
-	w.deleteState()
-	for _, suffix := range []string{"", "-wal", "-shm"} {
-		copyFile(w.t, copied+suffix, w.stateFile()+suffix)
-	}
-	w.noteKill()
 }
 
 // noteKill writes into every record that the unit's hooks were killed there.

@@ -124,7 +124,7 @@ func pidFile(dir string) string { return filepath.Join(dir, "agent.pid") }
 
 // lockFile locks DIR/agent.lock for this process.
 func lockFile(dir string) (*os.File, error) {
-	lock, err := os.OpenFile(filepath.Join(dir, lockName), os.O_CREATE|os.O_RDWR, 0o600)
+	lock, err := os.OpenFile(filepath.Join(dir, lockName), os.O_CREATE|os.O_RDONLY, 0o600) // a lock is held on a read-only file system, too
 	if err != nil {
 		return nil, fmt.Errorf("cannot lock the machine's folder: %w", err)
 	}

@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"time"
+
+	"bijou/testscripts/offclock"
 )
 
 // clocks: two servers' clocks are an hour off, one each way. All hosts share the
@@ -18,7 +18,7 @@ func clocks(w *world, p *parts) {
 	plain := w.path("bijou")
 	w.check(os.Rename(plain, plain+".plain"))
 	defer func() { w.check(os.Rename(plain+".plain", plain)) }()
-	w.buildOff(plain)
+	offclock.Build(w.t, plain, "/etc/clock-offset")
 	for host, seconds := range []int{3600, -3600, 0} {
 		w.on(host, fmt.Sprintf("echo %d >/etc/clock-offset", seconds))
 		w.spawn(host, "standin kill-leader "+members()[host], "/root/leaders")
@@ -48,42 +48,4 @@ func (w *world) journaled(host int) time.Time {
 	var j struct{ At time.Time }
 	w.check(json.Unmarshal(data, &j))
 	return j.At
-}
-
-// offset is what is added to Go's package time.
-const offset = `
-var clockOffset = readClockOffset()
-
-func readClockOffset() (n int64) {
-	data, _ := readFile("/etc/clock-offset")
-	sign := int64(1)
-	for _, c := range data {
-		switch {
-		case c == '-':
-			sign = -1
-		case '0' <= c && c <= '9':
-			n = 10*n + int64(c-'0')
-		}
-	}
-	return sign * n
-}
-`
-
-// buildOff builds bijou with a clock that a file sets off.
-func (w *world) buildOff(to string) {
-	w.t.Helper()
-	root, err := exec.Command("go", "env", "GOROOT").Output()
-	w.check(err)
-	source := filepath.Join(strings.TrimSpace(string(root)), "src/time/time.go")
-	text, err := os.ReadFile(source)
-	w.check(err)
-	const reads = "sec, nsec, mono := runtimeNow()\n"
-	if strings.Count(string(text), reads) != 1 {
-		w.t.Fatalf("this Go reads the clock elsewhere than by %q in %s", reads, source)
-	}
-	w.write("time.go", strings.Replace(string(text), reads, reads+"\tsec += clockOffset\n", 1)+offset, 0o644)
-	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{source: w.path("time.go")}})
-	w.check(err)
-	w.write("overlay.json", string(overlay), 0o644)
-	w.run("go", "build", "-overlay", w.path("overlay.json"), "-trimpath", "-ldflags=-s -w", "-o", to, "bijou")
 }

@@ -19,6 +19,7 @@ import (
 	"bijou/provision/provider"
 	"bijou/provision/ssh"
 	"bijou/state"
+	"bijou/state/charm"
 )
 
 // builtin is a provider inside the binary: an applet that speaks the providers'
@@ -35,10 +36,19 @@ type builtin struct {
 // builtins are the providers inside the binary.
 func builtins() []builtin {
 	return []builtin{
-		{state.ProviderLocal, "machines that are folders and processes of this host", newLocal, nil},
+		{state.ProviderLocal, "machines that are folders and processes of this host", newLocal, hostSeries},
 		{nspawn.Name, "machines that are system containers of this host", newNspawn, nspawn.Host},
 		{ssh.Name, "hosts that are there already, and reached by ssh", newSSH, nil},
 	}
+}
+
+// hostSeries is this host's series; "" if nobody can tell.
+func hostSeries(map[string]string) (string, error) {
+	series, err := provider.SeriesOf("/")
+	if err != nil || charm.CheckSeries(series) != nil {
+		return "", nil
+	}
+	return series, nil
 }
 
 // newLocal makes the provider whose machines are this host. Their agents run from

@@ -34,12 +34,16 @@ func (tx *Tx) AddMachine(spec MachineSpec) (Machine, error) {
 	if err != nil {
 		return Machine{}, err
 	}
+	series := or(spec.Series, env.DefaultSeries)
+	if has := env.MachineSeries(); spec.Series != "" && len(has) > 0 && !slices.Contains(has, series) {
+		return Machine{}, fmt.Errorf("there are no machines of series %q here: they have %q", series, has)
+	}
 	where, err := tx.placement(env, spec.Placement)
 	if err != nil {
 		return Machine{}, err
 	}
 	m, err := tx.insertMachine(Machine{
-		Series: or(spec.Series, env.DefaultSeries), Jobs: spec.Jobs,
+		Series: series, Jobs: spec.Jobs,
 		Constraints: spec.Constraints.Over(env.Constraints), Placement: where,
 	})
 	if err != nil || slices.Contains(m.Jobs, JobManage) || !slices.Contains(m.Jobs, JobUnits) {

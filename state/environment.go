@@ -18,11 +18,12 @@ const ProviderLocal = "local"
 
 // The keys of Environment.Config.
 const (
-	RetryHooks      = "automatically-retry-hooks" // "true" (default) or "false"
-	StatusInterval  = "update-status-interval"    // "5m" (default); "0" is never
-	HookConcurrency = "hook-concurrency"          // hooks at a time on one machine
-	ProviderSHA256  = "provider-sha256"           // of a provider's executable, which no other may stand in for
-	HarvestMode     = "provisioner-harvest-mode"  // one of Harvest's words
+	AllowOtherSeries = "allow-other-series"        // "false" (default) or "true"
+	RetryHooks       = "automatically-retry-hooks" // "true" (default) or "false"
+	StatusInterval   = "update-status-interval"    // "5m" (default); "0" is never
+	HookConcurrency  = "hook-concurrency"          // hooks at a time on one machine
+	ProviderSHA256   = "provider-sha256"           // of a provider's executable, which no other may stand in for
+	HarvestMode      = "provisioner-harvest-mode"  // one of Harvest's words
 )
 
 // EnvironmentSetting describes one key of Environment.Config for operators.
@@ -36,6 +37,7 @@ type EnvironmentSetting struct {
 // EnvironmentSettings lists the keys, sorted.
 func EnvironmentSettings() []EnvironmentSetting {
 	return []EnvironmentSetting{
+		{AllowOtherSeries, "true or false", "false", "charms run on machines of a series that they do not support"},
 		{RetryHooks, "true or false", "true", "a failed hook is tried again by itself"},
 		{HookConcurrency, "a number from 1", "its CPUs on local, else 1", "how many hooks run at a time on one machine"},
 		{ProviderSHA256, "64 hexadecimal digits", "what bootstrap found", "the sha256 that the provider's executable must have"},
@@ -50,8 +52,9 @@ type Environment struct {
 	UUID          string            `json:"uuid"`
 	Provider      string            `json:"provider"`
 	DefaultSeries string            `json:"default-series"`
-	Config        map[string]string `json:"config,omitempty"` // by the keys above, and PROVIDER.KEY
-	Tools         string            `json:"tools,omitempty"`  // VERSION-SHA8 of the binary that agents are to run; empty: what they do
+	HostSeries    string            `json:"host-series,omitempty"` // the one of all machines; empty: any
+	Config        map[string]string `json:"config,omitempty"`      // by the keys above, and PROVIDER.KEY
+	Tools         string            `json:"tools,omitempty"`       // VERSION-SHA8 of the binary that agents are to run; empty: what they do
 
 	Constraints constraints.Value `json:"constraints,omitzero"`  // of units and machines to come
 	Incarnation int               `json:"incarnation,omitempty"` // how often a backup has taken its place
@@ -150,7 +153,7 @@ func (e Environment) checkSetting(key, value string) error {
 		return nil
 	}
 	switch key {
-	case RetryHooks:
+	case AllowOtherSeries, RetryHooks:
 		if value != "true" && value != "false" {
 			return fmt.Errorf("invalid %s %q: want true or false", key, value)
 		}

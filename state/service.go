@@ -18,6 +18,7 @@ type Service struct {
 	Subordinate bool          `json:"subordinate,omitempty"`
 	Dialect     charm.Dialect `json:"dialect"`                // of its hooks: the operator's, else the charm's
 	HookDialect charm.Dialect `json:"hook-dialect,omitempty"` // the operator's; empty: as the charm says
+	ForceSeries bool          `json:"force-series,omitempty"` // also charms that do not support the series
 	Life        Life          `json:"life"`
 
 	Constraints constraints.Value `json:"constraints,omitzero"` // of units to come, over the environment's
@@ -53,6 +54,7 @@ type ServiceSpec struct {
 	Config  map[string]any // as SetConfig takes it
 
 	Constraints constraints.Value // none of a subordinate
+	ForceSeries bool              // also with a charm that does not support the series
 }
 
 // AddService adds a service without units, its configuration, and its peer
@@ -76,9 +78,9 @@ func (tx *Tx) addService(spec ServiceSpec) (Service, error) {
 	s := Service{
 		Name: spec.Name, Charm: spec.Charm.String(), Origin: spec.Origin, Series: or(spec.Series, spec.Charm.Series),
 		Subordinate: ch.Meta.Subordinate, Dialect: or(spec.Dialect, ch.Dialect), HookDialect: spec.Dialect, Life: Alive,
-		Constraints: spec.Constraints,
+		Constraints: spec.Constraints, ForceSeries: spec.ForceSeries,
 	}
-	if err := errors.Join(tx.vacant(s.Name), supports(ch, s.Series), s.checkConstraints()); err != nil {
+	if err := errors.Join(tx.vacant(s.Name), tx.checkSeries(s, ch), s.checkConstraints()); err != nil {
 		return Service{}, err
 	}
 	if err := tx.put(serviceKey(s.Name), s); err != nil {
@@ -107,13 +109,6 @@ func (tx *Tx) vacant(name string) error {
 		return refuse(ErrExists, "it is still being destroyed: wait until it is gone, or give another name")
 	case ok:
 		return refuse(ErrExists, "it exists already")
-	}
-	return nil
-}
-
-func supports(c Charm, series string) error {
-	if !c.Meta.Supports(series) {
-		return fmt.Errorf("charm %q does not support series %q: it supports %q", c.URL, series, c.Meta.Series)
 	}
 	return nil
 }

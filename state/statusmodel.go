@@ -42,6 +42,7 @@ type ServiceView struct {
 	Origin    string              `yaml:"charm-origin,omitempty" json:"charm-origin,omitempty"`
 	Version   string              `yaml:"version,omitempty" json:"version,omitempty"` // of the workload, as the units say
 	Series    string              `yaml:"series" json:"series"`
+	Forced    bool                `yaml:"force-series,omitempty" json:"force-series,omitempty"` // whatever its charm supports
 	Exposed   bool                `yaml:"exposed" json:"exposed"`
 	Life      Life                `yaml:"life,omitempty" json:"life,omitempty"`
 	Principal []string            `yaml:"subordinate-to,omitempty" json:"subordinate-to,omitempty"` // services that its units come with

@@ -34,6 +34,7 @@ type UpgradeSpec struct {
 	Origin Origin
 	Switch bool     // to a charm of another name
 	Force  bool     // also units in an error state, at once
+	Series bool     // from now on also charms that do not support the service's series
 	Skip   []string // units that stay with what they have: those of UpgradeSkips
 }
 
@@ -63,6 +64,7 @@ func (tx *Tx) upgradeService(name string, spec UpgradeSpec) error {
 	if err != nil {
 		return err
 	}
+	s.ForceSeries = s.ForceSeries || spec.Series
 	if err := tx.checkUpgrade(s, old, fresh, spec.Switch); err != nil {
 		return err
 	}
@@ -84,7 +86,7 @@ func (tx *Tx) checkUpgrade(s Service, old, fresh Charm, other bool) error {
 	if fresh.Meta.Subordinate != s.Subordinate {
 		return errors.New("one of them is a subordinate and the other is not: deploy it as a service of its own")
 	}
-	if err := supports(fresh, s.Series); err != nil {
+	if err := tx.checkSeries(s, fresh); err != nil {
 		return err
 	}
 	if err := tx.checkRelationsKept(s.Name, old, fresh); err != nil {

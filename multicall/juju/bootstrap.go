@@ -28,7 +28,7 @@ const defaultSeries = "noble"
 type bootstrapCmd struct {
 	Provider      string            `default:"local" placeholder:"NAME" help:"Who makes machines; \"local\": folders and processes of this host. Others are executables bijou-provider-NAME on BIJOU_PLUGIN_PATH or PATH."`
 	State         string            `env:"BIJOU_STATE" placeholder:"URL" help:"Where the state is kept: sqlite:PATH, etcd://HOST:PORT,.../PREFIX or etcd+unix:///SOCKET?prefix=/PREFIX; default: a file in the environment's folder."`
-	DefaultSeries string            `placeholder:"SERIES" help:"The series of charms that do not say one; default noble, or the only one that the provider has."`
+	DefaultSeries string            `placeholder:"SERIES" help:"The series of charms that do not say one; default: the one that the provider has, or noble."`
 	Config        map[string]string `placeholder:"KEY=VALUE" mapsep:"none" help:"A value of the environment, as set-environment takes it; may be repeated."`
 	Constraints   string            `placeholder:"\"K=V ...\"" help:"What machines have to satisfy, as set-constraints takes it."`
 }
@@ -202,6 +202,15 @@ func (b *bootstrap) keepURL() (string, error) {
 	return b.env.KeepCredentials(b.env.State)
 }
 
+// record is what the state says of the environment.
+func (b *bootstrap) record() state.Environment {
+	return state.Environment{
+		Name: b.env.Name, UUID: b.env.UUID, Provider: b.env.Provider,
+		DefaultSeries: cmp.Or(b.cmd.DefaultSeries, b.maker.Series, defaultSeries), HostSeries: b.maker.Series,
+		Config: b.config(), Constraints: b.asked, Tools: b.env.Tools,
+	}
+}
+
 // createState makes the store.
 func (b *bootstrap) createState() error {
 	if err := durable.MkdirAll(filepath.Dir(b.env.StateFile()), 0o700); err != nil {
@@ -215,10 +224,7 @@ func (b *bootstrap) createState() error {
 	if b.from != nil {
 		return b.from.fillStore(b.env, b.maker.SHA256)
 	}
-	return state.Create(b.o.ctx, b.env.State, state.Environment{
-		Name: b.env.Name, UUID: b.env.UUID, Provider: b.env.Provider,
-		DefaultSeries: cmp.Or(b.cmd.DefaultSeries, b.maker.Series, defaultSeries), Config: b.config(), Constraints: b.asked, Tools: b.env.Tools,
-	})
+	return state.Create(b.o.ctx, b.env.State, b.record())
 }
 
 // undo takes away what a failed bootstrap has made.

@@ -17,6 +17,11 @@ func (b *bootstrap) examine() error {
 	if err != nil {
 		return fmt.Errorf("cannot bootstrap environment %q: %w", b.env.Name, err)
 	}
+	if _, err := b.record().ChooseSeries(b.cmd.DefaultSeries, nil, false); err != nil {
+		return console.Hint(
+			console.Usage(fmt.Errorf("cannot bootstrap environment %q with the default series %q: machines of the provider %q have %q here", b.env.Name, b.cmd.DefaultSeries, b.env.Provider, b.maker.Series)),
+			"leave --default-series out, or allow others with --config "+state.AllowOtherSeries+"=true")
+	}
 	if b.maker.Remote && strings.HasPrefix(b.env.State, "sqlite:") {
 		return console.Hint(
 			fmt.Errorf("cannot bootstrap environment %q: machines of the provider %q are other hosts, which cannot reach a state in a file of this one", b.env.Name, b.env.Provider),

@@ -53,12 +53,13 @@ func TestAddMachine(t *testing.T) {
 	if got := w.must("add-machine"); got != "1\n" {
 		t.Errorf("machine %q", got)
 	}
-	if got := w.must("add-machine", "-n", "11", "--series", "jammy"); !strings.HasPrefix(got, "2\n") || !strings.HasSuffix(got, "\n12\n") {
+	if got := w.must("add-machine", "-n", "11", "--series", "noble"); !strings.HasPrefix(got, "2\n") || !strings.HasSuffix(got, "\n12\n") {
 		t.Errorf("machines %q", got)
 	}
 	w.refuse(2, "0 machines", "add-machine", "-n", "0")
+	w.refuse(1, `no machines of series "jammy" here`, "add-machine", "--series", "jammy")
 	w.refuse(2, "No Series", "add-machine", "--series", "No Series")
-	if got := w.must("machines"); strings.Count(got, "jammy") != 11 || strings.Count(got, "pending") != 13 {
+	if got := w.must("machines"); strings.Count(got, "noble") != 13 || strings.Count(got, "pending") != 13 {
 		t.Errorf("machines:\n%s", got)
 	}
 	w.must("deploy", w.charm("trivial", ""), "--to", "1")
@@ -88,8 +89,8 @@ func TestEnvironmentSettings(t *testing.T) {
 		!strings.Contains(got, "automatically-retry-hooks: true\n") {
 		t.Errorf("values:\n%s", got)
 	}
-	w.refuse(1, "there are automatically-retry-hooks, default-series,", "get-environment", "nosuch")
-	w.refuse(1, "there are automatically-retry-hooks, hook-concurrency", "set-environment", "nosuch=1")
+	w.refuse(1, "there are allow-other-series, automatically-retry-hooks, default-series,", "get-environment", "nosuch")
+	w.refuse(1, "there are allow-other-series, automatically-retry-hooks, hook-concurrency", "set-environment", "nosuch=1")
 	w.refuse(1, "bootstrap has decided it", "set-environment", "name=other")
 	w.refuse(1, "want a duration", "set-environment", "update-status-interval=soon")
 	w.refuse(1, "want true or false", "set-environment", "hook-concurrency=2", "automatically-retry-hooks=yes")

@@ -1,6 +1,7 @@
 package juju
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -17,6 +18,7 @@ type deployCmd struct {
 	Repository  string   `env:"JUJU_REPOSITORY" placeholder:"DIR" help:"A folder of charms (SERIES/NAME or NAME)."`
 	Config      string   `placeholder:"FILE" type:"existingfile" help:"YAML file of options: {SERVICE: {OPTION: VALUE}}."`
 	Series      string   `placeholder:"SERIES" help:"The series of its machines; default: the charm's, then the environment's."`
+	ForceSeries bool     `help:"Also on machines whose series the charm does not support; upgrades and units to come ask no more."`
 	HookDialect string   `placeholder:"DIALECT" help:"What its hooks speak, classic or modern; default: as the charm looks."`
 	Resource    []string `sep:"none" placeholder:"NAME=FILE" help:"A file for a resource of the charm; may be repeated."`
 	Constraints string   `placeholder:"\"K=V ...\"" help:"What its units' machines have to satisfy, over the environment's."`
@@ -57,7 +59,7 @@ func (c deployCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
-	spec := state.ServiceSpec{Name: c.Service, Origin: origin}
+	spec := state.ServiceSpec{Name: c.Service, Origin: origin, ForceSeries: c.ForceSeries}
 	if spec.Name == "" {
 		spec.Name = found.Meta.Name
 	}
@@ -83,7 +85,7 @@ func (c deployCmd) Run(o *operator) error {
 	return o.open(func(s *state.State) error {
 		d := deployment{o: o, state: s, found: found, spec: spec, files: files, placing: c.placing}
 		if err := d.run(c.Series); err != nil {
-			return fmt.Errorf("cannot deploy %q: %w", c.Charm, err)
+			return o.adviseSeries(fmt.Errorf("cannot deploy %q: %w", c.Charm, err))
 		}
 		o.note("deployed %s as service %q", d.spec.Charm, d.spec.Name)
 		o.noteMissing(found.Meta, spec.Name, files)
@@ -163,16 +165,26 @@ func (d *deployment) url(series string) (charm.URL, error) {
 	if err != nil {
 		return charm.URL{}, err
 	}
-	for _, s := range append([]string{series, d.found.Series}, append(d.found.Meta.Series, env.DefaultSeries)...) {
-		if s != "" {
-			series = s
-			break
-		}
+	series = cmp.Or(series, d.found.Series)
+	if series != "" {
+		err = charm.CheckSeries(series)
 	}
-	if err := charm.CheckSeries(series); err != nil {
+	if err == nil {
+		series, err = env.ChooseSeries(series, d.found.Meta.Series, d.spec.ForceSeries)
+	}
+	if err != nil {
 		return charm.URL{}, err
 	}
 	return charm.URL{Series: series, Name: d.found.Meta.Name, Revision: d.found.Revision}, nil
+}
+
+// adviseSeries adds how a charm is run all the same where no machine has its series.
+func (o *operator) adviseSeries(err error) error {
+	if _, other := errors.AsType[*state.SeriesError](err); other {
+		return console.Hint(err, fmt.Sprintf("juju %s --force-series runs it there all the same; juju set-environment %s=true allows that for all",
+			o.line, state.AllowOtherSeries))
+	}
+	return err
 }
 
 // add stores the archive under that URL and adds charm, service and first unit

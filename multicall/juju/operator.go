@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
+	"strings"
 	"time"
 
 	"gopkg.in/yaml.v3"
@@ -21,7 +23,21 @@ type operator struct {
 	home    home.Home
 	name    string // the environment's, as given by -e
 	parts   Parts
+	line    string   // how it was called, without its name
 	tail    []string // of the command line: what stands behind the two dashes of `juju run`
+}
+
+// shellLine is how a shell takes those words.
+func shellLine(words []string) string {
+	plain := regexp.MustCompile(`^[\w./:=,@%+-]+$`)
+	var quoted []string
+	for _, word := range words {
+		if !plain.MatchString(word) {
+			word = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		}
+		quoted = append(quoted, word)
+	}
+	return strings.Join(quoted, " ")
 }
 
 // note tells the operator what is going on; stdout is for data.

@@ -12,12 +12,13 @@ import (
 
 // upgradeCharmCmd is `juju upgrade-charm`.
 type upgradeCharmCmd struct {
-	Service    string `arg:"" help:"The service."`
-	Repository string `env:"JUJU_REPOSITORY" placeholder:"DIR" help:"A folder of charms (SERIES/NAME or NAME); default: where the charm came from."`
-	Switch     string `placeholder:"CHARM" help:"Go over to another charm: a folder, an archive, or a name in the repository."`
-	Revision   *int   `placeholder:"N" help:"Go over to that revision, older ones too; default: the greatest."`
-	Force      bool   `help:"Also units in an error state, at once; they stay in it."`
-	DryRun     bool   `help:"Only say what would be done."`
+	Service     string `arg:"" help:"The service."`
+	Repository  string `env:"JUJU_REPOSITORY" placeholder:"DIR" help:"A folder of charms (SERIES/NAME or NAME); default: where the charm came from."`
+	Switch      string `placeholder:"CHARM" help:"Go over to another charm: a folder, an archive, or a name in the repository."`
+	Revision    *int   `placeholder:"N" help:"Go over to that revision, older ones too; default: the greatest."`
+	Force       bool   `help:"Also units in an error state, at once; they stay in it."`
+	ForceSeries bool   `help:"Also a charm that does not support the series of the service's machines."`
+	DryRun      bool   `help:"Only say what would be done."`
 }
 
 // Help shows how it is used.
@@ -45,7 +46,7 @@ func (c upgradeCharmCmd) Run(o *operator) error {
 		for {
 			err := c.upgrade(o, s)
 			if !errors.Is(err, errMoved) {
-				return err
+				return o.adviseSeries(err)
 			}
 		}
 	})
@@ -77,7 +78,7 @@ var errMoved = errors.New("the service has gone over to another charm meanwhile"
 
 // begin reads what the service runs now.
 func (c upgradeCharmCmd) begin(o *operator, s *state.State) (*upgrade, error) {
-	u := &upgrade{o: o, state: s, force: c.Force, other: c.Switch != ""}
+	u := &upgrade{o: o, state: s, force: c.Force, anySeries: c.ForceSeries, other: c.Switch != ""}
 	return u, s.View(o.ctx, func(v *state.View) (err error) {
 		if u.service, err = v.Service(c.Service); err != nil {
 			return err
@@ -89,13 +90,14 @@ func (c upgradeCharmCmd) begin(o *operator, s *state.State) (*upgrade, error) {
 
 // upgrade is one upgrade of a service under way.
 type upgrade struct {
-	o       *operator
-	state   *state.State
-	service state.Service
-	now     state.Charm // what the service runs
-	target  target
-	force   bool
-	other   bool // a charm of another name is welcome
+	o         *operator
+	state     *state.State
+	service   state.Service
+	now       state.Charm // what the service runs
+	target    target
+	force     bool
+	anySeries bool // it may be for another series
+	other     bool // a charm of another name is welcome
 }
 
 // target is the charm to go over to.
@@ -159,7 +161,7 @@ func (u *upgrade) point(tx *state.Tx, record state.Charm, behind []state.Behind)
 			return err
 		}
 	}
-	spec := state.UpgradeSpec{Charm: u.target.url, Origin: u.target.origin, Switch: u.other, Force: u.force}
+	spec := state.UpgradeSpec{Charm: u.target.url, Origin: u.target.origin, Switch: u.other, Force: u.force, Series: u.anySeries}
 	for _, b := range behind {
 		if b.InError && !u.force {
 			spec.Skip = append(spec.Skip, b.Unit)

@@ -1,6 +1,7 @@
 package juju
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -55,7 +56,7 @@ func (u *upgrade) look(c upgradeCharmCmd, scratch string) (charm.Found, state.Or
 	repository := c.Repository
 	switch {
 	case c.Switch != "":
-		return charmSource{c.Switch, repository, u.service.Series, tools}.find(scratch)
+		return charmSource{c.Switch, repository, u.series(), tools}.find(scratch)
 	case repository == "" && origin.Repository == "":
 		found, _, err := charmSource{origin.Path, "", "", tools}.find(scratch)
 		return found, origin, err
@@ -66,12 +67,20 @@ func (u *upgrade) look(c upgradeCharmCmd, scratch string) (charm.Found, state.Or
 	if err != nil {
 		return charm.Found{}, state.Origin{}, fmt.Errorf("cannot find the repository %q: %w", repository, err)
 	}
-	ref := charm.Ref{Series: u.service.Series, Name: u.now.Meta.Name, Revision: -1}
+	ref := charm.Ref{Series: cmp.Or(origin.Series, u.series()), Name: u.now.Meta.Name, Revision: -1}
 	if c.Revision != nil {
 		ref.Revision = *c.Revision
 	}
 	found, err := charm.Repository{Dir: dir}.Find(ref)
 	return found, state.Origin{Repository: dir, Path: found.Path, Series: found.Series, Name: ref.Name}, err
+}
+
+// series is what charms are looked up for; "" is any.
+func (u *upgrade) series() string {
+	if u.anySeries || u.service.ForceSeries {
+		return ""
+	}
+	return u.service.Series
 }
 
 // bump gives files whose revision is not newer than the service's charm the next

@@ -37,7 +37,7 @@ func Host(config map[string]string) (series string, err error) {
 	if err := checkHost(); err != nil {
 		return "", err
 	}
-	return seriesOf(cmp.Or(config["tree"], "/"))
+	return provider.SeriesOf(cmp.Or(config["tree"], "/"))
 }
 
 func checkHost() error {

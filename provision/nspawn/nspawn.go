@@ -34,8 +34,8 @@ func settings() []string { return []string{"apt-repository", "network", "tree"} 
 // setting that it does not know.
 func New(e provider.Environment) (*Provider, error) {
 	for key := range e.Config {
-		if !slices.Contains(settings(), key) {
-			return nil, fmt.Errorf("%s has no setting %q: it has %s", Name, key, strings.Join(settings(), ", "))
+		if !slices.Contains(settings(), key) && !strings.HasPrefix(key, "tree.") {
+			return nil, fmt.Errorf("%s has no setting %q: it has %s, and tree.SERIES", Name, key, strings.Join(settings(), ", "))
 		}
 	}
 	p := &Provider{env: e, dir: filepath.Join(e.Dir, "nspawn"), short: shortName(e)}

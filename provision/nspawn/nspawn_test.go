@@ -18,7 +18,7 @@ func testTree(t *testing.T) (tree, series string) {
 	fleet.Need(t)
 	tree, err := fleet.Tree()
 	if err == nil {
-		series, err = seriesOf(tree)
+		series, err = provider.SeriesOf(tree)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package nspawn
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"bijou/provision/provider"
 	"bijou/state/durable"
 )
 
@@ -29,7 +31,7 @@ var seriesForm = regexp.MustCompile(`\A[a-z0-9][a-z0-9._-]*\z`)
 // makes the host's own series, once for all environments; a tree of what the host was
 // before an upgrade is still there for its machines.
 func (p *Provider) tree(ctx context.Context, series string, boot io.Writer) (string, error) {
-	if given := p.env.Config["tree"]; given != "" {
+	if given := cmp.Or(p.env.Config["tree."+series], p.env.Config["tree"]); given != "" {
 		return given, checkTree(given, series)
 	}
 	if !seriesForm.MatchString(series) {
@@ -39,7 +41,7 @@ func (p *Provider) tree(ctx context.Context, series string, boot io.Writer) (str
 	if _, err := os.Stat(dir); err == nil {
 		return dir, checkTree(dir, series)
 	}
-	own, err := seriesOf("/")
+	own, err := provider.SeriesOf("/")
 	if err != nil {
 		return "", err
 	}
@@ -67,7 +69,7 @@ func checkTree(dir, series string) error {
 			return fmt.Errorf("the tree of files in %q that machines boot from is broken: it has no %s: remove that folder, and the next start makes a new one", dir, file)
 		}
 	}
-	own, err := seriesOf(dir)
+	own, err := provider.SeriesOf(dir)
 	if err == nil && own != series {
 		err = refuseSeries(series, own)
 	}
@@ -90,22 +92,6 @@ func inTree(dir, file string) bool {
 
 func refuseSeries(series, own string) error {
 	return fmt.Errorf("there are machines of the series %q only, not %q: deploy with --series %s, or bootstrap with --default-series %s", own, series, own, own)
-}
-
-// seriesOf is the code name of the system in that folder.
-func seriesOf(root string) (string, error) {
-	for _, path := range []string{"etc/os-release", "usr/lib/os-release"} {
-		data, err := os.ReadFile(filepath.Join(root, path))
-		if err != nil {
-			continue
-		}
-		for line := range strings.Lines(string(data)) {
-			if name, found := strings.CutPrefix(strings.TrimSpace(line), "VERSION_CODENAME="); found {
-				return strings.Trim(name, `"'`), nil
-			}
-		}
-	}
-	return "", fmt.Errorf("cannot tell of which series the system in %q is: its os-release has no VERSION_CODENAME", root)
 }
 
 // makeTree runs debootstrap, beside, unless another process has done it meanwhile.

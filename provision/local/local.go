@@ -77,6 +77,9 @@ func (p *Provider) Start(ctx context.Context, spec provider.Spec, _ io.Writer) (
 		return provider.Instance{}, err
 	}
 	dir := filepath.Join(p.o.Dir, spec.Machine)
+	if err := p.check(dir, spec); err != nil {
+		return provider.Instance{}, fmt.Errorf("cannot start machine %s: %w", spec.Machine, err)
+	}
 	if err := mark(dir, instance{Environment: spec.Environment, Machine: spec.Machine, Token: spec.Token}); err != nil {
 		return provider.Instance{}, fmt.Errorf("cannot start machine %s: %w", spec.Machine, err)
 	}
@@ -92,6 +95,18 @@ func (p *Provider) Start(ctx context.Context, spec provider.Spec, _ io.Writer) (
 		return provider.Instance{}, fmt.Errorf("cannot start machine %s: %w", spec.Machine, err)
 	}
 	return started, nil
+}
+
+// check refuses a machine that this host is not. One that is there already goes on.
+func (p *Provider) check(dir string, spec provider.Spec) error {
+	if _, err := read(dir); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	host, _, err := provider.ThisHost(p.o.Dir)
+	if err != nil {
+		return err
+	}
+	return provider.CheckFit(host, spec)
 }
 
 // detach starts the machine's agent.

@@ -1,18 +1,13 @@
 package nspawn
 
 import (
-	"bufio"
 	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
-	"strconv"
-	"strings"
 	"syscall"
 
 	"bijou/provision/provider"
@@ -21,14 +16,6 @@ import (
 
 // least is the space that a machine needs to boot and to keep its logs, in MB.
 const least = 100
-
-// facts are what this host has.
-type facts struct {
-	arch  string
-	cores uint64
-	mem   uint64 // MB
-	free  uint64 // MB, where machines' files are
-}
 
 // Host says which series machines can have here, with these settings: that of the tree
 // that they are given, or the host's own. It refuses a host that cannot have
@@ -66,66 +53,22 @@ func (p *Provider) judge(spec provider.Spec) error {
 	if _, err := readRecord(filepath.Join(p.dir, p.idOf(spec.Machine))); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	f, err := p.facts()
+	host, free, err := provider.ThisHost(p.env.Dir)
 	if err != nil {
 		return err
 	}
-	return f.fit(spec)
-}
-
-// facts finds out what this host has.
-func (p *Provider) facts() (facts, error) {
-	var disk syscall.Statfs_t
-	if err := syscall.Statfs(p.env.Dir, &disk); err != nil {
-		return facts{}, fmt.Errorf("cannot look for free space in %q: %w", p.env.Dir, err)
-	}
-	mem, err := memory()
-	return facts{
-		arch: archOf(runtime.GOARCH), cores: uint64(runtime.NumCPU()), mem: mem,
-		free: disk.Bavail * uint64(disk.Bsize) >> 20,
-	}, err
-}
-
-// archOf is the constraint's name of an architecture that Go names.
-func archOf(goarch string) string {
-	names := map[string]string{"386": "i386", "arm": "armhf", "ppc64le": "ppc64el"}
-	if name, ok := names[goarch]; ok {
-		return name
-	}
-	return goarch
-}
-
-// memory is what this host has of it, in MB.
-func memory() (uint64, error) {
-	f, err := os.Open("/proc/meminfo")
-	if err != nil {
-		return 0, err
-	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		if fields := strings.Fields(lines.Text()); len(fields) > 1 && fields[0] == "MemTotal:" {
-			kib, err := strconv.ParseUint(fields[1], 10, 64)
-			return kib >> 10, err
-		}
-	}
-	return 0, errors.New("cannot find out how much memory this host has")
+	return fit(host, free, spec)
 }
 
 // fit refuses a machine that would not be what was asked for. What is asked as a
-// least is also the most that it gets, and cpu-power is not compared at all.
-func (f facts) fit(spec provider.Spec) error {
-	if spec.Placement != "" {
-		return fmt.Errorf("machines are containers of this host, and go to no other place, as %q: leave that out", spec.Placement)
+// least is also the most that it gets; of the disk it can have what is free.
+func fit(host constraints.Hardware, free uint64, spec provider.Spec) error {
+	host.Container, host.RootDisk = Name, free
+	if err := provider.CheckFit(host, spec); err != nil {
+		return err
 	}
-	unmet := spec.Constraints.Unmet(constraints.Hardware{
-		Arch: f.arch, Container: Name, CPUCores: f.cores, CPUPower: math.MaxUint64, Mem: f.mem, RootDisk: f.free,
-	})
-	if len(unmet) > 0 {
-		return fmt.Errorf("this host cannot satisfy %s: it is %s, with %d cores, %dM of memory, %dM free on the disk, and has no tags and no instance types: ask for less, by juju resolved %s --constraints",
-			strings.Join(unmet, " "), f.arch, f.cores, f.mem, f.free, spec.Machine)
-	}
-	if f.free < least {
-		return fmt.Errorf("%d MB are free for the machine's files, and %d are needed: %w", f.free, least, syscall.ENOSPC)
+	if free < least {
+		return fmt.Errorf("%d MB are free for the machine's files, and %d are needed: %w", free, least, syscall.ENOSPC)
 	}
 	return nil
 }

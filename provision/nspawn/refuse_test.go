@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"math"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -31,7 +32,7 @@ func TestRefusesSettings(t *testing.T) {
 }
 
 func TestFit(t *testing.T) {
-	host := facts{arch: "amd64", cores: 2, mem: 4000, free: 5000}
+	host, free := constraints.Hardware{Arch: "amd64", CPUCores: 2, CPUPower: math.MaxUint64, Mem: 4000, RootDisk: 9000}, uint64(5000)
 	for _, c := range []struct{ constraints, want string }{
 		{"", ""},
 		{"mem=4000M cpu-cores=2 root-disk=5000M arch=amd64 cpu-power=1000 tags=^ssd container=nspawn", ""},
@@ -47,16 +48,16 @@ func TestFit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = host.fit(provider.Spec{Machine: "3", Constraints: v})
+		err = fit(host, free, provider.Spec{Machine: "3", Constraints: v})
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "juju resolved 3")) {
 			t.Errorf("%s: error %v", c.constraints, err)
 		}
 	}
-	if err := host.fit(provider.Spec{Placement: "rack2"}); err == nil {
+	if err := fit(host, free, provider.Spec{Placement: "rack2"}); err == nil {
 		t.Error("it can be placed")
 	}
-	host.free = 12
-	if err := advise(host.fit(provider.Spec{})); !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "free some space") {
+	free = 12
+	if err := advise(fit(host, free, provider.Spec{})); !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "free some space") {
 		t.Errorf("a full disk: error %v", err)
 	}
 }

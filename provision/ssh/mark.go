@@ -1,7 +1,6 @@
 package ssh
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -86,7 +85,7 @@ func (p *Provider) look(ctx context.Context, c *conn) (h host, err error) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
 		switch key {
 		case "arch":
-			h.arch = archOf(value)
+			h.arch = provider.ArchOf(value)
 		case "mark":
 			h.marked = true
 			if h.mark, err = readMark(value); err != nil {
@@ -114,15 +113,6 @@ func (h *host) number(key, value string) {
 	case "free":
 		h.free = n
 	}
-}
-
-// archOf is what constraints call an architecture that uname -m, or Go, names.
-func archOf(name string) string {
-	known := map[string]string{
-		"x86_64": "amd64", "aarch64": "arm64", "armv7l": "armhf", "armv8l": "armhf", "arm": "armhf",
-		"i686": "i386", "386": "i386", "ppc64le": "ppc64el",
-	}
-	return cmp.Or(known[name], name)
 }
 
 // instance is the host as an instance of this environment.

@@ -86,4 +86,4 @@ func (p *Provider) lock(machine string) *sync.Mutex {
 }
 
 // architecture is the binary's: that of the process which it is copied by.
-func architecture() string { return archOf(runtime.GOARCH) }
+func architecture() string { return provider.ArchOf(runtime.GOARCH) }

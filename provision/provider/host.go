@@ -1,0 +1,70 @@
+package provider
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"bijou/state/constraints"
+)
+
+// ThisHost returns what this host has, for a provider whose machines are on it: RootDisk
+// is the whole file system of the folder, and free is what is free of it, in MB. Its CPU
+// power is not known, and enough.
+func ThisHost(dir string) (h constraints.Hardware, free uint64, err error) {
+	var disk syscall.Statfs_t
+	if err := syscall.Statfs(dir, &disk); err != nil {
+		return h, 0, fmt.Errorf("cannot look for free space in %q: %w", dir, err)
+	}
+	block := uint64(disk.Bsize)
+	h = constraints.Hardware{
+		Arch: ArchOf(runtime.GOARCH), CPUCores: uint64(runtime.NumCPU()), CPUPower: math.MaxUint64, RootDisk: disk.Blocks * block >> 20,
+	}
+	h.Mem, err = memory()
+	return h, disk.Bavail * block >> 20, err
+}
+
+// CheckFit refuses a machine that would not be what was asked for, where all machines are
+// on a host with that hardware.
+func CheckFit(h constraints.Hardware, spec Spec) error {
+	if spec.Placement != "" {
+		return fmt.Errorf("machines are on this host, and go to no other place, as %q: leave that out", spec.Placement)
+	}
+	if unmet := spec.Constraints.Unmet(h); len(unmet) > 0 {
+		return fmt.Errorf("this host cannot satisfy %s: it is %s, with %d cores, %dM of memory, %dM of disk, and has no tags and no instance types: ask for less, by juju resolved %s --constraints",
+			strings.Join(unmet, " "), h.Arch, h.CPUCores, h.Mem, h.RootDisk, spec.Machine)
+	}
+	return nil
+}
+
+// ArchOf is what constraints call an architecture that uname -m, or Go, names.
+func ArchOf(name string) string {
+	known := map[string]string{
+		"x86_64": "amd64", "aarch64": "arm64", "armv7l": "armhf", "armv8l": "armhf", "arm": "armhf",
+		"i686": "i386", "386": "i386", "ppc64le": "ppc64el",
+	}
+	return cmp.Or(known[name], name)
+}
+
+// memory is what this host has of it, in MB.
+func memory() (uint64, error) {
+	f, err := os.Open("/proc/meminfo")
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		if fields := strings.Fields(lines.Text()); len(fields) > 1 && fields[0] == "MemTotal:" {
+			kib, err := strconv.ParseUint(fields[1], 10, 64)
+			return kib >> 10, err
+		}
+	}
+	return 0, errors.New("cannot find out how much memory this host has")
+}

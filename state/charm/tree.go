@@ -78,8 +78,18 @@ func (t *tree) add(f *zip.File) error {
 	if system := f.CreatorVersion >> 8; system != 3 && system != 19 {
 		mode &^= 0o022 // written without permissions: zip's guess is writable by everybody
 	}
+	if mode.IsRegular() && isProgram(name) {
+		mode |= 0o111
+	}
 	t.entries[name] = entry{name: name, mode: mode & (fs.ModeType | fs.ModePerm), zip: f}
 	return nil
+}
+
+// isProgram reports whether a file is there to be run: checkouts and archives lose the
+// permission to, and charms that were published so are many.
+func isProgram(name string) bool {
+	dir := path.Dir(name)
+	return name == "dispatch" || dir == "hooks" || dir == "actions"
 }
 
 // addFolders adds the folders that only the names of their files tell of, and

@@ -23,7 +23,7 @@ func Tools() []Tool {
 		actionFail(), actionGet(), actionLog(), actionSet(), resourceGet(),
 		applicationVersionSet(), closePort(), configGet(), goalState(), isLeader(), jujuLog("juju-log"), jujuLog("juju-logger"),
 		jujuReboot(), leaderGet(), leaderSet(), networkGet(), openPort(), openedPorts(), relationGet(), relationIDs(),
-		relationList(), relationSet(), stateDelete(), stateGet(), stateSet(), statusGet(), statusSet(), storageAdd(),
+		relationList(), relationModelGet(), relationSet(), stateDelete(), stateGet(), stateSet(), statusGet(), statusSet(), storageAdd(),
 		storageGet(), storageList(), unitGet(), unitRelations(),
 	}
 	return sortedByName(append(built, unsupportedTools()...))

@@ -16,7 +16,6 @@ func unsupported() map[string]string {
 		"payload-register":   "register a payload",
 		"payload-status-set": "set the status of a payload",
 		"payload-unregister": "forget a payload",
-		"relation-model-get": "print which model is at the other end",
 		"secret-add":         "add a secret",
 		"secret-get":         "print a secret",
 		"secret-grant":       "let a service read a secret",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"bijou/state/charm"
 )
@@ -43,6 +44,7 @@ func (tx *Tx) insertUnit(u Unit) (_ Unit, err error) {
 		return Unit{}, err
 	}
 	u.Name, u.Life = charm.UnitName(u.Service, u.Number), Alive
+	u.Status.Since = time.Now().UTC().Round(0)
 	if err := tx.put(machineUnitKey(u.Machine, u.Name), struct{}{}); err != nil {
 		return Unit{}, err
 	}

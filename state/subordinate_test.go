@@ -21,6 +21,10 @@ func TestSubordinatesComeAndGoWithTheirPrincipal(t *testing.T) {
 
 		u := statetest.Read(t, st, func(v *state.View) (state.Unit, error) { return v.Unit("logger/1") })
 		want := state.Unit{Name: "logger/1", Service: "logger", Number: 1, Machine: "0", Series: u.Series, Life: state.Alive, Principal: "wordpress/0"}
+		if u.Status.Since.IsZero() {
+			t.Error("nobody knows since when it is there")
+		}
+		want.Status.Since = u.Status.Since
 		if d := cmp.Diff(want, u); d != "" {
 			t.Errorf("the second unit's subordinate (-want +got):\n%s", d)
 		}

@@ -35,12 +35,12 @@ func (r *run) meet(ctx context.Context) error {
 		if err := r.asUnit(v); err != nil {
 			return err
 		}
-		r.about.facts = hookapi.Facts{
-			Unit: r.Unit, Operator: true, Service: r.about.unit.Service, Charm: r.about.charm,
-			Hook: hookName, Dialect: r.Dialect, Relation: id,
-		}
 		if r.about.env, err = v.Environment(); err != nil {
 			return err
+		}
+		r.about.facts = hookapi.Facts{
+			Unit: r.Unit, Operator: true, Service: r.about.unit.Service, Charm: r.about.charm, Model: r.about.env.UUID,
+			Hook: hookName, Dialect: r.Dialect, Relation: id,
 		}
 		if id == hookapi.NoRelation {
 			return nil

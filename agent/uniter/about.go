@@ -88,6 +88,7 @@ func (u *uniter) context(a about) *hookctx.Context {
 			Unit:          a.unit.Name,
 			Service:       a.unit.Service,
 			Charm:         a.charm,
+			Model:         a.env.UUID,
 			Hook:          h.Name,
 			Dialect:       hookapi.Dialect(a.dialect),
 			Relation:      h.Relation,

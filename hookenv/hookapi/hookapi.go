@@ -59,6 +59,7 @@ type Facts struct {
 	Operator bool
 	Service  string // its service
 	Charm    string // its charm's name
+	Model    string // the environment's uuid
 	Hook     string // "db-relation-changed"
 	Dialect  Dialect
 

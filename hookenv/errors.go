@@ -14,10 +14,6 @@ const (
 	exitUsage   = 2 // wrong usage or arguments
 )
 
-// errSilent ends a tool with exitFailure and without a word: its answer is on
-// stdout already.
-var errSilent = errors.New("internal error: a silent failure was printed")
-
 // errHelp ends parsing: the caller wants the tool's help.
 var errHelp = errors.New("internal error: help was printed as an error")
 

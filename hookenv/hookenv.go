@@ -122,9 +122,7 @@ func (inv *invocation) result(err error) Result {
 	}
 	err = inv.plain(err)
 	r.Exit = exitCode(err)
-	if !errors.Is(err, errSilent) {
-		r.Stderr = append(r.Stderr, "ERROR "+err.Error()+"\n"...)
-	}
+	r.Stderr = append(r.Stderr, "ERROR "+err.Error()+"\n"...)
 	return r
 }
 

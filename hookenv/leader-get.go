@@ -41,7 +41,7 @@ func printLeaderSettings(ctx context.Context, inv *invocation, o *output) error 
 	case key != "" && set:
 		return o.print(inv, value)
 	case key != "":
-		return o.missing(inv)
+		return o.print(inv, nil)
 	case len(settings) == 0 && o.formatFor(inv, settings) == formatJSON:
 		o.format = formatJSON
 		return o.print(inv, nil) // "null", as charm libraries know it from Juju

@@ -98,8 +98,7 @@ func (g *relationGetter) other(inv *invocation, id int) (string, error) {
 	return f.Unit, nil
 }
 
-// answer prints one setting or all of them. The classic dialect reports a
-// missing key as the seed's KeyError does: null, and a failed exit.
+// answer prints one setting or all of them; null, or nothing, for a key that is not there.
 func (g *relationGetter) answer(inv *invocation, settings map[string]string) error {
 	if g.key == "" {
 		return g.print(inv, settings)
@@ -107,18 +106,7 @@ func (g *relationGetter) answer(inv *invocation, settings map[string]string) err
 	if value, ok := settings[g.key]; ok {
 		return g.print(inv, value)
 	}
-	return g.missing(inv)
-}
-
-// missing prints that a key is not there.
-func (o *output) missing(inv *invocation) error {
-	if err := o.print(inv, nil); err != nil {
-		return err
-	}
-	if o.format == formatJSON && !inv.modern() {
-		return errSilent
-	}
-	return nil
+	return g.print(inv, nil)
 }
 
 // nodeFor is the settings node of a unit, or of its service.

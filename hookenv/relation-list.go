@@ -1,6 +1,7 @@
 package hookenv
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -24,7 +25,8 @@ func relationList() Tool {
 			"       [--interface I] [--role provides|consumes|peers|all] [--scope global|container|all] [UNIT_NAME]",
 		Notes: "Without options it lists who is at the other end of the relation that the hook is about, as\n" +
 			"UNIT_NAME sees it (by default the local unit; a service stands for all its units). Filters select\n" +
-			"among all relations of UNIT_NAME. In the classic dialect json and yaml print the full adjacency.",
+			"among all relations of UNIT_NAME. In the classic dialect yaml, and json with one\n" +
+				"of --type, --interface, --role and --scope, print the full adjacency.",
 		Examples: []string{
 			"relation-list",
 			"relation-list -r website",
@@ -32,7 +34,7 @@ func relationList() Tool {
 			"relation-list --relation-id=$JUJU_RELATION_ID --role=consumes --type=service",
 		},
 		prepare: func(f *flagSet) runner {
-			l := &relationLister{kind: typeUnit}
+			l := &relationLister{}
 			l.which.declare(f)
 			f.bool(&l.app, "list the service instead of its units", "app")
 			f.word(&l.kind, "what to list; unit is the default", "type", typeRelationID, typeRelationName, typeService, typeUnit)
@@ -61,7 +63,8 @@ type relationLister struct {
 	output
 	app                      bool
 	kind, iface, role, scope string
-	filtered                 bool // a filter was given, be it "all"
+	filtered                 bool // a filter was given
+	selected                 bool // a filter or a type was given
 }
 
 func (l *relationLister) run(ctx context.Context, inv *invocation) error {
@@ -86,12 +89,14 @@ func (l *relationLister) run(ctx context.Context, inv *invocation) error {
 // arguments checks the words and returns the UNIT_NAME: a unit, a service, or
 // the local unit, which is empty under juju do without --unit.
 func (l *relationLister) arguments(ctx context.Context, inv *invocation) (viewer string, err error) {
+	l.role = strings.TrimPrefix(strings.Replace(l.role, "requires", "consumes", 1), "all")
+	l.scope = strings.TrimPrefix(l.scope, "all")
+	l.filtered = l.iface != "" || l.role != "" || l.scope != ""
+	l.selected = l.filtered || l.kind != ""
+	l.kind = cmp.Or(l.kind, typeUnit)
 	if l.app {
 		l.kind = typeService
 	}
-	l.filtered = l.iface != "" || l.role != "" || l.scope != ""
-	l.role = strings.Replace(l.role, "requires", "consumes", 1)
-	l.scope = strings.TrimPrefix(l.scope, "all")
 	if l.single() && !l.adjacent(inv) || l.names == 3 {
 		if err := l.given(ctx, inv); err != nil {
 			return "", err
@@ -132,9 +137,10 @@ func (l *relationLister) single() bool {
 	return l.option != "" || !l.filtered && (l.kind == typeUnit || l.kind == typeService)
 }
 
-// adjacent says whether the answer is the full adjacency.
+// adjacent says whether the answer is the full adjacency. Charms of the time of Python
+// Juju parse plain JSON as a list.
 func (l *relationLister) adjacent(inv *invocation) bool {
-	return !inv.modern() && !l.app && (l.format == formatJSON || l.format == formatYAML)
+	return !inv.modern() && !l.app && (l.format == formatYAML || l.format == formatJSON && l.selected)
 }
 
 // relations are those that the filters look at.

@@ -45,7 +45,7 @@ func (g *stateGetter) run(ctx context.Context, inv *invocation) error {
 	case !set && g.strict:
 		return fmt.Errorf("%q not found", key)
 	case !set && !inv.modern():
-		return g.missing(inv)
+		return g.print(inv, nil)
 	}
 	return g.print(inv, value)
 }

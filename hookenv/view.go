@@ -10,11 +10,8 @@ import (
 // relation-list prints. The zero viewer sees both ends.
 type view struct {
 	viewer string       // a unit or a service
-	role   hookapi.Role // empty: the opposite end; everyRole: all
+	role   hookapi.Role // empty: the opposite end
 }
-
-// everyRole picks both ends of a relation.
-const everyRole hookapi.Role = "all"
 
 // ends are those that the view picks of a relation: of its role, or the
 // opposite one. The opposite of a peer is its peers.
@@ -22,7 +19,7 @@ func (v view) ends(r hookapi.Relation) []hookapi.End {
 	var picked []hookapi.End
 	for _, end := range r.Ends {
 		opposite := end.Service != serviceOf(v.viewer) || end.Role == hookapi.Peers
-		if v.role == end.Role || v.role == everyRole || v.role == "" && opposite {
+		if v.role == end.Role || v.role == "" && opposite {
 			picked = append(picked, end)
 		}
 	}
@@ -76,7 +73,7 @@ func (v view) ownRole(relations []hookapi.Relation) []hookapi.Relation {
 	var kept []hookapi.Relation
 	for _, r := range relations {
 		end, own := endOf(r, serviceOf(v.viewer))
-		if v.role == "" || v.role == everyRole || own && end.Role == v.role {
+		if v.role == "" || own && end.Role == v.role {
 			kept = append(kept, r)
 		}
 	}

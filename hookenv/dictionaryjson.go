@@ -3,7 +3,6 @@ package hookenv
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"strconv"
 	"unicode"
 	"unicode/utf16"
@@ -16,32 +15,33 @@ func parseObject(data []byte) (changes map[string]*string, ok bool, err error) {
 	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) || !json.Valid(data) {
 		return nil, false, nil
 	}
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.UseNumber()
-	var values map[string]any
-	if err := d.Decode(&values); err != nil {
-		return nil, false, nil // a number without end, or the like: YAML may read it
-	}
 	if err := checkEscapes(data); err != nil {
 		return nil, true, err
 	}
-	changes = map[string]*string{}
-	for key, value := range values {
-		var text string
-		switch value := value.(type) {
-		case nil:
-		case string:
-			text = value
-		case json.Number, bool:
-			text = fmt.Sprint(value)
-		default:
-			return nil, true, fmt.Errorf("yaml: line 1: the value of %q is not text", key)
+	var values map[string]json.RawMessage
+	if err := json.Unmarshal(data, &values); err != nil {
+		return nil, true, err
+	}
+	changes, err = changesOf(values)
+	return changes, true, err
+}
+
+// changesOf takes values as changes of settings: text as what it stands for, null to
+// delete, all else as the JSON that it is.
+func changesOf(values map[string]json.RawMessage) (map[string]*string, error) {
+	changes := map[string]*string{}
+	for key, raw := range values {
+		text := string(raw)
+		if raw[0] == '"' {
+			if err := json.Unmarshal(raw, &text); err != nil {
+				return nil, err
+			}
 		}
-		if err := change(changes, key, text, value == nil); err != nil {
-			return nil, true, err
+		if err := change(changes, key, text, bytes.Equal(raw, []byte("null"))); err != nil {
+			return nil, err
 		}
 	}
-	return changes, true, nil
+	return changes, nil
 }
 
 // checkEscapes refuses valid JSON that holds half of a surrogate pair. It is no

@@ -18,6 +18,9 @@ func TestJSONIsReadAsJSON(t *testing.T) {
 		`{"a":1.50}`:                    "1.50",
 		`{"a":12345678901234567890123}`: "12345678901234567890123",
 		`{"a":true}`:                    "true",
+		`{"a":1e999999}`:                "1e999999",
+		`{"a": {"b": [1, "c"]} }`:       `{"b": [1, "c"]}`,
+		`{"a":[]}`:                      "[]",
 		`{a: yaml still}`:               "yaml still",
 	} {
 		got, err := parseDictionary([]byte(file))
@@ -32,8 +35,8 @@ func TestJSONIsReadAsJSON(t *testing.T) {
 	if got, err := parseDictionary([]byte(`{"a":null,"b":""}`)); err != nil || len(got) != 2 || got["a"] != nil || got["b"] != nil {
 		t.Errorf("null and an empty string became %v, %v; want both deleted", got, err)
 	}
-	if _, err := parseDictionary([]byte(`{"a":{"b":1}}`)); err == nil {
-		t.Error("a nested object is a setting")
+	if _, err := parseDictionary([]byte("a: {b: 1}")); err == nil {
+		t.Error("a nested dictionary of YAML is a setting")
 	}
 }
 

@@ -26,7 +26,7 @@ func relationList() Tool {
 		Notes: "Without options it lists who is at the other end of the relation that the hook is about, as\n" +
 			"UNIT_NAME sees it (by default the local unit; a service stands for all its units). Filters select\n" +
 			"among all relations of UNIT_NAME. In the classic dialect yaml, and json with one\n" +
-				"of --type, --interface, --role and --scope, print the full adjacency.",
+			"of --type, --interface, --role and --scope, print the full adjacency.",
 		Examples: []string{
 			"relation-list",
 			"relation-list -r website",

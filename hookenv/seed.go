@@ -1,7 +1,6 @@
 package hookenv
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -110,28 +109,5 @@ func parseBlob(blob string) (map[string]*string, error) {
 	if err := checkEscapes([]byte(blob)); err != nil {
 		return nil, err
 	}
-	changes := map[string]*string{}
-	for key, value := range raw {
-		text, err := scalar(value)
-		if err != nil {
-			return nil, fmt.Errorf("cannot set %q: %w", key, err)
-		}
-		if err := change(changes, key, text, bytes.Equal(value, []byte("null"))); err != nil {
-			return nil, err
-		}
-	}
-	return changes, nil
-}
-
-// scalar is a JSON value as the text that a setting holds.
-func scalar(raw json.RawMessage) (string, error) {
-	switch raw[0] {
-	case '"':
-		var text string
-		err := json.Unmarshal(raw, &text)
-		return text, err
-	case '{', '[':
-		return "", errors.New("its value is not text")
-	}
-	return string(raw), nil
+	return changesOf(raw)
 }

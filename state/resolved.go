@@ -43,6 +43,37 @@ func (tx *Tx) SetResolved(unit, relation string, retry bool) error {
 	return tx.put(unitKey(unit), u)
 }
 
+// FailedHook returns the hook that a unit's error is of, or with relation (its name or
+// id) that of the relation's; nil: it is in none.
+func (v *View) FailedHook(unit, relation string) (*Hook, error) {
+	var f *Failure
+	if relation == "" {
+		w, err := v.Workflow(unit)
+		if err != nil {
+			return nil, err
+		}
+		f = w.Failure
+	} else {
+		u, err := v.Unit(unit)
+		if err != nil {
+			return nil, err
+		}
+		r, err := v.relationOf(u, relation)
+		if err != nil {
+			return nil, err
+		}
+		st, _, err := v.RelationState(unit, r.ID)
+		if err != nil {
+			return nil, err
+		}
+		f = st.Failure
+	}
+	if f == nil {
+		return nil, nil
+	}
+	return &f.Hook, nil
+}
+
 func (tx *Tx) resolveRelation(u Unit, text string, answer Resolved) error {
 	r, err := tx.relationOf(u, text)
 	if err != nil {

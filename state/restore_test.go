@@ -189,7 +189,7 @@ func TestRestoreReplaces(t *testing.T) {
 		if env.Incarnation != 1 || env.Harvest() != HarvestNone || !marked || !mark.Backup.Equal(a.Time) {
 			t.Errorf("%+v, %+v", env, mark)
 		}
-		status, serr := v.Status()
+		status, serr := v.Status(time.Now())
 		if info := status.Services["mysql"].Units["mysql/1"].Info; info == nil || !strings.Contains(info.Message, "restored from the backup of") {
 			t.Errorf("status: %+v", info)
 		}

@@ -4,6 +4,7 @@ import (
 	"bijou/state/charm"
 	"slices"
 	"strings"
+	"time"
 
 	"bijou/state/store"
 )
@@ -14,10 +15,10 @@ const (
 	UnitDown    = "down"    // its agent is gone
 )
 
-// Status collects what `juju status` shows. It reads a handful of lists, however
+// Status collects what `juju status` shows, as of now. It reads a handful of lists, however
 // many units there are, and one record for each relation.
-func (v *View) Status() (Status, error) {
-	w, err := v.world()
+func (v *View) Status(now time.Time) (Status, error) {
+	w, err := v.world(now)
 	if err != nil {
 		return Status{}, err
 	}
@@ -42,6 +43,7 @@ func (v *View) Status() (Status, error) {
 
 // world is all that a status is made of.
 type world struct {
+	now       time.Time
 	machines  map[string]Machine
 	services  map[string]Service
 	statuses  map[string]WorkloadStatus // of services
@@ -49,6 +51,7 @@ type world struct {
 	ports     map[string][]Port
 	restored  map[string]Restored // units that wait to be compared
 	workflows map[string]Workflow
+	ops       map[string]Op                    // by unit: what runs
 	inside    map[string]map[int]RelationState // by unit
 	relations []Relation
 	of        map[string][]Relation // by service
@@ -58,8 +61,9 @@ type world struct {
 	trouble   *ProvisionerTrouble   // nil: none
 }
 
-func (v *View) world() (*world, error) {
+func (v *View) world(now time.Time) (*world, error) {
 	w := &world{
+		now: now, ops: map[string]Op{},
 		machines: map[string]Machine{}, services: map[string]Service{}, statuses: map[string]WorkloadStatus{},
 		ports: map[string][]Port{}, workflows: map[string]Workflow{}, inside: map[string]map[int]RelationState{},
 		of: map[string][]Relation{}, present: map[string]bool{}, unitsOf: map[string][]Unit{},
@@ -150,6 +154,8 @@ func (w *world) takeUniters(kvs []store.KV) (err error) {
 		}
 		unit := parts[1] + "/" + parts[2]
 		switch {
+		case parts[3] == "op":
+			w.ops[unit], err = decode[Op](kv)
 		case parts[3] == "workflow":
 			w.workflows[unit], err = decode[Workflow](kv)
 		case len(parts) == 5:

@@ -37,6 +37,7 @@ func (w *world) unitView(u Unit) UnitView {
 	if r, waits := w.restored[u.Name]; waits && view.Info == nil {
 		view.Info = &StateInfo{Message: r.String()}
 	}
+	w.addRunning(u.Name, &view)
 	for _, p := range w.ports[u.Name] {
 		view.OpenPorts = append(view.OpenPorts, p.String())
 	}
@@ -47,6 +48,20 @@ func (w *world) unitView(u Unit) UnitView {
 	return view
 }
 
+// addRunning adds what the unit runs.
+func (w *world) addRunning(unit string, view *UnitView) {
+	op, runs := w.ops[unit]
+	if !runs || !w.present[UnitAgent(unit)] {
+		return
+	}
+	r := op.View()
+	view.Running = &r
+	if slow := r.slow(w.now); slow != "" {
+		view.Info = cmp.Or(view.Info, &StateInfo{Since: r.Since})
+		view.Info.Message = strings.TrimPrefix(view.Info.Message+"; "+slow, "; ")
+	}
+}
+
 // stateInfo is what is to be said of a unit's error; nil without one.
 func stateInfo(u Unit, flow Workflow) *StateInfo {
 	f := flow.Failure
@@ -55,7 +70,7 @@ func stateInfo(u Unit, flow Workflow) *StateInfo {
 	}
 	return &StateInfo{
 		Hook: f.Hook.Name, Message: f.Message, Since: f.Since, Attempts: f.Attempts,
-		NextRetry: f.RetryAt, Resolved: u.Resolved,
+		NextRetry: f.RetryAt, Resolved: u.Resolved, Interrupted: f.Interrupted,
 	}
 }
 

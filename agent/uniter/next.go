@@ -27,7 +27,7 @@ func Next(s Snapshot) Step {
 		return s.running()
 	}
 	if op := s.Uniter.Op; op != nil {
-		return crashed(op.Hook)
+		return s.crashed(*op)
 	}
 	if s.Unit.Life != state.Alive && neverInstalled(w) {
 		return Finish{}
@@ -117,7 +117,7 @@ func (s *Snapshot) failure(relation int, f state.Failure, resolved state.Resolve
 		return Resolve{relation}, time.Time{}
 	case resolved == state.ResolvedRetry:
 		return retry, time.Time{}
-	case !s.RetryHooks:
+	case f.Interrupted || !s.RetryHooks:
 		return nil, time.Time{}
 	case !s.Now.Before(f.RetryAt):
 		return retry, time.Time{}

@@ -39,7 +39,7 @@ type Options struct {
 }
 
 // grace is how long a hook in flight may go on when its agent is told to end.
-const grace = 10 * time.Second
+const grace = hookexec.Grace
 
 // uniter is one unit's loop. All its fields belong to the goroutine that runs it.
 type uniter struct {
@@ -177,7 +177,7 @@ func (u *uniter) obey(ctx context.Context, next Step, snap Snapshot) (finished b
 	case GiveUp:
 		return false, u.giveUp(ctx, *snap.Uniter.Op)
 	case CutShort:
-		u.hook.cutShort(whyCancelled)
+		u.hook.cutShort(s.Why)
 		return false, nil
 	case Resolve:
 		return false, u.resolve(ctx, s.Relation)

@@ -18,7 +18,8 @@ type hookHistoryCmd struct {
 
 // Help shows how it is used.
 func (hookHistoryCmd) Help() string {
-	return `The last hooks that a unit has run: when, for how long, how each ended, and which settings it wrote.
+	return `The last hooks that a unit has run: when, for how long, how each ended, and which settings it wrote;
+then what it runs.
 
 Examples:
   juju hook-history mysql/0
@@ -30,28 +31,43 @@ func (c hookHistoryCmd) Run(o *operator) error {
 	if c.Count < 1 {
 		return console.Usage(fmt.Errorf("-n must be at least 1, not %d", c.Count))
 	}
-	var runs []state.HookRun
+	var past history
 	err := o.view(func(v *state.View) (err error) {
-		if _, err = v.Unit(c.Unit); err == nil {
-			runs, err = v.HookRuns(c.Unit)
-		}
+		past, err = readHistory(v, c.Unit)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	runs = runs[max(0, len(runs)-c.Count):]
+	past.runs = past.runs[max(0, len(past.runs)-c.Count):]
 	if c.Format != "tabular" {
-		return o.encode(c.Format, historyOf(runs))
+		return o.encode(c.Format, past.list(time.Now()))
 	}
-	return historyTable(runs).Write(o.streams.Out, console.Coloured(o.streams.Out))
+	return past.table().Write(o.streams.Out, console.Coloured(o.streams.Out))
 }
 
-// historyTable has a row for each hook, and below it one for each setting that it
-// wrote.
-func historyTable(runs []state.HookRun) *console.Table {
+// history is what a unit has run, and what it runs.
+type history struct {
+	runs    []state.HookRun
+	running *state.RunningView // nil: nothing
+}
+
+func readHistory(v *state.View, unit string) (h history, err error) {
+	if _, err := v.Unit(unit); err != nil {
+		return h, err
+	}
+	if h.running, err = v.Running(unit); err != nil {
+		return h, err
+	}
+	h.runs, err = v.HookRuns(unit)
+	return h, err
+}
+
+// table has a row for each hook, and below it one for each setting that it wrote;
+// what runs comes last.
+func (h history) table() *console.Table {
 	t := console.NewTable("STARTED", "TOOK", "HOOK", "REMOTE", "EXIT", "MESSAGE")
-	for _, r := range runs {
+	for _, r := range h.runs {
 		row, exit := console.Colour(""), strconv.Itoa(r.Exit)
 		if r.Failure != "" {
 			row = console.Red
@@ -68,7 +84,18 @@ func historyTable(runs []state.HookRun) *console.Table {
 			t.Add("", "", "", "", "", "", fmt.Sprintf("and %d more", r.More))
 		}
 	}
+	if r := h.running; r != nil {
+		t.Add(console.Yellow, r.Since.Local().Format(time.DateTime), "running", r.String(), r.Remote, "-", heldBy(r))
+	}
 	return t
+}
+
+// heldBy says who holds what runs; empty if nobody does.
+func heldBy(r *state.RunningView) string {
+	if r.Holder == "" {
+		return ""
+	}
+	return "held by " + r.Holder
 }
 
 // pastHook is one hook as YAML and JSON have it.
@@ -82,12 +109,18 @@ type pastHook struct {
 	Failure  string    `yaml:"failure,omitempty" json:"failure,omitempty"`
 	Changes  []string  `yaml:"changes,omitempty" json:"changes,omitempty"`
 	More     int       `yaml:"further-changes,omitempty" json:"further-changes,omitempty"`
+	Running  bool      `yaml:"running,omitempty" json:"running,omitempty"`
+	Holder   string    `yaml:"held-by,omitempty" json:"held-by,omitempty"`
 }
 
-func historyOf(runs []state.HookRun) []pastHook {
-	past := make([]pastHook, len(runs))
-	for i, r := range runs {
-		past[i] = pastHook{r.Hook, r.Relation, r.Remote, r.Started, r.Ended.Sub(r.Started).Seconds(), r.Exit, r.Failure, r.Changes, r.More}
+func (h history) list(now time.Time) []pastHook {
+	past := make([]pastHook, len(h.runs))
+	for i, r := range h.runs {
+		past[i] = pastHook{r.Hook, r.Relation, r.Remote, r.Started, r.Ended.Sub(r.Started).Seconds(), r.Exit, r.Failure, r.Changes, r.More, false, ""}
+	}
+	if r := h.running; r != nil {
+		past = append(past, pastHook{Hook: r.String(), Relation: r.Relation, Remote: r.Remote, Started: r.Since,
+			Seconds: now.Sub(r.Since).Seconds(), Exit: -1, Running: true, Holder: r.Holder})
 	}
 	return past
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"bijou/multicall/console"
 	"bijou/state"
@@ -37,12 +38,24 @@ func (c resolvedCmd) Run(o *operator) error {
 	if c.Constraints != nil {
 		return console.Usage(fmt.Errorf("--constraints is for machines, and %q is not the id of one: a unit's never change", c.Unit))
 	}
-	err := o.update(func(tx *state.Tx) error {
-		if _, err := tx.Unit(c.Unit); err != nil {
+	var failed *state.Hook
+	var runs *state.RunningView
+	err := o.update(func(tx *state.Tx) (err error) {
+		if _, err = tx.Unit(c.Unit); err != nil {
 			return err
 		}
-		return c.mark(tx)
+		if runs, err = tx.Running(c.Unit); err != nil {
+			return err
+		}
+		if err = c.mark(tx); err != nil {
+			return err
+		}
+		failed, err = tx.FailedHook(c.Unit, c.Relation)
+		return err
 	})
+	if runs != nil {
+		defer func() { o.note("%s", c.runs(*runs)) }()
+	}
 	what := fmt.Sprintf("unit %q", c.Unit)
 	if c.Relation != "" {
 		what = fmt.Sprintf("relation %q of %s", c.Relation, what)
@@ -57,8 +70,28 @@ func (c resolvedCmd) Run(o *operator) error {
 	case err != nil:
 		return err
 	}
-	fmt.Fprintf(o.streams.Out, "%s is marked as resolved\n", what)
+	fmt.Fprintf(o.streams.Out, "%s is marked as resolved%s\n", what, c.follows(failed))
 	return nil
+}
+
+// follows says what comes of the mark.
+func (c resolvedCmd) follows(failed *state.Hook) string {
+	switch {
+	case failed == nil:
+		return ""
+	case c.Retry:
+		return fmt.Sprintf(": %s of %s runs again", failed.Name, c.Unit)
+	}
+	return fmt.Sprintf(": %s of %s counts as done; --retry runs it again", failed.Name, c.Unit)
+}
+
+// runs says what the unit runs meanwhile.
+func (c resolvedCmd) runs(r state.RunningView) string {
+	text := fmt.Sprintf("%s of %s has been running since %s", r, c.Unit, r.Since.Local().Format(time.DateTime))
+	if r.Holder != "" {
+		text += ", " + heldBy(&r)
+	}
+	return text + "; to end it: juju interrupt " + c.Unit
 }
 
 // machine lets a machine be tried again.

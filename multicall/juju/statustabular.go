@@ -27,7 +27,7 @@ func (t tabular) write(w io.Writer) error {
 		related = relationUnitTable
 	}
 	var before string
-	for _, table := range []*console.Table{provisionerTable(t.status), machineTable(t.status), serviceTable(t.status), unitTable(t.status), related(t.status)} {
+	for _, table := range []*console.Table{provisionerTable(t.status), machineTable(t.status), serviceTable(t.status), unitTable(t.status), runningTable(t.status), related(t.status)} {
 		if table.Empty() {
 			continue
 		}
@@ -143,6 +143,21 @@ func unitTable(s state.Status) *console.Table {
 	return t
 }
 
+// runningTable has a row for each unit that runs something.
+func runningTable(s state.Status) *console.Table {
+	units := map[string]state.UnitView{}
+	for _, sv := range s.Services {
+		maps.Copy(units, sv.Units)
+	}
+	t := console.NewTable("RUNNING", "UNIT", "SINCE", "HELD BY")
+	for _, name := range slices.SortedFunc(maps.Keys(units), charm.CompareUnits) {
+		if r := units[name].Running; r != nil {
+			t.Add("", r.String(), name, r.Since.Local().Format(time.DateTime), r.Holder)
+		}
+	}
+	return t
+}
+
 // unitMessage is why a unit is in error and when it is tried again, else what
 // its charm says.
 func unitMessage(u state.UnitView, workload string) string {
@@ -154,6 +169,10 @@ func unitMessage(u state.UnitView, workload string) string {
 	switch {
 	case i.Resolved != "":
 		text += " (marked as resolved)"
+	case i.Interrupted:
+		text += " (not retried by itself)"
+	case u.Running != nil && i.Hook == u.Running.Name:
+		text += " (runs again)"
 	case !i.NextRetry.IsZero():
 		text += " (next retry at " + i.NextRetry.Local().Format(time.TimeOnly) + ")"
 	}

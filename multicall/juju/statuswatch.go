@@ -3,6 +3,7 @@ package juju
 import (
 	"bijou/multicall/console"
 	"bijou/state"
+	"time"
 )
 
 // watch shows the status again whenever it has changed, until the operator has
@@ -15,7 +16,7 @@ func (c statusCmd) watch(o *operator) error {
 	return o.open(func(s *state.State) error {
 		f := follower{o: o, state: s, scopes: []state.Scope{state.WatchAll()}}
 		f.read = func(v *state.View) (func() error, error) {
-			status, err := v.Status()
+			status, err := v.Status(time.Now())
 			if err != nil {
 				return nil, err
 			}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 	"sync"
+	"time"
 
 	"bijou/agent/pace"
 	"bijou/agent/pulse"
@@ -141,7 +142,7 @@ func (m *machine) concurrency(env state.Environment) int {
 // work goes step by step until ctx is done, the machine is dead, or the store is
 // gone.
 func (m *machine) work(ctx context.Context) error {
-	told := m.host.trouble.of(state.MachineAgent(m.Machine))
+	told := m.host.trouble.shown(state.MachineAgent(m.Machine))
 	running := false
 	loop := m.Pulse.Loop("machine agent")
 	defer loop.Rest()
@@ -159,13 +160,15 @@ func (m *machine) work(ctx context.Context) error {
 		if finished || ctx.Err() != nil || errors.Is(err, state.ErrStoreGone) {
 			return err
 		}
-		told(err)
-		if err != nil {
-			loop.Rest()
-			_ = again.Pause(ctx)
+		if err == nil {
+			told(ctx, nil, time.Time{})
+			again.Reset()
 			continue
 		}
-		again.Reset()
+		pause := again.Next()
+		told(ctx, err, time.Now().Add(pause))
+		loop.Rest()
+		_ = pace.Sleep(ctx, pause)
 	}
 }
 

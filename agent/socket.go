@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,11 +23,10 @@ const maxSocket = 107
 const hashed = 16
 
 // socketDir makes the folder of the sockets of one machine of an environment:
-// owner-only, in a short place, under a short name.
+// owner-only, in a short place, under a short name. Making it again is no error.
 func socketDir(uuid, machineDir string) (string, error) {
-	base := socketBases(os.Geteuid(), os.Getenv("XDG_RUNTIME_DIR"))[0]
-	dir := filepath.Join(base, short(uuid, 8)+"-"+short(machineDir, 8))
-	for _, path := range []string{base, dir} {
+	dir := socketDirName(uuid, machineDir)
+	for _, path := range []string{filepath.Dir(dir), dir} {
 		if err := ownDir(path); err != nil {
 			return "", err
 		}
@@ -33,11 +34,16 @@ func socketDir(uuid, machineDir string) (string, error) {
 	return dir, nil
 }
 
+// socketDirName names it.
+func socketDirName(uuid, machineDir string) string {
+	return filepath.Join(socketBases(thisUser())[0], short(uuid, 8)+"-"+short(machineDir, 8))
+}
+
 // RemoveSockets removes the folders of all sockets of an environment's machines
 // on this host, which agents that were killed leave behind. None of its agents
 // may run any more.
 func RemoveSockets(uuid string) error {
-	for _, base := range socketBases(os.Geteuid(), os.Getenv("XDG_RUNTIME_DIR")) {
+	for _, base := range socketBases(thisUser()) {
 		entries, err := os.ReadDir(base)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("cannot look for sockets: %w", err)
@@ -55,17 +61,35 @@ func RemoveSockets(uuid string) error {
 	return nil
 }
 
-// socketBases are where sockets of that user may lie, the one to be used first:
-// an agent may have been started with a runtime folder, and its remains be
-// removed without one.
-func socketBases(uid int, runtimeDir string) []string {
-	if uid == 0 {
+// socketUser is for whom sockets are.
+type socketUser struct {
+	uid        int
+	runtimeDir string // XDG_RUNTIME_DIR; logind removes it at the last logout,
+	lingers    bool   // unless the user lingers
+}
+
+func thisUser() socketUser {
+	u := socketUser{uid: os.Geteuid(), runtimeDir: os.Getenv("XDG_RUNTIME_DIR")}
+	if own, err := user.LookupId(strconv.Itoa(u.uid)); err == nil {
+		_, err = os.Stat(filepath.Join("/var/lib/systemd/linger", own.Username))
+		u.lingers = err == nil
+	}
+	return u
+}
+
+// socketBases are where sockets of that user may lie, the one to be used first: an
+// agent may have been started with another runtime folder, or before the user lingered.
+func socketBases(u socketUser) []string {
+	if u.uid == 0 {
 		return []string{"/run/bijou"}
 	}
-	bases := []string{"/tmp/bijou-" + strconv.Itoa(uid)}
-	base := filepath.Join(runtimeDir, "bijou")
-	if info, err := os.Stat(runtimeDir); err == nil && info.IsDir() && roomy(base) {
-		bases = []string{base, bases[0]}
+	bases := []string{"/tmp/bijou-" + strconv.Itoa(u.uid)}
+	base := filepath.Join(u.runtimeDir, "bijou")
+	if info, err := os.Stat(u.runtimeDir); err == nil && info.IsDir() && roomy(base) {
+		bases = append(bases, base)
+	}
+	if u.lingers {
+		slices.Reverse(bases)
 	}
 	return bases
 }

@@ -30,19 +30,19 @@ func TestSocketBases(t *testing.T) {
 		}
 	}
 	for _, tc := range []struct {
-		uid     int
-		runtime string
-		want    []string
+		user socketUser
+		want []string
 	}{
-		{0, there, []string{"/run/bijou"}},
-		{1000, there, []string{there + "/bijou", "/tmp/bijou-1000"}},
-		{1000, "", []string{"/tmp/bijou-1000"}},
-		{1000, "/nowhere", []string{"/tmp/bijou-1000"}},
-		{1000, deep, []string{"/tmp/bijou-1000"}}, // too long for a socket
-		{1000, special, []string{special + "/bijou", "/tmp/bijou-1000"}},
+		{socketUser{0, there, true}, []string{"/run/bijou"}},
+		{socketUser{1000, there, true}, []string{there + "/bijou", "/tmp/bijou-1000"}},
+		{socketUser{1000, there, false}, []string{"/tmp/bijou-1000", there + "/bijou"}}, // it goes at the last logout
+		{socketUser{1000, "", true}, []string{"/tmp/bijou-1000"}},
+		{socketUser{1000, "/nowhere", true}, []string{"/tmp/bijou-1000"}},
+		{socketUser{1000, deep, true}, []string{"/tmp/bijou-1000"}}, // too long for a socket
+		{socketUser{1000, special, true}, []string{special + "/bijou", "/tmp/bijou-1000"}},
 	} {
-		if got := socketBases(tc.uid, tc.runtime); !slices.Equal(got, tc.want) {
-			t.Errorf("uid %d, %q: %q, want %q", tc.uid, tc.runtime, got, tc.want)
+		if got := socketBases(tc.user); !slices.Equal(got, tc.want) {
+			t.Errorf("%+v: %q, want %q", tc.user, got, tc.want)
 		}
 	}
 }

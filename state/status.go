@@ -55,7 +55,7 @@ type world struct {
 	inside    map[string]map[int]RelationState // by unit
 	relations []Relation
 	of        map[string][]Relation // by service
-	present   map[string]bool       // by agent
+	present   map[string]presence   // by agent
 	unitsOf   map[string][]Unit     // by service
 	leaders   map[string]string     // units, by service
 	trouble   *ProvisionerTrouble   // nil: none
@@ -66,7 +66,7 @@ func (v *View) world(now time.Time) (*world, error) {
 		now: now, ops: map[string]Op{},
 		machines: map[string]Machine{}, services: map[string]Service{}, statuses: map[string]WorkloadStatus{},
 		ports: map[string][]Port{}, workflows: map[string]Workflow{}, inside: map[string]map[int]RelationState{},
-		of: map[string][]Relation{}, present: map[string]bool{}, unitsOf: map[string][]Unit{},
+		of: map[string][]Relation{}, present: map[string]presence{}, unitsOf: map[string][]Unit{},
 		leaders: map[string]string{}, restored: map[string]Restored{},
 	}
 	for _, part := range []struct {
@@ -182,9 +182,18 @@ func (w *world) takeRelationState(unit, number string, kv store.KV) (err error) 
 
 func (w *world) takePresence(kvs []store.KV) error {
 	for _, kv := range kvs {
-		w.present[kv.Key[len(presencePrefix):]] = true
+		p, err := decode[presence](kv)
+		if err != nil {
+			return err
+		}
+		w.present[kv.Key[len(presencePrefix):]] = p
 	}
 	return nil
+}
+
+func (w *world) isPresent(agent string) bool {
+	_, present := w.present[agent]
+	return present
 }
 
 func (w *world) takeLeaders(kvs []store.KV) error {
@@ -219,9 +228,10 @@ func (w *world) machineView(m Machine) MachineView {
 	if m.Status == MachineError {
 		view.Message, view.Error = "", m.Message
 	}
-	if m.Status == MachineRunning && !w.present[MachineAgent(m.ID)] {
+	if m.Status == MachineRunning && !w.isPresent(MachineAgent(m.ID)) {
 		view.State = MachineDown
 	}
+	view.Trouble = w.present[MachineAgent(m.ID)].Trouble
 	return view
 }
 

@@ -34,6 +34,8 @@ type MachineView struct {
 	Error     string    `yaml:"error,omitempty" json:"error,omitempty"`
 	Attempts  int       `yaml:"attempts,omitempty" json:"attempts,omitempty"`    // of a start that is tried again
 	NextRetry time.Time `yaml:"next-retry,omitempty" json:"next-retry,omitzero"` // zero: not by itself
+
+	Trouble *Trouble `yaml:"agent-trouble,omitempty" json:"agent-trouble,omitempty"` // what its agent cannot do
 }
 
 // ServiceView is a service in Status. Life is left out while it is alive.
@@ -62,6 +64,7 @@ type UnitView struct {
 	State         string                  `yaml:"state" json:"state"` // pending, installed, started, stopped, *-error, down
 	Info          *StateInfo              `yaml:"state-info,omitempty" json:"state-info,omitempty"`
 	Running       *RunningView            `yaml:"running,omitempty" json:"running,omitempty"`
+	Trouble       *Trouble                `yaml:"agent-trouble,omitempty" json:"agent-trouble,omitempty"` // what its agent cannot do
 	Life          Life                    `yaml:"life,omitempty" json:"life,omitempty"`
 	Leader        bool                    `yaml:"leader,omitempty" json:"leader,omitempty"`   // of its service
 	Version       string                  `yaml:"version,omitempty" json:"version,omitempty"` // of its workload, as it says

@@ -27,7 +27,8 @@ func (w *world) unitView(u Unit) UnitView {
 	flow := w.workflows[u.Name]
 	view := UnitView{
 		State: or(flow.State, UnitPending), Info: stateInfo(u, flow), Life: unlessAlive(u.Life),
-		Leader: w.leaders[u.Service] == u.Name, Version: u.Workload.Version,
+		Trouble: w.present[UnitAgent(u.Name)].Trouble,
+		Leader:  w.leaders[u.Service] == u.Name, Version: u.Workload.Version,
 		Workload: statusView(u.Status), Machine: u.Machine, PublicAddress: w.machines[u.Machine].Addresses.Public,
 		Relations: w.unitRelations(u), Principal: u.Principal, Subordinates: u.Subordinates,
 	}
@@ -41,9 +42,10 @@ func (w *world) unitView(u Unit) UnitView {
 	for _, p := range w.ports[u.Name] {
 		view.OpenPorts = append(view.OpenPorts, p.String())
 	}
-	if view.State != UnitPending && !w.present[UnitAgent(u.Name)] {
+	if view.State != UnitPending && !w.isPresent(UnitAgent(u.Name)) {
 		view.Info = cmp.Or(view.Info, &StateInfo{})
 		view.Info.Last, view.State = view.State, UnitDown
+		view.Info.Message = cmp.Or(view.Info.Message, "its agent is gone, or cannot reach the store")
 	}
 	return view
 }
@@ -51,7 +53,7 @@ func (w *world) unitView(u Unit) UnitView {
 // addRunning adds what the unit runs.
 func (w *world) addRunning(unit string, view *UnitView) {
 	op, runs := w.ops[unit]
-	if !runs || !w.present[UnitAgent(unit)] {
+	if !runs || !w.isPresent(UnitAgent(unit)) {
 		return
 	}
 	r := op.View()

@@ -44,6 +44,9 @@ func (f *flight) ended() bool {
 // begin persists the hook as being in flight and starts it.
 func (u *uniter) begin(ctx context.Context, s RunHook, snap Snapshot) error {
 	about, err := u.about(ctx, s.Hook, snap)
+	if err == nil {
+		err = u.renewSocket()
+	}
 	if err != nil {
 		return err
 	}
@@ -61,6 +64,15 @@ func (u *uniter) begin(ctx context.Context, s RunHook, snap Snapshot) error {
 	u.spawn(ctx, f, about)
 	u.hook = f
 	return nil
+}
+
+// renewSocket has the hook find the socket, which anybody who clears temporary folders
+// may have removed.
+func (u *uniter) renewSocket() error {
+	if _, err := u.Socket(); err != nil {
+		return err
+	}
+	return u.server.Renew()
 }
 
 // put records the hook in flight; what comes from the queue is taken out of it,

@@ -18,11 +18,11 @@ type awaited struct {
 	output state.Output // once it has ended
 	unit   state.Unit
 	gone   time.Time // since when its agent has not been there; zero: it is
-	down   bool      // and that was too long
+	stuck  string    // why it is not waited for any longer; empty: it is
 }
 
 // settled says if nothing more is to be waited for.
-func (a awaited) settled() bool { return a.action.Ended() || a.down }
+func (a awaited) settled() bool { return a.action.Ended() || a.stuck != "" }
 
 // waiter waits for actions and commands.
 type waiter struct {
@@ -119,7 +119,7 @@ func (w *waiter) report(before, now state.Action) {
 
 // read is what there is by now of one that has not settled.
 func (a awaited) read(v *state.View, now time.Time) (_ awaited, err error) {
-	if a.settled() {
+	if a.action.Ended() {
 		return a, nil
 	}
 	if a.action, err = v.Action(a.action.ID); err != nil {
@@ -139,7 +139,16 @@ func (a awaited) read(v *state.View, now time.Time) (_ awaited, err error) {
 	case a.gone.IsZero():
 		a.gone = now
 	}
-	a.down = !a.gone.IsZero() && now.Sub(a.gone) >= absence
+	if err == nil && !a.gone.IsZero() && now.Sub(a.gone) >= absence {
+		a.stuck = "its agent went down"
+	}
+	if err != nil || a.action.Status != state.ActionPending {
+		return a, err
+	}
+	trouble, err := v.Trouble(state.UnitAgent(a.action.Unit))
+	if trouble != nil && now.Sub(trouble.Since) >= absence {
+		a.stuck = "its agent cannot go on: " + trouble.Message
+	}
 	return a, err
 }
 

@@ -223,7 +223,6 @@ func (w *waiter) waitFor(most time.Duration) (why string, err error) {
 	if len(left) == 0 {
 		return "", nil
 	}
-	why = "its agent went down"
 	if ctx.Err() != nil {
 		why = fmt.Sprintf("it had not ended after %s", most)
 	}

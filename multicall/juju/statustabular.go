@@ -2,6 +2,7 @@ package juju
 
 import (
 	"cmp"
+	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -82,6 +83,9 @@ func machineTable(s state.Status) *console.Table {
 // machineMessage is why a machine's instance does not start and when that is tried
 // again, or how far its start is.
 func machineMessage(m state.MachineView) string {
+	if m.Trouble != nil {
+		return troubleMessage(*m.Trouble)
+	}
 	text := firstLine(cmp.Or(m.Error, m.Message))
 	if !m.NextRetry.IsZero() {
 		text += " (next retry at " + m.NextRetry.Local().Format(time.TimeOnly) + ")"
@@ -125,7 +129,7 @@ func unitTable(s state.Status) *console.Table {
 		maps.Copy(units, sv.Units)
 	}
 	names := slices.SortedFunc(maps.Keys(units), func(a, b string) int {
-		return badFirst(units[a].State, units[b].State, charm.CompareUnits(a, b))
+		return badFirst(eyeState(units[a]), eyeState(units[b]), charm.CompareUnits(a, b))
 	})
 	t := console.NewTable("UNIT", "STATE", "WORKLOAD", "MACHINE", "ADDRESS", "PORTS", "MESSAGE")
 	for _, name := range names {
@@ -137,7 +141,7 @@ func unitTable(s state.Status) *console.Table {
 		if u.Leader {
 			name += " *" // apart from the name, which scripts look for with a space behind it
 		}
-		t.Add(colour(u.State), name, withLife(u.State, u.Life), cmp.Or(workload.Current, "-"), u.Machine, u.PublicAddress,
+		t.Add(colour(eyeState(u)), name, withLife(u.State, u.Life), cmp.Or(workload.Current, "-"), u.Machine, u.PublicAddress,
 			strings.Join(u.OpenPorts, ","), unitMessage(u, workload.Message))
 	}
 	return t
@@ -161,6 +165,9 @@ func runningTable(s state.Status) *console.Table {
 // unitMessage is why a unit is in error and when it is tried again, else what
 // its charm says.
 func unitMessage(u state.UnitView, workload string) string {
+	if u.Trouble != nil {
+		return troubleMessage(*u.Trouble)
+	}
 	i := u.Info
 	if i == nil || i.Hook == "" && i.Message == "" {
 		return firstLine(workload)
@@ -177,6 +184,20 @@ func unitMessage(u state.UnitView, workload string) string {
 		text += " (next retry at " + i.NextRetry.Local().Format(time.TimeOnly) + ")"
 	}
 	return text
+}
+
+// troubleMessage is what an agent cannot do, and when it tries again.
+func troubleMessage(t state.Trouble) string {
+	return fmt.Sprintf("%s (agent cannot go on since %s, next try at %s)", firstLine(t.Message),
+		t.Since.Local().Format(time.TimeOnly), t.NextRetry.Local().Format(time.TimeOnly))
+}
+
+// eyeState is the state by which a unit's row is coloured and put in its place.
+func eyeState(u state.UnitView) string {
+	if u.Trouble != nil {
+		return "error"
+	}
+	return u.State
 }
 
 // withLife adds that an entity is on its way out; an empty life is alive.

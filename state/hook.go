@@ -70,6 +70,7 @@ type Workflow struct {
 	Failure       *Failure `json:"failure,omitempty"`        // there exactly in an error state
 	NextPlace     int64    `json:"next-place,omitempty"`     // in the queue
 	Restarted     bool     `json:"restarted,omitempty"`      // a config-changed is owed for it
+	Upgraded      bool     `json:"upgraded,omitempty"`       // it is owed for a new charm, before any leader hook
 	Elected       bool     `json:"elected,omitempty"`        // it leads its service, as far as its hooks know
 	LeaderVersion int64    `json:"leader-version,omitempty"` // of the leader settings that leader-settings-changed has seen
 	UpgradeOwed   bool     `json:"upgrade-owed,omitempty"`   // Charm's upgrade-charm is, before any other hook of it

@@ -195,8 +195,8 @@ func TestRestoreReplaces(t *testing.T) {
 		}
 		return errors.Join(err, merr, serr, checkFormat(v))
 	}))
-	check(t, s.Update(ctx, func(tx *Tx) error { return tx.SetResolved("mysql/1", "", false) }))
-	is(t, s.Update(ctx, func(tx *Tx) error { return tx.SetResolved("mysql/1", "", false) }), ErrNotInError)
+	check(t, s.Update(ctx, func(tx *Tx) error { _, err := tx.SetResolved("mysql/1", "", false); return err }))
+	is(t, s.Update(ctx, func(tx *Tx) error { _, err := tx.SetResolved("mysql/1", "", false); return err }), ErrNotInError)
 }
 
 // TestRestoreLost puts an environment back into an empty store: nobody knows which ids

@@ -10,9 +10,7 @@ const longRun = 10 * time.Minute
 
 // RunningView is what a unit runs, in Status.
 type RunningView struct {
-	Kind     string    `yaml:"kind" json:"kind"` // hook, action or command
-	Name     string    `yaml:"name,omitempty" json:"name,omitempty"`
-	ID       string    `yaml:"id,omitempty" json:"id,omitempty"` // of an action or command
+	Name     string    `yaml:"name" json:"name"` // the hook's, "action 3 (backup)", or "command 4"
 	Relation string    `yaml:"relation,omitempty" json:"relation,omitempty"`
 	Remote   string    `yaml:"remote-unit,omitempty" json:"remote-unit,omitempty"`
 	Since    time.Time `yaml:"since" json:"since"`
@@ -36,28 +34,22 @@ func (v *View) Running(unit string) (*RunningView, error) {
 // View returns what is shown of what is in flight.
 func (op Op) View() RunningView {
 	h := op.Hook
-	r := RunningView{Kind: "hook", Name: h.Name, Remote: h.RemoteUnit, Since: op.Started, Holder: op.Holder}
+	r := RunningView{Name: h.Name, Remote: h.RemoteUnit, Since: op.Started, Holder: op.Holder}
+	if h.Kind == KindAction || h.Kind == KindCommand {
+		r.Name = h.String()
+	}
 	if h.Relation != NoRelation {
 		r.Relation = Relation{ID: h.Relation}.String()
-	}
-	if h.Kind == KindAction || h.Kind == KindCommand {
-		r.Kind, r.ID = h.Kind, fmt.Sprint(h.Action)
-	}
-	if h.Kind == KindCommand {
-		r.Name = ""
 	}
 	return r
 }
 
-// String names it as tables do: the hook's name, "action 3 (backup)", "command 4".
-func (r RunningView) String() string {
-	switch r.Kind {
-	case KindAction:
-		return fmt.Sprintf("action %s (%s)", r.ID, r.Name)
-	case KindCommand:
-		return "command " + r.ID
+// HeldBy is a clause about who runs it by hand; empty if nobody does.
+func (r RunningView) HeldBy() string {
+	if r.Holder == "" {
+		return ""
 	}
-	return r.Name
+	return ", held by " + r.Holder
 }
 
 // slow says that what runs does so for very long; empty if it does not.
@@ -66,9 +58,5 @@ func (r RunningView) slow(now time.Time) string {
 	if took < longRun {
 		return ""
 	}
-	text := fmt.Sprintf("%s has been running for %s", r, took.Truncate(time.Minute))
-	if r.Holder != "" {
-		text += ", held by " + r.Holder
-	}
-	return text
+	return fmt.Sprintf("%s has been running for %s%s", r.Name, took.Truncate(time.Minute), r.HeldBy())
 }

@@ -3,6 +3,7 @@ package juju
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"bijou/multicall/console"
@@ -31,43 +32,32 @@ func (c hookHistoryCmd) Run(o *operator) error {
 	if c.Count < 1 {
 		return console.Usage(fmt.Errorf("-n must be at least 1, not %d", c.Count))
 	}
-	var past history
+	var runs []state.HookRun
+	var running *state.RunningView
 	err := o.view(func(v *state.View) (err error) {
-		past, err = readHistory(v, c.Unit)
+		if _, err = v.Unit(c.Unit); err == nil {
+			runs, err = v.HookRuns(c.Unit)
+		}
+		if err == nil {
+			running, err = v.Running(c.Unit)
+		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	past.runs = past.runs[max(0, len(past.runs)-c.Count):]
+	runs = runs[max(0, len(runs)-c.Count):]
 	if c.Format != "tabular" {
-		return o.encode(c.Format, past.list(time.Now()))
+		return o.encode(c.Format, historyOf(runs, running))
 	}
-	return past.table().Write(o.streams.Out, console.Coloured(o.streams.Out))
+	return historyTable(runs, running).Write(o.streams.Out, console.Coloured(o.streams.Out))
 }
 
-// history is what a unit has run, and what it runs.
-type history struct {
-	runs    []state.HookRun
-	running *state.RunningView // nil: nothing
-}
-
-func readHistory(v *state.View, unit string) (h history, err error) {
-	if _, err := v.Unit(unit); err != nil {
-		return h, err
-	}
-	if h.running, err = v.Running(unit); err != nil {
-		return h, err
-	}
-	h.runs, err = v.HookRuns(unit)
-	return h, err
-}
-
-// table has a row for each hook, and below it one for each setting that it wrote;
-// what runs comes last.
-func (h history) table() *console.Table {
+// historyTable has a row for each hook, and below it one for each setting that it
+// wrote; what runs, unless it is nil, comes last.
+func historyTable(runs []state.HookRun, running *state.RunningView) *console.Table {
 	t := console.NewTable("STARTED", "TOOK", "HOOK", "REMOTE", "EXIT", "MESSAGE")
-	for _, r := range h.runs {
+	for _, r := range runs {
 		row, exit := console.Colour(""), strconv.Itoa(r.Exit)
 		if r.Failure != "" {
 			row = console.Red
@@ -84,18 +74,10 @@ func (h history) table() *console.Table {
 			t.Add("", "", "", "", "", "", fmt.Sprintf("and %d more", r.More))
 		}
 	}
-	if r := h.running; r != nil {
-		t.Add(console.Yellow, r.Since.Local().Format(time.DateTime), "running", r.String(), r.Remote, "-", heldBy(r))
+	if r := running; r != nil {
+		t.Add(console.Yellow, r.Since.Local().Format(time.DateTime), "running", r.Name, r.Remote, "-", strings.TrimPrefix(r.HeldBy(), ", "))
 	}
 	return t
-}
-
-// heldBy says who holds what runs; empty if nobody does.
-func heldBy(r *state.RunningView) string {
-	if r.Holder == "" {
-		return ""
-	}
-	return "held by " + r.Holder
 }
 
 // pastHook is one hook as YAML and JSON have it.
@@ -113,14 +95,14 @@ type pastHook struct {
 	Holder   string    `yaml:"held-by,omitempty" json:"held-by,omitempty"`
 }
 
-func (h history) list(now time.Time) []pastHook {
-	past := make([]pastHook, len(h.runs))
-	for i, r := range h.runs {
+func historyOf(runs []state.HookRun, running *state.RunningView) []pastHook {
+	past := make([]pastHook, len(runs))
+	for i, r := range runs {
 		past[i] = pastHook{r.Hook, r.Relation, r.Remote, r.Started, r.Ended.Sub(r.Started).Seconds(), r.Exit, r.Failure, r.Changes, r.More, false, ""}
 	}
-	if r := h.running; r != nil {
-		past = append(past, pastHook{Hook: r.String(), Relation: r.Relation, Remote: r.Remote, Started: r.Since,
-			Seconds: now.Sub(r.Since).Seconds(), Exit: -1, Running: true, Holder: r.Holder})
+	if r := running; r != nil {
+		past = append(past, pastHook{Hook: r.Name, Relation: r.Relation, Remote: r.Remote, Started: r.Since,
+			Seconds: time.Since(r.Since).Seconds(), Exit: -1, Running: true, Holder: r.Holder})
 	}
 	return past
 }

@@ -36,47 +36,37 @@ func (c interruptCmd) Run(o *operator) error {
 			op, err = tx.Interrupt(c.Unit)
 			return err
 		})
-		if errors.Is(err, state.ErrNotFound) {
+		if err != nil {
 			return console.Hint(err, "juju status shows what units run")
 		}
-		if err != nil {
-			return err
-		}
-		ctx, cancel := context.WithTimeout(o.ctx, c.Timeout)
-		defer cancel()
-		end, err := c.await(ctx, o, s, op)
+		what := op.View().Name + " of " + c.Unit
+		end, err := c.await(o, s, op)
 		switch {
-		case o.ctx.Err() != nil:
-			return o.ctx.Err()
-		case ctx.Err() != nil:
-			return console.Hint(fmt.Errorf("%s of %s has not ended after %s", op.View(), c.Unit, c.Timeout),
-				"it will, once its agent is there: juju status "+c.Unit)
-		case err != nil:
-			return err
+		case err != nil || o.ctx.Err() != nil:
+			return errors.Join(err, o.ctx.Err())
+		case end == "":
+			return console.Hint(fmt.Errorf("%s has not ended after %s", what, c.Timeout), "it will, once its agent is there: juju status "+c.Unit)
 		}
-		fmt.Fprintf(o.streams.Out, "%s of %s %s\n", op.View(), c.Unit, end)
+		fmt.Fprintln(o.streams.Out, what, end)
 		return nil
 	})
 }
 
-// await waits until that run is over, and says how it has ended. A store that is away is
-// waited for.
-func (c interruptCmd) await(ctx context.Context, o *operator, s *state.State, op state.Op) (end string, err error) {
-	waiting, stop := context.WithCancel(ctx)
+// await waits until that run is over, and says how it has ended; empty if it is not in
+// time. A store that is away is waited for.
+func (c interruptCmd) await(o *operator, s *state.State, op state.Op) (end string, err error) {
+	ctx, stop := context.WithTimeout(o.ctx, c.Timeout)
 	defer stop()
 	f := follower{o: o, state: s, scopes: []state.Scope{state.WatchUniter(c.Unit)}}
 	f.read = func(v *state.View) (func() error, error) {
 		now, runs, err := v.Op(c.Unit)
-		if err != nil {
-			return nil, err
-		}
-		if !runs || now.ID != op.ID {
+		if err == nil && (!runs || now.ID != op.ID) {
 			end, err = c.end(v, op)
 			stop()
 		}
 		return func() error { return nil }, err
 	}
-	err = f.follow(waiting)
+	err = f.follow(ctx)
 	return end, err
 }
 
@@ -86,13 +76,8 @@ func (c interruptCmd) end(v *state.View, op state.Op) (string, error) {
 		a, err := v.Action(op.Hook.Action)
 		return fmt.Sprintf("has ended: %s", a.Status), err
 	}
-	relation := ""
-	if op.Hook.Relation != state.NoRelation {
-		relation = op.View().Relation
-	}
-	failed, err := v.FailedHook(c.Unit, relation)
-	if err != nil && !errors.Is(err, state.ErrNotFound) {
-		return "", err
+	if op.Hook.Name == "update-status" { // may fail: there is always another
+		return "is ended", nil
 	}
 	runs, err := v.HookRuns(c.Unit)
 	for _, r := range runs {
@@ -100,8 +85,5 @@ func (c interruptCmd) end(v *state.View, op state.Op) (string, error) {
 			return "had ended by itself before that, with success", nil
 		}
 	}
-	if failed == nil {
-		return "is ended", err
-	}
-	return strings.TrimSpace(fmt.Sprintf("is ended and has failed; to run it again: juju resolved --retry %s %s", c.Unit, relation)), err
+	return strings.TrimSpace("is ended and has failed; to run it again: juju resolved --retry " + c.Unit + " " + op.View().Relation), err
 }

@@ -38,23 +38,20 @@ func (c resolvedCmd) Run(o *operator) error {
 	if c.Constraints != nil {
 		return console.Usage(fmt.Errorf("--constraints is for machines, and %q is not the id of one: a unit's never change", c.Unit))
 	}
-	var failed *state.Hook
+	var failed state.Hook
 	var runs *state.RunningView
 	err := o.update(func(tx *state.Tx) (err error) {
 		if _, err = tx.Unit(c.Unit); err != nil {
 			return err
 		}
-		if runs, err = tx.Running(c.Unit); err != nil {
-			return err
+		if runs, err = tx.Running(c.Unit); err == nil {
+			failed, err = c.mark(tx)
 		}
-		if err = c.mark(tx); err != nil {
-			return err
-		}
-		failed, err = tx.FailedHook(c.Unit, c.Relation)
 		return err
 	})
 	if runs != nil {
-		defer func() { o.note("%s", c.runs(*runs)) }()
+		o.note("%s of %s has been running since %s%s; to end it: juju interrupt %[2]s", runs.Name, c.Unit,
+			runs.Since.Local().Format(time.DateTime), runs.HeldBy())
 	}
 	what := fmt.Sprintf("unit %q", c.Unit)
 	if c.Relation != "" {
@@ -75,23 +72,14 @@ func (c resolvedCmd) Run(o *operator) error {
 }
 
 // follows says what comes of the mark.
-func (c resolvedCmd) follows(failed *state.Hook) string {
+func (c resolvedCmd) follows(failed state.Hook) string {
 	switch {
-	case failed == nil:
+	case failed.Name == "": // it was restored
 		return ""
 	case c.Retry:
 		return fmt.Sprintf(": %s of %s runs again", failed.Name, c.Unit)
 	}
 	return fmt.Sprintf(": %s of %s counts as done; --retry runs it again", failed.Name, c.Unit)
-}
-
-// runs says what the unit runs meanwhile.
-func (c resolvedCmd) runs(r state.RunningView) string {
-	text := fmt.Sprintf("%s of %s has been running since %s", r, c.Unit, r.Since.Local().Format(time.DateTime))
-	if r.Holder != "" {
-		text += ", " + heldBy(&r)
-	}
-	return text + "; to end it: juju interrupt " + c.Unit
 }
 
 // machine lets a machine be tried again.
@@ -108,10 +96,10 @@ func (c resolvedCmd) machine(o *operator) error {
 var errRelationNotFound = errors.New("Relation not found")
 
 // mark writes the mark; the unit exists.
-func (c resolvedCmd) mark(tx *state.Tx) error {
-	err := tx.SetResolved(c.Unit, c.Relation, c.Retry)
+func (c resolvedCmd) mark(tx *state.Tx) (failed state.Hook, err error) {
+	failed, err = tx.SetResolved(c.Unit, c.Relation, c.Retry)
 	if c.Relation != "" && errors.Is(err, state.ErrNotFound) {
-		return errRelationNotFound
+		err = errRelationNotFound
 	}
-	return err
+	return failed, err
 }

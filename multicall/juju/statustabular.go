@@ -123,11 +123,17 @@ func serviceTable(s state.Status) *console.Table {
 	return t
 }
 
-func unitTable(s state.Status) *console.Table {
+// unitsOfAll are all units, by name.
+func unitsOfAll(s state.Status) map[string]state.UnitView {
 	units := map[string]state.UnitView{}
 	for _, sv := range s.Services {
 		maps.Copy(units, sv.Units)
 	}
+	return units
+}
+
+func unitTable(s state.Status) *console.Table {
+	units := unitsOfAll(s)
 	names := slices.SortedFunc(maps.Keys(units), func(a, b string) int {
 		return badFirst(eyeState(units[a]), eyeState(units[b]), charm.CompareUnits(a, b))
 	})
@@ -149,14 +155,11 @@ func unitTable(s state.Status) *console.Table {
 
 // runningTable has a row for each unit that runs something.
 func runningTable(s state.Status) *console.Table {
-	units := map[string]state.UnitView{}
-	for _, sv := range s.Services {
-		maps.Copy(units, sv.Units)
-	}
+	units := unitsOfAll(s)
 	t := console.NewTable("RUNNING", "UNIT", "SINCE", "HELD BY")
 	for _, name := range slices.SortedFunc(maps.Keys(units), charm.CompareUnits) {
 		if r := units[name].Running; r != nil {
-			t.Add("", r.String(), name, r.Since.Local().Format(time.DateTime), r.Holder)
+			t.Add("", r.Name, name, r.Since.Local().Format(time.DateTime), r.Holder)
 		}
 	}
 	return t

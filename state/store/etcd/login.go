@@ -3,7 +3,6 @@ package etcd
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -27,8 +26,6 @@ type logins struct {
 	now   func() time.Time
 
 	mu       sync.Mutex
-	last     string // the password that could be read last
-	unread   string // why the file cannot be read since; empty: it can
 	tried    string // the password that was refused
 	refusal  error  // nil: the last login was not refused
 	pause    time.Duration
@@ -41,34 +38,26 @@ func (l *logins) intercept(ctx context.Context, method string, req, reply any, c
 	if !ok {
 		return invoke(ctx, method, req, reply, conn, opts...)
 	}
-	password, refusal := l.next(login.Password)
-	if refusal != nil {
-		return refusal
+	password, err := l.place.password()
+	if err == nil {
+		err = l.held(password)
 	}
-	err := invoke(ctx, method, &pb.AuthenticateRequest{Name: login.Name, Password: password}, reply, conn, opts...)
+	if err != nil {
+		return err
+	}
+	err = invoke(ctx, method, &pb.AuthenticateRequest{Name: login.Name, Password: password}, reply, conn, opts...)
 	l.note(password, err)
 	return err
 }
 
-// next is the password to log in with, or why that is not tried yet.
-func (l *logins) next(first string) (password string, refusal error) {
-	password, err := l.place.password()
+// held is why that password is not tried yet; nil: it may be.
+func (l *logins) held(password string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.last == "" {
-		l.last = first
+	if l.tried == password && l.now().Before(l.nextTime) {
+		return l.refusal
 	}
-	switch {
-	case err == nil:
-		l.last, l.unread = password, ""
-	case l.unread != err.Error():
-		l.unread = err.Error()
-		slog.Warn("etcd's password cannot be read again: that of before is used", "error", err)
-	}
-	if l.refusal != nil && l.tried == l.last && l.now().Before(l.nextTime) {
-		return "", l.refusal
-	}
-	return l.last, nil
+	return nil
 }
 
 // note takes up how a login has ended. What is no answer says nothing of the password.

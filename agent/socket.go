@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/user"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -36,14 +34,15 @@ func socketDir(uuid, machineDir string) (string, error) {
 
 // socketDirName names it.
 func socketDirName(uuid, machineDir string) string {
-	return filepath.Join(socketBases(thisUser())[0], short(uuid, 8)+"-"+short(machineDir, 8))
+	return filepath.Join(socketBase(os.Geteuid()), short(uuid, 8)+"-"+short(machineDir, 8))
 }
 
 // RemoveSockets removes the folders of all sockets of an environment's machines
 // on this host, which agents that were killed leave behind. None of its agents
 // may run any more.
 func RemoveSockets(uuid string) error {
-	for _, base := range socketBases(thisUser()) {
+	before := filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "bijou") // of agents that were older
+	for _, base := range []string{socketBase(os.Geteuid()), before} {
 		entries, err := os.ReadDir(base)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("cannot look for sockets: %w", err)
@@ -61,43 +60,13 @@ func RemoveSockets(uuid string) error {
 	return nil
 }
 
-// socketUser is for whom sockets are.
-type socketUser struct {
-	uid        int
-	runtimeDir string // XDG_RUNTIME_DIR; logind removes it at the last logout,
-	lingers    bool   // unless the user lingers
-}
-
-func thisUser() socketUser {
-	u := socketUser{uid: os.Geteuid(), runtimeDir: os.Getenv("XDG_RUNTIME_DIR")}
-	if own, err := user.LookupId(strconv.Itoa(u.uid)); err == nil {
-		_, err = os.Stat(filepath.Join("/var/lib/systemd/linger", own.Username))
-		u.lingers = err == nil
+// socketBase is where sockets of that user lie, as long as agents live: not below
+// XDG_RUNTIME_DIR, which logind removes at the last logout unless the user lingers.
+func socketBase(uid int) string {
+	if uid == 0 {
+		return "/run/bijou"
 	}
-	return u
-}
-
-// socketBases are where sockets of that user may lie, the one to be used first: an
-// agent may have been started with another runtime folder, or before the user lingered.
-func socketBases(u socketUser) []string {
-	if u.uid == 0 {
-		return []string{"/run/bijou"}
-	}
-	bases := []string{"/tmp/bijou-" + strconv.Itoa(u.uid)}
-	base := filepath.Join(u.runtimeDir, "bijou")
-	if info, err := os.Stat(u.runtimeDir); err == nil && info.IsDir() && roomy(base) {
-		bases = append(bases, base)
-	}
-	if u.lingers {
-		slices.Reverse(bases)
-	}
-	return bases
-}
-
-// roomy tells if the path of any unit's socket fits below that folder.
-func roomy(base string) bool {
-	shortest := filepath.Join(base, short("", 8)+"-"+short("", 8), short("", hashed))
-	return len(shortest) <= maxSocket
+	return "/tmp/bijou-" + strconv.Itoa(uid)
 }
 
 // ownDir makes a folder that only we may enter. In /tmp anybody may have made

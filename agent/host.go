@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
+	"sync"
 
 	"bijou/agent/pace"
 	"bijou/agent/pulse"
@@ -49,6 +51,24 @@ func newHost(st *state.State, env state.Environment, dir string, claim *state.Cl
 func (h *host) socket(unit string) (string, error) {
 	dir, err := socketDir(h.uuid, h.dir)
 	return socketPath(dir, unit), err
+}
+
+// attend announces the agents, and ends them once another process runs the machine or they
+// are asked to retire, while work runs them.
+func (h *host) attend(ctx context.Context, retire <-chan struct{}, work func(ctx context.Context) error) error {
+	announcing, withdraw := context.WithCancel(context.WithoutCancel(ctx))
+	working, stop := context.WithCancelCause(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { h.presence.run(announcing, h.pulse.Loop("presence")) })
+	wg.Go(func() { h.retire(working, retire, func() { stop(nil) }) })
+	wg.Go(func() { h.guard(working, stop) })
+	err := work(working)
+	stop(nil)
+	h.leaders.wait()
+	withdraw()
+	wg.Wait()
+	_ = os.Remove(h.sockets) // only if nobody else's are in it
+	return unlessDone(working, err)
 }
 
 // guard ends the agents, by stop with the reason, once the machine is claimed by another.

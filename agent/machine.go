@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"runtime"
 	"sync"
 	"time"
@@ -70,22 +69,14 @@ func (m *machine) run(ctx context.Context) error {
 	if err := m.prepare(ctx); err != nil {
 		return unlessDone(ctx, err)
 	}
-	announcing, withdraw := context.WithCancel(context.WithoutCancel(ctx))
-	var present sync.WaitGroup
-	present.Go(func() { m.host.presence.run(announcing, m.Pulse.Loop("presence")) })
-
-	working, stop := context.WithCancelCause(ctx)
-	m.wg.Go(func() { m.host.retire(working, m.Retire, func() { stop(nil) }) })
-	m.wg.Go(func() { m.host.guard(working, stop) })
-	err := m.work(working)
-	stop(nil)
-	m.drain()
-	m.host.leaders.wait()
-	m.watch.Close()
-	withdraw()
-	present.Wait()
-	_ = os.Remove(m.host.sockets) // only if nobody else's are in it
-	return unlessDone(working, err)
+	return m.host.attend(ctx, m.Retire, func(ctx context.Context) error {
+		ctx, stop := context.WithCancel(ctx)
+		err := m.work(ctx)
+		stop()
+		m.drain()
+		m.watch.Close()
+		return err
+	})
 }
 
 // prepare reads what the agent's options leave open.

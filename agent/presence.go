@@ -11,6 +11,7 @@ import (
 	"bijou/agent/pace"
 	"bijou/agent/pulse"
 	"bijou/state"
+	"bijou/state/charm"
 )
 
 // presence announces all agents of the process by its one session, under its machine's
@@ -129,13 +130,14 @@ func (p *presence) report(ctx context.Context, agent string, t *state.Trouble, l
 	if err != nil {
 		return err
 	}
-	p.mu.Lock()
-	p.agents[agent] = p.agents[agent] // known from now on
-	p.mu.Unlock()
 	if err := s.Report(ctx, p.claim.Update, agent, t); err != nil || line.Message == "" {
 		return err
 	}
-	return p.state.AppendLog(ctx, state.LogSourceOf(agent), []state.LogLine{line})
+	source := agent
+	if unit, err := charm.ParseUnitTag(agent); err == nil {
+		source = unit
+	}
+	return p.state.AppendLog(ctx, source, []state.LogLine{line})
 }
 
 // note notes that the agent is announced, unless it was dismissed meanwhile.

@@ -151,14 +151,6 @@ func MachineAgent(id string) string { return "machine-" + id }
 // UnitAgent names the agent of a unit. It panics on what is not a unit's name.
 func UnitAgent(unit string) string { return charm.UnitTag(unit) }
 
-// LogSourceOf returns what an agent's log is called: the unit, or the machine's agent.
-func LogSourceOf(agent string) string {
-	if unit, err := charm.ParseUnitTag(agent); err == nil {
-		return unit
-	}
-	return agent
-}
-
 // cutInt takes a key's last part, after the prefix, for a number; ok is false
 // if it is more than that.
 func cutInt(key, prefix string) (n int, ok bool) {

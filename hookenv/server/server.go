@@ -140,7 +140,10 @@ func (s *Server) Close() error {
 	var err error
 	if !again {
 		close(s.closing)
-		err = s.remove()
+		owned := s.owned()
+		if err = s.listener.Close(); owned {
+			err = errors.Join(err, os.Remove(s.path))
+		}
 	}
 	s.mu.Lock()
 	for conn := range s.conns {
@@ -148,16 +151,6 @@ func (s *Server) Close() error {
 	}
 	s.mu.Unlock()
 	s.wait.Wait()
-	return err
-}
-
-// remove ends listening, and removes the socket unless another is in its place.
-func (s *Server) remove() error {
-	owned := s.owned()
-	err := s.listener.Close()
-	if owned {
-		err = errors.Join(err, os.Remove(s.path))
-	}
 	return err
 }
 

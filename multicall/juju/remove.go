@@ -43,18 +43,13 @@ func (r removal) run(o *operator, s *state.State, k kind, names []string) error 
 				refused = append(refused, err)
 			}
 		}
-		switch {
-		case len(refused) == 1:
-			return refused[0]
-		case len(refused) > 1:
-			return linesOf(refused)
-		case r.DryRun || k.remove != nil:
+		if len(refused) == 0 && (r.DryRun || k.remove != nil) {
 			return errOnlyChecked
 		}
-		return nil
+		return linesOf(refused)
 	})
 	if err != nil && !errors.Is(err, errOnlyChecked) {
-		return console.Hint(err, "nothing was removed")
+		return console.Hint(err, "nothing was changed")
 	}
 	for i, name := range names {
 		if r.DryRun || k.remove == nil {
@@ -70,11 +65,11 @@ func (r removal) run(o *operator, s *state.State, k kind, names []string) error 
 // print says what was done, or would be.
 func (r removal) print(o *operator, k kind, names []string) error {
 	if r.Format != "plain" {
-		return o.encode(r.Format, map[string]any{"removed": names, "dry-run": r.DryRun})
+		return o.encode(r.Format, map[string]any{k.name + "s": names, "dry-run": r.DryRun})
 	}
 	would := ""
 	if r.DryRun {
-		would = "would be removed: "
+		would = "dry run: "
 	}
 	for _, name := range names {
 		fmt.Fprintf(o.streams.Out, "%s%s %s %s\n", would, k.name, name, k.follow)

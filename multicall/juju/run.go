@@ -155,8 +155,11 @@ func reachable(v *state.View, units []string) (to targets, err error) {
 	return to, nil
 }
 
-// linesOf joins errors, each of which is to be an `error:` line of its own.
+// linesOf joins errors, each of which is to be an `error:` line of its own; nil if there is none.
 func linesOf(errs []error) error {
+	if len(errs) < 2 {
+		return errors.Join(errs...)
+	}
 	lines := make([]string, len(errs))
 	for i, err := range errs {
 		lines[i] = err.Error()

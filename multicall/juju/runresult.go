@@ -42,7 +42,7 @@ func (r ran) print(format string) error {
 			Stdout: string(a.output.Stdout), Stderr: string(a.output.Stderr),
 		}
 		if u.Message = a.action.Message; !a.action.Ended() || a.action.Status == state.ActionCancelled {
-			u.Message = r.whyOf(a)
+			u.Message = cmp.Or(a.stuck, r.why)
 		}
 		units = append(units, u)
 	}
@@ -88,13 +88,10 @@ func (r ran) write(a *awaited) error {
 	return nil
 }
 
-// whyOf is why what did not end by itself on one unit was ended.
-func (r ran) whyOf(a *awaited) string { return cmp.Or(a.stuck, r.why) }
-
 // failure says why a unit's command has no success; nil if it has, or if the exit
 // code of the only unit says it all.
 func (r ran) failure(a *awaited) error {
-	why := r.whyOf(a)
+	why := cmp.Or(a.stuck, r.why)
 	switch {
 	case a.action.Status == state.ActionCompleted:
 		return nil

@@ -101,6 +101,9 @@ func provisionerTable(s state.Status) *console.Table {
 		return t
 	}
 	for _, message := range s.Provisioner.Messages {
+		if next := s.Provisioner.NextRetry; !next.IsZero() {
+			message = firstLine(message) + " (next try at " + next.Local().Format(time.TimeOnly) + ")"
+		}
 		t.Add(console.Red, "trouble", s.Provisioner.Since.Local().Format(time.TimeOnly), firstLine(message))
 	}
 	return t

@@ -68,9 +68,6 @@ func (l *logins) note(password string, err error) {
 	case err == nil:
 		l.refusal, l.pause = nil, 0
 	case errors.Is(rpctypes.Error(err), rpctypes.ErrAuthFailed):
-		if l.tried != password {
-			l.pause = 0
-		}
 		l.refusal, l.tried = err, password
 		l.pause = min(max(2*l.pause, firstLoginPause), maxLoginPause)
 		l.nextTime = l.now().Add(l.pause)

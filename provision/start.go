@@ -124,11 +124,8 @@ func (l *lead) check(spec provider.Spec, i provider.Instance) error {
 // may be there. Any other waits for the operator. Where it was another try of a
 // failed start, and the operator has resolved that meanwhile, the answer stands.
 func (l *lead) recordFailure(ctx context.Context, machine string, again bool, failure error) error {
-	line := state.LogLine{Time: l.Now(), Level: "ERROR", Message: failure.Error()}
-	told := false
-	err := l.records.record(ctx, func(tx *state.Tx) error {
+	return l.records.record(ctx, func(tx *state.Tx) error {
 		m, err := tx.Machine(machine)
-		told = err == nil && m.Message == line.Message
 		if err != nil || again && m.Status == state.MachinePending {
 			return err
 		}
@@ -139,8 +136,4 @@ func (l *lead) recordFailure(ctx context.Context, machine string, again bool, fa
 		}
 		return tx.SetStartFailure(machine, f)
 	})
-	if err != nil || told {
-		return err
-	}
-	return l.State.AppendLog(ctx, state.MachineAgent(machine), []state.LogLine{line})
 }

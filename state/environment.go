@@ -38,8 +38,8 @@ type EnvironmentSetting struct {
 func EnvironmentSettings() []EnvironmentSetting {
 	return []EnvironmentSetting{
 		{RetryHooks, "true or false", "true", "a failed hook is tried again by itself"},
-		{HookTimeout, "a duration, 0 is never", "0", "the time after which a hook that runs is ended, and has failed"},
 		{HookConcurrency, "a number from 1", "its CPUs on local, else 1", "how many hooks run at a time on one machine"},
+		{HookTimeout, "a duration, 0 is never", "0", "the time after which a hook that runs is ended, and has failed"},
 		{ProviderSHA256, "64 hexadecimal digits", "what bootstrap found", "the sha256 that the provider's executable must have"},
 		{HarvestMode, strings.Join(harvestModes(), ", "), string(HarvestDestroyed), "which instances are stopped: of machines that are gone, those that nobody knows, both, none"},
 		{StatusInterval, "a duration, 0 is never", "5m", "the time between two update-status hooks of an idle unit"},

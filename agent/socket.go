@@ -41,8 +41,11 @@ func socketDirName(uuid, machineDir string) string {
 // on this host, which agents that were killed leave behind. None of its agents
 // may run any more.
 func RemoveSockets(uuid string) error {
-	before := filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "bijou") // of agents that were older
-	for _, base := range []string{socketBase(os.Geteuid()), before} {
+	bases := []string{socketBase(os.Geteuid())}
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
+		bases = append(bases, filepath.Join(dir, "bijou")) // of agents that were older
+	}
+	for _, base := range bases {
 		entries, err := os.ReadDir(base)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("cannot look for sockets: %w", err)

@@ -43,9 +43,7 @@ func (t *trouble) of(part string) func(err error) {
 // with nil of every success: its status says so.
 func (t *trouble) shown(agent string) func(ctx context.Context, err error, next time.Time) {
 	return func(ctx context.Context, err error, next time.Time) {
-		if t.report != nil {
-			t.show(ctx, agent, t.note(agent, err, next))
-		}
+		t.show(ctx, agent, t.note(agent, err, next))
 	}
 }
 
@@ -98,7 +96,7 @@ func (t *trouble) show(ctx context.Context, agent string, d difficulty) {
 	line := state.LogLine{Time: time.Now().UTC(), Level: "INFO", Message: "goes on again"}
 	fails := &d.Trouble
 	switch {
-	case d.cause == "" && d.shown == "":
+	case t.report == nil || d.cause == "" && d.shown == "":
 		return
 	case d.cause == "":
 		fails = nil

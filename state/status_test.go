@@ -70,6 +70,7 @@ services:
                 state: down
                 state-info:
                     last-state: started
+                    message: its agent is gone, or cannot reach the store
                 machine: "0"
                 public-address: host.example
                 relations:

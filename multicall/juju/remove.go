@@ -67,12 +67,12 @@ func (r removal) print(o *operator, k kind, names []string) error {
 	if r.Format != "plain" {
 		return o.encode(r.Format, map[string]any{k.name + "s": names, "dry-run": r.DryRun})
 	}
-	would := ""
+	to, would := o.streams.Err, ""
 	if r.DryRun {
-		would = "dry run: "
+		to, would = o.streams.Out, "dry run: "
 	}
 	for _, name := range names {
-		fmt.Fprintf(o.streams.Out, "%s%s %s %s\n", would, k.name, name, k.follow)
+		fmt.Fprintf(to, "%s%s %s %s\n", would, k.name, name, k.follow)
 	}
 	return nil
 }

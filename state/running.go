@@ -19,11 +19,10 @@ type RunningView struct {
 
 // Running reads what a unit runs; nil: nothing, or its agent is gone.
 func (v *View) Running(unit string) (*RunningView, error) {
-	present, err := v.Present(UnitAgent(unit))
-	if err != nil || !present {
-		return nil, err
-	}
 	op, runs, err := v.Op(unit)
+	if err == nil && runs {
+		runs, err = v.Present(UnitAgent(unit))
+	}
 	if err != nil || !runs {
 		return nil, err
 	}

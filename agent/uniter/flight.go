@@ -45,7 +45,10 @@ func (f *flight) ended() bool {
 func (u *uniter) begin(ctx context.Context, s RunHook, snap Snapshot) error {
 	about, err := u.about(ctx, s.Hook, snap)
 	if err == nil {
-		err = u.renewSocket()
+		_, err = u.Socket()
+	}
+	if err == nil {
+		err = u.server.Renew() // anybody who clears temporary folders may have removed it
 	}
 	if err != nil {
 		return err
@@ -64,15 +67,6 @@ func (u *uniter) begin(ctx context.Context, s RunHook, snap Snapshot) error {
 	u.spawn(ctx, f, about)
 	u.hook = f
 	return nil
-}
-
-// renewSocket has the hook find the socket, which anybody who clears temporary folders
-// may have removed.
-func (u *uniter) renewSocket() error {
-	if _, err := u.Socket(); err != nil {
-		return err
-	}
-	return u.server.Renew()
 }
 
 // put records the hook in flight; what comes from the queue is taken out of it,

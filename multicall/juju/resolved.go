@@ -73,13 +73,14 @@ func (c resolvedCmd) Run(o *operator) error {
 
 // follows says what comes of the mark.
 func (c resolvedCmd) follows(failed state.Hook) string {
-	switch {
-	case failed.Name == "": // it was restored
-		return ""
-	case c.Retry:
-		return fmt.Sprintf(": %s of %s runs again", failed.Name, c.Unit)
+	text := "counts as done; --retry runs it again"
+	if c.Retry {
+		text = "runs again"
 	}
-	return fmt.Sprintf(": %s of %s counts as done; --retry runs it again", failed.Name, c.Unit)
+	if failed.Name == "" { // it was restored
+		return ""
+	}
+	return fmt.Sprintf(": %s of %s %s", failed.Name, c.Unit, text)
 }
 
 // machine lets a machine be tried again.

@@ -180,33 +180,6 @@ func (w *world) takeRelationState(unit, number string, kv store.KV) (err error) 
 	return err
 }
 
-func (w *world) takePresence(kvs []store.KV) error {
-	for _, kv := range kvs {
-		p, err := decode[presence](kv)
-		if err != nil {
-			return err
-		}
-		w.present[kv.Key[len(presencePrefix):]] = p
-	}
-	return nil
-}
-
-func (w *world) isPresent(agent string) bool {
-	_, present := w.present[agent]
-	return present
-}
-
-func (w *world) takeLeaders(kvs []store.KV) error {
-	for _, kv := range kvs {
-		p, err := decode[presence](kv)
-		if err != nil {
-			return err
-		}
-		w.leaders[kv.Key[len(leaderKey(serviceLeaders(""))):]] = p.Unit
-	}
-	return nil
-}
-
 // version is that of the unit that was the last to say one.
 func (w *world) version(service string) string {
 	var newest WorkloadVersion

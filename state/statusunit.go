@@ -23,6 +23,33 @@ func (w *world) takeOfUnits(kvs []store.KV) (err error) {
 	return nil
 }
 
+func (w *world) takePresence(kvs []store.KV) error {
+	for _, kv := range kvs {
+		p, err := decode[presence](kv)
+		if err != nil {
+			return err
+		}
+		w.present[kv.Key[len(presencePrefix):]] = p
+	}
+	return nil
+}
+
+func (w *world) isPresent(agent string) bool {
+	_, present := w.present[agent]
+	return present
+}
+
+func (w *world) takeLeaders(kvs []store.KV) error {
+	for _, kv := range kvs {
+		p, err := decode[presence](kv)
+		if err != nil {
+			return err
+		}
+		w.leaders[kv.Key[len(leaderKey(serviceLeaders(""))):]] = p.Unit
+	}
+	return nil
+}
+
 func (w *world) unitView(u Unit) UnitView {
 	flow := w.workflows[u.Name]
 	view := UnitView{

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"sync"
 
 	"bijou/agent/uniter"
 	"bijou/state"
@@ -46,19 +44,7 @@ func (a *alone) run(ctx context.Context) error {
 	}
 	h.tools, h.fault, h.slots = a.Tools, a.Fault, uniter.NewSlots(1)
 	h.presence.ready, h.pulse = a.Ready, a.Pulse
-	announcing, end := context.WithCancel(context.WithoutCancel(ctx))
-	var wg sync.WaitGroup
-	wg.Go(func() { h.presence.run(announcing, a.Pulse.Loop("presence")) })
-	working, stop := context.WithCancelCause(ctx)
-	wg.Go(func() { h.retire(working, a.Retire, func() { stop(nil) }) })
-	wg.Go(func() { h.guard(working, stop) })
-	err = h.supervise(working, a.Unit)
-	stop(nil)
-	h.leaders.wait()
-	end()
-	wg.Wait()
-	_ = os.Remove(h.sockets) // only if nobody else's are in it
-	return unlessDone(working, err)
+	return h.attend(ctx, a.Retire, func(ctx context.Context) error { return h.supervise(ctx, a.Unit) })
 }
 
 // unlessDone is nil where the work has ended since its ctx is done, unless that was

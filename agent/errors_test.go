@@ -19,7 +19,7 @@ func (r *rig) manual() {
 
 func (r *rig) resolve(unit, relation string, retry bool) {
 	r.t.Helper()
-	r.update(func(tx *state.Tx) error { return tx.SetResolved(unit, relation, retry) })
+	r.update(func(tx *state.Tx) error { _, err := tx.SetResolved(unit, relation, retry); return err })
 }
 
 // lonely deploys one unit of a charm without relations.

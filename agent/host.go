@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
+	"sync"
 
 	"bijou/agent/pace"
 	"bijou/agent/pulse"
@@ -18,7 +20,8 @@ type host struct {
 	state    *state.State
 	dir      string // the machine's
 	tools    string
-	sockets  string
+	uuid     string // the environment's
+	sockets  string // the folder that socket makes
 	slots    *uniter.Slots
 	log      *slog.Logger
 	fault    Fault
@@ -29,23 +32,43 @@ type host struct {
 	pulse    *pulse.Pulse // may be nil
 }
 
-// newHost makes the sockets' folder and the presence under the machine's claim; slots,
-// tools and fault are for the caller to say.
+// newHost makes the presence under the machine's claim; slots, tools and fault are for the
+// caller to say.
 func newHost(st *state.State, env state.Environment, dir string, claim *state.Claim, log *slog.Logger) (*host, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("cannot find the machine's folder: %w", err)
 	}
-	sockets, err := socketDir(env.UUID, dir)
-	if err != nil {
-		return nil, err
-	}
 	p, t := newPresence(st, claim, log), newTrouble(log)
-	p.told = t.of("session")
+	p.told, t.report = t.of("session"), p.report
 	return &host{
-		state: st, dir: dir, sockets: sockets, log: log, claim: claim,
+		state: st, dir: dir, uuid: env.UUID, sockets: socketDirName(env.UUID, dir), log: log, claim: claim,
 		presence: p, leaders: newLeaders(p, st, log), trouble: t,
 	}, nil
+}
+
+// socket makes the folder of a unit's socket, and returns where that is to be.
+func (h *host) socket(unit string) (string, error) {
+	dir, err := socketDir(h.uuid, h.dir)
+	return socketPath(dir, unit), err
+}
+
+// attend announces the agents, and ends them once another process runs the machine or they
+// are asked to retire, while work runs them.
+func (h *host) attend(ctx context.Context, retire <-chan struct{}, work func(ctx context.Context) error) error {
+	announcing, withdraw := context.WithCancel(context.WithoutCancel(ctx))
+	working, stop := context.WithCancelCause(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { h.presence.run(announcing, h.pulse.Loop("presence")) })
+	wg.Go(func() { h.retire(working, retire, func() { stop(nil) }) })
+	wg.Go(func() { h.guard(working, stop) })
+	err := work(working)
+	stop(nil)
+	h.leaders.wait()
+	withdraw()
+	wg.Wait()
+	_ = os.Remove(h.sockets) // only if nobody else's are in it
+	return unlessDone(working, err)
 }
 
 // guard ends the agents, by stop with the reason, once the machine is claimed by another.

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"runtime"
 	"sync"
+	"time"
 
 	"bijou/agent/pace"
 	"bijou/agent/pulse"
@@ -69,22 +69,14 @@ func (m *machine) run(ctx context.Context) error {
 	if err := m.prepare(ctx); err != nil {
 		return unlessDone(ctx, err)
 	}
-	announcing, withdraw := context.WithCancel(context.WithoutCancel(ctx))
-	var present sync.WaitGroup
-	present.Go(func() { m.host.presence.run(announcing, m.Pulse.Loop("presence")) })
-
-	working, stop := context.WithCancelCause(ctx)
-	m.wg.Go(func() { m.host.retire(working, m.Retire, func() { stop(nil) }) })
-	m.wg.Go(func() { m.host.guard(working, stop) })
-	err := m.work(working)
-	stop(nil)
-	m.drain()
-	m.host.leaders.wait()
-	m.watch.Close()
-	withdraw()
-	present.Wait()
-	_ = os.Remove(m.host.sockets) // only if nobody else's are in it
-	return unlessDone(working, err)
+	return m.host.attend(ctx, m.Retire, func(ctx context.Context) error {
+		ctx, stop := context.WithCancel(ctx)
+		err := m.work(ctx)
+		stop()
+		m.drain()
+		m.watch.Close()
+		return err
+	})
 }
 
 // prepare reads what the agent's options leave open.
@@ -141,7 +133,7 @@ func (m *machine) concurrency(env state.Environment) int {
 // work goes step by step until ctx is done, the machine is dead, or the store is
 // gone.
 func (m *machine) work(ctx context.Context) error {
-	told := m.host.trouble.of(state.MachineAgent(m.Machine))
+	told := m.host.trouble.shown(state.MachineAgent(m.Machine))
 	running := false
 	loop := m.Pulse.Loop("machine agent")
 	defer loop.Rest()
@@ -159,13 +151,15 @@ func (m *machine) work(ctx context.Context) error {
 		if finished || ctx.Err() != nil || errors.Is(err, state.ErrStoreGone) {
 			return err
 		}
-		told(err)
-		if err != nil {
-			loop.Rest()
-			_ = again.Pause(ctx)
+		if err == nil {
+			told(ctx, nil, time.Time{})
+			again.Reset()
 			continue
 		}
-		again.Reset()
+		pause := again.Next()
+		told(ctx, err, time.Now().Add(pause))
+		loop.Rest()
+		_ = pace.Sleep(ctx, pause)
 	}
 }
 

@@ -11,12 +11,14 @@ import (
 	"bijou/agent/pace"
 	"bijou/agent/pulse"
 	"bijou/state"
+	"bijou/state/charm"
 )
 
 // presence announces all agents of the process by its one session, under its machine's
 // claim. An agent is announced by its first commit. When the session is lost, the agents
 // are announced again by the next; commits wait for that.
 type presence struct {
+	state   *state.State
 	process *state.Process
 	claim   *state.Claim
 	own     bool // nobody else has part in process
@@ -28,8 +30,11 @@ type presence struct {
 	agents map[string]*state.Session // that have committed, and who announced them last; nil: nobody
 }
 
+// reportTimeout is how long an agent that cannot go on tries to say so.
+const reportTimeout = 5 * time.Second
+
 func newPresence(st *state.State, claim *state.Claim, log *slog.Logger) *presence {
-	return &presence{process: state.NewProcess(st, true), claim: claim, own: true, log: log, told: func(error) {}, agents: map[string]*state.Session{}}
+	return &presence{state: st, process: state.NewProcess(st, true), claim: claim, own: true, log: log, told: func(error) {}, agents: map[string]*state.Session{}}
 }
 
 // share has the agents announced by a session in which other roles have part;
@@ -114,6 +119,25 @@ func (p *presence) announced(ctx context.Context, agent string) error {
 	}
 	p.note(agent, s)
 	return nil
+}
+
+// report writes what an agent cannot do where it is announced, nil: nothing any more; and
+// into its log the line, unless that is empty.
+func (p *presence) report(ctx context.Context, agent string, t *state.Trouble, line state.LogLine) error {
+	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
+	defer cancel()
+	s, err := p.process.Session(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.Report(ctx, p.claim.Update, agent, t); err != nil || line.Message == "" {
+		return err
+	}
+	source := agent
+	if unit, err := charm.ParseUnitTag(agent); err == nil {
+		source = unit
+	}
+	return p.state.AppendLog(ctx, source, []state.LogLine{line})
 }
 
 // note notes that the agent is announced, unless it was dismissed meanwhile.

@@ -21,11 +21,10 @@ const maxSocket = 107
 const hashed = 16
 
 // socketDir makes the folder of the sockets of one machine of an environment:
-// owner-only, in a short place, under a short name.
+// owner-only, in a short place, under a short name. Making it again is no error.
 func socketDir(uuid, machineDir string) (string, error) {
-	base := socketBases(os.Geteuid(), os.Getenv("XDG_RUNTIME_DIR"))[0]
-	dir := filepath.Join(base, short(uuid, 8)+"-"+short(machineDir, 8))
-	for _, path := range []string{base, dir} {
+	dir := socketDirName(uuid, machineDir)
+	for _, path := range []string{filepath.Dir(dir), dir} {
 		if err := ownDir(path); err != nil {
 			return "", err
 		}
@@ -33,11 +32,20 @@ func socketDir(uuid, machineDir string) (string, error) {
 	return dir, nil
 }
 
+// socketDirName names it.
+func socketDirName(uuid, machineDir string) string {
+	return filepath.Join(socketBase(os.Geteuid()), short(uuid, 8)+"-"+short(machineDir, 8))
+}
+
 // RemoveSockets removes the folders of all sockets of an environment's machines
 // on this host, which agents that were killed leave behind. None of its agents
 // may run any more.
 func RemoveSockets(uuid string) error {
-	for _, base := range socketBases(os.Geteuid(), os.Getenv("XDG_RUNTIME_DIR")) {
+	bases := []string{socketBase(os.Geteuid())}
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
+		bases = append(bases, filepath.Join(dir, "bijou")) // of agents that were older
+	}
+	for _, base := range bases {
 		entries, err := os.ReadDir(base)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("cannot look for sockets: %w", err)
@@ -55,25 +63,13 @@ func RemoveSockets(uuid string) error {
 	return nil
 }
 
-// socketBases are where sockets of that user may lie, the one to be used first:
-// an agent may have been started with a runtime folder, and its remains be
-// removed without one.
-func socketBases(uid int, runtimeDir string) []string {
+// socketBase is where sockets of that user lie, as long as agents live: not below
+// XDG_RUNTIME_DIR, which logind removes at the last logout unless the user lingers.
+func socketBase(uid int) string {
 	if uid == 0 {
-		return []string{"/run/bijou"}
+		return "/run/bijou"
 	}
-	bases := []string{"/tmp/bijou-" + strconv.Itoa(uid)}
-	base := filepath.Join(runtimeDir, "bijou")
-	if info, err := os.Stat(runtimeDir); err == nil && info.IsDir() && roomy(base) {
-		bases = []string{base, bases[0]}
-	}
-	return bases
-}
-
-// roomy tells if the path of any unit's socket fits below that folder.
-func roomy(base string) bool {
-	shortest := filepath.Join(base, short("", 8)+"-"+short("", 8), short("", hashed))
-	return len(shortest) <= maxSocket
+	return "/tmp/bijou-" + strconv.Itoa(uid)
 }
 
 // ownDir makes a folder that only we may enter. In /tmp anybody may have made

@@ -7,7 +7,9 @@ import (
 	"log/slog"
 	"slices"
 	"testing"
+	"time"
 
+	"bijou/state"
 	"bijou/state/store"
 )
 
@@ -45,3 +47,55 @@ func (n noting) Handle(_ context.Context, r slog.Record) error {
 }
 func (n noting) WithAttrs([]slog.Attr) slog.Handler { return n }
 func (n noting) WithGroup(string) slog.Handler      { return n }
+
+// reporter notes what is reported of agents; its store may be away.
+type reporter struct {
+	away bool
+	said []string
+}
+
+func (r *reporter) report(_ context.Context, agent string, t *state.Trouble, line state.LogLine) error {
+	if r.away {
+		return state.ErrAway
+	}
+	text := "nothing"
+	if t != nil {
+		text = fmt.Sprintf("%s, attempt %d", t.Message, t.Attempts)
+	}
+	r.said = append(r.said, fmt.Sprintf("%s: %s; %s", agent, text, line.Message))
+	return nil
+}
+
+// An agent's status has what it cannot do with each attempt from the second on, its log
+// once per cause.
+func TestTroubleIsShown(t *testing.T) {
+	r := &reporter{}
+	tr := newTrouble(slog.New(slog.DiscardHandler))
+	tr.report = r.report
+	a := tr.shown("unit-a-0")
+	tell := func(err error) { a(t.Context(), err, time.Now()) }
+	full, link := errors.New("no space left\nin detail"), errors.New("a link")
+	tell(full) // passes by itself
+	tell(nil)
+	tell(full)
+	tell(full)
+	tell(full)
+	tell(link)
+	tell(link)
+	tell(store.Away("nobody listens", errors.New("refused")))
+	tell(store.Away("nobody listens", errors.New("refused")))
+	r.away = true
+	tell(nil)
+	r.away = false
+	tell(nil)
+	tell(nil)
+	want := []string{
+		"unit-a-0: no space left, attempt 2; cannot go on, and tries again: no space left",
+		"unit-a-0: no space left, attempt 3; ",
+		"unit-a-0: a link, attempt 2; cannot go on, and tries again: a link",
+		"unit-a-0: nothing; goes on again",
+	}
+	if !slices.Equal(r.said, want) {
+		t.Errorf("said %q", r.said)
+	}
+}

@@ -32,7 +32,9 @@ func (h *host) supervise(ctx context.Context, unit string) error {
 			again.Reset()
 		}
 		log.Error("the unit's agent has ended; starting it again", "error", err)
-		_ = again.Pause(ctx)
+		pause := again.Next()
+		h.trouble.shown(agent)(ctx, err, begin.Add(time.Since(begin)+pause))
+		_ = pace.Sleep(ctx, pause)
 	}
 }
 
@@ -50,11 +52,11 @@ func (h *host) runOnce(ctx context.Context, unit string, log *slog.Logger) (err 
 		Update:  h.presence.as(agent),
 		Folder:  uniter.FolderOf(h.dir, unit),
 		Tools:   h.tools,
-		Socket:  socketPath(h.sockets, unit),
+		Socket:  func() (string, error) { return h.socket(unit) },
 		Slots:   h.slots,
 		Log:     log.With("part", "uniter"),
 		Fault:   h.fault,
-		Trouble: h.trouble.of(agent),
+		Trouble: h.trouble.shown(agent),
 		Loop:    h.pulse.Loop(agent),
 		Stand:   func(stays bool) { h.leaders.stand(ctx, unit, stays) },
 	})

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"runtime/debug"
+	"slices"
 	"strings"
 
 	"bijou/multicall/console"
@@ -34,6 +36,9 @@ func runBijou(c call) int {
 	if len(c.args) == 0 {
 		c.args = []string{"help"}
 	}
+	if c.args[0] == "--version" {
+		c.args = []string{"version"}
+	}
 	first := c.args[0]
 	if applet, ok := find(first); ok {
 		return applet.run(call{name: first, args: c.args[1:], streams: c.streams, options: c.options})
@@ -42,7 +47,7 @@ func runBijou(c call) int {
 		fmt.Fprintln(c.streams.Out, strings.Join(names(), "\n"))
 		return console.ExitOK
 	}
-	if !strings.HasPrefix(first, "-") && !ownCommand(first) {
+	if !strings.HasPrefix(first, "-") && !slices.Contains(ownCommands(), first) {
 		return unknown(c, first)
 	}
 	return runOwn(c)
@@ -69,22 +74,25 @@ func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 // ownCommands are the words of bijouGrammar, for suggestions and dispatch.
 func ownCommands() []string { return []string{"help", "version", "install", "quickstart"} }
 
-func ownCommand(word string) bool {
-	for _, w := range ownCommands() {
-		if w == word {
-			return true
-		}
-	}
-	return false
-}
-
 // versionCmd is `bijou version`.
 type versionCmd struct{}
 
 // Run prints the version, and what it was built by and for.
 func (versionCmd) Run(s console.Streams) error {
-	_, err := fmt.Fprintf(s.Out, "%s (%s, %s/%s)\n", Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	_, err := fmt.Fprintf(s.Out, "%s (commit %s, %s, %s/%s)\n", Version, commit(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return err
+}
+
+// commit is what the binary was built of, as far as its builder has said.
+func commit() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				return s.Value
+			}
+		}
+	}
+	return "unknown"
 }
 
 // self is the path of the running binary, for links and child processes.

@@ -61,13 +61,9 @@ func examineOther(ctx context.Context, e home.Environment, wanted plugin.Wanted)
 	if err != nil {
 		return found, err
 	}
-	sockets, err := agent.ProviderFolder(e.UUID)
-	if err != nil {
-		return found, err
-	}
 	defer func() { err = errors.Join(err, agent.RemoveSockets(e.UUID)) }()
 	client := plugin.NewClient(plugin.Options{
-		Name: e.Provider, Sockets: sockets, Log: slog.New(slog.DiscardHandler), // the operator gets the error
+		Name: e.Provider, Sockets: providerFolder(e), Log: slog.New(slog.DiscardHandler), // the operator gets the error
 		Find:   func(string) (string, error) { return path, nil },
 		Wanted: func(context.Context) (plugin.Wanted, error) { return wanted, nil },
 	})

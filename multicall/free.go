@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"bijou/agent"
 	"bijou/multicall/home"
 	"bijou/provision/plugin"
 	"bijou/provision/provider"
@@ -31,12 +30,8 @@ func freeInstances(ctx context.Context, e home.Environment) error {
 		slog.Warn("the instances of the environment's provider stay", "provider", e.Provider, "error", err)
 		return nil
 	}
-	sockets, err := agent.ProviderFolder(e.UUID)
-	if err != nil {
-		return err
-	}
 	p := plugin.NewClient(plugin.Options{
-		Name: e.Provider, Sockets: sockets,
+		Name: e.Provider, Sockets: providerFolder(e),
 		Find:   func(sum string) (string, error) { return findProvider(e.Provider, sum, e) },
 		Demand: func(context.Context) (plugin.Demand, error) { return plugin.Present, nil },
 		Wanted: func(context.Context) (plugin.Wanted, error) { return wanted, nil },

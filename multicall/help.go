@@ -25,7 +25,7 @@ func (h helpCmd) Run(c *call) error {
 		return exitWith(runOwn(call{name: "bijou", args: []string{"--help"}, streams: c.streams}))
 	case ok:
 		return exitWith(applet.run(call{name: applet.Name, args: []string{"--help"}, streams: c.streams}))
-	case ownCommand(h.Applet):
+	case slices.Contains(ownCommands(), h.Applet):
 		return exitWith(runOwn(call{name: "bijou", args: []string{h.Applet, "--help"}, streams: c.streams}))
 	}
 	return exitWith(unknown(*c, h.Applet))

@@ -24,6 +24,9 @@ const strayGrace = 5 * time.Second
 
 // runJuju is juju.
 func runJuju(c call) int {
+	if len(c.args) > 0 && (c.args[0] == "--version" || c.args[0] == "version") {
+		return runBijou(call{args: []string{"version"}, streams: c.streams})
+	}
 	logTo(c.streams.Err)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

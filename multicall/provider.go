@@ -120,18 +120,19 @@ func isBuiltin(name string) bool {
 	return slices.ContainsFunc(builtins(), func(b builtin) bool { return b.name == name })
 }
 
+// providerFolder makes the folder for the sockets of an environment's provider.
+func providerFolder(e home.Environment) func() (string, error) {
+	return func() (string, error) { return agent.ProviderFolder(e.UUID) }
+}
+
 // newProvider is the provider that the environment was bootstrapped with, in a
 // process of its own. What it needs to know is read again before each call.
 func newProvider(ctx context.Context, s *state.State, e home.Environment) (*plugin.Client, error) {
 	if e.Dir == "" {
 		return nil, errors.New("cannot provision: a provider needs the environment's folder: give --env DIR")
 	}
-	sockets, err := agent.ProviderFolder(e.UUID)
-	if err != nil {
-		return nil, err
-	}
 	var name string
-	err = look(ctx, s, func(v *state.View) error {
+	err := look(ctx, s, func(v *state.View) error {
 		env, err := v.Environment()
 		name = env.Provider
 		return err
@@ -140,7 +141,7 @@ func newProvider(ctx context.Context, s *state.State, e home.Environment) (*plug
 		return nil, err
 	}
 	return plugin.NewClient(plugin.Options{
-		Name: name, Sockets: sockets,
+		Name: name, Sockets: providerFolder(e),
 		Find:   func(sum string) (string, error) { return findProvider(name, sum, e) },
 		Demand: func(ctx context.Context) (plugin.Demand, error) { return demand(ctx, s) },
 		Wanted: func(ctx context.Context) (w plugin.Wanted, err error) {

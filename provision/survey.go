@@ -41,17 +41,32 @@ func (l *lead) instances(ctx context.Context) ([]provider.Instance, error) {
 	return nil, l.blind.err
 }
 
+// logSource is what the provisioner's log is called.
+const logSource = "provisioner"
+
 // say records what is wrong, or that nothing is any more, for juju status.
 func (l *lead) say(ctx context.Context, s snapshot, wrong []string) error {
 	wrong = wrong[:min(len(wrong), state.MaxTroubles)]
-	if !slices.Equal(wrong, l.wrong) {
+	changed := !slices.Equal(wrong, l.wrong)
+	if changed {
 		for _, w := range wrong {
 			l.Log.Warn("provisioner is in trouble", "error", w)
 		}
 		l.wrong = wrong
 	}
-	if slices.Equal(wrong, s.trouble.Messages) {
+	if slices.Equal(wrong, s.trouble.Messages) && l.blind.due.Equal(s.trouble.NextRetry) {
 		return nil
 	}
-	return l.leadership.Update(ctx, func(tx *state.Tx) error { return tx.SetProvisionerTrouble(wrong, l.Now()) })
+	err := l.leadership.Update(ctx, func(tx *state.Tx) error { return tx.SetProvisionerTrouble(wrong, l.Now(), l.blind.due) })
+	if err != nil || !changed {
+		return err
+	}
+	var lines []state.LogLine
+	for _, w := range wrong {
+		lines = append(lines, state.LogLine{Time: l.Now(), Level: "WARNING", Message: "is in trouble: " + w})
+	}
+	if len(wrong) == 0 {
+		lines = []state.LogLine{{Time: l.Now(), Level: "INFO", Message: "goes on again"}}
+	}
+	return l.State.AppendLog(ctx, logSource, lines)
 }

@@ -1,12 +1,24 @@
 package state
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // Debug is an operator's session in which a unit's hooks are run by hand. It is on
 // the unit's machine.
 type Debug struct {
 	Socket string   `json:"socket"`          // of its tmux, a path
 	Hooks  []string `json:"hooks,omitempty"` // their names; empty: all that the charm has
+	By     string   `json:"by,omitempty"`    // whose it is, USER@HOST
+}
+
+// DebugSession is the name of its tmux session; its socket tells one from another.
+const DebugSession = "debug"
+
+// String says whose it is, and how to get into it.
+func (d Debug) String() string {
+	return fmt.Sprintf("%s (debug-hooks; tmux -S %s attach -t %s)", or(d.By, "an operator"), d.Socket, DebugSession)
 }
 
 // Wants says if that hook is to be run by hand; named, if it was asked for by name.

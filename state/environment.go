@@ -21,6 +21,7 @@ const (
 	AllowOtherSeries = "allow-other-series"        // "false" (default) or "true"
 	RetryHooks       = "automatically-retry-hooks" // "true" (default) or "false"
 	StatusInterval   = "update-status-interval"    // "5m" (default); "0" is never
+	HookTimeout      = "hook-timeout"              // how long a hook may run; "0" (default) is without end
 	HookConcurrency  = "hook-concurrency"          // hooks at a time on one machine
 	ProviderSHA256   = "provider-sha256"           // of a provider's executable, which no other may stand in for
 	HarvestMode      = "provisioner-harvest-mode"  // one of Harvest's words
@@ -40,6 +41,7 @@ func EnvironmentSettings() []EnvironmentSetting {
 		{AllowOtherSeries, "true or false", "false", "charms run on machines of a series that they do not support"},
 		{RetryHooks, "true or false", "true", "a failed hook is tried again by itself"},
 		{HookConcurrency, "a number from 1", "its CPUs on local, else 1", "how many hooks run at a time on one machine"},
+		{HookTimeout, "a duration, 0 is never", "0", "the time after which a hook that runs is ended, and has failed"},
 		{ProviderSHA256, "64 hexadecimal digits", "what bootstrap found", "the sha256 that the provider's executable must have"},
 		{HarvestMode, strings.Join(harvestModes(), ", "), string(HarvestDestroyed), "which instances are stopped: of machines that are gone, those that nobody knows, both, none"},
 		{StatusInterval, "a duration, 0 is never", "5m", "the time between two update-status hooks of an idle unit"},
@@ -81,6 +83,12 @@ func (e Environment) StatusInterval() time.Duration {
 		return d
 	}
 	return 5 * time.Minute
+}
+
+// HookTimeout is the time after which a hook is ended; 0 is never.
+func (e Environment) HookTimeout() time.Duration {
+	d, _ := time.ParseDuration(e.Config[HookTimeout])
+	return d
 }
 
 // HookConcurrency is how many hooks may run at a time on one machine; 0 if it is
@@ -157,7 +165,7 @@ func (e Environment) checkSetting(key, value string) error {
 		if value != "true" && value != "false" {
 			return fmt.Errorf("invalid %s %q: want true or false", key, value)
 		}
-	case StatusInterval:
+	case StatusInterval, HookTimeout:
 		if d, err := time.ParseDuration(value); err != nil || d < 0 {
 			return fmt.Errorf("invalid %s %q: want a duration as 5m or 90s, or 0 for never", key, value)
 		}

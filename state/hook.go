@@ -1,6 +1,9 @@
 package state
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // NoRelation is Hook.Relation of a hook that is none of a relation.
 const NoRelation = -1
@@ -16,6 +19,23 @@ type Hook struct {
 	Action        int    `json:"action,omitempty"` // its id, if it is what an operator has asked for
 }
 
+// The kinds of a Hook that is none, but what an operator has asked for.
+const (
+	KindAction  = "action"
+	KindCommand = "command"
+)
+
+// String names the hook, action or command as logs do.
+func (h Hook) String() string {
+	switch h.Kind {
+	case KindAction:
+		return fmt.Sprintf("action %d (%s)", h.Action, h.Name)
+	case KindCommand:
+		return fmt.Sprintf("command %d", h.Action)
+	}
+	return fmt.Sprintf("hook %q", h.Name)
+}
+
 // Op is the hook that a unit is in the middle of. Its key is there exactly while
 // one is in flight.
 type Op struct {
@@ -23,6 +43,7 @@ type Op struct {
 	Hook     Hook      `json:"hook"`
 	ClientID string    `json:"client-id,omitempty"`
 	Started  time.Time `json:"started,omitzero"`
+	Holder   string    `json:"held-by,omitempty"` // who runs it by hand; empty: nobody
 	Expect   string    `json:"expect,omitempty"`  // the workflow's state on success
 	Version  int64     `json:"version,omitempty"` // of the settings or the config that it will have seen
 }
@@ -35,6 +56,9 @@ type Failure struct {
 	Since    time.Time `json:"since"`           // of the first attempt
 	Attempts int       `json:"attempts"`
 	RetryAt  time.Time `json:"retry-at,omitzero"` // zero: not by itself
+
+	// Interrupted: an operator has ended it, so that it is not retried by itself.
+	Interrupted bool `json:"interrupted,omitempty"`
 }
 
 // Workflow is how far a unit is.
@@ -46,6 +70,7 @@ type Workflow struct {
 	Failure       *Failure `json:"failure,omitempty"`        // there exactly in an error state
 	NextPlace     int64    `json:"next-place,omitempty"`     // in the queue
 	Restarted     bool     `json:"restarted,omitempty"`      // a config-changed is owed for it
+	Upgraded      bool     `json:"upgraded,omitempty"`       // it is owed for a new charm, before any leader hook
 	Elected       bool     `json:"elected,omitempty"`        // it leads its service, as far as its hooks know
 	LeaderVersion int64    `json:"leader-version,omitempty"` // of the leader settings that leader-settings-changed has seen
 	UpgradeOwed   bool     `json:"upgrade-owed,omitempty"`   // Charm's upgrade-charm is, before any other hook of it

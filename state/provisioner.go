@@ -13,6 +13,8 @@ const MaxTroubles = 20
 type ProvisionerTrouble struct {
 	Messages []string  `json:"messages" yaml:"messages"`
 	Since    time.Time `json:"since" yaml:"since"` // when it became this
+
+	NextRetry time.Time `json:"next-retry,omitzero" yaml:"next-retry,omitempty"` // zero: with the next look
 }
 
 // ProvisionerTrouble reads it; without messages there is none.
@@ -21,20 +23,23 @@ func (v *View) ProvisionerTrouble() (ProvisionerTrouble, error) {
 	return t, err
 }
 
-// SetProvisionerTrouble records it, since now unless it is recorded already; no
-// messages: it is over.
-func (tx *Tx) SetProvisionerTrouble(messages []string, now time.Time) error {
+// SetProvisionerTrouble records it, since now unless it is recorded already, with when the
+// next try is due; no messages: it is over.
+func (tx *Tx) SetProvisionerTrouble(messages []string, now, next time.Time) error {
 	messages = slices.Clone(messages[:min(len(messages), MaxTroubles)])
 	for i, m := range messages {
 		messages[i] = fit(m, maxMessage)
 	}
 	old, err := tx.ProvisionerTrouble()
+	if same := slices.Equal(old.Messages, messages); same {
+		now = old.Since
+	}
 	switch {
-	case err != nil || slices.Equal(old.Messages, messages):
+	case err != nil || len(messages)+len(old.Messages) == 0:
 		return err
 	case len(messages) == 0:
 		tx.remove(provisionerKey)
 		return nil
 	}
-	return tx.put(provisionerKey, ProvisionerTrouble{Messages: messages, Since: now.UTC()})
+	return tx.put(provisionerKey, ProvisionerTrouble{Messages: messages, Since: now.UTC(), NextRetry: next.UTC()})
 }

@@ -9,15 +9,15 @@ import (
 )
 
 // SetResolved is an operator's answer to the error of a unit or, with relation
-// (its name or id), of one of its relations: retry runs the failed hook again,
-// otherwise it counts as done. The agent clears it. A unit that waits since it was
+// (its name or id), of one of its relations: retry runs the failed hook, which is returned,
+// again, otherwise it counts as done. The agent clears it. A unit that waits since it was
 // restored goes on. ErrNotInError and
 // ErrAlreadyResolved carry the message for the operator, who is not wrong;
 // ErrNotFound: no such unit or relation.
-func (tx *Tx) SetResolved(unit, relation string, retry bool) error {
+func (tx *Tx) SetResolved(unit, relation string, retry bool) (failed Hook, err error) {
 	u, err := tx.Unit(unit)
 	if err != nil {
-		return err
+		return failed, err
 	}
 	answer := ResolvedDone
 	if retry {
@@ -28,41 +28,41 @@ func (tx *Tx) SetResolved(unit, relation string, retry bool) error {
 	}
 	restored, err := tx.acceptRestored(unit)
 	if err != nil {
-		return err
+		return failed, err
 	}
 	w, err := tx.Workflow(unit)
 	switch {
 	case err != nil || restored && w.Failure == nil:
-		return err
+		return failed, err
 	case w.Failure == nil:
-		return refuse(ErrNotInError, "unit %q is already running", unit)
+		return failed, refuse(ErrNotInError, "unit %q is already running", unit)
 	case u.Resolved != Unresolved:
-		return refuse(ErrAlreadyResolved, "unit %q is already marked as resolved", unit)
+		return failed, refuse(ErrAlreadyResolved, "unit %q is already marked as resolved", unit)
 	}
 	u.Resolved = answer
-	return tx.put(unitKey(unit), u)
+	return w.Failure.Hook, tx.put(unitKey(unit), u)
 }
 
-func (tx *Tx) resolveRelation(u Unit, text string, answer Resolved) error {
+func (tx *Tx) resolveRelation(u Unit, text string, answer Resolved) (failed Hook, err error) {
 	r, err := tx.relationOf(u, text)
 	if err != nil {
-		return err
+		return failed, err
 	}
 	st, _, err := tx.RelationState(u.Name, r.ID)
 	switch {
 	case err != nil:
-		return err
+		return failed, err
 	case st.Failure == nil:
-		return refuse(ErrNotInError, "%s of unit %q is already running", r, u.Name)
+		return failed, refuse(ErrNotInError, "%s of unit %q is already running", r, u.Name)
 	case u.ResolvedRelations[r.ID] != Unresolved:
-		return refuse(ErrAlreadyResolved, "%s of unit %q is already marked as resolved", r, u.Name)
+		return failed, refuse(ErrAlreadyResolved, "%s of unit %q is already marked as resolved", r, u.Name)
 	}
 	u.ResolvedRelations = maps.Clone(u.ResolvedRelations)
 	if u.ResolvedRelations == nil {
 		u.ResolvedRelations = map[int]Resolved{}
 	}
 	u.ResolvedRelations[r.ID] = answer
-	return tx.put(unitKey(u.Name), u)
+	return st.Failure.Hook, tx.put(unitKey(u.Name), u)
 }
 
 // relationOf finds a relation of the unit's service by "relation-3", "3", "db:3"

@@ -45,7 +45,7 @@ func TestSetResolved(t *testing.T) {
 		{"mysql/7", "", true, state.ErrNotFound, `unit "mysql/7" not found`},
 		{"mysql/0", "server", true, nil, `relation "server" of unit "mysql/0" is ambiguous: it could be relation-1 (mysql:server wordpress:db), relation-2 (mysql:server twice:db)`},
 	} {
-		err := st.Update(t.Context(), func(tx *state.Tx) error { return tx.SetResolved(test.unit, test.relation, test.retry) })
+		err := st.Update(t.Context(), func(tx *state.Tx) error { _, err := tx.SetResolved(test.unit, test.relation, test.retry); return err })
 		message := ""
 		if err != nil {
 			message = err.Error()

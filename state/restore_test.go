@@ -189,14 +189,14 @@ func TestRestoreReplaces(t *testing.T) {
 		if env.Incarnation != 1 || env.Harvest() != HarvestNone || !marked || !mark.Backup.Equal(a.Time) {
 			t.Errorf("%+v, %+v", env, mark)
 		}
-		status, serr := v.Status()
+		status, serr := v.Status(time.Now())
 		if info := status.Services["mysql"].Units["mysql/1"].Info; info == nil || !strings.Contains(info.Message, "restored from the backup of") {
 			t.Errorf("status: %+v", info)
 		}
 		return errors.Join(err, merr, serr, checkFormat(v))
 	}))
-	check(t, s.Update(ctx, func(tx *Tx) error { return tx.SetResolved("mysql/1", "", false) }))
-	is(t, s.Update(ctx, func(tx *Tx) error { return tx.SetResolved("mysql/1", "", false) }), ErrNotInError)
+	check(t, s.Update(ctx, func(tx *Tx) error { _, err := tx.SetResolved("mysql/1", "", false); return err }))
+	is(t, s.Update(ctx, func(tx *Tx) error { _, err := tx.SetResolved("mysql/1", "", false); return err }), ErrNotInError)
 }
 
 // TestRestoreLost puts an environment back into an empty store: nobody knows which ids

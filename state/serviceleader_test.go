@@ -31,7 +31,7 @@ func TestServiceLeader(t *testing.T) {
 		if err := lead.Elect(t.Context(), "mysql/2"); err != nil || leaderOf(t, st, "mysql") != "mysql/2" {
 			t.Errorf("%q leads, %v", leaderOf(t, st, "mysql"), err)
 		}
-		status := statetest.Read(t, st, (*state.View).Status)
+		status := statetest.Read(t, st, statusNow)
 		for unit, want := range map[string]bool{"mysql/0": false, "mysql/1": false, "mysql/2": true} {
 			if got := status.Services["mysql"].Units[unit].Leader; got != want {
 				t.Errorf("status: %s leads: %v", unit, got)
@@ -156,7 +156,7 @@ func TestWorkloadVersion(t *testing.T) {
 	}{{"mysql/0", "5.0", noon}, {"mysql/1", "5.1", noon.Add(time.Hour)}, {"mysql/0", "5.0", noon.Add(2 * time.Hour)}} {
 		statetest.Update(t, st, func(tx *state.Tx) error { return tx.SetWorkloadVersion(set.unit, set.version, set.since) })
 	}
-	s := statetest.Read(t, st, (*state.View).Status).Services["mysql"]
+	s := statetest.Read(t, st, statusNow).Services["mysql"]
 	if s.Version != "5.1" || s.Units["mysql/0"].Version != "5.0" || s.Units["mysql/1"].Version != "5.1" {
 		t.Errorf("service %q, units %q and %q", s.Version, s.Units["mysql/0"].Version, s.Units["mysql/1"].Version)
 	}

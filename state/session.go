@@ -45,6 +45,16 @@ type presence struct {
 	Since   time.Time `json:"since"`
 	// Unit is which of the process's units leads, where a service's are led.
 	Unit string `json:"unit,omitempty"`
+	// Trouble is what keeps the agent that is announced from its work; nil: nothing.
+	Trouble *Trouble `json:"trouble,omitempty"`
+}
+
+// Trouble is what an agent cannot do, and tries again.
+type Trouble struct {
+	Message   string    `json:"message" yaml:"message"`
+	Since     time.Time `json:"since" yaml:"since"`
+	Attempts  int       `json:"attempts" yaml:"attempts"`
+	NextRetry time.Time `json:"next-retry" yaml:"next-retry"`
 }
 
 // NewSession begins a session, which lives until it is closed, is lost, or the
@@ -122,6 +132,32 @@ func (s *Session) announce(tx *Tx, agent string) error {
 	return tx.putLeased(presenceKey(agent), s.presence(""), s.lease.ID())
 }
 
+// Report announces an agent as Announce does, with what it cannot do; nil: nothing (any
+// more). An agent whose machine or unit is gone has nobody to tell: no error.
+func (s *Session) Report(ctx context.Context, update Updater, agent string, t *Trouble) error {
+	if t != nil {
+		t.Message = fit(t.Message, maxMessage)
+	}
+	err := update(ctx, func(tx *Tx) error {
+		if err := tx.hasAgent(agent); err != nil {
+			return err
+		}
+		p, ok, err := load[presence](tx.View, presenceKey(agent))
+		if err != nil || t == nil && (!ok || p.Trouble == nil) {
+			return err
+		}
+		if !ok || p.Session != s.id {
+			p = s.presence("")
+		}
+		p.Trouble = t
+		return tx.putLeased(presenceKey(agent), p, s.lease.ID())
+	})
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return fmt.Errorf("cannot tell of agent %q: %w", agent, err)
+	}
+	return nil
+}
+
 // announceBatch is how many agents one transaction announces.
 const announceBatch = 50
 
@@ -170,6 +206,12 @@ func (s *Session) fenced(ctx context.Context, key string, f func(tx *Tx) error) 
 		}
 		return f(tx)
 	})
+}
+
+// Trouble reads what keeps an agent that is announced from its work; nil: nothing.
+func (v *View) Trouble(agent string) (*Trouble, error) {
+	p, _, err := load[presence](v, presenceKey(agent))
+	return p.Trouble, err
 }
 
 // Present says if an agent is announced by a session that lives.

@@ -4,6 +4,7 @@ import (
 	"bijou/state/charm"
 	"slices"
 	"strings"
+	"time"
 
 	"bijou/state/store"
 )
@@ -14,10 +15,10 @@ const (
 	UnitDown    = "down"    // its agent is gone
 )
 
-// Status collects what `juju status` shows. It reads a handful of lists, however
+// Status collects what `juju status` shows, as of now. It reads a handful of lists, however
 // many units there are, and one record for each relation.
-func (v *View) Status() (Status, error) {
-	w, err := v.world()
+func (v *View) Status(now time.Time) (Status, error) {
+	w, err := v.world(now)
 	if err != nil {
 		return Status{}, err
 	}
@@ -42,6 +43,7 @@ func (v *View) Status() (Status, error) {
 
 // world is all that a status is made of.
 type world struct {
+	now       time.Time
 	machines  map[string]Machine
 	services  map[string]Service
 	statuses  map[string]WorkloadStatus // of services
@@ -49,20 +51,22 @@ type world struct {
 	ports     map[string][]Port
 	restored  map[string]Restored // units that wait to be compared
 	workflows map[string]Workflow
+	ops       map[string]Op                    // by unit: what runs
 	inside    map[string]map[int]RelationState // by unit
 	relations []Relation
 	of        map[string][]Relation // by service
-	present   map[string]bool       // by agent
+	present   map[string]presence   // by agent
 	unitsOf   map[string][]Unit     // by service
 	leaders   map[string]string     // units, by service
 	trouble   *ProvisionerTrouble   // nil: none
 }
 
-func (v *View) world() (*world, error) {
+func (v *View) world(now time.Time) (*world, error) {
 	w := &world{
+		now: now, ops: map[string]Op{},
 		machines: map[string]Machine{}, services: map[string]Service{}, statuses: map[string]WorkloadStatus{},
 		ports: map[string][]Port{}, workflows: map[string]Workflow{}, inside: map[string]map[int]RelationState{},
-		of: map[string][]Relation{}, present: map[string]bool{}, unitsOf: map[string][]Unit{},
+		of: map[string][]Relation{}, present: map[string]presence{}, unitsOf: map[string][]Unit{},
 		leaders: map[string]string{}, restored: map[string]Restored{},
 	}
 	for _, part := range []struct {
@@ -150,6 +154,8 @@ func (w *world) takeUniters(kvs []store.KV) (err error) {
 		}
 		unit := parts[1] + "/" + parts[2]
 		switch {
+		case parts[3] == "op":
+			w.ops[unit], err = decode[Op](kv)
 		case parts[3] == "workflow":
 			w.workflows[unit], err = decode[Workflow](kv)
 		case len(parts) == 5:
@@ -174,24 +180,6 @@ func (w *world) takeRelationState(unit, number string, kv store.KV) (err error) 
 	return err
 }
 
-func (w *world) takePresence(kvs []store.KV) error {
-	for _, kv := range kvs {
-		w.present[kv.Key[len(presencePrefix):]] = true
-	}
-	return nil
-}
-
-func (w *world) takeLeaders(kvs []store.KV) error {
-	for _, kv := range kvs {
-		p, err := decode[presence](kv)
-		if err != nil {
-			return err
-		}
-		w.leaders[kv.Key[len(leaderKey(serviceLeaders(""))):]] = p.Unit
-	}
-	return nil
-}
-
 // version is that of the unit that was the last to say one.
 func (w *world) version(service string) string {
 	var newest WorkloadVersion
@@ -213,9 +201,10 @@ func (w *world) machineView(m Machine) MachineView {
 	if m.Status == MachineError {
 		view.Message, view.Error = "", m.Message
 	}
-	if m.Status == MachineRunning && !w.present[MachineAgent(m.ID)] {
+	if m.Status == MachineRunning && !w.isPresent(MachineAgent(m.ID)) {
 		view.State = MachineDown
 	}
+	view.Trouble = w.present[MachineAgent(m.ID)].Trouble
 	return view
 }
 

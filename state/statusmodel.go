@@ -34,6 +34,8 @@ type MachineView struct {
 	Error     string    `yaml:"error,omitempty" json:"error,omitempty"`
 	Attempts  int       `yaml:"attempts,omitempty" json:"attempts,omitempty"`    // of a start that is tried again
 	NextRetry time.Time `yaml:"next-retry,omitempty" json:"next-retry,omitzero"` // zero: not by itself
+
+	Trouble *Trouble `yaml:"agent-trouble,omitempty" json:"agent-trouble,omitempty"` // what its agent cannot do
 }
 
 // ServiceView is a service in Status. Life is left out while it is alive.
@@ -62,6 +64,8 @@ type StatusView struct {
 type UnitView struct {
 	State         string                  `yaml:"state" json:"state"` // pending, installed, started, stopped, *-error, down
 	Info          *StateInfo              `yaml:"state-info,omitempty" json:"state-info,omitempty"`
+	Running       *RunningView            `yaml:"running,omitempty" json:"running,omitempty"`
+	Trouble       *Trouble                `yaml:"agent-trouble,omitempty" json:"agent-trouble,omitempty"` // what its agent cannot do
 	Life          Life                    `yaml:"life,omitempty" json:"life,omitempty"`
 	Leader        bool                    `yaml:"leader,omitempty" json:"leader,omitempty"`   // of its service
 	Version       string                  `yaml:"version,omitempty" json:"version,omitempty"` // of its workload, as it says
@@ -75,8 +79,8 @@ type UnitView struct {
 	Subordinates  []string                `yaml:"subordinates,omitempty" json:"subordinates,omitempty"`
 }
 
-// StateInfo says what stands behind a unit's state: the failed hook, or for a
-// unit that is down the state that its agent left it in.
+// StateInfo says what stands behind a unit's state: the failed hook, one that runs for
+// very long, or for a unit that is down the state that its agent left it in.
 type StateInfo struct {
 	Last      string    `yaml:"last-state,omitempty" json:"last-state,omitempty"`
 	Hook      string    `yaml:"hook,omitempty" json:"hook,omitempty"`
@@ -85,6 +89,8 @@ type StateInfo struct {
 	Attempts  int       `yaml:"attempts,omitempty" json:"attempts,omitempty"`
 	NextRetry time.Time `yaml:"next-retry,omitempty" json:"next-retry,omitzero"`
 	Resolved  Resolved  `yaml:"resolved,omitempty" json:"resolved,omitempty"` // an answer that its agent has not taken up yet
+
+	Interrupted bool `yaml:"interrupted,omitempty" json:"interrupted,omitempty"` // by an operator: not retried by itself
 }
 
 // UnitRelation is a unit's relations of one name: the worst of their states, and

@@ -23,11 +23,39 @@ func (w *world) takeOfUnits(kvs []store.KV) (err error) {
 	return nil
 }
 
+func (w *world) takePresence(kvs []store.KV) error {
+	for _, kv := range kvs {
+		p, err := decode[presence](kv)
+		if err != nil {
+			return err
+		}
+		w.present[kv.Key[len(presencePrefix):]] = p
+	}
+	return nil
+}
+
+func (w *world) isPresent(agent string) bool {
+	_, present := w.present[agent]
+	return present
+}
+
+func (w *world) takeLeaders(kvs []store.KV) error {
+	for _, kv := range kvs {
+		p, err := decode[presence](kv)
+		if err != nil {
+			return err
+		}
+		w.leaders[kv.Key[len(leaderKey(serviceLeaders(""))):]] = p.Unit
+	}
+	return nil
+}
+
 func (w *world) unitView(u Unit) UnitView {
 	flow := w.workflows[u.Name]
 	view := UnitView{
 		State: or(flow.State, UnitPending), Info: stateInfo(u, flow), Life: unlessAlive(u.Life),
-		Leader: w.leaders[u.Service] == u.Name, Version: u.Workload.Version,
+		Trouble: w.present[UnitAgent(u.Name)].Trouble,
+		Leader:  w.leaders[u.Service] == u.Name, Version: u.Workload.Version,
 		Workload: statusView(u.Status), Machine: u.Machine, PublicAddress: w.machines[u.Machine].Addresses.Public,
 		Relations: w.unitRelations(u), Principal: u.Principal, Subordinates: u.Subordinates,
 	}
@@ -37,14 +65,30 @@ func (w *world) unitView(u Unit) UnitView {
 	if r, waits := w.restored[u.Name]; waits && view.Info == nil {
 		view.Info = &StateInfo{Message: r.String()}
 	}
+	w.addRunning(u.Name, &view)
 	for _, p := range w.ports[u.Name] {
 		view.OpenPorts = append(view.OpenPorts, p.String())
 	}
-	if view.State != UnitPending && !w.present[UnitAgent(u.Name)] {
+	if view.State != UnitPending && !w.isPresent(UnitAgent(u.Name)) {
 		view.Info = cmp.Or(view.Info, &StateInfo{})
 		view.Info.Last, view.State = view.State, UnitDown
+		view.Info.Message = cmp.Or(view.Info.Message, "its agent is gone, or cannot reach the store")
 	}
 	return view
+}
+
+// addRunning adds what the unit runs.
+func (w *world) addRunning(unit string, view *UnitView) {
+	op, runs := w.ops[unit]
+	if !runs || !w.isPresent(UnitAgent(unit)) {
+		return
+	}
+	r := op.View()
+	view.Running = &r
+	if slow := r.slow(w.now); slow != "" {
+		view.Info = cmp.Or(view.Info, &StateInfo{Since: r.Since})
+		view.Info.Message = strings.TrimPrefix(view.Info.Message+"; "+slow, "; ")
+	}
 }
 
 // stateInfo is what is to be said of a unit's error; nil without one.
@@ -55,7 +99,7 @@ func stateInfo(u Unit, flow Workflow) *StateInfo {
 	}
 	return &StateInfo{
 		Hook: f.Hook.Name, Message: f.Message, Since: f.Since, Attempts: f.Attempts,
-		NextRetry: f.RetryAt, Resolved: u.Resolved,
+		NextRetry: f.RetryAt, Resolved: u.Resolved, Interrupted: f.Interrupted,
 	}
 }
 

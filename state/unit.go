@@ -43,6 +43,9 @@ type Unit struct {
 	Resolved          Resolved         `json:"resolved,omitempty"`           // of the unit's own error
 	ResolvedRelations map[int]Resolved `json:"resolved-relations,omitempty"` // of relations in error, by id
 
+	// Interrupt is the id of the run that an operator has asked to be ended.
+	Interrupt string `json:"interrupt,omitempty"`
+
 	Status   WorkloadStatus  `json:"status,omitzero"`
 	Workload WorkloadVersion `json:"workload,omitzero"`
 }

@@ -23,8 +23,8 @@ const (
 
 	// What an operator asks for is run as a hook is: an action of the charm, or a
 	// command.
-	Action  = "action"
-	Command = "command"
+	Action  = state.KindAction
+	Command = state.KindCommand
 
 	// Created is a relation's first: the unit is in it, and knows of no member yet.
 	Created  = "relation-created"

@@ -2,7 +2,7 @@
 # waits for its shell, whose exit code is the hook's: SOCKET HOOK FILE.
 socket=$1 hook=$2 file=$3
 dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
+trap 'rm -rf "$dir"; [ -z "$window" ] || tmux -S "$socket" kill-window -t "$window" 2>/dev/null' EXIT
 export -p | grep -v ' TERM=' >"$dir/environment"
 cat >"$dir/intro" <<END
 This is hook $hook of unit $JUJU_UNIT_NAME, in its environment and with its tools.
@@ -21,7 +21,7 @@ cat "$dir/intro"
 /bin/bash --rcfile "$dir/bashrc" -i
 echo \$? >"$dir/code"
 END
-tmux -S "$socket" new-window -t debug: -n "$hook" /bin/bash "$dir/window" || exit 1
+window=$(tmux -S "$socket" new-window -P -F "#{window_id}" -t debug: -n "$hook" /bin/bash "$dir/window") || exit 1
 tmux -S "$socket" wait-for "$dir"
 [ -s "$dir/code" ] && exit "$(cat "$dir/code")"
 echo "the debug session ended before the hook did" >&2

@@ -1,6 +1,7 @@
 package hookexec
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -13,6 +14,18 @@ import (
 
 // deathbed is how long a killed process group is waited for.
 const deathbed = 30 * time.Second
+
+// Grace is how long a hook that is told to end may take to do so.
+const Grace = 10 * time.Second
+
+// terminateGroup tells a process group to end, and waits until it has, ctx is done, or
+// its grace is over.
+func terminateGroup(ctx context.Context, pgid int) {
+	_ = unix.Kill(-pgid, unix.SIGTERM)
+	for end := time.Now().Add(Grace); groupRuns(pgid) && ctx.Err() == nil && time.Now().Before(end); {
+		time.Sleep(20 * time.Millisecond)
+	}
+}
 
 // killGroup kills a process group and waits until nobody of it runs any more: a
 // hook is not to meet what is left of its predecessor.

@@ -50,6 +50,9 @@ type Spec struct {
 	Output func(s Stream, line string)
 	// Raw, if set, gets all output as it is. It is called from two goroutines.
 	Raw func(s Stream, data []byte)
+	// Interrupt, once it is closed, tells the process group to end (SIGTERM); it is
+	// killed after Grace. nil: never.
+	Interrupt <-chan struct{}
 	// Fault, if set, is called at the points of the process's start: it is held
 	// back (after-spawn), noted (after-note), on its way (after-let-go).
 	Fault func(point string)
@@ -60,7 +63,7 @@ type Spec struct {
 // Outcome says how a hook ended.
 type Outcome struct {
 	Missing     bool   // there is no such hook, which is success
-	Interrupted bool   // ctx was done; the process group was killed
+	Interrupted bool   // it was interrupted, or ctx was done, before it ended by itself
 	Failure     string // why it failed, "exit code 1"; empty on success
 	Code        int    // the exit code, if that is why; else 0
 }
@@ -83,12 +86,12 @@ func (r *Runner) Run(ctx context.Context, s Spec) Outcome {
 	}
 	out := r.capture(p, s)
 	if err := p.letGo(s, argv[0]); err != nil {
-		_ = p.wait(ctx)
+		_ = p.wait(ctx, nil)
 		out.finish()
 		return Outcome{Failure: err.Error()}
 	}
 	s.fault("after-let-go")
-	outcome := p.wait(ctx)
+	outcome := p.wait(ctx, s.Interrupt)
 	out.finish()
 	return outcome
 }

@@ -229,6 +229,34 @@ func TestInterruptKillsTheGroup(t *testing.T) {
 	}
 }
 
+// What does not end when it is told to is killed, and nobody of its group is left.
+func TestInterruptTerminatesTheGroup(t *testing.T) {
+	c := newCharm(t)
+	c.script("hooks/tidy", `trap 'echo tidied; exit 0' TERM; sleep 1000 & echo $! >`+c.dir+`/child; wait`, 0o755)
+	c.script("hooks/deaf", `trap '' TERM; sleep 1000 & echo $! >`+c.dir+`/child; wait`, 0o755)
+	for name, want := range map[string][]string{"tidy": {"tidied"}, "deaf": nil} {
+		_ = os.Remove(c.dir + "/child")
+		s, interrupt := c.spec(name), make(chan struct{})
+		s.Interrupt = interrupt
+		s.Fault = func(point string) {
+			if point == "after-let-go" {
+				eventually(t, func() bool { st, err := os.Stat(c.dir + "/child"); return err == nil && st.Size() > 0 })
+				close(interrupt)
+			}
+		}
+		if diff := cmp.Diff(Outcome{Interrupted: true}, c.runner.Run(t.Context(), s)); diff != "" {
+			t.Fatal(diff)
+		}
+		if diff := cmp.Diff(want, c.got[Stdout]); diff != "" {
+			t.Error(diff)
+		}
+		if _, err := startTime(readPID(t, c.dir+"/child")); err == nil {
+			t.Errorf("%s: a child still runs", name)
+		}
+		c.got[Stdout] = nil
+	}
+}
+
 func TestHeldBackProcessEndsWithItsAgent(t *testing.T) {
 	c := newCharm(t)
 	c.script("hooks/start", "touch "+c.dir+"/ran", 0o755)
@@ -238,7 +266,7 @@ func TestHeldBackProcessEndsWithItsAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.gate.Close() // what the kernel does when the agent dies
-	if diff := cmp.Diff(Outcome{Failure: "exit code 125", Code: 125}, p.wait(t.Context())); diff != "" {
+	if diff := cmp.Diff(Outcome{Failure: "exit code 125", Code: 125}, p.wait(t.Context(), nil)); diff != "" {
 		t.Error(diff)
 	}
 	if _, err := os.Stat(c.dir + "/ran"); err == nil {

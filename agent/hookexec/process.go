@@ -80,14 +80,15 @@ func (p *process) letGo(s Spec, path string) error {
 	return nil
 }
 
-// wait waits for the end of the process; it kills its group when ctx is done
-// before that.
-func (p *process) wait(ctx context.Context) Outcome {
+// wait waits for the end of the process. Before that it terminates its group once
+// interrupt is closed, and kills it when ctx is done.
+func (p *process) wait(ctx context.Context, interrupt <-chan struct{}) Outcome {
 	ended := make(chan error, 1) // buffered: the sender never waits for us
 	go func() { ended <- p.cmd.Wait() }()
 	select {
 	case err := <-ended:
 		return verdict(err)
+	case <-interrupt:
 	case <-ctx.Done():
 	}
 	select {
@@ -95,9 +96,11 @@ func (p *process) wait(ctx context.Context) Outcome {
 		return verdict(err)
 	default:
 	}
-	_ = unix.Kill(-p.cmd.Process.Pid, unix.SIGKILL)
-	<-ended
+	if ctx.Err() == nil {
+		terminateGroup(ctx, p.cmd.Process.Pid)
+	}
 	_ = killGroup(p.cmd.Process.Pid)
+	<-ended
 	return Outcome{Interrupted: true}
 }
 

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/google/renameio/v2"
-	"golang.org/x/sys/unix"
 )
 
 // record notes which process runs which hook, so that an agent that starts
@@ -51,14 +50,6 @@ func Reap(path, id string) (killed bool, err error) {
 		return false, err
 	}
 	return true, killGroup(r.PID)
-}
-
-// Terminate tells the process group of the run with that id to end (SIGTERM), if it
-// lives, and does not wait for it.
-func Terminate(path, id string) {
-	if r, lives, err := findRun(path, id); err == nil && lives {
-		_ = unix.Kill(-r.PID, unix.SIGTERM)
-	}
 }
 
 // findRun reads which process was let go for the run with that id, and reports whether it

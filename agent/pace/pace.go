@@ -20,10 +20,13 @@ func (p *Pacer) Reset() { p.failures = 0 }
 // Pause waits until the next attempt is due, or answers why ctx is done: a tenth
 // of a second at first, then twice as long each time up to Most, and at random
 // by half of that, so that a thousand units do not come back in step.
-func (p *Pacer) Pause(ctx context.Context) error {
+func (p *Pacer) Pause(ctx context.Context) error { return Sleep(ctx, p.Next()) }
+
+// Next is how long Pause waits, for who says so before.
+func (p *Pacer) Next() time.Duration {
 	longest := min(100*time.Millisecond<<min(p.failures, 10), Most)
 	p.failures++
-	return Sleep(ctx, longest/2+rand.N(longest/2))
+	return longest/2 + rand.N(longest/2)
 }
 
 // Sleep waits, or answers why ctx is done.

@@ -24,6 +24,7 @@ type about struct {
 	departing string
 	asked     *state.Action   // nil in hooks
 	debug     *hookexec.Debug // nil unless an operator runs it by hand
+	holder    string          // who that is
 }
 
 // about gathers it.
@@ -51,7 +52,7 @@ func (u *uniter) about(ctx context.Context, h state.Hook, snap Snapshot) (a abou
 		if a.env, err = v.Environment(); err != nil || a.asked != nil {
 			return err
 		}
-		a.debug, err = debugged(v, u.Unit, h)
+		a.debug, a.holder, err = debugged(v, u.Unit, h)
 		return err
 	})
 	if err != nil {

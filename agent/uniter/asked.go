@@ -25,23 +25,37 @@ func (s *Snapshot) asked() Step {
 	return RunHook{hook.Asked(*s.Asked), FromOperator}
 }
 
-// running decides while a hook is in flight: nothing, unless it is what an
-// operator has asked for, and asks to end.
+// running decides while a hook is in flight: nothing, unless an operator asks for its
+// end, or its time is over. What operators have asked for, or hold, takes its time.
 func (s *Snapshot) running() Step {
 	op := s.Uniter.Op
-	if op == nil || s.Asked == nil || !s.Asked.Cancel || s.Cut || !hook.IsAsked(op.Hook) || op.Hook.Action != s.Asked.ID {
+	switch {
+	case op == nil || s.Cut:
+		return Wait{}
+	case s.Unit.Interrupts(*op):
+		return CutShort{whyInterrupted}
+	case hook.IsAsked(op.Hook):
+		if s.Asked != nil && s.Asked.Cancel && op.Hook.Action == s.Asked.ID {
+			return CutShort{whyCancelled}
+		}
+		return Wait{}
+	case op.Holder != "" || s.HookTimeout <= 0:
 		return Wait{}
 	}
-	return CutShort{}
+	due := s.Begun.Add(s.HookTimeout)
+	if s.Now.Before(due) {
+		return Wait{due}
+	}
+	return CutShort{fmt.Sprintf("it had not ended after the hook-timeout of %s", s.HookTimeout)}
 }
 
-// crashed decides about what was in flight when an agent died: a hook is run
-// again, but what an operator has asked for never is.
-func crashed(h state.Hook) Step {
-	if hook.IsAsked(h) {
+// crashed decides about what was in flight when an agent died: a hook is run again,
+// but never what an operator has asked for, or has interrupted.
+func (s *Snapshot) crashed(op state.Op) Step {
+	if hook.IsAsked(op.Hook) || s.Unit.Interrupts(op) {
 		return GiveUp{}
 	}
-	return RunHook{h, FromCrash}
+	return RunHook{op.Hook, FromCrash}
 }
 
 const (
@@ -49,6 +63,8 @@ const (
 	whyUnknown   = "its agent died before its end was recorded: nobody knows how far it came"
 	whyEnding    = "its agent was told to end, and it did not end in time"
 	whyCancelled = "cancelled while it ran"
+
+	whyInterrupted = "interrupted by an operator"
 )
 
 // giveUp records that what was in flight when an agent died has failed.
@@ -57,7 +73,7 @@ func (u *uniter) giveUp(ctx context.Context, op state.Op) error {
 	if errors.Is(err, errSettled) {
 		return nil
 	}
-	u.output.Write("ERROR", op.Hook.Name, fmt.Sprintf("%s failed: %s", titled(op.Hook), whyUnknown))
+	u.output.Write("ERROR", op.Hook.Name, fmt.Sprintf("%s failed: %s", op.Hook, whyUnknown))
 	return err
 }
 
@@ -69,21 +85,10 @@ func unlessCancelled(err error, from Origin) error {
 	return err
 }
 
-// titled names a hook, an action or a command in logs.
-func titled(h state.Hook) string {
-	switch h.Kind {
-	case hook.Action:
-		return fmt.Sprintf("action %d (%s)", h.Action, h.Name)
-	case hook.Command:
-		return fmt.Sprintf("command %d", h.Action)
-	}
-	return fmt.Sprintf("hook %q", h.Name)
-}
-
-// cutShort kills what an operator has asked for; its end is concluded as any.
+// cutShort tells what runs to end; its end is concluded as any.
 func (f *flight) cutShort(why string) {
 	f.cut = why
-	f.cancel()
+	f.interrupt()
 }
 
 // askedFacts are what tools are told of an action; nil in a command or hook.
@@ -214,6 +219,6 @@ func (u *uniter) reportAsked(f *flight, v verdict, changes []hookctx.Change) {
 	}
 	u.Log.Info(h.Kind+" has ended", "id", h.Action, "name", h.Name, "status", v.status, "message", v.end.Message)
 	if v.status == state.ActionFailed && h.Kind == hook.Action {
-		u.output.Write("ERROR", h.Name, fmt.Sprintf("%s failed: %s", titled(h), v.end.Message))
+		u.output.Write("ERROR", h.Name, fmt.Sprintf("%s failed: %s", h, v.end.Message))
 	}
 }

@@ -3,6 +3,7 @@ package uniter
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -32,6 +33,17 @@ func TestNextOfWhatOperatorsAskFor(t *testing.T) {
 			s.Running, s.Cut, s.Asked.Cancel = true, cut, cancel
 			s.Uniter.Op = &state.Op{Hook: asked}
 		})
+	}
+	interrupted := func(h state.Hook) func(s *Snapshot) {
+		return waiting(func(s *Snapshot) {
+			s.Running, s.Unit.Interrupt, s.Uniter.Op = true, "run-1", &state.Op{ID: "run-1", Hook: h}
+		})
+	}
+	timed := func(h state.Hook, left time.Duration, holder string) func(s *Snapshot) {
+		return func(s *Snapshot) {
+			s.Running, s.HookTimeout, s.Begun = true, time.Minute, noon.Add(left-time.Minute)
+			s.Uniter.Op = &state.Op{ID: "run-1", Hook: h, Holder: holder}
+		}
 	}
 	inError := func(kind string) func(s *Snapshot) {
 		return waiting(func(s *Snapshot) {
@@ -65,8 +77,26 @@ func TestNextOfWhatOperatorsAskFor(t *testing.T) {
 			s.Uniter.Op = &state.Op{Hook: hook.Unit(hook.ConfigChanged)}
 		}), Wait{}},
 		{"it runs", idle, inFlight(false, false), Wait{}},
-		{"it runs and is to end", idle, inFlight(true, false), CutShort{}},
+		{"it runs and is to end", idle, inFlight(true, false), CutShort{whyCancelled}},
 		{"it has been told to end", idle, inFlight(true, true), Wait{}},
+		{"it is interrupted", idle, interrupted(asked), CutShort{whyInterrupted}},
+		{"a hook is interrupted", idle, interrupted(hook.Unit(hook.Start)), CutShort{whyInterrupted}},
+		{"another run was interrupted", idle, waiting(func(s *Snapshot) {
+			interrupted(hook.Unit(hook.Start))(s)
+			s.Uniter.Op.ID = "run-2"
+		}), Wait{}},
+		{"an interrupted hook's agent died", idle, waiting(func(s *Snapshot) {
+			interrupted(hook.Unit(hook.Start))(s)
+			s.Running = false
+		}), GiveUp{}},
+		{"an interrupted hook is not retried", idle, func(s *Snapshot) {
+			inError(hook.ConfigChanged)(s)
+			s.Asked, s.Uniter.Workflow.Failure.Interrupted, s.Uniter.Workflow.Failure.RetryAt = nil, true, time.Time{}
+		}, Wait{}},
+		{"a hook has time", idle, timed(hook.Unit(hook.Start), time.Second, ""), Wait{noon.Add(time.Second)}},
+		{"a hook's time is over", idle, timed(hook.Unit(hook.Start), 0, ""), CutShort{"it had not ended after the hook-timeout of 1m0s"}},
+		{"not that of what is held", idle, timed(hook.Unit(hook.Start), 0, "anna@host"), Wait{}},
+		{"nor of what was asked for", idle, timed(asked, 0, ""), Wait{}},
 		{"its agent died", idle, waiting(func(s *Snapshot) { s.Uniter.Op = &state.Op{Hook: asked} }), GiveUp{}},
 		{"a hook's agent died: that goes first", idle, waiting(func(s *Snapshot) {
 			s.Uniter.Op = &state.Op{Hook: hook.Unit(hook.ConfigChanged)}

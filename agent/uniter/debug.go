@@ -12,30 +12,33 @@ import (
 	"bijou/state"
 )
 
-// debugged is the session in which an operator runs the hook by hand; nil if none
-// does.
-func debugged(v *state.View, unit string, h state.Hook) (*hookexec.Debug, error) {
+// debugged returns the session in which an operator runs the hook by hand, and who
+// that is; nil if none does.
+func debugged(v *state.View, unit string, h state.Hook) (session *hookexec.Debug, holder string, err error) {
 	d, ok, err := v.Debug(unit)
 	if err != nil || !ok {
-		return nil, err
+		return nil, "", err
 	}
 	wanted, named := d.Wants(h.Name)
 	if !wanted {
-		return nil, nil
+		return nil, "", nil
 	}
-	return &hookexec.Debug{Socket: d.Socket, Always: named}, nil
+	return &hookexec.Debug{Socket: d.Socket, Always: named}, d.String(), nil
 }
 
-// debugging drops a debug session that is over, of an operator who was killed.
-func (u *uniter) debugging(ctx context.Context, d *hookexec.Debug) *hookexec.Debug {
+// endDebug drops a debug session that is over, of an operator who was killed: the
+// hook is run as any.
+func (u *uniter) endDebug(ctx context.Context, a *about) {
+	d := a.debug
 	if d == nil {
-		return nil
+		return
 	}
 	ask, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	if exec.CommandContext(ask, "tmux", "-S", d.Socket, "has-session", "-t", "debug").Run() == nil {
-		return d
+	if exec.CommandContext(ask, "tmux", "-S", d.Socket, "has-session", "-t", state.DebugSession).Run() == nil {
+		return
 	}
+	a.debug, a.holder = nil, ""
 	u.Log.Info("the debug session is over", "socket", d.Socket)
 	if dir := filepath.Dir(d.Socket); strings.HasPrefix(filepath.Base(dir), "bijou-debug-") {
 		_ = os.RemoveAll(dir) // which its operator may have done already
@@ -44,5 +47,4 @@ func (u *uniter) debugging(ctx context.Context, d *hookexec.Debug) *hookexec.Deb
 	if err != nil {
 		u.Log.Debug("cannot forget the debug session", "error", err)
 	}
-	return nil
 }

@@ -1,6 +1,7 @@
 package uniter
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -21,12 +22,13 @@ type flight struct {
 	client string
 
 	kept kept   // what an action or a command has written
-	cut  string // why an action or a command was killed; empty: it was not
+	cut  string // why it was told to end, or killed; empty: it was not
 
-	cancel context.CancelFunc
-	done   chan struct{} // closed after outcome was set
-	result hookexec.Outcome
-	end    time.Time // when its process ended
+	interrupt context.CancelFunc // tells its process group to end
+	cancel    context.CancelFunc // kills it
+	done      chan struct{}      // closed after outcome was set
+	result    hookexec.Outcome
+	end       time.Time // when its process ended
 }
 
 // ended is true once the hook's process is gone and its outcome is known.
@@ -42,12 +44,19 @@ func (f *flight) ended() bool {
 // begin persists the hook as being in flight and starts it.
 func (u *uniter) begin(ctx context.Context, s RunHook, snap Snapshot) error {
 	about, err := u.about(ctx, s.Hook, snap)
+	if err == nil {
+		_, err = u.Socket()
+	}
+	if err == nil {
+		err = u.server.Renew() // anybody who clears temporary folders may have removed it
+	}
 	if err != nil {
 		return err
 	}
+	u.endDebug(ctx, &about)
 	f := &flight{ctx: u.context(about), done: make(chan struct{})}
 	f.client = u.server.Register(f.ctx)
-	f.op = state.Op{ID: randomID(), Hook: s.Hook, ClientID: f.client, Started: time.Now().UTC(),
+	f.op = state.Op{ID: randomID(), Hook: s.Hook, ClientID: f.client, Started: now(), Holder: about.holder,
 		Expect: expected(s.Hook, snap.Uniter.Workflow), Version: version(snap, s.Hook)}
 	if err := u.record(ctx, "begin", func(tx *state.Tx) error { return put(tx, u.Unit, f, s.From) }); err != nil {
 		u.server.Unregister(f.client)
@@ -92,17 +101,20 @@ func put(tx *state.Tx, unit string, f *flight, from Origin) error {
 // outlives ctx: the loop decides when the hook has had its time.
 func (u *uniter) spawn(ctx context.Context, f *flight, about about) {
 	ctx, f.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	interrupted, interrupt := context.WithCancel(ctx)
+	f.interrupt = interrupt
 	spec := hookexec.Spec{
 		ID:       f.op.ID,
 		Hook:     f.op.Hook.Name,
 		CharmDir: u.Folder.Charm(),
 		Env:      hookexec.Environment(about.environment(u, f.client), os.Getenv),
-		Debug:    u.debugging(ctx, about.debug),
+		Debug:    about.debug,
 		Record:   u.Folder.record(),
 		Output: func(s hookexec.Stream, line string) {
 			u.output.Write(level(s), f.op.Hook.Name, line)
 		},
-		Fault: u.fault,
+		Interrupt: interrupted.Done(),
+		Fault:     u.fault,
 	}
 	go func() {
 		defer close(f.done)
@@ -120,16 +132,11 @@ func level(s hookexec.Stream) string {
 }
 
 // yield tells a hook in flight to end, since another agent runs the unit from now on,
-// kills it if it does not, and drops its outcome.
+// and drops its outcome.
 func (u *uniter) yield() {
-	defer u.abort()
-	hookexec.Terminate(u.Folder.record(), u.hook.op.ID)
-	timer := time.NewTimer(grace)
-	defer timer.Stop()
-	select {
-	case <-u.hook.done:
-	case <-timer.C:
-	}
+	u.hook.interrupt()
+	<-u.hook.done
+	u.land()
 }
 
 // abort kills a hook that is in flight and drops its outcome.
@@ -159,7 +166,8 @@ func (u *uniter) shutdown(why error) error {
 	case <-u.hook.done:
 	case <-timer.C:
 		if hook.IsAsked(u.hook.op.Hook) {
-			u.hook.cutShort(whyEnding)
+			u.hook.cut = cmp.Or(u.hook.cut, whyEnding)
+			u.hook.cancel()
 			<-u.hook.done
 			break
 		}

@@ -27,7 +27,7 @@ func Next(s Snapshot) Step {
 		return s.running()
 	}
 	if op := s.Uniter.Op; op != nil {
-		return crashed(op.Hook)
+		return s.crashed(*op)
 	}
 	if s.Unit.Life != state.Alive && neverInstalled(w) {
 		return Finish{}
@@ -117,7 +117,7 @@ func (s *Snapshot) failure(relation int, f state.Failure, resolved state.Resolve
 		return Resolve{relation}, time.Time{}
 	case resolved == state.ResolvedRetry:
 		return retry, time.Time{}
-	case !s.RetryHooks:
+	case f.Interrupted || !s.RetryHooks:
 		return nil, time.Time{}
 	case !s.Now.Before(f.RetryAt):
 		return retry, time.Time{}
@@ -128,7 +128,7 @@ func (s *Snapshot) failure(relation int, f state.Failure, resolved state.Resolve
 // workflow decides for a unit that is not in an error state.
 func (s *Snapshot) workflow() Step {
 	w := s.Uniter.Workflow
-	configChanged := w.Restarted || w.ConfigVersion != s.ConfigVersion
+	configured := w.State == installed || s.Unit.Life == state.Alive // a unit that leaves is configured no more
 	switch {
 	case w.Charm == "", w.State == "" && w.Charm != s.Charm:
 		return DeployCharm{s.Charm}
@@ -143,6 +143,9 @@ func (s *Snapshot) workflow() Step {
 	case w.State == stopped:
 		return RunHook{hook.Unit(hook.Remove), FromWorkflow}
 	}
+	if w.Upgraded && configured {
+		return RunHook{hook.Unit(hook.ConfigChanged), FromWorkflow}
+	}
 	if w.State == installed {
 		if step := s.create(); step != nil {
 			return step
@@ -151,7 +154,7 @@ func (s *Snapshot) workflow() Step {
 	switch {
 	case s.leaderHook() != "":
 		return RunHook{hook.Unit(s.leaderHook()), FromWorkflow}
-	case configChanged && (w.State == installed || s.Unit.Life == state.Alive):
+	case configured && (w.Restarted || w.ConfigVersion != s.ConfigVersion):
 		return RunHook{hook.Unit(hook.ConfigChanged), FromWorkflow}
 	case w.State == installed:
 		return RunHook{hook.Unit(hook.Start), FromWorkflow}

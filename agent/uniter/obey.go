@@ -44,7 +44,7 @@ func (u *uniter) recover(ctx context.Context) error {
 				return err
 			}
 			u.runs++
-			u.output.Write("ERROR", op.Hook.Name, fmt.Sprintf("%s failed: %s", titled(op.Hook), why))
+			u.output.Write("ERROR", op.Hook.Name, fmt.Sprintf("%s failed: %s", op.Hook, why))
 			u.Log.Warn("killed a hook of an agent that died", "hook", op.Hook.Name)
 		}
 	}

@@ -29,6 +29,9 @@ func (u *uniter) conclude(ctx context.Context) error {
 	}
 	var changes []hookctx.Change
 	failure := f.result.Failure
+	if f.result.Interrupted {
+		failure = f.cut
+	}
 	var err error
 	if failure == "" {
 		changes, err = u.succeed(ctx, f)
@@ -172,12 +175,19 @@ func blame(tx *state.Tx, unit string, op state.Op, message string, retry bool) e
 	if hook.IsAsked(h) {
 		return tx.EndAction(h.Action, state.ActionFailed, state.ActionEnd{Message: message}, now())
 	}
+	u, err := tx.Unit(unit)
+	if err != nil {
+		return err
+	}
+	interrupted := u.Interrupts(op)
+	retry = retry && !interrupted
 	if h.Relation != state.NoRelation {
 		rs, _, err := tx.RelationState(unit, h.Relation)
 		if err != nil {
 			return err
 		}
 		rs.State, rs.Failure = state.RelationError, failed(rs.Failure, h, message, retry, now())
+		rs.Failure.Interrupted = interrupted
 		return tx.PutRelationState(unit, h.Relation, rs)
 	}
 	st := errorState(h.Kind)
@@ -189,7 +199,7 @@ func blame(tx *state.Tx, unit string, op state.Op, message string, retry bool) e
 		return err
 	}
 	w.State, w.Failure = st, failed(w.Failure, h, message, retry, now())
-	w.Failure.Charm = w.Charm
+	w.Failure.Charm, w.Failure.Interrupted = w.Charm, interrupted
 	if h.Kind == hook.ConfigChanged {
 		w.ConfigVersion = op.Version // a newer one is owed a hook, even if the operator lets this one count as done
 	}

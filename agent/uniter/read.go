@@ -49,7 +49,7 @@ func around(v *state.View, name string, own state.Uniter, known CharmHooks) (s S
 		return s, err
 	}
 	s.Charm, s.ConfigVersion = service.Charm, config.Version
-	s.RetryHooks, s.StatusInterval = env.RetryHooks(), env.StatusInterval()
+	s.RetryHooks, s.StatusInterval, s.HookTimeout = env.RetryHooks(), env.StatusInterval(), env.HookTimeout()
 	s.Uniter = own
 	if s.Hooks, err = charmHooks(v, s.Uniter.Workflow.Charm, known); err != nil {
 		return s, err

@@ -109,7 +109,9 @@ func (u *uniter) read(ctx context.Context) (Snapshot, error) {
 	}
 	s := u.sight.snap
 	s.Now, s.LastHook, s.Running = now(), u.lastHook, u.hook != nil
-	s.Cut = s.Running && u.hook.cut != ""
+	if s.Running {
+		s.Cut, s.Begun = u.hook.cut != "", u.hook.op.Started
+	}
 	return s, nil
 }
 

@@ -34,8 +34,11 @@ type Snapshot struct {
 	StatusInterval time.Duration // between update-status hooks; 0: never
 	LastHook       time.Time     // when this agent's last hook ended, or it began
 
-	// Running: a hook of this agent is in flight. Cut: it has been told to end.
+	// Running: a hook of this agent is in flight, since Begun. Cut: it has been told to end.
 	Running, Cut bool
+	Begun        time.Time
+
+	HookTimeout time.Duration // after which a hook is ended; 0: never
 
 	// Asked is the first of what operators have asked for; nil if there is none.
 	Asked *state.Action

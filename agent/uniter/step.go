@@ -45,8 +45,8 @@ const (
 // GiveUp: the action or command that was in flight when an agent died has failed.
 type GiveUp struct{}
 
-// CutShort: end the action or command that runs, as the operator wishes.
-type CutShort struct{}
+// CutShort: end what runs, for that reason.
+type CutShort struct{ Why string }
 
 // Resolve: the failed hook (of the relation, or with state.NoRelation of the
 // unit) counts as done.

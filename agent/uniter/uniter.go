@@ -23,14 +23,14 @@ type Options struct {
 	// Update commits as long as this process holds the machine's claim.
 	Update state.Updater
 	Folder Folder
-	Tools  string // the folder with the hook tools
-	Socket string // where the hook tools find the agent
+	Tools  string                 // the folder with the hook tools
+	Socket func() (string, error) // makes the folder for it, and says where the hook tools find the agent
 	Slots  *Slots
 	Log    *slog.Logger
 	Fault  func(point string) // nil does nothing
-	// Trouble is told of every failure to reach the store, and with nil of every
-	// success.
-	Trouble func(err error)
+	// Trouble is told of every failure, with when the next try is due, and with nil of
+	// every success.
+	Trouble func(ctx context.Context, err error, next time.Time)
 	// Loop is told of each turn; nil: nobody wishes to know.
 	Loop *pulse.Loop
 	// Stand is told after each snapshot that the unit may lead its service, and if
@@ -39,7 +39,7 @@ type Options struct {
 }
 
 // grace is how long a hook in flight may go on when its agent is told to end.
-const grace = 10 * time.Second
+const grace = hookexec.Grace
 
 // uniter is one unit's loop. All its fields belong to the goroutine that runs it.
 type uniter struct {
@@ -72,7 +72,11 @@ func Run(ctx context.Context, o Options) error {
 	if err := o.Folder.linkTools(o.Tools); err != nil {
 		return err
 	}
-	srv, err := server.Listen(o.Socket)
+	socket, err := o.Socket()
+	if err != nil {
+		return err
+	}
+	srv, err := server.Listen(socket)
 	if err != nil {
 		return err
 	}
@@ -120,12 +124,13 @@ func (u *uniter) run(ctx context.Context) error {
 			return err
 		case err == nil:
 			again.Reset()
-			u.Trouble(nil)
+			u.Trouble(ctx, nil, time.Time{})
 		default:
-			u.Trouble(err)
+			pause := again.Next()
+			u.Trouble(ctx, err, now().Add(pause))
 			u.Log.Debug("a step did not succeed", "error", err)
 			u.Loop.Rest()
-			_ = again.Pause(ctx)
+			_ = pace.Sleep(ctx, pause)
 		}
 	}
 }
@@ -177,7 +182,7 @@ func (u *uniter) obey(ctx context.Context, next Step, snap Snapshot) (finished b
 	case GiveUp:
 		return false, u.giveUp(ctx, *snap.Uniter.Op)
 	case CutShort:
-		u.hook.cutShort(whyCancelled)
+		u.hook.cutShort(s.Why)
 		return false, nil
 	case Resolve:
 		return false, u.resolve(ctx, s.Relation)

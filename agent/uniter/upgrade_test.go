@@ -88,8 +88,8 @@ func TestUpgradeWorkflow(t *testing.T) {
 			deployed(state.Workflow{State: "install-error", Charm: charmURL, Failure: failureOf(hook.Unit(hook.Install), noon)}, newerURL),
 			state.Workflow{State: "install-error", Charm: newerURL, Failure: failureOf(hook.Unit(hook.Install), noon)}},
 		{"done: config-changed is next", done(deployed(started, newerURL), upgrade, 3),
-			state.Workflow{State: "started", Charm: newerURL, ConfigVersion: 3, NextPlace: 5, Restarted: true}},
-		{"done before start", done(state.Workflow{State: "installed", UpgradeOwed: true}, upgrade, 0), state.Workflow{State: "installed", Restarted: true}},
+			state.Workflow{State: "started", Charm: newerURL, ConfigVersion: 3, NextPlace: 5, Restarted: true, Upgraded: true}},
+		{"done before start", done(state.Workflow{State: "installed", UpgradeOwed: true}, upgrade, 0), state.Workflow{State: "installed", Restarted: true, Upgraded: true}},
 	} {
 		if diff := cmp.Diff(tc.want, tc.got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tc.name, diff)

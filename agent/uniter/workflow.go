@@ -69,9 +69,9 @@ func done(w state.Workflow, h state.Hook, seen int64) state.Workflow {
 	case hook.Install:
 		w.Restarted = true // config-changed comes before start, whatever was configured
 	case hook.UpgradeCharm:
-		w.UpgradeOwed, w.Restarted = false, true
+		w.UpgradeOwed, w.Restarted, w.Upgraded = false, true, true
 	case hook.ConfigChanged:
-		w.Restarted, w.ConfigVersion = false, seen
+		w.Restarted, w.Upgraded, w.ConfigVersion = false, false, seen
 	case hook.LeaderElected:
 		w.Elected = true
 	case hook.LeaderSettingsChanged:

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"os"
 	"sync"
 	"time"
 
@@ -19,7 +20,8 @@ import (
 // Server serves the hooks that are registered with it over one unix socket.
 type Server struct {
 	path     string
-	listener *net.UnixListener
+	listener *net.UnixListener // Renew's, which no other method but Close meets
+	made     os.FileInfo       // the socket as it was made
 	limits   limits
 	now      func() time.Time
 	log      *slog.Logger
@@ -59,17 +61,37 @@ var standardLimits = limits{
 func Listen(path string) (*Server, error) { return listen(path, standardLimits) }
 
 func listen(path string, l limits) (*Server, error) {
-	listener, err := bind(path)
-	if err != nil {
-		return nil, err
-	}
 	s := &Server{
-		path: path, listener: listener, limits: l, now: time.Now, log: slog.With("part", "amp", "socket", path),
+		path: path, limits: l, now: time.Now, log: slog.With("part", "amp", "socket", path),
 		hooks: map[string]*registration{}, conns: map[net.Conn]time.Time{},
 		places: make(chan bool, l.conns), closing: make(chan struct{}),
 	}
-	s.wait.Go(s.accept)
-	return s, nil
+	return s, s.Renew()
+}
+
+// Renew makes the socket again if what lies at its path is not it any more, as after
+// somebody has cleared the folder. Hooks stay registered. It is for one goroutine, and
+// not beside Close.
+func (s *Server) Renew() error {
+	if s.owned() {
+		return nil
+	}
+	listener, made, err := bind(s.path)
+	if err != nil {
+		return err
+	}
+	if s.listener != nil {
+		s.listener.Close()
+	}
+	s.listener, s.made = listener, made
+	s.wait.Go(func() { s.accept(listener) })
+	return nil
+}
+
+// owned reports whether the socket at the path is this server's.
+func (s *Server) owned() bool {
+	now, err := os.Lstat(s.path)
+	return err == nil && s.made != nil && os.SameFile(now, s.made)
 }
 
 // Path is where the server listens.
@@ -118,7 +140,10 @@ func (s *Server) Close() error {
 	var err error
 	if !again {
 		close(s.closing)
-		err = s.listener.Close()
+		owned := s.owned()
+		if err = s.listener.Close(); owned {
+			err = errors.Join(err, os.Remove(s.path))
+		}
 	}
 	s.mu.Lock()
 	for conn := range s.conns {
@@ -131,10 +156,11 @@ func (s *Server) Close() error {
 
 // accept takes connections until the listener is closed. A shortage, of
 // descriptors for instance, passes.
-func (s *Server) accept() {
+func (s *Server) accept(listener *net.UnixListener) {
 	for s.place() {
-		conn, err := s.listener.AcceptUnix()
+		conn, err := listener.AcceptUnix()
 		if errors.Is(err, net.ErrClosed) {
+			<-s.places
 			return
 		}
 		if err != nil {

@@ -15,24 +15,29 @@ const maxPath = 107
 
 // bind listens at a path. The folder is closed to others, so that nobody comes
 // in between the socket's creation and its mode.
-func bind(path string) (*net.UnixListener, error) {
+func bind(path string) (*net.UnixListener, os.FileInfo, error) {
 	if len(path) > maxPath {
-		return nil, fmt.Errorf("cannot listen at %q: the path has %d bytes, and %d is all a unix socket may have", path, len(path), maxPath)
+		return nil, nil, fmt.Errorf("cannot listen at %q: the path has %d bytes, and %d is all a unix socket may have", path, len(path), maxPath)
 	}
 	if err := prepareFolder(filepath.Dir(path)); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := removeStale(path); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
-		return nil, fmt.Errorf("cannot listen at %q: %w", path, err)
+		return nil, nil, fmt.Errorf("cannot listen at %q: %w", path, err)
 	}
 	if err := os.Chmod(path, 0o600); err != nil {
-		return nil, errors.Join(fmt.Errorf("cannot close %q to others: %w", path, err), listener.Close())
+		return nil, nil, errors.Join(fmt.Errorf("cannot close %q to others: %w", path, err), listener.Close())
 	}
-	return listener, nil
+	listener.SetUnlinkOnClose(false) // by then another may lie there
+	made, err := os.Lstat(path)
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("cannot look at %q: %w", path, err), listener.Close())
+	}
+	return listener, made, nil
 }
 
 func prepareFolder(folder string) error {

@@ -2,7 +2,6 @@ package juju
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"bijou/state"
@@ -18,11 +17,11 @@ type awaited struct {
 	output state.Output // once it has ended
 	unit   state.Unit
 	gone   time.Time // since when its agent has not been there; zero: it is
-	down   bool      // and that was too long
+	stuck  string    // why it is not waited for any longer; empty: it is
 }
 
 // settled says if nothing more is to be waited for.
-func (a awaited) settled() bool { return a.action.Ended() || a.down }
+func (a awaited) settled() bool { return a.action.Ended() || a.stuck != "" }
 
 // waiter waits for actions and commands.
 type waiter struct {
@@ -31,7 +30,6 @@ type waiter struct {
 	all   []*awaited
 	// progress, if set, is told of what actions say.
 	progress func(a state.Action, line state.ActionLine)
-	away     bool // the store cannot be reached
 }
 
 func newWaiter(o *operator, s *state.State, actions []state.Action) *waiter {
@@ -45,32 +43,29 @@ func newWaiter(o *operator, s *state.State, actions []state.Action) *waiter {
 // wait returns when all have settled, or ctx is done: its error. A store that is
 // away is waited for.
 func (w *waiter) wait(ctx context.Context) error {
-	for {
-		revision, err := w.look(ctx)
-		if err == nil && w.settled() {
+	waiting, stop := context.WithCancel(ctx)
+	defer stop()
+	f := follower{o: w.o, state: w.state, scopes: []state.Scope{state.WatchPresence()}, patience: w.patience}
+	for _, a := range w.all {
+		f.scopes = append(f.scopes, state.WatchAction(a.action.ID))
+	}
+	f.read = func(v *state.View) (func() error, error) {
+		fresh, err := w.look(v)
+		return func() error {
+			for i, a := range fresh {
+				w.report(w.all[i].action, a.action)
+				*w.all[i] = a
+			}
+			if w.settled() {
+				stop()
+			}
 			return nil
-		}
-		if err == nil {
-			err = w.change(ctx, revision)
-		}
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case errors.Is(err, state.ErrAway):
-			w.tell(err)
-			rest(ctx, comeback)
-		case err != nil:
-			return err
-		}
+		}, err
 	}
-}
-
-// tell says once that the store is away.
-func (w *waiter) tell(err error) {
-	if !w.away {
-		w.o.note("warning: %v; waiting until it can be read again", err)
+	if err := f.follow(waiting); err != nil || w.settled() {
+		return err
 	}
-	w.away = true
+	return ctx.Err()
 }
 
 func (w *waiter) settled() bool {
@@ -83,28 +78,15 @@ func (w *waiter) settled() bool {
 }
 
 // look reads how far all are.
-func (w *waiter) look(ctx context.Context) (revision int64, err error) {
-	var fresh []awaited
-	err = w.state.View(ctx, func(v *state.View) (err error) {
-		fresh = fresh[:0]
-		for _, a := range w.all {
-			now, err := a.read(v, time.Now())
-			if err != nil {
-				return err
-			}
-			fresh = append(fresh, now)
+func (w *waiter) look(v *state.View) (fresh []awaited, err error) {
+	for _, a := range w.all {
+		now, err := a.read(v, time.Now())
+		if err != nil {
+			return nil, err
 		}
-		revision, err = v.Revision()
-		return err
-	})
-	if err != nil {
-		return 0, err
+		fresh = append(fresh, now)
 	}
-	for i, a := range fresh {
-		w.report(w.all[i].action, a.action)
-		*w.all[i] = a
-	}
-	return revision, nil
+	return fresh, nil
 }
 
 // report passes on what an action has said since it was last looked at.
@@ -119,7 +101,7 @@ func (w *waiter) report(before, now state.Action) {
 
 // read is what there is by now of one that has not settled.
 func (a awaited) read(v *state.View, now time.Time) (_ awaited, err error) {
-	if a.settled() {
+	if a.action.Ended() {
 		return a, nil
 	}
 	if a.action, err = v.Action(a.action.ID); err != nil {
@@ -139,28 +121,17 @@ func (a awaited) read(v *state.View, now time.Time) (_ awaited, err error) {
 	case a.gone.IsZero():
 		a.gone = now
 	}
-	a.down = !a.gone.IsZero() && now.Sub(a.gone) >= absence
+	if err == nil && !a.gone.IsZero() && now.Sub(a.gone) >= absence {
+		a.stuck = "its agent went down"
+	}
+	if err != nil || a.action.Status != state.ActionPending {
+		return a, err
+	}
+	trouble, err := v.Trouble(state.UnitAgent(a.action.Unit))
+	if trouble != nil && now.Sub(trouble.Since) >= absence {
+		a.stuck = "its agent cannot go on: " + trouble.Message
+	}
 	return a, err
-}
-
-// change returns when something has changed after the revision, or an agent that
-// is gone may count as down.
-func (w *waiter) change(ctx context.Context, revision int64) error {
-	ctx, cancel := context.WithTimeout(ctx, w.patience())
-	defer cancel()
-	scopes := []state.Scope{state.WatchPresence()}
-	for _, a := range w.all {
-		scopes = append(scopes, state.WatchAction(a.action.ID))
-	}
-	watch, err := w.state.Watch(ctx, revision, scopes...)
-	if err == nil {
-		_, err = watch.Next(ctx)
-		watch.Close()
-	}
-	if errors.Is(err, state.ErrCompacted) || errors.Is(err, context.DeadlineExceeded) {
-		return nil // look again
-	}
-	return err
 }
 
 // patience is how long to wait before looking again, whatever is heard.

@@ -2,6 +2,7 @@ package juju
 
 import (
 	"errors"
+	"strconv"
 	"time"
 
 	"bijou/state"
@@ -10,6 +11,7 @@ import (
 // cancelActionCmd is `juju cancel-action`.
 type cancelActionCmd struct {
 	IDs []int `arg:"" name:"id" help:"The actions' ids."`
+	removal
 }
 
 // Help shows how it is used.
@@ -21,13 +23,17 @@ Examples:
   juju cancel-action 7 8 9`
 }
 
-// Run cancels each by itself.
+// Run cancels all or none.
 func (c cancelActionCmd) Run(o *operator) error {
 	return o.open(func(s *state.State) error {
-		var errs []error
+		var ids []string
 		for _, id := range c.IDs {
-			errs = append(errs, s.Update(o.ctx, func(tx *state.Tx) error { return tx.CancelAction(id, time.Now()) }))
+			ids = append(ids, strconv.Itoa(id))
 		}
-		return errors.Join(errs...)
+		cancel := func(tx *state.Tx, id string) error {
+			n, err := strconv.Atoi(id)
+			return errors.Join(err, tx.CancelAction(n, time.Now()))
+		}
+		return c.run(o, s, kind{"action", "does not begin, or is told to end", cancel, nil}, ids)
 	})
 }

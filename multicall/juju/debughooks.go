@@ -30,9 +30,6 @@ Examples:
   juju debug-hooks mysql/0 config-changed db-relation-joined`
 }
 
-// debugSession is the name of the tmux session; its socket tells one from another.
-const debugSession = "debug"
-
 // Run makes the session and attaches to it.
 func (c debugHooksCmd) Run(o *operator) error {
 	if _, err := exec.LookPath("tmux"); err != nil {
@@ -53,7 +50,7 @@ func (c debugHooksCmd) Run(o *operator) error {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
 	if c.Detached {
-		fmt.Fprintf(o.streams.Out, "tmux -S %s attach -t %s\n", socket, debugSession)
+		fmt.Fprintf(o.streams.Out, "tmux -S %s attach -t %s\n", socket, state.DebugSession)
 		return nil
 	}
 	return c.attach(o, socket)
@@ -82,12 +79,12 @@ func (c debugHooksCmd) here(o *operator) error {
 // begin makes the session and tells the unit's agent of it.
 func (c debugHooksCmd) begin(o *operator, socket string) error {
 	intro := fmt.Sprintf("echo 'Hooks of %s open windows here. The session ends with its last window.'; exec \"${SHELL:-/bin/sh}\"", c.Unit)
-	tmux := exec.Command("tmux", "-S", socket, "new-session", "-d", "-s", debugSession, "-n", c.Unit, "/bin/sh", "-c", intro)
+	tmux := exec.Command("tmux", "-S", socket, "new-session", "-d", "-s", state.DebugSession, "-n", c.Unit, "/bin/sh", "-c", intro)
 	if out, err := tmux.CombinedOutput(); err != nil {
 		return fmt.Errorf("cannot make a tmux session: %w: %s", err, strings.TrimSpace(string(out)))
 	}
 	err := o.update(func(tx *state.Tx) error {
-		return tx.SetDebug(c.Unit, state.Debug{Socket: socket, Hooks: c.Hooks})
+		return tx.SetDebug(c.Unit, state.Debug{Socket: socket, Hooks: c.Hooks, By: caller()})
 	})
 	if err != nil {
 		err = errors.Join(err, exec.Command("tmux", "-S", socket, "kill-server").Run())
@@ -97,13 +94,13 @@ func (c debugHooksCmd) begin(o *operator, socket string) error {
 
 // attach shows the session until it ends or the operator detaches from it.
 func (c debugHooksCmd) attach(o *operator, socket string) error {
-	tmux := exec.Command("tmux", "-S", socket, "attach", "-t", debugSession)
+	tmux := exec.Command("tmux", "-S", socket, "attach", "-t", state.DebugSession)
 	tmux.Stdin, tmux.Stdout, tmux.Stderr = os.Stdin, os.Stdout, os.Stderr
 	if err := tmux.Run(); err != nil {
 		return fmt.Errorf("cannot attach to the tmux session: %w", err)
 	}
-	if exec.Command("tmux", "-S", socket, "has-session", "-t", debugSession).Run() == nil {
-		o.note("the session goes on; back to it with: tmux -S %s attach -t %s", socket, debugSession)
+	if exec.Command("tmux", "-S", socket, "has-session", "-t", state.DebugSession).Run() == nil {
+		o.note("the session goes on; back to it with: tmux -S %s attach -t %s", socket, state.DebugSession)
 		return nil
 	}
 	if err := os.RemoveAll(filepath.Dir(socket)); err != nil {

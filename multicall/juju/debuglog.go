@@ -45,7 +45,7 @@ func (c debugLogCmd) Run(o *operator) error {
 	defer stop()
 	return o.open(func(s *state.State) error {
 		t := &tail{o: o, globs: c.Unit, level: strings.ToUpper(c.Level), last: c.last(), colour: console.Coloured(o.streams.Out)}
-		f := follower{o: o, state: s, scopes: []state.Scope{t.scope()}, read: t.read}
+		f := follower{o: o, state: s, settle: settle, scopes: []state.Scope{t.scope()}, read: t.read}
 		if c.Follow {
 			return f.follow(ctx)
 		}

@@ -18,7 +18,7 @@ type destroyEnvironmentCmd struct {
 	Name    string        `arg:"" optional:"" help:"The environment, if not given by -e."`
 	Yes     bool          `short:"y" help:"Do not ask."`
 	Force   bool          `help:"Do not let units run their stop hooks first."`
-	Timeout time.Duration `default:"2m" help:"How long units may take for their stop hooks; default 2m."`
+	Timeout time.Duration `default:"2m" help:"How long to wait for anything to go on; default 2m. A hook that runs takes its time: 0 waits without end."`
 }
 
 // Help shows how it is used.

@@ -9,8 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"bijou/multicall/console"
 	"bijou/multicall/home"
 	"bijou/state"
+	"bijou/state/charm"
 )
 
 // drain lets the units of an environment end in good order.
@@ -24,7 +26,9 @@ type drain struct {
 type leftover struct {
 	services int
 	units    int
-	failed   []string // units in error, or with a relation in error: nothing but an operator, or a retry, moves them
+	failed   int      // of the units: in error, or with a relation in error: nothing but an operator, or a retry, moves them
+	waits    []string // what each unit waits for
+	runs     bool     // one of them runs something
 }
 
 func (l leftover) String() string {
@@ -41,14 +45,13 @@ func count(n int, thing string) string {
 
 // over tells if there is nothing to wait for.
 func (l leftover) over() bool {
-	return l.services+l.units == 0 || l.units > 0 && l.units == len(l.failed)
+	return l.services+l.units == 0 || l.units > 0 && l.units == l.failed
 }
 
 // run destroys all services and waits until they are gone, or all that is left
 // of them is in error.
 func (d *drain) run() error {
-	ctx, cancel := context.WithTimeout(d.o.ctx, d.timeout)
-	defer cancel()
+	ctx := d.o.ctx
 	return d.o.openState(d.env, func(s *state.State) error {
 		if err := destroyAll(ctx, s); err != nil {
 			return err
@@ -66,22 +69,37 @@ func (d *drain) run() error {
 	})
 }
 
-// await waits until there is nothing left to wait for, and tells how far it is.
+// await waits until there is nothing left to wait for, and tells how far it is. It gives up
+// once nothing has run or changed for the time-out.
 func (d *drain) await(ctx context.Context, s *state.State, left leftover) (leftover, error) {
-	total, took := left.units, time.Duration(0)
+	total, took, changed, told := left.units, time.Duration(0), time.Now(), false
 	defer func() { state.Tell(ctx, stopped(total, total)) }() // or else the bar would stay
 	for !left.over() {
 		state.Tell(ctx, stopped(max(0, total-left.units), total))
 		rest(ctx, max(drainLook, 4*took))
 		began := time.Now()
 		now, err := remaining(ctx, s)
-		if err != nil {
-			return leftover{}, d.tired(err, left)
+		switch {
+		case d.o.ctx.Err() != nil:
+			return left, fmt.Errorf("interrupted while there still are %s: %s", left, left.listed())
+		case err != nil:
+			return left, err
+		case !slices.Equal(now.waits, left.waits):
+			changed, told = began, false
+		case !told && began.Sub(changed) > silence:
+			d.o.note("waiting for %s: %s", now, now.listed())
+			told = true
+		case d.timeout > 0 && !now.runs && began.Sub(changed) > d.timeout:
+			return left, console.Hint(fmt.Errorf("nothing has gone on for %s, and there still are %s: %s", d.timeout, left, left.listed()),
+				"--timeout waits longer for the next change")
 		}
 		left, took = now, time.Since(began)
 	}
 	return left, nil
 }
+
+// silence is how long nothing may change before it is said what is waited for.
+const silence = 5 * time.Second
 
 // drainLook is the time between two looks at all units, at least: they are work for the store.
 const drainLook = 100 * time.Millisecond
@@ -90,33 +108,19 @@ func stopped(done, total int) state.Progress {
 	return state.Progress{What: "units stopped", Done: done, Total: total}
 }
 
-// tired words the end of a drain that was not over.
-func (d *drain) tired(err error, left leftover) error {
-	switch {
-	case d.o.ctx.Err() != nil:
-		return fmt.Errorf("interrupted while there still are %s", left)
-	case errors.Is(err, context.DeadlineExceeded):
-		err = fmt.Errorf("after %s there still are %s", d.timeout, left)
-		if len(left.failed) > 0 {
-			err = fmt.Errorf("%w; in error: %s", err, left.named())
-		}
-	}
-	return err
-}
-
-// named names the first of the units in error.
-func (l leftover) named() string {
+// listed names the first of what units wait for.
+func (l leftover) listed() string {
 	const enough = 10
-	if more := len(l.failed) - enough; more > 0 {
-		return strings.Join(l.failed[:enough], ", ") + fmt.Sprintf(" and %d more", more)
+	if more := len(l.waits) - enough; more > 0 {
+		return strings.Join(l.waits[:enough], "; ") + fmt.Sprintf("; and %d more", more)
 	}
-	return strings.Join(l.failed, ", ")
+	return strings.Join(l.waits, "; ")
 }
 
 // giveUp tells of units that nobody waits for, unless there was an error.
 func (d *drain) giveUp(left leftover, err error) error {
-	if err == nil && len(left.failed) > 0 {
-		d.o.note("%s in error will not run any more hooks: %s", count(len(left.failed), "unit"), left.named())
+	if err == nil && left.failed > 0 {
+		d.o.note("%s in error will not run any more hooks: %s", count(left.failed, "unit"), left.listed())
 	}
 	return err
 }
@@ -152,44 +156,43 @@ func destroyAll(ctx context.Context, s *state.State) error {
 
 // remaining counts what there still is.
 func remaining(ctx context.Context, s *state.State) (l leftover, err error) {
-	err = s.View(ctx, func(v *state.View) error {
-		l = leftover{}
-		services, err := v.Services()
-		if err != nil {
-			return err
-		}
-		units, err := v.Units("")
-		if err != nil {
-			return err
-		}
-		l.services, l.units = len(services), len(units)
-		for _, u := range units {
-			told, err := failing(v, u.Name)
-			if err != nil {
-				return err
-			}
-			if told != "" {
-				l.failed = append(l.failed, told)
-			}
-		}
-		return nil
+	var now state.Status
+	err = s.View(ctx, func(v *state.View) (err error) {
+		now, err = v.Status(time.Now())
+		return err
 	})
+	l.services = len(now.Services)
+	units := unitsOfAll(now)
+	l.units = len(units)
+	for _, name := range slices.SortedFunc(maps.Keys(units), charm.CompareUnits) {
+		why, failed := waitsFor(units[name])
+		l.waits = append(l.waits, name+" "+why)
+		if failed {
+			l.failed++
+		}
+		l.runs = l.runs || units[name].Running != nil
+	}
 	return l, err
 }
 
-// failing names the unit if it is in error, with its relation if that is; else "".
-func failing(v *state.View, unit string) (string, error) {
-	u, err := v.Uniter(unit)
-	if err != nil {
-		return "", err
-	}
-	if u.Workflow.Failure != nil {
-		return unit, nil
-	}
-	for _, id := range slices.Sorted(maps.Keys(u.Relations)) {
-		if u.Relations[id].Failure != nil {
-			return fmt.Sprintf("%s (%s)", unit, state.Relation{ID: id}), nil
+// waitsFor says what a unit that is to go waits for, and if that is an operator.
+func waitsFor(u state.UnitView) (why string, failed bool) {
+	for _, group := range u.Relations {
+		for id, r := range group.Relations {
+			if r.State == state.RelationError {
+				return fmt.Sprintf("(%s: %s)", id, r.Message), true
+			}
 		}
 	}
-	return "", nil
+	switch i := u.Info; {
+	case u.Trouble != nil:
+		return "(" + firstLine(u.Trouble.Message) + ")", false
+	case i != nil && i.Hook != "":
+		return "(" + i.Hook + ": " + firstLine(i.Message) + ")", true
+	case i != nil && i.Message != "":
+		return "(" + firstLine(i.Message) + ")", false
+	case u.Running != nil:
+		return "(" + u.Running.Name + " runs)", false
+	}
+	return "(" + withLife(u.State, u.Life) + ")", false
 }

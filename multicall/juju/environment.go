@@ -92,7 +92,8 @@ func environmentValues(e state.Environment) map[string]any {
 	values := map[string]any{
 		"name": e.Name, "uuid": e.UUID, "provider": e.Provider, "default-series": e.DefaultSeries,
 		state.RetryHooks: e.RetryHooks(), state.StatusInterval: cmp.Or(e.Config[state.StatusInterval], "5m"),
-		state.HookConcurrency: "default", state.AllowOtherSeries: e.AllowsOtherSeries(),
+		state.HookTimeout: cmp.Or(e.Config[state.HookTimeout], "0"), state.HookConcurrency: "default",
+		state.AllowOtherSeries: e.AllowsOtherSeries(),
 	}
 	for key, value := range e.ProviderConfig() {
 		values[e.Provider+"."+key] = value

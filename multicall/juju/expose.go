@@ -18,7 +18,16 @@ Examples:
 
 // Run marks the service; one that is exposed already stays so.
 func (c exposeCmd) Run(o *operator) error {
-	return o.update(func(tx *state.Tx) error { return tx.SetExposed(c.Service, true) })
+	return expose(o, c.Service, true, "is marked as to be reached from outside; no firewall is changed by that")
+}
+
+// expose changes the mark, and says what follows.
+func expose(o *operator, service string, exposed bool, follow string) error {
+	err := o.update(func(tx *state.Tx) error { return tx.SetExposed(service, exposed) })
+	if err == nil {
+		o.note("%s %s", service, follow)
+	}
+	return err
 }
 
 // unexposeCmd is `juju unexpose`.
@@ -34,5 +43,5 @@ func (unexposeCmd) Help() string {
 
 // Run takes the mark away; a service without it stays so.
 func (c unexposeCmd) Run(o *operator) error {
-	return o.update(func(tx *state.Tx) error { return tx.SetExposed(c.Service, false) })
+	return expose(o, c.Service, false, "is not marked as to be reached from outside; no firewall is changed by that")
 }

@@ -3,6 +3,7 @@ package juju
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"bijou/multicall/console"
@@ -18,7 +19,8 @@ type hookHistoryCmd struct {
 
 // Help shows how it is used.
 func (hookHistoryCmd) Help() string {
-	return `The last hooks that a unit has run: when, for how long, how each ended, and which settings it wrote.
+	return `The last hooks that a unit has run: when, for how long, how each ended, and which settings it wrote;
+then what it runs.
 
 Examples:
   juju hook-history mysql/0
@@ -31,9 +33,13 @@ func (c hookHistoryCmd) Run(o *operator) error {
 		return console.Usage(fmt.Errorf("-n must be at least 1, not %d", c.Count))
 	}
 	var runs []state.HookRun
+	var running *state.RunningView
 	err := o.view(func(v *state.View) (err error) {
 		if _, err = v.Unit(c.Unit); err == nil {
 			runs, err = v.HookRuns(c.Unit)
+		}
+		if err == nil {
+			running, err = v.Running(c.Unit)
 		}
 		return err
 	})
@@ -42,14 +48,14 @@ func (c hookHistoryCmd) Run(o *operator) error {
 	}
 	runs = runs[max(0, len(runs)-c.Count):]
 	if c.Format != "tabular" {
-		return o.encode(c.Format, historyOf(runs))
+		return o.encode(c.Format, historyOf(runs, running))
 	}
-	return historyTable(runs).Write(o.streams.Out, console.Coloured(o.streams.Out))
+	return historyTable(runs, running).Write(o.streams.Out, console.Coloured(o.streams.Out))
 }
 
 // historyTable has a row for each hook, and below it one for each setting that it
-// wrote.
-func historyTable(runs []state.HookRun) *console.Table {
+// wrote; what runs, unless it is nil, comes last.
+func historyTable(runs []state.HookRun, running *state.RunningView) *console.Table {
 	t := console.NewTable("STARTED", "TOOK", "HOOK", "REMOTE", "EXIT", "MESSAGE")
 	for _, r := range runs {
 		row, exit := console.Colour(""), strconv.Itoa(r.Exit)
@@ -68,6 +74,9 @@ func historyTable(runs []state.HookRun) *console.Table {
 			t.Add("", "", "", "", "", "", fmt.Sprintf("and %d more", r.More))
 		}
 	}
+	if r := running; r != nil {
+		t.Add(console.Yellow, r.Since.Local().Format(time.DateTime), "running", r.Name, r.Remote, "-", strings.TrimPrefix(r.HeldBy(), ", "))
+	}
 	return t
 }
 
@@ -82,12 +91,18 @@ type pastHook struct {
 	Failure  string    `yaml:"failure,omitempty" json:"failure,omitempty"`
 	Changes  []string  `yaml:"changes,omitempty" json:"changes,omitempty"`
 	More     int       `yaml:"further-changes,omitempty" json:"further-changes,omitempty"`
+	Running  bool      `yaml:"running,omitempty" json:"running,omitempty"`
+	Holder   string    `yaml:"held-by,omitempty" json:"held-by,omitempty"`
 }
 
-func historyOf(runs []state.HookRun) []pastHook {
+func historyOf(runs []state.HookRun, running *state.RunningView) []pastHook {
 	past := make([]pastHook, len(runs))
 	for i, r := range runs {
-		past[i] = pastHook{r.Hook, r.Relation, r.Remote, r.Started, r.Ended.Sub(r.Started).Seconds(), r.Exit, r.Failure, r.Changes, r.More}
+		past[i] = pastHook{r.Hook, r.Relation, r.Remote, r.Started, r.Ended.Sub(r.Started).Seconds(), r.Exit, r.Failure, r.Changes, r.More, false, ""}
+	}
+	if r := running; r != nil {
+		past = append(past, pastHook{Hook: r.Name, Relation: r.Relation, Remote: r.Remote, Started: r.Since,
+			Seconds: time.Since(r.Since).Seconds(), Exit: -1, Running: true, Holder: r.Holder})
 	}
 	return past
 }

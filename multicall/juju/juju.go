@@ -126,6 +126,7 @@ type grammar struct {
 	DebugHooks  debugHooksCmd  `cmd:"" help:"Run a unit's hooks by hand, in a tmux session."`
 	HookHistory hookHistoryCmd `cmd:"" help:"Show the last hooks of a unit, and what they wrote."`
 	DebugLog    debugLogCmd    `cmd:"" help:"Show what the units' hooks and agents say."`
+	Interrupt   interruptCmd   `cmd:"" help:"End the hook, action or command that a unit runs."`
 	Resolved    resolvedCmd    `cmd:"" help:"Let a unit, relation or machine in error go on."`
 
 	RetryProvisioning retryProvisioningCmd `cmd:"" help:"Let machines that could not be started be tried again."`

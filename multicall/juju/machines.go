@@ -2,6 +2,7 @@ package juju
 
 import (
 	"strconv"
+	"time"
 
 	"bijou/multicall/console"
 	"bijou/state"
@@ -41,7 +42,7 @@ func (c machinesCmd) Run(o *operator) error {
 	}
 	var s state.Status
 	err := o.view(func(v *state.View) (err error) {
-		s, err = v.Status()
+		s, err = v.Status(time.Now())
 		return err
 	})
 	if err != nil {

@@ -1,10 +1,12 @@
 package juju
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"regexp"
 	"strings"
 	"time"
@@ -43,6 +45,12 @@ func shellLine(words []string) string {
 // note tells the operator what is going on; stdout is for data.
 func (o *operator) note(format string, args ...any) {
 	fmt.Fprintf(o.streams.Err, format+"\n", args...)
+}
+
+// caller names who calls, as USER@HOST.
+func caller() string {
+	host, _ := os.Hostname()
+	return cmp.Or(os.Getenv("SUDO_USER"), os.Getenv("LOGNAME"), os.Getenv("USER"), fmt.Sprintf("uid %d", os.Getuid())) + "@" + host
 }
 
 // encode prints data as YAML, or as one line of JSON if that is the format.

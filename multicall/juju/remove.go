@@ -1,88 +1,154 @@
 package juju
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"bijou/multicall/console"
 	"bijou/state"
 )
 
+// removal is what all commands have that take several things away.
+type removal struct {
+	DryRun bool   `help:"Only say what would be done."`
+	Format string `enum:"plain,yaml,json" default:"plain" placeholder:"FORMAT" help:"plain, yaml or json; default plain."`
+}
+
+// removalNote is what all of them say of themselves.
+const removalNote = "If one of several is not there, or cannot go, none of them goes.\n"
+
+// kind is what a command takes away.
+type kind struct {
+	name   string // "unit"
+	follow string // what happens to one, by and by
+	// check refuses what cannot go. Without remove what it writes is the removal of all, as
+	// one transaction.
+	check  func(tx *state.Tx, name string) error
+	remove func(ctx context.Context, name string) error
+}
+
+// errOnlyChecked ends a transaction that is to write nothing.
+var errOnlyChecked = errors.New("only checked")
+
+// run checks all, removes all, and says what it did.
+func (r removal) run(o *operator, s *state.State, k kind, names []string) error {
+	names = slices.Compact(slices.Sorted(slices.Values(names)))
+	err := s.Update(o.ctx, func(tx *state.Tx) error {
+		var refused []error
+		for _, name := range names {
+			if err := k.check(tx, name); err != nil {
+				refused = append(refused, err)
+			}
+		}
+		if len(refused) == 0 && (r.DryRun || k.remove != nil) {
+			return errOnlyChecked
+		}
+		return linesOf(refused)
+	})
+	if err != nil && !errors.Is(err, errOnlyChecked) {
+		return console.Hint(err, "nothing was changed")
+	}
+	for i, name := range names {
+		if r.DryRun || k.remove == nil {
+			break
+		}
+		if err := k.remove(o.ctx, name); err != nil && !errors.Is(err, state.ErrNotFound) {
+			return console.Hint(err, "removed before that: "+strings.Join(names[:i], ", "))
+		}
+	}
+	return r.print(o, k, names)
+}
+
+// print says what was done, or would be.
+func (r removal) print(o *operator, k kind, names []string) error {
+	if r.Format != "plain" {
+		return o.encode(r.Format, map[string]any{k.name + "s": names, "dry-run": r.DryRun})
+	}
+	to, would := o.streams.Err, ""
+	if r.DryRun {
+		to, would = o.streams.Out, "dry run: "
+	}
+	for _, name := range names {
+		fmt.Fprintf(to, "%s%s %s %s\n", would, k.name, name, k.follow)
+	}
+	return nil
+}
+
 // removeUnitCmd is `juju remove-unit`.
 type removeUnitCmd struct {
 	Units []string `arg:"" name:"unit" help:"The units."`
 	Force bool     `help:"At once, without hooks, whatever the agent does."`
+	removal
 }
 
 // Help shows how it is used.
 func (removeUnitCmd) Help() string {
 	return `The unit leaves its relations, runs its stop hook, and is gone.
-
+` + removalNote + `
 Examples:
   juju remove-unit mysql/1
   juju destroy-unit wordpress/0 wordpress/2
   juju remove-unit mysql/1 --force`
 }
 
-// Run makes the units dying, each by itself.
+// Run makes the units dying, all or none.
 func (c removeUnitCmd) Run(o *operator) error {
 	return o.open(func(s *state.State) error {
-		var errs []error
-		for _, name := range c.Units {
-			err := s.Update(o.ctx, func(tx *state.Tx) error { return removeUnit(tx, name, c.Force) })
-			if c.Force && err == nil {
-				err = s.ForceRemoveUnit(o.ctx, name)
-			}
-			errs = append(errs, err)
+		k := kind{"unit", "leaves its relations, runs its stop hook, and goes", checkedUnit, nil}
+		if c.Force {
+			k = kind{"unit", "is gone", mayRemoveUnit, s.ForceRemoveUnit}
 		}
-		return errors.Join(errs...)
+		return c.run(o, s, k, c.Units)
 	})
 }
 
-// removeUnit makes a unit dying, unless it is one that comes and goes with another:
-// by force, too, its principal would be left without.
-func removeUnit(tx *state.Tx, name string, force bool) error {
-	u, err := tx.Unit(name)
-	if err != nil {
+// checkedUnit makes a unit dying.
+func checkedUnit(tx *state.Tx, name string) error {
+	if err := mayRemoveUnit(tx, name); err != nil {
 		return err
 	}
-	if u.Principal != "" && u.Life == state.Alive {
-		return console.Hint(fmt.Errorf("cannot remove unit %q: it is a subordinate of %q and leaves with it", name, u.Principal),
+	return tx.DestroyUnit(name)
+}
+
+// mayRemoveUnit refuses a unit that comes and goes with another: by force, too, its
+// principal would be left without.
+func mayRemoveUnit(tx *state.Tx, name string) error {
+	u, err := tx.Unit(name)
+	if err == nil && u.Principal != "" && u.Life == state.Alive {
+		err = console.Hint(fmt.Errorf("cannot remove unit %q: it is a subordinate of %q and leaves with it", name, u.Principal),
 			fmt.Sprintf("remove %s, or end the relation between the two services", u.Principal))
 	}
-	if force {
-		return nil
-	}
-	return tx.DestroyUnit(name)
+	return err
 }
 
 // destroyServiceCmd is `juju destroy-service`.
 type destroyServiceCmd struct {
 	Services []string `arg:"" name:"service" help:"The services."`
 	Force    bool     `help:"At once, without its units' hooks, whatever their agents do."`
+	removal
 }
 
 // Help shows how it is used.
 func (destroyServiceCmd) Help() string {
 	return `Its relations end, its units run their stop hooks, and it is gone with the last of them.
-
+` + removalNote + `
 Examples:
   juju destroy-service wordpress
   juju destroy-service wordpress mysql`
 }
 
-// Run makes the services dying, each by itself.
+// Run makes the services dying, once all are known to be there.
 func (c destroyServiceCmd) Run(o *operator) error {
 	return o.open(func(s *state.State) error {
-		var errs []error
-		for _, name := range c.Services {
-			destroy := s.DestroyService
-			if c.Force {
-				destroy = s.ForceDestroyService
-			}
-			errs = append(errs, destroy(o.ctx, name))
+		there := func(tx *state.Tx, name string) error { _, err := tx.Service(name); return err }
+		k := kind{"service", "goes with its relations and units, once these have run their stop hooks", there, s.DestroyService}
+		if c.Force {
+			k.follow, k.remove = "is gone, with its relations and units", s.ForceDestroyService
 		}
-		return errors.Join(errs...)
+		return c.run(o, s, k, c.Services)
 	})
 }
 
@@ -90,24 +156,32 @@ func (c destroyServiceCmd) Run(o *operator) error {
 type destroyMachineCmd struct {
 	Machines []string `arg:"" name:"machine" help:"The machines' ids."`
 	Force    bool     `help:"Take units that are on it along, whatever they do."`
+	removal
 }
 
 // Help shows how it is used.
 func (destroyMachineCmd) Help() string {
 	return `Its agent ends, its instance is stopped, and it is gone.
-
+` + removalNote + `
 Examples:
   juju destroy-machine 2
   juju destroy-machine 2 3 --force`
 }
 
-// Run makes the machines dying, each by itself.
+// Run makes the machines dying, all or none.
 func (c destroyMachineCmd) Run(o *operator) error {
 	return o.open(func(s *state.State) error {
-		var errs []error
-		for _, id := range c.Machines {
-			errs = append(errs, s.DestroyMachine(o.ctx, id, c.Force))
+		k := kind{"machine", "goes, once its agent has ended and its instance is stopped", (*state.Tx).DestroyMachine, nil}
+		if c.Force {
+			k.check = func(tx *state.Tx, id string) error {
+				if id == "0" {
+					return tx.DestroyMachine(id) // which says why not
+				}
+				_, err := tx.Machine(id)
+				return err
+			}
+			k.remove = func(ctx context.Context, id string) error { return s.DestroyMachine(ctx, id, true) }
 		}
-		return errors.Join(errs...)
+		return c.run(o, s, k, c.Machines)
 	})
 }

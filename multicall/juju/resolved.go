@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"bijou/multicall/console"
 	"bijou/state"
@@ -37,12 +38,21 @@ func (c resolvedCmd) Run(o *operator) error {
 	if c.Constraints != nil {
 		return console.Usage(fmt.Errorf("--constraints is for machines, and %q is not the id of one: a unit's never change", c.Unit))
 	}
-	err := o.update(func(tx *state.Tx) error {
-		if _, err := tx.Unit(c.Unit); err != nil {
+	var failed state.Hook
+	var runs *state.RunningView
+	err := o.update(func(tx *state.Tx) (err error) {
+		if _, err = tx.Unit(c.Unit); err != nil {
 			return err
 		}
-		return c.mark(tx)
+		if runs, err = tx.Running(c.Unit); err == nil {
+			failed, err = c.mark(tx)
+		}
+		return err
 	})
+	if runs != nil {
+		o.note("%s of %s has been running since %s%s; to end it: juju interrupt %[2]s", runs.Name, c.Unit,
+			runs.Since.Local().Format(time.DateTime), runs.HeldBy())
+	}
 	what := fmt.Sprintf("unit %q", c.Unit)
 	if c.Relation != "" {
 		what = fmt.Sprintf("relation %q of %s", c.Relation, what)
@@ -57,8 +67,20 @@ func (c resolvedCmd) Run(o *operator) error {
 	case err != nil:
 		return err
 	}
-	fmt.Fprintf(o.streams.Out, "%s is marked as resolved\n", what)
+	fmt.Fprintf(o.streams.Out, "%s is marked as resolved%s\n", what, c.follows(failed))
 	return nil
+}
+
+// follows says what comes of the mark.
+func (c resolvedCmd) follows(failed state.Hook) string {
+	text := "counts as done; --retry runs it again"
+	if c.Retry {
+		text = "runs again"
+	}
+	if failed.Name == "" { // it was restored
+		return ""
+	}
+	return fmt.Sprintf(": %s of %s %s", failed.Name, c.Unit, text)
 }
 
 // machine lets a machine be tried again.
@@ -75,10 +97,10 @@ func (c resolvedCmd) machine(o *operator) error {
 var errRelationNotFound = errors.New("Relation not found")
 
 // mark writes the mark; the unit exists.
-func (c resolvedCmd) mark(tx *state.Tx) error {
-	err := tx.SetResolved(c.Unit, c.Relation, c.Retry)
+func (c resolvedCmd) mark(tx *state.Tx) (failed state.Hook, err error) {
+	failed, err = tx.SetResolved(c.Unit, c.Relation, c.Retry)
 	if c.Relation != "" && errors.Is(err, state.ErrNotFound) {
-		return errRelationNotFound
+		err = errRelationNotFound
 	}
-	return err
+	return failed, err
 }

@@ -24,19 +24,33 @@ Examples:
   juju retry-provisioning 14 15 --constraints "mem=2G cpu-power=400"`
 }
 
-// Run marks the machines, each by itself.
+// Run marks the machines, all or none. One that needs no trying is said, and no error.
 func (c retryProvisioningCmd) Run(o *operator) error {
 	replace, err := given(c.Constraints)
 	if err != nil {
 		return err
 	}
-	return o.open(func(s *state.State) error {
-		var errs []error
+	var said string
+	err = o.update(func(tx *state.Tx) error {
+		said = ""
+		var refused []error
 		for _, id := range c.Machines {
-			errs = append(errs, o.retryMachine(s, id, replace))
+			err := tx.ResolveMachine(id, replace)
+			switch {
+			case errors.Is(err, state.ErrNotInError):
+				said += err.Error() + "\n"
+			case err == nil:
+				said += fmt.Sprintf("machine %s is marked as resolved\n", id)
+			default:
+				refused = append(refused, err)
+			}
 		}
-		return errors.Join(errs...)
+		return linesOf(refused)
 	})
+	if err == nil {
+		fmt.Fprint(o.streams.Out, said)
+	}
+	return err
 }
 
 // given reads constraints that may be left out: nil.
@@ -46,18 +60,4 @@ func given(text *string) (*constraints.Value, error) {
 	}
 	v, err := parseConstraints(*text)
 	return &v, err
-}
-
-// retryMachine lets the provisioner try a machine again. One that needs no trying
-// is said, and no error.
-func (o *operator) retryMachine(s *state.State, id string, replace *constraints.Value) error {
-	err := s.Update(o.ctx, func(tx *state.Tx) error { return tx.ResolveMachine(id, replace) })
-	switch {
-	case errors.Is(err, state.ErrNotInError):
-		fmt.Fprintln(o.streams.Out, err)
-		return nil
-	case err == nil:
-		fmt.Fprintf(o.streams.Out, "machine %s is marked as resolved\n", id)
-	}
-	return err
 }

@@ -155,8 +155,11 @@ func reachable(v *state.View, units []string) (to targets, err error) {
 	return to, nil
 }
 
-// linesOf joins errors, each of which is to be an `error:` line of its own.
+// linesOf joins errors, each of which is to be an `error:` line of its own; nil if there is none.
 func linesOf(errs []error) error {
+	if len(errs) < 2 {
+		return errors.Join(errs...)
+	}
 	lines := make([]string, len(errs))
 	for i, err := range errs {
 		lines[i] = err.Error()
@@ -223,7 +226,6 @@ func (w *waiter) waitFor(most time.Duration) (why string, err error) {
 	if len(left) == 0 {
 		return "", nil
 	}
-	why = "its agent went down"
 	if ctx.Err() != nil {
 		why = fmt.Sprintf("it had not ended after %s", most)
 	}

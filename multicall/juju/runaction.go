@@ -249,8 +249,8 @@ func (w *waiter) verdict(most time.Duration) error {
 		case a.action.Ended():
 			errs = append(errs, fmt.Sprintf("%s is %s: %s", what, a.action.Status, a.action.Message))
 			continue
-		case a.down:
-			errs = append(errs, fmt.Sprintf("%s is %s, and its agent is down", what, a.action.Status))
+		case a.stuck != "":
+			errs = append(errs, fmt.Sprintf("%s is %s: %s", what, a.action.Status, a.stuck))
 		case w.o.ctx.Err() != nil:
 			errs = append(errs, fmt.Sprintf("%s is %s still, and goes on", what, a.action.Status))
 		default:

@@ -1,6 +1,7 @@
 package juju
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -40,8 +41,8 @@ func (r ran) print(format string) error {
 			Unit: a.action.Unit, ID: a.action.ID, Status: string(a.action.Status), Code: a.action.Code,
 			Stdout: string(a.output.Stdout), Stderr: string(a.output.Stderr),
 		}
-		if u.Message = a.action.Message; r.why != "" && !a.action.Ended() || a.action.Status == state.ActionCancelled {
-			u.Message = r.why
+		if u.Message = a.action.Message; !a.action.Ended() || a.action.Status == state.ActionCancelled {
+			u.Message = cmp.Or(a.stuck, r.why)
 		}
 		units = append(units, u)
 	}
@@ -90,6 +91,7 @@ func (r ran) write(a *awaited) error {
 // failure says why a unit's command has no success; nil if it has, or if the exit
 // code of the only unit says it all.
 func (r ran) failure(a *awaited) error {
+	why := cmp.Or(a.stuck, r.why)
 	switch {
 	case a.action.Status == state.ActionCompleted:
 		return nil
@@ -97,14 +99,14 @@ func (r ran) failure(a *awaited) error {
 		return nil
 	case a.action.Code != nil:
 		return fmt.Errorf("unit %q: %s", a.action.Unit, a.action.Message)
-	case a.action.Status == state.ActionFailed || r.why == "":
+	case a.action.Status == state.ActionFailed || why == "":
 		return fmt.Errorf("cannot run on unit %q: %s", a.action.Unit, a.action.Message)
 	case a.action.Status == state.ActionCancelled && a.action.Started.IsZero():
-		return fmt.Errorf("cannot run on unit %q: %s: it was not begun, and will not be", a.action.Unit, r.why)
+		return fmt.Errorf("cannot run on unit %q: %s: it was not begun, and will not be", a.action.Unit, why)
 	case a.action.Status == state.ActionCancelled:
-		return fmt.Errorf("cannot run on unit %q: %s: it was ended", a.action.Unit, r.why)
+		return fmt.Errorf("cannot run on unit %q: %s: it was ended", a.action.Unit, why)
 	}
-	return fmt.Errorf("cannot run on unit %q: %s: what comes of it is shown by: juju show-action-output %d", a.action.Unit, r.why, a.action.ID)
+	return fmt.Errorf("cannot run on unit %q: %s: what comes of it is shown by: juju show-action-output %d", a.action.Unit, why, a.action.ID)
 }
 
 // verdict is the exit code: that of a single unit's command, else 1 if any failed.

@@ -36,10 +36,25 @@ func (c setCmd) Run(o *operator) error {
 			return err
 		}
 	}
-	return o.update(func(tx *state.Tx) error {
-		_, err := tx.SetConfig(c.Service, changes)
+	return configure(o, c.Service, changes)
+}
+
+// configure changes a service's options, all or none, and says what follows.
+func configure(o *operator, service string, changes map[string]any) error {
+	var changed []string
+	err := o.update(func(tx *state.Tx) (err error) {
+		changed, err = tx.SetConfig(service, changes)
 		return err
 	})
+	switch {
+	case err != nil:
+		return err
+	case len(changed) == 0:
+		o.note("%s has these values already: nothing follows", service)
+	default:
+		o.note("%s: %s changed; its units run config-changed", service, strings.Join(changed, ", "))
+	}
+	return nil
 }
 
 // fileValue is the value itself, or the content of the file that @FILE names.

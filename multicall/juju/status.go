@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"gopkg.in/yaml.v3"
 
@@ -47,7 +48,7 @@ func (c statusCmd) Run(o *operator) error {
 	}
 	var s state.Status
 	err := o.view(func(v *state.View) (err error) {
-		s, err = v.Status()
+		s, err = v.Status(time.Now())
 		return err
 	})
 	if err != nil {

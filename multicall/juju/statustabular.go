@@ -2,6 +2,7 @@ package juju
 
 import (
 	"cmp"
+	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -27,7 +28,7 @@ func (t tabular) write(w io.Writer) error {
 		related = relationUnitTable
 	}
 	var before string
-	for _, table := range []*console.Table{provisionerTable(t.status), machineTable(t.status), serviceTable(t.status), unitTable(t.status), related(t.status)} {
+	for _, table := range []*console.Table{provisionerTable(t.status), machineTable(t.status), serviceTable(t.status), unitTable(t.status), runningTable(t.status), related(t.status)} {
 		if table.Empty() {
 			continue
 		}
@@ -82,6 +83,9 @@ func machineTable(s state.Status) *console.Table {
 // machineMessage is why a machine's instance does not start and when that is tried
 // again, or how far its start is.
 func machineMessage(m state.MachineView) string {
+	if m.Trouble != nil {
+		return troubleMessage(*m.Trouble)
+	}
 	text := firstLine(cmp.Or(m.Error, m.Message))
 	if !m.NextRetry.IsZero() {
 		text += " (next retry at " + m.NextRetry.Local().Format(time.TimeOnly) + ")"
@@ -97,6 +101,9 @@ func provisionerTable(s state.Status) *console.Table {
 		return t
 	}
 	for _, message := range s.Provisioner.Messages {
+		if next := s.Provisioner.NextRetry; !next.IsZero() {
+			message = firstLine(message) + " (next try at " + next.Local().Format(time.TimeOnly) + ")"
+		}
 		t.Add(console.Red, "trouble", s.Provisioner.Since.Local().Format(time.TimeOnly), firstLine(message))
 	}
 	return t
@@ -119,13 +126,19 @@ func serviceTable(s state.Status) *console.Table {
 	return t
 }
 
-func unitTable(s state.Status) *console.Table {
+// unitsOfAll are all units, by name.
+func unitsOfAll(s state.Status) map[string]state.UnitView {
 	units := map[string]state.UnitView{}
 	for _, sv := range s.Services {
 		maps.Copy(units, sv.Units)
 	}
+	return units
+}
+
+func unitTable(s state.Status) *console.Table {
+	units := unitsOfAll(s)
 	names := slices.SortedFunc(maps.Keys(units), func(a, b string) int {
-		return badFirst(units[a].State, units[b].State, charm.CompareUnits(a, b))
+		return badFirst(eyeState(units[a]), eyeState(units[b]), charm.CompareUnits(a, b))
 	})
 	t := console.NewTable("UNIT", "STATE", "WORKLOAD", "MACHINE", "ADDRESS", "PORTS", "MESSAGE")
 	for _, name := range names {
@@ -137,8 +150,20 @@ func unitTable(s state.Status) *console.Table {
 		if u.Leader {
 			name += " *" // apart from the name, which scripts look for with a space behind it
 		}
-		t.Add(colour(u.State), name, withLife(u.State, u.Life), cmp.Or(workload.Current, "-"), u.Machine, u.PublicAddress,
+		t.Add(colour(eyeState(u)), name, withLife(u.State, u.Life), cmp.Or(workload.Current, "-"), u.Machine, u.PublicAddress,
 			strings.Join(u.OpenPorts, ","), unitMessage(u, workload.Message))
+	}
+	return t
+}
+
+// runningTable has a row for each unit that runs something.
+func runningTable(s state.Status) *console.Table {
+	units := unitsOfAll(s)
+	t := console.NewTable("RUNNING", "UNIT", "SINCE", "HELD BY")
+	for _, name := range slices.SortedFunc(maps.Keys(units), charm.CompareUnits) {
+		if r := units[name].Running; r != nil {
+			t.Add("", r.Name, name, r.Since.Local().Format(time.DateTime), r.Holder)
+		}
 	}
 	return t
 }
@@ -146,6 +171,9 @@ func unitTable(s state.Status) *console.Table {
 // unitMessage is why a unit is in error and when it is tried again, else what
 // its charm says.
 func unitMessage(u state.UnitView, workload string) string {
+	if u.Trouble != nil {
+		return troubleMessage(*u.Trouble)
+	}
 	i := u.Info
 	if i == nil || i.Hook == "" && i.Message == "" {
 		return firstLine(workload)
@@ -154,10 +182,28 @@ func unitMessage(u state.UnitView, workload string) string {
 	switch {
 	case i.Resolved != "":
 		text += " (marked as resolved)"
+	case i.Interrupted:
+		text += " (not retried by itself)"
+	case u.Running != nil && i.Hook == u.Running.Name:
+		text += " (runs again)"
 	case !i.NextRetry.IsZero():
 		text += " (next retry at " + i.NextRetry.Local().Format(time.TimeOnly) + ")"
 	}
 	return text
+}
+
+// troubleMessage is what an agent cannot do, and when it tries again.
+func troubleMessage(t state.Trouble) string {
+	return fmt.Sprintf("%s (agent cannot go on since %s, next try at %s)", firstLine(t.Message),
+		t.Since.Local().Format(time.TimeOnly), t.NextRetry.Local().Format(time.TimeOnly))
+}
+
+// eyeState is the state by which a unit's row is coloured and put in its place.
+func eyeState(u state.UnitView) string {
+	if u.Trouble != nil {
+		return "error"
+	}
+	return u.State
 }
 
 // withLife adds that an entity is on its way out; an empty life is alive.

@@ -3,6 +3,7 @@ package juju
 import (
 	"bijou/multicall/console"
 	"bijou/state"
+	"time"
 )
 
 // watch shows the status again whenever it has changed, until the operator has
@@ -13,9 +14,9 @@ func (c statusCmd) watch(o *operator) error {
 	screen := console.NewScreen(o.streams.Out)
 	coloured := c.Output == "" && console.Coloured(o.streams.Out)
 	return o.open(func(s *state.State) error {
-		f := follower{o: o, state: s, scopes: []state.Scope{state.WatchAll()}}
+		f := follower{o: o, state: s, settle: settle, scopes: []state.Scope{state.WatchAll()}}
 		f.read = func(v *state.View) (func() error, error) {
-			status, err := v.Status()
+			status, err := v.Status(time.Now())
 			if err != nil {
 				return nil, err
 			}

@@ -1,7 +1,5 @@
 package juju
 
-import "bijou/state"
-
 // unsetCmd is `juju unset`.
 type unsetCmd struct {
 	Service string   `arg:"" help:"The service."`
@@ -23,8 +21,5 @@ func (c unsetCmd) Run(o *operator) error {
 	for _, option := range c.Options {
 		changes[option] = nil
 	}
-	return o.update(func(tx *state.Tx) error {
-		_, err := tx.SetConfig(c.Service, changes)
-		return err
-	})
+	return configure(o, c.Service, changes)
 }

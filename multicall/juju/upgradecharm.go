@@ -18,6 +18,7 @@ type upgradeCharmCmd struct {
 	Revision    *int   `placeholder:"N" help:"Go over to that revision, older ones too; default: the greatest."`
 	Force       bool   `help:"Also units in an error state, at once; they stay in it."`
 	ForceSeries bool   `help:"Also a charm that does not support the series of the service's machines."`
+	Retry       bool   `help:"Also units in an error state, at once; what has failed runs again, of the new charm."`
 	DryRun      bool   `help:"Only say what would be done."`
 }
 
@@ -27,14 +28,15 @@ func (upgradeCharmCmd) Help() string {
 each with its upgrade-charm hook before any other hook of the new charm. A folder with changed
 files and the old revision gets the next revision.
 
-Running it again also takes along units that were skipped before.
+Units in an error state are skipped, and named; running it again takes along those that are in none
+by then.
 
 Examples:
   juju upgrade-charm mysql
   juju upgrade-charm mysql --dry-run
   juju upgrade-charm --repository ~/charms --revision 12 mysql
   juju upgrade-charm --switch ./charms/mariadb mysql
-  juju upgrade-charm --force mysql`
+  juju upgrade-charm --retry mysql`
 }
 
 // Run finds the charm, stores it, and points the service at it.
@@ -78,7 +80,7 @@ var errMoved = errors.New("the service has gone over to another charm meanwhile"
 
 // begin reads what the service runs now.
 func (c upgradeCharmCmd) begin(o *operator, s *state.State) (*upgrade, error) {
-	u := &upgrade{o: o, state: s, force: c.Force, anySeries: c.ForceSeries, other: c.Switch != ""}
+	u := &upgrade{o: o, state: s, force: c.Force || c.Retry, retry: c.Retry, anySeries: c.ForceSeries, other: c.Switch != ""}
 	return u, s.View(o.ctx, func(v *state.View) (err error) {
 		if u.service, err = v.Service(c.Service); err != nil {
 			return err
@@ -96,6 +98,7 @@ type upgrade struct {
 	now       state.Charm // what the service runs
 	target    target
 	force     bool
+	retry     bool // what has failed runs again
 	anySeries bool // it may be for another series
 	other     bool // a charm of another name is welcome
 }
@@ -167,7 +170,18 @@ func (u *upgrade) point(tx *state.Tx, record state.Charm, behind []state.Behind)
 			spec.Skip = append(spec.Skip, b.Unit)
 		}
 	}
-	return tx.UpgradeService(u.service.Name, spec)
+	if err := tx.UpgradeService(u.service.Name, spec); err != nil || !u.retry {
+		return err
+	}
+	for _, b := range behind {
+		if !b.InError {
+			continue
+		}
+		if _, err := tx.SetResolved(b.Unit, "", true); err != nil && !errors.Is(err, state.ErrAlreadyResolved) {
+			return err
+		}
+	}
+	return nil
 }
 
 // behind lists the units that do not run the target.
@@ -189,11 +203,15 @@ func (u *upgrade) marked(behind []state.Behind) (names []string) {
 	return names
 }
 
+// saySkipped names the units that stay behind, and says what takes them along.
 func (u *upgrade) saySkipped(behind []state.Behind) {
 	for _, b := range behind {
 		if b.InError && !u.force {
 			u.o.note("INFO %s", skipping(b))
 		}
+	}
+	if len(u.marked(behind)) < len(behind) {
+		u.o.note("hint: what has failed there runs again, of the new charm, with: juju upgrade-charm --retry %s", u.service.Name)
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// settle is how long a change may draw others after it before they are shown:
-	// a flood of changes costs so many looks a second, not one look each.
+	// settle is the follower's where what there is is printed: a flood of changes costs so
+	// many looks a second, not one look each.
 	settle = 100 * time.Millisecond
 	// comeback is how long a store that cannot be reached is left alone.
 	comeback = time.Second
@@ -24,6 +24,10 @@ type follower struct {
 	scopes []state.Scope // what is watched for changes
 	// read reads what there is, and returns what prints it once the view is over.
 	read func(v *state.View) (print func() error, err error)
+
+	settle time.Duration // how long a change may draw others after it
+	// patience, if set, is how long it may be until the next look, whatever is heard.
+	patience func() time.Duration
 
 	begun bool // something was shown: errors from now on may pass
 	away  bool // the store cannot be reached
@@ -41,7 +45,7 @@ func (f *follower) follow(ctx context.Context) error {
 		if ctx.Err() != nil || console.Unread(err) {
 			break
 		}
-		pause := settle
+		pause := f.settle
 		if err != nil {
 			if !f.begun || final(err) {
 				return err
@@ -81,9 +85,14 @@ func (f *follower) await(ctx context.Context, revision int64) error {
 		return err
 	}
 	defer w.Close()
+	if f.patience != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, f.patience())
+		defer cancel()
+	}
 	_, err = w.Next(ctx)
-	if errors.Is(err, state.ErrCompacted) {
-		return nil // it has changed so much that nobody remembers how
+	if errors.Is(err, state.ErrCompacted) || f.patience != nil && errors.Is(err, context.DeadlineExceeded) {
+		return nil // it has changed so much that nobody remembers how, or it is time
 	}
 	return err
 }

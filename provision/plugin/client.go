@@ -23,8 +23,9 @@ type Options struct {
 	Wanted func(ctx context.Context) (Wanted, error)
 	// Demand says how much is asked of the provider; nil: Present.
 	Demand func(ctx context.Context) (Demand, error)
-	// Sockets is an owner-only folder for the process's socket.
-	Sockets string
+	// Sockets makes the owner-only folder for a process's socket, unless it is there, as
+	// before each process that begins.
+	Sockets func() (string, error)
 	Log     *slog.Logger // nil: slog.Default()
 	// Patience is how long the process may take to begin, and for each of
 	// Configure, Capabilities and Instances; 0: half a minute.

@@ -231,9 +231,18 @@ func await(t *testing.T, what string, done func() bool) {
 	}
 }
 
+// TestKilledIsStartedAgain also has the folder of its socket gone, as when somebody clears
+// temporary folders.
 func TestKilledIsStartedAgain(t *testing.T) {
 	c, _ := fakeClient(t, Options{}, nil)
 	before := pid(t, c)
+	dir, err := c.o.Sockets()
+	if err == nil {
+		err = os.RemoveAll(dir)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := syscall.Kill(before.PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}

@@ -73,7 +73,7 @@ func linked(t *testing.T, name string) string {
 }
 
 // sockets is a folder with a short path, which is to be empty at the end.
-func sockets(t *testing.T) string {
+func sockets(t *testing.T) func() (string, error) {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "bijou-plugin")
 	if err != nil {
@@ -86,7 +86,7 @@ func sockets(t *testing.T) string {
 		}
 		os.RemoveAll(dir)
 	})
-	return dir
+	return func() (string, error) { return dir, os.MkdirAll(dir, 0o700) }
 }
 
 // client is a client of this binary under a provider's name.

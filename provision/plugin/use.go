@@ -90,9 +90,13 @@ func (c *Client) renew(ctx context.Context, wanted Wanted) error {
 	if err := c.back.await(ctx, time.Now()); err != nil {
 		return err
 	}
-	path, err := c.o.Find(wanted.SHA256)
+	sockets, err := c.o.Sockets()
+	path := ""
 	if err == nil {
-		c.current, err = begin(ctx, launch{path: path, wanted: wanted, sockets: c.o.Sockets, limit: c.o.Patience, log: c.o.Log})
+		path, err = c.o.Find(wanted.SHA256)
+	}
+	if err == nil {
+		c.current, err = begin(ctx, launch{path: path, wanted: wanted, sockets: sockets, limit: c.o.Patience, log: c.o.Log})
 	}
 	if err == nil || ctx.Err() != nil {
 		return err

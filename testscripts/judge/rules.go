@@ -152,7 +152,7 @@ func (j *judge) hearRevision(r Run, again bool) {
 
 // hearOwn is of the hooks that are in no relation.
 func (j *judge) hearOwn(r Run) {
-	if r.Hook == "upgrade-charm" {
+	if r.Hook == "upgrade-charm" || strings.HasPrefix(r.Hook, "leader-") { // of leaders: hearRevision
 		return
 	}
 	order := []string{"install", "config-changed", "start"}

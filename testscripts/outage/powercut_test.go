@@ -90,7 +90,7 @@ func (w *world) cut(p *promises, before int64) int64 {
 	defer s.Close()
 	var revision int64
 	err = s.View(w.t.Context(), func(v *state.View) error {
-		if _, err := v.Status(); err != nil {
+		if _, err := v.Status(time.Now()); err != nil {
 			return err
 		}
 		w.checkPrefix(v, kept, begun, done)

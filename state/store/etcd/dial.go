@@ -15,8 +15,8 @@ import (
 )
 
 // dial connects, without waiting for an answer unless there is a user to log in.
-func dial(ctx context.Context, p place) (*clientv3.Client, error) {
-	options, secure := dialOptions(), (*tls.Config)(nil)
+func dial(ctx context.Context, p place, l *logins) (*clientv3.Client, error) {
+	options, secure := append(dialOptions(), grpc.WithChainUnaryInterceptor(l.intercept)), (*tls.Config)(nil)
 	if p.tls {
 		var err error
 		if secure, err = p.tlsConfig(); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc/codes"
@@ -20,6 +21,9 @@ func (d *db) explain(ctx context.Context, err error) error {
 	}
 	if closed := d.Usable(context.Background()); closed != nil {
 		return closed
+	}
+	if d.logins.refused() && (ctx.Err() != nil || transient(err) || errors.Is(err, rpctypes.ErrAuthFailed)) {
+		return mean(rpctypes.ErrAuthFailed)
 	}
 	if ctx.Err() != nil || transient(err) {
 		return unanswered(ctx, d.place, err)
@@ -48,7 +52,7 @@ func meanings() []meaning {
 		{rpctypes.ErrRequestTooLarge, fmt.Errorf("%w: etcd runs with a --max-request-bytes below its default of 1.5 MiB", store.ErrTooLarge)},
 		{rpctypes.ErrNoSpace, fmt.Errorf("etcd's database is full: compact it, defragment it, then disarm its alarm: %w", rpctypes.ErrNoSpace)},
 		{rpctypes.ErrPermissionDenied, fmt.Errorf("etcd's user may not read and write the whole prefix: %w", rpctypes.ErrPermissionDenied)},
-		{rpctypes.ErrAuthFailed, fmt.Errorf("etcd does not know the user, or the password is another: %w", rpctypes.ErrAuthFailed)},
+		{rpctypes.ErrAuthFailed, fmt.Errorf("etcd refuses the login: wrong user or password: %w", rpctypes.ErrAuthFailed)},
 		{rpctypes.ErrUserEmpty, fmt.Errorf("etcd wants a user: give ?user=NAME&password-file=FILE: %w", rpctypes.ErrUserEmpty)},
 	}
 }
@@ -83,7 +87,11 @@ func codeOf(err error) codes.Code {
 
 // unanswered says who does not answer, and as much as is known of the reason.
 func unanswered(ctx context.Context, p place, err error) error {
-	why := fmt.Sprintf("etcd at %s does not answer: %s", p.members(), plain(err))
+	text := plain(err)
+	why := fmt.Sprintf("etcd at %s does not answer: %s", p.members(), text)
+	if strings.Contains(text, "tls: ") || strings.Contains(text, "x509: ") {
+		why = fmt.Sprintf("no connection to etcd at %s for its certificates: %s", p.members(), text)
+	}
 	if ctx.Err() != nil {
 		return store.Overdue(ctx, why)
 	}

@@ -8,7 +8,7 @@
 // too early.
 //
 // How it works, in the order of the files: url (what a state URL may say), dial
-// (connection and password), tls (certificates, read again for each connection),
+// (connection), login (the password, read again for each), tls (certificates, read again for each connection),
 // space (where keys lie in etcd), create (the marker that makes a place a store),
 // call (patience and retries), errors, history (how a restored snapshot is
 // noticed), snapshot (reads), commit and compile (transactions), leased (what
@@ -41,6 +41,7 @@ type db struct {
 	*opener.Opener
 	place  place
 	space  space
+	logins *logins
 	client *clientv3.Client
 	marker int64 // the revision that created the store's marker
 
@@ -92,12 +93,13 @@ func open(ctx context.Context, p place) (*db, error) {
 
 // connect makes an opener that does not know yet if there is a store.
 func connect(ctx context.Context, p place) (*db, error) {
-	client, err := dial(ctx, p)
+	l := &logins{place: p, now: time.Now}
+	client, err := dial(ctx, p, l)
 	if err != nil {
 		return nil, err
 	}
 	d := &db{
-		Opener: opener.New(), place: p, space: space{root: p.prefix + "/"}, client: client, leased: newLeasedCache(),
+		Opener: opener.New(), place: p, logins: l, space: space{root: p.prefix + "/"}, client: client, leased: newLeasedCache(),
 	}
 	d.hub = newHub(d)
 	return d, nil

@@ -16,7 +16,7 @@ import (
 // commits are repeated until one does, and given up as an absence.
 func TestUnknownToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &db{Opener: opener.New()}
+		d := &db{Opener: opener.New(), logins: &logins{}}
 		defer d.Opener.Close(func() {})
 		for _, unknown := range []error{rpctypes.ErrInvalidAuthToken, rpctypes.ErrAuthOldRevision} {
 			asked := 0

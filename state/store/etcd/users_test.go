@@ -76,6 +76,44 @@ func TestUsers(t *testing.T) {
 	}
 }
 
+// TestPasswordChanges has the password become another under an open store: it says so, and
+// goes on with its watchers once the file has the new one.
+func TestPasswordChanges(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.For(t, etcdtest.Options{})
+	enableUsers(t, c)
+	file := filepath.Join(t.TempDir(), "password")
+	check(t, os.WriteFile(file, []byte("tr0ub4dor"), 0o600))
+	place := c.URL("/own/env") + "&user=bijou&password-file=" + url.QueryEscape(file)
+	check(t, etcd.Create(t.Context(), place))
+	s := openAt(t, place)
+	defer s.Close()
+	w, err := s.Watch(t.Context(), revision(t, s), "")
+	check(t, err)
+	defer w.Close()
+
+	root, err := clientv3.New(clientv3.Config{Endpoints: []string{"unix://" + c.Sockets()[0]}, Username: "root", Password: "r00t", Logger: zap.NewNop()})
+	check(t, err)
+	defer root.Close()
+	_, err = root.UserChangePassword(t.Context(), "bijou", "hunter2")
+	check(t, err)
+	for range 3 {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		_, err = s.Commit(ctx, store.Txn{Ops: []store.Op{{Key: "k"}}})
+		cancel()
+		if err == nil || !strings.Contains(err.Error(), "wrong user or password") || strings.Contains(err.Error(), "does not answer") {
+			t.Errorf("with the old password: %v", err)
+		}
+	}
+	check(t, os.WriteFile(file, []byte("hunter2\n"), 0o600))
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	_, err = insist(ctx, s, store.Txn{Ops: []store.Op{{Key: "k"}}})
+	check(t, err)
+	_, err = w.Next(ctx)
+	check(t, err)
+}
+
 func enableUsers(t *testing.T, c *etcdtest.Cluster) {
 	t.Helper()
 	var endpoints []string

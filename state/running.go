@@ -1,0 +1,61 @@
+package state
+
+import (
+	"fmt"
+	"time"
+)
+
+// longRun is how long a hook may run before the status says so in its message.
+const longRun = 10 * time.Minute
+
+// RunningView is what a unit runs, in Status.
+type RunningView struct {
+	Name     string    `yaml:"name" json:"name"` // the hook's, "action 3 (backup)", or "command 4"
+	Relation string    `yaml:"relation,omitempty" json:"relation,omitempty"`
+	Remote   string    `yaml:"remote-unit,omitempty" json:"remote-unit,omitempty"`
+	Since    time.Time `yaml:"since" json:"since"`
+	Holder   string    `yaml:"held-by,omitempty" json:"held-by,omitempty"` // who runs it by hand
+}
+
+// Running reads what a unit runs; nil: nothing, or its agent is gone.
+func (v *View) Running(unit string) (*RunningView, error) {
+	op, runs, err := v.Op(unit)
+	if err == nil && runs {
+		runs, err = v.Present(UnitAgent(unit))
+	}
+	if err != nil || !runs {
+		return nil, err
+	}
+	r := op.View()
+	return &r, nil
+}
+
+// View returns what is shown of what is in flight.
+func (op Op) View() RunningView {
+	h := op.Hook
+	r := RunningView{Name: h.Name, Remote: h.RemoteUnit, Since: op.Started, Holder: op.Holder}
+	if h.Kind == KindAction || h.Kind == KindCommand {
+		r.Name = h.String()
+	}
+	if h.Relation != NoRelation {
+		r.Relation = Relation{ID: h.Relation}.String()
+	}
+	return r
+}
+
+// HeldBy is a clause about who runs it by hand; empty if nobody does.
+func (r RunningView) HeldBy() string {
+	if r.Holder == "" {
+		return ""
+	}
+	return ", held by " + r.Holder
+}
+
+// slow says that what runs does so for very long; empty if it does not.
+func (r RunningView) slow(now time.Time) string {
+	took := now.Sub(r.Since)
+	if took < longRun {
+		return ""
+	}
+	return fmt.Sprintf("%s has been running for %s%s", r.Name, took.Truncate(time.Minute), r.HeldBy())
+}

@@ -29,6 +29,9 @@ func (s Snapshot) stop(now time.Time, servers []int, why string) Action {
 func (s Snapshot) end(now time.Time, r record.Request, alert record.Alert) []Change {
 	h := s.Entry
 	h.Result, h.Why, h.EndedAt = alert.Kind, r.Why, &now
+	if r.Stop {
+		h.AtFault = alert.Servers
+	}
 	return []Change{put(s.Keys.Current(), r), put(s.Keys.History(r.ID), h), put(s.Keys.Alert(alert.ID), alert)}
 }
 

@@ -77,6 +77,15 @@ func LoadPresences(v *state.KeyView) (map[int]record.Presence, error) {
 	return byLRN[record.Presence](kvs, Keys().Presences())
 }
 
+// LoadActivities reads what workers say that they are doing. No commit is conditional on it.
+func LoadActivities(v *state.KeyView) (map[int]record.Activity, error) {
+	kvs, err := v.Peek(Keys().Activities())
+	if err != nil {
+		return nil, err
+	}
+	return byLRN[record.Activity](kvs, Keys().Activities())
+}
+
 // Apply puts a decision's changes into a transaction.
 func Apply(tx *state.KeyTx, changes []Change) error {
 	for _, c := range changes {

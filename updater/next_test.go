@@ -239,7 +239,7 @@ func TestNextWrites(t *testing.T) {
 	}
 	want = []Change{
 		{"/n/status/current", *request(func(r *record.Request) { r.Stop, r.EndedAt, r.Why = true, &now, "server 2, step step: broken" })},
-		{"/n/history/0000000004", record.History{ID: 4, To: "1.1", Result: "stopped", Why: "server 2, step step: broken", EndedAt: &now}},
+		{"/n/history/0000000004", record.History{ID: 4, To: "1.1", Result: "stopped", Why: "server 2, step step: broken", AtFault: []int{2}, EndedAt: &now}},
 		{"/n/outbox/4-1-stopped", record.Alert{ID: "4-1-stopped", Kind: "stopped", Request: 4, Version: "1.1", Servers: []int{2}, Message: "update to 1.1 stopped: server 2, step step: broken", At: now}},
 	}
 	if diff := cmp.Diff(want, Next(running(at(1), failed(1)), now).Changes); diff != "" {

@@ -47,7 +47,9 @@ type Journal struct {
 	Name    string    `json:"name"`
 	Phase   string    `json:"phase"`
 	Message string    `json:"message,omitempty"` // why it failed
-	At      time.Time `json:"at"`                // when it came to this phase
+	// WaitedFor are the servers at fault, if it is not this one.
+	WaitedFor []int     `json:"waited-for,omitempty"`
+	At        time.Time `json:"at"` // when it came to this phase
 }
 
 // Job is what a Task does.
@@ -202,9 +204,9 @@ func (s Seat) write(now time.Time, w record.Status) Task {
 	return Task{Job: Write, Status: w, Why: w.StepName}
 }
 
-// fail records why the worker cannot go on.
-func (s Seat) fail(now time.Time, message string) Task {
+// fail records why the worker cannot go on, and whose fault that is: nil is its own.
+func (s Seat) fail(now time.Time, message string, waitedFor []int) Task {
 	w := *s.Status
-	w.Error, w.Message = true, message
+	w.Error, w.Message, w.WaitedFor = true, message, waitedFor
 	return s.write(now, w)
 }

@@ -140,7 +140,7 @@ func TestRecords(t *testing.T) {
 		{"waited too long", seated(2, func(s *Seat) {
 			s.All = map[int]record.Status{1: at(1), 2: at(2)}
 		}), status(2, "a/update", func(s *record.Status) {
-			s.Error, s.Message = true, "waited 1h0m0s for server 1 and 10 to come to step a/update"
+			s.Error, s.Message, s.WaitedFor = true, "waited 1h0m0s for server 1 and 10 to come to step a/update", []int{1, 10}
 		})},
 	}
 	for _, tt := range tests {

@@ -114,6 +114,7 @@ func (w *worker) loop(ctx context.Context) error {
 		if err := w.refresh(ctx); err != nil {
 			return unlessDone(ctx, err)
 		}
+		w.tell(ctx)
 		w.seat.Back = w.away.back()
 		t := NextTask(w.seat, w.clock.now())
 		w.seat.All = nil
@@ -151,6 +152,9 @@ func (w *worker) act(ctx context.Context, t Task) error {
 // wait waits until something has changed, what is being done has ended, or the
 // time has come.
 func (w *worker) wait(ctx context.Context, at time.Time) error {
+	if w.errand != nil && (at.IsZero() || w.errand.tellAt.Before(at)) {
+		at = w.errand.tellAt
+	}
 	var due <-chan time.Time
 	if !at.IsZero() {
 		timer := time.NewTimer(max(0, at.Sub(w.clock.now())))

@@ -155,6 +155,56 @@ func TestFailure(t *testing.T) {
 	})
 }
 
+// What takes a while is told: by the workers, what they do or wait for; by the records, who
+// waits at a barrier. What is over is told no more.
+func TestActivity(t *testing.T) {
+	overStores(t, func(r *rig) {
+		r.manifest = plan()
+		hung := &fake{hang: map[string]bool{"etcd/update": true}, needs: map[string]bool{"etcd": true}}
+		r.worker(1, r.t.TempDir(), hung, WorkerOptions{})
+		r.updater(nil)
+		r.begin("1.1", 1, 2)
+		snapshot := func() (s Snapshot) {
+			err := r.store.View(r.t.Context(), func(v *state.KeyView) (err error) {
+				if s, err = Load(v, "1.0"); err == nil {
+					s.Activities, err = LoadActivities(v)
+				}
+				return err
+			})
+			if err != nil {
+				r.t.Fatal(err)
+			}
+			return s
+		}
+		is := func(lrn int, kind, message string, servers ...int) func() bool {
+			return func() bool {
+				s := snapshot()
+				if s.Current == nil {
+					return false
+				}
+				a, _ := s.Activity(lrn)
+				return a.Kind == kind && strings.Contains(a.Message, message) && slices.Equal(a.Servers, servers)
+			}
+		}
+		r.eventually("1 waits for 2 to come", is(1, record.WaitBarrier, "waits for server 2", 2))
+		stop := r.worker(2, r.t.TempDir(), &fake{needs: map[string]bool{"etcd": true}}, WorkerOptions{})
+		r.eventually("1 or 2 is at etcd", func() bool { return is(1, "", "rolls etcd")() || is(2, record.WaitTurn, "server 1 has", 1)() })
+		r.eventually("2 waits for 1", is(2, record.WaitTurn, "waits for its turn, which server 1 has", 1))
+		if s := snapshot(); !slices.Equal(s.blame([]int{1, 2}), []int{1}) {
+			r.t.Errorf("it is the fault of %v", s.blame([]int{1, 2}))
+		}
+		hung.set(func() { hung.hang = nil })
+		r.change(func(s Snapshot) ([]Change, error) { return Halt(s, time.Now(), "a look") })
+		r.await("stop", func(q record.Request, _ map[int]record.Status) bool { return q.Stop && q.Ended() })
+		r.change(func(s Snapshot) ([]Change, error) { return Retry(s, time.Now()) })
+		r.await("success", succeeded)
+		if a, ok := snapshot().Activity(1); ok {
+			r.t.Errorf("at the end it does %+v", a)
+		}
+		_ = stop()
+	})
+}
+
 // An old worker installs the release, and its successor goes on.
 func TestHandOver(t *testing.T) {
 	overStores(t, func(r *rig) {

@@ -114,6 +114,8 @@ func (d display) worker(s serverDoc) string {
 func (d display) state(s serverDoc) (string, console.Colour) {
 	missing := d.doc.Request != nil && slices.Contains(d.doc.Request.Missing, s.LRN)
 	switch w := s.Record; {
+	case w != nil && w.Error && len(w.WaitedFor) > 0:
+		return "gave up: " + w.Message, console.Yellow
 	case w != nil && w.Error:
 		return "failed: " + w.Message, console.Red
 	case missing:
@@ -122,6 +124,8 @@ func (d display) state(s serverDoc) (string, console.Colour) {
 		return "done", console.Green
 	case w != nil && d.doc.Request != nil && d.doc.Request.Stop:
 		return "stopped", console.Yellow
+	case s.Doing != nil:
+		return s.Doing.Text(), ""
 	case w != nil:
 		return "at it", ""
 	case s.InUpdate:

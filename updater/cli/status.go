@@ -71,6 +71,8 @@ type serverDoc struct {
 	Worker     string         `json:"worker-version,omitempty"`
 	InUpdate   bool           `json:"in-update"`
 	Record     *record.Status `json:"status,omitempty"`
+	// Doing is what it does, or for what it waits.
+	Doing *record.Activity `json:"doing,omitempty"`
 }
 
 // Run shows the status.
@@ -181,6 +183,9 @@ func load(v *state.KeyView, own string) (s updater.Snapshot, present map[int]rec
 	if s, err = updater.Load(v, own); err != nil {
 		return s, nil, err
 	}
+	if s.Activities, err = updater.LoadActivities(v); err != nil {
+		return s, nil, err
+	}
 	if present, err = updater.LoadPresences(v); err != nil {
 		return s, nil, err
 	}
@@ -229,6 +234,9 @@ func servers(s updater.Snapshot, present map[int]record.Presence) []serverDoc {
 			d.InUpdate = true
 			if w, ok := s.Workers[lrn]; ok && w.For(*s.Current) {
 				d.Record = &w
+			}
+			if a, ok := s.Activity(lrn); ok && !s.Current.Stop && !s.Current.Ended() {
+				d.Doing = &a
 			}
 		}
 	}

@@ -81,6 +81,7 @@ type History struct {
 	Servers   []int      `json:"servers"`
 	Result    string     `json:"result"`
 	Why       string     `json:"why,omitempty"`
+	AtFault   []int      `json:"at-fault,omitempty"` // the servers that it was stopped for
 	StartedAt time.Time  `json:"started-at"`
 	EndedAt   *time.Time `json:"ended-at,omitempty"`
 }
@@ -90,6 +91,7 @@ const (
 	AlertSucceeded = "succeeded"
 	AlertStopped   = "stopped"
 	AlertMissing   = "missing" // a server has no worker alive; the update goes on
+	AlertSlow      = "slow"    // nothing has moved for a while; the update goes on
 	AlertTwin      = "twin"    // two servers go by one LRN
 	AlertTest      = "test"
 )
@@ -104,7 +106,7 @@ type Alert struct {
 	Kind    string    `json:"kind"`
 	Request int       `json:"request,omitempty"`
 	Version string    `json:"version,omitempty"`
-	Servers []int     `json:"servers,omitempty"`
+	Servers []int     `json:"servers,omitempty"` // whom it is about: if something is wrong, those at fault
 	Message string    `json:"message"`
 	At      time.Time `json:"at"`
 }

@@ -116,6 +116,12 @@ func (k Keys) Claim(lrn int) string { return k.Claims() + strconv.Itoa(lrn) }
 // Claims is the prefix of the servers' claims.
 func (k Keys) Claims() string { return k.prefix + "claims/" }
 
+// Activities is the prefix of what the workers are doing.
+func (k Keys) Activities() string { return k.prefix + "activity/" }
+
+// Activity holds what the server's worker is doing, or for what it waits, an Activity.
+func (k Keys) Activity(lrn int) string { return k.Activities() + strconv.Itoa(lrn) }
+
 // Server returns the boot server that the key names right below the prefix, and
 // false if it names none.
 func Server(prefix, key string) (lrn int, ok bool) {

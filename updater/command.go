@@ -76,9 +76,9 @@ func (s Snapshot) unregistered() (gone []int) {
 	return gone
 }
 
-// Retry lets a stopped request go on at the step that failed. ErrNotStopped,
+// Retry lets a stopped request go on at the step that failed: another attempt. ErrNotStopped,
 // and an error if a server of the request is gone: others would wait for it.
-func Retry(s Snapshot, now time.Time) ([]Change, error) {
+func Retry(s Snapshot, now time.Time, by string) ([]Change, error) {
 	if s.Current == nil || !s.Current.Stop {
 		return nil, ErrNotStopped
 	}
@@ -89,7 +89,7 @@ func Retry(s Snapshot, now time.Time) ([]Change, error) {
 	r.Stop, r.Why, r.EndedAt, r.Missing, r.ProgressAt = false, "", nil, nil, now
 	r.Attempt++
 	h := s.Entry
-	h.Result, h.Why, h.EndedAt = record.Running, "", nil
+	h.Begin(r.Attempt, by, now)
 	changes := []Change{put(s.Keys.Current(), r), put(s.Keys.History(r.ID), h)}
 	for _, name := range sorted(s.Contents) {
 		if c := s.Contents[name]; !c.Success && release.Same(c.Version, r.Version) {

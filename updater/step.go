@@ -114,10 +114,14 @@ func latest(a, b time.Time) time.Time {
 	return a
 }
 
-// lookAt is when a worker that waits looks next for itself: ever more seldom.
+// lookAt is when a worker that waits looks next for itself: ever more seldom, each at
+// another time, and not before the gate may be late, since where commits take long the
+// gate does.
 func (s Seat) lookAt(since time.Time) time.Time {
+	first := max(lookAfter, lookPerCommit*s.CommitTook)
+	first += time.Duration(s.Jitter * float64(first))
 	if s.LookedAt.Before(since) {
-		return since.Add(lookAfter)
+		return since.Add(first)
 	}
-	return s.LookedAt.Add(min(lookAtMost, max(lookAfter, s.LookedAt.Sub(since))))
+	return s.LookedAt.Add(max(first, min(lookAtMost, s.LookedAt.Sub(since))))
 }

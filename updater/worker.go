@@ -28,6 +28,9 @@ type Seat struct {
 	Moves    int       // what the servers had done by then
 	MovedAt  time.Time // when it has seen that grow, at the step that it is at
 	Back     time.Time // when the store came back that had been away
+
+	CommitTook time.Duration // how long its last commits took
+	Jitter     float64       // from 0 to 1, each worker's own
 }
 
 // The phases of what a Journal is about.
@@ -83,7 +86,9 @@ type Task struct {
 const (
 	lookAfter  = 2 * time.Second
 	lookAtMost = 30 * time.Second
-	handOver   = time.Minute
+	// lookPerCommit is that time, in what the worker's own commit of its record took.
+	lookPerCommit = 16
+	handOver      = time.Minute
 )
 
 // NextTask decides what a worker does.

@@ -88,7 +88,7 @@ func TestStopInAStep(t *testing.T) {
 		r.change(func(s Snapshot) ([]Change, error) { return Halt(s, time.Now(), "a look") })
 		r.await("stop", func(q record.Request, _ map[int]record.Status) bool { return q.Stop && q.Ended() })
 		f.set(func() { f.hang = nil })
-		r.change(func(s Snapshot) ([]Change, error) { return Retry(s, time.Now()) })
+		r.change(func(s Snapshot) ([]Change, error) { return Retry(s, time.Now(), "me") })
 		r.await("success", succeeded)
 		if n := strings.Count(strings.Join(f.all(), " "), "sabakan/update"); n != 2 {
 			r.t.Errorf("the step was begun %d times", n)
@@ -207,7 +207,7 @@ func TestActivity(t *testing.T) {
 		}
 		r.change(func(s Snapshot) ([]Change, error) { return Halt(s, time.Now(), "a look") })
 		r.await("stop", func(q record.Request, _ map[int]record.Status) bool { return q.Stop && q.Ended() })
-		r.change(func(s Snapshot) ([]Change, error) { return Retry(s, time.Now()) })
+		r.change(func(s Snapshot) ([]Change, error) { return Retry(s, time.Now(), "me") })
 		r.await("success", succeeded)
 		if a, ok := snapshot().Activity(1); ok {
 			r.t.Errorf("at the end it does %+v", a)

@@ -44,16 +44,19 @@ const (
 
 // statusDoc is the status as programs read it.
 type statusDoc struct {
-	State     string               `json:"state"`
-	Why       string               `json:"why,omitempty"`
-	Version   string               `json:"version,omitempty"` // of the last update
-	Release   string               `json:"release,omitempty"` // the newest acceptable one
-	Leader    *leaderDoc           `json:"leader,omitempty"`
-	Target    *record.Target       `json:"target,omitempty"`
-	Pause     *record.Pause        `json:"pause,omitempty"`
-	CheckFail *record.CheckFailure `json:"check-failure,omitempty"`
-	Request   *record.Request      `json:"request,omitempty"`
-	Servers   []serverDoc          `json:"servers"`
+	Cluster string `json:"cluster,omitempty"`
+	State   string `json:"state"`
+	Why     string `json:"why,omitempty"`
+	Version string `json:"version,omitempty"` // of the last update
+	Release string `json:"release,omitempty"` // the newest acceptable one
+	// ConfigFaults are configuration keys that cannot be read.
+	ConfigFaults []string             `json:"config-faults,omitempty"`
+	Leader       *leaderDoc           `json:"leader,omitempty"`
+	Target       *record.Target       `json:"target,omitempty"`
+	Pause        *record.Pause        `json:"pause,omitempty"`
+	CheckFail    *record.CheckFailure `json:"check-failure,omitempty"`
+	Request      *record.Request      `json:"request,omitempty"`
+	Servers      []serverDoc          `json:"servers"`
 }
 
 // leaderDoc is who leads, as package state writes it.
@@ -158,7 +161,7 @@ func readStatus(v *state.KeyView, own string) (statusDoc, error) {
 	if err != nil {
 		return statusDoc{}, err
 	}
-	doc := statusDoc{Release: s.Release, Target: s.Target, Pause: s.Pause, Request: s.Current, Servers: servers(s, present)}
+	doc := statusDoc{Cluster: s.Config.Cluster, ConfigFaults: s.Config.Faults, Release: s.Release, Target: s.Target, Pause: s.Pause, Request: s.Current, Servers: servers(s, present)}
 	doc.State, doc.Why = overall(s, time.Now())
 	if s.Current != nil {
 		doc.Version = s.Current.Version

@@ -98,6 +98,15 @@ func (k Keys) AllHistory() string { return k.prefix + "history/" }
 // that they sort.
 func (k Keys) History(n int) string { return fmt.Sprintf("%s%010d", k.AllHistory(), n) }
 
+// Audits is the prefix of what operators did.
+func (k Keys) Audits() string { return k.prefix + "audit/" }
+
+// Audit holds the n-th of what operators did, from 1, an Audit.
+func (k Keys) Audit(n int) string { return fmt.Sprintf("%s%010d", k.Audits(), n) }
+
+// AuditCounter holds the number of the last Audit.
+func (k Keys) AuditCounter() string { return k.prefix + "counters/audit" }
+
 // Outbox is the prefix of alerts that are not sent yet.
 func (k Keys) Outbox() string { return k.prefix + "outbox/" }
 

@@ -26,11 +26,9 @@ func (s Snapshot) Activity(lrn int) (a record.Activity, ok bool) {
 		a.Message = "has installed " + w.Version + " and waits for its worker to begin"
 	case w.Step > 0 && len(late) > 0:
 		a.Kind, a.Servers = record.WaitBarrier, late
-		a.Message = "waits for server " + listSome(late) + " to come to this step"
-	default:
-		return record.Activity{}, false
+		a.Message = "waits for server " + record.ListServers(late) + " to come to this step"
 	}
-	return a, true
+	return a, a.Message != ""
 }
 
 // behind are the servers that have not come to the step.
@@ -167,12 +165,4 @@ func (s Snapshot) slow(now time.Time) Action {
 	alert.ID, alert.Servers = fmt.Sprintf("%s-%d", alert.ID, g.Step), atFault
 	a.Changes = []Change{put(s.Keys.Gate(), g), put(s.Keys.Alert(alert.ID), alert)}
 	return a
-}
-
-// listSome lists servers, the first few of many.
-func listSome(lrns []int) string {
-	if len(lrns) <= 2*maxTold {
-		return record.ListServers(lrns)
-	}
-	return fmt.Sprintf("%s and %d more", record.ListServers(lrns[:maxTold]), len(lrns)-maxTold)
 }

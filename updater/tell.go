@@ -5,8 +5,6 @@ import (
 	"log/slog"
 	"reflect"
 	"time"
-
-	"bijou/updater/record"
 )
 
 // How long something takes before a worker says that it is at it, and how often it looks
@@ -32,22 +30,15 @@ func (w *worker) tell(ctx context.Context) {
 		return
 	}
 	e.tellAt = w.clock.now().Add(activityInterval)
-	doing, ok := e.log.Current(activityDelay)
-	if !ok {
-		return
-	}
-	a := record.Activity{
-		Request: j.Request, Attempt: j.Attempt, Step: j.Step,
-		Message: doing.Message, Kind: doing.Kind, Servers: doing.Servers, Since: doing.Since.UTC().Round(time.Millisecond),
-	}
-	if reflect.DeepEqual(a, e.told) {
+	a, ok := e.log.Current(activityDelay)
+	a.Request, a.Attempt, a.Step, a.Since = j.Request, j.Attempt, j.Step, a.Since.UTC().Round(time.Millisecond)
+	if !ok || reflect.DeepEqual(a, e.told) {
 		return
 	}
 	written, err := w.claim.PutIf(ctx, Keys().Current(), w.asked, Keys().Activity(w.o.LRN), a)
-	if err != nil {
-		slog.Debug("cannot say what is being done", "error", err)
-	}
 	if written {
 		e.told = a
+	} else if err != nil {
+		slog.Debug("cannot say what is being done", "error", err)
 	}
 }

@@ -78,7 +78,7 @@ func run(ctx context.Context, words []string) error {
 // it said; but not of one that was told something, which may be a secret: the
 // command may repeat any part of that.
 func runOnce(ctx context.Context, words []string, stdin io.Reader) error {
-	doing := activity.Run(ctx, words)
+	doing := activity.Begin(ctx, "runs %q", strings.Join(words, " "))
 	defer doing.End()
 	c := command(ctx, words)
 	c.Stdin = stdin

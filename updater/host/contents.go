@@ -57,7 +57,7 @@ func imagesOf(ctx context.Context, c release.Contents) ([]string, error) {
 	var said bytes.Buffer
 	var out []byte
 	err := attempt(ctx, func(ctx context.Context) (err error) {
-		doing := activity.Run(ctx, c.ImagesOf)
+		doing := activity.Begin(ctx, "runs %q", strings.Join(c.ImagesOf, " "))
 		defer doing.End()
 		said.Reset()
 		list := command(ctx, c.ImagesOf)

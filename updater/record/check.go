@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 )
 
 // The environments of a data centre.
@@ -56,17 +55,6 @@ func repository(value string) (string, error) {
 func word(value string) (string, error) {
 	if strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return "", errors.New("it holds a blank or a character that is not printable ASCII")
-	}
-	return value, nil
-}
-
-// maxTitle is how long a title may be, in bytes.
-const maxTitle = 63
-
-// title accepts a few words in one line.
-func title(value string) (string, error) {
-	if len(value) > maxTitle || strings.ContainsFunc(value, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return "", fmt.Errorf("it is longer than %d bytes, or not one printable line", maxTitle)
 	}
 	return value, nil
 }

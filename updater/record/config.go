@@ -28,7 +28,7 @@ const windowKey = "update-window"
 func Settings() []Setting {
 	return []Setting{
 		{Key: "check-update-interval", Default: "10m", Help: "how often releases are looked for", check: duration(time.Second)},
-		{Key: "cluster", Help: "what this data centre is called, in alerts and status", check: title},
+		{Key: "cluster", Help: "what this data centre is called, in alerts and status", check: word},
 		{Key: "env", Default: EnvNone, Help: "production (releases), staging (pre-releases, too) or none (no updates)", check: environment},
 		{Key: "github-repository", Help: "OWNER/NAME of the repository whose releases are taken", check: repository},
 		{Key: "github-token", Help: "token for GitHub's API", Secret: true, check: word},

@@ -54,7 +54,7 @@ func (s Snapshot) blame(late []int) (atFault []int) {
 		a, _ := s.Activity(lrn)
 		_, absent := s.Absent[lrn]
 		switch {
-		case absent || !a.Waits():
+		case absent || a.Kind == "":
 			atFault = append(atFault, lrn)
 		case a.Kind == record.WaitQuorum: // their members are, whatever their workers do
 			atFault = append(atFault, a.Servers...)

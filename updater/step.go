@@ -115,8 +115,7 @@ func latest(a, b time.Time) time.Time {
 }
 
 // lookAt is when a worker that waits looks next for itself: ever more seldom, each at
-// another time, and not before the gate may be late, since where commits take long the
-// gate does.
+// another time, and later where commits take long, since the gate does, too.
 func (s Seat) lookAt(since time.Time) time.Time {
 	first := max(lookAfter, lookPerCommit*s.CommitTook)
 	first += time.Duration(s.Jitter * float64(first))

@@ -20,8 +20,6 @@ type othersError struct {
 	servers []int
 }
 
-func (e othersError) Unwrap() error { return e.error }
-
 // tell writes what the worker is doing, if that is something else than it has said. That
 // it cannot be written now keeps nothing: it is tried again.
 func (w *worker) tell(ctx context.Context) {

@@ -29,9 +29,6 @@ func (a Activity) Of(s Status) bool {
 	return a.Request == s.Request && a.Attempt == s.Attempt && a.Step == s.Step && !s.Finished && !s.Error && !s.HandsOver()
 }
 
-// Waits reports whether it is a wait for others.
-func (a Activity) Waits() bool { return a.Kind != "" }
-
 // Text is the activity in words.
 func (a Activity) Text() string {
 	if a.Message == "" {

@@ -28,6 +28,7 @@ package etcd
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -44,7 +45,7 @@ type db struct {
 	client *clientv3.Client
 	marker int64 // the revision that created the store's marker
 
-	hedges  hedges
+	took    atomic.Int64 // by the last read
 	history history
 	leased  *leasedCache
 	hub     *hub

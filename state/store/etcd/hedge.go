@@ -7,11 +7,6 @@ import (
 	"time"
 )
 
-// hedges are reads that ask another member, too, once the first takes its time: it may be
-// cut off from the others, and nobody says so. Where reads take long anyway, as on a
-// machine that has other work, they wait in proportion.
-type hedges struct{ took atomic.Int64 }
-
 const (
 	hedgeDelay  = 200 * time.Millisecond // before another member is asked, at least
 	hedgeFactor = 5                      // and what reads took last, times that
@@ -19,8 +14,9 @@ const (
 )
 
 // hedge calls f, a read, and again beside it each time that it takes long, later each time:
-// the next call goes to the next member that is connected. The first answer counts.
-func hedge[T any](ctx context.Context, h *hedges, f func(ctx context.Context) (T, error)) (value T, err error) {
+// the next call goes to the next member that is connected, since one that is cut off from
+// the others does not say so. The first answer counts. took is what reads took last.
+func hedge[T any](ctx context.Context, took *atomic.Int64, f func(ctx context.Context) (T, error)) (value T, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var asking sync.WaitGroup
 	defer asking.Wait()
@@ -31,11 +27,11 @@ func hedge[T any](ctx context.Context, h *hedges, f func(ctx context.Context) (T
 		began := time.Now()
 		v, err := f(ctx)
 		if err == nil {
-			once.Do(func() { value = v; h.took.Store(int64(time.Since(began))) })
+			once.Do(func() { value = v; took.Store(int64(time.Since(began))) })
 		}
 		answers <- err
 	}
-	delay := max(hedgeDelay, hedgeFactor*time.Duration(h.took.Load()))
+	delay := max(hedgeDelay, hedgeFactor*time.Duration(took.Load()))
 	for asked, failed := 0, 0; ; {
 		if asked < maxAsked {
 			asking.Go(ask)

@@ -88,7 +88,7 @@ func ownCPU() time.Duration {
 // ends waits for success, and asks the store for little meanwhile.
 func (r *rig) ends() {
 	r.t.Helper()
-	for {
+	for failures := 0; ; {
 		var q *record.Request
 		var revision int64
 		err := r.store.View(r.t.Context(), func(v *state.KeyView) (err error) {
@@ -101,6 +101,10 @@ func (r *rig) ends() {
 			err = r.store.Await(r.t.Context(), revision, Keys().Current())
 		} else if err == nil && q.Succeeded() {
 			return
+		}
+		if err != nil && failures < 10 { // others may keep etcd from its work for as long as it is waited for
+			failures++
+			continue
 		}
 		if err != nil || q != nil && q.Stop {
 			r.t.Fatalf("it has not succeeded: %v, %+v", err, q)

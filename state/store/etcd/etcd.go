@@ -45,7 +45,7 @@ type db struct {
 	client *clientv3.Client
 	marker int64 // the revision that created the store's marker
 
-	took    atomic.Int64 // by the last read
+	took    atomic.Int64 // nanoseconds, by the last read
 	history history
 	leased  *leasedCache
 	hub     *hub

@@ -2,7 +2,6 @@ package updater
 
 import (
 	"context"
-	"log/slog"
 	"reflect"
 	"time"
 )
@@ -33,10 +32,8 @@ func (w *worker) tell(ctx context.Context) {
 	if !ok || reflect.DeepEqual(a, e.told) {
 		return
 	}
-	written, err := w.claim.PutIf(ctx, Keys().Current(), w.asked, Keys().Activity(w.o.LRN), a)
+	written, _ := w.claim.PutIf(ctx, Keys().Current(), w.asked, Keys().Activity(w.o.LRN), a)
 	if written {
 		e.told = a
-	} else if err != nil {
-		slog.Debug("cannot say what is being done", "error", err)
 	}
 }

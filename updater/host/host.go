@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,10 +64,7 @@ func New(o Options) (*Host, error) {
 // Configure has what is begun from now on follow the configuration. It may be
 // called at any time.
 func (h *Host) Configure(c record.Config) error {
-	h.timeout.Store(int64(defaultTimeout))
-	if c.WorkerTimeout > 0 {
-		h.timeout.Store(int64(c.WorkerTimeout / 3))
-	}
+	h.timeout.Store(int64(cmp.Or(c.WorkerTimeout/3, defaultTimeout)))
 	client, err := release.NewClient(c.Proxy)
 	if err == nil {
 		h.downloads.Store(client)

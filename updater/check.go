@@ -16,10 +16,10 @@ import (
 // again, later each time.
 func (l leader) check(ctx context.Context) error {
 	k := Keys()
-	v := newVigil(l.Store, k.AllConfig(), k.Check())
+	v := newSight(l.Store, k.AllConfig(), k.Check())
 	c := checker{leader: l}
 	defer c.close()
-	return watching(ctx, v.run, func() error {
+	return watching(ctx, v, func() error {
 		for ctx.Err() == nil {
 			until, err := c.turn(ctx)
 			if over(err) {
@@ -29,7 +29,8 @@ func (l leader) check(ctx context.Context) error {
 				slog.Warn("cannot look for releases; trying again", "error", err)
 				until = time.Now().Add(again)
 			}
-			v.wait(ctx, until)
+			await(ctx, v.bell, until)
+			v.changed() // whatever it is, all is read again
 		}
 		return nil
 	})

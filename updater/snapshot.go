@@ -23,6 +23,8 @@ type Snapshot struct {
 	LastTo   string         // and its version, if there is no Current
 	Workers  map[int]record.Status
 	Contents map[string]record.Contents
+	// Activities are what workers say that they are doing. No decision is conditional on it.
+	Activities map[int]record.Activity
 	// Absent says since when the leader has seen no presence of servers; those
 	// that are present are not in it.
 	Absent map[int]time.Time
@@ -56,6 +58,7 @@ const (
 	Open   Verb = "open"   // open the gate of a step; conditional on Current only: who has come to a step has come
 	Stop   Verb = "stop"   // stop the request, and report that
 	Warn   Verb = "warn"   // name servers that are missing, or are back
+	Slow   Verb = "slow"   // report that nothing has moved for a while
 	Note   Verb = "note"   // say for how long nothing has moved, to the next leader
 	Finish Verb = "finish" // report that all is done
 )

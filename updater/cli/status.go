@@ -44,16 +44,19 @@ const (
 
 // statusDoc is the status as programs read it.
 type statusDoc struct {
-	State     string               `json:"state"`
-	Why       string               `json:"why,omitempty"`
-	Version   string               `json:"version,omitempty"` // of the last update
-	Release   string               `json:"release,omitempty"` // the newest acceptable one
-	Leader    *leaderDoc           `json:"leader,omitempty"`
-	Target    *record.Target       `json:"target,omitempty"`
-	Pause     *record.Pause        `json:"pause,omitempty"`
-	CheckFail *record.CheckFailure `json:"check-failure,omitempty"`
-	Request   *record.Request      `json:"request,omitempty"`
-	Servers   []serverDoc          `json:"servers"`
+	Cluster string `json:"cluster,omitempty"`
+	State   string `json:"state"`
+	Why     string `json:"why,omitempty"`
+	Version string `json:"version,omitempty"` // of the last update
+	Release string `json:"release,omitempty"` // the newest acceptable one
+	// ConfigFaults are configuration keys that cannot be read.
+	ConfigFaults []string             `json:"config-faults,omitempty"`
+	Leader       *leaderDoc           `json:"leader,omitempty"`
+	Target       *record.Target       `json:"target,omitempty"`
+	Pause        *record.Pause        `json:"pause,omitempty"`
+	CheckFail    *record.CheckFailure `json:"check-failure,omitempty"`
+	Request      *record.Request      `json:"request,omitempty"`
+	Servers      []serverDoc          `json:"servers"`
 }
 
 // leaderDoc is who leads, as package state writes it.
@@ -71,6 +74,8 @@ type serverDoc struct {
 	Worker     string         `json:"worker-version,omitempty"`
 	InUpdate   bool           `json:"in-update"`
 	Record     *record.Status `json:"status,omitempty"`
+	// Doing is what it does, or for what it waits.
+	Doing *record.Activity `json:"doing,omitempty"`
 }
 
 // Run shows the status.
@@ -156,7 +161,7 @@ func readStatus(v *state.KeyView, own string) (statusDoc, error) {
 	if err != nil {
 		return statusDoc{}, err
 	}
-	doc := statusDoc{Release: s.Release, Target: s.Target, Pause: s.Pause, Request: s.Current, Servers: servers(s, present)}
+	doc := statusDoc{Cluster: s.Config.Cluster, ConfigFaults: s.Config.Faults, Release: s.Release, Target: s.Target, Pause: s.Pause, Request: s.Current, Servers: servers(s, present)}
 	doc.State, doc.Why = overall(s, time.Now())
 	if s.Current != nil {
 		doc.Version = s.Current.Version
@@ -179,6 +184,9 @@ func readStatus(v *state.KeyView, own string) (statusDoc, error) {
 // this program is says nothing of the servers, as long as one of them is there.
 func load(v *state.KeyView, own string) (s updater.Snapshot, present map[int]record.Presence, err error) {
 	if s, err = updater.Load(v, own); err != nil {
+		return s, nil, err
+	}
+	if s.Activities, err = updater.LoadActivities(v); err != nil {
 		return s, nil, err
 	}
 	if present, err = updater.LoadPresences(v); err != nil {
@@ -229,6 +237,9 @@ func servers(s updater.Snapshot, present map[int]record.Presence) []serverDoc {
 			d.InUpdate = true
 			if w, ok := s.Workers[lrn]; ok && w.For(*s.Current) {
 				d.Record = &w
+			}
+			if a, ok := s.Activity(lrn); ok && !s.Current.Stop && !s.Current.Ended() {
+				d.Doing = &a
 			}
 		}
 	}

@@ -15,6 +15,7 @@ type updateCmd struct {
 	Now            bool   `help:"Look for releases at once. So does the command without options."`
 	To             string `placeholder:"VERSION" help:"Update to this version, until a newer release appears."`
 	AllowDowngrade bool   `help:"Also if that is older than what the servers have."`
+	reason
 }
 
 // Help is what `neco update --help` says besides.
@@ -32,12 +33,14 @@ func (c updateCmd) Run(o *operator) error {
 		return console.Usage(errors.New("--allow-downgrade goes with --to VERSION"))
 	}
 	if c.To == "" {
+		o.detail("looks for releases")
 		return o.update(c.look)
 	}
 	v, err := release.ParseVersion(c.To)
 	if err != nil {
 		return console.Usage(err)
 	}
+	o.detail("to %s", v)
 	newest, err := c.exists(o)
 	if err != nil {
 		return err

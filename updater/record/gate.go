@@ -11,6 +11,8 @@ type Gate struct {
 	Attempt   int       `json:"attempt"`    // in which it was opened
 	Step      int       `json:"step"`       // to which all servers have come
 	At        time.Time `json:"at"`         // when, by the leader's clock
+	// Slow says that the alert was sent that nothing moves at this step.
+	Slow bool `json:"slow,omitempty"`
 	// Waited is for how many seconds nothing had moved since when a leader said so
 	// last. The next one's clock may be another.
 	Waited int `json:"waited,omitempty"`

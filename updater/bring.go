@@ -16,7 +16,7 @@ func (w *worker) bring(ctx context.Context, c release.Component, r record.Reques
 	var lead *state.KeyLeadership
 	defer func() { resign(ctx, lead) }()
 	for {
-		d := Duty{Version: r.Version, Leads: leads(lead)}
+		d := Duty{Version: r.Version, Plan: w.seat.Digests.Plan, Leads: leads(lead)}
 		revision, err := w.result(ctx, c, &d)
 		if err != nil {
 			return err
@@ -81,7 +81,7 @@ func (w *worker) deliver(ctx context.Context, c release.Component, r record.Requ
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	result := record.Contents{Version: r.Version, Success: failure == nil, Server: w.o.LRN}
+	result := record.Contents{Version: r.Version, Plan: w.seat.Digests.Plan, Success: failure == nil, Server: w.o.LRN}
 	if failure != nil {
 		result.Message = failure.Error()
 	}

@@ -21,6 +21,7 @@ func Load(v *state.KeyView, own string) (s Snapshot, err error) {
 	if release := pick[string](&fill, infos, s.Keys.Release()); release != nil {
 		s.Release = *release
 	}
+	s.Published = pick[record.Published](&fill, infos, s.Keys.Published())
 	s.Target = pick[record.Target](&fill, infos, s.Keys.Target())
 	s.Pause = pick[record.Pause](&fill, infos, s.Keys.Pause())
 	s.Recovery = pick[record.Recovery](&fill, infos, s.Keys.Recovery())

@@ -40,7 +40,11 @@ func (s Snapshot) begin(now time.Time) Action {
 		opens := s.Config.Window.Opens(now)
 		return wait(opens, "the update window opens at "+opens.Format(time.RFC3339))
 	}
-	return s.start(now, to, by)
+	digests, why := s.digests(to)
+	if why != "" {
+		return wait(time.Time{}, why)
+	}
+	return s.start(now, to, by, digests)
 }
 
 // The reasons for a request, as the history tells them.
@@ -65,6 +69,10 @@ func (s Snapshot) due() (to, by, why string) {
 		return to, byRecovery, ""
 	case s.Current == nil || !release.Same(to, s.Current.Version):
 		return to, by, ""
+	case s.retaken():
+		return s.Current.Version, byOperator, ""
+	case s.replaced() != "":
+		return "", "", s.replaced()
 	case !slices.Equal(record.SortServers(s.Servers), record.SortServers(s.Current.Servers)):
 		return s.Current.Version, byServers, ""
 	}
@@ -132,10 +140,10 @@ func (s Snapshot) Last() string {
 }
 
 // start makes a request of the servers that there are now.
-func (s Snapshot) start(now time.Time, to, by string) Action {
+func (s Snapshot) start(now time.Time, to, by string, digests record.Digests) Action {
 	id := s.LastID + 1
 	r := record.Request{
-		Version: to, Servers: record.SortServers(s.Servers), ID: id, Attempt: 1,
+		Version: to, Digests: digests, Servers: record.SortServers(s.Servers), ID: id, Attempt: 1,
 		StartedAt: now, ProgressAt: now,
 	}
 	h := record.History{ID: id, By: by, To: to, Servers: r.Servers, Result: record.Running, StartedAt: now}

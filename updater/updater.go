@@ -15,6 +15,7 @@ import (
 type UpdaterOptions struct {
 	Store   *state.Keyspace
 	Version string          // of this program
+	Form    string          // release.Deb or release.Tarball: how this program is installed
 	Metrics *UpdaterMetrics // may be nil
 	Ready   func()          // called once it campaigns; may be nil
 }

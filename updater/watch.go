@@ -26,13 +26,16 @@ func (s Snapshot) watch(now time.Time) Action {
 	if failed, why := s.failures(now); len(failed) > 0 {
 		return s.stop(now, failed, why)
 	}
+	if others, why := s.otherPlans(); len(others) > 0 {
+		return s.stop(now, others, why)
+	}
 	if s.all(func(w record.Status) bool { return w.Finished }) {
 		return s.finish(now)
 	}
 	if missing := s.missing(now); !slices.Equal(missing, s.Current.Missing) {
 		return s.warn(now, missing)
 	}
-	if gate := s.gate(); gate > s.Gate.Of(*s.Current) {
+	if gate := s.gate(); gate.Step > s.Gate.Of(*s.Current) {
 		return s.open(now, gate)
 	}
 	if lost := s.lost(now); len(lost) > 0 {
@@ -96,16 +99,17 @@ func (s Snapshot) failure(lrn int, now time.Time) (w record.Status, why string) 
 	return w, ""
 }
 
-// gate is the last step that all servers have come to.
-func (s Snapshot) gate() int {
-	low := -1
+// gate is the record of one that is no further than any server, so that all have come to
+// its step; Step 0: there is no such step.
+func (s Snapshot) gate() (low record.Status) {
+	low.Step = -1
 	for _, lrn := range s.Current.Servers {
 		w, ok := s.worker(lrn)
 		switch {
 		case !ok:
-			return 0
-		case !w.Finished && (low < 0 || w.Step < low):
-			low = w.Step
+			return record.Status{}
+		case !w.Finished && (low.Step < 0 || w.Step < low.Step):
+			low = w
 		}
 	}
 	return low
@@ -114,7 +118,7 @@ func (s Snapshot) gate() int {
 // late are the servers that others wait for: all that are not further than the
 // slowest.
 func (s Snapshot) late() (late []int) {
-	gate := s.gate()
+	gate := s.gate().Step
 	for _, lrn := range s.Current.Servers {
 		if w, ok := s.worker(lrn); !ok || !w.Reached(gate+1) {
 			late = append(late, lrn)
@@ -182,10 +186,10 @@ func sooner(now, at, deadline time.Time) time.Time {
 }
 
 // open opens the gate of a step.
-func (s Snapshot) open(now time.Time, gate int) Action {
+func (s Snapshot) open(now time.Time, at record.Status) Action {
 	r := s.Current
-	g := record.Gate{Request: r.ID, StartedAt: r.StartedAt, Attempt: r.Attempt, Step: gate, At: now}
-	return Action{Verb: Open, Why: fmt.Sprintf("all servers have come to step %d", gate), Changes: []Change{put(s.Keys.Gate(), g)}}
+	g := record.Gate{Request: r.ID, StartedAt: r.StartedAt, Attempt: r.Attempt, Step: at.Step, StepName: at.StepName, Plan: at.Plan, At: now}
+	return Action{Verb: Open, Why: fmt.Sprintf("all servers have come to step %d", at.Step), Changes: []Change{put(s.Keys.Gate(), g)}}
 }
 
 // warn says which servers are missing, with an alert for those that were not before.

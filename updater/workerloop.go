@@ -20,8 +20,9 @@ type WorkerOptions struct {
 	Manifest release.Manifest
 	Dir      string // its folder on the disk
 	Server   Server
-	// Install brings a release to this server, and puts it in this program's place.
-	Install func(ctx context.Context, version string, c record.Config) error
+	Sums     string // the digest of the SHA256SUMS that this program was installed by; "": not known
+	// Install brings a request's release to this server, and puts it in this program's place.
+	Install func(ctx context.Context, r record.Request, c record.Config) error
 	// Mend finishes what an installation has left half-way on this server. Nothing is
 	// begun meanwhile, for a minute at most. May be nil.
 	Mend    func(ctx context.Context) error
@@ -29,6 +30,11 @@ type WorkerOptions struct {
 	Ready   func()         // called once it works as its LRN, or that is refused; may be nil
 
 	Claimant state.Claimant // this process, for the claim of its LRN
+}
+
+// digests are of what this worker is.
+func (o WorkerOptions) digests() record.Digests {
+	return record.Digests{Sums: o.Sums, Plan: o.Manifest.Digest}
 }
 
 // ErrHandOver says that the worker has installed another version, which is to take
@@ -78,7 +84,7 @@ func runWorker(ctx context.Context, o WorkerOptions, c clock) error {
 		return unlessDone(ctx, err)
 	}
 	w := &worker{claim: claim, process: o.Store.NewProcess(), o: o, steps: o.Manifest.Steps(), clock: c, mended: make(chan struct{})}
-	w.seat = Seat{Keys: Keys(), LRN: o.LRN, Own: o.Version, Steps: w.steps, Journal: w.clock.since(j)}
+	w.seat = Seat{Keys: Keys(), LRN: o.LRN, Own: o.Version, Digests: o.digests(), Steps: w.steps, Journal: w.clock.since(j)}
 	w.away = &absentStore{clock: w.clock}
 	w.sight = newSight(o.Store, Keys().Current(), Keys().Gate(), Keys().AllConfig()) // not the other workers' records: N² events
 	w.presence = &presence{o: o, claim: w.claim, process: w.process, heard: w.heard}

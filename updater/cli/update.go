@@ -38,7 +38,7 @@ func (c updateCmd) Run(o *operator) error {
 	if err != nil {
 		return console.Usage(err)
 	}
-	newest, err := c.exists(o)
+	newest, sums, err := c.exists(o)
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (c updateCmd) Run(o *operator) error {
 		if release.Newer(newest, s.Release) {
 			s.Release = newest // the leader has not looked since
 		}
-		return c.ask(o, s, v.String())
+		return c.ask(o, s, record.Target{Version: v.String(), Sums: sums})
 	})
 }
 
@@ -65,39 +65,44 @@ func (updateCmd) look(tx *state.KeyTx) error {
 }
 
 // exists makes sure that there is such a release: workers would all fail to get it.
-// It returns the newest one that the servers would take; "" is none, or not known.
-func (c updateCmd) exists(o *operator) (newest string, err error) {
+// It returns the newest one that the servers would take ("" is none, or not known), and
+// the digest of what was asked for.
+func (c updateCmd) exists(o *operator) (newest, sums string, err error) {
 	var s updater.Snapshot
 	err = o.view(func(v *state.KeyView) (err error) {
 		s, err = updater.Load(v, o.parts.Version)
 		return err
 	})
-	if err != nil || s.Current != nil && release.Same(s.Current.Version, c.To) {
-		return "", err
+	if err != nil {
+		return "", "", err
 	}
 	source, err := release.NewSource(s.Config)
 	if errors.Is(err, release.ErrNoRepository) {
-		return "", console.Hint(err, "neco config set github-repository OWNER/NAME")
+		return "", "", console.Hint(err, "neco config set github-repository OWNER/NAME")
 	}
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	defer source.Close()
 	all, err := source.Releases(o.ctx)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	if best, ok := release.Choose(s.Config.Env, s.Config.TagPrefix, all); ok {
 		newest = best.Version.String()
 	}
-	_, err = release.Lookup(c.To, s.Config.TagPrefix, all)
-	return newest, err
+	r, err := release.Lookup(c.To, s.Config.TagPrefix, all)
+	if err != nil {
+		return "", "", err
+	}
+	sums, err = source.Sums(o.ctx, r)
+	return newest, sums, err
 }
 
 // ask writes down what is asked for.
-func (c updateCmd) ask(o *operator, s updater.Snapshot, version string) ([]updater.Change, error) {
-	if why := s.Refusal(version, c.AllowDowngrade); why != "" {
-		return nil, console.Hint(errors.New(why), "to go back in earnest: neco update --to "+version+" --allow-downgrade")
+func (c updateCmd) ask(o *operator, s updater.Snapshot, t record.Target) ([]updater.Change, error) {
+	if why := s.Refusal(t.Version, c.AllowDowngrade); why != "" {
+		return nil, console.Hint(errors.New(why), "to go back in earnest: neco update --to "+t.Version+" --allow-downgrade")
 	}
 	if s.Current != nil && s.Current.Stop {
 		o.note("an update is stopped; this one begins after: neco recover")
@@ -105,6 +110,6 @@ func (c updateCmd) ask(o *operator, s updater.Snapshot, version string) ([]updat
 	if s.Pause != nil && s.Pause.On(time.Now()) {
 		o.note("updates are paused; this one begins after: neco resume")
 	}
-	t := record.Target{Version: version, Downgrade: c.AllowDowngrade, Passed: s.Release, Who: who()}
+	t.Downgrade, t.Passed, t.Who = c.AllowDowngrade, s.Release, who()
 	return []updater.Change{{Key: s.Keys.Target(), Value: t}}, nil
 }

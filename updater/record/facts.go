@@ -7,6 +7,7 @@ type Contents struct {
 	Version string `json:"version"`
 	Success bool   `json:"success"`
 
+	Plan    string `json:"plan,omitempty"`    // the digest of the plan that asked for it
 	Server  int    `json:"server,omitempty"`  // who did it
 	Message string `json:"message,omitempty"` // why it failed
 }
@@ -14,6 +15,7 @@ type Contents struct {
 // Presence says that a worker lives, which version it is, and whose it is.
 type Presence struct {
 	Version string `json:"version"`
+	Digests
 	// Server is the place that the worker works from, its host's machine-id and its
 	// folder, whatever LRN it was given, and Host the host's name.
 	Server string `json:"server,omitempty"`
@@ -34,6 +36,7 @@ type Target struct {
 	Version   string `json:"version"`
 	Downgrade bool   `json:"allow-downgrade,omitempty"`
 	Passed    string `json:"passed,omitempty"`
+	Sums      string `json:"sums,omitempty"` // the digest of its SHA256SUMS then
 	Who       string `json:"who,omitempty"`
 }
 
@@ -89,8 +92,9 @@ type History struct {
 const (
 	AlertSucceeded = "succeeded"
 	AlertStopped   = "stopped"
-	AlertMissing   = "missing" // a server has no worker alive; the update goes on
-	AlertTwin      = "twin"    // two servers go by one LRN
+	AlertMissing   = "missing"  // a server has no worker alive; the update goes on
+	AlertTwin      = "twin"     // two servers go by one LRN
+	AlertReplaced  = "replaced" // the files of a release that servers have were replaced
 	AlertTest      = "test"
 )
 

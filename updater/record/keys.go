@@ -35,6 +35,9 @@ func (k Keys) BootServer(lrn int) string { return k.BootServers() + strconv.Itoa
 // Release holds the newest acceptable version.
 func (k Keys) Release() string { return k.prefix + "info/release" }
 
+// Published says which files make up the release that servers would take, a Published.
+func (k Keys) Published() string { return k.prefix + "info/published" }
+
 // Target holds the version that an operator asked for, a Target.
 func (k Keys) Target() string { return k.prefix + "info/target" }
 

@@ -9,6 +9,9 @@ type Request struct {
 	Servers []int  `json:"servers"` // the list as it was at the beginning, in numeric order
 	Stop    bool   `json:"stop"`    // workers stop, and the leader waits for an operator
 
+	// Digests are of the release: workers take no other bytes.
+	Digests
+
 	// ID is the request's number, the same as its entry's in the history. Status
 	// records of other requests do not count.
 	ID int `json:"id"`

@@ -11,6 +11,9 @@ type Status struct {
 	Error    bool   `json:"error"`
 	Message  string `json:"message"` // why, if Error
 
+	// Digests are of the version that its worker is.
+	Digests
+
 	// Request and Attempt are those that it works for.
 	Request int `json:"request"`
 	Attempt int `json:"attempt"`

@@ -21,6 +21,8 @@ const (
 type Manifest struct {
 	Version    string      `yaml:"version,omitempty"` // "" in the one that is built in: the binary's
 	Components []Component `yaml:"components"`
+
+	Digest string `yaml:"-"` // of the file, as Digest says
 }
 
 // Component is one thing that runs on boot servers.

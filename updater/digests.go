@@ -20,16 +20,16 @@ func (s Snapshot) digests(to string) (d record.Digests, why string) {
 		return d, ""
 	case p == nil || !release.Same(p.Version, to):
 		return d, "it is not known yet which files release " + to + " consists of"
-	case s.replaced() != "":
-		return d, s.replaced()
+	case s.Replaced() != "":
+		return d, s.Replaced()
 	default:
 		return p.Digests, ""
 	}
 }
 
-// replaced says that the files of the release that servers have, or were asked to take,
+// Replaced says that the files of the release that servers have, or were asked to take,
 // are others now, so that it is another release by the same name; "" is no.
-func (s Snapshot) replaced() string {
+func (s Snapshot) Replaced() string {
 	p, was := s.Published, ""
 	if p == nil {
 		return ""
@@ -129,7 +129,7 @@ func (f finding) offer(tx *state.KeyTx) error {
 	r, err := LoadRequest(tx.KeyView)
 	t, failed := read[record.Target](tx.KeyView, Keys().Target())
 	err = errors.Join(err, failed)
-	if why := (Snapshot{Current: r, Target: t, Published: f.published}).replaced(); err == nil && why != "" {
+	if why := (Snapshot{Current: r, Target: t, Published: f.published}).Replaced(); err == nil && why != "" {
 		a := record.Alert{
 			ID: "replaced-" + record.ShortDigest(f.published.Sums), Kind: record.AlertReplaced, Version: f.published.Version,
 			Message: why, At: time.Now().UTC(),

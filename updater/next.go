@@ -71,8 +71,8 @@ func (s Snapshot) due() (to, by, why string) {
 		return to, by, ""
 	case s.retaken():
 		return s.Current.Version, byOperator, ""
-	case s.replaced() != "":
-		return "", "", s.replaced()
+	case s.Replaced() != "":
+		return "", "", s.Replaced()
 	case !slices.Equal(record.SortServers(s.Servers), record.SortServers(s.Current.Servers)):
 		return s.Current.Version, byServers, ""
 	}

@@ -21,13 +21,13 @@ type build struct {
 
 // simPlan says which components a build brings, and in which order: to a server by its form.
 type simPlan struct {
-	build   int // every second build of a version changes the plan
+	build   int // every third build of a version has the plan of the one before
 	version string
 	tarball bool // of a build that is split
 }
 
 func (b build) plan(form string) simPlan {
-	return simPlan{b.n / 2, b.version, b.split && form == release.Tarball}
+	return simPlan{b.n - b.n/3, b.version, b.split && form == release.Tarball}
 }
 
 // sums and digest are what the digests stand for.

@@ -12,6 +12,10 @@ import (
 // command is an operator who does something, sensible or not.
 func (w *world) command(*host) {
 	s := w.store.snapshot(w.keys, "")
+	if w.blind && w.r.IntN(2) == 0 {
+		w.replace()
+		return
+	}
 	switch w.r.IntN(14) {
 	case 0:
 		w.publish()

@@ -26,6 +26,9 @@ func (d display) text(coloured bool) (string, error) {
 	line("state", "%s%s", d.doc.State, behind(": ", d.doc.Why))
 	line("version", "%s", orElse(d.doc.Version, "none yet"))
 	line("release", "%s", orElse(d.doc.Release, "none known"))
+	if d.doc.Replaced != "" {
+		line("replaced", "%s", d.doc.Replaced)
+	}
 	if l := d.doc.Leader; l != nil {
 		line("leader", "process %d on %s, for %s", l.PID, l.Host, took(d.now.Sub(l.Since)))
 	} else {

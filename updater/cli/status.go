@@ -46,8 +46,9 @@ const (
 type statusDoc struct {
 	State     string               `json:"state"`
 	Why       string               `json:"why,omitempty"`
-	Version   string               `json:"version,omitempty"` // of the last update
-	Release   string               `json:"release,omitempty"` // the newest acceptable one
+	Version   string               `json:"version,omitempty"`  // of the last update
+	Release   string               `json:"release,omitempty"`  // the newest acceptable one
+	Replaced  string               `json:"replaced,omitempty"` // that the files of that of the servers were replaced
 	Leader    *leaderDoc           `json:"leader,omitempty"`
 	Target    *record.Target       `json:"target,omitempty"`
 	Pause     *record.Pause        `json:"pause,omitempty"`
@@ -156,7 +157,7 @@ func readStatus(v *state.KeyView, own string) (statusDoc, error) {
 	if err != nil {
 		return statusDoc{}, err
 	}
-	doc := statusDoc{Release: s.Release, Target: s.Target, Pause: s.Pause, Request: s.Current, Servers: servers(s, present)}
+	doc := statusDoc{Release: s.Release, Replaced: s.Replaced(), Target: s.Target, Pause: s.Pause, Request: s.Current, Servers: servers(s, present)}
 	doc.State, doc.Why = overall(s, time.Now())
 	if s.Current != nil {
 		doc.Version = s.Current.Version

@@ -15,11 +15,11 @@ type Contents struct {
 // Presence says that a worker lives, which version it is, and whose it is.
 type Presence struct {
 	Version string `json:"version"`
-	Digests
 	// Server is the place that the worker works from, its host's machine-id and its
 	// folder, whatever LRN it was given, and Host the host's name.
 	Server string `json:"server,omitempty"`
 	Host   string `json:"host,omitempty"`
+	Digests
 }
 
 // Turn says which server may take its member of a rolling component down. It

@@ -50,6 +50,7 @@ type question struct {
 	env, prefix, repository, url, token, proxy string
 	mark                                       string // of the operator who asked for it
 	want                                       string // the version that servers would take next
+	known                                      bool   // what that consists of
 }
 
 // turn checks if it is time, and says when to come again.
@@ -86,6 +87,7 @@ func (c *checker) read(ctx context.Context) (config record.Config, q question, e
 		}
 		config, q = s.Config, questionOf(s.Config)
 		q.want, _, _ = s.offered()
+		q.known = s.Published != nil && release.Same(s.Published.Version, q.want)
 		if mark, err := read[string](v, Keys().Check()); err != nil || mark == nil {
 			return err
 		} else {
@@ -102,7 +104,7 @@ func questionOf(c record.Config) question {
 
 // place is the question without who asks, and for what.
 func (q question) place() question {
-	q.mark, q.want = "", ""
+	q.mark, q.want, q.known = "", "", false
 	return q
 }
 

@@ -80,7 +80,9 @@ func (c *checker) find(ctx context.Context) (f finding, err error) {
 	}
 	s.Release = f.newest
 	c.asked.want, _, _ = s.offered()
-	if f.published, err = c.inspect(ctx, s, all); err == nil {
+	f.published, err = c.inspect(ctx, s, all)
+	c.asked.known = err == nil && f.published != nil || s.Published != nil && release.Same(s.Published.Version, c.asked.want)
+	if err == nil {
 		err = incomplete
 	}
 	return f, err

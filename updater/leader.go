@@ -70,7 +70,7 @@ func (l leader) act(ctx context.Context, f *fold, m *memory) (Action, error) {
 	if err := f.catchUp(ctx); err != nil {
 		return Action{}, err
 	}
-	a := l.next(f.s, f.present, m)
+	a := l.next(f.s, m)
 	if a.Verb == Wait {
 		return a, nil
 	}
@@ -97,9 +97,9 @@ func (l leader) open(ctx context.Context, f *fold, a Action) (opened bool, err e
 }
 
 // next asks what is next.
-func (l leader) next(s Snapshot, present map[int]record.Presence, m *memory) Action {
+func (l leader) next(s Snapshot, m *memory) Action {
 	now := m.now(s.Current)
-	m.tell(&s, present, now)
+	m.tell(&s, s.Present, now)
 	l.Metrics.saw(s)
 	return Next(s, now)
 }
@@ -112,11 +112,7 @@ func (l leader) turn(ctx context.Context, m *memory) (a Action, err error) {
 		if err != nil {
 			return err
 		}
-		present, err := LoadPresences(tx.KeyView)
-		if err != nil {
-			return err
-		}
-		a = l.next(s, present, m)
+		a = l.next(s, m)
 		return Apply(tx, a.Changes)
 	})
 	return a, err

@@ -29,8 +29,11 @@ func newMemory(back bool) *memory {
 // is about that clock.
 func (m *memory) now(r *record.Request) time.Time {
 	if r == nil || r.Ended() {
+		was := m.clock.now()
 		m.clock = newClock()
-		clear(m.absent) // by the time as it was
+		if m.clock.now().Sub(was).Abs() > time.Second { // they are by the time as it was
+			clear(m.absent)
+		}
 		clear(m.handing)
 	}
 	return m.clock.now().UTC()
@@ -115,23 +118,28 @@ func handovers(s Snapshot, handing map[int]time.Time, now time.Time) map[int]tim
 	return handing
 }
 
-// absentees brings up to date since when servers of the request have been seen to
+// awaited are the servers whose workers should live: of the request that runs, else all.
+func (s Snapshot) awaited() []int {
+	if s.Current == nil || s.Current.Ended() {
+		return s.Servers
+	}
+	return s.Current.Servers
+}
+
+// absentees brings up to date since when servers have been seen to
 // be absent, first from this moment on: a new leader has not seen them before. Those
 // that another leader has reported to be missing have been absent for long.
 func absentees(s Snapshot, present map[int]record.Presence, absent map[int]time.Time, now time.Time) map[int]time.Time {
 	for lrn := range absent {
-		if _, ok := present[lrn]; ok || s.Current == nil || !slices.Contains(s.Current.Servers, lrn) {
+		if _, ok := present[lrn]; ok || !slices.Contains(s.awaited(), lrn) {
 			delete(absent, lrn)
 		}
 	}
-	if s.Current == nil {
-		return absent
-	}
-	for _, lrn := range s.Current.Servers {
+	for _, lrn := range s.awaited() {
 		_, here := present[lrn]
 		if _, known := absent[lrn]; !here && !known {
 			absent[lrn] = now
-			if slices.Contains(s.Current.Missing, lrn) {
+			if s.Current != nil && slices.Contains(s.Current.Missing, lrn) {
 				absent[lrn] = now.Add(-absence)
 			}
 		}

@@ -14,7 +14,7 @@ func Next(s Snapshot, now time.Time) Action {
 	r := s.Current
 	switch {
 	case r == nil || r.Succeeded():
-		return s.begin(now)
+		return s.rest(now)
 	case r.Stop && !r.Ended():
 		return s.stop(now, nil, orElse(r.Why, "stopped by hand"))
 	case r.Stop:
@@ -25,8 +25,9 @@ func Next(s Snapshot, now time.Time) Action {
 
 // begin starts a request if there is a reason for one, and nothing against it.
 func (s Snapshot) begin(now time.Time) Action {
+	s.Servers = slices.DeleteFunc(slices.Clone(s.Servers), func(lrn int) bool { return slices.Contains(s.Unseen, lrn) })
 	if len(s.Servers) == 0 {
-		return wait(time.Time{}, "no boot server is registered")
+		return wait(time.Time{}, "no boot server is registered whose worker was seen")
 	}
 	to, by, why := s.due()
 	switch {
@@ -53,10 +54,12 @@ const (
 	byOperator = "operator"
 	byServers  = "servers"
 	byRecovery = "recover"
+	byRepair   = "repair"
+	byItself   = "repair: auto"
 )
 
 // automatic tells if nobody has just asked for it, so that it can wait for the window.
-func automatic(by string) bool { return by == byRelease || by == byServers }
+func automatic(by string) bool { return by == byRelease || by == byServers || by == byItself }
 
 // due says which version a request would be for, and by whose wish; "" is none,
 // and why says why not.
@@ -75,6 +78,8 @@ func (s Snapshot) due() (to, by, why string) {
 		return "", "", s.Replaced()
 	case !slices.Equal(record.SortServers(s.Servers), record.SortServers(s.Current.Servers)):
 		return s.Current.Version, byServers, ""
+	case s.repairs() != "":
+		return s.Current.Version, s.repairs(), ""
 	}
 	return "", "", "up to date: " + s.Current.Version
 }
@@ -146,6 +151,9 @@ func (s Snapshot) start(now time.Time, to, by string, digests record.Digests) Ac
 		Version: to, Digests: digests, Servers: record.SortServers(s.Servers), ID: id, Attempt: 1,
 		StartedAt: now, ProgressAt: now,
 	}
+	if r.Repair = by == byRepair || by == byItself; r.Repair {
+		r.Components = s.components()
+	}
 	h := record.History{ID: id, By: by, To: to, Servers: r.Servers, Result: record.Running, StartedAt: now}
 	h.From = s.have()
 	switch {
@@ -153,10 +161,15 @@ func (s Snapshot) start(now time.Time, to, by string, digests record.Digests) Ac
 		h.Who = s.Target.Who
 	case by == byRecovery && s.Recovery != nil:
 		h.Who = s.Recovery.By
+	case by == byRepair:
+		h.Who = s.Repair.Who
 	}
 	changes := []Change{put(s.Keys.Current(), r), put(s.Keys.History(id), h)}
 	if s.Recovery != nil {
 		changes = append(changes, remove(s.Keys.Recovery()))
+	}
+	if s.Repair != nil {
+		changes = append(changes, remove(s.Keys.Repair()))
 	}
 	if s.Target != nil && !release.Same(s.Target.Version, to) { // it must not come back when the configuration changes
 		changes = append(changes, remove(s.Keys.Target()))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"bijou/state"
@@ -59,6 +60,7 @@ type worker struct {
 	readAt int64 // the revision at which it was read
 	late   []int // whom it has seen last to be late
 
+	rests  atomic.Int64  // the request whose part is done; 0: one runs, or there was none
 	mended chan struct{} // closed once nothing is half-way on the server, as far as that can be
 	errand *errand       // what it is doing; nil: nothing
 }
@@ -96,7 +98,7 @@ func (w *worker) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var running sync.WaitGroup
-	parts := []func(context.Context) error{w.claim.Watch, w.presence.run, w.sight.run, w.mend, w.loop}
+	parts := []func(context.Context) error{w.claim.Watch, w.presence.run, w.sight.run, w.mend, w.survey, w.loop}
 	errs := make([]error, len(parts))
 	for i, part := range parts {
 		running.Go(func() {
@@ -121,6 +123,7 @@ func (w *worker) loop(ctx context.Context) error {
 			return unlessDone(ctx, err)
 		}
 		w.seat.Back = w.away.back()
+		w.rest()
 		t := NextTask(w.seat, w.clock.now())
 		w.seat.All = nil
 		if err := w.act(ctx, t); err != nil {

@@ -25,6 +25,7 @@ const (
 type component struct {
 	Artifact string `json:"artifact"` // what is, or is to be, installed
 	Phase    string `json:"phase"`
+	Setting  string `json:"setting,omitempty"` // what its services were started with
 }
 
 func (h *Host) componentFile(name string) string {
@@ -60,19 +61,19 @@ func (h *Host) note(name string, c component) error {
 }
 
 // Needed tells if the component has to be updated here: its artifact is another
-// one, or a former update was cut short.
-func (h *Host) Needed(c release.Component) (bool, error) {
+// one, a former update was cut short, or its files have changed since it was started.
+func (h *Host) Needed(ctx context.Context, c release.Component) (bool, error) {
 	was, err := h.recall(c.Name)
-	if err != nil {
-		return false, err
+	if err != nil || was.Phase == changing || c.Artifact != nil && was.Artifact != identity(c.Artifact) {
+		return err == nil, err
 	}
-	return was.Phase == changing || c.Artifact != nil && was.Artifact != identity(c.Artifact), nil
+	return h.reset(ctx, c, was)
 }
 
 // Prepare brings what an update needs to this server's disk. Nothing that runs
 // is touched.
 func (h *Host) Prepare(ctx context.Context, c release.Component) error {
-	needed, err := h.Needed(c)
+	needed, err := h.Needed(ctx, c)
 	if err != nil || !needed || c.Artifact == nil {
 		return err
 	}
@@ -87,7 +88,7 @@ func (h *Host) Stop(ctx context.Context, c release.Component) error {
 // Update makes the component what the release says, and returns once it is well.
 // One that did not change and is well is left alone.
 func (h *Host) Update(ctx context.Context, c release.Component) error {
-	needed, err := h.Needed(c)
+	needed, err := h.Needed(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -102,6 +103,9 @@ func (h *Host) Update(ctx context.Context, c release.Component) error {
 		return err
 	}
 	if err := h.replace(ctx, c); err != nil {
+		return err
+	}
+	if next.Setting, err = h.setting(ctx, c); err != nil {
 		return err
 	}
 	if err := each(ctx, c.Services, h.services.Restart); err != nil {
@@ -121,14 +125,25 @@ func (h *Host) Update(ctx context.Context, c release.Component) error {
 // keepUp starts what should run and does not: it was stopped by the step before,
 // or by a fault. What it finds running is not touched.
 func (h *Host) keepUp(ctx context.Context, c release.Component) error {
-	if h.Well(ctx, c) == nil {
-		return nil
-	}
 	was, err := h.recall(c.Name)
 	if err != nil {
 		return err
 	}
-	was.Phase = starting
+	now, err := h.setting(ctx, c)
+	if err != nil {
+		return err
+	}
+	if now == "" {
+		now = was.Setting
+	}
+	if h.Well(ctx, c) == nil {
+		if was.Setting == now {
+			return nil
+		}
+		was.Setting = now // it was not known
+		return h.note(c.Name, was)
+	}
+	was.Phase, was.Setting = starting, now
 	if err := h.note(c.Name, was); err != nil {
 		return err
 	}

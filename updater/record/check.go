@@ -29,6 +29,19 @@ func environment(value string) (string, error) {
 	return value, nil
 }
 
+// What is done about something that is not as the last update left it.
+const (
+	RepairAsk  = "ask"
+	RepairAuto = "auto"
+)
+
+func repair(value string) (string, error) {
+	if value != RepairAsk && value != RepairAuto {
+		return "", fmt.Errorf("it is %s or %s", RepairAsk, RepairAuto)
+	}
+	return value, nil
+}
+
 // duration accepts durations of at least least.
 func duration(least time.Duration) func(string) (string, error) {
 	return func(value string) (string, error) {

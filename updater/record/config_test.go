@@ -26,7 +26,7 @@ func TestSettings(t *testing.T) {
 		}
 	}
 	want := strings.Fields(`env tag-prefix check-update-interval worker-timeout github-repository github-url github-token proxy
-		minisign-public-key notify.slack notify.webhook update-window`)
+		minisign-public-key notify.heartbeat notify.slack notify.webhook repair update-window`)
 	slices.Sort(want)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -96,7 +96,7 @@ func TestReadConfigDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Config{Env: EnvNone, CheckInterval: 10 * time.Minute, WorkerTimeout: time.Hour, GitHubURL: "https://api.github.com/"}
+	want := Config{Env: EnvNone, CheckInterval: 10 * time.Minute, WorkerTimeout: time.Hour, GitHubURL: "https://api.github.com/", Repair: RepairAsk}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

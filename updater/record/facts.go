@@ -95,6 +95,7 @@ const (
 	AlertMissing   = "missing"  // a server has no worker alive; the update goes on
 	AlertTwin      = "twin"     // two servers go by one LRN
 	AlertReplaced  = "replaced" // the files of a release that servers have were replaced
+	AlertDegraded  = "degraded" // something is not as the last update left it
 	AlertTest      = "test"
 )
 

@@ -113,6 +113,18 @@ func (k Keys) Presences() string { return k.prefix + "presence/" }
 // Presence says, under a lease, that the server's worker lives, a Presence.
 func (k Keys) Presence(lrn int) string { return k.Presences() + strconv.Itoa(lrn) }
 
+// Inventories is the prefix of what servers have.
+func (k Keys) Inventories() string { return k.prefix + "inventory/" }
+
+// Inventory says how the server's components differ from the plan, an Inventory.
+func (k Keys) Inventory(lrn int) string { return k.Inventories() + strconv.Itoa(lrn) }
+
+// Degraded says what is not as the last update left it, as the leader sees it, a Degraded.
+func (k Keys) Degraded() string { return k.prefix + "info/degraded" }
+
+// Repair says that an operator wants that put right, a Repair.
+func (k Keys) Repair() string { return k.prefix + "info/repair" }
+
 // Claim says which host and process may work as that server, and did last: state's claim.
 func (k Keys) Claim(lrn int) string { return k.Claims() + strconv.Itoa(lrn) }
 

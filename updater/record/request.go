@@ -23,6 +23,10 @@ type Request struct {
 	StartedAt  time.Time  `json:"started-at"`
 	ProgressAt time.Time  `json:"progress-at"`
 	EndedAt    *time.Time `json:"ended-at,omitempty"`
+	// Repair says that it brings servers back to what the update before has left. Steps of
+	// other components than Components are passed; if there are none, no step is.
+	Repair     bool     `json:"repair,omitempty"`
+	Components []string `json:"components,omitempty"`
 	// Why says why it was stopped.
 	Why string `json:"why,omitempty"`
 	// Missing are servers that were reported to have no worker alive.

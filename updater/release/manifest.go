@@ -32,6 +32,7 @@ type Component struct {
 	After    []string  `yaml:"after,omitempty"`    // components that must be done before
 	Services []string  `yaml:"services,omitempty"` // systemd units
 	Artifact *Artifact `yaml:"artifact,omitempty"` // nil: configuration only
+	Files    []Named   `yaml:"files,omitempty"`    // what its services read, which others bring
 	Contents *Contents `yaml:"contents,omitempty"` // leader-once only
 	Health   *Health   `yaml:"health,omitempty"`   // nil: its services are active
 	// Members, for rolling components, is how one finds out from any server if the
@@ -66,6 +67,12 @@ type File struct {
 	URL    string `yaml:"url"`
 	SHA256 string `yaml:"sha256"`
 	To     string `yaml:"to,omitempty"` // archives: the folder to unpack into
+}
+
+// Named is a file on each server, which is to have that sum.
+type Named struct {
+	Path   string `yaml:"path"`
+	SHA256 string `yaml:"sha256"`
 }
 
 // Contents is what one server brings to a service for all.

@@ -161,6 +161,9 @@ func ownManifest() (release.Manifest, string, error) {
 		return release.Manifest{}, "", fmt.Errorf("cannot read the manifest: %w", err)
 	}
 	m, err := release.ReadManifest(file, data)
+	if err == nil {
+		m, err = m.For(runtime.GOARCH)
+	}
 	return m, or(m.Version, Version), err
 }
 

@@ -16,10 +16,10 @@ import (
 // again, later each time.
 func (l leader) check(ctx context.Context) error {
 	k := Keys()
-	v := newVigil(l.Store, k.AllConfig(), k.Infos())
+	v := newSight(l.Store, k.AllConfig(), k.Infos())
 	c := checker{leader: l}
 	defer c.close()
-	return watching(ctx, v.run, func() error {
+	return watching(ctx, v, func() error {
 		for ctx.Err() == nil {
 			until, err := c.turn(ctx)
 			if over(err) {
@@ -140,18 +140,16 @@ func (c *checker) look(ctx context.Context, config record.Config) error {
 	if ctx.Err() != nil {
 		return nil
 	}
-	if err == nil {
+	if c.failures++; err == nil {
 		c.failures = 0
-		return c.note(ctx, config, func(tx *state.KeyTx) error {
-			tx.Remove(Keys().CheckFailure())
-			return f.offer(tx)
-		})
+	} else {
+		c.delay = release.Delay(err, c.failures, config.CheckInterval, c.last)
+		slog.Warn("cannot look for releases", "error", err, "again-in", c.delay.Round(time.Second))
 	}
-	c.failures++
-	c.delay = release.Delay(err, c.failures, config.CheckInterval, c.last)
-	slog.Warn("cannot look for releases", "error", err, "again-in", c.delay.Round(time.Second))
-	return c.note(ctx, config, func(tx *state.KeyTx) error {
-		failed := tx.Put(Keys().CheckFailure(), record.CheckFailure{Message: err.Error(), At: c.last.UTC()})
+	return c.note(ctx, config, func(tx *state.KeyTx) (failed error) {
+		if tx.Remove(Keys().CheckFailure()); err != nil {
+			failed = tx.Put(Keys().CheckFailure(), record.CheckFailure{Message: err.Error(), At: c.last.UTC()})
+		}
 		if f.listed {
 			failed = errors.Join(failed, f.offer(tx))
 		}

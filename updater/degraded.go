@@ -103,11 +103,16 @@ func (s Snapshot) repairable() bool {
 	return !slices.ContainsFunc(s.Servers, func(lrn int) bool { _, alive := s.Present[lrn]; return !alive })
 }
 
-// repairs reports whether one is to be made: an operator has asked for it, or nobody need
-// and there is something that the last one did not leave.
+// repairAgain is how long after a repair what it was about counts as what it did not help.
+const repairAgain = time.Hour
+
+// repairs says by whose wish one is to be made; "": none is. What the last one was about,
+// and differs still or again soon, is not repaired unless an operator asks.
 func (s Snapshot) repairs() (by string) {
 	last := s.Current
-	fresh := func(f record.Finding) bool { return !last.Repair || f.Since.After(*last.EndedAt) }
+	fresh := func(f record.Finding) bool {
+		return !last.Repair || f.Since.After(last.EndedAt.Add(repairAgain)) || len(last.Components) > 0 && !slices.Contains(last.Components, f.Component)
+	}
 	switch {
 	case !s.repairable():
 		return ""

@@ -104,7 +104,9 @@ func TestRest(t *testing.T) {
 	again := withFindings(func(s *Snapshot) { auto(s); s.Current.Repair = true })
 	before := withFindings(auto)
 	before.Current.Repair = true
-	before.Degraded.Findings[0].Since = t0().Add(time.Second)
+	before.Degraded.Findings[0].Since = t0().Add(repairAgain + time.Second)
+	other := withFindings(auto)
+	other.Current.Repair, other.Current.Components = true, []string{"cke"}
 	for what, tt := range map[string]struct {
 		s      Snapshot
 		verb   Verb
@@ -121,7 +123,9 @@ func TestRest(t *testing.T) {
 		"window closed":    {withFindings(func(s *Snapshot) { auto(s); s.Config.Window = window }), Wait, "the update window opens", 0},
 		"one did not help": {again, Wait, "up to date", 0},
 		"one did, before":  {before, Start, "(repair: auto)", 0},
-		"a server is dead": {withFindings(func(s *Snapshot) { auto(s); delete(s.Present, 10) }), Wait, "up to date", 0},
+		"one did not help, and its finding is new": {with(again, func(s *Snapshot) { s.Degraded.Findings[0].Since = t0().Add(time.Minute) }), Wait, "up to date", 0},
+		"one was about something else":             {other, Start, "(repair: auto)", 0},
+		"a server is dead":                         {withFindings(func(s *Snapshot) { auto(s); delete(s.Present, 10) }), Wait, "up to date", 0},
 	} {
 		a := Next(tt.s, t0())
 		alerts := 0

@@ -24,7 +24,7 @@ const gathering = 100 * time.Millisecond
 // decide obeys Next.
 func (l leader) decide(ctx context.Context) error {
 	f := newFold(l.Store, l.Version)
-	return watching(ctx, func(ctx context.Context) { _ = f.sight.run(ctx) }, func() error {
+	return watching(ctx, f.sight, func() error {
 		m := newMemory(l.back)
 		for told := ""; ctx.Err() == nil; {
 			began := time.Now()
@@ -52,13 +52,13 @@ func (l leader) decide(ctx context.Context) error {
 	})
 }
 
-// watching runs f beside what watches the store, and ends both.
-func watching(ctx context.Context, watch func(ctx context.Context), f func() error) error {
+// watching runs f beside its sight of the store, and ends both.
+func watching(ctx context.Context, s *sight, f func() error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		watch(ctx)
+		_ = s.run(ctx) // of a store that is gone f hears itself
 	}()
 	defer func() { cancel(); <-done }()
 	return f()

@@ -23,6 +23,7 @@ func Load(v *state.KeyView, own string) (s Snapshot, err error) {
 	}
 	s.Published = pick[record.Published](&fill, infos, s.Keys.Published())
 	s.Target = pick[record.Target](&fill, infos, s.Keys.Target())
+	s.Hurry = pick[string](&fill, infos, s.Keys.Hurry()) != nil
 	s.Repair = pick[record.Repair](&fill, infos, s.Keys.Repair())
 	if d := pick[record.Degraded](&fill, infos, s.Keys.Degraded()); d != nil {
 		s.Degraded = *d

@@ -35,9 +35,9 @@ func (s Snapshot) begin(now time.Time) Action {
 		return wait(time.Time{}, why)
 	case s.Pause != nil && s.Pause.On(now):
 		return wait(deref(s.Pause.Until), "paused: "+s.Pause.Why)
-	case automatic(by) && s.Config.WindowFault != "":
+	case automatic(by) && !s.Hurry && s.Config.WindowFault != "":
 		return wait(time.Time{}, "the update window cannot be read here, so that it never opens: "+s.Config.WindowFault)
-	case automatic(by) && s.Config.Window != nil && !s.Config.Window.Open(now):
+	case automatic(by) && !s.Hurry && s.Config.Window != nil && !s.Config.Window.Open(now):
 		opens := s.Config.Window.Opens(now)
 		return wait(opens, "the update window opens at "+opens.Format(time.RFC3339))
 	}
@@ -167,6 +167,9 @@ func (s Snapshot) start(now time.Time, to, by string, digests record.Digests) Ac
 	changes := []Change{put(s.Keys.Current(), r), put(s.Keys.History(id), h)}
 	if s.Recovery != nil {
 		changes = append(changes, remove(s.Keys.Recovery()))
+	}
+	if s.Hurry {
+		changes = append(changes, remove(s.Keys.Hurry()))
 	}
 	if s.Repair != nil {
 		changes = append(changes, remove(s.Keys.Repair()))

@@ -15,9 +15,9 @@ import (
 // that was sent; one of which that is not known is sent again.
 func (l leader) deliver(ctx context.Context) error {
 	k := Keys()
-	v := newVigil(l.Store, k.AllConfig(), k.Outbox())
+	v := newSight(l.Store, k.AllConfig(), k.Outbox())
 	p := postman{leader: l, sent: map[delivery]bool{}}
-	return watching(ctx, v.run, func() error {
+	return watching(ctx, v, func() error {
 		for failures := 0; ctx.Err() == nil; {
 			err := p.round(ctx)
 			if over(err) {

@@ -25,6 +25,7 @@ type Snapshot struct {
 	LastTo      string         // and its version, if there is no Current
 	Workers     map[int]record.Status
 	Contents    map[string]record.Contents
+	Hurry       bool // the next update does not wait for the window
 	Repair      *record.Repair
 	Degraded    record.Degraded // as the leader has written it last
 	Unseen      []int           // registered servers of which no worker was ever seen

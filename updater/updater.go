@@ -110,7 +110,7 @@ func lead(ctx context.Context, l leader) error {
 	reign, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var parts sync.WaitGroup
-	for _, part := range []func(context.Context) error{l.decide, l.check, l.deliver} {
+	for _, part := range []func(context.Context) error{l.decide, l.check, l.deliver, l.beat} {
 		parts.Go(func() { cancel(part(reign)) })
 	}
 	select {

@@ -120,7 +120,7 @@ func (s Snapshot) gate() (low record.Status) {
 func (s Snapshot) late() (late []int) {
 	gate := s.gate().Step
 	for _, lrn := range s.Current.Servers {
-		if w, ok := s.worker(lrn); !ok || !w.Reached(gate+1) {
+		if w, ok := s.worker(lrn); !ok || !w.Finished && w.Step <= gate {
 			late = append(late, lrn)
 		}
 	}

@@ -2,11 +2,7 @@ package host
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -35,26 +31,15 @@ func (h *Host) componentFile(name string) string {
 // recall reads what was written about the component; of one that was never
 // touched, nothing.
 func (h *Host) recall(name string) (c component, err error) {
-	data, err := os.ReadFile(h.componentFile(name))
-	if errors.Is(err, fs.ErrNotExist) {
-		return c, nil
+	if err = release.ReadJSON(h.componentFile(name), &c); err != nil {
+		err = fmt.Errorf("cannot read what is installed of %s: %w", name, err)
 	}
-	if err == nil {
-		err = json.Unmarshal(data, &c)
-	}
-	if err != nil {
-		return c, fmt.Errorf("cannot read what is installed of %s: %w", name, err)
-	}
-	return c, nil
+	return c, err
 }
 
 // note writes it.
 func (h *Host) note(name string, c component) error {
-	data, err := json.Marshal(c)
-	if err == nil {
-		err = release.Keep(h.componentFile(name), data, 0o600)
-	}
-	if err != nil {
+	if err := release.KeepJSON(h.componentFile(name), c); err != nil {
 		return fmt.Errorf("cannot write what is installed of %s: %w", name, err)
 	}
 	return nil

@@ -29,17 +29,20 @@ func environment(value string) (string, error) {
 	return value, nil
 }
 
-// What is done about something that is not as the last update left it.
+// The values of repair: what is done about something that is not as the last update left it.
 const (
 	RepairAsk  = "ask"
 	RepairAuto = "auto"
 )
 
-func repair(value string) (string, error) {
-	if value != RepairAsk && value != RepairAuto {
-		return "", fmt.Errorf("it is %s or %s", RepairAsk, RepairAuto)
+// oneOf accepts these values.
+func oneOf(values ...string) func(string) (string, error) {
+	return func(value string) (string, error) {
+		if !slices.Contains(values, value) {
+			return "", fmt.Errorf("it is %s", strings.Join(values, " or "))
+		}
+		return value, nil
 	}
-	return value, nil
 }
 
 // duration accepts durations of at least least.

@@ -34,7 +34,7 @@ func Settings() []Setting {
 		{Key: "notify.slack", Help: "URL of a Slack webhook", Secret: true, check: address("http", "https")},
 		{Key: "notify.webhook", Help: "URL that gets alerts as JSON", Secret: true, check: address("http", "https")},
 		{Key: "proxy", Help: "URL of the HTTP proxy for releases and notices", check: address("http", "https", "socks5")},
-		{Key: "repair", Default: RepairAsk, Help: "auto: what is not as the last update left it is put right in the window; ask: neco repair does it", check: repair},
+		{Key: "repair", Default: RepairAsk, Help: "auto: what is not as the last update left it is put right in the window; ask: neco repair does it", check: oneOf(RepairAsk, RepairAuto)},
 		{Key: "tag-prefix", Help: "what stands before a tag's first hyphen; empty: anything", check: tagPrefix},
 		{Key: windowKey, Help: `when updates may start, as "CRON; DURATION; TIMEZONE"`, check: window},
 		{Key: "worker-timeout", Default: "60m", Help: "how long a worker waits for the others", check: duration(time.Minute)},

@@ -122,6 +122,9 @@ func (k Keys) Inventory(lrn int) string { return k.Inventories() + strconv.Itoa(
 // Degraded says what is not as the last update left it, as the leader sees it, a Degraded.
 func (k Keys) Degraded() string { return k.prefix + "info/degraded" }
 
+// Hurry says who wants the first update to begin outside of the window; its start removes it.
+func (k Keys) Hurry() string { return k.prefix + "info/hurry" }
+
 // Repair says that an operator wants that put right, a Repair.
 func (k Keys) Repair() string { return k.prefix + "info/repair" }
 

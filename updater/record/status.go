@@ -39,6 +39,3 @@ func (s Status) HandsOver() bool { return s.Step == 0 && s.StepName == HandOverS
 
 // For tells if the record is about the request.
 func (s Status) For(r Request) bool { return s.Request == r.ID && s.Version == r.Version }
-
-// Reached tells if the worker has come to the step, or beyond.
-func (s Status) Reached(step int) bool { return s.Finished || s.Step >= step }

@@ -124,6 +124,20 @@ func checkImage(image string) error {
 }
 
 func checkFile(f File) error {
+	if f.ByArch != nil && f.URL+f.SHA256 != "" {
+		return errors.New("an artifact has url and sha256, or by-arch")
+	}
+	for arch, one := range f.ByArch {
+		if err := checkFile(one); err != nil {
+			return fmt.Errorf("for %s: %w", arch, err)
+		}
+		if one.To != "" || one.ByArch != nil {
+			return fmt.Errorf("for %s: there are only url and sha256", arch)
+		}
+	}
+	if len(f.ByArch) > 0 {
+		return nil
+	}
 	if !strings.HasPrefix(f.URL, "https://") && !strings.HasPrefix(f.URL, "http://") {
 		return fmt.Errorf("cannot download from %q: a URL begins with https:// or http://", f.URL)
 	}

@@ -2,6 +2,8 @@ package release
 
 import (
 	_ "embed"
+	"fmt"
+	"slices"
 	"time"
 )
 
@@ -64,15 +66,41 @@ func (a *Artifact) Files() (all []File) {
 
 // File is something to download.
 type File struct {
-	URL    string `yaml:"url"`
-	SHA256 string `yaml:"sha256"`
+	URL    string `yaml:"url,omitempty"`
+	SHA256 string `yaml:"sha256,omitempty"`
 	To     string `yaml:"to,omitempty"` // archives: the folder to unpack into
+	// ByArch has URL and SHA256 by architecture, in Go's words; For chooses.
+	ByArch map[string]File `yaml:"by-arch,omitempty"`
 }
 
 // Named is a file on each server, which is to have that sum.
 type Named struct {
 	Path   string `yaml:"path"`
 	SHA256 string `yaml:"sha256"`
+}
+
+// For is the manifest for servers of that architecture. Its digest is still over all.
+func (m Manifest) For(arch string) (Manifest, error) {
+	m.Components = slices.Clone(m.Components)
+	for i, c := range m.Components {
+		if c.Artifact == nil {
+			continue
+		}
+		a := *c.Artifact
+		for _, f := range []**File{&a.Archive, &a.Deb} {
+			if *f == nil || (*f).ByArch == nil {
+				continue
+			}
+			own, ok := (*f).ByArch[arch]
+			if !ok {
+				return m, fmt.Errorf("component %q: there is no artifact for %s", c.Name, arch)
+			}
+			own.To = (*f).To
+			*f = &own
+		}
+		m.Components[i].Artifact = &a
+	}
+	return m, nil
 }
 
 // Contents is what one server brings to a service for all.

@@ -19,15 +19,7 @@ const ManifestFile = "manifest.yaml"
 // one in its tarball or package, or else the one that is built in, which such a
 // release has. All is verified before it is read. dir is for what has to be downloaded.
 func (s *Source) Manifest(ctx context.Context, version, dir string) (Manifest, error) {
-	all, err := s.Releases(ctx)
-	if err != nil {
-		return Manifest{}, err
-	}
-	r, err := Lookup(version, s.config.TagPrefix, all)
-	if err != nil {
-		return Manifest{}, err
-	}
-	sums, err := s.sums(ctx, r)
+	r, sums, err := s.lookup(ctx, version)
 	if err != nil {
 		return Manifest{}, err
 	}
@@ -97,6 +89,52 @@ func (s *Source) plan(ctx context.Context, r Release, sums verified, form, dir s
 	return planFile{name + "/" + ManifestFile, data}, err
 }
 
+// PackagedPlan is the plan in one file of a release; no Digest: there is none in it.
+type PackagedPlan struct{ File, Version, Digest string }
+
+// Plans opens the release's file manifest.yaml and all its packages, of whatever architecture.
+func (s *Source) Plans(ctx context.Context, version, dir string) (all []PackagedPlan, err error) {
+	r, sums, err := s.lookup(ctx, version)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range r.Assets {
+		kind := map[string]string{".deb": Deb, ".gz": Tarball, ".yaml": ManifestFile}[path.Ext(a.Name)]
+		if kind == "" || kind == ManifestFile && a.Name != ManifestFile {
+			continue
+		}
+		p := PackagedPlan{File: a.Name}
+		file, err := s.get(ctx, r, sums, a.Name, dir)
+		if err != nil {
+			return nil, err
+		}
+		data, err := manifestIn(ctx, kind, file)
+		if err == nil && data != nil {
+			p.Digest, err = Digest(data)
+		}
+		if err == nil {
+			p.Version, err = VersionIn(data)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", a.Name, err)
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+// lookup finds the release of a version, and its sums.
+func (s *Source) lookup(ctx context.Context, version string) (r Release, sums verified, err error) {
+	all, err := s.Releases(ctx)
+	if err == nil {
+		r, err = Lookup(version, s.config.TagPrefix, all)
+	}
+	if err == nil {
+		sums, err = s.sums(ctx, r)
+	}
+	return r, sums, err
+}
+
 // form is what the release has for this architecture: a package only if no tarball.
 func form(r Release) string {
 	_, v, err := ParseTag(r.Tag)
@@ -113,10 +151,13 @@ func form(r Release) string {
 // manifestIn reads the plan in a package: the one beside the program, as that finds it
 // once it is installed; nil: that has the one that is built in.
 func manifestIn(ctx context.Context, form, file string) (data []byte, err error) {
-	if form == Deb {
+	switch form {
+	case Deb:
 		data, err = inDeb(ctx, file)
-	} else {
+	case Tarball:
 		data, err = inTarball(file)
+	default:
+		data, err = os.ReadFile(file)
 	}
 	if err != nil {
 		err = fmt.Errorf("cannot read %q: %w", path.Base(file), err)

@@ -104,6 +104,35 @@ func TestDigest(t *testing.T) {
 	}
 }
 
+// An artifact may be another file for each architecture; the digest is over all.
+func TestArtifactsByArchitecture(t *testing.T) {
+	text := func(more string) string {
+		return "components:\n- {name: a, strategy: any, artifact: {archive: {to: /opt/a, by-arch: {amd64: {url: 'https://x/1', sha256: " +
+			strings.Repeat("1", 64) + "}, arm64: {url: 'https://x/2', sha256: " + strings.Repeat("2", 64) + more + "}}}}}\n"
+	}
+	m, err := ReadManifest("manifest.yaml", []byte(text("")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for arch, url := range map[string]string{"amd64": "https://x/1", "arm64": "https://x/2"} {
+		own, err := m.For(arch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f := own.Components[0].Artifact.Archive; f.URL != url || f.To != "/opt/a" || own.Digest != m.Digest {
+			t.Errorf("%s: %+v", arch, f)
+		}
+	}
+	if _, err := m.For("riscv64"); err == nil || !strings.Contains(err.Error(), "no artifact for riscv64") {
+		t.Errorf("riscv64: %v", err)
+	}
+	for what, more := range map[string]string{"a folder": ", to: /opt/b", "no sum": "1"} {
+		if _, err := ReadManifest("manifest.yaml", []byte(text(more))); err == nil {
+			t.Errorf("%s is taken", what)
+		}
+	}
+}
+
 // Each fault is told with file and line, before anything is touched.
 func TestManifestRefusals(t *testing.T) {
 	tests := []struct{ what, text, err string }{

@@ -64,7 +64,7 @@ func serveWorker(ctx context.Context, d daemonParts, g necoWorkerGrammar) (err e
 	}
 	sums, err := host.Sums(g.Dir, "/proc/self/exe", version)
 	if err != nil {
-		return err
+		slog.Warn("cannot tell what this program was installed from; its plan decides", "error", err)
 	}
 	slog.Info("works for a boot server", "lrn", lrn, "version", version)
 	metrics := &updater.WorkerMetrics{}

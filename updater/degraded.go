@@ -59,7 +59,7 @@ func (s Snapshot) rest(now time.Time) Action {
 		return s.declare(now, found)
 	}
 	if s.Repair != nil && !s.repairable() {
-		return Action{Verb: Warn, Why: "there is nothing to repair", Changes: []Change{remove(s.Keys.Repair())}}
+		return Action{Verb: Warn, Why: "no repair: nothing differs, or a worker is away", Changes: []Change{remove(s.Keys.Repair())}}
 	}
 	a := s.begin(now)
 	for _, since := range s.Absent {

@@ -113,11 +113,16 @@ func TestRest(t *testing.T) {
 		why    string
 		alerts int
 	}{
-		"new":              {wellKept(old), Warn, "server 2: its worker is of 1.0, not of 1.1", 1},
-		"known":            {withFindings(old), Wait, "up to date", 0},
-		"over":             {with(withFindings(old), func(s *Snapshot) { s.Present[2] = s.Present[1] }), Warn, "again", 0},
-		"asked":            {withFindings(func(s *Snapshot) { old(s); s.Repair = &record.Repair{Who: "me"} }), Start, "(repair)", 0},
-		"asked in vain":    {withFindings(func(s *Snapshot) { s.Repair = &record.Repair{} }), Warn, "nothing to repair", 0},
+		"new":   {wellKept(old), Warn, "server 2: its worker is of 1.0, not of 1.1", 1},
+		"known": {withFindings(old), Wait, "up to date", 0},
+		"over":  {with(withFindings(old), func(s *Snapshot) { s.Present[2] = s.Present[1] }), Warn, "again", 0},
+		"asked": {withFindings(func(s *Snapshot) { old(s); s.Repair = &record.Repair{Who: "me"} }), Start, "(repair)", 0},
+		"asked, and no updates are taken": {withFindings(func(s *Snapshot) {
+			old(s)
+			s.Repair, s.Config.Env, s.Release = &record.Repair{}, record.EnvNone, ""
+			s.Config.GitHubRepository = "bijou/boot"
+		}), Start, "1.1 (repair)", 0},
+		"asked in vain":    {withFindings(func(s *Snapshot) { s.Repair = &record.Repair{} }), Warn, "no repair: nothing differs", 0},
 		"asked, paused":    {withFindings(func(s *Snapshot) { old(s); s.Repair = &record.Repair{}; s.Pause = &record.Pause{} }), Wait, "paused", 0},
 		"by itself":        {withFindings(auto), Start, "(repair: auto)", 0},
 		"window closed":    {withFindings(func(s *Snapshot) { auto(s); s.Config.Window = window }), Wait, "the update window opens", 0},

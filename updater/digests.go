@@ -15,16 +15,17 @@ import (
 // digests returns what a request for that version is made of, or why it cannot be made.
 // Where it is not configured where releases are, nobody can replace what servers have.
 func (s Snapshot) digests(to string) (d record.Digests, why string) {
-	switch p := s.Published; {
+	switch p, r := s.Published, s.Current; {
 	case s.Config.GitHubRepository == "":
 		return d, ""
-	case p == nil || !release.Same(p.Version, to):
-		return d, "it is not known yet which files release " + to + " consists of"
 	case s.Replaced() != "":
 		return d, s.Replaced()
-	default:
+	case p != nil && release.Same(p.Version, to):
 		return p.Digests, ""
+	case r != nil && r.Sums != "" && release.Same(r.Version, to):
+		return r.Digests, "" // what servers have may be published no more
 	}
+	return d, "it is not known yet which files release " + to + " consists of"
 }
 
 // Replaced says that the files of the release that servers have, or were asked to take,

@@ -66,6 +66,8 @@ func automatic(by string) bool { return by == byRelease || by == byServers || by
 func (s Snapshot) due() (to, by, why string) {
 	to, by, why = s.offered()
 	switch {
+	case to == "" && s.Repair != nil && s.repairs() != "":
+		return s.Current.Version, byRepair, ""
 	case to == "":
 		return "", "", why
 	case s.Current == nil && s.Recovery != nil:

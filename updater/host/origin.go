@@ -25,8 +25,9 @@ func originsFile(dir string) string { return filepath.Join(dir, "installed.json"
 func (h *Host) keepOrigin(p Package, program string) error {
 	all := []origin{{Version: p.Version, Sums: p.Sums}}
 	var before []origin
-	err := release.ReadJSON(originsFile(h.dir), &before)
-	if err == nil && program != "" {
+	_ = release.ReadJSON(originsFile(h.dir), &before) // what cannot be read is replaced
+	var err error
+	if program != "" {
 		all[0].Program, err = release.DigestOf(program)
 	}
 	if all = append(all, before...); err == nil {

@@ -102,6 +102,7 @@ func put(tx *state.KeyTx, key string, value *string) error {
 	mends := err != nil // something else than neco has written what cannot be; this may put it right
 	if slices.Contains([]string{"env", "tag-prefix", "github-repository", "github-url"}, key) && (mends || changes(before, key, value)) {
 		tx.Remove(updater.Keys().Release())
+		tx.Remove(updater.Keys().Published())
 		tx.Remove(updater.Keys().CheckFailure())
 	}
 	if value == nil {

@@ -28,7 +28,7 @@ Examples:
 
 // Run asks for a repair.
 func (c repairCmd) Run(o *operator) error {
-	wanted, err := lrns{c.LRN}.parse()
+	wanted, err := lrns(c).parse()
 	if err != nil {
 		return err
 	}

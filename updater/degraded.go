@@ -29,10 +29,10 @@ func (s Snapshot) Findings(now time.Time) []record.Finding {
 		p, alive := s.Present[lrn]
 		since, absent := s.Absent[lrn]
 		r := s.Current
-		switch {
-		case slices.Contains(s.Unseen, lrn):
+		switch gone := absent && !now.Before(since.Add(absence)); {
+		case gone && slices.Contains(s.Unseen, lrn):
 			add(lrn, "", "no worker was ever seen")
-		case absent && !now.Before(since.Add(absence)):
+		case gone:
 			add(lrn, "", "no worker is alive")
 		case !alive || r == nil || !r.Succeeded() || !slices.Contains(r.Servers, lrn):
 		case !release.Same(p.Version, r.Version):

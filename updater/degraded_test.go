@@ -52,7 +52,14 @@ func TestFindings(t *testing.T) {
 			delete(s.Present, 2)
 			s.Absent = map[int]time.Time{2: t0()}
 		}, "", "none"},
-		"never seen":       {func(s *Snapshot) { delete(s.Present, 2); s.Unseen = []int{2} }, "server 2: no worker was ever seen", "none"},
+		"never seen": {func(s *Snapshot) {
+			delete(s.Present, 2)
+			s.Unseen, s.Absent = []int{2}, map[int]time.Time{2: t0().Add(-absence)}
+		}, "server 2: no worker was ever seen", "none"},
+		"just registered": {func(s *Snapshot) {
+			delete(s.Present, 2)
+			s.Unseen, s.Absent = []int{2}, map[int]time.Time{2: t0()}
+		}, "", "none"},
 		"an older version": {func(s *Snapshot) { present(s, record.Presence{Version: "1.0"}) }, "server 2: its worker is of 1.0, not of 1.1", "[]"},
 		"other files": {func(s *Snapshot) {
 			present(s, record.Presence{Version: "1.1", Digests: record.Digests{Sums: "old", Plan: "plan"}})

@@ -18,9 +18,11 @@ func (w *world) wakeAt(h *host, p *process, at time.Time, look func(*host)) {
 	epoch := p.epoch
 	e.do = func() {
 		e.do = nil
-		if p.up && p.epoch == epoch {
-			w.onceAwake(h, func() { look(h) })
-		}
+		w.onceAwake(h, func() {
+			if p.up && p.epoch == epoch { // it may have been killed while it hung
+				look(h)
+			}
+		})
 	}
 	p.wake = e
 }
@@ -84,6 +86,7 @@ func (w *world) lead(h *host) {
 		return
 	}
 	s := w.store.snapshot(w.keys, h.updater.version)
+	s.Present, s.Inventories = w.present, w.inventories(s.Current)
 	now := w.leaderTime(h, s.Current)
 	w.memory.tell(&s, w.present, now)
 	a := Next(s, now)

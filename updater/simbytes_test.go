@@ -124,9 +124,9 @@ func (w *world) refuses(h *host, r record.Request) bool {
 // runs beside a new one must be broken then, or TestSchedules shows nothing.
 func TestSchedulesWithoutDigests(t *testing.T) {
 	manifest := simManifest(t)
-	n := uint64(200)
+	n := uint64(1000)
 	if need.LongRun() {
-		n = 2000
+		n = 10_000
 	}
 	for seed := range n {
 		w := newWorld(seed+1, manifest, true)

@@ -57,7 +57,7 @@ func (w *world) mischief() {
 	}
 	h := w.servers[w.r.IntN(len(w.servers))]
 	deeds := []func(*host){
-		w.killWorker, w.killWorker, w.killUpdater, w.killUpdater, w.partition, w.partition, w.powerCut, w.bury, w.hang, w.jump,
+		w.killWorker, w.killWorker, w.killUpdater, w.killUpdater, w.partition, w.partition, w.powerCut, w.bury, w.hang, w.jump, w.drift, w.drift,
 		w.command, w.command, w.command, w.command, w.command, w.command,
 	}
 	deeds[w.r.IntN(len(deeds))](h)

@@ -16,7 +16,7 @@ func (w *world) command(*host) {
 		w.replace()
 		return
 	}
-	switch w.r.IntN(14) {
+	switch w.r.IntN(15) {
 	case 0:
 		w.publish()
 	case 1:
@@ -37,6 +37,8 @@ func (w *world) command(*host) {
 		w.register()
 	case 10:
 		w.ask(s)
+	case 14:
+		w.repair()
 	case 12, 13:
 		w.replace()
 	case 11:
@@ -85,7 +87,7 @@ func (w *world) ask(s Snapshot) {
 func (w *world) configure(env string, timeout time.Duration) {
 	was := w.store.config(w.keys)
 	w.logf("operator: env %s, worker-timeout %s", env, timeout)
-	changes := []Change{put(w.keys.Config("all"), record.Config{Env: env, WorkerTimeout: timeout, GitHubRepository: simRepository(w.blind)})}
+	changes := []Change{put(w.keys.Config("all"), record.Config{Env: env, WorkerTimeout: timeout, GitHubRepository: simRepository(w.blind), Repair: []string{record.RepairAsk, record.RepairAuto}[w.r.IntN(2)]})}
 	known := w.store.values[w.keys.Release()]
 	if env != was.Env {
 		changes = append(changes, remove(w.keys.Release()))

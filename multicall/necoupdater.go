@@ -9,6 +9,7 @@ import (
 	"bijou/multicall/console"
 	"bijou/state"
 	"bijou/updater"
+	"bijou/updater/host"
 )
 
 // necoUpdaterGrammar is the command line of neco-updater.
@@ -39,6 +40,10 @@ func serveUpdater(ctx context.Context, d daemonParts, g necoUpdaterGrammar) (err
 	if err != nil {
 		return err
 	}
+	binary, err := self()
+	if err != nil {
+		return err
+	}
 	metrics := &updater.UpdaterMetrics{}
 	stop, err := serveMetrics(g.Metrics, metrics)
 	if err != nil {
@@ -53,7 +58,7 @@ func serveUpdater(ctx context.Context, d daemonParts, g necoUpdaterGrammar) (err
 	slog.Info("campaigns", "version", version)
 	err = together(ctx, []role{
 		func(ctx context.Context) error {
-			return updater.RunUpdater(ctx, updater.UpdaterOptions{Store: store, Version: version, Metrics: metrics, Ready: d.manager.ready})
+			return updater.RunUpdater(ctx, updater.UpdaterOptions{Store: store, Version: version, Form: host.Form(binary), Metrics: metrics, Ready: d.manager.ready})
 		},
 		func(ctx context.Context) error { return replaced(ctx, store) },
 	})

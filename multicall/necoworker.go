@@ -63,6 +63,10 @@ func serveWorker(ctx context.Context, d daemonParts, g necoWorkerGrammar) (err e
 	if err != nil {
 		return err
 	}
+	sums, err := host.Sums(g.Dir, "/proc/self/exe", version)
+	if err != nil {
+		slog.Warn("cannot tell what this program was installed from; its plan decides", "error", err)
+	}
 	slog.Info("works for a boot server", "lrn", lrn, "version", version)
 	metrics := &updater.WorkerMetrics{}
 	stop, err := serveMetrics(g.Metrics, metrics)
@@ -79,7 +83,7 @@ func serveWorker(ctx context.Context, d daemonParts, g necoWorkerGrammar) (err e
 		return errors.Join(err, store.Close())
 	}
 	err = updater.RunWorker(ctx, updater.WorkerOptions{
-		Store: store, LRN: lrn, Claimant: claimant, Version: version, Manifest: manifest, Dir: g.Dir, Server: server,
+		Store: store, LRN: lrn, Claimant: claimant, Version: version, Sums: sums, Manifest: manifest, Dir: g.Dir, Server: server,
 		Install: installer(server, g.Dir), Mend: mender(server, manifest, ownPackage(g.Dir, version)), Metrics: metrics, Ready: d.manager.ready,
 	})
 	err = errors.Join(err, store.Close())
@@ -158,12 +162,15 @@ func ownManifest() (release.Manifest, string, error) {
 		return release.Manifest{}, "", fmt.Errorf("cannot read the manifest: %w", err)
 	}
 	m, err := release.ReadManifest(file, data)
+	if err == nil {
+		m, err = m.For(runtime.GOARCH)
+	}
 	return m, or(m.Version, Version), err
 }
 
 // installer brings releases to this server.
-func installer(server *host.Host, dir string) func(ctx context.Context, version string, c record.Config) error {
-	return func(ctx context.Context, version string, c record.Config) error {
+func installer(server *host.Host, dir string) func(ctx context.Context, r record.Request, c record.Config) error {
+	return func(ctx context.Context, r record.Request, c record.Config) error {
 		binary, err := self()
 		if err != nil {
 			return err
@@ -177,15 +184,15 @@ func installer(server *host.Host, dir string) func(ctx context.Context, version 
 			return err
 		}
 		form := host.Form(binary)
-		wanted := release.Wanted{Version: version, Form: form, Arch: runtime.GOARCH, Dir: releasesDir(dir)}
-		if err := host.Sweep(wanted.Dir, version); err != nil {
+		wanted := release.Wanted{Version: r.Version, Sums: r.Sums, Form: form, Arch: runtime.GOARCH, Dir: releasesDir(dir)}
+		if err := host.Sweep(wanted.Dir, r.Version); err != nil {
 			return err
 		}
 		file, err := source.Fetch(ctx, wanted)
 		if err != nil {
 			return err
 		}
-		return server.InstallRelease(ctx, host.Package{Form: form, File: file, Version: version}, binary)
+		return server.InstallRelease(ctx, host.Package{Form: form, File: file, Version: r.Version, Sums: r.Sums}, binary)
 	}
 }
 

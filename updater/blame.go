@@ -37,7 +37,7 @@ func (s Snapshot) Activity(lrn int) (a record.Activity, ok bool) {
 // behind are the servers that have not come to the step.
 func (s Snapshot) behind(step int) (late []int) {
 	for _, lrn := range s.Current.Servers {
-		if w, ok := s.worker(lrn); !ok || !w.Reached(step) {
+		if w, ok := s.worker(lrn); !ok || !w.Finished && w.Step < step {
 			late = append(late, lrn)
 		}
 	}

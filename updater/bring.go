@@ -19,7 +19,7 @@ func (w *worker) bring(ctx context.Context, c release.Component, r record.Reques
 	doing := activity.Begin(ctx, "brings the contents of %s", c.Name)
 	defer doing.End()
 	for {
-		d := Duty{Version: r.Version, Leads: leads(lead)}
+		d := Duty{Version: r.Version, Plan: w.seat.Digests.Plan, Leads: leads(lead)}
 		revision, err := w.result(ctx, c, &d)
 		if err != nil {
 			return err
@@ -86,7 +86,7 @@ func (w *worker) deliver(ctx context.Context, c release.Component, r record.Requ
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	result := record.Contents{Version: r.Version, Success: failure == nil, Server: w.o.LRN}
+	result := record.Contents{Version: r.Version, Plan: w.seat.Digests.Plan, Success: failure == nil, Server: w.o.LRN}
 	if failure != nil {
 		result.Message = failure.Error()
 	}

@@ -16,7 +16,7 @@ import (
 // again, later each time.
 func (l leader) check(ctx context.Context) error {
 	k := Keys()
-	v := newSight(l.Store, k.AllConfig(), k.Check())
+	v := newSight(l.Store, k.AllConfig(), k.Infos())
 	c := checker{leader: l}
 	defer c.close()
 	return watching(ctx, v, func() error {
@@ -50,6 +50,8 @@ type checker struct {
 type question struct {
 	env, prefix, repository, url, token, proxy string
 	mark                                       string // of the operator who asked for it
+	want                                       string // the version that servers would take next
+	known                                      bool   // what that consists of
 }
 
 // turn checks if it is time, and says when to come again.
@@ -58,7 +60,7 @@ func (c *checker) turn(ctx context.Context) (until time.Time, err error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	if config.Env == record.EnvNone || config.GitHubRepository == "" {
+	if config.GitHubRepository == "" || config.Env == record.EnvNone && q.want == "" {
 		c.asked = question{}
 		return time.Time{}, nil
 	}
@@ -80,10 +82,13 @@ func (c *checker) turn(ctx context.Context) (until time.Time, err error) {
 // read reads the configuration and what is asked for.
 func (c *checker) read(ctx context.Context) (config record.Config, q question, err error) {
 	err = c.Store.View(ctx, func(v *state.KeyView) error {
-		if config, err = LoadConfig(v); err != nil {
+		s, err := Load(v, c.Version)
+		if err != nil {
 			return err
 		}
-		q = questionOf(config)
+		config, q = s.Config, questionOf(s.Config)
+		q.want, _, _ = s.offered()
+		q.known = s.Published != nil && release.Same(s.Published.Version, q.want)
 		if mark, err := read[string](v, Keys().Check()); err != nil || mark == nil {
 			return err
 		} else {
@@ -98,9 +103,9 @@ func questionOf(c record.Config) question {
 	return question{env: c.Env, prefix: c.TagPrefix, repository: c.GitHubRepository, url: c.GitHubURL, token: c.GitHubToken, proxy: c.Proxy}
 }
 
-// place is the question without who asks.
+// place is the question without who asks, and for what.
 func (q question) place() question {
-	q.mark = ""
+	q.mark, q.want, q.known = "", "", false
 	return q
 }
 
@@ -130,39 +135,27 @@ func (c *checker) close() {
 
 // look asks the source, and writes down what it says, or why it says nothing.
 func (c *checker) look(ctx context.Context, config record.Config) error {
-	choice, ok, err := c.source.Newest(ctx)
+	f, err := c.find(ctx)
 	c.last = time.Now()
 	c.Metrics.checked(err)
 	if ctx.Err() != nil {
 		return nil
 	}
-	if err == nil {
+	if c.failures++; err == nil {
 		c.failures = 0
-		return c.note(ctx, config, func(tx *state.KeyTx) error {
-			tx.Remove(Keys().CheckFailure())
-			return offer(tx, choice, ok)
-		})
+	} else {
+		c.delay = release.Delay(err, c.failures, config.CheckInterval, c.last)
+		slog.Warn("cannot look for releases", "error", err, "again-in", c.delay.Round(time.Second))
 	}
-	c.failures++
-	c.delay = release.Delay(err, c.failures, config.CheckInterval, c.last)
-	slog.Warn("cannot look for releases", "error", err, "again-in", c.delay.Round(time.Second))
-	return c.note(ctx, config, func(tx *state.KeyTx) error {
-		failed := tx.Put(Keys().CheckFailure(), record.CheckFailure{Message: err.Error(), At: c.last.UTC()})
-		if errors.Is(err, release.ErrIncomplete) {
-			return errors.Join(failed, offer(tx, choice, ok))
+	return c.note(ctx, config, func(tx *state.KeyTx) (failed error) {
+		if tx.Remove(Keys().CheckFailure()); err != nil {
+			failed = tx.Put(Keys().CheckFailure(), record.CheckFailure{Message: err.Error(), At: c.last.UTC()})
+		}
+		if f.listed {
+			failed = errors.Join(failed, f.offer(tx))
 		}
 		return failed
 	})
-}
-
-// offer writes down which release is the newest that servers would take; not ok is
-// none.
-func offer(tx *state.KeyTx, choice release.Choice, ok bool) error {
-	if !ok {
-		tx.Remove(Keys().Release())
-		return nil
-	}
-	return tx.Put(Keys().Release(), choice.Version.String())
 }
 
 // errAsked: something else is asked meanwhile.

@@ -20,7 +20,7 @@ var (
 
 // Recover clears a stopped request away, so that the leader makes it again with
 // the servers as they are and the newest release. What it takes away is about
-// this update only: a rolling component's turn stays with its server, whose
+// this update only, and which files its release consists of, which is looked at again: a rolling component's turn stays with its server, whose
 // member may be down. ErrNothingToRecover, ErrNotStopped.
 func Recover(s Snapshot, now time.Time, by string) ([]Change, error) {
 	switch {
@@ -32,7 +32,7 @@ func Recover(s Snapshot, now time.Time, by string) ([]Change, error) {
 	h := s.Entry
 	h.Result = record.Recovered
 	changes := []Change{
-		remove(s.Keys.Current()), remove(s.Keys.Gate()), put(s.Keys.History(s.Current.ID), h),
+		remove(s.Keys.Current()), remove(s.Keys.Gate()), remove(s.Keys.Published()), put(s.Keys.History(s.Current.ID), h),
 		put(s.Keys.Recovery(), record.Recovery{At: now, By: by, Was: h.From, Failed: s.Current.Version}),
 	}
 	for _, name := range sorted(s.Contents) {
@@ -113,7 +113,7 @@ func Halt(s Snapshot, now time.Time, why string) ([]Change, error) {
 // is in an update that runs, which it would not write again while the others wait.
 func Unregister(s Snapshot, lrn int) []Change {
 	k, r := s.Keys, s.Current
-	changes := []Change{remove(k.BootServer(lrn)), remove(k.Presence(lrn)), remove(k.Claim(lrn)), remove(k.Activity(lrn))}
+	changes := []Change{remove(k.BootServer(lrn)), remove(k.Presence(lrn)), remove(k.Claim(lrn)), remove(k.Activity(lrn)), remove(k.Inventory(lrn))}
 	if r != nil && !r.Stop && !r.Ended() && slices.Contains(r.Servers, lrn) {
 		return changes
 	}

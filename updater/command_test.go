@@ -27,6 +27,7 @@ func TestRecover(t *testing.T) {
 	want := []Change{
 		{"/n/status/current", nil},
 		{"/n/status/gate", nil},
+		{"/n/info/published", nil},
 		{"/n/history/0000000004", record.History{ID: 4, To: "1.1", Result: "recovered"}},
 		{"/n/info/recovery", record.Recovery{At: t0(), By: "me", Failed: "1.1"}},
 		{"/n/contents/cke", nil}, {"/n/contents/sabakan", nil},
@@ -124,7 +125,7 @@ func TestHalt(t *testing.T) {
 
 // Upstream's fault 13: what was removed with server 1 was that of 10, too.
 func TestUnregister(t *testing.T) {
-	want := []Change{{"/n/info/bootservers/1", nil}, {"/n/presence/1", nil}, {"/n/claims/1", nil}, {"/n/activity/1", nil}, {"/n/status/bootserver/1", nil}}
+	want := []Change{{"/n/info/bootservers/1", nil}, {"/n/presence/1", nil}, {"/n/claims/1", nil}, {"/n/activity/1", nil}, {"/n/inventory/1", nil}, {"/n/status/bootserver/1", nil}}
 	if diff := cmp.Diff(want, Unregister(base(nil), 1)); diff != "" {
 		t.Error(diff)
 	}

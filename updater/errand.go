@@ -112,7 +112,7 @@ func (w *worker) do(ctx context.Context, t Task, conf record.Config, request rec
 
 func (w *worker) perform(ctx context.Context, t Task, conf record.Config, request record.Request) error {
 	if t.Job == Install {
-		if err := w.o.Install(ctx, t.Version, conf); err != nil {
+		if err := w.o.Install(ctx, request, conf); err != nil {
 			return fmt.Errorf("cannot install %s: %w", t.Version, err)
 		}
 		return nil

@@ -2,6 +2,7 @@ package updater
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"bijou/state"
@@ -20,12 +21,11 @@ type fold struct {
 	revision int64
 	request  int64 // the revision at which the request was written
 	s        Snapshot
-	present  map[int]record.Presence
 }
 
 func newFold(s *state.Keyspace, own string) *fold {
 	k := Keys()
-	return &fold{sight: newSight(s, k.AllConfig(), k.Infos(), k.Statuses(), k.AllContents(), k.Presences()), own: own, behind: true}
+	return &fold{sight: newSight(s, k.AllConfig(), k.Infos(), k.Statuses(), k.AllContents(), k.Presences(), k.Inventories()), own: own, behind: true}
 }
 
 // catchUp brings it up to date.
@@ -46,9 +46,6 @@ func (f *fold) catchUp(ctx context.Context) error {
 // read reads it all.
 func (f *fold) read(v *state.KeyView) (err error) {
 	if f.s, err = Load(v, f.own); err != nil {
-		return err
-	}
-	if f.present, err = LoadPresences(v); err != nil {
 		return err
 	}
 	var r record.Request
@@ -73,7 +70,10 @@ func (f *fold) take(c state.KeyChange) bool {
 	case strings.HasPrefix(c.Key, k.Workers()):
 		return keep(f.s.Workers, k.Workers(), c)
 	case strings.HasPrefix(c.Key, k.Presences()):
-		return keep(f.present, k.Presences(), c)
+		lrn, _ := record.Server(k.Presences(), c.Key)
+		return !slices.Contains(f.s.Unseen, lrn) && keep(f.s.Present, k.Presences(), c)
+	case strings.HasPrefix(c.Key, k.Inventories()):
+		return keep(f.s.Inventories, k.Inventories(), c)
 	}
 	return false
 }

@@ -1,10 +1,8 @@
 package updater
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -20,26 +18,15 @@ func journalFile(dir string) string { return filepath.Join(dir, "journal.json") 
 // readJournal reads what the worker was doing; a worker that never did anything
 // has none.
 func readJournal(dir string) (j Journal, err error) {
-	data, err := os.ReadFile(journalFile(dir))
-	if errors.Is(err, fs.ErrNotExist) {
-		return j, nil
+	if err = release.ReadJSON(journalFile(dir), &j); err != nil {
+		err = fmt.Errorf("cannot read the journal: %w", err)
 	}
-	if err == nil {
-		err = json.Unmarshal(data, &j)
-	}
-	if err != nil {
-		return j, fmt.Errorf("cannot read the journal: %w", err)
-	}
-	return j, nil
+	return j, err
 }
 
 // writeJournal writes it to the disk.
 func writeJournal(dir string, j Journal) error {
-	data, err := json.Marshal(j)
-	if err == nil {
-		err = release.Keep(journalFile(dir), data, 0o600)
-	}
-	if err != nil {
+	if err := release.KeepJSON(journalFile(dir), j); err != nil {
 		return fmt.Errorf("cannot write the journal: %w", err)
 	}
 	return nil

@@ -52,13 +52,13 @@ func (l leader) decide(ctx context.Context) error {
 	})
 }
 
-// watching runs f beside the sight, and ends both.
+// watching runs f beside its sight of the store, and ends both.
 func watching(ctx context.Context, s *sight, f func() error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = s.run(ctx)
+		_ = s.run(ctx) // of a store that is gone f hears itself
 	}()
 	defer func() { cancel(); <-done }()
 	return f()
@@ -70,7 +70,7 @@ func (l leader) act(ctx context.Context, f *fold, m *memory) (Action, error) {
 	if err := f.catchUp(ctx); err != nil {
 		return Action{}, err
 	}
-	a := l.next(f.s, f.present, m)
+	a := l.next(f.s, m)
 	if a.Verb == Wait {
 		return a, nil
 	}
@@ -97,9 +97,9 @@ func (l leader) open(ctx context.Context, f *fold, a Action) (opened bool, err e
 }
 
 // next asks what is next.
-func (l leader) next(s Snapshot, present map[int]record.Presence, m *memory) Action {
+func (l leader) next(s Snapshot, m *memory) Action {
 	now := m.now(s.Current)
-	m.tell(&s, present, now)
+	m.tell(&s, s.Present, now)
 	l.Metrics.saw(s)
 	return Next(s, now)
 }
@@ -115,11 +115,7 @@ func (l leader) turn(ctx context.Context, m *memory) (a Action, err error) {
 		if s.Activities, err = LoadActivities(tx.KeyView); err != nil {
 			return err
 		}
-		present, err := LoadPresences(tx.KeyView)
-		if err != nil {
-			return err
-		}
-		a = l.next(s, present, m)
+		a = l.next(s, m)
 		return Apply(tx, a.Changes)
 	})
 	return a, err

@@ -22,7 +22,14 @@ func Load(v *state.KeyView, own string) (s Snapshot, err error) {
 	if release := pick[string](&fill, infos, s.Keys.Release()); release != nil {
 		s.Release = *release
 	}
+	s.Published = pick[record.Published](&fill, infos, s.Keys.Published())
 	s.Target = pick[record.Target](&fill, infos, s.Keys.Target())
+	s.Hurry = pick[string](&fill, infos, s.Keys.Hurry()) != nil
+	s.Repair = pick[record.Repair](&fill, infos, s.Keys.Repair())
+	if d := pick[record.Degraded](&fill, infos, s.Keys.Degraded()); d != nil {
+		s.Degraded = *d
+	}
+	fill.peek(&s)
 	s.Pause = pick[record.Pause](&fill, infos, s.Keys.Pause())
 	s.Recovery = pick[record.Recovery](&fill, infos, s.Keys.Recovery())
 	s.Current = pick[record.Request](&fill, statuses, s.Keys.Current())
@@ -115,6 +122,29 @@ func read[T any](v *state.KeyView, key string) (*T, error) {
 type reader struct {
 	view *state.KeyView
 	err  error
+}
+
+// peek reads what servers say of themselves, and which have never said anything. No
+// commit is conditional on it.
+func (r *reader) peek(s *Snapshot) {
+	read := func(prefix string) (kvs []state.KeyValue) {
+		if r.err == nil {
+			kvs, r.err = r.view.Peek(prefix)
+		}
+		return kvs
+	}
+	claims := read(s.Keys.Claims())
+	for _, lrn := range s.Servers {
+		if !slices.ContainsFunc(claims, func(kv state.KeyValue) bool { return kv.Key == s.Keys.Claim(lrn) }) {
+			s.Unseen = append(s.Unseen, lrn)
+		}
+	}
+	if kvs := read(s.Keys.Inventories()); r.err == nil {
+		s.Inventories, r.err = byLRN[record.Inventory](kvs, s.Keys.Inventories())
+	}
+	if kvs := read(s.Keys.Presences()); r.err == nil {
+		s.Present, r.err = byLRN[record.Presence](kvs, s.Keys.Presences())
+	}
 }
 
 // list reads a prefix.

@@ -29,8 +29,11 @@ func newMemory(back bool) *memory {
 // is about that clock.
 func (m *memory) now(r *record.Request) time.Time {
 	if r == nil || r.Ended() {
+		was := m.clock.now()
 		m.clock = newClock()
-		clear(m.absent) // by the time as it was
+		if m.clock.now().Sub(was).Abs() > time.Second { // they are by the time as it was
+			clear(m.absent)
+		}
 		clear(m.handing)
 	}
 	return m.clock.now().UTC()
@@ -89,52 +92,51 @@ func (m *memory) see(s Snapshot, at time.Time) {
 	}
 }
 
+// track brings up to date since when something has been seen to hold of servers.
+func track(since map[int]time.Time, lrns []int, now time.Time, holds func(lrn int) bool) map[int]time.Time {
+	for lrn := range since {
+		if !slices.Contains(lrns, lrn) || !holds(lrn) {
+			delete(since, lrn)
+		}
+	}
+	for _, lrn := range lrns {
+		if _, known := since[lrn]; !known && holds(lrn) {
+			since[lrn] = now
+		}
+	}
+	return since
+}
+
 // handovers brings up to date since when servers have been seen to wait for the
 // version that they have installed.
 func handovers(s Snapshot, handing map[int]time.Time, now time.Time) map[int]time.Time {
-	waits := func(lrn int) bool {
-		if s.Current == nil || !slices.Contains(s.Current.Servers, lrn) {
-			return false
-		}
+	var lrns []int
+	if s.Current != nil {
+		lrns = s.Current.Servers
+	}
+	return track(handing, lrns, now, func(lrn int) bool {
 		w, ok := s.worker(lrn)
 		return ok && w.Attempt == s.Current.Attempt && w.HandsOver()
-	}
-	for lrn := range handing {
-		if !waits(lrn) {
-			delete(handing, lrn)
-		}
-	}
-	if s.Current == nil {
-		return handing
-	}
-	for _, lrn := range s.Current.Servers {
-		if _, known := handing[lrn]; !known && waits(lrn) {
-			handing[lrn] = now
-		}
-	}
-	return handing
+	})
 }
 
-// absentees brings up to date since when servers of the request have been seen to
+// awaited are the servers whose workers should live: of the request that runs, else all.
+func (s Snapshot) awaited() []int {
+	if s.Current == nil || s.Current.Ended() {
+		return s.Servers
+	}
+	return s.Current.Servers
+}
+
+// absentees brings up to date since when servers have been seen to
 // be absent, first from this moment on: a new leader has not seen them before. Those
 // that another leader has reported to be missing have been absent for long.
 func absentees(s Snapshot, present map[int]record.Presence, absent map[int]time.Time, now time.Time) map[int]time.Time {
-	for lrn := range absent {
-		if _, ok := present[lrn]; ok || s.Current == nil || !slices.Contains(s.Current.Servers, lrn) {
-			delete(absent, lrn)
+	seen := track(absent, s.awaited(), now, func(lrn int) bool { _, here := present[lrn]; return !here })
+	for lrn, since := range seen {
+		if since.Equal(now) && s.Current != nil && slices.Contains(s.Current.Missing, lrn) {
+			seen[lrn] = now.Add(-absence)
 		}
 	}
-	if s.Current == nil {
-		return absent
-	}
-	for _, lrn := range s.Current.Servers {
-		_, here := present[lrn]
-		if _, known := absent[lrn]; !here && !known {
-			absent[lrn] = now
-			if slices.Contains(s.Current.Missing, lrn) {
-				absent[lrn] = now.Add(-absence)
-			}
-		}
-	}
-	return absent
+	return seen
 }

@@ -3,6 +3,7 @@ package updater
 import (
 	"fmt"
 	"io"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -18,6 +19,7 @@ type UpdaterMetrics struct {
 	delivered, rejected int
 	release, current    string
 	lastCheck           time.Time
+	fleet               Snapshot
 }
 
 func (m *UpdaterMetrics) change(f func()) {
@@ -37,6 +39,8 @@ func (m *UpdaterMetrics) saw(s Snapshot) {
 	m.change(func() {
 		m.servers, m.release, m.current = len(s.Servers), s.Release, ""
 		m.running, m.stopped, m.missing = false, false, 0
+		m.fleet = s
+		m.fleet.Workers, m.fleet.Present = maps.Clone(s.Workers), maps.Clone(s.Present) // these are kept current
 		if r := s.Current; r != nil {
 			m.current, m.missing = r.Version, len(r.Missing)
 			m.running, m.stopped = !r.Ended() && !r.Stop, r.Stop
@@ -70,13 +74,8 @@ func (m *UpdaterMetrics) sent(err error) {
 func (m *UpdaterMetrics) WriteTo(w io.Writer) (int64, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var b strings.Builder
-	metric := func(kind, name, help, labels string, value int64) {
-		if help != "" {
-			fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
-		}
-		fmt.Fprintf(&b, "%s%s %d\n", name, labels, value)
-	}
+	var b exposition
+	metric := b.metric
 	metric("gauge", "neco_updater_leader", "1 while this updater leads. What it says of updates is right then only.", "", one(m.leading))
 	metric("gauge", "neco_updater_servers", "Boot servers that are registered.", "", int64(m.servers))
 	metric("gauge", "neco_updater_running", "1 while an update runs.", "", one(m.running))
@@ -88,8 +87,42 @@ func (m *UpdaterMetrics) WriteTo(w io.Writer) (int64, error) {
 	metric("gauge", "neco_updater_last_check_timestamp_seconds", "When releases were looked for successfully.", "", seconds(m.lastCheck))
 	metric("counter", "neco_updater_alerts_total", "Deliveries of alerts, by result.", `{result="done"}`, int64(m.delivered))
 	metric("counter", "neco_updater_alerts_total", "", `{result="failed"}`, int64(m.rejected))
+	metric("gauge", "neco_updater_degraded", "What is not as the last update left it, while none runs.", "", int64(len(m.fleet.Degraded.Findings)))
+	m.fleet.expose(&b)
 	n, err := io.WriteString(w, b.String())
 	return int64(n), err
+}
+
+// exposition is metrics in Prometheus's text format.
+type exposition struct{ strings.Builder }
+
+// metric adds one; those of a name follow one another, and the first has the help.
+func (b *exposition) metric(kind, name, help, labels string, value int64) {
+	if help != "" {
+		fmt.Fprintf(b, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
+	}
+	fmt.Fprintf(b, "%s%s %d\n", name, labels, value)
+}
+
+// expose adds what is known of each server.
+func (s Snapshot) expose(b *exposition) {
+	gauge := func(name, help string, value func(lrn int) (labels string, value int64)) {
+		for _, lrn := range s.Servers {
+			labels, v := value(lrn)
+			b.metric("gauge", "neco_server_"+name, help, fmt.Sprintf(`{lrn="%d"%s}`, lrn, labels), v)
+			help = ""
+		}
+	}
+	gauge("present", "1 while the server's worker is alive.", func(lrn int) (string, int64) { _, alive := s.Present[lrn]; return "", one(alive) })
+	gauge("info", "What the server's worker is.", func(lrn int) (string, int64) {
+		p := s.Present[lrn]
+		return fmt.Sprintf(",version=%q,sums=%q,plan=%q", p.Version, p.Sums, p.Plan), 1
+	})
+	gauge("step", "The step of the last update that the server has come to.", func(lrn int) (string, int64) {
+		return fmt.Sprintf(",name=%q", s.Workers[lrn].StepName), int64(s.Workers[lrn].Step)
+	})
+	gauge("step_since_timestamp_seconds", "When it has come there, by its clock; it waits, or is at it, since.", func(lrn int) (string, int64) { return "", seconds(s.Workers[lrn].At) })
+	gauge("finished", "1 once it has done all steps.", func(lrn int) (string, int64) { return "", one(s.Workers[lrn].Finished) })
 }
 
 func one(yes bool) int64 {

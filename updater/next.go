@@ -14,7 +14,7 @@ func Next(s Snapshot, now time.Time) Action {
 	r := s.Current
 	switch {
 	case r == nil || r.Succeeded():
-		return s.begin(now)
+		return s.rest(now)
 	case r.Stop && !r.Ended():
 		return s.stop(now, nil, orElse(r.Why, "stopped by hand"))
 	case r.Stop:
@@ -25,8 +25,9 @@ func Next(s Snapshot, now time.Time) Action {
 
 // begin starts a request if there is a reason for one, and nothing against it.
 func (s Snapshot) begin(now time.Time) Action {
+	s.Servers = slices.DeleteFunc(slices.Clone(s.Servers), func(lrn int) bool { return slices.Contains(s.Unseen, lrn) })
 	if len(s.Servers) == 0 {
-		return wait(time.Time{}, "no boot server is registered")
+		return wait(time.Time{}, "no boot server is registered whose worker was seen")
 	}
 	to, by, why := s.due()
 	switch {
@@ -34,13 +35,17 @@ func (s Snapshot) begin(now time.Time) Action {
 		return wait(time.Time{}, why)
 	case s.Pause != nil && s.Pause.On(now):
 		return wait(deref(s.Pause.Until), "paused: "+s.Pause.Why)
-	case automatic(by) && s.Config.WindowFault != "":
+	case automatic(by) && !s.Hurry && s.Config.WindowFault != "":
 		return wait(time.Time{}, "the update window cannot be read here, so that it never opens: "+s.Config.WindowFault)
-	case automatic(by) && s.Config.Window != nil && !s.Config.Window.Open(now):
+	case automatic(by) && !s.Hurry && s.Config.Window != nil && !s.Config.Window.Open(now):
 		opens := s.Config.Window.Opens(now)
 		return wait(opens, "the update window opens at "+opens.Format(time.RFC3339))
 	}
-	return s.start(now, to, by)
+	digests, why := s.digests(to)
+	if why != "" {
+		return wait(time.Time{}, why)
+	}
+	return s.start(now, to, by, digests)
 }
 
 // The reasons for a request, as the history tells them.
@@ -49,24 +54,34 @@ const (
 	byOperator = "operator"
 	byServers  = "servers"
 	byRecovery = "recover"
+	byRepair   = "repair"
+	byItself   = "repair: auto"
 )
 
 // automatic tells if nobody has just asked for it, so that it can wait for the window.
-func automatic(by string) bool { return by == byRelease || by == byServers }
+func automatic(by string) bool { return by == byRelease || by == byServers || by == byItself }
 
 // due says which version a request would be for, and by whose wish; "" is none,
 // and why says why not.
 func (s Snapshot) due() (to, by, why string) {
 	to, by, why = s.offered()
 	switch {
+	case to == "" && s.Repair != nil && s.repairs() != "":
+		return s.Current.Version, byRepair, ""
 	case to == "":
 		return "", "", why
 	case s.Current == nil && s.Recovery != nil:
 		return to, byRecovery, ""
 	case s.Current == nil || !release.Same(to, s.Current.Version):
 		return to, by, ""
+	case s.retaken():
+		return s.Current.Version, byOperator, ""
+	case s.Replaced() != "":
+		return "", "", s.Replaced()
 	case !slices.Equal(record.SortServers(s.Servers), record.SortServers(s.Current.Servers)):
 		return s.Current.Version, byServers, ""
+	case s.repairs() != "":
+		return s.Current.Version, s.repairs(), ""
 	}
 	return "", "", "up to date: " + s.Current.Version
 }
@@ -134,11 +149,14 @@ func (s Snapshot) Last() string {
 }
 
 // start makes a request of the servers that there are now.
-func (s Snapshot) start(now time.Time, to, by string) Action {
+func (s Snapshot) start(now time.Time, to, by string, digests record.Digests) Action {
 	id := s.LastID + 1
 	r := record.Request{
-		Version: to, Servers: record.SortServers(s.Servers), ID: id, Attempt: 1,
+		Version: to, Digests: digests, Servers: record.SortServers(s.Servers), ID: id, Attempt: 1,
 		StartedAt: now, ProgressAt: now,
+	}
+	if r.Repair = by == byRepair || by == byItself; r.Repair {
+		r.Components = s.components()
 	}
 	h := record.History{ID: id, By: by, To: to, Servers: r.Servers, StartedAt: now}
 	h.From = s.have()
@@ -147,6 +165,8 @@ func (s Snapshot) start(now time.Time, to, by string) Action {
 		h.Who = s.Target.Who
 	case by == byRecovery && s.Recovery != nil:
 		h.Who = s.Recovery.By
+	case by == byRepair:
+		h.Who = s.Repair.Who
 	}
 	h.Begin(r.Attempt, h.Who, now)
 	why := fmt.Sprintf("update of %s to %s (%s)", record.ListServers(r.Servers), to, by)
@@ -157,6 +177,12 @@ func (s Snapshot) start(now time.Time, to, by string) Action {
 	changes := []Change{put(s.Keys.Current(), r), put(s.Keys.History(id), h), put(s.Keys.Alert(alert.ID), alert)}
 	if s.Recovery != nil {
 		changes = append(changes, remove(s.Keys.Recovery()))
+	}
+	if s.Hurry {
+		changes = append(changes, remove(s.Keys.Hurry()))
+	}
+	if s.Repair != nil {
+		changes = append(changes, remove(s.Keys.Repair()))
 	}
 	if s.Target != nil && !release.Same(s.Target.Version, to) { // it must not come back when the configuration changes
 		changes = append(changes, remove(s.Keys.Target()))

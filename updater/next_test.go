@@ -136,6 +136,8 @@ func TestNext(t *testing.T) {
 		{"after recover", base(func(s *Snapshot) { s.Current, s.Recovery = nil, &record.Recovery{} }), 0, Start, time.Time{}, "(recover)"},
 		{"after recover, window closed", base(func(s *Snapshot) { s.Current, s.Recovery, s.Config.Window = nil, &record.Recovery{}, window }), 0, Start, time.Time{}, "(recover)"},
 		{"window closed", base(func(s *Snapshot) { s.Release, s.Config.Window = "1.2", window }), 0, Wait, t0().Add(10 * time.Hour), "the update window opens at 2018-11-07T22:00:00Z"},
+		{"window closed, and no time to lose", base(func(s *Snapshot) { s.Release, s.Config.Window, s.Hurry = "1.2", window, true }), 0, Start, time.Time{}, "1.2"},
+		{"a server was added of which no worker was seen", base(func(s *Snapshot) { s.Servers, s.Unseen = []int{1, 2, 3, 10}, []int{3} }), 0, Wait, time.Time{}, "up to date"},
 		{"window open", base(func(s *Snapshot) { s.Release, s.Config.Window = "1.2", window }), 15 * time.Hour, Start, time.Time{}, "1.2"},
 		{"window unknown", base(func(s *Snapshot) { s.Release, s.Config.WindowFault = "1.2", "no such zone" }), 0, Wait, time.Time{}, "cannot be read here, so that it never opens: no such zone"},
 		{"paused", base(func(s *Snapshot) { s.Release, s.Pause = "1.2", &record.Pause{Until: &hour, Why: "a fair"} }), 0, Wait, hour, "paused: a fair"},

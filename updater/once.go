@@ -8,13 +8,14 @@ import (
 // Duty is what a worker knows in a step that one server does for all.
 type Duty struct {
 	Version  string           // the request's
+	Plan     string           // the digest of the worker's plan
 	Contents *record.Contents // the result; nil: none
 	Leads    bool             // this worker was elected to do it
 }
 
 // NextOnce decides the next move. MoveTake campaigns.
 func NextOnce(d Duty) Move {
-	decided := d.Contents != nil && release.Same(d.Contents.Version, d.Version)
+	decided := d.Contents != nil && release.Same(d.Contents.Version, d.Version) && !record.Differ(d.Contents.Plan, d.Plan)
 	switch {
 	case decided && d.Contents.Success:
 		return MoveDone

@@ -28,7 +28,7 @@ type presence struct {
 // me is what the worker says of itself.
 func (p *presence) me() record.Presence {
 	by := p.o.Claimant
-	return record.Presence{Version: p.o.Version, Server: by.Host + ":" + by.Folder, Host: by.Name}
+	return record.Presence{Version: p.o.Version, Digests: p.o.digests(), Server: by.Host + ":" + by.Folder, Host: by.Name}
 }
 
 // run keeps the presence until ctx is done.

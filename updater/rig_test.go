@@ -92,6 +92,13 @@ func (r *rig) worker(lrn int, dir string, server Server, o WorkerOptions) (stop 
 	running.Go(func() { err = runWorker(ctx, o, c) })
 	stop = sync.OnceValue(func() error { cancel(); running.Wait(); return err })
 	r.t.Cleanup(func() { _ = stop() })
+	r.eventually("the server was seen", func() (seen bool) {
+		err := r.store.View(r.t.Context(), func(v *state.KeyView) (err error) {
+			_, seen, err = v.ClaimHolder(Keys().Claim(lrn))
+			return err
+		})
+		return seen && err == nil
+	})
 	return stop
 }
 
@@ -170,7 +177,9 @@ func (f *fake) all() []string {
 
 func (f *fake) Configure(record.Config) error { return nil }
 
-func (f *fake) Needed(c release.Component) (bool, error) {
+func (f *fake) Differences(context.Context, release.Component) ([]string, error) { return nil, nil }
+
+func (f *fake) Needed(_ context.Context, c release.Component) (bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.needs[c.Name], nil

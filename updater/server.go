@@ -12,8 +12,11 @@ import (
 type Server interface {
 	// Configure has what is begun from now on follow the configuration.
 	Configure(c record.Config) error
-	// Needed tells if the component is not what the release says, or was left half-way.
-	Needed(c release.Component) (bool, error)
+	// Needed tells if the component is not what the release says, was left half-way, or
+	// was started with others of its files.
+	Needed(ctx context.Context, c release.Component) (bool, error)
+	// Differences says in words in which ways the component is not what the release says.
+	Differences(ctx context.Context, c release.Component) ([]string, error)
 	// Prepare brings to the disk what an update needs, and touches nothing else.
 	Prepare(ctx context.Context, c release.Component) error
 	// Stop stops the component's services.

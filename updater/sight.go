@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"bijou/state"
 )
@@ -94,4 +95,11 @@ func (s *sight) watch(ctx context.Context) error {
 		}
 		s.ring(news{changes: changes})
 	}
+}
+
+// wait waits until something has changed, or until the time if that is not zero; for an
+// owner that reads everything then.
+func (s *sight) wait(ctx context.Context, until time.Time) {
+	await(ctx, s.bell, until)
+	s.changed()
 }

@@ -50,7 +50,8 @@ func expected() []string {
 	all := []string{
 		"worker killed", "updater killed", "partition", "server died", "install failed", "no hand-over", "step failed", "member did not come up",
 		"command recover", "command retry", "command stop", "command pause", "command resume", "command downgrade", "command update", "command config",
-		"server added", "server unregistered that lives", "processes hung", "clock set", "power cut", "journal not written", "journal lost",
+		"server added", "server unregistered that lives", "processes hung", "clock set", "power cut", "journal not written", "journal lost", "files replaced", "replaced files refused",
+		"component drifted", "command repair", "repaired", "components repaired",
 	}
 	if need.LongRun() {
 		all = append(all, "server registered again", "turn of a stale request", "result of a stale request")
@@ -104,9 +105,9 @@ func runSchedules(t *testing.T, n int, manifest release.Manifest) (total tally, 
 
 // schedule runs one.
 func schedule(seed uint64, manifest release.Manifest, tracing bool) *world {
-	w := newWorld(seed, manifest)
+	w := newWorld(seed, manifest, false)
 	w.tracing = tracing
-	w.run(w.now.Add(w.between(time.Minute, 6*time.Minute)), func() bool { return false })
+	w.mischiefOnly()
 	if len(w.violations) > 0 {
 		return w
 	}
@@ -122,6 +123,11 @@ func schedule(seed uint64, manifest release.Manifest, tracing bool) *world {
 	return w
 }
 
+// mischiefOnly is the time in which things break.
+func (w *world) mischiefOnly() {
+	w.run(w.now.Add(w.between(time.Minute, 6*time.Minute)), func() bool { return false })
+}
+
 // settled tells if all live servers have all of the newest release, and the
 // leader has said so.
 func (w *world) settled() bool {
@@ -134,7 +140,7 @@ func (w *world) settled() bool {
 			continue
 		}
 		for name, m := range h.members {
-			if !partOf(*r, h) || !m.up || m.version != componentVersion(name, r.Version) {
+			if !partOf(*r, h) || !m.up || m.version != w.current(r.Version).plan(release.Deb).component(name) {
 				return false
 			}
 		}

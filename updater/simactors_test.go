@@ -18,9 +18,11 @@ func (w *world) wakeAt(h *host, p *process, at time.Time, look func(*host)) {
 	epoch := p.epoch
 	e.do = func() {
 		e.do = nil
-		if p.up && p.epoch == epoch {
-			w.onceAwake(h, func() { look(h) })
-		}
+		w.onceAwake(h, func() {
+			if p.up && p.epoch == epoch { // it may have been killed while it hung
+				look(h)
+			}
+		})
 	}
 	p.wake = e
 }
@@ -40,7 +42,7 @@ func (w *world) away(h *host) bool {
 }
 
 func (w *world) startWorker(h *host) {
-	h.worker.up, h.worker.version, h.effect, h.all = true, h.installed, nil, nil
+	h.worker.up, h.worker.build, h.effect, h.all = true, h.installed, nil, nil
 	h.worker.epoch++
 	h.worker.began, h.worker.off = w.now, h.skew
 	h.looked, h.allAt, h.moves, h.movedAt = time.Time{}, time.Time{}, 0, time.Time{}
@@ -61,7 +63,7 @@ func (w *world) stopWorker(h *host) {
 
 // startUpdater starts an updater, which first of all does what AtStart says.
 func (w *world) startUpdater(h *host) {
-	h.updater.up, h.updater.version = true, h.installed
+	h.updater.up, h.updater.build = true, h.installed
 	h.updater.epoch++
 	if !h.cut {
 		if changes := AtStart(w.store.snapshot(w.keys, h.updater.version), w.machineTime(h)); changes != nil {
@@ -84,6 +86,7 @@ func (w *world) lead(h *host) {
 		return
 	}
 	s := w.store.snapshot(w.keys, h.updater.version)
+	s.Present, s.Inventories = w.present, w.inventories(s.Current)
 	now := w.leaderTime(h, s.Current)
 	w.memory.tell(&s, w.present, now)
 	a := Next(s, now)
@@ -151,7 +154,7 @@ func (w *world) hear() {
 // seat is what a worker knows.
 func (w *world) seat(h *host) Seat {
 	return Seat{
-		Keys: w.keys, LRN: h.lrn, Own: h.worker.version, Steps: w.steps, Timeout: h.timeout, Current: h.current, Gate: h.gate, Status: h.status,
+		Keys: w.keys, LRN: h.lrn, Own: h.worker.version, Digests: w.digests(h), Steps: w.stepsOf(h.plan()), Timeout: h.timeout, Current: h.current, Gate: h.gate, Status: h.status,
 		Journal: h.journal, Busy: h.effect != nil, All: h.all, LookedAt: h.looked, AllAt: h.allAt, Moves: h.moves, MovedAt: h.movedAt,
 	}
 }

@@ -39,6 +39,12 @@ func (w *world) follow(before, after *record.Request) {
 	if after == nil {
 		return
 	}
+	if after.Repair && (before == nil || before.ID != after.ID) {
+		w.faults["repaired"]++
+		if len(after.Components) > 0 {
+			w.faults["components repaired"]++
+		}
+	}
 	w.attempts[fmt.Sprintf("%d-%d", after.ID, after.Attempt)] = true
 	for _, h := range w.servers {
 		for _, m := range h.members {

@@ -95,12 +95,14 @@ func (w *world) install(h *host, e *effect) {
 	case e.stage == 0:
 		e.stage++
 		w.stageAfter(h, w.between(0, 4*time.Second))
+	case e.stage == 1 && w.refuses(h, e.request):
+		w.done(h, "its files were replaced")
 	case e.stage == 1:
-		if release.Newer(h.installed, e.task.Version) && !w.downgrades[e.task.Version] {
-			w.violate("server %d goes back from %s to %s", h.lrn, h.installed, e.task.Version)
+		if release.Newer(h.installed.version, e.task.Version) && !w.downgrades[e.task.Version] {
+			w.violate("server %d goes back from %s to %s", h.lrn, h.installed.version, e.task.Version)
 		}
 		e.stage++
-		h.installed = e.task.Version
+		h.installed, h.byHand = w.current(e.task.Version), w.chance(30)
 		w.stageAfter(h, w.between(0, 50*time.Millisecond))
 	case h.cut:
 		w.stageAfter(h, time.Second)
@@ -136,7 +138,7 @@ func (w *world) handOver(h *host) {
 
 // renew updates and starts a component; what has not changed is left alone.
 func (w *world) renew(h *host, e *effect, c release.Component) {
-	m, want := h.members[c.Name], componentVersion(c.Name, h.worker.version)
+	m, want := h.members[c.Name], h.plan().component(c.Name)
 	switch {
 	case m.up && m.version == want:
 		w.done(h, "")

@@ -26,13 +26,14 @@ func (w *world) housekeep() {
 			delete(w.present, h.lrn)
 			changed = true
 		case here && (!known || was.Version != h.worker.version):
-			w.present[h.lrn] = record.Presence{Version: h.worker.version}
+			w.present[h.lrn] = record.Presence{Version: h.worker.version, Digests: w.digests(h)}
 			changed = true
 		}
 	}
 	if w.leader != nil && changed {
 		w.wakeAt(w.leader, &w.leader.updater, w.now, w.lead)
 	}
+	w.inspect()
 	w.checkStop()
 	w.after(time.Second, w.housekeep)
 }
@@ -40,7 +41,7 @@ func (w *world) housekeep() {
 // goOver has an updater go on as the version that was installed, once that has shown
 // that it works.
 func (w *world) goOver(h *host) {
-	if !h.updater.up || h.cut || h.hung.After(w.now) || h.updater.version == h.installed {
+	if !h.updater.up || h.cut || h.hung.After(w.now) || h.updater.build == h.installed {
 		return
 	}
 	if shown(get[record.Request](w.store, w.keys.Current()), gateOf(w.store, w.keys), get[record.Recovery](w.store, w.keys.Recovery())) {
@@ -56,7 +57,7 @@ func (w *world) mischief() {
 	}
 	h := w.servers[w.r.IntN(len(w.servers))]
 	deeds := []func(*host){
-		w.killWorker, w.killWorker, w.killUpdater, w.killUpdater, w.partition, w.partition, w.powerCut, w.bury, w.hang, w.jump,
+		w.killWorker, w.killWorker, w.killUpdater, w.killUpdater, w.partition, w.partition, w.powerCut, w.bury, w.hang, w.jump, w.drift, w.drift,
 		w.command, w.command, w.command, w.command, w.command, w.command,
 	}
 	deeds[w.r.IntN(len(deeds))](h)

@@ -12,7 +12,11 @@ import (
 // command is an operator who does something, sensible or not.
 func (w *world) command(*host) {
 	s := w.store.snapshot(w.keys, "")
-	switch w.r.IntN(12) {
+	if w.blind && w.r.IntN(2) == 0 {
+		w.replace()
+		return
+	}
+	switch w.r.IntN(15) {
 	case 0:
 		w.publish()
 	case 1:
@@ -33,6 +37,10 @@ func (w *world) command(*host) {
 		w.register()
 	case 10:
 		w.ask(s)
+	case 14:
+		w.repair()
+	case 12, 13:
+		w.replace()
 	case 11:
 		w.faults["command config"]++
 		w.configure([]string{record.EnvProduction, record.EnvStaging, record.EnvNone}[w.r.IntN(3)], []time.Duration{time.Minute, simTimeout, 10 * time.Minute}[w.r.IntN(3)])
@@ -70,7 +78,7 @@ func (w *world) ask(s Snapshot) {
 		w.downgrades[to] = true
 	}
 	w.order(name, func() ([]Change, error) {
-		return []Change{put(w.keys.Target(), record.Target{Version: to, Downgrade: back, Passed: s.Release})}, nil
+		return []Change{put(w.keys.Target(), record.Target{Version: to, Sums: w.current(to).sums(), Downgrade: back, Passed: s.Release})}, nil
 	})
 }
 
@@ -79,7 +87,7 @@ func (w *world) ask(s Snapshot) {
 func (w *world) configure(env string, timeout time.Duration) {
 	was := w.store.config(w.keys)
 	w.logf("operator: env %s, worker-timeout %s", env, timeout)
-	changes := []Change{put(w.keys.Config("all"), record.Config{Env: env, WorkerTimeout: timeout})}
+	changes := []Change{put(w.keys.Config("all"), record.Config{Env: env, WorkerTimeout: timeout, GitHubRepository: simRepository(w.blind), Repair: []string{record.RepairAsk, record.RepairAuto}[w.r.IntN(2)]})}
 	known := w.store.values[w.keys.Release()]
 	if env != was.Env {
 		changes = append(changes, remove(w.keys.Release()))

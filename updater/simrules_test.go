@@ -30,10 +30,11 @@ func (w *world) checkRun(h *host, t Task) {
 		w.violate("server %d begins %s of request %d, which does not run", h.lrn, t.Step.Name, r.ID)
 	}
 	step := fmt.Sprintf("%d/%d", r.ID, t.Step.Number)
-	if v, ok := w.ran[step]; h.worker.version != r.Version || ok && v != h.worker.version {
-		w.violate("step %s of the request for %s is run by %s, before by %q", t.Step.Name, r.Version, h.worker.version, v)
+	own := fmt.Sprintf("%+v %s", h.plan(), t.Step.Name)
+	if before, ok := w.ran[step]; !w.blind && (h.worker.version != r.Version || ok && before != own) {
+		w.violate("step %s of the request for %s is run by %s, before by %q", t.Step.Name, r.Version, own, before)
 	}
-	w.ran[step] = h.worker.version
+	w.ran[step] = own
 	for _, lrn := range r.Servers {
 		if w.reached[[2]int{r.ID, lrn}] < t.Step.Number {
 			w.violate("server %d begins %s before server %d has come to it", h.lrn, t.Step.Name, lrn)

@@ -81,11 +81,14 @@ func gateOf(s *simStore, k record.Keys) (g record.Gate) {
 func (s *simStore) snapshot(k record.Keys, own string) Snapshot {
 	snap := Snapshot{
 		Keys: k, Own: own, Config: s.config(k), Target: get[record.Target](s, k.Target()), Gate: gateOf(s, k),
-		Pause: get[record.Pause](s, k.Pause()), Recovery: get[record.Recovery](s, k.Recovery()), Current: get[record.Request](s, k.Current()),
+		Repair: get[record.Repair](s, k.Repair()), Published: get[record.Published](s, k.Published()), Pause: get[record.Pause](s, k.Pause()), Recovery: get[record.Recovery](s, k.Recovery()), Current: get[record.Request](s, k.Current()),
 		Workers: byServer[record.Status](s, k.Workers()), Contents: below[record.Contents](s, k.AllContents()),
 	}
 	if v := get[string](s, k.Release()); v != nil {
 		snap.Release = *v
+	}
+	if d := get[record.Degraded](s, k.Degraded()); d != nil {
+		snap.Degraded = *d
 	}
 	for lrn := range byServer[struct{}](s, k.BootServers()) {
 		snap.Servers = append(snap.Servers, lrn)

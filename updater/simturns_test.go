@@ -11,7 +11,7 @@ import (
 // roll does one move of a rolling component: it looks, decides, and acts a little
 // later on what may have changed by then.
 func (w *world) roll(h *host, e *effect, c release.Component) {
-	m, want := h.members[c.Name], componentVersion(c.Name, h.worker.version)
+	m, want := h.members[c.Name], h.plan().component(c.Name)
 	switch {
 	case m.updating:
 		w.raise(h, e, c)
@@ -84,7 +84,7 @@ func (w *world) takeDown(h *host, e *effect, c release.Component) {
 
 // raise brings a member up that was taken down for the update.
 func (w *world) raise(h *host, e *effect, c release.Component) {
-	m, want := h.members[c.Name], componentVersion(c.Name, h.worker.version)
+	m, want := h.members[c.Name], h.plan().component(c.Name)
 	switch {
 	case m.version != want:
 		m.version = want
@@ -104,7 +104,7 @@ func (w *world) bring(h *host, e *effect, c release.Component) {
 		w.stageAfter(h, time.Second)
 		return
 	}
-	d := Duty{Version: e.request.Version, Contents: get[record.Contents](w.store, w.keys.Contents(c.Contents.Key)), Leads: w.leads(h, c.Name)}
+	d := Duty{Version: e.request.Version, Plan: w.digests(h).Plan, Contents: get[record.Contents](w.store, w.keys.Contents(c.Contents.Key)), Leads: w.leads(h, c.Name)}
 	switch NextOnce(d) {
 	case MoveDone:
 		w.leave(h, c.Name)
@@ -139,7 +139,7 @@ func (w *world) deliver(h *host, e *effect, c release.Component) {
 	case !runs(get[record.Request](w.store, w.keys.Current()), e.request):
 		w.faults["result of a stale request"]++
 	default:
-		w.commit([]Change{put(w.keys.Contents(c.Contents.Key), record.Contents{Version: e.request.Version, Success: !w.chance(15), Server: h.lrn})})
+		w.commit([]Change{put(w.keys.Contents(c.Contents.Key), record.Contents{Version: e.request.Version, Plan: w.digests(h).Plan, Success: !w.chance(15), Server: h.lrn})})
 	}
 }
 

@@ -24,9 +24,11 @@ type world struct {
 	steady   time.Duration // how far the leader's time is off while an update runs
 	present  map[int]record.Presence
 	manifest release.Manifest
-	steps    []release.Step
 	events   []*event
 	calm     bool // nothing breaks any more
+
+	builds map[string]build // what tags have, but for the first build of each
+	blind  bool             // nobody knows digests
 
 	once        map[string]lock // who does contents
 	ran         map[string]string
@@ -47,9 +49,11 @@ type world struct {
 // host is one boot server: what lives on its disk, what runs, what it can reach.
 type host struct {
 	lrn       int
-	installed string // version on disk
-	dead      bool   // for good
-	cut       bool   // from the store
+	installed build // on the disk
+	byHand    bool  // by somebody else than its worker
+	form      string
+	dead      bool // for good
+	cut       bool // from the store
 	cutSince  time.Time
 	connected time.Time     // since when it has reached the store
 	hung      time.Time     // until when its processes hang
@@ -76,12 +80,12 @@ type host struct {
 
 // process is one process: up with a version, or down.
 type process struct {
-	up      bool
-	version string
-	epoch   int // counts its starts; what an earlier one has begun is void
-	wake    *event
-	began   time.Time     // by the world's clock
-	off     time.Duration // its own time goes on evenly from where its server's clock was then
+	up bool
+	build
+	epoch int // counts its starts; what an earlier one has begun is void
+	wake  *event
+	began time.Time     // by the world's clock
+	off   time.Duration // its own time goes on evenly from where its server's clock was then
 }
 
 // member is a component on one server.
@@ -169,9 +173,9 @@ func (w *world) violate(format string, args ...any) {
 func simStart() time.Time { return time.Date(2018, 11, 7, 0, 0, 0, 0, time.UTC) }
 
 // newWorld makes a fleet that is at version 1.0-0, with a release to go to.
-func newWorld(seed uint64, manifest release.Manifest) *world {
+func newWorld(seed uint64, manifest release.Manifest, blind bool) *world {
 	w := &world{
-		r: rand.New(rand.NewPCG(seed, 0)), keys: record.NewKeys("/neco/"), store: newSimStore(), now: simStart(), manifest: manifest, steps: manifest.Steps(),
+		r: rand.New(rand.NewPCG(seed, 0)), keys: record.NewKeys("/neco/"), store: newSimStore(), now: simStart(), manifest: manifest, builds: map[string]build{}, blind: blind,
 		memory: newMemory(false), present: map[int]record.Presence{}, once: map[string]lock{}, ran: map[string]string{}, reached: map[[2]int]int{},
 		reports: map[string]int{}, attempts: map[string]bool{}, downgrades: map[string]bool{}, faults: map[string]int{}, nextRelease: 1,
 	}
@@ -193,12 +197,12 @@ func (w *world) addServer(lrn int) {
 		}
 	}
 	w.faults["server added"]++
-	h := &host{lrn: lrn, installed: "1.0-0", members: map[string]*member{}, connected: w.now, skew: w.anySkew()}
+	h := &host{lrn: lrn, installed: build{version: "1.0-0"}, byHand: true, form: []string{release.Deb, release.Tarball}[w.r.IntN(2)], members: map[string]*member{}, connected: w.now, skew: w.anySkew()}
 	for _, c := range w.manifest.Components {
 		if c.Strategy == release.LeaderOnce {
 			continue
 		}
-		h.members[c.Name] = &member{version: componentVersion(c.Name, h.installed), up: true}
+		h.members[c.Name] = &member{version: h.installed.plan(h.form).component(c.Name), up: true}
 	}
 	w.servers = append(w.servers, h)
 	w.commit([]Change{put(w.keys.BootServer(lrn), struct{}{})})
@@ -214,14 +218,4 @@ func (w *world) publish() {
 	if w.store.config(w.keys).Env != record.EnvNone {
 		w.commit([]Change{put(w.keys.Release(), v)})
 	}
-}
-
-// componentVersion is the version of a component in a release: some components
-// change with every second release only.
-func componentVersion(name, version string) string {
-	n, _ := strconv.Atoi(version[len("1.0-"):])
-	if len(name)%2 == 0 {
-		n /= 2
-	}
-	return strconv.Itoa(n)
 }

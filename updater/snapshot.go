@@ -8,21 +8,29 @@ import (
 
 // Snapshot is what the leader has read at one revision.
 type Snapshot struct {
-	Keys     record.Keys
-	Config   record.Config
-	Own      string // the version of this updater
-	Servers  []int  // registered boot servers
-	Release  string // newest acceptable version; "" is none
-	Target   *record.Target
-	Pause    *record.Pause
-	Recovery *record.Recovery
-	Current  *record.Request
-	Gate     record.Gate    // the one that was opened last, perhaps for another request
-	Entry    record.History // the history's entry of Current
-	LastID   int            // the number of the history's last entry
-	LastTo   string         // and its version, if there is no Current
-	Workers  map[int]record.Status
-	Contents map[string]record.Contents
+	Keys    record.Keys
+	Config  record.Config
+	Own     string // the version of this updater
+	Servers []int  // registered boot servers
+	Release string // newest acceptable version; "" is none
+	// Published is what a release consists of, as the leader has found last; nil: not known.
+	Published   *record.Published
+	Target      *record.Target
+	Pause       *record.Pause
+	Recovery    *record.Recovery
+	Current     *record.Request
+	Gate        record.Gate    // the one that was opened last, perhaps for another request
+	Entry       record.History // the history's entry of Current
+	LastID      int            // the number of the history's last entry
+	LastTo      string         // and its version, if there is no Current
+	Workers     map[int]record.Status
+	Contents    map[string]record.Contents
+	Hurry       bool // the next update does not wait for the window
+	Repair      *record.Repair
+	Degraded    record.Degraded // as the leader has written it last
+	Unseen      []int           // registered servers of which no worker was ever seen
+	Inventories map[int]record.Inventory
+	Present     map[int]record.Presence
 	// Activities are what workers say that they are doing. No decision is conditional on it.
 	Activities map[int]record.Activity
 	// Absent says since when the leader has seen no presence of servers; those

@@ -35,7 +35,10 @@ func (s Seat) step(now time.Time) Task {
 	if s.journaled(number) && s.Journal.Phase == Failed {
 		return s.fail(now, s.Journal.Message, s.Journal.WaitedFor)
 	}
-	if s.Gate.Of(*s.Current) < number {
+	if s.passes(s.Steps[number-1]) {
+		return s.advance(now)
+	}
+	if !s.opened() {
 		if late, known := s.late(); !known || len(late) > 0 {
 			return s.await(now, late)
 		}
@@ -79,7 +82,7 @@ func (s Seat) late() (late []int, known bool) {
 		return nil, false
 	}
 	for _, lrn := range s.Current.Servers {
-		if w, ok := s.All[lrn]; !ok || !w.For(*s.Current) || !w.Reached(s.Status.Step) {
+		if w, ok := s.All[lrn]; !ok || !s.reached(w) {
 			late = append(late, lrn)
 		}
 	}

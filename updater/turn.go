@@ -85,7 +85,7 @@ func (w *worker) member(ctx context.Context, c release.Component, r record.Reque
 		})
 	})
 	if err == nil {
-		m.Needed, err = w.o.Server.Needed(c)
+		m.Needed, err = w.o.Server.Needed(ctx, c)
 	}
 	if err != nil {
 		return m, 0, err

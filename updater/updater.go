@@ -17,6 +17,7 @@ import (
 type UpdaterOptions struct {
 	Store   *state.Keyspace
 	Version string          // of this program
+	Form    string          // release.Deb or release.Tarball: how this program is installed
 	Metrics *UpdaterMetrics // may be nil
 	Ready   func()          // called once it campaigns; may be nil
 }
@@ -117,7 +118,7 @@ func lead(ctx context.Context, l leader) error {
 	reign, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var parts sync.WaitGroup
-	for _, part := range []func(context.Context) error{l.decide, l.check, l.deliver} {
+	for _, part := range []func(context.Context) error{l.decide, l.check, l.deliver, l.beat} {
 		parts.Go(func() { cancel(part(reign)) })
 	}
 	select {

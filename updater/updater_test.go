@@ -200,7 +200,10 @@ func TestAbsentees(t *testing.T) {
 	if a := Next(s, t0()); a.Verb != Wait {
 		t.Errorf("a new leader, of what was reported before: %s %s", a.Verb, a.Why)
 	}
-	s.Current = nil
+	if s.Current = nil; len(absentees(s, present, map[int]time.Time{}, t0())) != len(s.Servers)-1 {
+		t.Error("where none runs, all that are registered are awaited")
+	}
+	s.Servers = nil
 	if absentees(s, present, absent, t0()); len(absent) != 0 {
 		t.Error(absent)
 	}

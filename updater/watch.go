@@ -25,13 +25,16 @@ func (s Snapshot) watch(now time.Time) Action {
 	if failed, why := s.failures(now); len(failed) > 0 {
 		return s.stop(now, failed, why)
 	}
+	if others, why := s.otherPlans(); len(others) > 0 {
+		return s.stop(now, others, why)
+	}
 	if s.all(func(w record.Status) bool { return w.Finished }) {
 		return s.finish(now)
 	}
 	if missing := s.missing(now); !slices.Equal(missing, s.Current.Missing) {
 		return s.warn(now, missing)
 	}
-	if gate := s.gate(); gate > s.Gate.Of(*s.Current) {
+	if gate := s.gate(); gate.Step > s.Gate.Of(*s.Current) {
 		return s.open(now, gate)
 	}
 	if lost := s.lost(now); len(lost) > 0 {
@@ -86,16 +89,17 @@ func (s Snapshot) failure(lrn int, now time.Time) (w record.Status, why string) 
 	return w, ""
 }
 
-// gate is the last step that all servers have come to.
-func (s Snapshot) gate() int {
-	low := -1
+// gate is the record of one that is no further than any server, so that all have come to
+// its step; Step 0: there is no such step.
+func (s Snapshot) gate() (low record.Status) {
+	low.Step = -1
 	for _, lrn := range s.Current.Servers {
 		w, ok := s.worker(lrn)
 		switch {
 		case !ok:
-			return 0
-		case !w.Finished && (low < 0 || w.Step < low):
-			low = w.Step
+			return record.Status{}
+		case !w.Finished && (low.Step < 0 || w.Step < low.Step):
+			low = w
 		}
 	}
 	return low
@@ -103,7 +107,7 @@ func (s Snapshot) gate() int {
 
 // late are the servers that others wait for: all that are not further than the
 // slowest.
-func (s Snapshot) late() []int { return s.behind(s.gate() + 1) }
+func (s Snapshot) late() []int { return s.behind(s.gate().Step + 1) }
 
 // missing are the servers of the request that have been absent for too long.
 func (s Snapshot) missing(now time.Time) (missing []int) {
@@ -151,10 +155,10 @@ func sooner(now, at, deadline time.Time) time.Time {
 }
 
 // open opens the gate of a step.
-func (s Snapshot) open(now time.Time, gate int) Action {
+func (s Snapshot) open(now time.Time, at record.Status) Action {
 	r := s.Current
-	g := record.Gate{Request: r.ID, StartedAt: r.StartedAt, Attempt: r.Attempt, Step: gate, At: now}
-	return Action{Verb: Open, Why: fmt.Sprintf("all servers have come to step %d", gate), Changes: []Change{put(s.Keys.Gate(), g)}}
+	g := record.Gate{Request: r.ID, StartedAt: r.StartedAt, Attempt: r.Attempt, Step: at.Step, StepName: at.StepName, Plan: at.Plan, At: now}
+	return Action{Verb: Open, Why: fmt.Sprintf("all servers have come to step %d", at.Step), Changes: []Change{put(s.Keys.Gate(), g)}}
 }
 
 // warn says which servers are missing, with an alert for those that were not before.

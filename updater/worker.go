@@ -1,6 +1,7 @@
 package updater
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -13,6 +14,7 @@ type Seat struct {
 	Keys    record.Keys
 	LRN     int
 	Own     string         // the version of this worker
+	Digests record.Digests // of what this worker was installed from, and of its plan
 	Steps   []release.Step // of its own manifest
 	Timeout time.Duration  // how long it waits for the others
 	Current *record.Request
@@ -109,6 +111,9 @@ func NextTask(s Seat, now time.Time) Task {
 		return Task{Job: Idle, Why: "failed: " + s.Status.Message}
 	case !s.mine():
 		return s.install(now)
+	case s.otherPlan():
+		return s.fail(now, fmt.Sprintf("the digest of this server's plan is %s, and that of release %s is %s: its package brings another %s than the release says",
+			record.ShortDigest(s.Digests.Plan), s.Current.Version, record.ShortDigest(s.Current.Plan), release.ManifestFile), nil)
 	case s.Status.Step == 0:
 		return s.write(now, s.at(1))
 	}
@@ -121,8 +126,17 @@ func (s Seat) called() bool {
 	return r != nil && !r.Stop && !r.Ended() && slices.Contains(r.Servers, s.LRN)
 }
 
-// mine tells if this worker is of the request's version.
-func (s Seat) mine() bool { return release.Same(s.Own, s.Current.Version) }
+// mine tells if this worker is what the request is for: its version, and installed from
+// its bytes. Where it is not known what it was installed from, its plan decides.
+func (s Seat) mine() bool {
+	if s.Digests.Sums == "" && s.otherPlan() && !(s.journaled(0) && s.Journal.Phase == Done) {
+		return false
+	}
+	return release.Same(s.Own, s.Current.Version) && !record.Differ(s.Digests.Sums, s.Current.Sums)
+}
+
+// otherPlan reports whether this worker's plan is not the request's.
+func (s Seat) otherPlan() bool { return record.Differ(s.Digests.Plan, s.Current.Plan) }
 
 // mind watches over what is being done: it ends when its request is stopped or
 // is no more.
@@ -137,7 +151,7 @@ func (s Seat) mind() Task {
 // its record or its journal says that it has been part of this request before.
 func (s Seat) join(now time.Time) Task {
 	w := s.at(0)
-	if s.mine() {
+	if s.mine() && !s.otherPlan() {
 		w = s.at(1)
 	}
 	if old := s.Status; old != nil && old.For(*s.Current) && old.Step > w.Step {
@@ -157,7 +171,7 @@ func (s Seat) ours(j Journal) bool {
 
 // at is the record of having come to a step; 0 is the installation before them.
 func (s Seat) at(step int) record.Status {
-	w := record.Status{Version: s.Current.Version, Request: s.Current.ID, Attempt: s.Current.Attempt, Step: step, StepName: record.InstallStep}
+	w := record.Status{Version: s.Current.Version, Digests: s.Digests, Request: s.Current.ID, Attempt: s.Current.Attempt, Step: step, StepName: record.InstallStep}
 	if step > 0 && step <= len(s.Steps) {
 		w.StepName, w.Steps = s.Steps[step-1].Name, len(s.Steps)
 	}

@@ -11,10 +11,17 @@ import (
 	"bijou/updater/release"
 )
 
+// came is the record of a worker that has come to a step of seated's plan.
+func came(step int) record.Status {
+	w := at(step)
+	w.StepName = []string{"install", "a/stop", "a/update", "b/update", "c/update"}[step]
+	return w
+}
+
 // seated is worker 2 of version 1.1, which has come to a step of request.
 func seated(step int, change func(*Seat)) Seat {
-	w := at(step)
-	w.At, w.StepName = t0(), []string{"install", "a/stop", "a/update", "b/update", "c/update"}[step]
+	w := came(step)
+	w.At = t0()
 	if step > 0 {
 		w.Steps = 3
 	}
@@ -34,8 +41,8 @@ func did(step int, phase string) Journal {
 }
 
 func TestNextTask(t *testing.T) {
-	three := map[int]record.Status{1: at(2), 2: at(2), 10: at(2)}
-	two := map[int]record.Status{1: at(2), 2: at(2), 10: at(1)}
+	three := map[int]record.Status{1: came(2), 2: came(2), 10: came(2)}
+	two := map[int]record.Status{1: came(2), 2: came(2), 10: came(1)}
 	tests := []struct {
 		what  string
 		s     Seat
@@ -140,7 +147,7 @@ func TestRecords(t *testing.T) {
 		{"end", seated(3, func(s *Seat) { s.Journal = did(3, Done) }), status(3, "b/update", func(s *record.Status) { s.Finished = true })},
 		{"retry after the end of its part", seated(3, func(s *Seat) { s.Status.Finished, s.Current.Attempt = true, 2 }), status(3, "b/update", func(s *record.Status) { s.Finished, s.Attempt = true, 2 })},
 		{"waited too long", seated(2, func(s *Seat) {
-			s.All = map[int]record.Status{1: at(1), 2: at(2)}
+			s.All = map[int]record.Status{1: came(1), 2: came(2)}
 		}), status(2, "a/update", func(s *record.Status) {
 			s.Error, s.Message, s.WaitedFor = true, "waited 1h0m0s for server 1 and 10 to come to step a/update", []int{1, 10}
 		})},

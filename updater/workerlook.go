@@ -22,7 +22,7 @@ func (w *worker) look(ctx context.Context) error {
 
 // waits tells if one of the few has not come yet.
 func (w *worker) waits(ctx context.Context) (yes bool, err error) {
-	r, s := w.seat.Current, w.seat.Status
+	s := w.seat.Status
 	if !w.clock.now().Before(s.At.Add(w.seat.Timeout)) {
 		return false, nil
 	}
@@ -37,7 +37,7 @@ func (w *worker) waits(ctx context.Context) (yes bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		if other == nil || !other.For(*r) || !other.Reached(s.Step) {
+		if other == nil || !w.seat.reached(*other) {
 			w.late = []int{lrn}
 			return true, nil
 		}

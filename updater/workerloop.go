@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"bijou/state"
@@ -21,8 +22,9 @@ type WorkerOptions struct {
 	Manifest release.Manifest
 	Dir      string // its folder on the disk
 	Server   Server
-	// Install brings a release to this server, and puts it in this program's place.
-	Install func(ctx context.Context, version string, c record.Config) error
+	Sums     string // the digest of the SHA256SUMS that this program was installed by; "": not known
+	// Install brings a request's release to this server, and puts it in this program's place.
+	Install func(ctx context.Context, r record.Request, c record.Config) error
 	// Mend finishes what an installation has left half-way on this server. Nothing is
 	// begun meanwhile, for a minute at most. May be nil.
 	Mend    func(ctx context.Context) error
@@ -30,6 +32,11 @@ type WorkerOptions struct {
 	Ready   func()         // called once it works as its LRN, or that is refused; may be nil
 
 	Claimant state.Claimant // this process, for the claim of its LRN
+}
+
+// digests are of what this worker is.
+func (o WorkerOptions) digests() record.Digests {
+	return record.Digests{Sums: o.Sums, Plan: o.Manifest.Digest}
 }
 
 // ErrHandOver says that the worker has installed another version, which is to take
@@ -54,6 +61,7 @@ type worker struct {
 	readAt int64 // the revision at which it was read
 	late   []int // whom it has seen last to be late
 
+	rests  atomic.Int64  // the request whose part is done; 0: one runs, or there was none
 	mended chan struct{} // closed once nothing is half-way on the server, as far as that can be
 	errand *errand       // what it is doing; nil: nothing
 }
@@ -79,7 +87,7 @@ func runWorker(ctx context.Context, o WorkerOptions, c clock) error {
 		return unlessDone(ctx, err)
 	}
 	w := &worker{claim: claim, process: o.Store.NewProcess(), o: o, steps: o.Manifest.Steps(), clock: c, mended: make(chan struct{})}
-	w.seat = Seat{Keys: Keys(), LRN: o.LRN, Own: o.Version, Steps: w.steps, Journal: w.clock.since(j), Jitter: rand.Float64()}
+	w.seat = Seat{Keys: Keys(), LRN: o.LRN, Own: o.Version, Digests: o.digests(), Steps: w.steps, Journal: w.clock.since(j), Jitter: rand.Float64()}
 	w.away = &absentStore{clock: w.clock}
 	w.sight = newSight(o.Store, Keys().Current(), Keys().Gate(), Keys().AllConfig()) // not the other workers' records: N² events
 	w.presence = &presence{o: o, claim: w.claim, process: w.process, heard: w.heard}
@@ -91,7 +99,7 @@ func (w *worker) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var running sync.WaitGroup
-	parts := []func(context.Context) error{w.claim.Watch, w.presence.run, w.sight.run, w.mend, w.loop}
+	parts := []func(context.Context) error{w.claim.Watch, w.presence.run, w.sight.run, w.mend, w.survey, w.loop}
 	errs := make([]error, len(parts))
 	for i, part := range parts {
 		running.Go(func() {
@@ -117,6 +125,7 @@ func (w *worker) loop(ctx context.Context) error {
 		}
 		w.tell(ctx)
 		w.seat.Back = w.away.back()
+		w.rest()
 		t := NextTask(w.seat, w.clock.now())
 		w.seat.All = nil
 		if err := w.act(ctx, t); err != nil {

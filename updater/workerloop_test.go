@@ -221,8 +221,8 @@ func TestHandOver(t *testing.T) {
 		r.manifest = plan()
 		dir := r.t.TempDir()
 		installed := ""
-		o := WorkerOptions{Version: "1.0", Install: func(_ context.Context, version string, _ record.Config) error {
-			installed = version
+		o := WorkerOptions{Version: "1.0", Install: func(_ context.Context, r record.Request, _ record.Config) error {
+			installed = r.Version
 			return nil
 		}}
 		r.updater(nil)
@@ -267,9 +267,9 @@ func TestNoGate(t *testing.T) {
 func TestLookAtTheLate(t *testing.T) {
 	r := newRig(t, "sqlite:"+filepath.Join(t.TempDir(), "neco.db"))
 	w := &worker{o: WorkerOptions{Store: r.store, LRN: 1}, claim: r.claim(1), clock: newClock()}
-	own := at(2)
+	own := came(2)
 	own.At = w.clock.now()
-	w.seat = Seat{Keys: Keys(), LRN: 1, Current: request(nil), Status: &own, Timeout: time.Hour}
+	w.seat = Seat{Keys: Keys(), LRN: 1, Current: request(nil), Status: &own, Steps: seated(2, nil).Steps, Timeout: time.Hour}
 	put := func(lrn int, s record.Status) {
 		t.Helper()
 		r.update(func(tx *state.KeyTx) error { return tx.Put(Keys().Worker(lrn), s) })
@@ -283,15 +283,15 @@ func TestLookAtTheLate(t *testing.T) {
 	}
 	r.update(func(tx *state.KeyTx) error { return tx.Put(Keys().Current(), *request(nil)) })
 	put(1, own)
-	put(2, at(1))
-	put(10, at(2))
+	put(2, came(1))
+	put(10, came(2))
 	look("at first", 3)
 	look("2 is late", 0)
 	w.seat.Timeout = 0
 	look("2 is late, and the time is over", 3)
 	w.seat.Timeout = time.Hour
-	put(2, at(2))
-	put(10, at(1))
+	put(2, came(2))
+	put(10, came(1))
 	look("2 has come", 3)
 	look("10 is late", 0)
 	w.seat.Current.Servers = []int{1, 2}
@@ -300,9 +300,9 @@ func TestLookAtTheLate(t *testing.T) {
 	many := request(func(q *record.Request) { q.Servers = []int{1, 2, 3, 4, 5, 6, 10} })
 	r.update(func(tx *state.KeyTx) error { return tx.Put(Keys().Current(), *many) })
 	w.seat.Current, w.late = many, nil
-	put(3, at(2))
+	put(3, came(2))
 	look("of many, 4 is late", 0)
-	put(4, at(2))
+	put(4, came(2))
 	look("4 has come", 5)
 }
 

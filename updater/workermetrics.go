@@ -1,7 +1,6 @@
 package updater
 
 import (
-	"fmt"
 	"io"
 	"sync"
 )
@@ -45,20 +44,11 @@ func (m *WorkerMetrics) did(err error) {
 func (m *WorkerMetrics) WriteTo(w io.Writer) (int64, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	busy := 0
-	if m.busy {
-		busy = 1
-	}
-	n, err := fmt.Fprintf(w, `# HELP neco_worker_step The step of the update that runs; 0 is none.
-# TYPE neco_worker_step gauge
-neco_worker_step %d
-# HELP neco_worker_busy 1 while a step or an installation runs.
-# TYPE neco_worker_busy gauge
-neco_worker_busy %d
-# HELP neco_worker_steps_total Steps and installations that have ended, by result.
-# TYPE neco_worker_steps_total counter
-neco_worker_steps_total{result="done"} %d
-neco_worker_steps_total{result="failed"} %d
-`, m.step, busy, m.done, m.failed)
+	var b exposition
+	b.metric("gauge", "neco_worker_step", "The step of the update that runs; 0 is none.", "", int64(m.step))
+	b.metric("gauge", "neco_worker_busy", "1 while a step or an installation runs.", "", one(m.busy))
+	b.metric("counter", "neco_worker_steps_total", "Steps and installations that have ended, by result.", `{result="done"}`, int64(m.done))
+	b.metric("counter", "neco_worker_steps_total", "", `{result="failed"}`, int64(m.failed))
+	n, err := io.WriteString(w, b.String())
 	return int64(n), err
 }

@@ -103,13 +103,15 @@ func (r *releases) take(_ http.ResponseWriter, req *http.Request) {
 
 // publish makes a release of this binary and the manifest of that version.
 func (d *demo) publish(version string) error {
-	tarball, err := pack(manifest(version))
+	plan := manifest(version)
+	tarball, err := pack(plan)
 	if err != nil {
 		return fmt.Errorf("cannot make a release: %w", err)
 	}
 	name := fmt.Sprintf("bijou_%s_linux_%s.tar.gz", version, runtime.GOARCH)
 	d.releases.add(version, map[string][]byte{
-		name: tarball, "SHA256SUMS": fmt.Appendf(nil, "%x  %s\n", sha256.Sum256(tarball), name),
+		name: tarball, "manifest.yaml": []byte(plan),
+		"SHA256SUMS": fmt.Appendf(nil, "%x  %s\n%x  manifest.yaml\n", sha256.Sum256(tarball), name, sha256.Sum256([]byte(plan))),
 	})
 	return nil
 }

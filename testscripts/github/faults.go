@@ -25,12 +25,13 @@ const (
 	Cut       Fault = "cut"        // each answer of a file ends half-way of what is left
 	Swapped   Fault = "swapped"    // files have the right size and another content
 	Page      Fault = "page"       // packages and manifests are a web page, with 200; sums and signatures are as published
+	Packages  Fault = "packages"   // so are packages only
 	Forged    Fault = "forged"     // they have the right size and another content
 )
 
 // Faults lists them.
 func Faults() []Fault {
-	return []Fault{None, Broken, Nonsense, Hangup, Throttled, ErrorPage, Missing, Cut, Swapped, Page, Forged}
+	return []Fault{None, Broken, Nonsense, Hangup, Throttled, ErrorPage, Missing, Cut, Swapped, Page, Packages, Forged}
 }
 
 // Misbehave has the server do so from now on.
@@ -104,6 +105,10 @@ func (s *Server) file(w http.ResponseWriter, r *http.Request) {
 func (s *Server) of(name string) Fault {
 	sums := strings.HasPrefix(name, "SHA256SUMS")
 	switch {
+	case s.fault == Packages && (strings.HasSuffix(name, ".deb") || strings.HasSuffix(name, ".tar.gz")):
+		return ErrorPage
+	case s.fault == Packages:
+		return None
 	case sums && (s.fault == Page || s.fault == Forged):
 		return None
 	case s.fault == Page:

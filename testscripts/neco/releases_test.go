@@ -67,8 +67,9 @@ func necoBin(ts *testscript.TestScript, neg bool, args []string) {
 //	tarball TAG FILE [WORD]
 //	                    publishes a release that can be installed: this program
 //	                    with that manifest, among files that are for others;
-//	                    wrong-sums: its sums are others; dies: its program shows
-//	                    all that it is asked for, and dies as a daemon
+//	                    wrong-sums: its packages' sums are others; dies: its program
+//	                    shows all that it is asked for, and dies as a daemon; bare: it
+//	                    has no file manifest.yaml; other-plan: that is another one
 //	limit N DURATION    answers N lists more, until the duration is over
 //	fault NAME          misbehaves from now on
 //	key NAME            sets MINISIGN_KEY to the public key of that name
@@ -92,11 +93,8 @@ func releases(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		w.releases.Publish(github.Release{Tag: args[0], Pre: args[1] == "pre", Draft: args[1] == "draft", Files: files})
 	case "tarball":
-		files, err := installable(args[0], ts.ReadFile(args[1]), args[2] == "dies")
+		files, err := installable(args[0], ts.ReadFile(args[1]), args[2])
 		ts.Check(err)
-		if args[2] == "wrong-sums" {
-			files["SHA256SUMS"] = wrongSums(files)
-		}
 		w.releases.Publish(github.Release{Tag: args[0], Files: files})
 	case "limit":
 		n, err := strconv.Atoi(args[0])

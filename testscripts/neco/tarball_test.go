@@ -16,7 +16,7 @@ import (
 // installable are the files of a release of this program with a manifest, and some
 // that are for others. A manifest that does not say its version has the tag's. It is
 // not compressed: it does not travel far.
-func installable(tag, manifest string, dies bool) (map[string][]byte, error) {
+func installable(tag, manifest, word string) (map[string][]byte, error) {
 	_, version, _ := strings.Cut(tag, "-")
 	if !strings.HasPrefix(manifest, "version:") {
 		manifest = "version: " + version + "\n" + manifest
@@ -25,7 +25,7 @@ func installable(tag, manifest string, dies bool) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if dies {
+	if word == "dies" {
 		binary = []byte("#!/bin/sh\ncase $1 in plan|--help) ;; *) exit 7 ;; esac\n")
 	}
 	var packed bytes.Buffer
@@ -46,19 +46,30 @@ func installable(tag, manifest string, dies bool) (map[string][]byte, error) {
 		return nil, err
 	}
 	name := func(form, arch string) string { return fmt.Sprintf(form, version, arch) }
-	return map[string][]byte{
+	files := map[string][]byte{
 		name("bijou_%s_linux_%s.tar.gz", runtime.GOARCH): packed.Bytes(),
 		name("bijou_%s_linux_%s.tar.gz", "riscv64"):      []byte("for another machine"),
 		name("neco_%s_%s.deb", runtime.GOARCH):           []byte("for another way to install it"),
 		"notes.txt":                                      []byte("none\n"),
-	}, nil
+		"manifest.yaml":                                  []byte("# the release's\n" + manifest),
+	}
+	switch word {
+	case "bare":
+		delete(files, "manifest.yaml")
+	case "other-plan":
+		files["manifest.yaml"] = []byte("components:\n- {name: other, strategy: any, services: [other.service]}\n")
+	case "wrong-sums":
+		files["SHA256SUMS"] = wrongSums(files)
+	}
+	return files, nil
 }
 
-// wrongSums are the sums of other files of those names.
+// wrongSums are the sums of other packages of those names.
 func wrongSums(files map[string][]byte) []byte {
 	others := map[string][]byte{}
 	for name := range files {
 		others[name] = []byte("another file")
 	}
+	others["manifest.yaml"] = files["manifest.yaml"]
 	return github.Sums(others)
 }

@@ -69,7 +69,17 @@ func (c bootserverAddCmd) Run(o *operator) error {
 	if err == nil && len(known) > 0 {
 		o.note("registered already: %s", record.ListServers(known))
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return o.view(func(v *state.KeyView) error {
+		s, err := updater.Load(v, o.parts.Version)
+		unseen := slices.DeleteFunc(s.Unseen, func(lrn int) bool { return !slices.Contains(all, lrn) })
+		if len(unseen) > 0 {
+			o.note("no worker of server %s was ever seen; no update begins for it until one was", record.ListServers(unseen))
+		}
+		return err
+	})
 }
 
 type bootserverRemoveCmd struct {

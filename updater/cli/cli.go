@@ -37,10 +37,11 @@ type grammar struct {
 	Config     configCmd     `cmd:"" help:"Set, get, list and unset the configuration."`
 	Plan       planCmd       `cmd:"" help:"Show the steps of an update."`
 	Update     updateCmd     `cmd:"" help:"Look for releases at once, or update to a version of your choice."`
-	Status     statusCmd     `cmd:"" help:"Show how far servers are. Exit code: 0 up to date, 3 updating, 4 stopped."`
+	Status     statusCmd     `cmd:"" help:"Show how far servers are. Exit code: 0 up to date, 3 updating, 4 stopped, 5 degraded."`
 	Stop       stopCmd       `cmd:"" help:"Stop the update that runs."`
 	Pause      pauseCmd      `cmd:"" help:"Let no update start."`
 	Resume     resumeCmd     `cmd:"" help:"Let updates start again."`
+	Repair     repairCmd     `cmd:"" help:"Put right what is not as the last update left it."`
 	Retry      retryCmd      `cmd:"" help:"Run the step again that failed."`
 	Recover    recoverCmd    `cmd:"" help:"Clear a stopped update away, and have it made again."`
 	History    historyCmd    `cmd:"" help:"List the updates that there were."`

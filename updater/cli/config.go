@@ -11,6 +11,7 @@ import (
 	"bijou/state"
 	"bijou/updater"
 	"bijou/updater/record"
+	"bijou/updater/release"
 )
 
 type configCmd struct {
@@ -24,6 +25,7 @@ type configSetCmd struct {
 	Key   string `arg:"" help:"The key."`
 	Value string `arg:"" help:"Its value."`
 	reason
+	Now bool `help:"With env: the first update does not wait for the update window."`
 }
 
 // Help is what `neco config set --help` says besides.
@@ -60,10 +62,23 @@ func (c configSetCmd) Run(o *operator) error {
 	if err != nil {
 		return console.Usage(err)
 	}
-	return o.update(func(tx *state.KeyTx) error {
+	first, config := false, record.Config{}
+	err = o.update(func(tx *state.KeyTx) error {
+		if s, err := updater.Load(tx.KeyView, o.parts.Version); err == nil { // else this may put right what cannot be read
+			first = setting.Key == "env" && value != record.EnvNone && s.Config.Env == record.EnvNone && s.Last() == ""
+			config = s.Config
+		}
 		o.detail("%s to %q, was %s", setting.Key, setting.Shown(value), was(tx.KeyView, setting.Key))
-		return put(tx, setting.Key, &value)
+		err := put(tx, setting.Key, &value)
+		if first && c.Now {
+			err = errors.Join(err, tx.Put(updater.Keys().Hurry(), who()))
+		}
+		return err
 	})
+	if err == nil && first {
+		o.announce(config, c.Now)
+	}
+	return err
 }
 
 // was is what a key was set to, as it may be shown.
@@ -80,6 +95,22 @@ func was(v *state.KeyView, key string) string {
 	return strconv.Quote(setting.Shown(value))
 }
 
+// announce says what the first update will do, as far as this program's plan is the release's.
+func (o *operator) announce(c record.Config, now bool) {
+	var all []string
+	for _, component := range o.parts.Manifest.Components {
+		if component.Strategy == release.StopAll {
+			all = append(all, component.Services...)
+		}
+	}
+	when := "as soon as a release is found"
+	if c.Window != nil && !now {
+		when = "in the update window, or at once with --now"
+	}
+	o.note("the first update begins %s; it stops %s on all servers at once, and brings all components to what the release says (neco plan)",
+		when, orElse(strings.Join(all, ", "), "nothing"))
+}
+
 // put writes a value, or removes it. What the environment takes is looked for
 // anew: until then nothing is known of it, so that no release of another
 // environment is taken meanwhile.
@@ -90,6 +121,7 @@ func put(tx *state.KeyTx, key string, value *string) error {
 	}
 	if slices.Contains([]string{"env", "tag-prefix", "github-repository", "github-url"}, key) && changes(before, key, value) {
 		tx.Remove(updater.Keys().Release())
+		tx.Remove(updater.Keys().Published())
 		tx.Remove(updater.Keys().CheckFailure())
 	}
 	if value == nil {

@@ -29,6 +29,9 @@ func (d display) text(coloured bool) (string, error) {
 	line("state", "%s%s", d.doc.State, behind(": ", d.doc.Why))
 	line("version", "%s", orElse(d.doc.Version, "none yet"))
 	line("release", "%s", orElse(d.doc.Release, "none known"))
+	if d.doc.Replaced != "" {
+		line("replaced", "%s", d.doc.Replaced)
+	}
 	if l := d.doc.Leader; l != nil {
 		line("leader", "process %d on %s, for %s", l.PID, l.Host, took(d.now.Sub(l.Since)))
 	} else {
@@ -36,6 +39,7 @@ func (d display) text(coloured bool) (string, error) {
 	}
 	d.wishes(line)
 	d.request(line)
+	d.findings(line)
 	table := d.table()
 	if table.Empty() {
 		return b.String(), nil
@@ -90,7 +94,11 @@ func (d display) request(line func(name, format string, args ...any)) {
 
 // table is servers by steps.
 func (d display) table() *console.Table {
-	table := console.NewTable("SERVER", "WORKER", "STEPS", "AT", "STATE")
+	columns := []string{"SERVER", "WORKER", "STEPS", "AT", "STATE"}
+	if d.doc.State == degraded {
+		columns = append(columns, "SEEN")
+	}
+	table := console.NewTable(columns...)
 	steps := d.steps
 	for _, s := range d.doc.Servers {
 		if s.Record != nil && s.Record.Steps > 0 {
@@ -103,7 +111,11 @@ func (d display) table() *console.Table {
 		if s.Record != nil && !s.Record.Finished {
 			at = fmt.Sprintf("%d %s", s.Record.Step, s.Record.StepName)
 		}
-		table.Add(colour, fmt.Sprint(s.LRN), d.worker(s), bar(s, steps), at, word)
+		row := []string{fmt.Sprint(s.LRN), d.worker(s), bar(s, steps), at, word}
+		if d.doc.State == degraded {
+			row = append(row, d.seen(s))
+		}
+		table.Add(colour, row...)
 	}
 	return table
 }
@@ -126,6 +138,8 @@ func (d display) state(s serverDoc) (string, console.Colour) {
 		return "failed: " + w.Message, console.Red
 	case missing:
 		return "missing", console.Red
+	case d.doc.State == degraded && d.differs(s.LRN):
+		return "differs", console.Yellow
 	case w != nil && w.Finished:
 		return "done", console.Green
 	case w != nil && d.doc.Request != nil && d.doc.Request.Stop:

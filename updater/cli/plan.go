@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 
 	"bijou/multicall/console"
@@ -15,6 +16,7 @@ import (
 
 type planCmd struct {
 	Version string `placeholder:"V" help:"The plan of that release; default: of the one that this program is of."`
+	All     bool   `name:"all-assets" help:"Open every package of the release, and see that all have one plan."`
 	Format  string `enum:"text,json,yaml" default:"text" help:"text, json or yaml."`
 }
 
@@ -25,7 +27,8 @@ manifest.yaml, or out of its tarball or package (which takes dpkg-deb).
 
 Examples:
   neco plan
-  neco plan --version 2018.11.07-1`
+  neco plan --version 2018.11.07-1
+  neco plan --version 2018.11.07-1 --all-assets    before servers take it`
 }
 
 // planDoc and stepDoc are the plan as programs read it.
@@ -44,6 +47,9 @@ type stepDoc struct {
 
 // Run shows the steps.
 func (c planCmd) Run(o *operator) error {
+	if c.All {
+		return c.compare(o)
+	}
 	m, version := o.parts.Manifest, o.parts.Version
 	if c.Version != "" && !release.Same(c.Version, version) {
 		var err error
@@ -81,31 +87,65 @@ func artifact(a *release.Artifact) string {
 	return ""
 }
 
+// compare shows the digests of the plans in all packages, which must be one.
+func (c planCmd) compare(o *operator) error {
+	var plans []release.PackagedPlan
+	err := c.source(o, func(s *release.Source, dir string) (err error) {
+		plans, err = s.Plans(o.ctx, c.Version, dir)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	table := console.NewTable("FILE", "VERSION", "PLAN")
+	for _, p := range plans {
+		table.Add("", p.File, orDash(p.Version), orElse(p.Digest, "none: the one that its program has built in"))
+		if p.Digest != plans[0].Digest {
+			err = fmt.Errorf("%s has another plan than %s: servers that install it would do no step", p.File, plans[0].File)
+		}
+		if p.Version != "" && !release.Same(p.Version, c.Version) {
+			err = fmt.Errorf("%s says that it is of version %s", p.File, p.Version)
+		}
+	}
+	return errors.Join(table.Write(o.streams.Out, console.Coloured(o.streams.Out)), err)
+}
+
 // fetch gets the plan of another release.
 func (c planCmd) fetch(o *operator) (m release.Manifest, err error) {
+	err = c.source(o, func(s *release.Source, dir string) (err error) {
+		if m, err = s.Manifest(o.ctx, c.Version, dir); err == nil {
+			m, err = m.For(runtime.GOARCH)
+		}
+		return err
+	})
+	return m, err
+}
+
+// source has f ask where releases are.
+func (c planCmd) source(o *operator, f func(s *release.Source, dir string) error) error {
 	if _, err := release.ParseVersion(c.Version); err != nil {
-		return m, console.Usage(err)
+		return console.Usage(err)
 	}
 	var config record.Config
-	err = o.view(func(v *state.KeyView) (err error) {
+	err := o.view(func(v *state.KeyView) (err error) {
 		config, err = updater.LoadConfig(v)
 		return err
 	})
 	if err != nil {
-		return m, err
+		return err
 	}
 	source, err := release.NewSource(config)
 	if errors.Is(err, release.ErrNoRepository) {
-		return m, console.Hint(err, "neco config set github-repository OWNER/NAME")
+		return console.Hint(err, "neco config set github-repository OWNER/NAME")
 	}
 	if err != nil {
-		return m, err
+		return err
 	}
 	defer source.Close()
 	dir, err := os.MkdirTemp("", "neco-plan-")
 	if err != nil {
-		return m, err
+		return err
 	}
 	defer os.RemoveAll(dir)
-	return source.Manifest(o.ctx, c.Version, dir)
+	return f(source, dir)
 }

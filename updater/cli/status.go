@@ -17,6 +17,7 @@ import (
 const (
 	exitUpdating = 3
 	exitStopped  = 4
+	exitDegraded = 5
 )
 
 type statusCmd struct {
@@ -26,7 +27,8 @@ type statusCmd struct {
 
 // Help is what `neco status --help` says besides.
 func (statusCmd) Help() string {
-	return `Exit code: 0 up to date (or nothing to do), 3 updating, 4 stopped. In the column STEPS there is one character a
+	return `Exit code: 0 up to date (or nothing to do), 3 updating, 4 stopped, 5 degraded: something is not
+as the last update left it, or nobody watches over it; "neco repair" puts it right. In the column STEPS there is one character a
 step: # done, > at it, ! failed, . to come.
 
 Examples:
@@ -40,15 +42,17 @@ const (
 	upToDate = "up to date"
 	updating = "updating"
 	stopped  = "stopped"
+	degraded = "degraded"
 )
 
 // statusDoc is the status as programs read it.
 type statusDoc struct {
-	Cluster string `json:"cluster,omitempty"`
-	State   string `json:"state"`
-	Why     string `json:"why,omitempty"`
-	Version string `json:"version,omitempty"` // of the last update
-	Release string `json:"release,omitempty"` // the newest acceptable one
+	Cluster  string `json:"cluster,omitempty"`
+	State    string `json:"state"`
+	Why      string `json:"why,omitempty"`
+	Version  string `json:"version,omitempty"`  // of the last update
+	Release  string `json:"release,omitempty"`  // the newest acceptable one
+	Replaced string `json:"replaced,omitempty"` // that the files of that of the servers were replaced
 	// ConfigFaults are configuration keys that cannot be read.
 	ConfigFaults []string             `json:"config-faults,omitempty"`
 	Leader       *leaderDoc           `json:"leader,omitempty"`
@@ -57,6 +61,7 @@ type statusDoc struct {
 	CheckFail    *record.CheckFailure `json:"check-failure,omitempty"`
 	Request      *record.Request      `json:"request,omitempty"`
 	Servers      []serverDoc          `json:"servers"`
+	Findings     []record.Finding     `json:"findings,omitempty"`
 }
 
 // leaderDoc is who leads, as package state writes it.
@@ -73,6 +78,7 @@ type serverDoc struct {
 	Alive      bool           `json:"alive"`
 	Worker     string         `json:"worker-version,omitempty"`
 	InUpdate   bool           `json:"in-update"`
+	Seen       *time.Time     `json:"seen-at,omitempty"` // when it was known to be so last
 	Record     *record.Status `json:"status,omitempty"`
 	// Doing is what it does, or for what it waits.
 	Doing *record.Activity `json:"doing,omitempty"`
@@ -98,7 +104,7 @@ func (c statusCmd) Run(o *operator) error {
 	if err := o.print(text); err != nil {
 		return err
 	}
-	return console.Exit(map[string]int{updating: exitUpdating, stopped: exitStopped}[doc.State], nil)
+	return console.Exit(map[string]int{updating: exitUpdating, stopped: exitStopped, degraded: exitDegraded}[doc.State], nil)
 }
 
 // render makes the status a text.
@@ -157,11 +163,11 @@ func (c statusCmd) show(ctx context.Context, o *operator, k *state.Keyspace, scr
 
 // readStatus reads it all at one revision.
 func readStatus(v *state.KeyView, own string) (statusDoc, error) {
-	s, present, err := load(v, own)
+	s, err := load(v, own)
 	if err != nil {
 		return statusDoc{}, err
 	}
-	doc := statusDoc{Cluster: s.Config.Cluster, ConfigFaults: s.Config.Faults, Release: s.Release, Target: s.Target, Pause: s.Pause, Request: s.Current, Servers: servers(s, present)}
+	doc := statusDoc{Cluster: s.Config.Cluster, ConfigFaults: s.Config.Faults, Release: s.Release, Replaced: s.Replaced(), Target: s.Target, Pause: s.Pause, Request: s.Current, Servers: servers(s)}
 	doc.State, doc.Why = overall(s, time.Now())
 	if s.Current != nil {
 		doc.Version = s.Current.Version
@@ -172,6 +178,7 @@ func readStatus(v *state.KeyView, own string) (statusDoc, error) {
 	} else if ok {
 		doc.Leader = &leads
 	}
+	doc.fleet(s, time.Now().UTC())
 	var failure record.CheckFailure
 	ok, err := v.Get(s.Keys.CheckFailure(), &failure)
 	if ok {
@@ -182,24 +189,21 @@ func readStatus(v *state.KeyView, own string) (statusDoc, error) {
 
 // load reads what there is to decide on, with the version that the workers are: what
 // this program is says nothing of the servers, as long as one of them is there.
-func load(v *state.KeyView, own string) (s updater.Snapshot, present map[int]record.Presence, err error) {
+func load(v *state.KeyView, own string) (s updater.Snapshot, err error) {
 	if s, err = updater.Load(v, own); err != nil {
-		return s, nil, err
+		return s, err
 	}
 	if s.Activities, err = updater.LoadActivities(v); err != nil {
-		return s, nil, err
-	}
-	if present, err = updater.LoadPresences(v); err != nil {
-		return s, nil, err
+		return s, err
 	}
 	newest := ""
-	for _, p := range present {
+	for _, p := range s.Present {
 		if release.Newer(p.Version, newest) {
 			newest = p.Version
 		}
 	}
 	s.Own = orElse(newest, own)
-	return s, present, nil
+	return s, nil
 }
 
 // overall is the state of the whole, and what the leader says, or would say.
@@ -220,7 +224,7 @@ func overall(s updater.Snapshot, now time.Time) (word, why string) {
 }
 
 // servers are all that are registered, or part of the update, in numeric order.
-func servers(s updater.Snapshot, present map[int]record.Presence) []serverDoc {
+func servers(s updater.Snapshot) []serverDoc {
 	known := map[int]*serverDoc{}
 	of := func(lrn int) *serverDoc {
 		if known[lrn] == nil {
@@ -249,7 +253,7 @@ func servers(s updater.Snapshot, present map[int]record.Presence) []serverDoc {
 		lrns = append(lrns, lrn)
 	}
 	for _, lrn := range record.SortServers(lrns) {
-		p, alive := present[lrn]
+		p, alive := s.Present[lrn]
 		d := known[lrn]
 		d.Alive, d.Worker = alive, p.Version
 		all = append(all, *d)

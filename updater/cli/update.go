@@ -36,12 +36,11 @@ func (c updateCmd) Run(o *operator) error {
 		o.detail("looks for releases")
 		return o.update(c.look)
 	}
-	v, err := release.ParseVersion(c.To)
-	if err != nil {
+	if _, err := release.ParseVersion(c.To); err != nil {
 		return console.Usage(err)
 	}
-	o.detail("to %s", v)
-	newest, err := c.exists(o)
+	o.detail("to %s", c.To)
+	t, newest, err := c.find(o)
 	if err != nil {
 		return err
 	}
@@ -49,7 +48,7 @@ func (c updateCmd) Run(o *operator) error {
 		if release.Newer(newest, s.Release) {
 			s.Release = newest // the leader has not looked since
 		}
-		return c.ask(o, s, v.String())
+		return c.ask(o, s, t)
 	})
 }
 
@@ -67,40 +66,54 @@ func (updateCmd) look(tx *state.KeyTx) error {
 	return tx.Put(updater.Keys().Check(), time.Now().UTC().Format(time.RFC3339Nano)+" "+who())
 }
 
-// exists makes sure that there is such a release: workers would all fail to get it.
-// It returns the newest one that the servers would take; "" is none, or not known.
-func (c updateCmd) exists(o *operator) (newest string, err error) {
+// find asks where releases are for that version: workers would all fail to get one that
+// there is not. It returns what is asked for, and the newest version that the servers
+// would take; "" is none, or not known.
+func (c updateCmd) find(o *operator) (t record.Target, newest string, err error) {
 	var s updater.Snapshot
 	err = o.view(func(v *state.KeyView) (err error) {
 		s, err = updater.Load(v, o.parts.Version)
 		return err
 	})
-	if err != nil || s.Current != nil && release.Same(s.Current.Version, c.To) {
-		return "", err
+	if err != nil {
+		return t, "", err
 	}
 	source, err := release.NewSource(s.Config)
 	if errors.Is(err, release.ErrNoRepository) {
-		return "", console.Hint(err, "neco config set github-repository OWNER/NAME")
+		err = console.Hint(err, "neco config set github-repository OWNER/NAME")
 	}
 	if err != nil {
-		return "", err
+		return t, "", err
 	}
 	defer source.Close()
 	all, err := source.Releases(o.ctx)
-	if err != nil {
-		return "", err
-	}
 	if best, ok := release.Choose(s.Config.Env, s.Config.TagPrefix, all); ok {
 		newest = best.Version.String()
 	}
-	_, err = release.Lookup(c.To, s.Config.TagPrefix, all)
-	return newest, err
+	t.Version = c.To
+	var r release.Release
+	if err == nil {
+		r, err = release.Lookup(c.To, s.Config.TagPrefix, all)
+	}
+	if err == nil {
+		t.Sums, err = source.Sums(o.ctx, r)
+	}
+	return t, newest, err
 }
 
 // ask writes down what is asked for.
-func (c updateCmd) ask(o *operator, s updater.Snapshot, version string) ([]updater.Change, error) {
-	if why := s.Refusal(version, c.AllowDowngrade); why != "" {
-		return nil, console.Hint(errors.New(why), "to go back in earnest: neco update --to "+version+" --allow-downgrade")
+func (c updateCmd) ask(o *operator, s updater.Snapshot, t record.Target) ([]updater.Change, error) {
+	if why := s.Refusal(t.Version, c.AllowDowngrade); why != "" {
+		return nil, console.Hint(errors.New(why), "to go back in earnest: neco update --to "+t.Version+" --allow-downgrade")
+	}
+	if r := s.Current; r != nil && r.Succeeded() && release.Same(r.Version, t.Version) && !record.Differ(r.Sums, t.Sums) && !release.Newer(s.Release, t.Version) {
+		if o.note("there is nothing to do: the last update went to %s", t.Version); len(s.Degraded.Findings) > 0 {
+			o.note("but not all is as it left it, which neco repair puts right:")
+		}
+		for _, f := range s.Degraded.Findings {
+			o.note("  %s", f)
+		}
+		return nil, nil
 	}
 	if s.Current != nil && s.Current.Stop {
 		o.note("an update is stopped; this one begins after: neco recover")
@@ -108,6 +121,6 @@ func (c updateCmd) ask(o *operator, s updater.Snapshot, version string) ([]updat
 	if s.Pause != nil && s.Pause.On(time.Now()) {
 		o.note("updates are paused; this one begins after: neco resume")
 	}
-	t := record.Target{Version: version, Downgrade: c.AllowDowngrade, Passed: s.Release, Who: who()}
+	t.Downgrade, t.Passed, t.Who = c.AllowDowngrade, s.Release, who()
 	return []updater.Change{{Key: s.Keys.Target(), Value: t}}, nil
 }

@@ -2,11 +2,7 @@ package host
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -26,6 +22,7 @@ const (
 type component struct {
 	Artifact string `json:"artifact"` // what is, or is to be, installed
 	Phase    string `json:"phase"`
+	Setting  string `json:"setting,omitempty"` // what its services were started with
 }
 
 func (h *Host) componentFile(name string) string {
@@ -35,45 +32,34 @@ func (h *Host) componentFile(name string) string {
 // recall reads what was written about the component; of one that was never
 // touched, nothing.
 func (h *Host) recall(name string) (c component, err error) {
-	data, err := os.ReadFile(h.componentFile(name))
-	if errors.Is(err, fs.ErrNotExist) {
-		return c, nil
+	if err = release.ReadJSON(h.componentFile(name), &c); err != nil {
+		err = fmt.Errorf("cannot read what is installed of %s: %w", name, err)
 	}
-	if err == nil {
-		err = json.Unmarshal(data, &c)
-	}
-	if err != nil {
-		return c, fmt.Errorf("cannot read what is installed of %s: %w", name, err)
-	}
-	return c, nil
+	return c, err
 }
 
 // note writes it.
 func (h *Host) note(name string, c component) error {
-	data, err := json.Marshal(c)
-	if err == nil {
-		err = release.Keep(h.componentFile(name), data, 0o600)
-	}
-	if err != nil {
+	if err := release.KeepJSON(h.componentFile(name), c); err != nil {
 		return fmt.Errorf("cannot write what is installed of %s: %w", name, err)
 	}
 	return nil
 }
 
 // Needed tells if the component has to be updated here: its artifact is another
-// one, or a former update was cut short.
-func (h *Host) Needed(c release.Component) (bool, error) {
+// one, a former update was cut short, or its files have changed since it was started.
+func (h *Host) Needed(ctx context.Context, c release.Component) (bool, error) {
 	was, err := h.recall(c.Name)
-	if err != nil {
-		return false, err
+	if err != nil || was.Phase == changing || c.Artifact != nil && was.Artifact != identity(c.Artifact) {
+		return err == nil, err
 	}
-	return was.Phase == changing || c.Artifact != nil && was.Artifact != identity(c.Artifact), nil
+	return h.reset(ctx, c, was)
 }
 
 // Prepare brings what an update needs to this server's disk. Nothing that runs
 // is touched.
 func (h *Host) Prepare(ctx context.Context, c release.Component) error {
-	needed, err := h.Needed(c)
+	needed, err := h.Needed(ctx, c)
 	if err != nil || !needed || c.Artifact == nil {
 		return err
 	}
@@ -89,7 +75,7 @@ func (h *Host) Stop(ctx context.Context, c release.Component) error {
 // One that did not change and is well is left alone.
 func (h *Host) Update(ctx context.Context, c release.Component) error {
 	ctx = h.limit(ctx, c)
-	needed, err := h.Needed(c)
+	needed, err := h.Needed(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -104,6 +90,9 @@ func (h *Host) Update(ctx context.Context, c release.Component) error {
 		return err
 	}
 	if err := h.replace(ctx, c); err != nil {
+		return err
+	}
+	if next.Setting, err = h.setting(ctx, c); err != nil {
 		return err
 	}
 	if err := each(ctx, c.Services, h.services.Restart); err != nil {
@@ -123,14 +112,25 @@ func (h *Host) Update(ctx context.Context, c release.Component) error {
 // keepUp starts what should run and does not: it was stopped by the step before,
 // or by a fault. What it finds running is not touched.
 func (h *Host) keepUp(ctx context.Context, c release.Component) error {
-	if h.Well(ctx, c) == nil {
-		return nil
-	}
 	was, err := h.recall(c.Name)
 	if err != nil {
 		return err
 	}
-	was.Phase = starting
+	now, err := h.setting(ctx, c)
+	if err != nil {
+		return err
+	}
+	if now == "" {
+		now = was.Setting
+	}
+	if h.Well(ctx, c) == nil {
+		if was.Setting == now {
+			return nil
+		}
+		was.Setting = now // it was not known
+		return h.note(c.Name, was)
+	}
+	was.Phase, was.Setting = starting, now
 	if err := h.note(c.Name, was); err != nil {
 		return err
 	}

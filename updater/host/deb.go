@@ -45,7 +45,7 @@ func (h *Host) tryDeb(ctx context.Context, p Package, executable string) error {
 	}
 	program := filepath.Join(draft, executable)
 	if info, err := os.Lstat(program); err != nil || !info.Mode().IsRegular() {
-		return nil
+		return h.keepOrigin(p, "")
 	}
 	manifest := filepath.Join(filepath.Dir(program), "manifest.yaml")
 	if _, err := os.Lstat(manifest); err == nil {
@@ -53,7 +53,10 @@ func (h *Host) tryDeb(ctx context.Context, p Package, executable string) error {
 			return err
 		}
 	}
-	return try(ctx, program)
+	if err := try(ctx, program); err != nil {
+		return err
+	}
+	return h.keepOrigin(p, program)
 }
 
 // Mend finishes what an installation that lost power has left half-way, if there

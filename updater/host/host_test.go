@@ -29,7 +29,10 @@ type units struct {
 	runs map[string]bool
 	did  []string
 	fail string // what fails, as it would be in did
+	file string // every unit's
 }
+
+func (u *units) Files(context.Context, string) ([]byte, error) { return []byte(u.file), nil }
 
 func (u *units) do(verb, unit string, runs bool) error {
 	u.mu.Lock()
@@ -145,7 +148,7 @@ func TestUpdateOfAnArchive(t *testing.T) {
 		if diff := cmp.Diff(want, u.asked()); diff != "" {
 			t.Error(diff)
 		}
-		if needed, err := h.Needed(c); needed || err != nil {
+		if needed, err := h.Needed(t.Context(), c); needed || err != nil {
 			t.Errorf("after an update one is needed: %v, %v", needed, err)
 		}
 	}
@@ -163,7 +166,7 @@ func TestUpdateOfAnArchive(t *testing.T) {
 		t.Fatal("a restart that fails is none")
 	}
 	u.asked()
-	if needed, err := h.Needed(c); !needed || err != nil {
+	if needed, err := h.Needed(t.Context(), c); !needed || err != nil {
 		t.Errorf("after half an update none is needed: %v, %v", needed, err)
 	}
 	u.fail = ""
@@ -240,4 +243,46 @@ func packed(t *testing.T, files map[string]string) []byte {
 		t.Fatal(err)
 	}
 	return b.Bytes()
+}
+
+// What services were started with is held against what there is: another unit file, or
+// another declared file, is a difference, and takes a restart.
+func TestSettingOfAComponent(t *testing.T) {
+	u := &units{file: "first"}
+	h, dir := newHost(t, u)
+	path := filepath.Join(dir, "serf.json")
+	write := func(text string) string {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprintf("%x", sha256.Sum256([]byte(text)))
+	}
+	c := release.Component{Name: "serf", Services: []string{"serf.service"}, Files: []release.Named{{Path: path, SHA256: write("one")}}}
+	step := func(what string, differs string, did ...string) {
+		t.Helper()
+		ways, err := h.Differences(t.Context(), c)
+		if got := strings.Join(ways, "; "); err != nil || !strings.Contains(got, differs) || differs == "" && got != "" {
+			t.Errorf("%s: %q, %v; want %q", what, got, err, differs)
+		}
+		if err := h.Update(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(did, u.asked()); diff != "" {
+			t.Errorf("%s: %s", what, diff)
+		}
+	}
+	step("at first", "", "start serf.service")
+	step("nothing", "")
+	u.file = "second"
+	step("another unit file", "its unit files or declared files have changed since it was started", "restart serf.service")
+	step("nothing", "")
+	c.Files[0].SHA256 = write("two")
+	step("another declared file", "have changed since it was started", "restart serf.service")
+	c.Files[0].SHA256 = write("three")
+	write("two")
+	step("not the declared file", "the sum of "+path+" is ")
+	c.Files = nil
+	u.file = ""
+	step("what is not known", "")
 }

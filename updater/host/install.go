@@ -29,6 +29,7 @@ type Package struct {
 	Form    string // release.Deb or release.Tarball
 	File    string
 	Version string // that it has to be
+	Sums    string // the digest of the SHA256SUMS that lists it
 }
 
 // InstallRelease puts a release in place of the executable: a package, or a
@@ -64,6 +65,9 @@ func (h *Host) installTarball(ctx context.Context, p Package, executable string)
 		return err
 	}
 	if err := try(ctx, filepath.Join(draft, "bijou")); err != nil {
+		return err
+	}
+	if err := h.keepOrigin(p, filepath.Join(draft, "bijou")); err != nil {
 		return err
 	}
 	dir := filepath.Dir(executable)

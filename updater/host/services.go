@@ -19,6 +19,8 @@ type Services interface {
 	Stop(ctx context.Context, unit string) error
 	// Active tells if the unit runs. One that is about to is not active yet.
 	Active(ctx context.Context, unit string) (bool, error)
+	// Files are the contents of the unit's files; empty: they are not known.
+	Files(ctx context.Context, unit string) ([]byte, error)
 	// Detached runs a command as a unit of that name, which goes on whatever
 	// becomes of the caller, and returns when it has ended. One of that name that
 	// runs already is waited for before. Its output goes to the log.

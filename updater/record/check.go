@@ -29,6 +29,22 @@ func environment(value string) (string, error) {
 	return value, nil
 }
 
+// The values of repair: what is done about something that is not as the last update left it.
+const (
+	RepairAsk  = "ask"
+	RepairAuto = "auto"
+)
+
+// oneOf accepts these values.
+func oneOf(values ...string) func(string) (string, error) {
+	return func(value string) (string, error) {
+		if !slices.Contains(values, value) {
+			return "", fmt.Errorf("it is %s", strings.Join(values, " or "))
+		}
+		return value, nil
+	}
+}
+
 // duration accepts durations of at least least.
 func duration(least time.Duration) func(string) (string, error) {
 	return func(value string) (string, error) {

@@ -34,9 +34,11 @@ func Settings() []Setting {
 		{Key: "github-token", Help: "token for GitHub's API", Secret: true, check: word},
 		{Key: "github-url", Default: "https://api.github.com/", Help: "GitHub's API, or where a GitHub Enterprise is", check: address("http", "https")},
 		{Key: "minisign-public-key", Help: "key that must have signed SHA256SUMS", check: publicKey},
+		{Key: "notify.heartbeat", Help: "URL that the leader gets every minute; alarm when that ends", Secret: true, check: address("http", "https")},
 		{Key: "notify.slack", Help: "URL of a Slack webhook", Secret: true, check: address("http", "https")},
 		{Key: "notify.webhook", Help: "URL that gets alerts as JSON", Secret: true, check: address("http", "https")},
 		{Key: "proxy", Help: "URL of the HTTP proxy for releases and notices", check: address("http", "https", "socks5")},
+		{Key: "repair", Default: RepairAsk, Help: "auto: what is not as the last update left it is put right in the window; ask: neco repair does it", check: oneOf(RepairAsk, RepairAuto)},
 		{Key: "tag-prefix", Help: "what stands before a tag's first hyphen; empty: anything", check: tagPrefix},
 		{Key: windowKey, Help: `when updates may start, as "CRON; DURATION; TIMEZONE"`, check: window},
 		{Key: "worker-timeout", Default: "60m", Help: "how long a worker waits for the others", check: duration(time.Minute)},
@@ -94,6 +96,8 @@ type Config struct {
 	MinisignKey      string
 	NotifySlack      string
 	NotifyWebhook    string
+	Heartbeat        string
+	Repair           string
 	Window           *Window // nil: always
 	WindowFault      string  // why the window cannot be read, so that it never opens; "" is fine
 	// SourceFault is why nobody can tell where releases come from; "" is fine.
@@ -152,6 +156,7 @@ func newConfig(value map[string]string) (c Config) {
 		GitHubRepository: value["github-repository"], GitHubURL: value["github-url"], GitHubToken: value["github-token"],
 		Proxy: value["proxy"], MinisignKey: value["minisign-public-key"],
 		NotifySlack: value["notify.slack"], NotifyWebhook: value["notify.webhook"],
+		Heartbeat: value["notify.heartbeat"], Repair: value["repair"],
 	}
 	c.CheckInterval, _ = time.ParseDuration(value["check-update-interval"])
 	c.WorkerTimeout, _ = time.ParseDuration(value["worker-timeout"])

@@ -7,6 +7,7 @@ type Contents struct {
 	Version string `json:"version"`
 	Success bool   `json:"success"`
 
+	Plan    string `json:"plan,omitempty"`    // the digest of the plan that asked for it
 	Server  int    `json:"server,omitempty"`  // who did it
 	Message string `json:"message,omitempty"` // why it failed
 }
@@ -18,6 +19,7 @@ type Presence struct {
 	// folder, whatever LRN it was given, and Host the host's name.
 	Server string `json:"server,omitempty"`
 	Host   string `json:"host,omitempty"`
+	Digests
 }
 
 // Turn says which server may take its member of a rolling component down. It
@@ -34,6 +36,7 @@ type Target struct {
 	Version   string `json:"version"`
 	Downgrade bool   `json:"allow-downgrade,omitempty"`
 	Passed    string `json:"passed,omitempty"`
+	Sums      string `json:"sums,omitempty"` // the digest of its SHA256SUMS then
 	Who       string `json:"who,omitempty"`
 }
 
@@ -92,9 +95,11 @@ const (
 	AlertStarted   = "started"
 	AlertSucceeded = "succeeded"
 	AlertStopped   = "stopped"
-	AlertMissing   = "missing" // a server has no worker alive; the update goes on
-	AlertSlow      = "slow"    // nothing has moved for a while; the update goes on
-	AlertTwin      = "twin"    // two servers go by one LRN
+	AlertMissing   = "missing"  // a server has no worker alive; the update goes on
+	AlertSlow      = "slow"     // nothing has moved for a while; the update goes on
+	AlertTwin      = "twin"     // two servers go by one LRN
+	AlertReplaced  = "replaced" // the files of a release that servers have were replaced
+	AlertDegraded  = "degraded" // something is not as the last update left it
 	AlertTest      = "test"
 )
 

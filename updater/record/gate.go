@@ -10,7 +10,9 @@ type Gate struct {
 	StartedAt time.Time `json:"started-at"` // the request's
 	Attempt   int       `json:"attempt"`    // in which it was opened
 	Step      int       `json:"step"`       // to which all servers have come
-	At        time.Time `json:"at"`         // when, by the leader's clock
+	StepName  string    `json:"step-name,omitempty"`
+	Plan      string    `json:"plan,omitempty"` // the digest of the plan that has that step
+	At        time.Time `json:"at"`             // when, by the leader's clock
 	// Slow says that the alert was sent that nothing moves at this step.
 	Slow bool `json:"slow,omitempty"`
 	// Waited is for how many seconds nothing had moved since when a leader said so

@@ -35,6 +35,9 @@ func (k Keys) BootServer(lrn int) string { return k.BootServers() + strconv.Itoa
 // Release holds the newest acceptable version.
 func (k Keys) Release() string { return k.prefix + "info/release" }
 
+// Published says which files make up the release that servers would take, a Published.
+func (k Keys) Published() string { return k.prefix + "info/published" }
+
 // Target holds the version that an operator asked for, a Target.
 func (k Keys) Target() string { return k.prefix + "info/target" }
 
@@ -118,6 +121,21 @@ func (k Keys) Presences() string { return k.prefix + "presence/" }
 
 // Presence says, under a lease, that the server's worker lives, a Presence.
 func (k Keys) Presence(lrn int) string { return k.Presences() + strconv.Itoa(lrn) }
+
+// Inventories is the prefix of what servers have.
+func (k Keys) Inventories() string { return k.prefix + "inventory/" }
+
+// Inventory says how the server's components differ from the plan, an Inventory.
+func (k Keys) Inventory(lrn int) string { return k.Inventories() + strconv.Itoa(lrn) }
+
+// Degraded says what is not as the last update left it, as the leader sees it, a Degraded.
+func (k Keys) Degraded() string { return k.prefix + "info/degraded" }
+
+// Hurry says who wants the first update to begin outside of the window; its start removes it.
+func (k Keys) Hurry() string { return k.prefix + "info/hurry" }
+
+// Repair says that an operator wants that put right, a Repair.
+func (k Keys) Repair() string { return k.prefix + "info/repair" }
 
 // Claim says which host and process may work as that server, and did last: state's claim.
 func (k Keys) Claim(lrn int) string { return k.Claims() + strconv.Itoa(lrn) }

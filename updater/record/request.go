@@ -9,6 +9,9 @@ type Request struct {
 	Servers []int  `json:"servers"` // the list as it was at the beginning, in numeric order
 	Stop    bool   `json:"stop"`    // workers stop, and the leader waits for an operator
 
+	// Digests are of the release: workers take no other bytes.
+	Digests
+
 	// ID is the request's number, the same as its entry's in the history. Status
 	// records of other requests do not count.
 	ID int `json:"id"`
@@ -20,6 +23,10 @@ type Request struct {
 	StartedAt  time.Time  `json:"started-at"`
 	ProgressAt time.Time  `json:"progress-at"`
 	EndedAt    *time.Time `json:"ended-at,omitempty"`
+	// Repair says that it brings servers back to what the update before has left. Steps of
+	// other components than Components are passed; if there are none, no step is.
+	Repair     bool     `json:"repair,omitempty"`
+	Components []string `json:"components,omitempty"`
 	// Why says why it was stopped.
 	Why string `json:"why,omitempty"`
 	// Missing are servers that were reported to have no worker alive.

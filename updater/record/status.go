@@ -11,6 +11,9 @@ type Status struct {
 	Error    bool   `json:"error"`
 	Message  string `json:"message"` // why, if Error
 
+	// Digests are of the version that its worker is.
+	Digests
+
 	// Request and Attempt are those that it works for.
 	Request int `json:"request"`
 	Attempt int `json:"attempt"`
@@ -39,6 +42,3 @@ func (s Status) HandsOver() bool { return s.Step == 0 && s.StepName == HandOverS
 
 // For tells if the record is about the request.
 func (s Status) For(r Request) bool { return s.Request == r.ID && s.Version == r.Version }
-
-// Reached tells if the worker has come to the step, or beyond.
-func (s Status) Reached(step int) bool { return s.Finished || s.Step >= step }

@@ -74,6 +74,7 @@ func (r reading) checkComponent(at node, c Component) error {
 		err   error
 	}{
 		{"artifact", checkArtifact(c.Artifact)},
+		{"files", checkNamed(c.Files)},
 		{"contents", checkContents(c.Contents)},
 		{"health", checkHealth(c.Health)},
 		{"members", checkMembers(c)},
@@ -127,15 +128,45 @@ func checkImage(image string) error {
 }
 
 func checkFile(f File) error {
+	if f.ByArch != nil && f.URL+f.SHA256 != "" {
+		return errors.New("an artifact has url and sha256, or by-arch")
+	}
+	for arch, one := range f.ByArch {
+		if err := checkFile(one); err != nil {
+			return fmt.Errorf("for %s: %w", arch, err)
+		}
+		if one.To != "" || one.ByArch != nil {
+			return fmt.Errorf("for %s: there are only url and sha256", arch)
+		}
+	}
+	if len(f.ByArch) > 0 {
+		return nil
+	}
 	if !strings.HasPrefix(f.URL, "https://") && !strings.HasPrefix(f.URL, "http://") {
 		return fmt.Errorf("cannot download from %q: a URL begins with https:// or http://", f.URL)
 	}
-	if f.SHA256 == "" {
+	return checkSum(f.URL, f.SHA256)
+}
+
+func checkSum(of, sum string) error {
+	if sum == "" {
 		//lint:ignore ST1005 the dots are of the example
-		return fmt.Errorf("the sum of %q is missing: sha256: ...", f.URL)
+		return fmt.Errorf("the sum of %q is missing: sha256: ...", of)
 	}
-	if !regexp.MustCompile(`^[0-9a-f]{64}$`).MatchString(f.SHA256) {
-		return fmt.Errorf("the sum of %q is not 64 hexadecimal digits", f.URL)
+	if !regexp.MustCompile(`^[0-9a-f]{64}$`).MatchString(sum) {
+		return fmt.Errorf("the sum of %q is not 64 hexadecimal digits", of)
+	}
+	return nil
+}
+
+func checkNamed(files []Named) error {
+	for _, f := range files {
+		if !strings.HasPrefix(f.Path, "/") {
+			return fmt.Errorf("the path %q of a file is not absolute", f.Path)
+		}
+		if err := checkSum(f.Path, f.SHA256); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"bijou/state/durable"
+	"bijou/updater/record"
 )
 
 // Lookup returns the release of that version, whether or not an environment would
@@ -37,6 +38,7 @@ type Wanted struct {
 	Arch    string // in Go's words
 	Name    string
 	Dir     string // where to put it
+	Sums    string // the digest that SHA256SUMS must have; "": any
 }
 
 // name is the wanted file's, in the release's own writing of its version.
@@ -64,22 +66,34 @@ func (s *Source) Fetch(ctx context.Context, w Wanted) (path string, err error) {
 	if err != nil {
 		return "", err
 	}
-	asset, err := r.Find(name)
-	if err != nil {
+	if _, err := r.Find(name); err != nil {
 		return "", err
 	}
 	sums, err := s.sums(ctx, r)
 	if err != nil {
 		return "", err
 	}
-	sum, ok := sums[name]
+	if record.Differ(w.Sums, sums.digest) {
+		return "", fmt.Errorf("the files of release %q were replaced: the digest of its %s is %s now, not %s as when the update began",
+			r.Tag, SumsFile, record.ShortDigest(sums.digest), record.ShortDigest(w.Sums))
+	}
+	return s.get(ctx, r, sums, name, w.Dir)
+}
+
+// get brings a file of the release to the folder.
+func (s *Source) get(ctx context.Context, r Release, sums verified, name, dir string) (path string, err error) {
+	asset, err := r.Find(name)
+	if err != nil {
+		return "", err
+	}
+	sum, ok := sums.Sums[name]
 	if !ok {
 		return "", fmt.Errorf("cannot trust %q: %s does not list it", name, SumsFile)
 	}
-	if err := durable.MkdirAll(w.Dir, 0o700); err != nil {
+	if err := durable.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
-	path = filepath.Join(w.Dir, name)
+	path = filepath.Join(dir, name)
 	return path, Download{Client: s.http, URL: asset.URL, Header: s.header(), Path: path, Size: asset.Size, SHA256: sum}.Get(ctx)
 }
 
@@ -92,27 +106,35 @@ func (s *Source) header() http.Header {
 	return h
 }
 
+// verified are sums that can be trusted, and the digest of their file.
+type verified struct {
+	Sums
+	digest string
+}
+
 // sums reads the sums of a release, as far as they can be trusted.
-func (s *Source) sums(ctx context.Context, r Release) (Sums, error) {
-	sums, err := s.small(ctx, r, SumsFile)
+func (s *Source) sums(ctx context.Context, r Release) (v verified, err error) {
+	data, err := s.small(ctx, r, SumsFile)
 	if err != nil {
-		return nil, err
+		return v, err
 	}
-	if s.config.MinisignKey == "" {
-		return Trust(nil, sums, nil)
+	var key *PublicKey
+	var sig []byte
+	if s.config.MinisignKey != "" {
+		k, err := ParsePublicKey(s.config.MinisignKey)
+		if err != nil {
+			return v, err
+		}
+		key = &k
+		if _, missing := r.Find(SignatureFile); missing == nil {
+			if sig, err = s.small(ctx, r, SignatureFile); err != nil {
+				return v, err
+			}
+		}
 	}
-	key, err := ParsePublicKey(s.config.MinisignKey)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := r.Find(SignatureFile); err != nil {
-		return Trust(&key, sums, nil)
-	}
-	sig, err := s.small(ctx, r, SignatureFile)
-	if err != nil {
-		return nil, err
-	}
-	return Trust(&key, sums, sig)
+	v.digest = digest(data)
+	v.Sums, err = Trust(key, data, sig)
+	return v, err
 }
 
 // maxSmall is how long the files may be that are about others, in bytes.

@@ -1,7 +1,11 @@
 package release
 
 import (
+	"encoding/hex"
+	"encoding/json"
+	"errors"
 	"io/fs"
+	"os"
 	"path/filepath"
 
 	"github.com/google/renameio/v2"
@@ -16,4 +20,31 @@ func Keep(path string, data []byte, mode fs.FileMode) error {
 		return err
 	}
 	return durable.Sync(filepath.Dir(path))
+}
+
+// KeepJSON is Keep of a document.
+func KeepJSON(path string, doc any) error {
+	data, err := json.Marshal(doc)
+	if err != nil {
+		return err
+	}
+	return Keep(path, data, 0o600)
+}
+
+// ReadJSON reads a document that KeepJSON has written; of one that there is not, nothing.
+func ReadJSON(path string, doc any) error {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(data, doc)
+}
+
+// DigestOf is a file's SHA-256 sum, in hexadecimal.
+func DigestOf(path string) (string, error) {
+	sum, err := sumOf(path)
+	return hex.EncodeToString(sum[:]), err
 }

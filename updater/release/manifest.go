@@ -2,6 +2,8 @@ package release
 
 import (
 	_ "embed"
+	"fmt"
+	"slices"
 	"time"
 )
 
@@ -21,6 +23,8 @@ const (
 type Manifest struct {
 	Version    string      `yaml:"version,omitempty"` // "" in the one that is built in: the binary's
 	Components []Component `yaml:"components"`
+
+	Digest string `yaml:"-"` // of the file, as Digest says
 }
 
 // Component is one thing that runs on boot servers.
@@ -30,6 +34,7 @@ type Component struct {
 	After    []string  `yaml:"after,omitempty"`    // components that must be done before
 	Services []string  `yaml:"services,omitempty"` // systemd units
 	Artifact *Artifact `yaml:"artifact,omitempty"` // nil: configuration only
+	Files    []Named   `yaml:"files,omitempty"`    // what its services read, which others bring
 	Contents *Contents `yaml:"contents,omitempty"` // leader-once only
 	Health   *Health   `yaml:"health,omitempty"`   // nil: its services are active
 	// Members, for rolling components, is how one finds out from any server if the
@@ -64,9 +69,41 @@ func (a *Artifact) Files() (all []File) {
 
 // File is something to download.
 type File struct {
-	URL    string `yaml:"url"`
-	SHA256 string `yaml:"sha256"`
+	URL    string `yaml:"url,omitempty"`
+	SHA256 string `yaml:"sha256,omitempty"`
 	To     string `yaml:"to,omitempty"` // archives: the folder to unpack into
+	// ByArch has URL and SHA256 by architecture, in Go's words; For chooses.
+	ByArch map[string]File `yaml:"by-arch,omitempty"`
+}
+
+// Named is a file on each server, which is to have that sum.
+type Named struct {
+	Path   string `yaml:"path"`
+	SHA256 string `yaml:"sha256"`
+}
+
+// For is the manifest for servers of that architecture. Its digest is still over all.
+func (m Manifest) For(arch string) (Manifest, error) {
+	m.Components = slices.Clone(m.Components)
+	for i, c := range m.Components {
+		if c.Artifact == nil {
+			continue
+		}
+		a := *c.Artifact
+		for _, f := range []**File{&a.Archive, &a.Deb} {
+			if *f == nil || (*f).ByArch == nil {
+				continue
+			}
+			own, ok := (*f).ByArch[arch]
+			if !ok {
+				return m, fmt.Errorf("component %q: there is no artifact for %s", c.Name, arch)
+			}
+			own.To = (*f).To
+			*f = &own
+		}
+		m.Components[i].Artifact = &a
+	}
+	return m, nil
 }
 
 // Contents is what one server brings to a service for all.

@@ -47,7 +47,7 @@ func TestReadManifest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Manifest{Version: "2018.11.07-1", Components: []Component{
+	want := Manifest{Version: "2018.11.07-1", Digest: got.Digest, Components: []Component{
 		{Name: "cke", Strategy: StopAll, Services: []string{"cke.service"}, Artifact: &Artifact{Image: "registry.example.com:5000/cke:1.2.3"}},
 		{
 			Name: "setup-hw", Strategy: Any, After: []string{"cke"}, Services: []string{"setup-hw.service"},
@@ -66,8 +66,70 @@ func TestReadManifest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := ReadManifest("again.yaml", out); err != nil || !cmp.Equal(got, again) {
+	again, err := ReadManifest("again.yaml", out)
+	if again.Digest = got.Digest; err != nil || !cmp.Equal(got, again) {
 		t.Errorf("written and read again: %s, %v", cmp.Diff(got, again), err)
+	}
+}
+
+// The digest of a manifest is that of what it says, however that is written, also if it
+// says what this program does not know; its version is compared by itself.
+func TestDigest(t *testing.T) {
+	digest := func(text string) string {
+		t.Helper()
+		d, err := Digest([]byte(text))
+		if err != nil || len(d) != 64 {
+			t.Fatalf("%q: %q, %v", text, d, err)
+		}
+		return d
+	}
+	one := digest("version: 1.0-1\ncomponents:\n- name: a\n  strategy: any\n  soak: 10s\n")
+	for _, same := range []string{
+		"# a comment\ncomponents: [{strategy: any, soak: 10s, name: a}]\n", "version: 1.0-2\ncomponents:\n- {\"name\": \"a\", soak: '10s', strategy: any}\n",
+	} {
+		if digest(same) != one {
+			t.Errorf("%q is another one", same)
+		}
+	}
+	for _, other := range []string{
+		"components:\n- {name: a, strategy: any, soak: 11s}\n", "components:\n- {name: a, strategy: any, soak: 10s, later: {one: x}}\n",
+		"components:\n- {name: b, strategy: any}\n- {name: a, strategy: any, soak: 10s}\n", "{}",
+	} {
+		if digest(other) == one {
+			t.Errorf("%q is the same", other)
+		}
+	}
+	if _, err := Digest([]byte("<html>")); err == nil {
+		t.Error("a page has a digest")
+	}
+}
+
+// An artifact may be another file for each architecture; the digest is over all.
+func TestArtifactsByArchitecture(t *testing.T) {
+	text := func(more string) string {
+		return "components:\n- {name: a, strategy: any, artifact: {archive: {to: /opt/a, by-arch: {amd64: {url: 'https://x/1', sha256: " +
+			strings.Repeat("1", 64) + "}, arm64: {url: 'https://x/2', sha256: " + strings.Repeat("2", 64) + more + "}}}}}\n"
+	}
+	m, err := ReadManifest("manifest.yaml", []byte(text("")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for arch, url := range map[string]string{"amd64": "https://x/1", "arm64": "https://x/2"} {
+		own, err := m.For(arch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f := own.Components[0].Artifact.Archive; f.URL != url || f.To != "/opt/a" || own.Digest != m.Digest {
+			t.Errorf("%s: %+v", arch, f)
+		}
+	}
+	if _, err := m.For("riscv64"); err == nil || !strings.Contains(err.Error(), "no artifact for riscv64") {
+		t.Errorf("riscv64: %v", err)
+	}
+	for what, more := range map[string]string{"a folder": ", to: /opt/b", "no sum": "1"} {
+		if _, err := ReadManifest("manifest.yaml", []byte(text(more))); err == nil {
+			t.Errorf("%s is taken", what)
+		}
 	}
 }
 

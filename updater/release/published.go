@@ -1,15 +1,15 @@
 package release
 
 import (
-	"archive/tar"
 	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path"
 	"runtime"
+
+	"bijou/updater/record"
 )
 
 // ManifestFile is the manifest's name, in a release and beside an executable.
@@ -19,34 +19,120 @@ const ManifestFile = "manifest.yaml"
 // one in its tarball or package, or else the one that is built in, which such a
 // release has. All is verified before it is read. dir is for what has to be downloaded.
 func (s *Source) Manifest(ctx context.Context, version, dir string) (Manifest, error) {
-	all, err := s.Releases(ctx)
+	r, sums, err := s.lookup(ctx, version)
 	if err != nil {
 		return Manifest{}, err
 	}
-	r, err := Lookup(version, s.config.TagPrefix, all)
+	p, err := s.plan(ctx, r, sums, form(r), dir)
+	if err == nil && p.data == nil {
+		return DefaultManifest()
+	}
 	if err != nil {
 		return Manifest{}, err
 	}
+	return ReadManifest(p.file, p.data)
+}
+
+// Digests finds out which bytes a release is made of. Its plan is the file
+// manifest.yaml, or else the one in the package of that form for this machine, as long
+// as there is one. What is known of the release is not downloaded again. dir is for
+// what has to be.
+func (s *Source) Digests(ctx context.Context, r Release, form string, known record.Digests, dir string) (record.Digests, error) {
+	sums, err := s.sums(ctx, r)
+	if err != nil || sums.digest == known.Sums {
+		return known, err
+	}
+	d := record.Digests{Sums: sums.digest}
+	name, err := Wanted{Form: form, Arch: runtime.GOARCH}.name(r)
+	_, noFile := r.Find(ManifestFile)
+	if _, noPackage := r.Find(name); err != nil || noFile != nil && noPackage != nil {
+		return d, err
+	}
+	p, err := s.plan(ctx, r, sums, form, dir)
+	if err == nil && p.data != nil {
+		d.Plan, err = Digest(p.data)
+	}
+	return d, err
+}
+
+// Sums returns the digest of a release's SHA256SUMS, as it was verified.
+func (s *Source) Sums(ctx context.Context, r Release) (string, error) {
+	sums, err := s.sums(ctx, r)
+	return sums.digest, err
+}
+
+// planFile is a manifest and where it was found; nil data: there is none.
+type planFile struct {
+	file string
+	data []byte
+}
+
+// plan gets the manifest of a release: its own file, or what is in the package of that form.
+func (s *Source) plan(ctx context.Context, r Release, sums verified, form, dir string) (planFile, error) {
 	if _, err := r.Find(ManifestFile); err == nil {
-		file, err := s.Fetch(ctx, Wanted{Version: version, Name: ManifestFile, Dir: dir})
+		file, err := s.get(ctx, r, sums, ManifestFile, dir)
 		if err != nil {
-			return Manifest{}, err
+			return planFile{}, err
 		}
 		data, err := os.ReadFile(file)
-		if err != nil {
-			return Manifest{}, err
-		}
-		return ReadManifest(r.Tag+"/"+ManifestFile, data)
+		return planFile{r.Tag + "/" + ManifestFile, data}, err
 	}
-	kind := form(r)
-	file, err := s.Fetch(ctx, Wanted{Version: version, Form: kind, Arch: runtime.GOARCH, Dir: dir})
+	name, err := Wanted{Form: form, Arch: runtime.GOARCH}.name(r)
 	if err != nil {
-		return Manifest{}, fmt.Errorf("it has no file %s, and its %s cannot be had: %w", ManifestFile, kind, err)
+		return planFile{}, err
 	}
-	if kind == Deb {
-		return manifestInDeb(ctx, file)
+	file, err := s.get(ctx, r, sums, name, dir)
+	if err != nil {
+		return planFile{}, fmt.Errorf("it has no file %s, and its %s cannot be had: %w", ManifestFile, form, err)
 	}
-	return manifestIn(file)
+	data, err := manifestIn(ctx, form, file)
+	return planFile{name + "/" + ManifestFile, data}, err
+}
+
+// PackagedPlan is the plan in one file of a release; no Digest: there is none in it.
+type PackagedPlan struct{ File, Version, Digest string }
+
+// Plans opens the release's file manifest.yaml and all its packages, of whatever architecture.
+func (s *Source) Plans(ctx context.Context, version, dir string) (all []PackagedPlan, err error) {
+	r, sums, err := s.lookup(ctx, version)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range r.Assets {
+		kind := map[string]string{".deb": Deb, ".gz": Tarball, ".yaml": ManifestFile}[path.Ext(a.Name)]
+		if kind == "" || kind == ManifestFile && a.Name != ManifestFile {
+			continue
+		}
+		p := PackagedPlan{File: a.Name}
+		file, err := s.get(ctx, r, sums, a.Name, dir)
+		if err != nil {
+			return nil, err
+		}
+		data, err := manifestIn(ctx, kind, file)
+		if err == nil && data != nil {
+			p.Digest, err = Digest(data)
+		}
+		if err == nil {
+			p.Version, err = VersionIn(data)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", a.Name, err)
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+// lookup finds the release of a version, and its sums.
+func (s *Source) lookup(ctx context.Context, version string) (r Release, sums verified, err error) {
+	all, err := s.Releases(ctx)
+	if err == nil {
+		r, err = Lookup(version, s.config.TagPrefix, all)
+	}
+	if err == nil {
+		sums, err = s.sums(ctx, r)
+	}
+	return r, sums, err
 }
 
 // form is what the release has for this architecture: a package only if no tarball.
@@ -62,32 +148,33 @@ func form(r Release) string {
 	return Tarball
 }
 
-// manifestIn reads the plan in a tarball.
-func manifestIn(tarball string) (Manifest, error) {
-	f, err := os.Open(tarball)
+// manifestIn reads the plan in a package: the one beside the program, as that finds it
+// once it is installed; nil: that has the one that is built in.
+func manifestIn(ctx context.Context, form, file string) (data []byte, err error) {
+	switch form {
+	case Deb:
+		data, err = inDeb(ctx, file)
+	case Tarball:
+		data, err = inTarball(file)
+	default:
+		data, err = os.ReadFile(file)
+	}
 	if err != nil {
-		return Manifest{}, err
+		err = fmt.Errorf("cannot read %q: %w", path.Base(file), err)
+	}
+	return data, err
+}
+
+func inTarball(file string) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
 	}
 	defer f.Close()
 	z, err := gzip.NewReader(f)
 	if err != nil {
-		return Manifest{}, fmt.Errorf("cannot read %q: %w", path.Base(tarball), err)
+		return nil, err
 	}
-	for files := tar.NewReader(z); ; {
-		h, err := files.Next()
-		if errors.Is(err, io.EOF) {
-			return DefaultManifest()
-		}
-		if err != nil {
-			return Manifest{}, fmt.Errorf("cannot read %q: %w", path.Base(tarball), err)
-		}
-		if path.Base(h.Name) != ManifestFile {
-			continue
-		}
-		data, err := io.ReadAll(io.LimitReader(files, maxSmall))
-		if err != nil {
-			return Manifest{}, err
-		}
-		return ReadManifest(path.Base(tarball)+"/"+ManifestFile, data)
-	}
+	data, err := besideProgram(z)
+	return data, errors.Join(err, z.Close())
 }

@@ -10,41 +10,34 @@ import (
 	"path"
 )
 
-// manifestInDeb reads the plan in a package: the one beside the program, as that
-// finds it once it is installed, or the built-in one. Debian's own program takes the
-// package apart, whichever way it is compressed.
-func manifestInDeb(ctx context.Context, deb string) (Manifest, error) {
+// inDeb reads the plan in a package. Debian's own program takes that apart, whichever
+// way it is compressed.
+func inDeb(ctx context.Context, deb string) ([]byte, error) {
 	program, err := exec.LookPath("dpkg-deb")
 	if err != nil {
-		return Manifest{}, fmt.Errorf("cannot look into %s without dpkg-deb; publish the file %s, or do this on a boot server", path.Base(deb), ManifestFile)
+		return nil, fmt.Errorf("dpkg-deb is missing; publish the file %s, or do this on a boot server", ManifestFile)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	c := exec.CommandContext(ctx, program, "--fsys-tarfile", deb)
 	out, err := c.StdoutPipe()
 	if err != nil {
-		return Manifest{}, err
+		return nil, err
 	}
 	if err := c.Start(); err != nil {
-		return Manifest{}, err
+		return nil, err
 	}
-	data, err := besideProgram(tar.NewReader(out))
+	data, err := besideProgram(out)
 	if err != nil {
 		cancel()
 	}
-	if err := errors.Join(err, c.Wait()); err != nil {
-		return Manifest{}, fmt.Errorf("cannot read %q: %w", path.Base(deb), err)
-	}
-	if data == nil {
-		return DefaultManifest()
-	}
-	return ReadManifest(path.Base(deb)+"/"+ManifestFile, data)
+	return data, errors.Join(err, c.Wait())
 }
 
 // besideProgram finds the manifest in the folder of a program called bijou; nil is none.
-func besideProgram(files *tar.Reader) ([]byte, error) {
+func besideProgram(archive io.Reader) ([]byte, error) {
 	manifests, programs := map[string][]byte{}, map[string]bool{}
-	for {
+	for files := tar.NewReader(archive); ; {
 		h, err := files.Next()
 		if errors.Is(err, io.EOF) {
 			break

@@ -1,6 +1,10 @@
 package release_test
 
 import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -46,6 +50,44 @@ func TestManifestOfAPackage(t *testing.T) {
 		case tt.want == "" && (err != nil || len(m.Components) != 1 || m.Components[0].Name != "only"):
 			t.Errorf("%s: %v, %v", tt.packing, m.Components, err)
 		}
+	}
+}
+
+// Whoever makes releases sees that all packages have the plan that the release says.
+func TestPlansOfAllPackages(t *testing.T) {
+	if _, err := exec.LookPath("dpkg-deb"); err != nil {
+		t.Skip("dpkg-deb is not here: no package can be made")
+	}
+	server := github.New()
+	defer server.Close()
+	source, err := release.NewSource(record.Config{Env: record.EnvProduction, GitHubRepository: github.Repository, GitHubURL: server.URL()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer source.Close()
+	plan := []byte("version: 1.0-1\ncomponents:\n- {name: only, strategy: any, services: [only.service]}\n")
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	w := tar.NewWriter(z)
+	for name, data := range map[string][]byte{"bijou": {}, "manifest.yaml": append(plan, "- {name: more, strategy: any}\n"...)} {
+		if err := errors.Join(w.WriteHeader(&tar.Header{Name: name, Mode: 0o755, Size: int64(len(data))}), func() error { _, err := w.Write(data); return err }()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(w.Close(), z.Close()); err != nil {
+		t.Fatal(err)
+	}
+	files := map[string][]byte{
+		"manifest.yaml": plan, "neco_1.0-1_amd64.deb": deb(t, "gzip"), "bijou_1.0-1_linux_riscv64.tar.gz": packed.Bytes(), "notes.txt": nil,
+	}
+	server.Publish(github.Release{Tag: "release-1.0-1", Files: files})
+	all, err := source.Plans(t.Context(), "1.0-1", t.TempDir())
+	digests := map[string]string{}
+	for _, p := range all {
+		digests[p.File] = p.Digest
+	}
+	if err != nil || len(all) != 3 || digests["manifest.yaml"] != digests["neco_1.0-1_amd64.deb"] || digests["manifest.yaml"] == digests["bijou_1.0-1_linux_riscv64.tar.gz"] {
+		t.Errorf("%+v, %v", all, err)
 	}
 }
 

@@ -31,7 +31,10 @@ func ReadManifest(file string, data []byte) (Manifest, error) {
 		return Manifest{}, err
 	}
 	ordered, err := r.order(m.Components)
-	m.Components = ordered
+	if m.Components = ordered; err != nil {
+		return m, err
+	}
+	m.Digest, err = Digest(data)
 	return m, err
 }
 

@@ -127,13 +127,9 @@ func (s *Source) release(r *github.RepositoryRelease) Release {
 	return one
 }
 
-// Newest returns the release that the configuration's environment takes; ok is
+// Newest returns the release of all that the configuration's environment takes; ok is
 // false if there is none. With ErrIncomplete it is the newest one that is complete.
-func (s *Source) Newest(ctx context.Context) (c Choice, ok bool, err error) {
-	all, err := s.Releases(ctx)
-	if err != nil {
-		return Choice{}, false, err
-	}
+func (s *Source) Newest(all []Release) (c Choice, ok bool, err error) {
 	whole, err := complete(s.config.Env, s.config.TagPrefix, all)
 	c, ok = Choose(s.config.Env, s.config.TagPrefix, whole)
 	return c, ok, err

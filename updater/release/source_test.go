@@ -53,7 +53,11 @@ func published(t *testing.T, change func(*record.Config)) (*github.Server, *rele
 func TestNewest(t *testing.T) {
 	for env, want := range map[string]string{record.EnvProduction: "release-1.10-1", record.EnvStaging: "test-1.12-1", record.EnvNone: ""} {
 		_, source := published(t, func(c *record.Config) { c.Env = env })
-		c, _, err := source.Newest(t.Context())
+		all, err := source.Releases(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, _, err := source.Newest(all)
 		if err != nil || c.Release.Tag != want {
 			t.Errorf("%s: %q, %v; want %q", env, c.Release.Tag, err, want)
 		}

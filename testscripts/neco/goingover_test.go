@@ -1,0 +1,100 @@
+package neco
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"bijou/testscripts/github"
+	"bijou/testscripts/versions"
+)
+
+// TestGoingOver takes two servers from the binary that landed before to this one by an
+// update, and then to another release: requests, records and presences of before know no
+// digests, which is no difference.
+func TestGoingOver(t *testing.T) {
+	former := versions.Former(t)
+	dir := t.TempDir()
+	server := github.New()
+	t.Cleanup(server.Close)
+	state := "NECO_STATE=sqlite:" + filepath.Join(dir, "neco.db")
+	const plan = "components:\n- {name: a, strategy: stop-all, services: [a.service]}\n- {name: b, strategy: rolling, services: [b.service]}\n"
+	check(t, os.WriteFile(filepath.Join(dir, "systemctl"), []byte("#!/bin/sh\nexit 0\n"), 0o755))
+	command := func(words ...string) *exec.Cmd {
+		c := exec.Command(filepath.Join(dir, words[0]), words[1:]...)
+		c.Dir, c.Env = dir, append(os.Environ(), state)
+		return c
+	}
+	start := func(words ...string) {
+		c := command(words...)
+		check(t, c.Start())
+		t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
+	}
+	neco := func(words ...string) string {
+		out, _ := command(append([]string{"s0/neco"}, words...)...).CombinedOutput()
+		return string(out)
+	}
+	shows := func(all ...string) {
+		t.Helper()
+		said := ""
+		for end := time.Now().Add(3 * time.Minute); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+			said = neco("status")
+			missing := false
+			for _, words := range all {
+				missing = missing || !strings.Contains(said, words)
+			}
+			if !missing {
+				return
+			}
+		}
+		t.Fatalf("it never said %q, but\n%s", all, said)
+	}
+	for _, s := range []string{"s0", "s1"} {
+		check(t, os.Mkdir(filepath.Join(dir, s), 0o755))
+		data, err := os.ReadFile(former)
+		check(t, err)
+		check(t, os.WriteFile(filepath.Join(dir, s, "bijou"), data, 0o755))
+		check(t, os.WriteFile(filepath.Join(dir, s, "manifest.yaml"), []byte("version: 1.0-1\n"+plan), 0o644))
+		for _, name := range []string{"neco", "neco-updater", "neco-worker"} {
+			check(t, os.Symlink("bijou", filepath.Join(dir, s, name)))
+		}
+	}
+	neco("init")
+	for _, words := range []string{"config set github-url " + server.URL(), "config set github-repository " + github.Repository, "bootserver add 0 1"} {
+		neco(strings.Fields(words)...)
+	}
+	for n, s := range []string{"s0", "s1"} {
+		start(s+"/neco-worker", "--lrn", string(rune('0'+n)), "--dir", filepath.Join(dir, "w"+s), "--services", filepath.Join(dir, "systemctl"))
+	}
+	start("s0/neco-updater")
+	shows("\n0       1.0-1", "\n1       1.0-1", "leader    process")
+
+	publish := func(tag string) {
+		files, err := installable(tag, plan, "")
+		check(t, err)
+		server.Publish(github.Release{Tag: tag, Files: files})
+	}
+	publish("release-2.0-1")
+	neco("config", "set", "env", "production")
+	shows("update    1 to 2.0-1 of servers 0 and 1, attempt 1: succeeded", "\n0       2.0-1", "\n1       2.0-1")
+	shows("state     up to date: 2.0-1")
+	if request := neco("status", "--format", "json"); strings.Contains(request, `"sums"`) {
+		t.Errorf("the leader of before has written digests: %s", request)
+	}
+	publish("release-3.0-1")
+	neco("update", "--now")
+	shows("state     up to date: 3.0-1", "update    2 to 3.0-1 of servers 0 and 1, attempt 1: succeeded")
+	if request := neco("status", "--format", "json"); !strings.Contains(request, `"sums"`) {
+		t.Errorf("the leader of today knows no digests: %s", request)
+	}
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,147 @@
+package updater
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"bijou/updater/record"
+	"bijou/updater/release"
+)
+
+// Findings are what is not as the last update left it: servers without a worker, workers
+// of other bytes, components that differ. Each is as old as it was when it was seen first.
+func (s Snapshot) Findings(now time.Time) []record.Finding {
+	found := []record.Finding{}
+	add := func(lrn int, component, format string, args ...any) {
+		f := record.Finding{Server: lrn, Component: component, What: fmt.Sprintf(format, args...), Since: now}
+		for _, before := range s.Degraded.Findings {
+			if before.Same(f) {
+				f.Since = before.Since
+			}
+		}
+		found = append(found, f)
+	}
+	for _, lrn := range s.Servers {
+		p, alive := s.Present[lrn]
+		since, absent := s.Absent[lrn]
+		r := s.Current
+		switch gone := absent && !now.Before(since.Add(absence)); {
+		case gone && slices.Contains(s.Unseen, lrn):
+			add(lrn, "", "no worker was ever seen")
+		case gone:
+			add(lrn, "", "no worker is alive")
+		case !alive || r == nil || !r.Succeeded() || !slices.Contains(r.Servers, lrn):
+		case !release.Same(p.Version, r.Version):
+			add(lrn, "", "its worker is of %s, not of %s", p.Version, r.Version)
+		case record.Differ(p.Sums, r.Sums):
+			add(lrn, "", "it was installed from other files: the digest of their %s is %s, not %s", release.SumsFile, record.ShortDigest(p.Sums), record.ShortDigest(r.Sums))
+		case record.Differ(p.Plan, r.Plan):
+			add(lrn, "", "its plan is another one: its digest is %s, not %s", record.ShortDigest(p.Plan), record.ShortDigest(r.Plan))
+		case s.Inventories[lrn].Request == r.ID:
+			differs := s.Inventories[lrn].Differs
+			for _, component := range sorted(differs) {
+				add(lrn, component, "%s", strings.Join(differs[component], "; "))
+			}
+		}
+	}
+	return found
+}
+
+// rest is what the leader does while no update runs: it says what is not as the last one
+// left it, and begins another one if there is a reason.
+func (s Snapshot) rest(now time.Time) Action {
+	found := s.Findings(now)
+	if len(found)+len(s.Degraded.Findings) > 0 && !reflect.DeepEqual(found, s.Degraded.Findings) {
+		return s.declare(now, found)
+	}
+	if s.Repair != nil && !s.repairable() {
+		return Action{Verb: Warn, Why: "no repair: nothing differs, or a worker is away", Changes: []Change{remove(s.Keys.Repair())}}
+	}
+	a := s.begin(now)
+	for _, since := range s.Absent {
+		if due := since.Add(absence); a.Verb == Wait && due.After(now) && (a.Until.IsZero() || due.Before(a.Until)) {
+			a.Until = due
+		}
+	}
+	return a
+}
+
+// declare writes down what is not as it should be, with an alert for what is new of it.
+func (s Snapshot) declare(now time.Time, found []record.Finding) Action {
+	a := Action{Verb: Warn, Why: "all is as the last update left it again", Changes: []Change{put(s.Keys.Degraded(), record.Degraded{Findings: found})}}
+	var words []string
+	var lrns []int
+	for _, f := range found {
+		if !slices.ContainsFunc(s.Degraded.Findings, f.Same) {
+			words, lrns = append(words, f.String()), append(lrns, f.Server)
+		}
+	}
+	if len(found) > 0 {
+		a.Why = "not all is as the last update left it"
+	}
+	if len(words) > 0 {
+		a.Why = strings.Join(words, "; ")
+		alert := record.Alert{
+			ID: fmt.Sprintf("degraded-%d", now.UnixNano()), Kind: record.AlertDegraded, Servers: record.SortServers(lrns),
+			Version: s.Last(), Message: "degraded: " + a.Why, At: now,
+		}
+		a.Changes = append(a.Changes, put(s.Keys.Alert(alert.ID), alert))
+	}
+	return a
+}
+
+// repairable reports whether an update of the same version would put something right:
+// it needs all workers.
+func (s Snapshot) repairable() bool {
+	if s.Current == nil || !s.Current.Succeeded() || len(s.Degraded.Findings) == 0 {
+		return false
+	}
+	return !slices.ContainsFunc(s.Servers, func(lrn int) bool { _, alive := s.Present[lrn]; return !alive })
+}
+
+// repairAgain is how long after a repair what it was about counts as what it did not help.
+const repairAgain = time.Hour
+
+// repairs says by whose wish one is to be made; "": none is. What the last one was about,
+// and differs still or again soon, is not repaired unless an operator asks.
+func (s Snapshot) repairs() (by string) {
+	last := s.Current
+	fresh := func(f record.Finding) bool {
+		return !last.Repair || f.Since.After(last.EndedAt.Add(repairAgain)) || len(last.Components) > 0 && !slices.Contains(last.Components, f.Component)
+	}
+	switch {
+	case !s.repairable():
+		return ""
+	case s.Repair != nil:
+		return byRepair
+	case s.Config.Repair == record.RepairAuto && slices.ContainsFunc(s.Degraded.Findings, fresh):
+		return byItself
+	}
+	return ""
+}
+
+// components are those that differ on a server; nil: which ones do cannot be known, since
+// a worker is another one.
+func (s Snapshot) components() (names []string) {
+	for _, f := range s.Degraded.Findings {
+		if s.Repair != nil && len(s.Repair.Servers) > 0 && !slices.Contains(s.Repair.Servers, f.Server) {
+			continue
+		}
+		if f.Component == "" {
+			return nil
+		}
+		names = append(names, f.Component)
+	}
+	slices.SortFunc(names, cmp.Compare)
+	return slices.Compact(names)
+}
+
+// passes reports whether the request has nothing to do in a component's steps.
+func (s Seat) passes(step release.Step) bool {
+	r := s.Current
+	return r.Repair && len(r.Components) > 0 && !slices.Contains(r.Components, step.Component.Name)
+}

@@ -1,0 +1,143 @@
+package updater
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"bijou/state"
+	"bijou/updater/record"
+	"bijou/updater/release"
+)
+
+// digests returns what a request for that version is made of, or why it cannot be made.
+// Where it is not configured where releases are, nobody can replace what servers have.
+func (s Snapshot) digests(to string) (d record.Digests, why string) {
+	switch p, r := s.Published, s.Current; {
+	case s.Config.GitHubRepository == "":
+		return d, ""
+	case s.Replaced() != "":
+		return d, s.Replaced()
+	case p != nil && release.Same(p.Version, to):
+		return p.Digests, ""
+	case r != nil && r.Sums != "" && release.Same(r.Version, to):
+		return r.Digests, "" // what servers have may be published no more
+	}
+	return d, "it is not known yet which files release " + to + " consists of"
+}
+
+// Replaced says that the files of the release that servers have, or were asked to take,
+// are others now, so that it is another release by the same name; "" is no.
+func (s Snapshot) Replaced() string {
+	p, was := s.Published, ""
+	if p == nil {
+		return ""
+	}
+	if s.Current != nil && release.Same(s.Current.Version, p.Version) {
+		was = s.Current.Sums
+	}
+	if t := s.Target; t != nil && t.Sums != "" && release.Same(t.Version, p.Version) {
+		was = t.Sums
+	}
+	if !record.Differ(was, p.Sums) {
+		return ""
+	}
+	return fmt.Sprintf("the files of release %s were replaced: the digest of its %s is %s now, not %s; publish them as another version, or take them as they are: neco update --to %s",
+		p.Version, release.SumsFile, record.ShortDigest(p.Sums), record.ShortDigest(was), p.Version)
+}
+
+// retaken reports whether an operator has asked for the version that servers have, with
+// the files that it has now.
+func (s Snapshot) retaken() bool {
+	t, p, r := s.Target, s.Published, s.Current
+	return t != nil && p != nil && t.Sums != "" && t.Sums == p.Sums && record.Differ(r.Sums, p.Sums) &&
+		release.Same(t.Version, r.Version) && release.Same(p.Version, r.Version)
+}
+
+// finding is what a look for releases has brought.
+type finding struct {
+	listed    bool // the releases are known, and which one servers would take
+	newest    string
+	published *record.Published // nil: as before
+}
+
+// find asks the source which releases there are, and what the one consists of that
+// servers would take next.
+func (c *checker) find(ctx context.Context) (f finding, err error) {
+	all, err := c.source.Releases(ctx)
+	if err != nil {
+		return f, err
+	}
+	choice, ok, incomplete := c.source.Newest(all)
+	if f.listed = true; ok {
+		f.newest = choice.Version.String()
+	}
+	var s Snapshot
+	err = c.Store.View(ctx, func(v *state.KeyView) (err error) { s, err = Load(v, c.Version); return err })
+	if err != nil {
+		return f, err
+	}
+	s.Release = f.newest
+	c.asked.want, _, _ = s.offered()
+	f.published, err = c.inspect(ctx, s, all)
+	c.asked.known = err == nil && f.published != nil || s.Published != nil && release.Same(s.Published.Version, c.asked.want)
+	if err == nil {
+		err = incomplete
+	}
+	return f, err
+}
+
+// inspect finds out what the release consists of that servers would take next. The one
+// that they have may be there no more.
+func (c *checker) inspect(ctx context.Context, s Snapshot, all []release.Release) (*record.Published, error) {
+	to := c.asked.want
+	r, err := release.Lookup(to, s.Config.TagPrefix, all)
+	if to == "" || err != nil && s.Current != nil && release.Same(to, s.Current.Version) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	known := record.Digests{}
+	if s.Published != nil && release.Same(s.Published.Version, to) {
+		known = s.Published.Digests
+	}
+	dir, err := os.MkdirTemp("", "neco-updater-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	d, err := c.source.Digests(ctx, r, c.Form, known, dir)
+	if err != nil {
+		return nil, err
+	}
+	return &record.Published{Version: to, Digests: d}, nil
+}
+
+// offer writes down which release is the newest that servers would take, and what it
+// consists of. That the files of one that they have were replaced is told once.
+func (f finding) offer(tx *state.KeyTx) error {
+	var err error
+	if f.newest == "" {
+		tx.Remove(Keys().Release())
+	} else {
+		err = tx.Put(Keys().Release(), f.newest)
+	}
+	was, failed := read[record.Published](tx.KeyView, Keys().Published())
+	if err != nil || failed != nil || f.published == nil || was != nil && *was == *f.published {
+		return errors.Join(err, failed)
+	}
+	r, err := LoadRequest(tx.KeyView)
+	t, failed := read[record.Target](tx.KeyView, Keys().Target())
+	err = errors.Join(err, failed)
+	if why := (Snapshot{Current: r, Target: t, Published: f.published}).Replaced(); err == nil && why != "" {
+		a := record.Alert{
+			ID: "replaced-" + record.ShortDigest(f.published.Sums), Kind: record.AlertReplaced, Version: f.published.Version,
+			Message: why, At: time.Now().UTC(),
+		}
+		err = tx.Put(Keys().Alert(a.ID), a)
+	}
+	return errors.Join(err, tx.Put(Keys().Published(), f.published))
+}

@@ -1,0 +1,54 @@
+package updater
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"bijou/state"
+	"bijou/updater/record"
+)
+
+// heartbeatInterval is how often the leader says that it lives, to whoever raises an alarm
+// when it does not.
+const heartbeatInterval = time.Minute
+
+// pulse is what it says.
+type pulse struct {
+	State   string    `json:"state"` // as neco status has it
+	Version string    `json:"version,omitempty"`
+	At      time.Time `json:"at"`
+}
+
+// pulse is what a heartbeat says of the fleet.
+func (s Snapshot) pulse(now time.Time) pulse {
+	p := pulse{State: "up to date", Version: s.Last(), At: now}
+	switch r := s.Current; {
+	case r != nil && r.Stop:
+		p.State = "stopped"
+	case r != nil && !r.Ended():
+		p.State = "updating"
+	case len(s.Degraded.Findings) > 0:
+		p.State = "degraded"
+	}
+	return p
+}
+
+// beat sends heartbeats where they are wanted. One that fails is not made up for.
+func (l leader) beat(ctx context.Context) error {
+	v := newSight(l.Store, Keys().Config("notify.heartbeat"))
+	return watching(ctx, v, func() error {
+		for ; ctx.Err() == nil; v.wait(ctx, time.Now().Add(heartbeatInterval)) {
+			var s Snapshot
+			err := l.Store.View(ctx, func(view *state.KeyView) (err error) { s, err = Load(view, l.Version); return err })
+			if err == nil && s.Config.Heartbeat != "" {
+				beat := place{"notify.heartbeat", s.Config.Heartbeat, func(record.Alert) any { return s.pulse(time.Now().UTC()) }}
+				err = beat.send(ctx, s.Config, record.Alert{})
+			}
+			if err != nil && ctx.Err() == nil {
+				slog.Warn("no heartbeat was sent", "error", err)
+			}
+		}
+		return nil
+	})
+}

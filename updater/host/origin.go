@@ -1,0 +1,57 @@
+package host
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"bijou/updater/release"
+)
+
+// origin is which release a program was installed from.
+type origin struct {
+	Version string `json:"version"`
+	Sums    string `json:"sums"`              // the digest of the release's SHA256SUMS
+	Program string `json:"program,omitempty"` // the program's own; "": the package brings none
+}
+
+// maxOrigins is how many are kept: of the program that is being installed, and of the
+// one that runs until then.
+const maxOrigins = 2
+
+func originsFile(dir string) string { return filepath.Join(dir, "installed.json") }
+
+// keepOrigin writes down what the program at that path is of, before it is put to use:
+// whatever is killed then, the program that runs tells which of them it is.
+func (h *Host) keepOrigin(p Package, program string) error {
+	all := []origin{{Version: p.Version, Sums: p.Sums}}
+	var before []origin
+	_ = release.ReadJSON(originsFile(h.dir), &before) // what cannot be read is replaced
+	var err error
+	if program != "" {
+		all[0].Program, err = release.DigestOf(program)
+	}
+	if all = append(all, before...); err == nil {
+		err = release.KeepJSON(originsFile(h.dir), all[:min(maxOrigins, len(all))])
+	}
+	if err != nil {
+		return fmt.Errorf("cannot write what is installed: %w", err)
+	}
+	return nil
+}
+
+// Sums is the digest of the SHA256SUMS that a program of that version was installed by;
+// "": it was not installed by this worker or one before it.
+func Sums(dir, program, version string) (string, error) {
+	var all []origin
+	err := release.ReadJSON(originsFile(dir), &all)
+	if err != nil || len(all) == 0 {
+		return "", err
+	}
+	own, err := release.DigestOf(program)
+	for _, o := range all {
+		if err == nil && release.Same(o.Version, version) && (o.Program == own || o.Program == "") {
+			return o.Sums, nil
+		}
+	}
+	return "", err
+}

@@ -1,0 +1,45 @@
+package record
+
+import (
+	"fmt"
+	"time"
+)
+
+// Inventory is what a worker has found on its server when it looked last.
+type Inventory struct {
+	At      time.Time           `json:"at"`
+	Request int                 `json:"request"`           // the last one, whose part it has done
+	Differs map[string][]string `json:"differs,omitempty"` // by component, in which ways
+}
+
+// Finding is one thing that is not as the last update left it.
+type Finding struct {
+	Server    int       `json:"server"`
+	Component string    `json:"component,omitempty"` // "": its worker
+	What      string    `json:"what"`
+	Since     time.Time `json:"since"` // when it was seen first
+}
+
+// Same reports whether it is about the same thing, whenever it was seen first.
+func (f Finding) Same(o Finding) bool {
+	return f.Server == o.Server && f.Component == o.Component && f.What == o.What
+}
+
+// String is the finding as operators read it.
+func (f Finding) String() string {
+	if f.Component == "" {
+		return fmt.Sprintf("server %d: %s", f.Server, f.What)
+	}
+	return fmt.Sprintf("server %d, %s: %s", f.Server, f.Component, f.What)
+}
+
+// Degraded is all of that.
+type Degraded struct {
+	Findings []Finding `json:"findings"`
+}
+
+// Repair is an operator's wish for it to be put right.
+type Repair struct {
+	Servers []int  `json:"servers,omitempty"` // whose findings; none: everybody's
+	Who     string `json:"who,omitempty"`
+}

@@ -1,0 +1,46 @@
+package updater
+
+import (
+	"bijou/updater/record"
+)
+
+// drift has a component of a server be another one than the last update left there, as if
+// somebody had installed it by hand. While an update runs that would be the update's fault.
+func (w *world) drift(h *host) {
+	r := get[record.Request](w.store, w.keys.Current())
+	names := sorted(h.members)
+	if r == nil || !r.Succeeded() || h.dead || w.blind || h.effect != nil {
+		return
+	}
+	w.faults["component drifted"]++
+	name := names[w.r.IntN(len(names))]
+	w.logf("on server %d %s drifts", h.lrn, name)
+	h.members[name].version = "drifted"
+}
+
+// inventories are what workers say of their servers.
+func (w *world) inventories(r *record.Request) map[int]record.Inventory {
+	all := map[int]record.Inventory{}
+	for _, h := range w.servers {
+		if r == nil || !h.worker.up || h.effect != nil || h.status == nil || !h.status.For(*r) || !h.status.Finished {
+			continue
+		}
+		i := record.Inventory{Request: r.ID, Differs: map[string][]string{}}
+		for name, m := range h.members {
+			if m.version != h.plan().component(name) {
+				i.Differs[name] = []string{"it is " + m.version}
+			}
+		}
+		all[h.lrn] = i
+	}
+	return all
+}
+
+// repair is an operator who wants what differs put right, of all servers or of one.
+func (w *world) repair() {
+	r := record.Repair{}
+	if w.chance(2) {
+		r.Servers = []int{w.servers[w.r.IntN(len(w.servers))].lrn}
+	}
+	w.order("repair", func() ([]Change, error) { return []Change{put(w.keys.Repair(), r)}, nil })
+}

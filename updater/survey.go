@@ -1,0 +1,76 @@
+package updater
+
+import (
+	"context"
+	"log/slog"
+	"reflect"
+	"time"
+
+	"bijou/state"
+	"bijou/updater/record"
+	"bijou/updater/release"
+)
+
+// A worker looks at its server's components now and then, and says what it has found:
+// when that changes, and otherwise seldom, so that others see how old it is.
+const (
+	surveyInterval    = 20 * time.Second
+	inventoryInterval = 5 * time.Minute
+)
+
+// survey writes the server's inventory until ctx is done. While an update runs there is
+// none: servers differ then.
+func (w *worker) survey(ctx context.Context) error {
+	var last record.Inventory
+	var written time.Time
+	for ; ctx.Err() == nil; pause(ctx, surveyInterval) {
+		request := int(w.rests.Load())
+		if request == 0 {
+			continue
+		}
+		now, err := w.inventory(ctx, request)
+		if err != nil && ctx.Err() == nil {
+			slog.Warn("cannot see what is on this server", "error", err)
+		}
+		last.At = now.At
+		if err != nil || int(w.rests.Load()) != request || reflect.DeepEqual(now, last) && time.Since(written) < inventoryInterval {
+			continue
+		}
+		err = persist(ctx, func() error {
+			return w.claim.Update(ctx, func(tx *state.KeyTx) error { return tx.Put(Keys().Inventory(w.o.LRN), now) })
+		})
+		if err != nil {
+			return unlessDone(ctx, err)
+		}
+		last, written = now, time.Now()
+	}
+	return nil
+}
+
+// inventory says in which ways components are not what the plan says.
+func (w *worker) inventory(ctx context.Context, request int) (i record.Inventory, err error) {
+	i = record.Inventory{At: time.Now().UTC(), Request: request, Differs: map[string][]string{}}
+	for _, c := range w.o.Manifest.Components {
+		if c.Strategy == release.LeaderOnce {
+			continue
+		}
+		ways, err := w.o.Server.Differences(ctx, c)
+		if err != nil {
+			return i, err
+		}
+		if len(ways) > 0 {
+			i.Differs[c.Name] = ways
+		}
+	}
+	return i, nil
+}
+
+// rest notes the request whose part this worker has done, which is none while one runs.
+func (w *worker) rest() {
+	r, s := w.seat.Current, w.seat.Status
+	if r != nil && s != nil && s.For(*r) && s.Finished && r.Succeeded() {
+		w.rests.Store(int64(r.ID))
+	} else {
+		w.rests.Store(0)
+	}
+}

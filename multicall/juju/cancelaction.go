@@ -16,8 +16,8 @@ type cancelActionCmd struct {
 
 // Help shows how it is used.
 func (cancelActionCmd) Help() string {
-	return `What waits will not begin; what runs is killed, and nothing that it has set is written.
-
+	return `What waits will not begin; what runs is told to end, and killed after 10 seconds, and nothing that it
+has set is written. 
 Examples:
   juju cancel-action 7
   juju cancel-action 7 8 9`

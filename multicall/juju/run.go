@@ -39,8 +39,8 @@ Examples:
   juju run wordpress/0 -- relation-ids db`
 }
 
-// endGrace is how long what was told to end is waited for.
-const endGrace = 10 * time.Second
+// endGrace is how long what was told to end is waited for: its agent kills it before that.
+const endGrace = 15 * time.Second
 
 // Run queues the command on all units, waits for its end, and prints what came of it.
 func (c runCmd) Run(o *operator) error {

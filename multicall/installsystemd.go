@@ -51,6 +51,12 @@ func (i installCmd) unitFiles(s console.Streams) error {
 	if i.SystemdDir != "" && i.SystemdDir != systemd.Dir {
 		return nil // what they are for is not known
 	}
+	if i.Neco {
+		if err := durable.MkdirAll("/etc/neco", 0o755); err != nil {
+			return fmt.Errorf("cannot make the folder of neco's configuration: %w", err)
+		}
+		fmt.Fprintln(s.Err, "before that: NECO_STATE=URL goes into /etc/neco/environment, and this server's number into /etc/neco/rack")
+	}
 	fmt.Fprintf(s.Err, "start it, now and at every boot: systemctl enable --now %s\n", w.start)
 	return systemd.Reload()
 }

@@ -19,6 +19,7 @@ import (
 	"bijou/multicall/console"
 	"bijou/state"
 	"bijou/updater"
+	"bijou/updater/activity"
 	"bijou/updater/host"
 	"bijou/updater/record"
 	"bijou/updater/release"
@@ -203,6 +204,8 @@ const (
 
 // reach asks the source until it answers.
 func reach(ctx context.Context, source *release.Source) error {
+	doing := activity.Begin(ctx, "asks where releases are")
+	defer doing.End()
 	for n := 1; ; n++ {
 		_, err := source.Releases(ctx)
 		if err == nil || n == sourceTries {
@@ -210,6 +213,7 @@ func reach(ctx context.Context, source *release.Source) error {
 		}
 		delay := release.Delay(err, n, sourceDelay, time.Now())
 		slog.Warn("the source of releases does not answer as it should", "error", err, "again", delay)
+		doing.Say("asks where releases are, again and again: %v", err)
 		select {
 		case <-time.After(delay):
 		case <-ctx.Done():

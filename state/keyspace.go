@@ -182,6 +182,9 @@ type KeyTx struct {
 // Put writes the key.
 func (t *KeyTx) Put(key string, doc any) error { return t.tx.put(t.root+key, doc) }
 
+// Writes reports whether anything was written or removed so far.
+func (t *KeyTx) Writes() bool { return len(t.tx.pending.writes) > 0 }
+
 // PutLeased writes the key so that it vanishes with the session.
 func (t *KeyTx) PutLeased(key string, doc any, s *KeySession) error {
 	return t.tx.putLeased(t.root+key, doc, s.session.lease.ID())

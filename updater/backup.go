@@ -2,6 +2,7 @@ package updater
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -28,9 +29,13 @@ func Backup(ctx context.Context, space *state.Keyspace, to io.Writer, version st
 	var keys []archive.Key
 	err := space.View(ctx, func(v *state.KeyView) error {
 		kvs, err := v.List("")
-		keys = nil
+		keys, h.Lacks = nil, h.Lacks[:2]
 		for _, kv := range kvs {
-			if !staysBehind(kv.Key) {
+			switch {
+			case staysBehind(kv.Key):
+			case !json.Valid(kv.Value):
+				h.Lacks = append(h.Lacks, kv.Key+", which is no JSON")
+			default:
 				keys = append(keys, archive.Key{Key: kv.Key, Value: kv.Value})
 			}
 		}
@@ -50,7 +55,8 @@ func Backup(ctx context.Context, space *state.Keyspace, to io.Writer, version st
 // staysBehind says of a key that it is of those who live, lead, have their turn, or work
 // as a boot server: other hosts may do so from then on.
 func staysBehind(key string) bool {
-	return strings.HasPrefix(key, Keys().Presences()) || strings.HasPrefix(key, Keys().Claims()) || strings.HasPrefix(key, Keys().Inventories()) || strings.HasPrefix(key, "leader/")
+	return strings.HasPrefix(key, Keys().Presences()) || strings.HasPrefix(key, Keys().Claims()) || strings.HasPrefix(key, Keys().Inventories()) ||
+		strings.HasPrefix(key, Keys().Activities()) || strings.HasPrefix(key, "leader/")
 }
 
 const (

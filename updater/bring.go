@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"bijou/state"
+	"bijou/updater/activity"
 	"bijou/updater/record"
 	"bijou/updater/release"
 )
@@ -15,6 +16,8 @@ import (
 func (w *worker) bring(ctx context.Context, c release.Component, r record.Request) error {
 	var lead *state.KeyLeadership
 	defer func() { resign(ctx, lead) }()
+	doing := activity.Begin(ctx, "brings the contents of %s", c.Name)
+	defer doing.End()
 	for {
 		d := Duty{Version: r.Version, Plan: w.seat.Digests.Plan, Leads: leads(lead)}
 		revision, err := w.result(ctx, c, &d)
@@ -25,12 +28,14 @@ func (w *worker) bring(ctx context.Context, c release.Component, r record.Reques
 		case MoveDone:
 			return nil
 		case MoveAbort:
-			return fmt.Errorf("server %d has failed to bring the contents: %s", d.Contents.Server, d.Contents.Message)
+			return othersError{fmt.Errorf("server %d has failed to bring the contents: %s", d.Contents.Server, d.Contents.Message), []int{d.Contents.Server}}
 		case MoveGo:
 			err = w.deliver(ctx, c, r, lead)
 		case MoveTake:
 			resign(ctx, lead)
+			doing.Wait(record.WaitContents, nil, "waits for the server that brings the contents of "+c.Name)
 			lead, err = w.campaign(ctx, c, revision)
+			doing.Say("brings the contents of %s", c.Name)
 		}
 		if err != nil {
 			return err
@@ -77,7 +82,7 @@ func (w *worker) result(ctx context.Context, c release.Component, d *Duty) (revi
 
 // deliver does it, and writes the result. What was cancelled has none; errStale.
 func (w *worker) deliver(ctx context.Context, c release.Component, r record.Request, lead *state.KeyLeadership) error {
-	failure := w.o.Server.Bring(ctx, *c.Contents)
+	failure := w.o.Server.Bring(ctx, c)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

@@ -29,7 +29,8 @@ func (l leader) check(ctx context.Context) error {
 				slog.Warn("cannot look for releases; trying again", "error", err)
 				until = time.Now().Add(again)
 			}
-			v.wait(ctx, until)
+			await(ctx, v.bell, until)
+			v.changed() // whatever it is, all is read again
 		}
 		return nil
 	})

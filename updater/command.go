@@ -76,9 +76,9 @@ func (s Snapshot) unregistered() (gone []int) {
 	return gone
 }
 
-// Retry lets a stopped request go on at the step that failed. ErrNotStopped,
+// Retry lets a stopped request go on at the step that failed: another attempt. ErrNotStopped,
 // and an error if a server of the request is gone: others would wait for it.
-func Retry(s Snapshot, now time.Time) ([]Change, error) {
+func Retry(s Snapshot, now time.Time, by string) ([]Change, error) {
 	if s.Current == nil || !s.Current.Stop {
 		return nil, ErrNotStopped
 	}
@@ -89,7 +89,7 @@ func Retry(s Snapshot, now time.Time) ([]Change, error) {
 	r.Stop, r.Why, r.EndedAt, r.Missing, r.ProgressAt = false, "", nil, nil, now
 	r.Attempt++
 	h := s.Entry
-	h.Result, h.Why, h.EndedAt = record.Running, "", nil
+	h.Begin(r.Attempt, by, now)
 	changes := []Change{put(s.Keys.Current(), r), put(s.Keys.History(r.ID), h)}
 	for _, name := range sorted(s.Contents) {
 		if c := s.Contents[name]; !c.Success && release.Same(c.Version, r.Version) {
@@ -113,7 +113,7 @@ func Halt(s Snapshot, now time.Time, why string) ([]Change, error) {
 // is in an update that runs, which it would not write again while the others wait.
 func Unregister(s Snapshot, lrn int) []Change {
 	k, r := s.Keys, s.Current
-	changes := []Change{remove(k.BootServer(lrn)), remove(k.Presence(lrn)), remove(k.Claim(lrn)), remove(k.Inventory(lrn))}
+	changes := []Change{remove(k.BootServer(lrn)), remove(k.Presence(lrn)), remove(k.Claim(lrn)), remove(k.Inventory(lrn)), remove(k.Activity(lrn))}
 	if r != nil && !r.Stop && !r.Ended() && slices.Contains(r.Servers, lrn) {
 		return changes
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -42,20 +43,48 @@ func TestRecover(t *testing.T) {
 	}
 }
 
+// A retry adds an attempt to the history, and erases nothing of the one before.
+func TestHistoryForgetsNothing(t *testing.T) {
+	var h record.History
+	of := func(changes []Change) record.History { h, _ := changes[1].Value.(record.History); return h }
+	s := running(at(2), failed(1), at(2))
+	s.Entry.Begin(1, "you", t0())
+	h = of(Next(s, t0()).Changes)
+	s.Entry, s.Current = h, ended(true)
+	changes, err := Retry(s, t0().Add(time.Hour), "me")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Entry = of(changes)
+	s.Current = ptr(changes[0].Value.(record.Request))
+	s.Workers = map[int]record.Status{1: finished(), 2: finished(), 10: finished()}
+	h = of(Next(s, t0().Add(2*time.Hour)).Changes)
+	one, two := t0(), t0().Add(2*time.Hour)
+	want := []record.Attempt{
+		{Number: 1, Who: "you", Result: "stopped", Why: "server 2, step step: broken", AtFault: []int{2}, StartedAt: t0(), EndedAt: &one},
+		{Number: 2, Who: "me", Result: "succeeded", StartedAt: t0().Add(time.Hour), EndedAt: &two},
+	}
+	if diff := cmp.Diff(want, h.Attempts); diff != "" || h.Result != "succeeded" || h.AtFault != nil {
+		t.Errorf("%s %+v", diff, h)
+	}
+}
+
+func ptr[T any](v T) *T { return &v }
+
 func TestRetry(t *testing.T) {
-	got, err := Retry(stopped(nil), t0())
+	got, err := Retry(stopped(nil), t0(), "me")
 	want := []Change{
 		{"/n/status/current", *request(func(r *record.Request) { r.Attempt = 2 })},
-		{"/n/history/0000000004", record.History{ID: 4, To: "1.1", Result: "running"}},
+		{"/n/history/0000000004", record.History{ID: 4, To: "1.1", Result: "running", Attempts: []record.Attempt{{Number: 2, Who: "me", Result: "running", StartedAt: t0()}}}},
 		{"/n/contents/sabakan", nil},
 	}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Error(diff, err)
 	}
-	if _, err := Retry(running(), t0()); !errors.Is(err, ErrNotStopped) {
+	if _, err := Retry(running(), t0(), "me"); !errors.Is(err, ErrNotStopped) {
 		t.Errorf("of one that runs: %v", err)
 	}
-	if _, err := Retry(stopped(func(s *Snapshot) { s.Servers = []int{1, 10} }), t0()); err == nil || !strings.Contains(err.Error(), "server 2 is registered no more") {
+	if _, err := Retry(stopped(func(s *Snapshot) { s.Servers = []int{1, 10} }), t0(), "me"); err == nil || !strings.Contains(err.Error(), "server 2 is registered no more") {
 		t.Errorf("with a server less: %v", err)
 	}
 }
@@ -96,7 +125,7 @@ func TestHalt(t *testing.T) {
 
 // Upstream's fault 13: what was removed with server 1 was that of 10, too.
 func TestUnregister(t *testing.T) {
-	want := []Change{{"/n/info/bootservers/1", nil}, {"/n/presence/1", nil}, {"/n/claims/1", nil}, {"/n/inventory/1", nil}, {"/n/status/bootserver/1", nil}}
+	want := []Change{{"/n/info/bootservers/1", nil}, {"/n/presence/1", nil}, {"/n/claims/1", nil}, {"/n/inventory/1", nil}, {"/n/activity/1", nil}, {"/n/status/bootserver/1", nil}}
 	if diff := cmp.Diff(want, Unregister(base(nil), 1)); diff != "" {
 		t.Error(diff)
 	}

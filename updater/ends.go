@@ -28,7 +28,11 @@ func (s Snapshot) stop(now time.Time, servers []int, why string) Action {
 // history knows it, and the report lies in the outbox.
 func (s Snapshot) end(now time.Time, r record.Request, alert record.Alert) []Change {
 	h := s.Entry
-	h.Result, h.Why, h.EndedAt = alert.Kind, r.Why, &now
+	a := record.Attempt{Number: r.Attempt, Result: alert.Kind, Why: r.Why, StartedAt: r.ProgressAt, EndedAt: &now}
+	if r.Stop {
+		a.AtFault = alert.Servers
+	}
+	h.End(a)
 	return []Change{put(s.Keys.Current(), r), put(s.Keys.History(r.ID), h), put(s.Keys.Alert(alert.ID), alert)}
 }
 

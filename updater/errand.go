@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
+	"bijou/updater/activity"
 	"bijou/updater/record"
 	"bijou/updater/release"
 )
@@ -16,6 +18,9 @@ type errand struct {
 	cancel context.CancelFunc
 	ctx    context.Context // its own: it tells if it was cancelled
 	job    Job
+	log    *activity.Log // what it is doing just now
+	told   record.Activity
+	tellAt time.Time
 	ended  chan error // buffered: it ends whether or not the loop listens
 }
 
@@ -25,8 +30,8 @@ func (w *worker) begin(ctx context.Context, t Task) error {
 		return w.refuse(ctx, err)
 	}
 	w.seat.Journal, w.seat.Busy = t.Journal, true
-	e := &errand{job: t.Job, ended: make(chan error, 1)}
-	e.ctx, e.cancel = context.WithCancel(ctx)
+	e := &errand{job: t.Job, log: &activity.Log{}, tellAt: w.clock.now().Add(activityDelay), ended: make(chan error, 1)}
+	e.ctx, e.cancel = context.WithCancel(activity.With(ctx, e.log))
 	w.errand = e
 	slog.Info("begins", "what", t.Why)
 	conf, request := w.conf, *w.seat.Current
@@ -51,9 +56,12 @@ func (w *worker) done(ctx context.Context, err error) error {
 		slog.Info("was cancelled", "what", j.Name)
 		return nil
 	}
-	j.Phase, j.Message, j.At = Done, "", w.clock.now()
+	j.Phase, j.Message, j.WaitedFor, j.At = Done, "", nil, w.clock.now()
 	if err != nil {
 		j.Phase, j.Message = Failed, err.Error()
+	}
+	if others, ok := errors.AsType[othersError](err); ok {
+		j.WaitedFor = others.servers
 	}
 	slog.Info("ends", "what", j.Name, "error", err)
 	w.o.Metrics.did(err)
@@ -92,6 +100,8 @@ func (w *worker) do(ctx context.Context, t Task, conf record.Config, request rec
 	if err := w.whole(ctx); err != nil {
 		return err
 	}
+	doing := activity.Begin(ctx, "%s", t.Why)
+	defer doing.End()
 	err := w.perform(ctx, t, conf, request)
 	if errors.Is(err, errStale) {
 		<-ctx.Done()

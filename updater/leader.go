@@ -112,6 +112,9 @@ func (l leader) turn(ctx context.Context, m *memory) (a Action, err error) {
 		if err != nil {
 			return err
 		}
+		if s.Activities, err = LoadActivities(tx.KeyView); err != nil {
+			return err
+		}
 		a = l.next(s, m)
 		return Apply(tx, a.Changes)
 	})

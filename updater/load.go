@@ -1,6 +1,7 @@
 package updater
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 
@@ -82,6 +83,15 @@ func LoadPresences(v *state.KeyView) (map[int]record.Presence, error) {
 		return nil, err
 	}
 	return byLRN[record.Presence](kvs, Keys().Presences())
+}
+
+// LoadActivities reads what workers say that they are doing. No commit is conditional on it.
+func LoadActivities(v *state.KeyView) (map[int]record.Activity, error) {
+	kvs, err := v.Peek(Keys().Activities())
+	if err != nil {
+		return nil, err
+	}
+	return byLRN[record.Activity](kvs, Keys().Activities())
 }
 
 // Apply puts a decision's changes into a transaction.
@@ -201,19 +211,12 @@ func servers(infos []state.KeyValue) (lrns []int) {
 }
 
 // config reads the configuration.
-func (r *reader) config() (c record.Config) {
-	stored := map[string]string{}
+func (r *reader) config() record.Config {
+	stored := map[string]json.RawMessage{}
 	for _, kv := range r.list(Keys().AllConfig()) {
-		var value string
-		if r.err = kv.Decode(&value); r.err != nil {
-			return c
-		}
-		stored[strings.TrimPrefix(kv.Key, Keys().AllConfig())] = value
+		stored[strings.TrimPrefix(kv.Key, Keys().AllConfig())] = kv.Value
 	}
-	if r.err == nil {
-		c, r.err = record.ReadConfig(stored)
-	}
-	return c
+	return record.ReadConfig(stored)
 }
 
 // contents reads the results of what one server does for all.

@@ -97,6 +97,8 @@ func (s Snapshot) offered() (to, by, why string) {
 		return t.Version, byOperator, ""
 	}
 	switch {
+	case s.Config.SourceFault != "":
+		return "", "", "no updates: " + s.Config.SourceFault
 	case !s.updates():
 		return "", "", "the environment is none: no updates"
 	case s.Release == "":
@@ -156,7 +158,7 @@ func (s Snapshot) start(now time.Time, to, by string, digests record.Digests) Ac
 	if r.Repair = by == byRepair || by == byItself; r.Repair {
 		r.Components = s.components()
 	}
-	h := record.History{ID: id, By: by, To: to, Servers: r.Servers, Result: record.Running, StartedAt: now}
+	h := record.History{ID: id, By: by, To: to, Servers: r.Servers, StartedAt: now}
 	h.From = s.have()
 	switch {
 	case by == byOperator && s.Target != nil:
@@ -166,7 +168,13 @@ func (s Snapshot) start(now time.Time, to, by string, digests record.Digests) Ac
 	case by == byRepair:
 		h.Who = s.Repair.Who
 	}
-	changes := []Change{put(s.Keys.Current(), r), put(s.Keys.History(id), h)}
+	h.Begin(r.Attempt, h.Who, now)
+	why := fmt.Sprintf("update of %s to %s (%s)", record.ListServers(r.Servers), to, by)
+	if s.Recovery != nil && release.Newer(s.Recovery.Failed, to) {
+		why += ", back from " + s.Recovery.Failed + ", which did not succeed"
+	}
+	alert := Snapshot{Current: &r}.alert(now, record.AlertStarted, why+" begins")
+	changes := []Change{put(s.Keys.Current(), r), put(s.Keys.History(id), h), put(s.Keys.Alert(alert.ID), alert)}
 	if s.Recovery != nil {
 		changes = append(changes, remove(s.Keys.Recovery()))
 	}
@@ -178,10 +186,6 @@ func (s Snapshot) start(now time.Time, to, by string, digests record.Digests) Ac
 	}
 	if s.Target != nil && !release.Same(s.Target.Version, to) { // it must not come back when the configuration changes
 		changes = append(changes, remove(s.Keys.Target()))
-	}
-	why := fmt.Sprintf("update of %s to %s (%s)", record.ListServers(r.Servers), to, by)
-	if s.Recovery != nil && release.Newer(s.Recovery.Failed, to) {
-		why += ", back from " + s.Recovery.Failed + ", which did not succeed"
 	}
 	return Action{Verb: Start, Why: why, Changes: changes}
 }

@@ -223,7 +223,8 @@ func TestNextWrites(t *testing.T) {
 	now := t0()
 	want := []Change{
 		{"/n/status/current", record.Request{Version: "1.2", Servers: []int{1, 2, 10}, ID: 5, Attempt: 1, StartedAt: now, ProgressAt: now}},
-		{"/n/history/0000000005", record.History{ID: 5, By: "release", From: "1.1", To: "1.2", Servers: []int{1, 2, 10}, Result: "running", StartedAt: now}},
+		{"/n/history/0000000005", record.History{ID: 5, By: "release", From: "1.1", To: "1.2", Servers: []int{1, 2, 10}, Result: "running", StartedAt: now, Attempts: []record.Attempt{{Number: 1, Result: "running", StartedAt: now}}}},
+		{"/n/outbox/5-1-started", record.Alert{ID: "5-1-started", Kind: "started", Request: 5, Version: "1.2", Servers: []int{1, 2, 10}, Message: "update of 1, 2 and 10 to 1.2 (release) begins", At: now}},
 	}
 	got := Next(base(func(s *Snapshot) { s.Release, s.Servers = "1.2", []int{10, 1, 2} }), now).Changes
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -241,7 +242,9 @@ func TestNextWrites(t *testing.T) {
 	}
 	want = []Change{
 		{"/n/status/current", *request(func(r *record.Request) { r.Stop, r.EndedAt, r.Why = true, &now, "server 2, step step: broken" })},
-		{"/n/history/0000000004", record.History{ID: 4, To: "1.1", Result: "stopped", Why: "server 2, step step: broken", EndedAt: &now}},
+		{"/n/history/0000000004", record.History{ID: 4, To: "1.1", Result: "stopped", Why: "server 2, step step: broken", AtFault: []int{2}, EndedAt: &now, Attempts: []record.Attempt{
+			{Number: 1, Result: "stopped", Why: "server 2, step step: broken", AtFault: []int{2}, StartedAt: now, EndedAt: &now},
+		}}},
 		{"/n/outbox/4-1-stopped", record.Alert{ID: "4-1-stopped", Kind: "stopped", Request: 4, Version: "1.1", Servers: []int{2}, Message: "update to 1.1 stopped: server 2, step step: broken", At: now}},
 	}
 	if diff := cmp.Diff(want, Next(running(at(1), failed(1)), now).Changes); diff != "" {
@@ -249,7 +252,7 @@ func TestNextWrites(t *testing.T) {
 	}
 	want = []Change{
 		{"/n/status/current", *request(func(r *record.Request) { r.EndedAt = &now })},
-		{"/n/history/0000000004", record.History{ID: 4, To: "1.1", Result: "succeeded", EndedAt: &now}},
+		{"/n/history/0000000004", record.History{ID: 4, To: "1.1", Result: "succeeded", EndedAt: &now, Attempts: []record.Attempt{{Number: 1, Result: "succeeded", StartedAt: now, EndedAt: &now}}}},
 		{"/n/outbox/4-1-succeeded", record.Alert{ID: "4-1-succeeded", Kind: "succeeded", Request: 4, Version: "1.1", Servers: []int{1, 2, 10}, Message: "update of 1, 2 and 10 to 1.1 succeeded", At: now}},
 	}
 	if diff := cmp.Diff(want, Next(running(finished(), finished(), finished()), now).Changes); diff != "" {

@@ -61,13 +61,13 @@ type slackDoc struct {
 
 func slack(a record.Alert) any {
 	sign := map[string]string{
-		record.AlertSucceeded: ":white_check_mark:", record.AlertStopped: ":x:", record.AlertMissing: ":warning:", record.AlertTwin: ":warning:",
+		record.AlertSucceeded: ":white_check_mark:", record.AlertStopped: ":x:", record.AlertMissing: ":warning:", record.AlertSlow: ":warning:", record.AlertTwin: ":warning:",
 		record.AlertDegraded: ":warning:", record.AlertReplaced: ":warning:",
 	}[a.Kind]
 	if sign == "" {
 		sign = ":information_source:"
 	}
-	return slackDoc{Text: sign + " neco: " + a.Message}
+	return slackDoc{Text: sign + " neco" + behind(" of ", a.Cluster) + ": " + a.Message}
 }
 
 // sendPatience bounds one delivery.
@@ -87,6 +87,7 @@ func (p place) send(ctx context.Context, config record.Config, a record.Alert) e
 }
 
 func (p place) post(ctx context.Context, config record.Config, a record.Alert) error {
+	a.Cluster = config.Cluster
 	body, err := json.Marshal(p.body(a))
 	if err != nil {
 		return err

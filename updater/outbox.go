@@ -31,7 +31,8 @@ func (l leader) deliver(ctx context.Context) error {
 				slog.Warn("cannot deliver alerts", "error", err, "again-in", gap)
 				until = time.Now().Add(gap)
 			}
-			v.wait(ctx, until)
+			await(ctx, v.bell, until)
+			v.changed() // whatever it is, all is read again
 		}
 		return nil
 	})

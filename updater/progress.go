@@ -52,7 +52,7 @@ func (s Snapshot) note(waited time.Duration) Action {
 	r := s.Current
 	g := record.Gate{
 		Request: r.ID, StartedAt: r.StartedAt, Attempt: r.Attempt, Step: s.Gate.Of(*r), StepName: s.Gate.StepName, Plan: s.Gate.Plan, At: s.moved(),
-		Waited: int(waited / time.Second),
+		Waited: int(waited / time.Second), Slow: s.Gate.About(*r) && s.Gate.Slow,
 	}
 	return Action{Verb: Note, Why: fmt.Sprintf("update to %s runs", r.Version), Changes: []Change{put(s.Keys.Gate(), g)}}
 }

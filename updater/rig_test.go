@@ -145,6 +145,7 @@ type fake struct {
 	hang    map[string]bool // until its context is done
 	on      func(what string)
 	noCheck bool // of members
+	ill     map[int]error
 }
 
 func (f *fake) do(ctx context.Context, what string) error {
@@ -202,10 +203,10 @@ func (f *fake) Well(context.Context, release.Component) error { return nil }
 
 func (f *fake) Runs(context.Context, release.Component) bool { return true }
 
-func (f *fake) Others(_ context.Context, _ release.Component, lrns []int) (int, bool) {
-	return len(lrns), !f.noCheck
+func (f *fake) Others(context.Context, release.Component, []int) (map[int]error, bool) {
+	return f.ill, !f.noCheck
 }
 
-func (f *fake) Bring(ctx context.Context, c release.Contents) error {
-	return f.do(ctx, c.Key+"/bring")
+func (f *fake) Bring(ctx context.Context, c release.Component) error {
+	return f.do(ctx, c.Contents.Key+"/bring")
 }

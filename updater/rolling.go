@@ -1,7 +1,9 @@
 package updater
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	"bijou/updater/record"
 )
@@ -18,8 +20,10 @@ type Member struct {
 	// Up: it does not answer, but runs, and has not been ill for long. The others may
 	// count on it, so that it is not taken down without asking them.
 	Up     bool
-	Others int  // how many of the others' members answer
-	Asked  bool // Others is what this server's own look at the cluster has found
+	Others int // how many of the others' members answer
+	// Ill is what is the matter with those that do not.
+	Ill   map[int]error
+	Asked bool // Others is what this server's own look at the cluster has found
 }
 
 // Move is what a worker does next in such a step.
@@ -83,8 +87,39 @@ func (m Member) still(move Move, runs bool) (bool, error) {
 // spared tells if the others do without this member: they are a quorum. Where no
 // quorum can do without one, of one or two, all others must be well.
 func (m Member) spared() bool {
+	return m.Others >= m.quorum()
+}
+
+// quorum is how many of the others must be well.
+func (m Member) quorum() int {
 	n := len(m.Servers)
-	return m.Others >= min(n/2+1, n-1)
+	return min(n/2+1, n-1)
+}
+
+// waits says for what, and for whom, NextRolling has it wait.
+func (m Member) waits() (kind string, servers []int, why string) {
+	ill := sorted(m.Ill)
+	var words []string
+	for _, lrn := range ill {
+		words = append(words, fmt.Sprintf("server %d: %v", lrn, m.Ill[lrn]))
+	}
+	who := behind(": ", strings.Join(words, "; "))
+	held := m.Turn != nil && m.Turn.Server != m.LRN && slices.Contains(m.Servers, m.Turn.Server)
+	switch needed := m.Needed || !m.Well; {
+	case !needed:
+		return record.WaitQuorum, ill, fmt.Sprintf("waits to see the cluster again: %d of %d others needed, %d healthy%s", (len(m.Servers)-1)/2, len(m.Servers)-1, m.Others, who)
+	case held:
+		return record.WaitTurn, []int{m.Turn.Server}, fmt.Sprintf("waits for its turn, which server %d has", m.Turn.Server)
+	}
+	return record.WaitQuorum, ill, fmt.Sprintf("waits for a quorum without it: %d of %d others needed, %d healthy%s", m.quorum(), len(m.Servers)-1, m.Others, who)
+}
+
+// behind puts a text behind something, if there is one.
+func behind(what, text string) string {
+	if text == "" {
+		return ""
+	}
+	return what + text
 }
 
 // joined tells if this member and those that it sees are at least half of the

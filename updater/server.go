@@ -28,9 +28,9 @@ type Server interface {
 	Well(ctx context.Context, c release.Component) error
 	// Runs tells if the component's services run, well or not.
 	Runs(ctx context.Context, c release.Component) bool
-	// Others counts the servers whose members of the component are well; asked is
-	// false if there is no way to find out.
-	Others(ctx context.Context, c release.Component, lrns []int) (well int, asked bool)
-	// Bring brings contents to where they belong.
-	Bring(ctx context.Context, c release.Contents) error
+	// Others returns what is the matter with those servers' members of the component;
+	// those that are well are not in it. asked is false if there is no way to find out.
+	Others(ctx context.Context, c release.Component, lrns []int) (ill map[int]error, asked bool)
+	// Bring brings the component's contents to where they belong.
+	Bring(ctx context.Context, c release.Component) error
 }

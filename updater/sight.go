@@ -4,13 +4,9 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"time"
 
 	"bijou/state"
 )
-
-// again is how long whatever went wrong is left alone before it is tried again.
-const again = time.Second
 
 // sight is what its owner has not looked at yet of what has changed below some
 // prefixes: for who keeps what it has read, and follows the changes.
@@ -97,37 +93,5 @@ func (s *sight) watch(ctx context.Context) error {
 			return err
 		}
 		s.ring(news{changes: changes})
-	}
-}
-
-// wait waits until something has changed, or until the time if that is not zero; for an
-// owner that reads everything then.
-func (s *sight) wait(ctx context.Context, until time.Time) {
-	await(ctx, s.bell, until)
-	s.changed()
-}
-
-// await waits for a bell, or until the time if that is not zero.
-func await(ctx context.Context, bell <-chan struct{}, until time.Time) {
-	var due <-chan time.Time
-	if !until.IsZero() {
-		timer := time.NewTimer(time.Until(until))
-		defer timer.Stop()
-		due = timer.C
-	}
-	select {
-	case <-bell:
-	case <-due:
-	case <-ctx.Done():
-	}
-}
-
-// pause waits so long, or until ctx is done.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }

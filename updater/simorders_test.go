@@ -26,7 +26,7 @@ func (w *world) command(*host) {
 	case 3, 4:
 		w.order("recover", func() ([]Change, error) { return Recover(s, w.operatorTime(), "operator") })
 	case 5:
-		w.order("retry", func() ([]Change, error) { return Retry(s, w.operatorTime()) })
+		w.order("retry", func() ([]Change, error) { return Retry(s, w.operatorTime(), "") })
 	case 6:
 		w.pause()
 	case 7:
@@ -183,6 +183,6 @@ func (w *world) orderOneOf(s Snapshot) {
 	case gone || w.r.IntN(2) == 0:
 		w.order("recover", func() ([]Change, error) { return Recover(s, w.now, "operator") })
 	default:
-		w.order("retry", func() ([]Change, error) { return Retry(s, w.now) })
+		w.order("retry", func() ([]Change, error) { return Retry(s, w.now, "") })
 	}
 }

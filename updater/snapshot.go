@@ -31,6 +31,8 @@ type Snapshot struct {
 	Unseen      []int           // registered servers of which no worker was ever seen
 	Inventories map[int]record.Inventory
 	Present     map[int]record.Presence
+	// Activities are what workers say that they are doing. No decision is conditional on it.
+	Activities map[int]record.Activity
 	// Absent says since when the leader has seen no presence of servers; those
 	// that are present are not in it.
 	Absent map[int]time.Time
@@ -64,6 +66,7 @@ const (
 	Open   Verb = "open"   // open the gate of a step; conditional on Current only: who has come to a step has come
 	Stop   Verb = "stop"   // stop the request, and report that
 	Warn   Verb = "warn"   // name servers that are missing, or are back
+	Slow   Verb = "slow"   // report that nothing has moved for a while
 	Note   Verb = "note"   // say for how long nothing has moved, to the next leader
 	Finish Verb = "finish" // report that all is done
 )

@@ -15,9 +15,9 @@ func (s Seat) install(now time.Time) Task {
 	case !s.journaled(0) || j.Phase == Running:
 		return Task{Job: Install, Version: s.Current.Version, Journal: s.journal(now, 0, "install"), Why: "install " + s.Current.Version}
 	case j.Phase == Failed:
-		return s.fail(now, j.Message)
+		return s.fail(now, j.Message, j.WaitedFor)
 	case !now.Before(j.At.Add(handOver)):
-		return s.fail(now, fmt.Sprintf("%s was installed, but %s still runs a minute later", s.Current.Version, s.Own))
+		return s.fail(now, fmt.Sprintf("%s was installed, but %s still runs a minute later", s.Current.Version, s.Own), nil)
 	}
 	return Task{Job: Idle, Until: j.At.Add(handOver), Why: "waiting for " + s.Current.Version + " to take over"}
 }
@@ -27,13 +27,13 @@ func (s Seat) install(now time.Time) Task {
 func (s Seat) step(now time.Time) Task {
 	number := s.Status.Step
 	if number > len(s.Steps) {
-		return s.fail(now, fmt.Sprintf("the manifest has no step %d", number))
+		return s.fail(now, fmt.Sprintf("the manifest has no step %d", number), nil)
 	}
 	if s.journaled(number) && s.Journal.Phase == Done {
 		return s.advance(now)
 	}
 	if s.journaled(number) && s.Journal.Phase == Failed {
-		return s.fail(now, s.Journal.Message)
+		return s.fail(now, s.Journal.Message, s.Journal.WaitedFor)
 	}
 	if s.passes(s.Steps[number-1]) {
 		return s.advance(now)
@@ -98,7 +98,7 @@ func (s Seat) await(now time.Time, late []int) Task {
 	deadline := latest(since, s.MovedAt).Add(s.Timeout)
 	expired := !now.Before(deadline)
 	if expired && len(late) > 0 {
-		return s.fail(now, fmt.Sprintf("waited %s for server %s to come to step %s", s.Timeout, record.ListServers(late), s.Status.StepName))
+		return s.fail(now, fmt.Sprintf("waited %s for server %s to come to step %s", s.Timeout, record.ListServers(late), s.Status.StepName), late)
 	}
 	look := s.lookAt(since)
 	if expired || s.All == nil && !now.Before(look) {
@@ -117,10 +117,13 @@ func latest(a, b time.Time) time.Time {
 	return a
 }
 
-// lookAt is when a worker that waits looks next for itself: ever more seldom.
+// lookAt is when a worker that waits looks next for itself: ever more seldom, each at
+// another time, and later where commits take long, since the gate does, too.
 func (s Seat) lookAt(since time.Time) time.Time {
+	first := max(lookAfter, lookPerCommit*s.CommitTook)
+	first += time.Duration(s.Jitter * float64(first))
 	if s.LookedAt.Before(since) {
-		return since.Add(lookAfter)
+		return since.Add(first)
 	}
-	return s.LookedAt.Add(min(lookAtMost, max(lookAfter, s.LookedAt.Sub(since))))
+	return s.LookedAt.Add(max(first, min(lookAtMost, s.LookedAt.Sub(since))))
 }

@@ -2,11 +2,13 @@ package updater
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"time"
 
 	"bijou/state"
+	"bijou/updater/activity"
 	"bijou/updater/record"
 	"bijou/updater/release"
 )
@@ -25,6 +27,8 @@ func (w *worker) roll(ctx context.Context, c release.Component, r record.Request
 		return err
 	}
 	said := MoveDone
+	doing := activity.Begin(ctx, "rolls %s", c.Name)
+	defer doing.End()
 	var ill time.Time // since when
 	for {
 		m, revision, err := w.member(ctx, c, r)
@@ -41,6 +45,11 @@ func (w *worker) roll(ctx context.Context, c release.Component, r record.Request
 		if move != said {
 			slog.Info("rolling", "component", c.Name, "move", string(move), "others", m.Others, "well", m.Well, "needed", m.Needed)
 			said = move
+		}
+		if move == MoveWait {
+			doing.Wait(m.waits())
+		} else {
+			doing.Say("rolls %s", c.Name)
 		}
 		switch move {
 		case MoveDone:
@@ -84,25 +93,27 @@ func (w *worker) member(ctx context.Context, c release.Component, r record.Reque
 	m.Well = w.o.Server.Well(ctx, c) == nil
 	m.Up = !m.Well && w.o.Server.Runs(ctx, c)
 	if m.Asked = c.Members != nil; m.Asked || m.Needed || !m.Well {
-		m.Others = w.others(ctx, c, r, present)
+		m.Ill = w.others(ctx, c, r, present)
+		m.Others = len(r.Servers) - 1 - len(m.Ill)
 	}
 	return m, revision, ctx.Err()
 }
 
-// others counts the other servers' members that are well: where there is no way to
-// ask them, those whose worker lives.
-func (w *worker) others(ctx context.Context, c release.Component, r record.Request, present map[int]record.Presence) int {
+// others is what is the matter with the other servers' members: where there is no way to
+// ask them, whose worker lives is well.
+func (w *worker) others(ctx context.Context, c release.Component, r record.Request, present map[int]record.Presence) map[int]error {
 	others := slices.DeleteFunc(slices.Clone(r.Servers), func(lrn int) bool { return lrn == w.o.LRN })
-	if well, asked := w.o.Server.Others(ctx, c, others); asked {
-		return well
+	ill, asked := w.o.Server.Others(ctx, c, others)
+	if asked {
+		return ill
 	}
-	living := 0
+	ill = map[int]error{}
 	for _, lrn := range others {
-		if _, lives := present[lrn]; lives {
-			living++
+		if _, lives := present[lrn]; !lives {
+			ill[lrn] = errors.New("no worker is alive there")
 		}
 	}
-	return living
+	return ill
 }
 
 // turn takes or gives back the turn, if it is still as it was. Taking is for the

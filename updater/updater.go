@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"sync"
 	"time"
 
 	"bijou/state"
+	"bijou/updater/record"
 )
 
 // UpdaterOptions are of one updater's process.
@@ -64,10 +66,16 @@ func recoverAtStart(ctx context.Context, o UpdaterOptions) error {
 			return err
 		}
 		changes := AtStart(s, time.Now().UTC())
-		if changes != nil {
-			slog.Info("the stopped update is made again: a server of it was unregistered", "version", s.Current.Version)
+		if changes == nil {
+			return nil
 		}
-		return Apply(tx, changes)
+		slog.Info("the stopped update is made again: a server of it was unregistered", "version", s.Current.Version)
+		name, _ := os.Hostname()
+		a := record.Audit{
+			Who: "neco-updater@" + name, What: "recover", Detail: fmt.Sprintf("update %d to %s", s.Current.ID, s.Current.Version),
+			Why: "it was restarted, and a server of the stopped update is registered no more",
+		}
+		return errors.Join(Apply(tx, changes), Audit(tx, a))
 	})
 }
 

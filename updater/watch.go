@@ -3,7 +3,6 @@ package updater
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"bijou/updater/record"
@@ -44,11 +43,14 @@ func (s Snapshot) watch(now time.Time) Action {
 	}
 	deadline := s.progress().Add(s.Config.WorkerTimeout + patience)
 	if !now.Before(deadline) {
-		late := s.late()
-		return s.stop(now, late, fmt.Sprintf("nothing has moved for %s; %s", s.Config.WorkerTimeout, s.tell(late)))
+		atFault, why := s.tellStuck()
+		return s.stop(now, atFault, fmt.Sprintf("nothing has moved for %s; %s", s.Config.WorkerTimeout, why))
 	}
 	if waited := now.Sub(s.progress()).Truncate(time.Second); !s.Since.IsZero() && waited >= s.noted()+s.noteEvery() || s.Witnessed && waited < s.noted() {
 		return s.note(waited)
+	}
+	if at := s.slowAt(); !at.IsZero() && !now.Before(at) {
+		return s.slow(now)
 	}
 	return wait(s.wake(now, deadline), fmt.Sprintf("update to %s runs", s.Current.Version))
 }
@@ -67,18 +69,6 @@ func (s Snapshot) all(holds func(record.Status) bool) bool {
 		}
 	}
 	return true
-}
-
-// failures are the servers that have failed in this attempt.
-func (s Snapshot) failures(now time.Time) (failed []int, why string) {
-	var words []string
-	for _, lrn := range s.Current.Servers {
-		if w, why := s.failure(lrn, now); why != "" {
-			failed = append(failed, lrn)
-			words = append(words, fmt.Sprintf("server %d, step %s: %s", lrn, w.StepName, why))
-		}
-	}
-	return failed, strings.Join(words, "; ")
 }
 
 // failure is the error that the server's worker has recorded in this attempt; "" is
@@ -117,29 +107,7 @@ func (s Snapshot) gate() (low record.Status) {
 
 // late are the servers that others wait for: all that are not further than the
 // slowest.
-func (s Snapshot) late() (late []int) {
-	gate := s.gate().Step
-	for _, lrn := range s.Current.Servers {
-		if w, ok := s.worker(lrn); !ok || !w.Finished && w.Step <= gate {
-			late = append(late, lrn)
-		}
-	}
-	return late
-}
-
-// tell says of servers where they are.
-func (s Snapshot) tell(lrns []int) string {
-	var words []string
-	for _, lrn := range lrns {
-		switch w, ok := s.worker(lrn); {
-		case !ok:
-			words = append(words, fmt.Sprintf("server %d has not answered", lrn))
-		default:
-			words = append(words, fmt.Sprintf("server %d is at step %s", lrn, w.StepName))
-		}
-	}
-	return strings.Join(words, ", ")
-}
+func (s Snapshot) late() []int { return s.behind(s.gate().Step + 1) }
 
 // missing are the servers of the request that have been absent for too long.
 func (s Snapshot) missing(now time.Time) (missing []int) {
@@ -166,6 +134,7 @@ func (s Snapshot) wake(now, deadline time.Time) time.Time {
 	if due := s.progress().Add(s.noted() + s.noteEvery()); !s.Since.IsZero() && due.Before(deadline) {
 		deadline = due
 	}
+	deadline = sooner(now, s.slowAt(), deadline)
 	for _, lrn := range s.Current.Servers {
 		if since, absent := s.Absent[lrn]; absent {
 			deadline = sooner(now, since.Add(absence), sooner(now, since.Add(handOver), deadline))

@@ -30,6 +30,9 @@ type Seat struct {
 	Moves    int       // what the servers had done by then
 	MovedAt  time.Time // when it has seen that grow, at the step that it is at
 	Back     time.Time // when the store came back that had been away
+
+	CommitTook time.Duration // how long its last commits took
+	Jitter     float64       // from 0 to 1, each worker's own
 }
 
 // The phases of what a Journal is about.
@@ -49,7 +52,9 @@ type Journal struct {
 	Name    string    `json:"name"`
 	Phase   string    `json:"phase"`
 	Message string    `json:"message,omitempty"` // why it failed
-	At      time.Time `json:"at"`                // when it came to this phase
+	// WaitedFor are the servers at fault, if it is not this one.
+	WaitedFor []int     `json:"waited-for,omitempty"`
+	At        time.Time `json:"at"` // when it came to this phase
 }
 
 // Job is what a Task does.
@@ -83,7 +88,9 @@ type Task struct {
 const (
 	lookAfter  = 2 * time.Second
 	lookAtMost = 30 * time.Second
-	handOver   = time.Minute
+	// lookPerCommit is that time, in what the worker's own commit of its record took.
+	lookPerCommit = 16
+	handOver      = time.Minute
 )
 
 // NextTask decides what a worker does.
@@ -106,7 +113,7 @@ func NextTask(s Seat, now time.Time) Task {
 		return s.install(now)
 	case s.otherPlan():
 		return s.fail(now, fmt.Sprintf("the digest of this server's plan is %s, and that of release %s is %s: its package brings another %s than the release says",
-			record.ShortDigest(s.Digests.Plan), s.Current.Version, record.ShortDigest(s.Current.Plan), release.ManifestFile))
+			record.ShortDigest(s.Digests.Plan), s.Current.Version, record.ShortDigest(s.Current.Plan), release.ManifestFile), nil)
 	case s.Status.Step == 0:
 		return s.write(now, s.at(1))
 	}
@@ -216,9 +223,9 @@ func (s Seat) write(now time.Time, w record.Status) Task {
 	return Task{Job: Write, Status: w, Why: w.StepName}
 }
 
-// fail records why the worker cannot go on.
-func (s Seat) fail(now time.Time, message string) Task {
+// fail records why the worker cannot go on, and whose fault that is: nil is its own.
+func (s Seat) fail(now time.Time, message string, waitedFor []int) Task {
 	w := *s.Status
-	w.Error, w.Message = true, message
+	w.Error, w.Message, w.WaitedFor = true, message, waitedFor
 	return s.write(now, w)
 }

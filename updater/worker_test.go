@@ -72,6 +72,8 @@ func TestNextTask(t *testing.T) {
 		{"it looks, and all are there", seated(2, func(s *Seat) { s.All = three }), lookAfter, Run, 0, "a/update"},
 		{"it looks, and one is not", seated(2, func(s *Seat) { s.All, s.LookedAt = two, t0().Add(lookAfter) }), lookAfter, Idle, 2 * lookAfter, "waiting"},
 		{"it looks ever more seldom", seated(2, func(s *Seat) { s.LookedAt = t0().Add(10 * time.Minute) }), 10 * time.Minute, Idle, 10*time.Minute + lookAtMost, "waiting"},
+		{"its commit took long, so that the gate will", seated(2, func(s *Seat) { s.CommitTook = time.Second }), lookAfter, Idle, lookPerCommit * time.Second, "waiting"},
+		{"they do not all look at once", seated(2, func(s *Seat) { s.Jitter = 0.5 }), lookAfter, Idle, lookAfter * 3 / 2, "waiting"},
 		{"it looked at the step before", seated(2, func(s *Seat) { s.LookedAt = t0().Add(-time.Second) }), 0, Idle, lookAfter, "waiting"},
 		{"the time is over", seated(2, func(s *Seat) { s.LookedAt = t0().Add(time.Hour - time.Second) }), time.Hour, Look, 0, "no gate"},
 		{"the time is over, one is not there", seated(2, func(s *Seat) { s.All = two }), time.Hour, Write, 0, "a/update"},
@@ -147,7 +149,7 @@ func TestRecords(t *testing.T) {
 		{"waited too long", seated(2, func(s *Seat) {
 			s.All = map[int]record.Status{1: came(1), 2: came(2)}
 		}), status(2, "a/update", func(s *record.Status) {
-			s.Error, s.Message = true, "waited 1h0m0s for server 1 and 10 to come to step a/update"
+			s.Error, s.Message, s.WaitedFor = true, "waited 1h0m0s for server 1 and 10 to come to step a/update", []int{1, 10}
 		})},
 	}
 	for _, tt := range tests {

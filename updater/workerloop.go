@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -86,7 +87,7 @@ func runWorker(ctx context.Context, o WorkerOptions, c clock) error {
 		return unlessDone(ctx, err)
 	}
 	w := &worker{claim: claim, process: o.Store.NewProcess(), o: o, steps: o.Manifest.Steps(), clock: c, mended: make(chan struct{})}
-	w.seat = Seat{Keys: Keys(), LRN: o.LRN, Own: o.Version, Digests: o.digests(), Steps: w.steps, Journal: w.clock.since(j)}
+	w.seat = Seat{Keys: Keys(), LRN: o.LRN, Own: o.Version, Digests: o.digests(), Steps: w.steps, Journal: w.clock.since(j), Jitter: rand.Float64()}
 	w.away = &absentStore{clock: w.clock}
 	w.sight = newSight(o.Store, Keys().Current(), Keys().Gate(), Keys().AllConfig()) // not the other workers' records: N² events
 	w.presence = &presence{o: o, claim: w.claim, process: w.process, heard: w.heard}
@@ -122,6 +123,7 @@ func (w *worker) loop(ctx context.Context) error {
 		if err := w.refresh(ctx); err != nil {
 			return unlessDone(ctx, err)
 		}
+		w.tell(ctx)
 		w.seat.Back = w.away.back()
 		w.rest()
 		t := NextTask(w.seat, w.clock.now())
@@ -160,6 +162,9 @@ func (w *worker) act(ctx context.Context, t Task) error {
 // wait waits until something has changed, what is being done has ended, or the
 // time has come.
 func (w *worker) wait(ctx context.Context, at time.Time) error {
+	if w.errand != nil && (at.IsZero() || w.errand.tellAt.Before(at)) {
+		at = w.errand.tellAt
+	}
 	var due <-chan time.Time
 	if !at.IsZero() {
 		timer := time.NewTimer(max(0, at.Sub(w.clock.now())))
@@ -210,6 +215,7 @@ func takes(now *record.Request, s record.Status) bool {
 // nothing of that was written since, which saves reading it again. It says when that
 // was, and not when it was decided on: the store may have been away.
 func (w *worker) write(ctx context.Context, s record.Status) error {
+	began := time.Now()
 	err := w.persist(ctx, func() error {
 		s.At = w.clock.now()
 		written, err := w.claim.PutIf(ctx, Keys().Current(), w.asked, Keys().Worker(w.o.LRN), s)
@@ -235,6 +241,7 @@ func (w *worker) write(ctx context.Context, s record.Status) error {
 	if err == nil {
 		slog.Info("comes to a step", "version", s.Version, "step", s.Step, "name", s.StepName, "finished", s.Finished, "error", s.Message)
 		s.At = w.clock.now() // the store may have taken its time
+		w.seat.CommitTook = max(time.Since(began), w.seat.CommitTook/2)
 		w.seat.Status = &s
 	}
 	return err

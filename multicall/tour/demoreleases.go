@@ -90,12 +90,13 @@ func (r *releases) file(w http.ResponseWriter, req *http.Request) {
 	http.ServeContent(w, req, "", time.Time{}, bytes.NewReader(data))
 }
 
-// take takes an alert.
+// take takes an alert: of how updates end, since one sees them begin.
 func (r *releases) take(_ http.ResponseWriter, req *http.Request) {
 	var alert struct {
+		Kind    string `json:"kind"`
 		Message string `json:"message"`
 	}
-	if json.NewDecoder(io.LimitReader(req.Body, 1<<16)).Decode(&alert) == nil {
+	if json.NewDecoder(io.LimitReader(req.Body, 1<<16)).Decode(&alert) == nil && alert.Kind != "started" {
 		r.alerts <- alert.Message
 	}
 }

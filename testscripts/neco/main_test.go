@@ -21,6 +21,7 @@ func TestScripts(t *testing.T) {
 		"proxy":    proxy,
 		"releases": releases,
 		"sabakan":  sabakan,
+		"scribble": scribble,
 		"shows":    shows,
 		"stored":   stored,
 	}})

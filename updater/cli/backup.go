@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"strings"
 
 	"bijou/multicall/console"
 	"bijou/state"
@@ -44,7 +45,7 @@ func (c backupCmd) Run(o *operator) error {
 			err = console.Hint(err, "--force replaces it")
 		}
 		if err == nil {
-			o.note("%d keys are backed up to %s, as of revision %d; not in it: %s; %s", h.Keys, c.File, h.Revision, h.Lacks[0], h.Lacks[1])
+			o.note("%d keys are backed up to %s, as of revision %d; not in it: %s", h.Keys, c.File, h.Revision, strings.Join(h.Lacks, "; "))
 		}
 		return err
 	})

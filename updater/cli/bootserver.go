@@ -34,7 +34,10 @@ func (l lrns) parse() (all []int, err error) {
 	return record.SortServers(all), nil
 }
 
-type bootserverAddCmd struct{ lrns }
+type bootserverAddCmd struct {
+	lrns
+	reason
+}
 
 // Help is what `neco bootserver add --help` says besides.
 func (bootserverAddCmd) Help() string {
@@ -50,6 +53,7 @@ func (c bootserverAddCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
+	o.detail("%s", record.ListServers(all))
 	var known []int
 	err = o.decide(func(s updater.Snapshot, _ time.Time) (changes []updater.Change, _ error) {
 		known = nil
@@ -78,7 +82,10 @@ func (c bootserverAddCmd) Run(o *operator) error {
 	})
 }
 
-type bootserverRemoveCmd struct{ lrns }
+type bootserverRemoveCmd struct {
+	lrns
+	reason
+}
 
 // Help is what `neco bootserver remove --help` says besides.
 func (bootserverRemoveCmd) Help() string {
@@ -94,6 +101,7 @@ func (c bootserverRemoveCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
+	o.detail("%s", record.ListServers(all))
 	var awaited, stopped bool
 	err = o.decide(func(s updater.Snapshot, _ time.Time) (changes []updater.Change, _ error) {
 		awaited, stopped = false, false

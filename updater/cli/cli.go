@@ -11,11 +11,13 @@ import (
 	"io"
 	"os"
 	"os/user"
+	"strings"
 	"time"
 
 	"bijou/multicall/console"
 	"bijou/state"
 	"bijou/updater"
+	"bijou/updater/record"
 	"bijou/updater/release"
 )
 
@@ -69,6 +71,12 @@ type operator struct {
 	streams console.Streams
 	url     string
 	parts   Parts
+	deed    record.Audit // what this call does, if it changes anything
+}
+
+// reason is the flag of commands that change something.
+type reason struct {
+	Why string `placeholder:"REASON" help:"Why; it stands in neco history --audit."`
 }
 
 // Main runs one neco command and answers its exit code.
@@ -82,8 +90,18 @@ func run(ctx context.Context, s console.Streams, parts Parts, args []string) err
 	if err != nil {
 		return err
 	}
-	return advise(parsed.Run(&operator{ctx: ctx, streams: s, url: g.State, parts: parts}))
+	o := &operator{ctx: ctx, streams: s, url: g.State, parts: parts, deed: record.Audit{Who: who()}}
+	o.deed.What, _, _ = strings.Cut(parsed.Command(), " <")
+	for _, flag := range parsed.Flags() {
+		if flag.Name == "why" {
+			o.deed.Why, _ = parsed.FlagValue(flag).(string)
+		}
+	}
+	return advise(parsed.Run(o))
 }
+
+// detail says to what the command is done.
+func (o *operator) detail(format string, args ...any) { o.deed.Detail = fmt.Sprintf(format, args...) }
 
 // advise adds what an operator can do about an error.
 func advise(err error) error {
@@ -130,9 +148,16 @@ func (o *operator) view(f func(v *state.KeyView) error) error {
 	return o.open(func(k *state.Keyspace) error { return k.View(o.ctx, f) })
 }
 
-// update commits what f writes.
+// update commits what f writes, and who did that.
 func (o *operator) update(f func(tx *state.KeyTx) error) error {
-	return o.open(func(k *state.Keyspace) error { return k.Update(o.ctx, f) })
+	return o.open(func(k *state.Keyspace) error {
+		return k.Update(o.ctx, func(tx *state.KeyTx) error {
+			if err := f(tx); err != nil || !tx.Writes() {
+				return err
+			}
+			return updater.Audit(tx, o.deed)
+		})
+	})
 }
 
 // decide commits what f makes of what there is.
@@ -145,6 +170,9 @@ func (o *operator) decide(f func(s updater.Snapshot, now time.Time) ([]updater.C
 		changes, err := f(s, time.Now().UTC())
 		if err != nil {
 			return err
+		}
+		if o.deed.Detail == "" && s.Current != nil {
+			o.detail("update %d to %s, attempt %d", s.Current.ID, s.Current.Version, s.Current.Attempt)
 		}
 		return updater.Apply(tx, changes)
 	})
@@ -161,12 +189,16 @@ func (o *operator) print(text string) error {
 	return err
 }
 
-// who is the person who calls, for the records: USER@HOST.
+// who is the person who calls, for the records: USER@HOST, with the user who became root
+// by sudo.
 func who() string {
-	name := os.Getenv("SUDO_USER")
-	if u, err := user.Current(); err == nil && name == "" {
+	name, suffix := "", ""
+	if u, err := user.Current(); err == nil {
 		name = u.Username
 	}
+	if sudo := os.Getenv("SUDO_USER"); sudo != "" && os.Getuid() == 0 { // others may say what they like
+		name, suffix = sudo, " (sudo)"
+	}
 	host, _ := os.Hostname()
-	return name + "@" + host
+	return name + "@" + host + suffix
 }

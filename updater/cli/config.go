@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"bijou/multicall/console"
@@ -24,6 +25,7 @@ type configSetCmd struct {
 	Key   string `arg:"" help:"The key."`
 	Value string `arg:"" help:"Its value."`
 	Now   bool   `help:"With env: the first update does not wait for the update window."`
+	reason
 }
 
 // Help is what `neco config set --help` says besides.
@@ -66,6 +68,7 @@ func (c configSetCmd) Run(o *operator) error {
 			first = setting.Key == "env" && value != record.EnvNone && s.Config.Env == record.EnvNone && s.Last() == ""
 			config = s.Config
 		}
+		o.detail("%s to %q, was %s", setting.Key, setting.Shown(value), was(tx.KeyView, setting.Key))
 		err := put(tx, setting.Key, &value)
 		if first && c.Now {
 			err = errors.Join(err, tx.Put(updater.Keys().Hurry(), who()))
@@ -94,13 +97,29 @@ func (o *operator) announce(c record.Config, now bool) {
 		when, orElse(strings.Join(all, ", "), "nothing"))
 }
 
+// was is what a key was set to, as it may be shown.
+func was(v *state.KeyView, key string) string {
+	var value string
+	ok, err := v.Get(updater.Keys().Config(key), &value)
+	setting, unknown := record.FindSetting(key)
+	switch {
+	case err != nil || unknown != nil:
+		return "what this version cannot read"
+	case !ok:
+		return "not set"
+	}
+	return strconv.Quote(setting.Shown(value))
+}
+
 // put writes a value, or removes it. What the environment takes is looked for
 // anew: until then nothing is known of it, so that no release of another
 // environment is taken meanwhile.
 func put(tx *state.KeyTx, key string, value *string) error {
 	before, err := updater.LoadConfig(tx.KeyView)
-	mends := err != nil // something else than neco has written what cannot be; this may put it right
-	if slices.Contains([]string{"env", "tag-prefix", "github-repository", "github-url"}, key) && (mends || changes(before, key, value)) {
+	if err != nil {
+		return err
+	}
+	if slices.Contains([]string{"env", "tag-prefix", "github-repository", "github-url"}, key) && changes(before, key, value) {
 		tx.Remove(updater.Keys().Release())
 		tx.Remove(updater.Keys().Published())
 		tx.Remove(updater.Keys().CheckFailure())
@@ -147,17 +166,23 @@ func (c configGetCmd) Run(o *operator) error {
 	return o.print(value + "\n")
 }
 
-// stored reads what was set.
+// stored reads what was set, and can be read; it names what cannot.
 func (o *operator) stored() (stored map[string]string, err error) {
 	err = o.view(func(v *state.KeyView) error {
 		stored = map[string]string{}
+		config, err := updater.LoadConfig(v)
+		if err != nil {
+			return err
+		}
+		for _, fault := range config.Faults {
+			o.note("cannot read the configuration key %s; to remove it: neco config unset KEY", fault)
+		}
 		kvs, err := v.List(updater.Keys().AllConfig())
 		for _, kv := range kvs {
 			var value string
-			if err := kv.Decode(&value); err != nil {
-				return err
+			if kv.Decode(&value) == nil {
+				stored[strings.TrimPrefix(kv.Key, updater.Keys().AllConfig())] = value
 			}
-			stored[strings.TrimPrefix(kv.Key, updater.Keys().AllConfig())] = value
 		}
 		return err
 	})
@@ -196,23 +221,23 @@ func (c configListCmd) Run(o *operator) error {
 
 type configUnsetCmd struct {
 	Key string `arg:"" help:"The key."`
+	reason
 }
 
 // Run puts one key back to its default.
 func (c configUnsetCmd) Run(o *operator) error {
-	setting, err := record.FindSetting(c.Key)
-	if err != nil {
-		return console.Usage(err)
-	}
 	return o.update(func(tx *state.KeyTx) error {
-		var value string
-		ok, err := tx.Get(updater.Keys().Config(setting.Key), &value)
+		kvs, err := tx.List(updater.Keys().Config(c.Key))
 		if err != nil {
 			return err
 		}
-		if !ok {
-			return errors.New(setting.Key + " is not set")
+		if !slices.ContainsFunc(kvs, func(kv state.KeyValue) bool { return kv.Key == updater.Keys().Config(c.Key) }) {
+			if _, err := record.FindSetting(c.Key); err != nil { // what another version knows may be there
+				return console.Usage(err)
+			}
+			return errors.New(c.Key + " is not set")
 		}
-		return put(tx, setting.Key, nil)
+		o.detail("%s, was %s", c.Key, was(tx.KeyView, c.Key))
+		return put(tx, c.Key, nil)
 	})
 }

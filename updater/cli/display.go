@@ -23,6 +23,9 @@ func (d display) text(coloured bool) (string, error) {
 	line := func(name, format string, args ...any) {
 		fmt.Fprintf(&b, "%-9s %s\n", name, console.Plain(fmt.Sprintf(format, args...)))
 	}
+	if d.doc.Cluster != "" {
+		line("cluster", "%s", d.doc.Cluster)
+	}
 	line("state", "%s%s", d.doc.State, behind(": ", d.doc.Why))
 	line("version", "%s", orElse(d.doc.Version, "none yet"))
 	line("release", "%s", orElse(d.doc.Release, "none known"))
@@ -48,6 +51,9 @@ func (d display) text(coloured bool) (string, error) {
 
 // wishes tells what operators have asked for, and what is wrong with the source.
 func (d display) wishes(line func(name, format string, args ...any)) {
+	for _, fault := range d.doc.ConfigFaults {
+		line("config", "cannot read %s", fault)
+	}
 	if t := d.doc.Target; t != nil {
 		line("asked for", "%s", t.Version)
 	}
@@ -126,6 +132,8 @@ func (d display) worker(s serverDoc) string {
 func (d display) state(s serverDoc) (string, console.Colour) {
 	missing := d.doc.Request != nil && slices.Contains(d.doc.Request.Missing, s.LRN)
 	switch w := s.Record; {
+	case w != nil && w.Error && len(w.WaitedFor) > 0:
+		return "failed: " + w.Message, console.Yellow // not its own fault
 	case w != nil && w.Error:
 		return "failed: " + w.Message, console.Red
 	case missing:
@@ -136,6 +144,8 @@ func (d display) state(s serverDoc) (string, console.Colour) {
 		return "done", console.Green
 	case w != nil && d.doc.Request != nil && d.doc.Request.Stop:
 		return "stopped", console.Yellow
+	case s.Doing != nil:
+		return s.Doing.Text(), ""
 	case w != nil:
 		return "at it", ""
 	case s.InUpdate:

@@ -12,37 +12,73 @@ import (
 
 type historyCmd struct {
 	N      int    `arg:"" optional:"" default:"10" help:"How many, the newest last; 0 is all."`
+	Audit  bool   `help:"What was done to change something instead: by whom, when, and why."`
 	Format string `enum:"text,json,yaml" default:"text" help:"text, json or yaml."`
 }
 
-// Run lists updates.
+// Help is what `neco history --help` says besides.
+func (historyCmd) Help() string {
+	return `Each attempt at an update that was retried has a line of its own. Nothing is ever taken out of either list.
+
+Examples:
+  neco history
+  neco history --audit 0 --format json`
+}
+
+// Run lists updates, or what operators did.
 func (c historyCmd) Run(o *operator) error {
 	if c.N < 0 {
 		return console.Usage(fmt.Errorf("%d is no number of updates", c.N))
 	}
-	all := []record.History{}
-	err := o.view(func(v *state.KeyView) error {
-		all = all[:0]
-		kvs, err := v.List(updater.Keys().AllHistory())
-		if c.N > 0 {
-			kvs = kvs[max(0, len(kvs)-c.N):]
+	if c.Audit {
+		all, err := newest[record.Audit](o, updater.Keys().Audits(), c.N)
+		if err != nil {
+			return err
 		}
-		for _, kv := range kvs {
-			var h record.History
-			if err := kv.Decode(&h); err != nil {
-				return err
-			}
-			all = append(all, h)
-		}
-		return err
-	})
+		return show(o, c.Format, all, auditTable(all))
+	}
+	all, err := newest[record.History](o, updater.Keys().AllHistory(), c.N)
 	if err != nil {
 		return err
 	}
-	if c.Format != "text" {
-		return o.encode(c.Format, all)
+	return show(o, c.Format, all, historyTable(all, time.Now()))
+}
+
+// show prints a list, or the table of it.
+func show[T any](o *operator, format string, all []T, table *console.Table) error {
+	if format != "text" {
+		return o.encode(format, all)
 	}
-	return historyTable(all, time.Now()).Write(o.streams.Out, console.Coloured(o.streams.Out))
+	return table.Write(o.streams.Out, console.Coloured(o.streams.Out))
+}
+
+// newest reads the newest n below the prefix; 0 is all.
+func newest[T any](o *operator, prefix string, n int) ([]T, error) {
+	all := []T{}
+	err := o.view(func(v *state.KeyView) error {
+		all = all[:0]
+		kvs, err := v.List(prefix)
+		if n > 0 {
+			kvs = kvs[max(0, len(kvs)-n):]
+		}
+		for _, kv := range kvs {
+			var one T
+			if err := kv.Decode(&one); err != nil {
+				return err
+			}
+			all = append(all, one)
+		}
+		return err
+	})
+	return all, err
+}
+
+func auditTable(all []record.Audit) *console.Table {
+	table := console.NewTable("ID", "AT", "WHO", "WHAT", "DETAIL", "WHY")
+	for _, a := range all {
+		table.Add("", fmt.Sprint(a.ID), a.At.Format(time.RFC3339), a.Who, a.What, a.Detail, a.Why)
+	}
+	return table
 }
 
 func historyTable(all []record.History, now time.Time) *console.Table {
@@ -52,12 +88,17 @@ func historyTable(all []record.History, now time.Time) *console.Table {
 		if h.Who != "" {
 			by += " (" + h.Who + ")"
 		}
-		end := now
-		if h.EndedAt != nil {
-			end = *h.EndedAt
+		line := func(id, by string, started time.Time, ended *time.Time, result, why string) {
+			end := now
+			if ended != nil {
+				end = *ended
+			}
+			table.Add(resultColour(result), id, started.Format(time.RFC3339), took(end.Sub(started)), by, orDash(h.From), h.To, record.ListServers(h.Servers), result, why)
 		}
-		table.Add(resultColour(h.Result), fmt.Sprint(h.ID), h.StartedAt.Format(time.RFC3339), took(end.Sub(h.StartedAt)), by, orDash(h.From), h.To,
-			record.ListServers(h.Servers), h.Result, h.Why)
+		for _, a := range h.Attempts[:max(0, len(h.Attempts)-1)] {
+			line(fmt.Sprintf("%d.%d", h.ID, a.Number), orDash(a.Who), a.StartedAt, a.EndedAt, a.Result, a.Why)
+		}
+		line(fmt.Sprint(h.ID), by, h.StartedAt, h.EndedAt, h.Result, h.Why)
 	}
 	return table
 }

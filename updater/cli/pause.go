@@ -33,18 +33,20 @@ func (c pauseCmd) Run(o *operator) error {
 	if c.For > 0 {
 		until := time.Now().Add(c.For).UTC().Truncate(time.Second)
 		p.Until = &until
+		o.detail("until %s", until.Format(time.RFC3339))
 	}
 	return o.update(func(tx *state.KeyTx) error { return tx.Put(updater.Keys().Pause(), p) })
 }
 
-type resumeCmd struct{}
+type resumeCmd struct{ reason }
 
 // Run lets updates start again.
 func (resumeCmd) Run(o *operator) error {
 	paused := false
 	err := o.update(func(tx *state.KeyTx) (err error) {
-		paused, err = tx.Get(updater.Keys().Pause(), &record.Pause{})
-		tx.Remove(updater.Keys().Pause())
+		if paused, err = tx.Get(updater.Keys().Pause(), &record.Pause{}); paused {
+			tx.Remove(updater.Keys().Pause())
+		}
 		return err
 	})
 	if err == nil && !paused {

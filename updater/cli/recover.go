@@ -10,7 +10,7 @@ import (
 	"bijou/updater"
 )
 
-type recoverCmd struct{}
+type recoverCmd struct{ reason }
 
 // Help is what `neco recover --help` says besides.
 func (recoverCmd) Help() string {
@@ -22,7 +22,7 @@ release. A server that has died is unregistered before that: neco bootserver rem
 // since it has no bound and counts for nothing any more.
 func (recoverCmd) Run(o *operator) error {
 	err := o.decide(func(s updater.Snapshot, now time.Time) ([]updater.Change, error) {
-		return updater.Recover(s, now, who())
+		return updater.Recover(s, now, o.deed.Who)
 	})
 	if errors.Is(err, updater.ErrNotStopped) {
 		return console.Hint(err, "neco stop stops the update that runs; neco status shows it")

@@ -6,7 +6,7 @@ import (
 	"bijou/updater"
 )
 
-type retryCmd struct{}
+type retryCmd struct{ reason }
 
 // Help is what `neco retry --help` says besides.
 func (retryCmd) Help() string {
@@ -15,5 +15,7 @@ func (retryCmd) Help() string {
 
 // Run lets a stopped update go on.
 func (retryCmd) Run(o *operator) error {
-	return o.decide(func(s updater.Snapshot, now time.Time) ([]updater.Change, error) { return updater.Retry(s, now) })
+	return o.decide(func(s updater.Snapshot, now time.Time) ([]updater.Change, error) {
+		return updater.Retry(s, now, o.deed.Who)
+	})
 }

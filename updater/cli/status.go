@@ -47,18 +47,22 @@ const (
 
 // statusDoc is the status as programs read it.
 type statusDoc struct {
-	State     string               `json:"state"`
-	Why       string               `json:"why,omitempty"`
-	Version   string               `json:"version,omitempty"`  // of the last update
-	Release   string               `json:"release,omitempty"`  // the newest acceptable one
-	Replaced  string               `json:"replaced,omitempty"` // that the files of that of the servers were replaced
-	Leader    *leaderDoc           `json:"leader,omitempty"`
-	Target    *record.Target       `json:"target,omitempty"`
-	Pause     *record.Pause        `json:"pause,omitempty"`
-	CheckFail *record.CheckFailure `json:"check-failure,omitempty"`
-	Request   *record.Request      `json:"request,omitempty"`
-	Servers   []serverDoc          `json:"servers"`
-	Findings  []record.Finding     `json:"findings,omitempty"`
+	Cluster string `json:"cluster,omitempty"`
+	State   string `json:"state"`
+	Why     string `json:"why,omitempty"`
+	Version string `json:"version,omitempty"` // of the last update
+	Release string `json:"release,omitempty"` // the newest acceptable one
+	// Replaced says that the files of that of the servers were replaced.
+	Replaced string `json:"replaced,omitempty"`
+	// ConfigFaults are configuration keys that cannot be read.
+	ConfigFaults []string             `json:"config-faults,omitempty"`
+	Leader       *leaderDoc           `json:"leader,omitempty"`
+	Target       *record.Target       `json:"target,omitempty"`
+	Pause        *record.Pause        `json:"pause,omitempty"`
+	CheckFail    *record.CheckFailure `json:"check-failure,omitempty"`
+	Request      *record.Request      `json:"request,omitempty"`
+	Servers      []serverDoc          `json:"servers"`
+	Findings     []record.Finding     `json:"findings,omitempty"`
 }
 
 // leaderDoc is who leads, as package state writes it.
@@ -77,6 +81,8 @@ type serverDoc struct {
 	InUpdate   bool           `json:"in-update"`
 	Seen       *time.Time     `json:"seen-at,omitempty"` // when it was known to be so last
 	Record     *record.Status `json:"status,omitempty"`
+	// Doing is what it does, or for what it waits.
+	Doing *record.Activity `json:"doing,omitempty"`
 }
 
 // Run shows the status.
@@ -162,7 +168,7 @@ func readStatus(v *state.KeyView, own string) (statusDoc, error) {
 	if err != nil {
 		return statusDoc{}, err
 	}
-	doc := statusDoc{Release: s.Release, Replaced: s.Replaced(), Target: s.Target, Pause: s.Pause, Request: s.Current, Servers: servers(s)}
+	doc := statusDoc{Cluster: s.Config.Cluster, ConfigFaults: s.Config.Faults, Release: s.Release, Replaced: s.Replaced(), Target: s.Target, Pause: s.Pause, Request: s.Current, Servers: servers(s)}
 	doc.State, doc.Why = overall(s, time.Now())
 	if s.Current != nil {
 		doc.Version = s.Current.Version
@@ -186,6 +192,9 @@ func readStatus(v *state.KeyView, own string) (statusDoc, error) {
 // this program is says nothing of the servers, as long as one of them is there.
 func load(v *state.KeyView, own string) (s updater.Snapshot, err error) {
 	if s, err = updater.Load(v, own); err != nil {
+		return s, err
+	}
+	if s.Activities, err = updater.LoadActivities(v); err != nil {
 		return s, err
 	}
 	newest := ""
@@ -233,6 +242,9 @@ func servers(s updater.Snapshot) []serverDoc {
 			d.InUpdate = true
 			if w, ok := s.Workers[lrn]; ok && w.For(*s.Current) {
 				d.Record = &w
+			}
+			if a, ok := s.Activity(lrn); ok && !s.Current.Stop && !s.Current.Ended() {
+				d.Doing = &a
 			}
 		}
 	}

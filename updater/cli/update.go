@@ -15,6 +15,7 @@ type updateCmd struct {
 	Now            bool   `help:"Look for releases at once. So does the command without options."`
 	To             string `placeholder:"VERSION" help:"Update to this version, until a newer release appears."`
 	AllowDowngrade bool   `help:"Also if that is older than what the servers have."`
+	reason
 }
 
 // Help is what `neco update --help` says besides.
@@ -32,11 +33,13 @@ func (c updateCmd) Run(o *operator) error {
 		return console.Usage(errors.New("--allow-downgrade goes with --to VERSION"))
 	}
 	if c.To == "" {
+		o.detail("looks for releases")
 		return o.update(c.look)
 	}
 	if _, err := release.ParseVersion(c.To); err != nil {
 		return console.Usage(err)
 	}
+	o.detail("to %s", c.To)
 	t, newest, err := c.find(o)
 	if err != nil {
 		return err

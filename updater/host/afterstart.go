@@ -3,8 +3,10 @@ package host
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"bijou/updater/release"
 )
@@ -55,31 +57,28 @@ func secrets(path string) (lines [][]byte, err error) {
 // eventually runs the command until it succeeds: what was just started may not
 // listen yet.
 func (h *Host) eventually(ctx context.Context, command []string, line []byte) error {
-	limit, cancel := context.WithTimeout(ctx, h.patience)
-	defer cancel()
-	var last error
-	err := until(limit, func() (bool, error) {
-		err := tell(limit, command, line)
-		if limit.Err() == nil || last == nil { // that it was cut off tells nothing
-			last = err
+	if timeout, _ := ctx.Value(timeoutKey{}).(time.Duration); timeout > h.patience {
+		ctx = context.WithValue(ctx, timeoutKey{}, h.patience)
+	}
+	end := time.Now().Add(h.patience)
+	return until(ctx, func() (bool, error) {
+		err := attempt(ctx, func(ctx context.Context) error { return tell(ctx, command, line) })
+		if _, hung := errors.AsType[hungError](err); hung || time.Now().After(end) {
+			return err == nil, err
 		}
 		return err == nil, nil
 	})
-	if limited(ctx, limit) {
-		return last
-	}
-	return err
 }
 
 // tell runs the command with the line typed at its terminal; nil is none.
 func tell(ctx context.Context, command []string, line []byte) error {
 	if line == nil {
-		return run(ctx, command, nil)
+		return runOnce(ctx, command, nil)
 	}
 	t, err := newTerminal(line)
 	if err != nil {
 		return err
 	}
 	defer t.close()
-	return run(ctx, command, t.theirs)
+	return runOnce(ctx, command, t.theirs)
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"bijou/updater/activity"
 	"bijou/updater/release"
 )
 
@@ -62,17 +63,18 @@ func (h *Host) Prepare(ctx context.Context, c release.Component) error {
 	if err != nil || !needed || c.Artifact == nil {
 		return err
 	}
-	return h.prepare(ctx, c)
+	return h.prepare(h.limit(ctx, c), c)
 }
 
 // Stop stops the component's services.
 func (h *Host) Stop(ctx context.Context, c release.Component) error {
-	return each(ctx, c.Services, h.services.Stop)
+	return each(h.limit(ctx, c), c.Services, h.services.Stop)
 }
 
 // Update makes the component what the release says, and returns once it is well.
 // One that did not change and is well is left alone.
 func (h *Host) Update(ctx context.Context, c release.Component) error {
+	ctx = h.limit(ctx, c)
 	needed, err := h.Needed(ctx, c)
 	if err != nil {
 		return err
@@ -163,6 +165,8 @@ func (h *Host) settle(ctx context.Context, c release.Component) error {
 	if err := h.afterStart(ctx, c.AfterStart); err != nil {
 		return err
 	}
+	doing := activity.Begin(ctx, "waits until %s is well", c.Name)
+	defer doing.End()
 	limit, cancel := context.WithTimeout(ctx, h.patience)
 	defer cancel()
 	var ill error
@@ -170,6 +174,7 @@ func (h *Host) settle(ctx context.Context, c release.Component) error {
 		err := h.works(limit, c)
 		if limit.Err() == nil || ill == nil { // that it was cut off tells nothing
 			ill = err
+			doing.Say("waits until %s is well: %v", c.Name, ill)
 		}
 		return err == nil, nil
 	})
@@ -187,6 +192,8 @@ func (h *Host) soak(ctx context.Context, c release.Component) error {
 	if c.Soak == 0 {
 		return nil
 	}
+	doing := activity.Begin(ctx, "watches for %s if %s stays well", time.Duration(c.Soak), c.Name)
+	defer doing.End()
 	over := time.Now().Add(time.Duration(c.Soak))
 	return until(ctx, func() (bool, error) {
 		if err := h.works(ctx, c); err != nil && ctx.Err() == nil {

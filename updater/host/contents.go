@@ -11,12 +11,15 @@ import (
 	"path/filepath"
 	"strings"
 
+	"bijou/updater/activity"
 	"bijou/updater/release"
 )
 
-// Bring brings a component's contents to sabakan: what that does not hold yet is
+// Bring brings the component's contents to sabakan: what that does not hold yet is
 // downloaded and uploaded.
-func (h *Host) Bring(ctx context.Context, c release.Contents) error {
+func (h *Host) Bring(ctx context.Context, component release.Component) error {
+	ctx = h.limit(ctx, component)
+	c := *component.Contents
 	images, err := imagesOf(ctx, c)
 	if err != nil {
 		return err
@@ -52,9 +55,18 @@ func imagesOf(ctx context.Context, c release.Contents) ([]string, error) {
 		return images, nil
 	}
 	var said bytes.Buffer
-	list := command(ctx, c.ImagesOf)
-	list.Stderr = &said
-	out, err := list.Output()
+	var out []byte
+	err := attempt(ctx, func(ctx context.Context) (err error) {
+		doing := activity.Begin(ctx, "runs %q", strings.Join(c.ImagesOf, " "))
+		defer doing.End()
+		said.Reset()
+		list := command(ctx, c.ImagesOf)
+		list.Stderr = &said
+		if out, err = list.Output(); ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot learn which images there are: %q: %w: %s", c.ImagesOf, err, tail(said.Bytes()))
 	}

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"bijou/updater/activity"
 )
 
 // installDeb installs a package as a unit of its own, so that a package script
@@ -38,7 +40,7 @@ func (h *Host) tryDeb(ctx context.Context, p Package, executable string) error {
 		return fmt.Errorf("cannot unpack the release: %w", err)
 	}
 	defer os.RemoveAll(draft)
-	if err := run(ctx, []string{"dpkg-deb", "--extract", p.File, draft}, nil); err != nil {
+	if err := run(ctx, []string{"dpkg-deb", "--extract", p.File, draft}); err != nil {
 		return fmt.Errorf("cannot unpack the release: %w", err)
 	}
 	program := filepath.Join(draft, executable)
@@ -98,12 +100,15 @@ func (h *Host) dpkg(ctx context.Context, d Detached) error {
 	}
 	d.Name, d.Log = "neco-install", filepath.Join(h.dir, "install.log")
 	d.Env = []string{"DEBIAN_FRONTEND=noninteractive", "LC_ALL=C.UTF-8", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+	doing := activity.Begin(ctx, "%s", strings.TrimPrefix(d.Title, "neco-worker "))
+	defer doing.End()
 	for {
-		err := h.services.Detached(ctx, d)
+		err := attempt(ctx, func(ctx context.Context) error { return h.services.Detached(ctx, d) })
 		if err == nil || !strings.Contains(err.Error(), dpkgLocked) {
 			return err
 		}
 		slog.Warn("waits until nobody else uses dpkg", "error", err)
+		doing.Say("waits until nobody else uses dpkg: %v", err)
 		select {
 		case <-time.After(dpkgAgain):
 		case <-ctx.Done():

@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"bijou/updater/release"
@@ -50,24 +48,25 @@ func (h *Host) works(ctx context.Context, c release.Component) error {
 	return h.check(ctx, *c.Health)
 }
 
-// Others tells how many of those servers' members of the component are well, as
-// the component's check of members finds out; asked is false if it has none.
-func (h *Host) Others(ctx context.Context, c release.Component, lrns []int) (well int, asked bool) {
+// Others asks how those servers' members of the component are, by the component's check
+// of members; asked is false if it has none.
+func (h *Host) Others(ctx context.Context, c release.Component, lrns []int) (ill map[int]error, asked bool) {
 	if c.Members == nil {
-		return 0, false
+		return nil, false
 	}
-	answers := make([]bool, len(lrns))
+	answers := make([]error, len(lrns))
 	var asking sync.WaitGroup
 	for i, lrn := range lrns {
-		asking.Go(func() { answers[i] = h.check(ctx, about(*c.Members, lrn)) == nil })
+		asking.Go(func() { answers[i] = h.check(ctx, about(*c.Members, lrn)) })
 	}
 	asking.Wait()
-	for _, yes := range answers {
-		if yes {
-			well++
+	ill = map[int]error{}
+	for i, lrn := range lrns {
+		if answers[i] != nil {
+			ill[lrn] = answers[i]
 		}
 	}
-	return well, true
+	return ill, true
 }
 
 // about makes the check of one server's member.
@@ -86,7 +85,7 @@ func (h *Host) check(ctx context.Context, c release.Health) error {
 	if c.HTTP != "" {
 		return h.checkHTTP(ctx, c.HTTP)
 	}
-	return run(ctx, c.Command, nil)
+	return run(ctx, c.Command)
 }
 
 // checkHTTP wants the answer 200.
@@ -105,36 +104,4 @@ func (h *Host) checkHTTP(ctx context.Context, url string) error {
 		return fmt.Errorf("%s answers %s: %s", url, resp.Status, tail(said))
 	}
 	return nil
-}
-
-// killDelay is how long a command whose children hold its output is waited for.
-const killDelay = time.Second
-
-// command makes a command that ends soon with its context: its children do not
-// outlive it, and who holds its output is not waited for.
-func command(ctx context.Context, words []string) *exec.Cmd {
-	c := exec.CommandContext(ctx, words[0], words[1:]...)
-	c.WaitDelay = killDelay
-	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
-	return c
-}
-
-// run runs a command with that on its stdin. The error says how it ended and what
-// it said; but not of one that was told something, which may be a secret: the
-// command may repeat any part of that.
-func run(ctx context.Context, words []string, stdin io.Reader) error {
-	c := command(ctx, words)
-	c.Stdin = stdin
-	out, err := c.CombinedOutput()
-	if err == nil || errors.Is(err, exec.ErrWaitDelay) {
-		return nil
-	}
-	if ctx.Err() != nil {
-		err = context.Cause(ctx)
-	}
-	if stdin != nil {
-		return fmt.Errorf("%q: %w (what it said is not shown)", words[0], err)
-	}
-	return fmt.Errorf("%q: %w: %s", words[0], err, tail(out))
 }

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,6 +35,7 @@ type Host struct {
 	dpkgs    chan struct{} // buffered: holds a token while dpkg is run
 	installs atomic.Bool   // a package was begun to be installed by this process
 
+	timeout    atomic.Int64                // of a component's command, as the configuration says
 	downloads  atomic.Pointer[http.Client] // as the configuration says
 	neighbours *http.Client                // never through a proxy
 }
@@ -62,6 +64,7 @@ func New(o Options) (*Host, error) {
 // Configure has what is begun from now on follow the configuration. It may be
 // called at any time.
 func (h *Host) Configure(c record.Config) error {
+	h.timeout.Store(int64(cmp.Or(c.WorkerTimeout/3, defaultTimeout)))
 	client, err := release.NewClient(c.Proxy)
 	if err == nil {
 		h.downloads.Store(client)

@@ -26,10 +26,10 @@ func pull(ctx context.Context, image string) error {
 	if err != nil {
 		return err
 	}
-	if run(ctx, []string{e, "image", "inspect", image}, nil) == nil {
+	if run(ctx, []string{e, "image", "inspect", image}) == nil {
 		return nil
 	}
-	if err := run(ctx, []string{e, "pull", image}, nil); err != nil {
+	if err := run(ctx, []string{e, "pull", image}); err != nil {
 		return fmt.Errorf("cannot pull %s: %w", image, err)
 	}
 	return nil
@@ -41,7 +41,7 @@ func save(ctx context.Context, image, path string) error {
 	if err != nil {
 		return err
 	}
-	if err := run(ctx, []string{e, "save", "-o", path, image}, nil); err != nil {
+	if err := run(ctx, []string{e, "save", "-o", path, image}); err != nil {
 		return fmt.Errorf("cannot save %s: %w", image, err)
 	}
 	return nil

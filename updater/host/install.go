@@ -37,6 +37,7 @@ type Package struct {
 // they were started from; a package may restart them. A program that does not run
 // here, or is of another version, replaces nothing.
 func (h *Host) InstallRelease(ctx context.Context, p Package, executable string) error {
+	ctx = h.limit(ctx, release.Component{})
 	if p.Form == release.Deb {
 		if err := h.tryDeb(ctx, p, executable); err != nil {
 			return err

@@ -22,7 +22,7 @@ type ServiceCommand struct{ Path string }
 // call runs the program. Children of it that hold its output are not waited for: it
 // may have started a daemon. They are killed with it when it is cancelled.
 func (s ServiceCommand) call(ctx context.Context, verb, unit string) error {
-	if err := run(ctx, []string{s.Path, verb, unit}, nil); err != nil {
+	if err := run(ctx, []string{s.Path, verb, unit}); err != nil {
 		return fmt.Errorf("cannot %s %s: %w", verb, unit, err)
 	}
 	return nil
@@ -45,6 +45,8 @@ func (s ServiceCommand) Stop(ctx context.Context, unit string) error {
 
 // Active tells if the unit runs.
 func (s ServiceCommand) Active(ctx context.Context, unit string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+	defer cancel()
 	err := command(ctx, []string{s.Path, "is-active", unit}).Run()
 	if _, said := errors.AsType[*exec.ExitError](err); said && ctx.Err() == nil {
 		return false, nil
@@ -88,7 +90,13 @@ func (s ServiceCommand) Detached(ctx context.Context, d Detached) error {
 	select {
 	case err = <-ended:
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		err := context.Cause(ctx)
+		if _, hung := errors.AsType[hungError](err); hung {
+			_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
+			<-ended
+			err = fmt.Errorf("cannot run %s: %w: %s", filepath.Base(d.Command[0]), err, lastWords(d.Log))
+		}
+		return err
 	}
 	if err != nil {
 		return fmt.Errorf("cannot run %s: %w: %s", filepath.Base(d.Command[0]), err, lastWords(d.Log))

@@ -45,7 +45,7 @@ type Detached struct {
 // each does the same to all units.
 func each(ctx context.Context, units []string, do func(ctx context.Context, unit string) error) error {
 	for _, u := range units {
-		if err := do(ctx, u); err != nil {
+		if err := attempt(ctx, func(ctx context.Context) error { return do(ctx, u) }); err != nil {
 			return err
 		}
 	}

@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"syscall"
 	"time"
 
 	sd "github.com/coreos/go-systemd/v22/dbus"
 	"github.com/godbus/dbus/v5"
+
+	"bijou/updater/activity"
 )
 
 // Systemd is this machine's systemd, by D-Bus. Jobs are waited for by looking at
@@ -27,6 +30,8 @@ func (Systemd) connect(ctx context.Context) (*sd.Conn, error) {
 // with does something to a unit; again, if systemd goes away meanwhile, which it does
 // for a moment when its own package is upgraded.
 func (s Systemd) with(ctx context.Context, verb, unit string, do func(c *sd.Conn) error) error {
+	doing := activity.Begin(ctx, "has systemd %s %s", verb, unit)
+	defer doing.End()
 	err := s.once(ctx, do)
 	for tries := 0; cutOff(err) && tries < reconnects; tries++ {
 		select {
@@ -215,7 +220,7 @@ func (s Systemd) Detached(ctx context.Context, d Detached) error {
 		joined := d.Join && f.at() && runs(ctx, c, unit, d)
 		failed, err := finished(ctx, c, unit)
 		if err != nil {
-			return err
+			return endHung(ctx, c, unit, d, err)
 		}
 		resumed := failed && d.Resume && runs(ctx, c, unit, d)
 		if !joined && !resumed {
@@ -223,7 +228,7 @@ func (s Systemd) Detached(ctx context.Context, d Detached) error {
 				return err
 			}
 			if failed, err = finished(ctx, c, unit); err != nil {
-				return err
+				return endHung(ctx, c, unit, d, err)
 			}
 		}
 		forget(ctx, c, unit)
@@ -232,6 +237,18 @@ func (s Systemd) Detached(ctx context.Context, d Detached) error {
 		}
 		return nil
 	})
+}
+
+// endHung ends the transient unit, all of it, if the error is that it hung.
+func endHung(ctx context.Context, c *sd.Conn, unit string, d Detached, err error) error {
+	if _, hung := errors.AsType[hungError](err); !hung {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerLimit)
+	defer cancel()
+	c.KillUnitContext(ctx, unit, int32(syscall.SIGKILL))
+	forget(ctx, c, unit)
+	return fmt.Errorf("%w: %s", err, lastWords(d.Log))
 }
 
 // at tells if the transient unit is at its work.

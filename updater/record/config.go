@@ -1,7 +1,10 @@
 package record
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -25,6 +28,7 @@ const windowKey = "update-window"
 func Settings() []Setting {
 	return []Setting{
 		{Key: "check-update-interval", Default: "10m", Help: "how often releases are looked for", check: duration(time.Second)},
+		{Key: "cluster", Help: "what this data centre is called, in alerts and status", check: word},
 		{Key: "env", Default: EnvNone, Help: "production (releases), staging (pre-releases, too) or none (no updates)", check: environment},
 		{Key: "github-repository", Help: "OWNER/NAME of the repository whose releases are taken", check: repository},
 		{Key: "github-token", Help: "token for GitHub's API", Secret: true, check: word},
@@ -80,6 +84,7 @@ func (s Setting) Shown(value string) string {
 
 // Config is the whole configuration, checked and complete with defaults.
 type Config struct {
+	Cluster          string
 	Env              string
 	TagPrefix        string
 	CheckInterval    time.Duration
@@ -95,53 +100,68 @@ type Config struct {
 	Repair           string
 	Window           *Window // nil: always
 	WindowFault      string  // why the window cannot be read, so that it never opens; "" is fine
+	// SourceFault is why nobody can tell where releases come from; "" is fine.
+	SourceFault string
+	Faults      []string // keys that cannot be read, and why
 }
 
-// ReadConfig makes a Config of the stored values. Keys that this version does
-// not know are passed over; a value that it would have refused is an error. But
-// time zones are not known on all machines alike, and what does not depend on the
-// window must go on: one that cannot be read is a WindowFault.
-func ReadConfig(stored map[string]string) (Config, error) {
-	value := map[string]string{}
+// ReadConfig makes a Config of the stored values. What cannot be read bars nothing but
+// what depends on it, and is a fault: the default counts instead, but an update window
+// never opens, and where releases come from must be known in full for any to be taken.
+// Keys that this version does not know are passed over.
+func ReadConfig(stored map[string]json.RawMessage) (c Config) {
+	value, faults := map[string]string{}, map[string]string{}
+	for key, raw := range stored {
+		if !json.Valid(raw) {
+			faults[key] = "it is no JSON"
+		}
+	}
 	for _, s := range Settings() {
-		v, ok := stored[s.Key]
-		if !ok {
-			v = s.Default
-		}
-		if v == "" || s.Key == windowKey {
-			continue
-		}
-		checked, err := s.Check(v)
+		v, err := s.read(stored)
 		if err != nil {
-			return Config{}, err
+			faults[s.Key], v = err.Error(), s.Default
 		}
-		value[s.Key] = checked
+		value[s.Key] = v
 	}
-	c, err := newConfig(value)
-	w := stored[windowKey]
-	if err != nil || w == "" {
-		return c, err
+	c = newConfig(value)
+	c.WindowFault = faults[windowKey]
+	for _, key := range slices.Sorted(maps.Keys(faults)) {
+		c.Faults = append(c.Faults, key+": "+faults[key])
+		if slices.Contains([]string{"github-repository", "github-url", "github-token", "minisign-public-key", "proxy", "tag-prefix"}, key) {
+			c.Env, c.SourceFault = EnvNone, key+" cannot be read: "+faults[key]
+		}
 	}
-	if c.Window, err = ParseWindow(w); err != nil {
-		c.WindowFault = err.Error()
+	return c
+}
+
+// read returns the value that was stored, or the default.
+func (s Setting) read(stored map[string]json.RawMessage) (value string, err error) {
+	raw, ok := stored[s.Key]
+	if !ok {
+		return s.Default, nil
 	}
-	return c, nil
+	if err := json.Unmarshal(raw, &value); err != nil {
+		return "", errors.New("it is no JSON string")
+	}
+	if value == "" {
+		return "", nil
+	}
+	return s.Check(value)
 }
 
 // newConfig takes values that were checked.
-func newConfig(value map[string]string) (c Config, err error) {
+func newConfig(value map[string]string) (c Config) {
 	c = Config{
-		Env: value["env"], TagPrefix: value["tag-prefix"],
+		Cluster: value["cluster"], Env: value["env"], TagPrefix: value["tag-prefix"],
 		GitHubRepository: value["github-repository"], GitHubURL: value["github-url"], GitHubToken: value["github-token"],
 		Proxy: value["proxy"], MinisignKey: value["minisign-public-key"],
 		NotifySlack: value["notify.slack"], NotifyWebhook: value["notify.webhook"],
 		Heartbeat: value["notify.heartbeat"], Repair: value["repair"],
 	}
-	if c.CheckInterval, err = time.ParseDuration(value["check-update-interval"]); err != nil {
-		return Config{}, err
+	c.CheckInterval, _ = time.ParseDuration(value["check-update-interval"])
+	c.WorkerTimeout, _ = time.ParseDuration(value["worker-timeout"])
+	if w := value[windowKey]; w != "" {
+		c.Window, _ = ParseWindow(w)
 	}
-	if c.WorkerTimeout, err = time.ParseDuration(value["worker-timeout"]); err != nil {
-		return Config{}, err
-	}
-	return c, nil
+	return c
 }

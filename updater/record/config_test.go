@@ -1,6 +1,7 @@
 package record
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -25,7 +26,7 @@ func TestSettings(t *testing.T) {
 			t.Errorf("the default of %s: %q, %v", s.Key, stored, err)
 		}
 	}
-	want := strings.Fields(`env tag-prefix check-update-interval worker-timeout github-repository github-url github-token proxy
+	want := strings.Fields(`cluster env tag-prefix check-update-interval worker-timeout github-repository github-url github-token proxy
 		minisign-public-key notify.heartbeat notify.slack notify.webhook repair update-window`)
 	slices.Sort(want)
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -85,37 +86,56 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%s %q: %q, %v, want %q, %q", tt.key, tt.value, got, err, tt.want, tt.err)
 		}
 	}
-	if _, err := FindSetting("environment"); err == nil || !strings.Contains(err.Error(), `no configuration key "environment"; there are check-update-interval, env, `) {
+	if _, err := FindSetting("environment"); err == nil || !strings.Contains(err.Error(), `no configuration key "environment"; there are check-update-interval, cluster, env, `) {
 		t.Errorf("unknown key: %v", err)
 	}
 }
 
 // Upstream's fault 17: a proxy that is not set was fatal.
 func TestReadConfigDefaults(t *testing.T) {
-	got, err := ReadConfig(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := ReadConfig(nil)
 	want := Config{Env: EnvNone, CheckInterval: 10 * time.Minute, WorkerTimeout: time.Hour, GitHubURL: "https://api.github.com/", Repair: RepairAsk}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 }
 
-func TestReadConfig(t *testing.T) {
-	got, err := ReadConfig(map[string]string{"env": "prod", "worker-timeout": "90m", "tag-prefix": "", "update-window": "0 2 * * *; 3h; UTC", "of-a-later-version": "x"})
-	if err != nil {
-		t.Fatal(err)
+// stored is a configuration with further keys as they lie in the store.
+func stored(keyValues ...string) map[string]json.RawMessage {
+	all := map[string]json.RawMessage{"env": json.RawMessage(`"prod"`)}
+	for i := 0; i < len(keyValues); i += 2 {
+		all[keyValues[i]] = json.RawMessage(keyValues[i+1])
 	}
-	if got.Env != EnvProduction || got.WorkerTimeout != 90*time.Minute || got.Window == nil {
+	return all
+}
+
+func TestReadConfig(t *testing.T) {
+	got := ReadConfig(stored("worker-timeout", `"90m"`, "tag-prefix", `""`, "update-window", `"0 2 * * *; 3h; UTC"`, "of-a-later-version", `{"x":1}`))
+	if got.Env != EnvProduction || got.WorkerTimeout != 90*time.Minute || got.Window == nil || got.Faults != nil {
 		t.Errorf("%+v", got)
 	}
-	got, err = ReadConfig(map[string]string{"env": "prod", "update-window": "0 2 * * *; 3h; Mars/Olympus"})
-	if err != nil || got.Env != EnvProduction || got.Window != nil || !strings.Contains(got.WindowFault, "Mars/Olympus") {
-		t.Errorf("with a zone that is not known here: %+v, %v", got, err)
-	}
-	if _, err := ReadConfig(map[string]string{"worker-timeout": "0"}); err == nil {
-		t.Error("a value that would be refused was read")
+}
+
+// What cannot be read is named, and bars what depends on it, nothing else.
+func TestConfigFaults(t *testing.T) {
+	for _, tt := range []struct {
+		key, value string
+		fault      string
+		holds      func(Config) bool
+	}{
+		{"update-window", `"0 2 * * *; 3h; Mars/Olympus"`, "Mars/Olympus", func(c Config) bool { return c.Window == nil && strings.Contains(c.WindowFault, "Mars/Olympus") }},
+		{"update-window", `{"cron":"x"}`, "no JSON string", func(c Config) bool { return c.Window == nil && c.WindowFault != "" }},
+		{"worker-timeout", `"0"`, "at least 1m0s", func(c Config) bool { return c.WorkerTimeout == time.Hour }},
+		{"worker-timeout", `soon`, "no JSON", func(c Config) bool { return c.WorkerTimeout == time.Hour && c.Env == EnvProduction }},
+		{"env", `testing`, "no JSON", func(c Config) bool { return c.Env == EnvNone }},
+		{"minisign-public-key", `RWQ`, "no JSON", func(c Config) bool { return c.Env == EnvNone && c.SourceFault != "" }},
+		{"github-url", `"ftp://x"`, "begins with http", func(c Config) bool { return c.Env == EnvNone && c.SourceFault != "" }},
+		{"of-a-later-version", `x`, "no JSON", func(c Config) bool { return c.Env == EnvProduction }},
+	} {
+		c := ReadConfig(stored(tt.key, tt.value))
+		if len(c.Faults) != 1 || !strings.HasPrefix(c.Faults[0], tt.key+": ") || !strings.Contains(c.Faults[0], tt.fault) || !tt.holds(c) {
+			t.Errorf("%s=%s: %+v", tt.key, tt.value, c)
+		}
 	}
 }
 

@@ -74,7 +74,7 @@ const (
 	Recovered = "recovered" // stopped, and made again as another request
 )
 
-// History is one update, kept for good.
+// History is one update, kept for good. What it says of its end is its last attempt's.
 type History struct {
 	ID        int        `json:"id"`
 	By        string     `json:"by"`            // "release", "operator", "servers" (the list changed), "recover"
@@ -84,15 +84,19 @@ type History struct {
 	Servers   []int      `json:"servers"`
 	Result    string     `json:"result"`
 	Why       string     `json:"why,omitempty"`
+	AtFault   []int      `json:"at-fault,omitempty"` // the servers that it was stopped for
 	StartedAt time.Time  `json:"started-at"`
 	EndedAt   *time.Time `json:"ended-at,omitempty"`
+	Attempts  []Attempt  `json:"attempts,omitempty"` // all, the oldest first
 }
 
 // The kinds of an Alert.
 const (
+	AlertStarted   = "started"
 	AlertSucceeded = "succeeded"
 	AlertStopped   = "stopped"
 	AlertMissing   = "missing"  // a server has no worker alive; the update goes on
+	AlertSlow      = "slow"     // nothing has moved for a while; the update goes on
 	AlertTwin      = "twin"     // two servers go by one LRN
 	AlertReplaced  = "replaced" // the files of a release that servers have were replaced
 	AlertDegraded  = "degraded" // something is not as the last update left it
@@ -107,9 +111,10 @@ func Terminal(kind string) bool { return kind == AlertSucceeded || kind == Alert
 type Alert struct {
 	ID      string    `json:"id"` // of request, attempt and kind: the same event is the same key
 	Kind    string    `json:"kind"`
+	Cluster string    `json:"cluster,omitempty"` // as the configuration calls it when it is sent
 	Request int       `json:"request,omitempty"`
 	Version string    `json:"version,omitempty"`
-	Servers []int     `json:"servers,omitempty"`
+	Servers []int     `json:"servers,omitempty"` // whom it is about: if something is wrong, those at fault
 	Message string    `json:"message"`
 	At      time.Time `json:"at"`
 }

@@ -13,6 +13,8 @@ type Gate struct {
 	StepName  string    `json:"step-name,omitempty"`
 	Plan      string    `json:"plan,omitempty"` // the digest of the plan that has that step
 	At        time.Time `json:"at"`             // when, by the leader's clock
+	// Slow says that the alert was sent that nothing moves at this step.
+	Slow bool `json:"slow,omitempty"`
 	// Waited is for how many seconds nothing had moved since when a leader said so
 	// last. The next one's clock may be another.
 	Waited int `json:"waited,omitempty"`

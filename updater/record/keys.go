@@ -101,6 +101,15 @@ func (k Keys) AllHistory() string { return k.prefix + "history/" }
 // that they sort.
 func (k Keys) History(n int) string { return fmt.Sprintf("%s%010d", k.AllHistory(), n) }
 
+// Audits is the prefix of what operators did.
+func (k Keys) Audits() string { return k.prefix + "audit/" }
+
+// Audit holds the n-th of what operators did, from 1, an Audit.
+func (k Keys) Audit(n int) string { return fmt.Sprintf("%s%010d", k.Audits(), n) }
+
+// AuditCounter holds the number of the last Audit.
+func (k Keys) AuditCounter() string { return k.prefix + "counters/audit" }
+
 // Outbox is the prefix of alerts that are not sent yet.
 func (k Keys) Outbox() string { return k.prefix + "outbox/" }
 
@@ -133,6 +142,12 @@ func (k Keys) Claim(lrn int) string { return k.Claims() + strconv.Itoa(lrn) }
 
 // Claims is the prefix of the servers' claims.
 func (k Keys) Claims() string { return k.prefix + "claims/" }
+
+// Activities is the prefix of what the workers are doing.
+func (k Keys) Activities() string { return k.prefix + "activity/" }
+
+// Activity holds what the server's worker is doing, or for what it waits, an Activity.
+func (k Keys) Activity(lrn int) string { return k.Activities() + strconv.Itoa(lrn) }
 
 // Server returns the boot server that the key names right below the prefix, and
 // false if it names none.

@@ -22,6 +22,9 @@ type Status struct {
 	StepName string `json:"step-name,omitempty"`
 	// Steps is how many there are in this version's plan; 0 before the first.
 	Steps int `json:"steps,omitempty"`
+	// WaitedFor are the servers at fault, of an error that is not its own: it has waited
+	// for them, or one of them was to do something for all.
+	WaitedFor []int `json:"waited-for,omitempty"`
 	// At is when it came to this step, or when that could be written, by the
 	// server's clock.
 	At time.Time `json:"at"`

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
 
 // check refuses what could not be carried out, before anything is touched.
@@ -64,6 +65,9 @@ func (r reading) checkComponent(at node, c Component) error {
 	}
 	if c.Soak < 0 {
 		return r.errorf(at.field("soak"), "component %q: the soak time is negative", c.Name)
+	}
+	if c.Timeout != 0 && time.Duration(c.Timeout) < time.Second {
+		return r.errorf(at.field("timeout"), "component %q: the time-out is less than a second", c.Name)
 	}
 	for _, problem := range []struct {
 		field string

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"bijou/state/durable"
+	"bijou/updater/activity"
 )
 
 // Download is one file to get.
@@ -41,6 +42,8 @@ type refused struct{ error }
 // whatever is not the file that was published (an error page, half a file)
 // never stands at its path.
 func (d Download) Get(ctx context.Context) error {
+	doing := activity.Begin(ctx, "downloads %s", d.URL)
+	defer doing.End()
 	if err := d.get(ctx); err != nil {
 		return fmt.Errorf("cannot download %s: %w", d.URL, err)
 	}

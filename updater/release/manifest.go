@@ -42,6 +42,9 @@ type Component struct {
 	Members    *Health     `yaml:"members,omitempty"`
 	Soak       Duration    `yaml:"soak,omitempty"` // rolling: how long it must stay well
 	AfterStart *AfterStart `yaml:"after-start,omitempty"`
+	// Timeout is how long one command may take that is run for it; zero: a third of the
+	// worker's time-out.
+	Timeout Duration `yaml:"timeout,omitempty"`
 }
 
 // Artifact is what is installed; exactly one field is set.

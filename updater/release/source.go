@@ -37,6 +37,9 @@ const (
 
 // NewSource makes the source that the configuration names. ErrNoRepository.
 func NewSource(c record.Config) (*Source, error) {
+	if c.SourceFault != "" {
+		return nil, fmt.Errorf("cannot tell where releases come from: %s", c.SourceFault)
+	}
 	owner, name, ok := strings.Cut(c.GitHubRepository, "/")
 	if !ok {
 		return nil, ErrNoRepository

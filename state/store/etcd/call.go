@@ -98,7 +98,9 @@ func (d *db) get(ctx context.Context, key string, opts ...clientv3.OpOption) (re
 	op := clientv3.OpGet(key, opts...)
 	err = d.retry(ctx, func(ctx context.Context) error {
 		before := d.history.lastSeen()
-		resp, err = d.client.Get(ctx, key, opts...)
+		resp, err = hedge(ctx, d, func(ctx context.Context) (*clientv3.GetResponse, error) {
+			return d.client.Get(ctx, key, opts...)
+		})
 		if err == nil && !op.IsSerializable() {
 			d.hearAnswer(before, resp.Header)
 		}

@@ -10,7 +10,7 @@
 // How it works, in the order of the files: url (what a state URL may say), dial
 // (connection and password), tls (certificates, read again for each connection),
 // space (where keys lie in etcd), create (the marker that makes a place a store),
-// call (patience and retries), errors, history (how a restored snapshot is
+// call and hedge (patience and retries), errors, history (how a restored snapshot is
 // noticed), snapshot (reads), commit and compile (transactions), leased (what
 // prefix conditions must know of leases), sweep (marks that nobody needs any
 // more), lease, tape (one stream of events), hub, catchup and watcher (all
@@ -28,6 +28,7 @@ package etcd
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -44,6 +45,7 @@ type db struct {
 	client *clientv3.Client
 	marker int64 // the revision that created the store's marker
 
+	took    atomic.Int64 // nanoseconds, by the last read
 	history history
 	leased  *leasedCache
 	hub     *hub

@@ -143,7 +143,9 @@ func (d *db) readNewest(ctx context.Context, key string, opts ...clientv3.OpOpti
 	var txn *clientv3.TxnResponse
 	err = d.retry(ctx, func(ctx context.Context) (err error) {
 		before := d.history.lastSeen()
-		txn, err = d.client.Txn(ctx).If(d.isSame()).Then(clientv3.OpGet(key, opts...)).Commit()
+		txn, err = hedge(ctx, d, func(ctx context.Context) (*clientv3.TxnResponse, error) {
+			return d.client.Txn(ctx).If(d.isSame()).Then(clientv3.OpGet(key, opts...)).Commit()
+		})
 		if err == nil {
 			epoch = d.hearAnswer(before, txn.Header)
 		}

@@ -1,0 +1,22 @@
+package updater
+
+import (
+	"errors"
+	"time"
+
+	"bijou/state"
+	"bijou/updater/record"
+)
+
+// Audit writes down, in the transaction that does it, what somebody does.
+func Audit(tx *state.KeyTx, a record.Audit) error {
+	last, err := read[int](tx.KeyView, Keys().AuditCounter())
+	if err != nil {
+		return err
+	}
+	if a.ID = 1; last != nil {
+		a.ID = *last + 1
+	}
+	a.At = time.Now().UTC()
+	return errors.Join(tx.Put(Keys().AuditCounter(), a.ID), tx.Put(Keys().Audit(a.ID), a))
+}

@@ -1,0 +1,97 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"bijou/updater/activity"
+	"bijou/updater/release"
+)
+
+// defaultTimeout is how long one command of a component may take, unless the component or
+// the configuration says otherwise.
+const defaultTimeout = 20 * time.Minute
+
+type timeoutKey struct{}
+
+// limit returns a context in which each command of the component has its time-out.
+func (h *Host) limit(ctx context.Context, c release.Component) context.Context {
+	timeout := time.Duration(c.Timeout)
+	if timeout == 0 {
+		timeout = time.Duration(h.timeout.Load())
+	}
+	return context.WithValue(ctx, timeoutKey{}, timeout)
+}
+
+// hungError is the cause of a context whose command hung.
+type hungError struct{ timeout time.Duration }
+
+func (e hungError) Error() string {
+	return fmt.Sprintf("it hung: it was ended after %s, and tried twice", e.timeout)
+}
+
+// attempt calls f, which can be repeated, under the time-out that the context carries:
+// what hangs is ended, and tried once more.
+func attempt(ctx context.Context, f func(ctx context.Context) error) error {
+	timeout, _ := ctx.Value(timeoutKey{}).(time.Duration)
+	if timeout == 0 {
+		return f(ctx)
+	}
+	for again := true; ; again = false {
+		limit, cancel := context.WithTimeoutCause(ctx, timeout, hungError{timeout})
+		err := f(context.WithValue(limit, timeoutKey{}, time.Duration(0))) // what is within is a part of it
+		hung := err != nil && limited(ctx, limit)
+		cancel()
+		if !hung || !again {
+			return err
+		}
+		slog.Warn("what hung was ended, and is tried once more", "error", err)
+	}
+}
+
+// killDelay is how long a command whose children hold its output is waited for.
+const killDelay = time.Second
+
+// command makes a command that ends soon with its context: its children do not
+// outlive it, and who holds its output is not waited for.
+func command(ctx context.Context, words []string) *exec.Cmd {
+	c := exec.CommandContext(ctx, words[0], words[1:]...)
+	c.WaitDelay = killDelay
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
+	return c
+}
+
+// run runs a command, twice if it hangs.
+func run(ctx context.Context, words []string) error {
+	return attempt(ctx, func(ctx context.Context) error { return runOnce(ctx, words, nil) })
+}
+
+// runOnce runs a command with that on its stdin. The error says how it ended and what
+// it said; but not of one that was told something, which may be a secret: the
+// command may repeat any part of that.
+func runOnce(ctx context.Context, words []string, stdin io.Reader) error {
+	doing := activity.Begin(ctx, "runs %q", strings.Join(words, " "))
+	defer doing.End()
+	c := command(ctx, words)
+	c.Stdin = stdin
+	out, err := c.CombinedOutput()
+	if err == nil || errors.Is(err, exec.ErrWaitDelay) {
+		return nil
+	}
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	said := tail(out)
+	if stdin != nil {
+		said = "(what it said is not shown)"
+	}
+	return fmt.Errorf("%q: %w: %s", strings.Join(words, " "), err, said)
+}

@@ -1,0 +1,113 @@
+package host_test
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"bijou/updater/activity"
+	"bijou/updater/host"
+	"bijou/updater/release"
+)
+
+// program writes a shell script.
+func program(t *testing.T, path, body string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+body), 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// lives reports whether a process whose number is in the file is there, and no zombie.
+func lives(t *testing.T, file string) bool {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return syscall.Kill(pid, 0) == nil
+}
+
+// A command that hangs is ended with its group and tried once more; then its step fails,
+// and says which command and what it printed last. Meanwhile one can see that it runs.
+func TestHungCommand(t *testing.T) {
+	u := &units{}
+	h, dir := newHost(t, u)
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	child, tries := filepath.Join(dir, "child"), filepath.Join(dir, "tries")
+	hang := "echo layer 3 of 7; echo x >>" + tries + "; sleep 1000 & echo $! >" + child + "; wait\n"
+	program(t, filepath.Join(dir, "podman"), "[ $1 = pull ] || exit 1\n"+hang)
+	c := release.Component{
+		Name: "cke", Services: []string{"cke.service"}, Artifact: &release.Artifact{Image: "example/cke:1"}, Timeout: release.Duration(2 * time.Second),
+	}
+	log := &activity.Log{}
+	ended := make(chan error, 1)
+	go func() { ended <- h.Update(activity.With(t.Context(), log), c) }()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		if e, _ := log.Current(0); strings.HasSuffix(e.Message, `/podman pull example/cke:1"`) && strings.HasPrefix(e.Message, "runs ") {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("nobody says that it runs")
+		}
+	}
+	err := <-ended
+	if err == nil || !strings.Contains(err.Error(), "podman pull example/cke:1") || !strings.Contains(err.Error(), "it hung") || !strings.Contains(err.Error(), "layer 3 of 7") {
+		t.Errorf("it ends with %v", err)
+	}
+	if n, _ := os.ReadFile(tries); string(n) != "x\nx\n" {
+		t.Errorf("it was tried %d times", len(n)/2)
+	}
+	if e, ok := log.Current(0); ok {
+		t.Errorf("at its end it is said to do %v", e)
+	}
+	for end := time.Now().Add(time.Minute); lives(t, child); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("a child of it lives on")
+		}
+	}
+	program(t, filepath.Join(dir, "podman"), "[ $1 = pull ] || exit 1\n[ -e "+tries+".2 ] && exit 0\ntouch "+tries+".2\n"+hang)
+	if err := h.Update(t.Context(), c); err != nil {
+		t.Errorf("one that hangs once: %v", err)
+	}
+}
+
+// So it is with what runs units, with packages, with what comes after a start, with what
+// prints images: and with what never says if a unit runs.
+func TestEverythingThatHangs(t *testing.T) {
+	dir := t.TempDir()
+	hangs := filepath.Join(dir, "hangs")
+	program(t, hangs, "sleep 1000 & wait\n")
+	h, err := host.New(host.Options{LRN: 3, Dir: filepath.Join(dir, "state"), Services: host.ServiceCommand{Path: hangs}, Patience: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	well, err := host.New(host.Options{LRN: 3, Dir: filepath.Join(dir, "other"), Services: &units{}, Patience: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	short := release.Duration(time.Second)
+	for what, f := range map[string]func() error{
+		"stop": func() error {
+			return h.Stop(t.Context(), release.Component{Name: "a", Services: []string{"a"}, Timeout: short})
+		},
+		"after": func() error {
+			return well.Update(t.Context(), release.Component{Name: "a", Services: []string{"a"}, Timeout: short, AfterStart: &release.AfterStart{Command: []string{hangs}}})
+		},
+		"images": func() error {
+			return well.Bring(t.Context(), release.Component{Name: "a", Timeout: short, Contents: &release.Contents{ImagesOf: []string{hangs}}})
+		},
+	} {
+		if err := f(); err == nil || !strings.Contains(err.Error(), "it hung: it was ended after 1s, and tried twice") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}

@@ -82,6 +82,9 @@ func (c *checker) turn(ctx context.Context) (until time.Time, err error) {
 // read reads the configuration and what is asked for.
 func (c *checker) read(ctx context.Context) (config record.Config, q question, err error) {
 	err = c.Store.View(ctx, func(v *state.KeyView) error {
+		if config, err = LoadConfig(v); err != nil || config.GitHubRepository == "" {
+			return err
+		}
 		s, err := Load(v, c.Version)
 		if err != nil {
 			return err

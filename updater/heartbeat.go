@@ -40,7 +40,12 @@ func (l leader) beat(ctx context.Context) error {
 	return watching(ctx, v, func() error {
 		for ; ctx.Err() == nil; await(ctx, v.bell, time.Now().Add(heartbeatInterval)) {
 			var s Snapshot
-			err := l.Store.View(ctx, func(view *state.KeyView) (err error) { s, err = Load(view, l.Version); return err })
+			err := l.Store.View(ctx, func(view *state.KeyView) (err error) {
+				if s.Config, err = LoadConfig(view); err == nil && s.Config.Heartbeat != "" {
+					s, err = Load(view, l.Version)
+				}
+				return err
+			})
 			if err == nil && s.Config.Heartbeat != "" {
 				beat := place{"notify.heartbeat", s.Config.Heartbeat, func(record.Alert) any { return s.pulse(time.Now().UTC()) }}
 				err = beat.send(ctx, s.Config, record.Alert{})

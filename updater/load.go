@@ -133,18 +133,21 @@ func (r *reader) peek(s *Snapshot) {
 		}
 		return kvs
 	}
-	claims := read(s.Keys.Claims())
-	for _, lrn := range s.Servers {
-		if !slices.ContainsFunc(claims, func(kv state.KeyValue) bool { return kv.Key == s.Keys.Claim(lrn) }) {
-			s.Unseen = append(s.Unseen, lrn)
-		}
-	}
 	if kvs := read(s.Keys.Inventories()); r.err == nil {
 		s.Inventories, r.err = byLRN[record.Inventory](kvs, s.Keys.Inventories())
 	}
 	if kvs := read(s.Keys.Presences()); r.err == nil {
 		s.Present, r.err = byLRN[record.Presence](kvs, s.Keys.Presences())
 	}
+	here := func(lrn int) bool { _, alive := s.Present[lrn]; return alive }
+	absent := slices.DeleteFunc(slices.Clone(s.Servers), here)
+	if len(absent) == 0 {
+		return
+	}
+	claims := read(s.Keys.Claims()) // they are long
+	s.Unseen = slices.DeleteFunc(absent, func(lrn int) bool {
+		return slices.ContainsFunc(claims, func(kv state.KeyValue) bool { return kv.Key == s.Keys.Claim(lrn) })
+	})
 }
 
 // list reads a prefix.

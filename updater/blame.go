@@ -25,8 +25,11 @@ func (s Snapshot) Activity(lrn int) (a record.Activity, ok bool) {
 	case w.HandsOver():
 		a.Message = "has installed " + w.Version + " and waits for its worker to begin"
 	case w.Step > 0 && len(late) > 0:
-		a.Kind, a.Servers = record.WaitBarrier, late
-		a.Message = "waits for server " + record.ListServers(late) + " to come to this step"
+		who := "server " + record.ListServers(late)
+		if len(late) > maxTold {
+			who = fmt.Sprint(len(late), " servers")
+		}
+		a.Kind, a.Servers, a.Message = record.WaitBarrier, late, "waits for "+who+" to come to this step"
 	}
 	return a, a.Message != ""
 }

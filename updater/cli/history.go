@@ -18,11 +18,7 @@ type historyCmd struct {
 
 // Help is what `neco history --help` says besides.
 func (historyCmd) Help() string {
-	return `Each attempt at an update that was retried has a line of its own. Nothing is ever taken out of either list.
-
-Examples:
-  neco history
-  neco history --audit 0 --format json`
+	return `Each attempt at an update that was retried has a line of its own. Nothing is ever taken out of either list.`
 }
 
 // Run lists updates, or what operators did.

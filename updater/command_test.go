@@ -132,7 +132,7 @@ func TestUnregister(t *testing.T) {
 	if diff := cmp.Diff(want, Unregister(stopped(nil), 1)); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(want[:4], Unregister(running(at(1)), 1)); diff != "" {
+	if diff := cmp.Diff(want[:5], Unregister(running(at(1)), 1)); diff != "" {
 		t.Errorf("while the update runs: %s", diff)
 	}
 }

@@ -164,6 +164,10 @@ func TestActivity(t *testing.T) {
 		for _, lrn := range []int{1, 2} {
 			hung[lrn] = &fake{hang: map[string]bool{"etcd/update": true}, needs: map[string]bool{"etcd": true}}
 		}
+		second := r.t.TempDir()
+		if err := r.worker(2, second, hung[2], WorkerOptions{})(); err != nil { // it was seen, and is away
+			r.t.Fatal(err)
+		}
 		r.worker(1, r.t.TempDir(), hung[1], WorkerOptions{})
 		r.updater(nil)
 		r.begin("1.1", 1, 2)
@@ -190,7 +194,7 @@ func TestActivity(t *testing.T) {
 			}
 		}
 		r.eventually("1 waits for 2 to come", is(1, record.WaitBarrier, "waits for server 2", 2))
-		r.worker(2, r.t.TempDir(), hung[2], WorkerOptions{})
+		r.worker(2, second, hung[2], WorkerOptions{})
 		has, waits := 1, 2
 		r.eventually("one waits for the other's turn", func() bool {
 			if is(1, record.WaitTurn, "server 2 has", 2)() {

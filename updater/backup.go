@@ -55,7 +55,8 @@ func Backup(ctx context.Context, space *state.Keyspace, to io.Writer, version st
 // staysBehind says of a key that it is of those who live, lead, have their turn, or work
 // as a boot server: other hosts may do so from then on.
 func staysBehind(key string) bool {
-	return strings.HasPrefix(key, Keys().Presences()) || strings.HasPrefix(key, Keys().Claims()) || strings.HasPrefix(key, Keys().Activities()) || strings.HasPrefix(key, Keys().Inventories()) || strings.HasPrefix(key, "leader/")
+	return strings.HasPrefix(key, Keys().Presences()) || strings.HasPrefix(key, Keys().Claims()) || strings.HasPrefix(key, Keys().Inventories()) ||
+		strings.HasPrefix(key, Keys().Activities()) || strings.HasPrefix(key, "leader/")
 }
 
 const (

@@ -113,7 +113,7 @@ func Halt(s Snapshot, now time.Time, why string) ([]Change, error) {
 // is in an update that runs, which it would not write again while the others wait.
 func Unregister(s Snapshot, lrn int) []Change {
 	k, r := s.Keys, s.Current
-	changes := []Change{remove(k.BootServer(lrn)), remove(k.Presence(lrn)), remove(k.Claim(lrn)), remove(k.Activity(lrn)), remove(k.Inventory(lrn))}
+	changes := []Change{remove(k.BootServer(lrn)), remove(k.Presence(lrn)), remove(k.Claim(lrn)), remove(k.Inventory(lrn)), remove(k.Activity(lrn))}
 	if r != nil && !r.Stop && !r.Ended() && slices.Contains(r.Servers, lrn) {
 		return changes
 	}

@@ -38,7 +38,7 @@ func (s Snapshot) pulse(now time.Time) pulse {
 func (l leader) beat(ctx context.Context) error {
 	v := newSight(l.Store, Keys().Config("notify.heartbeat"))
 	return watching(ctx, v, func() error {
-		for ; ctx.Err() == nil; v.wait(ctx, time.Now().Add(heartbeatInterval)) {
+		for ; ctx.Err() == nil; await(ctx, v.bell, time.Now().Add(heartbeatInterval)) {
 			var s Snapshot
 			err := l.Store.View(ctx, func(view *state.KeyView) (err error) {
 				if s.Config, err = LoadConfig(view); err == nil && s.Config.Heartbeat != "" {

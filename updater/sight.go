@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"time"
 
 	"bijou/state"
 )
@@ -95,11 +94,4 @@ func (s *sight) watch(ctx context.Context) error {
 		}
 		s.ring(news{changes: changes})
 	}
-}
-
-// wait waits until something has changed, or until the time if that is not zero; for an
-// owner that reads everything then.
-func (s *sight) wait(ctx context.Context, until time.Time) {
-	await(ctx, s.bell, until)
-	s.changed()
 }

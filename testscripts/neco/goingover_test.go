@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -72,6 +73,11 @@ func TestGoingOver(t *testing.T) {
 	start("s0/neco-updater")
 	shows("\n0       1.0-1", "\n1       1.0-1", "leader    process")
 
+	leads := func() string { // since when
+		return regexp.MustCompile(`"since":"[^"]*"`).FindString(neco("status", "--format", "json"))
+	}
+	before := leads()
+
 	publish := func(tag string) {
 		files, err := installable(tag, plan, "")
 		check(t, err)
@@ -81,6 +87,11 @@ func TestGoingOver(t *testing.T) {
 	neco("config", "set", "env", "production")
 	shows("update    1 to 2.0-1 of servers 0 and 1, attempt 1: succeeded", "\n0       2.0-1", "\n1       2.0-1")
 	shows("state     up to date: 2.0-1")
+	for end := time.Now().Add(3 * time.Minute); leads() == "" || leads() == before; time.Sleep(200 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the updater does not go over")
+		}
+	}
 	if request := neco("status", "--format", "json"); strings.Contains(request, `"sums"`) {
 		t.Errorf("the leader of before has written digests: %s", request)
 	}

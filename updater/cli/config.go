@@ -24,8 +24,8 @@ type configCmd struct {
 type configSetCmd struct {
 	Key   string `arg:"" help:"The key."`
 	Value string `arg:"" help:"Its value."`
+	Now   bool   `help:"With env: the first update does not wait for the update window."`
 	reason
-	Now bool `help:"With env: the first update does not wait for the update window."`
 }
 
 // Help is what `neco config set --help` says besides.
@@ -81,20 +81,6 @@ func (c configSetCmd) Run(o *operator) error {
 	return err
 }
 
-// was is what a key was set to, as it may be shown.
-func was(v *state.KeyView, key string) string {
-	var value string
-	ok, err := v.Get(updater.Keys().Config(key), &value)
-	setting, unknown := record.FindSetting(key)
-	switch {
-	case err != nil || unknown != nil:
-		return "what this version cannot read"
-	case !ok:
-		return "not set"
-	}
-	return strconv.Quote(setting.Shown(value))
-}
-
 // announce says what the first update will do, as far as this program's plan is the release's.
 func (o *operator) announce(c record.Config, now bool) {
 	var all []string
@@ -109,6 +95,20 @@ func (o *operator) announce(c record.Config, now bool) {
 	}
 	o.note("the first update begins %s; it stops %s on all servers at once, and brings all components to what the release says (neco plan)",
 		when, orElse(strings.Join(all, ", "), "nothing"))
+}
+
+// was is what a key was set to, as it may be shown.
+func was(v *state.KeyView, key string) string {
+	var value string
+	ok, err := v.Get(updater.Keys().Config(key), &value)
+	setting, unknown := record.FindSetting(key)
+	switch {
+	case err != nil || unknown != nil:
+		return "what this version cannot read"
+	case !ok:
+		return "not set"
+	}
+	return strconv.Quote(setting.Shown(value))
 }
 
 // put writes a value, or removes it. What the environment takes is looked for

@@ -12,6 +12,7 @@ import (
 )
 
 type repairCmd struct {
+	reason
 	LRN []string `arg:"" optional:"" name:"lrn" help:"The boot servers whose components are put right; default: all."`
 }
 
@@ -28,10 +29,11 @@ Examples:
 
 // Run asks for a repair.
 func (c repairCmd) Run(o *operator) error {
-	wanted, err := lrns(c).parse()
+	wanted, err := lrns{c.LRN}.parse()
 	if err != nil {
 		return err
 	}
+	o.detail("%s", orElse(record.ListServers(wanted), "all servers"))
 	nothing := false
 	err = o.decide(func(s updater.Snapshot, now time.Time) ([]updater.Change, error) {
 		for _, lrn := range wanted {

@@ -47,12 +47,13 @@ const (
 
 // statusDoc is the status as programs read it.
 type statusDoc struct {
-	Cluster  string `json:"cluster,omitempty"`
-	State    string `json:"state"`
-	Why      string `json:"why,omitempty"`
-	Version  string `json:"version,omitempty"`  // of the last update
-	Release  string `json:"release,omitempty"`  // the newest acceptable one
-	Replaced string `json:"replaced,omitempty"` // that the files of that of the servers were replaced
+	Cluster string `json:"cluster,omitempty"`
+	State   string `json:"state"`
+	Why     string `json:"why,omitempty"`
+	Version string `json:"version,omitempty"` // of the last update
+	Release string `json:"release,omitempty"` // the newest acceptable one
+	// Replaced says that the files of that of the servers were replaced.
+	Replaced string `json:"replaced,omitempty"`
 	// ConfigFaults are configuration keys that cannot be read.
 	ConfigFaults []string             `json:"config-faults,omitempty"`
 	Leader       *leaderDoc           `json:"leader,omitempty"`

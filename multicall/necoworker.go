@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"syscall"
 	"time"
 
@@ -128,12 +127,11 @@ func (g necoWorkerGrammar) lrn() (int, error) {
 		}
 		return lrn, nil
 	}
-	const file = "/etc/neco/rack"
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return 0, console.Hint(console.Usage(errors.New("it is not said which boot server this is")), "give --lrn N, or write N to "+file)
+	lrn, err := host.LRN()
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, console.Hint(console.Usage(errors.New("it is not said which boot server this is")), "give --lrn N, or write N to "+host.RackFile)
 	}
-	return record.ParseLRN(strings.TrimSpace(string(data)))
+	return lrn, err
 }
 
 // host are the options of this server's hands.

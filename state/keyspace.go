@@ -71,6 +71,17 @@ func place(url string) (complete, root string) {
 // Close ends the sessions and watchers of this Keyspace. It is idempotent.
 func (k *Keyspace) Close() error { return k.state.Close() }
 
+// Health returns what each of the store's endpoints says of itself; of a store in a file,
+// nothing.
+func (k *Keyspace) Health(ctx context.Context) map[string]string {
+	if s, ok := k.state.store.(interface {
+		Health(ctx context.Context) map[string]string
+	}); ok {
+		return s.Health(ctx)
+	}
+	return nil
+}
+
 // View calls f with all reads at one revision, as State.View does.
 func (k *Keyspace) View(ctx context.Context, f func(v *KeyView) error) error {
 	return k.state.View(ctx, func(v *View) error { return f(&KeyView{view: v, root: k.root}) })

@@ -44,6 +44,7 @@ type grammar struct {
 	Repair     repairCmd     `cmd:"" help:"Put right what is not as the last update left it."`
 	Retry      retryCmd      `cmd:"" help:"Run the step again that failed."`
 	Recover    recoverCmd    `cmd:"" help:"Clear a stopped update away, and have it made again."`
+	Diagnose   diagnoseCmd   `cmd:"" help:"Show on one screen what a boot server does, and how it is."`
 	History    historyCmd    `cmd:"" help:"List the updates that there were."`
 	Backup     backupCmd     `cmd:"" help:"Write neco's keys to one file, while the daemons work."`
 	Restore    restoreCmd    `cmd:"" help:"Make neco's keys those of a backup."`

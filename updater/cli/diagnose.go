@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"archive/zip"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"bijou/multicall/console"
+	"bijou/state"
+	"bijou/state/archive"
+	"bijou/updater/host"
+	"bijou/updater/record"
+)
+
+type diagnoseCmd struct {
+	LRN    string `arg:"" optional:"" name:"lrn" help:"The boot server; default: this one, as /etc/neco/rack says."`
+	Bundle string `placeholder:"FILE" help:"Write it to a ZIP file, for who helps, with status, history, audit and longer logs; no configuration."`
+	Dir    string `default:"/var/lib/neco" placeholder:"DIR" type:"path" help:"The worker's own folder, on this server."`
+}
+
+// Help is what `neco diagnose --help` says besides.
+func (diagnoseCmd) Help() string {
+	return `What its worker does, its last fifty lines, units, health, disks, clock, and the members of the store's etcd. Of
+another server only what the store knows is shown: its units, disks and logs are seen there.
+
+Examples:
+  neco diagnose
+  neco diagnose 2
+  neco diagnose --bundle neco.zip`
+}
+
+// The lines of each log that are shown, and in a bundle.
+const (
+	shownLines  = 50
+	bundleLines = 2000
+)
+
+// Run shows it.
+func (c diagnoseCmd) Run(o *operator) error {
+	own, unknown := host.LRN()
+	lrn := own
+	if c.LRN != "" {
+		var err error
+		if lrn, err = record.ParseLRN(c.LRN); err != nil {
+			return console.Usage(err)
+		}
+	} else if unknown != nil {
+		return console.Hint(console.Usage(errors.New("it is not said which boot server: this is none")), "neco diagnose LRN")
+	}
+	here := unknown == nil && own == lrn
+	var doc statusDoc
+	members := map[string]string{}
+	err := o.open(func(k *state.Keyspace) error {
+		members = k.Health(o.ctx)
+		return k.View(o.ctx, func(v *state.KeyView) (err error) {
+			doc, err = readStatus(v, o.parts.Version)
+			return err
+		})
+	})
+	text := c.about(o, doc, lrn)
+	if err != nil { // that is a part of what is wrong; the server itself can be looked at
+		text = fmt.Sprintf("server    %d\nstore     %v\n", lrn, err)
+	}
+	text += findings("store", members)
+	if here {
+		local, err := c.here(o)
+		if err != nil {
+			return err
+		}
+		text += local
+	} else {
+		text += fmt.Sprintf("\nIts units, disks and logs are shown by neco diagnose on server %d itself.\n", lrn)
+	}
+	if c.Bundle != "" {
+		return c.bundle(o, text, doc, here)
+	}
+	return o.print(text)
+}
+
+// about is what the store knows of the server.
+func (c diagnoseCmd) about(o *operator, doc statusDoc, lrn int) string {
+	i := slices.IndexFunc(doc.Servers, func(s serverDoc) bool { return s.LRN == lrn })
+	if i < 0 {
+		return fmt.Sprintf("server    %d, which is not registered\n", lrn)
+	}
+	doc.Servers = doc.Servers[i : i+1]
+	text, err := display{doc: doc, steps: len(o.parts.Manifest.Steps()), now: time.Now()}.text(false)
+	if err != nil {
+		return err.Error() + "\n"
+	}
+	return text
+}
+
+// findings lists what is known of several things, in their order.
+func findings(what string, all map[string]string) string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		fmt.Fprintf(&b, "%-9s %s: %s\n", what, name, console.Plain(all[name]))
+	}
+	return b.String()
+}
+
+// here is what is found on this server.
+func (c diagnoseCmd) here(o *operator) (string, error) {
+	h, err := host.New(host.Options{Dir: c.Dir})
+	if err != nil {
+		return "", err
+	}
+	table := console.NewTable("HERE", "IS")
+	for _, f := range h.Look(o.ctx, o.parts.Manifest) {
+		colour := console.Colour("")
+		if f.Bad {
+			colour = console.Red
+		}
+		table.Add(colour, f.What, f.How)
+	}
+	var b strings.Builder
+	b.WriteString("\n")
+	err = table.Write(&b, c.Bundle == "" && console.Coloured(o.streams.Out))
+	b.WriteString("\n" + host.Journal(o.ctx, "neco-worker", shownLines))
+	return b.String(), err
+}
+
+// bundle writes all that helps to one file.
+func (c diagnoseCmd) bundle(o *operator, text string, doc statusDoc, here bool) error {
+	return archive.WriteFile(c.Bundle, false, func(w io.Writer) error {
+		z := zip.NewWriter(w)
+		add := func(name, text string, err error) error {
+			if err != nil { // the rest helps, too
+				text += fmt.Sprintf("error: %v\n", err)
+			}
+			f, err := z.Create(name)
+			if err == nil {
+				_, err = io.WriteString(f, text)
+			}
+			return err
+		}
+		status, failed := encode("json", doc)
+		err := errors.Join(add("diagnose.txt", text, nil), add("status.json", status, failed))
+		for name, list := range map[string]historyCmd{"history.json": {Format: "json"}, "audit.json": {Format: "json", Audit: true}} {
+			var b strings.Builder
+			part := *o
+			part.streams.Out = &b
+			failed := list.Run(&part)
+			err = errors.Join(err, add(name, b.String(), failed))
+		}
+		if here {
+			for _, unit := range []string{"neco-worker", "neco-updater"} {
+				err = errors.Join(err, add(unit+".log", host.Journal(o.ctx, unit, bundleLines), nil))
+			}
+		}
+		return errors.Join(err, z.Close())
+	})
+}

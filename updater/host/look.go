@@ -1,0 +1,91 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"bijou/updater/record"
+	"bijou/updater/release"
+)
+
+// RackFile holds this boot server's logical rack number.
+const RackFile = "/etc/neco/rack"
+
+// LRN reads it.
+func LRN() (int, error) {
+	data, err := os.ReadFile(RackFile)
+	if err != nil {
+		return 0, err
+	}
+	return record.ParseLRN(strings.TrimSpace(string(data)))
+}
+
+// Finding is one thing about this server, and how it is.
+type Finding struct {
+	What, How string
+	Bad       bool
+}
+
+// lowSpace is how much of a disk is free at least, in percent, where nobody need care.
+const lowSpace = 5
+
+// Look finds out how this server is: the components of the manifest, the disks that the
+// worker writes to, and the clock. It changes nothing.
+func (h *Host) Look(ctx context.Context, m release.Manifest) (all []Finding) {
+	for _, c := range m.Components {
+		if len(c.Services) == 0 && c.Health == nil {
+			continue
+		}
+		f := Finding{What: c.Name, How: "well"}
+		if err := h.Well(ctx, c); err != nil {
+			f.How, f.Bad = err.Error(), true
+		}
+		if needed, err := h.Needed(c); err == nil && needed {
+			f.How += "; what is installed is not this plan's"
+		}
+		all = append(all, f)
+	}
+	for _, dir := range []string{h.dir, "/"} {
+		all = append(all, disk(dir))
+	}
+	return append(all, clock(ctx))
+}
+
+func disk(dir string) Finding {
+	var s unix.Statfs_t
+	if err := unix.Statfs(dir, &s); err != nil {
+		return Finding{"disk of " + dir, err.Error(), true}
+	}
+	percent := 100 * s.Bavail / max(1, s.Blocks)
+	return Finding{"disk of " + dir, fmt.Sprintf("%d MiB free, %d %%", s.Bavail*uint64(s.Bsize)>>20, percent), percent < lowSpace}
+}
+
+// clock tells what this server takes the time for, and if somebody keeps that right.
+func clock(ctx context.Context) Finding {
+	f := Finding{What: "clock", How: time.Now().UTC().Format(time.RFC3339)}
+	out, err := exec.CommandContext(ctx, "timedatectl", "show", "--property=NTPSynchronized", "--value").Output()
+	switch {
+	case err != nil:
+		f.How += "; cannot ask timedatectl if it is synchronised: " + err.Error()
+	case strings.TrimSpace(string(out)) != "yes":
+		f.How, f.Bad = f.How+"; it is not synchronised", true
+	default:
+		f.How += ", synchronised"
+	}
+	return f
+}
+
+// Journal is the last lines that a unit of systemd's has logged here, or why there are none.
+func Journal(ctx context.Context, unit string, lines int) string {
+	out, err := exec.CommandContext(ctx, "journalctl", "--no-pager", "--output=short-iso", "--unit="+unit, fmt.Sprintf("--lines=%d", lines)).CombinedOutput()
+	if err != nil {
+		return fmt.Sprintf("cannot read the journal of %s: %v: %s\n", unit, err, tail(out))
+	}
+	return string(out)
+}

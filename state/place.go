@@ -40,7 +40,7 @@ func (tx *Tx) newMachine(u Unit) (id string, err error) {
 }
 
 // checkHost refuses a machine that the unit cannot be put on. Machine 0 of "local"
-// is this host, whose series is a name only: it takes all.
+// takes what was deployed before its series was known, too.
 func (tx *Tx) checkHost(u Unit, env Environment, id string) error {
 	m, err := tx.Machine(id)
 	switch {

@@ -78,20 +78,21 @@ func LoadTurn(v *state.KeyView, component string) (*record.Turn, error) {
 
 // LoadPresences reads which servers' workers live. No commit is conditional on it.
 func LoadPresences(v *state.KeyView) (map[int]record.Presence, error) {
-	kvs, err := v.Peek(Keys().Presences())
-	if err != nil {
-		return nil, err
-	}
-	return byLRN[record.Presence](kvs, Keys().Presences())
+	return peekServers[record.Presence](v, Keys().Presences())
 }
 
 // LoadActivities reads what workers say that they are doing. No commit is conditional on it.
 func LoadActivities(v *state.KeyView) (map[int]record.Activity, error) {
-	kvs, err := v.Peek(Keys().Activities())
+	return peekServers[record.Activity](v, Keys().Activities())
+}
+
+// peekServers reads what servers say of themselves below a prefix.
+func peekServers[T any](v *state.KeyView, prefix string) (map[int]T, error) {
+	kvs, err := v.Peek(prefix)
 	if err != nil {
 		return nil, err
 	}
-	return byLRN[record.Activity](kvs, Keys().Activities())
+	return byLRN[T](kvs, prefix)
 }
 
 // Apply puts a decision's changes into a transaction.
@@ -127,24 +128,19 @@ type reader struct {
 // peek reads what servers say of themselves, and which have never said anything. No
 // commit is conditional on it.
 func (r *reader) peek(s *Snapshot) {
-	read := func(prefix string) (kvs []state.KeyValue) {
-		if r.err == nil {
-			kvs, r.err = r.view.Peek(prefix)
-		}
-		return kvs
+	if r.err == nil {
+		s.Inventories, r.err = peekServers[record.Inventory](r.view, s.Keys.Inventories())
 	}
-	if kvs := read(s.Keys.Inventories()); r.err == nil {
-		s.Inventories, r.err = byLRN[record.Inventory](kvs, s.Keys.Inventories())
-	}
-	if kvs := read(s.Keys.Presences()); r.err == nil {
-		s.Present, r.err = byLRN[record.Presence](kvs, s.Keys.Presences())
+	if r.err == nil {
+		s.Present, r.err = LoadPresences(r.view)
 	}
 	here := func(lrn int) bool { _, alive := s.Present[lrn]; return alive }
 	absent := slices.DeleteFunc(slices.Clone(s.Servers), here)
-	if len(absent) == 0 {
+	if r.err != nil || len(absent) == 0 {
 		return
 	}
-	claims := read(s.Keys.Claims()) // they are long
+	var claims []state.KeyValue
+	claims, r.err = r.view.Peek(s.Keys.Claims()) // they are long
 	s.Unseen = slices.DeleteFunc(absent, func(lrn int) bool {
 		return slices.ContainsFunc(claims, func(kv state.KeyValue) bool { return kv.Key == s.Keys.Claim(lrn) })
 	})

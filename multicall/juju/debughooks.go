@@ -84,7 +84,7 @@ func (c debugHooksCmd) begin(o *operator, socket string) error {
 		return fmt.Errorf("cannot make a tmux session: %w: %s", err, strings.TrimSpace(string(out)))
 	}
 	err := o.update(func(tx *state.Tx) error {
-		return tx.SetDebug(c.Unit, state.Debug{Socket: socket, Hooks: c.Hooks, By: caller()})
+		return tx.SetDebug(c.Unit, state.Debug{Socket: socket, Hooks: c.Hooks, By: console.Caller()})
 	})
 	if err != nil {
 		err = errors.Join(err, exec.Command("tmux", "-S", socket, "kill-server").Run())

@@ -182,7 +182,7 @@ func (d *deployment) url(series string) (charm.URL, error) {
 func (o *operator) adviseSeries(err error) error {
 	if _, other := errors.AsType[*state.SeriesError](err); other {
 		return console.Hint(err, fmt.Sprintf("juju %s --force-series runs it there all the same; juju set-environment %s=true allows that for all",
-			o.line, state.AllowOtherSeries))
+			shellLine(o.args), state.AllowOtherSeries))
 	}
 	return err
 }

@@ -1,12 +1,10 @@
 package juju
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"regexp"
 	"strings"
 	"time"
@@ -25,7 +23,7 @@ type operator struct {
 	home    home.Home
 	name    string // the environment's, as given by -e
 	parts   Parts
-	line    string   // how it was called, without its name
+	args    []string // how it was called, without its name
 	tail    []string // of the command line: what stands behind the two dashes of `juju run`
 }
 
@@ -45,12 +43,6 @@ func shellLine(words []string) string {
 // note tells the operator what is going on; stdout is for data.
 func (o *operator) note(format string, args ...any) {
 	fmt.Fprintf(o.streams.Err, format+"\n", args...)
-}
-
-// caller names who calls, as USER@HOST.
-func caller() string {
-	host, _ := os.Hostname()
-	return cmp.Or(os.Getenv("SUDO_USER"), os.Getenv("LOGNAME"), os.Getenv("USER"), fmt.Sprintf("uid %d", os.Getuid())) + "@" + host
 }
 
 // encode prints data as YAML, or as one line of JSON if that is the format.

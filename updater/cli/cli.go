@@ -9,8 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/user"
 	"strings"
 	"time"
 
@@ -91,7 +89,7 @@ func run(ctx context.Context, s console.Streams, parts Parts, args []string) err
 	if err != nil {
 		return err
 	}
-	o := &operator{ctx: ctx, streams: s, url: g.State, parts: parts, deed: record.Audit{Who: who()}}
+	o := &operator{ctx: ctx, streams: s, url: g.State, parts: parts, deed: record.Audit{Who: console.Caller()}}
 	o.deed.What, _, _ = strings.Cut(parsed.Command(), " <")
 	for _, flag := range parsed.Flags() {
 		if flag.Name == "why" {
@@ -188,18 +186,4 @@ func (o *operator) note(format string, args ...any) {
 func (o *operator) print(text string) error {
 	_, err := io.WriteString(o.streams.Out, text)
 	return err
-}
-
-// who is the person who calls, for the records: USER@HOST, with the user who became root
-// by sudo.
-func who() string {
-	name, suffix := "", ""
-	if u, err := user.Current(); err == nil {
-		name = u.Username
-	}
-	if sudo := os.Getenv("SUDO_USER"); sudo != "" && os.Getuid() == 0 { // others may say what they like
-		name, suffix = sudo, " (sudo)"
-	}
-	host, _ := os.Hostname()
-	return name + "@" + host + suffix
 }

@@ -71,7 +71,7 @@ func (c configSetCmd) Run(o *operator) error {
 		o.detail("%s to %q, was %s", setting.Key, setting.Shown(value), was(tx.KeyView, setting.Key))
 		err := put(tx, setting.Key, &value)
 		if first && c.Now {
-			err = errors.Join(err, tx.Put(updater.Keys().Hurry(), who()))
+			err = errors.Join(err, tx.Put(updater.Keys().Hurry(), o.deed.Who))
 		}
 		return err
 	})

@@ -63,7 +63,7 @@ func (updateCmd) look(tx *state.KeyTx) error {
 	case config.Env == record.EnvNone:
 		return console.Hint(errors.New("the environment is none: releases are not looked for"), "neco config set env production")
 	}
-	return tx.Put(updater.Keys().Check(), time.Now().UTC().Format(time.RFC3339Nano)+" "+who())
+	return tx.Put(updater.Keys().Check(), time.Now().UTC().Format(time.RFC3339Nano)+" "+console.Caller())
 }
 
 // find asks where releases are for that version: workers would all fail to get one that
@@ -121,6 +121,6 @@ func (c updateCmd) ask(o *operator, s updater.Snapshot, t record.Target) ([]upda
 	if s.Pause != nil && s.Pause.On(time.Now()) {
 		o.note("updates are paused; this one begins after: neco resume")
 	}
-	t.Downgrade, t.Passed, t.Who = c.AllowDowngrade, s.Release, who()
+	t.Downgrade, t.Passed, t.Who = c.AllowDowngrade, s.Release, o.deed.Who
 	return []updater.Change{{Key: s.Keys.Target(), Value: t}}, nil
 }

@@ -17,18 +17,25 @@ import (
 	"bijou/updater/release"
 )
 
-// The plan of a release that is a package only, however that is compressed.
-func TestManifestOfAPackage(t *testing.T) {
+// packageSource is a server of releases that are packages, and the source that asks it.
+func packageSource(t *testing.T) (*github.Server, *release.Source) {
+	t.Helper()
 	if _, err := exec.LookPath("dpkg-deb"); err != nil {
 		t.Skip("dpkg-deb is not here: no package can be made")
 	}
 	server := github.New()
-	defer server.Close()
+	t.Cleanup(server.Close)
 	source, err := release.NewSource(record.Config{Env: record.EnvProduction, GitHubRepository: github.Repository, GitHubURL: server.URL()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer source.Close()
+	t.Cleanup(func() { source.Close() })
+	return server, source
+}
+
+// The plan of a release that is a package only, however that is compressed.
+func TestManifestOfAPackage(t *testing.T) {
+	server, source := packageSource(t)
 	for _, tt := range []struct {
 		version, packing string
 		sums             string // "" is right
@@ -55,16 +62,7 @@ func TestManifestOfAPackage(t *testing.T) {
 
 // Whoever makes releases sees that all packages have the plan that the release says.
 func TestPlansOfAllPackages(t *testing.T) {
-	if _, err := exec.LookPath("dpkg-deb"); err != nil {
-		t.Skip("dpkg-deb is not here: no package can be made")
-	}
-	server := github.New()
-	defer server.Close()
-	source, err := release.NewSource(record.Config{Env: record.EnvProduction, GitHubRepository: github.Repository, GitHubURL: server.URL()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer source.Close()
+	server, source := packageSource(t)
 	plan := []byte("version: 1.0-1\ncomponents:\n- {name: only, strategy: any, services: [only.service]}\n")
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)

@@ -1,0 +1,21 @@
+package console
+
+import (
+	"fmt"
+	"os"
+	"os/user"
+)
+
+// Caller names who calls, for records: USER@HOST, with the user who became root by sudo.
+// What others say in SUDO_USER counts for nothing.
+func Caller() string {
+	name, suffix := fmt.Sprintf("uid %d", os.Getuid()), ""
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	if sudo := os.Getenv("SUDO_USER"); sudo != "" && os.Getuid() == 0 {
+		name, suffix = sudo, " (sudo)"
+	}
+	host, _ := os.Hostname()
+	return name + "@" + host + suffix
+}

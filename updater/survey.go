@@ -13,17 +13,14 @@ import (
 
 // A worker looks at its server's components now and then, and says what it has found:
 // when that changes, and otherwise seldom, so that others see how old it is.
-const (
-	surveyInterval    = 20 * time.Second
-	inventoryInterval = 5 * time.Minute
-)
+const inventoryInterval = 5 * time.Minute
 
 // survey writes the server's inventory until ctx is done. While an update runs there is
 // none: servers differ then.
 func (w *worker) survey(ctx context.Context) error {
 	var last record.Inventory
 	var written time.Time
-	for ; ctx.Err() == nil; pause(ctx, surveyInterval) {
+	for ; ctx.Err() == nil; pause(ctx, max(time.Second, time.Duration(w.surveyInterval.Load()))) {
 		request := int(w.rests.Load())
 		if request == 0 {
 			continue

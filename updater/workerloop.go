@@ -61,6 +61,8 @@ type worker struct {
 	readAt int64 // the revision at which it was read
 	late   []int // whom it has seen last to be late
 
+	surveyInterval atomic.Int64 // as configured; 0 until that is known
+
 	rests  atomic.Int64  // the request whose part is done; 0: one runs, or there was none
 	mended chan struct{} // closed once nothing is half-way on the server, as far as that can be
 	errand *errand       // what it is doing; nil: nothing

@@ -70,6 +70,7 @@ func (w *worker) read(v *state.KeyView, old outdated) (err error) {
 			return err
 		}
 		w.seat.Timeout = w.conf.WorkerTimeout
+		w.surveyInterval.Store(int64(w.conf.SurveyInterval))
 		return w.o.Server.Configure(w.conf)
 	}
 	return nil

@@ -13,7 +13,7 @@ import (
 // TestMain makes this binary every applet, and the process of a provider that does
 // as it is told.
 func TestMain(m *testing.M) {
-	script.Main(m, map[string]func(){plugin.Prefix + dummy.Name: serveDummy})
+	script.Main(m, 2, map[string]func(){plugin.Prefix + dummy.Name: serveDummy})
 }
 
 // serveDummy is the process of the provider that any script can bootstrap with.

@@ -9,7 +9,7 @@ import (
 )
 
 // TestMain makes this binary every applet.
-func TestMain(m *testing.M) { script.Main(m, nil) }
+func TestMain(m *testing.M) { script.Main(m, 4, nil) }
 
 // TestScripts runs every *.txtar beside it over each store that processes can share.
 func TestScripts(t *testing.T) {

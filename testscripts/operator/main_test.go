@@ -7,7 +7,7 @@ import (
 )
 
 // TestMain makes this binary every applet.
-func TestMain(m *testing.M) { script.Main(m, nil) }
+func TestMain(m *testing.M) { script.Main(m, 2, nil) }
 
 // TestScripts runs every *.txtar beside it over each store that processes can share.
 func TestScripts(t *testing.T) {

@@ -18,12 +18,12 @@ import (
 )
 
 // Main is the test main of a package of scripts: its binary is every applet, and the
-// programs in more, by their names. Scripts wait more than they work: twice as many
-// run at a time as there are CPUs, unless the command line says otherwise. It does
-// not return.
-func Main(m *testing.M, more map[string]func()) {
+// programs in more, by their names. Scripts wait more than they work: perCPU of them
+// run at a time on each CPU, unless the command line says otherwise. It does not
+// return.
+func Main(m *testing.M, perCPU int, more map[string]func()) {
 	applets.MainWith(m, multicall.Options{Faults: true}, more, func() {
-		if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
+		if err := flag.Set("test.parallel", strconv.Itoa(perCPU*runtime.GOMAXPROCS(0))); err != nil {
 			panic(err)
 		}
 	})

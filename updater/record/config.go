@@ -39,6 +39,7 @@ func Settings() []Setting {
 		{Key: "notify.webhook", Help: "URL that gets alerts as JSON", Secret: true, check: address("http", "https")},
 		{Key: "proxy", Help: "URL of the HTTP proxy for releases and notices", check: address("http", "https", "socks5")},
 		{Key: "repair", Default: RepairAsk, Help: "auto: what is not as the last update left it is put right in the window; ask: neco repair does it", check: oneOf(RepairAsk, RepairAuto)},
+		{Key: "survey-interval", Default: "20s", Help: "how often a worker looks at what is on its server", check: duration(time.Second)},
 		{Key: "tag-prefix", Help: "what stands before a tag's first hyphen; empty: anything", check: tagPrefix},
 		{Key: windowKey, Help: `when updates may start, as "CRON; DURATION; TIMEZONE"`, check: window},
 		{Key: "worker-timeout", Default: "60m", Help: "how long a worker waits for the others", check: duration(time.Minute)},
@@ -89,6 +90,7 @@ type Config struct {
 	TagPrefix        string
 	CheckInterval    time.Duration
 	WorkerTimeout    time.Duration
+	SurveyInterval   time.Duration
 	GitHubRepository string
 	GitHubURL        string
 	GitHubToken      string
@@ -160,6 +162,7 @@ func newConfig(value map[string]string) (c Config) {
 	}
 	c.CheckInterval, _ = time.ParseDuration(value["check-update-interval"])
 	c.WorkerTimeout, _ = time.ParseDuration(value["worker-timeout"])
+	c.SurveyInterval, _ = time.ParseDuration(value["survey-interval"])
 	if w := value[windowKey]; w != "" {
 		c.Window, _ = ParseWindow(w)
 	}

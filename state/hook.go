@@ -99,7 +99,8 @@ type RelationState struct {
 	Peer          bool   `json:"peer,omitempty"`
 }
 
-// MemberState is what a unit knows of, and owes to, one member of a relation.
+// MemberState is what a unit knows of, and owes to, one member of a relation; or what it
+// knows of the other service's own settings.
 type MemberState struct {
 	State   string `json:"state,omitempty"`
 	Pending string `json:"pending,omitempty"` // the hook that is queued
@@ -113,5 +114,5 @@ type Uniter struct {
 	Op        *Op
 	Workflow  Workflow
 	Relations map[int]RelationState
-	Members   map[int]map[string]MemberState // by relation and unit
+	Members   map[int]map[string]MemberState // by relation and unit, or the service itself for its own settings
 }

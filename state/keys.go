@@ -132,13 +132,22 @@ func settingsKey(id int, u string) string     { return settingsPrefix(id) + u }
 func appsPrefix(id int) string                { return relationKey(id) + "/apps/" }
 func appSettingsKey(id int, s string) string  { return appsPrefix(id) + s }
 
-func uniterPrefix(u string) string                     { return unitersPrefix + u + "/" }
-func opKey(u string) string                            { return uniterPrefix(u) + "op" }
-func workflowKey(u string) string                      { return uniterPrefix(u) + "workflow" }
-func relationStates(u string) string                   { return uniterPrefix(u) + "relations/" }
-func relationStateKey(u string, id int) string         { return relationStates(u) + strconv.Itoa(id) }
-func memberStates(u string, id int) string             { return relationStateKey(u, id) + "/" }
-func memberStateKey(u string, id int, m string) string { return memberStates(u, id) + m }
+func uniterPrefix(u string) string             { return unitersPrefix + u + "/" }
+func opKey(u string) string                    { return uniterPrefix(u) + "op" }
+func workflowKey(u string) string              { return uniterPrefix(u) + "workflow" }
+func relationStates(u string) string           { return uniterPrefix(u) + "relations/" }
+func relationStateKey(u string, id int) string { return relationStates(u) + strconv.Itoa(id) }
+func memberStates(u string, id int) string     { return relationStateKey(u, id) + "/" }
+func serviceStates(u string) string            { return uniterPrefix(u) + "services/" }
+
+// memberStateKey is apart for a service, whose own settings are what the unit is told
+// of: who does not know of those takes all in memberStates for units.
+func memberStateKey(u string, id int, m string) string {
+	if !strings.Contains(m, "/") {
+		return serviceStates(u) + strconv.Itoa(id) + "/" + m
+	}
+	return memberStates(u, id) + m
+}
 
 func logHeadKey(source string) string        { return logHeadsPrefix + source }
 func logBatches(source string) string        { return logPrefix + source + "/" }

@@ -61,6 +61,13 @@ func (v *View) AppSettings(id int, service string) (Settings, error) {
 	return s, err
 }
 
+// AppVersion reads the version of a service's own settings in a relation; 0 if none
+// were ever set.
+func (v *View) AppVersion(id int, service string) (int64, error) {
+	doc, _, err := load[settingsDoc](v, appSettingsKey(id, service))
+	return doc.Version, err
+}
+
 func (v *View) settings(key string) (Settings, bool, error) {
 	doc, ok, err := load[settingsDoc](v, key)
 	if err != nil {

@@ -26,7 +26,7 @@ func (v *View) Uniter(unit string) (Uniter, error) {
 }
 
 // take decodes one record by the rest of its key: "op", "workflow",
-// "relations/3", "relations/3/mysql/0".
+// "relations/3", "relations/3/mysql/0", "services/3/mysql".
 func (u *Uniter) take(rest string, kv store.KV) (err error) {
 	switch rest {
 	case "op":
@@ -52,9 +52,11 @@ func (u *Uniter) take(rest string, kv store.KV) (err error) {
 	return err
 }
 
-// cutRelation takes "relations/3/mysql/0" apart; the member is empty in "relations/3".
+// cutRelation takes "relations/3/mysql/0" and "services/3/mysql" apart; the member is
+// empty in "relations/3".
 func cutRelation(rest string) (id int, member string, ok bool) {
-	rest, ok = strings.CutPrefix(rest, "relations/")
+	kind, rest, _ := strings.Cut(rest, "/")
+	ok = kind == "relations" || kind == "services"
 	number, member, _ := strings.Cut(rest, "/")
 	id, err := strconv.Atoi(number)
 	return id, member, ok && err == nil

@@ -34,10 +34,10 @@ func WatchService(service string) Scope {
 	return s
 }
 
-// WatchMembers is which units of one service are in a relation, and which version
-// their settings there have.
+// WatchMembers is which units of one service are in a relation, which version their
+// settings there have, and the service's own.
 func WatchMembers(id int, service string) Scope {
-	return Scope{prefixes: []string{membersOf(id, service)}}
+	return Scope{exact: []string{appSettingsKey(id, service)}, prefixes: []string{membersOf(id, service)}}
 }
 
 // WatchRelations is every relation, with its members and all settings in it.
@@ -164,14 +164,14 @@ func (w *Watcher) next(ctx context.Context) (store.Batch, error) {
 // Close ends the watcher, and a Next that waits.
 func (w *Watcher) Close() { w.w.Close() }
 
-// MembershipOf says whose membership it is that changed, if a key from WatchMembers
-// says so.
-func MembershipOf(key string) (relation int, unit string, ok bool) {
+// MembershipOf says whose membership it is that changed, or which service's own
+// settings, if a key from WatchMembers says so.
+func MembershipOf(key string) (relation int, member string, ok bool) {
 	rest, ok := strings.CutPrefix(key, relationsPrefix)
 	number, rest, _ := strings.Cut(rest, "/")
-	unit, member := strings.CutPrefix(rest, "members/")
+	kind, member, _ := strings.Cut(rest, "/")
 	relation, err := strconv.Atoi(number)
-	return relation, unit, ok && member && err == nil
+	return relation, member, ok && (kind == "members" || kind == "apps") && err == nil
 }
 
 // AgentOf is the machine whose agent came or went, if a key from WatchMachineAgents

@@ -17,7 +17,8 @@ type Arrival struct {
 // answers the entries that become others: members that came, whose settings
 // have a version that no hook was told of, or that are gone. Leaving is true if
 // the relation or the local unit goes: then everybody departs. Tail is the next
-// free place.
+// free place. A service among those present stands for its own settings: who is told of
+// them hears of a change, and of no joined or departed.
 func Arrivals(relation int, recorded map[string]state.MemberState, present []state.Member, leaving bool, tail int64) []Arrival {
 	if leaving {
 		present = nil
@@ -26,12 +27,12 @@ func Arrivals(relation int, recorded map[string]state.MemberState, present []sta
 	var changed []string // few: only these are worth sorting
 	for _, m := range present {
 		here[m.Unit] = m.Version
-		if before := recorded[m.Unit]; arrival(before, true, m.Version, tail) != before {
+		if before := recorded[m.Unit]; arrival(m.Unit, before, true, m.Version, tail) != before {
 			changed = append(changed, m.Unit)
 		}
 	}
 	for name, before := range recorded {
-		if _, in := here[name]; !in && arrival(before, false, 0, tail) != before {
+		if _, in := here[name]; !in && arrival(name, before, false, 0, tail) != before {
 			changed = append(changed, name)
 		}
 	}
@@ -39,7 +40,7 @@ func Arrivals(relation int, recorded map[string]state.MemberState, present []sta
 	var all []Arrival
 	for _, name := range changed {
 		version, in := here[name]
-		after := arrival(recorded[name], in, version, tail)
+		after := arrival(name, recorded[name], in, version, tail)
 		if after.Place == tail {
 			tail++
 		}
@@ -49,7 +50,13 @@ func Arrivals(relation int, recorded map[string]state.MemberState, present []sta
 }
 
 // arrival is one member's entry after the comparison.
-func arrival(m state.MemberState, in bool, version, tail int64) state.MemberState {
+func arrival(name string, m state.MemberState, in bool, version, tail int64) state.MemberState {
+	switch service := !IsUnit(name); {
+	case service && !in:
+		return state.MemberState{}
+	case service:
+		m.State = In
+	}
 	switch {
 	case !in && Expected(m):
 		return Arrive(m, Departed, tail)

@@ -5,7 +5,12 @@
 // workflow (agent/uniter does). Only the packages of agent import it.
 package hook
 
-import "bijou/state"
+import (
+	"cmp"
+	"strings"
+
+	"bijou/state"
+)
 
 // The kinds of hooks. A relation hook's kind is also what its queue entry says,
 // and the end of its name.
@@ -54,18 +59,33 @@ func Asked(a state.Action) state.Hook {
 // IsAsked says if an operator has asked for it.
 func IsAsked(h state.Hook) bool { return h.Kind == Action || h.Kind == Command }
 
-// InRelation makes a hook of a relation. remote is the unit that causes it,
-// empty in created and broken.
-func InRelation(kind string, r Relation, remote string) state.Hook {
-	return state.Hook{
+// InRelation makes a hook of a relation. member is the unit that causes it, the remote
+// service in a changed for its own settings, empty in created and broken.
+func InRelation(kind string, r Relation, member string) state.Hook {
+	h := state.Hook{
 		Kind:          kind,
 		Name:          r.Name + "-" + kind,
 		Relation:      r.ID,
 		RelationName:  r.Name,
-		RemoteUnit:    remote,
 		RemoteService: r.RemoteService,
 	}
+	if IsUnit(member) {
+		h.RemoteUnit = member
+	}
+	return h
 }
+
+// Member is whose entry in the queue the hook comes from; empty in created and broken.
+func Member(h state.Hook) string {
+	if h.Kind == Changed {
+		return cmp.Or(h.RemoteUnit, h.RemoteService)
+	}
+	return h.RemoteUnit
+}
+
+// IsUnit reports whether an entry of the queue is a unit's, and not the service's whose
+// own settings a unit is told of.
+func IsUnit(member string) bool { return strings.Contains(member, "/") }
 
 // Relation is a relation as one unit's hooks see it.
 type Relation struct {

@@ -121,6 +121,16 @@ func TestArrivals(t *testing.T) {
 		{name: "back while its departed runs", recorded: members{"a/0": {State: Left}}, present: present("a/0", 3), want: []Arrival{
 			{Member: "a/0", State: state.MemberState{State: Left, Pending: Joined, Place: tail, Version: 3}},
 		}},
+		{name: "a service has settings of its own", present: present("a/0", 1, "a", 4), want: []Arrival{
+			{Member: "a/0", State: state.MemberState{Pending: Joined, Place: tail, Version: 1}},
+			{Member: "a", State: state.MemberState{State: In, Pending: Changed, Place: tail + 1, Version: 4}},
+		}},
+		{name: "a service's settings changed", recorded: members{"a": in(4, 4)}, present: present("a", 5), want: []Arrival{
+			{Member: "a", State: state.MemberState{State: In, Pending: Changed, Place: tail, Version: 5, Seen: 4}},
+		}},
+		{name: "a service never departs", recorded: members{"a": pending(Changed, 5)}, leaving: true, want: []Arrival{
+			{Member: "a", Forget: true},
+		}},
 		{name: "everybody departs from what goes", recorded: members{"a/0": in(3, 3), "a/1": pending(Changed, 1), "a/2": {Pending: Joined, Place: 2}},
 			present: present("a/0", 3, "a/1", 1, "a/2", 1, "a/3", 1), leaving: true, want: []Arrival{
 				{Member: "a/0", State: state.MemberState{State: In, Pending: Departed, Place: tail, Version: 3, Seen: 3}},

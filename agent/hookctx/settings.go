@@ -135,12 +135,16 @@ func has(r hookapi.Relation, at hookapi.Node) bool {
 	})
 }
 
-// Seen answers the version of a unit's settings that the hook has read; 0 if it
-// has not read them.
-func (c *Context) Seen(relation int, unit string) int64 {
+// Seen answers the version of a unit's settings, or of a service's own, that the hook
+// has read; 0 if it has not read them.
+func (c *Context) Seen(relation int, member string) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if n, ok := c.nodes[hookapi.Node{Relation: relation, Unit: unit}]; ok {
+	at := hookapi.Node{Relation: relation, Unit: member}
+	if !strings.Contains(member, "/") {
+		at = hookapi.Node{Relation: relation, Service: member}
+	}
+	if n, ok := c.nodes[at]; ok {
 		return n.version
 	}
 	return 0

@@ -68,7 +68,7 @@ func members(snap Snapshot, h state.Hook) []string {
 	for name, m := range snap.Uniter.Members[h.Relation] {
 		joiner := name == h.RemoteUnit && h.Kind == hook.Joined
 		leaver := name == h.RemoteUnit && h.Kind == hook.Departed
-		if joiner || m.State == hook.In && !leaver {
+		if hook.IsUnit(name) && (joiner || m.State == hook.In && !leaver) {
 			names = append(names, name)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"bijou/agent/hook"
 	"bijou/state"
+	"bijou/state/charm"
 )
 
 // CharmHooks says which of the hooks a charm has that are not run, nor their
@@ -17,6 +18,7 @@ type CharmHooks struct {
 	Elected, Settings bool   // about leadership
 	Remove            bool
 	Dispatch          bool
+	Services          bool     // relation-changed for a service's own settings, of any charm of the modern dialect
 	CreatedIn         []string // the relations, by the charm's names for them
 }
 
@@ -30,7 +32,7 @@ func (h CharmHooks) created(relation string) bool {
 
 // charmHooks reads which of them a charm has. known are those of the charm that
 // the unit was last seen with: a charm never changes.
-func charmHooks(v *state.View, url string, known CharmHooks) (CharmHooks, error) {
+func charmHooks(v *state.View, service state.Service, url string, known CharmHooks) (CharmHooks, error) {
 	if url == "" || url == known.Charm {
 		return known, nil
 	}
@@ -41,7 +43,9 @@ func charmHooks(v *state.View, url string, known CharmHooks) (CharmHooks, error)
 	if err != nil {
 		return CharmHooks{}, err
 	}
-	return hooksOf(url, c), nil
+	h := hooksOf(url, c)
+	h.Services = service.DialectOf(c) == charm.Modern
+	return h, nil
 }
 
 // hooksOf says which of them the charm has.

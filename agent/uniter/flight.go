@@ -84,13 +84,13 @@ func put(tx *state.Tx, unit string, f *flight, from Origin) error {
 		}
 	}
 	if from == FromQueue && h.Kind != hook.Broken {
-		m, _, err := tx.MemberState(unit, h.Relation, h.RemoteUnit)
+		m, _, err := tx.MemberState(unit, h.Relation, hook.Member(h))
 		if err != nil {
 			return err
 		}
 		m = hook.Take(m)
 		m.Version = max(m.Version, f.op.Version)
-		if err := tx.PutMember(unit, h.Relation, h.RemoteUnit, m); err != nil {
+		if err := tx.PutMember(unit, h.Relation, hook.Member(h), m); err != nil {
 			return err
 		}
 	}
@@ -199,7 +199,7 @@ func version(snap Snapshot, h state.Hook) int64 {
 		return snap.ConfigVersion
 	}
 	for _, m := range snap.Relations[h.Relation].Members {
-		if m.Unit == h.RemoteUnit {
+		if m.Unit == hook.Member(h) {
 			return m.Version
 		}
 	}

@@ -16,7 +16,7 @@ type past struct {
 
 // pastOf is the past of a hook whose process nobody has seen end.
 func pastOf(op state.Op, failure string) past {
-	r := state.HookRun{ID: op.ID, Hook: op.Hook.Name, Remote: op.Hook.RemoteUnit, Started: op.Started, Ended: now(), Exit: -1, Failure: failure}
+	r := state.HookRun{ID: op.ID, Hook: op.Hook.Name, Remote: hook.Member(op.Hook), Started: op.Started, Ended: now(), Exit: -1, Failure: failure}
 	if op.Hook.Relation != state.NoRelation {
 		r.Relation = state.Relation{ID: op.Hook.Relation}.String()
 	}

@@ -63,11 +63,21 @@ func (s *Snapshot) arrivals() []hook.Arrival {
 		if s.Uniter.Relations[id].State == state.RelationDeparted {
 			continue
 		}
-		some := hook.Arrivals(id, s.Uniter.Members[id], s.Relations[id].Members, s.leaving(id), tail)
+		some := hook.Arrivals(id, s.Uniter.Members[id], s.present(id), s.leaving(id), tail)
 		all = append(all, some...)
 		tail = tailAfter(some, tail)
 	}
 	return all[:min(len(all), maxArrivals)]
+}
+
+// present lists whom of a relation the unit is told of: services' own settings only in
+// the modern dialect.
+func (s *Snapshot) present(id int) []state.Member {
+	all := s.Relations[id].Members
+	if last := len(all) - 1; last >= 0 && !s.Hooks.Services && !hook.IsUnit(all[last].Unit) {
+		return all[:last]
+	}
+	return all
 }
 
 // tailAfter is the next free place after what has arrived.

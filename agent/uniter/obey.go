@@ -225,7 +225,7 @@ func seen(tx *state.Tx, unit string, h state.Hook) (int64, error) {
 		}
 		return w.ConfigVersion, err
 	}
-	m, _, err := tx.MemberState(unit, h.Relation, h.RemoteUnit)
+	m, _, err := tx.MemberState(unit, h.Relation, hook.Member(h))
 	if m.Pending != "" {
 		return 0, err // its version is that of what is queued
 	}

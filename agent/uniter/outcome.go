@@ -92,7 +92,7 @@ func (f *flight) seen() int64 {
 	case f.op.Hook.Relation == state.NoRelation:
 		return max(f.op.Version, f.ctx.SeenConfig())
 	}
-	return max(f.op.Version, f.ctx.Seen(f.op.Hook.Relation, f.op.Hook.RemoteUnit))
+	return max(f.op.Version, f.ctx.Seen(f.op.Hook.Relation, hook.Member(f.op.Hook)))
 }
 
 // fail commits that the hook has failed, and nothing else of it.
@@ -155,17 +155,21 @@ func count(tx *state.Tx, unit string, h state.Hook, seen int64) error {
 
 // countMember brings the record of the member that the hook was about up to date.
 func countMember(tx *state.Tx, unit string, h state.Hook, seen int64) error {
-	m, ok, err := tx.MemberState(unit, h.Relation, h.RemoteUnit)
-	if err != nil || !ok || h.RemoteUnit == "" {
+	name := hook.Member(h)
+	if name == "" {
+		return nil
+	}
+	m, ok, err := tx.MemberState(unit, h.Relation, name)
+	if err != nil || !ok {
 		return err
 	}
 	if h.Kind == hook.Changed {
 		m = hook.Done(m, seen)
 	}
 	if hook.Forgotten(m) {
-		return tx.RemoveMember(unit, h.Relation, h.RemoteUnit)
+		return tx.RemoveMember(unit, h.Relation, name)
 	}
-	return tx.PutMember(unit, h.Relation, h.RemoteUnit, m)
+	return tx.PutMember(unit, h.Relation, name, m)
 }
 
 // blame records that a hook has failed, in the unit's workflow or its relation.

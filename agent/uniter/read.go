@@ -51,7 +51,7 @@ func around(v *state.View, name string, own state.Uniter, known CharmHooks) (s S
 	s.Charm, s.ConfigVersion = service.Charm, config.Version
 	s.RetryHooks, s.StatusInterval, s.HookTimeout = env.RetryHooks(), env.StatusInterval(), env.HookTimeout()
 	s.Uniter = own
-	if s.Hooks, err = charmHooks(v, s.Uniter.Workflow.Charm, known); err != nil {
+	if s.Hooks, err = charmHooks(v, service, s.Uniter.Workflow.Charm, known); err != nil {
 		return s, err
 	}
 	if err := s.readLeader(v); err != nil {
@@ -130,6 +130,13 @@ func (s *Snapshot) readMembers(v *state.View) error {
 			return err
 		}
 		r.Members = slices.DeleteFunc(members, func(m state.Member) bool { return !s.concerns(r, m) })
+		m, ok, err := presentIn(v, id, r.RemoteService)
+		if err != nil {
+			return err
+		}
+		if ok {
+			r.Members = append(r.Members, m)
+		}
 		s.Relations[id] = r
 	}
 	return nil
@@ -141,7 +148,7 @@ func (s *Snapshot) readMember(v *state.View, of membership) error {
 	if !known {
 		return nil
 	}
-	m, in, err := v.Member(of.relation, of.unit)
+	m, in, err := presentIn(v, of.relation, of.unit)
 	if err != nil {
 		return err
 	}
@@ -159,10 +166,21 @@ func (s *Snapshot) readMember(v *state.View, of membership) error {
 	return nil
 }
 
+// presentIn reads one unit's membership, or a service's for its own settings: it is in once
+// there were any.
+func presentIn(v *state.View, id int, name string) (m state.Member, in bool, err error) {
+	if hook.IsUnit(name) {
+		return v.Member(id, name)
+	}
+	version, err := v.AppVersion(id, name)
+	return state.Member{Unit: name, Version: version}, version > 0, err
+}
+
 // concerns is true for members at the other end, in a peer relation the unit's
-// peers; in a container-scoped relation for those that share its principal.
+// peers, and the service's own settings; in a container-scoped relation for those that
+// share its principal.
 func (s *Snapshot) concerns(r Relation, m state.Member) bool {
-	return m.Unit != s.Unit.Name && (r.Principal == "" || m.Principal == r.Principal)
+	return m.Unit != s.Unit.Name && (r.Principal == "" || m.Principal == r.Principal || !hook.IsUnit(m.Unit))
 }
 
 // Idle says if a unit has nothing to do: no hook in flight, nothing owed, and

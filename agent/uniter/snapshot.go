@@ -49,7 +49,7 @@ type Relation struct {
 	hook.Relation
 	Life      state.Life
 	Principal string         // in container scope: whose machine the unit shares; else empty
-	Members   []state.Member // those that concern the unit, by number; not itself
+	Members   []state.Member // those that concern the unit, by number; not itself; last the other service, for its own settings
 	// Holds: it holds a subordinate's unit to its principal.
 	Holds bool
 }

@@ -1,6 +1,7 @@
 package hookexec
 
 import (
+	"fmt"
 	"strings"
 )
 
@@ -47,6 +48,10 @@ type RelationFacts struct {
 	Members       []string
 	Departing     string // empty but in -departed
 }
+
+// maxVariableSize is what one NAME=VALUE may have, the zero byte behind it included: Linux
+// starts no process with a longer one.
+const maxVariableSize = 128 << 10
 
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -114,12 +119,25 @@ func (r *RelationFacts) environment() []string {
 		"JUJU_REMOTE_UNIT=" + r.RemoteUnit,
 		"JUJU_REMOTE_APP=" + r.RemoteService,
 		"JUJU_REMOTE_SERVICE=" + r.RemoteService,
-		"JUJU_MEMBERS=" + strings.Join(r.Members, " "),
+	}
+	if r.TooManyMembers() == "" {
+		env = append(env, r.members())
 	}
 	if r.Departing != "" {
 		env = append(env, "JUJU_DEPARTING_UNIT="+r.Departing)
 	}
 	return env
+}
+
+func (r *RelationFacts) members() string { return "JUJU_MEMBERS=" + strings.Join(r.Members, " ") }
+
+// TooManyMembers returns why the hook gets no JUJU_MEMBERS; "" if it does, or if r is nil.
+func (r *RelationFacts) TooManyMembers() string {
+	if r == nil || len(r.members()) < maxVariableSize {
+		return ""
+	}
+	return fmt.Sprintf("JUJU_MEMBERS is left out: %d members are more than a variable can hold (%d KiB); relation-list has them all",
+		len(r.Members), maxVariableSize>>10)
 }
 
 // inherited is what a hook gets of the agent's own environment.

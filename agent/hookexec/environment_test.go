@@ -1,6 +1,7 @@
 package hookexec
 
 import (
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -31,5 +32,24 @@ func TestEnvironmentOfARelationHook(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A variable of 128 KiB would keep the hook from starting: the longest list of members that
+// goes into one is given to a process, one more member is left out, and said.
+func TestMembersBeyondAVariable(t *testing.T) {
+	r := &RelationFacts{Members: []string{strings.Repeat("m", maxVariableSize-len("JUJU_MEMBERS=")-1)}}
+	start := func() (out string, err error) {
+		cmd := exec.Command("/bin/sh", "-c", `printf %s "${JUJU_MEMBERS-none}"`)
+		cmd.Env = r.environment()
+		data, err := cmd.Output()
+		return string(data), err
+	}
+	if out, err := start(); err != nil || out != r.Members[0] || r.TooManyMembers() != "" {
+		t.Errorf("the longest: %d bytes of %d, error %v, %q", len(out), len(r.Members[0]), err, r.TooManyMembers())
+	}
+	r.Members = append(r.Members, "one/1")
+	if out, err := start(); err != nil || out != "none" || !strings.Contains(r.TooManyMembers(), "2 members") {
+		t.Errorf("one more: %q, error %v, %q", out, err, r.TooManyMembers())
 	}
 }

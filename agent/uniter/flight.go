@@ -103,11 +103,15 @@ func (u *uniter) spawn(ctx context.Context, f *flight, about about) {
 	ctx, f.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	interrupted, interrupt := context.WithCancel(ctx)
 	f.interrupt = interrupt
+	facts := about.environment(u, f.client)
+	if why := facts.Relation.TooManyMembers(); why != "" {
+		u.output.Write("WARNING", f.op.Hook.Name, why)
+	}
 	spec := hookexec.Spec{
 		ID:       f.op.ID,
 		Hook:     f.op.Hook.Name,
 		CharmDir: u.Folder.Charm(),
-		Env:      hookexec.Environment(about.environment(u, f.client), os.Getenv),
+		Env:      hookexec.Environment(facts, os.Getenv),
 		Debug:    about.debug,
 		Record:   u.Folder.record(),
 		Output: func(s hookexec.Stream, line string) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // unsupported lists the tools whose machinery does not exist, with a summary.
@@ -45,7 +46,9 @@ func unsupportedTool(name, summary string) Tool {
 		prepare: func(f *flagSet) runner {
 			f.anything = true
 			return func(context.Context, *invocation) error {
-				return notSupported(name)
+				kind, _, _ := strings.Cut(name, "-")
+				part := map[string]string{"credential": "cloud credentials for units", "payload": "payloads", "secret": "secrets"}[kind]
+				return fmt.Errorf("%w: it has no %s", notSupported(name), part)
 			}
 		},
 	}

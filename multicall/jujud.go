@@ -1,13 +1,13 @@
 package multicall
 
 import (
+	"cmp"
 	"fmt"
+	"os"
 
+	"bijou/agent/hookexec"
 	"bijou/multicall/console"
 )
-
-// jujuVersion is the Juju that bijou's hook tools behave like; charms compare it.
-const jujuVersion = "3.6.0-bijou"
 
 // jujudGrammar is the command line of jujud.
 type jujudGrammar struct {
@@ -26,6 +26,6 @@ func runJujud(c call) int {
 	if err != nil {
 		return console.Report(c.streams.Err, err)
 	}
-	fmt.Fprintln(c.streams.Out, jujuVersion)
+	fmt.Fprintln(c.streams.Out, cmp.Or(os.Getenv("JUJU_VERSION"), hookexec.JujuVersion)+"-bijou")
 	return console.ExitOK
 }

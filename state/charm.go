@@ -18,16 +18,18 @@ type Charm struct {
 	Actions map[string]charm.Action `json:"actions,omitempty"`
 
 	Dialect     charm.Dialect `json:"dialect"`
-	Hooks       []string      `json:"hooks,omitempty"` // the files in hooks/, sorted
+	DialectMark string        `json:"dialect-mark,omitempty"` // what of the charm says so
+	Hooks       []string      `json:"hooks,omitempty"`        // the files in hooks/, sorted
 	HasDispatch bool          `json:"has-dispatch,omitempty"`
 }
 
 // NewCharm makes the record of a charm that was read, and whose archive PutBlob
 // has stored.
 func NewCharm(url charm.URL, c *charm.Charm, sha256 string, size int64) Charm {
+	dialect, mark := c.Dialect()
 	return Charm{
 		URL: url, SHA256: sha256, Size: size, Meta: *c.Meta, Config: *c.Config, Actions: c.Actions,
-		Dialect: c.Dialect(), Hooks: c.Hooks(), HasDispatch: c.HasDispatch(),
+		Dialect: dialect, DialectMark: mark, Hooks: c.Hooks(), HasDispatch: c.HasDispatch(),
 	}
 }
 

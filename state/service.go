@@ -3,6 +3,7 @@ package state
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"bijou/state/charm"
 	"bijou/state/constraints"
@@ -18,7 +19,10 @@ type Service struct {
 	Subordinate bool          `json:"subordinate,omitempty"`
 	Dialect     charm.Dialect `json:"dialect"`                // of its hooks: the operator's, else the charm's
 	HookDialect charm.Dialect `json:"hook-dialect,omitempty"` // the operator's; empty: as the charm says
+	DialectMark string        `json:"dialect-mark,omitempty"` // what decided Dialect, for people
+	JujuVersion string        `json:"juju-version,omitempty"` // that its hooks are promised; empty: bijou's
 	ForceSeries bool          `json:"force-series,omitempty"` // also charms that do not support the series
+	Force       bool          `json:"force,omitempty"`        // also charms that need what bijou does not have
 	Life        Life          `json:"life"`
 
 	Constraints constraints.Value `json:"constraints,omitzero"` // of units to come, over the environment's
@@ -44,6 +48,27 @@ func (o Origin) String() string {
 // upgrade, units run several.
 func (s Service) DialectOf(c Charm) charm.Dialect { return or(s.HookDialect, c.Dialect) }
 
+// speak settles the dialect of a service that goes over to the charm.
+func (s *Service) speak(c Charm) {
+	s.Dialect, s.DialectMark = c.Dialect, c.DialectMark
+	if s.HookDialect != "" {
+		s.Dialect, s.DialectMark = s.HookDialect, "--hook-dialect says so"
+	}
+}
+
+// MissingError refuses a charm that needs what bijou does not have; it can be forced.
+type MissingError struct{ reason string }
+
+func (e *MissingError) Error() string { return e.reason }
+
+func (s Service) checkMissing(c Charm) error {
+	required, _ := charm.Missing(&c.Meta, &c.Config)
+	if s.Force || len(required) == 0 {
+		return nil
+	}
+	return &MissingError{fmt.Sprintf("charm %q needs %s, which this version of bijou does not have", c.URL, strings.Join(required, ", "))}
+}
+
 // ServiceSpec is a service to be.
 type ServiceSpec struct {
 	Name    string
@@ -55,6 +80,8 @@ type ServiceSpec struct {
 
 	Constraints constraints.Value // none of a subordinate
 	ForceSeries bool              // also with a charm that does not support the series
+	Force       bool              // also with one that needs what bijou does not have
+	JujuVersion string            // that its hooks are promised; empty: bijou's
 }
 
 // AddService adds a service without units, its configuration, and its peer
@@ -77,10 +104,11 @@ func (tx *Tx) addService(spec ServiceSpec) (Service, error) {
 	}
 	s := Service{
 		Name: spec.Name, Charm: spec.Charm.String(), Origin: spec.Origin, Series: or(spec.Series, spec.Charm.Series),
-		Subordinate: ch.Meta.Subordinate, Dialect: or(spec.Dialect, ch.Dialect), HookDialect: spec.Dialect, Life: Alive,
-		Constraints: spec.Constraints, ForceSeries: spec.ForceSeries,
+		Subordinate: ch.Meta.Subordinate, HookDialect: spec.Dialect, Life: Alive,
+		Constraints: spec.Constraints, ForceSeries: spec.ForceSeries, Force: spec.Force, JujuVersion: spec.JujuVersion,
 	}
-	if err := errors.Join(tx.vacant(s.Name), tx.checkSeries(s, ch), s.checkConstraints()); err != nil {
+	s.speak(ch)
+	if err := errors.Join(tx.vacant(s.Name), tx.checkSeries(s, ch), s.checkMissing(ch), s.checkConstraints()); err != nil {
 		return Service{}, err
 	}
 	if err := tx.put(serviceKey(s.Name), s); err != nil {

@@ -217,7 +217,8 @@ func unlessAlive(l Life) Life {
 
 func (w *world) serviceView(s Service) ServiceView {
 	return ServiceView{
-		Charm: s.Charm, Origin: s.Origin.String(), Version: w.version(s.Name), Series: s.Series, Forced: s.ForceSeries, Exposed: s.Exposed, Life: unlessAlive(s.Life),
+		Charm: s.Charm, Origin: s.Origin.String(), Version: w.version(s.Name), Series: s.Series, Forced: s.ForceSeries, Force: s.Force,
+		Dialect: s.Dialect, Mark: s.DialectMark, Promised: s.JujuVersion, Exposed: s.Exposed, Life: unlessAlive(s.Life),
 		Principal: w.principals(s), Status: statusView(w.statuses[s.Name]), Relations: w.neighbours(s.Name), Units: map[string]UnitView{},
 	}
 }

@@ -45,6 +45,10 @@ type ServiceView struct {
 	Version   string              `yaml:"version,omitempty" json:"version,omitempty"` // of the workload, as the units say
 	Series    string              `yaml:"series" json:"series"`
 	Forced    bool                `yaml:"force-series,omitempty" json:"force-series,omitempty"` // whatever its charm supports
+	Force     bool                `yaml:"force,omitempty" json:"force,omitempty"`               // whatever its charm needs that bijou does not have
+	Dialect   charm.Dialect       `yaml:"hook-dialect,omitempty" json:"hook-dialect,omitempty"`
+	Mark      string              `yaml:"hook-dialect-mark,omitempty" json:"hook-dialect-mark,omitempty"` // what decided it
+	Promised  string              `yaml:"juju-version,omitempty" json:"juju-version,omitempty"`           // to its hooks, by the operator
 	Exposed   bool                `yaml:"exposed" json:"exposed"`
 	Life      Life                `yaml:"life,omitempty" json:"life,omitempty"`
 	Principal []string            `yaml:"subordinate-to,omitempty" json:"subordinate-to,omitempty"` // services that its units come with

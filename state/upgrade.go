@@ -34,6 +34,7 @@ type UpgradeSpec struct {
 	Origin Origin
 	Switch bool     // to a charm of another name
 	Force  bool     // also units in an error state, at once
+	Needs  bool     // from now on also charms that need what bijou does not have
 	Series bool     // from now on also charms that do not support the service's series
 	Skip   []string // units that stay with what they have: those of UpgradeSkips
 }
@@ -64,11 +65,12 @@ func (tx *Tx) upgradeService(name string, spec UpgradeSpec) error {
 	if err != nil {
 		return err
 	}
-	s.ForceSeries = s.ForceSeries || spec.Series
+	s.ForceSeries, s.Force = s.ForceSeries || spec.Series, s.Force || spec.Needs
 	if err := tx.checkUpgrade(s, old, fresh, spec.Switch); err != nil {
 		return err
 	}
-	s.Charm, s.Origin, s.Dialect = spec.Charm.String(), spec.Origin, or(s.HookDialect, fresh.Dialect)
+	s.Charm, s.Origin = spec.Charm.String(), spec.Origin
+	s.speak(fresh)
 	if err := tx.put(serviceKey(name), s); err != nil {
 		return err
 	}
@@ -87,6 +89,9 @@ func (tx *Tx) checkUpgrade(s Service, old, fresh Charm, other bool) error {
 		return errors.New("one of them is a subordinate and the other is not: deploy it as a service of its own")
 	}
 	if err := tx.checkSeries(s, fresh); err != nil {
+		return err
+	}
+	if err := s.checkMissing(fresh); err != nil {
 		return err
 	}
 	if err := tx.checkRelationsKept(s.Name, old, fresh); err != nil {

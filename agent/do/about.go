@@ -1,12 +1,14 @@
 package do
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 
 	"bijou/agent/hookctx"
+	"bijou/agent/hookexec"
 	"bijou/hookenv/hookapi"
 	"bijou/state"
 	"bijou/state/charm"
@@ -20,6 +22,7 @@ type about struct {
 	env          state.Environment
 	unit         state.Unit // the zero value: none
 	charm        string     // its charm's name
+	version      string     // of Juju, as commands are promised
 	facts        hookapi.Facts
 	relationName string // of the hook's relation, as the unit's charm calls it
 }
@@ -61,6 +64,7 @@ func (r *run) asUnit(v *state.View) error {
 		}
 	}
 	dialect := charm.Classic
+	r.about.version = hookexec.JujuVersion
 	if r.Unit != "" {
 		var err error
 		if dialect, err = r.about.be(v, r.Unit); err != nil {
@@ -90,7 +94,7 @@ func (a *about) be(v *state.View, unit string) (d charm.Dialect, err error) {
 	if err != nil {
 		return "", err
 	}
-	a.charm = c.Meta.Name
+	a.charm, a.version = c.Meta.Name, cmp.Or(s.JujuVersion, a.version)
 	return s.DialectOf(c), nil
 }
 

@@ -23,7 +23,11 @@ func (r *run) environment(p place, client string) []string {
 			env = append(env, pair)
 		}
 	}
-	for _, pair := range hookexec.Environment(r.facts(p, client), func(name string) string { return inherited[name] }) {
+	facts := r.facts(p, client)
+	if why := facts.Relation.TooManyMembers(); why != "" {
+		r.journal.write(r.Unit, "WARNING", why)
+	}
+	for _, pair := range hookexec.Environment(facts, func(name string) string { return inherited[name] }) {
 		name, value, _ := strings.Cut(pair, "=")
 		if value != "" && (hooks(name) || name == "PATH") {
 			env = append(env, pair)
@@ -49,7 +53,7 @@ func (r *run) facts(p place, client string) hookexec.Facts {
 	f := hookexec.Facts{
 		Unit: a.unit.Name, Service: a.unit.Service, Charm: a.charm, Hook: hookName, Machine: a.unit.Machine,
 		Tools: p.tools(), Socket: p.socket(), ClientID: client,
-		Environment: a.env.Name, UUID: a.env.UUID, Version: hookexec.JujuVersion,
+		Environment: a.env.Name, UUID: a.env.UUID, Version: a.version,
 	}
 	if folder := r.unitFolder(); folder != "" {
 		f.UnitDir, f.CharmDir = string(folder), folder.Charm()

@@ -1,6 +1,7 @@
 package uniter
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -19,6 +20,7 @@ type about struct {
 	unit      state.Unit
 	env       state.Environment
 	charm     string // its name
+	version   string // of Juju, as the service promises it
 	dialect   charm.Dialect
 	members   []string
 	departing string
@@ -48,7 +50,7 @@ func (u *uniter) about(ctx context.Context, h state.Hook, snap Snapshot) (a abou
 		if err != nil {
 			return err
 		}
-		a.charm, a.dialect = c.Meta.Name, s.DialectOf(c)
+		a.charm, a.dialect, a.version = c.Meta.Name, s.DialectOf(c), cmp.Or(s.JujuVersion, hookexec.JujuVersion)
 		if a.env, err = v.Environment(); err != nil || a.asked != nil {
 			return err
 		}
@@ -121,7 +123,7 @@ func (a about) environment(u *uniter, client string) hookexec.Facts {
 		ClientID:    client,
 		Environment: a.env.Name,
 		UUID:        a.env.UUID,
-		Version:     hookexec.JujuVersion,
+		Version:     a.version,
 	}
 	if a.asked != nil {
 		f.Asked = &hookexec.AskedFacts{Action: a.asked.Name, ID: strconv.Itoa(a.asked.ID)}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
+	"strings"
 
 	"bijou/multicall/console"
 	"bijou/state"
@@ -19,6 +21,8 @@ type deployCmd struct {
 	Config      string   `placeholder:"FILE" type:"existingfile" help:"YAML file of options: {SERVICE: {OPTION: VALUE}}."`
 	Series      string   `placeholder:"SERIES" help:"The series of its machines; default: the charm's, then the environment's."`
 	ForceSeries bool     `help:"Also on machines whose series the charm does not support; upgrades and units to come ask no more."`
+	Force       bool     `help:"Also a charm that needs what bijou does not have (storage, secrets); upgrades ask no more."`
+	JujuVersion string   `placeholder:"VERSION" help:"What its hooks are told that Juju's version is; default: what bijou behaves like."`
 	HookDialect string   `placeholder:"DIALECT" help:"What its hooks speak, classic or modern; default: as the charm looks."`
 	Resource    []string `sep:"none" placeholder:"NAME=FILE" help:"A file for a resource of the charm; may be repeated."`
 	Constraints string   `placeholder:"\"K=V ...\"" help:"What its units' machines have to satisfy, over the environment's."`
@@ -47,7 +51,7 @@ Examples:
 // Run reads and checks the charm, stores its archive, and adds the service with
 // its units.
 func (c deployCmd) Run(o *operator) error {
-	if err := c.check(); err != nil {
+	if err := errors.Join(c.check(), c.checkVersion()); err != nil {
 		return err
 	}
 	scratch, err := os.MkdirTemp("", "bijou-charm-")
@@ -59,7 +63,7 @@ func (c deployCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
-	spec := state.ServiceSpec{Name: c.Service, Origin: origin, ForceSeries: c.ForceSeries}
+	spec := state.ServiceSpec{Name: c.Service, Origin: origin, ForceSeries: c.ForceSeries, Force: c.Force, JujuVersion: c.JujuVersion}
 	if spec.Name == "" {
 		spec.Name = found.Meta.Name
 	}
@@ -85,12 +89,22 @@ func (c deployCmd) Run(o *operator) error {
 	return o.open(func(s *state.State) error {
 		d := deployment{o: o, state: s, found: found, spec: spec, files: files, placing: c.placing}
 		if err := d.run(c.Series); err != nil {
-			return o.adviseSeries(fmt.Errorf("cannot deploy %q: %w", c.Charm, err))
+			return o.adviseForce(fmt.Errorf("cannot deploy %q: %w", c.Charm, err))
 		}
 		o.note("deployed %s as service %q", d.spec.Charm, d.spec.Name)
+		o.note("%s", d.speaks)
+		o.noteMissingParts(found.Charm)
 		o.noteMissing(found.Meta, spec.Name, files)
 		return d.addUnits()
 	})
+}
+
+// checkVersion refuses what charm libraries cannot read as a version.
+func (c deployCmd) checkVersion() error {
+	if c.JujuVersion == "" || regexp.MustCompile(`^\d{1,9}\.\d{1,9}\.\d{1,9}$`).MatchString(c.JujuVersion) {
+		return nil
+	}
+	return console.Usage(fmt.Errorf("invalid --juju-version %q: want one like 2.9.50", c.JujuVersion))
 }
 
 func (c deployCmd) dialect() (charm.Dialect, error) {
@@ -128,6 +142,8 @@ type deployment struct {
 	spec  state.ServiceSpec
 	files map[string]string // of resources, by name
 	placing
+
+	speaks string // which dialect, and why, once it is deployed
 }
 
 // run stores the charm and adds the service.
@@ -178,13 +194,24 @@ func (d *deployment) url(series string) (charm.URL, error) {
 	return charm.URL{Series: series, Name: d.found.Meta.Name, Revision: d.found.Revision}, nil
 }
 
-// adviseSeries adds how a charm is run all the same where no machine has its series.
-func (o *operator) adviseSeries(err error) error {
+// adviseForce adds how a charm is run all the same where no machine has its series, or
+// bijou not what it needs.
+func (o *operator) adviseForce(err error) error {
+	if _, missing := errors.AsType[*state.MissingError](err); missing {
+		return console.Hint(err, fmt.Sprintf("juju %s --force runs it all the same; its tools for that fail", shellLine(o.args)))
+	}
 	if _, other := errors.AsType[*state.SeriesError](err); other {
 		return console.Hint(err, fmt.Sprintf("juju %s --force-series runs it there all the same; juju set-environment %s=true allows that for all",
 			shellLine(o.args), state.AllowOtherSeries))
 	}
 	return err
+}
+
+// noteMissingParts says what the charm asks for and does not get.
+func (o *operator) noteMissingParts(c *charm.Charm) {
+	if required, optional := charm.Missing(c.Meta, c.Config); len(required)+len(optional) > 0 {
+		o.note("warning: the charm asks for %s: this version of bijou has none", strings.Join(append(required, optional...), ", "))
+	}
 }
 
 // add stores the archive under that URL and adds charm, service and first unit
@@ -207,9 +234,11 @@ func (d *deployment) add(url charm.URL) error {
 		if err := tx.AddCharm(record); err != nil {
 			return err
 		}
-		if _, err := tx.AddService(d.spec); err != nil {
+		s, err := tx.AddService(d.spec)
+		if err != nil {
 			return err
 		}
+		d.speaks = fmt.Sprintf("its hooks speak %s: %s", s.Dialect, s.DialectMark)
 		if err := putResources(tx, d.spec.Name, resources); err != nil || d.found.Meta.Subordinate {
 			return err
 		}

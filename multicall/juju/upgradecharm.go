@@ -16,7 +16,7 @@ type upgradeCharmCmd struct {
 	Repository  string `env:"JUJU_REPOSITORY" placeholder:"DIR" help:"A folder of charms (SERIES/NAME or NAME); default: where the charm came from."`
 	Switch      string `placeholder:"CHARM" help:"Go over to another charm: a folder, an archive, or a name in the repository."`
 	Revision    *int   `placeholder:"N" help:"Go over to that revision, older ones too; default: the greatest."`
-	Force       bool   `help:"Also units in an error state, at once; they stay in it."`
+	Force       bool   `help:"Also units in an error state, at once, which stay in it; and a charm that needs what bijou does not have."`
 	ForceSeries bool   `help:"Also a charm that does not support the series of the service's machines."`
 	Retry       bool   `help:"Also units in an error state, at once; what has failed runs again, of the new charm."`
 	DryRun      bool   `help:"Only say what would be done."`
@@ -48,7 +48,7 @@ func (c upgradeCharmCmd) Run(o *operator) error {
 		for {
 			err := c.upgrade(o, s)
 			if !errors.Is(err, errMoved) {
-				return o.adviseSeries(err)
+				return o.adviseForce(err)
 			}
 		}
 	})
@@ -80,7 +80,7 @@ var errMoved = errors.New("the service has gone over to another charm meanwhile"
 
 // begin reads what the service runs now.
 func (c upgradeCharmCmd) begin(o *operator, s *state.State) (*upgrade, error) {
-	u := &upgrade{o: o, state: s, force: c.Force || c.Retry, retry: c.Retry, anySeries: c.ForceSeries, other: c.Switch != ""}
+	u := &upgrade{o: o, state: s, force: c.Force || c.Retry, retry: c.Retry, anySeries: c.ForceSeries, needs: c.Force, other: c.Switch != ""}
 	return u, s.View(o.ctx, func(v *state.View) (err error) {
 		if u.service, err = v.Service(c.Service); err != nil {
 			return err
@@ -100,6 +100,7 @@ type upgrade struct {
 	force     bool
 	retry     bool // what has failed runs again
 	anySeries bool // it may be for another series
+	needs     bool // it may need what bijou does not have
 	other     bool // a charm of another name is welcome
 }
 
@@ -144,6 +145,9 @@ func (u *upgrade) commit() error {
 	if err := u.state.Update(u.o.ctx, func(tx *state.Tx) error { return u.point(tx, record, behind) }); err != nil {
 		return err
 	}
+	if u.target.found.Path != "" && !same {
+		u.o.noteMissingParts(u.target.found.Charm)
+	}
 	u.writeBack()
 	u.saySkipped(behind)
 	u.o.note("%s", u.move("goes over"))
@@ -164,7 +168,7 @@ func (u *upgrade) point(tx *state.Tx, record state.Charm, behind []state.Behind)
 			return err
 		}
 	}
-	spec := state.UpgradeSpec{Charm: u.target.url, Origin: u.target.origin, Switch: u.other, Force: u.force, Series: u.anySeries}
+	spec := state.UpgradeSpec{Charm: u.target.url, Origin: u.target.origin, Switch: u.other, Force: u.force, Needs: u.needs, Series: u.anySeries}
 	for _, b := range behind {
 		if b.InError && !u.force {
 			spec.Skip = append(spec.Skip, b.Unit)

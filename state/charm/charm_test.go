@@ -44,8 +44,10 @@ func TestDialect(t *testing.T) {
 			data, _ := pack(t, dir, ArchiveOptions{})
 			fromArchive, err := ReadArchive(bytes.NewReader(data), int64(len(data)))
 			must(t, err)
-			if a, b := fromDir.Dialect(), fromArchive.Dialect(); a != c.want || b != c.want {
-				t.Errorf("directory %s, archive %s, want %s", a, b, c.want)
+			a, mark := fromDir.Dialect()
+			b, same := fromArchive.Dialect()
+			if a != c.want || b != c.want || mark != same || mark == "" {
+				t.Errorf("directory %s (%s), archive %s (%s), want %s", a, mark, b, same, c.want)
 			}
 		})
 	}
@@ -97,8 +99,9 @@ func TestCharmcraftAlone(t *testing.T) {
 	must(t, os.Remove(filepath.Join(dir, "metadata.yaml")))
 	c, err := ReadDir(dir)
 	must(t, err)
-	if c.Meta.Name != "craft" || c.Config.Options["a"].Default != int64(3) || c.Dialect() != Modern {
-		t.Errorf("got %+v %+v %s", c.Meta, c.Config, c.Dialect())
+	d, mark := c.Dialect()
+	if c.Meta.Name != "craft" || c.Config.Options["a"].Default != int64(3) || d != Modern || mark != "it has charmcraft.yaml" {
+		t.Errorf("got %+v %+v %s %s", c.Meta, c.Config, d, mark)
 	}
 }
 

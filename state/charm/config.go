@@ -25,6 +25,7 @@ type Option struct {
 	Type        OptionType `json:"type"`
 	Description string     `json:"description,omitempty"`
 	Default     any        `json:"default,omitempty"` // of the option's type; nil: none
+	Secret      bool       `json:"secret,omitempty"`  // its value is a secret's id
 }
 
 // Config is the configuration schema of a charm: its options by name.
@@ -84,7 +85,7 @@ func (raw optionYAML) option(name string) (Option, error) {
 	if name == "" {
 		return Option{}, errors.New("an option has no name")
 	}
-	opt := Option{Type: OptionType(raw.Type), Description: raw.Description}
+	opt := Option{Type: OptionType(raw.Type), Description: raw.Description, Secret: raw.Type == "secret"}
 	switch opt.Type {
 	case "", "str", "secret":
 		// Charms of old leave the type out or abbreviate it; a secret is its id.

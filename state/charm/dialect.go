@@ -2,7 +2,9 @@ package charm
 
 import (
 	"fmt"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -28,46 +30,54 @@ func ParseDialect(s string) (Dialect, error) {
 }
 
 // Dialect is what the charm asks for in its metadata; else modern, if the charm
-// shows a mark that came after 2012; else classic.
-func (c *Charm) Dialect() Dialect {
+// shows a mark that came after 2012; else classic. mark is what decided, for people.
+func (c *Charm) Dialect() (d Dialect, mark string) {
 	if c.Meta.HookDialect != "" {
-		return c.Meta.HookDialect
+		return c.Meta.HookDialect, "its metadata says hook-dialect"
 	}
-	if c.Meta.modern || c.modernFiles() {
-		return Modern
+	if c.Meta.modern != "" {
+		return Modern, "its metadata has " + c.Meta.modern
 	}
-	return Classic
+	if name := c.modernFile(); name != "" {
+		return Modern, "it has " + name
+	}
+	return Classic, "it has no mark of the modern one"
 }
 
-// modernKeys looks for keys of metadata.yaml that came after 2012. A `series`
-// that is a single word is older than the list.
-func modernKeys(keys map[string]yaml.Node) bool {
+// modernKey returns a key of metadata.yaml that came after 2012; "" if there is none. A
+// `series` that is a single word is older than the list.
+func modernKey(keys map[string]yaml.Node) string {
 	for _, key := range []string{"assumes", "min-juju-version", "resources", "storage", "containers", "extra-bindings", "devices", "terms"} {
 		if _, ok := keys[key]; ok {
-			return true
+			return key
 		}
 	}
 	series := keys["series"]
 	if series.Kind == yaml.AliasNode {
 		series = *series.Alias
 	}
-	return series.Kind == yaml.SequenceNode
+	if series.Kind == yaml.SequenceNode {
+		return "a list of series"
+	}
+	return ""
 }
 
-// modernFiles looks for files that came after 2012.
-func (c *Charm) modernFiles() bool {
+// modernFile returns the name of a file that came after 2012, always the same one; "" if
+// there is none.
+func (c *Charm) modernFile() string {
 	for _, name := range []string{"dispatch", "charmcraft.yaml", "manifest.yaml"} {
 		if c.has(name) {
-			return true
+			return name
 		}
 	}
-	for name, mode := range c.files {
+	for _, name := range slices.Sorted(maps.Keys(c.files)) {
+		mode := c.files[name]
 		packed := strings.HasPrefix(path.Base(name), "charmhelpers-") // in a wheelhouse
 		if packed || inCharmhelpers(name) || path.Base(name) == "charmhelpers" && !mode.IsRegular() {
-			return true
+			return name
 		}
 	}
-	return false
+	return ""
 }
 
 // inCharmhelpers says if the file lies in a folder called charmhelpers.

@@ -23,12 +23,13 @@ type Meta struct {
 	HookDialect    Dialect             `json:"hook-dialect,omitempty"` // what the charm asks for; usually empty
 	Resources      map[string]Resource `json:"resources,omitempty"`
 	ExtraBindings  []string            `json:"extra-bindings,omitempty"`
+	Storage        map[string]Storage  `json:"storage,omitempty"`
 
 	// Declared are the relations of the charm by name, without the implied one.
 	Declared map[string]Relation `json:"relations,omitempty"`
 
-	revision *int // the key of charms that have no revision file
-	modern   bool // has a key that came after 2012
+	revision *int   // the key of charms that have no revision file
+	modern   string // a key that came after 2012; empty: it has none
 }
 
 // metaYAML is metadata.yaml as it is written.
@@ -47,8 +48,9 @@ type metaYAML struct {
 	Peers          map[string]relationYAML `yaml:"peers"`
 	Resources      map[string]Resource     `yaml:"resources"`
 	ExtraBindings  map[string]yaml.Node    `yaml:"extra-bindings"`
+	Storage        map[string]Storage      `yaml:"storage"`
 
-	modern bool // shows a key that came after 2012
+	modern string // a key that came after 2012
 }
 
 // ParseMeta reads and checks metadata.yaml.
@@ -69,7 +71,7 @@ func (raw *metaYAML) add(data []byte) error {
 	if err := unmarshalCharm(data, &keys); err != nil {
 		return err
 	}
-	raw.modern = raw.modern || modernKeys(keys)
+	raw.modern = cmp.Or(raw.modern, modernKey(keys))
 	return nil
 }
 
@@ -78,7 +80,7 @@ func (raw *metaYAML) meta() (*Meta, error) {
 	m := &Meta{
 		Name: raw.Name, Summary: raw.Summary, Description: raw.Description, Subordinate: bool(raw.Subordinate),
 		Series: raw.Series, Format: cmp.Or(raw.Format, 1), MinJujuVersion: raw.MinJujuVersion,
-		Resources: raw.Resources, ExtraBindings: slices.Sorted(maps.Keys(raw.ExtraBindings)),
+		Resources: raw.Resources, ExtraBindings: slices.Sorted(maps.Keys(raw.ExtraBindings)), Storage: raw.Storage,
 		revision: raw.Revision, modern: raw.modern,
 	}
 	if err := m.checkHead(raw.HookDialect); err != nil {

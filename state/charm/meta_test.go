@@ -70,7 +70,7 @@ func TestOldMeta(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if *got.revision != 7 || got.modern || !cmp.Equal(got.Series, []string{"precise"}) {
+	if *got.revision != 7 || got.modern != "" || !cmp.Equal(got.Series, []string{"precise"}) {
 		t.Errorf("got %+v", got)
 	}
 }

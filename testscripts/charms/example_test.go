@@ -126,8 +126,8 @@ func TestEveryCharmIsReadAndArchived(t *testing.T) {
 			t.Error(err)
 			continue
 		}
-		if c.Dialect() != want {
-			t.Errorf("%s: dialect %s, want %s", path, c.Dialect(), want)
+		if got, mark := c.Dialect(); got != want {
+			t.Errorf("%s: dialect %s (%s), want %s", path, got, mark, want)
 		}
 		out := &strings.Builder{}
 		if _, err := charm.Archive(path, out, charm.ArchiveOptions{}); err != nil {

@@ -31,6 +31,9 @@ func parseDictionary(data []byte) (map[string]*string, error) {
 	if errors.Is(err, io.EOF) {
 		return map[string]*string{}, nil
 	}
+	if fault := jsonFault(data, err); fault != nil {
+		return nil, fault
+	}
 	if err != nil {
 		return nil, err // yaml says "yaml: " itself, and charms look for it
 	}

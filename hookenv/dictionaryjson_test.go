@@ -40,6 +40,23 @@ func TestJSONIsReadAsJSON(t *testing.T) {
 	}
 }
 
+// Who has written JSON is told of JSON, and the line; who has written YAML of YAML.
+func TestFaultsAreOfTheLanguageThatWasWritten(t *testing.T) {
+	for file, want := range map[string]string{
+		"{\"a\": 1,\n\"b\" \"c\"}": `json: line 2: invalid character '"' after object key`,
+		`{"a": 1`:                  "json: line 1: unexpected end of JSON input",
+		"[\"a\"]\n":                "json: expected a dictionary of settings",
+		"- a\n":                    "yaml: line 1: expected a dictionary of settings",
+		"{a: b":                    "yaml: line 1: did not find expected ',' or '}'",
+		"a: {b: 1}\n":              `yaml: line 1: the value of "a" is not text`,
+		"\"a\": 1\n\"b\": [1\n":    "yaml: line 1: did not find expected ',' or ']'",
+	} {
+		if _, err := parseDictionary([]byte(file)); err == nil || err.Error() != want {
+			t.Errorf("%q: got %v, want %s", file, err, want)
+		}
+	}
+}
+
 func TestHalvesOfSurrogatePairsAreNoText(t *testing.T) {
 	for _, file := range []string{
 		`{"a":"\ud83d"}`, `{"a":"\ude00"}`, `{"a":"\ude00\ud83d"}`, `{"a":"\ud83dx"}`, `{"a":"\ud83d\\ude00"}`,

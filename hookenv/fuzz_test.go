@@ -23,8 +23,7 @@ func FuzzFlags(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		argv := arguments(text)
 		for _, tool := range Tools() {
-			flags := newFlagSet()
-			tool.prepare(flags)
+			flags, _ := tool.declare()
 			if err := flags.parse(slices.Clone(argv)); err != nil {
 				continue
 			}

@@ -17,8 +17,7 @@ func Help(name string) string {
 		fmt.Fprintf(&b, "\n%s\n", tool.Notes)
 	}
 	b.WriteString("\nOptions:\n")
-	flags := newFlagSet()
-	tool.prepare(flags)
+	flags, _ := tool.declare()
 	for _, o := range flags.options {
 		if o.help != "" {
 			fmt.Fprintf(&b, "  %s\n        %s\n", synopsis(o), o.help)

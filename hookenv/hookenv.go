@@ -68,8 +68,7 @@ func Outside(argv []string) (r Result, done bool) {
 	if !ok {
 		return Result{}, false
 	}
-	flags := newFlagSet()
-	run := tool.prepare(flags)
+	flags, run := tool.declare()
 	err := flags.parse(argv[1:])
 	if errors.Is(err, errHelp) {
 		return Result{Stdout: []byte(Help(tool.Name))}, true
@@ -100,8 +99,7 @@ type invocation struct {
 }
 
 func (inv *invocation) run(ctx context.Context) error {
-	flags := newFlagSet()
-	run := inv.tool.prepare(flags)
+	flags, run := inv.tool.declare()
 	err := flags.parse(inv.Argv[1:])
 	if errors.Is(err, errHelp) {
 		inv.stdout.WriteString(Help(inv.tool.Name))

@@ -3,11 +3,13 @@ package hookenv_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"bijou/hookenv"
+	"bijou/hookenv/client"
 	"bijou/hookenv/hookapi"
 	"bijou/testscripts/hookapitest"
 	"bijou/testscripts/recorded"
@@ -72,6 +74,25 @@ func TestLog(t *testing.T) {
 	want := []string{"INFO a b", "DEBUG x", "TRACE -x", "WARNING y", "DEBUG z", `WARNING unknown log level "loud": using INFO`, "INFO bytes \\xff\x00é"}
 	if diff := cmp.Diff(want, m.Lines()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// What stands on stdin beside KEY=VALUE is not read, and the log says so; nothing is said
+// where nothing stands there, or it is read.
+func TestStdinBesideArguments(t *testing.T) {
+	text := "k: v"
+	for argv, unread := range map[string]bool{"a=1": true, "key": true, "a=1 -": false, "a=@-": false, "-": false, "": false} {
+		for kind, stdin := range map[string]*string{client.StdinFIFO: &text, client.StdinNone: nil} {
+			m := hookapitest.NewMemory(t, hookapitest.Standard())
+			h := m.Start(hookapi.Facts{Unit: "wordpress/0", Service: "wordpress", Dialect: hookapi.Classic, Relation: hookapi.NoRelation})
+			r := hookenv.Run(t.Context(), h, hookenv.Call{
+				Argv: append([]string{"relation-set", "-r", "db"}, strings.Fields(argv)...), Stdin: kind, Files: here{stdin}, Now: fixedNow,
+			})
+			said := strings.Contains(strings.Join(m.Lines(), "\n"), "DEBUG relation-set: stdin is not read beside KEY=VALUE; say - ")
+			if r.Exit != 0 || said != (unread && stdin != nil) {
+				t.Errorf("relation-set %s, stdin %s: got %+v and %q", argv, kind, r, m.Lines())
+			}
+		}
 	}
 }
 

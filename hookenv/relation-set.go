@@ -19,7 +19,8 @@ func relationSet() Tool {
 		Summary: "change settings of a relation",
 		Usage:   "[-r VALUE] [--app] [--file FILE|-] [KEY=VALUE]... [-] [UNIT_NAME]",
 		Notes: "KEY= deletes a key. A file, or stdin for -, holds a YAML or JSON dictionary, in which null\n" +
-			"deletes; KEY=VALUE wins over it. Others see the changes once the hook has succeeded.\n" +
+			"deletes; KEY=VALUE wins over it. Without a file, KEY or KEY=VALUE a pipe or file on stdin is read as\n" +
+			"well; beside them only with -. Others see the changes once the hook has succeeded.\n" +
 			"Charms of the classic dialect may also say KEY (set it to the current time), KEY=@FILE, @FILE.",
 		Examples: []string{
 			"relation-set user=root password=s3cr3t",
@@ -148,8 +149,14 @@ func (s *relationSetter) changes(ctx context.Context, inv *invocation, given set
 	if s.file != "" {
 		files = append([]string{s.file}, files...)
 	}
-	if len(files)+len(given.pairs)+len(given.touch) == 0 && unaskedStdin(inv.Stdin) {
-		files = []string{"-"}
+	if len(files) == 0 && unaskedStdin(inv.Stdin) {
+		fromStdin := func(pair [2]string) bool { return pair[1] == "@-" && !inv.modern() }
+		switch {
+		case len(given.pairs)+len(given.touch) == 0:
+			files = []string{"-"}
+		case !slices.ContainsFunc(given.pairs, fromStdin):
+			inv.log("DEBUG", "relation-set: stdin is not read beside KEY=VALUE; say - to have it read")
+		}
 	}
 	changes := map[string]*string{}
 	for _, path := range files {

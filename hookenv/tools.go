@@ -17,6 +17,24 @@ type Tool struct {
 
 type runner func(ctx context.Context, inv *invocation) error
 
+// declare declares the tool's options, and -o of tools that print nothing: it is taken by all.
+func (t Tool) declare() (*flagSet, runner) {
+	f := newFlagSet()
+	run := t.prepare(f)
+	if _, prints := f.find("o"); prints {
+		return f, run
+	}
+	var file string
+	f.string(&file, "write what it prints, which is nothing, to FILE, created or replaced", "FILE", "o", "output")
+	return f, func(ctx context.Context, inv *invocation) error {
+		err := run(ctx, inv)
+		if err == nil {
+			inv.write = file
+		}
+		return err
+	}
+}
+
 // Tools lists every hook tool, sorted by name. Symlinks are made from it.
 func Tools() []Tool {
 	built := []Tool{

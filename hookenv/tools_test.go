@@ -58,6 +58,15 @@ func TestUnsupportedToolsSaySo(t *testing.T) {
 	}
 }
 
+// -o is taken by every tool: one that prints nothing makes the file, and nothing else is new.
+func TestEveryToolTakesOutput(t *testing.T) {
+	for _, tool := range hookenv.Tools() {
+		if help := hookenv.Help(tool.Name); strings.Count(help, "  -o, --output FILE\n") != 1 {
+			t.Errorf("help of %s: %s", tool.Name, help)
+		}
+	}
+}
+
 func TestOutside(t *testing.T) {
 	for _, tt := range []struct {
 		argv []string

@@ -58,7 +58,8 @@ func newLocal(env provider.Environment) (provider.Provider, error) {
 		return nil, fmt.Errorf("%s has no setting %q: it has none", state.ProviderLocal, key)
 	}
 	return local.New(local.Options{
-		Dir: filepath.Join(env.Dir, "machines"),
+		Dir:         filepath.Join(env.Dir, "machines"),
+		Environment: env.UUID,
 		Agent: func(spec provider.Spec) (process.Detached, error) {
 			e, err := home.Load(env.Dir)
 			return machineProcess(e, spec.Machine), err

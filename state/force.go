@@ -13,10 +13,13 @@ import (
 func (s *State) ForceRemoveUnit(ctx context.Context, name string) error {
 	var u Unit
 	err := s.Update(ctx, func(tx *Tx) (err error) {
-		if u, err = tx.Unit(name); err == nil {
-			err = tx.changeUnit(name, func(u *Unit) { u.Life = Dead })
+		if u, err = tx.Unit(name); err != nil {
+			return err
 		}
-		return err
+		if untouched, err := tx.untouched(u); err != nil || untouched {
+			return errors.Join(err, tx.DestroyUnit(name))
+		}
+		return tx.changeUnit(name, func(u *Unit) { u.Life = Dead })
 	})
 	if err != nil {
 		return err

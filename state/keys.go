@@ -47,6 +47,7 @@ import (
 //	machines/<id>                       Machine
 //	machines/<id>/units/<u>             index: empty
 //	spares/<id>                         spare
+//	first-units/<id>                    firstUnit
 //	relations/<n>                       Relation
 //	relations/<n>/members/<u>           Member
 //	relations/<n>/settings/<u>          settingsDoc
@@ -120,6 +121,7 @@ func unitStateKey(u string) string       { return unitKey(u) + "/state" }
 func restoredKey(u string) string        { return unitKey(u) + "/restored" }
 func machineKey(id string) string        { return machinesPrefix + id }
 func spareKey(id string) string          { return sparesPrefix + id }
+func firstUnitKey(id string) string      { return "first-units/" + id }
 func machineUnits(id string) string      { return machineKey(id) + "/units/" }
 func machineUnitKey(id, u string) string { return machineUnits(id) + u }
 

@@ -236,6 +236,7 @@ func (tx *Tx) RemoveMachine(id string) error {
 	}
 	tx.remove(machineKey(id))
 	tx.remove(spareKey(id))
+	tx.remove(firstUnitKey(id))
 	tx.remove(presenceKey(MachineAgent(id)))
 	tx.remove(claimKey(MachineAgent(id)))
 	return nil

@@ -36,7 +36,10 @@ func (tx *Tx) place(u Unit, env Environment, p Placement) (id string, err error)
 // newMachine makes a machine for a unit, which it is like.
 func (tx *Tx) newMachine(u Unit) (id string, err error) {
 	m, err := tx.insertMachine(Machine{Series: u.Series, Constraints: u.Constraints})
-	return m.ID, err
+	if err != nil {
+		return "", err
+	}
+	return m.ID, tx.put(firstUnitKey(m.ID), firstUnit{Made: true})
 }
 
 // checkHost refuses a machine that the unit cannot be put on. Machine 0 of "local"
@@ -53,16 +56,49 @@ func (tx *Tx) checkHost(u Unit, env Environment, id string) error {
 	case m.Series != u.Series && (id != "0" || env.Provider != ProviderLocal):
 		return fmt.Errorf("machine %s has series %q, the service %q", m.ID, m.Series, u.Series)
 	}
-	return tx.unspare(id)
+	return tx.occupy(id)
 }
 
-// unspare notes that a machine has hosted a unit, or is about to.
-func (tx *Tx) unspare(id string) error {
+// firstUnit is the record of a machine that has, or has had, one unit only: if that leaves
+// before anything was installed, the machine is as good as new.
+type firstUnit struct {
+	Made bool `json:"made,omitempty"` // the machine was made for it
+}
+
+// occupy notes that a machine is about to host a unit.
+func (tx *Tx) occupy(id string) error {
 	_, spare, err := tx.get(spareKey(id))
+	if err != nil {
+		return err
+	}
 	if spare {
 		tx.remove(spareKey(id))
+		return tx.put(firstUnitKey(id), firstUnit{})
+	}
+	_, first, err := tx.get(firstUnitKey(id))
+	if first {
+		tx.remove(firstUnitKey(id))
 	}
 	return err
+}
+
+// leave lets go of the machine of a unit that leaves before anything was installed. It is spare
+// if it has hosted no other unit; started is false where there is no instance of it yet: then
+// one that was made for the unit is removed instead, so that none is started for nobody.
+func (tx *Tx) leave(u Unit, started bool) error {
+	first, ok, err := load[firstUnit](tx.View, firstUnitKey(u.Machine))
+	if err != nil || !ok || u.Principal != "" {
+		return err
+	}
+	m, err := tx.Machine(u.Machine)
+	if err != nil || m.Life != Alive {
+		return err
+	}
+	if first.Made && !started {
+		return tx.RemoveMachine(m.ID)
+	}
+	tx.remove(firstUnitKey(m.ID))
+	return tx.put(spareKey(m.ID), spare{Series: m.Series, Constraints: m.Constraints})
 }
 
 // maxSpares bounds how many spare machines are looked at for one unit, since each
@@ -85,7 +121,7 @@ func (tx *Tx) takeSpare(u Unit) (id string, err error) {
 			return "", err
 		}
 		if m.Life == Alive && m.Status != MachineError {
-			return id, tx.unspare(id)
+			return id, tx.occupy(id)
 		}
 	}
 	return "", nil

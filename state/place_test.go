@@ -41,6 +41,11 @@ func TestSpareMachines(t *testing.T) {
 		{"is asked for by another before", state.MachineSpec{}, func(tx *state.Tx) error {
 			_, err := tx.AddUnit("mysql", state.Placement{Machine: "1"})
 			return errors.Join(err, tx.DestroyUnit("mysql/0"))
+		}, "", "1"}, // which has left before anything was installed
+		{"is asked for by two before", state.MachineSpec{}, func(tx *state.Tx) error {
+			_, errA := tx.AddUnit("mysql", state.Placement{Machine: "1"})
+			_, errB := tx.AddUnit("mysql", state.Placement{Machine: "1"})
+			return errors.Join(errA, errB, tx.DestroyUnit("mysql/0"), tx.DestroyUnit("mysql/1"))
 		}, "", "2"},
 		{"was started anew for more", state.MachineSpec{Constraints: parsed(t, "mem=1G")}, func(tx *state.Tx) error {
 			more := parsed(t, "mem=8G")
@@ -66,6 +71,51 @@ func TestSpareMachines(t *testing.T) {
 				t.Error("a second unit came to the machine")
 			}
 		})
+	}
+}
+
+// A unit that leaves before anything was installed leaves its machine as if it had never been
+// there: not to be started, if there is no instance yet; else spare, whatever it was made for.
+func TestMachineOfAUnitThatNeverWas(t *testing.T) {
+	dead := func(tx *state.Tx) error {
+		return errors.Join(tx.DestroyUnit("mysql/0"), tx.SetUnitDead("mysql/0"), tx.RemoveUnit("mysql/0"))
+	}
+	for _, test := range []struct {
+		name    string
+		started bool
+		leaves  func(tx *state.Tx) error
+		machine bool   // is there still
+		next    string // the next unit's
+	}{
+		{"before there is an instance", false, func(tx *state.Tx) error { return tx.DestroyUnit("mysql/0") }, false, "2"},
+		{"before anything is installed", true, dead, true, "1"},
+		{"after", true, func(tx *state.Tx) error {
+			return errors.Join(tx.PutWorkflow("mysql/0", state.Workflow{State: "installed", Charm: "local:jammy/mysql-3"}), dead(tx))
+		}, true, "2"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			st := statetest.NewOf(t, remote())
+			statetest.AddService(t, st, statetest.MySQL(), 1)
+			if test.started {
+				statetest.Update(t, st, func(tx *state.Tx) error { return tx.SetInstance("1", "i-1", state.Addresses{}) })
+			}
+			statetest.Update(t, st, test.leaves)
+			machines := statetest.Read(t, st, func(v *state.View) ([]state.Machine, error) { return v.Machines() })
+			if there := slices.ContainsFunc(machines, func(m state.Machine) bool { return m.ID == "1" }); there != test.machine {
+				t.Errorf("machine 1 is there: %v", there)
+			}
+			if got := placed(t, st, ""); got != test.next {
+				t.Errorf("the next unit is on machine %s, want %s", got, test.next)
+			}
+		})
+	}
+	st := statetest.NewOf(t, remote())
+	statetest.AddService(t, st, statetest.MySQL(), 1)
+	if err := st.ForceRemoveUnit(t.Context(), "mysql/0"); err != nil {
+		t.Fatal(err)
+	}
+	if m := statetest.Read(t, st, func(v *state.View) ([]state.Machine, error) { return v.Machines() }); len(m) != 1 {
+		t.Errorf("after a forced removal: %+v", m)
 	}
 }
 

@@ -7,7 +7,8 @@ import (
 )
 
 // DestroyUnit makes a unit dying, and its subordinates with it, for their agents
-// to take them down. A unit that no agent has touched, on a machine that is not provisioned, is removed at once.
+// to take them down. A unit that no agent has touched, on a machine that is not provisioned, is removed at once, and
+// with it the machine if it was made for the unit.
 func (tx *Tx) DestroyUnit(name string) error {
 	u, err := tx.Unit(name)
 	if err != nil || u.Life == Dead {
@@ -24,7 +25,10 @@ func (tx *Tx) DestroyUnit(name string) error {
 	if err != nil || !untouched {
 		return err
 	}
-	return tx.RemoveUnit(name)
+	if err := tx.RemoveUnit(name); err != nil {
+		return err
+	}
+	return tx.leave(u, false)
 }
 
 // untouched says if nothing ever ran for the unit, and nothing is about to.

@@ -59,6 +59,8 @@ services:
     blog:
         charm: local:jammy/wordpress-0
         series: jammy
+        hook-dialect: classic
+        hook-dialect-mark: it has no mark of the modern one
         exposed: true
         service-status:
             current: waiting
@@ -99,6 +101,8 @@ services:
     mysql:
         charm: local:jammy/mysql-3
         series: jammy
+        hook-dialect: classic
+        hook-dialect-mark: it has no mark of the modern one
         exposed: false
         relations:
             cluster:

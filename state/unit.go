@@ -179,7 +179,14 @@ func (tx *Tx) SetUnitDead(name string) error {
 		return refuse(ErrInUse, "cannot mark unit %q as dead: it is alive", name)
 	}
 	u.Life = Dead
-	return tx.put(unitKey(name), u)
+	if err := tx.put(unitKey(name), u); err != nil {
+		return err
+	}
+	w, err := tx.Workflow(name)
+	if err != nil || w.Charm != "" || w.State != "" {
+		return err
+	}
+	return tx.leave(u, true)
 }
 
 // UnitAddress is where a unit is reached: its machine's private or public

@@ -36,6 +36,8 @@ const instanceFile = "instance.json"
 type Options struct {
 	// Dir holds a folder for each machine, named by its id.
 	Dir string
+	// Environment is whose they are.
+	Environment string
 	// Agent is how the agent of a machine is called. It must process.Take the
 	// machine's folder, and end on SIGTERM.
 	Agent func(spec provider.Spec) (process.Detached, error)
@@ -97,10 +99,11 @@ func (p *Provider) Start(ctx context.Context, spec provider.Spec, _ io.Writer) (
 	return started, nil
 }
 
-// check refuses a machine that this host is not. One that is there already goes on.
+// check refuses a machine that this host is not. One that is there already goes on, also
+// one whose mark cannot be read: it is made anew.
 func (p *Provider) check(dir string, spec provider.Spec) error {
 	if _, err := read(dir); !errors.Is(err, fs.ErrNotExist) {
-		return err
+		return nil
 	}
 	host, _, err := provider.ThisHost(p.o.Dir)
 	if err != nil {
@@ -138,7 +141,7 @@ func (p *Provider) Stop(ctx context.Context, id string) error {
 	return os.RemoveAll(dir)
 }
 
-// Instances lists the marked folders.
+// Instances lists the marked folders; one whose mark cannot be read is the machine's that it is called after.
 func (p *Provider) Instances(context.Context) ([]provider.Instance, error) {
 	entries, err := os.ReadDir(p.o.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -148,10 +151,10 @@ func (p *Provider) Instances(context.Context) ([]provider.Instance, error) {
 	for _, e := range entries {
 		dir := filepath.Join(p.o.Dir, e.Name())
 		mark, err := read(dir)
-		if errors.Is(err, fs.ErrNotExist) {
+		if errors.Is(err, fs.ErrNotExist) || !e.IsDir() || checkID(e.Name()) != nil {
 			continue
 		} else if err != nil {
-			return nil, err
+			mark.Environment = p.o.Environment
 		}
 		_, err = process.Holder(dir)
 		found = append(found, provider.Instance{ID: prefix + e.Name(), Environment: mark.Environment, Machine: e.Name(), Running: err == nil})

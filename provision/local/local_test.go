@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"bijou/provision/local/process"
 	"bijou/provision/provider"
 	"bijou/testscripts/providertest"
@@ -62,6 +64,59 @@ func TestStartRefusesIDs(t *testing.T) {
 		if err := f.Provider.Stop(t.Context(), id); err == nil {
 			t.Errorf("machine %q was stopped", id)
 		}
+	}
+}
+
+// An entry that cannot be read hides no other, is stopped and started like those, and what is no
+// machine's is passed over.
+func TestBadEntries(t *testing.T) {
+	dir := t.TempDir()
+	agent := func(spec provider.Spec) (process.Detached, error) {
+		folder := filepath.Join(dir, spec.Machine)
+		return process.Detached{Path: "/proc/self/exe", Args: []string{"machine-agent", folder}, Log: filepath.Join(folder, "agent.log")}, nil
+	}
+	p := New(Options{Dir: dir, Environment: "e1", Agent: agent})
+	for _, id := range []string{"1", "2"} {
+		if _, err := p.Start(t.Context(), provider.Spec{Machine: id, Environment: "e1"}, io.Discard); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write := func(path, text string) {
+		if err := os.WriteFile(filepath.Join(dir, path), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("2/instance.json", "{")
+	write("3", "a file")
+	if err := os.MkdirAll(filepath.Join(dir, "lost+found", "instance.json"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	want := []provider.Instance{
+		{ID: "local-1", Environment: "e1", Machine: "1", Running: true}, {ID: "local-2", Environment: "e1", Machine: "2", Running: true},
+	}
+	for _, act := range []func() error{
+		func() error { return nil },
+		func() error {
+			_, err := p.Start(t.Context(), provider.Spec{Machine: "2", Environment: "e1"}, io.Discard)
+			return err
+		},
+	} {
+		if err := act(); err != nil {
+			t.Error(err)
+		}
+		found, err := p.Instances(t.Context())
+		if diff := cmp.Diff(want, found); diff != "" || err != nil {
+			t.Error(err, diff)
+		}
+		write("2/instance.json", "{")
+	}
+	for _, i := range want {
+		if err := p.Stop(t.Context(), i.ID); err != nil {
+			t.Error(err)
+		}
+	}
+	if found, err := p.Instances(t.Context()); len(found) > 0 || err != nil {
+		t.Errorf("left: %+v, error %v", found, err)
 	}
 }
 

@@ -51,7 +51,7 @@ func (p *Provider) check(spec provider.Spec) error {
 // not judged again: it has since used the space that was free.
 func (p *Provider) judge(spec provider.Spec) error {
 	if _, err := readRecord(filepath.Join(p.dir, p.idOf(spec.Machine))); !errors.Is(err, fs.ErrNotExist) {
-		return err
+		return nil
 	}
 	host, free, err := provider.ThisHost(p.env.Dir)
 	if err != nil {

@@ -61,10 +61,7 @@ func (p *Provider) record(ctx context.Context, spec provider.Spec) (r record, lo
 	}
 	defer all.Close()
 	dir := filepath.Join(p.dir, p.idOf(spec.Machine))
-	r, err = readRecord(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return r, nil, err
-	}
+	r, _ = readRecord(dir) // one that cannot be read is made anew
 	r.Environment, r.Machine, r.Token = spec.Environment, spec.Machine, spec.Token
 	if err := p.connect(&r); err != nil {
 		return r, nil, err
@@ -81,11 +78,16 @@ func (p *Provider) record(ctx context.Context, spec provider.Spec) (r record, lo
 }
 
 // instance is what is known of one; fs.ErrNotExist: there is none. It runs once it has
-// come up: what may be no more than a shell is not to be taken for a machine.
+// come up: what may be no more than a shell is not to be taken for a machine. Where its
+// record cannot be read it is the machine's that it is called after, of this environment.
 func (p *Provider) instance(id string) (provider.Instance, error) {
 	r, err := readRecord(filepath.Join(p.dir, id))
-	if err != nil {
+	if errors.Is(err, fs.ErrNotExist) {
 		return provider.Instance{}, err
+	}
+	if err != nil {
+		_, machine, _ := strings.Cut(id, "-")
+		r = record{Environment: p.env.UUID, Machine: machine}
 	}
 	runs, err := p.keeper.runs(id)
 	if err != nil {

@@ -8,9 +8,12 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"bijou/provision/provider"
 	"bijou/state/constraints"
@@ -76,6 +79,29 @@ func TestJudgedOnce(t *testing.T) {
 	}
 	if err := p.judge(spec); err != nil {
 		t.Errorf("a machine that is there: error %v", err)
+	}
+}
+
+// TestBadRecord: one that cannot be read hides no other machine, and is its own machine's.
+func TestBadRecord(t *testing.T) {
+	p := newProvider(t, nil)
+	var want []provider.Instance
+	for machine, text := range map[string]string{"3": `{"environment":"e0a1","machine":"3","address":"10.64.0.7"}`, "4": "{"} {
+		dir := filepath.Join(p.dir, p.idOf(machine))
+		if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, recordFile), []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for machine, address := range map[string]string{"3": "10.64.0.7", "4": ""} {
+		want = append(want, provider.Instance{ID: p.idOf(machine), Environment: "e0a1", Machine: machine, Private: address, Public: address})
+	}
+	slices.SortFunc(want, func(a, b provider.Instance) int { return strings.Compare(a.Machine, b.Machine) })
+	found, err := p.Instances(t.Context())
+	if diff := cmp.Diff(want, found); diff != "" || err != nil {
+		t.Error(err, diff)
+	}
+	if err := p.judge(provider.Spec{Machine: "4"}); err != nil {
+		t.Errorf("a machine that is there: %v", err)
 	}
 }
 

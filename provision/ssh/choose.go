@@ -85,6 +85,9 @@ func known(pool []member, t target) member {
 func free(pool []member, records map[string]record) (unused []member, err error) {
 	machines := map[string]string{}
 	for machine, r := range records {
+		if r.unreadable != nil {
+			continue // the host's own mark says whose it is
+		}
 		t, err := r.target()
 		if err != nil {
 			return nil, err

@@ -75,6 +75,9 @@ func (p *Provider) hosts() (hosts []asked, err error) {
 		return nil, err
 	}
 	for _, r := range records {
+		if r.unreadable != nil {
+			continue // its host, if it is of the pool, is asked, and writes it anew
+		}
 		t, err := r.target()
 		if err != nil {
 			return nil, err

@@ -22,10 +22,15 @@ type record struct {
 	Fingerprint string `json:"fingerprint,omitempty"`
 	Machine     string `json:"machine"`
 	Token       string `json:"token"`
+
+	unreadable error // why nobody knows which host it is
 }
 
 // target is the host that the record is about.
 func (r record) target() (target, error) {
+	if r.unreadable != nil {
+		return target{}, r.unreadable
+	}
 	t, err := parseTarget(r.Host)
 	t.Fingerprint = r.Fingerprint
 	return t, err
@@ -35,7 +40,8 @@ func (p *Provider) ledgerPath(machine string) string {
 	return filepath.Join(p.env.Dir, "ssh", "machines", machine+".json")
 }
 
-// records reads the whole ledger, by machine.
+// records reads the whole ledger, by machine. A record that cannot be read keeps its own
+// machine from being started elsewhere, and no other from anything.
 func (p *Provider) records() (map[string]record, error) {
 	entries, err := os.ReadDir(filepath.Dir(p.ledgerPath("")))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -59,7 +65,7 @@ func (p *Provider) records() (map[string]record, error) {
 			err = json.Unmarshal(data, &r)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("cannot read which host is machine %s: %w", machine, err)
+			r = record{Machine: machine, unreadable: fmt.Errorf("cannot read which host is machine %s, in %q: %w", machine, p.ledgerPath(machine), err)}
 		}
 		all[machine] = r
 	}

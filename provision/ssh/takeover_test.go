@@ -77,6 +77,31 @@ func TestTakeoverStop(t *testing.T) {
 	wantNothing(t, r, false)
 }
 
+// TestBadRecord: a record that cannot be read keeps no other machine from being listed, started
+// and stopped, its own from being started elsewhere, and is written anew once its host answers.
+func TestBadRecord(t *testing.T) {
+	r := newRig(t, 2)
+	i, err := r.Start(t.Context(), spec("1", ""), io.Discard)
+	check(t, err)
+	for _, bad := range []string{"{", `{"host":`} {
+		r.put("ssh/machines/1.json", bad, 0o600)
+		r.put("ssh/machines/7.json", bad, 0o600)
+		if _, err := r.Start(t.Context(), spec("7", ""), io.Discard); err == nil || !strings.Contains(err.Error(), "cannot read which host is machine 7") {
+			t.Errorf("a machine that may be anywhere: %v", err)
+		}
+		other, err := r.Start(t.Context(), spec("2", ""), io.Discard)
+		check(t, err)
+		if found := r.instances(); len(found) != 2 || found[0] != i || found[1] != other {
+			t.Errorf("instances %+v, want %+v", found, i)
+		}
+		if again, err := r.Start(t.Context(), spec("1", ""), io.Discard); err != nil || again != i {
+			t.Errorf("after its host has answered: %+v, error %v", again, err)
+		}
+		check(t, r.Stop(t.Context(), other.ID))
+	}
+	check(t, r.Stop(t.Context(), i.ID))
+}
+
 // TestGivenUp: a host that the operator gives up is nothing to stop, and its machine
 // is started on another one only when nothing is recorded for it any more.
 func TestGivenUp(t *testing.T) {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -96,10 +98,24 @@ func commit() string {
 }
 
 // self is the path of the running binary, for links and child processes.
-func self() (string, error) {
-	path, err := os.Executable()
-	if err != nil {
-		return "", fmt.Errorf("cannot find the running binary: %w", err)
+func self() (string, error) { return findSelf(os.Executable, os.Args[0]) }
+
+// findSelf asks the system; where that cannot tell, as without /proc, it is what the program
+// was called by.
+func findSelf(executable func() (string, error), argv0 string) (string, error) {
+	path, err := executable()
+	if err == nil {
+		return path, nil
 	}
-	return path, nil
+	found, lookErr := exec.LookPath(argv0)
+	if lookErr == nil {
+		found, lookErr = filepath.Abs(found)
+	}
+	if lookErr == nil {
+		found, lookErr = filepath.EvalSymlinks(found)
+	}
+	if lookErr != nil {
+		return "", fmt.Errorf("cannot find the running binary: %w; nor by its name: %w", err, lookErr)
+	}
+	return found, nil
 }

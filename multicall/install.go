@@ -1,11 +1,13 @@
 package multicall
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"bijou/multicall/console"
 	"bijou/multicall/home"
@@ -14,8 +16,10 @@ import (
 
 // installCmd is `bijou install`.
 type installCmd struct {
-	Dir   string `help:"Where to make the links; default: the folder of this binary." type:"path" placeholder:"DIR"`
+	Dir   string `help:"Where to make the links; default: /usr/local/bin for root, else ~/.local/bin." type:"path" placeholder:"DIR"`
+	Yes   bool   `short:"y" help:"Without --dir: do not ask."`
 	Force bool   `help:"Replace files of other programs, too."`
+	Jujud bool   `help:"As root: link /var/lib/juju/tools/machine-0/jujud, which some charms call; other links are made only with --dir."`
 
 	Systemd    bool   `help:"Write systemd's unit files for an environment; links are made only with --dir."`
 	Env        string `type:"path" placeholder:"DIR" help:"The environment's folder, for --systemd; default: that of the one in use."`
@@ -33,7 +37,9 @@ With --systemd an environment's processes become systemd's: its background proce
 unit alone and another provisioner. A process that runs in the background goes over when the service starts.
 
 Examples:
+  sudo bijou install
   bijou install --dir ~/bin
+  sudo bijou install --jujud
   sudo bijou install --systemd --env ~/.bijou/default
   sudo bijou install --dir /usr/local/bin --systemd --neco
   sudo bijou install --dir /usr/local/bin --force`
@@ -46,24 +52,76 @@ func (i installCmd) Run(c *call) error {
 			return err
 		}
 	}
-	return i.links(c)
+	if i.Jujud {
+		err := i.links(c, jujudDir, []string{"jujud"})
+		if err != nil || i.Dir == "" {
+			return err
+		}
+	}
+	dir := i.Dir
+	if dir == "" {
+		var err error
+		if dir, err = usualDir(); err == nil && !i.Yes {
+			err = confirm(c.streams, dir)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return errors.Join(i.links(c, dir, names()), sayPath(c.streams, dir))
 }
 
-// links makes the links.
-func (i installCmd) links(c *call) error {
+// jujudDir is where Juju has its binary on machine 0, and charms call it.
+const jujudDir = "/var/lib/juju/tools/machine-0"
+
+// usualDir is where a user's programs go; root's where sudo finds them, too.
+func usualDir() (string, error) {
+	if os.Geteuid() == 0 {
+		return "/usr/local/bin", nil
+	}
+	user, err := os.UserHomeDir()
+	if err != nil {
+		return "", console.Hint(fmt.Errorf("cannot find the home folder: %w", err), "say where the links go: --dir DIR")
+	}
+	return filepath.Join(user, ".local", "bin"), nil
+}
+
+// confirm asks before links are made where nobody has named the folder.
+func confirm(s console.Streams, dir string) error {
+	if !console.Terminal(s.In) {
+		return console.Hint(fmt.Errorf("nothing was linked: nobody is there to be asked about %s", dir), "--yes does not ask; --dir DIR links elsewhere")
+	}
+	fmt.Fprintf(s.Err, "Link %d names in %s? [y/N] ", len(names()), dir)
+	answer, err := bufio.NewReader(s.In).ReadString('\n')
+	if word := strings.ToLower(strings.TrimSpace(answer)); word != "y" && word != "yes" {
+		return errors.Join(errors.New("nothing was linked"), err)
+	}
+	return nil
+}
+
+// sayPath says if the folder's programs are not found by their names.
+func sayPath(s console.Streams, dir string) error {
+	for _, p := range filepath.SplitList(os.Getenv("PATH")) {
+		if p == dir || same(p, dir) {
+			return nil
+		}
+	}
+	_, err := fmt.Fprintf(s.Err, "hint: %s is not on your PATH: export PATH=\"%s:$PATH\"\n", dir, dir)
+	return err
+}
+
+// links makes links of these names in the folder.
+func (i installCmd) links(c *call, dir string, names []string) error {
 	target, err := self()
 	if err != nil {
 		return err
 	}
-	if i.Dir == "" {
-		i.Dir = filepath.Dir(target)
-	}
-	if err := durable.MkdirAll(i.Dir, 0o755); err != nil {
-		return fmt.Errorf("cannot make the folder %q: %w", i.Dir, err)
+	if err := durable.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("cannot make the folder %q: %w", dir, err)
 	}
 	var refused []error
-	for _, name := range names() {
-		link := filepath.Join(i.Dir, name)
+	for _, name := range names {
+		link := filepath.Join(dir, name)
 		done, err := i.link(target, link)
 		switch {
 		case err != nil:

@@ -8,6 +8,9 @@ package multicall
 
 import (
 	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -27,16 +30,17 @@ type Options struct {
 // Main runs the applet that argv names and answers its exit code. argv[0] is
 // the name called by; `bijou APPLET ...` is the applet too.
 func Main(argv []string, o Options) int {
-	name := "bijou"
+	path, name := "", "bijou"
 	if len(argv) > 0 {
-		name, argv = filepath.Base(argv[0]), argv[1:]
+		path, name, argv = argv[0], filepath.Base(argv[0]), argv[1:]
 	}
 	c := call{name: name, args: argv, streams: console.Process(), options: o}
 	if applet, ok := find(name); ok {
 		return applet.run(c)
 	}
-	// A renamed or freshly built binary (bijou-linux-amd64, a.out) is bijou itself.
-	if looksLikeSelf(name) || len(argv) == 0 || named(argv[0]) {
+	// A renamed or freshly built binary (bijou-linux-amd64, a.out) is bijou itself; a link
+	// under a name that is none is a slip.
+	if looksLikeSelf(name) || len(argv) == 0 && !isLink(path) || len(argv) > 0 && named(argv[0]) {
 		c.name = "bijou"
 		return runBijou(c)
 	}
@@ -55,6 +59,16 @@ type call struct {
 	args    []string // without the name
 	streams console.Streams
 	options Options
+}
+
+// isLink reports whether a program was called by a symbolic link.
+func isLink(argv0 string) bool {
+	path, err := exec.LookPath(argv0)
+	if err != nil {
+		return false
+	}
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode()&fs.ModeSymlink != 0
 }
 
 func looksLikeSelf(name string) bool {

@@ -2,6 +2,8 @@ package multicall
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"bijou/hookenv/client"
 	"bijou/multicall/console"
@@ -144,6 +147,87 @@ func TestDaemonsRefuse(t *testing.T) {
 		code, _, errs := run(t, tt.applet, tt.args...)
 		if code != tt.code || !strings.Contains(errs, tt.stderr) {
 			t.Errorf("%s %q: exit %d, stderr %q", tt.applet, tt.args, code, errs)
+		}
+	}
+}
+
+// Without /proc the binary is found by what it was called by: a path, or a name on PATH.
+func TestFindSelf(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	binary := filepath.Join(dir, "bijou")
+	if err := errors.Join(os.WriteFile(binary, nil, 0o755), os.Symlink("bijou", filepath.Join(dir, "juju"))); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir)
+	t.Chdir(dir)
+	none := func() (string, error) { return "", errors.New("no /proc") }
+	for _, argv0 := range []string{"bijou", "juju", "./juju", binary} {
+		if got, err := findSelf(none, argv0); got != binary || err != nil {
+			t.Errorf("called as %s: %q, %v", argv0, got, err)
+		}
+	}
+	if _, err := findSelf(none, "elsewhere"); err == nil || !strings.Contains(err.Error(), "no /proc") {
+		t.Errorf("a name that is nowhere: %v", err)
+	}
+	if got, err := findSelf(func() (string, error) { return "/x", nil }, "bijou"); got != "/x" || err != nil {
+		t.Errorf("with /proc: %q, %v", got, err)
+	}
+}
+
+// On a terminal it asks, and takes only a yes.
+func TestInstallAsks(t *testing.T) {
+	for answer, want := range map[string]bool{"y\n": true, "YES\n": true, "\n": false, "n\n": false, "\x04": false} {
+		outer, inner, err := openTerminal()
+		if err != nil {
+			t.Skip(err)
+		}
+		var errs bytes.Buffer
+		if _, err := outer.WriteString(answer); err != nil {
+			t.Fatal(err)
+		}
+		err = confirm(console.Streams{In: inner, Err: &errs}, "/d")
+		if (err == nil) != want || !strings.HasSuffix(errs.String(), " names in /d? [y/N] ") {
+			t.Errorf("%q: error %v, asked %q", answer, err, errs.String())
+		}
+		outer.Close()
+		inner.Close()
+	}
+}
+
+func openTerminal() (outer, inner *os.File, err error) {
+	if outer, err = os.OpenFile("/dev/ptmx", os.O_RDWR, 0); err != nil {
+		return nil, nil, err
+	}
+	n, err := unix.IoctlGetInt(int(outer.Fd()), unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(int(outer.Fd()), unix.TIOCSPTLCK, 0)
+	}
+	if err == nil {
+		inner, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	}
+	return outer, inner, err
+}
+
+// A link under a name that is none is a slip, with arguments or without; a binary of any name
+// is bijou.
+func TestUnknownNames(t *testing.T) {
+	dir := t.TempDir()
+	link, renamed := filepath.Join(dir, "relation-gte"), filepath.Join(dir, "a.out")
+	if err := errors.Join(os.Symlink("/proc/self/exe", link), os.WriteFile(renamed, nil, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		argv []string
+		want int
+	}{
+		{[]string{link}, console.ExitUnknown}, {[]string{link, "x"}, console.ExitUnknown},
+		{[]string{renamed}, console.ExitOK}, {[]string{renamed, "--list"}, console.ExitOK}, {[]string{renamed, "x"}, console.ExitUnknown},
+	} {
+		if got := Main(tt.argv, Options{}); got != tt.want {
+			t.Errorf("%q: exit %d, want %d", tt.argv, got, tt.want)
 		}
 	}
 }

@@ -66,7 +66,7 @@ func TestPairFromInstallToStop(t *testing.T) {
 		if diff := cmp.Diff(want, got[max(0, len(got)-3):]); diff != "" {
 			r.t.Errorf("wordpress/0 at the end: %s", diff)
 		}
-		if left, _ := filepath.Glob(filepath.Join(r.dir, "units", "*")); len(left) > 0 {
+		if left, _ := filepath.Glob(filepath.Join(r.dir, "*s", "*-[0-9]*")); len(left) > 0 {
 			r.t.Errorf("folders are left: %q", left)
 		}
 		if !strings.Contains(r.logs(), `mysql/0 INFO server-relation-joined: setting changed: "user"="root" (was unset)`) ||
@@ -156,18 +156,23 @@ func TestRelationEndsWhileNoAgentRuns(t *testing.T) {
 
 func TestFoldersOfGoneUnitsAreSwept(t *testing.T) {
 	once(t, func(r *rig) {
-		for _, name := range []string{"old-3", "not a unit"} {
-			if err := os.MkdirAll(filepath.Join(r.dir, "units", name), 0o755); err != nil {
+		for _, name := range []string{"units/old-3", "units/not a unit", "agents/unit-old-4", "agents/machine-0"} {
+			if err := os.MkdirAll(filepath.Join(r.dir, name), 0o755); err != nil {
 				r.t.Fatal(err)
 			}
 		}
+		if err := os.Symlink("../agents/unit-old-5", filepath.Join(r.dir, "units/old-5")); err != nil { // of a removal that was cut off
+			r.t.Fatal(err)
+		}
 		r.start()
-		r.eventually("the folder is gone", func() bool {
-			_, err := os.Stat(filepath.Join(r.dir, "units", "old-3"))
-			return os.IsNotExist(err)
+		r.eventually("the folders are gone", func() bool {
+			old, _ := filepath.Glob(filepath.Join(r.dir, "*", "*old-*"))
+			return len(old) == 0
 		})
-		if _, err := os.Stat(filepath.Join(r.dir, "units", "not a unit")); err != nil {
-			r.t.Errorf("what is no unit's was swept: %v", err)
+		for _, name := range []string{"units/not a unit", "agents/machine-0"} {
+			if _, err := os.Stat(filepath.Join(r.dir, name)); err != nil {
+				r.t.Errorf("what is no unit's was swept: %v", err)
+			}
 		}
 	})
 }

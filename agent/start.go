@@ -89,24 +89,26 @@ func ownAddress() string {
 func (m *machine) sweep(units []string) error {
 	here := make(map[string]bool)
 	for _, unit := range units {
-		here[string(uniter.FolderOf(m.host.dir, unit))] = true
+		here[unit] = true
 	}
-	root := filepath.Join(m.host.dir, "units")
-	if err := durable.MkdirAll(root, 0o755); err != nil {
-		return err
-	}
-	entries, err := os.ReadDir(root)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		folder := filepath.Join(root, e.Name())
-		_, err := charm.ParseUnitTag("unit-" + e.Name())
-		if err != nil || here[folder] {
-			continue
+	for _, root := range []struct{ name, prefix string }{{"agents", ""}, {"units", "unit-"}} {
+		path := filepath.Join(m.host.dir, root.name)
+		if err := durable.MkdirAll(path, 0o755); err != nil {
+			return err
 		}
-		if err := uniter.Folder(folder).Remove(); err != nil {
-			m.Log.Warn("cannot remove the folder of a unit that is gone", "folder", folder, "error", err)
+		entries, err := os.ReadDir(path)
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			unit, err := charm.ParseUnitTag(root.prefix + e.Name())
+			if err != nil || here[unit] {
+				continue
+			}
+			folder := uniter.FolderOf(m.host.dir, unit)
+			if err := folder.Remove(); err != nil {
+				m.Log.Warn("cannot remove the folder of a unit that is gone", "folder", folder, "error", err)
+			}
 		}
 	}
 	return nil

@@ -2,5 +2,8 @@ package agent
 
 import "bijou/agent/uniter"
 
-// UnitDir is the folder of a unit below its machine's.
-func UnitDir(machineDir, unit string) string { return string(uniter.FolderOf(machineDir, unit)) }
+// UnitDir is a path of a unit's folder below its machine's, by which it is reached whichever
+// binary the unit's agent runs: it may be a link.
+func UnitDir(machineDir, unit string) string {
+	return string(uniter.FolderOf(machineDir, unit).Former())
+}

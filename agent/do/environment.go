@@ -85,8 +85,10 @@ func (r *run) unitFolder() uniter.Folder {
 		return ""
 	}
 	folder := uniter.FolderOf(dir, r.Unit)
-	if _, err := os.Stat(folder.Charm()); err != nil {
-		return ""
+	for _, f := range []uniter.Folder{folder, folder.Former()} { // its agent may be of before
+		if _, err := os.Stat(f.Charm()); err == nil {
+			return f
+		}
 	}
-	return folder
+	return ""
 }

@@ -16,7 +16,7 @@ import (
 	"bijou/state/durable"
 )
 
-// Folder is the folder of one unit on its machine:
+// Folder is the folder of one unit on its machine, agents/unit-SERVICE-N:
 //
 //	charm/       the charm, replaced as a whole but for what its hooks have made in it
 //	charm.files  what of it charms have brought
@@ -25,12 +25,20 @@ import (
 //	hooks.log    all that hooks have said; hooks.log.1 is what came before
 //	lock         held by the agent that runs the unit
 //
-// Whatever else is in it belongs to the charm, and outlives upgrades.
+// Whatever else is in it belongs to the charm, and outlives upgrades. units/SERVICE-N, where
+// binaries of before have it, is a link to it.
 type Folder string
 
 // FolderOf is the folder of a unit below its machine's.
 func FolderOf(machineDir, unit string) Folder {
-	return Folder(filepath.Join(machineDir, "units", strings.ReplaceAll(unit, "/", "-")))
+	return Folder(filepath.Join(machineDir, "agents", "unit-"+strings.ReplaceAll(unit, "/", "-")))
+}
+
+// Former is where binaries of before have the folder: a path by which it is reached whichever
+// binary the unit's agent runs.
+func (f Folder) Former() Folder {
+	dir, name := filepath.Split(string(f))
+	return Folder(filepath.Join(dir, "..", "units", strings.TrimPrefix(name, "unit-")))
 }
 
 func (f Folder) path(name string) string { return filepath.Join(string(f), name) }
@@ -64,11 +72,27 @@ func (f Folder) Lock(ctx context.Context, log *slog.Logger) (*os.File, error) {
 	}
 }
 
-// tryLock locks the folder, unless it was removed by the last one who had it.
+// tryLock makes the folder or takes it over, and locks it, unless it was removed by the last
+// one who had it.
 func (f Folder) tryLock() (*os.File, error) {
+	if err := f.takeOver(); err != nil {
+		return nil, err
+	}
 	if err := durable.MkdirAll(string(f), 0o755); err != nil {
 		return nil, err
 	}
+	lock, err := f.lock()
+	if err != nil {
+		return nil, err
+	}
+	if err := f.linkFormer(); err != nil {
+		lock.Close()
+		return nil, err
+	}
+	return lock, nil
+}
+
+func (f Folder) lock() (*os.File, error) {
 	file, err := os.OpenFile(f.path("lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
@@ -116,5 +140,13 @@ func (f Folder) Remove() error {
 		return fmt.Errorf("cannot lock the unit's folder %q: %w", f, err)
 	}
 	defer lock.Close()
-	return os.RemoveAll(string(f))
+	return f.clear()
+}
+
+// clear removes the folder, and then the link to it, so that nothing is forgotten.
+func (f Folder) clear() error {
+	if err := os.RemoveAll(string(f)); err != nil {
+		return err
+	}
+	return os.RemoveAll(string(f.Former()))
 }

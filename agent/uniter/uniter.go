@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"os"
 	"time"
 
 	"bijou/agent/hookexec"
@@ -217,7 +216,7 @@ func (u *uniter) finish(ctx context.Context, snap Snapshot) (bool, error) {
 	}
 	u.output.Close()
 	u.fault("before-clear")
-	if err := os.RemoveAll(string(u.Folder)); err != nil {
+	if err := u.Folder.clear(); err != nil {
 		u.Log.Error("cannot remove the unit's folder", "error", err)
 	}
 	u.fault("after-clear")

@@ -137,12 +137,13 @@ func (b *backingUp) addUnits(s *state.State, w *archive.Writer) error {
 	for i, u := range units {
 		state.Tell(b.o.ctx, state.Progress{What: "units' folders backed up", Done: i + 1, Total: len(units)})
 		dir := b.o.parts.UnitDir(b.env.MachineDir(u.Machine), u.Name)
-		if _, err := os.Stat(dir); err != nil {
+		folder, err := filepath.EvalSymlinks(dir)
+		if err != nil {
 			continue
 		}
 		packed++
-		err := w.Add(archive.Folder(u.Machine, filepath.Base(dir)), func(to io.Writer) error {
-			some, err := home.PackFolder(to, dir)
+		err = w.Add(archive.Folder(u.Machine, filepath.Base(dir)), func(to io.Writer) error {
+			some, err := home.PackFolder(to, folder)
 			changed = append(changed, some...)
 			return err
 		})

@@ -51,7 +51,7 @@ type Parts struct {
 	// RunAsHook runs a command as if it were a hook. An error says why it could not
 	// be run, or nothing be written; the exit code goes with it.
 	RunAsHook func(ctx context.Context, s *state.State, c HookCommand) (HookOutcome, error)
-	// UnitDir is the folder of a unit below its machine's.
+	// UnitDir is a path of a unit's folder below its machine's; it may be a link.
 	UnitDir func(machineDir, unit string) string
 	// Examine looks at the provider that an environment is to have, with the
 	// environment's configuration. A provider that is not there is an error that

@@ -3,6 +3,7 @@ package juju
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -76,7 +77,11 @@ func (r *restoring) setAside(e home.Environment) error {
 				continue
 			}
 			aside := fmt.Sprintf("%s/set-aside/%s-%s", dir, filepath.Base(folder), r.archive.Sum[:8])
-			err = errors.Join(os.MkdirAll(filepath.Dir(aside), 0o755), os.Rename(folder, aside))
+			own, lerr := filepath.EvalSymlinks(folder)
+			err = errors.Join(lerr, os.MkdirAll(filepath.Dir(aside), 0o755), os.Rename(own, aside))
+			if lerr = os.Remove(folder); !errors.Is(lerr, fs.ErrNotExist) { // the link to it
+				err = errors.Join(err, lerr)
+			}
 			r.o.note("  the backup has no unit of the folder %s, which is %s now", name, aside)
 		}
 	}

@@ -39,5 +39,5 @@ func (c sshCmd) Run(o *operator) error {
 		line = `exec "${SHELL:-/bin/sh}"`
 	}
 	// A line of its own, so that a comment at the command's end changes nothing.
-	return o.pass(to.Run("cd "+shellWord(to.dir)+" || exit 1\n"+line, o.atTerminal()))
+	return o.pass(to.Run("cd -P "+shellWord(to.dir)+" || exit 1\n"+line, o.atTerminal()))
 }

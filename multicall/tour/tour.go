@@ -98,7 +98,7 @@ func (t *tour) juju(ctx context.Context, args ...string) error { return t.run(ct
 // show prints where a file of the units is, and what is in it.
 func (t *tour) show(name string) error {
 	var path string
-	units := filepath.Join(t.home, environment, "machines", "0", "units")
+	units := filepath.Join(t.home, environment, "machines", "0", "agents")
 	err := filepath.WalkDir(units, func(p string, d os.DirEntry, err error) error {
 		if d != nil && !d.IsDir() && d.Name() == name {
 			path = p

@@ -95,7 +95,7 @@ func (w *world) hookProcesses() (found []string) {
 
 // hookPIDs are the processes of hooks, known by their environment.
 func (w *world) hookPIDs() (pids []int) {
-	word := []byte("JUJU_UNIT_DIR=" + w.machine("units"))
+	word := []byte("JUJU_UNIT_DIR=" + w.machine("agents"))
 	environments, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, path := range environments {
 		if env, _ := os.ReadFile(path); bytes.Contains(env, word) {

@@ -1,0 +1,66 @@
+package uniter
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"bijou/state/durable"
+)
+
+// takeOver moves the folder here from where a binary of before has it, unless an agent runs the
+// unit there. It may be killed anywhere and run again: the folder is at the one place or at the
+// other, and both paths lead to it from the moment that it moves.
+func (f Folder) takeOver() error {
+	former := string(f.Former())
+	info, err := os.Lstat(former)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	lock, err := f.Former().lock()
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if err := durable.MkdirAll(filepath.Dir(string(f)), 0o755); err != nil {
+		return err
+	}
+	if info, err := os.Lstat(string(f)); err == nil && info.IsDir() {
+		return fmt.Errorf("the unit has another folder, %q: move away the one that is not the unit's", former)
+	}
+	// The link waits where the folder goes, so that they change places at once.
+	if err := f.link(string(f)); err != nil {
+		return err
+	}
+	err = unix.Renameat2(unix.AT_FDCWD, former, unix.AT_FDCWD, string(f), unix.RENAME_EXCHANGE)
+	if err != nil { // a file system that cannot exchange
+		err = errors.Join(os.Remove(string(f)), os.Rename(former, string(f)))
+	}
+	return errors.Join(err, durable.Sync(filepath.Dir(string(f))), durable.Sync(filepath.Dir(former)))
+}
+
+// linkFormer makes the link by which binaries of before find the folder, and what hooks have
+// written down of its path under them.
+func (f Folder) linkFormer() error {
+	former := string(f.Former())
+	if err := durable.MkdirAll(filepath.Dir(former), 0o755); err != nil {
+		return err
+	}
+	return f.link(former)
+}
+
+// link makes a link to the folder, in a folder beside the one that it is in.
+func (f Folder) link(path string) error {
+	to := filepath.Join("..", filepath.Base(filepath.Dir(string(f))), filepath.Base(string(f)))
+	if err := os.Symlink(to, path); !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
+}

@@ -72,7 +72,10 @@ func (i installCmd) Run(c *call) error {
 }
 
 // jujudDir is where Juju has its binary on machine 0, and charms call it.
-const jujudDir = "/var/lib/juju/tools/machine-0"
+const (
+	jujudDir  = "/var/lib/juju/tools/machine-0"
+	jujudGlob = "/var/lib/juju/tools/machine-*/jujud"
+)
 
 // usualDir is where a user's programs go; root's where sudo finds them, too.
 func usualDir() (string, error) {

@@ -94,6 +94,7 @@ func (c deployCmd) Run(o *operator) error {
 		o.note("deployed %s as service %q", d.spec.Charm, d.spec.Name)
 		o.note("%s", d.speaks)
 		o.noteMissingParts(found.Charm)
+		o.noteJujud(found.Path)
 		o.noteMissing(found.Meta, spec.Name, files)
 		return d.addUnits()
 	})

@@ -137,6 +137,9 @@ func wantNothing(t *testing.T, r *rig, kept bool) {
 	if _, err := os.Stat(r.hosts[0].dir + "/lib"); err == nil && !kept || len(parts) > 0 {
 		t.Errorf("the host has %v, %v", err, parts)
 	}
+	if links, _ := filepath.Glob(r.hosts[0].dir + "/juju/tools/*/jujud"); len(links) > 0 && !kept {
+		t.Errorf("links are left: %v", links)
+	}
 	if len(records) > 0 && !kept {
 		t.Errorf("records are left: %v", records)
 	}

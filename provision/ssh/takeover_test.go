@@ -102,6 +102,28 @@ func TestBadRecord(t *testing.T) {
 	check(t, r.Stop(t.Context(), i.ID))
 }
 
+// TestJujud: charm libraries find Juju's version where Juju has it, and what is another
+// program's stays.
+func TestJujud(t *testing.T) {
+	r := newRig(t, 1)
+	link := r.hosts[0].dir + "/juju/tools/machine-1/jujud"
+	i, err := r.Start(t.Context(), spec("1", ""), io.Discard)
+	check(t, err)
+	if to, err := os.Readlink(link); to != r.hosts[0].dir+"/lib/e0a1/tools/1-x/jujud" {
+		t.Errorf("the link leads to %q: %v", to, err)
+	}
+	check(t, r.Stop(t.Context(), i.ID))
+	wantNothing(t, r, false)
+	check(t, os.MkdirAll(filepath.Dir(link), 0o755))
+	check(t, os.WriteFile(link, []byte("real"), 0o755))
+	i, err = r.Start(t.Context(), spec("1", ""), io.Discard)
+	check(t, err)
+	check(t, r.Stop(t.Context(), i.ID))
+	if data, err := os.ReadFile(link); string(data) != "real" {
+		t.Errorf("another program's jujud: %q, %v", data, err)
+	}
+}
+
 // TestGivenUp: a host that the operator gives up is nothing to stop, and its machine
 // is started on another one only when nothing is recorded for it any more.
 func TestGivenUp(t *testing.T) {

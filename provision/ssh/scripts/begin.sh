@@ -4,6 +4,12 @@
 set -e
 dir=$1 tools=$1/tools/$2 machine=$3 unit=$4
 "$tools/bijou" install --dir "$tools" >/dev/null
+# Charm libraries look for Juju's version there; what is another program's stays.
+jujud=/var/lib/juju/tools/machine-$machine/jujud
+if [ -L "$jujud" ] || [ ! -e "$jujud" ]; then
+	mkdir -p "${jujud%/*}"
+	ln -sfn "$tools/jujud" "$jujud"
+fi
 if [ -d "$5" ]; then
 	echo "$unit" >"$dir/service.new" # before the unit is there: what end.sh has to remove
 	sync "$dir/service.new"

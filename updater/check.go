@@ -151,8 +151,10 @@ func (c *checker) look(ctx context.Context, config record.Config) error {
 		slog.Warn("cannot look for releases", "error", err, "again-in", c.delay.Round(time.Second))
 	}
 	return c.note(ctx, config, func(tx *state.KeyTx) (failed error) {
-		if tx.Remove(Keys().CheckFailure()); err != nil {
-			failed = tx.Put(Keys().CheckFailure(), record.CheckFailure{Message: err.Error(), At: c.last.UTC()})
+		if err == nil {
+			tx.Remove(Keys().CheckFailure())
+		} else {
+			failed = f.refuse(tx, err, c.last.UTC())
 		}
 		if f.listed {
 			failed = errors.Join(failed, f.offer(tx))

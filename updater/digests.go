@@ -60,6 +60,7 @@ func (s Snapshot) retaken() bool {
 type finding struct {
 	listed    bool // the releases are known, and which one servers would take
 	newest    string
+	refused   string            // the version that servers would take, which cannot be had or trusted
 	published *record.Published // nil: as before
 }
 
@@ -81,7 +82,9 @@ func (c *checker) find(ctx context.Context) (f finding, err error) {
 	}
 	s.Release = f.newest
 	c.asked.want, _, _ = s.offered()
-	f.published, err = c.inspect(ctx, s, all)
+	if f.published, err = c.inspect(ctx, s, all); err != nil {
+		f.refused = c.asked.want
+	}
 	c.asked.known = err == nil && f.published != nil || s.Published != nil && release.Same(s.Published.Version, c.asked.want)
 	if err == nil {
 		err = incomplete
@@ -140,4 +143,22 @@ func (f finding) offer(tx *state.KeyTx) error {
 		err = tx.Put(Keys().Alert(a.ID), a)
 	}
 	return errors.Join(err, tx.Put(Keys().Published(), f.published))
+}
+
+// refuse writes down why a look has failed. That a release is not taken for that is told once.
+func (f finding) refuse(tx *state.KeyTx, why error, at time.Time) error {
+	failure := record.CheckFailure{Message: why.Error(), At: at}
+	was, err := read[record.CheckFailure](tx.KeyView, Keys().CheckFailure())
+	if was != nil {
+		failure.Refused = was.Refused
+	}
+	if f.refused != "" && f.refused != failure.Refused {
+		failure.Refused = f.refused
+		a := record.Alert{
+			ID: fmt.Sprintf("refused-%d", at.UnixNano()), Kind: record.AlertRefused, Version: f.refused,
+			Message: fmt.Sprintf("release %s is not taken, and nothing begins: %v", f.refused, why), At: at,
+		}
+		err = errors.Join(err, tx.Put(Keys().Alert(a.ID), a))
+	}
+	return errors.Join(err, tx.Put(Keys().CheckFailure(), failure))
 }

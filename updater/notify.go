@@ -62,7 +62,7 @@ type slackDoc struct {
 func slack(a record.Alert) any {
 	sign := map[string]string{
 		record.AlertSucceeded: ":white_check_mark:", record.AlertStopped: ":x:", record.AlertMissing: ":warning:", record.AlertSlow: ":warning:", record.AlertTwin: ":warning:",
-		record.AlertDegraded: ":warning:", record.AlertReplaced: ":warning:",
+		record.AlertDegraded: ":warning:", record.AlertReplaced: ":warning:", record.AlertRefused: ":warning:",
 	}[a.Kind]
 	if sign == "" {
 		sign = ":information_source:"

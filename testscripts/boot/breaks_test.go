@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 )
@@ -93,23 +94,58 @@ func cut(w *world, p *parts) {
 	w.succeeds(p.version)
 }
 
+// refuses waits until the leader says why it does not take that release, and an alert
+// does; nothing has begun.
+func (w *world) refuses(version string, words ...string) {
+	w.t.Helper()
+	var said struct{ Message, Refused string }
+	w.eventually("the leader refuses release "+version, func() bool {
+		said.Message, said.Refused = "", ""
+		return w.look("info/check-failure", &said) && said.Refused == version
+	})
+	w.eventually("an alert says so", func() bool {
+		return slices.ContainsFunc(w.heard(version), func(a alert) bool { return a.Kind == "refused" && strings.Contains(a.Message, said.Message) })
+	})
+	for _, word := range words {
+		if !strings.Contains(said.Message, word) {
+			w.t.Fatalf("the refusal of %s does not say %q: %s", version, word, said.Message)
+		}
+	}
+	if s := w.status(); s.Current.Version == version {
+		w.t.Fatalf("an update to %s has begun: %s", version, s.raw)
+	}
+	fmt.Printf("boot: %s: refused: %s\n", w.t.Name(), said.Message)
+}
+
+// spoils announces a release as it should be, and spoils it when the leader has seen
+// that, before an update to it begins: what workers refuse themselves.
+func (w *world) spoils(p parts, spoil func()) {
+	w.t.Helper()
+	w.neco("pause")
+	w.announce(p)
+	var published struct{ Version string }
+	w.eventually("the leader knows release "+p.version, func() bool { return w.look("info/published", &published) && published.Version == p.version })
+	spoil()
+	w.neco("resume")
+}
+
 // swapped: what comes is not what was published.
 func swapped(w *world, p *parts) {
+	w.hears()
 	w.fault("swapped")
 	w.publish(*p.next())
-	w.stops(p.version, "server 1", "step install", "sum")
+	w.refuses(p.version, "cannot read SHA256SUMS")
 	w.fault("none")
-	w.neco("retry")
 	w.succeeds(p.version)
 }
 
 // unsigned: a key is configured, and the release is not signed.
 func unsigned(w *world, p *parts) {
+	w.hears()
 	w.neco("config set minisign-public-key RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3")
 	w.publish(*p.next())
-	w.stops(p.version, "server 1", "step install", "SHA256SUMS.minisig")
+	w.refuses(p.version, "SHA256SUMS.minisig")
 	w.neco("config unset minisign-public-key")
-	w.neco("retry")
 	w.succeeds(p.version)
 }
 

@@ -18,9 +18,9 @@ func leadersKilled(w *world, p *parts) {
 	w.succeeds(p.version)
 	w.reported(p.version, "succeeded")
 
-	w.fault("swapped")
-	w.publish(*p.next())
-	w.stops(p.version, "step install", "sum")
+	w.offer(*p.next())
+	w.spoils(*p, func() { w.fault("swapped") })
+	w.stops(p.version, "step install", "cannot read SHA256SUMS")
 	w.reported(p.version, "stopped")
 	w.fault("none")
 	w.neco("recover")

@@ -22,25 +22,31 @@ func (w *world) sums(p parts, sign func(data []byte) []byte) {
 
 // trusted: with a key configured, a release that its owner has signed goes through,
 // in both of minisign's ways; what a forger has made does not, until the publisher
-// has put it right.
+// has put it right: neither is it taken, nor do workers that were asked to take it.
 func trusted(w *world, p *parts) {
+	w.hears()
 	publisher, forger := github.NewSigner("publisher"), github.NewSigner("forger")
 	w.neco("config set minisign-public-key " + publisher.PublicKey())
 
 	w.offer(*p.next())
 	w.sums(*p, forger.Sign)
 	w.announce(*p)
-	w.stops(p.version, "server 1", "step install", "cannot trust SHA256SUMS", "it is by key")
+	w.refuses(p.version, "cannot trust SHA256SUMS", "it is by key")
 	w.sums(*p, publisher.Sign)
 	w.announce(*p)
-	w.neco("retry")
 	w.succeeds(p.version)
 
 	w.offer(*p.next())
 	w.sums(*p, publisher.Sign)
 	w.on(3, "cd "+w.tag(*p)+" && sed -i 's/^./0/; t; s/^0/1/' SHA256SUMS && echo >>SHA256SUMS")
 	w.announce(*p)
-	w.stops(p.version, "server 1", "step install", "cannot trust SHA256SUMS", "the data is not what was signed")
+	w.refuses(p.version, "cannot trust SHA256SUMS", "the data is not what was signed")
+	w.sums(*p, publisher.Sign)
+	w.spoils(*p, func() {
+		w.sums(*p, forger.SignPlain)
+		w.announce(*p)
+	})
+	w.stops(p.version, "server 1", "step install", "cannot trust SHA256SUMS", "it is by key")
 	w.sums(*p, publisher.SignPlain)
 	w.announce(*p)
 	w.neco("recover")
@@ -52,8 +58,8 @@ func trusted(w *world, p *parts) {
 // server; in place of the release's own first, then of a component's.
 func wrongPackage(w *world, p *parts) {
 	for _, wrong := range []struct{ fault, reason string }{{"forged", "its sum is "}, {"page", "it has "}} {
-		w.fault(wrong.fault)
-		w.publish(*p.next())
+		w.offer(*p.next())
+		w.spoils(*p, func() { w.fault(wrong.fault) })
 		w.stops(p.version, "server 1", "step install", "neco_"+p.version+"_amd64.deb: "+wrong.reason, "as published")
 		w.fault("none")
 		w.neco("retry")

@@ -44,6 +44,8 @@ type Target struct {
 type CheckFailure struct {
 	Message string    `json:"message"`
 	At      time.Time `json:"at"`
+	// Refused is the release that is not taken because of that, once it was told.
+	Refused string `json:"refused,omitempty"`
 }
 
 // Pause keeps updates from starting; one that runs goes on.
@@ -99,6 +101,7 @@ const (
 	AlertSlow      = "slow"     // nothing has moved for a while; the update goes on
 	AlertTwin      = "twin"     // two servers go by one LRN
 	AlertReplaced  = "replaced" // the files of a release that servers have were replaced
+	AlertRefused   = "refused"  // the release that servers would take cannot be had or trusted; nothing begins
 	AlertDegraded  = "degraded" // something is not as the last update left it
 	AlertTest      = "test"
 )

@@ -48,10 +48,10 @@ type checker struct {
 
 // question is what a check depends on. Another one is asked at once.
 type question struct {
-	env, prefix, repository, url, token, proxy string
-	mark                                       string // of the operator who asked for it
-	want                                       string // the version that servers would take next
-	known                                      bool   // what that consists of
+	env, prefix, repository, url, token, proxy, key string
+	mark                                            string // of the operator who asked for it
+	want                                            string // the version that servers would take next
+	known                                           bool   // what that consists of
 }
 
 // turn checks if it is time, and says when to come again.
@@ -103,7 +103,7 @@ func (c *checker) read(ctx context.Context) (config record.Config, q question, e
 }
 
 func questionOf(c record.Config) question {
-	return question{env: c.Env, prefix: c.TagPrefix, repository: c.GitHubRepository, url: c.GitHubURL, token: c.GitHubToken, proxy: c.Proxy}
+	return question{env: c.Env, prefix: c.TagPrefix, repository: c.GitHubRepository, url: c.GitHubURL, token: c.GitHubToken, proxy: c.Proxy, key: c.MinisignKey}
 }
 
 // place is the question without who asks, and for what.

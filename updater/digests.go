@@ -82,7 +82,7 @@ func (c *checker) find(ctx context.Context) (f finding, err error) {
 	}
 	s.Release = f.newest
 	c.asked.want, _, _ = s.offered()
-	if f.published, err = c.inspect(ctx, s, all); err != nil {
+	if f.published, err = c.inspect(ctx, s, all); err != nil && (s.Current == nil || !release.Same(c.asked.want, s.Current.Version)) {
 		f.refused = c.asked.want
 	}
 	c.asked.known = err == nil && f.published != nil || s.Published != nil && release.Same(s.Published.Version, c.asked.want)

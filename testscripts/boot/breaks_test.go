@@ -85,10 +85,15 @@ func (w *world) fault(name string) {
 	w.on(3, "echo "+name+" >/srv/fault; while [ -e /srv/fault ]; do sleep 0.02; done")
 }
 
-// cut: for some seconds every answer ends half-way.
+// cut: for some seconds every answer ends half-way, to the leader first, and then to
+// workers.
 func cut(w *world, p *parts) {
+	w.neco("pause")
 	w.fault("cut")
-	w.begun(p.next(), 0, installs)
+	w.publish(*p.next())
+	w.on(3, "sleep 2")
+	w.fault("none")
+	w.spoils(*p, func() { w.fault("cut") })
 	w.on(3, "sleep 4")
 	w.fault("none")
 	w.succeeds(p.version)

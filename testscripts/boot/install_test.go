@@ -32,12 +32,17 @@ func (w *world) install(first parts) {
 	for _, set := range []string{"env production", "github-url http://" + outside + ":8080/", "github-repository bijou/boot", "check-update-interval 1s"} {
 		w.neco("config set " + set)
 	}
-	w.publish(first)
+	w.offer(first)
 	for host := range 3 {
 		deb := fmt.Sprintf("neco_%s_amd64.deb", first.version)
 		w.put(host, w.path(deb), "/root/"+deb)
 		w.on(host, "dpkg -i /root/"+deb)
 	}
+	w.eventually("all workers were seen, so that the first update is for all", func() bool {
+		var p struct{ Version string }
+		return w.look("presence/10", &p) && w.look("presence/11", &p) && w.look("presence/12", &p)
+	})
+	w.announce(first)
 }
 
 // outside makes the host that serves releases.

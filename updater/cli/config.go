@@ -119,7 +119,7 @@ func put(tx *state.KeyTx, key string, value *string) error {
 	if err != nil {
 		return err
 	}
-	if slices.Contains([]string{"env", "tag-prefix", "github-repository", "github-url"}, key) && changes(before, key, value) {
+	if slices.Contains([]string{"env", "tag-prefix", "github-repository", "github-url", "minisign-public-key"}, key) && changes(before, key, value) {
 		tx.Remove(updater.Keys().Release())
 		tx.Remove(updater.Keys().Published())
 		tx.Remove(updater.Keys().CheckFailure())
@@ -133,7 +133,10 @@ func put(tx *state.KeyTx, key string, value *string) error {
 
 // changes tells if the value (nil: the default) is another than the one before.
 func changes(before record.Config, key string, value *string) bool {
-	is := map[string]string{"env": before.Env, "tag-prefix": before.TagPrefix, "github-repository": before.GitHubRepository, "github-url": before.GitHubURL}
+	is := map[string]string{
+		"env": before.Env, "tag-prefix": before.TagPrefix, "github-repository": before.GitHubRepository, "github-url": before.GitHubURL,
+		"minisign-public-key": before.MinisignKey,
+	}
 	setting, err := record.FindSetting(key)
 	to := setting.Default
 	if value != nil {

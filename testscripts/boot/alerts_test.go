@@ -15,7 +15,9 @@ func alerts() error {
 	return http.ListenAndServe(outside+":8083", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		data, err := io.ReadAll(r.Body)
 		time.Sleep(500 * time.Millisecond)
-		if err == nil {
+		if err == nil && r.URL.Path == "/heartbeat" {
+			err = line("heartbeats", "%d", time.Now().UnixNano())
+		} else if err == nil {
 			err = line("alerts", "%s", data)
 		}
 		if err != nil {
@@ -57,6 +59,7 @@ type request struct {
 	To        string
 	Attempt   int
 	Stop      bool
+	Repair    bool
 	Result    string
 	Servers   []int
 	Missing   []int

@@ -190,12 +190,3 @@ func configSet(w *world, p *parts) {
 		w.t.Errorf("a daemon was restarted: %q, %q", before, after)
 	}
 }
-
-// missing: a server whose worker does not run is named long before the time is over.
-func missing(w *world, p *parts) {
-	w.on(2, "systemctl stop neco-worker")
-	w.publish(*p.next())
-	w.await(p.version, "server 12 is named", func(s status) bool { return fmt.Sprint(s.Current.Missing) == "[12]" })
-	w.on(2, "systemctl start neco-worker")
-	w.succeeds(p.version)
-}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -44,3 +45,39 @@ func serverDead(w *world, p *parts) {
 	w.clustered(p.serf)
 	w.on(3, "rm "+logs+"/"+servingFile)
 }
+
+// allKilled: no daemon is left anywhere. Who asks is told so, and the heartbeat stays away.
+func allKilled(w *world, p *parts) {
+	w.hears()
+	w.neco("config set notify.heartbeat http://" + outside + ":8083/heartbeat")
+	beats := func() (n int, last time.Time) {
+		lines := strings.Fields(w.on(3, "cat "+logs+"/heartbeats 2>/dev/null || true"))
+		if len(lines) > 0 {
+			ns, err := strconv.ParseInt(lines[len(lines)-1], 10, 64)
+			w.check(err)
+			last = time.Unix(0, ns)
+		}
+		return len(lines), last
+	}
+	w.eventually("a heart beats", func() bool { n, _ := beats(); return n > 0 })
+	for host := range 3 {
+		w.on(host, `for unit in neco-worker neco-updater; do
+			mkdir -p /run/systemd/system/$unit.service.d && printf '[Service]\nRestart=no\n' >/run/systemd/system/$unit.service.d/dead.conf
+			done; systemctl daemon-reload; systemctl kill -s KILL neco-worker neco-updater`)
+	}
+	w.shows("exit 5", "degraded", "no neco-updater and no neco-worker is alive", "server 10: no worker is alive", "server 12: no worker is alive")
+	n, last := beats()
+	time.Sleep(time.Until(last.Add(heartbeat + 5*time.Second)))
+	if now, _ := beats(); now != n {
+		w.t.Errorf("%d heartbeats have come of a fleet that is dead", now-n)
+	}
+	for host := range 3 {
+		w.on(host, "rm /run/systemd/system/neco-*.service.d/dead.conf; systemctl daemon-reload; systemctl start neco-worker neco-updater")
+	}
+	w.shows("exit 0", "up to date")
+	w.eventually("a heart beats again", func() bool { now, _ := beats(); return now > n })
+	w.neco("config unset notify.heartbeat")
+}
+
+// heartbeat is how often one comes while somebody leads.
+const heartbeat = time.Minute

@@ -13,6 +13,7 @@ type parts struct {
 	version                        string
 	etcd                           string // 3.5 or 3.6
 	cke, vault, sabakan, serf, deb string
+	timeout                        string // of what may hang; "": the default
 }
 
 // archive makes an archive that holds a version, and files that lie beside it, and
@@ -62,9 +63,13 @@ func (w *world) manifest(p parts) string {
      os-images: [{id: "%s", kernel: %s, initrd: %s}], ignitions: [{role: boot, id: "%s", file: %s}]}}`,
 		p.version, w.small("kernel-"+p.version, "kernel"), w.small("initrd-"+p.version, "initrd"), p.version, w.small("ignition-"+p.version, "{}"))
 	add(`{name: cke-contents, strategy: leader-once, contents: {key: cke, url: "http://127.0.0.1:10080/", images-of: [echo, "%s/tools:%s"]}}`, images, p.version)
-	add(`{name: setup-hw, strategy: any, services: [setup-hw.service], artifact: {image: "%s/setup-hw:%s"}}`, images, p.sabakan)
+	timeout := ""
+	if p.timeout != "" {
+		timeout = ", timeout: " + p.timeout
+	}
+	add(`{name: setup-hw, strategy: any, services: [setup-hw.service], artifact: {image: "%s/setup-hw:%s"}%s}`, images, p.sabakan, timeout)
 	add("{name: serf, strategy: rolling, services: [serf.service], artifact: %s, %s, soak: 200ms}", w.serfArchive(p.serf), w.serfChecks())
-	add("{name: etcdpasswd, strategy: any, services: [ep-agent.service], artifact: {deb: %s}}", w.agent(p.deb))
+	add("{name: etcdpasswd, strategy: any, services: [ep-agent.service], artifact: {deb: %s}%s}", w.agent(p.deb), timeout)
 	return b.String()
 }
 
@@ -75,6 +80,7 @@ func (w *world) agent(version string) string {
 	file := "etcdpasswd_" + version + ".deb"
 	if _, err := os.Stat(w.path("srv/files", file)); err != nil {
 		w.write(dir+"/DEBIAN/control", control("etcdpasswd", version), 0o644)
+		w.write(dir+"/DEBIAN/postinst", "#!/bin/sh\nwhile [ -e /root/hang ]; do sleep 0.1; done\n", 0o755)
 		w.write(dir+"/opt/ep-agent/version", version+"\n", 0o644)
 		w.write(dir+"/lib/systemd/system/ep-agent.service", unit("ep-agent", "standin service ep-agent"), 0o644)
 		w.run("dpkg-deb", "--root-owner-group", "-Zgzip", "-b", w.path(dir), w.path("srv/files", file))
@@ -97,6 +103,7 @@ func unit(name, command string, more ...string) string {
 func (w *world) release(p parts) (deb string) {
 	w.t.Helper()
 	dir := "neco-" + p.version
+	w.check(os.RemoveAll(w.path(dir))) // one that is replaced
 	w.write(dir+"/DEBIAN/control", control("neco", p.version), 0o644)
 	w.write(dir+"/DEBIAN/postinst", "#!/bin/sh\nset -e\nsystemctl daemon-reload\nsystemctl enable -q neco-updater.service neco-worker.service\nsystemctl restart neco-updater.service neco-worker.service\n", 0o755)
 	w.write(dir+"/opt/neco/manifest.yaml", w.manifest(p), 0o644)

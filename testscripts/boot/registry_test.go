@@ -7,9 +7,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -37,7 +39,19 @@ func registry(dir string) http.Handler {
 		}
 		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(blob))
 	})
-	return mux
+	return hanging(filepath.Join(dir, "hang"), mux)
+}
+
+// hanging never answers the host whose address is in the file.
+func hanging(file string, h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host, _, _ := net.SplitHostPort(r.RemoteAddr)
+		if address, err := os.ReadFile(file); err == nil && strings.TrimSpace(string(address)) == host {
+			<-r.Context().Done()
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
 }
 
 const (

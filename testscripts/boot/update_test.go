@@ -13,9 +13,10 @@ import (
 // TestBootServers takes three boot servers from release to release.
 func TestBootServers(t *testing.T) {
 	w := newWorld(t)
-	first := parts{"1.0-0", "3.5", "0", "0", "0", "0", "0.0"}
+	first := parts{version: "1.0-0", etcd: "3.5", cke: "0", vault: "0", sabakan: "0", serf: "0", deb: "0.0"}
 	w.install(first)
 	w.succeeds("1.0-0")
+	w.on(1, firstImage)
 	w.spawn(3, "standin probe "+strings.Join(members(), " "), "/var/log/probe")
 	w.spawn(3, "standin load "+strings.Join(members(), " "), "/var/log/load")
 	p := first
@@ -42,7 +43,10 @@ func TestBootServers(t *testing.T) {
 		{"disk full in dpkg", unpackFull},
 		{"compaction and defragmentation", compaction},
 		{"configuration set in the middle", configSet},
-		{"a server without a worker", missing},
+		{"a release replaced while a server is away", replaced},
+		{"a server from an old image, a unit file changed", reinstalled},
+		{"a pull that hangs, a package that hangs", hung},
+		{"all daemons killed", allKilled},
 		{"dpkg in use", dpkgInUse},
 		{"a worker that never comes", neverComes},
 		{"a server dead for good", serverDead},

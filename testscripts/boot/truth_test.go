@@ -1,0 +1,85 @@
+package boot
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// replaced: while a server's worker is away, and is named, the files of a release that the
+// others have installed are replaced. Nothing of either runs until an operator says which.
+func replaced(w *world, p *parts) {
+	w.hears()
+	before := *p
+	w.on(2, "systemctl stop neco-worker neco-updater")
+	w.publish(*p.news())
+	w.await(p.version, "server 12 is named", func(s status) bool { return fmt.Sprint(s.Current.Missing) == "[12]" })
+	for host := range 2 {
+		w.eventually("the others have installed it", func() bool { return w.on(host, "dpkg-query -W -f '${Version}' neco") == p.version })
+	}
+	p.cke += ".replaced"
+	p.vault += ".replaced"
+	w.publish(*p)
+	w.on(2, "systemctl start neco-worker neco-updater")
+	w.stops(p.version, "server 12, step install", "were replaced")
+	w.eventually("an alert says so", func() bool {
+		return slices.ContainsFunc(w.heard(p.version), func(a alert) bool { return a.Kind == "replaced" })
+	})
+	if said := w.on(3, "NECO_STATE="+storage+" neco status || true"); !strings.Contains(said, "the files of release "+p.version+" were replaced") {
+		w.t.Errorf("neco status does not say that the files were replaced: %s", said)
+	}
+	for host := range 3 {
+		if v := w.on(host, "cat /opt/cke/version"); v != before.cke {
+			w.t.Errorf("host %d has CKE %s", host, v)
+		}
+	}
+	w.neco("recover --why 'the files are meant'")
+	w.succeeds(p.version)
+}
+
+// firstImage is of what a server's first release has brought, but for etcd.
+const firstImage = `tar -C / -cf /root/image.tar --exclude=opt/etcd* opt var/lib/neco var/lib/dpkg || [ $? = 1 ]` // 1: something was written meanwhile
+
+// reimage brings it back, as who reinstalls a server from an old image does; CKE and Vault
+// are not among what that starts.
+const reimage = `units="setup-hw serf ep-agent sabakan neco-worker neco-updater"
+	systemctl stop cke vault $units && rm -rf /opt/[!e]* /opt/ep-agent /var/lib/neco /var/lib/dpkg &&
+	tar -C / -xf /root/image.tar && systemctl daemon-reload && systemctl start $units`
+
+// reinstalled: a server comes back from the image of its first release, and on another one a
+// unit file is changed by hand. Both are named, and one repair puts them right.
+func reinstalled(w *world, p *parts) {
+	w.hears()
+	w.on(1, reimage)
+	w.on(2, "echo '# by hand' >>/etc/systemd/system/sabakan.service && systemctl daemon-reload")
+	sabakan := w.on(2, "systemctl show -P MainPID sabakan")
+	w.shows("exit 5", "degraded", "server 11: its worker is of 1.0-0, not of "+p.version, "server 12, sabakan: its unit files or declared files have changed")
+	w.eventually("alerts name both", func() bool {
+		named := map[int]bool{}
+		for _, a := range w.heard(p.version) {
+			for _, lrn := range a.Servers {
+				named[lrn] = named[lrn] || a.Kind == "degraded"
+			}
+		}
+		return named[11] && named[12]
+	})
+	w.neco("repair --why 'reinstalled from an old image'")
+	w.eventually("it is repaired", func() bool {
+		var r request
+		return w.look("status/current", &r) && r.Repair && r.EndedAt != nil
+	})
+	w.succeeds(p.version)
+	w.shows("exit 0", "up to date")
+	if w.on(2, "systemctl show -P MainPID sabakan") == sabakan {
+		w.t.Error("sabakan was not restarted, whose unit file has changed")
+	}
+}
+
+// shows waits until neco status says all that, and ends so.
+func (w *world) shows(words ...string) {
+	w.t.Helper()
+	w.eventually("neco status says "+strings.Join(words, "; "), func() bool {
+		said, _ := w.fleet.Host(3).Exec("bash", "-c", "NECO_STATE="+storage+" neco status; echo exit $?")
+		return !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(said, word) })
+	})
+}

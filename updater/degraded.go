@@ -41,6 +41,8 @@ func (s Snapshot) Findings(now time.Time) []record.Finding {
 			add(lrn, "", "it was installed from other files: the digest of their %s is %s, not %s", release.SumsFile, record.ShortDigest(p.Sums), record.ShortDigest(r.Sums))
 		case record.Differ(p.Plan, r.Plan):
 			add(lrn, "", "its plan is another one: its digest is %s, not %s", record.ShortDigest(p.Plan), record.ShortDigest(r.Plan))
+		case !s.Workers[lrn].For(*r):
+			add(lrn, "", "it has no part in the last update: another server has taken its place")
 		case s.Inventories[lrn].Request == r.ID:
 			differs := s.Inventories[lrn].Differs
 			for _, component := range sorted(differs) {

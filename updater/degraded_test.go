@@ -15,10 +15,11 @@ func wellKept(change func(*Snapshot)) Snapshot {
 	d := record.Digests{Sums: "sums", Plan: "plan"}
 	s := base(func(s *Snapshot) {
 		s.Current.Digests, s.Present = d, map[int]record.Presence{}
-		s.Inventories = map[int]record.Inventory{}
+		s.Inventories, s.Workers = map[int]record.Inventory{}, map[int]record.Status{}
 		for _, lrn := range s.Servers {
 			s.Present[lrn] = record.Presence{Version: "1.1", Digests: d}
 			s.Inventories[lrn] = record.Inventory{Request: s.Current.ID}
+			s.Workers[lrn] = record.Status{Version: s.Current.Version, Request: s.Current.ID, Finished: true}
 		}
 	})
 	change(&s)
@@ -77,6 +78,7 @@ func TestFindings(t *testing.T) {
 		"of before the last update": {func(s *Snapshot) {
 			s.Inventories[2] = record.Inventory{Request: 3, Differs: map[string][]string{"cke": {"its artifact is old"}}}
 		}, "", "none"},
+		"another server in its place": {func(s *Snapshot) { delete(s.Workers, 2) }, "server 2: it has no part in the last update: another server has taken its place", "[]"},
 		"no part of the last update": {func(s *Snapshot) {
 			s.Current.Servers = []int{1, 10}
 			present(s, record.Presence{Version: "1.0"})

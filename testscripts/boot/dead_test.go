@@ -2,14 +2,38 @@ package boot
 
 import (
 	"fmt"
+	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
 
+// rejoins has another server take the place of the dead one, with a member of etcd that has
+// nothing of what that had.
+func (w *world) rejoins(dead int) {
+	w.t.Helper()
+	flags := w.on((dead+1)%3, "NECO_STATE="+storage+" neco bootserver replace "+strconv.Itoa(10+dead)+" --why 'its disk'")
+	cluster, _, _ := strings.Cut(flags, " ")
+	unit := w.fleet.Host(dead).Disk("/etc/systemd/system/etcd.service")
+	text, err := os.ReadFile(unit)
+	w.check(err)
+	was := regexp.MustCompile("--initial-cluster=[^ \\n]*").FindString(string(text))
+	sorted := func(flag string) []string {
+		return slices.Sorted(slices.Values(strings.Split(strings.TrimPrefix(flag, "--initial-cluster="), ",")))
+	}
+	if !slices.Equal(sorted(was), sorted(cluster)) {
+		w.t.Errorf("the new member is to be started with %s, the dead one was with %s", flags, was)
+	}
+	w.check(os.WriteFile(unit, []byte(strings.Replace(string(text), was, flags, 1)), 0o644))
+	for _, lost := range []string{"/var/lib/etcd", "/var/lib/neco"} {
+		w.check(os.RemoveAll(w.fleet.Host(dead).Disk(lost)))
+	}
+}
+
 // serverDead: the server whose updater leads dies in the middle of an update, and is
-// named by the next leader; the others go on without it; later it is taken in again.
+// named by the next leader; the others go on without it; later another one takes its place.
 func serverDead(w *world, p *parts) {
 	w.hears()
 	dead := w.leader()
@@ -34,8 +58,8 @@ func serverDead(w *world, p *parts) {
 	w.succeeds(p.version)
 	w.reported(p.version, "recovered", "succeeded")
 
+	w.rejoins(dead)
 	w.check(w.fleet.Host(dead).Start())
-	w.neco("bootserver add " + lrn)
 	w.eventually("an update takes it in", func() bool {
 		var r request
 		return w.look("status/current", &r) && slices.Equal(r.Servers, []int{10, 11, 12})

@@ -16,7 +16,7 @@ func hung(w *world, p *parts) {
 	w.shows("exit 3", "runs \"/usr/bin/podman pull")
 	w.stops(p.version, "server 11, step setup-hw/update", "podman pull", "it hung: it was ended after "+hangs+", and tried twice")
 	w.blamed(p.version, 11)
-	w.on(1, "! pgrep -f 'podman pull'")
+	w.on(1, "! pgrep -f '[p]odman pull'")
 	w.on(3, "rm /srv/images/hang")
 
 	w.on(2, "touch /root/hang")

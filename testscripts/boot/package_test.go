@@ -57,7 +57,7 @@ func (w *world) manifest(p parts) string {
 	add(`{name: vault, strategy: stop-all, services: [vault.service], artifact: %s,
      after-start: {command: [standin, vault, operator, unseal], each-line-of: /etc/neco/vault-unseal-keys}}`, w.archive("vault", p.vault))
 	add(`{name: etcd, strategy: rolling, services: [etcd.service], artifact: %s, soak: 1s,
-     health: {http: "http://127.0.0.1:2379/health"}, members: {http: "http://10.77.0.{lrn}:2379/health"}}`, w.named("etcd-"+p.etcd+".tar", "etcd"))
+     health: {http: "http://127.0.0.1:2379/health"}, members: {http: "http://10.77.0.{lrn}:2379/health"}, etcd: "etcd://10.77.0.{lrn}:2379"}`, w.named("etcd-"+p.etcd+".tar", "etcd"))
 	add(`{name: sabakan, strategy: any, services: [sabakan.service], artifact: %s, health: {http: "http://127.0.0.1:10080/health"}}`, w.archive("sabakan", p.sabakan))
 	add(`{name: sabakan-contents, strategy: leader-once, contents: {key: sabakan, url: "http://127.0.0.1:10080/",
      os-images: [{id: "%s", kernel: %s, initrd: %s}], ignitions: [{role: boot, id: "%s", file: %s}]}}`,

@@ -17,6 +17,7 @@ func TestScripts(t *testing.T) {
 		"address":  address,
 		"alerts":   alerts,
 		"get":      get,
+		"members":  members,
 		"necobin":  necoBin,
 		"proxy":    proxy,
 		"releases": releases,

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"bijou/testscripts/etcdtest"
 	"bijou/testscripts/github"
 )
 
@@ -23,6 +24,7 @@ type bootWorld struct {
 	releases *github.Server
 	alerts   *mailbox
 	depot    *depot
+	cluster  *etcdtest.Cluster
 }
 
 // bootWorldOf is the script's own.

@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"strings"
 
+	"bijou/testscripts/etcdtest"
 	"bijou/testscripts/need"
 )
 
@@ -18,7 +19,11 @@ func answerCondition(cond string) (bool, error) {
 	if !ok {
 		return false, fmt.Errorf("unknown condition %q", cond)
 	}
-	if _, err := exec.LookPath(prog); err == nil {
+	_, err := exec.LookPath(prog)
+	if prog == "etcd" {
+		_, err = etcdtest.Binary()
+	}
+	if err == nil {
 		return true, nil
 	}
 	return false, need.Lacks(prog, prog+" is not installed")

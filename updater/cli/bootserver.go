@@ -13,9 +13,10 @@ import (
 )
 
 type bootserverCmd struct {
-	Add    bootserverAddCmd    `cmd:"" help:"Register boot servers."`
-	Remove bootserverRemoveCmd `cmd:"" help:"Unregister boot servers, dead ones for instance."`
-	List   bootserverListCmd   `cmd:"" help:"List the boot servers."`
+	Add     bootserverAddCmd     `cmd:"" help:"Register boot servers."`
+	Remove  bootserverRemoveCmd  `cmd:"" help:"Unregister boot servers, dead ones for instance."`
+	Replace bootserverReplaceCmd `cmd:"" help:"Have a new server, with its member of etcd, take a dead one's place."`
+	List    bootserverListCmd    `cmd:"" help:"List the boot servers."`
 }
 
 // lrns are boot servers on the command line.

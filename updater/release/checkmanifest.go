@@ -78,11 +78,20 @@ func (r reading) checkComponent(at node, c Component) error {
 		{"contents", checkContents(c.Contents)},
 		{"health", checkHealth(c.Health)},
 		{"members", checkMembers(c)},
+		{"etcd", checkEtcd(c)},
 		{"after-start", checkAfterStart(c.AfterStart)},
 	} {
 		if problem.err != nil {
 			return r.errorf(at.field(problem.field), "component %q: %w", c.Name, problem.err)
 		}
+	}
+	return nil
+}
+
+// checkEtcd wants a URL that differs by server.
+func checkEtcd(c Component) error {
+	if host, ok := strings.CutPrefix(c.Etcd, "etcd://"); c.Etcd != "" && (!ok || c.Strategy != Rolling || !strings.Contains(host, "{lrn}")) {
+		return fmt.Errorf("an etcd is %s, and says where the member of a server is: etcd://10.0.{lrn}.3:2379", Rolling)
 	}
 	return nil
 }

@@ -39,7 +39,10 @@ type Component struct {
 	Health   *Health   `yaml:"health,omitempty"`   // nil: its services are active
 	// Members, for rolling components, is how one finds out from any server if the
 	// member of server {lrn} is well. nil: all count whose worker lives.
-	Members    *Health     `yaml:"members,omitempty"`
+	Members *Health `yaml:"members,omitempty"`
+	// Etcd says that it is an etcd, and where the member of server {lrn} is called by
+	// clients, as a state URL: "etcd://10.0.{lrn}.3:2379?ca=FILE".
+	Etcd       string      `yaml:"etcd,omitempty"`
 	Soak       Duration    `yaml:"soak,omitempty"` // rolling: how long it must stay well
 	AfterStart *AfterStart `yaml:"after-start,omitempty"`
 	// Timeout is how long one command may take that is run for it; zero: a third of the

@@ -1,11 +1,8 @@
 package console
 
 import (
-	"fmt"
 	"io"
 	"os"
-	"strings"
-	"unicode"
 )
 
 // Colour is how a text is to stand out on a terminal.
@@ -28,20 +25,3 @@ func Coloured(w io.Writer) bool {
 
 // Paint puts a text into a colour.
 func Paint(c Colour, text string) string { return "\x1b[" + string(c) + "m" + text + "\x1b[0m" }
-
-// Plain makes a text that came from a charm harmless for a terminal: control
-// characters are shown as they are written in Go.
-func Plain(text string) string {
-	if strings.IndexFunc(text, unicode.IsControl) < 0 {
-		return text
-	}
-	var b strings.Builder
-	for _, r := range text {
-		if unicode.IsControl(r) && r != '\t' {
-			b.WriteString(strings.Trim(fmt.Sprintf("%q", r), "'"))
-			continue
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
-}

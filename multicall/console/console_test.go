@@ -54,16 +54,3 @@ func TestTable(t *testing.T) {
 		t.Errorf("%q", coloured.String())
 	}
 }
-
-func TestPlain(t *testing.T) {
-	tests := []struct{ text, want string }{
-		{"as it is: ü", "as it is: ü"},
-		{"\x1b[31mred\nnext\r", `\x1b[31mred\nnext\r`},
-		{"tab\tstays", "tab\tstays"},
-	}
-	for _, tt := range tests {
-		if got := Plain(tt.text); got != tt.want {
-			t.Errorf("%q is %q, want %q", tt.text, got, tt.want)
-		}
-	}
-}

@@ -4,6 +4,8 @@ import (
 	"io"
 	"strings"
 	"unicode/utf8"
+
+	"bijou/state/sanitize"
 )
 
 // Table is aligned columns under a heading; a row may have a colour.
@@ -24,7 +26,7 @@ func NewTable(heading ...string) *Table { return &Table{heading: heading} }
 func (t *Table) Add(colour Colour, cells ...string) {
 	plain := make([]string, len(cells))
 	for i, cell := range cells {
-		plain[i] = Plain(cell)
+		plain[i] = sanitize.Escape(cell)
 	}
 	t.rows = append(t.rows, row{cells: plain, colour: colour})
 }

@@ -10,6 +10,7 @@ import (
 
 	"bijou/multicall/console"
 	"bijou/state"
+	"bijou/state/sanitize"
 )
 
 // debugLogCmd is `juju debug-log`.
@@ -152,7 +153,7 @@ func (t *tail) miss(lines []state.LogLine, ends map[string]int64) {
 
 // line is one line as it is printed.
 func (t *tail) line(l state.LogLine) string {
-	text := fmt.Sprintf("%s %s %s %s", l.Time.Local().Format(time.DateTime+".000"), l.Source, l.Level, console.Plain(hookPrefix(l.Hook)+l.Message))
+	text := fmt.Sprintf("%s %s %s %s", l.Time.Local().Format(time.DateTime+".000"), l.Source, l.Level, sanitize.Escape(hookPrefix(l.Hook)+l.Message))
 	switch {
 	case !t.colour:
 		return text

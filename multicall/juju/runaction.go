@@ -14,6 +14,7 @@ import (
 	"bijou/multicall/console"
 	"bijou/state"
 	"bijou/state/charm"
+	"bijou/state/sanitize"
 )
 
 // runActionCmd is `juju run-action`.
@@ -224,7 +225,7 @@ func awaitActions(o *operator, s *state.State, actions []state.Action, most time
 		if len(actions) > 1 {
 			head = a.Unit + ": "
 		}
-		o.note("%s%s %s", head, line.Time.Local().Format(time.TimeOnly), console.Plain(line.Message))
+		o.note("%s%s %s", head, line.Time.Local().Format(time.TimeOnly), sanitize.Escape(line.Message))
 	}
 	ctx, cancel := context.WithCancel(o.ctx)
 	if most > 0 {

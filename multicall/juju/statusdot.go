@@ -9,6 +9,7 @@ import (
 
 	"bijou/multicall/console"
 	"bijou/state"
+	"bijou/state/sanitize"
 )
 
 // writeDot draws the status in graphviz's language: services as boxes, relations
@@ -97,7 +98,7 @@ func writeLine(b *strings.Builder, what string, a attributes) {
 func quote(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
-		lines[i] = strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(console.Plain(line))
+		lines[i] = strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(sanitize.Escape(line))
 	}
 	return `"` + strings.Join(lines, `\n`) + `"`
 }

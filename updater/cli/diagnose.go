@@ -13,6 +13,7 @@ import (
 	"bijou/multicall/console"
 	"bijou/state"
 	"bijou/state/archive"
+	"bijou/state/sanitize"
 	"bijou/updater/host"
 	"bijou/updater/record"
 )
@@ -100,7 +101,7 @@ func (c diagnoseCmd) about(o *operator, doc statusDoc, lrn int) string {
 func findings(what string, all map[string]string) string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		fmt.Fprintf(&b, "%-9s %s: %s\n", what, name, console.Plain(all[name]))
+		fmt.Fprintf(&b, "%-9s %s: %s\n", what, name, sanitize.Escape(all[name]))
 	}
 	return b.String()
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"bijou/multicall/console"
+	"bijou/state/sanitize"
 	"bijou/updater/record"
 )
 
@@ -21,7 +22,7 @@ type display struct {
 func (d display) text(coloured bool) (string, error) {
 	var b strings.Builder
 	line := func(name, format string, args ...any) {
-		fmt.Fprintf(&b, "%-9s %s\n", name, console.Plain(fmt.Sprintf(format, args...)))
+		fmt.Fprintf(&b, "%-9s %s\n", name, sanitize.Escape(fmt.Sprintf(format, args...)))
 	}
 	if d.doc.Cluster != "" {
 		line("cluster", "%s", d.doc.Cluster)

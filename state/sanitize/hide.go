@@ -1,0 +1,145 @@
+package sanitize
+
+import (
+	"regexp"
+	"strings"
+	"sync"
+)
+
+// HideSecrets returns the text with Hidden in the place of passwords in URLs and DSNs,
+// and of the values that stand beside names of secrets: name=value, "name": "value",
+// --name value, and a line that is no more than `name: value`.
+func HideSecrets(text string) string {
+	if strings.ContainsRune(text, '@') {
+		for _, form := range forms().addresses {
+			text = hideGroups(text, form)
+		}
+	}
+	if !strings.ContainsAny(text, `=:"'`) && !strings.Contains(text, "--") {
+		return text
+	}
+	var b strings.Builder
+	done := 0 // of text
+	for begin := 0; begin < len(text); {
+		if !isNameByte(text[begin]) {
+			begin++
+			continue
+		}
+		end := begin
+		for end < len(text) && isNameByte(text[end]) {
+			end++
+		}
+		if form := secretForm(text, begin, end); form != nil {
+			if at := form.FindStringIndex(text[end:]); at != nil {
+				b.WriteString(text[done:end] + hideGroups(text[end:end+at[1]], form))
+				done = end + at[1]
+				end = done
+			}
+		}
+		begin = end
+	}
+	return b.String() + text[done:]
+}
+
+func isNameByte(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("_-.", c) >= 0
+}
+
+// secretForm returns the form of what stands behind the name at that place; nil if that is
+// no secret's value.
+func secretForm(text string, begin, end int) *regexp.Regexp {
+	form := forms().around(text, begin, end)
+	name := text[begin:end]
+	if form == nil || !IsSecret(name) && !(form == forms().field && strings.EqualFold(name, "pwd")) {
+		return nil
+	}
+	return form
+}
+
+// around returns the form that fits to what stands on both sides of a name.
+func (f allForms) around(text string, begin, end int) *regexp.Regexp {
+	var before, after byte
+	if begin > 0 {
+		before = text[begin-1]
+	}
+	if end < len(text) {
+		after = text[end]
+	}
+	quoted := before == '"' || before == '\''
+	switch {
+	case quoted && after == before:
+		return f.quotedName
+	case quoted && after == '=':
+		return f.quotedPair[before]
+	case after == '=' && (before == '?' || before == '&'):
+		return f.parameter
+	case strings.HasSuffix(strings.TrimRight(text[max(0, begin-9):begin], " "), ";"):
+		return f.field
+	case after == '=':
+		return f.assignment
+	case after == ' ' && strings.HasPrefix(text[begin:end], "--"):
+		return f.option
+	case after == ':' && isLineStart(text[max(0, begin-99):begin]):
+		return f.line
+	}
+	return nil
+}
+
+// isLineStart reports whether what stands before is no more than an indentation.
+func isLineStart(before string) bool {
+	return strings.Trim(before[strings.LastIndexByte(before, '\n')+1:], " \t-") == ""
+}
+
+// allForms find what stands behind a name. All groups are values.
+type allForms struct {
+	addresses  []*regexp.Regexp // anywhere
+	quotedName *regexp.Regexp
+	quotedPair map[byte]*regexp.Regexp // by quote
+	parameter  *regexp.Regexp
+	field      *regexp.Regexp
+	assignment *regexp.Regexp
+	option     *regexp.Regexp
+	line       *regexp.Regexp
+}
+
+// forms are made when they are first wanted: most commands show no text of charms.
+var forms = sync.OnceValue(func() allForms {
+	const (
+		double = `"(?:[^"\\\n]|\\.)*"`
+		single = `'(?:[^'\\\n]|\\.)*'`
+		was    = `(?:\.\.\. \(\d+ bytes\))?(?: \(was (` + double + `))?`
+	)
+	return allForms{
+		addresses: []*regexp.Regexp{
+			regexp.MustCompile(`://[^\s:@/"']*:([^\s"'/]*|(?:\d{0,5}[^\s"'@,/\d]|\d{6})[^\s"'@,]*)@`),        // a URL
+			regexp.MustCompile(`\b[\w.+-]+:([^\s"']+)@(?:tcp|tcp4|tcp6|udp|unix)?\(`),                        // user:password@tcp(host)/name
+			regexp.MustCompile(`\b[\w.+-]+:([^\s"'@/]+)@(?:/|[\w.-]+/|(?:[\w.-]+|\[[\da-f:]+\]):\d{2,5}\b)`), // user:password@host:port
+		},
+		quotedName: regexp.MustCompile(`^["'](?:\s*[=:]\s*(` + double + `|` + single + `|\[[^\[\]]*\]|[\w.+/$-][^\s,}\]]*))?` + was),
+		quotedPair: map[byte]*regexp.Regexp{
+			'"':  regexp.MustCompile(`^=((?:[^"\\\n]|\\.)*)"`),
+			'\'': regexp.MustCompile(`^=((?:[^'\\\n]|\\.)*)'`),
+		},
+		parameter:  regexp.MustCompile(`^=([^\s&"'#]*)`),
+		field:      regexp.MustCompile(`^ *= *([^;"'\n]*)`),
+		assignment: regexp.MustCompile(`^=(\$?` + single + `|` + double + `|\S+)` + was),
+		option:     regexp.MustCompile(`^ +(` + double + `|` + single + `|[^\s-]\S*)`),
+		line:       regexp.MustCompile(`^:[ \t]+(` + double + `|` + single + `|\S+)[ \t]*(?:\n|$)`),
+	}
+})
+
+// hideGroups hides what the groups of the form match in the text.
+func hideGroups(text string, form *regexp.Regexp) string {
+	var b strings.Builder
+	done := 0
+	for _, at := range form.FindAllStringSubmatchIndex(text, -1) {
+		for i := 2; i < len(at); i += 2 {
+			if at[i] < 0 || at[i] == at[i+1] {
+				continue
+			}
+			b.WriteString(text[done:at[i]] + Hidden)
+			done = at[i+1]
+		}
+	}
+	return b.String() + text[done:]
+}

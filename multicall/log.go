@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+
+	"bijou/state/sanitize"
 )
 
 // everything is the word of BIJOU_DEBUG for all parts, and for what belongs to none.
@@ -15,8 +17,20 @@ const everything = "all"
 // parts talk at level debug: what a logger With("part", NAME) says. "all" makes
 // all of them talk.
 func logTo(w io.Writer) {
-	inner := slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug})
+	inner := slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: hideSecrets})
 	slog.SetDefault(slog.New(newLogHandler(inner, os.Getenv("BIJOU_DEBUG"))))
+}
+
+// hideSecrets hides them in what is logged, errors among it.
+func hideSecrets(_ []string, a slog.Attr) slog.Attr {
+	if k := a.Value.Kind(); k != slog.KindString && k != slog.KindAny {
+		return a
+	}
+	text := a.Value.String()
+	if hidden := sanitize.HideSecrets(text); hidden != text {
+		a.Value = slog.StringValue(hidden)
+	}
+	return a
 }
 
 // logHandler lets debug lines through of the parts that are to talk.

@@ -19,7 +19,7 @@ type HookRun struct {
 	Ended    time.Time `json:"ended"`
 	Exit     int       `json:"exit"`              // its exit code, or -1 if it had none
 	Failure  string    `json:"failure,omitempty"` // why it failed
-	Changes  []string  `json:"changes,omitempty"` // settings that it wrote, secrets hidden
+	Changes  []string  `json:"changes,omitempty"` // settings that it wrote, as sanitize.HideSecrets reads them
 	More     int       `json:"more,omitempty"`    // further changes, not listed
 }
 

@@ -52,13 +52,22 @@ type Op struct {
 type Failure struct {
 	Hook     Hook      `json:"hook"`
 	Message  string    `json:"message"`
-	Charm    string    `json:"charm,omitempty"` // the URL of the charm that the unit's hook was of; empty for a relation's
-	Since    time.Time `json:"since"`           // of the first attempt
+	Stderr   string    `json:"stderr,omitempty"` // the last line that the hook has written there
+	Charm    string    `json:"charm,omitempty"`  // the URL of the charm that the unit's hook was of; empty for a relation's
+	Since    time.Time `json:"since"`            // of the first attempt
 	Attempts int       `json:"attempts"`
 	RetryAt  time.Time `json:"retry-at,omitzero"` // zero: not by itself
 
 	// Interrupted: an operator has ended it, so that it is not retried by itself.
 	Interrupted bool `json:"interrupted,omitempty"`
+}
+
+// see is the command that tells more of it; empty where an operator knows why.
+func (f Failure) see(unit string) string {
+	if f.Interrupted {
+		return ""
+	}
+	return "juju debug-log --unit " + unit
 }
 
 // Workflow is how far a unit is.

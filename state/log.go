@@ -120,6 +120,7 @@ func (tx *Tx) appendLog(source string, lines []LogLine) error {
 type LogFilter struct {
 	Sources []string         // units and machines
 	Level   string           // this one and those above
+	Since   time.Time        // not older; zero: any
 	Last    int              // only so many of the newest, after the other filters
 	After   map[string]int64 // by source: only lines with a greater Seq
 }
@@ -128,7 +129,7 @@ type LogFilter struct {
 // the View's revision, and ask again for the sources whose LogEnds have grown,
 // after what they were.
 func (v *View) Logs(f LogFilter) ([]LogLine, error) {
-	level, err := logLevel(f.Level)
+	level, err := LogLevel(f.Level)
 	if err != nil {
 		return nil, err
 	}
@@ -196,7 +197,7 @@ func (v *View) sourceLog(source string, level int, f LogFilter) ([]LogLine, erro
 		}
 		for i, l := range slices.Backward(batch.Lines) {
 			l.Source, l.Seq = source, batch.First+int64(i)
-			if l.Seq > f.After[source] && levelOf(l.Level) >= level {
+			if l.Seq > f.After[source] && levelOf(l.Level) >= level && !l.Time.Before(f.Since) {
 				lines = append(lines, l)
 			}
 		}
@@ -208,8 +209,8 @@ func (v *View) sourceLog(source string, level int, f LogFilter) ([]LogLine, erro
 	return lines, nil
 }
 
-// logLevel is a level's rank; empty is the lowest.
-func logLevel(level string) (int, error) {
+// LogLevel is a level's rank; empty is the lowest.
+func LogLevel(level string) (int, error) {
 	if n := levelOf(level); n > 0 || level == "" {
 		return n, nil
 	}

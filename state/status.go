@@ -15,13 +15,27 @@ const (
 	UnitDown    = "down"    // its agent is gone
 )
 
-// Status collects what `juju status` shows, as of now. It reads a handful of lists, however
-// many units there are, and one record for each relation.
+// Status collects what `juju status` shows, as of now, with secrets hidden. It reads a handful
+// of lists, however many units there are, and one record for each relation.
 func (v *View) Status(now time.Time) (Status, error) {
 	w, err := v.world(now)
 	if err != nil {
 		return Status{}, err
 	}
+	w.hideSecrets()
+	return w.status(), nil
+}
+
+// StatusWithSecrets is Status for who must see them.
+func (v *View) StatusWithSecrets(now time.Time) (Status, error) {
+	w, err := v.world(now)
+	if err != nil {
+		return Status{}, err
+	}
+	return w.status(), nil
+}
+
+func (w *world) status() Status {
 	s := Status{
 		Machines: map[string]MachineView{}, Services: map[string]ServiceView{}, Relations: map[string]RelationView{},
 	}
@@ -38,7 +52,7 @@ func (v *View) Status(now time.Time) (Status, error) {
 		s.Relations[r.String()] = w.relationView(r)
 	}
 	s.Provisioner = w.trouble
-	return s, nil
+	return s
 }
 
 // world is all that a status is made of.
@@ -282,7 +296,7 @@ func (w *world) relationUnit(u Unit, id int) RelationUnit {
 		return RelationUnit{State: or(st.State, RelationStart)}
 	}
 	return RelationUnit{
-		State: st.State, Message: f.Hook.Name + ": " + f.Message, Since: f.Since, Attempts: f.Attempts,
+		State: st.State, Message: f.Hook.Name + ": " + f.Message, Stderr: f.Stderr, See: f.see(u.Name), Since: f.Since, Attempts: f.Attempts,
 		NextRetry: f.RetryAt, Resolved: u.ResolvedRelations[id],
 	}
 }

@@ -89,6 +89,8 @@ type StateInfo struct {
 	Last      string    `yaml:"last-state,omitempty" json:"last-state,omitempty"`
 	Hook      string    `yaml:"hook,omitempty" json:"hook,omitempty"`
 	Message   string    `yaml:"message,omitempty" json:"message,omitempty"`
+	Stderr    string    `yaml:"stderr,omitempty" json:"stderr,omitempty"` // the last line that the hook has written there
+	See       string    `yaml:"see,omitempty" json:"see,omitempty"`       // the command that shows more
 	Since     time.Time `yaml:"since,omitempty" json:"since,omitzero"`
 	Attempts  int       `yaml:"attempts,omitempty" json:"attempts,omitempty"`
 	NextRetry time.Time `yaml:"next-retry,omitempty" json:"next-retry,omitzero"`
@@ -108,6 +110,8 @@ type UnitRelation struct {
 type RelationUnit struct {
 	State     string    `yaml:"state" json:"state"` // start, up, down, departed, error
 	Message   string    `yaml:"message,omitempty" json:"message,omitempty"`
+	Stderr    string    `yaml:"stderr,omitempty" json:"stderr,omitempty"`
+	See       string    `yaml:"see,omitempty" json:"see,omitempty"`
 	Since     time.Time `yaml:"since,omitempty" json:"since,omitzero"`
 	Attempts  int       `yaml:"attempts,omitempty" json:"attempts,omitempty"`
 	NextRetry time.Time `yaml:"next-retry,omitempty" json:"next-retry,omitzero"`

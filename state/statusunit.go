@@ -98,7 +98,7 @@ func stateInfo(u Unit, flow Workflow) *StateInfo {
 		return nil
 	}
 	return &StateInfo{
-		Hook: f.Hook.Name, Message: f.Message, Since: f.Since, Attempts: f.Attempts,
+		Hook: f.Hook.Name, Message: f.Message, Stderr: f.Stderr, See: f.see(u.Name), Since: f.Since, Attempts: f.Attempts,
 		NextRetry: f.RetryAt, Resolved: u.Resolved, Interrupted: f.Interrupted,
 	}
 }

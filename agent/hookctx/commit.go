@@ -10,6 +10,7 @@ import (
 
 	"bijou/hookenv/hookapi"
 	"bijou/state"
+	"bijou/state/sanitize"
 )
 
 // Change is one key that a hook has changed in a settings node.
@@ -115,31 +116,21 @@ func (p *ports) commit(tx *state.Tx, unit string) error {
 // longest is how much of a value is logged, in bytes.
 const longest = 200
 
-// String words the change for the log; secrets are hidden.
+// String words the change for the log, in a form in which sanitize.HideSecrets finds secrets.
 func (c Change) String() string {
-	secret := secretKey(c.Key)
 	if c.New == nil {
-		return fmt.Sprintf("setting removed: %q (was %s)", c.Key, wording(c.Old, secret))
+		return fmt.Sprintf("setting removed: %q (was %s)", c.Key, wording(c.Old))
 	}
-	return fmt.Sprintf("setting changed: %q=%s (was %s)", c.Key, wording(c.New, secret), wording(c.Old, secret))
+	return fmt.Sprintf("setting changed: %q=%s (was %s)", c.Key, wording(c.New), wording(c.Old))
 }
 
-func wording(value *string, secret bool) string {
+func wording(value *string) string {
 	switch {
 	case value == nil:
 		return "unset"
-	case secret:
-		return "(hidden)"
 	case len(*value) > longest:
-		return fmt.Sprintf("%q... (%d bytes)", strings.ToValidUTF8((*value)[:longest], ""), len(*value))
+		shown := sanitize.HideSecrets(*value) // nothing tells that half a URL holds a password
+		return fmt.Sprintf("%q... (%d bytes)", strings.ToValidUTF8(shown[:min(len(shown), longest)], ""), len(*value))
 	}
 	return fmt.Sprintf("%q", *value)
-}
-
-// secretKey is true for keys whose values do not belong in a log.
-func secretKey(key string) bool {
-	key = strings.ToLower(key)
-	return slices.ContainsFunc([]string{"pass", "secret", "token", "key"}, func(word string) bool {
-		return strings.Contains(key, word)
-	})
 }

@@ -45,10 +45,12 @@ type Spec struct {
 
 	// Record is the file that notes the process before it is let go.
 	Record string
-	// Output gets every line of output as it comes, without its end. It is
-	// called from two goroutines.
-	Output func(s Stream, line string)
-	// Raw, if set, gets all output as it is. It is called from two goroutines.
+	// Begin, if set, is called once it is known that there is such a hook.
+	Begin func()
+	// Output gets every line of output as it comes, without its end, and when it was
+	// read. It and Raw are called from one goroutine, which has ended when Run has.
+	Output func(s Stream, at time.Time, line string)
+	// Raw, if set, gets all output as it is.
 	Raw func(s Stream, data []byte)
 	// Interrupt, once it is closed, tells the process group to end (SIGTERM); it is
 	// killed after Grace. nil: never.
@@ -66,6 +68,11 @@ type Outcome struct {
 	Interrupted bool   // it was interrupted, or ctx was done, before it ended by itself
 	Failure     string // why it failed, "exit code 1"; empty on success
 	Code        int    // the exit code, if that is why; else 0
+
+	// Held is how long output was waited for after the process's end, since others held
+	// it open, if that was a second or more; Left says that they still do.
+	Held time.Duration
+	Left bool
 }
 
 // Run runs one hook and waits for its end, and at most Patience longer for its
@@ -77,22 +84,36 @@ func (r *Runner) Run(ctx context.Context, s Spec) Outcome {
 	if errors.Is(err, fs.ErrNotExist) {
 		return Outcome{Missing: true}
 	}
+	if s.Begin != nil {
+		s.Begin()
+	}
 	if err != nil {
 		return Outcome{Failure: err.Error()}
 	}
-	p, err := start(s, argv)
+	out, err := newOutputs(s.Patience)
 	if err != nil {
 		return Outcome{Failure: err.Error()}
 	}
-	out := r.capture(p, s)
-	if err := p.letGo(s, argv[0]); err != nil {
-		_ = p.wait(ctx, nil)
-		out.finish()
-		return Outcome{Failure: err.Error()}
+	p, err := start(s, argv, out)
+	out.started(s)
+	if err == nil {
+		err = p.letGo(s, argv[0])
 	}
-	s.fault("after-let-go")
-	outcome := p.wait(ctx, s.Interrupt)
+	var outcome Outcome
+	if err == nil {
+		s.fault("after-let-go")
+		outcome = p.wait(ctx, s.Interrupt).explain(s, argv[0])
+	} else {
+		outcome.Failure = err.Error()
+		if p != nil {
+			_ = p.wait(ctx, nil)
+		}
+	}
 	out.finish()
+	outcome.Held, outcome.Left = out.held, len(out.left) > 0
+	for _, fd := range out.left {
+		r.drain(fd)
+	}
 	return outcome
 }
 

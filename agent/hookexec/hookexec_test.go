@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -42,6 +44,13 @@ func (c *charm) script(name, body string, mode os.FileMode) {
 	}
 }
 
+// file writes one that is executed as it is.
+func (c *charm) file(name, content string) {
+	if err := os.WriteFile(filepath.Join(c.dir, "charm", name), []byte(content), 0o755); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
 func (c *charm) spec(hook string) Spec {
 	return Spec{
 		ID:       "op-1",
@@ -49,7 +58,7 @@ func (c *charm) spec(hook string) Spec {
 		CharmDir: filepath.Join(c.dir, "charm"),
 		Env:      Environment(Facts{Hook: hook, Tools: "/tools", CharmDir: filepath.Join(c.dir, "charm")}, os.Getenv),
 		Record:   filepath.Join(c.dir, "hook.json"),
-		Output: func(s Stream, line string) {
+		Output: func(s Stream, _ time.Time, line string) {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			c.got[s] = append(c.got[s], line)
@@ -65,6 +74,11 @@ func TestOutcomes(t *testing.T) {
 	c.script("hooks/bad", "exit 3", 0o755)
 	c.script("hooks/shot", "kill -9 $$", 0o755)
 	c.script("hooks/plain", "exit 0", 0o644)
+	c.file("hooks/crlf", "#!/bin/bash\r\nexit 0\r\n")
+	c.file("hooks/crlf-env", "#!/usr/bin/env bash\r\nexit 0\r\n")
+	c.file("hooks/lost", "#!/no-such-program -x\nexit 0\n")
+	c.file("hooks/lost-env", "#!/usr/bin/env no-such-program\nexit 0\n")
+	c.file("hooks/found-env", "#!/usr/bin/env sh\nexit 127\n")
 	for _, tc := range []struct {
 		hook string
 		want Outcome
@@ -74,6 +88,11 @@ func TestOutcomes(t *testing.T) {
 		{"shot", Outcome{Failure: "killed by signal 9 (killed)"}},
 		{"plain", Outcome{Failure: "hooks/plain is not executable"}},
 		{"none", Outcome{Missing: true}},
+		{"crlf", Outcome{Failure: `exit code 127: the lines of hooks/crlf end in CRLF, so that it wants the interpreter "/bin/bash\r": save it with LF alone`, Code: 127}},
+		{"crlf-env", Outcome{Failure: `exit code 127: the lines of hooks/crlf-env end in CRLF, so that it wants the interpreter "/usr/bin/env bash\r": save it with LF alone`, Code: 127}},
+		{"lost", Outcome{Failure: `exit code 127: hooks/lost wants the interpreter "/no-such-program", which is not there`, Code: 127}},
+		{"lost-env", Outcome{Failure: `exit code 127: hooks/lost-env wants the interpreter "no-such-program", which is not there`, Code: 127}},
+		{"found-env", Outcome{Failure: "exit code 127", Code: 127}},
 	} {
 		if diff := cmp.Diff(tc.want, c.run(tc.hook)); diff != "" {
 			t.Errorf("%s: %s", tc.hook, diff)
@@ -163,8 +182,8 @@ func TestDaemonIsNeitherWaitedForNorKilled(t *testing.T) {
 echo $! > `+pidfile, 0o755)
 	s := c.spec("start")
 	s.Patience = 100 * time.Millisecond
-	if diff := cmp.Diff(Outcome{}, c.runner.Run(t.Context(), s)); diff != "" {
-		t.Fatal(diff)
+	if got := c.runner.Run(t.Context(), s); got.Failure != "" || !got.Left || got.Held < s.Patience {
+		t.Fatalf("%+v", got)
 	}
 	pid := readPID(t, pidfile)
 	t.Cleanup(func() { _ = unix.Kill(pid, unix.SIGKILL) })
@@ -261,7 +280,13 @@ func TestHeldBackProcessEndsWithItsAgent(t *testing.T) {
 	c := newCharm(t)
 	c.script("hooks/start", "touch "+c.dir+"/ran", 0o755)
 	s := c.spec("start")
-	p, err := start(s, []string{filepath.Join(s.CharmDir, "hooks", "start")})
+	out, err := newOutputs(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.finish()
+	p, err := start(s, []string{filepath.Join(s.CharmDir, "hooks", "start")}, out)
+	out.started(s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -302,4 +327,55 @@ func TestManyAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// Whoever is slow to take a line of one output meets no line of the other meanwhile, and
+// what was written after it comes after it.
+func TestOutputsKeepTheirOrder(t *testing.T) {
+	c := newCharm(t)
+	c.script("hooks/talk", `for n in 1 3 5 7 9; do
+	echo $n; until [ -e `+c.dir+`/$n ]; do sleep 0.01; done
+	echo $((n + 1)) >&2; touch `+c.dir+`/said-$((n + 1)); until [ -e `+c.dir+`/$((n + 1)) ]; do sleep 0.01; done
+done`, 0o755)
+	s := c.spec("talk")
+	var lines []string
+	var times []time.Time
+	var busy atomic.Bool
+	s.Output = func(_ Stream, at time.Time, line string) {
+		if !busy.CompareAndSwap(false, true) {
+			t.Error("two lines at once")
+		}
+		defer busy.Store(false)
+		lines, times = append(lines, line), append(times, at)
+		if err := os.WriteFile(c.dir+"/"+line, nil, 0o600); err != nil {
+			t.Error(err)
+		}
+		if n, _ := strconv.Atoi(line); n%2 == 1 { // the other output's next line waits already
+			eventually(t, func() bool { _, err := os.Stat(fmt.Sprintf("%s/said-%d", c.dir, n+1)); return err == nil })
+			time.Sleep(20 * time.Millisecond) // time for who must not come
+		}
+	}
+	c.runner.Run(t.Context(), s)
+	if diff := cmp.Diff(strings.Fields("1 2 3 4 5 6 7 8 9 10"), lines); diff != "" {
+		t.Error(diff)
+	}
+	if !slices.IsSortedFunc(times, time.Time.Compare) {
+		t.Errorf("lines were read at %v", times)
+	}
+}
+
+// Output that somebody else held open for a while is waited for, and that is said.
+func TestChildIsWaitedFor(t *testing.T) {
+	c := newCharm(t)
+	c.script("hooks/start", `( while [ ! -e `+c.dir+`/go ]; do sleep 0.05; done; echo late ) & exit 0`, 0o755)
+	s := c.spec("start")
+	s.Patience = time.Minute
+	timer := time.AfterFunc(1500*time.Millisecond, func() { _ = os.WriteFile(c.dir+"/go", nil, 0o600) })
+	defer timer.Stop()
+	if got := c.runner.Run(t.Context(), s); got.Failure != "" || got.Left {
+		t.Errorf("%+v", got)
+	}
+	if diff := cmp.Diff([]string{"late"}, c.got[Stdout]); diff != "" {
+		t.Error(diff)
+	}
 }

@@ -9,7 +9,7 @@ import (
 
 // pipe carries one output of a hook to the agent.
 type pipe struct {
-	outer *os.File // the agent's end
+	outer int      // the agent's end, which does not block
 	inner *os.File // the hook's
 }
 
@@ -18,15 +18,15 @@ type pipe struct {
 // behind) writes into the pipe's own buffer, and is not killed by SIGPIPE. The
 // agent's end still sees its end once nobody holds the inner one.
 func newPipe() (pipe, error) {
-	r, w, err := os.Pipe()
-	if err != nil {
+	var ends [2]int
+	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
 		return pipe{}, fmt.Errorf("cannot make a pipe: %w", err)
 	}
-	defer w.Close()
-	fd, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", w.Fd()), unix.O_RDWR|unix.O_CLOEXEC, 0)
+	defer unix.Close(ends[1])
+	fd, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", ends[1]), unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
-		r.Close()
+		unix.Close(ends[0])
 		return pipe{}, fmt.Errorf("cannot open a pipe for both ways: %w", err)
 	}
-	return pipe{outer: r, inner: os.NewFile(uintptr(fd), "hook output")}, nil
+	return pipe{outer: ends[0], inner: os.NewFile(uintptr(fd), "hook output")}, nil
 }

@@ -21,29 +21,14 @@ const trampoline = `read -r go <&3 || exit 125; exec 3<&-; unset SHLVL OLDPWD; e
 
 // process is one hook's process, held back or let go.
 type process struct {
-	cmd    *exec.Cmd
-	gate   *os.File // writing a line lets it go, closing it ends it
-	stdout *os.File // our ends, for reading
-	stderr *os.File
+	cmd  *exec.Cmd
+	gate *os.File // writing a line lets it go, closing it ends it
 }
 
 // start spawns the held-back process in a session and process group of its own.
-func start(s Spec, argv []string) (*process, error) {
-	out, err := newPipe()
-	if err != nil {
-		return nil, err
-	}
-	defer out.inner.Close()
-	errs, err := newPipe()
-	if err != nil {
-		out.outer.Close()
-		return nil, err
-	}
-	defer errs.inner.Close()
+func start(s Spec, argv []string, out *outputs) (*process, error) {
 	wait, gate, err := os.Pipe()
 	if err != nil {
-		out.outer.Close()
-		errs.outer.Close()
 		return nil, fmt.Errorf("cannot make a pipe: %w", err)
 	}
 	defer wait.Close()
@@ -52,16 +37,14 @@ func start(s Spec, argv []string) (*process, error) {
 	_ = unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC)
 	cmd := exec.Command("/bin/sh", append([]string{"-c", trampoline}, argv...)...)
 	cmd.Dir, cmd.Env = s.CharmDir, s.Env
-	cmd.Stdout, cmd.Stderr = out.inner, errs.inner
+	cmd.Stdout, cmd.Stderr = out.pipes[0].inner, out.pipes[1].inner
 	cmd.ExtraFiles = []*os.File{wait}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
-		out.outer.Close()
-		errs.outer.Close()
 		gate.Close()
 		return nil, fmt.Errorf("cannot start the hook: %w", err)
 	}
-	return &process{cmd: cmd, gate: gate, stdout: out.outer, stderr: errs.outer}, nil
+	return &process{cmd: cmd, gate: gate}, nil
 }
 
 // letGo notes the process and then lets it go. If it cannot be noted, the

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"time"
 
 	"bijou/agent/hook"
 	"bijou/agent/hookctx"
@@ -106,7 +107,7 @@ func (f *flight) asks(spec hookexec.Spec, a *state.Action) hookexec.Spec {
 	}
 	spec.Action, spec.Command, spec.Raw = a.Name, a.Command, f.kept.write
 	if a.IsCommand() { // what it prints is for the operator, and for no log
-		spec.Output = func(hookexec.Stream, string) {}
+		spec.Output = func(hookexec.Stream, time.Time, string) {}
 	}
 	return spec
 }
@@ -218,7 +219,9 @@ func (u *uniter) reportAsked(f *flight, v verdict, changes []hookctx.Change) {
 		u.output.Write("INFO", h.Name, c.String())
 	}
 	u.Log.Info(h.Kind+" has ended", "id", h.Action, "name", h.Name, "status", v.status, "message", v.end.Message)
-	if v.status == state.ActionFailed && h.Kind == hook.Action {
-		u.output.Write("ERROR", h.Name, fmt.Sprintf("%s failed: %s", h, v.end.Message))
+	why := ""
+	if v.status != state.ActionCompleted {
+		why = v.end.Message
 	}
+	u.logEnd(f, why)
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"os"
+	"strings"
 	"time"
 
 	"bijou/agent/hook"
@@ -15,14 +16,18 @@ import (
 	"bijou/state"
 )
 
+// maxStderr is how much of a hook's last line is kept for its status, in bytes.
+const maxStderr = 500
+
 // flight is the hook that runs.
 type flight struct {
 	op     state.Op
 	ctx    *hookctx.Context
 	client string
 
-	kept kept   // what an action or a command has written
-	cut  string // why it was told to end, or killed; empty: it was not
+	kept   kept   // what an action or a command has written
+	stderr string // the last line that it has written there, not longer than a status bears
+	cut    string // why it was told to end, or killed; empty: it was not
 
 	interrupt context.CancelFunc // tells its process group to end
 	cancel    context.CancelFunc // kills it
@@ -114,8 +119,12 @@ func (u *uniter) spawn(ctx context.Context, f *flight, about about) {
 		Env:      hookexec.Environment(facts, os.Getenv),
 		Debug:    about.debug,
 		Record:   u.Folder.record(),
-		Output: func(s hookexec.Stream, line string) {
-			u.output.Write(level(s), f.op.Hook.Name, line)
+		Begin:    func() { u.output.Write("INFO", f.op.Hook.Name, beginning(f.op)) },
+		Output: func(s hookexec.Stream, at time.Time, line string) {
+			if s == hookexec.Stderr && strings.TrimSpace(line) != "" {
+				f.stderr = strings.ToValidUTF8(line[:min(len(line), maxStderr)], "")
+			}
+			u.output.WriteAt(at, level(s), f.op.Hook.Name, line)
 		},
 		Interrupt: interrupted.Done(),
 		Fault:     u.fault,
@@ -140,6 +149,7 @@ func level(s hookexec.Stream) string {
 func (u *uniter) yield() {
 	u.hook.interrupt()
 	<-u.hook.done
+	u.logEnd(u.hook, "it is killed, since its agent ends here; it runs again")
 	u.land()
 }
 
@@ -150,6 +160,7 @@ func (u *uniter) abort() {
 	}
 	u.hook.cancel()
 	<-u.hook.done
+	u.logEnd(u.hook, "it is killed, since its agent ends here; it runs again")
 	u.land()
 }
 

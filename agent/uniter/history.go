@@ -11,7 +11,8 @@ import (
 // past is how a hook has ended, for the unit's history.
 type past struct {
 	state.HookRun
-	unlisted bool // the charm has no such hook, or it is none
+	unlisted bool   // the charm has no such hook, or it is none
+	stderr   string // the last line that it has written there
 }
 
 // pastOf is the past of a hook whose process nobody has seen end.
@@ -26,6 +27,7 @@ func pastOf(op state.Op, failure string) past {
 // past is that of the hook in flight, whose process has ended.
 func (f *flight) past(failure string) past {
 	p := pastOf(f.op, failure)
+	p.stderr = f.stderr
 	p.Ended, p.unlisted = f.end.UTC(), f.result.Missing || hook.IsAsked(f.op.Hook)
 	if f.result.Failure == "" || f.result.Code != 0 {
 		p.Exit = f.result.Code

@@ -135,7 +135,7 @@ func (l *life) settle(well bool) {
 			return err
 		}
 		if !well {
-			return blame(tx, "app/0", op, "exit code 1", true)
+			return blame(tx, "app/0", op, pastOf(op, "exit code 1"), true)
 		}
 		return count(tx, "app/0", op.Hook, op.Version)
 	})

@@ -310,12 +310,12 @@ func TestFailuresInARow(t *testing.T) {
 	h := hook.Unit(hook.Start)
 	var f *state.Failure
 	for _, want := range []time.Duration{5, 10, 20, 40, 80, 160, 300, 300} {
-		f = failed(f, h, "exit code 1", true, noon)
+		f = failed(f, h, pastOf(state.Op{}, "exit code 1"), true, noon)
 		if got := f.RetryAt.Sub(noon); got != want*time.Second {
 			t.Errorf("attempt %d: the next is due in %s, want %s", f.Attempts, got, want*time.Second)
 		}
 	}
-	if g := failed(f, hook.Unit(hook.Stop), "exit code 1", false, noon); g.Attempts != 1 || !g.RetryAt.IsZero() {
+	if g := failed(f, hook.Unit(hook.Stop), pastOf(state.Op{}, "exit code 1"), false, noon); g.Attempts != 1 || !g.RetryAt.IsZero() {
 		t.Errorf("another hook's failure: %+v", g)
 	}
 }

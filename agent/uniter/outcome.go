@@ -108,7 +108,7 @@ func (u *uniter) fail(ctx context.Context, op state.Op, p past) error {
 		if err := u.remember(tx, p); err != nil {
 			return err
 		}
-		return blame(tx, u.Unit, op, p.Failure, env.RetryHooks())
+		return blame(tx, u.Unit, op, p, env.RetryHooks())
 	})
 }
 
@@ -174,10 +174,10 @@ func countMember(tx *state.Tx, unit string, h state.Hook, seen int64) error {
 
 // blame records that a hook has failed, in the unit's workflow or its relation.
 // An update-status may fail: there is always another.
-func blame(tx *state.Tx, unit string, op state.Op, message string, retry bool) error {
+func blame(tx *state.Tx, unit string, op state.Op, p past, retry bool) error {
 	h := op.Hook
 	if hook.IsAsked(h) {
-		return tx.EndAction(h.Action, state.ActionFailed, state.ActionEnd{Message: message}, now())
+		return tx.EndAction(h.Action, state.ActionFailed, state.ActionEnd{Message: p.Failure}, now())
 	}
 	u, err := tx.Unit(unit)
 	if err != nil {
@@ -190,7 +190,7 @@ func blame(tx *state.Tx, unit string, op state.Op, message string, retry bool) e
 		if err != nil {
 			return err
 		}
-		rs.State, rs.Failure = state.RelationError, failed(rs.Failure, h, message, retry, now())
+		rs.State, rs.Failure = state.RelationError, failed(rs.Failure, h, p, retry, now())
 		rs.Failure.Interrupted = interrupted
 		return tx.PutRelationState(unit, h.Relation, rs)
 	}
@@ -202,7 +202,7 @@ func blame(tx *state.Tx, unit string, op state.Op, message string, retry bool) e
 	if err != nil {
 		return err
 	}
-	w.State, w.Failure = st, failed(w.Failure, h, message, retry, now())
+	w.State, w.Failure = st, failed(w.Failure, h, p, retry, now())
 	w.Failure.Charm, w.Failure.Interrupted = w.Charm, interrupted
 	if h.Kind == hook.ConfigChanged {
 		w.ConfigVersion = op.Version // a newer one is owed a hook, even if the operator lets this one count as done
@@ -223,10 +223,11 @@ func (u *uniter) report(f *flight, failure string, changes []hookctx.Change) {
 	switch {
 	case failure != "":
 		u.Log.Error("hook failed", "hook", name, "error", failure)
-		u.output.Write("ERROR", name, fmt.Sprintf("hook %q failed: %s", name, failure))
 	case f.result.Missing:
 		u.Log.Debug("the charm has no such hook", "hook", name)
+		return
 	default:
 		u.Log.Info("hook is done", "hook", name)
 	}
+	u.logEnd(f, failure)
 }

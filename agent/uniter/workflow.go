@@ -101,8 +101,8 @@ func backoff(attempts int) time.Duration {
 
 // failed is what is recorded of a hook that has failed, after what was recorded
 // of it before. With retry it is run again by itself.
-func failed(before *state.Failure, h state.Hook, message string, retry bool, now time.Time) *state.Failure {
-	f := &state.Failure{Hook: h, Message: message, Since: now.UTC(), Attempts: 1}
+func failed(before *state.Failure, h state.Hook, p past, retry bool, now time.Time) *state.Failure {
+	f := &state.Failure{Hook: h, Message: p.Failure, Stderr: p.stderr, Since: now.UTC(), Attempts: 1}
 	if before != nil && before.Hook == h {
 		f.Since, f.Attempts = before.Since, before.Attempts+1
 	}

@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"bijou/state"
+	"bijou/state/sanitize"
 )
 
 // The file is renamed to .1 and begun again when it has more than maxFile bytes
@@ -33,7 +34,8 @@ func (f *file) rotate(most int64) error {
 	return os.Rename(f.path, f.path+".1")
 }
 
-// write adds a line. Without a path there is no file.
+// write adds a line, whatever the message holds, without secrets: files are copied
+// about. Without a path there is no file.
 func (f *file) write(l state.LogLine) error {
 	if f.path == "" {
 		return nil
@@ -51,7 +53,7 @@ func (f *file) write(l state.LogLine) error {
 			return err
 		}
 	}
-	n, err := fmt.Fprintf(f.f, "%s %s %s: %s\n", l.Time.Format("2006-01-02T15:04:05.000Z"), l.Level, l.Hook, l.Message)
+	n, err := fmt.Fprintf(f.f, "%s %s %s: %s\n", l.Time.Format("2006-01-02T15:04:05.000Z"), l.Level, l.Hook, sanitize.Escape(sanitize.HideSecrets(l.Message)))
 	f.size += int64(n)
 	return err
 }

@@ -62,15 +62,18 @@ func Open(o Options) *Log {
 	return l
 }
 
-// Write adds a line. It does not wait for the store, and never fails: the log is
-// not worth a hook.
-func (l *Log) Write(level, hook, message string) {
+// Write adds a line of now.
+func (l *Log) Write(level, hook, message string) { l.WriteAt(time.Now(), level, hook, message) }
+
+// WriteAt adds a line of that time. It does not wait for the store, and never fails: the
+// log is not worth a hook.
+func (l *Log) WriteAt(at time.Time, level, hook, message string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
 		return
 	}
-	line := state.LogLine{Time: time.Now().UTC(), Level: level, Hook: hook, Message: message}
+	line := state.LogLine{Time: at.UTC(), Level: level, Hook: hook, Message: message}
 	if err := l.file.write(line); err != nil && !l.file.said {
 		l.file.said = true
 		l.Log.Error("cannot write the unit's log", "error", err)

@@ -2,6 +2,8 @@ package juju
 
 import (
 	"bufio"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,22 +17,28 @@ import (
 
 // debugLogCmd is `juju debug-log`.
 type debugLogCmd struct {
-	Follow bool     `short:"f" help:"Go on printing what comes."`
-	Unit   []string `short:"u" sep:"none" placeholder:"UNIT" help:"Only this unit (or machine-0), or those that a pattern matches ('wordpress/*'); may be repeated."`
-	Level  string   `short:"l" placeholder:"LEVEL" help:"This level and those above: TRACE, DEBUG, INFO, WARNING, ERROR, CRITICAL."`
-	Lines  *int     `short:"n" placeholder:"N" help:"The last N lines; 0 is all. Default: all, with --follow 10."`
+	Follow  bool     `short:"f" help:"Go on printing what comes."`
+	Unit    []string `short:"u" aliases:"include" sep:"none" placeholder:"UNIT" help:"Only this unit (or machine-0), or those that a pattern matches ('wordpress/*'); may be repeated."`
+	Exclude []string `short:"x" sep:"none" placeholder:"UNIT" help:"Not this one, or those that a pattern matches; may be repeated."`
+	Level   string   `short:"l" placeholder:"LEVEL" help:"This level and those above: TRACE, DEBUG, INFO, WARNING, ERROR, CRITICAL."`
+	Lines   *int     `short:"n" placeholder:"N" help:"The last N lines; 0 is all. Default: all, with --follow 10."`
+	Since   string   `placeholder:"TIME" help:"Not older: so long ago (90s, 10m, 2h), or a time ('2026-02-28 17:00', '17:00:30', or as RFC 3339 has it)."`
+	Format  string   `enum:"text,json" default:"text" placeholder:"FORMAT" help:"text, or json (one object a line); default text."`
+	Secrets bool     `name:"show-secrets" help:"Show passwords and other secrets, too."`
 }
 
 // Help shows how it is used.
 func (debugLogCmd) Help() string {
 	return `Only the newest part of the log is kept in the environment; all that hooks print is in the unit's folder.
-Where lines came faster than they could be shown, --follow says how many are missing.
+Where lines came faster than they could be shown, --follow says how many are missing. What is, or
+looks like, a password or another secret is shown as (hidden).
 
 Examples:
   juju debug-log
   juju debug-log -f --unit wordpress/0
   juju debug-log -f --unit 'wordpress/*' --unit machine-0
-  juju debug-log --level WARNING -n 20`
+  juju debug-log --level WARNING -n 20
+  juju debug-log --since 10m --exclude 'machine-*' --format json`
 }
 
 // Run prints the lines by time and, with --follow, goes on until interrupted, or
@@ -39,13 +47,15 @@ func (c debugLogCmd) Run(o *operator) error {
 	if c.last() < 0 {
 		return console.Usage(fmt.Errorf("cannot show %d lines", c.last()))
 	}
-	if err := checkGlobs(c.Unit); err != nil {
+	since, err := parseSince(c.Since, time.Now())
+	_, lerr := state.LogLevel(c.Level)
+	if err := errors.Join(err, lerr, checkGlobs(c.Unit), checkGlobs(c.Exclude)); err != nil {
 		return console.Usage(err)
 	}
 	ctx, stop := console.UntilUnread(o.ctx, o.streams.Out)
 	defer stop()
 	return o.open(func(s *state.State) error {
-		t := &tail{o: o, globs: c.Unit, level: strings.ToUpper(c.Level), last: c.last(), colour: console.Coloured(o.streams.Out)}
+		t := &tail{o: o, debugLogCmd: c, since: since, colour: console.Coloured(o.streams.Out)}
 		f := follower{o: o, state: s, settle: settle, scopes: []state.Scope{t.scope()}, read: t.read}
 		if c.Follow {
 			return f.follow(ctx)
@@ -68,10 +78,9 @@ func (c debugLogCmd) last() int {
 
 // tail prints a log and what comes after.
 type tail struct {
+	debugLogCmd
 	o      *operator
-	globs  []string // of units and machines; none: all
-	level  string
-	last   int // how many lines to begin with; 0: all
+	since  time.Time // zero: any
 	colour bool
 
 	ends map[string]int64 // how far each source's log was printed; nil at first
@@ -79,10 +88,10 @@ type tail struct {
 
 // scope is what is watched: the logs that are named, or all if one is a pattern.
 func (t *tail) scope() state.Scope {
-	if strings.ContainsAny(strings.Join(t.globs, ""), `*?[\`) {
+	if strings.ContainsAny(strings.Join(t.Unit, ""), `*?[\`) {
 		return state.WatchLogs()
 	}
-	return state.WatchLogs(t.globs...)
+	return state.WatchLogs(t.Unit...)
 }
 
 // read reads the lines that were not printed before.
@@ -91,12 +100,12 @@ func (t *tail) read(v *state.View) (print func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	filter := state.LogFilter{Level: t.level, After: t.ends, Sources: t.grown(ends)}
+	filter := state.LogFilter{Level: t.Level, After: t.ends, Sources: t.grown(ends)}
 	if t.ends == nil {
-		filter.Last = t.last
+		filter.Last, filter.Since = t.last(), t.since
 	}
 	var lines []state.LogLine
-	if t.ends == nil || len(filter.Sources) > 0 {
+	if len(filter.Sources) > 0 {
 		if lines, err = v.Logs(filter); err != nil {
 			return nil, err
 		}
@@ -104,20 +113,16 @@ func (t *tail) read(v *state.View) (print func() error, err error) {
 	return func() error { return t.print(lines, ends) }, nil
 }
 
-// grown are the sources that are wanted and have lines that were not printed. If
-// there is none at first, it is what was asked for: no source means all.
+// grown are the sources that are wanted and have lines that were not printed.
 func (t *tail) grown(ends map[string]int64) (sources []string) {
-	g := newGlobs(t.globs)
+	g, x := newGlobs(t.Unit), newGlobs(t.Exclude)
 	for source, end := range ends {
-		if end > t.ends[source] && (len(g) == 0 || g.match(source)) {
+		if wanted := len(g) == 0 || g.match(source); wanted && end > t.ends[source] && !x.match(source) {
 			sources = append(sources, source)
 		}
 	}
-	if none := g.unmatched(t.globs); t.ends == nil && len(none) > 0 {
+	if none := g.unmatched(t.Unit); t.ends == nil && len(none) > 0 {
 		t.o.note("warning: nothing has been logged by %s", strings.Join(quoted(none), ", "))
-	}
-	if t.ends == nil && len(sources) == 0 {
-		return t.globs
 	}
 	slices.Sort(sources)
 	return sources
@@ -137,7 +142,7 @@ func (t *tail) print(lines []state.LogLine, ends map[string]int64) error {
 // miss says how many lines were dropped from the environment before they could
 // be read. With a level nobody can tell.
 func (t *tail) miss(lines []state.LogLine, ends map[string]int64) {
-	if t.ends == nil || t.level != "" {
+	if t.ends == nil || t.Level != "" {
 		return
 	}
 	read := map[string]int64{}
@@ -153,6 +158,16 @@ func (t *tail) miss(lines []state.LogLine, ends map[string]int64) {
 
 // line is one line as it is printed.
 func (t *tail) line(l state.LogLine) string {
+	if !t.Secrets {
+		l.Message = sanitize.HideSecrets(l.Message)
+	}
+	if t.Format == "json" {
+		text, _ := json.Marshal(struct { // never fails
+			Source string `json:"source"`
+			state.LogLine
+		}{l.Source, l})
+		return sanitize.EscapeJSON(string(text))
+	}
 	text := fmt.Sprintf("%s %s %s %s", l.Time.Local().Format(time.DateTime+".000"), l.Source, l.Level, sanitize.Escape(hookPrefix(l.Hook)+l.Message))
 	switch {
 	case !t.colour:
@@ -170,4 +185,28 @@ func hookPrefix(hook string) string {
 		return ""
 	}
 	return hook + ": "
+}
+
+// parseSince reads how long ago, or when; a time without a date is the last one of that name.
+func parseSince(text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if ago, err := time.ParseDuration(text); err == nil && ago >= 0 {
+		return now.Add(-ago), nil
+	}
+	for _, layout := range []string{time.RFC3339, time.DateTime, "2006-01-02 15:04", time.DateOnly} {
+		if at, err := time.ParseInLocation(layout, text, now.Location()); err == nil {
+			return at, nil
+		}
+	}
+	for _, layout := range []string{time.TimeOnly, "15:04"} {
+		if at, err := time.ParseInLocation(time.DateOnly+" "+layout, now.Format(time.DateOnly)+" "+text, now.Location()); err == nil {
+			if at.After(now) {
+				at = at.AddDate(0, 0, -1)
+			}
+			return at, nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("cannot read --since %q: want how long ago (90s, 10m, 2h) or a time ('2026-02-28 17:00', '17:00:30', 2026-02-28T17:00:00Z)", text)
 }

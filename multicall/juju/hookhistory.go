@@ -8,13 +8,15 @@ import (
 
 	"bijou/multicall/console"
 	"bijou/state"
+	"bijou/state/sanitize"
 )
 
 // hookHistoryCmd is `juju hook-history`.
 type hookHistoryCmd struct {
-	Unit   string `arg:"" help:"The unit."`
-	Count  int    `short:"n" default:"50" help:"At most so many, the last ones."`
-	Format string `enum:"tabular,yaml,json" default:"tabular" help:"How to print: ${enum}."`
+	Unit    string `arg:"" help:"The unit."`
+	Count   int    `short:"n" default:"50" help:"At most so many, the last ones."`
+	Format  string `enum:"tabular,yaml,json" default:"tabular" help:"How to print: ${enum}."`
+	Secrets bool   `name:"show-secrets" help:"Show passwords and other secrets, too, that they wrote."`
 }
 
 // Help shows how it is used.
@@ -37,6 +39,7 @@ func (c hookHistoryCmd) Run(o *operator) error {
 	err := o.view(func(v *state.View) (err error) {
 		if _, err = v.Unit(c.Unit); err == nil {
 			runs, err = v.HookRuns(c.Unit)
+			runs = runs[max(0, len(runs)-c.Count):]
 		}
 		if err == nil {
 			running, err = v.Running(c.Unit)
@@ -46,11 +49,23 @@ func (c hookHistoryCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
-	runs = runs[max(0, len(runs)-c.Count):]
+	if !c.Secrets {
+		hideSecrets(runs)
+	}
 	if c.Format != "tabular" {
 		return o.encode(c.Format, historyOf(runs, running))
 	}
 	return historyTable(runs, running).Write(o.streams.Out, console.Coloured(o.streams.Out))
+}
+
+// hideSecrets hides them in what hooks have written, and in why they failed.
+func hideSecrets(runs []state.HookRun) {
+	for i := range runs {
+		runs[i].Failure = sanitize.HideSecrets(runs[i].Failure)
+		for n, change := range runs[i].Changes {
+			runs[i].Changes[n] = sanitize.HideSecrets(change)
+		}
+	}
 }
 
 // historyTable has a row for each hook, and below it one for each setting that it

@@ -14,6 +14,7 @@ import (
 	"bijou/multicall/console"
 	"bijou/multicall/home"
 	"bijou/state"
+	"bijou/state/sanitize"
 )
 
 // operator is one call of juju: who calls, on what.
@@ -51,7 +52,7 @@ func (o *operator) encode(format string, data any) error {
 	var err error
 	if format == "json" {
 		text, err = json.Marshal(data)
-		text = append(text, '\n')
+		text = append([]byte(sanitize.EscapeJSON(string(text))), '\n')
 	} else {
 		text, err = yaml.Marshal(data)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"bijou/multicall/console"
 	"bijou/state"
+	"bijou/state/sanitize"
 )
 
 // statusCmd is `juju status`.
@@ -21,6 +22,7 @@ type statusCmd struct {
 	Format    string   `enum:"tabular,yaml,json,dot" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml, json or dot (for graphviz); default tabular."`
 	Output    string   `short:"o" placeholder:"FILE" help:"Write there instead of to stdout; a file is replaced whole."`
 	Relations bool     `help:"Tabular: every unit of every relation, instead of one line a relation."`
+	Secrets   bool     `name:"show-secrets" help:"Show passwords and other secrets, too, in what charms say."`
 	Watch     bool     `short:"w" help:"Show it again whenever it changes, until interrupted."`
 }
 
@@ -48,7 +50,7 @@ func (c statusCmd) Run(o *operator) error {
 	}
 	var s state.Status
 	err := o.view(func(v *state.View) (err error) {
-		s, err = v.Status(time.Now())
+		s, err = c.read(v)
 		return err
 	})
 	if err != nil {
@@ -63,6 +65,14 @@ func (c statusCmd) Run(o *operator) error {
 		return err
 	}
 	return errors.Join(c.put(o, text), unmatched(chosen.unmatched))
+}
+
+// read reads the status, as far as the caller may see it.
+func (c statusCmd) read(v *state.View) (state.Status, error) {
+	if c.Secrets {
+		return v.StatusWithSecrets(time.Now())
+	}
+	return v.Status(time.Now())
 }
 
 // unmatched is the error of patterns that match nothing; nil of none.
@@ -97,7 +107,11 @@ func (c statusCmd) write(w io.Writer, s state.Status, coloured bool) error {
 	case "yaml":
 		return yaml.NewEncoder(w).Encode(s)
 	case "json":
-		return json.NewEncoder(w).Encode(s)
+		text, err := json.Marshal(s)
+		if err == nil {
+			_, err = io.WriteString(w, sanitize.EscapeJSON(string(text))+"\n")
+		}
+		return err
 	case "dot":
 		return writeDot(w, s)
 	}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"bijou/multicall/console"
 	"bijou/state"
 	"bijou/state/sanitize"
 )

@@ -65,7 +65,7 @@ func relationMessage(r state.RelationView) string {
 	for _, end := range r.Services {
 		for unit, view := range end.Units {
 			if view.Message != "" {
-				messages = append(messages, unit+": "+firstLine(view.Message))
+				messages = append(messages, unit+": "+firstLine(view.Message)+whyFailed(view.Stderr, view.See))
 			}
 		}
 	}
@@ -113,5 +113,5 @@ func relationUnitMessage(u state.RelationUnit) string {
 	case !u.NextRetry.IsZero():
 		text += " (next retry at " + u.NextRetry.Local().Format(time.TimeOnly) + ")"
 	}
-	return text
+	return text + whyFailed(u.Stderr, u.See)
 }

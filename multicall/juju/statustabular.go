@@ -189,7 +189,18 @@ func unitMessage(u state.UnitView, workload string) string {
 	case !i.NextRetry.IsZero():
 		text += " (next retry at " + i.NextRetry.Local().Format(time.TimeOnly) + ")"
 	}
-	return text
+	return text + whyFailed(i.Stderr, i.See)
+}
+
+// whyFailed is what a failed hook has said last, and the command that tells more.
+func whyFailed(stderr, see string) string {
+	if stderr != "" {
+		stderr = ": " + stderr
+	}
+	if see != "" {
+		see = "; see: " + see
+	}
+	return stderr + see
 }
 
 // troubleMessage is what an agent cannot do, and when it tries again.

@@ -3,7 +3,6 @@ package juju
 import (
 	"bijou/multicall/console"
 	"bijou/state"
-	"time"
 )
 
 // watch shows the status again whenever it has changed, until the operator has
@@ -16,7 +15,7 @@ func (c statusCmd) watch(o *operator) error {
 	return o.open(func(s *state.State) error {
 		f := follower{o: o, state: s, settle: settle, scopes: []state.Scope{state.WatchAll()}}
 		f.read = func(v *state.View) (func() error, error) {
-			status, err := v.Status(time.Now())
+			status, err := c.read(v)
 			if err != nil {
 				return nil, err
 			}

@@ -20,12 +20,7 @@ func Escape(text string) string {
 // EscapeJSON returns JSON whose strings have no such character as it is; they stand for
 // the same as before.
 func EscapeJSON(json string) string {
-	return escape(json, func(r rune) string {
-		if r == '\n' {
-			return "\n" // only between values
-		}
-		return fmt.Sprintf(`\u%04x`, r)
-	})
+	return escape(json, func(r rune) string { return fmt.Sprintf(`\u%04x`, r) })
 }
 
 func escape(text string, write func(rune) string) string {

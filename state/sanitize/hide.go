@@ -2,6 +2,7 @@ package sanitize
 
 import (
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -10,6 +11,9 @@ import (
 // and of the values that stand beside names of secrets: name=value, "name": "value",
 // --name value, and a line that is no more than `name: value`.
 func HideSecrets(text string) string {
+	if strings.Contains(text, `\`) {
+		text = forms().quoted.ReplaceAllStringFunc(text, hideWithin)
+	}
 	if strings.ContainsRune(text, '@') {
 		for _, form := range forms().addresses {
 			text = hideGroups(text, form)
@@ -39,6 +43,18 @@ func HideSecrets(text string) string {
 		begin = end
 	}
 	return b.String() + text[done:]
+}
+
+// hideWithin hides in what a string literal stands for: a setting may hold JSON.
+func hideWithin(literal string) string {
+	value, err := strconv.Unquote(literal)
+	if err != nil || !strings.Contains(literal, `\`) {
+		return literal
+	}
+	if hidden := HideSecrets(value); hidden != value {
+		return strconv.Quote(hidden)
+	}
+	return literal
 }
 
 func isNameByte(c byte) bool {
@@ -92,6 +108,7 @@ func isLineStart(before string) bool {
 
 // allForms find what stands behind a name. All groups are values.
 type allForms struct {
+	quoted     *regexp.Regexp   // string literals
 	addresses  []*regexp.Regexp // anywhere
 	quotedName *regexp.Regexp
 	quotedPair map[byte]*regexp.Regexp // by quote
@@ -110,6 +127,7 @@ var forms = sync.OnceValue(func() allForms {
 		was    = `(?:\.\.\. \(\d+ bytes\))?(?: \(was (` + double + `))?`
 	)
 	return allForms{
+		quoted: regexp.MustCompile(double),
 		addresses: []*regexp.Regexp{
 			regexp.MustCompile(`://[^\s:@/"']*:([^\s"'/]*|(?:\d{0,5}[^\s"'@,/\d]|\d{6})[^\s"'@,]*)@`),        // a URL
 			regexp.MustCompile(`\b[\w.+-]+:([^\s"']+)@(?:tcp|tcp4|tcp6|udp|unix)?\(`),                        // user:password@tcp(host)/name

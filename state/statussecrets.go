@@ -1,0 +1,45 @@
+package state
+
+import "bijou/state/sanitize"
+
+// hideSecrets hides them in all that charms, agents and providers have said.
+func (w *world) hideSecrets() {
+	for i := range w.units {
+		hideSecrets(&w.units[i].Status.Message)
+	}
+	for service, s := range w.statuses {
+		hideSecrets(&s.Message)
+		w.statuses[service] = s
+	}
+	for _, flow := range w.workflows {
+		flow.Failure.hideSecrets()
+	}
+	for _, relations := range w.inside {
+		for _, r := range relations {
+			r.Failure.hideSecrets()
+		}
+	}
+	for _, p := range w.present {
+		if p.Trouble != nil {
+			hideSecrets(&p.Trouble.Message)
+		}
+	}
+	for id, m := range w.machines {
+		hideSecrets(&m.Message)
+		w.machines[id] = m
+	}
+	if w.trouble != nil {
+		for i := range w.trouble.Messages {
+			hideSecrets(&w.trouble.Messages[i])
+		}
+	}
+}
+
+func (f *Failure) hideSecrets() {
+	if f != nil {
+		hideSecrets(&f.Message)
+		hideSecrets(&f.Stderr)
+	}
+}
+
+func hideSecrets(text *string) { *text = sanitize.HideSecrets(*text) }

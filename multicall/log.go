@@ -16,9 +16,11 @@ const everything = "all"
 // logTo sends this process's log there. BIJOU_DEBUG=amp,store,uniter makes those
 // parts talk at level debug: what a logger With("part", NAME) says. "all" makes
 // all of them talk.
-func logTo(w io.Writer) {
+func logTo(w io.Writer) { slog.SetDefault(slogTo(w)) }
+
+func slogTo(w io.Writer) *slog.Logger {
 	inner := slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: hideSecrets})
-	slog.SetDefault(slog.New(newLogHandler(inner, os.Getenv("BIJOU_DEBUG"))))
+	return slog.New(newLogHandler(inner, os.Getenv("BIJOU_DEBUG")))
 }
 
 // hideSecrets hides them in what is logged, errors among it.

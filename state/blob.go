@@ -80,7 +80,7 @@ func (s *State) tryBlob(ctx context.Context, sum string, c content) (headRevisio
 	if err != nil {
 		return headRevision{}, err
 	}
-	stale := time.Since(head.Touched) > BlobGrace/4
+	stale := time.Since(head.Touched) > charmGrace/4 // the shortest grace there is
 	if head.Complete && !stale {
 		return head, nil
 	}

@@ -26,7 +26,7 @@ func blogs(t *testing.T, st *state.State) {
 	statetest.Session(t, st, "machine-0", "unit-mysql-0", "unit-blog-1")
 	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	failure := &state.Failure{Hook: state.Hook{Name: "db-relation-changed"}, Message: "exit code 1", Since: since, Attempts: 2, RetryAt: since.Add(time.Minute)}
-	install := &state.Failure{Hook: state.Hook{Name: "install"}, Message: "exit code 2", Since: since, Attempts: 1}
+	install := &state.Failure{Hook: state.Hook{Name: "install"}, Message: "exit code 2", Stderr: "cannot bind, with password=s3cr3t", Since: since, Attempts: 1}
 	statetest.Update(t, st, func(tx *state.Tx) error {
 		return errors.Join(
 			tx.SetMachineStatus("0", state.MachineRunning, ""),
@@ -80,6 +80,7 @@ services:
                         relation-1:
                             state: error
                             message: 'db-relation-changed: exit code 1'
+                            see: juju debug-log --unit blog/0
                             since: 2026-01-02T03:04:05Z
                             attempts: 2
                             next-retry: 2026-01-02T03:05:05Z
@@ -89,6 +90,8 @@ services:
                 state-info:
                     hook: install
                     message: exit code 2
+                    stderr: cannot bind, with password=(hidden)
+                    see: juju debug-log --unit blog/1
                     since: 2026-01-02T03:04:05Z
                     attempts: 1
                 machine: "0"
@@ -153,6 +156,7 @@ relations:
                     blog/0:
                         state: error
                         message: 'db-relation-changed: exit code 1'
+                        see: juju debug-log --unit blog/0
                         since: 2026-01-02T03:04:05Z
                         attempts: 2
                         next-retry: 2026-01-02T03:05:05Z

@@ -14,7 +14,7 @@ import (
 // Sweep finishes what was left half-way and removes what nothing refers to any
 // more: services whose destruction was interrupted, the settings of relations
 // that are gone, blobs without a reference that nobody has touched for
-// BlobGrace before now, resources of services that are gone, logs and actions of
+// BlobGrace before now, resources of services that are gone, charms that nobody runs, logs and actions of
 // units that went LogGrace before it. The provisioner's leader calls it from time
 // to time. It works in batches; one that was interrupted does no harm.
 func (s *State) Sweep(ctx context.Context, now time.Time) error {
@@ -26,8 +26,9 @@ func (s *State) Sweep(ctx context.Context, now time.Time) error {
 		{"relations", s.sweepRelations},
 		{"resources", s.sweepResources},
 		{"tools", s.sweepTools},
+		{"charms", func(ctx context.Context) error { return s.SweepCharms(ctx, now) }},
 		{"actions", func(ctx context.Context) error { return s.sweepActions(ctx, now.Add(-LogGrace)) }},
-		{"blobs", func(ctx context.Context) error { return s.sweepBlobs(ctx, now.Add(-BlobGrace)) }},
+		{"blobs", func(ctx context.Context) error { return s.sweepBlobs(ctx, now.Add(-BlobGrace), nil) }},
 		{"logs", func(ctx context.Context) error { return s.sweepLogs(ctx, now.Add(-LogGrace)) }},
 	} {
 		if err := step.do(ctx); err != nil {

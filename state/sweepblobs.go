@@ -12,8 +12,8 @@ import (
 
 // sweepBlobs removes the blobs that nothing refers to, if nobody touched them
 // since before. Whoever writes one or a reference to it meanwhile touches it, and
-// so keeps it.
-func (s *State) sweepBlobs(ctx context.Context, before time.Time) error {
+// so keeps it. Only those are looked at, unless that is nil.
+func (s *State) sweepBlobs(ctx context.Context, before time.Time, only map[string]bool) error {
 	var heads map[string]headRevision
 	err := s.View(ctx, func(v *View) (err error) {
 		heads, err = v.unreferenced()
@@ -23,7 +23,7 @@ func (s *State) sweepBlobs(ctx context.Context, before time.Time) error {
 		return err
 	}
 	for sum, head := range heads {
-		if !head.Touched.Before(before) {
+		if !head.Touched.Before(before) || only != nil && !only[sum] {
 			continue
 		}
 		if err := s.removeBlob(ctx, sum, head); err != nil && !errors.Is(err, store.ErrConflict) {

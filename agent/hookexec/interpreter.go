@@ -49,7 +49,7 @@ func missingInterpreter(words, environment []string) string {
 	if _, err := os.Stat(words[0]); err != nil {
 		return fmt.Sprintf("%q", words[0])
 	}
-	if filepath.Base(words[0]) != "env" || len(words) < 2 || strings.ContainsAny(words[1], "-=/") {
+	if filepath.Base(words[0]) != "env" || len(words) < 2 || strings.HasPrefix(words[1], "-") || strings.ContainsAny(words[1], "=/") {
 		return ""
 	}
 	for _, variable := range environment {

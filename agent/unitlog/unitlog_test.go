@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"bijou/agent/logfile"
 	"bijou/state"
 	"bijou/testscripts/statetest"
 )
@@ -80,7 +81,7 @@ func TestFileIsRotatedBetweenHooks(t *testing.T) {
 	}
 	l.Close()
 	for _, path := range []string{l.Path, l.Path + ".1"} {
-		if info, err := os.Stat(path); err != nil || info.Size() > maxFile+2<<20 {
+		if info, err := os.Stat(path); err != nil || info.Size() > logfile.MaxSize+2<<20 {
 			t.Errorf("%s: %v, %v", path, info, err)
 		}
 	}
@@ -102,16 +103,18 @@ func TestOneHooksTextStaysTogether(t *testing.T) {
 }
 
 func TestEndlessHookDoesNotFillTheDisk(t *testing.T) {
-	f := file{path: filepath.Join(t.TempDir(), "hooks.log")}
+	f := file{File: logfile.File{Path: filepath.Join(t.TempDir(), "hooks.log"), Mode: 0o640}}
 	line := state.LogLine{Level: "INFO", Message: strings.Repeat("x", 1<<20)}
 	for range 3 {
 		if err := f.write(line); err != nil {
 			t.Fatal(err)
 		}
-		f.size += maxWhole / 2 // as if it had been written
+		if err := os.Truncate(f.Path, maxWhole+1); err != nil { // as if so much had been written
+			t.Fatal(err)
+		}
 	}
-	f.close()
-	if info, err := os.Stat(f.path + ".1"); err != nil || info.Size() == 0 {
+	f.Close()
+	if info, err := os.Stat(f.Path + ".1"); err != nil || info.Size() == 0 {
 		t.Errorf("it was not rotated: %v, %v", info, err)
 	}
 }
@@ -151,4 +154,22 @@ func TestFloodOfLongLinesReachesTheStoreSlowly(t *testing.T) {
 		}
 		l.Close()
 	})
+}
+
+// One line a record, and no secret, whatever a message holds: in the file; in the store
+// it is as it was said.
+func TestNoMessageForgesARecord(t *testing.T) {
+	st := statetest.New(t)
+	l := open(t, st)
+	said := "a\n2026-01-01T00:00:00.000Z INFO start: forged \u202egnp.\x1b[2J\r password=s3cr3t"
+	l.Write("INFO", "install", said)
+	l.Close()
+	data, err := os.ReadFile(l.Path)
+	want := `INFO install: a\n2026-01-01T00:00:00.000Z INFO start: forged \u202egnp.\x1b[2J\r password=(hidden)` + "\n"
+	if err != nil || strings.Count(string(data), "\n") != 1 || !strings.HasSuffix(string(data), want) {
+		t.Errorf("%q, %v", data, err)
+	}
+	if lines := stored(t, st); len(lines) != 1 || lines[0].Message != said {
+		t.Errorf("%v", lines)
+	}
 }

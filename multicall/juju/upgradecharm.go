@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"bijou/multicall/console"
 	"bijou/state"
@@ -149,6 +150,9 @@ func (u *upgrade) commit() error {
 		u.o.noteMissingParts(u.target.found.Charm)
 	}
 	u.writeBack()
+	if err := u.state.SweepCharms(u.o.ctx, time.Now()); err != nil {
+		u.o.note("warning: revisions that nobody runs any more are left for later: %v", err)
+	}
 	u.saySkipped(behind)
 	u.o.note("%s", u.move("goes over"))
 	return nil

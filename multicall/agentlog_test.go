@@ -1,0 +1,57 @@
+package multicall
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func openLog(t *testing.T, name string) *os.File {
+	f, err := os.OpenFile(filepath.Join(t.TempDir(), name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+// What is written to the descriptor itself, as by a panic, is where the log is.
+func TestAgentLogIsBegunAgain(t *testing.T) {
+	stderr := openLog(t, "agent.log")
+	log := rotating(stderr, 1000)
+	line := strings.Repeat("x", 99) + "\n"
+	for range 25 {
+		if _, err := log.Write([]byte(line)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fmt.Fprint(stderr, "panic\n")
+	fmt.Fprint(log, "after\n")
+	for path, want := range map[string]string{stderr.Name(): strings.Repeat(line, 3) + "panic\nafter\n", stderr.Name() + ".1": strings.Repeat(line, 11)} {
+		if got, err := os.ReadFile(path); err != nil || string(got) != want {
+			t.Errorf("%s has %d bytes, want %d: %v", path, len(got), len(want), err)
+		}
+	}
+}
+
+func TestOtherFilesAreLeftAlone(t *testing.T) {
+	if f := openLog(t, "mine.log"); rotating(f, 1) != f {
+		t.Error("another's file is rotated")
+	}
+	var b bytes.Buffer
+	if rotating(&b, 1) != &b {
+		t.Error("what is no file is rotated")
+	}
+}
+
+func TestSecretsAreNotLogged(t *testing.T) {
+	var out bytes.Buffer
+	log := slogTo(&out)
+	log.Error("cannot go on with password=s3cr3t", "error", fmt.Errorf("postgres://u:s3cr3t@h/d"), "key", "units/a")
+	if got := out.String(); strings.Contains(got, "s3cr3t") || !strings.Contains(got, "u:(hidden)@h/d") || !strings.Contains(got, "key=units/a") {
+		t.Error(got)
+	}
+}

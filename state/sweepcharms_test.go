@@ -1,0 +1,108 @@
+package state_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bijou/state"
+	"bijou/testscripts/statetest"
+)
+
+// revisions are those of mysql that the environment has, and whether their archives are there.
+func revisions(t *testing.T, st *state.State) string {
+	var all []string
+	charms := statetest.Read(t, st, (*state.View).Charms)
+	for _, c := range charms {
+		if _, err := st.OpenBlob(t.Context(), c.SHA256); err != nil {
+			t.Errorf("the archive of %s: %v", c.URL, err)
+		}
+		all = append(all, fmt.Sprint(c.URL.Revision))
+	}
+	return strings.Join(all, " ")
+}
+
+func revision10(n int) statetest.Files {
+	files := statetest.MySQL()
+	files["revision"] = fmt.Sprint(10 + n)
+	return files
+}
+
+func TestSweepCharmsKeepsWhatIsUsed(t *testing.T) {
+	statetest.Each(t, func(t *testing.T, st *state.State) {
+		charms := []state.Charm{statetest.AddCharm(t, st, revision10(0))}
+		statetest.AddServiceOf(t, st, charms[0], "mysql", 2)
+		upgrade := func(to state.Charm) {
+			statetest.Update(t, st, func(tx *state.Tx) error {
+				return tx.UpgradeService("mysql", state.UpgradeSpec{Charm: to.URL, Force: true})
+			})
+		}
+		for n := 1; n <= 5; n++ {
+			charms = append(charms, statetest.AddCharm(t, st, revision10(n)))
+			upgrade(charms[n])
+		}
+		statetest.Update(t, st, func(tx *state.Tx) error { // mysql/0 runs an old one, mysql/1 is at another
+			err := tx.PutWorkflow("mysql/1", state.Workflow{Charm: charms[1].URL.String(), Deploying: charms[2].URL.String()})
+			if err == nil {
+				err = tx.SetUnitCharm("mysql/0", charms[0].URL.String())
+			}
+			return err
+		})
+		sweep := func(now time.Time) string {
+			if err := st.SweepCharms(t.Context(), now); err != nil {
+				t.Fatal(err)
+			}
+			return revisions(t, st)
+		}
+		if diff := cmp.Diff("10 11 12 13 14 15", sweep(time.Now())); diff != "" {
+			t.Error("what was stored just now: ", diff)
+		}
+		soon := time.Now().Add(2 * time.Minute)
+		if diff := cmp.Diff("10 11 12 14 15", sweep(soon)); diff != "" {
+			t.Error(diff)
+		}
+		if _, err := st.OpenBlob(t.Context(), charms[3].SHA256); err == nil {
+			t.Error("the archive of a charm that was swept is there")
+		}
+		statetest.Update(t, st, func(tx *state.Tx) error {
+			err := tx.PutWorkflow("mysql/1", state.Workflow{Charm: charms[5].URL.String()})
+			if err == nil {
+				err = tx.SetUnitCharm("mysql/0", charms[5].URL.String())
+			}
+			return err
+		})
+		upgrade(charms[5]) // once more, for units that were in error: the one before is still 14
+		if diff := cmp.Diff("14 15", sweep(soon)); diff != "" {
+			t.Error("after the units have gone over: ", diff)
+		}
+		upgrade(charms[4])
+		if diff := cmp.Diff("14 15", sweep(soon)); diff != "" {
+			t.Error("after going back: ", diff)
+		}
+		statetest.AddCharm(t, st, revision10(3)) // and what was swept can come again
+		if diff := cmp.Diff("13 14 15", sweep(time.Now())); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// Two services of one charm: what one has left the other may run.
+func TestSweepCharmsLooksAtAllServices(t *testing.T) {
+	st := statetest.New(t)
+	first := statetest.AddCharm(t, st, revision10(0))
+	statetest.AddServiceOf(t, st, first, "one", 0)
+	statetest.AddServiceOf(t, st, first, "two", 0)
+	for n := 1; n <= 3; n++ {
+		c := statetest.AddCharm(t, st, revision10(n))
+		statetest.Update(t, st, func(tx *state.Tx) error { return tx.UpgradeService("one", state.UpgradeSpec{Charm: c.URL}) })
+	}
+	if err := st.SweepCharms(t.Context(), time.Now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff("10 12 13", revisions(t, st)); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 
+	"bijou/state/charm"
 	"bijou/state/store"
 	"bijou/state/store/etcd"
 	"bijou/state/store/sqlite"
@@ -64,7 +65,7 @@ const wantURL = "want sqlite:PATH, etcd://HOST:PORT,.../PREFIX or etcd+unix:///S
 func kindOf(url string) (k kind, rest string, err error) {
 	scheme, rest, ok := strings.Cut(url, ":")
 	if !ok || rest == "" {
-		return kind{}, "", fmt.Errorf("invalid state URL %q: %s", url, wantURL)
+		return kind{}, "", charm.Invalid("invalid state URL %q: %s", url, wantURL)
 	}
 	switch scheme {
 	case "sqlite":
@@ -72,9 +73,9 @@ func kindOf(url string) (k kind, rest string, err error) {
 	case "etcd", "etcd+unix":
 		return etcdKind(), rest, nil
 	case "mem":
-		return kind{}, "", fmt.Errorf("cannot use state URL %q: a store in memory lives in one process only, and is for tests: %s", url, wantURL)
+		return kind{}, "", charm.Invalid("cannot use state URL %q: a store in memory lives in one process only, and is for tests: %s", url, wantURL)
 	}
-	return kind{}, "", fmt.Errorf("cannot use state URL %q: unknown kind of store %q: %s", url, scheme, wantURL)
+	return kind{}, "", charm.Invalid("cannot use state URL %q: unknown kind of store %q: %s", url, scheme, wantURL)
 }
 
 // openStore opens the store that the URL names.

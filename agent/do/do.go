@@ -20,6 +20,7 @@ import (
 	"bijou/hookenv/hookapi"
 	"bijou/hookenv/server"
 	"bijou/state"
+	"bijou/state/charm"
 )
 
 // Options say what is to be run, as what, and where.
@@ -162,7 +163,7 @@ func (r *run) relation() (int, error) {
 	}
 	id, ok := hookenv.RelationID(r.Relation)
 	if !ok {
-		return 0, fmt.Errorf("%q is no relation id: they are written relation-1, 1 or db:1", r.Relation)
+		return 0, charm.Invalid("%q is no relation id: they are written relation-1, 1 or db:1", r.Relation)
 	}
 	return id, nil
 }

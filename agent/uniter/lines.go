@@ -39,7 +39,7 @@ func (u *uniter) logEnd(f *flight, failure string) {
 	}
 	took := seconds(f.end.Sub(f.op.Started))
 	if failure != "" {
-		u.output.Write("ERROR", name, fmt.Sprintf("%s failed: %s, after %s", f.op.Hook, failure, took))
+		u.output.Write("ERROR", name, fmt.Sprintf("%s failed after %s: %s", f.op.Hook, took, failure))
 		return
 	}
 	u.output.Write("INFO", name, fmt.Sprintf("%s is done after %s", f.op.Hook, took))

@@ -71,7 +71,7 @@ func Report(w io.Writer, err error) int {
 	for _, h := range hints(err) {
 		fmt.Fprintf(w, "hint: %s\n", h)
 	}
-	if errors.As(err, new(usage)) {
+	if errors.As(err, new(usage)) || errors.As(err, new(interface{ WrongUsage() })) {
 		return ExitUsage
 	}
 	return ends.code

@@ -54,6 +54,11 @@ func (c deployCmd) Run(o *operator) error {
 	if err := errors.Join(c.check(), c.checkVersion()); err != nil {
 		return err
 	}
+	if c.Series != "" {
+		if err := charm.CheckSeries(c.Series); err != nil {
+			return console.Usage(err)
+		}
+	}
 	scratch, err := os.MkdirTemp("", "bijou-charm-")
 	if err != nil {
 		return fmt.Errorf("cannot deploy %q: %w", c.Charm, err)

@@ -114,7 +114,7 @@ func TestDebugLogRefuses(t *testing.T) {
 	w.must("bootstrap")
 	w.refuse(2, "-1 lines", "debug-log", "--lines=-1")
 	w.refuse(2, "not a pattern", "debug-log", "--unit", "[")
-	w.refuse(1, "NOISY", "debug-log", "--unit", "x/0", "--level", "noisy")
+	w.refuse(2, "noisy", "debug-log", "--unit", "x/0", "--level", "noisy")
 	if code, out, errs := w.juju("", "debug-log", "--unit", "x/*"); code != 0 || out != "" || !strings.Contains(errs, `"x/*"`) {
 		t.Errorf("exit %d, %q, %q", code, out, errs)
 	}

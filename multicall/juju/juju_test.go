@@ -361,5 +361,5 @@ func TestDebugLog(t *testing.T) {
 	if got := w.must("debug-log", "--unit", "b/0"); got != "" {
 		t.Errorf("log %q", got)
 	}
-	w.refuse(1, "NOISY", "debug-log", "--level", "noisy")
+	w.refuse(2, "noisy", "debug-log", "--level", "noisy")
 }

@@ -27,7 +27,7 @@ func resourceFiles(meta *charm.Meta, words []string) (map[string]string, error) 
 			return nil, err
 		}
 		if err := checkFile(files[name]); err != nil {
-			return nil, fmt.Errorf("cannot give resource %q: %w", name, err)
+			return nil, charm.Invalid("cannot give resource %q: %w", name, err)
 		}
 	}
 	return files, nil
@@ -52,7 +52,7 @@ func (o *operator) storeResources(s *state.State, files map[string]string) (all 
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		r, err := o.storeResource(s, name, files[name])
 		if err != nil {
-			return nil, fmt.Errorf("cannot give resource %q: %w", name, err)
+			return nil, charm.Invalid("cannot give resource %q: %w", name, err)
 		}
 		all = append(all, r)
 	}

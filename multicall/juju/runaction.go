@@ -69,7 +69,7 @@ func (c runActionCmd) Run(o *operator) error {
 	}
 	if c.Params != "" {
 		if call.file, err = readParams(c.Params); err != nil {
-			return err
+			return console.Usage(err)
 		}
 	}
 	return o.open(func(s *state.State) error {

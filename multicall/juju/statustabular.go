@@ -192,15 +192,16 @@ func unitMessage(u state.UnitView, workload string) string {
 	return text + whyFailed(i.Stderr, i.See)
 }
 
-// whyFailed is what a failed hook has said last, and the command that tells more.
+// whyFailed is what a failed hook has said last, and the command that tells more; empty
+// if there is none.
 func whyFailed(stderr, see string) string {
-	if stderr != "" {
+	switch {
+	case see == "":
+		return ""
+	case stderr != "":
 		stderr = ": " + stderr
 	}
-	if see != "" {
-		see = "; see: " + see
-	}
-	return stderr + see
+	return stderr + "; see: " + see
 }
 
 // troubleMessage is what an agent cannot do, and when it tries again.

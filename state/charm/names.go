@@ -9,6 +9,15 @@ import (
 	"strings"
 )
 
+// invalid is an error of who has given something that is no name or value of its kind.
+type invalid struct{ error }
+
+// WrongUsage marks the error for package console: nothing was tried.
+func (invalid) WrongUsage() {}
+
+// Invalid returns an error of that message about what somebody has given.
+func Invalid(format string, args ...any) error { return invalid{fmt.Errorf(format, args...)} }
+
 // maxName bounds every name: names become file names and parts of keys.
 const maxName = 128
 
@@ -33,7 +42,11 @@ func CheckName(name string) error {
 // CheckService refuses what is not a service's name: as a charm's, but parts
 // may be numbers ("blog-0").
 func CheckService(name string) error {
-	return checkName("service", name, serviceName, `lower-case letters, digits and single dashes, as in "my-blog"`)
+	err := checkName("service", name, serviceName, `lower-case letters, digits and single dashes, as in "my-blog"`)
+	if err != nil {
+		return Invalid("%v", err)
+	}
+	return nil
 }
 
 // CheckRelation refuses what is not a relation's name. "relation-7" is not one
@@ -86,7 +99,7 @@ func notUnit(name string) error {
 	if len(name) > 2*maxName {
 		name = name[:2*maxName] + "..."
 	}
-	return fmt.Errorf("invalid unit name %q: want SERVICE/NUMBER, as in \"mysql/0\"", name)
+	return Invalid("invalid unit name %q: want SERVICE/NUMBER, as in \"mysql/0\"", name)
 }
 
 // IsUnit says if name is that of a unit.

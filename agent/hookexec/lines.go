@@ -28,7 +28,7 @@ func (l *lines) Write(p []byte) (int, error) {
 			l.emit(printable(line[:n]))
 			l.rest = l.rest[n:]
 		case found:
-			l.emit(printable(line))
+			l.emit(printable(bytes.TrimRight(line, "\r")))
 			l.rest = after
 		default:
 			return len(p), nil

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"bijou/agent/hook"
 	"bijou/state"
 )
 
@@ -13,8 +14,8 @@ func beginning(op state.Op) string {
 	if op.Hook.Relation != state.NoRelation {
 		text += ", in " + state.Relation{ID: op.Hook.Relation}.String()
 	}
-	if op.Hook.RemoteUnit != "" {
-		text += ", about " + op.Hook.RemoteUnit
+	if member := hook.Member(op.Hook); member != "" {
+		text += ", about " + member
 	}
 	if op.Holder != "" {
 		text += ", held by " + op.Holder

@@ -3,6 +3,8 @@ package juju
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -60,7 +62,7 @@ func (c resolvedCmd) Run(o *operator) error {
 	switch {
 	case errors.Is(err, state.ErrNotInError):
 		fmt.Fprintf(o.streams.Out, "%s is already running\n", what)
-		return nil
+		return c.pointOut(o)
 	case errors.Is(err, state.ErrAlreadyResolved):
 		fmt.Fprintf(o.streams.Out, "%s is already marked as resolved\n", what)
 		return nil
@@ -69,6 +71,22 @@ func (c resolvedCmd) Run(o *operator) error {
 	}
 	fmt.Fprintf(o.streams.Out, "%s is marked as resolved%s\n", what, c.follows(failed))
 	return nil
+}
+
+// pointOut says which of the unit's relations are in error, where the unit itself is not.
+func (c resolvedCmd) pointOut(o *operator) error {
+	if c.Relation != "" {
+		return nil
+	}
+	return o.view(func(v *state.View) error {
+		inside, err := v.Uniter(c.Unit)
+		for _, id := range slices.Sorted(maps.Keys(inside.Relations)) {
+			if r := inside.Relations[id]; r.Failure != nil {
+				o.note("its %s is in error; for that: juju resolved %s %s", state.Relation{ID: id}, c.Unit, r.Name)
+			}
+		}
+		return err
+	})
 }
 
 // follows says what comes of the mark.

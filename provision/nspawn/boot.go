@@ -99,6 +99,9 @@ func (l launch) run(ctx context.Context) error {
 		return err
 	}
 	defer console.close()
+	if !forwards() {
+		fmt.Fprintln(l.boot, "warning: the container has no way out, since net.ipv4.ip_forward is 0 on this host: charms can fetch nothing; sysctl -w net.ipv4.ip_forward=1 before it boots lets it through")
+	}
 	fmt.Fprintf(l.boot, "container %s boots, with the address %s\n", l.id(), l.record.Address)
 	unlimited, err := l.provider.keeper.start(ctx, l.id(), command{
 		args: append([]string{l.dir(), ready.LocalAddr().String()}, l.args()...),

@@ -164,9 +164,14 @@ func word(w string) string {
 // route is the command that sets the way out, if this host lets others through: a
 // way that leads nowhere only makes programs wait.
 func route(address string) string {
-	forwards, _ := os.ReadFile("/proc/sys/net/ipv4/ip_forward")
-	if strings.TrimSpace(string(forwards)) != "1" {
+	if !forwards() {
 		return "true"
 	}
 	return fmt.Sprintf("ip route replace default via %s.%d", address[:strings.LastIndexByte(address, '.')], gateway)
+}
+
+// forwards reports whether this host lets others' packets through.
+func forwards() bool {
+	said, _ := os.ReadFile("/proc/sys/net/ipv4/ip_forward")
+	return strings.TrimSpace(string(said)) == "1"
 }

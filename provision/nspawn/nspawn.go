@@ -28,7 +28,7 @@ type Provider struct {
 }
 
 // settings are those that the provider knows: nspawn.apt-repository and so on.
-func settings() []string { return []string{"apt-repository", "network", "tree"} }
+func settings() []string { return []string{"apt-repository", "network", "packages", "tree"} }
 
 // New makes the provider of an environment. It touches nothing, and refuses a
 // setting that it does not know.
@@ -72,7 +72,7 @@ func (p *Provider) start(ctx context.Context, spec provider.Spec, boot io.Writer
 	if err := p.check(spec); err != nil {
 		return provider.Instance{}, err
 	}
-	tree, err := p.tree(ctx, spec.Series, boot)
+	tree, err := p.tree(ctx, spec.Machine, spec.Series, boot)
 	if err != nil {
 		return provider.Instance{}, err
 	}

@@ -29,7 +29,7 @@ func newProvider(t *testing.T, config map[string]string) *Provider {
 }
 
 func TestRefusesSettings(t *testing.T) {
-	if _, err := New(provider.Environment{Config: map[string]string{"aptrepository": "/x"}}); err == nil || !strings.Contains(err.Error(), "apt-repository, network, tree") {
+	if _, err := New(provider.Environment{Config: map[string]string{"aptrepository": "/x"}}); err == nil || !strings.Contains(err.Error(), "apt-repository, network, packages, tree") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -160,7 +160,7 @@ func TestTreeOfBefore(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	p := newProvider(t, nil)
 	for series, want := range map[string]string{"elder": `"elder": deploy with`, "../elder": "no series", "": "no series"} {
-		if _, err := p.tree(t.Context(), series, io.Discard); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := p.tree(t.Context(), "1", series, io.Discard); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v, want one that says %q", series, err, want)
 		}
 	}
@@ -173,8 +173,48 @@ func TestTreeOfBefore(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got, err := p.tree(t.Context(), "elder", io.Discard); err != nil || got != dir {
+	if got, err := p.tree(t.Context(), "1", "elder", io.Discard); err != nil || got != dir {
 		t.Errorf("tree %q, error %v; want %q", got, err, dir)
+	}
+}
+
+// TestTreeOfAMachine: a machine stays with the tree that its files lie over; others get the one
+// with the packages that are wanted.
+func TestTreeOfAMachine(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	own, err := provider.SeriesOf("/")
+	if err != nil {
+		t.Skip(err)
+	}
+	tree := func(name string) string {
+		dir := filepath.Join(cache(), "trees", own+name)
+		for path, text := range map[string]string{
+			"etc/os-release": "VERSION_CODENAME=" + own + "\n", "usr/bin/dpkg": "", "usr/bin/sh": "", "usr/lib/systemd/systemd": "",
+		} {
+			path = filepath.Join(dir, path)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o755)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return dir
+	}
+	old, fresh, more := tree("-1"), tree("-2"), tree("-2-4ba4360a") // the last digits are of "git,jq"
+	for packages, want := range map[string]string{"": fresh, "jq, git": more, " git\njq git": more} {
+		p := newProvider(t, map[string]string{"packages": packages})
+		if got, err := p.tree(t.Context(), "1", own, io.Discard); got != want || err != nil {
+			t.Errorf("with %q: %q, %v; want %q", packages, got, err, want)
+		}
+		dir := filepath.Join(p.dir, p.idOf("1"))
+		if err := errors.Join(os.MkdirAll(dir, 0o700), os.Symlink(old, filepath.Join(dir, "base"))); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := p.tree(t.Context(), "1", own, io.Discard); got != old || err != nil {
+			t.Errorf("of a machine of before: %q, %v", got, err)
+		}
+	}
+	p := newProvider(t, map[string]string{"packages": "git --include=x"})
+	if _, err := p.tree(t.Context(), "1", own, io.Discard); err == nil || !strings.Contains(err.Error(), `has "--include=x"`) {
+		t.Errorf("what is no package: %v", err)
 	}
 }
 

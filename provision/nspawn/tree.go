@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -11,9 +13,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
+	"unicode"
 
 	"golang.org/x/sys/unix"
 
@@ -21,24 +25,56 @@ import (
 	"bijou/state/durable"
 )
 
-// packages are what a machine has beyond the least of Debian.
-const packages = "systemd,systemd-sysv,dbus,iproute2,iputils-ping,procps,ca-certificates"
+// packages are what a machine has beyond the least of Debian: what it runs by, and what charms
+// expect, since Ubuntu's cloud images have it. treeVersion changes with them.
+const (
+	packages = "systemd,systemd-sysv,dbus,iproute2,iputils-ping,procps,ca-certificates," +
+		"python3,python3-yaml,python3-apt,sudo,curl,lsb-release"
+	treeVersion = "-2"
+)
+
+// packageForm is what a package of Debian is called (deb-control(5)).
+var packageForm = regexp.MustCompile(`\A[a-z0-9][a-z0-9+.-]+\z`)
+
+// added lists the packages that the environment wants beyond those, sorted.
+func (p *Provider) added() ([]string, error) {
+	names := strings.FieldsFunc(p.env.Config["packages"], func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
+	slices.Sort(names)
+	for _, name := range names {
+		if !packageForm.MatchString(name) {
+			return nil, fmt.Errorf("nspawn.packages has %q: want names of Debian packages, as in git,jq", name)
+		}
+	}
+	return slices.Compact(names), nil
+}
 
 // seriesForm is what a series is called: one plain word, since it becomes a path.
 var seriesForm = regexp.MustCompile(`\A[a-z0-9][a-z0-9._-]*\z`)
 
-// tree returns the folder that containers boot from, of the series that is wanted. It
-// makes the host's own series, once for all environments; a tree of what the host was
-// before an upgrade is still there for its machines.
-func (p *Provider) tree(ctx context.Context, series string, boot io.Writer) (string, error) {
+// tree returns the folder that the machine boots from. A machine that has booted stays with its
+// own, since its files lie over that. It makes the host's own series, once for all environments
+// that want the same packages; a tree of what the host was before an upgrade is still there.
+func (p *Provider) tree(ctx context.Context, machine, series string, boot io.Writer) (string, error) {
 	if given := cmp.Or(p.env.Config["tree."+series], p.env.Config["tree"]); given != "" {
 		return given, checkTree(given, series)
 	}
 	if !seriesForm.MatchString(series) {
 		return "", fmt.Errorf("%q is no series", series)
 	}
-	dir := filepath.Join(cache(), "trees", series+"-1")
-	if _, err := os.Stat(dir); err == nil {
+	added, err := p.added()
+	if err != nil {
+		return "", err
+	}
+	trees := filepath.Join(cache(), "trees")
+	dir := filepath.Join(trees, series+treeVersion)
+	if len(added) > 0 {
+		sum := sha256.Sum256([]byte(strings.Join(added, ",")))
+		dir += "-" + hex.EncodeToString(sum[:4])
+	}
+	if before, err := os.Readlink(filepath.Join(p.dir, p.idOf(machine), "base")); err == nil && filepath.Dir(before) == trees && isThere(before) {
+		return before, checkTree(before, series)
+	}
+	if isThere(dir) {
 		return dir, checkTree(dir, series)
 	}
 	own, err := provider.SeriesOf("/")
@@ -46,12 +82,20 @@ func (p *Provider) tree(ctx context.Context, series string, boot io.Writer) (str
 		return "", err
 	}
 	if series != own {
+		if former := filepath.Join(trees, series+"-1"); isThere(former) {
+			return former, checkTree(former, series)
+		}
 		return "", refuseSeries(series, own)
 	}
-	if err := makeTree(ctx, dir, series, boot); err != nil {
+	if err := makeTree(ctx, dir, series, added, boot); err != nil {
 		return "", fmt.Errorf("cannot make the tree of files that machines boot from: %w", err)
 	}
 	return dir, checkTree(dir, series)
+}
+
+func isThere(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // cache is where trees are kept, for all environments.
@@ -95,7 +139,7 @@ func refuseSeries(series, own string) error {
 }
 
 // makeTree runs debootstrap, beside, unless another process has done it meanwhile.
-func makeTree(ctx context.Context, dir, series string, boot io.Writer) error {
+func makeTree(ctx context.Context, dir, series string, added []string, boot io.Writer) error {
 	if _, err := exec.LookPath("debootstrap"); err != nil {
 		return errors.New("this host has no debootstrap: apt-get install debootstrap")
 	}
@@ -116,7 +160,7 @@ func makeTree(ctx context.Context, dir, series string, boot io.Writer) error {
 	if err := removeAllBut(filepath.Join(parent, draft), ""); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err // of one that was cut off
 	}
-	if err := debootstrap(ctx, filepath.Join(parent, draft), series, boot); err != nil {
+	if err := debootstrap(ctx, filepath.Join(parent, draft), series, added, boot); err != nil {
 		return errors.Join(err, os.RemoveAll(filepath.Join(parent, draft)))
 	}
 	// All of it is on the disk before it has its name: what is there counts as whole.
@@ -140,12 +184,12 @@ func syncSystem(dir string) error {
 }
 
 // debootstrap fills the folder.
-func debootstrap(ctx context.Context, dir, series string, boot io.Writer) error {
+func debootstrap(ctx context.Context, dir, series string, added []string, boot io.Writer) error {
 	if err := durable.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	fmt.Fprintf(boot, "making the tree of %s that machines boot from; this is done once, and takes a minute or two\n", series)
-	args := []string{"--variant=minbase", "--include=" + packages, series, dir}
+	args := []string{"--variant=minbase", "--include=" + strings.Join(append([]string{packages}, added...), ","), series, dir}
 	if m := mirror(ctx, series); m != "" {
 		args = append(args, m)
 	}

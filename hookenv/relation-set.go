@@ -154,7 +154,7 @@ func (s *relationSetter) changes(ctx context.Context, inv *invocation, given set
 		switch {
 		case len(given.pairs)+len(given.touch) == 0:
 			files = []string{"-"}
-		case !slices.ContainsFunc(given.pairs, fromStdin):
+		case inv.facts.Unit != "" && !slices.ContainsFunc(given.pairs, fromStdin):
 			inv.log("DEBUG", "relation-set: stdin is not read beside KEY=VALUE; say - to have it read")
 		}
 	}

@@ -95,7 +95,7 @@ func setUp(env *testscript.Env) error {
 	env.Vars = append(env.Vars,
 		"BIJOU_HOME="+home,
 		"CHARMS="+charms,
-		"UNITS="+filepath.Join(home, "default", "machines", "0", "units"),
+		"UNITS="+filepath.Join(home, "default", "machines", "0", "agents"),
 		"AGENTPID="+filepath.Join(home, "default", "machines", "0", "agent.pid"),
 		"NO_COLOR=1",
 		"LANG=C.UTF-8",

@@ -122,3 +122,9 @@ func RemoveStore(ctx context.Context, url string) error {
 	}
 	return k.remove(ctx, url, rest)
 }
+
+// ReplaceEtcdMember is etcd.ReplaceMember, whatever is stored there.
+func ReplaceEtcdMember(ctx context.Context, url, member, peer string) (initialCluster string, err error) {
+	url, _ = place(url)
+	return etcd.ReplaceMember(ctx, url, member, peer)
+}

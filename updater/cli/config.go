@@ -133,10 +133,7 @@ func put(tx *state.KeyTx, key string, value *string) error {
 
 // changes tells if the value (nil: the default) is another than the one before.
 func changes(before record.Config, key string, value *string) bool {
-	is := map[string]string{
-		"env": before.Env, "tag-prefix": before.TagPrefix, "github-repository": before.GitHubRepository, "github-url": before.GitHubURL,
-		"minisign-public-key": before.MinisignKey,
-	}
+	is := map[string]string{"env": before.Env, "tag-prefix": before.TagPrefix, "github-repository": before.GitHubRepository, "github-url": before.GitHubURL, "minisign-public-key": before.MinisignKey}
 	setting, err := record.FindSetting(key)
 	to := setting.Default
 	if value != nil {

@@ -24,62 +24,51 @@ type bootserverReplaceCmd struct {
 
 // Help is what `neco bootserver replace --help` says besides.
 func (bootserverReplaceCmd) Help() string {
-	return `The dead server's member of etcd is taken out, and a new one in, unless it lives or too few others do. What that is to be
-started with is printed. The new server may then work under the dead one's number.
-
-Examples:
-  neco bootserver replace 2
-  neco bootserver replace 2 --member etcd-2`
+	return `The dead server's member of etcd is taken out and a new one in, unless it lives or too few others do. What that is to be
+started with is printed. The new server may then work under the dead one's number.`
 }
 
-// Run replaces it. What was cut short is repeated by the same command, with --peer.
+// Run replaces it.
 func (c bootserverReplaceCmd) Run(o *operator) error {
 	lrn, err := record.ParseLRN(c.LRN)
 	if err != nil {
 		return console.Usage(err)
 	}
 	o.detail("%d", lrn)
-	var s updater.Snapshot
-	err = o.view(func(v *state.KeyView) (err error) { s, err = updater.Load(v, o.parts.Version); return err })
-	if err == nil {
-		err = replaceable(s, lrn)
-	}
-	if err != nil {
-		return err
-	}
-	clusters, err := c.clusters(o, s, lrn)
-	if err != nil {
-		return err
-	}
-	for _, url := range slices.Sorted(maps.Keys(clusters)) {
-		initial, err := state.ReplaceEtcdMember(o.ctx, url, clusters[url])
-		if err != nil {
-			return err
+	members := map[string]string{}
+	err = o.view(func(v *state.KeyView) error {
+		s, err := updater.Load(v, o.parts.Version)
+		if err == nil {
+			err = replaceable(s, lrn)
 		}
-		if err := o.print(fmt.Sprintf("--initial-cluster=%s --initial-cluster-state=existing\n", initial)); err != nil {
-			return err
+		if err == nil {
+			members, err = c.members(o, s.Servers, lrn)
 		}
-		o.note("start the new member with that, under the dead one's name and with an empty data folder")
-	}
-	err = o.decide(func(s updater.Snapshot, _ time.Time) ([]updater.Change, error) {
-		changes := slices.DeleteFunc(updater.Unregister(s, lrn), func(ch updater.Change) bool { return ch.Key == s.Keys.BootServer(lrn) })
-		return append(changes, updater.Change{Key: s.Keys.BootServer(lrn), Value: struct{}{}}), replaceable(s, lrn)
+		return err
 	})
-	switch {
-	case err != nil:
-		return err
-	case s.Current != nil && s.Current.Stop:
-		o.note("once the new server's worker is there, the update that was stopped is made again by: neco recover")
-	case s.Current != nil && slices.Contains(s.Current.Servers, lrn):
-		o.note("once the new server's worker is there, it is brought to what the others have by: neco repair")
+	for _, url := range slices.Sorted(maps.Keys(members)) {
+		initial, failed := state.ReplaceEtcdMember(o.ctx, url, members[url], c.Peer)
+		if failed != nil {
+			return failed
+		}
+		o.note("start the new member with these flags, under the dead one's name and with an empty data folder")
+		err = errors.Join(err, o.print("--initial-cluster="+initial+" --initial-cluster-state=existing\n"))
 	}
-	return nil
+	if err != nil {
+		return err
+	}
+	o.note("once the new server's worker is there: neco recover, if an update is stopped, or else neco repair")
+	return o.decide(func(s updater.Snapshot, _ time.Time) ([]updater.Change, error) {
+		key := s.Keys.BootServer(lrn)
+		changes := slices.DeleteFunc(updater.Unregister(s, lrn), func(c updater.Change) bool { return c.Key == key })
+		return append(changes, updater.Change{Key: key, Value: struct{}{}}), replaceable(s, lrn)
+	})
 }
 
 // replaceable refuses a server that lives, or that an update has got half-way.
 func replaceable(s updater.Snapshot, lrn int) error {
 	if _, alive := s.Present[lrn]; alive {
-		return console.Hint(fmt.Errorf("server %d lives: its worker is there; nothing was changed", lrn), "neco status")
+		return fmt.Errorf("server %d lives: its worker is there; nothing was changed", lrn)
 	}
 	if r := s.Current; r != nil && !r.Ended() && slices.Contains(r.Servers, lrn) {
 		return console.Hint(fmt.Errorf("the update that runs waits for server %d; nothing was changed", lrn), "neco stop, then this, then neco recover")
@@ -87,26 +76,22 @@ func replaceable(s updater.Snapshot, lrn int) error {
 	return nil
 }
 
-// clusters are the state URLs of the etcds of which the server has a member.
-func (c bootserverReplaceCmd) clusters(o *operator, s updater.Snapshot, lrn int) (map[string]state.EtcdReplacement, error) {
+// members are the server's members, by the state URLs of their etcds.
+func (c bootserverReplaceCmd) members(o *operator, servers []int, lrn int) (map[string]string, error) {
 	if c.Member != "" {
-		url, err := o.where()
-		return map[string]state.EtcdReplacement{url: {Name: c.Member, Peer: c.Peer}}, err
+		return map[string]string{o.url: c.Member}, nil
 	}
-	found := map[string]state.EtcdReplacement{}
+	found := map[string]string{}
 	for _, component := range o.parts.Manifest.Components {
-		hosts, options, _ := strings.Cut(strings.TrimPrefix(component.Etcd, "etcd://"), "?")
-		if component.Etcd == "" {
-			continue
-		}
-		at := func(lrn int) string { return strings.ReplaceAll(hosts, "{lrn}", strconv.Itoa(lrn)) }
+		host, options, _ := strings.Cut(strings.TrimPrefix(component.Etcd, "etcd://"), "?")
+		at := func(lrn int) string { return strings.ReplaceAll(host, "{lrn}", strconv.Itoa(lrn)) }
 		var others []string
-		for _, other := range s.Servers {
-			if other != lrn {
-				others = append(others, at(other))
-			}
+		for _, other := range slices.DeleteFunc(slices.Clone(servers), func(other int) bool { return other == lrn }) {
+			others = append(others, at(other))
 		}
-		found["etcd://"+strings.Join(others, ",")+"?"+options] = state.EtcdReplacement{Client: at(lrn), Peer: c.Peer}
+		if component.Etcd != "" {
+			found["etcd://"+strings.Join(others, ",")+"?"+options] = at(lrn)
+		}
 	}
 	if len(found) == 0 {
 		return nil, console.Hint(errors.New("no component of this plan says that it is an etcd, so that it is not known which member is the server's"),

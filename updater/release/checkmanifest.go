@@ -88,7 +88,6 @@ func (r reading) checkComponent(at node, c Component) error {
 	return nil
 }
 
-// checkEtcd wants a URL that differs by server.
 func checkEtcd(c Component) error {
 	if host, ok := strings.CutPrefix(c.Etcd, "etcd://"); c.Etcd != "" && (!ok || c.Strategy != Rolling || !strings.Contains(host, "{lrn}")) {
 		return fmt.Errorf("an etcd is %s, and says where the member of a server is: etcd://10.0.{lrn}.3:2379", Rolling)

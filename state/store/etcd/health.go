@@ -5,37 +5,47 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // healthTimeout is how long one endpoint may take to say how it is.
 const healthTimeout = 2 * time.Second
 
+// health is what an endpoint says of itself, or why it does not answer.
+type health struct {
+	*clientv3.StatusResponse
+	err error
+}
+
+// ask asks each endpoint by itself how it is.
+func (d *db) ask(ctx context.Context, endpoints []string) []health {
+	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
+	defer cancel()
+	said := make([]health, len(endpoints))
+	var asking sync.WaitGroup
+	for i, endpoint := range endpoints {
+		asking.Go(func() { said[i].StatusResponse, said[i].err = d.client.Status(ctx, endpoint) })
+	}
+	asking.Wait()
+	return said
+}
+
 // Health asks each endpoint by itself how it is, and returns what it says, or why it does
 // not answer.
 func (d *db) Health(ctx context.Context) map[string]string {
-	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
-	defer cancel()
-	said := make([]string, len(d.place.endpoints))
-	var asking sync.WaitGroup
-	for i, endpoint := range d.place.endpoints {
-		asking.Go(func() {
-			s, err := d.client.Status(ctx, endpoint)
-			switch {
-			case err != nil:
-				said[i] = "does not answer: " + err.Error()
-			case s.Leader == 0:
-				said[i] = fmt.Sprintf("etcd %s sees no leader: it is cut off, or too few members live", s.Version)
-			case s.Leader == s.Header.MemberId:
-				said[i] = fmt.Sprintf("etcd %s, leads, %d MiB", s.Version, s.DbSize>>20)
-			default:
-				said[i] = fmt.Sprintf("etcd %s, follows, %d MiB", s.Version, s.DbSize>>20)
-			}
-		})
-	}
-	asking.Wait()
 	all := map[string]string{}
-	for i, endpoint := range d.place.endpoints {
-		all[endpoint] = said[i]
+	for i, s := range d.ask(ctx, d.place.endpoints) {
+		switch endpoint := d.place.endpoints[i]; {
+		case s.err != nil:
+			all[endpoint] = "does not answer: " + s.err.Error()
+		case s.Leader == 0:
+			all[endpoint] = fmt.Sprintf("etcd %s sees no leader: it is cut off, or too few members live", s.Version)
+		case s.Leader == s.Header.MemberId:
+			all[endpoint] = fmt.Sprintf("etcd %s, leads, %d MiB", s.Version, s.DbSize>>20)
+		default:
+			all[endpoint] = fmt.Sprintf("etcd %s, follows, %d MiB", s.Version, s.DbSize>>20)
+		}
 	}
 	return all
 }

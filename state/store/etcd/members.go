@@ -3,179 +3,88 @@ package etcd
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"net/url"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
-	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Replacement is of a member that is dead for good, by another one in its place.
-type Replacement struct {
-	Name   string // the dead member's; "": the one whose clients call at Client
-	Client string // HOST:PORT
-	Peer   string // the URL at which the new one meets the others; "": the dead one's
-}
-
-const replaceTimeout = 30 * time.Second
-
-// ReplaceMember takes the dead member out of the cluster at the URL and the new one in,
-// and returns what that has to be started with as its initial cluster. A member that
-// answers is not taken out, and nothing is done unless enough of the others are healthy
-// for the cluster to be served while the new one is not there yet. Repeated after it was
-// cut short, it goes on where it was, if Peer is given.
-func ReplaceMember(ctx context.Context, url string, r Replacement) (initialCluster string, err error) {
+// ReplaceMember takes a member (its name, or HOST:PORT that its clients call) that is dead
+// for good out of the cluster at the URL, and a new one in, which is to meet the others at
+// that peer URL; "" is the dead one's. It returns what the new one has to be started with
+// as its initial cluster. Nothing is done if the member lives, or if the others could not go
+// on without the new one. Repeated after it was cut short, with peer, it goes on where it was.
+func ReplaceMember(ctx context.Context, url, member, peer string) (initialCluster string, err error) {
 	p, err := parseURL(url)
 	if err != nil {
 		return "", err
 	}
-	ctx, cancel := context.WithTimeout(ctx, replaceTimeout)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	d, err := connect(ctx, p)
 	if err != nil {
 		return "", err
 	}
 	defer d.Close()
-	list, err := d.client.MemberList(ctx)
+	list, err := d.client.MemberList(ctx) // it wants a quorum
 	if err != nil {
-		return "", fmt.Errorf("cannot list etcd's members: too few of them may live; nothing was changed: %w", d.explain(ctx, err))
+		return "", fmt.Errorf("nothing was changed: %w", d.explain(ctx, err))
 	}
-	members := list.Members
-	if joins := slices.IndexFunc(members, func(m *etcdserverpb.Member) bool { return m.Name == "" && slices.Contains(m.PeerURLs, r.Peer) }); joins >= 0 {
-		return r.initialCluster(members, members[joins].ID), nil
-	}
-	answers := d.answering(ctx, members)
-	dead := slices.IndexFunc(members, r.is)
-	switch {
-	case dead < 0 && r.Peer == "":
-		return "", fmt.Errorf("etcd has no member %s; it has %s. If it was taken out already, give --peer URL, at which the new one meets the others", r, names(members))
-	case dead >= 0 && answers[members[dead].ID]:
-		return "", fmt.Errorf("etcd's member %s lives: it answers; nothing was changed", members[dead].Name)
-	}
-	total := len(members)
-	if dead < 0 {
-		total++
-	}
-	if need := total/2 + 1; len(answers) < need {
-		return "", fmt.Errorf("%d of etcd's %d members must be healthy, and %d are; nothing was changed: bring another one back first", need, total, len(answers))
-	}
-	return d.replace(ctx, r, members, dead)
-}
-
-// replace does it; dead is negative if the member is out already.
-func (d *db) replace(ctx context.Context, r Replacement, members []*etcdserverpb.Member, dead int) (string, error) {
-	peers := []string{r.Peer}
-	if dead >= 0 {
-		m := members[dead]
-		if r.Name = m.Name; r.Peer == "" {
-			peers = m.PeerURLs
+	members, peers := list.Members, []string{peer}
+	switch i := slices.IndexFunc(members, func(m *etcdserverpb.Member) bool {
+		return m.Name == member || slices.ContainsFunc(m.ClientURLs, func(client string) bool { return strings.HasSuffix(client, "://"+member) })
+	}); {
+	case i >= 0:
+		if member = members[i].Name; peer == "" {
+			peers = members[i].PeerURLs
 		}
-		err := onceHealthy(ctx, func() error { _, err := d.client.MemberRemove(ctx, m.ID); return err })
-		if err != nil {
-			return "", fmt.Errorf("cannot take etcd's member %s out: %w", m.Name, err)
+		if err := d.removeMember(ctx, members, members[i]); err != nil {
+			return "", err
 		}
+	case peer == "":
+		return "", fmt.Errorf("etcd has no member %s; if it was taken out already, give --peer URL, at which the new one meets the others", member)
 	}
-	var added *clientv3.MemberAddResponse
-	err := onceHealthy(ctx, func() (err error) { added, err = d.client.MemberAdd(ctx, peers); return err })
+	if !slices.ContainsFunc(members, func(m *etcdserverpb.Member) bool { return m.Name == "" && slices.Equal(m.PeerURLs, peers) }) {
+		err = d.retry(ctx, func(ctx context.Context) error { // etcd wants the others to have been connected for some seconds
+			added, err := d.client.MemberAdd(ctx, peers)
+			if err == nil {
+				members = added.Members
+			}
+			return err
+		})
+	}
 	if err != nil {
-		return "", fmt.Errorf("etcd's member %s is out, but the new one is not in; repeat it with --peer %s: %w", r, strings.Join(peers, ","), err)
+		return "", fmt.Errorf("the dead member of etcd is out, but the new one is not in; repeat it with --peer %s: %w", strings.Join(peers, ","), err)
 	}
-	return r.initialCluster(added.Members, added.Member.ID), nil
-}
-
-// onceHealthy repeats f while etcd refuses it because members have not seen one another
-// for long enough, which is some seconds.
-func onceHealthy(ctx context.Context, f func() error) error {
-	for {
-		err := f()
-		if !errors.Is(err, rpctypes.ErrUnhealthy) {
-			return err
-		}
-		select {
-		case <-time.After(hedgeDelay):
-		case <-ctx.Done():
-			return err
+	var all []string
+	for _, m := range members {
+		for _, peer := range m.PeerURLs {
+			all = append(all, cmp.Or(m.Name, member)+"="+peer)
 		}
 	}
+	return strings.Join(all, ","), nil
 }
 
-// answering asks all members, at the places that this store is given and at their own,
-// and returns which of them are healthy.
-func (d *db) answering(ctx context.Context, members []*etcdserverpb.Member) map[uint64]bool {
-	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
-	defer cancel()
+// removeMember takes a member out that does not answer, if a majority of all does. Each is
+// asked at the places that this store was given, and at its own.
+func (d *db) removeMember(ctx context.Context, members []*etcdserverpb.Member, dead *etcdserverpb.Member) error {
 	places := slices.Clone(d.place.endpoints)
 	for _, m := range members {
 		places = append(places, m.ClientURLs...)
 	}
-	slices.Sort(places)
-	var asking sync.WaitGroup
-	var mu sync.Mutex
 	healthy := map[uint64]bool{}
-	for _, endpoint := range slices.Compact(places) {
-		asking.Go(func() {
-			s, err := d.client.Status(ctx, endpoint)
-			member := func(m *etcdserverpb.Member) bool { return m.ID == s.Header.MemberId }
-			if err != nil || s.Leader == 0 || s.IsLearner || !slices.ContainsFunc(members, member) {
-				return
-			}
-			mu.Lock()
-			defer mu.Unlock()
+	for _, s := range d.ask(ctx, places) {
+		if s.err == nil && s.Leader != 0 && !s.IsLearner {
 			healthy[s.Header.MemberId] = true
-		})
-	}
-	asking.Wait()
-	return healthy
-}
-
-// is reports whether it is about that member.
-func (r Replacement) is(m *etcdserverpb.Member) bool {
-	if r.Name != "" {
-		return m.Name == r.Name || strconv.FormatUint(m.ID, 16) == r.Name
-	}
-	return slices.ContainsFunc(m.ClientURLs, func(client string) bool {
-		u, err := url.Parse(client)
-		return err == nil && u.Host == r.Client
-	})
-}
-
-func (r Replacement) String() string {
-	if r.Name != "" {
-		return r.Name
-	}
-	return "at " + r.Client
-}
-
-// initialCluster names all members as a new one wants to be told; the new one itself by
-// the dead one's name.
-func (r Replacement) initialCluster(members []*etcdserverpb.Member, joins uint64) string {
-	var all []string
-	for _, m := range members {
-		name := m.Name
-		if m.ID == joins {
-			name = r.Name
-		}
-		for _, peer := range m.PeerURLs {
-			if name != "" {
-				all = append(all, name+"="+peer)
-			}
 		}
 	}
-	return strings.Join(all, ",")
-}
-
-func names(members []*etcdserverpb.Member) string {
-	var all []string
-	for _, m := range members {
-		all = append(all, cmp.Or(m.Name, "one that has not started yet"))
+	if healthy[dead.ID] {
+		return fmt.Errorf("etcd's member %s lives: it answers; nothing was changed", dead.Name)
 	}
-	slices.Sort(all)
-	return strings.Join(all, ", ")
+	if need := len(members)/2 + 1; len(healthy) < need {
+		return fmt.Errorf("%d of etcd's %d members must be healthy, and %d are; nothing was changed: bring another one back first", need, len(members), len(healthy))
+	}
+	_, err := d.client.MemberRemove(ctx, dead.ID)
+	return d.explain(ctx, err)
 }

@@ -182,21 +182,25 @@ func TestCostBesideOtherWork(t *testing.T) {
 	}
 }
 
-// TestSteps is the measurement of docs/performance.md.
+// TestSteps is the measurement of docs/performance.md; TestSteps/quiet/200 is one of it.
 func TestSteps(t *testing.T) {
 	if os.Getenv("BIJOU_MEASURE") == "" {
 		t.Skip("BIJOU_MEASURE is not set")
 	}
 	quiet(t)
 	const steps = 18
-	for _, load := range []string{"quiet", "beside busy loops"} {
-		if load != "quiet" {
-			busy(t)
-		}
-		for _, workers := range []int{3, 50, 200, 400} {
-			c := measure(t, workers, steps)
-			fmt.Printf("%s, %3d workers, %d empty steps: %.2f s, %.2f s of CPU; a step: %.0f events, %.0f calls, %.0f bytes to etcd, %.0f bytes from it\n",
-				load, workers, steps, c.total.Seconds(), c.cpu.Seconds(), c.events, c.calls, c.received, c.sent)
-		}
+	for _, load := range []string{"quiet", "busy"} {
+		t.Run(load, func(t *testing.T) {
+			if load == "busy" {
+				busy(t)
+			}
+			for _, workers := range []int{3, 50, 200, 400} {
+				t.Run(fmt.Sprint(workers), func(t *testing.T) {
+					c := measure(t, workers, steps)
+					fmt.Printf("%s, %3d workers, %d empty steps: %.2f s, %.2f s of CPU; a step: %.0f events, %.0f calls, %.0f bytes to etcd, %.0f bytes from it\n",
+						load, workers, steps, c.total.Seconds(), c.cpu.Seconds(), c.events, c.calls, c.received, c.sent)
+				})
+			}
+		})
 	}
 }

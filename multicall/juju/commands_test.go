@@ -90,10 +90,10 @@ func TestEnvironmentSettings(t *testing.T) {
 		t.Errorf("values:\n%s", got)
 	}
 	w.refuse(1, "there are allow-other-series, automatically-retry-hooks, default-series,", "get-environment", "nosuch")
-	w.refuse(1, "there are allow-other-series, automatically-retry-hooks, hook-concurrency", "set-environment", "nosuch=1")
-	w.refuse(1, "bootstrap has decided it", "set-environment", "name=other")
-	w.refuse(1, "want a duration", "set-environment", "update-status-interval=soon")
-	w.refuse(1, "want true or false", "set-environment", "hook-concurrency=2", "automatically-retry-hooks=yes")
+	w.refuse(2, "there are allow-other-series, automatically-retry-hooks, hook-concurrency", "set-environment", "nosuch=1")
+	w.refuse(2, "bootstrap has decided it", "set-environment", "name=other")
+	w.refuse(2, "want a duration", "set-environment", "update-status-interval=soon")
+	w.refuse(2, "want true or false", "set-environment", "hook-concurrency=2", "automatically-retry-hooks=yes")
 	w.refuse(2, "key=value", "set-environment", "hook-concurrency")
 	if got := w.must("get-environment", "hook-concurrency"); got != "default\n" {
 		t.Errorf("a refused change has changed %q", got)
@@ -106,7 +106,7 @@ func TestSwitch(t *testing.T) {
 	w.must("bootstrap", "-e", "one")
 	w.must("bootstrap", "-e", "two")
 	w.refuse(1, `"nosuch"`, "switch", "nosuch")
-	w.refuse(1, "../one", "switch", "../one")
+	w.refuse(2, "../one", "switch", "../one")
 	w.must("switch", "one")
 	t.Setenv("JUJU_ENV", "two")
 	if code, _, errs := w.juju("", "switch", "one"); code != 0 || !strings.Contains(errs, "JUJU_ENV=two goes before it") {

@@ -185,14 +185,14 @@ func TestBootstrapRefuses(t *testing.T) {
 	w := newWorld(t)
 	for _, name := range []string{"../x", "a\nb", "current", ""} {
 		if name != "" {
-			w.refuse(1, "cannot name an environment", "bootstrap", "-e", name)
+			w.refuse(2, "cannot name an environment", "bootstrap", "-e", name)
 		}
 	}
 	w.refuse(2, "no provider", "bootstrap", "--provider", "ec2")
 	w.refuse(1, "cannot reach a state in a file", "bootstrap", "--provider", "far")
 	w.refuse(2, "memory", "bootstrap", "--state", "mem:x")
-	w.refuse(1, "zookeeper", "bootstrap", "--state", "zookeeper://h")
-	w.refuse(1, "nosuch", "bootstrap", "--config", "nosuch=1")
+	w.refuse(2, "zookeeper", "bootstrap", "--state", "zookeeper://h")
+	w.refuse(2, "nosuch", "bootstrap", "--config", "nosuch=1")
 	w.refuse(2, "series", "bootstrap", "--default-series", "No Series")
 	if entries, _ := os.ReadDir(w.home.Dir); len(entries) != 0 {
 		t.Errorf("left behind: %v", entries)
@@ -204,7 +204,7 @@ func TestBootstrapLeavesForeignStoresAlone(t *testing.T) {
 	w.must("bootstrap")
 	store := filepath.Join(w.home.Dir, "default", "state", "state.db")
 	w.refuse(1, "already", "bootstrap", "-e", "other", "--state", "sqlite:"+store)
-	w.refuse(1, "nosuch", "bootstrap", "-e", "other", "--state", "sqlite:"+store, "--config", "nosuch=1")
+	w.refuse(2, "nosuch", "bootstrap", "-e", "other", "--state", "sqlite:"+store, "--config", "nosuch=1")
 	w.must("status")
 }
 
@@ -262,7 +262,7 @@ func TestDeployRefuses(t *testing.T) {
 	trivial := w.charm("trivial", "provides: {server: {interface: i}}\n")
 	w.refuse(1, "no such folder", "deploy", "nothing-here")
 	w.refuse(1, "nothing-here", "deploy", "./nothing-here")
-	w.refuse(1, "bad name", "deploy", trivial, "bad name")
+	w.refuse(2, "bad name", "deploy", trivial, "bad name")
 	w.refuse(2, "0 units", "deploy", trivial, "-n", "0")
 	w.refuse(2, "dialect", "deploy", trivial, "--hook-dialect", "welsh")
 	w.refuse(1, "machine", "deploy", trivial, "--to", "77")

@@ -187,5 +187,6 @@ func (tx *Tx) SetServiceStatus(name string, w WorkloadStatus) error {
 	if _, err := tx.Service(name); err != nil {
 		return err
 	}
+	w.Message = fit(w.Message, maxMessage)
 	return tx.put(serviceStatusKey(name), w)
 }

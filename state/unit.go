@@ -147,8 +147,10 @@ func (tx *Tx) changeUnit(name string, change func(u *Unit)) error {
 	return tx.put(unitKey(name), u)
 }
 
-// SetUnitStatus sets a unit's workload status.
+// SetUnitStatus sets a unit's workload status. Of its message so much is kept as of what
+// providers say.
 func (tx *Tx) SetUnitStatus(name string, w WorkloadStatus) error {
+	w.Message = fit(w.Message, maxMessage)
 	return tx.changeUnit(name, func(u *Unit) { u.Status = w })
 }
 
@@ -159,7 +161,7 @@ func (tx *Tx) SetWorkloadVersion(name, version string, since time.Time) error {
 	if err != nil || u.Workload.Version == version {
 		return err
 	}
-	u.Workload = WorkloadVersion{Version: version, Since: since.UTC()}
+	u.Workload = WorkloadVersion{Version: fit(version, maxMessage), Since: since.UTC()}
 	return tx.put(unitKey(name), u)
 }
 

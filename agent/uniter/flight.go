@@ -119,7 +119,7 @@ func (u *uniter) spawn(ctx context.Context, f *flight, about about) {
 		Env:      hookexec.Environment(facts, os.Getenv),
 		Debug:    about.debug,
 		Record:   u.Folder.record(),
-		Begin:    func() { u.output.Write("INFO", f.op.Hook.Name, beginning(f.op)) },
+		Begin:    func() { u.output.Note("INFO", f.op.Hook.Name, beginning(f.op)) },
 		Output: func(s hookexec.Stream, at time.Time, line string) {
 			if s == hookexec.Stderr && strings.TrimSpace(line) != "" {
 				f.stderr = strings.ToValidUTF8(line[:min(len(line), maxStderr)], "")

@@ -43,7 +43,7 @@ func (u *uniter) logEnd(f *flight, failure string) {
 		u.output.Write("ERROR", name, fmt.Sprintf("%s failed after %s: %s", f.op.Hook, took, failure))
 		return
 	}
-	u.output.Write("INFO", name, fmt.Sprintf("%s is done after %s", f.op.Hook, took))
+	u.output.Note("INFO", name, fmt.Sprintf("%s is done after %s", f.op.Hook, took))
 }
 
 // seconds is a time as people read it.

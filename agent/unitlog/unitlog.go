@@ -53,6 +53,7 @@ type Log struct {
 	size    int             // of kept, in bytes
 	dropped int             // lines that were not kept
 	sending bool            // a goroutine is there to send
+	urgent  bool            // Flush is to hurry
 	closed  bool
 }
 
@@ -64,13 +65,22 @@ func Open(o Options) *Log {
 }
 
 // Write adds a line of now.
-func (l *Log) Write(level, hook, message string) { l.WriteAt(time.Now(), level, hook, message) }
+func (l *Log) Write(level, hook, message string) { l.add(time.Now(), level, hook, message, true) }
 
 // WriteAt adds a line of that time. It does not wait for the store, and never fails: the
 // log is not worth a hook.
 func (l *Log) WriteAt(at time.Time, level, hook, message string) {
+	l.add(at, level, hook, message, true)
+}
+
+// Note adds a line of now that Flush does not hurry for: a hook that says nothing is not
+// to cost a commit of its own.
+func (l *Log) Note(level, hook, message string) { l.add(time.Now(), level, hook, message, false) }
+
+func (l *Log) add(at time.Time, level, hook, message string, urgent bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.urgent = l.urgent || urgent
 	if l.closed {
 		return
 	}
@@ -108,9 +118,10 @@ func (l *Log) Flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.file.ends = true
-	if len(l.kept) > 0 {
+	if len(l.kept) > 0 && l.urgent {
 		l.hurry()
 	}
+	l.urgent = false
 }
 
 // hurry ends the sender's wait for more lines.

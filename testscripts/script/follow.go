@@ -16,17 +16,21 @@ type example struct {
 	heading string
 	command string
 	want    string // "..." stands for anything in a line, or alone for any lines
+	bare    bool   // it is to succeed, whatever it prints
 }
 
 // readExamples reads the fenced console blocks of a page: "$ " begins a command,
-// "> " goes on with it, everything else is what it prints.
+// "> " goes on with it, everything else is what it prints. In its fenced bash blocks
+// each line is a command that succeeds.
 func readExamples(page string) (all []example) {
-	heading, inside := "", false
+	heading, inside, bare := "", false, false
 	for line := range strings.Lines(page) {
 		at := len(all) - 1
 		switch {
 		case strings.HasPrefix(line, "```"):
-			inside = line == "```console\n"
+			inside, bare = line == "```console\n", line == "```bash\n"
+		case bare:
+			all = append(all, example{heading: heading, command: line, bare: true})
 		case !inside && strings.HasPrefix(line, "#"):
 			heading = strings.Trim(line, "# \n")
 		case !inside:
@@ -69,7 +73,8 @@ func followPage(ts *testscript.TestScript, neg bool, args []string) {
 		ran++
 		got := ""
 		for end := time.Now().Add(30 * time.Second); ; time.Sleep(100 * time.Millisecond) {
-			if got = runExample(ts, e.command); e.pattern().MatchString(got) {
+			var err error
+			if got, err = runExample(ts, e.command); e.bare && err == nil || !e.bare && e.pattern().MatchString(got) {
 				break
 			}
 			if time.Now().After(end) {
@@ -82,15 +87,15 @@ func followPage(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// runExample returns what a command prints, on stdout and stderr together.
-func runExample(ts *testscript.TestScript, command string) string {
+// runExample returns what a command prints, on stdout and stderr together, and how it ended.
+func runExample(ts *testscript.TestScript, command string) (string, error) {
 	cmd := exec.Command("bash", "-c", command)
 	cmd.Dir = ts.MkAbs(".")
-	for _, name := range []string{"PATH", "HOME", "BIJOU_HOME", "NO_COLOR", "LANG", "TMPDIR"} {
+	for _, name := range []string{"PATH", "HOME", "BIJOU_HOME", "BIJOU_STATE", "NO_COLOR", "LANG", "TMPDIR"} {
 		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
 	}
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	_ = cmd.Run() // the page promises what is printed
-	return out.String()
+	err := cmd.Run()
+	return out.String(), err
 }

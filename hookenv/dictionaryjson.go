@@ -28,8 +28,8 @@ func parseObject(data []byte) (changes map[string]*string, ok bool, err error) {
 	return changes, true, err
 }
 
-// jsonFault words what is wrong with a file that is meant as JSON, and is no object or cannot
-// be read, neither as YAML with that error; nil for all others.
+// jsonFault is what is wrong with a file that is meant as JSON and cannot be read, neither as
+// YAML with that error; nil for all others.
 func jsonFault(data []byte, asYAML error) error {
 	text := bytes.TrimSpace(data)
 	if json.Valid(text) && text[0] == '[' {
@@ -39,13 +39,7 @@ func jsonFault(data []byte, asYAML error) error {
 	if asYAML == nil || !object || !bytes.HasPrefix(bytes.TrimSpace(inside), []byte(`"`)) {
 		return nil
 	}
-	err := json.Unmarshal(data, new(any))
-	syntax, ok := errors.AsType[*json.SyntaxError](err)
-	if !ok {
-		return err
-	}
-	line := 1 + bytes.Count(data[:min(int(syntax.Offset), len(data))], []byte("\n"))
-	return fmt.Errorf("json: line %d: %w", line, err)
+	return fmt.Errorf("json: %w", json.Unmarshal(data, new(any)))
 }
 
 // changesOf takes values as changes of settings: text as what it stands for, null to

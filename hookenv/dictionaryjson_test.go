@@ -40,11 +40,11 @@ func TestJSONIsReadAsJSON(t *testing.T) {
 	}
 }
 
-// Who has written JSON is told of JSON, and the line; who has written YAML of YAML.
+// Who has written JSON is told of JSON, who has written YAML of YAML.
 func TestFaultsAreOfTheLanguageThatWasWritten(t *testing.T) {
 	for file, want := range map[string]string{
-		"{\"a\": 1,\n\"b\" \"c\"}": `json: line 2: invalid character '"' after object key`,
-		`{"a": 1`:                  "json: line 1: unexpected end of JSON input",
+		"{\"a\": 1,\n\"b\" \"c\"}": `json: invalid character '"' after object key`,
+		`{"a": 1`:                  "json: unexpected end of JSON input",
 		"[\"a\"]\n":                "json: expected a dictionary of settings",
 		"- a\n":                    "yaml: line 1: expected a dictionary of settings",
 		"{a: b":                    "yaml: line 1: did not find expected ',' or '}'",

@@ -17,7 +17,6 @@ const (
 // output is the pair of options that every printing tool has.
 type output struct {
 	format string // "" if the caller did not say
-	file   string
 }
 
 func (o *output) declare(f *flagSet) {
@@ -35,7 +34,6 @@ func (o *output) declareOnly(f *flagSet, formats ...string) {
 		o.format = value
 		return nil
 	}})
-	f.string(&o.file, "write to FILE, created or replaced, instead of stdout", "FILE", "o", "output")
 }
 
 // print gives the caller a value: nil, a string, a list of strings, a boolean,
@@ -46,7 +44,6 @@ func (o *output) print(inv *invocation, value any) error {
 		return err
 	}
 	inv.stdout.Write(text)
-	inv.write = o.file
 	return nil
 }
 

@@ -17,15 +17,12 @@ type Tool struct {
 
 type runner func(ctx context.Context, inv *invocation) error
 
-// declare declares the tool's options, and -o of tools that print nothing: it is taken by all.
+// declare declares the tool's options, and -o, which all take.
 func (t Tool) declare() (*flagSet, runner) {
 	f := newFlagSet()
 	run := t.prepare(f)
-	if _, prints := f.find("o"); prints {
-		return f, run
-	}
 	var file string
-	f.string(&file, "write what it prints, which is nothing, to FILE, created or replaced", "FILE", "o", "output")
+	f.string(&file, "write to FILE, created or replaced, instead of stdout", "FILE", "o", "output")
 	return f, func(ctx context.Context, inv *invocation) error {
 		err := run(ctx, inv)
 		if err == nil {

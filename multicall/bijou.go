@@ -107,15 +107,10 @@ func findSelf(executable func() (string, error), argv0 string) (string, error) {
 	if err == nil {
 		return path, nil
 	}
-	found, lookErr := exec.LookPath(argv0)
-	if lookErr == nil {
-		found, lookErr = filepath.Abs(found)
+	if path, lookErr := exec.LookPath(argv0); lookErr == nil {
+		if path, lookErr = filepath.EvalSymlinks(path); lookErr == nil {
+			return filepath.Abs(path)
+		}
 	}
-	if lookErr == nil {
-		found, lookErr = filepath.EvalSymlinks(found)
-	}
-	if lookErr != nil {
-		return "", fmt.Errorf("cannot find the running binary: %w; nor by its name: %w", err, lookErr)
-	}
-	return found, nil
+	return "", fmt.Errorf("cannot find the running binary, nor %q: %w", argv0, err)
 }

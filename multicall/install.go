@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"bijou/multicall/console"
@@ -68,14 +69,12 @@ func (i installCmd) Run(c *call) error {
 			return err
 		}
 	}
-	return errors.Join(i.links(c, dir, names()), sayPath(c.streams, dir))
+	defer sayPath(c.streams, dir)
+	return i.links(c, dir, names())
 }
 
 // jujudDir is where Juju has its binary on machine 0, and charms call it.
-const (
-	jujudDir  = "/var/lib/juju/tools/machine-0"
-	jujudGlob = "/var/lib/juju/tools/machine-*/jujud"
-)
+const jujudDir = "/var/lib/juju/tools/machine-0"
 
 // usualDir is where a user's programs go; root's where sudo finds them, too.
 func usualDir() (string, error) {
@@ -83,10 +82,7 @@ func usualDir() (string, error) {
 		return "/usr/local/bin", nil
 	}
 	user, err := os.UserHomeDir()
-	if err != nil {
-		return "", console.Hint(fmt.Errorf("cannot find the home folder: %w", err), "say where the links go: --dir DIR")
-	}
-	return filepath.Join(user, ".local", "bin"), nil
+	return filepath.Join(user, ".local", "bin"), err
 }
 
 // confirm asks before links are made where nobody has named the folder.
@@ -103,14 +99,10 @@ func confirm(s console.Streams, dir string) error {
 }
 
 // sayPath says if the folder's programs are not found by their names.
-func sayPath(s console.Streams, dir string) error {
-	for _, p := range filepath.SplitList(os.Getenv("PATH")) {
-		if p == dir || same(p, dir) {
-			return nil
-		}
+func sayPath(s console.Streams, dir string) {
+	if !slices.ContainsFunc(filepath.SplitList(os.Getenv("PATH")), func(p string) bool { return same(p, dir) }) {
+		fmt.Fprintf(s.Err, "hint: %s is not on your PATH: export PATH=\"%s:$PATH\"\n", dir, dir)
 	}
-	_, err := fmt.Fprintf(s.Err, "hint: %s is not on your PATH: export PATH=\"%s:$PATH\"\n", dir, dir)
-	return err
 }
 
 // links makes links of these names in the folder.

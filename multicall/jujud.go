@@ -3,14 +3,10 @@ package multicall
 import (
 	"cmp"
 	"fmt"
-	"log/slog"
 	"os"
-	"path/filepath"
-	"strings"
 
 	"bijou/agent/hookexec"
 	"bijou/multicall/console"
-	"bijou/multicall/home"
 )
 
 // jujudGrammar is the command line of jujud.
@@ -22,21 +18,6 @@ const jujudSummary = `Answers charms that ask which Juju they run under.
 
 Examples:
   jujud version`
-
-// relinkJujud has the links of machines of this environment, by which charms call jujud, lead
-// to the binary that runs now: others are removed one day.
-func relinkJujud(e home.Environment, tools string) {
-	links, _ := filepath.Glob(jujudGlob)
-	for _, link := range links {
-		to, err := os.Readlink(link)
-		if err != nil || !strings.HasPrefix(to, filepath.Join(e.Dir, "tools")+"/") || filepath.Dir(to) == tools {
-			continue
-		}
-		if err := home.Symlink(filepath.Join(tools, "jujud"), link); err != nil {
-			slog.Warn("a link for charms leads to a binary of before", "link", link, "error", err)
-		}
-	}
-}
 
 // runJujud is `jujud version`.
 func runJujud(c call) int {

@@ -8,7 +8,6 @@ package multicall
 
 import (
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -63,12 +62,9 @@ type call struct {
 
 // isLink reports whether a program was called by a symbolic link.
 func isLink(argv0 string) bool {
-	path, err := exec.LookPath(argv0)
-	if err != nil {
-		return false
-	}
-	info, err := os.Lstat(path)
-	return err == nil && info.Mode()&fs.ModeSymlink != 0
+	path, _ := exec.LookPath(argv0)
+	_, err := os.Readlink(path)
+	return err == nil
 }
 
 func looksLikeSelf(name string) bool {

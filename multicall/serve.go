@@ -40,9 +40,6 @@ func serveMachine(ctx context.Context, d daemonParts, id string, p place) (err e
 		return err
 	}
 	defer hold.Release()
-	if e.Dir != "" {
-		relinkJujud(e, p.Tools)
-	}
 	s, err := p.open(ctx)
 	if err != nil {
 		return err

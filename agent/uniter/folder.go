@@ -85,7 +85,7 @@ func (f Folder) tryLock() (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := f.linkFormer(); err != nil {
+	if err := f.link(string(f.Former())); err != nil {
 		lock.Close()
 		return nil, err
 	}

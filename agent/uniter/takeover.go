@@ -29,9 +29,6 @@ func (f Folder) takeOver() error {
 		return err
 	}
 	defer lock.Close()
-	if err := durable.MkdirAll(filepath.Dir(string(f)), 0o755); err != nil {
-		return err
-	}
 	if info, err := os.Lstat(string(f)); err == nil && info.IsDir() {
 		return fmt.Errorf("the unit has another folder, %q: move away the one that is not the unit's", former)
 	}
@@ -46,18 +43,12 @@ func (f Folder) takeOver() error {
 	return errors.Join(err, durable.Sync(filepath.Dir(string(f))), durable.Sync(filepath.Dir(former)))
 }
 
-// linkFormer makes the link by which binaries of before find the folder, and what hooks have
-// written down of its path under them.
-func (f Folder) linkFormer() error {
-	former := string(f.Former())
-	if err := durable.MkdirAll(filepath.Dir(former), 0o755); err != nil {
+// link makes a link to the folder: by the former path binaries of before find it, and what hooks
+// have written down under them.
+func (f Folder) link(path string) error {
+	if err := durable.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	return f.link(former)
-}
-
-// link makes a link to the folder, in a folder beside the one that it is in.
-func (f Folder) link(path string) error {
 	to := filepath.Join("..", filepath.Base(filepath.Dir(string(f))), filepath.Base(string(f)))
 	if err := os.Symlink(to, path); !errors.Is(err, fs.ErrExist) {
 		return err

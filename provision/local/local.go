@@ -135,7 +135,7 @@ func (p *Provider) Stop(ctx context.Context, id string) error {
 		return fmt.Errorf("cannot stop machine %s: %w", machine, err)
 	}
 	// The mark goes last, so that a removal that was cut off is repeated.
-	if err := removeAllBut(dir, instanceFile); err != nil {
+	if err := durable.RemoveAllBut(dir, instanceFile); err != nil {
 		return fmt.Errorf("cannot remove machine %s: %w", machine, err)
 	}
 	return os.RemoveAll(dir)
@@ -236,23 +236,6 @@ func read(dir string) (instance, error) {
 		return instance{}, fmt.Errorf("cannot read the machine's mark in %q: %w", dir, err)
 	}
 	return i, nil
-}
-
-// removeAllBut empties the folder except for one file.
-func removeAllBut(dir, keep string) error {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if e.Name() == keep {
-			continue
-		}
-		if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // checkID refuses what would lead out of the machines' folder.

@@ -148,20 +148,3 @@ func writeJSON(path string, v any) error {
 	}
 	return durable.Sync(filepath.Dir(path))
 }
-
-// removeAllBut empties the folder except for one file.
-func removeAllBut(dir, keep string) error {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if e.Name() == keep {
-			continue
-		}
-		if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
-			return err
-		}
-	}
-	return nil
-}

@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"bijou/provision/provider"
+	"bijou/state/durable"
 )
 
 // Name is what the provider is called.
@@ -118,7 +119,7 @@ func (p *Provider) stop(ctx context.Context, id string) error {
 	if err := p.end(ctx, id); err != nil {
 		return err
 	}
-	if err := removeAllBut(dir, recordFile); err != nil {
+	if err := durable.RemoveAllBut(dir, recordFile); err != nil {
 		return err
 	}
 	// The record goes last, so that a removal that was cut off is repeated.

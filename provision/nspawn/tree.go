@@ -33,23 +33,20 @@ const (
 	treeVersion = "-2"
 )
 
-// packageForm is what a package of Debian is called (deb-control(5)).
-var packageForm = regexp.MustCompile(`\A[a-z0-9][a-z0-9+.-]+\z`)
-
 // added lists the packages that the environment wants beyond those, sorted.
 func (p *Provider) added() ([]string, error) {
 	names := strings.FieldsFunc(p.env.Config["packages"], func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 	slices.Sort(names)
 	for _, name := range names {
-		if !packageForm.MatchString(name) {
+		if !nameForm.MatchString(name) {
 			return nil, fmt.Errorf("nspawn.packages has %q: want names of Debian packages, as in git,jq", name)
 		}
 	}
 	return slices.Compact(names), nil
 }
 
-// seriesForm is what a series is called: one plain word, since it becomes a path.
-var seriesForm = regexp.MustCompile(`\A[a-z0-9][a-z0-9._-]*\z`)
+// nameForm is what a series and a package are called: one plain word, since it becomes a path.
+var nameForm = regexp.MustCompile(`\A[a-z0-9][a-z0-9._+-]*\z`)
 
 // tree returns the folder that the machine boots from. A machine that has booted stays with its
 // own, since its files lie over that. It makes the host's own series, once for all environments
@@ -58,7 +55,7 @@ func (p *Provider) tree(ctx context.Context, machine, series string, boot io.Wri
 	if given := cmp.Or(p.env.Config["tree."+series], p.env.Config["tree"]); given != "" {
 		return given, checkTree(given, series)
 	}
-	if !seriesForm.MatchString(series) {
+	if !nameForm.MatchString(series) {
 		return "", fmt.Errorf("%q is no series", series)
 	}
 	added, err := p.added()
@@ -71,10 +68,10 @@ func (p *Provider) tree(ctx context.Context, machine, series string, boot io.Wri
 		sum := sha256.Sum256([]byte(strings.Join(added, ",")))
 		dir += "-" + hex.EncodeToString(sum[:4])
 	}
-	if before, err := os.Readlink(filepath.Join(p.dir, p.idOf(machine), "base")); err == nil && filepath.Dir(before) == trees && isThere(before) {
+	if before, err := os.Readlink(filepath.Join(p.dir, p.idOf(machine), "base")); err == nil && filepath.Dir(before) == trees && inTree(before, ".") {
 		return before, checkTree(before, series)
 	}
-	if isThere(dir) {
+	if inTree(dir, ".") {
 		return dir, checkTree(dir, series)
 	}
 	own, err := provider.SeriesOf("/")
@@ -82,7 +79,7 @@ func (p *Provider) tree(ctx context.Context, machine, series string, boot io.Wri
 		return "", err
 	}
 	if series != own {
-		if former := filepath.Join(trees, series+"-1"); isThere(former) {
+		if former := filepath.Join(trees, series+"-1"); inTree(former, ".") {
 			return former, checkTree(former, series)
 		}
 		return "", refuseSeries(series, own)
@@ -91,11 +88,6 @@ func (p *Provider) tree(ctx context.Context, machine, series string, boot io.Wri
 		return "", fmt.Errorf("cannot make the tree of files that machines boot from: %w", err)
 	}
 	return dir, checkTree(dir, series)
-}
-
-func isThere(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }
 
 // cache is where trees are kept, for all environments.
@@ -157,7 +149,7 @@ func makeTree(ctx context.Context, dir, series string, added []string, boot io.W
 		return nil
 	}
 	const draft = ".draft"
-	if err := removeAllBut(filepath.Join(parent, draft), ""); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := durable.RemoveAllBut(filepath.Join(parent, draft), ""); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err // of one that was cut off
 	}
 	if err := debootstrap(ctx, filepath.Join(parent, draft), series, added, boot); err != nil {

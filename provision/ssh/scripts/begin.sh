@@ -4,11 +4,14 @@
 set -e
 dir=$1 tools=$1/tools/$2 machine=$3 unit=$4
 "$tools/bijou" install --dir "$tools" >/dev/null
-# Charm libraries look for Juju's version there; what is another program's stays.
+# Charm libraries look for Juju's version there, whichever binary the agent runs by then; what
+# is another program's stays.
 jujud=/var/lib/juju/tools/machine-$machine/jujud
-if [ -L "$jujud" ] || [ ! -e "$jujud" ]; then
+if [ ! -e "$jujud" ] || grep -qs '^# bijou$' "$jujud"; then
 	mkdir -p "${jujud%/*}"
-	ln -sfn "$tools/jujud" "$jujud"
+	printf '#!/bin/sh\n# bijou\nfor j in "%s"/tools/*/jujud; do exec "$j" "$@"; done\n' "$dir" >"$jujud.new"
+	chmod 755 "$jujud.new"
+	mv -f "$jujud.new" "$jujud"
 fi
 if [ -d "$5" ]; then
 	echo "$unit" >"$dir/service.new" # before the unit is there: what end.sh has to remove

@@ -49,12 +49,10 @@ gone agent "$3"
 gone of "$2" "$3"
 rm -rf "/run/bijou/$(short "$2")-$(short "$dir/machines/$3")"
 jujud=/var/lib/juju/tools/machine-$3/jujud
-case $(readlink "$jujud" 2>/dev/null) in
-"$dir"/*)
+if grep -qsF "in \"$dir\"/tools/" "$jujud"; then
 	rm -f "$jujud"
 	rmdir -p "${jujud%/*}" 2>/dev/null || :
-	;;
-esac
+fi
 # That of providers is left to machine 0, if this is its host.
 providers=/run/bijou/$(short "$2")-$(short provider)
 [ "$(ls -d "/run/bijou/$(short "$2")"-* 2>/dev/null)" != "$providers" ] || rm -rf "$providers"

@@ -9,6 +9,7 @@ dir=$1 tools=$1/tools/$2 machine=$3 unit=$4
 jujud=/var/lib/juju/tools/machine-$machine/jujud
 if [ ! -e "$jujud" ] || grep -qs '^# bijou$' "$jujud"; then
 	mkdir -p "${jujud%/*}"
+	# shellcheck disable=SC2016 # it expands them when it is called
 	printf '#!/bin/sh\n# bijou\nfor j in "%s"/tools/*/jujud; do exec "$j" "$@"; done\n' "$dir" >"$jujud.new"
 	chmod 755 "$jujud.new"
 	mv -f "$jujud.new" "$jujud"

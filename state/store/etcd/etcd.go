@@ -47,6 +47,7 @@ type db struct {
 	marker int64 // the revision that created the store's marker
 
 	took    atomic.Int64 // nanoseconds, by the last read
+	hedged  atomic.Int64 // when a read was answered last only because a second member was asked, in nanoseconds since 1970
 	history history
 	leased  *leasedCache
 	hub     *hub

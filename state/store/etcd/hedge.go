@@ -10,6 +10,8 @@ import (
 const (
 	hedgeDelay  = 200 * time.Millisecond // before another member is asked, at least
 	hedgeFactor = 5                      // and what the last read took, times that
+	hedgeSoon   = 10 * time.Millisecond  // instead of hedgeDelay, where that has helped not longer ago
+	hedgeMemory = 10 * time.Second       // than this: the silent member's turn comes again and again
 )
 
 // hedge calls f, a read, and again beside it each time that it takes long, later each time:
@@ -38,7 +40,11 @@ func hedge[T any](ctx context.Context, d *db, f func(ctx context.Context) (T, er
 		}
 		answers <- err
 	}
-	delay := max(hedgeDelay, hedgeFactor*time.Duration(d.took.Load()))
+	delay := hedgeDelay
+	if time.Since(time.Unix(0, d.hedged.Load())) < hedgeMemory {
+		delay = hedgeSoon
+	}
+	delay = max(delay, hedgeFactor*time.Duration(d.took.Load()))
 	for asked, failed := 0, 0; ; {
 		if asked < maxAsked {
 			asking.Go(ask)
@@ -46,6 +52,9 @@ func hedge[T any](ctx context.Context, d *db, f func(ctx context.Context) (T, er
 		}
 		select {
 		case err = <-answers:
+			if err == nil && asked > 1 {
+				d.hedged.Store(time.Now().UnixNano())
+			}
 			if failed++; err == nil || failed == asked {
 				return value, err
 			}

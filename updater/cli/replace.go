@@ -22,13 +22,7 @@ type bootserverReplaceCmd struct {
 	reason
 }
 
-// Help is what `neco bootserver replace --help` says besides.
-func (bootserverReplaceCmd) Help() string {
-	return `The dead server's member of etcd is taken out and a new one in, unless it lives or too few others do. What that is to be
-started with is printed. The new server may then work under the dead one's number.`
-}
-
-// Run replaces it.
+// Run replaces it, unless the server or its member lives, or too few of the others do.
 func (c bootserverReplaceCmd) Run(o *operator) error {
 	lrn, err := record.ParseLRN(c.LRN)
 	if err != nil {

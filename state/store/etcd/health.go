@@ -12,33 +12,28 @@ import (
 // healthTimeout is how long one endpoint may take to say how it is.
 const healthTimeout = 2 * time.Second
 
-// health is what an endpoint says of itself, or why it does not answer.
-type health struct {
-	*clientv3.StatusResponse
-	err error
-}
-
-// ask asks each endpoint by itself how it is.
-func (d *db) ask(ctx context.Context, endpoints []string) []health {
+// ask asks each endpoint by itself how it is, and returns what it says, or why it does not answer.
+func (d *db) ask(ctx context.Context, endpoints []string) ([]*clientv3.StatusResponse, []error) {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
-	said := make([]health, len(endpoints))
+	said, errs := make([]*clientv3.StatusResponse, len(endpoints)), make([]error, len(endpoints))
 	var asking sync.WaitGroup
 	for i, endpoint := range endpoints {
-		asking.Go(func() { said[i].StatusResponse, said[i].err = d.client.Status(ctx, endpoint) })
+		asking.Go(func() { said[i], errs[i] = d.client.Status(ctx, endpoint) })
 	}
 	asking.Wait()
-	return said
+	return said, errs
 }
 
 // Health asks each endpoint by itself how it is, and returns what it says, or why it does
 // not answer.
 func (d *db) Health(ctx context.Context) map[string]string {
 	all := map[string]string{}
-	for i, s := range d.ask(ctx, d.place.endpoints) {
+	said, errs := d.ask(ctx, d.place.endpoints)
+	for i, s := range said {
 		switch endpoint := d.place.endpoints[i]; {
-		case s.err != nil:
-			all[endpoint] = "does not answer: " + s.err.Error()
+		case errs[i] != nil:
+			all[endpoint] = "does not answer: " + errs[i].Error()
 		case s.Leader == 0:
 			all[endpoint] = fmt.Sprintf("etcd %s sees no leader: it is cut off, or too few members live", s.Version)
 		case s.Leader == s.Header.MemberId:

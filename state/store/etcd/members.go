@@ -74,8 +74,9 @@ func (d *db) removeMember(ctx context.Context, members []*etcdserverpb.Member, d
 		places = append(places, m.ClientURLs...)
 	}
 	healthy := map[uint64]bool{}
-	for _, s := range d.ask(ctx, places) {
-		if s.err == nil && s.Leader != 0 && !s.IsLearner {
+	said, errs := d.ask(ctx, places)
+	for i, s := range said {
+		if errs[i] == nil && s.Leader != 0 && !s.IsLearner {
 			healthy[s.Header.MemberId] = true
 		}
 	}

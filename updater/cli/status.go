@@ -210,6 +210,7 @@ func load(v *state.KeyView, own string) (s updater.Snapshot, err error) {
 // overall is the state of the whole, and what the leader says, or would say.
 func overall(s updater.Snapshot, now time.Time) (word, why string) {
 	r := s.Current
+	s.Degraded.Findings = s.Findings(now) // who is absent only the leader knows: that is no news here
 	a := updater.Next(s, now)
 	switch {
 	case r != nil && r.Stop:

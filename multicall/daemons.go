@@ -11,7 +11,6 @@ import (
 	"syscall"
 	"time"
 
-	"bijou/agent/logfile"
 	"bijou/multicall/console"
 	"bijou/multicall/home"
 	"bijou/multicall/systemd"
@@ -155,7 +154,7 @@ func daemon(c call, command console.Command, serve func(ctx context.Context, d d
 	if _, err := console.Parse(c.streams, command, c.args); err != nil {
 		return console.Report(c.streams.Err, err)
 	}
-	logTo(rotating(c.streams.Err, logfile.MaxSize))
+	logTo(rotating(c.streams.Err, maxAgentLog))
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	slog.Info(command.Name+" begins", "pid", os.Getpid(), "bijou", Version)

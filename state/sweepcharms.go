@@ -3,6 +3,7 @@ package state
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,29 +15,21 @@ import (
 const charmGrace = time.Minute
 
 // SweepCharms removes the charms that no service runs or has run before that, and no unit
-// runs or goes over to, if their archives were not touched for a minute before now.
+// runs or goes over to, if their archives were not touched for a minute before now. It
+// removes no more at a time than one transaction bears.
 func (s *State) SweepCharms(ctx context.Context, now time.Time) error {
-	sums := map[string]bool{}
-	for {
-		n := 0
-		err := s.Update(ctx, func(tx *Tx) error {
-			old, err := tx.unusedCharms(now.Add(-charmGrace))
-			for _, c := range old[:min(len(old), maxRemoved)] {
-				tx.remove(charmKey(c.URL.String()))
-				sums[c.SHA256] = true
-			}
-			n = len(old)
-			return err
-		})
-		if err != nil {
-			return err
+	var sums map[string]bool
+	err := s.Update(ctx, func(tx *Tx) error {
+		sums = map[string]bool{}
+		unused, err := tx.unusedCharms(now.Add(-charmGrace))
+		for _, c := range unused[:min(len(unused), maxRemoved)] {
+			tx.remove(charmKey(c.URL.String()))
+			sums[c.SHA256] = true
 		}
-		if n <= maxRemoved {
-			break
-		}
-	}
-	if len(sums) == 0 {
-		return nil
+		return err
+	})
+	if err != nil || len(sums) == 0 {
+		return err
 	}
 	return s.sweepBlobs(ctx, now.Add(-charmGrace), sums)
 }
@@ -44,59 +37,38 @@ func (s *State) SweepCharms(ctx context.Context, now time.Time) error {
 // unusedCharms lists what SweepCharms removes. The commit becomes conditional on what
 // services run: units go over to nothing else.
 func (tx *Tx) unusedCharms(before time.Time) (unused []Charm, err error) {
-	used, err := tx.charmsOfServices()
-	if err != nil {
-		return nil, err
-	}
-	units, err := tx.peek(unitsPrefix)
-	uniters, uerr := tx.peek(unitersPrefix)
+	services, err := tx.list(servicesPrefix)
+	units, uerr := tx.peek(unitsPrefix)
+	uniters, werr := tx.peek(unitersPrefix)
 	charms, cerr := tx.Charms()
-	if err := errors.Join(err, uerr, cerr, addCharmsOfUnits(append(units, uniters...), used)); err != nil {
-		return nil, err
-	}
+	used := map[string]bool{}
+	err = errors.Join(err, uerr, werr, cerr, addCharms(slices.Concat(services, units, uniters), used))
 	for _, c := range charms {
-		head, err := tx.blobHead(c.SHA256)
-		if err != nil {
-			return nil, err
-		}
+		head, herr := tx.blobHead(c.SHA256)
+		err = errors.Join(err, herr)
 		if !used[c.URL.String()] && head.Touched.Before(before) {
 			unused = append(unused, c)
 		}
 	}
-	return unused, nil
-}
-
-// charmsOfServices are those that services run, and have run before.
-func (tx *Tx) charmsOfServices() (map[string]bool, error) {
-	used := map[string]bool{}
-	services, err := tx.Services()
 	if err != nil {
 		return nil, err
 	}
-	for _, sv := range services {
-		mark, err := tx.Upgrade(sv.Name)
-		if err != nil {
-			return nil, err
-		}
-		used[sv.Charm], used[mark.Charm], used[mark.Before] = true, true, true
-	}
-	return used, nil
+	return unused, nil
 }
 
-// addCharmsOfUnits adds those that records of units and of their agents name.
-func addCharmsOfUnits(kvs []store.KV, used map[string]bool) error {
+// addCharms adds those that services, their upgrade marks, units and agents name.
+func addCharms(kvs []store.KV, used map[string]bool) error {
 	for _, kv := range kvs {
-		if strings.Count(kv.Key, "/") != 2 && !strings.HasSuffix(kv.Key, "/workflow") {
+		depth := strings.Count(kv.Key, "/")
+		isService, isUnit := depth == 1, depth == 2 && strings.HasPrefix(kv.Key, unitsPrefix)
+		if !isService && !isUnit && !strings.HasSuffix(kv.Key, "/upgrade") && !strings.HasSuffix(kv.Key, "/workflow") {
 			continue
 		}
-		record, err := decode[struct {
-			Charm     string `json:"charm"`
-			Deploying string `json:"deploying"`
-		}](kv)
+		record, err := decode[struct{ Charm, Before, Deploying string }](kv)
 		if err != nil {
 			return err
 		}
-		used[record.Charm], used[record.Deploying] = true, true
+		used[record.Charm], used[record.Before], used[record.Deploying] = true, true, true
 	}
 	return nil
 }

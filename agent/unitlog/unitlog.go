@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"bijou/agent/logfile"
 	"bijou/state"
 )
 
@@ -59,7 +58,7 @@ type Log struct {
 
 // Open makes the log; the file is opened with the first line.
 func Open(o Options) *Log {
-	l := &Log{Options: o, file: file{File: logfile.File{Path: o.Path, Mode: 0o640}}, full: make(chan struct{}, 1), ending: make(chan struct{})}
+	l := &Log{Options: o, file: file{path: o.Path}, full: make(chan struct{}, 1), ending: make(chan struct{})}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	return l
 }
@@ -148,5 +147,5 @@ func (l *Log) Close() {
 	l.cancel()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.file.Close()
+	l.file.close()
 }

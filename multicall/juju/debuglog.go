@@ -187,25 +187,19 @@ func hookPrefix(hook string) string {
 	return hook + ": "
 }
 
-// parseSince reads how long ago, or when; a time without a date is the last one of that name.
+// parseSince reads how long ago, or when; a time alone is one of today.
 func parseSince(text string, now time.Time) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, nil
-	}
 	if ago, err := time.ParseDuration(text); err == nil && ago >= 0 {
 		return now.Add(-ago), nil
 	}
-	for _, layout := range []string{time.RFC3339, time.DateTime, "2006-01-02 15:04", time.DateOnly} {
-		if at, err := time.ParseInLocation(layout, text, now.Location()); err == nil {
-			return at, nil
-		}
+	if text == "" {
+		return time.Time{}, nil
 	}
-	for _, layout := range []string{time.TimeOnly, "15:04"} {
-		if at, err := time.ParseInLocation(time.DateOnly+" "+layout, now.Format(time.DateOnly)+" "+text, now.Location()); err == nil {
-			if at.After(now) {
-				at = at.AddDate(0, 0, -1)
+	for _, layout := range []string{time.RFC3339, time.DateTime, "2006-01-02 15:04", time.DateOnly} {
+		for _, day := range []string{"", now.Format(time.DateOnly) + " "} {
+			if at, err := time.ParseInLocation(layout, day+text, now.Location()); err == nil {
+				return at, nil
 			}
-			return at, nil
 		}
 	}
 	return time.Time{}, fmt.Errorf("cannot read --since %q: want how long ago (90s, 10m, 2h) or a time ('2026-02-28 17:00', '17:00:30', 2026-02-28T17:00:00Z)", text)

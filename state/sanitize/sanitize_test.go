@@ -168,3 +168,15 @@ func BenchmarkHideSecrets(b *testing.B) {
 		})
 	}
 }
+
+// Whatever hooks print is taken, and comes out harmless.
+func FuzzSanitize(f *testing.F) {
+	for _, seed := range []string{`"password"="x" (was "y")`, `a://u:p@h`, "password: x\n", `"{\"token\": \"x\"}"`, `x;pwd=y`, `--key 'v`, "\x1b\u202e\xff"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if got := Escape(HideSecrets(text)); strings.IndexFunc(got, isHarmful) >= 0 {
+			t.Errorf("%q becomes %q", text, got)
+		}
+	})
+}

@@ -24,7 +24,7 @@ const soaked = 5_000
 // soakCharm prints in each update-status, and sets something in each tenth. It starts no
 // program for the former, so that ten thousand take a minute and not ten.
 func soakCharm() string {
-	return "#!/bin/sh\necho " + strings.Repeat("so-much-that-the-log-of-its-unit-is-soon-full-", 60) + `
+	return "#!/bin/sh\necho " + strings.Repeat("so-much-that-the-log-of-its-unit-is-soon-full-", 40) + `
 case $$ in *7) relation-set -r "$(relation-ids ring)" password="$$"; status-set active "$$" ;; esac
 `
 }

@@ -17,25 +17,17 @@ const (
 
 // Status collects what `juju status` shows, as of now, with secrets hidden. It reads a handful
 // of lists, however many units there are, and one record for each relation.
-func (v *View) Status(now time.Time) (Status, error) {
-	w, err := v.world(now)
-	if err != nil {
-		return Status{}, err
-	}
-	w.hideSecrets()
-	return w.status(), nil
-}
+func (v *View) Status(now time.Time) (Status, error) { return v.status(now, (*world).hideSecrets) }
 
 // StatusWithSecrets is Status for who must see them.
-func (v *View) StatusWithSecrets(now time.Time) (Status, error) {
+func (v *View) StatusWithSecrets(now time.Time) (Status, error) { return v.status(now, func(*world) {}) }
+
+func (v *View) status(now time.Time, prepare func(*world)) (Status, error) {
 	w, err := v.world(now)
 	if err != nil {
 		return Status{}, err
 	}
-	return w.status(), nil
-}
-
-func (w *world) status() Status {
+	prepare(w)
 	s := Status{
 		Machines: map[string]MachineView{}, Services: map[string]ServiceView{}, Relations: map[string]RelationView{},
 	}
@@ -52,7 +44,7 @@ func (w *world) status() Status {
 		s.Relations[r.String()] = w.relationView(r)
 	}
 	s.Provisioner = w.trouble
-	return s
+	return s, nil
 }
 
 // world is all that a status is made of.

@@ -20,7 +20,9 @@ const (
 func (v *View) Status(now time.Time) (Status, error) { return v.status(now, (*world).hideSecrets) }
 
 // StatusWithSecrets is Status for who must see them.
-func (v *View) StatusWithSecrets(now time.Time) (Status, error) { return v.status(now, func(*world) {}) }
+func (v *View) StatusWithSecrets(now time.Time) (Status, error) {
+	return v.status(now, func(*world) {})
+}
 
 func (v *View) status(now time.Time, prepare func(*world)) (Status, error) {
 	w, err := v.world(now)

@@ -19,7 +19,7 @@ func (w *world) rejoins(dead int) {
 	unit := w.fleet.Host(dead).Disk("/etc/systemd/system/etcd.service")
 	text, err := os.ReadFile(unit)
 	w.check(err)
-	was := regexp.MustCompile("--initial-cluster=[^ \\n]*").FindString(string(text))
+	was := regexp.MustCompile(`--initial-cluster=[^ \n]*`).FindString(string(text))
 	sorted := func(flag string) []string {
 		return slices.Sorted(slices.Values(strings.Split(strings.TrimPrefix(flag, "--initial-cluster="), ",")))
 	}

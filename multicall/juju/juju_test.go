@@ -331,8 +331,8 @@ func TestRoad(t *testing.T) {
 	}
 	w.refuse(1, "Relation not found", "resolved", "blog/0", "nosuch")
 	w.refuse(1, "nosuch/0", "remove-unit", "nosuch/0")
-	w.must("remove-unit", "server/2") // nobody knows it yet: gone at once
-	w.must("destroy-machine", "1")
+	w.must("remove-unit", "server/2") // nobody knows it yet: gone at once, and with it the machine that was to be started for it
+	w.refuse(1, "not found", "destroy-machine", "1")
 	w.must("destroy-relation", "server", "blog")
 	w.refuse(1, "not found", "destroy-relation", "relation-0")
 	w.must("destroy-service", "blog", "server")

@@ -3,6 +3,7 @@ package ssh
 import (
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 )
 
@@ -14,7 +15,8 @@ func TestBeginCut(t *testing.T) {
 	check(t, os.WriteFile(dir+"/tools/1-x/bijou", []byte("#!/bin/sh\n[ \"$2\" = --dir ] || kill -9 $PPID\n"), 0o755))
 	script, err := scripts.ReadFile("scripts/begin.sh")
 	check(t, err)
-	if err := exec.Command("sh", "-c", string(script), "bijou", dir, "1-x", "1", "a.service", dir).Run(); err == nil {
+	text := strings.ReplaceAll(string(script), "/var/lib/juju/", dir+"/juju/")
+	if err := exec.Command("sh", "-c", text, "bijou", dir, "1-x", "1", "a.service", dir).Run(); err == nil {
 		t.Fatal("it was not cut off")
 	}
 	if unit, err := os.ReadFile(dir + "/service"); err != nil || string(unit) != "a.service\n" {

@@ -88,7 +88,7 @@ func (d *demo) setUp(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := d.startServers(); err != nil {
+	if err := errors.Join(d.startServers(), d.awaitWorkers(ctx)); err != nil {
 		return err
 	}
 	d.say("neco-updater and neco-worker run on each of them. From now on they take what is released:")

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"time"
 
 	"bijou/multicall/console"
@@ -19,21 +20,24 @@ const (
 
 // fleet is the part of `neco status --format json` that the demo looks at.
 type fleet struct {
-	State   string `json:"state"`
-	Why     string `json:"why"`
-	Version string `json:"version"`
-	Servers []struct {
-		LRN    int    `json:"lrn"`
-		Worker string `json:"worker-version"`
-		Status *struct {
-			Version  string `json:"version"`
-			Step     int    `json:"step"`
-			StepName string `json:"step-name"`
-			Finished bool   `json:"finished"`
-			Error    bool   `json:"error"`
-			Message  string `json:"message"`
-		} `json:"status"`
-	} `json:"servers"`
+	State   string   `json:"state"`
+	Why     string   `json:"why"`
+	Version string   `json:"version"`
+	Servers []server `json:"servers"`
+}
+
+// server is one of its servers.
+type server struct {
+	LRN    int    `json:"lrn"`
+	Worker string `json:"worker-version"`
+	Status *struct {
+		Version  string `json:"version"`
+		Step     int    `json:"step"`
+		StepName string `json:"step-name"`
+		Finished bool   `json:"finished"`
+		Error    bool   `json:"error"`
+		Message  string `json:"message"`
+	} `json:"status"`
 }
 
 // watch prints what changes until the fleet is in that state with that version.
@@ -63,6 +67,26 @@ func (d *demo) watch(ctx context.Context, state, version string) error {
 		}
 	}
 	return fmt.Errorf("the servers were not %s with %s within %s", state, version, demoLimit)
+}
+
+// awaitWorkers waits for all servers' workers: an update begins without those that were
+// never seen.
+func (d *demo) awaitWorkers(ctx context.Context) error {
+	for begun := time.Now(); time.Since(begun) < demoLimit; {
+		f, err := d.look(ctx)
+		if err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(f.Servers, func(s server) bool { return s.Worker == "" }) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(look):
+		}
+	}
+	return fmt.Errorf("not all servers' workers were there within %s", demoLimit)
 }
 
 // look asks neco, whose exit code tells the state as well.

@@ -157,6 +157,9 @@ func daemon(c call, command console.Command, serve func(ctx context.Context, d d
 	logTo(rotating(c.streams.Err, maxAgentLog))
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
+	told := make(chan os.Signal, 1) // beside ctx: who hands over has to know for certain
+	signal.Notify(told, syscall.SIGTERM, syscall.SIGINT)
+	defer signal.Stop(told)
 	slog.Info(command.Name+" begins", "pid", os.Getpid(), "bijou", Version)
 	m := newManager()
 	err := m.guard(ctx, func() error { return serve(ctx, daemonParts{options: c.options, manager: m}) })
@@ -164,13 +167,24 @@ func daemon(c call, command console.Command, serve func(ctx context.Context, d d
 		err = nil // it was told to end while it waited
 	}
 	next, hands := errors.AsType[heir](err)
+	ending := ctx.Err() != nil
 	if hands {
+		// From here on nobody catches a signal: it ends this process, whichever program it is by then.
+		stop()
+		signal.Stop(told)
+		ending = len(told) > 0
+	}
+	switch {
+	case hands && ending:
+		hands, err = false, nil
+		slog.Info(command.Name+" ends", "instead of", next.Error())
+	case hands:
 		slog.Info(command.Name+" hands over", "how", next.Error())
 		err = next.exec()
-	} else {
+	default:
 		slog.Info(command.Name+" ends", "error", err)
 	}
-	if !hands && m.there && ctx.Err() == nil && isOver(err) {
+	if !hands && m.there && !ending && isOver(err) {
 		err = console.Exit(systemd.Over, err)
 	}
 	return console.Report(c.streams.Err, err)

@@ -3,9 +3,13 @@ package multicall
 import (
 	"context"
 	"errors"
+	"io"
+	"os"
+	"syscall"
 	"testing"
 	"time"
 
+	"bijou/multicall/console"
 	"bijou/state"
 )
 
@@ -25,5 +29,35 @@ func TestOpenWaits(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", c.url, err, c.want)
 		}
 		cancel()
+	}
+}
+
+// fakeHeir notes that a daemon has made way for it.
+type fakeHeir struct{ ran *bool }
+
+func (fakeHeir) Error() string { return "goes on as another" }
+
+func (s fakeHeir) exec() error {
+	*s.ran = true
+	return nil
+}
+
+// TestToldWhileHandingOver: a daemon that is told to end in the moment in which it makes
+// way for another binary ends: that one would never hear of it.
+func TestToldWhileHandingOver(t *testing.T) {
+	for _, told := range []bool{false, true} {
+		ran := false
+		code := daemon(call{streams: console.Streams{Out: io.Discard, Err: io.Discard}}, console.Command{Name: "d", Grammar: &struct{}{}},
+			func(context.Context, daemonParts) error {
+				if told {
+					if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
+						t.Fatal(err)
+					}
+				}
+				return fakeHeir{&ran}
+			})
+		if code != 0 || ran == told {
+			t.Errorf("told to end: %v: exit code %d, handed over: %v", told, code, ran)
+		}
 	}
 }

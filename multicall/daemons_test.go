@@ -48,11 +48,12 @@ func TestToldWhileHandingOver(t *testing.T) {
 	for _, told := range []bool{false, true} {
 		ran := false
 		code := daemon(call{streams: console.Streams{Out: io.Discard, Err: io.Discard}}, console.Command{Name: "d", Grammar: &struct{}{}},
-			func(context.Context, daemonParts) error {
+			func(ctx context.Context, _ daemonParts) error {
 				if told {
 					if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
 						t.Fatal(err)
 					}
+					<-ctx.Done() // it came: another thread may get it
 				}
 				return fakeHeir{&ran}
 			})

@@ -43,11 +43,8 @@ type server struct {
 // watch prints what changes until the fleet is in that state with that version.
 func (d *demo) watch(ctx context.Context, state, version string) error {
 	begun, seen := time.Now(), map[int]string{}
-	for time.Since(begun) < demoLimit {
-		f, err := d.look(ctx)
-		if err != nil {
-			return err
-		}
+	late := fmt.Errorf("the servers were not %s with %s within %s", state, version, demoLimit)
+	return d.await(ctx, late, func(f fleet) (bool, error) {
 		for lrn, line := range f.lines(version) {
 			if line != "" && seen[lrn] != line {
 				fmt.Fprintf(d.out, "  %5.1f s  server %d  %s\n", time.Since(begun).Seconds(), lrn, d.shade(line))
@@ -56,29 +53,32 @@ func (d *demo) watch(ctx context.Context, state, version string) error {
 		}
 		switch {
 		case f.State == state && f.Version == version:
-			return nil
+			return true, nil
 		case f.State == stopped && f.Version == version:
-			return fmt.Errorf("the update to %s was stopped: %s", version, f.Why)
+			return false, fmt.Errorf("the update to %s was stopped: %s", version, f.Why)
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(look):
-		}
-	}
-	return fmt.Errorf("the servers were not %s with %s within %s", state, version, demoLimit)
+		return false, nil
+	})
 }
 
 // awaitWorkers waits for all servers' workers: an update begins without those that were
 // never seen.
 func (d *demo) awaitWorkers(ctx context.Context) error {
+	late := fmt.Errorf("not all servers' workers were there within %s", demoLimit)
+	return d.await(ctx, late, func(f fleet) (bool, error) {
+		return !slices.ContainsFunc(f.Servers, func(s server) bool { return s.Worker == "" }), nil
+	})
+}
+
+// await looks at the fleet until done, and says that it is late after demoLimit.
+func (d *demo) await(ctx context.Context, late error, done func(f fleet) (bool, error)) error {
 	for begun := time.Now(); time.Since(begun) < demoLimit; {
 		f, err := d.look(ctx)
 		if err != nil {
 			return err
 		}
-		if !slices.ContainsFunc(f.Servers, func(s server) bool { return s.Worker == "" }) {
-			return nil
+		if ok, err := done(f); ok || err != nil {
+			return err
 		}
 		select {
 		case <-ctx.Done():
@@ -86,7 +86,7 @@ func (d *demo) awaitWorkers(ctx context.Context) error {
 		case <-time.After(look):
 		}
 	}
-	return fmt.Errorf("not all servers' workers were there within %s", demoLimit)
+	return late
 }
 
 // look asks neco, whose exit code tells the state as well.

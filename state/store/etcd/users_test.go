@@ -9,9 +9,6 @@ import (
 	"testing"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
-
 	"bijou/state/store"
 	"bijou/state/store/etcd"
 	"bijou/testscripts/etcdtest"
@@ -30,7 +27,7 @@ func secret(t *testing.T, content string, mode os.FileMode) string {
 func TestUsers(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.For(t, etcdtest.Options{Flags: []string{"--auth-token-ttl=1"}})
-	enableUsers(t, c)
+	check(t, c.EnableUsers(t.Context(), "/own/env", "tr0ub4dor"))
 	as := func(prefix, user, file string) string {
 		return c.URL(prefix) + "&user=" + user + "&password-file=" + file
 	}
@@ -81,7 +78,7 @@ func TestUsers(t *testing.T) {
 func TestPasswordChanges(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.For(t, etcdtest.Options{})
-	enableUsers(t, c)
+	check(t, c.EnableUsers(t.Context(), "/own/env", "tr0ub4dor"))
 	file := filepath.Join(t.TempDir(), "password")
 	check(t, os.WriteFile(file, []byte("tr0ub4dor"), 0o600))
 	place := c.URL("/own/env") + "&user=bijou&password-file=" + url.QueryEscape(file)
@@ -92,11 +89,7 @@ func TestPasswordChanges(t *testing.T) {
 	check(t, err)
 	defer w.Close()
 
-	root, err := clientv3.New(clientv3.Config{Endpoints: []string{"unix://" + c.Sockets()[0]}, Username: "root", Password: "r00t", Logger: zap.NewNop()})
-	check(t, err)
-	defer root.Close()
-	_, err = root.UserChangePassword(t.Context(), "bijou", "hunter2")
-	check(t, err)
+	check(t, c.ChangePassword(t.Context(), "hunter2"))
 	for range 3 {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		_, err = s.Commit(ctx, store.Txn{Ops: []store.Op{{Key: "k"}}})
@@ -112,33 +105,4 @@ func TestPasswordChanges(t *testing.T) {
 	check(t, err)
 	_, err = w.Next(ctx)
 	check(t, err)
-}
-
-func enableUsers(t *testing.T, c *etcdtest.Cluster) {
-	t.Helper()
-	var endpoints []string
-	for _, socket := range c.Sockets() {
-		endpoints = append(endpoints, "unix://"+socket)
-	}
-	root, err := clientv3.New(clientv3.Config{Endpoints: endpoints, Logger: zap.NewNop()})
-	check(t, err)
-	defer root.Close()
-	ctx := t.Context()
-	steps := []func() error{
-		func() error { _, err := root.UserAdd(ctx, "root", "r00t"); return err },
-		func() error { _, err := root.RoleAdd(ctx, "root"); return err },
-		func() error { _, err := root.UserGrantRole(ctx, "root", "root"); return err },
-		func() error { _, err := root.UserAdd(ctx, "bijou", "tr0ub4dor"); return err },
-		func() error { _, err := root.RoleAdd(ctx, "bijou"); return err },
-		func() error {
-			_, err := root.RoleGrantPermission(ctx, "bijou", "/own/env/", clientv3.GetPrefixRangeEnd("/own/env/"),
-				clientv3.PermissionType(clientv3.PermReadWrite))
-			return err
-		},
-		func() error { _, err := root.UserGrantRole(ctx, "bijou", "bijou"); return err },
-		func() error { _, err := root.AuthEnable(ctx); return err },
-	}
-	for _, step := range steps {
-		check(t, step())
-	}
 }

@@ -33,12 +33,18 @@ func (m *Member) Compact() (revision string, err error) {
 func (m *Member) Defragment() error { return m.ask("/v3/maintenance/defragment", "{}", nil) }
 
 // ask calls etcd's own JSON gateway, which needs no client of etcd's.
-func (m *Member) ask(path, body string, into any) error {
+func (m *Member) ask(path, body string, into any) error { return m.askAs("", path, body, into) }
+
+// askAs is ask with the token of a login.
+func (m *Member) askAs(token, path, body string, into any) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://etcd"+path, bytes.NewReader([]byte(body)))
 	if err != nil {
 		return err
+	}
+	if token != "" {
+		req.Header.Set("Authorization", token)
 	}
 	resp, err := m.transport().RoundTrip(req)
 	if err != nil {

@@ -1,37 +1,29 @@
 package etcdtest
 
 import (
-	"context"
-
-	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
+	"encoding/base64"
+	"fmt"
+	"strings"
 )
 
 const rootPassword = "r00t"
 
 // EnableUsers has the cluster ask for users from now on: "bijou", with the password,
 // who may use what is below the prefix, and root. The prefix begins with a slash.
-func (c *Cluster) EnableUsers(ctx context.Context, prefix, password string) error {
-	root, err := c.client("", "")
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	for _, step := range []func() error{
-		func() error { _, err := root.UserAdd(ctx, "root", rootPassword); return err },
-		func() error { _, err := root.RoleAdd(ctx, "root"); return err },
-		func() error { _, err := root.UserGrantRole(ctx, "root", "root"); return err },
-		func() error { _, err := root.UserAdd(ctx, "bijou", password); return err },
-		func() error { _, err := root.RoleAdd(ctx, "bijou"); return err },
-		func() error {
-			_, err := root.RoleGrantPermission(ctx, "bijou", prefix+"/", clientv3.GetPrefixRangeEnd(prefix+"/"),
-				clientv3.PermissionType(clientv3.PermReadWrite))
-			return err
-		},
-		func() error { _, err := root.UserGrantRole(ctx, "bijou", "bijou"); return err },
-		func() error { _, err := root.AuthEnable(ctx); return err },
+func (c *Cluster) EnableUsers(prefix, password string) error {
+	end := strings.TrimSuffix(prefix, "/") + "0" // the key after all that begin with the prefix and a slash
+	key := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
+	for _, step := range [][2]string{
+		{"user/add", fmt.Sprintf(`{"name": "root", "password": %q}`, rootPassword)},
+		{"role/add", `{"name": "root"}`},
+		{"user/grant", `{"user": "root", "role": "root"}`},
+		{"user/add", fmt.Sprintf(`{"name": "bijou", "password": %q}`, password)},
+		{"role/add", `{"name": "bijou"}`},
+		{"role/grant", fmt.Sprintf(`{"name": "bijou", "perm": {"permType": "READWRITE", "key": %q, "range_end": %q}}`, key(prefix+"/"), key(end))},
+		{"user/grant", `{"user": "bijou", "role": "bijou"}`},
+		{"enable", "{}"},
 	} {
-		if err := step(); err != nil {
+		if err := c.Members[0].ask("/v3/auth/"+step[0], step[1], nil); err != nil {
 			return err
 		}
 	}
@@ -39,20 +31,11 @@ func (c *Cluster) EnableUsers(ctx context.Context, prefix, password string) erro
 }
 
 // ChangePassword gives the user "bijou" another password.
-func (c *Cluster) ChangePassword(ctx context.Context, password string) error {
-	root, err := c.client("root", rootPassword)
-	if err != nil {
+func (c *Cluster) ChangePassword(password string) error {
+	var login struct{ Token string }
+	m := c.Members[0]
+	if err := m.ask("/v3/auth/authenticate", fmt.Sprintf(`{"name": "root", "password": %q}`, rootPassword), &login); err != nil {
 		return err
 	}
-	defer root.Close()
-	_, err = root.UserChangePassword(ctx, "bijou", password)
-	return err
-}
-
-func (c *Cluster) client(user, password string) (*clientv3.Client, error) {
-	var endpoints []string
-	for _, socket := range c.Sockets() {
-		endpoints = append(endpoints, "unix://"+socket)
-	}
-	return clientv3.New(clientv3.Config{Endpoints: endpoints, Username: user, Password: password, Logger: zap.NewNop()})
+	return m.askAs(login.Token, "/v3/auth/user/changepw", fmt.Sprintf(`{"name": "bijou", "password": %q}`, password), nil)
 }

@@ -1,7 +1,6 @@
 package operator
 
 import (
-	"context"
 	"net/url"
 	"strings"
 	"sync"
@@ -20,12 +19,11 @@ func (o *ownEtcd) run(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 || len(args) == 2 != (args[0] == "start" || args[0] == "password") {
 		ts.Fatalf("usage: ownetcd start FILE|kill|revive|password NEW")
 	}
-	ctx := context.Background()
 	if args[0] == "start" {
 		c, err := etcdtest.Start(etcdtest.Options{})
 		ts.Check(err)
 		ts.Defer(func() { ts.Check(c.Stop()) })
-		ts.Check(c.EnableUsers(ctx, "/own/env", strings.TrimSpace(ts.ReadFile(args[1]))))
+		ts.Check(c.EnableUsers("/own/env", strings.TrimSpace(ts.ReadFile(args[1]))))
 		ts.Setenv("BIJOU_STATE", c.URL("/own/env")+"&user=bijou&password-file="+url.QueryEscape(ts.MkAbs(args[1])))
 		o.clusters.Store(ts.Getenv("WORK"), c)
 		return
@@ -41,6 +39,6 @@ func (o *ownEtcd) run(ts *testscript.TestScript, neg bool, args []string) {
 	case "revive":
 		ts.Check(c.Members[0].Start())
 	case "password":
-		ts.Check(c.ChangePassword(ctx, args[1]))
+		ts.Check(c.ChangePassword(args[1]))
 	}
 }

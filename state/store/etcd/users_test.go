@@ -27,7 +27,7 @@ func secret(t *testing.T, content string, mode os.FileMode) string {
 func TestUsers(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.For(t, etcdtest.Options{Flags: []string{"--auth-token-ttl=1"}})
-	check(t, c.EnableUsers(t.Context(), "/own/env", "tr0ub4dor"))
+	check(t, c.EnableUsers("/own/env", "tr0ub4dor"))
 	as := func(prefix, user, file string) string {
 		return c.URL(prefix) + "&user=" + user + "&password-file=" + file
 	}
@@ -78,7 +78,7 @@ func TestUsers(t *testing.T) {
 func TestPasswordChanges(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.For(t, etcdtest.Options{})
-	check(t, c.EnableUsers(t.Context(), "/own/env", "tr0ub4dor"))
+	check(t, c.EnableUsers("/own/env", "tr0ub4dor"))
 	file := filepath.Join(t.TempDir(), "password")
 	check(t, os.WriteFile(file, []byte("tr0ub4dor"), 0o600))
 	place := c.URL("/own/env") + "&user=bijou&password-file=" + url.QueryEscape(file)
@@ -89,7 +89,7 @@ func TestPasswordChanges(t *testing.T) {
 	check(t, err)
 	defer w.Close()
 
-	check(t, c.ChangePassword(t.Context(), "hunter2"))
+	check(t, c.ChangePassword("hunter2"))
 	for range 3 {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		_, err = s.Commit(ctx, store.Txn{Ops: []store.Op{{Key: "k"}}})

@@ -10,21 +10,16 @@ import (
 	"time"
 )
 
-// TestBootServers takes three boot servers from release to release.
-func TestBootServers(t *testing.T) {
-	w := newWorld(t)
-	first := parts{version: "1.0-0", etcd: "3.5", cke: "0", vault: "0", sabakan: "0", serf: "0", deb: "0.0"}
-	w.install(first)
-	w.succeeds("1.0-0")
-	w.on(1, firstImage)
-	w.spawn(3, "standin probe "+strings.Join(members(), " "), "/var/log/probe")
-	w.spawn(3, "standin load "+strings.Join(members(), " "), "/var/log/load")
-	p := first
-	w.whole(p)
-	for _, part := range []struct {
-		name string
-		run  func(w *world, p *parts)
-	}{
+// part is what happens to three boot servers, which are whole before and after it.
+type part struct {
+	name string
+	run  func(w *world, p *parts)
+}
+
+// TestUpdates takes three boot servers from release to release, while servers, daemons and
+// links die.
+func TestUpdates(t *testing.T) {
+	takeThrough(t, []part{
 		{"all components, etcd from 3.5 to 3.6", unattended},
 		{"nothing to do", nothing},
 		{"workers killed in each step", killed},
@@ -34,6 +29,14 @@ func TestBootServers(t *testing.T) {
 		{"partition of the leader in its etcd's turn", partitionInTurn},
 		{"updaters killed", leaderKilled},
 		{"leaders killed in each state", leadersKilled},
+	})
+}
+
+// TestBreaks takes three boot servers through what is wrong with releases, disks, commands,
+// clocks and servers.
+func TestBreaks(t *testing.T) {
+	takeThrough(t, []part{
+		{"all components, etcd from 3.5 to 3.6", unattended},
 		{"download cut", cut},
 		{"sum wrong", swapped},
 		{"signature wrong", unsigned},
@@ -51,7 +54,22 @@ func TestBootServers(t *testing.T) {
 		{"a worker that never comes", neverComes},
 		{"a server dead for good", serverDead},
 		{"clocks an hour off", clocks},
-	} {
+	})
+}
+
+// takeThrough installs a first release, and has one part follow the other.
+func takeThrough(t *testing.T, all []part) {
+	t.Helper()
+	w := newWorld(t)
+	first := parts{version: "1.0-0", etcd: "3.5", cke: "0", vault: "0", sabakan: "0", serf: "0", deb: "0.0"}
+	w.install(first)
+	w.succeeds("1.0-0")
+	w.on(1, firstImage)
+	w.spawn(3, "standin probe "+strings.Join(members(), " "), "/var/log/probe")
+	w.spawn(3, "standin load "+strings.Join(members(), " "), "/var/log/load")
+	p := first
+	w.whole(p)
+	for _, part := range all {
 		ok := t.Run(part.name, func(t *testing.T) {
 			w := &world{t: t, fleet: w.fleet, dir: w.dir}
 			part.run(w, &p)

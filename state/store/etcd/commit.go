@@ -10,8 +10,8 @@ import (
 	"bijou/state/store"
 )
 
-// errFuture is what etcd answers to a bundle of conditions that do not all hold.
-var errFuture = rpctypes.ErrFutureRev
+// errBundleFailed is what etcd answers to a bundle of conditions that do not all hold.
+var errBundleFailed = rpctypes.ErrFutureRev
 
 // Commit does as store.Store says. It waits up to 30 seconds for a member to
 // connect to, having sent nothing; then up to ten for the answer. An error of
@@ -28,35 +28,35 @@ func (d *db) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := d.ready(ctx); err != nil {
+	if err := d.waitReady(ctx); err != nil {
 		return 0, err
 	}
-	return d.send(ctx, r)
+	return d.commitRequest(ctx, r)
 }
 
-// send sends the request once. It is not for repeating: the first may have been
+// commitRequest sends the request once. It is not for repeating: the first may have been
 // done.
-func (d *db) send(ctx context.Context, r request) (int64, error) {
+func (d *db) commitRequest(ctx context.Context, r request) (int64, error) {
 	var resp *clientv3.TxnResponse
-	err := d.known(ctx, func() (err error) {
-		bound, cancel := d.bind(ctx, commitPatience)
+	err := d.retryUnknownToken(ctx, func() (err error) {
+		bound, cancel := d.bindContext(ctx, commitTimeout)
 		defer cancel()
 		before := d.history.lastSeen()
 		resp, err = d.client.Txn(bound).
-			If(append(r.conds, d.isSame())...).
+			If(append(r.conds, d.markerUnchanged())...).
 			Then(r.ops...).
-			Else(clientv3.OpGet(d.space.marker(), clientv3.WithKeysOnly())).
+			Else(clientv3.OpGet(d.keys.markerKey(), clientv3.WithKeysOnly())).
 			Commit()
 		if err == nil {
-			d.hearAnswer(before, resp.Header)
+			d.observeResponse(before, resp.Header)
 		}
 		return err
 	})
 	switch {
-	case errors.Is(err, errFuture):
+	case errors.Is(err, errBundleFailed):
 		return 0, store.ErrConflict
 	case err != nil:
-		return 0, d.explain(ctx, err)
+		return 0, d.storeError(ctx, err)
 	case resp.Succeeded:
 		return resp.Header.Revision, nil
 	}

@@ -16,8 +16,8 @@ import (
 // those hold counts beside their parents, not beside each other. A way here has
 // three stations: the root, a bundle, and a deletion with its mark.
 const (
-	maxRoot   = 96
-	maxBundle = 28 // leaves 4; a deletion needs 2
+	maxRootOps   = 96
+	maxBundleOps = 28 // leaves 4; a deletion needs 2
 )
 
 // request is a transaction as etcd understands it.
@@ -31,35 +31,35 @@ func (d *db) compile(ctx context.Context, txn store.Txn) (request, error) {
 	var r request
 	for _, c := range txn.Conds {
 		if c.Key != "" {
-			r.conds = append(r.conds, clientv3.Compare(clientv3.ModRevision(d.space.key(c.Key)), "=", c.Revision))
+			r.conds = append(r.conds, clientv3.Compare(clientv3.ModRevision(d.keys.encodeKey(c.Key)), "=", c.Revision))
 			continue
 		}
-		leased, err := d.leasedIn(ctx, d.listing(c.Prefix, c.Revision))
+		leased, err := d.leasedKeysOf(ctx, d.currentListing(c.Prefix, c.Revision))
 		if err != nil {
 			return request{}, err
 		}
-		r.conds = append(r.conds, d.unchanged(c.Prefix, min(c.Revision, math.MaxInt64-1), leased)...)
+		r.conds = append(r.conds, d.prefixUnchanged(c.Prefix, min(c.Revision, math.MaxInt64-1), leased)...)
 	}
 	for _, o := range txn.Ops {
 		r.ops = append(r.ops, d.compileOp(o)...)
 	}
-	return r.fit(d.space)
+	return r.splitBundles(d.keys)
 }
 
-// unchanged is true if nothing was put or deleted below the prefix after the
+// prefixUnchanged is true if nothing was put or deleted below the prefix after the
 // revision, as far as marks can tell.
-func (d *db) unchanged(prefix string, revision int64, leased []string) []clientv3.Cmp {
-	keys, marks := d.space.below(prefix), d.space.marksBelow(prefix)
-	return append(d.allMarked(revision, leased),
+func (d *db) prefixUnchanged(prefix string, revision int64, leased []string) []clientv3.Cmp {
+	keys, marks := d.keys.prefixRange(prefix), d.keys.tombstoneRange(prefix)
+	return append(d.tombstonesComplete(revision, leased),
 		clientv3.Compare(clientv3.ModRevision(keys.begin).WithRange(keys.end), "<", revision+1),
 		clientv3.Compare(clientv3.ModRevision(marks.begin).WithRange(marks.end), "<", revision+1))
 }
 
-// allMarked is true if whatever vanished after the revision has left a mark that
+// tombstonesComplete is true if whatever vanished after the revision has left a mark that
 // is still there: no mark of then was swept away, and the keys that stood under a
 // lease are there.
-func (d *db) allMarked(revision int64, leased []string) []clientv3.Cmp {
-	cmps := []clientv3.Cmp{clientv3.Compare(clientv3.Value(d.space.swept()), "<", sweptValue(revision+1))}
+func (d *db) tombstonesComplete(revision int64, leased []string) []clientv3.Cmp {
+	cmps := []clientv3.Cmp{clientv3.Compare(clientv3.Value(d.keys.sweptKey()), "<", sweptValue(revision+1))}
 	for _, key := range leased {
 		cmps = append(cmps, clientv3.Compare(clientv3.Version(key), ">", 0))
 	}
@@ -67,7 +67,7 @@ func (d *db) allMarked(revision int64, leased []string) []clientv3.Cmp {
 }
 
 func (d *db) compileOp(o store.Op) []clientv3.Op {
-	key, mark := d.space.key(o.Key), clientv3.OpPut(d.space.mark(o.Key), "")
+	key, mark := d.keys.encodeKey(o.Key), clientv3.OpPut(d.keys.tombstoneKey(o.Key), "")
 	switch {
 	case o.Delete && o.Quiet:
 		return []clientv3.Op{clientv3.OpDelete(key)}
@@ -80,28 +80,28 @@ func (d *db) compileOp(o store.Op) []clientv3.Op {
 	return []clientv3.Op{clientv3.OpPut(key, string(o.Value))}
 }
 
-// fit bundles what is too much for one transaction's root. Operations need only
+// splitBundles bundles what is too much for one transaction's root. Operations need only
 // be bundled. Conditions beyond the root go into bundles that, where one does
-// not hold, hold a read that etcd refuses (errFuture): then it refuses the whole,
+// not hold, hold a read that etcd refuses (errBundleFailed): then it refuses the whole,
 // before it has written anything.
-func (r request) fit(s space) (request, error) {
-	const room = maxRoot - 1 // beside the comparison of the marker
+func (r request) splitBundles(s keyspace) (request, error) {
+	const room = maxRootOps - 1 // beside the comparison of the marker
 	var then []clientv3.Op
 	if len(r.conds) > room {
-		refused := []clientv3.Op{clientv3.OpGet(s.marker(), clientv3.WithRev(math.MaxInt64))}
-		for bundle := range slices.Chunk(r.conds[room:], maxBundle) {
+		refused := []clientv3.Op{clientv3.OpGet(s.markerKey(), clientv3.WithRev(math.MaxInt64))}
+		for bundle := range slices.Chunk(r.conds[room:], maxBundleOps) {
 			then = append(then, clientv3.OpTxn(bundle, nil, refused))
 		}
 		r.conds = r.conds[:room]
 	}
-	if len(then)+len(r.ops) <= maxRoot {
+	if len(then)+len(r.ops) <= maxRootOps {
 		r.ops = append(then, r.ops...)
 		return r, nil
 	}
-	for bundle := range slices.Chunk(r.ops, maxBundle) {
+	for bundle := range slices.Chunk(r.ops, maxBundleOps) {
 		then = append(then, clientv3.OpTxn(nil, bundle, nil))
 	}
-	if r.ops = then; len(then) > maxRoot {
+	if r.ops = then; len(then) > maxRootOps {
 		return request{}, fmt.Errorf("%w: too many keys stand under leases below the prefixes that it is conditional on", store.ErrTooLarge)
 	}
 	return r, nil

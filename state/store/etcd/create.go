@@ -35,18 +35,18 @@ func Create(ctx context.Context, url string) error {
 	return nil
 }
 
-func create(ctx context.Context, p place) error {
-	return visit(ctx, p, func(ctx context.Context, d *db) error {
-		if err := d.checkAround(ctx); err != nil {
+func create(ctx context.Context, p config) error {
+	return withConnection(ctx, p, func(ctx context.Context, d *db) error {
+		if err := d.checkNotNested(ctx); err != nil {
 			return err
 		}
-		return d.putMarker(ctx)
+		return d.writeMarker(ctx)
 	})
 }
 
-// visit connects to the place for f.
-func visit(ctx context.Context, p place, f func(ctx context.Context, d *db) error) error {
-	ctx, cancel := context.WithTimeout(ctx, openPatience)
+// withConnection connects to the place for f.
+func withConnection(ctx context.Context, p config, f func(ctx context.Context, d *db) error) error {
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	d, err := connect(ctx, p)
 	if err != nil {
@@ -56,15 +56,15 @@ func visit(ctx context.Context, p place, f func(ctx context.Context, d *db) erro
 	return f(ctx, d)
 }
 
-// checkAround refuses a place within another store. A user who may not read
+// checkNotNested refuses a place within another store. A user who may not read
 // there is not told; nobody gives users rights in the middle of a store.
-func (d *db) checkAround(ctx context.Context) error {
-	for prefix := d.place.prefix; ; {
+func (d *db) checkNotNested(ctx context.Context) error {
+	for prefix := d.config.prefix; ; {
 		prefix = prefix[:strings.LastIndexByte(prefix, '/')]
 		if prefix == "" {
 			return nil
 		}
-		resp, err := d.get(ctx, space{prefix + "/"}.marker(), clientv3.WithCountOnly())
+		resp, err := d.get(ctx, keyspace{prefix + "/"}.markerKey(), clientv3.WithCountOnly())
 		if errors.Is(err, rpctypes.ErrPermissionDenied) {
 			return nil
 		}
@@ -72,44 +72,44 @@ func (d *db) checkAround(ctx context.Context) error {
 			return err
 		}
 		if resp.Count > 0 {
-			return fmt.Errorf("prefix %q lies in the store at %q: stores lie beside one another", d.place.prefix, prefix)
+			return fmt.Errorf("prefix %q lies in the store at %q: stores lie beside one another", d.config.prefix, prefix)
 		}
 	}
 }
 
-// putMarker writes the marker if there is nothing at all at the place.
-func (d *db) putMarker(ctx context.Context) error {
-	if err := d.ready(ctx); err != nil {
+// writeMarker writes the marker if there is nothing at all at the place.
+func (d *db) writeMarker(ctx context.Context) error {
+	if err := d.waitReady(ctx); err != nil {
 		return err
 	}
 	marker, err := json.Marshal(markerDoc{"bijou", formatVersion})
 	if err != nil {
 		return err
 	}
-	all := d.space.all()
+	all := d.keys.storeRange()
 	var resp *clientv3.TxnResponse
-	err = d.known(ctx, func() (err error) {
+	err = d.retryUnknownToken(ctx, func() (err error) {
 		resp, err = d.client.Txn(ctx).
 			If(clientv3.Compare(clientv3.Version(all.begin).WithRange(all.end), "=", 0)).
-			Then(clientv3.OpPut(d.space.marker(), string(marker)), clientv3.OpPut(d.space.swept(), sweptValue(0))).
-			Else(clientv3.OpGet(d.space.marker(), clientv3.WithCountOnly())).
+			Then(clientv3.OpPut(d.keys.markerKey(), string(marker)), clientv3.OpPut(d.keys.sweptKey(), sweptValue(0))).
+			Else(clientv3.OpGet(d.keys.markerKey(), clientv3.WithCountOnly())).
 			Commit()
 		return err
 	})
 	switch {
 	case err != nil:
-		return d.explain(ctx, err)
+		return d.storeError(ctx, err)
 	case resp.Succeeded:
 		return nil
 	case resp.Responses[0].GetResponseRange().Count > 0:
 		return store.ErrExists
 	}
-	return fmt.Errorf("other keys lie below %q: take a prefix of its own", d.space.root)
+	return fmt.Errorf("other keys lie below %q: take a prefix of its own", d.keys.root)
 }
 
-// findMarker answers the revision that created the store.
-func (d *db) findMarker(ctx context.Context) (int64, error) {
-	resp, err := d.get(ctx, d.space.marker())
+// readMarker answers the revision that created the store.
+func (d *db) readMarker(ctx context.Context) (int64, error) {
+	resp, err := d.get(ctx, d.keys.markerKey())
 	if err != nil {
 		return 0, err
 	}
@@ -126,7 +126,7 @@ func (d *db) findMarker(ctx context.Context) (int64, error) {
 	return resp.Kvs[0].CreateRevision, nil
 }
 
-// isSame compares the marker: the store is the one that was opened.
-func (d *db) isSame() clientv3.Cmp {
-	return clientv3.Compare(clientv3.CreateRevision(d.space.marker()), "=", d.marker)
+// markerUnchanged compares the marker: the store is the one that was opened.
+func (d *db) markerUnchanged() clientv3.Cmp {
+	return clientv3.Compare(clientv3.CreateRevision(d.keys.markerKey()), "=", d.marker)
 }

@@ -15,20 +15,20 @@ import (
 )
 
 // dial connects, without waiting for an answer unless there is a user to log in.
-func dial(ctx context.Context, p place, l *logins) (*clientv3.Client, error) {
+func dial(ctx context.Context, p config, l *authenticator) (*clientv3.Client, error) {
 	options, secure := append(dialOptions(), grpc.WithChainUnaryInterceptor(l.intercept)), (*tls.Config)(nil)
 	if p.tls {
 		var err error
-		if secure, err = p.tlsConfig(); err != nil {
+		if secure, err = p.loadTLS(); err != nil {
 			return nil, err
 		}
-		options = append(options, grpc.WithTransportCredentials(renewedCredentials(p, secure)))
+		options = append(options, grpc.WithTransportCredentials(newReloadingCredentials(p, secure)))
 	}
-	password, err := p.password()
+	password, err := p.readPassword()
 	if err != nil {
 		return nil, err
 	}
-	patience := openPatience
+	patience := openTimeout
 	if deadline, ok := ctx.Deadline(); ok {
 		patience = min(patience, time.Until(deadline))
 	}
@@ -41,10 +41,10 @@ func dial(ctx context.Context, p place, l *logins) (*clientv3.Client, error) {
 	switch {
 	case err == nil:
 		return client, nil
-	case transient(err):
-		return nil, unanswered(ctx, p, err)
+	case isTransient(err):
+		return nil, unreachableError(ctx, p, err)
 	}
-	return nil, mean(err)
+	return nil, mapKnownError(err)
 }
 
 // dialOptions has gRPC look for members that are away every other second, not
@@ -56,12 +56,12 @@ func dialOptions() []grpc.DialOption {
 	})}
 }
 
-// password is the password file's content without its line's end.
-func (p place) password() (string, error) {
+// readPassword is the password file's content without its line's end.
+func (p config) readPassword() (string, error) {
 	if p.passwordFile == "" {
 		return "", nil
 	}
-	if err := private(p.passwordFile); err != nil {
+	if err := checkPrivate(p.passwordFile); err != nil {
 		return "", err
 	}
 	data, err := os.ReadFile(p.passwordFile)
@@ -75,8 +75,8 @@ func (p place) password() (string, error) {
 	return string(data), nil
 }
 
-// private refuses a secret that others than its owner may read.
-func private(file string) error {
+// checkPrivate refuses a secret that others than its owner may read.
+func checkPrivate(file string) error {
 	info, err := os.Stat(file)
 	if err != nil {
 		return err

@@ -13,39 +13,39 @@ import (
 	"bijou/state/store"
 )
 
-// explain turns an error of etcd's client into the store's own, or says in plain
+// storeError turns an error of etcd's client into the store's own, or says in plain
 // words what the commoner ones mean. Others pass.
-func (d *db) explain(ctx context.Context, err error) error {
+func (d *db) storeError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
 	if closed := d.Usable(context.Background()); closed != nil {
 		return closed
 	}
-	if d.logins.refused() && (ctx.Err() != nil || transient(err) || errors.Is(err, rpctypes.ErrAuthFailed)) {
-		return mean(rpctypes.ErrAuthFailed)
+	if d.auth.isRefused() && (ctx.Err() != nil || isTransient(err) || errors.Is(err, rpctypes.ErrAuthFailed)) {
+		return mapKnownError(rpctypes.ErrAuthFailed)
 	}
-	if ctx.Err() != nil || transient(err) {
-		return unanswered(ctx, d.place, err)
+	if ctx.Err() != nil || isTransient(err) {
+		return unreachableError(ctx, d.config, err)
 	}
-	return mean(err)
+	return mapKnownError(err)
 }
 
-// mean is what is said instead of an error of etcd's that is no accident.
-func mean(err error) error {
-	for _, m := range meanings() {
+// mapKnownError is what is said instead of an error of etcd's that is no accident.
+func mapKnownError(err error) error {
+	for _, m := range knownErrors() {
 		if errors.Is(err, m.etcd) {
-			return m.own
+			return m.store
 		}
 	}
 	return err
 }
 
-// meaning is what an error of etcd's means here.
-type meaning struct{ etcd, own error }
+// knownError is what an error of etcd's means here.
+type knownError struct{ etcd, store error }
 
-func meanings() []meaning {
-	return []meaning{
+func knownErrors() []knownError {
+	return []knownError{
 		{rpctypes.ErrCompacted, store.ErrCompacted},
 		{rpctypes.ErrLeaseNotFound, store.ErrLeaseLost},
 		{rpctypes.ErrTooManyOps, fmt.Errorf("%w: etcd runs with a --max-txn-ops below its default of 128", store.ErrTooLarge)},
@@ -57,27 +57,27 @@ func meanings() []meaning {
 	}
 }
 
-// transient says if the same call may succeed a moment later, or on another
+// isTransient says if the same call may succeed a moment later, or on another
 // member. Of a commit it leaves open what has happened.
-func transient(err error) bool {
+func isTransient(err error) bool {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return true
 	}
-	switch codeOf(err) {
+	switch grpcCode(err) {
 	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.Aborted:
 		return true
 	}
-	return errors.Is(err, rpctypes.ErrTooManyRequests) || unknownToken(err)
+	return errors.Is(err, rpctypes.ErrTooManyRequests) || isUnknownToken(err)
 }
 
-// unknownToken says if a member did not know the token of the log-in, or not yet: each
+// isUnknownToken says if a member did not know the token of the log-in, or not yet: each
 // hears of it in its turn, and one that is behind does so later. Nothing was done.
-func unknownToken(err error) bool {
+func isUnknownToken(err error) bool {
 	return errors.Is(err, rpctypes.ErrInvalidAuthToken) || errors.Is(err, rpctypes.ErrAuthOldRevision)
 }
 
-// codeOf is the gRPC code of an error of etcd's client.
-func codeOf(err error) codes.Code {
+// grpcCode is the gRPC code of an error of etcd's client.
+func grpcCode(err error) codes.Code {
 	var e rpctypes.EtcdError
 	if errors.As(err, &e) {
 		return e.Code()
@@ -85,12 +85,12 @@ func codeOf(err error) codes.Code {
 	return status.Code(err)
 }
 
-// unanswered says who does not answer, and as much as is known of the reason.
-func unanswered(ctx context.Context, p place, err error) error {
-	text := plain(err)
-	why := fmt.Sprintf("etcd at %s does not answer: %s", p.members(), text)
+// unreachableError says who does not answer, and as much as is known of the reason.
+func unreachableError(ctx context.Context, p config, err error) error {
+	text := plainMessage(err)
+	why := fmt.Sprintf("etcd at %s does not answer: %s", p.endpointList(), text)
 	if strings.Contains(text, "tls: ") || strings.Contains(text, "x509: ") {
-		why = fmt.Sprintf("no connection to etcd at %s for its certificates: %s", p.members(), text)
+		why = fmt.Sprintf("no connection to etcd at %s for its certificates: %s", p.endpointList(), text)
 	}
 	if ctx.Err() != nil {
 		return store.Overdue(ctx, why)
@@ -98,8 +98,8 @@ func unanswered(ctx context.Context, p place, err error) error {
 	return store.Away(why, err)
 }
 
-// plain is the error without gRPC's words around it.
-func plain(err error) string {
+// plainMessage is the error without gRPC's words around it.
+func plainMessage(err error) string {
 	if s, ok := status.FromError(err); ok {
 		return s.Message()
 	}

@@ -40,22 +40,22 @@ import (
 // db is one opener of a store.
 type db struct {
 	*opener.Opener
-	place  place
-	space  space
-	logins *logins
+	config config
+	keys   keyspace
+	auth   *authenticator
 	client *clientv3.Client
 	marker int64 // the revision that created the store's marker
 
-	took    atomic.Int64 // nanoseconds, by the last read
-	hedged  atomic.Int64 // when a read was answered last only because a second member was asked, in nanoseconds since 1970
-	history history
-	leased  *leasedCache
-	hub     *hub
-	sweeper sweeper
+	readLatency atomic.Int64 // nanoseconds, by the last read
+	lastHedge   atomic.Int64 // when a read was answered last only because a second member was asked, in nanoseconds since 1970
+	history     historyTracker
+	leasedKeys  *leasedKeyCache
+	watches     *watchMux
+	sweeper     sweeper
 }
 
-// openPatience bounds Open and Create beside their contexts.
-const openPatience = 10 * time.Second
+// openTimeout bounds Open and Create beside their contexts.
+const openTimeout = 10 * time.Second
 
 // Open opens the store at the URL, which Create has made. ErrNoStore: there is
 // none, and Open makes none. A place that nobody answers at is an error within
@@ -79,14 +79,14 @@ func Open(ctx context.Context, url string) (store.Store, error) {
 	return d, nil
 }
 
-func open(ctx context.Context, p place) (*db, error) {
-	ctx, cancel := context.WithTimeout(ctx, openPatience)
+func open(ctx context.Context, p config) (*db, error) {
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	d, err := connect(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	if d.marker, err = d.findMarker(ctx); err != nil {
+	if d.marker, err = d.readMarker(ctx); err != nil {
 		d.client.Close()
 		return nil, err
 	}
@@ -95,16 +95,16 @@ func open(ctx context.Context, p place) (*db, error) {
 }
 
 // connect makes an opener that does not know yet if there is a store.
-func connect(ctx context.Context, p place) (*db, error) {
-	l := &logins{place: p, now: time.Now}
+func connect(ctx context.Context, p config) (*db, error) {
+	l := &authenticator{config: p, now: time.Now}
 	client, err := dial(ctx, p, l)
 	if err != nil {
 		return nil, err
 	}
 	d := &db{
-		Opener: opener.New(), place: p, logins: l, space: space{root: p.prefix + "/"}, client: client, leased: newLeasedCache(),
+		Opener: opener.New(), config: p, auth: l, keys: keyspace{root: p.prefix + "/"}, client: client, leasedKeys: newLeasedKeyCache(),
 	}
-	d.hub = newHub(d)
+	d.watches = newWatchMux(d)
 	return d, nil
 }
 

@@ -12,20 +12,20 @@ import (
 func URL(s store.Store) string {
 	d := s.(*db)
 	url := "etcd+unix://"
-	for i, e := range d.place.endpoints {
+	for i, e := range d.config.endpoints {
 		if i > 0 {
 			url += ","
 		}
 		url += e[len("unix://"):]
 	}
-	return url + "?prefix=" + d.place.prefix
+	return url + "?prefix=" + d.config.prefix
 }
 
 // Client is etcd's client below s.
 func Client(s store.Store) *clientv3.Client { return s.(*db).client }
 
 // Root is where the keys of s lie.
-func Root(s store.Store) string { return s.(*db).space.root }
+func Root(s store.Store) string { return s.(*db).keys.root }
 
 // Kill stops s as kill -9 would stop its process: its leases are neither
 // refreshed nor revoked any more.
@@ -38,13 +38,13 @@ func Epoch(s store.Store) int { return s.(*db).history.lastSeen().epoch }
 
 // Sweep sweeps marks up to the revision, whatever their number.
 func Sweep(ctx context.Context, s store.Store, upto int64) error {
-	return s.(*db).sweeper.sweep(ctx, upto)
+	return s.(*db).sweeper.sweepUpTo(ctx, upto)
 }
 
 // Marks is how many marks there are.
 func Marks(ctx context.Context, s store.Store) (int64, error) {
 	d := s.(*db)
-	marks := d.space.marksBelow("")
+	marks := d.keys.tombstoneRange("")
 	resp, err := d.get(ctx, marks.begin, clientv3.WithRange(marks.end), clientv3.WithCountOnly())
 	if err != nil {
 		return 0, err

@@ -12,8 +12,8 @@ import (
 // healthTimeout is how long one endpoint may take to say how it is.
 const healthTimeout = 2 * time.Second
 
-// ask asks each endpoint by itself how it is, and returns what it says, or why it does not answer.
-func (d *db) ask(ctx context.Context, endpoints []string) ([]*clientv3.StatusResponse, []error) {
+// queryStatus asks each endpoint by itself how it is, and returns what it says, or why it does not answer.
+func (d *db) queryStatus(ctx context.Context, endpoints []string) ([]*clientv3.StatusResponse, []error) {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
 	said, errs := make([]*clientv3.StatusResponse, len(endpoints)), make([]error, len(endpoints))
@@ -29,9 +29,9 @@ func (d *db) ask(ctx context.Context, endpoints []string) ([]*clientv3.StatusRes
 // not answer.
 func (d *db) Health(ctx context.Context) map[string]string {
 	all := map[string]string{}
-	said, errs := d.ask(ctx, d.place.endpoints)
+	said, errs := d.queryStatus(ctx, d.config.endpoints)
 	for i, s := range said {
-		switch endpoint := d.place.endpoints[i]; {
+		switch endpoint := d.config.endpoints[i]; {
 		case errs[i] != nil:
 			all[endpoint] = "does not answer: " + errs[i].Error()
 		case s.Leader == 0:

@@ -11,7 +11,7 @@ import (
 	"bijou/state/store"
 )
 
-// history notices that the cluster's revisions went back, as they do when its
+// historyTracker notices that the cluster's revisions went back, as they do when its
 // operator restores a snapshot, or that another cluster answers. What was read
 // before tells nothing of what is there then: an epoch ends and the next begins.
 //
@@ -37,107 +37,107 @@ import (
 //
 // What it does not see is a history that has overtaken what this process has seen
 // before it asks for the first time.
-type history struct {
-	mu  sync.Mutex
-	now seen
+type historyTracker struct {
+	mu    sync.Mutex
+	state historyState
 }
 
-// seen is what is known of the cluster at one moment.
-type seen struct {
+// historyState is what is known of the cluster at one moment.
+type historyState struct {
 	epoch    int
 	cluster  uint64 // 0: nobody has answered yet
 	revision int64  // the highest that was told
 }
 
 // lastSeen is to be asked for before a request is sent.
-func (h *history) lastSeen() seen {
+func (h *historyTracker) lastSeen() historyState {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.now
+	return h.state
 }
 
-// noteRevision takes up a revision that was told in the epoch.
-func (h *history) noteRevision(epoch int, revision int64) {
+// recordRevision takes up a revision that was told in the epoch.
+func (h *historyTracker) recordRevision(epoch int, revision int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if epoch == h.now.epoch {
-		h.now.revision = max(h.now.revision, revision)
+	if epoch == h.state.epoch {
+		h.state.revision = max(h.state.revision, revision)
 	}
 }
 
-// noteAnswer takes up a linearizable answer to a request that began when that much was
+// recordResponse takes up a linearizable answer to a request that began when that much was
 // seen. over reports whether the epoch has ended with it.
-func (h *history) noteAnswer(before seen, answer *pb.ResponseHeader) (over bool) {
+func (h *historyTracker) recordResponse(before historyState, answer *pb.ResponseHeader) (over bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if before.epoch != h.now.epoch {
+	if before.epoch != h.state.epoch {
 		return false
 	}
 	other := before.cluster != 0 && answer.ClusterId != before.cluster
 	if other || answer.Revision < before.revision {
-		h.now = seen{before.epoch + 1, answer.ClusterId, answer.Revision}
+		h.state = historyState{before.epoch + 1, answer.ClusterId, answer.Revision}
 		return true
 	}
-	if h.now.cluster == 0 {
-		h.now.cluster = answer.ClusterId
+	if h.state.cluster == 0 {
+		h.state.cluster = answer.ClusterId
 	}
-	h.now.revision = max(h.now.revision, answer.Revision)
+	h.state.revision = max(h.state.revision, answer.Revision)
 	return false
 }
 
-// hearAnswer takes up a linearizable answer, and returns the epoch that it is
+// observeResponse takes up a linearizable answer, and returns the epoch that it is
 // certainly of, or was asked in.
-func (d *db) hearAnswer(before seen, answer *pb.ResponseHeader) (epoch int) {
-	if !d.history.noteAnswer(before, answer) {
+func (d *db) observeResponse(before historyState, answer *pb.ResponseHeader) (epoch int) {
+	if !d.history.recordResponse(before, answer) {
 		return before.epoch
 	}
-	d.startOver(before, answer)
+	d.startEpoch(before, answer)
 	return before.epoch + 1
 }
 
-// startOver has everything be read afresh: watchers end as if they had missed
+// startEpoch has everything be read afresh: watchers end as if they had missed
 // something, and sessions are lost, since what stood under their leases may not.
-func (d *db) startOver(before seen, answer *pb.ResponseHeader) {
+func (d *db) startEpoch(before historyState, answer *pb.ResponseHeader) {
 	what := "etcd's data are older than they were, as after a snapshot was restored: everything is read afresh"
 	if answer.ClusterId != before.cluster {
 		what = "another etcd cluster answers than before: everything is read afresh"
 	}
-	slog.Warn(what, "members", d.place.members(), "revision", answer.Revision, "seen before", before.revision)
-	d.hub.startOver()
+	slog.Warn(what, "members", d.config.endpointList(), "revision", answer.Revision, "seen before", before.revision)
+	d.watches.endEpoch()
 	d.LoseLeases()
 }
 
-// startOver ends the tape and all watchers, since another epoch has begun.
-func (h *hub) startOver() {
+// startEpoch ends the tape and all watchers, since another epoch has begun.
+func (h *watchMux) endEpoch() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.tape == nil {
+	if h.stream == nil {
 		return
 	}
-	h.over = true
-	if h.stop != nil {
-		h.stop()
+	h.epochEnded = true
+	if h.stopStream != nil {
+		h.stopStream()
 	}
-	h.dropAll(store.ErrCompacted)
+	h.failAllLocked(store.ErrCompacted)
 }
 
-// askRevision asks etcd how far it is until it answers, so that hearAnswer notices
+// probeRevision asks etcd how far it is until it answers, so that observeResponse notices
 // what there is to notice. It fails if ctx or the opener ends.
-func (d *db) askRevision(ctx context.Context) error {
+func (d *db) probeRevision(ctx context.Context) error {
 	for n := 0; ; n++ {
-		_, err := d.get(ctx, d.space.marker(), clientv3.WithCountOnly())
-		if err == nil || d.Usable(ctx) != nil || pause(ctx, n) != nil {
+		_, err := d.get(ctx, d.keys.markerKey(), clientv3.WithCountOnly())
+		if err == nil || d.Usable(ctx) != nil || waitBackoff(ctx, n) != nil {
 			return err
 		}
 	}
 }
 
-// checkStart ends a watcher that is to begin after a revision which nobody has told
+// checkStartRevision ends a watcher that is to begin after a revision which nobody has told
 // this process in this epoch, if etcd is not as far: it was told before. Another
 // opener may know more than this one.
-func (d *db) checkStart(w *watcher, after int64) {
-	if err := d.askRevision(w.Context()); err == nil && d.history.lastSeen().revision < after {
-		d.hub.leave(w)
+func (d *db) checkStartRevision(w *watcher, after int64) {
+	if err := d.probeRevision(w.Context()); err == nil && d.history.lastSeen().revision < after {
+		d.watches.removeWatcher(w)
 		w.fail(store.ErrCompacted)
 	}
 }

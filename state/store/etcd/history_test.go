@@ -26,42 +26,42 @@ func TestHistory(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		events []event
-		want   seen
+		want   historyState
 	}{
-		{"it grows", []event{ask("a"), answer("a", 7, 10), ask("b"), answer("b", 7, 10), ask("c"), answer("c", 7, 12)}, seen{0, 7, 12}},
-		{"answers overtake one another", []event{ask("a"), ask("b"), answer("b", 7, 20), answer("a", 7, 10)}, seen{0, 7, 20}},
-		{"a watch is ahead of an older request", []event{ask("a"), tell(30), answer("a", 7, 10)}, seen{0, 7, 30}},
-		{"a member's watch is behind", []event{ask("a"), answer("a", 7, 10), tell(5)}, seen{0, 7, 10}},
-		{"it goes back", []event{ask("a"), answer("a", 7, 10), ask("b"), ends("b", 7, 9)}, seen{1, 7, 9}},
-		{"it goes back behind a watch", []event{tell(10), ask("b"), ends("b", 7, 9)}, seen{1, 7, 9}},
-		{"another cluster", []event{ask("a"), answer("a", 7, 10), ask("b"), ends("b", 8, 90)}, seen{1, 8, 90}},
+		{"it grows", []event{ask("a"), answer("a", 7, 10), ask("b"), answer("b", 7, 10), ask("c"), answer("c", 7, 12)}, historyState{0, 7, 12}},
+		{"answers overtake one another", []event{ask("a"), ask("b"), answer("b", 7, 20), answer("a", 7, 10)}, historyState{0, 7, 20}},
+		{"a watch is ahead of an older request", []event{ask("a"), tell(30), answer("a", 7, 10)}, historyState{0, 7, 30}},
+		{"a member's watch is behind", []event{ask("a"), answer("a", 7, 10), tell(5)}, historyState{0, 7, 10}},
+		{"it goes back", []event{ask("a"), answer("a", 7, 10), ask("b"), ends("b", 7, 9)}, historyState{1, 7, 9}},
+		{"it goes back behind a watch", []event{tell(10), ask("b"), ends("b", 7, 9)}, historyState{1, 7, 9}},
+		{"another cluster", []event{ask("a"), answer("a", 7, 10), ask("b"), ends("b", 8, 90)}, historyState{1, 8, 90}},
 		{"several find it at once", []event{
 			ask("a"), answer("a", 7, 10), ask("b"), ask("c"), ends("b", 7, 5), answer("c", 7, 5), ask("d"), answer("d", 7, 6),
-		}, seen{1, 7, 6}},
+		}, historyState{1, 7, 6}},
 		{"a late answer of the old history", []event{
 			ask("a"), answer("a", 7, 10), ask("late"), ask("b"), ends("b", 7, 5), answer("late", 7, 11), ask("c"), answer("c", 7, 6),
-		}, seen{1, 7, 6}},
+		}, historyState{1, 7, 6}},
 		{"a late answer of the old cluster", []event{
 			ask("a"), answer("a", 7, 10), ask("late"), ask("b"), ends("b", 8, 5), answer("late", 7, 11), ask("c"), answer("c", 8, 6),
-		}, seen{1, 8, 6}},
-		{"twice", []event{ask("a"), answer("a", 7, 10), ask("b"), ends("b", 7, 5), ask("c"), ends("c", 7, 4)}, seen{2, 7, 4}},
+		}, historyState{1, 8, 6}},
+		{"twice", []event{ask("a"), answer("a", 7, 10), ask("b"), ends("b", 7, 5), ask("c"), ends("c", 7, 4)}, historyState{2, 7, 4}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			var h history
-			asked := map[string]seen{}
+			var h historyTracker
+			asked := map[string]historyState{}
 			for _, e := range test.events {
 				switch e.do {
 				case "ask":
 					asked[e.name] = h.lastSeen()
 				case "tell":
-					h.noteRevision(h.lastSeen().epoch, e.revision)
+					h.recordRevision(h.lastSeen().epoch, e.revision)
 				case "answer":
-					if over := h.noteAnswer(asked[e.name], &pb.ResponseHeader{ClusterId: e.cluster, Revision: e.revision}); over != e.over {
+					if over := h.recordResponse(asked[e.name], &pb.ResponseHeader{ClusterId: e.cluster, Revision: e.revision}); over != e.over {
 						t.Errorf("%s at %d: the epoch ends: %t, want %t", e.name, e.revision, over, e.over)
 					}
 				}
 			}
-			h.noteRevision(h.lastSeen().epoch-1, 1000) // of a stream of before
+			h.recordRevision(h.lastSeen().epoch-1, 1000) // of a stream of before
 			if got := h.lastSeen(); got != test.want {
 				t.Errorf("seen %+v, want %+v", got, test.want)
 			}

@@ -19,30 +19,30 @@ func (d *db) Lease(ctx context.Context, ttl time.Duration) (store.Lease, error) 
 	if err := d.Usable(ctx); err != nil {
 		return nil, err
 	}
-	if err := d.ready(ctx); err != nil {
+	if err := d.waitReady(ctx); err != nil {
 		return nil, err
 	}
 	ttl = max(ttl, time.Second)
 	var made time.Time
 	var resp *clientv3.LeaseGrantResponse
-	err := d.known(ctx, func() (err error) {
+	err := d.retryUnknownToken(ctx, func() (err error) {
 		made = time.Now()
-		bound, cancel := d.bind(ctx, commitPatience)
+		bound, cancel := d.bindContext(ctx, commitTimeout)
 		defer cancel()
 		resp, err = d.client.Grant(bound, int64((ttl+time.Second-1)/time.Second))
 		return err
 	})
 	if err != nil {
-		return nil, d.explain(ctx, err)
+		return nil, d.storeError(ctx, err)
 	}
 	return d.Keep(opener.Term{
 		ID: store.LeaseID(resp.ID), TTL: ttl, Made: made,
-		Refresh: func(ctx context.Context) (bool, error) { return d.refresh(ctx, resp.ID, ttl/4) },
-		Revoke:  func(ctx context.Context) error { return d.revoke(ctx, resp.ID) },
+		Refresh: func(ctx context.Context) (bool, error) { return d.refreshLease(ctx, resp.ID, ttl/4) },
+		Revoke:  func(ctx context.Context) error { return d.revokeLease(ctx, resp.ID) },
 	})
 }
 
-func (d *db) revoke(ctx context.Context, id clientv3.LeaseID) error {
+func (d *db) revokeLease(ctx context.Context, id clientv3.LeaseID) error {
 	return d.retry(ctx, func(ctx context.Context) error {
 		_, err := d.client.Revoke(ctx, id)
 		if errors.Is(err, rpctypes.ErrLeaseNotFound) {
@@ -52,9 +52,9 @@ func (d *db) revoke(ctx context.Context, id clientv3.LeaseID) error {
 	})
 }
 
-// refresh asks one member once, and waits so long for it: the next time another
+// refreshLease asks one member once, and waits so long for it: the next time another
 // may answer.
-func (d *db) refresh(ctx context.Context, id clientv3.LeaseID, limit time.Duration) (lives bool, err error) {
+func (d *db) refreshLease(ctx context.Context, id clientv3.LeaseID, limit time.Duration) (lives bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	stream, err := pb.NewLeaseClient(d.client.ActiveConnection()).LeaseKeepAlive(ctx)

@@ -25,7 +25,7 @@ func TestLogins(t *testing.T) {
 		}
 	}
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	l := &logins{place: place{passwordFile: file}, now: func() time.Time { return now }}
+	l := &authenticator{config: config{passwordFile: file}, now: func() time.Time { return now }}
 	var asked []string
 	right := "old"
 	login := func() error {
@@ -39,12 +39,12 @@ func TestLogins(t *testing.T) {
 			})
 	}
 	write("old\n")
-	if err := login(); err != nil || l.refused() {
+	if err := login(); err != nil || l.isRefused() {
 		t.Fatal(err)
 	}
 	right = "new"
 	for range 100 { // a hundred seconds: after 1, 3, 7, 15, 31, 61, 91 more
-		if err := login(); !errors.Is(rpctypes.Error(err), rpctypes.ErrAuthFailed) || !l.refused() {
+		if err := login(); !errors.Is(rpctypes.Error(err), rpctypes.ErrAuthFailed) || !l.isRefused() {
 			t.Fatal(err)
 		}
 		now = now.Add(time.Second)
@@ -61,7 +61,7 @@ func TestLogins(t *testing.T) {
 		t.Errorf("without a password: %v", err)
 	}
 	write("new")
-	if err := login(); err != nil || l.refused() {
+	if err := login(); err != nil || l.isRefused() {
 		t.Fatal(err)
 	}
 	if want := []string{"newer", "new"}; !slices.Equal(asked, want) {

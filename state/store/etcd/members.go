@@ -20,7 +20,7 @@ func ReplaceMember(ctx context.Context, url, member, peer string) (initialCluste
 	if err != nil {
 		return "", err
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	d, err := connect(ctx, p)
 	if err != nil {
@@ -29,7 +29,7 @@ func ReplaceMember(ctx context.Context, url, member, peer string) (initialCluste
 	defer d.Close()
 	list, err := d.client.MemberList(ctx) // it wants a quorum
 	if err != nil {
-		return "", fmt.Errorf("nothing was changed: %w", d.explain(ctx, err))
+		return "", fmt.Errorf("nothing was changed: %w", d.storeError(ctx, err))
 	}
 	members, peers := list.Members, []string{peer}
 	switch i := slices.IndexFunc(members, func(m *etcdserverpb.Member) bool {
@@ -69,12 +69,12 @@ func ReplaceMember(ctx context.Context, url, member, peer string) (initialCluste
 // removeMember takes a member out that does not answer, if a majority of all does. Each is
 // asked at the places that this store was given, and at its own.
 func (d *db) removeMember(ctx context.Context, members []*etcdserverpb.Member, dead *etcdserverpb.Member) error {
-	places := slices.Clone(d.place.endpoints)
+	places := slices.Clone(d.config.endpoints)
 	for _, m := range members {
 		places = append(places, m.ClientURLs...)
 	}
 	healthy := map[uint64]bool{}
-	said, errs := d.ask(ctx, places)
+	said, errs := d.queryStatus(ctx, places)
 	for i, s := range said {
 		if errs[i] == nil && s.Leader != 0 && !s.IsLearner {
 			healthy[s.Header.MemberId] = true
@@ -87,5 +87,5 @@ func (d *db) removeMember(ctx context.Context, members []*etcdserverpb.Member, d
 		return fmt.Errorf("%d of etcd's %d members must be healthy, and %d are; nothing was changed: bring another one back first", need, len(members), len(healthy))
 	}
 	_, err := d.client.MemberRemove(ctx, dead.ID)
-	return d.explain(ctx, err)
+	return d.storeError(ctx, err)
 }

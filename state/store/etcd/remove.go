@@ -23,13 +23,13 @@ func Remove(ctx context.Context, url string) error {
 	return nil
 }
 
-func remove(ctx context.Context, p place) error {
-	return visit(ctx, p, func(ctx context.Context, d *db) error {
-		if _, err := d.findMarker(ctx); err != nil {
+func remove(ctx context.Context, p config) error {
+	return withConnection(ctx, p, func(ctx context.Context, d *db) error {
+		if _, err := d.readMarker(ctx); err != nil {
 			return err
 		}
-		all := d.space.all()
+		all := d.keys.storeRange()
 		_, err := d.client.Delete(ctx, all.begin, clientv3.WithRange(all.end))
-		return d.explain(ctx, err)
+		return d.storeError(ctx, err)
 	})
 }

@@ -29,7 +29,7 @@ func (d *db) Snapshot(ctx context.Context) (store.Snapshot, error) {
 }
 
 func (s *snapshot) Get(ctx context.Context, key string) (store.KV, bool, error) {
-	resp, err := s.read(ctx, s.d.space.key(key))
+	resp, err := s.read(ctx, s.d.keys.encodeKey(key))
 	if err != nil || len(resp.Kvs) == 0 {
 		return store.KV{}, false, err
 	}
@@ -40,13 +40,13 @@ func (s *snapshot) Get(ctx context.Context, key string) (store.KV, bool, error) 
 func (s *snapshot) List(ctx context.Context, prefix string) ([]store.KV, error) {
 	var kvs []store.KV
 	var leased []string
-	err := pages(s.d.space.below(prefix), func(begin, end string, limit int64) (*clientv3.GetResponse, error) {
+	err := readPages(s.d.keys.prefixRange(prefix), func(begin, end string, limit int64) (*clientv3.GetResponse, error) {
 		resp, err := s.read(ctx, begin, clientv3.WithRange(end), clientv3.WithLimit(limit))
 		if err != nil {
 			return nil, err
 		}
 		for _, kv := range resp.Kvs {
-			kvs = append(kvs, store.KV{Key: s.d.space.name(kv.Key), Value: kv.Value, Revision: kv.ModRevision})
+			kvs = append(kvs, store.KV{Key: s.d.keys.decodeKey(kv.Key), Value: kv.Value, Revision: kv.ModRevision})
 			if kv.Lease != 0 {
 				leased = append(leased, string(kv.Key))
 			}
@@ -56,17 +56,17 @@ func (s *snapshot) List(ctx context.Context, prefix string) ([]store.KV, error) 
 	if err != nil {
 		return nil, err
 	}
-	s.d.leased.remember(s.listing(prefix), leased)
+	s.d.leasedKeys.put(s.listingID(prefix), leased)
 	return kvs, nil
 }
 
 func (s *snapshot) Revision(ctx context.Context) (int64, error) {
-	if s.fixed() == 0 {
-		if _, err := s.read(ctx, s.d.space.marker(), clientv3.WithCountOnly()); err != nil {
+	if s.fixedRevision() == 0 {
+		if _, err := s.read(ctx, s.d.keys.markerKey(), clientv3.WithCountOnly()); err != nil {
 			return 0, err
 		}
 	}
-	return s.fixed(), s.usable(ctx)
+	return s.fixedRevision(), s.checkUsable(ctx)
 }
 
 func (s *snapshot) Close() {
@@ -75,7 +75,7 @@ func (s *snapshot) Close() {
 	s.closed = true
 }
 
-func (s *snapshot) usable(ctx context.Context) error {
+func (s *snapshot) checkUsable(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -84,21 +84,21 @@ func (s *snapshot) usable(ctx context.Context) error {
 	return s.d.Usable(ctx)
 }
 
-func (s *snapshot) fixed() int64 {
+func (s *snapshot) fixedRevision() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.revision
 }
 
-// listing is a prefix at the snapshot's revision.
-func (s *snapshot) listing(prefix string) listing {
+// listingID is a prefix at the snapshot's revision.
+func (s *snapshot) listingID(prefix string) listingID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return listing{prefix, s.revision, s.epoch}
+	return listingID{prefix, s.revision, s.epoch}
 }
 
-// fix makes the revision the snapshot's, unless another first read was faster.
-func (s *snapshot) fix(revision int64, epoch int) bool {
+// fixRevision makes the revision the snapshot's, unless another first read was faster.
+func (s *snapshot) fixRevision(revision int64, epoch int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.revision == 0 {
@@ -107,8 +107,8 @@ func (s *snapshot) fix(revision int64, epoch int) bool {
 	return s.revision == revision && s.epoch == epoch
 }
 
-// over says if the epoch of the snapshot's revision has ended.
-func (s *snapshot) over() bool {
+// isOutdated says if the epoch of the snapshot's revision has ended.
+func (s *snapshot) isOutdated() bool {
 	now := s.d.history.lastSeen().epoch
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,21 +117,21 @@ func (s *snapshot) over() bool {
 
 // read is one request, at the snapshot's revision.
 func (s *snapshot) read(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
-	if err := s.usable(ctx); err != nil {
+	if err := s.checkUsable(ctx); err != nil {
 		return nil, err
 	}
-	if s.fixed() == 0 {
+	if s.fixedRevision() == 0 {
 		resp, epoch, err := s.d.readNewest(ctx, key, opts...)
-		if err != nil || s.fix(resp.Header.Revision, epoch) {
+		if err != nil || s.fixRevision(resp.Header.Revision, epoch) {
 			return resp, err
 		}
 	}
-	if s.over() {
+	if s.isOutdated() {
 		return nil, store.ErrCompacted
 	}
-	resp, err := s.d.readAt(ctx, s.fixed(), key, opts...)
+	resp, err := s.d.readAt(ctx, s.fixedRevision(), key, opts...)
 	if errors.Is(err, rpctypes.ErrFutureRev) { // which it was not when it was fixed
-		_ = s.d.askRevision(ctx)
+		_ = s.d.probeRevision(ctx)
 		return nil, store.ErrCompacted
 	}
 	return resp, err
@@ -143,11 +143,11 @@ func (d *db) readNewest(ctx context.Context, key string, opts ...clientv3.OpOpti
 	var txn *clientv3.TxnResponse
 	err = d.retry(ctx, func(ctx context.Context) (err error) {
 		before := d.history.lastSeen()
-		txn, err = hedge(ctx, d, func(ctx context.Context) (*clientv3.TxnResponse, error) {
-			return d.client.Txn(ctx).If(d.isSame()).Then(clientv3.OpGet(key, opts...)).Commit()
+		txn, err = hedgeRead(ctx, d, func(ctx context.Context) (*clientv3.TxnResponse, error) {
+			return d.client.Txn(ctx).If(d.markerUnchanged()).Then(clientv3.OpGet(key, opts...)).Commit()
 		})
 		if err == nil {
-			epoch = d.hearAnswer(before, txn.Header)
+			epoch = d.observeResponse(before, txn.Header)
 		}
 		return err
 	})
@@ -174,14 +174,14 @@ func (d *db) readAt(ctx context.Context, revision int64, key string, opts ...cli
 }
 
 const (
-	firstPage = 128     // keys
-	pageBytes = 4 << 20 // aimed at, from what the page before has shown
-	maxPage   = 8 << 10 // keys
+	firstPageKeys   = 128     // keys
+	targetPageBytes = 4 << 20 // aimed at, from what the page before has shown
+	maxPageKeys     = 8 << 10 // keys
 )
 
-// pages reads a span bit by bit.
-func pages(s span, read func(begin, end string, limit int64) (*clientv3.GetResponse, error)) error {
-	for limit := int64(firstPage); ; {
+// readPages reads a span bit by bit.
+func readPages(s keyRange, read func(begin, end string, limit int64) (*clientv3.GetResponse, error)) error {
+	for limit := int64(firstPageKeys); ; {
 		resp, err := read(s.begin, s.end, limit)
 		if err != nil || !resp.More || len(resp.Kvs) == 0 {
 			return err
@@ -190,7 +190,7 @@ func pages(s span, read func(begin, end string, limit int64) (*clientv3.GetRespo
 		for _, kv := range resp.Kvs {
 			size += len(kv.Key) + len(kv.Value)
 		}
-		limit = min(max(int64(pageBytes/size)*int64(len(resp.Kvs)), 16), maxPage)
+		limit = min(max(int64(targetPageBytes/size)*int64(len(resp.Kvs)), 16), maxPageKeys)
 		s.begin = string(resp.Kvs[len(resp.Kvs)-1].Key) + "\x00"
 	}
 }

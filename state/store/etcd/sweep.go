@@ -10,19 +10,19 @@ import (
 )
 
 const (
-	// sweepEvery is how long a mark stays at least. A prefix condition older
+	// sweepInterval is how long a mark stays at least. A prefix condition older
 	// than a sweep does not hold, and its caller reads again.
-	sweepEvery = 10 * time.Minute
-	// sweepAbove is how many marks are left alone.
-	sweepAbove = 1000
+	sweepInterval = 10 * time.Minute
+	// maxUnsweptTombstones is how many marks are left alone.
+	maxUnsweptTombstones = 1000
 )
 
 // sweeper removes old marks. Each opener has one that lives long enough; that
 // several do the same work does no harm.
 type sweeper struct {
-	d     *db
-	seen  int64 // the revision of the look before
-	epoch int   // of that
+	d            *db
+	lastRevision int64 // the revision of the look before
+	lastEpoch    int   // of that
 }
 
 func (s *sweeper) start(d *db) {
@@ -31,7 +31,7 @@ func (s *sweeper) start(d *db) {
 }
 
 func (s *sweeper) run() {
-	wait := time.NewTimer(sweepEvery + rand.N(sweepEvery/4))
+	wait := time.NewTimer(sweepInterval + rand.N(sweepInterval/4))
 	defer wait.Stop()
 	for {
 		select {
@@ -40,57 +40,57 @@ func (s *sweeper) run() {
 			return
 		}
 		// Etcd may be away, or the store gone: whoever uses it hears of it there.
-		_ = s.look(s.d.Context(), sweepAbove)
-		wait.Reset(sweepEvery + rand.N(sweepEvery/4))
+		_ = s.sweepOld(s.d.Context(), maxUnsweptTombstones)
+		wait.Reset(sweepInterval + rand.N(sweepInterval/4))
 	}
 }
 
-// look sweeps what was there at the look before already, if it is above a
+// sweepOld sweeps what was there at the look before already, if it is above a
 // number of marks.
-func (s *sweeper) look(ctx context.Context, above int64) error {
-	marks := s.d.space.marksBelow("")
+func (s *sweeper) sweepOld(ctx context.Context, above int64) error {
+	marks := s.d.keys.tombstoneRange("")
 	resp, err := s.d.get(ctx, marks.begin, clientv3.WithRange(marks.end), clientv3.WithCountOnly())
 	if err != nil {
 		return err
 	}
-	before, epoch := s.seen, s.epoch
-	s.seen, s.epoch = resp.Header.Revision, s.d.history.lastSeen().epoch
-	if before == 0 || epoch != s.epoch || resp.Count <= above {
+	before, epoch := s.lastRevision, s.lastEpoch
+	s.lastRevision, s.lastEpoch = resp.Header.Revision, s.d.history.lastSeen().epoch
+	if before == 0 || epoch != s.lastEpoch || resp.Count <= above {
 		return nil
 	}
-	return s.sweep(ctx, before)
+	return s.sweepUpTo(ctx, before)
 }
 
-// sweep removes the marks up to the revision. That they may be missing is
+// sweepUpTo removes the marks up to the revision. That they may be missing is
 // written first: a condition that would need them does not hold from then on.
-func (s *sweeper) sweep(ctx context.Context, upto int64) error {
+func (s *sweeper) sweepUpTo(ctx context.Context, upto int64) error {
 	d := s.d
-	later := clientv3.Compare(clientv3.Value(d.space.swept()), "<", sweptValue(upto))
-	_, err := d.client.Txn(ctx).If(d.isSame(), later).
-		Then(clientv3.OpPut(d.space.swept(), sweptValue(upto))).Commit()
+	later := clientv3.Compare(clientv3.Value(d.keys.sweptKey()), "<", sweptValue(upto))
+	_, err := d.client.Txn(ctx).If(d.markerUnchanged(), later).
+		Then(clientv3.OpPut(d.keys.sweptKey(), sweptValue(upto))).Commit()
 	if err != nil {
-		return d.explain(ctx, err)
+		return d.storeError(ctx, err)
 	}
-	marks := d.space.marksBelow("")
-	return pages(marks, func(begin, end string, limit int64) (*clientv3.GetResponse, error) {
+	marks := d.keys.tombstoneRange("")
+	return readPages(marks, func(begin, end string, limit int64) (*clientv3.GetResponse, error) {
 		resp, err := d.get(ctx, begin, clientv3.WithRange(end), clientv3.WithLimit(limit), clientv3.WithKeysOnly())
 		if err != nil {
 			return nil, err
 		}
-		return resp, s.remove(ctx, resp, upto)
+		return resp, s.deleteTombstones(ctx, resp, upto)
 	})
 }
 
-// remove deletes those of the marks that were not made again meanwhile.
-func (s *sweeper) remove(ctx context.Context, resp *clientv3.GetResponse, upto int64) error {
-	for kvs := range slices.Chunk(resp.Kvs, maxRoot) {
+// deleteTombstones deletes those of the marks that were not made again meanwhile.
+func (s *sweeper) deleteTombstones(ctx context.Context, resp *clientv3.GetResponse, upto int64) error {
+	for kvs := range slices.Chunk(resp.Kvs, maxRootOps) {
 		var ops []clientv3.Op
 		for _, kv := range kvs {
 			old := clientv3.Compare(clientv3.ModRevision(string(kv.Key)), "<", upto+1)
 			ops = append(ops, clientv3.OpTxn([]clientv3.Cmp{old}, []clientv3.Op{clientv3.OpDelete(string(kv.Key))}, nil))
 		}
-		if _, err := s.d.client.Txn(ctx).If(s.d.isSame()).Then(ops...).Commit(); err != nil {
-			return s.d.explain(ctx, err)
+		if _, err := s.d.client.Txn(ctx).If(s.d.markerUnchanged()).Then(ops...).Commit(); err != nil {
+			return s.d.storeError(ctx, err)
 		}
 	}
 	return nil

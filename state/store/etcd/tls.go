@@ -13,8 +13,8 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// tlsConfig is what the files of the place are at this moment.
-func (p place) tlsConfig() (*tls.Config, error) {
+// loadTLS is what the files of the place are at this moment.
+func (p config) loadTLS() (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if p.ca != "" {
 		pem, err := os.ReadFile(p.ca)
@@ -29,7 +29,7 @@ func (p place) tlsConfig() (*tls.Config, error) {
 	if p.cert == "" {
 		return c, nil
 	}
-	if err := private(p.key); err != nil {
+	if err := checkPrivate(p.key); err != nil {
 		return nil, err
 	}
 	pair, err := tls.LoadX509KeyPair(p.cert, p.key)
@@ -40,47 +40,47 @@ func (p place) tlsConfig() (*tls.Config, error) {
 	return c, nil
 }
 
-// renewed are credentials whose files are read again for each handshake: they are
+// reloadingCredentials are credentials whose files are read again for each handshake: they are
 // renewed before they expire, and agents live longer than they are valid. What is
 // made of them goes to gRPC's own credentials, which alone know how to check a
 // server.
-type renewed struct {
+type reloadingCredentials struct {
 	credentials.TransportCredentials // of what was read at first
-	last                             *lastConfig
+	reloader                         *tlsReloader
 }
 
-// lastConfig is what was read last of the files of a place.
-type lastConfig struct {
-	place place
+// tlsReloader is what was read last of the files of a place.
+type tlsReloader struct {
+	config config
 
-	mu     sync.Mutex
-	config *tls.Config // that could be read
-	said   string      // what could not be read since
+	mu       sync.Mutex
+	lastGood *tls.Config // that could be read
+	warned   string      // what could not be read since
 }
 
-func renewedCredentials(p place, first *tls.Config) renewed {
-	return renewed{credentials.NewTLS(first), &lastConfig{place: p, config: first}}
+func newReloadingCredentials(p config, first *tls.Config) reloadingCredentials {
+	return reloadingCredentials{credentials.NewTLS(first), &tlsReloader{config: p, lastGood: first}}
 }
 
-func (r renewed) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	return credentials.NewTLS(r.last.readFiles()).ClientHandshake(ctx, authority, conn)
+func (r reloadingCredentials) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	return credentials.NewTLS(r.reloader.reload()).ClientHandshake(ctx, authority, conn)
 }
 
-func (r renewed) Clone() credentials.TransportCredentials {
-	return renewed{r.TransportCredentials.Clone(), r.last}
+func (r reloadingCredentials) Clone() credentials.TransportCredentials {
+	return reloadingCredentials{r.TransportCredentials.Clone(), r.reloader}
 }
 
-// readFiles reads the files. As long as they cannot be used, as while only some of them
+// reload reads the files. As long as they cannot be used, as while only some of them
 // are renewed, what they were before is.
-func (l *lastConfig) readFiles() *tls.Config {
-	c, err := l.place.tlsConfig()
+func (l *tlsReloader) reload() *tls.Config {
+	c, err := l.config.loadTLS()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err == nil {
-		l.config, l.said = c, ""
-	} else if l.said != err.Error() {
-		l.said = err.Error()
+		l.lastGood, l.warned = c, ""
+	} else if l.warned != err.Error() {
+		l.warned = err.Error()
 		slog.Warn("etcd's credentials cannot be read again: those of before are used", "error", err)
 	}
-	return l.config
+	return l.lastGood
 }

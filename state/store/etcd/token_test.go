@@ -16,11 +16,11 @@ import (
 // commits are repeated until one does, and given up as an absence.
 func TestUnknownToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &db{Opener: opener.New(), logins: &logins{}}
+		d := &db{Opener: opener.New(), auth: &authenticator{}}
 		defer d.Opener.Close(func() {})
 		for _, unknown := range []error{rpctypes.ErrInvalidAuthToken, rpctypes.ErrAuthOldRevision} {
 			asked := 0
-			err := d.known(t.Context(), func() error {
+			err := d.retryUnknownToken(t.Context(), func() error {
 				if asked++; asked < 5 {
 					return unknown
 				}
@@ -29,8 +29,8 @@ func TestUnknownToken(t *testing.T) {
 			if !errors.Is(err, store.ErrConflict) || asked != 5 {
 				t.Errorf("asked %d times: %v", asked, err)
 			}
-			err = d.known(t.Context(), func() error { return unknown })
-			if err = d.explain(context.Background(), err); !errors.Is(err, store.ErrAway) {
+			err = d.retryUnknownToken(t.Context(), func() error { return unknown })
+			if err = d.storeError(context.Background(), err); !errors.Is(err, store.ErrAway) {
 				t.Errorf("never known: %v", err)
 			}
 		}

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// place is a store's place: a cluster, a prefix in it, and how to get there.
-type place struct {
+// config is a store's place: a cluster, a prefix in it, and how to get there.
+type config struct {
 	endpoints    []string // as etcd's client wants them
 	prefix       string   // "/a/b", never empty
 	tls          bool
@@ -23,32 +23,32 @@ type place struct {
 	passwordFile string
 }
 
-// members is the endpoints for people.
-func (p place) members() string { return strings.Join(p.endpoints, ", ") }
+// endpointList is the endpoints for people.
+func (p config) endpointList() string { return strings.Join(p.endpoints, ", ") }
 
 const wantURL = "want etcd://HOST:PORT,HOST:PORT/PREFIX or etcd+unix:///SOCKET,/SOCKET?prefix=/PREFIX"
 
 // parseURL does not use net/url for the whole: that knows one host only. Its
 // errors quote no user data that could be a password.
-func parseURL(raw string) (place, error) {
+func parseURL(raw string) (config, error) {
 	p, err := splitURL(raw)
 	if err != nil {
-		return place{}, fmt.Errorf("invalid state URL: %w", err)
+		return config{}, fmt.Errorf("invalid state URL: %w", err)
 	}
 	return p, nil
 }
 
-func splitURL(raw string) (place, error) {
+func splitURL(raw string) (config, error) {
 	raw, query, _ := strings.Cut(raw, "?")
 	options, err := parseOptions(query)
 	if err != nil {
-		return place{}, err
+		return config{}, err
 	}
 	scheme, rest, _ := strings.Cut(raw, "://")
 	if strings.Contains(rest, "@") {
-		return place{}, errors.New("it must not hold a user or a password: want ?user=NAME&password-file=FILE")
+		return config{}, errors.New("it must not hold a user or a password: want ?user=NAME&password-file=FILE")
 	}
-	p := place{
+	p := config{
 		tls: options["tls"] == "true" || options["ca"] != "" || options["cert"] != "", ca: options["ca"],
 		cert: options["cert"], key: options["key"], user: options["user"], passwordFile: options["password-file"],
 	}
@@ -56,7 +56,7 @@ func splitURL(raw string) (place, error) {
 	case "etcd":
 		hosts, prefix, _ := strings.Cut(rest, "/")
 		if options["prefix"] != "" {
-			return place{}, errors.New("the prefix goes into the path: " + wantURL)
+			return config{}, errors.New("the prefix goes into the path: " + wantURL)
 		}
 		p.prefix = "/" + prefix
 		p.endpoints, err = hostEndpoints(hosts, p.tls)
@@ -67,9 +67,9 @@ func splitURL(raw string) (place, error) {
 		err = errors.New(wantURL)
 	}
 	if err != nil {
-		return place{}, err
+		return config{}, err
 	}
-	return p, p.check()
+	return p, p.validate()
 }
 
 // parseOptions takes the query apart.
@@ -126,7 +126,7 @@ func socketEndpoints(sockets string, tls bool) ([]string, error) {
 	return endpoints, nil
 }
 
-func (p place) check() error {
+func (p config) validate() error {
 	if !regexp.MustCompile(`^(/[A-Za-z0-9._-]+)+$`).MatchString(p.prefix) || path.Clean(p.prefix) != p.prefix {
 		return fmt.Errorf("prefix %q: want /NAME or /NAME/NAME, of letters, digits, dots, dashes and underscores", p.prefix)
 	}

@@ -8,8 +8,8 @@ import (
 	"bijou/state/store/opener"
 )
 
-// maxQueue is how many batches wait for a watcher before the hub drops it.
-const maxQueue = 256
+// maxQueuedBatches is how many batches wait for a watcher before the hub drops it.
+const maxQueuedBatches = 256
 
 // watcher is fed by the hub, by a catchup, or by nobody: then its Next joins the
 // hub again. The hub's batches wait while a catchup tells what was before them.
@@ -18,16 +18,16 @@ type watcher struct {
 	d     *db
 	epoch int // that its position is of
 
-	next sync.Mutex // one Next at a time
+	nextMu sync.Mutex // one Next at a time
 
-	mu      sync.Mutex
-	pos     int64         // everything up to here is in the queue, or was taken
-	joined  bool          // the hub knows it
-	settled bool          // the hub feeds it what comes after pos, or after until
-	until   int64         // a catchup tells what comes between pos and here; 0: there is none
-	queue   []store.Batch // in order
-	later   []store.Batch // after the catchup
-	err     error         // after the queue
+	mu          sync.Mutex
+	position    int64         // everything up to here is in the queue, or was taken
+	registered  bool          // the hub knows it
+	live        bool          // the hub feeds it what comes after pos, or after until
+	replayUntil int64         // a catchup tells what comes between pos and here; 0: there is none
+	queue       []store.Batch // in order
+	afterReplay []store.Batch // after the catchup
+	err         error         // after the queue
 }
 
 // Watch takes no answer from etcd; Next waits for one, however long etcd is away.
@@ -37,31 +37,31 @@ func (d *db) Watch(ctx context.Context, after int64, prefixes ...string) (store.
 	}
 	after = max(after, d.marker) // there was no store before
 	seen := d.history.lastSeen()
-	w := &watcher{Watch: d.NewWatch(prefixes), d: d, epoch: seen.epoch, pos: after}
+	w := &watcher{Watch: d.NewWatch(prefixes), d: d, epoch: seen.epoch, position: after}
 	if after > seen.revision {
-		d.Go(func() { d.checkStart(w, after) })
+		d.Go(func() { d.checkStartRevision(w, after) })
 	}
-	w.rejoin()
+	w.ensureRegistered()
 	return w, nil
 }
 
 func (w *watcher) Next(ctx context.Context) (store.Batch, error) {
-	w.next.Lock()
-	defer w.next.Unlock()
+	w.nextMu.Lock()
+	defer w.nextMu.Unlock()
 	for {
 		if err := w.Usable(ctx); err != nil {
 			return store.Batch{}, err
 		}
-		b, ok, err := w.take()
+		b, ok, err := w.popBatch()
 		if ok || err != nil {
 			return b, err
 		}
-		w.rejoin()
+		w.ensureRegistered()
 		w.Wait(ctx)
 	}
 }
 
-func (w *watcher) take() (b store.Batch, ok bool, err error) {
+func (w *watcher) popBatch() (b store.Batch, ok bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.queue) > 0 {
@@ -72,30 +72,30 @@ func (w *watcher) take() (b store.Batch, ok bool, err error) {
 	return store.Batch{}, false, w.err
 }
 
-// rejoin has the hub feed the watcher, if nobody does.
-func (w *watcher) rejoin() {
+// ensureRegistered has the hub feed the watcher, if nobody does.
+func (w *watcher) ensureRegistered() {
 	w.mu.Lock()
-	idle := !w.joined && w.until == 0 && w.err == nil && len(w.Prefixes) > 0
-	w.joined = w.joined || idle
+	idle := !w.registered && w.replayUntil == 0 && w.err == nil && len(w.Prefixes) > 0
+	w.registered = w.registered || idle
 	w.mu.Unlock()
 	if idle {
-		w.d.hub.join(w)
+		w.d.watches.addWatcher(w)
 	}
 }
 
-// settle is called by the hub, which tells everything after the revision from
+// goLive is called by the hub, which tells everything after the revision from
 // now on. It may do so again after its tape was changed, to no effect.
-func (w *watcher) settle(from int64) {
+func (w *watcher) goLive(from int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.settled {
+	if w.live {
 		return
 	}
-	w.settled = true
-	if w.pos < from {
-		w.until = from
-		pos := w.pos
-		w.d.Go(func() { w.d.catchUp(w, pos, from) })
+	w.live = true
+	if w.position < from {
+		w.replayUntil = from
+		pos := w.position
+		w.d.Go(func() { w.d.replayHistory(w, pos, from) })
 	}
 }
 
@@ -104,46 +104,46 @@ func (w *watcher) settle(from int64) {
 func (w *watcher) push(b store.Batch) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.settled || b.Revision <= max(w.pos, w.until) {
+	if !w.live || b.Revision <= max(w.position, w.replayUntil) {
 		return true
 	}
-	if len(w.queue)+len(w.later) >= maxQueue {
-		w.joined, w.settled = false, false
+	if len(w.queue)+len(w.afterReplay) >= maxQueuedBatches {
+		w.registered, w.live = false, false
 		return false
 	}
-	if w.until > 0 {
-		w.later = append(w.later, b)
+	if w.replayUntil > 0 {
+		w.afterReplay = append(w.afterReplay, b)
 		return true
 	}
-	w.add(b)
+	w.enqueue(b)
 	return true
 }
 
-// add queues a batch. The caller holds the lock.
-func (w *watcher) add(b store.Batch) {
+// enqueue queues a batch. The caller holds the lock.
+func (w *watcher) enqueue(b store.Batch) {
 	w.queue = append(w.queue, b)
-	w.pos = b.Revision
+	w.position = b.Revision
 	w.Rouse()
 }
 
-// tell is called by the catchup.
-func (w *watcher) tell(b store.Batch) {
+// pushReplayed is called by the catchup.
+func (w *watcher) pushReplayed(b store.Batch) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.err == nil {
-		w.add(b)
+		w.enqueue(b)
 	}
 }
 
-// caughtUp is called at the catchup's end.
-func (w *watcher) caughtUp() {
+// finishReplay is called at the catchup's end.
+func (w *watcher) finishReplay() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.pos, w.until = max(w.pos, w.until), 0
-	for _, b := range w.later {
-		w.add(b)
+	w.position, w.replayUntil = max(w.position, w.replayUntil), 0
+	for _, b := range w.afterReplay {
+		w.enqueue(b)
 	}
-	w.later = nil
+	w.afterReplay = nil
 	w.Rouse()
 }
 
@@ -151,14 +151,14 @@ func (w *watcher) caughtUp() {
 func (w *watcher) fail(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.err, w.later = err, nil
+	w.err, w.afterReplay = err, nil
 	w.Rouse()
 }
 
-// outdated says if the epoch of its position has ended.
-func (w *watcher) outdated() bool { return w.epoch != w.d.history.lastSeen().epoch }
+// isOutdated says if the epoch of its position has ended.
+func (w *watcher) isOutdated() bool { return w.epoch != w.d.history.lastSeen().epoch }
 
-func (w *watcher) failed() bool {
+func (w *watcher) hasFailed() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.err != nil
@@ -166,5 +166,5 @@ func (w *watcher) failed() bool {
 
 func (w *watcher) Close() {
 	w.End()
-	w.d.hub.leave(w)
+	w.d.watches.removeWatcher(w)
 }

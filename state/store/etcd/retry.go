@@ -1,0 +1,119 @@
+package etcd
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
+)
+
+const (
+	// callTimeout is how long a call waits for an etcd that does not answer.
+	callTimeout = 30 * time.Second
+	// commitTimeout bounds one request that writes. etcd itself gives up after
+	// seven seconds.
+	commitTimeout = 10 * time.Second
+	// firstAttemptTimeout is how long a read waits for one member before it asks
+	// another; the next attempts wait longer, in case it is slow, not stuck.
+	firstAttemptTimeout = 2 * time.Second
+	// maxBackoff is between attempts.
+	maxBackoff = time.Second
+)
+
+// bindContext is a context that ends with the opener, too.
+func (d *db) bindContext(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	stop := context.AfterFunc(d.Context(), cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+// retry calls f, which must be repeatable, until it gets an answer: each time
+// another member may be asked.
+func (d *db) retry(ctx context.Context, f func(ctx context.Context) error) error {
+	bound, cancel := d.bindContext(ctx, callTimeout)
+	defer cancel()
+	for n := 0; ; n++ {
+		attempt, cancel := context.WithTimeout(bound, firstAttemptTimeout<<min(n, 4))
+		err := f(attempt)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		if !isTransient(err) || waitBackoff(bound, n) != nil {
+			return d.storeError(ctx, d.connectionError(err))
+		}
+	}
+}
+
+// retryUnknownToken calls f, which must not be repeated once it was heard, until a member knows
+// who calls.
+func (d *db) retryUnknownToken(ctx context.Context, f func() error) error {
+	bound, cancel := d.bindContext(ctx, callTimeout)
+	defer cancel()
+	for n := 0; ; n++ {
+		err := f()
+		if !isUnknownToken(err) || waitBackoff(bound, n) != nil {
+			return err
+		}
+	}
+}
+
+// connectionError is why no member could be connected to, if that is it: what etcd's client
+// says is only that time was up.
+func (d *db) connectionError(err error) error {
+	conn := d.client.ActiveConnection()
+	if !isTransient(err) || conn.GetState() != connectivity.TransientFailure {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	_, refused := pb.NewKVClient(conn).Range(ctx, &pb.RangeRequest{Key: []byte(d.keys.markerKey())}, grpc.WaitForReady(false))
+	if grpcCode(refused) == codes.Unavailable {
+		return refused
+	}
+	return err
+}
+
+// waitBackoff waits after the n-th failure: longer each time, and at random, so that
+// those who lost etcd together do not return together.
+func waitBackoff(ctx context.Context, n int) error {
+	longest := min(20*time.Millisecond<<min(n, 10), maxBackoff)
+	timer := time.NewTimer(longest/2 + rand.N(longest/2))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// get is a read that retries, linearizable unless an option says otherwise.
+func (d *db) get(ctx context.Context, key string, opts ...clientv3.OpOption) (resp *clientv3.GetResponse, err error) {
+	op := clientv3.OpGet(key, opts...)
+	err = d.retry(ctx, func(ctx context.Context) error {
+		before := d.history.lastSeen()
+		resp, err = hedgeRead(ctx, d, func(ctx context.Context) (*clientv3.GetResponse, error) {
+			return d.client.Get(ctx, key, opts...)
+		})
+		if err == nil && !op.IsSerializable() {
+			d.observeResponse(before, resp.Header)
+		}
+		return err
+	})
+	return resp, err
+}
+
+// waitReady waits until a member is connected. What fails before has sent nothing.
+func (d *db) waitReady(ctx context.Context) error {
+	if d.client.ActiveConnection().GetState() == connectivity.Ready {
+		return nil
+	}
+	_, err := d.get(ctx, d.keys.markerKey(), clientv3.WithCountOnly())
+	return err
+}

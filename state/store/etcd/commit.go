@@ -18,7 +18,7 @@ var errBundleFailed = rpctypes.ErrFutureRev
 // etcd's after that, a connection that broke, and a context that ended leave it
 // open whether it was written: a member that stood still may still do it.
 func (d *db) Commit(ctx context.Context, txn store.Txn) (int64, error) {
-	if err := d.Usable(ctx); err != nil {
+	if err := d.CheckUsable(ctx); err != nil {
 		return 0, err
 	}
 	if err := txn.Check(); err != nil {
@@ -62,7 +62,7 @@ func (d *db) commitRequest(ctx context.Context, r request) (int64, error) {
 	}
 	found := resp.Responses[0].GetResponseRange().Kvs
 	if len(found) == 0 || found[0].CreateRevision != d.marker {
-		return 0, d.SetGone()
+		return 0, d.MarkGone()
 	}
 	return 0, store.ErrConflict
 }

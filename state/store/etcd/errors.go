@@ -19,7 +19,7 @@ func (d *db) storeError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
-	if closed := d.Usable(context.Background()); closed != nil {
+	if closed := d.CheckUsable(context.Background()); closed != nil {
 		return closed
 	}
 	if d.auth.isRefused() && (ctx.Err() != nil || isTransient(err) || errors.Is(err, rpctypes.ErrAuthFailed)) {

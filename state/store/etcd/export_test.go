@@ -30,7 +30,7 @@ func Root(s store.Store) string { return s.(*db).keys.root }
 // Kill stops s as kill -9 would stop its process: its leases are neither
 // refreshed nor revoked any more.
 func Kill(s store.Store) {
-	s.(*db).Abandon()
+	s.(*db).AbandonLeases()
 }
 
 // Epoch is how often s has found that etcd's history went back.

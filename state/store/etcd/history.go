@@ -126,7 +126,7 @@ func (h *watchMux) endEpoch() {
 func (d *db) probeRevision(ctx context.Context) error {
 	for n := 0; ; n++ {
 		_, err := d.get(ctx, d.keys.markerKey(), clientv3.WithCountOnly())
-		if err == nil || d.Usable(ctx) != nil || waitBackoff(ctx, n) != nil {
+		if err == nil || d.CheckUsable(ctx) != nil || waitBackoff(ctx, n) != nil {
 			return err
 		}
 	}

@@ -16,17 +16,17 @@ import (
 // Lease makes a lease of etcd's, which counts in whole seconds and may keep it a
 // little longer than ttl; Done keeps to ttl.
 func (d *db) Lease(ctx context.Context, ttl time.Duration) (store.Lease, error) {
-	if err := d.Usable(ctx); err != nil {
+	if err := d.CheckUsable(ctx); err != nil {
 		return nil, err
 	}
 	if err := d.waitReady(ctx); err != nil {
 		return nil, err
 	}
 	ttl = max(ttl, time.Second)
-	var made time.Time
+	var requested time.Time
 	var resp *clientv3.LeaseGrantResponse
 	err := d.retryUnknownToken(ctx, func() (err error) {
-		made = time.Now()
+		requested = time.Now()
 		bound, cancel := d.bindContext(ctx, commitTimeout)
 		defer cancel()
 		resp, err = d.client.Grant(bound, int64((ttl+time.Second-1)/time.Second))
@@ -35,8 +35,8 @@ func (d *db) Lease(ctx context.Context, ttl time.Duration) (store.Lease, error) 
 	if err != nil {
 		return nil, d.storeError(ctx, err)
 	}
-	return d.Keep(opener.Term{
-		ID: store.LeaseID(resp.ID), TTL: ttl, Made: made,
+	return d.KeepLease(opener.GrantedLease{
+		ID: store.LeaseID(resp.ID), TTL: ttl, RequestedAt: requested,
 		Refresh: func(ctx context.Context) (bool, error) { return d.refreshLease(ctx, resp.ID, ttl/4) },
 		Revoke:  func(ctx context.Context) error { return d.revokeLease(ctx, resp.ID) },
 	})

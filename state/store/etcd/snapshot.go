@@ -22,7 +22,7 @@ type snapshot struct {
 }
 
 func (d *db) Snapshot(ctx context.Context) (store.Snapshot, error) {
-	if err := d.Usable(ctx); err != nil {
+	if err := d.CheckUsable(ctx); err != nil {
 		return nil, err
 	}
 	return &snapshot{d: d}, nil
@@ -81,7 +81,7 @@ func (s *snapshot) checkUsable(ctx context.Context) error {
 	if s.closed {
 		return store.ErrClosed
 	}
-	return s.d.Usable(ctx)
+	return s.d.CheckUsable(ctx)
 }
 
 func (s *snapshot) fixedRevision() int64 {
@@ -155,7 +155,7 @@ func (d *db) readNewest(ctx context.Context, key string, opts ...clientv3.OpOpti
 		return nil, 0, err
 	}
 	if !txn.Succeeded {
-		return nil, 0, d.SetGone()
+		return nil, 0, d.MarkGone()
 	}
 	resp = (*clientv3.GetResponse)(txn.Responses[0].GetResponseRange())
 	resp.Header = txn.Header

@@ -32,7 +32,7 @@ type watcher struct {
 
 // Watch takes no answer from etcd; Next waits for one, however long etcd is away.
 func (d *db) Watch(ctx context.Context, after int64, prefixes ...string) (store.Watcher, error) {
-	if err := d.Usable(ctx); err != nil {
+	if err := d.CheckUsable(ctx); err != nil {
 		return nil, err
 	}
 	after = max(after, d.marker) // there was no store before
@@ -49,7 +49,7 @@ func (w *watcher) Next(ctx context.Context) (store.Batch, error) {
 	w.nextMu.Lock()
 	defer w.nextMu.Unlock()
 	for {
-		if err := w.Usable(ctx); err != nil {
+		if err := w.CheckUsable(ctx); err != nil {
 			return store.Batch{}, err
 		}
 		b, ok, err := w.popBatch()
@@ -123,7 +123,7 @@ func (w *watcher) push(b store.Batch) bool {
 func (w *watcher) enqueue(b store.Batch) {
 	w.queue = append(w.queue, b)
 	w.position = b.Revision
-	w.Rouse()
+	w.Wake()
 }
 
 // pushReplayed is called by the catchup.
@@ -144,7 +144,7 @@ func (w *watcher) finishReplay() {
 		w.enqueue(b)
 	}
 	w.afterReplay = nil
-	w.Rouse()
+	w.Wake()
 }
 
 // fail ends the watcher once its queue is empty.
@@ -152,7 +152,7 @@ func (w *watcher) fail(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.err, w.afterReplay = err, nil
-	w.Rouse()
+	w.Wake()
 }
 
 // isOutdated says if the epoch of its position has ended.
@@ -165,6 +165,6 @@ func (w *watcher) hasFailed() bool {
 }
 
 func (w *watcher) Close() {
-	w.End()
+	w.Cancel()
 	w.d.watches.removeWatcher(w)
 }

@@ -29,7 +29,7 @@ type watchMux struct {
 	markerID   int64                   // the id of the watch of the store's marker
 	byPrefix   map[string]*prefixWatch // by prefix
 	byID       map[int64]*prefixWatch
-	index      opener.Index[*watcher]
+	index      opener.WatcherIndex[*watcher]
 }
 
 // prefixWatch is one of etcd's watches.
@@ -41,7 +41,7 @@ type prefixWatch struct {
 }
 
 func newWatchMux(d *db) *watchMux {
-	return &watchMux{d: d, byPrefix: map[string]*prefixWatch{}, byID: map[int64]*prefixWatch{}, index: opener.Index[*watcher]{}}
+	return &watchMux{d: d, byPrefix: map[string]*prefixWatch{}, byID: map[int64]*prefixWatch{}, index: opener.WatcherIndex[*watcher]{}}
 }
 
 // run plays one tape after the other until the opener is closed.
@@ -183,9 +183,9 @@ func (h *watchMux) commitComplete(c commitEvents) {
 	}
 	h.d.history.recordRevision(h.epoch, c.revision)
 	if e := c.events[h.d.keys.markerKey()]; e != nil && e.Type == mvccpb.DELETE {
-		h.d.SetGone()
+		h.d.MarkGone()
 	}
-	for w, b := range h.index.Parts(h.d.toBatch(c)) {
+	for w, b := range h.index.SplitBatch(h.d.toBatch(c)) {
 		if !w.push(b) {
 			h.removeLocked(w)
 		}

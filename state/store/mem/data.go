@@ -42,7 +42,7 @@ func (d *data) commit(txn store.Txn) (int64, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, c := range txn.Conds {
-		if !d.holds(c) {
+		if !d.condHolds(c) {
 			return 0, store.ErrConflict
 		}
 	}
@@ -55,17 +55,17 @@ func (d *data) commit(txn store.Txn) (int64, error) {
 	return d.revision, nil
 }
 
-// holds says if a condition holds now.
-func (d *data) holds(c store.Cond) bool {
+// condHolds says if a condition holds now.
+func (d *data) condHolds(c store.Cond) bool {
 	if c.Key != "" {
-		v, _ := d.at(c.Key, d.revision)
+		v, _ := d.versionAt(c.Key, d.revision)
 		return v.revision == c.Revision
 	}
 	if c.Revision < d.trimmed {
 		return false
 	}
-	return !slices.ContainsFunc(d.since(c.Revision), func(b store.Batch) bool {
-		return len(below(b.Events, []string{c.Prefix})) > 0
+	return !slices.ContainsFunc(d.logSince(c.Revision), func(b store.Batch) bool {
+		return len(filterEvents(b.Events, []string{c.Prefix})) > 0
 	})
 }
 
@@ -74,13 +74,13 @@ func (d *data) apply(ops []store.Op) {
 	next := d.revision + 1
 	batch := store.Batch{Revision: next}
 	for _, o := range ops {
-		if _, ok := d.at(o.Key, d.revision); o.Delete && !ok {
+		if _, ok := d.versionAt(o.Key, d.revision); o.Delete && !ok {
 			continue
 		}
-		d.put(o.Key, version{next, slices.Clone(o.Value), o.Delete, o.Lease})
+		d.putVersion(o.Key, version{next, slices.Clone(o.Value), o.Delete, o.Lease})
 		d.revision = next
 		if !o.Quiet {
-			batch.Events = append(batch.Events, store.Event{Key: o.Key, Deleted: o.Delete, Value: told(o)})
+			batch.Events = append(batch.Events, store.Event{Key: o.Key, Deleted: o.Delete, Value: eventValue(o)})
 		}
 	}
 	if d.revision == next {
@@ -90,24 +90,24 @@ func (d *data) apply(ops []store.Op) {
 	}
 }
 
-// told is what watchers are told of the value.
-func told(o store.Op) []byte {
+// eventValue is what watchers are told of the value.
+func eventValue(o store.Op) []byte {
 	if o.Delete {
 		return nil
 	}
 	return slices.Clone(o.Value)
 }
 
-func (d *data) put(key string, v version) {
+func (d *data) putVersion(key string, v version) {
 	if i, found := slices.BinarySearch(d.keys, key); !found {
 		d.keys = slices.Insert(d.keys, i, key)
 	}
 	d.history[key] = append(d.history[key], v)
 }
 
-// at is the key as it was at the revision; the zero version and false if it
+// versionAt is the key as it was at the revision; the zero version and false if it
 // was absent.
-func (d *data) at(key string, revision int64) (version, bool) {
+func (d *data) versionAt(key string, revision int64) (version, bool) {
 	for _, v := range slices.Backward(d.history[key]) {
 		if v.revision > revision {
 			continue
@@ -120,8 +120,8 @@ func (d *data) at(key string, revision int64) (version, bool) {
 	return version{}, false
 }
 
-// since is the log after the revision, which must not be trimmed.
-func (d *data) since(revision int64) []store.Batch {
+// logSince is the log after the revision, which must not be trimmed.
+func (d *data) logSince(revision int64) []store.Batch {
 	i := len(d.log)
 	for i > 0 && d.log[i-1].Revision > revision {
 		i--
@@ -129,19 +129,19 @@ func (d *data) since(revision int64) []store.Batch {
 	return d.log[i:]
 }
 
-// held is the live keys under a lease, sorted.
-func (d *data) held(id store.LeaseID) []string {
+// leaseKeys is the live keys under a lease, sorted.
+func (d *data) leaseKeys(id store.LeaseID) []string {
 	var keys []string
 	for _, key := range slices.Sorted(maps.Keys(d.history)) {
-		if v, ok := d.at(key, d.revision); ok && v.lease == id {
+		if v, ok := d.versionAt(key, d.revision); ok && v.lease == id {
 			keys = append(keys, key)
 		}
 	}
 	return keys
 }
 
-// below is the events whose keys have one of the prefixes.
-func below(events []store.Event, prefixes []string) []store.Event {
+// filterEvents is the events whose keys have one of the prefixes.
+func filterEvents(events []store.Event, prefixes []string) []store.Event {
 	var out []store.Event
 	for _, e := range events {
 		has := func(prefix string) bool { return strings.HasPrefix(e.Key, prefix) }

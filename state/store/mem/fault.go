@@ -8,28 +8,28 @@ import (
 
 // Compact trims the history of s, which mem made, up to and with the revision.
 func Compact(s store.Store, revision int64) {
-	d := s.(*opener).d
+	d := s.(*handle).d
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.trimmed = max(d.trimmed, min(revision, d.revision))
-	d.log = d.since(d.trimmed)
+	d.log = d.logSince(d.trimmed)
 }
 
 // Expire ends one lease of s, which mem made, as an outage of its TTL would.
 func Expire(s store.Store, id store.LeaseID) {
-	s.(*opener).d.revoke(id)
+	s.(*handle).d.revokeLease(id)
 }
 
 // Abandon ends s, which mem made, as kill -9 would end its process: its leases
 // are not revoked, but expire when their TTLs have passed.
 func Abandon(s store.Store) {
-	o := s.(*opener)
+	o := s.(*handle)
 	o.mu.Lock()
 	orphans := o.leases
 	o.leases = map[store.LeaseID]*lease{}
 	o.mu.Unlock()
 	o.Close()
 	for id, l := range orphans {
-		time.AfterFunc(l.ttl, func() { o.d.revoke(id) })
+		time.AfterFunc(l.ttl, func() { o.d.revokeLease(id) })
 	}
 }

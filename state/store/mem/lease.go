@@ -20,11 +20,11 @@ func (l *lease) ID() store.LeaseID     { return l.id }
 func (l *lease) Done() <-chan struct{} { return l.done }
 
 func (l *lease) Close(ctx context.Context) error {
-	l.d.revoke(l.id)
+	l.d.revokeLease(l.id)
 	return nil
 }
 
-func (d *data) grant(ttl time.Duration) *lease {
+func (d *data) grantLease(ttl time.Duration) *lease {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.lastID++
@@ -33,8 +33,8 @@ func (d *data) grant(ttl time.Duration) *lease {
 	return l
 }
 
-// revoke ends a lease and deletes its keys as one commit. It is idempotent.
-func (d *data) revoke(id store.LeaseID) {
+// revokeLease ends a lease and deletes its keys as one commit. It is idempotent.
+func (d *data) revokeLease(id store.LeaseID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	l := d.leases[id]
@@ -43,7 +43,7 @@ func (d *data) revoke(id store.LeaseID) {
 	}
 	delete(d.leases, id)
 	var ops []store.Op
-	for _, key := range d.held(id) {
+	for _, key := range d.leaseKeys(id) {
 		ops = append(ops, store.Op{Key: key, Delete: true})
 	}
 	d.apply(ops)

@@ -14,8 +14,8 @@ import (
 	"bijou/state/store"
 )
 
-// opener is one opener of the data.
-type opener struct {
+// handle is one opener of the data.
+type handle struct {
 	d      *data
 	closed chan struct{}
 
@@ -25,28 +25,28 @@ type opener struct {
 
 // New makes a fresh, empty store.
 func New() store.Store {
-	return newOpener(newData())
+	return newHandle(newData())
 }
 
 // Share opens the store behind s, which mem made, a second time, as another
 // process would: leases and watchers of each are its own.
 func Share(s store.Store) store.Store {
-	return newOpener(s.(*opener).d)
+	return newHandle(s.(*handle).d)
 }
 
-func newOpener(d *data) *opener {
-	return &opener{d: d, closed: make(chan struct{}), leases: map[store.LeaseID]*lease{}}
+func newHandle(d *data) *handle {
+	return &handle{d: d, closed: make(chan struct{}), leases: map[store.LeaseID]*lease{}}
 }
 
-func (o *opener) Snapshot(ctx context.Context) (store.Snapshot, error) {
-	if err := o.usable(ctx); err != nil {
+func (o *handle) Snapshot(ctx context.Context) (store.Snapshot, error) {
+	if err := o.checkUsable(ctx); err != nil {
 		return nil, err
 	}
 	return &snapshot{o: o}, nil
 }
 
-func (o *opener) Commit(ctx context.Context, txn store.Txn) (int64, error) {
-	if err := o.usable(ctx); err != nil {
+func (o *handle) Commit(ctx context.Context, txn store.Txn) (int64, error) {
+	if err := o.checkUsable(ctx); err != nil {
 		return 0, err
 	}
 	if err := txn.Check(); err != nil {
@@ -55,39 +55,39 @@ func (o *opener) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 	return o.d.commit(txn)
 }
 
-func (o *opener) Watch(ctx context.Context, after int64, prefixes ...string) (store.Watcher, error) {
-	if err := o.usable(ctx); err != nil {
+func (o *handle) Watch(ctx context.Context, after int64, prefixes ...string) (store.Watcher, error) {
+	if err := o.checkUsable(ctx); err != nil {
 		return nil, err
 	}
-	return &watcher{o: o, pos: after, prefixes: prefixes, closed: make(chan struct{})}, nil
+	return &watcher{o: o, position: after, prefixes: prefixes, closed: make(chan struct{})}, nil
 }
 
-func (o *opener) Lease(ctx context.Context, ttl time.Duration) (store.Lease, error) {
-	if err := o.usable(ctx); err != nil {
+func (o *handle) Lease(ctx context.Context, ttl time.Duration) (store.Lease, error) {
+	if err := o.checkUsable(ctx); err != nil {
 		return nil, err
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	l := o.d.grant(ttl)
+	l := o.d.grantLease(ttl)
 	o.leases[l.id] = l
 	return l, nil
 }
 
-func (o *opener) Close() error {
+func (o *handle) Close() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.usable(context.Background()) != nil {
+	if o.checkUsable(context.Background()) != nil {
 		return nil
 	}
 	close(o.closed)
 	for id := range o.leases {
-		o.d.revoke(id)
+		o.d.revokeLease(id)
 	}
 	return nil
 }
 
-// usable answers ErrClosed after Close, and the error of a context that has ended.
-func (o *opener) usable(ctx context.Context) error {
+// checkUsable answers ErrClosed after Close, and the error of a context that has ended.
+func (o *handle) checkUsable(ctx context.Context) error {
 	select {
 	case <-o.closed:
 		return store.ErrClosed

@@ -11,7 +11,7 @@ import (
 
 // snapshot reads the versions that were current at its revision.
 type snapshot struct {
-	o *opener
+	o *handle
 
 	mu       sync.Mutex
 	closed   bool
@@ -19,14 +19,14 @@ type snapshot struct {
 	revision int64
 }
 
-// fix fixes the revision at the first read. The caller holds the data's lock.
-func (s *snapshot) fix(ctx context.Context) error {
+// fixRevision fixes the revision at the first read. The caller holds the data's lock.
+func (s *snapshot) fixRevision(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return store.ErrClosed
 	}
-	if err := s.o.usable(ctx); err != nil {
+	if err := s.o.checkUsable(ctx); err != nil {
 		return err
 	}
 	if !s.fixed {
@@ -38,17 +38,17 @@ func (s *snapshot) fix(ctx context.Context) error {
 func (s *snapshot) Get(ctx context.Context, key string) (store.KV, bool, error) {
 	s.o.d.mu.Lock()
 	defer s.o.d.mu.Unlock()
-	if err := s.fix(ctx); err != nil {
+	if err := s.fixRevision(ctx); err != nil {
 		return store.KV{}, false, err
 	}
-	kv, ok := s.read(key)
+	kv, ok := s.readKey(key)
 	return kv, ok, nil
 }
 
 func (s *snapshot) List(ctx context.Context, prefix string) ([]store.KV, error) {
 	s.o.d.mu.Lock()
 	defer s.o.d.mu.Unlock()
-	if err := s.fix(ctx); err != nil {
+	if err := s.fixRevision(ctx); err != nil {
 		return nil, err
 	}
 	var kvs []store.KV
@@ -57,22 +57,22 @@ func (s *snapshot) List(ctx context.Context, prefix string) ([]store.KV, error) 
 		if !strings.HasPrefix(key, prefix) {
 			break
 		}
-		if kv, ok := s.read(key); ok {
+		if kv, ok := s.readKey(key); ok {
 			kvs = append(kvs, kv)
 		}
 	}
 	return kvs, nil
 }
 
-func (s *snapshot) read(key string) (store.KV, bool) {
-	v, ok := s.o.d.at(key, s.revision)
+func (s *snapshot) readKey(key string) (store.KV, bool) {
+	v, ok := s.o.d.versionAt(key, s.revision)
 	return store.KV{Key: key, Value: slices.Clone(v.value), Revision: v.revision}, ok
 }
 
 func (s *snapshot) Revision(ctx context.Context) (int64, error) {
 	s.o.d.mu.Lock()
 	defer s.o.d.mu.Unlock()
-	if err := s.fix(ctx); err != nil {
+	if err := s.fixRevision(ctx); err != nil {
 		return 0, err
 	}
 	return s.revision, nil

@@ -7,8 +7,8 @@ import (
 	"bijou/state/store"
 )
 
-// Widest is those of the prefixes that no other covers, sorted.
-func Widest(prefixes []string) []string {
+// MinimalPrefixes is those of the prefixes that no other covers, sorted.
+func MinimalPrefixes(prefixes []string) []string {
 	var out []string
 	for _, p := range slices.Sorted(slices.Values(prefixes)) {
 		if len(out) == 0 || !strings.HasPrefix(p, out[len(out)-1]) {
@@ -18,12 +18,12 @@ func Widest(prefixes []string) []string {
 	return out
 }
 
-// Index finds the watchers that a commit concerns, by their prefixes. It has no
+// WatcherIndex finds the watchers that a commit concerns, by their prefixes. It has no
 // lock of its own.
-type Index[W comparable] map[string]map[W]bool
+type WatcherIndex[W comparable] map[string]map[W]bool
 
 // Add takes in a watcher, whose prefixes are Widest.
-func (x Index[W]) Add(w W, prefixes []string) {
+func (x WatcherIndex[W]) Add(w W, prefixes []string) {
 	for _, p := range prefixes {
 		if x[p] == nil {
 			x[p] = map[W]bool{}
@@ -34,7 +34,7 @@ func (x Index[W]) Add(w W, prefixes []string) {
 
 // Remove forgets a watcher, and answers the prefixes of which it was the last. It
 // is idempotent.
-func (x Index[W]) Remove(w W, prefixes []string) (idle []string) {
+func (x WatcherIndex[W]) Remove(w W, prefixes []string) (idle []string) {
 	for _, p := range prefixes {
 		if !x[p][w] {
 			continue
@@ -48,9 +48,9 @@ func (x Index[W]) Remove(w W, prefixes []string) (idle []string) {
 	return idle
 }
 
-// Parts is what of a commit concerns which watcher. It costs a look for each byte
+// SplitBatch is what of a commit concerns which watcher. It costs a look for each byte
 // of a key, however many watchers there are.
-func (x Index[W]) Parts(b store.Batch) map[W]store.Batch {
+func (x WatcherIndex[W]) SplitBatch(b store.Batch) map[W]store.Batch {
 	parts := map[W]store.Batch{}
 	for _, e := range b.Events {
 		for n := range len(e.Key) + 1 {

@@ -8,15 +8,15 @@ import (
 	"bijou/state/store"
 )
 
-// revokePatience is how long Close tries to revoke the leases. What it cannot
+// revokeTimeout is how long Close tries to revoke the leases. What it cannot
 // revoke expires.
-const revokePatience = 5 * time.Second
+const revokeTimeout = 5 * time.Second
 
-// Term is a lease that the store has granted, and what the store does for it.
-type Term struct {
-	ID   store.LeaseID
-	TTL  time.Duration
-	Made time.Time // before the store was asked for it
+// GrantedLease is a lease that the store has granted, and what the store does for it.
+type GrantedLease struct {
+	ID          store.LeaseID
+	TTL         time.Duration
+	RequestedAt time.Time // before the store was asked for it
 
 	// Refresh asks the store once, within ctx, which ends with the TTL at the
 	// latest. lives is false if the lease was lost.
@@ -28,7 +28,7 @@ type Term struct {
 // lease is one that an opener keeps alive: its goroutine refreshes it three
 // times in a TTL.
 type lease struct {
-	Term
+	GrantedLease
 	o    *Opener
 	done chan struct{}
 
@@ -36,41 +36,41 @@ type lease struct {
 	stop chan struct{}
 }
 
-// Keep keeps the lease alive until it is closed or lost. ErrClosed: the opener is
+// KeepLease keeps the lease alive until it is closed or lost. ErrClosed: the opener is
 // being closed, and the lease expires unused.
-func (o *Opener) Keep(t Term) (store.Lease, error) {
-	l := &lease{Term: t, o: o, done: make(chan struct{}), stop: make(chan struct{})}
+func (o *Opener) KeepLease(t GrantedLease) (store.Lease, error) {
+	l := &lease{GrantedLease: t, o: o, done: make(chan struct{}), stop: make(chan struct{})}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.closing {
 		return nil, store.ErrClosed
 	}
-	o.held[l] = true
+	o.leases[l] = true
 	o.tasks.Go(func() {
 		defer close(l.done) // what is over is not held any more
-		defer o.forget(l)
-		l.keep()
+		defer o.removeLease(l)
+		l.refreshLoop()
 	})
 	return l, nil
 }
 
-func (o *Opener) forget(l *lease) {
+func (o *Opener) removeLease(l *lease) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	delete(o.held, l)
+	delete(o.leases, l)
 }
 
-// Abandon lets the leases expire, as the end of the process would, and answers
+// AbandonLeases lets the leases expire, as the end of the process would, and answers
 // how to revoke each. There are no new ones after it.
-func (o *Opener) Abandon() (revoke []func(ctx context.Context) error) {
+func (o *Opener) AbandonLeases() (revoke []func(ctx context.Context) error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.closing = true
-	for l := range o.held {
-		l.quit()
+	for l := range o.leases {
+		l.stopRefresh()
 		revoke = append(revoke, l.Revoke)
 	}
-	clear(o.held)
+	clear(o.leases)
 	return revoke
 }
 
@@ -79,25 +79,25 @@ func (o *Opener) Abandon() (revoke []func(ctx context.Context) error) {
 func (o *Opener) LoseLeases() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for l := range o.held {
-		l.quit()
+	for l := range o.leases {
+		l.stopRefresh()
 	}
 }
 
 func (o *Opener) revokeAll() {
-	ctx, cancel := context.WithTimeout(o.ctx, revokePatience)
+	ctx, cancel := context.WithTimeout(o.ctx, revokeTimeout)
 	defer cancel()
-	for _, revoke := range o.Abandon() {
+	for _, revoke := range o.AbandonLeases() {
 		_ = revoke(ctx) // or it expires
 	}
 }
 
-func (l *lease) ID() store.LeaseID     { return l.Term.ID }
+func (l *lease) ID() store.LeaseID     { return l.GrantedLease.ID }
 func (l *lease) Done() <-chan struct{} { return l.done }
-func (l *lease) quit()                 { l.once.Do(func() { close(l.stop) }) }
+func (l *lease) stopRefresh()          { l.once.Do(func() { close(l.stop) }) }
 
 func (l *lease) Close(ctx context.Context) error {
-	l.quit()
+	l.stopRefresh()
 	if l.o.ctx.Err() != nil {
 		return nil // the opener has revoked it
 	}
@@ -111,14 +111,14 @@ func (l *lease) Close(ctx context.Context) error {
 	return err
 }
 
-// keep refreshes the lease until it is closed, is lost, or has not been
+// refreshLoop refreshes the lease until it is closed, is lost, or has not been
 // refreshed for its TTL. The time counts from before each refresh, so that Done
 // is closed before others may expire it.
-func (l *lease) keep() {
-	refreshed, next := l.Made, l.TTL/3
-	for l.rest(next) {
+func (l *lease) refreshLoop() {
+	refreshed, next := l.RequestedAt, l.TTL/3
+	for l.sleepUnlessStopped(next) {
 		now := time.Now()
-		lives, err := l.refresh(refreshed.Add(l.TTL))
+		lives, err := l.refreshOnce(refreshed.Add(l.TTL))
 		if err == nil && !lives {
 			return
 		}
@@ -134,8 +134,8 @@ func (l *lease) keep() {
 	}
 }
 
-// rest waits, and says if the lease is still wanted.
-func (l *lease) rest(d time.Duration) bool {
+// sleepUnlessStopped waits, and says if the lease is still wanted.
+func (l *lease) sleepUnlessStopped(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -147,7 +147,7 @@ func (l *lease) rest(d time.Duration) bool {
 	return false
 }
 
-func (l *lease) refresh(deadline time.Time) (lives bool, err error) {
+func (l *lease) refreshOnce(deadline time.Time) (lives bool, err error) {
 	ctx, cancel := context.WithDeadline(l.o.ctx, deadline)
 	defer cancel()
 	return l.Refresh(ctx)

@@ -25,12 +25,12 @@ type Opener struct {
 
 	mu      sync.Mutex // so that no task begins after the end, and no lease after closing
 	closing bool
-	held    map[*lease]bool
+	leases  map[*lease]bool
 }
 
 // New makes one that is open.
 func New() *Opener {
-	o := &Opener{gone: make(chan struct{}), held: map[*lease]bool{}}
+	o := &Opener{gone: make(chan struct{}), leases: map[*lease]bool{}}
 	o.ctx, o.cancel = context.WithCancel(context.Background())
 	return o
 }
@@ -44,15 +44,15 @@ func (o *Opener) Closed() <-chan struct{} { return o.ctx.Done() }
 // Gone is closed when the store is gone.
 func (o *Opener) Gone() <-chan struct{} { return o.gone }
 
-// SetGone says that the store is gone, from now on for ever. It answers ErrStoreGone.
-func (o *Opener) SetGone() error {
+// MarkGone says that the store is gone, from now on for ever. It answers ErrStoreGone.
+func (o *Opener) MarkGone() error {
 	o.goneOnce.Do(func() { close(o.gone) })
 	return store.ErrStoreGone
 }
 
-// Usable says why the store cannot be used: ErrClosed, ErrStoreGone, or the
+// CheckUsable says why the store cannot be used: ErrClosed, ErrStoreGone, or the
 // error of the call's context.
-func (o *Opener) Usable(ctx context.Context) error {
+func (o *Opener) CheckUsable(ctx context.Context) error {
 	if o.ctx.Err() != nil {
 		return store.ErrClosed
 	}

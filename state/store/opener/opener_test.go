@@ -16,9 +16,9 @@ import (
 
 func TestIndex(t *testing.T) {
 	prefixes := map[string][]string{
-		"all": {""}, "a": opener.Widest([]string{"a/b", "a/", "a/", "c"}), "key": {"a/x"}, "none": {"z"}, "left": {"a/"},
+		"all": {""}, "a": opener.MinimalPrefixes([]string{"a/b", "a/", "a/", "c"}), "key": {"a/x"}, "none": {"z"}, "left": {"a/"},
 	}
-	x := opener.Index[string]{}
+	x := opener.WatcherIndex[string]{}
 	for w, p := range prefixes {
 		x.Add(w, p)
 	}
@@ -27,7 +27,7 @@ func TestIndex(t *testing.T) {
 	}
 	x.Remove("left", prefixes["left"])
 	ax, b, c := store.Event{Key: "a/x"}, store.Event{Key: "b", Deleted: true}, store.Event{Key: "c/"}
-	got := x.Parts(store.Batch{Revision: 7, Events: []store.Event{ax, b, c}})
+	got := x.SplitBatch(store.Batch{Revision: 7, Events: []store.Event{ax, b, c}})
 	want := map[string]store.Batch{
 		"all": {Revision: 7, Events: []store.Event{ax, b, c}},
 		"a":   {Revision: 7, Events: []store.Event{ax, c}},
@@ -50,9 +50,9 @@ type fake struct {
 
 const ttl = 60 * time.Second
 
-func (f *fake) term() opener.Term {
-	return opener.Term{
-		ID: 1, TTL: ttl, Made: time.Now(),
+func (f *fake) term() opener.GrantedLease {
+	return opener.GrantedLease{
+		ID: 1, TTL: ttl, RequestedAt: time.Now(),
 		Refresh: func(context.Context) (bool, error) { return f.answer(f.refreshed.Add(1)) },
 		Revoke:  func(context.Context) error { f.revoked.Add(1); return nil },
 	}
@@ -77,7 +77,7 @@ func TestKeep(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f, o, began := &fake{answer: c.answer}, opener.New(), time.Now()
-				l, err := o.Keep(f.term())
+				l, err := o.KeepLease(f.term())
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -118,24 +118,24 @@ func TestEnds(t *testing.T) {
 	o.Go(func() { <-o.Closed(); close(running) })
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	is(t, o.Usable(ctx), context.Canceled)
-	is(t, o.SetGone(), store.ErrStoreGone)
-	is(t, o.Usable(ctx), store.ErrStoreGone)
+	is(t, o.CheckUsable(ctx), context.Canceled)
+	is(t, o.MarkGone(), store.ErrStoreGone)
+	is(t, o.CheckUsable(ctx), store.ErrStoreGone)
 	<-kept.Done() // there is nothing to refresh
 	for range 2 {
 		o.Close(func() { <-running; dropped++ })
 	}
-	is(t, o.Usable(ctx), store.ErrClosed)
+	is(t, o.CheckUsable(ctx), store.ErrClosed)
 	is(t, kept.Close(t.Context()), nil)
 	o.Go(func() { t.Error("a goroutine begins after the end") })
-	if _, err := o.Keep(f.term()); !errors.Is(err, store.ErrClosed) || dropped != 1 {
+	if _, err := o.KeepLease(f.term()); !errors.Is(err, store.ErrClosed) || dropped != 1 {
 		t.Errorf("got %v, freed %d times", err, dropped)
 	}
 }
 
 func keep(t *testing.T, o *opener.Opener, f *fake) store.Lease {
 	t.Helper()
-	l, err := o.Keep(f.term())
+	l, err := o.KeepLease(f.term())
 	is(t, err, nil)
 	return l
 }

@@ -19,7 +19,7 @@ type Watch struct {
 
 // NewWatch makes one that ends with the opener at the latest.
 func (o *Opener) NewWatch(prefixes []string) *Watch {
-	w := &Watch{Prefixes: Widest(prefixes), opener: o, wake: make(chan struct{}, 1)}
+	w := &Watch{Prefixes: MinimalPrefixes(prefixes), opener: o, wake: make(chan struct{}, 1)}
 	w.ctx, w.cancel = context.WithCancel(o.ctx)
 	return w
 }
@@ -27,13 +27,13 @@ func (o *Opener) NewWatch(prefixes []string) *Watch {
 // Context ends with the watcher, for what runs on its account.
 func (w *Watch) Context() context.Context { return w.ctx }
 
-// Usable says ErrClosed of a watcher that was ended, by itself or with its
+// CheckUsable says ErrClosed of a watcher that was ended, by itself or with its
 // opener; ErrStoreGone; or the error of the call's context.
-func (w *Watch) Usable(ctx context.Context) error {
+func (w *Watch) CheckUsable(ctx context.Context) error {
 	if w.ctx.Err() != nil {
 		return store.ErrClosed
 	}
-	return w.opener.Usable(ctx)
+	return w.opener.CheckUsable(ctx)
 }
 
 // Wait returns when the watcher was roused, or is not Usable any more.
@@ -46,13 +46,13 @@ func (w *Watch) Wait(ctx context.Context) {
 	}
 }
 
-// Rouse has Wait return, the next if nobody waits now.
-func (w *Watch) Rouse() {
+// Wake has Wait return, the next if nobody waits now.
+func (w *Watch) Wake() {
 	select {
 	case w.wake <- struct{}{}:
 	default:
 	}
 }
 
-// End ends the watcher. It is idempotent.
-func (w *Watch) End() { w.cancel() }
+// Cancel ends the watcher. It is idempotent.
+func (w *Watch) Cancel() { w.cancel() }

@@ -18,10 +18,10 @@ func TestWatch(t *testing.T) {
 		end  func(o *opener.Opener, w *opener.Watch, cancel func())
 		want error
 	}{
-		{"roused", func(_ *opener.Opener, w *opener.Watch, _ func()) { w.Rouse(); w.Rouse() }, nil},
-		{"ended", func(_ *opener.Opener, w *opener.Watch, _ func()) { w.End(); w.End() }, store.ErrClosed},
+		{"roused", func(_ *opener.Opener, w *opener.Watch, _ func()) { w.Wake(); w.Wake() }, nil},
+		{"ended", func(_ *opener.Opener, w *opener.Watch, _ func()) { w.Cancel(); w.Cancel() }, store.ErrClosed},
 		{"called off", func(_ *opener.Opener, _ *opener.Watch, cancel func()) { cancel() }, context.Canceled},
-		{"gone", func(o *opener.Opener, _ *opener.Watch, _ func()) { _ = o.SetGone() }, store.ErrStoreGone},
+		{"gone", func(o *opener.Opener, _ *opener.Watch, _ func()) { _ = o.MarkGone() }, store.ErrStoreGone},
 		{"closed", func(o *opener.Opener, _ *opener.Watch, _ func()) { o.Close(func() {}) }, store.ErrClosed},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -42,7 +42,7 @@ func TestWatch(t *testing.T) {
 				}
 				c.end(o, w, cancel)
 				synctest.Wait()
-				if err := w.Usable(ctx); err != c.want || !over {
+				if err := w.CheckUsable(ctx); err != c.want || !over {
 					t.Errorf("got %v, want %v; over: %v", err, c.want, over)
 				}
 			})

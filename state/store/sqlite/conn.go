@@ -48,7 +48,7 @@ type conn struct {
 func newConn(ctx context.Context, from *sql.DB) (*conn, error) {
 	c, err := from.Conn(ctx)
 	if err != nil {
-		return nil, explain(err)
+		return nil, storeError(err)
 	}
 	return &conn{c, map[string]*sql.Stmt{}}, nil
 }
@@ -59,7 +59,7 @@ func (c *conn) prepare(query string) (*sql.Stmt, error) {
 	}
 	s, err := c.sql.PrepareContext(context.Background(), query)
 	if err != nil {
-		return nil, explain(err)
+		return nil, storeError(err)
 	}
 	c.statements[query] = s
 	return s, nil
@@ -73,14 +73,14 @@ func (c *conn) exec(query string, args ...any) (int64, error) {
 	}
 	result, err := s.Exec(args...)
 	if err != nil {
-		return 0, explain(err)
+		return 0, storeError(err)
 	}
 	n, err := result.RowsAffected()
-	return n, explain(err)
+	return n, storeError(err)
 }
 
-// row reads the single row that a query answers, and says if there was one.
-func (c *conn) row(query string, args []any, into ...any) (bool, error) {
+// queryRow reads the single row that a query answers, and says if there was one.
+func (c *conn) queryRow(query string, args []any, into ...any) (bool, error) {
 	s, err := c.prepare(query)
 	if err != nil {
 		return false, err
@@ -89,27 +89,27 @@ func (c *conn) row(query string, args []any, into ...any) (bool, error) {
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
 	}
-	return err == nil, explain(err)
+	return err == nil, storeError(err)
 }
 
-// rows calls each for every row that a query answers, until it answers false
+// queryRows calls each for every row that a query answers, until it answers false
 // or an error.
-func (c *conn) rows(query string, args []any, each func(*sql.Rows) (bool, error)) error {
+func (c *conn) queryRows(query string, args []any, each func(*sql.Rows) (bool, error)) error {
 	s, err := c.prepare(query)
 	if err != nil {
 		return err
 	}
 	rows, err := s.Query(args...)
 	if err != nil {
-		return explain(err)
+		return storeError(err)
 	}
 	defer rows.Close()
 	for rows.Next() {
 		if more, err := each(rows); err != nil || !more {
-			return explain(err)
+			return storeError(err)
 		}
 	}
-	return explain(rows.Err())
+	return storeError(rows.Err())
 }
 
 func (c *conn) close() {
@@ -119,9 +119,9 @@ func (c *conn) close() {
 	c.sql.Close()
 }
 
-// pool is connections for reading. It keeps a few idle ones with their
+// connPool is connections for reading. It keeps a few idle ones with their
 // prepared statements, and opens as many as are asked for at once.
-type pool struct {
+type connPool struct {
 	sql  *sql.DB
 	mu   sync.Mutex
 	idle []*conn
@@ -129,22 +129,22 @@ type pool struct {
 	closed bool
 }
 
-// maxIdle is plenty for the cores of one machine: reads are short.
-const maxIdle = 8
+// maxIdleConns is plenty for the cores of one machine: reads are short.
+const maxIdleConns = 8
 
-func newPool(p place) (*pool, error) {
+func newConnPool(p storeFile) (*connPool, error) {
 	db, err := openSQL(p.path, readerPragmas)
-	return &pool{sql: db}, err
+	return &connPool{sql: db}, err
 }
 
-func (p *pool) get(ctx context.Context) (*conn, error) {
+func (p *connPool) get(ctx context.Context) (*conn, error) {
 	if c := p.takeIdle(); c != nil {
 		return c, nil
 	}
 	return newConn(ctx, p.sql)
 }
 
-func (p *pool) takeIdle() *conn {
+func (p *connPool) takeIdle() *conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n := len(p.idle)
@@ -156,18 +156,18 @@ func (p *pool) takeIdle() *conn {
 	return c
 }
 
-func (p *pool) put(c *conn) {
+func (p *connPool) put(c *conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed || len(p.idle) >= maxIdle {
+	if p.closed || len(p.idle) >= maxIdleConns {
 		c.close()
 		return
 	}
 	p.idle = append(p.idle, c)
 }
 
-// with lends a connection for one or a few statements.
-func (p *pool) with(ctx context.Context, f func(*conn) error) error {
+// withConn lends a connection for one or a few statements.
+func (p *connPool) withConn(ctx context.Context, f func(*conn) error) error {
 	c, err := p.get(ctx)
 	if err != nil {
 		return err
@@ -176,7 +176,7 @@ func (p *pool) with(ctx context.Context, f func(*conn) error) error {
 	return f(c)
 }
 
-func (p *pool) close() {
+func (p *connPool) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range p.idle {

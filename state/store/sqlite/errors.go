@@ -12,23 +12,23 @@ import (
 	"bijou/state/store"
 )
 
-// explain says in plain words what SQLite's commoner errors mean. Errors of
+// storeError says in plain words what SQLite's commoner errors mean. Errors of
 // other kinds pass.
-func explain(err error) error {
+func storeError(err error) error {
 	if errors.Is(err, sql.ErrConnDone) || errors.Is(err, driver.ErrBadConn) {
 		return store.ErrClosed
 	}
-	if code(err) == codes.SQLITE_BUSY {
+	if resultCode(err) == codes.SQLITE_BUSY {
 		return store.Away("another process has it locked", err)
 	}
-	if meaning, ok := meanings[code(err)]; ok {
+	if meaning, ok := errorMeanings[resultCode(err)]; ok {
 		return fmt.Errorf("%s: %w", meaning, err)
 	}
 	return err
 }
 
-// meanings is by primary result code.
-var meanings = map[int]string{
+// errorMeanings is by primary result code.
+var errorMeanings = map[int]string{
 	codes.SQLITE_FULL:     "the disk is full",
 	codes.SQLITE_IOERR:    "the disk answers with errors",
 	codes.SQLITE_READONLY: "the file or its folder may not be written",
@@ -37,9 +37,9 @@ var meanings = map[int]string{
 	codes.SQLITE_CORRUPT:  "the file is damaged",
 }
 
-// code is the primary result code of an error of SQLite's that was not
+// resultCode is the primary result code of an error of SQLite's that was not
 // explained yet, or 0.
-func code(err error) int {
+func resultCode(err error) int {
 	if e, ok := err.(*sqlite3.Error); ok {
 		return e.Code() & 0xff
 	}

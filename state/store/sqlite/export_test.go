@@ -9,7 +9,7 @@ import (
 
 // Compact trims the history up to and with the revision.
 func Compact(s store.Store, revision int64) error {
-	_, err := s.(*db).writer.do(context.Background(), func(t *turn) (int64, error) {
+	_, err := s.(*db).writer.runJob(context.Background(), func(t *writeTxn) (int64, error) {
 		t.changed = true
 		return 0, t.trimTo(revision)
 	})
@@ -18,24 +18,24 @@ func Compact(s store.Store, revision int64) error {
 
 // Expire ends a lease behind its holder's back.
 func Expire(s store.Store, id store.LeaseID) error {
-	_, err := s.(*db).writer.do(context.Background(), func(t *turn) (int64, error) { return 0, t.endLease(id) })
+	_, err := s.(*db).writer.runJob(context.Background(), func(t *writeTxn) (int64, error) { return 0, t.endLease(id) })
 	return err
 }
 
 // Kill stops the opener without revoking its leases.
 func Kill(s store.Store) {
-	s.(*db).Abandon()
+	s.(*db).AbandonLeases()
 	s.Close()
 }
 
 // Mute makes the opener's commits ring no bell, as if it were killed before it could.
 func Mute(s store.Store) {
-	s.(*db).bell.path = "/nonexistent/bell"
+	s.(*db).doorbell.path = "/nonexistent/bell"
 }
 
 // LimitPages makes the disk full at so many pages.
 func LimitPages(s store.Store, pages string) error {
-	_, err := s.(*db).writer.do(context.Background(), func(t *turn) (int64, error) {
+	_, err := s.(*db).writer.runJob(context.Background(), func(t *writeTxn) (int64, error) {
 		return t.c.exec("PRAGMA max_page_count = " + pages)
 	})
 	return err
@@ -43,8 +43,8 @@ func LimitPages(s store.Store, pages string) error {
 
 // QueryPlan is SQLite's plan for the query that reads the log.
 func QueryPlan(s store.Store) (plan string, err error) {
-	err = s.(*db).readers.with(context.Background(), func(c *conn) error {
-		return c.rows("EXPLAIN QUERY PLAN "+logSQL, []any{5}, func(rows *sql.Rows) (bool, error) {
+	err = s.(*db).readers.withConn(context.Background(), func(c *conn) error {
+		return c.queryRows("EXPLAIN QUERY PLAN "+logSQL, []any{5}, func(rows *sql.Rows) (bool, error) {
 			var id, parent, unused int
 			var step string
 			err := rows.Scan(&id, &parent, &unused, &step)
@@ -56,4 +56,4 @@ func QueryPlan(s store.Store) (plan string, err error) {
 }
 
 // Path is where the store's file is.
-func Path(s store.Store) string { return s.(*db).place.path }
+func Path(s store.Store) string { return s.(*db).file.path }

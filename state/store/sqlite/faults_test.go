@@ -128,7 +128,7 @@ func copyFile(t testing.TB, from, to string) {
 // sound checks a store that "saturate" has written.
 func sound(t testing.TB, path string, promised int) {
 	t.Helper()
-	s := openWith(t, path, sqlite.Options{Poll: long})
+	s := openWith(t, path, sqlite.Options{PollInterval: long})
 	a, _ := get(t, s, "x/a")
 	b, _ := get(t, s, "x/b")
 	n, _ := strconv.Atoi(strings.Fields(a)[0])
@@ -172,7 +172,7 @@ func TestDiskFull(t *testing.T) {
 func TestTrimmed(t *testing.T) {
 	const keep = 50
 	path := fresh(t)
-	s := openWith(t, path, sqlite.Options{Keep: keep})
+	s := openWith(t, path, sqlite.Options{KeepCommits: keep})
 	w := watch(t, s, "w")
 	for range 10 * keep {
 		if revision, b := put(t, s, "w", ""), next(t, w); b.Revision != revision {

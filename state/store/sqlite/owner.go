@@ -9,18 +9,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// owner is which process holds a lease, so that others can tell if it is dead.
+// leaseOwner is which process holds a lease, so that others can tell if it is dead.
 // What could not be found out is empty, and proves nothing.
-type owner struct {
+type leaseOwner struct {
 	pid   int
 	start string // in clock ticks after boot
 	pidns string
 	boot  string
 }
 
-// thisProcess is the owner of the leases made here.
-func thisProcess() owner {
-	o := owner{pid: os.Getpid()}
+// currentOwner is the owner of the leases made here.
+func currentOwner() leaseOwner {
+	o := leaseOwner{pid: os.Getpid()}
 	o.pidns, _ = os.Readlink("/proc/self/ns/pid")
 	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	o.boot = strings.TrimSpace(string(boot))
@@ -30,11 +30,11 @@ func thisProcess() owner {
 	return o
 }
 
-// deadFor says if the owner is provably dead for a process that looks at it: it
+// isProvablyDead says if the owner is provably dead for a process that looks at it: it
 // is of the same pid namespace, and its machine has been started again since, or
 // its pid is free, a zombie's, or that of a process started at another time. Of
 // another namespace nothing is known: a container has a boot id of its own.
-func (o owner) deadFor(self owner) bool {
+func (o leaseOwner) isProvablyDead(self leaseOwner) bool {
 	if o.boot == "" || self.boot == "" || o.pidns == "" || o.pidns != self.pidns {
 		return false
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 func TestDeadFor(t *testing.T) {
-	self := thisProcess()
+	self := currentOwner()
 	if self.boot == "" || self.pidns == "" || self.start == "" {
 		t.Skipf("/proc does not tell who we are: %+v", self)
 	}
@@ -17,35 +17,35 @@ func TestDeadFor(t *testing.T) {
 	}
 	defer zombie.Wait()
 	_, start := processStat(zombie.Process.Pid)
-	with := func(change func(*owner)) owner {
+	with := func(change func(*leaseOwner)) leaseOwner {
 		o := self
 		change(&o)
 		return o
 	}
 	for _, c := range []struct {
 		name  string
-		owner owner
+		owner leaseOwner
 		want  bool
 	}{
 		{"itself", self, false},
-		{"its pid at another time", with(func(o *owner) { o.start = "1" }), true},
-		{"another boot", with(func(o *owner) { o.boot = "other" }), true},
-		{"another pid namespace", with(func(o *owner) { o.pidns, o.start = "pid:[1]", "1" }), false},
-		{"a container's", with(func(o *owner) { o.boot, o.pidns, o.start = "other", "pid:[1]", "1" }), false},
-		{"a pid that is free", with(func(o *owner) { o.pid = 1<<22 - 1 }), true},
-		{"a zombie", with(func(o *owner) { o.pid, o.start = zombie.Process.Pid, start }), true},
-		{"of unknown boot", with(func(o *owner) { o.boot, o.start = "", "1" }), false},
-		{"of unknown namespace", with(func(o *owner) { o.pidns, o.start = "", "1" }), false},
-		{"of unknown start", with(func(o *owner) { o.start = "" }), false},
+		{"its pid at another time", with(func(o *leaseOwner) { o.start = "1" }), true},
+		{"another boot", with(func(o *leaseOwner) { o.boot = "other" }), true},
+		{"another pid namespace", with(func(o *leaseOwner) { o.pidns, o.start = "pid:[1]", "1" }), false},
+		{"a container's", with(func(o *leaseOwner) { o.boot, o.pidns, o.start = "other", "pid:[1]", "1" }), false},
+		{"a pid that is free", with(func(o *leaseOwner) { o.pid = 1<<22 - 1 }), true},
+		{"a zombie", with(func(o *leaseOwner) { o.pid, o.start = zombie.Process.Pid, start }), true},
+		{"of unknown boot", with(func(o *leaseOwner) { o.boot, o.start = "", "1" }), false},
+		{"of unknown namespace", with(func(o *leaseOwner) { o.pidns, o.start = "", "1" }), false},
+		{"of unknown start", with(func(o *leaseOwner) { o.start = "" }), false},
 	} {
-		for deadline := time.Now().Add(time.Minute); c.owner.deadFor(self) != c.want; time.Sleep(time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); c.owner.isProvablyDead(self) != c.want; time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Errorf("%s: dead is %v", c.name, !c.want)
 				break
 			}
 		}
 	}
-	if (owner{}).deadFor(owner{}) {
+	if (leaseOwner{}).isProvablyDead(leaseOwner{}) {
 		t.Error("nothing known proves something")
 	}
 }
@@ -53,12 +53,12 @@ func TestDeadFor(t *testing.T) {
 // TestSight: only what was seen counts. A process that stood still must not
 // take the others, that may have stood still with it, for lost.
 func TestSight(t *testing.T) {
-	s := newSweeper(&db{options: Options{}.withDefaults()})
+	s := newLeaseSweeper(&db{options: Options{}.withDefaults()})
 	now := time.Now()
 	look := func(after time.Duration, counter int64) time.Duration {
 		now = now.Add(after)
-		seen := s.sight(leaseRow{id: 1, counter: counter}, now)
-		s.seen[1] = seen
+		seen := s.observeLease(leaseRow{id: 1, counter: counter}, now)
+		s.observed[1] = seen
 		return seen.age
 	}
 	for i, c := range []struct {

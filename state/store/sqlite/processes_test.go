@@ -109,7 +109,7 @@ func TestProcessesCountTogether(t *testing.T) {
 // TestBellWakes has no poll: what another process commits comes by the bell.
 func TestBellWakes(t *testing.T) {
 	path := fresh(t)
-	s := openWith(t, path, sqlite.Options{Poll: long})
+	s := openWith(t, path, sqlite.Options{PollInterval: long})
 	start(t, "answer", path).line(t)
 	w := watch(t, s, "pong")
 	for range 20 {
@@ -177,7 +177,7 @@ func TestOpenAfterKill(t *testing.T) {
 	fmt.Fprintln(c.in, "10m")
 	c.line(t)
 	c.kill()
-	s := openWith(t, path, sqlite.Options{Poll: long})
+	s := openWith(t, path, sqlite.Options{PollInterval: long})
 	if _, ok := get(t, s, "presence/child"); ok {
 		t.Error("a dead process is present")
 	}
@@ -192,7 +192,7 @@ const steadyTTL = 18 * time.Second
 func TestStoppedHolder(t *testing.T) {
 	t.Parallel()
 	path := fresh(t)
-	s := openWith(t, path, sqlite.Options{Poll: 50 * time.Millisecond})
+	s := openWith(t, path, sqlite.Options{PollInterval: 50 * time.Millisecond})
 	w := watch(t, s, "presence/")
 	c := start(t, "lease", path)
 	fmt.Fprintln(c.in, steadyTTL)
@@ -244,7 +244,7 @@ func TestLockedFile(t *testing.T) {
 
 func TestLockedTooLong(t *testing.T) {
 	path := fresh(t)
-	s := openWith(t, path, sqlite.Options{Patience: 50 * time.Millisecond})
+	s := openWith(t, path, sqlite.Options{LockTimeout: 50 * time.Millisecond})
 	start(t, "lock", path).line(t)
 	_, err := s.Commit(t.Context(), store.Txn{Ops: []store.Op{{Key: "a"}}})
 	complains(t, err, "cannot write to store", "another process has had it locked for 50ms")
@@ -257,7 +257,7 @@ func TestLeaseThatWaited(t *testing.T) {
 	t.Parallel()
 	const ttl = steadyTTL
 	path := fresh(t)
-	s := openWith(t, path, sqlite.Options{Patience: 10 * ttl})
+	s := openWith(t, path, sqlite.Options{LockTimeout: 10 * ttl})
 	c := start(t, "lock", path)
 	c.line(t)
 	unlock := time.AfterFunc(ttl*3/2, func() { fmt.Fprintln(c.in) })

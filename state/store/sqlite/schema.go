@@ -90,7 +90,7 @@ func create(ctx context.Context, path string) error {
 	if err := writeSchema(ctx, draft.Name()); err != nil {
 		return err
 	}
-	return publish(draft.Name(), path)
+	return publishDraft(draft.Name(), path)
 }
 
 func writeSchema(ctx context.Context, path string) error {
@@ -99,13 +99,13 @@ func writeSchema(ctx context.Context, path string) error {
 		return err
 	}
 	_, err = draft.ExecContext(ctx, fmt.Sprintf(schema, applicationID, formatVersion))
-	return errors.Join(explain(err), draft.Close())
+	return errors.Join(storeError(err), draft.Close())
 }
 
-// publish links the draft to its place, which, other than a rename, never
+// publishDraft links the draft to its place, which, other than a rename, never
 // replaces what is there. A log left beside it by a store that was deleted
 // would be replayed into the new one, so it goes first.
-func publish(draft, path string) error {
+func publishDraft(draft, path string) error {
 	if err := removeAll(path+"-wal", path+"-shm"); err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func publish(draft, path string) error {
 	} else if err != nil {
 		return err
 	}
-	return syncFolder(filepath.Dir(path))
+	return syncDir(filepath.Dir(path))
 }
 
 // removeAll removes those of the files that are there.
@@ -127,7 +127,7 @@ func removeAll(paths ...string) error {
 	return nil
 }
 
-func syncFolder(path string) error {
+func syncDir(path string) error {
 	folder, err := os.Open(path)
 	if err != nil {
 		return err
@@ -139,10 +139,10 @@ func syncFolder(path string) error {
 // checkFormat refuses files of other programs and of other formats.
 func checkFormat(c *conn) error {
 	var id, version int64
-	if _, err := c.row("PRAGMA application_id", nil, &id); err != nil {
+	if _, err := c.queryRow("PRAGMA application_id", nil, &id); err != nil {
 		return err
 	}
-	if _, err := c.row("PRAGMA user_version", nil, &version); err != nil {
+	if _, err := c.queryRow("PRAGMA user_version", nil, &version); err != nil {
 		return err
 	}
 	if id != applicationID {

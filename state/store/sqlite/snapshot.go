@@ -14,22 +14,22 @@ type snapshot struct {
 
 	mu     sync.Mutex
 	closed bool
-	c      *conn // nil before the first read
+	conn   *conn // nil before the first read
 }
 
 func (d *db) Snapshot(ctx context.Context) (store.Snapshot, error) {
-	if err := d.present(ctx); err != nil {
+	if err := d.checkPresent(ctx); err != nil {
 		return nil, err
 	}
 	return &snapshot{d: d}, nil
 }
 
-// begin makes sure that the transaction stands. The caller holds the lock.
-func (s *snapshot) begin(ctx context.Context) error {
+// ensureBegun makes sure that the transaction stands. The caller holds the lock.
+func (s *snapshot) ensureBegun(ctx context.Context) error {
 	if s.closed {
 		return store.ErrClosed
 	}
-	if err := s.d.Usable(ctx); err != nil || s.c != nil {
+	if err := s.d.CheckUsable(ctx); err != nil || s.conn != nil {
 		return err
 	}
 	c, err := s.d.readers.get(ctx)
@@ -40,17 +40,17 @@ func (s *snapshot) begin(ctx context.Context) error {
 		c.close()
 		return err
 	}
-	s.c = c
+	s.conn = c
 	return nil
 }
 
 func (s *snapshot) Get(ctx context.Context, key string) (kv store.KV, ok bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.begin(ctx); err != nil {
+	if err := s.ensureBegun(ctx); err != nil {
 		return kv, false, err
 	}
-	ok, err = s.c.row("SELECT value, rev FROM kv WHERE key = ?", []any{[]byte(key)}, &kv.Value, &kv.Revision)
+	ok, err = s.conn.queryRow("SELECT value, rev FROM kv WHERE key = ?", []any{[]byte(key)}, &kv.Value, &kv.Revision)
 	kv.Key = key
 	return kv, ok, err
 }
@@ -58,12 +58,12 @@ func (s *snapshot) Get(ctx context.Context, key string) (kv store.KV, ok bool, e
 func (s *snapshot) List(ctx context.Context, prefix string) ([]store.KV, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.begin(ctx); err != nil {
+	if err := s.ensureBegun(ctx); err != nil {
 		return nil, err
 	}
 	var kvs []store.KV
-	clause, args := below(prefix)
-	err := s.c.rows("SELECT key, value, rev FROM kv WHERE "+clause+" ORDER BY key", args, func(rows *sql.Rows) (bool, error) {
+	clause, args := prefixClause(prefix)
+	err := s.conn.queryRows("SELECT key, value, rev FROM kv WHERE "+clause+" ORDER BY key", args, func(rows *sql.Rows) (bool, error) {
 		var key sql.RawBytes
 		var kv store.KV
 		err := rows.Scan(&key, &kv.Value, &kv.Revision)
@@ -77,10 +77,10 @@ func (s *snapshot) List(ctx context.Context, prefix string) ([]store.KV, error) 
 func (s *snapshot) Revision(ctx context.Context) (revision int64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.begin(ctx); err != nil {
+	if err := s.ensureBegun(ctx); err != nil {
 		return 0, err
 	}
-	_, err = s.c.row("SELECT revision FROM head", nil, &revision)
+	_, err = s.conn.queryRow("SELECT revision FROM head", nil, &revision)
 	return revision, err
 }
 
@@ -88,13 +88,13 @@ func (s *snapshot) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
-	if s.c == nil {
+	if s.conn == nil {
 		return
 	}
-	if _, err := s.c.exec("ROLLBACK"); err != nil {
-		s.c.close()
+	if _, err := s.conn.exec("ROLLBACK"); err != nil {
+		s.conn.close()
 	} else {
-		s.d.readers.put(s.c)
+		s.d.readers.put(s.conn)
 	}
-	s.c = nil
+	s.conn = nil
 }

@@ -25,28 +25,28 @@ import (
 
 // Options are for tests and odd places; the zero value is right elsewhere.
 type Options struct {
-	// Keep is how many of the newest commits stay in the change log at least.
+	// KeepCommits is how many of the newest commits stay in the change log at least.
 	// Default 10,000: at a thousand commits a second a watcher may be away
 	// for ten seconds before it needs a fresh snapshot.
-	Keep int64
-	// Poll is the interval of the net below the doorbell, of the look for a
+	KeepCommits int64
+	// PollInterval is the interval of the net below the doorbell, of the look for a
 	// file that is gone, and of the look for leases that have expired. Default
 	// 250 ms.
-	Poll time.Duration
-	// Patience is how long a commit waits for another process that has the
+	PollInterval time.Duration
+	// LockTimeout is how long a commit waits for another process that has the
 	// file locked. Default 30 s.
-	Patience time.Duration
+	LockTimeout time.Duration
 }
 
 func (o Options) withDefaults() Options {
-	if o.Keep <= 0 {
-		o.Keep = 10_000
+	if o.KeepCommits <= 0 {
+		o.KeepCommits = 10_000
 	}
-	if o.Poll <= 0 {
-		o.Poll = 250 * time.Millisecond
+	if o.PollInterval <= 0 {
+		o.PollInterval = 250 * time.Millisecond
 	}
-	if o.Patience <= 0 {
-		o.Patience = 30 * time.Second
+	if o.LockTimeout <= 0 {
+		o.LockTimeout = 30 * time.Second
 	}
 	return o
 }
@@ -54,14 +54,14 @@ func (o Options) withDefaults() Options {
 // db is one opener of a store.
 type db struct {
 	*opener.Opener
-	place   place
+	file    storeFile
 	options Options
-	self    func() owner // this process, read once
+	self    func() leaseOwner // this process, read once
 
-	readers *pool
-	writer  *writer
-	hub     *hub
-	bell    *bell
+	readers  *connPool
+	writer   *writer
+	tailer   *logTailer
+	doorbell *doorbell
 }
 
 // Open opens the store at path, which Create has made. ErrNoStore: there is
@@ -83,66 +83,66 @@ func OpenWith(ctx context.Context, path string, options Options) (store.Store, e
 }
 
 func open(ctx context.Context, path string, options Options) (*db, error) {
-	p, err := findPlace(path)
+	p, err := findStoreFile(path)
 	if err != nil {
 		return nil, err
 	}
-	readers, err := newPool(p)
+	readers, err := newConnPool(p)
 	if err != nil {
 		return nil, err
 	}
-	if err := readers.with(ctx, checkFormat); err != nil {
+	if err := readers.withConn(ctx, checkFormat); err != nil {
 		readers.close()
 		return nil, err
 	}
-	if !p.same() {
+	if !p.isUnchanged() {
 		readers.close()
 		return nil, store.ErrStoreGone
 	}
 	d := &db{
-		Opener: opener.New(), place: p, options: options.withDefaults(), self: sync.OnceValue(thisProcess), readers: readers,
+		Opener: opener.New(), file: p, options: options.withDefaults(), self: sync.OnceValue(currentOwner), readers: readers,
 	}
-	d.bell = newBell(p.path)
-	d.hub = newHub(d)
+	d.doorbell = newDoorbell(p.path)
+	d.tailer = newLogTailer(d)
 	d.writer = newWriter(d)
 	d.Go(d.writer.run)
-	sweeper := newSweeper(d)
-	sweeper.atOpen(ctx)
-	d.Go(d.hub.run)
+	sweeper := newLeaseSweeper(d)
+	sweeper.sweepAtOpen(ctx)
+	d.Go(d.tailer.run)
 	d.Go(sweeper.run)
 	return d, nil
 }
 
-// present is Usable with a look at the file.
-func (d *db) present(ctx context.Context) error {
-	if err := d.Usable(ctx); err != nil {
+// checkPresent is Usable with a look at the file.
+func (d *db) checkPresent(ctx context.Context) error {
+	if err := d.CheckUsable(ctx); err != nil {
 		return err
 	}
-	return d.look()
+	return d.checkFile()
 }
 
-// look answers ErrStoreGone, from now on for ever, if the file at the path is
+// checkFile answers ErrStoreGone, from now on for ever, if the file at the path is
 // not the one that was opened.
-func (d *db) look() error {
-	if !d.place.same() {
-		return d.SetGone()
+func (d *db) checkFile() error {
+	if !d.file.isUnchanged() {
+		return d.MarkGone()
 	}
 	return nil
 }
 
 func (d *db) Commit(ctx context.Context, txn store.Txn) (int64, error) {
-	if err := d.present(ctx); err != nil {
+	if err := d.checkPresent(ctx); err != nil {
 		return 0, err
 	}
 	if err := txn.Check(); err != nil {
 		return 0, err
 	}
-	return d.writer.do(ctx, func(t *turn) (int64, error) { return t.commit(txn) })
+	return d.writer.runJob(ctx, func(t *writeTxn) (int64, error) { return t.commit(txn) })
 }
 
 func (d *db) Close() error {
 	d.Opener.Close(func() {
-		d.bell.close()
+		d.doorbell.close()
 		d.readers.close()
 		d.writer.close()
 	})

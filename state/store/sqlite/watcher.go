@@ -10,8 +10,8 @@ import (
 	"bijou/state/store/opener"
 )
 
-// maxQueue is how many batches wait for a watcher before the hub drops it.
-const maxQueue = 256
+// maxQueuedBatches is how many batches wait for a watcher before the hub drops it.
+const maxQueuedBatches = 256
 
 // watcher is either behind, and then its Next reads the log itself, or live,
 // and then the hub fills its queue.
@@ -19,75 +19,75 @@ type watcher struct {
 	*opener.Watch
 	d *db
 
-	next   sync.Mutex // one Next at a time
-	joined int64      // while live: where it joined the hub. The hub's lock guards it
+	nextMu   sync.Mutex // one Next at a time
+	joinedAt int64      // while live: where it joined the hub. The hub's lock guards it
 
-	mu    sync.Mutex
-	live  bool
-	pos   int64 // while behind: everything up to here was queued or passed over
-	queue []store.Batch
+	mu       sync.Mutex
+	live     bool
+	position int64 // while behind: everything up to here was queued or passed over
+	queue    []store.Batch
 }
 
 func (d *db) Watch(ctx context.Context, after int64, prefixes ...string) (store.Watcher, error) {
-	if err := d.present(ctx); err != nil {
+	if err := d.checkPresent(ctx); err != nil {
 		return nil, err
 	}
-	return &watcher{Watch: d.NewWatch(prefixes), d: d, pos: after}, nil
+	return &watcher{Watch: d.NewWatch(prefixes), d: d, position: after}, nil
 }
 
 func (w *watcher) Next(ctx context.Context) (store.Batch, error) {
-	w.next.Lock()
-	defer w.next.Unlock()
+	w.nextMu.Lock()
+	defer w.nextMu.Unlock()
 	for {
-		if err := w.Usable(ctx); err != nil {
+		if err := w.CheckUsable(ctx); err != nil {
 			return store.Batch{}, err
 		}
-		b, state := w.take()
+		b, state := w.popBatch()
 		switch state {
-		case given:
+		case popped:
 			return b, nil
-		case behind:
+		case needsCatchUp:
 			if err := w.catchUp(ctx); err != nil {
 				return store.Batch{}, err
 			}
-		case empty:
+		case queueEmpty:
 			w.Wait(ctx)
 		}
 	}
 }
 
-// taken says what take has found.
-type taken int
+// popResult says what take has found.
+type popResult int
 
 const (
-	given taken = iota
-	behind
-	empty
+	popped popResult = iota
+	needsCatchUp
+	queueEmpty
 )
 
-// take is the first batch of the queue, or what to do about there being none.
-func (w *watcher) take() (store.Batch, taken) {
+// popBatch is the first batch of the queue, or what to do about there being none.
+func (w *watcher) popBatch() (store.Batch, popResult) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.queue) > 0 {
 		b := w.queue[0]
 		w.queue = w.queue[1:]
-		return b, given
+		return b, popped
 	}
 	if !w.live {
-		return store.Batch{}, behind
+		return store.Batch{}, needsCatchUp
 	}
-	return store.Batch{}, empty
+	return store.Batch{}, queueEmpty
 }
 
 // catchUp reads on in the log, and joins the hub at its end.
 func (w *watcher) catchUp(ctx context.Context) error {
 	w.mu.Lock()
-	from := w.pos
+	from := w.position
 	w.mu.Unlock()
-	var s stretch
-	err := w.d.readers.with(ctx, func(c *conn) (err error) {
-		s, err = readLog(c, from, readAtOnce, w.wants)
+	var s logSegment
+	err := w.d.readers.withConn(ctx, func(c *conn) (err error) {
+		s, err = readLog(c, from, maxReadCommits, w.wantsKey)
 		return err
 	})
 	if err != nil {
@@ -97,32 +97,32 @@ func (w *watcher) catchUp(ctx context.Context) error {
 		return store.ErrCompacted
 	}
 	w.mu.Lock()
-	w.queue, w.pos = s.batches, s.upto
+	w.queue, w.position = s.batches, s.end
 	w.mu.Unlock()
 	if !s.more {
-		w.d.hub.join(w, s.upto)
+		w.d.tailer.addWatcher(w, s.end)
 	}
 	return nil
 }
 
-func (w *watcher) wants(key string) bool {
+func (w *watcher) wantsKey(key string) bool {
 	return slices.ContainsFunc(w.Prefixes, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
 }
 
 func (w *watcher) Close() {
-	w.End()
-	w.d.hub.leave(w)
+	w.Cancel()
+	w.d.tailer.removeWatcher(w)
 }
 
 // push queues a batch unless too many wait. The hub calls it.
 func (w *watcher) push(b store.Batch) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.queue) >= maxQueue {
+	if len(w.queue) >= maxQueuedBatches {
 		return false
 	}
 	w.queue = append(w.queue, b)
-	w.Rouse()
+	w.Wake()
 	return true
 }
 
@@ -130,13 +130,13 @@ func (w *watcher) push(b store.Batch) bool {
 func (w *watcher) setLive(pos int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.live, w.joined = true, pos
+	w.live, w.joinedAt = true, pos
 }
 
 // setBehind is called by the hub when it drops the watcher.
 func (w *watcher) setBehind(pos int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.live, w.pos = false, pos
-	w.Rouse()
+	w.live, w.position = false, pos
+	w.Wake()
 }

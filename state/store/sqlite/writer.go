@@ -15,14 +15,14 @@ import (
 // wants it again mostly wins. After a burst the writer lets go for a pause, and
 // who waits asks more often than that.
 const (
-	burst    = 4 * time.Millisecond
-	pause    = time.Millisecond
-	askAgain = 500 * time.Microsecond
+	maxBurst          = 4 * time.Millisecond
+	burstPause        = time.Millisecond
+	lockRetryInterval = 500 * time.Microsecond
 )
 
-// maxGroup is how many jobs are committed together at most. It bounds the
+// maxGroupJobs is how many jobs are committed together at most. It bounds the
 // memory of a group and the time that others wait for the lock.
-const maxGroup = 64
+const maxGroupJobs = 64
 
 // writer is the one goroutine that writes. Jobs that wait at the same time
 // share one SQLite transaction and its sync; each has its own verdict.
@@ -38,16 +38,16 @@ type writer struct {
 // job is one change, made in the writer's turn. Whoever takes it first decides
 // its fate: the writer runs it, its caller calls it off.
 type job struct {
-	run   func(*turn) (int64, error)
-	taken atomic.Bool
-	done  chan struct{} // closed when the result stands
+	run     func(*writeTxn) (int64, error)
+	claimed atomic.Bool
+	done    chan struct{} // closed when the result stands
 
 	result int64
 	err    error
 }
 
-// take says if the job is the caller's of take alone.
-func (j *job) take() bool { return j.taken.CompareAndSwap(false, true) }
+// tryClaim says if the job is the caller's of take alone.
+func (j *job) tryClaim() bool { return j.claimed.CompareAndSwap(false, true) }
 
 // refusal is an error of one job that leaves the others of its group alone,
 // because nothing was written.
@@ -59,13 +59,13 @@ func newWriter(d *db) *writer {
 	return &writer{d: d, jobs: make(chan *job)}
 }
 
-// do has the writer run a job and waits until it is durable.
-func (w *writer) do(ctx context.Context, run func(*turn) (int64, error)) (int64, error) {
+// runJob has the writer run a job and waits until it is durable.
+func (w *writer) runJob(ctx context.Context, run func(*writeTxn) (int64, error)) (int64, error) {
 	j := &job{run: run, done: make(chan struct{})}
 	select {
 	case w.jobs <- j:
 	case <-ctx.Done():
-		return 0, store.Overdue(ctx, w.overdue())
+		return 0, store.Overdue(ctx, w.overdueMessage())
 	case <-w.d.Closed():
 		return 0, store.ErrClosed
 	}
@@ -73,34 +73,34 @@ func (w *writer) do(ctx context.Context, run func(*turn) (int64, error)) (int64,
 	case <-j.done:
 		return j.result, j.err
 	case <-ctx.Done():
-		if j.take() {
-			return 0, store.Overdue(ctx, w.overdue())
+		if j.tryClaim() {
+			return 0, store.Overdue(ctx, w.overdueMessage())
 		}
 		<-j.done // it is being written
 		return j.result, j.err
 	}
 }
 
-// overdue is why a job was not begun in time.
-func (w *writer) overdue() string {
-	return fmt.Sprintf("cannot write to store %q in time: another process has it locked, or it is overloaded", w.d.place.path)
+// overdueMessage is why a job was not begun in time.
+func (w *writer) overdueMessage() string {
+	return fmt.Sprintf("cannot write to store %q in time: another process has it locked, or it is overloaded", w.d.file.path)
 }
 
 func (w *writer) run() {
 	for {
 		select {
 		case j := <-w.jobs:
-			w.together(w.gather(j))
+			w.commitGroup(w.gatherJobs(j))
 		case <-w.d.Closed():
 			return
 		}
 	}
 }
 
-// gather takes the jobs that wait already.
-func (w *writer) gather(first *job) []*job {
+// gatherJobs takes the jobs that wait already.
+func (w *writer) gatherJobs(first *job) []*job {
 	group := []*job{first}
-	for len(group) < maxGroup {
+	for len(group) < maxGroupJobs {
 		select {
 		case j := <-w.jobs:
 			group = append(group, j)
@@ -111,19 +111,19 @@ func (w *writer) gather(first *job) []*job {
 	return group
 }
 
-// together runs the jobs as one SQLite transaction and tells each its result.
-func (w *writer) together(group []*job) {
-	if time.Since(w.released) >= pause {
+// commitGroup runs the jobs as one SQLite transaction and tells each its result.
+func (w *writer) commitGroup(group []*job) {
+	if time.Since(w.released) >= burstPause {
 		w.burstBegan = time.Now()
 	}
-	t, err := w.attempt(group)
+	t, err := w.tryGroup(group)
 	w.released = time.Now()
 	if err != nil {
-		err = fmt.Errorf("cannot write to store %q: %w", w.d.place.path, err)
+		err = fmt.Errorf("cannot write to store %q: %w", w.d.file.path, err)
 	}
 	if err == nil && t.logged {
-		w.d.hub.poke()
-		w.d.bell.ring() // before the caller, who may end the process, knows
+		w.d.tailer.wakeUp()
+		w.d.doorbell.ring() // before the caller, who may end the process, knows
 	}
 	for _, j := range group {
 		if err != nil && j.err == nil {
@@ -131,20 +131,20 @@ func (w *writer) together(group []*job) {
 		}
 		close(j.done)
 	}
-	if w.released.Sub(w.burstBegan) >= burst {
-		time.Sleep(pause)
+	if w.released.Sub(w.burstBegan) >= maxBurst {
+		time.Sleep(burstPause)
 		w.burstBegan = time.Now()
 	}
 }
 
-// attempt makes the transaction. An error is that of all jobs which were not
+// tryGroup makes the transaction. An error is that of all jobs which were not
 // refused.
-func (w *writer) attempt(group []*job) (*turn, error) {
-	if err := w.begin(); err != nil {
+func (w *writer) tryGroup(group []*job) (*writeTxn, error) {
+	if err := w.acquireLock(); err != nil {
 		return nil, err
 	}
-	t := &turn{c: w.conn, keep: w.d.options.Keep}
-	err := t.runAll(group)
+	t := &writeTxn{c: w.conn, keepCommits: w.d.options.KeepCommits}
+	err := t.runJobs(group)
 	if err == nil && t.changed {
 		_, err = w.conn.exec("COMMIT")
 	}
@@ -153,24 +153,24 @@ func (w *writer) attempt(group []*job) (*turn, error) {
 	}
 	if err == nil {
 		// A file that was deleted meanwhile took the commit in silence.
-		err = w.d.look()
+		err = w.d.checkFile()
 	}
 	return t, err
 }
 
-// begin takes the file's write lock, and asks for it as long as is fair.
-func (w *writer) begin() error {
+// acquireLock takes the file's write lock, and asks for it as long as is fair.
+func (w *writer) acquireLock() error {
 	began := time.Now()
 	for {
 		err := w.tryBegin()
 		if !isBusy(err) {
 			return err
 		}
-		if time.Since(began) > w.d.options.Patience {
-			return store.Away(fmt.Sprintf("another process has had it locked for %v", w.d.options.Patience), err)
+		if time.Since(began) > w.d.options.LockTimeout {
+			return store.Away(fmt.Sprintf("another process has had it locked for %v", w.d.options.LockTimeout), err)
 		}
 		select {
-		case <-time.After(askAgain + rand.N(askAgain/2)):
+		case <-time.After(lockRetryInterval + rand.N(lockRetryInterval/2)):
 		case <-w.d.Closed():
 			return store.ErrClosed
 		}
@@ -189,7 +189,7 @@ func (w *writer) tryBegin() error {
 
 func (w *writer) connect() (err error) {
 	if w.sql == nil {
-		if w.sql, err = openSQL(w.d.place.path, writerPragmas); err != nil {
+		if w.sql, err = openSQL(w.d.file.path, writerPragmas); err != nil {
 			return err
 		}
 	}

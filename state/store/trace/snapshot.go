@@ -14,7 +14,7 @@ type snapshot struct {
 	log *slog.Logger
 
 	gets, lists, keys atomic.Int64
-	over              atomic.Bool
+	closed            atomic.Bool
 }
 
 // Snapshot tells, when it is closed, how much was read in it.
@@ -40,7 +40,7 @@ func (s *snapshot) List(ctx context.Context, prefix string) ([]store.KV, error) 
 
 func (s *snapshot) Close() {
 	s.Snapshot.Close()
-	if !s.over.Swap(true) {
+	if !s.closed.Swap(true) {
 		s.log.Debug("snapshot", "gets", s.gets.Load(), "lists", s.lists.Load(), "keys", s.keys.Load())
 	}
 }

@@ -31,13 +31,13 @@ type traced struct {
 func (t *traced) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 	begun := time.Now()
 	revision, err := t.Store.Commit(ctx, txn)
-	t.log.Debug("commit", "puts", keys(txn.Ops, false), "deletes", keys(txn.Ops, true), "conditions", len(txn.Conds),
+	t.log.Debug("commit", "puts", opKeys(txn.Ops, false), "deletes", opKeys(txn.Ops, true), "conditions", len(txn.Conds),
 		"revision", revision, "took", time.Since(begun), "error", err)
 	return revision, err
 }
 
-// keys are those that were put, or deleted.
-func keys(ops []store.Op, deleted bool) (keys []string) {
+// opKeys are those that were put, or deleted.
+func opKeys(ops []store.Op, deleted bool) (keys []string) {
 	for _, o := range ops {
 		if o.Delete == deleted {
 			keys = append(keys, o.Key)

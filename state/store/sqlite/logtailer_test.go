@@ -11,11 +11,11 @@ import (
 )
 
 // testHub has a watcher of "a" that joined at revision 5.
-func testHub(t *testing.T) (*hub, *watcher) {
-	h := newHub(&db{bell: newBell(t.TempDir() + "/store")})
-	t.Cleanup(h.d.bell.close)
+func testHub(t *testing.T) (*logTailer, *watcher) {
+	h := newLogTailer(&db{doorbell: newDoorbell(t.TempDir() + "/store")})
+	t.Cleanup(h.d.doorbell.close)
 	w := testWatcher("a")
-	if !h.join(w, 5) {
+	if !h.addWatcher(w, 5) {
 		t.Fatal("the first watcher cannot join")
 	}
 	return h, w
@@ -37,12 +37,12 @@ func batch(revision int64, keys ...string) store.Batch {
 // handing out gets what it has not read itself, and nothing twice.
 func TestJoinWhileRead(t *testing.T) {
 	h, first := testHub(t)
-	read := stretch{upto: 7, batches: []store.Batch{batch(6, "a", "b"), batch(7, "b/x", "c")}}
+	read := logSegment{end: 7, batches: []store.Batch{batch(6, "a", "b"), batch(7, "b/x", "c")}}
 	earlier, later, twice := testWatcher("b"), testWatcher("b"), testWatcher("b", "b/", "c")
-	h.join(earlier, 5)
-	h.join(later, 6)
-	h.join(twice, 6)
-	h.handOut(5, read)
+	h.addWatcher(earlier, 5)
+	h.addWatcher(later, 6)
+	h.addWatcher(twice, 6)
+	h.deliverSegment(5, read)
 	for _, c := range []struct {
 		w    *watcher
 		want []store.Batch
@@ -56,7 +56,7 @@ func TestJoinWhileRead(t *testing.T) {
 			t.Errorf("watcher of %q: %s", c.w.Prefixes, diff)
 		}
 	}
-	if h.join(testWatcher("d"), 6) {
+	if h.addWatcher(testWatcher("d"), 6) {
 		t.Error("a watcher joined at a revision that the hub has passed")
 	}
 }
@@ -66,16 +66,16 @@ func TestJoinWhileRead(t *testing.T) {
 func TestSlowWatcherIsDropped(t *testing.T) {
 	h, slow := testHub(t)
 	quick := testWatcher("z")
-	h.join(quick, 5)
-	read := stretch{upto: 5}
-	for range maxQueue + 10 {
-		read.upto++
-		read.batches = append(read.batches, batch(read.upto, "a"))
+	h.addWatcher(quick, 5)
+	read := logSegment{end: 5}
+	for range maxQueuedBatches + 10 {
+		read.end++
+		read.batches = append(read.batches, batch(read.end, "a"))
 	}
-	h.handOut(5, read)
-	h.handOut(read.upto, stretch{upto: read.upto + 1, batches: []store.Batch{batch(read.upto+1, "z")}})
-	got := fmt.Sprint(slow.live, len(slow.queue), slow.pos, slow.queue[maxQueue-1].Revision, len(h.index["a"]))
-	if want := fmt.Sprint(false, maxQueue, 5+maxQueue, 5+maxQueue, 0); got != want {
+	h.deliverSegment(5, read)
+	h.deliverSegment(read.end, logSegment{end: read.end + 1, batches: []store.Batch{batch(read.end+1, "z")}})
+	got := fmt.Sprint(slow.live, len(slow.queue), slow.position, slow.queue[maxQueuedBatches-1].Revision, len(h.index["a"]))
+	if want := fmt.Sprint(false, maxQueuedBatches, 5+maxQueuedBatches, 5+maxQueuedBatches, 0); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if !quick.live || len(quick.queue) != 1 {
@@ -87,8 +87,8 @@ func TestSlowWatcherIsDropped(t *testing.T) {
 // for himself, and finds out.
 func TestHubBehindTheLog(t *testing.T) {
 	h, w := testHub(t)
-	h.handOut(5, stretch{upto: 20, trimmed: 9})
-	if w.live || w.pos != 5 || len(h.live) != 0 {
-		t.Errorf("live %v at %d", w.live, w.pos)
+	h.deliverSegment(5, logSegment{end: 20, trimmed: 9})
+	if w.live || w.position != 5 || len(h.watchers) != 0 {
+		t.Errorf("live %v at %d", w.live, w.position)
 	}
 }

@@ -9,11 +9,11 @@ import (
 
 // watcher walks along the log.
 type watcher struct {
-	o        *opener
+	o        *handle
 	prefixes []string
 
-	mu  sync.Mutex // one Next at a time
-	pos int64      // the last revision that it has looked at
+	mu       sync.Mutex // one Next at a time
+	position int64      // the last revision that it has looked at
 
 	once   sync.Once
 	closed chan struct{}
@@ -23,10 +23,10 @@ func (w *watcher) Next(ctx context.Context) (store.Batch, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for {
-		if err := w.usable(ctx); err != nil {
+		if err := w.checkUsable(ctx); err != nil {
 			return store.Batch{}, err
 		}
-		found, changed, err := w.look()
+		found, changed, err := w.nextBatch()
 		if err != nil || len(found.Events) > 0 {
 			return found, err
 		}
@@ -39,30 +39,30 @@ func (w *watcher) Next(ctx context.Context) (store.Batch, error) {
 	}
 }
 
-// look moves to the next batch below the prefixes. If there is none, its
+// nextBatch moves to the next batch below the prefixes. If there is none, its
 // batch is empty, and changed is closed when it is worth looking again.
-func (w *watcher) look() (found store.Batch, changed <-chan struct{}, err error) {
+func (w *watcher) nextBatch() (found store.Batch, changed <-chan struct{}, err error) {
 	d := w.o.d
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if w.pos < d.trimmed {
+	if w.position < d.trimmed {
 		return store.Batch{}, nil, store.ErrCompacted
 	}
-	for _, b := range d.since(w.pos) {
-		w.pos = b.Revision
-		if events := below(b.Events, w.prefixes); len(events) > 0 {
+	for _, b := range d.logSince(w.position) {
+		w.position = b.Revision
+		if events := filterEvents(b.Events, w.prefixes); len(events) > 0 {
 			return store.Batch{Revision: b.Revision, Events: events}, nil, nil
 		}
 	}
 	return store.Batch{}, d.changed, nil
 }
 
-func (w *watcher) usable(ctx context.Context) error {
+func (w *watcher) checkUsable(ctx context.Context) error {
 	select {
 	case <-w.closed:
 		return store.ErrClosed
 	default:
-		return w.o.usable(ctx)
+		return w.o.checkUsable(ctx)
 	}
 }
 

@@ -7,27 +7,27 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// bell is the doorbell: a file that the writer touches after its commit, and
+// doorbell is the doorbell: a file that the writer touches after its commit, and
 // that other processes watch. Watching the WAL instead would wake them before
 // the commit is visible.
 //
 // It is a comfort, not a promise: if it cannot be made, rung or watched (there
 // are only so many inotify instances), the poll finds every commit.
-type bell struct {
+type doorbell struct {
 	path string
 
-	mu      sync.Mutex
-	file    *os.File
-	watcher *fsnotify.Watcher
-	heard   sync.WaitGroup
+	mu         sync.Mutex
+	file       *os.File
+	watcher    *fsnotify.Watcher
+	forwarding sync.WaitGroup
 }
 
-func newBell(storePath string) *bell {
-	return &bell{path: storePath + "-bell"}
+func newDoorbell(storePath string) *doorbell {
+	return &doorbell{path: storePath + "-bell"}
 }
 
 // ring tells the other processes.
-func (b *bell) ring() {
+func (b *doorbell) ring() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.file == nil {
@@ -41,22 +41,22 @@ func (b *bell) ring() {
 }
 
 // listen calls heard, from a goroutine of its own, after every ring of anybody.
-func (b *bell) listen(heard func()) {
+func (b *doorbell) listen(heard func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.watcher != nil {
 		return
 	}
-	w, err := b.watch()
+	w, err := b.watchFile()
 	if err != nil {
 		return
 	}
 	b.watcher = w
-	b.heard.Go(func() { forward(w, heard) })
+	b.forwarding.Go(func() { forwardEvents(w, heard) })
 }
 
-// watch watches the file alone, since in the folder every commit touches the WAL.
-func (b *bell) watch() (*fsnotify.Watcher, error) {
+// watchFile watches the file alone, since in the folder every commit touches the WAL.
+func (b *doorbell) watchFile() (*fsnotify.Watcher, error) {
 	f, err := os.OpenFile(b.path, os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
@@ -73,8 +73,8 @@ func (b *bell) watch() (*fsnotify.Watcher, error) {
 	return w, nil
 }
 
-// forward ends when the watcher is closed.
-func forward(w *fsnotify.Watcher, heard func()) {
+// forwardEvents ends when the watcher is closed.
+func forwardEvents(w *fsnotify.Watcher, heard func()) {
 	for {
 		select {
 		case _, ok := <-w.Events:
@@ -91,13 +91,13 @@ func forward(w *fsnotify.Watcher, heard func()) {
 	}
 }
 
-func (b *bell) close() {
+func (b *doorbell) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.watcher != nil {
 		b.watcher.Close()
 	}
-	b.heard.Wait()
+	b.forwarding.Wait()
 	if b.file != nil {
 		b.file.Close()
 	}

@@ -7,26 +7,26 @@ import (
 	"bijou/state/store"
 )
 
-// turn is one SQLite transaction of the writer, in which one job after the
+// writeTxn is one SQLite transaction of the writer, in which one job after the
 // other runs and sees what those before it have written.
-type turn struct {
-	c    *conn
-	keep int64
+type writeTxn struct {
+	c           *conn
+	keepCommits int64
 
 	revision, trimmed int64 // the head row, as the jobs have left it
 	changed           bool  // there is something to commit
 	logged            bool  // there is something for watchers
 }
 
-// runAll runs the jobs. It sets the results of each; an error is one that
+// runJobs runs the jobs. It sets the results of each; an error is one that
 // spoils all.
-func (t *turn) runAll(group []*job) error {
-	if _, err := t.c.row("SELECT revision, trimmed FROM head", nil, &t.revision, &t.trimmed); err != nil {
+func (t *writeTxn) runJobs(group []*job) error {
+	if _, err := t.c.queryRow("SELECT revision, trimmed FROM head", nil, &t.revision, &t.trimmed); err != nil {
 		return err
 	}
 	before, trimmed := t.revision, t.trimmed
 	for _, j := range group {
-		if !j.take() {
+		if !j.tryClaim() {
 			continue
 		}
 		var refused refusal
@@ -38,7 +38,7 @@ func (t *turn) runAll(group []*job) error {
 			return err
 		}
 	}
-	if err := t.trim(); err != nil {
+	if err := t.trimLog(); err != nil {
 		return err
 	}
 	if t.revision == before && t.trimmed == trimmed {
@@ -49,9 +49,9 @@ func (t *turn) runAll(group []*job) error {
 }
 
 // commit is the job of Store.Commit: every check comes before the first write.
-func (t *turn) commit(txn store.Txn) (int64, error) {
+func (t *writeTxn) commit(txn store.Txn) (int64, error) {
 	for _, c := range txn.Conds {
-		if holds, err := t.holds(c); err != nil || !holds {
+		if holds, err := t.condHolds(c); err != nil || !holds {
 			return 0, orRefuse(err, store.ErrConflict)
 		}
 	}
@@ -59,11 +59,11 @@ func (t *turn) commit(txn store.Txn) (int64, error) {
 		if o.Lease == 0 || o.Delete {
 			continue
 		}
-		if lives, err := t.lives(o.Lease); err != nil || !lives {
+		if lives, err := t.leaseExists(o.Lease); err != nil || !lives {
 			return 0, orRefuse(err, store.ErrLeaseLost)
 		}
 	}
-	return t.write(txn.Ops)
+	return t.writeOps(txn.Ops)
 }
 
 // orRefuse is the error, or if there is none, a refusal.
@@ -74,11 +74,11 @@ func orRefuse(err, reason error) error {
 	return refusal{reason}
 }
 
-// holds says if a condition holds now.
-func (t *turn) holds(c store.Cond) (bool, error) {
+// condHolds says if a condition holds now.
+func (t *writeTxn) condHolds(c store.Cond) (bool, error) {
 	if c.Key != "" {
 		var revision int64
-		_, err := t.c.row("SELECT rev FROM kv WHERE key = ?", []any{[]byte(c.Key)}, &revision)
+		_, err := t.c.queryRow("SELECT rev FROM kv WHERE key = ?", []any{[]byte(c.Key)}, &revision)
 		return revision == c.Revision, err
 	}
 	if c.Revision < t.trimmed {
@@ -87,21 +87,21 @@ func (t *turn) holds(c store.Cond) (bool, error) {
 	// Mostly the revision is that of a snapshot just read, so that there is
 	// next to nothing after it in the log.
 	var found int
-	clause, args := below(c.Prefix)
-	changed, err := t.c.row("SELECT 1 FROM log WHERE rev > ? AND "+clause+" LIMIT 1", append([]any{c.Revision}, args...), &found)
+	clause, args := prefixClause(c.Prefix)
+	changed, err := t.c.queryRow("SELECT 1 FROM log WHERE rev > ? AND "+clause+" LIMIT 1", append([]any{c.Revision}, args...), &found)
 	return !changed, err
 }
 
-func (t *turn) lives(id store.LeaseID) (bool, error) {
+func (t *writeTxn) leaseExists(id store.LeaseID) (bool, error) {
 	var found int
-	return t.c.row("SELECT 1 FROM lease WHERE id = ?", []any{int64(id)}, &found)
+	return t.c.queryRow("SELECT 1 FROM lease WHERE id = ?", []any{int64(id)}, &found)
 }
 
-// write makes the operations one revision, if they change anything.
-func (t *turn) write(ops []store.Op) (int64, error) {
+// writeOps makes the operations one revision, if they change anything.
+func (t *writeTxn) writeOps(ops []store.Op) (int64, error) {
 	next := t.revision + 1
 	for _, o := range ops {
-		effective, err := t.writeOne(o, next)
+		effective, err := t.writeOp(o, next)
 		if err != nil {
 			return 0, err
 		}
@@ -123,8 +123,8 @@ func (t *turn) write(ops []store.Op) (int64, error) {
 const putSQL = `INSERT INTO kv VALUES (?, ?, ?, ?)
 	ON CONFLICT (key) DO UPDATE SET value = excluded.value, rev = excluded.rev, lease = excluded.lease`
 
-// writeOne says if the operation changed anything.
-func (t *turn) writeOne(o store.Op, revision int64) (bool, error) {
+// writeOp says if the operation changed anything.
+func (t *writeTxn) writeOp(o store.Op, revision int64) (bool, error) {
 	if o.Delete {
 		n, err := t.c.exec("DELETE FROM kv WHERE key = ?", []byte(o.Key))
 		return n > 0, err
@@ -134,14 +134,14 @@ func (t *turn) writeOne(o store.Op, revision int64) (bool, error) {
 }
 
 // endLease deletes a lease and its keys as one revision.
-func (t *turn) endLease(id store.LeaseID) error {
+func (t *writeTxn) endLease(id store.LeaseID) error {
 	n, err := t.c.exec("DELETE FROM lease WHERE id = ?", int64(id))
 	if err != nil || n == 0 {
 		return err
 	}
 	t.changed = true
 	var ops []store.Op
-	err = t.c.rows("SELECT key FROM kv WHERE lease != 0 AND lease = ?", []any{int64(id)}, func(rows *sql.Rows) (bool, error) {
+	err = t.c.queryRows("SELECT key FROM kv WHERE lease != 0 AND lease = ?", []any{int64(id)}, func(rows *sql.Rows) (bool, error) {
 		var key []byte
 		err := rows.Scan(&key)
 		ops = append(ops, store.Op{Key: string(key), Delete: true})
@@ -150,20 +150,20 @@ func (t *turn) endLease(id store.LeaseID) error {
 	if err != nil {
 		return err
 	}
-	_, err = t.write(ops)
+	_, err = t.writeOps(ops)
 	return err
 }
 
-// trim cuts the log when it is an eighth longer than what must be kept, so
+// trimLog cuts the log when it is an eighth longer than what must be kept, so
 // that not every commit pays for it.
-func (t *turn) trim() error {
-	if t.revision-t.trimmed <= t.keep+t.keep/8 {
+func (t *writeTxn) trimLog() error {
+	if t.revision-t.trimmed <= t.keepCommits+t.keepCommits/8 {
 		return nil
 	}
-	return t.trimTo(t.revision - t.keep)
+	return t.trimTo(t.revision - t.keepCommits)
 }
 
-func (t *turn) trimTo(revision int64) error {
+func (t *writeTxn) trimTo(revision int64) error {
 	t.trimmed, t.changed = revision, true
 	_, err := t.c.exec("DELETE FROM log WHERE rev <= ?", revision)
 	return err

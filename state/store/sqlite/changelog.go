@@ -6,10 +6,10 @@ import (
 	"bijou/state/store"
 )
 
-// below is the SQL for keys that have the prefix, and its arguments. A prefix
+// prefixClause is the SQL for keys that have the prefix, and its arguments. A prefix
 // of 0xff bytes only has no end. (An empty blob would be bound as NULL; the
 // smallest key is one zero byte.)
-func below(prefix string) (clause string, args []any) {
+func prefixClause(prefix string) (clause string, args []any) {
 	first, end := []byte(prefix), []byte(prefix)
 	if prefix == "" {
 		first = []byte{0}
@@ -24,10 +24,10 @@ func below(prefix string) (clause string, args []any) {
 	return "key >= ?", []any{first}
 }
 
-// stretch is a piece of the change log: whole commits, without gap.
-type stretch struct {
+// logSegment is a piece of the change log: whole commits, without gap.
+type logSegment struct {
 	batches []store.Batch
-	upto    int64 // the last revision it covers
+	end     int64 // the last revision it covers
 	more    bool  // the log went on after it when it was read
 	trimmed int64 // up to where the log was trimmed
 }
@@ -39,32 +39,32 @@ const logSQL = `SELECT h.revision, h.trimmed, l.rev, l.key, l.deleted
 
 // readLog reads what lies after the revision, of the keys that are wanted, up
 // to so many commits.
-func readLog(c *conn, after int64, limit int, wanted func(key string) bool) (stretch, error) {
-	var s stretch
+func readLog(c *conn, after int64, limit int, wanted func(key string) bool) (logSegment, error) {
+	var s logSegment
 	var newest, last int64
-	err := c.rows(logSQL, []any{after}, func(rows *sql.Rows) (bool, error) {
+	err := c.queryRows(logSQL, []any{after}, func(rows *sql.Rows) (bool, error) {
 		var revision, deleted sql.NullInt64
 		var key sql.RawBytes
 		if err := rows.Scan(&newest, &s.trimmed, &revision, &key, &deleted); err != nil || !revision.Valid {
 			return false, err
 		}
 		if revision.Int64 != last && len(s.batches) >= limit {
-			s.more, s.upto = true, last
+			s.more, s.end = true, last
 			return false, nil
 		}
 		last = revision.Int64
 		if e := (store.Event{Key: string(key), Deleted: deleted.Int64 != 0}); wanted(e.Key) {
-			s.add(last, e)
+			s.addEvent(last, e)
 		}
 		return true, nil
 	})
 	if !s.more {
-		s.upto = max(newest, after)
+		s.end = max(newest, after)
 	}
 	return s, err
 }
 
-func (s *stretch) add(revision int64, e store.Event) {
+func (s *logSegment) addEvent(revision int64, e store.Event) {
 	n := len(s.batches)
 	if n == 0 || s.batches[n-1].Revision != revision {
 		s.batches = append(s.batches, store.Batch{Revision: revision})

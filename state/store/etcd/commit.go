@@ -10,7 +10,7 @@ import (
 	"bijou/state/store"
 )
 
-// errBundleFailed is what etcd answers to a bundle of conditions that do not all hold.
+// errBundleFailed is etcd's error if a bundle's conditions do not all hold (splitBundles).
 var errBundleFailed = rpctypes.ErrFutureRev
 
 // Commit does as store.Store says. It waits up to 30 seconds for a member to
@@ -34,8 +34,7 @@ func (d *db) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 	return d.commitRequest(ctx, r)
 }
 
-// commitRequest sends the request once. It is not for repeating: the first may have been
-// done.
+// commitRequest must not be repeated: the first may have been done.
 func (d *db) commitRequest(ctx context.Context, r request) (int64, error) {
 	var resp *clientv3.TxnResponse
 	err := d.retryUnknownToken(ctx, func() (err error) {

@@ -14,13 +14,12 @@ import (
 // etcd's default limit is 128 comparisons or operations on the way from a
 // transaction's root to its leaves: a transaction may hold others, and what
 // those hold counts beside their parents, not beside each other. A way here has
-// three stations: the root, a bundle, and a deletion with its mark.
+// three levels: the root, a bundle, and a deletion with its tombstone.
 const (
 	maxRootOps   = 96
-	maxBundleOps = 28 // leaves 4; a deletion needs 2
+	maxBundleOps = 28 // leaves 4 of 128; a deletion needs 2
 )
 
-// request is a transaction as etcd understands it.
 type request struct {
 	conds []clientv3.Cmp
 	ops   []clientv3.Op
@@ -46,18 +45,18 @@ func (d *db) compile(ctx context.Context, txn store.Txn) (request, error) {
 	return r.splitBundles(d.keys)
 }
 
-// prefixUnchanged is true if nothing was put or deleted below the prefix after the
-// revision, as far as marks can tell.
+// prefixUnchanged returns comparisons that hold if nothing was put or deleted below the
+// prefix after the revision, as far as tombstones can show it.
 func (d *db) prefixUnchanged(prefix string, revision int64, leased []string) []clientv3.Cmp {
-	keys, marks := d.keys.prefixRange(prefix), d.keys.tombstoneRange(prefix)
+	keys, tombstones := d.keys.prefixRange(prefix), d.keys.tombstoneRange(prefix)
 	return append(d.tombstonesComplete(revision, leased),
 		clientv3.Compare(clientv3.ModRevision(keys.begin).WithRange(keys.end), "<", revision+1),
-		clientv3.Compare(clientv3.ModRevision(marks.begin).WithRange(marks.end), "<", revision+1))
+		clientv3.Compare(clientv3.ModRevision(tombstones.begin).WithRange(tombstones.end), "<", revision+1))
 }
 
-// tombstonesComplete is true if whatever vanished after the revision has left a mark that
-// is still there: no mark of then was swept away, and the keys that stood under a
-// lease are there.
+// tombstonesComplete returns comparisons that hold if everything deleted after the revision
+// has left a tombstone that is still there: none of them was swept, and the keys that were
+// under a lease are there.
 func (d *db) tombstonesComplete(revision int64, leased []string) []clientv3.Cmp {
 	cmps := []clientv3.Cmp{clientv3.Compare(clientv3.Value(d.keys.sweptKey()), "<", sweptValue(revision+1))}
 	for _, key := range leased {
@@ -67,23 +66,22 @@ func (d *db) tombstonesComplete(revision int64, leased []string) []clientv3.Cmp 
 }
 
 func (d *db) compileOp(o store.Op) []clientv3.Op {
-	key, mark := d.keys.encodeKey(o.Key), clientv3.OpPut(d.keys.tombstoneKey(o.Key), "")
+	key, tombstone := d.keys.encodeKey(o.Key), clientv3.OpPut(d.keys.tombstoneKey(o.Key), "")
 	switch {
 	case o.Delete && o.Quiet:
 		return []clientv3.Op{clientv3.OpDelete(key)}
 	case o.Delete:
 		there := clientv3.Compare(clientv3.Version(key), ">", 0)
-		return []clientv3.Op{clientv3.OpTxn([]clientv3.Cmp{there}, []clientv3.Op{clientv3.OpDelete(key), mark}, nil)}
+		return []clientv3.Op{clientv3.OpTxn([]clientv3.Cmp{there}, []clientv3.Op{clientv3.OpDelete(key), tombstone}, nil)}
 	case o.Lease != 0:
-		return []clientv3.Op{clientv3.OpPut(key, string(o.Value), clientv3.WithLease(clientv3.LeaseID(o.Lease))), mark}
+		return []clientv3.Op{clientv3.OpPut(key, string(o.Value), clientv3.WithLease(clientv3.LeaseID(o.Lease))), tombstone}
 	}
 	return []clientv3.Op{clientv3.OpPut(key, string(o.Value))}
 }
 
-// splitBundles bundles what is too much for one transaction's root. Operations need only
-// be bundled. Conditions beyond the root go into bundles that, where one does
-// not hold, hold a read that etcd refuses (errBundleFailed): then it refuses the whole,
-// before it has written anything.
+// splitBundles bundles what is too much for one transaction's root. Conditions beyond the
+// root go into bundles that, if one does not hold, do a read that etcd refuses
+// (errBundleFailed): then it refuses the whole, before it has written anything.
 func (r request) splitBundles(s keyspace) (request, error) {
 	const room = maxRootOps - 1 // beside the comparison of the marker
 	var then []clientv3.Op

@@ -13,17 +13,16 @@ import (
 	"bijou/state/store"
 )
 
-// formatVersion is that of the keys in space.
+// formatVersion is the format of the keys below a store's prefix.
 const formatVersion = 1
 
-// markerDoc is the marker's value.
 type markerDoc struct {
 	Store  string `json:"store"` // "bijou"
 	Format int    `json:"format"`
 }
 
-// Create makes an empty store at the URL. ErrExists: there is one already. A
-// place is refused if other keys lie below it, or if it lies in another store.
+// Create makes an empty store at the URL; if there is one already, it returns ErrExists. A
+// prefix is refused if other keys lie below it, or if it lies in another store.
 func Create(ctx context.Context, url string) error {
 	p, err := parseURL(url)
 	if err != nil {
@@ -44,7 +43,6 @@ func create(ctx context.Context, p config) error {
 	})
 }
 
-// withConnection connects to the place for f.
 func withConnection(ctx context.Context, p config, f func(ctx context.Context, d *db) error) error {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
@@ -56,8 +54,8 @@ func withConnection(ctx context.Context, p config, f func(ctx context.Context, d
 	return f(ctx, d)
 }
 
-// checkNotNested refuses a place within another store. A user who may not read
-// there is not told; nobody gives users rights in the middle of a store.
+// A user who may not read the prefixes above is not told of a store there; nobody gives
+// users rights in the middle of a store.
 func (d *db) checkNotNested(ctx context.Context) error {
 	for prefix := d.config.prefix; ; {
 		prefix = prefix[:strings.LastIndexByte(prefix, '/')]
@@ -77,7 +75,6 @@ func (d *db) checkNotNested(ctx context.Context) error {
 	}
 }
 
-// writeMarker writes the marker if there is nothing at all at the place.
 func (d *db) writeMarker(ctx context.Context) error {
 	if err := d.waitReady(ctx); err != nil {
 		return err
@@ -107,7 +104,7 @@ func (d *db) writeMarker(ctx context.Context) error {
 	return fmt.Errorf("other keys lie below %q: take a prefix of its own", d.keys.root)
 }
 
-// readMarker answers the revision that created the store.
+// readMarker returns the revision that created the store.
 func (d *db) readMarker(ctx context.Context) (int64, error) {
 	resp, err := d.get(ctx, d.keys.markerKey())
 	if err != nil {
@@ -126,7 +123,6 @@ func (d *db) readMarker(ctx context.Context) (int64, error) {
 	return resp.Kvs[0].CreateRevision, nil
 }
 
-// markerUnchanged compares the marker: the store is the one that was opened.
 func (d *db) markerUnchanged() clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(d.keys.markerKey()), "=", d.marker)
 }

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/backoff"
 )
 
-// dial connects, without waiting for an answer unless there is a user to log in.
+// dial waits for an answer only if there is a user to log in.
 func dial(ctx context.Context, p config, l *authenticator) (*clientv3.Client, error) {
 	options, secure := append(dialOptions(), grpc.WithChainUnaryInterceptor(l.intercept)), (*tls.Config)(nil)
 	if p.tls {
@@ -36,7 +36,7 @@ func dial(ctx context.Context, p config, l *authenticator) (*clientv3.Client, er
 		Endpoints: p.endpoints, TLS: secure, Username: p.user, Password: password,
 		Logger: zap.NewNop(), DialOptions: options, DialTimeout: max(patience, time.Millisecond),
 		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 3 * time.Second, // what gRPC allows at least
-		MaxUnaryRetries: 2, // one more after a token has expired; the rest is call's
+		MaxUnaryRetries: 2, // one more after a token has expired; the rest is retry's
 	})
 	switch {
 	case err == nil:
@@ -47,8 +47,8 @@ func dial(ctx context.Context, p config, l *authenticator) (*clientv3.Client, er
 	return nil, mapKnownError(err)
 }
 
-// dialOptions has gRPC look for members that are away every other second, not
-// ever more seldom: after an outage of an hour agents are to be back soon.
+// dialOptions has gRPC try members that are away every other second, and not ever
+// more seldom: after an outage of an hour agents are to be back soon.
 func dialOptions() []grpc.DialOption {
 	return []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
 		Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.3, MaxDelay: 2 * time.Second},
@@ -56,7 +56,6 @@ func dialOptions() []grpc.DialOption {
 	})}
 }
 
-// readPassword is the password file's content without its line's end.
 func (p config) readPassword() (string, error) {
 	if p.passwordFile == "" {
 		return "", nil
@@ -75,7 +74,6 @@ func (p config) readPassword() (string, error) {
 	return string(data), nil
 }
 
-// checkPrivate refuses a secret that others than its owner may read.
 func checkPrivate(file string) error {
 	info, err := os.Stat(file)
 	if err != nil {

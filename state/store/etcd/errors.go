@@ -13,8 +13,8 @@ import (
 	"bijou/state/store"
 )
 
-// storeError turns an error of etcd's client into the store's own, or says in plain
-// words what the commoner ones mean. Others pass.
+// storeError returns the store's own error for one of etcd's client, or one that says in
+// plain words what it means. Others pass.
 func (d *db) storeError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -31,7 +31,6 @@ func (d *db) storeError(ctx context.Context, err error) error {
 	return mapKnownError(err)
 }
 
-// mapKnownError is what is said instead of an error of etcd's that is no accident.
 func mapKnownError(err error) error {
 	for _, m := range knownErrors() {
 		if errors.Is(err, m.etcd) {
@@ -41,7 +40,6 @@ func mapKnownError(err error) error {
 	return err
 }
 
-// knownError is what an error of etcd's means here.
 type knownError struct{ etcd, store error }
 
 func knownErrors() []knownError {
@@ -57,7 +55,7 @@ func knownErrors() []knownError {
 	}
 }
 
-// isTransient says if the same call may succeed a moment later, or on another
+// isTransient reports whether the same call may succeed a moment later, or on another
 // member. Of a commit it leaves open what has happened.
 func isTransient(err error) bool {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
@@ -70,13 +68,12 @@ func isTransient(err error) bool {
 	return errors.Is(err, rpctypes.ErrTooManyRequests) || isUnknownToken(err)
 }
 
-// isUnknownToken says if a member did not know the token of the log-in, or not yet: each
-// hears of it in its turn, and one that is behind does so later. Nothing was done.
+// isUnknownToken reports whether a member did not know the log-in's token, or not yet: each
+// learns of it in its turn, and one that is behind does so later. Nothing was done.
 func isUnknownToken(err error) bool {
 	return errors.Is(err, rpctypes.ErrInvalidAuthToken) || errors.Is(err, rpctypes.ErrAuthOldRevision)
 }
 
-// grpcCode is the gRPC code of an error of etcd's client.
 func grpcCode(err error) codes.Code {
 	var e rpctypes.EtcdError
 	if errors.As(err, &e) {
@@ -85,7 +82,6 @@ func grpcCode(err error) codes.Code {
 	return status.Code(err)
 }
 
-// unreachableError says who does not answer, and as much as is known of the reason.
 func unreachableError(ctx context.Context, p config, err error) error {
 	text := plainMessage(err)
 	why := fmt.Sprintf("etcd at %s does not answer: %s", p.endpointList(), text)
@@ -98,7 +94,7 @@ func unreachableError(ctx context.Context, p config, err error) error {
 	return store.Away(why, err)
 }
 
-// plainMessage is the error without gRPC's words around it.
+// plainMessage returns the error without gRPC's words around it.
 func plainMessage(err error) string {
 	if s, ok := status.FromError(err); ok {
 		return s.Message()

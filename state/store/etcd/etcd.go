@@ -9,19 +9,20 @@
 //
 // How it works, in the order of the files: url (what a state URL may say), dial
 // (connection), login (the password, read again for each), tls (certificates, read again for each connection),
-// space (where keys lie in etcd), create (the marker that makes a place a store),
-// call and hedge (patience and retries), errors, history (how a restored snapshot is
-// noticed), snapshot (reads), commit and compile (transactions), leased (what
-// prefix conditions must know of leases), sweep (marks that nobody needs any
-// more), lease, tape (one stream of events), hub, catchup and watcher (all
-// watchers over one tape).
+// keyspace (where keys lie in etcd), create (the marker that makes a prefix a store),
+// retry and hedge (time-outs and repeated calls), errors, history (how a restored snapshot is
+// noticed), snapshot (reads), commit and compile (transactions), leasedkeys (what
+// prefix conditions must know of leases), sweep (tombstones that nobody needs any
+// more), lease, and watches: watchstream (one stream of events), watchmux (all watchers
+// over one stream), replay (what happened before) and watcher. How these four work
+// together is in docs/reference/etcd-watch.md.
 //
 // # Prefix conditions
 //
 // etcd compares what is there, but cannot compare what is not there any more.
-// So every transaction that deletes a key puts a mark beside it, and so does
+// So every transaction that deletes a key writes a tombstone beside it, and so does
 // one that puts a key under a lease, which may vanish unseen. A prefix condition
-// compares the newest revision below the prefix, the newest mark below it, and
+// compares the newest revision below the prefix, the newest tombstone below it, and
 // the presence of each leased key that was there at its revision. That is exact.
 package etcd
 
@@ -37,7 +38,7 @@ import (
 	"bijou/state/store/opener"
 )
 
-// db is one opener of a store.
+// db is one process's handle of a store.
 type db struct {
 	*opener.Opener
 	config config
@@ -46,8 +47,8 @@ type db struct {
 	client *clientv3.Client
 	marker int64 // the revision that created the store's marker
 
-	readLatency atomic.Int64 // nanoseconds, by the last read
-	lastHedge   atomic.Int64 // when a read was answered last only because a second member was asked, in nanoseconds since 1970
+	readLatency atomic.Int64 // of the last read, in nanoseconds
+	lastHedge   atomic.Int64 // when only a second member answered a read, in nanoseconds since 1970
 	history     historyTracker
 	leasedKeys  *leasedKeyCache
 	watches     *watchMux
@@ -57,9 +58,9 @@ type db struct {
 // openTimeout bounds Open and Create beside their contexts.
 const openTimeout = 10 * time.Second
 
-// Open opens the store at the URL, which Create has made. ErrNoStore: there is
-// none, and Open makes none. A place that nobody answers at is an error within
-// ten seconds, or the context's deadline if that is sooner.
+// Open opens the store at the URL, which Create has made; if there is none, it returns
+// ErrNoStore. If no member answers, it fails within ten seconds, or at the context's
+// deadline if that is sooner.
 //
 //	etcd://h1:2379,h2:2379/prefix?ca=FILE&cert=FILE&key=FILE&user=NAME&password-file=FILE
 //	etcd+unix:///run/etcd.sock,/run/other.sock?prefix=/prefix&user=NAME&password-file=FILE
@@ -94,7 +95,6 @@ func open(ctx context.Context, p config) (*db, error) {
 	return d, nil
 }
 
-// connect makes an opener that does not know yet if there is a store.
 func connect(ctx context.Context, p config) (*db, error) {
 	l := &authenticator{config: p, now: time.Now}
 	client, err := dial(ctx, p, l)

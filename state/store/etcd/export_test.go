@@ -36,16 +36,16 @@ func Kill(s store.Store) {
 // Epoch is how often s has found that etcd's history went back.
 func Epoch(s store.Store) int { return s.(*db).history.lastSeen().epoch }
 
-// Sweep sweeps marks up to the revision, whatever their number.
+// Sweep sweeps tombstones up to the revision, whatever their number.
 func Sweep(ctx context.Context, s store.Store, upto int64) error {
 	return s.(*db).sweeper.sweepUpTo(ctx, upto)
 }
 
-// Marks is how many marks there are.
+// Marks is how many tombstones there are.
 func Marks(ctx context.Context, s store.Store) (int64, error) {
 	d := s.(*db)
-	marks := d.keys.tombstoneRange("")
-	resp, err := d.get(ctx, marks.begin, clientv3.WithRange(marks.end), clientv3.WithCountOnly())
+	tombstones := d.keys.tombstoneRange("")
+	resp, err := d.get(ctx, tombstones.begin, clientv3.WithRange(tombstones.end), clientv3.WithCountOnly())
 	if err != nil {
 		return 0, err
 	}

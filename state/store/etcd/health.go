@@ -9,10 +9,10 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// healthTimeout is how long one endpoint may take to say how it is.
+// healthTimeout bounds the answer of one endpoint.
 const healthTimeout = 2 * time.Second
 
-// queryStatus asks each endpoint by itself how it is, and returns what it says, or why it does not answer.
+// queryStatus returns for each endpoint its status, or why it does not answer.
 func (d *db) queryStatus(ctx context.Context, endpoints []string) ([]*clientv3.StatusResponse, []error) {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
@@ -25,8 +25,8 @@ func (d *db) queryStatus(ctx context.Context, endpoints []string) ([]*clientv3.S
 	return said, errs
 }
 
-// Health asks each endpoint by itself how it is, and returns what it says, or why it does
-// not answer.
+// Health asks each endpoint by itself, and returns its state in words, or why it does not
+// answer.
 func (d *db) Health(ctx context.Context) map[string]string {
 	all := map[string]string{}
 	said, errs := d.queryStatus(ctx, d.config.endpoints)

@@ -8,16 +8,16 @@ import (
 )
 
 const (
-	minHedgeDelay    = 200 * time.Millisecond // before another member is asked, at least
-	hedgeFactor      = 5                      // and what the last read took, times that
-	eagerHedgeDelay  = 10 * time.Millisecond  // instead of minHedgeDelay, where that has helped not longer ago
-	eagerHedgeWindow = 10 * time.Second       // than this: the silent member's turn comes again and again
+	minHedgeDelay    = 200 * time.Millisecond // before another member is asked
+	hedgeFactor      = 5                      // but not before so many times what the last read took
+	eagerHedgeDelay  = 10 * time.Millisecond  // instead of minHedgeDelay, while hedging has helped within
+	eagerHedgeWindow = 10 * time.Second       // this time: the silent member's turn comes again and again
 )
 
-// hedgeRead calls f, a read, and again beside it each time that it takes long, later each time:
-// the next call goes to the next member that is connected, since one that is cut off from
-// the others does not say so. The first answer counts. Where there is but one member, or
-// all are slow, that would only make more work.
+// hedgeRead calls f, a read, again beside a call that takes long, after a longer delay
+// each time. Each call goes to the next connected member, since one that is cut off from
+// the others does not say so. The first answer counts. The delay grows with the last
+// read's time: where all members are slow, hedging would only make more work.
 func hedgeRead[T any](ctx context.Context, d *db, f func(ctx context.Context) (T, error)) (value T, err error) {
 	maxAsked := len(d.config.endpoints) + 1 // a new connection may make it one's turn twice
 	if maxAsked == 2 {

@@ -13,50 +13,48 @@ import (
 
 // historyTracker notices that the cluster's revisions went back, as they do when its
 // operator restores a snapshot, or that another cluster answers. What was read
-// before tells nothing of what is there then: an epoch ends and the next begins.
+// before says nothing of what is there then: an epoch ends and the next begins.
 //
-// It must never say so wrongly, and does not, since it compares only what etcd
+// It must never find so wrongly, and does not, since it compares only what etcd
 // promises:
 //
-//   - A revision that any member has told, in an answer or to a watch, is one that a
+//   - A revision that any member has reported, in an answer or to a watch, is one that a
 //     quorum has agreed on. It stays as long as the cluster keeps its word.
 //   - A linearizable answer's revision is not below any that was agreed on before
 //     its request began. So each request remembers what was seen when it began, and
-//     its answer is held against that: not against what was seen meanwhile, for
-//     answers to requests that overlap come in any order. Serializable answers, and
-//     what watches tell, may be of a member that is behind: they raise what was seen
-//     and are held against nothing.
+//     its answer is compared with that: not with what was seen meanwhile, for
+//     answers to requests that overlap come in any order. Serializable answers and
+//     watches may be of a member that is behind: they raise what was seen and are
+//     compared with nothing.
 //   - A cluster's id never changes. It need not be another after a restore, since
 //     it is made of the members' names and addresses.
 //   - An answer to a request that began in an epoch which has ended since, and what
-//     a stream of that epoch tells, may be of the old history or the new one. It is
-//     passed over: else it would raise what was seen to what is no more.
+//     a stream of that epoch delivers, may be of the old history or the new one. It is
+//     ignored: else it would raise what was seen to what is no more.
 //
 // Compactions, restarts and changes of leader leave all of this as it is. Raft's
 // terms are not looked at: a candidate counts one up and may not come through.
 //
-// What it does not see is a history that has overtaken what this process has seen
-// before it asks for the first time.
+// It does not notice a history that has overtaken what this process had seen before it
+// asks for the first time.
 type historyTracker struct {
 	mu    sync.Mutex
 	state historyState
 }
 
-// historyState is what is known of the cluster at one moment.
 type historyState struct {
 	epoch    int
 	cluster  uint64 // 0: nobody has answered yet
-	revision int64  // the highest that was told
+	revision int64  // the highest that was reported
 }
 
-// lastSeen is to be asked for before a request is sent.
+// lastSeen is to be called before a request is sent.
 func (h *historyTracker) lastSeen() historyState {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.state
 }
 
-// recordRevision takes up a revision that was told in the epoch.
 func (h *historyTracker) recordRevision(epoch int, revision int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -65,8 +63,8 @@ func (h *historyTracker) recordRevision(epoch int, revision int64) {
 	}
 }
 
-// recordResponse takes up a linearizable answer to a request that began when that much was
-// seen. over reports whether the epoch has ended with it.
+// recordResponse takes a linearizable answer to a request, and lastSeen of before that. It
+// reports whether the epoch has ended with it.
 func (h *historyTracker) recordResponse(before historyState, answer *pb.ResponseHeader) (over bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -85,8 +83,8 @@ func (h *historyTracker) recordResponse(before historyState, answer *pb.Response
 	return false
 }
 
-// observeResponse takes up a linearizable answer, and returns the epoch that it is
-// certainly of, or was asked in.
+// observeResponse takes a linearizable answer, and returns the epoch that it is certainly
+// of, or was asked in.
 func (d *db) observeResponse(before historyState, answer *pb.ResponseHeader) (epoch int) {
 	if !d.history.recordResponse(before, answer) {
 		return before.epoch
@@ -95,8 +93,8 @@ func (d *db) observeResponse(before historyState, answer *pb.ResponseHeader) (ep
 	return before.epoch + 1
 }
 
-// startEpoch has everything be read afresh: watchers end as if they had missed
-// something, and sessions are lost, since what stood under their leases may not.
+// startEpoch has everything be read afresh: watchers end as if they had missed something,
+// and leases are lost, since what stood under them may not be there.
 func (d *db) startEpoch(before historyState, answer *pb.ResponseHeader) {
 	what := "etcd's data are older than they were, as after a snapshot was restored: everything is read afresh"
 	if answer.ClusterId != before.cluster {
@@ -107,22 +105,21 @@ func (d *db) startEpoch(before historyState, answer *pb.ResponseHeader) {
 	d.LoseLeases()
 }
 
-// startEpoch ends the tape and all watchers, since another epoch has begun.
-func (h *watchMux) endEpoch() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.stream == nil {
+func (m *watchMux) endEpoch() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.stream == nil {
 		return
 	}
-	h.epochEnded = true
-	if h.stopStream != nil {
-		h.stopStream()
+	m.epochEnded = true
+	if m.stopStream != nil {
+		m.stopStream()
 	}
-	h.failAllLocked(store.ErrCompacted)
+	m.failAllLocked(store.ErrCompacted)
 }
 
-// probeRevision asks etcd how far it is until it answers, so that observeResponse notices
-// what there is to notice. It fails if ctx or the opener ends.
+// probeRevision reads until etcd answers, so that observeResponse notices what there is to
+// notice. It fails if ctx or the handle ends.
 func (d *db) probeRevision(ctx context.Context) error {
 	for n := 0; ; n++ {
 		_, err := d.get(ctx, d.keys.markerKey(), clientv3.WithCountOnly())
@@ -132,9 +129,9 @@ func (d *db) probeRevision(ctx context.Context) error {
 	}
 }
 
-// checkStartRevision ends a watcher that is to begin after a revision which nobody has told
-// this process in this epoch, if etcd is not as far: it was told before. Another
-// opener may know more than this one.
+// checkStartRevision ends a watcher that is to begin after a revision which this process has
+// not seen in this epoch, if etcd is not as far: it is of the history before. Another
+// process may know more than this one.
 func (d *db) checkStartRevision(w *watcher, after int64) {
 	if err := d.probeRevision(w.Context()); err == nil && d.history.lastSeen().revision < after {
 		d.watches.removeWatcher(w)

@@ -13,7 +13,7 @@ import (
 	"bijou/state/store/opener"
 )
 
-// Lease makes a lease of etcd's, which counts in whole seconds and may keep it a
+// Lease grants a lease of etcd's, which counts in whole seconds and may keep it a
 // little longer than ttl; Done keeps to ttl.
 func (d *db) Lease(ctx context.Context, ttl time.Duration) (store.Lease, error) {
 	if err := d.CheckUsable(ctx); err != nil {
@@ -52,8 +52,7 @@ func (d *db) revokeLease(ctx context.Context, id clientv3.LeaseID) error {
 	})
 }
 
-// refreshLease asks one member once, and waits so long for it: the next time another
-// may answer.
+// refreshLease asks one member once: the next time another may answer.
 func (d *db) refreshLease(ctx context.Context, id clientv3.LeaseID, limit time.Duration) (lives bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

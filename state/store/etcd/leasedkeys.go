@@ -12,20 +12,19 @@ import (
 	"bijou/state/store"
 )
 
-// listingID is a prefix at a revision: what is there never changes, within an epoch.
+// listingID names a prefix at a revision: what is there never changes within an epoch.
 type listingID struct {
 	prefix   string
 	revision int64
 	epoch    int
 }
 
-// currentListing is one of the present epoch.
 func (d *db) currentListing(prefix string, revision int64) listingID {
 	return listingID{prefix, revision, d.history.lastSeen().epoch}
 }
 
-// leasedKeyCache remembers of the newest listings which of their keys stood under
-// a lease. A transaction is mostly conditional on what was just listed.
+// leasedKeyCache has the leased keys of the newest listings. A transaction is mostly
+// conditional on what was just listed.
 type leasedKeyCache struct {
 	mu    sync.Mutex
 	keys  map[listingID][]string // by etcd's keys
@@ -57,7 +56,7 @@ func (c *leasedKeyCache) get(l listingID) (keys []string, ok bool) {
 	return keys, ok
 }
 
-// leasedKeysOf is etcd's keys that stood under a lease in the listing. ErrConflict:
+// leasedKeysOf returns etcd's keys that were under a lease in the listing; ErrConflict if
 // nobody can tell any more.
 func (d *db) leasedKeysOf(ctx context.Context, l listingID) ([]string, error) {
 	if keys, ok := d.leasedKeys.get(l); ok || l.revision <= 0 || l.revision == math.MaxInt64 {

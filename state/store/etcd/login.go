@@ -12,27 +12,25 @@ import (
 )
 
 const (
-	// firstLoginBackoff is how long a password that etcd has refused is not tried again,
-	// twice as long each time.
+	// A password that etcd has refused is not tried again for so long, twice as long each time.
 	firstLoginBackoff = time.Second
 	maxLoginBackoff   = 30 * time.Second
 )
 
-// authenticator has etcd's client, which logs in again and again with what it was given at first,
-// do so with what the password's file holds by then. A password that etcd has refused is
-// tried again later and later; another one at once.
+// authenticator has etcd's client, which would always log in with the password that it was
+// given at first, use what the password file holds by then. A password that etcd has
+// refused is tried again later and later; another one at once.
 type authenticator struct {
 	config config
 	now    func() time.Time
 
 	mu              sync.Mutex
-	refusedPassword string // the password that was refused
-	refusal         error  // nil: the last login was not refused
+	refusedPassword string
+	refusal         error // nil: the last login was not refused
 	backoff         time.Duration
 	retryAt         time.Time
 }
 
-// intercept is a gRPC interceptor.
 func (l *authenticator) intercept(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	login, ok := req.(*pb.AuthenticateRequest)
 	if !ok {
@@ -50,7 +48,7 @@ func (l *authenticator) intercept(ctx context.Context, method string, req, reply
 	return err
 }
 
-// activeRefusal is why that password is not tried yet; nil: it may be.
+// activeRefusal returns why the password is not to be tried yet, or nil.
 func (l *authenticator) activeRefusal(password string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -60,7 +58,7 @@ func (l *authenticator) activeRefusal(password string) error {
 	return nil
 }
 
-// recordResult takes up how a login has ended. What is no answer says nothing of the password.
+// Only an answer says something of the password: other errors change nothing.
 func (l *authenticator) recordResult(password string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -74,7 +72,6 @@ func (l *authenticator) recordResult(password string, err error) {
 	}
 }
 
-// isRefused reports whether etcd has refused the last login.
 func (l *authenticator) isRefused() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -67,7 +67,7 @@ func ReplaceMember(ctx context.Context, url, member, peer string) (initialCluste
 }
 
 // removeMember takes a member out that does not answer, if a majority of all does. Each is
-// asked at the places that this store was given, and at its own.
+// asked at the endpoints of the store's URL, and at its own.
 func (d *db) removeMember(ctx context.Context, members []*etcdserverpb.Member, dead *etcdserverpb.Member) error {
 	places := slices.Clone(d.config.endpoints)
 	for _, m := range members {

@@ -11,7 +11,7 @@ import (
 )
 
 // Remove deletes the store at the URL with all its keys, at once: whoever has it
-// open learns ErrStoreGone. A store that is not there is no error.
+// open gets ErrStoreGone. A store that is not there is no error.
 func Remove(ctx context.Context, url string) error {
 	p, err := parseURL(url)
 	if err != nil {

@@ -10,41 +10,41 @@ import (
 	"bijou/state/store"
 )
 
-// replay is a tape of one watcher's own, for what was before the hub feeds it.
+// replay delivers to one watcher, over a stream of its own, what was committed before the
+// mux does.
 type replay struct {
 	w        *watcher
 	stream   *watchStream
-	position int64 // everything up to here was told
+	position int64 // everything up to here was delivered
 	until    int64
 	stop     context.CancelFunc
 	finished bool
 }
 
-// replayHistory tells the watcher what happened after the one revision, up to the other.
 func (d *db) replayHistory(w *watcher, after, until int64) {
 	if d.unchangedBetween(w, after, until) {
 		w.finishReplay()
 		return
 	}
-	c := &replay{w: w, position: after, until: until}
+	r := &replay{w: w, position: after, until: until}
 	for n := 0; ; n++ {
 		ctx, cancel := context.WithCancel(w.Context())
-		c.stream, c.stop = newWatchStream(d, c), cancel
+		r.stream, r.stop = newWatchStream(d, r), cancel
 		for i, prefix := range w.Prefixes {
-			c.stream.addWatch(int64(i+1), d.keys.prefixRange(prefix), c.position+1)
+			r.stream.addWatch(int64(i+1), d.keys.prefixRange(prefix), r.position+1)
 		}
-		_ = c.stream.run(ctx) // what has broken is tried again; what cannot, the hub hears, too
+		_ = r.stream.run(ctx) // a broken stream is tried again; an error that lasts, the mux meets, too
 		cancel()
-		if c.finished || w.hasFailed() || waitBackoff(w.Context(), n) != nil {
+		if r.finished || w.hasFailed() || waitBackoff(w.Context(), n) != nil {
 			return
 		}
 	}
 }
 
-// unchangedBetween says if certainly nothing is to be told. It is mostly so, where
-// others have committed between a snapshot and its watch; and asking is fast,
-// while etcd begins a watch of the past only at its next tenth of a second. All
-// is read as of until: what comes later, the hub tells.
+// unchangedBetween reports whether certainly nothing is to be replayed. It is mostly so,
+// where others have committed between a snapshot and its watch; and asking is fast, while
+// etcd begins a watch of the past only at its next tenth of a second. All is read as of
+// until: what comes later, the mux delivers.
 func (d *db) unchangedBetween(w *watcher, after, until int64) bool {
 	var conds []clientv3.Cmp
 	var reads []clientv3.Op
@@ -65,55 +65,53 @@ func (d *db) unchangedBetween(w *watcher, after, until int64) bool {
 	return err == nil && resp.Succeeded && !slices.ContainsFunc(resp.Responses, hasKeys)
 }
 
-// findChange reads a key of the span that was put after the one revision, as of
-// the other.
+// findChange reads a key that was put after the one revision, as of the other.
 func findChange(s keyRange, after, until int64) clientv3.Op {
 	return clientv3.OpGet(s.begin, clientv3.WithRange(s.end), clientv3.WithRev(until), clientv3.WithMinModRev(after+1),
 		clientv3.WithLimit(1), clientv3.WithKeysOnly())
 }
 
-// hasKeys says if a read has found a key. Its count is of the whole span.
+// hasKeys does not look at the count, which is of the whole range.
 func hasKeys(r *pb.ResponseOp) bool { return len(r.GetResponseRange().Kvs) > 0 }
 
-// watchCreated asks how far the watch is: perhaps there is nothing to tell.
-func (c *replay) watchCreated(id, revision int64) { c.stream.requestProgress() }
+// watchCreated requests progress: perhaps there is nothing to deliver.
+func (r *replay) watchCreated(id, revision int64) { r.stream.requestProgress() }
 
-func (c *replay) commitComplete(g commitEvents) {
-	if c.finished || g.revision <= c.position || g.revision > c.until {
+func (r *replay) commitComplete(g commitEvents) {
+	if r.finished || g.revision <= r.position || g.revision > r.until {
 		return
 	}
-	c.w.pushReplayed(c.w.d.toBatch(g))
-	c.position = g.revision
+	r.w.pushReplayed(r.w.d.toBatch(g))
+	r.position = g.revision
 }
 
-func (c *replay) progressReached(revision int64) {
-	if c.finished {
+func (r *replay) progressReached(revision int64) {
+	if r.finished {
 		return
 	}
-	if c.w.isOutdated() {
-		c.fail()
+	if r.w.isOutdated() {
+		r.fail()
 		return
 	}
-	if c.position = max(c.position, min(revision, c.until)); c.position == c.until {
-		c.w.finishReplay()
-		c.finish()
+	if r.position = max(r.position, min(revision, r.until)); r.position == r.until {
+		r.w.finishReplay()
+		r.finish()
 	}
 }
 
-func (c *replay) watchCompacted(id, kept int64) {
-	if !c.finished {
-		c.fail()
+func (r *replay) watchCompacted(id, kept int64) {
+	if !r.finished {
+		r.fail()
 	}
 }
 
-// fail ends the watcher, too.
-func (c *replay) fail() {
-	c.w.d.watches.removeWatcher(c.w)
-	c.w.fail(store.ErrCompacted)
-	c.finish()
+func (r *replay) fail() {
+	r.w.d.watches.removeWatcher(r.w)
+	r.w.fail(store.ErrCompacted)
+	r.finish()
 }
 
-func (c *replay) finish() {
-	c.finished = true
-	c.stop()
+func (r *replay) finish() {
+	r.finished = true
+	r.stop()
 }

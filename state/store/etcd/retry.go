@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// callTimeout is how long a call waits for an etcd that does not answer.
+	// callTimeout bounds a call with its repetitions, while etcd does not answer.
 	callTimeout = 30 * time.Second
 	// commitTimeout bounds one request that writes. etcd itself gives up after
 	// seven seconds.
@@ -21,19 +21,18 @@ const (
 	// firstAttemptTimeout is how long a read waits for one member before it asks
 	// another; the next attempts wait longer, in case it is slow, not stuck.
 	firstAttemptTimeout = 2 * time.Second
-	// maxBackoff is between attempts.
-	maxBackoff = time.Second
+	maxBackoff          = time.Second // between attempts
 )
 
-// bindContext is a context that ends with the opener, too.
+// bindContext returns a context that ends with the handle, too.
 func (d *db) bindContext(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	stop := context.AfterFunc(d.Context(), cancel)
 	return ctx, func() { stop(); cancel() }
 }
 
-// retry calls f, which must be repeatable, until it gets an answer: each time
-// another member may be asked.
+// retry calls f, which must be repeatable, until it is answered: each time another
+// member may be asked.
 func (d *db) retry(ctx context.Context, f func(ctx context.Context) error) error {
 	bound, cancel := d.bindContext(ctx, callTimeout)
 	defer cancel()
@@ -50,8 +49,8 @@ func (d *db) retry(ctx context.Context, f func(ctx context.Context) error) error
 	}
 }
 
-// retryUnknownToken calls f, which must not be repeated once it was heard, until a member knows
-// who calls.
+// retryUnknownToken is for what must not be repeated once it was heard: it calls f again
+// only as long as a member does not know who calls.
 func (d *db) retryUnknownToken(ctx context.Context, f func() error) error {
 	bound, cancel := d.bindContext(ctx, callTimeout)
 	defer cancel()
@@ -63,8 +62,8 @@ func (d *db) retryUnknownToken(ctx context.Context, f func() error) error {
 	}
 }
 
-// connectionError is why no member could be connected to, if that is it: what etcd's client
-// says is only that time was up.
+// connectionError replaces an error of etcd's client, which says only that time was up, by
+// the reason why no member could be connected to, if there is one.
 func (d *db) connectionError(err error) error {
 	conn := d.client.ActiveConnection()
 	if !isTransient(err) || conn.GetState() != connectivity.TransientFailure {
@@ -93,7 +92,7 @@ func waitBackoff(ctx context.Context, n int) error {
 	}
 }
 
-// get is a read that retries, linearizable unless an option says otherwise.
+// get reads with retries, linearizable unless an option says otherwise.
 func (d *db) get(ctx context.Context, key string, opts ...clientv3.OpOption) (resp *clientv3.GetResponse, err error) {
 	op := clientv3.OpGet(key, opts...)
 	err = d.retry(ctx, func(ctx context.Context) error {
@@ -109,7 +108,7 @@ func (d *db) get(ctx context.Context, key string, opts ...clientv3.OpOption) (re
 	return resp, err
 }
 
-// waitReady waits until a member is connected. What fails before has sent nothing.
+// waitReady waits until a member is connected. If it fails, nothing was sent.
 func (d *db) waitReady(ctx context.Context) error {
 	if d.client.ActiveConnection().GetState() == connectivity.Ready {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"bijou/state/store"
 )
 
-// snapshot reads at the revision that its first read has met.
+// snapshot reads at the revision of its first read.
 type snapshot struct {
 	d *db
 
@@ -90,14 +90,14 @@ func (s *snapshot) fixedRevision() int64 {
 	return s.revision
 }
 
-// listingID is a prefix at the snapshot's revision.
 func (s *snapshot) listingID(prefix string) listingID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return listingID{prefix, s.revision, s.epoch}
 }
 
-// fixRevision makes the revision the snapshot's, unless another first read was faster.
+// fixRevision reports whether the revision is the snapshot's: another first read may have
+// been faster.
 func (s *snapshot) fixRevision(revision int64, epoch int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,7 +107,6 @@ func (s *snapshot) fixRevision(revision int64, epoch int) bool {
 	return s.revision == revision && s.epoch == epoch
 }
 
-// isOutdated says if the epoch of the snapshot's revision has ended.
 func (s *snapshot) isOutdated() bool {
 	now := s.d.history.lastSeen().epoch
 	s.mu.Lock()
@@ -115,7 +114,6 @@ func (s *snapshot) isOutdated() bool {
 	return s.revision != 0 && s.epoch != now
 }
 
-// read is one request, at the snapshot's revision.
 func (s *snapshot) read(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
 	if err := s.checkUsable(ctx); err != nil {
 		return nil, err
@@ -130,15 +128,15 @@ func (s *snapshot) read(ctx context.Context, key string, opts ...clientv3.OpOpti
 		return nil, store.ErrCompacted
 	}
 	resp, err := s.d.readAt(ctx, s.fixedRevision(), key, opts...)
-	if errors.Is(err, rpctypes.ErrFutureRev) { // which it was not when it was fixed
+	if errors.Is(err, rpctypes.ErrFutureRev) { // it was not in the future when it was fixed
 		_ = s.d.probeRevision(ctx)
 		return nil, store.ErrCompacted
 	}
 	return resp, err
 }
 
-// readNewest reads, if the store is still the one that was opened, and returns the
-// epoch that was read in.
+// readNewest reads if the store is still the one that was opened, and returns the epoch of
+// the answer.
 func (d *db) readNewest(ctx context.Context, key string, opts ...clientv3.OpOption) (resp *clientv3.GetResponse, epoch int, err error) {
 	var txn *clientv3.TxnResponse
 	err = d.retry(ctx, func(ctx context.Context) (err error) {
@@ -162,8 +160,8 @@ func (d *db) readNewest(ctx context.Context, key string, opts ...clientv3.OpOpti
 	return resp, epoch, nil
 }
 
-// readAt reads at a revision. What is there never changes, so that any member
-// may answer without asking the others, unless it is not as far yet.
+// readAt reads at a revision. What is there never changes, so that any member may answer
+// without asking the others, unless it is not as far yet.
 func (d *db) readAt(ctx context.Context, revision int64, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
 	opts = append(opts, clientv3.WithRev(revision))
 	resp, err := d.get(ctx, key, append(opts, clientv3.WithSerializable())...)
@@ -175,11 +173,10 @@ func (d *db) readAt(ctx context.Context, revision int64, key string, opts ...cli
 
 const (
 	firstPageKeys   = 128     // keys
-	targetPageBytes = 4 << 20 // aimed at, from what the page before has shown
-	maxPageKeys     = 8 << 10 // keys
+	targetPageBytes = 4 << 20 // by the size of the page before
+	maxPageKeys     = 8 << 10
 )
 
-// readPages reads a span bit by bit.
 func readPages(s keyRange, read func(begin, end string, limit int64) (*clientv3.GetResponse, error)) error {
 	for limit := int64(firstPageKeys); ; {
 		resp, err := read(s.begin, s.end, limit)

@@ -10,19 +10,19 @@ import (
 )
 
 const (
-	// sweepInterval is how long a mark stays at least. A prefix condition older
+	// sweepInterval is how long a tombstone stays at least. A prefix condition older
 	// than a sweep does not hold, and its caller reads again.
 	sweepInterval = 10 * time.Minute
-	// maxUnsweptTombstones is how many marks are left alone.
+	// maxUnsweptTombstones are not worth a sweep.
 	maxUnsweptTombstones = 1000
 )
 
-// sweeper removes old marks. Each opener has one that lives long enough; that
+// sweeper deletes old tombstones. Each process that lives long enough does so; that
 // several do the same work does no harm.
 type sweeper struct {
 	d            *db
-	lastRevision int64 // the revision of the look before
-	lastEpoch    int   // of that
+	lastRevision int64 // of the round before
+	lastEpoch    int
 }
 
 func (s *sweeper) start(d *db) {
@@ -45,11 +45,10 @@ func (s *sweeper) run() {
 	}
 }
 
-// sweepOld sweeps what was there at the look before already, if it is above a
-// number of marks.
+// sweepOld sweeps the tombstones that were there in the round before.
 func (s *sweeper) sweepOld(ctx context.Context, above int64) error {
-	marks := s.d.keys.tombstoneRange("")
-	resp, err := s.d.get(ctx, marks.begin, clientv3.WithRange(marks.end), clientv3.WithCountOnly())
+	tombstones := s.d.keys.tombstoneRange("")
+	resp, err := s.d.get(ctx, tombstones.begin, clientv3.WithRange(tombstones.end), clientv3.WithCountOnly())
 	if err != nil {
 		return err
 	}
@@ -61,8 +60,8 @@ func (s *sweeper) sweepOld(ctx context.Context, above int64) error {
 	return s.sweepUpTo(ctx, before)
 }
 
-// sweepUpTo removes the marks up to the revision. That they may be missing is
-// written first: a condition that would need them does not hold from then on.
+// sweepUpTo first writes that tombstones may be missing: a condition that would need them
+// does not hold from then on.
 func (s *sweeper) sweepUpTo(ctx context.Context, upto int64) error {
 	d := s.d
 	later := clientv3.Compare(clientv3.Value(d.keys.sweptKey()), "<", sweptValue(upto))
@@ -71,8 +70,8 @@ func (s *sweeper) sweepUpTo(ctx context.Context, upto int64) error {
 	if err != nil {
 		return d.storeError(ctx, err)
 	}
-	marks := d.keys.tombstoneRange("")
-	return readPages(marks, func(begin, end string, limit int64) (*clientv3.GetResponse, error) {
+	tombstones := d.keys.tombstoneRange("")
+	return readPages(tombstones, func(begin, end string, limit int64) (*clientv3.GetResponse, error) {
 		resp, err := d.get(ctx, begin, clientv3.WithRange(end), clientv3.WithLimit(limit), clientv3.WithKeysOnly())
 		if err != nil {
 			return nil, err
@@ -81,7 +80,7 @@ func (s *sweeper) sweepUpTo(ctx context.Context, upto int64) error {
 	})
 }
 
-// deleteTombstones deletes those of the marks that were not made again meanwhile.
+// deleteTombstones spares those that were written again meanwhile.
 func (s *sweeper) deleteTombstones(ctx context.Context, resp *clientv3.GetResponse, upto int64) error {
 	for kvs := range slices.Chunk(resp.Kvs, maxRootOps) {
 		var ops []clientv3.Op

@@ -13,7 +13,6 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// loadTLS is what the files of the place are at this moment.
 func (p config) loadTLS() (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if p.ca != "" {
@@ -40,22 +39,21 @@ func (p config) loadTLS() (*tls.Config, error) {
 	return c, nil
 }
 
-// reloadingCredentials are credentials whose files are read again for each handshake: they are
-// renewed before they expire, and agents live longer than they are valid. What is
-// made of them goes to gRPC's own credentials, which alone know how to check a
-// server.
+// reloadingCredentials reads the certificates' files again for each handshake: agents live
+// longer than certificates are valid, and the files are renewed before that. The check of
+// a server is left to gRPC's own credentials, which alone know how.
 type reloadingCredentials struct {
-	credentials.TransportCredentials // of what was read at first
+	credentials.TransportCredentials // of the files as they were at first
 	reloader                         *tlsReloader
 }
 
-// tlsReloader is what was read last of the files of a place.
+// tlsReloader remembers the last usable configuration.
 type tlsReloader struct {
 	config config
 
 	mu       sync.Mutex
-	lastGood *tls.Config // that could be read
-	warned   string      // what could not be read since
+	lastGood *tls.Config
+	warned   string // the error that was logged since
 }
 
 func newReloadingCredentials(p config, first *tls.Config) reloadingCredentials {
@@ -70,8 +68,8 @@ func (r reloadingCredentials) Clone() credentials.TransportCredentials {
 	return reloadingCredentials{r.TransportCredentials.Clone(), r.reloader}
 }
 
-// reload reads the files. As long as they cannot be used, as while only some of them
-// are renewed, what they were before is.
+// reload returns the former configuration as long as the files cannot be used, as while
+// only some of them are renewed.
 func (l *tlsReloader) reload() *tls.Config {
 	c, err := l.config.loadTLS()
 	l.mu.Lock()

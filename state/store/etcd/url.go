@@ -12,9 +12,9 @@ import (
 	"strings"
 )
 
-// config is a store's place: a cluster, a prefix in it, and how to get there.
+// config is what a state URL says: a cluster, a prefix in it, and how to connect.
 type config struct {
-	endpoints    []string // as etcd's client wants them
+	endpoints    []string // as etcd's client takes them
 	prefix       string   // "/a/b", never empty
 	tls          bool
 	ca           string
@@ -23,7 +23,6 @@ type config struct {
 	passwordFile string
 }
 
-// endpointList is the endpoints for people.
 func (p config) endpointList() string { return strings.Join(p.endpoints, ", ") }
 
 const wantURL = "want etcd://HOST:PORT,HOST:PORT/PREFIX or etcd+unix:///SOCKET,/SOCKET?prefix=/PREFIX"
@@ -72,7 +71,6 @@ func splitURL(raw string) (config, error) {
 	return p, p.validate()
 }
 
-// parseOptions takes the query apart.
 func parseOptions(query string) (map[string]string, error) {
 	values, err := url.ParseQuery(query)
 	if err != nil {

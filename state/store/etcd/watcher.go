@@ -8,29 +8,29 @@ import (
 	"bijou/state/store/opener"
 )
 
-// maxQueuedBatches is how many batches wait for a watcher before the hub drops it.
+// maxQueuedBatches wait for a watcher before the mux removes it.
 const maxQueuedBatches = 256
 
-// watcher is fed by the hub, by a catchup, or by nobody: then its Next joins the
-// hub again. The hub's batches wait while a catchup tells what was before them.
+// watcher gets its batches from the mux, from a replay, or from neither: then its Next
+// registers with the mux again. The mux's batches wait while a replay delivers those before.
 type watcher struct {
 	*opener.Watch
 	d     *db
-	epoch int // that its position is of
+	epoch int // of its position
 
 	nextMu sync.Mutex // one Next at a time
 
 	mu          sync.Mutex
 	position    int64         // everything up to here is in the queue, or was taken
-	registered  bool          // the hub knows it
-	live        bool          // the hub feeds it what comes after pos, or after until
-	replayUntil int64         // a catchup tells what comes between pos and here; 0: there is none
+	registered  bool          // with the mux
+	live        bool          // the mux delivers what comes after position, or after replayUntil
+	replayUntil int64         // a replay delivers what is between position and here; 0: there is none
 	queue       []store.Batch // in order
-	afterReplay []store.Batch // after the catchup
-	err         error         // after the queue
+	afterReplay []store.Batch // to be queued then
+	err         error         // what Next returns after the queue
 }
 
-// Watch takes no answer from etcd; Next waits for one, however long etcd is away.
+// Watch does not wait for etcd; Next does, however long etcd is away.
 func (d *db) Watch(ctx context.Context, after int64, prefixes ...string) (store.Watcher, error) {
 	if err := d.CheckUsable(ctx); err != nil {
 		return nil, err
@@ -72,7 +72,6 @@ func (w *watcher) popBatch() (b store.Batch, ok bool, err error) {
 	return store.Batch{}, false, w.err
 }
 
-// ensureRegistered has the hub feed the watcher, if nobody does.
 func (w *watcher) ensureRegistered() {
 	w.mu.Lock()
 	idle := !w.registered && w.replayUntil == 0 && w.err == nil && len(w.Prefixes) > 0
@@ -83,8 +82,8 @@ func (w *watcher) ensureRegistered() {
 	}
 }
 
-// goLive is called by the hub, which tells everything after the revision from
-// now on. It may do so again after its tape was changed, to no effect.
+// goLive is called by the mux, which delivers everything after the revision from now on.
+// Another stream's repetition of that has no effect.
 func (w *watcher) goLive(from int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -94,13 +93,13 @@ func (w *watcher) goLive(from int64) {
 	w.live = true
 	if w.position < from {
 		w.replayUntil = from
-		pos := w.position
-		w.d.Go(func() { w.d.replayHistory(w, pos, from) })
+		position := w.position
+		w.d.Go(func() { w.d.replayHistory(w, position, from) })
 	}
 }
 
-// push is called by the hub, and says if it may go on. What comes before the
-// watcher has settled, a catchup will tell.
+// push is called by the mux, and reports whether the watcher keeps up. A replay will deliver
+// what comes before it is live.
 func (w *watcher) push(b store.Batch) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -119,14 +118,12 @@ func (w *watcher) push(b store.Batch) bool {
 	return true
 }
 
-// enqueue queues a batch. The caller holds the lock.
 func (w *watcher) enqueue(b store.Batch) {
 	w.queue = append(w.queue, b)
 	w.position = b.Revision
 	w.Wake()
 }
 
-// pushReplayed is called by the catchup.
 func (w *watcher) pushReplayed(b store.Batch) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -135,7 +132,6 @@ func (w *watcher) pushReplayed(b store.Batch) {
 	}
 }
 
-// finishReplay is called at the catchup's end.
 func (w *watcher) finishReplay() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -155,7 +151,7 @@ func (w *watcher) fail(err error) {
 	w.Wake()
 }
 
-// isOutdated says if the epoch of its position has ended.
+// isOutdated reports whether the epoch of the watcher's position has ended.
 func (w *watcher) isOutdated() bool { return w.epoch != w.d.history.lastSeen().epoch }
 
 func (w *watcher) hasFailed() bool {

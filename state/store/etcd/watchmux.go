@@ -12,22 +12,22 @@ import (
 	"bijou/state/store/opener"
 )
 
-// watchMux is the one tape that all watchers of this opener share. It has one of
-// etcd's watches for each prefix that anybody wants, and plays each from the
-// time that it was first wanted: what a watcher wants of before, and what one
-// misses that does not keep up, a catchup tells it.
+// watchMux shares one watch stream among all watchers of a handle. It has one of
+// etcd's watches for each prefix that any of them has, from the time that the first
+// came. What happened before, and what a watcher misses that does not keep up, it gets
+// by a replay.
 type watchMux struct {
 	d *db
 
 	mu         sync.Mutex
-	stream     *watchStream            // nil before the first watcher
-	epoch      int                     // that the tape is of
-	epochEnded bool                    // the epoch has ended, and the next tape is to begin
-	stopStream func()                  // ends the tape
-	position   int64                   // every commit up to here was handed out; 0: none was yet
-	lastID     int64                   // the newest id
-	markerID   int64                   // the id of the watch of the store's marker
-	byPrefix   map[string]*prefixWatch // by prefix
+	stream     *watchStream // nil before the first watcher
+	epoch      int          // of the stream
+	epochEnded bool         // what the stream still delivers is passed over; the next one begins anew
+	stopStream func()
+	position   int64 // every commit up to here was handed out; 0: none was yet
+	lastID     int64 // of a watch
+	markerID   int64 // of the watch of the store's marker
+	byPrefix   map[string]*prefixWatch
 	byID       map[int64]*prefixWatch
 	index      opener.WatcherIndex[*watcher]
 }
@@ -37,215 +37,209 @@ type prefixWatch struct {
 	id       int64
 	prefix   string
 	created  bool
-	position int64 // it tells of what happened after
+	position int64 // it delivers what was committed after
 }
 
 func newWatchMux(d *db) *watchMux {
 	return &watchMux{d: d, byPrefix: map[string]*prefixWatch{}, byID: map[int64]*prefixWatch{}, index: opener.WatcherIndex[*watcher]{}}
 }
 
-// run plays one tape after the other until the opener is closed.
-func (h *watchMux) run() {
+func (m *watchMux) run() {
 	for n := 0; ; n++ {
-		ctx, stop := context.WithCancel(h.d.Context())
-		t, before := h.startStream(stop)
-		err := t.run(ctx)
+		ctx, stop := context.WithCancel(m.d.Context())
+		stream, before := m.startStream(stop)
+		err := stream.run(ctx)
 		stop()
 		if errors.Is(err, rpctypes.ErrPermissionDenied) {
-			h.failAll(h.d.storeError(h.d.Context(), err))
+			m.failAll(m.d.storeError(m.d.Context(), err))
 		}
-		if h.hasAdvanced(before) {
+		if m.hasAdvanced(before) {
 			n = 0
 		}
-		if waitBackoff(h.d.Context(), n) != nil {
+		if waitBackoff(m.d.Context(), n) != nil {
 			return
 		}
 	}
 }
 
-// startStream is a new tape with all feeds. They go on where the one before ended: not
-// right after, since etcd does not say how far it is with a watch that begins in
-// the future. In another epoch they begin anew.
-func (h *watchMux) startStream(stop func()) (t *watchStream, pos int64) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.epochEnded {
-		h.position, h.epochEnded = 0, false
+// startStream goes on where the stream before ended: not right after, since etcd does not
+// report progress of a watch that begins in the future. In another epoch it begins anew.
+func (m *watchMux) startStream(stop func()) (stream *watchStream, position int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.epochEnded {
+		m.position, m.epochEnded = 0, false
 	}
-	h.stream, h.stopStream, h.epoch = newWatchStream(h.d, h), stop, h.d.history.lastSeen().epoch
-	h.watchMarker(h.position)
-	for _, f := range h.byPrefix {
-		f.created = false
-		h.stream.addWatch(f.id, h.d.keys.prefixRange(f.prefix), h.position)
+	m.stream, m.stopStream, m.epoch = newWatchStream(m.d, m), stop, m.d.history.lastSeen().epoch
+	m.watchMarker(m.position)
+	for _, p := range m.byPrefix {
+		p.created = false
+		m.stream.addWatch(p.id, m.d.keys.prefixRange(p.prefix), m.position)
 	}
-	return h.stream, h.position
+	return m.stream, m.position
 }
 
-// watchMarker begins the watch that tells if the store is deleted.
-func (h *watchMux) watchMarker(start int64) {
-	h.lastID++
-	h.markerID = h.lastID
-	h.stream.addWatch(h.markerID, keyRange{begin: h.d.keys.markerKey()}, start)
+// watchMarker adds the watch that shows when the store is deleted.
+func (m *watchMux) watchMarker(start int64) {
+	m.lastID++
+	m.markerID = m.lastID
+	m.stream.addWatch(m.markerID, keyRange{begin: m.d.keys.markerKey()}, start)
 }
 
-func (h *watchMux) hasAdvanced(before int64) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.position > before
+func (m *watchMux) hasAdvanced(before int64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.position > before
 }
 
-// addWatcher has the hub feed the watcher: at once, or once its feeds are created.
-func (h *watchMux) addWatcher(w *watcher) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+func (m *watchMux) addWatcher(w *watcher) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if w.Context().Err() != nil {
-		return // it was closed beside its Next, and has left
+		return // it was closed beside its Next, and is removed already
 	}
 	if w.isOutdated() {
 		w.fail(store.ErrCompacted)
 		return
 	}
-	if h.stream == nil {
-		h.stream = newWatchStream(h.d, h) // begin replaces it
-		h.d.Go(h.run)
+	if m.stream == nil {
+		m.stream = newWatchStream(m.d, m) // startStream replaces it
+		m.d.Go(m.run)
 	}
-	h.index.Add(w, w.Prefixes)
+	m.index.Add(w, w.Prefixes)
 	for _, prefix := range w.Prefixes {
-		if h.byPrefix[prefix] == nil {
-			h.lastID++
-			f := &prefixWatch{id: h.lastID, prefix: prefix}
-			h.byPrefix[prefix], h.byID[f.id] = f, f
-			h.stream.addWatch(f.id, h.d.keys.prefixRange(prefix), 0)
+		if m.byPrefix[prefix] == nil {
+			m.lastID++
+			p := &prefixWatch{id: m.lastID, prefix: prefix}
+			m.byPrefix[prefix], m.byID[p.id] = p, p
+			m.stream.addWatch(p.id, m.d.keys.prefixRange(prefix), 0)
 		}
 	}
-	h.goLiveIfCreated(w)
+	m.goLiveIfCreated(w)
 }
 
-// goLiveIfCreated has a watcher live, once its feeds are created, after the position that
-// all of them tell from. The caller holds the lock.
-func (h *watchMux) goLiveIfCreated(w *watcher) {
-	from := h.position
+// goLiveIfCreated has the watcher live from the first position that all its prefixes'
+// watches deliver from. The caller holds the lock.
+func (m *watchMux) goLiveIfCreated(w *watcher) {
+	from := m.position
 	for _, prefix := range w.Prefixes {
-		f := h.byPrefix[prefix]
-		if !f.created {
+		p := m.byPrefix[prefix]
+		if !p.created {
 			return
 		}
-		from = max(from, f.position)
+		from = max(from, p.position)
 	}
 	w.goLive(from)
 }
 
-// removeWatcher is idempotent.
-func (h *watchMux) removeWatcher(w *watcher) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.removeLocked(w)
+func (m *watchMux) removeWatcher(w *watcher) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.removeLocked(w)
 }
 
-func (h *watchMux) removeLocked(w *watcher) {
-	for _, prefix := range h.index.Remove(w, w.Prefixes) {
-		f := h.byPrefix[prefix]
-		delete(h.byPrefix, prefix)
-		delete(h.byID, f.id)
-		h.stream.cancelWatch(f.id)
+func (m *watchMux) removeLocked(w *watcher) {
+	for _, prefix := range m.index.Remove(w, w.Prefixes) {
+		p := m.byPrefix[prefix]
+		delete(m.byPrefix, prefix)
+		delete(m.byID, p.id)
+		m.stream.cancelWatch(p.id)
 	}
 }
 
-// watchCreated, of the marker, is the first that a tape hears, of a cluster that may be
-// an older copy of the one before: only whoever asks notices.
-func (h *watchMux) watchCreated(id, revision int64) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.epochEnded {
+// The marker's watch is the first that is created on a stream, which may be to a cluster
+// that is an older copy of the one before: only a linearizable read notices that.
+func (m *watchMux) watchCreated(id, revision int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.epochEnded {
 		return
 	}
-	if id == h.markerID {
-		h.d.Go(func() { _ = h.d.probeRevision(h.d.Context()) }) // or it is closed
+	if id == m.markerID {
+		m.d.Go(func() { _ = m.d.probeRevision(m.d.Context()) }) // it fails only if the handle is closed
 	}
-	if h.position == 0 {
-		h.position = revision
+	if m.position == 0 {
+		m.position = revision
 	}
-	f := h.byID[id]
-	if f == nil {
+	p := m.byID[id]
+	if p == nil {
 		return
 	}
-	f.created, f.position = true, revision
-	for w := range h.index[f.prefix] {
-		h.goLiveIfCreated(w)
+	p.created, p.position = true, revision
+	for w := range m.index[p.prefix] {
+		m.goLiveIfCreated(w)
 	}
 }
 
-func (h *watchMux) commitComplete(c commitEvents) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.epochEnded || c.revision <= h.position {
-		return // told before the tape was changed
+func (m *watchMux) commitComplete(c commitEvents) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.epochEnded || c.revision <= m.position {
+		return // delivered already by the stream before
 	}
-	h.d.history.recordRevision(h.epoch, c.revision)
-	if e := c.events[h.d.keys.markerKey()]; e != nil && e.Type == mvccpb.DELETE {
-		h.d.MarkGone()
+	m.d.history.recordRevision(m.epoch, c.revision)
+	if e := c.events[m.d.keys.markerKey()]; e != nil && e.Type == mvccpb.DELETE {
+		m.d.MarkGone()
 	}
-	for w, b := range h.index.SplitBatch(h.d.toBatch(c)) {
+	for w, b := range m.index.SplitBatch(m.d.toBatch(c)) {
 		if !w.push(b) {
-			h.removeLocked(w)
+			m.removeLocked(w)
 		}
 	}
-	h.position = c.revision
+	m.position = c.revision
 }
 
-// toBatch is the change in the store's own keys; the marker is none.
 func (d *db) toBatch(c commitEvents) store.Batch {
 	b := store.Batch{Revision: c.revision}
-	for at, e := range c.events {
-		if at != d.keys.markerKey() {
+	for key, e := range c.events {
+		if key != d.keys.markerKey() {
 			b.Events = append(b.Events, store.Event{Key: d.keys.decodeKey(e.Kv.Key), Deleted: e.Type == mvccpb.DELETE, Value: e.Kv.Value})
 		}
 	}
 	return b
 }
 
-func (h *watchMux) progressReached(revision int64) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.epochEnded {
+func (m *watchMux) progressReached(revision int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.epochEnded {
 		return
 	}
-	h.d.history.recordRevision(h.epoch, revision)
-	h.position = max(h.position, revision)
+	m.d.history.recordRevision(m.epoch, revision)
+	m.position = max(m.position, revision)
 }
 
-func (h *watchMux) watchCompacted(id, kept int64) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.epochEnded {
+func (m *watchMux) watchCompacted(id, kept int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.epochEnded {
 		return
 	}
-	h.position = max(h.position, kept)
-	if id == h.markerID {
-		h.stream.cancelWatch(id)
-		h.watchMarker(0) // who takes the fresh snapshot sees if the store is gone
+	m.position = max(m.position, kept)
+	if id == m.markerID {
+		m.stream.cancelWatch(id)
+		m.watchMarker(0) // the watchers' fresh snapshots show whether the store is gone
 		return
 	}
-	if f := h.byID[id]; f != nil {
-		for w := range h.index[f.prefix] {
+	if p := m.byID[id]; p != nil {
+		for w := range m.index[p.prefix] {
 			w.fail(store.ErrCompacted)
-			h.removeLocked(w)
+			m.removeLocked(w)
 		}
 	}
 }
 
-func (h *watchMux) failAll(err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.failAllLocked(err)
+func (m *watchMux) failAll(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.failAllLocked(err)
 }
 
-// failAllLocked ends all watchers. The caller holds the lock.
-func (h *watchMux) failAllLocked(err error) {
-	for _, watchers := range h.index {
+func (m *watchMux) failAllLocked(err error) {
+	for _, watchers := range m.index {
 		for w := range watchers {
 			w.fail(err)
-			h.removeLocked(w)
+			m.removeLocked(w)
 		}
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"bijou/state/store"
 )
 
-// prefixClause is the SQL for keys that have the prefix, and its arguments. A prefix
+// prefixClause returns the SQL for keys that have the prefix, and its arguments. A prefix
 // of 0xff bytes only has no end. (An empty blob would be bound as NULL; the
 // smallest key is one zero byte.)
 func prefixClause(prefix string) (clause string, args []any) {
@@ -24,7 +24,7 @@ func prefixClause(prefix string) (clause string, args []any) {
 	return "key >= ?", []any{first}
 }
 
-// logSegment is a piece of the change log: whole commits, without gap.
+// logSegment is a part of the change log: whole commits, without gap.
 type logSegment struct {
 	batches []store.Batch
 	end     int64 // the last revision it covers
@@ -32,13 +32,12 @@ type logSegment struct {
 	trimmed int64 // up to where the log was trimmed
 }
 
-// logSQL answers at least one row, with NULLs if nothing is logged after the
+// logSQL has at least one row, with NULLs if nothing is logged after the
 // revision. One statement, so that head and log are of one moment.
 const logSQL = `SELECT h.revision, h.trimmed, l.rev, l.key, l.deleted
 	FROM head h LEFT JOIN log l ON l.rev > ? WHERE h.id = 1 ORDER BY l.rev, l.key`
 
-// readLog reads what lies after the revision, of the keys that are wanted, up
-// to so many commits.
+// readLog reads the commits after the revision, of the keys that are wanted, up to limit.
 func readLog(c *conn, after int64, limit int, wanted func(key string) bool) (logSegment, error) {
 	var s logSegment
 	var newest, last int64

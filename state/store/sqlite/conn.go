@@ -24,22 +24,20 @@ var (
 		// The writer waits in Go: SQLite's own backoff sleeps up to 100 ms, in
 		// which a busy second process takes the lock a hundred times.
 		"busy_timeout(0)",
-		// A charm's blobs blow the log up; the next round cuts it back.
+		// A charm's blobs make the WAL large; the next round cuts it back.
 		"journal_size_limit(4194304)",
 	}
 )
 
-// openSQL prepares connections to the file; mode=rw never creates one. The
-// path is escaped, since a ? in it would end it.
+// openSQL's mode=rw never creates a file. The path is escaped, since a ? would end it.
 func openSQL(path string, pragmas []string) (*sql.DB, error) {
 	query := url.Values{"mode": {"rw"}, "_pragma": pragmas}
 	dsn := url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}
 	return sql.Open("sqlite", dsn.String())
 }
 
-// conn is one connection with its prepared statements. One goroutine at a
-// time uses it. Its statements run to their end: a context that ends in
-// mid-statement would cost a goroutine for each.
+// conn is one connection with its prepared statements, for one goroutine at a time.
+// Statements run to their end: to watch a context would cost a goroutine for each.
 type conn struct {
 	sql        *sql.Conn
 	statements map[string]*sql.Stmt
@@ -65,7 +63,7 @@ func (c *conn) prepare(query string) (*sql.Stmt, error) {
 	return s, nil
 }
 
-// exec runs a statement and says how many rows it touched.
+// exec returns the number of rows that the statement touched.
 func (c *conn) exec(query string, args ...any) (int64, error) {
 	s, err := c.prepare(query)
 	if err != nil {
@@ -79,7 +77,7 @@ func (c *conn) exec(query string, args ...any) (int64, error) {
 	return n, storeError(err)
 }
 
-// queryRow reads the single row that a query answers, and says if there was one.
+// queryRow reports whether the query has a row.
 func (c *conn) queryRow(query string, args []any, into ...any) (bool, error) {
 	s, err := c.prepare(query)
 	if err != nil {
@@ -92,8 +90,7 @@ func (c *conn) queryRow(query string, args []any, into ...any) (bool, error) {
 	return err == nil, storeError(err)
 }
 
-// queryRows calls each for every row that a query answers, until it answers false
-// or an error.
+// queryRows calls each for every row, until it returns false or an error.
 func (c *conn) queryRows(query string, args []any, each func(*sql.Rows) (bool, error)) error {
 	s, err := c.prepare(query)
 	if err != nil {
@@ -119,8 +116,8 @@ func (c *conn) close() {
 	c.sql.Close()
 }
 
-// connPool is connections for reading. It keeps a few idle ones with their
-// prepared statements, and opens as many as are asked for at once.
+// connPool has connections for reading: it keeps a few idle ones with their prepared
+// statements, and opens as many as are wanted at once.
 type connPool struct {
 	sql  *sql.DB
 	mu   sync.Mutex
@@ -132,8 +129,8 @@ type connPool struct {
 // maxIdleConns is plenty for the cores of one machine: reads are short.
 const maxIdleConns = 8
 
-func newConnPool(p storeFile) (*connPool, error) {
-	db, err := openSQL(p.path, readerPragmas)
+func newConnPool(file storeFile) (*connPool, error) {
+	db, err := openSQL(file.path, readerPragmas)
 	return &connPool{sql: db}, err
 }
 
@@ -166,7 +163,6 @@ func (p *connPool) put(c *conn) {
 	p.idle = append(p.idle, c)
 }
 
-// withConn lends a connection for one or a few statements.
 func (p *connPool) withConn(ctx context.Context, f func(*conn) error) error {
 	c, err := p.get(ctx)
 	if err != nil {

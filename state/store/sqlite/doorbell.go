@@ -7,12 +7,11 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// doorbell is the doorbell: a file that the writer touches after its commit, and
-// that other processes watch. Watching the WAL instead would wake them before
-// the commit is visible.
+// doorbell is a file that the writer touches after its commit, and that other processes
+// watch. Watching the WAL instead would wake them before the commit is visible.
 //
-// It is a comfort, not a promise: if it cannot be made, rung or watched (there
-// are only so many inotify instances), the poll finds every commit.
+// It saves time and promises nothing: if it cannot be made, rung or watched (there
+// are only so many inotify instances), polling finds every commit.
 type doorbell struct {
 	path string
 
@@ -26,7 +25,6 @@ func newDoorbell(storePath string) *doorbell {
 	return &doorbell{path: storePath + "-bell"}
 }
 
-// ring tells the other processes.
 func (b *doorbell) ring() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -40,7 +38,7 @@ func (b *doorbell) ring() {
 	b.file.WriteAt([]byte{'.'}, 0)
 }
 
-// listen calls heard, from a goroutine of its own, after every ring of anybody.
+// listen calls heard, on a goroutine of its own, after every process's rings.
 func (b *doorbell) listen(heard func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -73,7 +71,6 @@ func (b *doorbell) watchFile() (*fsnotify.Watcher, error) {
 	return w, nil
 }
 
-// forwardEvents ends when the watcher is closed.
 func forwardEvents(w *fsnotify.Watcher, heard func()) {
 	for {
 		select {

@@ -12,8 +12,8 @@ import (
 	"bijou/state/store"
 )
 
-// storeError says in plain words what SQLite's commoner errors mean. Errors of
-// other kinds pass.
+// storeError returns the store's own error for one of SQLite's, or one that says in plain
+// words what it means. Others pass.
 func storeError(err error) error {
 	if errors.Is(err, sql.ErrConnDone) || errors.Is(err, driver.ErrBadConn) {
 		return store.ErrClosed
@@ -27,7 +27,7 @@ func storeError(err error) error {
 	return err
 }
 
-// errorMeanings is by primary result code.
+// errorMeanings are by primary result code.
 var errorMeanings = map[int]string{
 	codes.SQLITE_FULL:     "the disk is full",
 	codes.SQLITE_IOERR:    "the disk answers with errors",
@@ -37,8 +37,8 @@ var errorMeanings = map[int]string{
 	codes.SQLITE_CORRUPT:  "the file is damaged",
 }
 
-// resultCode is the primary result code of an error of SQLite's that was not
-// explained yet, or 0.
+// resultCode returns the primary result code of an error of SQLite's that storeError has
+// not seen yet, or 0.
 func resultCode(err error) int {
 	if e, ok := err.(*sqlite3.Error); ok {
 		return e.Code() & 0xff
@@ -46,7 +46,7 @@ func resultCode(err error) int {
 	return 0
 }
 
-// isBusy says if another process has the file locked.
+// isBusy reports whether another process has the file locked.
 func isBusy(err error) bool {
 	var e *sqlite3.Error
 	return errors.As(err, &e) && e.Code()&0xff == codes.SQLITE_BUSY

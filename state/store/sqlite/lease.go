@@ -9,8 +9,8 @@ import (
 	"bijou/state/store/opener"
 )
 
-// Lease makes a row of the lease table. One that had to wait long for the file's
-// lock is refreshed before it is handed out: it would be as good as expired.
+// Lease inserts a row into the lease table. A lease that had to wait long for the file's
+// lock is refreshed before it is returned: it would be as good as expired.
 func (d *db) Lease(ctx context.Context, ttl time.Duration) (store.Lease, error) {
 	if err := d.checkPresent(ctx); err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func (d *db) Lease(ctx context.Context, ttl time.Duration) (store.Lease, error) 
 	})
 }
 
-// refreshLease counts the lease's row on: no revision, no bell.
+// A refresh makes no revision and does not ring.
 func (d *db) refreshLease(ctx context.Context, id store.LeaseID) (lives bool, err error) {
 	n, err := d.writer.runJob(ctx, func(t *writeTxn) (int64, error) {
 		t.changed = true
@@ -47,7 +47,6 @@ func (d *db) refreshLease(ctx context.Context, id store.LeaseID) (lives bool, er
 	return n > 0, err
 }
 
-// insertLease is the job that makes a lease. Its result is the id.
 func (t *writeTxn) insertLease(ttl time.Duration, o leaseOwner) (id int64, err error) {
 	t.changed = true
 	_, err = t.c.queryRow(`INSERT INTO lease (ttl_ms, counter, pid, start, pidns, boot)

@@ -9,24 +9,23 @@ import (
 )
 
 // openSweepTimeout is how long Open waits for the file's lock to end the leases of
-// dead processes. After it they are left to the poll.
+// dead processes. After it they are left to the next poll.
 const openSweepTimeout = 2 * time.Second
 
-// leaseSweeper ends the leases of others: at once if their process is provably
+// leaseSweeper ends the leases of other processes: at once if their owner is provably
 // dead, else when it has itself seen them unrefreshed for their TTL.
 type leaseSweeper struct {
 	d        *db
 	observed map[store.LeaseID]observation
 }
 
-// observation is how long a lease was seen with the same counter.
+// observation is of a lease that was seen with the same counter each time.
 type observation struct {
 	counter int64
-	age     time.Duration
+	age     time.Duration // how long it was seen so
 	last    time.Time
 }
 
-// leaseRow is one lease of anybody.
 type leaseRow struct {
 	id      store.LeaseID
 	ttl     time.Duration
@@ -38,8 +37,8 @@ func newLeaseSweeper(d *db) *leaseSweeper {
 	return &leaseSweeper{d: d, observed: map[store.LeaseID]observation{}}
 }
 
-// sweepAtOpen ends the leases of dead processes, so that the first snapshot is
-// truthful. What fails here is left to the poll.
+// sweepAtOpen ends the leases of dead processes, so that the first snapshot is truthful.
+// What fails here is left to the next poll.
 func (s *leaseSweeper) sweepAtOpen(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, openSweepTimeout)
 	defer cancel()
@@ -61,7 +60,7 @@ func (s *leaseSweeper) run() {
 	}
 }
 
-// sweepOnce looks at all leases. Errors end the round: the next one tries again.
+// An error ends the round: the next one tries again.
 func (s *leaseSweeper) sweepOnce(ctx context.Context) {
 	var rows []leaseRow
 	err := s.d.readers.withConn(ctx, func(c *conn) (err error) {
@@ -84,7 +83,7 @@ func (s *leaseSweeper) sweepOnce(ctx context.Context) {
 	s.observed = seen
 }
 
-// observeLease adds to a lease's age what lies between two looks, but never more than
+// observeLease adds the time since the last round to a lease's age, but never more than
 // two polls: if this process stood still, it has not seen anything, and the
 // holder may have stood still with it.
 func (s *leaseSweeper) observeLease(r leaseRow, now time.Time) observation {
@@ -96,7 +95,6 @@ func (s *leaseSweeper) observeLease(r leaseRow, now time.Time) observation {
 	return observation{counter: r.counter, age: before.age + between, last: now}
 }
 
-// endUnlessRefreshed ends the lease unless it was refreshed since it was read.
 func (s *leaseSweeper) endUnlessRefreshed(ctx context.Context, r leaseRow) error {
 	_, err := s.d.writer.runJob(ctx, func(t *writeTxn) (int64, error) {
 		var found int

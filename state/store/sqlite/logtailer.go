@@ -8,21 +8,21 @@ import (
 	"bijou/state/store/opener"
 )
 
-// maxReadCommits is how many commits one read of the log takes at most.
+// maxReadCommits bounds one read of the log.
 const maxReadCommits = 256
 
-// logTailer is the one tailer of the change log in this process. It reads every
-// commit once and hands it to the watchers that it concerns.
+// logTailer reads every commit in the change log once for all watchers of this handle, and
+// gives it to those that it concerns.
 //
-// Watchers come to it when they have read up to its position by themselves,
-// and are dropped when they do not keep up; then they read for themselves
-// again, so that a slow one neither blocks others nor misses anything.
+// Watchers are added when they have read up to its position by themselves, and detached
+// when they do not keep up; then they read for themselves again, so that a slow one
+// neither blocks others nor misses anything.
 type logTailer struct {
 	d      *db
-	wakeup chan struct{} // one is enough: it says "look", not "there is one"
+	wakeup chan struct{} // buffered: one is enough, however many commits there are
 
 	mu       sync.Mutex
-	position int64 // every commit up to here was handed out; means nothing without watchers
+	position int64 // every commit up to here was delivered; means nothing without watchers
 	watchers map[*watcher]bool
 	index    opener.WatcherIndex[*watcher]
 }
@@ -31,114 +31,111 @@ func newLogTailer(d *db) *logTailer {
 	return &logTailer{d: d, wakeup: make(chan struct{}, 1), watchers: map[*watcher]bool{}, index: opener.WatcherIndex[*watcher]{}}
 }
 
-// wakeUp says that there may be commits.
-func (h *logTailer) wakeUp() {
+func (t *logTailer) wakeUp() {
 	select {
-	case h.wakeup <- struct{}{}:
+	case t.wakeup <- struct{}{}:
 	default:
 	}
 }
 
-func (h *logTailer) run() {
-	poll := time.NewTicker(h.d.options.PollInterval)
+func (t *logTailer) run() {
+	poll := time.NewTicker(t.d.options.PollInterval)
 	defer poll.Stop()
 	for {
 		select {
-		case <-h.wakeup:
+		case <-t.wakeup:
 		case <-poll.C:
-			if h.d.checkFile() != nil {
-				return // the watchers know it from d.Gone()
+			if t.d.checkFile() != nil {
+				return // d.Gone() tells the watchers
 			}
-		case <-h.d.Closed():
+		case <-t.d.Closed():
 			return
 		}
-		for h.deliverNew() {
+		for t.deliverNew() {
 		}
 	}
 }
 
-// deliverNew hands out what is new and says if there is more. After an error the
-// next poll tries again; one that lasts reaches everybody by their snapshots.
-func (h *logTailer) deliverNew() (more bool) {
-	h.mu.Lock()
-	from, idle := h.position, len(h.watchers) == 0
-	h.mu.Unlock()
+// deliverNew reports whether there is more. After an error the next poll tries again; one
+// that lasts reaches everybody by their snapshots.
+func (t *logTailer) deliverNew() (more bool) {
+	t.mu.Lock()
+	from, idle := t.position, len(t.watchers) == 0
+	t.mu.Unlock()
 	if idle {
 		return false
 	}
 	var s logSegment
-	err := h.d.readers.withConn(context.Background(), func(c *conn) (err error) {
+	err := t.d.readers.withConn(context.Background(), func(c *conn) (err error) {
 		s, err = readLog(c, from, maxReadCommits, anyKey)
 		return err
 	})
 	if err != nil {
 		return false
 	}
-	h.deliverSegment(from, s)
+	t.deliverSegment(from, s)
 	return s.more
 }
 
-// deliverSegment gives each watcher its parts. Everything was read, not only what
-// concerned the watchers of that moment: others may have joined since.
-func (h *logTailer) deliverSegment(from int64, s logSegment) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.position != from {
-		return // the watchers have changed altogether meanwhile
+// The segment has all keys, not only those that concerned the watchers when it was read:
+// others may have been added since.
+func (t *logTailer) deliverSegment(from int64, s logSegment) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.position != from {
+		return // all watchers left meanwhile, and others were added
 	}
 	if s.trimmed > from {
-		for w := range h.watchers {
-			h.detachLocked(w, from)
+		for w := range t.watchers {
+			t.detachLocked(w, from)
 		}
 		return
 	}
 	for _, b := range s.batches {
-		for w, part := range h.index.SplitBatch(b) {
+		for w, part := range t.index.SplitBatch(b) {
 			if b.Revision > w.joinedAt && !w.push(part) {
-				h.detachLocked(w, b.Revision-1)
+				t.detachLocked(w, b.Revision-1)
 			}
 		}
 	}
-	h.position = s.end
+	t.position = s.end
 }
 
 func anyKey(string) bool { return true }
 
-// addWatcher takes a watcher in that has read up to pos by itself. If the hub is
-// farther already, the watcher has to read on.
-func (h *logTailer) addWatcher(w *watcher, pos int64) bool {
-	h.d.doorbell.listen(h.wakeUp)
-	h.mu.Lock()
-	defer h.mu.Unlock()
+// addWatcher adds a watcher that has read up to position by itself. It reports false if the
+// tailer is farther already: then the watcher has to read on.
+func (t *logTailer) addWatcher(w *watcher, position int64) bool {
+	t.d.doorbell.listen(t.wakeUp)
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if w.Context().Err() != nil {
-		return false // it was closed beside its Next, and has left
+		return false // it was closed beside its Next, and is removed already
 	}
-	if len(h.watchers) == 0 {
-		h.position = pos
+	if len(t.watchers) == 0 {
+		t.position = position
 	}
-	if h.position > pos {
+	if t.position > position {
 		return false
 	}
-	w.setLive(pos)
-	h.watchers[w] = true
-	h.index.Add(w, w.Prefixes)
-	h.wakeUp() // there may have been a commit since it read
+	w.setLive(position)
+	t.watchers[w] = true
+	t.index.Add(w, w.Prefixes)
+	t.wakeUp() // there may have been a commit since it read
 	return true
 }
 
-// removeWatcher is for a watcher that is closed.
-func (h *logTailer) removeWatcher(w *watcher) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.watchers[w] {
-		h.detachLocked(w, 0)
+func (t *logTailer) removeWatcher(w *watcher) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.watchers[w] {
+		t.detachLocked(w, 0)
 	}
 }
 
-// detachLocked sends a watcher back to reading for itself, from pos on. The caller
-// holds the lock.
-func (h *logTailer) detachLocked(w *watcher, pos int64) {
-	delete(h.watchers, w)
-	h.index.Remove(w, w.Prefixes)
-	w.setBehind(pos)
+// detachLocked has the watcher read for itself again, from position on.
+func (t *logTailer) detachLocked(w *watcher, position int64) {
+	delete(t.watchers, w)
+	t.index.Remove(w, w.Prefixes)
+	w.setBehind(position)
 }

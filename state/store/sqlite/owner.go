@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// leaseOwner is which process holds a lease, so that others can tell if it is dead.
+// leaseOwner identifies the process that holds a lease, so that others can find it dead.
 // What could not be found out is empty, and proves nothing.
 type leaseOwner struct {
 	pid   int
@@ -18,7 +18,6 @@ type leaseOwner struct {
 	boot  string
 }
 
-// currentOwner is the owner of the leases made here.
 func currentOwner() leaseOwner {
 	o := leaseOwner{pid: os.Getpid()}
 	o.pidns, _ = os.Readlink("/proc/self/ns/pid")
@@ -30,7 +29,7 @@ func currentOwner() leaseOwner {
 	return o
 }
 
-// isProvablyDead says if the owner is provably dead for a process that looks at it: it
+// isProvablyDead reports whether the owner is dead as the process self can prove: it
 // is of the same pid namespace, and its machine has been started again since, or
 // its pid is free, a zombie's, or that of a process started at another time. Of
 // another namespace nothing is known: a container has a boot id of its own.
@@ -51,9 +50,9 @@ func (o leaseOwner) isProvablyDead(self leaseOwner) bool {
 	return start != "" && (start != o.start || state == "Z" || state == "X")
 }
 
-// processStat is a process's state letter and start time: the fields 3 and 22
-// of /proc/PID/stat (proc(5)), counted behind the name, which may contain
-// anything. They are empty if it cannot be read.
+// processStat returns a process's state letter and start time: the fields 3 and 22 of
+// /proc/PID/stat (proc(5)), counted behind the name, which may contain anything. They are
+// empty if it cannot be read.
 func processStat(pid int) (state, start string) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

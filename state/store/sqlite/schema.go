@@ -14,11 +14,10 @@ import (
 // applicationID marks the file as bijou's ("bijo"); file(1) shows it.
 const applicationID = 0x62696a6f
 
-// formatVersion is that of the tables below.
+// formatVersion is the format of the tables below.
 const formatVersion = 1
 
-// schema is the whole of it. Keys are blobs, so that they compare bytewise; an
-// empty value is NULL or an empty blob.
+// Keys are blobs, so that they compare bytewise; an empty value is NULL or an empty blob.
 const schema = `
 	PRAGMA journal_mode = WAL;
 	PRAGMA application_id = %d;
@@ -63,9 +62,9 @@ const schema = `
 	);
 	COMMIT;`
 
-// Create makes an empty store at path, readable by its owner only. ErrExists:
-// there is a file already. It is there whole or not at all. Beside it the
-// store keeps PATH-wal and PATH-shm (SQLite's) and PATH-bell (the doorbell).
+// Create makes an empty store at path, readable by its owner only, whole or not at all. If
+// there is a file already, it returns ErrExists. Beside the file the store keeps PATH-wal
+// and PATH-shm (SQLite's) and PATH-bell (the doorbell).
 func Create(ctx context.Context, path string) error {
 	if err := create(ctx, path); err != nil {
 		return fmt.Errorf("cannot create store %q: %w", path, err)
@@ -102,9 +101,9 @@ func writeSchema(ctx context.Context, path string) error {
 	return errors.Join(storeError(err), draft.Close())
 }
 
-// publishDraft links the draft to its place, which, other than a rename, never
-// replaces what is there. A log left beside it by a store that was deleted
-// would be replayed into the new one, so it goes first.
+// publishDraft links the draft to the path, which, unlike a rename, never replaces what is
+// there. A WAL that a deleted store has left beside it would be replayed into the new one,
+// so it goes first.
 func publishDraft(draft, path string) error {
 	if err := removeAll(path+"-wal", path+"-shm"); err != nil {
 		return err
@@ -117,7 +116,6 @@ func publishDraft(draft, path string) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// removeAll removes those of the files that are there.
 func removeAll(paths ...string) error {
 	for _, path := range paths {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -136,7 +134,6 @@ func syncDir(path string) error {
 	return folder.Sync()
 }
 
-// checkFormat refuses files of other programs and of other formats.
 func checkFormat(c *conn) error {
 	var id, version int64
 	if _, err := c.queryRow("PRAGMA application_id", nil, &id); err != nil {

@@ -24,7 +24,7 @@ func (d *db) Snapshot(ctx context.Context) (store.Snapshot, error) {
 	return &snapshot{d: d}, nil
 }
 
-// ensureBegun makes sure that the transaction stands. The caller holds the lock.
+// ensureBegun begins the transaction at the first read. The caller holds the lock.
 func (s *snapshot) ensureBegun(ctx context.Context) error {
 	if s.closed {
 		return store.ErrClosed

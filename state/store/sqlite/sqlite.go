@@ -5,12 +5,13 @@
 // operations of store.Store. Only package state imports it (and it alone
 // imports SQLite); of bijou it imports store and store/opener only.
 //
-// How it works, in the order of the files: place (where the file is, and if it
-// is still the one we opened), conn (connections and their pragmas), schema
+// How it works, in the order of the files: storefile (the file, and whether it
+// is still the one that was opened), conn (connections and their pragmas), schema
 // (tables, Create, the format check), writer (one goroutine that commits in
-// groups), apply (what one transaction does), snapshot (reads), log (the change
-// log), bell (how other processes hear of a commit), hub and watcher (one tailer
-// for all watchers), lease, sweep and owner (leases and their expiry).
+// groups), writetxn (what one transaction does), snapshot (reads), changelog (what each
+// commit changed), doorbell (how other processes learn of a commit), logtailer and
+// watcher (one tailer for all watchers), lease, leasesweeper and owner (leases and their
+// expiry).
 package sqlite
 
 import (
@@ -29,11 +30,10 @@ type Options struct {
 	// Default 10,000: at a thousand commits a second a watcher may be away
 	// for ten seconds before it needs a fresh snapshot.
 	KeepCommits int64
-	// PollInterval is the interval of the net below the doorbell, of the look for a
-	// file that is gone, and of the look for leases that have expired. Default
-	// 250 ms.
+	// PollInterval is how often the change log is read without a ring of the
+	// doorbell, and the file and the leases are checked. Default 250 ms.
 	PollInterval time.Duration
-	// LockTimeout is how long a commit waits for another process that has the
+	// LockTimeout bounds how long a commit waits for another process that has the
 	// file locked. Default 30 s.
 	LockTimeout time.Duration
 }
@@ -51,12 +51,12 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// db is one opener of a store.
+// db is one process's handle of a store.
 type db struct {
 	*opener.Opener
 	file    storeFile
 	options Options
-	self    func() leaseOwner // this process, read once
+	self    func() leaseOwner // reads /proc once
 
 	readers  *connPool
 	writer   *writer
@@ -64,9 +64,8 @@ type db struct {
 	doorbell *doorbell
 }
 
-// Open opens the store at path, which Create has made. ErrNoStore: there is
-// none, and Open makes none. A file that is not a store of a format known here
-// is refused.
+// Open opens the store at path, which Create has made; if there is none, it returns
+// ErrNoStore. A file that is not a store of a format known here is refused.
 //
 // Leases whose processes are provably dead have ended when it returns.
 func Open(ctx context.Context, path string) (store.Store, error) {
@@ -83,11 +82,11 @@ func OpenWith(ctx context.Context, path string, options Options) (store.Store, e
 }
 
 func open(ctx context.Context, path string, options Options) (*db, error) {
-	p, err := findStoreFile(path)
+	file, err := findStoreFile(path)
 	if err != nil {
 		return nil, err
 	}
-	readers, err := newConnPool(p)
+	readers, err := newConnPool(file)
 	if err != nil {
 		return nil, err
 	}
@@ -95,14 +94,14 @@ func open(ctx context.Context, path string, options Options) (*db, error) {
 		readers.close()
 		return nil, err
 	}
-	if !p.isUnchanged() {
+	if !file.isUnchanged() {
 		readers.close()
 		return nil, store.ErrStoreGone
 	}
 	d := &db{
-		Opener: opener.New(), file: p, options: options.withDefaults(), self: sync.OnceValue(currentOwner), readers: readers,
+		Opener: opener.New(), file: file, options: options.withDefaults(), self: sync.OnceValue(currentOwner), readers: readers,
 	}
-	d.doorbell = newDoorbell(p.path)
+	d.doorbell = newDoorbell(file.path)
 	d.tailer = newLogTailer(d)
 	d.writer = newWriter(d)
 	d.Go(d.writer.run)
@@ -113,7 +112,7 @@ func open(ctx context.Context, path string, options Options) (*db, error) {
 	return d, nil
 }
 
-// checkPresent is Usable with a look at the file.
+// checkPresent is CheckUsable and checkFile.
 func (d *db) checkPresent(ctx context.Context) error {
 	if err := d.CheckUsable(ctx); err != nil {
 		return err
@@ -121,7 +120,7 @@ func (d *db) checkPresent(ctx context.Context) error {
 	return d.checkFile()
 }
 
-// checkFile answers ErrStoreGone, from now on for ever, if the file at the path is
+// checkFile returns ErrStoreGone, from now on for ever, if the file at the path is
 // not the one that was opened.
 func (d *db) checkFile() error {
 	if !d.file.isUnchanged() {

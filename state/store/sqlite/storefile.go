@@ -12,16 +12,15 @@ import (
 	"bijou/state/store"
 )
 
-// storeFile is a store's file: its absolute path, and which file that was.
+// storeFile is a store's absolute path, and which file was there when it was opened.
 //
-// The file itself is never opened here, only asked about: closing any
-// descriptor of it would drop all of SQLite's POSIX locks in this process.
+// The file itself is never opened here: closing any descriptor of it would drop all
+// of SQLite's POSIX locks in this process.
 type storeFile struct {
 	path string
 	info fs.FileInfo
 }
 
-// findStoreFile finds the store's file and says clearly why it cannot be used.
 func findStoreFile(path string) (storeFile, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -43,10 +42,10 @@ func findStoreFile(path string) (storeFile, error) {
 	return storeFile{path, info}, nil
 }
 
-// isUnchanged says if the path still leads to the file. As long as SQLite has that
-// open, no other file can get its inode number. Its link count is 0 as soon as
-// no path leads to it, so the path says it all.
-func (p storeFile) isUnchanged() bool {
-	now, err := os.Stat(p.path)
-	return err == nil && os.SameFile(p.info, now)
+// isUnchanged reports whether the path still leads to the file. As long as SQLite has that
+// open, no other file can get its inode number. Its link count is 0 as soon as no path
+// leads to it, so that looking at the path is enough.
+func (f storeFile) isUnchanged() bool {
+	now, err := os.Stat(f.path)
+	return err == nil && os.SameFile(f.info, now)
 }

@@ -10,17 +10,17 @@ import (
 	"bijou/state/store/opener"
 )
 
-// maxQueuedBatches is how many batches wait for a watcher before the hub drops it.
+// maxQueuedBatches wait for a watcher before the tailer detaches it.
 const maxQueuedBatches = 256
 
 // watcher is either behind, and then its Next reads the log itself, or live,
-// and then the hub fills its queue.
+// and then the tailer fills its queue.
 type watcher struct {
 	*opener.Watch
 	d *db
 
 	nextMu   sync.Mutex // one Next at a time
-	joinedAt int64      // while live: where it joined the hub. The hub's lock guards it
+	joinedAt int64      // while live: the tailer's position when it was added; its lock guards this
 
 	mu       sync.Mutex
 	live     bool
@@ -56,7 +56,6 @@ func (w *watcher) Next(ctx context.Context) (store.Batch, error) {
 	}
 }
 
-// popResult says what take has found.
 type popResult int
 
 const (
@@ -65,7 +64,6 @@ const (
 	queueEmpty
 )
 
-// popBatch is the first batch of the queue, or what to do about there being none.
 func (w *watcher) popBatch() (store.Batch, popResult) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -80,7 +78,7 @@ func (w *watcher) popBatch() (store.Batch, popResult) {
 	return store.Batch{}, queueEmpty
 }
 
-// catchUp reads on in the log, and joins the hub at its end.
+// catchUp reads on in the log, and goes live at its end.
 func (w *watcher) catchUp(ctx context.Context) error {
 	w.mu.Lock()
 	from := w.position
@@ -114,7 +112,7 @@ func (w *watcher) Close() {
 	w.d.tailer.removeWatcher(w)
 }
 
-// push queues a batch unless too many wait. The hub calls it.
+// push reports false if too many batches wait. The tailer calls it.
 func (w *watcher) push(b store.Batch) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -126,17 +124,15 @@ func (w *watcher) push(b store.Batch) bool {
 	return true
 }
 
-// setLive is called by the hub when the watcher joins it.
-func (w *watcher) setLive(pos int64) {
+func (w *watcher) setLive(position int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.live, w.joinedAt = true, pos
+	w.live, w.joinedAt = true, position
 }
 
-// setBehind is called by the hub when it drops the watcher.
-func (w *watcher) setBehind(pos int64) {
+func (w *watcher) setBehind(position int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.live, w.position = false, pos
+	w.live, w.position = false, position
 	w.Wake()
 }

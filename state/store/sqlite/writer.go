@@ -11,42 +11,41 @@ import (
 	"bijou/state/store"
 )
 
-// Fairness between processes: SQLite's lock has no queue, so who has it and
-// wants it again mostly wins. After a burst the writer lets go for a pause, and
-// who waits asks more often than that.
+// Fairness between processes: SQLite's lock has no queue, so that a process which has it
+// and wants it again mostly wins. After a burst the writer pauses, and the others try
+// more often than that.
 const (
 	maxBurst          = 4 * time.Millisecond
 	burstPause        = time.Millisecond
 	lockRetryInterval = 500 * time.Microsecond
 )
 
-// maxGroupJobs is how many jobs are committed together at most. It bounds the
-// memory of a group and the time that others wait for the lock.
+// maxGroupJobs bounds the memory of a group that is committed together, and the time that
+// others wait for the lock.
 const maxGroupJobs = 64
 
-// writer is the one goroutine that writes. Jobs that wait at the same time
-// share one SQLite transaction and its sync; each has its own verdict.
+// writer is the one goroutine that writes. Jobs that wait at the same time share one
+// SQLite transaction and its sync; each has its own result.
 type writer struct {
 	d    *db
 	jobs chan *job
 	sql  *sql.DB
-	conn *conn // the goroutine's, opened by the first job
+	conn *conn // opened by the first job
 
 	burstBegan, released time.Time
 }
 
-// job is one change, made in the writer's turn. Whoever takes it first decides
-// its fate: the writer runs it, its caller calls it off.
+// job is one change. Whoever claims it first decides: the writer runs it, or its caller
+// cancels it.
 type job struct {
 	run     func(*writeTxn) (int64, error)
 	claimed atomic.Bool
-	done    chan struct{} // closed when the result stands
+	done    chan struct{} // closed once result and err are set
 
 	result int64
 	err    error
 }
 
-// tryClaim says if the job is the caller's of take alone.
 func (j *job) tryClaim() bool { return j.claimed.CompareAndSwap(false, true) }
 
 // refusal is an error of one job that leaves the others of its group alone,
@@ -59,7 +58,7 @@ func newWriter(d *db) *writer {
 	return &writer{d: d, jobs: make(chan *job)}
 }
 
-// runJob has the writer run a job and waits until it is durable.
+// runJob has the writer run a job, and blocks until it is durable.
 func (w *writer) runJob(ctx context.Context, run func(*writeTxn) (int64, error)) (int64, error) {
 	j := &job{run: run, done: make(chan struct{})}
 	select {
@@ -81,7 +80,6 @@ func (w *writer) runJob(ctx context.Context, run func(*writeTxn) (int64, error))
 	}
 }
 
-// overdueMessage is why a job was not begun in time.
 func (w *writer) overdueMessage() string {
 	return fmt.Sprintf("cannot write to store %q in time: another process has it locked, or it is overloaded", w.d.file.path)
 }
@@ -111,7 +109,6 @@ func (w *writer) gatherJobs(first *job) []*job {
 	return group
 }
 
-// commitGroup runs the jobs as one SQLite transaction and tells each its result.
 func (w *writer) commitGroup(group []*job) {
 	if time.Since(w.released) >= burstPause {
 		w.burstBegan = time.Now()
@@ -137,8 +134,7 @@ func (w *writer) commitGroup(group []*job) {
 	}
 }
 
-// tryGroup makes the transaction. An error is that of all jobs which were not
-// refused.
+// An error is that of all jobs which were not refused.
 func (w *writer) tryGroup(group []*job) (*writeTxn, error) {
 	if err := w.acquireLock(); err != nil {
 		return nil, err
@@ -158,7 +154,6 @@ func (w *writer) tryGroup(group []*job) (*writeTxn, error) {
 	return t, err
 }
 
-// acquireLock takes the file's write lock, and asks for it as long as is fair.
 func (w *writer) acquireLock() error {
 	began := time.Now()
 	for {
@@ -197,9 +192,8 @@ func (w *writer) connect() (err error) {
 	return err
 }
 
-// rollback ends the transaction without a trace. If even that fails (SQLite
-// has rolled back by itself, or the disk is broken), a new connection knows no
-// transaction.
+// If even the rollback fails (SQLite has rolled back by itself, or the disk is broken), the
+// next transaction has a new connection.
 func (w *writer) rollback() {
 	if _, err := w.conn.exec("ROLLBACK"); err != nil {
 		w.conn.close()
@@ -208,7 +202,7 @@ func (w *writer) rollback() {
 	}
 }
 
-// close is called after run has ended.
+// close must be called after run has ended.
 func (w *writer) close() {
 	if w.conn != nil {
 		w.conn.close()

@@ -7,8 +7,8 @@ import (
 	"bijou/state/store"
 )
 
-// writeTxn is one SQLite transaction of the writer, in which one job after the
-// other runs and sees what those before it have written.
+// writeTxn is one SQLite transaction of the writer. Its jobs run one after the other, and
+// each sees what those before it have written.
 type writeTxn struct {
 	c           *conn
 	keepCommits int64
@@ -18,8 +18,7 @@ type writeTxn struct {
 	logged            bool  // there is something for watchers
 }
 
-// runJobs runs the jobs. It sets the results of each; an error is one that
-// spoils all.
+// runJobs sets the result of each job; an error that it returns spoils all.
 func (t *writeTxn) runJobs(group []*job) error {
 	if _, err := t.c.queryRow("SELECT revision, trimmed FROM head", nil, &t.revision, &t.trimmed); err != nil {
 		return err
@@ -48,7 +47,7 @@ func (t *writeTxn) runJobs(group []*job) error {
 	return err
 }
 
-// commit is the job of Store.Commit: every check comes before the first write.
+// commit makes every check before the first write, so that a refusal has written nothing.
 func (t *writeTxn) commit(txn store.Txn) (int64, error) {
 	for _, c := range txn.Conds {
 		if holds, err := t.condHolds(c); err != nil || !holds {
@@ -66,7 +65,6 @@ func (t *writeTxn) commit(txn store.Txn) (int64, error) {
 	return t.writeOps(txn.Ops)
 }
 
-// orRefuse is the error, or if there is none, a refusal.
 func orRefuse(err, reason error) error {
 	if err != nil {
 		return err
@@ -74,7 +72,6 @@ func orRefuse(err, reason error) error {
 	return refusal{reason}
 }
 
-// condHolds says if a condition holds now.
 func (t *writeTxn) condHolds(c store.Cond) (bool, error) {
 	if c.Key != "" {
 		var revision int64
@@ -123,7 +120,7 @@ func (t *writeTxn) writeOps(ops []store.Op) (int64, error) {
 const putSQL = `INSERT INTO kv VALUES (?, ?, ?, ?)
 	ON CONFLICT (key) DO UPDATE SET value = excluded.value, rev = excluded.rev, lease = excluded.lease`
 
-// writeOp says if the operation changed anything.
+// writeOp reports whether the operation changed anything.
 func (t *writeTxn) writeOp(o store.Op, revision int64) (bool, error) {
 	if o.Delete {
 		n, err := t.c.exec("DELETE FROM kv WHERE key = ?", []byte(o.Key))
@@ -154,8 +151,8 @@ func (t *writeTxn) endLease(id store.LeaseID) error {
 	return err
 }
 
-// trimLog cuts the log when it is an eighth longer than what must be kept, so
-// that not every commit pays for it.
+// trimLog waits until the log is an eighth longer than what must be kept, so that not every
+// commit pays for it.
 func (t *writeTxn) trimLog() error {
 	if t.revision-t.trimmed <= t.keepCommits+t.keepCommits/8 {
 		return nil

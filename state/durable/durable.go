@@ -1,9 +1,9 @@
-// Package durable makes folders that are there after a loss of power, once their
-// making has returned. A folder is a name in its parent, and lasts only when the
-// parent was synced after the name was put there.
+// Package durable makes folders that survive a loss of power once they are made. A folder
+// is a name in its parent, and survives only if the parent was synced after the name was
+// put there.
 //
-// What lies in the folders is their owners' care. It imports nothing of bijou; all
-// may import it but hookenv, the stores and the pure packages.
+// Callers sync the files in the folders. It imports nothing of bijou; all may import it
+// but hookenv, the stores and the pure packages.
 package durable
 
 import (
@@ -15,13 +15,13 @@ import (
 )
 
 // MkdirAll is os.MkdirAll, and syncs the parent of each folder that it makes. It
-// syncs the parent of the first one that is there, too: whoever made that may have
-// been killed before it came to it.
+// syncs the parent of the first one that is there, too: the process that made it may have
+// been killed before it synced.
 func MkdirAll(path string, perm fs.FileMode) error {
 	return mkdirAll(filepath.Clean(path), perm, Sync)
 }
 
-// Sync makes the names that a folder holds last, and that others are gone from it.
+// Sync makes the names in a folder durable, and the removal of others.
 func Sync(folder string) error {
 	f, err := os.Open(folder)
 	if err != nil {
@@ -30,8 +30,7 @@ func Sync(folder string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// SyncAll is Sync of a folder and of all folders below it. What is in the files is
-// their writers' care.
+// SyncAll is Sync of a folder and of all folders below it. It does not sync files.
 func SyncAll(folder string) error {
 	return filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() {
@@ -41,12 +40,12 @@ func SyncAll(folder string) error {
 	})
 }
 
-// mkdirAll makes one folder after the other, and syncs before it makes the next: so
-// at most the last one that is there was not synced.
+// mkdirAll syncs after each folder, before it makes the next: so at most the last one
+// that is there was not synced.
 func mkdirAll(path string, perm fs.FileMode, sync func(folder string) error) error {
 	parent := filepath.Dir(path)
 	if isFolder(path) {
-		if err := sync(parent); err != nil && !othersCare(err) {
+		if err := sync(parent); err != nil && !isUnsyncable(err) {
 			return err
 		}
 		return nil
@@ -71,9 +70,9 @@ func isFolder(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// othersCare says if a folder cannot be synced since it is none of ours to change,
-// or not on a disk: what is in it was not made here.
-func othersCare(err error) bool {
+// isUnsyncable reports whether a folder cannot be synced since this process may not change
+// it, or it is not on a disk: what is in it was not made here.
+func isUnsyncable(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.EINVAL)
 }
 

@@ -2,10 +2,10 @@ package store
 
 import "fmt"
 
-// Limits of one transaction, the same on every store. They are what etcd's
-// defaults take: 128 conditions or operations at each level of a transaction
+// Limits of one transaction, the same on every store. They follow from etcd's
+// defaults: 128 conditions or operations at each level of a transaction
 // within a transaction, and 1.5 MiB a request. They are for what must be seen as
-// one, as all that a hub's hook has told its relations; jobs without a bound go
+// one, as all that a hook has set in many relations; jobs without a bound go
 // in idempotent batches.
 const (
 	MaxConds = 512     // conditions
@@ -13,7 +13,7 @@ const (
 	MaxBytes = 1 << 20 // sum of the operations' keys and values, in bytes
 )
 
-// Size is the sum of the operations' keys and values, in bytes.
+// Size returns the sum of the operations' keys and values, in bytes.
 func (t Txn) Size() (n int) {
 	for _, o := range t.Ops {
 		n += len(o.Key) + len(o.Value)
@@ -21,8 +21,8 @@ func (t Txn) Size() (n int) {
 	return n
 }
 
-// Check answers ErrTooLarge if the transaction is above a limit, another error
-// if a key is empty or occurs in two operations. Stores call it first in Commit.
+// Check returns ErrTooLarge if the transaction is above a limit, and another error if a key
+// is empty or occurs in two operations. Stores call it first in Commit.
 func (t Txn) Check() error {
 	if size := t.Size(); len(t.Conds) > MaxConds || len(t.Ops) > MaxOps || size > MaxBytes {
 		return fmt.Errorf("%w: it has %d conditions, %d operations and %d bytes, at most %d, %d and %d are possible",

@@ -1,9 +1,9 @@
-// Package store is the waist of bijou: the interface of the key-value stores
-// that hold everything durable, and the types that cross it.
+// Package store is the interface of the key-value stores that hold everything durable,
+// and the types that cross it.
 //
-// It is not a store itself: sqlite, etcd and mem lie beside it, and storetest
-// states what each of them must do (what it does not state does not exist).
-// What two of them do alike is in opener. Only they and package state import it.
+// It is not a store itself: sqlite, etcd and mem lie below it, and testscripts/storetest
+// states what each of them must do (nothing else may be relied on). What two of them do
+// alike is in opener. Only they and package state import it.
 package store
 
 import (
@@ -15,9 +15,9 @@ import (
 // revision, greater than all before (not necessarily by one). All methods may
 // be called from several goroutines, and by several processes on one store.
 //
-// Whatever has to wait for the store answers ErrAway if that does not answer for
+// A method that has to wait for the store returns ErrAway if that does not answer for
 // half a minute, or within the call's deadline. Watchers go on by themselves when
-// it is back; leases that it was away for too long are done.
+// it is back; leases that could not be refreshed for their TTL are done.
 type Store interface {
 	// Snapshot opens reads at one revision: the newest at the time of its
 	// first read. It is cheap, short-lived and must be closed.
@@ -28,23 +28,23 @@ type Store interface {
 	// was written. On another error, ErrAway too, it is unknown whether it was
 	// written, so callers make commits that can be repeated. A transaction that changes
 	// nothing (no operations, or deletions of absent keys only) makes no
-	// revision and answers the newest.
+	// revision and returns the newest.
 	Commit(ctx context.Context, txn Txn) (revision int64, err error)
 
 	// Watch delivers every commit after the given revision that touches a key
 	// with one of the prefixes (an exact key is its own prefix), whole and in
-	// order, each once. A revision that the store has trimmed: Next answers
-	// ErrCompacted; so it does once an older copy of the store has taken its place,
-	// where the store notices, as etcd's does.
+	// order, each once. Next returns ErrCompacted if the store has trimmed the
+	// revision, and once an older copy of the store has taken its place, where the
+	// store notices that, as etcd's does.
 	Watch(ctx context.Context, after int64, prefixes ...string) (Watcher, error)
 
-	// Lease makes a lease and keeps it alive until it is closed, is lost, or
-	// the process ends; ctx bounds the making only. Keys put under a lease
+	// Lease grants a lease and keeps it alive until it is closed, is lost, or
+	// the process ends; ctx bounds the call only. Keys put under a lease
 	// vanish (as a commit that watchers see) once it has ended.
 	Lease(ctx context.Context, ttl time.Duration) (Lease, error)
 
-	// Close ends watchers and leases of this opener and frees the store. It is
-	// idempotent; every other method answers ErrClosed after it.
+	// Close ends the watchers and leases of this handle and frees the store. It is
+	// idempotent; every other method returns ErrClosed after it.
 	Close() error
 }
 
@@ -54,7 +54,7 @@ type Snapshot interface {
 	Get(ctx context.Context, key string) (kv KV, ok bool, err error)
 	// List reads all keys with the prefix, sorted bytewise by key.
 	List(ctx context.Context, prefix string) ([]KV, error)
-	// Revision is the snapshot's revision. It reads if nothing was read yet.
+	// Revision returns the snapshot's revision. It reads if nothing was read yet.
 	Revision(ctx context.Context) (int64, error)
 	Close()
 }
@@ -95,17 +95,16 @@ type Op struct {
 // LeaseID names a lease in the store; 0 is none.
 type LeaseID int64
 
-// Batch is what one commit did below a watcher's prefixes: each key once, in no
+// Batch has the events of one commit below a watcher's prefixes: each key once, in no
 // promised order.
 type Batch struct {
 	Revision int64
 	Events   []Event
 }
 
-// Event is one key that was put or deleted. Value is what that commit put, where
-// the store hears of it with the event (etcd's watches say so), and must not be
-// changed. A put without one (of another store's, or of no bytes) says nothing of
-// the value: who is woken takes a fresh snapshot.
+// Event is one key that was put or deleted. Value is what that commit put, if the store
+// has it with the event, as etcd's has, and must not be changed. A put without one (of
+// another store, or of no bytes) says nothing of the value: take a fresh snapshot.
 type Event struct {
 	Key     string
 	Deleted bool
@@ -114,15 +113,15 @@ type Event struct {
 
 // Watcher yields batches in order.
 type Watcher interface {
-	// Next waits for the next batch. ErrCompacted: events are missing, take a
-	// fresh snapshot and watch from its revision. ErrStoreGone, ErrClosed, or
-	// the context's error otherwise. After an error other than the call's own
-	// context's the watcher is finished.
+	// Next blocks until there is a batch. It returns ErrCompacted if events are
+	// missing: take a fresh snapshot and watch from its revision. Other errors are
+	// ErrStoreGone, ErrClosed and the context's. After an error other than the
+	// call's own context's the watcher is finished.
 	Next(ctx context.Context) (Batch, error)
 	Close()
 }
 
-// Lease is a promise that this process lives.
+// Lease shows others that this process lives.
 type Lease interface {
 	ID() LeaseID
 	// Done is closed once the lease is lost or closed, or so long unrefreshed

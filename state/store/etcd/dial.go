@@ -15,8 +15,8 @@ import (
 )
 
 // dial waits for an answer only if there is a user to log in.
-func dial(ctx context.Context, p config, l *authenticator) (*clientv3.Client, error) {
-	options, secure := append(dialOptions(), grpc.WithChainUnaryInterceptor(l.intercept)), (*tls.Config)(nil)
+func dial(ctx context.Context, p config, a *authenticator) (*clientv3.Client, error) {
+	options, secure := append(dialOptions(), grpc.WithChainUnaryInterceptor(a.intercept)), (*tls.Config)(nil)
 	if p.tls {
 		var err error
 		if secure, err = p.loadTLS(); err != nil {

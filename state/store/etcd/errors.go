@@ -94,7 +94,6 @@ func unreachableError(ctx context.Context, p config, err error) error {
 	return store.Away(why, err)
 }
 
-// plainMessage returns the error without gRPC's words around it.
 func plainMessage(err error) string {
 	if s, ok := status.FromError(err); ok {
 		return s.Message()

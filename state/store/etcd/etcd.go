@@ -96,13 +96,13 @@ func open(ctx context.Context, p config) (*db, error) {
 }
 
 func connect(ctx context.Context, p config) (*db, error) {
-	l := &authenticator{config: p, now: time.Now}
-	client, err := dial(ctx, p, l)
+	a := &authenticator{config: p, now: time.Now}
+	client, err := dial(ctx, p, a)
 	if err != nil {
 		return nil, err
 	}
 	d := &db{
-		Opener: opener.New(), config: p, auth: l, keys: keyspace{root: p.prefix + "/"}, client: client, leasedKeys: newLeasedKeyCache(),
+		Opener: opener.New(), config: p, auth: a, keys: keyspace{root: p.prefix + "/"}, client: client, leasedKeys: newLeasedKeyCache(),
 	}
 	d.watches = newWatchMux(d)
 	return d, nil

@@ -31,49 +31,49 @@ type authenticator struct {
 	retryAt         time.Time
 }
 
-func (l *authenticator) intercept(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+func (a *authenticator) intercept(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	login, ok := req.(*pb.AuthenticateRequest)
 	if !ok {
 		return invoke(ctx, method, req, reply, conn, opts...)
 	}
-	password, err := l.config.readPassword()
+	password, err := a.config.readPassword()
 	if err == nil {
-		err = l.activeRefusal(password)
+		err = a.activeRefusal(password)
 	}
 	if err != nil {
 		return err
 	}
 	err = invoke(ctx, method, &pb.AuthenticateRequest{Name: login.Name, Password: password}, reply, conn, opts...)
-	l.recordResult(password, err)
+	a.recordResult(password, err)
 	return err
 }
 
 // activeRefusal returns why the password is not to be tried yet, or nil.
-func (l *authenticator) activeRefusal(password string) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.refusedPassword == password && l.now().Before(l.retryAt) {
-		return l.refusal
+func (a *authenticator) activeRefusal(password string) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.refusedPassword == password && a.now().Before(a.retryAt) {
+		return a.refusal
 	}
 	return nil
 }
 
 // Only an answer says something of the password: other errors change nothing.
-func (l *authenticator) recordResult(password string, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (a *authenticator) recordResult(password string, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	switch {
 	case err == nil:
-		l.refusal, l.backoff = nil, 0
+		a.refusal, a.backoff = nil, 0
 	case errors.Is(rpctypes.Error(err), rpctypes.ErrAuthFailed):
-		l.refusal, l.refusedPassword = err, password
-		l.backoff = min(max(2*l.backoff, firstLoginBackoff), maxLoginBackoff)
-		l.retryAt = l.now().Add(l.backoff)
+		a.refusal, a.refusedPassword = err, password
+		a.backoff = min(max(2*a.backoff, firstLoginBackoff), maxLoginBackoff)
+		a.retryAt = a.now().Add(a.backoff)
 	}
 }
 
-func (l *authenticator) isRefused() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.refusal != nil
+func (a *authenticator) isRefused() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.refusal != nil
 }

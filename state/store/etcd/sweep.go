@@ -45,7 +45,6 @@ func (s *sweeper) run() {
 	}
 }
 
-// sweepOld sweeps the tombstones that were there in the round before.
 func (s *sweeper) sweepOld(ctx context.Context, above int64) error {
 	tombstones := s.d.keys.tombstoneRange("")
 	resp, err := s.d.get(ctx, tombstones.begin, clientv3.WithRange(tombstones.end), clientv3.WithCountOnly())

@@ -143,7 +143,6 @@ func (w *watcher) finishReplay() {
 	w.Wake()
 }
 
-// fail ends the watcher once its queue is empty.
 func (w *watcher) fail(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -151,7 +150,6 @@ func (w *watcher) fail(err error) {
 	w.Wake()
 }
 
-// isOutdated reports whether the epoch of the watcher's position has ended.
 func (w *watcher) isOutdated() bool { return w.epoch != w.d.history.lastSeen().epoch }
 
 func (w *watcher) hasFailed() bool {

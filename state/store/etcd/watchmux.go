@@ -79,7 +79,6 @@ func (m *watchMux) startStream(stop func()) (stream *watchStream, position int64
 	return m.stream, m.position
 }
 
-// watchMarker adds the watch that shows when the store is deleted.
 func (m *watchMux) watchMarker(start int64) {
 	m.lastID++
 	m.markerID = m.lastID

@@ -9,7 +9,7 @@ import (
 	"bijou/state/store"
 )
 
-// data is what all openers share.
+// data is shared by all handles.
 type data struct {
 	mu       sync.Mutex
 	revision int64
@@ -55,7 +55,6 @@ func (d *data) commit(txn store.Txn) (int64, error) {
 	return d.revision, nil
 }
 
-// condHolds says if a condition holds now.
 func (d *data) condHolds(c store.Cond) bool {
 	if c.Key != "" {
 		v, _ := d.versionAt(c.Key, d.revision)
@@ -90,7 +89,6 @@ func (d *data) apply(ops []store.Op) {
 	}
 }
 
-// eventValue is what watchers are told of the value.
 func eventValue(o store.Op) []byte {
 	if o.Delete {
 		return nil
@@ -105,8 +103,7 @@ func (d *data) putVersion(key string, v version) {
 	d.history[key] = append(d.history[key], v)
 }
 
-// versionAt is the key as it was at the revision; the zero version and false if it
-// was absent.
+// versionAt returns the zero version and false if the key was absent.
 func (d *data) versionAt(key string, revision int64) (version, bool) {
 	for _, v := range slices.Backward(d.history[key]) {
 		if v.revision > revision {
@@ -120,7 +117,7 @@ func (d *data) versionAt(key string, revision int64) (version, bool) {
 	return version{}, false
 }
 
-// logSince is the log after the revision, which must not be trimmed.
+// logSince returns the log after the revision, which must not be trimmed.
 func (d *data) logSince(revision int64) []store.Batch {
 	i := len(d.log)
 	for i > 0 && d.log[i-1].Revision > revision {
@@ -129,7 +126,6 @@ func (d *data) logSince(revision int64) []store.Batch {
 	return d.log[i:]
 }
 
-// leaseKeys is the live keys under a lease, sorted.
 func (d *data) leaseKeys(id store.LeaseID) []string {
 	var keys []string
 	for _, key := range slices.Sorted(maps.Keys(d.history)) {
@@ -140,7 +136,6 @@ func (d *data) leaseKeys(id store.LeaseID) []string {
 	return keys
 }
 
-// filterEvents is the events whose keys have one of the prefixes.
 func filterEvents(events []store.Event, prefixes []string) []store.Event {
 	var out []store.Event
 	for _, e := range events {

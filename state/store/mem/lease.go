@@ -8,7 +8,7 @@ import (
 )
 
 // lease lives until it is revoked: the process that would keep it alive is
-// the one that holds the data, so nothing needs refreshing.
+// the one that has the data, so nothing needs refreshing.
 type lease struct {
 	d    *data
 	id   store.LeaseID
@@ -33,7 +33,7 @@ func (d *data) grantLease(ttl time.Duration) *lease {
 	return l
 }
 
-// revokeLease ends a lease and deletes its keys as one commit. It is idempotent.
+// revokeLease deletes the lease's keys as one commit. It is idempotent.
 func (d *data) revokeLease(id store.LeaseID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -14,16 +14,16 @@ import (
 	"bijou/state/store"
 )
 
-// handle is one opener of the data.
+// handle is one user of the data, as a process is of a store on disk.
 type handle struct {
 	d      *data
 	closed chan struct{}
 
 	mu     sync.Mutex
-	leases map[store.LeaseID]*lease // those it keeps alive
+	leases map[store.LeaseID]*lease // that end with the handle
 }
 
-// New makes a fresh, empty store.
+// New returns a fresh, empty store.
 func New() store.Store {
 	return newHandle(newData())
 }
@@ -86,7 +86,6 @@ func (o *handle) Close() error {
 	return nil
 }
 
-// checkUsable answers ErrClosed after Close, and the error of a context that has ended.
 func (o *handle) checkUsable(ctx context.Context) error {
 	select {
 	case <-o.closed:

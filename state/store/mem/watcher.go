@@ -7,13 +7,13 @@ import (
 	"bijou/state/store"
 )
 
-// watcher walks along the log.
+// watcher reads the log from its position on.
 type watcher struct {
 	o        *handle
 	prefixes []string
 
 	mu       sync.Mutex // one Next at a time
-	position int64      // the last revision that it has looked at
+	position int64      // the last revision that it has read
 
 	once   sync.Once
 	closed chan struct{}
@@ -39,8 +39,8 @@ func (w *watcher) Next(ctx context.Context) (store.Batch, error) {
 	}
 }
 
-// nextBatch moves to the next batch below the prefixes. If there is none, its
-// batch is empty, and changed is closed when it is worth looking again.
+// nextBatch returns the next batch below the prefixes. If there is none, the batch is empty,
+// and changed is closed by the next commit.
 func (w *watcher) nextBatch() (found store.Batch, changed <-chan struct{}, err error) {
 	d := w.o.d
 	d.mu.Lock()

@@ -7,7 +7,7 @@ import (
 	"bijou/state/store"
 )
 
-// MinimalPrefixes is those of the prefixes that no other covers, sorted.
+// MinimalPrefixes returns those of the prefixes that no other covers, sorted.
 func MinimalPrefixes(prefixes []string) []string {
 	var out []string
 	for _, p := range slices.Sorted(slices.Values(prefixes)) {
@@ -22,7 +22,7 @@ func MinimalPrefixes(prefixes []string) []string {
 // lock of its own.
 type WatcherIndex[W comparable] map[string]map[W]bool
 
-// Add takes in a watcher, whose prefixes are Widest.
+// Add adds a watcher, whose prefixes are minimal.
 func (x WatcherIndex[W]) Add(w W, prefixes []string) {
 	for _, p := range prefixes {
 		if x[p] == nil {
@@ -32,8 +32,8 @@ func (x WatcherIndex[W]) Add(w W, prefixes []string) {
 	}
 }
 
-// Remove forgets a watcher, and answers the prefixes of which it was the last. It
-// is idempotent.
+// Remove removes a watcher, and returns the prefixes of which it was the last. It is
+// idempotent.
 func (x WatcherIndex[W]) Remove(w W, prefixes []string) (idle []string) {
 	for _, p := range prefixes {
 		if !x[p][w] {
@@ -48,8 +48,8 @@ func (x WatcherIndex[W]) Remove(w W, prefixes []string) (idle []string) {
 	return idle
 }
 
-// SplitBatch is what of a commit concerns which watcher. It costs a look for each byte
-// of a key, however many watchers there are.
+// SplitBatch returns for each watcher the events that concern it. It costs a look-up for
+// each byte of a key, however many watchers there are.
 func (x WatcherIndex[W]) SplitBatch(b store.Batch) map[W]store.Batch {
 	parts := map[W]store.Batch{}
 	for _, e := range b.Events {

@@ -12,11 +12,12 @@ import (
 // revoke expires.
 const revokeTimeout = 5 * time.Second
 
-// GrantedLease is a lease that the store has granted, and what the store does for it.
+// GrantedLease is a lease that the store has granted, and how the store refreshes and
+// revokes it.
 type GrantedLease struct {
 	ID          store.LeaseID
 	TTL         time.Duration
-	RequestedAt time.Time // before the store was asked for it
+	RequestedAt time.Time // before the store granted it
 
 	// Refresh asks the store once, within ctx, which ends with the TTL at the
 	// latest. lives is false if the lease was lost.
@@ -25,8 +26,7 @@ type GrantedLease struct {
 	Revoke func(ctx context.Context) error
 }
 
-// lease is one that an opener keeps alive: its goroutine refreshes it three
-// times in a TTL.
+// lease is refreshed by a goroutine of its own three times in a TTL.
 type lease struct {
 	GrantedLease
 	o    *Opener
@@ -36,8 +36,8 @@ type lease struct {
 	stop chan struct{}
 }
 
-// KeepLease keeps the lease alive until it is closed or lost. ErrClosed: the opener is
-// being closed, and the lease expires unused.
+// KeepLease keeps the lease alive until it is closed or lost. It returns ErrClosed if the
+// opener is being closed; then the lease expires unused.
 func (o *Opener) KeepLease(t GrantedLease) (store.Lease, error) {
 	l := &lease{GrantedLease: t, o: o, done: make(chan struct{}), stop: make(chan struct{})}
 	o.mu.Lock()
@@ -47,7 +47,7 @@ func (o *Opener) KeepLease(t GrantedLease) (store.Lease, error) {
 	}
 	o.leases[l] = true
 	o.tasks.Go(func() {
-		defer close(l.done) // what is over is not held any more
+		defer close(l.done) // after it was removed
 		defer o.removeLease(l)
 		l.refreshLoop()
 	})
@@ -60,8 +60,8 @@ func (o *Opener) removeLease(l *lease) {
 	delete(o.leases, l)
 }
 
-// AbandonLeases lets the leases expire, as the end of the process would, and answers
-// how to revoke each. There are no new ones after it.
+// AbandonLeases stops refreshing the leases, which then expire, as the end of the process
+// would, and returns how to revoke each. There are no new ones after it.
 func (o *Opener) AbandonLeases() (revoke []func(ctx context.Context) error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -102,7 +102,7 @@ func (l *lease) Close(ctx context.Context) error {
 		return nil // the opener has revoked it
 	}
 	err := l.Revoke(ctx)
-	if err == nil { // the store answers, so that keep ends, too
+	if err == nil { // the store answers, so that refreshLoop ends, too
 		select {
 		case <-l.done:
 		case <-ctx.Done():
@@ -111,9 +111,9 @@ func (l *lease) Close(ctx context.Context) error {
 	return err
 }
 
-// refreshLoop refreshes the lease until it is closed, is lost, or has not been
-// refreshed for its TTL. The time counts from before each refresh, so that Done
-// is closed before others may expire it.
+// refreshLoop ends when the lease is closed, is lost, or has not been refreshed for its TTL.
+// The time counts from before each refresh, so that Done is closed before others may expire
+// the lease.
 func (l *lease) refreshLoop() {
 	refreshed, next := l.RequestedAt, l.TTL/3
 	for l.sleepUnlessStopped(next) {
@@ -134,7 +134,7 @@ func (l *lease) refreshLoop() {
 	}
 }
 
-// sleepUnlessStopped waits, and says if the lease is still wanted.
+// sleepUnlessStopped reports whether the lease is still wanted.
 func (l *lease) sleepUnlessStopped(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

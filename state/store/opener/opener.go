@@ -1,6 +1,6 @@
-// Package opener is what one process's side of a store has in common, whichever
-// store it is: a life that ends with Close or with the store, the leases that it
-// keeps alive, and the index of its watchers.
+// Package opener is the base of a store's handle in one process, whichever store it is:
+// its life, which ends with Close or with the store, the leases that it keeps alive, and
+// the index of its watchers.
 //
 // It is no store and knows neither keys nor tables. Only the stores import it; of
 // bijou it imports package store only.
@@ -13,7 +13,8 @@ import (
 	"bijou/state/store"
 )
 
-// Opener is one opener of a store. Its methods may be called from several goroutines.
+// Opener is the base of one handle of a store, which embeds it. Its methods may be called
+// from several goroutines.
 type Opener struct {
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -28,30 +29,30 @@ type Opener struct {
 	leases  map[*lease]bool
 }
 
-// New makes one that is open.
+// New returns an open one.
 func New() *Opener {
 	o := &Opener{gone: make(chan struct{}), leases: map[*lease]bool{}}
 	o.ctx, o.cancel = context.WithCancel(context.Background())
 	return o
 }
 
-// Context ends when the opener is closed, for what runs on its account.
+// Context returns a context that ends when the opener is closed, for its goroutines.
 func (o *Opener) Context() context.Context { return o.ctx }
 
-// Closed is closed when the opener is.
+// Closed returns a channel that is closed when the opener is.
 func (o *Opener) Closed() <-chan struct{} { return o.ctx.Done() }
 
-// Gone is closed when the store is gone.
+// Gone returns a channel that is closed when the store is gone.
 func (o *Opener) Gone() <-chan struct{} { return o.gone }
 
-// MarkGone says that the store is gone, from now on for ever. It answers ErrStoreGone.
+// MarkGone marks the store as gone for ever, and returns ErrStoreGone.
 func (o *Opener) MarkGone() error {
 	o.goneOnce.Do(func() { close(o.gone) })
 	return store.ErrStoreGone
 }
 
-// CheckUsable says why the store cannot be used: ErrClosed, ErrStoreGone, or the
-// error of the call's context.
+// CheckUsable returns ErrClosed, ErrStoreGone, or the error of the call's context if the
+// store cannot be used.
 func (o *Opener) CheckUsable(ctx context.Context) error {
 	if o.ctx.Err() != nil {
 		return store.ErrClosed
@@ -64,8 +65,8 @@ func (o *Opener) CheckUsable(ctx context.Context) error {
 	}
 }
 
-// Go starts a goroutine that Close waits for, unless the opener is closed. It ends
-// when Closed is.
+// Go starts a goroutine that Close waits for, unless the opener is closed. It must end
+// when the opener is closed.
 func (o *Opener) Go(f func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -74,8 +75,8 @@ func (o *Opener) Go(f func()) {
 	}
 }
 
-// Close revokes the leases, ends the opener, waits for its goroutines, and calls
-// free, once: whoever calls it again only waits for the same.
+// Close revokes the leases, ends the opener, waits for its goroutines, and calls free. It
+// does so once: another call only waits for the first.
 func (o *Opener) Close(free func()) {
 	o.closeOnce.Do(func() {
 		o.revokeAll()

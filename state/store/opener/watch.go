@@ -6,29 +6,29 @@ import (
 	"bijou/state/store"
 )
 
-// Watch is what every watcher has: what it watches, its end, and how its Next is
-// woken.
+// Watch is the base of a watcher, which embeds it: its prefixes, its end, and how its Next
+// is woken.
 type Watch struct {
 	Prefixes []string // none covers another
 
 	opener *Opener
 	ctx    context.Context
 	cancel context.CancelFunc
-	wake   chan struct{} // one is enough: it says "look"
+	wake   chan struct{} // buffered: one wake-up is enough
 }
 
-// NewWatch makes one that ends with the opener at the latest.
+// NewWatch returns a watch that ends with the opener at the latest.
 func (o *Opener) NewWatch(prefixes []string) *Watch {
 	w := &Watch{Prefixes: MinimalPrefixes(prefixes), opener: o, wake: make(chan struct{}, 1)}
 	w.ctx, w.cancel = context.WithCancel(o.ctx)
 	return w
 }
 
-// Context ends with the watcher, for what runs on its account.
+// Context returns a context that ends with the watch, for its goroutines.
 func (w *Watch) Context() context.Context { return w.ctx }
 
-// CheckUsable says ErrClosed of a watcher that was ended, by itself or with its
-// opener; ErrStoreGone; or the error of the call's context.
+// CheckUsable returns ErrClosed if the watch was ended, by itself or with its opener;
+// ErrStoreGone; or the error of the call's context.
 func (w *Watch) CheckUsable(ctx context.Context) error {
 	if w.ctx.Err() != nil {
 		return store.ErrClosed
@@ -36,7 +36,7 @@ func (w *Watch) CheckUsable(ctx context.Context) error {
 	return w.opener.CheckUsable(ctx)
 }
 
-// Wait returns when the watcher was roused, or is not Usable any more.
+// Wait blocks until the watch is woken, or is not usable any more.
 func (w *Watch) Wait(ctx context.Context) {
 	select {
 	case <-w.wake:
@@ -46,7 +46,7 @@ func (w *Watch) Wait(ctx context.Context) {
 	}
 }
 
-// Wake has Wait return, the next if nobody waits now.
+// Wake has Wait return: the next call, if nobody waits now.
 func (w *Watch) Wake() {
 	select {
 	case w.wake <- struct{}{}:
@@ -54,5 +54,5 @@ func (w *Watch) Wake() {
 	}
 }
 
-// Cancel ends the watcher. It is idempotent.
+// Cancel ends the watch. It is idempotent.
 func (w *Watch) Cancel() { w.cancel() }

@@ -63,7 +63,6 @@ func (c *conn) prepare(query string) (*sql.Stmt, error) {
 	return s, nil
 }
 
-// exec returns the number of rows that the statement touched.
 func (c *conn) exec(query string, args ...any) (int64, error) {
 	s, err := c.prepare(query)
 	if err != nil {
@@ -90,7 +89,7 @@ func (c *conn) queryRow(query string, args []any, into ...any) (bool, error) {
 	return err == nil, storeError(err)
 }
 
-// queryRows calls each for every row, until it returns false or an error.
+// queryRows stops early if each returns false or an error.
 func (c *conn) queryRows(query string, args []any, each func(*sql.Rows) (bool, error)) error {
 	s, err := c.prepare(query)
 	if err != nil {

@@ -46,7 +46,6 @@ func resultCode(err error) int {
 	return 0
 }
 
-// isBusy reports whether another process has the file locked.
 func isBusy(err error) bool {
 	var e *sqlite3.Error
 	return errors.As(err, &e) && e.Code()&0xff == codes.SQLITE_BUSY

@@ -112,7 +112,6 @@ func open(ctx context.Context, path string, options Options) (*db, error) {
 	return d, nil
 }
 
-// checkPresent is CheckUsable and checkFile.
 func (d *db) checkPresent(ctx context.Context) error {
 	if err := d.CheckUsable(ctx); err != nil {
 		return err

@@ -78,7 +78,6 @@ func (w *watcher) popBatch() (store.Batch, popResult) {
 	return store.Batch{}, queueEmpty
 }
 
-// catchUp reads on in the log, and goes live at its end.
 func (w *watcher) catchUp(ctx context.Context) error {
 	w.mu.Lock()
 	from := w.position

@@ -95,7 +95,6 @@ func (w *writer) run() {
 	}
 }
 
-// gatherJobs takes the jobs that wait already.
 func (w *writer) gatherJobs(first *job) []*job {
 	group := []*job{first}
 	for len(group) < maxGroupJobs {

@@ -130,7 +130,6 @@ func (t *writeTxn) writeOp(o store.Op, revision int64) (bool, error) {
 	return true, err
 }
 
-// endLease deletes a lease and its keys as one revision.
 func (t *writeTxn) endLease(id store.LeaseID) error {
 	n, err := t.c.exec("DELETE FROM lease WHERE id = ?", int64(id))
 	if err != nil || n == 0 {

@@ -17,7 +17,7 @@ type snapshot struct {
 	closed            atomic.Bool
 }
 
-// Snapshot tells, when it is closed, how much was read in it.
+// Snapshot logs, when it is closed, how much was read in it.
 func (t *traced) Snapshot(ctx context.Context) (store.Snapshot, error) {
 	s, err := t.Store.Snapshot(ctx)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package trace is a store that tells what is asked of another one, for whoever
-// looks for the reason of something: keys and revisions, never values.
+// Package trace is a store that logs what is done with another one: keys and revisions,
+// never values.
 //
 // It stores nothing itself. Only package state imports it.
 package trace
@@ -12,8 +12,8 @@ import (
 	"bijou/state/store"
 )
 
-// New returns the store, told of at level debug; the store itself if nobody
-// listens there.
+// New returns a store that logs at level debug; the store itself if that level is not
+// enabled.
 func New(ctx context.Context, s store.Store, log *slog.Logger) store.Store {
 	if !log.Enabled(ctx, slog.LevelDebug) {
 		return s
@@ -21,13 +21,13 @@ func New(ctx context.Context, s store.Store, log *slog.Logger) store.Store {
 	return &traced{Store: s, log: log}
 }
 
-// traced tells of everything but Close; of reads, how many a snapshot made.
+// traced logs everything but Close; of reads, how many a snapshot made.
 type traced struct {
 	store.Store
 	log *slog.Logger
 }
 
-// Commit tells what was written, on what conditions, and how long it took.
+// Commit logs what was written, on how many conditions, and how long it took.
 func (t *traced) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 	begun := time.Now()
 	revision, err := t.Store.Commit(ctx, txn)
@@ -36,7 +36,7 @@ func (t *traced) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 	return revision, err
 }
 
-// opKeys are those that were put, or deleted.
+// opKeys returns the keys that are deleted, or those that are put.
 func opKeys(ops []store.Op, deleted bool) (keys []string) {
 	for _, o := range ops {
 		if o.Delete == deleted {
@@ -46,7 +46,7 @@ func opKeys(ops []store.Op, deleted bool) (keys []string) {
 	return keys
 }
 
-// Watch tells what is watched, and the watcher each batch.
+// Watch logs what is watched; the watcher logs each batch.
 func (t *traced) Watch(ctx context.Context, after int64, prefixes ...string) (store.Watcher, error) {
 	w, err := t.Store.Watch(ctx, after, prefixes...)
 	t.log.Debug("watch", "after", after, "prefixes", prefixes, "error", err)
@@ -56,7 +56,7 @@ func (t *traced) Watch(ctx context.Context, after int64, prefixes ...string) (st
 	return &watcher{Watcher: w, log: t.log}, nil
 }
 
-// Lease tells which lease was made.
+// Lease logs which lease was granted.
 func (t *traced) Lease(ctx context.Context, ttl time.Duration) (store.Lease, error) {
 	l, err := t.Store.Lease(ctx, ttl)
 	if err != nil {
@@ -72,7 +72,7 @@ type watcher struct {
 	log *slog.Logger
 }
 
-// Next tells what the batch holds.
+// Next logs what the batch holds.
 func (w *watcher) Next(ctx context.Context) (store.Batch, error) {
 	b, err := w.Watcher.Next(ctx)
 	changed := make([]string, len(b.Events))

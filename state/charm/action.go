@@ -45,50 +45,50 @@ func ParseActions(data []byte) (map[string]Action, error) {
 	if err := unmarshalCharm(data, &raw); err != nil {
 		return nil, err
 	}
-	return actionsOf(raw)
+	return decodeActions(raw)
 }
 
-// actionsOfCharmcraft reads the same dictionary from under `actions`.
-func actionsOfCharmcraft(data []byte) (map[string]Action, error) {
+// parseCharmcraftActions reads the same dictionary from under `actions`.
+func parseCharmcraftActions(data []byte) (map[string]Action, error) {
 	var raw struct {
 		Actions map[string]yaml.Node `yaml:"actions"`
 	}
 	if err := unmarshalCharm(data, &raw); err != nil {
 		return nil, err
 	}
-	return actionsOf(raw.Actions)
+	return decodeActions(raw.Actions)
 }
 
-// maxWeight bounds what the actions of a charm stand for, aliases followed, in
+// maxActionValues bounds what the actions of a charm stand for, aliases followed, in
 // values: each part of them is decoded by itself, and so is each time within what
 // yaml.v3 bounds.
-const maxWeight = 50_000
+const maxActionValues = 50_000
 
-// weight counts the values that a node stands for, up to one more than maxWeight.
-func weight(n *yaml.Node, known map[*yaml.Node]int) int {
+// countValues counts the values that a node stands for, up to one more than maxActionValues.
+func countValues(n *yaml.Node, known map[*yaml.Node]int) int {
 	if w, ok := known[n]; ok {
 		return w
 	}
-	known[n] = maxWeight + 1 // it is what an alias inside of it would stand for
+	known[n] = maxActionValues + 1 // it is what an alias inside of it would stand for
 	w := 1
 	if n.Kind == yaml.AliasNode {
-		w += weight(n.Alias, known)
+		w += countValues(n.Alias, known)
 	}
 	for _, child := range n.Content {
-		w = min(w+weight(child, known), maxWeight+1)
+		w = min(w+countValues(child, known), maxActionValues+1)
 	}
 	known[n] = w
 	return w
 }
 
-// actionsOf checks what was read, in the order of the names.
-func actionsOf(raw map[string]yaml.Node) (map[string]Action, error) {
+// decodeActions checks what was read, in the order of the names.
+func decodeActions(raw map[string]yaml.Node) (map[string]Action, error) {
 	actions := map[string]Action{}
 	total, known := 0, map[*yaml.Node]int{}
 	for _, name := range slices.Sorted(maps.Keys(raw)) {
 		node := raw[name]
-		if total += weight(&node, known); total > maxWeight {
-			return nil, fmt.Errorf("action %q: too big: all actions together have more than %d values", name, maxWeight)
+		if total += countValues(&node, known); total > maxActionValues {
+			return nil, fmt.Errorf("action %q: too big: all actions together have more than %d values", name, maxActionValues)
 		}
 		if name == "additionalProperties" && raw[name].Kind == yaml.ScalarNode {
 			continue // what some write at the top, meaning all actions
@@ -96,7 +96,7 @@ func actionsOf(raw map[string]yaml.Node) (map[string]Action, error) {
 		if err := CheckAction(name); err != nil {
 			return nil, err
 		}
-		a, err := parseAction(&node)
+		a, err := decodeAction(&node)
 		if err != nil {
 			return nil, fmt.Errorf("action %q: %w", name, err)
 		}
@@ -105,7 +105,7 @@ func actionsOf(raw map[string]yaml.Node) (map[string]Action, error) {
 	return actions, nil
 }
 
-func parseAction(node *yaml.Node) (Action, error) {
+func decodeAction(node *yaml.Node) (Action, error) {
 	var raw actionYAML
 	if err := decodeNode(node, &raw); err != nil {
 		return Action{}, err
@@ -138,23 +138,23 @@ func decodeNode(node *yaml.Node, into any) (err error) {
 			err = fmt.Errorf("cannot parse YAML: %v", p)
 		}
 	}()
-	return oneLine(node.Decode(into))
+	return shortenError(node.Decode(into))
 }
 
 // Check holds parameters against the action's schema and returns them complete,
 // with the defaults of those that were not given, in JSON's types.
 func (a Action) Check(parameters map[string]any) (map[string]any, error) {
-	given, ok := normal(parameters).(map[string]any)
+	given, ok := toJSON(parameters).(map[string]any)
 	if !ok && len(parameters) > 0 {
 		return nil, errors.New("the parameters hold what JSON cannot say")
 	}
 	if given == nil {
 		given = map[string]any{}
 	}
-	if err := a.Params.check("", given); err != nil {
+	if err := a.Params.checkValue("", given); err != nil {
 		return nil, err
 	}
-	return a.Params.complete(given), nil
+	return a.Params.addDefaults(given), nil
 }
 
 // Undescribed lists the parameters, of those given, that the charm says nothing
@@ -192,8 +192,8 @@ func (c *Charm) readActions(read func(name string) ([]byte, error)) error {
 	for _, from := range []struct {
 		file  string
 		parse func([]byte) (map[string]Action, error)
-	}{{"actions.yaml", ParseActions}, {"charmcraft.yaml", actionsOfCharmcraft}} {
-		if !c.has(from.file) {
+	}{{"actions.yaml", ParseActions}, {"charmcraft.yaml", parseCharmcraftActions}} {
+		if !c.hasFile(from.file) {
 			continue
 		}
 		data, err := read(from.file)

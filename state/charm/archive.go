@@ -44,7 +44,7 @@ type ArchiveInfo struct {
 // (*~, .*.swp, .#*, #*#) is left out. Refused, by name: sockets, pipes, devices,
 // links that point outside of the charm, and what exceeds the limits.
 func Archive(dir string, w io.Writer, opts ArchiveOptions) (ArchiveInfo, error) {
-	info, err := archive(dir, w, opts, usual())
+	info, err := archive(dir, w, opts, defaultLimits())
 	if err != nil {
 		return ArchiveInfo{}, fmt.Errorf("cannot archive charm %q: %w", dir, err)
 	}
@@ -61,21 +61,21 @@ func archive(dir string, w io.Writer, opts ArchiveOptions, l limits) (ArchiveInf
 		return ArchiveInfo{}, err
 	}
 	defer root.Close()
-	items, err := collect(root, opts.Tools, l)
+	items, err := listItems(root, opts.Tools, l)
 	if err != nil {
 		return ArchiveInfo{}, err
 	}
-	out := &meteredWriter{w: w, sum: sha256.New(), limits: l}
-	a := &archiver{root: root, zip: zip.NewWriter(out), limits: l, content: bufio.NewReaderSize(nil, sample), revision: cmp.Or(opts.Revision, c.Revision)}
+	out := &archiveWriter{w: w, sum: sha256.New(), limits: l}
+	a := &archiver{root: root, zip: zip.NewWriter(out), limits: l, content: bufio.NewReaderSize(nil, sampleSize), revision: cmp.Or(opts.Revision, c.Revision)}
 	for _, it := range items {
-		if err := a.add(it); err != nil {
+		if err := a.addItem(it); err != nil {
 			return ArchiveInfo{}, fmt.Errorf("file %q: %w", it.name, err)
 		}
 	}
 	if err := a.zip.Close(); err != nil {
 		return ArchiveInfo{}, err
 	}
-	return ArchiveInfo{SHA256: hex.EncodeToString(out.sum.Sum(nil)), Size: out.n, Unpacked: a.read, Files: len(items)}, nil
+	return ArchiveInfo{SHA256: hex.EncodeToString(out.sum.Sum(nil)), Size: out.n, Unpacked: a.unpacked, Files: len(items)}, nil
 }
 
 // item is one thing to archive.
@@ -89,8 +89,8 @@ type item struct {
 // revisionItem is the revision file, whether or not the charm has one.
 var revisionItem = item{name: "revision", mode: 0o644}
 
-// collect lists and checks what belongs into the archive, sorted by name.
-func collect(root *os.Root, tools []string, l limits) ([]item, error) {
+// listItems lists and checks what belongs into the archive, sorted by name.
+func listItems(root *os.Root, tools []string, l limits) ([]item, error) {
 	items := []item{revisionItem}
 	links := make(map[string]string)
 	var total int64
@@ -102,9 +102,9 @@ func collect(root *os.Root, tools []string, l limits) ([]item, error) {
 			return errors.New(`"revision" is a folder, where a file with a number should be`)
 		case name == "." || name == revisionItem.name:
 			return nil
-		case ignored(d.Name()) && d.IsDir():
+		case isIgnored(d.Name()) && d.IsDir():
 			return fs.SkipDir
-		case ignored(d.Name()):
+		case isIgnored(d.Name()):
 			return nil
 		}
 		it, err := newItem(root, name, d)
@@ -125,7 +125,7 @@ func collect(root *os.Root, tools []string, l limits) ([]item, error) {
 		return nil, err
 	}
 	slices.SortFunc(items, func(a, b item) int { return strings.Compare(a.name, b.name) })
-	return items, checkLinks(items, newResolver(links, tools))
+	return items, checkLinks(items, newLinkResolver(links, tools))
 }
 
 // newItem looks at one file.
@@ -145,17 +145,17 @@ func newItem(root *os.Root, name string, d fs.DirEntry) (item, error) {
 	case fs.ModeSymlink:
 		it.target, err = root.Readlink(name)
 	default:
-		err = fmt.Errorf("file %q cannot be in a charm: it is %s", name, kind(it.mode))
+		err = fmt.Errorf("file %q cannot be in a charm: it is %s", name, describeType(it.mode))
 	}
 	return it, err
 }
 
-func checkLinks(items []item, res *resolver) error {
+func checkLinks(items []item, res *linkResolver) error {
 	for _, it := range items {
 		if it.mode.Type() != fs.ModeSymlink {
 			continue
 		}
-		if err := res.check(it.name); err != nil {
+		if err := res.checkLink(it.name); err != nil {
 			return err
 		}
 	}
@@ -168,19 +168,19 @@ type archiver struct {
 	zip      *zip.Writer
 	revision int
 	content  *bufio.Reader // of the file that is added; one for all
-	read     int64         // bytes of all files so far
+	unpacked int64         // bytes of all files so far
 	limits   limits
 }
 
-// epoch is the time of every file in an archive: the earliest that zip knows.
-var epoch = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
+// archiveTime is the time of every file in an archive: the earliest that zip knows.
+var archiveTime = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// add writes one item.
-func (a *archiver) add(it item) error {
+// addItem writes one item.
+func (a *archiver) addItem(it item) error {
 	if it.mode.IsRegular() && it.name != revisionItem.name {
 		return a.addFile(it)
 	}
-	h := header(it)
+	h := newHeader(it)
 	if it.mode.IsDir() {
 		h.Name, h.Method = it.name+"/", zip.Store
 	}
@@ -195,8 +195,8 @@ func (a *archiver) add(it item) error {
 	return err
 }
 
-func header(it item) *zip.FileHeader {
-	h := &zip.FileHeader{Name: it.name, Modified: epoch, Method: zip.Deflate}
+func newHeader(it item) *zip.FileHeader {
+	h := &zip.FileHeader{Name: it.name, Modified: archiveTime, Method: zip.Deflate}
 	h.SetMode(it.mode)
 	return h
 }
@@ -210,44 +210,44 @@ func (a *archiver) addFile(it item) error {
 	}
 	defer f.Close()
 	a.content.Reset(f)
-	begin, err := a.content.Peek(sample)
+	begin, err := a.content.Peek(sampleSize)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	h := header(it)
-	if len(begin) == sample && !shrinks(begin) {
+	h := newHeader(it)
+	if len(begin) == sampleSize && !isCompressible(begin) {
 		h.Method = zip.Store
 	}
 	w, err := a.zip.CreateHeader(h)
 	if err != nil {
 		return err
 	}
-	return a.copy(w)
+	return a.copyContent(w)
 }
 
-// sample is how many bytes of a file tell if it is packed already.
-const sample = 64 << 10
+// sampleSize is how many bytes of a file tell if it is packed already.
+const sampleSize = 64 << 10
 
-// shrinks tells if deflating saves more than a little.
-func shrinks(data []byte) bool {
+// isCompressible tells if deflating saves more than a little.
+func isCompressible(data []byte) bool {
 	var out bytes.Buffer
 	w, _ := flate.NewWriter(&out, flate.DefaultCompression) // the level is a known one
 	_, errWrite := w.Write(data)
 	return errors.Join(errWrite, w.Close()) != nil || out.Len() < len(data)*31/32
 }
 
-// copy copies the open file's content, and counts it.
-func (a *archiver) copy(w io.Writer) error {
-	n, err := io.Copy(w, io.LimitReader(a.content, a.limits.unpacked-a.read+1))
-	a.read += n
+// copyContent copies the open file's content, and counts it.
+func (a *archiver) copyContent(w io.Writer) error {
+	n, err := io.Copy(w, io.LimitReader(a.content, a.limits.unpacked-a.unpacked+1))
+	a.unpacked += n
 	if err != nil {
 		return err
 	}
-	return a.limits.checkUnpacked(a.read)
+	return a.limits.checkUnpacked(a.unpacked)
 }
 
-// meteredWriter sums, counts and bounds what goes through it.
-type meteredWriter struct {
+// archiveWriter sums, counts and bounds what goes through it.
+type archiveWriter struct {
 	w      io.Writer
 	sum    hash.Hash
 	n      int64
@@ -255,7 +255,7 @@ type meteredWriter struct {
 }
 
 // Write passes p on, unless the archive becomes too big by it.
-func (m *meteredWriter) Write(p []byte) (int, error) {
+func (m *archiveWriter) Write(p []byte) (int, error) {
 	if err := m.limits.checkPacked(m.n + int64(len(p))); err != nil {
 		return 0, err
 	}

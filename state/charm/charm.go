@@ -41,7 +41,7 @@ func readDir(path string) (*Charm, error) {
 	if err != nil {
 		return nil, err
 	}
-	return assemble(files, func(name string) ([]byte, error) {
+	return newCharm(files, func(name string) ([]byte, error) {
 		f, err := root.Open(name)
 		if err != nil {
 			return nil, err
@@ -63,9 +63,9 @@ func listDir(root *os.Root) (map[string]fs.FileMode, error) {
 			return nil
 		case len(files) >= MaxFiles:
 			return fs.SkipAll
-		case ignored(d.Name()) && d.IsDir():
+		case isIgnored(d.Name()) && d.IsDir():
 			return fs.SkipDir
-		case name != "." && !ignored(d.Name()):
+		case name != "." && !isIgnored(d.Name()):
 			files[name] = d.Type()
 		}
 		return nil
@@ -84,19 +84,19 @@ func ReadArchive(r io.ReaderAt, size int64) (*Charm, error) {
 }
 
 func readArchive(r io.ReaderAt, size int64) (*Charm, error) {
-	zr, err := openArchive(r, size, usual())
+	zr, err := openArchive(r, size, defaultLimits())
 	if err != nil {
 		return nil, err
 	}
-	tree, err := newTree(zr, usual())
+	tree, err := newArchiveTree(zr, defaultLimits())
 	if err != nil {
 		return nil, err
 	}
-	return assemble(tree.modes(), tree.read)
+	return newCharm(tree.fileModes(), tree.readFile)
 }
 
-// assemble makes a charm of a list of files and a way to read one.
-func assemble(files map[string]fs.FileMode, read func(name string) ([]byte, error)) (*Charm, error) {
+// newCharm makes a charm of a list of files and a way to read one.
+func newCharm(files map[string]fs.FileMode, read func(name string) ([]byte, error)) (*Charm, error) {
 	c := &Charm{files: files, Config: &Config{Options: map[string]Option{}}}
 	if err := c.readMeta(read); err != nil {
 		return nil, err
@@ -116,13 +116,13 @@ func (c *Charm) readMeta(read func(string) ([]byte, error)) error {
 	var raw metaYAML
 	last := ""
 	for _, name := range []string{"charmcraft.yaml", "metadata.yaml"} {
-		if !c.has(name) {
+		if !c.hasFile(name) {
 			continue
 		}
 		last = name
 		data, err := read(name)
 		if err == nil {
-			err = raw.add(data)
+			err = raw.merge(data)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
@@ -132,7 +132,7 @@ func (c *Charm) readMeta(read func(string) ([]byte, error)) error {
 		return errors.New("it is not a charm: it has neither metadata.yaml nor charmcraft.yaml")
 	}
 	var err error
-	if c.Meta, err = raw.meta(); err != nil {
+	if c.Meta, err = raw.toMeta(); err != nil {
 		return fmt.Errorf("%s: %w", last, err)
 	}
 	return nil
@@ -143,8 +143,8 @@ func (c *Charm) readConfig(read func(string) ([]byte, error)) error {
 	for _, from := range []struct {
 		file  string
 		parse func([]byte) (*Config, error)
-	}{{"config.yaml", ParseConfig}, {"charmcraft.yaml", configOfCharmcraft}} {
-		if !c.has(from.file) {
+	}{{"config.yaml", ParseConfig}, {"charmcraft.yaml", parseCharmcraftConfig}} {
+		if !c.hasFile(from.file) {
 			continue
 		}
 		data, err := read(from.file)
@@ -162,7 +162,7 @@ func (c *Charm) readConfig(read func(string) ([]byte, error)) error {
 // readRevision reads the revision file; charms older than it say the revision
 // in metadata.yaml.
 func (c *Charm) readRevision(read func(string) ([]byte, error)) error {
-	if !c.has("revision") {
+	if !c.hasFile("revision") {
 		if c.Meta.revision != nil {
 			c.Revision = *c.Meta.revision
 		}
@@ -178,26 +178,26 @@ func (c *Charm) readRevision(read func(string) ([]byte, error)) error {
 	return nil
 }
 
-// has says if the charm has that file (or a link of that name).
-func (c *Charm) has(name string) bool {
+// hasFile says if the charm has that file (or a link of that name).
+func (c *Charm) hasFile(name string) bool {
 	mode, ok := c.files[name]
 	return ok && (mode.IsRegular() || mode.Type() == fs.ModeSymlink)
 }
 
 // HasHook says if the charm has a file (or link) hooks/NAME. That it can be
 // executed is for the one who executes it to find out.
-func (c *Charm) HasHook(name string) bool { return c.has("hooks/" + name) }
+func (c *Charm) HasHook(name string) bool { return c.hasFile("hooks/" + name) }
 
 // HasDispatch says if the charm has a dispatch file, which then runs in place of
 // every hook.
-func (c *Charm) HasDispatch() bool { return c.has("dispatch") }
+func (c *Charm) HasDispatch() bool { return c.hasFile("dispatch") }
 
 // Hooks lists the names of the files in hooks/, sorted. Not all need be hooks:
 // charms keep their libraries there, too.
 func (c *Charm) Hooks() []string {
 	var names []string
 	for name := range c.files {
-		if dir, base := path.Split(name); dir == "hooks/" && c.has(name) {
+		if dir, base := path.Split(name); dir == "hooks/" && c.hasFile(name) {
 			names = append(names, base)
 		}
 	}
@@ -209,14 +209,14 @@ func (c *Charm) Hooks() []string {
 func readBounded(r io.Reader) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, MaxYAML+1))
 	if err == nil && len(data) > MaxYAML {
-		return nil, fmt.Errorf("too big: more than %s", bytesText(MaxYAML))
+		return nil, fmt.Errorf("too big: more than %s", formatSize(MaxYAML))
 	}
 	return data, err
 }
 
-// ignored says which names are no part of a charm wherever they stand: what
+// isIgnored says which names are no part of a charm wherever they stand: what
 // version control keeps, and the backup and lock files of emacs and vim.
-func ignored(name string) bool {
+func isIgnored(name string) bool {
 	switch name {
 	case ".git", ".bzr", ".svn", ".hg":
 		return true

@@ -52,26 +52,26 @@ func ParseConfig(data []byte) (*Config, error) {
 	if err := unmarshalCharm(data, &raw); err != nil {
 		return nil, err
 	}
-	return raw.config()
+	return raw.toConfig()
 }
 
-// configOfCharmcraft reads the same dictionary from under `config`, where a
+// parseCharmcraftConfig reads the same dictionary from under `config`, where a
 // charmcraft.yaml that is also the metadata has it.
-func configOfCharmcraft(data []byte) (*Config, error) {
+func parseCharmcraftConfig(data []byte) (*Config, error) {
 	var raw struct {
 		Config configYAML `yaml:"config"`
 	}
 	if err := unmarshalCharm(data, &raw); err != nil {
 		return nil, err
 	}
-	return raw.Config.config()
+	return raw.Config.toConfig()
 }
 
-// config checks what was read, in the order of the names.
-func (raw configYAML) config() (*Config, error) {
+// toConfig checks what was read, in the order of the names.
+func (raw configYAML) toConfig() (*Config, error) {
 	c := &Config{Options: make(map[string]Option)}
 	for _, name := range slices.Sorted(maps.Keys(raw.Options)) {
-		opt, err := raw.Options[name].option(name)
+		opt, err := raw.Options[name].toOption(name)
 		if err != nil {
 			return nil, err
 		}
@@ -80,8 +80,8 @@ func (raw configYAML) config() (*Config, error) {
 	return c, nil
 }
 
-// option checks what was read.
-func (raw optionYAML) option(name string) (Option, error) {
+// toOption checks what was read.
+func (raw optionYAML) toOption(name string) (Option, error) {
 	if name == "" {
 		return Option{}, errors.New("an option has no name")
 	}
@@ -132,8 +132,8 @@ func (c *Config) Effective(set map[string]any) map[string]any {
 	return values
 }
 
-// option finds an option by name; the error lists what there is.
-func (c *Config) option(name string) (Option, error) {
+// findOption finds an option by name; the error lists what there is.
+func (c *Config) findOption(name string) (Option, error) {
 	opt, ok := c.Options[name]
 	if ok {
 		return opt, nil

@@ -66,7 +66,7 @@ func modernKey(keys map[string]yaml.Node) string {
 // there is none.
 func (c *Charm) modernFile() string {
 	for _, name := range []string{"dispatch", "charmcraft.yaml", "manifest.yaml"} {
-		if c.has(name) {
+		if c.hasFile(name) {
 			return name
 		}
 	}

@@ -20,13 +20,13 @@ type limits struct {
 	files            int
 }
 
-// usual are the bounds that hold outside of tests.
-func usual() limits { return limits{packed: MaxPacked, unpacked: MaxUnpacked, files: MaxFiles} }
+// defaultLimits are the bounds that hold outside of tests.
+func defaultLimits() limits { return limits{packed: MaxPacked, unpacked: MaxUnpacked, files: MaxFiles} }
 
 // checkPacked refuses an archive of that many bytes if it is too big.
 func (l limits) checkPacked(size int64) error {
 	if size > l.packed {
-		return fmt.Errorf("archive is too big: %s or more, at most %s", bytesText(size), bytesText(l.packed))
+		return fmt.Errorf("archive is too big: %s or more, at most %s", formatSize(size), formatSize(l.packed))
 	}
 	return nil
 }
@@ -34,7 +34,7 @@ func (l limits) checkPacked(size int64) error {
 // checkUnpacked refuses files of that many bytes together.
 func (l limits) checkUnpacked(size int64) error {
 	if size > l.unpacked {
-		return fmt.Errorf("files are too big: %s or more together, at most %s", bytesText(size), bytesText(l.unpacked))
+		return fmt.Errorf("files are too big: %s or more together, at most %s", formatSize(size), formatSize(l.unpacked))
 	}
 	return nil
 }
@@ -47,8 +47,8 @@ func (l limits) checkFiles(n int) error {
 	return nil
 }
 
-// bytesText prints a size so that a limit and what exceeds it by one byte differ.
-func bytesText(n int64) string {
+// formatSize prints a size so that a limit and what exceeds it by one byte differ.
+func formatSize(n int64) string {
 	for _, unit := range []struct {
 		size int64
 		name string

@@ -56,14 +56,14 @@ type metaYAML struct {
 // ParseMeta reads and checks metadata.yaml.
 func ParseMeta(data []byte) (*Meta, error) {
 	var raw metaYAML
-	if err := raw.add(data); err != nil {
+	if err := raw.merge(data); err != nil {
 		return nil, err
 	}
-	return raw.meta()
+	return raw.toMeta()
 }
 
-// add takes over what a file says; what was said before holds where that says nothing.
-func (raw *metaYAML) add(data []byte) error {
+// merge takes over what a file says; what was said before holds where that says nothing.
+func (raw *metaYAML) merge(data []byte) error {
 	if err := unmarshalCharm(data, raw); err != nil {
 		return err
 	}
@@ -75,25 +75,25 @@ func (raw *metaYAML) add(data []byte) error {
 	return nil
 }
 
-// meta checks what was read.
-func (raw *metaYAML) meta() (*Meta, error) {
+// toMeta checks what was read.
+func (raw *metaYAML) toMeta() (*Meta, error) {
 	m := &Meta{
 		Name: raw.Name, Summary: raw.Summary, Description: raw.Description, Subordinate: bool(raw.Subordinate),
 		Series: raw.Series, Format: cmp.Or(raw.Format, 1), MinJujuVersion: raw.MinJujuVersion,
 		Resources: raw.Resources, ExtraBindings: slices.Sorted(maps.Keys(raw.ExtraBindings)), Storage: raw.Storage,
 		revision: raw.Revision, modern: raw.modern,
 	}
-	if err := m.checkHead(raw.HookDialect); err != nil {
+	if err := m.checkFields(raw.HookDialect); err != nil {
 		return nil, err
 	}
-	if err := m.declare(raw); err != nil {
+	if err := m.addRelations(raw); err != nil {
 		return nil, err
 	}
 	return m, nil
 }
 
-// checkHead checks all but the relations.
-func (m *Meta) checkHead(dialect string) (err error) {
+// checkFields checks all but the relations.
+func (m *Meta) checkFields(dialect string) (err error) {
 	if m.Name == "" {
 		return errors.New("the charm has no name")
 	}
@@ -119,15 +119,15 @@ func (m *Meta) checkHead(dialect string) (err error) {
 	return nil
 }
 
-// declare checks the relations and takes them over, in the order of their names.
-func (m *Meta) declare(raw *metaYAML) error {
+// addRelations checks the relations and takes them over, in the order of their names.
+func (m *Meta) addRelations(raw *metaYAML) error {
 	m.Declared = make(map[string]Relation)
 	for _, part := range []struct {
 		role  Role
 		items map[string]relationYAML
 	}{{Provides, raw.Provides}, {Consumes, raw.Requires}, {Peers, raw.Peers}} {
 		for _, name := range slices.Sorted(maps.Keys(part.items)) {
-			rel, err := part.items[name].relation(name, part.role)
+			rel, err := part.items[name].toRelation(name, part.role)
 			if err != nil {
 				return err
 			}

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// invalid is an error of who has given something that is no name or value of its kind.
-type invalid struct{ error }
+// invalidError is an error of who has given something that is no name or value of its kind.
+type invalidError struct{ error }
 
 // WrongUsage marks the error for package console: nothing was tried.
-func (invalid) WrongUsage() {}
+func (invalidError) WrongUsage() {}
 
 // Invalid returns an error of that message about what somebody has given.
-func Invalid(format string, args ...any) error { return invalid{fmt.Errorf(format, args...)} }
+func Invalid(format string, args ...any) error { return invalidError{fmt.Errorf(format, args...)} }
 
 // maxName bounds every name: names become file names and parts of keys.
 const maxName = 128
@@ -86,16 +86,16 @@ func UnitName(service string, n int) string { return service + "/" + strconv.Ito
 func ParseUnit(name string) (service string, n int, err error) {
 	service, digits, ok := strings.Cut(name, "/")
 	if !ok || CheckService(service) != nil {
-		return "", 0, notUnit(name)
+		return "", 0, invalidUnitError(name)
 	}
 	n, err = strconv.Atoi(digits)
 	if err != nil || n < 0 || n > 1<<31-1 || strconv.Itoa(n) != digits {
-		return "", 0, notUnit(name)
+		return "", 0, invalidUnitError(name)
 	}
 	return service, n, nil
 }
 
-func notUnit(name string) error {
+func invalidUnitError(name string) error {
 	if len(name) > 2*maxName {
 		name = name[:2*maxName] + "..."
 	}

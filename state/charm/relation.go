@@ -64,7 +64,7 @@ func (r *relationYAML) UnmarshalYAML(n *yaml.Node) error {
 		return nil
 	case yaml.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
-			if err := r.take(n.Content[i].Value, n.Content[i+1]); err != nil {
+			if err := r.setField(n.Content[i].Value, n.Content[i+1]); err != nil {
 				return err
 			}
 		}
@@ -73,8 +73,8 @@ func (r *relationYAML) UnmarshalYAML(n *yaml.Node) error {
 	return fmt.Errorf("line %d: a relation is an interface's name or a mapping with the key interface", n.Line)
 }
 
-// take takes one key of the mapping.
-func (r *relationYAML) take(key string, value *yaml.Node) error {
+// setField takes one key of the mapping.
+func (r *relationYAML) setField(key string, value *yaml.Node) error {
 	switch key {
 	case "interface":
 		return value.Decode(&r.Interface)
@@ -88,8 +88,8 @@ func (r *relationYAML) take(key string, value *yaml.Node) error {
 	return nil
 }
 
-// relation checks what was read.
-func (r relationYAML) relation(name string, role Role) (Relation, error) {
+// toRelation checks what was read.
+func (r relationYAML) toRelation(name string, role Role) (Relation, error) {
 	rel := Relation{Name: name, Role: role, Interface: r.Interface, Scope: Scope(r.Scope), Optional: bool(r.Optional), Limit: int(r.Limit)}
 	if err := CheckRelation(name); err != nil {
 		return Relation{}, err
@@ -118,13 +118,13 @@ func (r Relation) checkReserved(m *Meta) error {
 		return nil
 	}
 	ofPrincipal := m.Subordinate && r.Role == Consumes && r.Scope == Container
-	if reserved(r.Name) && !ofPrincipal {
+	if isReserved(r.Name) && !ofPrincipal {
 		return fmt.Errorf("relation %q: names that begin with juju are reserved", r.Name)
 	}
-	if reserved(r.Interface) && r.Role != Consumes {
+	if isReserved(r.Interface) && r.Role != Consumes {
 		return fmt.Errorf("relation %q: interface %q is reserved: it can be required only", r.Name, r.Interface)
 	}
 	return nil
 }
 
-func reserved(name string) bool { return name == "juju" || strings.HasPrefix(name, "juju-") }
+func isReserved(name string) bool { return name == "juju" || strings.HasPrefix(name, "juju-") }

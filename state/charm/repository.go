@@ -30,7 +30,7 @@ var ErrNotInRepository = errors.New("no such charm in the repository")
 // revision, and among those the first by path. Without one: ErrNotInRepository,
 // with the charms there that could not be read and why.
 func (r Repository) Find(ref Ref) (Found, error) {
-	found, broken, err := r.search(ref)
+	found, broken, err := r.findAll(ref)
 	if err != nil {
 		return Found{}, fmt.Errorf("cannot search repository %q: %w", r.Dir, err)
 	}
@@ -41,8 +41,8 @@ func (r Repository) Find(ref Ref) (Found, error) {
 	return slices.MaxFunc(found, func(a, b Found) int { return cmp.Compare(a.Revision, b.Revision) }), nil
 }
 
-// search reads every charm of the repository and keeps those that match.
-func (r Repository) search(ref Ref) (found []Found, broken []error, err error) {
+// findAll reads every charm of the repository and keeps those that match.
+func (r Repository) findAll(ref Ref) (found []Found, broken []error, err error) {
 	if _, err := os.ReadDir(r.Dir); err != nil {
 		return nil, nil, err
 	}
@@ -56,11 +56,11 @@ func (r Repository) search(ref Ref) (found []Found, broken []error, err error) {
 			if !isCharm(path) {
 				continue
 			}
-			f, err := r.read(path, dir)
+			f, err := r.readFound(path, dir)
 			switch {
 			case err != nil:
 				broken = append(broken, err)
-			case f.matches(ref):
+			case f.matchesRef(ref):
 				found = append(found, f)
 			}
 		}
@@ -68,8 +68,8 @@ func (r Repository) search(ref Ref) (found []Found, broken []error, err error) {
 	return found, broken, nil
 }
 
-// read reads the charm at path, which is dir in the repository.
-func (r Repository) read(path, dir string) (Found, error) {
+// readFound reads the charm at path, which is dir in the repository.
+func (r Repository) readFound(path, dir string) (Found, error) {
 	c, err := ReadDir(path)
 	if err != nil {
 		return Found{}, err
@@ -81,8 +81,8 @@ func (r Repository) read(path, dir string) (Found, error) {
 	return f, nil
 }
 
-// matches says if the charm is what ref asks for.
-func (f Found) matches(ref Ref) bool {
+// matchesRef says if the charm is what ref asks for.
+func (f Found) matchesRef(ref Ref) bool {
 	if f.Meta.Name != ref.Name || ref.Revision >= 0 && f.Revision != ref.Revision {
 		return false
 	}

@@ -72,7 +72,7 @@ func (s Schema) checkSchema(at string, depth int) error {
 			return fmt.Errorf("%s: unknown type %q: want one of %s", at, t, strings.Join(known, ", "))
 		}
 	}
-	if err, bad := normal([]any{s.Default, s.Enum}).(error); bad {
+	if err, bad := toJSON([]any{s.Default, s.Enum}).(error); bad {
 		return fmt.Errorf("%s: default or enum: %w", at, err)
 	}
 	if _, err := regexp.Compile(s.Pattern); err != nil {
@@ -84,21 +84,21 @@ func (s Schema) checkSchema(at string, depth int) error {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
-		if err := s.Properties[name].checkSchema(join(at, name), depth+1); err != nil {
+		if err := s.Properties[name].checkSchema(joinPath(at, name), depth+1); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// check holds a value, of JSON's types, against the schema.
-func (s Schema) check(at string, value any) error {
-	if !s.isType(value) {
-		return fmt.Errorf("%s: %s is not of type %s", at, shown(value), strings.Join(s.Types, " or "))
+// checkValue holds a value, of JSON's types, against the schema.
+func (s Schema) checkValue(at string, value any) error {
+	if !s.hasType(value) {
+		return fmt.Errorf("%s: %s is not of type %s", at, formatValue(value), strings.Join(s.Types, " or "))
 	}
-	same := func(other any) bool { return reflect.DeepEqual(normal(other), value) }
+	same := func(other any) bool { return reflect.DeepEqual(toJSON(other), value) }
 	if len(s.Enum) > 0 && !slices.ContainsFunc(s.Enum, same) {
-		return fmt.Errorf("%s: %s is none of %s", at, shown(value), shown(s.Enum))
+		return fmt.Errorf("%s: %s is none of %s", at, formatValue(value), formatValue(s.Enum))
 	}
 	switch v := value.(type) {
 	case string:
@@ -113,8 +113,8 @@ func (s Schema) check(at string, value any) error {
 	return nil
 }
 
-// isType says if a value is of one of the schema's types.
-func (s Schema) isType(value any) bool {
+// hasType says if a value is of one of the schema's types.
+func (s Schema) hasType(value any) bool {
 	if _, wrong := value.(error); wrong {
 		return false
 	}
@@ -146,12 +146,12 @@ func (s Schema) checkText(at, v string) error {
 	n := utf8.RuneCountInString(v)
 	switch {
 	case s.MinLength != nil && n < *s.MinLength:
-		return fmt.Errorf("%s: %s is too short: %d characters, at least %d", at, shown(v), n, *s.MinLength)
+		return fmt.Errorf("%s: %s is too short: %d characters, at least %d", at, formatValue(v), n, *s.MinLength)
 	case s.MaxLength != nil && n > *s.MaxLength:
-		return fmt.Errorf("%s: %s is too long: %d characters, at most %d", at, shown(v), n, *s.MaxLength)
+		return fmt.Errorf("%s: %s is too long: %d characters, at most %d", at, formatValue(v), n, *s.MaxLength)
 	}
 	if match, err := regexp.MatchString(s.Pattern, v); err != nil || !match {
-		return fmt.Errorf("%s: %s does not match %q", at, shown(v), s.Pattern)
+		return fmt.Errorf("%s: %s does not match %q", at, formatValue(v), s.Pattern)
 	}
 	return nil
 }
@@ -159,9 +159,9 @@ func (s Schema) checkText(at, v string) error {
 func (s Schema) checkNumber(at string, v float64) error {
 	switch {
 	case s.Minimum != nil && v < *s.Minimum:
-		return fmt.Errorf("%s: %s is too small: at least %v", at, shown(v), *s.Minimum)
+		return fmt.Errorf("%s: %s is too small: at least %v", at, formatValue(v), *s.Minimum)
 	case s.Maximum != nil && v > *s.Maximum:
-		return fmt.Errorf("%s: %s is too large: at most %v", at, shown(v), *s.Maximum)
+		return fmt.Errorf("%s: %s is too large: at most %v", at, formatValue(v), *s.Maximum)
 	}
 	return nil
 }
@@ -171,7 +171,7 @@ func (s Schema) checkList(at string, v []any) error {
 		return nil
 	}
 	for i, item := range v {
-		if err := s.Items.check(fmt.Sprintf("%s[%d]", at, i), item); err != nil {
+		if err := s.Items.checkValue(fmt.Sprintf("%s[%d]", at, i), item); err != nil {
 			return err
 		}
 	}
@@ -183,16 +183,16 @@ func (s Schema) checkList(at string, v []any) error {
 func (s Schema) checkDictionary(at string, v map[string]any) error {
 	for _, name := range s.Required {
 		if _, given := v[name]; !given && s.Properties[name].Default == nil {
-			return fmt.Errorf("%s is required", join(at, name))
+			return fmt.Errorf("%s is required", joinPath(at, name))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(v)) {
 		p, known := s.Properties[name]
 		if !known && bool(s.Closed) {
-			return fmt.Errorf("unknown parameter %s: %s", join(at, name), s.names())
+			return fmt.Errorf("unknown parameter %s: %s", joinPath(at, name), s.allowedNames())
 		}
 		if known {
-			if err := p.check(join(at, name), v[name]); err != nil {
+			if err := p.checkValue(joinPath(at, name), v[name]); err != nil {
 				return err
 			}
 		}
@@ -200,16 +200,16 @@ func (s Schema) checkDictionary(at string, v map[string]any) error {
 	return nil
 }
 
-// names says what a dictionary may hold.
-func (s Schema) names() string {
+// allowedNames says what a dictionary may hold.
+func (s Schema) allowedNames() string {
 	if len(s.Properties) == 0 {
 		return "there are none"
 	}
 	return "there are " + strings.Join(slices.Sorted(maps.Keys(s.Properties)), ", ")
 }
 
-// complete adds the defaults of what a dictionary does not hold.
-func (s Schema) complete(v map[string]any) map[string]any {
+// addDefaults adds the defaults of what a dictionary does not hold.
+func (s Schema) addDefaults(v map[string]any) map[string]any {
 	full := maps.Clone(v)
 	if full == nil {
 		full = map[string]any{}
@@ -219,9 +219,9 @@ func (s Schema) complete(v map[string]any) map[string]any {
 		inner, isDictionary := given.(map[string]any)
 		switch {
 		case !is && p.Default != nil:
-			full[name] = normal(p.Default)
+			full[name] = toJSON(p.Default)
 		case isDictionary || !is && p.hasDefaults():
-			full[name] = p.complete(inner)
+			full[name] = p.addDefaults(inner)
 		}
 	}
 	return full
@@ -240,9 +240,9 @@ func (s Schema) hasDefaults() bool {
 // errNotJSON: YAML can say what JSON cannot.
 var errNotJSON = errors.New("it cannot be said in JSON")
 
-// normal makes a value that came from YAML one of JSON's types; what JSON cannot
+// toJSON makes a value that came from YAML one of JSON's types; what JSON cannot
 // say is errNotJSON, which no schema takes.
-func normal(value any) any {
+func toJSON(value any) any {
 	data, err := json.Marshal(value)
 	var out any
 	if err != nil || json.Unmarshal(data, &out) != nil {
@@ -251,16 +251,16 @@ func normal(value any) any {
 	return out
 }
 
-// join names what is inside a dictionary.
-func join(at, name string) string {
+// joinPath names what is inside a dictionary.
+func joinPath(at, name string) string {
 	if at == "" {
 		return fmt.Sprintf("%q", name)
 	}
 	return fmt.Sprintf("%q", strings.Trim(at, `"`)+"."+name)
 }
 
-// shown is a value as people see it, not endlessly.
-func shown(value any) string {
+// formatValue is a value as people see it, not endlessly.
+func formatValue(value any) string {
 	data, err := json.Marshal(value)
 	if err != nil {
 		return "what " + errNotJSON.Error()

@@ -34,7 +34,7 @@ var ErrChecksum = errors.New("checksum differs")
 // not; folders stay open to their owner), and everything is on the disk when it
 // returns, unless it is scratch. On an error dir is gone again.
 func Unpack(r io.ReaderAt, size int64, dir string, opts UnpackOptions) error {
-	if err := unpack(r, size, dir, opts, usual()); err != nil {
+	if err := unpack(r, size, dir, opts, defaultLimits()); err != nil {
 		return fmt.Errorf("cannot unpack charm into %q: %w", dir, err)
 	}
 	return nil
@@ -43,7 +43,7 @@ func Unpack(r io.ReaderAt, size int64, dir string, opts UnpackOptions) error {
 // CheckArchive refuses what Unpack would refuse, as far as can be told without
 // unpacking. Tools are the names of the hook tools.
 func CheckArchive(r io.ReaderAt, size int64, tools []string) error {
-	if _, _, err := examine(r, size, tools, usual()); err != nil {
+	if _, _, err := checkArchive(r, size, tools, defaultLimits()); err != nil {
 		return fmt.Errorf("cannot use charm archive: %w", err)
 	}
 	return nil
@@ -61,24 +61,24 @@ func Verify(r io.ReaderAt, size int64, want string) error {
 	return nil
 }
 
-// examine checks all of an archive but its files' contents.
-func examine(r io.ReaderAt, size int64, tools []string, l limits) (*tree, *resolver, error) {
+// checkArchive checks all of an archive but its files' contents.
+func checkArchive(r io.ReaderAt, size int64, tools []string, l limits) (*archiveTree, *linkResolver, error) {
 	zr, err := openArchive(r, size, l)
 	if err != nil {
 		return nil, nil, err
 	}
-	t, err := newTree(zr, l)
+	t, err := newArchiveTree(zr, l)
 	if err != nil {
 		return nil, nil, err
 	}
-	links, err := t.links()
+	links, err := t.readLinks()
 	if err != nil {
 		return nil, nil, err
 	}
-	res := newResolver(links, tools)
-	for _, e := range t.sorted() {
+	res := newLinkResolver(links, tools)
+	for _, e := range t.sortedEntries() {
 		if e.mode.Type() == fs.ModeSymlink {
-			if err := res.check(e.name); err != nil {
+			if err := res.checkLink(e.name); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -92,53 +92,53 @@ func unpack(r io.ReaderAt, size int64, dir string, opts UnpackOptions, l limits)
 			return err
 		}
 	}
-	t, res, err := examine(r, size, opts.Tools, l)
+	t, res, err := checkArchive(r, size, opts.Tools, l)
 	if err != nil {
 		return err
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return err
 	}
-	if err := fill(dir, t, res, opts); err != nil {
+	if err := unpackInto(dir, t, res, opts); err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
 	return nil
 }
 
-// fill unpacks into a new, empty folder.
-func fill(dir string, t *tree, res *resolver, opts UnpackOptions) error {
+// unpackInto unpacks into a new, empty folder.
+func unpackInto(dir string, t *archiveTree, res *linkResolver, opts UnpackOptions) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
 	u := &unpacker{root: root, links: res, toolsDir: opts.ToolsDir, limits: t.limits}
-	entries := t.sorted()
-	u.each = !opts.Scratch && len(entries) <= syncEach
+	entries := t.sortedEntries()
+	u.syncEach = !opts.Scratch && len(entries) <= maxSyncedFiles
 	for _, e := range entries {
-		if err := u.make(e); err != nil {
+		if err := u.create(e); err != nil {
 			return fmt.Errorf("file %q: %w", e.name, err)
 		}
 	}
 	slices.Reverse(entries) // a folder is sealed after what is in it
 	for _, e := range append(entries, entry{name: ".", mode: fs.ModeDir | 0o755}) {
-		if err := u.seal(e); err != nil {
+		if err := u.setPermissions(e); err != nil {
 			return fmt.Errorf("file %q: %w", e.name, err)
 		}
 	}
-	if opts.Scratch || u.each {
+	if opts.Scratch || u.syncEach {
 		return nil
 	}
-	return syncAll(dir)
+	return syncFilesystem(dir)
 }
 
-// syncEach is how many files are synced one by one. More of them take longer
+// maxSyncedFiles is how many files are synced one by one. More of them take longer
 // than to sync the whole file system: 100,000 took over a minute, all at once
 // take a second.
-const syncEach = 200
+const maxSyncedFiles = 200
 
-// syncAll brings everything on the folder's file system to the disk.
-func syncAll(dir string) error {
+// syncFilesystem brings everything on the folder's file system to the disk.
+func syncFilesystem(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {
 		return err
@@ -153,15 +153,15 @@ func syncAll(dir string) error {
 // unpacker writes below one root.
 type unpacker struct {
 	root     *os.Root
-	each     bool // every file is synced by itself
-	links    *resolver
+	syncEach bool // every file is synced by itself
+	links    *linkResolver
 	toolsDir string
 	written  int64 // bytes of all files so far: what an archive says of itself does not count
 	limits   limits
 }
 
-// make makes a folder, a link or a file, not yet with its permissions.
-func (u *unpacker) make(e entry) error {
+// create makes a folder, a link or a file, not yet with its permissions.
+func (u *unpacker) create(e entry) error {
 	switch e.mode.Type() {
 	case fs.ModeDir:
 		return u.root.Mkdir(e.name, 0o700)
@@ -172,13 +172,13 @@ func (u *unpacker) make(e entry) error {
 		}
 		return u.root.Symlink(target, e.name)
 	}
-	return u.write(e)
+	return u.writeFile(e)
 }
 
-// write writes a file. The lock keeps this process from forking meanwhile: a
+// writeFile writes a file. The lock keeps this process from forking meanwhile: a
 // child would inherit the open file for a moment, and a hook that is still open
 // for writing anywhere cannot be executed (ETXTBSY).
-func (u *unpacker) write(e entry) (err error) {
+func (u *unpacker) writeFile(e entry) (err error) {
 	r, err := e.zip.Open()
 	if err != nil {
 		return err
@@ -201,8 +201,8 @@ func (u *unpacker) write(e entry) (err error) {
 	return u.limits.checkUnpacked(u.written)
 }
 
-// seal gives a file or folder its permissions, and may bring it to the disk.
-func (u *unpacker) seal(e entry) error {
+// setPermissions gives a file or folder its permissions, and may bring it to the disk.
+func (u *unpacker) setPermissions(e entry) error {
 	perm := e.mode.Perm()
 	if e.mode.Type() == fs.ModeSymlink {
 		return nil
@@ -215,7 +215,7 @@ func (u *unpacker) seal(e entry) error {
 		return err
 	}
 	defer f.Close()
-	if err := f.Chmod(perm); err != nil || !u.each {
+	if err := f.Chmod(perm); err != nil || !u.syncEach {
 		return err
 	}
 	return f.Sync()

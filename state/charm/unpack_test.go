@@ -49,7 +49,7 @@ func TestUnpackRefuses(t *testing.T) {
 		"socket":                {[]zipped{{name: "a", mode: fs.ModeSocket | 0o644}}, "a socket"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := tryUnpack(t, makeZip(t, c.files...), usual())
+			err := tryUnpack(t, makeZip(t, c.files...), defaultLimits())
 			if c.complaint != "" && (err == nil || !strings.Contains(err.Error(), c.complaint)) {
 				t.Errorf("got %v, want an error with %q", err, c.complaint)
 			}
@@ -74,11 +74,11 @@ func tryUnpack(t *testing.T, data []byte, l limits) error {
 }
 
 func TestUnpackTakesWhatLinuxTakes(t *testing.T) {
-	must(t, tryUnpack(t, makeZip(t, zipped{name: strings.Repeat("x", 255)}, zipped{name: "a\\..\\b\nc"}, zipped{name: "A"}, zipped{name: "a"}), usual()))
+	must(t, tryUnpack(t, makeZip(t, zipped{name: strings.Repeat("x", 255)}, zipped{name: "a\\..\\b\nc"}, zipped{name: "A"}, zipped{name: "a"}), defaultLimits()))
 }
 
 func TestUnpackOfManyFiles(t *testing.T) {
-	files := make([]zipped, syncEach+1)
+	files := make([]zipped, maxSyncedFiles+1)
 	for i := range files {
 		files[i] = zipped{name: fmt.Sprintf("d/%d", i), content: "x"}
 	}
@@ -110,7 +110,7 @@ func TestUnpackHoldsItsLimits(t *testing.T) {
 		"no zip":      {[]byte("hello"), small, "not a valid zip file"},
 		"nothing":     {nil, small, "not a valid zip file"},
 		"cut short":   {big[:len(big)-30], small, "not a valid zip file"},
-		"broken file": {broken(t), usual(), "checksum error"},
+		"broken file": {broken(t), defaultLimits(), "checksum error"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := tryUnpack(t, c.data, c.limits); err == nil || !strings.Contains(err.Error(), c.complaint) {
@@ -143,11 +143,11 @@ func broken(t *testing.T) []byte {
 func TestUnpackCountsWhatItWrites(t *testing.T) {
 	// An archive whose list of files is right, but the limit holds for what is written.
 	data := makeZip(t, zipped{name: "a", content: strings.Repeat("x", 600)}, zipped{name: "b", content: strings.Repeat("x", 600)})
-	tr, res, err := examine(bytes.NewReader(data), int64(len(data)), nil, usual())
+	tr, res, err := checkArchive(bytes.NewReader(data), int64(len(data)), nil, defaultLimits())
 	must(t, err)
 	tr.limits.unpacked = 1000
 	dir := t.TempDir()
-	if err := fill(dir, tr, res, UnpackOptions{}); err == nil || !strings.Contains(err.Error(), `file "b": files are too big: 1001 bytes or more`) {
+	if err := unpackInto(dir, tr, res, UnpackOptions{}); err == nil || !strings.Contains(err.Error(), `file "b": files are too big: 1001 bytes or more`) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -161,7 +161,7 @@ func TestUnpackOneFileTooMany(t *testing.T) {
 		files[i].name = fmt.Sprintf("f%d", i)
 	}
 	data := makeZip(t, files...)
-	if err := tryUnpack(t, data, usual()); err == nil || !strings.Contains(err.Error(), "too many files: 100001 or more, at most 100000") {
+	if err := tryUnpack(t, data, defaultLimits()); err == nil || !strings.Contains(err.Error(), "too many files: 100001 or more, at most 100000") {
 		t.Errorf("got %v", err)
 	}
 	if _, err := ReadArchive(bytes.NewReader(data), int64(len(data))); err == nil {
@@ -181,7 +181,7 @@ func TestListOfFilesTooBig(t *testing.T) {
 		must(t, err)
 	}
 	must(t, w.Close())
-	if err := tryUnpack(t, buf.Bytes(), usual()); err == nil || !strings.Contains(err.Error(), "the list of files is too big: more than 32 MiB") {
+	if err := tryUnpack(t, buf.Bytes(), defaultLimits()); err == nil || !strings.Contains(err.Error(), "the list of files is too big: more than 32 MiB") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -191,7 +191,7 @@ func TestLinksThatTakeLongAreCutOff(t *testing.T) {
 	for i := range files {
 		files[i] = zipped{name: fmt.Sprintf("l%d", i), mode: fs.ModeSymlink | 0o777, content: strings.Repeat("d/../", 800) + "x"}
 	}
-	if err := tryUnpack(t, makeZip(t, files...), usual()); err == nil || !strings.Contains(err.Error(), "too long-winded") {
+	if err := tryUnpack(t, makeZip(t, files...), defaultLimits()); err == nil || !strings.Contains(err.Error(), "too long-winded") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -14,36 +14,38 @@ import (
 
 // unmarshalCharm reads a file of a charm, as unmarshal does; of a key that a dictionary
 // has twice, the last counts, as it did for whoever wrote that charm.
-func unmarshalCharm(data []byte, into any) error { return unmarshalAs(data, into, lastCounts) }
+func unmarshalCharm(data []byte, into any) error {
+	return unmarshalDocument(data, into, dropDuplicateKeys)
+}
 
 // unmarshal reads what an operator wrote, who can put right what is there twice.
-func unmarshal(data []byte, into any) error { return unmarshalAs(data, into, nil) }
+func unmarshal(data []byte, into any) error { return unmarshalDocument(data, into, nil) }
 
-// unmarshalAs reads one YAML document of bounded size, changed as told; yaml.v3 itself bounds depth
+// unmarshalDocument reads one YAML document of bounded size, changed as told; yaml.v3 itself bounds depth
 // and what aliases expand to. A parser that panics on hostile bytes must not
 // take an agent with it.
-func unmarshalAs(data []byte, into any, change func(*yaml.Node)) (err error) {
+func unmarshalDocument(data []byte, into any, change func(*yaml.Node)) (err error) {
 	if len(data) > MaxYAML {
-		return fmt.Errorf("too big: %s, at most %s", bytesText(int64(len(data))), bytesText(MaxYAML))
+		return fmt.Errorf("too big: %s, at most %s", formatSize(int64(len(data))), formatSize(MaxYAML))
 	}
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("cannot parse YAML: %v", p)
 		}
 	}()
-	doc, err := document(data)
+	doc, err := parseDocument(data)
 	if err == nil && doc != nil {
 		if change != nil {
 			change(doc)
 		}
 		err = doc.Decode(into)
 	}
-	return oneLine(err)
+	return shortenError(err)
 }
 
-// document parses the only document; nil stands for an empty one, which is an
+// parseDocument parses the only document; nil stands for an empty one, which is an
 // empty dictionary.
-func document(data []byte) (*yaml.Node, error) {
+func parseDocument(data []byte) (*yaml.Node, error) {
 	var doc, second yaml.Node
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	err := decoder.Decode(&doc)
@@ -82,56 +84,58 @@ func checkKeys(n *yaml.Node) error {
 	return nil
 }
 
-// lastCounts leaves the last of what a dictionary has under one key, in all dictionaries.
-func lastCounts(n *yaml.Node) {
+// dropDuplicateKeys leaves the last of what a dictionary has under one key, in all dictionaries.
+func dropDuplicateKeys(n *yaml.Node) {
 	for _, child := range n.Content {
-		lastCounts(child)
+		dropDuplicateKeys(child)
 	}
 	if n.Kind != yaml.MappingNode {
 		return
 	}
 	last := map[string]int{} // by key, where it stands
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		if key := n.Content[i]; plainKey(key) {
+		if key := n.Content[i]; isPlainKey(key) {
 			last[key.Value] = i
 		}
 	}
 	kept := n.Content[:0]
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		if key := n.Content[i]; !plainKey(key) || last[key.Value] == i {
+		if key := n.Content[i]; !isPlainKey(key) || last[key.Value] == i {
 			kept = append(kept, key, n.Content[i+1])
 		}
 	}
 	n.Content = kept
 }
 
-// plainKey tells if the key is a scalar, and not the mark of dictionaries that are merged in.
-func plainKey(key *yaml.Node) bool { return key.Kind == yaml.ScalarNode && key.ShortTag() != "!!merge" }
+// isPlainKey tells if the key is a scalar, and not the mark of dictionaries that are merged in.
+func isPlainKey(key *yaml.Node) bool {
+	return key.Kind == yaml.ScalarNode && key.ShortTag() != "!!merge"
+}
 
-// maxComplaint bounds what is repeated of a parser's complaints, in bytes: hostile
+// maxErrorText bounds what is repeated of a parser's complaints, in bytes: hostile
 // documents have many, and long ones.
-const maxComplaint = 300
+const maxErrorText = 300
 
-// oneLine makes a parser's list of complaints fit into a log line.
-func oneLine(err error) error {
+// shortenError makes a parser's list of complaints fit into a log line.
+func shortenError(err error) error {
 	var wrong *yaml.TypeError
 	if !errors.As(err, &wrong) {
 		return err
 	}
-	text := misfit.ReplaceAllStringFunc(strings.Join(wrong.Errors, "; "), inPlainWords)
-	if len(text) > maxComplaint {
-		text = strings.ToValidUTF8(text[:maxComplaint], "") + "..."
+	text := typeMismatch.ReplaceAllStringFunc(strings.Join(wrong.Errors, "; "), describeMismatch)
+	if len(text) > maxErrorText {
+		text = strings.ToValidUTF8(text[:maxErrorText], "") + "..."
 	}
 	return errors.New(text)
 }
 
-// misfit is yaml.v3's complaint of a value of the wrong kind: its tag, the
+// typeMismatch is yaml.v3's complaint of a value of the wrong kind: its tag, the
 // beginning of a scalar, and Go's name of the type that is wanted.
-var misfit = regexp.MustCompile("cannot unmarshal !!([a-z]+)(?: `([^`]*)`)? into ([^ ;]+)")
+var typeMismatch = regexp.MustCompile("cannot unmarshal !!([a-z]+)(?: `([^`]*)`)? into ([^ ;]+)")
 
-// inPlainWords says the same as Option.wrong would.
-func inPlainWords(complaint string) string {
-	part := misfit.FindStringSubmatch(complaint)
+// describeMismatch says the same as Option.wrong would.
+func describeMismatch(complaint string) string {
+	part := typeMismatch.FindStringSubmatch(complaint)
 	given, goType := strconv.Quote(part[2]), part[3]
 	switch part[1] {
 	case "seq":

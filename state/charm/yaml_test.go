@@ -41,7 +41,7 @@ func TestMetadataThatIsRefusedInPlainWords(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.complaint) {
 			t.Errorf("%s: got %v, want an error with %q", name, err, c.complaint)
 		}
-		if err != nil && (strings.Contains(err.Error(), "\n") || len(err.Error()) > maxComplaint+10) {
+		if err != nil && (strings.Contains(err.Error(), "\n") || len(err.Error()) > maxErrorText+10) {
 			t.Errorf("%s: the error is no line: %q", name, err)
 		}
 	}

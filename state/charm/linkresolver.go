@@ -10,24 +10,24 @@ import (
 // maxHops is how many links may follow one another, as in Linux.
 const maxHops = 40
 
-// resolver follows the links of a charm as the kernel would, without a file
+// linkResolver follows the links of a charm as the kernel would, without a file
 // system: a check of the text alone is fooled by links to folders.
-type resolver struct {
+type linkResolver struct {
 	links map[string]string // target by name; both slash-separated
 	tools map[string]bool   // names of hook tools
 	steps int               // left for all links together, so that hostile ones end
 }
 
-func newResolver(links map[string]string, tools []string) *resolver {
-	r := &resolver{links: links, tools: make(map[string]bool), steps: 2_000_000}
+func newLinkResolver(links map[string]string, tools []string) *linkResolver {
+	r := &linkResolver{links: links, tools: make(map[string]bool), steps: 2_000_000}
 	for _, name := range tools {
 		r.tools[name] = true
 	}
 	return r
 }
 
-// check refuses the first link that points outside, or nowhere at all.
-func (r *resolver) check(name string) error {
+// checkLink refuses the first link that points outside, or nowhere at all.
+func (r *linkResolver) checkLink(name string) error {
 	if r.isTool(name) {
 		return nil
 	}
@@ -39,7 +39,7 @@ func (r *resolver) check(name string) error {
 
 // isTool says if the link is named like a hook tool: it will point to the
 // agent's tools folder, whatever its target.
-func (r *resolver) isTool(name string) bool { return r.tools[path.Base(name)] }
+func (r *linkResolver) isTool(name string) bool { return r.tools[path.Base(name)] }
 
 var (
 	errOutside = errors.New("it points outside of the charm")
@@ -48,7 +48,7 @@ var (
 
 // resolve returns what name stands for once all links are followed. That need not
 // exist: a hook may make it.
-func (r *resolver) resolve(name string) (string, error) {
+func (r *linkResolver) resolve(name string) (string, error) {
 	at, todo, hops := ".", strings.Split(name, "/"), 0
 	for len(todo) > 0 {
 		if r.steps--; r.steps < 0 {

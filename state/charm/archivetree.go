@@ -19,9 +19,9 @@ type entry struct {
 	zip  *zip.File   // nil: a folder that only the names of its files tell of
 }
 
-// tree is an archive's list of files after every name in it was found safe: all
+// archiveTree is an archive's list of files after every name in it was found safe: all
 // stay inside, none is there twice, and what contains something is a folder.
-type tree struct {
+type archiveTree struct {
 	entries map[string]entry
 	limits  limits
 }
@@ -36,14 +36,14 @@ func openArchive(r io.ReaderAt, size int64, l limits) (*zip.Reader, error) {
 	zr, err := zip.NewReader(budget, size)
 	budget.unlimited = true
 	if errors.Is(err, zip.ErrInsecurePath) {
-		return zr, nil // newTree says which name, and why
+		return zr, nil // newArchiveTree says which name, and why
 	}
 	return zr, err
 }
 
-// newTree checks the list.
-func newTree(zr *zip.Reader, l limits) (*tree, error) {
-	t := &tree{entries: make(map[string]entry, len(zr.File)), limits: l}
+// newArchiveTree checks the list.
+func newArchiveTree(zr *zip.Reader, l limits) (*archiveTree, error) {
+	t := &archiveTree{entries: make(map[string]entry, len(zr.File)), limits: l}
 	if err := l.checkFiles(len(zr.File)); err != nil {
 		return nil, err
 	}
@@ -53,15 +53,15 @@ func newTree(zr *zip.Reader, l limits) (*tree, error) {
 		if err := l.checkUnpacked(total); err != nil {
 			return nil, err
 		}
-		if err := t.add(f); err != nil {
+		if err := t.addFile(f); err != nil {
 			return nil, err
 		}
 	}
-	return t, t.addFolders()
+	return t, t.addParents()
 }
 
-// add takes one file of the archive.
-func (t *tree) add(f *zip.File) error {
+// addFile takes one file of the archive.
+func (t *archiveTree) addFile(f *zip.File) error {
 	name := strings.TrimSuffix(f.Name, "/")
 	if err := checkPath(name); err != nil {
 		return fmt.Errorf("file %.200q: %w", f.Name, err)
@@ -73,7 +73,7 @@ func (t *tree) add(f *zip.File) error {
 	switch mode.Type() {
 	case 0, fs.ModeDir, fs.ModeSymlink:
 	default:
-		return fmt.Errorf("file %q is neither a file, a folder nor a link: %s", name, kind(mode))
+		return fmt.Errorf("file %q is neither a file, a folder nor a link: %s", name, describeType(mode))
 	}
 	if system := f.CreatorVersion >> 8; system != 3 && system != 19 {
 		mode &^= 0o022 // written without permissions: zip's guess is writable by everybody
@@ -92,10 +92,10 @@ func isProgram(name string) bool {
 	return name == "dispatch" || dir == "hooks" || dir == "actions"
 }
 
-// addFolders adds the folders that only the names of their files tell of, and
+// addParents adds the folders that only the names of their files tell of, and
 // refuses files in what is no folder.
-func (t *tree) addFolders() error {
-	for _, e := range t.sorted() {
+func (t *archiveTree) addParents() error {
+	for _, e := range t.sortedEntries() {
 		for dir := path.Dir(e.name); dir != "."; dir = path.Dir(dir) {
 			parent, known := t.entries[dir]
 			if known && !parent.mode.IsDir() {
@@ -113,8 +113,8 @@ func (t *tree) addFolders() error {
 	return nil
 }
 
-// sorted lists the entries by name, so that a folder comes before its files.
-func (t *tree) sorted() []entry {
+// sortedEntries lists the entries by name, so that a folder comes before its files.
+func (t *archiveTree) sortedEntries() []entry {
 	all := make([]entry, 0, len(t.entries))
 	for _, e := range t.entries {
 		all = append(all, e)
@@ -123,24 +123,24 @@ func (t *tree) sorted() []entry {
 	return all
 }
 
-// modes lists the names with what they are.
-func (t *tree) modes() map[string]fs.FileMode {
+// fileModes lists the names with what they are.
+func (t *archiveTree) fileModes() map[string]fs.FileMode {
 	modes := make(map[string]fs.FileMode, len(t.entries))
 	for name, e := range t.entries {
-		if !ignored(path.Base(name)) {
+		if !isIgnored(path.Base(name)) {
 			modes[name] = e.mode.Type()
 		}
 	}
 	return modes
 }
 
-// read reads a small file, through links inside the archive.
-func (t *tree) read(name string) ([]byte, error) {
-	links, err := t.links()
+// readFile reads a small file, through links inside the archive.
+func (t *archiveTree) readFile(name string) ([]byte, error) {
+	links, err := t.readLinks()
 	if err != nil {
 		return nil, err
 	}
-	resolved, err := newResolver(links, nil).resolve(name)
+	resolved, err := newLinkResolver(links, nil).resolve(name)
 	if err != nil {
 		return nil, err
 	}
@@ -151,8 +151,8 @@ func (t *tree) read(name string) ([]byte, error) {
 	return readZip(e.zip)
 }
 
-// links reads where the links point to.
-func (t *tree) links() (map[string]string, error) {
+// readLinks reads where the links point to.
+func (t *archiveTree) readLinks() (map[string]string, error) {
 	links := make(map[string]string)
 	for name, e := range t.entries {
 		if e.mode.Type() != fs.ModeSymlink {
@@ -182,8 +182,8 @@ func readZip(f *zip.File) ([]byte, error) {
 
 // The longest path that Linux takes, its NUL included, and the longest name of one file.
 const (
-	maxPath = 4096
-	maxPart = 255
+	maxPath     = 4096
+	maxPathPart = 255
 )
 
 // checkPath refuses names that leave the folder they are meant for, and those
@@ -204,15 +204,15 @@ func checkPath(name string) error {
 		return errors.New("its name is empty or has empty parts")
 	}
 	for part := range strings.SplitSeq(name, "/") {
-		if len(part) > maxPart {
-			return fmt.Errorf("a part of its name has %d bytes, at most %d", len(part), maxPart)
+		if len(part) > maxPathPart {
+			return fmt.Errorf("a part of its name has %d bytes, at most %d", len(part), maxPathPart)
 		}
 	}
 	return nil
 }
 
-// kind says what a special file is.
-func kind(mode fs.FileMode) string {
+// describeType says what a special file is.
+func describeType(mode fs.FileMode) string {
 	switch {
 	case mode&fs.ModeSocket != 0:
 		return "a socket"
@@ -235,7 +235,7 @@ type budgetReader struct {
 func (b *budgetReader) ReadAt(p []byte, off int64) (int, error) {
 	if !b.unlimited {
 		if b.left -= int64(len(p)); b.left < 0 {
-			return 0, fmt.Errorf("the list of files is too big: more than %s", bytesText(maxDirectory))
+			return 0, fmt.Errorf("the list of files is too big: more than %s", formatSize(maxDirectory))
 		}
 	}
 	return b.r.ReadAt(p, off)

@@ -18,7 +18,7 @@ import (
 // to the option's type: string, int64, float64 or bool. The error names the
 // option, the value and the wanted type.
 func (c *Config) ParseText(name, text string) (any, error) {
-	opt, err := c.option(name)
+	opt, err := c.findOption(name)
 	if err != nil {
 		return nil, err
 	}
@@ -39,13 +39,13 @@ func (c *Config) ParseYAML(data []byte, service string) (map[string]any, error) 
 	if err := unmarshal(data, &nodes); err != nil {
 		return nil, err
 	}
-	nodes, err := c.part(nodes, service)
+	nodes, err := c.servicePart(nodes, service)
 	if err != nil {
 		return nil, err
 	}
 	values := make(map[string]any, len(nodes))
 	for _, name := range slices.Sorted(maps.Keys(nodes)) {
-		opt, err := c.option(name)
+		opt, err := c.findOption(name)
 		if err != nil {
 			return nil, err
 		}
@@ -57,9 +57,9 @@ func (c *Config) ParseYAML(data []byte, service string) (map[string]any, error) 
 	return values, nil
 }
 
-// part picks the service's part of a file for several services. An option that
+// servicePart picks the service's part of a file for several services. An option that
 // is called like the service holds a scalar, never a mapping.
-func (c *Config) part(nodes map[string]yaml.Node, service string) (map[string]yaml.Node, error) {
+func (c *Config) servicePart(nodes map[string]yaml.Node, service string) (map[string]yaml.Node, error) {
 	node, ok := nodes[service]
 	if !ok || service == "" {
 		return nodes, nil
@@ -72,7 +72,7 @@ func (c *Config) part(nodes map[string]yaml.Node, service string) (map[string]ya
 	}
 	var part map[string]yaml.Node
 	if err := node.Decode(&part); err != nil {
-		return nil, oneLine(err)
+		return nil, shortenError(err)
 	}
 	return part, nil
 }
@@ -81,7 +81,7 @@ func (c *Config) part(nodes map[string]yaml.Node, service string) (map[string]ya
 // type: string, int64, float64 or bool; nil stays nil. A string for another type
 // is refused: what was stored under one type does not silently become another.
 func (c *Config) Coerce(name string, value any) (any, error) {
-	opt, err := c.option(name)
+	opt, err := c.findOption(name)
 	if err != nil || value == nil {
 		return nil, err
 	}
@@ -113,7 +113,7 @@ func (o Option) coerce(value any) (any, error) {
 	case float64:
 		return o.fromFloat(v)
 	}
-	return nil, o.wrong(fmt.Sprintf("%.60q", fmt.Sprint(value)))
+	return nil, o.typeError(fmt.Sprintf("%.60q", fmt.Sprint(value)))
 }
 
 func (o Option) fromInt(v int64) (any, error) {
@@ -123,7 +123,7 @@ func (o Option) fromInt(v int64) (any, error) {
 	case Float:
 		return float64(v), nil
 	}
-	return nil, o.wrong(strconv.FormatInt(v, 10))
+	return nil, o.typeError(strconv.FormatInt(v, 10))
 }
 
 // fromFloat takes a whole number for an int: JSON has one kind of number. Above
@@ -136,7 +136,7 @@ func (o Option) fromFloat(v float64) (any, error) {
 	case o.Type == Int && v == math.Trunc(v) && math.Abs(v) <= 1<<53:
 		return int64(v), nil
 	}
-	return nil, o.wrong(strconv.FormatFloat(v, 'g', -1, 64))
+	return nil, o.typeError(strconv.FormatFloat(v, 'g', -1, 64))
 }
 
 // fromNode converts a YAML value; null and nothing at all are nil. As a default
@@ -149,11 +149,11 @@ func (o Option) fromNode(n *yaml.Node) (any, error) {
 	case n.IsZero() || n.ShortTag() == "!!null" || n.Value == "" && n.Kind == yaml.ScalarNode && o.Type != String:
 		return nil, nil
 	case n.Kind == yaml.MappingNode:
-		return nil, o.wrong("a dictionary")
+		return nil, o.typeError("a dictionary")
 	case n.Kind == yaml.SequenceNode:
-		return nil, o.wrong("a list")
+		return nil, o.typeError("a list")
 	case n.ShortTag() == "!!binary":
-		return nil, o.wrong("binary data")
+		return nil, o.typeError("binary data")
 	}
 	if n.ShortTag() == "!!int" && (o.Type == Int || o.Type == Float) {
 		var whole int64 // YAML knows octal and hexadecimal numbers, too
@@ -185,7 +185,7 @@ func (o Option) fromText(text string) (any, error) {
 	case String:
 		return text, checkText(text)
 	}
-	return nil, o.wrong(fmt.Sprintf("%.60q", text))
+	return nil, o.typeError(fmt.Sprintf("%.60q", text))
 }
 
 // checkText refuses strings that no hook could be handed.
@@ -199,8 +199,8 @@ func checkText(s string) error {
 	return nil
 }
 
-// wrong says that what is given is not of the option's type.
-func (o Option) wrong(given string) error {
+// typeError says that what is given is not of the option's type.
+func (o Option) typeError(given string) error {
 	want := map[OptionType]string{
 		String: "a string", Int: "an int", Float: "a float", Boolean: "a boolean (true or false)",
 	}[o.Type]

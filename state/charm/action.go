@@ -11,15 +11,15 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Action is what a charm can do when an operator asks for it: the file
-// actions/NAME, or its dispatch.
+// Action is something that a charm does when an operator asks for it, by the file
+// actions/NAME or its dispatch.
 type Action struct {
 	Description string `json:"description,omitempty"`
 	Params      Schema `json:"params"` // of the dictionary of all parameters
 }
 
-// actionYAML is an action as actions.yaml has it: Params are what the keywords
-// "required" and "additionalProperties" beside them are about.
+// actionYAML is an action in actions.yaml. The keywords "required" and
+// "additionalProperties" are about the parameters beside them.
 type actionYAML struct {
 	Description string               `yaml:"description"`
 	Params      map[string]yaml.Node `yaml:"params"`
@@ -28,10 +28,10 @@ type actionYAML struct {
 	Closed      closedYAML           `yaml:"additionalProperties"`
 }
 
-// actionName is what an action may be called: it names a file.
+// actionName is strict since an action's name is a file's.
 var actionName = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9._-]*$`)
 
-// CheckAction refuses what no action is called.
+// CheckAction returns an error unless the name can be an action's.
 func CheckAction(name string) error {
 	if len(name) > maxName || !actionName.MatchString(name) {
 		return fmt.Errorf("invalid action name %q: want letters, digits, '-', '_' and '.', a letter first", name)
@@ -48,7 +48,6 @@ func ParseActions(data []byte) (map[string]Action, error) {
 	return decodeActions(raw)
 }
 
-// parseCharmcraftActions reads the same dictionary from under `actions`.
 func parseCharmcraftActions(data []byte) (map[string]Action, error) {
 	var raw struct {
 		Actions map[string]yaml.Node `yaml:"actions"`
@@ -59,17 +58,16 @@ func parseCharmcraftActions(data []byte) (map[string]Action, error) {
 	return decodeActions(raw.Actions)
 }
 
-// maxActionValues bounds what the actions of a charm stand for, aliases followed, in
-// values: each part of them is decoded by itself, and so is each time within what
-// yaml.v3 bounds.
+// maxActionValues bounds the values of all actions of a charm together, aliases followed:
+// each part of them is decoded by itself, and so is each time within what yaml.v3 bounds.
 const maxActionValues = 50_000
 
-// countValues counts the values that a node stands for, up to one more than maxActionValues.
+// countValues counts the values that a node stands for, at most to maxActionValues + 1.
 func countValues(n *yaml.Node, known map[*yaml.Node]int) int {
 	if w, ok := known[n]; ok {
 		return w
 	}
-	known[n] = maxActionValues + 1 // it is what an alias inside of it would stand for
+	known[n] = maxActionValues + 1 // for an alias inside of it, which would never end
 	w := 1
 	if n.Kind == yaml.AliasNode {
 		w += countValues(n.Alias, known)
@@ -81,7 +79,6 @@ func countValues(n *yaml.Node, known map[*yaml.Node]int) int {
 	return w
 }
 
-// decodeActions checks what was read, in the order of the names.
 func decodeActions(raw map[string]yaml.Node) (map[string]Action, error) {
 	actions := map[string]Action{}
 	total, known := 0, map[*yaml.Node]int{}
@@ -130,8 +127,6 @@ func decodeAction(node *yaml.Node) (Action, error) {
 	return a, a.Params.checkSchema("", 0)
 }
 
-// decodeNode is Node.Decode with errors for one line; a parser that panics on
-// hostile bytes must not take an agent with it.
 func decodeNode(node *yaml.Node, into any) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -141,10 +136,10 @@ func decodeNode(node *yaml.Node, into any) (err error) {
 	return shortenError(node.Decode(into))
 }
 
-// Check holds parameters against the action's schema and returns them complete,
-// with the defaults of those that were not given, in JSON's types.
+// Check checks parameters against the action's schema and returns them with the defaults
+// of those that were not given, in JSON's types.
 func (a Action) Check(parameters map[string]any) (map[string]any, error) {
-	given, ok := toJSON(parameters).(map[string]any)
+	given, ok := normalizeJSON(parameters).(map[string]any)
 	if !ok && len(parameters) > 0 {
 		return nil, errors.New("the parameters hold what JSON cannot say")
 	}
@@ -157,8 +152,8 @@ func (a Action) Check(parameters map[string]any) (map[string]any, error) {
 	return a.Params.addDefaults(given), nil
 }
 
-// Undescribed lists the parameters, of those given, that the charm says nothing
-// about: it may take them, or they may be mistyped.
+// Undescribed returns those of the parameters that the charm does not describe: it may
+// take them, or they may be mistyped.
 func (a Action) Undescribed(parameters map[string]any) (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(parameters)) {
 		if _, known := a.Params.Properties[name]; !known {
@@ -168,8 +163,8 @@ func (a Action) Undescribed(parameters map[string]any) (names []string) {
 	return names
 }
 
-// ParseText makes a value of what an operator typed for a parameter, which a
-// path of names leads to: text as it is where a string is wanted, else YAML.
+// ParseText returns the value of what an operator typed for the parameter at the path:
+// the text as it is where a string is wanted, else YAML.
 func (a Action) ParseText(path []string, text string) (any, error) {
 	s := a.Params
 	for _, name := range path {
@@ -185,8 +180,7 @@ func (a Action) ParseText(path []string, text string) (any, error) {
 	return value, nil
 }
 
-// readActions reads actions.yaml and what a charmcraft.yaml says of actions,
-// which holds where both name one.
+// readActions takes an action from charmcraft.yaml if actions.yaml has it, too.
 func (c *Charm) readActions(read func(name string) ([]byte, error)) error {
 	c.Actions = map[string]Action{}
 	for _, from := range []struct {

@@ -19,16 +19,16 @@ import (
 	"time"
 )
 
-// ArchiveOptions say how to archive.
+// ArchiveOptions are options of Archive.
 type ArchiveOptions struct {
 	// Tools are the names of the hook tools: links of these names are taken
 	// whatever their target.
 	Tools []string
-	// Revision, if above 0, is what the archive says in place of the directory.
+	// Revision, if above 0, replaces the directory's in the archive.
 	Revision int
 }
 
-// ArchiveInfo says what was archived.
+// ArchiveInfo describes what was archived.
 type ArchiveInfo struct {
 	SHA256   string // hex, of the archive
 	Size     int64  // bytes of the archive
@@ -78,18 +78,16 @@ func archive(dir string, w io.Writer, opts ArchiveOptions, l limits) (ArchiveInf
 	return ArchiveInfo{SHA256: hex.EncodeToString(out.sum.Sum(nil)), Size: out.n, Unpacked: a.unpacked, Files: len(items)}, nil
 }
 
-// item is one thing to archive.
 type item struct {
 	name   string
 	mode   fs.FileMode
 	target string // of a link
-	size   int64  // of a file, as it was when looked at
+	size   int64  // of a file, when it was listed
 }
 
-// revisionItem is the revision file, whether or not the charm has one.
+// revisionItem is in every archive, whether or not the charm has the file.
 var revisionItem = item{name: "revision", mode: 0o644}
 
-// listItems lists and checks what belongs into the archive, sorted by name.
 func listItems(root *os.Root, tools []string, l limits) ([]item, error) {
 	items := []item{revisionItem}
 	links := make(map[string]string)
@@ -114,7 +112,7 @@ func listItems(root *os.Root, tools []string, l limits) ([]item, error) {
 		if it.mode.Type() == fs.ModeSymlink {
 			links[name] = it.target
 		}
-		total = min(total+it.size, l.unpacked+1) // told now, not after a gigabyte was packed
+		total = min(total+it.size, l.unpacked+1) // checked now, not after a gigabyte was packed
 		if err := l.checkUnpacked(total); err != nil {
 			return fmt.Errorf("file %q: %w", name, err)
 		}
@@ -128,7 +126,6 @@ func listItems(root *os.Root, tools []string, l limits) ([]item, error) {
 	return items, checkLinks(items, newLinkResolver(links, tools))
 }
 
-// newItem looks at one file.
 func newItem(root *os.Root, name string, d fs.DirEntry) (item, error) {
 	if err := checkPath(name); err != nil {
 		return item{}, fmt.Errorf("file %q: %w", name, err)
@@ -162,7 +159,6 @@ func checkLinks(items []item, res *linkResolver) error {
 	return nil
 }
 
-// archiver writes one archive.
 type archiver struct {
 	root     *os.Root
 	zip      *zip.Writer
@@ -175,7 +171,6 @@ type archiver struct {
 // archiveTime is the time of every file in an archive: the earliest that zip knows.
 var archiveTime = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// addItem writes one item.
 func (a *archiver) addItem(it item) error {
 	if it.mode.IsRegular() && it.name != revisionItem.name {
 		return a.addFile(it)
@@ -201,8 +196,8 @@ func newHeader(it item) *zip.FileHeader {
 	return h
 }
 
-// addFile writes a file. What is packed already would only grow: an archive
-// that holds little else and just keeps the limit could not be archived again.
+// A file that is packed already would only grow: an archive that holds little else and
+// just keeps the limit could not be archived again.
 func (a *archiver) addFile(it item) error {
 	f, err := a.root.Open(it.name)
 	if err != nil {
@@ -225,10 +220,9 @@ func (a *archiver) addFile(it item) error {
 	return a.copyContent(w)
 }
 
-// sampleSize is how many bytes of a file tell if it is packed already.
+// sampleSize is how many bytes of a file show whether it is packed already.
 const sampleSize = 64 << 10
 
-// isCompressible tells if deflating saves more than a little.
 func isCompressible(data []byte) bool {
 	var out bytes.Buffer
 	w, _ := flate.NewWriter(&out, flate.DefaultCompression) // the level is a known one
@@ -236,7 +230,6 @@ func isCompressible(data []byte) bool {
 	return errors.Join(errWrite, w.Close()) != nil || out.Len() < len(data)*31/32
 }
 
-// copyContent copies the open file's content, and counts it.
 func (a *archiver) copyContent(w io.Writer) error {
 	n, err := io.Copy(w, io.LimitReader(a.content, a.limits.unpacked-a.unpacked+1))
 	a.unpacked += n
@@ -246,7 +239,7 @@ func (a *archiver) copyContent(w io.Writer) error {
 	return a.limits.checkUnpacked(a.unpacked)
 }
 
-// archiveWriter sums, counts and bounds what goes through it.
+// archiveWriter sums, counts and limits what is written.
 type archiveWriter struct {
 	w      io.Writer
 	sum    hash.Hash
@@ -254,7 +247,7 @@ type archiveWriter struct {
 	limits limits
 }
 
-// Write passes p on, unless the archive becomes too big by it.
+// Write fails if the archive would become too big.
 func (m *archiveWriter) Write(p []byte) (int, error) {
 	if err := m.limits.checkPacked(m.n + int64(len(p))); err != nil {
 		return 0, err

@@ -12,36 +12,34 @@ import (
 	"unicode/utf8"
 )
 
-// entry is one thing in an archive: a file, a folder or a link.
+// entry is a file, a folder or a link in an archive.
 type entry struct {
 	name string      // slash-separated, without "." or "..", no slash at its end
 	mode fs.FileMode // type and permissions only
-	zip  *zip.File   // nil: a folder that only the names of its files tell of
+	zip  *zip.File   // nil: a folder without an entry of its own
 }
 
-// archiveTree is an archive's list of files after every name in it was found safe: all
-// stay inside, none is there twice, and what contains something is a folder.
+// archiveTree is an archive's list of files whose names are all safe: they stay inside,
+// none is there twice, and what contains something is a folder.
 type archiveTree struct {
 	entries map[string]entry
 	limits  limits
 }
 
-// openArchive reads the list of files of an archive.
 func openArchive(r io.ReaderAt, size int64, l limits) (*zip.Reader, error) {
 	if err := l.checkPacked(size); err != nil {
 		return nil, err
 	}
-	// Reads during NewReader are the list's; those later are the files'.
+	// Reads during NewReader are of the list, later ones of the files.
 	budget := &budgetReader{r: r, left: maxDirectory}
 	zr, err := zip.NewReader(budget, size)
 	budget.unlimited = true
 	if errors.Is(err, zip.ErrInsecurePath) {
-		return zr, nil // newArchiveTree says which name, and why
+		return zr, nil // newArchiveTree reports the name, and why
 	}
 	return zr, err
 }
 
-// newArchiveTree checks the list.
 func newArchiveTree(zr *zip.Reader, l limits) (*archiveTree, error) {
 	t := &archiveTree{entries: make(map[string]entry, len(zr.File)), limits: l}
 	if err := l.checkFiles(len(zr.File)); err != nil {
@@ -60,7 +58,6 @@ func newArchiveTree(zr *zip.Reader, l limits) (*archiveTree, error) {
 	return t, t.addParents()
 }
 
-// addFile takes one file of the archive.
 func (t *archiveTree) addFile(f *zip.File) error {
 	name := strings.TrimSuffix(f.Name, "/")
 	if err := checkPath(name); err != nil {
@@ -92,8 +89,8 @@ func isProgram(name string) bool {
 	return name == "dispatch" || dir == "hooks" || dir == "actions"
 }
 
-// addParents adds the folders that only the names of their files tell of, and
-// refuses files in what is no folder.
+// addParents adds the folders without entries of their own, and refuses files in what is no
+// folder.
 func (t *archiveTree) addParents() error {
 	for _, e := range t.sortedEntries() {
 		for dir := path.Dir(e.name); dir != "."; dir = path.Dir(dir) {
@@ -113,7 +110,7 @@ func (t *archiveTree) addParents() error {
 	return nil
 }
 
-// sortedEntries lists the entries by name, so that a folder comes before its files.
+// sortedEntries has a folder before its files.
 func (t *archiveTree) sortedEntries() []entry {
 	all := make([]entry, 0, len(t.entries))
 	for _, e := range t.entries {
@@ -123,7 +120,6 @@ func (t *archiveTree) sortedEntries() []entry {
 	return all
 }
 
-// fileModes lists the names with what they are.
 func (t *archiveTree) fileModes() map[string]fs.FileMode {
 	modes := make(map[string]fs.FileMode, len(t.entries))
 	for name, e := range t.entries {
@@ -134,7 +130,6 @@ func (t *archiveTree) fileModes() map[string]fs.FileMode {
 	return modes
 }
 
-// readFile reads a small file, through links inside the archive.
 func (t *archiveTree) readFile(name string) ([]byte, error) {
 	links, err := t.readLinks()
 	if err != nil {
@@ -151,7 +146,6 @@ func (t *archiveTree) readFile(name string) ([]byte, error) {
 	return readZip(e.zip)
 }
 
-// readLinks reads where the links point to.
 func (t *archiveTree) readLinks() (map[string]string, error) {
 	links := make(map[string]string)
 	for name, e := range t.entries {
@@ -170,7 +164,6 @@ func (t *archiveTree) readLinks() (map[string]string, error) {
 	return links, nil
 }
 
-// readZip reads a small file of an archive.
 func readZip(f *zip.File) ([]byte, error) {
 	r, err := f.Open()
 	if err != nil {
@@ -211,7 +204,6 @@ func checkPath(name string) error {
 	return nil
 }
 
-// describeType says what a special file is.
 func describeType(mode fs.FileMode) string {
 	switch {
 	case mode&fs.ModeSocket != 0:
@@ -231,7 +223,7 @@ type budgetReader struct {
 	unlimited bool
 }
 
-// ReadAt reads within the budget.
+// ReadAt fails beyond the budget.
 func (b *budgetReader) ReadAt(p []byte, off int64) (int, error) {
 	if !b.unlimited {
 		if b.left -= int64(len(p)); b.left < 0 {

@@ -21,8 +21,8 @@ type Charm struct {
 	files map[string]fs.FileMode // every file and link, and folders where they are known
 }
 
-// ReadDir reads the charm in the directory path. What it does not need it does
-// not look at: a charm directory in use may hold sockets and anything else.
+// ReadDir reads the charm in the directory path. It does not look at files that it does
+// not need: a charm directory in use may hold sockets and anything else.
 func ReadDir(path string) (*Charm, error) {
 	c, err := readDir(path)
 	if err != nil {
@@ -52,7 +52,7 @@ func readDir(path string) (*Charm, error) {
 }
 
 // listDir lists what is in the directory, up to MaxFiles: beyond that only the
-// marks of a dialect could be missed.
+// signs of a dialect could be missed.
 func listDir(root *os.Root) (map[string]fs.FileMode, error) {
 	files := make(map[string]fs.FileMode)
 	err := fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
@@ -95,7 +95,6 @@ func readArchive(r io.ReaderAt, size int64) (*Charm, error) {
 	return newCharm(tree.fileModes(), tree.readFile)
 }
 
-// newCharm makes a charm of a list of files and a way to read one.
 func newCharm(files map[string]fs.FileMode, read func(name string) ([]byte, error)) (*Charm, error) {
 	c := &Charm{files: files, Config: &Config{Options: map[string]Option{}}}
 	if err := c.readMeta(read); err != nil {
@@ -111,7 +110,7 @@ func newCharm(files map[string]fs.FileMode, read func(name string) ([]byte, erro
 }
 
 // readMeta reads charmcraft.yaml and metadata.yaml: either may be all there is, or
-// each a part, and metadata.yaml holds where both say something.
+// each a part, and metadata.yaml has precedence.
 func (c *Charm) readMeta(read func(string) ([]byte, error)) error {
 	var raw metaYAML
 	last := ""
@@ -138,7 +137,6 @@ func (c *Charm) readMeta(read func(string) ([]byte, error)) error {
 	return nil
 }
 
-// readConfig reads config.yaml or, where there is none, the `config` of charmcraft.yaml.
 func (c *Charm) readConfig(read func(string) ([]byte, error)) error {
 	for _, from := range []struct {
 		file  string
@@ -159,8 +157,7 @@ func (c *Charm) readConfig(read func(string) ([]byte, error)) error {
 	return nil
 }
 
-// readRevision reads the revision file; charms older than it say the revision
-// in metadata.yaml.
+// readRevision falls back to metadata.yaml, where charms older than the revision file have it.
 func (c *Charm) readRevision(read func(string) ([]byte, error)) error {
 	if !c.hasFile("revision") {
 		if c.Meta.revision != nil {
@@ -178,21 +175,20 @@ func (c *Charm) readRevision(read func(string) ([]byte, error)) error {
 	return nil
 }
 
-// hasFile says if the charm has that file (or a link of that name).
 func (c *Charm) hasFile(name string) bool {
 	mode, ok := c.files[name]
 	return ok && (mode.IsRegular() || mode.Type() == fs.ModeSymlink)
 }
 
-// HasHook says if the charm has a file (or link) hooks/NAME. That it can be
-// executed is for the one who executes it to find out.
+// HasHook reports whether the charm has a file (or link) hooks/NAME. It does not check
+// whether that can be executed.
 func (c *Charm) HasHook(name string) bool { return c.hasFile("hooks/" + name) }
 
-// HasDispatch says if the charm has a dispatch file, which then runs in place of
+// HasDispatch reports whether the charm has a dispatch file, which then runs in place of
 // every hook.
 func (c *Charm) HasDispatch() bool { return c.hasFile("dispatch") }
 
-// Hooks lists the names of the files in hooks/, sorted. Not all need be hooks:
+// Hooks returns the names of the files in hooks/, sorted. Not all need be hooks:
 // charms keep their libraries there, too.
 func (c *Charm) Hooks() []string {
 	var names []string
@@ -205,7 +201,6 @@ func (c *Charm) Hooks() []string {
 	return names
 }
 
-// readBounded reads a file of the charm's own description.
 func readBounded(r io.Reader) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, MaxYAML+1))
 	if err == nil && len(data) > MaxYAML {
@@ -214,8 +209,8 @@ func readBounded(r io.Reader) ([]byte, error) {
 	return data, err
 }
 
-// isIgnored says which names are no part of a charm wherever they stand: what
-// version control keeps, and the backup and lock files of emacs and vim.
+// isIgnored reports whether a name is no part of a charm wherever it is: the folders of
+// version control, and the backup and lock files of emacs and vim.
 func isIgnored(name string) bool {
 	switch name {
 	case ".git", ".bzr", ".svn", ".hg":

@@ -9,7 +9,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// OptionType is the type of a configuration option, as config.yaml says it.
+// OptionType is the type of a configuration option, as config.yaml names it.
 type OptionType string
 
 // The types, and what a value of each is in Go.
@@ -33,13 +33,12 @@ type Config struct {
 	Options map[string]Option `json:"options,omitempty"`
 }
 
-// configYAML is config.yaml as it is written.
 type configYAML struct {
 	Options map[string]optionYAML `yaml:"options"`
 }
 
-// optionYAML is an option as it is written. The default stays a node, so that a
-// string is taken as it was typed: 1.10 does not become 1.1.
+// optionYAML keeps the default as a node, so that a string is taken as it was typed:
+// 1.10 does not become 1.1.
 type optionYAML struct {
 	Type        string    `yaml:"type"`
 	Description string    `yaml:"description"`
@@ -55,8 +54,8 @@ func ParseConfig(data []byte) (*Config, error) {
 	return raw.toConfig()
 }
 
-// parseCharmcraftConfig reads the same dictionary from under `config`, where a
-// charmcraft.yaml that is also the metadata has it.
+// parseCharmcraftConfig reads the same dictionary from under `config`, as in a
+// charmcraft.yaml that is also the metadata.
 func parseCharmcraftConfig(data []byte) (*Config, error) {
 	var raw struct {
 		Config configYAML `yaml:"config"`
@@ -67,7 +66,6 @@ func parseCharmcraftConfig(data []byte) (*Config, error) {
 	return raw.Config.toConfig()
 }
 
-// toConfig checks what was read, in the order of the names.
 func (raw configYAML) toConfig() (*Config, error) {
 	c := &Config{Options: make(map[string]Option)}
 	for _, name := range slices.Sorted(maps.Keys(raw.Options)) {
@@ -80,7 +78,6 @@ func (raw configYAML) toConfig() (*Config, error) {
 	return c, nil
 }
 
-// toOption checks what was read.
 func (raw optionYAML) toOption(name string) (Option, error) {
 	if name == "" {
 		return Option{}, errors.New("an option has no name")
@@ -104,7 +101,7 @@ func (raw optionYAML) toOption(name string) (Option, error) {
 	return opt, nil
 }
 
-// Names lists the options, sorted.
+// Names returns the names of the options, sorted.
 func (c *Config) Names() []string { return slices.Sorted(maps.Keys(c.Options)) }
 
 // Defaults returns every option's name with its default; nil where it has none.
@@ -132,7 +129,6 @@ func (c *Config) Effective(set map[string]any) map[string]any {
 	return values
 }
 
-// findOption finds an option by name; the error lists what there is.
 func (c *Config) findOption(name string) (Option, error) {
 	opt, ok := c.Options[name]
 	if ok {

@@ -10,8 +10,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Dialect says which generation of charms the hook tools speak to;
-// spec/hook-tools.md, "Dialects".
+// Dialect is the generation of charms that the hook tools answer as; see
+// docs/reference/hook-tools.md.
 type Dialect string
 
 // The two dialects.
@@ -20,7 +20,7 @@ const (
 	Modern  Dialect = "modern"
 )
 
-// ParseDialect reads the word an operator or a charm says.
+// ParseDialect reads a dialect's name, as operators and charms give it.
 func ParseDialect(s string) (Dialect, error) {
 	switch d := Dialect(s); d {
 	case Classic, Modern:
@@ -29,8 +29,8 @@ func ParseDialect(s string) (Dialect, error) {
 	return "", fmt.Errorf("unknown hook dialect %q: want classic or modern", s)
 }
 
-// Dialect is what the charm asks for in its metadata; else modern, if the charm
-// shows a mark that came after 2012; else classic. mark is what decided, for people.
+// Dialect returns the dialect that the charm asks for in its metadata; else modern, if the
+// charm has a sign of a time after 2012; else classic. mark says what decided, for people.
 func (c *Charm) Dialect() (d Dialect, mark string) {
 	if c.Meta.HookDialect != "" {
 		return c.Meta.HookDialect, "its metadata says hook-dialect"
@@ -80,7 +80,6 @@ func (c *Charm) modernFile() string {
 	return ""
 }
 
-// inCharmhelpers says if the file lies in a folder called charmhelpers.
 func inCharmhelpers(name string) bool {
 	return strings.Contains("/"+path.Dir(name)+"/", "/charmhelpers/")
 }

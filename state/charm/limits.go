@@ -2,7 +2,7 @@ package charm
 
 import "fmt"
 
-// What a charm may weigh at most.
+// The limits of a charm.
 const (
 	MaxPacked   = 64 << 20 // bytes of an archive
 	MaxUnpacked = 1 << 30  // bytes of all files of a charm together
@@ -14,16 +14,14 @@ const (
 // MaxFiles with long names, too little to fill the memory of an agent.
 const maxDirectory = 32 << 20
 
-// limits are the bounds of one charm; tests pass smaller ones.
+// limits are parameters so that tests can pass smaller ones.
 type limits struct {
 	packed, unpacked int64
 	files            int
 }
 
-// defaultLimits are the bounds that hold outside of tests.
 func defaultLimits() limits { return limits{packed: MaxPacked, unpacked: MaxUnpacked, files: MaxFiles} }
 
-// checkPacked refuses an archive of that many bytes if it is too big.
 func (l limits) checkPacked(size int64) error {
 	if size > l.packed {
 		return fmt.Errorf("archive is too big: %s or more, at most %s", formatSize(size), formatSize(l.packed))
@@ -31,7 +29,6 @@ func (l limits) checkPacked(size int64) error {
 	return nil
 }
 
-// checkUnpacked refuses files of that many bytes together.
 func (l limits) checkUnpacked(size int64) error {
 	if size > l.unpacked {
 		return fmt.Errorf("files are too big: %s or more together, at most %s", formatSize(size), formatSize(l.unpacked))
@@ -39,7 +36,6 @@ func (l limits) checkUnpacked(size int64) error {
 	return nil
 }
 
-// checkFiles refuses that many entries.
 func (l limits) checkFiles(n int) error {
 	if n > l.files {
 		return fmt.Errorf("too many files: %d or more, at most %d", n, l.files)
@@ -47,7 +43,7 @@ func (l limits) checkFiles(n int) error {
 	return nil
 }
 
-// formatSize prints a size so that a limit and what exceeds it by one byte differ.
+// formatSize is exact, so that a limit and what exceeds it by one byte differ.
 func formatSize(n int64) string {
 	for _, unit := range []struct {
 		size int64

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// maxHops is how many links may follow one another, as in Linux.
+// maxHops is Linux's limit of links that follow one another.
 const maxHops = 40
 
 // linkResolver follows the links of a charm as the kernel would, without a file
-// system: a check of the text alone is fooled by links to folders.
+// system: a check of the text alone would miss links to folders.
 type linkResolver struct {
 	links map[string]string // target by name; both slash-separated
 	tools map[string]bool   // names of hook tools
@@ -26,7 +26,6 @@ func newLinkResolver(links map[string]string, tools []string) *linkResolver {
 	return r
 }
 
-// checkLink refuses the first link that points outside, or nowhere at all.
 func (r *linkResolver) checkLink(name string) error {
 	if r.isTool(name) {
 		return nil
@@ -37,8 +36,8 @@ func (r *linkResolver) checkLink(name string) error {
 	return nil
 }
 
-// isTool says if the link is named like a hook tool: it will point to the
-// agent's tools folder, whatever its target.
+// isTool reports whether the link is named like a hook tool: it will point to the agent's
+// tools folder, whatever its target.
 func (r *linkResolver) isTool(name string) bool { return r.tools[path.Base(name)] }
 
 var (
@@ -46,8 +45,7 @@ var (
 	errLoop    = errors.New("it is part of a loop")
 )
 
-// resolve returns what name stands for once all links are followed. That need not
-// exist: a hook may make it.
+// resolve follows all links in the name. The result need not exist: a hook may make it.
 func (r *linkResolver) resolve(name string) (string, error) {
 	at, todo, hops := ".", strings.Split(name, "/"), 0
 	for len(todo) > 0 {

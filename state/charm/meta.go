@@ -10,8 +10,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Meta is what a charm says of itself in metadata.yaml (or in charmcraft.yaml,
-// with the same keys). Keys that are not named here are tolerated.
+// Meta is a charm's metadata.yaml (or charmcraft.yaml, with the same keys). Keys that are
+// not named here are ignored.
 type Meta struct {
 	Name           string              `json:"name"`
 	Summary        string              `json:"summary,omitempty"`
@@ -20,7 +20,7 @@ type Meta struct {
 	Series         []string            `json:"series,omitempty"` // the preferred one first; empty: any
 	Format         int                 `json:"format,omitempty"`
 	MinJujuVersion string              `json:"min-juju-version,omitempty"`
-	HookDialect    Dialect             `json:"hook-dialect,omitempty"` // what the charm asks for; usually empty
+	HookDialect    Dialect             `json:"hook-dialect,omitempty"` // usually empty
 	Resources      map[string]Resource `json:"resources,omitempty"`
 	ExtraBindings  []string            `json:"extra-bindings,omitempty"`
 	Storage        map[string]Storage  `json:"storage,omitempty"`
@@ -32,7 +32,6 @@ type Meta struct {
 	modern   string // a key that came after 2012; empty: it has none
 }
 
-// metaYAML is metadata.yaml as it is written.
 type metaYAML struct {
 	Name           string                  `yaml:"name"`
 	Summary        string                  `yaml:"summary"`
@@ -62,7 +61,7 @@ func ParseMeta(data []byte) (*Meta, error) {
 	return raw.toMeta()
 }
 
-// merge takes over what a file says; what was said before holds where that says nothing.
+// merge takes a file's values; those of the file before stay where this one has none.
 func (raw *metaYAML) merge(data []byte) error {
 	if err := unmarshalCharm(data, raw); err != nil {
 		return err
@@ -75,7 +74,6 @@ func (raw *metaYAML) merge(data []byte) error {
 	return nil
 }
 
-// toMeta checks what was read.
 func (raw *metaYAML) toMeta() (*Meta, error) {
 	m := &Meta{
 		Name: raw.Name, Summary: raw.Summary, Description: raw.Description, Subordinate: bool(raw.Subordinate),
@@ -92,7 +90,6 @@ func (raw *metaYAML) toMeta() (*Meta, error) {
 	return m, nil
 }
 
-// checkFields checks all but the relations.
 func (m *Meta) checkFields(dialect string) (err error) {
 	if m.Name == "" {
 		return errors.New("the charm has no name")
@@ -119,7 +116,7 @@ func (m *Meta) checkFields(dialect string) (err error) {
 	return nil
 }
 
-// addRelations checks the relations and takes them over, in the order of their names.
+// addRelations goes by name, so that the first error is always the same.
 func (m *Meta) addRelations(raw *metaYAML) error {
 	m.Declared = make(map[string]Relation)
 	for _, part := range []struct {
@@ -143,8 +140,6 @@ func (m *Meta) addRelations(raw *metaYAML) error {
 	return m.checkSubordinate()
 }
 
-// checkSubordinate holds a subordinate to its one condition: something to
-// be subordinate to.
 func (m *Meta) checkSubordinate() error {
 	if !m.Subordinate {
 		return nil
@@ -157,7 +152,7 @@ func (m *Meta) checkSubordinate() error {
 	return fmt.Errorf("subordinate charm %q requires no relation with scope container", m.Name)
 }
 
-// Relation finds a relation by name, the implied juju-info included.
+// Relation returns a relation by name, the implied juju-info included.
 func (m *Meta) Relation(name string) (Relation, bool) {
 	if rel, ok := m.Declared[name]; ok {
 		return rel, true
@@ -168,8 +163,8 @@ func (m *Meta) Relation(name string) (Relation, bool) {
 	return Relation{}, false
 }
 
-// Relations lists all relations sorted by name, the implied juju-info included
-// (unless a subordinate requires its principal's under that very name).
+// Relations returns all relations sorted by name, the implied juju-info included
+// (unless a subordinate requires its principal's by that name).
 func (m *Meta) Relations() []Relation {
 	all := maps.Clone(m.Declared)
 	if all == nil {
@@ -181,15 +176,14 @@ func (m *Meta) Relations() []Relation {
 	return slices.SortedFunc(maps.Values(all), func(a, b Relation) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// Supports says if the charm runs on that series; one that names none runs on all.
+// Supports reports whether the charm runs on that series; one that names none runs on all.
 func (m *Meta) Supports(series string) bool {
 	return len(m.Series) == 0 || slices.Contains(m.Series, series)
 }
 
-// seriesYAML is a series or a list of them.
 type seriesYAML []string
 
-// UnmarshalYAML takes both forms.
+// UnmarshalYAML takes a series or a list of them.
 func (s *seriesYAML) UnmarshalYAML(n *yaml.Node) error {
 	if n.Kind == yaml.ScalarNode {
 		*s = seriesYAML{n.Value}

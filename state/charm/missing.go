@@ -12,10 +12,10 @@ import (
 
 // Storage is a storage that a charm asks for in its metadata.
 type Storage struct {
-	Minimum int `json:"minimum"` // how many a unit must have; 0: it does without
+	Minimum int `json:"minimum"` // how many a unit must have; 0: it is optional
 }
 
-// UnmarshalYAML reads `multiple: {range: ...}`: "0-", "1-3", "2" or "2+"; without it one is wanted.
+// UnmarshalYAML reads `multiple: {range: ...}`: "0-", "1-3", "2" or "2+"; the default is one.
 func (s *Storage) UnmarshalYAML(n *yaml.Node) error {
 	var raw struct {
 		Multiple struct {
@@ -37,8 +37,8 @@ func (s *Storage) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// Missing names what a charm asks for and this version of bijou does not have: what it cannot
-// do without, and what it can.
+// Missing returns what a charm asks for and this version of bijou does not have: what the
+// charm requires, and what it can do without.
 func Missing(m *Meta, c *Config) (required, optional []string) {
 	for _, name := range slices.Sorted(maps.Keys(m.Storage)) {
 		text := fmt.Sprintf("storage %q", name)

@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// invalidError is an error of who has given something that is no name or value of its kind.
+// invalidError is of a caller's argument that is no name or value of its kind.
 type invalidError struct{ error }
 
 // WrongUsage marks the error for package console: nothing was tried.
 func (invalidError) WrongUsage() {}
 
-// Invalid returns an error of that message about what somebody has given.
+// Invalid returns an error with that message about an argument of a command.
 func Invalid(format string, args ...any) error { return invalidError{fmt.Errorf(format, args...)} }
 
 // maxName bounds every name: names become file names and parts of keys.
@@ -33,13 +33,13 @@ var (
 	seriesName    = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 )
 
-// CheckName refuses what is not a charm's name: lower-case letters, digits and
+// CheckName returns an error unless name can be a charm's: lower-case letters, digits and
 // dashes, a letter in every part.
 func CheckName(name string) error {
 	return checkName("charm", name, charmName, `lower-case letters, digits and single dashes, with a letter after each dash, as in "my-blog"`)
 }
 
-// CheckService refuses what is not a service's name: as a charm's, but parts
+// CheckService returns an error unless name can be a service's: as a charm's, but parts
 // may be numbers ("blog-0").
 func CheckService(name string) error {
 	err := checkName("service", name, serviceName, `lower-case letters, digits and single dashes, as in "my-blog"`)
@@ -49,8 +49,8 @@ func CheckService(name string) error {
 	return nil
 }
 
-// CheckRelation refuses what is not a relation's name. "relation-7" is not one
-// either: it would be taken for the id of a relation.
+// CheckRelation returns an error unless name can be a relation's. "relation-7" cannot: it
+// would be taken for the id of a relation.
 func CheckRelation(name string) error {
 	if relationID.MatchString(name) {
 		return fmt.Errorf("invalid relation name %q: it looks like a relation id", name)
@@ -58,12 +58,12 @@ func CheckRelation(name string) error {
 	return checkName("relation", name, relationName, `lower-case letters, digits, single dashes and underscores, as in "shared-db"`)
 }
 
-// CheckInterface refuses what is not the name of a relation's interface.
+// CheckInterface returns an error unless name can be the interface's of a relation.
 func CheckInterface(name string) error {
 	return checkName("interface", name, interfaceName, `letters, digits, dots, dashes, plus signs and underscores, as in "mysql-shared"`)
 }
 
-// CheckSeries refuses what is not the name of a series ("precise").
+// CheckSeries returns an error unless name can be a series' ("precise").
 func CheckSeries(name string) error {
 	return checkName("series", name, seriesName, `lower-case letters, digits and single dashes, as in "precise"`)
 }
@@ -78,11 +78,11 @@ func checkName(kind, name string, valid *regexp.Regexp, want string) error {
 	return nil
 }
 
-// UnitName is the name of a service's n-th unit: "mysql/0".
+// UnitName returns the name of a service's n-th unit: "mysql/0".
 func UnitName(service string, n int) string { return service + "/" + strconv.Itoa(n) }
 
-// ParseUnit takes "mysql/0" apart. A number with leading zeros or a sign is
-// refused, so that a unit has exactly one name.
+// ParseUnit splits "mysql/0". A number with leading zeros or a sign is an error, so that a
+// unit has exactly one name.
 func ParseUnit(name string) (service string, n int, err error) {
 	service, digits, ok := strings.Cut(name, "/")
 	if !ok || CheckService(service) != nil {
@@ -102,14 +102,14 @@ func invalidUnitError(name string) error {
 	return Invalid("invalid unit name %q: want SERVICE/NUMBER, as in \"mysql/0\"", name)
 }
 
-// IsUnit says if name is that of a unit.
+// IsUnit reports whether name is a unit's.
 func IsUnit(name string) bool {
 	_, _, err := ParseUnit(name)
 	return err == nil
 }
 
-// UnitTag is a unit's name as one word, fit for file names and keys:
-// "unit-mysql-0". It panics on what is not a unit's name.
+// UnitTag returns a unit's name as one word for file names and keys: "unit-mysql-0". It
+// panics if name is not a unit's.
 func UnitTag(name string) string {
 	service, n, err := ParseUnit(name)
 	if err != nil {
@@ -132,8 +132,8 @@ func ParseUnitTag(tag string) (name string, err error) {
 	return name, nil
 }
 
-// CompareUnits orders unit names by service, then by number as a number. What
-// is not a unit's name comes after all that are, in the order of its bytes.
+// CompareUnits orders unit names by service, then by number as a number. Other names come
+// after them, bytewise.
 func CompareUnits(a, b string) int {
 	as, an, aerr := ParseUnit(a)
 	bs, bn, berr := ParseUnit(b)

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 )
 
-// UnmarshalJSON reads an option as it was stored. JSON has one kind of number:
-// the default gets the option's own type back.
+// UnmarshalJSON reads a stored option. JSON has one kind of number, so that the default is
+// converted to the option's type.
 func (o *Option) UnmarshalJSON(data []byte) error {
 	type stored Option // without this method
 	d := json.NewDecoder(bytes.NewReader(data))

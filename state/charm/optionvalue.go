@@ -57,8 +57,7 @@ func (c *Config) ParseYAML(data []byte, service string) (map[string]any, error) 
 	return values, nil
 }
 
-// servicePart picks the service's part of a file for several services. An option that
-// is called like the service holds a scalar, never a mapping.
+// An option that is called like the service has a scalar, never a mapping.
 func (c *Config) servicePart(nodes map[string]yaml.Node, service string) (map[string]yaml.Node, error) {
 	node, ok := nodes[service]
 	if !ok || service == "" {
@@ -77,9 +76,9 @@ func (c *Config) servicePart(nodes map[string]yaml.Node, service string) (map[st
 	return part, nil
 }
 
-// Coerce makes a value that came from JSON (or from Go) one of the option's
-// type: string, int64, float64 or bool; nil stays nil. A string for another type
-// is refused: what was stored under one type does not silently become another.
+// Coerce converts a value from JSON (or Go) to the option's type: string, int64, float64
+// or bool; nil stays nil. A string for another type is an error: what was stored under one
+// type does not silently become another.
 func (c *Config) Coerce(name string, value any) (any, error) {
 	opt, err := c.findOption(name)
 	if err != nil || value == nil {
@@ -127,7 +126,7 @@ func (o Option) fromInt(v int64) (any, error) {
 }
 
 // fromFloat takes a whole number for an int: JSON has one kind of number. Above
-// 2^53 a float64 stands for several whole numbers, so those are refused.
+// 2^53 a float64 is one of several whole numbers, so those are refused.
 func (o Option) fromFloat(v float64) (any, error) {
 	switch {
 	case math.IsNaN(v) || math.IsInf(v, 0):
@@ -139,8 +138,8 @@ func (o Option) fromFloat(v float64) (any, error) {
 	return nil, o.typeError(strconv.FormatFloat(v, 'g', -1, 64))
 }
 
-// fromNode converts a YAML value; null and nothing at all are nil. As a default
-// of anything but a string, an empty text is nothing, too: old charms write it.
+// fromNode returns nil for null and for nothing at all. As a default of anything but a
+// string, an empty text is nothing, too: old charms have it.
 func (o Option) fromNode(n *yaml.Node) (any, error) {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -164,7 +163,6 @@ func (o Option) fromNode(n *yaml.Node) (any, error) {
 	return o.fromText(n.Value)
 }
 
-// fromText converts a text.
 func (o Option) fromText(text string) (any, error) {
 	switch o.Type {
 	case Int:
@@ -188,7 +186,7 @@ func (o Option) fromText(text string) (any, error) {
 	return nil, o.typeError(fmt.Sprintf("%.60q", text))
 }
 
-// checkText refuses strings that no hook could be handed.
+// checkText refuses strings that no hook could be given.
 func checkText(s string) error {
 	if !utf8.ValidString(s) {
 		return fmt.Errorf("%.60q is not UTF-8: encode it, as with base64", s)
@@ -199,7 +197,6 @@ func checkText(s string) error {
 	return nil
 }
 
-// typeError says that what is given is not of the option's type.
 func (o Option) typeError(given string) error {
 	want := map[OptionType]string{
 		String: "a string", Int: "an int", Float: "a float", Boolean: "a boolean (true or false)",

@@ -7,17 +7,17 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Role is the part that one end plays in a relation.
+// Role is the role of one end in a relation.
 type Role string
 
-// The roles. Charms write "requires" where the tools say "consumes".
+// The roles. Charms have "requires" where the tools have "consumes".
 const (
 	Provides Role = "provides"
 	Consumes Role = "consumes"
 	Peers    Role = "peers"
 )
 
-// Scope says between which units a relation holds.
+// Scope is the units between which a relation is.
 type Scope string
 
 // The scopes: all units of both services, or only those on one machine (a
@@ -41,7 +41,7 @@ type Relation struct {
 	Limit     int    `json:"limit,omitempty"` // 0: no limit
 }
 
-// Implied is the relation that every service provides.
+// Implied returns the relation that every service provides.
 func Implied() Relation {
 	return Relation{Name: JujuInfo, Role: Provides, Interface: JujuInfo, Scope: Global}
 }
@@ -55,8 +55,8 @@ type relationYAML struct {
 	Limit     intYAML
 }
 
-// UnmarshalYAML takes both forms. It goes through the mapping by itself: a
-// decoder for each relation would begin anew to count what aliases expand to.
+// UnmarshalYAML takes both forms. It reads the mapping itself: a decoder for each relation
+// would begin anew to count what aliases expand to.
 func (r *relationYAML) UnmarshalYAML(n *yaml.Node) error {
 	switch n.Kind {
 	case yaml.ScalarNode:
@@ -73,7 +73,6 @@ func (r *relationYAML) UnmarshalYAML(n *yaml.Node) error {
 	return fmt.Errorf("line %d: a relation is an interface's name or a mapping with the key interface", n.Line)
 }
 
-// setField takes one key of the mapping.
 func (r *relationYAML) setField(key string, value *yaml.Node) error {
 	switch key {
 	case "interface":
@@ -88,7 +87,6 @@ func (r *relationYAML) setField(key string, value *yaml.Node) error {
 	return nil
 }
 
-// toRelation checks what was read.
 func (r relationYAML) toRelation(name string, role Role) (Relation, error) {
 	rel := Relation{Name: name, Role: role, Interface: r.Interface, Scope: Scope(r.Scope), Optional: bool(r.Optional), Limit: int(r.Limit)}
 	if err := CheckRelation(name); err != nil {
@@ -110,7 +108,7 @@ func (r relationYAML) toRelation(name string, role Role) (Relation, error) {
 	return rel, nil
 }
 
-// checkReserved keeps "juju" and "juju-..." for what every service provides. A
+// checkReserved reserves "juju" and "juju-..." for what every service provides. A
 // subordinate may use such a name to require its principal's; and Juju's own charms,
 // which are called so themselves, may use any but that of what is provided.
 func (r Relation) checkReserved(m *Meta) error {

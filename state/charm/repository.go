@@ -10,8 +10,8 @@ import (
 	"slices"
 )
 
-// Repository is a directory of charms, as SERIES/CHARM or CHARM. What the charm's
-// folder is called does not matter; its metadata say its name.
+// Repository is a directory of charms, as SERIES/CHARM or CHARM. A charm's name is in its
+// metadata, whatever its folder's is.
 type Repository struct {
 	Dir string
 }
@@ -20,15 +20,15 @@ type Repository struct {
 type Found struct {
 	*Charm
 	Path   string // of its directory
-	Series string // the folder above it; empty if it stands in the repository itself
+	Series string // the folder above it; empty if it is in the repository itself
 }
 
-// ErrNotInRepository says that a repository has no such charm.
+// ErrNotInRepository is returned if a repository has no such charm.
 var ErrNotInRepository = errors.New("no such charm in the repository")
 
-// Find finds the charm that ref names: among several the one with the greatest
-// revision, and among those the first by path. Without one: ErrNotInRepository,
-// with the charms there that could not be read and why.
+// Find returns the charm that ref names: among several the one with the greatest
+// revision, and among those the first by path. If there is none, it returns
+// ErrNotInRepository, with the charms there that could not be read and why.
 func (r Repository) Find(ref Ref) (Found, error) {
 	found, broken, err := r.findAll(ref)
 	if err != nil {
@@ -41,7 +41,6 @@ func (r Repository) Find(ref Ref) (Found, error) {
 	return slices.MaxFunc(found, func(a, b Found) int { return cmp.Compare(a.Revision, b.Revision) }), nil
 }
 
-// findAll reads every charm of the repository and keeps those that match.
 func (r Repository) findAll(ref Ref) (found []Found, broken []error, err error) {
 	if _, err := os.ReadDir(r.Dir); err != nil {
 		return nil, nil, err
@@ -68,7 +67,6 @@ func (r Repository) findAll(ref Ref) (found []Found, broken []error, err error) 
 	return found, broken, nil
 }
 
-// readFound reads the charm at path, which is dir in the repository.
 func (r Repository) readFound(path, dir string) (Found, error) {
 	c, err := ReadDir(path)
 	if err != nil {
@@ -81,7 +79,6 @@ func (r Repository) readFound(path, dir string) (Found, error) {
 	return f, nil
 }
 
-// matchesRef says if the charm is what ref asks for.
 func (f Found) matchesRef(ref Ref) bool {
 	if f.Meta.Name != ref.Name || ref.Revision >= 0 && f.Revision != ref.Revision {
 		return false
@@ -92,7 +89,6 @@ func (f Found) matchesRef(ref Ref) bool {
 	return f.Series == "" && f.Meta.Supports(ref.Series)
 }
 
-// isCharm says if the directory looks like a charm's.
 func isCharm(dir string) bool {
 	for _, name := range []string{"metadata.yaml", "charmcraft.yaml"} {
 		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.Mode().IsRegular() {

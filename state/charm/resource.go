@@ -11,16 +11,16 @@ import (
 
 // Resource is a file that the operator gives with the charm.
 type Resource struct {
-	Type        string `json:"type" yaml:"type"` // "file", if it is empty; anything else cannot be given
+	Type        string `json:"type" yaml:"type"` // empty is "file"; resources of other types cannot be given
 	Filename    string `json:"filename,omitempty" yaml:"filename"`
 	Description string `json:"description,omitempty" yaml:"description"`
 }
 
-// resourceName is what a resource may be called: it names a folder.
+// resourceName is strict since a resource's name is a folder's.
 var resourceName = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9._-]*[a-zA-Z0-9])?$`)
 
-// ResourceFile is what the file of a resource is called on the units. An error
-// says that the charm has no resource of that name, or none that is a file.
+// ResourceFile returns the name of a resource's file on the units. It is an error if the
+// charm has no resource of that name, or it is not a file.
 func (m *Meta) ResourceFile(name string) (string, error) {
 	r, ok := m.Resources[name]
 	switch {
@@ -36,7 +36,6 @@ func (m *Meta) ResourceFile(name string) (string, error) {
 	return path.Base(r.Filename), nil
 }
 
-// checkResources checks what names files and folders on the units.
 func (m *Meta) checkResources() error {
 	for _, name := range slices.Sorted(maps.Keys(m.Resources)) {
 		if err := checkName("resource", name, resourceName, `letters, digits, dots, dashes and underscores`); err != nil {

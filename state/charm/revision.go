@@ -10,11 +10,10 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// maxRevision is what JSON's numbers hold, if an int does: charms of old have dates for
-// revisions, to the minute.
+// maxRevision is the greatest that JSON's numbers and an int hold: old charms have dates
+// for revisions, to the minute.
 const maxRevision = min(math.MaxInt, 1<<53-1)
 
-// parseRevision reads the revision file: one number.
 func parseRevision(data []byte) (int, error) {
 	text := strings.TrimSpace(string(data))
 	n, err := strconv.Atoi(text)
@@ -31,7 +30,6 @@ func checkRevision(n int) error {
 	return nil
 }
 
-// revisionText is the revision file's content.
 func revisionText(n int) []byte { return []byte(strconv.Itoa(n) + "\n") }
 
 // WriteRevision makes n the revision of the charm in dir, atomically. In a

@@ -15,13 +15,11 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// maxDepth bounds how deep a schema, and a value that is held against it, may be
-// nested.
+// maxDepth bounds the nesting of a schema.
 const maxDepth = 32
 
-// Schema says what one parameter of an action may be: the part of JSON Schema
-// that charms use. A keyword that it does not know is ignored, as that
-// standard has it.
+// Schema is the part of JSON Schema that charms use, for one parameter of an action.
+// Unknown keywords are ignored, as the standard has it.
 type Schema struct {
 	Types       typesYAML         `json:"types,omitempty" yaml:"type"` // one of these; none: anything
 	Title       string            `json:"title,omitempty" yaml:"title"`
@@ -36,18 +34,17 @@ type Schema struct {
 	Items       *Schema           `json:"items,omitempty" yaml:"items"`
 	Properties  map[string]Schema `json:"properties,omitempty" yaml:"properties"`
 	Required    []string          `json:"required,omitempty" yaml:"required"`
-	// Closed: a dictionary may hold nothing but Properties.
+	// Closed: a dictionary may have nothing but Properties.
 	Closed closedYAML `json:"closed,omitempty" yaml:"additionalProperties"`
 }
 
-// typesYAML is a type or a list of them.
 type typesYAML []string
 
-// UnmarshalYAML takes both forms.
+// UnmarshalYAML takes a type or a list of them.
 func (t *typesYAML) UnmarshalYAML(n *yaml.Node) error { return (*seriesYAML)(t).UnmarshalYAML(n) }
 
-// closedYAML is true for `additionalProperties: false`. A schema in that place
-// allows what it describes, and is not held against anything.
+// closedYAML is true for `additionalProperties: false`. A schema in that place allows what
+// it describes; values are not checked against it.
 type closedYAML bool
 
 // UnmarshalYAML takes a boolean or a schema.
@@ -61,7 +58,6 @@ func (c *closedYAML) UnmarshalYAML(n *yaml.Node) error {
 	return err
 }
 
-// checkSchema refuses a schema that says nothing sensible.
 func (s Schema) checkSchema(at string, depth int) error {
 	if depth > maxDepth {
 		return fmt.Errorf("%s: nested too deep: more than %d levels", at, maxDepth)
@@ -72,7 +68,7 @@ func (s Schema) checkSchema(at string, depth int) error {
 			return fmt.Errorf("%s: unknown type %q: want one of %s", at, t, strings.Join(known, ", "))
 		}
 	}
-	if err, bad := toJSON([]any{s.Default, s.Enum}).(error); bad {
+	if err, bad := normalizeJSON([]any{s.Default, s.Enum}).(error); bad {
 		return fmt.Errorf("%s: default or enum: %w", at, err)
 	}
 	if _, err := regexp.Compile(s.Pattern); err != nil {
@@ -91,12 +87,12 @@ func (s Schema) checkSchema(at string, depth int) error {
 	return nil
 }
 
-// checkValue holds a value, of JSON's types, against the schema.
+// checkValue takes a value of JSON's types.
 func (s Schema) checkValue(at string, value any) error {
 	if !s.hasType(value) {
 		return fmt.Errorf("%s: %s is not of type %s", at, formatValue(value), strings.Join(s.Types, " or "))
 	}
-	same := func(other any) bool { return reflect.DeepEqual(toJSON(other), value) }
+	same := func(other any) bool { return reflect.DeepEqual(normalizeJSON(other), value) }
 	if len(s.Enum) > 0 && !slices.ContainsFunc(s.Enum, same) {
 		return fmt.Errorf("%s: %s is none of %s", at, formatValue(value), formatValue(s.Enum))
 	}
@@ -113,7 +109,6 @@ func (s Schema) checkValue(at string, value any) error {
 	return nil
 }
 
-// hasType says if a value is of one of the schema's types.
 func (s Schema) hasType(value any) bool {
 	if _, wrong := value.(error); wrong {
 		return false
@@ -178,8 +173,6 @@ func (s Schema) checkList(at string, v []any) error {
 	return nil
 }
 
-// checkDictionary checks what a dictionary holds, what it must hold, and what it
-// may not.
 func (s Schema) checkDictionary(at string, v map[string]any) error {
 	for _, name := range s.Required {
 		if _, given := v[name]; !given && s.Properties[name].Default == nil {
@@ -200,7 +193,6 @@ func (s Schema) checkDictionary(at string, v map[string]any) error {
 	return nil
 }
 
-// allowedNames says what a dictionary may hold.
 func (s Schema) allowedNames() string {
 	if len(s.Properties) == 0 {
 		return "there are none"
@@ -208,7 +200,6 @@ func (s Schema) allowedNames() string {
 	return "there are " + strings.Join(slices.Sorted(maps.Keys(s.Properties)), ", ")
 }
 
-// addDefaults adds the defaults of what a dictionary does not hold.
 func (s Schema) addDefaults(v map[string]any) map[string]any {
 	full := maps.Clone(v)
 	if full == nil {
@@ -219,7 +210,7 @@ func (s Schema) addDefaults(v map[string]any) map[string]any {
 		inner, isDictionary := given.(map[string]any)
 		switch {
 		case !is && p.Default != nil:
-			full[name] = toJSON(p.Default)
+			full[name] = normalizeJSON(p.Default)
 		case isDictionary || !is && p.hasDefaults():
 			full[name] = p.addDefaults(inner)
 		}
@@ -227,7 +218,6 @@ func (s Schema) addDefaults(v map[string]any) map[string]any {
 	return full
 }
 
-// hasDefaults says if something is to be put where no dictionary was given.
 func (s Schema) hasDefaults() bool {
 	for _, p := range s.Properties {
 		if p.Default != nil || p.hasDefaults() {
@@ -237,12 +227,11 @@ func (s Schema) hasDefaults() bool {
 	return false
 }
 
-// errNotJSON: YAML can say what JSON cannot.
 var errNotJSON = errors.New("it cannot be said in JSON")
 
-// toJSON makes a value that came from YAML one of JSON's types; what JSON cannot
-// say is errNotJSON, which no schema takes.
-func toJSON(value any) any {
+// normalizeJSON converts a value from YAML to JSON's types. What JSON cannot express becomes
+// errNotJSON, which no schema takes.
+func normalizeJSON(value any) any {
 	data, err := json.Marshal(value)
 	var out any
 	if err != nil || json.Unmarshal(data, &out) != nil {
@@ -251,7 +240,6 @@ func toJSON(value any) any {
 	return out
 }
 
-// joinPath names what is inside a dictionary.
 func joinPath(at, name string) string {
 	if at == "" {
 		return fmt.Sprintf("%q", name)
@@ -259,7 +247,6 @@ func joinPath(at, name string) string {
 	return fmt.Sprintf("%q", strings.Trim(at, `"`)+"."+name)
 }
 
-// formatValue is a value as people see it, not endlessly.
 func formatValue(value any) string {
 	data, err := json.Marshal(value)
 	if err != nil {

@@ -16,23 +16,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// UnpackOptions say how to unpack.
+// UnpackOptions are options of Unpack.
 type UnpackOptions struct {
 	SHA256   string   // hex; if set, an archive with another sum is refused before anything is written
 	Tools    []string // names of the hook tools
 	ToolsDir string   // where links named like a hook tool point to: ToolsDir/NAME
-	Scratch  bool     // it need not survive a crash of the machine: nothing is brought to the disk
+	Scratch  bool     // it need not survive a crash of the machine: nothing is synced
 }
 
-// ErrChecksum says that an archive is not the one that was asked for.
+// ErrChecksum is returned if an archive is not the one that was asked for.
 var ErrChecksum = errors.New("checksum differs")
 
 // Unpack unpacks a charm archive of size bytes into dir, which it makes and which
 // must not exist yet. Unpack beside the charm that is in use and rename.
 //
-// Nothing leaves dir, permissions are kept (setuid, setgid and sticky bits are
-// not; folders stay open to their owner), and everything is on the disk when it
-// returns, unless it is scratch. On an error dir is gone again.
+// Nothing is written outside of dir, permissions are kept (setuid, setgid and sticky bits
+// are not; folders stay open to their owner), and everything is synced when it returns,
+// unless it is scratch. After an error dir is removed.
 func Unpack(r io.ReaderAt, size int64, dir string, opts UnpackOptions) error {
 	if err := unpack(r, size, dir, opts, defaultLimits()); err != nil {
 		return fmt.Errorf("cannot unpack charm into %q: %w", dir, err)
@@ -40,7 +40,7 @@ func Unpack(r io.ReaderAt, size int64, dir string, opts UnpackOptions) error {
 	return nil
 }
 
-// CheckArchive refuses what Unpack would refuse, as far as can be told without
+// CheckArchive returns the error that Unpack would, as far as can be found without
 // unpacking. Tools are the names of the hook tools.
 func CheckArchive(r io.ReaderAt, size int64, tools []string) error {
 	if _, _, err := checkArchive(r, size, tools, defaultLimits()); err != nil {
@@ -49,7 +49,7 @@ func CheckArchive(r io.ReaderAt, size int64, tools []string) error {
 	return nil
 }
 
-// Verify refuses an archive whose sha256 (hex) is not the wanted one: ErrChecksum.
+// Verify returns ErrChecksum if the archive's sha256 (hex) is not the wanted one.
 func Verify(r io.ReaderAt, size int64, want string) error {
 	sum := sha256.New()
 	if _, err := io.Copy(sum, io.NewSectionReader(r, 0, size)); err != nil {
@@ -105,7 +105,6 @@ func unpack(r io.ReaderAt, size int64, dir string, opts UnpackOptions, l limits)
 	return nil
 }
 
-// unpackInto unpacks into a new, empty folder.
 func unpackInto(dir string, t *archiveTree, res *linkResolver, opts UnpackOptions) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -116,13 +115,13 @@ func unpackInto(dir string, t *archiveTree, res *linkResolver, opts UnpackOption
 	entries := t.sortedEntries()
 	u.syncEach = !opts.Scratch && len(entries) <= maxSyncedFiles
 	for _, e := range entries {
-		if err := u.create(e); err != nil {
+		if err := u.createEntry(e); err != nil {
 			return fmt.Errorf("file %q: %w", e.name, err)
 		}
 	}
-	slices.Reverse(entries) // a folder is sealed after what is in it
+	slices.Reverse(entries) // a folder is finished after what is in it
 	for _, e := range append(entries, entry{name: ".", mode: fs.ModeDir | 0o755}) {
-		if err := u.setPermissions(e); err != nil {
+		if err := u.finishEntry(e); err != nil {
 			return fmt.Errorf("file %q: %w", e.name, err)
 		}
 	}
@@ -137,7 +136,6 @@ func unpackInto(dir string, t *archiveTree, res *linkResolver, opts UnpackOption
 // take a second.
 const maxSyncedFiles = 200
 
-// syncFilesystem brings everything on the folder's file system to the disk.
 func syncFilesystem(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -150,7 +148,6 @@ func syncFilesystem(dir string) error {
 	return nil
 }
 
-// unpacker writes below one root.
 type unpacker struct {
 	root     *os.Root
 	syncEach bool // every file is synced by itself
@@ -160,8 +157,8 @@ type unpacker struct {
 	limits   limits
 }
 
-// create makes a folder, a link or a file, not yet with its permissions.
-func (u *unpacker) create(e entry) error {
+// createEntry does not set permissions yet.
+func (u *unpacker) createEntry(e entry) error {
 	switch e.mode.Type() {
 	case fs.ModeDir:
 		return u.root.Mkdir(e.name, 0o700)
@@ -175,9 +172,9 @@ func (u *unpacker) create(e entry) error {
 	return u.writeFile(e)
 }
 
-// writeFile writes a file. The lock keeps this process from forking meanwhile: a
-// child would inherit the open file for a moment, and a hook that is still open
-// for writing anywhere cannot be executed (ETXTBSY).
+// The lock keeps this process from forking meanwhile: a child would inherit the open file
+// for a moment, and a hook that is still open for writing anywhere cannot be executed
+// (ETXTBSY).
 func (u *unpacker) writeFile(e entry) (err error) {
 	r, err := e.zip.Open()
 	if err != nil {
@@ -201,8 +198,8 @@ func (u *unpacker) writeFile(e entry) (err error) {
 	return u.limits.checkUnpacked(u.written)
 }
 
-// setPermissions gives a file or folder its permissions, and may bring it to the disk.
-func (u *unpacker) setPermissions(e entry) error {
+// finishEntry sets permissions, and may sync.
+func (u *unpacker) finishEntry(e entry) error {
 	perm := e.mode.Perm()
 	if e.mode.Type() == fs.ModeSymlink {
 		return nil

@@ -27,7 +27,7 @@ func (u *URL) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// ParseURL reads a whole charm URL. All of its three parts must be there.
+// ParseURL reads a charm URL with all of its three parts.
 func ParseURL(s string) (URL, error) {
 	ref, err := ParseRef(s)
 	if err != nil {
@@ -39,8 +39,8 @@ func ParseURL(s string) (URL, error) {
 	return URL(ref), nil
 }
 
-// Ref is what an operator may say of a charm in a repository. Series is empty
-// if any will do, Revision -1 if the greatest is meant.
+// Ref is an operator's reference to a charm in a repository. Series is empty if any will
+// do, Revision -1 if the greatest is meant.
 type Ref struct {
 	Series   string
 	Name     string
@@ -84,7 +84,7 @@ func ParseRef(s string) (Ref, error) {
 	return ref, nil
 }
 
-// cutRevision splits "mysql-7"; a name without a revision has -1.
+// cutRevision splits "mysql-7"; the revision is -1 if there is none.
 func cutRevision(s string) (name string, revision int) {
 	dash := strings.LastIndexByte(s, '-')
 	if dash < 0 {

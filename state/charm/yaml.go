@@ -12,18 +12,18 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// unmarshalCharm reads a file of a charm, as unmarshal does; of a key that a dictionary
-// has twice, the last counts, as it did for whoever wrote that charm.
+// unmarshalCharm reads a file of a charm. Of a key that a dictionary has twice, the last
+// counts, as it did for the authors of such charms.
 func unmarshalCharm(data []byte, into any) error {
 	return unmarshalDocument(data, into, dropDuplicateKeys)
 }
 
-// unmarshal reads what an operator wrote, who can put right what is there twice.
+// unmarshal reads an operator's file. A key that is there twice is an error, which the
+// operator can correct.
 func unmarshal(data []byte, into any) error { return unmarshalDocument(data, into, nil) }
 
-// unmarshalDocument reads one YAML document of bounded size, changed as told; yaml.v3 itself bounds depth
-// and what aliases expand to. A parser that panics on hostile bytes must not
-// take an agent with it.
+// unmarshalDocument reads one YAML document of bounded size; yaml.v3 itself bounds depth
+// and what aliases expand to.
 func unmarshalDocument(data []byte, into any, change func(*yaml.Node)) (err error) {
 	if len(data) > MaxYAML {
 		return fmt.Errorf("too big: %s, at most %s", formatSize(int64(len(data))), formatSize(MaxYAML))
@@ -43,8 +43,7 @@ func unmarshalDocument(data []byte, into any, change func(*yaml.Node)) (err erro
 	return shortenError(err)
 }
 
-// parseDocument parses the only document; nil stands for an empty one, which is an
-// empty dictionary.
+// parseDocument returns nil for an empty document, which is an empty dictionary.
 func parseDocument(data []byte) (*yaml.Node, error) {
 	var doc, second yaml.Node
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
@@ -70,8 +69,7 @@ func parseDocument(data []byte) (*yaml.Node, error) {
 // maxKeys bounds a dictionary: yaml.v3 compares each key with all others.
 const maxKeys = 5000
 
-// checkKeys refuses a document with too big a dictionary. What an alias stands
-// for is checked where it stands itself.
+// What an alias stands for is checked where it is defined.
 func checkKeys(n *yaml.Node) error {
 	if n.Kind == yaml.MappingNode && len(n.Content)/2 > maxKeys {
 		return fmt.Errorf("line %d: a dictionary has %d keys, at most %d", n.Line, len(n.Content)/2, maxKeys)
@@ -84,7 +82,6 @@ func checkKeys(n *yaml.Node) error {
 	return nil
 }
 
-// dropDuplicateKeys leaves the last of what a dictionary has under one key, in all dictionaries.
 func dropDuplicateKeys(n *yaml.Node) {
 	for _, child := range n.Content {
 		dropDuplicateKeys(child)
@@ -107,16 +104,16 @@ func dropDuplicateKeys(n *yaml.Node) {
 	n.Content = kept
 }
 
-// isPlainKey tells if the key is a scalar, and not the mark of dictionaries that are merged in.
+// isPlainKey reports whether the key is a scalar, and not the sign of merged dictionaries.
 func isPlainKey(key *yaml.Node) bool {
 	return key.Kind == yaml.ScalarNode && key.ShortTag() != "!!merge"
 }
 
-// maxErrorText bounds what is repeated of a parser's complaints, in bytes: hostile
-// documents have many, and long ones.
+// maxErrorText bounds what is repeated of a parser's errors, in bytes: hostile documents
+// have many, and long ones.
 const maxErrorText = 300
 
-// shortenError makes a parser's list of complaints fit into a log line.
+// shortenError makes a parser's list of errors fit into a log line.
 func shortenError(err error) error {
 	var wrong *yaml.TypeError
 	if !errors.As(err, &wrong) {
@@ -129,11 +126,11 @@ func shortenError(err error) error {
 	return errors.New(text)
 }
 
-// typeMismatch is yaml.v3's complaint of a value of the wrong kind: its tag, the
+// typeMismatch is yaml.v3's error about a value of the wrong kind: its tag, the
 // beginning of a scalar, and Go's name of the type that is wanted.
 var typeMismatch = regexp.MustCompile("cannot unmarshal !!([a-z]+)(?: `([^`]*)`)? into ([^ ;]+)")
 
-// describeMismatch says the same as Option.wrong would.
+// describeMismatch says the same as Option.typeError would.
 func describeMismatch(complaint string) string {
 	part := typeMismatch.FindStringSubmatch(complaint)
 	given, goType := strconv.Quote(part[2]), part[3]

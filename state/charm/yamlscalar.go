@@ -6,19 +6,17 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// boolYAML is a boolean in metadata.yaml, or one in quotes.
 type boolYAML bool
 
-// UnmarshalYAML takes both.
+// UnmarshalYAML takes a boolean, or one in quotes.
 func (b *boolYAML) UnmarshalYAML(n *yaml.Node) error { return decodeScalar(n, Boolean, (*bool)(b)) }
 
-// intYAML is an int in metadata.yaml, or one in quotes.
 type intYAML int64
 
-// UnmarshalYAML takes both.
+// UnmarshalYAML takes an int, or one in quotes.
 func (i *intYAML) UnmarshalYAML(n *yaml.Node) error { return decodeScalar(n, Int, (*int64)(i)) }
 
-// decodeScalar reads a value as an option of that type takes it; null changes nothing.
+// decodeScalar reads a value as an option of that type does; null changes nothing.
 func decodeScalar[T bool | int64](n *yaml.Node, t OptionType, into *T) error {
 	value, err := Option{Type: t}.fromNode(n)
 	if err != nil {

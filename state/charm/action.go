@@ -128,11 +128,7 @@ func decodeAction(node *yaml.Node) (Action, error) {
 }
 
 func decodeNode(node *yaml.Node, into any) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("cannot parse YAML: %v", p)
-		}
-	}()
+	defer recoverParser(&err)
 	return shortenError(node.Decode(into))
 }
 

@@ -28,11 +28,7 @@ func unmarshalDocument(data []byte, into any, change func(*yaml.Node)) (err erro
 	if len(data) > MaxYAML {
 		return fmt.Errorf("too big: %s, at most %s", formatSize(int64(len(data))), formatSize(MaxYAML))
 	}
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("cannot parse YAML: %v", p)
-		}
-	}()
+	defer recoverParser(&err)
 	doc, err := parseDocument(data)
 	if err == nil && doc != nil {
 		if change != nil {
@@ -41,6 +37,14 @@ func unmarshalDocument(data []byte, into any, change func(*yaml.Node)) (err erro
 		err = doc.Decode(into)
 	}
 	return shortenError(err)
+}
+
+// recoverParser is deferred: a parser that panics on hostile bytes must not take an agent
+// with it.
+func recoverParser(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("cannot parse YAML: %v", p)
+	}
 }
 
 // parseDocument returns nil for an empty document, which is an empty dictionary.

@@ -7,8 +7,8 @@
 //	header.json                      Header: what it is of, what is in it and what is not
 //	SHA256SUMS                       the sums of all others, as sha256sum prints them
 //
-// It is not the state: package state says what keys mean, and who restores a backup
-// what becomes of it. Everybody may import it; it imports nothing of bijou.
+// It does not know what keys mean (package state does), nor how a backup is restored.
+// Everybody may import it; it imports nothing of bijou.
 package archive
 
 import (
@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// Format is what this code reads and writes.
+// Format is the version of the format that this code reads and writes.
 const Format = 1
 
 // The kinds of what is backed up.
@@ -27,7 +27,7 @@ const (
 	Keyspace    = "neco" // its keys
 )
 
-// Header says what a backup is of.
+// Header describes a backup.
 type Header struct {
 	Format int    `json:"format" yaml:"format"`
 	Kind   string `json:"kind" yaml:"kind"`
@@ -44,7 +44,7 @@ type Header struct {
 	Keys        int       `json:"keys" yaml:"keys"`
 	Blobs       int       `json:"blobs" yaml:"blobs"`
 
-	Has   []string `json:"has" yaml:"has"`     // what is in it, in words
+	Has   []string `json:"has" yaml:"has"`     // what is in it, for people
 	Lacks []string `json:"lacks" yaml:"lacks"` // what is not
 }
 
@@ -57,18 +57,18 @@ const (
 	sumsFile   = "SHA256SUMS"
 )
 
-// fileForm is what a backup's files may be called, but for headerFile and sumsFile.
-var fileForm = regexp.MustCompile(`^(keys\.jsonl|blobs/[0-9a-f]{64}|credentials/[a-z][a-z0-9-]*|machines/[0-9]+/units/[a-z][a-z0-9-]*\.tar)$`)
+// fileNamePattern is of a backup's files but headerFile and sumsFile.
+var fileNamePattern = regexp.MustCompile(`^(keys\.jsonl|blobs/[0-9a-f]{64}|credentials/[a-z][a-z0-9-]*|machines/[0-9]+/units/[a-z][a-z0-9-]*\.tar)$`)
 
-// Blob, Credential and Folder name the files of a backup.
+// Blob and Credential return the names of a backup's files.
 func Blob(sum string) string        { return "blobs/" + sum }
 func Credential(name string) string { return "credentials/" + name }
 
-// Folder is the file of a unit's folder, given the name of that.
+// Folder returns the name of the file with a unit's folder.
 func Folder(machine, name string) string {
 	return fmt.Sprintf("machines/%s/units/%s.tar", machine, name)
 }
 
-func refuseDamaged(format string, args ...any) error {
+func damagedError(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrDamaged}, args...)...)
 }

@@ -1,8 +1,8 @@
-// Package constraints is what is asked of a machine: how it is written, layered,
-// and compared with what a machine has.
+// Package constraints has the constraints on a machine: how they are parsed, layered, and
+// compared with what a machine has.
 //
-// It is pure and imports nothing of bijou. state stores its values, provision
-// hands them to the providers, and multicall/juju reads them from operators.
+// It does no I/O and imports nothing of bijou. state stores its values, provision
+// gives them to the providers, and multicall/juju reads them from operators.
 package constraints
 
 // Value is a set of constraints. A nil field is not set; one that points at zero
@@ -18,11 +18,11 @@ type Value struct {
 	Tags         *[]string `json:"tags,omitempty" yaml:"tags,omitempty"`           // "^tag" excludes
 }
 
-// Asks says if v asks anything of a machine. What is explicitly none asks nothing.
-func (v Value) Asks() bool { return len(v.Unmet(Hardware{})) > 0 || len(v.excluded()) > 0 }
+// Asks reports whether v asks anything of a machine. What is explicitly none asks nothing.
+func (v Value) Asks() bool { return len(v.Unmet(Hardware{})) > 0 || len(v.excludedTags()) > 0 }
 
-// wants says if a word is set, and not to none.
-func wants(word *string) bool { return word != nil && *word != "" }
-
-// wantsSome says if a number is set, and not to none.
-func wantsSome(number *uint64) bool { return number != nil && *number != 0 }
+// isWanted reports whether a constraint is set, and not to none.
+func isWanted[T comparable](asked *T) bool {
+	var none T
+	return asked != nil && *asked != none
+}

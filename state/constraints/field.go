@@ -9,33 +9,33 @@ import (
 	"strings"
 )
 
-// field is one constraint of a Value: how it is read and printed.
+// field is one constraint of a Value, with how it is parsed and printed.
 type field struct {
-	name string
-	set  func(text string) error          // empty: none
-	text func() (text string, isSet bool) // as set takes it
+	name   string
+	parse  func(text string) error          // empty: none
+	format func() (text string, isSet bool) // as parse takes it
 }
 
-// fields lists the constraints of v, in the order in which they are printed.
-func (v *Value) fields() []field {
+// allFields is in the order in which constraints are printed.
+func (v *Value) allFields() []field {
 	return []field{
 		wordField("arch", &v.Arch, checkArch),
 		wordField("container", &v.Container, checkWord),
-		numberField("cpu-cores", &v.CPUCores, numbers{parseCount, printCount}),
-		numberField("cpu-power", &v.CPUPower, numbers{parseCount, printCount}),
+		numberField("cpu-cores", &v.CPUCores, numberFormat{parseCount, formatCount}),
+		numberField("cpu-power", &v.CPUPower, numberFormat{parseCount, formatCount}),
 		wordField("instance-type", &v.InstanceType, checkWord),
-		numberField("mem", &v.Mem, numbers{parseSize, printSize}),
-		numberField("root-disk", &v.RootDisk, numbers{parseSize, printSize}),
+		numberField("mem", &v.Mem, numberFormat{parseSize, formatSize}),
+		numberField("root-disk", &v.RootDisk, numberFormat{parseSize, formatSize}),
 		tagsField("tags", &v.Tags),
 	}
 }
 
-// field finds a constraint by its name, or by another that it goes by.
-func (v *Value) field(name string) (field, bool) {
+// findField knows the other names of constraints, too.
+func (v *Value) findField(name string) (field, bool) {
 	if name == "cores" {
 		name = "cpu-cores"
 	}
-	fields := v.fields()
+	fields := v.allFields()
 	i := slices.IndexFunc(fields, func(f field) bool { return f.name == name })
 	if i < 0 {
 		return field{}, false
@@ -46,7 +46,7 @@ func (v *Value) field(name string) (field, bool) {
 func wordField(name string, at **string, check func(string) error) field {
 	return field{
 		name: name,
-		set: func(text string) error {
+		parse: func(text string) error {
 			if text != "" {
 				if err := check(text); err != nil {
 					return err
@@ -55,7 +55,7 @@ func wordField(name string, at **string, check func(string) error) field {
 			*at = &text
 			return nil
 		},
-		text: func() (string, bool) {
+		format: func() (string, bool) {
 			if *at == nil {
 				return "", false
 			}
@@ -64,39 +64,37 @@ func wordField(name string, at **string, check func(string) error) field {
 	}
 }
 
-// architectures are those that machines may have.
-func architectures() []string {
+func knownArchs() []string {
 	return []string{"amd64", "arm64", "armhf", "i386", "ppc64el", "riscv64", "s390x"}
 }
 
 func checkArch(text string) error {
-	if !slices.Contains(architectures(), text) {
-		return fmt.Errorf("%q is none of %s", text, strings.Join(architectures(), ", "))
+	if !slices.Contains(knownArchs(), text) {
+		return fmt.Errorf("%q is none of %s", text, strings.Join(knownArchs(), ", "))
 	}
 	return nil
 }
 
-// word is what a provider may call something: it goes to terminals and into
-// programs' arguments as it is.
-var word = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/+:-]*$`)
+// wordPattern is of a provider's names, which go to terminals and into programs' arguments
+// as they are.
+var wordPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/+:-]*$`)
 
 func checkWord(text string) error {
-	if !word.MatchString(text) {
+	if !wordPattern.MatchString(text) {
 		return fmt.Errorf("%q must be letters, digits, and any of ._/+:- between them", text)
 	}
 	return nil
 }
 
-// numbers is how one kind of number is written.
-type numbers struct {
-	parse func(string) (uint64, error)
-	print func(uint64) string
+type numberFormat struct {
+	parse  func(string) (uint64, error)
+	format func(uint64) string
 }
 
-func numberField(name string, at **uint64, kind numbers) field {
+func numberField(name string, at **uint64, kind numberFormat) field {
 	return field{
 		name: name,
-		set: func(text string) error {
+		parse: func(text string) error {
 			var n uint64
 			if text != "" {
 				var err error
@@ -107,14 +105,14 @@ func numberField(name string, at **uint64, kind numbers) field {
 			*at = &n
 			return nil
 		},
-		text: func() (string, bool) {
+		format: func() (string, bool) {
 			switch {
 			case *at == nil:
 				return "", false
 			case **at == 0:
 				return "", true
 			}
-			return kind.print(**at), true
+			return kind.format(**at), true
 		},
 	}
 }
@@ -127,12 +125,12 @@ func parseCount(text string) (uint64, error) {
 	return n, nil
 }
 
-func printCount(n uint64) string { return strconv.FormatUint(n, 10) }
+func formatCount(n uint64) string { return strconv.FormatUint(n, 10) }
 
 func tagsField(name string, at **[]string) field {
 	return field{
 		name: name,
-		set: func(text string) error {
+		parse: func(text string) error {
 			tags := []string{}
 			if text != "" {
 				tags = strings.Split(text, ",")
@@ -140,7 +138,7 @@ func tagsField(name string, at **[]string) field {
 			*at = &tags
 			return checkTags(tags)
 		},
-		text: func() (string, bool) {
+		format: func() (string, bool) {
 			if *at == nil {
 				return "", false
 			}

@@ -6,7 +6,7 @@ import (
 )
 
 // Hardware is what is known of a machine. An empty or zero field is not known,
-// and satisfies nothing that asks for it; Tags are all that it has.
+// and satisfies no constraint on it; Tags are all that it has.
 type Hardware struct {
 	Arch         string
 	Container    string
@@ -18,56 +18,51 @@ type Hardware struct {
 	Tags         []string
 }
 
-// Hardware is a machine that has what v asks for and is not known to have more:
+// Hardware returns a machine that has what v asks for and is not known to have more:
 // so a host's facts can be written as constraints are.
 func (v Value) Hardware() Hardware {
 	return Hardware{
-		Arch: value(v.Arch), Container: value(v.Container), CPUCores: value(v.CPUCores), CPUPower: value(v.CPUPower),
-		InstanceType: value(v.InstanceType), Mem: value(v.Mem), RootDisk: value(v.RootDisk), Tags: v.included(),
+		Arch: deref(v.Arch), Container: deref(v.Container), CPUCores: deref(v.CPUCores), CPUPower: deref(v.CPUPower),
+		InstanceType: deref(v.InstanceType), Mem: deref(v.Mem), RootDisk: deref(v.RootDisk), Tags: v.wantedTags(),
 	}
 }
 
-// value is what p points at; zero if at nothing.
-func value[T any](p *T) (v T) {
+func deref[T any](p *T) (v T) {
 	if p != nil {
 		v = *p
 	}
 	return v
 }
 
-// SatisfiedBy says if the machine is known to satisfy all of v.
+// SatisfiedBy reports whether the machine is known to satisfy all of v.
 func (v Value) SatisfiedBy(h Hardware) bool { return len(v.Unmet(h)) == 0 }
 
-// Unmet lists those of v that the machine is not known to satisfy, as they are
-// printed: "mem=2048M".
+// Unmet returns those constraints of v that the machine is not known to satisfy, as they
+// are printed: "mem=2048M".
 func (v Value) Unmet(h Hardware) (unmet []string) {
 	met := map[string]bool{
-		"arch": is(v.Arch, h.Arch), "container": is(v.Container, h.Container), "instance-type": is(v.InstanceType, h.InstanceType),
-		"cpu-cores": value(v.CPUCores) <= h.CPUCores, "cpu-power": value(v.CPUPower) <= h.CPUPower,
-		"mem": value(v.Mem) <= h.Mem, "root-disk": value(v.RootDisk) <= h.RootDisk, "tags": v.tagged(h.Tags),
+		"arch": meetsWord(v.Arch, h.Arch), "container": meetsWord(v.Container, h.Container), "instance-type": meetsWord(v.InstanceType, h.InstanceType),
+		"cpu-cores": deref(v.CPUCores) <= h.CPUCores, "cpu-power": deref(v.CPUPower) <= h.CPUPower,
+		"mem": deref(v.Mem) <= h.Mem, "root-disk": deref(v.RootDisk) <= h.RootDisk, "tags": v.meetsTags(h.Tags),
 	}
-	for _, f := range v.fields() {
-		if text, ok := f.text(); ok && !met[f.name] {
+	for _, f := range v.allFields() {
+		if text, ok := f.format(); ok && !met[f.name] {
 			unmet = append(unmet, f.name+"="+text)
 		}
 	}
 	return unmet
 }
 
-// is says if the fact is what is asked for, if anything is.
-func is(asked *string, fact string) bool { return !wants(asked) || *asked == fact }
+func meetsWord(asked *string, fact string) bool { return !isWanted(asked) || *asked == fact }
 
-// tagged says if a machine with these tags has all that v wants, and none that
-// it excludes.
-func (v *Value) tagged(tags []string) bool {
+func (v *Value) meetsTags(tags []string) bool {
 	has := func(tag string) bool { return slices.Contains(tags, tag) }
 	lacks := func(tag string) bool { return !has(tag) }
-	return !slices.ContainsFunc(v.included(), lacks) && !slices.ContainsFunc(v.excluded(), has)
+	return !slices.ContainsFunc(v.wantedTags(), lacks) && !slices.ContainsFunc(v.excludedTags(), has)
 }
 
-// included lists the tags that are wanted.
-func (v *Value) included() (tags []string) {
-	for _, tag := range value(v.Tags) {
+func (v *Value) wantedTags() (tags []string) {
+	for _, tag := range deref(v.Tags) {
 		if !strings.HasPrefix(tag, "^") {
 			tags = append(tags, tag)
 		}
@@ -75,9 +70,9 @@ func (v *Value) included() (tags []string) {
 	return tags
 }
 
-// excluded lists the tags that are not, without the "^".
-func (v *Value) excluded() (tags []string) {
-	for _, tag := range value(v.Tags) {
+// excludedTags are without the "^".
+func (v *Value) excludedTags() (tags []string) {
+	for _, tag := range deref(v.Tags) {
 		if name, not := strings.CutPrefix(tag, "^"); not {
 			tags = append(tags, name)
 		}
@@ -85,9 +80,9 @@ func (v *Value) excluded() (tags []string) {
 	return tags
 }
 
-// Satisfies says if whatever machine was made for v satisfies what is asked, too.
-// It may have tags that v does not name, unless v excludes them.
+// Satisfies reports whether every machine that satisfies v satisfies asked, too. It
+// may have tags that v does not name, unless v excludes them.
 func (v Value) Satisfies(asked Value) bool {
-	kept := func(tag string) bool { return !slices.Contains(v.excluded(), tag) }
-	return asked.SatisfiedBy(v.Hardware()) && !slices.ContainsFunc(asked.excluded(), kept)
+	kept := func(tag string) bool { return !slices.Contains(v.excludedTags(), tag) }
+	return asked.SatisfiedBy(v.Hardware()) && !slices.ContainsFunc(asked.excludedTags(), kept)
 }

@@ -2,14 +2,14 @@ package constraints
 
 import "cmp"
 
-// Over is v laid over base: what v sets, and the rest of base. As an instance
-// type says how much memory, processor and disk there is, one that v wants
+// Over returns v laid over base: what v sets, and the rest of base. As an instance
+// type decides how much memory, processor and disk there is, one that v wants
 // clears those of base, and each of those clears the instance type of base.
 func (v Value) Over(base Value) Value {
-	if wants(v.InstanceType) {
+	if isWanted(v.InstanceType) {
 		base.Mem, base.CPUCores, base.CPUPower, base.RootDisk = nil, nil, nil, nil
 	}
-	if v.sized() != "" {
+	if v.firstSize() != "" {
 		base.InstanceType = nil
 	}
 	return Value{

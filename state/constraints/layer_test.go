@@ -100,7 +100,7 @@ func TestProperties(t *testing.T) {
 		if !cmp.Equal(a.Over(Value{}), a) || !cmp.Equal(Value{}.Over(a), a) || !cmp.Equal(a.Over(a), a) {
 			t.Fatalf("%q changes over or under nothing, or itself", a)
 		}
-		if !a.Satisfies(a) || !layered.Satisfies(a) || a.SatisfiedBy(Hardware{}) && a.Asks() && len(a.excluded()) == 0 {
+		if !a.Satisfies(a) || !layered.Satisfies(a) || a.SatisfiedBy(Hardware{}) && a.Asks() && len(a.excludedTags()) == 0 {
 			t.Fatalf("%q over %q does not satisfy it", a, b)
 		}
 		if a.InstanceType != nil || b.InstanceType != nil || c.InstanceType != nil {

@@ -6,50 +6,49 @@ import (
 )
 
 // Parse reads constraints as operators write them: NAME=VALUE, separated by
-// spaces. An empty VALUE is explicitly none. Its errors need no more said.
+// spaces. An empty VALUE is explicitly none. Its errors need no prefix.
 func Parse(text string) (Value, error) {
 	var v Value
 	for _, part := range strings.Fields(text) {
-		if err := v.set(part); err != nil {
+		if err := v.parsePair(part); err != nil {
 			return Value{}, err
 		}
 	}
-	if name := v.sized(); wants(v.InstanceType) && name != "" {
+	if name := v.firstSize(); isWanted(v.InstanceType) && name != "" {
 		return Value{}, fmt.Errorf("ambiguous constraints: %q overlaps with %q", "instance-type", name)
 	}
 	return v, nil
 }
 
-// set takes up one NAME=VALUE.
-func (v *Value) set(part string) error {
+func (v *Value) parsePair(part string) error {
 	name, text, ok := strings.Cut(part, "=")
 	if !ok || name == "" {
 		return fmt.Errorf("malformed constraint %q", part)
 	}
-	f, ok := v.field(name)
+	f, ok := v.findField(name)
 	if !ok {
 		return fmt.Errorf("unknown constraint %q", name)
 	}
-	if _, twice := f.text(); twice {
+	if _, twice := f.format(); twice {
 		return fmt.Errorf("bad %q constraint: already set", name)
 	}
-	if err := f.set(text); err != nil {
+	if err := f.parse(text); err != nil {
 		return fmt.Errorf("bad %q constraint: %w", name, err)
 	}
 	return nil
 }
 
-// sized names the first constraint that v asks for and an instance type decides,
-// too; "" if there is none.
-func (v *Value) sized() string {
+// firstSize returns the name of the first constraint that v asks for and an instance type
+// decides, too; "" if there is none.
+func (v *Value) firstSize() string {
 	switch {
-	case wantsSome(v.Mem):
+	case isWanted(v.Mem):
 		return "mem"
-	case wantsSome(v.CPUCores):
+	case isWanted(v.CPUCores):
 		return "cpu-cores"
-	case wantsSome(v.CPUPower):
+	case isWanted(v.CPUPower):
 		return "cpu-power"
-	case wantsSome(v.RootDisk):
+	case isWanted(v.RootDisk):
 		return "root-disk"
 	}
 	return ""
@@ -57,13 +56,12 @@ func (v *Value) sized() string {
 
 // String prints the constraints as Parse reads them, in one form for each set:
 // "cpu-cores=2 mem=2048M". One that is explicitly none is "mem=".
-func (v Value) String() string { return strings.Join(v.words(), " ") }
+func (v Value) String() string { return strings.Join(v.formatPairs(), " ") }
 
-// words lists the constraints that are set, each as Parse reads it.
-func (v *Value) words() []string {
+func (v *Value) formatPairs() []string {
 	var words []string
-	for _, f := range v.fields() {
-		if text, ok := f.text(); ok {
+	for _, f := range v.allFields() {
+		if text, ok := f.format(); ok {
 			words = append(words, f.name+"="+text)
 		}
 	}

@@ -8,15 +8,15 @@ import (
 	"strconv"
 )
 
-// size is a float with a suffix; no suffix is M.
-var size = regexp.MustCompile(`^([0-9]+\.?[0-9]*|\.[0-9]+)([MGTP]?)$`)
+// sizePattern is of a float with a suffix; no suffix is M.
+var sizePattern = regexp.MustCompile(`^([0-9]+\.?[0-9]*|\.[0-9]+)([MGTP]?)$`)
 
 // maxSize is the greatest number of MB that a float holds exactly.
 const maxSize = 1 << 53
 
 // parseSize reads "1.5G" as MB, rounded up: 1536.
 func parseSize(text string) (uint64, error) {
-	parts := size.FindStringSubmatch(text)
+	parts := sizePattern.FindStringSubmatch(text)
 	if parts == nil {
 		return 0, errors.New("must be a non-negative float with optional M/G/T/P suffix")
 	}
@@ -28,5 +28,4 @@ func parseSize(text string) (uint64, error) {
 	return uint64(math.Ceil(n * scale)), nil
 }
 
-// printSize is the reverse of parseSize, in M.
-func printSize(n uint64) string { return strconv.FormatUint(n, 10) + "M" }
+func formatSize(n uint64) string { return strconv.FormatUint(n, 10) + "M" }

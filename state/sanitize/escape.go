@@ -1,7 +1,7 @@
-// Package sanitize makes text that came from charms and settings fit to be shown and
-// logged: control characters are escaped, secrets are hidden.
+// Package sanitize makes text from charms and settings safe to show and log: control
+// characters are escaped, secrets are hidden.
 //
-// It is pure and imports nothing of bijou. Whoever prints or logs imports it.
+// It does no I/O and imports nothing of bijou. Whoever prints or logs imports it.
 package sanitize
 
 import (
@@ -11,14 +11,14 @@ import (
 	"unicode"
 )
 
-// Escape returns the text with control characters written as in Go, those that break
-// lines and those that change the direction of what follows among them. Tabs stay.
+// Escape returns the text with control characters written as in Go, and characters that
+// break lines or change the direction of what follows. Tabs stay.
 func Escape(text string) string {
 	return escape(text, func(r rune) string { return strings.Trim(strconv.QuoteRuneToASCII(r), "'") })
 }
 
-// EscapeJSON returns JSON whose strings have no such character as it is; they stand for
-// the same as before.
+// EscapeJSON returns the same JSON without such characters in its strings: they are
+// escaped.
 func EscapeJSON(json string) string {
 	return escape(json, func(r rune) string { return fmt.Sprintf(`\u%04x`, r) })
 }

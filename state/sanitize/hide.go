@@ -8,14 +8,14 @@ import (
 )
 
 // HideSecrets returns the text with Hidden in the place of passwords in URLs and DSNs,
-// and of the values that stand beside names of secrets: name=value, "name": "value",
+// and of the values beside names of secrets: name=value, "name": "value",
 // --name value, and a line that is no more than `name: value`.
 func HideSecrets(text string) string {
 	if strings.Contains(text, `\`) {
-		text = forms().quoted.ReplaceAllStringFunc(text, hideWithin)
+		text = patterns().quoted.ReplaceAllStringFunc(text, hideInLiteral)
 	}
 	if strings.ContainsRune(text, '@') {
-		for _, form := range forms().addresses {
+		for _, form := range patterns().addresses {
 			text = hideGroups(text, form)
 		}
 	}
@@ -33,7 +33,7 @@ func HideSecrets(text string) string {
 		for end < len(text) && isNameByte(text[end]) {
 			end++
 		}
-		if form := secretForm(text, begin, end); form != nil {
+		if form := secretPattern(text, begin, end); form != nil {
 			if at := form.FindStringIndex(text[end:]); at != nil {
 				b.WriteString(text[done:end] + hideGroups(text[end:end+at[1]], form))
 				done = end + at[1]
@@ -45,8 +45,8 @@ func HideSecrets(text string) string {
 	return b.String() + text[done:]
 }
 
-// hideWithin hides in what a string literal stands for: a setting may hold JSON.
-func hideWithin(literal string) string {
+// hideInLiteral hides in a string literal's value: a setting may hold JSON.
+func hideInLiteral(literal string) string {
 	value, err := strconv.Unquote(literal)
 	if err != nil || !strings.Contains(literal, `\`) {
 		return literal
@@ -61,19 +61,18 @@ func isNameByte(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("_-.", c) >= 0
 }
 
-// secretForm returns the form of what stands behind the name at that place; nil if that is
+// secretPattern returns the pattern for what follows the name at that place; nil if that is
 // no secret's value.
-func secretForm(text string, begin, end int) *regexp.Regexp {
-	form := forms().around(text, begin, end)
+func secretPattern(text string, begin, end int) *regexp.Regexp {
+	form := patterns().patternAround(text, begin, end)
 	name := text[begin:end]
-	if form == nil || !IsSecret(name) && !(form == forms().field && strings.EqualFold(name, "pwd")) {
+	if form == nil || !IsSecret(name) && !(form == patterns().field && strings.EqualFold(name, "pwd")) {
 		return nil
 	}
 	return form
 }
 
-// around returns the form that fits to what stands on both sides of a name.
-func (f allForms) around(text string, begin, end int) *regexp.Regexp {
+func (f patternSet) patternAround(text string, begin, end int) *regexp.Regexp {
 	var before, after byte
 	if begin > 0 {
 		before = text[begin-1]
@@ -101,13 +100,13 @@ func (f allForms) around(text string, begin, end int) *regexp.Regexp {
 	return nil
 }
 
-// isLineStart reports whether what stands before is no more than an indentation.
+// isLineStart reports whether there is no more than an indentation before.
 func isLineStart(before string) bool {
 	return strings.Trim(before[strings.LastIndexByte(before, '\n')+1:], " \t-") == ""
 }
 
-// allForms find what stands behind a name. All groups are values.
-type allForms struct {
+// patternSet has the patterns for what follows a name. All groups are values.
+type patternSet struct {
 	quoted     *regexp.Regexp   // string literals
 	addresses  []*regexp.Regexp // anywhere
 	quotedName *regexp.Regexp
@@ -119,14 +118,14 @@ type allForms struct {
 	line       *regexp.Regexp
 }
 
-// forms are made when they are first wanted: most commands show no text of charms.
-var forms = sync.OnceValue(func() allForms {
+// patterns are compiled when they are first wanted: most commands show no text of charms.
+var patterns = sync.OnceValue(func() patternSet {
 	const (
 		double = `"(?:[^"\\\n]|\\.)*"`
 		single = `'(?:[^'\\\n]|\\.)*'`
 		was    = `(?:\.\.\. \(\d+ bytes\))?(?: \(was (` + double + `))?`
 	)
-	return allForms{
+	return patternSet{
 		quoted: regexp.MustCompile(double),
 		addresses: []*regexp.Regexp{
 			regexp.MustCompile(`://[^\s:@/"']*:([^\s"'/]*|(?:\d{0,5}[^\s"'@,/\d]|\d{6})[^\s"'@,]*)@`),        // a URL
@@ -146,7 +145,6 @@ var forms = sync.OnceValue(func() allForms {
 	}
 })
 
-// hideGroups hides what the groups of the form match in the text.
 func hideGroups(text string, form *regexp.Regexp) string {
 	var b strings.Builder
 	done := 0

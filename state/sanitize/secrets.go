@@ -6,13 +6,13 @@ import (
 	"unicode"
 )
 
-// Hidden stands in the place of a secret.
+// Hidden replaces a secret.
 const Hidden = "(hidden)"
 
-// IsSecret reports whether values of that name are not for everybody's eyes, by the
-// words of the name: "dbPassword", "API_KEY", "tls.private-key".
+// IsSecret reports whether values of that name are secret, by the words of the name:
+// "dbPassword", "API_KEY", "tls.private-key".
 func IsSecret(name string) bool {
-	all := words(name)
+	all := splitWords(name)
 	return slices.ContainsFunc(all, func(word string) bool {
 		switch word {
 		case "pw", "secret", "token", "apikey", "credential", "dsn", "auth", "cert", "privatekey":
@@ -24,14 +24,14 @@ func IsSecret(name string) bool {
 	})
 }
 
-// words splits a name at what is no letter, and where a capital begins a word. They
-// come in lower case, and in the singular.
-func words(name string) (all []string) {
+// splitWords splits a name at what is no letter, and where a capital begins a word. The
+// words are in lower case, and in the singular.
+func splitWords(name string) (all []string) {
 	runes := []rune(name)
 	begin := 0
 	add := func(end int) {
 		if end > begin {
-			all = append(all, singular(strings.ToLower(string(runes[begin:end]))))
+			all = append(all, trimPlural(strings.ToLower(string(runes[begin:end]))))
 		}
 		begin = end
 	}
@@ -49,7 +49,7 @@ func words(name string) (all []string) {
 	return all
 }
 
-func singular(word string) string {
+func trimPlural(word string) string {
 	if strings.HasSuffix(word, "ss") {
 		return word
 	}

@@ -25,21 +25,21 @@ type Reader struct {
 }
 
 const (
-	maxHeader = 1 << 20
-	maxSums   = 64 << 20
+	maxHeaderBytes = 1 << 20
+	maxSumsBytes   = 64 << 20
 )
 
-// Open reads a whole backup and checks it. ErrDamaged; an error also for one of
-// another format or kind. The file must not change as long as the Reader is used.
+// Open reads a whole backup and checks it. It returns ErrDamaged, or another error if the
+// backup is of another format or kind. The file must not change as long as the Reader is used.
 func Open(file io.ReaderAt, size int64, kind string) (*Reader, error) {
 	z, err := zip.NewReader(file, size)
 	if err != nil {
-		return nil, refuseDamaged("%w", err)
+		return nil, damagedError("%w", err)
 	}
 	r := &Reader{files: map[string]*zip.File{}}
 	for _, f := range z.File {
 		if _, twice := r.files[f.Name]; twice {
-			return nil, refuseDamaged("it has %q twice", f.Name)
+			return nil, damagedError("it has %q twice", f.Name)
 		}
 		r.files[f.Name] = f
 	}
@@ -52,7 +52,7 @@ func Open(file io.ReaderAt, size int64, kind string) (*Reader, error) {
 	return r, r.readKeys()
 }
 
-// OpenFile is Open of a file, and has f use it.
+// OpenFile opens the file at path, and calls f with its Reader.
 func OpenFile(path, kind string, f func(*Reader) error) error {
 	file, err := os.Open(path)
 	if err != nil {
@@ -70,16 +70,16 @@ func OpenFile(path, kind string, f func(*Reader) error) error {
 	return f(r)
 }
 
-// Names lists the files of a backup below the prefix.
+// Names returns the names of the backup's files with the prefix, sorted.
 func (r *Reader) Names(prefix string) []string {
 	names := slices.Sorted(maps.Keys(r.files))
 	return slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, prefix) })
 }
 
-// Has says if there is that file.
+// Has reports whether the backup has the file.
 func (r *Reader) Has(name string) bool { return r.files[name] != nil }
 
-// Size is how many bytes a file of the backup has; -1: there is none.
+// Size returns the size of a file of the backup in bytes; -1 if there is none.
 func (r *Reader) Size(name string) int64 {
 	if f := r.files[name]; f != nil {
 		return int64(f.UncompressedSize64)
@@ -91,16 +91,16 @@ func (r *Reader) Size(name string) int64 {
 func (r *Reader) Open(name string) (io.ReadCloser, error) {
 	f := r.files[name]
 	if f == nil {
-		return nil, refuseDamaged("it has no %q", name)
+		return nil, damagedError("it has no %q", name)
 	}
 	content, err := f.Open()
 	if err != nil {
-		return nil, refuseDamaged("%q: %w", name, err)
+		return nil, damagedError("%q: %w", name, err)
 	}
 	return content, nil
 }
 
-// ReadAll reads a file of the backup, if it has at most so many bytes.
+// ReadAll reads a file of the backup, which must have at most limit bytes.
 func (r *Reader) ReadAll(name string, limit int64) ([]byte, error) {
 	content, err := r.Open(name)
 	if err != nil {
@@ -110,20 +110,20 @@ func (r *Reader) ReadAll(name string, limit int64) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(content, limit+1))
 	switch {
 	case err != nil:
-		return nil, refuseDamaged("%q: %w", name, err)
+		return nil, damagedError("%q: %w", name, err)
 	case int64(len(data)) > limit:
-		return nil, refuseDamaged("%q has more than %d bytes", name, limit)
+		return nil, damagedError("%q has more than %d bytes", name, limit)
 	}
 	return data, nil
 }
 
 func (r *Reader) readHeader(kind string) error {
-	data, err := r.ReadAll(headerFile, maxHeader)
+	data, err := r.ReadAll(headerFile, maxHeaderBytes)
 	if err != nil {
 		return err
 	}
 	if err := json.Unmarshal(data, &r.Header); err != nil {
-		return refuseDamaged("%q: %w", headerFile, err)
+		return damagedError("%q: %w", headerFile, err)
 	}
 	switch {
 	case r.Format != Format:
@@ -134,9 +134,9 @@ func (r *Reader) readHeader(kind string) error {
 	return nil
 }
 
-// checkSums holds each file against its sum: there are those, and no others.
+// checkSums also refuses files that have no sum.
 func (r *Reader) checkSums() error {
-	data, err := r.ReadAll(sumsFile, maxSums)
+	data, err := r.ReadAll(sumsFile, maxSumsBytes)
 	if err != nil {
 		return err
 	}
@@ -145,13 +145,13 @@ func (r *Reader) checkSums() error {
 	wanted := map[string]string{}
 	for line := range strings.Lines(string(data)) {
 		sum, name, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "  ")
-		if !ok || name != headerFile && !fileForm.MatchString(name) || wanted[name] != "" {
-			return refuseDamaged("%s has the line %q", sumsFile, line)
+		if !ok || name != headerFile && !fileNamePattern.MatchString(name) || wanted[name] != "" {
+			return damagedError("%s has the line %q", sumsFile, line)
 		}
 		wanted[name] = sum
 	}
 	if len(wanted) != len(r.files)-1 {
-		return refuseDamaged("it has %d files, and the sums of %d", len(r.files)-1, len(wanted))
+		return damagedError("it has %d files, and the sums of %d", len(r.files)-1, len(wanted))
 	}
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		if err := r.checkSum(name, wanted[name]); err != nil {
@@ -169,16 +169,16 @@ func (r *Reader) checkSum(name, want string) error {
 	defer content.Close()
 	hash := sha256.New()
 	if _, err := io.Copy(hash, content); err != nil {
-		return refuseDamaged("%q: %w", name, err)
+		return damagedError("%q: %w", name, err)
 	}
 	got := hex.EncodeToString(hash.Sum(nil))
 	if own, blob := strings.CutPrefix(name, Blob("")); got != want || blob && got != own {
-		return refuseDamaged("%q has the sum %s, and not %s", name, got, want)
+		return damagedError("%q has the sum %s, and not %s", name, got, want)
 	}
 	return nil
 }
 
-// readKeys reads the keys, which are in their order, each once.
+// readKeys refuses keys that are out of order or there twice.
 func (r *Reader) readKeys() error {
 	content, err := r.Open(keysFile)
 	if err != nil {
@@ -192,15 +192,15 @@ func (r *Reader) readKeys() error {
 			break
 		}
 		if err != nil {
-			return refuseDamaged("%s: %w", keysFile, err)
+			return damagedError("%s: %w", keysFile, err)
 		}
 		if n := len(r.Keys); k.Key == "" || k.Value == nil || n > 0 && k.Key <= r.Keys[n-1].Key {
-			return refuseDamaged("%s has the key %q out of its order", keysFile, k.Key)
+			return damagedError("%s has the key %q out of its order", keysFile, k.Key)
 		}
 		r.Keys = append(r.Keys, k)
 	}
 	if len(r.Keys) != r.Header.Keys {
-		return refuseDamaged("it has %d keys, and not %d", len(r.Keys), r.Header.Keys)
+		return damagedError("it has %d keys, and not %d", len(r.Keys), r.Header.Keys)
 	}
 	return nil
 }

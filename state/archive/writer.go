@@ -21,7 +21,7 @@ type Key struct {
 	Value json.RawMessage `json:"value"`
 }
 
-// Writer writes a backup. A file that was added is no part of one before Close.
+// Writer writes a backup, which is not whole before Close.
 type Writer struct {
 	zip  *zip.Writer
 	sums []byte
@@ -32,7 +32,7 @@ func NewWriter(w io.Writer) *Writer { return &Writer{zip: zip.NewWriter(w)} }
 
 // Add adds a file with what content writes.
 func (w *Writer) Add(name string, content func(io.Writer) error) error {
-	if !fileForm.MatchString(name) {
+	if !fileNamePattern.MatchString(name) {
 		return fmt.Errorf("cannot back up %q: a backup has no file of that name", name)
 	}
 	return w.addFile(name, content)
@@ -67,7 +67,7 @@ func (w *Writer) AddKeys(keys []Key) error {
 	})
 }
 
-// Close ends the backup, which is whole then.
+// Close completes the backup.
 func (w *Writer) Close(h Header) error {
 	h.Format = Format
 	err := w.addFile(headerFile, func(to io.Writer) error {
@@ -86,8 +86,8 @@ func (w *Writer) Close(h Header) error {
 	return errors.Join(err, w.zip.Close())
 }
 
-// WriteFile has f write a backup to the file, which is there once it is whole, and
-// is its owner's only. One that is there is replaced with force; otherwise that is
+// WriteFile has f write a backup to the file, which appears once it is whole, readable by
+// its owner only. A file that is there is replaced with force; otherwise it returns
 // fs.ErrExist.
 func WriteFile(path string, force bool, f func(io.Writer) error) error {
 	if _, err := os.Lstat(path); err == nil && !force {
@@ -97,18 +97,17 @@ func WriteFile(path string, force bool, f func(io.Writer) error) error {
 	if err != nil {
 		return fmt.Errorf("cannot write %q: %w", path, err)
 	}
-	defer func() { _ = file.Cleanup() }() // nothing is left to be done once it is in its place
+	defer func() { _ = file.Cleanup() }() // does nothing after the replacement
 	if err := f(file); err != nil {
 		return err
 	}
-	if err := errors.Join(file.CloseAtomicallyReplace(), syncFolder(filepath.Dir(path))); err != nil {
+	if err := errors.Join(file.CloseAtomicallyReplace(), syncDir(filepath.Dir(path))); err != nil {
 		return fmt.Errorf("cannot write %q: %w", path, err)
 	}
 	return nil
 }
 
-// syncFolder makes the names that a folder holds last.
-func syncFolder(path string) error {
+func syncDir(path string) error {
 	dir, err := os.Open(path)
 	if err != nil {
 		return err

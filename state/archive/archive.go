@@ -8,7 +8,7 @@
 //	SHA256SUMS                       the sums of all others, as sha256sum prints them
 //
 // It does not know what keys mean (package state does), nor how a backup is restored.
-// Everybody may import it; it imports nothing of bijou.
+// Everybody may import it; of bijou it imports state/durable only.
 package archive
 
 import (

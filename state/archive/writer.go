@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/google/renameio/v2"
+
+	"bijou/state/durable"
 )
 
 // Key is one key with its value.
@@ -101,16 +103,8 @@ func WriteFile(path string, force bool, f func(io.Writer) error) error {
 	if err := f(file); err != nil {
 		return err
 	}
-	if err := errors.Join(file.CloseAtomicallyReplace(), syncDir(filepath.Dir(path))); err != nil {
+	if err := errors.Join(file.CloseAtomicallyReplace(), durable.Sync(filepath.Dir(path))); err != nil {
 		return fmt.Errorf("cannot write %q: %w", path, err)
 	}
 	return nil
-}
-
-func syncDir(path string) error {
-	dir, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }

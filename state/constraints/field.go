@@ -9,24 +9,24 @@ import (
 	"strings"
 )
 
-// field is one constraint of a Value, with how it is parsed and printed.
+// field is one constraint of a Value, with how it is set and printed.
 type field struct {
 	name   string
-	parse  func(text string) error          // empty: none
-	format func() (text string, isSet bool) // as parse takes it
+	set    func(text string) error          // empty: none
+	format func() (text string, isSet bool) // as set takes it
 }
 
 // allFields is in the order in which constraints are printed.
 func (v *Value) allFields() []field {
 	return []field{
-		wordField("arch", &v.Arch, checkArch),
-		wordField("container", &v.Container, checkWord),
-		numberField("cpu-cores", &v.CPUCores, numberFormat{parseCount, formatCount}),
-		numberField("cpu-power", &v.CPUPower, numberFormat{parseCount, formatCount}),
-		wordField("instance-type", &v.InstanceType, checkWord),
-		numberField("mem", &v.Mem, numberFormat{parseSize, formatSize}),
-		numberField("root-disk", &v.RootDisk, numberFormat{parseSize, formatSize}),
-		tagsField("tags", &v.Tags),
+		newField("arch", &v.Arch, "", parseArch, formatWord),
+		newField("container", &v.Container, "", parseWord, formatWord),
+		newField("cpu-cores", &v.CPUCores, 0, parseCount, formatCount),
+		newField("cpu-power", &v.CPUPower, 0, parseCount, formatCount),
+		newField("instance-type", &v.InstanceType, "", parseWord, formatWord),
+		newField("mem", &v.Mem, 0, parseSize, formatSize),
+		newField("root-disk", &v.RootDisk, 0, parseSize, formatSize),
+		newField("tags", &v.Tags, []string{}, parseTags, formatTags),
 	}
 }
 
@@ -43,23 +43,22 @@ func (v *Value) findField(name string) (field, bool) {
 	return fields[i], true
 }
 
-func wordField(name string, at **string, check func(string) error) field {
+func newField[T any](name string, at **T, none T, parse func(string) (T, error), format func(T) string) field {
 	return field{
 		name: name,
-		parse: func(text string) error {
+		set: func(text string) (err error) {
+			value := none
 			if text != "" {
-				if err := check(text); err != nil {
-					return err
-				}
+				value, err = parse(text)
 			}
-			*at = &text
-			return nil
+			*at = &value
+			return err
 		},
 		format: func() (string, bool) {
 			if *at == nil {
 				return "", false
 			}
-			return **at, true
+			return format(**at), true
 		},
 	}
 }
@@ -68,54 +67,25 @@ func knownArchs() []string {
 	return []string{"amd64", "arm64", "armhf", "i386", "ppc64el", "riscv64", "s390x"}
 }
 
-func checkArch(text string) error {
+func parseArch(text string) (string, error) {
 	if !slices.Contains(knownArchs(), text) {
-		return fmt.Errorf("%q is none of %s", text, strings.Join(knownArchs(), ", "))
+		return "", fmt.Errorf("%q is none of %s", text, strings.Join(knownArchs(), ", "))
 	}
-	return nil
+	return text, nil
 }
 
 // wordPattern is of a provider's names, which go to terminals and into programs' arguments
 // as they are.
 var wordPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/+:-]*$`)
 
-func checkWord(text string) error {
+func parseWord(text string) (string, error) {
 	if !wordPattern.MatchString(text) {
-		return fmt.Errorf("%q must be letters, digits, and any of ._/+:- between them", text)
+		return "", fmt.Errorf("%q must be letters, digits, and any of ._/+:- between them", text)
 	}
-	return nil
+	return text, nil
 }
 
-type numberFormat struct {
-	parse  func(string) (uint64, error)
-	format func(uint64) string
-}
-
-func numberField(name string, at **uint64, kind numberFormat) field {
-	return field{
-		name: name,
-		parse: func(text string) error {
-			var n uint64
-			if text != "" {
-				var err error
-				if n, err = kind.parse(text); err != nil {
-					return err
-				}
-			}
-			*at = &n
-			return nil
-		},
-		format: func() (string, bool) {
-			switch {
-			case *at == nil:
-				return "", false
-			case **at == 0:
-				return "", true
-			}
-			return kind.format(**at), true
-		},
-	}
-}
+func formatWord(word string) string { return word }
 
 func parseCount(text string) (uint64, error) {
 	n, err := strconv.ParseUint(text, 10, 64)
@@ -125,37 +95,26 @@ func parseCount(text string) (uint64, error) {
 	return n, nil
 }
 
-func formatCount(n uint64) string { return strconv.FormatUint(n, 10) }
-
-func tagsField(name string, at **[]string) field {
-	return field{
-		name: name,
-		parse: func(text string) error {
-			tags := []string{}
-			if text != "" {
-				tags = strings.Split(text, ",")
-			}
-			*at = &tags
-			return checkTags(tags)
-		},
-		format: func() (string, bool) {
-			if *at == nil {
-				return "", false
-			}
-			return strings.Join(**at, ","), true
-		},
+// formatCount prints 0, which is none, as "".
+func formatCount(n uint64) string {
+	if n == 0 {
+		return ""
 	}
+	return strconv.FormatUint(n, 10)
 }
 
-func checkTags(tags []string) error {
+func parseTags(text string) ([]string, error) {
+	tags := strings.Split(text, ",")
 	for _, tag := range tags {
 		name := strings.TrimPrefix(tag, "^")
-		if err := checkWord(name); err != nil {
-			return err
+		if _, err := parseWord(name); err != nil {
+			return nil, err
 		}
 		if name != tag && slices.Contains(tags, name) {
-			return fmt.Errorf("%q is both wanted and excluded", name)
+			return nil, fmt.Errorf("%q is both wanted and excluded", name)
 		}
 	}
-	return nil
+	return tags, nil
 }
+
+func formatTags(tags []string) string { return strings.Join(tags, ",") }

@@ -32,7 +32,7 @@ func (v *Value) parsePair(part string) error {
 	if _, twice := f.format(); twice {
 		return fmt.Errorf("bad %q constraint: already set", name)
 	}
-	if err := f.parse(text); err != nil {
+	if err := f.set(text); err != nil {
 		return fmt.Errorf("bad %q constraint: %w", name, err)
 	}
 	return nil

@@ -28,4 +28,10 @@ func parseSize(text string) (uint64, error) {
 	return uint64(math.Ceil(n * scale)), nil
 }
 
-func formatSize(n uint64) string { return strconv.FormatUint(n, 10) + "M" }
+// formatSize prints 0, which is none, as "".
+func formatSize(n uint64) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatUint(n, 10) + "M"
+}

@@ -28,19 +28,16 @@ func Create(ctx context.Context, url string) error {
 	if err != nil {
 		return err
 	}
-	if err := create(ctx, p); err != nil {
-		return fmt.Errorf("cannot create store %q: %w", url, err)
-	}
-	return nil
-}
-
-func create(ctx context.Context, p config) error {
-	return withConnection(ctx, p, func(ctx context.Context, d *db) error {
+	err = withConnection(ctx, p, func(ctx context.Context, d *db) error {
 		if err := d.checkNotNested(ctx); err != nil {
 			return err
 		}
 		return d.writeMarker(ctx)
 	})
+	if err != nil {
+		return fmt.Errorf("cannot create store %q: %w", url, err)
+	}
+	return nil
 }
 
 func withConnection(ctx context.Context, p config, f func(ctx context.Context, d *db) error) error {

@@ -91,7 +91,7 @@ func open(ctx context.Context, p config) (*db, error) {
 		d.client.Close()
 		return nil, err
 	}
-	d.sweeper.start(d)
+	d.Go(d.sweeper.run)
 	return d, nil
 }
 
@@ -104,7 +104,7 @@ func connect(ctx context.Context, p config) (*db, error) {
 	d := &db{
 		Opener: opener.New(), config: p, auth: a, keys: keyspace{root: p.prefix + "/"}, client: client, leasedKeys: newLeasedKeyCache(),
 	}
-	d.watches = newWatchMux(d)
+	d.watches, d.sweeper.d = newWatchMux(d), d
 	return d, nil
 }
 

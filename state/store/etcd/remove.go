@@ -17,14 +17,7 @@ func Remove(ctx context.Context, url string) error {
 	if err != nil {
 		return err
 	}
-	if err := remove(ctx, p); err != nil && !errors.Is(err, store.ErrNoStore) {
-		return fmt.Errorf("cannot remove store %q: %w", url, err)
-	}
-	return nil
-}
-
-func remove(ctx context.Context, p config) error {
-	return withConnection(ctx, p, func(ctx context.Context, d *db) error {
+	err = withConnection(ctx, p, func(ctx context.Context, d *db) error {
 		if _, err := d.readMarker(ctx); err != nil {
 			return err
 		}
@@ -32,4 +25,8 @@ func remove(ctx context.Context, p config) error {
 		_, err := d.client.Delete(ctx, all.begin, clientv3.WithRange(all.end))
 		return d.storeError(ctx, err)
 	})
+	if err != nil && !errors.Is(err, store.ErrNoStore) {
+		return fmt.Errorf("cannot remove store %q: %w", url, err)
+	}
+	return nil
 }

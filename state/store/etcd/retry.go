@@ -82,10 +82,8 @@ func (d *db) connectionError(err error) error {
 // those who lost etcd together do not return together.
 func waitBackoff(ctx context.Context, n int) error {
 	longest := min(20*time.Millisecond<<min(n, 10), maxBackoff)
-	timer := time.NewTimer(longest/2 + rand.N(longest/2))
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(longest/2 + rand.N(longest/2)):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

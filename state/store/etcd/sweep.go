@@ -25,23 +25,15 @@ type sweeper struct {
 	lastEpoch    int
 }
 
-func (s *sweeper) start(d *db) {
-	s.d = d
-	d.Go(s.run)
-}
-
 func (s *sweeper) run() {
-	wait := time.NewTimer(sweepInterval + rand.N(sweepInterval/4))
-	defer wait.Stop()
 	for {
 		select {
-		case <-wait.C:
+		case <-time.After(sweepInterval + rand.N(sweepInterval/4)):
 		case <-s.d.Context().Done():
 			return
 		}
 		// Etcd may be away, or the store gone: whoever uses it hears of it there.
 		_ = s.sweepOld(s.d.Context(), maxUnsweptTombstones)
-		wait.Reset(sweepInterval + rand.N(sweepInterval/4))
 	}
 }
 

@@ -151,14 +151,10 @@ func (s *watchStream) sendLoop(ctx context.Context, stream pb.Watch_WatchClient)
 				return
 			}
 		}
-		timer := time.NewTimer(wait)
 		select {
 		case <-s.wake:
-		case <-timer.C:
+		case <-time.After(wait):
 		case <-ctx.Done():
-		}
-		timer.Stop()
-		if ctx.Err() != nil {
 			return
 		}
 	}

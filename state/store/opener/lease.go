@@ -136,10 +136,8 @@ func (l *lease) refreshLoop() {
 
 // sleepUnlessStopped reports whether the lease is still wanted.
 func (l *lease) sleepUnlessStopped(d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return true
 	case <-l.stop:
 	case <-l.o.gone:

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"context"
 	"database/sql"
 
 	"bijou/state/store"
@@ -37,17 +38,24 @@ type logSegment struct {
 const logSQL = `SELECT h.revision, h.trimmed, l.rev, l.key, l.deleted
 	FROM head h LEFT JOIN log l ON l.rev > ? WHERE h.id = 1 ORDER BY l.rev, l.key`
 
-// readLog reads the commits after the revision, of the keys that are wanted, up to limit.
-func readLog(c *conn, after int64, limit int, wanted func(key string) bool) (logSegment, error) {
-	var s logSegment
+// maxReadCommits bounds one read of the log.
+const maxReadCommits = 256
+
+// readLog reads the commits after the revision, of the keys that are wanted.
+func (d *db) readLog(ctx context.Context, after int64, wanted func(key string) bool) (s logSegment, err error) {
+	c, err := d.readers.get(ctx)
+	if err != nil {
+		return logSegment{}, err
+	}
+	defer d.readers.put(c)
 	var newest, last int64
-	err := c.queryRows(logSQL, []any{after}, func(rows *sql.Rows) (bool, error) {
+	err = c.queryRows(logSQL, []any{after}, func(rows *sql.Rows) (bool, error) {
 		var revision, deleted sql.NullInt64
 		var key sql.RawBytes
 		if err := rows.Scan(&newest, &s.trimmed, &revision, &key, &deleted); err != nil || !revision.Valid {
 			return false, err
 		}
-		if revision.Int64 != last && len(s.batches) >= limit {
+		if revision.Int64 != last && len(s.batches) >= maxReadCommits {
 			s.more, s.end = true, last
 			return false, nil
 		}

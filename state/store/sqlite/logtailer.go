@@ -8,9 +8,6 @@ import (
 	"bijou/state/store/opener"
 )
 
-// maxReadCommits bounds one read of the log.
-const maxReadCommits = 256
-
 // logTailer reads every commit in the change log once for all watchers of this handle, and
 // gives it to those that it concerns.
 //
@@ -65,11 +62,7 @@ func (t *logTailer) deliverNew() (more bool) {
 	if idle {
 		return false
 	}
-	var s logSegment
-	err := t.d.readers.withConn(context.Background(), func(c *conn) (err error) {
-		s, err = readLog(c, from, maxReadCommits, anyKey)
-		return err
-	})
+	s, err := t.d.readLog(context.Background(), from, anyKey)
 	if err != nil {
 		return false
 	}

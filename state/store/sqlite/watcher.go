@@ -82,11 +82,7 @@ func (w *watcher) catchUp(ctx context.Context) error {
 	w.mu.Lock()
 	from := w.position
 	w.mu.Unlock()
-	var s logSegment
-	err := w.d.readers.withConn(ctx, func(c *conn) (err error) {
-		s, err = readLog(c, from, maxReadCommits, w.wantsKey)
-		return err
-	})
+	s, err := w.d.readLog(ctx, from, w.wantsKey)
 	if err != nil {
 		return err
 	}

@@ -123,7 +123,7 @@ func listItems(root *os.Root, tools []string, l limits) ([]item, error) {
 		return nil, err
 	}
 	slices.SortFunc(items, func(a, b item) int { return strings.Compare(a.name, b.name) })
-	return items, checkLinks(items, newLinkResolver(links, tools))
+	return items, newLinkResolver(links, tools).checkLinks()
 }
 
 func newItem(root *os.Root, name string, d fs.DirEntry) (item, error) {
@@ -145,18 +145,6 @@ func newItem(root *os.Root, name string, d fs.DirEntry) (item, error) {
 		err = fmt.Errorf("file %q cannot be in a charm: it is %s", name, describeType(it.mode))
 	}
 	return it, err
-}
-
-func checkLinks(items []item, res *linkResolver) error {
-	for _, it := range items {
-		if it.mode.Type() != fs.ModeSymlink {
-			continue
-		}
-		if err := res.checkLink(it.name); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 type archiver struct {

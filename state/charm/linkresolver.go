@@ -3,7 +3,9 @@ package charm
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -26,12 +28,15 @@ func newLinkResolver(links map[string]string, tools []string) *linkResolver {
 	return r
 }
 
-func (r *linkResolver) checkLink(name string) error {
-	if r.isTool(name) {
-		return nil
-	}
-	if _, err := r.resolve(name); err != nil {
-		return fmt.Errorf("link %q to %.200q: %w", name, r.links[name], err)
+// checkLinks refuses the first link, by name, that points outside or in circles.
+func (r *linkResolver) checkLinks() error {
+	for _, name := range slices.Sorted(maps.Keys(r.links)) {
+		if r.isTool(name) {
+			continue
+		}
+		if _, err := r.resolve(name); err != nil {
+			return fmt.Errorf("link %q to %.200q: %w", name, r.links[name], err)
+		}
 	}
 	return nil
 }

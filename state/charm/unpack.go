@@ -76,14 +76,7 @@ func checkArchive(r io.ReaderAt, size int64, tools []string, l limits) (*archive
 		return nil, nil, err
 	}
 	res := newLinkResolver(links, tools)
-	for _, e := range t.sortedEntries() {
-		if e.mode.Type() == fs.ModeSymlink {
-			if err := res.checkLink(e.name); err != nil {
-				return nil, nil, err
-			}
-		}
-	}
-	return t, res, nil
+	return t, res, res.checkLinks()
 }
 
 func unpack(r io.ReaderAt, size int64, dir string, opts UnpackOptions, l limits) error {

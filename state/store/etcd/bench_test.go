@@ -11,17 +11,17 @@ import (
 	"bijou/testscripts/etcdtest"
 )
 
-// kinds are the clusters that figures are taken of.
-func kinds() map[string]etcdtest.Options {
+// clusterOptions are the clusters that figures are taken of.
+func clusterOptions() map[string]etcdtest.Options {
 	return map[string]etcdtest.Options{
 		"one": {Sync: true}, "three": {Members: 3, Sync: true}, "one-nosync": {}, "three-nosync": {Members: 3},
 	}
 }
 
-func each(b *testing.B, run func(b *testing.B, s store.Store)) {
-	for name, o := range kinds() {
+func benchEachCluster(b *testing.B, run func(b *testing.B, s store.Store)) {
+	for name, o := range clusterOptions() {
 		b.Run(name, func(b *testing.B) {
-			s := fresh(b, etcdtest.For(b, o))
+			s := newStore(b, etcdtest.For(b, o))
 			defer s.Close()
 			run(b, s)
 		})
@@ -30,7 +30,7 @@ func each(b *testing.B, run func(b *testing.B, s store.Store)) {
 
 // BenchmarkCommit is one put, conditional on its key.
 func BenchmarkCommit(b *testing.B) {
-	each(b, func(b *testing.B, s store.Store) {
+	benchEachCluster(b, func(b *testing.B, s store.Store) {
 		value, last := make([]byte, 300), int64(0)
 		for b.Loop() {
 			last = commit(b, s, store.Txn{
@@ -43,7 +43,7 @@ func BenchmarkCommit(b *testing.B) {
 
 // BenchmarkCommitPrefix lists 100 keys and adds one, conditional on the list.
 func BenchmarkCommitPrefix(b *testing.B) {
-	each(b, func(b *testing.B, s store.Store) {
+	benchEachCluster(b, func(b *testing.B, s store.Store) {
 		for i := range 100 {
 			put(b, s, fmt.Sprintf("units/mysql/%d", i))
 		}
@@ -64,7 +64,7 @@ func BenchmarkCommitPrefix(b *testing.B) {
 
 // BenchmarkCommitParallel is 32 goroutines that commit at once: time a commit.
 func BenchmarkCommitParallel(b *testing.B) {
-	each(b, func(b *testing.B, s store.Store) {
+	benchEachCluster(b, func(b *testing.B, s store.Store) {
 		var group sync.WaitGroup
 		work := make(chan int)
 		for range 32 {
@@ -84,7 +84,7 @@ func BenchmarkCommitParallel(b *testing.B) {
 
 // BenchmarkGet is a snapshot of one read.
 func BenchmarkGet(b *testing.B) {
-	each(b, func(b *testing.B, s store.Store) {
+	benchEachCluster(b, func(b *testing.B, s store.Store) {
 		put(b, s, "k")
 		for b.Loop() {
 			snap, err := s.Snapshot(b.Context())
@@ -96,14 +96,14 @@ func BenchmarkGet(b *testing.B) {
 	})
 }
 
-// BenchmarkWake is from before a commit until another opener's watcher of two
+// BenchmarkWake is from before a commit until another handle's watcher of two
 // prefixes has been told, among 500 watchers of others.
 func BenchmarkWake(b *testing.B) {
-	each(b, func(b *testing.B, s store.Store) {
+	benchEachCluster(b, func(b *testing.B, s store.Store) {
 		other := openAt(b, etcd.URL(s))
 		defer other.Close()
 		from := revision(b, s)
-		before := heap()
+		before := heapSize()
 		for i := range 500 {
 			w, err := other.Watch(b.Context(), from, fmt.Sprintf("u/%d/", i), fmt.Sprintf("r/%d/", i))
 			check(b, err)
@@ -115,7 +115,7 @@ func BenchmarkWake(b *testing.B) {
 		put(b, s, "a/first")
 		_, err = w.Next(b.Context())
 		check(b, err)
-		each := float64(heap()-before) / 500
+		each := float64(heapSize()-before) / 500
 		for b.Loop() {
 			put(b, s, "a/k", "b/k")
 			_, err := w.Next(b.Context())
@@ -125,7 +125,7 @@ func BenchmarkWake(b *testing.B) {
 	})
 }
 
-func heap() int64 {
+func heapSize() int64 {
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
@@ -136,7 +136,7 @@ func heap() int64 {
 // a commit that came about the same time: etcd tells of the past at its next tenth
 // of a second only.
 func BenchmarkWatchPast(b *testing.B) {
-	each(b, func(b *testing.B, s store.Store) {
+	benchEachCluster(b, func(b *testing.B, s store.Store) {
 		for b.Loop() {
 			from := revision(b, s)
 			put(b, s, "elsewhere")
@@ -152,7 +152,7 @@ func BenchmarkWatchPast(b *testing.B) {
 
 // BenchmarkList10000 reads ten thousand keys of 300 bytes.
 func BenchmarkList10000(b *testing.B) {
-	each(b, func(b *testing.B, s store.Store) {
+	benchEachCluster(b, func(b *testing.B, s store.Store) {
 		value := make([]byte, 300)
 		for i := range 100 {
 			var txn store.Txn
@@ -171,7 +171,7 @@ func BenchmarkList10000(b *testing.B) {
 
 // BenchmarkOpen is a command's share: open, one read, close.
 func BenchmarkOpen(b *testing.B) {
-	each(b, func(b *testing.B, s store.Store) {
+	benchEachCluster(b, func(b *testing.B, s store.Store) {
 		url := etcd.URL(s)
 		for b.Loop() {
 			s := openAt(b, url)

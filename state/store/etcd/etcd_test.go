@@ -18,17 +18,17 @@ import (
 	"bijou/testscripts/storetest"
 )
 
-// pool is the clusters that tests use one after the other: a revision counts
+// clusterPool is the clusters that tests use one after the other: a revision counts
 // everybody's commits, and a compaction hits everybody, so that no two tests use
 // one at the same time. There are as many as tests run at once.
-type pool struct {
-	mu     sync.Mutex
-	idle   map[int][]*etcdtest.Cluster // by their number of members
-	all    []*etcdtest.Cluster
-	places atomic.Int64
+type clusterPool struct {
+	mu      sync.Mutex
+	idle    map[int][]*etcdtest.Cluster // by their number of members
+	all     []*etcdtest.Cluster
+	numURLs atomic.Int64
 }
 
-var clusters = &pool{idle: map[int][]*etcdtest.Cluster{}}
+var clusters = &clusterPool{idle: map[int][]*etcdtest.Cluster{}}
 
 // TestMain has twice as many tests run at a time as there are CPUs, unless the command
 // line says otherwise: they wait more than they work.
@@ -46,11 +46,11 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// take lends the test a cluster that it does not harm.
-func (p *pool) take(t testing.TB, members int) *etcdtest.Cluster {
+// borrow lends the test a cluster that it does not harm.
+func (p *clusterPool) borrow(t testing.TB, members int) *etcdtest.Cluster {
 	t.Helper()
 	etcdtest.Need(t)
-	c := p.pop(members)
+	c := p.popIdle(members)
 	if c == nil {
 		var err error
 		c, err = etcdtest.Start(etcdtest.Options{Members: members})
@@ -67,7 +67,7 @@ func (p *pool) take(t testing.TB, members int) *etcdtest.Cluster {
 	return c
 }
 
-func (p *pool) pop(members int) *etcdtest.Cluster {
+func (p *clusterPool) popIdle(members int) *etcdtest.Cluster {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	idle := p.idle[members]
@@ -78,9 +78,9 @@ func (p *pool) pop(members int) *etcdtest.Cluster {
 	return idle[0]
 }
 
-// url is a new place in a cluster.
-func (p *pool) url(c *etcdtest.Cluster) string {
-	return c.URL(fmt.Sprintf("/test/%d", p.places.Add(1)))
+// newURL is a new place in a cluster.
+func (p *clusterPool) newURL(c *etcdtest.Cluster) string {
+	return c.URL(fmt.Sprintf("/test/%d", p.numURLs.Add(1)))
 }
 
 func TestConformance(t *testing.T) {
@@ -89,17 +89,17 @@ func TestConformance(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			etcdtest.Need(t)
 			t.Parallel()
-			storetest.Run(t, opener(members))
+			storetest.Run(t, storeOpener(members))
 		})
 	}
 }
 
-func opener(members int) storetest.Opener {
+func storeOpener(members int) storetest.Opener {
 	var used sync.Map // from a store to its cluster
 	return storetest.Opener{
 		Fresh: func(t testing.TB) store.Store {
-			c := clusters.take(t, members)
-			s := fresh(t, c)
+			c := clusters.borrow(t, members)
+			s := newStore(t, c)
 			used.Store(s, c)
 			return s
 		},
@@ -128,9 +128,9 @@ func opener(members int) storetest.Opener {
 	}
 }
 
-func fresh(t testing.TB, c *etcdtest.Cluster) store.Store {
+func newStore(t testing.TB, c *etcdtest.Cluster) store.Store {
 	t.Helper()
-	url := clusters.url(c)
+	url := clusters.newURL(c)
 	check(t, etcd.Create(t.Context(), url))
 	return openAt(t, url)
 }
@@ -140,7 +140,7 @@ func openAt(t testing.TB, url string) store.Store {
 	s, err := etcd.Open(t.Context(), url)
 	check(t, err)
 	t.Cleanup(func() {
-		if n := etcd.Epoch(s); n > 0 && !restored(t) {
+		if n := etcd.Epoch(s); n > 0 && !mayRestore(t) {
 			t.Errorf("%d times history went back, which it never did", n)
 		}
 	})

@@ -28,42 +28,42 @@ func TestStorms(t *testing.T) {
 	}{
 		{"a member is killed and comes back", func(t *testing.T, _ store.Store, c *etcdtest.Cluster) {
 			for _, m := range c.Members {
-				wait(500 * time.Millisecond)
+				waitFault(500 * time.Millisecond)
 				check(t, m.Kill())
-				wait(time.Second)
+				waitFault(time.Second)
 				check(t, m.Start())
 			}
 		}},
 		{"a member stands still", func(t *testing.T, _ store.Store, c *etcdtest.Cluster) {
 			check(t, c.Members[1].Pause())
-			wait(4 * time.Second)
+			waitFault(4 * time.Second)
 			check(t, c.Members[1].Resume())
 		}},
 		{"history is compacted", func(t *testing.T, s store.Store, _ *etcdtest.Cluster) {
-			wait(500 * time.Millisecond) // who begins in the past may meet the end of history
+			waitFault(500 * time.Millisecond) // who begins in the past may meet the end of history
 			for range 10 {
 				_, err := etcd.Client(s).Compact(t.Context(), revision(t, s))
 				check(t, err)
-				wait(100 * time.Millisecond)
+				waitFault(100 * time.Millisecond)
 			}
 		}},
 		{"all members are away for a time", func(t *testing.T, _ store.Store, c *etcdtest.Cluster) {
 			for _, m := range c.Members {
 				check(t, m.Kill())
 			}
-			wait(3 * time.Second)
-			all(t, c, (*etcdtest.Member).Start)
+			waitFault(3 * time.Second)
+			forAllMembers(t, c, (*etcdtest.Member).Start)
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			cluster := etcdtest.For(t, etcdtest.Options{Members: 3})
-			s := fresh(t, cluster)
+			s := newStore(t, cluster)
 			defer s.Close()
 			l, err := s.Lease(t.Context(), time.Minute)
 			check(t, err)
 			commit(t, s, store.Txn{Ops: []store.Op{{Key: "presence", Lease: l.ID()}}})
-			storm(t, s, func() { c.strike(t, s, cluster) })
+			checkWatchersDuring(t, s, func() { c.strike(t, s, cluster) })
 			select {
 			case <-l.Done():
 				t.Error("the lease is lost")
@@ -80,11 +80,11 @@ func TestStorms(t *testing.T) {
 // any moment: it is refreshed each third.
 const steadyTTL = 18 * time.Second
 
-// wait is how long a fault lasts: it is not for anything to have happened.
-func wait(d time.Duration) { <-time.After(d) }
+// waitFault is how long a fault lasts: it is not for anything to have happened.
+func waitFault(d time.Duration) { <-time.After(d) }
 
-// all does something to all members at once: none may be ready without others.
-func all(t *testing.T, c *etcdtest.Cluster, do func(*etcdtest.Member) error) {
+// forAllMembers does something to all members at once: none may be ready without others.
+func forAllMembers(t *testing.T, c *etcdtest.Cluster, do func(*etcdtest.Member) error) {
 	t.Helper()
 	var group sync.WaitGroup
 	for _, m := range c.Members {
@@ -97,8 +97,8 @@ func all(t *testing.T, c *etcdtest.Cluster, do func(*etcdtest.Member) error) {
 	group.Wait()
 }
 
-// storm writes before, while and after the strike, and checks what watchers are told.
-func storm(t *testing.T, s store.Store, strike func()) {
+// checkWatchersDuring writes before, while and after the strike, and checks what watchers are told.
+func checkWatchersDuring(t *testing.T, s store.Store, strike func()) {
 	const writers = 4
 	other := openAt(t, etcd.URL(s))
 	defer other.Close()
@@ -110,18 +110,18 @@ func storm(t *testing.T, s store.Store, strike func()) {
 		w, err := both[i%2].Watch(t.Context(), from, prefixes...)
 		check(t, err)
 		defer w.Close()
-		watchers.Go(func() { told[i] = untilEnd(t, w) })
+		watchers.Go(func() { told[i] = batchesUntilEnd(t, w) })
 	}
 	stop := make(chan struct{})
 	count := make([]int, writers)
 	for i := range writers {
-		running.Go(func() { count[i] = write(t, both[i%2], i, stop) })
+		running.Go(func() { count[i] = writeUntil(t, both[i%2], i, stop) })
 	}
 	strike()
-	wait(500 * time.Millisecond)
+	waitFault(500 * time.Millisecond)
 	close(stop)
 	running.Wait()
-	_, err := insist(t.Context(), s, store.Txn{Ops: []store.Op{{Key: "w/end"}}})
+	_, err := commitUntilKnown(t.Context(), s, store.Txn{Ops: []store.Op{{Key: "w/end"}}})
 	check(t, err)
 	watchers.Wait()
 	for i := range told {
@@ -129,12 +129,12 @@ func storm(t *testing.T, s store.Store, strike func()) {
 			t.Errorf("watcher %d was told something else than watcher 0:\n%s", i, diff)
 		}
 	}
-	complete(t, told[0], count)
+	checkComplete(t, told[0], count)
 	t.Logf("%v commits of the writers, %d batches", count, len(told[0]))
 }
 
-// write commits a key of its own and a common one, again and again.
-func write(t *testing.T, s store.Store, me int, stop <-chan struct{}) (n int) {
+// writeUntil commits a key of its own and a common one, again and again.
+func writeUntil(t *testing.T, s store.Store, me int, stop <-chan struct{}) (n int) {
 	for {
 		select {
 		case <-stop:
@@ -142,7 +142,7 @@ func write(t *testing.T, s store.Store, me int, stop <-chan struct{}) (n int) {
 		default:
 		}
 		ops := []store.Op{{Key: fmt.Sprintf("w/%d/%d", me, n)}, {Key: "w/common"}}
-		if _, err := insist(t.Context(), s, store.Txn{Ops: ops}); err != nil {
+		if _, err := commitUntilKnown(t.Context(), s, store.Txn{Ops: ops}); err != nil {
 			t.Errorf("writer %d: %v", me, err)
 			return n
 		}
@@ -150,7 +150,7 @@ func write(t *testing.T, s store.Store, me int, stop <-chan struct{}) (n int) {
 	}
 }
 
-func untilEnd(t *testing.T, w store.Watcher) (got []store.Batch) {
+func batchesUntilEnd(t *testing.T, w store.Watcher) (got []store.Batch) {
 	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 	defer cancel()
 	for {
@@ -167,9 +167,9 @@ func untilEnd(t *testing.T, w store.Watcher) (got []store.Batch) {
 	}
 }
 
-// complete checks that the batches are whole and rise, and that each writer's
+// checkComplete checks that the batches are whole and rise, and that each writer's
 // keys are all there: more than once only where its commit was repeated.
-func complete(t *testing.T, told []store.Batch, count []int) {
+func checkComplete(t *testing.T, told []store.Batch, count []int) {
 	seen := map[string]bool{}
 	last := int64(0)
 	for _, b := range told {
@@ -195,7 +195,7 @@ func complete(t *testing.T, told []store.Batch, count []int) {
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.For(t, etcdtest.Options{})
-	s := fresh(t, c)
+	s := newStore(t, c)
 	defer s.Close()
 	short, err := s.Lease(t.Context(), steadyTTL)
 	check(t, err)
@@ -213,20 +213,20 @@ func TestOutage(t *testing.T) {
 	check(t, err)
 	defer snap.Close()
 	_, _, err = snap.Get(ctx, "long")
-	is(t, err, context.DeadlineExceeded)
+	wantError(t, err, context.DeadlineExceeded)
 	_, err = s.Commit(ctx, store.Txn{Ops: []store.Op{{Key: "a"}}})
-	is(t, err, context.DeadlineExceeded)
+	wantError(t, err, context.DeadlineExceeded)
 	_, err = s.Lease(ctx, time.Minute)
-	is(t, err, context.DeadlineExceeded)
+	wantError(t, err, context.DeadlineExceeded)
 	_, err = w.Next(ctx)
-	is(t, err, context.DeadlineExceeded)
+	wantError(t, err, context.DeadlineExceeded)
 	<-short.Done()
 	late, err := s.Watch(t.Context(), before, "new") // opened while nobody is there
 	check(t, err)
 	defer late.Close()
 
 	check(t, c.Members[0].Start())
-	committed, err := insist(t.Context(), s, store.Txn{Ops: []store.Op{{Key: "new"}}})
+	committed, err := commitUntilKnown(t.Context(), s, store.Txn{Ops: []store.Op{{Key: "new"}}})
 	check(t, err)
 	for _, w := range []store.Watcher{w, late} {
 		b, err := w.Next(t.Context())
@@ -251,7 +251,7 @@ func TestOutage(t *testing.T) {
 func TestCompactedWhileAway(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.For(t, etcdtest.Options{Members: 3})
-	s := fresh(t, c)
+	s := newStore(t, c)
 	defer s.Close()
 	before := put(t, s, "a")
 	w, err := s.Watch(t.Context(), before, "a", "b")
@@ -261,8 +261,8 @@ func TestCompactedWhileAway(t *testing.T) {
 	_, err = w.Next(t.Context())
 	check(t, err)
 
-	all(t, c, (*etcdtest.Member).Kill)
-	all(t, c, (*etcdtest.Member).Start)
+	forAllMembers(t, c, (*etcdtest.Member).Kill)
+	forAllMembers(t, c, (*etcdtest.Member).Start)
 	helper := openAt(t, etcd.URL(s))
 	defer helper.Close()
 	// Whether the watcher's connection is back before the history goes is a race.

@@ -13,7 +13,7 @@ import (
 
 var prefixed = clientv3.WithPrefix()
 
-func is(t testing.TB, err, want error) {
+func wantError(t testing.TB, err, want error) {
 	t.Helper()
 	if !errors.Is(err, want) {
 		t.Fatalf("got error %v, want %v", err, want)
@@ -57,9 +57,9 @@ func revision(t testing.TB, s store.Store) int64 {
 	return r
 }
 
-// insist commits until it is known to be written: the transaction must be one
+// commitUntilKnown commits until it is known to be written: the transaction must be one
 // that can be repeated.
-func insist(ctx context.Context, s store.Store, txn store.Txn) (int64, error) {
+func commitUntilKnown(ctx context.Context, s store.Store, txn store.Txn) (int64, error) {
 	for {
 		attempt, cancel := context.WithTimeout(ctx, 3*time.Second)
 		r, err := s.Commit(attempt, txn)

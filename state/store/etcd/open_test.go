@@ -45,12 +45,12 @@ func TestURLs(t *testing.T) {
 }
 
 func TestCreateAndOpen(t *testing.T) {
-	c := clusters.take(t, 1)
-	url := clusters.url(c)
+	c := clusters.borrow(t, 1)
+	url := clusters.newURL(c)
 	_, err := etcd.Open(t.Context(), url)
-	is(t, err, store.ErrNoStore)
+	wantError(t, err, store.ErrNoStore)
 	check(t, etcd.Create(t.Context(), url))
-	is(t, etcd.Create(t.Context(), url), store.ErrExists)
+	wantError(t, etcd.Create(t.Context(), url), store.ErrExists)
 	s := openAt(t, url)
 	defer s.Close()
 	put(t, s, "services/mysql")
@@ -72,8 +72,8 @@ func TestCreateAndOpen(t *testing.T) {
 
 // TestNeighbours has stores whose prefixes begin like one another's.
 func TestNeighbours(t *testing.T) {
-	c := clusters.take(t, 1)
-	url := clusters.url(c)
+	c := clusters.borrow(t, 1)
+	url := clusters.newURL(c)
 	var stores []store.Store
 	for _, end := range []string{"", "0", "-x", "."} {
 		check(t, etcd.Create(t.Context(), url+"x"+end))
@@ -118,9 +118,9 @@ func TestDeadEndpoint(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), "does not answer") || !strings.Contains(err.Error(), "onnect") {
 				t.Error(err)
 			}
-			is(t, err, context.DeadlineExceeded)
-			is(t, err, store.ErrAway)
-			is(t, etcd.Create(ctx, url), context.DeadlineExceeded)
+			wantError(t, err, context.DeadlineExceeded)
+			wantError(t, err, store.ErrAway)
+			wantError(t, etcd.Create(ctx, url), context.DeadlineExceeded)
 		})
 	}
 }
@@ -128,7 +128,7 @@ func TestDeadEndpoint(t *testing.T) {
 func TestStoreGone(t *testing.T) {
 	for _, how := range []string{"deleted", "replaced"} {
 		t.Run(how, func(t *testing.T) {
-			s := fresh(t, clusters.take(t, 1))
+			s := newStore(t, clusters.borrow(t, 1))
 			defer s.Close()
 			before := put(t, s, "a")
 			w, err := s.Watch(t.Context(), before, "a")
@@ -136,7 +136,7 @@ func TestStoreGone(t *testing.T) {
 			short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			_, err = w.Next(short)
 			cancel()
-			is(t, err, context.DeadlineExceeded)
+			wantError(t, err, context.DeadlineExceeded)
 			snap, err := s.Snapshot(t.Context())
 			check(t, err)
 			defer snap.Close()
@@ -147,15 +147,15 @@ func TestStoreGone(t *testing.T) {
 				check(t, etcd.Create(t.Context(), etcd.URL(s)))
 			}
 			_, err = s.Commit(t.Context(), store.Txn{Ops: []store.Op{{Key: "b"}}})
-			is(t, err, store.ErrStoreGone)
+			wantError(t, err, store.ErrStoreGone)
 			_, err = snap.List(t.Context(), "")
-			is(t, err, store.ErrStoreGone)
+			wantError(t, err, store.ErrStoreGone)
 			for err = nil; err == nil; {
 				_, err = w.Next(t.Context())
 			}
-			is(t, err, store.ErrStoreGone)
+			wantError(t, err, store.ErrStoreGone)
 			_, err = s.Snapshot(t.Context())
-			is(t, err, store.ErrStoreGone)
+			wantError(t, err, store.ErrStoreGone)
 		})
 	}
 }

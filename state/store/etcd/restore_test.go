@@ -13,12 +13,12 @@ import (
 	"bijou/testscripts/etcdtest"
 )
 
-// restored says if the test restores clusters: of all others no store may find that
+// mayRestore reports whether the test restores clusters: of all others no store may find that
 // history went back.
-func restored(t testing.TB) bool { return strings.HasPrefix(t.Name(), "TestRestored") }
+func mayRestore(t testing.TB) bool { return strings.HasPrefix(t.Name(), "TestRestored") }
 
-// logged is what is logged during a test. Tests that run at the same time log, too.
-func logged(t *testing.T) func() string {
+// captureLog returns what is logged during a test. Tests that run at the same time log, too.
+func captureLog(t *testing.T) func() string {
 	var mu sync.Mutex
 	var text bytes.Buffer
 	before := slog.Default()
@@ -41,13 +41,13 @@ func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 // TestRestored has a cluster be restored from older data, at the same addresses and
 // as the same cluster: watchers, leases and snapshots of before end by themselves,
-// it is said once, and what is read and watched then is what is there.
+// it is logged once, and reads and watches then are of what is there.
 func TestRestored(t *testing.T) {
 	for name, members := range map[string]int{"one": 1, "three": 3} {
 		t.Run(name, func(t *testing.T) {
-			text := logged(t)
+			text := captureLog(t)
 			c := etcdtest.For(t, etcdtest.Options{Members: members})
-			s := fresh(t, c)
+			s := newStore(t, c)
 			defer s.Close()
 			idle := openAt(t, etcd.URL(s)) // it only watches
 			defer idle.Close()
@@ -55,7 +55,7 @@ func TestRestored(t *testing.T) {
 			check(t, c.Save())
 			before := useAll(t, s, idle)
 			check(t, c.Restore())
-			before.ends(t)
+			before.checkEnded(t)
 
 			for _, s := range []store.Store{s, idle} {
 				now := revision(t, s)
@@ -65,8 +65,8 @@ func TestRestored(t *testing.T) {
 				if keys := list(t, s, "a/"); len(keys) != 1 || keys[0].Revision != old {
 					t.Errorf("there is %v", keys)
 				}
-				follows(t, s, now)
-				refuses(t, s, before.revision+1000)
+				checkFollows(t, s, now)
+				checkRefuses(t, s, before.revision+1000)
 				if n := etcd.Epoch(s); n != 1 {
 					t.Errorf("history went back %d times", n)
 				}
@@ -78,8 +78,8 @@ func TestRestored(t *testing.T) {
 	}
 }
 
-// used is what a store was used for before the cluster was restored.
-type used struct {
+// usedStore is what a store was used for before the cluster was restored.
+type usedStore struct {
 	revision int64
 	watchers []store.Watcher
 	lease    store.Lease
@@ -87,7 +87,7 @@ type used struct {
 }
 
 // useAll writes and follows, and holds a lease and a snapshot.
-func useAll(t *testing.T, s, idle store.Store) (u used) {
+func useAll(t *testing.T, s, idle store.Store) (u usedStore) {
 	t.Helper()
 	for _, s := range []store.Store{s, idle} {
 		for _, prefix := range []string{"a/", "b/"} { // of which nothing is told
@@ -117,12 +117,12 @@ func useAll(t *testing.T, s, idle store.Store) (u used) {
 	return u
 }
 
-// ends holds all to end by themselves.
-func (u used) ends(t *testing.T) {
+// checkEnded holds all to end by themselves.
+func (u usedStore) checkEnded(t *testing.T) {
 	t.Helper()
 	for _, w := range u.watchers {
 		_, err := w.Next(t.Context())
-		is(t, err, store.ErrCompacted)
+		wantError(t, err, store.ErrCompacted)
 	}
 	select {
 	case <-u.lease.Done():
@@ -130,11 +130,11 @@ func (u used) ends(t *testing.T) {
 		t.Error("the lease of before is still there")
 	}
 	_, _, err := u.snapshot.Get(t.Context(), "a/new")
-	is(t, err, store.ErrCompacted)
+	wantError(t, err, store.ErrCompacted)
 }
 
-// follows holds a new watch to see what is written.
-func follows(t *testing.T, s store.Store, after int64) {
+// checkFollows holds a new watch to see what is written.
+func checkFollows(t *testing.T, s store.Store, after int64) {
 	t.Helper()
 	w, err := s.Watch(t.Context(), after, "a/")
 	check(t, err)
@@ -146,14 +146,14 @@ func follows(t *testing.T, s store.Store, after int64) {
 	commit(t, s, store.Txn{Ops: []store.Op{{Key: "a/later", Delete: true}}})
 }
 
-// refuses holds a watch after a revision that never was to end.
-func refuses(t *testing.T, s store.Store, after int64) {
+// checkRefuses holds a watch after a revision that never was to end.
+func checkRefuses(t *testing.T, s store.Store, after int64) {
 	t.Helper()
 	w, err := s.Watch(t.Context(), after, "a/")
 	check(t, err)
 	defer w.Close()
 	_, err = w.Next(t.Context())
-	is(t, err, store.ErrCompacted)
+	wantError(t, err, store.ErrCompacted)
 }
 
 // TestRestoredAgain: each time is noticed, also by a store that does nothing else
@@ -161,7 +161,7 @@ func refuses(t *testing.T, s store.Store, after int64) {
 func TestRestoredAgain(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.For(t, etcdtest.Options{})
-	s := fresh(t, c)
+	s := newStore(t, c)
 	defer s.Close()
 	check(t, c.Save())
 	for n := range 3 {
@@ -174,7 +174,7 @@ func TestRestoredAgain(t *testing.T) {
 		}
 		check(t, c.Restore())
 		_, err = w.Next(t.Context())
-		is(t, err, store.ErrCompacted)
+		wantError(t, err, store.ErrCompacted)
 		w.Close()
 		if got := etcd.Epoch(s); got != n+1 {
 			t.Errorf("history went back %d times, want %d", got, n+1)
@@ -188,7 +188,7 @@ func TestRestoredAgain(t *testing.T) {
 func TestNothingRestored(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.For(t, etcdtest.Options{Members: 3})
-	s := fresh(t, c)
+	s := newStore(t, c)
 	defer s.Close()
 	w, err := s.Watch(t.Context(), revision(t, s), "a")
 	check(t, err)
@@ -201,13 +201,13 @@ func TestNothingRestored(t *testing.T) {
 		check(t, m.Kill())
 		check(t, m.Start())
 		check(t, m.Pause())
-		wait(time.Second)
+		waitFault(time.Second)
 		check(t, m.Resume())
 		_, err := m.Compact()
 		check(t, err)
 	}
-	all(t, c, (*etcdtest.Member).Kill)
-	all(t, c, (*etcdtest.Member).Start)
+	forAllMembers(t, c, (*etcdtest.Member).Kill)
+	forAllMembers(t, c, (*etcdtest.Member).Start)
 	put(t, s, "end")
 	close(stop)
 	asking.Wait()

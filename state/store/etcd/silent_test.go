@@ -20,7 +20,7 @@ import (
 // before it would give that one up.
 func TestSilentMember(t *testing.T) {
 	cluster := etcdtest.For(t, etcdtest.Options{Members: 3})
-	url := clusters.url(cluster)
+	url := clusters.newURL(cluster)
 	check(t, etcd.Create(t.Context(), url))
 	var asked, givenUp atomic.Int64
 	silent := grpc.NewServer(grpc.UnknownServiceHandler(func(_ any, s grpc.ServerStream) error {

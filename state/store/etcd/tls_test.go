@@ -90,7 +90,7 @@ func TestTLSRenewed(t *testing.T) {
 	follows := func(what string) {
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		defer cancel()
-		if _, err := insist(ctx, s, store.Txn{Ops: []store.Op{{Key: "a"}}}); err != nil {
+		if _, err := commitUntilKnown(ctx, s, store.Txn{Ops: []store.Op{{Key: "a"}}}); err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
 		if _, err := w.Next(ctx); err != nil {
@@ -98,13 +98,13 @@ func TestTLSRenewed(t *testing.T) {
 		}
 	}
 	follows("at first")
-	wait(time.Until(end) + time.Second) // certificates count in seconds
+	waitFault(time.Until(end) + time.Second) // certificates count in seconds
 	follows("the connection of before")
 	reconnect()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	_, err = s.Commit(ctx, store.Txn{Ops: []store.Op{{Key: "expired"}}})
-	is(t, err, store.ErrAway)
+	wantError(t, err, store.ErrAway)
 	ca.issue(t, "client")
 	follows("a new certificate")
 

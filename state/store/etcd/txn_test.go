@@ -11,7 +11,7 @@ import (
 
 // TestLimits fills transactions with what costs etcd most.
 func TestLimits(t *testing.T) {
-	s := fresh(t, clusters.take(t, 1))
+	s := newStore(t, clusters.borrow(t, 1))
 	defer s.Close()
 	l, err := s.Lease(t.Context(), time.Minute)
 	check(t, err)
@@ -42,23 +42,23 @@ func TestLimits(t *testing.T) {
 		}
 	}
 	_, err = s.Commit(t.Context(), txn)
-	is(t, err, store.ErrConflict)
+	wantError(t, err, store.ErrConflict)
 	txn.Conds[7].Revision = revision(t, s)
 	for i := 0; i < store.MaxConds; i += 35 {
 		put(t, s, fmt.Sprintf("p/%d/x", i))
 		_, err = s.Commit(t.Context(), txn)
-		is(t, err, store.ErrConflict)
+		wantError(t, err, store.ErrConflict)
 		txn.Conds[i].Revision = revision(t, s)
 	}
 	commit(t, s, txn)
 }
 
 // TestPrefixLeases: what came under a lease, or went with one, breaks a prefix
-// condition, whether its opener has listed the prefix or not.
+// condition, whether its handle has listed the prefix or not.
 func TestPrefixLeases(t *testing.T) {
 	for _, listed := range []bool{false, true} {
 		t.Run(fmt.Sprintf("listed=%t", listed), func(t *testing.T) {
-			s := fresh(t, clusters.take(t, 1))
+			s := newStore(t, clusters.borrow(t, 1))
 			defer s.Close()
 			lease := func(key string) store.Lease {
 				l, err := s.Lease(t.Context(), time.Minute)
@@ -85,18 +85,18 @@ func TestPrefixLeases(t *testing.T) {
 			check(t, lease("q/other").Close(t.Context()))
 			check(t, cond())
 			check(t, there.Close(t.Context()))
-			is(t, cond(), store.ErrConflict)
+			wantError(t, cond(), store.ErrConflict)
 
 			base = revision(t, s)
 			check(t, cond())
 			check(t, lease("p/brief").Close(t.Context()))
-			is(t, cond(), store.ErrConflict)
+			wantError(t, cond(), store.ErrConflict)
 		})
 	}
 }
 
 func TestSweep(t *testing.T) {
-	s := fresh(t, clusters.take(t, 1))
+	s := newStore(t, clusters.borrow(t, 1))
 	defer s.Close()
 	put(t, s, "p/a", "p/b", "q/a")
 	base := revision(t, s)
@@ -119,13 +119,13 @@ func TestSweep(t *testing.T) {
 		{store.Cond{Prefix: "q/", Revision: later}, nil},
 	} {
 		_, err := s.Commit(t.Context(), store.Txn{Conds: []store.Cond{c.cond}})
-		is(t, err, c.want)
+		wantError(t, err, c.want)
 	}
 }
 
 // TestManyPages lists more than one page, of keys of all sizes.
 func TestManyPages(t *testing.T) {
-	s := fresh(t, clusters.take(t, 1))
+	s := newStore(t, clusters.borrow(t, 1))
 	defer s.Close()
 	const batches, each = 30, 128
 	value := make([]byte, 6<<10)

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// config is what a state URL says: a cluster, a prefix in it, and how to connect.
+// config is parsed from a state URL: a cluster, a prefix in it, and how to connect.
 type config struct {
 	endpoints    []string // as etcd's client takes them
 	prefix       string   // "/a/b", never empty

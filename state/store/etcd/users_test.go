@@ -14,8 +14,8 @@ import (
 	"bijou/testscripts/etcdtest"
 )
 
-// secret writes a file with the mode, and returns its path for a URL.
-func secret(t *testing.T, content string, mode os.FileMode) string {
+// writeSecret writes a file with the mode, and returns its path for a URL.
+func writeSecret(t *testing.T, content string, mode os.FileMode) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "secret")
 	check(t, os.WriteFile(path, []byte(content), mode))
@@ -31,7 +31,7 @@ func TestUsers(t *testing.T) {
 	as := func(prefix, user, file string) string {
 		return c.URL(prefix) + "&user=" + user + "&password-file=" + file
 	}
-	good := secret(t, "tr0ub4dor\n", 0o600)
+	good := writeSecret(t, "tr0ub4dor\n", 0o600)
 	check(t, etcd.Create(t.Context(), as("/own/env", "bijou", good)))
 	s := openAt(t, as("/own/env", "bijou", good))
 	defer s.Close()
@@ -44,17 +44,17 @@ func TestUsers(t *testing.T) {
 		commit(t, s, store.Txn{Ops: []store.Op{{Key: "k", Lease: l.ID()}}})
 		_, err := w.Next(t.Context())
 		check(t, err)
-		wait(steadyTTL / 2) // in all longer than the lease lives unless it is refreshed
+		waitFault(steadyTTL / 2) // in all longer than the lease lives unless it is refreshed
 	}
 	list(t, s, "")
 
 	for what, url := range map[string]string{
-		"wrong password":        as("/own/env", "bijou", secret(t, "hunter2", 0o600)),
+		"wrong password":        as("/own/env", "bijou", writeSecret(t, "hunter2", 0o600)),
 		"no such user":          as("/own/env", "nobody", good),
 		"no user":               c.URL("/own/env"),
 		"a prefix of others":    as("/other/env", "bijou", good),
-		"others may read it":    as("/own/env", "bijou", secret(t, "hunter2", 0o640)),
-		"an empty file":         as("/own/env", "bijou", secret(t, "\n", 0o600)),
+		"others may read it":    as("/own/env", "bijou", writeSecret(t, "hunter2", 0o640)),
+		"an empty file":         as("/own/env", "bijou", writeSecret(t, "\n", 0o600)),
 		"there is no such file": as("/own/env", "bijou", "/nonexistent"),
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -101,7 +101,7 @@ func TestPasswordChanges(t *testing.T) {
 	check(t, os.WriteFile(file, []byte("hunter2\n"), 0o600))
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
-	_, err = insist(ctx, s, store.Txn{Ops: []store.Op{{Key: "k"}}})
+	_, err = commitUntilKnown(ctx, s, store.Txn{Ops: []store.Op{{Key: "k"}}})
 	check(t, err)
 	_, err = w.Next(ctx)
 	check(t, err)

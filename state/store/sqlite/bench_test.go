@@ -10,10 +10,10 @@ import (
 	"bijou/state/store/sqlite"
 )
 
-// BenchmarkOpen is what a one-shot process pays beside one that runs: open,
+// BenchmarkOpen is the cost of a one-shot process beside one that runs: open,
 // one read, close.
 func BenchmarkOpen(b *testing.B) {
-	path := fresh(b)
+	path := newStorePath(b)
 	put(b, openWith(b, path, sqlite.Options{}), "a", "1")
 	var opened time.Duration
 	for b.Loop() {
@@ -30,7 +30,7 @@ func BenchmarkOpen(b *testing.B) {
 // BenchmarkOpenAlone is the same when no other process has the file open: its
 // Close writes the log back.
 func BenchmarkOpenAlone(b *testing.B) {
-	path := fresh(b)
+	path := newStorePath(b)
 	for b.Loop() {
 		s, err := sqlite.Open(b.Context(), path)
 		check(b, err)
@@ -41,7 +41,7 @@ func BenchmarkOpenAlone(b *testing.B) {
 
 // BenchmarkCommit is one goroutine's latency.
 func BenchmarkCommit(b *testing.B) {
-	s := openWith(b, fresh(b), sqlite.Options{})
+	s := openWith(b, newStorePath(b), sqlite.Options{})
 	for b.Loop() {
 		put(b, s, "a", "some value of the usual size, about a hundred bytes, as most of the settings and presence keys are")
 	}
@@ -49,7 +49,7 @@ func BenchmarkCommit(b *testing.B) {
 
 // BenchmarkCommitTogether is the throughput of 64 goroutines.
 func BenchmarkCommitTogether(b *testing.B) {
-	s := openWith(b, fresh(b), sqlite.Options{})
+	s := openWith(b, newStorePath(b), sqlite.Options{})
 	b.SetParallelism(32)
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
@@ -60,7 +60,7 @@ func BenchmarkCommitTogether(b *testing.B) {
 
 // BenchmarkGet is a snapshot with one read.
 func BenchmarkGet(b *testing.B) {
-	s := openWith(b, fresh(b), sqlite.Options{})
+	s := openWith(b, newStorePath(b), sqlite.Options{})
 	put(b, s, "a", "1")
 	for b.Loop() {
 		get(b, s, "a")
@@ -69,7 +69,7 @@ func BenchmarkGet(b *testing.B) {
 
 // BenchmarkList is of 10,000 keys.
 func BenchmarkList(b *testing.B) {
-	s := openWith(b, fresh(b), sqlite.Options{})
+	s := openWith(b, newStorePath(b), sqlite.Options{})
 	for i := 0; i < 10_000; i += 100 {
 		var ops []store.Op
 		for j := range 100 {
@@ -94,7 +94,7 @@ func BenchmarkList(b *testing.B) {
 // process, that one's commit, and its delivery here. The commits alone are
 // BenchmarkCommit.
 func BenchmarkDelivery(b *testing.B) {
-	path := fresh(b)
+	path := newStorePath(b)
 	s := openWith(b, path, sqlite.Options{})
 	start(b, "answer", path).line(b)
 	w := watch(b, s, "pong")
@@ -107,7 +107,7 @@ func BenchmarkDelivery(b *testing.B) {
 // BenchmarkManyWatchers is a commit that concerns one of 500 live watchers,
 // until that one has it.
 func BenchmarkManyWatchers(b *testing.B) {
-	s := openWith(b, fresh(b), sqlite.Options{})
+	s := openWith(b, newStorePath(b), sqlite.Options{})
 	got := make(chan bool)
 	var all sync.WaitGroup
 	for i := range 500 {

@@ -40,15 +40,15 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// roles is what a child process can do. Each prints lines, and mostly waits to
+// roles are the things that a child process can do. Each prints lines, and mostly waits to
 // be killed.
 var roles = map[string]func(path string) error{
-	"saturate":  saturate,
+	"saturate":  commitWithoutEnd,
 	"lease":     holdLease,
 	"mute":      commitMutely,
 	"lock":      lockFile,
 	"increment": incrementMany,
-	"answer":    answer,
+	"answer":    answerPings,
 }
 
 // child is another process of a test.
@@ -103,11 +103,11 @@ func (c *child) line(t testing.TB) string {
 	return ""
 }
 
-// untilTold waits for a line on stdin, or its end.
-func untilTold() { bufio.NewReader(os.Stdin).ReadString('\n') }
+// waitForLine waits for a line on stdin, or its end.
+func waitForLine() { bufio.NewReader(os.Stdin).ReadString('\n') }
 
-// saturate writes as fast as it can, and prints the number of each commit.
-func saturate(path string) error {
+// commitWithoutEnd writes as fast as it can, and prints the number of each commit.
+func commitWithoutEnd(path string) error {
 	s, err := sqlite.Open(context.Background(), path)
 	if err != nil {
 		return err
@@ -156,7 +156,7 @@ func commitMutely(path string) error {
 	}
 	sqlite.Mute(s)
 	fmt.Println("ready")
-	untilTold()
+	waitForLine()
 	if _, err := s.Commit(context.Background(), store.Txn{Ops: []store.Op{{Key: "w/mute"}}}); err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func lockFile(path string) error {
 		return err
 	}
 	fmt.Println("locked")
-	untilTold()
+	waitForLine()
 	if _, err := db.Exec("ROLLBACK"); err != nil {
 		return err
 	}
@@ -197,8 +197,8 @@ func incrementMany(path string) error {
 	return s.Close()
 }
 
-// answer puts a pong for every ping.
-func answer(path string) error {
+// answerPings puts a pong for every ping.
+func answerPings(path string) error {
 	ctx := context.Background()
 	s, err := sqlite.Open(ctx, path)
 	if err != nil {

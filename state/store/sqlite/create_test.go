@@ -21,7 +21,7 @@ func TestCreate(t *testing.T) {
 	check(t, os.Mkdir(folder, 0o700))
 	path := filepath.Join(folder, "a store?.db")
 	check(t, sqlite.Create(t.Context(), path))
-	is(t, sqlite.Create(t.Context(), path), store.ErrExists)
+	wantError(t, sqlite.Create(t.Context(), path), store.ErrExists)
 
 	s := openWith(t, path, sqlite.Options{})
 	put(t, s, "a", "1")
@@ -39,13 +39,13 @@ func TestCreate(t *testing.T) {
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Error(diff)
 	}
-	complains(t, sqlite.Create(t.Context(), filepath.Join(folder, "none", "store")), "cannot create store", "no such file")
+	wantErrorText(t, sqlite.Create(t.Context(), filepath.Join(folder, "none", "store")), "cannot create store", "no such file")
 }
 
 // TestCreateOverRemains: the log of a store that was deleted must not be
 // replayed into its successor.
 func TestCreateOverRemains(t *testing.T) {
-	path := fresh(t)
+	path := newStorePath(t)
 	s := openWith(t, path, sqlite.Options{})
 	put(t, s, "old", "1")
 	check(t, os.Remove(path))
@@ -104,10 +104,10 @@ func TestOpenRefuses(t *testing.T) {
 		{newer, "it has format 99, and this bijou knows format 1 only"},
 	} {
 		_, err := sqlite.Open(t.Context(), c.path)
-		complains(t, err, fmt.Sprintf("cannot open store %q: ", c.path), c.want)
+		wantErrorText(t, err, fmt.Sprintf("cannot open store %q: ", c.path), c.want)
 	}
 	_, err := sqlite.Open(t.Context(), filepath.Join(folder, "none"))
-	is(t, err, store.ErrNoStore)
+	wantError(t, err, store.ErrNoStore)
 	if _, err := os.Stat(filepath.Join(folder, "none")); err == nil {
 		t.Error("Open has made a file")
 	}

@@ -22,13 +22,13 @@ func Expire(s store.Store, id store.LeaseID) error {
 	return err
 }
 
-// Kill stops the opener without revoking its leases.
+// Kill stops the handle without revoking its leases.
 func Kill(s store.Store) {
 	s.(*db).AbandonLeases()
 	s.Close()
 }
 
-// Mute makes the opener's commits ring no bell, as if it were killed before it could.
+// Mute makes the handle's commits ring no doorbell, as if it were killed before it could.
 func Mute(s store.Store) {
 	s.(*db).doorbell.path = "/nonexistent/bell"
 }

@@ -19,8 +19,8 @@ import (
 	"bijou/state/store/sqlite"
 )
 
-// complains checks that the error says these words.
-func complains(t testing.TB, err error, words ...string) {
+// wantErrorText checks that the error says these words.
+func wantErrorText(t testing.TB, err error, words ...string) {
 	t.Helper()
 	for _, w := range words {
 		if err == nil || !strings.Contains(err.Error(), w) {
@@ -29,7 +29,7 @@ func complains(t testing.TB, err error, words ...string) {
 	}
 }
 
-func is(t testing.TB, err, want error) {
+func wantError(t testing.TB, err, want error) {
 	t.Helper()
 	if !errors.Is(err, want) {
 		t.Errorf("got error %v, want %v", err, want)
@@ -41,7 +41,7 @@ func TestGone(t *testing.T) {
 		"deleted": func(t *testing.T, path string) { check(t, os.Remove(path)) },
 		"moved":   func(t *testing.T, path string) { check(t, os.Rename(path, path+".old")) },
 		"replaced": func(t *testing.T, path string) {
-			other := fresh(t)
+			other := newStorePath(t)
 			check(t, os.Rename(other, path))
 		},
 	} {
@@ -50,7 +50,7 @@ func TestGone(t *testing.T) {
 }
 
 func testGone(t *testing.T, remove func(t *testing.T, path string)) {
-	path := fresh(t)
+	path := newStorePath(t)
 	s, idle := openWith(t, path, sqlite.Options{}), openWith(t, path, sqlite.Options{})
 	put(t, s, "w/a", "1")
 	l, err := idle.Lease(t.Context(), time.Minute)
@@ -60,18 +60,18 @@ func testGone(t *testing.T, remove func(t *testing.T, path string)) {
 	remove(t, path)
 
 	_, err = s.Commit(t.Context(), store.Txn{Ops: []store.Op{{Key: "w/b"}}})
-	is(t, err, store.ErrStoreGone)
+	wantError(t, err, store.ErrStoreGone)
 	_, err = s.Snapshot(t.Context())
-	is(t, err, store.ErrStoreGone)
+	wantError(t, err, store.ErrStoreGone)
 	_, err = s.Watch(t.Context(), 0, "w/")
-	is(t, err, store.ErrStoreGone)
+	wantError(t, err, store.ErrStoreGone)
 	_, err = s.Lease(t.Context(), time.Minute)
-	is(t, err, store.ErrStoreGone)
+	wantError(t, err, store.ErrStoreGone)
 
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	_, err = w.Next(ctx)
-	is(t, err, store.ErrStoreGone)
+	wantError(t, err, store.ErrStoreGone)
 	select {
 	case <-l.Done():
 	case <-ctx.Done():
@@ -82,7 +82,7 @@ func testGone(t *testing.T, remove func(t *testing.T, path string)) {
 // TestPowerCut stops a process in the midst of writing, copies its files as
 // they are, and wants a sound store that holds everything it had promised.
 func TestPowerCut(t *testing.T) {
-	path := fresh(t)
+	path := newStorePath(t)
 	c := start(t, "saturate", path)
 	promised, dice := 0, rand.New(rand.NewPCG(1, 0))
 	for round := range 20 {
@@ -94,7 +94,7 @@ func TestPowerCut(t *testing.T) {
 		copyFile(t, path, copied)
 		copyFile(t, path+"-wal", copied+"-wal")
 		check(t, c.Process.Signal(syscall.SIGCONT))
-		sound(t, copied, promised)
+		checkIntegrity(t, copied, promised)
 	}
 }
 
@@ -125,8 +125,8 @@ func copyFile(t testing.TB, from, to string) {
 	check(t, os.WriteFile(to, content, 0o600))
 }
 
-// sound checks a store that "saturate" has written.
-func sound(t testing.TB, path string, promised int) {
+// checkIntegrity checks a store that "saturate" has written.
+func checkIntegrity(t testing.TB, path string, promised int) {
 	t.Helper()
 	s := openWith(t, path, sqlite.Options{PollInterval: long})
 	a, _ := get(t, s, "x/a")
@@ -147,13 +147,13 @@ func sound(t testing.TB, path string, promised int) {
 }
 
 func TestDiskFull(t *testing.T) {
-	s := openWith(t, fresh(t), sqlite.Options{})
+	s := openWith(t, newStorePath(t), sqlite.Options{})
 	put(t, s, "before", "1")
 	w := watch(t, s, "")
 	next(t, w)
 	check(t, sqlite.LimitPages(s, "60"))
 	_, err := s.Commit(t.Context(), store.Txn{Ops: []store.Op{{Key: "large", Value: make([]byte, 500_000)}}})
-	complains(t, err, "cannot write to store", "the disk is full")
+	wantErrorText(t, err, "cannot write to store", "the disk is full")
 	if v, _ := get(t, s, "before"); v != "1" {
 		t.Errorf("got %q", v)
 	}
@@ -171,7 +171,7 @@ func TestDiskFull(t *testing.T) {
 // one that comes late is told.
 func TestTrimmed(t *testing.T) {
 	const keep = 50
-	path := fresh(t)
+	path := newStorePath(t)
 	s := openWith(t, path, sqlite.Options{KeepCommits: keep})
 	w := watch(t, s, "w")
 	for range 10 * keep {
@@ -180,7 +180,7 @@ func TestTrimmed(t *testing.T) {
 		}
 	}
 	_, err := watch(t, s, "w").Next(t.Context())
-	is(t, err, store.ErrCompacted)
+	wantError(t, err, store.ErrCompacted)
 
 	db, err := sql.Open("sqlite", path)
 	check(t, err)
@@ -194,7 +194,7 @@ func TestTrimmed(t *testing.T) {
 
 // TestLogIsSearched: every wake of the tailer costs what is new, not the log.
 func TestLogIsSearched(t *testing.T) {
-	plan, err := sqlite.QueryPlan(openWith(t, fresh(t), sqlite.Options{}))
+	plan, err := sqlite.QueryPlan(openWith(t, newStorePath(t), sqlite.Options{}))
 	check(t, err)
 	if !strings.Contains(plan, "SEARCH l ") || strings.Contains(plan, "TEMP B-TREE") {
 		t.Errorf("the plan is\n%s", plan)

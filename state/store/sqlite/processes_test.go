@@ -17,7 +17,7 @@ import (
 // long is a poll that never comes in a test's life.
 const long = time.Hour
 
-func fresh(t testing.TB) string {
+func newStorePath(t testing.TB) string {
 	t.Helper()
 	path := t.TempDir() + "/store"
 	check(t, sqlite.Create(t.Context(), path))
@@ -40,7 +40,7 @@ func put(t testing.TB, s store.Store, key, value string) int64 {
 	return revision
 }
 
-// get reads a key, and says if it is there.
+// get reads a key, and reports whether it is there.
 func get(t testing.TB, s store.Store, key string) (string, bool) {
 	t.Helper()
 	snap, err := s.Snapshot(t.Context())
@@ -92,7 +92,7 @@ func increment(s store.Store, key string) error {
 }
 
 func TestProcessesCountTogether(t *testing.T) {
-	path := fresh(t)
+	path := newStorePath(t)
 	s := openWith(t, path, sqlite.Options{})
 	children := []*child{start(t, "increment", path), start(t, "increment", path)}
 	for range 100 {
@@ -108,7 +108,7 @@ func TestProcessesCountTogether(t *testing.T) {
 
 // TestBellWakes has no poll: what another process commits comes by the bell.
 func TestBellWakes(t *testing.T) {
-	path := fresh(t)
+	path := newStorePath(t)
 	s := openWith(t, path, sqlite.Options{PollInterval: long})
 	start(t, "answer", path).line(t)
 	w := watch(t, s, "pong")
@@ -121,7 +121,7 @@ func TestBellWakes(t *testing.T) {
 // TestKilledBeforeBell: the poll finds what a writer has committed that was
 // killed before it could ring.
 func TestKilledBeforeBell(t *testing.T) {
-	path := fresh(t)
+	path := newStorePath(t)
 	s := openWith(t, path, sqlite.Options{})
 	w := watch(t, s, "w/")
 	put(t, s, "w/first", "")
@@ -137,7 +137,7 @@ func TestKilledBeforeBell(t *testing.T) {
 // TestStarvingWriter: one process writes as fast as it can; the commits of
 // another complete.
 func TestStarvingWriter(t *testing.T) {
-	path := fresh(t)
+	path := newStorePath(t)
 	s := openWith(t, path, sqlite.Options{})
 	c := start(t, "saturate", path)
 	c.line(t)
@@ -153,7 +153,7 @@ func TestStarvingWriter(t *testing.T) {
 }
 
 func TestKilledHolder(t *testing.T) {
-	path := fresh(t)
+	path := newStorePath(t)
 	s := openWith(t, path, sqlite.Options{})
 	w := watch(t, s, "presence/")
 	c := start(t, "lease", path)
@@ -172,7 +172,7 @@ func TestKilledHolder(t *testing.T) {
 // TestOpenAfterKill: a process that opens the store right after a kill -9
 // reads the truth, before any poll.
 func TestOpenAfterKill(t *testing.T) {
-	path := fresh(t)
+	path := newStorePath(t)
 	c := start(t, "lease", path)
 	fmt.Fprintln(c.in, "10m")
 	c.line(t)
@@ -191,7 +191,7 @@ const steadyTTL = 18 * time.Second
 // TTL, and hears of it when it goes on.
 func TestStoppedHolder(t *testing.T) {
 	t.Parallel()
-	path := fresh(t)
+	path := newStorePath(t)
 	s := openWith(t, path, sqlite.Options{PollInterval: 50 * time.Millisecond})
 	w := watch(t, s, "presence/")
 	c := start(t, "lease", path)
@@ -209,7 +209,7 @@ func TestStoppedHolder(t *testing.T) {
 }
 
 func TestLockedFile(t *testing.T) {
-	path := fresh(t)
+	path := newStorePath(t)
 	s := openWith(t, path, sqlite.Options{})
 	put(t, s, "before", "")
 	c := start(t, "lock", path)
@@ -243,12 +243,12 @@ func TestLockedFile(t *testing.T) {
 }
 
 func TestLockedTooLong(t *testing.T) {
-	path := fresh(t)
+	path := newStorePath(t)
 	s := openWith(t, path, sqlite.Options{LockTimeout: 50 * time.Millisecond})
 	start(t, "lock", path).line(t)
 	_, err := s.Commit(t.Context(), store.Txn{Ops: []store.Op{{Key: "a"}}})
-	complains(t, err, "cannot write to store", "another process has had it locked for 50ms")
-	is(t, err, store.ErrAway)
+	wantErrorText(t, err, "cannot write to store", "another process has had it locked for 50ms")
+	wantError(t, err, store.ErrAway)
 }
 
 // TestLeaseThatWaited is made while another process has the file locked for
@@ -256,7 +256,7 @@ func TestLockedTooLong(t *testing.T) {
 func TestLeaseThatWaited(t *testing.T) {
 	t.Parallel()
 	const ttl = steadyTTL
-	path := fresh(t)
+	path := newStorePath(t)
 	s := openWith(t, path, sqlite.Options{LockTimeout: 10 * ttl})
 	c := start(t, "lock", path)
 	c.line(t)

@@ -12,10 +12,10 @@ import (
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, opener())
+	storetest.Run(t, storeOpener())
 }
 
-func opener() storetest.Opener {
+func storeOpener() storetest.Opener {
 	return storetest.Opener{
 		Fresh: func(t testing.TB) store.Store {
 			path := filepath.Join(t.TempDir(), "store")
@@ -26,12 +26,12 @@ func opener() storetest.Opener {
 		Compact: func(t testing.TB, s store.Store, revision int64) { check(t, sqlite.Compact(s, revision)) },
 		Expire:  func(t testing.TB, s store.Store, id store.LeaseID) { check(t, sqlite.Expire(s, id)) },
 		Kill:    func(_ testing.TB, s store.Store) { sqlite.Kill(s) },
-		Away:    lock,
+		Away:    lockStore,
 	}
 }
 
-// lock takes the file's write lock, as another process would.
-func lock(t testing.TB, s store.Store) (free func()) {
+// lockStore takes the file's write lock, as another process would.
+func lockStore(t testing.TB, s store.Store) (free func()) {
 	db, err := sql.Open("sqlite", sqlite.Path(s))
 	check(t, err)
 	db.SetMaxOpenConns(1)

@@ -183,18 +183,14 @@ func (c *Charm) readActions(read func(name string) ([]byte, error)) error {
 		file  string
 		parse func([]byte) (map[string]Action, error)
 	}{{"actions.yaml", ParseActions}, {"charmcraft.yaml", parseCharmcraftActions}} {
-		if !c.hasFile(from.file) {
-			continue
-		}
-		data, err := read(from.file)
-		var actions map[string]Action
-		if err == nil {
-			actions, err = from.parse(data)
-		}
+		_, err := c.parseFile(from.file, read, func(data []byte) error {
+			actions, err := from.parse(data)
+			maps.Copy(c.Actions, actions)
+			return err
+		})
 		if err != nil {
-			return fmt.Errorf("%s: %w", from.file, err)
+			return err
 		}
-		maps.Copy(c.Actions, actions)
 	}
 	return nil
 }

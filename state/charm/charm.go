@@ -109,22 +109,33 @@ func newCharm(files map[string]fs.FileMode, read func(name string) ([]byte, erro
 	return c, c.readRevision(read)
 }
 
+// parseFile reports whether the charm has the file.
+func (c *Charm) parseFile(name string, read func(string) ([]byte, error), parse func([]byte) error) (found bool, err error) {
+	if !c.hasFile(name) {
+		return false, nil
+	}
+	data, err := read(name)
+	if err == nil {
+		err = parse(data)
+	}
+	if err != nil {
+		return true, fmt.Errorf("%s: %w", name, err)
+	}
+	return true, nil
+}
+
 // readMeta reads charmcraft.yaml and metadata.yaml: either may be all there is, or
 // each a part, and metadata.yaml has precedence.
 func (c *Charm) readMeta(read func(string) ([]byte, error)) error {
 	var raw metaYAML
 	last := ""
 	for _, name := range []string{"charmcraft.yaml", "metadata.yaml"} {
-		if !c.hasFile(name) {
-			continue
-		}
-		last = name
-		data, err := read(name)
-		if err == nil {
-			err = raw.merge(data)
-		}
+		found, err := c.parseFile(name, read, raw.merge)
 		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+			return err
+		}
+		if found {
+			last = name
 		}
 	}
 	if last == "" {
@@ -138,41 +149,30 @@ func (c *Charm) readMeta(read func(string) ([]byte, error)) error {
 }
 
 func (c *Charm) readConfig(read func(string) ([]byte, error)) error {
-	for _, from := range []struct {
-		file  string
-		parse func([]byte) (*Config, error)
-	}{{"config.yaml", ParseConfig}, {"charmcraft.yaml", parseCharmcraftConfig}} {
-		if !c.hasFile(from.file) {
-			continue
-		}
-		data, err := read(from.file)
-		if err == nil {
-			c.Config, err = from.parse(data)
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", from.file, err)
-		}
-		return nil
+	found, err := c.parseFile("config.yaml", read, func(data []byte) (err error) {
+		c.Config, err = ParseConfig(data)
+		return err
+	})
+	if found {
+		return err
 	}
-	return nil
+	_, err = c.parseFile("charmcraft.yaml", read, func(data []byte) (err error) {
+		c.Config, err = parseCharmcraftConfig(data)
+		return err
+	})
+	return err
 }
 
 // readRevision falls back to metadata.yaml, where charms older than the revision file have it.
 func (c *Charm) readRevision(read func(string) ([]byte, error)) error {
-	if !c.hasFile("revision") {
-		if c.Meta.revision != nil {
-			c.Revision = *c.Meta.revision
-		}
-		return nil
-	}
-	data, err := read("revision")
-	if err == nil {
+	found, err := c.parseFile("revision", read, func(data []byte) (err error) {
 		c.Revision, err = parseRevision(data)
+		return err
+	})
+	if !found && c.Meta.revision != nil {
+		c.Revision = *c.Meta.revision
 	}
-	if err != nil {
-		return fmt.Errorf("revision: %w", err)
-	}
-	return nil
+	return err
 }
 
 func (c *Charm) hasFile(name string) bool {

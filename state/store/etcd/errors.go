@@ -83,7 +83,7 @@ func grpcCode(err error) codes.Code {
 }
 
 func unreachableError(ctx context.Context, p config, err error) error {
-	text := plainMessage(err)
+	text := status.Convert(err).Message() // without gRPC's words around it
 	why := fmt.Sprintf("etcd at %s does not answer: %s", p.endpointList(), text)
 	if strings.Contains(text, "tls: ") || strings.Contains(text, "x509: ") {
 		why = fmt.Sprintf("no connection to etcd at %s for its certificates: %s", p.endpointList(), text)
@@ -92,11 +92,4 @@ func unreachableError(ctx context.Context, p config, err error) error {
 		return store.Overdue(ctx, why)
 	}
 	return store.Away(why, err)
-}
-
-func plainMessage(err error) string {
-	if s, ok := status.FromError(err); ok {
-		return s.Message()
-	}
-	return err.Error()
 }

@@ -56,17 +56,19 @@ func (s *snapshot) List(ctx context.Context, prefix string) ([]store.KV, error) 
 	if err != nil {
 		return nil, err
 	}
-	s.d.leasedKeys.put(s.listingID(prefix), leased)
+	revision, epoch := s.fixedAt()
+	s.d.leasedKeys.put(listingID{prefix, revision, epoch}, leased)
 	return kvs, nil
 }
 
 func (s *snapshot) Revision(ctx context.Context) (int64, error) {
-	if s.fixedRevision() == 0 {
+	if revision, _ := s.fixedAt(); revision == 0 {
 		if _, err := s.read(ctx, s.d.keys.markerKey(), clientv3.WithCountOnly()); err != nil {
 			return 0, err
 		}
 	}
-	return s.fixedRevision(), s.checkUsable(ctx)
+	revision, _ := s.fixedAt()
+	return revision, s.checkUsable(ctx)
 }
 
 func (s *snapshot) Close() {
@@ -84,16 +86,11 @@ func (s *snapshot) checkUsable(ctx context.Context) error {
 	return s.d.CheckUsable(ctx)
 }
 
-func (s *snapshot) fixedRevision() int64 {
+// fixedAt returns 0 before the first read.
+func (s *snapshot) fixedAt() (revision int64, epoch int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.revision
-}
-
-func (s *snapshot) listingID(prefix string) listingID {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return listingID{prefix, s.revision, s.epoch}
+	return s.revision, s.epoch
 }
 
 // fixRevision reports whether the revision is the snapshot's: another first read may have
@@ -107,27 +104,21 @@ func (s *snapshot) fixRevision(revision int64, epoch int) bool {
 	return s.revision == revision && s.epoch == epoch
 }
 
-func (s *snapshot) isOutdated() bool {
-	now := s.d.history.lastSeen().epoch
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.revision != 0 && s.epoch != now
-}
-
 func (s *snapshot) read(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
 	if err := s.checkUsable(ctx); err != nil {
 		return nil, err
 	}
-	if s.fixedRevision() == 0 {
+	if revision, _ := s.fixedAt(); revision == 0 {
 		resp, epoch, err := s.d.readNewest(ctx, key, opts...)
 		if err != nil || s.fixRevision(resp.Header.Revision, epoch) {
 			return resp, err
 		}
 	}
-	if s.isOutdated() {
+	revision, epoch := s.fixedAt()
+	if epoch != s.d.history.lastSeen().epoch {
 		return nil, store.ErrCompacted
 	}
-	resp, err := s.d.readAt(ctx, s.fixedRevision(), key, opts...)
+	resp, err := s.d.readAt(ctx, revision, key, opts...)
 	if errors.Is(err, rpctypes.ErrFutureRev) { // it was not in the future when it was fixed
 		_ = s.d.probeRevision(ctx)
 		return nil, store.ErrCompacted

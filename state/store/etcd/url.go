@@ -58,10 +58,10 @@ func splitURL(raw string) (config, error) {
 			return config{}, errors.New("the prefix goes into the path: " + wantURL)
 		}
 		p.prefix = "/" + prefix
-		p.endpoints, err = hostEndpoints(hosts, p.tls)
+		p.endpoints, err = splitEndpoints(hosts, "http", p.tls, checkHost)
 	case "etcd+unix":
 		p.prefix = options["prefix"]
-		p.endpoints, err = socketEndpoints(rest, p.tls)
+		p.endpoints, err = splitEndpoints(rest, "unix", p.tls, checkSocket)
 	default:
 		err = errors.New(wantURL)
 	}
@@ -93,35 +93,33 @@ func parseOptions(query string) (map[string]string, error) {
 	return options, nil
 }
 
-func hostEndpoints(hosts string, tls bool) ([]string, error) {
-	scheme := "http://"
+func splitEndpoints(list, scheme string, tls bool, check func(address string) error) ([]string, error) {
 	if tls {
-		scheme = "https://"
+		scheme += "s"
 	}
 	var endpoints []string
-	for host := range strings.SplitSeq(hosts, ",") {
-		name, port, err := net.SplitHostPort(host)
-		if err != nil || name == "" || port == "" {
-			return nil, fmt.Errorf("%q is no HOST:PORT: %s", host, wantURL)
+	for address := range strings.SplitSeq(list, ",") {
+		if err := check(address); err != nil {
+			return nil, err
 		}
-		endpoints = append(endpoints, scheme+host)
+		endpoints = append(endpoints, scheme+"://"+address)
 	}
 	return endpoints, nil
 }
 
-func socketEndpoints(sockets string, tls bool) ([]string, error) {
-	scheme := "unix://"
-	if tls {
-		scheme = "unixs://"
+func checkHost(host string) error {
+	name, port, err := net.SplitHostPort(host)
+	if err != nil || name == "" || port == "" {
+		return fmt.Errorf("%q is no HOST:PORT: %s", host, wantURL)
 	}
-	var endpoints []string
-	for socket := range strings.SplitSeq(sockets, ",") {
-		if !filepath.IsAbs(socket) {
-			return nil, fmt.Errorf("socket %q is no absolute path: %s", socket, wantURL)
-		}
-		endpoints = append(endpoints, scheme+socket)
+	return nil
+}
+
+func checkSocket(socket string) error {
+	if !filepath.IsAbs(socket) {
+		return fmt.Errorf("socket %q is no absolute path: %s", socket, wantURL)
 	}
-	return endpoints, nil
+	return nil
 }
 
 func (p config) validate() error {

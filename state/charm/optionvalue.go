@@ -1,6 +1,7 @@
 package charm
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -89,6 +90,20 @@ func (c *Config) Coerce(name string, value any) (any, error) {
 		return nil, fmt.Errorf("option %q: %w", name, err)
 	}
 	return got, nil
+}
+
+// UnmarshalJSON reads a stored option. JSON has one kind of number, so that the default is
+// converted to the option's type.
+func (o *Option) UnmarshalJSON(data []byte) error {
+	type stored Option // without this method
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	if err := d.Decode((*stored)(o)); err != nil || o.Default == nil {
+		return err
+	}
+	value, err := o.coerce(o.Default)
+	o.Default = value
+	return err
 }
 
 func (o Option) coerce(value any) (any, error) {

@@ -170,7 +170,7 @@ func (a Action) ParseText(path []string, text string) (any, error) {
 		return text, checkText(text)
 	}
 	var value any
-	if err := unmarshal([]byte(text), &value); err != nil {
+	if err := unmarshalStrict([]byte(text), &value); err != nil {
 		return nil, err
 	}
 	return value, nil

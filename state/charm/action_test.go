@@ -199,7 +199,7 @@ func FuzzActions(f *testing.F) {
 			return
 		}
 		var given map[string]any
-		if err := unmarshal(values, &given); err != nil {
+		if err := unmarshalStrict(values, &given); err != nil {
 			return
 		}
 		for name, a := range actions {

@@ -37,7 +37,7 @@ func (c *Config) ParseText(name, text string) (any, error) {
 // wanted type.
 func (c *Config) ParseYAML(data []byte, service string) (map[string]any, error) {
 	var nodes map[string]yaml.Node
-	if err := unmarshal(data, &nodes); err != nil {
+	if err := unmarshalStrict(data, &nodes); err != nil {
 		return nil, err
 	}
 	nodes, err := c.servicePart(nodes, service)

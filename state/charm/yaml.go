@@ -18,9 +18,9 @@ func unmarshalCharm(data []byte, into any) error {
 	return unmarshalDocument(data, into, dropDuplicateKeys)
 }
 
-// unmarshal reads an operator's file. A key that is there twice is an error, which the
+// unmarshalStrict reads an operator's file. A key that is there twice is an error, which the
 // operator can correct.
-func unmarshal(data []byte, into any) error { return unmarshalDocument(data, into, nil) }
+func unmarshalStrict(data []byte, into any) error { return unmarshalDocument(data, into, nil) }
 
 // unmarshalDocument reads one YAML document of bounded size; yaml.v3 itself bounds depth
 // and what aliases expand to.

@@ -13,8 +13,8 @@ import (
 
 // etcd's default limit is 128 comparisons or operations on the way from a
 // transaction's root to its leaves: a transaction may hold others, and what
-// those hold counts beside their parents, not beside each other. A way here has
-// three levels: the root, a bundle, and a deletion with its tombstone.
+// those hold counts beside their parents, not beside each other. There are
+// three levels here: the root, a bundle, and a deletion with its tombstone.
 const (
 	maxRootOps   = 96
 	maxBundleOps = 28 // leaves 4 of 128; a deletion needs 2

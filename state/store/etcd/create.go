@@ -101,8 +101,7 @@ func (d *db) writeMarker(ctx context.Context) error {
 	return fmt.Errorf("other keys lie below %q: take a prefix of its own", d.keys.root)
 }
 
-// readMarker returns the revision that created the store.
-func (d *db) readMarker(ctx context.Context) (int64, error) {
+func (d *db) readMarker(ctx context.Context) (createRevision int64, err error) {
 	resp, err := d.get(ctx, d.keys.markerKey())
 	if err != nil {
 		return 0, err

@@ -12,7 +12,6 @@ import (
 // healthTimeout bounds the answer of one endpoint.
 const healthTimeout = 2 * time.Second
 
-// queryStatus returns for each endpoint its status, or why it does not answer.
 func (d *db) queryStatus(ctx context.Context, endpoints []string) ([]*clientv3.StatusResponse, []error) {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()

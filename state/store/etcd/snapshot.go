@@ -86,7 +86,6 @@ func (s *snapshot) checkUsable(ctx context.Context) error {
 	return s.d.CheckUsable(ctx)
 }
 
-// fixedAt returns 0 before the first read.
 func (s *snapshot) fixedAt() (revision int64, epoch int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

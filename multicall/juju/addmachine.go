@@ -36,7 +36,7 @@ func (c addMachineCmd) Run(o *operator) error {
 	if c.Number < 1 {
 		return console.Usage(fmt.Errorf("cannot add %d machines", c.Number))
 	}
-	if err := checkNumber(c.Number, "machine"); err != nil {
+	if err := checkCount(c.Number, "machine"); err != nil {
 		return err
 	}
 	if c.Series != "" {
@@ -47,11 +47,11 @@ func (c addMachineCmd) Run(o *operator) error {
 	if c.Placement != "" && c.Number != 1 {
 		return console.Usage(fmt.Errorf("cannot add %d machines at %q: it is one place", c.Number, c.Placement))
 	}
-	spec, err := c.spec()
+	spec, err := c.machineSpec()
 	if err != nil {
 		return err
 	}
-	return o.open(func(s *state.State) error {
+	return o.openChosen(func(s *state.State) error {
 		machines, err := s.AddMachines(o.ctx, c.Number, spec)
 		for _, m := range machines {
 			fmt.Fprintln(o.streams.Out, m.ID)
@@ -63,8 +63,8 @@ func (c addMachineCmd) Run(o *operator) error {
 	})
 }
 
-// spec is what was asked for.
-func (c addMachineCmd) spec() (state.MachineSpec, error) {
+// machineSpec is what was asked for.
+func (c addMachineCmd) machineSpec() (state.MachineSpec, error) {
 	asked, err := parseConstraints(c.Constraints)
 	spec := state.MachineSpec{Series: c.Series, Constraints: asked, Placement: c.Placement}
 	if c.Provisioner {

@@ -7,37 +7,37 @@ import (
 	"bijou/state"
 )
 
-// placing is where new units go.
-type placing struct {
+// placementFlags is where new units go.
+type placementFlags struct {
 	NumUnits int    `short:"n" default:"1" placeholder:"N" help:"How many units; default 1."`
 	To       string `placeholder:"MACHINE" help:"Put them on this machine, or on one of their own: \"new\"."`
 }
 
 // check refuses what no placement can mean.
-func (p placing) check() error {
+func (p placementFlags) check() error {
 	if p.NumUnits < 1 {
 		return console.Usage(fmt.Errorf("cannot add %d units", p.NumUnits))
 	}
-	return checkNumber(p.NumUnits, "unit")
+	return checkCount(p.NumUnits, "unit")
 }
 
 // maxAtOnce is how many units or machines one command adds: a slip of the finger
 // is not to fill the store.
 const maxAtOnce = 10_000
 
-func checkNumber(n int, thing string) error {
+func checkCount(n int, thing string) error {
 	if n > maxAtOnce {
-		return console.Usage(fmt.Errorf("cannot add %s at once: %d is the most", count(n, thing), maxAtOnce))
+		return console.Usage(fmt.Errorf("cannot add %s at once: %d is the most", formatCount(n, thing), maxAtOnce))
 	}
 	return nil
 }
 
-func (p placing) placement() state.Placement { return state.Placement{Machine: p.To} }
+func (p placementFlags) placement() state.Placement { return state.Placement{Machine: p.To} }
 
 // addUnitCmd is `juju add-unit`.
 type addUnitCmd struct {
 	Service string `arg:"" help:"The service."`
-	placing
+	placementFlags
 }
 
 // Help shows how it is used.
@@ -55,7 +55,7 @@ func (c addUnitCmd) Run(o *operator) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	return o.open(func(s *state.State) error {
+	return o.openChosen(func(s *state.State) error {
 		units, err := s.AddUnits(o.ctx, c.Service, c.NumUnits, c.placement())
 		for _, u := range units {
 			fmt.Fprintln(o.streams.Out, u.Name)

@@ -33,8 +33,8 @@ Examples:
   juju backup - | ssh elsewhere 'cat >prod.zip'`
 }
 
-// maxBackups is how often a backup is begun again, if what it reads has gone meanwhile.
-const maxBackups = 5
+// maxBackupAttempts is how often a backup is begun again, if what it reads has gone meanwhile.
+const maxBackupAttempts = 5
 
 // Run writes the backup.
 func (c backupCmd) Run(o *operator) error {
@@ -42,12 +42,12 @@ func (c backupCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
-	b := &backingUp{o: o, cmd: c, env: e}
+	b := &backup{o: o, cmd: c, env: e}
 	err = o.openState(e, func(s *state.State) error {
 		if c.File == "-" {
 			return b.writeBackup(s, o.streams.Out)
 		}
-		for range maxBackups {
+		for range maxBackupAttempts {
 			err = archive.WriteFile(c.File, c.Force, func(w io.Writer) error { return b.writeBackup(s, w) })
 			if !errors.Is(err, state.ErrNotFound) {
 				break
@@ -61,12 +61,12 @@ func (c backupCmd) Run(o *operator) error {
 	if err != nil {
 		return fmt.Errorf("cannot back up environment %q: %w", e.Name, err)
 	}
-	b.tellOutcome()
+	b.noteOutcome()
 	return nil
 }
 
-// backingUp is one backup under way.
-type backingUp struct {
+// backup is one backup under way.
+type backup struct {
 	o      *operator
 	cmd    backupCmd
 	env    home.Environment
@@ -74,7 +74,7 @@ type backingUp struct {
 }
 
 // writeBackup writes it.
-func (b *backingUp) writeBackup(s *state.State, to io.Writer) error {
+func (b *backup) writeBackup(s *state.State, to io.Writer) error {
 	w := archive.NewWriter(to)
 	h, err := s.Backup(b.o.ctx, w)
 	if err != nil {
@@ -94,7 +94,7 @@ func (b *backingUp) writeBackup(s *state.State, to io.Writer) error {
 }
 
 // addCredentials adds the files that the state's URL names.
-func (b *backingUp) addCredentials(w *archive.Writer) (err error) {
+func (b *backup) addCredentials(w *archive.Writer) (err error) {
 	var files []string
 	if b.header.State, files, err = b.env.Portable(); err != nil || len(files) == 0 {
 		return err
@@ -120,7 +120,7 @@ func (b *backingUp) addCredentials(w *archive.Writer) (err error) {
 }
 
 // addUnits adds the units' folders of this host.
-func (b *backingUp) addUnits(s *state.State, w *archive.Writer) error {
+func (b *backup) addUnits(s *state.State, w *archive.Writer) error {
 	if !b.cmd.WithUnits {
 		b.header.Lacks = append(b.header.Lacks, "units' folders; --with-units takes along those of this host")
 		return nil
@@ -151,20 +151,20 @@ func (b *backingUp) addUnits(s *state.State, w *archive.Writer) error {
 			return err
 		}
 	}
-	b.header.Has = append(b.header.Has, "the folders of "+count(packed, "unit"))
+	b.header.Has = append(b.header.Has, "the folders of "+formatCount(packed, "unit"))
 	if rest := len(units) - packed; rest > 0 {
-		b.header.Lacks = append(b.header.Lacks, "the folders of "+count(rest, "unit")+" that are not on this host")
+		b.header.Lacks = append(b.header.Lacks, "the folders of "+formatCount(rest, "unit")+" that are not on this host")
 	}
 	if len(changed) > 0 {
-		b.o.note("warning: %s changed as they were read, %s for one", count(len(changed), "file"), changed[0])
+		b.o.note("warning: %s changed as they were read, %s for one", formatCount(len(changed), "file"), changed[0])
 	}
 	return nil
 }
 
-// tellOutcome says what was done.
-func (b *backingUp) tellOutcome() {
+// noteOutcome says what was done.
+func (b *backup) noteOutcome() {
 	h := b.header
-	b.o.note("environment %q is backed up to %s, as of revision %d: %s, %s", b.env.Name, b.cmd.File, h.Revision, count(h.Keys, "key"), count(h.Blobs, "blob"))
+	b.o.note("environment %q is backed up to %s, as of revision %d: %s, %s", b.env.Name, b.cmd.File, h.Revision, formatCount(h.Keys, "key"), formatCount(h.Blobs, "blob"))
 	b.o.note("  in it: %s", strings.Join(h.Has, "; "))
 	b.o.note("  not in it: %s", strings.Join(h.Lacks, "; "))
 }

@@ -55,7 +55,7 @@ func (c bootstrapCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
-	e, err := c.environment(o)
+	e, err := c.newEnvironment(o)
 	if err != nil {
 		return err
 	}
@@ -68,8 +68,8 @@ func (c bootstrapCmd) Run(o *operator) error {
 		return console.Hint(fmt.Errorf("cannot bootstrap environment %q: there is one in %s already", e.Name, e.Dir),
 			"juju status -e "+e.Name+" shows it; juju destroy-environment "+e.Name+" removes it; -e NAME makes another one")
 	}
-	b := bootstrap{o: o, cmd: c, claim: claim, env: e, asked: asked}
-	if err := b.examine(); err != nil {
+	b := bootstrap{o: o, cmd: c, claim: claim, env: e, constraints: asked}
+	if err := b.checkProvider(); err != nil {
 		return errors.Join(err, claim.Remove())
 	}
 	if err := b.run(); err != nil {
@@ -78,8 +78,8 @@ func (c bootstrapCmd) Run(o *operator) error {
 	return nil
 }
 
-// environment checks what was asked for and says what the environment will be.
-func (c bootstrapCmd) environment(o *operator) (home.Environment, error) {
+// newEnvironment checks what was asked for and says what the environment will be.
+func (c bootstrapCmd) newEnvironment(o *operator) (home.Environment, error) {
 	name := o.name
 	if name == "" {
 		name = os.Getenv("JUJU_ENV")
@@ -134,14 +134,14 @@ func newUUID() string {
 
 // bootstrap is one bootstrap under way.
 type bootstrap struct {
-	o       *operator
-	cmd     bootstrapCmd
-	claim   *home.Claim
-	env     home.Environment
-	maker   Provider
-	asked   constraints.Value // of machines
-	created bool              // the store is ours to remove
-	from    *restoring        // the backup that it is made of; nil: it begins empty
+	o            *operator
+	cmd          bootstrapCmd
+	claim        *home.Claim
+	env          home.Environment
+	provider     Provider
+	constraints  constraints.Value // of machines
+	createdStore bool              // the store is ours to remove
+	restore      *restore          // the backup that it is made of; nil: it begins empty
 }
 
 // run goes through the steps.
@@ -153,7 +153,7 @@ func (b *bootstrap) run() error {
 	if b.env.Tools, err = home.InstallTools(b.env.Dir, home.Tools{Version: b.o.parts.Version, Links: b.o.parts.Applets}); err != nil {
 		return err
 	}
-	if b.env.State, err = b.keepURL(); err != nil {
+	if b.env.State, err = b.keepStateURL(); err != nil {
 		return err
 	}
 	if err := b.createState(); err != nil {
@@ -172,7 +172,7 @@ func (b *bootstrap) run() error {
 	if err := b.o.home.SetCurrent(b.env.Name); err != nil {
 		return err
 	}
-	if b.maker.Isolated {
+	if b.provider.Isolated {
 		b.o.note("environment %q is ready", b.env.Name)
 	} else {
 		b.o.note("environment %q is ready; units run on this host without isolation", b.env.Name)
@@ -183,31 +183,31 @@ func (b *bootstrap) run() error {
 // clearFolder removes what a bootstrap that was cut off has left. Where an environment
 // is put back, units' folders may be left of it.
 func (b *bootstrap) clearFolder() error {
-	if b.from == nil {
+	if b.restore == nil {
 		b.o.note("bootstrapping environment %q in %s", b.env.Name, b.env.Dir)
 		return b.claim.Clear()
 	}
 	b.o.note("restoring environment %q in %s", b.env.Name, b.env.Dir)
-	if b.from.cmd.Replace {
+	if b.restore.cmd.Replace {
 		return nil
 	}
 	return b.claim.Clear()
 }
 
-// keepURL is the URL of the state, with the credentials that it names kept.
-func (b *bootstrap) keepURL() (string, error) {
-	if b.from != nil {
-		return b.from.chooseURL(b.env)
+// keepStateURL is the URL of the state, with the credentials that it names kept.
+func (b *bootstrap) keepStateURL() (string, error) {
+	if b.restore != nil {
+		return b.restore.chooseStateURL(b.env)
 	}
 	return b.env.KeepCredentials(b.env.State)
 }
 
-// record is what the state says of the environment.
-func (b *bootstrap) record() state.Environment {
+// environmentRecord is what the state says of the environment.
+func (b *bootstrap) environmentRecord() state.Environment {
 	return state.Environment{
 		Name: b.env.Name, UUID: b.env.UUID, Provider: b.env.Provider,
-		DefaultSeries: cmp.Or(b.cmd.DefaultSeries, b.maker.Series, defaultSeries), HostSeries: b.maker.Series,
-		Config: b.config(), Constraints: b.asked, Tools: b.env.Tools,
+		DefaultSeries: cmp.Or(b.cmd.DefaultSeries, b.provider.Series, defaultSeries), HostSeries: b.provider.Series,
+		Config: b.environmentConfig(), Constraints: b.constraints, Tools: b.env.Tools,
 	}
 }
 
@@ -220,21 +220,21 @@ func (b *bootstrap) createState() error {
 	if err != nil {
 		return err
 	}
-	b.created = !there
-	if b.from != nil {
-		return b.from.fillStore(b.env, b.maker.SHA256)
+	b.createdStore = !there
+	if b.restore != nil {
+		return b.restore.restoreStore(b.env, b.provider.SHA256)
 	}
-	return state.Create(b.o.ctx, b.env.State, b.record())
+	return state.Create(b.o.ctx, b.env.State, b.environmentRecord())
 }
 
 // undo takes away what a failed bootstrap has made.
 func (b *bootstrap) undo() error {
-	ctx, cancel := b.o.afterwards()
+	ctx, cancel := b.o.cleanupContext()
 	defer cancel()
-	if err := b.o.parts.Halt(ctx, b.env.MachineDir("0"), haltGrace); err != nil {
+	if err := b.o.parts.Halt(ctx, b.env.MachineDir("0"), haltTimeout); err != nil {
 		return err
 	}
-	if b.created {
+	if b.createdStore {
 		if err := state.RemoveStore(ctx, b.env.State); err != nil {
 			return err
 		}

@@ -9,20 +9,20 @@ import (
 	"bijou/state"
 )
 
-// examine asks the provider what it is, before anything is made. One whose
+// checkProvider asks the provider what it is, before anything is made. One whose
 // machines could not reach the state is refused.
-func (b *bootstrap) examine() error {
+func (b *bootstrap) checkProvider() error {
 	var err error
-	b.maker, err = b.o.parts.Examine(b.o.ctx, b.env, b.cmd.Config)
+	b.provider, err = b.o.parts.Examine(b.o.ctx, b.env, b.cmd.Config)
 	if err != nil {
 		return fmt.Errorf("cannot bootstrap environment %q: %w", b.env.Name, err)
 	}
-	if _, err := b.record().ChooseSeries(b.cmd.DefaultSeries, nil, false); err != nil {
+	if _, err := b.environmentRecord().ChooseSeries(b.cmd.DefaultSeries, nil, false); err != nil {
 		return console.Hint(
-			console.Usage(fmt.Errorf("cannot bootstrap environment %q with the default series %q: machines of the provider %q have %q here", b.env.Name, b.cmd.DefaultSeries, b.env.Provider, b.maker.Series)),
+			console.Usage(fmt.Errorf("cannot bootstrap environment %q with the default series %q: machines of the provider %q have %q here", b.env.Name, b.cmd.DefaultSeries, b.env.Provider, b.provider.Series)),
 			"leave --default-series out, or allow others with --config "+state.AllowOtherSeries+"=true")
 	}
-	if b.maker.Remote && strings.HasPrefix(b.env.State, "sqlite:") {
+	if b.provider.Remote && strings.HasPrefix(b.env.State, "sqlite:") {
 		return console.Hint(
 			fmt.Errorf("cannot bootstrap environment %q: machines of the provider %q are other hosts, which cannot reach a state in a file of this one", b.env.Name, b.env.Provider),
 			"--state etcd://HOST:PORT/PREFIX keeps it where they can; juju migrate-state takes an environment there that began in a file")
@@ -30,16 +30,16 @@ func (b *bootstrap) examine() error {
 	return nil
 }
 
-// config is what the environment is to be configured with: what was asked for, and
+// environmentConfig is what the environment is to be configured with: what was asked for, and
 // which file the provider is.
-func (b *bootstrap) config() map[string]string {
+func (b *bootstrap) environmentConfig() map[string]string {
 	config := maps.Clone(b.cmd.Config)
-	if b.maker.SHA256 == "" {
+	if b.provider.SHA256 == "" {
 		return config
 	}
 	if config == nil {
 		config = map[string]string{}
 	}
-	config[state.ProviderSHA256] = b.maker.SHA256
+	config[state.ProviderSHA256] = b.provider.SHA256
 	return config
 }

@@ -11,7 +11,7 @@ import (
 // cancelActionCmd is `juju cancel-action`.
 type cancelActionCmd struct {
 	IDs []int `arg:"" name:"id" help:"The actions' ids."`
-	removal
+	removalFlags
 }
 
 // Help shows how it is used.
@@ -25,7 +25,7 @@ Examples:
 
 // Run cancels all or none.
 func (c cancelActionCmd) Run(o *operator) error {
-	return o.open(func(s *state.State) error {
+	return o.openChosen(func(s *state.State) error {
 		var ids []string
 		for _, id := range c.IDs {
 			ids = append(ids, strconv.Itoa(id))
@@ -34,6 +34,6 @@ func (c cancelActionCmd) Run(o *operator) error {
 			n, err := strconv.Atoi(id)
 			return errors.Join(err, tx.CancelAction(n, time.Now()))
 		}
-		return c.run(o, s, kind{"action", "does not begin, or is told to end", cancel, nil}, ids)
+		return c.removeAll(o, s, removalKind{"action", "does not begin, or is told to end", cancel, nil}, ids)
 	})
 }

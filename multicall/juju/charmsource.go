@@ -27,9 +27,9 @@ func (c charmSource) find(scratch string) (charm.Found, state.Origin, error) {
 	isPath := strings.HasPrefix(c.name, ".") || strings.HasPrefix(c.name, "/") || strings.HasPrefix(c.name, "~")
 	if info, err := os.Stat(c.name); isPath || c.repository == "" && err == nil {
 		if err == nil && info.Mode().IsRegular() {
-			return c.fromArchive(filepath.Join(scratch, "charm"))
+			return c.readArchive(filepath.Join(scratch, "charm"))
 		}
-		return c.fromFolder()
+		return c.readFolder()
 	}
 	if c.repository == "" && !strings.Contains(c.name, ":") {
 		return charm.Found{}, state.Origin{}, console.Hint(
@@ -48,7 +48,7 @@ func (c charmSource) find(scratch string) (charm.Found, state.Origin, error) {
 	if err != nil {
 		return charm.Found{}, state.Origin{}, fmt.Errorf("cannot find the repository %q: %w", c.repository, err)
 	}
-	if ref.Series, err = c.oneSeries(ref); err != nil {
+	if ref.Series, err = c.chooseSeries(ref); err != nil {
 		return charm.Found{}, state.Origin{}, err
 	}
 	found, err := charm.Repository{Dir: dir}.Find(ref)
@@ -59,17 +59,17 @@ func (c charmSource) find(scratch string) (charm.Found, state.Origin, error) {
 	return found, state.Origin{Repository: dir, Path: found.Path, Series: found.Series, Name: found.Meta.Name}, nil
 }
 
-// oneSeries is the series to look the charm up for: as its name says, or as it
+// chooseSeries is the series to look the charm up for: as its name says, or as it
 // is to be.
-func (c charmSource) oneSeries(ref charm.Ref) (string, error) {
+func (c charmSource) chooseSeries(ref charm.Ref) (string, error) {
 	if ref.Series != "" && c.series != "" && ref.Series != c.series {
 		return "", fmt.Errorf("cannot use charm %q for series %q: it is one for %q", c.name, c.series, ref.Series)
 	}
 	return cmp.Or(ref.Series, c.series), nil
 }
 
-// fromFolder reads the charm in the folder that was named.
-func (c charmSource) fromFolder() (charm.Found, state.Origin, error) {
+// readFolder reads the charm in the folder that was named.
+func (c charmSource) readFolder() (charm.Found, state.Origin, error) {
 	path, err := filepath.Abs(c.name)
 	if err != nil {
 		return charm.Found{}, state.Origin{}, fmt.Errorf("cannot find charm %q: %w", c.name, err)
@@ -81,9 +81,9 @@ func (c charmSource) fromFolder() (charm.Found, state.Origin, error) {
 	return charm.Found{Charm: read, Path: path}, state.Origin{Path: path, Name: read.Meta.Name}, nil
 }
 
-// fromArchive unpacks the archive that was named into dir, as safely as a unit
+// readArchive unpacks the archive that was named into dir, as safely as a unit
 // does, and reads the charm there.
-func (c charmSource) fromArchive(dir string) (charm.Found, state.Origin, error) {
+func (c charmSource) readArchive(dir string) (charm.Found, state.Origin, error) {
 	path, err := filepath.Abs(c.name)
 	if err != nil {
 		return charm.Found{}, state.Origin{}, fmt.Errorf("cannot find charm %q: %w", c.name, err)

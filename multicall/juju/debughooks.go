@@ -38,7 +38,7 @@ func (c debugHooksCmd) Run(o *operator) error {
 	if !c.Detached && !console.Terminal(o.streams.In) {
 		return console.Hint(errors.New("cannot debug hooks: stdin is no terminal"), "use --detached, and attach from a terminal")
 	}
-	if err := c.here(o); err != nil {
+	if err := c.checkUnitIsLocal(o); err != nil {
 		return err
 	}
 	dir, err := os.MkdirTemp("", "bijou-debug-")
@@ -46,18 +46,18 @@ func (c debugHooksCmd) Run(o *operator) error {
 		return fmt.Errorf("cannot debug hooks: %w", err)
 	}
 	socket := filepath.Join(dir, "s")
-	if err := c.begin(o, socket); err != nil {
+	if err := c.startSession(o, socket); err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
 	if c.Detached {
 		fmt.Fprintf(o.streams.Out, "tmux -S %s attach -t %s\n", socket, state.DebugSession)
 		return nil
 	}
-	return c.attach(o, socket)
+	return c.attachSession(o, socket)
 }
 
-// here refuses a unit that has no folder on this host.
-func (c debugHooksCmd) here(o *operator) error {
+// checkUnitIsLocal refuses a unit that has no folder on this host.
+func (c debugHooksCmd) checkUnitIsLocal(o *operator) error {
 	e, err := o.home.Choose(o.name)
 	if err != nil {
 		return err
@@ -76,8 +76,8 @@ func (c debugHooksCmd) here(o *operator) error {
 	return nil
 }
 
-// begin makes the session and tells the unit's agent of it.
-func (c debugHooksCmd) begin(o *operator, socket string) error {
+// startSession makes the session and tells the unit's agent of it.
+func (c debugHooksCmd) startSession(o *operator, socket string) error {
 	intro := fmt.Sprintf("echo 'Hooks of %s open windows here. The session ends with its last window.'; exec \"${SHELL:-/bin/sh}\"", c.Unit)
 	tmux := exec.Command("tmux", "-S", socket, "new-session", "-d", "-s", state.DebugSession, "-n", c.Unit, "/bin/sh", "-c", intro)
 	if out, err := tmux.CombinedOutput(); err != nil {
@@ -92,8 +92,8 @@ func (c debugHooksCmd) begin(o *operator, socket string) error {
 	return err
 }
 
-// attach shows the session until it ends or the operator detaches from it.
-func (c debugHooksCmd) attach(o *operator, socket string) error {
+// attachSession shows the session until it ends or the operator detaches from it.
+func (c debugHooksCmd) attachSession(o *operator, socket string) error {
 	tmux := exec.Command("tmux", "-S", socket, "attach", "-t", state.DebugSession)
 	tmux.Stdin, tmux.Stdout, tmux.Stderr = os.Stdin, os.Stdout, os.Stderr
 	if err := tmux.Run(); err != nil {

@@ -44,8 +44,8 @@ Examples:
 // Run prints the lines by time and, with --follow, goes on until interrupted, or
 // until nobody reads any more.
 func (c debugLogCmd) Run(o *operator) error {
-	if c.last() < 0 {
-		return console.Usage(fmt.Errorf("cannot show %d lines", c.last()))
+	if c.maxLines() < 0 {
+		return console.Usage(fmt.Errorf("cannot show %d lines", c.maxLines()))
 	}
 	since, err := parseSince(c.Since, time.Now())
 	_, lerr := state.LogLevel(c.Level)
@@ -54,19 +54,19 @@ func (c debugLogCmd) Run(o *operator) error {
 	}
 	ctx, stop := console.UntilUnread(o.ctx, o.streams.Out)
 	defer stop()
-	return o.open(func(s *state.State) error {
-		t := &tail{o: o, debugLogCmd: c, since: since, colour: console.Coloured(o.streams.Out)}
-		f := follower{o: o, state: s, settle: settle, scopes: []state.Scope{t.scope()}, read: t.read}
+	return o.openChosen(func(s *state.State) error {
+		t := &logFollower{o: o, debugLogCmd: c, since: since, coloured: console.Coloured(o.streams.Out)}
+		f := follower{o: o, state: s, settleInterval: settleInterval, scopes: []state.Scope{t.watchScope()}, read: t.readNew}
 		if c.Follow {
 			return f.follow(ctx)
 		}
-		_, err := f.look(ctx)
+		_, err := f.showOnce(ctx)
 		return err
 	})
 }
 
-// last is how many lines are wanted; 0 is all.
-func (c debugLogCmd) last() int {
+// maxLines is how many lines are wanted; 0 is all.
+func (c debugLogCmd) maxLines() int {
 	switch {
 	case c.Lines != nil:
 		return *c.Lines
@@ -76,33 +76,33 @@ func (c debugLogCmd) last() int {
 	return 0
 }
 
-// tail prints a log and what comes after.
-type tail struct {
+// logFollower prints a log and what comes after.
+type logFollower struct {
 	debugLogCmd
-	o      *operator
-	since  time.Time // zero: any
-	colour bool
+	o        *operator
+	since    time.Time // zero: any
+	coloured bool
 
-	ends map[string]int64 // how far each source's log was printed; nil at first
+	printedEnds map[string]int64 // how far each source's log was printed; nil at first
 }
 
-// scope is what is watched: the logs that are named, or all if one is a pattern.
-func (t *tail) scope() state.Scope {
+// watchScope is what is watched: the logs that are named, or all if one is a pattern.
+func (t *logFollower) watchScope() state.Scope {
 	if strings.ContainsAny(strings.Join(t.Unit, ""), `*?[\`) {
 		return state.WatchLogs()
 	}
 	return state.WatchLogs(t.Unit...)
 }
 
-// read reads the lines that were not printed before.
-func (t *tail) read(v *state.View) (print func() error, err error) {
+// readNew reads the lines that were not printed before.
+func (t *logFollower) readNew(v *state.View) (print func() error, err error) {
 	ends, err := v.LogEnds()
 	if err != nil {
 		return nil, err
 	}
-	filter := state.LogFilter{Level: t.Level, After: t.ends, Sources: t.grown(ends)}
-	if t.ends == nil {
-		filter.Last, filter.Since = t.last(), t.since
+	filter := state.LogFilter{Level: t.Level, After: t.printedEnds, Sources: t.grownSources(ends)}
+	if t.printedEnds == nil {
+		filter.Last, filter.Since = t.maxLines(), t.since
 	}
 	var lines []state.LogLine
 	if len(filter.Sources) > 0 {
@@ -110,39 +110,39 @@ func (t *tail) read(v *state.View) (print func() error, err error) {
 			return nil, err
 		}
 	}
-	return func() error { return t.print(lines, ends) }, nil
+	return func() error { return t.printLines(lines, ends) }, nil
 }
 
-// grown are the sources that are wanted and have lines that were not printed.
-func (t *tail) grown(ends map[string]int64) (sources []string) {
-	g, x := newGlobs(t.Unit), newGlobs(t.Exclude)
+// grownSources are the sources that are wanted and have lines that were not printed.
+func (t *logFollower) grownSources(ends map[string]int64) (sources []string) {
+	g, x := newGlobMatcher(t.Unit), newGlobMatcher(t.Exclude)
 	for source, end := range ends {
-		if wanted := len(g) == 0 || g.match(source); wanted && end > t.ends[source] && !x.match(source) {
+		if wanted := len(g) == 0 || g.match(source); wanted && end > t.printedEnds[source] && !x.match(source) {
 			sources = append(sources, source)
 		}
 	}
-	if none := g.unmatched(t.Unit); t.ends == nil && len(none) > 0 {
-		t.o.note("warning: nothing has been logged by %s", strings.Join(quoted(none), ", "))
+	if none := g.listUnmatched(t.Unit); t.printedEnds == nil && len(none) > 0 {
+		t.o.note("warning: nothing has been logged by %s", strings.Join(quoteAll(none), ", "))
 	}
 	slices.Sort(sources)
 	return sources
 }
 
-// print prints the lines, and remembers how far the logs were.
-func (t *tail) print(lines []state.LogLine, ends map[string]int64) error {
-	t.miss(lines, ends)
-	t.ends = ends
+// printLines prints the lines, and remembers how far the logs were.
+func (t *logFollower) printLines(lines []state.LogLine, ends map[string]int64) error {
+	t.noteDropped(lines, ends)
+	t.printedEnds = ends
 	out := bufio.NewWriter(t.o.streams.Out)
 	for _, l := range lines {
-		fmt.Fprintln(out, t.line(l))
+		fmt.Fprintln(out, t.formatLine(l))
 	}
 	return out.Flush()
 }
 
-// miss says how many lines were dropped from the environment before they could
+// noteDropped says how many lines were dropped from the environment before they could
 // be read. With a level nobody can tell.
-func (t *tail) miss(lines []state.LogLine, ends map[string]int64) {
-	if t.ends == nil || t.Level != "" {
+func (t *logFollower) noteDropped(lines []state.LogLine, ends map[string]int64) {
+	if t.printedEnds == nil || t.Level != "" {
 		return
 	}
 	read := map[string]int64{}
@@ -150,14 +150,14 @@ func (t *tail) miss(lines []state.LogLine, ends map[string]int64) {
 		read[l.Source]++
 	}
 	for _, source := range slices.Sorted(maps.Keys(read)) {
-		if missing := ends[source] - t.ends[source] - read[source]; missing > 0 {
-			t.o.note("warning: %s of %s came too fast to be shown", count(int(missing), "line"), source)
+		if missing := ends[source] - t.printedEnds[source] - read[source]; missing > 0 {
+			t.o.note("warning: %s of %s came too fast to be shown", formatCount(int(missing), "line"), source)
 		}
 	}
 }
 
-// line is one line as it is printed.
-func (t *tail) line(l state.LogLine) string {
+// formatLine is one line as it is printed.
+func (t *logFollower) formatLine(l state.LogLine) string {
 	if !t.Secrets {
 		l.Message = sanitize.HideSecrets(l.Message)
 	}
@@ -170,7 +170,7 @@ func (t *tail) line(l state.LogLine) string {
 	}
 	text := fmt.Sprintf("%s %s %s %s", l.Time.Local().Format(time.DateTime+".000"), l.Source, l.Level, sanitize.Escape(hookPrefix(l.Hook)+l.Message))
 	switch {
-	case !t.colour:
+	case !t.coloured:
 		return text
 	case l.Level == "ERROR" || l.Level == "CRITICAL":
 		return console.Paint(console.Red, text)

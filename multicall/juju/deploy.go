@@ -26,7 +26,7 @@ type deployCmd struct {
 	HookDialect string   `placeholder:"DIALECT" help:"What its hooks speak, classic or modern; default: as the charm looks."`
 	Resource    []string `sep:"none" placeholder:"NAME=FILE" help:"A file for a resource of the charm; may be repeated."`
 	Constraints string   `placeholder:"\"K=V ...\"" help:"What its units' machines have to satisfy, over the environment's."`
-	placing
+	placementFlags
 }
 
 // Help shows how it is used.
@@ -51,7 +51,7 @@ Examples:
 // Run reads and checks the charm, stores its archive, and adds the service with
 // its units.
 func (c deployCmd) Run(o *operator) error {
-	if err := errors.Join(c.check(), c.checkVersion()); err != nil {
+	if err := errors.Join(c.check(), c.checkJujuVersion()); err != nil {
 		return err
 	}
 	if c.Series != "" {
@@ -75,45 +75,45 @@ func (c deployCmd) Run(o *operator) error {
 	if err := charm.CheckService(spec.Name); err != nil {
 		return fmt.Errorf("cannot deploy %q: %w", c.Charm, err)
 	}
-	if spec.Dialect, err = c.dialect(); err != nil {
+	if spec.Dialect, err = c.parseDialect(); err != nil {
 		return err
 	}
 	if spec.Constraints, err = parseConstraints(c.Constraints); err != nil {
 		return err
 	}
-	if spec.Config, err = c.options(found.Charm, spec.Name); err != nil {
+	if spec.Config, err = c.readOptions(found.Charm, spec.Name); err != nil {
 		return err
 	}
 	if found.Meta.Subordinate && (c.NumUnits != 1 || c.To != "") {
 		return fmt.Errorf("cannot deploy %q with -n or --to: it is a subordinate, its units come with those of the service that it is related to", c.Charm)
 	}
-	files, err := resourceFiles(found.Meta, c.Resource)
+	files, err := parseResourceFiles(found.Meta, c.Resource)
 	if err != nil {
 		return fmt.Errorf("cannot deploy %q: %w", c.Charm, err)
 	}
-	return o.open(func(s *state.State) error {
-		d := deployment{o: o, state: s, found: found, spec: spec, files: files, placing: c.placing}
+	return o.openChosen(func(s *state.State) error {
+		d := deployment{o: o, state: s, found: found, spec: spec, files: files, placementFlags: c.placementFlags}
 		if err := d.run(c.Series); err != nil {
-			return o.adviseForce(fmt.Errorf("cannot deploy %q: %w", c.Charm, err))
+			return o.withForceHint(fmt.Errorf("cannot deploy %q: %w", c.Charm, err))
 		}
 		o.note("deployed %s as service %q", d.spec.Charm, d.spec.Name)
-		o.note("%s", d.speaks)
-		o.noteMissingParts(found.Charm)
-		o.noteJujud(found.Path)
-		o.noteMissing(found.Meta, spec.Name, files)
+		o.note("%s", d.dialectNote)
+		o.noteUnsupported(found.Charm)
+		o.noteJujudCalls(found.Path)
+		o.noteMissingResources(found.Meta, spec.Name, files)
 		return d.addUnits()
 	})
 }
 
-// checkVersion refuses what charm libraries cannot read as a version.
-func (c deployCmd) checkVersion() error {
+// checkJujuVersion refuses what charm libraries cannot read as a version.
+func (c deployCmd) checkJujuVersion() error {
 	if c.JujuVersion == "" || regexp.MustCompile(`^\d{1,9}\.\d{1,9}\.\d{1,9}$`).MatchString(c.JujuVersion) {
 		return nil
 	}
 	return console.Usage(fmt.Errorf("invalid --juju-version %q: want one like 2.9.50", c.JujuVersion))
 }
 
-func (c deployCmd) dialect() (charm.Dialect, error) {
+func (c deployCmd) parseDialect() (charm.Dialect, error) {
 	if c.HookDialect == "" {
 		return "", nil
 	}
@@ -124,8 +124,8 @@ func (c deployCmd) dialect() (charm.Dialect, error) {
 	return d, nil
 }
 
-// options reads --config.
-func (c deployCmd) options(ch *charm.Charm, service string) (map[string]any, error) {
+// readOptions reads --config.
+func (c deployCmd) readOptions(ch *charm.Charm, service string) (map[string]any, error) {
 	if c.Config == "" {
 		return nil, nil
 	}
@@ -147,20 +147,20 @@ type deployment struct {
 	found charm.Found
 	spec  state.ServiceSpec
 	files map[string]string // of resources, by name
-	placing
+	placementFlags
 
-	speaks string // which dialect, and why, once it is deployed
+	dialectNote string // which dialect, and why, once it is deployed
 }
 
 // run stores the charm and adds the service.
 func (d *deployment) run(series string) error {
-	url, err := d.url(series)
+	url, err := d.charmURL(series)
 	if err != nil {
 		return err
 	}
 	for {
-		err := d.add(url)
-		if !errors.Is(err, errTaken) {
+		err := d.addService(url)
+		if !errors.Is(err, errRevisionTaken) {
 			return err
 		}
 		// Another charm, or other content of this one, has that revision.
@@ -168,12 +168,12 @@ func (d *deployment) run(series string) error {
 	}
 }
 
-// errTaken: another archive has the charm URL.
-var errTaken = errors.New("the charm's revision is taken by other content")
+// errRevisionTaken: another archive has the charm URL.
+var errRevisionTaken = errors.New("the charm's revision is taken by other content")
 
-// url is the charm's URL: the series is the operator's, the repository's, the
+// charmURL is the charm's URL: the series is the operator's, the repository's, the
 // charm's own, or the environment's.
-func (d *deployment) url(series string) (charm.URL, error) {
+func (d *deployment) charmURL(series string) (charm.URL, error) {
 	var env state.Environment
 	err := d.state.View(d.o.ctx, func(v *state.View) (err error) {
 		if env, err = v.Environment(); err != nil {
@@ -200,29 +200,29 @@ func (d *deployment) url(series string) (charm.URL, error) {
 	return charm.URL{Series: series, Name: d.found.Meta.Name, Revision: d.found.Revision}, nil
 }
 
-// adviseForce adds how a charm is run all the same where no machine has its series, or
+// withForceHint adds how a charm is run all the same where no machine has its series, or
 // bijou not what it needs.
-func (o *operator) adviseForce(err error) error {
+func (o *operator) withForceHint(err error) error {
 	if _, missing := errors.AsType[*state.MissingError](err); missing {
-		return console.Hint(err, fmt.Sprintf("juju %s --force runs it all the same; its tools for that fail", shellLine(o.args)))
+		return console.Hint(err, fmt.Sprintf("juju %s --force runs it all the same; its tools for that fail", quoteShellWords(o.args)))
 	}
 	if _, other := errors.AsType[*state.SeriesError](err); other {
 		return console.Hint(err, fmt.Sprintf("juju %s --force-series runs it there all the same; juju set-environment %s=true allows that for all",
-			shellLine(o.args), state.AllowOtherSeries))
+			quoteShellWords(o.args), state.AllowOtherSeries))
 	}
 	return err
 }
 
-// noteMissingParts says what the charm asks for and does not get.
-func (o *operator) noteMissingParts(c *charm.Charm) {
+// noteUnsupported says what the charm asks for and does not get.
+func (o *operator) noteUnsupported(c *charm.Charm) {
 	if required, optional := charm.Missing(c.Meta, c.Config); len(required)+len(optional) > 0 {
 		o.note("warning: the charm asks for %s: this version of bijou has none", strings.Join(append(required, optional...), ", "))
 	}
 }
 
-// add stores the archive under that URL and adds charm, service and first unit
+// addService stores the archive under that URL and adds charm, service and first unit
 // at once: a placement that is refused leaves no service behind.
-func (d *deployment) add(url charm.URL) error {
+func (d *deployment) addService(url charm.URL) error {
 	record, err := d.o.storeCharm(d.state, d.found, url)
 	if err != nil {
 		return err
@@ -235,7 +235,7 @@ func (d *deployment) add(url charm.URL) error {
 	return d.state.Update(d.o.ctx, func(tx *state.Tx) error {
 		old, err := tx.Charm(url.String())
 		if err == nil && old.SHA256 != record.SHA256 {
-			return errTaken
+			return errRevisionTaken
 		}
 		if err := tx.AddCharm(record); err != nil {
 			return err
@@ -244,7 +244,7 @@ func (d *deployment) add(url charm.URL) error {
 		if err != nil {
 			return err
 		}
-		d.speaks = fmt.Sprintf("its hooks speak %s: %s", s.Dialect, s.DialectMark)
+		d.dialectNote = fmt.Sprintf("its hooks speak %s: %s", s.Dialect, s.DialectMark)
 		if err := putResources(tx, d.spec.Name, resources); err != nil || d.found.Meta.Subordinate {
 			return err
 		}

@@ -52,7 +52,7 @@ func (c destroyEnvironmentCmd) Run(o *operator) error {
 	if !claim.Bootstrapped() { // another process was quicker
 		return errors.Join(fmt.Errorf("%w %q any more", home.ErrNoEnvironment, e.Name), claim.Remove())
 	}
-	if e, err = reread(o, e); err != nil {
+	if e, err = reloadEnvironment(o, e); err != nil {
 		return fmt.Errorf("cannot destroy environment %q: %w", e.Name, err)
 	}
 	if err := o.checkOriginal(e); err != nil {
@@ -69,10 +69,10 @@ func (c destroyEnvironmentCmd) Run(o *operator) error {
 	return nil
 }
 
-// reread is what the environment's record says once nobody else changes it: its
+// reloadEnvironment is what the environment's record says once nobody else changes it: its
 // state may have moved since it was chosen. Another environment of that name is not
 // the one that was confirmed.
-func reread(o *operator, chosen home.Environment) (home.Environment, error) {
+func reloadEnvironment(o *operator, chosen home.Environment) (home.Environment, error) {
 	now, err := o.home.Environment(chosen.Name)
 	if err == nil && now.UUID != chosen.UUID {
 		err = fmt.Errorf("it is another one by now, with the uuid %s", now.UUID)
@@ -112,7 +112,7 @@ func (c destroyEnvironmentCmd) confirm(o *operator, e home.Environment) error {
 // takeDown ends the processes and removes the files. Machine 0 goes first: it
 // would start the others again.
 func (c destroyEnvironmentCmd) takeDown(o *operator, e home.Environment, claim *home.Claim) error {
-	ctx, cancel := o.afterwards()
+	ctx, cancel := o.cleanupContext()
 	defer cancel()
 	e.Phase = home.Removing
 	if err := e.Save(); err != nil {
@@ -124,7 +124,7 @@ func (c destroyEnvironmentCmd) takeDown(o *operator, e home.Environment, claim *
 	}
 	o.note("ending the processes of environment %q", e.Name)
 	for _, dir := range dirs {
-		if err := o.parts.Halt(ctx, dir, haltGrace); err != nil {
+		if err := o.parts.Halt(ctx, dir, haltTimeout); err != nil {
 			return err
 		}
 	}
@@ -147,7 +147,7 @@ func (c destroyEnvironmentCmd) takeDown(o *operator, e home.Environment, claim *
 	return nil
 }
 
-// afterwards is a context for clean-up, which goes on after an interruption.
-func (o *operator) afterwards() (context.Context, context.CancelFunc) {
+// cleanupContext is a context for clean-up, which goes on after an interruption.
+func (o *operator) cleanupContext() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(o.ctx), 2*time.Minute)
 }

@@ -59,15 +59,15 @@ func (c doCmd) Run(o *operator) error {
 			return console.Usage(err)
 		}
 	}
-	if len(c.arguments()) == 0 {
+	if len(c.commandArgs()) == 0 {
 		return console.Hint(console.Usage(errNoCommand), "see: juju do --help")
 	}
 	command := HookCommand{
-		Unit: c.Unit, Relation: c.RelationID, Dialect: c.HookDialect, Command: c.arguments(), Streams: o.streams,
+		Unit: c.Unit, Relation: c.RelationID, Dialect: c.HookDialect, Command: c.commandArgs(), Streams: o.streams,
 	}
-	if url := c.url(o); url != "" {
+	if url := c.stateURL(o); url != "" {
 		command.Environ = []string{"JUJU_STATE=" + url}
-		return c.perform(o, home.Environment{Record: home.Record{State: url}}, command)
+		return c.runAsHook(o, home.Environment{Record: home.Record{State: url}}, command)
 	}
 	e, err := o.home.Choose(o.name)
 	if err != nil {
@@ -75,29 +75,29 @@ func (c doCmd) Run(o *operator) error {
 	}
 	command.Environ = []string{"JUJU_ENV=" + e.Name, "BIJOU_HOME=" + o.home.Dir}
 	command.MachineDir = e.MachineDir
-	return c.perform(o, e, command)
+	return c.runAsHook(o, e, command)
 }
 
-// arguments are the command's, without a "--" that ends ours.
-func (c doCmd) arguments() []string {
+// commandArgs are the command's, without a "--" that ends ours.
+func (c doCmd) commandArgs() []string {
 	if len(c.Command) > 0 && c.Command[0] == "--" {
 		return c.Command[1:]
 	}
 	return c.Command
 }
 
-// url is where the state is, if it is said. An environment's name goes before
+// stateURL is where the state is, if it is said. An environment's name goes before
 // what an outer juju do has left.
-func (c doCmd) url(o *operator) string {
+func (c doCmd) stateURL(o *operator) string {
 	if c.State == "" && o.name == "" {
 		return os.Getenv("JUJU_STATE")
 	}
 	return c.State
 }
 
-// perform runs the command, and warns if nobody is there to act on what it has
+// runAsHook runs the command, and warns if nobody is there to act on what it has
 // changed.
-func (c doCmd) perform(o *operator, e home.Environment, command HookCommand) error {
+func (c doCmd) runAsHook(o *operator, e home.Environment, command HookCommand) error {
 	return o.openState(e, func(s *state.State) error {
 		outcome, err := o.parts.RunAsHook(o.ctx, s, command)
 		if outcome.Changed > 0 && e.Dir != "" {

@@ -18,11 +18,11 @@ Examples:
 
 // Run marks the service; one that is exposed already stays so.
 func (c exposeCmd) Run(o *operator) error {
-	return expose(o, c.Service, true, "is marked as to be reached from outside; no firewall is changed by that")
+	return setExposed(o, c.Service, true, "is marked as to be reached from outside; no firewall is changed by that")
 }
 
-// expose changes the mark, and says what follows.
-func expose(o *operator, service string, exposed bool, follow string) error {
+// setExposed changes the mark, and says what follows.
+func setExposed(o *operator, service string, exposed bool, follow string) error {
 	err := o.update(func(tx *state.Tx) error { return tx.SetExposed(service, exposed) })
 	if err == nil {
 		o.note("%s %s", service, follow)
@@ -43,5 +43,5 @@ func (unexposeCmd) Help() string {
 
 // Run takes the mark away; a service without it stays so.
 func (c unexposeCmd) Run(o *operator) error {
-	return expose(o, c.Service, false, "is not marked as to be reached from outside; no firewall is changed by that")
+	return setExposed(o, c.Service, false, "is not marked as to be reached from outside; no firewall is changed by that")
 }

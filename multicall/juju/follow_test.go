@@ -100,8 +100,8 @@ func TestDebugLogFollows(t *testing.T) {
 func TestTailTellsWhatIsMissing(t *testing.T) {
 	var errs bytes.Buffer
 	o := &operator{streams: console.Streams{Out: io.Discard, Err: &errs}}
-	tl := &tail{o: o, ends: map[string]int64{"a/0": 10}}
-	if err := tl.print([]state.LogLine{{Source: "a/0", Seq: 15}, {Source: "b/0", Seq: 1}}, map[string]int64{"a/0": 15, "b/0": 1}); err != nil {
+	tl := &logFollower{o: o, printedEnds: map[string]int64{"a/0": 10}}
+	if err := tl.printLines([]state.LogLine{{Source: "a/0", Seq: 15}, {Source: "b/0", Seq: 1}}, map[string]int64{"a/0": 15, "b/0": 1}); err != nil {
 		t.Fatal(err)
 	}
 	if got := errs.String(); got != "warning: 4 lines of a/0 came too fast to be shown\n" {

@@ -53,7 +53,7 @@ func (c hookHistoryCmd) Run(o *operator) error {
 		hideSecrets(runs)
 	}
 	if c.Format != "tabular" {
-		return o.encode(c.Format, historyOf(runs, running))
+		return o.encode(c.Format, newHookDocs(runs, running))
 	}
 	return historyTable(runs, running).Write(o.streams.Out, console.Coloured(o.streams.Out))
 }
@@ -95,8 +95,8 @@ func historyTable(runs []state.HookRun, running *state.RunningView) *console.Tab
 	return t
 }
 
-// pastHook is one hook as YAML and JSON have it.
-type pastHook struct {
+// hookDoc is one hook as YAML and JSON have it.
+type hookDoc struct {
 	Hook     string    `yaml:"hook" json:"hook"`
 	Relation string    `yaml:"relation,omitempty" json:"relation,omitempty"`
 	Remote   string    `yaml:"remote-unit,omitempty" json:"remote-unit,omitempty"`
@@ -110,13 +110,13 @@ type pastHook struct {
 	Holder   string    `yaml:"held-by,omitempty" json:"held-by,omitempty"`
 }
 
-func historyOf(runs []state.HookRun, running *state.RunningView) []pastHook {
-	past := make([]pastHook, len(runs))
+func newHookDocs(runs []state.HookRun, running *state.RunningView) []hookDoc {
+	past := make([]hookDoc, len(runs))
 	for i, r := range runs {
-		past[i] = pastHook{r.Hook, r.Relation, r.Remote, r.Started, r.Ended.Sub(r.Started).Seconds(), r.Exit, r.Failure, r.Changes, r.More, false, ""}
+		past[i] = hookDoc{r.Hook, r.Relation, r.Remote, r.Started, r.Ended.Sub(r.Started).Seconds(), r.Exit, r.Failure, r.Changes, r.More, false, ""}
 	}
 	if r := running; r != nil {
-		past = append(past, pastHook{Hook: r.Name, Relation: r.Relation, Remote: r.Remote, Started: r.Since,
+		past = append(past, hookDoc{Hook: r.Name, Relation: r.Relation, Remote: r.Remote, Started: r.Since,
 			Seconds: time.Since(r.Since).Seconds(), Exit: -1, Running: true, Holder: r.Holder})
 	}
 	return past

@@ -30,7 +30,7 @@ Examples:
 
 // Run asks for the end of what runs, and waits for it.
 func (c interruptCmd) Run(o *operator) error {
-	return o.open(func(s *state.State) error {
+	return o.openChosen(func(s *state.State) error {
 		var op state.Op
 		err := s.Update(o.ctx, func(tx *state.Tx) (err error) {
 			op, err = tx.Interrupt(c.Unit)
@@ -40,7 +40,7 @@ func (c interruptCmd) Run(o *operator) error {
 			return console.Hint(err, "juju status shows what units run")
 		}
 		what := op.View().Name + " of " + c.Unit
-		end, err := c.await(o, s, op)
+		end, err := c.awaitEnd(o, s, op)
 		switch {
 		case err != nil || o.ctx.Err() != nil:
 			return errors.Join(err, o.ctx.Err())
@@ -52,16 +52,16 @@ func (c interruptCmd) Run(o *operator) error {
 	})
 }
 
-// await waits until that run is over, and says how it has ended; empty if it is not in
+// awaitEnd waits until that run is over, and says how it has ended; empty if it is not in
 // time. A store that is away is waited for.
-func (c interruptCmd) await(o *operator, s *state.State, op state.Op) (end string, err error) {
+func (c interruptCmd) awaitEnd(o *operator, s *state.State, op state.Op) (end string, err error) {
 	ctx, stop := context.WithTimeout(o.ctx, c.Timeout)
 	defer stop()
 	f := follower{o: o, state: s, scopes: []state.Scope{state.WatchUniter(c.Unit)}}
 	f.read = func(v *state.View) (func() error, error) {
 		now, runs, err := v.Op(c.Unit)
 		if err == nil && (!runs || now.ID != op.ID) {
-			end, err = c.end(v, op)
+			end, err = c.describeEnd(v, op)
 			stop()
 		}
 		return func() error { return nil }, err
@@ -70,8 +70,8 @@ func (c interruptCmd) await(o *operator, s *state.State, op state.Op) (end strin
 	return end, err
 }
 
-// end says how a run that is over has ended, and what follows.
-func (c interruptCmd) end(v *state.View, op state.Op) (string, error) {
+// describeEnd says how a run that is over has ended, and what follows.
+func (c interruptCmd) describeEnd(v *state.View, op state.Op) (string, error) {
 	if op.Hook.Kind == state.KindAction || op.Hook.Kind == state.KindCommand {
 		a, err := v.Action(op.Hook.Action)
 		return fmt.Sprintf("has ended: %s", a.Status), err

@@ -162,8 +162,8 @@ func run(ctx context.Context, s console.Streams, parts Parts, args []string) err
 	progress := console.NewProgress(s.Err, time.Now)
 	defer progress.End()
 	ctx = state.WithProgress(ctx, func(p state.Progress) { progress.At(p.What, p.Done, p.Total) })
-	o := &operator{ctx: ctx, streams: s, home: h, name: g.Environment, parts: parts, args: args, tail: tail}
-	return advise(parsed.Run(o))
+	o := &operator{ctx: ctx, streams: s, home: h, name: g.Environment, parts: parts, args: args, command: tail}
+	return withHint(parsed.Run(o))
 }
 
 // cutCommand takes the command of `juju run ... -- COMMAND` off the arguments, so

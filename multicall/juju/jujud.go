@@ -13,9 +13,9 @@ import (
 // big a charm's file may be that is looked at, in bytes: code has less.
 const jujudFolder, maxScanned = "/var/lib/juju/tools/machine-", 1 << 20
 
-// noteJujud warns of a charm that calls jujud by its path, where machines are this host and
+// noteJujudCalls warns of a charm that calls jujud by its path, where machines are this host and
 // nobody has put it there. Other providers put it on their machines.
-func (o *operator) noteJujud(charmDir string) {
+func (o *operator) noteJujudCalls(charmDir string) {
 	e, err := o.home.Choose(o.name)
 	links, _ := filepath.Glob(jujudFolder + "*/jujud")
 	if err != nil || e.Provider != state.ProviderLocal || len(links) > 0 {

@@ -38,7 +38,7 @@ type machineEntry struct {
 // Run prints all machines, in a table one line each.
 func (c machinesCmd) Run(o *operator) error {
 	if c.Format == "tabular" {
-		return c.table(o)
+		return c.printTable(o)
 	}
 	var s state.Status
 	err := o.view(func(v *state.View) (err error) {
@@ -48,11 +48,11 @@ func (c machinesCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
-	return o.encode(c.Format, listMachines(s))
+	return o.encode(c.Format, newMachineList(s))
 }
 
-// listMachines picks the machines out of a status.
-func listMachines(s state.Status) machineList {
+// newMachineList picks the machines out of a status.
+func newMachineList(s state.Status) machineList {
 	list := machineList{Machines: map[string]machineEntry{}}
 	for id, m := range s.Machines {
 		list.Machines[id] = machineEntry{MachineView: m, Units: []string{}}
@@ -71,8 +71,8 @@ func listMachines(s state.Status) machineList {
 	return list
 }
 
-// table prints one line a machine.
-func (machinesCmd) table(o *operator) error {
+// printTable prints one line a machine.
+func (machinesCmd) printTable(o *operator) error {
 	return o.view(func(v *state.View) error {
 		machines, err := v.Machines()
 		if err != nil {
@@ -88,7 +88,7 @@ func (machinesCmd) table(o *operator) error {
 			if err != nil {
 				return err
 			}
-			t.Add(colour(shown), m.ID, shown, m.Addresses.Public, m.InstanceID, m.Series, strconv.Itoa(len(units)),
+			t.Add(stateColour(shown), m.ID, shown, m.Addresses.Public, m.InstanceID, m.Series, strconv.Itoa(len(units)),
 				m.Constraints.String(), machineMessage(state.MachineView{Message: m.Message, NextRetry: m.RetryAt}))
 		}
 		return t.Write(o.streams.Out, console.Coloured(o.streams.Out))

@@ -56,13 +56,13 @@ func (c migrateStateCmd) Run(o *operator) error {
 		err = now.DropCredentials()
 	}
 	if err != nil {
-		return adviseMigration(fmt.Errorf("cannot migrate environment %q: %w", e.Name, err), e)
+		return withMigrationHint(fmt.Errorf("cannot migrate environment %q: %w", e.Name, err), e)
 	}
 	return nil
 }
 
-// adviseMigration says what to do about what keeps an environment from moving.
-func adviseMigration(err error, e home.Environment) error {
+// withMigrationHint says what to do about what keeps an environment from moving.
+func withMigrationHint(err error, e home.Environment) error {
 	switch {
 	case errors.Is(err, state.ErrRunning):
 		return console.Hint(err, "juju stop -e "+e.Name+" ends those of this host, and systemctl stop 'bijou-*' those of another",
@@ -75,14 +75,14 @@ func adviseMigration(err error, e home.Environment) error {
 
 // migrate copies, switches over, and clears up.
 func (c migrateStateCmd) migrate(o *operator, e home.Environment) error {
-	to, err := c.target(e)
+	to, err := c.targetURL(e)
 	if err != nil {
 		return err
 	}
 	if to == e.State {
-		return c.finish(o, e)
+		return c.finishMigration(o, e)
 	}
-	if err := o.refuseRunning(e); err != nil {
+	if err := o.checkStopped(e); err != nil {
 		return err
 	}
 	o.note("copying the state of environment %q from %s to %s", e.Name, e.State, to)
@@ -97,7 +97,7 @@ func (c migrateStateCmd) migrate(o *operator, e home.Environment) error {
 	if err != nil {
 		return err
 	}
-	o.note("  %s of %d bytes, the same in both stores: sha256 %s", count(copied.Keys, "key"), copied.Bytes, copied.SHA256)
+	o.note("  %s of %d bytes, the same in both stores: sha256 %s", formatCount(copied.Keys, "key"), copied.Bytes, copied.SHA256)
 	if c.Keep {
 		o.note("  the old store stays, marked as moved: %s", old)
 	}
@@ -105,8 +105,8 @@ func (c migrateStateCmd) migrate(o *operator, e home.Environment) error {
 	return nil
 }
 
-// finish does what a migration that was cut off at its end has left to do.
-func (c migrateStateCmd) finish(o *operator, e home.Environment) error {
+// finishMigration does what a migration that was cut off at its end has left to do.
+func (c migrateStateCmd) finishMigration(o *operator, e home.Environment) error {
 	err := state.FinishMigration(o.ctx, e.State)
 	if errors.Is(err, state.ErrNotFound) {
 		o.note("environment %q has its state in %s already", e.Name, e.State)
@@ -119,8 +119,8 @@ func (c migrateStateCmd) finish(o *operator, e home.Environment) error {
 	return nil
 }
 
-// target is the URL with all paths made absolute, and its credentials kept.
-func (c migrateStateCmd) target(e home.Environment) (string, error) {
+// targetURL is the URL with all paths made absolute, and its credentials kept.
+func (c migrateStateCmd) targetURL(e home.Environment) (string, error) {
 	path, file := strings.CutPrefix(c.To, "sqlite:")
 	if !file {
 		return e.KeepCredentials(c.To)
@@ -141,9 +141,9 @@ func (c migrateStateCmd) target(e home.Environment) (string, error) {
 	return "sqlite:" + path, nil
 }
 
-// refuseRunning finds processes of this host, which may just be starting and have
+// checkStopped finds processes of this host, which may just be starting and have
 // said nothing yet.
-func (o *operator) refuseRunning(e home.Environment) error {
+func (o *operator) checkStopped(e home.Environment) error {
 	dirs, err := e.MachineDirs()
 	for _, dir := range dirs {
 		pid, perr := o.parts.Running(dir)
@@ -151,7 +151,7 @@ func (o *operator) refuseRunning(e home.Environment) error {
 			return perr
 		}
 		if pid != 0 {
-			return fmt.Errorf("the agent of machine %s runs, %s: %w", filepath.Base(dir), o.describe(pid), state.ErrRunning)
+			return fmt.Errorf("the agent of machine %s runs, %s: %w", filepath.Base(dir), o.describeProcess(pid), state.ErrRunning)
 		}
 	}
 	return err

@@ -25,11 +25,11 @@ type operator struct {
 	name    string // the environment's, as given by -e
 	parts   Parts
 	args    []string // how it was called, without its name
-	tail    []string // of the command line: what stands behind the two dashes of `juju run`
+	command []string // of the command line: what stands behind the two dashes of `juju run`
 }
 
-// shellLine is how a shell takes those words.
-func shellLine(words []string) string {
+// quoteShellWords is how a shell takes those words.
+func quoteShellWords(words []string) string {
 	plain := regexp.MustCompile(`^[\w./:=,@%+-]+$`)
 	var quoted []string
 	for _, word := range words {
@@ -63,9 +63,9 @@ func (o *operator) encode(format string, data any) error {
 	return err
 }
 
-// open opens the chosen environment's state for f, and warns if nobody is there
+// openChosen opens the chosen environment's state for f, and warns if nobody is there
 // to act on what it changes.
-func (o *operator) open(f func(s *state.State) error) error {
+func (o *operator) openChosen(f func(s *state.State) error) error {
 	e, err := o.home.Choose(o.name)
 	if err != nil {
 		return err
@@ -76,13 +76,13 @@ func (o *operator) open(f func(s *state.State) error) error {
 	})
 }
 
-// openLimit is how long a command waits for a store that does not answer:
+// openTimeout is how long a command waits for a store that does not answer:
 // somebody sits there.
-const openLimit = 5 * time.Second
+const openTimeout = 5 * time.Second
 
 // openState opens that environment's state for f, unless its folder is a copy.
 func (o *operator) openState(e home.Environment, f func(s *state.State) error) error {
-	return o.openStore(e, func(s *state.State) error {
+	return o.openUnchecked(e, func(s *state.State) error {
 		if err := o.refuseCopy(e, s); err != nil {
 			return err
 		}
@@ -90,9 +90,9 @@ func (o *operator) openState(e home.Environment, f func(s *state.State) error) e
 	})
 }
 
-// openStore opens that environment's state for f.
-func (o *operator) openStore(e home.Environment, f func(s *state.State) error) error {
-	ctx, cancel := context.WithTimeout(o.ctx, openLimit)
+// openUnchecked opens that environment's state for f.
+func (o *operator) openUnchecked(e home.Environment, f func(s *state.State) error) error {
+	ctx, cancel := context.WithTimeout(o.ctx, openTimeout)
 	s, err := state.Open(ctx, e.State)
 	cancel()
 	if err != nil {
@@ -103,12 +103,12 @@ func (o *operator) openStore(e home.Environment, f func(s *state.State) error) e
 
 // update opens the chosen environment and commits f.
 func (o *operator) update(f func(tx *state.Tx) error) error {
-	return o.open(func(s *state.State) error { return s.Update(o.ctx, f) })
+	return o.openChosen(func(s *state.State) error { return s.Update(o.ctx, f) })
 }
 
 // view opens the chosen environment and reads f.
 func (o *operator) view(f func(v *state.View) error) error {
-	return o.open(func(s *state.State) error { return s.View(o.ctx, f) })
+	return o.openChosen(func(s *state.State) error { return s.View(o.ctx, f) })
 }
 
 // warnIfDown says that the background process does not run, and how to start it.
@@ -119,8 +119,8 @@ func (o *operator) warnIfDown(e home.Environment) {
 	}
 }
 
-// advise adds what an operator can do about an error.
-func advise(err error) error {
+// withHint adds what an operator can do about an error.
+func withHint(err error) error {
 	switch {
 	case errors.Is(err, home.ErrNoEnvironment):
 		return console.Hint(err, "juju bootstrap makes one; juju environments lists those there are")

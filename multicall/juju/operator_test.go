@@ -21,7 +21,7 @@ func TestAdvise(t *testing.T) {
 		{state.ErrNoStore, "hint: the environment's store is gone"},
 	} {
 		var out bytes.Buffer
-		code := console.Report(&out, advise(fmt.Errorf("cannot deploy: %w", c.err)))
+		code := console.Report(&out, withHint(fmt.Errorf("cannot deploy: %w", c.err)))
 		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 		if code != 1 || len(lines) != 2 || !strings.HasPrefix(lines[0], "error: cannot deploy: ") || !strings.HasPrefix(lines[1], c.want) {
 			t.Errorf("%v: exit %d, %q", c.err, code, lines)

@@ -12,24 +12,24 @@ import (
 // once, so that no reader ever sees half of it; what is not one (a pipe, a
 // device) is written to. The name of our own stdout or stderr means that stream.
 func writeOutput(o *operator, path string, data []byte) error {
-	if err := write(o, path, data); err != nil {
+	if err := replaceOrWrite(o, path, data); err != nil {
 		return fmt.Errorf("cannot write %q: %w", path, err)
 	}
 	return nil
 }
 
-func write(o *operator, path string, data []byte) error {
+func replaceOrWrite(o *operator, path string, data []byte) error {
 	info, err := os.Stat(path)
 	if err == nil {
 		for _, stream := range []any{o.streams.Out, o.streams.Err} {
-			if f := sameFile(stream, info); f != nil {
+			if f := matchStream(stream, info); f != nil {
 				_, err := f.Write(data)
 				return err
 			}
 		}
 	}
 	if err == nil && !info.Mode().IsRegular() {
-		return writeInto(path, data)
+		return writeInPlace(path, data)
 	}
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target // the link stays, what it leads to is replaced
@@ -37,8 +37,8 @@ func write(o *operator, path string, data []byte) error {
 	return renameio.WriteFile(path, data, 0o666, renameio.WithTempDir(filepath.Dir(path)))
 }
 
-// sameFile returns the stream if it is that file.
-func sameFile(stream any, info os.FileInfo) *os.File {
+// matchStream returns the stream if it is that file.
+func matchStream(stream any, info os.FileInfo) *os.File {
 	f, ok := stream.(*os.File)
 	if !ok {
 		return nil
@@ -50,8 +50,8 @@ func sameFile(stream any, info os.FileInfo) *os.File {
 	return f
 }
 
-// writeInto writes to what cannot be replaced.
-func writeInto(path string, data []byte) error {
+// writeInPlace writes to what cannot be replaced.
+func writeInPlace(path string, data []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
 		return err

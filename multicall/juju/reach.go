@@ -27,14 +27,14 @@ type Reach struct {
 	Host string
 }
 
-// onto is a place to be reached: a machine, and a folder on it.
-type onto struct {
+// machineFolder is a place to be reached: a machine, and a folder on it.
+type machineFolder struct {
 	Reach
 	dir string
 }
 
-// reach finds a unit's folder, or a machine's, and the way there.
-func (o *operator) reach(name string) (to onto, err error) {
+// findMachineFolder finds a unit's folder, or a machine's, and the way there.
+func (o *operator) findMachineFolder(name string) (to machineFolder, err error) {
 	e, err := o.home.Choose(o.name)
 	if err != nil {
 		return to, err
@@ -65,11 +65,11 @@ func (o *operator) reach(name string) (to onto, err error) {
 	if m.InstanceID == "" && m.ID != "0" {
 		return to, console.Hint(fmt.Errorf("machine %s is not there yet: it has no instance", m.ID), "juju machines says how far it is")
 	}
-	return o.follow(e, env, m, name, unit)
+	return o.accessFolder(e, env, m, name, unit)
 }
 
-// follow asks for the way to a machine, and picks the folder there.
-func (o *operator) follow(e home.Environment, env state.Environment, m state.Machine, name string, unit bool) (to onto, err error) {
+// accessFolder asks for the way to a machine, and picks the folder there.
+func (o *operator) accessFolder(e home.Environment, env state.Environment, m state.Machine, name string, unit bool) (to machineFolder, err error) {
 	if to.Reach, err = o.parts.Reach(e, env, m); err != nil {
 		return to, err
 	}
@@ -80,9 +80,9 @@ func (o *operator) follow(e home.Environment, env state.Environment, m state.Mac
 	return to, nil
 }
 
-// pass runs a program as if it stood in juju's place: with its streams, and its
+// runForeground runs a program as if it stood in juju's place: with its streams, and its
 // exit code.
-func (o *operator) pass(c *exec.Cmd) error {
+func (o *operator) runForeground(c *exec.Cmd) error {
 	c.Stdin, c.Stdout, c.Stderr = o.streams.In, o.streams.Out, o.streams.Err
 	err := c.Run()
 	var exit *exec.ExitError
@@ -97,11 +97,11 @@ func (o *operator) pass(c *exec.Cmd) error {
 	return nil
 }
 
-// shellWord quotes one word for a POSIX shell.
-func shellWord(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
+// quoteShellWord quotes one word for a POSIX shell.
+func quoteShellWord(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
-// atTerminal says if somebody sits there.
-func (o *operator) atTerminal() bool {
+// isInteractive says if somebody sits there.
+func (o *operator) isInteractive() bool {
 	in, ok := o.streams.In.(*os.File)
 	return ok && console.Terminal(in) && console.Terminal(o.streams.Out)
 }

@@ -11,19 +11,19 @@ import (
 	"bijou/state"
 )
 
-// removal is what all commands have that take several things away.
-type removal struct {
+// removalFlags is what all commands have that take several things away.
+type removalFlags struct {
 	DryRun bool   `help:"Only say what would be done."`
 	Format string `enum:"plain,yaml,json" default:"plain" placeholder:"FORMAT" help:"plain, yaml or json; default plain."`
 }
 
-// removalNote is what all of them say of themselves.
-const removalNote = "If one of several is not there, or cannot go, none of them goes.\n"
+// removalHelp is what all of them say of themselves.
+const removalHelp = "If one of several is not there, or cannot go, none of them goes.\n"
 
-// kind is what a command takes away.
-type kind struct {
-	name   string // "unit"
-	follow string // what happens to one, by and by
+// removalKind is what a command takes away.
+type removalKind struct {
+	name    string // "unit"
+	outcome string // what happens to one, by and by
 	// check refuses what cannot go. Without remove what it writes is the removal of all, as
 	// one transaction.
 	check  func(tx *state.Tx, name string) error
@@ -33,8 +33,8 @@ type kind struct {
 // errOnlyChecked ends a transaction that is to write nothing.
 var errOnlyChecked = errors.New("only checked")
 
-// run checks all, removes all, and says what it did.
-func (r removal) run(o *operator, s *state.State, k kind, names []string) error {
+// removeAll checks all, removes all, and says what it did.
+func (r removalFlags) removeAll(o *operator, s *state.State, k removalKind, names []string) error {
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
 	err := s.Update(o.ctx, func(tx *state.Tx) error {
 		var refused []error
@@ -46,7 +46,7 @@ func (r removal) run(o *operator, s *state.State, k kind, names []string) error 
 		if len(refused) == 0 && (r.DryRun || k.remove != nil) {
 			return errOnlyChecked
 		}
-		return linesOf(refused)
+		return joinErrors(refused)
 	})
 	if err != nil && !errors.Is(err, errOnlyChecked) {
 		return console.Hint(err, "nothing was changed")
@@ -59,11 +59,11 @@ func (r removal) run(o *operator, s *state.State, k kind, names []string) error 
 			return console.Hint(err, "removed before that: "+strings.Join(names[:i], ", "))
 		}
 	}
-	return r.print(o, k, names)
+	return r.printRemoved(o, k, names)
 }
 
-// print says what was done, or would be.
-func (r removal) print(o *operator, k kind, names []string) error {
+// printRemoved says what was done, or would be.
+func (r removalFlags) printRemoved(o *operator, k removalKind, names []string) error {
 	if r.Format != "plain" {
 		return o.encode(r.Format, map[string]any{k.name + "s": names, "dry-run": r.DryRun})
 	}
@@ -72,7 +72,7 @@ func (r removal) print(o *operator, k kind, names []string) error {
 		to, would = o.streams.Out, "dry run: "
 	}
 	for _, name := range names {
-		fmt.Fprintf(to, "%s%s %s %s\n", would, k.name, name, k.follow)
+		fmt.Fprintf(to, "%s%s %s %s\n", would, k.name, name, k.outcome)
 	}
 	return nil
 }
@@ -81,13 +81,13 @@ func (r removal) print(o *operator, k kind, names []string) error {
 type removeUnitCmd struct {
 	Units []string `arg:"" name:"unit" help:"The units."`
 	Force bool     `help:"At once, without hooks, whatever the agent does."`
-	removal
+	removalFlags
 }
 
 // Help shows how it is used.
 func (removeUnitCmd) Help() string {
 	return `The unit leaves its relations, runs its stop hook, and is gone.
-` + removalNote + `
+` + removalHelp + `
 Examples:
   juju remove-unit mysql/1
   juju destroy-unit wordpress/0 wordpress/2
@@ -96,26 +96,26 @@ Examples:
 
 // Run makes the units dying, all or none.
 func (c removeUnitCmd) Run(o *operator) error {
-	return o.open(func(s *state.State) error {
-		k := kind{"unit", "leaves its relations, runs its stop hook, and goes", checkedUnit, nil}
+	return o.openChosen(func(s *state.State) error {
+		k := removalKind{"unit", "leaves its relations, runs its stop hook, and goes", destroyUnit, nil}
 		if c.Force {
-			k = kind{"unit", "is gone", mayRemoveUnit, s.ForceRemoveUnit}
+			k = removalKind{"unit", "is gone", checkUnitRemovable, s.ForceRemoveUnit}
 		}
-		return c.run(o, s, k, c.Units)
+		return c.removeAll(o, s, k, c.Units)
 	})
 }
 
-// checkedUnit makes a unit dying.
-func checkedUnit(tx *state.Tx, name string) error {
-	if err := mayRemoveUnit(tx, name); err != nil {
+// destroyUnit makes a unit dying.
+func destroyUnit(tx *state.Tx, name string) error {
+	if err := checkUnitRemovable(tx, name); err != nil {
 		return err
 	}
 	return tx.DestroyUnit(name)
 }
 
-// mayRemoveUnit refuses a unit that comes and goes with another: by force, too, its
+// checkUnitRemovable refuses a unit that comes and goes with another: by force, too, its
 // principal would be left without.
-func mayRemoveUnit(tx *state.Tx, name string) error {
+func checkUnitRemovable(tx *state.Tx, name string) error {
 	u, err := tx.Unit(name)
 	if err == nil && u.Principal != "" && u.Life == state.Alive {
 		err = console.Hint(fmt.Errorf("cannot remove unit %q: it is a subordinate of %q and leaves with it", name, u.Principal),
@@ -128,13 +128,13 @@ func mayRemoveUnit(tx *state.Tx, name string) error {
 type destroyServiceCmd struct {
 	Services []string `arg:"" name:"service" help:"The services."`
 	Force    bool     `help:"At once, without its units' hooks, whatever their agents do."`
-	removal
+	removalFlags
 }
 
 // Help shows how it is used.
 func (destroyServiceCmd) Help() string {
 	return `Its relations end, its units run their stop hooks, and it is gone with the last of them.
-` + removalNote + `
+` + removalHelp + `
 Examples:
   juju destroy-service wordpress
   juju destroy-service wordpress mysql`
@@ -142,13 +142,13 @@ Examples:
 
 // Run makes the services dying, once all are known to be there.
 func (c destroyServiceCmd) Run(o *operator) error {
-	return o.open(func(s *state.State) error {
+	return o.openChosen(func(s *state.State) error {
 		there := func(tx *state.Tx, name string) error { _, err := tx.Service(name); return err }
-		k := kind{"service", "goes with its relations and units, once these have run their stop hooks", there, s.DestroyService}
+		k := removalKind{"service", "goes with its relations and units, once these have run their stop hooks", there, s.DestroyService}
 		if c.Force {
-			k.follow, k.remove = "is gone, with its relations and units", s.ForceDestroyService
+			k.outcome, k.remove = "is gone, with its relations and units", s.ForceDestroyService
 		}
-		return c.run(o, s, k, c.Services)
+		return c.removeAll(o, s, k, c.Services)
 	})
 }
 
@@ -156,13 +156,13 @@ func (c destroyServiceCmd) Run(o *operator) error {
 type destroyMachineCmd struct {
 	Machines []string `arg:"" name:"machine" help:"The machines' ids."`
 	Force    bool     `help:"Take units that are on it along, whatever they do."`
-	removal
+	removalFlags
 }
 
 // Help shows how it is used.
 func (destroyMachineCmd) Help() string {
 	return `Its agent ends, its instance is stopped, and it is gone.
-` + removalNote + `
+` + removalHelp + `
 Examples:
   juju destroy-machine 2
   juju destroy-machine 2 3 --force`
@@ -170,8 +170,8 @@ Examples:
 
 // Run makes the machines dying, all or none.
 func (c destroyMachineCmd) Run(o *operator) error {
-	return o.open(func(s *state.State) error {
-		k := kind{"machine", "goes, once its agent has ended and its instance is stopped", (*state.Tx).DestroyMachine, nil}
+	return o.openChosen(func(s *state.State) error {
+		k := removalKind{"machine", "goes, once its agent has ended and its instance is stopped", (*state.Tx).DestroyMachine, nil}
 		if c.Force {
 			k.check = func(tx *state.Tx, id string) error {
 				if id == "0" {
@@ -182,6 +182,6 @@ func (c destroyMachineCmd) Run(o *operator) error {
 			}
 			k.remove = func(ctx context.Context, id string) error { return s.DestroyMachine(ctx, id, true) }
 		}
-		return c.run(o, s, k, c.Machines)
+		return c.removeAll(o, s, k, c.Machines)
 	})
 }

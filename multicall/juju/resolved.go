@@ -35,7 +35,7 @@ Examples:
 // Run marks the error as resolved. What needs no resolving is said, and no error.
 func (c resolvedCmd) Run(o *operator) error {
 	if _, err := strconv.Atoi(c.Unit); err == nil {
-		return c.machine(o)
+		return c.resolveMachine(o)
 	}
 	if c.Constraints != nil {
 		return console.Usage(fmt.Errorf("--constraints is for machines, and %q is not the id of one: a unit's never change", c.Unit))
@@ -47,7 +47,7 @@ func (c resolvedCmd) Run(o *operator) error {
 			return err
 		}
 		if runs, err = tx.Running(c.Unit); err == nil {
-			failed, err = c.mark(tx)
+			failed, err = c.setResolved(tx)
 		}
 		return err
 	})
@@ -62,19 +62,19 @@ func (c resolvedCmd) Run(o *operator) error {
 	switch {
 	case errors.Is(err, state.ErrNotInError):
 		fmt.Fprintf(o.streams.Out, "%s is already running\n", what)
-		return c.pointOut(o)
+		return c.noteRelationErrors(o)
 	case errors.Is(err, state.ErrAlreadyResolved):
 		fmt.Fprintf(o.streams.Out, "%s is already marked as resolved\n", what)
 		return nil
 	case err != nil:
 		return err
 	}
-	fmt.Fprintf(o.streams.Out, "%s is marked as resolved%s\n", what, c.follows(failed))
+	fmt.Fprintf(o.streams.Out, "%s is marked as resolved%s\n", what, c.describeEffect(failed))
 	return nil
 }
 
-// pointOut says which of the unit's relations are in error, where the unit itself is not.
-func (c resolvedCmd) pointOut(o *operator) error {
+// noteRelationErrors says which of the unit's relations are in error, where the unit itself is not.
+func (c resolvedCmd) noteRelationErrors(o *operator) error {
 	if c.Relation != "" {
 		return nil
 	}
@@ -89,8 +89,8 @@ func (c resolvedCmd) pointOut(o *operator) error {
 	})
 }
 
-// follows says what comes of the mark.
-func (c resolvedCmd) follows(failed state.Hook) string {
+// describeEffect says what comes of the mark.
+func (c resolvedCmd) describeEffect(failed state.Hook) string {
 	text := "counts as done; --retry runs it again"
 	if c.Retry {
 		text = "runs again"
@@ -101,8 +101,8 @@ func (c resolvedCmd) follows(failed state.Hook) string {
 	return fmt.Sprintf(": %s of %s %s", failed.Name, c.Unit, text)
 }
 
-// machine lets a machine be tried again.
-func (c resolvedCmd) machine(o *operator) error {
+// resolveMachine lets a machine be tried again.
+func (c resolvedCmd) resolveMachine(o *operator) error {
 	if c.Relation != "" {
 		return console.Usage(fmt.Errorf("machine %s has no relations", c.Unit))
 	}
@@ -114,8 +114,8 @@ func (c resolvedCmd) machine(o *operator) error {
 //lint:ignore ST1005 charms and operators know these very words
 var errRelationNotFound = errors.New("Relation not found")
 
-// mark writes the mark; the unit exists.
-func (c resolvedCmd) mark(tx *state.Tx) (failed state.Hook, err error) {
+// setResolved writes the mark; the unit exists.
+func (c resolvedCmd) setResolved(tx *state.Tx) (failed state.Hook, err error) {
 	failed, err = tx.SetResolved(c.Unit, c.Relation, c.Retry)
 	if c.Relation != "" && errors.Is(err, state.ErrNotFound) {
 		err = errRelationNotFound

@@ -15,9 +15,9 @@ import (
 	"bijou/state/charm"
 )
 
-// resourceFiles takes NAME=FILE words apart, and checks what can be checked before
+// parseResourceFiles takes NAME=FILE words apart, and checks what can be checked before
 // anything is stored.
-func resourceFiles(meta *charm.Meta, words []string) (map[string]string, error) {
+func parseResourceFiles(meta *charm.Meta, words []string) (map[string]string, error) {
 	files, err := parsePairs(words)
 	if err != nil {
 		return nil, err
@@ -26,15 +26,15 @@ func resourceFiles(meta *charm.Meta, words []string) (map[string]string, error) 
 		if _, err := meta.ResourceFile(name); err != nil {
 			return nil, err
 		}
-		if err := checkFile(files[name]); err != nil {
+		if err := checkResourceFile(files[name]); err != nil {
 			return nil, charm.Invalid("cannot give resource %q: %w", name, err)
 		}
 	}
 	return files, nil
 }
 
-// checkFile refuses what cannot be a resource's file.
-func checkFile(path string) error {
+// checkResourceFile refuses what cannot be a resource's file.
+func checkResourceFile(path string) error {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
@@ -90,16 +90,16 @@ Examples:
 
 // Run stores the files and makes them the resources' next versions, all or none.
 func (c attachResourceCmd) Run(o *operator) error {
-	return o.open(func(s *state.State) error {
+	return o.openChosen(func(s *state.State) error {
 		var meta charm.Meta
 		err := s.View(o.ctx, func(v *state.View) (err error) {
-			meta, err = metaOf(v, c.Service)
+			meta, err = charmMeta(v, c.Service)
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		files, err := resourceFiles(&meta, c.Resources)
+		files, err := parseResourceFiles(&meta, c.Resources)
 		if err != nil {
 			return err
 		}
@@ -121,8 +121,8 @@ func putResources(tx *state.Tx, service string, resources []state.Resource) erro
 	return nil
 }
 
-// metaOf is the metadata of a service's charm.
-func metaOf(v *state.View, service string) (charm.Meta, error) {
+// charmMeta is the metadata of a service's charm.
+func charmMeta(v *state.View, service string) (charm.Meta, error) {
 	s, err := v.Service(service)
 	if err != nil {
 		return charm.Meta{}, err
@@ -160,7 +160,7 @@ type resourceInfo struct {
 func (c resourcesCmd) Run(o *operator) error {
 	infos := map[string]resourceInfo{}
 	err := o.view(func(v *state.View) error {
-		meta, err := metaOf(v, c.Service)
+		meta, err := charmMeta(v, c.Service)
 		if err != nil {
 			return err
 		}
@@ -207,14 +207,14 @@ func resourceInfos(meta charm.Meta, given []state.Resource) map[string]resourceI
 	for _, r := range given {
 		info := infos[r.Name]
 		info.File, info.Version, info.Size, info.SHA256 = r.File, r.Version, r.Size, r.SHA256
-		info.Added, info.Origin = stamp(r.Added), r.Origin
+		info.Added, info.Origin = formatTime(r.Added), r.Origin
 		infos[r.Name] = info
 	}
 	return infos
 }
 
-// noteMissing says which files a charm declares and nobody has given.
-func (o *operator) noteMissing(meta *charm.Meta, service string, files map[string]string) {
+// noteMissingResources says which files a charm declares and nobody has given.
+func (o *operator) noteMissingResources(meta *charm.Meta, service string, files map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(meta.Resources)) {
 		_, err := meta.ResourceFile(name)
 		if _, given := files[name]; !given && err == nil {

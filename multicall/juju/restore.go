@@ -44,7 +44,7 @@ func (c restoreCmd) Run(o *operator) error {
 		if c.Check {
 			return o.encode("yaml", a.Header)
 		}
-		err := c.restoreAs(o, a)
+		err := c.restoreEnvironment(o, a)
 		switch {
 		case errors.Is(err, state.ErrStoreExists):
 			err = console.Hint(err, "--state URL names another place; --replace puts the same environment back in its place")
@@ -55,14 +55,14 @@ func (c restoreCmd) Run(o *operator) error {
 	})
 }
 
-// restoreAs restores under the name that was asked for, or the backup's.
-func (c restoreCmd) restoreAs(o *operator, a *archive.Reader) error {
+// restoreEnvironment restores under the name that was asked for, or the backup's.
+func (c restoreCmd) restoreEnvironment(o *operator, a *archive.Reader) error {
 	env, err := state.BackedUp(a)
 	if err != nil {
 		return err
 	}
 	o.name = cmp.Or(o.name, os.Getenv("JUJU_ENV"), env.Name)
-	e, err := bootstrapCmd{Provider: env.Provider, State: c.State}.environment(o)
+	e, err := bootstrapCmd{Provider: env.Provider, State: c.State}.newEnvironment(o)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (c restoreCmd) restoreAs(o *operator, a *archive.Reader) error {
 		return fmt.Errorf("cannot restore environment %q: %w", e.Name, err)
 	}
 	defer claim.Release()
-	r := &restoring{o: o, cmd: c, archive: a, env: e}
+	r := &restore{o: o, cmd: c, archive: a, env: e}
 	switch {
 	case claim.Bootstrapped() && !c.Replace:
 		err = console.Hint(fmt.Errorf("there is one in %s already", e.Dir), "-e NAME restores it under another name; --replace puts it back if it is the same")
@@ -81,8 +81,8 @@ func (c restoreCmd) restoreAs(o *operator, a *archive.Reader) error {
 		if c.Replace {
 			r.env.UUID = env.UUID
 		}
-		b := bootstrap{o: o, cmd: bootstrapCmd{Config: env.Config}, claim: claim, env: r.env, from: r}
-		if err = b.examine(); err == nil {
+		b := bootstrap{o: o, cmd: bootstrapCmd{Config: env.Config}, claim: claim, env: r.env, restore: r}
+		if err = b.checkProvider(); err == nil {
 			err = b.run()
 		}
 		if err != nil && !c.Replace { // or there may be more than was made here
@@ -95,8 +95,8 @@ func (c restoreCmd) restoreAs(o *operator, a *archive.Reader) error {
 	return nil
 }
 
-// restoring is one restoration under way.
-type restoring struct {
+// restore is one restoration under way.
+type restore struct {
 	o       *operator
 	cmd     restoreCmd
 	archive *archive.Reader
@@ -104,7 +104,7 @@ type restoring struct {
 }
 
 // replaceInPlace puts the environment back whose folder is there.
-func (r *restoring) replaceInPlace() error {
+func (r *restore) replaceInPlace() error {
 	now, err := home.Load(r.env.Dir)
 	if err != nil {
 		return err
@@ -112,7 +112,7 @@ func (r *restoring) replaceInPlace() error {
 	if now.UUID != r.archive.UUID {
 		return console.Hint(fmt.Errorf("the one in %s is another, with the uuid %s, and not %s", now.Dir, now.UUID, r.archive.UUID), "-e NAME restores it under another name")
 	}
-	if err := r.o.refuseRunning(now); err != nil {
+	if err := r.o.checkStopped(now); err != nil {
 		return err
 	}
 	old := now.State
@@ -125,11 +125,11 @@ func (r *restoring) replaceInPlace() error {
 	if err := os.MkdirAll(filepath.Dir(now.StateFile()), 0o700); err != nil {
 		return fmt.Errorf("cannot make the state's folder: %w", err)
 	}
-	if err := errors.Join(r.setAside(now), r.fillStore(now, "")); err != nil {
+	if err := errors.Join(r.setAsideUnknown(now), r.restoreStore(now, "")); err != nil {
 		return err
 	}
 	if now.State != old {
-		ctx, cancel := context.WithTimeout(r.o.ctx, openLimit)
+		ctx, cancel := context.WithTimeout(r.o.ctx, openTimeout)
 		defer cancel()
 		if err := state.LeaveStore(ctx, old, now.UUID, now.State); err != nil {
 			r.o.note("warning: the old store cannot be marked as left: agents that reach it go on there: %v", err)
@@ -141,9 +141,9 @@ func (r *restoring) replaceInPlace() error {
 	return r.o.startBackground(now)
 }
 
-// fillStore brings the backup to the environment's store, and units' folders to their
+// restoreStore brings the backup to the environment's store, and units' folders to their
 // places, unless they are there.
-func (r *restoring) fillStore(e home.Environment, sha256 string) error {
+func (r *restore) restoreStore(e home.Environment, sha256 string) error {
 	if err := r.unpackUnits(e); err != nil {
 		return err
 	}
@@ -159,13 +159,13 @@ func (r *restoring) fillStore(e home.Environment, sha256 string) error {
 	if err != nil {
 		return err
 	}
-	r.o.note("  %s of %d bytes from the backup of %s, the same in the store: sha256 %s", count(copied.Keys, "key"), copied.Bytes, r.archive.Time.Format("2006-01-02 15:04:05Z"), copied.SHA256)
-	r.tellOutcome()
+	r.o.note("  %s of %d bytes from the backup of %s, the same in the store: sha256 %s", formatCount(copied.Keys, "key"), copied.Bytes, r.archive.Time.Format("2006-01-02 15:04:05Z"), copied.SHA256)
+	r.noteOutcome()
 	return nil
 }
 
-// tellOutcome says what is to be known about it.
-func (r *restoring) tellOutcome() {
+// noteOutcome says what is to be known about it.
+func (r *restore) noteOutcome() {
 	if r.cmd.Replace {
 		r.o.note("  no instance is stopped until provisioner-harvest-mode is set again: some may be newer than the backup")
 		r.o.note("  units whose folders are not as the backup says wait for: juju resolved UNIT")

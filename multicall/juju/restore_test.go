@@ -39,8 +39,8 @@ func TestRestoredURL(t *testing.T) {
 		{restoreCmd{Replace: true, State: "sqlite:/x"}, "sqlite:/x"},
 		{restoreCmd{Replace: true}, "etcd://h:1/x?key=" + kept},
 	} {
-		r := &restoring{cmd: tt.cmd, archive: a}
-		if got, err := r.chooseURL(e); err != nil || got != tt.want {
+		r := &restore{cmd: tt.cmd, archive: a}
+		if got, err := r.chooseStateURL(e); err != nil || got != tt.want {
 			t.Errorf("%+v: %q, %v", tt.cmd, got, err)
 		}
 	}

@@ -12,22 +12,22 @@ import (
 	"bijou/state/archive"
 )
 
-// chooseURL is the URL of a restored environment's state: with --replace, and without
+// chooseStateURL is the URL of a restored environment's state: with --replace, and without
 // --state, where it was, if that is not a file of another folder.
-func (r *restoring) chooseURL(e home.Environment) (string, error) {
+func (r *restore) chooseStateURL(e home.Environment) (string, error) {
 	if !r.cmd.Replace || r.cmd.State != "" || !strings.HasPrefix(r.archive.State, "etcd") {
 		return e.KeepCredentials(e.State)
 	}
 	for _, name := range r.archive.Names(archive.Credential("")) {
-		if err := r.putCredential(e, name); err != nil {
+		if err := r.writeCredential(e, name); err != nil {
 			return "", err
 		}
 	}
 	return e.Located(r.archive.State)
 }
 
-func (r *restoring) putCredential(e home.Environment, name string) error {
-	data, err := r.archive.ReadAll(name, maxCredential)
+func (r *restore) writeCredential(e home.Environment, name string) error {
+	data, err := r.archive.ReadAll(name, maxCredentialSize)
 	if err != nil {
 		return err
 	}
@@ -38,11 +38,11 @@ func (r *restoring) putCredential(e home.Environment, name string) error {
 	return os.WriteFile(path, data, 0o600)
 }
 
-// maxCredential is how much a file of credentials may have, in bytes.
-const maxCredential = 1 << 20
+// maxCredentialSize is how much a file of credentials may have, in bytes.
+const maxCredentialSize = 1 << 20
 
 // unpackUnits brings units' folders to their places, unless they are there.
-func (r *restoring) unpackUnits(e home.Environment) error {
+func (r *restore) unpackUnits(e home.Environment) error {
 	for _, name := range r.archive.Names("machines/") {
 		dir := filepath.Join(e.Dir, strings.TrimSuffix(name, ".tar"))
 		if _, err := os.Lstat(dir); err == nil {
@@ -59,9 +59,9 @@ func (r *restoring) unpackUnits(e home.Environment) error {
 	return nil
 }
 
-// setAside keeps the folders of units which the backup does not know, since they are
+// setAsideUnknown keeps the folders of units which the backup does not know, since they are
 // newer: agents remove what is no unit's.
-func (r *restoring) setAside(e home.Environment) error {
+func (r *restore) setAsideUnknown(e home.Environment) error {
 	known := map[string]bool{}
 	for _, k := range r.archive.Keys {
 		if machine, unit, ok := strings.Cut(k.Key, "/units/"); ok {

@@ -26,7 +26,7 @@ Examples:
 
 // Run marks the machines, all or none. One that needs no trying is said, and no error.
 func (c retryProvisioningCmd) Run(o *operator) error {
-	replace, err := given(c.Constraints)
+	replace, err := parseOptionalConstraints(c.Constraints)
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (c retryProvisioningCmd) Run(o *operator) error {
 				refused = append(refused, err)
 			}
 		}
-		return linesOf(refused)
+		return joinErrors(refused)
 	})
 	if err == nil {
 		fmt.Fprint(o.streams.Out, said)
@@ -53,8 +53,8 @@ func (c retryProvisioningCmd) Run(o *operator) error {
 	return err
 }
 
-// given reads constraints that may be left out: nil.
-func given(text *string) (*constraints.Value, error) {
+// parseOptionalConstraints reads constraints that may be left out: nil.
+func parseOptionalConstraints(text *string) (*constraints.Value, error) {
 	if text == nil {
 		return nil, nil
 	}

@@ -39,58 +39,58 @@ Examples:
   juju run wordpress/0 -- relation-ids db`
 }
 
-// endGrace is how long what was told to end is waited for: its agent kills it before that.
-const endGrace = 15 * time.Second
+// cancelTimeout is how long what was told to end is waited for: its agent kills it before that.
+const cancelTimeout = 15 * time.Second
 
 // Run queues the command on all units, waits for its end, and prints what came of it.
 func (c runCmd) Run(o *operator) error {
-	if len(o.tail) == 0 {
+	if len(o.command) == 0 {
 		return console.Hint(console.Usage(errors.New("it is not said what to run")),
 			"put the command behind two dashes: juju run UNIT... -- COMMAND [ARG...]",
 			"an action of a charm is run with: juju run-action UNIT ACTION")
 	}
-	return o.open(func(s *state.State) error {
-		to, err := c.targets(o.ctx, s)
+	return o.openChosen(func(s *state.State) error {
+		to, err := c.findTargets(o.ctx, s)
 		if err != nil {
 			return err
 		}
-		actions, err := enqueueAll(o, s, to.units, o.tail)
+		actions, err := enqueueCommand(o, s, to.units, o.command)
 		if err != nil {
 			return err
 		}
-		w := newWaiter(o, s, actions)
-		why, err := w.waitFor(c.Timeout)
+		w := newActionWaiter(o, s, actions)
+		why, err := w.waitOrCancel(c.Timeout)
 		if err != nil {
 			return err
 		}
-		return ran{o: o, all: w.all, why: why, down: to.down}.print(c.Format)
+		return runResult{o: o, actions: w.actions, cancelReason: why, down: to.down}.print(c.Format)
 	})
 }
 
-// targets are the units on which to run, once each, in their order, and why some
+// runTargets are the units on which to run, once each, in their order, and why some
 // that are meant are not among them.
-type targets struct {
+type runTargets struct {
 	units []string
 	down  []error
 }
 
-// targets finds those that are meant. One that does not exist is an error.
-func (c runCmd) targets(ctx context.Context, s *state.State) (to targets, err error) {
+// findTargets finds those that are meant. One that does not exist is an error.
+func (c runCmd) findTargets(ctx context.Context, s *state.State) (to runTargets, err error) {
 	names := append(slices.Clone(c.Units), c.Unit...)
 	if len(names)+len(c.Service) == 0 && !c.All {
 		return to, console.Usage(errors.New("it is not said where to run: give units, --service or --all"))
 	}
 	err = s.View(ctx, func(v *state.View) (err error) {
 		units := slices.Clone(names)
-		for _, service := range c.services() {
-			of, err := unitsOf(v, service)
+		for _, service := range c.selectedServices() {
+			of, err := unitNames(v, service)
 			if err != nil {
 				return err
 			}
 			units = append(units, of...)
 		}
 		charm.SortUnits(units)
-		to, err = reachable(v, slices.Compact(units))
+		to, err = selectReachable(v, slices.Compact(units))
 		return err
 	})
 	switch {
@@ -99,21 +99,21 @@ func (c runCmd) targets(ctx context.Context, s *state.State) (to targets, err er
 	case len(to.units) > 0:
 		return to, nil
 	case len(to.down) > 0:
-		return to, console.Hint(linesOf(to.down), "nothing was run; juju status shows the units")
+		return to, console.Hint(joinErrors(to.down), "nothing was run; juju status shows the units")
 	}
 	return to, errors.New("there are no units")
 }
 
-// services are those whose units are meant; an empty name means all.
-func (c runCmd) services() []string {
+// selectedServices are those whose units are meant; an empty name means all.
+func (c runCmd) selectedServices() []string {
 	if c.All {
 		return []string{""}
 	}
 	return c.Service
 }
 
-// unitsOf are the names of a service's units.
-func unitsOf(v *state.View, service string) (names []string, err error) {
+// unitNames are the names of a service's units.
+func unitNames(v *state.View, service string) (names []string, err error) {
 	if service != "" {
 		if _, err := v.Service(service); err != nil {
 			return nil, err
@@ -129,9 +129,9 @@ func unitsOf(v *state.View, service string) (names []string, err error) {
 	return names, err
 }
 
-// reachable picks the units whose agents are there, or have yet to come. Where one
+// selectReachable picks the units whose agents are there, or have yet to come. Where one
 // has been and is down, nothing would run, or much later.
-func reachable(v *state.View, units []string) (to targets, err error) {
+func selectReachable(v *state.View, units []string) (to runTargets, err error) {
 	var unknown []error
 	for _, name := range units {
 		u, err := v.Unit(name)
@@ -150,13 +150,13 @@ func reachable(v *state.View, units []string) (to targets, err error) {
 		to.units = append(to.units, name)
 	}
 	if len(unknown) > 0 {
-		return to, console.Hint(linesOf(unknown), "nothing was run; juju status shows the units")
+		return to, console.Hint(joinErrors(unknown), "nothing was run; juju status shows the units")
 	}
 	return to, nil
 }
 
-// linesOf joins errors, each of which is to be an `error:` line of its own; nil if there is none.
-func linesOf(errs []error) error {
+// joinErrors joins errors, each of which is to be an `error:` line of its own; nil if there is none.
+func joinErrors(errs []error) error {
 	if len(errs) < 2 {
 		return errors.Join(errs...)
 	}
@@ -167,12 +167,12 @@ func linesOf(errs []error) error {
 	return errors.New(strings.Join(lines, "\nerror: "))
 }
 
-// enqueueBatch is how many units one transaction takes.
-const enqueueBatch = 20
+// maxEnqueueBatch is how many units one transaction takes.
+const maxEnqueueBatch = 20
 
-// enqueueAll puts a command into the queue of each unit.
-func enqueueAll(o *operator, s *state.State, units, command []string) (all []state.Action, err error) {
-	for batch := range slices.Chunk(units, enqueueBatch) {
+// enqueueCommand puts a command into the queue of each unit.
+func enqueueCommand(o *operator, s *state.State, units, command []string) (all []state.Action, err error) {
+	for batch := range slices.Chunk(units, maxEnqueueBatch) {
 		var added []state.Action
 		err := s.Update(o.ctx, func(tx *state.Tx) error {
 			added = nil
@@ -186,15 +186,15 @@ func enqueueAll(o *operator, s *state.State, units, command []string) (all []sta
 			return nil
 		})
 		if err != nil {
-			return nil, errors.Join(err, cancelAll(o.ctx, s, all))
+			return nil, errors.Join(err, cancelActions(o.ctx, s, all))
 		}
 		all = append(all, added...)
 	}
 	return all, nil
 }
 
-// cancelAll ends what has not ended.
-func cancelAll(ctx context.Context, s *state.State, actions []state.Action) error {
+// cancelActions ends what has not ended.
+func cancelActions(ctx context.Context, s *state.State, actions []state.Action) error {
 	var errs []error
 	for _, a := range actions {
 		err := s.Update(ctx, func(tx *state.Tx) error { return tx.CancelAction(a.ID, time.Now()) })
@@ -205,9 +205,9 @@ func cancelAll(ctx context.Context, s *state.State, actions []state.Action) erro
 	return errors.Join(errs...)
 }
 
-// waitFor waits until all have settled, at most so long (0: without end). What
+// waitOrCancel waits until all have settled, at most so long (0: without end). What
 // has not ended by then, or when the operator interrupts, is ended; why says which.
-func (w *waiter) waitFor(most time.Duration) (why string, err error) {
+func (w *actionWaiter) waitOrCancel(most time.Duration) (why string, err error) {
 	ctx, cancel := context.WithCancel(w.o.ctx)
 	if most > 0 {
 		ctx, cancel = context.WithTimeout(w.o.ctx, most)
@@ -218,7 +218,7 @@ func (w *waiter) waitFor(most time.Duration) (why string, err error) {
 		return "", err
 	}
 	var left []state.Action
-	for _, a := range w.all {
+	for _, a := range w.actions {
 		if !a.action.Ended() {
 			left = append(left, a.action)
 		}
@@ -232,14 +232,14 @@ func (w *waiter) waitFor(most time.Duration) (why string, err error) {
 	if w.o.ctx.Err() != nil {
 		why = "interrupted"
 	}
-	return why, w.end(left)
+	return why, w.cancelRemaining(left)
 }
 
-// end cancels what is left, and waits for it to be over.
-func (w *waiter) end(left []state.Action) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.o.ctx), endGrace)
+// cancelRemaining cancels what is left, and waits for it to be over.
+func (w *actionWaiter) cancelRemaining(left []state.Action) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.o.ctx), cancelTimeout)
 	defer cancel()
-	if err := cancelAll(ctx, w.state, left); err != nil {
+	if err := cancelActions(ctx, w.state, left); err != nil {
 		return err
 	}
 	if err := w.wait(ctx); err != nil && ctx.Err() == nil {

@@ -52,7 +52,7 @@ func TestTargetsOfRun(t *testing.T) {
 		{runCmd{Service: []string{"nosuch"}}, nil, nil, "nosuch"},
 		{runCmd{}, nil, nil, "where to run"},
 	} {
-		to, err := tc.cmd.targets(t.Context(), st)
+		to, err := tc.cmd.findTargets(t.Context(), st)
 		if tc.err != "" {
 			if err == nil || !strings.Contains(err.Error(), tc.err) {
 				t.Errorf("%+v: error %v", tc.cmd, err)

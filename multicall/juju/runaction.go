@@ -27,8 +27,8 @@ type runActionCmd struct {
 
 // waitFlag is --wait or --wait=TIME.
 type waitFlag struct {
-	set  bool
-	most time.Duration // 0: without end
+	set     bool
+	timeout time.Duration // 0: without end
 }
 
 // Decode reads the time, if one is given.
@@ -38,7 +38,7 @@ func (w *waitFlag) Decode(ctx *kong.DecodeContext) (err error) {
 		return nil
 	}
 	text := ctx.Scan.Pop().String()
-	if w.most, err = time.ParseDuration(text); err != nil || w.most <= 0 {
+	if w.timeout, err = time.ParseDuration(text); err != nil || w.timeout <= 0 {
 		return fmt.Errorf("cannot wait %q: want a time as in 90s or 5m", text)
 	}
 	return nil
@@ -63,7 +63,7 @@ Examples:
 
 // Run queues the action on each unit and, with --wait, waits for the end.
 func (c runActionCmd) Run(o *operator) error {
-	call, err := c.parse()
+	call, err := c.parseWords()
 	if err != nil {
 		return console.Hint(console.Usage(err), "as in: juju run-action mysql/0 backup filename=dump.gz")
 	}
@@ -72,28 +72,28 @@ func (c runActionCmd) Run(o *operator) error {
 			return console.Usage(err)
 		}
 	}
-	return o.open(func(s *state.State) error {
+	return o.openChosen(func(s *state.State) error {
 		actions, err := call.enqueue(o, s)
 		if err != nil {
 			return err
 		}
 		if !c.Wait.set {
-			return call.queued(o, s, actions)
+			return call.reportQueued(o, s, actions)
 		}
-		return awaitActions(o, s, actions, c.Wait.most, c.Format)
+		return awaitActions(o, s, actions, c.Wait.timeout, c.Format)
 	})
 }
 
-// actionCall is an action as it was asked for.
-type actionCall struct {
+// actionRequest is an action as it was asked for.
+type actionRequest struct {
 	units  []string
 	action string
 	pairs  []string
 	file   map[string]any
 }
 
-// parse takes units, action and parameters apart.
-func (c runActionCmd) parse() (call actionCall, err error) {
+// parseWords takes units, action and parameters apart.
+func (c runActionCmd) parseWords() (call actionRequest, err error) {
 	i := slices.IndexFunc(c.Words, func(w string) bool { return !charm.IsUnit(w) })
 	switch {
 	case i == 0:
@@ -101,7 +101,7 @@ func (c runActionCmd) parse() (call actionCall, err error) {
 	case i < 0:
 		return call, errors.New("it is not said which action")
 	}
-	call = actionCall{units: c.Words[:i], action: c.Words[i], pairs: c.Words[i+1:]}
+	call = actionRequest{units: c.Words[:i], action: c.Words[i], pairs: c.Words[i+1:]}
 	return call, charm.CheckAction(call.action)
 }
 
@@ -119,11 +119,11 @@ func readParams(path string) (map[string]any, error) {
 }
 
 // enqueue puts the action into the queue of each unit, of all or none.
-func (call actionCall) enqueue(o *operator, s *state.State) (all []state.Action, err error) {
+func (call actionRequest) enqueue(o *operator, s *state.State) (all []state.Action, err error) {
 	err = s.Update(o.ctx, func(tx *state.Tx) error {
 		all = nil
 		for _, unit := range call.units {
-			params, err := call.parameters(tx.View, unit)
+			params, err := call.mergeParams(tx.View, unit)
 			if err != nil {
 				return err
 			}
@@ -141,8 +141,8 @@ func (call actionCall) enqueue(o *operator, s *state.State) (all []state.Action,
 	return all, err
 }
 
-// parameters are those of the file with those of the command line over them.
-func (call actionCall) parameters(v *state.View, unit string) (map[string]any, error) {
+// mergeParams are those of the file with those of the command line over them.
+func (call actionRequest) mergeParams(v *state.View, unit string) (map[string]any, error) {
 	actions, err := v.UnitActions(unit)
 	if err != nil {
 		return nil, err
@@ -162,42 +162,42 @@ func (call actionCall) parameters(v *state.View, unit string) (map[string]any, e
 		if err != nil {
 			return nil, fmt.Errorf("cannot read parameter %q: %w", key, err)
 		}
-		params = putParam(params, path, value)
+		params = setParam(params, path, value)
 	}
 	return params, nil
 }
 
-// putParam puts a value where the path leads; dictionaries on the way are copied,
+// setParam puts a value where the path leads; dictionaries on the way are copied,
 // and what is none gives way.
-func putParam(into map[string]any, path []string, value any) map[string]any {
+func setParam(into map[string]any, path []string, value any) map[string]any {
 	out := map[string]any{}
 	for key, old := range into {
 		out[key] = old
 	}
 	if len(path) > 1 {
 		inner, _ := out[path[0]].(map[string]any)
-		value = putParam(inner, path[1:], value)
+		value = setParam(inner, path[1:], value)
 	}
 	out[path[0]] = value
 	return out
 }
 
-// queued prints the ids, and warns of what will not happen soon or was perhaps
+// reportQueued prints the ids, and warns of what will not happen soon or was perhaps
 // not meant.
-func (call actionCall) queued(o *operator, s *state.State, actions []state.Action) error {
+func (call actionRequest) reportQueued(o *operator, s *state.State, actions []state.Action) error {
 	for _, a := range actions {
 		fmt.Fprintln(o.streams.Out, a.ID)
 	}
-	call.warn(o, s, actions)
+	call.warnQueued(o, s, actions)
 	if len(actions) == 1 {
 		o.note("hint: juju show-action-output --wait %d shows what comes of it", actions[0].ID)
 	}
 	return nil
 }
 
-// warn says what may be wrong. That it cannot find out is no error: the action
+// warnQueued says what may be wrong. That it cannot find out is no error: the action
 // is queued.
-func (call actionCall) warn(o *operator, s *state.State, actions []state.Action) {
+func (call actionRequest) warnQueued(o *operator, s *state.State, actions []state.Action) {
 	_ = s.View(o.ctx, func(v *state.View) error {
 		for _, a := range actions {
 			present, err := v.Present(state.UnitAgent(a.Unit))
@@ -219,7 +219,7 @@ func (call actionCall) warn(o *operator, s *state.State, actions []state.Action)
 // awaitActions waits until all have ended, and shows what has come of them. What
 // has not ended in time goes on.
 func awaitActions(o *operator, s *state.State, actions []state.Action, most time.Duration, format string) error {
-	w := newWaiter(o, s, actions)
+	w := newActionWaiter(o, s, actions)
 	w.progress = func(a state.Action, line state.ActionLine) {
 		head := ""
 		if len(actions) > 1 {
@@ -235,14 +235,14 @@ func awaitActions(o *operator, s *state.State, actions []state.Action, most time
 	if err := w.wait(ctx); err != nil && ctx.Err() == nil {
 		return err
 	}
-	return errors.Join(showActions(o, w.all, format), w.verdict(most))
+	return errors.Join(printActions(o, w.actions, format), w.outcomeError(most))
 }
 
-// verdict is nil if all have completed.
-func (w *waiter) verdict(most time.Duration) error {
+// outcomeError is nil if all have completed.
+func (w *actionWaiter) outcomeError(most time.Duration) error {
 	var errs []string
 	var hints []string
-	for _, a := range w.all {
+	for _, a := range w.actions {
 		what := fmt.Sprintf("action %d on unit %q", a.action.ID, a.action.Unit)
 		switch {
 		case a.action.Status == state.ActionCompleted:
@@ -250,8 +250,8 @@ func (w *waiter) verdict(most time.Duration) error {
 		case a.action.Ended():
 			errs = append(errs, fmt.Sprintf("%s is %s: %s", what, a.action.Status, a.action.Message))
 			continue
-		case a.stuck != "":
-			errs = append(errs, fmt.Sprintf("%s is %s: %s", what, a.action.Status, a.stuck))
+		case a.stuckReason != "":
+			errs = append(errs, fmt.Sprintf("%s is %s: %s", what, a.action.Status, a.stuckReason))
 		case w.o.ctx.Err() != nil:
 			errs = append(errs, fmt.Sprintf("%s is %s still, and goes on", what, a.action.Status))
 		default:

@@ -10,17 +10,17 @@ import (
 	"bijou/state"
 )
 
-// ran is what came of a command on some units.
-type ran struct {
-	o   *operator
-	all []*awaited
-	why string // why those that did not end by themselves were ended
+// runResult is what came of a command on some units.
+type runResult struct {
+	o            *operator
+	actions      []*awaitedAction
+	cancelReason string // why those that did not end by themselves were ended
 
 	down []error // of units on which it was not run
 }
 
-// ranUnit is one unit's part in YAML and JSON.
-type ranUnit struct {
+// unitResult is one unit's part in YAML and JSON.
+type unitResult struct {
 	Unit    string `json:"unit" yaml:"unit"`
 	ID      int    `json:"id" yaml:"id"`
 	Status  string `json:"status" yaml:"status"`
@@ -31,50 +31,50 @@ type ranUnit struct {
 }
 
 // print prints all, and answers the exit code as an error.
-func (r ran) print(format string) error {
+func (r runResult) print(format string) error {
 	if format == "plain" {
-		return r.plain()
+		return r.printPlain()
 	}
-	units := make([]ranUnit, 0, len(r.all))
-	for _, a := range r.all {
-		u := ranUnit{
+	units := make([]unitResult, 0, len(r.actions))
+	for _, a := range r.actions {
+		u := unitResult{
 			Unit: a.action.Unit, ID: a.action.ID, Status: string(a.action.Status), Code: a.action.Code,
 			Stdout: string(a.output.Stdout), Stderr: string(a.output.Stderr),
 		}
 		if u.Message = a.action.Message; !a.action.Ended() || a.action.Status == state.ActionCancelled {
-			u.Message = cmp.Or(a.stuck, r.why)
+			u.Message = cmp.Or(a.stuckReason, r.cancelReason)
 		}
 		units = append(units, u)
 	}
 	if err := r.o.encode(format, units); err != nil {
 		return err
 	}
-	return r.verdict(r.down)
+	return r.exitError(r.down)
 }
 
-// plain prints the outputs as they are; those of several units line by line, each
+// printPlain prints the outputs as they are; those of several units line by line, each
 // behind the unit's name.
-func (r ran) plain() error {
+func (r runResult) printPlain() error {
 	var errs []error
-	for _, a := range r.all {
-		if err := r.write(a); err != nil {
+	for _, a := range r.actions {
+		if err := r.printOutput(a); err != nil {
 			return err
 		}
-		if err := r.failure(a); err != nil {
+		if err := r.unitError(a); err != nil {
 			errs = append(errs, err)
 		}
 	}
-	return r.verdict(append(errs, r.down...))
+	return r.exitError(append(errs, r.down...))
 }
 
-// write prints one unit's outputs.
-func (r ran) write(a *awaited) error {
+// printOutput prints one unit's outputs.
+func (r runResult) printOutput(a *awaitedAction) error {
 	for _, part := range []struct {
 		to   io.Writer
 		data []byte
 	}{{r.o.streams.Out, a.output.Stdout}, {r.o.streams.Err, a.output.Stderr}} {
 		data := string(part.data)
-		if len(r.all) > 1 && data != "" {
+		if len(r.actions) > 1 && data != "" {
 			head := a.action.Unit + ": "
 			data = head + strings.ReplaceAll(strings.TrimSuffix(data, "\n"), "\n", "\n"+head) + "\n"
 		}
@@ -88,14 +88,14 @@ func (r ran) write(a *awaited) error {
 	return nil
 }
 
-// failure says why a unit's command has no success; nil if it has, or if the exit
+// unitError says why a unit's command has no success; nil if it has, or if the exit
 // code of the only unit says it all.
-func (r ran) failure(a *awaited) error {
-	why := cmp.Or(a.stuck, r.why)
+func (r runResult) unitError(a *awaitedAction) error {
+	why := cmp.Or(a.stuckReason, r.cancelReason)
 	switch {
 	case a.action.Status == state.ActionCompleted:
 		return nil
-	case a.action.Code != nil && *a.action.Code != 0 && len(r.all) == 1:
+	case a.action.Code != nil && *a.action.Code != 0 && len(r.actions) == 1:
 		return nil
 	case a.action.Code != nil:
 		return fmt.Errorf("unit %q: %s", a.action.Unit, a.action.Message)
@@ -109,22 +109,22 @@ func (r ran) failure(a *awaited) error {
 	return fmt.Errorf("cannot run on unit %q: %s: what comes of it is shown by: juju show-action-output %d", a.action.Unit, why, a.action.ID)
 }
 
-// verdict is the exit code: that of a single unit's command, else 1 if any failed.
-func (r ran) verdict(errs []error) error {
+// exitError is the exit code: that of a single unit's command, else 1 if any failed.
+func (r runResult) exitError(errs []error) error {
 	code := console.ExitOK
 	if len(r.down) > 0 {
 		code = console.ExitFailure
 	}
-	for _, a := range r.all {
+	for _, a := range r.actions {
 		if a.action.Status != state.ActionCompleted {
 			code = console.ExitFailure
 		}
 	}
-	if only := r.all[0].action.Code; len(r.all)+len(r.down) == 1 && only != nil && *only != 0 {
+	if only := r.actions[0].action.Code; len(r.actions)+len(r.down) == 1 && only != nil && *only != 0 {
 		code = *only
 	}
 	if len(errs) == 0 {
 		return console.Exit(code, nil)
 	}
-	return console.Exit(code, linesOf(errs))
+	return console.Exit(code, joinErrors(errs))
 }

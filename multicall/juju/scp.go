@@ -30,52 +30,52 @@ Examples:
 
 // Run copies, with the program of the machine's provider.
 func (c scpCmd) Run(o *operator) error {
-	there, file, from := cutPlace(c.From)
+	there, file, from := cutRemote(c.From)
 	if !from {
 		var to bool
-		if there, file, to = cutPlace(c.To); !to {
+		if there, file, to = cutRemote(c.To); !to {
 			return console.Usage(errors.New("cannot copy: neither is on a machine: want UNIT:FILE, or MACHINE:FILE"))
 		}
-	} else if _, _, both := cutPlace(c.To); both {
+	} else if _, _, both := cutRemote(c.To); both {
 		return console.Usage(errors.New("cannot copy from one machine to another: copy it here first"))
 	}
-	to, err := o.reach(there)
+	to, err := o.findMachineFolder(there)
 	if err != nil {
 		return err
 	}
 	if len(to.Copy) == 0 {
 		return console.Hint(fmt.Errorf("cannot copy: %s", to.NoCopy), "let it go by a pipe: juju ssh "+there+" 'cat FILE' >FILE; juju ssh "+there+" 'cat >FILE' <FILE; of a folder: tar -c, tar -x")
 	}
-	file = to.name(file)
-	words := [2]string{file, here(c.To)}
+	file = to.remoteName(file)
+	words := [2]string{file, localName(c.To)}
 	if !from {
-		words = [2]string{here(c.From), file}
+		words = [2]string{localName(c.From), file}
 	}
 	args := to.Copy[1:len(to.Copy):len(to.Copy)]
 	if c.Recursive {
 		args = append(args, "-r")
 	}
-	return o.pass(exec.Command(to.Copy[0], append(args, "--", words[0], words[1])...))
+	return o.runForeground(exec.Command(to.Copy[0], append(args, "--", words[0], words[1])...))
 }
 
-// cutPlace takes UNIT:FILE or MACHINE:FILE apart; a colon behind anything else is
+// cutRemote takes UNIT:FILE or MACHINE:FILE apart; a colon behind anything else is
 // a file's of this host.
-func cutPlace(text string) (place, file string, ok bool) {
+func cutRemote(text string) (place, file string, ok bool) {
 	place, file, ok = strings.Cut(text, ":")
 	machine := place != "" && strings.Trim(place, "0123456789") == ""
 	return place, file, ok && (machine || charm.IsUnit(place))
 }
 
-// here is a file of this host, which scp must not take for another's.
-func here(file string) string {
+// localName is a file of this host, which scp must not take for another's.
+func localName(file string) string {
 	if path.IsAbs(file) || strings.HasPrefix(file, ".") {
 		return file
 	}
 	return "./" + file
 }
 
-// name is what the copying program calls a file there.
-func (to onto) name(file string) string {
+// remoteName is what the copying program calls a file there.
+func (to machineFolder) remoteName(file string) string {
 	if !path.IsAbs(file) {
 		file = to.dir + "/" + file
 	}

@@ -32,15 +32,15 @@ func (c setCmd) Run(o *operator) error {
 	}
 	changes := map[string]any{}
 	for option, value := range pairs {
-		if changes[option], err = fileValue(option, value); err != nil {
+		if changes[option], err = readValue(option, value); err != nil {
 			return err
 		}
 	}
-	return configure(o, c.Service, changes)
+	return setConfig(o, c.Service, changes)
 }
 
-// configure changes a service's options, all or none, and says what follows.
-func configure(o *operator, service string, changes map[string]any) error {
+// setConfig changes a service's options, all or none, and says what follows.
+func setConfig(o *operator, service string, changes map[string]any) error {
 	var changed []string
 	err := o.update(func(tx *state.Tx) (err error) {
 		changed, err = tx.SetConfig(service, changes)
@@ -57,8 +57,8 @@ func configure(o *operator, service string, changes map[string]any) error {
 	return nil
 }
 
-// fileValue is the value itself, or the content of the file that @FILE names.
-func fileValue(option, value string) (string, error) {
+// readValue is the value itself, or the content of the file that @FILE names.
+func readValue(option, value string) (string, error) {
 	path, isFile := strings.CutPrefix(value, "@")
 	if !isFile {
 		return value, nil
@@ -122,7 +122,7 @@ func (c getCmd) Run(o *operator) error {
 			return err
 		}
 		set, err := v.Config(c.Service)
-		doc.Service, doc.Charm, doc.Settings = s.Name, s.Charm, settings(&ch.Config, set.Values)
+		doc.Service, doc.Charm, doc.Settings = s.Name, s.Charm, mergeSettings(&ch.Config, set.Values)
 		return err
 	})
 	if err != nil {
@@ -131,8 +131,8 @@ func (c getCmd) Run(o *operator) error {
 	return o.encode("yaml", doc)
 }
 
-// settings joins the charm's options with what the operator has set.
-func settings(schema *charm.Config, set map[string]any) map[string]setting {
+// mergeSettings joins the charm's options with what the operator has set.
+func mergeSettings(schema *charm.Config, set map[string]any) map[string]setting {
 	all := map[string]setting{}
 	effective := schema.Effective(set)
 	for name, option := range schema.Options {

@@ -28,8 +28,8 @@ func (showActionOutputCmd) Help() string {
 
 // Run prints one action, what it has printed and set.
 func (c showActionOutputCmd) Run(o *operator) error {
-	return o.open(func(s *state.State) error {
-		one := awaited{action: state.Action{ID: c.ID}}
+	return o.openChosen(func(s *state.State) error {
+		one := awaitedAction{action: state.Action{ID: c.ID}}
 		err := s.View(o.ctx, func(v *state.View) (err error) {
 			if one.action, err = v.Action(c.ID); err == nil {
 				one.output, err = v.Output(one.action)
@@ -40,9 +40,9 @@ func (c showActionOutputCmd) Run(o *operator) error {
 			return err
 		}
 		if c.Wait.set {
-			return awaitActions(o, s, []state.Action{{ID: c.ID}}, c.Wait.most, c.Format)
+			return awaitActions(o, s, []state.Action{{ID: c.ID}}, c.Wait.timeout, c.Format)
 		}
-		return showActions(o, []*awaited{&one}, c.Format)
+		return printActions(o, []*awaitedAction{&one}, c.Format)
 	})
 }
 
@@ -71,24 +71,24 @@ func newActionDoc(a state.Action, out state.Output) actionDoc {
 		ID: a.ID, Unit: a.Unit, Action: a.Name, Command: a.Command, Parameters: a.Parameters, Status: string(a.Status),
 		Message: a.Message, Results: a.Results, Code: a.Code,
 		Stdout: string(out.Stdout), Stderr: string(out.Stderr), Dropped: out.Dropped,
-		Enqueued: stamp(a.Enqueued), Started: stamp(a.Started), Completed: stamp(a.Completed),
+		Enqueued: formatTime(a.Enqueued), Started: formatTime(a.Started), Completed: formatTime(a.Completed),
 	}
 	for _, line := range a.Progress {
-		doc.Log = append(doc.Log, stamp(line.Time)+" "+line.Message)
+		doc.Log = append(doc.Log, formatTime(line.Time)+" "+line.Message)
 	}
 	return doc
 }
 
-// stamp is a time as documents have it.
-func stamp(t time.Time) string {
+// formatTime is a time as documents have it.
+func formatTime(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
 	return t.UTC().Format(time.RFC3339)
 }
 
-// showActions prints one action, or a list of several.
-func showActions(o *operator, all []*awaited, format string) error {
+// printActions prints one action, or a list of several.
+func printActions(o *operator, all []*awaitedAction, format string) error {
 	var docs []actionDoc
 	for _, a := range all {
 		docs = append(docs, newActionDoc(a.action, a.output))
@@ -119,7 +119,7 @@ Examples:
 func (c showActionStatusCmd) Run(o *operator) error {
 	var actions []state.Action
 	err := o.view(func(v *state.View) (err error) {
-		actions, err = c.read(v)
+		actions, err = c.readActions(v)
 		return err
 	})
 	if err != nil {
@@ -140,8 +140,8 @@ func (c showActionStatusCmd) Run(o *operator) error {
 	return t.Write(o.streams.Out, console.Coloured(o.streams.Out))
 }
 
-// read reads what was asked for, by id.
-func (c showActionStatusCmd) read(v *state.View) (all []state.Action, err error) {
+// readActions reads what was asked for, by id.
+func (c showActionStatusCmd) readActions(v *state.View) (all []state.Action, err error) {
 	if len(c.Which) == 0 {
 		return v.Actions("")
 	}

@@ -26,7 +26,7 @@ Examples:
 
 // Run runs it, in juju's place.
 func (c sshCmd) Run(o *operator) error {
-	to, err := o.reach(c.Target)
+	to, err := o.findMachineFolder(c.Target)
 	if err != nil {
 		return err
 	}
@@ -39,5 +39,5 @@ func (c sshCmd) Run(o *operator) error {
 		line = `exec "${SHELL:-/bin/sh}"`
 	}
 	// A line of its own, so that a comment at the command's end changes nothing.
-	return o.pass(to.Run("cd -P "+shellWord(to.dir)+" || exit 1\n"+line, o.atTerminal()))
+	return o.runForeground(to.Run("cd -P "+quoteShellWord(to.dir)+" || exit 1\n"+line, o.isInteractive()))
 }

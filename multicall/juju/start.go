@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	// startLimit is how long the background process may take to be there; it
+	// startTimeout is how long the background process may take to be there; it
 	// usually takes a fraction of a second.
-	startLimit = time.Minute
-	// haltGrace is how long it may take to end before it is killed.
-	haltGrace = 30 * time.Second
+	startTimeout = time.Minute
+	// haltTimeout is how long it may take to end before it is killed.
+	haltTimeout = 30 * time.Second
 )
 
 // startCmd is `juju start`.
@@ -58,7 +58,7 @@ func (c startCmd) Run(o *operator) error {
 			return s.Update(o.ctx, func(tx *state.Tx) error { return tx.AssignClaim(c.Machine, nil) })
 		})
 	case c.Moved:
-		if e, err = o.takeOver(e); err != nil {
+		if e, err = o.claimMachines(e); err != nil {
 			return err
 		}
 	}
@@ -67,7 +67,7 @@ func (c startCmd) Run(o *operator) error {
 		return err
 	}
 	if pid != 0 {
-		o.note("the background process of environment %q runs already, %s", e.Name, o.describe(pid))
+		o.note("the background process of environment %q runs already, %s", e.Name, o.describeProcess(pid))
 		return nil
 	}
 	return o.startBackground(e)
@@ -78,26 +78,26 @@ func (c startCmd) Run(o *operator) error {
 // started.
 func (o *operator) startBackground(e home.Environment) error {
 	return o.openState(e, func(s *state.State) error {
-		mark := logMark(e)
+		mark := logSize(e)
 		alive, err := o.parts.Start(e)
 		if err != nil {
-			return errors.Join(err, logTail(e, mark))
+			return errors.Join(err, readLogTail(e, mark))
 		}
 		pid, err := o.awaitBackground(s, e, alive)
 		if err != nil {
-			return errors.Join(err, logTail(e, mark))
+			return errors.Join(err, readLogTail(e, mark))
 		}
 		log := e.LogFile("0")
 		if service := o.parts.Service(pid); service != "" {
 			log = "the journal: journalctl -u " + service
 		}
-		o.note("  machine 0 runs, %s; it logs to %s", o.describe(pid), log)
+		o.note("  machine 0 runs, %s; it logs to %s", o.describeProcess(pid), log)
 		return nil
 	})
 }
 
-// describe is a background process for messages.
-func (o *operator) describe(pid int) string {
+// describeProcess is a background process for messages.
+func (o *operator) describeProcess(pid int) string {
 	if service := o.parts.Service(pid); service != "" {
 		return fmt.Sprintf("with process id %d, as systemd's %s", pid, service)
 	}
@@ -107,14 +107,14 @@ func (o *operator) describe(pid int) string {
 // awaitBackground waits until the process has announced machine 0, and returns
 // its id.
 func (o *operator) awaitBackground(s *state.State, e home.Environment, alive func() bool) (pid int, err error) {
-	ctx, cancel := context.WithTimeout(o.ctx, startLimit)
+	ctx, cancel := context.WithTimeout(o.ctx, startTimeout)
 	defer cancel()
 	for {
 		lives := alive()
 		if pid, err = o.parts.Running(e.MachineDir("0")); err != nil {
 			return 0, err
 		}
-		ready, err := present(ctx, s)
+		ready, err := isAnnounced(ctx, s)
 		switch {
 		case err != nil || ready && pid != 0:
 			return pid, err
@@ -127,8 +127,8 @@ func (o *operator) awaitBackground(s *state.State, e home.Environment, alive fun
 	}
 }
 
-// present tells if machine 0 is announced.
-func present(ctx context.Context, s *state.State) (ready bool, err error) {
+// isAnnounced tells if machine 0 is announced.
+func isAnnounced(ctx context.Context, s *state.State) (ready bool, err error) {
 	err = s.View(ctx, func(v *state.View) error {
 		ready, err = v.Present(state.MachineAgent("0"))
 		return err
@@ -146,8 +146,8 @@ func pause(ctx context.Context) error {
 	}
 }
 
-// logMark is where the background process's log ends now.
-func logMark(e home.Environment) int64 {
+// logSize is where the background process's log ends now.
+func logSize(e home.Environment) int64 {
 	info, err := os.Stat(e.LogFile("0"))
 	if err != nil {
 		return 0
@@ -155,8 +155,8 @@ func logMark(e home.Environment) int64 {
 	return info.Size()
 }
 
-// logTail is what the log says since the mark, at most its last 2 KiB, as an error.
-func logTail(e home.Environment, mark int64) error {
+// readLogTail is what the log says since the mark, at most its last 2 KiB, as an error.
+func readLogTail(e home.Environment, mark int64) error {
 	f, err := os.Open(e.LogFile("0"))
 	if err != nil {
 		return nil

@@ -50,7 +50,7 @@ func (c statusCmd) Run(o *operator) error {
 	}
 	var s state.Status
 	err := o.view(func(v *state.View) (err error) {
-		s, err = c.read(v)
+		s, err = c.readStatus(v)
 		return err
 	})
 	if err != nil {
@@ -58,34 +58,34 @@ func (c statusCmd) Run(o *operator) error {
 	}
 	chosen := selectStatus(s, c.Globs)
 	if len(c.Globs) > 0 && len(chosen.status.Services) == 0 {
-		return unmatched(chosen.unmatched)
+		return unmatchedError(chosen.unmatched)
 	}
 	text, err := c.render(chosen.status, c.Output == "" && console.Coloured(o.streams.Out))
 	if err != nil {
 		return err
 	}
-	return errors.Join(c.put(o, text), unmatched(chosen.unmatched))
+	return errors.Join(c.writeText(o, text), unmatchedError(chosen.unmatched))
 }
 
-// read reads the status, as far as the caller may see it.
-func (c statusCmd) read(v *state.View) (state.Status, error) {
+// readStatus reads the status, as far as the caller may see it.
+func (c statusCmd) readStatus(v *state.View) (state.Status, error) {
 	if c.Secrets {
 		return v.StatusWithSecrets(time.Now())
 	}
 	return v.Status(time.Now())
 }
 
-// unmatched is the error of patterns that match nothing; nil of none.
-func unmatched(globs []string) error {
+// unmatchedError is the error of patterns that match nothing; nil of none.
+func unmatchedError(globs []string) error {
 	if len(globs) == 0 {
 		return nil
 	}
-	return console.Hint(fmt.Errorf("no service or unit matches %s", strings.Join(quoted(globs), ", ")),
+	return console.Hint(fmt.Errorf("no service or unit matches %s", strings.Join(quoteAll(globs), ", ")),
 		"a pattern matches a whole name: mysql, 'mysql*', 'mysql/*'; juju status shows all names")
 }
 
-// put writes the text to where it is wanted.
-func (c statusCmd) put(o *operator, text string) error {
+// writeText writes the text to where it is wanted.
+func (c statusCmd) writeText(o *operator, text string) error {
 	if c.Output != "" {
 		return writeOutput(o, c.Output, []byte(text))
 	}
@@ -96,13 +96,13 @@ func (c statusCmd) put(o *operator, text string) error {
 // render prints the status in the wanted format.
 func (c statusCmd) render(s state.Status, coloured bool) (string, error) {
 	var text bytes.Buffer
-	if err := c.write(&text, s, coloured); err != nil {
+	if err := c.writeFormat(&text, s, coloured); err != nil {
 		return "", fmt.Errorf("cannot print status: %w", err)
 	}
 	return text.String(), nil
 }
 
-func (c statusCmd) write(w io.Writer, s state.Status, coloured bool) error {
+func (c statusCmd) writeFormat(w io.Writer, s state.Status, coloured bool) error {
 	switch c.Format {
 	case "yaml":
 		return yaml.NewEncoder(w).Encode(s)
@@ -115,5 +115,5 @@ func (c statusCmd) write(w io.Writer, s state.Status, coloured bool) error {
 	case "dot":
 		return writeDot(w, s)
 	}
-	return tabular{status: s, coloured: coloured, relations: c.Relations}.write(w)
+	return statusTables{status: s, coloured: coloured, relations: c.Relations}.write(w)
 }

@@ -41,7 +41,7 @@ func sample() state.Status {
 
 func TestTabular(t *testing.T) {
 	var b strings.Builder
-	if err := (tabular{status: sample()}).write(&b); err != nil {
+	if err := (statusTables{status: sample()}).write(&b); err != nil {
 		t.Fatal(err)
 	}
 	want := `MACHINE  STATE    ADDRESS    INSTANCE   SERIES  MESSAGE
@@ -70,7 +70,7 @@ relation-0  ring       db:ring    db:ring   up
 func TestTabularRelations(t *testing.T) {
 	status := selectStatus(sample(), []string{"blog"}).status
 	var b strings.Builder
-	if err := (tabular{status: status, relations: true}).write(&b); err != nil {
+	if err := (statusTables{status: status, relations: true}).write(&b); err != nil {
 		t.Fatal(err)
 	}
 	_, got, _ := strings.Cut(b.String(), "RELATION")

@@ -21,8 +21,8 @@ func writeDot(w io.Writer, s state.Status) error {
 	for _, name := range slices.Sorted(maps.Keys(s.Services)) {
 		writeBox(&b, name, s.Services[name])
 	}
-	for _, name := range strangers(s) {
-		writeLine(&b, quote(name), attributes{"label": name, "style": "dotted"})
+	for _, name := range foreignServices(s) {
+		writeLine(&b, quoteDot(name), attributes{"label": name, "style": "dotted"})
 	}
 	for _, name := range relationNames(s) {
 		writeEdge(&b, name, s.Relations[name])
@@ -32,8 +32,8 @@ func writeDot(w io.Writer, s state.Status) error {
 	return err
 }
 
-// strangers are the services that relations name and the status has not.
-func strangers(s state.Status) []string {
+// foreignServices are the services that relations name and the status has not.
+func foreignServices(s state.Status) []string {
 	names := map[string]bool{}
 	for _, r := range s.Relations {
 		for name := range r.Services {
@@ -46,9 +46,9 @@ func strangers(s state.Status) []string {
 }
 
 func writeBox(b *strings.Builder, name string, view state.ServiceView) {
-	a := attributes{"label": fmt.Sprintf("%s\n%s\n%s", name, view.Charm, count(len(view.Units), "unit"))}
+	a := attributes{"label": fmt.Sprintf("%s\n%s\n%s", name, view.Charm, formatCount(len(view.Units), "unit"))}
 	for _, u := range view.Units {
-		if bad(u.State) {
+		if isErrorState(u.State) {
 			a["color"] = "red"
 		}
 	}
@@ -56,7 +56,7 @@ func writeBox(b *strings.Builder, name string, view state.ServiceView) {
 		a["peripheries"] = "2"
 	}
 	a.setLife(view.Life)
-	writeLine(b, quote(name), a)
+	writeLine(b, quoteDot(name), a)
 }
 
 // writeEdge draws a relation; a peer relation goes from its service to itself.
@@ -67,11 +67,11 @@ func writeEdge(b *strings.Builder, name string, r state.RelationView) {
 		label += " - " + r.Services[provider].Name
 	}
 	a := attributes{"label": name + "\n" + label}
-	if bad(relationState(r)) {
+	if isErrorState(relationState(r)) {
 		a["color"] = "red"
 	}
 	a.setLife(r.Life)
-	writeLine(b, quote(consumer)+" -> "+quote(provider), a)
+	writeLine(b, quoteDot(consumer)+" -> "+quoteDot(provider), a)
 }
 
 // attributes are what is said of a box or an edge.
@@ -86,15 +86,15 @@ func (a attributes) setLife(life state.Life) {
 func writeLine(b *strings.Builder, what string, a attributes) {
 	var words []string
 	for _, key := range slices.Sorted(maps.Keys(a)) {
-		words = append(words, key+"="+quote(a[key]))
+		words = append(words, key+"="+quoteDot(a[key]))
 	}
 	fmt.Fprintf(b, "  %s [%s];\n", what, strings.Join(words, ", "))
 }
 
-// quote makes a string of graphviz's language: any text between quotes, with \"
+// quoteDot makes a string of graphviz's language: any text between quotes, with \"
 // for a quote. Line ends become \n, which labels understand; other backslashes are
 // doubled, since labels understand more than that.
-func quote(text string) string {
+func quoteDot(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
 		lines[i] = strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(sanitize.Escape(line))

@@ -14,7 +14,7 @@ import (
 // relationNames are the relations' names, what is in trouble first, else by number.
 func relationNames(s state.Status) []string {
 	return slices.SortedFunc(maps.Keys(s.Relations), func(a, b string) int {
-		return badFirst(relationState(s.Relations[a]), relationState(s.Relations[b]),
+		return compareErrorFirst(relationState(s.Relations[a]), relationState(s.Relations[b]),
 			compareNumbers(strings.TrimPrefix(a, "relation-"), strings.TrimPrefix(b, "relation-")))
 	})
 }
@@ -25,7 +25,7 @@ func relationTable(s state.Status) *console.Table {
 	for _, name := range relationNames(s) {
 		r := s.Relations[name]
 		provider, consumer := relationEnds(r)
-		t.Add(colour(relationState(r)), name, r.Interface, provider, consumer, withLife(relationState(r), r.Life), relationMessage(r))
+		t.Add(stateColour(relationState(r)), name, r.Interface, provider, consumer, withLife(relationState(r), r.Life), relationMessage(r))
 	}
 	return t
 }
@@ -65,7 +65,7 @@ func relationMessage(r state.RelationView) string {
 	for _, end := range r.Services {
 		for unit, view := range end.Units {
 			if view.Message != "" {
-				messages = append(messages, unit+": "+firstLine(view.Message)+whyFailed(view.Stderr, view.See))
+				messages = append(messages, unit+": "+firstLine(view.Message)+failureHint(view.Stderr, view.See))
 			}
 		}
 	}
@@ -82,7 +82,7 @@ func relationUnitTable(s state.Status) *console.Table {
 		for _, service := range slices.Sorted(maps.Keys(r.Services)) {
 			end := r.Services[service]
 			add := func(unit, shown, message string) {
-				t.Add(colour(shown), name, r.Interface, string(r.Scope), service+":"+end.Name, string(end.Role), unit, withLife(shown, r.Life), message)
+				t.Add(stateColour(shown), name, r.Interface, string(r.Scope), service+":"+end.Name, string(end.Role), unit, withLife(shown, r.Life), message)
 			}
 			if len(end.Units) == 0 {
 				add("-", end.State, "")
@@ -99,7 +99,7 @@ func relationUnitTable(s state.Status) *console.Table {
 // relationUnits are the end's units, what is in trouble first.
 func relationUnits(end state.RelationEnd) []string {
 	return slices.SortedFunc(maps.Keys(end.Units), func(a, b string) int {
-		return badFirst(end.Units[a].State, end.Units[b].State, charm.CompareUnits(a, b))
+		return compareErrorFirst(end.Units[a].State, end.Units[b].State, charm.CompareUnits(a, b))
 	})
 }
 
@@ -113,5 +113,5 @@ func relationUnitMessage(u state.RelationUnit) string {
 	case !u.NextRetry.IsZero():
 		text += " (next retry at " + u.NextRetry.Local().Format(time.TimeOnly) + ")"
 	}
-	return text + whyFailed(u.Stderr, u.See)
+	return text + failureHint(u.Stderr, u.See)
 }

@@ -19,11 +19,11 @@ func checkGlobs(globs []string) error {
 	return nil
 }
 
-// globs are the patterns of one command, and which of them have matched.
-type globs map[string]bool
+// globMatcher are the patterns of one command, and which of them have matched.
+type globMatcher map[string]bool
 
-func newGlobs(patterns []string) globs {
-	g := globs{}
+func newGlobMatcher(patterns []string) globMatcher {
+	g := globMatcher{}
 	for _, p := range patterns {
 		g[p] = false
 	}
@@ -31,7 +31,7 @@ func newGlobs(patterns []string) globs {
 }
 
 // match tells if one of the patterns matches the name, and remembers all that do.
-func (g globs) match(name string) (matches bool) {
+func (g globMatcher) match(name string) (matches bool) {
 	for pattern := range g {
 		if ok, _ := path.Match(pattern, name); ok {
 			g[pattern], matches = true, true
@@ -55,7 +55,7 @@ func selectStatus(s state.Status, patterns []string) selection {
 	if len(patterns) == 0 {
 		return selection{status: s}
 	}
-	g := newGlobs(patterns)
+	g := newGlobMatcher(patterns)
 	kept := state.Status{
 		Machines: map[string]state.MachineView{}, Services: map[string]state.ServiceView{}, Relations: map[string]state.RelationView{},
 	}
@@ -76,11 +76,11 @@ func selectStatus(s state.Status, patterns []string) selection {
 			kept.Relations[name] = view
 		}
 	}
-	return selection{status: kept, unmatched: g.unmatched(patterns)}
+	return selection{status: kept, unmatched: g.listUnmatched(patterns)}
 }
 
-// unmatched are the patterns that have matched nothing.
-func (g globs) unmatched(patterns []string) (none []string) {
+// listUnmatched are the patterns that have matched nothing.
+func (g globMatcher) listUnmatched(patterns []string) (none []string) {
 	for _, p := range patterns {
 		if !g[p] {
 			none = append(none, p)
@@ -91,7 +91,7 @@ func (g globs) unmatched(patterns []string) (none []string) {
 
 // selectService keeps a service's units that match; ok is false if nothing of it
 // does.
-func selectService(name string, view state.ServiceView, g globs) (kept state.ServiceView, ok bool) {
+func selectService(name string, view state.ServiceView, g globMatcher) (kept state.ServiceView, ok bool) {
 	whole := g.match(name)
 	units := map[string]state.UnitView{}
 	for unit, u := range view.Units {
@@ -131,8 +131,8 @@ func selectEnd(end state.RelationEnd, service state.ServiceView) state.RelationE
 	return end
 }
 
-// quoted are the patterns as messages show them.
-func quoted(patterns []string) []string {
+// quoteAll are the patterns as messages show them.
+func quoteAll(patterns []string) []string {
 	all := make([]string, len(patterns))
 	for i, p := range patterns {
 		all[i] = strconv.Quote(p)

@@ -15,14 +15,14 @@ import (
 	"bijou/state/charm"
 )
 
-// tabular is a status as tables. What is in trouble comes first in its table.
-type tabular struct {
+// statusTables is a status as tables. What is in trouble comes first in its table.
+type statusTables struct {
 	status    state.Status
 	coloured  bool
 	relations bool // every unit of every relation, instead of one line a relation
 }
 
-func (t tabular) write(w io.Writer) error {
+func (t statusTables) write(w io.Writer) error {
 	related := relationTable
 	if t.relations {
 		related = relationUnitTable
@@ -43,13 +43,13 @@ func (t tabular) write(w io.Writer) error {
 	return nil
 }
 
-// bad tells if a state is one that an operator must see to.
-func bad(state string) bool { return strings.HasSuffix(state, "error") || state == "down" }
+// isErrorState tells if a state is one that an operator must see to.
+func isErrorState(state string) bool { return strings.HasSuffix(state, "error") || state == "down" }
 
-// colour is the colour of a row in that state.
-func colour(state string) console.Colour {
+// stateColour is the colour of a row in that state.
+func stateColour(state string) console.Colour {
 	switch {
-	case bad(state):
+	case isErrorState(state):
 		return console.Red
 	case state == "pending" || state == "start":
 		return console.Yellow
@@ -57,12 +57,12 @@ func colour(state string) console.Colour {
 	return ""
 }
 
-// badFirst orders what is in trouble before what is not, else by less.
-func badFirst(a, b string, names int) int {
+// compareErrorFirst orders what is in trouble before what is not, else by less.
+func compareErrorFirst(a, b string, names int) int {
 	switch {
-	case bad(a) && !bad(b):
+	case isErrorState(a) && !isErrorState(b):
 		return -1
-	case bad(b) && !bad(a):
+	case isErrorState(b) && !isErrorState(a):
 		return 1
 	}
 	return names
@@ -71,11 +71,11 @@ func badFirst(a, b string, names int) int {
 func machineTable(s state.Status) *console.Table {
 	t := console.NewTable("MACHINE", "STATE", "ADDRESS", "INSTANCE", "SERIES", "MESSAGE")
 	ids := slices.SortedFunc(maps.Keys(s.Machines), func(a, b string) int {
-		return badFirst(string(s.Machines[a].State), string(s.Machines[b].State), compareNumbers(a, b))
+		return compareErrorFirst(string(s.Machines[a].State), string(s.Machines[b].State), compareNumbers(a, b))
 	})
 	for _, id := range ids {
 		m := s.Machines[id]
-		t.Add(colour(string(m.State)), id, withLife(string(m.State), m.Life), m.DNSName, m.InstanceID, m.Series, machineMessage(m))
+		t.Add(stateColour(string(m.State)), id, withLife(string(m.State), m.Life), m.DNSName, m.InstanceID, m.Series, machineMessage(m))
 	}
 	return t
 }
@@ -126,8 +126,8 @@ func serviceTable(s state.Status) *console.Table {
 	return t
 }
 
-// unitsOfAll are all units, by name.
-func unitsOfAll(s state.Status) map[string]state.UnitView {
+// allUnits are all units, by name.
+func allUnits(s state.Status) map[string]state.UnitView {
 	units := map[string]state.UnitView{}
 	for _, sv := range s.Services {
 		maps.Copy(units, sv.Units)
@@ -136,9 +136,9 @@ func unitsOfAll(s state.Status) map[string]state.UnitView {
 }
 
 func unitTable(s state.Status) *console.Table {
-	units := unitsOfAll(s)
+	units := allUnits(s)
 	names := slices.SortedFunc(maps.Keys(units), func(a, b string) int {
-		return badFirst(eyeState(units[a]), eyeState(units[b]), charm.CompareUnits(a, b))
+		return compareErrorFirst(rowState(units[a]), rowState(units[b]), charm.CompareUnits(a, b))
 	})
 	t := console.NewTable("UNIT", "STATE", "WORKLOAD", "MACHINE", "ADDRESS", "PORTS", "MESSAGE")
 	for _, name := range names {
@@ -150,7 +150,7 @@ func unitTable(s state.Status) *console.Table {
 		if u.Leader {
 			name += " *" // apart from the name, which scripts look for with a space behind it
 		}
-		t.Add(colour(eyeState(u)), name, withLife(u.State, u.Life), cmp.Or(workload.Current, "-"), u.Machine, u.PublicAddress,
+		t.Add(stateColour(rowState(u)), name, withLife(u.State, u.Life), cmp.Or(workload.Current, "-"), u.Machine, u.PublicAddress,
 			strings.Join(u.OpenPorts, ","), unitMessage(u, workload.Message))
 	}
 	return t
@@ -158,7 +158,7 @@ func unitTable(s state.Status) *console.Table {
 
 // runningTable has a row for each unit that runs something.
 func runningTable(s state.Status) *console.Table {
-	units := unitsOfAll(s)
+	units := allUnits(s)
 	t := console.NewTable("RUNNING", "UNIT", "SINCE", "HELD BY")
 	for _, name := range slices.SortedFunc(maps.Keys(units), charm.CompareUnits) {
 		if r := units[name].Running; r != nil {
@@ -189,12 +189,12 @@ func unitMessage(u state.UnitView, workload string) string {
 	case !i.NextRetry.IsZero():
 		text += " (next retry at " + i.NextRetry.Local().Format(time.TimeOnly) + ")"
 	}
-	return text + whyFailed(i.Stderr, i.See)
+	return text + failureHint(i.Stderr, i.See)
 }
 
-// whyFailed is what a failed hook has said last, and the command that tells more; empty
+// failureHint is what a failed hook has said last, and the command that tells more; empty
 // if there is none.
-func whyFailed(stderr, see string) string {
+func failureHint(stderr, see string) string {
 	switch {
 	case see == "":
 		return ""
@@ -210,8 +210,8 @@ func troubleMessage(t state.Trouble) string {
 		t.Since.Local().Format(time.TimeOnly), t.NextRetry.Local().Format(time.TimeOnly))
 }
 
-// eyeState is the state by which a unit's row is coloured and put in its place.
-func eyeState(u state.UnitView) string {
+// rowState is the state by which a unit's row is coloured and put in its place.
+func rowState(u state.UnitView) string {
 	if u.Trouble != nil {
 		return "error"
 	}

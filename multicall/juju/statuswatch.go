@@ -12,22 +12,22 @@ func (c statusCmd) watch(o *operator) error {
 	defer stop()
 	screen := console.NewScreen(o.streams.Out)
 	coloured := c.Output == "" && console.Coloured(o.streams.Out)
-	return o.open(func(s *state.State) error {
-		f := follower{o: o, state: s, settle: settle, scopes: []state.Scope{state.WatchAll()}}
+	return o.openChosen(func(s *state.State) error {
+		f := follower{o: o, state: s, settleInterval: settleInterval, scopes: []state.Scope{state.WatchAll()}}
 		f.read = func(v *state.View) (func() error, error) {
-			status, err := c.read(v)
+			status, err := c.readStatus(v)
 			if err != nil {
 				return nil, err
 			}
 			text, err := c.render(selectStatus(status, c.Globs).status, coloured)
-			return func() error { return c.show(o, screen, text) }, err
+			return func() error { return c.showStatus(o, screen, text) }, err
 		}
 		return f.follow(ctx)
 	})
 }
 
-// show shows one state of things.
-func (c statusCmd) show(o *operator, screen *console.Screen, text string) error {
+// showStatus shows one state of things.
+func (c statusCmd) showStatus(o *operator, screen *console.Screen, text string) error {
 	if c.Output != "" {
 		return writeOutput(o, c.Output, []byte(text))
 	}

@@ -27,7 +27,7 @@ func (stopCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
-	stopped, err := o.stop(e)
+	stopped, err := o.stopAgents(e)
 	if err != nil {
 		return fmt.Errorf("cannot stop environment %q: %w", e.Name, err)
 	}
@@ -35,17 +35,17 @@ func (stopCmd) Run(o *operator) error {
 		o.note("no process of environment %q runs on this host", e.Name)
 		return nil
 	}
-	o.note("environment %q: %s ended; juju start goes on", e.Name, count(stopped, "agent"))
+	o.note("environment %q: %s ended; juju start goes on", e.Name, formatCount(stopped, "agent"))
 	return nil
 }
 
-// stopPasses is how often agents are looked for: one that was about to start others
+// maxStopPasses is how often agents are looked for: one that was about to start others
 // when it was told to end may have done so.
-const stopPasses = 5
+const maxStopPasses = 5
 
-// stop ends the processes until none is found, and says how many there were.
-func (o *operator) stop(e home.Environment) (stopped int, err error) {
-	for range stopPasses {
+// stopAgents ends the processes until none is found, and says how many there were.
+func (o *operator) stopAgents(e home.Environment) (stopped int, err error) {
+	for range maxStopPasses {
 		n, err := o.stopOnce(e)
 		stopped += n
 		if err != nil || n == 0 {
@@ -73,7 +73,7 @@ func (o *operator) stopOnce(e home.Environment) (stopped int, err error) {
 			err = o.parts.StopService(service)
 		}
 		if err == nil {
-			err = o.parts.Halt(o.ctx, dir, haltGrace)
+			err = o.parts.Halt(o.ctx, dir, haltTimeout)
 		}
 		if err != nil {
 			return stopped, err

@@ -21,5 +21,5 @@ func (c unsetCmd) Run(o *operator) error {
 	for _, option := range c.Options {
 		changes[option] = nil
 	}
-	return configure(o, c.Service, changes)
+	return setConfig(o, c.Service, changes)
 }

@@ -45,11 +45,11 @@ func (c upgradeCharmCmd) Run(o *operator) error {
 	if c.Switch != "" && c.Revision != nil {
 		return console.Usage(errors.New("--switch and --revision cannot be used together: a charm to switch to says its own revision"))
 	}
-	return o.open(func(s *state.State) error {
+	return o.openChosen(func(s *state.State) error {
 		for {
 			err := c.upgrade(o, s)
-			if !errors.Is(err, errMoved) {
-				return o.adviseForce(err)
+			if !errors.Is(err, errServiceMoved) {
+				return o.withForceHint(err)
 			}
 		}
 	})
@@ -62,26 +62,26 @@ func (c upgradeCharmCmd) upgrade(o *operator, s *state.State) error {
 		return fmt.Errorf("cannot upgrade service %q: %w", c.Service, err)
 	}
 	defer os.RemoveAll(scratch)
-	u, err := c.begin(o, s)
+	u, err := c.newUpgrade(o, s)
 	if err == nil {
-		u.target, err = u.find(c, scratch)
+		u.target, err = u.findTarget(c, scratch)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot upgrade service %q: %w", c.Service, err)
 	}
 	if c.DryRun {
-		return u.explain()
+		return u.printPlan()
 	}
 	return u.run()
 }
 
-// errMoved: somebody else has upgraded the service since it was looked at, so
+// errServiceMoved: somebody else has upgraded the service since it was looked at, so
 // that what is newer is to be found out again.
-var errMoved = errors.New("the service has gone over to another charm meanwhile")
+var errServiceMoved = errors.New("the service has gone over to another charm meanwhile")
 
-// begin reads what the service runs now.
-func (c upgradeCharmCmd) begin(o *operator, s *state.State) (*upgrade, error) {
-	u := &upgrade{o: o, state: s, force: c.Force || c.Retry, retry: c.Retry, anySeries: c.ForceSeries, needs: c.Force, other: c.Switch != ""}
+// newUpgrade reads what the service runs now.
+func (c upgradeCharmCmd) newUpgrade(o *operator, s *state.State) (*upgrade, error) {
+	u := &upgrade{o: o, state: s, force: c.Force || c.Retry, retry: c.Retry, anySeries: c.ForceSeries, allowUnsupported: c.Force, switching: c.Switch != ""}
 	return u, s.View(o.ctx, func(v *state.View) (err error) {
 		if u.service, err = v.Service(c.Service); err != nil {
 			return err
@@ -93,20 +93,20 @@ func (c upgradeCharmCmd) begin(o *operator, s *state.State) (*upgrade, error) {
 
 // upgrade is one upgrade of a service under way.
 type upgrade struct {
-	o         *operator
-	state     *state.State
-	service   state.Service
-	now       state.Charm // what the service runs
-	target    target
-	force     bool
-	retry     bool // what has failed runs again
-	anySeries bool // it may be for another series
-	needs     bool // it may need what bijou does not have
-	other     bool // a charm of another name is welcome
+	o                *operator
+	state            *state.State
+	service          state.Service
+	now              state.Charm // what the service runs
+	target           upgradeTarget
+	force            bool
+	retry            bool // what has failed runs again
+	anySeries        bool // it may be for another series
+	allowUnsupported bool // it may need what bijou does not have
+	switching        bool // a charm of another name is welcome
 }
 
-// target is the charm to go over to.
-type target struct {
+// upgradeTarget is the charm to go over to.
+type upgradeTarget struct {
 	url    charm.URL
 	origin state.Origin
 	found  charm.Found // its files; empty path: the environment has it already
@@ -118,7 +118,7 @@ type target struct {
 func (u *upgrade) run() error {
 	for {
 		err := u.commit()
-		if !errors.Is(err, errTaken) {
+		if !errors.Is(err, errRevisionTaken) {
 			return err
 		}
 		u.target.url.Revision++ // another service brought another charm of that revision
@@ -127,13 +127,13 @@ func (u *upgrade) run() error {
 }
 
 func (u *upgrade) commit() error {
-	behind, err := u.behind()
+	behind, err := u.listBehind()
 	if err != nil {
 		return err
 	}
 	same := u.target.url == u.now.URL
-	if same && len(u.marked(behind)) == 0 {
-		u.saySkipped(behind)
+	if same && len(u.unitsToUpgrade(behind)) == 0 {
+		u.noteSkipped(behind)
 		fmt.Fprintf(u.o.streams.Out, "service %q is already running the latest charm\n", u.service.Name)
 		return nil
 	}
@@ -143,36 +143,36 @@ func (u *upgrade) commit() error {
 			return fmt.Errorf("cannot upgrade service %q: %w", u.service.Name, err)
 		}
 	}
-	if err := u.state.Update(u.o.ctx, func(tx *state.Tx) error { return u.point(tx, record, behind) }); err != nil {
+	if err := u.state.Update(u.o.ctx, func(tx *state.Tx) error { return u.writeUpgrade(tx, record, behind) }); err != nil {
 		return err
 	}
 	if u.target.found.Path != "" && !same {
-		u.o.noteMissingParts(u.target.found.Charm)
+		u.o.noteUnsupported(u.target.found.Charm)
 	}
-	u.writeBack()
+	u.writeRevision()
 	if err := u.state.SweepCharms(u.o.ctx, time.Now()); err != nil {
 		u.o.note("warning: revisions that nobody runs any more are left for later: %v", err)
 	}
-	u.saySkipped(behind)
-	u.o.note("%s", u.move("goes over"))
+	u.noteSkipped(behind)
+	u.o.note("%s", u.describeMove("goes over"))
 	return nil
 }
 
-// point writes the charm and the service's mark.
-func (u *upgrade) point(tx *state.Tx, record state.Charm, behind []state.Behind) error {
+// writeUpgrade writes the charm and the service's mark.
+func (u *upgrade) writeUpgrade(tx *state.Tx, record state.Charm, behind []state.Behind) error {
 	if now, err := tx.Service(u.service.Name); err != nil || now.Charm != u.service.Charm {
-		return errors.Join(err, errMoved)
+		return errors.Join(err, errServiceMoved)
 	}
 	if u.target.found.Path != "" && record.URL == u.target.url {
 		old, err := tx.Charm(record.URL.String())
 		if err == nil && old.SHA256 != record.SHA256 {
-			return errTaken
+			return errRevisionTaken
 		}
 		if err := tx.AddCharm(record); err != nil {
 			return err
 		}
 	}
-	spec := state.UpgradeSpec{Charm: u.target.url, Origin: u.target.origin, Switch: u.other, Force: u.force, Needs: u.needs, Series: u.anySeries}
+	spec := state.UpgradeSpec{Charm: u.target.url, Origin: u.target.origin, Switch: u.switching, Force: u.force, Needs: u.allowUnsupported, Series: u.anySeries}
 	for _, b := range behind {
 		if b.InError && !u.force {
 			spec.Skip = append(spec.Skip, b.Unit)
@@ -192,8 +192,8 @@ func (u *upgrade) point(tx *state.Tx, record state.Charm, behind []state.Behind)
 	return nil
 }
 
-// behind lists the units that do not run the target.
-func (u *upgrade) behind() (behind []state.Behind, err error) {
+// listBehind lists the units that do not run the target.
+func (u *upgrade) listBehind() (behind []state.Behind, err error) {
 	err = u.state.View(u.o.ctx, func(v *state.View) (err error) {
 		behind, err = v.Behind(u.service.Name, u.target.url.String())
 		return err
@@ -201,8 +201,8 @@ func (u *upgrade) behind() (behind []state.Behind, err error) {
 	return behind, err
 }
 
-// marked are those of the units that are to go over.
-func (u *upgrade) marked(behind []state.Behind) (names []string) {
+// unitsToUpgrade are those of the units that are to go over.
+func (u *upgrade) unitsToUpgrade(behind []state.Behind) (names []string) {
 	for _, b := range behind {
 		if u.force || !b.InError {
 			names = append(names, b.Unit)
@@ -211,32 +211,32 @@ func (u *upgrade) marked(behind []state.Behind) (names []string) {
 	return names
 }
 
-// saySkipped names the units that stay behind, and says what takes them along.
-func (u *upgrade) saySkipped(behind []state.Behind) {
+// noteSkipped names the units that stay behind, and says what takes them along.
+func (u *upgrade) noteSkipped(behind []state.Behind) {
 	for _, b := range behind {
 		if b.InError && !u.force {
-			u.o.note("INFO %s", skipping(b))
+			u.o.note("INFO %s", formatSkipped(b))
 		}
 	}
-	if len(u.marked(behind)) < len(behind) {
+	if len(u.unitsToUpgrade(behind)) < len(behind) {
 		u.o.note("hint: what has failed there runs again, of the new charm, with: juju upgrade-charm --retry %s", u.service.Name)
 	}
 }
 
-func skipping(b state.Behind) string {
+func formatSkipped(b state.Behind) string {
 	return fmt.Sprintf("unit %q is not in a running state (state: %s), will not upgrade", b.Unit, b.State)
 }
 
-// move says from where to where the service goes over.
-func (u *upgrade) move(goes string) string {
+// describeMove says from where to where the service goes over.
+func (u *upgrade) describeMove(goes string) string {
 	if u.target.url == u.now.URL {
 		return fmt.Sprintf("service %q runs %s already, and what is behind %s", u.service.Name, u.now.URL, goes)
 	}
 	return fmt.Sprintf("service %q %s from %s to %s", u.service.Name, goes, u.now.URL, u.target.url)
 }
 
-// writeBack makes the folder say the revision that the environment has given it.
-func (u *upgrade) writeBack() {
+// writeRevision makes the folder say the revision that the environment has given it.
+func (u *upgrade) writeRevision() {
 	dir := u.target.found.Path
 	if !u.target.bumped || dir == "" || dir != u.target.origin.Path {
 		return // an archive stays as it is
@@ -248,25 +248,25 @@ func (u *upgrade) writeBack() {
 	u.o.note("INFO setting %s to revision %d", dir, u.target.url.Revision)
 }
 
-// explain says what would be done.
-func (u *upgrade) explain() error {
-	behind, err := u.behind()
+// printPlan says what would be done.
+func (u *upgrade) printPlan() error {
+	behind, err := u.listBehind()
 	if err != nil {
 		return err
 	}
 	out := u.o.streams.Out
-	marked := u.marked(behind)
+	marked := u.unitsToUpgrade(behind)
 	if u.target.url == u.now.URL && len(marked) == 0 {
 		fmt.Fprintf(out, "service %q is already running the latest charm\n", u.service.Name)
 	} else {
-		fmt.Fprintln(out, u.move("would go over"))
+		fmt.Fprintln(out, u.describeMove("would go over"))
 	}
 	for _, unit := range marked {
 		fmt.Fprintf(out, "unit %q would upgrade\n", unit)
 	}
 	for _, b := range behind {
 		if b.InError && !u.force {
-			fmt.Fprintln(out, skipping(b))
+			fmt.Fprintln(out, formatSkipped(b))
 		}
 	}
 	return nil

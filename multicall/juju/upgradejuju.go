@@ -38,7 +38,7 @@ func (c upgradeJujuCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
-	if err := c.check(e, o.parts.Version); err != nil {
+	if err := c.checkVersion(e, o.parts.Version); err != nil {
 		return err
 	}
 	return o.openState(e, func(s *state.State) error {
@@ -46,7 +46,7 @@ func (c upgradeJujuCmd) Run(o *operator) error {
 		if e.Tools, err = home.InstallTools(e.Dir, home.Tools{Version: o.parts.Version, Links: o.parts.Applets}); err != nil {
 			return err
 		}
-		if err := c.order(o, s, e); err != nil {
+		if err := c.publishTools(o, s, e); err != nil {
 			return err
 		}
 		if before == e.Tools {
@@ -55,16 +55,16 @@ func (c upgradeJujuCmd) Run(o *operator) error {
 			o.note("environment %q goes over from %s to %s", e.Name, before, e.Tools)
 		}
 		o.warnIfDown(e)
-		if err := c.await(o, s, e.Tools); err != nil {
+		if err := c.awaitAgents(o, s, e.Tools); err != nil {
 			return err
 		}
 		return o.parts.SweepTools(e, before)
 	})
 }
 
-// order has the agents run the environment's tools from now on. Those of other hosts
+// publishTools has the agents run the environment's tools from now on. Those of other hosts
 // fetch them from the state; where that is a file of this host there are none.
-func (c upgradeJujuCmd) order(o *operator, s *state.State, e home.Environment) error {
+func (c upgradeJujuCmd) publishTools(o *operator, s *state.State, e home.Environment) error {
 	kept := state.Tools{Name: e.Tools, Added: time.Now().UTC()}
 	shared := strings.HasPrefix(e.State, "sqlite:")
 	if !shared {
@@ -89,8 +89,8 @@ func (c upgradeJujuCmd) order(o *operator, s *state.State, e home.Environment) e
 	return e.Save() // after the order: an agent that follows it notes the same by itself
 }
 
-// check refuses an older version than the environment's.
-func (c upgradeJujuCmd) check(e home.Environment, version string) error {
+// checkVersion refuses an older version than the environment's.
+func (c upgradeJujuCmd) checkVersion(e home.Environment, version string) error {
 	now, _, _ := strings.Cut(e.Tools, "-")
 	if c.AllowDowngrade || !olderVersion(version, now) {
 		return nil
@@ -115,9 +115,9 @@ func olderVersion(a, b string) bool {
 	return len(as) < len(bs)
 }
 
-// await waits until the agents that there are run the binary; one whose hooks
+// awaitAgents waits until the agents that there are run the binary; one whose hooks
 // take longer goes over later, by itself.
-func (c upgradeJujuCmd) await(o *operator, s *state.State, tools string) error {
+func (c upgradeJujuCmd) awaitAgents(o *operator, s *state.State, tools string) error {
 	ctx, cancel := context.WithTimeout(o.ctx, c.Wait)
 	defer cancel()
 	there := map[string]bool{}

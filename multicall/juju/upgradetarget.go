@@ -11,33 +11,33 @@ import (
 	"bijou/state/charm"
 )
 
-// find finds the charm that the operator wishes: the one to switch to, a
+// findTarget finds the charm that the operator wishes: the one to switch to, a
 // revision that the environment has, or the greatest where the charm came from.
-func (u *upgrade) find(c upgradeCharmCmd, scratch string) (target, error) {
+func (u *upgrade) findTarget(c upgradeCharmCmd, scratch string) (upgradeTarget, error) {
 	if c.Revision != nil {
 		url := charm.URL{Series: u.now.URL.Series, Name: u.now.URL.Name, Revision: *c.Revision}
-		stored, err := u.stored(url)
+		stored, err := u.isStored(url)
 		if stored || err != nil {
-			return target{url: url, origin: u.service.Origin}, err
+			return upgradeTarget{url: url, origin: u.service.Origin}, err
 		}
 	}
-	found, origin, err := u.look(c, scratch)
+	found, origin, err := u.findCharm(c, scratch)
 	if err != nil {
-		return target{}, err
+		return upgradeTarget{}, err
 	}
 	url := charm.URL{Series: u.now.URL.Series, Name: found.Meta.Name, Revision: found.Revision}
-	t := target{url: url, origin: origin, found: found}
+	t := upgradeTarget{url: url, origin: origin, found: found}
 	switch {
 	case c.Revision != nil && found.Revision != *c.Revision:
 		return t, fmt.Errorf("%s has revision %d of charm %q, and the environment has no revision %d", found.Path, found.Revision, found.Meta.Name, *c.Revision)
 	case c.Revision != nil, url.Name != u.now.URL.Name, url.Revision > u.now.URL.Revision:
 		return t, nil
 	}
-	return u.bump(t)
+	return u.bumpRevision(t)
 }
 
-// stored says if the environment has that charm.
-func (u *upgrade) stored(url charm.URL) (there bool, err error) {
+// isStored says if the environment has that charm.
+func (u *upgrade) isStored(url charm.URL) (there bool, err error) {
 	err = u.state.View(u.o.ctx, func(v *state.View) error {
 		_, err := v.Charm(url.String())
 		there = err == nil
@@ -49,14 +49,14 @@ func (u *upgrade) stored(url charm.URL) (there bool, err error) {
 	return there, err
 }
 
-// look finds the charm's files.
-func (u *upgrade) look(c upgradeCharmCmd, scratch string) (charm.Found, state.Origin, error) {
+// findCharm finds the charm's files.
+func (u *upgrade) findCharm(c upgradeCharmCmd, scratch string) (charm.Found, state.Origin, error) {
 	tools := u.o.parts.HookTools
 	origin := u.service.Origin
 	repository := c.Repository
 	switch {
 	case c.Switch != "":
-		return charmSource{c.Switch, repository, u.series(), tools}.find(scratch)
+		return charmSource{c.Switch, repository, u.lookupSeries(), tools}.find(scratch)
 	case repository == "" && origin.Repository == "":
 		found, _, err := charmSource{origin.Path, "", "", tools}.find(scratch)
 		return found, origin, err
@@ -67,7 +67,7 @@ func (u *upgrade) look(c upgradeCharmCmd, scratch string) (charm.Found, state.Or
 	if err != nil {
 		return charm.Found{}, state.Origin{}, fmt.Errorf("cannot find the repository %q: %w", repository, err)
 	}
-	ref := charm.Ref{Series: cmp.Or(origin.Series, u.series()), Name: u.now.Meta.Name, Revision: -1}
+	ref := charm.Ref{Series: cmp.Or(origin.Series, u.lookupSeries()), Name: u.now.Meta.Name, Revision: -1}
 	if c.Revision != nil {
 		ref.Revision = *c.Revision
 	}
@@ -75,24 +75,24 @@ func (u *upgrade) look(c upgradeCharmCmd, scratch string) (charm.Found, state.Or
 	return found, state.Origin{Repository: dir, Path: found.Path, Series: found.Series, Name: ref.Name}, err
 }
 
-// series is what charms are looked up for; "" is any.
-func (u *upgrade) series() string {
+// lookupSeries is what charms are looked up for; "" is any.
+func (u *upgrade) lookupSeries() string {
 	if u.anySeries || u.service.ForceSeries {
 		return ""
 	}
 	return u.service.Series
 }
 
-// bump gives files whose revision is not newer than the service's charm the next
+// bumpRevision gives files whose revision is not newer than the service's charm the next
 // revision, unless they are those of that charm.
-func (u *upgrade) bump(t target) (target, error) {
+func (u *upgrade) bumpRevision(t upgradeTarget) (upgradeTarget, error) {
 	opts := charm.ArchiveOptions{Tools: u.o.parts.HookTools, Revision: u.now.URL.Revision}
 	info, err := charm.Archive(t.found.Path, io.Discard, opts)
 	if err != nil {
-		return target{}, err
+		return upgradeTarget{}, err
 	}
 	if info.SHA256 == u.now.SHA256 {
-		return target{url: u.now.URL, origin: t.origin}, nil
+		return upgradeTarget{url: u.now.URL, origin: t.origin}, nil
 	}
 	t.url.Revision, t.bumped = u.now.URL.Revision+1, true
 	return t, nil

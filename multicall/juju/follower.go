@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	// settle is the follower's where what there is is printed: a flood of changes costs so
+	// settleInterval is the follower's where what there is is printed: a flood of changes costs so
 	// many looks a second, not one look each.
-	settle = 100 * time.Millisecond
-	// comeback is how long a store that cannot be reached is left alone.
-	comeback = time.Second
+	settleInterval = 100 * time.Millisecond
+	// awayRetryInterval is how long a store that cannot be reached is left alone.
+	awayRetryInterval = time.Second
 )
 
 // follower shows what is in the state again and again, as it changes.
@@ -25,9 +25,9 @@ type follower struct {
 	// read reads what there is, and returns what prints it once the view is over.
 	read func(v *state.View) (print func() error, err error)
 
-	settle time.Duration // how long a change may draw others after it
-	// patience, if set, is how long it may be until the next look, whatever is heard.
-	patience func() time.Duration
+	settleInterval time.Duration // how long a change may draw others after it
+	// pollTimeout, if set, is how long it may be until the next look, whatever is heard.
+	pollTimeout func() time.Duration
 
 	begun bool // something was shown: errors from now on may pass
 	away  bool // the store cannot be reached
@@ -37,29 +37,29 @@ type follower struct {
 // is said once.
 func (f *follower) follow(ctx context.Context) error {
 	for ctx.Err() == nil {
-		revision, err := f.look(ctx)
+		revision, err := f.showOnce(ctx)
 		if err == nil {
-			f.tell(nil)
-			err = f.await(ctx, revision)
+			f.noteAway(nil)
+			err = f.awaitChange(ctx, revision)
 		}
 		if ctx.Err() != nil || console.Unread(err) {
 			break
 		}
-		pause := f.settle
+		pause := f.settleInterval
 		if err != nil {
-			if !f.begun || final(err) {
+			if !f.begun || isFinal(err) {
 				return err
 			}
-			f.tell(err)
-			pause = comeback
+			f.noteAway(err)
+			pause = awayRetryInterval
 		}
 		rest(ctx, pause)
 	}
 	return nil
 }
 
-// look shows what there is, and returns the revision it was read at.
-func (f *follower) look(ctx context.Context) (revision int64, err error) {
+// showOnce shows what there is, and returns the revision it was read at.
+func (f *follower) showOnce(ctx context.Context) (revision int64, err error) {
 	var print func() error
 	err = f.state.View(ctx, func(v *state.View) (err error) {
 		if print, err = f.read(v); err != nil {
@@ -78,27 +78,27 @@ func (f *follower) look(ctx context.Context) (revision int64, err error) {
 	return revision, nil
 }
 
-// await returns when something in the scopes has changed after the revision.
-func (f *follower) await(ctx context.Context, revision int64) error {
+// awaitChange returns when something in the scopes has changed after the revision.
+func (f *follower) awaitChange(ctx context.Context, revision int64) error {
 	w, err := f.state.Watch(ctx, revision, f.scopes...)
 	if err != nil {
 		return err
 	}
 	defer w.Close()
-	if f.patience != nil {
+	if f.pollTimeout != nil {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, f.patience())
+		ctx, cancel = context.WithTimeout(ctx, f.pollTimeout())
 		defer cancel()
 	}
 	_, err = w.Next(ctx)
-	if errors.Is(err, state.ErrCompacted) || f.patience != nil && errors.Is(err, context.DeadlineExceeded) {
+	if errors.Is(err, state.ErrCompacted) || f.pollTimeout != nil && errors.Is(err, context.DeadlineExceeded) {
 		return nil // it has changed so much that nobody remembers how, or it is time
 	}
 	return err
 }
 
-// tell says that the store is away, or back again.
-func (f *follower) tell(err error) {
+// noteAway says that the store is away, or back again.
+func (f *follower) noteAway(err error) {
 	switch {
 	case err != nil && !f.away:
 		f.o.note("warning: %v; waiting until it can be read again", err)
@@ -108,9 +108,9 @@ func (f *follower) tell(err error) {
 	f.away = err != nil
 }
 
-// final tells if waiting does not heal an error: only a store that is away comes
+// isFinal tells if waiting does not heal an error: only a store that is away comes
 // back.
-func final(err error) bool { return !errors.Is(err, state.ErrAway) }
+func isFinal(err error) bool { return !errors.Is(err, state.ErrAway) }
 
 // rest waits so long, or until ctx is done.
 func rest(ctx context.Context, d time.Duration) {

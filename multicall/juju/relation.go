@@ -39,12 +39,12 @@ func (c addRelationCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(o.streams.Out, "%s: %s\n", added, endsText(added))
+	fmt.Fprintf(o.streams.Out, "%s: %s\n", added, formatEndpoints(added))
 	return nil
 }
 
-// endsText prints a relation's ends.
-func endsText(r state.Relation) string {
+// formatEndpoints prints a relation's ends.
+func formatEndpoints(r state.Relation) string {
 	var ends []string
 	for _, e := range r.Endpoints {
 		ends = append(ends, e.String())
@@ -72,10 +72,10 @@ Examples:
 
 // Run makes the relation dying.
 func (c destroyRelationCmd) Run(o *operator) error {
-	return o.open(func(s *state.State) error {
+	return o.openChosen(func(s *state.State) error {
 		var id int
 		err := s.Update(o.ctx, func(tx *state.Tx) (err error) {
-			if id, err = c.find(tx); err == nil {
+			if id, err = c.findID(tx); err == nil {
 				err = tx.DestroyRelation(id)
 			}
 			return err
@@ -91,8 +91,8 @@ func (c destroyRelationCmd) Run(o *operator) error {
 	})
 }
 
-// find returns the id of the relation that is meant.
-func (c destroyRelationCmd) find(tx *state.Tx) (int, error) {
+// findID returns the id of the relation that is meant.
+func (c destroyRelationCmd) findID(tx *state.Tx) (int, error) {
 	if c.B != "" {
 		r, err := tx.FindRelation(c.A, c.B)
 		return r.ID, err

@@ -38,7 +38,7 @@ func (o *operator) refuseCopy(e home.Environment, s *state.State) error {
 // checkOriginal is refuseCopy for commands that do not open the store. One that cannot
 // be opened says nothing.
 func (o *operator) checkOriginal(e home.Environment) error {
-	ctx, cancel := context.WithTimeout(o.ctx, openLimit)
+	ctx, cancel := context.WithTimeout(o.ctx, openTimeout)
 	defer cancel()
 	s, err := state.Open(ctx, e.State)
 	if err != nil {
@@ -47,14 +47,14 @@ func (o *operator) checkOriginal(e home.Environment) error {
 	return errors.Join(o.refuseCopy(e, s), s.Close())
 }
 
-// takeOver makes this folder the one that the environment's machines run from: of a
+// claimMachines makes this folder the one that the environment's machines run from: of a
 // local environment all, of any other machine 0. Whoever ran them from elsewhere ends.
-func (o *operator) takeOver(e home.Environment) (home.Environment, error) {
-	e, err := nameOwnState(e)
+func (o *operator) claimMachines(e home.Environment) (home.Environment, error) {
+	e, err := relocateState(e)
 	if err != nil {
 		return e, err
 	}
-	return e, o.openStore(e, func(s *state.State) error {
+	return e, o.openUnchecked(e, func(s *state.State) error {
 		dirs, err := e.MachineDirs()
 		if err != nil {
 			return err
@@ -63,7 +63,7 @@ func (o *operator) takeOver(e home.Environment) (home.Environment, error) {
 			if dir != e.MachineDir("0") && e.Provider != state.ProviderLocal {
 				continue
 			}
-			if err := o.takeMachine(e, s, filepath.Base(dir)); err != nil {
+			if err := o.claimMachine(e, s, filepath.Base(dir)); err != nil {
 				return err
 			}
 		}
@@ -71,9 +71,9 @@ func (o *operator) takeOver(e home.Environment) (home.Environment, error) {
 	})
 }
 
-// nameOwnState has the record of a folder that was moved name the state in it, where it
+// relocateState has the record of a folder that was moved name the state in it, where it
 // names that by where the folder was.
-func nameOwnState(e home.Environment) (home.Environment, error) {
+func relocateState(e home.Environment) (home.Environment, error) {
 	path, file := strings.CutPrefix(e.State, "sqlite:")
 	if _, err := os.Lstat(path); !file || !errors.Is(err, fs.ErrNotExist) {
 		return e, nil
@@ -85,9 +85,9 @@ func nameOwnState(e home.Environment) (home.Environment, error) {
 	return e, e.Save()
 }
 
-// takeMachine claims one machine for this folder, and waits for the end of a process of
+// claimMachine claims one machine for this folder, and waits for the end of a process of
 // this host that ran it from another.
-func (o *operator) takeMachine(e home.Environment, s *state.State, id string) error {
+func (o *operator) claimMachine(e home.Environment, s *state.State, id string) error {
 	here, err := o.parts.Place(e.MachineDir(id))
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func (o *operator) takeMachine(e home.Environment, s *state.State, id string) er
 		if old, held, err = tx.ClaimHolder(id); err != nil || held && old.SamePlace(here) {
 			return err
 		}
-		if held && o.parts.Lives(old) && isBelow(e.State, e.Dir) {
+		if held && o.parts.Lives(old) && isStateInside(e.State, e.Dir) {
 			return fmt.Errorf("cannot take machine %s over: %s still runs, with a state of its own: end it first", id, old)
 		}
 		return tx.AssignClaim(id, &here)
@@ -111,18 +111,18 @@ func (o *operator) takeMachine(e home.Environment, s *state.State, id string) er
 		return err
 	}
 	o.note("machine %s is that of %s now, and was that of %s", id, here.Folder, old)
-	return o.awaitEnd(old)
+	return o.awaitHolderEnd(old)
 }
 
-// isBelow reports whether the state is a file in the folder.
-func isBelow(url, dir string) bool {
+// isStateInside reports whether the state is a file in the folder.
+func isStateInside(url, dir string) bool {
 	path, file := strings.CutPrefix(url, "sqlite:")
 	return file && strings.HasPrefix(path, dir+"/")
 }
 
-// awaitEnd waits until a process of this host has ended that has lost its machine.
-func (o *operator) awaitEnd(old state.Holder) error {
-	ctx, cancel := context.WithTimeout(o.ctx, haltGrace)
+// awaitHolderEnd waits until a process of this host has ended that has lost its machine.
+func (o *operator) awaitHolderEnd(old state.Holder) error {
+	ctx, cancel := context.WithTimeout(o.ctx, haltTimeout)
 	defer cancel()
 	for o.parts.Lives(old) {
 		if err := pause(ctx); err != nil {

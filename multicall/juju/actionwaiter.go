@@ -1,0 +1,145 @@
+package juju
+
+import (
+	"context"
+	"time"
+
+	"bijou/state"
+)
+
+// agentDownTimeout is how long an agent may be gone before it counts as down: one that
+// starts again, or has lost its session, is back sooner.
+const agentDownTimeout = 15 * time.Second
+
+// awaitedAction is an action or command that somebody waits for.
+type awaitedAction struct {
+	action      state.Action
+	output      state.Output // once it has ended
+	unit        state.Unit
+	absentSince time.Time // since when its agent has not been there; zero: it is
+	stuckReason string    // why it is not waited for any longer; empty: it is
+}
+
+// isSettled says if nothing more is to be waited for.
+func (a awaitedAction) isSettled() bool { return a.action.Ended() || a.stuckReason != "" }
+
+// actionWaiter waits for actions and commands.
+type actionWaiter struct {
+	o       *operator
+	state   *state.State
+	actions []*awaitedAction
+	// progress, if set, is told of what actions say.
+	progress func(a state.Action, line state.ActionLine)
+}
+
+func newActionWaiter(o *operator, s *state.State, actions []state.Action) *actionWaiter {
+	w := &actionWaiter{o: o, state: s}
+	for _, a := range actions {
+		w.actions = append(w.actions, &awaitedAction{action: a})
+	}
+	return w
+}
+
+// wait returns when all have settled, or ctx is done: its error. A store that is
+// away is waited for.
+func (w *actionWaiter) wait(ctx context.Context) error {
+	waiting, stop := context.WithCancel(ctx)
+	defer stop()
+	f := follower{o: w.o, state: w.state, scopes: []state.Scope{state.WatchPresence()}, pollTimeout: w.pollTimeout}
+	for _, a := range w.actions {
+		f.scopes = append(f.scopes, state.WatchAction(a.action.ID))
+	}
+	f.read = func(v *state.View) (func() error, error) {
+		fresh, err := w.readActions(v)
+		return func() error {
+			for i, a := range fresh {
+				w.reportProgress(w.actions[i].action, a.action)
+				*w.actions[i] = a
+			}
+			if w.allSettled() {
+				stop()
+			}
+			return nil
+		}, err
+	}
+	if err := f.follow(waiting); err != nil || w.allSettled() {
+		return err
+	}
+	return ctx.Err()
+}
+
+func (w *actionWaiter) allSettled() bool {
+	for _, a := range w.actions {
+		if !a.isSettled() {
+			return false
+		}
+	}
+	return true
+}
+
+// readActions reads how far all are.
+func (w *actionWaiter) readActions(v *state.View) (fresh []awaitedAction, err error) {
+	for _, a := range w.actions {
+		now, err := a.refresh(v, time.Now())
+		if err != nil {
+			return nil, err
+		}
+		fresh = append(fresh, now)
+	}
+	return fresh, nil
+}
+
+// reportProgress passes on what an action has said since it was last looked at.
+func (w *actionWaiter) reportProgress(before, now state.Action) {
+	for _, line := range now.Progress {
+		known := len(before.Progress) > 0 && !line.Time.After(before.Progress[len(before.Progress)-1].Time)
+		if w.progress != nil && !known {
+			w.progress(now, line)
+		}
+	}
+}
+
+// refresh is what there is by now of one that has not settled.
+func (a awaitedAction) refresh(v *state.View, now time.Time) (_ awaitedAction, err error) {
+	if a.action.Ended() {
+		return a, nil
+	}
+	if a.action, err = v.Action(a.action.ID); err != nil {
+		return a, err
+	}
+	if a.action.Ended() {
+		a.output, err = v.Output(a.action)
+		return a, err
+	}
+	if a.unit, err = v.Unit(a.action.Unit); err != nil {
+		return a, err
+	}
+	present, err := v.Present(state.UnitAgent(a.action.Unit))
+	switch {
+	case present || a.unit.Charm == "": // its agent has yet to come
+		a.absentSince = time.Time{}
+	case a.absentSince.IsZero():
+		a.absentSince = now
+	}
+	if err == nil && !a.absentSince.IsZero() && now.Sub(a.absentSince) >= agentDownTimeout {
+		a.stuckReason = "its agent went down"
+	}
+	if err != nil || a.action.Status != state.ActionPending {
+		return a, err
+	}
+	trouble, err := v.Trouble(state.UnitAgent(a.action.Unit))
+	if trouble != nil && now.Sub(trouble.Since) >= agentDownTimeout {
+		a.stuckReason = "its agent cannot go on: " + trouble.Message
+	}
+	return a, err
+}
+
+// pollTimeout is how long to wait before looking again, whatever is heard.
+func (w *actionWaiter) pollTimeout() time.Duration {
+	for _, a := range w.actions {
+		if !a.isSettled() && !a.absentSince.IsZero() {
+			return time.Second
+		}
+	}
+	return agentDownTimeout
+}

@@ -10,7 +10,6 @@ import (
 	"bijou/state/charm"
 )
 
-// actionsCmd is `juju actions`.
 type actionsCmd struct {
 	Service string `arg:"" help:"The service."`
 	Format  string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml or json (with the schemas of the parameters); default tabular."`
@@ -23,14 +22,12 @@ func (actionsCmd) Help() string {
   juju actions mysql --format yaml`
 }
 
-// actionInfo is one action in YAML and JSON.
 type actionInfo struct {
 	Description string               `json:"description,omitempty" yaml:"description,omitempty"`
 	Params      map[string]paramInfo `json:"params,omitempty" yaml:"params,omitempty"`
 	Required    []string             `json:"required,omitempty" yaml:"required,omitempty"`
 }
 
-// paramInfo is one parameter there.
 type paramInfo struct {
 	Type        string               `json:"type,omitempty" yaml:"type,omitempty"`
 	Description string               `json:"description,omitempty" yaml:"description,omitempty"`
@@ -39,7 +36,7 @@ type paramInfo struct {
 	Properties  map[string]paramInfo `json:"properties,omitempty" yaml:"properties,omitempty"`
 }
 
-// Run prints what actions the service's charm has.
+// Run prints the actions of the service's charm.
 func (c actionsCmd) Run(o *operator) error {
 	var actions map[string]charm.Action
 	err := o.view(func(v *state.View) error {
@@ -82,7 +79,7 @@ func paramInfos(s charm.Schema) map[string]paramInfo {
 	return infos
 }
 
-// paramNames lists the parameters, those that must be given in front.
+// paramNames lists required parameters first, the others in brackets.
 func paramNames(s charm.Schema) string {
 	var required, others []string
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {

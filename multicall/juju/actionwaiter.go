@@ -7,11 +7,10 @@ import (
 	"bijou/state"
 )
 
-// agentDownTimeout is how long an agent may be gone before it counts as down: one that
-// starts again, or has lost its session, is back sooner.
+// agentDownTimeout is how long an agent may be absent before it counts as down: one that
+// restarts, or has lost its session, is back sooner.
 const agentDownTimeout = 15 * time.Second
 
-// awaitedAction is an action or command that somebody waits for.
 type awaitedAction struct {
 	action      state.Action
 	output      state.Output // once it has ended
@@ -20,10 +19,9 @@ type awaitedAction struct {
 	stuckReason string    // why it is not waited for any longer; empty: it is
 }
 
-// isSettled says if nothing more is to be waited for.
 func (a awaitedAction) isSettled() bool { return a.action.Ended() || a.stuckReason != "" }
 
-// actionWaiter waits for actions and commands.
+// actionWaiter waits for actions and commands of operators to end.
 type actionWaiter struct {
 	o       *operator
 	state   *state.State
@@ -40,8 +38,8 @@ func newActionWaiter(o *operator, s *state.State, actions []state.Action) *actio
 	return w
 }
 
-// wait returns when all have settled, or ctx is done: its error. A store that is
-// away is waited for.
+// wait blocks until all have settled, or returns ctx's error. It outlasts a store that is
+// away.
 func (w *actionWaiter) wait(ctx context.Context) error {
 	waiting, stop := context.WithCancel(ctx)
 	defer stop()
@@ -77,7 +75,6 @@ func (w *actionWaiter) allSettled() bool {
 	return true
 }
 
-// readActions reads how far all are.
 func (w *actionWaiter) readActions(v *state.View) (fresh []awaitedAction, err error) {
 	for _, a := range w.actions {
 		now, err := a.refresh(v, time.Now())
@@ -89,7 +86,6 @@ func (w *actionWaiter) readActions(v *state.View) (fresh []awaitedAction, err er
 	return fresh, nil
 }
 
-// reportProgress passes on what an action has said since it was last looked at.
 func (w *actionWaiter) reportProgress(before, now state.Action) {
 	for _, line := range now.Progress {
 		known := len(before.Progress) > 0 && !line.Time.After(before.Progress[len(before.Progress)-1].Time)
@@ -99,7 +95,6 @@ func (w *actionWaiter) reportProgress(before, now state.Action) {
 	}
 }
 
-// refresh is what there is by now of one that has not settled.
 func (a awaitedAction) refresh(v *state.View, now time.Time) (_ awaitedAction, err error) {
 	if a.action.Ended() {
 		return a, nil
@@ -134,7 +129,7 @@ func (a awaitedAction) refresh(v *state.View, now time.Time) (_ awaitedAction, e
 	return a, err
 }
 
-// pollTimeout is how long to wait before looking again, whatever is heard.
+// pollTimeout is short while an agent is absent: no event tells that it stayed away.
 func (w *actionWaiter) pollTimeout() time.Duration {
 	for _, a := range w.actions {
 		if !a.isSettled() && !a.absentSince.IsZero() {

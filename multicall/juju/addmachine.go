@@ -9,7 +9,6 @@ import (
 	"bijou/state/charm"
 )
 
-// addMachineCmd is `juju add-machine`.
 type addMachineCmd struct {
 	Placement   string `arg:"" optional:"" help:"Where, as PROVIDER:WHERE: ssh:user@host or ssh:user@host:port."`
 	Number      int    `short:"n" default:"1" placeholder:"N" help:"How many machines; default 1."`
@@ -63,7 +62,6 @@ func (c addMachineCmd) Run(o *operator) error {
 	})
 }
 
-// machineSpec is what was asked for.
 func (c addMachineCmd) machineSpec() (state.MachineSpec, error) {
 	asked, err := parseConstraints(c.Constraints)
 	spec := state.MachineSpec{Series: c.Series, Constraints: asked, Placement: c.Placement}

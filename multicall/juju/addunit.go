@@ -7,13 +7,12 @@ import (
 	"bijou/state"
 )
 
-// placementFlags is where new units go.
+// placementFlags say how many new units there are to be, and where.
 type placementFlags struct {
 	NumUnits int    `short:"n" default:"1" placeholder:"N" help:"How many units; default 1."`
 	To       string `placeholder:"MACHINE" help:"Put them on this machine, or on one of their own: \"new\"."`
 }
 
-// check refuses what no placement can mean.
 func (p placementFlags) check() error {
 	if p.NumUnits < 1 {
 		return console.Usage(fmt.Errorf("cannot add %d units", p.NumUnits))
@@ -21,8 +20,8 @@ func (p placementFlags) check() error {
 	return checkCount(p.NumUnits, "unit")
 }
 
-// maxAtOnce is how many units or machines one command adds: a slip of the finger
-// is not to fill the store.
+// maxAtOnce bounds the units or machines that one command adds: a slip of the finger is
+// not to fill the store.
 const maxAtOnce = 10_000
 
 func checkCount(n int, thing string) error {
@@ -34,7 +33,6 @@ func checkCount(n int, thing string) error {
 
 func (p placementFlags) placement() state.Placement { return state.Placement{Machine: p.To} }
 
-// addUnitCmd is `juju add-unit`.
 type addUnitCmd struct {
 	Service string `arg:"" help:"The service."`
 	placementFlags

@@ -14,7 +14,6 @@ import (
 	"bijou/state/archive"
 )
 
-// backupCmd is `juju backup`.
 type backupCmd struct {
 	File            string `arg:"" help:"Where it is written, readable by you only; - is stdout."`
 	WithCredentials bool   `help:"Also the files that the state's URL names: keys, and passwords."`
@@ -33,7 +32,8 @@ Examples:
   juju backup - | ssh elsewhere 'cat >prod.zip'`
 }
 
-// maxBackupAttempts is how often a backup is begun again, if what it reads has gone meanwhile.
+// maxBackupAttempts is how often a backup is begun again because something it reads was
+// removed meanwhile.
 const maxBackupAttempts = 5
 
 // Run writes the backup.
@@ -65,7 +65,6 @@ func (c backupCmd) Run(o *operator) error {
 	return nil
 }
 
-// backup is one backup under way.
 type backup struct {
 	o      *operator
 	cmd    backupCmd
@@ -73,7 +72,6 @@ type backup struct {
 	header archive.Header
 }
 
-// writeBackup writes it.
 func (b *backup) writeBackup(s *state.State, to io.Writer) error {
 	w := archive.NewWriter(to)
 	h, err := s.Backup(b.o.ctx, w)
@@ -93,7 +91,6 @@ func (b *backup) writeBackup(s *state.State, to io.Writer) error {
 	return w.Close(b.header)
 }
 
-// addCredentials adds the files that the state's URL names.
 func (b *backup) addCredentials(w *archive.Writer) (err error) {
 	var files []string
 	if b.header.State, files, err = b.env.Portable(); err != nil || len(files) == 0 {
@@ -119,7 +116,6 @@ func (b *backup) addCredentials(w *archive.Writer) (err error) {
 	return nil
 }
 
-// addUnits adds the units' folders of this host.
 func (b *backup) addUnits(s *state.State, w *archive.Writer) error {
 	if !b.cmd.WithUnits {
 		b.header.Lacks = append(b.header.Lacks, "units' folders; --with-units takes along those of this host")
@@ -161,7 +157,6 @@ func (b *backup) addUnits(s *state.State, w *archive.Writer) error {
 	return nil
 }
 
-// noteOutcome says what was done.
 func (b *backup) noteOutcome() {
 	h := b.header
 	b.o.note("environment %q is backed up to %s, as of revision %d: %s, %s", b.env.Name, b.cmd.File, h.Revision, formatCount(h.Keys, "key"), formatCount(h.Blobs, "blob"))

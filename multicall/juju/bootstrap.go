@@ -17,14 +17,13 @@ import (
 	"bijou/state/durable"
 )
 
-// defaultEnvironment is what an environment is called that nobody named.
+// defaultEnvironment is the name of an environment that nobody named.
 const defaultEnvironment = "default"
 
-// defaultSeries is that of charms which do not say one, unless the operator or the
-// provider does.
+// defaultSeries is for charms that name none, unless the operator or the provider names
+// another.
 const defaultSeries = "noble"
 
-// bootstrapCmd is `juju bootstrap`.
 type bootstrapCmd struct {
 	Provider      string            `default:"local" placeholder:"NAME" help:"Who makes machines; \"local\": folders and processes of this host. Others are executables bijou-provider-NAME on BIJOU_PLUGIN_PATH or PATH."`
 	State         string            `env:"BIJOU_STATE" placeholder:"URL" help:"Where the state is kept: sqlite:PATH, etcd://HOST:PORT,.../PREFIX or etcd+unix:///SOCKET?prefix=/PREFIX; default: a file in the environment's folder."`
@@ -48,8 +47,8 @@ Examples:
   juju bootstrap --constraints "mem=2G arch=amd64"`
 }
 
-// Run makes the environment and starts its background process. What it made is
-// taken away again if that fails.
+// Run makes the environment and starts its background process. If that fails, it removes
+// what it made.
 func (c bootstrapCmd) Run(o *operator) error {
 	asked, err := parseConstraints(c.Constraints)
 	if err != nil {
@@ -78,7 +77,6 @@ func (c bootstrapCmd) Run(o *operator) error {
 	return nil
 }
 
-// newEnvironment checks what was asked for and says what the environment will be.
 func (c bootstrapCmd) newEnvironment(o *operator) (home.Environment, error) {
 	name := o.name
 	if name == "" {
@@ -104,8 +102,8 @@ func (c bootstrapCmd) newEnvironment(o *operator) (home.Environment, error) {
 	return e, err
 }
 
-// stateURL makes the path of a SQLite URL absolute, since processes of other
-// folders open it.
+// stateURL makes the path of a SQLite URL absolute, since processes in other folders open
+// it.
 func (c bootstrapCmd) stateURL(e home.Environment) (string, error) {
 	if c.State == "" {
 		return "sqlite:" + e.StateFile(), nil
@@ -132,7 +130,6 @@ func newUUID() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// bootstrap is one bootstrap under way.
 type bootstrap struct {
 	o            *operator
 	cmd          bootstrapCmd
@@ -144,7 +141,6 @@ type bootstrap struct {
 	restore      *restore          // the backup that it is made of; nil: it begins empty
 }
 
-// run goes through the steps.
 func (b *bootstrap) run() error {
 	if err := b.clearFolder(); err != nil {
 		return err
@@ -180,8 +176,8 @@ func (b *bootstrap) run() error {
 	return nil
 }
 
-// clearFolder removes what a bootstrap that was cut off has left. Where an environment
-// is put back, units' folders may be left of it.
+// clearFolder removes what an interrupted bootstrap has left. With restore --replace
+// units' folders may be there, and stay.
 func (b *bootstrap) clearFolder() error {
 	if b.restore == nil {
 		b.o.note("bootstrapping environment %q in %s", b.env.Name, b.env.Dir)
@@ -194,7 +190,8 @@ func (b *bootstrap) clearFolder() error {
 	return b.claim.Clear()
 }
 
-// keepStateURL is the URL of the state, with the credentials that it names kept.
+// keepStateURL copies the credentials that the URL names into the environment's folder,
+// and returns the URL that names the copies.
 func (b *bootstrap) keepStateURL() (string, error) {
 	if b.restore != nil {
 		return b.restore.chooseStateURL(b.env)
@@ -202,7 +199,6 @@ func (b *bootstrap) keepStateURL() (string, error) {
 	return b.env.KeepCredentials(b.env.State)
 }
 
-// environmentRecord is what the state says of the environment.
 func (b *bootstrap) environmentRecord() state.Environment {
 	return state.Environment{
 		Name: b.env.Name, UUID: b.env.UUID, Provider: b.env.Provider,
@@ -211,7 +207,6 @@ func (b *bootstrap) environmentRecord() state.Environment {
 	}
 }
 
-// createState makes the store.
 func (b *bootstrap) createState() error {
 	if err := durable.MkdirAll(filepath.Dir(b.env.StateFile()), 0o700); err != nil {
 		return fmt.Errorf("cannot make the state's folder: %w", err)
@@ -227,7 +222,6 @@ func (b *bootstrap) createState() error {
 	return state.Create(b.o.ctx, b.env.State, b.environmentRecord())
 }
 
-// undo takes away what a failed bootstrap has made.
 func (b *bootstrap) undo() error {
 	ctx, cancel := b.o.cleanupContext()
 	defer cancel()

@@ -9,8 +9,8 @@ import (
 	"bijou/state"
 )
 
-// checkProvider asks the provider what it is, before anything is made. One whose
-// machines could not reach the state is refused.
+// checkProvider runs before anything is made, and refuses a provider whose machines could
+// not reach the state.
 func (b *bootstrap) checkProvider() error {
 	var err error
 	b.provider, err = b.o.parts.Examine(b.o.ctx, b.env, b.cmd.Config)
@@ -30,8 +30,8 @@ func (b *bootstrap) checkProvider() error {
 	return nil
 }
 
-// environmentConfig is what the environment is to be configured with: what was asked for, and
-// which file the provider is.
+// environmentConfig adds to the operator's values the sum of the provider's executable, by
+// which a replaced one is noticed.
 func (b *bootstrap) environmentConfig() map[string]string {
 	config := maps.Clone(b.cmd.Config)
 	if b.provider.SHA256 == "" {

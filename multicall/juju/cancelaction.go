@@ -8,7 +8,6 @@ import (
 	"bijou/state"
 )
 
-// cancelActionCmd is `juju cancel-action`.
 type cancelActionCmd struct {
 	IDs []int `arg:"" name:"id" help:"The actions' ids."`
 	removalFlags

@@ -12,7 +12,7 @@ import (
 	"bijou/state/charm"
 )
 
-// charmSource is what an operator names a charm by, and where that is looked up.
+// charmSource is how an operator named a charm, and where it is looked up.
 type charmSource struct {
 	name       string
 	repository string   // a folder of charms; empty: the name is a path
@@ -20,9 +20,9 @@ type charmSource struct {
 	tools      []string // the hook tools, which an archive may hold as links
 }
 
-// find reads the charm: from a folder, from an archive (unpacked below scratch),
-// or by name from a repository. What could be both is a folder or archive only
-// if it is written as a path.
+// find reads the charm: from a folder, from an archive (unpacked below scratch), or by
+// name from a repository. With a repository given, a folder or archive has to be written
+// as a path.
 func (c charmSource) find(scratch string) (charm.Found, state.Origin, error) {
 	isPath := strings.HasPrefix(c.name, ".") || strings.HasPrefix(c.name, "/") || strings.HasPrefix(c.name, "~")
 	if info, err := os.Stat(c.name); isPath || c.repository == "" && err == nil {
@@ -59,8 +59,6 @@ func (c charmSource) find(scratch string) (charm.Found, state.Origin, error) {
 	return found, state.Origin{Repository: dir, Path: found.Path, Series: found.Series, Name: found.Meta.Name}, nil
 }
 
-// chooseSeries is the series to look the charm up for: as its name says, or as it
-// is to be.
 func (c charmSource) chooseSeries(ref charm.Ref) (string, error) {
 	if ref.Series != "" && c.series != "" && ref.Series != c.series {
 		return "", fmt.Errorf("cannot use charm %q for series %q: it is one for %q", c.name, c.series, ref.Series)
@@ -68,7 +66,6 @@ func (c charmSource) chooseSeries(ref charm.Ref) (string, error) {
 	return cmp.Or(ref.Series, c.series), nil
 }
 
-// readFolder reads the charm in the folder that was named.
 func (c charmSource) readFolder() (charm.Found, state.Origin, error) {
 	path, err := filepath.Abs(c.name)
 	if err != nil {
@@ -81,8 +78,7 @@ func (c charmSource) readFolder() (charm.Found, state.Origin, error) {
 	return charm.Found{Charm: read, Path: path}, state.Origin{Path: path, Name: read.Meta.Name}, nil
 }
 
-// readArchive unpacks the archive that was named into dir, as safely as a unit
-// does, and reads the charm there.
+// readArchive unpacks the archive into dir with the checks that a unit makes.
 func (c charmSource) readArchive(dir string) (charm.Found, state.Origin, error) {
 	path, err := filepath.Abs(c.name)
 	if err != nil {
@@ -110,7 +106,7 @@ func (c charmSource) readArchive(dir string) (charm.Found, state.Origin, error) 
 	return charm.Found{Charm: read, Path: dir}, state.Origin{Path: path, Name: read.Meta.Name}, nil
 }
 
-// storeCharm archives the charm, checks the archive as a unit will, and stores it.
+// storeCharm checks the archive as a unit will, before it is stored.
 func (o *operator) storeCharm(s *state.State, found charm.Found, url charm.URL) (state.Charm, error) {
 	file, err := os.CreateTemp("", "bijou-charm-")
 	if err != nil {

@@ -12,7 +12,6 @@ import (
 	"bijou/state"
 )
 
-// debugHooksCmd is `juju debug-hooks`.
 type debugHooksCmd struct {
 	Unit     string   `arg:"" help:"The unit, on this host."`
 	Hooks    []string `arg:"" optional:"" name:"hook" help:"Only these hooks; default: all that its charm has."`
@@ -56,7 +55,6 @@ func (c debugHooksCmd) Run(o *operator) error {
 	return c.attachSession(o, socket)
 }
 
-// checkUnitIsLocal refuses a unit that has no folder on this host.
 func (c debugHooksCmd) checkUnitIsLocal(o *operator) error {
 	e, err := o.home.Choose(o.name)
 	if err != nil {
@@ -76,7 +74,8 @@ func (c debugHooksCmd) checkUnitIsLocal(o *operator) error {
 	return nil
 }
 
-// startSession makes the session and tells the unit's agent of it.
+// startSession starts tmux before it tells the unit's agent, which would find no session
+// otherwise.
 func (c debugHooksCmd) startSession(o *operator, socket string) error {
 	intro := fmt.Sprintf("echo 'Hooks of %s open windows here. The session ends with its last window.'; exec \"${SHELL:-/bin/sh}\"", c.Unit)
 	tmux := exec.Command("tmux", "-S", socket, "new-session", "-d", "-s", state.DebugSession, "-n", c.Unit, "/bin/sh", "-c", intro)
@@ -92,7 +91,6 @@ func (c debugHooksCmd) startSession(o *operator, socket string) error {
 	return err
 }
 
-// attachSession shows the session until it ends or the operator detaches from it.
 func (c debugHooksCmd) attachSession(o *operator, socket string) error {
 	tmux := exec.Command("tmux", "-S", socket, "attach", "-t", state.DebugSession)
 	tmux.Stdin, tmux.Stdout, tmux.Stderr = os.Stdin, os.Stdout, os.Stderr

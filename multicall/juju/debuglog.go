@@ -15,7 +15,6 @@ import (
 	"bijou/state/sanitize"
 )
 
-// debugLogCmd is `juju debug-log`.
 type debugLogCmd struct {
 	Follow  bool     `short:"f" help:"Go on printing what comes."`
 	Unit    []string `short:"u" aliases:"include" sep:"none" placeholder:"UNIT" help:"Only this unit (or machine-0), or those that a pattern matches ('wordpress/*'); may be repeated."`
@@ -41,8 +40,8 @@ Examples:
   juju debug-log --since 10m --exclude 'machine-*' --format json`
 }
 
-// Run prints the lines by time and, with --follow, goes on until interrupted, or
-// until nobody reads any more.
+// Run prints the lines by time and, with --follow, goes on until interrupted, or until
+// nobody reads any more.
 func (c debugLogCmd) Run(o *operator) error {
 	if c.maxLines() < 0 {
 		return console.Usage(fmt.Errorf("cannot show %d lines", c.maxLines()))
@@ -65,7 +64,7 @@ func (c debugLogCmd) Run(o *operator) error {
 	})
 }
 
-// maxLines is how many lines are wanted; 0 is all.
+// maxLines is 0 for all.
 func (c debugLogCmd) maxLines() int {
 	switch {
 	case c.Lines != nil:
@@ -76,7 +75,6 @@ func (c debugLogCmd) maxLines() int {
 	return 0
 }
 
-// logFollower prints a log and what comes after.
 type logFollower struct {
 	debugLogCmd
 	o        *operator
@@ -86,7 +84,7 @@ type logFollower struct {
 	printedEnds map[string]int64 // how far each source's log was printed; nil at first
 }
 
-// watchScope is what is watched: the logs that are named, or all if one is a pattern.
+// watchScope covers the named logs, or all if one is a pattern.
 func (t *logFollower) watchScope() state.Scope {
 	if strings.ContainsAny(strings.Join(t.Unit, ""), `*?[\`) {
 		return state.WatchLogs()
@@ -94,7 +92,6 @@ func (t *logFollower) watchScope() state.Scope {
 	return state.WatchLogs(t.Unit...)
 }
 
-// readNew reads the lines that were not printed before.
 func (t *logFollower) readNew(v *state.View) (print func() error, err error) {
 	ends, err := v.LogEnds()
 	if err != nil {
@@ -113,7 +110,6 @@ func (t *logFollower) readNew(v *state.View) (print func() error, err error) {
 	return func() error { return t.printLines(lines, ends) }, nil
 }
 
-// grownSources are the sources that are wanted and have lines that were not printed.
 func (t *logFollower) grownSources(ends map[string]int64) (sources []string) {
 	g, x := newGlobMatcher(t.Unit), newGlobMatcher(t.Exclude)
 	for source, end := range ends {
@@ -128,7 +124,6 @@ func (t *logFollower) grownSources(ends map[string]int64) (sources []string) {
 	return sources
 }
 
-// printLines prints the lines, and remembers how far the logs were.
 func (t *logFollower) printLines(lines []state.LogLine, ends map[string]int64) error {
 	t.noteDropped(lines, ends)
 	t.printedEnds = ends
@@ -139,8 +134,8 @@ func (t *logFollower) printLines(lines []state.LogLine, ends map[string]int64) e
 	return out.Flush()
 }
 
-// noteDropped says how many lines were dropped from the environment before they could
-// be read. With a level nobody can tell.
+// noteDropped warns of lines that the environment dropped before they were read. With a
+// level set the number cannot be known.
 func (t *logFollower) noteDropped(lines []state.LogLine, ends map[string]int64) {
 	if t.printedEnds == nil || t.Level != "" {
 		return
@@ -156,7 +151,6 @@ func (t *logFollower) noteDropped(lines []state.LogLine, ends map[string]int64) 
 	}
 }
 
-// formatLine is one line as it is printed.
 func (t *logFollower) formatLine(l state.LogLine) string {
 	if !t.Secrets {
 		l.Message = sanitize.HideSecrets(l.Message)
@@ -187,7 +181,7 @@ func hookPrefix(hook string) string {
 	return hook + ": "
 }
 
-// parseSince reads how long ago, or when; a time alone is one of today.
+// parseSince accepts a duration before now, or a time; a time of day alone is today's.
 func parseSince(text string, now time.Time) (time.Time, error) {
 	if ago, err := time.ParseDuration(text); err == nil && ago >= 0 {
 		return now.Add(-ago), nil

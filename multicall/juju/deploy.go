@@ -13,7 +13,6 @@ import (
 	"bijou/state/charm"
 )
 
-// deployCmd is `juju deploy`.
 type deployCmd struct {
 	Charm       string   `arg:"" help:"A charm's folder or zip archive, or with a repository NAME or SERIES/NAME."`
 	Service     string   `arg:"" optional:"" help:"The service's name; default: the charm's."`
@@ -48,8 +47,7 @@ Examples:
   juju deploy ./charms/wordpress --constraints "mem=2G cpu-cores=2" --series noble`
 }
 
-// Run reads and checks the charm, stores its archive, and adds the service with
-// its units.
+// Run reads and checks the charm, stores its archive, and adds the service with its units.
 func (c deployCmd) Run(o *operator) error {
 	if err := errors.Join(c.check(), c.checkJujuVersion()); err != nil {
 		return err
@@ -105,7 +103,7 @@ func (c deployCmd) Run(o *operator) error {
 	})
 }
 
-// checkJujuVersion refuses what charm libraries cannot read as a version.
+// checkJujuVersion refuses what charm libraries cannot parse as a version.
 func (c deployCmd) checkJujuVersion() error {
 	if c.JujuVersion == "" || regexp.MustCompile(`^\d{1,9}\.\d{1,9}\.\d{1,9}$`).MatchString(c.JujuVersion) {
 		return nil
@@ -124,7 +122,6 @@ func (c deployCmd) parseDialect() (charm.Dialect, error) {
 	return d, nil
 }
 
-// readOptions reads --config.
 func (c deployCmd) readOptions(ch *charm.Charm, service string) (map[string]any, error) {
 	if c.Config == "" {
 		return nil, nil
@@ -140,7 +137,6 @@ func (c deployCmd) readOptions(ch *charm.Charm, service string) (map[string]any,
 	return options, nil
 }
 
-// deployment is one deploy under way.
 type deployment struct {
 	o     *operator
 	state *state.State
@@ -152,7 +148,6 @@ type deployment struct {
 	dialectNote string // which dialect, and why, once it is deployed
 }
 
-// run stores the charm and adds the service.
 func (d *deployment) run(series string) error {
 	url, err := d.charmURL(series)
 	if err != nil {
@@ -168,11 +163,11 @@ func (d *deployment) run(series string) error {
 	}
 }
 
-// errRevisionTaken: another archive has the charm URL.
+// errRevisionTaken means that another archive has the charm URL.
 var errRevisionTaken = errors.New("the charm's revision is taken by other content")
 
-// charmURL is the charm's URL: the series is the operator's, the repository's, the
-// charm's own, or the environment's.
+// charmURL takes the series from the operator, the repository, the charm, or the
+// environment, in this order.
 func (d *deployment) charmURL(series string) (charm.URL, error) {
 	var env state.Environment
 	err := d.state.View(d.o.ctx, func(v *state.View) (err error) {
@@ -200,8 +195,6 @@ func (d *deployment) charmURL(series string) (charm.URL, error) {
 	return charm.URL{Series: series, Name: d.found.Meta.Name, Revision: d.found.Revision}, nil
 }
 
-// withForceHint adds how a charm is run all the same where no machine has its series, or
-// bijou not what it needs.
 func (o *operator) withForceHint(err error) error {
 	if _, missing := errors.AsType[*state.MissingError](err); missing {
 		return console.Hint(err, fmt.Sprintf("juju %s --force runs it all the same; its tools for that fail", quoteShellWords(o.args)))
@@ -213,15 +206,14 @@ func (o *operator) withForceHint(err error) error {
 	return err
 }
 
-// noteUnsupported says what the charm asks for and does not get.
 func (o *operator) noteUnsupported(c *charm.Charm) {
 	if required, optional := charm.Missing(c.Meta, c.Config); len(required)+len(optional) > 0 {
 		o.note("warning: the charm asks for %s: this version of bijou has none", strings.Join(append(required, optional...), ", "))
 	}
 }
 
-// addService stores the archive under that URL and adds charm, service and first unit
-// at once: a placement that is refused leaves no service behind.
+// addService adds charm, service and first unit in one transaction: a placement that is
+// refused leaves no service behind.
 func (d *deployment) addService(url charm.URL) error {
 	record, err := d.o.storeCharm(d.state, d.found, url)
 	if err != nil {
@@ -253,7 +245,7 @@ func (d *deployment) addService(url charm.URL) error {
 	})
 }
 
-// addUnits adds the other units. A subordinate's come with their principals.
+// addUnits adds the units after the first. A subordinate's come with their principals.
 func (d *deployment) addUnits() error {
 	if d.found.Meta.Subordinate {
 		return nil

@@ -13,7 +13,6 @@ import (
 	"bijou/state"
 )
 
-// destroyEnvironmentCmd is `juju destroy-environment`.
 type destroyEnvironmentCmd struct {
 	Name    string        `arg:"" optional:"" help:"The environment, if not given by -e."`
 	Yes     bool          `short:"y" help:"Do not ask."`
@@ -69,9 +68,8 @@ func (c destroyEnvironmentCmd) Run(o *operator) error {
 	return nil
 }
 
-// reloadEnvironment is what the environment's record says once nobody else changes it: its
-// state may have moved since it was chosen. Another environment of that name is not
-// the one that was confirmed.
+// reloadEnvironment reads the record again under the claim: the state may have moved since
+// the environment was chosen, and another one of that name is not what was confirmed.
 func reloadEnvironment(o *operator, chosen home.Environment) (home.Environment, error) {
 	now, err := o.home.Environment(chosen.Name)
 	if err == nil && now.UUID != chosen.UUID {
@@ -83,8 +81,8 @@ func reloadEnvironment(o *operator, chosen home.Environment) (home.Environment, 
 	return now, nil
 }
 
-// stopUnits lets the units run their stop hooks, unless that is not wanted, or
-// was over when an earlier destroy-environment was cut off.
+// stopUnits has nothing to do if an earlier, interrupted destroy-environment has passed
+// it.
 func (c destroyEnvironmentCmd) stopUnits(o *operator, e home.Environment) error {
 	if c.Force || e.Phase == home.Removing {
 		return nil
@@ -93,7 +91,6 @@ func (c destroyEnvironmentCmd) stopUnits(o *operator, e home.Environment) error 
 	return d.run()
 }
 
-// confirm asks for the environment's name, unless -y says that it was meant.
 func (c destroyEnvironmentCmd) confirm(o *operator, e home.Environment) error {
 	if c.Yes {
 		return nil
@@ -109,8 +106,7 @@ func (c destroyEnvironmentCmd) confirm(o *operator, e home.Environment) error {
 	return nil
 }
 
-// takeDown ends the processes and removes the files. Machine 0 goes first: it
-// would start the others again.
+// takeDown ends machine 0 first: its provisioner would start the others again.
 func (c destroyEnvironmentCmd) takeDown(o *operator, e home.Environment, claim *home.Claim) error {
 	ctx, cancel := o.cleanupContext()
 	defer cancel()
@@ -147,7 +143,7 @@ func (c destroyEnvironmentCmd) takeDown(o *operator, e home.Environment, claim *
 	return nil
 }
 
-// cleanupContext is a context for clean-up, which goes on after an interruption.
+// cleanupContext survives an interruption of the command.
 func (o *operator) cleanupContext() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(o.ctx), 2*time.Minute)
 }

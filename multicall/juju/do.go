@@ -10,7 +10,6 @@ import (
 	"bijou/state/charm"
 )
 
-// doCmd is `juju do`.
 type doCmd struct {
 	Unit        string   `placeholder:"UNIT" help:"Act as this unit; without it every tool is told its unit."`
 	RelationID  string   `name:"relation-id" placeholder:"ID" help:"Act as a hook of this relation."`
@@ -46,7 +45,7 @@ type HookCommand struct {
 	MachineDir     func(id string) string // a machine's folder on this host
 }
 
-// HookOutcome is how it ended.
+// HookOutcome is how the command ended.
 type HookOutcome struct {
 	Exit    int // its exit code
 	Changed int // what it has changed, in settings and ports
@@ -78,7 +77,7 @@ func (c doCmd) Run(o *operator) error {
 	return c.runAsHook(o, e, command)
 }
 
-// commandArgs are the command's, without a "--" that ends ours.
+// commandArgs drops the "--" that ends juju's own flags.
 func (c doCmd) commandArgs() []string {
 	if len(c.Command) > 0 && c.Command[0] == "--" {
 		return c.Command[1:]
@@ -86,8 +85,8 @@ func (c doCmd) commandArgs() []string {
 	return c.Command
 }
 
-// stateURL is where the state is, if it is said. An environment's name goes before
-// what an outer juju do has left.
+// stateURL is empty if only the environment's name says where the state is. -e takes
+// precedence over the JUJU_STATE of an outer juju do.
 func (c doCmd) stateURL(o *operator) string {
 	if c.State == "" && o.name == "" {
 		return os.Getenv("JUJU_STATE")
@@ -95,8 +94,6 @@ func (c doCmd) stateURL(o *operator) string {
 	return c.State
 }
 
-// runAsHook runs the command, and warns if nobody is there to act on what it has
-// changed.
 func (c doCmd) runAsHook(o *operator, e home.Environment, command HookCommand) error {
 	return o.openState(e, func(s *state.State) error {
 		outcome, err := o.parts.RunAsHook(o.ctx, s, command)

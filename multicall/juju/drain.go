@@ -15,7 +15,7 @@ import (
 	"bijou/state/charm"
 )
 
-// drain lets the units of an environment end in good order.
+// drain destroys an environment's services and lets their units run their last hooks.
 type drain struct {
 	o       *operator
 	env     home.Environment
@@ -35,7 +35,7 @@ func (l remaining) String() string {
 	return fmt.Sprintf("%s of %s", formatCount(l.units, "unit"), formatCount(l.services, "service"))
 }
 
-// formatCount is a number of things: "1 unit", "2 units".
+// formatCount returns "1 unit", "2 units".
 func formatCount(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -43,13 +43,11 @@ func formatCount(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// isDone tells if there is nothing to wait for.
 func (l remaining) isDone() bool {
 	return l.services+l.units == 0 || l.units > 0 && l.units == l.failed
 }
 
-// run destroys all services and waits until they are gone, or all that is left
-// of them is in error.
+// run returns when all services are gone, or only units in error are left.
 func (d *drain) run() error {
 	ctx := d.o.ctx
 	return d.o.openState(d.env, func(s *state.State) error {
@@ -69,8 +67,7 @@ func (d *drain) run() error {
 	})
 }
 
-// waitUntilDone waits until there is nothing left to wait for, and tells how far it is. It gives up
-// once nothing has run or changed for the time-out.
+// waitUntilDone gives up once nothing has run or changed for the time-out.
 func (d *drain) waitUntilDone(ctx context.Context, s *state.State, left remaining) (remaining, error) {
 	total, took, changed, told := left.units, time.Duration(0), time.Now(), false
 	defer func() { state.Tell(ctx, stopProgress(total, total)) }() // or else the bar would stay
@@ -98,17 +95,17 @@ func (d *drain) waitUntilDone(ctx context.Context, s *state.State, left remainin
 	return left, nil
 }
 
-// silenceTimeout is how long nothing may change before it is said what is waited for.
+// silenceTimeout is how long nothing may change before the drain notes what it waits for.
 const silenceTimeout = 5 * time.Second
 
-// drainPollInterval is the time between two looks at all units, at least: they are work for the store.
+// drainPollInterval is the least time between two reads of all units, which cost the store
+// work.
 const drainPollInterval = 100 * time.Millisecond
 
 func stopProgress(done, total int) state.Progress {
 	return state.Progress{What: "units stopped", Done: done, Total: total}
 }
 
-// listReasons names the first of what units wait for.
 func (l remaining) listReasons() string {
 	const enough = 10
 	if more := len(l.waitReasons) - enough; more > 0 {
@@ -117,7 +114,6 @@ func (l remaining) listReasons() string {
 	return strings.Join(l.waitReasons, "; ")
 }
 
-// noteFailed tells of units that nobody waits for, unless there was an error.
 func (d *drain) noteFailed(left remaining, err error) error {
 	if err == nil && left.failed > 0 {
 		d.o.note("%s in error will not run any more hooks: %s", formatCount(left.failed, "unit"), left.listReasons())
@@ -125,8 +121,7 @@ func (d *drain) noteFailed(left remaining, err error) error {
 	return err
 }
 
-// startIfDown starts the background process if it does not run: somebody has to run the
-// stop hooks.
+// startIfDown starts the background process: without it nobody runs the stop hooks.
 func (d *drain) startIfDown() error {
 	pid, err := d.o.parts.Running(d.env.MachineDir("0"))
 	if err != nil || pid != 0 {
@@ -136,7 +131,6 @@ func (d *drain) startIfDown() error {
 	return d.o.startBackground(d.env)
 }
 
-// destroyServices makes all services dying.
 func destroyServices(ctx context.Context, s *state.State) error {
 	var services []state.Service
 	err := s.View(ctx, func(v *state.View) (err error) {
@@ -154,7 +148,6 @@ func destroyServices(ctx context.Context, s *state.State) error {
 	return nil
 }
 
-// readRemaining counts what there still is.
 func readRemaining(ctx context.Context, s *state.State) (l remaining, err error) {
 	var now state.Status
 	err = s.View(ctx, func(v *state.View) (err error) {
@@ -175,7 +168,7 @@ func readRemaining(ctx context.Context, s *state.State) (l remaining, err error)
 	return l, err
 }
 
-// waitReason says what a unit that is to go waits for, and if that is an operator.
+// waitReason reports as failed a unit that only an operator, or a retry, can move.
 func waitReason(u state.UnitView) (why string, failed bool) {
 	for _, group := range u.Relations {
 		for id, r := range group.Relations {

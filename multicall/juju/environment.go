@@ -11,7 +11,6 @@ import (
 	"bijou/state"
 )
 
-// setEnvironmentCmd is `juju set-environment`.
 type setEnvironmentCmd struct {
 	Values []string `arg:"" name:"key=value" help:"Values; an empty one goes back to the default."`
 }
@@ -25,7 +24,6 @@ Examples:
   juju set-environment update-status-interval=`
 }
 
-// environmentHelp lists the settings with their meanings and defaults.
 func environmentHelp() string {
 	b := strings.Builder{}
 	b.WriteString("Settings:\n")
@@ -52,7 +50,6 @@ func (c setEnvironmentCmd) Run(o *operator) error {
 	return o.update(func(tx *state.Tx) error { return tx.SetEnvironment(changes) })
 }
 
-// getEnvironmentCmd is `juju get-environment`.
 type getEnvironmentCmd struct {
 	Key string `arg:"" optional:"" help:"Print this value only."`
 }
@@ -87,7 +84,6 @@ func (c getEnvironmentCmd) Run(o *operator) error {
 	return err
 }
 
-// environmentValues are the environment's values by the names they are shown under.
 func environmentValues(e state.Environment) map[string]any {
 	values := map[string]any{
 		"name": e.Name, "uuid": e.UUID, "provider": e.Provider, "default-series": e.DefaultSeries,
@@ -107,7 +103,6 @@ func environmentValues(e state.Environment) map[string]any {
 	return values
 }
 
-// environmentsCmd is `juju environments`.
 type environmentsCmd struct{}
 
 // Help shows how it is used.
@@ -133,7 +128,6 @@ func (environmentsCmd) Run(o *operator) error {
 	return nil
 }
 
-// switchCmd is `juju switch`.
 type switchCmd struct {
 	Name string `arg:"" optional:"" help:"The environment; without it the one in use is printed."`
 }
@@ -147,7 +141,7 @@ Examples:
   juju switch staging`
 }
 
-// Run makes the environment the one in use. What the shell says goes before it.
+// Run makes the environment the one in use. $JUJU_ENV takes precedence over it.
 func (c switchCmd) Run(o *operator) error {
 	if c.Name == "" {
 		e, err := o.home.Choose(o.name)

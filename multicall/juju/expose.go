@@ -2,7 +2,6 @@ package juju
 
 import "bijou/state"
 
-// exposeCmd is `juju expose`.
 type exposeCmd struct {
 	Service string `arg:"" help:"The service."`
 }
@@ -21,7 +20,6 @@ func (c exposeCmd) Run(o *operator) error {
 	return setExposed(o, c.Service, true, "is marked as to be reached from outside; no firewall is changed by that")
 }
 
-// setExposed changes the mark, and says what follows.
 func setExposed(o *operator, service string, exposed bool, follow string) error {
 	err := o.update(func(tx *state.Tx) error { return tx.SetExposed(service, exposed) })
 	if err == nil {
@@ -30,7 +28,6 @@ func setExposed(o *operator, service string, exposed bool, follow string) error 
 	return err
 }
 
-// unexposeCmd is `juju unexpose`.
 type unexposeCmd struct {
 	Service string `arg:"" help:"The service."`
 }

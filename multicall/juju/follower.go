@@ -17,7 +17,7 @@ const (
 	awayRetryInterval = time.Second
 )
 
-// follower shows what is in the state again and again, as it changes.
+// follower prints what a view of the state returns, again after each change.
 type follower struct {
 	o      *operator
 	state  *state.State
@@ -33,8 +33,8 @@ type follower struct {
 	away  bool // the store cannot be reached
 }
 
-// follow shows until ctx is done. A store that goes away is waited for, and that
-// is said once.
+// follow blocks until ctx is done. It outlasts a store that goes away, and notes that
+// once.
 func (f *follower) follow(ctx context.Context) error {
 	for ctx.Err() == nil {
 		revision, err := f.showOnce(ctx)
@@ -58,7 +58,7 @@ func (f *follower) follow(ctx context.Context) error {
 	return nil
 }
 
-// showOnce shows what there is, and returns the revision it was read at.
+// showOnce returns the revision that was read.
 func (f *follower) showOnce(ctx context.Context) (revision int64, err error) {
 	var print func() error
 	err = f.state.View(ctx, func(v *state.View) (err error) {
@@ -78,7 +78,7 @@ func (f *follower) showOnce(ctx context.Context) (revision int64, err error) {
 	return revision, nil
 }
 
-// awaitChange returns when something in the scopes has changed after the revision.
+// awaitChange blocks until something in the scopes has changed after the revision.
 func (f *follower) awaitChange(ctx context.Context, revision int64) error {
 	w, err := f.state.Watch(ctx, revision, f.scopes...)
 	if err != nil {
@@ -97,7 +97,6 @@ func (f *follower) awaitChange(ctx context.Context, revision int64) error {
 	return err
 }
 
-// noteAway says that the store is away, or back again.
 func (f *follower) noteAway(err error) {
 	switch {
 	case err != nil && !f.away:
@@ -108,7 +107,7 @@ func (f *follower) noteAway(err error) {
 	f.away = err != nil
 }
 
-// isFinal tells if waiting does not heal an error: only a store that is away comes
+// isFinal reports whether waiting cannot heal an error: only a store that is away comes
 // back.
 func isFinal(err error) bool { return !errors.Is(err, state.ErrAway) }
 

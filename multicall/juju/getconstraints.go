@@ -7,7 +7,6 @@ import (
 	"bijou/state/constraints"
 )
 
-// getConstraintsCmd is `juju get-constraints`.
 type getConstraintsCmd struct {
 	Service string `arg:"" optional:"" help:"Of this service, instead of the environment."`
 	Format  string `enum:"text,yaml,json" default:"text" placeholder:"FORMAT" help:"text, yaml or json; default text."`
@@ -23,7 +22,7 @@ Examples:
   juju get-constraints wordpress --format yaml`
 }
 
-// Run prints them; as text, nothing if there are none.
+// Run prints the constraints; as text, nothing if there are none.
 func (c getConstraintsCmd) Run(o *operator) error {
 	var set constraints.Value
 	err := o.view(func(v *state.View) error {

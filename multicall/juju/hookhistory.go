@@ -11,7 +11,6 @@ import (
 	"bijou/state/sanitize"
 )
 
-// hookHistoryCmd is `juju hook-history`.
 type hookHistoryCmd struct {
 	Unit    string `arg:"" help:"The unit."`
 	Count   int    `short:"n" default:"50" help:"At most so many, the last ones."`
@@ -29,7 +28,7 @@ Examples:
   juju hook-history mysql/0 -n 5 --format yaml`
 }
 
-// Run prints them, the oldest first.
+// Run prints the hooks, the oldest first.
 func (c hookHistoryCmd) Run(o *operator) error {
 	if c.Count < 1 {
 		return console.Usage(fmt.Errorf("-n must be at least 1, not %d", c.Count))
@@ -58,7 +57,6 @@ func (c hookHistoryCmd) Run(o *operator) error {
 	return historyTable(runs, running).Write(o.streams.Out, console.Coloured(o.streams.Out))
 }
 
-// hideSecrets hides them in what hooks have written, and in why they failed.
 func hideSecrets(runs []state.HookRun) {
 	for i := range runs {
 		runs[i].Failure = sanitize.HideSecrets(runs[i].Failure)
@@ -68,8 +66,7 @@ func hideSecrets(runs []state.HookRun) {
 	}
 }
 
-// historyTable has a row for each hook, and below it one for each setting that it
-// wrote; what runs, unless it is nil, comes last.
+// historyTable has below each hook a row for each setting that it wrote.
 func historyTable(runs []state.HookRun, running *state.RunningView) *console.Table {
 	t := console.NewTable("STARTED", "TOOK", "HOOK", "REMOTE", "EXIT", "MESSAGE")
 	for _, r := range runs {
@@ -95,7 +92,6 @@ func historyTable(runs []state.HookRun, running *state.RunningView) *console.Tab
 	return t
 }
 
-// hookDoc is one hook as YAML and JSON have it.
 type hookDoc struct {
 	Hook     string    `yaml:"hook" json:"hook"`
 	Relation string    `yaml:"relation,omitempty" json:"relation,omitempty"`

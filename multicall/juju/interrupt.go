@@ -11,7 +11,6 @@ import (
 	"bijou/state"
 )
 
-// interruptCmd is `juju interrupt`.
 type interruptCmd struct {
 	Unit    string        `arg:"" help:"The unit."`
 	Timeout time.Duration `default:"1m" placeholder:"TIME" help:"How long to wait for its end; default 1m."`
@@ -52,8 +51,8 @@ func (c interruptCmd) Run(o *operator) error {
 	})
 }
 
-// awaitEnd waits until that run is over, and says how it has ended; empty if it is not in
-// time. A store that is away is waited for.
+// awaitEnd returns how the run ended, or "" if it has not in time. It outlasts a store
+// that is away.
 func (c interruptCmd) awaitEnd(o *operator, s *state.State, op state.Op) (end string, err error) {
 	ctx, stop := context.WithTimeout(o.ctx, c.Timeout)
 	defer stop()
@@ -70,7 +69,6 @@ func (c interruptCmd) awaitEnd(o *operator, s *state.State, op state.Op) (end st
 	return end, err
 }
 
-// describeEnd says how a run that is over has ended, and what follows.
 func (c interruptCmd) describeEnd(v *state.View, op state.Op) (string, error) {
 	if op.Hook.Kind == state.KindAction || op.Hook.Kind == state.KindCommand {
 		a, err := v.Action(op.Hook.Action)

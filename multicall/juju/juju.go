@@ -74,7 +74,6 @@ type Provider struct {
 	Remote   bool   // machines are on other hosts
 }
 
-// grammar is the command line of juju.
 type grammar struct {
 	Environment string `short:"e" placeholder:"NAME" help:"The environment; default: $$JUJU_ENV, then the one bootstrapped last."`
 
@@ -143,7 +142,7 @@ Examples:
 
 "juju COMMAND --help" explains a command, with examples.`
 
-// Main runs one juju command and answers its exit code.
+// Main runs one juju command and returns its exit code.
 func Main(ctx context.Context, s console.Streams, parts Parts, args []string) int {
 	return console.Report(s.Err, run(ctx, s, parts, console.OrHelp(args)))
 }
@@ -166,8 +165,8 @@ func run(ctx context.Context, s console.Streams, parts Parts, args []string) err
 	return withHint(parsed.Run(o))
 }
 
-// cutCommand takes the command of `juju run ... -- COMMAND` off the arguments, so
-// that nothing in it is taken for ours.
+// cutCommand takes the command of `juju run ... -- COMMAND` off the arguments, so that no
+// word of it is taken for a flag of juju's.
 func cutCommand(args []string) (own, command []string) {
 	i := slices.Index(args, "--")
 	if i < 0 {

@@ -9,12 +9,11 @@ import (
 	"bijou/state"
 )
 
-// jujudFolder is where Juju has its binary, and charm libraries look for it; maxScanned is how
-// big a charm's file may be that is looked at, in bytes: code has less.
+// jujudFolder is where Juju has its binary, and charm libraries look for it; maxScanned
+// bounds the files of a charm that are searched for it, in bytes: code is smaller.
 const jujudFolder, maxScanned = "/var/lib/juju/tools/machine-", 1 << 20
 
-// noteJujudCalls warns of a charm that calls jujud by its path, where machines are this host and
-// nobody has put it there. Other providers put it on their machines.
+// noteJujudCalls warns on the provider "local" only: others put jujud on their machines.
 func (o *operator) noteJujudCalls(charmDir string) {
 	e, err := o.home.Choose(o.name)
 	links, _ := filepath.Glob(jujudFolder + "*/jujud")

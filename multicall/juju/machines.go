@@ -9,7 +9,6 @@ import (
 	"bijou/state/charm"
 )
 
-// machinesCmd is `juju machines`.
 type machinesCmd struct {
 	Format string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml or json; default tabular."`
 }
@@ -24,12 +23,10 @@ Examples:
   juju machines --format json`
 }
 
-// machineList is the machines as YAML and JSON show them, by id.
 type machineList struct {
 	Machines map[string]machineEntry `yaml:"machines" json:"machines"`
 }
 
-// machineEntry is one of them.
 type machineEntry struct {
 	state.MachineView `yaml:",inline"`
 	Units             []string `yaml:"units" json:"units"`
@@ -51,7 +48,6 @@ func (c machinesCmd) Run(o *operator) error {
 	return o.encode(c.Format, newMachineList(s))
 }
 
-// newMachineList picks the machines out of a status.
 func newMachineList(s state.Status) machineList {
 	list := machineList{Machines: map[string]machineEntry{}}
 	for id, m := range s.Machines {
@@ -71,7 +67,6 @@ func newMachineList(s state.Status) machineList {
 	return list
 }
 
-// printTable prints one line a machine.
 func (machinesCmd) printTable(o *operator) error {
 	return o.view(func(v *state.View) error {
 		machines, err := v.Machines()
@@ -95,8 +90,8 @@ func (machinesCmd) printTable(o *operator) error {
 	})
 }
 
-// machineState is what is shown of a machine: its life if it is on its way out,
-// else its status; one whose agent is gone is down.
+// machineState is a dying machine's life, else its status; one whose agent is gone is
+// down.
 func machineState(v *state.View, m state.Machine) (string, error) {
 	present, err := v.Present(state.MachineAgent(m.ID))
 	switch {

@@ -12,7 +12,6 @@ import (
 	"bijou/state/durable"
 )
 
-// migrateStateCmd is `juju migrate-state`.
 type migrateStateCmd struct {
 	To   string `arg:"" name:"url" help:"Where the state is to be: etcd://HOST:PORT,.../PREFIX?ca=FILE&cert=FILE&key=FILE&user=NAME&password-file=FILE (the options as needed), or sqlite:PATH; \"sqlite:\" is a file in the environment's folder."`
 	Keep bool   `help:"Leave the old store where it is, marked as moved; otherwise it goes once the new one is in use."`
@@ -61,7 +60,6 @@ func (c migrateStateCmd) Run(o *operator) error {
 	return nil
 }
 
-// withMigrationHint says what to do about what keeps an environment from moving.
 func withMigrationHint(err error, e home.Environment) error {
 	switch {
 	case errors.Is(err, state.ErrRunning):
@@ -73,7 +71,6 @@ func withMigrationHint(err error, e home.Environment) error {
 	return err
 }
 
-// migrate copies, switches over, and clears up.
 func (c migrateStateCmd) migrate(o *operator, e home.Environment) error {
 	to, err := c.targetURL(e)
 	if err != nil {
@@ -105,7 +102,7 @@ func (c migrateStateCmd) migrate(o *operator, e home.Environment) error {
 	return nil
 }
 
-// finishMigration does what a migration that was cut off at its end has left to do.
+// finishMigration completes a migration that was interrupted at its end.
 func (c migrateStateCmd) finishMigration(o *operator, e home.Environment) error {
 	err := state.FinishMigration(o.ctx, e.State)
 	if errors.Is(err, state.ErrNotFound) {
@@ -119,7 +116,7 @@ func (c migrateStateCmd) finishMigration(o *operator, e home.Environment) error 
 	return nil
 }
 
-// targetURL is the URL with all paths made absolute, and its credentials kept.
+// targetURL makes paths absolute and keeps the credentials that the URL names.
 func (c migrateStateCmd) targetURL(e home.Environment) (string, error) {
 	path, file := strings.CutPrefix(c.To, "sqlite:")
 	if !file {
@@ -141,8 +138,8 @@ func (c migrateStateCmd) targetURL(e home.Environment) (string, error) {
 	return "sqlite:" + path, nil
 }
 
-// checkStopped finds processes of this host, which may just be starting and have
-// said nothing yet.
+// checkStopped finds processes of this host which are just starting and have announced
+// nothing yet.
 func (o *operator) checkStopped(e home.Environment) error {
 	dirs, err := e.MachineDirs()
 	for _, dir := range dirs {

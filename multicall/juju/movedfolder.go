@@ -35,8 +35,8 @@ func (o *operator) refuseCopy(e home.Environment, s *state.State) error {
 		"if it is not: leave this folder alone, or remove it")
 }
 
-// checkOriginal is refuseCopy for commands that do not open the store. One that cannot
-// be opened says nothing.
+// checkOriginal is refuseCopy for commands that do not open the store. A store that cannot
+// be opened is no reason to refuse.
 func (o *operator) checkOriginal(e home.Environment) error {
 	ctx, cancel := context.WithTimeout(o.ctx, openTimeout)
 	defer cancel()
@@ -47,8 +47,8 @@ func (o *operator) checkOriginal(e home.Environment) error {
 	return errors.Join(o.refuseCopy(e, s), s.Close())
 }
 
-// claimMachines makes this folder the one that the environment's machines run from: of a
-// local environment all, of any other machine 0. Whoever ran them from elsewhere ends.
+// claimMachines makes this folder the one that the environment's machines run from: all of
+// a local environment, machine 0 of any other. Processes that ran them from elsewhere end.
 func (o *operator) claimMachines(e home.Environment) (home.Environment, error) {
 	e, err := relocateState(e)
 	if err != nil {
@@ -71,8 +71,8 @@ func (o *operator) claimMachines(e home.Environment) (home.Environment, error) {
 	})
 }
 
-// relocateState has the record of a folder that was moved name the state in it, where it
-// names that by where the folder was.
+// relocateState corrects the record of a moved folder whose state is inside, and is named
+// by the old path.
 func relocateState(e home.Environment) (home.Environment, error) {
 	path, file := strings.CutPrefix(e.State, "sqlite:")
 	if _, err := os.Lstat(path); !file || !errors.Is(err, fs.ErrNotExist) {
@@ -85,8 +85,8 @@ func relocateState(e home.Environment) (home.Environment, error) {
 	return e, e.Save()
 }
 
-// claimMachine claims one machine for this folder, and waits for the end of a process of
-// this host that ran it from another.
+// claimMachine waits for the end of a process of this host that ran the machine from
+// another folder.
 func (o *operator) claimMachine(e home.Environment, s *state.State, id string) error {
 	here, err := o.parts.Place(e.MachineDir(id))
 	if err != nil {
@@ -114,13 +114,11 @@ func (o *operator) claimMachine(e home.Environment, s *state.State, id string) e
 	return o.awaitHolderEnd(old)
 }
 
-// isStateInside reports whether the state is a file in the folder.
 func isStateInside(url, dir string) bool {
 	path, file := strings.CutPrefix(url, "sqlite:")
 	return file && strings.HasPrefix(path, dir+"/")
 }
 
-// awaitHolderEnd waits until a process of this host has ended that has lost its machine.
 func (o *operator) awaitHolderEnd(old state.Holder) error {
 	ctx, cancel := context.WithTimeout(o.ctx, haltTimeout)
 	defer cancel()

@@ -17,7 +17,7 @@ import (
 	"bijou/state/sanitize"
 )
 
-// operator is one call of juju: who calls, on what.
+// operator is one call of juju.
 type operator struct {
 	ctx     context.Context
 	streams console.Streams
@@ -28,7 +28,6 @@ type operator struct {
 	command []string // of the command line: what stands behind the two dashes of `juju run`
 }
 
-// quoteShellWords is how a shell takes those words.
 func quoteShellWords(words []string) string {
 	plain := regexp.MustCompile(`^[\w./:=,@%+-]+$`)
 	var quoted []string
@@ -41,7 +40,7 @@ func quoteShellWords(words []string) string {
 	return strings.Join(quoted, " ")
 }
 
-// note tells the operator what is going on; stdout is for data.
+// note prints to stderr: stdout is for data.
 func (o *operator) note(format string, args ...any) {
 	fmt.Fprintf(o.streams.Err, format+"\n", args...)
 }
@@ -63,8 +62,8 @@ func (o *operator) encode(format string, data any) error {
 	return err
 }
 
-// openChosen opens the chosen environment's state for f, and warns if nobody is there
-// to act on what it changes.
+// openChosen opens the chosen environment's state for f, and warns if no agent is there to
+// act on what f changes.
 func (o *operator) openChosen(f func(s *state.State) error) error {
 	e, err := o.home.Choose(o.name)
 	if err != nil {
@@ -76,11 +75,10 @@ func (o *operator) openChosen(f func(s *state.State) error) error {
 	})
 }
 
-// openTimeout is how long a command waits for a store that does not answer:
-// somebody sits there.
+// openTimeout is short, since somebody sits there.
 const openTimeout = 5 * time.Second
 
-// openState opens that environment's state for f, unless its folder is a copy.
+// openState refuses an environment whose folder is a copy.
 func (o *operator) openState(e home.Environment, f func(s *state.State) error) error {
 	return o.openUnchecked(e, func(s *state.State) error {
 		if err := o.refuseCopy(e, s); err != nil {
@@ -90,7 +88,6 @@ func (o *operator) openState(e home.Environment, f func(s *state.State) error) e
 	})
 }
 
-// openUnchecked opens that environment's state for f.
 func (o *operator) openUnchecked(e home.Environment, f func(s *state.State) error) error {
 	ctx, cancel := context.WithTimeout(o.ctx, openTimeout)
 	s, err := state.Open(ctx, e.State)
@@ -101,17 +98,14 @@ func (o *operator) openUnchecked(e home.Environment, f func(s *state.State) erro
 	return errors.Join(f(s), s.Close())
 }
 
-// update opens the chosen environment and commits f.
 func (o *operator) update(f func(tx *state.Tx) error) error {
 	return o.openChosen(func(s *state.State) error { return s.Update(o.ctx, f) })
 }
 
-// view opens the chosen environment and reads f.
 func (o *operator) view(f func(v *state.View) error) error {
 	return o.openChosen(func(s *state.State) error { return s.View(o.ctx, f) })
 }
 
-// warnIfDown says that the background process does not run, and how to start it.
 func (o *operator) warnIfDown(e home.Environment) {
 	if pid, err := o.parts.Running(e.MachineDir("0")); pid == 0 && err == nil {
 		o.note("warning: the background process of environment %q is not running: nothing will happen until it does", e.Name)
@@ -119,7 +113,6 @@ func (o *operator) warnIfDown(e home.Environment) {
 	}
 }
 
-// withHint adds what an operator can do about an error.
 func withHint(err error) error {
 	switch {
 	case errors.Is(err, home.ErrNoEnvironment):

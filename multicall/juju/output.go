@@ -8,9 +8,9 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// writeOutput writes the data to where -o says. A regular file is replaced at
-// once, so that no reader ever sees half of it; what is not one (a pipe, a
-// device) is written to. The name of our own stdout or stderr means that stream.
+// writeOutput writes the data to where -o says. A regular file is replaced by rename, so
+// that no reader ever sees half of it; anything else (a pipe, a device) is written to. The
+// name of the process's own stdout or stderr means that stream.
 func writeOutput(o *operator, path string, data []byte) error {
 	if err := replaceOrWrite(o, path, data); err != nil {
 		return fmt.Errorf("cannot write %q: %w", path, err)
@@ -37,7 +37,6 @@ func replaceOrWrite(o *operator, path string, data []byte) error {
 	return renameio.WriteFile(path, data, 0o666, renameio.WithTempDir(filepath.Dir(path)))
 }
 
-// matchStream returns the stream if it is that file.
 func matchStream(stream any, info os.FileInfo) *os.File {
 	f, ok := stream.(*os.File)
 	if !ok {
@@ -50,7 +49,6 @@ func matchStream(stream any, info os.FileInfo) *os.File {
 	return f
 }
 
-// writeInPlace writes to what cannot be replaced.
 func writeInPlace(path string, data []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {

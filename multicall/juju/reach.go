@@ -27,13 +27,12 @@ type Reach struct {
 	Host string
 }
 
-// machineFolder is a place to be reached: a machine, and a folder on it.
+// machineFolder is a machine that can be reached, and a folder on it.
 type machineFolder struct {
 	Reach
 	dir string
 }
 
-// findMachineFolder finds a unit's folder, or a machine's, and the way there.
 func (o *operator) findMachineFolder(name string) (to machineFolder, err error) {
 	e, err := o.home.Choose(o.name)
 	if err != nil {
@@ -68,7 +67,6 @@ func (o *operator) findMachineFolder(name string) (to machineFolder, err error) 
 	return o.accessFolder(e, env, m, name, unit)
 }
 
-// accessFolder asks for the way to a machine, and picks the folder there.
 func (o *operator) accessFolder(e home.Environment, env state.Environment, m state.Machine, name string, unit bool) (to machineFolder, err error) {
 	if to.Reach, err = o.parts.Reach(e, env, m); err != nil {
 		return to, err
@@ -80,8 +78,7 @@ func (o *operator) accessFolder(e home.Environment, env state.Environment, m sta
 	return to, nil
 }
 
-// runForeground runs a program as if it stood in juju's place: with its streams, and its
-// exit code.
+// runForeground gives the program juju's own streams, and returns its exit code as juju's.
 func (o *operator) runForeground(c *exec.Cmd) error {
 	c.Stdin, c.Stdout, c.Stderr = o.streams.In, o.streams.Out, o.streams.Err
 	err := c.Run()
@@ -97,10 +94,8 @@ func (o *operator) runForeground(c *exec.Cmd) error {
 	return nil
 }
 
-// quoteShellWord quotes one word for a POSIX shell.
 func quoteShellWord(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
-// isInteractive says if somebody sits there.
 func (o *operator) isInteractive() bool {
 	in, ok := o.streams.In.(*os.File)
 	return ok && console.Terminal(in) && console.Terminal(o.streams.Out)

@@ -6,8 +6,7 @@ import (
 	"os"
 )
 
-// readFile reads a file that the operator named, of at most so many bytes: it
-// may be a device or a pipe that never ends.
+// readFile is bounded, since the operator may name a device or a pipe that never ends.
 func readFile(path string, most int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -10,7 +10,6 @@ import (
 	"bijou/state"
 )
 
-// addRelationCmd is `juju add-relation`.
 type addRelationCmd struct {
 	A string `arg:"" help:"SERVICE or SERVICE:RELATION."`
 	B string `arg:"" help:"SERVICE or SERVICE:RELATION."`
@@ -25,7 +24,7 @@ Examples:
   juju add-relation wordpress:db mysql:server`
 }
 
-// Run adds the relation and prints what was related.
+// Run adds the relation and prints its endpoints.
 func (c addRelationCmd) Run(o *operator) error {
 	var added state.Relation
 	err := o.update(func(tx *state.Tx) error {
@@ -43,7 +42,6 @@ func (c addRelationCmd) Run(o *operator) error {
 	return nil
 }
 
-// formatEndpoints prints a relation's ends.
 func formatEndpoints(r state.Relation) string {
 	var ends []string
 	for _, e := range r.Endpoints {
@@ -52,7 +50,6 @@ func formatEndpoints(r state.Relation) string {
 	return strings.Join(ends, " ")
 }
 
-// destroyRelationCmd is `juju destroy-relation`.
 type destroyRelationCmd struct {
 	A string `arg:"" help:"SERVICE, SERVICE:RELATION, or the relation's id."`
 	B string `arg:"" optional:"" help:"SERVICE or SERVICE:RELATION; not with an id."`
@@ -91,7 +88,6 @@ func (c destroyRelationCmd) Run(o *operator) error {
 	})
 }
 
-// findID returns the id of the relation that is meant.
 func (c destroyRelationCmd) findID(tx *state.Tx) (int, error) {
 	if c.B != "" {
 		r, err := tx.FindRelation(c.A, c.B)

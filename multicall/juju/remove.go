@@ -11,16 +11,14 @@ import (
 	"bijou/state"
 )
 
-// removalFlags is what all commands have that take several things away.
+// removalFlags are those of all commands that remove several things.
 type removalFlags struct {
 	DryRun bool   `help:"Only say what would be done."`
 	Format string `enum:"plain,yaml,json" default:"plain" placeholder:"FORMAT" help:"plain, yaml or json; default plain."`
 }
 
-// removalHelp is what all of them say of themselves.
 const removalHelp = "If one of several is not there, or cannot go, none of them goes.\n"
 
-// removalKind is what a command takes away.
 type removalKind struct {
 	name    string // "unit"
 	outcome string // what happens to one, by and by
@@ -33,7 +31,7 @@ type removalKind struct {
 // errOnlyChecked ends a transaction that is to write nothing.
 var errOnlyChecked = errors.New("only checked")
 
-// removeAll checks all, removes all, and says what it did.
+// removeAll checks all names before it removes any.
 func (r removalFlags) removeAll(o *operator, s *state.State, k removalKind, names []string) error {
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
 	err := s.Update(o.ctx, func(tx *state.Tx) error {
@@ -62,7 +60,6 @@ func (r removalFlags) removeAll(o *operator, s *state.State, k removalKind, name
 	return r.printRemoved(o, k, names)
 }
 
-// printRemoved says what was done, or would be.
 func (r removalFlags) printRemoved(o *operator, k removalKind, names []string) error {
 	if r.Format != "plain" {
 		return o.encode(r.Format, map[string]any{k.name + "s": names, "dry-run": r.DryRun})
@@ -77,7 +74,6 @@ func (r removalFlags) printRemoved(o *operator, k removalKind, names []string) e
 	return nil
 }
 
-// removeUnitCmd is `juju remove-unit`.
 type removeUnitCmd struct {
 	Units []string `arg:"" name:"unit" help:"The units."`
 	Force bool     `help:"At once, without hooks, whatever the agent does."`
@@ -105,7 +101,6 @@ func (c removeUnitCmd) Run(o *operator) error {
 	})
 }
 
-// destroyUnit makes a unit dying.
 func destroyUnit(tx *state.Tx, name string) error {
 	if err := checkUnitRemovable(tx, name); err != nil {
 		return err
@@ -113,8 +108,8 @@ func destroyUnit(tx *state.Tx, name string) error {
 	return tx.DestroyUnit(name)
 }
 
-// checkUnitRemovable refuses a unit that comes and goes with another: by force, too, its
-// principal would be left without.
+// checkUnitRemovable refuses a subordinate, by force, too: its principal would be left
+// without.
 func checkUnitRemovable(tx *state.Tx, name string) error {
 	u, err := tx.Unit(name)
 	if err == nil && u.Principal != "" && u.Life == state.Alive {
@@ -124,7 +119,6 @@ func checkUnitRemovable(tx *state.Tx, name string) error {
 	return err
 }
 
-// destroyServiceCmd is `juju destroy-service`.
 type destroyServiceCmd struct {
 	Services []string `arg:"" name:"service" help:"The services."`
 	Force    bool     `help:"At once, without its units' hooks, whatever their agents do."`
@@ -152,7 +146,6 @@ func (c destroyServiceCmd) Run(o *operator) error {
 	})
 }
 
-// destroyMachineCmd is `juju destroy-machine`.
 type destroyMachineCmd struct {
 	Machines []string `arg:"" name:"machine" help:"The machines' ids."`
 	Force    bool     `help:"Take units that are on it along, whatever they do."`

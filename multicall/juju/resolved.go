@@ -12,7 +12,6 @@ import (
 	"bijou/state"
 )
 
-// resolvedCmd is `juju resolved`.
 type resolvedCmd struct {
 	Unit        string  `arg:"" help:"The unit; or the id of a machine that could not be started, which is tried again."`
 	Relation    string  `arg:"" optional:"" help:"One relation of the unit, by name or id."`
@@ -32,7 +31,7 @@ Examples:
   juju resolved 14 --constraints "mem=2G cpu-power=400"`
 }
 
-// Run marks the error as resolved. What needs no resolving is said, and no error.
+// Run marks the error as resolved. Nothing to resolve is a line of output, not an error.
 func (c resolvedCmd) Run(o *operator) error {
 	if _, err := strconv.Atoi(c.Unit); err == nil {
 		return c.resolveMachine(o)
@@ -73,7 +72,6 @@ func (c resolvedCmd) Run(o *operator) error {
 	return nil
 }
 
-// noteRelationErrors says which of the unit's relations are in error, where the unit itself is not.
 func (c resolvedCmd) noteRelationErrors(o *operator) error {
 	if c.Relation != "" {
 		return nil
@@ -89,7 +87,6 @@ func (c resolvedCmd) noteRelationErrors(o *operator) error {
 	})
 }
 
-// describeEffect says what comes of the mark.
 func (c resolvedCmd) describeEffect(failed state.Hook) string {
 	text := "counts as done; --retry runs it again"
 	if c.Retry {
@@ -101,7 +98,6 @@ func (c resolvedCmd) describeEffect(failed state.Hook) string {
 	return fmt.Sprintf(": %s of %s %s", failed.Name, c.Unit, text)
 }
 
-// resolveMachine lets a machine be tried again.
 func (c resolvedCmd) resolveMachine(o *operator) error {
 	if c.Relation != "" {
 		return console.Usage(fmt.Errorf("machine %s has no relations", c.Unit))
@@ -109,12 +105,11 @@ func (c resolvedCmd) resolveMachine(o *operator) error {
 	return retryProvisioningCmd{Machines: []string{c.Unit}, Constraints: c.Constraints}.Run(o)
 }
 
-// errRelationNotFound is the text of spec/hooks.md.
+// errRelationNotFound is Juju's own text.
 //
 //lint:ignore ST1005 charms and operators know these very words
 var errRelationNotFound = errors.New("Relation not found")
 
-// setResolved writes the mark; the unit exists.
 func (c resolvedCmd) setResolved(tx *state.Tx) (failed state.Hook, err error) {
 	failed, err = tx.SetResolved(c.Unit, c.Relation, c.Retry)
 	if c.Relation != "" && errors.Is(err, state.ErrNotFound) {

@@ -15,8 +15,7 @@ import (
 	"bijou/state/charm"
 )
 
-// parseResourceFiles takes NAME=FILE words apart, and checks what can be checked before
-// anything is stored.
+// parseResourceFiles checks what can be checked before anything is stored.
 func parseResourceFiles(meta *charm.Meta, words []string) (map[string]string, error) {
 	files, err := parsePairs(words)
 	if err != nil {
@@ -33,7 +32,6 @@ func parseResourceFiles(meta *charm.Meta, words []string) (map[string]string, er
 	return files, nil
 }
 
-// checkResourceFile refuses what cannot be a resource's file.
 func checkResourceFile(path string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -47,7 +45,6 @@ func checkResourceFile(path string) error {
 	return nil
 }
 
-// storeResources stores the files, and returns what PutResource takes.
 func (o *operator) storeResources(s *state.State, files map[string]string) (all []state.Resource, err error) {
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		r, err := o.storeResource(s, name, files[name])
@@ -73,7 +70,6 @@ func (o *operator) storeResource(s *state.State, name, path string) (r state.Res
 	return r, err
 }
 
-// attachResourceCmd is `juju attach-resource`.
 type attachResourceCmd struct {
 	Service   string   `arg:"" help:"The service."`
 	Resources []string `arg:"" name:"name=file" help:"Resources of its charm, each with a file."`
@@ -111,7 +107,6 @@ func (c attachResourceCmd) Run(o *operator) error {
 	})
 }
 
-// putResources gives a service its files.
 func putResources(tx *state.Tx, service string, resources []state.Resource) error {
 	for _, r := range resources {
 		if _, err := tx.PutResource(service, r); err != nil {
@@ -121,7 +116,6 @@ func putResources(tx *state.Tx, service string, resources []state.Resource) erro
 	return nil
 }
 
-// charmMeta is the metadata of a service's charm.
 func charmMeta(v *state.View, service string) (charm.Meta, error) {
 	s, err := v.Service(service)
 	if err != nil {
@@ -131,7 +125,6 @@ func charmMeta(v *state.View, service string) (charm.Meta, error) {
 	return c.Meta, err
 }
 
-// resourcesCmd is `juju resources`.
 type resourcesCmd struct {
 	Service string `arg:"" help:"The service."`
 	Format  string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml or json; default tabular."`
@@ -144,7 +137,6 @@ func (resourcesCmd) Help() string {
   juju resources website --format yaml`
 }
 
-// resourceInfo is one resource in YAML and JSON.
 type resourceInfo struct {
 	Description string `json:"description,omitempty" yaml:"description,omitempty"`
 	Type        string `json:"type" yaml:"type"`
@@ -156,7 +148,7 @@ type resourceInfo struct {
 	Origin      string `json:"origin,omitempty" yaml:"origin,omitempty"`
 }
 
-// Run prints what the charm declares, and which file was given for it.
+// Run prints the resources that the charm declares, and the file given for each.
 func (c resourcesCmd) Run(o *operator) error {
 	infos := map[string]resourceInfo{}
 	err := o.view(func(v *state.View) error {
@@ -192,8 +184,7 @@ func (c resourcesCmd) Run(o *operator) error {
 	return t.Write(o.streams.Out, console.Coloured(o.streams.Out))
 }
 
-// resourceInfos joins what the charm declares with what was given; files of a
-// resource that the charm has no more are there still.
+// resourceInfos keeps files of a resource that the charm no longer has.
 func resourceInfos(meta charm.Meta, given []state.Resource) map[string]resourceInfo {
 	infos := map[string]resourceInfo{}
 	for name, r := range meta.Resources {
@@ -213,7 +204,6 @@ func resourceInfos(meta charm.Meta, given []state.Resource) map[string]resourceI
 	return infos
 }
 
-// noteMissingResources says which files a charm declares and nobody has given.
 func (o *operator) noteMissingResources(meta *charm.Meta, service string, files map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(meta.Resources)) {
 		_, err := meta.ResourceFile(name)

@@ -14,7 +14,6 @@ import (
 	"bijou/state/archive"
 )
 
-// restoreCmd is `juju restore`.
 type restoreCmd struct {
 	File    string `arg:"" help:"The backup."`
 	State   string `placeholder:"URL" help:"Where the state is to be kept, as bootstrap takes it; with --replace it is where it was."`
@@ -55,7 +54,6 @@ func (c restoreCmd) Run(o *operator) error {
 	})
 }
 
-// restoreEnvironment restores under the name that was asked for, or the backup's.
 func (c restoreCmd) restoreEnvironment(o *operator, a *archive.Reader) error {
 	env, err := state.BackedUp(a)
 	if err != nil {
@@ -95,7 +93,6 @@ func (c restoreCmd) restoreEnvironment(o *operator, a *archive.Reader) error {
 	return nil
 }
 
-// restore is one restoration under way.
 type restore struct {
 	o       *operator
 	cmd     restoreCmd
@@ -103,7 +100,6 @@ type restore struct {
 	env     home.Environment
 }
 
-// replaceInPlace puts the environment back whose folder is there.
 func (r *restore) replaceInPlace() error {
 	now, err := home.Load(r.env.Dir)
 	if err != nil {
@@ -141,8 +137,7 @@ func (r *restore) replaceInPlace() error {
 	return r.o.startBackground(now)
 }
 
-// restoreStore brings the backup to the environment's store, and units' folders to their
-// places, unless they are there.
+// restoreStore unpacks the units' folders that are not there, and fills the store.
 func (r *restore) restoreStore(e home.Environment, sha256 string) error {
 	if err := r.unpackUnits(e); err != nil {
 		return err
@@ -164,7 +159,6 @@ func (r *restore) restoreStore(e home.Environment, sha256 string) error {
 	return nil
 }
 
-// noteOutcome says what is to be known about it.
 func (r *restore) noteOutcome() {
 	if r.cmd.Replace {
 		r.o.note("  no instance is stopped until provisioner-harvest-mode is set again: some may be newer than the backup")

@@ -12,8 +12,8 @@ import (
 	"bijou/state/archive"
 )
 
-// chooseStateURL is the URL of a restored environment's state: with --replace, and without
-// --state, where it was, if that is not a file of another folder.
+// chooseStateURL returns the backup's own URL with --replace and without --state, unless
+// that is a file, which may be in another folder.
 func (r *restore) chooseStateURL(e home.Environment) (string, error) {
 	if !r.cmd.Replace || r.cmd.State != "" || !strings.HasPrefix(r.archive.State, "etcd") {
 		return e.KeepCredentials(e.State)
@@ -38,10 +38,10 @@ func (r *restore) writeCredential(e home.Environment, name string) error {
 	return os.WriteFile(path, data, 0o600)
 }
 
-// maxCredentialSize is how much a file of credentials may have, in bytes.
+// maxCredentialSize is in bytes.
 const maxCredentialSize = 1 << 20
 
-// unpackUnits brings units' folders to their places, unless they are there.
+// unpackUnits leaves folders alone that are there.
 func (r *restore) unpackUnits(e home.Environment) error {
 	for _, name := range r.archive.Names("machines/") {
 		dir := filepath.Join(e.Dir, strings.TrimSuffix(name, ".tar"))
@@ -59,8 +59,8 @@ func (r *restore) unpackUnits(e home.Environment) error {
 	return nil
 }
 
-// setAsideUnknown keeps the folders of units which the backup does not know, since they are
-// newer: agents remove what is no unit's.
+// setAsideUnknown keeps the folders of units that are newer than the backup: agents remove
+// what is no unit's.
 func (r *restore) setAsideUnknown(e home.Environment) error {
 	known := map[string]bool{}
 	for _, k := range r.archive.Keys {

@@ -8,7 +8,6 @@ import (
 	"bijou/state/constraints"
 )
 
-// retryProvisioningCmd is `juju retry-provisioning`.
 type retryProvisioningCmd struct {
 	Machines    []string `arg:"" name:"machine" help:"The machines' ids."`
 	Constraints *string  `placeholder:"\"K=V ...\"" help:"What they have to satisfy from now on, instead of all they had to."`
@@ -24,7 +23,8 @@ Examples:
   juju retry-provisioning 14 15 --constraints "mem=2G cpu-power=400"`
 }
 
-// Run marks the machines, all or none. One that needs no trying is said, and no error.
+// Run marks the machines, all or none. A machine that needs no retry is a line of output,
+// not an error.
 func (c retryProvisioningCmd) Run(o *operator) error {
 	replace, err := parseOptionalConstraints(c.Constraints)
 	if err != nil {
@@ -53,7 +53,6 @@ func (c retryProvisioningCmd) Run(o *operator) error {
 	return err
 }
 
-// parseOptionalConstraints reads constraints that may be left out: nil.
 func parseOptionalConstraints(text *string) (*constraints.Value, error) {
 	if text == nil {
 		return nil, nil

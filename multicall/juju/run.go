@@ -13,7 +13,6 @@ import (
 	"bijou/state/charm"
 )
 
-// runCmd is `juju run`.
 type runCmd struct {
 	Units   []string      `arg:"" optional:"" name:"unit" help:"The units."`
 	Unit    []string      `short:"u" placeholder:"UNIT" help:"A unit, too; several with commas."`
@@ -39,7 +38,7 @@ Examples:
   juju run wordpress/0 -- relation-ids db`
 }
 
-// cancelTimeout is how long what was told to end is waited for: its agent kills it before that.
+// cancelTimeout is longer than an agent takes to kill what it was told to end.
 const cancelTimeout = 15 * time.Second
 
 // Run queues the command on all units, waits for its end, and prints what came of it.
@@ -67,14 +66,13 @@ func (c runCmd) Run(o *operator) error {
 	})
 }
 
-// runTargets are the units on which to run, once each, in their order, and why some
-// that are meant are not among them.
+// runTargets are the units to run on, sorted and without repetitions, and why others that
+// were asked for are not among them.
 type runTargets struct {
 	units []string
 	down  []error
 }
 
-// findTargets finds those that are meant. One that does not exist is an error.
 func (c runCmd) findTargets(ctx context.Context, s *state.State) (to runTargets, err error) {
 	names := append(slices.Clone(c.Units), c.Unit...)
 	if len(names)+len(c.Service) == 0 && !c.All {
@@ -104,7 +102,7 @@ func (c runCmd) findTargets(ctx context.Context, s *state.State) (to runTargets,
 	return to, errors.New("there are no units")
 }
 
-// selectedServices are those whose units are meant; an empty name means all.
+// selectedServices returns an empty name for all.
 func (c runCmd) selectedServices() []string {
 	if c.All {
 		return []string{""}
@@ -112,7 +110,6 @@ func (c runCmd) selectedServices() []string {
 	return c.Service
 }
 
-// unitNames are the names of a service's units.
 func unitNames(v *state.View, service string) (names []string, err error) {
 	if service != "" {
 		if _, err := v.Service(service); err != nil {
@@ -129,8 +126,8 @@ func unitNames(v *state.View, service string) (names []string, err error) {
 	return names, err
 }
 
-// selectReachable picks the units whose agents are there, or have yet to come. Where one
-// has been and is down, nothing would run, or much later.
+// selectReachable keeps units whose agents are present, or have yet to come. Where an
+// agent is down nothing would run, or much later.
 func selectReachable(v *state.View, units []string) (to runTargets, err error) {
 	var unknown []error
 	for _, name := range units {
@@ -155,7 +152,7 @@ func selectReachable(v *state.View, units []string) (to runTargets, err error) {
 	return to, nil
 }
 
-// joinErrors joins errors, each of which is to be an `error:` line of its own; nil if there is none.
+// joinErrors gives each error an `error:` line of its own; nil if there is none.
 func joinErrors(errs []error) error {
 	if len(errs) < 2 {
 		return errors.Join(errs...)
@@ -167,10 +164,9 @@ func joinErrors(errs []error) error {
 	return errors.New(strings.Join(lines, "\nerror: "))
 }
 
-// maxEnqueueBatch is how many units one transaction takes.
+// maxEnqueueBatch is the number of units in one transaction.
 const maxEnqueueBatch = 20
 
-// enqueueCommand puts a command into the queue of each unit.
 func enqueueCommand(o *operator, s *state.State, units, command []string) (all []state.Action, err error) {
 	for batch := range slices.Chunk(units, maxEnqueueBatch) {
 		var added []state.Action
@@ -193,7 +189,6 @@ func enqueueCommand(o *operator, s *state.State, units, command []string) (all [
 	return all, nil
 }
 
-// cancelActions ends what has not ended.
 func cancelActions(ctx context.Context, s *state.State, actions []state.Action) error {
 	var errs []error
 	for _, a := range actions {
@@ -205,8 +200,8 @@ func cancelActions(ctx context.Context, s *state.State, actions []state.Action) 
 	return errors.Join(errs...)
 }
 
-// waitOrCancel waits until all have settled, at most so long (0: without end). What
-// has not ended by then, or when the operator interrupts, is ended; why says which.
+// waitOrCancel cancels what has not ended after the time-out (0: without end), or when the
+// operator interrupts; reason says which.
 func (w *actionWaiter) waitOrCancel(most time.Duration) (why string, err error) {
 	ctx, cancel := context.WithCancel(w.o.ctx)
 	if most > 0 {
@@ -235,7 +230,6 @@ func (w *actionWaiter) waitOrCancel(most time.Duration) (why string, err error) 
 	return why, w.cancelRemaining(left)
 }
 
-// cancelRemaining cancels what is left, and waits for it to be over.
 func (w *actionWaiter) cancelRemaining(left []state.Action) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.o.ctx), cancelTimeout)
 	defer cancel()

@@ -17,7 +17,6 @@ import (
 	"bijou/state/sanitize"
 )
 
-// runActionCmd is `juju run-action`.
 type runActionCmd struct {
 	Words  []string `arg:"" name:"unit action key=value" help:"Units, the action, and its parameters."`
 	Params string   `placeholder:"FILE" help:"YAML file with parameters; those of the command line win."`
@@ -44,7 +43,7 @@ func (w *waitFlag) Decode(ctx *kong.DecodeContext) (err error) {
 	return nil
 }
 
-// IsBool: it needs no value.
+// IsBool reports that the flag needs no value.
 func (waitFlag) IsBool() bool { return true }
 
 // Help shows how it is used.
@@ -84,7 +83,6 @@ func (c runActionCmd) Run(o *operator) error {
 	})
 }
 
-// actionRequest is an action as it was asked for.
 type actionRequest struct {
 	units  []string
 	action string
@@ -92,7 +90,6 @@ type actionRequest struct {
 	file   map[string]any
 }
 
-// parseWords takes units, action and parameters apart.
 func (c runActionCmd) parseWords() (call actionRequest, err error) {
 	i := slices.IndexFunc(c.Words, func(w string) bool { return !charm.IsUnit(w) })
 	switch {
@@ -105,7 +102,6 @@ func (c runActionCmd) parseWords() (call actionRequest, err error) {
 	return call, charm.CheckAction(call.action)
 }
 
-// readParams reads --params.
 func readParams(path string) (map[string]any, error) {
 	data, err := readFile(path, state.MaxActionText)
 	if err != nil {
@@ -118,7 +114,7 @@ func readParams(path string) (map[string]any, error) {
 	return params, nil
 }
 
-// enqueue puts the action into the queue of each unit, of all or none.
+// enqueue queues the action on all units or none.
 func (call actionRequest) enqueue(o *operator, s *state.State) (all []state.Action, err error) {
 	err = s.Update(o.ctx, func(tx *state.Tx) error {
 		all = nil
@@ -141,7 +137,7 @@ func (call actionRequest) enqueue(o *operator, s *state.State) (all []state.Acti
 	return all, err
 }
 
-// mergeParams are those of the file with those of the command line over them.
+// mergeParams lets the command line's values win over the file's.
 func (call actionRequest) mergeParams(v *state.View, unit string) (map[string]any, error) {
 	actions, err := v.UnitActions(unit)
 	if err != nil {
@@ -167,8 +163,8 @@ func (call actionRequest) mergeParams(v *state.View, unit string) (map[string]an
 	return params, nil
 }
 
-// setParam puts a value where the path leads; dictionaries on the way are copied,
-// and what is none gives way.
+// setParam sets the value at the path. It copies dictionaries on the way, since units
+// share the file's, and replaces what is none.
 func setParam(into map[string]any, path []string, value any) map[string]any {
 	out := map[string]any{}
 	for key, old := range into {
@@ -182,8 +178,6 @@ func setParam(into map[string]any, path []string, value any) map[string]any {
 	return out
 }
 
-// reportQueued prints the ids, and warns of what will not happen soon or was perhaps
-// not meant.
 func (call actionRequest) reportQueued(o *operator, s *state.State, actions []state.Action) error {
 	for _, a := range actions {
 		fmt.Fprintln(o.streams.Out, a.ID)
@@ -195,8 +189,7 @@ func (call actionRequest) reportQueued(o *operator, s *state.State, actions []st
 	return nil
 }
 
-// warnQueued says what may be wrong. That it cannot find out is no error: the action
-// is queued.
+// warnQueued ignores errors of its own: the action is queued.
 func (call actionRequest) warnQueued(o *operator, s *state.State, actions []state.Action) {
 	_ = s.View(o.ctx, func(v *state.View) error {
 		for _, a := range actions {
@@ -216,8 +209,7 @@ func (call actionRequest) warnQueued(o *operator, s *state.State, actions []stat
 	})
 }
 
-// awaitActions waits until all have ended, and shows what has come of them. What
-// has not ended in time goes on.
+// awaitActions lets what has not ended in time go on.
 func awaitActions(o *operator, s *state.State, actions []state.Action, most time.Duration, format string) error {
 	w := newActionWaiter(o, s, actions)
 	w.progress = func(a state.Action, line state.ActionLine) {
@@ -238,7 +230,7 @@ func awaitActions(o *operator, s *state.State, actions []state.Action, most time
 	return errors.Join(printActions(o, w.actions, format), w.outcomeError(most))
 }
 
-// outcomeError is nil if all have completed.
+// outcomeError returns nil if all have completed.
 func (w *actionWaiter) outcomeError(most time.Duration) error {
 	var errs []string
 	var hints []string

@@ -10,7 +10,6 @@ import (
 	"bijou/state"
 )
 
-// runResult is what came of a command on some units.
 type runResult struct {
 	o            *operator
 	actions      []*awaitedAction
@@ -19,7 +18,6 @@ type runResult struct {
 	down []error // of units on which it was not run
 }
 
-// unitResult is one unit's part in YAML and JSON.
 type unitResult struct {
 	Unit    string `json:"unit" yaml:"unit"`
 	ID      int    `json:"id" yaml:"id"`
@@ -30,7 +28,7 @@ type unitResult struct {
 	Message string `json:"message,omitempty" yaml:"message,omitempty"`
 }
 
-// print prints all, and answers the exit code as an error.
+// print returns the exit code as an error.
 func (r runResult) print(format string) error {
 	if format == "plain" {
 		return r.printPlain()
@@ -52,8 +50,7 @@ func (r runResult) print(format string) error {
 	return r.exitError(r.down)
 }
 
-// printPlain prints the outputs as they are; those of several units line by line, each
-// behind the unit's name.
+// printPlain prefixes each line with its unit's name if there are several units.
 func (r runResult) printPlain() error {
 	var errs []error
 	for _, a := range r.actions {
@@ -67,7 +64,6 @@ func (r runResult) printPlain() error {
 	return r.exitError(append(errs, r.down...))
 }
 
-// printOutput prints one unit's outputs.
 func (r runResult) printOutput(a *awaitedAction) error {
 	for _, part := range []struct {
 		to   io.Writer
@@ -88,8 +84,8 @@ func (r runResult) printOutput(a *awaitedAction) error {
 	return nil
 }
 
-// unitError says why a unit's command has no success; nil if it has, or if the exit
-// code of the only unit says it all.
+// unitError returns nil if the command succeeded, or if the exit code of the only unit
+// says it all.
 func (r runResult) unitError(a *awaitedAction) error {
 	why := cmp.Or(a.stuckReason, r.cancelReason)
 	switch {
@@ -109,7 +105,7 @@ func (r runResult) unitError(a *awaitedAction) error {
 	return fmt.Errorf("cannot run on unit %q: %s: what comes of it is shown by: juju show-action-output %d", a.action.Unit, why, a.action.ID)
 }
 
-// exitError is the exit code: that of a single unit's command, else 1 if any failed.
+// exitError carries the exit code: that of a single unit's command, else 1 if any failed.
 func (r runResult) exitError(errs []error) error {
 	code := console.ExitOK
 	if len(r.down) > 0 {

@@ -11,7 +11,6 @@ import (
 	"bijou/state/charm"
 )
 
-// scpCmd is `juju scp`.
 type scpCmd struct {
 	Recursive bool   `short:"r" help:"Copy folders with all that is in them."`
 	From      string `arg:"" help:"A file of this host, or UNIT:FILE, or MACHINE:FILE."`
@@ -58,15 +57,15 @@ func (c scpCmd) Run(o *operator) error {
 	return o.runForeground(exec.Command(to.Copy[0], append(args, "--", words[0], words[1])...))
 }
 
-// cutRemote takes UNIT:FILE or MACHINE:FILE apart; a colon behind anything else is
-// a file's of this host.
+// cutRemote cuts UNIT:FILE or MACHINE:FILE; a colon after anything else belongs to a local
+// file's name.
 func cutRemote(text string) (place, file string, ok bool) {
 	place, file, ok = strings.Cut(text, ":")
 	machine := place != "" && strings.Trim(place, "0123456789") == ""
 	return place, file, ok && (machine || charm.IsUnit(place))
 }
 
-// localName is a file of this host, which scp must not take for another's.
+// localName keeps scp from taking a colon in a local file's name for a host's.
 func localName(file string) string {
 	if path.IsAbs(file) || strings.HasPrefix(file, ".") {
 		return file
@@ -74,7 +73,6 @@ func localName(file string) string {
 	return "./" + file
 }
 
-// remoteName is what the copying program calls a file there.
 func (to machineFolder) remoteName(file string) string {
 	if !path.IsAbs(file) {
 		file = to.dir + "/" + file

@@ -9,7 +9,6 @@ import (
 	"bijou/state/charm"
 )
 
-// setCmd is `juju set`.
 type setCmd struct {
 	Service string   `arg:"" help:"The service."`
 	Options []string `arg:"" name:"option=value" help:"Options; VALUE may be @FILE."`
@@ -39,7 +38,6 @@ func (c setCmd) Run(o *operator) error {
 	return setConfig(o, c.Service, changes)
 }
 
-// setConfig changes a service's options, all or none, and says what follows.
 func setConfig(o *operator, service string, changes map[string]any) error {
 	var changed []string
 	err := o.update(func(tx *state.Tx) (err error) {
@@ -57,7 +55,7 @@ func setConfig(o *operator, service string, changes map[string]any) error {
 	return nil
 }
 
-// readValue is the value itself, or the content of the file that @FILE names.
+// readValue returns the value itself, or the content of the file that @FILE names.
 func readValue(option, value string) (string, error) {
 	path, isFile := strings.CutPrefix(value, "@")
 	if !isFile {
@@ -70,7 +68,6 @@ func readValue(option, value string) (string, error) {
 	return string(data), nil
 }
 
-// parsePairs takes key=value words apart. A key given twice is refused.
 func parsePairs(words []string) (map[string]string, error) {
 	pairs := map[string]string{}
 	for _, w := range words {
@@ -86,7 +83,6 @@ func parsePairs(words []string) (map[string]string, error) {
 	return pairs, nil
 }
 
-// getCmd is `juju get`.
 type getCmd struct {
 	Service string `arg:"" help:"The service."`
 }
@@ -97,7 +93,6 @@ func (getCmd) Help() string {
   juju get wordpress`
 }
 
-// setting is one option as `juju get` prints it.
 type setting struct {
 	Type        string `yaml:"type"`
 	Description string `yaml:"description,omitempty"`
@@ -131,7 +126,6 @@ func (c getCmd) Run(o *operator) error {
 	return o.encode("yaml", doc)
 }
 
-// mergeSettings joins the charm's options with what the operator has set.
 func mergeSettings(schema *charm.Config, set map[string]any) map[string]setting {
 	all := map[string]setting{}
 	effective := schema.Effective(set)

@@ -8,13 +8,11 @@ import (
 	"bijou/state/constraints"
 )
 
-// constraintsHelp says what constraints there are, for all commands that take any.
 const constraintsHelp = `Constraints: mem and root-disk (a number with M, G, T or P; 1.5G), cpu-cores (or cores), cpu-power (100 is one
 EC2 unit), arch, container, tags (a,b,^c: with a and b, not c), or an instance-type instead of sizes.
 An empty value is explicitly none, whatever the environment says.
 `
 
-// parseConstraints reads what an operator has written.
 func parseConstraints(words ...string) (constraints.Value, error) {
 	v, err := constraints.Parse(strings.Join(words, " "))
 	if err != nil {
@@ -23,7 +21,6 @@ func parseConstraints(words ...string) (constraints.Value, error) {
 	return v, nil
 }
 
-// setConstraintsCmd is `juju set-constraints`.
 type setConstraintsCmd struct {
 	Values  []string `arg:"" optional:"" name:"key=value" help:"All constraints there are to be; none: no constraints."`
 	Service string   `placeholder:"SERVICE" help:"Of this service, instead of the environment."`

@@ -12,7 +12,6 @@ import (
 	"bijou/state/charm"
 )
 
-// showActionOutputCmd is `juju show-action-output`.
 type showActionOutputCmd struct {
 	ID     int      `arg:"" help:"The action's id."`
 	Wait   waitFlag `placeholder:"TIME" help:"Wait for its end; --wait=30s: not longer."`
@@ -26,7 +25,7 @@ func (showActionOutputCmd) Help() string {
   juju show-action-output 7 --wait=1m --format json`
 }
 
-// Run prints one action, what it has printed and set.
+// Run prints the action with its output and results.
 func (c showActionOutputCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {
 		one := awaitedAction{action: state.Action{ID: c.ID}}
@@ -46,7 +45,6 @@ func (c showActionOutputCmd) Run(o *operator) error {
 	})
 }
 
-// actionDoc is an action in YAML and JSON.
 type actionDoc struct {
 	ID         int            `json:"id" yaml:"id"`
 	Unit       string         `json:"unit" yaml:"unit"`
@@ -79,7 +77,6 @@ func newActionDoc(a state.Action, out state.Output) actionDoc {
 	return doc
 }
 
-// formatTime is a time as documents have it.
 func formatTime(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -87,7 +84,7 @@ func formatTime(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// printActions prints one action, or a list of several.
+// printActions prints a single action as a document, several as a list.
 func printActions(o *operator, all []*awaitedAction, format string) error {
 	var docs []actionDoc
 	for _, a := range all {
@@ -99,7 +96,6 @@ func printActions(o *operator, all []*awaitedAction, format string) error {
 	return o.encode(format, docs)
 }
 
-// showActionStatusCmd is `juju show-action-status`.
 type showActionStatusCmd struct {
 	Which  []string `arg:"" optional:"" name:"id or unit" help:"Only these actions, or those of these units."`
 	Format string   `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml or json; default tabular."`
@@ -140,7 +136,6 @@ func (c showActionStatusCmd) Run(o *operator) error {
 	return t.Write(o.streams.Out, console.Coloured(o.streams.Out))
 }
 
-// readActions reads what was asked for, by id.
 func (c showActionStatusCmd) readActions(v *state.View) (all []state.Action, err error) {
 	if len(c.Which) == 0 {
 		return v.Actions("")
@@ -168,7 +163,6 @@ func (c showActionStatusCmd) readActions(v *state.View) (all []state.Action, err
 	return slices.CompactFunc(all, func(a, b state.Action) bool { return a.ID == b.ID }), nil
 }
 
-// actionTitle is what was asked for, in one cell.
 func actionTitle(a state.Action) string {
 	if !a.IsCommand() {
 		return a.Name

@@ -4,7 +4,6 @@ import (
 	"strings"
 )
 
-// sshCmd is `juju ssh`.
 type sshCmd struct {
 	Target  string   `arg:"" help:"A unit, or a machine's number."`
 	Command []string `arg:"" optional:"" passthrough:"partial" help:"What to run there; default: a shell."`
@@ -24,7 +23,7 @@ Examples:
   juju ssh mysql/0 'tail -n 3 *.log | grep -i error'`
 }
 
-// Run runs it, in juju's place.
+// Run opens the shell, or runs the command, and returns its exit code.
 func (c sshCmd) Run(o *operator) error {
 	to, err := o.findMachineFolder(c.Target)
 	if err != nil {

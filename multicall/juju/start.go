@@ -22,7 +22,6 @@ const (
 	haltTimeout = 30 * time.Second
 )
 
-// startCmd is `juju start`.
 type startCmd struct {
 	Moved   bool   `help:"The environment runs from this folder and host from now on: what ran it from another one is gone for good, or ends."`
 	Machine string `placeholder:"ID" help:"With --moved: let whoever comes first run this machine, instead of this environment's own."`
@@ -73,9 +72,8 @@ func (c startCmd) Run(o *operator) error {
 	return o.startBackground(e)
 }
 
-// startBackground starts the environment's background process and waits until
-// its presence is in the store. Where the store cannot be opened nothing is
-// started.
+// startBackground waits until the process's presence is in the store. Where the store
+// cannot be opened it starts nothing.
 func (o *operator) startBackground(e home.Environment) error {
 	return o.openState(e, func(s *state.State) error {
 		mark := logSize(e)
@@ -96,7 +94,6 @@ func (o *operator) startBackground(e home.Environment) error {
 	})
 }
 
-// describeProcess is a background process for messages.
 func (o *operator) describeProcess(pid int) string {
 	if service := o.parts.Service(pid); service != "" {
 		return fmt.Sprintf("with process id %d, as systemd's %s", pid, service)
@@ -104,8 +101,7 @@ func (o *operator) describeProcess(pid int) string {
 	return fmt.Sprintf("with process id %d", pid)
 }
 
-// awaitBackground waits until the process has announced machine 0, and returns
-// its id.
+// awaitBackground returns the process's id once machine 0 is announced.
 func (o *operator) awaitBackground(s *state.State, e home.Environment, alive func() bool) (pid int, err error) {
 	ctx, cancel := context.WithTimeout(o.ctx, startTimeout)
 	defer cancel()
@@ -127,7 +123,6 @@ func (o *operator) awaitBackground(s *state.State, e home.Environment, alive fun
 	}
 }
 
-// isAnnounced tells if machine 0 is announced.
 func isAnnounced(ctx context.Context, s *state.State) (ready bool, err error) {
 	err = s.View(ctx, func(v *state.View) error {
 		ready, err = v.Present(state.MachineAgent("0"))
@@ -146,7 +141,6 @@ func pause(ctx context.Context) error {
 	}
 }
 
-// logSize is where the background process's log ends now.
 func logSize(e home.Environment) int64 {
 	info, err := os.Stat(e.LogFile("0"))
 	if err != nil {
@@ -155,7 +149,7 @@ func logSize(e home.Environment) int64 {
 	return info.Size()
 }
 
-// readLogTail is what the log says since the mark, at most its last 2 KiB, as an error.
+// readLogTail returns the log since the mark, at most its last 2 KiB, as an error.
 func readLogTail(e home.Environment, mark int64) error {
 	f, err := os.Open(e.LogFile("0"))
 	if err != nil {

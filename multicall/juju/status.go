@@ -16,7 +16,6 @@ import (
 	"bijou/state/sanitize"
 )
 
-// statusCmd is `juju status`.
 type statusCmd struct {
 	Globs     []string `arg:"" optional:"" name:"glob" help:"Only the services and units that match (mysql, 'wordpress/*', '*'), with their machines and relations."`
 	Format    string   `enum:"tabular,yaml,json,dot" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml, json or dot (for graphviz); default tabular."`
@@ -40,7 +39,7 @@ Examples:
   juju status --format dot | dot -Tsvg -o status.svg`
 }
 
-// Run prints everything as it is at one moment, and with --watch as it changes.
+// Run prints the status of one moment, and with --watch again after each change.
 func (c statusCmd) Run(o *operator) error {
 	if err := checkGlobs(c.Globs); err != nil {
 		return console.Usage(err)
@@ -67,7 +66,6 @@ func (c statusCmd) Run(o *operator) error {
 	return errors.Join(c.writeText(o, text), unmatchedError(chosen.unmatched))
 }
 
-// readStatus reads the status, as far as the caller may see it.
 func (c statusCmd) readStatus(v *state.View) (state.Status, error) {
 	if c.Secrets {
 		return v.StatusWithSecrets(time.Now())
@@ -75,7 +73,6 @@ func (c statusCmd) readStatus(v *state.View) (state.Status, error) {
 	return v.Status(time.Now())
 }
 
-// unmatchedError is the error of patterns that match nothing; nil of none.
 func unmatchedError(globs []string) error {
 	if len(globs) == 0 {
 		return nil
@@ -84,7 +81,6 @@ func unmatchedError(globs []string) error {
 		"a pattern matches a whole name: mysql, 'mysql*', 'mysql/*'; juju status shows all names")
 }
 
-// writeText writes the text to where it is wanted.
 func (c statusCmd) writeText(o *operator, text string) error {
 	if c.Output != "" {
 		return writeOutput(o, c.Output, []byte(text))
@@ -93,7 +89,6 @@ func (c statusCmd) writeText(o *operator, text string) error {
 	return err
 }
 
-// render prints the status in the wanted format.
 func (c statusCmd) render(s state.Status, coloured bool) (string, error) {
 	var text bytes.Buffer
 	if err := c.writeFormat(&text, s, coloured); err != nil {

@@ -11,10 +11,10 @@ import (
 	"bijou/state/sanitize"
 )
 
-// writeDot draws the status in graphviz's language: services as boxes, relations
-// as edges from who requires to who provides, labelled with their number and the
-// relation's name at either end. What is in trouble is red, what is on its way
-// out dashed. A service that only is the other end of a relation is dotted.
+// writeDot draws the status in graphviz's language: services as boxes, relations as edges
+// from who requires to who provides, labelled with their number and the relation's name at
+// either end. Errors are red, dying entities dashed, services that only are the other end
+// of a relation dotted.
 func writeDot(w io.Writer, s state.Status) error {
 	var b strings.Builder
 	b.WriteString("digraph environment {\n  node [shape=box];\n")
@@ -32,7 +32,7 @@ func writeDot(w io.Writer, s state.Status) error {
 	return err
 }
 
-// foreignServices are the services that relations name and the status has not.
+// foreignServices are named by relations and are not in the status.
 func foreignServices(s state.Status) []string {
 	names := map[string]bool{}
 	for _, r := range s.Relations {
@@ -59,7 +59,7 @@ func writeBox(b *strings.Builder, name string, view state.ServiceView) {
 	writeLine(b, quoteDot(name), a)
 }
 
-// writeEdge draws a relation; a peer relation goes from its service to itself.
+// writeEdge draws a peer relation from its service to itself.
 func writeEdge(b *strings.Builder, name string, r state.RelationView) {
 	provider, consumer := relationServices(r)
 	label := r.Services[consumer].Name
@@ -74,7 +74,6 @@ func writeEdge(b *strings.Builder, name string, r state.RelationView) {
 	writeLine(b, quoteDot(consumer)+" -> "+quoteDot(provider), a)
 }
 
-// attributes are what is said of a box or an edge.
 type attributes map[string]string
 
 func (a attributes) setLife(life state.Life) {
@@ -91,9 +90,9 @@ func writeLine(b *strings.Builder, what string, a attributes) {
 	fmt.Fprintf(b, "  %s [%s];\n", what, strings.Join(words, ", "))
 }
 
-// quoteDot makes a string of graphviz's language: any text between quotes, with \"
-// for a quote. Line ends become \n, which labels understand; other backslashes are
-// doubled, since labels understand more than that.
+// quoteDot quotes any text, with \" for a quote. Line ends become
+// , which labels understand; other backslashes are doubled, since labels understand more
+// than that.
 func quoteDot(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {

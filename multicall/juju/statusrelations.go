@@ -11,7 +11,7 @@ import (
 	"bijou/state/charm"
 )
 
-// relationNames are the relations' names, what is in trouble first, else by number.
+// relationNames puts relations in error first, else sorts by number.
 func relationNames(s state.Status) []string {
 	return slices.SortedFunc(maps.Keys(s.Relations), func(a, b string) int {
 		return compareErrorFirst(relationState(s.Relations[a]), relationState(s.Relations[b]),
@@ -19,7 +19,6 @@ func relationNames(s state.Status) []string {
 	})
 }
 
-// relationTable has one row a relation.
 func relationTable(s state.Status) *console.Table {
 	t := console.NewTable("RELATION", "INTERFACE", "PROVIDER", "CONSUMER", "STATE", "MESSAGE")
 	for _, name := range relationNames(s) {
@@ -30,14 +29,12 @@ func relationTable(s state.Status) *console.Table {
 	return t
 }
 
-// relationEnds prints both ends; a peer relation's one end stands in both places.
 func relationEnds(r state.RelationView) (provider, consumer string) {
 	provider, consumer = relationServices(r)
 	return provider + ":" + r.Services[provider].Name, consumer + ":" + r.Services[consumer].Name
 }
 
-// relationServices are the services at both ends; a peer relation's stands in
-// both places.
+// relationServices returns a peer relation's one service twice.
 func relationServices(r state.RelationView) (provider, consumer string) {
 	for name, end := range r.Services {
 		if end.Role != charm.Consumes {
@@ -50,7 +47,6 @@ func relationServices(r state.RelationView) (provider, consumer string) {
 	return provider, consumer
 }
 
-// relationState is the worst of the ends' states.
 func relationState(r state.RelationView) string {
 	ends := map[string]state.RelationUnit{}
 	for service, end := range r.Services {
@@ -59,7 +55,6 @@ func relationState(r state.RelationView) string {
 	return state.WorstRelation(ends)
 }
 
-// relationMessage names the units in error and why they are.
 func relationMessage(r state.RelationView) string {
 	var messages []string
 	for _, end := range r.Services {
@@ -73,8 +68,7 @@ func relationMessage(r state.RelationView) string {
 	return strings.Join(messages, "; ")
 }
 
-// relationUnitTable has one row for each unit of each relation. An end without
-// units has a row, too.
+// relationUnitTable has a row for an end without units, too.
 func relationUnitTable(s state.Status) *console.Table {
 	t := console.NewTable("RELATION", "INTERFACE", "SCOPE", "ENDPOINT", "ROLE", "UNIT", "STATE", "MESSAGE")
 	for _, name := range relationNames(s) {
@@ -96,15 +90,12 @@ func relationUnitTable(s state.Status) *console.Table {
 	return t
 }
 
-// relationUnits are the end's units, what is in trouble first.
 func relationUnits(end state.RelationEnd) []string {
 	return slices.SortedFunc(maps.Keys(end.Units), func(a, b string) int {
 		return compareErrorFirst(end.Units[a].State, end.Units[b].State, charm.CompareUnits(a, b))
 	})
 }
 
-// relationUnitMessage is why a unit is in error in a relation, and when it is
-// tried again.
 func relationUnitMessage(u state.RelationUnit) string {
 	text := firstLine(u.Message)
 	switch {

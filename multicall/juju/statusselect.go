@@ -9,7 +9,6 @@ import (
 	"bijou/state"
 )
 
-// checkGlobs refuses patterns that cannot match anything.
 func checkGlobs(globs []string) error {
 	for _, g := range globs {
 		if _, err := path.Match(g, ""); err != nil {
@@ -19,7 +18,7 @@ func checkGlobs(globs []string) error {
 	return nil
 }
 
-// globMatcher are the patterns of one command, and which of them have matched.
+// globMatcher are the patterns of one command, and whether each has matched.
 type globMatcher map[string]bool
 
 func newGlobMatcher(patterns []string) globMatcher {
@@ -30,7 +29,7 @@ func newGlobMatcher(patterns []string) globMatcher {
 	return g
 }
 
-// match tells if one of the patterns matches the name, and remembers all that do.
+// match remembers every pattern that matches.
 func (g globMatcher) match(name string) (matches bool) {
 	for pattern := range g {
 		if ok, _ := path.Match(pattern, name); ok {
@@ -40,17 +39,15 @@ func (g globMatcher) match(name string) (matches bool) {
 	return matches
 }
 
-// selection is what globs have chosen of a status.
 type selection struct {
 	status    state.Status
 	unmatched []string // the patterns that match nothing, as they were given
 }
 
-// selectStatus keeps the services and units that a pattern matches; a service's
-// name brings all its units, a unit's its service with no other unit. With them
-// come the machines that these units are on, and the relations of these services:
-// of their own ends only the units that were kept, of others' ends all. Without
-// patterns it keeps everything.
+// selectStatus keeps the services and units that a pattern matches; a service's name keeps
+// all its units, a unit's its service with no other unit. With them it keeps the machines
+// that these units are on, and the relations of these services: of their own ends only the
+// units that were kept, of others' ends all. Without patterns it keeps everything.
 func selectStatus(s state.Status, patterns []string) selection {
 	if len(patterns) == 0 {
 		return selection{status: s}
@@ -79,7 +76,6 @@ func selectStatus(s state.Status, patterns []string) selection {
 	return selection{status: kept, unmatched: g.listUnmatched(patterns)}
 }
 
-// listUnmatched are the patterns that have matched nothing.
 func (g globMatcher) listUnmatched(patterns []string) (none []string) {
 	for _, p := range patterns {
 		if !g[p] {
@@ -89,8 +85,6 @@ func (g globMatcher) listUnmatched(patterns []string) (none []string) {
 	return none
 }
 
-// selectService keeps a service's units that match; ok is false if nothing of it
-// does.
 func selectService(name string, view state.ServiceView, g globMatcher) (kept state.ServiceView, ok bool) {
 	whole := g.match(name)
 	units := map[string]state.UnitView{}
@@ -103,8 +97,7 @@ func selectService(name string, view state.ServiceView, g globMatcher) (kept sta
 	return view, whole || len(units) > 0
 }
 
-// selectRelation keeps the units that were kept; ok is false if it has no end
-// at a service that was.
+// selectRelation returns false if no end is at a service that was kept.
 func selectRelation(view state.RelationView, services map[string]state.ServiceView) (kept state.RelationView, ok bool) {
 	ends := map[string]state.RelationEnd{}
 	for name, end := range view.Services {
@@ -117,7 +110,7 @@ func selectRelation(view state.RelationView, services map[string]state.ServiceVi
 	return view, ok
 }
 
-// selectEnd keeps the end's units that the service has; its state is theirs.
+// selectEnd derives the end's state from the units that are left.
 func selectEnd(end state.RelationEnd, service state.ServiceView) state.RelationEnd {
 	units := maps.Clone(end.Units)
 	maps.DeleteFunc(units, func(name string, _ state.RelationUnit) bool {
@@ -131,7 +124,6 @@ func selectEnd(end state.RelationEnd, service state.ServiceView) state.RelationE
 	return end
 }
 
-// quoteAll are the patterns as messages show them.
 func quoteAll(patterns []string) []string {
 	all := make([]string, len(patterns))
 	for i, p := range patterns {

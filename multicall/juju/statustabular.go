@@ -15,7 +15,6 @@ import (
 	"bijou/state/charm"
 )
 
-// statusTables is a status as tables. What is in trouble comes first in its table.
 type statusTables struct {
 	status    state.Status
 	coloured  bool
@@ -43,10 +42,9 @@ func (t statusTables) write(w io.Writer) error {
 	return nil
 }
 
-// isErrorState tells if a state is one that an operator must see to.
+// isErrorState reports whether an operator must see to a state.
 func isErrorState(state string) bool { return strings.HasSuffix(state, "error") || state == "down" }
 
-// stateColour is the colour of a row in that state.
 func stateColour(state string) console.Colour {
 	switch {
 	case isErrorState(state):
@@ -57,7 +55,6 @@ func stateColour(state string) console.Colour {
 	return ""
 }
 
-// compareErrorFirst orders what is in trouble before what is not, else by less.
 func compareErrorFirst(a, b string, names int) int {
 	switch {
 	case isErrorState(a) && !isErrorState(b):
@@ -80,8 +77,6 @@ func machineTable(s state.Status) *console.Table {
 	return t
 }
 
-// machineMessage is why a machine's instance does not start and when that is tried
-// again, or how far its start is.
 func machineMessage(m state.MachineView) string {
 	if m.Trouble != nil {
 		return troubleMessage(*m.Trouble)
@@ -93,8 +88,7 @@ func machineMessage(m state.MachineView) string {
 	return text
 }
 
-// provisionerTable has a row for each thing that keeps the provisioner from its
-// work.
+// provisionerTable has a row for each thing that keeps the provisioner from its work.
 func provisionerTable(s state.Status) *console.Table {
 	t := console.NewTable("PROVISIONER", "SINCE", "MESSAGE")
 	if s.Provisioner == nil {
@@ -126,7 +120,6 @@ func serviceTable(s state.Status) *console.Table {
 	return t
 }
 
-// allUnits are all units, by name.
 func allUnits(s state.Status) map[string]state.UnitView {
 	units := map[string]state.UnitView{}
 	for _, sv := range s.Services {
@@ -156,7 +149,6 @@ func unitTable(s state.Status) *console.Table {
 	return t
 }
 
-// runningTable has a row for each unit that runs something.
 func runningTable(s state.Status) *console.Table {
 	units := allUnits(s)
 	t := console.NewTable("RUNNING", "UNIT", "SINCE", "HELD BY")
@@ -168,8 +160,7 @@ func runningTable(s state.Status) *console.Table {
 	return t
 }
 
-// unitMessage is why a unit is in error and when it is tried again, else what
-// its charm says.
+// unitMessage prefers an error and its next retry over what the charm reports.
 func unitMessage(u state.UnitView, workload string) string {
 	if u.Trouble != nil {
 		return troubleMessage(*u.Trouble)
@@ -192,8 +183,6 @@ func unitMessage(u state.UnitView, workload string) string {
 	return text + failureHint(i.Stderr, i.See)
 }
 
-// failureHint is what a failed hook has said last, and the command that tells more; empty
-// if there is none.
 func failureHint(stderr, see string) string {
 	switch {
 	case see == "":
@@ -204,13 +193,12 @@ func failureHint(stderr, see string) string {
 	return stderr + "; see: " + see
 }
 
-// troubleMessage is what an agent cannot do, and when it tries again.
 func troubleMessage(t state.Trouble) string {
 	return fmt.Sprintf("%s (agent cannot go on since %s, next try at %s)", firstLine(t.Message),
 		t.Since.Local().Format(time.TimeOnly), t.NextRetry.Local().Format(time.TimeOnly))
 }
 
-// rowState is the state by which a unit's row is coloured and put in its place.
+// rowState is the state that colours and sorts a unit's row.
 func rowState(u state.UnitView) string {
 	if u.Trouble != nil {
 		return "error"
@@ -218,7 +206,7 @@ func rowState(u state.UnitView) string {
 	return u.State
 }
 
-// withLife adds that an entity is on its way out; an empty life is alive.
+// withLife appends a life that is not alive, which is empty.
 func withLife(text string, life state.Life) string {
 	if life == "" {
 		return text
@@ -231,7 +219,6 @@ func firstLine(text string) string {
 	return line
 }
 
-// compareNumbers orders ids that are numbers as numbers.
 func compareNumbers(a, b string) int {
 	an, _ := strconv.Atoi(a)
 	bn, _ := strconv.Atoi(b)

@@ -5,8 +5,8 @@ import (
 	"bijou/state"
 )
 
-// watch shows the status again whenever it has changed, until the operator has
-// seen enough or nobody reads any more. What matches nothing yet may come.
+// watch prints the status again after each change, until the operator interrupts it or
+// nobody reads any more. What matches nothing yet may come.
 func (c statusCmd) watch(o *operator) error {
 	ctx, stop := console.UntilUnread(o.ctx, o.streams.Out)
 	defer stop()
@@ -26,7 +26,6 @@ func (c statusCmd) watch(o *operator) error {
 	})
 }
 
-// showStatus shows one state of things.
 func (c statusCmd) showStatus(o *operator, screen *console.Screen, text string) error {
 	if c.Output != "" {
 		return writeOutput(o, c.Output, []byte(text))
@@ -37,7 +36,6 @@ func (c statusCmd) showStatus(o *operator, screen *console.Screen, text string) 
 	return screen.Show(text, c.separator())
 }
 
-// separator stands between two states of things.
 func (c statusCmd) separator() string {
 	switch c.Format {
 	case "json":

@@ -7,7 +7,6 @@ import (
 	"bijou/multicall/home"
 )
 
-// stopCmd is `juju stop`.
 type stopCmd struct{}
 
 // Help shows how it is used.
@@ -20,8 +19,8 @@ Examples:
   juju stop -e staging`
 }
 
-// Run ends the environment's processes on this host: that of machine 0 first, which
-// would start the others again.
+// Run ends the environment's processes on this host, that of machine 0 first: it would
+// start the others again.
 func (stopCmd) Run(o *operator) error {
 	e, err := o.home.Choose(o.name)
 	if err != nil {
@@ -43,7 +42,6 @@ func (stopCmd) Run(o *operator) error {
 // when it was told to end may have done so.
 const maxStopPasses = 5
 
-// stopAgents ends the processes until none is found, and says how many there were.
 func (o *operator) stopAgents(e home.Environment) (stopped int, err error) {
 	for range maxStopPasses {
 		n, err := o.stopOnce(e)
@@ -55,7 +53,6 @@ func (o *operator) stopAgents(e home.Environment) (stopped int, err error) {
 	return stopped, errors.New("there were agents again each time: a provisioner of another host may start them")
 }
 
-// stopOnce ends those that there are at the moment.
 func (o *operator) stopOnce(e home.Environment) (stopped int, err error) {
 	dirs, err := e.MachineDirs()
 	if err != nil {

@@ -1,6 +1,5 @@
 package juju
 
-// unsetCmd is `juju unset`.
 type unsetCmd struct {
 	Service string   `arg:"" help:"The service."`
 	Options []string `arg:"" name:"option" help:"The options; each goes back to the charm's default."`

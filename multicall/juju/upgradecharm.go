@@ -11,7 +11,6 @@ import (
 	"bijou/state/charm"
 )
 
-// upgradeCharmCmd is `juju upgrade-charm`.
 type upgradeCharmCmd struct {
 	Service     string `arg:"" help:"The service."`
 	Repository  string `env:"JUJU_REPOSITORY" placeholder:"DIR" help:"A folder of charms (SERIES/NAME or NAME); default: where the charm came from."`
@@ -55,7 +54,6 @@ func (c upgradeCharmCmd) Run(o *operator) error {
 	})
 }
 
-// upgrade finds the charm and goes over to it, or says that it would.
 func (c upgradeCharmCmd) upgrade(o *operator, s *state.State) error {
 	scratch, err := os.MkdirTemp("", "bijou-charm-")
 	if err != nil {
@@ -75,11 +73,10 @@ func (c upgradeCharmCmd) upgrade(o *operator, s *state.State) error {
 	return u.run()
 }
 
-// errServiceMoved: somebody else has upgraded the service since it was looked at, so
-// that what is newer is to be found out again.
+// errServiceMoved means that somebody else upgraded the service since it was read, so that
+// the target has to be found again.
 var errServiceMoved = errors.New("the service has gone over to another charm meanwhile")
 
-// newUpgrade reads what the service runs now.
 func (c upgradeCharmCmd) newUpgrade(o *operator, s *state.State) (*upgrade, error) {
 	u := &upgrade{o: o, state: s, force: c.Force || c.Retry, retry: c.Retry, anySeries: c.ForceSeries, allowUnsupported: c.Force, switching: c.Switch != ""}
 	return u, s.View(o.ctx, func(v *state.View) (err error) {
@@ -91,7 +88,6 @@ func (c upgradeCharmCmd) newUpgrade(o *operator, s *state.State) (*upgrade, erro
 	})
 }
 
-// upgrade is one upgrade of a service under way.
 type upgrade struct {
 	o                *operator
 	state            *state.State
@@ -105,7 +101,6 @@ type upgrade struct {
 	switching        bool // a charm of another name is welcome
 }
 
-// upgradeTarget is the charm to go over to.
 type upgradeTarget struct {
 	url    charm.URL
 	origin state.Origin
@@ -113,8 +108,6 @@ type upgradeTarget struct {
 	bumped bool        // url has a revision that the folder does not say yet
 }
 
-// run stores the charm if the environment does not have it, points the service
-// at it, and marks the units.
 func (u *upgrade) run() error {
 	for {
 		err := u.commit()
@@ -158,7 +151,6 @@ func (u *upgrade) commit() error {
 	return nil
 }
 
-// writeUpgrade writes the charm and the service's mark.
 func (u *upgrade) writeUpgrade(tx *state.Tx, record state.Charm, behind []state.Behind) error {
 	if now, err := tx.Service(u.service.Name); err != nil || now.Charm != u.service.Charm {
 		return errors.Join(err, errServiceMoved)
@@ -192,7 +184,6 @@ func (u *upgrade) writeUpgrade(tx *state.Tx, record state.Charm, behind []state.
 	return nil
 }
 
-// listBehind lists the units that do not run the target.
 func (u *upgrade) listBehind() (behind []state.Behind, err error) {
 	err = u.state.View(u.o.ctx, func(v *state.View) (err error) {
 		behind, err = v.Behind(u.service.Name, u.target.url.String())
@@ -201,7 +192,6 @@ func (u *upgrade) listBehind() (behind []state.Behind, err error) {
 	return behind, err
 }
 
-// unitsToUpgrade are those of the units that are to go over.
 func (u *upgrade) unitsToUpgrade(behind []state.Behind) (names []string) {
 	for _, b := range behind {
 		if u.force || !b.InError {
@@ -211,7 +201,6 @@ func (u *upgrade) unitsToUpgrade(behind []state.Behind) (names []string) {
 	return names
 }
 
-// noteSkipped names the units that stay behind, and says what takes them along.
 func (u *upgrade) noteSkipped(behind []state.Behind) {
 	for _, b := range behind {
 		if b.InError && !u.force {
@@ -227,7 +216,6 @@ func formatSkipped(b state.Behind) string {
 	return fmt.Sprintf("unit %q is not in a running state (state: %s), will not upgrade", b.Unit, b.State)
 }
 
-// describeMove says from where to where the service goes over.
 func (u *upgrade) describeMove(goes string) string {
 	if u.target.url == u.now.URL {
 		return fmt.Sprintf("service %q runs %s already, and what is behind %s", u.service.Name, u.now.URL, goes)
@@ -235,7 +223,7 @@ func (u *upgrade) describeMove(goes string) string {
 	return fmt.Sprintf("service %q %s from %s to %s", u.service.Name, goes, u.now.URL, u.target.url)
 }
 
-// writeRevision makes the folder say the revision that the environment has given it.
+// writeRevision writes the revision that the environment assigned into the charm's folder.
 func (u *upgrade) writeRevision() {
 	dir := u.target.found.Path
 	if !u.target.bumped || dir == "" || dir != u.target.origin.Path {
@@ -248,7 +236,6 @@ func (u *upgrade) writeRevision() {
 	u.o.note("INFO setting %s to revision %d", dir, u.target.url.Revision)
 }
 
-// printPlan says what would be done.
 func (u *upgrade) printPlan() error {
 	behind, err := u.listBehind()
 	if err != nil {

@@ -15,7 +15,6 @@ import (
 	"bijou/state"
 )
 
-// upgradeJujuCmd is `juju upgrade-juju`.
 type upgradeJujuCmd struct {
 	AllowDowngrade bool          `help:"Also go back to an older version."`
 	Wait           time.Duration `default:"1m" help:"How long to wait for the agents; 0 does not."`
@@ -62,8 +61,8 @@ func (c upgradeJujuCmd) Run(o *operator) error {
 	})
 }
 
-// publishTools has the agents run the environment's tools from now on. Those of other hosts
-// fetch them from the state; where that is a file of this host there are none.
+// publishTools has the agents run the environment's tools from now on. Those of other
+// hosts fetch them from the state; where that is a file of this host there are none.
 func (c upgradeJujuCmd) publishTools(o *operator, s *state.State, e home.Environment) error {
 	kept := state.Tools{Name: e.Tools, Added: time.Now().UTC()}
 	shared := strings.HasPrefix(e.State, "sqlite:")
@@ -89,7 +88,6 @@ func (c upgradeJujuCmd) publishTools(o *operator, s *state.State, e home.Environ
 	return e.Save() // after the order: an agent that follows it notes the same by itself
 }
 
-// checkVersion refuses an older version than the environment's.
 func (c upgradeJujuCmd) checkVersion(e home.Environment, version string) error {
 	now, _, _ := strings.Cut(e.Tools, "-")
 	if c.AllowDowngrade || !olderVersion(version, now) {
@@ -99,7 +97,6 @@ func (c upgradeJujuCmd) checkVersion(e home.Environment, version string) error {
 		"call the newer binary, or give --allow-downgrade")
 }
 
-// olderVersion compares versions of numbers and dots.
 func olderVersion(a, b string) bool {
 	as, bs := strings.Split(a, "."), strings.Split(b, ".")
 	for i := range min(len(as), len(bs)) {
@@ -115,8 +112,8 @@ func olderVersion(a, b string) bool {
 	return len(as) < len(bs)
 }
 
-// awaitAgents waits until the agents that there are run the binary; one whose hooks
-// take longer goes over later, by itself.
+// awaitAgents does not fail for an agent whose hooks take longer: it changes over later,
+// by itself.
 func (c upgradeJujuCmd) awaitAgents(o *operator, s *state.State, tools string) error {
 	ctx, cancel := context.WithTimeout(o.ctx, c.Wait)
 	defer cancel()
@@ -142,8 +139,8 @@ func (c upgradeJujuCmd) awaitAgents(o *operator, s *state.State, tools string) e
 	}
 }
 
-// lateMachines lists the machines whose agents are there, or were when they were seen
-// before, and run another binary: one that goes over is away for a moment.
+// lateMachines includes machines whose agents were seen before and are absent now: an
+// agent that changes over is away for a moment.
 func lateMachines(v *state.View, tools string, there map[string]bool) (late []string, err error) {
 	machines, err := v.Machines()
 	for _, m := range machines {

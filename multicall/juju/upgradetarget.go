@@ -11,8 +11,8 @@ import (
 	"bijou/state/charm"
 )
 
-// findTarget finds the charm that the operator wishes: the one to switch to, a
-// revision that the environment has, or the greatest where the charm came from.
+// findTarget finds the charm to switch to, a revision that the environment has, or the
+// greatest revision where the charm came from.
 func (u *upgrade) findTarget(c upgradeCharmCmd, scratch string) (upgradeTarget, error) {
 	if c.Revision != nil {
 		url := charm.URL{Series: u.now.URL.Series, Name: u.now.URL.Name, Revision: *c.Revision}
@@ -36,7 +36,6 @@ func (u *upgrade) findTarget(c upgradeCharmCmd, scratch string) (upgradeTarget, 
 	return u.bumpRevision(t)
 }
 
-// isStored says if the environment has that charm.
 func (u *upgrade) isStored(url charm.URL) (there bool, err error) {
 	err = u.state.View(u.o.ctx, func(v *state.View) error {
 		_, err := v.Charm(url.String())
@@ -49,7 +48,6 @@ func (u *upgrade) isStored(url charm.URL) (there bool, err error) {
 	return there, err
 }
 
-// findCharm finds the charm's files.
 func (u *upgrade) findCharm(c upgradeCharmCmd, scratch string) (charm.Found, state.Origin, error) {
 	tools := u.o.parts.HookTools
 	origin := u.service.Origin
@@ -75,7 +73,7 @@ func (u *upgrade) findCharm(c upgradeCharmCmd, scratch string) (charm.Found, sta
 	return found, state.Origin{Repository: dir, Path: found.Path, Series: found.Series, Name: ref.Name}, err
 }
 
-// lookupSeries is what charms are looked up for; "" is any.
+// lookupSeries returns "" for any.
 func (u *upgrade) lookupSeries() string {
 	if u.anySeries || u.service.ForceSeries {
 		return ""
@@ -84,7 +82,7 @@ func (u *upgrade) lookupSeries() string {
 }
 
 // bumpRevision gives files whose revision is not newer than the service's charm the next
-// revision, unless they are those of that charm.
+// revision, unless they are that charm's own files.
 func (u *upgrade) bumpRevision(t upgradeTarget) (upgradeTarget, error) {
 	opts := charm.ArchiveOptions{Tools: u.o.parts.HookTools, Revision: u.now.URL.Revision}
 	info, err := charm.Archive(t.found.Path, io.Discard, opts)

@@ -7,21 +7,21 @@ import (
 	"path/filepath"
 )
 
-// maxAgentLog is how much an agent.log holds before it is begun again, in bytes.
-const maxAgentLog = 10 << 20
+// maxAgentLogSize is in bytes.
+const maxAgentLogSize = 10 << 20
 
-// agentLog is the file that a daemon's stderr is, which its starter has opened to append
-// to. Above maxSize it is copied beside itself and emptied: so it remains the file that
-// the runtime, too, writes to.
+// agentLog is the file to which a daemon's starter has redirected stderr, opened to
+// append. Above maxSize it is copied beside itself and truncated, so that it remains the
+// file that the Go runtime, too, writes to.
 type agentLog struct {
 	*os.File
 	path    string
 	maxSize int64
 }
 
-// rotating returns what a daemon logs to instead of that stderr: itself, unless it is an
-// agent.log. What is the journal's, or a file of somebody else's, is theirs to bound.
-func rotating(stderr io.Writer, maxSize int64) io.Writer {
+// rotateAgentLog returns stderr as it is unless that is an agent.log: the journal, or a
+// file of somebody else's, is theirs to bound.
+func rotateAgentLog(stderr io.Writer, maxSize int64) io.Writer {
 	if f, ok := stderr.(*os.File); ok {
 		path, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
 		if info, serr := f.Stat(); err == nil && serr == nil && info.Mode().IsRegular() && filepath.Base(path) == "agent.log" {

@@ -21,7 +21,7 @@ func openLog(t *testing.T, name string) *os.File {
 // What is written to the descriptor itself, as by a panic, is where the log is.
 func TestAgentLogIsBegunAgain(t *testing.T) {
 	stderr := openLog(t, "agent.log")
-	log := rotating(stderr, 1000)
+	log := rotateAgentLog(stderr, 1000)
 	line := strings.Repeat("x", 99) + "\n"
 	for range 25 {
 		if _, err := log.Write([]byte(line)); err != nil {
@@ -38,18 +38,18 @@ func TestAgentLogIsBegunAgain(t *testing.T) {
 }
 
 func TestOtherFilesAreLeftAlone(t *testing.T) {
-	if f := openLog(t, "mine.log"); rotating(f, 1) != f {
+	if f := openLog(t, "mine.log"); rotateAgentLog(f, 1) != f {
 		t.Error("another's file is rotated")
 	}
 	var b bytes.Buffer
-	if rotating(&b, 1) != &b {
+	if rotateAgentLog(&b, 1) != &b {
 		t.Error("what is no file is rotated")
 	}
 }
 
 func TestSecretsAreNotLogged(t *testing.T) {
 	var out bytes.Buffer
-	log := slogTo(&out)
+	log := newLogger(&out)
 	log.Error("cannot go on with password=s3cr3t", "error", fmt.Errorf("postgres://u:s3cr3t@h/d"), "key", "units/a")
 	if got := out.String(); strings.Contains(got, "s3cr3t") || !strings.Contains(got, "u:(hidden)@h/d") || !strings.Contains(got, "key=units/a") {
 		t.Error(got)

@@ -15,8 +15,8 @@ import (
 	"bijou/multicall/tour"
 )
 
-// bijouGrammar is the command line of `bijou` itself. Applets are dispatched
-// before it is read.
+// bijouGrammar is the command line of `bijou` itself. Applets are dispatched before it is
+// read.
 type bijouGrammar struct {
 	List       bool            `help:"Print the applets' names, one a line."`
 	Help       helpCmd         `cmd:"" help:"Explain bijou, or one applet."`
@@ -33,7 +33,7 @@ Examples:
   bijou help relation-get     explain one applet
   bijou juju status           an applet without a link`
 
-// runBijou is `bijou ...`: one of its own commands, or an applet.
+// runBijou runs one of bijou's own commands, or an applet.
 func runBijou(c call) int {
 	if len(c.args) == 0 {
 		c.args = []string{"help"}
@@ -42,21 +42,20 @@ func runBijou(c call) int {
 		c.args = []string{"version"}
 	}
 	first := c.args[0]
-	if applet, ok := find(first); ok {
+	if applet, ok := findApplet(first); ok {
 		return applet.run(call{name: first, args: c.args[1:], streams: c.streams, options: c.options})
 	}
 	if first == "--list" {
-		fmt.Fprintln(c.streams.Out, strings.Join(names(), "\n"))
+		fmt.Fprintln(c.streams.Out, strings.Join(appletNames(), "\n"))
 		return console.ExitOK
 	}
 	if !strings.HasPrefix(first, "-") && !slices.Contains(ownCommands(), first) {
-		return unknown(c, first)
+		return reportUnknown(c, first)
 	}
-	return runOwn(c)
+	return runOwnCommand(c)
 }
 
-// runOwn is one of bijou's own commands.
-func runOwn(c call) int {
+func runOwnCommand(c call) int {
 	var grammar bijouGrammar
 	parsed, err := console.Parse(c.streams, console.Command{Name: "bijou", Summary: bijouSummary, Grammar: &grammar}, c.args)
 	if err == nil {
@@ -68,25 +67,23 @@ func runOwn(c call) int {
 	return console.Report(c.streams.Err, err)
 }
 
-// exitCode is an error that was told already and only carries the exit code.
+// exitCode is an error that was reported already and only carries the exit code.
 type exitCode int
 
 func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
-// ownCommands are the words of bijouGrammar, for suggestions and dispatch.
+// ownCommands returns the words of bijouGrammar, for suggestions and dispatch.
 func ownCommands() []string { return []string{"help", "version", "install", "quickstart"} }
 
-// versionCmd is `bijou version`.
 type versionCmd struct{}
 
-// Run prints the version, and what it was built by and for.
+// Run prints the version, and what the binary was built with and for.
 func (versionCmd) Run(s console.Streams) error {
-	_, err := fmt.Fprintf(s.Out, "%s (commit %s, %s, %s/%s)\n", Version, commit(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	_, err := fmt.Fprintf(s.Out, "%s (commit %s, %s, %s/%s)\n", Version, buildCommit(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return err
 }
 
-// commit is what the binary was built of, as far as its builder has said.
-func commit() string {
+func buildCommit() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {
 			if s.Key == "vcs.revision" {
@@ -97,12 +94,11 @@ func commit() string {
 	return "unknown"
 }
 
-// self is the path of the running binary, for links and child processes.
-func self() (string, error) { return findSelf(os.Executable, os.Args[0]) }
+func executablePath() (string, error) { return findExecutable(os.Executable, os.Args[0]) }
 
-// findSelf asks the system; where that cannot tell, as without /proc, it is what the program
-// was called by.
-func findSelf(executable func() (string, error), argv0 string) (string, error) {
+// findExecutable falls back on the name that the program was called by, as where there is
+// no /proc.
+func findExecutable(executable func() (string, error), argv0 string) (string, error) {
 	path, err := executable()
 	if err == nil {
 		return path, nil

@@ -15,9 +15,8 @@ import (
 	"bijou/state"
 )
 
-// newClaimant is this process as one that works in the folder, which is there.
 func newClaimant(folder string) (c state.Claimant, err error) {
-	if c.Holder, err = placeOf(folder); err != nil {
+	if c.Holder, err = holderOf(folder); err != nil {
 		return c, err
 	}
 	self, err := process.Self()
@@ -25,21 +24,21 @@ func newClaimant(folder string) (c state.Claimant, err error) {
 		return c, fmt.Errorf("cannot tell this process from others: %w", err)
 	}
 	c.Boot, c.PIDs, c.PID, c.Start = bootID(), processNamespace(), self.PID, self.Start
-	c.Lives = livesHere
+	c.Lives = isAliveHere
 	return c, nil
 }
 
-// lives reports whether the holder is a process that can be seen from here, and lives.
-func lives(h state.Holder) bool {
+// isAlive reports whether the holder is a live process that can be seen from here.
+func isAlive(h state.Holder) bool {
 	name, _ := os.Hostname()
-	return h.PID != 0 && h.Host == hostID(name) && h.Boot == bootID() && h.PIDs == processNamespace() && livesHere(h)
+	return h.PID != 0 && h.Host == hostID(name) && h.Boot == bootID() && h.PIDs == processNamespace() && isAliveHere(h)
 }
 
-// livesHere is lives of a process of this boot and namespace.
-func livesHere(h state.Holder) bool { return process.Identity{PID: h.PID, Start: h.Start}.Alive() }
+// isAliveHere is isAlive for a process of this boot and namespace.
+func isAliveHere(h state.Holder) bool { return process.Identity{PID: h.PID, Start: h.Start}.Alive() }
 
-// placeOf is a folder of this host, be it there or not, without a process.
-func placeOf(folder string) (state.Holder, error) {
+// holderOf returns a folder of this host, whether it exists or not, without a process.
+func holderOf(folder string) (state.Holder, error) {
 	path, err := filepath.Abs(folder)
 	if err == nil {
 		path, err = followLinks(path)
@@ -51,7 +50,7 @@ func placeOf(folder string) (state.Holder, error) {
 	return state.Holder{Host: hostID(name), Folder: path, Name: name}, nil
 }
 
-// followLinks is filepath.EvalSymlinks of a path whose last parts may be missing.
+// followLinks is filepath.EvalSymlinks for a path whose last parts may be missing.
 func followLinks(path string) (string, error) {
 	real, err := filepath.EvalSymlinks(path)
 	if !errors.Is(err, fs.ErrNotExist) || path == "/" {
@@ -66,14 +65,14 @@ func refuseCopy(ctx context.Context, s *state.State, e home.Environment) error {
 	if !strings.HasPrefix(e.State, "sqlite:") {
 		return nil
 	}
-	here, err := placeOf(e.MachineDir("0"))
+	here, err := holderOf(e.MachineDir("0"))
 	if err != nil {
 		return err
 	}
-	return hintMoved(look(ctx, s, func(v *state.View) error { return v.CheckPlace("0", here) }))
+	return withMovedHint(viewRetrying(ctx, s, func(v *state.View) error { return v.CheckPlace("0", here) }))
 }
 
-// hostID is the host's machine-id(5), else its name: no reboot changes it.
+// hostID is the machine-id(5), else the host's name: neither changes at a reboot.
 func hostID(name string) string {
 	for _, file := range []string{"/etc/machine-id", "/var/lib/dbus/machine-id"} {
 		data, _ := os.ReadFile(file)
@@ -84,20 +83,17 @@ func hostID(name string) string {
 	return "name:" + name
 }
 
-// bootID names this boot of the kernel, or of the container.
 func bootID() string {
 	data, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	return strings.TrimSpace(string(data))
 }
 
-// processNamespace names the namespace that process ids here belong to.
 func processNamespace() string {
 	name, _ := os.Readlink("/proc/self/ns/pid")
 	return name
 }
 
-// hintMoved says what to do about a claim that another place holds.
-func hintMoved(err error) error {
+func withMovedHint(err error) error {
 	if !errors.Is(err, state.ErrClaimed) {
 		return err
 	}

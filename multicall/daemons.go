@@ -1,6 +1,7 @@
 package multicall
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,22 +18,21 @@ import (
 	"bijou/state"
 )
 
-// place is where a daemon finds its environment: a folder of BIJOU_HOME, or the
+// daemonFlags say where a daemon finds its environment: a folder of BIJOU_HOME, or the
 // parts of one by themselves.
-type place struct {
+type daemonFlags struct {
 	Env   string `placeholder:"DIR" type:"path" help:"The environment's folder, as bootstrap made it."`
 	State string `placeholder:"URL" help:"The environment's state; default: as --env says."`
 	Dir   string `placeholder:"DIR" type:"path" help:"The machine's folder; default: below --env."`
 	Tools string `placeholder:"DIR" type:"path" help:"The folder of hook tools; default: as --env says, else this binary's."`
 }
 
-// errRemoving: the environment is being destroyed.
 var errRemoving = errors.New("it is being destroyed")
 
-// complete fills in what the environment's folder says. Where that names a binary
-// other than this one, the daemon is to go on as that: a service manager, or a
+// loadEnvironment fills in what the environment's folder says. Where that names another
+// binary than this one, the daemon is to re-execute as that: a service manager, or a
 // shell's PATH, may have started one that was replaced since.
-func (p *place) complete() (home.Environment, error) {
+func (p *daemonFlags) loadEnvironment() (home.Environment, error) {
 	var e home.Environment
 	if p.Env != "" {
 		var err error
@@ -42,16 +42,16 @@ func (p *place) complete() (home.Environment, error) {
 		if e.Phase == home.Removing {
 			return e, fmt.Errorf("cannot run for environment %q: %w", e.Name, errRemoving)
 		}
-		if p.Tools == "" && !runs(e.ToolsDir()) {
-			return e, succeeded{e.ToolsDir()}
+		if p.Tools == "" && !runsFrom(e.ToolsDir()) {
+			return e, toolsReexec{e.ToolsDir()}
 		}
-		p.State, p.Tools = or(p.State, e.State), or(p.Tools, e.ToolsDir())
+		p.State, p.Tools = cmp.Or(p.State, e.State), cmp.Or(p.Tools, e.ToolsDir())
 	}
 	if p.State == "" {
 		return e, console.Hint(console.Usage(errors.New("it is not said where the environment is")), "give --env DIR, or --state URL")
 	}
 	if p.Tools == "" {
-		binary, err := self()
+		binary, err := executablePath()
 		if err != nil {
 			return e, err
 		}
@@ -60,11 +60,9 @@ func (p *place) complete() (home.Environment, error) {
 	return e, nil
 }
 
-// runs says if this process runs the binary of that folder of tools.
-func runs(tools string) bool { return same("/proc/self/exe", filepath.Join(tools, "bijou")) }
+func runsFrom(tools string) bool { return isSameFile("/proc/self/exe", filepath.Join(tools, "bijou")) }
 
-// machineDir is the folder of the machine with that id.
-func (p *place) machineDir(e home.Environment, id string) (string, error) {
+func (p *daemonFlags) machineDir(e home.Environment, id string) (string, error) {
 	switch {
 	case p.Dir != "":
 		return p.Dir, nil
@@ -74,17 +72,9 @@ func (p *place) machineDir(e home.Environment, id string) (string, error) {
 	return "", console.Hint(console.Usage(errors.New("it is not said where the machine's folder is")), "give --env DIR, or --dir DIR")
 }
 
-func or(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
-}
-
-// machineAgentGrammar is the command line of machine-agent.
 type machineAgentGrammar struct {
 	Machine string `required:"" placeholder:"ID" help:"The machine to serve."`
-	place
+	daemonFlags
 }
 
 const machineAgentSummary = `Runs the units of one machine, until it is told to stop (SIGTERM) or the machine is destroyed.
@@ -95,18 +85,16 @@ Examples:
   machine-agent --machine 0 --env ~/.bijou/default
   machine-agent --machine 3 --state sqlite:/srv/state.db --dir /var/lib/bijou`
 
-// runMachineAgent is machine-agent.
 func runMachineAgent(c call) int {
 	var g machineAgentGrammar
-	return daemon(c, console.Command{Name: "machine-agent", Summary: machineAgentSummary, Grammar: &g}, func(ctx context.Context, d daemonParts) error {
-		return serveMachine(ctx, d, g.Machine, g.place)
+	return runDaemon(c, console.Command{Name: "machine-agent", Summary: machineAgentSummary, Grammar: &g}, func(ctx context.Context, d daemonParts) error {
+		return serveMachine(ctx, d, g.Machine, g.daemonFlags)
 	})
 }
 
-// unitAgentGrammar is the command line of unit-agent.
 type unitAgentGrammar struct {
 	Unit string `required:"" placeholder:"UNIT" help:"The unit to run, SERVICE/N."`
-	place
+	daemonFlags
 }
 
 const unitAgentSummary = `Runs one unit alone, until it is told to stop (SIGTERM) or the unit is gone. While a machine agent
@@ -115,15 +103,13 @@ runs that unit, it waits.
 Examples:
   unit-agent --unit wordpress/0 --env ~/.bijou/default`
 
-// runUnitAgent is unit-agent.
 func runUnitAgent(c call) int {
 	var g unitAgentGrammar
-	return daemon(c, console.Command{Name: "unit-agent", Summary: unitAgentSummary, Grammar: &g}, func(ctx context.Context, d daemonParts) error {
-		return serveUnit(ctx, d, g.Unit, g.place)
+	return runDaemon(c, console.Command{Name: "unit-agent", Summary: unitAgentSummary, Grammar: &g}, func(ctx context.Context, d daemonParts) error {
+		return serveUnit(ctx, d, g.Unit, g.daemonFlags)
 	})
 }
 
-// provisionerGrammar is the command line of provisioner.
 type provisionerGrammar struct {
 	Env string `required:"" placeholder:"DIR" type:"path" help:"The environment's folder, as bootstrap made it."`
 }
@@ -134,95 +120,91 @@ Machine 0 hosts one, and so do machines of "juju add-machine --provisioner"; thi
 Examples:
   provisioner --env ~/.bijou/default`
 
-// runProvisioner is provisioner.
 func runProvisioner(c call) int {
 	var g provisionerGrammar
-	return daemon(c, console.Command{Name: "provisioner", Summary: provisionerSummary, Grammar: &g}, func(ctx context.Context, d daemonParts) error {
-		return serveProvisioner(ctx, d, place{Env: g.Env})
+	return runDaemon(c, console.Command{Name: "provisioner", Summary: provisionerSummary, Grammar: &g}, func(ctx context.Context, d daemonParts) error {
+		return serveProvisioner(ctx, d, daemonFlags{Env: g.Env})
 	})
 }
 
-// daemonParts is what every daemon has.
 type daemonParts struct {
-	options Options
-	manager *manager
+	options  Options
+	notifier *serviceNotifier
 }
 
-// daemon reads the command line and runs until SIGTERM or SIGINT. It logs to
-// stderr, which the starter has sent to the machine's log, or systemd to its own.
-func daemon(c call, command console.Command, serve func(ctx context.Context, d daemonParts) error) int {
+// runDaemon runs until SIGTERM or SIGINT. It logs to stderr, which the starter has
+// redirected to the machine's log, or systemd to its own.
+func runDaemon(c call, command console.Command, serve func(ctx context.Context, d daemonParts) error) int {
 	if _, err := console.Parse(c.streams, command, c.args); err != nil {
 		return console.Report(c.streams.Err, err)
 	}
-	logTo(rotating(c.streams.Err, maxAgentLog))
+	setLogOutput(rotateAgentLog(c.streams.Err, maxAgentLogSize))
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	told := make(chan os.Signal, 1) // beside ctx: who hands over has to know for certain
-	signal.Notify(told, syscall.SIGTERM, syscall.SIGINT)
-	defer signal.Stop(told)
+	signals := make(chan os.Signal, 1) // beside ctx: who hands over has to know for certain
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	defer signal.Stop(signals)
 	slog.Info(command.Name+" begins", "pid", os.Getpid(), "bijou", Version)
-	m := newManager()
-	err := m.guard(ctx, func() error { return serve(ctx, daemonParts{options: c.options, manager: m}) })
+	m := newServiceNotifier()
+	err := m.runNotifying(ctx, func() error { return serve(ctx, daemonParts{options: c.options, notifier: m}) })
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		err = nil // it was told to end while it waited
 	}
-	next, hands := errors.AsType[heir](err)
+	next, handsOver := errors.AsType[reexec](err)
 	ending := ctx.Err() != nil
-	if hands {
+	if handsOver {
 		// From here on nobody catches a signal: it ends this process, whichever program it is by then.
 		stop()
-		signal.Stop(told)
-		ending = len(told) > 0
+		signal.Stop(signals)
+		ending = len(signals) > 0
 	}
 	switch {
-	case hands && ending:
-		hands, err = false, nil
+	case handsOver && ending:
+		handsOver, err = false, nil
 		slog.Info(command.Name+" ends", "instead of", next.Error())
-	case hands:
+	case handsOver:
 		slog.Info(command.Name+" hands over", "how", next.Error())
 		err = next.exec()
 	default:
 		slog.Info(command.Name+" ends", "error", err)
 	}
-	if !hands && m.there && !ending && isOver(err) {
+	if !handsOver && m.listening && !ending && isFinished(err) {
 		err = console.Exit(systemd.Over, err)
 	}
 	return console.Report(c.streams.Err, err)
 }
 
-// heir is the error of a daemon whose work another binary is to go on with.
-type heir interface {
+// reexec is the error of a daemon whose work another binary is to continue.
+type reexec interface {
 	error
 	exec() error // makes this process that binary's; returns only if that fails
 }
 
-// isOver says if what a daemon ended with means that there is nothing for it to do
-// any more, however often it is started.
-func isOver(err error) bool {
+// isFinished reports whether the error means that the daemon has nothing to do any more,
+// however often it is started.
+func isFinished(err error) bool {
 	return err == nil || errors.Is(err, errRemoving) || errors.Is(err, home.ErrNoEnvironment) || errors.Is(err, state.ErrNotFound)
 }
 
-// open opens the place's state. A store that is away is waited for: whoever
-// started the daemon may not be there to do it again.
-func (p *place) open(ctx context.Context) (s *state.State, err error) {
-	err = outlast(ctx, func() (err error) {
+// openState waits for a store that is away: whoever started the daemon may not be there to
+// do it again.
+func (p *daemonFlags) openState(ctx context.Context) (s *state.State, err error) {
+	err = retryWhileAway(ctx, func() (err error) {
 		s, err = state.Open(ctx, p.State)
 		return err
 	})
 	return s, err
 }
 
-// look reads what a daemon needs to begin, however long the store is away.
-func look(ctx context.Context, s *state.State, f func(v *state.View) error) error {
-	return outlast(ctx, func() error { return s.View(ctx, f) })
+func viewRetrying(ctx context.Context, s *state.State, f func(v *state.View) error) error {
+	return retryWhileAway(ctx, func() error { return s.View(ctx, f) })
 }
 
-// comeback is how long a store that is away is left alone.
-const comeback = time.Second
+const awayRetryInterval = time.Second
 
-// outlast calls f until the store is not away any more, and says once that it is.
-func outlast(ctx context.Context, f func() error) error {
-	for said := false; ; said = true {
+// retryWhileAway logs once that the store is away.
+func retryWhileAway(ctx context.Context, f func() error) error {
+	for logged := false; ; logged = true {
 		err := f()
 		if err == nil {
 			return nil
@@ -230,13 +212,11 @@ func outlast(ctx context.Context, f func() error) error {
 		if !errors.Is(err, state.ErrAway) {
 			return fmt.Errorf("cannot begin: %w", err)
 		}
-		if !said {
+		if !logged {
 			slog.Warn("cannot begin; trying again until it succeeds", "error", err)
 		}
-		select {
-		case <-time.After(comeback):
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := sleep(ctx, awayRetryInterval); err != nil {
+			return err
 		}
 	}
 }

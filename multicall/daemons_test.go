@@ -24,7 +24,7 @@ func TestOpenWaits(t *testing.T) {
 		{"sqlite:/nonexistent/store", state.ErrNoStore},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-		_, err := (&place{State: c.url}).open(ctx)
+		_, err := (&daemonFlags{State: c.url}).openState(ctx)
 		if !errors.Is(err, c.want) || errors.Is(err, state.ErrAway) {
 			t.Errorf("%s: got %v, want %v", c.url, err, c.want)
 		}
@@ -47,7 +47,7 @@ func (s fakeHeir) exec() error {
 func TestToldWhileHandingOver(t *testing.T) {
 	for _, told := range []bool{false, true} {
 		ran := false
-		code := daemon(call{streams: console.Streams{Out: io.Discard, Err: io.Discard}}, console.Command{Name: "d", Grammar: &struct{}{}},
+		code := runDaemon(call{streams: console.Streams{Out: io.Discard, Err: io.Discard}}, console.Command{Name: "d", Grammar: &struct{}{}},
 			func(ctx context.Context, _ daemonParts) error {
 				if told {
 					if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {

@@ -9,10 +9,10 @@ import (
 	"syscall"
 )
 
-// fault reads BIJOU_FAULT=point[:n] into a function that kills this process
-// when that point is reached for the n-th time. Without Options.Faults, or
-// without the variable, it is nil: nothing ever happens.
-func fault(o Options) (func(point string), error) {
+// newFault returns a function that kills this process when the point of
+// BIJOU_FAULT=point[:n] is reached for the n-th time; nil without Options.Faults or
+// without the variable.
+func newFault(o Options) (func(point string), error) {
 	value := os.Getenv("BIJOU_FAULT")
 	if !o.Faults || value == "" {
 		return nil, nil
@@ -20,7 +20,6 @@ func fault(o Options) (func(point string), error) {
 	return parseFault(value, func() { _ = syscall.Kill(os.Getpid(), syscall.SIGKILL) })
 }
 
-// parseFault makes the function; die ends the process.
 func parseFault(value string, die func()) (func(point string), error) {
 	point, count, counted := strings.Cut(value, ":")
 	n := 1

@@ -39,10 +39,10 @@ func TestParseFaultRefusesNonsense(t *testing.T) {
 
 func TestFaultIsOffForUsers(t *testing.T) {
 	t.Setenv("BIJOU_FAULT", "before-spawn:1")
-	if f, err := fault(Options{}); f != nil || err != nil {
+	if f, err := newFault(Options{}); f != nil || err != nil {
 		t.Errorf("fault %v, error %v without Options.Faults", f != nil, err)
 	}
-	if f, err := fault(Options{Faults: true}); f == nil || err != nil {
+	if f, err := newFault(Options{Faults: true}); f == nil || err != nil {
 		t.Errorf("fault %v, error %v with Options.Faults", f != nil, err)
 	}
 }

@@ -15,11 +15,10 @@ import (
 	"bijou/state"
 )
 
-// obtain makes sure that the binary of that name is in the environment's folder, with
-// its links, and that the folder's environment.yaml names it: a daemon that begins
-// goes by that, and would go back to the old one otherwise. Whatever an earlier
-// attempt that was cut off has left is completed.
-func (h *handover) obtain(ctx context.Context, s *state.State, name string) error {
+// ensureTools makes sure that the binary is in the environment's folder, with its links,
+// and that environment.yaml names it: a daemon that begins reads that, and would go back
+// to the old one otherwise. It completes what an earlier attempt has left.
+func (h *handover) ensureTools(ctx context.Context, s *state.State, name string) error {
 	e, err := home.Load(h.env.Dir)
 	if err != nil {
 		return err
@@ -27,15 +26,15 @@ func (h *handover) obtain(ctx context.Context, s *state.State, name string) erro
 	if e.Tools == name && e.HasTools(name) {
 		return nil
 	}
-	if err := h.fetch(ctx, s, name); err != nil {
+	if err := h.fetchTools(ctx, s, name); err != nil {
 		return err
 	}
-	return h.note(name)
+	return h.recordTools(name)
 }
 
-// fetch brings the binary from the state. A folder that is shared with whoever
-// ordered it was completed before that, and the state need not have it.
-func (h *handover) fetch(ctx context.Context, s *state.State, name string) error {
+// fetchTools need not find the binary in the state if the folder is shared with whoever
+// ordered it: then it was completed before the order.
+func (h *handover) fetchTools(ctx context.Context, s *state.State, name string) error {
 	var kept state.Tools
 	err := s.View(ctx, func(v *state.View) (err error) {
 		kept, err = v.Tools(name)
@@ -55,13 +54,12 @@ func (h *handover) fetch(ctx context.Context, s *state.State, name string) error
 	if err != nil {
 		return err
 	}
-	err = home.PutTools(h.env.Dir, home.Fetched{Name: name, SHA256: kept.SHA256, Links: names()}, content)
+	err = home.PutTools(h.env.Dir, home.Fetched{Name: name, SHA256: kept.SHA256, Links: appletNames()}, content)
 	return errors.Join(err, content.Close())
 }
 
-// note writes down what the host's daemons begin with from now on, and removes what
-// they began with long ago.
-func (h *handover) note(name string) error {
+// recordTools removes older tools, too, but for those that this process runs.
+func (h *handover) recordTools(name string) error {
 	e, err := home.Load(h.env.Dir)
 	if err != nil {
 		return err
@@ -70,20 +68,18 @@ func (h *handover) note(name string) error {
 	if err := e.Save(); err != nil {
 		return err
 	}
-	return sweepTools(e, h.own)
+	return sweepTools(e, h.ownTools)
 }
 
-// sweepTools removes the tools that the environment neither runs nor has run last,
-// and that no process or service of this host begins with.
+// sweepTools keeps tools that a process or a service of this host begins with.
 func sweepTools(e home.Environment, keep ...string) error {
-	processes, services := commandLines(), systemd.Texts()
+	processes, services := listCommandLines(), systemd.Texts()
 	return e.SweepTools(append(keep, e.Tools), func(folder string) bool {
 		return strings.Contains(processes, folder+"/") || strings.Contains(services, folder+"/")
 	})
 }
 
-// commandLines is what all processes of this host run, and how they were called.
-func commandLines() string {
+func listCommandLines() string {
 	var all strings.Builder
 	procs, _ := filepath.Glob("/proc/[0-9]*")
 	for _, p := range procs {

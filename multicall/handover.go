@@ -15,26 +15,25 @@ import (
 	"bijou/state"
 )
 
-// handover ends a daemon's work when the environment is to run another binary,
-// as `juju upgrade-juju` has said: hooks in flight end with this one.
+// handover ends a daemon's work when the environment is to run another binary, as `juju
+// upgrade-juju` has ordered: hooks in flight end with this one.
 type handover struct {
-	env    home.Environment
-	own    string // VERSION-SHA8 of what this process runs
-	retire chan struct{}
-	next   string // the folder to go on from; set before retire is closed
+	env        home.Environment
+	ownTools   string // VERSION-SHA8 of what this process runs
+	retire     chan struct{}
+	nextFolder string // the folder to go on from; set before retire is closed
 }
 
-// newHandover makes that of a daemon which runs from those tools.
 func newHandover(e home.Environment, tools string) *handover {
-	return &handover{env: e, own: filepath.Base(tools), retire: make(chan struct{})}
+	return &handover{env: e, ownTools: filepath.Base(tools), retire: make(chan struct{})}
 }
 
-// run watches for the order. It returns when ctx is done.
-func (h *handover) run(ctx context.Context, s *state.State) error {
-	told := ""
+// watch blocks until ctx is done, also after it has seen the order.
+func (h *handover) watch(ctx context.Context, s *state.State) error {
+	logged := ""
 	for h.env.Dir != "" && ctx.Err() == nil {
-		err := h.follow(ctx, s)
-		if h.next != "" {
+		err := h.checkTools(ctx, s)
+		if h.nextFolder != "" {
 			close(h.retire)
 			break
 		}
@@ -42,32 +41,33 @@ func (h *handover) run(ctx context.Context, s *state.State) error {
 			break // which the others find out, too
 		}
 		if err == nil {
-			told = ""
+			logged = ""
 			continue
 		}
-		if told != err.Error() && ctx.Err() == nil && !errors.Is(err, state.ErrCompacted) {
-			told = err.Error()
+		if logged != err.Error() && ctx.Err() == nil && !errors.Is(err, state.ErrCompacted) {
+			logged = err.Error()
 			slog.Warn("cannot see which binary to run; trying again", "error", err)
 		}
-		rest(ctx, comeback)
+		_ = sleep(ctx, awayRetryInterval)
 	}
 	<-ctx.Done()
 	return nil
 }
 
-// rest waits, at most until ctx is done.
-func rest(ctx context.Context, d time.Duration) {
+func sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
+		return ctx.Err()
 	case <-time.After(d):
+		return nil
 	}
 }
 
-// follow looks which binary is to run, and goes over to it or waits for a change.
-func (h *handover) follow(ctx context.Context, s *state.State) error {
+// checkTools prepares the hand-over if another binary is ordered, else waits for a change.
+func (h *handover) checkTools(ctx context.Context, s *state.State) error {
 	var env state.Environment
 	var revision int64
-	err := look(ctx, s, func(v *state.View) (err error) {
+	err := viewRetrying(ctx, s, func(v *state.View) (err error) {
 		if env, err = v.Environment(); err == nil {
 			revision, err = v.Revision()
 		}
@@ -76,25 +76,24 @@ func (h *handover) follow(ctx context.Context, s *state.State) error {
 	if err != nil {
 		return err
 	}
-	if h.wants(env.Tools) {
-		if err := h.obtain(ctx, s, env.Tools); err != nil {
+	if h.isOther(env.Tools) {
+		if err := h.ensureTools(ctx, s, env.Tools); err != nil {
 			return err
 		}
-		if h.ordered(ctx, env.Tools) {
+		if h.verifyTools(ctx, env.Tools) {
 			return nil
 		}
 	}
-	return change(ctx, s, revision)
+	return awaitChange(ctx, s, revision)
 }
 
-// wants says if that is another binary than the process runs.
-func (h *handover) wants(name string) bool {
-	return name != "" && name != h.own && filepath.Base(name) == name
+func (h *handover) isOther(name string) bool {
+	return name != "" && name != h.ownTools && filepath.Base(name) == name
 }
 
-// change waits for one of the environment's record; events that are missing, or
-// a store that is away, are a reason to look again.
-func change(ctx context.Context, s *state.State, revision int64) error {
+// awaitChange returns also when events are missing or the store is away: reasons to look
+// again.
+func awaitChange(ctx context.Context, s *state.State, revision int64) error {
 	w, err := s.Watch(ctx, revision, state.WatchEnvironment())
 	if err != nil {
 		return err
@@ -104,14 +103,12 @@ func change(ctx context.Context, s *state.State, revision int64) error {
 	return err
 }
 
-// trial is how long a binary may take to say its version; one that hangs must
-// not keep the agent from ending.
-const trial = 30 * time.Second
+// trialTimeout keeps a binary that hangs from keeping the agent from ending.
+const trialTimeout = 30 * time.Second
 
-// ordered says if the process can go on as that binary: that one works.
-func (h *handover) ordered(ctx context.Context, name string) bool {
+func (h *handover) verifyTools(ctx context.Context, name string) bool {
 	folder := filepath.Join(h.env.Dir, "tools", name)
-	ctx, cancel := context.WithTimeout(ctx, trial)
+	ctx, cancel := context.WithTimeout(ctx, trialTimeout)
 	defer cancel()
 	version := exec.CommandContext(ctx, filepath.Join(folder, "bijou"), "version")
 	version.WaitDelay = time.Second // for what it has started
@@ -119,27 +116,25 @@ func (h *handover) ordered(ctx context.Context, name string) bool {
 		slog.Error("cannot go over to another binary: it does not run here", "tools", name, "error", err, "output", string(out))
 		return false
 	}
-	slog.Info("going over to another binary", "from", h.own, "to", name)
-	h.next = folder
+	slog.Info("going over to another binary", "from", h.ownTools, "to", name)
+	h.nextFolder = folder
 	return true
 }
 
-// succeeded is the error of a daemon whose work another binary is to go on with.
-type succeeded struct{ folder string }
+// toolsReexec continues from another folder of tools.
+type toolsReexec struct{ folder string }
 
-func (s succeeded) Error() string { return "goes on from " + s.folder }
+func (s toolsReexec) Error() string { return "goes on from " + s.folder }
 
-// outcome is what a daemon's roles ended with, or succeeded if they were retired.
-func (h *handover) outcome(ctx context.Context, err error) error {
-	if err == nil && h.next != "" && ctx.Err() == nil {
-		return succeeded{h.next}
+func (h *handover) exitError(ctx context.Context, err error) error {
+	if err == nil && h.nextFolder != "" && ctx.Err() == nil {
+		return toolsReexec{h.nextFolder}
 	}
 	return err
 }
 
-// exec makes this process the successor's, with the same arguments. It returns
-// only if that fails.
-func (s succeeded) exec() error {
+// exec keeps the arguments.
+func (s toolsReexec) exec() error {
 	path := filepath.Join(s.folder, filepath.Base(os.Args[0]))
 	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
 		path = filepath.Join(s.folder, "bijou") // called as "bijou APPLET", by whatever name

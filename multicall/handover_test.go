@@ -38,7 +38,7 @@ func TestOnlyABinaryThatRunsIsGoneOverTo(t *testing.T) {
 				cancel()
 			}
 			h := newHandover(home.Environment{Dir: dir}, "0.9.0-00000000")
-			if got := h.ordered(ctx, "1.0.0-12345678"); got != c.want {
+			if got := h.verifyTools(ctx, "1.0.0-12345678"); got != c.want {
 				t.Errorf("gone over to: %v, want %v", got, c.want)
 			}
 		})
@@ -69,7 +69,7 @@ func TestABinaryThatIsThereIsNotedBeforeItIsGoneOverTo(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if err := newHandover(e, old).obtain(t.Context(), s, next); err != nil {
+	if err := newHandover(e, old).ensureTools(t.Context(), s, next); err != nil {
 		t.Fatal(err)
 	}
 	got, err := home.Load(dir)

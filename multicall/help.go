@@ -9,7 +9,6 @@ import (
 	"bijou/multicall/console"
 )
 
-// helpCmd is `bijou help [APPLET]`.
 type helpCmd struct {
 	Applet string `arg:"" optional:"" help:"The applet to explain."`
 }
@@ -17,21 +16,20 @@ type helpCmd struct {
 // Run prints the applet's own --help, or the table of all applets.
 func (h helpCmd) Run(c *call) error {
 	if h.Applet == "" {
-		return overview(c.streams)
+		return printOverview(c.streams)
 	}
-	applet, ok := find(h.Applet)
+	applet, ok := findApplet(h.Applet)
 	switch {
 	case ok && applet.Name == "bijou":
-		return exitWith(runOwn(call{name: "bijou", args: []string{"--help"}, streams: c.streams}))
+		return exitWith(runOwnCommand(call{name: "bijou", args: []string{"--help"}, streams: c.streams}))
 	case ok:
 		return exitWith(applet.run(call{name: applet.Name, args: []string{"--help"}, streams: c.streams}))
 	case slices.Contains(ownCommands(), h.Applet):
-		return exitWith(runOwn(call{name: "bijou", args: []string{h.Applet, "--help"}, streams: c.streams}))
+		return exitWith(runOwnCommand(call{name: "bijou", args: []string{h.Applet, "--help"}, streams: c.streams}))
 	}
-	return exitWith(unknown(*c, h.Applet))
+	return exitWith(reportUnknown(*c, h.Applet))
 }
 
-// exitWith makes an exit code an error, since it was reported already.
 func exitWith(code int) error {
 	if code == console.ExitOK {
 		return nil
@@ -39,8 +37,7 @@ func exitWith(code int) error {
 	return exitCode(code)
 }
 
-// overview prints what `bijou` alone prints.
-func overview(s console.Streams) error {
+func printOverview(s console.Streams) error {
 	fmt.Fprintf(s.Out, "bijou %s\n\n%s\n\n", Version, bijouSummary)
 	own := console.NewTable("COMMAND", "")
 	own.Add("", "bijou help [APPLET]", "explain bijou, or one applet")

@@ -5,9 +5,9 @@ import (
 	"bijou/hookenv/client"
 )
 
-// hookTools are the applets that hooks call. Inside a hook they never come
-// here: hookenv/client has answered and ended the process before main.
-func hookTools() []Applet {
+// hookToolApplets do not run inside a hook: there hookenv/client has answered and ended
+// the process before main.
+func hookToolApplets() []Applet {
 	var applets []Applet
 	for _, tool := range hookenv.Tools() {
 		applets = append(applets, Applet{tool.Name, "hook tool: " + tool.Summary, runHookTool})
@@ -15,7 +15,6 @@ func hookTools() []Applet {
 	return applets
 }
 
-// hookToolNames lists the hook tools.
 func hookToolNames() []string {
 	var names []string
 	for _, tool := range hookenv.Tools() {
@@ -24,8 +23,8 @@ func hookToolNames() []string {
 	return names
 }
 
-// runHookTool answers what needs no hook, or speaks to the agent that the
-// arguments name (--socket, --client-id).
+// runHookTool answers what needs no hook, or speaks to the agent that the arguments name
+// (--socket, --client-id).
 func runHookTool(c call) int {
 	argv := append([]string{c.name}, c.args...)
 	if r, done := hookenv.Outside(argv); done {

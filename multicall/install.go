@@ -15,7 +15,6 @@ import (
 	"bijou/state/durable"
 )
 
-// installCmd is `bijou install`.
 type installCmd struct {
 	Dir   string `help:"Where to make the links; default: /usr/local/bin for root, else ~/.local/bin." type:"path" placeholder:"DIR"`
 	Yes   bool   `short:"y" help:"Without --dir: do not ask."`
@@ -46,15 +45,15 @@ Examples:
   sudo bijou install --dir /usr/local/bin --force`
 }
 
-// Run makes what was asked for and prints one line for each file that it made.
+// Run makes links or unit files, and prints one line for each.
 func (i installCmd) Run(c *call) error {
 	if i.Systemd || i.Env != "" || i.SystemdDir != "" || i.Machine != "" || i.Neco {
-		if err := i.unitFiles(c.streams); err != nil || i.Dir == "" {
+		if err := i.installUnitFiles(c.streams); err != nil || i.Dir == "" {
 			return err
 		}
 	}
 	if i.Jujud {
-		err := i.links(c, jujudDir, []string{"jujud"})
+		err := i.makeLinks(c, jujudDir, []string{"jujud"})
 		if err != nil || i.Dir == "" {
 			return err
 		}
@@ -62,22 +61,22 @@ func (i installCmd) Run(c *call) error {
 	dir := i.Dir
 	if dir == "" {
 		var err error
-		if dir, err = usualDir(); err == nil && !i.Yes {
-			err = confirm(c.streams, dir)
+		if dir, err = defaultDir(); err == nil && !i.Yes {
+			err = confirmDir(c.streams, dir)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	defer sayPath(c.streams, dir)
-	return i.links(c, dir, names())
+	defer hintIfNotOnPath(c.streams, dir)
+	return i.makeLinks(c, dir, appletNames())
 }
 
 // jujudDir is where Juju has its binary on machine 0, and charms call it.
 const jujudDir = "/var/lib/juju/tools/machine-0"
 
-// usualDir is where a user's programs go; root's where sudo finds them, too.
-func usualDir() (string, error) {
+// defaultDir is for root where sudo finds programs, too.
+func defaultDir() (string, error) {
 	if os.Geteuid() == 0 {
 		return "/usr/local/bin", nil
 	}
@@ -85,12 +84,11 @@ func usualDir() (string, error) {
 	return filepath.Join(user, ".local", "bin"), err
 }
 
-// confirm asks before links are made where nobody has named the folder.
-func confirm(s console.Streams, dir string) error {
+func confirmDir(s console.Streams, dir string) error {
 	if !console.Terminal(s.In) {
 		return console.Hint(fmt.Errorf("nothing was linked: nobody is there to be asked about %s", dir), "--yes does not ask; --dir DIR links elsewhere")
 	}
-	fmt.Fprintf(s.Err, "Link %d names in %s? [y/N] ", len(names()), dir)
+	fmt.Fprintf(s.Err, "Link %d names in %s? [y/N] ", len(appletNames()), dir)
 	answer, err := bufio.NewReader(s.In).ReadString('\n')
 	if word := strings.ToLower(strings.TrimSpace(answer)); word != "y" && word != "yes" {
 		return errors.Join(errors.New("nothing was linked"), err)
@@ -98,16 +96,14 @@ func confirm(s console.Streams, dir string) error {
 	return nil
 }
 
-// sayPath says if the folder's programs are not found by their names.
-func sayPath(s console.Streams, dir string) {
-	if !slices.ContainsFunc(filepath.SplitList(os.Getenv("PATH")), func(p string) bool { return same(p, dir) }) {
+func hintIfNotOnPath(s console.Streams, dir string) {
+	if !slices.ContainsFunc(filepath.SplitList(os.Getenv("PATH")), func(p string) bool { return isSameFile(p, dir) }) {
 		fmt.Fprintf(s.Err, "hint: %s is not on your PATH: export PATH=\"%s:$PATH\"\n", dir, dir)
 	}
 }
 
-// links makes links of these names in the folder.
-func (i installCmd) links(c *call, dir string, names []string) error {
-	target, err := self()
+func (i installCmd) makeLinks(c *call, dir string, names []string) error {
+	target, err := executablePath()
 	if err != nil {
 		return err
 	}
@@ -117,7 +113,7 @@ func (i installCmd) links(c *call, dir string, names []string) error {
 	var refused []error
 	for _, name := range names {
 		link := filepath.Join(dir, name)
-		done, err := i.link(target, link)
+		done, err := i.makeLink(target, link)
 		switch {
 		case err != nil:
 			refused = append(refused, err)
@@ -131,12 +127,11 @@ func (i installCmd) links(c *call, dir string, names []string) error {
 	return nil
 }
 
-// link makes one link and says what it did; "" when that is bijou itself.
-func (i installCmd) link(target, link string) (done string, err error) {
-	if same(target, link) {
-		return i.relink(target, link)
+func (i installCmd) makeLink(target, link string) (done string, err error) {
+	if isSameFile(target, link) {
+		return i.updateLink(target, link)
 	}
-	switch ours, err := isOurs(link); {
+	switch ours, err := isBijouLink(link); {
 	case errors.Is(err, fs.ErrNotExist):
 		return "linked", home.Symlink(target, link)
 	case err != nil:
@@ -149,9 +144,9 @@ func (i installCmd) link(target, link string) (done string, err error) {
 	return "", fmt.Errorf("cannot link %q: it is a file of another program", link)
 }
 
-// relink handles a name that reaches this binary already: the binary itself is
-// left alone, a link to it is made again only if it says something else.
-func (i installCmd) relink(target, link string) (done string, err error) {
+// updateLink leaves the binary itself alone, and renews a link that reaches it by other
+// words.
+func (i installCmd) updateLink(target, link string) (done string, err error) {
 	to, err := os.Readlink(link)
 	if err != nil {
 		return "", nil
@@ -162,16 +157,15 @@ func (i installCmd) relink(target, link string) (done string, err error) {
 	return "linked anew", home.Symlink(target, link)
 }
 
-// same tells if both paths lead to the same file.
-func same(a, b string) bool {
+func isSameFile(a, b string) bool {
 	fa, errA := os.Stat(a)
 	fb, errB := os.Stat(b)
 	return errA == nil && errB == nil && os.SameFile(fa, fb)
 }
 
-// isOurs tells if a path is a link that some bijou made: one whose target is
-// called like a bijou binary, or that leads nowhere any more.
-func isOurs(link string) (bool, error) {
+// isBijouLink reports whether some bijou made the link: its target is called like a bijou
+// binary, whether it exists or not.
+func isBijouLink(link string) (bool, error) {
 	info, err := os.Lstat(link)
 	if err != nil {
 		return false, err
@@ -183,5 +177,5 @@ func isOurs(link string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return looksLikeSelf(filepath.Base(to)), nil
+	return isBijouName(filepath.Base(to)), nil
 }

@@ -1,6 +1,7 @@
 package multicall
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -13,25 +14,23 @@ import (
 	"bijou/state/durable"
 )
 
-// wantedUnits are unit files that somebody wants, and whose they are.
-type wantedUnits struct {
+type unitSet struct {
 	owner string
 	units []systemd.Unit
 	start string // what to enable
 }
 
-// unitFiles writes unit files, and says how to go on.
-func (i installCmd) unitFiles(s console.Streams) error {
+func (i installCmd) installUnitFiles(s console.Streams) error {
 	if !i.Systemd {
 		return console.Usage(errors.New("--env, --machine, --neco and --systemd-dir go with --systemd"))
 	}
-	w, err := i.wanted()
+	w, err := i.selectUnits()
 	if err != nil {
 		return err
 	}
-	dir := or(i.SystemdDir, systemd.Dir)
+	dir := cmp.Or(i.SystemdDir, systemd.Dir)
 	if err := durable.MkdirAll(dir, 0o755); err != nil {
-		return console.Hint(fmt.Errorf("cannot make the folder %q: %w", dir, err), adviseUnitFiles(err)...)
+		return console.Hint(fmt.Errorf("cannot make the folder %q: %w", dir, err), unitFileHints(err)...)
 	}
 	var refused []error
 	for _, u := range w.units {
@@ -46,7 +45,7 @@ func (i installCmd) unitFiles(s console.Streams) error {
 		}
 	}
 	if err := errors.Join(refused...); err != nil {
-		return console.Hint(err, adviseUnitFiles(err)...)
+		return console.Hint(err, unitFileHints(err)...)
 	}
 	if i.SystemdDir != "" && i.SystemdDir != systemd.Dir {
 		return nil // what they are for is not known
@@ -61,44 +60,42 @@ func (i installCmd) unitFiles(s console.Streams) error {
 	return systemd.Reload()
 }
 
-// wanted are neco's unit files, or those of an environment.
-func (i installCmd) wanted() (wantedUnits, error) {
+func (i installCmd) selectUnits() (unitSet, error) {
 	if i.Neco {
-		return i.neco()
+		return i.necoUnits()
 	}
-	e, err := i.environment()
+	e, err := i.chooseEnvironment()
 	if err != nil {
-		return wantedUnits{}, console.Hint(err, "--env DIR names an environment's folder, as ~/.bijou/default")
+		return unitSet{}, console.Hint(err, "--env DIR names an environment's folder, as ~/.bijou/default")
 	}
-	units, err := i.units(e)
+	units, err := i.environmentUnits(e)
 	if err != nil {
-		return wantedUnits{}, err
+		return unitSet{}, err
 	}
-	return wantedUnits{owner: e.Dir, units: units, start: units[0].Name}, nil
+	return unitSet{owner: e.Dir, units: units, start: units[0].Name}, nil
 }
 
-// neco are the unit files of neco's daemons.
-func (i installCmd) neco() (wantedUnits, error) {
+func (i installCmd) necoUnits() (unitSet, error) {
 	if i.Env != "" || i.Machine != "" {
-		return wantedUnits{}, console.Usage(errors.New("--neco is about no environment: --env and --machine do not go with it"))
+		return unitSet{}, console.Usage(errors.New("--neco is about no environment: --env and --machine do not go with it"))
 	}
 	bin := i.Dir
 	if bin == "" {
-		binary, err := self()
+		binary, err := executablePath()
 		if err != nil {
-			return wantedUnits{}, err
+			return unitSet{}, err
 		}
 		bin = filepath.Dir(binary)
 		if _, err := os.Stat(filepath.Join(bin, "neco-worker")); err != nil {
-			return wantedUnits{}, console.Hint(fmt.Errorf("cannot find neco-worker: %w", err), "--dir DIR makes the links, and names their folder")
+			return unitSet{}, console.Hint(fmt.Errorf("cannot find neco-worker: %w", err), "--dir DIR makes the links, and names their folder")
 		}
 	}
 	units, err := systemd.Neco(bin)
-	return wantedUnits{owner: systemd.NecoOwner, units: units, start: "neco-updater neco-worker"}, err
+	return unitSet{owner: systemd.NecoOwner, units: units, start: "neco-updater neco-worker"}, err
 }
 
-// units makes what is to be written; the first is the machine's.
-func (i installCmd) units(e home.Environment) ([]systemd.Unit, error) {
+// environmentUnits returns the machine's unit file first.
+func (i installCmd) environmentUnits(e home.Environment) ([]systemd.Unit, error) {
 	if i.Machine == "" {
 		return systemd.Units(e)
 	}
@@ -108,8 +105,7 @@ func (i installCmd) units(e home.Environment) ([]systemd.Unit, error) {
 	return systemd.Agent(e, i.Machine)
 }
 
-// environment is the one to make unit files for.
-func (i installCmd) environment() (home.Environment, error) {
+func (i installCmd) chooseEnvironment() (home.Environment, error) {
 	if i.Env != "" {
 		return home.Load(i.Env)
 	}
@@ -120,8 +116,7 @@ func (i installCmd) environment() (home.Environment, error) {
 	return h.Choose("")
 }
 
-// adviseUnitFiles says what to do about unit files that could not be written.
-func adviseUnitFiles(err error) []string {
+func unitFileHints(err error) []string {
 	switch {
 	case errors.Is(err, systemd.ErrForeign):
 		return []string{"--force replaces these files"}

@@ -9,7 +9,6 @@ import (
 	"bijou/multicall/console"
 )
 
-// jujudGrammar is the command line of jujud.
 type jujudGrammar struct {
 	Version struct{} `cmd:"" help:"Print the version of Juju that charms see."`
 }
@@ -19,7 +18,6 @@ const jujudSummary = `Answers charms that ask which Juju they run under.
 Examples:
   jujud version`
 
-// runJujud is `jujud version`.
 func runJujud(c call) int {
 	var grammar jujudGrammar
 	_, err := console.Parse(c.streams, console.Command{Name: "jujud", Summary: jujudSummary, Grammar: &grammar}, c.args)

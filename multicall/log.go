@@ -10,20 +10,18 @@ import (
 	"bijou/state/sanitize"
 )
 
-// everything is the word of BIJOU_DEBUG for all parts, and for what belongs to none.
-const everything = "all"
+// allParts is the word of BIJOU_DEBUG for all parts, and for loggers without one.
+const allParts = "all"
 
-// logTo sends this process's log there. BIJOU_DEBUG=amp,store,uniter makes those
-// parts talk at level debug: what a logger With("part", NAME) says. "all" makes
-// all of them talk.
-func logTo(w io.Writer) { slog.SetDefault(slogTo(w)) }
+// setLogOutput sends this process's log to w. BIJOU_DEBUG=amp,store,uniter enables debug
+// lines of those parts, which loggers name by With("part", NAME); "all" enables all.
+func setLogOutput(w io.Writer) { slog.SetDefault(newLogger(w)) }
 
-func slogTo(w io.Writer) *slog.Logger {
+func newLogger(w io.Writer) *slog.Logger {
 	inner := slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: hideSecrets})
 	return slog.New(newLogHandler(inner, os.Getenv("BIJOU_DEBUG")))
 }
 
-// hideSecrets hides them in what is logged, errors among it.
 func hideSecrets(_ []string, a slog.Attr) slog.Attr {
 	if k := a.Value.Kind(); k != slog.KindString && k != slog.KindAny {
 		return a
@@ -35,34 +33,32 @@ func hideSecrets(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// logHandler lets debug lines through of the parts that are to talk.
+// logHandler lets debug lines of the enabled parts through.
 type logHandler struct {
 	slog.Handler
 	parts map[string]bool // that are to talk
-	talks bool            // this one is
+	debug bool            // this one is
 }
 
-// newLogHandler takes the parts as BIJOU_DEBUG has them.
 func newLogHandler(inner slog.Handler, parts string) logHandler {
 	h := logHandler{Handler: inner, parts: map[string]bool{}}
 	for _, part := range strings.Split(parts, ",") {
 		h.parts[strings.TrimSpace(part)] = true
 	}
-	h.talks = h.parts[everything]
+	h.debug = h.parts[allParts]
 	return h
 }
 
-// Enabled is asked before anything is made of a line, so that silent parts cost
-// nothing.
+// Enabled is called before a line is formatted, so that disabled parts cost nothing.
 func (h logHandler) Enabled(_ context.Context, level slog.Level) bool {
-	return level >= slog.LevelInfo || h.talks
+	return level >= slog.LevelInfo || h.debug
 }
 
-// WithAttrs learns which part a logger belongs to; the last word counts.
+// WithAttrs learns which part a logger belongs to; the last one counts.
 func (h logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	for _, a := range attrs {
 		if a.Key == "part" {
-			h.talks = h.parts[everything] || h.parts[a.Value.String()]
+			h.debug = h.parts[allParts] || h.parts[a.Value.String()]
 		}
 	}
 	h.Handler = h.Handler.WithAttrs(attrs)

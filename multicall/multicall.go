@@ -26,29 +26,29 @@ type Options struct {
 	Faults bool
 }
 
-// Main runs the applet that argv names and answers its exit code. argv[0] is
-// the name called by; `bijou APPLET ...` is the applet too.
+// Main runs the applet that argv names and returns its exit code. argv[0] is the name
+// called by; `bijou APPLET ...` is the applet too.
 func Main(argv []string, o Options) int {
 	path, name := "", "bijou"
 	if len(argv) > 0 {
 		path, name, argv = argv[0], filepath.Base(argv[0]), argv[1:]
 	}
 	c := call{name: name, args: argv, streams: console.Process(), options: o}
-	if applet, ok := find(name); ok {
+	if applet, ok := findApplet(name); ok {
 		return applet.run(c)
 	}
 	// A renamed or freshly built binary (bijou-linux-amd64, a.out) is bijou itself; a link
 	// under a name that is none is a slip.
-	if looksLikeSelf(name) || len(argv) == 0 && !isLink(path) || len(argv) > 0 && named(argv[0]) {
+	if isBijouName(name) || len(argv) == 0 && !isLink(path) || len(argv) > 0 && isBijouArg(argv[0]) {
 		c.name = "bijou"
 		return runBijou(c)
 	}
-	return unknown(c, name)
+	return reportUnknown(c, name)
 }
 
-// Has tells if there is an applet of that name.
+// Has reports whether there is an applet of that name.
 func Has(name string) bool {
-	_, ok := find(name)
+	_, ok := findApplet(name)
 	return ok
 }
 
@@ -60,26 +60,23 @@ type call struct {
 	options Options
 }
 
-// isLink reports whether a program was called by a symbolic link.
 func isLink(argv0 string) bool {
 	path, _ := exec.LookPath(argv0)
 	_, err := os.Readlink(path)
 	return err == nil
 }
 
-func looksLikeSelf(name string) bool {
+func isBijouName(name string) bool {
 	return strings.HasPrefix(name, "bijou")
 }
 
-// named tells if a first argument is one that `bijou` itself understands.
-func named(arg string) bool {
+func isBijouArg(arg string) bool {
 	return Has(arg) || strings.HasPrefix(arg, "-")
 }
 
-// unknown says that there is no such applet, and which one may have been meant.
-func unknown(c call, name string) int {
+func reportUnknown(c call, name string) int {
 	hint := "bijou --list names all applets"
-	if meant := nearest(name, names()); meant != "" {
+	if meant := nearestWord(name, appletNames()); meant != "" {
 		hint = "did you mean " + meant + "?"
 	}
 	console.Report(c.streams.Err, console.Hint(fmt.Errorf("there is no applet %q", name), hint))

@@ -20,7 +20,7 @@ import (
 // run calls an applet with its output caught.
 func run(t *testing.T, name string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	applet, ok := find(name)
+	applet, ok := findApplet(name)
 	if !ok {
 		t.Fatalf("there is no applet %q", name)
 	}
@@ -30,7 +30,7 @@ func run(t *testing.T, name string, args ...string) (code int, stdout, stderr st
 }
 
 func TestNamesAreUnique(t *testing.T) {
-	all := names()
+	all := appletNames()
 	if want := slices.Compact(slices.Clone(all)); len(want) != len(all) {
 		t.Errorf("a name stands twice: %v", all)
 	}
@@ -46,7 +46,7 @@ func TestThinClientKnowsTheTools(t *testing.T) {
 }
 
 func TestEveryAppletExplainsItself(t *testing.T) {
-	for _, name := range names() {
+	for _, name := range appletNames() {
 		code, out, errs := run(t, name, "--help")
 		if code != console.ExitOK || errs != "" || !strings.Contains(out, "xample") {
 			t.Errorf("%s --help: exit %d, stderr %q, stdout %q", name, code, errs, out)
@@ -97,7 +97,7 @@ func TestBijou(t *testing.T) {
 
 func TestInstall(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "bin")
-	if code, out, errs := run(t, "bijou", "install", "--dir", dir); code != 0 || strings.Count(out, ": linked\n") != len(names()) {
+	if code, out, errs := run(t, "bijou", "install", "--dir", dir); code != 0 || strings.Count(out, ": linked\n") != len(appletNames()) {
 		t.Fatalf("first install: exit %d, %q, %q", code, out, errs)
 	}
 	mine := filepath.Join(dir, "juju")
@@ -165,14 +165,14 @@ func TestFindSelf(t *testing.T) {
 	t.Chdir(dir)
 	none := func() (string, error) { return "", errors.New("no /proc") }
 	for _, argv0 := range []string{"bijou", "juju", "./juju", binary} {
-		if got, err := findSelf(none, argv0); got != binary || err != nil {
+		if got, err := findExecutable(none, argv0); got != binary || err != nil {
 			t.Errorf("called as %s: %q, %v", argv0, got, err)
 		}
 	}
-	if _, err := findSelf(none, "elsewhere"); err == nil || !strings.Contains(err.Error(), "no /proc") {
+	if _, err := findExecutable(none, "elsewhere"); err == nil || !strings.Contains(err.Error(), "no /proc") {
 		t.Errorf("a name that is nowhere: %v", err)
 	}
-	if got, err := findSelf(func() (string, error) { return "/x", nil }, "bijou"); got != "/x" || err != nil {
+	if got, err := findExecutable(func() (string, error) { return "/x", nil }, "bijou"); got != "/x" || err != nil {
 		t.Errorf("with /proc: %q, %v", got, err)
 	}
 }
@@ -188,7 +188,7 @@ func TestInstallAsks(t *testing.T) {
 		if _, err := outer.WriteString(answer); err != nil {
 			t.Fatal(err)
 		}
-		err = confirm(console.Streams{In: inner, Err: &errs}, "/d")
+		err = confirmDir(console.Streams{In: inner, Err: &errs}, "/d")
 		if (err == nil) != want || !strings.HasSuffix(errs.String(), " names in /d? [y/N] ") {
 			t.Errorf("%q: error %v, asked %q", answer, err, errs.String())
 		}

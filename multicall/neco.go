@@ -11,9 +11,8 @@ import (
 	"bijou/updater/cli"
 )
 
-// runNeco is neco.
 func runNeco(c call) int {
-	logTo(c.streams.Err)
+	setLogOutput(c.streams.Err)
 	manifest, version, err := ownManifest()
 	if err != nil {
 		return console.Report(c.streams.Err, err)

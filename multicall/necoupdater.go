@@ -12,7 +12,6 @@ import (
 	"bijou/updater/host"
 )
 
-// necoUpdaterGrammar is the command line of neco-updater.
 type necoUpdaterGrammar struct {
 	State   string `required:"" env:"NECO_STATE" placeholder:"URL" help:"Where neco's keys are: etcd://HOST:PORT,..., or sqlite:PATH."`
 	Metrics string `placeholder:"ADDRESS" help:"Serve metrics for Prometheus at this address."`
@@ -25,22 +24,20 @@ Examples:
   neco-updater --state etcd://10.0.0.3:2379,10.0.1.3:2379
   neco-updater --state sqlite:/srv/neco.db --metrics 127.0.0.1:9300`
 
-// runNecoUpdater is neco-updater.
 func runNecoUpdater(c call) int {
 	var g necoUpdaterGrammar
-	return daemon(c, console.Command{Name: "neco-updater", Summary: necoUpdaterSummary, Grammar: &g}, func(ctx context.Context, d daemonParts) error {
+	return runDaemon(c, console.Command{Name: "neco-updater", Summary: necoUpdaterSummary, Grammar: &g}, func(ctx context.Context, d daemonParts) error {
 		return serveUpdater(ctx, d, g)
 	})
 }
 
-// serveUpdater is the process of a boot server's updater. Which server that is
-// does not matter to it.
+// serveUpdater need not know which boot server it is on.
 func serveUpdater(ctx context.Context, d daemonParts, g necoUpdaterGrammar) (err error) {
 	_, version, err := ownManifest()
 	if err != nil {
 		return err
 	}
-	binary, err := self()
+	binary, err := executablePath()
 	if err != nil {
 		return err
 	}
@@ -50,39 +47,38 @@ func serveUpdater(ctx context.Context, d daemonParts, g necoUpdaterGrammar) (err
 		return err
 	}
 	defer stop()
-	store, err := openKeys(ctx, g.State)
+	store, err := openKeyspace(ctx, g.State)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	slog.Info("campaigns", "version", version)
-	err = together(ctx, []role{
+	err = runRoles(ctx, []role{
 		func(ctx context.Context) error {
-			return updater.RunUpdater(ctx, updater.UpdaterOptions{Store: store, Version: version, Form: host.Form(binary), Metrics: metrics, Ready: d.manager.ready})
+			return updater.RunUpdater(ctx, updater.UpdaterOptions{Store: store, Version: version, Form: host.Form(binary), Metrics: metrics, Ready: d.notifier.notifyReady})
 		},
-		func(ctx context.Context) error { return replaced(ctx, store) },
+		func(ctx context.Context) error { return awaitReplacement(ctx, store) },
 	})
 	if errors.Is(err, errReplaced) {
-		return successor{}
+		return executableReexec{}
 	}
 	return err
 }
 
-// errReplaced: another executable lies where this process's was.
+// errReplaced means that another executable lies at this process's path.
 var errReplaced = errors.New("the executable was replaced")
 
-// replacedLook is the time between two looks at the executable.
-const replacedLook = 2 * time.Second
+const executablePollInterval = 2 * time.Second
 
-// replaced returns when a worker has installed another version in this program's
-// place, which is to go on: once that has shown that it works, so that whoever leads
-// outlives a release that does not, and can say so.
-func replaced(ctx context.Context, store *state.Keyspace) error {
-	path, err := self()
+// awaitReplacement returns when a worker has installed another version in this program's
+// place and that version has shown that it works, so that the leader outlives a release
+// that does not, and can report it.
+func awaitReplacement(ctx context.Context, store *state.Keyspace) error {
+	path, err := executablePath()
 	if err != nil {
 		return err
 	}
-	tick := time.NewTicker(replacedLook)
+	tick := time.NewTicker(executablePollInterval)
 	defer tick.Stop()
 	for {
 		select {
@@ -90,7 +86,7 @@ func replaced(ctx context.Context, store *state.Keyspace) error {
 			return nil
 		case <-tick.C:
 		}
-		if there := same(path, path); !there || same(path, "/proc/self/exe") {
+		if there := isSameFile(path, path); !there || isSameFile(path, "/proc/self/exe") {
 			continue
 		}
 		proven, err := updater.Proven(ctx, store)

@@ -1,6 +1,7 @@
 package multicall
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,7 +25,6 @@ import (
 	"bijou/updater/release"
 )
 
-// necoWorkerGrammar is the command line of neco-worker.
 type necoWorkerGrammar struct {
 	State    string `required:"" env:"NECO_STATE" placeholder:"URL" help:"Where neco's keys are: etcd://HOST:PORT,..., or sqlite:PATH."`
 	LRN      string `placeholder:"N" help:"This boot server's logical rack number; default: what /etc/neco/rack holds."`
@@ -40,17 +40,15 @@ Examples:
   neco-worker --state etcd://10.0.0.3:2379,10.0.1.3:2379
   neco-worker --state sqlite:/srv/neco.db --lrn 0 --dir /tmp/worker`
 
-// runNecoWorker is neco-worker.
 func runNecoWorker(c call) int {
 	var g necoWorkerGrammar
-	return daemon(c, console.Command{Name: "neco-worker", Summary: necoWorkerSummary, Grammar: &g}, func(ctx context.Context, d daemonParts) error {
+	return runDaemon(c, console.Command{Name: "neco-worker", Summary: necoWorkerSummary, Grammar: &g}, func(ctx context.Context, d daemonParts) error {
 		return serveWorker(ctx, d, g)
 	})
 }
 
-// serveWorker is the process of a boot server's worker.
 func serveWorker(ctx context.Context, d daemonParts, g necoWorkerGrammar) (err error) {
-	lrn, err := g.lrn()
+	lrn, err := g.rackNumber()
 	if err != nil {
 		return err
 	}
@@ -58,7 +56,7 @@ func serveWorker(ctx context.Context, d daemonParts, g necoWorkerGrammar) (err e
 	if err != nil {
 		return err
 	}
-	server, err := host.New(g.host(lrn))
+	server, err := host.New(g.hostOptions(lrn))
 	if err != nil {
 		return err
 	}
@@ -73,7 +71,7 @@ func serveWorker(ctx context.Context, d daemonParts, g necoWorkerGrammar) (err e
 		return err
 	}
 	defer stop()
-	store, err := openKeys(ctx, g.State)
+	store, err := openKeyspace(ctx, g.State)
 	if err != nil {
 		return err
 	}
@@ -83,21 +81,22 @@ func serveWorker(ctx context.Context, d daemonParts, g necoWorkerGrammar) (err e
 	}
 	err = updater.RunWorker(ctx, updater.WorkerOptions{
 		Store: store, LRN: lrn, Claimant: claimant, Version: version, Sums: sums, Manifest: manifest, Dir: g.Dir, Server: server,
-		Install: installer(server, g.Dir), Mend: mender(server, manifest, ownPackage(g.Dir, version)), Metrics: metrics, Ready: d.manager.ready,
+		Install: newInstaller(server, g.Dir), Mend: newRepairer(server, manifest, ownPackage(g.Dir, version)), Metrics: metrics, Ready: d.notifier.notifyReady,
 	})
 	err = errors.Join(err, store.Close())
 	if errors.Is(err, updater.ErrHandOver) {
-		return successor{}
+		return executableReexec{}
 	}
 	return err
 }
 
-// mender removes what others than the manifest's release have left behind, and finishes
-// an installation that a power cut has left half-way, where releases come as packages.
-func mender(server *host.Host, manifest release.Manifest, own string) func(ctx context.Context) error {
+// newRepairer returns a function that removes what other releases than the manifest's have
+// left behind and, where releases come as packages, finishes an installation that a power
+// cut has interrupted.
+func newRepairer(server *host.Host, manifest release.Manifest, own string) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
 		err := server.Tidy(manifest)
-		if binary, unknown := self(); unknown != nil {
+		if binary, unknown := executablePath(); unknown != nil {
 			err = errors.Join(err, unknown)
 		} else if host.Form(binary) == release.Deb {
 			err = errors.Join(err, server.Mend(ctx, own))
@@ -106,7 +105,7 @@ func mender(server *host.Host, manifest release.Manifest, own string) func(ctx c
 	}
 }
 
-// ownPackage is where the worker before this one has put this version's package, if it did.
+// ownPackage is where the previous worker has put this version's package, if it did.
 func ownPackage(dir, version string) string {
 	v, err := release.ParseVersion(version)
 	if err != nil {
@@ -115,11 +114,9 @@ func ownPackage(dir, version string) string {
 	return filepath.Join(releasesDir(dir), release.AssetName(release.Deb, v, runtime.GOARCH))
 }
 
-// releasesDir is where releases are brought to, in the worker's folder.
 func releasesDir(dir string) string { return filepath.Join(dir, "releases") }
 
-// lrn is this server's number.
-func (g necoWorkerGrammar) lrn() (int, error) {
+func (g necoWorkerGrammar) rackNumber() (int, error) {
 	if g.LRN != "" {
 		lrn, err := record.ParseLRN(g.LRN)
 		if err != nil {
@@ -134,8 +131,7 @@ func (g necoWorkerGrammar) lrn() (int, error) {
 	return lrn, err
 }
 
-// host are the options of this server's hands.
-func (g necoWorkerGrammar) host(lrn int) host.Options {
+func (g necoWorkerGrammar) hostOptions(lrn int) host.Options {
 	o := host.Options{LRN: lrn, Dir: g.Dir}
 	if g.Services != "" {
 		o.Services = host.ServiceCommand{Path: g.Services}
@@ -143,10 +139,10 @@ func (g necoWorkerGrammar) host(lrn int) host.Options {
 	return o
 }
 
-// ownManifest is what this program brings to boot servers, and which version it
-// is: the manifest beside the executable says so, or else the one that is built in.
+// ownManifest returns the manifest beside the executable, else the built-in one, and this
+// program's version.
 func ownManifest() (release.Manifest, string, error) {
-	binary, err := self()
+	binary, err := executablePath()
 	if err != nil {
 		return release.Manifest{}, "", err
 	}
@@ -163,13 +159,12 @@ func ownManifest() (release.Manifest, string, error) {
 	if err == nil {
 		m, err = m.For(runtime.GOARCH)
 	}
-	return m, or(m.Version, Version), err
+	return m, cmp.Or(m.Version, Version), err
 }
 
-// installer brings releases to this server.
-func installer(server *host.Host, dir string) func(ctx context.Context, r record.Request, c record.Config) error {
+func newInstaller(server *host.Host, dir string) func(ctx context.Context, r record.Request, c record.Config) error {
 	return func(ctx context.Context, r record.Request, c record.Config) error {
-		binary, err := self()
+		binary, err := executablePath()
 		if err != nil {
 			return err
 		}
@@ -178,7 +173,7 @@ func installer(server *host.Host, dir string) func(ctx context.Context, r record
 			return err
 		}
 		defer source.Close()
-		if err := reach(ctx, source); err != nil {
+		if err := awaitSource(ctx, source); err != nil {
 			return err
 		}
 		form := host.Form(binary)
@@ -196,37 +191,33 @@ func installer(server *host.Host, dir string) func(ctx context.Context, r record
 
 // The tries to reach the source of releases, whose faults and rate limits pass.
 const (
-	sourceTries = 8
-	sourceDelay = time.Minute // at most, unless the source says otherwise
+	maxSourceTries = 8
+	maxSourceDelay = time.Minute // at most, unless the source says otherwise
 )
 
-// reach asks the source until it answers.
-func reach(ctx context.Context, source *release.Source) error {
+func awaitSource(ctx context.Context, source *release.Source) error {
 	doing := activity.Begin(ctx, "asks where releases are")
 	defer doing.End()
 	for n := 1; ; n++ {
 		_, err := source.Releases(ctx)
-		if err == nil || n == sourceTries {
+		if err == nil || n == maxSourceTries {
 			return err
 		}
-		delay := release.Delay(err, n, sourceDelay, time.Now())
+		delay := release.Delay(err, n, maxSourceDelay, time.Now())
 		slog.Warn("the source of releases does not answer as it should", "error", err, "again", delay)
 		doing.Say("asks where releases are, again and again: %v", err)
-		select {
-		case <-time.After(delay):
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := sleep(ctx, delay); err != nil {
+			return err
 		}
 	}
 }
 
-// openKeys opens neco's keys, and bears with a store that is away.
-func openKeys(ctx context.Context, url string) (store *state.Keyspace, err error) {
-	err = outlast(ctx, func() (err error) { store, err = updater.OpenStore(ctx, url); return err })
+func openKeyspace(ctx context.Context, url string) (store *state.Keyspace, err error) {
+	err = retryWhileAway(ctx, func() (err error) { store, err = updater.OpenStore(ctx, url); return err })
 	return store, err
 }
 
-// serveMetrics answers Prometheus until stop is called; at no address, nothing.
+// serveMetrics serves Prometheus until stop is called; without an address, nothing.
 func serveMetrics(address string, m io.WriterTo) (stop func(), err error) {
 	if address == "" {
 		return func() {}, nil
@@ -249,15 +240,13 @@ func serveMetrics(address string, m io.WriterTo) (stop func(), err error) {
 	return func() { _ = s.Close(); <-done }, nil
 }
 
-// successor is the error of a worker whose executable is another one now.
-type successor struct{}
+// executableReexec continues as the executable that was installed at this process's path.
+type executableReexec struct{}
 
-func (successor) Error() string { return "goes on as the version that was installed" }
+func (executableReexec) Error() string { return "goes on as the version that was installed" }
 
-// exec makes this process what lies at its executable's path now. It returns only
-// if that fails.
-func (successor) exec() error {
-	path, err := self()
+func (executableReexec) exec() error {
+	path, err := executablePath()
 	if err == nil {
 		err = syscall.Exec(path, os.Args, os.Environ())
 	}

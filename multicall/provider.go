@@ -22,27 +22,26 @@ import (
 	"bijou/state/charm"
 )
 
-// builtin is a provider inside the binary: an applet that speaks the providers'
+// builtinProvider is a provider inside the binary: an applet that speaks the providers'
 // protocol, like those outside.
-type builtin struct {
+type builtinProvider struct {
 	name    string
 	summary string
 	create  plugin.New
-	// host says which series it has here, "" for any, or why it can have no machines;
+	// checkHost says which series it has here, "" for any, or why it can have no machines;
 	// nil: nothing keeps it from that.
-	host func(config map[string]string) (series string, err error)
+	checkHost func(config map[string]string) (series string, err error)
 }
 
-// builtins are the providers inside the binary.
-func builtins() []builtin {
-	return []builtin{
+func builtinProviders() []builtinProvider {
+	return []builtinProvider{
 		{state.ProviderLocal, "machines that are folders and processes of this host", newLocal, hostSeries},
 		{nspawn.Name, "machines that are system containers of this host", newNspawn, nspawn.Host},
 		{ssh.Name, "hosts that are there already, and reached by ssh", newSSH, nil},
 	}
 }
 
-// hostSeries is this host's series; "" if nobody can tell.
+// hostSeries returns "" if it cannot be told.
 func hostSeries(map[string]string) (string, error) {
 	series, err := provider.SeriesOf("/")
 	if err != nil || charm.CheckSeries(series) != nil {
@@ -51,8 +50,6 @@ func hostSeries(map[string]string) (string, error) {
 	return series, nil
 }
 
-// newLocal makes the provider whose machines are this host. Their agents run from
-// the environment's own tools, since the binary that runs now may be gone later.
 func newLocal(env provider.Environment) (provider.Provider, error) {
 	for key := range env.Config {
 		return nil, fmt.Errorf("%s has no setting %q: it has none", state.ProviderLocal, key)
@@ -67,7 +64,6 @@ func newLocal(env provider.Environment) (provider.Provider, error) {
 	}), nil
 }
 
-// newNspawn makes the provider whose machines are containers.
 func newNspawn(env provider.Environment) (provider.Provider, error) {
 	p, err := nspawn.New(env)
 	if err != nil {
@@ -76,7 +72,6 @@ func newNspawn(env provider.Environment) (provider.Provider, error) {
 	return p, nil
 }
 
-// newSSH makes the provider whose machines are hosts that are there already.
 func newSSH(env provider.Environment) (provider.Provider, error) {
 	p, err := ssh.New(env) // not returned as it is: a nil in an interface is not nil
 	if err != nil {
@@ -85,9 +80,8 @@ func newSSH(env provider.Environment) (provider.Provider, error) {
 	return p, nil
 }
 
-// providerApplets are the applets that the provisioner starts for itself.
 func providerApplets() (applets []Applet) {
-	for _, b := range builtins() {
+	for _, b := range builtinProviders() {
 		applets = append(applets, Applet{
 			plugin.Prefix + b.name, "the provider " + b.name + ", started by the provisioner: " + b.summary,
 			func(c call) int { return serveProvider(c, b) },
@@ -101,14 +95,13 @@ const providerSummary = `The provider %s: %s. The provisioner starts it and spea
 Examples:
   juju bootstrap --provider %s`
 
-// serveProvider is the process of a provider.
-func serveProvider(c call, b builtin) int {
+func serveProvider(c call, b builtinProvider) int {
 	var grammar struct{}
 	command := console.Command{Name: c.name, Summary: fmt.Sprintf(providerSummary, b.name, b.summary, b.name), Grammar: &grammar}
 	if _, err := console.Parse(c.streams, command, c.args); err != nil {
 		return console.Report(c.streams.Err, err)
 	}
-	logTo(c.streams.Err)
+	setLogOutput(c.streams.Err)
 	err := plugin.Serve(b.create)
 	if errors.Is(err, plugin.ErrByHand) {
 		err = console.Hint(console.Usage(err), "juju bootstrap --provider "+b.name+" makes an environment with it")
@@ -116,24 +109,24 @@ func serveProvider(c call, b builtin) int {
 	return console.Report(c.streams.Err, err)
 }
 
-// isBuiltin tells if the provider is inside the binary.
 func isBuiltin(name string) bool {
-	return slices.ContainsFunc(builtins(), func(b builtin) bool { return b.name == name })
+	return slices.ContainsFunc(builtinProviders(), func(b builtinProvider) bool { return b.name == name })
 }
 
-// providerFolder makes the folder for the sockets of an environment's provider.
+// providerFolder returns a function that makes the folder for the sockets of an
+// environment's provider.
 func providerFolder(e home.Environment) func() (string, error) {
 	return func() (string, error) { return agent.ProviderFolder(e.UUID) }
 }
 
-// newProvider is the provider that the environment was bootstrapped with, in a
-// process of its own. What it needs to know is read again before each call.
+// newProvider runs the environment's provider in a process of its own. Its configuration
+// is read again before each call.
 func newProvider(ctx context.Context, s *state.State, e home.Environment) (*plugin.Client, error) {
 	if e.Dir == "" {
 		return nil, errors.New("cannot provision: a provider needs the environment's folder: give --env DIR")
 	}
 	var name string
-	err := look(ctx, s, func(v *state.View) error {
+	err := viewRetrying(ctx, s, func(v *state.View) error {
 		env, err := v.Environment()
 		name = env.Provider
 		return err
@@ -144,7 +137,7 @@ func newProvider(ctx context.Context, s *state.State, e home.Environment) (*plug
 	return plugin.NewClient(plugin.Options{
 		Name: name, Sockets: providerFolder(e),
 		Find:   func(sum string) (string, error) { return findProvider(name, sum, e) },
-		Demand: func(ctx context.Context) (plugin.Demand, error) { return demand(ctx, s) },
+		Demand: func(ctx context.Context) (plugin.Demand, error) { return readDemand(ctx, s) },
 		Wanted: func(ctx context.Context) (w plugin.Wanted, err error) {
 			err = s.View(ctx, func(v *state.View) error {
 				env, err := v.Environment()
@@ -156,7 +149,6 @@ func newProvider(ctx context.Context, s *state.State, e home.Environment) (*plug
 	}), nil
 }
 
-// providerWanted is what the provider's process is to be.
 func providerWanted(e home.Environment, env state.Environment) plugin.Wanted {
 	w := plugin.Wanted{Environment: provider.Environment{
 		UUID: env.UUID, Name: env.Name, Dir: e.Dir, Shared: strings.HasPrefix(e.State, "sqlite:"), Config: env.ProviderConfig(),
@@ -167,8 +159,7 @@ func providerWanted(e home.Environment, env state.Environment) plugin.Wanted {
 	return w
 }
 
-// demand says if there are machines, or were.
-func demand(ctx context.Context, s *state.State) (d plugin.Demand, err error) {
+func readDemand(ctx context.Context, s *state.State) (d plugin.Demand, err error) {
 	err = s.View(ctx, func(v *state.View) error {
 		machines, err := v.Machines()
 		if err != nil {
@@ -188,8 +179,7 @@ func demand(ctx context.Context, s *state.State) (d plugin.Demand, err error) {
 	return d, err
 }
 
-// findProvider is the executable of the provider of that environment, if it is the
-// one that was accepted.
+// findProvider refuses an executable other than the accepted one.
 func findProvider(name, sum string, e home.Environment) (string, error) {
 	if isBuiltin(name) {
 		return plugin.Find(name, []string{e.ToolsDir()})
@@ -205,7 +195,7 @@ func findProvider(name, sum string, e home.Environment) (string, error) {
 	return path, err
 }
 
-// providerFolders are where executables of providers are looked for, in order.
+// providerFolders are searched in order.
 func providerFolders(e home.Environment) []string {
 	return slices.Concat(
 		filepath.SplitList(os.Getenv("BIJOU_PLUGIN_PATH")),

@@ -21,10 +21,10 @@ import (
 // role is one part of a process; it returns when ctx is done, or its work is.
 type role func(ctx context.Context) error
 
-// serveMachine is a machine agent's process. One that manages the environment
-// (machine 0, and others that were added so) hosts a provisioner, too.
-func serveMachine(ctx context.Context, d daemonParts, id string, p place) (err error) {
-	e, err := p.complete()
+// serveMachine hosts a provisioner, too, on a machine that manages the environment:
+// machine 0, and others that were added so.
+func serveMachine(ctx context.Context, d daemonParts, id string, p daemonFlags) (err error) {
+	e, err := p.loadEnvironment()
 	if err != nil {
 		return err
 	}
@@ -35,17 +35,17 @@ func serveMachine(ctx context.Context, d daemonParts, id string, p place) (err e
 	if err := durable.MkdirAll(dir, 0o755); err != nil { // the first time on this host
 		return fmt.Errorf("cannot make the machine's folder: %w", err)
 	}
-	hold, err := d.take(ctx, dir)
+	hold, err := d.takeMachine(ctx, dir)
 	if err != nil {
 		return err
 	}
 	defer hold.Release()
-	s, err := p.open(ctx)
+	s, err := p.openState(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	fault, err := fault(d.options)
+	fault, err := newFault(d.options)
 	if err != nil {
 		return err
 	}
@@ -55,26 +55,25 @@ func serveMachine(ctx context.Context, d daemonParts, id string, p place) (err e
 	}
 	session := state.NewProcess(s, true)
 	defer endSession(ctx, session)
-	over := newHandover(e, p.Tools)
+	h := newHandover(e, p.Tools)
 	roles := []role{func(ctx context.Context) error {
 		return agent.RunMachine(ctx, agent.MachineOptions{
-			State: s, Process: session, Machine: id, Claimant: claimant, Dir: dir, Tools: p.Tools, Retire: over.retire, Fault: fault,
-			Ready: d.manager.ready, Pulse: d.manager.pulse,
+			State: s, Process: session, Machine: id, Claimant: claimant, Dir: dir, Tools: p.Tools, Retire: h.retire, Fault: fault,
+			Ready: d.notifier.notifyReady, Pulse: d.notifier.pulse,
 		})
-	}, func(ctx context.Context) error { return over.run(ctx, s) }}
-	manages, err := manages(ctx, s, id)
+	}, func(ctx context.Context) error { return h.watch(ctx, s) }}
+	manages, err := hostsProvisioner(ctx, s, id)
 	if err != nil {
 		return err
 	}
 	if manages {
-		roles = append(roles, provisioner(s, session, e))
+		roles = append(roles, newProvisionerRole(s, session, e))
 	}
-	return hintMoved(over.outcome(ctx, together(ctx, roles)))
+	return withMovedHint(h.exitError(ctx, runRoles(ctx, roles)))
 }
 
-// manages tells if the machine hosts the provisioner.
-func manages(ctx context.Context, s *state.State, id string) (yes bool, err error) {
-	err = look(ctx, s, func(v *state.View) error {
+func hostsProvisioner(ctx context.Context, s *state.State, id string) (yes bool, err error) {
+	err = viewRetrying(ctx, s, func(v *state.View) error {
 		m, err := v.Machine(id)
 		yes = slices.Contains(m.Jobs, state.JobManage)
 		return err
@@ -82,19 +81,18 @@ func manages(ctx context.Context, s *state.State, id string) (yes bool, err erro
 	return yes, err
 }
 
-// serveUnit is the process of one unit agent.
-func serveUnit(ctx context.Context, d daemonParts, unit string, p place) (err error) {
-	e, err := p.complete()
+func serveUnit(ctx context.Context, d daemonParts, unit string, p daemonFlags) (err error) {
+	e, err := p.loadEnvironment()
 	if err != nil {
 		return err
 	}
-	s, err := p.open(ctx)
+	s, err := p.openState(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	var machine string
-	err = look(ctx, s, func(v *state.View) error {
+	err = viewRetrying(ctx, s, func(v *state.View) error {
 		u, err := v.Unit(unit)
 		machine = u.Machine
 		return err
@@ -106,7 +104,7 @@ func serveUnit(ctx context.Context, d daemonParts, unit string, p place) (err er
 	if err != nil {
 		return err
 	}
-	fault, err := fault(d.options)
+	fault, err := newFault(d.options)
 	if err != nil {
 		return err
 	}
@@ -117,25 +115,24 @@ func serveUnit(ctx context.Context, d daemonParts, unit string, p place) (err er
 	if err != nil {
 		return err
 	}
-	over := newHandover(e, p.Tools)
-	return hintMoved(over.outcome(ctx, together(ctx, []role{
+	h := newHandover(e, p.Tools)
+	return withMovedHint(h.exitError(ctx, runRoles(ctx, []role{
 		func(ctx context.Context) error {
 			return agent.RunUnit(ctx, agent.UnitOptions{
-				State: s, Unit: unit, Claimant: claimant, Dir: dir, Tools: p.Tools, Retire: over.retire, Fault: fault,
-				Ready: d.manager.ready, Pulse: d.manager.pulse,
+				State: s, Unit: unit, Claimant: claimant, Dir: dir, Tools: p.Tools, Retire: h.retire, Fault: fault,
+				Ready: d.notifier.notifyReady, Pulse: d.notifier.pulse,
 			})
 		},
-		func(ctx context.Context) error { return over.run(ctx, s) },
+		func(ctx context.Context) error { return h.watch(ctx, s) },
 	})))
 }
 
-// serveProvisioner is the process of a provisioner by itself.
-func serveProvisioner(ctx context.Context, d daemonParts, p place) (err error) {
-	e, err := p.complete()
+func serveProvisioner(ctx context.Context, d daemonParts, p daemonFlags) (err error) {
+	e, err := p.loadEnvironment()
 	if err != nil {
 		return err
 	}
-	s, err := p.open(ctx)
+	s, err := p.openState(ctx)
 	if err != nil {
 		return err
 	}
@@ -143,14 +140,14 @@ func serveProvisioner(ctx context.Context, d daemonParts, p place) (err error) {
 	if err := refuseCopy(ctx, s, e); err != nil {
 		return err
 	}
-	over := newHandover(e, p.Tools)
-	d.manager.ready() // it has no presence: it leads, or waits to
-	return over.outcome(ctx, together(ctx, []role{
-		func(ctx context.Context) error { return provisioner(s, nil, e)(ctx) },
-		func(ctx context.Context) error { return over.run(ctx, s) },
+	h := newHandover(e, p.Tools)
+	d.notifier.notifyReady() // it has no presence: it leads, or waits to
+	return h.exitError(ctx, runRoles(ctx, []role{
+		func(ctx context.Context) error { return newProvisionerRole(s, nil, e)(ctx) },
+		func(ctx context.Context) error { return h.watch(ctx, s) },
 		func(ctx context.Context) error {
 			select {
-			case <-over.retire:
+			case <-h.retire:
 			case <-ctx.Done():
 			}
 			return nil
@@ -158,23 +155,19 @@ func serveProvisioner(ctx context.Context, d daemonParts, p place) (err error) {
 	}))
 }
 
-// endSession ends the process's session. One that the store, being away, does not
-// hear of expires.
+// endSession leaves the session to expire if the store is away.
 func endSession(ctx context.Context, session *state.Process) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sessionPatience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sessionCloseTimeout)
 	defer cancel()
 	if err := session.Close(ctx); err != nil {
 		slog.Debug("the process's session is left to expire", "error", err)
 	}
 }
 
-// sessionPatience is how long a store that does not answer is waited for at the
-// end of a process.
-const sessionPatience = 5 * time.Second
+const sessionCloseTimeout = 5 * time.Second
 
-// provisioner is the role of a provisioner for the environment; a session of nil
-// is its own.
-func provisioner(s *state.State, session *state.Process, e home.Environment) role {
+// newProvisionerRole opens a session of its own if session is nil.
+func newProvisionerRole(s *state.State, session *state.Process, e home.Environment) role {
 	return func(ctx context.Context) error {
 		p, err := newProvider(ctx, s, e)
 		if err != nil {
@@ -185,8 +178,8 @@ func provisioner(s *state.State, session *state.Process, e home.Environment) rol
 	}
 }
 
-// machineProcess is how the agent of a local machine is called: from the
-// environment's own tools, since the binary that runs now may be gone later.
+// machineProcess runs a local machine's agent from the environment's own tools, since the
+// binary that runs now may be gone later.
 func machineProcess(e home.Environment, id string) process.Detached {
 	return process.Detached{
 		Path: filepath.Join(e.ToolsDir(), "machine-agent"),
@@ -195,9 +188,9 @@ func machineProcess(e home.Environment, id string) process.Detached {
 	}
 }
 
-// together runs roles in one process: when one ends, for whatever reason, the
-// others are told to end, too. A store that is gone ends all, and is one error.
-func together(ctx context.Context, roles []role) error {
+// runRoles cancels the other roles when one ends, for whatever reason. A store that is
+// gone ends all, and is returned as one error.
+func runRoles(ctx context.Context, roles []role) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	errs := make([]error, len(roles))

@@ -86,7 +86,7 @@ func TestOneLeaseForAllRoles(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() {
-		done <- together(ctx, []role{
+		done <- runRoles(ctx, []role{
 			func(ctx context.Context) error {
 				return agent.RunMachine(ctx, agent.MachineOptions{State: st, Process: session, Machine: "0", Dir: t.TempDir()})
 			},

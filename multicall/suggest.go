@@ -1,20 +1,19 @@
 package multicall
 
-// nearest returns the word that needs the fewest edits to become name, or ""
-// if all are too far for a slip of the fingers.
-func nearest(name string, words []string) string {
+// nearestWord returns "" if all words are too far for a slip of the fingers.
+func nearestWord(name string, words []string) string {
 	best, fewest := "", 1+len(name)/3
 	for _, w := range words {
-		if d := distance(name, w); d <= fewest && (best == "" || d < distance(name, best)) {
+		if d := editDistance(name, w); d <= fewest && (best == "" || d < editDistance(name, best)) {
 			best = w
 		}
 	}
 	return best
 }
 
-// distance counts the letters to insert, delete, replace or swap with their
-// neighbour to make a into b (optimal string alignment).
-func distance(a, b string) int {
+// editDistance counts letters to insert, delete, replace or swap with their neighbour
+// (optimal string alignment).
+func editDistance(a, b string) int {
 	rows := make([][]int, len(a)+1)
 	for i := range rows {
 		rows[i] = make([]int, len(b)+1)

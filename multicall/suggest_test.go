@@ -15,7 +15,7 @@ func TestNearest(t *testing.T) {
 		{"kubectl", ""},
 	}
 	for _, tt := range tests {
-		if got := nearest(tt.name, words); got != tt.want {
+		if got := nearestWord(tt.name, words); got != tt.want {
 			t.Errorf("nearest to %q is %q, want %q", tt.name, got, tt.want)
 		}
 	}
@@ -29,7 +29,7 @@ func TestDistance(t *testing.T) {
 		{"", "", 0}, {"", "abc", 3}, {"abc", "abc", 0}, {"abc", "acb", 1}, {"abc", "abd", 1}, {"abc", "ab", 1}, {"kitten", "sitting", 3},
 	}
 	for _, tt := range tests {
-		if got := distance(tt.a, tt.b); got != tt.want {
+		if got := editDistance(tt.a, tt.b); got != tt.want {
 			t.Errorf("distance of %q and %q is %d, want %d", tt.a, tt.b, got, tt.want)
 		}
 	}

@@ -16,13 +16,12 @@ type Applet struct {
 // Applets lists every applet, by name. Links, `bijou --list` and the test
 // binaries are made from it.
 func Applets() []Applet {
-	applets := slices.Concat(roles(), providerApplets(), hookTools())
+	applets := slices.Concat(roleApplets(), providerApplets(), hookToolApplets())
 	slices.SortFunc(applets, func(a, b Applet) int { return strings.Compare(a.Name, b.Name) })
 	return applets
 }
 
-// roles are the applets that are not hook tools.
-func roles() []Applet {
+func roleApplets() []Applet {
 	return []Applet{
 		{"bijou", "lists, explains and installs the applets; quickstart", runBijou},
 		{"juju", "the operator's commands: deploy, relate, look, take down", runJuju},
@@ -36,8 +35,7 @@ func roles() []Applet {
 	}
 }
 
-// find returns the applet of that name.
-func find(name string) (Applet, bool) {
+func findApplet(name string) (Applet, bool) {
 	applets := Applets()
 	i := slices.IndexFunc(applets, func(a Applet) bool { return a.Name == name })
 	if i < 0 {
@@ -46,8 +44,8 @@ func find(name string) (Applet, bool) {
 	return applets[i], true
 }
 
-// names lists the applets' names, sorted.
-func names() []string {
+// appletNames is sorted.
+func appletNames() []string {
 	var all []string
 	for _, a := range Applets() {
 		all = append(all, a.Name)

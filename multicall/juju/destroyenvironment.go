@@ -127,10 +127,10 @@ func (c destroyEnvironmentCmd) takeDown(o *operator, e home.Environment, claim *
 	if err := o.parts.FreeInstances(ctx, e); err != nil {
 		return err
 	}
-	if err := o.parts.Sweep(ctx, "JUJU_ENV_UUID="+e.UUID); err != nil {
+	if err := o.parts.EndStrays(ctx, "JUJU_ENV_UUID="+e.UUID); err != nil {
 		return err
 	}
-	if err := errors.Join(o.parts.Forget(e), state.RemoveStore(ctx, e.State)); err != nil {
+	if err := errors.Join(o.parts.RemoveAgentFiles(e), state.RemoveStore(ctx, e.State)); err != nil {
 		return err
 	}
 	wasCurrent := o.home.Current() == e.Name

@@ -29,10 +29,10 @@ type Parts struct {
 	// Running returns the id of the process that runs the local machine of that
 	// folder, 0 if none does.
 	Running func(dir string) (pid int, err error)
-	// Place is the folder of this host, as machines' claims name it.
-	Place func(dir string) (state.Holder, error)
-	// Lives reports whether a claim's holder is a process of this host that lives.
-	Lives func(h state.Holder) bool
+	// HolderOf is the folder of this host, as machines' claims name it.
+	HolderOf func(dir string) (state.Holder, error)
+	// IsAlive reports whether a claim's holder is a process of this host that lives.
+	IsAlive func(h state.Holder) bool
 	// Service names the systemd service that the process belongs to; "" is none.
 	Service func(pid int) string
 	// StopService has systemd end that service, and returns when it has.
@@ -45,25 +45,25 @@ type Parts struct {
 	// FreeInstances ends what the environment's provider has made, and frees it. No
 	// provisioner runs meanwhile.
 	FreeInstances func(context.Context, home.Environment) error
-	// Sweep ends whatever hooks have left running, found by a word NAME=VALUE of
+	// EndStrays ends whatever hooks have left running, found by a word NAME=VALUE of
 	// their environment.
-	Sweep func(ctx context.Context, word string) error
+	EndStrays func(ctx context.Context, word string) error
 	// RunAsHook runs a command as if it were a hook. An error says why it could not
 	// be run, or nothing be written; the exit code goes with it.
 	RunAsHook func(ctx context.Context, s *state.State, c HookCommand) (HookOutcome, error)
 	// UnitDir is a path of a unit's folder below its machine's; it may be a link.
 	UnitDir func(machineDir, unit string) string
-	// Examine looks at the provider that an environment is to have, with the
+	// InspectProvider looks at the provider that an environment is to have, with the
 	// environment's configuration. A provider that is not there is an error that
 	// lists which are.
-	Examine func(ctx context.Context, e home.Environment, config map[string]string) (Provider, error)
+	InspectProvider func(ctx context.Context, e home.Environment, config map[string]string) (Provider, error)
 	// SweepTools removes the tools that nobody runs any more, but for those named and
 	// the environment's own.
 	SweepTools func(e home.Environment, keep ...string) error
-	// Forget removes what the agents of the environment keep outside of its folder.
-	Forget func(home.Environment) error
-	// Reach says how to get onto a machine that has an instance, or is machine 0.
-	Reach func(e home.Environment, env state.Environment, m state.Machine) (Reach, error)
+	// RemoveAgentFiles removes what the agents of the environment keep outside of its folder.
+	RemoveAgentFiles func(home.Environment) error
+	// Access says how to get onto a machine that has an instance, or is machine 0.
+	Access func(e home.Environment, env state.Environment, m state.Machine) (Access, error)
 }
 
 // Provider is what bootstrap needs to know of a provider.

@@ -44,12 +44,12 @@ func newWorld(t *testing.T) *world {
 	w.parts = Parts{
 		Version: "9", Applets: []string{"bijou", "juju"}, HookTools: []string{"relation-get"},
 		Start: w.start, Running: w.running, Service: func(int) string { return "" }, Halt: w.halt,
-		Place:         func(dir string) (state.Holder, error) { return state.Holder{Host: "here", Folder: dir}, nil },
-		Lives:         func(state.Holder) bool { return false },
-		FreeInstances: func(context.Context, home.Environment) error { return nil },
-		Sweep:         func(_ context.Context, word string) error { w.swept = append(w.swept, word); return nil },
-		Forget:        func(home.Environment) error { return nil },
-		Examine: func(_ context.Context, e home.Environment, _ map[string]string) (Provider, error) {
+		HolderOf:         func(dir string) (state.Holder, error) { return state.Holder{Host: "here", Folder: dir}, nil },
+		IsAlive:          func(state.Holder) bool { return false },
+		FreeInstances:    func(context.Context, home.Environment) error { return nil },
+		EndStrays:        func(_ context.Context, word string) error { w.swept = append(w.swept, word); return nil },
+		RemoveAgentFiles: func(home.Environment) error { return nil },
+		InspectProvider: func(_ context.Context, e home.Environment, _ map[string]string) (Provider, error) {
 			switch e.Provider {
 			case state.ProviderLocal:
 				return Provider{}, nil

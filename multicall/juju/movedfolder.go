@@ -22,7 +22,7 @@ func (o *operator) refuseCopy(e home.Environment, s *state.State) error {
 	if e.Dir == "" || !strings.HasPrefix(e.State, "sqlite:") {
 		return nil // there is no folder, or hosts that share a store have each its own
 	}
-	here, err := o.parts.Place(e.MachineDir("0"))
+	here, err := o.parts.HolderOf(e.MachineDir("0"))
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func relocateState(e home.Environment) (home.Environment, error) {
 // claimMachine waits for the end of a process of this host that ran the machine from
 // another folder.
 func (o *operator) claimMachine(e home.Environment, s *state.State, id string) error {
-	here, err := o.parts.Place(e.MachineDir(id))
+	here, err := o.parts.HolderOf(e.MachineDir(id))
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (o *operator) claimMachine(e home.Environment, s *state.State, id string) e
 		if old, held, err = tx.ClaimHolder(id); err != nil || held && old.SamePlace(here) {
 			return err
 		}
-		if held && o.parts.Lives(old) && isStateInside(e.State, e.Dir) {
+		if held && o.parts.IsAlive(old) && isStateInside(e.State, e.Dir) {
 			return fmt.Errorf("cannot take machine %s over: %s still runs, with a state of its own: end it first", id, old)
 		}
 		return tx.AssignClaim(id, &here)
@@ -122,7 +122,7 @@ func isStateInside(url, dir string) bool {
 func (o *operator) awaitHolderEnd(old state.Holder) error {
 	ctx, cancel := context.WithTimeout(o.ctx, haltTimeout)
 	defer cancel()
-	for o.parts.Lives(old) {
+	for o.parts.IsAlive(old) {
 		if err := pause(ctx); err != nil {
 			return cmp.Or(o.ctx.Err(), fmt.Errorf("%s does not end", old))
 		}

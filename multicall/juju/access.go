@@ -12,8 +12,8 @@ import (
 	"bijou/state"
 )
 
-// Reach is how an operator gets onto a machine.
-type Reach struct {
+// Access is how an operator gets onto a machine.
+type Access struct {
 	// Run makes the command that runs a shell's line on the machine; terminal: with
 	// one of its own.
 	Run func(line string, terminal bool) *exec.Cmd
@@ -29,7 +29,7 @@ type Reach struct {
 
 // machineFolder is a machine that can be reached, and a folder on it.
 type machineFolder struct {
-	Reach
+	Access
 	dir string
 }
 
@@ -68,7 +68,7 @@ func (o *operator) findMachineFolder(name string) (to machineFolder, err error) 
 }
 
 func (o *operator) accessFolder(e home.Environment, env state.Environment, m state.Machine, name string, unit bool) (to machineFolder, err error) {
-	if to.Reach, err = o.parts.Reach(e, env, m); err != nil {
+	if to.Access, err = o.parts.Access(e, env, m); err != nil {
 		return to, err
 	}
 	to.dir = to.Dir

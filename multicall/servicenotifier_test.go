@@ -58,11 +58,11 @@ func hear(t *testing.T, told <-chan string, want string) {
 
 func TestManagerIsTold(t *testing.T) {
 	told := listen(t, "30000") // microseconds
-	m := newManager()
+	m := newServiceNotifier()
 	ctx, cancel := context.WithCancel(t.Context())
-	err := m.guard(ctx, func() error {
+	err := m.runNotifying(ctx, func() error {
 		hear(t, told, "WATCHDOG=1") // before it is ready, too: the successor of a hand-over is watched
-		m.ready()
+		m.notifyReady()
 		hear(t, told, "READY=1")
 		hear(t, told, "WATCHDOG=1")
 		cancel()
@@ -81,28 +81,28 @@ func TestHungLoopStarvesTheWatchdog(t *testing.T) {
 	t.Setenv("WATCHDOG_USEC", "30000000")
 	t.Setenv("WATCHDOG_PID", strconv.Itoa(os.Getpid()))
 	synctest.Test(t, func(t *testing.T) {
-		m := &manager{pulse: pulse.New()}
+		m := &serviceNotifier{pulse: pulse.New()}
 		rests := m.pulse.Loop("one that rests")
 		rests.Turn()
 		rests.Rest()
 		hangs := m.pulse.Loop("one that hangs")
 		hangs.Turn()
 		begin := time.Now()
-		m.feed(t.Context())
-		if took := time.Since(begin); took < tooLong || took > tooLong+30*time.Second {
-			t.Errorf("the watchdog was fed for %s, want about %s", took, tooLong)
+		m.feedWatchdog(t.Context())
+		if took := time.Since(begin); took < hangTimeout || took > hangTimeout+30*time.Second {
+			t.Errorf("the watchdog was fed for %s, want about %s", took, hangTimeout)
 		}
 	})
 }
 
 func TestNobodyIsTold(t *testing.T) {
 	t.Setenv("NOTIFY_SOCKET", "")
-	m := newManager()
-	m.ready()
-	if m.there {
+	m := newServiceNotifier()
+	m.notifyReady()
+	if m.listening {
 		t.Error("there is a service manager")
 	}
-	if err := m.guard(t.Context(), func() error { return nil }); err != nil {
+	if err := m.runNotifying(t.Context(), func() error { return nil }); err != nil {
 		t.Error(err)
 	}
 }

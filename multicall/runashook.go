@@ -11,9 +11,8 @@ import (
 	"bijou/state"
 )
 
-// runAsHook is `juju do`, for the operator's commands.
 func runAsHook(ctx context.Context, s *state.State, c juju.HookCommand) (juju.HookOutcome, error) {
-	binary, err := self()
+	binary, err := executablePath()
 	if err != nil {
 		return juju.HookOutcome{Exit: 1}, err
 	}

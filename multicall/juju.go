@@ -19,51 +19,48 @@ import (
 	"bijou/provision/local/process"
 )
 
-// strayGrace is how long what a hook has left running may take to end.
-const strayGrace = 5 * time.Second
+// strayTimeout is how long a process that a hook has left may take to end.
+const strayTimeout = 5 * time.Second
 
-// runJuju is juju.
 func runJuju(c call) int {
 	if len(c.args) > 0 && (c.args[0] == "--version" || c.args[0] == "version") {
 		return runBijou(call{args: []string{"version"}, streams: c.streams})
 	}
-	logTo(c.streams.Err)
+	setLogOutput(c.streams.Err)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	parts := jujuParts()
 	var err error
-	if parts.Fault, err = fault(c.options); err != nil {
+	if parts.Fault, err = newFault(c.options); err != nil {
 		return console.Report(c.streams.Err, err)
 	}
 	return juju.Main(ctx, c.streams, parts, c.args)
 }
 
-// jujuParts hands the operator's commands what they need of the other roles.
 func jujuParts() juju.Parts {
 	return juju.Parts{
 		Version:   Version,
-		Applets:   names(),
+		Applets:   appletNames(),
 		HookTools: hookToolNames(),
 		Start:     startBackground,
-		Running:   running,
-		Place:     placeOf,
-		Lives:     lives,
+		Running:   runningPID,
+		HolderOf:  holderOf,
+		IsAlive:   isAlive,
 		Service:   systemd.ServiceOf,
 		Halt:      local.Halt,
 
-		StopService:   systemd.Stop,
-		SweepTools:    sweepTools,
-		FreeInstances: freeInstances,
-		Sweep:         sweepProcesses,
-		RunAsHook:     runAsHook,
-		UnitDir:       agent.UnitDir,
-		Examine:       examineProvider,
-		Forget:        forget,
-		Reach:         wayTo,
+		StopService:      systemd.Stop,
+		SweepTools:       sweepTools,
+		FreeInstances:    freeInstances,
+		EndStrays:        endStrays,
+		RunAsHook:        runAsHook,
+		UnitDir:          agent.UnitDir,
+		InspectProvider:  inspectProvider,
+		RemoveAgentFiles: removeAgentFiles,
+		Access:           accessMachine,
 	}
 }
 
-// startBackground starts machine 0's process, or has systemd start it.
 func startBackground(e home.Environment) (alive func() bool, err error) {
 	if systemd.Manages(e) {
 		err := console.Hint(systemd.Start(e), "as root: systemctl start "+systemd.MachineUnit(e))
@@ -73,17 +70,17 @@ func startBackground(e home.Environment) (alive func() bool, err error) {
 	return i.Alive, err
 }
 
-// forget removes what an environment has outside of its folder. Unit files that
+// removeAgentFiles removes what lies outside of the environment's folder. Unit files that
 // this user may not remove are harmless: their service finds no environment.
-func forget(e home.Environment) error {
+func removeAgentFiles(e home.Environment) error {
 	if err := systemd.Remove(e); err != nil {
 		slog.Warn("the environment's unit files stay", "error", err)
 	}
 	return agent.RemoveSockets(e.UUID)
 }
 
-// running returns the id of the process that runs a local machine; 0 is none.
-func running(dir string) (pid int, err error) {
+// runningPID returns 0 if no process runs the machine.
+func runningPID(dir string) (pid int, err error) {
 	i, err := process.Holder(dir)
 	if errors.Is(err, process.ErrGone) {
 		return 0, nil
@@ -91,11 +88,10 @@ func running(dir string) (pid int, err error) {
 	return i.PID, err
 }
 
-// sweepProcesses ends the processes that have the word in their environment.
-func sweepProcesses(ctx context.Context, word string) error {
+func endStrays(ctx context.Context, word string) error {
 	for _, i := range process.Having(word) {
 		what := process.Describe(i)
-		if err := process.Stop(ctx, i, strayGrace); err != nil {
+		if err := process.Stop(ctx, i, strayTimeout); err != nil {
 			return fmt.Errorf("cannot end %s: %w", what, err)
 		}
 	}

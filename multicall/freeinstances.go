@@ -15,17 +15,17 @@ import (
 	"bijou/state"
 )
 
-// recordPatience is how long the state is asked what its provider is to know. An
+// stateTimeout bounds how long the state is asked for the provider's configuration: an
 // environment can be taken down without it.
-const recordPatience = 5 * time.Second
+const stateTimeout = 5 * time.Second
 
-// freeInstances ends all that the environment's provider has made, and frees it.
-// Machines of the provider "local" are folders of the environment itself.
+// freeInstances stops all that the environment's provider has made. Machines of the
+// provider "local" are folders of the environment itself.
 func freeInstances(ctx context.Context, e home.Environment) error {
 	if e.Provider == state.ProviderLocal {
 		return nil
 	}
-	wanted, err := lastWanted(ctx, e)
+	wanted, err := readWanted(ctx, e)
 	if err != nil {
 		slog.Warn("the instances of the environment's provider stay", "provider", e.Provider, "error", err)
 		return nil
@@ -37,43 +37,41 @@ func freeInstances(ctx context.Context, e home.Environment) error {
 		Wanted: func(context.Context) (plugin.Wanted, error) { return wanted, nil },
 	})
 	defer p.Close()
-	return stopAll(ctx, p, e.UUID)
+	return stopInstances(ctx, p, e.UUID)
 }
 
-// stopPasses is how often instances are listed and stopped: a provisioner of another
-// host, which does not know yet that the environment goes, may start some again.
-// stopsAtOnce is how many are stopped at the same time.
-const stopPasses, stopsAtOnce = 5, 8
+// maxStopPasses is how often instances are listed and stopped: a provisioner of another
+// host, which does not know yet that the environment is being removed, may start some
+// again.
+const maxStopPasses, maxConcurrentStops = 5, 8
 
-// stopAll stops every instance of the environment, until none is listed any more.
-func stopAll(ctx context.Context, p provider.Provider, uuid string) error {
-	for range stopPasses {
-		left, err := remaining(ctx, p, uuid)
+func stopInstances(ctx context.Context, p provider.Provider, uuid string) error {
+	for range maxStopPasses {
+		left, err := listInstances(ctx, p, uuid)
 		if err != nil || len(left) == 0 {
 			return err
 		}
-		if err := stopEach(ctx, p, left); err != nil {
+		if err := stopConcurrently(ctx, p, left); err != nil {
 			return err
 		}
 	}
-	left, err := remaining(ctx, p, uuid)
+	left, err := listInstances(ctx, p, uuid)
 	if err == nil && len(left) > 0 {
 		err = fmt.Errorf("there are instances still or again, that of machine %s among them: a provisioner may run on another host", left[0].Machine)
 	}
 	return err
 }
 
-// remaining lists the instances that are surely the environment's.
-func remaining(ctx context.Context, p provider.Provider, uuid string) ([]provider.Instance, error) {
+// listInstances leaves out instances of other environments, and those without an id.
+func listInstances(ctx context.Context, p provider.Provider, uuid string) ([]provider.Instance, error) {
 	all, err := p.Instances(ctx)
 	return slices.DeleteFunc(all, func(i provider.Instance) bool { return i.ID == "" || i.Environment != uuid }), err
 }
 
-// stopEach stops several instances at a time, and goes on after one that it cannot
-// stop.
-func stopEach(ctx context.Context, p provider.Provider, instances []provider.Instance) error {
+// stopConcurrently continues after an instance that it cannot stop.
+func stopConcurrently(ctx context.Context, p provider.Provider, instances []provider.Instance) error {
 	errs := make([]error, len(instances))
-	slots := make(chan struct{}, stopsAtOnce)
+	slots := make(chan struct{}, maxConcurrentStops)
 	var stops sync.WaitGroup
 	for n, i := range instances {
 		slots <- struct{}{}
@@ -88,10 +86,10 @@ func stopEach(ctx context.Context, p provider.Provider, instances []provider.Ins
 	return errors.Join(errs...)
 }
 
-// lastWanted is what the provider's process is to be, as far as that is known. One
-// from outside is not started unless the state says by what it is told from others.
-func lastWanted(ctx context.Context, e home.Environment) (w plugin.Wanted, err error) {
-	ctx, cancel := context.WithTimeout(ctx, recordPatience)
+// readWanted returns what is known of the provider's process. A provider outside of the
+// binary is not started unless the state has its checksum.
+func readWanted(ctx context.Context, e home.Environment) (w plugin.Wanted, err error) {
+	ctx, cancel := context.WithTimeout(ctx, stateTimeout)
 	defer cancel()
 	env := state.Environment{Name: e.Name, UUID: e.UUID, Provider: e.Provider}
 	s, err := state.Open(ctx, e.State)

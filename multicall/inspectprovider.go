@@ -19,38 +19,36 @@ import (
 	"bijou/state"
 )
 
-// providerName is what a provider may be called: its name is a part of a file's.
+// providerName is strict, since the name is a part of a file's.
 var providerName = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 
-// examineProvider looks at the provider of an environment to be. One inside the
-// binary is asked in this process.
-func examineProvider(ctx context.Context, e home.Environment, config map[string]string) (juju.Provider, error) {
+// inspectProvider asks a builtin provider in this process.
+func inspectProvider(ctx context.Context, e home.Environment, config map[string]string) (juju.Provider, error) {
 	env := state.Environment{Name: e.Name, UUID: e.UUID, Provider: e.Provider, Config: config}
 	wanted := providerWanted(e, env)
-	i := slices.IndexFunc(builtins(), func(b builtin) bool { return b.name == e.Provider })
+	i := slices.IndexFunc(builtinProviders(), func(b builtinProvider) bool { return b.name == e.Provider })
 	if i < 0 {
-		return examineOther(ctx, e, wanted)
+		return inspectPlugin(ctx, e, wanted)
 	}
-	b := builtins()[i]
+	b := builtinProviders()[i]
 	p, err := b.create(wanted.Environment)
 	if err != nil {
 		return juju.Provider{}, err
 	}
 	c, err := p.Capabilities(ctx)
-	found := facts(c)
-	if err == nil && b.host != nil {
-		found.Series, err = b.host(wanted.Environment.Config)
+	found := jujuProvider(c)
+	if err == nil && b.checkHost != nil {
+		found.Series, err = b.checkHost(wanted.Environment.Config)
 	}
 	return found, err
 }
 
-func facts(c provider.Capabilities) juju.Provider {
+func jujuProvider(c provider.Capabilities) juju.Provider {
 	return juju.Provider{Isolated: c.Isolated, Remote: c.Remote}
 }
 
-// examineOther starts a provider outside of the binary, for once.
-func examineOther(ctx context.Context, e home.Environment, wanted plugin.Wanted) (found juju.Provider, err error) {
-	path, err := findOther(e)
+func inspectPlugin(ctx context.Context, e home.Environment, wanted plugin.Wanted) (found juju.Provider, err error) {
+	path, err := findPlugin(e)
 	if err != nil {
 		return found, err
 	}
@@ -69,14 +67,13 @@ func examineOther(ctx context.Context, e home.Environment, wanted plugin.Wanted)
 	})
 	defer client.Close()
 	c, err := client.Capabilities(ctx)
-	found = facts(c)
+	found = jujuProvider(c)
 	found.SHA256 = sum
 	return found, err
 }
 
-// findOther finds the executable of a provider outside of the binary, or says which
-// providers there are.
-func findOther(e home.Environment) (string, error) {
+// findPlugin names in its error the providers that there are.
+func findPlugin(e home.Environment) (string, error) {
 	folders := providerFolders(e)
 	if providerName.MatchString(e.Provider) {
 		path, err := plugin.Find(e.Provider, folders)
@@ -85,7 +82,7 @@ func findOther(e home.Environment) (string, error) {
 		}
 	}
 	var there []string
-	for _, b := range builtins() {
+	for _, b := range builtinProviders() {
 		there = append(there, b.name)
 	}
 	for _, name := range plugin.Names(folders) {

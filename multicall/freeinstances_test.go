@@ -58,7 +58,7 @@ func TestStopAll(t *testing.T) {
 			p := &restarted{again: c.again, listed: []provider.Instance{
 				{ID: "a", Machine: "1", Environment: "ours"}, {ID: "b", Machine: "1", Environment: "theirs"}, {Machine: "2", Environment: "ours"},
 			}}
-			if err := stopAll(t.Context(), p, "ours"); (err != nil) != c.fails {
+			if err := stopInstances(t.Context(), p, "ours"); (err != nil) != c.fails {
 				t.Errorf("fails: %v, want %v: %v", err != nil, c.fails, err)
 			}
 			if diff := cmp.Diff(c.stopped, p.stopped); diff != "" {

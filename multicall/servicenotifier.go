@@ -1,0 +1,80 @@
+package multicall
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	sd "github.com/coreos/go-systemd/v22/daemon"
+
+	"bijou/agent/pulse"
+)
+
+// hangTimeout is longer than one turn of a working agent's loop: ten times what a store
+// takes to report that it is away.
+const hangTimeout = 5 * time.Minute
+
+// serviceNotifier reports to the service manager that started the daemon (sd_notify);
+// where none did, to nobody. It works across a re-execution, which keeps process id and
+// environment.
+type serviceNotifier struct {
+	pulse     *pulse.Pulse
+	listening bool // a service manager listens
+}
+
+func newServiceNotifier() *serviceNotifier {
+	m := &serviceNotifier{pulse: pulse.New()}
+	m.listening = m.notify("STATUS=begins")
+	return m
+}
+
+func (m *serviceNotifier) notifyReady() { m.notify(sd.SdNotifyReady + "\nSTATUS=at work") }
+
+func (m *serviceNotifier) notifyStopping() {
+	m.notify(sd.SdNotifyStopping + "\nSTATUS=hooks in flight may end")
+}
+
+func (m *serviceNotifier) notify(words string) (heard bool) {
+	heard, err := sd.SdNotify(false, words)
+	if err != nil {
+		slog.Warn("cannot tell the service manager", "words", words, "error", err)
+	}
+	return heard
+}
+
+func (m *serviceNotifier) runNotifying(ctx context.Context, work func() error) error {
+	if !m.listening {
+		return work()
+	}
+	over, end := context.WithCancel(context.WithoutCancel(ctx))
+	var feeding sync.WaitGroup
+	feeding.Go(func() { m.feedWatchdog(over) })
+	defer feeding.Wait()
+	defer end()
+	defer context.AfterFunc(ctx, m.notifyStopping)()
+	return work()
+}
+
+// feedWatchdog stops feeding when a loop hangs, so that the service manager kills and
+// restarts the daemon.
+func (m *serviceNotifier) feedWatchdog(ctx context.Context) {
+	every, err := sd.SdWatchdogEnabled(false)
+	if err != nil || every == 0 {
+		return
+	}
+	tick := time.NewTicker(every / 3)
+	defer tick.Stop()
+	for {
+		if loop := m.pulse.Hung(hangTimeout); loop != "" {
+			slog.Error("a loop hangs: the service manager's watchdog is not fed any more", "loop", loop)
+			return
+		}
+		m.notify(sd.SdNotifyWatchdog)
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

@@ -73,7 +73,7 @@ func (d *drain) waitUntilDone(ctx context.Context, s *state.State, left remainin
 	defer func() { state.Tell(ctx, stopProgress(total, total)) }() // or else the bar would stay
 	for !left.isDone() {
 		state.Tell(ctx, stopProgress(max(0, total-left.units), total))
-		rest(ctx, max(drainPollInterval, 4*took))
+		_ = sleep(ctx, max(drainPollInterval, 4*took))
 		began := time.Now()
 		now, err := readRemaining(ctx, s)
 		switch {

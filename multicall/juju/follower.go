@@ -53,7 +53,7 @@ func (f *follower) follow(ctx context.Context) error {
 			f.noteAway(err)
 			pause = awayRetryInterval
 		}
-		rest(ctx, pause)
+		_ = sleep(ctx, pause)
 	}
 	return nil
 }
@@ -111,12 +111,11 @@ func (f *follower) noteAway(err error) {
 // back.
 func isFinal(err error) bool { return !errors.Is(err, state.ErrAway) }
 
-// rest waits so long, or until ctx is done.
-func rest(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
+func sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
-	case <-t.C:
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
 	}
 }

@@ -123,7 +123,7 @@ func (o *operator) awaitHolderEnd(old state.Holder) error {
 	ctx, cancel := context.WithTimeout(o.ctx, haltTimeout)
 	defer cancel()
 	for o.parts.IsAlive(old) {
-		if err := pause(ctx); err != nil {
+		if err := sleep(ctx, processPollInterval); err != nil {
 			return cmp.Or(o.ctx.Err(), fmt.Errorf("%s does not end", old))
 		}
 	}

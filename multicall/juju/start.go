@@ -20,6 +20,8 @@ const (
 	startTimeout = time.Minute
 	// haltTimeout is how long it may take to end before it is killed.
 	haltTimeout = 30 * time.Second
+	// processPollInterval is short: no event tells that a process does not come up, or has ended.
+	processPollInterval = 20 * time.Millisecond
 )
 
 type startCmd struct {
@@ -117,7 +119,7 @@ func (o *operator) awaitBackground(s *state.State, e home.Environment, alive fun
 		case !lives && pid == 0:
 			return 0, errors.New("the background process has ended")
 		}
-		if err := pause(ctx); err != nil {
+		if err := sleep(ctx, processPollInterval); err != nil {
 			return 0, fmt.Errorf("the background process does not come up: %w", err)
 		}
 	}
@@ -129,16 +131,6 @@ func isAnnounced(ctx context.Context, s *state.State) (ready bool, err error) {
 		return err
 	})
 	return ready, err
-}
-
-// pause waits a moment: nobody tells when a process has not come up.
-func pause(ctx context.Context) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(20 * time.Millisecond):
-		return nil
-	}
 }
 
 func logSize(e home.Environment) int64 {

@@ -169,7 +169,7 @@ func runDaemon(c call, command console.Command, serve func(ctx context.Context, 
 		slog.Info(command.Name+" ends", "error", err)
 	}
 	if !handsOver && m.listening && !ending && isFinished(err) {
-		err = console.Exit(systemd.Over, err)
+		err = console.Exit(systemd.ExitFinished, err)
 	}
 	return console.Report(c.streams.Err, err)
 }

@@ -73,7 +73,7 @@ func (h *handover) recordTools(name string) error {
 
 // sweepTools keeps tools that a process or a service of this host begins with.
 func sweepTools(e home.Environment, keep ...string) error {
-	processes, services := listCommandLines(), systemd.Texts()
+	processes, services := listCommandLines(), systemd.ReadUnitFiles()
 	return e.SweepTools(append(keep, e.Tools), func(folder string) bool {
 		return strings.Contains(processes, folder+"/") || strings.Contains(services, folder+"/")
 	})

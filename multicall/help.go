@@ -53,7 +53,7 @@ func printOverview(s console.Streams) error {
 		}
 		applets.Add("", a.Name, a.Summary)
 	}
-	coloured := console.Coloured(s.Out)
+	coloured := console.CanColour(s.Out)
 	if err := own.Write(s.Out, coloured); err != nil {
 		return err
 	}

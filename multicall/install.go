@@ -85,7 +85,7 @@ func defaultDir() (string, error) {
 }
 
 func confirmDir(s console.Streams, dir string) error {
-	if !console.Terminal(s.In) {
+	if !console.IsTerminal(s.In) {
 		return console.Hint(fmt.Errorf("nothing was linked: nobody is there to be asked about %s", dir), "--yes does not ask; --dir DIR links elsewhere")
 	}
 	fmt.Fprintf(s.Err, "Link %d names in %s? [y/N] ", len(appletNames()), dir)

@@ -17,10 +17,10 @@ const (
 	Dim    Colour = "2"
 )
 
-// Coloured tells if what is written there may have colours: it is a terminal,
+// CanColour tells if what is written there may have colours: it is a terminal,
 // and NO_COLOR (no-color.org) is not set.
-func Coloured(w io.Writer) bool {
-	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && Terminal(w)
+func CanColour(w io.Writer) bool {
+	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && IsTerminal(w)
 }
 
 // Paint puts a text into a colour.

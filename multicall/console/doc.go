@@ -32,8 +32,8 @@ func Process() Streams {
 	return Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
 }
 
-// Terminal tells if the stream is a terminal that somebody looks at.
-func Terminal(stream any) bool {
+// IsTerminal tells if the stream is a terminal that somebody looks at.
+func IsTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }

@@ -20,8 +20,8 @@ type Command struct {
 	Options []kong.Option
 }
 
-// exited carries kong's wish to end the process back to Parse.
-type exited int
+// exitPanic carries kong's wish to end the process back to Parse.
+type exitPanic int
 
 // Parse reads args into the command's grammar. It returns ErrHelped after
 // --help, and what it finds wrong as a usage error with a hint.
@@ -29,7 +29,7 @@ func Parse(s Streams, c Command, args []string) (parsed *kong.Context, err error
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
-		case exited:
+		case exitPanic:
 			parsed, err = nil, ErrHelped
 		default:
 			panic(r)
@@ -37,7 +37,7 @@ func Parse(s Streams, c Command, args []string) (parsed *kong.Context, err error
 	}()
 	options := append([]kong.Option{
 		kong.Name(c.Name), kong.Description(c.Summary), kong.Writers(s.Out, s.Err),
-		kong.Exit(func(code int) { panic(exited(code)) }),
+		kong.Exit(func(code int) { panic(exitPanic(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
 	}, c.Options...)
 	if err := checkText(args); err != nil {
@@ -47,7 +47,7 @@ func Parse(s Streams, c Command, args []string) (parsed *kong.Context, err error
 	if err != nil {
 		return nil, fmt.Errorf("internal error: %w", err)
 	}
-	parsed, err = parser.Parse(gather(parser.Model.Node, args))
+	parsed, err = parser.Parse(moveOptionsFirst(parser.Model.Node, args))
 	if err != nil {
 		return nil, Hint(Usage(unknownCommand(parser, err)), "see: "+helpCommand(c.Name, err))
 	}

@@ -28,10 +28,10 @@ func TestParseRefuses(t *testing.T) {
 		{[]string{"add", "a\xff"}, `"a\xff" is not UTF-8`, ""},
 	} {
 		_, err := Parse(Streams{Out: io.Discard, Err: io.Discard}, Command{Name: "tool", Grammar: &testGrammar{}}, tc.args)
-		if err == nil || err.Error() != tc.want || !errors.As(err, new(usage)) {
+		if err == nil || err.Error() != tc.want || !errors.As(err, new(usageError)) {
 			t.Errorf("%q: %v, want %q as wrong usage", tc.args, err, tc.want)
 		}
-		if got := hints(err); tc.hint != "" && (len(got) != 1 || got[0] != tc.hint) {
+		if got := collectHints(err); tc.hint != "" && (len(got) != 1 || got[0] != tc.hint) {
 			t.Errorf("%q: hints %q, want %q", tc.args, got, tc.hint)
 		}
 	}

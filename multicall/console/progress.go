@@ -9,23 +9,23 @@ import (
 )
 
 const (
-	// patience is how long work may take before anything is said of it.
-	patience = 400 * time.Millisecond
-	// lineEvery is the time between two lines where there is no terminal.
-	lineEvery = 5 * time.Second
-	// barWidth is the most characters that a bar has between its ends.
-	barWidth = 40
+	// progressDelay is how long work may take before anything is said of it.
+	progressDelay = 400 * time.Millisecond
+	// lineInterval is the time between two lines where there is no terminal.
+	lineInterval = 5 * time.Second
+	// maxBarWidth is the most characters that a bar has between its ends.
+	maxBarWidth = 40
 )
 
 // Progress tells how far long work is: a bar on a terminal, else a line now and
 // then. Short work is not spoken of. It is for one goroutine.
 type Progress struct {
-	w     io.Writer
-	now   func() time.Time
-	begun time.Time // of what is going on now; zero: nothing is
-	said  time.Time // the last line elsewhere than on a terminal
-	what  string
-	bar   bool // a bar stands on the terminal
+	w        io.Writer
+	now      func() time.Time
+	begun    time.Time // of what is going on now; zero: nothing is
+	lastLine time.Time // the last line elsewhere than on a terminal
+	what     string
+	barShown bool // a bar stands on the terminal
 }
 
 // NewProgress returns a progress that is shown on that stream, usually stderr.
@@ -38,42 +38,42 @@ func (p *Progress) At(what string, done, total int) {
 	now := p.now()
 	if p.what != what || p.begun.IsZero() {
 		p.End()
-		p.what, p.begun, p.said = what, now, now
+		p.what, p.begun, p.lastLine = what, now, now
 	}
 	switch {
 	case done >= total:
 		p.End()
-	case Drawable(p.w):
-		p.draw(now, done, total)
-	case now.Sub(p.said) >= lineEvery:
-		p.said = now
+	case CanRedraw(p.w):
+		p.drawBar(now, done, total)
+	case now.Sub(p.lastLine) >= lineInterval:
+		p.lastLine = now
 		fmt.Fprintf(p.w, "%s: %d of %d\n", what, done, total)
 	}
 }
 
 // End takes the bar away: the work is over, or something else is to be printed.
 func (p *Progress) End() {
-	if p.bar {
+	if p.barShown {
 		io.WriteString(p.w, "\r\x1b[K")
 	}
-	p.bar, p.begun = false, time.Time{}
+	p.barShown, p.begun = false, time.Time{}
 }
 
-// draw draws the bar in place.
-func (p *Progress) draw(now time.Time, done, total int) {
-	if now.Sub(p.begun) < patience {
+// drawBar draws the bar in place.
+func (p *Progress) drawBar(now time.Time, done, total int) {
+	if now.Sub(p.begun) < progressDelay {
 		return
 	}
-	p.bar = true
-	io.WriteString(p.w, "\r"+bar(p.what, done, total, SizeOf(p.w).Width)+"\x1b[K")
+	p.barShown = true
+	io.WriteString(p.w, "\r"+formatBar(p.what, done, total, SizeOf(p.w).Width)+"\x1b[K")
 }
 
-// bar is a line as "units added [####    ] 50 of 100"; without room for a bar it
+// formatBar is a line as "units added [####    ] 50 of 100"; without room for a bar it
 // is the words only, cut to the width. A terminal's last column stays free, since
 // some wrap there.
-func bar(what string, done, total, width int) string {
+func formatBar(what string, done, total, width int) string {
 	left, right := what+" ", fmt.Sprintf(" %d of %d", done, total)
-	room := min(barWidth, width-1-len([]rune(left))-len(right)-2)
+	room := min(maxBarWidth, width-1-len([]rune(left))-len(right)-2)
 	if room < 5 {
 		return fitLine(what+right, max(1, width-1))
 	}
@@ -81,8 +81,8 @@ func bar(what string, done, total, width int) string {
 	return left + "[" + strings.Repeat("#", full) + strings.Repeat(" ", room-full) + "]" + right
 }
 
-// count is a number of lines.
-func count(n int) string {
+// formatLines is a number of lines.
+func formatLines(n int) string {
 	if n == 1 {
 		return "1 line"
 	}

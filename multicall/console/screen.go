@@ -26,7 +26,7 @@ func (s *Screen) Show(text, separator string) error {
 	}
 	before := s.shown
 	s.shown, s.last = true, text
-	if Drawable(s.w) {
+	if CanRedraw(s.w) {
 		return s.redraw(Fit(text, SizeOf(s.w)))
 	}
 	if before {

@@ -39,7 +39,7 @@ func (t *Table) Write(w io.Writer, coloured bool) error {
 	if t.Empty() {
 		return nil
 	}
-	widths := t.widths()
+	widths := t.columnWidths()
 	var b strings.Builder
 	writeRow(&b, row{cells: t.heading, colour: Bold}, widths, coloured)
 	for _, r := range t.rows {
@@ -49,8 +49,8 @@ func (t *Table) Write(w io.Writer, coloured bool) error {
 	return err
 }
 
-// widths is how many characters each column needs.
-func (t *Table) widths() []int {
+// columnWidths is how many characters each column needs.
+func (t *Table) columnWidths() []int {
 	widths := make([]int, len(t.heading))
 	for _, r := range append([]row{{cells: t.heading}}, t.rows...) {
 		for i, cell := range r.cells {

@@ -7,9 +7,9 @@ import (
 	"golang.org/x/term"
 )
 
-// Drawable tells if what is written there can be redrawn in place: it is a
+// CanRedraw tells if what is written there can be redrawn in place: it is a
 // terminal that moves its cursor.
-func Drawable(stream any) bool { return os.Getenv("TERM") != "dumb" && Terminal(stream) }
+func CanRedraw(stream any) bool { return os.Getenv("TERM") != "dumb" && IsTerminal(stream) }
 
 // Size is a terminal's, in characters.
 type Size struct{ Width, Height int }
@@ -34,7 +34,7 @@ func Fit(text string, s Size) string {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	if len(lines) >= s.Height && s.Height > 1 {
 		cut := len(lines) - (s.Height - 2)
-		lines = append(lines[:s.Height-2:s.Height-2], "... "+count(cut)+" more")
+		lines = append(lines[:s.Height-2:s.Height-2], "... "+formatLines(cut)+" more")
 	}
 	for i, line := range lines {
 		lines[i] = fitLine(line, s.Width)

@@ -73,7 +73,7 @@ func TestScreenOnATerminal(t *testing.T) {
 func TestScreenElsewhere(t *testing.T) {
 	_, inner := terminal(t, Size{Width: 6, Height: 4})
 	t.Setenv("TERM", "dumb")
-	if Drawable(inner) || Coloured(inner) {
+	if CanRedraw(inner) || CanColour(inner) {
 		t.Error("a dumb terminal is drawn on")
 	}
 	var out bytes.Buffer
@@ -117,7 +117,7 @@ func TestBar(t *testing.T) {
 		{8, 250, 500, "units 2"},
 	}
 	for _, tt := range tests {
-		got := bar("units", tt.done, tt.total, tt.width)
+		got := formatBar("units", tt.done, tt.total, tt.width)
 		if got != tt.want || len(got) >= tt.width {
 			t.Errorf("%d columns: %q, want %q", tt.width, got, tt.want)
 		}
@@ -135,7 +135,7 @@ func TestProgressOnATerminal(t *testing.T) {
 	c := &clock{time.Unix(1000, 0)}
 	p := NewProgress(inner, c.now)
 	p.At("units", 0, 100) // nobody waits for it yet
-	c.at = c.at.Add(patience)
+	c.at = c.at.Add(progressDelay)
 	p.At("units", 50, 100)
 	p.At("units", 100, 100)
 	p.At("others", 1, 2)

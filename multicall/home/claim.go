@@ -29,16 +29,16 @@ func (h Home) Claim(name string) (*Claim, error) {
 		if err := durable.MkdirAll(path, 0o711); err != nil {
 			return nil, fmt.Errorf("cannot make the folder of environment %q: %w", name, err)
 		}
-		c, err := lock(path)
+		c, err := lockFolder(path)
 		if err != nil || c != nil {
 			return c, err
 		}
 	}
 }
 
-// lock locks the folder; nil without an error means that the folder went away
+// lockFolder locks the folder; nil without an error means that the folder went away
 // meanwhile and is to be made again.
-func lock(path string) (*Claim, error) {
+func lockFolder(path string) (*Claim, error) {
 	dir, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -53,15 +53,15 @@ func lock(path string) (*Claim, error) {
 		}
 		return nil, fmt.Errorf("cannot lock %q: %w", path, err)
 	}
-	if !stillThere(dir, path) {
+	if !isSameFolder(dir, path) {
 		dir.Close()
 		return nil, nil
 	}
 	return &Claim{dir: dir}, nil
 }
 
-// stillThere tells if the open folder is what the path leads to.
-func stillThere(dir *os.File, path string) bool {
+// isSameFolder tells if the open folder is what the path leads to.
+func isSameFolder(dir *os.File, path string) bool {
 	opened, errA := dir.Stat()
 	named, errB := os.Stat(path)
 	return errA == nil && errB == nil && os.SameFile(opened, named)

@@ -28,12 +28,12 @@ var credentialOptions = []string{"ca", "cert", "key", "password-file"}
 // It may be repeated. A copy's name tells its content, so that none takes the place
 // of one that is in use.
 func (e Environment) KeepCredentials(state string) (string, error) {
-	return mapFiles(state, func(option, path string) (string, error) {
+	return mapCredentialFiles(state, func(option, path string) (string, error) {
 		data, err := os.ReadFile(path)
 		if err != nil {
 			return "", fmt.Errorf("cannot read the %s of the state's URL: %w", option, err)
 		}
-		if info, err := os.Stat(path); err == nil && secret(option) && info.Mode().Perm()&0o077 != 0 {
+		if info, err := os.Stat(path); err == nil && isSecret(option) && info.Mode().Perm()&0o077 != 0 {
 			return "", fmt.Errorf("file %q may be read by others: chmod 600 it", path)
 		}
 		folder := filepath.Join(e.Dir, credentialsFolder)
@@ -49,8 +49,8 @@ func (e Environment) KeepCredentials(state string) (string, error) {
 	})
 }
 
-// secret says if the file of that option is nobody else's to read.
-func secret(option string) bool { return option == "key" || option == "password-file" }
+// isSecret says if the file of that option is nobody else's to read.
+func isSecret(option string) bool { return option == "key" || option == "password-file" }
 
 // DropCredentials removes the copies that the state's URL does not name.
 func (e Environment) DropCredentials() error {
@@ -60,7 +60,7 @@ func (e Environment) DropCredentials() error {
 		return fmt.Errorf("cannot list credentials: %w", err)
 	}
 	used := map[string]bool{}
-	_, err = mapFiles(e.State, func(_, path string) (string, error) {
+	_, err = mapCredentialFiles(e.State, func(_, path string) (string, error) {
 		used[path] = true
 		return path, nil
 	})
@@ -72,9 +72,9 @@ func (e Environment) DropCredentials() error {
 	return err
 }
 
-// absolute is a state's URL with the files in the environment's folder named by
+// absoluteURL is a state's URL with the files in the environment's folder named by
 // their whole paths, as processes want them.
-func (e Environment) absolute(state string) (string, error) {
+func (e Environment) absoluteURL(state string) (string, error) {
 	dir, err := filepath.Abs(e.Dir)
 	if err != nil {
 		return "", fmt.Errorf("cannot find the environment's folder: %w", err)
@@ -82,7 +82,7 @@ func (e Environment) absolute(state string) (string, error) {
 	if path, file := strings.CutPrefix(state, sqliteScheme); file && path != "" && !filepath.IsAbs(path) {
 		return sqliteScheme + filepath.Join(dir, path), nil
 	}
-	return mapFiles(state, func(_, path string) (string, error) {
+	return mapCredentialFiles(state, func(_, path string) (string, error) {
 		if filepath.IsAbs(path) {
 			return path, nil
 		}
@@ -93,19 +93,19 @@ func (e Environment) absolute(state string) (string, error) {
 // sqliteScheme begins the URL of a state in a file.
 const sqliteScheme = "sqlite:"
 
-// relative is a state's URL with those files named from the folder, so that the
+// relativeURL is a state's URL with those files named from the folder, so that the
 // record holds in the folder wherever that is. What stands there already is left as it
 // is: a bijou of before named its file by the whole path, and may be gone back to.
-func (e Environment) relative(state string) (string, error) {
+func (e Environment) relativeURL(state string) (string, error) {
 	if was, err := readRecord(e.Dir); err == nil && was.State != "" {
-		if same, err := e.absolute(was.State); err == nil && same == state {
+		if same, err := e.absoluteURL(was.State); err == nil && same == state {
 			return was.State, nil
 		}
 	}
 	if rest, inside := strings.CutPrefix(state, sqliteScheme+e.Dir+"/"); inside {
 		return sqliteScheme + rest, nil
 	}
-	return mapFiles(state, func(_, path string) (string, error) {
+	return mapCredentialFiles(state, func(_, path string) (string, error) {
 		if rest, inside := strings.CutPrefix(path, filepath.Join(e.Dir, credentialsFolder)+"/"); inside {
 			return filepath.Join(credentialsFolder, rest), nil
 		}
@@ -113,9 +113,9 @@ func (e Environment) relative(state string) (string, error) {
 	})
 }
 
-// mapFiles answers a state's URL with another path for each file that it names. A
+// mapCredentialFiles answers a state's URL with another path for each file that it names. A
 // URL that cannot be read is answered as it is: whoever opens it says why.
-func mapFiles(state string, path func(option, path string) (string, error)) (string, error) {
+func mapCredentialFiles(state string, path func(option, path string) (string, error)) (string, error) {
 	place, query, ok := strings.Cut(state, "?")
 	if !ok || !strings.HasPrefix(state, "etcd") {
 		return state, nil

@@ -44,7 +44,7 @@ func TestCredentials(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := map[string]string{}
-	_, err = mapFiles(copied.State, func(option, path string) (string, error) {
+	_, err = mapCredentialFiles(copied.State, func(option, path string) (string, error) {
 		data, err := os.ReadFile(path)
 		info, serr := os.Stat(path)
 		found[option] = string(data) + " " + info.Mode().String()

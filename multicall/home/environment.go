@@ -57,7 +57,7 @@ func Load(dir string) (Environment, error) {
 		return Environment{}, err
 	}
 	e := Environment{Dir: dir, Record: record}
-	if e.State, err = e.absolute(e.State); err != nil {
+	if e.State, err = e.absoluteURL(e.State); err != nil {
 		return Environment{}, err
 	}
 	return e, nil
@@ -83,7 +83,7 @@ func readRecord(dir string) (r Record, err error) {
 func (e Environment) Save() error {
 	record := e.Record
 	var err error
-	if record.State, err = e.relative(e.State); err != nil {
+	if record.State, err = e.relativeURL(e.State); err != nil {
 		return err
 	}
 	data, err := yaml.Marshal(record)

@@ -20,7 +20,7 @@ var (
 	ErrBusy = errors.New("another process is at work on it")
 )
 
-var nameForm = regexp.MustCompile(`\A[A-Za-z0-9][A-Za-z0-9._-]{0,62}\z`)
+var namePattern = regexp.MustCompile(`\A[A-Za-z0-9][A-Za-z0-9._-]{0,62}\z`)
 
 // currentFile holds the name of the environment in use; no environment has its name.
 const currentFile = "current"
@@ -50,7 +50,7 @@ func Find() (Home, error) {
 // CheckName refuses what cannot be an environment's name: it becomes a folder,
 // and a part of commands that operators copy.
 func CheckName(name string) error {
-	if name == currentFile || !nameForm.MatchString(name) {
+	if name == currentFile || !namePattern.MatchString(name) {
 		return charm.Invalid("%q cannot name an environment: it takes letters, digits, '-', '_' and '.', a letter or digit first, 63 at most", name)
 	}
 	return nil

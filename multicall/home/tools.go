@@ -32,7 +32,7 @@ func InstallTools(dir string, t Tools) (name string, err error) {
 		return "", fmt.Errorf("cannot open the running binary: %w", err)
 	}
 	defer binary.Close()
-	sum, err := sumOf(binary)
+	sum, err := fileSum(binary)
 	if err != nil {
 		return "", fmt.Errorf("cannot read the running binary: %w", err)
 	}
@@ -41,12 +41,12 @@ func InstallTools(dir string, t Tools) (name string, err error) {
 	if err := durable.MkdirAll(folder, 0o755); err != nil {
 		return "", fmt.Errorf("cannot make the tools folder: %w", err)
 	}
-	if !holds(filepath.Join(folder, "bijou"), sum) { // or else it would be pulled from under those who run it
+	if !hasSum(filepath.Join(folder, "bijou"), sum) { // or else it would be pulled from under those who run it
 		if err := copyExecutable(binary, filepath.Join(folder, "bijou")); err != nil {
 			return "", fmt.Errorf("cannot copy the running binary: %w", err)
 		}
 	}
-	return name, link(folder, t.Links)
+	return name, linkApplets(folder, t.Links)
 }
 
 // Fetched is a binary that comes from elsewhere.
@@ -67,7 +67,7 @@ func PutTools(dir string, f Fetched, content io.Reader) error {
 		return fmt.Errorf("cannot make the tools folder: %w", err)
 	}
 	to := filepath.Join(folder, "bijou")
-	if !holds(to, f.SHA256) {
+	if !hasSum(to, f.SHA256) {
 		hash := sha256.New()
 		err := writeExecutable(io.TeeReader(content, hash), to, func() error {
 			if sum := hex.EncodeToString(hash.Sum(nil)); sum != f.SHA256 {
@@ -79,7 +79,7 @@ func PutTools(dir string, f Fetched, content io.Reader) error {
 			return fmt.Errorf("cannot keep tools %q: %w", f.Name, err)
 		}
 	}
-	return link(folder, f.Links)
+	return linkApplets(folder, f.Links)
 }
 
 // HasTools says if the folder of tools of that name is there.
@@ -97,7 +97,7 @@ func (e Environment) SweepTools(keep []string, pinned func(folder string) bool) 
 	}
 	for _, entry := range entries {
 		folder := filepath.Join(e.Dir, "tools", entry.Name())
-		if slices.Contains(keep, entry.Name()) || !toolsForm.MatchString(entry.Name()) || pinned(folder) {
+		if slices.Contains(keep, entry.Name()) || !toolsPattern.MatchString(entry.Name()) || pinned(folder) {
 			continue
 		}
 		if err := os.RemoveAll(folder); err != nil {
@@ -107,11 +107,11 @@ func (e Environment) SweepTools(keep []string, pinned func(folder string) bool) 
 	return nil
 }
 
-// toolsForm is how such folders are called.
-var toolsForm = regexp.MustCompile(`-[0-9a-f]{8}$`)
+// toolsPattern is how such folders are called.
+var toolsPattern = regexp.MustCompile(`-[0-9a-f]{8}$`)
 
-// sumOf is the sha256 of a file from its beginning, in hex.
-func sumOf(f *os.File) (string, error) {
+// fileSum is the sha256 of a file from its beginning, in hex.
+func fileSum(f *os.File) (string, error) {
 	hash := sha256.New()
 	if _, err := io.Copy(hash, f); err != nil {
 		return "", err
@@ -119,19 +119,19 @@ func sumOf(f *os.File) (string, error) {
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
-// holds says if the file has that content already.
-func holds(path, sum string) bool {
+// hasSum says if the file has that content already.
+func hasSum(path, sum string) bool {
 	f, err := os.Open(path)
 	if err != nil {
 		return false
 	}
 	defer f.Close()
-	now, err := sumOf(f)
+	now, err := fileSum(f)
 	return err == nil && now == sum
 }
 
-// link makes a relative link to bijou for every applet.
-func link(folder string, applets []string) error {
+// linkApplets makes a relative link to bijou for every applet.
+func linkApplets(folder string, applets []string) error {
 	for _, a := range applets {
 		if a == "bijou" {
 			continue
@@ -170,7 +170,7 @@ func writeExecutable(from io.Reader, to string, good func() error) error {
 		return err
 	}
 	defer func() { _ = f.Cleanup() }() // nothing is left to be done once it is in its place
-	for part := range slices.Chunk(data, writeSize) {
+	for part := range slices.Chunk(data, writeChunkSize) {
 		if _, err := f.Write(part); err != nil {
 			return err
 		}
@@ -178,10 +178,10 @@ func writeExecutable(from io.Reader, to string, good func() error) error {
 	return f.CloseAtomicallyReplace()
 }
 
-// writeSize is how much of an executable is written at once, in bytes. Of larger pieces
+// writeChunkSize is how much of an executable is written at once, in bytes. Of larger pieces
 // Linux makes as large pages, which are mapped whole: a hook tool, which runs a few of its
 // pages, would be charged with three times the memory.
-const writeSize = 64 << 10
+const writeChunkSize = 64 << 10
 
 // Symlink makes the link, replacing what has its name at once.
 func Symlink(target, link string) error {

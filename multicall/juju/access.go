@@ -98,5 +98,5 @@ func quoteShellWord(word string) string { return "'" + strings.ReplaceAll(word, 
 
 func (o *operator) isInteractive() bool {
 	in, ok := o.streams.In.(*os.File)
-	return ok && console.Terminal(in) && console.Terminal(o.streams.Out)
+	return ok && console.IsTerminal(in) && console.IsTerminal(o.streams.Out)
 }

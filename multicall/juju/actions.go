@@ -66,7 +66,7 @@ func (c actionsCmd) Run(o *operator) error {
 		a := actions[name]
 		t.Add("", name, paramNames(a.Params), firstLine(a.Description))
 	}
-	return t.Write(o.streams.Out, console.Coloured(o.streams.Out))
+	return t.Write(o.streams.Out, console.CanColour(o.streams.Out))
 }
 
 func paramInfos(s charm.Schema) map[string]paramInfo {

@@ -93,7 +93,7 @@ func (b *backup) writeBackup(s *state.State, to io.Writer) error {
 
 func (b *backup) addCredentials(w *archive.Writer) (err error) {
 	var files []string
-	if b.header.State, files, err = b.env.Portable(); err != nil || len(files) == 0 {
+	if b.header.State, files, err = b.env.PortableState(); err != nil || len(files) == 0 {
 		return err
 	}
 	if !b.cmd.WithCredentials {

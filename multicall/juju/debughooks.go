@@ -34,7 +34,7 @@ func (c debugHooksCmd) Run(o *operator) error {
 	if _, err := exec.LookPath("tmux"); err != nil {
 		return console.Hint(errors.New("cannot debug hooks: tmux is not installed"), "install it, on Debian with: apt install tmux")
 	}
-	if !c.Detached && !console.Terminal(o.streams.In) {
+	if !c.Detached && !console.IsTerminal(o.streams.In) {
 		return console.Hint(errors.New("cannot debug hooks: stdin is no terminal"), "use --detached, and attach from a terminal")
 	}
 	if err := c.checkUnitIsLocal(o); err != nil {

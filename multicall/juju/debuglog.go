@@ -54,7 +54,7 @@ func (c debugLogCmd) Run(o *operator) error {
 	ctx, stop := console.UntilUnread(o.ctx, o.streams.Out)
 	defer stop()
 	return o.openChosen(func(s *state.State) error {
-		t := &logFollower{o: o, debugLogCmd: c, since: since, coloured: console.Coloured(o.streams.Out)}
+		t := &logFollower{o: o, debugLogCmd: c, since: since, coloured: console.CanColour(o.streams.Out)}
 		f := follower{o: o, state: s, settleInterval: settleInterval, scopes: []state.Scope{t.watchScope()}, read: t.readNew}
 		if c.Follow {
 			return f.follow(ctx)

@@ -42,7 +42,7 @@ func (f *follower) follow(ctx context.Context) error {
 			f.noteAway(nil)
 			err = f.awaitChange(ctx, revision)
 		}
-		if ctx.Err() != nil || console.Unread(err) {
+		if ctx.Err() != nil || console.IsUnread(err) {
 			break
 		}
 		pause := f.settleInterval

@@ -54,7 +54,7 @@ func (c hookHistoryCmd) Run(o *operator) error {
 	if c.Format != "tabular" {
 		return o.encode(c.Format, newHookDocs(runs, running))
 	}
-	return historyTable(runs, running).Write(o.streams.Out, console.Coloured(o.streams.Out))
+	return historyTable(runs, running).Write(o.streams.Out, console.CanColour(o.streams.Out))
 }
 
 func hideSecrets(runs []state.HookRun) {

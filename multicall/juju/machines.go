@@ -86,7 +86,7 @@ func (machinesCmd) printTable(o *operator) error {
 			t.Add(stateColour(shown), m.ID, shown, m.Addresses.Public, m.InstanceID, m.Series, strconv.Itoa(len(units)),
 				m.Constraints.String(), machineMessage(state.MachineView{Message: m.Message, NextRetry: m.RetryAt}))
 		}
-		return t.Write(o.streams.Out, console.Coloured(o.streams.Out))
+		return t.Write(o.streams.Out, console.CanColour(o.streams.Out))
 	})
 }
 

@@ -181,7 +181,7 @@ func (c resourcesCmd) Run(o *operator) error {
 		}
 		t.Add("", name, version, size, r.File, r.Origin, firstLine(r.Description))
 	}
-	return t.Write(o.streams.Out, console.Coloured(o.streams.Out))
+	return t.Write(o.streams.Out, console.CanColour(o.streams.Out))
 }
 
 // resourceInfos keeps files of a resource that the charm no longer has.

@@ -23,7 +23,7 @@ func (r *restore) chooseStateURL(e home.Environment) (string, error) {
 			return "", err
 		}
 	}
-	return e.Located(r.archive.State)
+	return e.LocateState(r.archive.State)
 }
 
 func (r *restore) writeCredential(e home.Environment, name string) error {

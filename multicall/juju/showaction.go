@@ -133,7 +133,7 @@ func (c showActionStatusCmd) Run(o *operator) error {
 		t.Add(actionColour(a.Status), strconv.Itoa(a.ID), a.Unit, actionTitle(a), string(a.Status),
 			a.Enqueued.Local().Format(time.DateTime), firstLine(a.Message))
 	}
-	return t.Write(o.streams.Out, console.Coloured(o.streams.Out))
+	return t.Write(o.streams.Out, console.CanColour(o.streams.Out))
 }
 
 func (c showActionStatusCmd) readActions(v *state.View) (all []state.Action, err error) {

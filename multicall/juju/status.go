@@ -59,7 +59,7 @@ func (c statusCmd) Run(o *operator) error {
 	if len(c.Globs) > 0 && len(chosen.status.Services) == 0 {
 		return unmatchedError(chosen.unmatched)
 	}
-	text, err := c.render(chosen.status, c.Output == "" && console.Coloured(o.streams.Out))
+	text, err := c.render(chosen.status, c.Output == "" && console.CanColour(o.streams.Out))
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ func (c statusCmd) watch(o *operator) error {
 	ctx, stop := console.UntilUnread(o.ctx, o.streams.Out)
 	defer stop()
 	screen := console.NewScreen(o.streams.Out)
-	coloured := c.Output == "" && console.Coloured(o.streams.Out)
+	coloured := c.Output == "" && console.CanColour(o.streams.Out)
 	return o.openChosen(func(s *state.State) error {
 		f := follower{o: o, state: s, settleInterval: settleInterval, scopes: []state.Scope{state.WatchAll()}}
 		f.read = func(v *state.View) (func() error, error) {

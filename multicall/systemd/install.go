@@ -29,7 +29,7 @@ func Install(dir string, u Unit, env string, force bool) (changed bool, err erro
 	switch {
 	case err == nil && string(old) == u.Text:
 		return false, nil
-	case err == nil && !force && !ours(string(old), env):
+	case err == nil && !force && !isMadeFor(string(old), env):
 		return false, fmt.Errorf("cannot write %q: %w", path, ErrForeign)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return false, fmt.Errorf("cannot read %q: %w", path, err)
@@ -51,27 +51,27 @@ func Remove(e home.Environment) error {
 	for _, u := range units {
 		path := filepath.Join(Dir, u.Name)
 		text, err := os.ReadFile(path)
-		if err != nil || !ours(string(text), e.Dir) {
+		if err != nil || !isMadeFor(string(text), e.Dir) {
 			continue
 		}
-		if Runs() {
-			_, _ = ctl("disable", "--now", "--quiet", u.Name) // of a template nothing is enabled, and nothing runs
+		if IsRunning() {
+			_, _ = systemctl("disable", "--now", "--quiet", u.Name) // of a template nothing is enabled, and nothing runs
 		}
 		if err := os.Remove(path); err != nil {
 			return fmt.Errorf("cannot remove the unit file: %w", err)
 		}
 		removed = true
 	}
-	if !removed || !Runs() {
+	if !removed || !IsRunning() {
 		return nil
 	}
 	// One that was started again in between found no environment, and failed.
-	_, _ = ctl("reset-failed", MachineUnit(e))
+	_, _ = systemctl("reset-failed", MachineUnit(e))
 	return Reload()
 }
 
-// Texts is all unit files of ours in Dir, one after the other.
-func Texts() string {
+// ReadUnitFiles is all unit files of ours in Dir, one after the other.
+func ReadUnitFiles() string {
 	files, _ := filepath.Glob(filepath.Join(Dir, "bijou-*.service"))
 	var all strings.Builder
 	for _, f := range files {

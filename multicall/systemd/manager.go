@@ -11,18 +11,18 @@ import (
 	"bijou/multicall/home"
 )
 
-// Runs says if systemd manages this host (sd_booted(3)).
-func Runs() bool {
+// IsRunning says if systemd manages this host (sd_booted(3)).
+func IsRunning() bool {
 	_, err := os.Lstat("/run/systemd/system")
 	return err == nil
 }
 
 // Reload has systemd read its unit files again, where it runs.
 func Reload() error {
-	if !Runs() {
+	if !IsRunning() {
 		return nil
 	}
-	_, err := ctl("daemon-reload")
+	_, err := systemctl("daemon-reload")
 	return err
 }
 
@@ -30,28 +30,28 @@ func Reload() error {
 // installed, and enabled.
 func Manages(e home.Environment) bool {
 	text, err := os.ReadFile(filepath.Join(Dir, MachineUnit(e)))
-	if err != nil || !ours(string(text), e.Dir) || !Runs() {
+	if err != nil || !isMadeFor(string(text), e.Dir) || !IsRunning() {
 		return false
 	}
-	_, err = ctl("is-enabled", "--quiet", MachineUnit(e))
+	_, err = systemctl("is-enabled", "--quiet", MachineUnit(e))
 	return err == nil
 }
 
 // Start has systemd start machine 0's process, and does not wait for it.
 func Start(e home.Environment) error {
-	_, err := ctl("start", "--no-block", MachineUnit(e))
+	_, err := systemctl("start", "--no-block", MachineUnit(e))
 	return err
 }
 
 // Stop has systemd end a service of ours, and waits for it.
 func Stop(service string) error {
-	_, err := ctl("stop", service)
+	_, err := systemctl("stop", service)
 	return err
 }
 
-// Active says if machine 0's service runs, or is about to.
-func Active(e home.Environment) bool {
-	state, _ := ctl("show", "--property=ActiveState", "--value", MachineUnit(e))
+// IsActive says if machine 0's service runs, or is about to.
+func IsActive(e home.Environment) bool {
+	state, _ := systemctl("show", "--property=ActiveState", "--value", MachineUnit(e))
 	return state == "active" || state == "activating" || state == "reloading"
 }
 
@@ -71,8 +71,8 @@ func ServiceOf(pid int) string {
 	return ""
 }
 
-// ctl runs systemctl and returns what it prints.
-func ctl(args ...string) (string, error) {
+// systemctl runs systemctl and returns what it prints.
+func systemctl(args ...string) (string, error) {
 	out, err := exec.Command("systemctl", append([]string{"--no-ask-password"}, args...)...).CombinedOutput()
 	said := strings.TrimSpace(string(out))
 	if err != nil {

@@ -15,7 +15,7 @@ func Neco(bin string) ([]Unit, error) {
 	if strings.ContainsFunc(bin, func(r rune) bool { return r < ' ' }) {
 		return nil, fmt.Errorf("cannot make unit files for the folder %q: it has control characters in its name", bin)
 	}
-	all, err := template.New("").Funcs(template.FuncMap{"word": word, "path": specifiers}).ParseFS(templates, "*.service")
+	all, err := template.New("").Funcs(template.FuncMap{"word": quoteWord, "path": escapeSpecifiers}).ParseFS(templates, "*.service")
 	if err != nil {
 		return nil, fmt.Errorf("internal error: %w", err)
 	}
@@ -25,7 +25,7 @@ func Neco(bin string) ([]Unit, error) {
 		{"neco-updater", "looks for releases, and leads boot servers to them"},
 	} {
 		var text strings.Builder
-		err := all.ExecuteTemplate(&text, "neco.service", map[string]any{"Mark": mark, "Owner": NecoOwner, "Does": d.does, "Program": filepath.Join(bin, d.name)})
+		err := all.ExecuteTemplate(&text, "neco.service", map[string]any{"Mark": madeByPrefix, "Owner": NecoOwner, "Does": d.does, "Program": filepath.Join(bin, d.name)})
 		if err != nil {
 			return nil, fmt.Errorf("cannot make the unit file of %s: %w", d.name, err)
 		}

@@ -61,7 +61,7 @@ func TestInstallLeavesOthersFilesAlone(t *testing.T) {
 	}
 	u := units[0]
 	path := filepath.Join(dir, u.Name)
-	other := strings.Replace(u.Text, mark+e.Dir, mark+"/elsewhere", 1)
+	other := strings.Replace(u.Text, madeByPrefix+e.Dir, madeByPrefix+"/elsewhere", 1)
 	for _, step := range []struct {
 		name    string
 		before  string // in the file; "" leaves it
@@ -71,7 +71,7 @@ func TestInstallLeavesOthersFilesAlone(t *testing.T) {
 	}{
 		{"there is none", "", false, true, nil},
 		{"once more", "", false, false, nil},
-		{"an older one of ours", mark + e.Dir + "\nold\n", false, true, nil},
+		{"an older one of ours", madeByPrefix + e.Dir + "\nold\n", false, true, nil},
 		{"another environment's", other, false, false, ErrForeign},
 		{"an operator's", "[Unit]\n", false, false, ErrForeign},
 		{"by force", "[Unit]\n", true, true, nil},

@@ -14,12 +14,12 @@ import (
 	"bijou/multicall/home"
 )
 
-// Over is the exit code of a daemon that has nothing to do any more, since its
+// ExitFinished is the exit code of a daemon that has nothing to do any more, since its
 // environment, machine or unit is gone: it is not started again.
-const Over = 3
+const ExitFinished = 3
 
-// mark begins the first line of every unit file that bijou has made.
-const mark = "# Made by \"bijou install --systemd\" for "
+// madeByPrefix begins the first line of every unit file that bijou has made.
+const madeByPrefix = "# Made by \"bijou install --systemd\" for "
 
 //go:embed *.service
 var templates embed.FS
@@ -62,7 +62,7 @@ func makeUnits(e home.Environment, machine string, names map[string]string) ([]U
 	if err != nil {
 		return nil, err
 	}
-	all, err := template.New("").Funcs(template.FuncMap{"word": word, "path": specifiers}).ParseFS(templates, "*.service")
+	all, err := template.New("").Funcs(template.FuncMap{"word": quoteWord, "path": escapeSpecifiers}).ParseFS(templates, "*.service")
 	if err != nil {
 		return nil, fmt.Errorf("internal error: %w", err)
 	}
@@ -73,7 +73,7 @@ func makeUnits(e home.Environment, machine string, names map[string]string) ([]U
 		}
 		var text strings.Builder
 		err := all.ExecuteTemplate(&text, file, map[string]any{
-			"Mark": mark, "Dir": e.Dir, "Name": e.Name, "Tools": e.ToolsDir(), "User": owner, "Over": Over,
+			"Mark": madeByPrefix, "Dir": e.Dir, "Name": e.Name, "Tools": e.ToolsDir(), "User": owner, "Over": ExitFinished,
 			"Record": filepath.Join(e.Dir, "environment.yaml"), "MachineUnit": MachineUnit(e), "Machine": machine,
 		})
 		if err != nil {
@@ -84,12 +84,12 @@ func makeUnits(e home.Environment, machine string, names map[string]string) ([]U
 	return units, nil
 }
 
-// specifiers keeps systemd from expanding what looks like a specifier.
-func specifiers(path string) string { return strings.ReplaceAll(path, "%", "%%") }
+// escapeSpecifiers keeps systemd from expanding what looks like a specifier.
+func escapeSpecifiers(path string) string { return strings.ReplaceAll(path, "%", "%%") }
 
-// word quotes one word of a command line (systemd.service(5), "Command lines").
-func word(w string) string {
-	w = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", "$$").Replace(specifiers(w))
+// quoteWord quotes one word of a command line (systemd.service(5), "Command lines").
+func quoteWord(w string) string {
+	w = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", "$$").Replace(escapeSpecifiers(w))
 	return `"` + w + `"`
 }
 
@@ -106,8 +106,8 @@ func ownerOf(dir string) (string, error) {
 	return id, nil
 }
 
-// ours says if the text is that of a unit file which bijou has made for the folder.
-func ours(text, dir string) bool {
+// isMadeFor says if the text is that of a unit file which bijou has made for the folder.
+func isMadeFor(text, dir string) bool {
 	first, _, _ := strings.Cut(text, "\n")
-	return first == mark+dir
+	return first == madeByPrefix+dir
 }

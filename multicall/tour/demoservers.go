@@ -11,35 +11,35 @@ import (
 	"time"
 )
 
-// standIn plays systemctl and podman on a boot server.
+// serverScript plays systemctl and podman on a boot server.
 //
 //go:embed demoserver.sh
-var standIn string
+var serverScript string
 
-// process is one daemon of a boot server.
-type process struct {
+// daemonProcess is one daemon of a boot server.
+type daemonProcess struct {
 	cmd   *exec.Cmd
 	ended chan struct{}
 }
 
-// server is a boot server's folder: bin/ with what is installed there, var/ with
+// serverDir is a boot server's folder: bin/ with what is installed there, var/ with
 // what its worker keeps.
-func (d *demo) server(lrn int) string {
+func (d *demo) serverDir(lrn int) string {
 	return filepath.Join(d.dir, "server-"+strconv.Itoa(lrn))
 }
 
 // startServers installs the first release on three servers, and starts their daemons.
 func (d *demo) startServers() error {
 	for lrn := range 3 {
-		if err := d.install(lrn); err != nil {
+		if err := d.installServer(lrn); err != nil {
 			return fmt.Errorf("cannot make boot server %d: %w", lrn, err)
 		}
-		services := filepath.Join(d.server(lrn), "bin", "systemctl")
+		services := filepath.Join(d.serverDir(lrn), "bin", "systemctl")
 		for _, args := range [][]string{
 			{"neco-updater"},
-			{"neco-worker", "--lrn", strconv.Itoa(lrn), "--dir", filepath.Join(d.server(lrn), "var"), "--services", services},
+			{"neco-worker", "--lrn", strconv.Itoa(lrn), "--dir", filepath.Join(d.serverDir(lrn), "var"), "--services", services},
 		} {
-			if err := d.start(lrn, args); err != nil {
+			if err := d.startDaemon(lrn, args); err != nil {
 				return fmt.Errorf("cannot start %s of boot server %d: %w", args[0], lrn, err)
 			}
 		}
@@ -47,9 +47,9 @@ func (d *demo) startServers() error {
 	return nil
 }
 
-// install makes a server's folder with the first release in it.
-func (d *demo) install(lrn int) error {
-	bin := filepath.Join(d.server(lrn), "bin")
+// installServer makes a server's folder with the first release in it.
+func (d *demo) installServer(lrn int) error {
+	bin := filepath.Join(d.serverDir(lrn), "bin")
 	if err := os.MkdirAll(bin, 0o755); err != nil {
 		return err
 	}
@@ -57,12 +57,12 @@ func (d *demo) install(lrn int) error {
 	if err != nil {
 		return err
 	}
-	for name, data := range map[string][]byte{"bijou": binary, "systemctl": []byte(standIn), "podman": []byte(standIn)} {
+	for name, data := range map[string][]byte{"bijou": binary, "systemctl": []byte(serverScript), "podman": []byte(serverScript)} {
 		if err := writeProgram(filepath.Join(bin, name), data); err != nil {
 			return err
 		}
 	}
-	return os.WriteFile(filepath.Join(bin, "manifest.yaml"), []byte(manifest(first)), 0o644)
+	return os.WriteFile(filepath.Join(bin, "manifest.yaml"), []byte(makeManifest(firstRelease)), 0o644)
 }
 
 // writeProgram writes a file that will be executed: nobody may be forked while it
@@ -73,21 +73,21 @@ func writeProgram(path string, data []byte) error {
 	return os.WriteFile(path, data, 0o755)
 }
 
-// start starts a daemon, which goes on as whatever is installed in its place.
-func (d *demo) start(lrn int, args []string) error {
-	bin := filepath.Join(d.server(lrn), "bin")
-	log, err := os.Create(filepath.Join(d.server(lrn), args[0]+".log"))
+// startDaemon starts a daemon, which goes on as whatever is installed in its place.
+func (d *demo) startDaemon(lrn int, args []string) error {
+	bin := filepath.Join(d.serverDir(lrn), "bin")
+	log, err := os.Create(filepath.Join(d.serverDir(lrn), args[0]+".log"))
 	if err != nil {
 		return err
 	}
 	defer log.Close()
 	cmd := &exec.Cmd{Path: filepath.Join(bin, "bijou"), Args: args, Stdout: log, Stderr: log}
-	cmd.Env = append(without(d.environ, "PATH="), "PATH="+bin+":"+os.Getenv("PATH"), "BOOT_SERVER="+d.server(lrn))
+	cmd.Env = append(withoutVars(d.environ, "PATH="), "PATH="+bin+":"+os.Getenv("PATH"), "BOOT_SERVER="+d.serverDir(lrn))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	p := &process{cmd, make(chan struct{})}
+	p := &daemonProcess{cmd, make(chan struct{})}
 	go func() { // until stopServers
 		defer close(p.ended)
 		_ = cmd.Wait()

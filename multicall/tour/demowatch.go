@@ -14,20 +14,20 @@ import (
 
 // The states of `neco status` that the demo waits for.
 const (
-	upToDate = "up to date"
-	stopped  = "stopped"
+	stateUpToDate = "up to date"
+	stateStopped  = "stopped"
 )
 
-// fleet is the part of `neco status --format json` that the demo looks at.
-type fleet struct {
-	State   string   `json:"state"`
-	Why     string   `json:"why"`
-	Version string   `json:"version"`
-	Servers []server `json:"servers"`
+// fleetStatus is the part of `neco status --format json` that the demo looks at.
+type fleetStatus struct {
+	State   string         `json:"state"`
+	Why     string         `json:"why"`
+	Version string         `json:"version"`
+	Servers []serverStatus `json:"servers"`
 }
 
-// server is one of its servers.
-type server struct {
+// serverStatus is one of its servers.
+type serverStatus struct {
 	LRN    int    `json:"lrn"`
 	Worker string `json:"worker-version"`
 	Status *struct {
@@ -40,21 +40,21 @@ type server struct {
 	} `json:"status"`
 }
 
-// watch prints what changes until the fleet is in that state with that version.
-func (d *demo) watch(ctx context.Context, state, version string) error {
+// watchUntil prints what changes until the fleet is in that state with that version.
+func (d *demo) watchUntil(ctx context.Context, state, version string) error {
 	begun, seen := time.Now(), map[int]string{}
-	late := fmt.Errorf("the servers were not %s with %s within %s", state, version, demoLimit)
-	return d.await(ctx, late, func(f fleet) (bool, error) {
-		for lrn, line := range f.lines(version) {
+	late := fmt.Errorf("the servers were not %s with %s within %s", state, version, demoTimeout)
+	return d.pollUntil(ctx, late, func(f fleetStatus) (bool, error) {
+		for lrn, line := range f.progressLines(version) {
 			if line != "" && seen[lrn] != line {
-				fmt.Fprintf(d.out, "  %5.1f s  server %d  %s\n", time.Since(begun).Seconds(), lrn, d.shade(line))
+				fmt.Fprintf(d.out, "  %5.1f s  server %d  %s\n", time.Since(begun).Seconds(), lrn, d.colourLine(line))
 				seen[lrn] = line
 			}
 		}
 		switch {
 		case f.State == state && f.Version == version:
 			return true, nil
-		case f.State == stopped && f.Version == version:
+		case f.State == stateStopped && f.Version == version:
 			return false, fmt.Errorf("the update to %s was stopped: %s", version, f.Why)
 		}
 		return false, nil
@@ -64,16 +64,16 @@ func (d *demo) watch(ctx context.Context, state, version string) error {
 // awaitWorkers waits for all servers' workers: an update begins without those that were
 // never seen.
 func (d *demo) awaitWorkers(ctx context.Context) error {
-	late := fmt.Errorf("not all servers' workers were there within %s", demoLimit)
-	return d.await(ctx, late, func(f fleet) (bool, error) {
-		return !slices.ContainsFunc(f.Servers, func(s server) bool { return s.Worker == "" }), nil
+	late := fmt.Errorf("not all servers' workers were there within %s", demoTimeout)
+	return d.pollUntil(ctx, late, func(f fleetStatus) (bool, error) {
+		return !slices.ContainsFunc(f.Servers, func(s serverStatus) bool { return s.Worker == "" }), nil
 	})
 }
 
-// await looks at the fleet until done, and says that it is late after demoLimit.
-func (d *demo) await(ctx context.Context, late error, done func(f fleet) (bool, error)) error {
-	for begun := time.Now(); time.Since(begun) < demoLimit; {
-		f, err := d.look(ctx)
+// pollUntil looks at the fleet until done, and says that it is late after demoTimeout.
+func (d *demo) pollUntil(ctx context.Context, late error, done func(f fleetStatus) (bool, error)) error {
+	for begun := time.Now(); time.Since(begun) < demoTimeout; {
+		f, err := d.readStatus(ctx)
 		if err != nil {
 			return err
 		}
@@ -83,15 +83,15 @@ func (d *demo) await(ctx context.Context, late error, done func(f fleet) (bool, 
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(look):
+		case <-time.After(pollInterval):
 		}
 	}
 	return late
 }
 
-// look asks neco, whose exit code tells the state as well.
-func (d *demo) look(ctx context.Context) (f fleet, err error) {
-	out, err := d.command(ctx, "neco", "status", "--format", "json").Output()
+// readStatus asks neco, whose exit code tells the state as well.
+func (d *demo) readStatus(ctx context.Context) (f fleetStatus, err error) {
+	out, err := d.newCommand(ctx, "neco", "status", "--format", "json").Output()
 	if _, told := errors.AsType[*exec.ExitError](err); err != nil && (!told || len(out) == 0) {
 		return f, fmt.Errorf("cannot run neco status: %w", err)
 	}
@@ -101,9 +101,9 @@ func (d *demo) look(ctx context.Context) (f fleet, err error) {
 	return f, nil
 }
 
-// lines says in a few words how far each server is with that version; "" for one
+// progressLines says in a few words how far each server is with that version; "" for one
 // that has not begun.
-func (f fleet) lines(version string) map[int]string {
+func (f fleetStatus) progressLines(version string) map[int]string {
 	lines := map[int]string{}
 	for _, s := range f.Servers {
 		switch w := s.Status; {
@@ -121,13 +121,13 @@ func (f fleet) lines(version string) map[int]string {
 	return lines
 }
 
-// shade colours how far a server is on a terminal.
-func (d *demo) shade(line string) string {
+// colourLine colours how far a server is on a terminal.
+func (d *demo) colourLine(line string) string {
 	switch line[:4] {
 	case "fail":
-		return d.paint(console.Red, line)
+		return d.paintText(console.Red, line)
 	case "done":
-		return d.paint(console.Green, line)
+		return d.paintText(console.Green, line)
 	}
 	return line
 }

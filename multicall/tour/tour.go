@@ -20,8 +20,8 @@ import (
 	"bijou/multicall/tour/charms"
 )
 
-// environment is what the tour calls its environment.
-const environment = "quickstart"
+// environmentName is what the tour calls its environment.
+const environmentName = "quickstart"
 
 // Quickstart is `bijou quickstart`.
 type Quickstart struct {
@@ -46,59 +46,61 @@ func (q Quickstart) Run(s console.Streams) (err error) {
 	if err != nil {
 		return fmt.Errorf("cannot make a folder for the tour: %w", err)
 	}
-	environ := append(without(os.Environ(), "JUJU_", "BIJOU_HOME="), "BIJOU_HOME="+dir)
-	t := &tour{stage{out: s.Out, coloured: console.Coloured(s.Out), environ: environ}, dir}
-	if err = t.play(ctx); err == nil && q.Keep {
-		return t.goOn()
+	environ := append(withoutVars(os.Environ(), "JUJU_", "BIJOU_HOME="), "BIJOU_HOME="+dir)
+	t := &tour{presenter{out: s.Out, coloured: console.CanColour(s.Out), environ: environ}, dir}
+	if err = t.runSteps(ctx); err == nil && q.Keep {
+		return t.printNextSteps()
 	}
 	if ctx.Err() != nil {
 		err = errors.New("the tour was interrupted")
 	}
-	return errors.Join(err, t.clear(err != nil))
+	return errors.Join(err, t.cleanUp(err != nil))
 }
 
 // tour is one tour under way.
 type tour struct {
-	stage
+	presenter
 	home string // its BIJOU_HOME
 }
 
-// play goes through the tour.
-func (t *tour) play(ctx context.Context) error {
+// runSteps goes through the tour.
+func (t *tour) runSteps(ctx context.Context) error {
 	if err := charms.Write(filepath.Join(t.home, "charms")); err != nil {
 		return err
 	}
-	t.say("Two charms, one relation, in %s", t.home)
+	t.printHeading("Two charms, one relation, in %s", t.home)
 	for _, command := range [][]string{
-		{"bootstrap", "-e", environment},
+		{"bootstrap", "-e", environmentName},
 		{"deploy", filepath.Join(t.home, "charms", "mysql")},
 		{"deploy", filepath.Join(t.home, "charms", "wordpress")},
 		{"add-relation", "wordpress", "mysql"},
 	} {
-		if err := t.juju(ctx, command...); err != nil {
+		if err := t.runJuju(ctx, command...); err != nil {
 			return err
 		}
 	}
-	t.say("Their hooks run now, and talk through the relation's settings:")
-	if err := t.watch(ctx); err != nil {
+	t.printHeading("Their hooks run now, and talk through the relation's settings:")
+	if err := t.watchCharms(ctx); err != nil {
 		if ctx.Err() == nil {
-			err = errors.Join(err, t.juju(ctx, "debug-log", "-n", "30"))
+			err = errors.Join(err, t.runJuju(ctx, "debug-log", "-n", "30"))
 		}
 		return err
 	}
-	if err := t.juju(ctx, "status"); err != nil {
+	if err := t.runJuju(ctx, "status"); err != nil {
 		return err
 	}
-	return t.show("wp-config.php")
+	return t.showFile("wp-config.php")
 }
 
-// juju shows a command and runs it.
-func (t *tour) juju(ctx context.Context, args ...string) error { return t.run(ctx, "juju", args...) }
+// runJuju shows a command and runs it.
+func (t *tour) runJuju(ctx context.Context, args ...string) error {
+	return t.runApplet(ctx, "juju", args...)
+}
 
-// show prints where a file of the units is, and what is in it.
-func (t *tour) show(name string) error {
+// showFile prints where a file of the units is, and what is in it.
+func (t *tour) showFile(name string) error {
 	var path string
-	units := filepath.Join(t.home, environment, "machines", "0", "agents")
+	units := filepath.Join(t.home, environmentName, "machines", "0", "agents")
 	err := filepath.WalkDir(units, func(p string, d os.DirEntry, err error) error {
 		if d != nil && !d.IsDir() && d.Name() == name {
 			path = p
@@ -113,19 +115,19 @@ func (t *tour) show(name string) error {
 	if err != nil {
 		return fmt.Errorf("cannot show %s: %w", name, err)
 	}
-	t.say("wordpress made this file of mysql's settings:")
+	t.printHeading("wordpress made this file of mysql's settings:")
 	fmt.Fprintf(t.out, "%s\n\n%s\n", path, strings.TrimSpace(string(text)))
 	return nil
 }
 
-// goOn says how to use what was left running.
-func (t *tour) goOn() error {
-	folder := filepath.Join(t.home, environment, "tools")
+// printNextSteps says how to use what was left running.
+func (t *tour) printNextSteps() error {
+	folder := filepath.Join(t.home, environmentName, "tools")
 	tools, err := os.ReadDir(folder)
 	if err != nil || len(tools) != 1 {
 		return fmt.Errorf("cannot find the tools in %q: %w", t.home, errors.Join(err, os.ErrNotExist))
 	}
-	t.say("It goes on running. To use it:")
+	t.printHeading("It goes on running. To use it:")
 	fmt.Fprintf(t.out, `  export BIJOU_HOME=%s
   export PATH=%s:$PATH
 
@@ -134,21 +136,21 @@ func (t *tour) goOn() error {
   juju set wordpress blog-title='My own title'
   juju debug-log -f
 `, t.home, filepath.Join(folder, tools[0].Name()))
-	t.say("And to end it:")
-	fmt.Fprintf(t.out, "  juju destroy-environment -y %s && rm -r %s\n", environment, t.home)
+	t.printHeading("And to end it:")
+	fmt.Fprintf(t.out, "  juju destroy-environment -y %s && rm -r %s\n", environmentName, t.home)
 	return nil
 }
 
-// clear takes everything down again; hurried skips the units' stop hooks.
-func (t *tour) clear(hurried bool) error {
+// cleanUp takes everything down again; hurried skips the units' stop hooks.
+func (t *tour) cleanUp(hurried bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
-	if _, err := os.Stat(filepath.Join(t.home, environment)); err == nil {
-		args := []string{"destroy-environment", "-y", environment}
+	if _, err := os.Stat(filepath.Join(t.home, environmentName)); err == nil {
+		args := []string{"destroy-environment", "-y", environmentName}
 		if hurried {
 			args = append(args, "--force")
 		}
-		if err := t.juju(ctx, args...); err != nil {
+		if err := t.runJuju(ctx, args...); err != nil {
 			return err
 		}
 	}

@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	settleLimit = 3 * time.Minute // usually about two seconds
-	look        = 100 * time.Millisecond
+	settleTimeout = 3 * time.Minute // usually about two seconds
+	pollInterval  = 100 * time.Millisecond
 )
 
-// status is the part of `juju status --format json` that the tour looks at.
-type status struct {
+// charmStatus is the part of `juju status --format json` that the tour looks at.
+type charmStatus struct {
 	Services map[string]struct {
-		Units map[string]unit `json:"units"`
+		Units map[string]unitStatus `json:"units"`
 	} `json:"services"`
 	Relations map[string]struct {
 		Services map[string]struct {
@@ -30,7 +30,7 @@ type status struct {
 	} `json:"relations"`
 }
 
-type unit struct {
+type unitStatus struct {
 	State    string `json:"state"`
 	Workload struct {
 		Current string `json:"current"`
@@ -42,39 +42,39 @@ type unit struct {
 	} `json:"state-info"`
 }
 
-// watch prints what changes until the pair is settled.
-func (t *tour) watch(ctx context.Context) error {
+// watchCharms prints what changes until the pair is settled.
+func (t *tour) watchCharms(ctx context.Context) error {
 	begun, seen := time.Now(), map[string]string{}
-	for time.Since(begun) < settleLimit {
-		s, err := t.status(ctx)
+	for time.Since(begun) < settleTimeout {
+		s, err := t.readStatus(ctx)
 		if err != nil {
 			return err
 		}
-		lines := s.lines()
+		lines := s.stateLines()
 		for _, name := range slices.Sorted(maps.Keys(lines)) {
 			if seen[name] != lines[name] {
-				fmt.Fprintf(t.out, "  %5.1f s  %-13s %s\n", time.Since(begun).Seconds(), name, t.shade(lines[name]))
+				fmt.Fprintf(t.out, "  %5.1f s  %-13s %s\n", time.Since(begun).Seconds(), name, t.colourLine(lines[name]))
 			}
 		}
 		seen = lines
-		if failed := s.failed(); failed != "" {
+		if failed := s.failedUnit(); failed != "" {
 			return errors.New(failed)
 		}
-		if s.settled() {
+		if s.isSettled() {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(look):
+		case <-time.After(pollInterval):
 		}
 	}
-	return fmt.Errorf("the charms did not settle within %s", settleLimit)
+	return fmt.Errorf("the charms did not settle within %s", settleTimeout)
 }
 
-// status asks juju.
-func (t *tour) status(ctx context.Context) (s status, err error) {
-	out, err := t.command(ctx, "juju", "status", "--format", "json").Output()
+// readStatus asks juju.
+func (t *tour) readStatus(ctx context.Context) (s charmStatus, err error) {
+	out, err := t.newCommand(ctx, "juju", "status", "--format", "json").Output()
 	if err != nil {
 		return s, fmt.Errorf("cannot run juju status: %w", err)
 	}
@@ -84,8 +84,8 @@ func (t *tour) status(ctx context.Context) (s status, err error) {
 	return s, nil
 }
 
-// lines says in a few words how each unit and relation is.
-func (s status) lines() map[string]string {
+// stateLines says in a few words how each unit and relation is.
+func (s charmStatus) stateLines() map[string]string {
 	lines := map[string]string{}
 	for _, service := range s.Services {
 		for name, u := range service.Units {
@@ -103,8 +103,8 @@ func (s status) lines() map[string]string {
 	return lines
 }
 
-// failed says which unit is in error; "" is none.
-func (s status) failed() string {
+// failedUnit says which unit is in error; "" is none.
+func (s charmStatus) failedUnit() string {
 	for _, service := range s.Services {
 		for name, u := range service.Units {
 			if strings.HasSuffix(u.State, "error") {
@@ -115,8 +115,8 @@ func (s status) failed() string {
 	return ""
 }
 
-// settled tells if both units are started and active, and both ends are up.
-func (s status) settled() bool {
+// isSettled tells if both units are started and active, and both ends are up.
+func (s charmStatus) isSettled() bool {
 	units := 0
 	for _, service := range s.Services {
 		for _, u := range service.Units {
@@ -136,13 +136,13 @@ func (s status) settled() bool {
 	return units == 2 && len(s.Relations) > 0
 }
 
-// shade colours a state on a terminal.
-func (t *tour) shade(line string) string {
+// colourLine colours a state on a terminal.
+func (t *tour) colourLine(line string) string {
 	switch {
 	case strings.Contains(line, "error"):
-		return t.paint(console.Red, line)
+		return t.paintText(console.Red, line)
 	case strings.Contains(line, "active") || !strings.Contains(line, "start,") && strings.HasSuffix(line, "up"):
-		return t.paint(console.Green, line)
+		return t.paintText(console.Green, line)
 	}
 	return line
 }

@@ -26,18 +26,18 @@ func TestStatus(t *testing.T) {
 			`unit "b/0" is in state start-error: start: exit code 1`},
 	}
 	for _, tt := range tests {
-		var s status
+		var s charmStatus
 		if err := json.Unmarshal([]byte(tt.json), &s); err != nil {
 			t.Fatal(err)
 		}
-		if s.settled() != tt.settled || s.failed() != tt.failed {
-			t.Errorf("%s: settled %t, failed %q", tt.name, s.settled(), s.failed())
+		if s.isSettled() != tt.settled || s.failedUnit() != tt.failed {
+			t.Errorf("%s: settled %t, failed %q", tt.name, s.isSettled(), s.failedUnit())
 		}
 	}
 }
 
 func TestWithout(t *testing.T) {
-	got := without([]string{"HOME=/h", "JUJU_ENV=x", "BIJOU_HOME=y", "BIJOU_HOMEX=z"}, "JUJU_", "BIJOU_HOME=")
+	got := withoutVars([]string{"HOME=/h", "JUJU_ENV=x", "BIJOU_HOME=y", "BIJOU_HOMEX=z"}, "JUJU_", "BIJOU_HOME=")
 	if diff := cmp.Diff([]string{"HOME=/h", "BIJOU_HOMEX=z"}, got); diff != "" {
 		t.Error(diff)
 	}

@@ -69,7 +69,7 @@ Examples:
 
 // Run restores the keys.
 func (c restoreCmd) Run(o *operator) error {
-	url, err := o.where()
+	url, err := o.storeURL()
 	if err != nil {
 		return err
 	}

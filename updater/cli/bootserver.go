@@ -19,12 +19,12 @@ type bootserverCmd struct {
 	List    bootserverListCmd    `cmd:"" help:"List the boot servers."`
 }
 
-// lrns are boot servers on the command line.
-type lrns struct {
+// lrnArgs are boot servers on the command line.
+type lrnArgs struct {
 	LRN []string `arg:"" name:"lrn" help:"Logical rack numbers."`
 }
 
-func (l lrns) parse() (all []int, err error) {
+func (l lrnArgs) parse() (all []int, err error) {
 	for _, word := range l.LRN {
 		n, err := record.ParseLRN(word)
 		if err != nil {
@@ -36,8 +36,8 @@ func (l lrns) parse() (all []int, err error) {
 }
 
 type bootserverAddCmd struct {
-	lrns
-	reason
+	lrnArgs
+	reasonFlag
 }
 
 // Help is what `neco bootserver add --help` says besides.
@@ -54,9 +54,9 @@ func (c bootserverAddCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
-	o.detail("%s", record.ListServers(all))
+	o.setDetail("%s", record.ListServers(all))
 	var known []int
-	err = o.decide(func(s updater.Snapshot, _ time.Time) (changes []updater.Change, _ error) {
+	err = o.commitChanges(func(s updater.Snapshot, _ time.Time) (changes []updater.Change, _ error) {
 		known = nil
 		for _, lrn := range all {
 			if slices.Contains(s.Servers, lrn) {
@@ -84,8 +84,8 @@ func (c bootserverAddCmd) Run(o *operator) error {
 }
 
 type bootserverRemoveCmd struct {
-	lrns
-	reason
+	lrnArgs
+	reasonFlag
 }
 
 // Help is what `neco bootserver remove --help` says besides.
@@ -102,9 +102,9 @@ func (c bootserverRemoveCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
-	o.detail("%s", record.ListServers(all))
+	o.setDetail("%s", record.ListServers(all))
 	var awaited, stopped bool
-	err = o.decide(func(s updater.Snapshot, _ time.Time) (changes []updater.Change, _ error) {
+	err = o.commitChanges(func(s updater.Snapshot, _ time.Time) (changes []updater.Change, _ error) {
 		awaited, stopped = false, false
 		for _, lrn := range all {
 			if !slices.Contains(s.Servers, lrn) {

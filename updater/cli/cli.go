@@ -70,11 +70,11 @@ type operator struct {
 	streams console.Streams
 	url     string
 	parts   Parts
-	deed    record.Audit // what this call does, if it changes anything
+	audit   record.Audit // what this call does, if it changes anything
 }
 
-// reason is the flag of commands that change something.
-type reason struct {
+// reasonFlag is the flag of commands that change something.
+type reasonFlag struct {
 	Why string `placeholder:"REASON" help:"Why; it stands in neco history --audit."`
 }
 
@@ -89,21 +89,23 @@ func run(ctx context.Context, s console.Streams, parts Parts, args []string) err
 	if err != nil {
 		return err
 	}
-	o := &operator{ctx: ctx, streams: s, url: g.State, parts: parts, deed: record.Audit{Who: console.Caller()}}
-	o.deed.What, _, _ = strings.Cut(parsed.Command(), " <")
+	o := &operator{ctx: ctx, streams: s, url: g.State, parts: parts, audit: record.Audit{Who: console.Caller()}}
+	o.audit.What, _, _ = strings.Cut(parsed.Command(), " <")
 	for _, flag := range parsed.Flags() {
 		if flag.Name == "why" {
-			o.deed.Why, _ = parsed.FlagValue(flag).(string)
+			o.audit.Why, _ = parsed.FlagValue(flag).(string)
 		}
 	}
-	return advise(parsed.Run(o))
+	return withHint(parsed.Run(o))
 }
 
-// detail says to what the command is done.
-func (o *operator) detail(format string, args ...any) { o.deed.Detail = fmt.Sprintf(format, args...) }
+// setDetail says to what the command is done.
+func (o *operator) setDetail(format string, args ...any) {
+	o.audit.Detail = fmt.Sprintf(format, args...)
+}
 
-// advise adds what an operator can do about an error.
-func advise(err error) error {
+// withHint adds what an operator can do about an error.
+func withHint(err error) error {
 	switch {
 	case errors.Is(err, updater.ErrNotInitialised):
 		return console.Hint(err, "neco init creates neco's keys there; see that --state or $NECO_STATE names the right place")
@@ -115,8 +117,8 @@ func advise(err error) error {
 	return err
 }
 
-// where is the store's URL.
-func (o *operator) where() (string, error) {
+// storeURL is the store's URL.
+func (o *operator) storeURL() (string, error) {
 	if o.url == "" {
 		return "", console.Hint(console.Usage(errors.New("it is not said where neco's keys are")),
 			"give --state URL, or set NECO_STATE, as in: export NECO_STATE=etcd://10.0.0.3:2379", "to try it out on one machine: --state sqlite:/tmp/neco.db")
@@ -124,16 +126,16 @@ func (o *operator) where() (string, error) {
 	return o.url, nil
 }
 
-// openLimit is how long a command waits for a store that does not answer.
-const openLimit = 5 * time.Second
+// openTimeout is how long a command waits for a store that does not answer.
+const openTimeout = 5 * time.Second
 
 // open opens the store for f.
 func (o *operator) open(f func(k *state.Keyspace) error) error {
-	url, err := o.where()
+	url, err := o.storeURL()
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(o.ctx, openLimit)
+	ctx, cancel := context.WithTimeout(o.ctx, openTimeout)
 	defer cancel()
 	k, err := updater.OpenStore(ctx, url)
 	if err != nil {
@@ -154,13 +156,13 @@ func (o *operator) update(f func(tx *state.KeyTx) error) error {
 			if err := f(tx); err != nil || !tx.Writes() {
 				return err
 			}
-			return updater.Audit(tx, o.deed)
+			return updater.Audit(tx, o.audit)
 		})
 	})
 }
 
-// decide commits what f makes of what there is.
-func (o *operator) decide(f func(s updater.Snapshot, now time.Time) ([]updater.Change, error)) error {
+// commitChanges commits what f makes of what there is.
+func (o *operator) commitChanges(f func(s updater.Snapshot, now time.Time) ([]updater.Change, error)) error {
 	return o.update(func(tx *state.KeyTx) error {
 		s, err := updater.Load(tx.KeyView, o.parts.Version)
 		if err != nil {
@@ -170,8 +172,8 @@ func (o *operator) decide(f func(s updater.Snapshot, now time.Time) ([]updater.C
 		if err != nil {
 			return err
 		}
-		if o.deed.Detail == "" && s.Current != nil {
-			o.detail("update %d to %s, attempt %d", s.Current.ID, s.Current.Version, s.Current.Attempt)
+		if o.audit.Detail == "" && s.Current != nil {
+			o.setDetail("update %d to %s, attempt %d", s.Current.ID, s.Current.Version, s.Current.Attempt)
 		}
 		return updater.Apply(tx, changes)
 	})

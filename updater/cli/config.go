@@ -25,7 +25,7 @@ type configSetCmd struct {
 	Key   string `arg:"" help:"The key."`
 	Value string `arg:"" help:"Its value."`
 	Now   bool   `help:"With env: the first update does not wait for the update window."`
-	reason
+	reasonFlag
 }
 
 // Help is what `neco config set --help` says besides.
@@ -68,21 +68,21 @@ func (c configSetCmd) Run(o *operator) error {
 			first = setting.Key == "env" && value != record.EnvNone && s.Config.Env == record.EnvNone && s.Last() == ""
 			config = s.Config
 		}
-		o.detail("%s to %q, was %s", setting.Key, setting.Shown(value), was(tx.KeyView, setting.Key))
-		err := put(tx, setting.Key, &value)
+		o.setDetail("%s to %q, was %s", setting.Key, setting.Shown(value), previousValue(tx.KeyView, setting.Key))
+		err := putSetting(tx, setting.Key, &value)
 		if first && c.Now {
-			err = errors.Join(err, tx.Put(updater.Keys().Hurry(), o.deed.Who))
+			err = errors.Join(err, tx.Put(updater.Keys().Hurry(), o.audit.Who))
 		}
 		return err
 	})
 	if err == nil && first {
-		o.announce(config, c.Now)
+		o.noteFirstUpdate(config, c.Now)
 	}
 	return err
 }
 
-// announce says what the first update will do, as far as this program's plan is the release's.
-func (o *operator) announce(c record.Config, now bool) {
+// noteFirstUpdate says what the first update will do, as far as this program's plan is the release's.
+func (o *operator) noteFirstUpdate(c record.Config, now bool) {
 	var all []string
 	for _, component := range o.parts.Manifest.Components {
 		if component.Strategy == release.StopAll {
@@ -97,8 +97,8 @@ func (o *operator) announce(c record.Config, now bool) {
 		when, orElse(strings.Join(all, ", "), "nothing"))
 }
 
-// was is what a key was set to, as it may be shown.
-func was(v *state.KeyView, key string) string {
+// previousValue is what a key was set to, as it may be shown.
+func previousValue(v *state.KeyView, key string) string {
 	var value string
 	ok, err := v.Get(updater.Keys().Config(key), &value)
 	setting, unknown := record.FindSetting(key)
@@ -111,15 +111,15 @@ func was(v *state.KeyView, key string) string {
 	return strconv.Quote(setting.Shown(value))
 }
 
-// put writes a value, or removes it. What the environment takes is looked for
+// putSetting writes a value, or removes it. What the environment takes is looked for
 // anew: until then nothing is known of it, so that no release of another
 // environment is taken meanwhile.
-func put(tx *state.KeyTx, key string, value *string) error {
+func putSetting(tx *state.KeyTx, key string, value *string) error {
 	before, err := updater.LoadConfig(tx.KeyView)
 	if err != nil {
 		return err
 	}
-	if slices.Contains([]string{"env", "tag-prefix", "github-repository", "github-url", "minisign-public-key"}, key) && changes(before, key, value) {
+	if slices.Contains([]string{"env", "tag-prefix", "github-repository", "github-url", "minisign-public-key"}, key) && changesSetting(before, key, value) {
 		tx.Remove(updater.Keys().Release())
 		tx.Remove(updater.Keys().Published())
 		tx.Remove(updater.Keys().CheckFailure())
@@ -131,8 +131,8 @@ func put(tx *state.KeyTx, key string, value *string) error {
 	return tx.Put(updater.Keys().Config(key), *value)
 }
 
-// changes tells if the value (nil: the default) is another than the one before.
-func changes(before record.Config, key string, value *string) bool {
+// changesSetting tells if the value (nil: the default) is another than the one before.
+func changesSetting(before record.Config, key string, value *string) bool {
 	is := map[string]string{"env": before.Env, "tag-prefix": before.TagPrefix, "github-repository": before.GitHubRepository, "github-url": before.GitHubURL, "minisign-public-key": before.MinisignKey}
 	setting, err := record.FindSetting(key)
 	to := setting.Default
@@ -152,7 +152,7 @@ func (c configGetCmd) Run(o *operator) error {
 	if err != nil {
 		return console.Usage(err)
 	}
-	stored, err := o.stored()
+	stored, err := o.readSettings()
 	if err != nil {
 		return err
 	}
@@ -166,8 +166,8 @@ func (c configGetCmd) Run(o *operator) error {
 	return o.print(value + "\n")
 }
 
-// stored reads what was set, and can be read; it names what cannot.
-func (o *operator) stored() (stored map[string]string, err error) {
+// readSettings reads what was set, and can be read; it names what cannot.
+func (o *operator) readSettings() (stored map[string]string, err error) {
 	err = o.view(func(v *state.KeyView) error {
 		stored = map[string]string{}
 		config, err := updater.LoadConfig(v)
@@ -195,7 +195,7 @@ type configListCmd struct {
 
 // Run lists all keys.
 func (c configListCmd) Run(o *operator) error {
-	stored, err := o.stored()
+	stored, err := o.readSettings()
 	if err != nil {
 		return err
 	}
@@ -216,12 +216,12 @@ func (c configListCmd) Run(o *operator) error {
 	if c.Format != "text" {
 		return o.encode(c.Format, values)
 	}
-	return table.Write(o.streams.Out, console.Coloured(o.streams.Out))
+	return table.Write(o.streams.Out, console.CanColour(o.streams.Out))
 }
 
 type configUnsetCmd struct {
 	Key string `arg:"" help:"The key."`
-	reason
+	reasonFlag
 }
 
 // Run puts one key back to its default.
@@ -237,7 +237,7 @@ func (c configUnsetCmd) Run(o *operator) error {
 			}
 			return errors.New(c.Key + " is not set")
 		}
-		o.detail("%s, was %s", c.Key, was(tx.KeyView, c.Key))
-		return put(tx, c.Key, nil)
+		o.setDetail("%s, was %s", c.Key, previousValue(tx.KeyView, c.Key))
+		return putSetting(tx, c.Key, nil)
 	})
 }

@@ -9,9 +9,9 @@ import (
 	"bijou/updater/record"
 )
 
-// fleet judges if all is as the last update left it. Who leads has watched for long enough
+// judgeFleet judges if all is as the last update left it. Who leads has watched for long enough
 // to know; where nobody does, this is how it looks at the moment.
-func (d *statusDoc) fleet(s updater.Snapshot, now time.Time) {
+func (d *statusDoc) judgeFleet(s updater.Snapshot, now time.Time) {
 	alive := 0
 	for i, server := range d.Servers {
 		inventory := s.Inventories[server.LRN]
@@ -47,25 +47,25 @@ func (d *statusDoc) fleet(s updater.Snapshot, now time.Time) {
 	d.State = degraded
 }
 
-// findings tells what is not as it should be.
-func (d display) findings(line func(name, format string, args ...any)) {
+// writeFindings tells what is not as it should be.
+func (d statusText) writeFindings(line func(name, format string, args ...any)) {
 	for _, f := range d.doc.Findings {
 		line("finding", "%s; since %s", f, f.Since.Format(time.RFC3339))
 	}
 }
 
-// seen is how old what is shown of a server is.
-func (d display) seen(s serverDoc) string {
+// formatSeen is how old what is shown of a server is.
+func (d statusText) formatSeen(s serverDoc) string {
 	switch {
 	case s.Alive:
 		return "now"
 	case s.Seen == nil:
 		return "never"
 	}
-	return took(d.now.Sub(*s.Seen)) + " ago"
+	return formatDuration(d.now.Sub(*s.Seen)) + " ago"
 }
 
-// differs reports whether something is found on the server.
-func (d display) differs(lrn int) bool {
+// hasFinding reports whether something is found on the server.
+func (d statusText) hasFinding(lrn int) bool {
 	return slices.ContainsFunc(d.doc.Findings, func(f record.Finding) bool { return f.Server == lrn })
 }

@@ -37,8 +37,8 @@ Examples:
 
 // The lines of each log that are shown, and in a bundle.
 const (
-	shownLines  = 50
-	bundleLines = 2000
+	maxShownLines  = 50
+	maxBundleLines = 2000
 )
 
 // Run shows it.
@@ -63,13 +63,13 @@ func (c diagnoseCmd) Run(o *operator) error {
 			return err
 		})
 	})
-	text := c.about(o, doc, lrn)
+	text := c.describeServer(o, doc, lrn)
 	if err != nil { // that is a part of what is wrong; the server itself can be looked at
 		text = fmt.Sprintf("server    %d\nstore     %v\n", lrn, err)
 	}
-	text += findings("store", members)
+	text += formatHealth("store", members)
 	if here {
-		local, err := c.here(o)
+		local, err := c.inspectLocal(o)
 		if err != nil {
 			return err
 		}
@@ -78,27 +78,27 @@ func (c diagnoseCmd) Run(o *operator) error {
 		text += fmt.Sprintf("\nIts units, disks and logs are shown by neco diagnose on server %d itself.\n", lrn)
 	}
 	if c.Bundle != "" {
-		return c.bundle(o, text, doc, here)
+		return c.writeBundle(o, text, doc, here)
 	}
 	return o.print(text)
 }
 
-// about is what the store knows of the server.
-func (c diagnoseCmd) about(o *operator, doc statusDoc, lrn int) string {
+// describeServer is what the store knows of the server.
+func (c diagnoseCmd) describeServer(o *operator, doc statusDoc, lrn int) string {
 	i := slices.IndexFunc(doc.Servers, func(s serverDoc) bool { return s.LRN == lrn })
 	if i < 0 {
 		return fmt.Sprintf("server    %d, which is not registered\n", lrn)
 	}
 	doc.Servers = doc.Servers[i : i+1]
-	text, err := display{doc: doc, steps: len(o.parts.Manifest.Steps()), now: time.Now()}.text(false)
+	text, err := statusText{doc: doc, steps: len(o.parts.Manifest.Steps()), now: time.Now()}.render(false)
 	if err != nil {
 		return err.Error() + "\n"
 	}
 	return text
 }
 
-// findings lists what is known of several things, in their order.
-func findings(what string, all map[string]string) string {
+// formatHealth lists what is known of several things, in their order.
+func formatHealth(what string, all map[string]string) string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		fmt.Fprintf(&b, "%-9s %s: %s\n", what, name, sanitize.Escape(all[name]))
@@ -106,8 +106,8 @@ func findings(what string, all map[string]string) string {
 	return b.String()
 }
 
-// here is what is found on this server.
-func (c diagnoseCmd) here(o *operator) (string, error) {
+// inspectLocal is what is found on this server.
+func (c diagnoseCmd) inspectLocal(o *operator) (string, error) {
 	h, err := host.New(host.Options{Dir: c.Dir})
 	if err != nil {
 		return "", err
@@ -122,13 +122,13 @@ func (c diagnoseCmd) here(o *operator) (string, error) {
 	}
 	var b strings.Builder
 	b.WriteString("\n")
-	err = table.Write(&b, c.Bundle == "" && console.Coloured(o.streams.Out))
-	b.WriteString("\n" + host.Journal(o.ctx, "neco-worker", shownLines))
+	err = table.Write(&b, c.Bundle == "" && console.CanColour(o.streams.Out))
+	b.WriteString("\n" + host.Journal(o.ctx, "neco-worker", maxShownLines))
 	return b.String(), err
 }
 
-// bundle writes all that helps to one file.
-func (c diagnoseCmd) bundle(o *operator, text string, doc statusDoc, here bool) error {
+// writeBundle writes all that helps to one file.
+func (c diagnoseCmd) writeBundle(o *operator, text string, doc statusDoc, here bool) error {
 	return archive.WriteFile(c.Bundle, false, func(w io.Writer) error {
 		z := zip.NewWriter(w)
 		add := func(name, text string, err error) error {
@@ -141,7 +141,7 @@ func (c diagnoseCmd) bundle(o *operator, text string, doc statusDoc, here bool) 
 			}
 			return err
 		}
-		status, failed := encode("json", doc)
+		status, failed := encodeText("json", doc)
 		err := errors.Join(add("diagnose.txt", text, nil), add("status.json", status, failed))
 		for name, list := range map[string]historyCmd{"history.json": {Format: "json"}, "audit.json": {Format: "json", Audit: true}} {
 			var b strings.Builder
@@ -152,7 +152,7 @@ func (c diagnoseCmd) bundle(o *operator, text string, doc statusDoc, here bool) 
 		}
 		if here {
 			for _, unit := range []string{"neco-worker", "neco-updater"} {
-				err = errors.Join(err, add(unit+".log", host.Journal(o.ctx, unit, bundleLines), nil))
+				err = errors.Join(err, add(unit+".log", host.Journal(o.ctx, unit, maxBundleLines), nil))
 			}
 		}
 		return errors.Join(err, z.Close())

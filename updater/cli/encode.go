@@ -10,14 +10,14 @@ import (
 // encode prints data as YAML, or as JSON if that is the format; both name things
 // by their JSON tags.
 func (o *operator) encode(format string, data any) error {
-	text, err := encode(format, data)
+	text, err := encodeText(format, data)
 	if err != nil {
 		return err
 	}
 	return o.print(text)
 }
 
-func encode(format string, data any) (string, error) {
+func encodeText(format string, data any) (string, error) {
 	text, err := json.Marshal(data)
 	if err != nil {
 		return "", fmt.Errorf("internal error: %w", err)
@@ -29,15 +29,15 @@ func encode(format string, data any) (string, error) {
 	if err := yaml.Unmarshal(text, &node); err != nil { // JSON is YAML; its order stays
 		return "", fmt.Errorf("internal error: %w", err)
 	}
-	plain(&node)
+	clearStyle(&node)
 	out, err := yaml.Marshal(&node)
 	return string(out), err
 }
 
-// plain takes JSON's braces and quotes from a document.
-func plain(n *yaml.Node) {
+// clearStyle takes JSON's braces and quotes from a document.
+func clearStyle(n *yaml.Node) {
 	n.Style = 0
 	for _, c := range n.Content {
-		plain(c)
+		clearStyle(c)
 	}
 }

@@ -27,29 +27,29 @@ func (c historyCmd) Run(o *operator) error {
 		return console.Usage(fmt.Errorf("%d is no number of updates", c.N))
 	}
 	if c.Audit {
-		all, err := newest[record.Audit](o, updater.Keys().Audits(), c.N)
+		all, err := readNewest[record.Audit](o, updater.Keys().Audits(), c.N)
 		if err != nil {
 			return err
 		}
-		return show(o, c.Format, all, auditTable(all))
+		return printList(o, c.Format, all, auditTable(all))
 	}
-	all, err := newest[record.History](o, updater.Keys().AllHistory(), c.N)
+	all, err := readNewest[record.History](o, updater.Keys().AllHistory(), c.N)
 	if err != nil {
 		return err
 	}
-	return show(o, c.Format, all, historyTable(all, time.Now()))
+	return printList(o, c.Format, all, historyTable(all, time.Now()))
 }
 
-// show prints a list, or the table of it.
-func show[T any](o *operator, format string, all []T, table *console.Table) error {
+// printList prints a list, or the table of it.
+func printList[T any](o *operator, format string, all []T, table *console.Table) error {
 	if format != "text" {
 		return o.encode(format, all)
 	}
-	return table.Write(o.streams.Out, console.Coloured(o.streams.Out))
+	return table.Write(o.streams.Out, console.CanColour(o.streams.Out))
 }
 
-// newest reads the newest n below the prefix; 0 is all.
-func newest[T any](o *operator, prefix string, n int) ([]T, error) {
+// readNewest reads the newest n below the prefix; 0 is all.
+func readNewest[T any](o *operator, prefix string, n int) ([]T, error) {
 	all := []T{}
 	err := o.view(func(v *state.KeyView) error {
 		all = all[:0]
@@ -89,7 +89,7 @@ func historyTable(all []record.History, now time.Time) *console.Table {
 			if ended != nil {
 				end = *ended
 			}
-			table.Add(resultColour(result), id, started.Format(time.RFC3339), took(end.Sub(started)), by, orDash(h.From), h.To, record.ListServers(h.Servers), result, why)
+			table.Add(resultColour(result), id, started.Format(time.RFC3339), formatDuration(end.Sub(started)), by, orDash(h.From), h.To, record.ListServers(h.Servers), result, why)
 		}
 		for _, a := range h.Attempts[:max(0, len(h.Attempts)-1)] {
 			line(fmt.Sprintf("%d.%d", h.ID, a.Number), orDash(a.Who), a.StartedAt, a.EndedAt, a.Result, a.Why)
@@ -109,8 +109,8 @@ func resultColour(result string) console.Colour {
 	return ""
 }
 
-// took is a duration as people say it.
-func took(d time.Duration) string {
+// formatDuration is a duration as people say it.
+func formatDuration(d time.Duration) string {
 	if d < time.Second {
 		return "0s"
 	}

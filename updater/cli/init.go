@@ -15,7 +15,7 @@ Examples:
 
 // Run creates the keys.
 func (initCmd) Run(o *operator) error {
-	url, err := o.where()
+	url, err := o.storeURL()
 	if err != nil {
 		return err
 	}

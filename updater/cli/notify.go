@@ -29,7 +29,7 @@ func (notifyTestCmd) Run(o *operator) error {
 		return err
 	}
 	host, _ := os.Hostname()
-	a := record.Alert{ID: "test", Kind: record.AlertTest, Message: "a test, sent by " + o.deed.Who + " on " + host, At: time.Now().UTC()}
+	a := record.Alert{ID: "test", Kind: record.AlertTest, Message: "a test, sent by " + o.audit.Who + " on " + host, At: time.Now().UTC()}
 	names, err := updater.Notify(o.ctx, config, a)
 	if errors.Is(err, updater.ErrNowhere) {
 		return console.Hint(err, "neco config set notify.slack URL, or neco config set notify.webhook URL")

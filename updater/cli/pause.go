@@ -33,12 +33,12 @@ func (c pauseCmd) Run(o *operator) error {
 	if c.For > 0 {
 		until := time.Now().Add(c.For).UTC().Truncate(time.Second)
 		p.Until = &until
-		o.detail("until %s", until.Format(time.RFC3339))
+		o.setDetail("until %s", until.Format(time.RFC3339))
 	}
 	return o.update(func(tx *state.KeyTx) error { return tx.Put(updater.Keys().Pause(), p) })
 }
 
-type resumeCmd struct{ reason }
+type resumeCmd struct{ reasonFlag }
 
 // Run lets updates start again.
 func (resumeCmd) Run(o *operator) error {

@@ -48,12 +48,12 @@ type stepDoc struct {
 // Run shows the steps.
 func (c planCmd) Run(o *operator) error {
 	if c.All {
-		return c.compare(o)
+		return c.comparePlans(o)
 	}
 	m, version := o.parts.Manifest, o.parts.Version
 	if c.Version != "" && !release.Same(c.Version, version) {
 		var err error
-		if m, err = c.fetch(o); err != nil {
+		if m, err = c.fetchPlan(o); err != nil {
 			return err
 		}
 		version = c.Version
@@ -61,7 +61,7 @@ func (c planCmd) Run(o *operator) error {
 	doc := planDoc{Version: version}
 	table := console.NewTable("STEP", "NAME", "STRATEGY", "SERVICES", "ARTIFACT")
 	for _, s := range m.Steps() {
-		d := stepDoc{Step: s.Number, Name: s.Name, Strategy: string(s.Component.Strategy), Services: strings.Join(s.Component.Services, " "), Artifact: artifact(s.Component.Artifact)}
+		d := stepDoc{Step: s.Number, Name: s.Name, Strategy: string(s.Component.Strategy), Services: strings.Join(s.Component.Services, " "), Artifact: artifactName(s.Component.Artifact)}
 		doc.Steps = append(doc.Steps, d)
 		table.Add("", fmt.Sprint(d.Step), d.Name, d.Strategy, d.Services, d.Artifact)
 	}
@@ -69,11 +69,11 @@ func (c planCmd) Run(o *operator) error {
 		return o.encode(c.Format, doc)
 	}
 	o.note("release %s", version)
-	return table.Write(o.streams.Out, console.Coloured(o.streams.Out))
+	return table.Write(o.streams.Out, console.CanColour(o.streams.Out))
 }
 
-// artifact is what is installed, in a word.
-func artifact(a *release.Artifact) string {
+// artifactName is what is installed, in a word.
+func artifactName(a *release.Artifact) string {
 	switch {
 	case a == nil:
 		return ""
@@ -87,10 +87,10 @@ func artifact(a *release.Artifact) string {
 	return ""
 }
 
-// compare shows the digests of the plans in all packages, which must be one.
-func (c planCmd) compare(o *operator) error {
+// comparePlans shows the digests of the plans in all packages, which must be one.
+func (c planCmd) comparePlans(o *operator) error {
 	var plans []release.PackagedPlan
-	err := c.source(o, func(s *release.Source, dir string) (err error) {
+	err := c.withSource(o, func(s *release.Source, dir string) (err error) {
 		plans, err = s.Plans(o.ctx, c.Version, dir)
 		return err
 	})
@@ -107,12 +107,12 @@ func (c planCmd) compare(o *operator) error {
 			err = fmt.Errorf("%s says that it is of version %s", p.File, p.Version)
 		}
 	}
-	return errors.Join(table.Write(o.streams.Out, console.Coloured(o.streams.Out)), err)
+	return errors.Join(table.Write(o.streams.Out, console.CanColour(o.streams.Out)), err)
 }
 
-// fetch gets the plan of another release.
-func (c planCmd) fetch(o *operator) (m release.Manifest, err error) {
-	err = c.source(o, func(s *release.Source, dir string) (err error) {
+// fetchPlan gets the plan of another release.
+func (c planCmd) fetchPlan(o *operator) (m release.Manifest, err error) {
+	err = c.withSource(o, func(s *release.Source, dir string) (err error) {
 		if m, err = s.Manifest(o.ctx, c.Version, dir); err == nil {
 			m, err = m.For(runtime.GOARCH)
 		}
@@ -121,8 +121,8 @@ func (c planCmd) fetch(o *operator) (m release.Manifest, err error) {
 	return m, err
 }
 
-// source has f ask where releases are.
-func (c planCmd) source(o *operator, f func(s *release.Source, dir string) error) error {
+// withSource has f ask where releases are.
+func (c planCmd) withSource(o *operator, f func(s *release.Source, dir string) error) error {
 	if _, err := release.ParseVersion(c.Version); err != nil {
 		return console.Usage(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"bijou/updater"
 )
 
-type recoverCmd struct{ reason }
+type recoverCmd struct{ reasonFlag }
 
 // Help is what `neco recover --help` says besides.
 func (recoverCmd) Help() string {
@@ -21,8 +21,8 @@ release. A server that has died is unregistered before that: neco bootserver rem
 // Run clears a stopped update away. What workers said of it goes in batches,
 // since it has no bound and counts for nothing any more.
 func (recoverCmd) Run(o *operator) error {
-	err := o.decide(func(s updater.Snapshot, now time.Time) ([]updater.Change, error) {
-		return updater.Recover(s, now, o.deed.Who)
+	err := o.commitChanges(func(s updater.Snapshot, now time.Time) ([]updater.Change, error) {
+		return updater.Recover(s, now, o.audit.Who)
 	})
 	if errors.Is(err, updater.ErrNotStopped) {
 		return console.Hint(err, "neco stop stops the update that runs; neco status shows it")
@@ -30,11 +30,11 @@ func (recoverCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
-	if err := o.open(func(k *state.Keyspace) error { return o.sweep(k) }); err != nil {
+	if err := o.open(func(k *state.Keyspace) error { return o.sweepLeftovers(k) }); err != nil {
 		return err
 	}
 	return o.view(func(v *state.KeyView) error {
-		s, err := load(v, o.parts.Version)
+		s, err := loadSnapshot(v, o.parts.Version)
 		if err != nil || s.Current != nil || s.Recovery == nil {
 			return err
 		}
@@ -45,11 +45,11 @@ func (recoverCmd) Run(o *operator) error {
 	})
 }
 
-// batch is how many records go in one transaction.
-const batch = 100
+// maxSweepBatch is how many records go in one transaction.
+const maxSweepBatch = 100
 
-// sweep removes what workers have said of updates that are no more.
-func (o *operator) sweep(k *state.Keyspace) error {
+// sweepLeftovers removes what workers have said of updates that are no more.
+func (o *operator) sweepLeftovers(k *state.Keyspace) error {
 	for {
 		var left []updater.Change
 		err := k.Update(o.ctx, func(tx *state.KeyTx) error {
@@ -58,9 +58,9 @@ func (o *operator) sweep(k *state.Keyspace) error {
 				return err
 			}
 			left = updater.Leftovers(s)
-			return updater.Apply(tx, slices.Clip(left[:min(batch, len(left))]))
+			return updater.Apply(tx, slices.Clip(left[:min(maxSweepBatch, len(left))]))
 		})
-		if err != nil || len(left) <= batch {
+		if err != nil || len(left) <= maxSweepBatch {
 			return err
 		}
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 type repairCmd struct {
-	reason
+	reasonFlag
 	LRN []string `arg:"" optional:"" name:"lrn" help:"The boot servers whose components are put right; default: all."`
 }
 
@@ -29,13 +29,13 @@ Examples:
 
 // Run asks for a repair.
 func (c repairCmd) Run(o *operator) error {
-	wanted, err := lrns{c.LRN}.parse()
+	wanted, err := lrnArgs{c.LRN}.parse()
 	if err != nil {
 		return err
 	}
-	o.detail("%s", orElse(record.ListServers(wanted), "all servers"))
+	o.setDetail("%s", orElse(record.ListServers(wanted), "all servers"))
 	nothing := false
-	err = o.decide(func(s updater.Snapshot, now time.Time) ([]updater.Change, error) {
+	err = o.commitChanges(func(s updater.Snapshot, now time.Time) ([]updater.Change, error) {
 		for _, lrn := range wanted {
 			if !slices.Contains(s.Servers, lrn) {
 				return nil, console.Hint(fmt.Errorf("boot server %d is not registered", lrn), "neco bootserver list")
@@ -63,7 +63,7 @@ func (c repairCmd) Run(o *operator) error {
 					fmt.Sprintf("start neco-worker there; if the server is gone for good: neco bootserver remove %d", lrn))
 			}
 		}
-		return []updater.Change{{Key: s.Keys.Repair(), Value: record.Repair{Servers: wanted, Who: o.deed.Who}}}, nil
+		return []updater.Change{{Key: s.Keys.Repair(), Value: record.Repair{Servers: wanted, Who: o.audit.Who}}}, nil
 	})
 	if err == nil && nothing {
 		o.note("there is nothing to repair: the leader sees nothing that is not as the last update left it")

@@ -6,7 +6,7 @@ import (
 	"bijou/updater"
 )
 
-type retryCmd struct{ reason }
+type retryCmd struct{ reasonFlag }
 
 // Help is what `neco retry --help` says besides.
 func (retryCmd) Help() string {
@@ -15,7 +15,7 @@ func (retryCmd) Help() string {
 
 // Run lets a stopped update go on.
 func (retryCmd) Run(o *operator) error {
-	return o.decide(func(s updater.Snapshot, now time.Time) ([]updater.Change, error) {
-		return updater.Retry(s, now, o.deed.Who)
+	return o.commitChanges(func(s updater.Snapshot, now time.Time) ([]updater.Change, error) {
+		return updater.Retry(s, now, o.audit.Who)
 	})
 }

@@ -98,7 +98,7 @@ func (c statusCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
-	text, err := c.render(o, doc, console.Coloured(o.streams.Out))
+	text, err := c.render(o, doc, console.CanColour(o.streams.Out))
 	if err != nil {
 		return err
 	}
@@ -111,9 +111,9 @@ func (c statusCmd) Run(o *operator) error {
 // render makes the status a text.
 func (c statusCmd) render(o *operator, doc statusDoc, coloured bool) (string, error) {
 	if c.Format != "text" {
-		return encode(c.Format, doc)
+		return encodeText(c.Format, doc)
 	}
-	return display{doc: doc, steps: len(o.parts.Manifest.Steps()), now: time.Now()}.text(coloured)
+	return statusText{doc: doc, steps: len(o.parts.Manifest.Steps()), now: time.Now()}.render(coloured)
 }
 
 // watch shows the status whenever it has changed.
@@ -123,14 +123,14 @@ func (c statusCmd) watch(o *operator) error {
 	screen := console.NewScreen(o.streams.Out)
 	return o.open(func(k *state.Keyspace) error {
 		for ctx.Err() == nil {
-			revision, err := c.show(ctx, o, k, screen)
+			revision, err := c.showStatus(ctx, o, k, screen)
 			if err == nil {
 				err = k.Await(ctx, revision, "")
 			}
-			if err != nil && !errors.Is(err, context.Canceled) && !console.Unread(err) {
+			if err != nil && !errors.Is(err, context.Canceled) && !console.IsUnread(err) {
 				return err
 			}
-			if console.Unread(err) {
+			if console.IsUnread(err) {
 				return nil
 			}
 		}
@@ -138,8 +138,8 @@ func (c statusCmd) watch(o *operator) error {
 	})
 }
 
-// show shows one state of things, and says at which revision it was.
-func (c statusCmd) show(ctx context.Context, o *operator, k *state.Keyspace, screen *console.Screen) (revision int64, err error) {
+// showStatus shows one state of things, and says at which revision it was.
+func (c statusCmd) showStatus(ctx context.Context, o *operator, k *state.Keyspace, screen *console.Screen) (revision int64, err error) {
 	var doc statusDoc
 	err = k.View(ctx, func(v *state.KeyView) (err error) {
 		if doc, err = readStatus(v, o.parts.Version); err != nil {
@@ -151,7 +151,7 @@ func (c statusCmd) show(ctx context.Context, o *operator, k *state.Keyspace, scr
 	if err != nil {
 		return 0, err
 	}
-	text, err := c.render(o, doc, console.Coloured(o.streams.Out))
+	text, err := c.render(o, doc, console.CanColour(o.streams.Out))
 	if err != nil {
 		return 0, err
 	}
@@ -164,12 +164,12 @@ func (c statusCmd) show(ctx context.Context, o *operator, k *state.Keyspace, scr
 
 // readStatus reads it all at one revision.
 func readStatus(v *state.KeyView, own string) (statusDoc, error) {
-	s, err := load(v, own)
+	s, err := loadSnapshot(v, own)
 	if err != nil {
 		return statusDoc{}, err
 	}
-	doc := statusDoc{Cluster: s.Config.Cluster, ConfigFaults: s.Config.Faults, Release: s.Release, Replaced: s.Replaced(), Target: s.Target, Pause: s.Pause, Request: s.Current, Servers: servers(s)}
-	doc.State, doc.Why = overall(s, time.Now())
+	doc := statusDoc{Cluster: s.Config.Cluster, ConfigFaults: s.Config.Faults, Release: s.Release, Replaced: s.Replaced(), Target: s.Target, Pause: s.Pause, Request: s.Current, Servers: newServerDocs(s)}
+	doc.State, doc.Why = overallState(s, time.Now())
 	if s.Current != nil {
 		doc.Version = s.Current.Version
 	}
@@ -179,7 +179,7 @@ func readStatus(v *state.KeyView, own string) (statusDoc, error) {
 	} else if ok {
 		doc.Leader = &leads
 	}
-	doc.fleet(s, time.Now().UTC())
+	doc.judgeFleet(s, time.Now().UTC())
 	var failure record.CheckFailure
 	ok, err := v.Get(s.Keys.CheckFailure(), &failure)
 	if ok {
@@ -188,9 +188,9 @@ func readStatus(v *state.KeyView, own string) (statusDoc, error) {
 	return doc, err
 }
 
-// load reads what there is to decide on, with the version that the workers are: what
+// loadSnapshot reads what there is to decide on, with the version that the workers are: what
 // this program is says nothing of the servers, as long as one of them is there.
-func load(v *state.KeyView, own string) (s updater.Snapshot, err error) {
+func loadSnapshot(v *state.KeyView, own string) (s updater.Snapshot, err error) {
 	if s, err = updater.Load(v, own); err != nil {
 		return s, err
 	}
@@ -207,8 +207,8 @@ func load(v *state.KeyView, own string) (s updater.Snapshot, err error) {
 	return s, nil
 }
 
-// overall is the state of the whole, and what the leader says, or would say.
-func overall(s updater.Snapshot, now time.Time) (word, why string) {
+// overallState is the state of the whole, and what the leader says, or would say.
+func overallState(s updater.Snapshot, now time.Time) (word, why string) {
 	r := s.Current
 	s.Degraded.Findings = s.Findings(now) // who is absent only the leader knows: that is no news here
 	a := updater.Next(s, now)
@@ -225,8 +225,8 @@ func overall(s updater.Snapshot, now time.Time) (word, why string) {
 	return upToDate, strings.TrimPrefix(a.Why, upToDate+": ")
 }
 
-// servers are all that are registered, or part of the update, in numeric order.
-func servers(s updater.Snapshot) []serverDoc {
+// newServerDocs are all that are registered, or part of the update, in numeric order.
+func newServerDocs(s updater.Snapshot) []serverDoc {
 	known := map[int]*serverDoc{}
 	of := func(lrn int) *serverDoc {
 		if known[lrn] == nil {

@@ -21,7 +21,7 @@ Examples:
 
 // Run stops the update that runs.
 func (c stopCmd) Run(o *operator) error {
-	return o.decide(func(s updater.Snapshot, now time.Time) ([]updater.Change, error) {
+	return o.commitChanges(func(s updater.Snapshot, now time.Time) ([]updater.Change, error) {
 		return updater.Halt(s, now, c.Why)
 	})
 }

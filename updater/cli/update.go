@@ -15,7 +15,7 @@ type updateCmd struct {
 	Now            bool   `help:"Look for releases at once. So does the command without options."`
 	To             string `placeholder:"VERSION" help:"Update to this version, until a newer release appears."`
 	AllowDowngrade bool   `help:"Also if that is older than what the servers have."`
-	reason
+	reasonFlag
 }
 
 // Help is what `neco update --help` says besides.
@@ -33,27 +33,27 @@ func (c updateCmd) Run(o *operator) error {
 		return console.Usage(errors.New("--allow-downgrade goes with --to VERSION"))
 	}
 	if c.To == "" {
-		o.detail("looks for releases")
-		return o.update(c.look)
+		o.setDetail("looks for releases")
+		return o.update(c.requestCheck)
 	}
 	if _, err := release.ParseVersion(c.To); err != nil {
 		return console.Usage(err)
 	}
-	o.detail("to %s", c.To)
-	t, newest, err := c.find(o)
+	o.setDetail("to %s", c.To)
+	t, newest, err := c.findTarget(o)
 	if err != nil {
 		return err
 	}
-	return o.decide(func(s updater.Snapshot, _ time.Time) ([]updater.Change, error) {
+	return o.commitChanges(func(s updater.Snapshot, _ time.Time) ([]updater.Change, error) {
 		if release.Newer(newest, s.Release) {
 			s.Release = newest // the leader has not looked since
 		}
-		return c.ask(o, s, t)
+		return c.requestUpdate(o, s, t)
 	})
 }
 
-// look touches the key that has releases looked for.
-func (updateCmd) look(tx *state.KeyTx) error {
+// requestCheck touches the key that has releases looked for.
+func (updateCmd) requestCheck(tx *state.KeyTx) error {
 	config, err := updater.LoadConfig(tx.KeyView)
 	switch {
 	case err != nil:
@@ -66,10 +66,10 @@ func (updateCmd) look(tx *state.KeyTx) error {
 	return tx.Put(updater.Keys().Check(), time.Now().UTC().Format(time.RFC3339Nano)+" "+console.Caller())
 }
 
-// find asks where releases are for that version: workers would all fail to get one that
+// findTarget asks where releases are for that version: workers would all fail to get one that
 // there is not. It returns what is asked for, and the newest version that the servers
 // would take; "" is none, or not known.
-func (c updateCmd) find(o *operator) (t record.Target, newest string, err error) {
+func (c updateCmd) findTarget(o *operator) (t record.Target, newest string, err error) {
 	var s updater.Snapshot
 	err = o.view(func(v *state.KeyView) (err error) {
 		s, err = updater.Load(v, o.parts.Version)
@@ -101,8 +101,8 @@ func (c updateCmd) find(o *operator) (t record.Target, newest string, err error)
 	return t, newest, err
 }
 
-// ask writes down what is asked for.
-func (c updateCmd) ask(o *operator, s updater.Snapshot, t record.Target) ([]updater.Change, error) {
+// requestUpdate writes down what is asked for.
+func (c updateCmd) requestUpdate(o *operator, s updater.Snapshot, t record.Target) ([]updater.Change, error) {
 	if why := s.Refusal(t.Version, c.AllowDowngrade); why != "" {
 		return nil, console.Hint(errors.New(why), "to go back in earnest: neco update --to "+t.Version+" --allow-downgrade")
 	}
@@ -121,6 +121,6 @@ func (c updateCmd) ask(o *operator, s updater.Snapshot, t record.Target) ([]upda
 	if s.Pause != nil && s.Pause.On(time.Now()) {
 		o.note("updates are paused; this one begins after: neco resume")
 	}
-	t.Downgrade, t.Passed, t.Who = c.AllowDowngrade, s.Release, o.deed.Who
+	t.Downgrade, t.Passed, t.Who = c.AllowDowngrade, s.Release, o.audit.Who
 	return []updater.Change{{Key: s.Keys.Target(), Value: t}}, nil
 }

@@ -19,7 +19,7 @@ type bootserverReplaceCmd struct {
 	LRN    string `arg:"" name:"lrn" help:"Logical rack number of the dead server, and of the new one."`
 	Member string `placeholder:"NAME" help:"The dead server's member of the store's own etcd; default: its member of each component that the plan says is an etcd."`
 	Peer   string `placeholder:"URL" help:"Where the new member meets the others; default: where the dead one did."`
-	reason
+	reasonFlag
 }
 
 // Run replaces it, unless the server or its member lives, or too few of the others do.
@@ -28,15 +28,15 @@ func (c bootserverReplaceCmd) Run(o *operator) error {
 	if err != nil {
 		return console.Usage(err)
 	}
-	o.detail("%d", lrn)
+	o.setDetail("%d", lrn)
 	members := map[string]string{}
 	err = o.view(func(v *state.KeyView) error {
 		s, err := updater.Load(v, o.parts.Version)
 		if err == nil {
-			err = replaceable(s, lrn)
+			err = checkReplaceable(s, lrn)
 		}
 		if err == nil {
-			members, err = c.members(o, s.Servers, lrn)
+			members, err = c.findMembers(o, s.Servers, lrn)
 		}
 		return err
 	})
@@ -52,15 +52,15 @@ func (c bootserverReplaceCmd) Run(o *operator) error {
 		return err
 	}
 	o.note("once the new server's worker is there: neco recover, if an update is stopped, or else neco repair")
-	return o.decide(func(s updater.Snapshot, _ time.Time) ([]updater.Change, error) {
+	return o.commitChanges(func(s updater.Snapshot, _ time.Time) ([]updater.Change, error) {
 		key := s.Keys.BootServer(lrn)
 		changes := slices.DeleteFunc(updater.Unregister(s, lrn), func(c updater.Change) bool { return c.Key == key })
-		return append(changes, updater.Change{Key: key, Value: struct{}{}}), replaceable(s, lrn)
+		return append(changes, updater.Change{Key: key, Value: struct{}{}}), checkReplaceable(s, lrn)
 	})
 }
 
-// replaceable refuses a server that lives, or that an update has got half-way.
-func replaceable(s updater.Snapshot, lrn int) error {
+// checkReplaceable refuses a server that lives, or that an update has got half-way.
+func checkReplaceable(s updater.Snapshot, lrn int) error {
 	if _, alive := s.Present[lrn]; alive {
 		return fmt.Errorf("server %d lives: its worker is there; nothing was changed", lrn)
 	}
@@ -70,8 +70,8 @@ func replaceable(s updater.Snapshot, lrn int) error {
 	return nil
 }
 
-// members are the server's members, by the state URLs of their etcds.
-func (c bootserverReplaceCmd) members(o *operator, servers []int, lrn int) (map[string]string, error) {
+// findMembers are the server's members, by the state URLs of their etcds.
+func (c bootserverReplaceCmd) findMembers(o *operator, servers []int, lrn int) (map[string]string, error) {
 	if c.Member != "" {
 		return map[string]string{o.url: c.Member}, nil
 	}

@@ -19,15 +19,15 @@ import (
 	"time"
 )
 
-// repository is the demo's, and demoLimit how long each part of it may take.
+// repository is the demo's, and demoTimeout how long each part of it may take.
 const (
-	repository = "example/boot"
-	demoLimit  = 2 * time.Minute
+	repository  = "example/boot"
+	demoTimeout = 2 * time.Minute
 )
 
-// releases is a server that answers as GitHub's API does about one repository,
+// releaseServer is a server that answers as GitHub's API does about one repository,
 // and takes alerts besides.
-type releases struct {
+type releaseServer struct {
 	listener net.Listener
 	server   *http.Server
 	served   chan struct{}
@@ -38,17 +38,17 @@ type releases struct {
 	files     map[string][]byte // by path
 }
 
-// startReleases starts the server on this machine.
-func startReleases() (*releases, error) {
+// startReleaseServer starts the server on this machine.
+func startReleaseServer() (*releaseServer, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("cannot serve releases: %w", err)
 	}
-	r := &releases{listener: l, served: make(chan struct{}), alerts: make(chan string, 100), files: map[string][]byte{}}
+	r := &releaseServer{listener: l, served: make(chan struct{}), alerts: make(chan string, 100), files: map[string][]byte{}}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /api/v3/repos/"+repository+"/releases", r.list)
-	mux.HandleFunc("GET /files/", r.file)
-	mux.HandleFunc("POST /alerts", r.take)
+	mux.HandleFunc("GET /api/v3/repos/"+repository+"/releases", r.serveList)
+	mux.HandleFunc("GET /files/", r.serveFile)
+	mux.HandleFunc("POST /alerts", r.receiveAlert)
 	r.server = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	go func() { // until close
 		defer close(r.served)
@@ -57,11 +57,11 @@ func startReleases() (*releases, error) {
 	return r, nil
 }
 
-// url is where it is.
-func (r *releases) url() string { return "http://" + r.listener.Addr().String() + "/" }
+// baseURL is where it is.
+func (r *releaseServer) baseURL() string { return "http://" + r.listener.Addr().String() + "/" }
 
 // close ends it.
-func (r *releases) close() {
+func (r *releaseServer) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	if r.server.Shutdown(ctx) != nil {
@@ -70,16 +70,16 @@ func (r *releases) close() {
 	<-r.served
 }
 
-// list answers the list of releases.
-func (r *releases) list(w http.ResponseWriter, _ *http.Request) {
+// serveList answers the list of releases.
+func (r *releaseServer) serveList(w http.ResponseWriter, _ *http.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	_ = json.NewEncoder(w).Encode(r.published) // whoever hangs up does not read it
 }
 
-// file answers a release's file.
-func (r *releases) file(w http.ResponseWriter, req *http.Request) {
+// serveFile answers a release's file.
+func (r *releaseServer) serveFile(w http.ResponseWriter, req *http.Request) {
 	r.mu.Lock()
 	data, ok := r.files[req.URL.Path]
 	r.mu.Unlock()
@@ -90,8 +90,8 @@ func (r *releases) file(w http.ResponseWriter, req *http.Request) {
 	http.ServeContent(w, req, "", time.Time{}, bytes.NewReader(data))
 }
 
-// take takes an alert: of how updates end, since one sees them begin.
-func (r *releases) take(_ http.ResponseWriter, req *http.Request) {
+// receiveAlert takes an alert: of how updates end, since one sees them begin.
+func (r *releaseServer) receiveAlert(_ http.ResponseWriter, req *http.Request) {
 	var alert struct {
 		Kind    string `json:"kind"`
 		Message string `json:"message"`
@@ -101,23 +101,23 @@ func (r *releases) take(_ http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// publish makes a release of this binary and the manifest of that version.
-func (d *demo) publish(version string) error {
-	plan := manifest(version)
-	tarball, err := pack(plan)
+// publishRelease makes a release of this binary and the manifest of that version.
+func (d *demo) publishRelease(version string) error {
+	plan := makeManifest(version)
+	tarball, err := packTarball(plan)
 	if err != nil {
 		return fmt.Errorf("cannot make a release: %w", err)
 	}
 	name := fmt.Sprintf("bijou_%s_linux_%s.tar.gz", version, runtime.GOARCH)
-	d.releases.add(version, map[string][]byte{
+	d.releases.addRelease(version, map[string][]byte{
 		name: tarball, "manifest.yaml": []byte(plan),
 		"SHA256SUMS": fmt.Appendf(nil, "%x  %s\n%x  manifest.yaml\n", sha256.Sum256(tarball), name, sha256.Sum256([]byte(plan))),
 	})
 	return nil
 }
 
-// add publishes files as a release.
-func (r *releases) add(version string, files map[string][]byte) {
+// addRelease publishes files as a release.
+func (r *releaseServer) addRelease(version string, files map[string][]byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var assets []map[string]any
@@ -129,9 +129,9 @@ func (r *releases) add(version string, files map[string][]byte) {
 	r.published = slices.Insert(r.published, 0, map[string]any{"tag_name": "release-" + version, "assets": assets})
 }
 
-// pack makes a tarball of this binary and the manifest. It is not compressed: it
+// packTarball makes a tarball of this binary and the manifest. It is not compressed: it
 // does not travel far.
-func pack(manifest string) ([]byte, error) {
+func packTarball(manifest string) ([]byte, error) {
 	binary, err := os.ReadFile("/proc/self/exe")
 	if err != nil {
 		return nil, err
@@ -158,8 +158,8 @@ func pack(manifest string) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// manifest is the plan of the demo's releases.
-func manifest(version string) string {
+// makeManifest is the plan of the demo's releases.
+func makeManifest(version string) string {
 	return fmt.Sprintf(`version: %[1]s
 components:
   - name: cke

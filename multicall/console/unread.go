@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// orphanLook is the time between two looks for the process that started this one.
-const orphanLook = time.Second
+// orphanPollInterval is the time between two looks for the process that started this one.
+const orphanPollInterval = time.Second
 
 // UntilUnread returns a context that is cancelled when nobody reads any more
 // what is written there, as when `| head -1` has had its line, or when the process
@@ -48,12 +48,12 @@ func UntilUnread(ctx context.Context, w io.Writer) (unread context.Context, stop
 // for poll tells of that only (poll(2)).
 func awaitUnread(fd, end int, orphan func() bool) {
 	for !orphan() {
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd)}, {Fd: int32(end)}}, int(orphanLook/time.Millisecond))
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd)}, {Fd: int32(end)}}, int(orphanPollInterval/time.Millisecond))
 		if n > 0 || err != nil && !errors.Is(err, syscall.EINTR) {
 			return
 		}
 	}
 }
 
-// Unread tells if an error says that nobody reads what is written.
-func Unread(err error) bool { return errors.Is(err, syscall.EPIPE) }
+// IsUnread tells if an error says that nobody reads what is written.
+func IsUnread(err error) bool { return errors.Is(err, syscall.EPIPE) }

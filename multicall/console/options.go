@@ -7,11 +7,11 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// gather puts the options of a command line before its words: kong does not take
+// moveOptionsFirst puts the options of a command line before its words: kong does not take
 // up a list of words again that an option stands in, as in `run-action UNIT
 // ACTION --wait KEY=VALUE`. Commands that pass on what they do not know are left
 // alone, as is what stands behind two dashes.
-func gather(node *kong.Node, args []string) []string {
+func moveOptionsFirst(node *kong.Node, args []string) []string {
 	var options, words []string
 	for i := 0; i < len(args); i++ {
 		arg := args[i]
@@ -20,27 +20,27 @@ func gather(node *kong.Node, args []string) []string {
 		}
 		if len(arg) > 1 && arg[0] == '-' {
 			options = append(options, arg)
-			if i+1 < len(args) && awaitsValue(node, arg) {
+			if i+1 < len(args) && takesValue(node, arg) {
 				i++
 				options = append(options, args[i])
 			}
 			continue
 		}
-		child := command(node, arg)
+		child := findCommand(node, arg)
 		if len(words) > 0 || child == nil {
 			words = append(words, arg)
 			continue
 		}
 		node, options = child, append(options, arg)
-		if passes(node) {
+		if isPassthrough(node) {
 			return args
 		}
 	}
 	return slices.Concat(options, words)
 }
 
-// command finds a node's command by name; nil if it has no such.
-func command(node *kong.Node, name string) *kong.Node {
+// findCommand finds a node's command by name; nil if it has no such.
+func findCommand(node *kong.Node, name string) *kong.Node {
 	for _, child := range node.Children {
 		if child.Type == kong.CommandNode && (child.Name == name || slices.Contains(child.Aliases, name)) {
 			return child
@@ -49,22 +49,22 @@ func command(node *kong.Node, name string) *kong.Node {
 	return nil
 }
 
-// passes says if a command passes on what it does not know.
-func passes(node *kong.Node) bool {
+// isPassthrough says if a command passes on what it does not know.
+func isPassthrough(node *kong.Node) bool {
 	return node.Passthrough || slices.ContainsFunc(node.Positional, func(p *kong.Positional) bool {
 		return p.Passthrough || p.PassthroughMode != kong.PassThroughModeNone
 	})
 }
 
-// awaitsValue says if the word after an option belongs to it.
-func awaitsValue(node *kong.Node, arg string) bool {
+// takesValue says if the word after an option belongs to it.
+func takesValue(node *kong.Node, arg string) bool {
 	if name, long := strings.CutPrefix(arg, "--"); long {
-		f := option(node, func(f *kong.Flag) bool { return f.Name == name || slices.Contains(f.Aliases, name) })
+		f := findFlag(node, func(f *kong.Flag) bool { return f.Name == name || slices.Contains(f.Aliases, name) })
 		return f != nil && !f.IsBool() && !f.IsCounter()
 	}
 	letters := []rune(arg[1:])
 	for i, letter := range letters {
-		f := option(node, func(f *kong.Flag) bool { return f.Short == letter })
+		f := findFlag(node, func(f *kong.Flag) bool { return f.Short == letter })
 		if f == nil || !f.IsBool() && !f.IsCounter() {
 			return f != nil && i == len(letters)-1
 		}
@@ -72,8 +72,8 @@ func awaitsValue(node *kong.Node, arg string) bool {
 	return false
 }
 
-// option finds an option of a command or of those that it is one of.
-func option(node *kong.Node, is func(*kong.Flag) bool) *kong.Flag {
+// findFlag finds an option of a command or of those that it is one of.
+func findFlag(node *kong.Node, is func(*kong.Flag) bool) *kong.Flag {
 	for ; node != nil; node = node.Parent {
 		if i := slices.IndexFunc(node.Flags, is); i >= 0 {
 			return node.Flags[i]

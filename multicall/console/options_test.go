@@ -42,7 +42,7 @@ func TestGather(t *testing.T) {
 		"do --unit u cmd --wait -e":     "do --unit u cmd --wait -e",
 		"--env x do cmd a --unit other": "--env x do cmd a --unit other",
 	} {
-		got := strings.Join(gather(parser.Model.Node, strings.Fields(args)), " ")
+		got := strings.Join(moveOptionsFirst(parser.Model.Node, strings.Fields(args)), " ")
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", args, diff)
 		}

@@ -11,15 +11,15 @@ import (
 	"bijou/updater/record"
 )
 
-// display is the status for people.
-type display struct {
+// statusText is the status for people.
+type statusText struct {
 	doc   statusDoc
 	steps int // of this program's plan, until a worker says how many its own has
 	now   time.Time
 }
 
-// text is all of it.
-func (d display) text(coloured bool) (string, error) {
+// render is all of it.
+func (d statusText) render(coloured bool) (string, error) {
 	var b strings.Builder
 	line := func(name, format string, args ...any) {
 		fmt.Fprintf(&b, "%-9s %s\n", name, sanitize.Escape(fmt.Sprintf(format, args...)))
@@ -27,21 +27,21 @@ func (d display) text(coloured bool) (string, error) {
 	if d.doc.Cluster != "" {
 		line("cluster", "%s", d.doc.Cluster)
 	}
-	line("state", "%s%s", d.doc.State, behind(": ", d.doc.Why))
+	line("state", "%s%s", d.doc.State, prefixIfSet(": ", d.doc.Why))
 	line("version", "%s", orElse(d.doc.Version, "none yet"))
 	line("release", "%s", orElse(d.doc.Release, "none known"))
 	if d.doc.Replaced != "" {
 		line("replaced", "%s", d.doc.Replaced)
 	}
 	if l := d.doc.Leader; l != nil {
-		line("leader", "process %d on %s, for %s", l.PID, l.Host, took(d.now.Sub(l.Since)))
+		line("leader", "process %d on %s, for %s", l.PID, l.Host, formatDuration(d.now.Sub(l.Since)))
 	} else {
 		line("leader", "none: no neco-updater runs")
 	}
-	d.wishes(line)
-	d.request(line)
-	d.findings(line)
-	table := d.table()
+	d.writeConditions(line)
+	d.writeUpdate(line)
+	d.writeFindings(line)
+	table := d.serverTable()
 	if table.Empty() {
 		return b.String(), nil
 	}
@@ -50,8 +50,8 @@ func (d display) text(coloured bool) (string, error) {
 	return b.String(), err
 }
 
-// wishes tells what operators have asked for, and what is wrong with the source.
-func (d display) wishes(line func(name, format string, args ...any)) {
+// writeConditions tells what operators have asked for, and what is wrong with the source.
+func (d statusText) writeConditions(line func(name, format string, args ...any)) {
 	for _, fault := range d.doc.ConfigFaults {
 		line("config", "cannot read %s", fault)
 	}
@@ -63,15 +63,15 @@ func (d display) wishes(line func(name, format string, args ...any)) {
 		if p.Until != nil {
 			until = "until " + p.Until.Format(time.RFC3339)
 		}
-		line("paused", "%s%s", until, behind(": ", p.Why))
+		line("paused", "%s%s", until, prefixIfSet(": ", p.Why))
 	}
 	if f := d.doc.CheckFail; f != nil {
 		line("check", "failed at %s: %s", f.At.Format(time.RFC3339), f.Message)
 	}
 }
 
-// request tells of the update that runs, or did last.
-func (d display) request(line func(name, format string, args ...any)) {
+// writeUpdate tells of the update that runs, or did last.
+func (d statusText) writeUpdate(line func(name, format string, args ...any)) {
 	r := d.doc.Request
 	if r == nil {
 		return
@@ -87,14 +87,14 @@ func (d display) request(line func(name, format string, args ...any)) {
 	if r.EndedAt != nil {
 		until = *r.EndedAt
 	}
-	line("update", "%d to %s of servers %s, attempt %d: %s after %s", r.ID, r.Version, record.ListServers(r.Servers), r.Attempt, end, took(until.Sub(r.StartedAt)))
+	line("update", "%d to %s of servers %s, attempt %d: %s after %s", r.ID, r.Version, record.ListServers(r.Servers), r.Attempt, end, formatDuration(until.Sub(r.StartedAt)))
 	if len(r.Missing) > 0 {
 		line("missing", "no worker is alive on server %s", record.ListServers(r.Missing))
 	}
 }
 
-// table is servers by steps.
-func (d display) table() *console.Table {
+// serverTable is servers by steps.
+func (d statusText) serverTable() *console.Table {
 	columns := []string{"SERVER", "WORKER", "STEPS", "AT", "STATE"}
 	if d.doc.State == degraded {
 		columns = append(columns, "SEEN")
@@ -107,30 +107,30 @@ func (d display) table() *console.Table {
 		}
 	}
 	for _, s := range d.doc.Servers {
-		word, colour := d.state(s)
+		word, colour := d.serverState(s)
 		at := ""
 		if s.Record != nil && !s.Record.Finished {
 			at = fmt.Sprintf("%d %s", s.Record.Step, s.Record.StepName)
 		}
-		row := []string{fmt.Sprint(s.LRN), d.worker(s), bar(s, steps), at, word}
+		row := []string{fmt.Sprint(s.LRN), d.workerVersion(s), stepBar(s, steps), at, word}
 		if d.doc.State == degraded {
-			row = append(row, d.seen(s))
+			row = append(row, d.formatSeen(s))
 		}
 		table.Add(colour, row...)
 	}
 	return table
 }
 
-// worker is which version lives on the server.
-func (d display) worker(s serverDoc) string {
+// workerVersion is which version lives on the server.
+func (d statusText) workerVersion(s serverDoc) string {
 	if !s.Alive {
 		return "not alive"
 	}
 	return s.Worker
 }
 
-// state is one server's, in a word or more.
-func (d display) state(s serverDoc) (string, console.Colour) {
+// serverState is one server's, in a word or more.
+func (d statusText) serverState(s serverDoc) (string, console.Colour) {
 	missing := d.doc.Request != nil && slices.Contains(d.doc.Request.Missing, s.LRN)
 	switch w := s.Record; {
 	case w != nil && w.Error && len(w.WaitedFor) > 0:
@@ -139,7 +139,7 @@ func (d display) state(s serverDoc) (string, console.Colour) {
 		return "failed: " + w.Message, console.Red
 	case missing:
 		return "missing", console.Red
-	case d.doc.State == degraded && d.differs(s.LRN):
+	case d.doc.State == degraded && d.hasFinding(s.LRN):
 		return "differs", console.Yellow
 	case w != nil && w.Finished:
 		return "done", console.Green
@@ -157,8 +157,8 @@ func (d display) state(s serverDoc) (string, console.Colour) {
 	return "", ""
 }
 
-// bar is one character a step.
-func bar(s serverDoc, steps int) string {
+// stepBar is one character a step.
+func stepBar(s serverDoc, steps int) string {
 	w := s.Record
 	switch {
 	case w == nil:
@@ -176,8 +176,8 @@ func bar(s serverDoc, steps int) string {
 	return strings.Repeat("#", at-1) + sign + strings.Repeat(".", max(0, steps-at))
 }
 
-// behind puts a text behind something, if there is one.
-func behind(what, text string) string {
+// prefixIfSet puts a text behind something, if there is one.
+func prefixIfSet(what, text string) string {
 	if text == "" {
 		return ""
 	}

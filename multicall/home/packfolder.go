@@ -13,13 +13,13 @@ import (
 	"bijou/state/durable"
 )
 
-// Portable is the state's URL as it holds in a copy of the environment's folder, and
+// PortableState is the state's URL as it holds in a copy of the environment's folder, and
 // the files in it that the URL names.
-func (e Environment) Portable() (url string, files []string, err error) {
-	if url, err = e.relative(e.State); err != nil {
+func (e Environment) PortableState() (url string, files []string, err error) {
+	if url, err = e.relativeURL(e.State); err != nil {
 		return "", nil, err
 	}
-	_, err = mapFiles(url, func(_, path string) (string, error) {
+	_, err = mapCredentialFiles(url, func(_, path string) (string, error) {
 		if !filepath.IsAbs(path) {
 			files = append(files, path)
 		}
@@ -28,8 +28,8 @@ func (e Environment) Portable() (url string, files []string, err error) {
 	return url, files, err
 }
 
-// Located is the URL that Portable has made, for this environment's folder.
-func (e Environment) Located(url string) (string, error) { return e.absolute(url) }
+// LocateState is the URL that Portable has made, for this environment's folder.
+func (e Environment) LocateState(url string) (string, error) { return e.absoluteURL(url) }
 
 // PackFolder writes what a folder holds as a tar archive. It may be in use: a file
 // that grows is written as long as it was, one that shrinks is filled up with zeros,

@@ -6,8 +6,8 @@ import (
 	"os/user"
 )
 
-// Caller names who calls, for records: USER@HOST, with the user who became root by sudo.
-// What others say in SUDO_USER counts for nothing.
+// Caller returns who calls, for records: USER@HOST, with the user who became root by sudo.
+// SUDO_USER is not believed of anybody else.
 func Caller() string {
 	name, suffix := fmt.Sprintf("uid %d", os.Getuid()), ""
 	if u, err := user.Current(); err == nil {

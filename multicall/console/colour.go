@@ -5,7 +5,7 @@ import (
 	"os"
 )
 
-// Colour is how a text is to stand out on a terminal.
+// Colour is a terminal's way to make a text stand out.
 type Colour string
 
 // The colours, as terminals take them (ECMA-48).
@@ -17,11 +17,11 @@ const (
 	Dim    Colour = "2"
 )
 
-// CanColour tells if what is written there may have colours: it is a terminal,
-// and NO_COLOR (no-color.org) is not set.
+// CanColour reports whether what is written there may have colours: it is a terminal, and
+// NO_COLOR (no-color.org) is not set.
 func CanColour(w io.Writer) bool {
 	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && IsTerminal(w)
 }
 
-// Paint puts a text into a colour.
+// Paint wraps a text in a colour.
 func Paint(c Colour, text string) string { return "\x1b[" + string(c) + "m" + text + "\x1b[0m" }

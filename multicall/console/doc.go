@@ -32,7 +32,7 @@ func Process() Streams {
 	return Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
 }
 
-// IsTerminal tells if the stream is a terminal that somebody looks at.
+// IsTerminal reports whether the stream is a terminal that somebody looks at.
 func IsTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))

@@ -7,7 +7,6 @@ import (
 	"strings"
 )
 
-// hintedError is an error with advice for the operator.
 type hintedError struct {
 	error
 	hints []string
@@ -23,7 +22,6 @@ func Hint(err error, hints ...string) error {
 	return hintedError{error: err, hints: hints}
 }
 
-// usageError is an error in how an applet was called.
 type usageError struct{ error }
 
 func (u usageError) Unwrap() error { return u.error }
@@ -31,13 +29,13 @@ func (u usageError) Unwrap() error { return u.error }
 // Usage marks an error as wrong usage: exit code 2 instead of 1.
 func Usage(err error) error { return usageError{err} }
 
-// exitError is an error that ends with an exit code of its own.
+// exitError ends an applet with an exit code of its own.
 type exitError struct {
 	error // nil: nothing is printed
 	code  int
 }
 
-// Error is empty where there is nothing to say.
+// Error is empty if there is nothing to print.
 func (e exitError) Error() string {
 	if e.error == nil {
 		return ""
@@ -47,8 +45,8 @@ func (e exitError) Error() string {
 
 func (e exitError) Unwrap() error { return e.error }
 
-// Exit makes an applet end with that exit code; err, if any, is reported. Code 0
-// without an error is nil.
+// Exit makes an applet end with that exit code; err, if any, is reported. Code 0 without
+// an error is nil.
 func Exit(code int, err error) error {
 	if code == ExitOK && err == nil {
 		return nil
@@ -56,8 +54,8 @@ func Exit(code int, err error) error {
 	return exitError{error: err, code: code}
 }
 
-// Report prints the error and its hints, and answers the exit code that goes
-// with it; nil and ErrHelped print nothing and answer 0.
+// Report prints the error and its hints, and returns the exit code that goes with it; nil
+// and ErrHelped print nothing and return 0.
 func Report(w io.Writer, err error) int {
 	if err == nil || errors.Is(err, ErrHelped) {
 		return ExitOK
@@ -77,7 +75,7 @@ func Report(w io.Writer, err error) int {
 	return ends.code
 }
 
-// collectHints collects the advice of the whole chain, the outermost first.
+// collectHints returns the hints of the whole chain, the outermost first.
 func collectHints(err error) []string {
 	var all []string
 	for err != nil {

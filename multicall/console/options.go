@@ -7,10 +7,9 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// moveOptionsFirst puts the options of a command line before its words: kong does not take
-// up a list of words again that an option stands in, as in `run-action UNIT
-// ACTION --wait KEY=VALUE`. Commands that pass on what they do not know are left
-// alone, as is what stands behind two dashes.
+// moveOptionsFirst puts options before words: kong does not resume a list of words after
+// an option inside it, as in `run-action UNIT ACTION --wait KEY=VALUE`. Commands that pass
+// on what they do not know are left alone, as is what follows two dashes.
 func moveOptionsFirst(node *kong.Node, args []string) []string {
 	var options, words []string
 	for i := 0; i < len(args); i++ {
@@ -39,7 +38,6 @@ func moveOptionsFirst(node *kong.Node, args []string) []string {
 	return slices.Concat(options, words)
 }
 
-// findCommand finds a node's command by name; nil if it has no such.
 func findCommand(node *kong.Node, name string) *kong.Node {
 	for _, child := range node.Children {
 		if child.Type == kong.CommandNode && (child.Name == name || slices.Contains(child.Aliases, name)) {
@@ -49,14 +47,13 @@ func findCommand(node *kong.Node, name string) *kong.Node {
 	return nil
 }
 
-// isPassthrough says if a command passes on what it does not know.
 func isPassthrough(node *kong.Node) bool {
 	return node.Passthrough || slices.ContainsFunc(node.Positional, func(p *kong.Positional) bool {
 		return p.Passthrough || p.PassthroughMode != kong.PassThroughModeNone
 	})
 }
 
-// takesValue says if the word after an option belongs to it.
+// takesValue reports whether the word after an option belongs to it.
 func takesValue(node *kong.Node, arg string) bool {
 	if name, long := strings.CutPrefix(arg, "--"); long {
 		f := findFlag(node, func(f *kong.Flag) bool { return f.Name == name || slices.Contains(f.Aliases, name) })
@@ -72,7 +69,7 @@ func takesValue(node *kong.Node, arg string) bool {
 	return false
 }
 
-// findFlag finds an option of a command or of those that it is one of.
+// findFlag searches the command and those above it.
 func findFlag(node *kong.Node, is func(*kong.Flag) bool) *kong.Flag {
 	for ; node != nil; node = node.Parent {
 		if i := slices.IndexFunc(node.Flags, is); i >= 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// ErrHelped says that help was asked for and printed; nothing else is to be done.
+// ErrHelped means that help was asked for and printed; nothing else is to be done.
 var ErrHelped = errors.New("help was printed")
 
 // Command describes one applet's command line.
@@ -20,11 +20,11 @@ type Command struct {
 	Options []kong.Option
 }
 
-// exitPanic carries kong's wish to end the process back to Parse.
+// exitPanic carries kong's call to exit back to Parse.
 type exitPanic int
 
-// Parse reads args into the command's grammar. It returns ErrHelped after
-// --help, and what it finds wrong as a usage error with a hint.
+// Parse reads args into the command's grammar. It returns ErrHelped after --help, and
+// wrong arguments as a usage error with a hint.
 func Parse(s Streams, c Command, args []string) (parsed *kong.Context, err error) {
 	defer func() {
 		switch r := recover().(type) {
@@ -54,8 +54,8 @@ func Parse(s Streams, c Command, args []string) (parsed *kong.Context, err error
 	return parsed, nil
 }
 
-// OrHelp is args as they are given to Parse by an applet that has commands:
-// nothing at all, and "help COMMAND", ask for help.
+// OrHelp returns the args that an applet with commands gives to Parse: no args, and "help
+// COMMAND", ask for help.
 func OrHelp(args []string) []string {
 	switch {
 	case len(args) == 0:
@@ -66,8 +66,8 @@ func OrHelp(args []string) []string {
 	return args
 }
 
-// checkText refuses what is not UTF-8: kong would put replacement characters in
-// its place, and a value other than the given one be stored.
+// checkText refuses what is not UTF-8: kong would put replacement characters in its place,
+// and a value other than the given one be stored.
 func checkText(args []string) error {
 	for _, a := range args {
 		if !utf8.ValidString(a) {
@@ -77,8 +77,8 @@ func checkText(args []string) error {
 	return nil
 }
 
-// unknownCommand says so if the first word is none of the commands; kong calls
-// it an unexpected argument.
+// unknownCommand replaces kong's text if the first word is none of the commands: kong
+// calls it an unexpected argument.
 func unknownCommand(parser *kong.Kong, err error) error {
 	var pe *kong.ParseError
 	if !errors.As(err, &pe) || pe.Context == nil || pe.Context.Selected() != nil || len(parser.Model.Children) == 0 {
@@ -95,8 +95,7 @@ func unknownCommand(parser *kong.Kong, err error) error {
 	return fmt.Errorf("there is no command %q", word)
 }
 
-// helpCommand names the command whose help describes what was called wrongly,
-// without the aliases that kong adds.
+// helpCommand leaves out the aliases that kong adds.
 func helpCommand(name string, err error) string {
 	var pe *kong.ParseError
 	if !errors.As(err, &pe) || pe.Context == nil {

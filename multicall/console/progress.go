@@ -17,8 +17,8 @@ const (
 	maxBarWidth = 40
 )
 
-// Progress tells how far long work is: a bar on a terminal, else a line now and
-// then. Short work is not spoken of. It is for one goroutine.
+// Progress shows how far long work is: a bar on a terminal, else a line now and then.
+// Short work is not mentioned. It is for one goroutine.
 type Progress struct {
 	w        io.Writer
 	now      func() time.Time
@@ -32,8 +32,8 @@ type Progress struct {
 // Its clock is time.Now, but for tests.
 func NewProgress(w io.Writer, now func() time.Time) *Progress { return &Progress{w: w, now: now} }
 
-// At says that done of total steps are done of what is called so. Once all are,
-// the bar goes.
+// At reports that done of total steps of what is called so are done. Once all are, the bar
+// is removed.
 func (p *Progress) At(what string, done, total int) {
 	now := p.now()
 	if p.what != what || p.begun.IsZero() {
@@ -51,7 +51,7 @@ func (p *Progress) At(what string, done, total int) {
 	}
 }
 
-// End takes the bar away: the work is over, or something else is to be printed.
+// End removes the bar: the work is over, or something else is to be printed.
 func (p *Progress) End() {
 	if p.barShown {
 		io.WriteString(p.w, "\r\x1b[K")
@@ -59,7 +59,6 @@ func (p *Progress) End() {
 	p.barShown, p.begun = false, time.Time{}
 }
 
-// drawBar draws the bar in place.
 func (p *Progress) drawBar(now time.Time, done, total int) {
 	if now.Sub(p.begun) < progressDelay {
 		return
@@ -68,9 +67,8 @@ func (p *Progress) drawBar(now time.Time, done, total int) {
 	io.WriteString(p.w, "\r"+formatBar(p.what, done, total, SizeOf(p.w).Width)+"\x1b[K")
 }
 
-// formatBar is a line as "units added [####    ] 50 of 100"; without room for a bar it
-// is the words only, cut to the width. A terminal's last column stays free, since
-// some wrap there.
+// formatBar returns "units added [####    ] 50 of 100"; without room for a bar the words
+// only, cut to the width. A terminal's last column stays free, since some wrap there.
 func formatBar(what string, done, total, width int) string {
 	left, right := what+" ", fmt.Sprintf(" %d of %d", done, total)
 	room := min(maxBarWidth, width-1-len([]rune(left))-len(right)-2)
@@ -81,7 +79,6 @@ func formatBar(what string, done, total, width int) string {
 	return left + "[" + strings.Repeat("#", full) + strings.Repeat(" ", room-full) + "]" + right
 }
 
-// formatLines is a number of lines.
 func formatLines(n int) string {
 	if n == 1 {
 		return "1 line"

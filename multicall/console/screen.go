@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Screen shows a text that changes: on a terminal each takes the place of the
-// one before, elsewhere they follow each other. It is for one goroutine.
+// Screen shows a text that changes: on a terminal each version replaces the one before,
+// elsewhere they follow each other. It is for one goroutine.
 type Screen struct {
 	w     io.Writer
 	above int    // lines of the text that stands on the terminal
@@ -18,8 +18,8 @@ type Screen struct {
 // NewScreen returns a screen on that stream.
 func NewScreen(w io.Writer) *Screen { return &Screen{w: w} }
 
-// Show shows the text, unless it is what was shown last. Elsewhere than on a
-// terminal the separator comes between two texts.
+// Show shows the text, unless it is what was shown last. Elsewhere than on a terminal the
+// separator comes between two texts.
 func (s *Screen) Show(text, separator string) error {
 	if s.shown && text == s.last {
 		return nil
@@ -36,8 +36,8 @@ func (s *Screen) Show(text, separator string) error {
 	return err
 }
 
-// redraw goes up to where the last text began, and writes over it in one write,
-// so that nothing flickers. Line ends are cleared as they are passed.
+// redraw overwrites the last text in one write, so that nothing flickers. Line ends are
+// cleared as they are passed.
 func (s *Screen) redraw(text string) error {
 	var b strings.Builder
 	if s.above > 0 {

@@ -31,7 +31,7 @@ func (t *Table) Add(colour Colour, cells ...string) {
 	t.rows = append(t.rows, row{cells: plain, colour: colour})
 }
 
-// Empty tells if the table has no rows.
+// Empty reports whether the table has no rows.
 func (t *Table) Empty() bool { return len(t.rows) == 0 }
 
 // Write prints the table; nothing if it has no rows.
@@ -49,7 +49,6 @@ func (t *Table) Write(w io.Writer, coloured bool) error {
 	return err
 }
 
-// columnWidths is how many characters each column needs.
 func (t *Table) columnWidths() []int {
 	widths := make([]int, len(t.heading))
 	for _, r := range append([]row{{cells: t.heading}}, t.rows...) {
@@ -60,8 +59,7 @@ func (t *Table) columnWidths() []int {
 	return widths
 }
 
-// writeRow pads the cells; the colour is put around the whole line, so that it
-// has no part in the widths.
+// writeRow puts the colour around the whole line, so that it does not count in the widths.
 func writeRow(b *strings.Builder, r row, widths []int, coloured bool) {
 	var line strings.Builder
 	for i, cell := range r.cells {

@@ -7,14 +7,14 @@ import (
 	"golang.org/x/term"
 )
 
-// CanRedraw tells if what is written there can be redrawn in place: it is a
+// CanRedraw reports whether what is written there can be redrawn in place: it is a
 // terminal that moves its cursor.
 func CanRedraw(stream any) bool { return os.Getenv("TERM") != "dumb" && IsTerminal(stream) }
 
 // Size is a terminal's, in characters.
 type Size struct{ Width, Height int }
 
-// SizeOf is the size of the terminal that the stream is; 80 by 24 if it does not say.
+// SizeOf returns the size of the terminal that the stream is; 80 by 24 if it does not say.
 func SizeOf(stream any) Size {
 	size := Size{Width: 80, Height: 24}
 	f, ok := stream.(*os.File)
@@ -27,9 +27,8 @@ func SizeOf(stream any) Size {
 	return size
 }
 
-// Fit cuts a text to the terminal: lines that would be wrapped, and those below
-// its foot, of which a last line tells. Colours take no room and end with their
-// line.
+// Fit cuts a text to the terminal: lines that would be wrapped, and those below its foot,
+// which a last line counts. Colours take no room and end with their line.
 func Fit(text string, s Size) string {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	if len(lines) >= s.Height && s.Height > 1 {
@@ -42,7 +41,6 @@ func Fit(text string, s Size) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// fitLine cuts a line to so many characters.
 func fitLine(line string, width int) string {
 	n, escape := 0, false
 	for i, r := range line {

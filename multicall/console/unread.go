@@ -12,13 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// orphanPollInterval is the time between two looks for the process that started this one.
 const orphanPollInterval = time.Second
 
-// UntilUnread returns a context that is cancelled when nobody reads any more
-// what is written there, as when `| head -1` has had its line, or when the process
-// that started this one has ended: who waits for something to print would not find
-// out. The stop function frees what that takes, and must be called.
+// UntilUnread returns a context that is cancelled when nobody reads any more what is
+// written there, as when `| head -1` has had its line, or when the process that started
+// this one has ended: a process that waits for something to print would not notice
+// otherwise. The stop function frees what that takes, and must be called.
 func UntilUnread(ctx context.Context, w io.Writer) (unread context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	f, ok := w.(*os.File)
@@ -43,9 +42,9 @@ func UntilUnread(ctx context.Context, w io.Writer) (unread context.Context, stop
 	}
 }
 
-// awaitUnread returns when the other end of a pipe, socket or terminal is closed,
-// or the other descriptor's is, or this process is an orphan. With no events asked
-// for poll tells of that only (poll(2)).
+// awaitUnread returns when the other end of a pipe, socket or terminal is closed, or the
+// other descriptor's is, or this process is an orphan. Without requested events poll
+// reports nothing else (poll(2)).
 func awaitUnread(fd, end int, orphan func() bool) {
 	for !orphan() {
 		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd)}, {Fd: int32(end)}}, int(orphanPollInterval/time.Millisecond))
@@ -55,5 +54,5 @@ func awaitUnread(fd, end int, orphan func() bool) {
 	}
 }
 
-// IsUnread tells if an error says that nobody reads what is written.
+// IsUnread reports whether an error means that nobody reads what is written.
 func IsUnread(err error) bool { return errors.Is(err, syscall.EPIPE) }

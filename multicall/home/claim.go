@@ -36,8 +36,8 @@ func (h Home) Claim(name string) (*Claim, error) {
 	}
 }
 
-// lockFolder locks the folder; nil without an error means that the folder went away
-// meanwhile and is to be made again.
+// lockFolder returns nil without an error if the folder was removed meanwhile and has to
+// be made again.
 func lockFolder(path string) (*Claim, error) {
 	dir, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -60,14 +60,13 @@ func lockFolder(path string) (*Claim, error) {
 	return &Claim{dir: dir}, nil
 }
 
-// isSameFolder tells if the open folder is what the path leads to.
 func isSameFolder(dir *os.File, path string) bool {
 	opened, errA := dir.Stat()
 	named, errB := os.Stat(path)
 	return errA == nil && errB == nil && os.SameFile(opened, named)
 }
 
-// Bootstrapped tells if the folder holds an environment already.
+// Bootstrapped reports whether the folder holds an environment already.
 func (c *Claim) Bootstrapped() bool {
 	_, err := os.Stat(filepath.Join(c.dir.Name(), recordFile))
 	return err == nil
@@ -105,8 +104,7 @@ func (c *Claim) Remove() error {
 // Release gives the claim up.
 func (c *Claim) Release() { _ = c.dir.Close() }
 
-// removeAll is os.RemoveAll for trees in which a charm has made folders
-// read-only.
+// removeAll is os.RemoveAll for trees in which a charm has made folders read-only.
 func removeAll(path string) error {
 	err := os.RemoveAll(path)
 	if !errors.Is(err, os.ErrPermission) {

@@ -23,10 +23,10 @@ const credentialsFolder = "credentials"
 // credentialOptions are the options of a state's URL that name files.
 var credentialOptions = []string{"ca", "cert", "key", "password-file"}
 
-// KeepCredentials copies the files that a state's URL names into the environment's
-// folder, readable by its owner only, and answers the URL that names the copies.
-// It may be repeated. A copy's name tells its content, so that none takes the place
-// of one that is in use.
+// KeepCredentials copies the files that a state's URL names into the environment's folder,
+// readable by its owner only, and returns the URL that names the copies. It may be
+// repeated. A copy's name has its content's checksum, so that none replaces one that is in
+// use.
 func (e Environment) KeepCredentials(state string) (string, error) {
 	return mapCredentialFiles(state, func(option, path string) (string, error) {
 		data, err := os.ReadFile(path)
@@ -49,7 +49,6 @@ func (e Environment) KeepCredentials(state string) (string, error) {
 	})
 }
 
-// isSecret says if the file of that option is nobody else's to read.
 func isSecret(option string) bool { return option == "key" || option == "password-file" }
 
 // DropCredentials removes the copies that the state's URL does not name.
@@ -72,8 +71,8 @@ func (e Environment) DropCredentials() error {
 	return err
 }
 
-// absoluteURL is a state's URL with the files in the environment's folder named by
-// their whole paths, as processes want them.
+// absoluteURL resolves files in the environment's folder to absolute paths, as processes
+// want them.
 func (e Environment) absoluteURL(state string) (string, error) {
 	dir, err := filepath.Abs(e.Dir)
 	if err != nil {
@@ -90,12 +89,11 @@ func (e Environment) absoluteURL(state string) (string, error) {
 	})
 }
 
-// sqliteScheme begins the URL of a state in a file.
 const sqliteScheme = "sqlite:"
 
-// relativeURL is a state's URL with those files named from the folder, so that the
-// record holds in the folder wherever that is. What stands there already is left as it
-// is: a bijou of before named its file by the whole path, and may be gone back to.
+// relativeURL names those files relative to the folder, so that the record holds wherever
+// the folder is. What the record says already is left as it is: older binaries name their
+// file by its absolute path, and may be gone back to.
 func (e Environment) relativeURL(state string) (string, error) {
 	if was, err := readRecord(e.Dir); err == nil && was.State != "" {
 		if same, err := e.absoluteURL(was.State); err == nil && same == state {
@@ -113,8 +111,8 @@ func (e Environment) relativeURL(state string) (string, error) {
 	})
 }
 
-// mapCredentialFiles answers a state's URL with another path for each file that it names. A
-// URL that cannot be read is answered as it is: whoever opens it says why.
+// mapCredentialFiles replaces the path of each file that a state's URL names. A URL that
+// cannot be parsed is returned as it is: whoever opens it reports why.
 func mapCredentialFiles(state string, path func(option, path string) (string, error)) (string, error) {
 	place, query, ok := strings.Cut(state, "?")
 	if !ok || !strings.HasPrefix(state, "etcd") {

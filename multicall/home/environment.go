@@ -13,7 +13,6 @@ import (
 	"bijou/state/durable"
 )
 
-// recordFile is the name of an environment's own file.
 const recordFile = "environment.yaml"
 
 // Record is what environment.yaml holds: what must be known to reach the
@@ -27,8 +26,8 @@ type Record struct {
 	Phase    string `yaml:"phase,omitempty"`
 }
 
-// Removing is the phase of an environment whose units are gone, and whose
-// processes, store and files go now: who finds it so goes on with that.
+// Removing is the phase of an environment whose units are gone, and whose processes, store
+// and files are being removed: whoever finds it continues with that.
 const Removing = "removing"
 
 // Environment is one environment's folder and record.
@@ -63,7 +62,6 @@ func Load(dir string) (Environment, error) {
 	return e, nil
 }
 
-// readRecord reads environment.yaml as it stands.
 func readRecord(dir string) (r Record, err error) {
 	data, err := os.ReadFile(filepath.Join(dir, recordFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -78,8 +76,8 @@ func readRecord(dir string) (r Record, err error) {
 	return r, nil
 }
 
-// Save writes environment.yaml, which makes the environment exist. It lasts once Save
-// has returned.
+// Save writes environment.yaml, which makes the environment exist. Once Save has returned
+// it outlasts a loss of power.
 func (e Environment) Save() error {
 	record := e.Record
 	var err error
@@ -108,8 +106,8 @@ func (e Environment) ToolsDir() string { return filepath.Join(e.Dir, "tools", e.
 // MachineDir is a local machine's folder.
 func (e Environment) MachineDir(id string) string { return filepath.Join(e.Dir, "machines", id) }
 
-// MachineDirs are the folders of the local machines that there are, machine 0's
-// first, be it there or not.
+// MachineDirs returns the folders of the local machines that there are, machine 0's first,
+// whether it exists or not.
 func (e Environment) MachineDirs() ([]string, error) {
 	entries, err := os.ReadDir(filepath.Join(e.Dir, "machines"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

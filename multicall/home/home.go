@@ -56,7 +56,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Path is the folder of the environment of that name, be it there or not.
+// Path is the folder of the environment of that name, whether it exists or not.
 func (h Home) Path(name string) string { return filepath.Join(h.Dir, name) }
 
 // Names lists the environments that were bootstrapped, sorted.

@@ -13,8 +13,8 @@ import (
 	"bijou/state/durable"
 )
 
-// PortableState is the state's URL as it holds in a copy of the environment's folder, and
-// the files in it that the URL names.
+// PortableState returns the state's URL as it holds in a copy of the environment's folder,
+// and the files in it that the URL names.
 func (e Environment) PortableState() (url string, files []string, err error) {
 	if url, err = e.relativeURL(e.State); err != nil {
 		return "", nil, err
@@ -28,12 +28,12 @@ func (e Environment) PortableState() (url string, files []string, err error) {
 	return url, files, err
 }
 
-// LocateState is the URL that Portable has made, for this environment's folder.
+// LocateState resolves a URL of PortableState for this environment's folder.
 func (e Environment) LocateState(url string) (string, error) { return e.absoluteURL(url) }
 
-// PackFolder writes what a folder holds as a tar archive. It may be in use: a file
-// that grows is written as long as it was, one that shrinks is filled up with zeros,
-// and one that goes is left out; changed names those. Sockets and the like stay.
+// PackFolder writes what a folder holds as a tar archive. The folder may be in use: a file
+// that grows is written as long as it was, one that shrinks is filled up with zeros, and
+// one that is removed is left out; changed names those. Sockets and the like are left out.
 func PackFolder(w io.Writer, dir string) (changed []string, err error) {
 	t := tar.NewWriter(w)
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -49,7 +49,6 @@ func PackFolder(w io.Writer, dir string) (changed []string, err error) {
 	return changed, errors.Join(err, t.Close())
 }
 
-// errShrunk: a file has less than it had.
 var errShrunk = errors.New("it became shorter while it was read")
 
 func packFile(t *tar.Writer, path, name string, d fs.DirEntry) error {
@@ -87,8 +86,8 @@ func packFile(t *tar.Writer, path, name string, d fs.DirEntry) error {
 	return err
 }
 
-// UnpackFolder makes the folder that PackFolder has written, whole or not at all;
-// nothing is written outside of it. Owners are kept for root only.
+// UnpackFolder makes the folder that PackFolder has written, whole or not at all; nothing
+// is written outside of it. Owners are kept for root only.
 func UnpackFolder(r io.Reader, dir string) error {
 	beside := dir + ".restored"
 	if err := errors.Join(removeAll(beside), durable.MkdirAll(beside, 0o755)); err != nil {

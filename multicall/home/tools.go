@@ -17,7 +17,7 @@ import (
 	"bijou/state/durable"
 )
 
-// Tools says what InstallTools puts into an environment.
+// Tools describes what InstallTools puts into an environment.
 type Tools struct {
 	Version string
 	Links   []string // the applets' names
@@ -56,8 +56,8 @@ type Fetched struct {
 	Links  []string
 }
 
-// PutTools writes a fetched binary to tools/NAME/bijou below dir, with its links. If
-// it is not what it should be nothing is left of it. It may be repeated.
+// PutTools writes a fetched binary to tools/NAME/bijou below dir, with its links. If its
+// checksum is wrong nothing is left of it. It may be repeated.
 func PutTools(dir string, f Fetched, content io.Reader) error {
 	if filepath.Base(f.Name) != f.Name || len(f.SHA256) < 8 || !strings.HasSuffix(f.Name, "-"+f.SHA256[:8]) {
 		return fmt.Errorf("cannot keep tools %q: their sha256 is %s", f.Name, f.SHA256)
@@ -82,14 +82,13 @@ func PutTools(dir string, f Fetched, content io.Reader) error {
 	return linkApplets(folder, f.Links)
 }
 
-// HasTools says if the folder of tools of that name is there.
+// HasTools reports whether the folder of tools of that name is there.
 func (e Environment) HasTools(name string) bool {
 	_, err := os.Stat(filepath.Join(e.Dir, "tools", name, "bijou"))
 	return err == nil
 }
 
-// SweepTools removes the folders of tools that are neither among those to keep nor
-// pinned, whatever that asks of them.
+// SweepTools removes the folders of tools that are neither among those to keep nor pinned.
 func (e Environment) SweepTools(keep []string, pinned func(folder string) bool) error {
 	entries, err := os.ReadDir(filepath.Join(e.Dir, "tools"))
 	if err != nil {
@@ -107,10 +106,9 @@ func (e Environment) SweepTools(keep []string, pinned func(folder string) bool) 
 	return nil
 }
 
-// toolsPattern is how such folders are called.
+// toolsPattern ends the name of a folder of tools.
 var toolsPattern = regexp.MustCompile(`-[0-9a-f]{8}$`)
 
-// fileSum is the sha256 of a file from its beginning, in hex.
 func fileSum(f *os.File) (string, error) {
 	hash := sha256.New()
 	if _, err := io.Copy(hash, f); err != nil {
@@ -119,7 +117,6 @@ func fileSum(f *os.File) (string, error) {
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
-// hasSum says if the file has that content already.
 func hasSum(path, sum string) bool {
 	f, err := os.Open(path)
 	if err != nil {
@@ -130,7 +127,6 @@ func hasSum(path, sum string) bool {
 	return err == nil && now == sum
 }
 
-// linkApplets makes a relative link to bijou for every applet.
 func linkApplets(folder string, applets []string) error {
 	for _, a := range applets {
 		if a == "bijou" {
@@ -143,7 +139,6 @@ func linkApplets(folder string, applets []string) error {
 	return nil
 }
 
-// copyExecutable copies a file that is to be executed.
 func copyExecutable(from *os.File, to string) error {
 	if _, err := from.Seek(0, io.SeekStart); err != nil {
 		return err
@@ -151,10 +146,10 @@ func copyExecutable(from *os.File, to string) error {
 	return writeExecutable(from, to, func() error { return nil })
 }
 
-// writeExecutable writes beside, syncs and, if what was written is good, renames. No
-// other goroutine may fork while the file is open: a child would inherit the
-// descriptor that is open for writing, and executing the file would fail with
-// ETXTBSY. So what may take its time to come is gathered first.
+// writeExecutable writes beside, syncs and, if good returns nil, renames. No other
+// goroutine may fork while the file is open: a child would inherit the descriptor that is
+// open for writing, and executing the file would fail with ETXTBSY. So a slow source is
+// read first.
 func writeExecutable(from io.Reader, to string, good func() error) error {
 	data, err := io.ReadAll(from)
 	if err == nil {
@@ -178,12 +173,12 @@ func writeExecutable(from io.Reader, to string, good func() error) error {
 	return f.CloseAtomicallyReplace()
 }
 
-// writeChunkSize is how much of an executable is written at once, in bytes. Of larger pieces
-// Linux makes as large pages, which are mapped whole: a hook tool, which runs a few of its
-// pages, would be charged with three times the memory.
+// writeChunkSize is in bytes. Of larger pieces Linux makes as large pages, which are
+// mapped whole: a hook tool, which runs a few of its pages, would be charged with three
+// times the memory.
 const writeChunkSize = 64 << 10
 
-// Symlink makes the link, replacing what has its name at once.
+// Symlink makes the link, replacing what has its name in one rename.
 func Symlink(target, link string) error {
 	if err := renameio.Symlink(target, link); err != nil {
 		return fmt.Errorf("cannot link %q: %w", link, err)

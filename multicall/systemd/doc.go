@@ -1,6 +1,6 @@
-// Package systemd is what bijou knows of the service manager of that name: the
-// unit files of an environment, and which service a process belongs to.
+// Package systemd writes the unit files of an environment, calls systemctl, and
+// finds the service that a process belongs to.
 //
-// What a daemon tells it is said elsewhere (multicall's manager). It imports of
-// bijou multicall/home only, and multicall alone imports it.
+// It is not for daemons, which notify systemd by multicall's serviceNotifier. It
+// imports of bijou multicall/home only, and multicall alone imports it.
 package systemd

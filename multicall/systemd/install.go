@@ -16,13 +16,12 @@ import (
 // Dir is where an operator's unit files are.
 const Dir = "/etc/systemd/system"
 
-// ErrForeign: there is a file of that name which bijou has not made for this
-// environment.
+// ErrForeign means that a file of that name was not made by bijou for this environment.
 var ErrForeign = errors.New("it is not of this environment")
 
-// Install writes the unit file into the folder, at once, and says if that changed
-// anything. A file that bijou has not made for the environment in env is
-// ErrForeign, unless force replaces it.
+// Install writes the unit file into the folder by rename, and reports whether that changed
+// anything. A file that bijou has not made for the environment in env is ErrForeign,
+// unless force replaces it.
 func Install(dir string, u Unit, env string, force bool) (changed bool, err error) {
 	path := filepath.Join(dir, u.Name)
 	old, err := os.ReadFile(path)
@@ -70,7 +69,8 @@ func Remove(e home.Environment) error {
 	return Reload()
 }
 
-// ReadUnitFiles is all unit files of ours in Dir, one after the other.
+// ReadUnitFiles returns the texts of all of bijou's unit files in Dir, one after the
+// other.
 func ReadUnitFiles() string {
 	files, _ := filepath.Glob(filepath.Join(Dir, "bijou-*.service"))
 	var all strings.Builder

@@ -11,7 +11,7 @@ import (
 	"bijou/multicall/home"
 )
 
-// IsRunning says if systemd manages this host (sd_booted(3)).
+// IsRunning reports whether systemd manages this host (sd_booted(3)).
 func IsRunning() bool {
 	_, err := os.Lstat("/run/systemd/system")
 	return err == nil
@@ -26,7 +26,7 @@ func Reload() error {
 	return err
 }
 
-// Manages says if systemd is to run machine 0 of the environment: its unit file is
+// Manages reports whether systemd is to run machine 0 of the environment: its unit file is
 // installed, and enabled.
 func Manages(e home.Environment) bool {
 	text, err := os.ReadFile(filepath.Join(Dir, MachineUnit(e)))
@@ -43,20 +43,20 @@ func Start(e home.Environment) error {
 	return err
 }
 
-// Stop has systemd end a service of ours, and waits for it.
+// Stop has systemd end a service of bijou's, and waits for it.
 func Stop(service string) error {
 	_, err := systemctl("stop", service)
 	return err
 }
 
-// IsActive says if machine 0's service runs, or is about to.
+// IsActive reports whether machine 0's service runs, or is about to.
 func IsActive(e home.Environment) bool {
 	state, _ := systemctl("show", "--property=ActiveState", "--value", MachineUnit(e))
 	return state == "active" || state == "activating" || state == "reloading"
 }
 
-// ServiceOf is the service of ours that the process belongs to as its main one's
-// kin, by its control group; "" if it is in none.
+// ServiceOf returns the service of bijou's whose control group the process is in; "" if
+// none.
 func ServiceOf(pid int) string {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
 	if err != nil {
@@ -71,7 +71,6 @@ func ServiceOf(pid int) string {
 	return ""
 }
 
-// systemctl runs systemctl and returns what it prints.
 func systemctl(args ...string) (string, error) {
 	out, err := exec.Command("systemctl", append([]string{"--no-ask-password"}, args...)...).CombinedOutput()
 	said := strings.TrimSpace(string(out))

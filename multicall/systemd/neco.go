@@ -7,7 +7,8 @@ import (
 	"text/template"
 )
 
-// NecoOwner is whose neco's unit files are, where those of an environment have its folder.
+// NecoOwner is the owner in neco's unit files, where those of an environment have its
+// folder.
 const NecoOwner = "neco"
 
 // Neco makes the unit files of neco's daemons, which lie in the folder bin.

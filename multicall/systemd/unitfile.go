@@ -53,7 +53,6 @@ func Agent(e home.Environment, machine string) ([]Unit, error) {
 	return makeUnits(e, machine, map[string]string{"machine.service": AgentUnit(e, machine)})
 }
 
-// makeUnits makes unit files from the templates that have a name.
 func makeUnits(e home.Environment, machine string, names map[string]string) ([]Unit, error) {
 	if strings.ContainsFunc(e.Dir, func(r rune) bool { return r < ' ' }) {
 		return nil, fmt.Errorf("cannot make unit files for the folder %q: it has control characters in its name", e.Dir)
@@ -84,16 +83,14 @@ func makeUnits(e home.Environment, machine string, names map[string]string) ([]U
 	return units, nil
 }
 
-// escapeSpecifiers keeps systemd from expanding what looks like a specifier.
 func escapeSpecifiers(path string) string { return strings.ReplaceAll(path, "%", "%%") }
 
-// quoteWord quotes one word of a command line (systemd.service(5), "Command lines").
+// quoteWord follows systemd.service(5), "Command lines".
 func quoteWord(w string) string {
 	w = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", "$$").Replace(escapeSpecifiers(w))
 	return `"` + w + `"`
 }
 
-// ownerOf is the user whose environment it is, by name if there is one.
 func ownerOf(dir string) (string, error) {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -106,7 +103,6 @@ func ownerOf(dir string) (string, error) {
 	return id, nil
 }
 
-// isMadeFor says if the text is that of a unit file which bijou has made for the folder.
 func isMadeFor(text, dir string) bool {
 	first, _, _ := strings.Cut(text, "\n")
 	return first == madeByPrefix+dir

@@ -21,7 +21,7 @@ const (
 	failingRelease = "2026.1.15-1"
 )
 
-// Demo is `neco demo`.
+// Demo runs `neco demo`.
 func Demo(s console.Streams) (err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -48,7 +48,6 @@ func Demo(s console.Streams) (err error) {
 	return err
 }
 
-// demo is one demo under way.
 type demo struct {
 	presenter
 	dir      string
@@ -56,7 +55,6 @@ type demo struct {
 	servers  []*daemonProcess
 }
 
-// runSteps tells the story.
 func (d *demo) runSteps(ctx context.Context) error {
 	d.printHeading("Three boot servers in %s, which run release %s", d.dir, firstRelease)
 	for _, part := range []func(context.Context) error{d.setUpServers, d.showUpdate, d.showFailure, d.showRecovery} {
@@ -71,7 +69,6 @@ func (d *demo) runSteps(ctx context.Context) error {
 	return nil
 }
 
-// setUpServers starts the servers, and tells neco of them.
 func (d *demo) setUpServers(ctx context.Context) error {
 	if err := d.publishRelease(firstRelease); err != nil {
 		return err
@@ -101,7 +98,6 @@ func (d *demo) setUpServers(ctx context.Context) error {
 	return d.showAlert(ctx)
 }
 
-// showUpdate publishes a release that goes well.
 func (d *demo) showUpdate(ctx context.Context) error {
 	d.printHeading("Release %s is published. Nobody has to do anything:", goodRelease)
 	if err := d.publishRelease(goodRelease); err != nil {
@@ -116,7 +112,6 @@ func (d *demo) showUpdate(ctx context.Context) error {
 	return d.showStatus(ctx)
 }
 
-// showFailure publishes one that cannot be installed on one server.
 func (d *demo) showFailure(ctx context.Context) error {
 	d.printHeading("Release %s is published, while the disk of server 1 is full:", failingRelease)
 	if err := os.WriteFile(d.fullDiskFile(), nil, 0o600); err != nil {
@@ -134,7 +129,6 @@ func (d *demo) showFailure(ctx context.Context) error {
 	return d.showStatus(ctx)
 }
 
-// showRecovery mends the disk, and has the update made again.
 func (d *demo) showRecovery(ctx context.Context) error {
 	d.printHeading("All servers have stopped, and wait. The administrator makes room on server 1:")
 	if err := os.Remove(d.fullDiskFile()); err != nil {
@@ -149,10 +143,10 @@ func (d *demo) showRecovery(ctx context.Context) error {
 	return d.showAlert(ctx)
 }
 
-// fullDiskFile is the file that makes the disk of server 1 full.
+// fullDiskFile names the file whose presence makes server 1's disk count as full.
 func (d *demo) fullDiskFile() string { return filepath.Join(d.serverDir(1), "full") }
 
-// showStatus shows what an administrator sees. Its exit code tells the state.
+// showStatus ignores the exit code, which tells the state.
 func (d *demo) showStatus(ctx context.Context) error {
 	if err := d.runApplet(ctx, "neco", "status"); err != nil && ctx.Err() != nil {
 		return err
@@ -160,7 +154,6 @@ func (d *demo) showStatus(ctx context.Context) error {
 	return nil
 }
 
-// showAlert waits for the alert that follows, and shows it.
 func (d *demo) showAlert(ctx context.Context) error {
 	select {
 	case message := <-d.releases.alerts:

@@ -11,24 +11,22 @@ import (
 	"time"
 )
 
-// serverScript plays systemctl and podman on a boot server.
+// serverScript stands in for systemctl and podman on a boot server.
 //
 //go:embed demoserver.sh
 var serverScript string
 
-// daemonProcess is one daemon of a boot server.
 type daemonProcess struct {
 	cmd   *exec.Cmd
 	ended chan struct{}
 }
 
-// serverDir is a boot server's folder: bin/ with what is installed there, var/ with
-// what its worker keeps.
+// serverDir has bin/ with what is installed on the server, and var/ with what its worker
+// keeps.
 func (d *demo) serverDir(lrn int) string {
 	return filepath.Join(d.dir, "server-"+strconv.Itoa(lrn))
 }
 
-// startServers installs the first release on three servers, and starts their daemons.
 func (d *demo) startServers() error {
 	for lrn := range 3 {
 		if err := d.installServer(lrn); err != nil {
@@ -47,7 +45,6 @@ func (d *demo) startServers() error {
 	return nil
 }
 
-// installServer makes a server's folder with the first release in it.
 func (d *demo) installServer(lrn int) error {
 	bin := filepath.Join(d.serverDir(lrn), "bin")
 	if err := os.MkdirAll(bin, 0o755); err != nil {
@@ -65,15 +62,15 @@ func (d *demo) installServer(lrn int) error {
 	return os.WriteFile(filepath.Join(bin, "manifest.yaml"), []byte(makeManifest(firstRelease)), 0o644)
 }
 
-// writeProgram writes a file that will be executed: nobody may be forked while it
-// is open for writing, or its execution fails.
+// writeProgram keeps other goroutines from forking while the file is open for writing: a
+// child would inherit the descriptor, and executing the file would fail.
 func writeProgram(path string, data []byte) error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	return os.WriteFile(path, data, 0o755)
 }
 
-// startDaemon starts a daemon, which goes on as whatever is installed in its place.
+// startDaemon's process re-executes as whatever is installed in its place.
 func (d *demo) startDaemon(lrn int, args []string) error {
 	bin := filepath.Join(d.serverDir(lrn), "bin")
 	log, err := os.Create(filepath.Join(d.serverDir(lrn), args[0]+".log"))
@@ -96,7 +93,6 @@ func (d *demo) startDaemon(lrn int, args []string) error {
 	return nil
 }
 
-// stopServers ends the daemons, and returns when they have ended.
 func (d *demo) stopServers() {
 	for _, p := range d.servers {
 		_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended

@@ -18,7 +18,7 @@ const (
 	stateStopped  = "stopped"
 )
 
-// fleetStatus is the part of `neco status --format json` that the demo looks at.
+// fleetStatus is the part of `neco status --format json` that the demo reads.
 type fleetStatus struct {
 	State   string         `json:"state"`
 	Why     string         `json:"why"`
@@ -26,7 +26,6 @@ type fleetStatus struct {
 	Servers []serverStatus `json:"servers"`
 }
 
-// serverStatus is one of its servers.
 type serverStatus struct {
 	LRN    int    `json:"lrn"`
 	Worker string `json:"worker-version"`
@@ -40,7 +39,7 @@ type serverStatus struct {
 	} `json:"status"`
 }
 
-// watchUntil prints what changes until the fleet is in that state with that version.
+// watchUntil prints each change until the fleet is in the state with the version.
 func (d *demo) watchUntil(ctx context.Context, state, version string) error {
 	begun, seen := time.Now(), map[int]string{}
 	late := fmt.Errorf("the servers were not %s with %s within %s", state, version, demoTimeout)
@@ -61,8 +60,7 @@ func (d *demo) watchUntil(ctx context.Context, state, version string) error {
 	})
 }
 
-// awaitWorkers waits for all servers' workers: an update begins without those that were
-// never seen.
+// awaitWorkers waits for all workers: an update begins without those that were never seen.
 func (d *demo) awaitWorkers(ctx context.Context) error {
 	late := fmt.Errorf("not all servers' workers were there within %s", demoTimeout)
 	return d.pollUntil(ctx, late, func(f fleetStatus) (bool, error) {
@@ -70,7 +68,7 @@ func (d *demo) awaitWorkers(ctx context.Context) error {
 	})
 }
 
-// pollUntil looks at the fleet until done, and says that it is late after demoTimeout.
+// pollUntil returns late after demoTimeout.
 func (d *demo) pollUntil(ctx context.Context, late error, done func(f fleetStatus) (bool, error)) error {
 	for begun := time.Now(); time.Since(begun) < demoTimeout; {
 		f, err := d.readStatus(ctx)
@@ -89,7 +87,7 @@ func (d *demo) pollUntil(ctx context.Context, late error, done func(f fleetStatu
 	return late
 }
 
-// readStatus asks neco, whose exit code tells the state as well.
+// readStatus accepts exit codes other than 0, which tell the state.
 func (d *demo) readStatus(ctx context.Context) (f fleetStatus, err error) {
 	out, err := d.newCommand(ctx, "neco", "status", "--format", "json").Output()
 	if _, told := errors.AsType[*exec.ExitError](err); err != nil && (!told || len(out) == 0) {
@@ -101,8 +99,7 @@ func (d *demo) readStatus(ctx context.Context) (f fleetStatus, err error) {
 	return f, nil
 }
 
-// progressLines says in a few words how far each server is with that version; "" for one
-// that has not begun.
+// progressLines has "" for a server that has not begun.
 func (f fleetStatus) progressLines(version string) map[int]string {
 	lines := map[int]string{}
 	for _, s := range f.Servers {
@@ -121,7 +118,6 @@ func (f fleetStatus) progressLines(version string) map[int]string {
 	return lines
 }
 
-// colourLine colours how far a server is on a terminal.
 func (d *demo) colourLine(line string) string {
 	switch line[:4] {
 	case "fail":

@@ -25,8 +25,8 @@ const (
 	demoTimeout = 2 * time.Minute
 )
 
-// releaseServer is a server that answers as GitHub's API does about one repository,
-// and takes alerts besides.
+// releaseServer answers as GitHub's API does for one repository, and receives alerts
+// besides.
 type releaseServer struct {
 	listener net.Listener
 	server   *http.Server
@@ -38,7 +38,6 @@ type releaseServer struct {
 	files     map[string][]byte // by path
 }
 
-// startReleaseServer starts the server on this machine.
 func startReleaseServer() (*releaseServer, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -57,10 +56,8 @@ func startReleaseServer() (*releaseServer, error) {
 	return r, nil
 }
 
-// baseURL is where it is.
 func (r *releaseServer) baseURL() string { return "http://" + r.listener.Addr().String() + "/" }
 
-// close ends it.
 func (r *releaseServer) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -70,7 +67,6 @@ func (r *releaseServer) close() {
 	<-r.served
 }
 
-// serveList answers the list of releases.
 func (r *releaseServer) serveList(w http.ResponseWriter, _ *http.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -78,7 +74,6 @@ func (r *releaseServer) serveList(w http.ResponseWriter, _ *http.Request) {
 	_ = json.NewEncoder(w).Encode(r.published) // whoever hangs up does not read it
 }
 
-// serveFile answers a release's file.
 func (r *releaseServer) serveFile(w http.ResponseWriter, req *http.Request) {
 	r.mu.Lock()
 	data, ok := r.files[req.URL.Path]
@@ -90,7 +85,7 @@ func (r *releaseServer) serveFile(w http.ResponseWriter, req *http.Request) {
 	http.ServeContent(w, req, "", time.Time{}, bytes.NewReader(data))
 }
 
-// receiveAlert takes an alert: of how updates end, since one sees them begin.
+// receiveAlert drops alerts of updates that begin, which the demo shows anyway.
 func (r *releaseServer) receiveAlert(_ http.ResponseWriter, req *http.Request) {
 	var alert struct {
 		Kind    string `json:"kind"`
@@ -101,7 +96,6 @@ func (r *releaseServer) receiveAlert(_ http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// publishRelease makes a release of this binary and the manifest of that version.
 func (d *demo) publishRelease(version string) error {
 	plan := makeManifest(version)
 	tarball, err := packTarball(plan)
@@ -116,7 +110,6 @@ func (d *demo) publishRelease(version string) error {
 	return nil
 }
 
-// addRelease publishes files as a release.
 func (r *releaseServer) addRelease(version string, files map[string][]byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -129,8 +122,7 @@ func (r *releaseServer) addRelease(version string, files map[string][]byte) {
 	r.published = slices.Insert(r.published, 0, map[string]any{"tag_name": "release-" + version, "assets": assets})
 }
 
-// packTarball makes a tarball of this binary and the manifest. It is not compressed: it
-// does not travel far.
+// packTarball does not compress: the tarball does not leave this machine.
 func packTarball(manifest string) ([]byte, error) {
 	binary, err := os.ReadFile("/proc/self/exe")
 	if err != nil {
@@ -158,7 +150,6 @@ func packTarball(manifest string) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// makeManifest is the plan of the demo's releases.
 func makeManifest(version string) string {
 	return fmt.Sprintf(`version: %[1]s
 components:

@@ -13,19 +13,17 @@ import (
 	"bijou/multicall/console"
 )
 
-// presenter is where a tour is told, and how it calls this binary's applets.
+// presenter prints a tour, and runs this binary's applets for it.
 type presenter struct {
 	out      io.Writer
 	coloured bool
 	environ  []string // of what it calls
 }
 
-// printHeading prints a line of the story.
 func (s presenter) printHeading(format string, args ...any) {
 	fmt.Fprintf(s.out, "\n%s\n", s.paintText(console.Bold, fmt.Sprintf(format, args...)))
 }
 
-// paintText colours a text on a terminal.
 func (s presenter) paintText(c console.Colour, text string) string {
 	if !s.coloured {
 		return text
@@ -33,12 +31,10 @@ func (s presenter) paintText(c console.Colour, text string) string {
 	return console.Paint(c, text)
 }
 
-// printPrompt shows a command as if the newcomer had typed it.
 func (s presenter) printPrompt(applet string, args ...string) {
 	fmt.Fprintf(s.out, "\n%s\n", s.paintText(console.Green, "$ "+applet+" "+strings.Join(args, " ")))
 }
 
-// runApplet shows a command and runs it.
 func (s presenter) runApplet(ctx context.Context, applet string, args ...string) error {
 	s.printPrompt(applet, args...)
 	cmd := s.newCommand(ctx, applet, args...)
@@ -49,8 +45,8 @@ func (s presenter) runApplet(ctx context.Context, applet string, args ...string)
 	return nil
 }
 
-// newCommand is this binary as the applet. /proc/self/exe is there even if the file
-// has been deleted, as go run does.
+// newCommand uses /proc/self/exe, which is there even if the file was deleted, as go run
+// does.
 func (s presenter) newCommand(ctx context.Context, applet string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "/proc/self/exe", args...)
 	cmd.Args[0] = applet
@@ -62,7 +58,6 @@ func (s presenter) newCommand(ctx context.Context, applet string, args ...string
 	return cmd
 }
 
-// withoutVars leaves out the variables with those prefixes.
 func withoutVars(environ []string, prefixes ...string) []string {
 	var kept []string
 	for _, word := range environ {

@@ -20,10 +20,9 @@ import (
 	"bijou/multicall/tour/charms"
 )
 
-// environmentName is what the tour calls its environment.
 const environmentName = "quickstart"
 
-// Quickstart is `bijou quickstart`.
+// Quickstart is the command line of `bijou quickstart`.
 type Quickstart struct {
 	Keep bool `help:"Leave everything running at the end, and say how to go on."`
 }
@@ -38,7 +37,7 @@ Examples:
   bijou quickstart --keep`
 }
 
-// Run plays the tour, and clears away what it made, interrupted or not.
+// Run shows the tour and removes what it made, interrupted or not.
 func (q Quickstart) Run(s console.Streams) (err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -57,13 +56,11 @@ func (q Quickstart) Run(s console.Streams) (err error) {
 	return errors.Join(err, t.cleanUp(err != nil))
 }
 
-// tour is one tour under way.
 type tour struct {
 	presenter
 	home string // its BIJOU_HOME
 }
 
-// runSteps goes through the tour.
 func (t *tour) runSteps(ctx context.Context) error {
 	if err := charms.Write(filepath.Join(t.home, "charms")); err != nil {
 		return err
@@ -92,12 +89,10 @@ func (t *tour) runSteps(ctx context.Context) error {
 	return t.showFile("wp-config.php")
 }
 
-// runJuju shows a command and runs it.
 func (t *tour) runJuju(ctx context.Context, args ...string) error {
 	return t.runApplet(ctx, "juju", args...)
 }
 
-// showFile prints where a file of the units is, and what is in it.
 func (t *tour) showFile(name string) error {
 	var path string
 	units := filepath.Join(t.home, environmentName, "machines", "0", "agents")
@@ -120,7 +115,6 @@ func (t *tour) showFile(name string) error {
 	return nil
 }
 
-// printNextSteps says how to use what was left running.
 func (t *tour) printNextSteps() error {
 	folder := filepath.Join(t.home, environmentName, "tools")
 	tools, err := os.ReadDir(folder)
@@ -141,7 +135,7 @@ func (t *tour) printNextSteps() error {
 	return nil
 }
 
-// cleanUp takes everything down again; hurried skips the units' stop hooks.
+// cleanUp skips the units' stop hooks if it is hurried.
 func (t *tour) cleanUp(hurried bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()

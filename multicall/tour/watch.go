@@ -18,7 +18,7 @@ const (
 	pollInterval  = 100 * time.Millisecond
 )
 
-// charmStatus is the part of `juju status --format json` that the tour looks at.
+// charmStatus is the part of `juju status --format json` that the tour reads.
 type charmStatus struct {
 	Services map[string]struct {
 		Units map[string]unitStatus `json:"units"`
@@ -42,7 +42,7 @@ type unitStatus struct {
 	} `json:"state-info"`
 }
 
-// watchCharms prints what changes until the pair is settled.
+// watchCharms prints each change until the charms have settled.
 func (t *tour) watchCharms(ctx context.Context) error {
 	begun, seen := time.Now(), map[string]string{}
 	for time.Since(begun) < settleTimeout {
@@ -72,7 +72,6 @@ func (t *tour) watchCharms(ctx context.Context) error {
 	return fmt.Errorf("the charms did not settle within %s", settleTimeout)
 }
 
-// readStatus asks juju.
 func (t *tour) readStatus(ctx context.Context) (s charmStatus, err error) {
 	out, err := t.newCommand(ctx, "juju", "status", "--format", "json").Output()
 	if err != nil {
@@ -84,7 +83,6 @@ func (t *tour) readStatus(ctx context.Context) (s charmStatus, err error) {
 	return s, nil
 }
 
-// stateLines says in a few words how each unit and relation is.
 func (s charmStatus) stateLines() map[string]string {
 	lines := map[string]string{}
 	for _, service := range s.Services {
@@ -103,7 +101,7 @@ func (s charmStatus) stateLines() map[string]string {
 	return lines
 }
 
-// failedUnit says which unit is in error; "" is none.
+// failedUnit returns "" if no unit is in error.
 func (s charmStatus) failedUnit() string {
 	for _, service := range s.Services {
 		for name, u := range service.Units {
@@ -115,7 +113,8 @@ func (s charmStatus) failedUnit() string {
 	return ""
 }
 
-// isSettled tells if both units are started and active, and both ends are up.
+// isSettled reports whether both units are started and active, and both ends of the
+// relation up.
 func (s charmStatus) isSettled() bool {
 	units := 0
 	for _, service := range s.Services {
@@ -136,7 +135,6 @@ func (s charmStatus) isSettled() bool {
 	return units == 2 && len(s.Relations) > 0
 }
 
-// colourLine colours a state on a terminal.
 func (t *tour) colourLine(line string) string {
 	switch {
 	case strings.Contains(line, "error"):

@@ -17,7 +17,7 @@ type backupCmd struct {
 	Force bool   `help:"Replace a file that is there."`
 }
 
-// Help is what `neco backup --help` says besides.
+// Help shows how it is used.
 func (backupCmd) Help() string {
 	return `The daemons may work meanwhile: all keys are read as they were at one moment. The configuration is in it,
 with what its values may hold of secrets.
@@ -56,7 +56,7 @@ type restoreCmd struct {
 	Replace bool   `help:"Put it in the place of the keys that are there."`
 }
 
-// Help is what `neco restore --help` says besides.
+// Help shows how it is used.
 func (restoreCmd) Help() string {
 	return `Every sum in the file is checked before anything is written. With --replace the daemons of all servers are
 stopped before. Afterwards the state of the last update is that of the backup: look at neco status; neco

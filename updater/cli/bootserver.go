@@ -19,7 +19,6 @@ type bootserverCmd struct {
 	List    bootserverListCmd    `cmd:"" help:"List the boot servers."`
 }
 
-// lrnArgs are boot servers on the command line.
 type lrnArgs struct {
 	LRN []string `arg:"" name:"lrn" help:"Logical rack numbers."`
 }
@@ -40,7 +39,7 @@ type bootserverAddCmd struct {
 	reasonFlag
 }
 
-// Help is what `neco bootserver add --help` says besides.
+// Help shows how it is used.
 func (bootserverAddCmd) Help() string {
 	return `An update that runs goes on without them; once it is done, they are brought to the same version.
 
@@ -88,7 +87,7 @@ type bootserverRemoveCmd struct {
 	reasonFlag
 }
 
-// Help is what `neco bootserver remove --help` says besides.
+// Help shows how it is used.
 func (bootserverRemoveCmd) Help() string {
 	return `If an update was stopped because of a server that has died, "neco recover" then makes it again without it.
 

@@ -22,7 +22,7 @@ type bootserverReplaceCmd struct {
 	reasonFlag
 }
 
-// Run replaces it, unless the server or its member lives, or too few of the others do.
+// Run replaces the server, unless it or its member lives, or too few of the others do.
 func (c bootserverReplaceCmd) Run(o *operator) error {
 	lrn, err := record.ParseLRN(c.LRN)
 	if err != nil {
@@ -59,7 +59,7 @@ func (c bootserverReplaceCmd) Run(o *operator) error {
 	})
 }
 
-// checkReplaceable refuses a server that lives, or that an update has got half-way.
+// checkReplaceable refuses a server that lives, or that takes part in an update that runs.
 func checkReplaceable(s updater.Snapshot, lrn int) error {
 	if _, alive := s.Present[lrn]; alive {
 		return fmt.Errorf("server %d lives: its worker is there; nothing was changed", lrn)
@@ -70,7 +70,7 @@ func checkReplaceable(s updater.Snapshot, lrn int) error {
 	return nil
 }
 
-// findMembers are the server's members, by the state URLs of their etcds.
+// findMembers returns the server's members by the state URLs of their etcds.
 func (c bootserverReplaceCmd) findMembers(o *operator, servers []int, lrn int) (map[string]string, error) {
 	if c.Member != "" {
 		return map[string]string{o.url: c.Member}, nil

@@ -26,7 +26,6 @@ type Parts struct {
 	Demo     func(console.Streams) error // shows it all; nil: there is none
 }
 
-// grammar is the command line of neco.
 type grammar struct {
 	State string `env:"NECO_STATE" placeholder:"URL" help:"Where neco's keys are: etcd://HOST:PORT,HOST:PORT, or sqlite:PATH."`
 
@@ -73,12 +72,12 @@ type operator struct {
 	audit   record.Audit // what this call does, if it changes anything
 }
 
-// reasonFlag is the flag of commands that change something.
+// reasonFlag belongs to commands that change something.
 type reasonFlag struct {
 	Why string `placeholder:"REASON" help:"Why; it stands in neco history --audit."`
 }
 
-// Main runs one neco command and answers its exit code.
+// Main runs one neco command and returns its exit code.
 func Main(ctx context.Context, s console.Streams, parts Parts, args []string) int {
 	return console.Report(s.Err, run(ctx, s, parts, console.OrHelp(args)))
 }
@@ -99,12 +98,10 @@ func run(ctx context.Context, s console.Streams, parts Parts, args []string) err
 	return withHint(parsed.Run(o))
 }
 
-// setDetail says to what the command is done.
 func (o *operator) setDetail(format string, args ...any) {
 	o.audit.Detail = fmt.Sprintf(format, args...)
 }
 
-// withHint adds what an operator can do about an error.
 func withHint(err error) error {
 	switch {
 	case errors.Is(err, updater.ErrNotInitialised):
@@ -117,7 +114,6 @@ func withHint(err error) error {
 	return err
 }
 
-// storeURL is the store's URL.
 func (o *operator) storeURL() (string, error) {
 	if o.url == "" {
 		return "", console.Hint(console.Usage(errors.New("it is not said where neco's keys are")),
@@ -126,10 +122,9 @@ func (o *operator) storeURL() (string, error) {
 	return o.url, nil
 }
 
-// openTimeout is how long a command waits for a store that does not answer.
+// openTimeout is short, since somebody sits there.
 const openTimeout = 5 * time.Second
 
-// open opens the store for f.
 func (o *operator) open(f func(k *state.Keyspace) error) error {
 	url, err := o.storeURL()
 	if err != nil {
@@ -144,12 +139,11 @@ func (o *operator) open(f func(k *state.Keyspace) error) error {
 	return errors.Join(f(k), k.Close())
 }
 
-// view reads the store with f.
 func (o *operator) view(f func(v *state.KeyView) error) error {
 	return o.open(func(k *state.Keyspace) error { return k.View(o.ctx, f) })
 }
 
-// update commits what f writes, and who did that.
+// update writes the audit record in the same transaction as f's changes.
 func (o *operator) update(f func(tx *state.KeyTx) error) error {
 	return o.open(func(k *state.Keyspace) error {
 		return k.Update(o.ctx, func(tx *state.KeyTx) error {
@@ -161,7 +155,6 @@ func (o *operator) update(f func(tx *state.KeyTx) error) error {
 	})
 }
 
-// commitChanges commits what f makes of what there is.
 func (o *operator) commitChanges(f func(s updater.Snapshot, now time.Time) ([]updater.Change, error)) error {
 	return o.update(func(tx *state.KeyTx) error {
 		s, err := updater.Load(tx.KeyView, o.parts.Version)
@@ -179,12 +172,11 @@ func (o *operator) commitChanges(f func(s updater.Snapshot, now time.Time) ([]up
 	})
 }
 
-// note tells the operator what is going on; stdout is for data.
+// note prints to stderr: stdout is for data.
 func (o *operator) note(format string, args ...any) {
 	fmt.Fprintf(o.streams.Err, format+"\n", args...)
 }
 
-// print writes data.
 func (o *operator) print(text string) error {
 	_, err := io.WriteString(o.streams.Out, text)
 	return err

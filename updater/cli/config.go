@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -28,7 +29,7 @@ type configSetCmd struct {
 	reasonFlag
 }
 
-// Help is what `neco config set --help` says besides.
+// Help shows how it is used.
 func (configSetCmd) Help() string {
 	return `It takes effect at once in all daemons; none is restarted.
 
@@ -39,7 +40,6 @@ Examples:
   neco config set update-window "0 2 * * 1-5; 3h; Asia/Tokyo"`
 }
 
-// keyHelp explains all keys.
 func keyHelp() string {
 	var b strings.Builder
 	for _, s := range record.Settings() {
@@ -81,7 +81,7 @@ func (c configSetCmd) Run(o *operator) error {
 	return err
 }
 
-// noteFirstUpdate says what the first update will do, as far as this program's plan is the release's.
+// noteFirstUpdate goes by this program's plan, which may not be the release's.
 func (o *operator) noteFirstUpdate(c record.Config, now bool) {
 	var all []string
 	for _, component := range o.parts.Manifest.Components {
@@ -94,10 +94,9 @@ func (o *operator) noteFirstUpdate(c record.Config, now bool) {
 		when = "in the update window, or at once with --now"
 	}
 	o.note("the first update begins %s; it stops %s on all servers at once, and brings all components to what the release says (neco plan)",
-		when, orElse(strings.Join(all, ", "), "nothing"))
+		when, cmp.Or(strings.Join(all, ", "), "nothing"))
 }
 
-// previousValue is what a key was set to, as it may be shown.
 func previousValue(v *state.KeyView, key string) string {
 	var value string
 	ok, err := v.Get(updater.Keys().Config(key), &value)
@@ -111,9 +110,8 @@ func previousValue(v *state.KeyView, key string) string {
 	return strconv.Quote(setting.Shown(value))
 }
 
-// putSetting writes a value, or removes it. What the environment takes is looked for
-// anew: until then nothing is known of it, so that no release of another
-// environment is taken meanwhile.
+// putSetting forgets the known release if it changes where releases come from, so that no
+// release of another environment is taken meanwhile.
 func putSetting(tx *state.KeyTx, key string, value *string) error {
 	before, err := updater.LoadConfig(tx.KeyView)
 	if err != nil {
@@ -131,7 +129,7 @@ func putSetting(tx *state.KeyTx, key string, value *string) error {
 	return tx.Put(updater.Keys().Config(key), *value)
 }
 
-// changesSetting tells if the value (nil: the default) is another than the one before.
+// changesSetting takes nil for the default.
 func changesSetting(before record.Config, key string, value *string) bool {
 	is := map[string]string{"env": before.Env, "tag-prefix": before.TagPrefix, "github-repository": before.GitHubRepository, "github-url": before.GitHubURL, "minisign-public-key": before.MinisignKey}
 	setting, err := record.FindSetting(key)
@@ -166,7 +164,7 @@ func (c configGetCmd) Run(o *operator) error {
 	return o.print(value + "\n")
 }
 
-// readSettings reads what was set, and can be read; it names what cannot.
+// readSettings leaves out values that cannot be read, and notes their keys.
 func (o *operator) readSettings() (stored map[string]string, err error) {
 	err = o.view(func(v *state.KeyView) error {
 		stored = map[string]string{}

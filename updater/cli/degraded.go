@@ -9,8 +9,8 @@ import (
 	"bijou/updater/record"
 )
 
-// judgeFleet judges if all is as the last update left it. Who leads has watched for long enough
-// to know; where nobody does, this is how it looks at the moment.
+// judgeFleet takes the findings of the leader, which has watched for long enough to know;
+// without a leader it judges by the present moment.
 func (d *statusDoc) judgeFleet(s updater.Snapshot, now time.Time) {
 	alive := 0
 	for i, server := range d.Servers {
@@ -47,14 +47,12 @@ func (d *statusDoc) judgeFleet(s updater.Snapshot, now time.Time) {
 	d.State = degraded
 }
 
-// writeFindings tells what is not as it should be.
 func (d statusText) writeFindings(line func(name, format string, args ...any)) {
 	for _, f := range d.doc.Findings {
 		line("finding", "%s; since %s", f, f.Since.Format(time.RFC3339))
 	}
 }
 
-// formatSeen is how old what is shown of a server is.
 func (d statusText) formatSeen(s serverDoc) string {
 	switch {
 	case s.Alive:
@@ -65,7 +63,6 @@ func (d statusText) formatSeen(s serverDoc) string {
 	return formatDuration(d.now.Sub(*s.Seen)) + " ago"
 }
 
-// hasFinding reports whether something is found on the server.
 func (d statusText) hasFinding(lrn int) bool {
 	return slices.ContainsFunc(d.doc.Findings, func(f record.Finding) bool { return f.Server == lrn })
 }

@@ -4,10 +4,10 @@ import "errors"
 
 type demoCmd struct{}
 
-// Help is what `neco demo --help` says besides.
+// Help shows how it is used.
 func (demoCmd) Help() string { return demoHelp }
 
-// Run shows it.
+// Run runs the demo.
 func (demoCmd) Run(o *operator) error {
 	if o.parts.Demo == nil {
 		return errors.New("this program has no demo")

@@ -24,7 +24,7 @@ type diagnoseCmd struct {
 	Dir    string `default:"/var/lib/neco" placeholder:"DIR" type:"path" help:"The worker's own folder, on this server."`
 }
 
-// Help is what `neco diagnose --help` says besides.
+// Help shows how it is used.
 func (diagnoseCmd) Help() string {
 	return `What its worker does, its last fifty lines, units, health, disks, clock, and the members of the store's etcd. Of
 another server only what the store knows is shown: its units, disks and logs are seen there.
@@ -41,7 +41,7 @@ const (
 	maxBundleLines = 2000
 )
 
-// Run shows it.
+// Run prints what the store knows of the server and, on that server, what is found there.
 func (c diagnoseCmd) Run(o *operator) error {
 	own, unknown := host.LRN()
 	lrn := own
@@ -83,7 +83,6 @@ func (c diagnoseCmd) Run(o *operator) error {
 	return o.print(text)
 }
 
-// describeServer is what the store knows of the server.
 func (c diagnoseCmd) describeServer(o *operator, doc statusDoc, lrn int) string {
 	i := slices.IndexFunc(doc.Servers, func(s serverDoc) bool { return s.LRN == lrn })
 	if i < 0 {
@@ -97,7 +96,6 @@ func (c diagnoseCmd) describeServer(o *operator, doc statusDoc, lrn int) string 
 	return text
 }
 
-// formatHealth lists what is known of several things, in their order.
 func formatHealth(what string, all map[string]string) string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -106,7 +104,6 @@ func formatHealth(what string, all map[string]string) string {
 	return b.String()
 }
 
-// inspectLocal is what is found on this server.
 func (c diagnoseCmd) inspectLocal(o *operator) (string, error) {
 	h, err := host.New(host.Options{Dir: c.Dir})
 	if err != nil {
@@ -127,7 +124,6 @@ func (c diagnoseCmd) inspectLocal(o *operator) (string, error) {
 	return b.String(), err
 }
 
-// writeBundle writes all that helps to one file.
 func (c diagnoseCmd) writeBundle(o *operator, text string, doc statusDoc, here bool) error {
 	return archive.WriteFile(c.Bundle, false, func(w io.Writer) error {
 		z := zip.NewWriter(w)

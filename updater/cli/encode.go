@@ -7,8 +7,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// encode prints data as YAML, or as JSON if that is the format; both name things
-// by their JSON tags.
+// encode prints data as YAML, or as JSON if that is the format; both name things by their
+// JSON tags.
 func (o *operator) encode(format string, data any) error {
 	text, err := encodeText(format, data)
 	if err != nil {
@@ -34,7 +34,7 @@ func encodeText(format string, data any) (string, error) {
 	return string(out), err
 }
 
-// clearStyle takes JSON's braces and quotes from a document.
+// clearStyle drops JSON's braces and quotes.
 func clearStyle(n *yaml.Node) {
 	n.Style = 0
 	for _, c := range n.Content {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -16,7 +17,7 @@ type historyCmd struct {
 	Format string `enum:"text,json,yaml" default:"text" help:"text, json or yaml."`
 }
 
-// Help is what `neco history --help` says besides.
+// Help shows how it is used.
 func (historyCmd) Help() string {
 	return `Each attempt at an update that was retried has a line of its own. Nothing is ever taken out of either list.`
 }
@@ -40,7 +41,6 @@ func (c historyCmd) Run(o *operator) error {
 	return printList(o, c.Format, all, historyTable(all, time.Now()))
 }
 
-// printList prints a list, or the table of it.
 func printList[T any](o *operator, format string, all []T, table *console.Table) error {
 	if format != "text" {
 		return o.encode(format, all)
@@ -48,7 +48,7 @@ func printList[T any](o *operator, format string, all []T, table *console.Table)
 	return table.Write(o.streams.Out, console.CanColour(o.streams.Out))
 }
 
-// readNewest reads the newest n below the prefix; 0 is all.
+// readNewest reads all if n is 0.
 func readNewest[T any](o *operator, prefix string, n int) ([]T, error) {
 	all := []T{}
 	err := o.view(func(v *state.KeyView) error {
@@ -89,10 +89,10 @@ func historyTable(all []record.History, now time.Time) *console.Table {
 			if ended != nil {
 				end = *ended
 			}
-			table.Add(resultColour(result), id, started.Format(time.RFC3339), formatDuration(end.Sub(started)), by, orDash(h.From), h.To, record.ListServers(h.Servers), result, why)
+			table.Add(resultColour(result), id, started.Format(time.RFC3339), formatDuration(end.Sub(started)), by, cmp.Or(h.From, "-"), h.To, record.ListServers(h.Servers), result, why)
 		}
 		for _, a := range h.Attempts[:max(0, len(h.Attempts)-1)] {
-			line(fmt.Sprintf("%d.%d", h.ID, a.Number), orDash(a.Who), a.StartedAt, a.EndedAt, a.Result, a.Why)
+			line(fmt.Sprintf("%d.%d", h.ID, a.Number), cmp.Or(a.Who, "-"), a.StartedAt, a.EndedAt, a.Result, a.Why)
 		}
 		line(fmt.Sprint(h.ID), by, h.StartedAt, h.EndedAt, h.Result, h.Why)
 	}
@@ -109,17 +109,9 @@ func resultColour(result string) console.Colour {
 	return ""
 }
 
-// formatDuration is a duration as people say it.
 func formatDuration(d time.Duration) string {
 	if d < time.Second {
 		return "0s"
 	}
 	return d.Truncate(time.Second).String()
-}
-
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
 }

@@ -4,7 +4,7 @@ import "bijou/updater"
 
 type initCmd struct{}
 
-// Help is what `neco init --help` says besides.
+// Help shows how it is used.
 func (initCmd) Help() string {
 	return `Every other command, and the daemons, want this to be done once. Doing it again changes nothing.
 

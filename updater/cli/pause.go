@@ -15,7 +15,7 @@ type pauseCmd struct {
 	Why string        `placeholder:"REASON" help:"Why; it stands in the status."`
 }
 
-// Help is what `neco pause --help` says besides.
+// Help shows how it is used.
 func (pauseCmd) Help() string {
 	return `An update that runs goes on; "neco stop" stops it.
 

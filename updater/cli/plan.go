@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -20,7 +21,7 @@ type planCmd struct {
 	Format  string `enum:"text,json,yaml" default:"text" help:"text, json or yaml."`
 }
 
-// Help is what `neco plan --help` says besides.
+// Help shows how it is used.
 func (planCmd) Help() string {
 	return `Before each step all servers wait for one another. The plan of another release is got from it, as its file
 manifest.yaml, or out of its tarball or package (which takes dpkg-deb).
@@ -31,7 +32,6 @@ Examples:
   neco plan --version 2018.11.07-1 --all-assets    before servers take it`
 }
 
-// planDoc and stepDoc are the plan as programs read it.
 type planDoc struct {
 	Version string    `json:"version"`
 	Steps   []stepDoc `json:"steps"`
@@ -72,7 +72,6 @@ func (c planCmd) Run(o *operator) error {
 	return table.Write(o.streams.Out, console.CanColour(o.streams.Out))
 }
 
-// artifactName is what is installed, in a word.
 func artifactName(a *release.Artifact) string {
 	switch {
 	case a == nil:
@@ -87,7 +86,7 @@ func artifactName(a *release.Artifact) string {
 	return ""
 }
 
-// comparePlans shows the digests of the plans in all packages, which must be one.
+// comparePlans fails unless all packages of the release have one plan.
 func (c planCmd) comparePlans(o *operator) error {
 	var plans []release.PackagedPlan
 	err := c.withSource(o, func(s *release.Source, dir string) (err error) {
@@ -99,7 +98,7 @@ func (c planCmd) comparePlans(o *operator) error {
 	}
 	table := console.NewTable("FILE", "VERSION", "PLAN")
 	for _, p := range plans {
-		table.Add("", p.File, orDash(p.Version), orElse(p.Digest, "none: the one that its program has built in"))
+		table.Add("", p.File, cmp.Or(p.Version, "-"), cmp.Or(p.Digest, "none: the one that its program has built in"))
 		if p.Digest != plans[0].Digest {
 			err = fmt.Errorf("%s has another plan than %s: servers that install it would do no step", p.File, plans[0].File)
 		}
@@ -110,7 +109,6 @@ func (c planCmd) comparePlans(o *operator) error {
 	return errors.Join(table.Write(o.streams.Out, console.CanColour(o.streams.Out)), err)
 }
 
-// fetchPlan gets the plan of another release.
 func (c planCmd) fetchPlan(o *operator) (m release.Manifest, err error) {
 	err = c.withSource(o, func(s *release.Source, dir string) (err error) {
 		if m, err = s.Manifest(o.ctx, c.Version, dir); err == nil {
@@ -121,7 +119,6 @@ func (c planCmd) fetchPlan(o *operator) (m release.Manifest, err error) {
 	return m, err
 }
 
-// withSource has f ask where releases are.
 func (c planCmd) withSource(o *operator, f func(s *release.Source, dir string) error) error {
 	if _, err := release.ParseVersion(c.Version); err != nil {
 		return console.Usage(err)

@@ -12,14 +12,14 @@ import (
 
 type recoverCmd struct{ reasonFlag }
 
-// Help is what `neco recover --help` says besides.
+// Help shows how it is used.
 func (recoverCmd) Help() string {
 	return `The update is made again from its first step, with the boot servers that are registered now and the newest
 release. A server that has died is unregistered before that: neco bootserver remove LRN.`
 }
 
-// Run clears a stopped update away. What workers said of it goes in batches,
-// since it has no bound and counts for nothing any more.
+// Run clears a stopped update away. Its workers' records go in batches, since they have no
+// bound and count for nothing any more.
 func (recoverCmd) Run(o *operator) error {
 	err := o.commitChanges(func(s updater.Snapshot, now time.Time) ([]updater.Change, error) {
 		return updater.Recover(s, now, o.audit.Who)
@@ -45,10 +45,9 @@ func (recoverCmd) Run(o *operator) error {
 	})
 }
 
-// maxSweepBatch is how many records go in one transaction.
+// maxSweepBatch is the number of records in one transaction.
 const maxSweepBatch = 100
 
-// sweepLeftovers removes what workers have said of updates that are no more.
 func (o *operator) sweepLeftovers(k *state.Keyspace) error {
 	for {
 		var left []updater.Change

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,7 +17,7 @@ type repairCmd struct {
 	LRN []string `arg:"" optional:"" name:"lrn" help:"The boot servers whose components are put right; default: all."`
 }
 
-// Help is what `neco repair --help` says besides.
+// Help shows how it is used.
 func (repairCmd) Help() string {
 	return `Makes an update to the version that servers have, of all of them: what is not as the last update left it is put
 right, in step, and components that differ nowhere are not touched. "neco status" says what there is to repair;
@@ -33,7 +34,7 @@ func (c repairCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
-	o.setDetail("%s", orElse(record.ListServers(wanted), "all servers"))
+	o.setDetail("%s", cmp.Or(record.ListServers(wanted), "all servers"))
 	nothing := false
 	err = o.commitChanges(func(s updater.Snapshot, now time.Time) ([]updater.Change, error) {
 		for _, lrn := range wanted {

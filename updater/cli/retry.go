@@ -8,7 +8,7 @@ import (
 
 type retryCmd struct{ reasonFlag }
 
-// Help is what `neco retry --help` says besides.
+// Help shows how it is used.
 func (retryCmd) Help() string {
 	return `Servers go on where they are; the step that failed is run again. "neco recover" begins again instead.`
 }

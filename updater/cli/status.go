@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -25,7 +26,7 @@ type statusCmd struct {
 	Watch  bool   `short:"w" help:"Show it again whenever it changes, until interrupted."`
 }
 
-// Help is what `neco status --help` says besides.
+// Help shows how it is used.
 func (statusCmd) Help() string {
 	return `Exit code: 0 up to date (or nothing to do), 3 updating, 4 stopped, 5 degraded: something is not
 as the last update left it, or nobody watches over it; "neco repair" puts it right. In the column STEPS there is one character a
@@ -45,7 +46,6 @@ const (
 	degraded = "degraded"
 )
 
-// statusDoc is the status as programs read it.
 type statusDoc struct {
 	Cluster string `json:"cluster,omitempty"`
 	State   string `json:"state"`
@@ -65,14 +65,13 @@ type statusDoc struct {
 	Findings     []record.Finding     `json:"findings,omitempty"`
 }
 
-// leaderDoc is who leads, as package state writes it.
+// leaderDoc is the leader's record, as package state writes it.
 type leaderDoc struct {
 	Host  string    `json:"host"`
 	PID   int       `json:"pid"`
 	Since time.Time `json:"since"`
 }
 
-// serverDoc is one boot server.
 type serverDoc struct {
 	LRN        int            `json:"lrn"`
 	Registered bool           `json:"registered"`
@@ -85,7 +84,7 @@ type serverDoc struct {
 	Doing *record.Activity `json:"doing,omitempty"`
 }
 
-// Run shows the status.
+// Run prints the status, and returns the state as exit code.
 func (c statusCmd) Run(o *operator) error {
 	if c.Watch {
 		return c.watch(o)
@@ -108,7 +107,6 @@ func (c statusCmd) Run(o *operator) error {
 	return console.Exit(map[string]int{updating: exitUpdating, stopped: exitStopped, degraded: exitDegraded}[doc.State], nil)
 }
 
-// render makes the status a text.
 func (c statusCmd) render(o *operator, doc statusDoc, coloured bool) (string, error) {
 	if c.Format != "text" {
 		return encodeText(c.Format, doc)
@@ -116,7 +114,6 @@ func (c statusCmd) render(o *operator, doc statusDoc, coloured bool) (string, er
 	return statusText{doc: doc, steps: len(o.parts.Manifest.Steps()), now: time.Now()}.render(coloured)
 }
 
-// watch shows the status whenever it has changed.
 func (c statusCmd) watch(o *operator) error {
 	ctx, stop := console.UntilUnread(o.ctx, o.streams.Out)
 	defer stop()
@@ -138,7 +135,7 @@ func (c statusCmd) watch(o *operator) error {
 	})
 }
 
-// showStatus shows one state of things, and says at which revision it was.
+// showStatus returns the revision that was read.
 func (c statusCmd) showStatus(ctx context.Context, o *operator, k *state.Keyspace, screen *console.Screen) (revision int64, err error) {
 	var doc statusDoc
 	err = k.View(ctx, func(v *state.KeyView) (err error) {
@@ -162,7 +159,6 @@ func (c statusCmd) showStatus(ctx context.Context, o *operator, k *state.Keyspac
 	return revision, screen.Show(text, separator)
 }
 
-// readStatus reads it all at one revision.
 func readStatus(v *state.KeyView, own string) (statusDoc, error) {
 	s, err := loadSnapshot(v, own)
 	if err != nil {
@@ -188,8 +184,8 @@ func readStatus(v *state.KeyView, own string) (statusDoc, error) {
 	return doc, err
 }
 
-// loadSnapshot reads what there is to decide on, with the version that the workers are: what
-// this program is says nothing of the servers, as long as one of them is there.
+// loadSnapshot takes the newest worker's version for the snapshot's own: this program's
+// says nothing of the servers as long as a worker is there.
 func loadSnapshot(v *state.KeyView, own string) (s updater.Snapshot, err error) {
 	if s, err = updater.Load(v, own); err != nil {
 		return s, err
@@ -203,11 +199,10 @@ func loadSnapshot(v *state.KeyView, own string) (s updater.Snapshot, err error) 
 			newest = p.Version
 		}
 	}
-	s.Own = orElse(newest, own)
+	s.Own = cmp.Or(newest, own)
 	return s, nil
 }
 
-// overallState is the state of the whole, and what the leader says, or would say.
 func overallState(s updater.Snapshot, now time.Time) (word, why string) {
 	r := s.Current
 	s.Degraded.Findings = s.Findings(now) // who is absent only the leader knows: that is no news here
@@ -225,7 +220,8 @@ func overallState(s updater.Snapshot, now time.Time) (word, why string) {
 	return upToDate, strings.TrimPrefix(a.Why, upToDate+": ")
 }
 
-// newServerDocs are all that are registered, or part of the update, in numeric order.
+// newServerDocs returns all servers that are registered, or part of the update, in numeric
+// order.
 func newServerDocs(s updater.Snapshot) []serverDoc {
 	known := map[int]*serverDoc{}
 	of := func(lrn int) *serverDoc {

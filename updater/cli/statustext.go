@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,14 +12,13 @@ import (
 	"bijou/updater/record"
 )
 
-// statusText is the status for people.
+// statusText prints the status for people.
 type statusText struct {
 	doc   statusDoc
 	steps int // of this program's plan, until a worker says how many its own has
 	now   time.Time
 }
 
-// render is all of it.
 func (d statusText) render(coloured bool) (string, error) {
 	var b strings.Builder
 	line := func(name, format string, args ...any) {
@@ -28,8 +28,8 @@ func (d statusText) render(coloured bool) (string, error) {
 		line("cluster", "%s", d.doc.Cluster)
 	}
 	line("state", "%s%s", d.doc.State, prefixIfSet(": ", d.doc.Why))
-	line("version", "%s", orElse(d.doc.Version, "none yet"))
-	line("release", "%s", orElse(d.doc.Release, "none known"))
+	line("version", "%s", cmp.Or(d.doc.Version, "none yet"))
+	line("release", "%s", cmp.Or(d.doc.Release, "none known"))
 	if d.doc.Replaced != "" {
 		line("replaced", "%s", d.doc.Replaced)
 	}
@@ -50,7 +50,6 @@ func (d statusText) render(coloured bool) (string, error) {
 	return b.String(), err
 }
 
-// writeConditions tells what operators have asked for, and what is wrong with the source.
 func (d statusText) writeConditions(line func(name, format string, args ...any)) {
 	for _, fault := range d.doc.ConfigFaults {
 		line("config", "cannot read %s", fault)
@@ -70,7 +69,6 @@ func (d statusText) writeConditions(line func(name, format string, args ...any))
 	}
 }
 
-// writeUpdate tells of the update that runs, or did last.
 func (d statusText) writeUpdate(line func(name, format string, args ...any)) {
 	r := d.doc.Request
 	if r == nil {
@@ -93,7 +91,6 @@ func (d statusText) writeUpdate(line func(name, format string, args ...any)) {
 	}
 }
 
-// serverTable is servers by steps.
 func (d statusText) serverTable() *console.Table {
 	columns := []string{"SERVER", "WORKER", "STEPS", "AT", "STATE"}
 	if d.doc.State == degraded {
@@ -121,7 +118,6 @@ func (d statusText) serverTable() *console.Table {
 	return table
 }
 
-// workerVersion is which version lives on the server.
 func (d statusText) workerVersion(s serverDoc) string {
 	if !s.Alive {
 		return "not alive"
@@ -129,7 +125,6 @@ func (d statusText) workerVersion(s serverDoc) string {
 	return s.Worker
 }
 
-// serverState is one server's, in a word or more.
 func (d statusText) serverState(s serverDoc) (string, console.Colour) {
 	missing := d.doc.Request != nil && slices.Contains(d.doc.Request.Missing, s.LRN)
 	switch w := s.Record; {
@@ -157,7 +152,7 @@ func (d statusText) serverState(s serverDoc) (string, console.Colour) {
 	return "", ""
 }
 
-// stepBar is one character a step.
+// stepBar has one character a step.
 func stepBar(s serverDoc, steps int) string {
 	w := s.Record
 	switch {
@@ -176,17 +171,9 @@ func stepBar(s serverDoc, steps int) string {
 	return strings.Repeat("#", at-1) + sign + strings.Repeat(".", max(0, steps-at))
 }
 
-// prefixIfSet puts a text behind something, if there is one.
 func prefixIfSet(what, text string) string {
 	if text == "" {
 		return ""
 	}
 	return what + text
-}
-
-func orElse(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
 }

@@ -10,7 +10,7 @@ type stopCmd struct {
 	Why string `placeholder:"REASON" help:"Why; it stands in the status, in the history and in the alert."`
 }
 
-// Help is what `neco stop --help` says besides.
+// Help shows how it is used.
 func (stopCmd) Help() string {
 	return `Workers stop within a second, at the next safe point of their step. "neco retry" goes on, "neco recover"
 begins again with the servers and the newest release as they are then.

@@ -18,7 +18,7 @@ type updateCmd struct {
 	reasonFlag
 }
 
-// Help is what `neco update --help` says besides.
+// Help shows how it is used.
 func (updateCmd) Help() string {
 	return `A version that you ask for does not wait for the update window. An older one is refused unless you allow it.
 
@@ -27,7 +27,7 @@ Examples:
   neco update --to 2018.11.07-1 --allow-downgrade`
 }
 
-// Run has releases looked for, or asks for a version.
+// Run has the leader look for releases, or asks for a version.
 func (c updateCmd) Run(o *operator) error {
 	if c.AllowDowngrade && c.To == "" {
 		return console.Usage(errors.New("--allow-downgrade goes with --to VERSION"))
@@ -52,7 +52,6 @@ func (c updateCmd) Run(o *operator) error {
 	})
 }
 
-// requestCheck touches the key that has releases looked for.
 func (updateCmd) requestCheck(tx *state.KeyTx) error {
 	config, err := updater.LoadConfig(tx.KeyView)
 	switch {
@@ -66,9 +65,9 @@ func (updateCmd) requestCheck(tx *state.KeyTx) error {
 	return tx.Put(updater.Keys().Check(), time.Now().UTC().Format(time.RFC3339Nano)+" "+console.Caller())
 }
 
-// findTarget asks where releases are for that version: workers would all fail to get one that
-// there is not. It returns what is asked for, and the newest version that the servers
-// would take; "" is none, or not known.
+// findTarget asks the source for the version, since all workers would fail to get one that
+// does not exist. It returns also the newest version that the servers would take; "" is
+// none, or not known.
 func (c updateCmd) findTarget(o *operator) (t record.Target, newest string, err error) {
 	var s updater.Snapshot
 	err = o.view(func(v *state.KeyView) (err error) {
@@ -101,7 +100,6 @@ func (c updateCmd) findTarget(o *operator) (t record.Target, newest string, err 
 	return t, newest, err
 }
 
-// requestUpdate writes down what is asked for.
 func (c updateCmd) requestUpdate(o *operator, s updater.Snapshot, t record.Target) ([]updater.Change, error) {
 	if why := s.Refusal(t.Version, c.AllowDowngrade); why != "" {
 		return nil, console.Hint(errors.New(why), "to go back in earnest: neco update --to "+t.Version+" --allow-downgrade")

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"bijou/multicall/console"
-	"bijou/multicall/home"
 	"bijou/state"
 )
 
@@ -64,10 +63,6 @@ func (o *operator) findMachineFolder(name string) (to machineFolder, err error) 
 	if m.InstanceID == "" && m.ID != "0" {
 		return to, console.Hint(fmt.Errorf("machine %s is not there yet: it has no instance", m.ID), "juju machines says how far it is")
 	}
-	return o.accessFolder(e, env, m, name, unit)
-}
-
-func (o *operator) accessFolder(e home.Environment, env state.Environment, m state.Machine, name string, unit bool) (to machineFolder, err error) {
 	if to.Access, err = o.parts.Access(e, env, m); err != nil {
 		return to, err
 	}

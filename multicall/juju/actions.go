@@ -38,15 +38,13 @@ type paramInfo struct {
 
 // Run prints the actions of the service's charm.
 func (c actionsCmd) Run(o *operator) error {
-	var actions map[string]charm.Action
-	err := o.view(func(v *state.View) error {
+	actions, err := readChosen(o, func(v *state.View) (map[string]charm.Action, error) {
 		s, err := v.Service(c.Service)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		ch, err := v.Charm(s.Charm)
-		actions = ch.Actions
-		return err
+		return ch.Actions, err
 	})
 	if err != nil {
 		return err

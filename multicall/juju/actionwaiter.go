@@ -38,6 +38,14 @@ func newActionWaiter(o *operator, s *state.State, actions []state.Action) *actio
 	return w
 }
 
+// withTimeout waits without end if the time-out is 0.
+func withTimeout(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	if timeout > 0 {
+		return context.WithTimeout(ctx, timeout)
+	}
+	return context.WithCancel(ctx)
+}
+
 // wait blocks until all have settled, or returns ctx's error. It outlasts a store that is
 // away.
 func (w *actionWaiter) wait(ctx context.Context) error {

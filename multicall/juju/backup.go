@@ -121,11 +121,7 @@ func (b *backup) addUnits(s *state.State, w *archive.Writer) error {
 		b.header.Lacks = append(b.header.Lacks, "units' folders; --with-units takes along those of this host")
 		return nil
 	}
-	var units []state.Unit
-	err := s.View(b.o.ctx, func(v *state.View) (err error) {
-		units, err = v.Units("")
-		return err
-	})
+	units, err := readView(b.o.ctx, s, func(v *state.View) ([]state.Unit, error) { return v.Units("") })
 	if err != nil {
 		return err
 	}

@@ -60,11 +60,7 @@ func (c debugHooksCmd) checkUnitIsLocal(o *operator) error {
 	if err != nil {
 		return err
 	}
-	var u state.Unit
-	err = o.view(func(v *state.View) (err error) {
-		u, err = v.Unit(c.Unit)
-		return err
-	})
+	u, err := readChosen(o, func(v *state.View) (state.Unit, error) { return v.Unit(c.Unit) })
 	if err != nil {
 		return err
 	}

@@ -132,11 +132,7 @@ func (d *drain) startIfDown() error {
 }
 
 func destroyServices(ctx context.Context, s *state.State) error {
-	var services []state.Service
-	err := s.View(ctx, func(v *state.View) (err error) {
-		services, err = v.Services()
-		return err
-	})
+	services, err := readView(ctx, s, (*state.View).Services)
 	if err != nil {
 		return err
 	}
@@ -149,11 +145,7 @@ func destroyServices(ctx context.Context, s *state.State) error {
 }
 
 func readRemaining(ctx context.Context, s *state.State) (l remaining, err error) {
-	var now state.Status
-	err = s.View(ctx, func(v *state.View) (err error) {
-		now, err = v.Status(time.Now())
-		return err
-	})
+	now, err := readView(ctx, s, func(v *state.View) (state.Status, error) { return v.Status(time.Now()) })
 	l.services = len(now.Services)
 	units := allUnits(now)
 	l.units = len(units)

@@ -64,11 +64,7 @@ Examples:
 
 // Run prints one value, or all as YAML, defaults applied.
 func (c getEnvironmentCmd) Run(o *operator) error {
-	var e state.Environment
-	err := o.view(func(v *state.View) (err error) {
-		e, err = v.Environment()
-		return err
-	})
+	e, err := readChosen(o, (*state.View).Environment)
 	if err != nil {
 		return err
 	}

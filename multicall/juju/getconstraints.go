@@ -24,16 +24,13 @@ Examples:
 
 // Run prints the constraints; as text, nothing if there are none.
 func (c getConstraintsCmd) Run(o *operator) error {
-	var set constraints.Value
-	err := o.view(func(v *state.View) error {
+	set, err := readChosen(o, func(v *state.View) (constraints.Value, error) {
 		if c.Service != "" {
 			s, err := v.Service(c.Service)
-			set = s.Constraints
-			return err
+			return s.Constraints, err
 		}
 		e, err := v.Environment()
-		set = e.Constraints
-		return err
+		return e.Constraints, err
 	})
 	switch {
 	case err != nil:

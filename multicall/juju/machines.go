@@ -37,11 +37,7 @@ func (c machinesCmd) Run(o *operator) error {
 	if c.Format == "tabular" {
 		return c.printTable(o)
 	}
-	var s state.Status
-	err := o.view(func(v *state.View) (err error) {
-		s, err = v.Status(time.Now())
-		return err
-	})
+	s, err := readChosen(o, func(v *state.View) (state.Status, error) { return v.Status(time.Now()) })
 	if err != nil {
 		return err
 	}

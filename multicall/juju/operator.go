@@ -106,6 +106,23 @@ func (o *operator) view(f func(v *state.View) error) error {
 	return o.openChosen(func(s *state.State) error { return s.View(o.ctx, f) })
 }
 
+// readChosen returns what read finds in one view of the chosen environment.
+func readChosen[T any](o *operator, read func(v *state.View) (T, error)) (found T, err error) {
+	err = o.openChosen(func(s *state.State) (err error) {
+		found, err = readView(o.ctx, s, read)
+		return err
+	})
+	return found, err
+}
+
+func readView[T any](ctx context.Context, s *state.State, read func(v *state.View) (T, error)) (found T, err error) {
+	err = s.View(ctx, func(v *state.View) (err error) {
+		found, err = read(v)
+		return err
+	})
+	return found, err
+}
+
 func (o *operator) warnIfDown(e home.Environment) {
 	if pid, err := o.parts.Running(e.MachineDir("0")); pid == 0 && err == nil {
 		o.note("warning: the background process of environment %q is not running: nothing will happen until it does", e.Name)

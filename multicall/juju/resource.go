@@ -87,11 +87,7 @@ Examples:
 // Run stores the files and makes them the resources' next versions, all or none.
 func (c attachResourceCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {
-		var meta charm.Meta
-		err := s.View(o.ctx, func(v *state.View) (err error) {
-			meta, err = charmMeta(v, c.Service)
-			return err
-		})
+		meta, err := readView(o.ctx, s, func(v *state.View) (charm.Meta, error) { return charmMeta(v, c.Service) })
 		if err != nil {
 			return err
 		}
@@ -150,18 +146,13 @@ type resourceInfo struct {
 
 // Run prints the resources that the charm declares, and the file given for each.
 func (c resourcesCmd) Run(o *operator) error {
-	infos := map[string]resourceInfo{}
-	err := o.view(func(v *state.View) error {
+	infos, err := readChosen(o, func(v *state.View) (map[string]resourceInfo, error) {
 		meta, err := charmMeta(v, c.Service)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		given, err := v.Resources(c.Service)
-		if err != nil {
-			return err
-		}
-		infos = resourceInfos(meta, given)
-		return nil
+		return resourceInfos(meta, given), err
 	})
 	if err != nil {
 		return err

@@ -58,11 +58,11 @@ func (c runCmd) Run(o *operator) error {
 			return err
 		}
 		w := newActionWaiter(o, s, actions)
-		why, err := w.waitOrCancel(c.Timeout)
+		reason, err := w.waitOrCancel(c.Timeout)
 		if err != nil {
 			return err
 		}
-		return runResult{o: o, actions: w.actions, cancelReason: why, down: to.down}.print(c.Format)
+		return runResult{o: o, actions: w.actions, cancelReason: reason, down: to.down}.print(c.Format)
 	})
 }
 
@@ -202,11 +202,8 @@ func cancelActions(ctx context.Context, s *state.State, actions []state.Action) 
 
 // waitOrCancel cancels what has not ended after the time-out (0: without end), or when the
 // operator interrupts; reason says which.
-func (w *actionWaiter) waitOrCancel(most time.Duration) (why string, err error) {
-	ctx, cancel := context.WithCancel(w.o.ctx)
-	if most > 0 {
-		ctx, cancel = context.WithTimeout(w.o.ctx, most)
-	}
+func (w *actionWaiter) waitOrCancel(timeout time.Duration) (reason string, err error) {
+	ctx, cancel := withTimeout(w.o.ctx, timeout)
 	defer cancel()
 	err = w.wait(ctx)
 	if err != nil && ctx.Err() == nil {
@@ -222,12 +219,12 @@ func (w *actionWaiter) waitOrCancel(most time.Duration) (why string, err error) 
 		return "", nil
 	}
 	if ctx.Err() != nil {
-		why = fmt.Sprintf("it had not ended after %s", most)
+		reason = fmt.Sprintf("it had not ended after %s", timeout)
 	}
 	if w.o.ctx.Err() != nil {
-		why = "interrupted"
+		reason = "interrupted"
 	}
-	return why, w.cancelRemaining(left)
+	return reason, w.cancelRemaining(left)
 }
 
 func (w *actionWaiter) cancelRemaining(left []state.Action) error {

@@ -1,9 +1,9 @@
 package juju
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -145,9 +145,7 @@ func (call actionRequest) mergeParams(v *state.View, unit string) (map[string]an
 	}
 	schema := actions[call.action]
 	params := map[string]any{}
-	for key, value := range call.file {
-		params[key] = value
-	}
+	maps.Copy(params, call.file)
 	for _, pair := range call.pairs {
 		key, text, ok := strings.Cut(pair, "=")
 		path := strings.Split(key, ".")
@@ -167,9 +165,7 @@ func (call actionRequest) mergeParams(v *state.View, unit string) (map[string]an
 // share the file's, and replaces what is none.
 func setParam(into map[string]any, path []string, value any) map[string]any {
 	out := map[string]any{}
-	for key, old := range into {
-		out[key] = old
-	}
+	maps.Copy(out, into)
 	if len(path) > 1 {
 		inner, _ := out[path[0]].(map[string]any)
 		value = setParam(inner, path[1:], value)
@@ -210,7 +206,7 @@ func (call actionRequest) warnQueued(o *operator, s *state.State, actions []stat
 }
 
 // awaitActions lets what has not ended in time go on.
-func awaitActions(o *operator, s *state.State, actions []state.Action, most time.Duration, format string) error {
+func awaitActions(o *operator, s *state.State, actions []state.Action, timeout time.Duration, format string) error {
 	w := newActionWaiter(o, s, actions)
 	w.progress = func(a state.Action, line state.ActionLine) {
 		head := ""
@@ -219,19 +215,16 @@ func awaitActions(o *operator, s *state.State, actions []state.Action, most time
 		}
 		o.note("%s%s %s", head, line.Time.Local().Format(time.TimeOnly), sanitize.Escape(line.Message))
 	}
-	ctx, cancel := context.WithCancel(o.ctx)
-	if most > 0 {
-		ctx, cancel = context.WithTimeout(o.ctx, most)
-	}
+	ctx, cancel := withTimeout(o.ctx, timeout)
 	defer cancel()
 	if err := w.wait(ctx); err != nil && ctx.Err() == nil {
 		return err
 	}
-	return errors.Join(printActions(o, w.actions, format), w.outcomeError(most))
+	return errors.Join(printActions(o, w.actions, format), w.outcomeError(timeout))
 }
 
 // outcomeError returns nil if all have completed.
-func (w *actionWaiter) outcomeError(most time.Duration) error {
+func (w *actionWaiter) outcomeError(timeout time.Duration) error {
 	var errs []string
 	var hints []string
 	for _, a := range w.actions {
@@ -247,7 +240,7 @@ func (w *actionWaiter) outcomeError(most time.Duration) error {
 		case w.o.ctx.Err() != nil:
 			errs = append(errs, fmt.Sprintf("%s is %s still, and goes on", what, a.action.Status))
 		default:
-			errs = append(errs, fmt.Sprintf("%s is %s still after %s, and goes on", what, a.action.Status, most))
+			errs = append(errs, fmt.Sprintf("%s is %s still after %s, and goes on", what, a.action.Status, timeout))
 		}
 		hints = append(hints, fmt.Sprintf("juju show-action-output --wait %d; juju cancel-action %[1]d ends it", a.action.ID))
 	}

@@ -113,11 +113,7 @@ Examples:
 
 // Run prints one line an action.
 func (c showActionStatusCmd) Run(o *operator) error {
-	var actions []state.Action
-	err := o.view(func(v *state.View) (err error) {
-		actions, err = c.readActions(v)
-		return err
-	})
+	actions, err := readChosen(o, c.readActions)
 	if err != nil {
 		return err
 	}

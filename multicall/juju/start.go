@@ -125,12 +125,8 @@ func (o *operator) awaitBackground(s *state.State, e home.Environment, alive fun
 	}
 }
 
-func isAnnounced(ctx context.Context, s *state.State) (ready bool, err error) {
-	err = s.View(ctx, func(v *state.View) error {
-		ready, err = v.Present(state.MachineAgent("0"))
-		return err
-	})
-	return ready, err
+func isAnnounced(ctx context.Context, s *state.State) (bool, error) {
+	return readView(ctx, s, func(v *state.View) (bool, error) { return v.Present(state.MachineAgent("0")) })
 }
 
 func logSize(e home.Environment) int64 {

@@ -47,11 +47,7 @@ func (c statusCmd) Run(o *operator) error {
 	if c.Watch {
 		return c.watch(o)
 	}
-	var s state.Status
-	err := o.view(func(v *state.View) (err error) {
-		s, err = c.readStatus(v)
-		return err
-	})
+	s, err := readChosen(o, c.readStatus)
 	if err != nil {
 		return err
 	}

@@ -184,12 +184,10 @@ func (u *upgrade) writeUpgrade(tx *state.Tx, record state.Charm, behind []state.
 	return nil
 }
 
-func (u *upgrade) listBehind() (behind []state.Behind, err error) {
-	err = u.state.View(u.o.ctx, func(v *state.View) (err error) {
-		behind, err = v.Behind(u.service.Name, u.target.url.String())
-		return err
+func (u *upgrade) listBehind() ([]state.Behind, error) {
+	return readView(u.o.ctx, u.state, func(v *state.View) ([]state.Behind, error) {
+		return v.Behind(u.service.Name, u.target.url.String())
 	})
-	return behind, err
 }
 
 func (u *upgrade) unitsToUpgrade(behind []state.Behind) (names []string) {

@@ -117,13 +117,9 @@ func olderVersion(a, b string) bool {
 func (c upgradeJujuCmd) awaitAgents(o *operator, s *state.State, tools string) error {
 	ctx, cancel := context.WithTimeout(o.ctx, c.Wait)
 	defer cancel()
-	there := map[string]bool{}
+	seen := map[string]bool{}
 	for {
-		var late []string
-		err := s.View(o.ctx, func(v *state.View) (err error) {
-			late, err = lateMachines(v, tools, there)
-			return err
-		})
+		late, err := readView(o.ctx, s, func(v *state.View) ([]string, error) { return lateMachines(v, tools, seen) })
 		if err != nil || len(late) == 0 {
 			return err
 		}
@@ -141,13 +137,13 @@ func (c upgradeJujuCmd) awaitAgents(o *operator, s *state.State, tools string) e
 
 // lateMachines includes machines whose agents were seen before and are absent now: an
 // agent that changes over is away for a moment.
-func lateMachines(v *state.View, tools string, there map[string]bool) (late []string, err error) {
+func lateMachines(v *state.View, tools string, seen map[string]bool) (late []string, err error) {
 	machines, err := v.Machines()
 	for _, m := range machines {
 		present, perr := v.Present(state.MachineAgent(m.ID))
 		err = errors.Join(err, perr)
-		there[m.ID] = there[m.ID] || present
-		if there[m.ID] && m.Tools != tools {
+		seen[m.ID] = seen[m.ID] || present
+		if seen[m.ID] && m.Tools != tools {
 			late = append(late, m.ID)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"bijou/multicall/console"
-	"bijou/state"
 	"bijou/updater"
 	"bijou/updater/record"
 )
@@ -72,14 +71,12 @@ func (c bootserverAddCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
-	return o.view(func(v *state.KeyView) error {
-		s, err := updater.Load(v, o.parts.Version)
-		unseen := slices.DeleteFunc(s.Unseen, func(lrn int) bool { return !slices.Contains(all, lrn) })
-		if len(unseen) > 0 {
-			o.note("no worker of server %s was ever seen; no update begins for it until one was", record.ListServers(unseen))
-		}
-		return err
-	})
+	s, err := o.loadSnapshot()
+	unseen := slices.DeleteFunc(s.Unseen, func(lrn int) bool { return !slices.Contains(all, lrn) })
+	if len(unseen) > 0 {
+		o.note("no worker of server %s was ever seen; no update begins for it until one was", record.ListServers(unseen))
+	}
+	return err
 }
 
 type bootserverRemoveCmd struct {
@@ -133,11 +130,7 @@ type bootserverListCmd struct {
 
 // Run lists the servers, in numeric order.
 func (c bootserverListCmd) Run(o *operator) error {
-	var s updater.Snapshot
-	err := o.view(func(v *state.KeyView) (err error) {
-		s, err = updater.Load(v, o.parts.Version)
-		return err
-	})
+	s, err := o.loadSnapshot()
 	if err != nil {
 		return err
 	}

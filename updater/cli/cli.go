@@ -143,6 +143,30 @@ func (o *operator) view(f func(v *state.KeyView) error) error {
 	return o.open(func(k *state.Keyspace) error { return k.View(o.ctx, f) })
 }
 
+func (o *operator) loadSnapshot() (s updater.Snapshot, err error) {
+	err = o.view(func(v *state.KeyView) (err error) {
+		s, err = updater.Load(v, o.parts.Version)
+		return err
+	})
+	return s, err
+}
+
+func (o *operator) loadConfig() (c record.Config, err error) {
+	err = o.view(func(v *state.KeyView) (err error) {
+		c, err = updater.LoadConfig(v)
+		return err
+	})
+	return c, err
+}
+
+func newSource(c record.Config) (*release.Source, error) {
+	source, err := release.NewSource(c)
+	if errors.Is(err, release.ErrNoRepository) {
+		err = console.Hint(err, "neco config set github-repository OWNER/NAME")
+	}
+	return source, err
+}
+
 // update writes the audit record in the same transaction as f's changes.
 func (o *operator) update(f func(tx *state.KeyTx) error) error {
 	return o.open(func(k *state.Keyspace) error {

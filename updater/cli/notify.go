@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"bijou/multicall/console"
-	"bijou/state"
 	"bijou/updater"
 	"bijou/updater/record"
 )
@@ -20,11 +19,7 @@ type notifyTestCmd struct{}
 
 // Run sends a test message from this machine.
 func (notifyTestCmd) Run(o *operator) error {
-	var config record.Config
-	err := o.view(func(v *state.KeyView) (err error) {
-		config, err = updater.LoadConfig(v)
-		return err
-	})
+	config, err := o.loadConfig()
 	if err != nil {
 		return err
 	}

@@ -9,9 +9,6 @@ import (
 	"strings"
 
 	"bijou/multicall/console"
-	"bijou/state"
-	"bijou/updater"
-	"bijou/updater/record"
 	"bijou/updater/release"
 )
 
@@ -123,18 +120,11 @@ func (c planCmd) withSource(o *operator, f func(s *release.Source, dir string) e
 	if _, err := release.ParseVersion(c.Version); err != nil {
 		return console.Usage(err)
 	}
-	var config record.Config
-	err := o.view(func(v *state.KeyView) (err error) {
-		config, err = updater.LoadConfig(v)
-		return err
-	})
+	config, err := o.loadConfig()
 	if err != nil {
 		return err
 	}
-	source, err := release.NewSource(config)
-	if errors.Is(err, release.ErrNoRepository) {
-		return console.Hint(err, "neco config set github-repository OWNER/NAME")
-	}
+	source, err := newSource(config)
 	if err != nil {
 		return err
 	}

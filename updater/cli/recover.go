@@ -34,7 +34,7 @@ func (recoverCmd) Run(o *operator) error {
 		return err
 	}
 	return o.view(func(v *state.KeyView) error {
-		s, err := loadSnapshot(v, o.parts.Version)
+		s, err := loadStatusSnapshot(v, o.parts.Version)
 		if err != nil || s.Current != nil || s.Recovery == nil {
 			return err
 		}

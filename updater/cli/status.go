@@ -160,7 +160,7 @@ func (c statusCmd) showStatus(ctx context.Context, o *operator, k *state.Keyspac
 }
 
 func readStatus(v *state.KeyView, own string) (statusDoc, error) {
-	s, err := loadSnapshot(v, own)
+	s, err := loadStatusSnapshot(v, own)
 	if err != nil {
 		return statusDoc{}, err
 	}
@@ -184,9 +184,9 @@ func readStatus(v *state.KeyView, own string) (statusDoc, error) {
 	return doc, err
 }
 
-// loadSnapshot takes the newest worker's version for the snapshot's own: this program's
+// loadStatusSnapshot takes the newest worker's version for the snapshot's own: this program's
 // says nothing of the servers as long as a worker is there.
-func loadSnapshot(v *state.KeyView, own string) (s updater.Snapshot, err error) {
+func loadStatusSnapshot(v *state.KeyView, own string) (s updater.Snapshot, err error) {
 	if s, err = updater.Load(v, own); err != nil {
 		return s, err
 	}

@@ -69,18 +69,11 @@ func (updateCmd) requestCheck(tx *state.KeyTx) error {
 // does not exist. It returns also the newest version that the servers would take; "" is
 // none, or not known.
 func (c updateCmd) findTarget(o *operator) (t record.Target, newest string, err error) {
-	var s updater.Snapshot
-	err = o.view(func(v *state.KeyView) (err error) {
-		s, err = updater.Load(v, o.parts.Version)
-		return err
-	})
+	s, err := o.loadSnapshot()
 	if err != nil {
 		return t, "", err
 	}
-	source, err := release.NewSource(s.Config)
-	if errors.Is(err, release.ErrNoRepository) {
-		err = console.Hint(err, "neco config set github-repository OWNER/NAME")
-	}
+	source, err := newSource(s.Config)
 	if err != nil {
 		return t, "", err
 	}

@@ -36,8 +36,8 @@ type builtinProvider struct {
 func builtinProviders() []builtinProvider {
 	return []builtinProvider{
 		{state.ProviderLocal, "machines that are folders and processes of this host", newLocal, hostSeries},
-		{nspawn.Name, "machines that are system containers of this host", newNspawn, nspawn.Host},
-		{ssh.Name, "hosts that are there already, and reached by ssh", newSSH, nil},
+		{nspawn.Name, "machines that are system containers of this host", adaptNew(nspawn.New), nspawn.Host},
+		{ssh.Name, "hosts that are there already, and reached by ssh", adaptNew(ssh.New), nil},
 	}
 }
 
@@ -64,20 +64,15 @@ func newLocal(env provider.Environment) (provider.Provider, error) {
 	}), nil
 }
 
-func newNspawn(env provider.Environment) (provider.Provider, error) {
-	p, err := nspawn.New(env)
-	if err != nil {
-		return nil, err
+// adaptNew returns an untyped nil beside an error: a nil pointer in an interface is not nil.
+func adaptNew[P provider.Provider](create func(provider.Environment) (P, error)) plugin.New {
+	return func(env provider.Environment) (provider.Provider, error) {
+		p, err := create(env)
+		if err != nil {
+			return nil, err
+		}
+		return p, nil
 	}
-	return p, nil
-}
-
-func newSSH(env provider.Environment) (provider.Provider, error) {
-	p, err := ssh.New(env) // not returned as it is: a nil in an interface is not nil
-	if err != nil {
-		return nil, err
-	}
-	return p, nil
 }
 
 func providerApplets() (applets []Applet) {

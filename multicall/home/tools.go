@@ -42,7 +42,11 @@ func InstallTools(dir string, t Tools) (name string, err error) {
 		return "", fmt.Errorf("cannot make the tools folder: %w", err)
 	}
 	if !hasSum(filepath.Join(folder, "bijou"), sum) { // or else it would be pulled from under those who run it
-		if err := copyExecutable(binary, filepath.Join(folder, "bijou")); err != nil {
+		_, err := binary.Seek(0, io.SeekStart)
+		if err == nil {
+			err = writeExecutable(binary, filepath.Join(folder, "bijou"), func() error { return nil })
+		}
+		if err != nil {
 			return "", fmt.Errorf("cannot copy the running binary: %w", err)
 		}
 	}
@@ -137,13 +141,6 @@ func linkApplets(folder string, applets []string) error {
 		}
 	}
 	return nil
-}
-
-func copyExecutable(from *os.File, to string) error {
-	if _, err := from.Seek(0, io.SeekStart); err != nil {
-		return err
-	}
-	return writeExecutable(from, to, func() error { return nil })
 }
 
 // writeExecutable writes beside, syncs and, if good returns nil, renames. No other

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
-	"text/template"
 )
 
 // NecoOwner is the owner in neco's unit files, where those of an environment have its
@@ -13,12 +12,9 @@ const NecoOwner = "neco"
 
 // Neco makes the unit files of neco's daemons, which lie in the folder bin.
 func Neco(bin string) ([]Unit, error) {
-	if strings.ContainsFunc(bin, func(r rune) bool { return r < ' ' }) {
-		return nil, fmt.Errorf("cannot make unit files for the folder %q: it has control characters in its name", bin)
-	}
-	all, err := template.New("").Funcs(template.FuncMap{"word": quoteWord, "path": escapeSpecifiers}).ParseFS(templates, "*.service")
+	all, err := parseTemplates(bin)
 	if err != nil {
-		return nil, fmt.Errorf("internal error: %w", err)
+		return nil, err
 	}
 	var units []Unit
 	for _, d := range []struct{ name, does string }{

@@ -54,16 +54,13 @@ func Agent(e home.Environment, machine string) ([]Unit, error) {
 }
 
 func makeUnits(e home.Environment, machine string, names map[string]string) ([]Unit, error) {
-	if strings.ContainsFunc(e.Dir, func(r rune) bool { return r < ' ' }) {
-		return nil, fmt.Errorf("cannot make unit files for the folder %q: it has control characters in its name", e.Dir)
+	all, err := parseTemplates(e.Dir)
+	if err != nil {
+		return nil, err
 	}
 	owner, err := ownerOf(e.Dir)
 	if err != nil {
 		return nil, err
-	}
-	all, err := template.New("").Funcs(template.FuncMap{"word": quoteWord, "path": escapeSpecifiers}).ParseFS(templates, "*.service")
-	if err != nil {
-		return nil, fmt.Errorf("internal error: %w", err)
 	}
 	var units []Unit
 	for _, file := range []string{"machine.service", "unit.service", "provisioner.service"} {
@@ -81,6 +78,18 @@ func makeUnits(e home.Environment, machine string, names map[string]string) ([]U
 		units = append(units, Unit{Name: names[file], Text: text.String()})
 	}
 	return units, nil
+}
+
+// parseTemplates refuses a folder that no unit file can name.
+func parseTemplates(folder string) (*template.Template, error) {
+	if strings.ContainsFunc(folder, func(r rune) bool { return r < ' ' }) {
+		return nil, fmt.Errorf("cannot make unit files for the folder %q: it has control characters in its name", folder)
+	}
+	all, err := template.New("").Funcs(template.FuncMap{"word": quoteWord, "path": escapeSpecifiers}).ParseFS(templates, "*.service")
+	if err != nil {
+		return nil, fmt.Errorf("internal error: %w", err)
+	}
+	return all, nil
 }
 
 func escapeSpecifiers(path string) string { return strings.ReplaceAll(path, "%", "%%") }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -59,15 +60,7 @@ func (s presenter) newCommand(ctx context.Context, applet string, args ...string
 }
 
 func withoutVars(environ []string, prefixes ...string) []string {
-	var kept []string
-	for _, word := range environ {
-		drop := false
-		for _, p := range prefixes {
-			drop = drop || strings.HasPrefix(word, p)
-		}
-		if !drop {
-			kept = append(kept, word)
-		}
-	}
-	return kept
+	return slices.DeleteFunc(slices.Clone(environ), func(word string) bool {
+		return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(word, p) })
+	})
 }

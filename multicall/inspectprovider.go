@@ -81,17 +81,17 @@ func findPlugin(e home.Environment) (string, error) {
 			return path, err
 		}
 	}
-	var there []string
+	var found []string
 	for _, b := range builtinProviders() {
-		there = append(there, b.name)
+		found = append(found, b.name)
 	}
 	for _, name := range plugin.Names(folders) {
 		if !isBuiltin(name) {
-			there = append(there, name)
+			found = append(found, name)
 		}
 	}
 	return "", console.Hint(
-		console.Usage(fmt.Errorf("there is no provider %q; there are: %s", e.Provider, strings.Join(there, ", "))),
+		console.Usage(fmt.Errorf("there is no provider %q; there are: %s", e.Provider, strings.Join(found, ", "))),
 		fmt.Sprintf("others are executables %sNAME in the folders of BIJOU_PLUGIN_PATH (%q), in /usr/local/lib/bijou/providers, /usr/lib/bijou/providers or on PATH",
 			plugin.Prefix, os.Getenv("BIJOU_PLUGIN_PATH")))
 }

@@ -28,8 +28,8 @@ type builtinProvider struct {
 	name    string
 	summary string
 	create  plugin.New
-	// checkHost says which series it has here, "" for any, or why it can have no machines;
-	// nil: nothing keeps it from that.
+	// checkHost returns the series of its machines on this host, "" for any, or why it can
+	// have none; nil: nothing keeps it from that.
 	checkHost func(config map[string]string) (series string, err error)
 }
 

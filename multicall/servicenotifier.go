@@ -47,11 +47,11 @@ func (m *serviceNotifier) runNotifying(ctx context.Context, work func() error) e
 	if !m.listening {
 		return work()
 	}
-	over, end := context.WithCancel(context.WithoutCancel(ctx))
+	feedCtx, stopFeeding := context.WithCancel(context.WithoutCancel(ctx))
 	var feeding sync.WaitGroup
-	feeding.Go(func() { m.feedWatchdog(over) })
+	feeding.Go(func() { m.feedWatchdog(feedCtx) })
 	defer feeding.Wait()
-	defer end()
+	defer stopFeeding()
 	defer context.AfterFunc(ctx, m.notifyStopping)()
 	return work()
 }

@@ -1,5 +1,5 @@
-// Package console is what every applet's user meets on the terminal: flags,
-// `error:` and `hint:` lines, exit codes, colour, questions.
+// Package console parses flags and writes to the terminal, the same for every
+// applet: `error:` and `hint:` lines, exit codes, colour, tables, progress.
 //
 // It knows nothing of environments or of any applet. multicall and the packages
 // below it import it.

@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	// progressDelay is how long work may take before anything is said of it.
+	// progressDelay is how long work may take before anything is shown.
 	progressDelay = 400 * time.Millisecond
 	// lineInterval is the time between two lines where there is no terminal.
 	lineInterval = 5 * time.Second
-	// maxBarWidth is the most characters that a bar has between its ends.
+	// maxBarWidth is in characters, between the bar's ends.
 	maxBarWidth = 40
 )
 

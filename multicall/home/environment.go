@@ -15,7 +15,7 @@ import (
 
 const recordFile = "environment.yaml"
 
-// Record is what environment.yaml holds: what must be known to reach the
+// Record is the content of environment.yaml: what must be known to reach the
 // environment at all. Everything else is in its state.
 type Record struct {
 	Name     string `yaml:"name"`

@@ -14,9 +14,9 @@ import (
 )
 
 var (
-	// ErrNoEnvironment: there is no environment of that name, or none at all.
+	// ErrNoEnvironment means that there is no environment of that name, or none at all.
 	ErrNoEnvironment = errors.New("there is no environment")
-	// ErrBusy: another process bootstraps or destroys that environment just now.
+	// ErrBusy means that another process bootstraps or destroys that environment just now.
 	ErrBusy = errors.New("another process is at work on it")
 )
 

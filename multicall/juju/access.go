@@ -13,16 +13,15 @@ import (
 
 // Access is how an operator gets onto a machine.
 type Access struct {
-	// Run makes the command that runs a shell's line on the machine; terminal: with
-	// one of its own.
+	// Run returns the command that runs a shell's line on the machine, with a terminal
+	// of its own if so asked.
 	Run func(line string, terminal bool) *exec.Cmd
 	// Dir is the machine's folder there.
 	Dir string
 	// Copy is the program that copies files, with its options; none: NoCopy says why.
 	Copy   []string
 	NoCopy string
-	// Host goes before the names of files there, and a colon; empty: they are this
-	// host's.
+	// Host goes before a colon and the name of a file there; empty: it is this host's.
 	Host string
 }
 

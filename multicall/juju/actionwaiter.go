@@ -26,7 +26,7 @@ type actionWaiter struct {
 	o       *operator
 	state   *state.State
 	actions []*awaitedAction
-	// progress, if set, is told of what actions say.
+	// progress, if set, is called with each line that an action logs.
 	progress func(a state.Action, line state.ActionLine)
 }
 

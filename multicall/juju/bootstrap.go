@@ -211,11 +211,11 @@ func (b *bootstrap) createState() error {
 	if err := durable.MkdirAll(filepath.Dir(b.env.StateFile()), 0o700); err != nil {
 		return fmt.Errorf("cannot make the state's folder: %w", err)
 	}
-	there, err := state.StoreExists(b.o.ctx, b.env.State)
+	exists, err := state.StoreExists(b.o.ctx, b.env.State)
 	if err != nil {
 		return err
 	}
-	b.createdStore = !there
+	b.createdStore = !exists
 	if b.restore != nil {
 		return b.restore.restoreStore(b.env, b.provider.SHA256)
 	}

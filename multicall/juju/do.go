@@ -58,11 +58,12 @@ func (c doCmd) Run(o *operator) error {
 			return console.Usage(err)
 		}
 	}
-	if len(c.commandArgs()) == 0 {
+	words := trimDashes(c.Command)
+	if len(words) == 0 {
 		return console.Hint(console.Usage(errNoCommand), "see: juju do --help")
 	}
 	command := HookCommand{
-		Unit: c.Unit, Relation: c.RelationID, Dialect: c.HookDialect, Command: c.commandArgs(), Streams: o.streams,
+		Unit: c.Unit, Relation: c.RelationID, Dialect: c.HookDialect, Command: words, Streams: o.streams,
 	}
 	if url := c.stateURL(o); url != "" {
 		command.Environ = []string{"JUJU_STATE=" + url}
@@ -77,12 +78,12 @@ func (c doCmd) Run(o *operator) error {
 	return c.runAsHook(o, e, command)
 }
 
-// commandArgs drops the "--" that ends juju's own flags.
-func (c doCmd) commandArgs() []string {
-	if len(c.Command) > 0 && c.Command[0] == "--" {
-		return c.Command[1:]
+// trimDashes drops the "--" that ends juju's own flags.
+func trimDashes(words []string) []string {
+	if len(words) > 0 && words[0] == "--" {
+		return words[1:]
 	}
-	return c.Command
+	return words
 }
 
 // stateURL is empty if only the environment's name says where the state is. -e takes

@@ -22,7 +22,7 @@ type drain struct {
 	timeout time.Duration
 }
 
-// remaining is what a drain still waits for.
+// remaining counts what a drain still waits for.
 type remaining struct {
 	services    int
 	units       int
@@ -69,11 +69,11 @@ func (d *drain) run() error {
 
 // waitUntilDone gives up once nothing has run or changed for the time-out.
 func (d *drain) waitUntilDone(ctx context.Context, s *state.State, left remaining) (remaining, error) {
-	total, took, changed, told := left.units, time.Duration(0), time.Now(), false
+	total, readTime, changed, noted := left.units, time.Duration(0), time.Now(), false
 	defer func() { state.Tell(ctx, stopProgress(total, total)) }() // or else the bar would stay
 	for !left.isDone() {
 		state.Tell(ctx, stopProgress(max(0, total-left.units), total))
-		_ = sleep(ctx, max(drainPollInterval, 4*took))
+		_ = sleep(ctx, max(drainPollInterval, 4*readTime))
 		began := time.Now()
 		now, err := readRemaining(ctx, s)
 		switch {
@@ -82,15 +82,15 @@ func (d *drain) waitUntilDone(ctx context.Context, s *state.State, left remainin
 		case err != nil:
 			return left, err
 		case !slices.Equal(now.waitReasons, left.waitReasons):
-			changed, told = began, false
-		case !told && began.Sub(changed) > silenceTimeout:
+			changed, noted = began, false
+		case !noted && began.Sub(changed) > silenceTimeout:
 			d.o.note("waiting for %s: %s", now, now.listReasons())
-			told = true
+			noted = true
 		case d.timeout > 0 && !now.anyRunning && began.Sub(changed) > d.timeout:
 			return left, console.Hint(fmt.Errorf("nothing has gone on for %s, and there still are %s: %s", d.timeout, left, left.listReasons()),
 				"--timeout waits longer for the next change")
 		}
-		left, took = now, time.Since(began)
+		left, readTime = now, time.Since(began)
 	}
 	return left, nil
 }

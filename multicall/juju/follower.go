@@ -10,10 +10,9 @@ import (
 )
 
 const (
-	// settleInterval is the follower's where what there is is printed: a flood of changes costs so
-	// many looks a second, not one look each.
-	settleInterval = 100 * time.Millisecond
-	// awayRetryInterval is how long a store that cannot be reached is left alone.
+	// settleInterval bounds reads where the state is printed: a flood of changes costs ten
+	// a second, not one each.
+	settleInterval    = 100 * time.Millisecond
 	awayRetryInterval = time.Second
 )
 
@@ -22,11 +21,11 @@ type follower struct {
 	o      *operator
 	state  *state.State
 	scopes []state.Scope // what is watched for changes
-	// read reads what there is, and returns what prints it once the view is over.
+	// read returns a function that prints what it has read, once the view is over.
 	read func(v *state.View) (print func() error, err error)
 
 	settleInterval time.Duration // how long a change may draw others after it
-	// pollTimeout, if set, is how long it may be until the next look, whatever is heard.
+	// pollTimeout, if set, is how long it may be until the next read without a change.
 	pollTimeout func() time.Duration
 
 	begun bool // something was shown: errors from now on may pass

@@ -1,4 +1,4 @@
-// Package juju is the operator's commands, one file a command. They read and
+// Package juju has the operator's commands, one file a command. They read and
 // change state, and print; the agents do what follows.
 //
 // It knows no agent and no provisioner: what a command needs of them (to start
@@ -17,23 +17,23 @@ import (
 	"bijou/state"
 )
 
-// Parts is what the commands need of the other roles.
+// Parts are the functions of other roles that the commands need.
 type Parts struct {
 	Version   string   // bijou's
 	Applets   []string // links to make in the tools folder
 	HookTools []string // the hook tools among them, which charms may hold as links
 
 	// Start starts the environment's background process (machine 0, with the
-	// provisioner) and does not wait for it; alive tells if it still lives.
+	// provisioner) and does not wait for it; alive reports whether it still lives.
 	Start func(home.Environment) (alive func() bool, err error)
 	// Running returns the id of the process that runs the local machine of that
 	// folder, 0 if none does.
 	Running func(dir string) (pid int, err error)
-	// HolderOf is the folder of this host, as machines' claims name it.
+	// HolderOf returns a folder of this host, as machines' claims name it.
 	HolderOf func(dir string) (state.Holder, error)
-	// IsAlive reports whether a claim's holder is a process of this host that lives.
+	// IsAlive reports whether a claim's holder is a live process of this host.
 	IsAlive func(h state.Holder) bool
-	// Service names the systemd service that the process belongs to; "" is none.
+	// Service returns the systemd service that the process belongs to; "" is none.
 	Service func(pid int) string
 	// StopService has systemd end that service, and returns when it has.
 	StopService func(service string) error
@@ -42,31 +42,30 @@ type Parts struct {
 	// Halt ends the process that runs the local machine of that folder, and
 	// returns when none does.
 	Halt func(ctx context.Context, dir string, grace time.Duration) error
-	// FreeInstances ends what the environment's provider has made, and frees it. No
-	// provisioner runs meanwhile.
+	// FreeInstances stops what the environment's provider has made. No provisioner runs
+	// meanwhile.
 	FreeInstances func(context.Context, home.Environment) error
-	// EndStrays ends whatever hooks have left running, found by a word NAME=VALUE of
-	// their environment.
+	// EndStrays ends processes that hooks have left running: those with the word
+	// NAME=VALUE in their environment.
 	EndStrays func(ctx context.Context, word string) error
 	// RunAsHook runs a command as if it were a hook. An error says why it could not
 	// be run, or nothing be written; the exit code goes with it.
 	RunAsHook func(ctx context.Context, s *state.State, c HookCommand) (HookOutcome, error)
-	// UnitDir is a path of a unit's folder below its machine's; it may be a link.
+	// UnitDir returns a path of a unit's folder below its machine's; it may be a link.
 	UnitDir func(machineDir, unit string) string
-	// InspectProvider looks at the provider that an environment is to have, with the
-	// environment's configuration. A provider that is not there is an error that
-	// lists which are.
+	// InspectProvider asks the provider that an environment is to have what it can do.
+	// If there is no such provider, the error lists those that there are.
 	InspectProvider func(ctx context.Context, e home.Environment, config map[string]string) (Provider, error)
 	// SweepTools removes the tools that nobody runs any more, but for those named and
 	// the environment's own.
 	SweepTools func(e home.Environment, keep ...string) error
 	// RemoveAgentFiles removes what the agents of the environment keep outside of its folder.
 	RemoveAgentFiles func(home.Environment) error
-	// Access says how to get onto a machine that has an instance, or is machine 0.
+	// Access returns how to get onto a machine that has an instance, or is machine 0.
 	Access func(e home.Environment, env state.Environment, m state.Machine) (Access, error)
 }
 
-// Provider is what bootstrap needs to know of a provider.
+// Provider describes a provider to bootstrap.
 type Provider struct {
 	Series   string // the only one that its machines can have; "": any
 	SHA256   string // of its executable; empty: it is this binary

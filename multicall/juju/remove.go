@@ -22,8 +22,8 @@ const removalHelp = "If one of several is not there, or cannot go, none of them 
 type removalKind struct {
 	name    string // "unit"
 	outcome string // what happens to one, by and by
-	// check refuses what cannot go. Without remove what it writes is the removal of all, as
-	// one transaction.
+	// check refuses what cannot be removed. If remove is nil, check itself removes, all names
+	// in one transaction.
 	check  func(tx *state.Tx, name string) error
 	remove func(ctx context.Context, name string) error
 }
@@ -137,8 +137,8 @@ Examples:
 // Run makes the services dying, once all are known to be there.
 func (c destroyServiceCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {
-		there := func(tx *state.Tx, name string) error { _, err := tx.Service(name); return err }
-		k := removalKind{"service", "goes with its relations and units, once these have run their stop hooks", there, s.DestroyService}
+		exists := func(tx *state.Tx, name string) error { _, err := tx.Service(name); return err }
+		k := removalKind{"service", "goes with its relations and units, once these have run their stop hooks", exists, s.DestroyService}
 		if c.Force {
 			k.outcome, k.remove = "is gone, with its relations and units", s.ForceDestroyService
 		}

@@ -30,17 +30,17 @@ func (c retryProvisioningCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
-	var said string
+	var output string
 	err = o.update(func(tx *state.Tx) error {
-		said = ""
+		output = ""
 		var refused []error
 		for _, id := range c.Machines {
 			err := tx.ResolveMachine(id, replace)
 			switch {
 			case errors.Is(err, state.ErrNotInError):
-				said += err.Error() + "\n"
+				output += err.Error() + "\n"
 			case err == nil:
-				said += fmt.Sprintf("machine %s is marked as resolved\n", id)
+				output += fmt.Sprintf("machine %s is marked as resolved\n", id)
 			default:
 				refused = append(refused, err)
 			}
@@ -48,7 +48,7 @@ func (c retryProvisioningCmd) Run(o *operator) error {
 		return joinErrors(refused)
 	})
 	if err == nil {
-		fmt.Fprint(o.streams.Out, said)
+		fmt.Fprint(o.streams.Out, output)
 	}
 	return err
 }

@@ -80,7 +80,11 @@ func (c runCmd) findTargets(ctx context.Context, s *state.State) (to runTargets,
 	}
 	err = s.View(ctx, func(v *state.View) (err error) {
 		units := slices.Clone(names)
-		for _, service := range c.selectedServices() {
+		services := c.Service
+		if c.All {
+			services = []string{""} // the units of all
+		}
+		for _, service := range services {
 			of, err := unitNames(v, service)
 			if err != nil {
 				return err
@@ -100,14 +104,6 @@ func (c runCmd) findTargets(ctx context.Context, s *state.State) (to runTargets,
 		return to, console.Hint(joinErrors(to.down), "nothing was run; juju status shows the units")
 	}
 	return to, errors.New("there are no units")
-}
-
-// selectedServices returns an empty name for all.
-func (c runCmd) selectedServices() []string {
-	if c.All {
-		return []string{""}
-	}
-	return c.Service
 }
 
 func unitNames(v *state.View, service string) (names []string, err error) {

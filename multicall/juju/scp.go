@@ -29,21 +29,21 @@ Examples:
 
 // Run copies, with the program of the machine's provider.
 func (c scpCmd) Run(o *operator) error {
-	there, file, from := cutRemote(c.From)
+	place, file, from := cutRemote(c.From)
 	if !from {
 		var to bool
-		if there, file, to = cutRemote(c.To); !to {
+		if place, file, to = cutRemote(c.To); !to {
 			return console.Usage(errors.New("cannot copy: neither is on a machine: want UNIT:FILE, or MACHINE:FILE"))
 		}
 	} else if _, _, both := cutRemote(c.To); both {
 		return console.Usage(errors.New("cannot copy from one machine to another: copy it here first"))
 	}
-	to, err := o.findMachineFolder(there)
+	to, err := o.findMachineFolder(place)
 	if err != nil {
 		return err
 	}
 	if len(to.Copy) == 0 {
-		return console.Hint(fmt.Errorf("cannot copy: %s", to.NoCopy), "let it go by a pipe: juju ssh "+there+" 'cat FILE' >FILE; juju ssh "+there+" 'cat >FILE' <FILE; of a folder: tar -c, tar -x")
+		return console.Hint(fmt.Errorf("cannot copy: %s", to.NoCopy), "let it go by a pipe: juju ssh "+place+" 'cat FILE' >FILE; juju ssh "+place+" 'cat >FILE' <FILE; of a folder: tar -c, tar -x")
 	}
 	file = to.remoteName(file)
 	words := [2]string{file, localName(c.To)}

@@ -29,11 +29,7 @@ func (c sshCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
-	words := c.Command
-	if len(words) > 0 && words[0] == "--" {
-		words = words[1:]
-	}
-	line := strings.Join(words, " ")
+	line := strings.Join(trimDashes(c.Command), " ")
 	if line == "" {
 		line = `exec "${SHELL:-/bin/sh}"`
 	}

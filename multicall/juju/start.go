@@ -15,10 +15,9 @@ import (
 )
 
 const (
-	// startTimeout is how long the background process may take to be there; it
-	// usually takes a fraction of a second.
+	// startTimeout bounds a start that usually takes a fraction of a second.
 	startTimeout = time.Minute
-	// haltTimeout is how long it may take to end before it is killed.
+	// haltTimeout is how long a process may take to end before it is killed.
 	haltTimeout = 30 * time.Second
 	// processPollInterval is short: no event tells that a process does not come up, or has ended.
 	processPollInterval = 20 * time.Millisecond

@@ -23,15 +23,11 @@ func relationTable(s state.Status) *console.Table {
 	t := console.NewTable("RELATION", "INTERFACE", "PROVIDER", "CONSUMER", "STATE", "MESSAGE")
 	for _, name := range relationNames(s) {
 		r := s.Relations[name]
-		provider, consumer := relationEnds(r)
-		t.Add(stateColour(relationState(r)), name, r.Interface, provider, consumer, withLife(relationState(r), r.Life), relationMessage(r))
+		provider, consumer := relationServices(r)
+		t.Add(stateColour(relationState(r)), name, r.Interface, provider+":"+r.Services[provider].Name, consumer+":"+r.Services[consumer].Name,
+			withLife(relationState(r), r.Life), relationMessage(r))
 	}
 	return t
-}
-
-func relationEnds(r state.RelationView) (provider, consumer string) {
-	provider, consumer = relationServices(r)
-	return provider + ":" + r.Services[provider].Name, consumer + ":" + r.Services[consumer].Name
 }
 
 // relationServices returns a peer relation's one service twice.

@@ -36,16 +36,16 @@ func (u *upgrade) findTarget(c upgradeCharmCmd, scratch string) (upgradeTarget, 
 	return u.bumpRevision(t)
 }
 
-func (u *upgrade) isStored(url charm.URL) (there bool, err error) {
+func (u *upgrade) isStored(url charm.URL) (stored bool, err error) {
 	err = u.state.View(u.o.ctx, func(v *state.View) error {
 		_, err := v.Charm(url.String())
-		there = err == nil
+		stored = err == nil
 		if errors.Is(err, state.ErrNotFound) {
 			return nil
 		}
 		return err
 	})
-	return there, err
+	return stored, err
 }
 
 func (u *upgrade) findCharm(c upgradeCharmCmd, scratch string) (charm.Found, state.Origin, error) {

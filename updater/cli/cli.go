@@ -1,4 +1,4 @@
-// Package cli is the commands of `neco`, one file a command: they read and change
+// Package cli has the commands of `neco`, one file a command: they read and change
 // the updater's keys, and print. The daemons do what follows.
 //
 // It decides nothing about updates; package updater does. Only multicall imports it.
@@ -19,7 +19,7 @@ import (
 	"bijou/updater/release"
 )
 
-// Parts is what the commands need to know of the program.
+// Parts describe the program to the commands.
 type Parts struct {
 	Version  string                      // of this release
 	Manifest release.Manifest            // of this release

@@ -52,7 +52,7 @@ type statusDoc struct {
 	Why     string `json:"why,omitempty"`
 	Version string `json:"version,omitempty"` // of the last update
 	Release string `json:"release,omitempty"` // the newest acceptable one
-	// Replaced says that the files of that of the servers were replaced.
+	// Replaced, if set, describes how the files of the servers' release have changed since.
 	Replaced string `json:"replaced,omitempty"`
 	// ConfigFaults are configuration keys that cannot be read.
 	ConfigFaults []string             `json:"config-faults,omitempty"`
@@ -80,7 +80,7 @@ type serverDoc struct {
 	InUpdate   bool           `json:"in-update"`
 	Seen       *time.Time     `json:"seen-at,omitempty"` // when it was known to be so last
 	Record     *record.Status `json:"status,omitempty"`
-	// Doing is what it does, or for what it waits.
+	// Doing is the server's task, or what it waits for.
 	Doing *record.Activity `json:"doing,omitempty"`
 }
 

@@ -90,7 +90,7 @@ func (i installCmd) necoUnits() (unitSet, error) {
 			return unitSet{}, console.Hint(fmt.Errorf("cannot find neco-worker: %w", err), "--dir DIR makes the links, and names their folder")
 		}
 	}
-	units, err := systemd.Neco(bin)
+	units, err := systemd.NecoUnits(bin)
 	return unitSet{owner: systemd.NecoOwner, units: units, start: "neco-updater neco-worker"}, err
 }
 
@@ -102,7 +102,7 @@ func (i installCmd) environmentUnits(e home.Environment) ([]systemd.Unit, error)
 	if n, err := strconv.Atoi(i.Machine); err != nil || n < 1 || strconv.Itoa(n) != i.Machine {
 		return nil, console.Usage(fmt.Errorf("cannot make the unit file of machine %q: want a number from 1", i.Machine))
 	}
-	return systemd.Agent(e, i.Machine)
+	return systemd.AgentUnits(e, i.Machine)
 }
 
 func (i installCmd) chooseEnvironment() (home.Environment, error) {

@@ -9,10 +9,10 @@ import (
 // Screen shows a text that changes: on a terminal each version replaces the one before,
 // elsewhere they follow each other. It is for one goroutine.
 type Screen struct {
-	w     io.Writer
-	above int    // lines of the text that stands on the terminal
-	last  string // what was shown
-	shown bool
+	w      io.Writer
+	height int    // lines of the text that stands on the terminal
+	last   string // what was shown
+	shown  bool
 }
 
 // NewScreen returns a screen on that stream.
@@ -40,11 +40,11 @@ func (s *Screen) Show(text, separator string) error {
 // cleared as they are passed.
 func (s *Screen) redraw(text string) error {
 	var b strings.Builder
-	if s.above > 0 {
-		fmt.Fprintf(&b, "\x1b[%dA", s.above)
+	if s.height > 0 {
+		fmt.Fprintf(&b, "\x1b[%dA", s.height)
 	}
 	b.WriteString("\r" + strings.ReplaceAll(text, "\n", "\x1b[K\n") + "\x1b[J")
-	s.above = strings.Count(text, "\n")
+	s.height = strings.Count(text, "\n")
 	_, err := io.WriteString(s.w, b.String())
 	return err
 }

@@ -28,7 +28,7 @@ type follower struct {
 	// pollTimeout, if set, is how long it may be until the next read without a change.
 	pollTimeout func() time.Duration
 
-	begun bool // something was shown: errors from now on may pass
+	shown bool // something was shown: errors from now on may pass
 	away  bool // the store cannot be reached
 }
 
@@ -46,7 +46,7 @@ func (f *follower) follow(ctx context.Context) error {
 		}
 		pause := f.settleInterval
 		if err != nil {
-			if !f.begun || isFinal(err) {
+			if !f.shown || isFinal(err) {
 				return err
 			}
 			f.noteAway(err)
@@ -73,7 +73,7 @@ func (f *follower) showOnce(ctx context.Context) (revision int64, err error) {
 	if err := print(); err != nil {
 		return 0, err
 	}
-	f.begun = true
+	f.shown = true
 	return revision, nil
 }
 

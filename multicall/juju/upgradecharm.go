@@ -83,7 +83,7 @@ func (c upgradeCharmCmd) newUpgrade(o *operator, s *state.State) (*upgrade, erro
 		if u.service, err = v.Service(c.Service); err != nil {
 			return err
 		}
-		u.now, err = v.Charm(u.service.Charm)
+		u.current, err = v.Charm(u.service.Charm)
 		return err
 	})
 }
@@ -92,7 +92,7 @@ type upgrade struct {
 	o                *operator
 	state            *state.State
 	service          state.Service
-	now              state.Charm // what the service runs
+	current          state.Charm // what the service runs
 	target           upgradeTarget
 	force            bool
 	retry            bool // what has failed runs again
@@ -124,13 +124,13 @@ func (u *upgrade) commit() error {
 	if err != nil {
 		return err
 	}
-	same := u.target.url == u.now.URL
+	same := u.target.url == u.current.URL
 	if same && len(u.unitsToUpgrade(behind)) == 0 {
 		u.noteSkipped(behind)
 		fmt.Fprintf(u.o.streams.Out, "service %q is already running the latest charm\n", u.service.Name)
 		return nil
 	}
-	record := u.now
+	record := u.current
 	if u.target.found.Path != "" && !same {
 		if record, err = u.o.storeCharm(u.state, u.target.found, u.target.url); err != nil {
 			return fmt.Errorf("cannot upgrade service %q: %w", u.service.Name, err)
@@ -215,10 +215,10 @@ func formatSkipped(b state.Behind) string {
 }
 
 func (u *upgrade) describeMove(goes string) string {
-	if u.target.url == u.now.URL {
-		return fmt.Sprintf("service %q runs %s already, and what is behind %s", u.service.Name, u.now.URL, goes)
+	if u.target.url == u.current.URL {
+		return fmt.Sprintf("service %q runs %s already, and what is behind %s", u.service.Name, u.current.URL, goes)
 	}
-	return fmt.Sprintf("service %q %s from %s to %s", u.service.Name, goes, u.now.URL, u.target.url)
+	return fmt.Sprintf("service %q %s from %s to %s", u.service.Name, goes, u.current.URL, u.target.url)
 }
 
 // writeRevision writes the revision that the environment assigned into the charm's folder.
@@ -241,7 +241,7 @@ func (u *upgrade) printPlan() error {
 	}
 	out := u.o.streams.Out
 	marked := u.unitsToUpgrade(behind)
-	if u.target.url == u.now.URL && len(marked) == 0 {
+	if u.target.url == u.current.URL && len(marked) == 0 {
 		fmt.Fprintf(out, "service %q is already running the latest charm\n", u.service.Name)
 	} else {
 		fmt.Fprintln(out, u.describeMove("would go over"))

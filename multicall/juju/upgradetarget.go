@@ -15,7 +15,7 @@ import (
 // greatest revision where the charm came from.
 func (u *upgrade) findTarget(c upgradeCharmCmd, scratch string) (upgradeTarget, error) {
 	if c.Revision != nil {
-		url := charm.URL{Series: u.now.URL.Series, Name: u.now.URL.Name, Revision: *c.Revision}
+		url := charm.URL{Series: u.current.URL.Series, Name: u.current.URL.Name, Revision: *c.Revision}
 		stored, err := u.isStored(url)
 		if stored || err != nil {
 			return upgradeTarget{url: url, origin: u.service.Origin}, err
@@ -25,12 +25,12 @@ func (u *upgrade) findTarget(c upgradeCharmCmd, scratch string) (upgradeTarget, 
 	if err != nil {
 		return upgradeTarget{}, err
 	}
-	url := charm.URL{Series: u.now.URL.Series, Name: found.Meta.Name, Revision: found.Revision}
+	url := charm.URL{Series: u.current.URL.Series, Name: found.Meta.Name, Revision: found.Revision}
 	t := upgradeTarget{url: url, origin: origin, found: found}
 	switch {
 	case c.Revision != nil && found.Revision != *c.Revision:
 		return t, fmt.Errorf("%s has revision %d of charm %q, and the environment has no revision %d", found.Path, found.Revision, found.Meta.Name, *c.Revision)
-	case c.Revision != nil, url.Name != u.now.URL.Name, url.Revision > u.now.URL.Revision:
+	case c.Revision != nil, url.Name != u.current.URL.Name, url.Revision > u.current.URL.Revision:
 		return t, nil
 	}
 	return u.bumpRevision(t)
@@ -65,7 +65,7 @@ func (u *upgrade) findCharm(c upgradeCharmCmd, scratch string) (charm.Found, sta
 	if err != nil {
 		return charm.Found{}, state.Origin{}, fmt.Errorf("cannot find the repository %q: %w", repository, err)
 	}
-	ref := charm.Ref{Series: cmp.Or(origin.Series, u.lookupSeries()), Name: u.now.Meta.Name, Revision: -1}
+	ref := charm.Ref{Series: cmp.Or(origin.Series, u.lookupSeries()), Name: u.current.Meta.Name, Revision: -1}
 	if c.Revision != nil {
 		ref.Revision = *c.Revision
 	}
@@ -84,14 +84,14 @@ func (u *upgrade) lookupSeries() string {
 // bumpRevision gives files whose revision is not newer than the service's charm the next
 // revision, unless they are that charm's own files.
 func (u *upgrade) bumpRevision(t upgradeTarget) (upgradeTarget, error) {
-	opts := charm.ArchiveOptions{Tools: u.o.parts.HookTools, Revision: u.now.URL.Revision}
+	opts := charm.ArchiveOptions{Tools: u.o.parts.HookTools, Revision: u.current.URL.Revision}
 	info, err := charm.Archive(t.found.Path, io.Discard, opts)
 	if err != nil {
 		return upgradeTarget{}, err
 	}
-	if info.SHA256 == u.now.SHA256 {
-		return upgradeTarget{url: u.now.URL, origin: t.origin}, nil
+	if info.SHA256 == u.current.SHA256 {
+		return upgradeTarget{url: u.current.URL, origin: t.origin}, nil
 	}
-	t.url.Revision, t.bumped = u.now.URL.Revision+1, true
+	t.url.Revision, t.bumped = u.current.URL.Revision+1, true
 	return t, nil
 }

@@ -10,8 +10,8 @@ import (
 // folder.
 const NecoOwner = "neco"
 
-// Neco makes the unit files of neco's daemons, which lie in the folder bin.
-func Neco(bin string) ([]Unit, error) {
+// NecoUnits makes the unit files of neco's daemons, which lie in the folder bin.
+func NecoUnits(bin string) ([]Unit, error) {
 	all, err := parseTemplates(bin)
 	if err != nil {
 		return nil, err

@@ -26,7 +26,7 @@ func TestUnitsQuoteTheFolder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	agent, err := Agent(e, "7")
+	agent, err := AgentUnits(e, "7")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestInstallLeavesOthersFilesAlone(t *testing.T) {
 // neco's daemons are systemd's, and systemd understands their unit files.
 func TestNecosUnits(t *testing.T) {
 	dir := t.TempDir()
-	units, err := Neco(dir)
+	units, err := NecoUnits(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func TestNecosUnits(t *testing.T) {
 		}
 		files = append(files, filepath.Join(dir, u.Name))
 	}
-	if units, err := Neco(dir + "\n"); err == nil {
+	if units, err := NecoUnits(dir + "\n"); err == nil {
 		t.Errorf("a folder with a line break in its name: %v", units)
 	}
 	analyze, err := exec.LookPath("systemd-analyze")

@@ -48,8 +48,8 @@ func Units(e home.Environment) ([]Unit, error) {
 	})
 }
 
-// Agent makes the unit file of the process of a machine that is a host of its own.
-func Agent(e home.Environment, machine string) ([]Unit, error) {
+// AgentUnits makes the unit file of the process of a machine that is a host of its own.
+func AgentUnits(e home.Environment, machine string) ([]Unit, error) {
 	return makeUnits(e, machine, map[string]string{"machine.service": AgentUnit(e, machine)})
 }
 

@@ -52,7 +52,7 @@ type demo struct {
 	presenter
 	dir      string
 	releases *releaseServer
-	servers  []*daemonProcess
+	daemons  []*daemonProcess
 }
 
 func (d *demo) runSteps(ctx context.Context) error {

@@ -89,16 +89,16 @@ func (d *demo) startDaemon(lrn int, args []string) error {
 		defer close(p.ended)
 		_ = cmd.Wait()
 	}()
-	d.servers = append(d.servers, p)
+	d.daemons = append(d.daemons, p)
 	return nil
 }
 
 func (d *demo) stopServers() {
-	for _, p := range d.servers {
+	for _, p := range d.daemons {
 		_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
 	}
 	patience := time.After(10 * time.Second)
-	for _, p := range d.servers {
+	for _, p := range d.daemons {
 		select {
 		case <-p.ended:
 		case <-patience:

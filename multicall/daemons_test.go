@@ -32,12 +32,12 @@ func TestOpenWaits(t *testing.T) {
 	}
 }
 
-// fakeHeir notes that a daemon has made way for it.
-type fakeHeir struct{ ran *bool }
+// fakeReexec notes that a daemon has made way for it.
+type fakeReexec struct{ ran *bool }
 
-func (fakeHeir) Error() string { return "goes on as another" }
+func (fakeReexec) Error() string { return "goes on as another" }
 
-func (s fakeHeir) exec() error {
+func (s fakeReexec) exec() error {
 	*s.ran = true
 	return nil
 }
@@ -55,7 +55,7 @@ func TestToldWhileHandingOver(t *testing.T) {
 					}
 					<-ctx.Done() // it came: another thread may get it
 				}
-				return fakeHeir{&ran}
+				return fakeReexec{&ran}
 			})
 		if code != 0 || ran == told {
 			t.Errorf("told to end: %v: exit code %d, handed over: %v", told, code, ran)

@@ -12,8 +12,8 @@ import (
 	"bijou/provision/provider"
 )
 
-// restarted is a provider whose instances somebody else starts again so many times.
-type restarted struct {
+// restartingProvider is a provider whose instances somebody else starts again so many times.
+type restartingProvider struct {
 	provider.Provider
 	mu      sync.Mutex
 	again   int
@@ -21,17 +21,17 @@ type restarted struct {
 	stopped []string
 }
 
-func (r *restarted) Start(context.Context, provider.Spec, io.Writer) (provider.Instance, error) {
+func (r *restartingProvider) Start(context.Context, provider.Spec, io.Writer) (provider.Instance, error) {
 	panic("nothing is started here")
 }
 
-func (r *restarted) Instances(context.Context) ([]provider.Instance, error) {
+func (r *restartingProvider) Instances(context.Context) ([]provider.Instance, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.listed), nil
 }
 
-func (r *restarted) Stop(_ context.Context, id string) error {
+func (r *restartingProvider) Stop(_ context.Context, id string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.stopped = append(r.stopped, id)
@@ -55,7 +55,7 @@ func TestStopAll(t *testing.T) {
 		"for ever":      {again: 1000, stopped: []string{"a", "a", "a", "a", "a"}, fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := &restarted{again: c.again, listed: []provider.Instance{
+			p := &restartingProvider{again: c.again, listed: []provider.Instance{
 				{ID: "a", Machine: "1", Environment: "ours"}, {ID: "b", Machine: "1", Environment: "theirs"}, {Machine: "2", Environment: "ours"},
 			}}
 			if err := stopInstances(t.Context(), p, "ours"); (err != nil) != c.fails {

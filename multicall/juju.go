@@ -63,7 +63,7 @@ func jujuParts() juju.Parts {
 
 func startBackground(e home.Environment) (alive func() bool, err error) {
 	if systemd.Manages(e) {
-		err := console.Hint(systemd.Start(e), "as root: systemctl start "+systemd.MachineUnit(e))
+		err := console.Hint(systemd.Start(e), "as root: systemctl start "+systemd.MachineUnitName(e))
 		return func() bool { return systemd.IsActive(e) }, err
 	}
 	i, err := process.Detach(machineProcess(e, "0"))

@@ -17,8 +17,8 @@ import (
 	"bijou/multicall/console"
 )
 
-// run calls an applet with its output caught.
-func run(t *testing.T, name string, args ...string) (code int, stdout, stderr string) {
+// runApplet calls an applet with its output caught.
+func runApplet(t *testing.T, name string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	applet, ok := findApplet(name)
 	if !ok {
@@ -47,11 +47,11 @@ func TestThinClientKnowsTheTools(t *testing.T) {
 
 func TestEveryAppletExplainsItself(t *testing.T) {
 	for _, name := range appletNames() {
-		code, out, errs := run(t, name, "--help")
+		code, out, errs := runApplet(t, name, "--help")
 		if code != console.ExitOK || errs != "" || !strings.Contains(out, "xample") {
 			t.Errorf("%s --help: exit %d, stderr %q, stdout %q", name, code, errs, out)
 		}
-		if code, helped, _ := run(t, "bijou", "help", name); code != console.ExitOK || helped != out {
+		if code, helped, _ := runApplet(t, "bijou", "help", name); code != console.ExitOK || helped != out {
 			t.Errorf("bijou help %s: exit %d, stdout %q, want %q", name, code, helped, out)
 		}
 	}
@@ -62,7 +62,7 @@ func TestEveryJujuCommandExplainsItself(t *testing.T) {
 		add-relation destroy-relation remove-unit destroy-service destroy-machine set get set-environment
 		get-environment status machines do debug-log resolved remove-relation destroy-unit remove-service
 		remove-application relate`) {
-		code, out, errs := run(t, "juju", command, "--help")
+		code, out, errs := runApplet(t, "juju", command, "--help")
 		if code != console.ExitOK || errs != "" || !strings.Contains(out, "Examples:") {
 			t.Errorf("juju %s --help: exit %d, stderr %q, stdout %q", command, code, errs, out)
 		}
@@ -88,7 +88,7 @@ func TestBijou(t *testing.T) {
 		{[]string{"version", "extra"}, 2, "", "error: "},
 	}
 	for _, tt := range tests {
-		code, out, errs := run(t, "bijou", tt.args...)
+		code, out, errs := runApplet(t, "bijou", tt.args...)
 		if code != tt.code || !strings.Contains(out, tt.stdout) || !strings.Contains(errs, tt.stderr) {
 			t.Errorf("bijou %q: exit %d, stdout %q, stderr %q", tt.args, code, out, errs)
 		}
@@ -97,7 +97,7 @@ func TestBijou(t *testing.T) {
 
 func TestInstall(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "bin")
-	if code, out, errs := run(t, "bijou", "install", "--dir", dir); code != 0 || strings.Count(out, ": linked\n") != len(appletNames()) {
+	if code, out, errs := runApplet(t, "bijou", "install", "--dir", dir); code != 0 || strings.Count(out, ": linked\n") != len(appletNames()) {
 		t.Fatalf("first install: exit %d, %q, %q", code, out, errs)
 	}
 	mine := filepath.Join(dir, "juju")
@@ -114,7 +114,7 @@ func TestInstall(t *testing.T) {
 	if err := os.Symlink("/nonexistent/bijou", dangling); err != nil {
 		t.Fatal(err)
 	}
-	code, out, errs := run(t, "bijou", "install", "--dir", dir)
+	code, out, errs := runApplet(t, "bijou", "install", "--dir", dir)
 	if code != 1 || !strings.Contains(errs, "juju") || !strings.Contains(errs, "hint: --force") {
 		t.Errorf("over another file: exit %d, stderr %q", code, errs)
 	}
@@ -124,7 +124,7 @@ func TestInstall(t *testing.T) {
 	if data, err := os.ReadFile(mine); string(data) != "mine" {
 		t.Errorf("the other file was changed: %q, %v", data, err)
 	}
-	if code, out, errs := run(t, "bijou", "install", "--dir", dir, "--force"); code != 0 || !strings.Contains(out, mine+": replaced") {
+	if code, out, errs := runApplet(t, "bijou", "install", "--dir", dir, "--force"); code != 0 || !strings.Contains(out, mine+": replaced") {
 		t.Errorf("--force: exit %d, %q, %q", code, out, errs)
 	}
 }
@@ -144,7 +144,7 @@ func TestDaemonsRefuse(t *testing.T) {
 		{"provisioner", []string{"--env", "/nonexistent"}, 1, "there is no environment"},
 	}
 	for _, tt := range tests {
-		code, _, errs := run(t, tt.applet, tt.args...)
+		code, _, errs := runApplet(t, tt.applet, tt.args...)
 		if code != tt.code || !strings.Contains(errs, tt.stderr) {
 			t.Errorf("%s %q: exit %d, stderr %q", tt.applet, tt.args, code, errs)
 		}

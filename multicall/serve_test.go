@@ -16,49 +16,49 @@ import (
 	"bijou/testscripts/statetest"
 )
 
-// noted is a store that notes in which order leases are made, and presence and
+// recordingStore is a store that notes in which order leases are made, and presence and
 // leadership written.
-type noted struct {
+type recordingStore struct {
 	store.Store
 	mu     sync.Mutex
 	steps  []string
 	leases []store.Lease
 }
 
-func (n *noted) note(steps ...string) {
+func (n *recordingStore) record(steps ...string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.steps = append(n.steps, steps...)
 }
 
-func (n *noted) Lease(ctx context.Context, ttl time.Duration) (store.Lease, error) {
+func (n *recordingStore) Lease(ctx context.Context, ttl time.Duration) (store.Lease, error) {
 	l, err := n.Store.Lease(ctx, ttl)
-	n.note("lease")
+	n.record("lease")
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.leases = append(n.leases, l)
 	return l, err
 }
 
-func (n *noted) Commit(ctx context.Context, txn store.Txn) (int64, error) {
+func (n *recordingStore) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 	revision, err := n.Store.Commit(ctx, txn)
 	for _, o := range txn.Ops {
 		if err == nil && o.Lease != 0 {
-			n.note(o.Key)
+			n.record(o.Key)
 		}
 	}
 	return revision, err
 }
 
-// since is what was noted after the first so many.
-func (n *noted) since(already int) []string {
+// stepsSince is what was noted after the first so many.
+func (n *recordingStore) stepsSince(already int) []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Clone(n.steps[already:])
 }
 
-// lose ends the newest lease, as an outage longer than its TTL does.
-func (n *noted) lose(t *testing.T) (already int) {
+// endLease ends the newest lease, as an outage longer than its TTL does.
+func (n *recordingStore) endLease(t *testing.T) (already int) {
 	n.mu.Lock()
 	already, lease := len(n.steps), n.leases[len(n.leases)-1]
 	n.mu.Unlock()
@@ -77,7 +77,7 @@ func (nobody) Instances(context.Context) ([]provider.Instance, error) { return n
 // another one, then the presence, then the campaign.
 func TestOneLeaseForAllRoles(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
-	var n noted
+	var n recordingStore
 	st := statetest.New(t).Through(func(s store.Store) store.Store {
 		n.Store = s
 		return &n
@@ -97,7 +97,7 @@ func TestOneLeaseForAllRoles(t *testing.T) {
 	}()
 	const presence, leader = "presence/machine-0", "leaders/provisioner"
 	awaitSteps(t, &n, 0, presence, leader)
-	already := n.lose(t)
+	already := n.endLease(t)
 	got := awaitSteps(t, &n, already, presence, leader)
 	if want := []string{"lease", presence, leader}; !slices.Equal(got, want) {
 		t.Errorf("after the loss: %q, want %q", got, want)
@@ -107,7 +107,7 @@ func TestOneLeaseForAllRoles(t *testing.T) {
 		t.Error(err)
 	}
 	endSession(t.Context(), session)
-	if leases := strings.Count(strings.Join(n.since(0), "\n"), "lease"); leases != 2 {
+	if leases := strings.Count(strings.Join(n.stepsSince(0), "\n"), "lease"); leases != 2 {
 		t.Errorf("%d leases were made, want one, and one more after the loss", leases)
 	}
 	statetest.View(t, st, func(v *state.View) error {
@@ -119,10 +119,10 @@ func TestOneLeaseForAllRoles(t *testing.T) {
 }
 
 // awaitSteps waits until all of them were noted, after the first so many.
-func awaitSteps(t *testing.T, n *noted, already int, want ...string) []string {
+func awaitSteps(t *testing.T, n *recordingStore, already int, want ...string) []string {
 	t.Helper()
 	for end := time.Now().Add(45 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		got := n.since(already)
+		got := n.stepsSince(already)
 		missing := slices.ContainsFunc(want, func(w string) bool { return !slices.Contains(got, w) })
 		if !missing {
 			return got

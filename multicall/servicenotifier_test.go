@@ -14,8 +14,8 @@ import (
 	"bijou/agent/pulse"
 )
 
-// listen is a service manager; what it is told comes out of the channel.
-func listen(t *testing.T, watchdog string) <-chan string {
+// listenNotify is a service manager; what it is told comes out of the channel.
+func listenNotify(t *testing.T, watchdog string) <-chan string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "notify")
 	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
@@ -41,8 +41,8 @@ func listen(t *testing.T, watchdog string) <-chan string {
 	return told
 }
 
-// hear waits until the manager is told so.
-func hear(t *testing.T, told <-chan string, want string) {
+// awaitNotification waits until the manager is told so.
+func awaitNotification(t *testing.T, told <-chan string, want string) {
 	t.Helper()
 	for limit := time.After(30 * time.Second); ; {
 		select {
@@ -57,17 +57,17 @@ func hear(t *testing.T, told <-chan string, want string) {
 }
 
 func TestManagerIsTold(t *testing.T) {
-	told := listen(t, "30000") // microseconds
+	told := listenNotify(t, "30000") // microseconds
 	m := newServiceNotifier()
 	ctx, cancel := context.WithCancel(t.Context())
 	err := m.runNotifying(ctx, func() error {
-		hear(t, told, "WATCHDOG=1") // before it is ready, too: the successor of a hand-over is watched
+		awaitNotification(t, told, "WATCHDOG=1") // before it is ready, too: the successor of a hand-over is watched
 		m.notifyReady()
-		hear(t, told, "READY=1")
-		hear(t, told, "WATCHDOG=1")
+		awaitNotification(t, told, "READY=1")
+		awaitNotification(t, told, "WATCHDOG=1")
 		cancel()
-		hear(t, told, "STOPPING=1")
-		hear(t, told, "WATCHDOG=1")
+		awaitNotification(t, told, "STOPPING=1")
+		awaitNotification(t, told, "WATCHDOG=1")
 		return nil
 	})
 	if err != nil {

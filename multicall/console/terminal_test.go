@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal opens a pseudo terminal of that size: what is written to its inner
+// openTerminal opens a pseudo terminal of that size: what is written to its inner
 // side can be read at the outer.
-func terminal(t *testing.T, s Size) (outer, inner *os.File) {
+func openTerminal(t *testing.T, s Size) (outer, inner *os.File) {
 	t.Helper()
 	outer, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
@@ -40,8 +40,8 @@ func terminal(t *testing.T, s Size) (outer, inner *os.File) {
 	return outer, inner
 }
 
-// readTo reads what has been written to a terminal, up to a mark.
-func readTo(t *testing.T, outer *os.File, mark string) string {
+// readUntil reads what has been written to a terminal, up to a mark.
+func readUntil(t *testing.T, outer *os.File, mark string) string {
 	t.Helper()
 	var all []byte
 	for chunk := make([]byte, 4096); !strings.HasSuffix(string(all), mark); {
@@ -55,7 +55,7 @@ func readTo(t *testing.T, outer *os.File, mark string) string {
 }
 
 func TestScreenOnATerminal(t *testing.T) {
-	outer, inner := terminal(t, Size{Width: 6, Height: 4})
+	outer, inner := openTerminal(t, Size{Width: 6, Height: 4})
 	t.Setenv("TERM", "xterm")
 	s := NewScreen(inner)
 	for _, text := range []string{"one\ntwo\n", "one\ntwo\n", "longer line\n", "1\n2\n3\n4\n5\n"} {
@@ -65,13 +65,13 @@ func TestScreenOnATerminal(t *testing.T) {
 	}
 	fmt.Fprint(inner, "END")
 	want := "\rone\x1b[K\ntwo\x1b[K\n\x1b[J" + "\x1b[2A\rlonger\x1b[K\n\x1b[J" + "\x1b[1A\r1\x1b[K\n2\x1b[K\n... 3 \x1b[K\n\x1b[J"
-	if diff := cmp.Diff(want, readTo(t, outer, "END")); diff != "" {
+	if diff := cmp.Diff(want, readUntil(t, outer, "END")); diff != "" {
 		t.Error(diff)
 	}
 }
 
 func TestScreenElsewhere(t *testing.T) {
-	_, inner := terminal(t, Size{Width: 6, Height: 4})
+	_, inner := openTerminal(t, Size{Width: 6, Height: 4})
 	t.Setenv("TERM", "dumb")
 	if CanRedraw(inner) || CanColour(inner) {
 		t.Error("a dumb terminal is drawn on")
@@ -124,15 +124,15 @@ func TestBar(t *testing.T) {
 	}
 }
 
-// clock is a time that stands still until it is told.
-type clock struct{ at time.Time }
+// fakeClock is a time that stands still until it is told.
+type fakeClock struct{ at time.Time }
 
-func (c *clock) now() time.Time { return c.at }
+func (c *fakeClock) now() time.Time { return c.at }
 
 func TestProgressOnATerminal(t *testing.T) {
-	outer, inner := terminal(t, Size{Width: 30, Height: 4})
+	outer, inner := openTerminal(t, Size{Width: 30, Height: 4})
 	t.Setenv("TERM", "xterm")
-	c := &clock{time.Unix(1000, 0)}
+	c := &fakeClock{time.Unix(1000, 0)}
 	p := NewProgress(inner, c.now)
 	p.At("units", 0, 100) // nobody waits for it yet
 	c.at = c.at.Add(progressDelay)
@@ -141,14 +141,14 @@ func TestProgressOnATerminal(t *testing.T) {
 	p.At("others", 1, 2)
 	p.End()
 	fmt.Fprint(inner, "END")
-	if diff := cmp.Diff("\runits [#####      ] 50 of 100\x1b[K\r\x1b[K", readTo(t, outer, "END")); diff != "" {
+	if diff := cmp.Diff("\runits [#####      ] 50 of 100\x1b[K\r\x1b[K", readUntil(t, outer, "END")); diff != "" {
 		t.Error(diff)
 	}
 }
 
 func TestProgressElsewhere(t *testing.T) {
 	var out bytes.Buffer
-	c := &clock{time.Unix(1000, 0)}
+	c := &fakeClock{time.Unix(1000, 0)}
 	p := NewProgress(&out, c.now)
 	for done := range 11 {
 		p.At("units", done*10, 100)

@@ -22,7 +22,7 @@ func TestCheckName(t *testing.T) {
 	}
 }
 
-func save(t *testing.T, h Home, name string) Environment {
+func saveEnvironment(t *testing.T, h Home, name string) Environment {
 	t.Helper()
 	e := Environment{Dir: h.Path(name), Record: Record{Name: name, UUID: "u", State: "sqlite:/x", Provider: "local", Tools: "1-2"}}
 	if err := errors.Join(os.MkdirAll(e.Dir, 0o700), e.Save()); err != nil {
@@ -37,7 +37,7 @@ func TestChoose(t *testing.T) {
 	if _, err := h.Choose(""); !errors.Is(err, ErrNoEnvironment) {
 		t.Errorf("error %v without environments", err)
 	}
-	a := save(t, h, "a")
+	a := saveEnvironment(t, h, "a")
 	want := func(name, want string) {
 		t.Helper()
 		if e, err := h.Choose(name); err != nil || e.Name != want {
@@ -45,7 +45,7 @@ func TestChoose(t *testing.T) {
 		}
 	}
 	want("", "a") // the only one
-	save(t, h, "b")
+	saveEnvironment(t, h, "b")
 	if _, err := h.Choose(""); err == nil {
 		t.Error("one of two was chosen")
 	}
@@ -70,7 +70,7 @@ func TestFoldersWithPatternCharacters(t *testing.T) {
 	if names, err := h.Names(); err != nil || names != nil {
 		t.Errorf("before there is a folder: %q, %v", names, err)
 	}
-	e := save(t, h, "x")
+	e := saveEnvironment(t, h, "x")
 	if names, err := h.Names(); err != nil || !cmp.Equal(names, []string{"x"}) {
 		t.Errorf("environments %q, %v", names, err)
 	}
@@ -102,7 +102,7 @@ func TestClaimIsExclusive(t *testing.T) {
 	if c.Bootstrapped() {
 		t.Error("an empty folder counts as an environment")
 	}
-	save(t, h, "a")
+	saveEnvironment(t, h, "a")
 	if !c.Bootstrapped() {
 		t.Error("an environment does not count as one")
 	}

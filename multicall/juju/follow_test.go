@@ -17,8 +17,8 @@ import (
 	"bijou/state"
 )
 
-// following is a command that goes on until it is stopped.
-type following struct {
+// runningCommand is a command that goes on until it is stopped.
+type runningCommand struct {
 	t      *testing.T
 	lines  *bufio.Scanner
 	cancel context.CancelFunc
@@ -26,11 +26,11 @@ type following struct {
 	code   chan int
 }
 
-// follow starts a command that goes on.
-func (w *world) follow(args ...string) *following {
+// startCommand starts a command that goes on.
+func (w *testEnv) startCommand(args ...string) *runningCommand {
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
 	read, write := io.Pipe()
-	f := &following{t: w.t, lines: bufio.NewScanner(read), cancel: cancel, code: make(chan int, 1)} // one: nobody may ask
+	f := &runningCommand{t: w.t, lines: bufio.NewScanner(read), cancel: cancel, code: make(chan int, 1)} // one: nobody may ask
 	go func() {
 		code := Main(ctx, console.Streams{In: strings.NewReader(""), Out: write, Err: &f.errs}, w.parts, args)
 		write.Close()
@@ -39,8 +39,8 @@ func (w *world) follow(args ...string) *following {
 	return f
 }
 
-// next is the next line that it prints.
-func (f *following) next() string {
+// nextLine is the next line that it prints.
+func (f *runningCommand) nextLine() string {
 	f.t.Helper()
 	if !f.lines.Scan() {
 		f.t.Fatalf("it has ended: %v", f.lines.Err())
@@ -48,46 +48,46 @@ func (f *following) next() string {
 	return f.lines.Text()
 }
 
-// stop interrupts it, and answers its exit code and stderr.
-func (f *following) stop() (code int, stderr string) {
+// stop interrupts it, and returns its exit code and stderr.
+func (f *runningCommand) stop() (code int, stderr string) {
 	f.cancel()
 	for f.lines.Scan() {
 	}
 	return <-f.code, f.errs.String()
 }
 
-// log appends lines to a source's log, numbered from first.
-func (w *world) log(source, level string, first, n int) {
+// appendLog appends lines to a source's log, numbered from first.
+func (w *testEnv) appendLog(source, level string, first, n int) {
 	w.t.Helper()
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.Local)
 	var lines []state.LogLine
 	for i := range n {
 		lines = append(lines, state.LogLine{Time: at.Add(time.Duration(first+i) * time.Second), Level: level, Message: fmt.Sprint("m", first+i)})
 	}
-	b := w.up[filepath.Join(w.home.Dir, "default", "machines", "0")]
+	b := w.backgrounds[filepath.Join(w.home.Dir, "default", "machines", "0")]
 	if err := b.state.AppendLog(w.t.Context(), source, lines); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
 func TestDebugLogFollows(t *testing.T) {
-	w := newWorld(t)
-	w.must("bootstrap")
-	w.log("a/0", "INFO", 0, 30)
-	w.log("b/0", "INFO", 30, 3)
-	f := w.follow("debug-log", "-f", "-n", "2", "--unit", "[ab]/*")
+	w := newTestEnv(t)
+	w.mustRun("bootstrap")
+	w.appendLog("a/0", "INFO", 0, 30)
+	w.appendLog("b/0", "INFO", 30, 3)
+	f := w.startCommand("debug-log", "-f", "-n", "2", "--unit", "[ab]/*")
 	var got []string
 	take := func(n int) {
 		for range n {
-			fields := strings.Fields(f.next())
+			fields := strings.Fields(f.nextLine())
 			got = append(got, fields[2]+" "+fields[4])
 		}
 	}
 	take(2)
-	w.log("c/0", "INFO", 40, 1) // not asked for
-	w.log("b/0", "INFO", 41, 1)
+	w.appendLog("c/0", "INFO", 40, 1) // not asked for
+	w.appendLog("b/0", "INFO", 41, 1)
 	take(1)
-	w.log("a/0", "INFO", 42, 1) // of which no line was in the last two
+	w.appendLog("a/0", "INFO", 42, 1) // of which no line was in the last two
 	take(1)
 	if diff := cmp.Diff([]string{"b/0 m31", "b/0 m32", "b/0 m41", "a/0 m42"}, got); diff != "" {
 		t.Error(diff)
@@ -110,12 +110,12 @@ func TestTailTellsWhatIsMissing(t *testing.T) {
 }
 
 func TestDebugLogRefuses(t *testing.T) {
-	w := newWorld(t)
-	w.must("bootstrap")
-	w.refuse(2, "-1 lines", "debug-log", "--lines=-1")
-	w.refuse(2, "not a pattern", "debug-log", "--unit", "[")
-	w.refuse(2, "noisy", "debug-log", "--unit", "x/0", "--level", "noisy")
-	if code, out, errs := w.juju("", "debug-log", "--unit", "x/*"); code != 0 || out != "" || !strings.Contains(errs, `"x/*"`) {
+	w := newTestEnv(t)
+	w.mustRun("bootstrap")
+	w.mustFail(2, "-1 lines", "debug-log", "--lines=-1")
+	w.mustFail(2, "not a pattern", "debug-log", "--unit", "[")
+	w.mustFail(2, "noisy", "debug-log", "--unit", "x/0", "--level", "noisy")
+	if code, out, errs := w.run("", "debug-log", "--unit", "x/*"); code != 0 || out != "" || !strings.Contains(errs, `"x/*"`) {
 		t.Errorf("exit %d, %q, %q", code, out, errs)
 	}
 }
@@ -123,18 +123,18 @@ func TestDebugLogRefuses(t *testing.T) {
 func TestStatusWatches(t *testing.T) {
 	for _, format := range []string{"tabular", "yaml", "json", "dot"} {
 		t.Run(format, func(t *testing.T) {
-			w := newWorld(t)
-			w.must("bootstrap")
-			w.must("deploy", w.charm("trivial", ""))
-			f := w.follow("status", "--watch", "--format", format, "tr*")
+			w := newTestEnv(t)
+			w.mustRun("bootstrap")
+			w.mustRun("deploy", w.writeCharm("trivial", ""))
+			f := w.startCommand("status", "--watch", "--format", format, "tr*")
 			want := map[string]string{"tabular": "  yes  ", "yaml": "exposed: true", "json": `"exposed":true`, "dot": "peripheries"}[format]
-			if line := f.next(); strings.Contains(line, want) {
+			if line := f.nextLine(); strings.Contains(line, want) {
 				t.Errorf("at first %q", line)
 			}
-			w.must("expose", "trivial")
+			w.mustRun("expose", "trivial")
 			separators := 0
 			for line := ""; !strings.Contains(line, want); {
-				if line = f.next(); strings.HasSuffix(line, "---") {
+				if line = f.nextLine(); strings.HasSuffix(line, "---") {
 					separators++
 				}
 			}

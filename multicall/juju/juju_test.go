@@ -17,17 +17,17 @@ import (
 	"bijou/state"
 )
 
-// world is a BIJOU_HOME whose background processes are played: Start announces
+// testEnv is a BIJOU_HOME whose background processes are played: Start announces
 // machine 0, Halt withdraws it.
-type world struct {
+type testEnv struct {
 	t     *testing.T
 	home  home.Home
 	parts Parts
 
-	up       map[string]*background // by machine folder
-	startErr error
-	deaf     bool // the process that is started says nothing and ends
-	swept    []string
+	backgrounds  map[string]*background // by machine folder
+	startErr     error
+	exitsAtStart bool // the process that is started says nothing and ends
+	swept        []string
 }
 
 // background plays a background process.
@@ -36,11 +36,11 @@ type background struct {
 	session *state.Session
 }
 
-func newWorld(t *testing.T) *world {
+func newTestEnv(t *testing.T) *testEnv {
 	t.Setenv("BIJOU_HOME", filepath.Join(t.TempDir(), "home"))
 	t.Setenv("JUJU_ENV", "")
 	t.Setenv("JUJU_REPOSITORY", "")
-	w := &world{t: t, home: home.Home{Dir: os.Getenv("BIJOU_HOME")}, up: map[string]*background{}}
+	w := &testEnv{t: t, home: home.Home{Dir: os.Getenv("BIJOU_HOME")}, backgrounds: map[string]*background{}}
 	w.parts = Parts{
 		Version: "9", Applets: []string{"bijou", "juju"}, HookTools: []string{"relation-get"},
 		Start: w.start, Running: w.running, Service: func(int) string { return "" }, Halt: w.halt,
@@ -60,7 +60,7 @@ func newWorld(t *testing.T) *world {
 		},
 	}
 	t.Cleanup(func() {
-		for dir := range w.up {
+		for dir := range w.backgrounds {
 			if err := w.halt(context.Background(), dir, 0); err != nil {
 				t.Error(err)
 			}
@@ -69,11 +69,11 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) start(e home.Environment) (alive func() bool, err error) {
+func (w *testEnv) start(e home.Environment) (alive func() bool, err error) {
 	if w.startErr != nil {
 		return nil, w.startErr
 	}
-	if w.deaf {
+	if w.exitsAtStart {
 		return func() bool { return false }, os.WriteFile(e.LogFile("0"), []byte("cannot find a pen\n"), 0o600)
 	}
 	ctx := context.Background()
@@ -85,28 +85,28 @@ func (w *world) start(e home.Environment) (alive func() bool, err error) {
 	if err != nil {
 		return nil, err
 	}
-	w.up[e.MachineDir("0")] = &background{s, session}
+	w.backgrounds[e.MachineDir("0")] = &background{s, session}
 	return func() bool { return true }, session.Announce(ctx, s.Update, state.MachineAgent("0"))
 }
 
-func (w *world) running(dir string) (int, error) {
-	if w.up[dir] != nil {
+func (w *testEnv) running(dir string) (int, error) {
+	if w.backgrounds[dir] != nil {
 		return 1234, nil
 	}
 	return 0, nil
 }
 
-func (w *world) halt(ctx context.Context, dir string, _ time.Duration) error {
-	b := w.up[dir]
+func (w *testEnv) halt(ctx context.Context, dir string, _ time.Duration) error {
+	b := w.backgrounds[dir]
 	if b == nil {
 		return nil
 	}
-	delete(w.up, dir)
+	delete(w.backgrounds, dir)
 	return errors.Join(b.session.Close(ctx), b.state.Close())
 }
 
-// juju runs a command with that answer on stdin.
-func (w *world) juju(stdin string, args ...string) (code int, stdout, stderr string) {
+// run runs a command with that answer on stdin.
+func (w *testEnv) run(stdin string, args ...string) (code int, stdout, stderr string) {
 	w.t.Helper()
 	var out, errs bytes.Buffer
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
@@ -115,27 +115,27 @@ func (w *world) juju(stdin string, args ...string) (code int, stdout, stderr str
 	return code, out.String(), errs.String()
 }
 
-// must runs a command that must succeed, and answers its stdout.
-func (w *world) must(args ...string) string {
+// mustRun runs a command that must succeed, and returns its stdout.
+func (w *testEnv) mustRun(args ...string) string {
 	w.t.Helper()
-	code, out, errs := w.juju("", args...)
+	code, out, errs := w.run("", args...)
 	if code != 0 {
 		w.t.Fatalf("juju %q: exit %d, %s", args, code, errs)
 	}
 	return out
 }
 
-// refuse runs a command that must fail with that exit code and text.
-func (w *world) refuse(code int, text string, args ...string) {
+// mustFail runs a command that must fail with that exit code and text.
+func (w *testEnv) mustFail(code int, text string, args ...string) {
 	w.t.Helper()
-	got, out, errs := w.juju("", args...)
+	got, out, errs := w.run("", args...)
 	if got != code || !strings.Contains(errs, "error: ") || !strings.Contains(errs, text) || out != "" {
 		w.t.Errorf("juju %q: exit %d, want %d; stderr %q, want %q in it; stdout %q", args, got, code, errs, text, out)
 	}
 }
 
-// charm writes a charm and answers its folder.
-func (w *world) charm(name, metadata string) string {
+// writeCharm writes a charm and returns its folder.
+func (w *testEnv) writeCharm(name, metadata string) string {
 	w.t.Helper()
 	dir := filepath.Join(w.t.TempDir(), name)
 	files := map[string]string{
@@ -151,144 +151,144 @@ func (w *world) charm(name, metadata string) string {
 }
 
 func TestBootstrapAndDestroy(t *testing.T) {
-	w := newWorld(t)
-	w.refuse(1, "hint: juju bootstrap", "status")
-	w.must("bootstrap", "--config", "automatically-retry-hooks=false")
-	w.refuse(1, `"default"`, "bootstrap")
-	if got := w.must("get-environment", "automatically-retry-hooks"); got != "false\n" {
+	w := newTestEnv(t)
+	w.mustFail(1, "hint: juju bootstrap", "status")
+	w.mustRun("bootstrap", "--config", "automatically-retry-hooks=false")
+	w.mustFail(1, `"default"`, "bootstrap")
+	if got := w.mustRun("get-environment", "automatically-retry-hooks"); got != "false\n" {
 		t.Errorf("value %q", got)
 	}
-	w.must("bootstrap", "-e", "two")
-	if got := w.must("environments"); got != "  default\n* two\n" {
+	w.mustRun("bootstrap", "-e", "two")
+	if got := w.mustRun("environments"); got != "  default\n* two\n" {
 		t.Errorf("environments %q", got)
 	}
-	w.must("switch", "default")
-	if got := w.must("switch"); got != "default\n" {
+	w.mustRun("switch", "default")
+	if got := w.mustRun("switch"); got != "default\n" {
 		t.Errorf("current %q", got)
 	}
-	if code, _, errs := w.juju("defaul\n", "destroy-environment"); code != 1 || !strings.Contains(errs, "nothing was destroyed") {
+	if code, _, errs := w.run("defaul\n", "destroy-environment"); code != 1 || !strings.Contains(errs, "nothing was destroyed") {
 		t.Errorf("a wrong answer: exit %d, %q", code, errs)
 	}
-	if code, _, errs := w.juju("default\n", "destroy-environment"); code != 0 {
+	if code, _, errs := w.run("default\n", "destroy-environment"); code != 0 {
 		t.Errorf("the right answer: exit %d, %q", code, errs)
 	}
-	w.must("destroy-environment", "-y", "two")
+	w.mustRun("destroy-environment", "-y", "two")
 	if entries, err := os.ReadDir(w.home.Dir); err != nil || len(entries) != 0 {
 		t.Errorf("left behind: %v, %v", entries, err)
 	}
-	if len(w.up) != 0 || len(w.swept) != 2 || !strings.HasPrefix(w.swept[0], "JUJU_ENV_UUID=") {
-		t.Errorf("running %v, swept %v", w.up, w.swept)
+	if len(w.backgrounds) != 0 || len(w.swept) != 2 || !strings.HasPrefix(w.swept[0], "JUJU_ENV_UUID=") {
+		t.Errorf("running %v, swept %v", w.backgrounds, w.swept)
 	}
 }
 
 func TestBootstrapRefuses(t *testing.T) {
-	w := newWorld(t)
+	w := newTestEnv(t)
 	for _, name := range []string{"../x", "a\nb", "current", ""} {
 		if name != "" {
-			w.refuse(2, "cannot name an environment", "bootstrap", "-e", name)
+			w.mustFail(2, "cannot name an environment", "bootstrap", "-e", name)
 		}
 	}
-	w.refuse(2, "no provider", "bootstrap", "--provider", "ec2")
-	w.refuse(1, "cannot reach a state in a file", "bootstrap", "--provider", "far")
-	w.refuse(2, "memory", "bootstrap", "--state", "mem:x")
-	w.refuse(2, "zookeeper", "bootstrap", "--state", "zookeeper://h")
-	w.refuse(2, "nosuch", "bootstrap", "--config", "nosuch=1")
-	w.refuse(2, "series", "bootstrap", "--default-series", "No Series")
+	w.mustFail(2, "no provider", "bootstrap", "--provider", "ec2")
+	w.mustFail(1, "cannot reach a state in a file", "bootstrap", "--provider", "far")
+	w.mustFail(2, "memory", "bootstrap", "--state", "mem:x")
+	w.mustFail(2, "zookeeper", "bootstrap", "--state", "zookeeper://h")
+	w.mustFail(2, "nosuch", "bootstrap", "--config", "nosuch=1")
+	w.mustFail(2, "series", "bootstrap", "--default-series", "No Series")
 	if entries, _ := os.ReadDir(w.home.Dir); len(entries) != 0 {
 		t.Errorf("left behind: %v", entries)
 	}
 }
 
 func TestBootstrapLeavesForeignStoresAlone(t *testing.T) {
-	w := newWorld(t)
-	w.must("bootstrap")
+	w := newTestEnv(t)
+	w.mustRun("bootstrap")
 	store := filepath.Join(w.home.Dir, "default", "state", "state.db")
-	w.refuse(1, "already", "bootstrap", "-e", "other", "--state", "sqlite:"+store)
-	w.refuse(2, "nosuch", "bootstrap", "-e", "other", "--state", "sqlite:"+store, "--config", "nosuch=1")
-	w.must("status")
+	w.mustFail(1, "already", "bootstrap", "-e", "other", "--state", "sqlite:"+store)
+	w.mustFail(2, "nosuch", "bootstrap", "-e", "other", "--state", "sqlite:"+store, "--config", "nosuch=1")
+	w.mustRun("status")
 }
 
 func TestBootstrapTakesAwayWhatFailed(t *testing.T) {
-	w := newWorld(t)
+	w := newTestEnv(t)
 	store := filepath.Join(t.TempDir(), "my.db")
 	w.startErr = errors.New("no room for a process")
-	w.refuse(1, "no room", "bootstrap", "--state", "sqlite:"+store)
+	w.mustFail(1, "no room", "bootstrap", "--state", "sqlite:"+store)
 	for _, path := range []string{store, filepath.Join(w.home.Dir, "default")} {
 		if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("%s is left: %v", path, err)
 		}
 	}
-	w.startErr, w.deaf = nil, true
-	w.refuse(1, "cannot find a pen", "bootstrap")
-	w.deaf = false
-	w.must("bootstrap", "--state", "sqlite:"+store)
-	w.must("destroy-environment", "-y")
+	w.startErr, w.exitsAtStart = nil, true
+	w.mustFail(1, "cannot find a pen", "bootstrap")
+	w.exitsAtStart = false
+	w.mustRun("bootstrap", "--state", "sqlite:"+store)
+	w.mustRun("destroy-environment", "-y")
 	if files, _ := filepath.Glob(store + "*"); len(files) != 0 {
 		t.Errorf("left behind: %v", files)
 	}
 }
 
 func TestBootstrapGoesOverWhatWasCutOff(t *testing.T) {
-	w := newWorld(t)
+	w := newTestEnv(t)
 	left := filepath.Join(w.home.Dir, "default", "state")
 	if err := errors.Join(os.MkdirAll(left, 0o700), os.WriteFile(filepath.Join(left, "state.db"), []byte("torn"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	w.must("bootstrap")
+	w.mustRun("bootstrap")
 }
 
 func TestStart(t *testing.T) {
-	w := newWorld(t)
-	w.must("bootstrap")
-	if _, _, errs := w.juju("", "start"); !strings.Contains(errs, "runs already, with process id 1234") {
+	w := newTestEnv(t)
+	w.mustRun("bootstrap")
+	if _, _, errs := w.run("", "start"); !strings.Contains(errs, "runs already, with process id 1234") {
 		t.Errorf("said %q", errs)
 	}
 	dir := filepath.Join(w.home.Dir, "default", "machines", "0")
 	if err := w.halt(t.Context(), dir, 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, errs := w.juju("", "status"); !strings.Contains(errs, "hint: start it again with: juju start -e default") {
+	if _, _, errs := w.run("", "status"); !strings.Contains(errs, "hint: start it again with: juju start -e default") {
 		t.Errorf("said %q", errs)
 	}
-	w.must("start")
-	if w.up[dir] == nil {
+	w.mustRun("start")
+	if w.backgrounds[dir] == nil {
 		t.Error("it was not started")
 	}
 }
 
 func TestDeployRefuses(t *testing.T) {
-	w := newWorld(t)
-	w.must("bootstrap")
-	trivial := w.charm("trivial", "provides: {server: {interface: i}}\n")
-	w.refuse(1, "no such folder", "deploy", "nothing-here")
-	w.refuse(1, "nothing-here", "deploy", "./nothing-here")
-	w.refuse(2, "bad name", "deploy", trivial, "bad name")
-	w.refuse(2, "0 units", "deploy", trivial, "-n", "0")
-	w.refuse(2, "dialect", "deploy", trivial, "--hook-dialect", "welsh")
-	w.refuse(1, "machine", "deploy", trivial, "--to", "77")
-	if status := w.must("status"); strings.Contains(status, "trivial") {
+	w := newTestEnv(t)
+	w.mustRun("bootstrap")
+	trivial := w.writeCharm("trivial", "provides: {server: {interface: i}}\n")
+	w.mustFail(1, "no such folder", "deploy", "nothing-here")
+	w.mustFail(1, "nothing-here", "deploy", "./nothing-here")
+	w.mustFail(2, "bad name", "deploy", trivial, "bad name")
+	w.mustFail(2, "0 units", "deploy", trivial, "-n", "0")
+	w.mustFail(2, "dialect", "deploy", trivial, "--hook-dialect", "welsh")
+	w.mustFail(1, "machine", "deploy", trivial, "--to", "77")
+	if status := w.mustRun("status"); strings.Contains(status, "trivial") {
 		t.Errorf("a refused deploy left something:\n%s", status)
 	}
 	options := filepath.Join(t.TempDir(), "o.yaml")
 	if err := os.WriteFile(options, []byte("trivial: {nosuch: 1}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w.refuse(1, "nosuch", "deploy", trivial, "--config", options)
-	sub := w.charm("sub", "subordinate: true\nrequires: {p: {interface: juju-info, scope: container}}\n")
-	w.refuse(1, "subordinate", "deploy", sub, "-n", "2")
+	w.mustFail(1, "nosuch", "deploy", trivial, "--config", options)
+	sub := w.writeCharm("sub", "subordinate: true\nrequires: {p: {interface: juju-info, scope: container}}\n")
+	w.mustFail(1, "subordinate", "deploy", sub, "-n", "2")
 }
 
 func TestDeployOfOtherContentTakesAnotherRevision(t *testing.T) {
-	w := newWorld(t)
-	w.must("bootstrap")
-	trivial := w.charm("trivial", "")
-	w.must("deploy", trivial, "a")
-	w.must("deploy", trivial, "b")
+	w := newTestEnv(t)
+	w.mustRun("bootstrap")
+	trivial := w.writeCharm("trivial", "")
+	w.mustRun("deploy", trivial, "a")
+	w.mustRun("deploy", trivial, "b")
 	if err := os.WriteFile(filepath.Join(trivial, "new"), []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w.must("deploy", trivial, "c")
-	status := w.must("status")
+	w.mustRun("deploy", trivial, "c")
+	status := w.mustRun("status")
 	for service, url := range map[string]string{"a": "trivial-0", "b": "trivial-0", "c": "trivial-1"} {
 		if row := regexp.MustCompile(`(?m)^` + service + ` +local:noble/` + url + ` `); !row.MatchString(status) {
 			t.Errorf("service %s has not charm %s:\n%s", service, url, status)
@@ -297,54 +297,54 @@ func TestDeployOfOtherContentTakesAnotherRevision(t *testing.T) {
 }
 
 func TestRoad(t *testing.T) {
-	w := newWorld(t)
-	w.must("bootstrap")
-	server, client := w.charm("server", "provides: {db: {interface: i}}\n"), w.charm("client", "requires: {db: {interface: i}}\n")
-	w.must("deploy", server, "-n", "2")
-	w.must("deploy", "--repository", filepath.Dir(client), "client", "blog")
-	if got := w.must("add-unit", "server", "--to", "new"); got != "server/2\n" {
+	w := newTestEnv(t)
+	w.mustRun("bootstrap")
+	server, client := w.writeCharm("server", "provides: {db: {interface: i}}\n"), w.writeCharm("client", "requires: {db: {interface: i}}\n")
+	w.mustRun("deploy", server, "-n", "2")
+	w.mustRun("deploy", "--repository", filepath.Dir(client), "client", "blog")
+	if got := w.mustRun("add-unit", "server", "--to", "new"); got != "server/2\n" {
 		t.Errorf("unit %q", got)
 	}
-	if got := w.must("add-relation", "server", "blog"); got != "relation-0: server:db blog:db\n" {
+	if got := w.mustRun("add-relation", "server", "blog"); got != "relation-0: server:db blog:db\n" {
 		t.Errorf("relation %q", got)
 	}
-	w.refuse(1, "server", "add-relation", "server", "blog")
+	w.mustFail(1, "server", "add-relation", "server", "blog")
 	value := filepath.Join(t.TempDir(), "title")
 	if err := os.WriteFile(value, []byte("from a file\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w.must("set", "blog", "title=@"+value)
-	if got := w.must("get", "blog"); !strings.Contains(got, "from a file") || strings.Contains(got, "default: true") {
+	w.mustRun("set", "blog", "title=@"+value)
+	if got := w.mustRun("get", "blog"); !strings.Contains(got, "from a file") || strings.Contains(got, "default: true") {
 		t.Errorf("options:\n%s", got)
 	}
-	w.refuse(2, "key=value", "set", "blog", "title")
-	w.refuse(2, "twice", "set", "blog", "title=a", "title=b")
-	w.refuse(1, "nosuch", "set", "blog", "nosuch=1")
-	if got := w.must("status", "--format", "json", "blog"); !strings.Contains(got, `"blog/0":{"state":"pending"`) || strings.Contains(got, `"server/0":{"state":"pending"`) {
+	w.mustFail(2, "key=value", "set", "blog", "title")
+	w.mustFail(2, "twice", "set", "blog", "title=a", "title=b")
+	w.mustFail(1, "nosuch", "set", "blog", "nosuch=1")
+	if got := w.mustRun("status", "--format", "json", "blog"); !strings.Contains(got, `"blog/0":{"state":"pending"`) || strings.Contains(got, `"server/0":{"state":"pending"`) {
 		t.Errorf("status %s", got)
 	}
-	if got := w.must("machines"); !strings.Contains(got, "1        pending") {
+	if got := w.mustRun("machines"); !strings.Contains(got, "1        pending") {
 		t.Errorf("machines:\n%s", got)
 	}
-	if got := w.must("resolved", "blog/0"); got != "unit \"blog/0\" is already running\n" {
+	if got := w.mustRun("resolved", "blog/0"); got != "unit \"blog/0\" is already running\n" {
 		t.Errorf("resolved %q", got)
 	}
-	w.refuse(1, "Relation not found", "resolved", "blog/0", "nosuch")
-	w.refuse(1, "nosuch/0", "remove-unit", "nosuch/0")
-	w.must("remove-unit", "server/2") // nobody knows it yet: gone at once, and with it the machine that was to be started for it
-	w.refuse(1, "not found", "destroy-machine", "1")
-	w.must("destroy-relation", "server", "blog")
-	w.refuse(1, "not found", "destroy-relation", "relation-0")
-	w.must("destroy-service", "blog", "server")
-	if got := w.must("status"); !strings.Contains(got, "pending (dying)") || strings.Contains(got, "relation-0") {
+	w.mustFail(1, "Relation not found", "resolved", "blog/0", "nosuch")
+	w.mustFail(1, "nosuch/0", "remove-unit", "nosuch/0")
+	w.mustRun("remove-unit", "server/2") // nobody knows it yet: gone at once, and with it the machine that was to be started for it
+	w.mustFail(1, "not found", "destroy-machine", "1")
+	w.mustRun("destroy-relation", "server", "blog")
+	w.mustFail(1, "not found", "destroy-relation", "relation-0")
+	w.mustRun("destroy-service", "blog", "server")
+	if got := w.mustRun("status"); !strings.Contains(got, "pending (dying)") || strings.Contains(got, "relation-0") {
 		t.Errorf("status:\n%s", got)
 	}
 }
 
 func TestDebugLog(t *testing.T) {
-	w := newWorld(t)
-	w.must("bootstrap")
-	b := w.up[filepath.Join(w.home.Dir, "default", "machines", "0")]
+	w := newTestEnv(t)
+	w.mustRun("bootstrap")
+	b := w.backgrounds[filepath.Join(w.home.Dir, "default", "machines", "0")]
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.Local)
 	for i, level := range []string{"INFO", "ERROR", "DEBUG"} {
 		line := state.LogLine{Time: at.Add(time.Duration(i) * time.Second), Level: level, Hook: "install", Message: "m" + level}
@@ -352,14 +352,14 @@ func TestDebugLog(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := w.must("debug-log", "--level", "info", "-n", "1"); got != "2026-01-02 03:04:06.000 a/0 ERROR install: mERROR\n" {
+	if got := w.mustRun("debug-log", "--level", "info", "-n", "1"); got != "2026-01-02 03:04:06.000 a/0 ERROR install: mERROR\n" {
 		t.Errorf("log %q", got)
 	}
-	if got := w.must("debug-log", "-n", "0"); strings.Count(got, "\n") != 3 {
+	if got := w.mustRun("debug-log", "-n", "0"); strings.Count(got, "\n") != 3 {
 		t.Errorf("log %q", got)
 	}
-	if got := w.must("debug-log", "--unit", "b/0"); got != "" {
+	if got := w.mustRun("debug-log", "--unit", "b/0"); got != "" {
 		t.Errorf("log %q", got)
 	}
-	w.refuse(2, "noisy", "debug-log", "--level", "noisy")
+	w.mustFail(2, "noisy", "debug-log", "--level", "noisy")
 }

@@ -13,7 +13,7 @@ import (
 	"bijou/state/charm"
 )
 
-func sample() state.Status {
+func sampleStatus() state.Status {
 	return state.Status{
 		Machines: map[string]state.MachineView{
 			"0":  {State: state.MachineRunning, DNSName: "127.0.0.1", InstanceID: "localhost", Series: "noble"},
@@ -41,7 +41,7 @@ func sample() state.Status {
 
 func TestTabular(t *testing.T) {
 	var b strings.Builder
-	if err := (statusTables{status: sample()}).write(&b); err != nil {
+	if err := (statusTables{status: sampleStatus()}).write(&b); err != nil {
 		t.Fatal(err)
 	}
 	want := `MACHINE  STATE    ADDRESS    INSTANCE   SERIES  MESSAGE
@@ -68,7 +68,7 @@ relation-0  ring       db:ring    db:ring   up
 }
 
 func TestTabularRelations(t *testing.T) {
-	status := selectStatus(sample(), []string{"blog"}).status
+	status := selectStatus(sampleStatus(), []string{"blog"}).status
 	var b strings.Builder
 	if err := (statusTables{status: status, relations: true}).write(&b); err != nil {
 		t.Fatal(err)
@@ -84,7 +84,7 @@ relation-3  mysql      global  db:server  provides  -       up
 }
 
 func TestDot(t *testing.T) {
-	s := sample()
+	s := sampleStatus()
 	db := s.Relations["relation-0"].Services["db"]
 	db.Name = "ring\"\\x"
 	s.Relations["relation-0"].Services["db"] = db
@@ -140,7 +140,7 @@ func TestSelect(t *testing.T) {
 		{nil, []string{"0", "10", "2"}, []string{"blog", "db"}, []string{"blog/10", "blog/2", "db/0"}, []string{"relation-0", "relation-3"}, nil},
 	}
 	for _, tt := range tests {
-		got := selectStatus(sample(), tt.globs)
+		got := selectStatus(sampleStatus(), tt.globs)
 		s := got.status
 		var units []string
 		for _, sv := range s.Services {

@@ -65,7 +65,7 @@ func Remove(e home.Environment) error {
 		return nil
 	}
 	// One that was started again in between found no environment, and failed.
-	_, _ = systemctl("reset-failed", MachineUnit(e))
+	_, _ = systemctl("reset-failed", MachineUnitName(e))
 	return Reload()
 }
 

@@ -29,17 +29,17 @@ func Reload() error {
 // Manages reports whether systemd is to run machine 0 of the environment: its unit file is
 // installed, and enabled.
 func Manages(e home.Environment) bool {
-	text, err := os.ReadFile(filepath.Join(Dir, MachineUnit(e)))
+	text, err := os.ReadFile(filepath.Join(Dir, MachineUnitName(e)))
 	if err != nil || !isMadeFor(string(text), e.Dir) || !IsRunning() {
 		return false
 	}
-	_, err = systemctl("is-enabled", "--quiet", MachineUnit(e))
+	_, err = systemctl("is-enabled", "--quiet", MachineUnitName(e))
 	return err == nil
 }
 
 // Start has systemd start machine 0's process, and does not wait for it.
 func Start(e home.Environment) error {
-	_, err := systemctl("start", "--no-block", MachineUnit(e))
+	_, err := systemctl("start", "--no-block", MachineUnitName(e))
 	return err
 }
 
@@ -51,7 +51,7 @@ func Stop(service string) error {
 
 // IsActive reports whether machine 0's service runs, or is about to.
 func IsActive(e home.Environment) bool {
-	state, _ := systemctl("show", "--property=ActiveState", "--value", MachineUnit(e))
+	state, _ := systemctl("show", "--property=ActiveState", "--value", MachineUnitName(e))
 	return state == "active" || state == "activating" || state == "reloading"
 }
 

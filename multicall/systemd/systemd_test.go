@@ -11,8 +11,8 @@ import (
 	"bijou/multicall/home"
 )
 
-// environment is one in a folder whose name has all that systemd would expand.
-func environment(t *testing.T) home.Environment {
+// newEnvironment is one in a folder whose name has all that systemd would expand.
+func newEnvironment(t *testing.T) home.Environment {
 	dir := filepath.Join(t.TempDir(), `a b%n"$x`)
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
@@ -21,7 +21,7 @@ func environment(t *testing.T) home.Environment {
 }
 
 func TestUnitsQuoteTheFolder(t *testing.T) {
-	e := environment(t)
+	e := newEnvironment(t)
 	units, err := Units(e)
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +54,7 @@ func TestUnitsQuoteTheFolder(t *testing.T) {
 }
 
 func TestInstallLeavesOthersFilesAlone(t *testing.T) {
-	e, dir := environment(t), t.TempDir()
+	e, dir := newEnvironment(t), t.TempDir()
 	units, err := Units(e)
 	if err != nil {
 		t.Fatal(err)

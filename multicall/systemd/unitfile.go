@@ -30,12 +30,12 @@ type Unit struct {
 	Text string
 }
 
-// MachineUnit names the service that is machine 0's process.
-func MachineUnit(e home.Environment) string { return "bijou-machine-" + e.Name + ".service" }
+// MachineUnitName names the service that is machine 0's process.
+func MachineUnitName(e home.Environment) string { return "bijou-machine-" + e.Name + ".service" }
 
-// AgentUnit names the service that is another machine's process, on a host of its
+// AgentUnitName names the service that is another machine's process, on a host of its
 // own. No environment has an "@" in its name.
-func AgentUnit(e home.Environment, machine string) string {
+func AgentUnitName(e home.Environment, machine string) string {
 	return "bijou-machine-" + e.Name + "@" + machine + ".service"
 }
 
@@ -43,14 +43,14 @@ func AgentUnit(e home.Environment, machine string) string {
 // alone (a template), and a provisioner alone.
 func Units(e home.Environment) ([]Unit, error) {
 	return makeUnits(e, "0", map[string]string{
-		"machine.service": MachineUnit(e), "unit.service": "bijou-unit-" + e.Name + "@.service",
+		"machine.service": MachineUnitName(e), "unit.service": "bijou-unit-" + e.Name + "@.service",
 		"provisioner.service": "bijou-provisioner-" + e.Name + ".service",
 	})
 }
 
 // AgentUnits makes the unit file of the process of a machine that is a host of its own.
 func AgentUnits(e home.Environment, machine string) ([]Unit, error) {
-	return makeUnits(e, machine, map[string]string{"machine.service": AgentUnit(e, machine)})
+	return makeUnits(e, machine, map[string]string{"machine.service": AgentUnitName(e, machine)})
 }
 
 func makeUnits(e home.Environment, machine string, names map[string]string) ([]Unit, error) {
@@ -70,7 +70,7 @@ func makeUnits(e home.Environment, machine string, names map[string]string) ([]U
 		var text strings.Builder
 		err := all.ExecuteTemplate(&text, file, map[string]any{
 			"Mark": madeByPrefix, "Dir": e.Dir, "Name": e.Name, "Tools": e.ToolsDir(), "User": owner, "Over": ExitFinished,
-			"Record": filepath.Join(e.Dir, "environment.yaml"), "MachineUnit": MachineUnit(e), "Machine": machine,
+			"Record": filepath.Join(e.Dir, "environment.yaml"), "MachineUnit": MachineUnitName(e), "Machine": machine,
 		})
 		if err != nil {
 			return nil, fmt.Errorf("cannot make unit file %q: %w", names[file], err)

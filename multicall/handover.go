@@ -21,7 +21,7 @@ type handover struct {
 	env        home.Environment
 	ownTools   string // VERSION-SHA8 of what this process runs
 	retire     chan struct{}
-	nextFolder string // the folder to go on from; set before retire is closed
+	nextFolder string // the folder of tools to re-execute from; set before retire is closed
 }
 
 func newHandover(e home.Environment, tools string) *handover {
@@ -80,7 +80,7 @@ func (h *handover) checkTools(ctx context.Context, s *state.State) error {
 		if err := h.ensureTools(ctx, s, env.Tools); err != nil {
 			return err
 		}
-		if h.verifyTools(ctx, env.Tools) {
+		if h.prepareReexec(ctx, env.Tools) {
 			return nil
 		}
 	}
@@ -106,7 +106,7 @@ func awaitChange(ctx context.Context, s *state.State, revision int64) error {
 // trialTimeout keeps a binary that hangs from keeping the agent from ending.
 const trialTimeout = 30 * time.Second
 
-func (h *handover) verifyTools(ctx context.Context, name string) bool {
+func (h *handover) prepareReexec(ctx context.Context, name string) bool {
 	folder := filepath.Join(h.env.Dir, "tools", name)
 	ctx, cancel := context.WithTimeout(ctx, trialTimeout)
 	defer cancel()

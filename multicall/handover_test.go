@@ -38,7 +38,7 @@ func TestOnlyABinaryThatRunsIsGoneOverTo(t *testing.T) {
 				cancel()
 			}
 			h := newHandover(home.Environment{Dir: dir}, "0.9.0-00000000")
-			if got := h.verifyTools(ctx, "1.0.0-12345678"); got != c.want {
+			if got := h.prepareReexec(ctx, "1.0.0-12345678"); got != c.want {
 				t.Errorf("gone over to: %v, want %v", got, c.want)
 			}
 		})

@@ -15,8 +15,8 @@ type awaitedAction struct {
 	action      state.Action
 	output      state.Output // once it has ended
 	unit        state.Unit
-	absentSince time.Time // since when its agent has not been there; zero: it is
-	stuckReason string    // why it is not waited for any longer; empty: it is
+	absentSince time.Time // of its agent; zero: it is present
+	stuckReason string    // why it is given up; empty: it is still awaited
 }
 
 func (a awaitedAction) isSettled() bool { return a.action.Ended() || a.stuckReason != "" }

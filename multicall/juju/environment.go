@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
@@ -97,61 +96,4 @@ func environmentValues(e state.Environment) map[string]any {
 		values[state.HookConcurrency] = n
 	}
 	return values
-}
-
-type environmentsCmd struct{}
-
-// Help shows how it is used.
-func (environmentsCmd) Help() string {
-	return `Examples:
-  juju environments`
-}
-
-// Run prints the names, the one in use marked by a star.
-func (environmentsCmd) Run(o *operator) error {
-	names, err := o.home.Names()
-	if err != nil {
-		return err
-	}
-	current := o.home.Current()
-	for _, name := range names {
-		mark := " "
-		if name == current {
-			mark = "*"
-		}
-		fmt.Fprintf(o.streams.Out, "%s %s\n", mark, name)
-	}
-	return nil
-}
-
-type switchCmd struct {
-	Name string `arg:"" optional:"" help:"The environment; without it the one in use is printed."`
-}
-
-// Help shows how it is used.
-func (switchCmd) Help() string {
-	return `-e NAME and $JUJU_ENV go before it.
-
-Examples:
-  juju switch
-  juju switch staging`
-}
-
-// Run makes the environment the one in use. $JUJU_ENV takes precedence over it.
-func (c switchCmd) Run(o *operator) error {
-	if c.Name == "" {
-		e, err := o.home.Choose(o.name)
-		if err == nil {
-			fmt.Fprintln(o.streams.Out, e.Name)
-		}
-		return err
-	}
-	e, err := o.home.Environment(c.Name)
-	if err != nil {
-		return err
-	}
-	if shell := os.Getenv("JUJU_ENV"); shell != "" && shell != e.Name {
-		o.note("warning: JUJU_ENV=%s goes before it, in this shell", shell)
-	}
-	return o.home.SetCurrent(e.Name)
 }

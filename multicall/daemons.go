@@ -145,8 +145,8 @@ func runDaemon(c call, command console.Command, serve func(ctx context.Context, 
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	defer signal.Stop(signals)
 	slog.Info(command.Name+" begins", "pid", os.Getpid(), "bijou", Version)
-	m := newServiceNotifier()
-	err := m.runNotifying(ctx, func() error { return serve(ctx, daemonParts{options: c.options, notifier: m}) })
+	n := newServiceNotifier()
+	err := n.runNotifying(ctx, func() error { return serve(ctx, daemonParts{options: c.options, notifier: n}) })
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		err = nil // it was told to end while it waited
 	}
@@ -168,7 +168,7 @@ func runDaemon(c call, command console.Command, serve func(ctx context.Context, 
 	default:
 		slog.Info(command.Name+" ends", "error", err)
 	}
-	if !handsOver && m.listening && !ending && isFinished(err) {
+	if !handsOver && n.listening && !ending && isFinished(err) {
 		err = console.Exit(systemd.ExitFinished, err)
 	}
 	return console.Report(c.streams.Err, err)

@@ -24,18 +24,18 @@ type serviceNotifier struct {
 }
 
 func newServiceNotifier() *serviceNotifier {
-	m := &serviceNotifier{pulse: pulse.New()}
-	m.listening = m.notify("STATUS=begins")
-	return m
+	n := &serviceNotifier{pulse: pulse.New()}
+	n.listening = n.notify("STATUS=begins")
+	return n
 }
 
-func (m *serviceNotifier) notifyReady() { m.notify(sd.SdNotifyReady + "\nSTATUS=at work") }
+func (n *serviceNotifier) notifyReady() { n.notify(sd.SdNotifyReady + "\nSTATUS=at work") }
 
-func (m *serviceNotifier) notifyStopping() {
-	m.notify(sd.SdNotifyStopping + "\nSTATUS=hooks in flight may end")
+func (n *serviceNotifier) notifyStopping() {
+	n.notify(sd.SdNotifyStopping + "\nSTATUS=hooks in flight may end")
 }
 
-func (m *serviceNotifier) notify(words string) (heard bool) {
+func (n *serviceNotifier) notify(words string) (heard bool) {
 	heard, err := sd.SdNotify(false, words)
 	if err != nil {
 		slog.Warn("cannot tell the service manager", "words", words, "error", err)
@@ -43,22 +43,22 @@ func (m *serviceNotifier) notify(words string) (heard bool) {
 	return heard
 }
 
-func (m *serviceNotifier) runNotifying(ctx context.Context, work func() error) error {
-	if !m.listening {
+func (n *serviceNotifier) runNotifying(ctx context.Context, work func() error) error {
+	if !n.listening {
 		return work()
 	}
 	feedCtx, stopFeeding := context.WithCancel(context.WithoutCancel(ctx))
 	var feeding sync.WaitGroup
-	feeding.Go(func() { m.feedWatchdog(feedCtx) })
+	feeding.Go(func() { n.feedWatchdog(feedCtx) })
 	defer feeding.Wait()
 	defer stopFeeding()
-	defer context.AfterFunc(ctx, m.notifyStopping)()
+	defer context.AfterFunc(ctx, n.notifyStopping)()
 	return work()
 }
 
 // feedWatchdog stops feeding when a loop hangs, so that the service manager kills and
 // restarts the daemon.
-func (m *serviceNotifier) feedWatchdog(ctx context.Context) {
+func (n *serviceNotifier) feedWatchdog(ctx context.Context) {
 	every, err := sd.SdWatchdogEnabled(false)
 	if err != nil || every == 0 {
 		return
@@ -66,11 +66,11 @@ func (m *serviceNotifier) feedWatchdog(ctx context.Context) {
 	tick := time.NewTicker(every / 3)
 	defer tick.Stop()
 	for {
-		if loop := m.pulse.Hung(hangTimeout); loop != "" {
+		if loop := n.pulse.Hung(hangTimeout); loop != "" {
 			slog.Error("a loop hangs: the service manager's watchdog is not fed any more", "loop", loop)
 			return
 		}
-		m.notify(sd.SdNotifyWatchdog)
+		n.notify(sd.SdNotifyWatchdog)
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

@@ -72,7 +72,6 @@ func inspectPlugin(ctx context.Context, e home.Environment, wanted plugin.Wanted
 	return found, err
 }
 
-// findPlugin names in its error the providers that there are.
 func findPlugin(e home.Environment) (string, error) {
 	folders := providerFolders(e)
 	if providerName.MatchString(e.Provider) {

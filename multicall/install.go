@@ -75,7 +75,6 @@ func (i installCmd) Run(c *call) error {
 // jujudDir is where Juju has its binary on machine 0, and charms call it.
 const jujudDir = "/var/lib/juju/tools/machine-0"
 
-// defaultDir is for root where sudo finds programs, too.
 func defaultDir() (string, error) {
 	if os.Geteuid() == 0 {
 		return "/usr/local/bin", nil

@@ -31,7 +31,6 @@ func runNecoUpdater(c call) int {
 	})
 }
 
-// serveUpdater need not know which boot server it is on.
 func serveUpdater(ctx context.Context, d daemonParts, g necoUpdaterGrammar) (err error) {
 	_, version, err := ownManifest()
 	if err != nil {

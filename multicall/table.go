@@ -44,7 +44,6 @@ func findApplet(name string) (Applet, bool) {
 	return applets[i], true
 }
 
-// appletNames is sorted.
 func appletNames() []string {
 	var all []string
 	for _, a := range Applets() {

@@ -75,7 +75,6 @@ func Report(w io.Writer, err error) int {
 	return ends.code
 }
 
-// collectHints returns the hints of the whole chain, the outermost first.
 func collectHints(err error) []string {
 	var all []string
 	for err != nil {

@@ -53,7 +53,6 @@ func isPassthrough(node *kong.Node) bool {
 	})
 }
 
-// takesValue reports whether the word after an option belongs to it.
 func takesValue(node *kong.Node, arg string) bool {
 	if name, long := strings.CutPrefix(arg, "--"); long {
 		f := findFlag(node, func(f *kong.Flag) bool { return f.Name == name || slices.Contains(f.Aliases, name) })
@@ -69,7 +68,6 @@ func takesValue(node *kong.Node, arg string) bool {
 	return false
 }
 
-// findFlag searches the command and those above it.
 func findFlag(node *kong.Node, is func(*kong.Flag) bool) *kong.Flag {
 	for ; node != nil; node = node.Parent {
 		if i := slices.IndexFunc(node.Flags, is); i >= 0 {

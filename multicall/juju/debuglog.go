@@ -162,7 +162,10 @@ func (t *logFollower) formatLine(l state.LogLine) string {
 		}{l.Source, l})
 		return sanitize.EscapeJSON(string(text))
 	}
-	text := fmt.Sprintf("%s %s %s %s", l.Time.Local().Format(time.DateTime+".000"), l.Source, l.Level, sanitize.Escape(hookPrefix(l.Hook)+l.Message))
+	if l.Hook != "" {
+		l.Message = l.Hook + ": " + l.Message
+	}
+	text := fmt.Sprintf("%s %s %s %s", l.Time.Local().Format(time.DateTime+".000"), l.Source, l.Level, sanitize.Escape(l.Message))
 	switch {
 	case !t.coloured:
 		return text
@@ -172,13 +175,6 @@ func (t *logFollower) formatLine(l state.LogLine) string {
 		return console.Paint(console.Yellow, text)
 	}
 	return text
-}
-
-func hookPrefix(hook string) string {
-	if hook == "" {
-		return ""
-	}
-	return hook + ": "
 }
 
 // parseSince accepts a duration before now, or a time; a time of day alone is today's.

@@ -90,9 +90,8 @@ func writeLine(b *strings.Builder, what string, a attributes) {
 	fmt.Fprintf(b, "  %s [%s];\n", what, strings.Join(words, ", "))
 }
 
-// quoteDot quotes any text, with \" for a quote. Line ends become
-// , which labels understand; other backslashes are doubled, since labels understand more
-// than that.
+// quoteDot quotes any text, with \" for a quote. Line ends become \n, which labels
+// understand; other backslashes are doubled, since labels understand more than that.
 func quoteDot(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {

@@ -87,14 +87,14 @@ func TestFoldersWithPatternCharacters(t *testing.T) {
 
 func TestClaimIsExclusive(t *testing.T) {
 	h := Home{Dir: filepath.Join(t.TempDir(), "home")}
-	c, err := h.Claim("a")
+	c, err := h.Lock("a")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.Claim("a"); !errors.Is(err, ErrBusy) {
+	if _, err := h.Lock("a"); !errors.Is(err, ErrBusy) {
 		t.Errorf("error %v, want ErrBusy", err)
 	}
-	if other, err := h.Claim("b"); err != nil {
+	if other, err := h.Lock("b"); err != nil {
 		t.Error(err)
 	} else {
 		other.Release()
@@ -117,7 +117,7 @@ func TestClaimIsExclusive(t *testing.T) {
 	if _, err := os.Stat(h.Path("a")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the folder is left: %v", err)
 	}
-	again, err := h.Claim("a")
+	again, err := h.Lock("a")
 	if err != nil {
 		t.Fatal(err)
 	}

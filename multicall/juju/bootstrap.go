@@ -58,18 +58,18 @@ func (c bootstrapCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
-	claim, err := o.home.Claim(e.Name)
+	lock, err := o.home.Lock(e.Name)
 	if err != nil {
 		return fmt.Errorf("cannot bootstrap environment %q: %w", e.Name, err)
 	}
-	defer claim.Release()
-	if claim.Bootstrapped() {
+	defer lock.Release()
+	if lock.Bootstrapped() {
 		return console.Hint(fmt.Errorf("cannot bootstrap environment %q: there is one in %s already", e.Name, e.Dir),
 			"juju status -e "+e.Name+" shows it; juju destroy-environment "+e.Name+" removes it; -e NAME makes another one")
 	}
-	b := bootstrap{o: o, cmd: c, claim: claim, env: e, constraints: asked}
+	b := bootstrap{o: o, cmd: c, lock: lock, env: e, constraints: asked}
 	if err := b.checkProvider(); err != nil {
-		return errors.Join(err, claim.Remove())
+		return errors.Join(err, lock.Remove())
 	}
 	if err := b.run(); err != nil {
 		return fmt.Errorf("cannot bootstrap environment %q: %w", e.Name, errors.Join(err, b.undo()))
@@ -133,7 +133,7 @@ func newUUID() string {
 type bootstrap struct {
 	o            *operator
 	cmd          bootstrapCmd
-	claim        *home.Claim
+	lock         *home.FolderLock
 	env          home.Environment
 	provider     Provider
 	constraints  constraints.Value // of machines
@@ -181,13 +181,13 @@ func (b *bootstrap) run() error {
 func (b *bootstrap) clearFolder() error {
 	if b.restore == nil {
 		b.o.note("bootstrapping environment %q in %s", b.env.Name, b.env.Dir)
-		return b.claim.Clear()
+		return b.lock.Clear()
 	}
 	b.o.note("restoring environment %q in %s", b.env.Name, b.env.Dir)
 	if b.restore.cmd.Replace {
 		return nil
 	}
-	return b.claim.Clear()
+	return b.lock.Clear()
 }
 
 // keepStateURL copies the credentials that the URL names into the environment's folder,
@@ -233,5 +233,5 @@ func (b *bootstrap) undo() error {
 			return err
 		}
 	}
-	return b.claim.Remove()
+	return b.lock.Remove()
 }

@@ -43,13 +43,13 @@ func (c destroyEnvironmentCmd) Run(o *operator) error {
 	if err := c.confirm(o, e); err != nil {
 		return err
 	}
-	claim, err := o.home.Claim(e.Name)
+	lock, err := o.home.Lock(e.Name)
 	if err != nil {
 		return fmt.Errorf("cannot destroy environment %q: %w", e.Name, err)
 	}
-	defer claim.Release()
-	if !claim.Bootstrapped() { // another process was quicker
-		return errors.Join(fmt.Errorf("%w %q any more", home.ErrNoEnvironment, e.Name), claim.Remove())
+	defer lock.Release()
+	if !lock.Bootstrapped() { // another process was quicker
+		return errors.Join(fmt.Errorf("%w %q any more", home.ErrNoEnvironment, e.Name), lock.Remove())
 	}
 	if e, err = reloadEnvironment(o, e); err != nil {
 		return fmt.Errorf("cannot destroy environment %q: %w", e.Name, err)
@@ -61,14 +61,14 @@ func (c destroyEnvironmentCmd) Run(o *operator) error {
 		return console.Hint(fmt.Errorf("cannot destroy environment %q: %w", e.Name, err),
 			"--force takes it down without stop hooks")
 	}
-	if err := c.takeDown(o, e, claim); err != nil {
+	if err := c.takeDown(o, e, lock); err != nil {
 		return fmt.Errorf("cannot destroy environment %q: %w", e.Name, err)
 	}
 	o.note("environment %q is gone", e.Name)
 	return nil
 }
 
-// reloadEnvironment reads the record again under the claim: the state may have moved since
+// reloadEnvironment reads the record again under the lock: the state may have moved since
 // the environment was chosen, and another one of that name is not what was confirmed.
 func reloadEnvironment(o *operator, chosen home.Environment) (home.Environment, error) {
 	now, err := o.home.Environment(chosen.Name)
@@ -107,7 +107,7 @@ func (c destroyEnvironmentCmd) confirm(o *operator, e home.Environment) error {
 }
 
 // takeDown ends machine 0 first: its provisioner would start the others again.
-func (c destroyEnvironmentCmd) takeDown(o *operator, e home.Environment, claim *home.Claim) error {
+func (c destroyEnvironmentCmd) takeDown(o *operator, e home.Environment, lock *home.FolderLock) error {
 	ctx, cancel := o.cleanupContext()
 	defer cancel()
 	e.Phase = home.Removing
@@ -134,7 +134,7 @@ func (c destroyEnvironmentCmd) takeDown(o *operator, e home.Environment, claim *
 		return err
 	}
 	wasCurrent := o.home.Current() == e.Name
-	if err := claim.Remove(); err != nil {
+	if err := lock.Remove(); err != nil {
 		return err
 	}
 	if wasCurrent {

@@ -40,11 +40,11 @@ func (c migrateStateCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
-	claim, err := o.home.Claim(e.Name)
+	lock, err := o.home.Lock(e.Name)
 	if err != nil {
 		return fmt.Errorf("cannot migrate environment %q: %w", e.Name, err)
 	}
-	defer claim.Release()
+	defer lock.Release()
 	if e, err = o.home.Environment(e.Name); err != nil { // somebody else may have been at work
 		return err
 	}

@@ -64,22 +64,22 @@ func (c restoreCmd) restoreEnvironment(o *operator, a *archive.Reader) error {
 	if err != nil {
 		return err
 	}
-	claim, err := o.home.Claim(e.Name)
+	lock, err := o.home.Lock(e.Name)
 	if err != nil {
 		return fmt.Errorf("cannot restore environment %q: %w", e.Name, err)
 	}
-	defer claim.Release()
+	defer lock.Release()
 	r := &restore{o: o, cmd: c, archive: a, env: e}
 	switch {
-	case claim.Bootstrapped() && !c.Replace:
+	case lock.Bootstrapped() && !c.Replace:
 		err = console.Hint(fmt.Errorf("there is one in %s already", e.Dir), "-e NAME restores it under another name; --replace puts it back if it is the same")
-	case claim.Bootstrapped():
+	case lock.Bootstrapped():
 		err = r.replaceInPlace()
 	default:
 		if c.Replace {
 			r.env.UUID = env.UUID
 		}
-		b := bootstrap{o: o, cmd: bootstrapCmd{Config: env.Config}, claim: claim, env: r.env, restore: r}
+		b := bootstrap{o: o, cmd: bootstrapCmd{Config: env.Config}, lock: lock, env: r.env, restore: r}
 		if err = b.checkProvider(); err == nil {
 			err = b.run()
 		}

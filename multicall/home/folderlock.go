@@ -10,15 +10,15 @@ import (
 	"bijou/state/durable"
 )
 
-// Claim is the right to make or remove one environment's folder. It is a lock
+// FolderLock is the right to make or remove one environment's folder. It is a lock
 // on the folder itself, so it ends with the process and leaves no file.
-type Claim struct {
+type FolderLock struct {
 	dir *os.File
 }
 
-// Claim makes the environment's folder if needed and locks it. ErrBusy: another
+// Lock makes the environment's folder if needed and locks it. ErrBusy: another
 // process has it.
-func (h Home) Claim(name string) (*Claim, error) {
+func (h Home) Lock(name string) (*FolderLock, error) {
 	if err := CheckName(name); err != nil {
 		return nil, err
 	}
@@ -29,16 +29,16 @@ func (h Home) Claim(name string) (*Claim, error) {
 		if err := durable.MkdirAll(path, 0o711); err != nil {
 			return nil, fmt.Errorf("cannot make the folder of environment %q: %w", name, err)
 		}
-		c, err := lockFolder(path)
-		if err != nil || c != nil {
-			return c, err
+		l, err := lockFolder(path)
+		if err != nil || l != nil {
+			return l, err
 		}
 	}
 }
 
 // lockFolder returns nil without an error if the folder was removed meanwhile and has to
 // be made again.
-func lockFolder(path string) (*Claim, error) {
+func lockFolder(path string) (*FolderLock, error) {
 	dir, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -57,7 +57,7 @@ func lockFolder(path string) (*Claim, error) {
 		dir.Close()
 		return nil, nil
 	}
-	return &Claim{dir: dir}, nil
+	return &FolderLock{dir: dir}, nil
 }
 
 func isSameFolder(dir *os.File, path string) bool {
@@ -67,42 +67,42 @@ func isSameFolder(dir *os.File, path string) bool {
 }
 
 // Bootstrapped reports whether the folder holds an environment already.
-func (c *Claim) Bootstrapped() bool {
-	_, err := os.Stat(filepath.Join(c.dir.Name(), recordFile))
+func (l *FolderLock) Bootstrapped() bool {
+	_, err := os.Stat(filepath.Join(l.dir.Name(), recordFile))
 	return err == nil
 }
 
 // Clear removes what the folder holds, but not the folder. environment.yaml
 // goes last: until then the environment is there and its removal can be repeated.
-func (c *Claim) Clear() error {
-	entries, err := os.ReadDir(c.dir.Name())
+func (l *FolderLock) Clear() error {
+	entries, err := os.ReadDir(l.dir.Name())
 	if err != nil {
-		return fmt.Errorf("cannot clear %q: %w", c.dir.Name(), err)
+		return fmt.Errorf("cannot clear %q: %w", l.dir.Name(), err)
 	}
 	for _, e := range entries {
 		if e.Name() == recordFile {
 			continue
 		}
-		if err := removeAll(filepath.Join(c.dir.Name(), e.Name())); err != nil {
-			return fmt.Errorf("cannot clear %q: %w", c.dir.Name(), err)
+		if err := removeAll(filepath.Join(l.dir.Name(), e.Name())); err != nil {
+			return fmt.Errorf("cannot clear %q: %w", l.dir.Name(), err)
 		}
 	}
-	return os.RemoveAll(filepath.Join(c.dir.Name(), recordFile))
+	return os.RemoveAll(filepath.Join(l.dir.Name(), recordFile))
 }
 
-// Remove clears the folder and removes it; the claim is still to be released.
-func (c *Claim) Remove() error {
-	if err := c.Clear(); err != nil {
+// Remove clears the folder and removes it; the lock is still to be released.
+func (l *FolderLock) Remove() error {
+	if err := l.Clear(); err != nil {
 		return err
 	}
-	if err := os.Remove(c.dir.Name()); err != nil {
-		return fmt.Errorf("cannot remove %q: %w", c.dir.Name(), err)
+	if err := os.Remove(l.dir.Name()); err != nil {
+		return fmt.Errorf("cannot remove %q: %w", l.dir.Name(), err)
 	}
 	return nil
 }
 
-// Release gives the claim up.
-func (c *Claim) Release() { _ = c.dir.Close() }
+// Release unlocks the folder.
+func (l *FolderLock) Release() { _ = l.dir.Close() }
 
 // removeAll is os.RemoveAll for trees in which a charm has made folders read-only.
 func removeAll(path string) error {

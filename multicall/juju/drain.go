@@ -35,7 +35,6 @@ func (l remaining) String() string {
 	return fmt.Sprintf("%s of %s", formatCount(l.units, "unit"), formatCount(l.services, "service"))
 }
 
-// formatCount returns "1 unit", "2 units".
 func formatCount(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing

@@ -57,7 +57,6 @@ func (f *follower) follow(ctx context.Context) error {
 	return nil
 }
 
-// showOnce returns the revision that was read.
 func (f *follower) showOnce(ctx context.Context) (revision int64, err error) {
 	var print func() error
 	err = f.state.View(ctx, func(v *state.View) (err error) {

@@ -102,7 +102,6 @@ func (o *operator) describeProcess(pid int) string {
 	return fmt.Sprintf("with process id %d", pid)
 }
 
-// awaitBackground returns the process's id once machine 0 is announced.
 func (o *operator) awaitBackground(s *state.State, e home.Environment, alive func() bool) (pid int, err error) {
 	ctx, cancel := context.WithTimeout(o.ctx, startTimeout)
 	defer cancel()

@@ -1,0 +1,150 @@
+package juju
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"bijou/multicall/console"
+	"bijou/multicall/home"
+	"bijou/state"
+)
+
+// testEnv is a BIJOU_HOME whose background processes are played: Start announces
+// machine 0, Halt withdraws it.
+type testEnv struct {
+	t     *testing.T
+	home  home.Home
+	parts Parts
+
+	backgrounds  map[string]*background // by machine folder
+	startErr     error
+	exitsAtStart bool // the process that is started says nothing and ends
+	swept        []string
+}
+
+// background plays a background process.
+type background struct {
+	state   *state.State
+	session *state.Session
+}
+
+func newTestEnv(t *testing.T) *testEnv {
+	t.Setenv("BIJOU_HOME", filepath.Join(t.TempDir(), "home"))
+	t.Setenv("JUJU_ENV", "")
+	t.Setenv("JUJU_REPOSITORY", "")
+	w := &testEnv{t: t, home: home.Home{Dir: os.Getenv("BIJOU_HOME")}, backgrounds: map[string]*background{}}
+	w.parts = Parts{
+		Version: "9", Applets: []string{"bijou", "juju"}, HookTools: []string{"relation-get"},
+		Start: w.start, Running: w.running, Service: func(int) string { return "" }, Halt: w.halt,
+		HolderOf:         func(dir string) (state.Holder, error) { return state.Holder{Host: "here", Folder: dir}, nil },
+		IsAlive:          func(state.Holder) bool { return false },
+		FreeInstances:    func(context.Context, home.Environment) error { return nil },
+		EndStrays:        func(_ context.Context, word string) error { w.swept = append(w.swept, word); return nil },
+		RemoveAgentFiles: func(home.Environment) error { return nil },
+		InspectProvider: func(_ context.Context, e home.Environment, _ map[string]string) (Provider, error) {
+			switch e.Provider {
+			case state.ProviderLocal:
+				return Provider{}, nil
+			case "far":
+				return Provider{Isolated: true, Remote: true, SHA256: strings.Repeat("0", 64)}, nil
+			}
+			return Provider{}, console.Usage(fmt.Errorf("there is no provider %q", e.Provider))
+		},
+	}
+	t.Cleanup(func() {
+		for dir := range w.backgrounds {
+			if err := w.halt(context.Background(), dir, 0); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	return w
+}
+
+func (w *testEnv) start(e home.Environment) (alive func() bool, err error) {
+	if w.startErr != nil {
+		return nil, w.startErr
+	}
+	if w.exitsAtStart {
+		return func() bool { return false }, os.WriteFile(e.LogFile("0"), []byte("cannot find a pen\n"), 0o600)
+	}
+	ctx := context.Background()
+	s, err := state.Open(ctx, e.State)
+	if err != nil {
+		return nil, err
+	}
+	session, err := s.NewSession(ctx)
+	if err != nil {
+		return nil, err
+	}
+	w.backgrounds[e.MachineDir("0")] = &background{s, session}
+	return func() bool { return true }, session.Announce(ctx, s.Update, state.MachineAgent("0"))
+}
+
+func (w *testEnv) running(dir string) (int, error) {
+	if w.backgrounds[dir] != nil {
+		return 1234, nil
+	}
+	return 0, nil
+}
+
+func (w *testEnv) halt(ctx context.Context, dir string, _ time.Duration) error {
+	b := w.backgrounds[dir]
+	if b == nil {
+		return nil
+	}
+	delete(w.backgrounds, dir)
+	return errors.Join(b.session.Close(ctx), b.state.Close())
+}
+
+// run runs a command with that answer on stdin.
+func (w *testEnv) run(stdin string, args ...string) (code int, stdout, stderr string) {
+	w.t.Helper()
+	var out, errs bytes.Buffer
+	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+	defer cancel()
+	code = Main(ctx, console.Streams{In: strings.NewReader(stdin), Out: &out, Err: &errs}, w.parts, args)
+	return code, out.String(), errs.String()
+}
+
+// mustRun runs a command that must succeed, and returns its stdout.
+func (w *testEnv) mustRun(args ...string) string {
+	w.t.Helper()
+	code, out, errs := w.run("", args...)
+	if code != 0 {
+		w.t.Fatalf("juju %q: exit %d, %s", args, code, errs)
+	}
+	return out
+}
+
+// mustFail runs a command that must fail with that exit code and text.
+func (w *testEnv) mustFail(code int, text string, args ...string) {
+	w.t.Helper()
+	got, out, errs := w.run("", args...)
+	if got != code || !strings.Contains(errs, "error: ") || !strings.Contains(errs, text) || out != "" {
+		w.t.Errorf("juju %q: exit %d, want %d; stderr %q, want %q in it; stdout %q", args, got, code, errs, text, out)
+	}
+}
+
+// writeCharm writes a charm and returns its folder.
+func (w *testEnv) writeCharm(name, metadata string) string {
+	w.t.Helper()
+	dir := filepath.Join(w.t.TempDir(), name)
+	files := map[string]string{
+		"metadata.yaml": "name: " + name + "\nsummary: s\n" + metadata,
+		"config.yaml":   "options: {title: {type: string, default: Hello, description: d}}\n",
+	}
+	for file, text := range files {
+		if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600)); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	return dir
+}

@@ -11,19 +11,17 @@ func actionFail() Tool {
 		Usage:    "[MSG]",
 		Notes:    "The action goes on, and has failed whatever it exits with. The last message counts.",
 		Examples: []string{`action-fail "cannot reach the database"`},
-		prepare: func(*flagSet) runner {
-			return failAction
-		},
+		prepare:  noOptions(failAction),
 	}
 }
 
 func failAction(ctx context.Context, inv *invocation) error {
-	if err := inv.noMore(1); err != nil {
+	if err := inv.limitArgs(1); err != nil {
 		return err
 	}
 	message := "the action has failed, and gave no reason"
 	if len(inv.args) > 0 {
-		message = escaped(inv.args[0])
+		message = escapeInvalidUTF8(inv.args[0])
 	}
 	return inv.hook.FailAction(ctx, message)
 }

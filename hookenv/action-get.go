@@ -14,7 +14,7 @@ func actionGet() Tool {
 		Examples: []string{"action-get filename", "action-get target.host", "action-get --format=json"},
 		prepare: func(f *flagSet) runner {
 			g := &actionGetter{}
-			g.output.declare(f)
+			g.output.addFlag(f)
 			return g.run
 		},
 	}
@@ -23,7 +23,7 @@ func actionGet() Tool {
 type actionGetter struct{ output }
 
 func (g *actionGetter) run(ctx context.Context, inv *invocation) error {
-	if err := inv.noMore(1); err != nil {
+	if err := inv.limitArgs(1); err != nil {
 		return err
 	}
 	action, err := inv.hook.Action(ctx)
@@ -32,13 +32,13 @@ func (g *actionGetter) run(ctx context.Context, inv *invocation) error {
 	}
 	var value any = action.Parameters
 	if len(inv.args) > 0 && inv.args[0] != "" {
-		value = inside(action.Parameters, strings.Split(inv.args[0], "."))
+		value = followKeys(action.Parameters, strings.Split(inv.args[0], "."))
 	}
-	return g.print(inv, plainList(value))
+	return g.print(inv, stringList(value))
 }
 
-// inside follows keys into dictionaries; nil where there is nothing.
-func inside(value any, keys []string) any {
+// followKeys follows keys into dictionaries; nil where there is nothing.
+func followKeys(value any, keys []string) any {
 	for _, key := range keys {
 		dictionary, _ := value.(map[string]any)
 		value = dictionary[key]
@@ -46,8 +46,8 @@ func inside(value any, keys []string) any {
 	return value
 }
 
-// plainList makes a list of nothing but texts one that is printed one item a line.
-func plainList(value any) any {
+// stringList makes a list of nothing but texts one that is printed one item a line.
+func stringList(value any) any {
 	list, ok := value.([]any)
 	if !ok {
 		return value

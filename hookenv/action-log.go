@@ -12,9 +12,7 @@ func actionLog() Tool {
 		Usage:    "MSG...",
 		Notes:    "Who waits for the action sees it at once.",
 		Examples: []string{"action-log copied 3 of 7 files"},
-		prepare: func(*flagSet) runner {
-			return logAction
-		},
+		prepare:  noOptions(logAction),
 	}
 }
 
@@ -22,5 +20,5 @@ func logAction(ctx context.Context, inv *invocation) error {
 	if len(inv.args) == 0 {
 		return usagef("no message specified")
 	}
-	return inv.hook.LogAction(ctx, escaped(strings.Join(inv.args, " ")))
+	return inv.hook.LogAction(ctx, escapeInvalidUTF8(strings.Join(inv.args, " ")))
 }

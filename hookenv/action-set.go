@@ -15,9 +15,7 @@ func actionSet() Tool {
 		Usage:    "KEY[.KEY]...=VALUE...",
 		Notes:    "Dots in a key make dictionaries. What is set is shown to the operator, also if the action fails.",
 		Examples: []string{"action-set file=/var/backup.gz", "action-set size.bytes=4096 size.files=3"},
-		prepare: func(*flagSet) runner {
-			return setResults
-		},
+		prepare:  noOptions(setResults),
 	}
 }
 
@@ -55,13 +53,13 @@ func parseResults(words []string) (map[string]any, error) {
 		if i := slices.IndexFunc(keys, func(key string) bool { return !resultKey.MatchString(key) }); i >= 0 {
 			return nil, usagef("invalid key %q: want lower-case letters, digits and dashes inside", keys[i])
 		}
-		put(results, keys, value)
+		putNested(results, keys, value)
 	}
 	return results, nil
 }
 
-// put puts a value where the keys lead; a value that is in the way gives way.
-func put(into map[string]any, keys []string, value string) {
+// putNested puts a value where the keys lead; a value that is in the way gives way.
+func putNested(into map[string]any, keys []string, value string) {
 	for _, key := range keys[:len(keys)-1] {
 		inner, ok := into[key].(map[string]any)
 		if !ok {

@@ -11,8 +11,8 @@ import (
 	"bijou/testscripts/hookapitest"
 )
 
-// acting is a hook that is an action, and its world.
-func acting(t *testing.T) (hookapi.Hook, *hookapitest.Memory) {
+// newAction is a hook that is an action, and its world.
+func newAction(t *testing.T) (hookapi.Hook, *hookapitest.Memory) {
 	w := hookapitest.Standard()
 	w.Action = &hookapi.Action{ID: "4", Name: "backup", Parameters: map[string]any{
 		"file": "a.gz", "level": 3.0, "quiet": false, "list": []any{"a", "b"}, "mixed": []any{"a", 1.0},
@@ -24,7 +24,7 @@ func acting(t *testing.T) (hookapi.Hook, *hookapitest.Memory) {
 }
 
 func TestActionTools(t *testing.T) {
-	h, _ := acting(t)
+	h, _ := newAction(t)
 	for _, tc := range []struct {
 		argv   []string
 		exit   int
@@ -64,7 +64,7 @@ func TestActionTools(t *testing.T) {
 }
 
 func TestActionResults(t *testing.T) {
-	h, m := acting(t)
+	h, m := newAction(t)
 	for _, argv := range [][]string{
 		{"action-set", "a=1", "b.c=2", "b.d=x=y"},
 		{"action-set", "b.c.e=3", "f="},

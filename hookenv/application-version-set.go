@@ -9,9 +9,7 @@ func applicationVersionSet() Tool {
 		Usage:    "VERSION",
 		Notes:    "The operator sees it in juju status, at once.",
 		Examples: []string{"application-version-set 6.4.1", `application-version-set -- "$(cat VERSION)"`},
-		prepare: func(*flagSet) runner {
-			return setVersion
-		},
+		prepare:  noOptions(setVersion),
 	}
 }
 
@@ -19,11 +17,8 @@ func setVersion(ctx context.Context, inv *invocation) error {
 	if len(inv.args) == 0 {
 		return usagef("no version specified")
 	}
-	if err := inv.noMore(1); err != nil {
+	if err := inv.checkUnitCall(1); err != nil {
 		return err
 	}
-	if err := inv.local(); err != nil {
-		return err
-	}
-	return inv.hook.SetVersion(ctx, escaped(inv.args[0]))
+	return inv.hook.SetVersion(ctx, escapeInvalidUTF8(inv.args[0]))
 }

@@ -7,6 +7,6 @@ func closePort() Tool {
 		Usage:    "[--endpoints NAMES] N[/PROTOCOL]|A-B[/PROTOCOL]|icmp [UNIT_NAME]",
 		Notes:    "A range is closed as it was opened. It takes effect when the hook has succeeded.",
 		Examples: []string{"close-port 80", "close-port 10000-20000/udp"},
-		prepare:  (&portChanger{}).declare,
+		prepare:  (&portChanger{}).addFlags,
 	}
 }

@@ -14,8 +14,8 @@ func configGet() Tool {
 		Examples: []string{"config-get title", "config-get --format=json"},
 		prepare: func(f *flagSet) runner {
 			g := &configGetter{}
-			f.bool(&g.all, "print all options, also those without a value", "a", "all")
-			g.output.declare(f)
+			f.addBool(&g.all, "print all options, also those without a value", "a", "all")
+			g.output.addFlag(f)
 			return g.run
 		},
 	}
@@ -34,10 +34,7 @@ func (g *configGetter) run(ctx context.Context, inv *invocation) error {
 	if g.all && key != "" {
 		return usagef("cannot use argument --all together with key %q", key)
 	}
-	if err := inv.noMore(1); err != nil {
-		return err
-	}
-	if err := inv.local(); err != nil {
+	if err := inv.checkUnitCall(1); err != nil {
 		return err
 	}
 	config, err := inv.hook.Config(ctx)
@@ -47,11 +44,11 @@ func (g *configGetter) run(ctx context.Context, inv *invocation) error {
 	if key == "" {
 		printed := maps.Clone(config)
 		maps.DeleteFunc(printed, func(_ string, value any) bool { return value == nil && !g.all })
-		return g.print(inv, inv.numbers(printed))
+		return g.print(inv, inv.convertFloats(printed))
 	}
 	value, known := config[key]
 	if !known {
 		return g.print(inv, nil)
 	}
-	return g.print(inv, inv.numbers(value))
+	return g.print(inv, inv.convertFloats(value))
 }

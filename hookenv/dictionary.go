@@ -11,8 +11,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// maxSetting is the size that one value may have, in bytes.
-const maxSetting = 16 << 20
+// maxSettingSize is the size that one value may have, in bytes.
+const maxSettingSize = 16 << 20
 
 // errNotText says what to do with bytes that are no setting.
 var errNotText = errors.New("settings hold UTF-8 text without NUL bytes; encode it first (base64, for instance)")
@@ -23,7 +23,7 @@ func parseDictionary(data []byte) (map[string]*string, error) {
 	if err := checkText(string(data)); err != nil {
 		return nil, err
 	}
-	if changes, ok, err := parseObject(data); ok {
+	if changes, ok, err := parseJSONObject(data); ok {
 		return changes, err
 	}
 	var document yaml.Node
@@ -31,16 +31,16 @@ func parseDictionary(data []byte) (map[string]*string, error) {
 	if errors.Is(err, io.EOF) {
 		return map[string]*string{}, nil
 	}
-	if fault := jsonFault(data, err); fault != nil {
+	if fault := jsonError(data, err); fault != nil {
 		return nil, fault
 	}
 	if err != nil {
 		return nil, err // yaml says "yaml: " itself, and charms look for it
 	}
-	return dictionary(resolveAlias(document.Content[0]))
+	return parseMapping(resolveAlias(document.Content[0]))
 }
 
-func dictionary(node *yaml.Node) (map[string]*string, error) {
+func parseMapping(node *yaml.Node) (map[string]*string, error) {
 	changes := map[string]*string{}
 	if node.Kind == yaml.ScalarNode && node.Tag == "!!null" {
 		return changes, nil
@@ -57,7 +57,7 @@ func dictionary(node *yaml.Node) (map[string]*string, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := change(changes, key.Value, text, value.Tag == "!!null"); err != nil {
+		if err := addChange(changes, key.Value, text, value.Tag == "!!null"); err != nil {
 			return nil, err
 		}
 	}
@@ -80,15 +80,15 @@ func resolveAlias(node *yaml.Node) *yaml.Node {
 	return node
 }
 
-// change notes one key's new value; an empty one deletes it, as KEY= does.
-func change(changes map[string]*string, key, value string, remove bool) error {
+// addChange notes one key's new value; an empty one deletes it, as KEY= does.
+func addChange(changes map[string]*string, key, value string, remove bool) error {
 	if err := checkText(key, value); err != nil {
 		return fmt.Errorf("cannot set %q: %w", key, err)
 	}
 	if key == "" {
 		return errors.New("cannot set a key without a name")
 	}
-	if len(value) > maxSetting {
+	if len(value) > maxSettingSize {
 		return fmt.Errorf("cannot set %q: its value has %d bytes, and 16 MiB is the most", key, len(value))
 	}
 	changes[key] = &value

@@ -10,27 +10,27 @@ import (
 	"unicode/utf16"
 )
 
-// parseObject reads a file that is one JSON object as such: nearly all JSON is
+// parseJSONObject reads a file that is one JSON object as such: nearly all JSON is
 // YAML too, but its escapes and line separators mean other things there. ok is
 // false for anything else.
-func parseObject(data []byte) (changes map[string]*string, ok bool, err error) {
+func parseJSONObject(data []byte) (changes map[string]*string, ok bool, err error) {
 	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) || !json.Valid(data) {
 		return nil, false, nil
 	}
-	if err := checkEscapes(data); err != nil {
+	if err := checkSurrogates(data); err != nil {
 		return nil, true, err
 	}
 	var values map[string]json.RawMessage
 	if err := json.Unmarshal(data, &values); err != nil {
 		return nil, true, err
 	}
-	changes, err = changesOf(values)
+	changes, err = convertValues(values)
 	return changes, true, err
 }
 
-// jsonFault is what is wrong with a file that is meant as JSON and cannot be read, neither as
+// jsonError is what is wrong with a file that is meant as JSON and cannot be read, neither as
 // YAML with that error; nil for all others.
-func jsonFault(data []byte, asYAML error) error {
+func jsonError(data []byte, asYAML error) error {
 	text := bytes.TrimSpace(data)
 	if json.Valid(text) && text[0] == '[' {
 		return errors.New("json: expected a dictionary of settings")
@@ -42,9 +42,9 @@ func jsonFault(data []byte, asYAML error) error {
 	return fmt.Errorf("json: %w", json.Unmarshal(data, new(any)))
 }
 
-// changesOf takes values as changes of settings: text as what it stands for, null to
+// convertValues takes values as changes of settings: text as what it stands for, null to
 // delete, all else as the JSON that it is.
-func changesOf(values map[string]json.RawMessage) (map[string]*string, error) {
+func convertValues(values map[string]json.RawMessage) (map[string]*string, error) {
 	changes := map[string]*string{}
 	for key, raw := range values {
 		text := string(raw)
@@ -53,27 +53,27 @@ func changesOf(values map[string]json.RawMessage) (map[string]*string, error) {
 				return nil, err
 			}
 		}
-		if err := change(changes, key, text, bytes.Equal(raw, []byte("null"))); err != nil {
+		if err := addChange(changes, key, text, bytes.Equal(raw, []byte("null"))); err != nil {
 			return nil, err
 		}
 	}
 	return changes, nil
 }
 
-// checkEscapes refuses valid JSON that holds half of a surrogate pair. It is no
+// checkSurrogates refuses valid JSON that holds half of a surrogate pair. It is no
 // text: U+FFFD would silently take its place, and it is what programs write for
 // bytes that are not UTF-8 (Python for one).
-func checkEscapes(data []byte) error {
+func checkSurrogates(data []byte) error {
 	for i := 0; i < len(data); i++ {
 		if data[i] != '\\' {
 			continue
 		}
-		first := codeUnit(data[i:])
+		first := parseCodeUnit(data[i:])
 		if !utf16.IsSurrogate(first) {
 			i++ // what is escaped may be a backslash
 			continue
 		}
-		if utf16.DecodeRune(first, codeUnit(data[i+6:])) == unicode.ReplacementChar {
+		if utf16.DecodeRune(first, parseCodeUnit(data[i+6:])) == unicode.ReplacementChar {
 			return errNotText
 		}
 		i += 11
@@ -81,8 +81,8 @@ func checkEscapes(data []byte) error {
 	return nil
 }
 
-// codeUnit is what \uXXXX at the beginning stands for, -1 if there is none.
-func codeUnit(data []byte) rune {
+// parseCodeUnit is what \uXXXX at the beginning stands for, -1 if there is none.
+func parseCodeUnit(data []byte) rune {
 	if len(data) < 6 || data[0] != '\\' || data[1] != 'u' {
 		return -1
 	}

@@ -31,34 +31,34 @@ func exitCode(err error) int {
 	return exitFailure
 }
 
-func failure(err error) Result {
+func errorResult(err error) Result {
 	return Result{Exit: exitCode(err), Stderr: []byte("ERROR " + err.Error() + "\n")}
 }
 
-// unknownName is a unit or service that hookapi does not know, worded for
+// unknownNameError is a unit or service that hookapi does not know, worded for
 // people; to callers it is ErrUnknownUnit still.
-type unknownName string
+type unknownNameError string
 
-func (e unknownName) Error() string {
+func (e unknownNameError) Error() string {
 	if isService(string(e)) {
 		return "unknown application " + string(e)
 	}
 	return "unknown unit " + string(e)
 }
 
-func (e unknownName) Unwrap() error { return hookapi.ErrUnknownUnit }
+func (e unknownNameError) Unwrap() error { return hookapi.ErrUnknownUnit }
 
-// worded puts a unit's or service's name into hookapi's error about it.
-func worded(err error, name string) error {
+// rewordUnknown puts a unit's or service's name into hookapi's error about it.
+func rewordUnknown(err error, name string) error {
 	if !errors.Is(err, hookapi.ErrUnknownUnit) {
 		return err
 	}
-	return unknownName(name)
+	return unknownNameError(name)
 }
 
-// Refused says whether an error of Get or Set lies in what was asked for; else
+// IsCallerError says whether an error of Get or Set lies in what was asked for; else
 // it is the agent's own trouble.
-func Refused(err error) bool {
+func IsCallerError(err error) bool {
 	return errors.As(err, new(usageError)) || errors.Is(err, hookapi.ErrUnknownUnit) ||
 		errors.Is(err, hookapi.ErrRelationNotFound) || errors.Is(err, errBrokenOthers) || errors.Is(err, errBrokenChange)
 }

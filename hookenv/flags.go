@@ -8,11 +8,11 @@ import (
 
 // flagSet is the options of one tool: "Parsing" in spec/hook-tools.md.
 type flagSet struct {
-	options  []option
-	args     []string // positionals, once parsed
-	clientID string   // the conventions of every tool; the client has obeyed them already
-	socket   string
-	anything bool // accept unknown options as arguments
+	options       []option
+	args          []string // positionals, once parsed
+	clientID      string   // the conventions of every tool; the client has obeyed them already
+	socket        string
+	acceptUnknown bool // accept unknown options as arguments
 }
 
 // option is one option under all its names, with the function that takes its value.
@@ -25,21 +25,21 @@ type option struct {
 
 func newFlagSet() *flagSet {
 	f := &flagSet{}
-	f.string(&f.clientID, "", "ID", "client-id", "client_id")
-	f.string(&f.socket, "", "PATH", "socket")
+	f.addString(&f.clientID, "", "ID", "client-id", "client_id")
+	f.addString(&f.socket, "", "PATH", "socket")
 	return f
 }
 
-// string adds an option with a value.
-func (f *flagSet) string(to *string, help, arg string, names ...string) {
+// addString adds an option with a value.
+func (f *flagSet) addString(to *string, help, arg string, names ...string) {
 	f.add(option{names: names, arg: arg, help: help, set: func(_, value string) error {
 		*to = value
 		return nil
 	}})
 }
 
-// bool adds an option without a value, or with one behind "=".
-func (f *flagSet) bool(to *bool, help string, names ...string) {
+// addBool adds an option without a value, or with one behind "=".
+func (f *flagSet) addBool(to *bool, help string, names ...string) {
 	f.add(option{names: names, help: help, set: func(name, value string) error {
 		b, err := strconv.ParseBool(value)
 		if err != nil {
@@ -52,8 +52,8 @@ func (f *flagSet) bool(to *bool, help string, names ...string) {
 
 func (f *flagSet) add(o option) { f.options = append(f.options, o) }
 
-// find returns the option of a name without dashes.
-func (f *flagSet) find(name string) (option, bool) {
+// findOption returns the option of a name without dashes.
+func (f *flagSet) findOption(name string) (option, bool) {
 	i := slices.IndexFunc(f.options, func(o option) bool { return slices.Contains(o.names, name) })
 	if i < 0 {
 		return option{}, false
@@ -76,83 +76,83 @@ func (f *flagSet) parse(argv []string) error {
 			continue
 		}
 		var err error
-		if argv, err = f.option(arg, argv); err != nil {
+		if argv, err = f.parseOption(arg, argv); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// option parses one argument that begins with a dash, and returns what is left
+// parseOption parses one argument that begins with a dash, and returns what is left
 // of argv behind it and its value.
-func (f *flagSet) option(arg string, argv []string) ([]string, error) {
+func (f *flagSet) parseOption(arg string, argv []string) ([]string, error) {
 	if strings.HasPrefix(arg, "--") {
-		return f.long(arg, argv)
+		return f.parseLong(arg, argv)
 	}
-	return f.short(arg, argv)
+	return f.parseShort(arg, argv)
 }
 
-func (f *flagSet) long(arg string, argv []string) ([]string, error) {
+func (f *flagSet) parseLong(arg string, argv []string) ([]string, error) {
 	name, value, joined := strings.Cut(arg[2:], "=")
-	o, ok := f.find(name)
+	o, ok := f.findOption(name)
 	switch {
 	case !ok:
-		return argv, f.unknown(name, arg)
+		return argv, f.resolveUnknown(name, arg)
 	case joined:
-		return argv, o.set(dashed(name), value)
+		return argv, o.set(withDashes(name), value)
 	}
-	return f.take(o, name, argv)
+	return f.takeValue(o, name, argv)
 }
 
-// short parses "-f v", "-fv", "-f=v" and booleans run together, "-ab".
-func (f *flagSet) short(arg string, argv []string) ([]string, error) {
+// parseShort parses "-f v", "-fv", "-f=v" and booleans run together, "-ab".
+func (f *flagSet) parseShort(arg string, argv []string) ([]string, error) {
 	for letters := arg[1:]; letters != ""; {
 		name := firstRune(letters)
 		letters = letters[len(name):]
-		o, ok := f.find(name)
+		o, ok := f.findOption(name)
 		switch {
 		case !ok:
-			return argv, f.unknown(name, arg)
+			return argv, f.resolveUnknown(name, arg)
 		case strings.HasPrefix(letters, "="):
-			return argv, o.set(dashed(name), letters[1:])
+			return argv, o.set(withDashes(name), letters[1:])
 		case o.arg != "" && letters != "":
-			return argv, o.set(dashed(name), letters)
+			return argv, o.set(withDashes(name), letters)
 		}
 		var err error
-		if argv, err = f.take(o, name, argv); err != nil {
+		if argv, err = f.takeValue(o, name, argv); err != nil {
 			return nil, err
 		}
 	}
 	return argv, nil
 }
 
-// take sets an option from the next argument, or a boolean to true.
-func (f *flagSet) take(o option, name string, argv []string) ([]string, error) {
+// takeValue sets an option from the next argument, or a boolean to true.
+func (f *flagSet) takeValue(o option, name string, argv []string) ([]string, error) {
 	switch {
 	case o.arg == "":
-		return argv, o.set(dashed(name), "true")
+		return argv, o.set(withDashes(name), "true")
 	case len(argv) == 0:
-		return nil, usagef("option needs an argument: %s", dashed(name))
+		return nil, usagef("option needs an argument: %s", withDashes(name))
 	}
-	return argv[1:], o.set(dashed(name), argv[0])
+	return argv[1:], o.set(withDashes(name), argv[0])
 }
 
-// unknown is what becomes of an option that the tool does not have.
-func (f *flagSet) unknown(name, arg string) error {
+// resolveUnknown is what becomes of an option that the tool does not have.
+func (f *flagSet) resolveUnknown(name, arg string) error {
 	switch {
 	case name == "help" || name == "h":
 		return errHelp
-	case f.anything:
+	case f.acceptUnknown:
 		f.args = append(f.args, arg)
 		return nil
 	case name == "":
 		return usagef("empty option in argument %q", arg)
 	}
-	return usagef("option provided but not defined: %s", dashed(name))
+	return usagef("option provided but not defined: %s", withDashes(name))
 }
 
-// dashed is an option as error messages name it, however it was typed.
-func dashed(name string) string {
+// withDashes is an option as error messages name it, however it was typed.
+func withDashes(name string) string {
 	if len(name) > 1 {
 		return "--" + name
 	}

@@ -23,7 +23,7 @@ func FuzzFlags(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		argv := arguments(text)
 		for _, tool := range Tools() {
-			flags, _ := tool.declare()
+			flags, _ := tool.declareFlags()
 			if err := flags.parse(slices.Clone(argv)); err != nil {
 				continue
 			}
@@ -36,7 +36,7 @@ func FuzzFlags(f *testing.F) {
 				}
 				rest = rest[i+1:]
 			}
-			if i := slices.Index(argv, "--"); i < 0 && !flags.anything && slices.ContainsFunc(flags.args, isOption) {
+			if i := slices.Index(argv, "--"); i < 0 && !flags.acceptUnknown && slices.ContainsFunc(flags.args, isOption) {
 				t.Fatalf("%s %q: took an option for an argument: %q", tool.Name, argv, flags.args)
 			}
 		}

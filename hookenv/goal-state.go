@@ -15,17 +15,14 @@ func goalState() Tool {
 		Examples: []string{"goal-state", "goal-state --format=json"},
 		prepare: func(f *flagSet) runner {
 			o := &output{}
-			o.declareOnly(f, formatJSON, formatYAML)
+			o.addFlagWith(f, formatJSON, formatYAML)
 			return func(ctx context.Context, inv *invocation) error { return printGoals(ctx, inv, o) }
 		},
 	}
 }
 
 func printGoals(ctx context.Context, inv *invocation, o *output) error {
-	if err := inv.noMore(0); err != nil {
-		return err
-	}
-	if err := inv.local(); err != nil {
+	if err := inv.checkUnitCall(0); err != nil {
 		return err
 	}
 	goals, err := inv.hook.Goals(ctx)

@@ -7,20 +7,20 @@ import (
 
 // Help is the text that a tool prints for --help, or "" if there is no such tool.
 func Help(name string) string {
-	tool, ok := lookup(name)
+	tool, ok := findTool(name)
 	if !ok {
 		return ""
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "Usage: %s\n\n%s\n", strings.TrimSpace(tool.Name+" "+tool.Usage), sentence(tool.Summary))
+	fmt.Fprintf(&b, "Usage: %s\n\n%s\n", strings.TrimSpace(tool.Name+" "+tool.Usage), toSentence(tool.Summary))
 	if tool.Notes != "" {
 		fmt.Fprintf(&b, "\n%s\n", tool.Notes)
 	}
 	b.WriteString("\nOptions:\n")
-	flags, _ := tool.declare()
+	flags, _ := tool.declareFlags()
 	for _, o := range flags.options {
 		if o.help != "" {
-			fmt.Fprintf(&b, "  %s\n        %s\n", synopsis(o), o.help)
+			fmt.Fprintf(&b, "  %s\n        %s\n", formatOption(o), o.help)
 		}
 	}
 	b.WriteString("  -h, --help\n        print this and exit\n\nExamples:\n")
@@ -30,8 +30,8 @@ func Help(name string) string {
 	return b.String()
 }
 
-// synopsis is an option as it is typed: "-r, --relation VALUE".
-func synopsis(o option) string {
+// formatOption is an option as it is typed: "-r, --relation VALUE".
+func formatOption(o option) string {
 	var names []string
 	for _, name := range o.names {
 		if len(name) == 1 {
@@ -43,6 +43,6 @@ func synopsis(o option) string {
 	return strings.TrimSpace(strings.Join(names, ", ") + " " + o.arg)
 }
 
-func sentence(summary string) string {
+func toSentence(summary string) string {
 	return strings.ToUpper(summary[:1]) + summary[1:] + "."
 }

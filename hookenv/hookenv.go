@@ -46,34 +46,34 @@ type Result struct {
 // result, worded for the caller.
 func Run(ctx context.Context, h hookapi.Hook, call Call) Result {
 	if len(call.Argv) == 0 {
-		return failure(errors.New("no tool named"))
+		return errorResult(errors.New("no tool named"))
 	}
-	tool, ok := lookup(path.Base(call.Argv[0]))
+	tool, ok := findTool(path.Base(call.Argv[0]))
 	if !ok {
-		return failure(usagef("unknown tool %q", call.Argv[0]))
+		return errorResult(usagef("unknown tool %q", call.Argv[0]))
 	}
 	inv := &invocation{Call: call, hook: h, facts: h.Facts(), tool: tool}
-	return inv.result(inv.run(ctx))
+	return inv.makeResult(inv.run(ctx))
 }
 
-// Gone is the answer to a call whose hook has ended.
-func Gone() Result { return failure(hookapi.ErrGone) }
+// GoneResult is the answer to a call whose hook has ended.
+func GoneResult() Result { return errorResult(hookapi.ErrGone) }
 
 // Outside runs a tool for a caller that has no hook around it, argv[0]
 // included, and returns what to print and exit with: it answers --help, and
 // juju-log, which works everywhere. done is false for every other call; those
 // go through client.Run.
 func Outside(argv []string) (r Result, done bool) {
-	tool, ok := lookup(path.Base(argv[0]))
+	tool, ok := findTool(path.Base(argv[0]))
 	if !ok {
 		return Result{}, false
 	}
-	flags, run := tool.declare()
+	flags, run := tool.declareFlags()
 	err := flags.parse(argv[1:])
 	if errors.Is(err, errHelp) {
 		return Result{Stdout: []byte(Help(tool.Name))}, true
 	}
-	if !tool.outside || flags.clientID != "" || os.Getenv("JUJU_CLIENT_ID") != "" {
+	if !tool.worksWithoutHook || flags.clientID != "" || os.Getenv("JUJU_CLIENT_ID") != "" {
 		return Result{}, false
 	}
 	inv := &invocation{
@@ -83,7 +83,7 @@ func Outside(argv []string) (r Result, done bool) {
 	if err == nil {
 		err = run(context.Background(), inv)
 	}
-	return inv.result(err), true
+	return inv.makeResult(err), true
 }
 
 // invocation is one tool at work.
@@ -99,7 +99,7 @@ type invocation struct {
 }
 
 func (inv *invocation) run(ctx context.Context) error {
-	flags, run := inv.tool.declare()
+	flags, run := inv.tool.declareFlags()
 	err := flags.parse(inv.Argv[1:])
 	if errors.Is(err, errHelp) {
 		inv.stdout.WriteString(Help(inv.tool.Name))
@@ -112,66 +112,75 @@ func (inv *invocation) run(ctx context.Context) error {
 	return run(ctx, inv)
 }
 
-// result closes an invocation with its error, if any.
-func (inv *invocation) result(err error) Result {
+// makeResult closes an invocation with its error, if any.
+func (inv *invocation) makeResult(err error) Result {
 	r := Result{Stdout: inv.stdout.Bytes(), Stderr: inv.stderr.Bytes(), Write: inv.write}
 	if err == nil {
 		return r
 	}
-	err = inv.plain(err)
+	err = inv.rewordError(err)
 	r.Exit = exitCode(err)
 	r.Stderr = append(r.Stderr, "ERROR "+err.Error()+"\n"...)
 	return r
 }
 
-// plain words the errors that hookapi promises as charms know them, whatever an
+// rewordError words the errors that hookapi promises as charms know them, whatever an
 // implementation has wrapped around them.
-func (inv *invocation) plain(err error) error {
+func (inv *invocation) rewordError(err error) error {
 	switch {
 	case errors.Is(err, hookapi.ErrGone):
 		return hookapi.ErrGone
 	case !errors.Is(err, hookapi.ErrRelationNotFound):
 		return err
-	case inv.modern():
+	case inv.isModern():
 		return usagef("relation not found")
 	}
 	return usagef("Relation not found")
 }
 
-// modern says whether the charm speaks the modern dialect.
-func (inv *invocation) modern() bool { return inv.facts.Dialect == hookapi.Modern }
+// isModern says whether the charm speaks the modern dialect.
+func (inv *invocation) isModern() bool { return inv.facts.Dialect == hookapi.Modern }
 
-// name is a name as a script has given it: one that reads names by lines may have left
+// trimName is a name as a script has given it: one that reads names by lines may have left
 // the line's end on it, which the tools of classic charms never minded.
-func (inv *invocation) name(given string) string {
-	if inv.modern() {
+func (inv *invocation) trimName(given string) string {
+	if inv.isModern() {
 		return given
 	}
 	return strings.TrimRight(given, " \t\r\n")
 }
 
-// noMore refuses positional arguments beyond the first n.
-func (inv *invocation) noMore(n int) error {
+// limitArgs refuses positional arguments beyond the first n.
+func (inv *invocation) limitArgs(n int) error {
 	if len(inv.args) > n {
 		return usagef("unrecognized args: %q", inv.args[n:])
 	}
 	return nil
 }
 
-// named refuses calls that name no unit where there is no local one either:
+// requireUnitName refuses calls that name no unit where there is no local one either:
 // under juju do without --unit.
-func (inv *invocation) named() error {
+func (inv *invocation) requireUnitName() error {
 	if inv.facts.Unit == "" {
 		return usagef("no unit specified: name it as the last argument, or run juju do with --unit")
 	}
 	return nil
 }
 
-// local refuses calls that mean the local unit where there is none: under
+// requireLocalUnit refuses calls that mean the local unit where there is none: under
 // juju do without --unit.
-func (inv *invocation) local() error {
+func (inv *invocation) requireLocalUnit() error {
 	if inv.facts.Unit == "" {
 		return usagef("no unit specified: run juju do with --unit")
 	}
 	return nil
+}
+
+// checkUnitCall refuses positional arguments beyond the first maxArgs, and calls that mean the
+// local unit where there is none.
+func (inv *invocation) checkUnitCall(maxArgs int) error {
+	if err := inv.limitArgs(maxArgs); err != nil {
+		return err
+	}
+	return inv.requireLocalUnit()
 }

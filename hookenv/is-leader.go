@@ -12,19 +12,12 @@ func isLeader() Tool {
 		Usage:    "[--format FORMAT]",
 		Notes:    "It prints True or False. Of the units of a service whose agents live, one leads.",
 		Examples: []string{"is-leader", `[ "$(is-leader)" = True ] && leader-set password="$(pwgen)"`},
-		prepare: func(f *flagSet) runner {
-			o := &output{}
-			o.declare(f)
-			return func(ctx context.Context, inv *invocation) error { return printLeadership(ctx, inv, o) }
-		},
+		prepare:  printer(printLeadership),
 	}
 }
 
 func printLeadership(ctx context.Context, inv *invocation, o *output) error {
-	if err := inv.noMore(0); err != nil {
-		return err
-	}
-	if err := inv.local(); err != nil {
+	if err := inv.checkUnitCall(0); err != nil {
 		return err
 	}
 	leads, err := inv.hook.IsLeader(ctx)

@@ -11,42 +11,42 @@ import (
 // jujuLog is juju-log, or its other name.
 func jujuLog(name string) Tool {
 	return Tool{
-		Name:     name,
-		Summary:  "write a message to the log",
-		Usage:    "[-l LEVEL] [--debug] MSG...",
-		Notes:    "It works without a hook too: the message goes to stderr then.",
-		Examples: []string{name + " database created", name + " -l WARNING -- -x is not understood"},
-		outside:  true,
+		Name:             name,
+		Summary:          "write a message to the log",
+		Usage:            "[-l LEVEL] [--debug] MSG...",
+		Notes:            "It works without a hook too: the message goes to stderr then.",
+		Examples:         []string{name + " database created", name + " -l WARNING -- -x is not understood"},
+		worksWithoutHook: true,
 		prepare: func(f *flagSet) runner {
-			l := &logger{}
-			f.string(&l.level, "TRACE, DEBUG, INFO (the default), WARNING, ERROR or CRITICAL", "LEVEL", "l", "log-level")
-			f.bool(&l.debug, "short for -l DEBUG", "debug")
-			f.string(&l.format, "accepted and ignored", "FORMAT", "format")
+			l := &jujuLogger{}
+			f.addString(&l.level, "TRACE, DEBUG, INFO (the default), WARNING, ERROR or CRITICAL", "LEVEL", "l", "log-level")
+			f.addBool(&l.debug, "short for -l DEBUG", "debug")
+			f.addString(&l.format, "accepted and ignored", "FORMAT", "format")
 			return l.run
 		},
 	}
 }
 
-type logger struct {
+type jujuLogger struct {
 	level, format string
 	debug         bool
 }
 
-func (l *logger) run(_ context.Context, inv *invocation) error {
+func (l *jujuLogger) run(_ context.Context, inv *invocation) error {
 	if len(inv.args) == 0 {
 		return usagef("no message specified")
 	}
 	deprecateFormat(inv, l.format)
-	level, known := l.word()
+	level, known := l.parseLevel()
 	if !known {
-		inv.log("WARNING", fmt.Sprintf("unknown log level %q: using INFO", l.level))
+		inv.writeLog("WARNING", fmt.Sprintf("unknown log level %q: using INFO", l.level))
 	}
-	inv.log(level, escaped(strings.Join(inv.args, " ")))
+	inv.writeLog(level, escapeInvalidUTF8(strings.Join(inv.args, " ")))
 	return nil
 }
 
-// word is the level asked for, in the log's own words.
-func (l *logger) word() (level string, known bool) {
+// parseLevel is the level asked for, in the log's own words.
+func (l *jujuLogger) parseLevel() (level string, known bool) {
 	level = strings.ToUpper(l.level)
 	switch {
 	case l.debug:
@@ -62,8 +62,8 @@ func (l *logger) word() (level string, known bool) {
 	return "INFO", false
 }
 
-// log writes to the unit's log, or to the caller's stderr without a hook.
-func (inv *invocation) log(level, message string) {
+// writeLog writes to the unit's log, or to the caller's stderr without a hook.
+func (inv *invocation) writeLog(level, message string) {
 	if inv.hook == nil {
 		fmt.Fprintf(&inv.stderr, "%s %s\n", level, message)
 		return
@@ -71,8 +71,8 @@ func (inv *invocation) log(level, message string) {
 	inv.hook.Log(level, message)
 }
 
-// escaped writes bytes that are not UTF-8 as \xNN: the log is text.
-func escaped(message string) string {
+// escapeInvalidUTF8 writes bytes that are not UTF-8 as \xNN: the log is text.
+func escapeInvalidUTF8(message string) string {
 	if utf8.ValidString(message) {
 		return message
 	}

@@ -16,17 +16,14 @@ func jujuReboot() Tool {
 		Examples: []string{"juju-reboot", "juju-reboot --now"},
 		prepare: func(f *flagSet) runner {
 			now := false
-			f.bool(&now, "at once: the hook ends here, and is run again", "now")
-			return func(ctx context.Context, inv *invocation) error { return reboot(ctx, inv, now) }
+			f.addBool(&now, "at once: the hook ends here, and is run again", "now")
+			return func(ctx context.Context, inv *invocation) error { return rebootMachine(ctx, inv, now) }
 		},
 	}
 }
 
-func reboot(ctx context.Context, inv *invocation, now bool) error {
-	if err := inv.noMore(0); err != nil {
-		return err
-	}
-	if err := inv.local(); err != nil {
+func rebootMachine(ctx context.Context, inv *invocation, now bool) error {
+	if err := inv.checkUnitCall(0); err != nil {
 		return err
 	}
 	_, err := inv.hook.Action(ctx)

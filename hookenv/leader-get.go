@@ -13,23 +13,16 @@ func leaderGet() Tool {
 		Usage:    "[-|KEY]",
 		Notes:    "Without KEY, or for -, it prints all of it.",
 		Examples: []string{"leader-get password", "leader-get --format=json -"},
-		prepare: func(f *flagSet) runner {
-			o := &output{}
-			o.declare(f)
-			return func(ctx context.Context, inv *invocation) error { return printLeaderSettings(ctx, inv, o) }
-		},
+		prepare:  printer(printLeaderSettings),
 	}
 }
 
 func printLeaderSettings(ctx context.Context, inv *invocation, o *output) error {
-	key := inv.key()
+	key := inv.keyArgument()
 	if strings.Contains(key, "=") {
 		return usagef("invalid key %q", key)
 	}
-	if err := inv.noMore(1); err != nil {
-		return err
-	}
-	if err := inv.local(); err != nil {
+	if err := inv.checkUnitCall(1); err != nil {
 		return err
 	}
 	settings, err := inv.hook.LeaderSettings(ctx)

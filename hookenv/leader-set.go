@@ -14,19 +14,19 @@ func leaderSet() Tool {
 			"hook has succeeded; a hook whose unit was deposed meanwhile fails.",
 		Examples: []string{`leader-set password="$(pwgen)"`, "leader-set --file settings.yaml", "leader-set password="},
 		prepare: func(f *flagSet) runner {
-			p := &pairs{}
-			p.declare(f)
+			p := &pairFlags{}
+			p.addFlag(f)
 			return func(ctx context.Context, inv *invocation) error { return setLeaderSettings(ctx, inv, p) }
 		},
 	}
 }
 
-func setLeaderSettings(ctx context.Context, inv *invocation, p *pairs) error {
-	changes, err := p.changes(ctx, inv)
+func setLeaderSettings(ctx context.Context, inv *invocation, p *pairFlags) error {
+	changes, err := p.readChanges(ctx, inv)
 	if err != nil {
 		return err
 	}
-	if err := inv.local(); err != nil {
+	if err := inv.requireLocalUnit(); err != nil {
 		return err
 	}
 	for key, value := range changes {

@@ -18,29 +18,29 @@ func networkGet() Tool {
 		Examples: []string{"network-get db --ingress-address", "network-get --format=json -r db:0 db"},
 		prepare: func(f *flagSet) runner {
 			g := &networkGetter{}
-			f.bool(&g.primary, "print the address to listen on; no other option beside it", "primary-address")
-			f.bool(&g.bind, "print the address to listen on", "bind-address")
-			f.bool(&g.ingress, "print the address that others reach the unit by", "ingress-address")
-			f.bool(&g.egress, "print the networks that the unit reaches others from", "egress-subnets")
-			g.which.declare(f)
-			g.output.declare(f)
+			f.addBool(&g.primary, "print the address to listen on; no other option beside it", "primary-address")
+			f.addBool(&g.bind, "print the address to listen on", "bind-address")
+			f.addBool(&g.ingress, "print the address that others reach the unit by", "ingress-address")
+			f.addBool(&g.egress, "print the networks that the unit reaches others from", "egress-subnets")
+			g.relationFlag.addFlags(f)
+			g.output.addFlag(f)
 			return g.run
 		},
 	}
 }
 
 type networkGetter struct {
-	which
+	relationFlag
 	output
 	primary, bind, ingress, egress bool
 }
 
 func (g *networkGetter) run(ctx context.Context, inv *invocation) error {
-	binding, err := g.binding(inv)
+	binding, err := g.bindingArgument(inv)
 	if err != nil {
 		return err
 	}
-	relation, err := g.relation(ctx, inv)
+	relation, err := g.namedRelation(ctx, inv)
 	if err != nil {
 		return err
 	}
@@ -51,60 +51,60 @@ func (g *networkGetter) run(ctx context.Context, inv *invocation) error {
 	if err != nil {
 		return err
 	}
-	answer, err := g.answer(inv, binding, network)
+	answer, err := g.selectValues(inv, binding, network)
 	if err != nil {
 		return err
 	}
 	return g.print(inv, answer)
 }
 
-// binding takes the one argument.
-func (g *networkGetter) binding(inv *invocation) (string, error) {
+// bindingArgument takes the one argument.
+func (g *networkGetter) bindingArgument(inv *invocation) (string, error) {
 	switch {
 	case len(inv.args) == 0:
 		return "", usagef("no arguments specified")
 	case inv.args[0] == "":
 		return "", usagef("no binding name specified")
 	}
-	if err := inv.noMore(1); err != nil {
+	if err := inv.limitArgs(1); err != nil {
 		return "", err
 	}
-	return inv.args[0], inv.local()
+	return inv.args[0], inv.requireLocalUnit()
 }
 
-// relation is the one named, or none: what is implied makes no difference to an
+// namedRelation is the one named, or none: what is implied makes no difference to an
 // endpoint's addresses.
-func (g *networkGetter) relation(ctx context.Context, inv *invocation) (int, error) {
+func (g *networkGetter) namedRelation(ctx context.Context, inv *invocation) (int, error) {
 	if g.option == "" {
 		return hookapi.NoRelation, nil
 	}
-	if err := g.given(ctx, inv); err != nil {
+	if err := g.checkRelation(ctx, inv); err != nil {
 		return 0, err
 	}
-	return g.resolve(ctx, inv, "")
+	return g.resolveRelation(ctx, inv, "")
 }
 
-// answer is what was asked for: everything, one value, or several by their names.
-func (g *networkGetter) answer(inv *invocation, binding string, n hookapi.Network) (any, error) {
+// selectValues is what was asked for: everything, one value, or several by their names.
+func (g *networkGetter) selectValues(inv *invocation, binding string, n hookapi.Network) (any, error) {
 	asked := map[string]any{}
 	if g.egress {
 		asked["egress-subnets"] = n.Egress
 	}
 	if g.ingress {
-		asked["ingress-address"] = first(n.Ingress, bound(n))
+		asked["ingress-address"] = firstOr(n.Ingress, bindAddress(n))
 	}
 	if g.bind {
-		asked["bind-address"] = bound(n)
+		asked["bind-address"] = bindAddress(n)
 	}
 	switch {
 	case g.primary && len(asked) > 0:
 		return nil, errors.New("--primary-address must be the only flag specified")
-	case (g.primary || g.bind || g.ingress) && bound(n) == "":
+	case (g.primary || g.bind || g.ingress) && bindAddress(n) == "":
 		return nil, fmt.Errorf("no addresses attached to space for binding %q", binding)
 	case g.primary:
-		return bound(n), nil
+		return bindAddress(n), nil
 	case len(asked) == 0:
-		return g.everything(inv, n), nil
+		return g.allValues(inv, n), nil
 	case len(asked) > 1:
 		return asked, nil
 	}
@@ -114,23 +114,23 @@ func (g *networkGetter) answer(inv *invocation, binding string, n hookapi.Networ
 	panic("internal error: nothing was asked for")
 }
 
-// bound is the address to listen on; empty if there is none.
-func bound(n hookapi.Network) string {
+// bindAddress is the address to listen on; empty if there is none.
+func bindAddress(n hookapi.Network) string {
 	if len(n.Interfaces) == 0 || len(n.Interfaces[0].Addresses) == 0 {
 		return ""
 	}
 	return n.Interfaces[0].Addresses[0].Value
 }
 
-func first(values []string, otherwise string) string {
+func firstOr(values []string, otherwise string) string {
 	if len(values) > 0 {
 		return values[0]
 	}
 	return otherwise
 }
 
-// everything has the keys that charms read: in YAML also those of older Jujus.
-func (g *networkGetter) everything(inv *invocation, n hookapi.Network) map[string]any {
+// allValues has the keys that charms read: in YAML also those of older Jujus.
+func (g *networkGetter) allValues(inv *invocation, n hookapi.Network) map[string]any {
 	all := map[string]any{}
 	older := g.formatFor(inv, all) != formatJSON
 	var interfaces []any

@@ -11,6 +11,6 @@ func openPort() Tool {
 			"open-port 10000-20000/udp",
 			"open-port icmp",
 		},
-		prepare: (&portChanger{open: true}).declare,
+		prepare: (&portChanger{open: true}).addFlags,
 	}
 }

@@ -17,8 +17,8 @@ func openedPorts() Tool {
 		Examples: []string{"opened-ports", "opened-ports --format=json"},
 		prepare: func(f *flagSet) runner {
 			l := &portLister{}
-			f.bool(&l.endpoints, "print the endpoints of each range too", "endpoints")
-			l.output.declare(f)
+			f.addBool(&l.endpoints, "print the endpoints of each range too", "endpoints")
+			l.output.addFlag(f)
 			return l.run
 		},
 	}
@@ -30,21 +30,18 @@ type portLister struct {
 }
 
 func (l *portLister) run(ctx context.Context, inv *invocation) error {
-	if err := inv.noMore(0); err != nil {
-		return err
-	}
-	if err := inv.local(); err != nil {
+	if err := inv.checkUnitCall(0); err != nil {
 		return err
 	}
 	ports, err := inv.hook.Ports(ctx)
 	if err != nil {
 		return err
 	}
-	return l.print(inv, l.lines(ports))
+	return l.print(inv, l.formatPorts(ports))
 }
 
-// lines names each range once, in the order that the hook has them in.
-func (l *portLister) lines(ports []hookapi.Port) []string {
+// formatPorts names each range once, in the order that the hook has them in.
+func (l *portLister) formatPorts(ports []hookapi.Port) []string {
 	lines, endpoints := []string{}, map[string][]string{}
 	for _, port := range ports {
 		text := port.String()
@@ -57,13 +54,13 @@ func (l *portLister) lines(ports []hookapi.Port) []string {
 		return lines
 	}
 	for i, text := range lines {
-		lines[i] = text + " (" + endpointList(endpoints[text]) + ")"
+		lines[i] = text + " (" + joinEndpoints(endpoints[text]) + ")"
 	}
 	return lines
 }
 
-// endpointList sorts names; "*", all endpoints, holds any other.
-func endpointList(names []string) string {
+// joinEndpoints sorts names; "*", all endpoints, holds any other.
+func joinEndpoints(names []string) string {
 	if slices.Contains(names, "*") {
 		return "*"
 	}

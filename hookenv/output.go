@@ -19,12 +19,12 @@ type output struct {
 	format string // "" if the caller did not say
 }
 
-func (o *output) declare(f *flagSet) {
-	o.declareOnly(f, formatSmart, formatJSON, formatYAML, formatShell)
+func (o *output) addFlag(f *flagSet) {
+	o.addFlagWith(f, formatSmart, formatJSON, formatYAML, formatShell)
 }
 
-// declareOnly declares them for a tool that knows only some of the formats.
-func (o *output) declareOnly(f *flagSet, formats ...string) {
+// addFlagWith declares them for a tool that knows only some of the formats.
+func (o *output) addFlagWith(f *flagSet, formats ...string) {
 	last := len(formats) - 1
 	help := strings.Join(formats[:last], ", ") + " or " + formats[last]
 	f.add(option{names: []string{"format"}, arg: "FORMAT", help: help, set: func(name, value string) error {
@@ -39,7 +39,7 @@ func (o *output) declareOnly(f *flagSet, formats ...string) {
 // print gives the caller a value: nil, a string, a list of strings, a boolean,
 // a number, or a dictionary.
 func (o *output) print(inv *invocation, value any) error {
-	text, err := render(o.formatFor(inv, value), value)
+	text, err := renderValue(o.formatFor(inv, value), value)
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (o *output) formatFor(inv *invocation, value any) string {
 	if o.format != "" {
 		return o.format
 	}
-	if isDictionary(value) && !inv.modern() {
+	if isDictionary(value) && !inv.isModern() {
 		return formatJSON
 	}
 	return formatSmart
@@ -67,7 +67,7 @@ func isDictionary(value any) bool {
 	return false
 }
 
-func render(format string, value any) ([]byte, error) {
+func renderValue(format string, value any) ([]byte, error) {
 	switch format {
 	case formatJSON:
 		return renderJSON(value)

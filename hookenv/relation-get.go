@@ -22,16 +22,16 @@ func relationGet() Tool {
 		},
 		prepare: func(f *flagSet) runner {
 			g := &relationGetter{}
-			g.which.declare(f)
-			f.bool(&g.app, "print the settings of the service, not of a unit", "app")
-			g.output.declare(f)
+			g.relationFlag.addFlags(f)
+			f.addBool(&g.app, "print the settings of the service, not of a unit", "app")
+			g.output.addFlag(f)
 			return g.run
 		},
 	}
 }
 
 type relationGetter struct {
-	which
+	relationFlag
 	output
 	app  bool
 	key  string // empty: all
@@ -39,36 +39,36 @@ type relationGetter struct {
 }
 
 func (g *relationGetter) run(ctx context.Context, inv *invocation) error {
-	if err := g.arguments(ctx, inv); err != nil {
+	if err := g.parseArguments(ctx, inv); err != nil {
 		return err
 	}
 	name := g.name
-	id, err := g.resolve(ctx, inv, name)
+	id, err := g.resolveRelation(ctx, inv, name)
 	if err != nil {
 		return err
 	}
 	if name == "" {
-		if name, err = g.other(inv, id); err != nil {
+		if name, err = g.defaultName(inv, id); err != nil {
 			return err
 		}
 	}
-	settings, err := readNode(ctx, inv.hook, nodeFor(id, name, g.app))
+	settings, err := readNode(ctx, inv.hook, settingsNode(id, name, g.app))
 	if err != nil {
 		return err
 	}
-	return g.answer(inv, settings)
+	return g.printSettings(inv, settings)
 }
 
-// arguments takes the setting and the unit or service named.
-func (g *relationGetter) arguments(ctx context.Context, inv *invocation) error {
-	if err := g.given(ctx, inv); err != nil {
+// parseArguments takes the setting and the unit or service named.
+func (g *relationGetter) parseArguments(ctx context.Context, inv *invocation) error {
+	if err := g.checkRelation(ctx, inv); err != nil {
 		return err
 	}
 	if len(inv.args) > 0 && inv.args[0] != "-" {
 		g.key = inv.args[0]
 	}
 	if len(inv.args) > 1 {
-		g.name = inv.name(inv.args[1])
+		g.name = inv.trimName(inv.args[1])
 	}
 	switch {
 	case len(inv.args) < 2 || isUnit(g.name):
@@ -77,11 +77,11 @@ func (g *relationGetter) arguments(ctx context.Context, inv *invocation) error {
 	case !g.app:
 		return usagef("expected unit name, got application name %q", g.name)
 	}
-	return inv.noMore(2)
+	return inv.limitArgs(2)
 }
 
-// other is who is meant when nobody is named.
-func (g *relationGetter) other(inv *invocation, id int) (string, error) {
+// defaultName is who is meant when nobody is named.
+func (g *relationGetter) defaultName(inv *invocation, id int) (string, error) {
 	f := inv.facts
 	switch {
 	case id == f.Relation && g.app && f.RemoteService != "":
@@ -89,8 +89,8 @@ func (g *relationGetter) other(inv *invocation, id int) (string, error) {
 	case id == f.Relation && f.RemoteUnit != "":
 		return f.RemoteUnit, nil
 	case f.Unit == "":
-		return "", inv.named()
-	case inv.modern():
+		return "", inv.requireUnitName()
+	case inv.isModern():
 		return "", usagef("no unit or application specified")
 	case id == f.Relation && f.Broken:
 		return "", errBrokenOthers
@@ -98,8 +98,8 @@ func (g *relationGetter) other(inv *invocation, id int) (string, error) {
 	return f.Unit, nil
 }
 
-// answer prints one setting or all of them; null, or nothing, for a key that is not there.
-func (g *relationGetter) answer(inv *invocation, settings map[string]string) error {
+// printSettings prints one setting or all of them; null, or nothing, for a key that is not there.
+func (g *relationGetter) printSettings(inv *invocation, settings map[string]string) error {
 	if g.key == "" {
 		return g.print(inv, settings)
 	}
@@ -109,8 +109,8 @@ func (g *relationGetter) answer(inv *invocation, settings map[string]string) err
 	return g.print(inv, nil)
 }
 
-// nodeFor is the settings node of a unit, or of its service.
-func nodeFor(relation int, name string, app bool) hookapi.Node {
+// settingsNode is the settings node of a unit, or of its service.
+func settingsNode(relation int, name string, app bool) hookapi.Node {
 	if app {
 		return hookapi.Node{Relation: relation, Service: serviceOf(name)}
 	}
@@ -130,7 +130,7 @@ func readNode(ctx context.Context, h hookapi.Hook, node hookapi.Node) (map[strin
 	}
 	settings, err := h.Settings(ctx, node)
 	if err != nil {
-		return nil, worded(err, node.Unit+node.Service)
+		return nil, rewordUnknown(err, node.Unit+node.Service)
 	}
 	return maps.Clone(settings), nil
 }

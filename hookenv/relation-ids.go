@@ -13,33 +13,26 @@ func relationIDs() Tool {
 		Usage:    "[NAME]",
 		Notes:    "NAME defaults to the name of the relation that the hook is about.",
 		Examples: []string{"relation-ids db", `for id in $(relation-ids website); do relation-set -r "$id" port=80; done`},
-		prepare: func(f *flagSet) runner {
-			o := &output{}
-			o.declare(f)
-			return func(ctx context.Context, inv *invocation) error { return listIDs(ctx, inv, o) }
-		},
+		prepare:  printer(printRelationIDs),
 	}
 }
 
-func listIDs(ctx context.Context, inv *invocation, o *output) error {
-	if err := inv.noMore(1); err != nil {
-		return err
-	}
-	if err := inv.local(); err != nil {
+func printRelationIDs(ctx context.Context, inv *invocation, o *output) error {
+	if err := inv.checkUnitCall(1); err != nil {
 		return err
 	}
 	name, err := relationName(ctx, inv)
 	if err != nil {
 		return err
 	}
-	relations, err := relationsOf(ctx, inv.hook, inv.facts.Unit)
+	relations, err := listRelations(ctx, inv.hook, inv.facts.Unit)
 	if err != nil {
 		return err
 	}
 	ids := []string{}
 	for _, r := range relations {
-		if end, _ := endOf(r, inv.facts.Service); end.Name == name {
-			ids = append(ids, idFor(inv.facts.Dialect, r, inv.facts.Service))
+		if end, _ := findEnd(r, inv.facts.Service); end.Name == name {
+			ids = append(ids, formatRelationID(inv.facts.Dialect, r, inv.facts.Service))
 		}
 	}
 	return o.print(inv, ids)
@@ -57,6 +50,6 @@ func relationName(ctx context.Context, inv *invocation) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	end, _ := endOf(r, inv.facts.Service)
+	end, _ := findEnd(r, inv.facts.Service)
 	return end.Name, nil
 }

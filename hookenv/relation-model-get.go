@@ -10,22 +10,22 @@ func relationModelGet() Tool {
 		Notes:    "Both ends of a relation are in the same environment: it is always the local one's.",
 		Examples: []string{"relation-model-get", "relation-model-get -r db:4"},
 		prepare: func(f *flagSet) runner {
-			w, o := &which{}, &output{}
-			w.declare(f)
-			o.declare(f)
+			w, o := &relationFlag{}, &output{}
+			w.addFlags(f)
+			o.addFlag(f)
 			return func(ctx context.Context, inv *invocation) error { return printModel(ctx, inv, w, o) }
 		},
 	}
 }
 
-func printModel(ctx context.Context, inv *invocation, w *which, o *output) error {
-	if err := inv.noMore(0); err != nil {
+func printModel(ctx context.Context, inv *invocation, w *relationFlag, o *output) error {
+	if err := inv.limitArgs(0); err != nil {
 		return err
 	}
-	if err := w.given(ctx, inv); err != nil {
+	if err := w.checkRelation(ctx, inv); err != nil {
 		return err
 	}
-	id, err := w.resolve(ctx, inv, inv.facts.Unit)
+	id, err := w.resolveRelation(ctx, inv, inv.facts.Unit)
 	if err != nil {
 		return err
 	}

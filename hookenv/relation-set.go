@@ -29,59 +29,59 @@ func relationSet() Tool {
 		},
 		prepare: func(f *flagSet) runner {
 			s := &relationSetter{}
-			s.which.declare(f)
-			f.bool(&s.app, "change the settings of the service, not of the unit", "app")
-			f.string(&s.file, "read settings from a YAML or JSON file; - is stdin", "FILE", "file")
-			f.string(&s.format, "accepted and ignored", "FORMAT", "format")
+			s.relationFlag.addFlags(f)
+			f.addBool(&s.app, "change the settings of the service, not of the unit", "app")
+			f.addString(&s.file, "read settings from a YAML or JSON file; - is stdin", "FILE", "file")
+			f.addString(&s.format, "accepted and ignored", "FORMAT", "format")
 			return s.run
 		},
 	}
 }
 
 type relationSetter struct {
-	which
+	relationFlag
 	app          bool
 	file, format string
 }
 
 func (s *relationSetter) run(ctx context.Context, inv *invocation) error {
-	if err := s.given(ctx, inv); err != nil {
+	if err := s.checkRelation(ctx, inv); err != nil {
 		return err
 	}
-	unit, err := s.actor(inv)
+	unit, err := s.takeUnit(inv)
 	if err != nil {
 		return err
 	}
-	given, err := sortArguments(inv)
+	given, err := classifyArguments(inv)
 	if err != nil {
 		return err
 	}
-	id, err := s.resolve(ctx, inv, unit)
+	id, err := s.resolveRelation(ctx, inv, unit)
 	if err != nil {
 		return err
 	}
 	deprecateFormat(inv, s.format)
-	changes, err := s.changes(ctx, inv, given)
+	changes, err := s.readChanges(ctx, inv, given)
 	if err != nil {
 		return err
 	}
 	if s.app {
-		if err := mayWriteService(ctx, inv); err != nil {
+		if err := checkServiceWrite(ctx, inv); err != nil {
 			return err
 		}
 	}
 	if len(changes) == 0 {
 		return nil
 	}
-	return writeNode(ctx, inv.hook, nodeFor(id, cmp.Or(unit, inv.facts.Unit), s.app), changes)
+	return writeNode(ctx, inv.hook, settingsNode(id, cmp.Or(unit, inv.facts.Unit), s.app), changes)
 }
 
 // errNotLeader refuses a service's own settings to all of its units but the one
 // that leads.
 var errNotLeader = errors.New("cannot write relation settings")
 
-// mayWriteService refuses them; an operator may write any.
-func mayWriteService(ctx context.Context, inv *invocation) error {
+// checkServiceWrite refuses them; an operator may write any.
+func checkServiceWrite(ctx context.Context, inv *invocation) error {
 	if inv.facts.Unit == "" || inv.facts.Operator {
 		return nil
 	}
@@ -92,20 +92,20 @@ func mayWriteService(ctx context.Context, inv *invocation) error {
 	return err
 }
 
-// actor takes the UNIT_NAME off the arguments: a last one that is a unit's name.
-func (s *relationSetter) actor(inv *invocation) (string, error) {
+// takeUnit takes the UNIT_NAME off the arguments: a last one that is a unit's name.
+func (s *relationSetter) takeUnit(inv *invocation) (string, error) {
 	last := len(inv.args) - 1
 	if last < 0 || !isUnit(inv.args[last]) {
-		return "", inv.named()
+		return "", inv.requireUnitName()
 	}
 	unit := inv.args[last]
 	inv.args = inv.args[:last]
-	return unit, mayWrite(inv.facts, unit)
+	return unit, checkUnitWrite(inv.facts, unit)
 }
 
-// mayWrite refuses modern charms the settings of other units; the classic
+// checkUnitWrite refuses modern charms the settings of other units; the classic
 // dialect has it done and logged. An operator may write any unit's.
-func mayWrite(f hookapi.Facts, unit string) error {
+func checkUnitWrite(f hookapi.Facts, unit string) error {
 	if f.Dialect == hookapi.Modern && f.Unit != "" && !f.Operator && unit != f.Unit {
 		return usagef("cannot change settings of %s: a unit changes its own", unit)
 	}
@@ -114,13 +114,13 @@ func mayWrite(f hookapi.Facts, unit string) error {
 
 // settingArguments are the positionals of relation-set, sorted by what they mean.
 type settingArguments struct {
-	pairs [][2]string // KEY=VALUE, no KEY twice
-	touch []string    // KEY
-	files []string    // "-" and @FILE
+	pairs   [][2]string // KEY=VALUE, no KEY twice
+	touched []string    // KEY
+	files   []string    // "-" and @FILE
 }
 
-// sortArguments skips empty arguments, which scripts make of unset variables.
-func sortArguments(inv *invocation) (settingArguments, error) {
+// classifyArguments skips empty arguments, which scripts make of unset variables.
+func classifyArguments(inv *invocation) (settingArguments, error) {
 	var a settingArguments
 	for _, arg := range inv.args {
 		key, value, isPair := strings.Cut(arg, "=")
@@ -128,14 +128,14 @@ func sortArguments(inv *invocation) (settingArguments, error) {
 		case arg == "":
 		case arg == "-":
 			a.files = append(a.files, "-")
-		case !inv.modern() && len(arg) > 1 && arg[0] == '@':
+		case !inv.isModern() && len(arg) > 1 && arg[0] == '@':
 			a.files = append(a.files, arg[1:])
 		case isPair && slices.ContainsFunc(a.pairs, func(pair [2]string) bool { return pair[0] == key }):
 			return a, usagef("key %q specified more than once", key)
 		case isPair && key != "":
 			a.pairs = append(a.pairs, [2]string{key, value})
-		case !isPair && !inv.modern():
-			a.touch = append(a.touch, arg)
+		case !isPair && !inv.isModern():
+			a.touched = append(a.touched, arg)
 		default:
 			return a, usagef(`expected "key=value", got %q`, arg)
 		}
@@ -143,19 +143,19 @@ func sortArguments(inv *invocation) (settingArguments, error) {
 	return a, nil
 }
 
-// changes merges what files say with what arguments say, which win.
-func (s *relationSetter) changes(ctx context.Context, inv *invocation, given settingArguments) (map[string]*string, error) {
+// readChanges merges what files say with what arguments say, which win.
+func (s *relationSetter) readChanges(ctx context.Context, inv *invocation, given settingArguments) (map[string]*string, error) {
 	files := given.files
 	if s.file != "" {
 		files = append([]string{s.file}, files...)
 	}
-	if len(files) == 0 && unaskedStdin(inv.Stdin) {
-		fromStdin := func(pair [2]string) bool { return pair[1] == "@-" && !inv.modern() }
+	if len(files) == 0 && isReadUnasked(inv.Stdin) {
+		fromStdin := func(pair [2]string) bool { return pair[1] == "@-" && !inv.isModern() }
 		switch {
-		case len(given.pairs)+len(given.touch) == 0:
+		case len(given.pairs)+len(given.touched) == 0:
 			files = []string{"-"}
 		case inv.facts.Unit != "" && !slices.ContainsFunc(given.pairs, fromStdin):
-			inv.log("DEBUG", "relation-set: stdin is not read beside KEY=VALUE; say - to have it read")
+			inv.writeLog("DEBUG", "relation-set: stdin is not read beside KEY=VALUE; say - to have it read")
 		}
 	}
 	changes := map[string]*string{}
@@ -170,36 +170,36 @@ func (s *relationSetter) changes(ctx context.Context, inv *invocation, given set
 		}
 		maps.Copy(changes, parsed)
 	}
-	return changes, argumentChanges(ctx, inv, given, changes)
+	return changes, addArguments(ctx, inv, given, changes)
 }
 
-// unaskedStdin says whether stdin is read although nobody asked: only what has
+// isReadUnasked says whether stdin is read although nobody asked: only what has
 // an end, and is no loop's input.
-func unaskedStdin(kind string) bool { return kind == client.StdinFIFO || kind == client.StdinFile }
+func isReadUnasked(kind string) bool { return kind == client.StdinFIFO || kind == client.StdinFile }
 
-func argumentChanges(ctx context.Context, inv *invocation, given settingArguments, changes map[string]*string) error {
-	for _, key := range given.touch {
+func addArguments(ctx context.Context, inv *invocation, given settingArguments, changes map[string]*string) error {
+	for _, key := range given.touched {
 		now := inv.Now().UTC().Format("2006-01-02T15:04:05.000000000Z")
-		if err := change(changes, key, now, false); err != nil {
+		if err := addChange(changes, key, now, false); err != nil {
 			return err
 		}
 	}
 	for _, pair := range given.pairs {
-		value, err := pairValue(ctx, inv, pair[1])
+		value, err := readPairValue(ctx, inv, pair[1])
 		if err != nil {
 			return err
 		}
-		if err := change(changes, pair[0], value, false); err != nil {
+		if err := addChange(changes, pair[0], value, false); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// pairValue is the value of KEY=VALUE; the classic dialect reads KEY=@FILE, byte
+// readPairValue is the value of KEY=VALUE; the classic dialect reads KEY=@FILE, byte
 // for byte.
-func pairValue(ctx context.Context, inv *invocation, value string) (string, error) {
-	if inv.modern() || len(value) < 2 || value[0] != '@' {
+func readPairValue(ctx context.Context, inv *invocation, value string) (string, error) {
+	if inv.isModern() || len(value) < 2 || value[0] != '@' {
 		return value, nil
 	}
 	data, err := inv.Files.Read(ctx, value[1:])
@@ -219,10 +219,10 @@ func writeNode(ctx context.Context, h hookapi.Hook, node hookapi.Node, changes m
 		return errNotLeader
 	}
 	if err != nil {
-		return worded(err, node.Unit+node.Service)
+		return rewordUnknown(err, node.Unit+node.Service)
 	}
 	if node.Unit != "" && node.Unit != f.Unit && f.Unit != "" && !f.Operator {
-		h.Log("INFO", fmt.Sprintf("%s changed settings of %s in %s%d", f.Unit, node.Unit, seedPrefix, node.Relation))
+		h.Log("INFO", fmt.Sprintf("%s changed settings of %s in %s%d", f.Unit, node.Unit, classicPrefix, node.Relation))
 	}
 	return nil
 }

@@ -12,9 +12,7 @@ func resourceGet() Tool {
 		Usage:    "NAME",
 		Notes:    "The operator's newest file is fetched if it is not there yet; the path stays the same.",
 		Examples: []string{"tar -xf $(resource-get site)"},
-		prepare: func(*flagSet) runner {
-			return getResource
-		},
+		prepare:  noOptions(getResource),
 	}
 }
 
@@ -22,10 +20,7 @@ func getResource(ctx context.Context, inv *invocation) error {
 	if len(inv.args) == 0 {
 		return usagef("missing required resource name")
 	}
-	if err := inv.noMore(1); err != nil {
-		return err
-	}
-	if err := inv.local(); err != nil {
+	if err := inv.checkUnitCall(1); err != nil {
 		return err
 	}
 	path, err := inv.hook.Resource(ctx, inv.args[0])

@@ -9,17 +9,12 @@ func stateDelete() Tool {
 		Usage:    "[KEY]",
 		Notes:    "A key that is not there is no error, nor is none.",
 		Examples: []string{"state-delete installed"},
-		prepare: func(*flagSet) runner {
-			return deleteState
-		},
+		prepare:  noOptions(deleteState),
 	}
 }
 
 func deleteState(ctx context.Context, inv *invocation) error {
-	if err := inv.noMore(1); err != nil {
-		return err
-	}
-	if err := inv.local(); err != nil {
+	if err := inv.checkUnitCall(1); err != nil {
 		return err
 	}
 	if len(inv.args) == 0 || inv.args[0] == "" {

@@ -14,8 +14,8 @@ func stateGet() Tool {
 		Examples: []string{"state-get installed", "state-get --format=json -"},
 		prepare: func(f *flagSet) runner {
 			g := &stateGetter{}
-			f.bool(&g.strict, "fail if the key is not there", "strict")
-			g.output.declare(f)
+			f.addBool(&g.strict, "fail if the key is not there", "strict")
+			g.output.addFlag(f)
 			return g.run
 		},
 	}
@@ -27,24 +27,21 @@ type stateGetter struct {
 }
 
 func (g *stateGetter) run(ctx context.Context, inv *invocation) error {
-	if err := inv.noMore(1); err != nil {
-		return err
-	}
-	if err := inv.local(); err != nil {
+	if err := inv.checkUnitCall(1); err != nil {
 		return err
 	}
 	notes, err := inv.hook.State(ctx)
 	if err != nil {
 		return err
 	}
-	key := inv.key()
+	key := inv.keyArgument()
 	value, set := notes[key]
 	switch {
 	case key == "":
 		return g.print(inv, notes)
 	case !set && g.strict:
 		return fmt.Errorf("%q not found", key)
-	case !set && !inv.modern():
+	case !set && !inv.isModern():
 		return g.print(inv, nil)
 	}
 	return g.print(inv, value)

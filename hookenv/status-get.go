@@ -15,9 +15,9 @@ func statusGet() Tool {
 		Examples: []string{"status-get", "status-get --format=json --include-data"},
 		prepare: func(f *flagSet) runner {
 			g := &statusGetter{}
-			f.bool(&g.data, "print message and data too", "include-data")
-			f.bool(&g.application, "print the status of the service, not of the unit", "application")
-			g.output.declare(f)
+			f.addBool(&g.data, "print message and data too", "include-data")
+			f.addBool(&g.application, "print the status of the service, not of the unit", "application")
+			g.output.addFlag(f)
 			return g.run
 		},
 	}
@@ -29,10 +29,7 @@ type statusGetter struct {
 }
 
 func (g *statusGetter) run(ctx context.Context, inv *invocation) error {
-	if err := inv.noMore(0); err != nil {
-		return err
-	}
-	if err := inv.local(); err != nil {
+	if err := inv.checkUnitCall(0); err != nil {
 		return err
 	}
 	status, err := inv.hook.Status(ctx, g.application)
@@ -42,20 +39,20 @@ func (g *statusGetter) run(ctx context.Context, inv *invocation) error {
 	if asked := g.format != "" && g.format != formatSmart; !g.data && !asked {
 		return g.print(inv, status.Status)
 	}
-	details := g.details(status)
+	details := g.formatDetails(status)
 	if !g.application {
 		return g.print(inv, details)
 	}
 	units := map[string]any{}
 	for name, unit := range status.Units {
-		units[name] = g.details(unit)
+		units[name] = g.formatDetails(unit)
 	}
 	details["units"] = units
 	return g.print(inv, map[string]any{"application-status": details})
 }
 
-// details are the keys that charm libraries read.
-func (g *statusGetter) details(status hookapi.Status) map[string]any {
+// formatDetails are the keys that charm libraries read.
+func (g *statusGetter) formatDetails(status hookapi.Status) map[string]any {
 	details := map[string]any{"status": status.Status}
 	if g.data {
 		details["message"] = status.Message

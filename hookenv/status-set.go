@@ -17,7 +17,7 @@ func statusSet() Tool {
 		Examples: []string{"status-set active", `status-set blocked "needs a database"`},
 		prepare: func(f *flagSet) runner {
 			s := &statusSetter{}
-			f.bool(&s.application, "set the status of the service, not of the unit", "application")
+			f.addBool(&s.application, "set the status of the service, not of the unit", "application")
 			return s.run
 		},
 	}
@@ -33,15 +33,12 @@ func (s *statusSetter) run(ctx context.Context, inv *invocation) error {
 	if !slices.Contains(words, inv.args[0]) {
 		return usagef("invalid status %q, expected one of %v", inv.args[0], words)
 	}
-	if err := inv.noMore(2); err != nil {
-		return err
-	}
-	if err := inv.local(); err != nil {
+	if err := inv.checkUnitCall(2); err != nil {
 		return err
 	}
 	status := hookapi.Status{Status: inv.args[0]}
 	if len(inv.args) > 1 {
-		status.Message = escaped(inv.args[1])
+		status.Message = escapeInvalidUTF8(inv.args[1])
 	}
 	err := inv.hook.SetStatus(ctx, s.application, status)
 	if errors.Is(err, hookapi.ErrNotLeader) {

@@ -11,13 +11,13 @@ func storageGet() Tool {
 		Examples: []string{"storage-get -s data/0 location"},
 		prepare: func(f *flagSet) runner {
 			id, o := "", &output{}
-			f.string(&id, "which storage", "ID", "s")
-			o.declare(f)
+			f.addString(&id, "which storage", "ID", "s")
+			o.addFlag(f)
 			return func(_ context.Context, inv *invocation) error {
 				if id == "" {
 					return usagef("no storage instance specified")
 				}
-				if err := inv.noMore(1); err != nil {
+				if err := inv.limitArgs(1); err != nil {
 					return err
 				}
 				return notSupported(inv.tool.Name)

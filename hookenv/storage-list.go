@@ -11,9 +11,9 @@ func storageList() Tool {
 		Examples: []string{"storage-list", "storage-list --format=json data"},
 		prepare: func(f *flagSet) runner {
 			o := &output{}
-			o.declare(f)
+			o.addFlag(f)
 			return func(_ context.Context, inv *invocation) error {
-				if err := inv.noMore(1); err != nil {
+				if err := inv.limitArgs(1); err != nil {
 					return err
 				}
 				return o.print(inv, []string{})

@@ -11,24 +11,38 @@ type Tool struct {
 	Examples []string // at least one, as typed in a hook
 
 	// prepare declares the options and returns what runs after they are parsed.
-	prepare func(f *flagSet) runner
-	outside bool // it works without a hook too
+	prepare          func(f *flagSet) runner
+	worksWithoutHook bool // it works without a hook too
 }
 
 type runner func(ctx context.Context, inv *invocation) error
 
-// declare declares the tool's options, and -o, which all take.
-func (t Tool) declare() (*flagSet, runner) {
+// declareFlags declares the tool's options, and -o, which all take.
+func (t Tool) declareFlags() (*flagSet, runner) {
 	f := newFlagSet()
 	run := t.prepare(f)
 	var file string
-	f.string(&file, "write to FILE, created or replaced, instead of stdout", "FILE", "o", "output")
+	f.addString(&file, "write to FILE, created or replaced, instead of stdout", "FILE", "o", "output")
 	return f, func(ctx context.Context, inv *invocation) error {
 		err := run(ctx, inv)
 		if err == nil {
 			inv.write = file
 		}
 		return err
+	}
+}
+
+// noOptions prepares a tool that has none of its own.
+func noOptions(run runner) func(*flagSet) runner {
+	return func(*flagSet) runner { return run }
+}
+
+// printer prepares a tool whose only own option is the output format.
+func printer(run func(context.Context, *invocation, *output) error) func(*flagSet) runner {
+	return func(f *flagSet) runner {
+		o := &output{}
+		o.addFlag(f)
+		return func(ctx context.Context, inv *invocation) error { return run(ctx, inv, o) }
 	}
 }
 
@@ -46,12 +60,12 @@ func Tools() []Tool {
 
 // Supported says whether a tool does its work in this version.
 func Supported(name string) bool {
-	_, listed := unsupported()[name]
-	_, exists := lookup(name)
+	_, listed := unsupportedSummaries()[name]
+	_, exists := findTool(name)
 	return exists && !listed
 }
 
-func lookup(name string) (Tool, bool) {
+func findTool(name string) (Tool, bool) {
 	for _, tool := range Tools() {
 		if tool.Name == name {
 			return tool, true

@@ -8,11 +8,7 @@ func unitGet() Tool {
 		Summary:  "print the unit's address",
 		Usage:    "private-address|public-address",
 		Examples: []string{"unit-get private-address", "unit-get --format=json public-address"},
-		prepare: func(f *flagSet) runner {
-			o := &output{}
-			o.declare(f)
-			return func(ctx context.Context, inv *invocation) error { return printAddress(ctx, inv, o) }
-		},
+		prepare:  printer(printAddress),
 	}
 }
 
@@ -24,10 +20,7 @@ func printAddress(ctx context.Context, inv *invocation, o *output) error {
 	if setting != "private-address" && setting != "public-address" {
 		return usagef("unknown setting %q", setting)
 	}
-	if err := inv.noMore(1); err != nil {
-		return err
-	}
-	if err := inv.local(); err != nil {
+	if err := inv.checkUnitCall(1); err != nil {
 		return err
 	}
 	address, err := inv.hook.Address(ctx, setting == "public-address")

@@ -9,7 +9,7 @@ func unitRelations() Tool {
 		Examples: []string{"unit-relations", `for id in $(unit-relations); do relation-set -r "$id" ready=true; done`},
 		prepare: func(f *flagSet) runner {
 			l := &relationLister{kind: typeRelationID}
-			l.output.declare(f)
+			l.output.addFlag(f)
 			return l.run
 		},
 	}

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// unsupported lists the tools whose machinery does not exist, with a summary.
+// unsupportedSummaries lists the tools whose machinery does not exist, with a summary.
 // They are linked all the same: charm libraries probe for them and expect one
 // clear error rather than "command not found".
-func unsupported() map[string]string {
+func unsupportedSummaries() map[string]string {
 	return map[string]string{
 		"credential-get":     "print the cloud's credential",
 		"payload-register":   "register a payload",
@@ -30,7 +30,7 @@ func unsupported() map[string]string {
 
 func unsupportedTools() []Tool {
 	var tools []Tool
-	for name, summary := range unsupported() {
+	for name, summary := range unsupportedSummaries() {
 		tools = append(tools, unsupportedTool(name, summary))
 	}
 	return tools
@@ -44,7 +44,7 @@ func unsupportedTool(name, summary string) Tool {
 		Notes:    "This version of bijou does not support it: it answers with an error and exit code 1.",
 		Examples: []string{name + ` || echo "not here"`},
 		prepare: func(f *flagSet) runner {
-			f.anything = true
+			f.acceptUnknown = true
 			return func(context.Context, *invocation) error {
 				kind, _, _ := strings.Cut(name, "-")
 				part := map[string]string{"credential": "cloud credentials for units", "payload": "payloads", "secret": "secrets"}[kind]

@@ -50,7 +50,7 @@ func (d *Decoder) Next() (Box, error) {
 		case key == nil || err != nil:
 			return nil, err
 		case len(key) == 0:
-			return d.finish()
+			return d.takeBox()
 		case len(d.box) == maxPairs:
 			return nil, ErrTooLarge
 		case d.box == nil:
@@ -66,7 +66,7 @@ func (d *Decoder) Next() (Box, error) {
 // key if more bytes are needed. Both are good until the next Feed. It is for
 // who cannot hold a whole box, and does not look for keys that stand twice.
 func (d *Decoder) Pair() (key, value []byte, err error) {
-	k, err := d.field(d.at, MaxKey)
+	k, err := d.readField(d.at, MaxKey)
 	if !k.whole || err != nil {
 		return nil, nil, err
 	}
@@ -74,7 +74,7 @@ func (d *Decoder) Pair() (key, value []byte, err error) {
 		d.at, d.size = k.end, 0
 		return k.bytes, nil, nil
 	}
-	v, err := d.field(k.end, MaxValue)
+	v, err := d.readField(k.end, MaxValue)
 	if !v.whole || err != nil {
 		return nil, nil, err
 	}
@@ -93,7 +93,7 @@ type field struct {
 	whole bool // all of it is here
 }
 
-func (d *Decoder) field(at, limit int) (field, error) {
+func (d *Decoder) readField(at, limit int) (field, error) {
 	if len(d.buf) < at+2 {
 		return field{}, nil
 	}
@@ -111,7 +111,7 @@ func (d *Decoder) field(at, limit int) (field, error) {
 	return field{bytes: d.buf[at+2 : end], end: end, whole: true}, nil
 }
 
-func (d *Decoder) finish() (Box, error) {
+func (d *Decoder) takeBox() (Box, error) {
 	box := d.box
 	d.box = nil
 	if box == nil {

@@ -12,53 +12,53 @@ import (
 // agent sends it last.
 type answer struct {
 	box     amp.Box // all but what goes to stdout
-	begun   bool    // stderr is printed, and out is open
+	opened  bool    // stderr is printed, and out is open
 	out     int
 	problem string // why out cannot be written, for people
 }
 
-func (a *answer) take(key, value []byte) {
-	if first, _ := cut(string(key), '.'); first != KeyStdout {
+func (a *answer) addPair(key, value []byte) {
+	if first, _ := cutByte(string(key), '.'); first != KeyStdout {
 		a.box[string(key)] = string(value)
 		return
 	}
-	a.begin()
-	a.write(value)
+	a.openOutput()
+	a.writePart(value)
 }
 
-// begin prints stderr and opens the caller's file, if one is meant.
-func (a *answer) begin() {
-	if a.begun {
+// openOutput prints stderr and opens the caller's file, if one is meant.
+func (a *answer) openOutput() {
+	if a.opened {
 		return
 	}
-	a.begun = true
+	a.opened = true
 	writeAll(2, []byte(a.box.Value(KeyStderr)))
-	fd, ok := given(a.path())
+	fd, ok := callerDescriptor(a.outputPath())
 	if !ok {
 		var err error
-		if fd, err = open(a.path(), syscall.O_WRONLY|syscall.O_CREAT|syscall.O_TRUNC); err != nil {
-			a.problem = "open " + a.path() + ": " + err.Error()
+		if fd, err = openFile(a.outputPath(), syscall.O_WRONLY|syscall.O_CREAT|syscall.O_TRUNC); err != nil {
+			a.problem = "open " + a.outputPath() + ": " + err.Error()
 		}
 	}
 	a.out = fd
 }
 
-// path is where the answer goes.
-func (a *answer) path() string {
+// outputPath is where the answer goes.
+func (a *answer) outputPath() string {
 	if path := a.box.Value(KeyWrite); path != "" {
 		return path
 	}
 	return "/dev/stdout"
 }
 
-// write passes on a part. A reader that has gone had what it wanted
+// writePart passes on a part. A reader that has gone had what it wanted
 // (relation-get | head -1); the tool's own answer stands.
-func (a *answer) write(part []byte) {
+func (a *answer) writePart(part []byte) {
 	if a.problem != "" {
 		return
 	}
 	if err := writeAll(a.out, part); err != nil && err != syscall.EPIPE {
-		a.problem = "write " + a.path() + ": " + err.Error()
+		a.problem = "write " + a.outputPath() + ": " + err.Error()
 	}
 }
 
@@ -68,10 +68,10 @@ func (a *answer) finish() int {
 	if err != nil {
 		return fail("cannot understand the agent's answer")
 	}
-	a.begin()
-	if _, ok := given(a.path()); !ok && a.problem == "" {
+	a.openOutput()
+	if _, ok := callerDescriptor(a.outputPath()); !ok && a.problem == "" {
 		if err := syscall.Close(a.out); err != nil {
-			a.problem = "write " + a.path() + ": " + err.Error()
+			a.problem = "write " + a.outputPath() + ": " + err.Error()
 		}
 	}
 	if a.problem != "" {

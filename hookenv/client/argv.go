@@ -4,15 +4,15 @@ import "os"
 
 // clientID is the one given in argv, which wins, or in the environment.
 func clientID(argv []string) string {
-	if id := option(argv, "--client-id", "--client_id"); id != "" {
+	if id := findOption(argv, "--client-id", "--client_id"); id != "" {
 		return id
 	}
 	return os.Getenv("JUJU_CLIENT_ID")
 }
 
-// option finds the value of an option in argv under either of its spellings;
+// findOption finds the value of an option in argv under either of its spellings;
 // the last one wins, as with any option, and "--" ends options.
-func option(argv []string, name, other string) string {
+func findOption(argv []string, name, other string) string {
 	found := ""
 	for i := 1; i < len(argv) && argv[i] != "--"; i++ {
 		key, value, joined := cutPair(argv[i])
@@ -38,8 +38,8 @@ func cutPair(arg string) (key, value string, joined bool) {
 	return arg, "", false
 }
 
-// cut cuts a string at a byte; the rest is empty if there is none.
-func cut(s string, at byte) (first, rest string) {
+// cutByte cuts a string at a byte; the rest is empty if there is none.
+func cutByte(s string, at byte) (first, rest string) {
 	for i := range len(s) {
 		if s[i] == at {
 			return s[:i], s[i+1:]
@@ -48,8 +48,8 @@ func cut(s string, at byte) (first, rest string) {
 	return s, ""
 }
 
-// base is the last element of a path.
-func base(path string) string {
+// baseName is the last element of a path.
+func baseName(path string) string {
 	for i := len(path) - 1; i >= 0; i-- {
 		if path[i] == '/' {
 			return path[i+1:]
@@ -58,8 +58,8 @@ func base(path string) string {
 	return path
 }
 
-// join joins argv with NUL bytes, which no argument can hold.
-func join(argv []string) string {
+// joinArgs joins argv with NUL bytes, which no argument can hold.
+func joinArgs(argv []string) string {
 	size := 0
 	for _, arg := range argv {
 		size += len(arg) + 1

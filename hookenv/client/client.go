@@ -30,10 +30,10 @@ func init() {
 
 // IsTool says whether argv0, a name or a path, is that of a hook tool.
 func IsTool(argv0 string) bool {
-	name := base(argv0)
-	for rest := names; rest != ""; {
+	name := baseName(argv0)
+	for rest := toolNames; rest != ""; {
 		var first string
-		first, rest = cut(rest, ' ')
+		first, rest = cutByte(rest, ' ')
 		if first == name {
 			return true
 		}
@@ -45,9 +45,9 @@ func IsTool(argv0 string) bool {
 // its constant.
 func Names() []string {
 	var list []string
-	for rest := names; rest != ""; {
+	for rest := toolNames; rest != ""; {
 		var first string
-		first, rest = cut(rest, ' ')
+		first, rest = cutByte(rest, ' ')
 		list = append(list, first)
 	}
 	return list
@@ -61,7 +61,7 @@ func Run(argv []string) int {
 	if id == "" {
 		return fail("no client id: hook tools run in hooks and under juju do (JUJU_CLIENT_ID is not set)")
 	}
-	path := option(argv, "--socket", "--socket")
+	path := findOption(argv, "--socket", "--socket")
 	if path == "" {
 		path = os.Getenv("JUJU_SOCKET")
 	}
@@ -73,33 +73,33 @@ func Run(argv []string) int {
 		return fail("cannot connect to " + path + ": " + err.Error())
 	}
 	defer syscall.Close(c.fd)
-	return c.converse(request(argv, id), id)
+	return c.exchange(encodeRequest(argv, id), id)
 }
 
-// request is the box that begins the conversation.
-func request(argv []string, id string) []byte {
+// encodeRequest is the box that begins the conversation.
+func encodeRequest(argv []string, id string) []byte {
 	cwd, _ := syscall.Getwd() // a directory that is gone has no name, and the agent only logs it
 	box := amp.Append(nil, KeyCommand, CommandTool)
 	box = amp.Append(box, KeyAsk, "1")
 	box = amp.Append(box, KeyClientID, id)
-	box = amp.Append(box, KeyArgv, join(argv))
+	box = amp.Append(box, KeyArgv, joinArgs(argv))
 	box = amp.Append(box, KeyDirectory, cwd)
 	box = amp.Append(box, KeyStdin, stdinKind())
 	return amp.End(box)
 }
 
-// converse sends the request and obeys the answers until one holds the exit
+// exchange sends the request and obeys the answers until one holds the exit
 // code.
-func (c *conn) converse(request []byte, id string) int {
+func (c *conn) exchange(request []byte, id string) int {
 	err := c.send(request)
 	for err == nil {
 		answer := answer{box: amp.Box{}}
-		if err = c.receive(answer.take); err != nil {
+		if err = c.receive(answer.addPair); err != nil {
 			break
 		}
 		switch {
 		case answer.box.Has(KeyErrorCode):
-			return fail(refusal(answer.box))
+			return fail(errorMessage(answer.box))
 		case !answer.box.Has(KeyWant):
 			return answer.finish()
 		}
@@ -108,8 +108,8 @@ func (c *conn) converse(request []byte, id string) int {
 	return fail("cannot hear from the agent: " + err.Error())
 }
 
-// refusal words an AMP error for whoever called the tool.
-func refusal(answer amp.Box) string {
+// errorMessage words an AMP error for whoever called the tool.
+func errorMessage(answer amp.Box) string {
 	if answer.Value(KeyErrorCode) == CodeUnknownClient {
 		return "hook context gone"
 	}

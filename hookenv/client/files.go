@@ -6,10 +6,10 @@ import (
 	"syscall"
 )
 
-// given is the descriptor of the caller's that a path means, if it means one:
+// callerDescriptor is the descriptor of the caller's that a path means, if it means one:
 // opened by its name it would be a second terminal or pipe, a truncated file, or
 // a socket that cannot be opened at all.
-func given(path string) (fd int, ok bool) {
+func callerDescriptor(path string) (fd int, ok bool) {
 	switch path {
 	case "/dev/stdin":
 		return 0, true
@@ -20,16 +20,16 @@ func given(path string) (fd int, ok bool) {
 	}
 	for _, folder := range []string{"/dev/fd/", "/proc/self/fd/"} {
 		if len(path) > len(folder) && path[:len(folder)] == folder {
-			return inherited(path[len(folder):]), true
+			return inheritedDescriptor(path[len(folder):]), true
 		}
 	}
 	return 0, false
 }
 
-// inherited is a descriptor by its number, if it was here when the process began:
+// inheritedDescriptor is a descriptor by its number, if it was here when the process began:
 // what is opened here is closed on exec, and what has come through an exec is
 // not. Any other is none of the caller's business, and -1.
-func inherited(number string) int {
+func inheritedDescriptor(number string) int {
 	fd, err := strconv.Atoi(number)
 	if err != nil {
 		return -1
@@ -46,10 +46,10 @@ func readFile(path string) (data []byte, problem string) {
 	if path == "-" {
 		path = "/dev/stdin"
 	}
-	fd, ok := given(path)
+	fd, ok := callerDescriptor(path)
 	if !ok {
 		var err error
-		if fd, err = open(path, syscall.O_RDONLY); err != nil {
+		if fd, err = openFile(path, syscall.O_RDONLY); err != nil {
 			return nil, "open " + path + ": " + err.Error()
 		}
 		defer syscall.Close(fd)
@@ -58,12 +58,12 @@ func readFile(path string) (data []byte, problem string) {
 }
 
 func readAll(fd int, path string) (data []byte, problem string) {
-	buf := make([]byte, 0, room(fd))
+	buf := make([]byte, 0, bufferSize(fd))
 	for {
 		if len(buf) == cap(buf) {
 			buf = append(buf, 0)[:len(buf)]
 		}
-		n, err := read(fd, buf[len(buf):cap(buf)])
+		n, err := readSome(fd, buf[len(buf):cap(buf)])
 		if err != nil {
 			return nil, "read " + path + ": " + err.Error()
 		}
@@ -77,9 +77,9 @@ func readAll(fd int, path string) (data []byte, problem string) {
 	}
 }
 
-// room is how many bytes to make room for at first: a file's, and one more in
+// bufferSize is how many bytes to make room for at first: a file's, and one more in
 // which its end is met.
-func room(fd int) int {
+func bufferSize(fd int) int {
 	var st syscall.Stat_t
 	if err := syscall.Fstat(fd, &st); err != nil || st.Mode&syscall.S_IFMT != syscall.S_IFREG {
 		return 64 << 10
@@ -87,7 +87,7 @@ func room(fd int) int {
 	return int(min(st.Size, MaxFile)) + 1
 }
 
-func open(path string, flags int) (int, error) {
+func openFile(path string, flags int) (int, error) {
 	for {
 		fd, err := syscall.Open(path, flags|syscall.O_CLOEXEC, 0o666)
 		if err != syscall.EINTR {

@@ -13,7 +13,7 @@ func writeAll(fd int, p []byte) error {
 		switch err {
 		case nil, syscall.EINTR:
 		case syscall.EAGAIN:
-			await(nil, only(fd), fd)
+			awaitReady(nil, singleFdSet(fd), fd)
 		default:
 			return err
 		}
@@ -21,8 +21,8 @@ func writeAll(fd int, p []byte) error {
 	return nil
 }
 
-// read reads some bytes; none without error is the end.
-func read(fd int, p []byte) (int, error) {
+// readSome reads some bytes; none without error is the end.
+func readSome(fd int, p []byte) (int, error) {
 	for {
 		n, err := syscall.Read(fd, p)
 		switch err {
@@ -30,16 +30,16 @@ func read(fd int, p []byte) (int, error) {
 			return n, nil
 		case syscall.EINTR:
 		case syscall.EAGAIN:
-			await(only(fd), nil, fd)
+			awaitReady(singleFdSet(fd), nil, fd)
 		default:
 			return 0, err
 		}
 	}
 }
 
-// await rests until a descriptor can be read or written, or for a millisecond
+// awaitReady rests until a descriptor can be read or written, or for a millisecond
 // if it is too high to be waited for: whoever calls tries again anyway.
-func await(readable, writable *syscall.FdSet, fd int) {
+func awaitReady(readable, writable *syscall.FdSet, fd int) {
 	if readable == nil && writable == nil {
 		rest := syscall.NsecToTimespec(1_000_000)
 		syscall.Nanosleep(&rest, nil)
@@ -48,8 +48,8 @@ func await(readable, writable *syscall.FdSet, fd int) {
 	syscall.Select(fd+1, readable, writable, nil, nil)
 }
 
-// only is the set of one descriptor, nil if it has no place in a set.
-func only(fd int) *syscall.FdSet {
+// singleFdSet is the set of one descriptor, nil if it has no place in a set.
+func singleFdSet(fd int) *syscall.FdSet {
 	var set syscall.FdSet
 	word := syscall.FD_SETSIZE / len(set.Bits)
 	if fd >= syscall.FD_SETSIZE {

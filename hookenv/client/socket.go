@@ -50,7 +50,7 @@ func (c *conn) receive(take func(key, value []byte)) error {
 		case err != nil:
 			return err
 		case key == nil:
-			if err := c.fill(chunk); err != nil {
+			if err := c.readMore(chunk); err != nil {
 				return err
 			}
 		case len(key) == 0:
@@ -61,9 +61,9 @@ func (c *conn) receive(take func(key, value []byte)) error {
 	}
 }
 
-// fill feeds the decoder what has come, or waits until something does.
-func (c *conn) fill(chunk []byte) error {
-	n, err := read(c.fd, chunk)
+// readMore feeds the decoder what has come, or waits until something does.
+func (c *conn) readMore(chunk []byte) error {
+	n, err := readSome(c.fd, chunk)
 	// Closed with something of ours unread, a socket is "reset".
 	if err == nil && n == 0 || err == syscall.ECONNRESET {
 		err = amp.Error("it closed the connection")

@@ -23,38 +23,38 @@ type conn struct {
 // serve answers a connection's boxes until it ends, or until it deserves to be
 // cut off. What it does wrong is its own trouble only.
 func (s *Server) serve(raw net.Conn) {
-	defer s.drop(raw)
+	defer s.dropConn(raw)
 	c := &conn{
 		net: raw, limits: s.limits, now: s.now,
-		decoder: amp.Decoder{Limit: s.limits.box}, chunk: make([]byte, 16<<10),
+		decoder: amp.Decoder{Limit: s.limits.maxBox}, chunk: make([]byte, 16<<10),
 	}
-	first := c.now().Add(c.limits.greet)
+	first := c.now().Add(c.limits.firstBoxTimeout)
 	for {
-		box, err := c.read(context.Background(), first)
+		box, err := c.readBox(context.Background(), first)
 		if err == nil {
-			s.waits(raw, false)
-			err = s.answer(c, box)
-			s.waits(raw, true)
+			s.markWaiting(raw, false)
+			err = s.serveBox(c, box)
+			s.markWaiting(raw, true)
 		}
 		if err != nil {
-			s.report(err)
+			s.logEnd(err)
 			return
 		}
 		first = time.Time{}
 	}
 }
 
-// report logs why a connection ends, unless that is its own wish or Close's.
-func (s *Server) report(err error) {
+// logEnd logs why a connection ends, unless that is its own wish or Close's.
+func (s *Server) logEnd(err error) {
 	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) {
 		return
 	}
 	s.log.Warn("cut off a hook tool", "error", err)
 }
 
-// read returns the next box. Its first byte must come by a deadline (zero:
+// readBox returns the next box. Its first byte must come by a deadline (zero:
 // whenever it likes), and the rest soon after it. When ctx ends, so does read.
-func (c *conn) read(ctx context.Context, first time.Time) (amp.Box, error) {
+func (c *conn) readBox(ctx context.Context, first time.Time) (amp.Box, error) {
 	defer context.AfterFunc(ctx, func() { c.net.SetReadDeadline(time.Unix(1, 0)) })()
 	deadline := first
 	for begun := false; ; {
@@ -63,7 +63,7 @@ func (c *conn) read(ctx context.Context, first time.Time) (amp.Box, error) {
 			return box, err
 		}
 		if c.decoder.Pending() && !begun {
-			begun, deadline = true, c.now().Add(c.limits.complete)
+			begun, deadline = true, c.now().Add(c.limits.boxTimeout)
 		}
 		if err := c.net.SetReadDeadline(deadline); err != nil {
 			return nil, err
@@ -74,22 +74,22 @@ func (c *conn) read(ctx context.Context, first time.Time) (amp.Box, error) {
 		n, err := c.net.Read(c.chunk)
 		c.decoder.Feed(c.chunk[:n])
 		if n == 0 && err != nil {
-			return nil, c.ending(err)
+			return nil, c.endError(err)
 		}
 	}
 }
 
-// ending tells an end between boxes from one within.
-func (c *conn) ending(err error) error {
+// endError tells an end between boxes from one within.
+func (c *conn) endError(err error) error {
 	if errors.Is(err, io.EOF) && c.decoder.Pending() {
 		return io.ErrUnexpectedEOF
 	}
 	return err
 }
 
-// write sends a box; a client that does not take it is cut off.
-func (c *conn) write(box []byte) error {
-	if err := c.net.SetWriteDeadline(c.now().Add(c.limits.write)); err != nil {
+// writeBox sends a box; a client that does not take it is cut off.
+func (c *conn) writeBox(box []byte) error {
+	if err := c.net.SetWriteDeadline(c.now().Add(c.limits.writeTimeout)); err != nil {
 		return err
 	}
 	_, err := c.net.Write(box)
@@ -111,9 +111,9 @@ type refusal struct{ code, text string }
 // pair is a key of an answer with its value.
 type pair struct{ key, value string }
 
-func (c *conn) reply(ask string, pairs ...pair) error { return c.write(answerBox(ask, pairs)) }
+func (c *conn) reply(ask string, pairs ...pair) error { return c.writeBox(encodeAnswer(ask, pairs)) }
 
-func answerBox(ask string, pairs []pair) []byte {
+func encodeAnswer(ask string, pairs []pair) []byte {
 	box := amp.Append(nil, client.KeyAnswer, ask)
 	for _, p := range pairs {
 		box = amp.Append(box, p.key, p.value)
@@ -125,5 +125,5 @@ func (c *conn) refuse(ask string, r refusal) error {
 	box := amp.Append(nil, client.KeyError, ask)
 	box = amp.Append(box, client.KeyErrorCode, r.code)
 	box = amp.Append(box, client.KeyErrorText, r.text)
-	return c.write(amp.End(box))
+	return c.writeBox(amp.End(box))
 }

@@ -19,9 +19,9 @@ type registration struct {
 	calls sync.WaitGroup
 }
 
-// enter begins a call; false if the hook has ended. Every enter that was true
+// beginCall begins a call; false if the hook has ended. Every enter that was true
 // is followed by calls.Done.
-func (r *registration) enter() bool {
+func (r *registration) beginCall() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.ended {
@@ -40,7 +40,7 @@ func (r *registration) end() {
 	r.calls.Wait()
 }
 
-// gone says whether an error means that the hook has ended.
-func (r *registration) gone(err error) bool {
+// isGone says whether an error means that the hook has ended.
+func (r *registration) isGone(err error) bool {
 	return errors.Is(err, hookapi.ErrGone) || err != nil && r.ctx.Err() != nil
 }

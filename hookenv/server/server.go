@@ -19,15 +19,15 @@ import (
 
 // Server serves the hooks that are registered with it over one unix socket.
 type Server struct {
-	path     string
-	listener *net.UnixListener // Renew's, which no other method but Close meets
-	made     os.FileInfo       // the socket as it was made
-	limits   limits
-	now      func() time.Time
-	log      *slog.Logger
-	wait     sync.WaitGroup // the accepting goroutine and one a connection
-	places   chan bool      // one taken a connection: its room is how many there may be
-	closing  chan struct{}  // closed by Close
+	path       string
+	listener   *net.UnixListener // Renew's, which no other method but Close meets
+	socketInfo os.FileInfo       // the socket as it was made
+	limits     limits
+	now        func() time.Time
+	log        *slog.Logger
+	goroutines sync.WaitGroup // the accepting goroutine and one a connection
+	slots      chan bool      // one taken a connection: its room is how many there may be
+	closing    chan struct{}  // closed by Close
 
 	mu     sync.Mutex
 	hooks  map[string]*registration
@@ -38,33 +38,33 @@ type Server struct {
 // limits are how many clients there may be, and how long and how large one may
 // be before it is cut off.
 type limits struct {
-	conns    int           // connections at once; more of them wait
-	idle     time.Duration // after which a connection makes room for others, if there is none
-	box      int           // bytes of one box
-	complete time.Duration // from a box's first byte to its last
-	greet    time.Duration // from the connection to the first box
-	write    time.Duration // for an answer to be taken
+	maxConns        int           // connections at once; more of them wait
+	idleTimeout     time.Duration // after which a connection makes room for others, if there is none
+	maxBox          int           // bytes of one box
+	boxTimeout      time.Duration // from a box's first byte to its last
+	firstBoxTimeout time.Duration // from the connection to the first box
+	writeTimeout    time.Duration // for an answer to be taken
 }
 
-var standardLimits = limits{
-	conns:    256, // no unit may use up the descriptors that all units of the process share
-	idle:     time.Second,
-	box:      18 << 20, // a value of 16 MiB, what stands around it, and its chunks
-	complete: 30 * time.Second,
-	greet:    30 * time.Second,
-	write:    30 * time.Second,
+var defaultLimits = limits{
+	maxConns:        256, // no unit may use up the descriptors that all units of the process share
+	idleTimeout:     time.Second,
+	maxBox:          18 << 20, // a value of 16 MiB, what stands around it, and its chunks
+	boxTimeout:      30 * time.Second,
+	firstBoxTimeout: 30 * time.Second,
+	writeTimeout:    30 * time.Second,
 }
 
 // Listen serves at a path of at most 107 bytes, in a folder that it makes if
 // there is none; only its owner may enter either. A socket that nobody serves
 // any more is replaced.
-func Listen(path string) (*Server, error) { return listen(path, standardLimits) }
+func Listen(path string) (*Server, error) { return listen(path, defaultLimits) }
 
 func listen(path string, l limits) (*Server, error) {
 	s := &Server{
 		path: path, limits: l, now: time.Now, log: slog.With("part", "amp", "socket", path),
 		hooks: map[string]*registration{}, conns: map[net.Conn]time.Time{},
-		places: make(chan bool, l.conns), closing: make(chan struct{}),
+		slots: make(chan bool, l.maxConns), closing: make(chan struct{}),
 	}
 	return s, s.Renew()
 }
@@ -73,25 +73,25 @@ func listen(path string, l limits) (*Server, error) {
 // somebody has cleared the folder. Hooks stay registered. It is for one goroutine, and
 // not beside Close.
 func (s *Server) Renew() error {
-	if s.owned() {
+	if s.ownsSocket() {
 		return nil
 	}
-	listener, made, err := bind(s.path)
+	listener, made, err := bindSocket(s.path)
 	if err != nil {
 		return err
 	}
 	if s.listener != nil {
 		s.listener.Close()
 	}
-	s.listener, s.made = listener, made
-	s.wait.Go(func() { s.accept(listener) })
+	s.listener, s.socketInfo = listener, made
+	s.goroutines.Go(func() { s.acceptConns(listener) })
 	return nil
 }
 
-// owned reports whether the socket at the path is this server's.
-func (s *Server) owned() bool {
+// ownsSocket reports whether the socket at the path is this server's.
+func (s *Server) ownsSocket() bool {
 	now, err := os.Lstat(s.path)
-	return err == nil && s.made != nil && os.SameFile(now, s.made)
+	return err == nil && s.socketInfo != nil && os.SameFile(now, s.socketInfo)
 }
 
 // Path is where the server listens.
@@ -140,7 +140,7 @@ func (s *Server) Close() error {
 	var err error
 	if !again {
 		close(s.closing)
-		owned := s.owned()
+		owned := s.ownsSocket()
 		if err = s.listener.Close(); owned {
 			err = errors.Join(err, os.Remove(s.path))
 		}
@@ -150,33 +150,33 @@ func (s *Server) Close() error {
 		conn.Close()
 	}
 	s.mu.Unlock()
-	s.wait.Wait()
+	s.goroutines.Wait()
 	return err
 }
 
-// accept takes connections until the listener is closed. A shortage, of
+// acceptConns takes connections until the listener is closed. A shortage, of
 // descriptors for instance, passes.
-func (s *Server) accept(listener *net.UnixListener) {
-	for s.place() {
+func (s *Server) acceptConns(listener *net.UnixListener) {
+	for s.acquireSlot() {
 		conn, err := listener.AcceptUnix()
 		if errors.Is(err, net.ErrClosed) {
-			<-s.places
+			<-s.slots
 			return
 		}
 		if err != nil {
 			s.log.Warn("cannot accept a hook tool", "error", err)
-			<-s.places
-			s.rest()
+			<-s.slots
+			s.pauseAccept()
 			continue
 		}
-		if s.keep(conn) {
-			s.wait.Go(func() { s.serve(conn) })
+		if s.addConn(conn) {
+			s.goroutines.Go(func() { s.serve(conn) })
 		}
 	}
 }
 
-// rest pauses accepting for a moment, or until the server closes.
-func (s *Server) rest() {
+// pauseAccept pauses accepting for a moment, or until the server closes.
+func (s *Server) pauseAccept() {
 	timer := time.NewTimer(50 * time.Millisecond)
 	defer timer.Stop()
 	select {
@@ -185,8 +185,8 @@ func (s *Server) rest() {
 	}
 }
 
-// keep notes a connection for Close, unless that has come first.
-func (s *Server) keep(conn net.Conn) bool {
+// addConn notes a connection for Close, unless that has come first.
+func (s *Server) addConn(conn net.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -197,16 +197,16 @@ func (s *Server) keep(conn net.Conn) bool {
 	return true
 }
 
-func (s *Server) drop(conn net.Conn) {
+func (s *Server) dropConn(conn net.Conn) {
 	conn.Close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.conns, conn)
-	<-s.places
+	<-s.slots
 }
 
-// find returns the registration of a client id.
-func (s *Server) find(clientID string) (*registration, bool) {
+// findHook returns the registration of a client id.
+func (s *Server) findHook(clientID string) (*registration, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r, ok := s.hooks[clientID]

@@ -14,7 +14,7 @@ import (
 
 // impatient is a server whose limits a test can reach.
 func impatient(t *testing.T) *Server {
-	return limited(t, limits{conns: 100, idle: time.Minute, box: 4096, complete: 50 * time.Millisecond, greet: 50 * time.Millisecond, write: 50 * time.Millisecond})
+	return limited(t, limits{maxConns: 100, idleTimeout: time.Minute, maxBox: 4096, boxTimeout: 50 * time.Millisecond, firstBoxTimeout: 50 * time.Millisecond, writeTimeout: 50 * time.Millisecond})
 }
 
 func limited(t *testing.T, l limits) *Server {
@@ -77,7 +77,7 @@ func TestOversizedBoxIsCutOff(t *testing.T) {
 }
 
 func TestIdleClientBetweenBoxesIsLeftAlone(t *testing.T) {
-	s := limited(t, limits{conns: 100, idle: time.Minute, box: 4096, complete: 50 * time.Millisecond, greet: time.Minute, write: time.Minute})
+	s := limited(t, limits{maxConns: 100, idleTimeout: time.Minute, maxBox: 4096, boxTimeout: 50 * time.Millisecond, firstBoxTimeout: time.Minute, writeTimeout: time.Minute})
 	c := dial(t, s)
 	ask := amp.End(amp.Append(amp.Append(amp.Append(nil, "_command", "sync"), "_ask", "1"), "client_id", "x"))
 	answer := make([]byte, 1)
@@ -88,7 +88,7 @@ func TestIdleClientBetweenBoxesIsLeftAlone(t *testing.T) {
 		if _, err := c.Read(answer); err != nil {
 			t.Fatalf("cut off: %v", err)
 		}
-		time.Sleep(3 * s.limits.complete) // the time passing is what is tested
+		time.Sleep(3 * s.limits.boxTimeout) // the time passing is what is tested
 	}
 }
 
@@ -107,7 +107,7 @@ func TestClientThatNeverReadsIsCutOff(t *testing.T) {
 }
 
 func TestMoreClientsThanRoomWait(t *testing.T) {
-	s := limited(t, limits{conns: 2, idle: time.Minute, box: 4096, complete: time.Minute, greet: time.Minute, write: time.Minute})
+	s := limited(t, limits{maxConns: 2, idleTimeout: time.Minute, maxBox: 4096, boxTimeout: time.Minute, firstBoxTimeout: time.Minute, writeTimeout: time.Minute})
 	ask := amp.End(amp.Append(amp.Append(amp.Append(nil, "_command", "sync"), "_ask", "1"), "client_id", "x"))
 	clients := make([]net.Conn, 6)
 	for i := range clients {
@@ -131,7 +131,7 @@ func TestMoreClientsThanRoomWait(t *testing.T) {
 }
 
 func TestCloseWithoutRoom(t *testing.T) {
-	s := limited(t, limits{conns: 1, idle: time.Minute, box: 4096, complete: time.Minute, greet: time.Minute, write: time.Minute})
+	s := limited(t, limits{maxConns: 1, idleTimeout: time.Minute, maxBox: 4096, boxTimeout: time.Minute, firstBoxTimeout: time.Minute, writeTimeout: time.Minute})
 	served, waiting := dial(t, s), dial(t, s)
 	if err := s.Close(); err != nil {
 		t.Error(err)
@@ -143,7 +143,7 @@ func TestCloseWithoutRoom(t *testing.T) {
 // TestIdleClientsMakeRoom: neither connections that say nothing nor such that go
 // on existing after their answer keep others out.
 func TestIdleClientsMakeRoom(t *testing.T) {
-	s := limited(t, limits{conns: 4, idle: 20 * time.Millisecond, box: 4096, complete: time.Minute, greet: time.Minute, write: time.Minute})
+	s := limited(t, limits{maxConns: 4, idleTimeout: 20 * time.Millisecond, maxBox: 4096, boxTimeout: time.Minute, firstBoxTimeout: time.Minute, writeTimeout: time.Minute})
 	ask := amp.End(amp.Append(amp.Append(amp.Append(nil, "_command", "sync"), "_ask", "1"), "client_id", "x"))
 	for range 20 {
 		dial(t, s)
@@ -163,7 +163,7 @@ func TestIdleClientsMakeRoom(t *testing.T) {
 // TestUnreadWordsAreNotIdle: whom the server has not come to yet is not cut off
 // for the server's slowness.
 func TestUnreadWordsAreNotIdle(t *testing.T) {
-	s := limited(t, limits{conns: 4, idle: time.Minute, box: 4096, complete: time.Minute, greet: time.Minute, write: time.Minute})
+	s := limited(t, limits{maxConns: 4, idleTimeout: time.Minute, maxBox: 4096, boxTimeout: time.Minute, firstBoxTimeout: time.Minute, writeTimeout: time.Minute})
 	listener, err := net.Listen("unix", s.Path()+"2") // whom nobody reads
 	if err != nil {
 		t.Fatal(err)
@@ -185,7 +185,7 @@ func TestUnreadWordsAreNotIdle(t *testing.T) {
 		s.mu.Lock()
 		s.conns[served] = time.Now().Add(-time.Hour)
 		s.mu.Unlock()
-		s.makeRoom()
+		s.closeIdle()
 		if _, err := served.Read(make([]byte, 1)); !errors.Is(err, want) {
 			t.Errorf("of a client that has said %q: %v, want %v", text, err, want)
 		}

@@ -10,14 +10,14 @@ import (
 	"syscall"
 )
 
-// maxPath is what a unix socket's address has room for, in bytes.
-const maxPath = 107
+// maxSocketPath is what a unix socket's address has room for, in bytes.
+const maxSocketPath = 107
 
-// bind listens at a path. The folder is closed to others, so that nobody comes
+// bindSocket listens at a path. The folder is closed to others, so that nobody comes
 // in between the socket's creation and its mode.
-func bind(path string) (*net.UnixListener, os.FileInfo, error) {
-	if len(path) > maxPath {
-		return nil, nil, fmt.Errorf("cannot listen at %q: the path has %d bytes, and %d is all a unix socket may have", path, len(path), maxPath)
+func bindSocket(path string) (*net.UnixListener, os.FileInfo, error) {
+	if len(path) > maxSocketPath {
+		return nil, nil, fmt.Errorf("cannot listen at %q: the path has %d bytes, and %d is all a unix socket may have", path, len(path), maxSocketPath)
 	}
 	if err := prepareFolder(filepath.Dir(path)); err != nil {
 		return nil, nil, err

@@ -16,11 +16,11 @@ import (
 	"bijou/hookenv/client"
 )
 
-// tool runs a hook tool for the thin client. The call is over before the
+// runTool runs a hook tool for the thin client. The call is over before the
 // answer is sent: how slowly it is taken must not hold up the hook's end.
-func (s *Server) tool(c *conn, r *registration, box amp.Box) error {
-	files := &files{conn: c, ask: box.Value(client.KeyAsk), clientID: box.Value(client.KeyClientID)}
-	result := guarded(func() hookenv.Result {
+func (s *Server) runTool(c *conn, r *registration, box amp.Box) error {
+	files := &callerFiles{conn: c, ask: box.Value(client.KeyAsk), clientID: box.Value(client.KeyClientID)}
+	result := recoverPanic(func() hookenv.Result {
 		return hookenv.Run(r.ctx, r.hook, hookenv.Call{
 			Argv:  strings.Split(box.Value(client.KeyArgv), "\x00"),
 			Stdin: box.Value(client.KeyStdin),
@@ -30,17 +30,17 @@ func (s *Server) tool(c *conn, r *registration, box amp.Box) error {
 	})
 	r.calls.Done()
 	if result.Exit != 0 && r.ctx.Err() != nil {
-		return errors.Join(c.refuse(files.ask, gone()), files.lost)
+		return errors.Join(c.refuse(files.ask, goneRefusal()), files.lost)
 	}
 	if files.lost != nil {
 		return files.lost
 	}
-	return c.result(r.ctx, files.ask, result)
+	return c.sendResult(r.ctx, files.ask, result)
 }
 
-// guarded runs a tool. A panic in it fails that one call, which the agent's log
+// recoverPanic runs a tool. A panic in it fails that one call, which the agent's log
 // tells of: the agent serves hundreds of units, and all tools of this hook.
-func guarded(run func() hookenv.Result) (result hookenv.Result) {
+func recoverPanic(run func() hookenv.Result) (result hookenv.Result) {
 	defer func() {
 		if p := recover(); p != nil {
 			slog.Error("internal error in a hook tool", "panic", p, "stack", string(debug.Stack()))
@@ -50,10 +50,10 @@ func guarded(run func() hookenv.Result) (result hookenv.Result) {
 	return run()
 }
 
-// result sends what the thin client prints and exits with, stdout last: the
+// sendResult sends what the thin client prints and exits with, stdout last: the
 // client passes it on as it comes, and takes as long as who reads it there;
 // the hook's end begins to hurry it.
-func (c *conn) result(ctx context.Context, ask string, r hookenv.Result) error {
+func (c *conn) sendResult(ctx context.Context, ask string, r hookenv.Result) error {
 	pairs := []pair{{client.KeyExit, strconv.Itoa(r.Exit)}}
 	for _, p := range []pair{
 		{client.KeyStderr, string(r.Stderr)}, {client.KeyWrite, r.Write}, {client.KeyStdout, string(r.Stdout)},
@@ -65,13 +65,13 @@ func (c *conn) result(ctx context.Context, ask string, r hookenv.Result) error {
 	if err := c.net.SetWriteDeadline(time.Time{}); err != nil {
 		return err
 	}
-	defer context.AfterFunc(ctx, func() { c.net.SetWriteDeadline(c.now().Add(c.limits.write)) })()
-	_, err := c.net.Write(answerBox(ask, pairs))
+	defer context.AfterFunc(ctx, func() { c.net.SetWriteDeadline(c.now().Add(c.limits.writeTimeout)) })()
+	_, err := c.net.Write(encodeAnswer(ask, pairs))
 	return err
 }
 
-// files asks the thin client for the caller's files, in the middle of its call.
-type files struct {
+// callerFiles asks the thin client for the caller's files, in the middle of its call.
+type callerFiles struct {
 	conn     *conn
 	ask      string // the box that waits for an answer
 	clientID string
@@ -80,11 +80,11 @@ type files struct {
 
 // Read has the client read a file and send it. Stdin may take as long as
 // whoever writes it; the end of the hook ends the wait.
-func (f *files) Read(ctx context.Context, path string) ([]byte, error) {
+func (f *callerFiles) Read(ctx context.Context, path string) ([]byte, error) {
 	if f.lost != nil {
 		return nil, f.lost
 	}
-	box, err := f.fetch(ctx, path)
+	box, err := f.fetchFile(ctx, path)
 	if err != nil {
 		f.lost = err
 		return nil, err
@@ -96,11 +96,11 @@ func (f *files) Read(ctx context.Context, path string) ([]byte, error) {
 	return []byte(box.Value(client.KeyValue)), nil
 }
 
-func (f *files) fetch(ctx context.Context, path string) (amp.Box, error) {
+func (f *callerFiles) fetchFile(ctx context.Context, path string) (amp.Box, error) {
 	if err := f.conn.reply(f.ask, pair{client.KeyWant, path}); err != nil {
 		return nil, err
 	}
-	box, err := f.conn.read(ctx, time.Time{})
+	box, err := f.conn.readBox(ctx, time.Time{})
 	switch {
 	case ctx.Err() != nil:
 		return nil, net.ErrClosed // the hook has ended; that is nobody's fault

@@ -10,25 +10,25 @@ import (
 	"bijou/hookenv/client"
 )
 
-// answer does what one box asks and sends the answer. An error ends the
+// serveBox does what one box asks and sends the answer. An error ends the
 // connection: its client has lost the thread, or does not listen.
-func (s *Server) answer(c *conn, box amp.Box) error {
+func (s *Server) serveBox(c *conn, box amp.Box) error {
 	command, ask := box.Value(client.KeyCommand), box.Value(client.KeyAsk)
 	if command == "" || ask == "" {
 		return errors.New("a box that asks for nothing")
 	}
-	s.log.Debug("asked", "command", command, "tool", tool(box), "directory", box.Value(client.KeyDirectory))
-	if refused := check(command, box); refused != nil {
+	s.log.Debug("asked", "command", command, "tool", toolName(box), "directory", box.Value(client.KeyDirectory))
+	if refused := checkBox(command, box); refused != nil {
 		return c.refuse(ask, *refused)
 	}
-	r, ok := s.find(box.Value(client.KeyClientID))
-	if !ok || !r.enter() {
-		return c.refuse(ask, gone())
+	r, ok := s.findHook(box.Value(client.KeyClientID))
+	if !ok || !r.beginCall() {
+		return c.refuse(ask, goneRefusal())
 	}
 	if command == client.CommandTool {
-		return s.tool(c, r, box)
+		return s.runTool(c, r, box)
 	}
-	pairs, refused := seed(r, command, box)
+	pairs, refused := runCommand(r, command, box)
 	r.calls.Done()
 	if refused != nil {
 		return c.refuse(ask, *refused)
@@ -36,17 +36,17 @@ func (s *Server) answer(c *conn, box amp.Box) error {
 	return c.reply(ask, pairs...)
 }
 
-// tool is the tool's name. Its arguments may be secret.
-func tool(box amp.Box) string {
+// toolName is the tool's name. Its arguments may be secret.
+func toolName(box amp.Box) string {
 	name, _, _ := strings.Cut(box.Value(client.KeyArgv), "\x00")
 	return name
 }
 
-// gone answers for a client id that is unknown, or whose hook has ended.
-func gone() refusal { return refusal{client.CodeUnknownClient, "hook context gone"} }
+// goneRefusal answers for a client id that is unknown, or whose hook has ended.
+func goneRefusal() refusal { return refusal{client.CodeUnknownClient, "hook context gone"} }
 
-// arguments are what a command must be given beside the client id.
-func arguments(command string) (names []string, known bool) {
+// requiredKeys are what a command must be given beside the client id.
+func requiredKeys(command string) (names []string, known bool) {
 	switch command {
 	case client.CommandTool:
 		return []string{client.KeyArgv, client.KeyStdin}, true
@@ -60,10 +60,10 @@ func arguments(command string) (names []string, known bool) {
 	return nil, false
 }
 
-// check refuses nonsense before any hook is bothered with it. What a tool's
+// checkBox refuses nonsense before any hook is bothered with it. What a tool's
 // argv holds is the tool's business.
-func check(command string, box amp.Box) *refusal {
-	names, known := arguments(command)
+func checkBox(command string, box amp.Box) *refusal {
+	names, known := requiredKeys(command)
 	if !known {
 		return &refusal{codeBadRequest, fmt.Sprintf("unknown command %q", command)}
 	}

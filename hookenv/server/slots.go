@@ -8,33 +8,33 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// place waits for room for one more connection; false if the server closes. When
+// acquireSlot waits for room for one more connection; false if the server closes. When
 // there is none, who asks for nothing has to go: a client that opens connections
 // and leaves them so is not to keep the unit's tools waiting.
-func (s *Server) place() bool {
+func (s *Server) acquireSlot() bool {
 	for {
-		timer := time.NewTimer(s.limits.idle/4 + time.Millisecond)
+		timer := time.NewTimer(s.limits.idleTimeout/4 + time.Millisecond)
 		select {
-		case s.places <- true:
+		case s.slots <- true:
 			timer.Stop()
 			return true
 		case <-s.closing:
 			timer.Stop()
 			return false
 		case <-timer.C:
-			s.makeRoom()
+			s.closeIdle()
 		}
 	}
 }
 
-// makeRoom closes all connections that have been idle for too long. One whose
+// closeIdle closes all connections that have been idle for too long. One whose
 // words are there, but not read yet, is not idle: it is the server that is slow.
-func (s *Server) makeRoom() {
+func (s *Server) closeIdle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	late, closed := s.now().Add(-s.limits.idle), 0
+	late, closed := s.now().Add(-s.limits.idleTimeout), 0
 	for conn, since := range s.conns {
-		if !since.IsZero() && since.Before(late) && !unread(conn) {
+		if !since.IsZero() && since.Before(late) && !hasUnread(conn) {
 			conn.Close()
 			closed++
 		}
@@ -44,8 +44,8 @@ func (s *Server) makeRoom() {
 	}
 }
 
-// unread says if something has come on the connection that nobody has read.
-func unread(conn net.Conn) bool {
+// hasUnread says if something has come on the connection that nobody has read.
+func hasUnread(conn net.Conn) bool {
 	raw, err := conn.(syscall.Conn).SyscallConn()
 	if err != nil {
 		return false // it is closed
@@ -55,8 +55,8 @@ func unread(conn net.Conn) bool {
 	return err == nil && bytes > 0
 }
 
-// waits notes that the connection waits for its client, or that it does not.
-func (s *Server) waits(conn net.Conn, yes bool) {
+// markWaiting notes that the connection waits for its client, or that it does not.
+func (s *Server) markWaiting(conn net.Conn, yes bool) {
 	since := time.Time{}
 	if yes {
 		since = s.now()

@@ -1,8 +1,8 @@
 package client
 
-// names are the hook tools, one constant so that looking one up costs nothing
+// toolNames are the hook tools, one constant so that looking one up costs nothing
 // at start. A test holds hookenv's table against it.
-const names = "action-fail action-get action-log action-set application-version-set close-port config-get credential-get " +
+const toolNames = "action-fail action-get action-log action-set application-version-set close-port config-get credential-get " +
 	"goal-state is-leader juju-log juju-logger juju-reboot leader-get leader-set network-get open-port opened-ports " +
 	"payload-register payload-status-set payload-unregister relation-get relation-ids relation-list relation-model-get " +
 	"relation-set resource-get secret-add secret-get secret-grant secret-ids secret-info-get secret-remove secret-revoke " +

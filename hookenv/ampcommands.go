@@ -21,9 +21,9 @@ type Target struct {
 // ErrNoKey is the seed's KeyError: the node has no such setting.
 var ErrNoKey = errors.New("no such setting")
 
-// Get is the seed's AMP command get. ErrNoKey, or what is wrong with the target.
-func Get(ctx context.Context, h hookapi.Hook, target Target, key string) (string, error) {
-	node, err := target.node(ctx, h)
+// GetSetting is the seed's AMP command get. ErrNoKey, or what is wrong with the target.
+func GetSetting(ctx context.Context, h hookapi.Hook, target Target, key string) (string, error) {
+	node, err := target.resolveNode(ctx, h)
 	if err != nil {
 		return "", err
 	}
@@ -38,14 +38,14 @@ func Get(ctx context.Context, h hookapi.Hook, target Target, key string) (string
 	return value, nil
 }
 
-// Set is the seed's AMP command set: it merges a JSON dictionary into the
+// SetSettings is the seed's AMP command set: it merges a JSON dictionary into the
 // node, null to delete.
-func Set(ctx context.Context, h hookapi.Hook, target Target, blob string) error {
-	node, err := target.node(ctx, h)
+func SetSettings(ctx context.Context, h hookapi.Hook, target Target, blob string) error {
+	node, err := target.resolveNode(ctx, h)
 	if err != nil {
 		return err
 	}
-	if err := mayWrite(h.Facts(), node.Unit); err != nil {
+	if err := checkUnitWrite(h.Facts(), node.Unit); err != nil {
 		return err
 	}
 	changes, err := parseBlob(blob)
@@ -58,33 +58,33 @@ func Set(ctx context.Context, h hookapi.Hook, target Target, blob string) error 
 	return writeNode(ctx, h, node, changes)
 }
 
-// Relations are the ids of the local unit's relations, as its dialect writes them.
-func Relations(ctx context.Context, h hookapi.Hook) ([]string, error) {
+// ListRelationIDs are the ids of the local unit's relations, as its dialect writes them.
+func ListRelationIDs(ctx context.Context, h hookapi.Hook) ([]string, error) {
 	f := h.Facts()
 	if f.Unit == "" {
 		return nil, usagef("no unit specified: run juju do with --unit")
 	}
-	relations, err := relationsOf(ctx, h, f.Unit)
+	relations, err := listRelations(ctx, h, f.Unit)
 	ids := []string{}
 	for _, r := range relations {
-		ids = append(ids, idFor(f.Dialect, r, f.Service))
+		ids = append(ids, formatRelationID(f.Dialect, r, f.Service))
 	}
 	return ids, err
 }
 
-func (t Target) node(ctx context.Context, h hookapi.Hook) (hookapi.Node, error) {
+func (t Target) resolveNode(ctx context.Context, h hookapi.Hook) (hookapi.Node, error) {
 	if !isUnit(t.Unit) {
 		return hookapi.Node{}, usagef("invalid unit name %q", t.Unit)
 	}
-	w := which{value: t.Relation}
+	w := relationFlag{value: t.Relation}
 	if t.Relation != "" {
 		w.option = "relation_id"
 	}
 	inv := &invocation{hook: h, facts: h.Facts()}
-	if err := w.given(ctx, inv); err != nil {
+	if err := w.checkRelation(ctx, inv); err != nil {
 		return hookapi.Node{}, err
 	}
-	id, err := w.resolve(ctx, inv, t.Unit)
+	id, err := w.resolveRelation(ctx, inv, t.Unit)
 	return hookapi.Node{Relation: id, Unit: t.Unit}, err
 }
 
@@ -106,8 +106,8 @@ func parseBlob(blob string) (map[string]*string, error) {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("cannot read json_blob: more than one value")
 	}
-	if err := checkEscapes([]byte(blob)); err != nil {
+	if err := checkSurrogates([]byte(blob)); err != nil {
 		return nil, err
 	}
-	return changesOf(raw)
+	return convertValues(raw)
 }

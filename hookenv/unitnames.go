@@ -28,10 +28,10 @@ func isService(name string) bool {
 // without leading zeros.
 func isUnit(name string) bool {
 	service, number, ok := strings.Cut(name, "/")
-	return ok && isService(service) && isNumber(number)
+	return ok && isService(service) && isUnitNumber(number)
 }
 
-func isNumber(text string) bool {
+func isUnitNumber(text string) bool {
 	if text == "" || text[0] == '0' && len(text) > 1 {
 		return false
 	}
@@ -47,12 +47,12 @@ func serviceOf(name string) string {
 // sortUnits sorts by service, then by number as a number, and drops repetitions.
 func sortUnits(units []string) []string {
 	slices.SortFunc(units, func(a, b string) int {
-		return cmp.Or(cmp.Compare(serviceOf(a), serviceOf(b)), cmp.Compare(numberOf(a), numberOf(b)), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(serviceOf(a), serviceOf(b)), cmp.Compare(unitNumber(a), unitNumber(b)), cmp.Compare(a, b))
 	})
 	return slices.Compact(units)
 }
 
-func numberOf(unit string) int {
+func unitNumber(unit string) int {
 	_, number, _ := strings.Cut(unit, "/")
 	n, _ := strconv.Atoi(number) // what is no unit's name sorts first
 	return n

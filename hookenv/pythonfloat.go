@@ -34,10 +34,10 @@ func (f pythonFloat) MarshalYAML() (any, error) {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!float", Value: f.String()}, nil
 }
 
-// numbers gives the floats of a configuration, or of one value of it, the form that the
+// convertFloats gives the floats of a configuration, or of one value of it, the form that the
 // dialect knows.
-func (inv *invocation) numbers(value any) any {
-	if inv.modern() {
+func (inv *invocation) convertFloats(value any) any {
+	if inv.isModern() {
 		return value
 	}
 	switch v := value.(type) {
@@ -46,7 +46,7 @@ func (inv *invocation) numbers(value any) any {
 	case map[string]any:
 		v = maps.Clone(v)
 		for key, member := range v {
-			v[key] = inv.numbers(member)
+			v[key] = inv.convertFloats(member)
 		}
 		return v
 	}

@@ -30,7 +30,7 @@ func renderShell(value any) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		fmt.Fprintf(&b, "%s=%s\n", variable(key), quote(text))
+		fmt.Fprintf(&b, "%s=%s\n", variableName(key), quoteWord(text))
 	}
 	return b.Bytes(), nil
 }
@@ -49,9 +49,9 @@ func shellText(value any) (string, error) {
 	return strings.TrimSuffix(string(text), "\n"), err
 }
 
-// variable makes a name that a shell can assign to: the other end chooses the
+// variableName makes a name that a shell can assign to: the other end chooses the
 // keys, and they must not become commands under eval.
-func variable(key string) string {
+func variableName(key string) string {
 	name := strings.Map(func(r rune) rune {
 		if isLower(r) || isDigit(r) || r >= 'A' && r <= 'Z' || r == '_' {
 			return r
@@ -64,5 +64,5 @@ func variable(key string) string {
 	return name
 }
 
-// quote makes one shell word of a text.
-func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
+// quoteWord makes one shell word of a text.
+func quoteWord(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }

@@ -11,17 +11,17 @@ import (
 	"bijou/hookenv/hookapi"
 )
 
-// which is the options by which every relation tool names its relation.
-type which struct {
+// relationFlag is the options by which every relation tool names its relation.
+type relationFlag struct {
 	option string // as it was typed, "-r"; empty if none was
 	value  string
-	names  int // how many kinds of the option were given
+	kinds  int // how many kinds of the option were given
 }
 
-func (w *which) declare(f *flagSet) {
+func (w *relationFlag) addFlags(f *flagSet) {
 	take := func(kind int) func(name, value string) error {
 		return func(name, value string) error {
-			w.option, w.value, w.names = name, value, w.names|kind
+			w.option, w.value, w.kinds = name, value, w.kinds|kind
 			return nil
 		}
 	}
@@ -32,51 +32,51 @@ func (w *which) declare(f *flagSet) {
 	f.add(option{names: []string{"relation-id"}, arg: "VALUE", set: take(2), help: "the same; not both"})
 }
 
-// given checks that the caller named one relation at most, that there is one to
+// checkRelation checks that the caller named one relation at most, that there is one to
 // talk about, and that an id is one: the tools say so before they look at their
 // arguments.
-func (w *which) given(ctx context.Context, inv *invocation) error {
+func (w *relationFlag) checkRelation(ctx context.Context, inv *invocation) error {
 	switch {
-	case w.names == 3:
+	case w.kinds == 3:
 		return usagef("cannot use --relation together with --relation-id")
 	case w.option != "":
-		return w.exists(ctx, inv)
+		return w.checkExists(ctx, inv)
 	case inv.facts.Relation == hookapi.NoRelation:
 		return usagef("no relation id specified")
 	}
 	return nil
 }
 
-// exists refuses the id of no relation. A name, and who may use an id, is for
+// checkExists refuses the id of no relation. A name, and who may use an id, is for
 // resolve to judge.
-func (w *which) exists(ctx context.Context, inv *invocation) error {
+func (w *relationFlag) checkExists(ctx context.Context, inv *invocation) error {
 	ref, ok := parseReference(w.value)
 	switch {
 	case !ok:
-		return w.lost(inv, errNoID)
+		return w.rewordNotFound(inv, errNoID)
 	case !ref.hasNumber:
 		return nil
 	}
-	_, err := numbered(ctx, inv.hook, ref)
-	return w.lost(inv, err)
+	_, err := describeRelation(ctx, inv.hook, ref)
+	return w.rewordNotFound(inv, err)
 }
 
-// resolve finds the relation as seen from a unit or service, or from the local
+// resolveRelation finds the relation as seen from a unit or service, or from the local
 // unit if side is empty.
-func (w *which) resolve(ctx context.Context, inv *invocation, side string) (int, error) {
+func (w *relationFlag) resolveRelation(ctx context.Context, inv *invocation, side string) (int, error) {
 	if w.option == "" {
 		return inv.facts.Relation, nil
 	}
-	id, err := resolve(ctx, inv.hook, w.value, side)
-	return id, w.lost(inv, worded(err, side))
+	id, err := resolveReference(ctx, inv.hook, w.value, side)
+	return id, w.rewordNotFound(inv, rewordUnknown(err, side))
 }
 
-// lost words that the option stands for no relation as the dialect does.
-func (w *which) lost(inv *invocation, err error) error {
+// rewordNotFound words that the option stands for no relation as the dialect does.
+func (w *relationFlag) rewordNotFound(inv *invocation, err error) error {
 	switch {
 	case w.option == "" || !errors.Is(err, hookapi.ErrRelationNotFound):
 		return err
-	case !inv.modern():
+	case !inv.isModern():
 		return usagef("Relation not found")
 	}
 	why := errNoRelation
@@ -84,36 +84,36 @@ func (w *which) lost(inv *invocation, err error) error {
 	return usagef("invalid value %q for option %s: %v", w.value, w.option, why)
 }
 
-// notFound is why a VALUE stands for no relation, in the modern dialect's words.
-type notFound string
+// notFoundError is why a VALUE stands for no relation, in the modern dialect's words.
+type notFoundError string
 
-func (e notFound) Error() string { return string(e) }
+func (e notFoundError) Error() string { return string(e) }
 
-// Is makes every notFound a hookapi.ErrRelationNotFound.
-func (e notFound) Is(target error) bool { return target == hookapi.ErrRelationNotFound }
+// Is makes every notFoundError a hookapi.ErrRelationNotFound.
+func (e notFoundError) Is(target error) bool { return target == hookapi.ErrRelationNotFound }
 
 const (
-	errNoRelation = notFound("relation not found")
-	errNoID       = notFound("invalid relation id")
+	errNoRelation = notFoundError("relation not found")
+	errNoID       = notFoundError("invalid relation id")
 )
 
-// resolve finds the relation that a VALUE stands for, seen from side, a unit or
+// resolveReference finds the relation that a VALUE stands for, seen from side, a unit or
 // a service ("": the local unit).
-func resolve(ctx context.Context, h hookapi.Hook, value, side string) (int, error) {
+func resolveReference(ctx context.Context, h hookapi.Hook, value, side string) (int, error) {
 	ref, ok := parseReference(value)
 	if !ok {
 		return 0, errNoID
 	}
 	if ref.hasNumber {
-		return byNumber(ctx, h, ref, side)
+		return resolveNumber(ctx, h, ref, side)
 	}
-	return byName(ctx, h, ref.name, side)
+	return resolveName(ctx, h, ref.name, side)
 }
 
-// byNumber checks that the relation exists and is in reach: the local unit's
+// resolveNumber checks that the relation exists and is in reach: the local unit's
 // own are, and those that side is in.
-func byNumber(ctx context.Context, h hookapi.Hook, ref reference, side string) (int, error) {
-	relation, err := numbered(ctx, h, ref)
+func resolveNumber(ctx context.Context, h hookapi.Hook, ref reference, side string) (int, error) {
+	relation, err := describeRelation(ctx, h, ref)
 	if err != nil {
 		return 0, err
 	}
@@ -129,8 +129,8 @@ func byNumber(ctx context.Context, h hookapi.Hook, ref reference, side string) (
 	return ref.id, nil
 }
 
-// numbered describes the relation of a number.
-func numbered(ctx context.Context, h hookapi.Hook, ref reference) (hookapi.Relation, error) {
+// describeRelation describes the relation of a number.
+func describeRelation(ctx context.Context, h hookapi.Hook, ref reference) (hookapi.Relation, error) {
 	if ref.id < 0 {
 		return hookapi.Relation{}, errNoRelation
 	}
@@ -141,14 +141,14 @@ func inReach(facts hookapi.Facts, r hookapi.Relation, side string) bool {
 	if r.ID == facts.Relation || facts.Unit == "" && side == "" {
 		return true
 	}
-	_, own := endOf(r, facts.Service)
-	_, others := endOf(r, serviceOf(side))
+	_, own := findEnd(r, facts.Service)
+	_, others := findEnd(r, serviceOf(side))
 	return own && facts.Unit != "" || others
 }
 
-// byName looks a name up among side's own relations, then among the local
+// resolveName looks a name up among side's own relations, then among the local
 // unit's that side shares: mysql calls "server" what wordpress calls "db".
-func byName(ctx context.Context, h hookapi.Hook, name, side string) (int, error) {
+func resolveName(ctx context.Context, h hookapi.Hook, name, side string) (int, error) {
 	facts := h.Facts()
 	if side == "" {
 		side = facts.Unit
@@ -156,38 +156,38 @@ func byName(ctx context.Context, h hookapi.Hook, name, side string) (int, error)
 	if side == "" {
 		return 0, usagef("no unit specified: relation %q is a name, and names are a unit's", name)
 	}
-	found, unknown := named(ctx, h, name, side, side)
+	found, unknown := relationsNamed(ctx, h, name, side, side)
 	if unknown != nil && !errors.Is(unknown, hookapi.ErrUnknownUnit) {
 		return 0, unknown
 	}
 	if len(found) == 0 && facts.Unit != "" {
 		var err error
-		if found, err = named(ctx, h, name, facts.Unit, side); err != nil {
+		if found, err = relationsNamed(ctx, h, name, facts.Unit, side); err != nil {
 			return 0, err
 		}
 	}
-	return only(facts.Dialect, name, found, unknown)
+	return requireOne(facts.Dialect, name, found, unknown)
 }
 
-// named lists the relations that owner calls by a name and that side is in.
-func named(ctx context.Context, h hookapi.Hook, name, owner, side string) ([]int, error) {
-	relations, err := relationsOf(ctx, h, owner)
+// relationsNamed lists the relations that owner calls by a name and that side is in.
+func relationsNamed(ctx context.Context, h hookapi.Hook, name, owner, side string) ([]int, error) {
+	relations, err := listRelations(ctx, h, owner)
 	if err != nil {
 		return nil, err
 	}
 	var found []int
 	for _, r := range relations {
-		end, _ := endOf(r, serviceOf(owner))
-		if _, shared := endOf(r, serviceOf(side)); shared && end.Name == name {
+		end, _ := findEnd(r, serviceOf(owner))
+		if _, shared := findEnd(r, serviceOf(side)); shared && end.Name == name {
 			found = append(found, r.ID)
 		}
 	}
 	return found, nil
 }
 
-// only is the one relation found; unknown is the error of the unit whose names
+// requireOne is the one relation found; unknown is the error of the unit whose names
 // were looked up first, worth telling if nothing was found.
-func only(dialect hookapi.Dialect, name string, found []int, unknown error) (int, error) {
+func requireOne(dialect hookapi.Dialect, name string, found []int, unknown error) (int, error) {
 	switch len(found) {
 	case 0:
 		if unknown != nil {
@@ -197,7 +197,7 @@ func only(dialect hookapi.Dialect, name string, found []int, unknown error) (int
 	case 1:
 		return found[0], nil
 	}
-	prefix := seedPrefix
+	prefix := classicPrefix
 	if dialect == hookapi.Modern {
 		prefix = name + ":"
 	}
@@ -208,9 +208,9 @@ func only(dialect hookapi.Dialect, name string, found []int, unknown error) (int
 	return 0, usagef("relation %q is ambiguous: it may be %s", name, strings.Join(ids, ", "))
 }
 
-// relationsOf describes the relations of a unit or service, by ascending id. A
+// listRelations describes the relations of a unit or service, by ascending id. A
 // relation that breaks is still one of them in its own last hook.
-func relationsOf(ctx context.Context, h hookapi.Hook, owner string) ([]hookapi.Relation, error) {
+func listRelations(ctx context.Context, h hookapi.Hook, owner string) ([]hookapi.Relation, error) {
 	ids, err := h.RelationIDs(ctx, owner)
 	if err != nil {
 		return nil, err
@@ -232,8 +232,8 @@ func relationsOf(ctx context.Context, h hookapi.Hook, owner string) ([]hookapi.R
 	return relations, nil
 }
 
-// endOf is the end of a service in a relation.
-func endOf(r hookapi.Relation, service string) (hookapi.End, bool) {
+// findEnd is the end of a service in a relation.
+func findEnd(r hookapi.Relation, service string) (hookapi.End, bool) {
 	i := slices.IndexFunc(r.Ends, func(e hookapi.End) bool { return e.Service == service })
 	if i < 0 {
 		return hookapi.End{}, false
@@ -245,12 +245,12 @@ func hasName(r hookapi.Relation, name string) bool {
 	return slices.ContainsFunc(r.Ends, func(e hookapi.End) bool { return e.Name == name })
 }
 
-// idFor writes a relation's id as a dialect does, seen from a service.
-func idFor(dialect hookapi.Dialect, r hookapi.Relation, service string) string {
+// formatRelationID writes a relation's id as a dialect does, seen from a service.
+func formatRelationID(dialect hookapi.Dialect, r hookapi.Relation, service string) string {
 	if dialect != hookapi.Modern {
-		return seedPrefix + strconv.Itoa(r.ID)
+		return classicPrefix + strconv.Itoa(r.ID)
 	}
-	end, ok := endOf(r, service)
+	end, ok := findEnd(r, service)
 	if !ok {
 		end = r.Ends[0] // seen from nobody: juju do without a unit
 	}

@@ -6,16 +6,16 @@ import (
 	"bijou/hookenv/hookapi"
 )
 
-// view is how one unit, or all units of a service, see relations: what
+// relationView is how one unit, or all units of a service, see relations: what
 // relation-list prints. The zero viewer sees both ends.
-type view struct {
+type relationView struct {
 	viewer string       // a unit or a service
 	role   hookapi.Role // empty: the opposite end
 }
 
-// ends are those that the view picks of a relation: of its role, or the
+// selectEnds are those that the view picks of a relation: of its role, or the
 // opposite one. The opposite of a peer is its peers.
-func (v view) ends(r hookapi.Relation) []hookapi.End {
+func (v relationView) selectEnds(r hookapi.Relation) []hookapi.End {
 	var picked []hookapi.End
 	for _, end := range r.Ends {
 		opposite := end.Service != serviceOf(v.viewer) || end.Role == hookapi.Peers
@@ -26,12 +26,12 @@ func (v view) ends(r hookapi.Relation) []hookapi.End {
 	return picked
 }
 
-// units lists the units of the ends, without the viewer itself. A service sees
+// listUnits lists the units of the ends, without the viewer itself. A service sees
 // what any of its units sees: one of its own only if there is another.
-func (v view) units(relations []hookapi.Relation) []string {
+func (v relationView) listUnits(relations []hookapi.Relation) []string {
 	units := []string{}
 	for _, r := range relations {
-		for _, end := range v.ends(r) {
+		for _, end := range v.selectEnds(r) {
 			for _, unit := range end.Units {
 				alone := end.Service == v.viewer && len(end.Units) == 1
 				if unit != v.viewer && !alone {
@@ -43,10 +43,10 @@ func (v view) units(relations []hookapi.Relation) []string {
 	return sortUnits(units)
 }
 
-func (v view) services(relations []hookapi.Relation) []string {
+func (v relationView) listServices(relations []hookapi.Relation) []string {
 	services := []string{}
 	for _, r := range relations {
-		for _, end := range v.ends(r) {
+		for _, end := range v.selectEnds(r) {
 			services = append(services, end.Service)
 		}
 	}
@@ -54,10 +54,10 @@ func (v view) services(relations []hookapi.Relation) []string {
 	return slices.Compact(services)
 }
 
-// relationNames are the viewer's own names of the relations.
-func (v view) relationNames(relations []hookapi.Relation) []string {
+// listRelationNames are the viewer's own names of the relations.
+func (v relationView) listRelationNames(relations []hookapi.Relation) []string {
 	names := []string{}
-	for _, r := range v.ownRole(relations) {
+	for _, r := range v.filterByRole(relations) {
 		for _, end := range r.Ends {
 			if end.Service == serviceOf(v.viewer) || v.viewer == "" {
 				names = append(names, end.Name)
@@ -68,11 +68,11 @@ func (v view) relationNames(relations []hookapi.Relation) []string {
 	return slices.Compact(names)
 }
 
-// ownRole keeps the relations in which the viewer's own end has the role.
-func (v view) ownRole(relations []hookapi.Relation) []hookapi.Relation {
+// filterByRole keeps the relations in which the viewer's own end has the role.
+func (v relationView) filterByRole(relations []hookapi.Relation) []hookapi.Relation {
 	var kept []hookapi.Relation
 	for _, r := range relations {
-		end, own := endOf(r, serviceOf(v.viewer))
+		end, own := findEnd(r, serviceOf(v.viewer))
 		if v.role == "" || own && end.Role == v.role {
 			kept = append(kept, r)
 		}
@@ -80,8 +80,8 @@ func (v view) ownRole(relations []hookapi.Relation) []hookapi.Relation {
 	return kept
 }
 
-// adjacency is who is related to whom, as the seeds print it.
-func adjacency(relations []hookapi.Relation) map[string]any {
+// buildAdjacency is who is related to whom, as the seeds print it.
+func buildAdjacency(relations []hookapi.Relation) map[string]any {
 	all := map[string]any{}
 	for _, r := range relations {
 		services := map[string]any{}
@@ -92,7 +92,7 @@ func adjacency(relations []hookapi.Relation) map[string]any {
 				"units":         sortUnits(append([]string{}, end.Units...)),
 			}
 		}
-		all[idFor(hookapi.Classic, r, "")] = map[string]any{"interface": r.Interface, "services": services}
+		all[formatRelationID(hookapi.Classic, r, "")] = map[string]any{"interface": r.Interface, "services": services}
 	}
 	return all
 }

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// seedPrefix begins a relation id as the seeds write it: "relation-42".
-const seedPrefix = "relation-"
+// classicPrefix begins a relation id as the seeds write it: "relation-42".
+const classicPrefix = "relation-"
 
 // reference is a parsed VALUE of -r or --relation-id: a relation's name, its
 // number, or both.
@@ -20,7 +20,7 @@ type reference struct {
 // behind the last colon. ok is false for what can be none of them. A number
 // that no relation can have is one: id is -1 then.
 func parseReference(value string) (ref reference, ok bool) {
-	if number, found := strings.CutPrefix(value, seedPrefix); found && isInteger(number) {
+	if number, found := strings.CutPrefix(value, classicPrefix); found && isInteger(number) {
 		return reference{id: relationNumber(number), hasNumber: true}, true
 	}
 	name, number := "", value

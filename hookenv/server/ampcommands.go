@@ -22,35 +22,35 @@ const (
 	keyRelation = "relation_id" // optional
 )
 
-// seed runs one of the seed's commands.
-func seed(r *registration, command string, box amp.Box) ([]pair, *refusal) {
+// runCommand runs one of the seed's commands.
+func runCommand(r *registration, command string, box amp.Box) ([]pair, *refusal) {
 	target := hookenv.Target{Relation: box.Value(keyRelation), Unit: box.Value(keyUnit)}
 	switch command {
 	case commandGet:
-		value, err := hookenv.Get(r.ctx, r.hook, target, box.Value(keySetting))
-		return []pair{{client.KeyValue, value}}, refused(r, err)
+		value, err := hookenv.GetSetting(r.ctx, r.hook, target, box.Value(keySetting))
+		return []pair{{client.KeyValue, value}}, toRefusal(r, err)
 	case commandSet:
-		err := hookenv.Set(r.ctx, r.hook, target, box.Value(keyBlob))
-		return []pair{{"ok", "True"}}, refused(r, err)
+		err := hookenv.SetSettings(r.ctx, r.hook, target, box.Value(keyBlob))
+		return []pair{{"ok", "True"}}, toRefusal(r, err)
 	case commandList:
-		ids, err := hookenv.Relations(r.ctx, r.hook)
+		ids, err := hookenv.ListRelationIDs(r.ctx, r.hook)
 		members := strings.Join(r.hook.Facts().Members, " ")
-		return []pair{{"relations", strings.Join(ids, " ")}, {"members", members}}, refused(r, err)
+		return []pair{{"relations", strings.Join(ids, " ")}, {"members", members}}, toRefusal(r, err)
 	}
 	return nil, &refusal{codeReserved, command + " is reserved"}
 }
 
-// refused makes an AMP error of an error; nil stays nil.
-func refused(r *registration, err error) *refusal {
+// toRefusal makes an AMP error of an error; nil stays nil.
+func toRefusal(r *registration, err error) *refusal {
 	switch {
 	case err == nil:
 		return nil
-	case r.gone(err):
-		ended := gone()
+	case r.isGone(err):
+		ended := goneRefusal()
 		return &ended
 	case errors.Is(err, hookenv.ErrNoKey):
 		return &refusal{codeKeyError, err.Error()}
-	case hookenv.Refused(err):
+	case hookenv.IsCallerError(err):
 		return &refusal{codeBadRequest, err.Error()}
 	}
 	return &refusal{codeTrouble, err.Error()}

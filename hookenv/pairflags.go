@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// pairs are the arguments of tools that take KEY=VALUE and nothing else, and
+// pairFlags are the arguments of tools that take KEY=VALUE and nothing else, and
 // their --file.
-type pairs struct{ file string }
+type pairFlags struct{ file string }
 
-func (p *pairs) declare(f *flagSet) {
-	f.string(&p.file, "read keys and values from a YAML or JSON file; - is stdin", "FILE", "file")
+func (p *pairFlags) addFlag(f *flagSet) {
+	f.addString(&p.file, "read keys and values from a YAML or JSON file; - is stdin", "FILE", "file")
 }
 
-// changes merges what the file says with the arguments, which win. No value is
+// readChanges merges what the file says with the arguments, which win. No value is
 // nil: null in a file is the empty text.
-func (p *pairs) changes(ctx context.Context, inv *invocation) (map[string]*string, error) {
+func (p *pairFlags) readChanges(ctx context.Context, inv *invocation) (map[string]*string, error) {
 	given, err := parsePairs(inv.args)
 	if err != nil || p.file == "" {
 		return given, err
@@ -58,8 +58,8 @@ func parsePairs(args []string) (map[string]*string, error) {
 	return changes, nil
 }
 
-// key is the first argument as the key to print; empty, for - too, means all.
-func (inv *invocation) key() string {
+// keyArgument is the first argument as the key to print; empty, for - too, means all.
+func (inv *invocation) keyArgument() string {
 	if len(inv.args) == 0 || inv.args[0] == "-" {
 		return ""
 	}

@@ -16,9 +16,9 @@ type portChanger struct {
 	endpoints, format string
 }
 
-func (p *portChanger) declare(f *flagSet) runner {
-	f.string(&p.endpoints, "only for these endpoints, separated by commas", "NAMES", "endpoints")
-	f.string(&p.format, "accepted and ignored", "FORMAT", "format")
+func (p *portChanger) addFlags(f *flagSet) runner {
+	f.addString(&p.endpoints, "only for these endpoints, separated by commas", "NAMES", "endpoints")
+	f.addString(&p.format, "accepted and ignored", "FORMAT", "format")
 	return p.run
 }
 
@@ -30,45 +30,45 @@ func (p *portChanger) run(ctx context.Context, inv *invocation) error {
 	if err != nil {
 		return usageError(err.Error())
 	}
-	unit, err := portUnit(inv)
+	unit, err := unitArgument(inv)
 	if err != nil {
 		return err
 	}
 	deprecateFormat(inv, p.format)
-	ports, err := p.ports(ctx, inv, port, unit)
+	ports, err := p.expandPorts(ctx, inv, port, unit)
 	if err != nil {
 		return err
 	}
 	for _, port := range ports {
 		if err := inv.hook.SetPort(ctx, unit, port, p.open); err != nil {
-			return worded(err, unit)
+			return rewordUnknown(err, unit)
 		}
 	}
 	return nil
 }
 
-// portUnit is the UNIT_NAME, or empty for the local unit. Hooks change their
+// unitArgument is the UNIT_NAME, or empty for the local unit. Hooks change their
 // own unit's ports; juju do without --unit must name one.
-func portUnit(inv *invocation) (string, error) {
+func unitArgument(inv *invocation) (string, error) {
 	if len(inv.args) < 2 || !isUnit(inv.args[1]) {
-		if err := inv.noMore(1); err != nil {
+		if err := inv.limitArgs(1); err != nil {
 			return "", err
 		}
-		return "", inv.named()
+		return "", inv.requireUnitName()
 	}
 	unit := inv.args[1]
 	if inv.facts.Unit != "" && !inv.facts.Operator && unit != inv.facts.Unit {
 		return "", usagef("cannot change ports of %s: a unit changes its own", unit)
 	}
-	return unit, inv.noMore(2)
+	return unit, inv.limitArgs(2)
 }
 
-// ports spreads a range over the endpoints named. Closing without any means
+// expandPorts spreads a range over the endpoints named. Closing without any means
 // every endpoint that it was opened for.
-func (p *portChanger) ports(ctx context.Context, inv *invocation, port hookapi.Port, unit string) ([]hookapi.Port, error) {
+func (p *portChanger) expandPorts(ctx context.Context, inv *invocation, port hookapi.Port, unit string) ([]hookapi.Port, error) {
 	ports := []hookapi.Port{port}
 	if p.endpoints != "" {
-		return p.bound(ctx, inv, port, unit)
+		return p.expandEndpoints(ctx, inv, port, unit)
 	}
 	if p.open || unit != inv.facts.Unit && unit != "" {
 		return ports, nil
@@ -85,9 +85,9 @@ func (p *portChanger) ports(ctx context.Context, inv *invocation, port hookapi.P
 	return ports, err
 }
 
-// bound is a range for each of the endpoints named, which must be the charm's; of
+// expandEndpoints is a range for each of the endpoints named, which must be the charm's; of
 // another unit's charm nobody here knows.
-func (p *portChanger) bound(ctx context.Context, inv *invocation, port hookapi.Port, unit string) (ports []hookapi.Port, err error) {
+func (p *portChanger) expandEndpoints(ctx context.Context, inv *invocation, port hookapi.Port, unit string) (ports []hookapi.Port, err error) {
 	var known []string
 	mine := inv.facts.Unit != "" && (unit == "" || unit == inv.facts.Unit)
 	if mine {

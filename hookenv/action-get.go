@@ -37,7 +37,7 @@ func (g *actionGetter) run(ctx context.Context, inv *invocation) error {
 	return g.print(inv, stringList(value))
 }
 
-// followKeys follows keys into dictionaries; nil where there is nothing.
+// followKeys returns nil where there is nothing.
 func followKeys(value any, keys []string) any {
 	for _, key := range keys {
 		dictionary, _ := value.(map[string]any)
@@ -46,7 +46,7 @@ func followKeys(value any, keys []string) any {
 	return value
 }
 
-// stringList makes a list of nothing but texts one that is printed one item a line.
+// stringList makes a list of nothing but texts a []string, which is printed one item a line.
 func stringList(value any) any {
 	list, ok := value.([]any)
 	if !ok {

@@ -19,10 +19,10 @@ func actionSet() Tool {
 	}
 }
 
-// resultKey is what a part of a key may be.
+// resultKey matches one part of a key.
 var resultKey = regexp.MustCompile(`^[a-z0-9](([a-z0-9-.]+)?[a-z0-9])?$`)
 
-// reservedResults are what the agent itself says of an action.
+// The agent itself sets these results of an action.
 func reservedResults() []string {
 	return []string{"stdout", "stdout-encoding", "stderr", "stderr-encoding", "return-code"}
 }
@@ -35,7 +35,7 @@ func setResults(ctx context.Context, inv *invocation) error {
 	return inv.hook.SetResults(ctx, results)
 }
 
-// parseResults takes KEY=VALUE words; a later one wins over what it contradicts.
+// A later KEY=VALUE wins over what it contradicts.
 func parseResults(words []string) (map[string]any, error) {
 	results := map[string]any{}
 	for _, word := range words {
@@ -58,7 +58,7 @@ func parseResults(words []string) (map[string]any, error) {
 	return results, nil
 }
 
-// putNested puts a value where the keys lead; a value that is in the way gives way.
+// A value that is in the way of a dictionary gives way.
 func putNested(into map[string]any, keys []string, value string) {
 	for _, key := range keys[:len(keys)-1] {
 		inner, ok := into[key].(map[string]any)

@@ -11,17 +11,17 @@ import (
 	"bijou/hookenv/hookapi"
 )
 
-// Target is the settings node that an AMP command of the seed means: a unit's
-// in a relation.
+// Target names the settings node that an AMP command of Python Juju means: a unit's in a relation.
 type Target struct {
 	Relation string // any VALUE of -r; empty: the implied relation
 	Unit     string
 }
 
-// ErrNoKey is the seed's KeyError: the node has no such setting.
+// ErrNoKey is Python Juju's KeyError: the node has no such setting.
 var ErrNoKey = errors.New("no such setting")
 
-// GetSetting is the seed's AMP command get. ErrNoKey, or what is wrong with the target.
+// GetSetting answers Python Juju's AMP command get. Its error is ErrNoKey, or says what is wrong
+// with the target.
 func GetSetting(ctx context.Context, h hookapi.Hook, target Target, key string) (string, error) {
 	node, err := target.resolveNode(ctx, h)
 	if err != nil {
@@ -38,8 +38,8 @@ func GetSetting(ctx context.Context, h hookapi.Hook, target Target, key string) 
 	return value, nil
 }
 
-// SetSettings is the seed's AMP command set: it merges a JSON dictionary into the
-// node, null to delete.
+// SetSettings answers Python Juju's AMP command set: it merges a JSON dictionary into the node,
+// null to delete.
 func SetSettings(ctx context.Context, h hookapi.Hook, target Target, blob string) error {
 	node, err := target.resolveNode(ctx, h)
 	if err != nil {
@@ -58,7 +58,7 @@ func SetSettings(ctx context.Context, h hookapi.Hook, target Target, blob string
 	return writeNode(ctx, h, node, changes)
 }
 
-// ListRelationIDs are the ids of the local unit's relations, as its dialect writes them.
+// ListRelationIDs returns the ids of the local unit's relations, as its dialect writes them.
 func ListRelationIDs(ctx context.Context, h hookapi.Hook) ([]string, error) {
 	f := h.Facts()
 	if f.Unit == "" {
@@ -88,8 +88,8 @@ func (t Target) resolveNode(ctx context.Context, h hookapi.Hook) (hookapi.Node, 
 	return hookapi.Node{Relation: id, Unit: t.Unit}, err
 }
 
-// parseBlob reads one JSON dictionary of texts, numbers, booleans and nulls;
-// numbers stay as they are written.
+// parseBlob reads one JSON dictionary of texts, numbers, booleans and nulls; numbers stay as they
+// are written.
 func parseBlob(blob string) (map[string]*string, error) {
 	if err := checkText(blob); err != nil {
 		return nil, err

@@ -11,14 +11,13 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// maxSettingSize is the size that one value may have, in bytes.
+// maxSettingSize limits one value, in bytes.
 const maxSettingSize = 16 << 20
 
-// errNotText says what to do with bytes that are no setting.
 var errNotText = errors.New("settings hold UTF-8 text without NUL bytes; encode it first (base64, for instance)")
 
-// parseDictionary reads the first document of a YAML or JSON file as changes of
-// settings: text as it is written, null to delete. An empty file is none.
+// parseDictionary reads the first document of a YAML or JSON file as changes of settings: text as
+// it is written, null to delete. An empty file has none.
 func parseDictionary(data []byte) (map[string]*string, error) {
 	if err := checkText(string(data)); err != nil {
 		return nil, err
@@ -64,7 +63,6 @@ func parseMapping(node *yaml.Node) (map[string]*string, error) {
 	return changes, nil
 }
 
-// scalarText is a value as it is written, or what !!binary stands for.
 func scalarText(node *yaml.Node) (text string, err error) {
 	if node.Tag != "!!binary" {
 		return node.Value, nil
@@ -80,7 +78,7 @@ func resolveAlias(node *yaml.Node) *yaml.Node {
 	return node
 }
 
-// addChange notes one key's new value; an empty one deletes it, as KEY= does.
+// An empty value deletes its key, as KEY= does.
 func addChange(changes map[string]*string, key, value string, remove bool) error {
 	if err := checkText(key, value); err != nil {
 		return fmt.Errorf("cannot set %q: %w", key, err)

@@ -10,9 +10,8 @@ import (
 	"unicode/utf16"
 )
 
-// parseJSONObject reads a file that is one JSON object as such: nearly all JSON is
-// YAML too, but its escapes and line separators mean other things there. ok is
-// false for anything else.
+// parseJSONObject reads a file that is one JSON object as such: nearly all JSON is YAML too, but
+// its escapes and line separators mean other things there. ok is false for anything else.
 func parseJSONObject(data []byte) (changes map[string]*string, ok bool, err error) {
 	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) || !json.Valid(data) {
 		return nil, false, nil
@@ -28,8 +27,8 @@ func parseJSONObject(data []byte) (changes map[string]*string, ok bool, err erro
 	return changes, true, err
 }
 
-// jsonError is what is wrong with a file that is meant as JSON and cannot be read, neither as
-// YAML with that error; nil for all others.
+// jsonError says what is wrong with a file that was meant as JSON, given the error of reading it as
+// YAML; nil if it was not meant so.
 func jsonError(data []byte, asYAML error) error {
 	text := bytes.TrimSpace(data)
 	if json.Valid(text) && text[0] == '[' {
@@ -42,8 +41,8 @@ func jsonError(data []byte, asYAML error) error {
 	return fmt.Errorf("json: %w", json.Unmarshal(data, new(any)))
 }
 
-// convertValues takes values as changes of settings: text as what it stands for, null to
-// delete, all else as the JSON that it is.
+// convertValues makes changes of settings: text as what it stands for, null to delete, all else as
+// the JSON that it is.
 func convertValues(values map[string]json.RawMessage) (map[string]*string, error) {
 	changes := map[string]*string{}
 	for key, raw := range values {
@@ -60,9 +59,9 @@ func convertValues(values map[string]json.RawMessage) (map[string]*string, error
 	return changes, nil
 }
 
-// checkSurrogates refuses valid JSON that holds half of a surrogate pair. It is no
-// text: U+FFFD would silently take its place, and it is what programs write for
-// bytes that are not UTF-8 (Python for one).
+// checkSurrogates refuses valid JSON that holds half of a surrogate pair. It is no text: U+FFFD
+// would silently take its place, and programs write it for bytes that are not UTF-8 (Python for
+// one).
 func checkSurrogates(data []byte) error {
 	for i := 0; i < len(data); i++ {
 		if data[i] != '\\' {
@@ -81,7 +80,7 @@ func checkSurrogates(data []byte) error {
 	return nil
 }
 
-// parseCodeUnit is what \uXXXX at the beginning stands for, -1 if there is none.
+// parseCodeUnit returns the code of a leading \uXXXX, -1 if there is none.
 func parseCodeUnit(data []byte) rune {
 	if len(data) < 6 || data[0] != '\\' || data[1] != 'u' {
 		return -1

@@ -8,7 +8,7 @@ import (
 )
 
 // The exit codes of hook tools. charm-helpers takes exitUsage of relation-get
-// for "no value", so what is which binds.
+// for "no value", so no error may change its code.
 const (
 	exitFailure = 1 // it failed while running, or in transport
 	exitUsage   = 2 // wrong usage or arguments
@@ -35,8 +35,8 @@ func errorResult(err error) Result {
 	return Result{Exit: exitCode(err), Stderr: []byte("ERROR " + err.Error() + "\n")}
 }
 
-// unknownNameError is a unit or service that hookapi does not know, worded for
-// people; to callers it is ErrUnknownUnit still.
+// unknownNameError names a unit or service that hookapi does not know; to callers it is
+// ErrUnknownUnit still.
 type unknownNameError string
 
 func (e unknownNameError) Error() string {
@@ -48,7 +48,6 @@ func (e unknownNameError) Error() string {
 
 func (e unknownNameError) Unwrap() error { return hookapi.ErrUnknownUnit }
 
-// rewordUnknown puts a unit's or service's name into hookapi's error about it.
 func rewordUnknown(err error, name string) error {
 	if !errors.Is(err, hookapi.ErrUnknownUnit) {
 		return err
@@ -56,8 +55,8 @@ func rewordUnknown(err error, name string) error {
 	return unknownNameError(name)
 }
 
-// IsCallerError says whether an error of Get or Set lies in what was asked for; else
-// it is the agent's own trouble.
+// IsCallerError reports whether an error of GetSetting or SetSettings lies in what was asked for;
+// otherwise the agent itself has failed.
 func IsCallerError(err error) bool {
 	return errors.As(err, new(usageError)) || errors.Is(err, hookapi.ErrUnknownUnit) ||
 		errors.Is(err, hookapi.ErrRelationNotFound) || errors.Is(err, errBrokenOthers) || errors.Is(err, errBrokenChange)

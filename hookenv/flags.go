@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// flagSet is the options of one tool: "Parsing" in spec/hook-tools.md.
+// flagSet holds the options of one tool; docs/reference/hook-tools.md describes their grammar.
 type flagSet struct {
 	options       []option
 	args          []string // positionals, once parsed
@@ -15,7 +15,6 @@ type flagSet struct {
 	acceptUnknown bool // accept unknown options as arguments
 }
 
-// option is one option under all its names, with the function that takes its value.
 type option struct {
 	names []string // without dashes; one letter means -x, else --xyz
 	arg   string   // what its value is called in help; empty for a boolean
@@ -30,7 +29,6 @@ func newFlagSet() *flagSet {
 	return f
 }
 
-// addString adds an option with a value.
 func (f *flagSet) addString(to *string, help, arg string, names ...string) {
 	f.add(option{names: names, arg: arg, help: help, set: func(_, value string) error {
 		*to = value
@@ -38,7 +36,7 @@ func (f *flagSet) addString(to *string, help, arg string, names ...string) {
 	}})
 }
 
-// addBool adds an option without a value, or with one behind "=".
+// A boolean may have a value behind "=".
 func (f *flagSet) addBool(to *bool, help string, names ...string) {
 	f.add(option{names: names, help: help, set: func(name, value string) error {
 		b, err := strconv.ParseBool(value)
@@ -52,7 +50,6 @@ func (f *flagSet) addBool(to *bool, help string, names ...string) {
 
 func (f *flagSet) add(o option) { f.options = append(f.options, o) }
 
-// findOption returns the option of a name without dashes.
 func (f *flagSet) findOption(name string) (option, bool) {
 	i := slices.IndexFunc(f.options, func(o option) bool { return slices.Contains(o.names, name) })
 	if i < 0 {
@@ -61,8 +58,8 @@ func (f *flagSet) findOption(name string) (option, bool) {
 	return f.options[i], true
 }
 
-// parse takes options from anywhere in argv, the tool's name left out, up to
-// "--", and leaves the rest in f.args.
+// parse takes options from anywhere in argv, the tool's name left out, up to "--", and leaves the
+// rest in f.args.
 func (f *flagSet) parse(argv []string) error {
 	for len(argv) > 0 {
 		arg := argv[0]
@@ -83,8 +80,7 @@ func (f *flagSet) parse(argv []string) error {
 	return nil
 }
 
-// parseOption parses one argument that begins with a dash, and returns what is left
-// of argv behind it and its value.
+// parseOption returns what is left of argv behind the option and its value.
 func (f *flagSet) parseOption(arg string, argv []string) ([]string, error) {
 	if strings.HasPrefix(arg, "--") {
 		return f.parseLong(arg, argv)
@@ -126,7 +122,6 @@ func (f *flagSet) parseShort(arg string, argv []string) ([]string, error) {
 	return argv, nil
 }
 
-// takeValue sets an option from the next argument, or a boolean to true.
 func (f *flagSet) takeValue(o option, name string, argv []string) ([]string, error) {
 	switch {
 	case o.arg == "":
@@ -137,7 +132,6 @@ func (f *flagSet) takeValue(o option, name string, argv []string) ([]string, err
 	return argv[1:], o.set(withDashes(name), argv[0])
 }
 
-// resolveUnknown is what becomes of an option that the tool does not have.
 func (f *flagSet) resolveUnknown(name, arg string) error {
 	switch {
 	case name == "help" || name == "h":
@@ -151,7 +145,7 @@ func (f *flagSet) resolveUnknown(name, arg string) error {
 	return usagef("option provided but not defined: %s", withDashes(name))
 }
 
-// withDashes is an option as error messages name it, however it was typed.
+// Error messages name an option in this form, however it was typed.
 func withDashes(name string) string {
 	if len(name) > 1 {
 		return "--" + name
@@ -159,7 +153,6 @@ func withDashes(name string) string {
 	return "-" + name
 }
 
-// firstRune is the first character of a string that has one, as it is written.
 func firstRune(s string) string {
 	for i := range s {
 		if i > 0 {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Help is the text that a tool prints for --help, or "" if there is no such tool.
+// Help returns the text that a tool prints for --help, or "" if there is no such tool.
 func Help(name string) string {
 	tool, ok := findTool(name)
 	if !ok {
@@ -30,7 +30,7 @@ func Help(name string) string {
 	return b.String()
 }
 
-// formatOption is an option as it is typed: "-r, --relation VALUE".
+// formatOption returns an option as it is typed: "-r, --relation VALUE".
 func formatOption(o option) string {
 	var names []string
 	for _, name := range o.names {

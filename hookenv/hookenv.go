@@ -1,4 +1,4 @@
-// Package hookenv is what a hook sees: the hook tools, their grammar and their
+// Package hookenv is the hook tools as a hook sees them: their grammar and their
 // output. A tool runs inside the agent, on behalf of the thin client that the
 // hook called: Run parses its arguments, asks hookapi, and formats the answer.
 //
@@ -28,22 +28,22 @@ type Call struct {
 	Now   func() time.Time
 }
 
-// Files reads what the caller can read.
+// Files reads files as the caller would.
 type Files interface {
 	// Read returns a file's content, or stdin's to its end if the path is "-".
 	// Its error is worded for people and goes to them unchanged.
 	Read(ctx context.Context, path string) ([]byte, error)
 }
 
-// Result is what the caller prints and exits with.
+// Result holds what the caller prints and exits with.
 type Result struct {
 	Exit           int
 	Stdout, Stderr []byte
 	Write          string // a path that Stdout goes to instead; "" for stdout
 }
 
-// Run runs one tool for a hook. It never fails: whatever goes wrong is in the
-// result, worded for the caller.
+// Run runs one tool for a hook. It never fails: whatever goes wrong is in the result, worded for
+// the caller.
 func Run(ctx context.Context, h hookapi.Hook, call Call) Result {
 	if len(call.Argv) == 0 {
 		return errorResult(errors.New("no tool named"))
@@ -56,13 +56,12 @@ func Run(ctx context.Context, h hookapi.Hook, call Call) Result {
 	return inv.makeResult(inv.run(ctx))
 }
 
-// GoneResult is the answer to a call whose hook has ended.
+// GoneResult returns the answer to a call whose hook has ended.
 func GoneResult() Result { return errorResult(hookapi.ErrGone) }
 
-// Outside runs a tool for a caller that has no hook around it, argv[0]
-// included, and returns what to print and exit with: it answers --help, and
-// juju-log, which works everywhere. done is false for every other call; those
-// go through client.Run.
+// Outside runs a tool for a caller that has no hook around it, argv[0] included: it answers --help,
+// and juju-log, which works everywhere. done is false for every other call; those go through
+// client.Run.
 func Outside(argv []string) (r Result, done bool) {
 	tool, ok := findTool(path.Base(argv[0]))
 	if !ok {
@@ -112,7 +111,6 @@ func (inv *invocation) run(ctx context.Context) error {
 	return run(ctx, inv)
 }
 
-// makeResult closes an invocation with its error, if any.
 func (inv *invocation) makeResult(err error) Result {
 	r := Result{Stdout: inv.stdout.Bytes(), Stderr: inv.stderr.Bytes(), Write: inv.write}
 	if err == nil {
@@ -124,8 +122,8 @@ func (inv *invocation) makeResult(err error) Result {
 	return r
 }
 
-// rewordError words the errors that hookapi promises as charms know them, whatever an
-// implementation has wrapped around them.
+// Charms know the errors that hookapi promises in these words, whatever an implementation has
+// wrapped around them.
 func (inv *invocation) rewordError(err error) error {
 	switch {
 	case errors.Is(err, hookapi.ErrGone):
@@ -138,11 +136,10 @@ func (inv *invocation) rewordError(err error) error {
 	return usagef("Relation not found")
 }
 
-// isModern says whether the charm speaks the modern dialect.
 func (inv *invocation) isModern() bool { return inv.facts.Dialect == hookapi.Modern }
 
-// trimName is a name as a script has given it: one that reads names by lines may have left
-// the line's end on it, which the tools of classic charms never minded.
+// Scripts that read names by lines may leave the line's end on one, which the tools of classic
+// charms never minded.
 func (inv *invocation) trimName(given string) string {
 	if inv.isModern() {
 		return given
@@ -150,7 +147,6 @@ func (inv *invocation) trimName(given string) string {
 	return strings.TrimRight(given, " \t\r\n")
 }
 
-// limitArgs refuses positional arguments beyond the first n.
 func (inv *invocation) limitArgs(n int) error {
 	if len(inv.args) > n {
 		return usagef("unrecognized args: %q", inv.args[n:])
@@ -158,8 +154,6 @@ func (inv *invocation) limitArgs(n int) error {
 	return nil
 }
 
-// requireUnitName refuses calls that name no unit where there is no local one either:
-// under juju do without --unit.
 func (inv *invocation) requireUnitName() error {
 	if inv.facts.Unit == "" {
 		return usagef("no unit specified: name it as the last argument, or run juju do with --unit")
@@ -167,8 +161,7 @@ func (inv *invocation) requireUnitName() error {
 	return nil
 }
 
-// requireLocalUnit refuses calls that mean the local unit where there is none: under
-// juju do without --unit.
+// There is no local unit under juju do without --unit.
 func (inv *invocation) requireLocalUnit() error {
 	if inv.facts.Unit == "" {
 		return usagef("no unit specified: run juju do with --unit")
@@ -176,8 +169,7 @@ func (inv *invocation) requireLocalUnit() error {
 	return nil
 }
 
-// checkUnitCall refuses positional arguments beyond the first maxArgs, and calls that mean the
-// local unit where there is none.
+// checkUnitCall is for tools that mean the local unit and take at most maxArgs arguments.
 func (inv *invocation) checkUnitCall(maxArgs int) error {
 	if err := inv.limitArgs(maxArgs); err != nil {
 		return err

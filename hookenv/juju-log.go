@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// jujuLog is juju-log, or its other name.
+// jujuLog makes juju-log and juju-logger, its other name.
 func jujuLog(name string) Tool {
 	return Tool{
 		Name:             name,
@@ -45,7 +45,6 @@ func (l *jujuLogger) run(_ context.Context, inv *invocation) error {
 	return nil
 }
 
-// parseLevel is the level asked for, in the log's own words.
 func (l *jujuLogger) parseLevel() (level string, known bool) {
 	level = strings.ToUpper(l.level)
 	switch {
@@ -62,7 +61,7 @@ func (l *jujuLogger) parseLevel() (level string, known bool) {
 	return "INFO", false
 }
 
-// writeLog writes to the unit's log, or to the caller's stderr without a hook.
+// Without a hook, messages go to the caller's stderr.
 func (inv *invocation) writeLog(level, message string) {
 	if inv.hook == nil {
 		fmt.Fprintf(&inv.stderr, "%s %s\n", level, message)
@@ -71,7 +70,7 @@ func (inv *invocation) writeLog(level, message string) {
 	inv.hook.Log(level, message)
 }
 
-// escapeInvalidUTF8 writes bytes that are not UTF-8 as \xNN: the log is text.
+// Bytes that are not UTF-8 become \xNN: the log is text.
 func escapeInvalidUTF8(message string) string {
 	if utf8.ValidString(message) {
 		return message

@@ -58,7 +58,6 @@ func (g *networkGetter) run(ctx context.Context, inv *invocation) error {
 	return g.print(inv, answer)
 }
 
-// bindingArgument takes the one argument.
 func (g *networkGetter) bindingArgument(inv *invocation) (string, error) {
 	switch {
 	case len(inv.args) == 0:
@@ -72,8 +71,7 @@ func (g *networkGetter) bindingArgument(inv *invocation) (string, error) {
 	return inv.args[0], inv.requireLocalUnit()
 }
 
-// namedRelation is the one named, or none: what is implied makes no difference to an
-// endpoint's addresses.
+// The implied relation is left out: it makes no difference to an endpoint's addresses.
 func (g *networkGetter) namedRelation(ctx context.Context, inv *invocation) (int, error) {
 	if g.option == "" {
 		return hookapi.NoRelation, nil
@@ -84,7 +82,6 @@ func (g *networkGetter) namedRelation(ctx context.Context, inv *invocation) (int
 	return g.resolveRelation(ctx, inv, "")
 }
 
-// selectValues is what was asked for: everything, one value, or several by their names.
 func (g *networkGetter) selectValues(inv *invocation, binding string, n hookapi.Network) (any, error) {
 	asked := map[string]any{}
 	if g.egress {
@@ -114,7 +111,6 @@ func (g *networkGetter) selectValues(inv *invocation, binding string, n hookapi.
 	panic("internal error: nothing was asked for")
 }
 
-// bindAddress is the address to listen on; empty if there is none.
 func bindAddress(n hookapi.Network) string {
 	if len(n.Interfaces) == 0 || len(n.Interfaces[0].Addresses) == 0 {
 		return ""

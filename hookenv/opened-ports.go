@@ -59,7 +59,7 @@ func (l *portLister) formatPorts(ports []hookapi.Port) []string {
 	return lines
 }
 
-// joinEndpoints sorts names; "*", all endpoints, holds any other.
+// "*" stands for all endpoints.
 func joinEndpoints(names []string) string {
 	if slices.Contains(names, "*") {
 		return "*"

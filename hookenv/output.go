@@ -14,7 +14,7 @@ const (
 	formatShell = "shell"
 )
 
-// output is the pair of options that every printing tool has.
+// output is the option of the output format, which every printing tool has.
 type output struct {
 	format string // "" if the caller did not say
 }
@@ -23,7 +23,6 @@ func (o *output) addFlag(f *flagSet) {
 	o.addFlagWith(f, formatSmart, formatJSON, formatYAML, formatShell)
 }
 
-// addFlagWith declares them for a tool that knows only some of the formats.
 func (o *output) addFlagWith(f *flagSet, formats ...string) {
 	last := len(formats) - 1
 	help := strings.Join(formats[:last], ", ") + " or " + formats[last]
@@ -36,8 +35,7 @@ func (o *output) addFlagWith(f *flagSet, formats ...string) {
 	}})
 }
 
-// print gives the caller a value: nil, a string, a list of strings, a boolean,
-// a number, or a dictionary.
+// print takes nil, a string, a list of strings, a boolean, a number, or a dictionary.
 func (o *output) print(inv *invocation, value any) error {
 	text, err := renderValue(o.formatFor(inv, value), value)
 	if err != nil {
@@ -47,8 +45,7 @@ func (o *output) print(inv *invocation, value any) error {
 	return nil
 }
 
-// formatFor is the asked format, or smart; the classic dialect prints several
-// values as JSON unless asked otherwise.
+// The classic dialect prints several values as JSON unless asked otherwise.
 func (o *output) formatFor(inv *invocation, value any) string {
 	if o.format != "" {
 		return o.format
@@ -79,8 +76,8 @@ func renderValue(format string, value any) ([]byte, error) {
 	return renderSmart(value)
 }
 
-// renderSmart prints what a script wants to read: nothing for nothing, strings
-// as they are, a list one item a line.
+// renderSmart prints what a script wants to read: nothing for nothing, strings as they are, a list
+// one item a line.
 func renderSmart(value any) ([]byte, error) {
 	text := ""
 	switch v := value.(type) {
@@ -100,8 +97,8 @@ func renderSmart(value any) ([]byte, error) {
 	return []byte(text + "\n"), nil
 }
 
-// renderJSON prints one line. "<", ">" and "&" come as \u003c and the like, as
-// charms know it from Juju.
+// renderJSON prints one line. "<", ">" and "&" come as \u003c and the like, as charms know it from
+// Juju.
 func renderJSON(value any) ([]byte, error) {
 	text, err := json.Marshal(value)
 	return append(text, '\n'), err

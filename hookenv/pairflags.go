@@ -7,16 +7,14 @@ import (
 	"strings"
 )
 
-// pairFlags are the arguments of tools that take KEY=VALUE and nothing else, and
-// their --file.
+// pairFlags are the arguments of tools that take KEY=VALUE and nothing else, and their --file.
 type pairFlags struct{ file string }
 
 func (p *pairFlags) addFlag(f *flagSet) {
 	f.addString(&p.file, "read keys and values from a YAML or JSON file; - is stdin", "FILE", "file")
 }
 
-// readChanges merges what the file says with the arguments, which win. No value is
-// nil: null in a file is the empty text.
+// Arguments win over the file. No value is nil: null in a file is the empty text.
 func (p *pairFlags) readChanges(ctx context.Context, inv *invocation) (map[string]*string, error) {
 	given, err := parsePairs(inv.args)
 	if err != nil || p.file == "" {
@@ -58,7 +56,7 @@ func parsePairs(args []string) (map[string]*string, error) {
 	return changes, nil
 }
 
-// keyArgument is the first argument as the key to print; empty, for - too, means all.
+// keyArgument returns the first argument; empty, for - too, means all keys.
 func (inv *invocation) keyArgument() string {
 	if len(inv.args) == 0 || inv.args[0] == "-" {
 		return ""

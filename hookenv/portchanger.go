@@ -10,7 +10,7 @@ import (
 	"bijou/hookenv/hookapi"
 )
 
-// portChanger is what open-port and close-port share: all but the direction.
+// portChanger is all of open-port and close-port but the direction.
 type portChanger struct {
 	open              bool
 	endpoints, format string
@@ -47,8 +47,7 @@ func (p *portChanger) run(ctx context.Context, inv *invocation) error {
 	return nil
 }
 
-// unitArgument is the UNIT_NAME, or empty for the local unit. Hooks change their
-// own unit's ports; juju do without --unit must name one.
+// Hooks change their own unit's ports; juju do without --unit must name a unit.
 func unitArgument(inv *invocation) (string, error) {
 	if len(inv.args) < 2 || !isUnit(inv.args[1]) {
 		if err := inv.limitArgs(1); err != nil {
@@ -63,8 +62,7 @@ func unitArgument(inv *invocation) (string, error) {
 	return unit, inv.limitArgs(2)
 }
 
-// expandPorts spreads a range over the endpoints named. Closing without any means
-// every endpoint that it was opened for.
+// Closing without endpoints means every endpoint that the range was opened for.
 func (p *portChanger) expandPorts(ctx context.Context, inv *invocation, port hookapi.Port, unit string) ([]hookapi.Port, error) {
 	ports := []hookapi.Port{port}
 	if p.endpoints != "" {
@@ -85,8 +83,7 @@ func (p *portChanger) expandPorts(ctx context.Context, inv *invocation, port hoo
 	return ports, err
 }
 
-// expandEndpoints is a range for each of the endpoints named, which must be the charm's; of
-// another unit's charm nobody here knows.
+// The endpoints must be the charm's; nothing here knows those of another unit's charm.
 func (p *portChanger) expandEndpoints(ctx context.Context, inv *invocation, port hookapi.Port, unit string) (ports []hookapi.Port, err error) {
 	var known []string
 	mine := inv.facts.Unit != "" && (unit == "" || unit == inv.facts.Unit)

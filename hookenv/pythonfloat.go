@@ -9,11 +9,11 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// pythonFloat is a float as the tools of classic charms print it: as Python does, which
-// keeps the point of a whole number.
+// pythonFloat is printed as Python prints floats, which the tools of classic charms do too: a whole
+// number keeps its point.
 type pythonFloat float64
 
-// String is the float as Python's repr has it.
+// String returns the float as Python's repr has it.
 func (f pythonFloat) String() string {
 	v := float64(f)
 	if size := math.Abs(v); size != 0 && (size < 1e-4 || size >= 1e16) {
@@ -34,8 +34,6 @@ func (f pythonFloat) MarshalYAML() (any, error) {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!float", Value: f.String()}, nil
 }
 
-// convertFloats gives the floats of a configuration, or of one value of it, the form that the
-// dialect knows.
 func (inv *invocation) convertFloats(value any) any {
 	if inv.isModern() {
 		return value

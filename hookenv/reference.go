@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// classicPrefix begins a relation id as the seeds write it: "relation-42".
+// classicPrefix begins a relation id as Python Juju writes it: "relation-42".
 const classicPrefix = "relation-"
 
 // reference is a parsed VALUE of -r or --relation-id: a relation's name, its
@@ -16,9 +16,9 @@ type reference struct {
 	hasNumber bool
 }
 
-// parseReference reads "db", "relation-42", "42" and "db:42"; the number stands
-// behind the last colon. ok is false for what can be none of them. A number
-// that no relation can have is one: id is -1 then.
+// parseReference reads "db", "relation-42", "42" and "db:42"; the number stands behind the last
+// colon. ok is false for what can be none of them. A number that no relation can have is one: id is
+// -1 then.
 func parseReference(value string) (ref reference, ok bool) {
 	if number, found := strings.CutPrefix(value, classicPrefix); found && isInteger(number) {
 		return reference{id: relationNumber(number), hasNumber: true}, true
@@ -36,14 +36,13 @@ func parseReference(value string) (ref reference, ok bool) {
 	return reference{name: value}, value != ""
 }
 
-// RelationID reads a relation's id in any of its forms: "relation-42", "42" and
-// "db:42".
+// RelationID reads a relation's id in any of its forms: "relation-42", "42" and "db:42".
 func RelationID(value string) (id int, ok bool) {
 	ref, ok := parseReference(value)
 	return ref.id, ok && ref.hasNumber && ref.id >= 0
 }
 
-// isInteger says whether a text is a number, a sign allowed.
+// isInteger allows a sign.
 func isInteger(text string) bool {
 	_, err := strconv.Atoi(text)
 	return err == nil

@@ -59,7 +59,6 @@ func (g *relationGetter) run(ctx context.Context, inv *invocation) error {
 	return g.printSettings(inv, settings)
 }
 
-// parseArguments takes the setting and the unit or service named.
 func (g *relationGetter) parseArguments(ctx context.Context, inv *invocation) error {
 	if err := g.checkRelation(ctx, inv); err != nil {
 		return err
@@ -80,7 +79,6 @@ func (g *relationGetter) parseArguments(ctx context.Context, inv *invocation) er
 	return inv.limitArgs(2)
 }
 
-// defaultName is who is meant when nobody is named.
 func (g *relationGetter) defaultName(inv *invocation, id int) (string, error) {
 	f := inv.facts
 	switch {
@@ -98,7 +96,7 @@ func (g *relationGetter) defaultName(inv *invocation, id int) (string, error) {
 	return f.Unit, nil
 }
 
-// printSettings prints one setting or all of them; null, or nothing, for a key that is not there.
+// A key that is not there is printed as null, or nothing.
 func (g *relationGetter) printSettings(inv *invocation, settings map[string]string) error {
 	if g.key == "" {
 		return g.print(inv, settings)
@@ -109,7 +107,6 @@ func (g *relationGetter) printSettings(inv *invocation, settings map[string]stri
 	return g.print(inv, nil)
 }
 
-// settingsNode is the settings node of a unit, or of its service.
 func settingsNode(relation int, name string, app bool) hookapi.Node {
 	if app {
 		return hookapi.Node{Relation: relation, Service: serviceOf(name)}
@@ -122,7 +119,7 @@ var (
 	errBrokenChange = errors.New("cannot change settings in broken relation")
 )
 
-// readNode reads settings within the rights that a broken relation leaves.
+// In a broken relation other units cannot be read.
 func readNode(ctx context.Context, h hookapi.Hook, node hookapi.Node) (map[string]string, error) {
 	f := h.Facts()
 	if f.Broken && node.Relation == f.Relation && node.Unit != "" && node.Unit != f.Unit {

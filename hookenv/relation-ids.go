@@ -38,7 +38,6 @@ func printRelationIDs(ctx context.Context, inv *invocation, o *output) error {
 	return o.print(inv, ids)
 }
 
-// relationName is the name asked for, or that of the implied relation.
 func relationName(ctx context.Context, inv *invocation) (string, error) {
 	if len(inv.args) > 0 {
 		return inv.args[0], nil

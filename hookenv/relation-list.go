@@ -47,7 +47,6 @@ func relationList() Tool {
 	}
 }
 
-// addChoice adds an option whose value is one of a few words.
 func (f *flagSet) addChoice(to *string, help, name string, words ...string) {
 	f.add(option{names: []string{name}, arg: strings.Join(words, "|"), help: help, set: func(name, value string) error {
 		if !slices.Contains(words, value) {
@@ -86,8 +85,7 @@ func (l *relationLister) run(ctx context.Context, inv *invocation) error {
 	return l.print(inv, l.listItems(inv, relations, viewer))
 }
 
-// parseArguments checks the words and returns the UNIT_NAME: a unit, a service, or
-// the local unit, which is empty under juju do without --unit.
+// viewer is a unit, a service, or the local unit, which is empty under juju do without --unit.
 func (l *relationLister) parseArguments(ctx context.Context, inv *invocation) (viewer string, err error) {
 	l.role = strings.TrimPrefix(strings.Replace(l.role, "requires", "consumes", 1), "all")
 	l.scope = strings.TrimPrefix(l.scope, "all")
@@ -105,8 +103,8 @@ func (l *relationLister) parseArguments(ctx context.Context, inv *invocation) (v
 	return l.viewerArgument(ctx, inv)
 }
 
-// viewerArgument is the UNIT_NAME. To modern charms, whose relation-list has none, what
-// names neither a unit nor a service that exists is an argument too many.
+// To modern charms, whose relation-list has no UNIT_NAME, what names neither a unit nor a service
+// that exists is an argument too many.
 func (l *relationLister) viewerArgument(ctx context.Context, inv *invocation) (string, error) {
 	if len(inv.args) == 0 {
 		return inv.facts.Unit, nil
@@ -122,7 +120,6 @@ func (l *relationLister) viewerArgument(ctx context.Context, inv *invocation) (s
 	return name, err
 }
 
-// checkKnown checks that a name is that of a unit or service that exists.
 func checkKnown(ctx context.Context, h hookapi.Hook, name string) error {
 	if !isUnit(name) && !isService(name) {
 		return usagef("invalid unit name %q", name)
@@ -131,19 +128,17 @@ func checkKnown(ctx context.Context, h hookapi.Hook, name string) error {
 	return rewordUnknown(err, name)
 }
 
-// isSingle says whether the call is about one relation, named or implied; else
-// it is about all of UNIT_NAME's.
+// isSingle reports whether the call is about one relation, named or implied; otherwise it is about
+// all of UNIT_NAME's.
 func (l *relationLister) isSingle() bool {
 	return l.option != "" || !l.filtered && (l.kind == typeUnit || l.kind == typeService)
 }
 
-// wantsAdjacency says whether the answer is the full adjacency. Charms of the time of Python
-// Juju parse plain JSON as a list.
+// Charms of the time of Python Juju parse plain JSON as a list.
 func (l *relationLister) wantsAdjacency(inv *invocation) bool {
 	return !inv.isModern() && !l.app && (l.format == formatYAML || l.format == formatJSON && l.selected)
 }
 
-// readRelations are those that the filters look at.
 func (l *relationLister) readRelations(ctx context.Context, inv *invocation, viewer string) ([]hookapi.Relation, error) {
 	if l.option == "" && (!l.isSingle() || l.wantsAdjacency(inv)) {
 		if viewer == "" {
@@ -174,7 +169,6 @@ func (l *relationLister) newView(viewer string) relationView {
 	return relationView{viewer: viewer, role: hookapi.Role(l.role)}
 }
 
-// listItems are the results of --type, each once.
 func (l *relationLister) listItems(inv *invocation, relations []hookapi.Relation, viewer string) []string {
 	v := l.newView(viewer)
 	switch l.kind {

@@ -76,11 +76,10 @@ func (s *relationSetter) run(ctx context.Context, inv *invocation) error {
 	return writeNode(ctx, inv.hook, settingsNode(id, cmp.Or(unit, inv.facts.Unit), s.app), changes)
 }
 
-// errNotLeader refuses a service's own settings to all of its units but the one
-// that leads.
+// errNotLeader refuses a service's own settings to all of its units but the one that leads.
 var errNotLeader = errors.New("cannot write relation settings")
 
-// checkServiceWrite refuses them; an operator may write any.
+// An operator may write any service's settings.
 func checkServiceWrite(ctx context.Context, inv *invocation) error {
 	if inv.facts.Unit == "" || inv.facts.Operator {
 		return nil
@@ -92,7 +91,7 @@ func checkServiceWrite(ctx context.Context, inv *invocation) error {
 	return err
 }
 
-// takeUnit takes the UNIT_NAME off the arguments: a last one that is a unit's name.
+// The UNIT_NAME is the last argument, if that is a unit's name.
 func (s *relationSetter) takeUnit(inv *invocation) (string, error) {
 	last := len(inv.args) - 1
 	if last < 0 || !isUnit(inv.args[last]) {
@@ -103,8 +102,8 @@ func (s *relationSetter) takeUnit(inv *invocation) (string, error) {
 	return unit, checkUnitWrite(inv.facts, unit)
 }
 
-// checkUnitWrite refuses modern charms the settings of other units; the classic
-// dialect has it done and logged. An operator may write any unit's.
+// Modern charms are refused the settings of other units; for classic ones the write is done and
+// logged. An operator may write any unit's.
 func checkUnitWrite(f hookapi.Facts, unit string) error {
 	if f.Dialect == hookapi.Modern && f.Unit != "" && !f.Operator && unit != f.Unit {
 		return usagef("cannot change settings of %s: a unit changes its own", unit)
@@ -112,14 +111,13 @@ func checkUnitWrite(f hookapi.Facts, unit string) error {
 	return nil
 }
 
-// settingArguments are the positionals of relation-set, sorted by what they mean.
 type settingArguments struct {
 	pairs   [][2]string // KEY=VALUE, no KEY twice
 	touched []string    // KEY
 	files   []string    // "-" and @FILE
 }
 
-// classifyArguments skips empty arguments, which scripts make of unset variables.
+// Empty arguments are skipped: scripts make them of unset variables.
 func classifyArguments(inv *invocation) (settingArguments, error) {
 	var a settingArguments
 	for _, arg := range inv.args {
@@ -143,7 +141,7 @@ func classifyArguments(inv *invocation) (settingArguments, error) {
 	return a, nil
 }
 
-// readChanges merges what files say with what arguments say, which win.
+// Arguments win over files.
 func (s *relationSetter) readChanges(ctx context.Context, inv *invocation, given settingArguments) (map[string]*string, error) {
 	files := given.files
 	if s.file != "" {
@@ -173,8 +171,7 @@ func (s *relationSetter) readChanges(ctx context.Context, inv *invocation, given
 	return changes, addArguments(ctx, inv, given, changes)
 }
 
-// isReadUnasked says whether stdin is read although nobody asked: only what has
-// an end, and is no loop's input.
+// Unasked, only that stdin is read which has an end and is no loop's input.
 func isReadUnasked(kind string) bool { return kind == client.StdinFIFO || kind == client.StdinFile }
 
 func addArguments(ctx context.Context, inv *invocation, given settingArguments, changes map[string]*string) error {
@@ -196,8 +193,7 @@ func addArguments(ctx context.Context, inv *invocation, given settingArguments, 
 	return nil
 }
 
-// readPairValue is the value of KEY=VALUE; the classic dialect reads KEY=@FILE, byte
-// for byte.
+// The classic dialect reads KEY=@FILE, byte for byte.
 func readPairValue(ctx context.Context, inv *invocation, value string) (string, error) {
 	if inv.isModern() || len(value) < 2 || value[0] != '@' {
 		return value, nil
@@ -206,9 +202,8 @@ func readPairValue(ctx context.Context, inv *invocation, value string) (string, 
 	return string(data), err
 }
 
-// writeNode changes settings within the rights that a broken relation leaves,
-// and logs a write to another unit with its writer's name; an operator's is
-// logged when it comes true, by who commits it.
+// A write to another unit is logged with its writer's name; an operator's is logged when it is
+// committed.
 func writeNode(ctx context.Context, h hookapi.Hook, node hookapi.Node, changes map[string]*string) error {
 	f := h.Facts()
 	if f.Broken && node.Relation == f.Relation {
@@ -227,8 +222,8 @@ func writeNode(ctx context.Context, h hookapi.Hook, node hookapi.Node, changes m
 	return nil
 }
 
-// deprecateFormat says what Juju says about --format where nothing is printed,
-// its missing newline included: charm libraries compare it.
+// deprecateFormat prints what Juju prints about --format where nothing is printed, its missing
+// newline included: charm libraries compare it.
 func deprecateFormat(inv *invocation, format string) {
 	if format != "" {
 		fmt.Fprintf(&inv.stderr, "--format flag deprecated for command %q", inv.tool.Name)

@@ -11,7 +11,7 @@ import (
 	"bijou/hookenv/hookapi"
 )
 
-// relationFlag is the options by which every relation tool names its relation.
+// relationFlag holds the options by which every relation tool names its relation.
 type relationFlag struct {
 	option string // as it was typed, "-r"; empty if none was
 	value  string
@@ -32,9 +32,8 @@ func (w *relationFlag) addFlags(f *flagSet) {
 	f.add(option{names: []string{"relation-id"}, arg: "VALUE", set: take(2), help: "the same; not both"})
 }
 
-// checkRelation checks that the caller named one relation at most, that there is one to
-// talk about, and that an id is one: the tools say so before they look at their
-// arguments.
+// checkRelation refuses calls that name two relations, none, or a malformed id. The tools call it
+// before they look at their arguments, so that its error comes first.
 func (w *relationFlag) checkRelation(ctx context.Context, inv *invocation) error {
 	switch {
 	case w.kinds == 3:
@@ -47,8 +46,7 @@ func (w *relationFlag) checkRelation(ctx context.Context, inv *invocation) error
 	return nil
 }
 
-// checkExists refuses the id of no relation. A name, and who may use an id, is for
-// resolve to judge.
+// checkExists looks at ids only: resolveRelation judges names, and who may use an id.
 func (w *relationFlag) checkExists(ctx context.Context, inv *invocation) error {
 	ref, ok := parseReference(w.value)
 	switch {
@@ -61,8 +59,7 @@ func (w *relationFlag) checkExists(ctx context.Context, inv *invocation) error {
 	return w.rewordNotFound(inv, err)
 }
 
-// resolveRelation finds the relation as seen from a unit or service, or from the local
-// unit if side is empty.
+// resolveRelation looks from a unit or service, or from the local unit if side is empty.
 func (w *relationFlag) resolveRelation(ctx context.Context, inv *invocation, side string) (int, error) {
 	if w.option == "" {
 		return inv.facts.Relation, nil
@@ -71,7 +68,6 @@ func (w *relationFlag) resolveRelation(ctx context.Context, inv *invocation, sid
 	return id, w.rewordNotFound(inv, rewordUnknown(err, side))
 }
 
-// rewordNotFound words that the option stands for no relation as the dialect does.
 func (w *relationFlag) rewordNotFound(inv *invocation, err error) error {
 	switch {
 	case w.option == "" || !errors.Is(err, hookapi.ErrRelationNotFound):
@@ -84,7 +80,7 @@ func (w *relationFlag) rewordNotFound(inv *invocation, err error) error {
 	return usagef("invalid value %q for option %s: %v", w.value, w.option, why)
 }
 
-// notFoundError is why a VALUE stands for no relation, in the modern dialect's words.
+// notFoundError says in the modern dialect's words why a VALUE stands for no relation.
 type notFoundError string
 
 func (e notFoundError) Error() string { return string(e) }
@@ -97,8 +93,7 @@ const (
 	errNoID       = notFoundError("invalid relation id")
 )
 
-// resolveReference finds the relation that a VALUE stands for, seen from side, a unit or
-// a service ("": the local unit).
+// resolveReference looks from side, a unit or a service ("": the local unit).
 func resolveReference(ctx context.Context, h hookapi.Hook, value, side string) (int, error) {
 	ref, ok := parseReference(value)
 	if !ok {
@@ -110,8 +105,7 @@ func resolveReference(ctx context.Context, h hookapi.Hook, value, side string) (
 	return resolveName(ctx, h, ref.name, side)
 }
 
-// resolveNumber checks that the relation exists and is in reach: the local unit's
-// own are, and those that side is in.
+// Relations in reach are the local unit's own, and those that side is in.
 func resolveNumber(ctx context.Context, h hookapi.Hook, ref reference, side string) (int, error) {
 	relation, err := describeRelation(ctx, h, ref)
 	if err != nil {
@@ -129,7 +123,6 @@ func resolveNumber(ctx context.Context, h hookapi.Hook, ref reference, side stri
 	return ref.id, nil
 }
 
-// describeRelation describes the relation of a number.
 func describeRelation(ctx context.Context, h hookapi.Hook, ref reference) (hookapi.Relation, error) {
 	if ref.id < 0 {
 		return hookapi.Relation{}, errNoRelation
@@ -146,8 +139,8 @@ func inReach(facts hookapi.Facts, r hookapi.Relation, side string) bool {
 	return own && facts.Unit != "" || others
 }
 
-// resolveName looks a name up among side's own relations, then among the local
-// unit's that side shares: mysql calls "server" what wordpress calls "db".
+// resolveName looks a name up among side's own relations, then among the local unit's that side
+// shares: mysql calls "server" what wordpress calls "db".
 func resolveName(ctx context.Context, h hookapi.Hook, name, side string) (int, error) {
 	facts := h.Facts()
 	if side == "" {
@@ -169,7 +162,6 @@ func resolveName(ctx context.Context, h hookapi.Hook, name, side string) (int, e
 	return requireOne(facts.Dialect, name, found, unknown)
 }
 
-// relationsNamed lists the relations that owner calls by a name and that side is in.
 func relationsNamed(ctx context.Context, h hookapi.Hook, name, owner, side string) ([]int, error) {
 	relations, err := listRelations(ctx, h, owner)
 	if err != nil {
@@ -185,8 +177,8 @@ func relationsNamed(ctx context.Context, h hookapi.Hook, name, owner, side strin
 	return found, nil
 }
 
-// requireOne is the one relation found; unknown is the error of the unit whose names
-// were looked up first, worth telling if nothing was found.
+// unknown is the error of the unit whose names were looked up first; it is returned if nothing was
+// found.
 func requireOne(dialect hookapi.Dialect, name string, found []int, unknown error) (int, error) {
 	switch len(found) {
 	case 0:
@@ -208,8 +200,8 @@ func requireOne(dialect hookapi.Dialect, name string, found []int, unknown error
 	return 0, usagef("relation %q is ambiguous: it may be %s", name, strings.Join(ids, ", "))
 }
 
-// listRelations describes the relations of a unit or service, by ascending id. A
-// relation that breaks is still one of them in its own last hook.
+// listRelations returns the relations of a unit or service by ascending id. A relation that breaks
+// is still one of them in its own last hook.
 func listRelations(ctx context.Context, h hookapi.Hook, owner string) ([]hookapi.Relation, error) {
 	ids, err := h.RelationIDs(ctx, owner)
 	if err != nil {
@@ -232,7 +224,6 @@ func listRelations(ctx context.Context, h hookapi.Hook, owner string) ([]hookapi
 	return relations, nil
 }
 
-// findEnd is the end of a service in a relation.
 func findEnd(r hookapi.Relation, service string) (hookapi.End, bool) {
 	i := slices.IndexFunc(r.Ends, func(e hookapi.End) bool { return e.Service == service })
 	if i < 0 {
@@ -245,7 +236,7 @@ func hasName(r hookapi.Relation, name string) bool {
 	return slices.ContainsFunc(r.Ends, func(e hookapi.End) bool { return e.Name == name })
 }
 
-// formatRelationID writes a relation's id as a dialect does, seen from a service.
+// A relation's modern id depends on the service that sees it.
 func formatRelationID(dialect hookapi.Dialect, r hookapi.Relation, service string) string {
 	if dialect != hookapi.Modern {
 		return classicPrefix + strconv.Itoa(r.ID)

@@ -6,15 +6,15 @@ import (
 	"bijou/hookenv/hookapi"
 )
 
-// relationView is how one unit, or all units of a service, see relations: what
-// relation-list prints. The zero viewer sees both ends.
+// relationView is how one unit, or all units of a service, see relations: what relation-list
+// prints. The zero view sees both ends.
 type relationView struct {
 	viewer string       // a unit or a service
 	role   hookapi.Role // empty: the opposite end
 }
 
-// selectEnds are those that the view picks of a relation: of its role, or the
-// opposite one. The opposite of a peer is its peers.
+// selectEnds returns the ends of the view's role, or the opposite ones. The opposite of a peer is
+// its peers.
 func (v relationView) selectEnds(r hookapi.Relation) []hookapi.End {
 	var picked []hookapi.End
 	for _, end := range r.Ends {
@@ -26,8 +26,8 @@ func (v relationView) selectEnds(r hookapi.Relation) []hookapi.End {
 	return picked
 }
 
-// listUnits lists the units of the ends, without the viewer itself. A service sees
-// what any of its units sees: one of its own only if there is another.
+// listUnits leaves the viewer itself out. A service sees what any of its units sees: one of its own
+// only if there is another.
 func (v relationView) listUnits(relations []hookapi.Relation) []string {
 	units := []string{}
 	for _, r := range relations {
@@ -54,7 +54,6 @@ func (v relationView) listServices(relations []hookapi.Relation) []string {
 	return slices.Compact(services)
 }
 
-// listRelationNames are the viewer's own names of the relations.
 func (v relationView) listRelationNames(relations []hookapi.Relation) []string {
 	names := []string{}
 	for _, r := range v.filterByRole(relations) {
@@ -68,7 +67,6 @@ func (v relationView) listRelationNames(relations []hookapi.Relation) []string {
 	return slices.Compact(names)
 }
 
-// filterByRole keeps the relations in which the viewer's own end has the role.
 func (v relationView) filterByRole(relations []hookapi.Relation) []hookapi.Relation {
 	var kept []hookapi.Relation
 	for _, r := range relations {
@@ -80,7 +78,7 @@ func (v relationView) filterByRole(relations []hookapi.Relation) []hookapi.Relat
 	return kept
 }
 
-// buildAdjacency is who is related to whom, as the seeds print it.
+// buildAdjacency returns who is related to whom, as Python Juju prints it.
 func buildAdjacency(relations []hookapi.Relation) map[string]any {
 	all := map[string]any{}
 	for _, r := range relations {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// renderShell prints for eval: a dictionary as KEY='value' lines, sorted;
-// everything else as smart does.
+// renderShell prints for eval: a dictionary as KEY='value' lines, sorted; everything else as smart
+// does.
 func renderShell(value any) ([]byte, error) {
 	dictionary := map[string]any{}
 	switch v := value.(type) {
@@ -35,8 +35,7 @@ func renderShell(value any) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// shellText is a dictionary's value as text: what smart prints, or JSON for
-// what has parts of its own.
+// What has parts of its own is JSON.
 func shellText(value any) (string, error) {
 	switch v := value.(type) {
 	case map[string]any, map[string]string, []any:
@@ -49,8 +48,8 @@ func shellText(value any) (string, error) {
 	return strings.TrimSuffix(string(text), "\n"), err
 }
 
-// variableName makes a name that a shell can assign to: the other end chooses the
-// keys, and they must not become commands under eval.
+// variableName makes a name that a shell can assign to: the other end chooses the keys, and they
+// must not become commands under eval.
 func variableName(key string) string {
 	name := strings.Map(func(r rune) rune {
 		if isLower(r) || isDigit(r) || r >= 'A' && r <= 'Z' || r == '_' {
@@ -64,5 +63,4 @@ func variableName(key string) string {
 	return name
 }
 
-// quoteWord makes one shell word of a text.
 func quoteWord(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }

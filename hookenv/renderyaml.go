@@ -22,7 +22,6 @@ func renderYAML(value any) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// yamlValue replaces the texts in a value that print takes.
 func yamlValue(value any) any {
 	switch v := value.(type) {
 	case string:
@@ -55,9 +54,9 @@ func yamlValue(value any) any {
 	return value
 }
 
-// yamlText is a text, quoted where the encoder would write what is read back as
-// another, or not at all: it takes "<<" for plain text, and a literal block
-// cannot have tabs, foreign line breaks or an empty first line.
+// yamlText is quoted where the encoder would write what is read back as another text, or not at
+// all: it takes "<<" for plain text, and a literal block cannot have tabs, foreign line breaks or
+// an empty first line.
 type yamlText string
 
 // MarshalYAML implements yaml.Marshaler.

@@ -51,7 +51,7 @@ func (g *statusGetter) run(ctx context.Context, inv *invocation) error {
 	return g.print(inv, map[string]any{"application-status": details})
 }
 
-// formatDetails are the keys that charm libraries read.
+// Charm libraries read these keys.
 func (g *statusGetter) formatDetails(status hookapi.Status) map[string]any {
 	details := map[string]any{"status": status.Status}
 	if g.data {

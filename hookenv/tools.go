@@ -17,7 +17,6 @@ type Tool struct {
 
 type runner func(ctx context.Context, inv *invocation) error
 
-// declareFlags declares the tool's options, and -o, which all take.
 func (t Tool) declareFlags() (*flagSet, runner) {
 	f := newFlagSet()
 	run := t.prepare(f)
@@ -32,12 +31,10 @@ func (t Tool) declareFlags() (*flagSet, runner) {
 	}
 }
 
-// noOptions prepares a tool that has none of its own.
 func noOptions(run runner) func(*flagSet) runner {
 	return func(*flagSet) runner { return run }
 }
 
-// printer prepares a tool whose only own option is the output format.
 func printer(run func(context.Context, *invocation, *output) error) func(*flagSet) runner {
 	return func(f *flagSet) runner {
 		o := &output{}
@@ -46,7 +43,7 @@ func printer(run func(context.Context, *invocation, *output) error) func(*flagSe
 	}
 }
 
-// Tools lists every hook tool, sorted by name. Symlinks are made from it.
+// Tools returns every hook tool, sorted by name. Symlinks are made from it.
 func Tools() []Tool {
 	built := []Tool{
 		actionFail(), actionGet(), actionLog(), actionSet(), resourceGet(),
@@ -58,7 +55,7 @@ func Tools() []Tool {
 	return sortedByName(append(built, unsupportedTools()...))
 }
 
-// Supported says whether a tool does its work in this version.
+// Supported reports whether a tool does its work in this version.
 func Supported(name string) bool {
 	_, listed := unsupportedSummaries()[name]
 	_, exists := findTool(name)

@@ -10,8 +10,8 @@ import (
 func isLower(r rune) bool { return r >= 'a' && r <= 'z' }
 func isDigit(r rune) bool { return r >= '0' && r <= '9' }
 
-// isService says whether a name can be a service's: words of lower-case letters
-// and digits joined by single dashes, a letter first ("mysql", "blog-0").
+// isService reports whether a name can be a service's: words of lower-case letters and digits
+// joined by single dashes, a letter first ("mysql", "blog-0").
 func isService(name string) bool {
 	if name == "" || !isLower(rune(name[0])) {
 		return false
@@ -24,8 +24,8 @@ func isService(name string) bool {
 	return true
 }
 
-// isUnit says whether a name can be a unit's: a service, a slash, a number
-// without leading zeros.
+// isUnit reports whether a name can be a unit's: a service, a slash, a number without leading
+// zeros.
 func isUnit(name string) bool {
 	service, number, ok := strings.Cut(name, "/")
 	return ok && isService(service) && isUnitNumber(number)
@@ -38,7 +38,7 @@ func isUnitNumber(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool { return !isDigit(r) })
 }
 
-// serviceOf is the service of a unit, or the service itself.
+// serviceOf also takes a service's name, which it returns.
 func serviceOf(name string) string {
 	service, _, _ := strings.Cut(name, "/")
 	return service

@@ -8,9 +8,8 @@ import (
 	"strings"
 )
 
-// unsupportedSummaries lists the tools whose machinery does not exist, with a summary.
-// They are linked all the same: charm libraries probe for them and expect one
-// clear error rather than "command not found".
+// unsupportedSummaries lists the tools that do not work here. They are linked all the same: charm
+// libraries probe for them and expect one clear error rather than "command not found".
 func unsupportedSummaries() map[string]string {
 	return map[string]string{
 		"credential-get":     "print the cloud's credential",

@@ -43,7 +43,7 @@ func appendPair(dst []byte, key, value string) []byte {
 	return append(dst, value...)
 }
 
-// ChunkKey is the key of a value's i-th chunk, counted from 0.
+// ChunkKey returns the key of a value's i-th chunk, counted from 0.
 func ChunkKey(key string, i int) string {
 	if i == 0 {
 		return key
@@ -54,7 +54,7 @@ func ChunkKey(key string, i int) string {
 // Box is a decoded box, pair by pair as it came.
 type Box map[string]string
 
-// Has says whether the box has such a key.
+// Has reports whether the box has such a key.
 func (b Box) Has(key string) bool {
 	_, ok := b[key]
 	return ok

@@ -1,7 +1,7 @@
 package amp
 
-// Error is what is wrong with the bytes that came. A decoder that has returned
-// one has lost its place; the connection can only be closed.
+// Error says what is wrong with the bytes that came. A decoder that has returned one has lost its
+// place; the connection can only be closed.
 type Error string
 
 func (e Error) Error() string { return string(e) }
@@ -14,8 +14,8 @@ const (
 	ErrEmpty     = Error("box is empty")
 )
 
-// maxPairs is how many pairs a box may have: 16 MiB in pieces of a kilobyte. A
-// pair costs ten times its size here, so that Limit alone would not do.
+// maxPairs limits a box: 16 MiB in pieces of a kilobyte. A pair costs ten times its size here, so
+// that Limit alone would not do.
 const maxPairs = 1 << 14
 
 // Decoder takes bytes as they come and gives boxes, or their pairs, as they are
@@ -38,8 +38,7 @@ func (d *Decoder) Feed(p []byte) {
 	d.at = 0
 }
 
-// Pending says whether a box has begun and not ended: some of its bytes are
-// here, the rest is owed.
+// Pending reports whether a box has begun and not ended.
 func (d *Decoder) Pending() bool { return d.size > 0 || len(d.buf) > d.at }
 
 // Next returns the next box, or nil if more bytes are needed.
@@ -62,9 +61,9 @@ func (d *Decoder) Next() (Box, error) {
 	}
 }
 
-// Pair returns the next pair of a box, an empty key at the box's end, or a nil
-// key if more bytes are needed. Both are good until the next Feed. It is for
-// who cannot hold a whole box, and does not look for keys that stand twice.
+// Pair returns the next pair of a box, an empty key at the box's end, or a nil key if more bytes
+// are needed. Both are valid until the next Feed. It is for callers that cannot hold a whole box,
+// and does not look for keys that stand twice.
 func (d *Decoder) Pair() (key, value []byte, err error) {
 	k, err := d.readField(d.at, MaxKey)
 	if !k.whole || err != nil {

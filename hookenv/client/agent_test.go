@@ -17,8 +17,8 @@ import (
 	"bijou/hookenv/client"
 )
 
-// patience is how long a test waits for what should come at once.
-const patience = 20 * time.Second
+// testTimeout bounds the wait for what should come at once.
+const testTimeout = 20 * time.Second
 
 // agent takes one connection and one box, and goes on with what talk says; the
 // connection is closed when it returns.
@@ -40,7 +40,7 @@ func agent(t *testing.T, talk func(conn net.Conn)) (env []string) {
 			return
 		}
 		defer conn.Close()
-		conn.SetDeadline(time.Now().Add(patience))
+		conn.SetDeadline(time.Now().Add(testTimeout))
 		if receive(conn) != nil {
 			talk(conn)
 		}

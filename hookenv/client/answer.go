@@ -7,9 +7,8 @@ import (
 	"bijou/hookenv/amp"
 )
 
-// answer is one box of the agent's, taken pair by pair: what goes to stdout is
-// passed on as it comes, so that a large setting needs no memory here. The
-// agent sends it last.
+// answer is one box of the agent's, taken pair by pair: what goes to stdout is passed on as it
+// comes, so that a large setting needs no memory here. The agent sends it last.
 type answer struct {
 	box     amp.Box // all but what goes to stdout
 	opened  bool    // stderr is printed, and out is open
@@ -26,7 +25,7 @@ func (a *answer) addPair(key, value []byte) {
 	a.writePart(value)
 }
 
-// openOutput prints stderr and opens the caller's file, if one is meant.
+// stderr is printed before the caller's file, if one is meant, is opened.
 func (a *answer) openOutput() {
 	if a.opened {
 		return
@@ -43,7 +42,6 @@ func (a *answer) openOutput() {
 	a.out = fd
 }
 
-// outputPath is where the answer goes.
 func (a *answer) outputPath() string {
 	if path := a.box.Value(KeyWrite); path != "" {
 		return path
@@ -51,8 +49,7 @@ func (a *answer) outputPath() string {
 	return "/dev/stdout"
 }
 
-// writePart passes on a part. A reader that has gone had what it wanted
-// (relation-get | head -1); the tool's own answer stands.
+// A reader that has gone had what it wanted (relation-get | head -1); the tool's own answer stands.
 func (a *answer) writePart(part []byte) {
 	if a.problem != "" {
 		return
@@ -62,7 +59,6 @@ func (a *answer) writePart(part []byte) {
 	}
 }
 
-// finish closes what is open and returns the exit code.
 func (a *answer) finish() int {
 	code, err := strconv.Atoi(a.box.Value(KeyExit))
 	if err != nil {
@@ -80,8 +76,7 @@ func (a *answer) finish() int {
 	return code
 }
 
-// fail prints an error as hook tools do and returns the exit code for what
-// fails in transport.
+// fail returns the exit code for what fails in transport.
 func fail(message string) int {
 	writeAll(2, []byte("ERROR "+message+"\n"))
 	return 1

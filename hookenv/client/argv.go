@@ -2,7 +2,6 @@ package client
 
 import "os"
 
-// clientID is the one given in argv, which wins, or in the environment.
 func clientID(argv []string) string {
 	if id := findOption(argv, "--client-id", "--client_id"); id != "" {
 		return id
@@ -10,8 +9,7 @@ func clientID(argv []string) string {
 	return os.Getenv("JUJU_CLIENT_ID")
 }
 
-// findOption finds the value of an option in argv under either of its spellings;
-// the last one wins, as with any option, and "--" ends options.
+// The last one wins, as with any option, and "--" ends options.
 func findOption(argv []string, name, other string) string {
 	found := ""
 	for i := 1; i < len(argv) && argv[i] != "--"; i++ {
@@ -28,7 +26,6 @@ func findOption(argv []string, name, other string) string {
 	return found
 }
 
-// cutPair cuts "--key=value" at its first "=".
 func cutPair(arg string) (key, value string, joined bool) {
 	for i := range len(arg) {
 		if arg[i] == '=' {
@@ -38,7 +35,6 @@ func cutPair(arg string) (key, value string, joined bool) {
 	return arg, "", false
 }
 
-// cutByte cuts a string at a byte; the rest is empty if there is none.
 func cutByte(s string, at byte) (first, rest string) {
 	for i := range len(s) {
 		if s[i] == at {
@@ -48,7 +44,6 @@ func cutByte(s string, at byte) (first, rest string) {
 	return s, ""
 }
 
-// baseName is the last element of a path.
 func baseName(path string) string {
 	for i := len(path) - 1; i >= 0; i-- {
 		if path[i] == '/' {
@@ -58,7 +53,7 @@ func baseName(path string) string {
 	return path
 }
 
-// joinArgs joins argv with NUL bytes, which no argument can hold.
+// No argument can hold a NUL byte.
 func joinArgs(argv []string) string {
 	size := 0
 	for _, arg := range argv {

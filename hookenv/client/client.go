@@ -28,7 +28,7 @@ func init() {
 	}
 }
 
-// IsTool says whether argv0, a name or a path, is that of a hook tool.
+// IsTool reports whether argv0, a name or a path, is that of a hook tool.
 func IsTool(argv0 string) bool {
 	name := baseName(argv0)
 	for rest := toolNames; rest != ""; {
@@ -53,9 +53,9 @@ func Names() []string {
 	return list
 }
 
-// Run runs one tool through the agent's socket, argv[0] included, with the
-// process's own descriptors, and returns the exit code. It is what init does,
-// for callers that come without a client id or under another argv[0].
+// Run runs one tool through the agent's socket, argv[0] included, with the process's own
+// descriptors, and returns the exit code. init calls it; others do for calls without a client id or
+// under another argv[0].
 func Run(argv []string) int {
 	id := clientID(argv)
 	if id == "" {
@@ -76,7 +76,6 @@ func Run(argv []string) int {
 	return c.exchange(encodeRequest(argv, id), id)
 }
 
-// encodeRequest is the box that begins the conversation.
 func encodeRequest(argv []string, id string) []byte {
 	cwd, _ := syscall.Getwd() // a directory that is gone has no name, and the agent only logs it
 	box := amp.Append(nil, KeyCommand, CommandTool)
@@ -88,8 +87,6 @@ func encodeRequest(argv []string, id string) []byte {
 	return amp.End(box)
 }
 
-// exchange sends the request and obeys the answers until one holds the exit
-// code.
 func (c *conn) exchange(request []byte, id string) int {
 	err := c.send(request)
 	for err == nil {
@@ -108,7 +105,6 @@ func (c *conn) exchange(request []byte, id string) int {
 	return fail("cannot hear from the agent: " + err.Error())
 }
 
-// errorMessage words an AMP error for whoever called the tool.
 func errorMessage(answer amp.Box) string {
 	if answer.Value(KeyErrorCode) == CodeUnknownClient {
 		return "hook context gone"
@@ -116,8 +112,7 @@ func errorMessage(answer amp.Box) string {
 	return answer.Value(KeyErrorText)
 }
 
-// sendFile sends the box that brings what a file holds, or why it cannot. The
-// file is read first: one that comes slowly must not leave a box half sent.
+// The file is read first: one that comes slowly must not leave a box half sent.
 func (c *conn) sendFile(path, id string) error {
 	box := amp.Append(nil, KeyCommand, CommandFile)
 	box = amp.Append(box, KeyAsk, "1")

@@ -44,7 +44,7 @@ func runAs(t *testing.T, env []string, argv ...string) (output string, exit int)
 	return string(out), cmd.ProcessState.ExitCode()
 }
 
-// reached is what the test binary says when init has let it through.
+// reached is printed by the test binary when init has let it through.
 const reached = "main was reached\n"
 
 func TestMain(m *testing.M) {
@@ -70,7 +70,7 @@ func TestInitTakesToolsWithAClientIDOnly(t *testing.T) {
 		{"no tool", id, []string{"juju", "status"}, reached},
 		{"no id", nil, []string{"relation-get"}, reached},
 		{"an id in argv", nil, []string{"relation-get", "--client-id", "x", "--socket", "/nonexistent"}, refused},
-		{"the seed's spelling", nil, []string{"relation-get", "--client_id=x", "--socket=/nonexistent"}, refused},
+		{"Python Juju's spelling", nil, []string{"relation-get", "--client_id=x", "--socket=/nonexistent"}, refused},
 		{"an id behind --", nil, []string{"juju-log", "--", "--client-id", "x"}, reached},
 		{"an option without its value", nil, []string{"juju-log", "--client-id"}, reached},
 		{"a socket in argv wins", id, []string{"relation-get", "--socket=/nonexistent/too"}, strings.ReplaceAll(refused, "nonexistent", "nonexistent/too")},

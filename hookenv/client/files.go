@@ -6,9 +6,9 @@ import (
 	"syscall"
 )
 
-// callerDescriptor is the descriptor of the caller's that a path means, if it means one:
-// opened by its name it would be a second terminal or pipe, a truncated file, or
-// a socket that cannot be opened at all.
+// callerDescriptor returns the caller's descriptor that a path means, if it means one: opened by
+// its name it would be a second terminal or pipe, a truncated file, or a socket that cannot be
+// opened at all.
 func callerDescriptor(path string) (fd int, ok bool) {
 	switch path {
 	case "/dev/stdin":
@@ -26,9 +26,8 @@ func callerDescriptor(path string) (fd int, ok bool) {
 	return 0, false
 }
 
-// inheritedDescriptor is a descriptor by its number, if it was here when the process began:
-// what is opened here is closed on exec, and what has come through an exec is
-// not. Any other is none of the caller's business, and -1.
+// Descriptors opened here are closed on exec; those that came through an exec are not. Only those
+// were there when the process began; any other is -1.
 func inheritedDescriptor(number string) int {
 	fd, err := strconv.Atoi(number)
 	if err != nil {
@@ -41,7 +40,6 @@ func inheritedDescriptor(number string) int {
 	return fd
 }
 
-// readFile reads a file whole, or stdin for "-"; a problem is worded for people.
 func readFile(path string) (data []byte, problem string) {
 	if path == "-" {
 		path = "/dev/stdin"
@@ -77,8 +75,7 @@ func readAll(fd int, path string) (data []byte, problem string) {
 	}
 }
 
-// bufferSize is how many bytes to make room for at first: a file's, and one more in
-// which its end is met.
+// A file gets one byte more, in which its end is met.
 func bufferSize(fd int) int {
 	var st syscall.Stat_t
 	if err := syscall.Fstat(fd, &st); err != nil || st.Mode&syscall.S_IFMT != syscall.S_IFREG {
@@ -96,8 +93,7 @@ func openFile(path string, flags int) (int, error) {
 	}
 }
 
-// stdinKind tells what stdin is, so that the agent knows whether reading it
-// unasked would hang or eat somebody's input.
+// The agent must know whether reading stdin unasked would hang or eat somebody's input.
 func stdinKind() string {
 	var st syscall.Stat_t
 	if err := syscall.Fstat(0, &st); err != nil {
@@ -116,7 +112,6 @@ func stdinKind() string {
 	return StdinNone
 }
 
-// nullDevice is the device number of /dev/null, 0 if there is none.
 func nullDevice(path string) uint64 {
 	var st syscall.Stat_t
 	if err := syscall.Stat(path, &st); err != nil {

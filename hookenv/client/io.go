@@ -2,8 +2,8 @@ package client
 
 import "syscall"
 
-// writeAll writes it all, past interruptions, short writes and descriptors that
-// somebody else has made non-blocking.
+// writeAll goes on past interruptions, short writes and descriptors that somebody else has made
+// non-blocking.
 func writeAll(fd int, p []byte) error {
 	for len(p) > 0 {
 		n, err := syscall.Write(fd, p)
@@ -21,7 +21,7 @@ func writeAll(fd int, p []byte) error {
 	return nil
 }
 
-// readSome reads some bytes; none without error is the end.
+// No bytes without an error are the end.
 func readSome(fd int, p []byte) (int, error) {
 	for {
 		n, err := syscall.Read(fd, p)
@@ -37,8 +37,8 @@ func readSome(fd int, p []byte) (int, error) {
 	}
 }
 
-// awaitReady rests until a descriptor can be read or written, or for a millisecond
-// if it is too high to be waited for: whoever calls tries again anyway.
+// A descriptor that is too high for select(2) is waited for by a millisecond: whoever calls tries
+// again anyway.
 func awaitReady(readable, writable *syscall.FdSet, fd int) {
 	if readable == nil && writable == nil {
 		rest := syscall.NsecToTimespec(1_000_000)
@@ -48,7 +48,6 @@ func awaitReady(readable, writable *syscall.FdSet, fd int) {
 	syscall.Select(fd+1, readable, writable, nil, nil)
 }
 
-// singleFdSet is the set of one descriptor, nil if it has no place in a set.
 func singleFdSet(fd int) *syscall.FdSet {
 	var set syscall.FdSet
 	word := syscall.FD_SETSIZE / len(set.Bits)

@@ -31,8 +31,8 @@ func dial(path string) (*conn, error) {
 	return &conn{fd: fd, decoder: amp.Decoder{Limit: maxAnswer}}, nil
 }
 
-// send sends one box. An agent that refuses a request may close before it has
-// read it all; its answer is worth reading then.
+// An agent that refuses a request may close before it has read it all; its answer is worth reading
+// then.
 func (c *conn) send(box []byte) error {
 	err := writeAll(c.fd, box)
 	if err == syscall.EPIPE || err == syscall.ECONNRESET {
@@ -41,7 +41,7 @@ func (c *conn) send(box []byte) error {
 	return err
 }
 
-// receive hands the pairs of one box to take, which must not keep them.
+// take must not keep what it gets.
 func (c *conn) receive(take func(key, value []byte)) error {
 	chunk := make([]byte, 32<<10)
 	for {
@@ -61,7 +61,6 @@ func (c *conn) receive(take func(key, value []byte)) error {
 	}
 }
 
-// readMore feeds the decoder what has come, or waits until something does.
 func (c *conn) readMore(chunk []byte) error {
 	n, err := readSome(c.fd, chunk)
 	// Closed with something of ours unread, a socket is "reset".

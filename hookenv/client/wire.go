@@ -46,5 +46,5 @@ const CodeUnknownClient = "UNKNOWN_CLIENT"
 // may have 16 MiB, and the rest is for what stands around it.
 const MaxFile = 17 << 20
 
-// maxAnswer bounds what the client believes of its own agent.
+// maxAnswer bounds what the client believes of its own agent, in bytes.
 const maxAnswer = 1 << 30

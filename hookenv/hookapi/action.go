@@ -12,7 +12,7 @@ type Action struct {
 // Actions answers the tools of a running action. All but Action fail with
 // ErrNoAction in any other hook.
 type Actions interface {
-	// Action is the action that runs. ErrNoAction.
+	// Action returns the action that runs. ErrNoAction.
 	Action(ctx context.Context) (Action, error)
 	// SetResults merges results into those that the action returns: dictionaries
 	// key by key, everything else replaced.
@@ -20,13 +20,13 @@ type Actions interface {
 	// FailAction makes the action fail with a message, whatever its exit code;
 	// the last message counts.
 	FailAction(ctx context.Context, message string) error
-	// LogAction tells the operator who waits how far the action is, at once.
+	// LogAction reports progress at once to the operator who waits.
 	LogAction(ctx context.Context, message string) error
 }
 
 // Resources answers where the charm's resources lie.
 type Resources interface {
-	// Resource is the absolute path of a resource's file, fetched and verified.
+	// Resource returns the absolute path of a resource's file, fetched and verified.
 	// ErrUnknownResource.
 	Resource(ctx context.Context, name string) (path string, err error)
 }

@@ -29,8 +29,7 @@ var (
 	ErrUnknownResource = errors.New("unknown resource")
 )
 
-// Dialect says which generation of charms the tools speak to; spec/hook-tools.md,
-// "Dialects".
+// Dialect names the generation of charms that the tools speak to (docs/reference/hook-tools.md).
 type Dialect string
 
 // The two dialects.
@@ -52,7 +51,7 @@ const (
 // NoRelation is Facts.Relation outside relation hooks.
 const NoRelation = -1
 
-// Facts are what is known and fixed before the hook starts.
+// Facts are known and fixed before the hook starts.
 type Facts struct {
 	Unit string // the local unit, "wordpress/0"; empty in `juju do` without --unit
 	// Operator: it is no hook but `juju do`, which may write for any unit.
@@ -71,8 +70,8 @@ type Facts struct {
 	Members       []string // of the implied relation, as JUJU_MEMBERS
 }
 
-// Relation is one relation as both ends see it. It stays the same for the life
-// of the hook once it was asked for.
+// Relation is one relation as both ends see it. Once read it stays the same for
+// the life of the hook.
 type Relation struct {
 	ID        int
 	Interface string

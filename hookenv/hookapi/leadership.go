@@ -9,7 +9,7 @@ import "context"
 // What only a leader may write is fixed with the hook's success, on condition
 // that it leads still; the hook of a leader that was deposed meanwhile fails.
 type Leadership interface {
-	// IsLeader says whether the local unit leads its service. It is read at the
+	// IsLeader reports whether the local unit leads its service. It is read at the
 	// first call and then fixed.
 	IsLeader(ctx context.Context) (bool, error)
 	// LeaderSettings returns a copy of the service's leader settings, own writes
@@ -20,7 +20,7 @@ type Leadership interface {
 	SetLeaderSettings(ctx context.Context, changes map[string]*string) error
 }
 
-// UnitState is a unit's own notebook: nobody else reads it, it outlives hooks
+// UnitState holds what a unit notes for itself: nobody else reads it, it outlives hooks
 // and agents, and goes with the unit.
 type UnitState interface {
 	// State returns a copy of all of it, own writes applied.

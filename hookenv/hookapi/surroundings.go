@@ -5,25 +5,25 @@ import (
 	"time"
 )
 
-// Surroundings are what the local unit stands in: its network, its neighbours
-// to be, its machine.
+// Surroundings answers what concerns the local unit's network, its future
+// neighbours and its machine.
 type Surroundings interface {
 	// Network describes what an endpoint of the local unit's charm is bound to,
 	// as the other end of a relation sees it (NoRelation: any). ErrUnknownBinding.
 	Network(ctx context.Context, binding string, relation int) (Network, error)
-	// Goals are the units and relations that the model is to have.
+	// Goals returns the units and relations that the model is to have.
 	Goals(ctx context.Context) (Goals, error)
-	// SetVersion says which version of the workload the unit runs, at once.
+	// SetVersion records the version of the workload that the unit runs, at once.
 	SetVersion(ctx context.Context, version string) error
 	// Reboot asks for the machine's reboot after the hook's success; with now at
 	// once: the hook ends by it, and is run again afterwards. Its error says why
 	// the machine is not to be rebooted.
 	Reboot(ctx context.Context, now bool) error
-	// Bindings are the names of the charm's endpoints, sorted.
+	// Bindings returns the names of the charm's endpoints, sorted.
 	Bindings(ctx context.Context) ([]string, error)
 }
 
-// Network is what an endpoint is bound to.
+// Network describes the addresses of an endpoint.
 type Network struct {
 	Interfaces []Interface // that the unit listens on
 	Ingress    []string    // addresses that others reach it by, best first

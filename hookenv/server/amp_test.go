@@ -15,8 +15,8 @@ import (
 	"bijou/testscripts/hookapitest"
 )
 
-// patience is how long a test waits for what should come at once.
-const patience = 20 * time.Second
+// testTimeout bounds the wait for what should come at once.
+const testTimeout = 20 * time.Second
 
 // leaveSocket leaves what a killed server leaves.
 func leaveSocket(t *testing.T, path string) {
@@ -41,7 +41,7 @@ func connect(t testing.TB, path string) *peer {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(testTimeout)); err != nil {
 		t.Fatal(err)
 	}
 	return &peer{TB: t, conn: conn, decoder: amp.Decoder{Limit: 1 << 26}}
@@ -99,7 +99,7 @@ func inHook(t testing.TB, d hookapi.Dialect) (*hookapitest.Memory, hookapitest.R
 	return m, r
 }
 
-func TestSeedCommands(t *testing.T) {
+func TestPythonJujuCommands(t *testing.T) {
 	_, r := inHook(t, hookapi.Classic)
 	s := start(t)
 	id := s.Register(r)

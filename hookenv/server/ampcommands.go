@@ -9,8 +9,8 @@ import (
 	"bijou/hookenv/client"
 )
 
-// The seed's commands and their arguments: "The socket" in spec/hooks.md. Its
-// flush, sync and wait are reserved.
+// Python Juju's commands and their arguments (docs/socket.md). Its flush, sync
+// and wait are reserved.
 const (
 	commandGet  = "get"
 	commandSet  = "set"
@@ -22,7 +22,6 @@ const (
 	keyRelation = "relation_id" // optional
 )
 
-// runCommand runs one of the seed's commands.
 func runCommand(r *registration, command string, box amp.Box) ([]pair, *refusal) {
 	target := hookenv.Target{Relation: box.Value(keyRelation), Unit: box.Value(keyUnit)}
 	switch command {
@@ -40,7 +39,6 @@ func runCommand(r *registration, command string, box amp.Box) ([]pair, *refusal)
 	return nil, &refusal{codeReserved, command + " is reserved"}
 }
 
-// toRefusal makes an AMP error of an error; nil stays nil.
 func toRefusal(r *registration, err error) *refusal {
 	switch {
 	case err == nil:

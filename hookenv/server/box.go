@@ -10,8 +10,7 @@ import (
 	"bijou/hookenv/client"
 )
 
-// serveBox does what one box asks and sends the answer. An error ends the
-// connection: its client has lost the thread, or does not listen.
+// An error ends the connection: its client has lost the thread, or does not listen.
 func (s *Server) serveBox(c *conn, box amp.Box) error {
 	command, ask := box.Value(client.KeyCommand), box.Value(client.KeyAsk)
 	if command == "" || ask == "" {
@@ -36,16 +35,14 @@ func (s *Server) serveBox(c *conn, box amp.Box) error {
 	return c.reply(ask, pairs...)
 }
 
-// toolName is the tool's name. Its arguments may be secret.
+// toolName leaves the arguments out: they may be secret.
 func toolName(box amp.Box) string {
 	name, _, _ := strings.Cut(box.Value(client.KeyArgv), "\x00")
 	return name
 }
 
-// goneRefusal answers for a client id that is unknown, or whose hook has ended.
 func goneRefusal() refusal { return refusal{client.CodeUnknownClient, "hook context gone"} }
 
-// requiredKeys are what a command must be given beside the client id.
 func requiredKeys(command string) (names []string, known bool) {
 	switch command {
 	case client.CommandTool:
@@ -60,8 +57,7 @@ func requiredKeys(command string) (names []string, known bool) {
 	return nil, false
 }
 
-// checkBox refuses nonsense before any hook is bothered with it. What a tool's
-// argv holds is the tool's business.
+// What a tool's argv holds is checked by the tool.
 func checkBox(command string, box amp.Box) *refusal {
 	names, known := requiredKeys(command)
 	if !known {

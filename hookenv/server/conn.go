@@ -20,8 +20,8 @@ type conn struct {
 	chunk   []byte
 }
 
-// serve answers a connection's boxes until it ends, or until it deserves to be
-// cut off. What it does wrong is its own trouble only.
+// serve answers a connection's boxes until it ends or is cut off. What one connection does wrong
+// never ends another.
 func (s *Server) serve(raw net.Conn) {
 	defer s.dropConn(raw)
 	c := &conn{
@@ -44,7 +44,7 @@ func (s *Server) serve(raw net.Conn) {
 	}
 }
 
-// logEnd logs why a connection ends, unless that is its own wish or Close's.
+// An end that the client or Close wanted is not logged.
 func (s *Server) logEnd(err error) {
 	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) {
 		return
@@ -52,8 +52,8 @@ func (s *Server) logEnd(err error) {
 	s.log.Warn("cut off a hook tool", "error", err)
 }
 
-// readBox returns the next box. Its first byte must come by a deadline (zero:
-// whenever it likes), and the rest soon after it. When ctx ends, so does read.
+// The first byte must come by a deadline (zero: at any time), and the rest soon after it. readBox
+// ends with ctx.
 func (c *conn) readBox(ctx context.Context, first time.Time) (amp.Box, error) {
 	defer context.AfterFunc(ctx, func() { c.net.SetReadDeadline(time.Unix(1, 0)) })()
 	deadline := first
@@ -79,7 +79,6 @@ func (c *conn) readBox(ctx context.Context, first time.Time) (amp.Box, error) {
 	}
 }
 
-// endError tells an end between boxes from one within.
 func (c *conn) endError(err error) error {
 	if errors.Is(err, io.EOF) && c.decoder.Pending() {
 		return io.ErrUnexpectedEOF
@@ -87,7 +86,7 @@ func (c *conn) endError(err error) error {
 	return err
 }
 
-// writeBox sends a box; a client that does not take it is cut off.
+// A client that does not take the box is cut off.
 func (c *conn) writeBox(box []byte) error {
 	if err := c.net.SetWriteDeadline(c.now().Add(c.limits.writeTimeout)); err != nil {
 		return err

@@ -19,8 +19,8 @@ type registration struct {
 	calls sync.WaitGroup
 }
 
-// beginCall begins a call; false if the hook has ended. Every enter that was true
-// is followed by calls.Done.
+// beginCall reports false if the hook has ended. Every call that it has let begin is followed by
+// calls.Done.
 func (r *registration) beginCall() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -31,7 +31,6 @@ func (r *registration) beginCall() bool {
 	return true
 }
 
-// end refuses further calls, cancels those that run, and waits for them.
 func (r *registration) end() {
 	r.mu.Lock()
 	r.ended = true
@@ -40,7 +39,6 @@ func (r *registration) end() {
 	r.calls.Wait()
 }
 
-// isGone says whether an error means that the hook has ended.
 func (r *registration) isGone(err error) bool {
 	return errors.Is(err, hookapi.ErrGone) || err != nil && r.ctx.Err() != nil
 }

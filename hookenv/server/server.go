@@ -1,5 +1,5 @@
 // Package server is the agent's end of the hook tools' socket: it decodes AMP,
-// finds the hook of the client id, and has hookenv run the tool or the seed's
+// finds the hook of the client id, and has hookenv run the tool or Python Juju's
 // command. It knows no grammar and no store. agent imports it.
 package server
 
@@ -35,8 +35,8 @@ type Server struct {
 	closed bool
 }
 
-// limits are how many clients there may be, and how long and how large one may
-// be before it is cut off.
+// limits bound how many clients there may be, and how long and how large one may be before it is
+// cut off.
 type limits struct {
 	maxConns        int           // connections at once; more of them wait
 	idleTimeout     time.Duration // after which a connection makes room for others, if there is none
@@ -55,9 +55,8 @@ var defaultLimits = limits{
 	writeTimeout:    30 * time.Second,
 }
 
-// Listen serves at a path of at most 107 bytes, in a folder that it makes if
-// there is none; only its owner may enter either. A socket that nobody serves
-// any more is replaced.
+// Listen serves at a path of at most 107 bytes, in a folder that it makes if there is none; only
+// its owner may enter either. A socket that nobody serves any more is replaced.
 func Listen(path string) (*Server, error) { return listen(path, defaultLimits) }
 
 func listen(path string, l limits) (*Server, error) {
@@ -88,13 +87,12 @@ func (s *Server) Renew() error {
 	return nil
 }
 
-// ownsSocket reports whether the socket at the path is this server's.
 func (s *Server) ownsSocket() bool {
 	now, err := os.Lstat(s.path)
 	return err == nil && s.socketInfo != nil && os.SameFile(now, s.socketInfo)
 }
 
-// Path is where the server listens.
+// Path returns where the server listens.
 func (s *Server) Path() string { return s.path }
 
 // Register makes a hook reachable under a new client id, which nobody can
@@ -154,8 +152,7 @@ func (s *Server) Close() error {
 	return err
 }
 
-// acceptConns takes connections until the listener is closed. A shortage, of
-// descriptors for instance, passes.
+// A shortage, of descriptors for instance, passes: accepting goes on.
 func (s *Server) acceptConns(listener *net.UnixListener) {
 	for s.acquireSlot() {
 		conn, err := listener.AcceptUnix()
@@ -175,7 +172,6 @@ func (s *Server) acceptConns(listener *net.UnixListener) {
 	}
 }
 
-// pauseAccept pauses accepting for a moment, or until the server closes.
 func (s *Server) pauseAccept() {
 	timer := time.NewTimer(50 * time.Millisecond)
 	defer timer.Stop()
@@ -185,7 +181,7 @@ func (s *Server) pauseAccept() {
 	}
 }
 
-// addConn notes a connection for Close, unless that has come first.
+// addConn reports false if Close has come first.
 func (s *Server) addConn(conn net.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -205,7 +201,6 @@ func (s *Server) dropConn(conn net.Conn) {
 	<-s.slots
 }
 
-// findHook returns the registration of a client id.
 func (s *Server) findHook(clientID string) (*registration, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

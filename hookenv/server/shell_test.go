@@ -69,7 +69,7 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// The walk that the seed promises: from one unit to every other, with
+// A walk from one unit to every other, with
 // relation-list alone.
 func TestWalkTheTopology(t *testing.T) {
 	if _, err := exec.LookPath("bash"); err != nil {

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// acquireSlot waits for room for one more connection; false if the server closes. When
-// there is none, who asks for nothing has to go: a client that opens connections
-// and leaves them so is not to keep the unit's tools waiting.
+// acquireSlot blocks until one more connection may be open, and reports false if the server closes.
+// Idle connections give way: a client that opens many and leaves them so must not keep the unit's
+// tools waiting.
 func (s *Server) acquireSlot() bool {
 	for {
 		timer := time.NewTimer(s.limits.idleTimeout/4 + time.Millisecond)
@@ -27,8 +27,7 @@ func (s *Server) acquireSlot() bool {
 	}
 }
 
-// closeIdle closes all connections that have been idle for too long. One whose
-// words are there, but not read yet, is not idle: it is the server that is slow.
+// A connection with bytes that are not read yet is not idle: the server is slow.
 func (s *Server) closeIdle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,7 +43,6 @@ func (s *Server) closeIdle() {
 	}
 }
 
-// hasUnread says if something has come on the connection that nobody has read.
 func hasUnread(conn net.Conn) bool {
 	raw, err := conn.(syscall.Conn).SyscallConn()
 	if err != nil {
@@ -55,10 +53,9 @@ func hasUnread(conn net.Conn) bool {
 	return err == nil && bytes > 0
 }
 
-// markWaiting notes that the connection waits for its client, or that it does not.
-func (s *Server) markWaiting(conn net.Conn, yes bool) {
+func (s *Server) markWaiting(conn net.Conn, waiting bool) {
 	since := time.Time{}
-	if yes {
+	if waiting {
 		since = s.now()
 	}
 	s.mu.Lock()

@@ -12,8 +12,8 @@ import (
 	"bijou/hookenv/amp"
 )
 
-// impatient is a server whose limits a test can reach.
-func impatient(t *testing.T) *Server {
+// startWithLimits is a server whose limits a test can reach.
+func startWithLimits(t *testing.T) *Server {
 	return limited(t, limits{maxConns: 100, idleTimeout: time.Minute, maxBox: 4096, boxTimeout: 50 * time.Millisecond, firstBoxTimeout: 50 * time.Millisecond, writeTimeout: 50 * time.Millisecond})
 }
 
@@ -50,10 +50,10 @@ func cutOff(t *testing.T, c net.Conn) {
 	}
 }
 
-func TestSilentClientIsCutOff(t *testing.T) { cutOff(t, dial(t, impatient(t))) }
+func TestSilentClientIsCutOff(t *testing.T) { cutOff(t, dial(t, startWithLimits(t))) }
 
 func TestDribblingClientIsCutOff(t *testing.T) {
-	c := dial(t, impatient(t))
+	c := dial(t, startWithLimits(t))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -71,7 +71,7 @@ func TestDribblingClientIsCutOff(t *testing.T) {
 }
 
 func TestOversizedBoxIsCutOff(t *testing.T) {
-	c := dial(t, impatient(t))
+	c := dial(t, startWithLimits(t))
 	c.Write(amp.End(amp.Append(nil, "_command", string(make([]byte, 5000)))))
 	cutOff(t, c)
 }
@@ -93,7 +93,7 @@ func TestIdleClientBetweenBoxesIsLeftAlone(t *testing.T) {
 }
 
 func TestClientThatNeverReadsIsCutOff(t *testing.T) {
-	s := impatient(t)
+	s := startWithLimits(t)
 	c := dial(t, s)
 	ask := amp.End(amp.Append(amp.Append(nil, "_command", "nonsense"), "_ask", string(make([]byte, 3000))))
 	for {

@@ -10,11 +10,11 @@ import (
 	"syscall"
 )
 
-// maxSocketPath is what a unix socket's address has room for, in bytes.
+// maxSocketPath is the room in a unix socket's address, in bytes.
 const maxSocketPath = 107
 
-// bindSocket listens at a path. The folder is closed to others, so that nobody comes
-// in between the socket's creation and its mode.
+// The folder is closed to others, so that nobody comes in between the socket's creation and its
+// mode.
 func bindSocket(path string) (*net.UnixListener, os.FileInfo, error) {
 	if len(path) > maxSocketPath {
 		return nil, nil, fmt.Errorf("cannot listen at %q: the path has %d bytes, and %d is all a unix socket may have", path, len(path), maxSocketPath)
@@ -54,8 +54,7 @@ func prepareFolder(folder string) error {
 	return nil
 }
 
-// removeStale removes a socket that a dead process left; it refuses to take a
-// living one's, or a file of another kind.
+// A socket that a process serves, or a file of another kind, is never removed.
 func removeStale(path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {

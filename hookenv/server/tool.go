@@ -16,8 +16,8 @@ import (
 	"bijou/hookenv/client"
 )
 
-// runTool runs a hook tool for the thin client. The call is over before the
-// answer is sent: how slowly it is taken must not hold up the hook's end.
+// The call is over before the answer is sent: how slowly it is taken must not hold up the hook's
+// end.
 func (s *Server) runTool(c *conn, r *registration, box amp.Box) error {
 	files := &callerFiles{conn: c, ask: box.Value(client.KeyAsk), clientID: box.Value(client.KeyClientID)}
 	result := recoverPanic(func() hookenv.Result {
@@ -38,8 +38,8 @@ func (s *Server) runTool(c *conn, r *registration, box amp.Box) error {
 	return c.sendResult(r.ctx, files.ask, result)
 }
 
-// recoverPanic runs a tool. A panic in it fails that one call, which the agent's log
-// tells of: the agent serves hundreds of units, and all tools of this hook.
+// A panic fails that one call and is logged: the agent serves hundreds of units, and all tools of
+// this hook.
 func recoverPanic(run func() hookenv.Result) (result hookenv.Result) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -50,9 +50,8 @@ func recoverPanic(run func() hookenv.Result) (result hookenv.Result) {
 	return run()
 }
 
-// sendResult sends what the thin client prints and exits with, stdout last: the
-// client passes it on as it comes, and takes as long as who reads it there;
-// the hook's end begins to hurry it.
+// stdout is sent last: the client passes it on as it comes, and takes as long as its reader does;
+// the end of the hook sets a time-out.
 func (c *conn) sendResult(ctx context.Context, ask string, r hookenv.Result) error {
 	pairs := []pair{{client.KeyExit, strconv.Itoa(r.Exit)}}
 	for _, p := range []pair{
@@ -78,8 +77,8 @@ type callerFiles struct {
 	lost     error // the connection is of no more use
 }
 
-// Read has the client read a file and send it. Stdin may take as long as
-// whoever writes it; the end of the hook ends the wait.
+// Read has the client read a file and send it. Stdin may take as long as whoever writes it; the end
+// of the hook ends the wait.
 func (f *callerFiles) Read(ctx context.Context, path string) ([]byte, error) {
 	if f.lost != nil {
 		return nil, f.lost

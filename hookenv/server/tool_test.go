@@ -250,7 +250,7 @@ func TestCloseWithCallsInFlight(t *testing.T) {
 		if got.Exit != 1 {
 			t.Errorf("got %+v", got)
 		}
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		t.Error("the tool still waits")
 	}
 }

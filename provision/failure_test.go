@@ -41,17 +41,17 @@ func TestRunRetriesTransientFailures(t *testing.T) {
 		id := w.add()
 		m, err := w.machine(id)
 		if err != nil || m.Status != state.MachineError || !strings.HasPrefix(m.Message, "no room now") || m.Attempts != 1 ||
-			m.RetryAt.Sub(begin).Round(time.Second) != firstRetry {
+			m.RetryAt.Sub(begin).Round(time.Second) != minRetryDelay {
 			t.Errorf("machine %+v, error %v", m, err)
 		}
 		w.settle(35 * time.Second) // 10 s, then 20 s
 		w.wantStarts(3)
 		w.settle(10 * time.Hour)
-		if m, err = w.machine(id); err != nil || time.Until(m.RetryAt) > lastRetry {
+		if m, err = w.machine(id); err != nil || time.Until(m.RetryAt) > maxRetryDelay {
 			t.Errorf("machine %+v, error %v", m, err)
 		}
 		w.order(dummy.Orders{})
-		w.settle(lastRetry)
+		w.settle(maxRetryDelay)
 		w.wantInstance(id, "dummy-1-1")
 		if m, _ := w.machine(id); m.Message != "" || m.Attempts != 0 || !m.RetryAt.IsZero() || m.Status != state.MachinePending {
 			t.Errorf("machine %+v", m)
@@ -69,7 +69,7 @@ func TestRunKeepsWhatIsNotListed(t *testing.T) {
 		orders := startOrder(dummy.StartOrder{Busy: "its host is silent"})
 		orders.List.Omit = []string{"dummy-1-1"}
 		w.order(orders)
-		w.settle(2 * interval)
+		w.settle(2 * planInterval)
 		m, err := w.machine(id)
 		if err != nil || m.InstanceID != "dummy-1-1" || m.Status != state.MachineError || m.Attempts == 0 {
 			t.Errorf("machine %+v, error %v", m, err)
@@ -105,7 +105,7 @@ func TestRunTriesAgainWhatWasResolvedDuringATry(t *testing.T) {
 		id := w.add()
 		w.settle(time.Second)
 		w.order(startOrder(dummy.StartOrder{Pause: time.Minute, Fail: "no room at all"}))
-		w.settle(firstRetry + time.Second) // it is tried again
+		w.settle(minRetryDelay + time.Second) // it is tried again
 		w.update(func(tx *state.Tx) error { return tx.ResolveMachine(id, nil) })
 		w.order(dummy.Orders{})
 		w.settle(2 * time.Minute)
@@ -118,29 +118,29 @@ func TestRunTriesAgainWhatWasResolvedDuringATry(t *testing.T) {
 func TestRunHangingStartsHoldUpNobody(t *testing.T) {
 	inWorld(t, func(w *world) {
 		orders := dummy.Orders{Start: map[string]dummy.StartOrder{}}
-		for n := range 3 * parallel {
+		for n := range 3 * maxRunningJobs {
 			orders.Start[fmt.Sprint(n+1)] = dummy.StartOrder{Hang: true}
 		}
 		w.order(orders)
-		for range 3 * parallel {
+		for range 3 * maxRunningJobs {
 			w.add()
 		}
 		id := w.add()
-		w.settle(4 * patience)
+		w.settle(4 * slowJobTimeout)
 		w.wantInstance(id, "dummy-"+id+"-1")
 		if m, err := w.machine("1"); err != nil || m.Status != state.MachinePending {
 			t.Errorf("machine %+v, error %v", m, err)
 		}
-		w.settle(startLimit)
+		w.settle(startTimeout)
 		m, err := w.machine("1")
 		if err != nil || m.Status != state.MachineError || m.RetryAt.IsZero() || !strings.Contains(m.Message, "has not started it within 20m0s") {
 			t.Errorf("machine %+v, error %v", m, err)
 		}
 		w.order(dummy.Orders{})
-		w.settle(2 * startLimit)
+		w.settle(2 * startTimeout)
 		w.wantInstance("1", "dummy-1-1")
 		w.wantInstances(func() (all []string) {
-			for n := range 3*parallel + 1 {
+			for n := range 3*maxRunningJobs + 1 {
 				all = append(all, fmt.Sprintf("dummy-%d-1", n+1))
 			}
 			return sorted(all)
@@ -174,7 +174,7 @@ func TestRunStopsWhatWasDestroyedWhileItStarted(t *testing.T) {
 		})
 		w.update(func(tx *state.Tx) error { return tx.DestroyMachine("1") })
 		w.order(dummy.Orders{List: dummy.ListOrder{Add: []provider.Instance{instance}}})
-		w.settle(2 * interval)
+		w.settle(2 * planInterval)
 		w.calls.mu.Lock()
 		defer w.calls.mu.Unlock()
 		if len(w.calls.stops) == 0 || w.calls.stops[0] != "late" {
@@ -213,7 +213,7 @@ func TestRunRepeatsLessAndLess(t *testing.T) {
 				t.Errorf("asked %d times to stop it", stops)
 			}
 			w.order(dummy.Orders{})
-			w.settle(lastRetry)
+			w.settle(maxRetryDelay)
 			w.wantGone(id)
 			w.wantInstances()
 		})
@@ -275,7 +275,7 @@ func TestRunOnNoKnowledge(t *testing.T) {
 		t.Run(tt.want, func(t *testing.T) {
 			inWorld(t, func(w *world) {
 				w.order(dummy.Orders{List: tt.list})
-				w.settle(2 * interval)
+				w.settle(2 * planInterval)
 				id := w.add()
 				w.settle(10 * time.Minute)
 				if diff := cmp.Diff([]string{tt.want}, trouble(w).Messages); diff != "" {
@@ -283,7 +283,7 @@ func TestRunOnNoKnowledge(t *testing.T) {
 				}
 				w.wantStarts(0)
 				w.order(dummy.Orders{})
-				w.settle(3 * interval)
+				w.settle(3 * planInterval)
 				w.wantInstance(id, "dummy-1-1")
 				if got := trouble(w); got.Messages != nil {
 					t.Errorf("trouble %v", got)

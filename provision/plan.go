@@ -18,7 +18,7 @@ type Want struct {
 	Machines    []Wanted
 }
 
-// Wanted is what Plan must know of one machine.
+// Wanted holds what Plan must know of one machine.
 type Wanted struct {
 	ID       string
 	Life     Life
@@ -63,67 +63,63 @@ type Action struct {
 	Private, Public string // of Record: the instance's addresses, as far as the provider knows
 }
 
-// Plan compares the machines in state with the provider's instances (read before
-// the machines) and says what is to be done, and what is wrong with what the
-// provider tells. It does no I/O.
+// Plan compares the machines in state with the provider's instances (read before the machines) and
+// returns what is to be done, and what is wrong with what the provider lists. It does no I/O.
 //
-// A provider may tell anything. What state has recorded goes before what the
-// provider says: an instance that a machine has is that machine's, and is stopped
-// only if the machine is dead. One that cannot be told apart from another, or has
-// no name, is left alone.
+// A provider may list anything. What state has recorded goes before what the provider says: an
+// instance that a machine has is that machine's, and is stopped only if the machine is dead. One
+// that cannot be told apart from another, or has no name, is left alone.
 func Plan(want Want, have []provider.Instance) (actions []Action, wrong []string) {
-	c := sortOut(want, have)
+	c := assignInstances(want, have)
 	for _, w := range want.Machines {
-		actions = append(actions, c.machine(w)...)
+		actions = append(actions, c.planMachine(w)...)
 	}
 	if want.Harvest.Gone() {
-		actions = append(actions, stop("", c.gone)...)
+		actions = append(actions, stopActions("", c.gone)...)
 	}
 	if want.Harvest.Unknown() {
-		actions = append(actions, stop("", c.unknown)...)
+		actions = append(actions, stopActions("", c.unknown)...)
 	} else {
 		for _, i := range c.unknown {
-			c.wrongf("instance %q says it is of machine %q, which this environment never had: it is left alone", i.ID, i.Machine)
+			c.problemf("instance %q says it is of machine %q, which this environment never had: it is left alone", i.ID, i.Machine)
 		}
 	}
 	slices.SortStableFunc(actions, func(a, b Action) int {
 		return cmp.Or(strings.Compare(a.Machine, b.Machine), strings.Compare(a.Instance, b.Instance))
 	})
-	slices.Sort(c.wrong)
-	return actions, slices.Compact(c.wrong)
+	slices.Sort(c.problems)
+	return actions, slices.Compact(c.problems)
 }
 
-// machine decides for one machine.
-func (c *claims) machine(w Wanted) []Action {
-	have := c.of[w.ID]
+func (c *assignment) planMachine(w Wanted) []Action {
+	have := c.byMachine[w.ID]
 	if w.Hosted {
 		return nil
 	}
-	if w.Life == Dead || forgotten(w, have) {
+	if w.Life == Dead || neverStarted(w, have) {
 		return c.takeDown(w, have)
 	}
-	keep, rest := choose(w, have)
-	actions := c.surplus(w, keep, rest)
+	keep, rest := chooseInstance(w, have)
+	actions := c.stopSurplus(w, keep, rest)
 	runs := keep != nil && keep.Running
 	switch {
-	case !runs && (w.Held || c.elsewhere[w.ID]):
+	case !runs && (w.Held || c.recordedElsewhere[w.ID]):
 	case !runs:
 		actions = append(actions, Action{Verb: Start, Machine: w.ID})
-	case keep.ID != w.Instance || differs(keep.Private, w.Private) || differs(keep.Public, w.Public):
+	case keep.ID != w.Instance || addressDiffers(keep.Private, w.Private) || addressDiffers(keep.Public, w.Public):
 		actions = append(actions, Action{Verb: Record, Machine: w.ID, Instance: keep.ID, Private: keep.Private, Public: keep.Public})
 	}
 	return actions
 }
 
-// differs says if the provider knows an address, and another one is recorded.
-func differs(told, recorded string) bool { return told != "" && told != recorded }
+// Of an address that the provider does not know nothing can differ.
+func addressDiffers(told, recorded string) bool { return told != "" && told != recorded }
 
-// takeDown stops what the machine has, if that is wanted, and removes the machine
-// once there is nothing to stop any more. What is recorded is stopped even if the
-// provider does not list it; after that it is recorded no more.
-func (c *claims) takeDown(w Wanted, have []provider.Instance) []Action {
-	if all := slices.Concat(have, c.untold[w.ID]); len(all) > 0 && c.harvest.Gone() {
-		return stop(w.ID, all)
+// takeDown removes the machine once there is nothing to stop any more. What is recorded is stopped
+// even if the provider does not list it; after that it is recorded no more.
+func (c *assignment) takeDown(w Wanted, have []provider.Instance) []Action {
+	if all := slices.Concat(have, c.unlisted[w.ID]); len(all) > 0 && c.harvest.Gone() {
+		return stopActions(w.ID, all)
 	}
 	var left []string
 	for _, i := range have {
@@ -132,29 +128,26 @@ func (c *claims) takeDown(w Wanted, have []provider.Instance) []Action {
 	return []Action{{Verb: Remove, Machine: w.ID, Instance: strings.Join(left, " ")}}
 }
 
-// surplus decides on instances that name a machine which has another one.
-func (c *claims) surplus(w Wanted, keep *provider.Instance, rest []provider.Instance) []Action {
+func (c *assignment) stopSurplus(w Wanted, keep *provider.Instance, rest []provider.Instance) []Action {
 	if c.harvest.Unknown() {
-		return stop(w.ID, rest)
+		return stopActions(w.ID, rest)
 	}
 	for _, i := range rest {
-		c.wrongf("instance %q says it is of machine %s, whose instance is %q: it is left alone", i.ID, w.ID, keep.ID)
+		c.problemf("instance %q says it is of machine %s, whose instance is %q: it is left alone", i.ID, w.ID, keep.ID)
 	}
 	return nil
 }
 
-// forgotten tells if a dying machine has no agent that could end it: it never
-// had one, and no unit needs one to say good-bye.
-func forgotten(w Wanted, have []provider.Instance) bool {
+// A dying machine that never had an agent, and has no unit that needs one to leave, can go.
+func neverStarted(w Wanted, have []provider.Instance) bool {
 	running := slices.ContainsFunc(have, func(i provider.Instance) bool { return i.Running })
 	return w.Life == Dying && w.Instance == "" && w.Units == 0 && !running
 }
 
-// choose picks the instance that the machine keeps: the recorded one while the
-// provider has it, else the first that runs; the rest is too much. Where nothing
-// runs and none is recorded nothing is too much, since Start brings one back with
-// its files.
-func choose(w Wanted, have []provider.Instance) (keep *provider.Instance, rest []provider.Instance) {
+// chooseInstance keeps the recorded instance while the provider has it, else the first that runs;
+// the rest is surplus. Where nothing runs and none is recorded nothing is surplus, since Start
+// brings one back with its files.
+func chooseInstance(w Wanted, have []provider.Instance) (keep *provider.Instance, rest []provider.Instance) {
 	at := slices.IndexFunc(have, func(i provider.Instance) bool { return i.ID == w.Instance })
 	if at < 0 {
 		at = slices.IndexFunc(have, func(i provider.Instance) bool { return i.Running })
@@ -165,9 +158,8 @@ func choose(w Wanted, have []provider.Instance) (keep *provider.Instance, rest [
 	return &have[at], slices.Delete(slices.Clone(have), at, at+1)
 }
 
-// stop ends all of the instances, in the name of their machine, or of the one
-// that they name themselves.
-func stop(machine string, instances []provider.Instance) []Action {
+// Without a machine, each instance is stopped in the name of the machine that it names itself.
+func stopActions(machine string, instances []provider.Instance) []Action {
 	var actions []Action
 	for _, i := range instances {
 		actions = append(actions, Action{Verb: Stop, Machine: cmp.Or(machine, i.Machine), Instance: i.ID})
@@ -175,7 +167,6 @@ func stop(machine string, instances []provider.Instance) []Action {
 	return actions
 }
 
-// wrongf notes what the provider tells that cannot be.
-func (c *claims) wrongf(format string, args ...any) {
-	c.wrong = append(c.wrong, fmt.Sprintf(format, args...))
+func (c *assignment) problemf(format string, args ...any) {
+	c.problems = append(c.problems, fmt.Sprintf(format, args...))
 }

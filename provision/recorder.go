@@ -7,28 +7,27 @@ import (
 	"bijou/state"
 )
 
-// together is how many machines one transaction records at most.
-const together = 64
+// maxBatch limits how many machines one transaction records.
+const maxBatch = 64
 
-// recorder writes what jobs have found out. What several have at the same time
-// is one transaction.
+// recorder writes what jobs have found out. What several have at the same time is one transaction.
 type recorder struct {
 	update  state.Updater // fenced by the leader's key
 	entries chan entry    // with room for a batch, so that it fills while one is written
 }
 
-// entry is what one job has to write.
+// entry is one job's write.
 type entry struct {
 	write func(tx *state.Tx) error
 	done  chan error // buffered: whoever waited may have gone
 }
 
 func newRecorder(update state.Updater) *recorder {
-	return &recorder{update, make(chan entry, together)}
+	return &recorder{update, make(chan entry, maxBatch)}
 }
 
-// record writes and returns when it is written, or ctx is done. A machine that is
-// gone meanwhile is no error. It may be called from several goroutines.
+// record blocks until it is written, or ctx is done. A machine that is gone meanwhile is no error.
+// It may be called from several goroutines.
 func (r *recorder) record(ctx context.Context, write func(tx *state.Tx) error) error {
 	e := entry{write, make(chan error, 1)}
 	select {
@@ -44,22 +43,20 @@ func (r *recorder) record(ctx context.Context, write func(tx *state.Tx) error) e
 	}
 }
 
-// run writes until ctx is done.
 func (r *recorder) run(ctx context.Context) {
 	for {
 		select {
 		case first := <-r.entries:
-			r.write(ctx, r.batch(first))
+			r.writeBatch(ctx, r.collectBatch(first))
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// batch is what waits at the moment.
-func (r *recorder) batch(first entry) []entry {
+func (r *recorder) collectBatch(first entry) []entry {
 	batch := []entry{first}
-	for len(batch) < together {
+	for len(batch) < maxBatch {
 		select {
 		case e := <-r.entries:
 			batch = append(batch, e)
@@ -70,9 +67,9 @@ func (r *recorder) batch(first entry) []entry {
 	return batch
 }
 
-// write writes a batch, and tells all who wait for it. Where that fails, each is
-// written by itself: one that cannot be written must not keep the others.
-func (r *recorder) write(ctx context.Context, batch []entry) {
+// Where the batch fails each entry is written by itself: one that cannot be written must not keep
+// the others.
+func (r *recorder) writeBatch(ctx context.Context, batch []entry) {
 	err := r.commit(ctx, batch)
 	for _, e := range batch {
 		if err != nil && len(batch) > 1 {
@@ -83,7 +80,6 @@ func (r *recorder) write(ctx context.Context, batch []entry) {
 	}
 }
 
-// commit writes in one transaction.
 func (r *recorder) commit(ctx context.Context, batch []entry) error {
 	return r.update(ctx, func(tx *state.Tx) error {
 		for _, e := range batch {

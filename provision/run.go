@@ -13,19 +13,19 @@ import (
 )
 
 const (
-	interval   = time.Minute      // how often it looks although nothing has changed
-	sweepEvery = 10 * time.Minute // how often left-overs in state are swept
-	comeback   = time.Second      // how long it waits when the store is away
-	askLimit   = time.Minute      // how long the provider may take to list its instances
-	startLimit = 20 * time.Minute // to start one
-	stopLimit  = 5 * time.Minute  // to stop one
+	planInterval    = time.Minute      // how often it looks although nothing has changed
+	sweepInterval   = 10 * time.Minute // how often left-overs in state are swept
+	restartInterval = time.Second      // how long it waits when the store is away
+	listTimeout     = time.Minute      // how long the provider may take to list its instances
+	startTimeout    = 20 * time.Minute // to start one
+	stopTimeout     = 5 * time.Minute  // to stop one
 
-	// longestPause is how long what changes is left to gather, at most.
-	longestPause = 500 * time.Millisecond
-	leader       = "provisioner" // what it campaigns for
+	// maxSettleTime is how long what changes is left to gather, at most.
+	maxSettleTime  = 500 * time.Millisecond
+	leadershipName = "provisioner" // what it campaigns for
 )
 
-// Options say what a provisioner works on.
+// Options configure a provisioner.
 type Options struct {
 	State    *state.State
 	Provider provider.Provider
@@ -34,17 +34,16 @@ type Options struct {
 	Now      func() time.Time // nil: time.Now; when failed starts are due
 }
 
-// Run is the provisioner: it campaigns, and while it leads does what Plan says,
-// on every change of machines, soon after an agent has gone, and at least every minute. Several may run; one
-// acts. It returns nil when ctx is done, and an error only if the environment
-// is gone for good. Instances go on without it.
+// Run campaigns, and while it leads does what Plan says, on every change of machines, soon after an
+// agent has gone, and at least every minute. Several may run; one acts. It returns nil when ctx is
+// done, and an error only if the environment is gone for good. Instances go on without it.
 func Run(ctx context.Context, o Options) error {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
 	if o.Process == nil {
 		o.Process = state.NewProcess(o.State, false)
-		defer end(ctx, "session", o.Log, o.Process.Close)
+		defer closeBounded(ctx, "session", o.Log, o.Process.Close)
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -56,21 +55,20 @@ func Run(ctx context.Context, o Options) error {
 			return nil
 		case errors.Is(err, state.ErrStoreGone), errors.Is(err, state.ErrClosed):
 			return fmt.Errorf("cannot provision: %w", err)
-		case err != nil && cause(err) != said: // what lasts is said once
+		case err != nil && errorCause(err) != said: // what lasts is said once
 			o.Log.Warn("provisioner begins anew", "error", err)
 		}
-		said = cause(err)
+		said = errorCause(err)
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(comeback):
+		case <-time.After(restartInterval):
 		}
 	}
 }
 
-// cause is what keeps the provisioner from its work: the same for all of an
-// outage, whoever was asked.
-func cause(err error) string {
+// errorCause returns the same for all of an outage, whoever was asked, so that it is logged once.
+func errorCause(err error) string {
 	switch {
 	case err == nil:
 		return ""
@@ -80,17 +78,16 @@ func cause(err error) string {
 	return err.Error()
 }
 
-// campaign waits to become the leader and leads until that ends.
 func campaign(ctx context.Context, o Options) error {
 	session, err := o.Process.Standing(ctx)
 	if err != nil {
 		return err
 	}
-	leadership, err := session.Campaign(ctx, leader)
+	leadership, err := session.Campaign(ctx, leadershipName)
 	if err != nil {
 		return err
 	}
-	defer end(ctx, "leadership", o.Log, leadership.Resign)
+	defer closeBounded(ctx, "leadership", o.Log, leadership.Resign)
 	ctx, cancel := context.WithCancel(ctx)
 	var beside sync.WaitGroup
 	beside.Go(func() {
@@ -103,9 +100,9 @@ func campaign(ctx context.Context, o Options) error {
 	defer beside.Wait()
 	defer cancel()
 	o.Log.Info("provisioner leads")
-	l := &lead{Options: o, leadership: leadership, crew: newCrew(), records: newRecorder(leadership.Update), holds: holds{}, absent: absences{}}
-	beside.Go(func() { l.records.run(ctx) })
-	defer l.crew.wait()
+	l := &leader{Options: o, leadership: leadership, pool: newJobPool(), recorder: newRecorder(leadership.Update), backoffs: backoffs{}, absentAgents: absentAgents{}}
+	beside.Go(func() { l.recorder.run(ctx) })
+	defer l.pool.wait()
 	defer cancel()
 	err = l.run(ctx)
 	if errors.Is(err, context.Canceled) {
@@ -117,8 +114,8 @@ func campaign(ctx context.Context, o Options) error {
 // errDeposed: the leader's session ended, or another took over.
 var errDeposed = errors.New("the leadership was lost")
 
-// end ends what is held, in bounded time although the store may be away.
-func end(ctx context.Context, what string, log *slog.Logger, close func(context.Context) error) {
+// The store may be away: closing is given up after a while.
+func closeBounded(ctx context.Context, what string, log *slog.Logger, close func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	if err := close(ctx); err != nil {

@@ -44,7 +44,7 @@ func TestRunRestartsWhatCrashed(t *testing.T) {
 		if err := w.dummy.End("dummy-1-1"); err != nil {
 			t.Fatal(err)
 		}
-		w.settle(2 * interval) // it looks from time to time
+		w.settle(2 * planInterval) // it looks from time to time
 		w.wantStarts(2)
 		w.wantInstances("dummy-1-1")
 	})
@@ -71,7 +71,7 @@ func TestRunHarvests(t *testing.T) {
 					return errors.Join(tx.DestroyMachine(id), tx.SetMachineDead(id))
 				})
 				w.wantGone(id)
-				w.settle(2 * interval)
+				w.settle(2 * planInterval)
 				w.calls.mu.Lock()
 				stopped := slices.Clone(w.calls.stops)
 				w.calls.mu.Unlock()

@@ -34,13 +34,12 @@ func readSnapshot(ctx context.Context, st *state.State) (s snapshot, err error) 
 		if s.machines, err = v.Machines(); err != nil {
 			return err
 		}
-		s.units, err = leaving(v, s.machines)
+		s.units, err = countUnits(v, s.machines)
 		return err
 	})
 	return s, err
 }
 
-// readRevision is the newest revision of the state.
 func readRevision(ctx context.Context, st *state.State) (revision int64, err error) {
 	err = st.View(ctx, func(v *state.View) error {
 		revision, err = v.Revision()
@@ -49,8 +48,8 @@ func readRevision(ctx context.Context, st *state.State) (revision int64, err err
 	return revision, err
 }
 
-// leaving counts the units of machines that are not alive: only of them Plan asks.
-func leaving(v *state.View, machines []state.Machine) (map[string]int, error) {
+// Plan asks only for the units of machines that are not alive.
+func countUnits(v *state.View, machines []state.Machine) (map[string]int, error) {
 	units := map[string]int{}
 	for _, m := range machines {
 		if m.Life == state.Alive {
@@ -65,8 +64,7 @@ func leaving(v *state.View, machines []state.Machine) (map[string]int, error) {
 	return units, nil
 }
 
-// want is what Plan is asked for.
-func (s snapshot) want(now time.Time) Want {
+func (s snapshot) newWant(now time.Time) Want {
 	w := Want{Environment: s.environment.UUID, Harvest: s.environment.Harvest(), Next: s.next}
 	for _, m := range s.machines {
 		w.Machines = append(w.Machines, Wanted{
@@ -78,8 +76,8 @@ func (s snapshot) want(now time.Time) Want {
 	return w
 }
 
-// due is when the first failed start is tried again; zero: none is.
-func (s snapshot) due(now time.Time) (first time.Time) {
+// Zero: no failed start is tried again.
+func (s snapshot) nextRetry(now time.Time) (first time.Time) {
 	for _, m := range s.machines {
 		if m.RetryAt.After(now) && (first.IsZero() || m.RetryAt.Before(first)) {
 			first = m.RetryAt

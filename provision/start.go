@@ -10,23 +10,23 @@ import (
 	"bijou/state"
 )
 
-// startError is why an instance did not start; it is in the machine's record.
+// startError is a failed start that is in the machine's record.
 type startError struct{ err error }
 
 func (e *startError) Error() string { return e.err.Error() }
 func (e *startError) Unwrap() error { return e.err }
 
-// start starts an instance and records it, or why it could not be. Jobs call it.
-func (l *lead) start(ctx context.Context, machine string) error {
-	failed, err := l.failed(ctx, machine)
+// Jobs call it.
+func (l *leader) startInstance(ctx context.Context, machine string) error {
+	failed, err := l.hasFailed(ctx, machine)
 	if err != nil {
 		return err
 	}
-	o, err := l.order(ctx, machine)
+	o, err := l.readStartRequest(ctx, machine)
 	if err != nil || !o.wanted {
 		return err
 	}
-	i, err := l.launch(ctx, o.spec)
+	i, err := l.launchInstance(ctx, o.spec)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -37,11 +37,10 @@ func (l *lead) start(ctx context.Context, machine string) error {
 		}
 		return &startError{err}
 	}
-	return l.record(ctx, Action{Machine: machine, Instance: i.ID, Private: i.Private, Public: i.Public}, o.epoch)
+	return l.recordInstance(ctx, Action{Machine: machine, Instance: i.ID, Private: i.Private, Public: i.Public}, o.epoch)
 }
 
-// failed says if the machine's last start failed, so that the next is another try.
-func (l *lead) failed(ctx context.Context, machine string) (failed bool, err error) {
+func (l *leader) hasFailed(ctx context.Context, machine string) (failed bool, err error) {
 	err = l.State.View(ctx, func(v *state.View) error {
 		m, err := v.Machine(machine)
 		failed = m.Status == state.MachineError
@@ -53,16 +52,15 @@ func (l *lead) failed(ctx context.Context, machine string) (failed bool, err err
 	return failed, err
 }
 
-// order is the start of one instance.
-type order struct {
+type startRequest struct {
 	spec   provider.Spec
 	wanted bool  // else the machine needs none any more
 	epoch  int64 // of the machine's claim
 }
 
-// order reads what instance a machine needs at this moment. The token is the same at
-// every start, since ids are never used again. It fails unless this is still the leader.
-func (l *lead) order(ctx context.Context, id string) (o order, err error) {
+// The token is the same at every start, since ids are never used again. It fails unless this is
+// still the leader.
+func (l *leader) readStartRequest(ctx context.Context, id string) (o startRequest, err error) {
 	err = l.leadership.Update(ctx, func(tx *state.Tx) error {
 		env, err := tx.Environment()
 		if err != nil {
@@ -85,26 +83,24 @@ func (l *lead) order(ctx context.Context, id string) (o order, err error) {
 	return o, err
 }
 
-// launch has the provider start the instance, in bounded time, and passes on what
-// it says meanwhile. A start that hangs is given up: the next one has the same
-// token, so that nothing is started twice.
-func (l *lead) launch(ctx context.Context, spec provider.Spec) (provider.Instance, error) {
-	asked, cancel := context.WithTimeout(ctx, startLimit)
+// A start that hangs is given up: the next one has the same token, so that nothing is started
+// twice.
+func (l *leader) launchInstance(ctx context.Context, spec provider.Spec) (provider.Instance, error) {
+	asked, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	boot := newBoot(ctx, l, spec.Machine)
+	boot := newBootOutput(ctx, l, spec.Machine)
 	i, err := l.Provider.Start(asked, spec, boot)
 	if err != nil && asked.Err() != nil {
-		err = fmt.Errorf("the provider has not started it within %s: %w", startLimit, provider.ErrTransient)
+		err = fmt.Errorf("the provider has not started it within %s: %w", startTimeout, provider.ErrTransient)
 	}
 	if err == nil {
-		err = l.check(spec, i)
+		err = l.checkInstance(spec, i)
 	}
-	boot.end(ctx, err)
+	boot.close(ctx, err)
 	return i, err
 }
 
-// check refuses an instance that cannot be the machine's.
-func (l *lead) check(spec provider.Spec, i provider.Instance) error {
+func (l *leader) checkInstance(spec provider.Spec, i provider.Instance) error {
 	switch {
 	case i.ID == "":
 		return errors.New("the provider answers with an instance without an id")
@@ -113,18 +109,17 @@ func (l *lead) check(spec provider.Spec, i provider.Instance) error {
 	case i.Environment != spec.Environment:
 		return fmt.Errorf("the provider answers with instance %q of environment %q", i.ID, i.Environment)
 	}
-	if other, ok := l.owners.claim(i.ID, spec.Machine); !ok {
+	if other, ok := l.owners.reserve(i.ID, spec.Machine); !ok {
 		return fmt.Errorf("the provider answers with instance %q, which is machine %s's", i.ID, other)
 	}
 	return nil
 }
 
-// recordFailure writes down why a start failed. A failure for the moment is tried
-// again, later and later, and the machine keeps the instance that is recorded: it
-// may be there. Any other waits for the operator. Where it was another try of a
+// A failure for the moment is tried again, later and later, and the machine keeps the instance that
+// is recorded: it may be there. Any other waits for the operator. Where it was another try of a
 // failed start, and the operator has resolved that meanwhile, the answer stands.
-func (l *lead) recordFailure(ctx context.Context, machine string, again bool, failure error) error {
-	return l.records.record(ctx, func(tx *state.Tx) error {
+func (l *leader) recordFailure(ctx context.Context, machine string, again bool, failure error) error {
+	return l.recorder.record(ctx, func(tx *state.Tx) error {
 		m, err := tx.Machine(machine)
 		if err != nil || again && m.Status == state.MachinePending {
 			return err
@@ -132,7 +127,7 @@ func (l *lead) recordFailure(ctx context.Context, machine string, again bool, fa
 		f := state.StartFailure{Message: failure.Error()}
 		if errors.Is(failure, provider.ErrTransient) {
 			f.Instance = m.InstanceID
-			f.Attempts, f.RetryAt = m.Attempts+1, l.Now().Add(delay(m.Attempts)).UTC().Truncate(time.Millisecond)
+			f.Attempts, f.RetryAt = m.Attempts+1, l.Now().Add(retryDelay(m.Attempts)).UTC().Truncate(time.Millisecond)
 		}
 		return tx.SetStartFailure(machine, f)
 	})

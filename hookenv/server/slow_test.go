@@ -12,12 +12,12 @@ import (
 	"bijou/hookenv/amp"
 )
 
-// startWithLimits is a server whose limits a test can reach.
-func startWithLimits(t *testing.T) *Server {
-	return limited(t, limits{maxConns: 100, idleTimeout: time.Minute, maxBox: 4096, boxTimeout: 50 * time.Millisecond, firstBoxTimeout: 50 * time.Millisecond, writeTimeout: 50 * time.Millisecond})
+// startStrict returns a server whose limits a test can reach.
+func startStrict(t *testing.T) *Server {
+	return startWithLimits(t, limits{maxConns: 100, idleTimeout: time.Minute, maxBox: 4096, boxTimeout: 50 * time.Millisecond, firstBoxTimeout: 50 * time.Millisecond, writeTimeout: 50 * time.Millisecond})
 }
 
-func limited(t *testing.T, l limits) *Server {
+func startWithLimits(t *testing.T, l limits) *Server {
 	folder, err := os.MkdirTemp("", "bijou")
 	if err != nil {
 		t.Fatal(err)
@@ -50,10 +50,10 @@ func cutOff(t *testing.T, c net.Conn) {
 	}
 }
 
-func TestSilentClientIsCutOff(t *testing.T) { cutOff(t, dial(t, startWithLimits(t))) }
+func TestSilentClientIsCutOff(t *testing.T) { cutOff(t, dial(t, startStrict(t))) }
 
 func TestDribblingClientIsCutOff(t *testing.T) {
-	c := dial(t, startWithLimits(t))
+	c := dial(t, startStrict(t))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -71,13 +71,13 @@ func TestDribblingClientIsCutOff(t *testing.T) {
 }
 
 func TestOversizedBoxIsCutOff(t *testing.T) {
-	c := dial(t, startWithLimits(t))
+	c := dial(t, startStrict(t))
 	c.Write(amp.End(amp.Append(nil, "_command", string(make([]byte, 5000)))))
 	cutOff(t, c)
 }
 
 func TestIdleClientBetweenBoxesIsLeftAlone(t *testing.T) {
-	s := limited(t, limits{maxConns: 100, idleTimeout: time.Minute, maxBox: 4096, boxTimeout: 50 * time.Millisecond, firstBoxTimeout: time.Minute, writeTimeout: time.Minute})
+	s := startWithLimits(t, limits{maxConns: 100, idleTimeout: time.Minute, maxBox: 4096, boxTimeout: 50 * time.Millisecond, firstBoxTimeout: time.Minute, writeTimeout: time.Minute})
 	c := dial(t, s)
 	ask := amp.End(amp.Append(amp.Append(amp.Append(nil, "_command", "sync"), "_ask", "1"), "client_id", "x"))
 	answer := make([]byte, 1)
@@ -93,7 +93,7 @@ func TestIdleClientBetweenBoxesIsLeftAlone(t *testing.T) {
 }
 
 func TestClientThatNeverReadsIsCutOff(t *testing.T) {
-	s := startWithLimits(t)
+	s := startStrict(t)
 	c := dial(t, s)
 	ask := amp.End(amp.Append(amp.Append(nil, "_command", "nonsense"), "_ask", string(make([]byte, 3000))))
 	for {
@@ -107,7 +107,7 @@ func TestClientThatNeverReadsIsCutOff(t *testing.T) {
 }
 
 func TestMoreClientsThanRoomWait(t *testing.T) {
-	s := limited(t, limits{maxConns: 2, idleTimeout: time.Minute, maxBox: 4096, boxTimeout: time.Minute, firstBoxTimeout: time.Minute, writeTimeout: time.Minute})
+	s := startWithLimits(t, limits{maxConns: 2, idleTimeout: time.Minute, maxBox: 4096, boxTimeout: time.Minute, firstBoxTimeout: time.Minute, writeTimeout: time.Minute})
 	ask := amp.End(amp.Append(amp.Append(amp.Append(nil, "_command", "sync"), "_ask", "1"), "client_id", "x"))
 	clients := make([]net.Conn, 6)
 	for i := range clients {
@@ -131,7 +131,7 @@ func TestMoreClientsThanRoomWait(t *testing.T) {
 }
 
 func TestCloseWithoutRoom(t *testing.T) {
-	s := limited(t, limits{maxConns: 1, idleTimeout: time.Minute, maxBox: 4096, boxTimeout: time.Minute, firstBoxTimeout: time.Minute, writeTimeout: time.Minute})
+	s := startWithLimits(t, limits{maxConns: 1, idleTimeout: time.Minute, maxBox: 4096, boxTimeout: time.Minute, firstBoxTimeout: time.Minute, writeTimeout: time.Minute})
 	served, waiting := dial(t, s), dial(t, s)
 	if err := s.Close(); err != nil {
 		t.Error(err)
@@ -143,7 +143,7 @@ func TestCloseWithoutRoom(t *testing.T) {
 // TestIdleClientsMakeRoom: neither connections that say nothing nor such that go
 // on existing after their answer keep others out.
 func TestIdleClientsMakeRoom(t *testing.T) {
-	s := limited(t, limits{maxConns: 4, idleTimeout: 20 * time.Millisecond, maxBox: 4096, boxTimeout: time.Minute, firstBoxTimeout: time.Minute, writeTimeout: time.Minute})
+	s := startWithLimits(t, limits{maxConns: 4, idleTimeout: 20 * time.Millisecond, maxBox: 4096, boxTimeout: time.Minute, firstBoxTimeout: time.Minute, writeTimeout: time.Minute})
 	ask := amp.End(amp.Append(amp.Append(amp.Append(nil, "_command", "sync"), "_ask", "1"), "client_id", "x"))
 	for range 20 {
 		dial(t, s)
@@ -163,7 +163,7 @@ func TestIdleClientsMakeRoom(t *testing.T) {
 // TestUnreadWordsAreNotIdle: whom the server has not come to yet is not cut off
 // for the server's slowness.
 func TestUnreadWordsAreNotIdle(t *testing.T) {
-	s := limited(t, limits{maxConns: 4, idleTimeout: time.Minute, maxBox: 4096, boxTimeout: time.Minute, firstBoxTimeout: time.Minute, writeTimeout: time.Minute})
+	s := startWithLimits(t, limits{maxConns: 4, idleTimeout: time.Minute, maxBox: 4096, boxTimeout: time.Minute, firstBoxTimeout: time.Minute, writeTimeout: time.Minute})
 	listener, err := net.Listen("unix", s.Path()+"2") // whom nobody reads
 	if err != nil {
 		t.Fatal(err)

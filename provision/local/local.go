@@ -25,8 +25,8 @@ import (
 	"bijou/state/durable"
 )
 
-// prefix makes a machine's id an instance's.
-const prefix = "local-"
+// idPrefix makes a machine's id an instance's.
+const idPrefix = "local-"
 
 // instanceFile marks a machine's folder as an instance of this provider;
 // machine 0's has none.
@@ -48,11 +48,11 @@ type Options struct {
 // Provider makes machines of this host. It keeps nothing in memory: all that it
 // knows is in the folders.
 type Provider struct {
-	o Options
+	options Options
 }
 
-// instance is what instanceFile holds.
-type instance struct {
+// instanceMark is the content of instanceFile.
+type instanceMark struct {
 	Environment string `json:"environment"`
 	Machine     string `json:"machine"`
 	Token       string `json:"token"`
@@ -63,10 +63,10 @@ func New(o Options) *Provider {
 	if o.Grace == 0 {
 		o.Grace = 30 * time.Second
 	}
-	return &Provider{o: o}
+	return &Provider{options: o}
 }
 
-// Capabilities says that machines share this host.
+// Capabilities reports that machines share this host.
 func (*Provider) Capabilities(context.Context) (provider.Capabilities, error) {
 	return provider.Capabilities{Name: "local"}, nil
 }
@@ -78,18 +78,18 @@ func (p *Provider) Start(ctx context.Context, spec provider.Spec, _ io.Writer) (
 	if err := checkID(spec.Machine); err != nil {
 		return provider.Instance{}, err
 	}
-	dir := filepath.Join(p.o.Dir, spec.Machine)
-	if err := p.check(dir, spec); err != nil {
+	dir := filepath.Join(p.options.Dir, spec.Machine)
+	if err := p.checkFit(dir, spec); err != nil {
 		return provider.Instance{}, fmt.Errorf("cannot start machine %s: %w", spec.Machine, err)
 	}
-	if err := mark(dir, instance{Environment: spec.Environment, Machine: spec.Machine, Token: spec.Token}); err != nil {
+	if err := writeMark(dir, instanceMark{Environment: spec.Environment, Machine: spec.Machine, Token: spec.Token}); err != nil {
 		return provider.Instance{}, fmt.Errorf("cannot start machine %s: %w", spec.Machine, err)
 	}
-	started := provider.Instance{ID: prefix + spec.Machine, Environment: spec.Environment, Machine: spec.Machine, Running: true}
+	started := provider.Instance{ID: idPrefix + spec.Machine, Environment: spec.Environment, Machine: spec.Machine, Running: true}
 	if _, err := process.Holder(dir); err == nil {
 		return started, nil
 	}
-	agent, err := p.detach(spec)
+	agent, err := p.startAgent(spec)
 	if err != nil {
 		return provider.Instance{}, fmt.Errorf("cannot start machine %s: %w", spec.Machine, err)
 	}
@@ -99,22 +99,20 @@ func (p *Provider) Start(ctx context.Context, spec provider.Spec, _ io.Writer) (
 	return started, nil
 }
 
-// check refuses a machine that this host is not. One that is there already goes on, also
-// one whose mark cannot be read: it is made anew.
-func (p *Provider) check(dir string, spec provider.Spec) error {
-	if _, err := read(dir); !errors.Is(err, fs.ErrNotExist) {
+// A machine that is there already goes on, also one whose mark cannot be read: it is written anew.
+func (p *Provider) checkFit(dir string, spec provider.Spec) error {
+	if _, err := readMark(dir); !errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	host, _, err := provider.ThisHost(p.o.Dir)
+	host, _, err := provider.ThisHost(p.options.Dir)
 	if err != nil {
 		return err
 	}
 	return provider.CheckFit(host, spec)
 }
 
-// detach starts the machine's agent.
-func (p *Provider) detach(spec provider.Spec) (process.Identity, error) {
-	d, err := p.o.Agent(spec)
+func (p *Provider) startAgent(spec provider.Spec) (process.Identity, error) {
+	d, err := p.options.Agent(spec)
 	if err != nil {
 		return process.Identity{}, err
 	}
@@ -123,15 +121,15 @@ func (p *Provider) detach(spec provider.Spec) (process.Identity, error) {
 
 // Stop ends the machine's agent and removes its folder.
 func (p *Provider) Stop(ctx context.Context, id string) error {
-	machine := strings.TrimPrefix(id, prefix)
+	machine := strings.TrimPrefix(id, idPrefix)
 	if err := checkID(machine); err != nil {
 		return err
 	}
-	dir := filepath.Join(p.o.Dir, machine)
-	if _, err := read(dir); errors.Is(err, fs.ErrNotExist) {
+	dir := filepath.Join(p.options.Dir, machine)
+	if _, err := readMark(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err := Halt(ctx, dir, p.o.Grace); err != nil {
+	if err := Halt(ctx, dir, p.options.Grace); err != nil {
 		return fmt.Errorf("cannot stop machine %s: %w", machine, err)
 	}
 	// The mark goes last, so that a removal that was cut off is repeated.
@@ -141,29 +139,30 @@ func (p *Provider) Stop(ctx context.Context, id string) error {
 	return os.RemoveAll(dir)
 }
 
-// Instances lists the marked folders; one whose mark cannot be read is the machine's that it is called after.
+// Instances lists the marked folders; one whose mark cannot be read belongs to the machine that it
+// is named after.
 func (p *Provider) Instances(context.Context) ([]provider.Instance, error) {
-	entries, err := os.ReadDir(p.o.Dir)
+	entries, err := os.ReadDir(p.options.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("cannot list machines: %w", err)
 	}
 	var found []provider.Instance
 	for _, e := range entries {
-		dir := filepath.Join(p.o.Dir, e.Name())
-		mark, err := read(dir)
+		dir := filepath.Join(p.options.Dir, e.Name())
+		mark, err := readMark(dir)
 		if errors.Is(err, fs.ErrNotExist) || !e.IsDir() || checkID(e.Name()) != nil {
 			continue
 		} else if err != nil {
-			mark.Environment = p.o.Environment
+			mark.Environment = p.options.Environment
 		}
 		_, err = process.Holder(dir)
-		found = append(found, provider.Instance{ID: prefix + e.Name(), Environment: mark.Environment, Machine: e.Name(), Running: err == nil})
+		found = append(found, provider.Instance{ID: idPrefix + e.Name(), Environment: mark.Environment, Machine: e.Name(), Running: err == nil})
 	}
 	return found, nil
 }
 
-// Halt ends the agent of the machine's folder and returns when no process runs
-// the machine, not even one that was just coming up.
+// Halt ends the agent of the machine's folder and blocks until no process runs the machine, not
+// even one that was just coming up.
 func Halt(ctx context.Context, dir string, grace time.Duration) error {
 	for {
 		if agent, err := process.Holder(dir); err == nil {
@@ -177,14 +176,14 @@ func Halt(ctx context.Context, dir string, grace time.Duration) error {
 		if err != nil || free {
 			return err
 		}
-		if err := pause(ctx); err != nil {
+		if err := sleep(ctx); err != nil {
 			return err
 		}
 	}
 }
 
-// awaitHolder returns when an agent has taken the folder, or with an error when
-// the one that was started has ended without that.
+// awaitHolder blocks until an agent has taken the folder; it fails if the one that was started has
+// ended without that.
 func awaitHolder(ctx context.Context, dir string, agent process.Identity) error {
 	for {
 		alive := agent.Alive()
@@ -194,14 +193,14 @@ func awaitHolder(ctx context.Context, dir string, agent process.Identity) error 
 		if free, err := process.Free(dir); !alive && free && err == nil {
 			return errors.New("its agent has ended at once; its log says why: " + filepath.Join(dir, "agent.log"))
 		}
-		if err := pause(ctx); err != nil {
+		if err := sleep(ctx); err != nil {
 			return err
 		}
 	}
 }
 
-// pause waits a moment, since nobody tells when a process begins or ends.
-func pause(ctx context.Context) error {
+// Nothing tells when a process begins or ends.
+func sleep(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
@@ -210,8 +209,7 @@ func pause(ctx context.Context) error {
 	}
 }
 
-// mark makes the folder an instance.
-func mark(dir string, i instance) error {
+func writeMark(dir string, i instanceMark) error {
 	if err := durable.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
@@ -225,15 +223,15 @@ func mark(dir string, i instance) error {
 	return durable.Sync(dir)
 }
 
-// read reads the folder's mark; fs.ErrNotExist: it has none.
-func read(dir string) (instance, error) {
+// fs.ErrNotExist: the folder has none.
+func readMark(dir string) (instanceMark, error) {
 	data, err := os.ReadFile(filepath.Join(dir, instanceFile))
 	if err != nil {
-		return instance{}, fmt.Errorf("cannot read the machine's mark: %w", err)
+		return instanceMark{}, fmt.Errorf("cannot read the machine's mark: %w", err)
 	}
-	var i instance
+	var i instanceMark
 	if err := json.Unmarshal(data, &i); err != nil {
-		return instance{}, fmt.Errorf("cannot read the machine's mark in %q: %w", dir, err)
+		return instanceMark{}, fmt.Errorf("cannot read the machine's mark in %q: %w", dir, err)
 	}
 	return i, nil
 }

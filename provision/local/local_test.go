@@ -43,7 +43,7 @@ func fixture(t *testing.T) providertest.Fixture {
 		}, nil
 	}})
 	return providertest.Fixture{Provider: p, Crash: func(t *testing.T, instance string) {
-		agent, err := process.Holder(filepath.Join(dir, strings.TrimPrefix(instance, prefix)))
+		agent, err := process.Holder(filepath.Join(dir, strings.TrimPrefix(instance, idPrefix)))
 		if err != nil {
 			t.Fatal(err)
 		}

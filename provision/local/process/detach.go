@@ -18,18 +18,18 @@ type Detached struct {
 	Log  string   // where stdout and stderr are appended to; made if missing
 }
 
-// Detach starts the process in a session of its own, in the root folder, with
-// an empty stdin and its output in the log. It does not wait for it: the process
-// may have ended when it returns, which is no error here, since Alive says so.
+// Detach starts the process in a session of its own, in the root folder, with an empty stdin and
+// its output in the log. It does not wait for it: the process may have ended when it returns, which
+// is no error here, since Alive says so.
 func Detach(d Detached) (Identity, error) {
 	log, err := os.OpenFile(d.Log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return Identity{}, fmt.Errorf("cannot open the log of %s: %w", d.Args[0], err)
 	}
 	defer log.Close()
-	running, err := start(func() *exec.Cmd {
+	running, err := startCommand(func() *exec.Cmd {
 		return &exec.Cmd{
-			Path: d.Path, Args: d.Args, Dir: "/", Env: unmanaged(os.Environ()), Stdout: log, Stderr: log,
+			Path: d.Path, Args: d.Args, Dir: "/", Env: dropManagerEnv(os.Environ()), Stdout: log, Stderr: log,
 			SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 		}
 	})
@@ -46,9 +46,8 @@ func Detach(d Detached) (Identity, error) {
 	return Identity{PID: running.Pid, Start: stat.start}, nil
 }
 
-// unmanaged takes out of an environment what the starter's service manager has put
-// there: whoever outlives the starter must not speak for it (sd_notify(3)).
-func unmanaged(env []string) []string {
+// A process that outlives its starter must not speak for it to the service manager (sd_notify(3)).
+func dropManagerEnv(env []string) []string {
 	return slices.DeleteFunc(env, func(word string) bool {
 		name, _, _ := strings.Cut(word, "=")
 		switch name {
@@ -59,9 +58,9 @@ func unmanaged(env []string) []string {
 	})
 }
 
-// start retries while the executable counts as being written: a child that was
-// forked at the wrong moment holds a writing descriptor until its exec.
-func start(command func() *exec.Cmd) (*os.Process, error) {
+// startCommand retries while the executable counts as being written: a child that was forked at the
+// wrong moment holds a writing descriptor until its exec.
+func startCommand(command func() *exec.Cmd) (*os.Process, error) {
 	for end := time.Now().Add(time.Second); ; time.Sleep(5 * time.Millisecond) {
 		cmd := command()
 		err := cmd.Start()

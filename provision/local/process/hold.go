@@ -19,26 +19,26 @@ type Hold struct {
 	pid  string
 }
 
-// dying is how long a lock may outlive its holder: the threads of a process that
-// was killed, and a child between fork and exec, have its files open still.
-const dying = 2 * time.Second
+// A lock may outlive its holder for a while: the threads of a process that was killed, and a child
+// between fork and exec, have its files open still.
+const lockGraceTimeout = 2 * time.Second
 
-// briefly waits while something lasts that the kernel is about to end.
-func briefly(lasts func() bool) {
-	for end := time.Now().Add(dying); lasts() && time.Now().Before(end); {
+// waitWhile is for what the kernel is about to end.
+func waitWhile(lasts func() bool) {
+	for end := time.Now().Add(lockGraceTimeout); lasts() && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
 	}
 }
 
-// Take makes this process the one that runs the machine of that folder: it
-// locks DIR/agent.lock and writes DIR/agent.pid. ErrHeld: another one does.
+// Take makes this process the one that runs the machine of that folder: it locks DIR/agent.lock and
+// writes DIR/agent.pid. ErrHeld: another one does.
 func Take(dir string) (*Hold, error) {
 	self, err := Self()
 	if err != nil {
 		return nil, err
 	}
 	lock, err := lockFile(dir)
-	for end := time.Now().Add(dying); errors.Is(err, ErrHeld) && time.Now().Before(end); lock, err = lockFile(dir) {
+	for end := time.Now().Add(lockGraceTimeout); errors.Is(err, ErrHeld) && time.Now().Before(end); lock, err = lockFile(dir) {
 		if _, holder := Holder(dir); !errors.Is(holder, ErrGone) {
 			break
 		}
@@ -72,10 +72,10 @@ func Holder(dir string) (Identity, error) {
 	if err != nil {
 		return Identity{}, err
 	}
-	briefly(i.exiting)
+	waitWhile(i.isExiting)
 	elsewhere := func() bool { return i.Alive() && !i.hasOpen(filepath.Join(dir, lockName)) }
 	if elsewhere() {
-		briefly(elsewhere) // it may be on its way into another binary
+		waitWhile(elsewhere) // it may be on its way into another binary
 	}
 	if !i.Alive() || elsewhere() {
 		return Identity{}, fmt.Errorf("process %d of %q: %w", i.PID, dir, ErrGone)
@@ -83,7 +83,7 @@ func Holder(dir string) (Identity, error) {
 	return i, nil
 }
 
-// hasOpen reports whether the process has the file open, or whether that cannot be seen.
+// It reports true where that cannot be seen.
 func (i Identity) hasOpen(path string) bool {
 	want, err := os.Stat(path)
 	if err != nil {
@@ -102,8 +102,8 @@ func (i Identity) hasOpen(path string) bool {
 	return false
 }
 
-// Free tells if no process runs the machine, not even one that has not written
-// its pid file yet.
+// Free reports whether no process runs the machine, not even one that has not written its pid file
+// yet.
 func Free(dir string) (bool, error) {
 	lock, err := lockFile(dir)
 	switch {
@@ -117,12 +117,11 @@ func Free(dir string) (bool, error) {
 	return true, lock.Close()
 }
 
-// lockName is the file whose lock is the right to run a machine.
+// Whoever has the lock of this file may run the machine.
 const lockName = "agent.lock"
 
 func pidFile(dir string) string { return filepath.Join(dir, "agent.pid") }
 
-// lockFile locks DIR/agent.lock for this process.
 func lockFile(dir string) (*os.File, error) {
 	lock, err := os.OpenFile(filepath.Join(dir, lockName), os.O_CREATE|os.O_RDONLY, 0o600) // a lock is held on a read-only file system, too
 	if err != nil {

@@ -21,10 +21,10 @@ type Identity struct {
 	Start string // when it started, in clock ticks since boot, as in /proc/PID/stat
 }
 
-// String is the form of a pid file's line: "PID START".
+// String returns the form of a pid file's line: "PID START".
 func (i Identity) String() string { return fmt.Sprintf("%d %s", i.PID, i.Start) }
 
-// Self is this process.
+// Self returns the identity of this process.
 func Self() (Identity, error) { return Find(os.Getpid()) }
 
 // Find returns the identity of the process that has that id now; ErrGone if
@@ -34,14 +34,14 @@ func Find(pid int) (Identity, error) {
 	if err != nil {
 		return Identity{}, err
 	}
-	if stat.gone() {
+	if stat.isGone() {
 		return Identity{}, fmt.Errorf("process %d: %w", pid, ErrGone)
 	}
 	return Identity{PID: pid, Start: stat.start}, nil
 }
 
-// Alive tells if the process lives. A zombie does not; one that this process
-// ought to have waited for is waited for now.
+// Alive reports whether the process lives. A zombie does not; one that this process ought to have
+// waited for is waited for now.
 func (i Identity) Alive() bool {
 	if i.PID <= 0 {
 		return false
@@ -53,14 +53,13 @@ func (i Identity) Alive() bool {
 	if stat.state == "Z" && stat.parent == os.Getpid() {
 		_, _ = syscall.Wait4(i.PID, nil, syscall.WNOHANG, nil)
 	}
-	return !stat.gone()
+	return !stat.isGone()
 }
 
-// exiting tells if the process is on its way out: it was killed, say, and its files are
-// not closed yet.
-func (i Identity) exiting() bool {
+// Such a process was killed, say, and its files are not closed yet.
+func (i Identity) isExiting() bool {
 	stat, err := readStat(i.PID)
-	return err == nil && stat.start == i.Start && stat.exiting && !stat.gone()
+	return err == nil && stat.start == i.Start && stat.exiting && !stat.isGone()
 }
 
 // WriteFile writes the identity to a pid file, at once.
@@ -88,8 +87,8 @@ func ReadFile(path string) (Identity, error) {
 	return Identity{PID: pid, Start: fields[1]}, nil
 }
 
-// stat is what /proc/PID/stat tells.
-type stat struct {
+// procStat holds fields of /proc/PID/stat.
+type procStat struct {
 	state  string
 	parent int
 	start  string
@@ -98,32 +97,32 @@ type stat struct {
 	loading bool
 }
 
-// pfExiting is the flag that Linux sets on what is ending (PF_EXITING).
+// Linux sets this flag on what is ending (PF_EXITING).
 const pfExiting = 0x4
 
-// gone tells if nothing is left of the process but what its parent is to be told.
-func (s stat) gone() bool { return s.state == "Z" || s.state == "X" }
+// Of a zombie nothing is left but what its parent is to be told.
+func (s procStat) isGone() bool { return s.state == "Z" || s.state == "X" }
 
-// readStat reads the fields after the command's name, which may itself hold
-// blanks and parentheses (proc(5)).
-func readStat(pid int) (stat, error) {
+// readStat reads the fields after the command's name, which may itself hold blanks and parentheses
+// (proc(5)).
+func readStat(pid int) (procStat, error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return stat{}, fmt.Errorf("process %d: %w", pid, ErrGone)
+		return procStat{}, fmt.Errorf("process %d: %w", pid, ErrGone)
 	}
 	end := bytes.LastIndexByte(data, ')')
 	fields := strings.Fields(string(data[end+1:]))
 	if end < 0 || len(fields) < 49 {
-		return stat{}, fmt.Errorf("cannot read /proc/%d/stat", pid)
+		return procStat{}, fmt.Errorf("cannot read /proc/%d/stat", pid)
 	}
 	parent, err := strconv.Atoi(fields[1])
 	if err != nil {
-		return stat{}, fmt.Errorf("cannot read /proc/%d/stat: %w", pid, err)
+		return procStat{}, fmt.Errorf("cannot read /proc/%d/stat: %w", pid, err)
 	}
 	flags, err := strconv.ParseUint(fields[6], 10, 64)
 	if err != nil {
-		return stat{}, fmt.Errorf("cannot read /proc/%d/stat: %w", pid, err)
+		return procStat{}, fmt.Errorf("cannot read /proc/%d/stat: %w", pid, err)
 	}
 	memory, environment := fields[20] != "0", fields[48] != "0" // kernel threads have neither
-	return stat{state: fields[0], parent: parent, start: fields[19], exiting: flags&pfExiting != 0, loading: memory && !environment}, nil
+	return procStat{state: fields[0], parent: parent, start: fields[19], exiting: flags&pfExiting != 0, loading: memory && !environment}, nil
 }

@@ -11,25 +11,24 @@ import (
 // Stop asks the process to end (SIGTERM) and, when the grace is over, kills it.
 // It returns when the process is gone, at once if it is gone already.
 func Stop(ctx context.Context, i Identity, grace time.Duration) error {
-	if err := signal(i, syscall.SIGTERM); err != nil {
+	if err := sendSignal(i, syscall.SIGTERM); err != nil {
 		return err
 	}
 	gentle, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
-	if wait(gentle, i) == nil {
+	if awaitGone(gentle, i) == nil {
 		return nil
 	}
 	if ctx.Err() != nil {
 		return fmt.Errorf("cannot stop process %d: %w", i.PID, ctx.Err())
 	}
-	if err := signal(i, syscall.SIGKILL); err != nil {
+	if err := sendSignal(i, syscall.SIGKILL); err != nil {
 		return err
 	}
-	return wait(ctx, i)
+	return awaitGone(ctx, i)
 }
 
-// signal sends the signal if the process still is the one that is meant.
-func signal(i Identity, s syscall.Signal) error {
+func sendSignal(i Identity, s syscall.Signal) error {
 	if !i.Alive() {
 		return nil
 	}
@@ -39,8 +38,8 @@ func signal(i Identity, s syscall.Signal) error {
 	return nil
 }
 
-// wait returns nil when the process is gone. It looks, since only a parent is told.
-func wait(ctx context.Context, i Identity) error {
+// It polls, since only a parent is told.
+func awaitGone(ctx context.Context, i Identity) error {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for i.Alive() {

@@ -27,7 +27,7 @@ func TestAbsences(t *testing.T) {
 		{"one of several comes back", []int{10, 12}, 15, []int{11, 12, 13, 14, 16, 20, 28, 44, 76}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			a, begin := absences{}, time.Now()
+			a, begin := absentAgents{}, time.Now()
 			var asked []int
 			for second := range 200 {
 				now := begin.Add(time.Duration(second) * time.Second)
@@ -62,20 +62,20 @@ func TestHoldsNoteHelp(t *testing.T) {
 		lasted time.Duration
 		want   time.Duration
 	}{
-		{"not at all", 0, 2 * firstRetry},
-		{"for a while", firstRetry - time.Second, 2 * firstRetry},
-		{"for long", firstRetry, firstRetry},
+		{"not at all", 0, 2 * minRetryDelay},
+		{"for a while", minRetryDelay - time.Second, 2 * minRetryDelay},
+		{"for long", minRetryDelay, minRetryDelay},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			h := holds{}
-			h.done(start, begin)
+			h := backoffs{}
+			h.noteDone(start, begin)
 			h.noteHelp(start, begin.Add(test.lasted))
-			again := begin.Add(firstRetry + state.SessionTTL)
-			if due := h.filter([]Action{start}, again); !slices.Equal(due, []Action{start}) {
+			again := begin.Add(minRetryDelay + state.SessionTTL)
+			if due := h.filterDue([]Action{start}, again); !slices.Equal(due, []Action{start}) {
 				t.Errorf("due: %v", due)
 			}
-			h.done(start, again)
-			if got := h.next([]Action{start}, again, time.Hour); got != test.want {
+			h.noteDone(start, again)
+			if got := h.untilDue([]Action{start}, again, time.Hour); got != test.want {
 				t.Errorf("held for %s, want %s", got, test.want)
 			}
 		})
@@ -118,7 +118,7 @@ func TestRunRestartsWhoseAgentIsGone(t *testing.T) {
 		w.wantInstance(id, "dummy-1-1")
 		for n := range 5 {
 			agent := w.agent(id)
-			w.settle(interval / 2)
+			w.settle(planInterval / 2)
 			w.wantStarts(1 + n)
 			if err := w.dummy.End("dummy-1-1"); err != nil {
 				t.Fatal(err)
@@ -137,7 +137,7 @@ func TestRunRestartsWhatEndsAfterItsAgent(t *testing.T) {
 		id := w.add()
 		w.wantInstance(id, "dummy-1-1")
 		agent := w.agent(id)
-		w.settle(interval / 2)
+		w.settle(planInterval / 2)
 		w.leave(agent)
 		w.settle(5 * time.Second)
 		if err := w.dummy.End("dummy-1-1"); err != nil {
@@ -154,7 +154,7 @@ func TestRunBearsOrderlyRestarts(t *testing.T) {
 		id := w.add()
 		w.wantInstance(id, "dummy-1-1")
 		agent := w.agent(id)
-		w.settle(interval + time.Second) // the minute has just begun
+		w.settle(planInterval + time.Second) // the minute has just begun
 		before := w.asks()
 		for range 10 {
 			w.leave(agent)
@@ -176,7 +176,7 @@ func TestRunLeavesOtherAgentsAlone(t *testing.T) {
 		w.add()
 		w.wantInstance("1", "dummy-1-1")
 		agent := w.agent("0")
-		w.settle(interval + time.Second)
+		w.settle(planInterval + time.Second)
 		before := w.asks()
 		w.leave(agent)
 		w.settle(10 * time.Second)

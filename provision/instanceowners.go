@@ -2,16 +2,16 @@ package provision
 
 import "sync"
 
-// owners is which machine has which instance, as recorded or about to be. Its
-// methods may be called from several goroutines.
-type owners struct {
+// instanceOwners says which machine has which instance, as recorded or about to be. Its methods may
+// be called from several goroutines.
+type instanceOwners struct {
 	mu       sync.Mutex
 	machines map[string]string // by instance
 }
 
-// learn takes up what is recorded. What was claimed for machines that have none
-// recorded yet stays; what dead ones have may be another's by now.
-func (o *owners) learn(recorded []Wanted) {
+// What was reserved for machines that have none recorded yet stays; what dead ones have may be
+// another's by now.
+func (o *instanceOwners) setRecorded(recorded []Wanted) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	claimed := map[string]string{}
@@ -29,8 +29,7 @@ func (o *owners) learn(recorded []Wanted) {
 	}
 }
 
-// claim makes the instance the machine's, unless it is another's already.
-func (o *owners) claim(instance, machine string) (other string, ok bool) {
+func (o *instanceOwners) reserve(instance, machine string) (other string, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if other, taken := o.machines[instance]; taken && other != machine {
@@ -40,8 +39,8 @@ func (o *owners) claim(instance, machine string) (other string, ok bool) {
 	return "", true
 }
 
-// taken says if an instance is that of a machine that is not dead.
-func (o *owners) taken(instance string) bool {
+// What a dead machine has is not taken.
+func (o *instanceOwners) isTaken(instance string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	_, taken := o.machines[instance]

@@ -1,0 +1,174 @@
+package provision
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"bijou/provision/provider"
+	"bijou/state"
+)
+
+// assignment says to which machine each of the provider's instances belongs.
+type assignment struct {
+	harvest   state.Harvest
+	byMachine map[string][]provider.Instance // by machine in state, those that are safely its
+	gone      []provider.Instance            // of machines that were removed
+	unknown   []provider.Instance            // of machines that never were
+	// recordedElsewhere: the machine's recorded instance is there, but the provider says
+	// that it is another environment's.
+	recordedElsewhere map[string]bool
+	// unlisted: dead machines' recorded instances that the provider does not list, by
+	// machine. They may be there all the same: a provider may know less here than
+	// on the host where it started them.
+	unlisted map[string][]provider.Instance
+	problems []string // what cannot be
+}
+
+// assignInstances goes through the instances in the order of their ids.
+func assignInstances(want Want, have []provider.Instance) *assignment {
+	c := &assignment{harvest: want.Harvest, byMachine: map[string][]provider.Instance{}, recordedElsewhere: map[string]bool{}}
+	r := newRecordIndex(want)
+	c.unlisted = findUnlisted(have, r)
+	for _, i := range c.dropDuplicates(have, r, want.Environment) {
+		owner := c.findOwner(i, r)
+		_, known := r.machines[owner]
+		switch {
+		case i.Environment != want.Environment:
+			c.noteForeign(i, r)
+		case known && r.machines[owner].Hosted:
+			c.noteHosted(i, r)
+		case known:
+			c.byMachine[owner] = append(c.byMachine[owner], i)
+		case state.WasMachine(owner, want.Next):
+			c.gone = append(c.gone, i)
+		default:
+			c.unknown = append(c.unknown, i)
+		}
+	}
+	return c
+}
+
+// An instance of a dead machine that a living one has, too, is the living one's.
+func findUnlisted(have []provider.Instance, r recordIndex) map[string][]provider.Instance {
+	told := map[string]bool{}
+	for _, i := range have {
+		told[i.ID] = true
+	}
+	alive := func(machine string) bool { return r.machines[machine].Life != Dead }
+	missing := map[string][]provider.Instance{}
+	for id, machines := range r.instances {
+		if told[id] || slices.ContainsFunc(machines, alive) {
+			continue
+		}
+		for _, m := range machines {
+			missing[m] = []provider.Instance{{ID: id, Machine: m}}
+		}
+	}
+	return missing
+}
+
+// recordIndex holds what state has recorded, by machine and by instance.
+type recordIndex struct {
+	machines  map[string]Wanted
+	instances map[string][]string // the machines that have it: one, if all is well
+}
+
+func newRecordIndex(want Want) recordIndex {
+	r := recordIndex{machines: map[string]Wanted{}, instances: map[string][]string{}}
+	for _, w := range want.Machines {
+		r.machines[w.ID] = w
+		if w.Instance != "" {
+			r.instances[w.Instance] = append(r.instances[w.Instance], w.ID)
+		}
+	}
+	return r
+}
+
+// dropDuplicates leaves out instances without an id. Of an instance that is listed more than once
+// one remains if it is recorded or all agree. One that is another environment's, too, is that
+// one's.
+func (c *assignment) dropDuplicates(have []provider.Instance, r recordIndex, environment string) (one []provider.Instance) {
+	sorted := slices.SortedFunc(slices.Values(have), func(a, b provider.Instance) int {
+		return cmp.Or(strings.Compare(a.ID, b.ID), strings.Compare(a.Machine, b.Machine))
+	})
+	for len(sorted) > 0 {
+		first, n := sorted[0], 1
+		for n < len(sorted) && sorted[n].ID == first.ID {
+			n++
+		}
+		same := sorted[:n]
+		sorted = sorted[n:]
+		if first.ID == "" {
+			c.problemf("%d instances have no id, of machine %q for one: they are left alone", n, first.Machine)
+			continue
+		}
+		if other := slices.IndexFunc(same, func(s provider.Instance) bool { return s.Environment != environment }); other >= 0 {
+			one = append(one, same[other])
+		} else if i, ok := c.mergeDuplicates(same, r); ok {
+			one = append(one, i)
+		}
+	}
+	return one
+}
+
+func (c *assignment) mergeDuplicates(same []provider.Instance, r recordIndex) (provider.Instance, bool) {
+	i := same[0]
+	if len(same) == 1 {
+		return i, true
+	}
+	agree := !slices.ContainsFunc(same, func(s provider.Instance) bool { return s != i })
+	if agree {
+		c.problemf("instance %q is told %d times", i.ID, len(same))
+		return i, true
+	}
+	c.problemf("instance %q is told %d times, as machine %q's and otherwise", i.ID, len(same), i.Machine)
+	recorded := len(r.instances[i.ID]) > 0
+	if own := slices.IndexFunc(same, func(s provider.Instance) bool {
+		return slices.Contains(r.instances[i.ID], s.Machine)
+	}); own >= 0 {
+		i = same[own]
+	}
+	// What runs for one of them runs: it is not started beside.
+	i.Running = slices.ContainsFunc(same, func(s provider.Instance) bool { return s.Running })
+	return i, recorded
+}
+
+// The machine that has recorded the instance goes before the one that it names.
+func (c *assignment) findOwner(i provider.Instance, r recordIndex) string {
+	has := r.instances[i.ID]
+	if len(has) == 0 || slices.Contains(has, i.Machine) && len(has) == 1 {
+		return i.Machine
+	}
+	if len(has) > 1 {
+		c.problemf("instance %q is recorded for the machines %s", i.ID, strings.Join(has, ", "))
+		return c.preferAlive(i, has, r)
+	}
+	c.problemf("instance %q of machine %s says it is of machine %q", i.ID, has[0], i.Machine)
+	return has[0]
+}
+
+// An instance of several machines is not stopped for the sake of a dead one.
+func (c *assignment) preferAlive(i provider.Instance, has []string, r recordIndex) string {
+	alive := slices.DeleteFunc(slices.Clone(has), func(id string) bool { return r.machines[id].Life == Dead })
+	switch {
+	case slices.Contains(alive, i.Machine):
+		return i.Machine
+	case len(alive) > 0:
+		return alive[0]
+	}
+	return has[0]
+}
+
+func (c *assignment) noteForeign(i provider.Instance, r recordIndex) {
+	for _, id := range r.instances[i.ID] {
+		c.recordedElsewhere[id] = true
+		c.problemf("instance %q of machine %s says it is of environment %q: it is left alone", i.ID, id, i.Environment)
+	}
+}
+
+func (c *assignment) noteHosted(i provider.Instance, r recordIndex) {
+	if len(r.instances[i.ID]) == 0 {
+		c.problemf("instance %q says it is of machine %s, which has none: it is left alone", i.ID, i.Machine)
+	}
+}

@@ -1,0 +1,161 @@
+package provision
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"bijou/state"
+)
+
+const (
+	bootFlushInterval = time.Second // between two times that boot output is passed on
+	maxBootChunk      = 64 << 10    // bytes of it each time; what is more is left out, and said
+	maxBootLine       = 4 << 10     // bytes of a line; the rest is left out
+)
+
+// bootOutput passes on what an instance prints while it starts: the last line is the machine's
+// message in juju status, all lines go into the log of the machine.
+type bootOutput struct {
+	leader  *leader
+	machine string
+	stop    context.CancelFunc
+	flusher sync.WaitGroup
+
+	mu      sync.Mutex
+	partial []byte // a line without its end
+	last    string // line
+	shown   string // which was recorded last
+	lines   []state.LogLine
+	size    int
+	omitted int // lines, for there were too many
+}
+
+// newBootOutput begins to flush; close ends that.
+func newBootOutput(ctx context.Context, l *leader, machine string) *bootOutput {
+	ctx, stop := context.WithCancel(ctx)
+	b := &bootOutput{leader: l, machine: machine, stop: stop}
+	b.flusher.Go(func() {
+		for {
+			sleep(ctx, bootFlushInterval)
+			if ctx.Err() != nil {
+				return
+			}
+			b.flush(ctx)
+		}
+	})
+	return b
+}
+
+// A failure of the start is logged last.
+func (b *bootOutput) close(ctx context.Context, failure error) {
+	b.stop()
+	b.flusher.Wait()
+	b.mu.Lock()
+	b.endLine(true)
+	b.last = b.shown // it is over, and the machine's message with it
+	if failure != nil {
+		b.addLog("ERROR", "cannot start: "+failure.Error())
+	}
+	b.mu.Unlock()
+	b.flush(ctx)
+}
+
+// What cannot be passed on is lost: the start is not held up.
+func (b *bootOutput) flush(ctx context.Context) {
+	lines, last := b.takePending()
+	var shown, logged error
+	if last != "" {
+		shown = b.leader.recorder.record(ctx, func(tx *state.Tx) error { return tx.SetStartProgress(b.machine, last) })
+	}
+	if len(lines) > 0 {
+		logged = b.leader.State.AppendLog(ctx, state.MachineAgent(b.machine), lines)
+	}
+	if err := errors.Join(shown, logged); err != nil && ctx.Err() == nil {
+		b.leader.Log.Warn("boot output is lost", "machine", b.machine, "error", err)
+	}
+}
+
+// Write never fails, and never waits for the store.
+func (b *bootOutput) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for rest := p; len(rest) > 0; {
+		at := bytes.IndexAny(rest, "\r\n")
+		if at < 0 {
+			b.appendPartial(rest)
+			break
+		}
+		b.appendPartial(rest[:at])
+		b.endLine(rest[at] == '\n')
+		rest = rest[at+1:]
+	}
+	return len(p), nil
+}
+
+func (b *bootOutput) appendPartial(p []byte) {
+	b.partial = append(b.partial, p[:min(len(p), maxBootLine-len(b.partial))]...)
+}
+
+// A line that is to be overwritten, as a progress bar, is not logged.
+func (b *bootOutput) endLine(logged bool) {
+	text := stripControls(string(b.partial))
+	b.partial = b.partial[:0]
+	if text == "" {
+		return
+	}
+	b.last = text
+	if logged {
+		b.addLog("INFO", text)
+	}
+}
+
+func (b *bootOutput) addLog(level, text string) {
+	if b.size+len(text) > maxBootChunk {
+		b.omitted++
+		return
+	}
+	b.size += len(text)
+	b.lines = append(b.lines, state.LogLine{Time: b.leader.Now().UTC(), Level: level, Message: text})
+}
+
+// Colours and moves of the cursor go, with the rest of the control characters.
+func stripControls(line string) string {
+	var b strings.Builder
+	escaped := false // within ESC [ ... letter
+	for _, r := range strings.ToValidUTF8(line, "") {
+		switch {
+		case escaped:
+			escaped = !unicode.IsLetter(r)
+		case r == '\x1b':
+			escaped = true
+		case r == '\t':
+			b.WriteByte(' ')
+		case !unicode.IsControl(r):
+			b.WriteRune(r)
+		}
+	}
+	return strings.TrimSpace(b.String())
+}
+
+func (b *bootOutput) takePending() (lines []state.LogLine, last string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.omitted > 0 {
+		b.lines = append(b.lines, state.LogLine{
+			Time: b.leader.Now().UTC(), Level: "WARNING", Message: fmt.Sprintf("%d lines were left out: too many at a time", b.omitted),
+		})
+	}
+	lines, last = b.lines, b.last
+	if last == b.shown {
+		last = ""
+	}
+	b.shown = b.last
+	b.lines, b.size, b.omitted = nil, 0, 0
+	return lines, last
+}

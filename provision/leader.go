@@ -1,0 +1,196 @@
+package provision
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"bijou/state"
+)
+
+// leader is the work of one term. Its methods are for one goroutine, but for those that say that
+// jobs call them.
+type leader struct {
+	Options
+	leadership   *state.Leadership
+	pool         *jobPool
+	recorder     *recorder
+	owners       instanceOwners
+	backoffs     backoffs
+	absentAgents absentAgents
+
+	last         plan
+	listFailure  listFailure
+	problems     []string // what was said last to be wrong
+	lastSweep    time.Time
+	planDuration time.Duration // how long the last look at everything took
+}
+
+// plan holds what was read and decided last.
+type plan struct {
+	at           time.Time
+	baseRevision int64 // the revision before the provider was asked
+	revision     int64
+	want         Want
+	actions      []Action
+	nextRetry    time.Time // when the first failed start is tried again; zero: none is
+}
+
+// run returns when ctx is done or the store fails.
+func (l *leader) run(ctx context.Context) error {
+	for {
+		begin := time.Now()
+		if err := l.planOnce(ctx); err != nil {
+			return err
+		}
+		l.planDuration = time.Since(begin)
+		if err := l.awaitTrigger(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// Without knowledge of the instances nothing begins.
+func (l *leader) planOnce(ctx context.Context) error {
+	for _, o := range l.pool.drain() {
+		l.noteOutcome(o)
+	}
+	began, err := readRevision(ctx, l.State)
+	if err != nil {
+		return err
+	}
+	now := l.Now()
+	have, blind := l.listInstances(ctx)
+	s, err := readSnapshot(ctx, l.State)
+	if err != nil {
+		return err
+	}
+	l.last = plan{at: now, baseRevision: began, revision: s.revision, want: s.newWant(now), nextRetry: s.nextRetry(now)}
+	l.owners.setRecorded(l.last.want.Machines)
+	l.absentAgents.noteAsked(now)
+	var wrong []string
+	if blind == nil {
+		l.last.actions, wrong = Plan(l.last.want, have)
+	} else {
+		wrong = []string{blind.Error()}
+	}
+	if err := l.reportProblems(ctx, s, wrong); err != nil {
+		return err
+	}
+	l.pool.cancelUnwanted(l.last.want.hasAlive)
+	l.pool.schedule(ctx, l.dueJobs(now, s))
+	return nil
+}
+
+func (l *leader) dueJobs(now time.Time, s snapshot) (jobs []job) {
+	for _, a := range l.backoffs.filterDue(l.last.actions, now) {
+		jobs = append(jobs, l.newJob(a))
+	}
+	if now.Sub(l.lastSweep) >= sweepInterval {
+		jobs = append(jobs, job{Action{Verb: sweep, Machine: string(sweep)}, func(ctx context.Context) error {
+			err := l.State.Sweep(ctx, now)
+			if err != nil && ctx.Err() == nil {
+				l.Log.Warn("provisioner cannot sweep", "error", err)
+			}
+			return err
+		}})
+	}
+	return jobs
+}
+
+// A start that failed is in the machine's record, with the time of its next try.
+func (l *leader) noteOutcome(o outcome) {
+	_, failed := errors.AsType[*startError](o.err)
+	switch {
+	case o.action.Verb == sweep:
+		l.lastSweep = l.Now()
+	case failed:
+		l.backoffs.forget(o.action)
+	default:
+		l.backoffs.noteDone(o.action, l.Now())
+	}
+}
+
+// awaitTrigger blocks until something is to be decided anew: what is wanted has changed, a job has
+// ended, an agent is gone, a failed start is due, or planInterval is over.
+func (l *leader) awaitTrigger(ctx context.Context) error {
+	// What thousands of machines change all the time is looked at together.
+	sleep(ctx, min(2*l.planDuration, maxSettleTime))
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	release := l.pool.onJobEnd(cancel)
+	defer release()
+	err := l.awaitChange(waiting)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if waiting.Err() != nil || errors.Is(err, state.ErrCompacted) {
+		return nil
+	}
+	return err
+}
+
+// How far starts are, and what agents note of themselves, is in the same records and changes
+// nothing. Agents that were there before the provider was asked are watched, too: their going
+// matters.
+func (l *leader) awaitChange(ctx context.Context) error {
+	w, err := l.State.Watch(ctx, l.last.baseRevision, state.WatchMachines(), state.WatchEnvironment(), state.WatchMachineAgents())
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	for {
+		limit, cancel := context.WithTimeout(ctx, l.untilNextPlan())
+		changes, err := w.Changes(limit)
+		over := limit.Err() != nil
+		cancel()
+		if over {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if !l.noteAgents(changes) {
+			continue
+		}
+		s, err := readSnapshot(ctx, l.State)
+		if err != nil {
+			return err
+		}
+		if !l.last.want.equal(s.newWant(l.Now())) {
+			return nil
+		}
+	}
+}
+
+func (l *leader) untilNextPlan() time.Duration {
+	now := l.Now()
+	wait := l.backoffs.untilDue(l.last.actions, now, planInterval-now.Sub(l.last.at))
+	wait = l.untilAbsentDue(now, wait)
+	for _, due := range []time.Time{l.last.nextRetry, l.listFailure.due} {
+		if !due.IsZero() {
+			wait = min(wait, due.Sub(now))
+		}
+	}
+	return max(wait, 10*time.Millisecond)
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+func (w Want) equal(o Want) bool {
+	return w.Environment == o.Environment && w.Harvest == o.Harvest && slices.Equal(w.Machines, o.Machines)
+}
+
+func (w Want) startsInstance(machine string) bool {
+	return slices.ContainsFunc(w.Machines, func(m Wanted) bool { return m.ID == machine && m.Life != Dead && !m.Hosted })
+}
+
+func (w Want) hasAlive(machine string) bool {
+	return slices.ContainsFunc(w.Machines, func(m Wanted) bool { return m.ID == machine && m.Life != Dead })
+}

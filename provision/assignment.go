@@ -25,7 +25,6 @@ type assignment struct {
 	problems []string // what cannot be
 }
 
-// assignInstances goes through the instances in the order of their ids.
 func assignInstances(want Want, have []provider.Instance) *assignment {
 	c := &assignment{harvest: want.Harvest, byMachine: map[string][]provider.Instance{}, recordedElsewhere: map[string]bool{}}
 	r := newRecordIndex(want)

@@ -7,7 +7,6 @@ const (
 	maxRetryDelay = 10 * time.Minute
 )
 
-// attempts counts those that have not helped before.
 func retryDelay(attempts int) time.Duration {
 	return min(minRetryDelay<<min(attempts, 10), maxRetryDelay)
 }

@@ -36,7 +36,6 @@ type bootOutput struct {
 	omitted int // lines, for there were too many
 }
 
-// newBootOutput begins to flush; close ends that.
 func newBootOutput(ctx context.Context, l *leader, machine string) *bootOutput {
 	ctx, stop := context.WithCancel(ctx)
 	b := &bootOutput{leader: l, machine: machine, stop: stop}
@@ -52,7 +51,6 @@ func newBootOutput(ctx context.Context, l *leader, machine string) *bootOutput {
 	return b
 }
 
-// A failure of the start is logged last.
 func (b *bootOutput) close(ctx context.Context, failure error) {
 	b.stop()
 	b.flusher.Wait()
@@ -124,7 +122,6 @@ func (b *bootOutput) addLog(level, text string) {
 	b.lines = append(b.lines, state.LogLine{Time: b.leader.Now().UTC(), Level: level, Message: text})
 }
 
-// Colours and moves of the cursor go, with the rest of the control characters.
 func stripControls(line string) string {
 	var b strings.Builder
 	escaped := false // within ESC [ ... letter

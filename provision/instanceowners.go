@@ -39,7 +39,6 @@ func (o *instanceOwners) reserve(instance, machine string) (other string, ok boo
 	return "", true
 }
 
-// What a dead machine has is not taken.
 func (o *instanceOwners) isTaken(instance string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -131,8 +131,7 @@ func (c *jobPool) noteEnded(j job, err error) {
 	}
 }
 
-// Only starts are cancelled.
-func (c *jobPool) cancelUnwanted(wanted func(machine string) bool) {
+func (c *jobPool) cancelUnwantedStarts(wanted func(machine string) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for key, w := range c.busy {

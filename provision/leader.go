@@ -37,7 +37,6 @@ type plan struct {
 	nextRetry    time.Time // when the first failed start is tried again; zero: none is
 }
 
-// run returns when ctx is done or the store fails.
 func (l *leader) run(ctx context.Context) error {
 	for {
 		begin := time.Now()
@@ -78,7 +77,7 @@ func (l *leader) planOnce(ctx context.Context) error {
 	if err := l.reportProblems(ctx, s, wrong); err != nil {
 		return err
 	}
-	l.pool.cancelUnwanted(l.last.want.hasAlive)
+	l.pool.cancelUnwantedStarts(l.last.want.hasAlive)
 	l.pool.schedule(ctx, l.dueJobs(now, s))
 	return nil
 }
@@ -99,7 +98,7 @@ func (l *leader) dueJobs(now time.Time, s snapshot) (jobs []job) {
 	return jobs
 }
 
-// A start that failed is in the machine's record, with the time of its next try.
+// A failed start is retried by the machine's record, not by backoffs.
 func (l *leader) noteOutcome(o outcome) {
 	_, failed := errors.AsType[*startError](o.err)
 	switch {

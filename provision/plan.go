@@ -112,7 +112,6 @@ func (c *assignment) planMachine(w Wanted) []Action {
 	return actions
 }
 
-// Of an address that the provider does not know nothing can differ.
 func addressDiffers(told, recorded string) bool { return told != "" && told != recorded }
 
 // takeDown removes the machine once there is nothing to stop any more. What is recorded is stopped

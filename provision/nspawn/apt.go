@@ -30,12 +30,12 @@ const (
 // way out to others.
 const repositorySource = "# The folder that the environment's nspawn.apt-repository names.\ndeb [trusted=yes] file:" + repositoryRoot + " ./\n"
 
-// repository is the host's folder of packages; "" is none.
-func (p *Provider) repository() string { return p.env.Config["apt-repository"] }
+// aptRepository is the host's folder of packages; "" is none.
+func (p *Provider) aptRepository() string { return p.env.Config["apt-repository"] }
 
-// index makes apt's index of the repository, unless it is as new as the folder's files.
-func (p *Provider) index(ctx context.Context, boot io.Writer) error {
-	from := p.repository()
+// indexRepository makes apt's index of the repository, unless it is as new as the folder's files.
+func (p *Provider) indexRepository(ctx context.Context, boot io.Writer) error {
+	from := p.aptRepository()
 	if from == "" {
 		return nil
 	}
@@ -47,7 +47,7 @@ func (p *Provider) index(ctx context.Context, boot io.Writer) error {
 		return err
 	}
 	defer lock.Close()
-	packages, mark, err := packagesIn(from)
+	packages, mark, err := listPackages(from)
 	if err != nil {
 		return fmt.Errorf("cannot use nspawn.apt-repository: %w", err)
 	}
@@ -64,7 +64,7 @@ func (p *Provider) index(ctx context.Context, boot io.Writer) error {
 	fmt.Fprintf(boot, "indexing %d packages of %s\n", len(packages), from)
 	var index bytes.Buffer
 	for _, name := range packages {
-		if err := entry(ctx, &index, from, name); err != nil {
+		if err := writeIndexEntry(ctx, &index, from, name); err != nil {
 			return fmt.Errorf("cannot use nspawn.apt-repository: %w", err)
 		}
 	}
@@ -74,9 +74,9 @@ func (p *Provider) index(ctx context.Context, boot io.Writer) error {
 	return renameio.WriteFile(filepath.Join(folder, "made-of"), []byte(mark), 0o644)
 }
 
-// packagesIn lists the folder's packages, and what they can be told by from those of
+// listPackages lists the folder's packages, and what they can be told by from those of
 // another time.
-func packagesIn(folder string) (names []string, mark string, err error) {
+func listPackages(folder string) (names []string, mark string, err error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return nil, "", err
@@ -101,8 +101,8 @@ func packagesIn(folder string) (names []string, mark string, err error) {
 	return names, all.String(), nil
 }
 
-// entry writes a package's paragraph of the index (deb822(5)).
-func entry(ctx context.Context, to *bytes.Buffer, folder, name string) error {
+// writeIndexEntry writes a package's paragraph of the index (deb822(5)).
+func writeIndexEntry(ctx context.Context, to *bytes.Buffer, folder, name string) error {
 	path := filepath.Join(folder, name)
 	control, err := exec.CommandContext(ctx, "dpkg-deb", "--field", path).Output()
 	if err != nil {

@@ -15,14 +15,14 @@ var controls = regexp.MustCompile("\x1b\\[[0-9;?]*[A-Za-z]|\x1b\\][^\a\x1b]*(\a|
 
 // console follows what a container prints while it boots.
 type console struct {
-	path string
-	f    *os.File
-	rest []byte   // of a line that has no end yet
-	said []string // the last lines
+	path      string
+	f         *os.File
+	rest      []byte   // of a line that has no end yet
+	lastLines []string // the last lines
 }
 
-// follow begins at the end of what it has printed in former boots.
-func (l launch) follow() (*console, error) {
+// openConsole begins at the end of what it has printed in former boots.
+func (l launch) openConsole() (*console, error) {
 	path := filepath.Join(l.dir(), "console.log")
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDONLY, 0o600)
 	if err != nil {
@@ -43,27 +43,27 @@ func (c *console) copyTo(w io.Writer) {
 	lines := bytes.SplitAfter(append(c.rest, data...), []byte{'\n'})
 	c.rest = lines[len(lines)-1]
 	for _, line := range lines[:len(lines)-1] {
-		c.say(w, string(line))
+		c.addLine(w, string(line))
 	}
 }
 
-func (c *console) say(w io.Writer, line string) {
+func (c *console) addLine(w io.Writer, line string) {
 	line = strings.TrimSpace(controls.ReplaceAllString(line, ""))
 	if line == "" {
 		return
 	}
 	fmt.Fprintln(w, line)
-	c.said = append(c.said[max(0, len(c.said)-2):], line)
+	c.lastLines = append(c.lastLines[max(0, len(c.lastLines)-2):], line)
 }
 
-// last is what it has said last, in one line.
-func (c *console) last() string {
+// lastOutput is what it has said last, in one line.
+func (c *console) lastOutput() string {
 	if len(c.rest) > 0 {
-		c.say(io.Discard, string(c.rest))
+		c.addLine(io.Discard, string(c.rest))
 		c.rest = nil
 	}
-	if len(c.said) == 0 {
+	if len(c.lastLines) == 0 {
 		return "nothing"
 	}
-	return strings.Join(c.said, "; ")
+	return strings.Join(c.lastLines, "; ")
 }

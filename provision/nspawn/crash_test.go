@@ -39,7 +39,7 @@ func TestKilledStarts(t *testing.T) {
 		select {} // until it is killed
 	}
 	p := provideIn(t, t.TempDir(), tree)
-	id := p.idOf("1")
+	id := p.instanceID("1")
 	t.Cleanup(func() {
 		if err := p.Stop(context.Background(), id); err != nil {
 			t.Error(err)
@@ -98,7 +98,7 @@ func containers(t *testing.T, id string) int {
 func nothingLeft(t *testing.T, p *Provider) {
 	t.Helper()
 	groups, _ := filepath.Glob(groupRoot + "/*/" + p.short)
-	for _, path := range append(groups, p.dir, filepath.Join(groupRoot, p.short), "/sys/class/net/"+p.bridge()) {
+	for _, path := range append(groups, p.dir, filepath.Join(groupRoot, p.short), "/sys/class/net/"+p.bridgeName()) {
 		if _, err := os.Lstat(path); err == nil {
 			t.Errorf("%s is left", path)
 		}
@@ -159,14 +159,14 @@ func TestLinkThatLingers(t *testing.T) {
 		link := p.short + "-l"
 		for _, line := range []string{
 			"ip link add " + link + " type veth peer name " + p.short + "-p",
-			"ip link property add dev " + link + " altname vb-" + p.idOf(machine),
+			"ip link property add dev " + link + " altname vb-" + p.instanceID(machine),
 		} {
 			if out, err := exec.Command("sh", "-c", line).CombinedOutput(); err != nil {
 				t.Fatalf("%s: %v: %s", line, err, out)
 			}
 		}
 		for range 2 { // the second time there is none
-			if err := unlink(t.Context(), p.idOf(machine)); err != nil {
+			if err := removeLink(t.Context(), p.instanceID(machine)); err != nil {
 				t.Error(err)
 			}
 		}

@@ -45,9 +45,9 @@ func (r environmentRecord) stateFolders() ([]string, error) {
 	rest, _, _ = strings.Cut(strings.TrimPrefix(rest, "//"), "?")
 	switch scheme {
 	case "", "sqlite":
-		return foldersOf(rest), nil
+		return parentFolders(rest), nil
 	case "etcd+unix":
-		return foldersOf(strings.Split(rest, ",")...), nil
+		return parentFolders(strings.Split(rest, ",")...), nil
 	}
 	hosts, _, _ := strings.Cut(rest, "/")
 	for host := range strings.SplitSeq(hosts, ",") {
@@ -59,8 +59,8 @@ func (r environmentRecord) stateFolders() ([]string, error) {
 		"let etcd listen at an address of this host, and bootstrap with --state etcd://ADDRESS:PORT", hosts)
 }
 
-// foldersOf lists the folders of files, each once.
-func foldersOf(paths ...string) (folders []string) {
+// parentFolders lists the folders of files, each once.
+func parentFolders(paths ...string) (folders []string) {
 	for _, path := range paths {
 		if folder := filepath.Dir(path); filepath.IsAbs(path) && !slices.Contains(folders, folder) {
 			folders = append(folders, folder)
@@ -79,13 +79,13 @@ func isLoopback(hostPort string) bool {
 	return host == "localhost" || err == nil && a.IsLoopback()
 }
 
-// look finds out what the agent runs, and where its state is.
-func (l *launch) look() error {
+// resolveAgent finds out what the agent runs, and where its state is.
+func (l *launch) resolveAgent() error {
 	r, err := l.provider.readEnvironment()
 	if err != nil {
 		return err
 	}
-	if l.state, err = r.stateFolders(); err != nil {
+	if l.stateFolders, err = r.stateFolders(); err != nil {
 		return err
 	}
 	l.tools = filepath.Join(l.provider.env.Dir, "tools", cmp.Or(l.spec.Tools, r.Tools))

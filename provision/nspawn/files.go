@@ -23,24 +23,24 @@ var serviceFiles embed.FS
 //go:embed boot.sh
 var bootScript string
 
-// system is where an operator's unit files are.
-const system = "etc/systemd/system"
+// unitFolder is where an operator's unit files are.
+const unitFolder = "etc/systemd/system"
 
-// masked are units of Debian's that do no good in a container: those of apt would
+// maskedUnits are units of Debian's that do no good in a container: those of apt would
 // keep the hooks from it at any moment.
-func masked() []string {
+func maskedUnits() []string {
 	return []string{"apt-daily.timer", "apt-daily-upgrade.timer", "e2scrub_all.timer", "fstrim.timer"}
 }
 
-// prepare writes into the machine's files what makes it a machine of the
+// prepareFiles writes into the machine's files what makes it a machine of the
 // environment. The container does not run. What a charm may have changed since
 // the first start is left alone.
-func (l launch) prepare() error {
+func (l launch) prepareFiles() error {
 	if err := durable.MkdirAll(l.dir(), 0o700); err != nil {
 		return err
 	}
 	jujud := "var/lib/juju/tools/machine-" + l.spec.Machine
-	for _, dir := range []string{"up", "work", "root", "machines/" + l.spec.Machine, "up/" + system + "/multi-user.target.wants", "up/" + jujud} {
+	for _, dir := range []string{"up", "work", "root", "machines/" + l.spec.Machine, "up/" + unitFolder + "/multi-user.target.wants", "up/" + jujud} {
 		if err := l.makeFolder(dir); err != nil {
 			return err
 		}
@@ -65,7 +65,7 @@ func (l launch) prepare() error {
 			return err
 		}
 	}
-	if l.provider.repository() != "" {
+	if l.provider.aptRepository() != "" {
 		if err := l.writeOnce("etc/apt/sources.list", repositorySource); err != nil {
 			return err
 		}
@@ -124,16 +124,16 @@ func (l launch) writeOnce(path, text string) error {
 
 // writeUnits writes what the container's systemd is to start.
 func (l launch) writeUnits() error {
-	all, err := template.New("").Funcs(template.FuncMap{"word": word, "path": specifiers}).ParseFS(serviceFiles, "*.service")
+	all, err := template.New("").Funcs(template.FuncMap{"word": quoteWord, "path": escapeSpecifiers}).ParseFS(serviceFiles, "*.service")
 	if err != nil {
 		return fmt.Errorf("internal error: %w", err)
 	}
-	folder := filepath.Join(l.dir(), "up", system)
+	folder := filepath.Join(l.dir(), "up", unitFolder)
 	for file, name := range map[string]string{"network.service": "bijou-network.service", "agent.service": "bijou-agent.service"} {
 		var text strings.Builder
 		err := all.ExecuteTemplate(&text, file, map[string]any{
 			"Dir": l.provider.env.Dir, "Tools": l.tools, "Machine": l.spec.Machine,
-			"Address": l.record.Address, "Route": route(l.record.Address),
+			"Address": l.record.Address, "Route": routeCommand(l.record.Address),
 		})
 		if err != nil {
 			return fmt.Errorf("cannot make unit file %q: %w", name, err)
@@ -145,7 +145,7 @@ func (l launch) writeUnits() error {
 			return err
 		}
 	}
-	for _, name := range masked() {
+	for _, name := range maskedUnits() {
 		if err := renameio.Symlink("/dev/null", filepath.Join(folder, name)); err != nil {
 			return err
 		}
@@ -153,25 +153,25 @@ func (l launch) writeUnits() error {
 	return nil
 }
 
-// specifiers keeps systemd from expanding what looks like a specifier.
-func specifiers(path string) string { return strings.ReplaceAll(path, "%", "%%") }
+// escapeSpecifiers keeps systemd from expanding what looks like a specifier.
+func escapeSpecifiers(path string) string { return strings.ReplaceAll(path, "%", "%%") }
 
-// word quotes one word of a command line (systemd.service(5), "Command lines").
-func word(w string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", "$$").Replace(specifiers(w)) + `"`
+// quoteWord quotes one word of a command line (systemd.service(5), "Command lines").
+func quoteWord(w string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", "$$").Replace(escapeSpecifiers(w)) + `"`
 }
 
-// route is the command that sets the way out, if this host lets others through: a
+// routeCommand is the command that sets the way out, if this host lets others through: a
 // way that leads nowhere only makes programs wait.
-func route(address string) string {
-	if !forwards() {
+func routeCommand(address string) string {
+	if !hostForwards() {
 		return "true"
 	}
-	return fmt.Sprintf("ip route replace default via %s.%d", address[:strings.LastIndexByte(address, '.')], gateway)
+	return fmt.Sprintf("ip route replace default via %s.%d", address[:strings.LastIndexByte(address, '.')], gatewayHost)
 }
 
-// forwards reports whether this host lets others' packets through.
-func forwards() bool {
+// hostForwards reports whether this host lets others' packets through.
+func hostForwards() bool {
 	said, _ := os.ReadFile("/proc/sys/net/ipv4/ip_forward")
 	return strings.TrimSpace(string(said)) == "1"
 }

@@ -27,8 +27,8 @@ const recordFile = "instance.json"
 // idForm is an instance's id: it is the container's name and its folder's.
 var idForm = regexp.MustCompile(`\Abj[0-9a-f]{6}-[1-9][0-9]{0,8}\z`)
 
-// record is what recordFile holds.
-type record struct {
+// instanceRecord is what recordFile holds.
+type instanceRecord struct {
 	Environment string `json:"environment"`
 	Machine     string `json:"machine"`
 	Token       string `json:"token"`
@@ -41,7 +41,7 @@ func shortName(e provider.Environment) string {
 	return "bj" + hex.EncodeToString(sum[:3])
 }
 
-func (p *Provider) idOf(machine string) string { return p.short + "-" + machine }
+func (p *Provider) instanceID(machine string) string { return p.short + "-" + machine }
 
 // checkID refuses what is no machine's number.
 func checkID(machine string) error {
@@ -51,19 +51,19 @@ func checkID(machine string) error {
 	return nil
 }
 
-// record makes the machine's folder and its entry, with an address, and sees to it
+// recordInstance makes the machine's folder and its entry, with an address, and sees to it
 // that the environment's network is there. The folder stays locked: its holder is the
 // only one that starts or stops the instance.
-func (p *Provider) record(ctx context.Context, spec provider.Spec) (r record, lock *os.File, err error) {
+func (p *Provider) recordInstance(ctx context.Context, spec provider.Spec) (r instanceRecord, lock *os.File, err error) {
 	all, err := lockFolder(ctx, p.dir)
 	if err != nil {
 		return r, nil, err
 	}
 	defer all.Close()
-	dir := filepath.Join(p.dir, p.idOf(spec.Machine))
+	dir := filepath.Join(p.dir, p.instanceID(spec.Machine))
 	r, _ = readRecord(dir) // one that cannot be read is made anew
 	r.Environment, r.Machine, r.Token = spec.Environment, spec.Machine, spec.Token
-	if err := p.connect(&r); err != nil {
+	if err := p.ensureNetwork(&r); err != nil {
 		return r, nil, err
 	}
 	if err := durable.MkdirAll(dir, 0o700); err != nil {
@@ -77,29 +77,29 @@ func (p *Provider) record(ctx context.Context, spec provider.Spec) (r record, lo
 	return r, lock, err
 }
 
-// instance is what is known of one; fs.ErrNotExist: there is none. It runs once it has
+// readInstance is what is known of one; fs.ErrNotExist: there is none. It runs once it has
 // come up: what may be no more than a shell is not to be taken for a machine. Where its
 // record cannot be read it is the machine's that it is called after, of this environment.
-func (p *Provider) instance(id string) (provider.Instance, error) {
+func (p *Provider) readInstance(id string) (provider.Instance, error) {
 	r, err := readRecord(filepath.Join(p.dir, id))
 	if errors.Is(err, fs.ErrNotExist) {
 		return provider.Instance{}, err
 	}
 	if err != nil {
 		_, machine, _ := strings.Cut(id, "-")
-		r = record{Environment: p.env.UUID, Machine: machine}
+		r = instanceRecord{Environment: p.env.UUID, Machine: machine}
 	}
-	runs, err := p.keeper.runs(id)
+	runs, err := p.manager.isRunning(id)
 	if err != nil {
 		return provider.Instance{}, err
 	}
 	return provider.Instance{
-		ID: id, Environment: r.Environment, Machine: r.Machine, Running: runs && p.booted(id), Private: r.Address, Public: r.Address,
+		ID: id, Environment: r.Environment, Machine: r.Machine, Running: runs && p.hasBooted(id), Private: r.Address, Public: r.Address,
 	}, nil
 }
 
-// instances reads all records, by machine.
-func (p *Provider) instances() ([]provider.Instance, error) {
+// listInstances reads all records, by machine.
+func (p *Provider) listInstances() ([]provider.Instance, error) {
 	entries, err := os.ReadDir(p.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -109,7 +109,7 @@ func (p *Provider) instances() ([]provider.Instance, error) {
 		if !idForm.MatchString(e.Name()) {
 			continue
 		}
-		i, err := p.instance(e.Name())
+		i, err := p.readInstance(e.Name())
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // nothing of it has been made yet
 		} else if err != nil {
@@ -123,7 +123,7 @@ func (p *Provider) instances() ([]provider.Instance, error) {
 	return found, nil
 }
 
-func readRecord(dir string) (r record, err error) {
+func readRecord(dir string) (r instanceRecord, err error) {
 	return r, readJSON(filepath.Join(dir, recordFile), &r)
 }
 

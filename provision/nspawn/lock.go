@@ -22,7 +22,7 @@ func lockFolder(ctx context.Context, path string) (*os.File, error) {
 		if f != nil {
 			return f, nil
 		}
-		if err := pause(ctx); err != nil {
+		if err := sleep(ctx); err != nil {
 			return nil, fmt.Errorf("cannot lock %q, which another process has: %w", path, err)
 		}
 	}
@@ -40,7 +40,7 @@ func tryLock(path string) (*os.File, error) {
 		return nil, err
 	}
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if err == nil && stillThere(f, path) {
+	if err == nil && isSameFolder(f, path) {
 		return f, nil
 	}
 	f.Close()
@@ -50,15 +50,15 @@ func tryLock(path string) (*os.File, error) {
 	return nil, err
 }
 
-// stillThere tells if the open folder is what the path leads to.
-func stillThere(f *os.File, path string) bool {
+// isSameFolder tells if the open folder is what the path leads to.
+func isSameFolder(f *os.File, path string) bool {
 	opened, errA := f.Stat()
 	named, errB := os.Stat(path)
 	return errA == nil && errB == nil && os.SameFile(opened, named)
 }
 
-// pause waits a moment, since nobody tells when a lock is free or a process ends.
-func pause(ctx context.Context) error {
+// sleep waits a moment, since nobody tells when a lock is free or a process ends.
+func sleep(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()

@@ -30,31 +30,31 @@ type network struct {
 
 // The hosts' part of the addresses that machines get.
 const (
-	gateway      = 1 // of this host, on the bridge
-	firstMachine = 10
-	lastMachine  = 250
+	gatewayHost = 1 // of this host, on the bridge
+	firstHost   = 10
+	lastHost    = 250
 )
 
-// pool is where networks are chosen from: 10.64.0.0/10.
-const pool = 64 << 8
+// networkCount is where networks are chosen from: 10.64.0.0/10.
+const networkCount = 64 << 8
 
-// bridge is the name of the environment's link on this host.
-func (p *Provider) bridge() string { return p.short + "-br" }
+// bridgeName is the name of the environment's link on this host.
+func (p *Provider) bridgeName() string { return p.short + "-br" }
 
-// connect sees to it that the environment's network is there, and that the machine
+// ensureNetwork sees to it that the environment's network is there, and that the machine
 // has an address of it. The caller has locked the environment.
-func (p *Provider) connect(r *record) error {
+func (p *Provider) ensureNetwork(r *instanceRecord) error {
 	path := filepath.Join(p.dir, networkFile)
 	var n network
 	err := readJSON(path, &n)
 	if errors.Is(err, fs.ErrNotExist) {
-		n, err = p.choose()
+		n, err = p.chooseNetwork()
 	}
 	if err != nil {
 		return err
 	}
 	if r.Address == "" {
-		if n.Last, err = p.free(n); err != nil {
+		if n.Last, err = p.nextAddress(n); err != nil {
 			return err
 		}
 		r.Address = n.Last.String()
@@ -63,44 +63,44 @@ func (p *Provider) connect(r *record) error {
 	if err := writeJSON(path, n); err != nil {
 		return err
 	}
-	return p.raise(n)
+	return p.createBridge(n)
 }
 
-// choose picks a network that nothing on this host uses or has a way to.
-func (p *Provider) choose() (network, error) {
-	taken, err := p.taken()
+// chooseNetwork picks a network that nothing on this host uses or has a way to.
+func (p *Provider) chooseNetwork() (network, error) {
+	taken, err := p.usedNetworks()
 	if err != nil {
 		return network{}, err
 	}
 	if asked := p.env.Config["network"]; asked != "" {
-		return given(asked, taken)
+		return parseNetwork(asked, taken)
 	}
 	h := fnv.New32a()
 	h.Write([]byte(p.short)) // so that two that choose at once do not choose the same
-	for try := range uint32(pool) {
-		at := (h.Sum32() + try) % pool
+	for try := range uint32(networkCount) {
+		at := (h.Sum32() + try) % networkCount
 		subnet := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(64 + at>>8), byte(at), 0}), 24)
-		if overlap(subnet, taken) == nil {
+		if findOverlap(subnet, taken) == nil {
 			return network{Subnet: subnet}, nil
 		}
 	}
 	return network{}, errors.New("no /24 of 10.64.0.0/10 is free on this host: name another by nspawn.network")
 }
 
-// given checks the network that the operator has asked for.
-func given(asked string, taken []netip.Prefix) (network, error) {
+// parseNetwork checks the network that the operator has asked for.
+func parseNetwork(asked string, taken []netip.Prefix) (network, error) {
 	subnet, err := netip.ParsePrefix(asked)
 	if err != nil || subnet.Bits() != 24 || !subnet.Addr().Is4() {
 		return network{}, fmt.Errorf("nspawn.network is %q: want one like 10.77.0.0/24", asked)
 	}
-	if other := overlap(subnet.Masked(), taken); other != nil {
+	if other := findOverlap(subnet.Masked(), taken); other != nil {
 		return network{}, fmt.Errorf("nspawn.network is %q, but this host uses %s: choose another", asked, other)
 	}
 	return network{Subnet: subnet.Masked()}, nil
 }
 
-// overlap returns one of the networks that the subnet is not apart from.
-func overlap(subnet netip.Prefix, taken []netip.Prefix) *netip.Prefix {
+// findOverlap returns one of the networks that the subnet is not apart from.
+func findOverlap(subnet netip.Prefix, taken []netip.Prefix) *netip.Prefix {
 	i := slices.IndexFunc(taken, subnet.Overlaps)
 	if i < 0 {
 		return nil
@@ -108,9 +108,9 @@ func overlap(subnet netip.Prefix, taken []netip.Prefix) *netip.Prefix {
 	return &taken[i]
 }
 
-// taken lists the networks of this host's links, but for the environment's own, and
+// usedNetworks lists the networks of this host's links, but for the environment's own, and
 // those that it has a route to, but for the default one.
-func (p *Provider) taken() ([]netip.Prefix, error) {
+func (p *Provider) usedNetworks() ([]netip.Prefix, error) {
 	f, err := os.Open("/proc/net/route")
 	if err != nil {
 		return nil, err
@@ -119,7 +119,7 @@ func (p *Provider) taken() ([]netip.Prefix, error) {
 	var all []netip.Prefix
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		fields := strings.Fields(lines.Text())
-		if len(fields) < 8 || fields[0] == p.bridge() {
+		if len(fields) < 8 || fields[0] == p.bridgeName() {
 			continue
 		}
 		if prefix, ok := parseRoute(fields[1], fields[7]); ok && prefix.Bits() > 0 {
@@ -134,7 +134,7 @@ func (p *Provider) taken() ([]netip.Prefix, error) {
 		addresses, _ := l.Addrs()
 		for _, a := range addresses {
 			prefix, err := netip.ParsePrefix(a.String())
-			if err == nil && l.Name != p.bridge() && prefix.Addr().Is4() {
+			if err == nil && l.Name != p.bridgeName() && prefix.Addr().Is4() {
 				all = append(all, prefix.Masked())
 			}
 		}
@@ -155,9 +155,9 @@ func parseRoute(destination, mask string) (netip.Prefix, bool) {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte(d)), bits), true
 }
 
-// free is the next address that no machine has.
-func (p *Provider) free(n network) (netip.Addr, error) {
-	all, err := p.instances()
+// nextAddress is the next address that no machine has.
+func (p *Provider) nextAddress(n network) (netip.Addr, error) {
+	all, err := p.listInstances()
 	if err != nil {
 		return netip.Addr{}, err
 	}
@@ -165,13 +165,13 @@ func (p *Provider) free(n network) (netip.Addr, error) {
 	for _, i := range all {
 		used[i.Private] = true
 	}
-	last := firstMachine - 1
+	last := firstHost - 1
 	if n.Last.IsValid() {
 		last = int(n.Last.As4()[3])
 	}
-	const all4 = lastMachine - firstMachine + 1
+	const all4 = lastHost - firstHost + 1
 	for i := range all4 {
-		a := n.host(byte(firstMachine + (last+1-firstMachine+i)%all4))
+		a := n.addressAt(byte(firstHost + (last+1-firstHost+i)%all4))
 		if !used[a.String()] {
 			return a, nil
 		}
@@ -179,57 +179,57 @@ func (p *Provider) free(n network) (netip.Addr, error) {
 	return netip.Addr{}, fmt.Errorf("the network %s is full: %d machines are all that one environment can have on a host", n.Subnet, all4)
 }
 
-// host is the address with that last byte.
-func (n network) host(last byte) netip.Addr {
+// addressAt is the address with that last byte.
+func (n network) addressAt(last byte) netip.Addr {
 	b := n.Subnet.Addr().As4()
 	b[3] = last
 	return netip.AddrFrom4(b)
 }
 
-// raise makes the bridge, as far as it is not there.
-func (p *Provider) raise(n network) error {
-	if _, err := net.InterfaceByName(p.bridge()); err != nil {
-		taken, err := p.taken()
+// createBridge makes the bridge, as far as it is not there.
+func (p *Provider) createBridge(n network) error {
+	if _, err := net.InterfaceByName(p.bridgeName()); err != nil {
+		taken, err := p.usedNetworks()
 		if err != nil {
 			return err
 		}
-		if other := overlap(n.Subnet, taken); other != nil { // since the host was booted again
+		if other := findOverlap(n.Subnet, taken); other != nil { // since the host was booted again
 			return fmt.Errorf("the environment's network %s is in use by another link of this host (%s): take that down", n.Subnet, other)
 		}
-		if err := ip("link", "add", p.bridge(), "type", "bridge"); err != nil {
+		if err := runIP("link", "add", p.bridgeName(), "type", "bridge"); err != nil {
 			return err
 		}
 	}
-	if err := ip("address", "replace", n.host(gateway).String()+"/24", "dev", p.bridge()); err != nil {
+	if err := runIP("address", "replace", n.addressAt(gatewayHost).String()+"/24", "dev", p.bridgeName()); err != nil {
 		return err
 	}
-	return ip("link", "set", p.bridge(), "up")
+	return runIP("link", "set", p.bridgeName(), "up")
 }
 
-// lower removes the bridge, if it is there.
-func (p *Provider) lower() error {
-	if _, err := net.InterfaceByName(p.bridge()); err != nil {
+// removeBridge removes the bridge, if it is there.
+func (p *Provider) removeBridge() error {
+	if _, err := net.InterfaceByName(p.bridgeName()); err != nil {
 		return nil
 	}
-	return ip("link", "delete", p.bridge())
+	return runIP("link", "delete", p.bridgeName())
 }
 
-// unlink removes the link on this host of a container that has ended: the kernel takes
+// removeLink removes the link on this host of a container that has ended: the kernel takes
 // a while for that, and the next container could not have one of that name.
-func unlink(ctx context.Context, id string) error {
+func removeLink(ctx context.Context, id string) error {
 	link := "vb-" + id // systemd-nspawn(1); where that is too long it is the other name
 	there := func() bool { return exec.CommandContext(ctx, "ip", "link", "show", "dev", link).Run() == nil }
 	if !there() {
 		return ctx.Err()
 	}
-	if err := ip("link", "delete", link); err != nil && there() {
+	if err := runIP("link", "delete", link); err != nil && there() {
 		return err
 	}
 	return nil
 }
 
-// ip calls the tool of that name.
-func ip(args ...string) error {
+// runIP calls the tool of that name.
+func runIP(args ...string) error {
 	if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
 		return fmt.Errorf("cannot run ip %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))
 	}

@@ -24,8 +24,8 @@ type Provider struct {
 	dir string // of all that it keeps: DIR/nspawn
 	// short is for the names of links, groups and containers on this host, which
 	// are 15 bytes at most: different for each environment.
-	short  string
-	keeper keeper
+	short   string
+	manager containerManager
 }
 
 // settings are those that the provider knows: nspawn.apt-repository and so on.
@@ -40,9 +40,9 @@ func New(e provider.Environment) (*Provider, error) {
 		}
 	}
 	p := &Provider{env: e, dir: filepath.Join(e.Dir, "nspawn"), short: shortName(e)}
-	p.keeper = newGroups(p.short)
-	if systemdRuns() {
-		p.keeper = units{}
+	p.manager = newCgroupManager(p.short)
+	if isSystemdHost() {
+		p.manager = systemdManager{}
 	}
 	return p, nil
 }
@@ -55,68 +55,68 @@ func (*Provider) Capabilities(context.Context) (provider.Capabilities, error) {
 // Start boots the machine's container and returns once its systemd has come up, so
 // that the agent follows. Wherever an earlier Start was cut off, this one goes on.
 func (p *Provider) Start(ctx context.Context, spec provider.Spec, boot io.Writer) (provider.Instance, error) {
-	i, err := p.start(ctx, spec, boot)
+	i, err := p.startMachine(ctx, spec, boot)
 	if err != nil {
-		return provider.Instance{}, fmt.Errorf("cannot start machine %s: %w", spec.Machine, advise(err))
+		return provider.Instance{}, fmt.Errorf("cannot start machine %s: %w", spec.Machine, withAdvice(err))
 	}
 	return i, nil
 }
 
-func (p *Provider) start(ctx context.Context, spec provider.Spec, boot io.Writer) (provider.Instance, error) {
+func (p *Provider) startMachine(ctx context.Context, spec provider.Spec, boot io.Writer) (provider.Instance, error) {
 	if err := checkID(spec.Machine); err != nil {
 		return provider.Instance{}, err
 	}
-	id := p.idOf(spec.Machine)
-	if i, err := p.instance(id); err == nil && i.Running {
+	id := p.instanceID(spec.Machine)
+	if i, err := p.readInstance(id); err == nil && i.Running {
 		return i, nil
 	}
-	if err := p.check(spec); err != nil {
+	if err := p.checkStart(spec); err != nil {
 		return provider.Instance{}, err
 	}
-	tree, err := p.tree(ctx, spec.Machine, spec.Series, boot)
+	tree, err := p.ensureTree(ctx, spec.Machine, spec.Series, boot)
 	if err != nil {
 		return provider.Instance{}, err
 	}
 	l := launch{provider: p, spec: spec, tree: tree, boot: boot}
-	if err := l.look(); err != nil {
+	if err := l.resolveAgent(); err != nil {
 		return provider.Instance{}, err
 	}
-	if l.record, l.lock, err = p.record(ctx, spec); err != nil {
+	if l.record, l.lock, err = p.recordInstance(ctx, spec); err != nil {
 		return provider.Instance{}, err
 	}
 	defer l.lock.Close()
-	if i, err := p.instance(id); err != nil || i.Running { // another Start was quicker
+	if i, err := p.readInstance(id); err != nil || i.Running { // another Start was quicker
 		return i, err
 	}
-	if err := p.boot(ctx, l); err != nil {
+	if err := p.bootContainer(ctx, l); err != nil {
 		return provider.Instance{}, err
 	}
-	return p.instance(id)
+	return p.readInstance(id)
 }
 
 // Stop ends the container and removes its files; with the environment's last one
 // its network goes, too.
 func (p *Provider) Stop(ctx context.Context, id string) error {
-	if err := p.stop(ctx, id); err != nil {
+	if err := p.stopMachine(ctx, id); err != nil {
 		return fmt.Errorf("cannot stop instance %q: %w", id, err)
 	}
 	return nil
 }
 
-func (p *Provider) stop(ctx context.Context, id string) error {
+func (p *Provider) stopMachine(ctx context.Context, id string) error {
 	if !idForm.MatchString(id) {
 		return errors.New("that is no instance of this provider")
 	}
 	dir := filepath.Join(p.dir, id)
 	if _, err := os.Lstat(dir); errors.Is(err, os.ErrNotExist) {
-		return p.sweep(ctx) // of a Stop that was cut off
+		return p.sweepShared(ctx) // of a Stop that was cut off
 	}
 	lock, err := lockFolder(ctx, dir)
 	if err != nil {
 		return err
 	}
 	defer lock.Close()
-	if err := p.end(ctx, id); err != nil {
+	if err := p.endContainer(ctx, id); err != nil {
 		return err
 	}
 	if err := durable.RemoveAllBut(dir, recordFile); err != nil {
@@ -126,20 +126,20 @@ func (p *Provider) stop(ctx context.Context, id string) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}
-	return p.sweep(ctx)
+	return p.sweepShared(ctx)
 }
 
 // Instances lists the environment's containers, running or not, by machine.
 func (p *Provider) Instances(context.Context) ([]provider.Instance, error) {
-	found, err := p.instances()
+	found, err := p.listInstances()
 	if err != nil {
 		return nil, fmt.Errorf("cannot list instances: %w", err)
 	}
 	return found, nil
 }
 
-// advise adds to an error what an operator can do about it.
-func advise(err error) error {
+// withAdvice adds to an error what an operator can do about it.
+func withAdvice(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return fmt.Errorf("%w: free some space, then let it be tried again", err)
 	}

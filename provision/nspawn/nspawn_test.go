@@ -44,7 +44,7 @@ func crash(t *testing.T, p *Provider, id string) {
 		t.Fatal(err)
 	}
 	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		runs, err := p.keeper.runs(id)
+		runs, err := p.manager.isRunning(id)
 		if err == nil && !runs {
 			return
 		}

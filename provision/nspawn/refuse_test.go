@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"math"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -51,16 +50,16 @@ func TestFit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = fit(host, free, provider.Spec{Machine: "3", Constraints: v})
+		err = checkHardware(host, free, provider.Spec{Machine: "3", Constraints: v})
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "juju resolved 3")) {
 			t.Errorf("%s: error %v", c.constraints, err)
 		}
 	}
-	if err := fit(host, free, provider.Spec{Placement: "rack2"}); err == nil {
+	if err := checkHardware(host, free, provider.Spec{Placement: "rack2"}); err == nil {
 		t.Error("it can be placed")
 	}
 	free = 12
-	if err := advise(fit(host, free, provider.Spec{})); !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "free some space") {
+	if err := withAdvice(checkHardware(host, free, provider.Spec{})); !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "free some space") {
 		t.Errorf("a full disk: error %v", err)
 	}
 }
@@ -70,14 +69,14 @@ func TestJudgedOnce(t *testing.T) {
 	p := newProvider(t, nil)
 	disk := uint64(1) << 40
 	spec := provider.Spec{Machine: "3", Constraints: constraints.Value{RootDisk: &disk}}
-	if err := p.judge(spec); err == nil || !strings.Contains(err.Error(), "root-disk") {
+	if err := p.checkNewMachine(spec); err == nil || !strings.Contains(err.Error(), "root-disk") {
 		t.Errorf("a new machine: error %v", err)
 	}
-	dir := filepath.Join(p.dir, p.idOf("3"))
-	if err := errors.Join(os.MkdirAll(dir, 0o700), writeJSON(filepath.Join(dir, recordFile), record{Machine: "3"})); err != nil {
+	dir := filepath.Join(p.dir, p.instanceID("3"))
+	if err := errors.Join(os.MkdirAll(dir, 0o700), writeJSON(filepath.Join(dir, recordFile), instanceRecord{Machine: "3"})); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.judge(spec); err != nil {
+	if err := p.checkNewMachine(spec); err != nil {
 		t.Errorf("a machine that is there: error %v", err)
 	}
 }
@@ -87,20 +86,20 @@ func TestBadRecord(t *testing.T) {
 	p := newProvider(t, nil)
 	var want []provider.Instance
 	for machine, text := range map[string]string{"3": `{"environment":"e0a1","machine":"3","address":"10.64.0.7"}`, "4": "{"} {
-		dir := filepath.Join(p.dir, p.idOf(machine))
+		dir := filepath.Join(p.dir, p.instanceID(machine))
 		if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, recordFile), []byte(text), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for machine, address := range map[string]string{"3": "10.64.0.7", "4": ""} {
-		want = append(want, provider.Instance{ID: p.idOf(machine), Environment: "e0a1", Machine: machine, Private: address, Public: address})
+		want = append(want, provider.Instance{ID: p.instanceID(machine), Environment: "e0a1", Machine: machine, Private: address, Public: address})
 	}
 	slices.SortFunc(want, func(a, b provider.Instance) int { return strings.Compare(a.Machine, b.Machine) })
 	found, err := p.Instances(t.Context())
 	if diff := cmp.Diff(want, found); diff != "" || err != nil {
 		t.Error(err, diff)
 	}
-	if err := p.judge(provider.Spec{Machine: "4"}); err != nil {
+	if err := p.checkNewMachine(provider.Spec{Machine: "4"}); err != nil {
 		t.Errorf("a machine that is there: %v", err)
 	}
 }
@@ -117,165 +116,6 @@ func TestRefusesIDs(t *testing.T) {
 	}
 	if err := p.Stop(t.Context(), "bj000000-1"); err != nil {
 		t.Errorf("an instance that never was: %v", err)
-	}
-}
-
-// TestTree: one that cannot be booted from is refused, with what to do.
-func TestTree(t *testing.T) {
-	dir := t.TempDir()
-	write := func(path, text string) {
-		t.Helper()
-		path = filepath.Join(dir, path)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o755)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	refused := func(series, want string) {
-		t.Helper()
-		if err := checkTree(dir, series); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("error %v, want one that says %q", err, want)
-		}
-	}
-	refused("bookworm", "remove that folder")
-	write("etc/os-release", "ID=debian\nVERSION_CODENAME=bookworm\n")
-	write("usr/bin/dpkg", "")
-	write("usr/bin/sh", "")
-	if err := os.Symlink("/usr/bin", filepath.Join(dir, "bin")); err != nil {
-		t.Fatal(err)
-	}
-	refused("bookworm", "it has no lib/systemd/systemd")
-	write("usr/lib/systemd/systemd", "")
-	refused("noble", `"bookworm" only, not "noble": deploy with --series bookworm`)
-	if err := checkTree(dir, "bookworm"); err != nil {
-		t.Error(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "etc/os-release"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	refused("bookworm", "VERSION_CODENAME")
-}
-
-// TestTreeOfBefore: the tree that is there serves its series, whatever the host is now.
-func TestTreeOfBefore(t *testing.T) {
-	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	p := newProvider(t, nil)
-	for series, want := range map[string]string{"elder": `"elder": deploy with`, "../elder": "no series", "": "no series"} {
-		if _, err := p.tree(t.Context(), "1", series, io.Discard); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: error %v, want one that says %q", series, err, want)
-		}
-	}
-	dir := filepath.Join(cache(), "trees", "elder-1")
-	for path, text := range map[string]string{
-		"etc/os-release": "VERSION_CODENAME=elder\n", "usr/bin/dpkg": "", "usr/bin/sh": "", "usr/lib/systemd/systemd": "",
-	} {
-		path = filepath.Join(dir, path)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o755)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got, err := p.tree(t.Context(), "1", "elder", io.Discard); err != nil || got != dir {
-		t.Errorf("tree %q, error %v; want %q", got, err, dir)
-	}
-}
-
-// TestTreeOfAMachine: a machine stays with the tree that its files lie over; others get the one
-// with the packages that are wanted.
-func TestTreeOfAMachine(t *testing.T) {
-	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	own, err := provider.SeriesOf("/")
-	if err != nil {
-		t.Skip(err)
-	}
-	tree := func(name string) string {
-		dir := filepath.Join(cache(), "trees", own+name)
-		for path, text := range map[string]string{
-			"etc/os-release": "VERSION_CODENAME=" + own + "\n", "usr/bin/dpkg": "", "usr/bin/sh": "", "usr/lib/systemd/systemd": "",
-		} {
-			path = filepath.Join(dir, path)
-			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o755)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		return dir
-	}
-	old, fresh, more := tree("-1"), tree("-2"), tree("-2-4ba4360a") // the last digits are of "git,jq"
-	for packages, want := range map[string]string{"": fresh, "jq, git": more, " git\njq git": more} {
-		p := newProvider(t, map[string]string{"packages": packages})
-		if got, err := p.tree(t.Context(), "1", own, io.Discard); got != want || err != nil {
-			t.Errorf("with %q: %q, %v; want %q", packages, got, err, want)
-		}
-		dir := filepath.Join(p.dir, p.idOf("1"))
-		if err := errors.Join(os.MkdirAll(dir, 0o700), os.Symlink(old, filepath.Join(dir, "base"))); err != nil {
-			t.Fatal(err)
-		}
-		if got, err := p.tree(t.Context(), "1", own, io.Discard); got != old || err != nil {
-			t.Errorf("of a machine of before: %q, %v", got, err)
-		}
-	}
-	p := newProvider(t, map[string]string{"packages": "git --include=x"})
-	if _, err := p.tree(t.Context(), "1", own, io.Discard); err == nil || !strings.Contains(err.Error(), `has "--include=x"`) {
-		t.Errorf("what is no package: %v", err)
-	}
-}
-
-func TestProgress(t *testing.T) {
-	var boot bytes.Buffer
-	last := progress(strings.NewReader(strings.Repeat("I: Retrieving libacl1\n", 25)+"E: no more\n"), &boot)
-	if want := strings.Repeat("tree, step N: Retrieving libacl1\n", 3); last != "E: no more" ||
-		strings.NewReplacer("1:", "N:", "11:", "N:", "21:", "N:").Replace(boot.String()) != want {
-		t.Errorf("last %q, said\n%s", last, &boot)
-	}
-}
-
-func TestChoose(t *testing.T) {
-	a, b := newProvider(t, nil), newProvider(t, nil)
-	if a.bridge() == b.bridge() || len(a.bridge()) > 15 {
-		t.Errorf("bridges %s, %s", a.bridge(), b.bridge())
-	}
-	n, err := a.choose()
-	if err != nil || n.Subnet.Bits() != 24 || !netip.MustParsePrefix("10.64.0.0/10").Overlaps(n.Subnet) {
-		t.Errorf("network %v, %v", n.Subnet, err)
-	}
-	for _, c := range []struct{ asked, want string }{
-		{"10.7.7.0/24", ""},
-		{"10.7.7.0/16", "want one like"},
-		{"x", "want one like"},
-		{"127.0.0.0/24", "choose another"},
-	} {
-		n, err := newProvider(t, map[string]string{"network": c.asked}).choose()
-		if c.want == "" && (err != nil || n.Subnet.String() != c.asked) || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
-			t.Errorf("%s: network %v, error %v", c.asked, n.Subnet, err)
-		}
-	}
-}
-
-func TestParseRoute(t *testing.T) {
-	if p, ok := parseRoute("0002000A", "00FFFFFF"); !ok || p.String() != "10.0.2.0/24" {
-		t.Errorf("%v %v", p, ok)
-	}
-	if p, ok := parseRoute("Destination", "Mask"); ok {
-		t.Errorf("a headline is %v", p)
-	}
-}
-
-// TestAddresses: they go round, and one that is in use is no one else's.
-func TestAddresses(t *testing.T) {
-	p := newProvider(t, nil)
-	n := network{Subnet: netip.MustParsePrefix("10.70.0.0/24")}
-	for _, want := range []string{"10.70.0.10", "10.70.0.11"} {
-		a, err := p.free(n)
-		if err != nil || a.String() != want {
-			t.Fatalf("%s, %v; want %s", a, err, want)
-		}
-		n.Last = a
-	}
-	dir := filepath.Join(p.dir, p.idOf("7"))
-	if err := errors.Join(os.MkdirAll(dir, 0o700), writeJSON(filepath.Join(dir, recordFile), record{Machine: "7", Address: "10.70.0.10"})); err != nil {
-		t.Fatal(err)
-	}
-	n.Last = n.host(lastMachine)
-	if a, err := p.free(n); err != nil || a.String() != "10.70.0.11" {
-		t.Errorf("%s, %v", a, err)
 	}
 }
 
@@ -297,7 +137,7 @@ func TestConsole(t *testing.T) {
 		}
 	}
 	add("of before\n")
-	c, err := l.follow()
+	c, err := l.openConsole()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -307,8 +147,8 @@ func TestConsole(t *testing.T) {
 	c.copyTo(&boot)
 	add("f\nno end")
 	c.copyTo(&boot)
-	if want := "[  OK  ] Started a.\nhalf\n"; boot.String() != want || c.last() != "[  OK  ] Started a.; half; no end" {
-		t.Errorf("said %q, last %q", &boot, c.last())
+	if want := "[  OK  ] Started a.\nhalf\n"; boot.String() != want || c.lastOutput() != "[  OK  ] Started a.; half; no end" {
+		t.Errorf("said %q, last %q", &boot, c.lastOutput())
 	}
 }
 

@@ -7,9 +7,9 @@ import (
 	"os"
 )
 
-// sweep removes what the environment has beside its instances, once there are none:
+// sweepShared removes what the environment has beside its instances, once there are none:
 // the bridge, the control groups, the folder.
-func (p *Provider) sweep(ctx context.Context) error {
+func (p *Provider) sweepShared(ctx context.Context) error {
 	if _, err := os.Lstat(p.dir); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -18,14 +18,14 @@ func (p *Provider) sweep(ctx context.Context) error {
 		return err
 	}
 	defer lock.Close()
-	left, err := p.instances()
+	left, err := p.listInstances()
 	if err != nil || len(left) > 0 {
 		return err
 	}
-	if err := p.lower(); err != nil {
+	if err := p.removeBridge(); err != nil {
 		return err
 	}
-	if err := p.keeper.close(); err != nil {
+	if err := p.manager.close(); err != nil {
 		return err
 	}
 	return os.RemoveAll(p.dir)

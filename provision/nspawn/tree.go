@@ -33,8 +33,8 @@ const (
 	treeVersion = "-2"
 )
 
-// added lists the packages that the environment wants beyond those, sorted.
-func (p *Provider) added() ([]string, error) {
+// extraPackages lists the packages that the environment wants beyond those, sorted.
+func (p *Provider) extraPackages() ([]string, error) {
 	names := strings.FieldsFunc(p.env.Config["packages"], func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 	slices.Sort(names)
 	for _, name := range names {
@@ -48,30 +48,30 @@ func (p *Provider) added() ([]string, error) {
 // nameForm is what a series and a package are called: one plain word, since it becomes a path.
 var nameForm = regexp.MustCompile(`\A[a-z0-9][a-z0-9._+-]*\z`)
 
-// tree returns the folder that the machine boots from. A machine that has booted stays with its
+// ensureTree returns the folder that the machine boots from. A machine that has booted stays with its
 // own, since its files lie over that. It makes the host's own series, once for all environments
 // that want the same packages; a tree of what the host was before an upgrade is still there.
-func (p *Provider) tree(ctx context.Context, machine, series string, boot io.Writer) (string, error) {
+func (p *Provider) ensureTree(ctx context.Context, machine, series string, boot io.Writer) (string, error) {
 	if given := cmp.Or(p.env.Config["tree."+series], p.env.Config["tree"]); given != "" {
 		return given, checkTree(given, series)
 	}
 	if !nameForm.MatchString(series) {
 		return "", fmt.Errorf("%q is no series", series)
 	}
-	added, err := p.added()
+	added, err := p.extraPackages()
 	if err != nil {
 		return "", err
 	}
-	trees := filepath.Join(cache(), "trees")
+	trees := filepath.Join(cacheFolder(), "trees")
 	dir := filepath.Join(trees, series+treeVersion)
 	if len(added) > 0 {
 		sum := sha256.Sum256([]byte(strings.Join(added, ",")))
 		dir += "-" + hex.EncodeToString(sum[:4])
 	}
-	if before, err := os.Readlink(filepath.Join(p.dir, p.idOf(machine), "base")); err == nil && filepath.Dir(before) == trees && inTree(before, ".") {
+	if before, err := os.Readlink(filepath.Join(p.dir, p.instanceID(machine), "base")); err == nil && filepath.Dir(before) == trees && treeHas(before, ".") {
 		return before, checkTree(before, series)
 	}
-	if inTree(dir, ".") {
+	if treeHas(dir, ".") {
 		return dir, checkTree(dir, series)
 	}
 	own, err := provider.SeriesOf("/")
@@ -79,7 +79,7 @@ func (p *Provider) tree(ctx context.Context, machine, series string, boot io.Wri
 		return "", err
 	}
 	if series != own {
-		if former := filepath.Join(trees, series+"-1"); inTree(former, ".") {
+		if former := filepath.Join(trees, series+"-1"); treeHas(former, ".") {
 			return former, checkTree(former, series)
 		}
 		return "", refuseSeries(series, own)
@@ -90,8 +90,8 @@ func (p *Provider) tree(ctx context.Context, machine, series string, boot io.Wri
 	return dir, checkTree(dir, series)
 }
 
-// cache is where trees are kept, for all environments.
-func cache() string {
+// cacheFolder is where trees are kept, for all environments.
+func cacheFolder() string {
 	if dir := os.Getenv("XDG_CACHE_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "bijou")
 	}
@@ -101,7 +101,7 @@ func cache() string {
 // checkTree refuses a tree that does not boot, or of another series.
 func checkTree(dir, series string) error {
 	for _, file := range []string{"etc/os-release", "lib/systemd/systemd", "usr/bin/dpkg", "bin/sh"} {
-		if !inTree(dir, file) {
+		if !treeHas(dir, file) {
 			return fmt.Errorf("the tree of files in %q that machines boot from is broken: it has no %s: remove that folder, and the next start makes a new one", dir, file)
 		}
 	}
@@ -112,8 +112,8 @@ func checkTree(dir, series string) error {
 	return err
 }
 
-// inTree tells if the tree has that file, whatever links lead to it within.
-func inTree(dir, file string) bool {
+// treeHas tells if the tree has that file, whatever links lead to it within.
+func treeHas(dir, file string) bool {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return false
@@ -152,11 +152,11 @@ func makeTree(ctx context.Context, dir, series string, added []string, boot io.W
 	if err := durable.RemoveAllBut(filepath.Join(parent, draft), ""); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err // of one that was cut off
 	}
-	if err := debootstrap(ctx, filepath.Join(parent, draft), series, added, boot); err != nil {
+	if err := runDebootstrap(ctx, filepath.Join(parent, draft), series, added, boot); err != nil {
 		return errors.Join(err, os.RemoveAll(filepath.Join(parent, draft)))
 	}
 	// All of it is on the disk before it has its name: what is there counts as whole.
-	if err := syncSystem(filepath.Join(parent, draft)); err != nil {
+	if err := syncFileSystem(filepath.Join(parent, draft)); err != nil {
 		return err
 	}
 	if err := os.Rename(filepath.Join(parent, draft), dir); err != nil {
@@ -165,9 +165,9 @@ func makeTree(ctx context.Context, dir, series string, added []string, boot io.W
 	return durable.Sync(parent)
 }
 
-// syncSystem brings everything on the folder's file system to the disk: a tree has
+// syncFileSystem brings everything on the folder's file system to the disk: a tree has
 // ten thousand files.
-func syncSystem(dir string) error {
+func syncFileSystem(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {
 		return err
@@ -175,14 +175,14 @@ func syncSystem(dir string) error {
 	return errors.Join(unix.Syncfs(int(f.Fd())), f.Close())
 }
 
-// debootstrap fills the folder.
-func debootstrap(ctx context.Context, dir, series string, added []string, boot io.Writer) error {
+// runDebootstrap fills the folder.
+func runDebootstrap(ctx context.Context, dir, series string, added []string, boot io.Writer) error {
 	if err := durable.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	fmt.Fprintf(boot, "making the tree of %s that machines boot from; this is done once, and takes a minute or two\n", series)
 	args := []string{"--variant=minbase", "--include=" + strings.Join(append([]string{packages}, added...), ","), series, dir}
-	if m := mirror(ctx, series); m != "" {
+	if m := aptMirror(ctx, series); m != "" {
 		args = append(args, m)
 	}
 	c := exec.CommandContext(ctx, "debootstrap", args...)
@@ -203,15 +203,15 @@ func debootstrap(ctx context.Context, dir, series string, added []string, boot i
 	if err != nil {
 		return err
 	}
-	last := progress(out, boot)
+	last := printProgress(out, boot)
 	if err := c.Wait(); err != nil {
 		return fmt.Errorf("debootstrap: %w: %s", err, last)
 	}
-	return finish(dir)
+	return cleanTree(dir)
 }
 
-// progress tells how far debootstrap is, a line in ten, and returns the last it said.
-func progress(out io.Reader, boot io.Writer) (last string) {
+// printProgress tells how far debootstrap is, a line in ten, and returns the last it said.
+func printProgress(out io.Reader, boot io.Writer) (last string) {
 	steps := 0
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		if last = strings.TrimSpace(lines.Text()); last == "" {
@@ -224,8 +224,8 @@ func progress(out io.Reader, boot io.Writer) (last string) {
 	return last
 }
 
-// finish takes out of a fresh tree what each machine has of its own, or none needs.
-func finish(dir string) error {
+// cleanTree takes out of a fresh tree what each machine has of its own, or none needs.
+func cleanTree(dir string) error {
 	packages, err := filepath.Glob(filepath.Join(dir, "var/cache/apt/archives/*.deb"))
 	if err != nil {
 		return err
@@ -241,9 +241,9 @@ func finish(dir string) error {
 	return os.Chmod(dir, 0o755)
 }
 
-// mirror is where this host's apt gets packages of that series; "" leaves it to
+// aptMirror is where this host's apt gets packages of that series; "" leaves it to
 // debootstrap.
-func mirror(ctx context.Context, series string) string {
+func aptMirror(ctx context.Context, series string) string {
 	out, err := exec.CommandContext(ctx, "apt-get", "indextargets", "--format", "$(CODENAME) $(REPO_URI)").Output()
 	if err != nil {
 		return ""

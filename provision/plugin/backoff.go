@@ -6,10 +6,10 @@ import (
 )
 
 const (
-	firstDelay = time.Second // doubles with each failure
-	lastDelay  = time.Minute
-	steady     = time.Minute     // who lived as long begins anew
-	bearable   = 3 * time.Second // who asks may wait as long
+	minRetryDelay = time.Second // doubles with each failure
+	maxRetryDelay = time.Minute
+	stableUptime  = time.Minute     // who lived as long begins anew
+	maxRetryWait  = 3 * time.Second // who asks may wait as long
 )
 
 // backoff says when a process that ended, or did not begin, is started again.
@@ -17,24 +17,24 @@ type backoff struct {
 	wanted   Wanted // what it is about: another is tried at once
 	failures int
 	due      time.Time
-	why      error
+	lastErr  error
 }
 
-// note takes up that a process which began then has ended now, and why.
-func (b *backoff) note(began, now time.Time, why error) {
-	if now.Sub(began) >= steady {
+// noteEnd takes up that a process which began then has ended now, and why.
+func (b *backoff) noteEnd(began, now time.Time, why error) {
+	if now.Sub(began) >= stableUptime {
 		b.failures = 0
 	}
-	b.due = now.Add(min(firstDelay<<min(b.failures, 10), lastDelay))
+	b.due = now.Add(min(minRetryDelay<<min(b.failures, 10), maxRetryDelay))
 	b.failures++
-	b.why = why
+	b.lastErr = why
 }
 
-// await returns when it is time, or at once with why it is not if that is long.
-func (b *backoff) await(ctx context.Context, now time.Time) error {
+// awaitRetry returns when it is time, or at once with why it is not if that is long.
+func (b *backoff) awaitRetry(ctx context.Context, now time.Time) error {
 	left := b.due.Sub(now)
-	if left > bearable {
-		return b.why
+	if left > maxRetryWait {
+		return b.lastErr
 	}
 	if left <= 0 {
 		return nil

@@ -53,13 +53,13 @@ const (
 // something to ask, and again when it has ended; what befell it is an error that
 // wraps provider.ErrTransient.
 type Client struct {
-	o       Options
-	turn    chan struct{} // one slot: who holds it may use what follows
-	closed  bool
-	empty   bool     // there were no instances, and no machine since
-	current *session // nil: none
-	back    backoff
-	retired retired
+	options    Options
+	slot       chan struct{} // one slot: who holds it may use what follows
+	closed     bool
+	knownEmpty bool     // there were no instances, and no machine since
+	current    *session // nil: none
+	backoff    backoff
+	retiring   retiringSessions
 }
 
 // NewClient returns the provider; nothing is started yet. It is to be closed.
@@ -74,12 +74,12 @@ func NewClient(o Options) *Client {
 	if o.Demand == nil {
 		o.Demand = func(context.Context) (Demand, error) { return Present, nil }
 	}
-	return &Client{o: o, turn: make(chan struct{}, 1)}
+	return &Client{options: o, slot: make(chan struct{}, 1)}
 }
 
 // Capabilities asks the process.
 func (c *Client) Capabilities(ctx context.Context) (all provider.Capabilities, err error) {
-	err = c.use(ctx, c.o.Patience, func(ctx context.Context, p protocol.ProviderClient) error {
+	err = c.callProvider(ctx, c.options.Patience, func(ctx context.Context, p protocol.ProviderClient) error {
 		r, err := p.Capabilities(ctx, &protocol.CapabilitiesRequest{})
 		all = provider.Capabilities{Name: r.GetName(), Isolated: r.GetIsolated(), Remote: r.GetRemote()}
 		return err
@@ -90,8 +90,8 @@ func (c *Client) Capabilities(ctx context.Context) (all provider.Capabilities, e
 // Start has the process start an instance. One that was cut off by the process's
 // end is transient: to be repeated with the same token.
 func (c *Client) Start(ctx context.Context, spec provider.Spec, boot io.Writer) (i provider.Instance, err error) {
-	err = c.use(ctx, 0, func(ctx context.Context, p protocol.ProviderClient) (err error) {
-		i, err = follow(ctx, p, spec, boot)
+	err = c.callProvider(ctx, 0, func(ctx context.Context, p protocol.ProviderClient) (err error) {
+		i, err = receiveStart(ctx, p, spec, boot)
 		return err
 	})
 	return i, err
@@ -100,11 +100,11 @@ func (c *Client) Start(ctx context.Context, spec provider.Spec, boot io.Writer) 
 // errNoInstance: the process broke the protocol.
 var errNoInstance = errors.New("it answered a start with no instance")
 
-// follow passes on what an instance prints until it is there.
-func follow(ctx context.Context, p protocol.ProviderClient, spec provider.Spec, boot io.Writer) (provider.Instance, error) {
+// receiveStart passes on what an instance prints until it is there.
+func receiveStart(ctx context.Context, p protocol.ProviderClient, spec provider.Spec, boot io.Writer) (provider.Instance, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // or else a stream that was left would stay
-	stream, err := p.Start(ctx, specOut(spec))
+	stream, err := p.Start(ctx, specToProto(spec))
 	if err != nil {
 		return provider.Instance{}, err
 	}
@@ -116,7 +116,7 @@ func follow(ctx context.Context, p protocol.ProviderClient, spec provider.Spec, 
 		case err != nil:
 			return provider.Instance{}, err
 		case r.GetInstance() != nil:
-			return instanceIn(r.GetInstance()), nil
+			return instanceFromProto(r.GetInstance()), nil
 		}
 		if _, err := fmt.Fprintln(boot, r.GetBoot()); err != nil {
 			return provider.Instance{}, fmt.Errorf("cannot tell what the instance prints: %w", err)
@@ -126,8 +126,8 @@ func follow(ctx context.Context, p protocol.ProviderClient, spec provider.Spec, 
 
 // Stop has the process end an instance.
 func (c *Client) Stop(ctx context.Context, instance string) error {
-	return c.use(ctx, 0, func(ctx context.Context, p protocol.ProviderClient) error {
-		_, err := p.Stop(ctx, &protocol.StopRequest{Instance: text(instance)})
+	return c.callProvider(ctx, 0, func(ctx context.Context, p protocol.ProviderClient) error {
+		_, err := p.Stop(ctx, &protocol.StopRequest{Instance: toUTF8(instance)})
 		return err
 	})
 }
@@ -135,23 +135,23 @@ func (c *Client) Stop(ctx context.Context, instance string) error {
 // Instances asks the process, unless there can be none: then it is not even
 // started, and ends if it runs.
 func (c *Client) Instances(ctx context.Context) (all []provider.Instance, err error) {
-	demand, err := c.o.Demand(ctx)
+	demand, err := c.options.Demand(ctx)
 	if err != nil {
 		return nil, err
 	}
-	idle, err := c.idle(ctx, demand)
+	idle, err := c.isIdle(ctx, demand)
 	if err != nil || idle {
 		return nil, err
 	}
-	err = c.use(ctx, c.o.Patience, func(ctx context.Context, p protocol.ProviderClient) error {
+	err = c.callProvider(ctx, c.options.Patience, func(ctx context.Context, p protocol.ProviderClient) error {
 		r, err := p.Instances(ctx, &protocol.InstancesRequest{})
 		for _, i := range r.GetInstances() {
-			all = append(all, instanceIn(i))
+			all = append(all, instanceFromProto(i))
 		}
 		return err
 	})
 	if err == nil && demand == Past && len(all) == 0 {
-		err = c.rest(ctx)
+		err = c.noteEmpty(ctx)
 	}
 	return all, err
 }
@@ -159,12 +159,12 @@ func (c *Client) Instances(ctx context.Context) (all []provider.Instance, err er
 // Close ends the process, and with it all calls. It returns when no process is
 // left; calls made later fail.
 func (c *Client) Close() {
-	c.turn <- struct{}{}
+	c.slot <- struct{}{}
 	c.closed = true
 	if s := c.current; s != nil {
 		c.current = nil
-		s.end()
+		s.close()
 	}
-	<-c.turn
-	c.retired.end()
+	<-c.slot
+	c.retiring.closeAll()
 }

@@ -8,42 +8,42 @@ import (
 	"bijou/state/constraints"
 )
 
-// text makes a string one that may cross: protobuf's strings are UTF-8.
-func text(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+// toUTF8 makes a string one that may cross: protobuf's strings are UTF-8.
+func toUTF8(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-func environmentOut(e provider.Environment) *protocol.ConfigureRequest {
+func environmentToProto(e provider.Environment) *protocol.ConfigureRequest {
 	config := map[string]string{}
 	for key, value := range e.Config {
-		config[text(key)] = text(value)
+		config[toUTF8(key)] = toUTF8(value)
 	}
 	return &protocol.ConfigureRequest{
-		Uuid: text(e.UUID), Name: text(e.Name), Dir: text(e.Dir), Shared: e.Shared, Config: config,
+		Uuid: toUTF8(e.UUID), Name: toUTF8(e.Name), Dir: toUTF8(e.Dir), Shared: e.Shared, Config: config,
 	}
 }
 
-func environmentIn(r *protocol.ConfigureRequest) provider.Environment {
+func environmentFromProto(r *protocol.ConfigureRequest) provider.Environment {
 	return provider.Environment{
 		UUID: r.GetUuid(), Name: r.GetName(), Dir: r.GetDir(), Shared: r.GetShared(), Config: r.GetConfig(),
 	}
 }
 
-func specOut(s provider.Spec) *protocol.StartRequest {
+func specToProto(s provider.Spec) *protocol.StartRequest {
 	return &protocol.StartRequest{
-		Environment: text(s.Environment), Machine: text(s.Machine), Series: text(s.Series),
-		Constraints: constraintsOut(s.Constraints), Placement: text(s.Placement), Tools: text(s.Tools), Token: text(s.Token),
-		Instance: text(s.Instance),
+		Environment: toUTF8(s.Environment), Machine: toUTF8(s.Machine), Series: toUTF8(s.Series),
+		Constraints: constraintsToProto(s.Constraints), Placement: toUTF8(s.Placement), Tools: toUTF8(s.Tools), Token: toUTF8(s.Token),
+		Instance: toUTF8(s.Instance),
 	}
 }
 
-func specIn(r *protocol.StartRequest) provider.Spec {
+func specFromProto(r *protocol.StartRequest) provider.Spec {
 	return provider.Spec{
 		Environment: r.GetEnvironment(), Machine: r.GetMachine(), Series: r.GetSeries(),
-		Constraints: constraintsIn(r.GetConstraints()), Placement: r.GetPlacement(), Tools: r.GetTools(), Token: r.GetToken(),
+		Constraints: constraintsFromProto(r.GetConstraints()), Placement: r.GetPlacement(), Tools: r.GetTools(), Token: r.GetToken(),
 		Instance: r.GetInstance(),
 	}
 }
 
-func constraintsOut(v constraints.Value) *protocol.Constraints {
+func constraintsToProto(v constraints.Value) *protocol.Constraints {
 	c := &protocol.Constraints{
 		Arch: v.Arch, Container: v.Container, CpuCores: v.CPUCores, CpuPower: v.CPUPower,
 		InstanceType: v.InstanceType, Mem: v.Mem, RootDisk: v.RootDisk,
@@ -54,7 +54,7 @@ func constraintsOut(v constraints.Value) *protocol.Constraints {
 	return c
 }
 
-func constraintsIn(c *protocol.Constraints) constraints.Value {
+func constraintsFromProto(c *protocol.Constraints) constraints.Value {
 	if c == nil {
 		return constraints.Value{}
 	}
@@ -69,14 +69,14 @@ func constraintsIn(c *protocol.Constraints) constraints.Value {
 	return v
 }
 
-func instanceOut(i provider.Instance) *protocol.Instance {
+func instanceToProto(i provider.Instance) *protocol.Instance {
 	return &protocol.Instance{
-		Id: text(i.ID), Environment: text(i.Environment), Machine: text(i.Machine), Running: i.Running,
-		Private: text(i.Private), Public: text(i.Public),
+		Id: toUTF8(i.ID), Environment: toUTF8(i.Environment), Machine: toUTF8(i.Machine), Running: i.Running,
+		Private: toUTF8(i.Private), Public: toUTF8(i.Public),
 	}
 }
 
-func instanceIn(i *protocol.Instance) provider.Instance {
+func instanceFromProto(i *protocol.Instance) provider.Instance {
 	return provider.Instance{
 		ID: i.GetId(), Environment: i.GetEnvironment(), Machine: i.GetMachine(), Running: i.GetRunning(),
 		Private: i.GetPrivate(), Public: i.GetPublic(),

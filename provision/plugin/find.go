@@ -28,7 +28,7 @@ func (e *NotFoundError) Error() string {
 func Find(name string, folders []string) (string, error) {
 	for _, folder := range folders {
 		path := filepath.Join(folder, Prefix+name)
-		if filepath.IsAbs(path) && executable(path) {
+		if filepath.IsAbs(path) && isExecutable(path) {
 			return path, nil
 		}
 	}
@@ -47,7 +47,7 @@ func Names(folders []string) []string {
 		}
 		for _, e := range entries {
 			name, ok := strings.CutPrefix(e.Name(), Prefix)
-			if ok && name != "" && !seen[name] && executable(filepath.Join(folder, e.Name())) {
+			if ok && name != "" && !seen[name] && isExecutable(filepath.Join(folder, e.Name())) {
 				seen[name] = true
 				names = append(names, name)
 			}
@@ -56,7 +56,7 @@ func Names(folders []string) []string {
 	return names
 }
 
-func executable(path string) bool {
+func isExecutable(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode()&fs.ModeType == 0 && info.Mode()&0o111 != 0
 }

@@ -20,8 +20,8 @@ import (
 // ErrByHand: the executable was not started by a provisioner.
 var ErrByHand = errors.New("a provider is started by the provisioner, and says nothing to anybody else")
 
-// farewell is how long calls that were cut off may take to end.
-const farewell = 10 * time.Second
+// shutdownTimeout is how long calls that were cut off may take to end.
+const shutdownTimeout = 10 * time.Second
 
 // Serve makes this process a provider, until its client ends it or dies, or it is
 // sent SIGTERM. It is to be called by main, once; it takes over stdout.
@@ -34,20 +34,20 @@ func Serve(create New) error {
 		os.Stderr = stderr // go-plugin makes it a stream, in which last words would be lost
 		forgetHandshake()
 	}}
-	l := newLife()
-	defer l.end()
+	l := newSignalStopper()
+	defer l.close()
 	goplugin.Serve(&goplugin.ServeConfig{
 		HandshakeConfig: handshake(),
 		Plugins:         goplugin.PluginSet{service: &grpcPlugin{server: s}},
-		GRPCServer:      l.server,
+		GRPCServer:      l.newServer,
 		Logger:          hclog.NewNullLogger(),
 	})
-	s.await(farewell)
+	s.awaitCalls(shutdownTimeout)
 	return nil
 }
 
-// await returns when all calls have ended, or the time is over.
-func (s *server) await(limit time.Duration) {
+// awaitCalls returns when all calls have ended, or the time is over.
+func (s *server) awaitCalls(limit time.Duration) {
 	done := make(chan struct{})
 	go func() { // ends with the process, at the latest
 		s.calls.Wait()
@@ -70,21 +70,21 @@ func forgetHandshake() {
 	}
 }
 
-// life ends the server on SIGTERM, which the kernel sends when the client dies.
-type life struct {
+// signalStopper ends the server on SIGTERM, which the kernel sends when the client dies.
+type signalStopper struct {
 	cancel  context.CancelFunc
 	signal  context.Context
 	watcher sync.WaitGroup
 }
 
-func newLife() *life {
-	l := &life{}
+func newSignalStopper() *signalStopper {
+	l := &signalStopper{}
 	l.signal, l.cancel = signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	return l
 }
 
-// server makes the server.
-func (l *life) server(options []grpc.ServerOption) *grpc.Server {
+// newServer makes the server.
+func (l *signalStopper) newServer(options []grpc.ServerOption) *grpc.Server {
 	s := grpc.NewServer(options...)
 	l.watcher.Go(func() {
 		<-l.signal.Done()
@@ -93,8 +93,8 @@ func (l *life) server(options []grpc.ServerOption) *grpc.Server {
 	return s
 }
 
-// end ends the watch for the signal.
-func (l *life) end() {
+// close ends the watch for the signal.
+func (l *signalStopper) close() {
 	l.cancel()
 	l.watcher.Wait()
 }

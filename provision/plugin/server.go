@@ -37,20 +37,20 @@ func (s *server) Configure(_ context.Context, r *protocol.ConfigureRequest) (*pr
 		return nil, status.Error(codes.FailedPrecondition, "internal error: the provider was configured before")
 	}
 	s.ready()
-	p, err := s.create(environmentIn(r))
+	p, err := s.create(environmentFromProto(r))
 	if err != nil {
-		return nil, status.Error(codes.InvalidArgument, text(err.Error()))
+		return nil, status.Error(codes.InvalidArgument, toUTF8(err.Error()))
 	}
 	s.provider = p
 	return &protocol.ConfigureResponse{}, nil
 }
 
-// configured returns the provider, and what its call is to end with.
-func (s *server) configured() (p provider.Provider, end func(), err error) {
+// beginCall returns the provider, and what its call is to end with.
+func (s *server) beginCall() (p provider.Provider, end func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.provider == nil {
-		return nil, nil, statusOut(errNotConfigured)
+		return nil, nil, errorToStatus(errNotConfigured)
 	}
 	s.calls.Add(1)
 	return s.provider, s.calls.Done, nil
@@ -58,61 +58,61 @@ func (s *server) configured() (p provider.Provider, end func(), err error) {
 
 // Capabilities asks the provider.
 func (s *server) Capabilities(ctx context.Context, _ *protocol.CapabilitiesRequest) (*protocol.CapabilitiesResponse, error) {
-	p, end, err := s.configured()
+	p, end, err := s.beginCall()
 	if err != nil {
 		return nil, err
 	}
 	defer end()
 	c, err := p.Capabilities(ctx)
 	if err != nil {
-		return nil, statusOut(err)
+		return nil, errorToStatus(err)
 	}
-	return &protocol.CapabilitiesResponse{Name: text(c.Name), Isolated: c.Isolated, Remote: c.Remote}, nil
+	return &protocol.CapabilitiesResponse{Name: toUTF8(c.Name), Isolated: c.Isolated, Remote: c.Remote}, nil
 }
 
 // Start has the provider start, and sends on what it prints.
 func (s *server) Start(r *protocol.StartRequest, stream protocol.Provider_StartServer) error {
-	p, end, err := s.configured()
+	p, end, err := s.beginCall()
 	if err != nil {
 		return err
 	}
 	defer end()
-	boot := newLines(func(line string) {
+	boot := newLineWriter(func(line string) {
 		// A client that is gone has cancelled the context, too.
-		_ = stream.Send(&protocol.StartResponse{Progress: &protocol.StartResponse_Boot{Boot: text(line)}})
+		_ = stream.Send(&protocol.StartResponse{Progress: &protocol.StartResponse_Boot{Boot: toUTF8(line)}})
 	})
-	i, err := p.Start(stream.Context(), specIn(r), boot)
-	boot.end()
+	i, err := p.Start(stream.Context(), specFromProto(r), boot)
+	boot.close()
 	if err != nil {
-		return statusOut(err)
+		return errorToStatus(err)
 	}
-	return stream.Send(&protocol.StartResponse{Progress: &protocol.StartResponse_Instance{Instance: instanceOut(i)}})
+	return stream.Send(&protocol.StartResponse{Progress: &protocol.StartResponse_Instance{Instance: instanceToProto(i)}})
 }
 
 // Stop asks the provider.
 func (s *server) Stop(ctx context.Context, r *protocol.StopRequest) (*protocol.StopResponse, error) {
-	p, end, err := s.configured()
+	p, end, err := s.beginCall()
 	if err != nil {
 		return nil, err
 	}
 	defer end()
-	return &protocol.StopResponse{}, statusOut(p.Stop(ctx, r.GetInstance()))
+	return &protocol.StopResponse{}, errorToStatus(p.Stop(ctx, r.GetInstance()))
 }
 
 // Instances asks the provider.
 func (s *server) Instances(ctx context.Context, _ *protocol.InstancesRequest) (*protocol.InstancesResponse, error) {
-	p, end, err := s.configured()
+	p, end, err := s.beginCall()
 	if err != nil {
 		return nil, err
 	}
 	defer end()
 	all, err := p.Instances(ctx)
 	if err != nil {
-		return nil, statusOut(err)
+		return nil, errorToStatus(err)
 	}
 	answer := &protocol.InstancesResponse{}
 	for _, i := range all {
-		answer.Instances = append(answer.Instances, instanceOut(i))
+		answer.Instances = append(answer.Instances, instanceToProto(i))
 	}
 	return answer, nil
 }

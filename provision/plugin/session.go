@@ -23,56 +23,56 @@ import (
 
 // session is one process of a provider, configured for its environment.
 type session struct {
-	wanted  Wanted
-	plugin  *goplugin.Client
-	process *child
-	words   *words
-	link    *goplugin.GRPCClient
-	client  protocol.ProviderClient
-	began   time.Time
-	calls   sync.WaitGroup // that are under way
+	wanted    Wanted
+	plugin    *goplugin.Client
+	process   *childProcess
+	stderr    *stderrLog
+	conn      *goplugin.GRPCClient
+	client    protocol.ProviderClient
+	startedAt time.Time
+	calls     sync.WaitGroup // that are under way
 }
 
-// launch is what a session needs to begin.
-type launch struct {
+// sessionOptions is what a session needs to begin.
+type sessionOptions struct {
 	path    string
 	wanted  Wanted
 	sockets string
-	limit   time.Duration // for the process to say its address, and for Configure
+	timeout time.Duration // for the process to say its address, and for Configure
 	log     *slog.Logger
 }
 
-// begin starts the process and configures it. What it made is gone if that fails.
-func begin(ctx context.Context, l launch) (*session, error) {
-	s := &session{wanted: l.wanted, began: time.Now(), words: newWords(l.log)}
-	s.process = &child{path: l.path, exited: make(chan struct{}), heard: make(chan struct{})}
+// startSession starts the process and configures it. What it made is gone if that fails.
+func startSession(ctx context.Context, l sessionOptions) (*session, error) {
+	s := &session{wanted: l.wanted, startedAt: time.Now(), stderr: newStderrLog(l.log)}
+	s.process = &childProcess{path: l.path, exited: make(chan struct{}), stderrDone: make(chan struct{})}
 	s.plugin = goplugin.NewClient(&goplugin.ClientConfig{
 		HandshakeConfig:  handshake(),
 		Plugins:          goplugin.PluginSet{service: &grpcPlugin{}},
 		AllowedProtocols: []goplugin.Protocol{goplugin.ProtocolGRPC},
-		StartTimeout:     l.limit,
-		Stderr:           s.words, SyncStdout: s.words, SyncStderr: s.words,
+		StartTimeout:     l.timeout,
+		Stderr:           s.stderr, SyncStdout: s.stderr, SyncStderr: s.stderr,
 		Logger: hclog.NewNullLogger(), SkipHostEnv: true,
 		UnixSocketConfig: &goplugin.UnixSocketConfig{TempDir: l.sockets},
-		RunnerFunc:       s.runner,
+		RunnerFunc:       s.newRunner,
 	})
-	err := s.open(ctx, l.limit)
+	err := s.connect(ctx, l.timeout)
 	if err != nil {
-		s.end()
+		s.close()
 		return nil, err
 	}
 	return s, nil
 }
 
-// runner hands the process over to go-plugin.
-func (s *session) runner(_ hclog.Logger, spec *exec.Cmd, sockets string) (runner.Runner, error) {
+// newRunner hands the process over to go-plugin.
+func (s *session) newRunner(_ hclog.Logger, spec *exec.Cmd, sockets string) (runner.Runner, error) {
 	s.process.sockets = sockets
 	s.process.env = append(os.Environ(), spec.Env...)
 	return s.process, nil
 }
 
-// open connects and configures.
-func (s *session) open(ctx context.Context, limit time.Duration) error {
+// connect connects and configures.
+func (s *session) connect(ctx context.Context, limit time.Duration) error {
 	release := context.AfterFunc(ctx, func() { _ = s.process.Kill(ctx) })
 	defer release()
 	link, err := s.plugin.Client()
@@ -80,29 +80,29 @@ func (s *session) open(ctx context.Context, limit time.Duration) error {
 		return ctx.Err()
 	}
 	if err != nil {
-		return s.silence(err, limit)
+		return s.explainStart(err, limit)
 	}
-	s.link = link.(*goplugin.GRPCClient)
-	raw, err := s.link.Dispense(service)
+	s.conn = link.(*goplugin.GRPCClient)
+	raw, err := s.conn.Dispense(service)
 	if err != nil {
 		return err
 	}
 	s.client = raw.(protocol.ProviderClient)
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	if _, err := s.client.Configure(limited, environmentOut(s.wanted.Environment)); err != nil {
-		return s.judge(ctx, limited, err)
+	if _, err := s.client.Configure(limited, environmentToProto(s.wanted.Environment)); err != nil {
+		return s.explainCall(ctx, limited, err)
 	}
 	// Nobody else is to connect, and nothing is to be left when both are killed.
 	return os.RemoveAll(s.process.sockets)
 }
 
-// silence words why the process could not be spoken to.
-func (s *session) silence(err error, limit time.Duration) error {
+// explainStart words why the process could not be spoken to.
+func (s *session) explainStart(err error, limit time.Duration) error {
 	if s.process.ID() == "" {
 		return fmt.Errorf("cannot start its executable: %w", err)
 	}
-	last := s.last()
+	last := s.lastOutput()
 	why := strings.ToLower(strings.ReplaceAll(err.Error(), "\n", "; "))
 	switch {
 	case strings.Contains(why, "timeout while waiting"):
@@ -112,30 +112,30 @@ func (s *session) silence(err error, limit time.Duration) error {
 	case strings.Contains(why, "exited before"), strings.Contains(why, "failed to read any lines"):
 		select {
 		case <-s.process.exited:
-			return fmt.Errorf("it ended at its start (%s)%s", s.manner(), last)
-		case <-time.After(lastWords): // it has closed its stdout, and lives
+			return fmt.Errorf("it ended at its start (%s)%s", s.exitReason(), last)
+		case <-time.After(drainTimeout): // it has closed its stdout, and lives
 		}
 	}
 	return fmt.Errorf("it does not speak the providers' protocol (%s)%s", why, last)
 }
 
-// over tells if the process has ended, or is being killed.
-func (s *session) over() bool { return s.process.killed.Load() || s.process.dead() }
+// hasEnded tells if the process has ended, or is being killed.
+func (s *session) hasEnded() bool { return s.process.killed.Load() || s.process.hasExited() }
 
-// manner is how a process that ended did.
-func (s *session) manner() string {
+// exitReason is how a process that ended did.
+func (s *session) exitReason() string {
 	switch {
-	case !s.process.dead():
+	case !s.process.hasExited():
 		return "killed"
-	case s.process.how == nil:
+	case s.process.exitErr == nil:
 		return "exit status 0"
 	}
-	return s.process.how.Error()
+	return s.process.exitErr.Error()
 }
 
-// judge words how a call failed; limited is what the call was given to end by.
+// explainCall words how a call failed; limited is what the call was given to end by.
 // A process that does not answer, or cannot be reached, is ended.
-func (s *session) judge(ctx, limited context.Context, err error) error {
+func (s *session) explainCall(ctx, limited context.Context, err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -143,43 +143,43 @@ func (s *session) judge(ctx, limited context.Context, err error) error {
 		return ctx.Err()
 	case limited.Err() != nil:
 		_ = s.process.Kill(ctx)
-		return s.trouble("it does not answer")
+		return s.transientError("it does not answer")
 	case status.Code(err) != codes.Unavailable: // which the connection itself says, too
-		return statusIn(err)
+		return statusToError(err)
 	}
 	select {
 	case <-s.process.exited:
-		return s.trouble(fmt.Sprintf("it ended unexpectedly (%s)", s.manner()))
+		return s.transientError(fmt.Sprintf("it ended unexpectedly (%s)", s.exitReason()))
 	case <-time.After(time.Second):
 	}
-	if s.link.Conn.GetState() == connectivity.Ready {
-		return statusIn(err)
+	if s.conn.Conn.GetState() == connectivity.Ready {
+		return statusToError(err)
 	}
 	_ = s.process.Kill(ctx)
-	return s.trouble("its connection broke")
+	return s.transientError("its connection broke")
 }
 
-// trouble is what befell the process, with its last words.
-func (s *session) trouble(what string) error {
-	return &failure{what + s.last(), provider.ErrTransient}
+// transientError is what befell the process, with its last words.
+func (s *session) transientError(what string) error {
+	return &providerError{what + s.lastOutput(), provider.ErrTransient}
 }
 
-// last is what the process said last. If it is about to end, its end is awaited
+// lastOutput is what the process said last. If it is about to end, its end is awaited
 // for a moment.
-func (s *session) last() string {
+func (s *session) lastOutput() string {
 	select {
-	case <-s.process.heard:
-	case <-time.After(lastWords):
+	case <-s.process.stderrDone:
+	case <-time.After(drainTimeout):
 	}
-	return s.words.end()
+	return s.stderr.errorSuffix()
 }
 
-// grace is how long a process may take to end when it is told to.
-const grace = 5 * time.Second
+// stopTimeout is how long a process may take to end when it is told to.
+const stopTimeout = 5 * time.Second
 
-// end ends the process and frees what it had.
-func (s *session) end() {
-	deaf := time.AfterFunc(grace, func() { _ = s.process.Kill(context.Background()) })
+// close ends the process and frees what it had.
+func (s *session) close() {
+	deaf := time.AfterFunc(stopTimeout, func() { _ = s.process.Kill(context.Background()) })
 	defer deaf.Stop()
 	s.plugin.Kill()
 	s.process.close()

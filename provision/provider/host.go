@@ -27,7 +27,7 @@ func ThisHost(dir string) (h constraints.Hardware, free uint64, err error) {
 	h = constraints.Hardware{
 		Arch: ArchOf(runtime.GOARCH), CPUCores: uint64(runtime.NumCPU()), CPUPower: math.MaxUint64, RootDisk: disk.Blocks * block >> 20,
 	}
-	h.Mem, err = memory()
+	h.Mem, err = totalMemory()
 	return h, disk.Bavail * block >> 20, err
 }
 
@@ -53,8 +53,8 @@ func ArchOf(name string) string {
 	return cmp.Or(known[name], name)
 }
 
-// memory is what this host has of it, in MB.
-func memory() (uint64, error) {
+// totalMemory is what this host has of it, in MB.
+func totalMemory() (uint64, error) {
 	f, err := os.Open("/proc/meminfo")
 	if err != nil {
 		return 0, err

@@ -19,21 +19,21 @@ func (p *Provider) Client(instance string) (Client, error) {
 	if err != nil {
 		return Client{}, err
 	}
-	if t, err = p.vouchedFor(t, machine); err != nil {
+	if t, err = p.withKnownKey(t, machine); err != nil {
 		return Client{}, err
 	}
-	known, err := p.knownHosts()
+	known, err := p.knownHostsFile()
 	if err != nil {
 		return Client{}, err
 	}
-	if kept := p.keyPath(t); t.Fingerprint != "" && exists(kept) {
+	if kept := p.keyPath(t); t.Fingerprint != "" && fileExists(kept) {
 		known = kept
 	}
-	c := Client{Destination: t.User + "@" + t.Host, Dir: p.dir(), Options: []string{
+	c := Client{Destination: t.User + "@" + t.Host, Dir: p.remoteDir(), Options: []string{
 		"-o", "Port=" + t.Port, "-o", "StrictHostKeyChecking=yes", "-o", "UserKnownHostsFile=" + known, "-o", "ServerAliveInterval=10",
 	}}
 	if named := p.env.Config["identity"]; named != "" {
-		path, err := expand(named)
+		path, err := expandPath(named)
 		if err != nil {
 			return Client{}, err
 		}
@@ -42,7 +42,7 @@ func (p *Provider) Client(instance string) (Client, error) {
 	return c, nil
 }
 
-func exists(path string) bool {
+func fileExists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
 }

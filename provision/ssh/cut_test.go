@@ -65,8 +65,8 @@ func TestAway(t *testing.T) {
 	}
 	down := errors.New("no route to host")
 	var away atomic.Bool
-	wire := r.wire
-	r.Provider.wire = func(ctx context.Context, network, address string) (net.Conn, error) {
+	wire := r.dialContext
+	r.Provider.dialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		if away.Load() && address == r.hosts[0].address {
 			return nil, down
 		}
@@ -87,7 +87,7 @@ func TestAway(t *testing.T) {
 	}
 	away.Store(false)
 	check(t, r.Stop(t.Context(), started[0].ID))
-	r.recall = 0
+	r.silentInterval = 0
 	if found := r.instances(); len(found) != 1 || found[0] != started[1] {
 		t.Errorf("after its end: %+v", found)
 	}
@@ -101,9 +101,9 @@ func TestSilent(t *testing.T) {
 	i, err := r.Start(t.Context(), spec("1", ""), io.Discard)
 	check(t, err)
 	var asked atomic.Int64
-	wire := r.wire
-	r.patience = 100 * time.Millisecond
-	r.Provider.wire = func(ctx context.Context, network, address string) (net.Conn, error) {
+	wire := r.dialContext
+	r.hostTimeout = 100 * time.Millisecond
+	r.Provider.dialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		if address != r.hosts[0].address {
 			return wire(ctx, network, address)
 		}
@@ -119,7 +119,7 @@ func TestSilent(t *testing.T) {
 	if n := asked.Load(); n != 1 {
 		t.Errorf("a silent host was asked %d times in a row", n)
 	}
-	r.Provider.wire = wire
+	r.Provider.dialContext = wire
 	check(t, r.Stop(t.Context(), i.ID))
 }
 
@@ -128,16 +128,16 @@ func TestSilent(t *testing.T) {
 func TestManySilent(t *testing.T) {
 	r := newRig(t, 0)
 	var pool []string
-	for n := range 3 * atOnce {
+	for n := range 3 * maxParallelPolls {
 		at := fmt.Sprintf("root@silent%d", n)
 		pool = append(pool, at)
 		host, err := parseTarget(at)
 		check(t, err)
-		check(t, r.remember(host, strconv.Itoa(n+1), ""))
+		check(t, r.writeRecord(host, strconv.Itoa(n+1), ""))
 	}
 	r.env.Config["pool"] = "[" + strings.Join(pool, ", ") + "]"
-	r.round, r.patience = 100*time.Millisecond, time.Hour
-	r.Provider.wire = func(ctx context.Context, _, _ string) (net.Conn, error) {
+	r.pollTimeout, r.hostTimeout = 100*time.Millisecond, time.Hour
+	r.Provider.dialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}

@@ -16,36 +16,36 @@ import (
 )
 
 const (
-	connectLimit   = 15 * time.Second // to connect and log in
-	keepaliveEvery = 5 * time.Second
-	// keepaliveLimit is how long a host may say nothing at all. What asks it waits
+	connectTimeout    = 15 * time.Second // to connect and log in
+	keepaliveInterval = 5 * time.Second
+	// keepaliveTimeout is how long a host may say nothing at all. What asks it waits
 	// behind the binary that is being copied, on however slow a line.
-	keepaliveLimit = time.Minute
+	keepaliveTimeout = time.Minute
 )
 
 // conn is a login on a host. It ends when its context does.
 type conn struct {
-	target target
-	client *ssh.Client
-	end    context.CancelFunc
-	alive  sync.WaitGroup // the keepalive
+	target    target
+	client    *ssh.Client
+	cancel    context.CancelFunc
+	keepalive sync.WaitGroup // the keepalive
 }
 
 // close ends the login.
 func (c *conn) close() {
-	c.end()
+	c.cancel()
 	_ = c.client.Close()
-	c.alive.Wait()
+	c.keepalive.Wait()
 }
 
 // dial logs in on the host, whose key must be vouched for. An error that wraps
 // provider.ErrTransient says that the host was not reached.
 func (p *Provider) dial(ctx context.Context, t target) (*conn, error) {
-	known, err := p.hostKey(t)
+	known, err := p.newHostKeyPolicy(t)
 	if err != nil {
 		return nil, err
 	}
-	l, err := p.login(ctx, t)
+	l, err := p.gatherLogin(ctx, t)
 	if err != nil {
 		return nil, err
 	}
@@ -59,30 +59,30 @@ func (p *Provider) dial(ctx context.Context, t target) (*conn, error) {
 				verdict := known.check(name, remote, key)
 				if verdict == nil {
 					refused = nil
-					return p.vouch(t, key)
+					return p.saveHostKey(t, key)
 				}
 				refused = cmp.Or(refused, verdict)
 				return verdict
 			},
 		})
 		if err == nil {
-			return keep(ctx, t, client), nil
+			return newConn(ctx, t, client), nil
 		}
-		if refused == nil && !strings.Contains(err.Error(), noCommonKey) || errors.Is(err, provider.ErrTransient) {
+		if refused == nil && !strings.Contains(err.Error(), noCommonKeyText) || errors.Is(err, provider.ErrTransient) {
 			break
 		}
 	}
-	return nil, whyNot(t, l, cmp.Or(refused, err))
+	return nil, explainDial(t, l, cmp.Or(refused, err))
 }
 
-// noCommonKey is what the library says of a host that has no key of that kind.
-const noCommonKey = "no common algorithm for host key"
+// noCommonKeyText is what the library says of a host that has no key of that kind.
+const noCommonKeyText = "no common algorithm for host key"
 
-// whyNot says why the host could not be logged in on.
-func whyNot(t target, l login, err error) error {
+// explainDial says why the host could not be logged in on.
+func explainDial(t target, l loginMethods, err error) error {
 	switch {
 	case strings.Contains(err.Error(), "unable to authenticate"):
-		return advise(fmt.Errorf("cannot log in to %q: the host takes none of: %s", t, strings.Join(l.tried, ", ")),
+		return withHints(fmt.Errorf("cannot log in to %q: the host takes none of: %s", t, strings.Join(l.tried, ", ")),
 			"let the host take one of them (ssh-copy-id), or: "+loginAdvice)
 	case strings.Contains(err.Error(), "no common algorithm"):
 		return fmt.Errorf("cannot log in to %q: %w", t, err)
@@ -92,61 +92,61 @@ func whyNot(t target, l login, err error) error {
 
 // connect connects and logs in, in bounded time.
 func (p *Provider) connect(ctx context.Context, t target, config *ssh.ClientConfig) (*ssh.Client, error) {
-	ctx, cancel := context.WithTimeout(ctx, connectLimit)
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	wire, err := p.wire(ctx, "tcp", t.address())
+	wire, err := p.dialContext(ctx, "tcp", t.address())
 	if err != nil {
-		return nil, unreached(t, err)
+		return nil, unreachableError(t, err)
 	}
 	stop := context.AfterFunc(ctx, func() { _ = wire.Close() })
 	defer stop()
 	c, channels, requests, err := ssh.NewClientConn(wire, t.address(), config)
 	if err != nil {
 		_ = wire.Close()
-		return nil, handshake(ctx, t, err)
+		return nil, explainHandshake(ctx, t, err)
 	}
 	return ssh.NewClient(c, channels, requests), nil
 }
 
-// handshake tells a host that went away from one that refused us.
-func handshake(ctx context.Context, t target, err error) error {
+// explainHandshake tells a host that went away from one that refused us.
+func explainHandshake(ctx context.Context, t target, err error) error {
 	var network net.Error
 	switch {
 	case ctx.Err() != nil:
-		return unreached(t, fmt.Errorf("it does not answer within %s", connectLimit))
+		return unreachableError(t, fmt.Errorf("it does not answer within %s", connectTimeout))
 	case strings.Contains(err.Error(), "unable to authenticate"), strings.Contains(err.Error(), "no common algorithm"):
 		return err
 	case errors.As(err, &network), strings.Contains(err.Error(), "EOF"), strings.Contains(err.Error(), "disconnect"):
-		return unreached(t, err)
+		return unreachableError(t, err)
 	}
 	return fmt.Errorf("cannot log in to %q: %w", t, err)
 }
 
-// unreached is the error of a host that is not there at the moment.
-func unreached(t target, err error) error {
+// unreachableError is the error of a host that is not there at the moment.
+func unreachableError(t target, err error) error {
 	return fmt.Errorf("cannot reach host %q: %w: %w", t, err, provider.ErrTransient)
 }
 
-// keep has the login end with ctx, and when the host says nothing any more.
-func keep(ctx context.Context, t target, client *ssh.Client) *conn {
+// newConn has the login end with ctx, and when the host says nothing any more.
+func newConn(ctx context.Context, t target, client *ssh.Client) *conn {
 	ctx, end := context.WithCancel(ctx)
-	c := &conn{target: t, client: client, end: end}
-	c.alive.Go(func() {
-		for beat(ctx, client) == nil {
+	c := &conn{target: t, client: client, cancel: end}
+	c.keepalive.Go(func() {
+		for sendKeepalive(ctx, client) == nil {
 		}
 		_ = client.Close()
 	})
 	return c
 }
 
-// beat waits a while, and then for the host to say that it is there.
-func beat(ctx context.Context, client *ssh.Client) error {
+// sendKeepalive waits a while, and then for the host to say that it is there.
+func sendKeepalive(ctx context.Context, client *ssh.Client) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-time.After(keepaliveEvery):
+	case <-time.After(keepaliveInterval):
 	}
-	silent := time.AfterFunc(keepaliveLimit, func() { _ = client.Close() })
+	silent := time.AfterFunc(keepaliveTimeout, func() { _ = client.Close() })
 	defer silent.Stop()
 	defer context.AfterFunc(ctx, func() { _ = client.Close() })()
 	_, _, err := client.SendRequest("keepalive@openssh.com", true, nil)

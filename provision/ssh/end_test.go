@@ -58,8 +58,8 @@ func TestStopLeavesMachineZero(t *testing.T) {
 		t.Error("a process of machine 0 was ended")
 	default:
 	}
-	if !exists(kept) || exists(gone) {
-		t.Errorf("sockets of machine 0: %t, of machine 1: %t", exists(kept), exists(gone))
+	if !fileExists(kept) || fileExists(gone) {
+		t.Errorf("sockets of machine 0: %t, of machine 1: %t", fileExists(kept), fileExists(gone))
 	}
 	wantNothing(t, r, false)
 }

@@ -62,7 +62,7 @@ func newWorld(t *testing.T, hosts int) *world {
 	}})
 	check(t, err)
 	w.Provider = p
-	w.Provider.wire = f.Dial
+	w.Provider.dialContext = f.Dial
 	return w
 }
 

@@ -13,46 +13,46 @@ import (
 	"golang.org/x/crypto/ssh/knownhosts"
 )
 
-// vouched is what is known of a host's key before it is seen.
-type vouched struct {
+// hostKeyPolicy is what is known of a host's key before it is seen.
+type hostKeyPolicy struct {
 	check    ssh.HostKeyCallback
 	attempts [][]string // the key algorithms to ask the host for, one attempt after the other
 }
 
-// hostKey finds out what is known of the target's key: the fingerprint that came
+// newHostKeyPolicy finds out what is known of the target's key: the fingerprint that came
 // with it, or what the file of known hosts says.
-func (p *Provider) hostKey(t target) (vouched, error) {
+func (p *Provider) newHostKeyPolicy(t target) (hostKeyPolicy, error) {
 	if t.Fingerprint != "" {
-		return vouched{check: pinned(t), attempts: families()}, nil
+		return hostKeyPolicy{check: pinFingerprint(t), attempts: keyFamilies()}, nil
 	}
-	file, err := p.knownHosts()
+	file, err := p.knownHostsFile()
 	if err != nil {
-		return vouched{}, err
+		return hostKeyPolicy{}, err
 	}
 	known, err := knownhosts.New(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		known, err = knownhosts.New()
 	}
 	if err != nil {
-		return vouched{}, fmt.Errorf("cannot read the known hosts: %w", err)
+		return hostKeyPolicy{}, fmt.Errorf("cannot read the known hosts: %w", err)
 	}
 	check := func(_ string, remote net.Addr, key ssh.PublicKey) error {
-		return explain(t, file, key, known(t.address(), remote, key))
+		return explainVerdict(t, file, key, known(t.address(), remote, key))
 	}
-	return vouched{check: check, attempts: [][]string{algorithmsOf(t, known)}}, nil
+	return hostKeyPolicy{check: check, attempts: [][]string{knownAlgorithms(t, known)}}, nil
 }
 
-// knownHosts is the file of known hosts.
-func (p *Provider) knownHosts() (string, error) {
+// knownHostsFile is the file of known hosts.
+func (p *Provider) knownHostsFile() (string, error) {
 	if file := p.env.Config["known-hosts"]; file != "" {
-		return expand(file)
+		return expandPath(file)
 	}
-	return expand("~/.ssh/known_hosts")
+	return expandPath("~/.ssh/known_hosts")
 }
 
-// families are the kinds of host keys, the best first. A fingerprint does not
+// keyFamilies are the kinds of host keys, the best first. A fingerprint does not
 // say which of them it is of.
-func families() [][]string {
+func keyFamilies() [][]string {
 	return [][]string{
 		{ssh.KeyAlgoED25519},
 		{ssh.KeyAlgoECDSA256, ssh.KeyAlgoECDSA384, ssh.KeyAlgoECDSA521},
@@ -60,19 +60,19 @@ func families() [][]string {
 	}
 }
 
-// pinned accepts the key with the target's fingerprint, and no other.
-func pinned(t target) ssh.HostKeyCallback {
+// pinFingerprint accepts the key with the target's fingerprint, and no other.
+func pinFingerprint(t target) ssh.HostKeyCallback {
 	return func(_ string, _ net.Addr, key ssh.PublicKey) error {
 		if ssh.FingerprintSHA256(key) == t.Fingerprint {
 			return nil
 		}
-		return changed(t, key, "the fingerprint given for it is "+t.Fingerprint)
+		return changedKeyError(t, key, "the fingerprint given for it is "+t.Fingerprint)
 	}
 }
 
-// algorithmsOf lists the key algorithms that the known hosts have for the target,
+// knownAlgorithms lists the key algorithms that the known hosts have for the target,
 // so that the host shows the key that is known; nil: it is not known.
-func algorithmsOf(t target, known ssh.HostKeyCallback) (algorithms []string) {
+func knownAlgorithms(t target, known ssh.HostKeyCallback) (algorithms []string) {
 	var mismatch *knownhosts.KeyError
 	if !errors.As(known(t.address(), &net.TCPAddr{}, noKey{}), &mismatch) {
 		return nil
@@ -98,8 +98,8 @@ func (noKey) Type() string                        { return "none" }
 func (noKey) Marshal() []byte                     { return []byte("none") }
 func (noKey) Verify([]byte, *ssh.Signature) error { return errors.New("no key") }
 
-// explain says what a verdict of the known hosts means, and what to do.
-func explain(t target, file string, key ssh.PublicKey, verdict error) error {
+// explainVerdict says what a verdict of the known hosts means, and what to do.
+func explainVerdict(t target, file string, key ssh.PublicKey, verdict error) error {
 	var mismatch *knownhosts.KeyError
 	var revoked *knownhosts.RevokedError
 	switch {
@@ -108,30 +108,30 @@ func explain(t target, file string, key ssh.PublicKey, verdict error) error {
 	case errors.As(verdict, &revoked):
 		return fmt.Errorf("THE KEY OF HOST %q IS REVOKED by %s:%d: %s %s; nothing was sent to it", t, file, revoked.Revoked.Line, key.Type(), ssh.FingerprintSHA256(key))
 	case errors.As(verdict, &mismatch) && len(mismatch.Want) > 0:
-		return changed(t, key, fmt.Sprintf("%s:%d has another", file, mismatch.Want[0].Line))
+		return changedKeyError(t, key, fmt.Sprintf("%s:%d has another", file, mismatch.Want[0].Line))
 	case errors.As(verdict, &mismatch):
-		return unknown(t, key, file)
+		return unknownKeyError(t, key, file)
 	}
 	return fmt.Errorf("cannot check the key of host %q: %w", t, verdict)
 }
 
-// unknown refuses a host that nobody has vouched for.
-func unknown(t target, key ssh.PublicKey, file string) error {
+// unknownKeyError refuses a host that nobody has vouched for.
+func unknownKeyError(t target, key ssh.PublicKey, file string) error {
 	fingerprint := ssh.FingerprintSHA256(key)
-	return advise(fmt.Errorf("cannot trust host %q: nobody has vouched for its key, %s %s", t, key.Type(), fingerprint),
-		"compare it at the host's own console: ssh-keygen -lf /etc/ssh/ssh_host_"+short(key)+"_key.pub",
+	return withHints(fmt.Errorf("cannot trust host %q: nobody has vouched for its key, %s %s", t, key.Type(), fingerprint),
+		"compare it at the host's own console: ssh-keygen -lf /etc/ssh/ssh_host_"+keyFileType(key)+"_key.pub",
 		fmt.Sprintf("if it is the same, say so: juju add-machine 'ssh:%s#%s', or that fingerprint in ssh.pool, or the host's key in %s", t, fingerprint, file))
 }
 
-// changed refuses a host that shows another key than it should.
-func changed(t target, key ssh.PublicKey, want string) error {
-	return advise(fmt.Errorf("HOST %q SHOWS ANOTHER KEY THAN IT SHOULD: %s %s, but %s; somebody may be in between, and nothing was sent to it",
+// changedKeyError refuses a host that shows another key than it should.
+func changedKeyError(t target, key ssh.PublicKey, want string) error {
+	return withHints(fmt.Errorf("HOST %q SHOWS ANOTHER KEY THAN IT SHOULD: %s %s, but %s; somebody may be in between, and nothing was sent to it",
 		t, key.Type(), ssh.FingerprintSHA256(key), want),
 		"if the host was installed anew: check its new fingerprint at its own console, then take the old key out and the new one in (ssh-keygen -R, or the pool's fingerprint)")
 }
 
-// short is how the files of host keys are called.
-func short(key ssh.PublicKey) string {
+// keyFileType is how the files of host keys are called.
+func keyFileType(key ssh.PublicKey) string {
 	switch key.Type() {
 	case ssh.KeyAlgoED25519:
 		return "ed25519"
@@ -141,9 +141,9 @@ func short(key ssh.PublicKey) string {
 	return "ecdsa"
 }
 
-// vouch keeps the key of a host that a fingerprint vouched for, so that juju ssh
+// saveHostKey keeps the key of a host that a fingerprint vouched for, so that juju ssh
 // needs no other file.
-func (p *Provider) vouch(t target, key ssh.PublicKey) error {
+func (p *Provider) saveHostKey(t target, key ssh.PublicKey) error {
 	if t.Fingerprint == "" {
 		return nil
 	}
@@ -152,7 +152,7 @@ func (p *Provider) vouch(t target, key ssh.PublicKey) error {
 	if old, err := os.ReadFile(path); err == nil && string(old) == line {
 		return nil
 	}
-	return write(path, []byte(line))
+	return writeFile(path, []byte(line))
 }
 
 // keyPath is where the key of a host is kept that a fingerprint vouched for, as a

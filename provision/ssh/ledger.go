@@ -14,10 +14,10 @@ import (
 	"bijou/state/durable"
 )
 
-// record says that a host is a machine, or is about to become it. It is written
+// hostRecord says that a host is a machine, or is about to become it. It is written
 // before the host is touched, and goes when nothing is left on it: so that a host
 // that does not answer is known to be a machine all the same.
-type record struct {
+type hostRecord struct {
 	Host        string `json:"host"` // user@host:port
 	Fingerprint string `json:"fingerprint,omitempty"`
 	Machine     string `json:"machine"`
@@ -26,8 +26,8 @@ type record struct {
 	unreadable error // why nobody knows which host it is
 }
 
-// target is the host that the record is about.
-func (r record) target() (target, error) {
+// parseHost is the host that the record is about.
+func (r hostRecord) parseHost() (target, error) {
 	if r.unreadable != nil {
 		return target{}, r.unreadable
 	}
@@ -40,14 +40,14 @@ func (p *Provider) ledgerPath(machine string) string {
 	return filepath.Join(p.env.Dir, "ssh", "machines", machine+".json")
 }
 
-// records reads the whole ledger, by machine. A record that cannot be read keeps its own
+// readLedger reads the whole ledger, by machine. A record that cannot be read keeps its own
 // machine from being started elsewhere, and no other from anything.
-func (p *Provider) records() (map[string]record, error) {
+func (p *Provider) readLedger() (map[string]hostRecord, error) {
 	entries, err := os.ReadDir(filepath.Dir(p.ledgerPath("")))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("cannot read which hosts are machines: %w", err)
 	}
-	all := map[string]record{}
+	all := map[string]hostRecord{}
 	for _, e := range entries {
 		machine, ok := strings.CutSuffix(e.Name(), ".json")
 		if !ok || checkID(machine) != nil {
@@ -60,38 +60,38 @@ func (p *Provider) records() (map[string]record, error) {
 		if err == nil && len(data) == 0 {
 			continue // given up
 		}
-		var r record
+		var r hostRecord
 		if err == nil {
 			err = json.Unmarshal(data, &r)
 		}
 		if err != nil {
-			r = record{Machine: machine, unreadable: fmt.Errorf("cannot read which host is machine %s, in %q: %w", machine, p.ledgerPath(machine), err)}
+			r = hostRecord{Machine: machine, unreadable: fmt.Errorf("cannot read which host is machine %s, in %q: %w", machine, p.ledgerPath(machine), err)}
 		}
 		all[machine] = r
 	}
 	return all, nil
 }
 
-// remember writes down that the host is, or is to be, the machine.
-func (p *Provider) remember(t target, machine, token string) error {
-	data, err := json.Marshal(record{Host: t.String(), Fingerprint: t.Fingerprint, Machine: machine, Token: token})
+// writeRecord writes down that the host is, or is to be, the machine.
+func (p *Provider) writeRecord(t target, machine, token string) error {
+	data, err := json.Marshal(hostRecord{Host: t.String(), Fingerprint: t.Fingerprint, Machine: machine, Token: token})
 	if err != nil {
 		return fmt.Errorf("internal error: %w", err)
 	}
-	return write(p.ledgerPath(machine), append(data, '\n'))
+	return writeFile(p.ledgerPath(machine), append(data, '\n'))
 }
 
-// givenUp says if the operator has given up the machine's host, as gone for good:
+// isGivenUp says if the operator has given up the machine's host, as gone for good:
 // by emptying its record, since one that is only away would be recorded again.
-func (p *Provider) givenUp(machine string) bool {
+func (p *Provider) isGivenUp(machine string) bool {
 	info, err := os.Stat(p.ledgerPath(machine))
 	return err == nil && info.Size() == 0
 }
 
-// forget removes the machine's record, if it is about that host.
-func (p *Provider) forget(t target, machine string) error {
-	all, err := p.records()
-	if err != nil || all[machine].Host != t.String() && !p.givenUp(machine) {
+// removeRecord removes the machine's record, if it is about that host.
+func (p *Provider) removeRecord(t target, machine string) error {
+	all, err := p.readLedger()
+	if err != nil || all[machine].Host != t.String() && !p.isGivenUp(machine) {
 		return err
 	}
 	if err := os.Remove(p.ledgerPath(machine)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -100,8 +100,8 @@ func (p *Provider) forget(t target, machine string) error {
 	return nil
 }
 
-// write writes a file of the provider's own, at once.
-func write(path string, data []byte) error {
+// writeFile writes a file of the provider's own, at once.
+func writeFile(path string, data []byte) error {
 	if err := durable.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("cannot write %q: %w", path, err)
 	}

@@ -15,25 +15,25 @@ import (
 	"golang.org/x/crypto/ssh/agent"
 )
 
-// login is what there is to log in with.
-type login struct {
+// loginMethods is what there is to log in with.
+type loginMethods struct {
 	methods []ssh.AuthMethod
 	tried   []string // what they are, for people; no secrets
 	close   func()   // never nil
 }
 
-// login gathers keys and the password: those of the configuration, else the
+// gatherLogin gathers keys and the password: those of the configuration, else the
 // ssh-agent's and the user's own. The agent is to answer in bounded time, and not
 // beyond ctx.
-func (p *Provider) login(ctx context.Context, t target) (login, error) {
-	l := login{close: func() {}}
-	signers, err := p.identities(&l)
+func (p *Provider) gatherLogin(ctx context.Context, t target) (loginMethods, error) {
+	l := loginMethods{close: func() {}}
+	signers, err := p.readIdentities(&l)
 	if err != nil {
 		return l, err
 	}
 	var held agent.ExtendedAgent
 	if p.env.Config["identity"] == "" {
-		held = l.agent(ctx)
+		held = l.dialAgent(ctx)
 	}
 	if len(signers) > 0 || held != nil {
 		l.methods = append(l.methods, ssh.PublicKeysCallback(func() ([]ssh.Signer, error) {
@@ -47,23 +47,23 @@ func (p *Provider) login(ctx context.Context, t target) (login, error) {
 			return append(signers[:len(signers):len(signers)], more...), nil
 		}))
 	}
-	if err := p.password(&l); err != nil {
+	if err := p.addPassword(&l); err != nil {
 		l.close()
 		return l, err
 	}
 	if len(l.methods) == 0 {
-		return l, advise(fmt.Errorf("cannot log in to %q: there is no key and no password to do it with", t), loginAdvice)
+		return l, withHints(fmt.Errorf("cannot log in to %q: there is no key and no password to do it with", t), loginAdvice)
 	}
 	return l, nil
 }
 
 const loginAdvice = "name a key with ssh.identity=FILE, start an ssh-agent, or name a file of mode 0600 with ssh.password-file=FILE"
 
-// identities reads the private keys. One that the configuration names must be
+// readIdentities reads the private keys. One that the configuration names must be
 // usable; of the user's own, those are taken that are.
-func (p *Provider) identities(l *login) (signers []ssh.Signer, err error) {
+func (p *Provider) readIdentities(l *loginMethods) (signers []ssh.Signer, err error) {
 	if named := p.env.Config["identity"]; named != "" {
-		path, err := expand(named)
+		path, err := expandPath(named)
 		if err != nil {
 			return nil, err
 		}
@@ -75,7 +75,7 @@ func (p *Provider) identities(l *login) (signers []ssh.Signer, err error) {
 		return []ssh.Signer{signer}, nil
 	}
 	for _, name := range []string{"id_ed25519", "id_ecdsa", "id_rsa"} {
-		path, err := expand("~/.ssh/" + name)
+		path, err := expandPath("~/.ssh/" + name)
 		if err != nil {
 			continue
 		}
@@ -97,24 +97,24 @@ func readIdentity(path string) (ssh.Signer, error) {
 	var locked *ssh.PassphraseMissingError
 	switch {
 	case errors.As(err, &locked):
-		return nil, advise(fmt.Errorf("the key %q has a passphrase", path), "give it to an ssh-agent: ssh-add "+path)
+		return nil, withHints(fmt.Errorf("the key %q has a passphrase", path), "give it to an ssh-agent: ssh-add "+path)
 	case err != nil:
 		return nil, fmt.Errorf("%q holds no private key: %w", path, err)
 	}
 	return signer, nil
 }
 
-// agentLimit is how long the ssh-agent may take for all that it is asked: less than
-// connectLimit, so that one that hangs is not taken for a host that does.
-const agentLimit = 10 * time.Second
+// agentTimeout is how long the ssh-agent may take for all that it is asked: less than
+// connectTimeout, so that one that hangs is not taken for a host that does.
+const agentTimeout = 10 * time.Second
 
-// agent connects to the user's ssh-agent; nil if there is none.
-func (l *login) agent(ctx context.Context) agent.ExtendedAgent {
+// dialAgent connects to the user's ssh-agent; nil if there is none.
+func (l *loginMethods) dialAgent(ctx context.Context) agent.ExtendedAgent {
 	socket := os.Getenv("SSH_AUTH_SOCK")
 	if socket == "" {
 		return nil
 	}
-	limit := time.Now().Add(agentLimit)
+	limit := time.Now().Add(agentTimeout)
 	conn, err := (&net.Dialer{Deadline: limit}).DialContext(ctx, "unix", socket)
 	if err != nil {
 		return nil
@@ -129,13 +129,13 @@ func (l *login) agent(ctx context.Context) agent.ExtendedAgent {
 	return agent.NewClient(conn)
 }
 
-// password adds that of the configured file, both ways that hosts ask for it.
-func (p *Provider) password(l *login) error {
+// addPassword adds that of the configured file, both ways that hosts ask for it.
+func (p *Provider) addPassword(l *loginMethods) error {
 	named := p.env.Config["password-file"]
 	if named == "" {
 		return nil
 	}
-	path, err := expand(named)
+	path, err := expandPath(named)
 	if err != nil {
 		return err
 	}
@@ -173,8 +173,8 @@ func readPrivate(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// expand makes the path of a file absolute: "~/" is the user's own folder.
-func expand(path string) (string, error) {
+// expandPath makes the path of a file absolute: "~/" is the user's own folder.
+func expandPath(path string) (string, error) {
 	rest, own := strings.CutPrefix(path, "~/")
 	if !own && filepath.IsAbs(path) {
 		return path, nil

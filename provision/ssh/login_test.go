@@ -59,13 +59,13 @@ func TestHangingAgent(t *testing.T) {
 	if _, err := r.Start(ctx, spec("1", ""), io.Discard); err == nil {
 		t.Error("it was started without a key")
 	}
-	var l login
-	held := l.agent(ctx)
+	var l loginMethods
+	held := l.dialAgent(ctx)
 	if held != nil {
 		t.Error("an agent is connected to after the end")
 	}
 	bounded, end := context.WithCancel(t.Context())
-	held = l.agent(bounded)
+	held = l.dialAgent(bounded)
 	defer l.close()
 	end()
 	if _, err := held.Signers(); err == nil {

@@ -20,8 +20,8 @@ type mark struct {
 	Token       string `json:"token"`
 }
 
-// mark is that of one of the environment's machines.
-func (p *Provider) mark(machine, token string) mark {
+// newMark is that of one of the environment's machines.
+func (p *Provider) newMark(machine, token string) mark {
 	return mark{Environment: p.env.UUID, Name: p.env.Name, Machine: machine, Token: token}
 }
 
@@ -34,13 +34,13 @@ func (m mark) String() string {
 	return string(data)
 }
 
-// word is what the words of a mark are made of: operators copy them.
-var word = regexp.MustCompile(`\A[A-Za-z0-9][A-Za-z0-9._-]*\z`)
+// markWord is what the words of a mark are made of: operators copy them.
+var markWord = regexp.MustCompile(`\A[A-Za-z0-9][A-Za-z0-9._-]*\z`)
 
 // readMark reads one that a host has shown.
 func readMark(text string) (m mark, err error) {
 	err = json.Unmarshal([]byte(text), &m)
-	if err == nil && !(word.MatchString(m.Environment) && word.MatchString(m.Name) && word.MatchString(m.Machine)) {
+	if err == nil && !(markWord.MatchString(m.Environment) && markWord.MatchString(m.Name) && markWord.MatchString(m.Machine)) {
 		err = errors.New("it names no machine of an environment")
 	}
 	if err != nil {
@@ -52,19 +52,19 @@ func readMark(text string) (m mark, err error) {
 // errTaken: the host is a machine already.
 var errTaken = errors.New("one host is one machine's")
 
-// refuse says whose the host is already, and what to do.
-func (p *Provider) refuse(t target, m mark) error {
+// takenError says whose the host is already, and what to do.
+func (p *Provider) takenError(t target, m mark) error {
 	if m.Environment == p.env.UUID {
-		return advise(fmt.Errorf("host %q is machine %s already: %w", t, m.Machine, errTaken),
+		return withHints(fmt.Errorf("host %q is machine %s already: %w", t, m.Machine, errTaken),
 			"name another host, or put units on that machine: juju deploy --to "+m.Machine)
 	}
-	return advise(fmt.Errorf("host %q is managed already: it is machine %s of environment %q (uuid %s): %w", t, m.Machine, m.Name, m.Environment, errTaken),
+	return withHints(fmt.Errorf("host %q is managed already: it is machine %s of environment %q (uuid %s): %w", t, m.Machine, m.Name, m.Environment, errTaken),
 		"name another host, or destroy that machine there: juju destroy-machine -e "+m.Name+" "+m.Machine,
 		"if that environment is gone for good, remove "+p.root+"/managed-by.json on the host, and "+p.root+"/"+m.Environment)
 }
 
-// host is what was seen on a host.
-type host struct {
+// hostFacts is what was seen on a host.
+type hostFacts struct {
 	arch    string // as constraints call it
 	cores   uint64
 	memory  uint64 // MB
@@ -75,9 +75,9 @@ type host struct {
 	running bool // the agent's service
 }
 
-// look sees what a host is, and whose.
-func (p *Provider) look(ctx context.Context, c *conn) (h host, err error) {
-	said, err := c.run(ctx, "look", nil, p.root, p.env.UUID, p.systemd)
+// inspectHost sees what a host is, and whose.
+func (p *Provider) inspectHost(ctx context.Context, c *conn) (h hostFacts, err error) {
+	said, err := c.run(ctx, "look", nil, p.root, p.env.UUID, p.systemdFolder)
 	if err != nil {
 		return h, fmt.Errorf("cannot look at host %q: %w", c.target, err)
 	}
@@ -94,14 +94,14 @@ func (p *Provider) look(ctx context.Context, c *conn) (h host, err error) {
 		case "runs":
 			h.running = true
 		default:
-			h.number(key, value)
+			h.setNumber(key, value)
 		}
 	}
 	return h, nil
 }
 
-// number takes up a fact that is one; what is none stays unknown.
-func (h *host) number(key, value string) {
+// setNumber takes up a fact that is one; what is none stays unknown.
+func (h *hostFacts) setNumber(key, value string) {
 	n, _ := strconv.ParseUint(value, 10, 64)
 	switch key {
 	case "cores":
@@ -115,8 +115,8 @@ func (h *host) number(key, value string) {
 	}
 }
 
-// instance is the host as an instance of this environment.
-func (p *Provider) instance(t target, machine string, running bool) provider.Instance {
+// newInstance is the host as an instance of this environment.
+func (p *Provider) newInstance(t target, machine string, running bool) provider.Instance {
 	return provider.Instance{
 		ID: instanceID(t, machine), Environment: p.env.UUID, Machine: machine, Running: running,
 		Private: t.Host, Public: t.Host,

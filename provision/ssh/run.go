@@ -21,17 +21,17 @@ var scripts embed.FS
 // asRoot becomes root by sudo where the user is not root, and runs the script.
 const asRoot = `[ "$(id -u)" = 0 ] && exec sh -c "$0" bijou "$@"; exec sudo -n -- sh -c "$0" bijou "$@"`
 
-// failed is a script that ended with an exit code.
-type failed struct {
-	code int
-	said string // on stderr
+// scriptError is a script that ended with an exit code.
+type scriptError struct {
+	code   int
+	stderr string // on stderr
 }
 
-func (f failed) Error() string {
-	if f.said == "" {
+func (f scriptError) Error() string {
+	if f.stderr == "" {
 		return fmt.Sprintf("exit code %d", f.code)
 	}
-	return f.said
+	return f.stderr
 }
 
 // run runs a script on the host as root and returns what it prints. The error is
@@ -45,29 +45,29 @@ func (c *conn) run(ctx context.Context, script string, stdin io.Reader, args ...
 	if c.target.User == "root" {
 		words = []string{"sh", "-c", string(text), "bijou"}
 	}
-	out, err := c.exec(ctx, quote(append(words, args...)), stdin)
-	var code failed
+	out, err := c.execCommand(ctx, quoteWords(append(words, args...)), stdin)
+	var code scriptError
 	switch {
 	case err == nil:
 		return out, nil
 	case !errors.As(err, &code):
-		return "", unreached(c.target, err)
-	case strings.HasPrefix(code.said, "sudo: "), strings.Contains(code.said, "sudo: not found"):
-		return "", advise(fmt.Errorf("user %q is not root on host %q, and cannot become it: %w", c.target.User, c.target, err),
+		return "", unreachableError(c.target, err)
+	case strings.HasPrefix(code.stderr, "sudo: "), strings.Contains(code.stderr, "sudo: not found"):
+		return "", withHints(fmt.Errorf("user %q is not root on host %q, and cannot become it: %w", c.target.User, c.target, err),
 			"let that user use sudo without a password, or name root@"+c.target.Host)
 	}
 	return "", err
 }
 
-// exec runs a command on the host.
-func (c *conn) exec(ctx context.Context, command string, stdin io.Reader) (string, error) {
+// execCommand runs a command on the host.
+func (c *conn) execCommand(ctx context.Context, command string, stdin io.Reader) (string, error) {
 	session, err := c.client.NewSession()
 	if err != nil {
 		return "", err
 	}
 	defer session.Close()
 	defer context.AfterFunc(ctx, func() { _ = c.client.Close() })()
-	var stdout, stderr bounded
+	var stdout, stderr boundedBuffer
 	session.Stdin, session.Stdout, session.Stderr = stdin, &stdout, &stderr
 	err = session.Run(command)
 	var exit *ssh.ExitError
@@ -75,26 +75,26 @@ func (c *conn) exec(ctx context.Context, command string, stdin io.Reader) (strin
 	case ctx.Err() != nil:
 		return "", ctx.Err()
 	case errors.As(err, &exit):
-		return "", failed{exit.ExitStatus(), readable(string(stderr))}
+		return "", scriptError{exit.ExitStatus(), stripUnprintable(string(stderr))}
 	}
 	return string(stdout), err
 }
 
-// bounded is what a host has said, as far as it is of interest: a host is not
+// boundedBuffer is what a host has said, as far as it is of interest: a host is not
 // trusted to end.
-type bounded []byte
+type boundedBuffer []byte
 
-const atMost = 16 << 10
+const maxOutput = 16 << 10
 
 // Write keeps the first bytes.
-func (b *bounded) Write(data []byte) (int, error) {
-	*b = append(*b, data[:min(len(data), atMost-len(*b))]...)
+func (b *boundedBuffer) Write(data []byte) (int, error) {
+	*b = append(*b, data[:min(len(data), maxOutput-len(*b))]...)
 	return len(data), nil
 }
 
-// readable is what a host has said in the form of a message: nothing of it can
+// stripUnprintable is what a host has said in the form of a message: nothing of it can
 // steer a terminal.
-func readable(said string) string {
+func stripUnprintable(said string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if r == '\n' || unicode.IsPrint(r) {
 			return r
@@ -103,8 +103,8 @@ func readable(said string) string {
 	}, said))
 }
 
-// quote makes words one line of a POSIX shell.
-func quote(words []string) string {
+// quoteWords makes words one line of a POSIX shell.
+func quoteWords(words []string) string {
 	var quoted []string
 	for _, w := range words {
 		quoted = append(quoted, "'"+strings.ReplaceAll(w, "'", `'\''`)+"'")
@@ -112,8 +112,8 @@ func quote(words []string) string {
 	return strings.Join(quoted, " ")
 }
 
-// advise adds lines that say what to do.
-func advise(err error, hints ...string) error {
+// withHints adds lines that say what to do.
+func withHints(err error, hints ...string) error {
 	for _, h := range hints {
 		err = fmt.Errorf("%w\nhint: %s", err, h)
 	}

@@ -22,16 +22,16 @@ type Provider struct {
 	env provider.Environment
 	log *slog.Logger
 
-	root     string        // on hosts: where environments lie
-	systemd  string        // on hosts: a folder that is there if systemd runs
-	patience time.Duration // how long Instances waits for a host
-	recall   time.Duration // how long it leaves one alone that did not answer
-	round    time.Duration // how long Instances waits in all: less than a plugin may take
-	wire     func(ctx context.Context, network, address string) (net.Conn, error)
+	root           string        // on hosts: where environments lie
+	systemdFolder  string        // on hosts: a folder that is there if systemd runs
+	hostTimeout    time.Duration // how long Instances waits for a host
+	silentInterval time.Duration // how long it leaves one alone that did not answer
+	pollTimeout    time.Duration // how long Instances waits in all: less than a plugin may take
+	dialContext    func(ctx context.Context, network, address string) (net.Conn, error)
 
-	starting sync.Map // *sync.Mutex by machine: one start or stop at a time
-	mu       sync.Mutex
-	silent   map[string]time.Time // hosts that did not answer, and when that was
+	machineLocks sync.Map // *sync.Mutex by machine: one start or stop at a time
+	mu           sync.Mutex
+	silentSince  map[string]time.Time // hosts that did not answer, and when that was
 }
 
 // Name is the provider's.
@@ -54,9 +54,9 @@ func New(e provider.Environment) (*Provider, error) {
 		}
 	}
 	return &Provider{
-		env: e, log: slog.Default(), root: "/var/lib/bijou", systemd: "/run/systemd/system",
-		patience: 5 * time.Second, recall: 30 * time.Second, round: 20 * time.Second, silent: map[string]time.Time{},
-		wire: new(net.Dialer).DialContext,
+		env: e, log: slog.Default(), root: "/var/lib/bijou", systemdFolder: "/run/systemd/system",
+		hostTimeout: 5 * time.Second, silentInterval: 30 * time.Second, pollTimeout: 20 * time.Second, silentSince: map[string]time.Time{},
+		dialContext: new(net.Dialer).DialContext,
 	}, nil
 }
 
@@ -65,25 +65,25 @@ func (*Provider) Capabilities(context.Context) (provider.Capabilities, error) {
 	return provider.Capabilities{Name: Name, Isolated: true, Remote: true}, nil
 }
 
-// dir is the environment's folder on hosts.
-func (p *Provider) dir() string { return p.root + "/" + p.env.UUID }
+// remoteDir is the environment's folder on hosts.
+func (p *Provider) remoteDir() string { return p.root + "/" + p.env.UUID }
 
-// unit names the agent's service, as the binary that is copied calls it.
-func (p *Provider) unit(machine string) string {
+// unitName names the agent's service, as the binary that is copied calls it.
+func (p *Provider) unitName(machine string) string {
 	return "bijou-machine-" + p.env.Name + "@" + machine + ".service"
 }
 
-// one has a machine started or stopped by one caller of this process at a time.
-func (p *Provider) one(machine string) (done func()) {
-	lock := p.lock(machine)
+// lockMachine has a machine started or stopped by one caller of this process at a time.
+func (p *Provider) lockMachine(machine string) (done func()) {
+	lock := p.machineLock(machine)
 	lock.Lock()
 	return lock.Unlock
 }
 
-func (p *Provider) lock(machine string) *sync.Mutex {
-	lock, _ := p.starting.LoadOrStore(machine, &sync.Mutex{})
+func (p *Provider) machineLock(machine string) *sync.Mutex {
+	lock, _ := p.machineLocks.LoadOrStore(machine, &sync.Mutex{})
 	return lock.(*sync.Mutex)
 }
 
-// architecture is the binary's: that of the process which it is copied by.
-func architecture() string { return provider.ArchOf(runtime.GOARCH) }
+// binaryArch is the binary's: that of the process which it is copied by.
+func binaryArch() string { return provider.ArchOf(runtime.GOARCH) }

@@ -14,61 +14,61 @@ func (p *Provider) Stop(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	defer p.one(machine)()
-	if err := p.stop(ctx, t, machine); err != nil {
+	defer p.lockMachine(machine)()
+	if err := p.stopMachine(ctx, t, machine); err != nil {
 		return fmt.Errorf("cannot stop machine %s: %w", machine, err)
 	}
 	return nil
 }
 
-func (p *Provider) stop(ctx context.Context, t target, machine string) error {
-	t, err := p.vouchedFor(t, machine)
+func (p *Provider) stopMachine(ctx context.Context, t target, machine string) error {
+	t, err := p.withKnownKey(t, machine)
 	if err != nil {
 		return err
 	}
 	c, err := p.dial(ctx, t)
-	if err != nil && p.givenUp(machine) {
-		return p.forget(t, machine)
+	if err != nil && p.isGivenUp(machine) {
+		return p.removeRecord(t, machine)
 	}
 	if err != nil {
-		return errors.Join(advise(err, fmt.Sprintf("it is tried again; if the host is gone for good, empty this file: truncate -s 0 %q", p.ledgerPath(machine))),
-			p.doubt(t, machine))
+		return errors.Join(withHints(err, fmt.Sprintf("it is tried again; if the host is gone for good, empty this file: truncate -s 0 %q", p.ledgerPath(machine))),
+			p.recordDoubt(t, machine))
 	}
 	defer c.close()
-	h, err := p.look(ctx, c)
+	h, err := p.inspectHost(ctx, c)
 	if err != nil {
 		return err
 	}
 	if h.marked && h.mark.Environment == p.env.UUID && h.mark.Machine == machine {
 		if _, err := c.run(ctx, "end", nil, p.root, p.env.UUID, machine, h.mark.String()); err != nil {
-			return cannot("clean up", t, err)
+			return hostError("clean up", t, err)
 		}
 	}
-	return p.forget(t, machine)
+	return p.removeRecord(t, machine)
 }
 
-// doubt writes down that a host may be the machine, if nothing else is: it is listed
+// recordDoubt writes down that a host may be the machine, if nothing else is: it is listed
 // from then on, and there is a file for the operator to empty.
-func (p *Provider) doubt(t target, machine string) error {
-	records, err := p.records()
+func (p *Provider) recordDoubt(t target, machine string) error {
+	records, err := p.readLedger()
 	if _, there := records[machine]; err != nil || there {
 		return err
 	}
-	return p.remember(t, machine, "")
+	return p.writeRecord(t, machine, "")
 }
 
-// vouchedFor adds to a host what is known of its key.
-func (p *Provider) vouchedFor(t target, machine string) (target, error) {
-	pool, err := p.pool()
+// withKnownKey adds to a host what is known of its key.
+func (p *Provider) withKnownKey(t target, machine string) (target, error) {
+	pool, err := p.readPool()
 	if err != nil {
 		return t, err
 	}
-	records, err := p.records()
+	records, err := p.readLedger()
 	if err != nil {
 		return t, err
 	}
 	if r, ok := records[machine]; ok && r.Host == t.String() {
 		t.Fingerprint = r.Fingerprint
 	}
-	return known(pool, t).target, nil
+	return poolMember(pool, t).target, nil
 }

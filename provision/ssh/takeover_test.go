@@ -25,14 +25,14 @@ func takeover(t *testing.T, r *rig) (provider.Instance, *atomic.Bool) {
 	var away atomic.Bool
 	away.Store(true)
 	lost := strings.TrimSuffix(strings.TrimPrefix(i.ID, "root@"), "/1")
-	wire := r.wire
-	r.Provider.wire = func(ctx context.Context, network, address string) (net.Conn, error) {
+	wire := r.dialContext
+	r.Provider.dialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		if away.Load() && address == lost {
 			return nil, errors.New("no route to host")
 		}
 		return wire(ctx, network, address)
 	}
-	r.recall = 0
+	r.silentInterval = 0
 	return i, &away
 }
 

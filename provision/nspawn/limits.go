@@ -11,12 +11,12 @@ import (
 // limiter is a hierarchy with a controller.
 type limiter struct {
 	folder string // the environment's group
-	old    bool   // of version 1, a hierarchy of its own
+	v1     bool   // of version 1, a hierarchy of its own
 }
 
-// limit sets the limits, as far as the kernel lets us. It returns the groups that the
+// setLimits sets the limits, as far as the kernel lets us. It returns the groups that the
 // container must enter for that, and what is not limited.
-func (g *groups) limit(id string, l limits) (in, unlimited []string) {
+func (g *cgroupManager) setLimits(id string, l limits) (in, unlimited []string) {
 	for _, part := range []struct {
 		what   string
 		amount uint64
@@ -29,24 +29,24 @@ func (g *groups) limit(id string, l limits) (in, unlimited []string) {
 		if part.amount == 0 {
 			continue
 		}
-		if part.by == nil || part.by.prepare() != nil {
+		if part.by == nil || part.by.enableControllers() != nil {
 			unlimited = append(unlimited, part.what)
 			continue
 		}
 		dir := filepath.Join(part.by.folder, id)
-		if os.MkdirAll(dir, 0o755) != nil || part.set(dir, part.by.old) != nil {
+		if os.MkdirAll(dir, 0o755) != nil || part.set(dir, part.by.v1) != nil {
 			unlimited = append(unlimited, part.what)
 		}
-		if part.by.old {
+		if part.by.v1 {
 			in = append(in, dir)
 		}
 	}
 	return in, unlimited
 }
 
-// prepare hands the controllers of version 2 down to the groups of containers.
-func (l *limiter) prepare() error {
-	if err := os.MkdirAll(l.folder, 0o755); err != nil || l.old {
+// enableControllers hands the controllers of version 2 down to the groups of containers.
+func (l *limiter) enableControllers() error {
+	if err := os.MkdirAll(l.folder, 0o755); err != nil || l.v1 {
 		return err
 	}
 	for _, dir := range []string{groupRoot, l.folder} {

@@ -16,24 +16,24 @@ import (
 	"bijou/provision/provider"
 )
 
-// luggage is what a machine's agent needs on its host.
-type luggage struct {
+// bundle is what a machine's agent needs on its host.
+type bundle struct {
 	tools  string // VERSION-SHA8
 	binary string // on this host
 	sum    string // its sha256
 	size   int64
-	files  []file // the environment's record last: with it, the environment is there
+	files  []bundleFile // the environment's record last: with it, the environment is there
 }
 
-// file is one small file, by its path below the environment's folder.
-type file struct {
+// bundleFile is one small file, by its path below the environment's folder.
+type bundleFile struct {
 	path, mode string
 	data       []byte
 }
 
-// pack gathers what the agent needs. The state must be one that other hosts reach.
-func (p *Provider) pack(spec provider.Spec) (l luggage, err error) {
-	record, err := p.record()
+// newBundle gathers what the agent needs. The state must be one that other hosts reach.
+func (p *Provider) newBundle(spec provider.Spec) (l bundle, err error) {
+	record, err := p.readEnvironment()
 	if err != nil {
 		return l, err
 	}
@@ -45,7 +45,7 @@ func (p *Provider) pack(spec provider.Spec) (l luggage, err error) {
 		return l, fmt.Errorf("the environment's record names no tools, but %q", l.tools)
 	}
 	at, _ := record["state"].(string)
-	if record["state"], l.files, err = p.credentials(at); err != nil {
+	if record["state"], l.files, err = p.packCredentials(at); err != nil {
 		return l, err
 	}
 	text, err := yaml.Marshal(record)
@@ -56,14 +56,14 @@ func (p *Provider) pack(spec provider.Spec) (l luggage, err error) {
 	if err != nil {
 		return l, fmt.Errorf("internal error: %w", err)
 	}
-	l.files = append(l.files, file{"keep.sh", "700", keeper}, file{"environment.yaml", "600", text})
+	l.files = append(l.files, bundleFile{"keep.sh", "700", keeper}, bundleFile{"environment.yaml", "600", text})
 	l.binary = filepath.Join(p.env.Dir, "tools", l.tools, "bijou")
-	l.sum, l.size, err = sumOf(l.binary)
+	l.sum, l.size, err = hashFile(l.binary)
 	return l, err
 }
 
-// record reads environment.yaml, whatever is in it.
-func (p *Provider) record() (map[string]any, error) {
+// readEnvironment reads environment.yaml, whatever is in it.
+func (p *Provider) readEnvironment() (map[string]any, error) {
 	data, err := os.ReadFile(filepath.Join(p.env.Dir, "environment.yaml"))
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the environment's record: %w", err)
@@ -75,12 +75,12 @@ func (p *Provider) record() (map[string]any, error) {
 	return record, nil
 }
 
-// credentials takes along the files that the state's URL names, and returns the
+// packCredentials takes along the files that the state's URL names, and returns the
 // URL as it is with them on the host.
-func (p *Provider) credentials(at string) (there string, files []file, err error) {
+func (p *Provider) packCredentials(at string) (there string, files []bundleFile, err error) {
 	scheme, _, _ := strings.Cut(at, ":")
 	if p.env.Shared || scheme == "sqlite" || scheme == "etcd+unix" {
-		return "", nil, advise(errors.New("the environment's state is on this host only, and other hosts cannot reach it"),
+		return "", nil, withHints(errors.New("the environment's state is on this host only, and other hosts cannot reach it"),
 			"take the state to an etcd that they reach: juju migrate-state etcd://HOST:PORT,.../PREFIX")
 	}
 	base, query, asks := strings.Cut(at, "?")
@@ -103,15 +103,15 @@ func (p *Provider) credentials(at string) (there string, files []file, err error
 		if err != nil {
 			return "", nil, fmt.Errorf("cannot take along what the state's URL names as %s: %w", option, err)
 		}
-		f := file{"credentials/" + option, "600", data}
+		f := bundleFile{"credentials/" + option, "600", data}
 		files = append(files, f)
-		options.Set(option, p.dir()+"/"+f.path)
+		options.Set(option, p.remoteDir()+"/"+f.path)
 	}
 	return base + "?" + strings.ReplaceAll(options.Encode(), "%2F", "/"), files, nil
 }
 
-// sumOf is a file's sha256, in hex, and its size.
-func sumOf(path string) (sum string, size int64, err error) {
+// hashFile is a file's sha256, in hex, and its size.
+func hashFile(path string) (sum string, size int64, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return "", 0, fmt.Errorf("cannot read the binary for the host: %w", err)
@@ -124,8 +124,8 @@ func sumOf(path string) (sum string, size int64, err error) {
 	return hex.EncodeToString(hash.Sum(nil)), size, nil
 }
 
-// hexSum is the sha256 of data, in hex.
-func hexSum(data []byte) string {
+// hashData is the sha256 of data, in hex.
+func hashData(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
 }

@@ -17,9 +17,9 @@ import (
 // groupRoot is where the kernel's control groups are.
 const groupRoot = "/sys/fs/cgroup"
 
-// groups is the keeper on a host whose first process is not systemd: a control group
+// cgroupManager is the keeper on a host whose first process is not systemd: a control group
 // a container, in every hierarchy that is of use.
-type groups struct {
+type cgroupManager struct {
 	// folders is the environment's group in each of systemd's hierarchies, the one
 	// that lists all processes first.
 	folders []string
@@ -27,13 +27,13 @@ type groups struct {
 	cpu     *limiter
 }
 
-// newGroups finds out what this host has.
-func newGroups(name string) *groups {
+// newCgroupManager finds out what this host has.
+func newCgroupManager(name string) *cgroupManager {
 	if _, err := os.Stat(groupRoot + "/cgroup.procs"); err == nil { // version 2 alone
 		one := filepath.Join(groupRoot, name)
-		return &groups{folders: []string{one}, mem: &limiter{folder: one}, cpu: &limiter{folder: one}}
+		return &cgroupManager{folders: []string{one}, mem: &limiter{folder: one}, cpu: &limiter{folder: one}}
 	}
-	g := &groups{}
+	g := &cgroupManager{}
 	for _, hierarchy := range []string{"systemd", "unified"} {
 		if _, err := os.Stat(filepath.Join(groupRoot, hierarchy, "cgroup.procs")); err == nil {
 			g.folders = append(g.folders, filepath.Join(groupRoot, hierarchy, name))
@@ -43,7 +43,7 @@ func newGroups(name string) *groups {
 		if _, err := os.Stat(filepath.Join(groupRoot, controller, file)); err != nil {
 			return nil
 		}
-		return &limiter{folder: filepath.Join(groupRoot, controller, name), old: true}
+		return &limiter{folder: filepath.Join(groupRoot, controller, name), v1: true}
 	}
 	g.mem = old("memory", "memory.limit_in_bytes")
 	g.cpu = old("cpu", "cgroup.procs")
@@ -51,7 +51,7 @@ func newGroups(name string) *groups {
 }
 
 // start puts a shell into the groups, which starts the container there.
-func (g *groups) start(ctx context.Context, id string, c command) (unlimited []string, err error) {
+func (g *cgroupManager) start(ctx context.Context, id string, c command) (unlimited []string, err error) {
 	if len(g.folders) == 0 {
 		return nil, errors.New("this host has no control groups that systemd could use: mount them at " + groupRoot)
 	}
@@ -64,7 +64,7 @@ func (g *groups) start(ctx context.Context, id string, c command) (unlimited []s
 			return nil, fmt.Errorf("cannot make a control group: %w", err)
 		}
 	}
-	limiting, unlimited := g.limit(id, c.limits)
+	limiting, unlimited := g.setLimits(id, c.limits)
 	log, err := os.OpenFile(c.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
@@ -85,19 +85,19 @@ func cleanEnvironment() []string {
 	return []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8"}
 }
 
-// runs looks for processes in the group that has them all.
-func (g *groups) runs(id string) (bool, error) {
-	pids, err := g.processes(id)
+// isRunning looks for processes in the group that has them all.
+func (g *cgroupManager) isRunning(id string) (bool, error) {
+	pids, err := g.listProcesses(id)
 	return len(pids) > 0, err
 }
 
-// processes are those of a container, by this host's ids.
-func (g *groups) processes(id string) (pids []int, err error) {
+// listProcesses are those of a container, by this host's ids.
+func (g *cgroupManager) listProcesses(id string) (pids []int, err error) {
 	for _, f := range g.folders {
 		err := filepath.WalkDir(filepath.Join(f, id), func(path string, d fs.DirEntry, err error) error {
 			if err == nil && d.IsDir() {
 				var in []int
-				in, err = members(path)
+				in, err = readProcesses(path)
 				pids = append(pids, in...)
 			}
 			if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV) {
@@ -112,9 +112,9 @@ func (g *groups) processes(id string) (pids []int, err error) {
 	return pids, nil
 }
 
-// members are the processes of one group. Those that this process does not see, since
+// readProcesses are the processes of one group. Those that this process does not see, since
 // they are in no namespace below its own, have the id 0.
-func members(group string) ([]int, error) {
+func readProcesses(group string) ([]int, error) {
 	data, err := os.ReadFile(filepath.Join(group, "cgroup.procs"))
 	var pids []int
 	for _, word := range strings.Fields(string(data)) {
@@ -125,48 +125,48 @@ func members(group string) ([]int, error) {
 	return pids, err
 }
 
-// end kills until nothing is left, and removes the groups.
-func (g *groups) end(ctx context.Context, id string) error {
+// kill kills until nothing is left, and removes the groups.
+func (g *cgroupManager) kill(ctx context.Context, id string) error {
 	for {
-		pids, err := g.processes(id)
+		pids, err := g.listProcesses(id)
 		if err != nil {
 			return err
 		}
 		for _, pid := range pids {
 			_ = syscall.Kill(pid, syscall.SIGKILL) // one that has ended is what is wanted
 		}
-		if len(pids) == 0 && g.remove(id) == nil {
+		if len(pids) == 0 && g.removeGroups(id) == nil {
 			return nil
 		}
-		if err := pause(ctx); err != nil {
+		if err := sleep(ctx); err != nil {
 			return fmt.Errorf("cannot end the container: processes %v are left: %w", pids, err)
 		}
 	}
 }
 
-// remove removes the container's groups.
-func (g *groups) remove(id string) error {
+// removeGroups removes the container's groups.
+func (g *cgroupManager) removeGroups(id string) error {
 	var errs []error
-	for _, f := range g.all() {
+	for _, f := range g.allFolders() {
 		errs = append(errs, removeGroup(filepath.Join(f, id)))
 	}
 	return errors.Join(errs...)
 }
 
 // close removes the environment's groups.
-func (g *groups) close() error {
+func (g *cgroupManager) close() error {
 	var errs []error
-	for _, f := range g.all() {
+	for _, f := range g.allFolders() {
 		errs = append(errs, removeGroup(f))
 	}
 	return errors.Join(errs...)
 }
 
-// all are the environment's groups in all hierarchies.
-func (g *groups) all() []string {
+// allFolders are the environment's groups in all hierarchies.
+func (g *cgroupManager) allFolders() []string {
 	all := slices.Clone(g.folders)
 	for _, l := range []*limiter{g.mem, g.cpu} {
-		if l != nil && l.old {
+		if l != nil && l.v1 {
 			all = append(all, l.folder)
 		}
 	}

@@ -22,7 +22,7 @@ func (m *member) UnmarshalYAML(node *yaml.Node) error {
 		Hardware    string `yaml:"hardware"`
 	}{Host: node.Value}
 	if node.Kind != yaml.ScalarNode {
-		if err := onlyKnown(node); err != nil {
+		if err := checkKeys(node); err != nil {
 			return err
 		}
 		if err := node.Decode(&entry); err != nil {
@@ -37,8 +37,8 @@ func (m *member) UnmarshalYAML(node *yaml.Node) error {
 	return err
 }
 
-// onlyKnown refuses a key that would be passed over in silence.
-func onlyKnown(node *yaml.Node) error {
+// checkKeys refuses a key that would be passed over in silence.
+func checkKeys(node *yaml.Node) error {
 	keys := map[string]any{}
 	if err := node.Decode(&keys); err != nil {
 		return err
@@ -51,15 +51,15 @@ func onlyKnown(node *yaml.Node) error {
 	return nil
 }
 
-// pool reads the hosts of the configuration: a list, or the file of one. The file
+// readPool reads the hosts of the configuration: a list, or the file of one. The file
 // is read every time, so that hosts can be added.
-func (p *Provider) pool() ([]member, error) {
+func (p *Provider) readPool() ([]member, error) {
 	text := strings.TrimSpace(p.env.Config["pool"])
 	if text == "" {
 		return nil, nil
 	}
 	if strings.HasPrefix(text, "/") || strings.HasPrefix(text, "~/") {
-		path, err := expand(text)
+		path, err := expandPath(text)
 		if err != nil {
 			return nil, err
 		}
@@ -71,7 +71,7 @@ func (p *Provider) pool() ([]member, error) {
 	}
 	var members []member
 	if err := yaml.Unmarshal([]byte(text), &members); err != nil {
-		return nil, advise(fmt.Errorf("cannot read ssh.pool: %w", err),
+		return nil, withHints(fmt.Errorf("cannot read ssh.pool: %w", err),
 			`want a list, or the absolute path of a file with one: [root@h1, {host: "ubuntu@h2:2222", fingerprint: "SHA256:...", hardware: "mem=8G cpu-cores=4 tags=ssd"}]`)
 	}
 	seen := map[string]bool{}

@@ -11,22 +11,22 @@ import (
 	"bijou/provision/provider"
 )
 
-// deaf keeps a container that never says that it is up.
-type deaf struct {
-	keeper
+// silentManager starts a container that never says that it is up.
+type silentManager struct {
+	containerManager
 	lives   bool
 	started func()
 }
 
-func (d *deaf) start(context.Context, string, command) ([]string, error) {
+func (d *silentManager) start(context.Context, string, command) ([]string, error) {
 	d.lives = true
 	d.started()
 	return nil, nil
 }
 
-func (d *deaf) runs(string) (bool, error) { return d.lives, nil }
+func (d *silentManager) isRunning(string) (bool, error) { return d.lives, nil }
 
-func (d *deaf) end(ctx context.Context, _ string) error {
+func (d *silentManager) kill(ctx context.Context, _ string) error {
 	if ctx.Err() == nil {
 		d.lives = false
 	}
@@ -37,27 +37,27 @@ func (d *deaf) end(ctx context.Context, _ string) error {
 func TestBootThatFailsIsEnded(t *testing.T) {
 	p := newProvider(t, nil)
 	ctx, cancel := context.WithCancel(t.Context())
-	k := &deaf{started: cancel}
-	p.keeper = k
+	k := &silentManager{started: cancel}
+	p.manager = k
 	l := launch{
 		provider: p, spec: provider.Spec{Machine: "1", Token: "t"}, boot: io.Discard,
-		record: record{Machine: "1", Address: "10.70.0.10"}, tree: t.TempDir(),
+		record: instanceRecord{Machine: "1", Address: "10.70.0.10"}, tree: t.TempDir(),
 	}
-	if err := p.boot(ctx, l); !errors.Is(err, context.Canceled) {
+	if err := p.bootContainer(ctx, l); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
-	if k.lives || p.booted(l.id()) {
-		t.Errorf("it runs: %v, it has come up: %v", k.lives, p.booted(l.id()))
+	if k.lives || p.hasBooted(l.id()) {
+		t.Errorf("it runs: %v, it has come up: %v", k.lives, p.hasBooted(l.id()))
 	}
 }
 
 // TestRunsOnceItIsUp: what has been started only is no machine yet.
 func TestRunsOnceItIsUp(t *testing.T) {
 	p := newProvider(t, nil)
-	k := &deaf{lives: true}
-	p.keeper = k
-	dir := filepath.Join(p.dir, p.idOf("1"))
-	if err := errors.Join(os.MkdirAll(dir, 0o700), writeJSON(filepath.Join(dir, recordFile), record{Machine: "1"})); err != nil {
+	k := &silentManager{lives: true}
+	p.manager = k
+	dir := filepath.Join(p.dir, p.instanceID("1"))
+	if err := errors.Join(os.MkdirAll(dir, 0o700), writeJSON(filepath.Join(dir, recordFile), instanceRecord{Machine: "1"})); err != nil {
 		t.Fatal(err)
 	}
 	running := func(want bool) {

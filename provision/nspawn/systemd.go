@@ -10,22 +10,22 @@ import (
 	"strings"
 )
 
-// units is the keeper on a host that systemd manages: each container is a transient
+// systemdManager is the keeper on a host that systemd manages: each container is a transient
 // service of its own, which systemctl shows and journalctl follows.
-type units struct{}
+type systemdManager struct{}
 
-// systemdRuns says if systemd manages this host (sd_booted(3)).
-func systemdRuns() bool {
+// isSystemdHost says if systemd manages this host (sd_booted(3)).
+func isSystemdHost() bool {
 	_, err := os.Lstat("/run/systemd/system")
 	return err == nil
 }
 
-func unitOf(id string) string { return "bijou-" + id + ".service" }
+func unitName(id string) string { return "bijou-" + id + ".service" }
 
 // start has systemd start the container. It refuses a second one of that name.
-func (units) start(ctx context.Context, id string, c command) (unlimited []string, err error) {
+func (systemdManager) start(ctx context.Context, id string, c command) (unlimited []string, err error) {
 	args := []string{
-		"--quiet", "--collect", "--unit=" + unitOf(id), "--slice=machine.slice", "--setenv=STAY=yes",
+		"--quiet", "--collect", "--unit=" + unitName(id), "--slice=machine.slice", "--setenv=STAY=yes",
 		"--description=bijou: container " + id, "--property=Delegate=yes", "--property=KillMode=mixed",
 		"--property=TasksMax=infinity", "--property=StandardOutput=append:" + c.log, "--property=StandardError=append:" + c.log,
 	}
@@ -40,38 +40,38 @@ func (units) start(ctx context.Context, id string, c command) (unlimited []strin
 	for i, a := range args {
 		args[i] = strings.ReplaceAll(a, "$", "$$")
 	}
-	_, err = run(ctx, "systemd-run", args...)
+	_, err = runProgram(ctx, "systemd-run", args...)
 	return nil, err
 }
 
-// runs asks systemd.
-func (units) runs(id string) (bool, error) {
-	out, err := run(context.Background(), "systemctl", "show", "--property=ActiveState", "--value", unitOf(id))
+// isRunning asks systemd.
+func (systemdManager) isRunning(id string) (bool, error) {
+	out, err := runProgram(context.Background(), "systemctl", "show", "--property=ActiveState", "--value", unitName(id))
 	return out == "active" || out == "activating" || out == "deactivating" || out == "reloading", err
 }
 
-// end has systemd kill it, and waits for that.
-func (u units) end(ctx context.Context, id string) error {
-	if runs, err := u.runs(id); err != nil || !runs {
+// kill has systemd kill it, and waits for that.
+func (u systemdManager) kill(ctx context.Context, id string) error {
+	if runs, err := u.isRunning(id); err != nil || !runs {
 		return err
 	}
-	_, _ = run(ctx, "systemctl", "kill", "--signal=SIGKILL", unitOf(id)) // it may have ended
+	_, _ = runProgram(ctx, "systemctl", "kill", "--signal=SIGKILL", unitName(id)) // it may have ended
 	for {
-		runs, err := u.runs(id)
+		runs, err := u.isRunning(id)
 		if err != nil || !runs {
 			return err
 		}
-		if err := pause(ctx); err != nil {
-			return fmt.Errorf("cannot end %s: %w", unitOf(id), err)
+		if err := sleep(ctx); err != nil {
+			return fmt.Errorf("cannot end %s: %w", unitName(id), err)
 		}
 	}
 }
 
 // close has nothing to do: units that have ended are collected.
-func (units) close() error { return nil }
+func (systemdManager) close() error { return nil }
 
-// run runs a program and returns what it prints; what it warns of is in errors only.
-func run(ctx context.Context, program string, args ...string) (string, error) {
+// runProgram runs a program and returns what it prints; what it warns of is in errors only.
+func runProgram(ctx context.Context, program string, args ...string) (string, error) {
 	c := exec.CommandContext(ctx, program, args...)
 	var out, warned bytes.Buffer
 	c.Stdout, c.Stderr = &out, &warned

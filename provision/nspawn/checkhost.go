@@ -14,8 +14,8 @@ import (
 	"bijou/state/constraints"
 )
 
-// least is the space that a machine needs to boot and to keep its logs, in MB.
-const least = 100
+// minFreeDisk is the space that a machine needs to boot and to keep its logs, in MB.
+const minFreeDisk = 100
 
 // Host says which series machines can have here, with these settings: that of the tree
 // that they are given, or the host's own. It refuses a host that cannot have
@@ -39,36 +39,36 @@ func checkHost() error {
 	return nil
 }
 
-// check refuses what this host cannot do, before anything is made.
-func (p *Provider) check(spec provider.Spec) error {
+// checkStart refuses what this host cannot do, before anything is made.
+func (p *Provider) checkStart(spec provider.Spec) error {
 	if err := checkHost(); err != nil {
 		return err
 	}
-	return p.judge(spec)
+	return p.checkNewMachine(spec)
 }
 
-// judge refuses a machine that does not fit. One that has a record did fit, and is
+// checkNewMachine refuses a machine that does not fit. One that has a record did fit, and is
 // not judged again: it has since used the space that was free.
-func (p *Provider) judge(spec provider.Spec) error {
-	if _, err := readRecord(filepath.Join(p.dir, p.idOf(spec.Machine))); !errors.Is(err, fs.ErrNotExist) {
+func (p *Provider) checkNewMachine(spec provider.Spec) error {
+	if _, err := readRecord(filepath.Join(p.dir, p.instanceID(spec.Machine))); !errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	host, free, err := provider.ThisHost(p.env.Dir)
 	if err != nil {
 		return err
 	}
-	return fit(host, free, spec)
+	return checkHardware(host, free, spec)
 }
 
-// fit refuses a machine that would not be what was asked for. What is asked as a
+// checkHardware refuses a machine that would not be what was asked for. What is asked as a
 // least is also the most that it gets; of the disk it can have what is free.
-func fit(host constraints.Hardware, free uint64, spec provider.Spec) error {
+func checkHardware(host constraints.Hardware, free uint64, spec provider.Spec) error {
 	host.Container, host.RootDisk = Name, free
 	if err := provider.CheckFit(host, spec); err != nil {
 		return err
 	}
-	if free < least {
-		return fmt.Errorf("%d MB are free for the machine's files, and %d are needed: %w", free, least, syscall.ENOSPC)
+	if free < minFreeDisk {
+		return fmt.Errorf("%d MB are free for the machine's files, and %d are needed: %w", free, minFreeDisk, syscall.ENOSPC)
 	}
 	return nil
 }

@@ -5,16 +5,16 @@ import (
 	"os"
 )
 
-// keeper is who holds a container's processes together, so that they are found and
+// containerManager is who holds a container's processes together, so that they are found and
 // ended whoever has started them, and knows of nothing but their instance's id.
-type keeper interface {
+type containerManager interface {
 	// start starts the command, which outlives this process. It returns once the
 	// keeper knows of it. What cannot be limited here is said.
 	start(ctx context.Context, id string, c command) (unlimited []string, err error)
-	// runs tells if any process of it lives.
-	runs(id string) (bool, error)
-	// end kills all of its processes, and returns when there are none.
-	end(ctx context.Context, id string) error
+	// isRunning tells if any process of it lives.
+	isRunning(id string) (bool, error)
+	// kill kills all of its processes, and returns when there are none.
+	kill(ctx context.Context, id string) error
 	// close frees what the keeper has beside its containers.
 	close() error
 }

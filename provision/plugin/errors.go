@@ -10,18 +10,18 @@ import (
 	"bijou/provision/provider"
 )
 
-// failure is an error that has crossed: its text as it was said, and what errors.Is
+// providerError is an error that has crossed: its text as it was said, and what errors.Is
 // finds in it.
-type failure struct {
+type providerError struct {
 	text  string
 	cause error // may be nil
 }
 
-func (f *failure) Error() string { return f.text }
-func (f *failure) Unwrap() error { return f.cause }
+func (f *providerError) Error() string { return f.text }
+func (f *providerError) Unwrap() error { return f.cause }
 
-// statusOut is an error as gRPC's status.
-func statusOut(err error) error {
+// errorToStatus is an error as gRPC's status.
+func errorToStatus(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -34,16 +34,16 @@ func statusOut(err error) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		code = codes.DeadlineExceeded
 	}
-	return status.Error(code, text(err.Error()))
+	return status.Error(code, toUTF8(err.Error()))
 }
 
-// statusIn is a status as an error: without gRPC's words around it.
-func statusIn(err error) error {
+// statusToError is a status as an error: without gRPC's words around it.
+func statusToError(err error) error {
 	s, ok := status.FromError(err)
 	if err == nil || !ok {
 		return err
 	}
-	f := &failure{text: s.Message()}
+	f := &providerError{text: s.Message()}
 	switch s.Code() {
 	case codes.Aborted, codes.Unavailable:
 		f.cause = provider.ErrTransient

@@ -1,0 +1,191 @@
+package nspawn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"bijou/provision/provider"
+)
+
+// bootTimeout is many times what a boot takes, and abortTimeout what the end of one that
+// failed does.
+const (
+	bootTimeout  = 2 * time.Minute
+	abortTimeout = 20 * time.Second
+)
+
+// launch is one boot of one container.
+type launch struct {
+	provider     *Provider
+	spec         provider.Spec
+	record       instanceRecord
+	tree         string
+	lock         *os.File
+	boot         io.Writer
+	tools        string   // the folder of the agent's binary
+	stateFolders []string // folders that its state is reached in
+}
+
+func (l launch) id() string  { return l.provider.instanceID(l.spec.Machine) }
+func (l launch) dir() string { return filepath.Join(l.provider.dir, l.id()) }
+
+// bootedFile marks a container that has come up, or had.
+const bootedFile = "booted"
+
+// hasBooted tells if whoever started the container has seen it come up. One that was
+// started by a process that died meanwhile may be no more than a shell.
+func (p *Provider) hasBooted(id string) bool {
+	_, err := os.Lstat(filepath.Join(p.dir, id, bootedFile))
+	return err == nil
+}
+
+// bootContainer starts the container in the place of what is left of a former one, and waits
+// until its systemd says that it is up. One that does not come up is ended.
+func (p *Provider) bootContainer(ctx context.Context, l launch) error {
+	mark := filepath.Join(l.dir(), bootedFile)
+	if err := os.RemoveAll(mark); err != nil {
+		return err
+	}
+	if err := p.endContainer(ctx, l.id()); err != nil {
+		return err
+	}
+	if err := l.prepareFiles(); err != nil {
+		return err
+	}
+	if err := p.indexRepository(ctx, l.boot); err != nil {
+		return err
+	}
+	err := l.runContainer(ctx)
+	if err == nil {
+		err = os.WriteFile(mark, nil, 0o600)
+	}
+	if err != nil {
+		return errors.Join(err, l.abort(ctx))
+	}
+	return nil
+}
+
+// endContainer ends the container, and what the kernel keeps of it.
+func (p *Provider) endContainer(ctx context.Context, id string) error {
+	if err := p.manager.kill(ctx, id); err != nil {
+		return err
+	}
+	return removeLink(ctx, id)
+}
+
+// abort ends what was started, also when the boot's own time is over.
+func (l launch) abort(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
+	defer cancel()
+	return l.provider.endContainer(ctx, l.id())
+}
+
+// runContainer starts the container, and follows it until it is up.
+func (l launch) runContainer(ctx context.Context) error {
+	ready, err := listenReady(l.id())
+	if err != nil {
+		return err
+	}
+	defer ready.Close()
+	console, err := l.openConsole()
+	if err != nil {
+		return err
+	}
+	defer console.close()
+	if !hostForwards() {
+		fmt.Fprintln(l.boot, "warning: the container has no way out, since net.ipv4.ip_forward is 0 on this host: charms can fetch nothing; sysctl -w net.ipv4.ip_forward=1 before it boots lets it through")
+	}
+	fmt.Fprintf(l.boot, "container %s boots, with the address %s\n", l.id(), l.record.Address)
+	unlimited, err := l.provider.manager.start(ctx, l.id(), command{
+		args: append([]string{l.dir(), ready.LocalAddr().String()}, l.commandArgs()...),
+		log:  console.path, lock: l.lock, limits: limitsOf(l.spec.Constraints),
+	})
+	if err != nil {
+		return err
+	}
+	l.warnUnlimited(unlimited)
+	return l.awaitReady(ctx, ready, console)
+}
+
+// warnUnlimited says which constraints are not held.
+func (l launch) warnUnlimited(unlimited []string) {
+	asked := l.spec.Constraints.Hardware()
+	if asked.RootDisk > 0 {
+		unlimited = append(unlimited, fmt.Sprintf("root-disk=%dM", asked.RootDisk))
+	}
+	if asked.CPUPower > 0 {
+		unlimited = append(unlimited, fmt.Sprintf("cpu-power=%d", asked.CPUPower))
+	}
+	if len(unlimited) > 0 {
+		fmt.Fprintf(l.boot, "warning: not enforced on this host: %s\n", strings.Join(unlimited, " "))
+	}
+}
+
+// commandArgs is the container's command line.
+func (l launch) commandArgs() []string {
+	p, env := l.provider, l.provider.env.Dir
+	args := []string{
+		"systemd-nspawn", "--quiet", "--boot", "--directory=" + filepath.Join(l.dir(), "root"), "--machine=" + l.id(),
+		"--network-bridge=" + p.bridgeName(), "--timezone=off", "--link-journal=no", "--register=no", "--keep-unit",
+		"--console=pipe", "--notify-ready=yes",
+		// The environment as it is at any time, but for others' machines. Its agent
+		// writes into its own machine's folder, and into a state that is a file.
+		mountOption("--bind-ro=", env, env), mountOption("--bind=", filepath.Join(l.dir(), "machines"), filepath.Join(env, "machines")),
+		"--tmpfs=" + escapeMount(p.dir) + ":mode=0700,size=4k",
+	}
+	for _, folder := range l.stateFolders {
+		args = append(args, mountOption("--bind=", folder, folder))
+	}
+	if from := p.aptRepository(); from != "" {
+		args = append(args, mountOption("--bind-ro=", filepath.Join(p.dir, indexFolder), repositoryRoot), mountOption("--bind-ro=", from, repositoryPool))
+	}
+	return args
+}
+
+// mountOption is the option for a mount, without what is mounted below it.
+func mountOption(option, from, to string) string {
+	return option + escapeMount(from) + ":" + escapeMount(to) + ":norbind"
+}
+
+// escapeMount makes a path one part of a mount's option (systemd-nspawn(1)).
+func escapeMount(path string) string { return strings.NewReplacer(`\`, `\\`, ":", `\:`).Replace(path) }
+
+// listenReady makes the socket on which the container says that it is up (sd_notify(3)),
+// one without a file.
+func listenReady(id string) (*net.UnixConn, error) {
+	return net.ListenUnixgram("unixgram", &net.UnixAddr{Net: "unixgram", Name: fmt.Sprintf("@%s-%d-%d", id, os.Getpid(), time.Now().UnixNano())})
+}
+
+// awaitReady returns once the container is up, or with an error when it has ended instead.
+func (l launch) awaitReady(ctx context.Context, ready *net.UnixConn, console *console) error {
+	ctx, cancel := context.WithTimeout(ctx, bootTimeout)
+	defer cancel()
+	for message := make([]byte, 4096); ctx.Err() == nil; {
+		_ = ready.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
+		n, err := ready.Read(message)
+		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+			return err
+		}
+		console.copyTo(l.boot)
+		if strings.Contains("\n"+string(message[:n]), "\nREADY=1") {
+			fmt.Fprintf(l.boot, "container %s is up\n", l.id())
+			return nil
+		}
+		runs, err := l.provider.manager.isRunning(l.id())
+		if err != nil {
+			return err
+		}
+		if !runs {
+			console.copyTo(l.boot)
+			return fmt.Errorf("its container has ended at once, saying: %s", console.lastOutput())
+		}
+	}
+	return fmt.Errorf("its container does not come up: %w; it said: %s", ctx.Err(), console.lastOutput())
+}

@@ -1,0 +1,16 @@
+package nspawn
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestRun: a warning is no part of the answer, and an error has both.
+func TestRun(t *testing.T) {
+	if out, err := runProgram(t.Context(), "sh", "-c", "echo odd >&2; echo active"); out != "active" || err != nil {
+		t.Errorf("answer %q, error %v", out, err)
+	}
+	if _, err := runProgram(t.Context(), "sh", "-c", "echo odd >&2; echo no; exit 1"); err == nil || !strings.HasSuffix(err.Error(), ": odd\nno") {
+		t.Errorf("error %v", err)
+	}
+}

@@ -1,0 +1,184 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"bijou/provision/provider"
+	"bijou/provision/provider/protocol"
+)
+
+// errClosed: the client was used after its end.
+var errClosed = errors.New("the provider was closed")
+
+// callProvider calls the process, which it starts if there is none. A limit of 0 is none.
+func (c *Client) callProvider(ctx context.Context, limit time.Duration, call func(context.Context, protocol.ProviderClient) error) error {
+	s, err := c.acquireSession(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.calls.Done()
+	limited := ctx
+	if limit > 0 {
+		var cancel context.CancelFunc
+		limited, cancel = context.WithTimeout(ctx, limit)
+		defer cancel()
+	}
+	err = s.explainCall(ctx, limited, call(limited, s.client))
+	if err != nil && ctx.Err() == nil && s.hasEnded() {
+		return c.transientError(err.Error() + "; it is started again")
+	}
+	return err // what a provider itself says stands as it is
+}
+
+// transientError is what befell the provider's process, for operators.
+func (c *Client) transientError(what string) error {
+	return &providerError{fmt.Sprintf("provider %q: %s", c.options.Name, what), provider.ErrTransient}
+}
+
+// lock waits for the client's turn; whoever gets it gives it back.
+func (c *Client) lock(ctx context.Context) error {
+	select {
+	case c.slot <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if c.closed {
+		c.unlock()
+		return errClosed
+	}
+	return nil
+}
+
+func (c *Client) unlock() { <-c.slot }
+
+// acquireSession returns the session for what is wanted now, one call of which has begun.
+func (c *Client) acquireSession(ctx context.Context) (*session, error) {
+	wanted, err := c.options.Wanted(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer c.unlock()
+	c.knownEmpty = false
+	if s := c.current; s != nil && s.hasEnded() {
+		c.noteCrash(s)
+		c.retireSession()
+	} else if s != nil && !s.wanted.equal(wanted) {
+		c.retireSession()
+	}
+	if c.current == nil {
+		if err := c.renewSession(ctx, wanted); err != nil {
+			return nil, err
+		}
+	}
+	c.current.calls.Add(1)
+	return c.current, nil
+}
+
+// renewSession starts a session, unless it is too early for that.
+func (c *Client) renewSession(ctx context.Context, wanted Wanted) error {
+	if !wanted.equal(c.backoff.wanted) {
+		c.backoff = backoff{wanted: wanted}
+	}
+	if err := c.backoff.awaitRetry(ctx, time.Now()); err != nil {
+		return err
+	}
+	sockets, err := c.options.Sockets()
+	path := ""
+	if err == nil {
+		path, err = c.options.Find(wanted.SHA256)
+	}
+	if err == nil {
+		c.current, err = startSession(ctx, sessionOptions{path: path, wanted: wanted, sockets: sockets, timeout: c.options.Patience, log: c.options.Log})
+	}
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	err = c.transientError("it does not start: " + err.Error())
+	c.options.Log.Warn("provider does not start", "error", err)
+	now := time.Now()
+	c.backoff.noteEnd(now, now, err)
+	return err
+}
+
+// noteCrash takes up that a session has ended which was not told to.
+func (c *Client) noteCrash(s *session) {
+	err := c.transientError("it ended unexpectedly (" + s.exitReason() + ")" + s.lastOutput() + "; it is started again")
+	c.options.Log.Warn("provider ended unexpectedly", "error", err)
+	c.backoff.noteEnd(s.startedAt, time.Now(), err)
+}
+
+// retireSession has the current session end with its last call.
+func (c *Client) retireSession() {
+	c.retiring.add(c.current)
+	c.current = nil
+}
+
+// isIdle tells if there can be no instance, and ends a process that is not needed.
+func (c *Client) isIdle(ctx context.Context, d Demand) (bool, error) {
+	if err := c.lock(ctx); err != nil {
+		return false, err
+	}
+	defer c.unlock()
+	return d == Never || d == Past && c.knownEmpty, nil
+}
+
+// noteEmpty notes that there are no instances, and ends the process.
+func (c *Client) noteEmpty(ctx context.Context) error {
+	if err := c.lock(ctx); err != nil {
+		return err
+	}
+	defer c.unlock()
+	c.knownEmpty = true
+	if c.current != nil {
+		c.retireSession()
+	}
+	return nil
+}
+
+// equal tells if a process for the one may serve the other.
+func (w Wanted) equal(other Wanted) bool {
+	a, b := w.Environment, other.Environment
+	return w.SHA256 == other.SHA256 && a.UUID == b.UUID && a.Name == b.Name && a.Dir == b.Dir &&
+		a.Shared == b.Shared && maps.Equal(a.Config, b.Config)
+}
+
+// retiringSessions are sessions that end with their last call.
+type retiringSessions struct {
+	mu   sync.Mutex
+	left map[*session]bool
+	work sync.WaitGroup
+}
+
+func (r *retiringSessions) add(s *session) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.left == nil {
+		r.left = map[*session]bool{}
+	}
+	r.left[s] = true
+	r.work.Go(func() {
+		s.calls.Wait()
+		s.close()
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.left, s)
+	})
+}
+
+// closeAll ends them all at once.
+func (r *retiringSessions) closeAll() {
+	r.mu.Lock()
+	for s := range r.left {
+		_ = s.process.Kill(context.Background()) // its calls end, and then it does
+	}
+	r.mu.Unlock()
+	r.work.Wait()
+}

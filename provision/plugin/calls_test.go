@@ -1,0 +1,95 @@
+package plugin
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bijou/provision/provider"
+)
+
+func TestStartCrosses(t *testing.T) {
+	c, _ := fakeClient(t, Options{}, map[string]string{"name": "moon.example"})
+	var boot bytes.Buffer
+	got, err := c.Start(t.Context(), fakeSpec("talk"), &boot)
+	want := provider.Instance{
+		ID: `7 noble 1-2 2048 [] t talk i7`, Environment: "u", Machine: "7", Running: true, Private: "10.0.0.1", Public: "moon.example",
+	}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("error %v\n%s", err, diff)
+	}
+	if diff := cmp.Diff("one\ntwo\nthr\uFFFDee\n", boot.String()); diff != "" {
+		t.Error(diff)
+	}
+	caps, err := c.Capabilities(t.Context())
+	if diff := cmp.Diff(provider.Capabilities{Name: "fake", Isolated: true, Remote: true}, caps); diff != "" || err != nil {
+		t.Errorf("error %v\n%s", err, diff)
+	}
+}
+
+func TestErrorsKeepTheirText(t *testing.T) {
+	c, _ := fakeClient(t, Options{}, nil)
+	tests := []struct {
+		placement, text string
+		transient       bool
+	}{
+		{"busy", "no room for 7: try again later", true},
+		{"impossible", "no such place: 100% full", false},
+	}
+	for _, tt := range tests {
+		_, err := c.Start(t.Context(), fakeSpec(tt.placement), io.Discard)
+		if err == nil || err.Error() != tt.text || errors.Is(err, provider.ErrTransient) != tt.transient {
+			t.Errorf("%s: error %v", tt.placement, err)
+		}
+	}
+}
+
+// notice is a writer that tells of the first write.
+type notice struct {
+	once sync.Once
+	seen chan struct{}
+}
+
+func (n *notice) Write(p []byte) (int, error) {
+	n.once.Do(func() { close(n.seen) })
+	return len(p), nil
+}
+
+func TestCancellationCrosses(t *testing.T) {
+	c, s := fakeClient(t, Options{}, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	n := &notice{seen: make(chan struct{})}
+	go func() {
+		<-n.seen
+		cancel()
+	}()
+	if _, err := c.Start(ctx, fakeSpec("wait"), n); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+	await(t, "the provider was told", func() bool {
+		_, err := os.Stat(filepath.Join(s.env.Dir, "told"))
+		return err == nil
+	})
+	if _, err := c.Instances(t.Context()); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+}
+
+func TestCrashedStartIsTransient(t *testing.T) {
+	c, _ := fakeClient(t, Options{}, nil)
+	_, err := c.Start(t.Context(), fakeSpec("crash once"), io.Discard)
+	want := `provider "fake": it ended unexpectedly (exit status 4); it said: panic: the moon is down; it is started again`
+	if err == nil || err.Error() != want || !errors.Is(err, provider.ErrTransient) {
+		t.Errorf("error %v", err)
+	}
+	if _, err := c.Start(t.Context(), fakeSpec("crash once"), io.Discard); err != nil {
+		t.Errorf("the second start: %v", err)
+	}
+}

@@ -1,0 +1,234 @@
+package ssh
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"bijou/provision/provider"
+	"bijou/state/constraints"
+)
+
+// listCandidates lists the hosts that may become the machine, the best first: the one
+// that is it already, as the state or the ledger has recorded, the one that the
+// operator named, or those of the pool that are no machine's.
+func (p *Provider) listCandidates(spec provider.Spec) ([]member, error) {
+	pool, err := p.readPool()
+	if err != nil {
+		return nil, err
+	}
+	records, err := p.readLedger()
+	if err != nil {
+		return nil, err
+	}
+	if t, ok := recordedHost(spec); ok {
+		m, err := p.keepHost(spec, poolMember(pool, withSpecKey(t, spec, records)))
+		return []member{m}, err
+	}
+	if r, ok := records[spec.Machine]; ok {
+		t, err := r.parseHost()
+		return []member{poolMember(pool, t)}, err
+	}
+	if spec.Placement != "" {
+		t, err := parseTarget(spec.Placement)
+		return []member{poolMember(pool, t)}, err
+	}
+	return freeMembers(pool, records)
+}
+
+// recordedHost is the host of the instance that the state has recorded for a machine.
+func recordedHost(spec provider.Spec) (target, bool) {
+	t, machine, err := parseID(spec.Instance)
+	return t, err == nil && machine == spec.Machine
+}
+
+// withSpecKey adds to a host what the ledger and the operator have said of its key.
+func withSpecKey(t target, spec provider.Spec, records map[string]hostRecord) target {
+	if r := records[spec.Machine]; r.Host == t.String() {
+		t.Fingerprint = r.Fingerprint
+	}
+	if named, err := parseTarget(spec.Placement); err == nil && named.String() == t.String() && named.Fingerprint != "" {
+		t.Fingerprint = named.Fingerprint
+	}
+	return t
+}
+
+// keepHost has a host stay the machine, answering or not, though perhaps only another
+// provisioner's ledger says so: from now on this one's says it, too. One that the
+// operator has given up is refused for good, so that it is recorded no more.
+func (p *Provider) keepHost(spec provider.Spec, m member) (member, error) {
+	if p.isGivenUp(spec.Machine) {
+		return m, withHints(fmt.Errorf("host %q was given up: the file %q is empty", m.target, p.ledgerPath(spec.Machine)),
+			"to have another host be the machine: juju resolved "+spec.Machine)
+	}
+	return m, p.writeRecord(m.target, spec.Machine, spec.Token)
+}
+
+// poolMember is the host with what the pool says of it. Its fingerprint goes before
+// one that was written down: the operator may have changed it.
+func poolMember(pool []member, t target) member {
+	for _, m := range pool {
+		if m.target.String() != t.String() {
+			continue
+		}
+		if m.target.Fingerprint == "" {
+			m.target.Fingerprint = t.Fingerprint
+		}
+		return m
+	}
+	return member{target: t}
+}
+
+// freeMembers lists the hosts of the pool that are no machine's.
+func freeMembers(pool []member, records map[string]hostRecord) (unused []member, err error) {
+	machines := map[string]string{}
+	for machine, r := range records {
+		if r.unreadable != nil {
+			continue // the host's own mark says whose it is
+		}
+		t, err := r.parseHost()
+		if err != nil {
+			return nil, err
+		}
+		machines[t.address()] = machine
+	}
+	for _, m := range pool {
+		if machines[m.target.address()] == "" {
+			unused = append(unused, m)
+		}
+	}
+	switch {
+	case len(pool) == 0:
+		return nil, withHints(errors.New("there are no hosts to choose from"),
+			"name one: juju add-machine ssh:USER@HOST; or make a pool: juju set-environment ssh.pool='[USER@HOST, ...]'")
+	case len(unused) == 0:
+		return nil, withHints(fmt.Errorf("all %d hosts of the pool are machines already: %w", len(pool), provider.ErrTransient),
+			"add hosts to ssh.pool, or destroy machines: juju destroy-machine ID")
+	}
+	return unused, nil
+}
+
+// chooseHost takes the first candidate that will do, and returns the login there.
+func (p *Provider) chooseHost(ctx context.Context, s *startRun) (*conn, error) {
+	candidates, err := p.listCandidates(s.spec)
+	if err != nil {
+		return nil, err
+	}
+	var reasons []error
+	for _, m := range candidates {
+		c, err := p.takeHost(ctx, s, m)
+		if err == nil {
+			return c, nil
+		}
+		reasons = append(reasons, err)
+	}
+	if _, only := recordedHost(s.spec); only || s.spec.Placement != "" {
+		return nil, reasons[0]
+	}
+	return nil, joinReasons(reasons)
+}
+
+// joinReasons says why no host of the pool will do: in one line, and then one for each.
+// Those that are machines may be free again, and those that do not answer be back.
+func joinReasons(reasons []error) error {
+	var text strings.Builder
+	transient := false
+	for _, r := range reasons {
+		text.WriteString("\n  " + strings.ReplaceAll(r.Error(), "\n", "\n    "))
+		transient = transient || errors.Is(r, provider.ErrTransient) || errors.Is(r, errTaken)
+	}
+	err := fmt.Errorf("of the pool's free hosts none will do:%s", text.String())
+	if len(reasons) == 1 {
+		err = reasons[0]
+	}
+	if transient && !errors.Is(err, provider.ErrTransient) {
+		err = fmt.Errorf("%w: %w", provider.ErrTransient, err)
+	}
+	return err
+}
+
+// takeHost makes the host the machine, if it will do and nobody has it.
+func (p *Provider) takeHost(ctx context.Context, s *startRun, m member) (*conn, error) {
+	s.printf("connecting to %s", m.target)
+	c, err := p.dial(ctx, m.target)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.claimHost(ctx, s, c, m); err != nil {
+		c.close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// claimHost looks at the host and marks it. What is written down first makes a host
+// that goes away meanwhile known; it goes again if the host is surely not taken.
+func (p *Provider) claimHost(ctx context.Context, s *startRun, c *conn, m member) error {
+	own := p.newMark(s.spec.Machine, s.spec.Token)
+	h, err := p.inspectHost(ctx, c)
+	if err != nil {
+		return err
+	}
+	if !h.marked {
+		if err := p.checkFit(s, m, h); err != nil {
+			return errors.Join(err, p.removeRecord(c.target, s.spec.Machine))
+		}
+		if err := p.writeRecord(c.target, s.spec.Machine, s.spec.Token); err != nil {
+			return err
+		}
+		said, err := c.run(ctx, "claim", nil, p.root, own.String())
+		if errors.As(err, &scriptError{}) {
+			err = errors.Join(err, p.removeRecord(c.target, s.spec.Machine))
+		}
+		if err != nil {
+			return hostError("mark", c.target, err)
+		}
+		if h.mark, err = readMark(said); err != nil {
+			return err
+		}
+	}
+	if h.mark != own { // somebody's, perhaps since just now
+		return errors.Join(p.takenError(c.target, h.mark), p.removeRecord(c.target, s.spec.Machine))
+	}
+	return p.writeRecord(c.target, s.spec.Machine, s.spec.Token) // another process may have doubted it
+}
+
+// minSpareDisk is the room that must be left on a host's disk beside the binary, in MB:
+// charms and their units come next.
+const minSpareDisk = 64
+
+// checkFit refuses a host that does not do for the machine.
+func (p *Provider) checkFit(s *startRun, m member, h hostFacts) error {
+	need := uint64(s.bundle.size>>20) + minSpareDisk
+	switch {
+	case h.arch != binaryArch():
+		return withHints(fmt.Errorf("host %q is %s, and the environment's binary is for %s", m.target, h.arch, binaryArch()), "name a host of the same architecture")
+	case h.free < need:
+		return withHints(fmt.Errorf("the disk of host %q is full: %d MB are free below %s, and %d are needed", m.target, h.free, p.root, need), "make room there; then: juju resolved "+s.spec.Machine)
+	}
+	facts, err := m.findHardware(h)
+	if err != nil {
+		return err
+	}
+	if unmet := s.spec.Constraints.Unmet(facts); len(unmet) > 0 {
+		return fmt.Errorf("host %q has not: %s", m.target, strings.Join(unmet, " "))
+	}
+	return nil
+}
+
+// findHardware is what the host has: what the pool says, and where that is silent, what
+// was seen.
+func (m member) findHardware(h hostFacts) (constraints.Hardware, error) {
+	said, err := constraints.Parse(m.hardware)
+	if err != nil {
+		return constraints.Hardware{}, fmt.Errorf("cannot read the hardware of host %q in ssh.pool: %w", m.target, err)
+	}
+	facts := said.Hardware()
+	facts.Arch = cmp.Or(facts.Arch, h.arch)
+	facts.CPUCores = cmp.Or(facts.CPUCores, h.cores)
+	facts.Mem = cmp.Or(facts.Mem, h.memory)
+	facts.RootDisk = cmp.Or(facts.RootDisk, h.disk)
+	return facts, nil
+}

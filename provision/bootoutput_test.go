@@ -12,7 +12,7 @@ import (
 	"bijou/testscripts/dummy"
 )
 
-// logged is what the log of machine 1 says.
+// logged returns the lines in the log of machine 1.
 func (w *world) logged() (lines []string) {
 	w.t.Helper()
 	err := w.state.View(w.t.Context(), func(v *state.View) error {

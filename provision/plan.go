@@ -43,7 +43,7 @@ const (
 	Dead  Life = "dead"
 )
 
-// Verb is what an Action does.
+// Verb names what an Action does.
 type Verb string
 
 // The verbs of Plan.

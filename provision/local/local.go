@@ -32,11 +32,11 @@ const idPrefix = "local-"
 // machine 0's has none.
 const instanceFile = "instance.json"
 
-// Options say where the machines live and what runs there.
+// Options configure where the machines live and what runs there.
 type Options struct {
 	// Dir holds a folder for each machine, named by its id.
 	Dir string
-	// Environment is whose they are.
+	// Environment is the uuid of the environment that they belong to.
 	Environment string
 	// Agent is how the agent of a machine is called. It must process.Take the
 	// machine's folder, and end on SIGTERM.

@@ -8,11 +8,11 @@ import (
 const (
 	minRetryDelay = time.Second // doubles with each failure
 	maxRetryDelay = time.Minute
-	stableUptime  = time.Minute     // who lived as long begins anew
-	maxRetryWait  = 3 * time.Second // who asks may wait as long
+	stableUptime  = time.Minute     // a process that lived as long starts the count anew
+	maxRetryWait  = 3 * time.Second // callers block no longer
 )
 
-// backoff says when a process that ended, or did not begin, is started again.
+// backoff delays the next start of a process that ended, or did not begin.
 type backoff struct {
 	wanted   Wanted // what it is about: another is tried at once
 	failures int
@@ -20,7 +20,6 @@ type backoff struct {
 	lastErr  error
 }
 
-// noteEnd takes up that a process which began then has ended now, and why.
 func (b *backoff) noteEnd(began, now time.Time, why error) {
 	if now.Sub(began) >= stableUptime {
 		b.failures = 0
@@ -30,7 +29,7 @@ func (b *backoff) noteEnd(began, now time.Time, why error) {
 	b.lastErr = why
 }
 
-// awaitRetry returns when it is time, or at once with why it is not if that is long.
+// It fails at once with the last error if the wait would be long.
 func (b *backoff) awaitRetry(ctx context.Context, now time.Time) error {
 	left := b.due.Sub(now)
 	if left > maxRetryWait {

@@ -15,7 +15,7 @@ import (
 // errClosed: the client was used after its end.
 var errClosed = errors.New("the provider was closed")
 
-// callProvider calls the process, which it starts if there is none. A limit of 0 is none.
+// callProvider starts the process if there is none. A timeout of 0 is none.
 func (c *Client) callProvider(ctx context.Context, limit time.Duration, call func(context.Context, protocol.ProviderClient) error) error {
 	s, err := c.acquireSession(ctx)
 	if err != nil {
@@ -35,15 +35,14 @@ func (c *Client) callProvider(ctx context.Context, limit time.Duration, call fun
 	return err // what a provider itself says stands as it is
 }
 
-// transientError is what befell the provider's process, for operators.
 func (c *Client) transientError(what string) error {
 	return &providerError{fmt.Sprintf("provider %q: %s", c.options.Name, what), provider.ErrTransient}
 }
 
-// lock waits for the client's turn; whoever gets it gives it back.
+// Whoever has locked unlocks.
 func (c *Client) lock(ctx context.Context) error {
 	select {
-	case c.slot <- struct{}{}:
+	case c.mu <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -54,9 +53,9 @@ func (c *Client) lock(ctx context.Context) error {
 	return nil
 }
 
-func (c *Client) unlock() { <-c.slot }
+func (c *Client) unlock() { <-c.mu }
 
-// acquireSession returns the session for what is wanted now, one call of which has begun.
+// One call of the session has begun; the caller ends it.
 func (c *Client) acquireSession(ctx context.Context) (*session, error) {
 	wanted, err := c.options.Wanted(ctx)
 	if err != nil {
@@ -82,7 +81,7 @@ func (c *Client) acquireSession(ctx context.Context) (*session, error) {
 	return c.current, nil
 }
 
-// renewSession starts a session, unless it is too early for that.
+// It is refused while it is too early for another start.
 func (c *Client) renewSession(ctx context.Context, wanted Wanted) error {
 	if !wanted.equal(c.backoff.wanted) {
 		c.backoff = backoff{wanted: wanted}
@@ -108,20 +107,20 @@ func (c *Client) renewSession(ctx context.Context, wanted Wanted) error {
 	return err
 }
 
-// noteCrash takes up that a session has ended which was not told to.
+// s has ended without being told to.
 func (c *Client) noteCrash(s *session) {
 	err := c.transientError("it ended unexpectedly (" + s.exitReason() + ")" + s.lastOutput() + "; it is started again")
 	c.options.Log.Warn("provider ended unexpectedly", "error", err)
 	c.backoff.noteEnd(s.startedAt, time.Now(), err)
 }
 
-// retireSession has the current session end with its last call.
+// The current session ends with its last call.
 func (c *Client) retireSession() {
 	c.retiring.add(c.current)
 	c.current = nil
 }
 
-// isIdle tells if there can be no instance, and ends a process that is not needed.
+// isIdle reports whether there can be no instance.
 func (c *Client) isIdle(ctx context.Context, d Demand) (bool, error) {
 	if err := c.lock(ctx); err != nil {
 		return false, err
@@ -130,7 +129,6 @@ func (c *Client) isIdle(ctx context.Context, d Demand) (bool, error) {
 	return d == Never || d == Past && c.knownEmpty, nil
 }
 
-// noteEmpty notes that there are no instances, and ends the process.
 func (c *Client) noteEmpty(ctx context.Context) error {
 	if err := c.lock(ctx); err != nil {
 		return err
@@ -143,7 +141,6 @@ func (c *Client) noteEmpty(ctx context.Context) error {
 	return nil
 }
 
-// equal tells if a process for the one may serve the other.
 func (w Wanted) equal(other Wanted) bool {
 	a, b := w.Environment, other.Environment
 	return w.SHA256 == other.SHA256 && a.UUID == b.UUID && a.Name == b.Name && a.Dir == b.Dir &&
@@ -173,7 +170,6 @@ func (r *retiringSessions) add(s *session) {
 	})
 }
 
-// closeAll ends them all at once.
 func (r *retiringSessions) closeAll() {
 	r.mu.Lock()
 	for s := range r.left {

@@ -16,26 +16,26 @@ import (
 	"time"
 )
 
-// childProcess is an executable at work, as go-plugin wants to be given it (its
-// runner.Runner). It dies with this process, however that ends.
+// childProcess is a running executable, as go-plugin wants to be given it (its runner.Runner). It
+// dies with this process, however that ends.
 type childProcess struct {
 	path           string
 	env            []string
-	sockets        string // the folder of its socket
+	socketFolder   string
 	stdout, stderr *os.File
 	running        atomic.Pointer[os.Process]
 	killed         atomic.Bool
 	exited         chan struct{} // closed when it has
 	stderrDone     chan struct{} // closed when stderr has been read to its end
 	exitErr        error         // it ended with; set before exited is closed
-	keeper         sync.WaitGroup
+	waiter         sync.WaitGroup
 }
 
-// drainTimeout is how long the pipes of a process that has ended are still read:
-// what it has started may hold them open for good.
+// drainTimeout bounds how long the pipes of a process that has ended are still read: what it has
+// started may hold them open for good.
 const drainTimeout = 500 * time.Millisecond
 
-// Start starts it.
+// Start starts the executable.
 func (p *childProcess) Start(context.Context) error {
 	outR, outW, err := os.Pipe()
 	if err != nil {
@@ -47,12 +47,11 @@ func (p *childProcess) Start(context.Context) error {
 	}
 	p.stdout, p.stderr = outR, errR
 	begun := make(chan error)
-	p.keeper.Go(func() { p.runAndWait(begun, outW, errW) })
+	p.waiter.Go(func() { p.runAndWait(begun, outW, errW) })
 	return <-begun
 }
 
-// runAndWait starts the process and waits for it. The kernel ends the child when the
-// thread that made it ends, so that one is kept, too.
+// The kernel ends the child when the thread that made it ends, so that this one is kept, too.
 func (p *childProcess) runAndWait(begun chan<- error, stdout, stderr *os.File) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -70,8 +69,8 @@ func (p *childProcess) runAndWait(begun chan<- error, stdout, stderr *os.File) {
 	p.expirePipes(drainTimeout)
 }
 
-// startCommand tries again while the executable counts as being written: a child that was
-// forked at the wrong moment holds a writing descriptor until its exec.
+// It retries while the executable counts as being written: a child that was forked at the wrong
+// moment holds a writing descriptor until its exec.
 func (p *childProcess) startCommand(stdout, stderr *os.File) (*exec.Cmd, error) {
 	for end := time.Now().Add(time.Second); ; time.Sleep(5 * time.Millisecond) {
 		cmd := &exec.Cmd{
@@ -90,20 +89,19 @@ func (p *childProcess) startCommand(stdout, stderr *os.File) (*exec.Cmd, error) 
 	}
 }
 
-// expirePipes has readers of the pipes end after that time.
 func (p *childProcess) expirePipes(after time.Duration) {
 	for _, pipe := range []*os.File{p.stdout, p.stderr} {
 		_ = pipe.SetReadDeadline(time.Now().Add(after)) // of a pipe: never fails
 	}
 }
 
-// Wait returns when the process has ended, with how.
+// Wait blocks until the process has ended, and returns how.
 func (p *childProcess) Wait(context.Context) error {
 	<-p.exited
 	return p.exitErr
 }
 
-// Kill ends it at once, or as soon as it begins; it may be repeated.
+// Kill ends the process at once, or as soon as it begins; it may be repeated.
 func (p *childProcess) Kill(context.Context) error {
 	p.killed.Store(true)
 	if running := p.running.Load(); running != nil {
@@ -114,7 +112,6 @@ func (p *childProcess) Kill(context.Context) error {
 	return nil
 }
 
-// hasExited tells if it has ended.
 func (p *childProcess) hasExited() bool {
 	select {
 	case <-p.exited:
@@ -124,28 +121,28 @@ func (p *childProcess) hasExited() bool {
 	}
 }
 
-// close frees what it held, once it has ended and go-plugin has read its pipes.
+// The process has ended by then, and go-plugin has read its pipes.
 func (p *childProcess) close() {
-	p.keeper.Wait()
+	p.waiter.Wait()
 	_ = p.stdout.Close()
 	_ = p.stderr.Close()
 }
 
-// Stdout is where it says its address.
+// Stdout returns the pipe on which the process writes its address.
 func (p *childProcess) Stdout() io.ReadCloser { return p.stdout }
 
-// Stderr is where it says everything else.
+// Stderr returns the pipe of everything else.
 func (p *childProcess) Stderr() io.ReadCloser {
 	return &eofNotifier{File: p.stderr, onEOF: sync.OnceFunc(func() { close(p.stderrDone) })}
 }
 
-// eofNotifier is a pipe that tells when it has been read to its end.
+// eofNotifier is a pipe that calls onEOF when it has been read to its end.
 type eofNotifier struct {
 	*os.File
 	onEOF func()
 }
 
-// Read reads.
+// Read implements io.Reader.
 func (e *eofNotifier) Read(b []byte) (int, error) {
 	n, err := e.File.Read(b)
 	if err != nil {
@@ -154,10 +151,10 @@ func (e *eofNotifier) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Name is its path.
+// Name returns the executable's path.
 func (p *childProcess) Name() string { return p.path }
 
-// ID is its process id.
+// ID returns the process id.
 func (p *childProcess) ID() string {
 	if running := p.running.Load(); running != nil {
 		return strconv.Itoa(running.Pid)

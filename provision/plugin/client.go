@@ -12,7 +12,7 @@ import (
 	"bijou/provision/provider/protocol"
 )
 
-// Options say which executable is the provider, and for whom.
+// Options name the provider's executable, and for whom it runs.
 type Options struct {
 	Name string // the provider's
 	// Find returns the path of the executable, if that has the sha256 (empty: any);
@@ -32,14 +32,14 @@ type Options struct {
 	Patience time.Duration
 }
 
-// Wanted is what a process works for. Two that are equal make no difference.
+// Wanted describes a process: for two that are equal one process will do.
 type Wanted struct {
 	// SHA256 is the executable's, in hexadecimal digits; empty: any.
 	SHA256      string
 	Environment provider.Environment
 }
 
-// Demand is how much is asked of a provider.
+// Demand says how much is asked of a provider.
 type Demand string
 
 // What is asked of a provider.
@@ -49,12 +49,12 @@ const (
 	Present Demand = "present" // there are machines
 )
 
-// Client is a provider whose work an executable does. It starts it when there is
-// something to ask, and again when it has ended; what befell it is an error that
-// wraps provider.ErrTransient.
+// Client is a provider whose work an executable does. It starts the executable when there is
+// something to ask, and again when it has ended; a crash is an error that wraps
+// provider.ErrTransient.
 type Client struct {
 	options    Options
-	slot       chan struct{} // one slot: who holds it may use what follows
+	mu         chan struct{} // a mutex for which a wait ends with its context
 	closed     bool
 	knownEmpty bool     // there were no instances, and no machine since
 	current    *session // nil: none
@@ -62,7 +62,7 @@ type Client struct {
 	retiring   retiringSessions
 }
 
-// NewClient returns the provider; nothing is started yet. It is to be closed.
+// NewClient returns the provider; nothing is started yet. It must be closed.
 func NewClient(o Options) *Client {
 	if o.Log == nil {
 		o.Log = slog.Default()
@@ -74,7 +74,7 @@ func NewClient(o Options) *Client {
 	if o.Demand == nil {
 		o.Demand = func(context.Context) (Demand, error) { return Present, nil }
 	}
-	return &Client{options: o, slot: make(chan struct{}, 1)}
+	return &Client{options: o, mu: make(chan struct{}, 1)}
 }
 
 // Capabilities asks the process.
@@ -100,7 +100,6 @@ func (c *Client) Start(ctx context.Context, spec provider.Spec, boot io.Writer) 
 // errNoInstance: the process broke the protocol.
 var errNoInstance = errors.New("it answered a start with no instance")
 
-// receiveStart passes on what an instance prints until it is there.
 func receiveStart(ctx context.Context, p protocol.ProviderClient, spec provider.Spec, boot io.Writer) (provider.Instance, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // or else a stream that was left would stay
@@ -132,8 +131,8 @@ func (c *Client) Stop(ctx context.Context, instance string) error {
 	})
 }
 
-// Instances asks the process, unless there can be none: then it is not even
-// started, and ends if it runs.
+// Instances asks the process, unless there can be no instance: then it is not even started, and
+// ends if it runs.
 func (c *Client) Instances(ctx context.Context) (all []provider.Instance, err error) {
 	demand, err := c.options.Demand(ctx)
 	if err != nil {
@@ -159,12 +158,12 @@ func (c *Client) Instances(ctx context.Context) (all []provider.Instance, err er
 // Close ends the process, and with it all calls. It returns when no process is
 // left; calls made later fail.
 func (c *Client) Close() {
-	c.slot <- struct{}{}
+	c.mu <- struct{}{}
 	c.closed = true
 	if s := c.current; s != nil {
 		c.current = nil
 		s.close()
 	}
-	<-c.slot
+	<-c.mu
 	c.retiring.closeAll()
 }

@@ -8,7 +8,7 @@ import (
 	"bijou/state/constraints"
 )
 
-// toUTF8 makes a string one that may cross: protobuf's strings are UTF-8.
+// protobuf's strings are UTF-8.
 func toUTF8(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 func environmentToProto(e provider.Environment) *protocol.ConfigureRequest {

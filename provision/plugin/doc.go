@@ -10,7 +10,7 @@ import (
 	goplugin "github.com/hashicorp/go-plugin"
 )
 
-// service is the name that go-plugin knows the provider's service by.
+// service is the provider's service in go-plugin's table.
 const service = "provider"
 
 // cookie is the environment variable that tells an executable that it was started
@@ -20,7 +20,7 @@ const (
 	cookieValue = "bijou.provider.v1"
 )
 
-// handshake is what both sides hold against each other.
+// Both sides must have the same.
 func handshake() goplugin.HandshakeConfig {
 	return goplugin.HandshakeConfig{ProtocolVersion: 1, MagicCookieKey: cookie, MagicCookieValue: cookieValue}
 }

@@ -10,8 +10,8 @@ import (
 	"bijou/provision/provider"
 )
 
-// providerError is an error that has crossed: its text as it was said, and what errors.Is
-// finds in it.
+// providerError is an error that has crossed: its text as it was said, and what errors.Is finds in
+// it.
 type providerError struct {
 	text  string
 	cause error // may be nil
@@ -20,7 +20,6 @@ type providerError struct {
 func (f *providerError) Error() string { return f.text }
 func (f *providerError) Unwrap() error { return f.cause }
 
-// errorToStatus is an error as gRPC's status.
 func errorToStatus(err error) error {
 	if err == nil {
 		return nil
@@ -37,7 +36,7 @@ func errorToStatus(err error) error {
 	return status.Error(code, toUTF8(err.Error()))
 }
 
-// statusToError is a status as an error: without gRPC's words around it.
+// gRPC's words around the text go.
 func statusToError(err error) error {
 	s, ok := status.FromError(err)
 	if err == nil || !ok {

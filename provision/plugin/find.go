@@ -35,8 +35,8 @@ func Find(name string, folders []string) (string, error) {
 	return "", &NotFoundError{Name: name, Folders: folders}
 }
 
-// Names are the providers that have an executable in one of the folders, in the
-// order in which they are found.
+// Names returns the providers that have an executable in one of the folders, in the order in which
+// they are found.
 func Names(folders []string) []string {
 	var names []string
 	seen := map[string]bool{}
@@ -85,7 +85,7 @@ func Check(path, want string) error {
 	return nil
 }
 
-// Sum is the sha256 of a file, in hexadecimal digits.
+// Sum returns the sha256 of a file, in hexadecimal digits.
 func Sum(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {

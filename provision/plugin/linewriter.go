@@ -8,8 +8,8 @@ import (
 // maxLine is how much of a line is kept before it counts as one, in bytes.
 const maxLine = 16 << 10
 
-// lineWriter is a writer that hands on whole lines, without their ends, until it is
-// ended. Several goroutines may write.
+// lineWriter hands on whole lines, without their ends, until it is closed. Several goroutines may
+// write.
 type lineWriter struct {
 	mu      sync.Mutex
 	emit    func(line string)
@@ -43,7 +43,7 @@ func (l *lineWriter) Write(p []byte) (int, error) {
 	}
 }
 
-// close hands on what has no end yet; what is written from now on is dropped.
+// The last line may have no end; what is written from now on is dropped.
 func (l *lineWriter) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

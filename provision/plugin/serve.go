@@ -20,11 +20,11 @@ import (
 // ErrByHand: the executable was not started by a provisioner.
 var ErrByHand = errors.New("a provider is started by the provisioner, and says nothing to anybody else")
 
-// shutdownTimeout is how long calls that were cut off may take to end.
+// shutdownTimeout bounds the calls that were cut off.
 const shutdownTimeout = 10 * time.Second
 
-// Serve makes this process a provider, until its client ends it or dies, or it is
-// sent SIGTERM. It is to be called by main, once; it takes over stdout.
+// Serve makes this process a provider, until its client ends it or dies, or it is sent SIGTERM.
+// main calls it once; it takes over stdout.
 func Serve(create New) error {
 	if os.Getenv(cookie) != cookieValue {
 		return ErrByHand
@@ -46,7 +46,6 @@ func Serve(create New) error {
 	return nil
 }
 
-// awaitCalls returns when all calls have ended, or the time is over.
 func (s *server) awaitCalls(limit time.Duration) {
 	done := make(chan struct{})
 	go func() { // ends with the process, at the latest
@@ -59,8 +58,7 @@ func (s *server) awaitCalls(limit time.Duration) {
 	}
 }
 
-// forgetHandshake takes the handshake's words out of this process's environment,
-// so that what the provider starts does not take itself for one.
+// What the provider starts must not take itself for a provider.
 func forgetHandshake() {
 	for _, word := range os.Environ() {
 		name, _, _ := strings.Cut(word, "=")
@@ -70,7 +68,7 @@ func forgetHandshake() {
 	}
 }
 
-// signalStopper ends the server on SIGTERM, which the kernel sends when the client dies.
+// signalStopper stops the server on SIGTERM, which the kernel sends when the client dies.
 type signalStopper struct {
 	cancel  context.CancelFunc
 	signal  context.Context
@@ -83,7 +81,6 @@ func newSignalStopper() *signalStopper {
 	return l
 }
 
-// newServer makes the server.
 func (l *signalStopper) newServer(options []grpc.ServerOption) *grpc.Server {
 	s := grpc.NewServer(options...)
 	l.watcher.Go(func() {
@@ -93,7 +90,6 @@ func (l *signalStopper) newServer(options []grpc.ServerOption) *grpc.Server {
 	return s
 }
 
-// close ends the watch for the signal.
 func (l *signalStopper) close() {
 	l.cancel()
 	l.watcher.Wait()

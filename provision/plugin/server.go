@@ -45,24 +45,24 @@ func (s *server) Configure(_ context.Context, r *protocol.ConfigureRequest) (*pr
 	return &protocol.ConfigureResponse{}, nil
 }
 
-// beginCall returns the provider, and what its call is to end with.
-func (s *server) beginCall() (p provider.Provider, end func(), err error) {
+// The caller ends the call with calls.Done.
+func (s *server) beginCall() (provider.Provider, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.provider == nil {
-		return nil, nil, errorToStatus(errNotConfigured)
+		return nil, errorToStatus(errNotConfigured)
 	}
 	s.calls.Add(1)
-	return s.provider, s.calls.Done, nil
+	return s.provider, nil
 }
 
 // Capabilities asks the provider.
 func (s *server) Capabilities(ctx context.Context, _ *protocol.CapabilitiesRequest) (*protocol.CapabilitiesResponse, error) {
-	p, end, err := s.beginCall()
+	p, err := s.beginCall()
 	if err != nil {
 		return nil, err
 	}
-	defer end()
+	defer s.calls.Done()
 	c, err := p.Capabilities(ctx)
 	if err != nil {
 		return nil, errorToStatus(err)
@@ -72,11 +72,11 @@ func (s *server) Capabilities(ctx context.Context, _ *protocol.CapabilitiesReque
 
 // Start has the provider start, and sends on what it prints.
 func (s *server) Start(r *protocol.StartRequest, stream protocol.Provider_StartServer) error {
-	p, end, err := s.beginCall()
+	p, err := s.beginCall()
 	if err != nil {
 		return err
 	}
-	defer end()
+	defer s.calls.Done()
 	boot := newLineWriter(func(line string) {
 		// A client that is gone has cancelled the context, too.
 		_ = stream.Send(&protocol.StartResponse{Progress: &protocol.StartResponse_Boot{Boot: toUTF8(line)}})
@@ -91,21 +91,21 @@ func (s *server) Start(r *protocol.StartRequest, stream protocol.Provider_StartS
 
 // Stop asks the provider.
 func (s *server) Stop(ctx context.Context, r *protocol.StopRequest) (*protocol.StopResponse, error) {
-	p, end, err := s.beginCall()
+	p, err := s.beginCall()
 	if err != nil {
 		return nil, err
 	}
-	defer end()
+	defer s.calls.Done()
 	return &protocol.StopResponse{}, errorToStatus(p.Stop(ctx, r.GetInstance()))
 }
 
 // Instances asks the provider.
 func (s *server) Instances(ctx context.Context, _ *protocol.InstancesRequest) (*protocol.InstancesResponse, error) {
-	p, end, err := s.beginCall()
+	p, err := s.beginCall()
 	if err != nil {
 		return nil, err
 	}
-	defer end()
+	defer s.calls.Done()
 	all, err := p.Instances(ctx)
 	if err != nil {
 		return nil, errorToStatus(err)

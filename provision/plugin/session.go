@@ -33,7 +33,7 @@ type session struct {
 	calls     sync.WaitGroup // that are under way
 }
 
-// sessionOptions is what a session needs to begin.
+// sessionOptions describe the process of a session.
 type sessionOptions struct {
 	path    string
 	wanted  Wanted
@@ -42,7 +42,7 @@ type sessionOptions struct {
 	log     *slog.Logger
 }
 
-// startSession starts the process and configures it. What it made is gone if that fails.
+// What it made is gone if it fails.
 func startSession(ctx context.Context, l sessionOptions) (*session, error) {
 	s := &session{wanted: l.wanted, startedAt: time.Now(), stderr: newStderrLog(l.log)}
 	s.process = &childProcess{path: l.path, exited: make(chan struct{}), stderrDone: make(chan struct{})}
@@ -64,14 +64,12 @@ func startSession(ctx context.Context, l sessionOptions) (*session, error) {
 	return s, nil
 }
 
-// newRunner hands the process over to go-plugin.
 func (s *session) newRunner(_ hclog.Logger, spec *exec.Cmd, sockets string) (runner.Runner, error) {
-	s.process.sockets = sockets
+	s.process.socketFolder = sockets
 	s.process.env = append(os.Environ(), spec.Env...)
 	return s.process, nil
 }
 
-// connect connects and configures.
 func (s *session) connect(ctx context.Context, limit time.Duration) error {
 	release := context.AfterFunc(ctx, func() { _ = s.process.Kill(ctx) })
 	defer release()
@@ -94,10 +92,9 @@ func (s *session) connect(ctx context.Context, limit time.Duration) error {
 		return s.explainCall(ctx, limited, err)
 	}
 	// Nobody else is to connect, and nothing is to be left when both are killed.
-	return os.RemoveAll(s.process.sockets)
+	return os.RemoveAll(s.process.socketFolder)
 }
 
-// explainStart words why the process could not be spoken to.
 func (s *session) explainStart(err error, limit time.Duration) error {
 	if s.process.ID() == "" {
 		return fmt.Errorf("cannot start its executable: %w", err)
@@ -119,10 +116,8 @@ func (s *session) explainStart(err error, limit time.Duration) error {
 	return fmt.Errorf("it does not speak the providers' protocol (%s)%s", why, last)
 }
 
-// hasEnded tells if the process has ended, or is being killed.
 func (s *session) hasEnded() bool { return s.process.killed.Load() || s.process.hasExited() }
 
-// exitReason is how a process that ended did.
 func (s *session) exitReason() string {
 	switch {
 	case !s.process.hasExited():
@@ -133,8 +128,8 @@ func (s *session) exitReason() string {
 	return s.process.exitErr.Error()
 }
 
-// explainCall words how a call failed; limited is what the call was given to end by.
-// A process that does not answer, or cannot be reached, is ended.
+// limited is the context that the call was given. A process that does not answer, or cannot be
+// reached, is killed.
 func (s *session) explainCall(ctx, limited context.Context, err error) error {
 	switch {
 	case err == nil:
@@ -159,13 +154,11 @@ func (s *session) explainCall(ctx, limited context.Context, err error) error {
 	return s.transientError("its connection broke")
 }
 
-// transientError is what befell the process, with its last words.
 func (s *session) transientError(what string) error {
 	return &providerError{what + s.lastOutput(), provider.ErrTransient}
 }
 
-// lastOutput is what the process said last. If it is about to end, its end is awaited
-// for a moment.
+// If the process is about to end, its end is awaited for a moment.
 func (s *session) lastOutput() string {
 	select {
 	case <-s.process.stderrDone:
@@ -174,14 +167,13 @@ func (s *session) lastOutput() string {
 	return s.stderr.errorSuffix()
 }
 
-// stopTimeout is how long a process may take to end when it is told to.
+// stopTimeout bounds the end of a process that was told to end.
 const stopTimeout = 5 * time.Second
 
-// close ends the process and frees what it had.
 func (s *session) close() {
-	deaf := time.AfterFunc(stopTimeout, func() { _ = s.process.Kill(context.Background()) })
-	defer deaf.Stop()
+	killTimer := time.AfterFunc(stopTimeout, func() { _ = s.process.Kill(context.Background()) })
+	defer killTimer.Stop()
 	s.plugin.Kill()
 	s.process.close()
-	_ = os.RemoveAll(s.process.sockets)
+	_ = os.RemoveAll(s.process.socketFolder)
 }

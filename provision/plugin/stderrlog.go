@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// stderrLog is what an executable says on stderr: it goes to the log, and what it said
-// last is kept for those who ask why it ended.
+// stderrLog takes an executable's stderr: it goes to the log, and the last line is kept to explain
+// why the process ended.
 type stderrLog struct {
 	*lineWriter
 	log *slog.Logger
@@ -22,7 +22,7 @@ func newStderrLog(log *slog.Logger) *stderrLog {
 	return w
 }
 
-// logLine logs a line. A panic's first line says more than the trace that follows.
+// A panic's first line says more than the trace that follows.
 func (w *stderrLog) logLine(line string) {
 	line = strings.TrimSpace(toUTF8(line))
 	if line == "" {
@@ -40,15 +40,13 @@ func (w *stderrLog) logLine(line string) {
 	}
 }
 
-// isGoPluginLog tells if a line is one that go-plugin's servers log for themselves.
 func isGoPluginLog(line string) bool {
 	return strings.HasPrefix(line, `{"@level":"debug"`) || strings.HasPrefix(line, `{"@level":"trace"`)
 }
 
-// maxLastOutput is how much of the last words stands in an error, in bytes.
+// maxLastOutput limits what stands in an error, in bytes.
 const maxLastOutput = 300
 
-// errorSuffix is the last words as an error ends with them.
 func (w *stderrLog) errorSuffix() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

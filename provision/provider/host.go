@@ -15,9 +15,9 @@ import (
 	"bijou/state/constraints"
 )
 
-// ThisHost returns what this host has, for a provider whose machines are on it: RootDisk
-// is the whole file system of the folder, and free is what is free of it, in MB. Its CPU
-// power is not known, and enough.
+// ThisHost returns the hardware of this host, for a provider whose machines are on it: RootDisk is
+// the whole file system of the folder, and free is what is free of it, in MB. Its CPU power is not
+// known, and enough.
 func ThisHost(dir string) (h constraints.Hardware, free uint64, err error) {
 	var disk syscall.Statfs_t
 	if err := syscall.Statfs(dir, &disk); err != nil {
@@ -44,7 +44,8 @@ func CheckFit(h constraints.Hardware, spec Spec) error {
 	return nil
 }
 
-// ArchOf is what constraints call an architecture that uname -m, or Go, names.
+// ArchOf returns the name that constraints have for an architecture, which uname -m, or Go, may
+// call otherwise.
 func ArchOf(name string) string {
 	known := map[string]string{
 		"x86_64": "amd64", "aarch64": "arm64", "armv7l": "armhf", "armv8l": "armhf", "arm": "armhf",
@@ -53,7 +54,7 @@ func ArchOf(name string) string {
 	return cmp.Or(known[name], name)
 }
 
-// totalMemory is what this host has of it, in MB.
+// In MB.
 func totalMemory() (uint64, error) {
 	f, err := os.Open("/proc/meminfo")
 	if err != nil {

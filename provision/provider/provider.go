@@ -1,5 +1,5 @@
-// Package provider is what the provisioner asks of those who make machines: the
-// Provider interface and the values that cross it.
+// Package provider is the contract between the provisioner and those who make
+// machines: the Provider interface and the values that cross it.
 //
 // It is no provider itself: provision/local and others are. providertest states
 // what each must do. provision and the providers import it.
@@ -20,7 +20,7 @@ var ErrTransient = errors.New("try again later")
 // Provider makes and ends instances of one environment. Methods may be called
 // from several goroutines at once, and by several processes on one environment.
 type Provider interface {
-	// Capabilities says what the provider is. It costs nothing and never changes.
+	// Capabilities describes the provider. It costs nothing and never changes.
 	Capabilities(ctx context.Context) (Capabilities, error)
 
 	// Start makes a running instance for the spec and returns when its agent
@@ -39,7 +39,7 @@ type Provider interface {
 	Instances(ctx context.Context) ([]Instance, error)
 }
 
-// Capabilities say what a provider is and can do.
+// Capabilities describe a provider.
 type Capabilities struct {
 	Name string
 	// Isolated: a machine's processes and files are its own. Without it a
@@ -50,8 +50,8 @@ type Capabilities struct {
 	Remote bool
 }
 
-// Environment is what a provider must know of the environment that it works
-// for. It is given once, when the provider is made.
+// Environment holds what a provider must know of the environment that it works for. It is given
+// once, when the provider is made.
 type Environment struct {
 	UUID string // instances carry it as a tag
 	Name string
@@ -67,7 +67,7 @@ type Environment struct {
 	Config map[string]string
 }
 
-// Spec says which instance is wanted.
+// Spec describes the instance that is wanted.
 type Spec struct {
 	Environment string // uuid; instances carry it as a tag
 	Machine     string // the machine's id, "3"
@@ -82,8 +82,8 @@ type Spec struct {
 	// Token is the same for every Start of the same machine and differs between
 	// machines.
 	Token string
-	// Instance is what was recorded for the machine, if anything: the same is to be
-	// found or started again. A provider that finds it by the token needs it not.
+	// Instance was recorded for the machine, if any was: the same is to be found
+	// or started again. A provider that finds it by the token does not need it.
 	Instance string
 }
 

@@ -65,16 +65,16 @@ func (p *provider) Capabilities(context.Context, *protocol.CapabilitiesRequest) 
 func (p *provider) Start(r *protocol.StartRequest, stream protocol.Provider_StartServer) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if mark := p.mark(r.Machine); living(mark) == 0 {
-		if err := p.begin(r, mark, stream); err != nil {
+	if mark := p.pidFile(r.Machine); runningPID(mark) == 0 {
+		if err := p.startAgent(r, mark, stream); err != nil {
 			return status.Errorf(codes.Aborted, "cannot start machine %s: %v", r.Machine, err)
 		}
 	}
-	return stream.Send(&protocol.StartResponse{Progress: &protocol.StartResponse_Instance{Instance: p.instance(r.Machine, true)}})
+	return stream.Send(&protocol.StartResponse{Progress: &protocol.StartResponse_Instance{Instance: p.newInstance(r.Machine, true)}})
 }
 
-// begin starts the machine's agent, in a session of its own: it outlives this process.
-func (p *provider) begin(r *protocol.StartRequest, mark string, stream protocol.Provider_StartServer) error {
+// The agent has a session of its own: it outlives this process.
+func (p *provider) startAgent(r *protocol.StartRequest, mark string, stream protocol.Provider_StartServer) error {
 	line := &protocol.StartResponse_Boot{Boot: "booting for " + p.boot.String()}
 	_ = stream.Send(&protocol.StartResponse{Progress: line}) // if nobody listens the context is done
 	select {
@@ -92,7 +92,7 @@ func (p *provider) begin(r *protocol.StartRequest, mark string, stream protocol.
 	if err := agent.Start(); err != nil {
 		return err
 	}
-	began := birth(agent.Process.Pid)
+	began := startTime(agent.Process.Pid)
 	go agent.Wait() // or else it would stay as a zombie
 	return os.WriteFile(mark, fmt.Appendf(nil, "%d %s\n", agent.Process.Pid, began), 0o600)
 }
@@ -100,9 +100,9 @@ func (p *provider) begin(r *protocol.StartRequest, mark string, stream protocol.
 func (p *provider) Stop(_ context.Context, r *protocol.StopRequest) (*protocol.StopResponse, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	mark := p.mark(strings.TrimPrefix(r.Instance, "sample-"))
+	mark := p.pidFile(strings.TrimPrefix(r.Instance, "sample-"))
 	signal, end := syscall.SIGTERM, time.Now().Add(10*time.Second)
-	for pid := living(mark); pid != 0; pid = living(mark) {
+	for pid := runningPID(mark); pid != 0; pid = runningPID(mark) {
 		if time.Now().After(end) {
 			signal = syscall.SIGKILL
 		}
@@ -113,34 +113,34 @@ func (p *provider) Stop(_ context.Context, r *protocol.StopRequest) (*protocol.S
 }
 
 func (p *provider) Instances(context.Context, *protocol.InstancesRequest) (*protocol.InstancesResponse, error) {
-	marks, _ := filepath.Glob(p.mark("*"))
+	marks, _ := filepath.Glob(p.pidFile("*"))
 	all := &protocol.InstancesResponse{}
 	for _, mark := range marks {
-		all.Instances = append(all.Instances, p.instance(filepath.Base(filepath.Dir(mark)), living(mark) != 0))
+		all.Instances = append(all.Instances, p.newInstance(filepath.Base(filepath.Dir(mark)), runningPID(mark) != 0))
 	}
 	return all, nil
 }
 
-func (p *provider) mark(id string) string {
+func (p *provider) pidFile(id string) string {
 	return filepath.Join(p.env.Dir, "machines", id, "sample.pid")
 }
 
-func (p *provider) instance(machine string, runs bool) *protocol.Instance {
+func (p *provider) newInstance(machine string, runs bool) *protocol.Instance {
 	return &protocol.Instance{Id: "sample-" + machine, Environment: p.env.Uuid, Machine: machine, Running: runs}
 }
 
-// living is the instance's process; 0: it has ended, or never was.
-func living(mark string) (pid int) {
+// 0: the process has ended, or never was.
+func runningPID(mark string) (pid int) {
 	var began string
 	data, _ := os.ReadFile(mark)
-	if n, _ := fmt.Sscan(string(data), &pid, &began); n != 2 || birth(pid) != began {
+	if n, _ := fmt.Sscan(string(data), &pid, &began); n != 2 || startTime(pid) != began {
 		return 0
 	}
 	return pid
 }
 
-// birth is when the process of that id began (proc(5)); empty: there is none.
-func birth(pid int) string {
+// Empty: there is no such process (proc(5)).
+func startTime(pid int) string {
 	data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	fields := strings.Fields(string(data[strings.LastIndexByte(string(data), ')')+1:]))
 	if len(fields) < 20 || fields[0] == "Z" {

@@ -1,4 +1,4 @@
-// Package protocol is what a provider and the provisioner say to each other when
+// Package protocol holds the messages of a provider and the provisioner when
 // they are two processes: provider.proto, and the code made from it.
 //
 // It decides nothing, and knows no Go type of the provisioner's. Only

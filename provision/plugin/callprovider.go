@@ -16,16 +16,16 @@ import (
 var errClosed = errors.New("the provider was closed")
 
 // callProvider starts the process if there is none. A timeout of 0 is none.
-func (c *Client) callProvider(ctx context.Context, limit time.Duration, call func(context.Context, protocol.ProviderClient) error) error {
+func (c *Client) callProvider(ctx context.Context, timeout time.Duration, call func(context.Context, protocol.ProviderClient) error) error {
 	s, err := c.acquireSession(ctx)
 	if err != nil {
 		return err
 	}
 	defer s.calls.Done()
 	limited := ctx
-	if limit > 0 {
+	if timeout > 0 {
 		var cancel context.CancelFunc
-		limited, cancel = context.WithTimeout(ctx, limit)
+		limited, cancel = context.WithTimeout(ctx, timeout)
 		defer cancel()
 	}
 	err = s.explainCall(ctx, limited, call(limited, s.client))

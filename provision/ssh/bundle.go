@@ -31,7 +31,7 @@ type bundleFile struct {
 	data       []byte
 }
 
-// newBundle gathers what the agent needs. The state must be one that other hosts reach.
+// The state must be one that other hosts reach.
 func (p *Provider) newBundle(spec provider.Spec) (l bundle, err error) {
 	record, err := p.readEnvironment()
 	if err != nil {
@@ -62,7 +62,7 @@ func (p *Provider) newBundle(spec provider.Spec) (l bundle, err error) {
 	return l, err
 }
 
-// readEnvironment reads environment.yaml, whatever is in it.
+// Keys that are unknown here are kept.
 func (p *Provider) readEnvironment() (map[string]any, error) {
 	data, err := os.ReadFile(filepath.Join(p.env.Dir, "environment.yaml"))
 	if err != nil {
@@ -75,8 +75,8 @@ func (p *Provider) readEnvironment() (map[string]any, error) {
 	return record, nil
 }
 
-// packCredentials takes along the files that the state's URL names, and returns the
-// URL as it is with them on the host.
+// packCredentials returns the files that the state's URL names, and the URL as it is with them on
+// the host.
 func (p *Provider) packCredentials(at string) (there string, files []bundleFile, err error) {
 	scheme, _, _ := strings.Cut(at, ":")
 	if p.env.Shared || scheme == "sqlite" || scheme == "etcd+unix" {
@@ -110,7 +110,6 @@ func (p *Provider) packCredentials(at string) (there string, files []bundleFile,
 	return base + "?" + strings.ReplaceAll(options.Encode(), "%2F", "/"), files, nil
 }
 
-// hashFile is a file's sha256, in hex, and its size.
 func hashFile(path string) (sum string, size int64, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -124,7 +123,6 @@ func hashFile(path string) (sum string, size int64, err error) {
 	return hex.EncodeToString(hash.Sum(nil)), size, nil
 }
 
-// hashData is the sha256 of data, in hex.
 func hashData(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])

@@ -11,9 +11,8 @@ import (
 	"bijou/state/constraints"
 )
 
-// listCandidates lists the hosts that may become the machine, the best first: the one
-// that is it already, as the state or the ledger has recorded, the one that the
-// operator named, or those of the pool that are no machine's.
+// The best host comes first: the one that is the machine already, as the state or the ledger has
+// recorded, the one that the operator named, or those of the pool that are no machine's.
 func (p *Provider) listCandidates(spec provider.Spec) ([]member, error) {
 	pool, err := p.readPool()
 	if err != nil {
@@ -23,7 +22,7 @@ func (p *Provider) listCandidates(spec provider.Spec) ([]member, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t, ok := recordedHost(spec); ok {
+	if t, ok := instanceHost(spec); ok {
 		m, err := p.keepHost(spec, poolMember(pool, withSpecKey(t, spec, records)))
 		return []member{m}, err
 	}
@@ -38,13 +37,11 @@ func (p *Provider) listCandidates(spec provider.Spec) ([]member, error) {
 	return freeMembers(pool, records)
 }
 
-// recordedHost is the host of the instance that the state has recorded for a machine.
-func recordedHost(spec provider.Spec) (target, bool) {
+func instanceHost(spec provider.Spec) (target, bool) {
 	t, machine, err := parseID(spec.Instance)
 	return t, err == nil && machine == spec.Machine
 }
 
-// withSpecKey adds to a host what the ledger and the operator have said of its key.
 func withSpecKey(t target, spec provider.Spec, records map[string]hostRecord) target {
 	if r := records[spec.Machine]; r.Host == t.String() {
 		t.Fingerprint = r.Fingerprint
@@ -55,9 +52,9 @@ func withSpecKey(t target, spec provider.Spec, records map[string]hostRecord) ta
 	return t
 }
 
-// keepHost has a host stay the machine, answering or not, though perhaps only another
-// provisioner's ledger says so: from now on this one's says it, too. One that the
-// operator has given up is refused for good, so that it is recorded no more.
+// keepHost has a host stay the machine, answering or not, though perhaps only another provisioner's
+// ledger says so: from now on this one's says it, too. One that the operator has given up is
+// refused for good, so that it is recorded no more.
 func (p *Provider) keepHost(spec provider.Spec, m member) (member, error) {
 	if p.isGivenUp(spec.Machine) {
 		return m, withHints(fmt.Errorf("host %q was given up: the file %q is empty", m.target, p.ledgerPath(spec.Machine)),
@@ -66,8 +63,7 @@ func (p *Provider) keepHost(spec provider.Spec, m member) (member, error) {
 	return m, p.writeRecord(m.target, spec.Machine, spec.Token)
 }
 
-// poolMember is the host with what the pool says of it. Its fingerprint goes before
-// one that was written down: the operator may have changed it.
+// The pool's fingerprint goes before one that was written down: the operator may have changed it.
 func poolMember(pool []member, t target) member {
 	for _, m := range pool {
 		if m.target.String() != t.String() {
@@ -81,7 +77,6 @@ func poolMember(pool []member, t target) member {
 	return member{target: t}
 }
 
-// freeMembers lists the hosts of the pool that are no machine's.
 func freeMembers(pool []member, records map[string]hostRecord) (unused []member, err error) {
 	machines := map[string]string{}
 	for machine, r := range records {
@@ -110,7 +105,6 @@ func freeMembers(pool []member, records map[string]hostRecord) (unused []member,
 	return unused, nil
 }
 
-// chooseHost takes the first candidate that will do, and returns the login there.
 func (p *Provider) chooseHost(ctx context.Context, s *startRun) (*conn, error) {
 	candidates, err := p.listCandidates(s.spec)
 	if err != nil {
@@ -124,14 +118,14 @@ func (p *Provider) chooseHost(ctx context.Context, s *startRun) (*conn, error) {
 		}
 		reasons = append(reasons, err)
 	}
-	if _, only := recordedHost(s.spec); only || s.spec.Placement != "" {
+	if _, only := instanceHost(s.spec); only || s.spec.Placement != "" {
 		return nil, reasons[0]
 	}
 	return nil, joinReasons(reasons)
 }
 
-// joinReasons says why no host of the pool will do: in one line, and then one for each.
-// Those that are machines may be free again, and those that do not answer be back.
+// Hosts that are machines may be free again, and those that do not answer be back: then the error
+// is transient.
 func joinReasons(reasons []error) error {
 	var text strings.Builder
 	transient := false
@@ -149,7 +143,6 @@ func joinReasons(reasons []error) error {
 	return err
 }
 
-// takeHost makes the host the machine, if it will do and nobody has it.
 func (p *Provider) takeHost(ctx context.Context, s *startRun, m member) (*conn, error) {
 	s.printf("connecting to %s", m.target)
 	c, err := p.dial(ctx, m.target)
@@ -163,8 +156,8 @@ func (p *Provider) takeHost(ctx context.Context, s *startRun, m member) (*conn, 
 	return c, nil
 }
 
-// claimHost looks at the host and marks it. What is written down first makes a host
-// that goes away meanwhile known; it goes again if the host is surely not taken.
+// What is written down first makes a host known that goes away meanwhile; it is removed again if
+// the host is surely not taken.
 func (p *Provider) claimHost(ctx context.Context, s *startRun, c *conn, m member) error {
 	own := p.newMark(s.spec.Machine, s.spec.Token)
 	h, err := p.inspectHost(ctx, c)
@@ -195,11 +188,10 @@ func (p *Provider) claimHost(ctx context.Context, s *startRun, c *conn, m member
 	return p.writeRecord(c.target, s.spec.Machine, s.spec.Token) // another process may have doubted it
 }
 
-// minSpareDisk is the room that must be left on a host's disk beside the binary, in MB:
-// charms and their units come next.
+// minSpareDisk must be left on a host's disk beside the binary, in MB: charms and their units come
+// next.
 const minSpareDisk = 64
 
-// checkFit refuses a host that does not do for the machine.
 func (p *Provider) checkFit(s *startRun, m member, h hostFacts) error {
 	need := uint64(s.bundle.size>>20) + minSpareDisk
 	switch {
@@ -218,8 +210,7 @@ func (p *Provider) checkFit(s *startRun, m member, h hostFacts) error {
 	return nil
 }
 
-// findHardware is what the host has: what the pool says, and where that is silent, what
-// was seen.
+// What the pool says goes before what was seen on the host.
 func (m member) findHardware(h hostFacts) (constraints.Hardware, error) {
 	said, err := constraints.Parse(m.hardware)
 	if err != nil {

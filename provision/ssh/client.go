@@ -4,16 +4,15 @@ import (
 	"os"
 )
 
-// Client is how the system's own ssh and scp reach an instance.
+// Client describes how the system's own ssh and scp reach an instance.
 type Client struct {
 	Destination string   // user@host
 	Options     []string // that ssh and scp understand alike
 	Dir         string   // the environment's folder on the host
 }
 
-// Client says how to reach an instance: with the keys that this provider logs in
-// with, and the host keys that it trusts, and no others. A password is asked for:
-// ssh takes none from files.
+// Client returns how to reach an instance: with the keys that this provider logs in with, and the
+// host keys that it trusts, and no others. A password is asked for: ssh takes none from files.
 func (p *Provider) Client(instance string) (Client, error) {
 	t, machine, err := parseID(instance)
 	if err != nil {

@@ -31,15 +31,14 @@ type conn struct {
 	keepalive sync.WaitGroup // the keepalive
 }
 
-// close ends the login.
 func (c *conn) close() {
 	c.cancel()
 	_ = c.client.Close()
 	c.keepalive.Wait()
 }
 
-// dial logs in on the host, whose key must be vouched for. An error that wraps
-// provider.ErrTransient says that the host was not reached.
+// The host's key must be vouched for. An error that wraps provider.ErrTransient says that the host
+// was not reached.
 func (p *Provider) dial(ctx context.Context, t target) (*conn, error) {
 	known, err := p.newHostKeyPolicy(t)
 	if err != nil {
@@ -75,10 +74,9 @@ func (p *Provider) dial(ctx context.Context, t target) (*conn, error) {
 	return nil, explainDial(t, l, cmp.Or(refused, err))
 }
 
-// noCommonKeyText is what the library says of a host that has no key of that kind.
+// The library has no error value for a host that has no key of that kind.
 const noCommonKeyText = "no common algorithm for host key"
 
-// explainDial says why the host could not be logged in on.
 func explainDial(t target, l loginMethods, err error) error {
 	switch {
 	case strings.Contains(err.Error(), "unable to authenticate"):
@@ -90,7 +88,6 @@ func explainDial(t target, l loginMethods, err error) error {
 	return err
 }
 
-// connect connects and logs in, in bounded time.
 func (p *Provider) connect(ctx context.Context, t target, config *ssh.ClientConfig) (*ssh.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
@@ -108,7 +105,6 @@ func (p *Provider) connect(ctx context.Context, t target, config *ssh.ClientConf
 	return ssh.NewClient(c, channels, requests), nil
 }
 
-// explainHandshake tells a host that went away from one that refused us.
 func explainHandshake(ctx context.Context, t target, err error) error {
 	var network net.Error
 	switch {
@@ -122,12 +118,12 @@ func explainHandshake(ctx context.Context, t target, err error) error {
 	return fmt.Errorf("cannot log in to %q: %w", t, err)
 }
 
-// unreachableError is the error of a host that is not there at the moment.
+// The host may be back: the error is transient.
 func unreachableError(t target, err error) error {
 	return fmt.Errorf("cannot reach host %q: %w: %w", t, err, provider.ErrTransient)
 }
 
-// newConn has the login end with ctx, and when the host says nothing any more.
+// The login ends with ctx, and when the host says nothing any more.
 func newConn(ctx context.Context, t target, client *ssh.Client) *conn {
 	ctx, end := context.WithCancel(ctx)
 	c := &conn{target: t, client: client, cancel: end}
@@ -139,7 +135,7 @@ func newConn(ctx context.Context, t target, client *ssh.Client) *conn {
 	return c
 }
 
-// sendKeepalive waits a while, and then for the host to say that it is there.
+// It waits for keepaliveInterval first.
 func sendKeepalive(ctx context.Context, client *ssh.Client) error {
 	select {
 	case <-ctx.Done():

@@ -13,14 +13,13 @@ import (
 	"golang.org/x/crypto/ssh/knownhosts"
 )
 
-// hostKeyPolicy is what is known of a host's key before it is seen.
+// hostKeyPolicy says which key of a host is accepted, before one is seen.
 type hostKeyPolicy struct {
 	check    ssh.HostKeyCallback
 	attempts [][]string // the key algorithms to ask the host for, one attempt after the other
 }
 
-// newHostKeyPolicy finds out what is known of the target's key: the fingerprint that came
-// with it, or what the file of known hosts says.
+// A fingerprint that came with the target goes before the file of known hosts.
 func (p *Provider) newHostKeyPolicy(t target) (hostKeyPolicy, error) {
 	if t.Fingerprint != "" {
 		return hostKeyPolicy{check: pinFingerprint(t), attempts: keyFamilies()}, nil
@@ -42,7 +41,6 @@ func (p *Provider) newHostKeyPolicy(t target) (hostKeyPolicy, error) {
 	return hostKeyPolicy{check: check, attempts: [][]string{knownAlgorithms(t, known)}}, nil
 }
 
-// knownHostsFile is the file of known hosts.
 func (p *Provider) knownHostsFile() (string, error) {
 	if file := p.env.Config["known-hosts"]; file != "" {
 		return expandPath(file)
@@ -50,8 +48,7 @@ func (p *Provider) knownHostsFile() (string, error) {
 	return expandPath("~/.ssh/known_hosts")
 }
 
-// keyFamilies are the kinds of host keys, the best first. A fingerprint does not
-// say which of them it is of.
+// The best family of host keys comes first. A fingerprint does not say of which it is.
 func keyFamilies() [][]string {
 	return [][]string{
 		{ssh.KeyAlgoED25519},
@@ -60,7 +57,6 @@ func keyFamilies() [][]string {
 	}
 }
 
-// pinFingerprint accepts the key with the target's fingerprint, and no other.
 func pinFingerprint(t target) ssh.HostKeyCallback {
 	return func(_ string, _ net.Addr, key ssh.PublicKey) error {
 		if ssh.FingerprintSHA256(key) == t.Fingerprint {
@@ -70,8 +66,7 @@ func pinFingerprint(t target) ssh.HostKeyCallback {
 	}
 }
 
-// knownAlgorithms lists the key algorithms that the known hosts have for the target,
-// so that the host shows the key that is known; nil: it is not known.
+// The host is to show the key that is known; nil: none is.
 func knownAlgorithms(t target, known ssh.HostKeyCallback) (algorithms []string) {
 	var mismatch *knownhosts.KeyError
 	if !errors.As(known(t.address(), &net.TCPAddr{}, noKey{}), &mismatch) {
@@ -98,7 +93,6 @@ func (noKey) Type() string                        { return "none" }
 func (noKey) Marshal() []byte                     { return []byte("none") }
 func (noKey) Verify([]byte, *ssh.Signature) error { return errors.New("no key") }
 
-// explainVerdict says what a verdict of the known hosts means, and what to do.
 func explainVerdict(t target, file string, key ssh.PublicKey, verdict error) error {
 	var mismatch *knownhosts.KeyError
 	var revoked *knownhosts.RevokedError
@@ -115,7 +109,6 @@ func explainVerdict(t target, file string, key ssh.PublicKey, verdict error) err
 	return fmt.Errorf("cannot check the key of host %q: %w", t, verdict)
 }
 
-// unknownKeyError refuses a host that nobody has vouched for.
 func unknownKeyError(t target, key ssh.PublicKey, file string) error {
 	fingerprint := ssh.FingerprintSHA256(key)
 	return withHints(fmt.Errorf("cannot trust host %q: nobody has vouched for its key, %s %s", t, key.Type(), fingerprint),
@@ -123,14 +116,12 @@ func unknownKeyError(t target, key ssh.PublicKey, file string) error {
 		fmt.Sprintf("if it is the same, say so: juju add-machine 'ssh:%s#%s', or that fingerprint in ssh.pool, or the host's key in %s", t, fingerprint, file))
 }
 
-// changedKeyError refuses a host that shows another key than it should.
 func changedKeyError(t target, key ssh.PublicKey, want string) error {
 	return withHints(fmt.Errorf("HOST %q SHOWS ANOTHER KEY THAN IT SHOULD: %s %s, but %s; somebody may be in between, and nothing was sent to it",
 		t, key.Type(), ssh.FingerprintSHA256(key), want),
 		"if the host was installed anew: check its new fingerprint at its own console, then take the old key out and the new one in (ssh-keygen -R, or the pool's fingerprint)")
 }
 
-// keyFileType is how the files of host keys are called.
 func keyFileType(key ssh.PublicKey) string {
 	switch key.Type() {
 	case ssh.KeyAlgoED25519:
@@ -141,8 +132,7 @@ func keyFileType(key ssh.PublicKey) string {
 	return "ecdsa"
 }
 
-// saveHostKey keeps the key of a host that a fingerprint vouched for, so that juju ssh
-// needs no other file.
+// The key of a host that a fingerprint vouched for is kept, so that juju ssh needs no other file.
 func (p *Provider) saveHostKey(t target, key ssh.PublicKey) error {
 	if t.Fingerprint == "" {
 		return nil
@@ -155,8 +145,7 @@ func (p *Provider) saveHostKey(t target, key ssh.PublicKey) error {
 	return writeFile(path, []byte(line))
 }
 
-// keyPath is where the key of a host is kept that a fingerprint vouched for, as a
-// file of known hosts.
+// The file has the form of a file of known hosts.
 func (p *Provider) keyPath(t target) string {
 	return filepath.Join(p.env.Dir, "ssh", "keys", t.address())
 }

@@ -37,7 +37,7 @@ func (m *member) UnmarshalYAML(node *yaml.Node) error {
 	return err
 }
 
-// checkKeys refuses a key that would be passed over in silence.
+// An unknown key would be passed over in silence.
 func checkKeys(node *yaml.Node) error {
 	keys := map[string]any{}
 	if err := node.Decode(&keys); err != nil {
@@ -51,8 +51,7 @@ func checkKeys(node *yaml.Node) error {
 	return nil
 }
 
-// readPool reads the hosts of the configuration: a list, or the file of one. The file
-// is read every time, so that hosts can be added.
+// The pool is a list, or the file of one. The file is read every time, so that hosts can be added.
 func (p *Provider) readPool() ([]member, error) {
 	text := strings.TrimSpace(p.env.Config["pool"])
 	if text == "" {

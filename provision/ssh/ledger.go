@@ -14,9 +14,9 @@ import (
 	"bijou/state/durable"
 )
 
-// hostRecord says that a host is a machine, or is about to become it. It is written
-// before the host is touched, and goes when nothing is left on it: so that a host
-// that does not answer is known to be a machine all the same.
+// hostRecord says that a host is a machine, or is about to become it. It is written before the host
+// is touched, and removed when nothing is left on it: so that a host that does not answer is known
+// to be a machine all the same.
 type hostRecord struct {
 	Host        string `json:"host"` // user@host:port
 	Fingerprint string `json:"fingerprint,omitempty"`
@@ -26,7 +26,6 @@ type hostRecord struct {
 	unreadable error // why nobody knows which host it is
 }
 
-// parseHost is the host that the record is about.
 func (r hostRecord) parseHost() (target, error) {
 	if r.unreadable != nil {
 		return target{}, r.unreadable
@@ -40,8 +39,8 @@ func (p *Provider) ledgerPath(machine string) string {
 	return filepath.Join(p.env.Dir, "ssh", "machines", machine+".json")
 }
 
-// readLedger reads the whole ledger, by machine. A record that cannot be read keeps its own
-// machine from being started elsewhere, and no other from anything.
+// A record that cannot be read keeps its own machine from being started elsewhere, and no other
+// from anything.
 func (p *Provider) readLedger() (map[string]hostRecord, error) {
 	entries, err := os.ReadDir(filepath.Dir(p.ledgerPath("")))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -72,7 +71,6 @@ func (p *Provider) readLedger() (map[string]hostRecord, error) {
 	return all, nil
 }
 
-// writeRecord writes down that the host is, or is to be, the machine.
 func (p *Provider) writeRecord(t target, machine, token string) error {
 	data, err := json.Marshal(hostRecord{Host: t.String(), Fingerprint: t.Fingerprint, Machine: machine, Token: token})
 	if err != nil {
@@ -81,14 +79,14 @@ func (p *Provider) writeRecord(t target, machine, token string) error {
 	return writeFile(p.ledgerPath(machine), append(data, '\n'))
 }
 
-// isGivenUp says if the operator has given up the machine's host, as gone for good:
-// by emptying its record, since one that is only away would be recorded again.
+// The operator gives a machine's host up, as gone for good, by emptying its record, since one that
+// is only away would be recorded again.
 func (p *Provider) isGivenUp(machine string) bool {
 	info, err := os.Stat(p.ledgerPath(machine))
 	return err == nil && info.Size() == 0
 }
 
-// removeRecord removes the machine's record, if it is about that host.
+// A record that is about another host stays.
 func (p *Provider) removeRecord(t target, machine string) error {
 	all, err := p.readLedger()
 	if err != nil || all[machine].Host != t.String() && !p.isGivenUp(machine) {
@@ -100,7 +98,6 @@ func (p *Provider) removeRecord(t target, machine string) error {
 	return nil
 }
 
-// writeFile writes a file of the provider's own, at once.
 func writeFile(path string, data []byte) error {
 	if err := durable.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("cannot write %q: %w", path, err)

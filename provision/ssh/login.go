@@ -15,16 +15,15 @@ import (
 	"golang.org/x/crypto/ssh/agent"
 )
 
-// loginMethods is what there is to log in with.
+// loginMethods holds the keys and passwords to log in with.
 type loginMethods struct {
 	methods []ssh.AuthMethod
 	tried   []string // what they are, for people; no secrets
 	close   func()   // never nil
 }
 
-// gatherLogin gathers keys and the password: those of the configuration, else the
-// ssh-agent's and the user's own. The agent is to answer in bounded time, and not
-// beyond ctx.
+// Keys and the password are those of the configuration, else the ssh-agent's and the user's own.
+// The agent must answer in bounded time, and not beyond ctx.
 func (p *Provider) gatherLogin(ctx context.Context, t target) (loginMethods, error) {
 	l := loginMethods{close: func() {}}
 	signers, err := p.readIdentities(&l)
@@ -59,8 +58,7 @@ func (p *Provider) gatherLogin(ctx context.Context, t target) (loginMethods, err
 
 const loginAdvice = "name a key with ssh.identity=FILE, start an ssh-agent, or name a file of mode 0600 with ssh.password-file=FILE"
 
-// readIdentities reads the private keys. One that the configuration names must be
-// usable; of the user's own, those are taken that are.
+// A key that the configuration names must be usable; of the user's own, those are taken that are.
 func (p *Provider) readIdentities(l *loginMethods) (signers []ssh.Signer, err error) {
 	if named := p.env.Config["identity"]; named != "" {
 		path, err := expandPath(named)
@@ -87,7 +85,6 @@ func (p *Provider) readIdentities(l *loginMethods) (signers []ssh.Signer, err er
 	return signers, nil
 }
 
-// readIdentity reads a private key that nobody else may read.
 func readIdentity(path string) (ssh.Signer, error) {
 	data, err := readPrivate(path)
 	if err != nil {
@@ -104,11 +101,11 @@ func readIdentity(path string) (ssh.Signer, error) {
 	return signer, nil
 }
 
-// agentTimeout is how long the ssh-agent may take for all that it is asked: less than
-// connectTimeout, so that one that hangs is not taken for a host that does.
+// agentTimeout bounds all that the ssh-agent is asked: it is less than connectTimeout, so that one
+// that hangs is not taken for a host that does.
 const agentTimeout = 10 * time.Second
 
-// dialAgent connects to the user's ssh-agent; nil if there is none.
+// nil: there is no ssh-agent.
 func (l *loginMethods) dialAgent(ctx context.Context) agent.ExtendedAgent {
 	socket := os.Getenv("SSH_AUTH_SOCK")
 	if socket == "" {
@@ -129,7 +126,6 @@ func (l *loginMethods) dialAgent(ctx context.Context) agent.ExtendedAgent {
 	return agent.NewClient(conn)
 }
 
-// addPassword adds that of the configured file, both ways that hosts ask for it.
 func (p *Provider) addPassword(l *loginMethods) error {
 	named := p.env.Config["password-file"]
 	if named == "" {
@@ -161,7 +157,6 @@ func (p *Provider) addPassword(l *loginMethods) error {
 	return nil
 }
 
-// readPrivate reads a file that nobody but its owner may read.
 func readPrivate(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -173,7 +168,7 @@ func readPrivate(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// expandPath makes the path of a file absolute: "~/" is the user's own folder.
+// "~/" is the user's own folder.
 func expandPath(path string) (string, error) {
 	rest, own := strings.CutPrefix(path, "~/")
 	if !own && filepath.IsAbs(path) {

@@ -12,7 +12,7 @@ import (
 	"bijou/provision/provider"
 )
 
-// mark is what lies on a host that is a machine: whose.
+// mark lies on a host that is a machine, and says whose.
 type mark struct {
 	Environment string `json:"environment"`
 	Name        string `json:"name"` // the environment's, for people
@@ -20,12 +20,11 @@ type mark struct {
 	Token       string `json:"token"`
 }
 
-// newMark is that of one of the environment's machines.
 func (p *Provider) newMark(machine, token string) mark {
 	return mark{Environment: p.env.UUID, Name: p.env.Name, Machine: machine, Token: token}
 }
 
-// String is the mark as it is written.
+// String returns the mark as it is written.
 func (m mark) String() string {
 	data, err := json.Marshal(m)
 	if err != nil {
@@ -34,10 +33,9 @@ func (m mark) String() string {
 	return string(data)
 }
 
-// markWord is what the words of a mark are made of: operators copy them.
+// Operators copy the words of a mark.
 var markWord = regexp.MustCompile(`\A[A-Za-z0-9][A-Za-z0-9._-]*\z`)
 
-// readMark reads one that a host has shown.
 func readMark(text string) (m mark, err error) {
 	err = json.Unmarshal([]byte(text), &m)
 	if err == nil && !(markWord.MatchString(m.Environment) && markWord.MatchString(m.Name) && markWord.MatchString(m.Machine)) {
@@ -52,7 +50,6 @@ func readMark(text string) (m mark, err error) {
 // errTaken: the host is a machine already.
 var errTaken = errors.New("one host is one machine's")
 
-// takenError says whose the host is already, and what to do.
 func (p *Provider) takenError(t target, m mark) error {
 	if m.Environment == p.env.UUID {
 		return withHints(fmt.Errorf("host %q is machine %s already: %w", t, m.Machine, errTaken),
@@ -63,7 +60,7 @@ func (p *Provider) takenError(t target, m mark) error {
 		"if that environment is gone for good, remove "+p.root+"/managed-by.json on the host, and "+p.root+"/"+m.Environment)
 }
 
-// hostFacts is what was seen on a host.
+// hostFacts was seen on a host.
 type hostFacts struct {
 	arch    string // as constraints call it
 	cores   uint64
@@ -75,7 +72,6 @@ type hostFacts struct {
 	running bool // the agent's service
 }
 
-// inspectHost sees what a host is, and whose.
 func (p *Provider) inspectHost(ctx context.Context, c *conn) (h hostFacts, err error) {
 	said, err := c.run(ctx, "look", nil, p.root, p.env.UUID, p.systemdFolder)
 	if err != nil {
@@ -100,7 +96,7 @@ func (p *Provider) inspectHost(ctx context.Context, c *conn) (h hostFacts, err e
 	return h, nil
 }
 
-// setNumber takes up a fact that is one; what is none stays unknown.
+// What is no number stays unknown.
 func (h *hostFacts) setNumber(key, value string) {
 	n, _ := strconv.ParseUint(value, 10, 64)
 	switch key {
@@ -115,7 +111,6 @@ func (h *hostFacts) setNumber(key, value string) {
 	}
 }
 
-// newInstance is the host as an instance of this environment.
 func (p *Provider) newInstance(t target, machine string, running bool) provider.Instance {
 	return provider.Instance{
 		ID: instanceID(t, machine), Environment: p.env.UUID, Machine: machine, Running: running,

@@ -17,7 +17,7 @@ type polledHost struct {
 	record hostRecord // its machine, as far as is known; empty: none
 }
 
-// maxParallelPolls is how many hosts are asked at the same time.
+// maxParallelPolls limits how many hosts are asked at the same time.
 const maxParallelPolls = 32
 
 // Instances asks all hosts of the pool, and all that are machines, at the same time
@@ -64,7 +64,6 @@ func (p *Provider) Instances(ctx context.Context) ([]provider.Instance, error) {
 	return found, nil
 }
 
-// listHosts lists whom to ask: those that are machines, and the rest of the pool.
 func (p *Provider) listHosts() (hosts []polledHost, err error) {
 	pool, err := p.readPool()
 	if err != nil {
@@ -92,8 +91,8 @@ func (p *Provider) listHosts() (hosts []polledHost, err error) {
 	return hosts, nil
 }
 
-// pollHost finds out what a host is; nil is no machine of this environment. One that was
-// not waited for as long as it may take is not noted as silent.
+// nil: it is no machine of this environment. A host that was not waited for as long as it may take
+// is not noted as silent.
 func (p *Provider) pollHost(ctx context.Context, a polledHost) *provider.Instance {
 	if !p.isSilent(a.target) {
 		h, err := p.dialAndInspect(ctx, a.target)
@@ -108,7 +107,6 @@ func (p *Provider) pollHost(ctx context.Context, a polledHost) *provider.Instanc
 	return p.presumeRunning(a)
 }
 
-// presumeRunning is what a host that does not answer is taken to be.
 func (p *Provider) presumeRunning(a polledHost) *provider.Instance {
 	if a.record.Machine == "" {
 		return nil
@@ -117,7 +115,6 @@ func (p *Provider) presumeRunning(a polledHost) *provider.Instance {
 	return &i
 }
 
-// dialAndInspect looks at a host in bounded time.
 func (p *Provider) dialAndInspect(ctx context.Context, t target) (hostFacts, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.hostTimeout)
 	defer cancel()
@@ -129,7 +126,6 @@ func (p *Provider) dialAndInspect(ctx context.Context, t target) (hostFacts, err
 	return p.inspectHost(ctx, c)
 }
 
-// readAnswer is what a host that answered is.
 func (p *Provider) readAnswer(a polledHost, h hostFacts) *provider.Instance {
 	if !h.marked || h.mark.Environment != p.env.UUID {
 		p.forgetUnmarked(a)
@@ -144,8 +140,7 @@ func (p *Provider) readAnswer(a polledHost, h hostFacts) *provider.Instance {
 	return &i
 }
 
-// forgetUnmarked forgets that a host was to be a machine which it is not, unless it is
-// becoming one just now.
+// A host that was to be a machine and is not is forgotten, unless it is becoming one just now.
 func (p *Provider) forgetUnmarked(a polledHost) {
 	if a.record.Machine == "" || !p.machineLock(a.record.Machine).TryLock() {
 		return
@@ -156,7 +151,6 @@ func (p *Provider) forgetUnmarked(a polledHost) {
 	}
 }
 
-// isSilent says if the host has not answered a short while ago.
 func (p *Provider) isSilent(t target) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -164,7 +158,6 @@ func (p *Provider) isSilent(t target) bool {
 	return ok && time.Since(since) < p.silentInterval
 }
 
-// noteAnswer notes that a host answers.
 func (p *Provider) noteAnswer(t target) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -174,7 +167,6 @@ func (p *Provider) noteAnswer(t target) {
 	delete(p.silentSince, t.String())
 }
 
-// noteSilence notes that a host does not, and says so once.
 func (p *Provider) noteSilence(a polledHost, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// scripts are what is run on hosts, by /bin/sh, as root. Nothing secret is among
-// their arguments, which everybody on the host can see: that goes by stdin.
+// scripts are run on hosts, by /bin/sh, as root. Nothing secret is among their
+// arguments, which everybody on the host can see: that goes by stdin.
 //
 //go:embed scripts/*.sh
 var scripts embed.FS
@@ -34,8 +34,8 @@ func (f scriptError) Error() string {
 	return f.stderr
 }
 
-// run runs a script on the host as root and returns what it prints. The error is
-// a failed where the script failed, and transient where the host went away.
+// run runs a script as root. The error is a scriptError where the script failed, and transient
+// where the host went away.
 func (c *conn) run(ctx context.Context, script string, stdin io.Reader, args ...string) (string, error) {
 	text, err := scripts.ReadFile("scripts/" + script + ".sh")
 	if err != nil {
@@ -59,7 +59,6 @@ func (c *conn) run(ctx context.Context, script string, stdin io.Reader, args ...
 	return "", err
 }
 
-// execCommand runs a command on the host.
 func (c *conn) execCommand(ctx context.Context, command string, stdin io.Reader) (string, error) {
 	session, err := c.client.NewSession()
 	if err != nil {
@@ -80,8 +79,7 @@ func (c *conn) execCommand(ctx context.Context, command string, stdin io.Reader)
 	return string(stdout), err
 }
 
-// boundedBuffer is what a host has said, as far as it is of interest: a host is not
-// trusted to end.
+// boundedBuffer keeps the first maxOutput bytes: a host is not trusted to end.
 type boundedBuffer []byte
 
 const maxOutput = 16 << 10
@@ -92,8 +90,7 @@ func (b *boundedBuffer) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// stripUnprintable is what a host has said in the form of a message: nothing of it can
-// steer a terminal.
+// Nothing that a host says may steer a terminal.
 func stripUnprintable(said string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if r == '\n' || unicode.IsPrint(r) {
@@ -103,7 +100,6 @@ func stripUnprintable(said string) string {
 	}, said))
 }
 
-// quoteWords makes words one line of a POSIX shell.
 func quoteWords(words []string) string {
 	var quoted []string
 	for _, w := range words {
@@ -112,7 +108,7 @@ func quoteWords(words []string) string {
 	return strings.Join(quoted, " ")
 }
 
-// withHints adds lines that say what to do.
+// Each hint says what to do.
 func withHints(err error, hints ...string) error {
 	for _, h := range hints {
 		err = fmt.Errorf("%w\nhint: %s", err, h)

@@ -15,9 +15,8 @@ import (
 	"bijou/provision/provider"
 )
 
-// Provider makes hosts of a pool the machines of one environment. What it must
-// remember (which host is which machine) is in the environment's folder, and on
-// the hosts.
+// Provider makes hosts of a pool the machines of one environment. What it must remember (which host
+// is which machine) is in the environment's folder, and on the hosts.
 type Provider struct {
 	env provider.Environment
 	log *slog.Logger
@@ -34,7 +33,7 @@ type Provider struct {
 	silentSince  map[string]time.Time // hosts that did not answer, and when that was
 }
 
-// Name is the provider's.
+// Name is the provider's name.
 const Name = "ssh"
 
 // settings are what the provider takes of the environment's configuration:
@@ -45,8 +44,8 @@ const Name = "ssh"
 //	password-file  a file of mode 0600
 func settings() []string { return []string{"identity", "known-hosts", "password-file", "pool"} }
 
-// New returns the provider for the environment. A setting that there is not is
-// refused; what one says is looked at when it is needed.
+// New returns the provider for the environment. An unknown setting is refused; what a setting says
+// is looked at when it is needed.
 func New(e provider.Environment) (*Provider, error) {
 	for _, key := range slices.Sorted(maps.Keys(e.Config)) {
 		if !slices.Contains(settings(), key) {
@@ -60,20 +59,19 @@ func New(e provider.Environment) (*Provider, error) {
 	}, nil
 }
 
-// Capabilities says that machines are hosts of their own.
+// Capabilities reports that machines are hosts of their own.
 func (*Provider) Capabilities(context.Context) (provider.Capabilities, error) {
 	return provider.Capabilities{Name: Name, Isolated: true, Remote: true}, nil
 }
 
-// remoteDir is the environment's folder on hosts.
 func (p *Provider) remoteDir() string { return p.root + "/" + p.env.UUID }
 
-// unitName names the agent's service, as the binary that is copied calls it.
+// The binary that is copied has the same name for the agent's service.
 func (p *Provider) unitName(machine string) string {
 	return "bijou-machine-" + p.env.Name + "@" + machine + ".service"
 }
 
-// lockMachine has a machine started or stopped by one caller of this process at a time.
+// A machine is started or stopped by one caller of this process at a time.
 func (p *Provider) lockMachine(machine string) (done func()) {
 	lock := p.machineLock(machine)
 	lock.Lock()
@@ -85,5 +83,5 @@ func (p *Provider) machineLock(machine string) *sync.Mutex {
 	return lock.(*sync.Mutex)
 }
 
-// binaryArch is the binary's: that of the process which it is copied by.
+// The binary is that of this process.
 func binaryArch() string { return provider.ArchOf(runtime.GOARCH) }

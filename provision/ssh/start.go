@@ -20,7 +20,6 @@ type startRun struct {
 	boot   io.Writer
 }
 
-// printf tells whoever watches the machine boot.
 func (s *startRun) printf(format string, args ...any) { fmt.Fprintf(s.boot, format+"\n", args...) }
 
 // Start makes a host the machine and has the agent run there. Cut off anywhere, it
@@ -60,7 +59,6 @@ func (p *Provider) startMachine(ctx context.Context, spec provider.Spec, boot io
 	return p.newInstance(c.target, spec.Machine, true), nil
 }
 
-// copyBundle copies what the agent needs, and is not there yet.
 func (p *Provider) copyBundle(ctx context.Context, s *startRun, c *conn) error {
 	l := s.bundle
 	if _, err := c.run(ctx, "prepare", nil, p.remoteDir(), l.tools, s.spec.Machine); err != nil {
@@ -84,7 +82,6 @@ func (p *Provider) copyBundle(ctx context.Context, s *startRun, c *conn) error {
 	return nil
 }
 
-// copyBinary copies the binary.
 func (p *Provider) copyBinary(ctx context.Context, s *startRun, c *conn, path string) error {
 	binary, err := os.Open(s.bundle.binary)
 	if err != nil {
@@ -100,7 +97,6 @@ func (p *Provider) copyBinary(ctx context.Context, s *startRun, c *conn, path st
 	return nil
 }
 
-// hostError says what could not be done on a host; a full disk is said as such.
 func hostError(verb string, t target, err error) error {
 	err = fmt.Errorf("cannot %s host %q: %w", verb, t, err)
 	var f scriptError

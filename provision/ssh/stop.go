@@ -47,8 +47,8 @@ func (p *Provider) stopMachine(ctx context.Context, t target, machine string) er
 	return p.removeRecord(t, machine)
 }
 
-// recordDoubt writes down that a host may be the machine, if nothing else is: it is listed
-// from then on, and there is a file for the operator to empty.
+// recordDoubt writes down that a host may be the machine, if nothing else is: it is listed from
+// then on, and there is a file for the operator to empty.
 func (p *Provider) recordDoubt(t target, machine string) error {
 	records, err := p.readLedger()
 	if _, there := records[machine]; err != nil || there {
@@ -57,7 +57,6 @@ func (p *Provider) recordDoubt(t target, machine string) error {
 	return p.writeRecord(t, machine, "")
 }
 
-// withKnownKey adds to a host what is known of its key.
 func (p *Provider) withKnownKey(t target, machine string) (target, error) {
 	pool, err := p.readPool()
 	if err != nil {

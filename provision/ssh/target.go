@@ -17,7 +17,6 @@ type target struct {
 
 var errTarget = errors.New("want USER@HOST, USER@HOST:PORT, or either with #SHA256:FINGERPRINT of the host's key")
 
-// parseTarget reads what an operator calls a host.
 func parseTarget(text string) (target, error) {
 	where, fingerprint, pinned := strings.Cut(text, "#")
 	user, address, ok := strings.Cut(where, "@")
@@ -39,16 +38,13 @@ func parseTarget(text string) (target, error) {
 	return t, nil
 }
 
-// address is where the host listens, as the net package wants it.
 func (t target) address() string { return net.JoinHostPort(t.Host, t.Port) }
 
-// String names the host; the fingerprint is no part of that.
+// String names the host, without the fingerprint.
 func (t target) String() string { return t.User + "@" + t.address() }
 
-// instanceID is the instance that the host is as that machine.
 func instanceID(t target, machine string) string { return t.String() + "/" + machine }
 
-// parseID takes an instance's id apart.
 func parseID(id string) (t target, machine string, err error) {
 	where, machine, ok := strings.Cut(id, "/")
 	if t, err = parseTarget(where); err != nil || !ok {
@@ -57,7 +53,6 @@ func parseID(id string) (t target, machine string, err error) {
 	return t, machine, checkID(machine)
 }
 
-// checkID refuses what is no machine that can be started.
 func checkID(machine string) error {
 	if n, err := strconv.Atoi(machine); err != nil || n < 1 || strconv.Itoa(n) != machine {
 		return fmt.Errorf("%q is not the id of a machine that can be started", machine)

@@ -17,7 +17,7 @@ type answer struct {
 }
 
 func (a *answer) addPair(key, value []byte) {
-	if first, _ := cutByte(string(key), '.'); first != KeyStdout {
+	if first, _, _ := cutByte(string(key), '.'); first != KeyStdout {
 		a.box[string(key)] = string(value)
 		return
 	}

@@ -13,7 +13,7 @@ func clientID(argv []string) string {
 func findOption(argv []string, name, other string) string {
 	found := ""
 	for i := 1; i < len(argv) && argv[i] != "--"; i++ {
-		key, value, joined := cutPair(argv[i])
+		key, value, joined := cutByte(argv[i], '=')
 		if key != name && key != other {
 			continue
 		}
@@ -26,22 +26,13 @@ func findOption(argv []string, name, other string) string {
 	return found
 }
 
-func cutPair(arg string) (key, value string, joined bool) {
-	for i := range len(arg) {
-		if arg[i] == '=' {
-			return arg[:i], arg[i+1:], true
-		}
-	}
-	return arg, "", false
-}
-
-func cutByte(s string, at byte) (first, rest string) {
+func cutByte(s string, at byte) (first, rest string, found bool) {
 	for i := range len(s) {
 		if s[i] == at {
-			return s[:i], s[i+1:]
+			return s[:i], s[i+1:], true
 		}
 	}
-	return s, ""
+	return s, "", false
 }
 
 func baseName(path string) string {

@@ -33,7 +33,7 @@ func IsTool(argv0 string) bool {
 	name := baseName(argv0)
 	for rest := toolNames; rest != ""; {
 		var first string
-		first, rest = cutByte(rest, ' ')
+		first, rest, _ = cutByte(rest, ' ')
 		if first == name {
 			return true
 		}
@@ -47,7 +47,7 @@ func Names() []string {
 	var list []string
 	for rest := toolNames; rest != ""; {
 		var first string
-		first, rest = cutByte(rest, ' ')
+		first, rest, _ = cutByte(rest, ' ')
 		list = append(list, first)
 	}
 	return list

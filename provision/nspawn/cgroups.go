@@ -155,11 +155,7 @@ func (g *cgroupManager) removeGroups(id string) error {
 
 // close removes the environment's groups.
 func (g *cgroupManager) close() error {
-	var errs []error
-	for _, f := range g.allFolders() {
-		errs = append(errs, removeGroup(f))
-	}
-	return errors.Join(errs...)
+	return g.removeGroups("")
 }
 
 // allFolders are the environment's groups in all hierarchies.

@@ -122,8 +122,3 @@ func hashFile(path string) (sum string, size int64, err error) {
 	}
 	return hex.EncodeToString(hash.Sum(nil)), size, nil
 }
-
-func hashData(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
-}

@@ -25,7 +25,8 @@ func (p *Provider) Client(instance string) (Client, error) {
 	if err != nil {
 		return Client{}, err
 	}
-	if kept := p.keyPath(t); t.Fingerprint != "" && fileExists(kept) {
+	kept := p.keyPath(t)
+	if _, err := os.Stat(kept); err == nil && t.Fingerprint != "" {
 		known = kept
 	}
 	c := Client{Destination: t.User + "@" + t.Host, Dir: p.remoteDir(), Options: []string{
@@ -39,9 +40,4 @@ func (p *Provider) Client(instance string) (Client, error) {
 		c.Options = append(c.Options, "-o", "IdentityFile="+path)
 	}
 	return c, nil
-}
-
-func fileExists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }

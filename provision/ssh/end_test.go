@@ -63,3 +63,8 @@ func TestStopLeavesMachineZero(t *testing.T) {
 	}
 	wantNothing(t, r, false)
 }
+
+func fileExists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

@@ -3,6 +3,7 @@ package ssh
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -75,7 +76,7 @@ func (p *Provider) copyBundle(ctx context.Context, s *startRun, c *conn) error {
 		}
 	}
 	for _, f := range l.files {
-		if _, err := c.run(ctx, "receive", bytes.NewReader(f.data), p.remoteDir()+"/"+f.path, f.mode, hashData(f.data)); err != nil {
+		if _, err := c.run(ctx, "receive", bytes.NewReader(f.data), p.remoteDir()+"/"+f.path, f.mode, fmt.Sprintf("%x", sha256.Sum256(f.data))); err != nil {
 			return hostError("copy "+f.path+" to", c.target, err)
 		}
 	}

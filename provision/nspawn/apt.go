@@ -26,14 +26,13 @@ const (
 	repositoryPool = repositoryRoot + "/pool"
 )
 
-// repositorySource is the only source of packages then: who asks for a folder has no
+// repositorySource is the only source of packages then: an environment that names a folder has no
 // way out to others.
 const repositorySource = "# The folder that the environment's nspawn.apt-repository names.\ndeb [trusted=yes] file:" + repositoryRoot + " ./\n"
 
-// aptRepository is the host's folder of packages; "" is none.
 func (p *Provider) aptRepository() string { return p.env.Config["apt-repository"] }
 
-// indexRepository makes apt's index of the repository, unless it is as new as the folder's files.
+// An index that is as new as the folder's files stays.
 func (p *Provider) indexRepository(ctx context.Context, boot io.Writer) error {
 	from := p.aptRepository()
 	if from == "" {
@@ -74,8 +73,6 @@ func (p *Provider) indexRepository(ctx context.Context, boot io.Writer) error {
 	return renameio.WriteFile(filepath.Join(folder, "made-of"), []byte(mark), 0o644)
 }
 
-// listPackages lists the folder's packages, and what they can be told by from those of
-// another time.
 func listPackages(folder string) (names []string, mark string, err error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
@@ -101,7 +98,7 @@ func listPackages(folder string) (names []string, mark string, err error) {
 	return names, all.String(), nil
 }
 
-// writeIndexEntry writes a package's paragraph of the index (deb822(5)).
+// An entry is a paragraph of deb822(5).
 func writeIndexEntry(ctx context.Context, to *bytes.Buffer, folder, name string) error {
 	path := filepath.Join(folder, name)
 	control, err := exec.CommandContext(ctx, "dpkg-deb", "--field", path).Output()

@@ -17,8 +17,8 @@ import (
 // groupRoot is where the kernel's control groups are.
 const groupRoot = "/sys/fs/cgroup"
 
-// cgroupManager is the keeper on a host whose first process is not systemd: a control group
-// a container, in every hierarchy that is of use.
+// cgroupManager is the manager on a host whose first process is not systemd: a control group a
+// container, in every hierarchy that is of use.
 type cgroupManager struct {
 	// folders is the environment's group in each of systemd's hierarchies, the one
 	// that lists all processes first.
@@ -27,7 +27,6 @@ type cgroupManager struct {
 	cpu     *limiter
 }
 
-// newCgroupManager finds out what this host has.
 func newCgroupManager(name string) *cgroupManager {
 	if _, err := os.Stat(groupRoot + "/cgroup.procs"); err == nil { // version 2 alone
 		one := filepath.Join(groupRoot, name)
@@ -50,7 +49,6 @@ func newCgroupManager(name string) *cgroupManager {
 	return g
 }
 
-// start puts a shell into the groups, which starts the container there.
 func (g *cgroupManager) start(ctx context.Context, id string, c command) (unlimited []string, err error) {
 	if len(g.folders) == 0 {
 		return nil, errors.New("this host has no control groups that systemd could use: mount them at " + groupRoot)
@@ -80,18 +78,16 @@ func (g *cgroupManager) start(ctx context.Context, id string, c command) (unlimi
 	return unlimited, nil
 }
 
-// cleanEnvironment is what a container starts with: nothing of ours.
+// A container gets nothing of this process's environment.
 func cleanEnvironment() []string {
 	return []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8"}
 }
 
-// isRunning looks for processes in the group that has them all.
 func (g *cgroupManager) isRunning(id string) (bool, error) {
 	pids, err := g.listProcesses(id)
 	return len(pids) > 0, err
 }
 
-// listProcesses are those of a container, by this host's ids.
 func (g *cgroupManager) listProcesses(id string) (pids []int, err error) {
 	for _, f := range g.folders {
 		err := filepath.WalkDir(filepath.Join(f, id), func(path string, d fs.DirEntry, err error) error {
@@ -112,8 +108,8 @@ func (g *cgroupManager) listProcesses(id string) (pids []int, err error) {
 	return pids, nil
 }
 
-// readProcesses are the processes of one group. Those that this process does not see, since
-// they are in no namespace below its own, have the id 0.
+// Processes that this one does not see, since they are in no namespace below its own, have the id
+// 0.
 func readProcesses(group string) ([]int, error) {
 	data, err := os.ReadFile(filepath.Join(group, "cgroup.procs"))
 	var pids []int
@@ -125,7 +121,6 @@ func readProcesses(group string) ([]int, error) {
 	return pids, err
 }
 
-// kill kills until nothing is left, and removes the groups.
 func (g *cgroupManager) kill(ctx context.Context, id string) error {
 	for {
 		pids, err := g.listProcesses(id)
@@ -144,7 +139,6 @@ func (g *cgroupManager) kill(ctx context.Context, id string) error {
 	}
 }
 
-// removeGroups removes the container's groups.
 func (g *cgroupManager) removeGroups(id string) error {
 	var errs []error
 	for _, f := range g.allFolders() {
@@ -153,12 +147,10 @@ func (g *cgroupManager) removeGroups(id string) error {
 	return errors.Join(errs...)
 }
 
-// close removes the environment's groups.
 func (g *cgroupManager) close() error {
 	return g.removeGroups("")
 }
 
-// allFolders are the environment's groups in all hierarchies.
 func (g *cgroupManager) allFolders() []string {
 	all := slices.Clone(g.folders)
 	for _, l := range []*limiter{g.mem, g.cpu} {
@@ -169,7 +161,6 @@ func (g *cgroupManager) allFolders() []string {
 	return all
 }
 
-// removeGroup removes a group with those below it.
 func removeGroup(dir string) error {
 	var found []string
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

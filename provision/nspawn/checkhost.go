@@ -17,9 +17,9 @@ import (
 // minFreeDisk is the space that a machine needs to boot and to keep its logs, in MB.
 const minFreeDisk = 100
 
-// Host says which series machines can have here, with these settings: that of the tree
-// that they are given, or the host's own. It refuses a host that cannot have
-// containers as it is, with what to do.
+// Host returns the series that machines can have here, with these settings: that of the tree that
+// they are given, or the host's own. It refuses a host that cannot have containers as it is, with
+// what to do.
 func Host(config map[string]string) (series string, err error) {
 	if err := checkHost(); err != nil {
 		return "", err
@@ -39,7 +39,6 @@ func checkHost() error {
 	return nil
 }
 
-// checkStart refuses what this host cannot do, before anything is made.
 func (p *Provider) checkStart(spec provider.Spec) error {
 	if err := checkHost(); err != nil {
 		return err
@@ -47,8 +46,8 @@ func (p *Provider) checkStart(spec provider.Spec) error {
 	return p.checkNewMachine(spec)
 }
 
-// checkNewMachine refuses a machine that does not fit. One that has a record did fit, and is
-// not judged again: it has since used the space that was free.
+// A machine that has a record did fit, and is not checked again: it has since used the space that
+// was free.
 func (p *Provider) checkNewMachine(spec provider.Spec) error {
 	if _, err := readRecord(filepath.Join(p.dir, p.instanceID(spec.Machine))); !errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -60,8 +59,8 @@ func (p *Provider) checkNewMachine(spec provider.Spec) error {
 	return checkHardware(host, free, spec)
 }
 
-// checkHardware refuses a machine that would not be what was asked for. What is asked as a
-// least is also the most that it gets; of the disk it can have what is free.
+// What is asked as a minimum is also the maximum that it gets; of the disk it can have what is
+// free.
 func checkHardware(host constraints.Hardware, free uint64, spec provider.Spec) error {
 	host.Container, host.RootDisk = Name, free
 	if err := provider.CheckFit(host, spec); err != nil {
@@ -73,7 +72,7 @@ func checkHardware(host constraints.Hardware, free uint64, spec provider.Spec) e
 	return nil
 }
 
-// limits are what a container may use at most; 0 is all.
+// limits bound a container's resources; 0 is all.
 type limits struct {
 	mem   uint64 // MB
 	cores uint64

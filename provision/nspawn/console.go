@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// controls are what a terminal would not print.
+// controls matches what a terminal would not print.
 var controls = regexp.MustCompile("\x1b\\[[0-9;?]*[A-Za-z]|\x1b\\][^\a\x1b]*(\a|\x1b\\\\)|[\x00-\x08\x0b-\x1f\x7f]")
 
 // console follows what a container prints while it boots.
@@ -21,7 +21,6 @@ type console struct {
 	lastLines []string // the last lines
 }
 
-// openConsole begins at the end of what it has printed in former boots.
 func (l launch) openConsole() (*console, error) {
 	path := filepath.Join(l.dir(), "console.log")
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDONLY, 0o600)
@@ -37,7 +36,6 @@ func (l launch) openConsole() (*console, error) {
 
 func (c *console) close() { _ = c.f.Close() }
 
-// copyTo hands on the lines that are new.
 func (c *console) copyTo(w io.Writer) {
 	data, _ := io.ReadAll(c.f) // what cannot be read is not shown
 	lines := bytes.SplitAfter(append(c.rest, data...), []byte{'\n'})
@@ -56,7 +54,6 @@ func (c *console) addLine(w io.Writer, line string) {
 	c.lastLines = append(c.lastLines[max(0, len(c.lastLines)-2):], line)
 }
 
-// lastOutput is what it has said last, in one line.
 func (c *console) lastOutput() string {
 	if len(c.rest) > 0 {
 		c.addLine(io.Discard, string(c.rest))

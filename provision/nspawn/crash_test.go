@@ -97,8 +97,8 @@ func containers(t *testing.T, id string) int {
 // nothingLeft holds this host against one without the environment.
 func nothingLeft(t *testing.T, p *Provider) {
 	t.Helper()
-	groups, _ := filepath.Glob(groupRoot + "/*/" + p.short)
-	for _, path := range append(groups, p.dir, filepath.Join(groupRoot, p.short), "/sys/class/net/"+p.bridgeName()) {
+	groups, _ := filepath.Glob(groupRoot + "/*/" + p.namePrefix)
+	for _, path := range append(groups, p.dir, filepath.Join(groupRoot, p.namePrefix), "/sys/class/net/"+p.bridgeName()) {
 		if _, err := os.Lstat(path); err == nil {
 			t.Errorf("%s is left", path)
 		}
@@ -156,9 +156,9 @@ func TestLinkThatLingers(t *testing.T) {
 	testTree(t) // it takes root, too
 	p := newProvider(t, nil)
 	for _, machine := range []string{"1", "123456789"} {
-		link := p.short + "-l"
+		link := p.namePrefix + "-l"
 		for _, line := range []string{
-			"ip link add " + link + " type veth peer name " + p.short + "-p",
+			"ip link add " + link + " type veth peer name " + p.namePrefix + "-p",
 			"ip link property add dev " + link + " altname vb-" + p.instanceID(machine),
 		} {
 			if out, err := exec.Command("sh", "-c", line).CombinedOutput(); err != nil {

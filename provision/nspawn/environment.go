@@ -14,13 +14,12 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// environmentRecord is what a container needs to know of environment.yaml.
+// environmentRecord holds what a container needs of environment.yaml.
 type environmentRecord struct {
 	State string `yaml:"state"`
 	Tools string `yaml:"tools"`
 }
 
-// readEnvironment reads environment.yaml; one that is not there says nothing.
 func (p *Provider) readEnvironment() (r environmentRecord, err error) {
 	data, err := os.ReadFile(filepath.Join(p.env.Dir, "environment.yaml"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -38,8 +37,8 @@ func (p *Provider) readEnvironment() (r environmentRecord, err error) {
 	return r, nil
 }
 
-// stateFolders are the folders of this host in which a container's agent must be able
-// to reach the state: the file's, or the sockets'. There are none where servers have it.
+// stateFolders returns the folders of this host in which a container's agent must be able to reach
+// the state: the file's, or the sockets'. There are none where servers have it.
 func (r environmentRecord) stateFolders() ([]string, error) {
 	scheme, rest, _ := strings.Cut(r.State, ":")
 	rest, _, _ = strings.Cut(strings.TrimPrefix(rest, "//"), "?")
@@ -59,7 +58,6 @@ func (r environmentRecord) stateFolders() ([]string, error) {
 		"let etcd listen at an address of this host, and bootstrap with --state etcd://ADDRESS:PORT", hosts)
 }
 
-// parentFolders lists the folders of files, each once.
 func parentFolders(paths ...string) (folders []string) {
 	for _, path := range paths {
 		if folder := filepath.Dir(path); filepath.IsAbs(path) && !slices.Contains(folders, folder) {
@@ -69,7 +67,7 @@ func parentFolders(paths ...string) (folders []string) {
 	return folders
 }
 
-// isLoopback tells if HOST:PORT is of whoever asks, or nothing at all.
+// An address that names nothing at all is none.
 func isLoopback(hostPort string) bool {
 	host := hostPort
 	if at := strings.LastIndexByte(hostPort, ':'); at >= 0 {
@@ -79,7 +77,6 @@ func isLoopback(hostPort string) bool {
 	return host == "localhost" || err == nil && a.IsLoopback()
 }
 
-// resolveAgent finds out what the agent runs, and where its state is.
 func (l *launch) resolveAgent() error {
 	r, err := l.provider.readEnvironment()
 	if err != nil {

@@ -26,15 +26,14 @@ var bootScript string
 // unitFolder is where an operator's unit files are.
 const unitFolder = "etc/systemd/system"
 
-// maskedUnits are units of Debian's that do no good in a container: those of apt would
-// keep the hooks from it at any moment.
+// These units of Debian's do no good in a container: those of apt would keep the hooks from it at
+// any moment.
 func maskedUnits() []string {
 	return []string{"apt-daily.timer", "apt-daily-upgrade.timer", "e2scrub_all.timer", "fstrim.timer"}
 }
 
-// prepareFiles writes into the machine's files what makes it a machine of the
-// environment. The container does not run. What a charm may have changed since
-// the first start is left alone.
+// prepareFiles makes the files those of a machine of the environment. The container does not run.
+// What a charm may have changed since the first start is left alone.
 func (l launch) prepareFiles() error {
 	if err := durable.MkdirAll(l.dir(), 0o700); err != nil {
 		return err
@@ -73,8 +72,7 @@ func (l launch) prepareFiles() error {
 	return l.writeUnits()
 }
 
-// makeFolder makes a folder among the machine's files, and those above it, as
-// everybody in the container may use them: whatever umask this process has.
+// Everybody in the container may use the folders, whatever umask this process has.
 func (l launch) makeFolder(path string) error {
 	at := l.dir()
 	for _, name := range strings.Split(path, "/") {
@@ -93,7 +91,6 @@ func (l launch) makeFolder(path string) error {
 
 func (l launch) hostname() string { return l.provider.hostPrefix() + l.spec.Machine }
 
-// hostPrefix begins the names of the environment's machines as hosts.
 func (p *Provider) hostPrefix() string {
 	plain := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' {
@@ -104,13 +101,13 @@ func (p *Provider) hostPrefix() string {
 	return strings.TrimLeft(plain[:min(len(plain), 40)]+"-", "-")
 }
 
-// machineID is the container's identity (machine-id(5)), always the same.
+// The same token always gives the same id (machine-id(5)).
 func machineID(token string) string {
 	sum := sha256.Sum256([]byte("machine " + token))
 	return hex.EncodeToString(sum[:16])
 }
 
-// writeOnce writes a file of the container's, unless one is there, or was removed.
+// A file that is there, or was removed, stays so.
 func (l launch) writeOnce(path, text string) error {
 	file := filepath.Join(l.dir(), "up", path)
 	if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
@@ -122,7 +119,6 @@ func (l launch) writeOnce(path, text string) error {
 	return renameio.WriteFile(file, []byte(text), 0o644, renameio.IgnoreUmask())
 }
 
-// writeUnits writes what the container's systemd is to start.
 func (l launch) writeUnits() error {
 	all, err := template.New("").Funcs(template.FuncMap{"word": quoteWord, "path": escapeSpecifiers}).ParseFS(serviceFiles, "*.service")
 	if err != nil {
@@ -153,16 +149,16 @@ func (l launch) writeUnits() error {
 	return nil
 }
 
-// escapeSpecifiers keeps systemd from expanding what looks like a specifier.
+// systemd expands what looks like a specifier.
 func escapeSpecifiers(path string) string { return strings.ReplaceAll(path, "%", "%%") }
 
-// quoteWord quotes one word of a command line (systemd.service(5), "Command lines").
+// By systemd.service(5), "Command lines".
 func quoteWord(w string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", "$$").Replace(escapeSpecifiers(w)) + `"`
 }
 
-// routeCommand is the command that sets the way out, if this host lets others through: a
-// way that leads nowhere only makes programs wait.
+// There is no route if this host lets nothing through: one that leads nowhere only makes programs
+// wait.
 func routeCommand(address string) string {
 	if !hostForwards() {
 		return "true"
@@ -170,7 +166,6 @@ func routeCommand(address string) string {
 	return fmt.Sprintf("ip route replace default via %s.%d", address[:strings.LastIndexByte(address, '.')], gatewayHost)
 }
 
-// hostForwards reports whether this host lets others' packets through.
 func hostForwards() bool {
 	said, _ := os.ReadFile("/proc/sys/net/ipv4/ip_forward")
 	return strings.TrimSpace(string(said)) == "1"

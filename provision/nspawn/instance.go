@@ -24,10 +24,10 @@ import (
 // recordFile marks a folder as an instance.
 const recordFile = "instance.json"
 
-// idForm is an instance's id: it is the container's name and its folder's.
+// idForm matches an instance's id: it is the container's name and its folder's.
 var idForm = regexp.MustCompile(`\Abj[0-9a-f]{6}-[1-9][0-9]{0,8}\z`)
 
-// instanceRecord is what recordFile holds.
+// instanceRecord is the content of recordFile.
 type instanceRecord struct {
 	Environment string `json:"environment"`
 	Machine     string `json:"machine"`
@@ -35,15 +35,14 @@ type instanceRecord struct {
 	Address     string `json:"address"`
 }
 
-// shortName tells environments of one host apart, also two copies of one.
+// shortName differs also between two copies of one environment on one host.
 func shortName(e provider.Environment) string {
 	sum := sha256.Sum256([]byte(e.UUID + "\x00" + e.Dir))
 	return "bj" + hex.EncodeToString(sum[:3])
 }
 
-func (p *Provider) instanceID(machine string) string { return p.short + "-" + machine }
+func (p *Provider) instanceID(machine string) string { return p.namePrefix + "-" + machine }
 
-// checkID refuses what is no machine's number.
 func checkID(machine string) error {
 	if n, err := strconv.Atoi(machine); err != nil || n < 1 || strconv.Itoa(n) != machine || len(machine) > 9 {
 		return fmt.Errorf("%q is not the id of a machine that can be started", machine)
@@ -51,9 +50,9 @@ func checkID(machine string) error {
 	return nil
 }
 
-// recordInstance makes the machine's folder and its entry, with an address, and sees to it
-// that the environment's network is there. The folder stays locked: its holder is the
-// only one that starts or stops the instance.
+// recordInstance makes the machine's folder and its record, with an address of the environment's
+// network, which is there then. The folder stays locked: its holder alone starts or stops the
+// instance.
 func (p *Provider) recordInstance(ctx context.Context, spec provider.Spec) (r instanceRecord, lock *os.File, err error) {
 	all, err := lockFolder(ctx, p.dir)
 	if err != nil {
@@ -77,9 +76,9 @@ func (p *Provider) recordInstance(ctx context.Context, spec provider.Spec) (r in
 	return r, lock, err
 }
 
-// readInstance is what is known of one; fs.ErrNotExist: there is none. It runs once it has
-// come up: what may be no more than a shell is not to be taken for a machine. Where its
-// record cannot be read it is the machine's that it is called after, of this environment.
+// fs.ErrNotExist: there is none. An instance runs once it has come up: what may be no more than a
+// shell is not to be taken for a machine. Where its record cannot be read it belongs to the machine
+// that it is named after, of this environment.
 func (p *Provider) readInstance(id string) (provider.Instance, error) {
 	r, err := readRecord(filepath.Join(p.dir, id))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -98,7 +97,6 @@ func (p *Provider) readInstance(id string) (provider.Instance, error) {
 	}, nil
 }
 
-// listInstances reads all records, by machine.
 func (p *Provider) listInstances() ([]provider.Instance, error) {
 	entries, err := os.ReadDir(p.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

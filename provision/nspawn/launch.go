@@ -14,8 +14,8 @@ import (
 	"bijou/provision/provider"
 )
 
-// bootTimeout is many times what a boot takes, and abortTimeout what the end of one that
-// failed does.
+// bootTimeout is many times what a boot takes, and abortTimeout many times the end of one
+// that failed.
 const (
 	bootTimeout  = 2 * time.Minute
 	abortTimeout = 20 * time.Second
@@ -39,15 +39,14 @@ func (l launch) dir() string { return filepath.Join(l.provider.dir, l.id()) }
 // bootedFile marks a container that has come up, or had.
 const bootedFile = "booted"
 
-// hasBooted tells if whoever started the container has seen it come up. One that was
-// started by a process that died meanwhile may be no more than a shell.
+// A container whose starter died before it came up may be no more than a shell.
 func (p *Provider) hasBooted(id string) bool {
 	_, err := os.Lstat(filepath.Join(p.dir, id, bootedFile))
 	return err == nil
 }
 
-// bootContainer starts the container in the place of what is left of a former one, and waits
-// until its systemd says that it is up. One that does not come up is ended.
+// bootContainer starts the container in the place of what is left of a former one, and blocks until
+// its systemd is up. One that does not come up is ended.
 func (p *Provider) bootContainer(ctx context.Context, l launch) error {
 	mark := filepath.Join(l.dir(), bootedFile)
 	if err := os.RemoveAll(mark); err != nil {
@@ -72,7 +71,6 @@ func (p *Provider) bootContainer(ctx context.Context, l launch) error {
 	return nil
 }
 
-// endContainer ends the container, and what the kernel keeps of it.
 func (p *Provider) endContainer(ctx context.Context, id string) error {
 	if err := p.manager.kill(ctx, id); err != nil {
 		return err
@@ -80,14 +78,13 @@ func (p *Provider) endContainer(ctx context.Context, id string) error {
 	return removeLink(ctx, id)
 }
 
-// abort ends what was started, also when the boot's own time is over.
+// It works also when the boot's own time is over.
 func (l launch) abort(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
 	defer cancel()
 	return l.provider.endContainer(ctx, l.id())
 }
 
-// runContainer starts the container, and follows it until it is up.
 func (l launch) runContainer(ctx context.Context) error {
 	ready, err := listenReady(l.id())
 	if err != nil {
@@ -114,7 +111,6 @@ func (l launch) runContainer(ctx context.Context) error {
 	return l.awaitReady(ctx, ready, console)
 }
 
-// warnUnlimited says which constraints are not held.
 func (l launch) warnUnlimited(unlimited []string) {
 	asked := l.spec.Constraints.Hardware()
 	if asked.RootDisk > 0 {
@@ -128,7 +124,6 @@ func (l launch) warnUnlimited(unlimited []string) {
 	}
 }
 
-// commandArgs is the container's command line.
 func (l launch) commandArgs() []string {
 	p, env := l.provider, l.provider.env.Dir
 	args := []string{
@@ -149,21 +144,19 @@ func (l launch) commandArgs() []string {
 	return args
 }
 
-// mountOption is the option for a mount, without what is mounted below it.
+// What is mounted below from is left out.
 func mountOption(option, from, to string) string {
 	return option + escapeMount(from) + ":" + escapeMount(to) + ":norbind"
 }
 
-// escapeMount makes a path one part of a mount's option (systemd-nspawn(1)).
+// Of systemd-nspawn(1).
 func escapeMount(path string) string { return strings.NewReplacer(`\`, `\\`, ":", `\:`).Replace(path) }
 
-// listenReady makes the socket on which the container says that it is up (sd_notify(3)),
-// one without a file.
+// The socket, one without a file, is that of sd_notify(3).
 func listenReady(id string) (*net.UnixConn, error) {
 	return net.ListenUnixgram("unixgram", &net.UnixAddr{Net: "unixgram", Name: fmt.Sprintf("@%s-%d-%d", id, os.Getpid(), time.Now().UnixNano())})
 }
 
-// awaitReady returns once the container is up, or with an error when it has ended instead.
 func (l launch) awaitReady(ctx context.Context, ready *net.UnixConn, console *console) error {
 	ctx, cancel := context.WithTimeout(ctx, bootTimeout)
 	defer cancel()

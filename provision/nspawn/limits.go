@@ -14,8 +14,7 @@ type limiter struct {
 	v1     bool   // of version 1, a hierarchy of its own
 }
 
-// setLimits sets the limits, as far as the kernel lets us. It returns the groups that the
-// container must enter for that, and what is not limited.
+// in are the groups that the container must enter, unlimited the limits that the kernel refused.
 func (g *cgroupManager) setLimits(id string, l limits) (in, unlimited []string) {
 	for _, part := range []struct {
 		what   string
@@ -44,7 +43,6 @@ func (g *cgroupManager) setLimits(id string, l limits) (in, unlimited []string) 
 	return in, unlimited
 }
 
-// enableControllers hands the controllers of version 2 down to the groups of containers.
 func (l *limiter) enableControllers() error {
 	if err := os.MkdirAll(l.folder, 0o755); err != nil || l.v1 {
 		return err
@@ -77,7 +75,7 @@ func limitCores(dir string, cores uint64, old bool) error {
 	return writeLimit(dir, "cpu.cfs_quota_us", strconv.FormatUint(cores*period, 10))
 }
 
-// writeLimit writes a file that the kernel has made, and makes none.
+// The kernel has made the file; no other is made.
 func writeLimit(dir, file, text string) error {
 	f, err := os.OpenFile(filepath.Join(dir, file), os.O_WRONLY, 0)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"bijou/state/durable"
 )
 
-// lockFolder makes the folder and locks it: until the file that it returns, and
-// every copy of it that a child has, is closed, nobody else has the lock.
+// Until the file that it returns, and every copy of it that a child has, is closed, nobody else has
+// the lock. The folder is made.
 func lockFolder(ctx context.Context, path string) (*os.File, error) {
 	for {
 		f, err := tryLock(path)
@@ -50,14 +50,13 @@ func tryLock(path string) (*os.File, error) {
 	return nil, err
 }
 
-// isSameFolder tells if the open folder is what the path leads to.
 func isSameFolder(f *os.File, path string) bool {
 	opened, errA := f.Stat()
 	named, errB := os.Stat(path)
 	return errA == nil && errB == nil && os.SameFile(opened, named)
 }
 
-// sleep waits a moment, since nobody tells when a lock is free or a process ends.
+// Nothing tells when a lock is free or a process ends.
 func sleep(ctx context.Context) error {
 	select {
 	case <-ctx.Done():

@@ -5,21 +5,21 @@ import (
 	"os"
 )
 
-// containerManager is who holds a container's processes together, so that they are found and
-// ended whoever has started them, and knows of nothing but their instance's id.
+// containerManager holds a container's processes together, so that they are found and ended whoever
+// has started them, and knows of nothing but their instance's id.
 type containerManager interface {
 	// start starts the command, which outlives this process. It returns once the
-	// keeper knows of it. What cannot be limited here is said.
+	// manager knows of it, with the limits that cannot be enforced here.
 	start(ctx context.Context, id string, c command) (unlimited []string, err error)
-	// isRunning tells if any process of it lives.
+	// isRunning reports whether any process of it lives.
 	isRunning(id string) (bool, error)
-	// kill kills all of its processes, and returns when there are none.
+	// kill kills all of its processes, and blocks until there are none.
 	kill(ctx context.Context, id string) error
-	// close frees what the keeper has beside its containers.
+	// close frees what the manager has beside its containers.
 	close() error
 }
 
-// command is what a keeper starts.
+// command is what a containerManager starts.
 type command struct {
 	args   []string // of boot.sh, behind the groups
 	log    string   // where it prints

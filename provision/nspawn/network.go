@@ -20,7 +20,7 @@ import (
 // networkFile records which network the environment has.
 const networkFile = "network.json"
 
-// network is what networkFile holds. It lasts as long as there are instances.
+// network is the content of networkFile. It lasts as long as there are instances.
 type network struct {
 	Subnet netip.Prefix `json:"subnet"`
 	// Last was given last: addresses go round, so that one is not another machine's
@@ -35,14 +35,12 @@ const (
 	lastHost    = 250
 )
 
-// networkCount is where networks are chosen from: 10.64.0.0/10.
+// networkCount is how many /24 there are in 10.64.0.0/10, from which networks are chosen.
 const networkCount = 64 << 8
 
-// bridgeName is the name of the environment's link on this host.
-func (p *Provider) bridgeName() string { return p.short + "-br" }
+func (p *Provider) bridgeName() string { return p.namePrefix + "-br" }
 
-// ensureNetwork sees to it that the environment's network is there, and that the machine
-// has an address of it. The caller has locked the environment.
+// The machine has an address of the network then. The caller has locked the environment.
 func (p *Provider) ensureNetwork(r *instanceRecord) error {
 	path := filepath.Join(p.dir, networkFile)
 	var n network
@@ -66,7 +64,6 @@ func (p *Provider) ensureNetwork(r *instanceRecord) error {
 	return p.createBridge(n)
 }
 
-// chooseNetwork picks a network that nothing on this host uses or has a way to.
 func (p *Provider) chooseNetwork() (network, error) {
 	taken, err := p.usedNetworks()
 	if err != nil {
@@ -76,7 +73,7 @@ func (p *Provider) chooseNetwork() (network, error) {
 		return parseNetwork(asked, taken)
 	}
 	h := fnv.New32a()
-	h.Write([]byte(p.short)) // so that two that choose at once do not choose the same
+	h.Write([]byte(p.namePrefix)) // so that two that choose at once do not choose the same
 	for try := range uint32(networkCount) {
 		at := (h.Sum32() + try) % networkCount
 		subnet := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(64 + at>>8), byte(at), 0}), 24)
@@ -87,7 +84,6 @@ func (p *Provider) chooseNetwork() (network, error) {
 	return network{}, errors.New("no /24 of 10.64.0.0/10 is free on this host: name another by nspawn.network")
 }
 
-// parseNetwork checks the network that the operator has asked for.
 func parseNetwork(asked string, taken []netip.Prefix) (network, error) {
 	subnet, err := netip.ParsePrefix(asked)
 	if err != nil || subnet.Bits() != 24 || !subnet.Addr().Is4() {
@@ -99,7 +95,6 @@ func parseNetwork(asked string, taken []netip.Prefix) (network, error) {
 	return network{Subnet: subnet.Masked()}, nil
 }
 
-// findOverlap returns one of the networks that the subnet is not apart from.
 func findOverlap(subnet netip.Prefix, taken []netip.Prefix) *netip.Prefix {
 	i := slices.IndexFunc(taken, subnet.Overlaps)
 	if i < 0 {
@@ -108,8 +103,6 @@ func findOverlap(subnet netip.Prefix, taken []netip.Prefix) *netip.Prefix {
 	return &taken[i]
 }
 
-// usedNetworks lists the networks of this host's links, but for the environment's own, and
-// those that it has a route to, but for the default one.
 func (p *Provider) usedNetworks() ([]netip.Prefix, error) {
 	f, err := os.Open("/proc/net/route")
 	if err != nil {
@@ -142,7 +135,7 @@ func (p *Provider) usedNetworks() ([]netip.Prefix, error) {
 	return all, nil
 }
 
-// parseRoute reads a destination and its mask as /proc/net/route has them.
+// /proc/net/route has the destination and its mask in hexadecimal digits.
 func parseRoute(destination, mask string) (netip.Prefix, bool) {
 	d, errA := hex.DecodeString(destination)
 	m, errB := hex.DecodeString(mask)
@@ -155,7 +148,6 @@ func parseRoute(destination, mask string) (netip.Prefix, bool) {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte(d)), bits), true
 }
 
-// nextAddress is the next address that no machine has.
 func (p *Provider) nextAddress(n network) (netip.Addr, error) {
 	all, err := p.listInstances()
 	if err != nil {
@@ -179,14 +171,12 @@ func (p *Provider) nextAddress(n network) (netip.Addr, error) {
 	return netip.Addr{}, fmt.Errorf("the network %s is full: %d machines are all that one environment can have on a host", n.Subnet, all4)
 }
 
-// addressAt is the address with that last byte.
 func (n network) addressAt(last byte) netip.Addr {
 	b := n.Subnet.Addr().As4()
 	b[3] = last
 	return netip.AddrFrom4(b)
 }
 
-// createBridge makes the bridge, as far as it is not there.
 func (p *Provider) createBridge(n network) error {
 	if _, err := net.InterfaceByName(p.bridgeName()); err != nil {
 		taken, err := p.usedNetworks()
@@ -206,7 +196,6 @@ func (p *Provider) createBridge(n network) error {
 	return runIP("link", "set", p.bridgeName(), "up")
 }
 
-// removeBridge removes the bridge, if it is there.
 func (p *Provider) removeBridge() error {
 	if _, err := net.InterfaceByName(p.bridgeName()); err != nil {
 		return nil
@@ -214,8 +203,8 @@ func (p *Provider) removeBridge() error {
 	return runIP("link", "delete", p.bridgeName())
 }
 
-// removeLink removes the link on this host of a container that has ended: the kernel takes
-// a while for that, and the next container could not have one of that name.
+// The kernel takes a while to remove the link of a container that has ended, and the next container
+// could not have one of that name.
 func removeLink(ctx context.Context, id string) error {
 	link := "vb-" + id // systemd-nspawn(1); where that is too long it is the other name
 	there := func() bool { return exec.CommandContext(ctx, "ip", "link", "show", "dev", link).Run() == nil }
@@ -228,7 +217,6 @@ func removeLink(ctx context.Context, id string) error {
 	return nil
 }
 
-// runIP calls the tool of that name.
 func runIP(args ...string) error {
 	if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
 		return fmt.Errorf("cannot run ip %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))

@@ -15,39 +15,39 @@ import (
 	"bijou/state/durable"
 )
 
-// Name is what the provider is called.
+// Name is the provider's name.
 const Name = "nspawn"
 
 // Provider makes containers for one environment.
 type Provider struct {
 	env provider.Environment
 	dir string // of all that it keeps: DIR/nspawn
-	// short is for the names of links, groups and containers on this host, which
+	// namePrefix begins the names of links, groups and containers on this host, which
 	// are 15 bytes at most: different for each environment.
-	short   string
-	manager containerManager
+	namePrefix string
+	manager    containerManager
 }
 
-// settings are those that the provider knows: nspawn.apt-repository and so on.
+// The settings' names have nspawn. before them in the environment's configuration.
 func settings() []string { return []string{"apt-repository", "network", "packages", "tree"} }
 
-// New makes the provider of an environment. It touches nothing, and refuses a
-// setting that it does not know.
+// New makes the provider of an environment. It touches nothing, and refuses a setting that it does
+// not know.
 func New(e provider.Environment) (*Provider, error) {
 	for key := range e.Config {
 		if !slices.Contains(settings(), key) && !strings.HasPrefix(key, "tree.") {
 			return nil, fmt.Errorf("%s has no setting %q: it has %s, and tree.SERIES", Name, key, strings.Join(settings(), ", "))
 		}
 	}
-	p := &Provider{env: e, dir: filepath.Join(e.Dir, "nspawn"), short: shortName(e)}
-	p.manager = newCgroupManager(p.short)
+	p := &Provider{env: e, dir: filepath.Join(e.Dir, "nspawn"), namePrefix: shortName(e)}
+	p.manager = newCgroupManager(p.namePrefix)
 	if isSystemdHost() {
 		p.manager = systemdManager{}
 	}
 	return p, nil
 }
 
-// Capabilities says that machines are containers of this host.
+// Capabilities reports that machines are containers of this host.
 func (*Provider) Capabilities(context.Context) (provider.Capabilities, error) {
 	return provider.Capabilities{Name: Name, Isolated: true}, nil
 }
@@ -138,7 +138,6 @@ func (p *Provider) Instances(context.Context) ([]provider.Instance, error) {
 	return found, nil
 }
 
-// withAdvice adds to an error what an operator can do about it.
 func withAdvice(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return fmt.Errorf("%w: free some space, then let it be tried again", err)

@@ -7,8 +7,7 @@ import (
 	"os"
 )
 
-// sweepShared removes what the environment has beside its instances, once there are none:
-// the bridge, the control groups, the folder.
+// The bridge, the control groups and the folder go once there are no instances.
 func (p *Provider) sweepShared(ctx context.Context) error {
 	if _, err := os.Lstat(p.dir); errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// systemdManager is the keeper on a host that systemd manages: each container is a transient
+// systemdManager is the manager on a host that systemd manages: each container is a transient
 // service of its own, which systemctl shows and journalctl follows.
 type systemdManager struct{}
 
-// isSystemdHost says if systemd manages this host (sd_booted(3)).
+// By sd_booted(3).
 func isSystemdHost() bool {
 	_, err := os.Lstat("/run/systemd/system")
 	return err == nil
@@ -22,7 +22,7 @@ func isSystemdHost() bool {
 
 func unitName(id string) string { return "bijou-" + id + ".service" }
 
-// start has systemd start the container. It refuses a second one of that name.
+// systemd refuses a second one of that name.
 func (systemdManager) start(ctx context.Context, id string, c command) (unlimited []string, err error) {
 	args := []string{
 		"--quiet", "--collect", "--unit=" + unitName(id), "--slice=machine.slice", "--setenv=STAY=yes",
@@ -44,13 +44,11 @@ func (systemdManager) start(ctx context.Context, id string, c command) (unlimite
 	return nil, err
 }
 
-// isRunning asks systemd.
 func (systemdManager) isRunning(id string) (bool, error) {
 	out, err := runProgram(context.Background(), "systemctl", "show", "--property=ActiveState", "--value", unitName(id))
 	return out == "active" || out == "activating" || out == "deactivating" || out == "reloading", err
 }
 
-// kill has systemd kill it, and waits for that.
 func (u systemdManager) kill(ctx context.Context, id string) error {
 	if runs, err := u.isRunning(id); err != nil || !runs {
 		return err
@@ -67,10 +65,10 @@ func (u systemdManager) kill(ctx context.Context, id string) error {
 	}
 }
 
-// close has nothing to do: units that have ended are collected.
+// Units that have ended are collected.
 func (systemdManager) close() error { return nil }
 
-// runProgram runs a program and returns what it prints; what it warns of is in errors only.
+// Warnings are in errors only.
 func runProgram(ctx context.Context, program string, args ...string) (string, error) {
 	c := exec.CommandContext(ctx, program, args...)
 	var out, warned bytes.Buffer

@@ -33,7 +33,6 @@ const (
 	treeVersion = "-2"
 )
 
-// extraPackages lists the packages that the environment wants beyond those, sorted.
 func (p *Provider) extraPackages() ([]string, error) {
 	names := strings.FieldsFunc(p.env.Config["packages"], func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 	slices.Sort(names)
@@ -45,11 +44,11 @@ func (p *Provider) extraPackages() ([]string, error) {
 	return slices.Compact(names), nil
 }
 
-// nameForm is what a series and a package are called: one plain word, since it becomes a path.
+// nameForm matches a series and a package: one plain word, since it becomes a path.
 var nameForm = regexp.MustCompile(`\A[a-z0-9][a-z0-9._+-]*\z`)
 
-// ensureTree returns the folder that the machine boots from. A machine that has booted stays with its
-// own, since its files lie over that. It makes the host's own series, once for all environments
+// ensureTree returns the folder that the machine boots from. A machine that has booted stays with
+// its own, since its files lie over that. It makes the host's own series, once for all environments
 // that want the same packages; a tree of what the host was before an upgrade is still there.
 func (p *Provider) ensureTree(ctx context.Context, machine, series string, boot io.Writer) (string, error) {
 	if given := cmp.Or(p.env.Config["tree."+series], p.env.Config["tree"]); given != "" {
@@ -90,7 +89,7 @@ func (p *Provider) ensureTree(ctx context.Context, machine, series string, boot 
 	return dir, checkTree(dir, series)
 }
 
-// cacheFolder is where trees are kept, for all environments.
+// All environments share the trees there.
 func cacheFolder() string {
 	if dir := os.Getenv("XDG_CACHE_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "bijou")
@@ -98,7 +97,6 @@ func cacheFolder() string {
 	return "/var/cache/bijou"
 }
 
-// checkTree refuses a tree that does not boot, or of another series.
 func checkTree(dir, series string) error {
 	for _, file := range []string{"etc/os-release", "lib/systemd/systemd", "usr/bin/dpkg", "bin/sh"} {
 		if !treeHas(dir, file) {
@@ -112,7 +110,6 @@ func checkTree(dir, series string) error {
 	return err
 }
 
-// treeHas tells if the tree has that file, whatever links lead to it within.
 func treeHas(dir, file string) bool {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -130,7 +127,7 @@ func refuseSeries(series, own string) error {
 	return fmt.Errorf("there are machines of the series %q only, not %q: deploy with --series %s, or bootstrap with --default-series %s", own, series, own, own)
 }
 
-// makeTree runs debootstrap, beside, unless another process has done it meanwhile.
+// It is made beside, unless another process has made it meanwhile.
 func makeTree(ctx context.Context, dir, series string, added []string, boot io.Writer) error {
 	if _, err := exec.LookPath("debootstrap"); err != nil {
 		return errors.New("this host has no debootstrap: apt-get install debootstrap")
@@ -165,8 +162,7 @@ func makeTree(ctx context.Context, dir, series string, added []string, boot io.W
 	return durable.Sync(parent)
 }
 
-// syncFileSystem brings everything on the folder's file system to the disk: a tree has
-// ten thousand files.
+// A tree has ten thousand files: syncing the whole file system is cheaper.
 func syncFileSystem(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -175,7 +171,6 @@ func syncFileSystem(dir string) error {
 	return errors.Join(unix.Syncfs(int(f.Fd())), f.Close())
 }
 
-// runDebootstrap fills the folder.
 func runDebootstrap(ctx context.Context, dir, series string, added []string, boot io.Writer) error {
 	if err := durable.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -210,7 +205,6 @@ func runDebootstrap(ctx context.Context, dir, series string, added []string, boo
 	return cleanTree(dir)
 }
 
-// printProgress tells how far debootstrap is, a line in ten, and returns the last it said.
 func printProgress(out io.Reader, boot io.Writer) (last string) {
 	steps := 0
 	for lines := bufio.NewScanner(out); lines.Scan(); {
@@ -224,7 +218,7 @@ func printProgress(out io.Reader, boot io.Writer) (last string) {
 	return last
 }
 
-// cleanTree takes out of a fresh tree what each machine has of its own, or none needs.
+// What each machine has of its own, or none needs, goes.
 func cleanTree(dir string) error {
 	packages, err := filepath.Glob(filepath.Join(dir, "var/cache/apt/archives/*.deb"))
 	if err != nil {
@@ -241,8 +235,7 @@ func cleanTree(dir string) error {
 	return os.Chmod(dir, 0o755)
 }
 
-// aptMirror is where this host's apt gets packages of that series; "" leaves it to
-// debootstrap.
+// "" leaves it to debootstrap.
 func aptMirror(ctx context.Context, series string) string {
 	out, err := exec.CommandContext(ctx, "apt-get", "indextargets", "--format", "$(CODENAME) $(REPO_URI)").Output()
 	if err != nil {
@@ -256,7 +249,6 @@ func aptMirror(ctx context.Context, series string) string {
 	return ""
 }
 
-// aptProxy is what this host's apt goes through.
 func aptProxy(ctx context.Context) string {
 	out, _ := exec.CommandContext(ctx, "apt-config", "dump", "--format", "%v%n", "Acquire::http::Proxy").Output()
 	return strings.TrimSpace(string(out))

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // flagSet holds the options of one tool; docs/reference/hook-tools.md describes their grammar.
@@ -25,7 +26,7 @@ type option struct {
 func newFlagSet() *flagSet {
 	f := &flagSet{}
 	f.addString(&f.clientID, "", "ID", "client-id", "client_id")
-	f.addString(&f.socket, "", "PATH", "socket")
+	f.addString(new(string), "", "PATH", "socket")
 	return f
 }
 
@@ -72,22 +73,19 @@ func (f *flagSet) parse(argv []string) error {
 			f.args = append(f.args, arg)
 			continue
 		}
+		parseOption := f.parseShort
+		if strings.HasPrefix(arg, "--") {
+			parseOption = f.parseLong
+		}
 		var err error
-		if argv, err = f.parseOption(arg, argv); err != nil {
+		if argv, err = parseOption(arg, argv); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// parseOption returns what is left of argv behind the option and its value.
-func (f *flagSet) parseOption(arg string, argv []string) ([]string, error) {
-	if strings.HasPrefix(arg, "--") {
-		return f.parseLong(arg, argv)
-	}
-	return f.parseShort(arg, argv)
-}
-
+// parseLong returns what is left of argv behind the option and its value.
 func (f *flagSet) parseLong(arg string, argv []string) ([]string, error) {
 	name, value, joined := strings.Cut(arg[2:], "=")
 	o, ok := f.findOption(name)
@@ -103,8 +101,9 @@ func (f *flagSet) parseLong(arg string, argv []string) ([]string, error) {
 // parseShort parses "-f v", "-fv", "-f=v" and booleans run together, "-ab".
 func (f *flagSet) parseShort(arg string, argv []string) ([]string, error) {
 	for letters := arg[1:]; letters != ""; {
-		name := firstRune(letters)
-		letters = letters[len(name):]
+		_, size := utf8.DecodeRuneInString(letters)
+		name := letters[:size]
+		letters = letters[size:]
 		o, ok := f.findOption(name)
 		switch {
 		case !ok:
@@ -151,13 +150,4 @@ func withDashes(name string) string {
 		return "--" + name
 	}
 	return "-" + name
-}
-
-func firstRune(s string) string {
-	for i := range s {
-		if i > 0 {
-			return s[:i]
-		}
-	}
-	return s
 }

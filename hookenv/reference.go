@@ -20,20 +20,18 @@ type reference struct {
 // colon. ok is false for what can be none of them. A number that no relation can have is one: id is
 // -1 then.
 func parseReference(value string) (ref reference, ok bool) {
-	if number, found := strings.CutPrefix(value, classicPrefix); found && isInteger(number) {
-		return reference{id: relationNumber(number), hasNumber: true}, true
+	if id, isNumber := parseRelationNumber(strings.TrimPrefix(value, classicPrefix)); isNumber {
+		return reference{id: id, hasNumber: true}, true
 	}
-	name, number := "", value
-	if i := strings.LastIndexByte(value, ':'); i >= 0 {
-		name, number = value[:i], value[i+1:]
-		if !isInteger(number) {
-			return reference{}, false
-		}
+	colon := strings.LastIndexByte(value, ':')
+	if colon < 0 {
+		return reference{name: value}, value != ""
 	}
-	if isInteger(number) {
-		return reference{name: name, id: relationNumber(number), hasNumber: true}, true
+	id, isNumber := parseRelationNumber(value[colon+1:])
+	if !isNumber {
+		return reference{}, false
 	}
-	return reference{name: value}, value != ""
+	return reference{name: value[:colon], id: id, hasNumber: true}, true
 }
 
 // RelationID reads a relation's id in any of its forms: "relation-42", "42" and "db:42".
@@ -42,13 +40,7 @@ func RelationID(value string) (id int, ok bool) {
 	return ref.id, ok && ref.hasNumber && ref.id >= 0
 }
 
-// isInteger allows a sign.
-func isInteger(text string) bool {
-	_, err := strconv.Atoi(text)
-	return err == nil
-}
-
-func relationNumber(text string) int {
-	n, _ := strconv.Atoi(text) // isInteger has said that it is one
-	return max(n, -1)
+func parseRelationNumber(text string) (id int, ok bool) {
+	n, err := strconv.Atoi(text)
+	return max(n, -1), err == nil
 }

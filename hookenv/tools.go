@@ -1,6 +1,10 @@
 package hookenv
 
-import "context"
+import (
+	"cmp"
+	"context"
+	"slices"
+)
 
 // Tool describes one hook tool.
 type Tool struct {
@@ -45,14 +49,18 @@ func printer(run func(context.Context, *invocation, *output) error) func(*flagSe
 
 // Tools returns every hook tool, sorted by name. Symlinks are made from it.
 func Tools() []Tool {
-	built := []Tool{
+	tools := []Tool{
 		actionFail(), actionGet(), actionLog(), actionSet(), resourceGet(),
 		applicationVersionSet(), closePort(), configGet(), goalState(), isLeader(), jujuLog("juju-log"), jujuLog("juju-logger"),
 		jujuReboot(), leaderGet(), leaderSet(), networkGet(), openPort(), openedPorts(), relationGet(), relationIDs(),
 		relationList(), relationModelGet(), relationSet(), stateDelete(), stateGet(), stateSet(), statusGet(), statusSet(), storageAdd(),
 		storageGet(), storageList(), unitGet(), unitRelations(),
 	}
-	return sortedByName(append(built, unsupportedTools()...))
+	for name, summary := range unsupportedSummaries() {
+		tools = append(tools, unsupportedTool(name, summary))
+	}
+	slices.SortFunc(tools, func(a, b Tool) int { return cmp.Compare(a.Name, b.Name) })
+	return tools
 }
 
 // Supported reports whether a tool does its work in this version.

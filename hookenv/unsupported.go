@@ -1,10 +1,8 @@
 package hookenv
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -27,14 +25,6 @@ func unsupportedSummaries() map[string]string {
 	}
 }
 
-func unsupportedTools() []Tool {
-	var tools []Tool
-	for name, summary := range unsupportedSummaries() {
-		tools = append(tools, unsupportedTool(name, summary))
-	}
-	return tools
-}
-
 func unsupportedTool(name, summary string) Tool {
 	return Tool{
 		Name:     name,
@@ -55,9 +45,4 @@ func unsupportedTool(name, summary string) Tool {
 
 func notSupported(name string) error {
 	return fmt.Errorf("%s is not supported by this version of bijou", name)
-}
-
-func sortedByName(tools []Tool) []Tool {
-	slices.SortFunc(tools, func(a, b Tool) int { return cmp.Compare(a.Name, b.Name) })
-	return tools
 }

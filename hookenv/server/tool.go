@@ -20,7 +20,7 @@ import (
 // end.
 func (s *Server) runTool(c *conn, r *registration, box amp.Box) error {
 	files := &callerFiles{conn: c, ask: box.Value(client.KeyAsk), clientID: box.Value(client.KeyClientID)}
-	result := recoverPanic(func() hookenv.Result {
+	result := runRecovered(func() hookenv.Result {
 		return hookenv.Run(r.ctx, r.hook, hookenv.Call{
 			Argv:  strings.Split(box.Value(client.KeyArgv), "\x00"),
 			Stdin: box.Value(client.KeyStdin),
@@ -40,7 +40,7 @@ func (s *Server) runTool(c *conn, r *registration, box amp.Box) error {
 
 // A panic fails that one call and is logged: the agent serves hundreds of units, and all tools of
 // this hook.
-func recoverPanic(run func() hookenv.Result) (result hookenv.Result) {
+func runRecovered(run func() hookenv.Result) (result hookenv.Result) {
 	defer func() {
 		if p := recover(); p != nil {
 			slog.Error("internal error in a hook tool", "panic", p, "stack", string(debug.Stack()))

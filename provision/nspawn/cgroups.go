@@ -140,8 +140,14 @@ func (g *cgroupManager) kill(ctx context.Context, id string) error {
 }
 
 func (g *cgroupManager) removeGroups(id string) error {
+	folders := slices.Clone(g.folders)
+	for _, l := range []*limiter{g.mem, g.cpu} {
+		if l != nil && l.v1 {
+			folders = append(folders, l.folder)
+		}
+	}
 	var errs []error
-	for _, f := range g.allFolders() {
+	for _, f := range folders {
 		errs = append(errs, removeGroup(filepath.Join(f, id)))
 	}
 	return errors.Join(errs...)
@@ -149,16 +155,6 @@ func (g *cgroupManager) removeGroups(id string) error {
 
 func (g *cgroupManager) close() error {
 	return g.removeGroups("")
-}
-
-func (g *cgroupManager) allFolders() []string {
-	all := slices.Clone(g.folders)
-	for _, l := range []*limiter{g.mem, g.cpu} {
-		if l != nil && l.v1 {
-			all = append(all, l.folder)
-		}
-	}
-	return all
 }
 
 func removeGroup(dir string) error {

@@ -77,7 +77,3 @@ type limits struct {
 	mem   uint64 // MB
 	cores uint64
 }
-
-func limitsOf(c constraints.Value) limits {
-	return limits{mem: c.Hardware().Mem, cores: c.Hardware().CPUCores}
-}

@@ -100,9 +100,10 @@ func (l launch) runContainer(ctx context.Context) error {
 		fmt.Fprintln(l.boot, "warning: the container has no way out, since net.ipv4.ip_forward is 0 on this host: charms can fetch nothing; sysctl -w net.ipv4.ip_forward=1 before it boots lets it through")
 	}
 	fmt.Fprintf(l.boot, "container %s boots, with the address %s\n", l.id(), l.record.Address)
+	asked := l.spec.Constraints.Hardware()
 	unlimited, err := l.provider.manager.start(ctx, l.id(), command{
 		args: append([]string{l.dir(), ready.LocalAddr().String()}, l.commandArgs()...),
-		log:  console.path, lock: l.lock, limits: limitsOf(l.spec.Constraints),
+		log:  console.path, lock: l.lock, limits: limits{mem: asked.Mem, cores: asked.CPUCores},
 	})
 	if err != nil {
 		return err

@@ -34,13 +34,23 @@ func Serve(create New) error {
 		os.Stderr = stderr // go-plugin makes it a stream, in which last words would be lost
 		forgetHandshake()
 	}}
-	l := newSignalStopper()
-	defer l.close()
+	// The kernel sends SIGTERM when the client dies.
+	signalled, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	var watcher sync.WaitGroup
+	defer watcher.Wait()
+	defer cancel()
 	goplugin.Serve(&goplugin.ServeConfig{
 		HandshakeConfig: handshake(),
 		Plugins:         goplugin.PluginSet{service: &grpcPlugin{server: s}},
-		GRPCServer:      l.newServer,
-		Logger:          hclog.NewNullLogger(),
+		GRPCServer: func(options []grpc.ServerOption) *grpc.Server {
+			g := grpc.NewServer(options...)
+			watcher.Go(func() {
+				<-signalled.Done()
+				g.Stop()
+			})
+			return g
+		},
+		Logger: hclog.NewNullLogger(),
 	})
 	s.awaitCalls(shutdownTimeout)
 	return nil
@@ -66,33 +76,6 @@ func forgetHandshake() {
 			_ = os.Unsetenv(name)
 		}
 	}
-}
-
-// signalStopper stops the server on SIGTERM, which the kernel sends when the client dies.
-type signalStopper struct {
-	cancel  context.CancelFunc
-	signal  context.Context
-	watcher sync.WaitGroup
-}
-
-func newSignalStopper() *signalStopper {
-	l := &signalStopper{}
-	l.signal, l.cancel = signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	return l
-}
-
-func (l *signalStopper) newServer(options []grpc.ServerOption) *grpc.Server {
-	s := grpc.NewServer(options...)
-	l.watcher.Go(func() {
-		<-l.signal.Done()
-		s.Stop()
-	})
-	return s
-}
-
-func (l *signalStopper) close() {
-	l.cancel()
-	l.watcher.Wait()
 }
 
 // grpcPlugin is the service as go-plugin wants it; server is nil in the client.

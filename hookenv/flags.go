@@ -11,9 +11,8 @@ import (
 type flagSet struct {
 	options       []option
 	args          []string // positionals, once parsed
-	clientID      string   // the conventions of every tool; the client has obeyed them already
-	socket        string
-	acceptUnknown bool // accept unknown options as arguments
+	clientID      string   // of every tool; the client has read it already
+	acceptUnknown bool     // as arguments
 }
 
 type option struct {

@@ -15,13 +15,13 @@ import (
 type relationFlag struct {
 	option string // as it was typed, "-r"; empty if none was
 	value  string
-	kinds  int // how many kinds of the option were given
+	kinds  int // bits: 1 if -r or its like was given, 2 if --relation-id was
 }
 
-func (w *relationFlag) addFlags(f *flagSet) {
+func (r *relationFlag) addFlags(f *flagSet) {
 	take := func(kind int) func(name, value string) error {
 		return func(name, value string) error {
-			w.option, w.value, w.kinds = name, value, w.kinds|kind
+			r.option, r.value, r.kinds = name, value, r.kinds|kind
 			return nil
 		}
 	}
@@ -34,12 +34,12 @@ func (w *relationFlag) addFlags(f *flagSet) {
 
 // checkRelation refuses calls that name two relations, none, or a malformed id. The tools call it
 // before they look at their arguments, so that its error comes first.
-func (w *relationFlag) checkRelation(ctx context.Context, inv *invocation) error {
+func (r *relationFlag) checkRelation(ctx context.Context, inv *invocation) error {
 	switch {
-	case w.kinds == 3:
+	case r.kinds == 3:
 		return usagef("cannot use --relation together with --relation-id")
-	case w.option != "":
-		return w.checkExists(ctx, inv)
+	case r.option != "":
+		return r.checkExists(ctx, inv)
 	case inv.facts.Relation == hookapi.NoRelation:
 		return usagef("no relation id specified")
 	}
@@ -47,37 +47,37 @@ func (w *relationFlag) checkRelation(ctx context.Context, inv *invocation) error
 }
 
 // checkExists looks at ids only: resolveRelation judges names, and who may use an id.
-func (w *relationFlag) checkExists(ctx context.Context, inv *invocation) error {
-	ref, ok := parseReference(w.value)
+func (r *relationFlag) checkExists(ctx context.Context, inv *invocation) error {
+	ref, ok := parseReference(r.value)
 	switch {
 	case !ok:
-		return w.rewordNotFound(inv, errNoID)
+		return r.rewordNotFound(inv, errNoID)
 	case !ref.hasNumber:
 		return nil
 	}
 	_, err := describeRelation(ctx, inv.hook, ref)
-	return w.rewordNotFound(inv, err)
+	return r.rewordNotFound(inv, err)
 }
 
 // resolveRelation looks from a unit or service, or from the local unit if side is empty.
-func (w *relationFlag) resolveRelation(ctx context.Context, inv *invocation, side string) (int, error) {
-	if w.option == "" {
+func (r *relationFlag) resolveRelation(ctx context.Context, inv *invocation, side string) (int, error) {
+	if r.option == "" {
 		return inv.facts.Relation, nil
 	}
-	id, err := resolveReference(ctx, inv.hook, w.value, side)
-	return id, w.rewordNotFound(inv, rewordUnknown(err, side))
+	id, err := resolveReference(ctx, inv.hook, r.value, side)
+	return id, r.rewordNotFound(inv, rewordUnknown(err, side))
 }
 
-func (w *relationFlag) rewordNotFound(inv *invocation, err error) error {
+func (r *relationFlag) rewordNotFound(inv *invocation, err error) error {
 	switch {
-	case w.option == "" || !errors.Is(err, hookapi.ErrRelationNotFound):
+	case r.option == "" || !errors.Is(err, hookapi.ErrRelationNotFound):
 		return err
 	case !inv.isModern():
 		return usagef("Relation not found")
 	}
 	why := errNoRelation
 	errors.As(err, &why)
-	return usagef("invalid value %q for option %s: %v", w.value, w.option, why)
+	return usagef("invalid value %q for option %s: %v", r.value, r.option, why)
 }
 
 // notFoundError says in the modern dialect's words why a VALUE stands for no relation.

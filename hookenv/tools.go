@@ -16,7 +16,7 @@ type Tool struct {
 
 	// prepare declares the options and returns what runs after they are parsed.
 	prepare          func(f *flagSet) runner
-	worksWithoutHook bool // it works without a hook too
+	worksWithoutHook bool
 }
 
 type runner func(ctx context.Context, inv *invocation) error

@@ -26,26 +26,26 @@ type assignment struct {
 }
 
 func assignInstances(want Want, have []provider.Instance) *assignment {
-	c := &assignment{harvest: want.Harvest, byMachine: map[string][]provider.Instance{}, recordedElsewhere: map[string]bool{}}
+	a := &assignment{harvest: want.Harvest, byMachine: map[string][]provider.Instance{}, recordedElsewhere: map[string]bool{}}
 	r := newRecordIndex(want)
-	c.unlisted = findUnlisted(have, r)
-	for _, i := range c.dropDuplicates(have, r, want.Environment) {
-		owner := c.findOwner(i, r)
+	a.unlisted = findUnlisted(have, r)
+	for _, i := range a.dropDuplicates(have, r, want.Environment) {
+		owner := a.findOwner(i, r)
 		_, known := r.machines[owner]
 		switch {
 		case i.Environment != want.Environment:
-			c.noteForeign(i, r)
+			a.noteForeign(i, r)
 		case known && r.machines[owner].Hosted:
-			c.noteHosted(i, r)
+			a.noteHosted(i, r)
 		case known:
-			c.byMachine[owner] = append(c.byMachine[owner], i)
+			a.byMachine[owner] = append(a.byMachine[owner], i)
 		case state.WasMachine(owner, want.Next):
-			c.gone = append(c.gone, i)
+			a.gone = append(a.gone, i)
 		default:
-			c.unknown = append(c.unknown, i)
+			a.unknown = append(a.unknown, i)
 		}
 	}
-	return c
+	return a
 }
 
 // An instance of a dead machine that a living one has, too, is the living one's.
@@ -87,9 +87,9 @@ func newRecordIndex(want Want) recordIndex {
 // dropDuplicates leaves out instances without an id. Of an instance that is listed more than once
 // one remains if it is recorded or all agree. One that is another environment's, too, is that
 // one's.
-func (c *assignment) dropDuplicates(have []provider.Instance, r recordIndex, environment string) (one []provider.Instance) {
-	sorted := slices.SortedFunc(slices.Values(have), func(a, b provider.Instance) int {
-		return cmp.Or(strings.Compare(a.ID, b.ID), strings.Compare(a.Machine, b.Machine))
+func (a *assignment) dropDuplicates(have []provider.Instance, r recordIndex, environment string) (one []provider.Instance) {
+	sorted := slices.SortedFunc(slices.Values(have), func(x, y provider.Instance) int {
+		return cmp.Or(strings.Compare(x.ID, y.ID), strings.Compare(x.Machine, y.Machine))
 	})
 	for len(sorted) > 0 {
 		first, n := sorted[0], 1
@@ -99,29 +99,29 @@ func (c *assignment) dropDuplicates(have []provider.Instance, r recordIndex, env
 		same := sorted[:n]
 		sorted = sorted[n:]
 		if first.ID == "" {
-			c.problemf("%d instances have no id, of machine %q for one: they are left alone", n, first.Machine)
+			a.problemf("%d instances have no id, of machine %q for one: they are left alone", n, first.Machine)
 			continue
 		}
 		if other := slices.IndexFunc(same, func(s provider.Instance) bool { return s.Environment != environment }); other >= 0 {
 			one = append(one, same[other])
-		} else if i, ok := c.mergeDuplicates(same, r); ok {
+		} else if i, ok := a.mergeDuplicates(same, r); ok {
 			one = append(one, i)
 		}
 	}
 	return one
 }
 
-func (c *assignment) mergeDuplicates(same []provider.Instance, r recordIndex) (provider.Instance, bool) {
+func (a *assignment) mergeDuplicates(same []provider.Instance, r recordIndex) (provider.Instance, bool) {
 	i := same[0]
 	if len(same) == 1 {
 		return i, true
 	}
 	agree := !slices.ContainsFunc(same, func(s provider.Instance) bool { return s != i })
 	if agree {
-		c.problemf("instance %q is told %d times", i.ID, len(same))
+		a.problemf("instance %q is told %d times", i.ID, len(same))
 		return i, true
 	}
-	c.problemf("instance %q is told %d times, as machine %q's and otherwise", i.ID, len(same), i.Machine)
+	a.problemf("instance %q is told %d times, as machine %q's and otherwise", i.ID, len(same), i.Machine)
 	recorded := len(r.instances[i.ID]) > 0
 	if own := slices.IndexFunc(same, func(s provider.Instance) bool {
 		return slices.Contains(r.instances[i.ID], s.Machine)
@@ -134,21 +134,21 @@ func (c *assignment) mergeDuplicates(same []provider.Instance, r recordIndex) (p
 }
 
 // The machine that has recorded the instance goes before the one that it names.
-func (c *assignment) findOwner(i provider.Instance, r recordIndex) string {
+func (a *assignment) findOwner(i provider.Instance, r recordIndex) string {
 	has := r.instances[i.ID]
 	if len(has) == 0 || slices.Contains(has, i.Machine) && len(has) == 1 {
 		return i.Machine
 	}
 	if len(has) > 1 {
-		c.problemf("instance %q is recorded for the machines %s", i.ID, strings.Join(has, ", "))
-		return c.preferAlive(i, has, r)
+		a.problemf("instance %q is recorded for the machines %s", i.ID, strings.Join(has, ", "))
+		return a.preferAlive(i, has, r)
 	}
-	c.problemf("instance %q of machine %s says it is of machine %q", i.ID, has[0], i.Machine)
+	a.problemf("instance %q of machine %s says it is of machine %q", i.ID, has[0], i.Machine)
 	return has[0]
 }
 
 // An instance of several machines is not stopped for the sake of a dead one.
-func (c *assignment) preferAlive(i provider.Instance, has []string, r recordIndex) string {
+func (a *assignment) preferAlive(i provider.Instance, has []string, r recordIndex) string {
 	alive := slices.DeleteFunc(slices.Clone(has), func(id string) bool { return r.machines[id].Life == Dead })
 	switch {
 	case slices.Contains(alive, i.Machine):
@@ -159,15 +159,15 @@ func (c *assignment) preferAlive(i provider.Instance, has []string, r recordInde
 	return has[0]
 }
 
-func (c *assignment) noteForeign(i provider.Instance, r recordIndex) {
+func (a *assignment) noteForeign(i provider.Instance, r recordIndex) {
 	for _, id := range r.instances[i.ID] {
-		c.recordedElsewhere[id] = true
-		c.problemf("instance %q of machine %s says it is of environment %q: it is left alone", i.ID, id, i.Environment)
+		a.recordedElsewhere[id] = true
+		a.problemf("instance %q of machine %s says it is of environment %q: it is left alone", i.ID, id, i.Environment)
 	}
 }
 
-func (c *assignment) noteHosted(i provider.Instance, r recordIndex) {
+func (a *assignment) noteHosted(i provider.Instance, r recordIndex) {
 	if len(r.instances[i.ID]) == 0 {
-		c.problemf("instance %q says it is of machine %s, which has none: it is left alone", i.ID, i.Machine)
+		a.problemf("instance %q says it is of machine %s, which has none: it is left alone", i.ID, i.Machine)
 	}
 }

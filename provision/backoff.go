@@ -21,42 +21,42 @@ type backoff struct {
 	due      time.Time
 }
 
-func (h backoffs) noteDone(a Action, now time.Time) {
-	n := h[a].attempts
-	h[a] = backoff{n + 1, now.Add(retryDelay(n))}
+func (b backoffs) noteDone(a Action, now time.Time) {
+	n := b[a].attempts
+	b[a] = backoff{n + 1, now.Add(retryDelay(n))}
 }
 
 // If the action helped for as long as it was to be left alone, it counts as done for the first time
 // when it is done again.
-func (h backoffs) noteHelp(a Action, until time.Time) {
-	if hold, ok := h[a]; ok && !until.Before(hold.due) {
-		delete(h, a)
+func (b backoffs) noteHelp(a Action, until time.Time) {
+	if entry, ok := b[a]; ok && !until.Before(entry.due) {
+		delete(b, a)
 	}
 }
 
-func (h backoffs) forget(a Action) { delete(h, a) }
+func (b backoffs) forget(a Action) { delete(b, a) }
 
 // What is due and not wanted any more has helped, and is forgotten.
-func (h backoffs) filterDue(actions []Action, now time.Time) (due []Action) {
+func (b backoffs) filterDue(actions []Action, now time.Time) (due []Action) {
 	wanted := map[Action]bool{}
 	for _, a := range actions {
 		wanted[a] = true
-		if !now.Before(h[a].due) {
+		if !now.Before(b[a].due) {
 			due = append(due, a)
 		}
 	}
-	for a, hold := range h {
-		if !wanted[a] && !now.Before(hold.due) {
-			delete(h, a)
+	for a, entry := range b {
+		if !wanted[a] && !now.Before(entry.due) {
+			delete(b, a)
 		}
 	}
 	return due
 }
 
-func (h backoffs) untilDue(actions []Action, now time.Time, limit time.Duration) time.Duration {
+func (b backoffs) untilDue(actions []Action, now time.Time, limit time.Duration) time.Duration {
 	for _, a := range actions {
-		if hold, ok := h[a]; ok && now.Before(hold.due) {
-			limit = min(limit, hold.due.Sub(now))
+		if entry, ok := b[a]; ok && now.Before(entry.due) {
+			limit = min(limit, entry.due.Sub(now))
 		}
 	}
 	return limit

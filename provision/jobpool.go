@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	maxRunningJobs = 8           // how many jobs run at a time
+	maxRunningJobs = 8
 	slowJobTimeout = time.Minute // after which a job that goes on makes room for another one
 )
 
@@ -34,7 +34,7 @@ type jobPool struct {
 	queue          []job // of the newest plan, those that have not begun
 	slotsTaken     int   // how many jobs run that have not made room
 	busy           map[string]runningJob
-	doneSinceDrain map[string]bool // whose job has ended since the last survey
+	doneSinceDrain map[string]bool // whose job has ended since drain
 	outcomes       []outcome
 	ended          bool               // a job has ended since onJobEnd
 	notify         context.CancelFunc // what onJobEnd asked for; may be nil
@@ -58,83 +58,83 @@ func newJobPool() *jobPool {
 
 // What is planned next rests on what is read after drain, which returns how jobs have ended since
 // the last one.
-func (c *jobPool) drain() []outcome {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	told := c.outcomes
-	c.outcomes, c.doneSinceDrain = nil, map[string]bool{}
+func (p *jobPool) drain() []outcome {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	told := p.outcomes
+	p.outcomes, p.doneSinceDrain = nil, map[string]bool{}
 	return told
 }
 
 // schedule replaces the jobs that are still to begin. Those for a machine whose job is under way,
 // or has ended since drain, are left out: the plan after its end decides anew.
-func (c *jobPool) schedule(ctx context.Context, jobs []job) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.queue = nil
+func (p *jobPool) schedule(ctx context.Context, jobs []job) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.queue = nil
 	for _, j := range jobs {
-		_, busy := c.busy[j.key()]
-		if !busy && !c.doneSinceDrain[j.key()] {
-			c.queue = append(c.queue, j)
+		_, busy := p.busy[j.key()]
+		if !busy && !p.doneSinceDrain[j.key()] {
+			p.queue = append(p.queue, j)
 		}
 	}
-	c.startQueued(ctx)
+	p.startQueued(ctx)
 }
 
 // It is called with the lock held.
-func (c *jobPool) startQueued(ctx context.Context) {
-	for i := 0; i < len(c.queue) && c.slotsTaken < maxRunningJobs; {
-		j := c.queue[i]
-		if _, busy := c.busy[j.key()]; busy { // another instance of its machine
+func (p *jobPool) startQueued(ctx context.Context) {
+	for i := 0; i < len(p.queue) && p.slotsTaken < maxRunningJobs; {
+		j := p.queue[i]
+		if _, busy := p.busy[j.key()]; busy { // another instance of its machine
 			i++
 			continue
 		}
-		c.queue = append(c.queue[:i], c.queue[i+1:]...)
-		c.slotsTaken++
-		c.startJob(ctx, j)
+		p.queue = append(p.queue[:i], p.queue[i+1:]...)
+		p.slotsTaken++
+		p.startJob(ctx, j)
 	}
 }
 
 // It is called with the lock held.
-func (c *jobPool) startJob(ctx context.Context, j job) {
+func (p *jobPool) startJob(ctx context.Context, j job) {
 	own, cancel := context.WithCancel(ctx)
-	c.busy[j.key()] = runningJob{j.action.Verb, cancel}
-	leave := sync.OnceFunc(func() { c.releaseSlot(ctx) })
+	p.busy[j.key()] = runningJob{j.action.Verb, cancel}
+	leave := sync.OnceFunc(func() { p.releaseSlot(ctx) })
 	slow := time.AfterFunc(slowJobTimeout, leave)
-	c.tasks.Go(func() {
+	p.tasks.Go(func() {
 		defer cancel()
 		err := j.run(own)
 		slow.Stop()
-		c.noteEnded(j, err)
+		p.noteEnded(j, err)
 		leave()
 	})
 }
 
-func (c *jobPool) releaseSlot(ctx context.Context) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.slotsTaken--
+func (p *jobPool) releaseSlot(ctx context.Context) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.slotsTaken--
 	if ctx.Err() == nil {
-		c.startQueued(ctx)
+		p.startQueued(ctx)
 	}
 }
 
-func (c *jobPool) noteEnded(j job, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.busy, j.key())
-	c.doneSinceDrain[j.key()] = true
-	c.outcomes = append(c.outcomes, outcome{j.action, err})
-	c.ended = true
-	if c.notify != nil {
-		c.notify()
+func (p *jobPool) noteEnded(j job, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.busy, j.key())
+	p.doneSinceDrain[j.key()] = true
+	p.outcomes = append(p.outcomes, outcome{j.action, err})
+	p.ended = true
+	if p.notify != nil {
+		p.notify()
 	}
 }
 
-func (c *jobPool) cancelUnwantedStarts(wanted func(machine string) bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for key, w := range c.busy {
+func (p *jobPool) cancelUnwantedStarts(wanted func(machine string) bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for key, w := range p.busy {
 		if w.verb == Start && !wanted(key) {
 			w.cancel()
 		}
@@ -142,19 +142,19 @@ func (c *jobPool) cancelUnwantedStarts(wanted func(machine string) bool) {
 }
 
 // notify is called when a job ends, at once if one has since the last time, until it is released.
-func (c *jobPool) onJobEnd(call context.CancelFunc) (release func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.ended {
+func (p *jobPool) onJobEnd(call context.CancelFunc) (release func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended {
 		call()
 	}
-	c.ended, c.notify = false, call
+	p.ended, p.notify = false, call
 	return func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.notify = nil
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.notify = nil
 	}
 }
 
 // The context that the jobs began with is done by then.
-func (c *jobPool) wait() { c.tasks.Wait() }
+func (p *jobPool) wait() { p.tasks.Wait() }

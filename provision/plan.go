@@ -70,40 +70,40 @@ type Action struct {
 // instance that a machine has is that machine's, and is stopped only if the machine is dead. One
 // that cannot be told apart from another, or has no name, is left alone.
 func Plan(want Want, have []provider.Instance) (actions []Action, wrong []string) {
-	c := assignInstances(want, have)
+	assigned := assignInstances(want, have)
 	for _, w := range want.Machines {
-		actions = append(actions, c.planMachine(w)...)
+		actions = append(actions, assigned.planMachine(w)...)
 	}
 	if want.Harvest.Gone() {
-		actions = append(actions, stopActions("", c.gone)...)
+		actions = append(actions, stopActions("", assigned.gone)...)
 	}
 	if want.Harvest.Unknown() {
-		actions = append(actions, stopActions("", c.unknown)...)
+		actions = append(actions, stopActions("", assigned.unknown)...)
 	} else {
-		for _, i := range c.unknown {
-			c.problemf("instance %q says it is of machine %q, which this environment never had: it is left alone", i.ID, i.Machine)
+		for _, i := range assigned.unknown {
+			assigned.problemf("instance %q says it is of machine %q, which this environment never had: it is left alone", i.ID, i.Machine)
 		}
 	}
 	slices.SortStableFunc(actions, func(a, b Action) int {
 		return cmp.Or(strings.Compare(a.Machine, b.Machine), strings.Compare(a.Instance, b.Instance))
 	})
-	slices.Sort(c.problems)
-	return actions, slices.Compact(c.problems)
+	slices.Sort(assigned.problems)
+	return actions, slices.Compact(assigned.problems)
 }
 
-func (c *assignment) planMachine(w Wanted) []Action {
-	have := c.byMachine[w.ID]
+func (a *assignment) planMachine(w Wanted) []Action {
+	have := a.byMachine[w.ID]
 	if w.Hosted {
 		return nil
 	}
 	if w.Life == Dead || neverStarted(w, have) {
-		return c.takeDown(w, have)
+		return a.takeDown(w, have)
 	}
 	keep, rest := chooseInstance(w, have)
-	actions := c.stopSurplus(w, keep, rest)
+	actions := a.stopSurplus(w, keep, rest)
 	runs := keep != nil && keep.Running
 	switch {
-	case !runs && (w.Held || c.recordedElsewhere[w.ID]):
+	case !runs && (w.Held || a.recordedElsewhere[w.ID]):
 	case !runs:
 		actions = append(actions, Action{Verb: Start, Machine: w.ID})
 	case keep.ID != w.Instance || addressDiffers(keep.Private, w.Private) || addressDiffers(keep.Public, w.Public):
@@ -116,8 +116,8 @@ func addressDiffers(told, recorded string) bool { return told != "" && told != r
 
 // takeDown removes the machine once there is nothing to stop any more. What is recorded is stopped
 // even if the provider does not list it; after that it is recorded no more.
-func (c *assignment) takeDown(w Wanted, have []provider.Instance) []Action {
-	if all := slices.Concat(have, c.unlisted[w.ID]); len(all) > 0 && c.harvest.Gone() {
+func (a *assignment) takeDown(w Wanted, have []provider.Instance) []Action {
+	if all := slices.Concat(have, a.unlisted[w.ID]); len(all) > 0 && a.harvest.Gone() {
 		return stopActions(w.ID, all)
 	}
 	var left []string
@@ -127,12 +127,12 @@ func (c *assignment) takeDown(w Wanted, have []provider.Instance) []Action {
 	return []Action{{Verb: Remove, Machine: w.ID, Instance: strings.Join(left, " ")}}
 }
 
-func (c *assignment) stopSurplus(w Wanted, keep *provider.Instance, rest []provider.Instance) []Action {
-	if c.harvest.Unknown() {
+func (a *assignment) stopSurplus(w Wanted, keep *provider.Instance, rest []provider.Instance) []Action {
+	if a.harvest.Unknown() {
 		return stopActions(w.ID, rest)
 	}
 	for _, i := range rest {
-		c.problemf("instance %q says it is of machine %s, whose instance is %q: it is left alone", i.ID, w.ID, keep.ID)
+		a.problemf("instance %q says it is of machine %s, whose instance is %q: it is left alone", i.ID, w.ID, keep.ID)
 	}
 	return nil
 }
@@ -166,6 +166,6 @@ func stopActions(machine string, instances []provider.Instance) []Action {
 	return actions
 }
 
-func (c *assignment) problemf(format string, args ...any) {
-	c.problems = append(c.problems, fmt.Sprintf(format, args...))
+func (a *assignment) problemf(format string, args ...any) {
+	a.problems = append(a.problems, fmt.Sprintf(format, args...))
 }

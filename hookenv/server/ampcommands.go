@@ -51,5 +51,5 @@ func toRefusal(r *registration, err error) *refusal {
 	case hookenv.IsCallerError(err):
 		return &refusal{codeBadRequest, err.Error()}
 	}
-	return &refusal{codeTrouble, err.Error()}
+	return &refusal{codeInternal, err.Error()}
 }

@@ -101,7 +101,7 @@ const (
 	codeBadRequest = "BAD_REQUEST"
 	codeKeyError   = "KEY_ERROR"
 	codeReserved   = "RESERVED"
-	codeTrouble    = "UNKNOWN"
+	codeInternal   = "UNKNOWN"
 )
 
 // refusal is an AMP error as an answer.

@@ -49,12 +49,12 @@ func newCgroupManager(name string) *cgroupManager {
 	return g
 }
 
-func (g *cgroupManager) start(ctx context.Context, id string, c command) (unlimited []string, err error) {
-	if len(g.folders) == 0 {
+func (m *cgroupManager) start(ctx context.Context, id string, c command) (unlimited []string, err error) {
+	if len(m.folders) == 0 {
 		return nil, errors.New("this host has no control groups that systemd could use: mount them at " + groupRoot)
 	}
 	var in []string
-	for _, f := range g.folders {
+	for _, f := range m.folders {
 		in = append(in, filepath.Join(f, id))
 	}
 	for _, dir := range in {
@@ -62,7 +62,7 @@ func (g *cgroupManager) start(ctx context.Context, id string, c command) (unlimi
 			return nil, fmt.Errorf("cannot make a control group: %w", err)
 		}
 	}
-	limiting, unlimited := g.setLimits(id, c.limits)
+	limiting, unlimited := m.setLimits(id, c.limits)
 	log, err := os.OpenFile(c.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
@@ -83,13 +83,13 @@ func cleanEnvironment() []string {
 	return []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8"}
 }
 
-func (g *cgroupManager) isRunning(id string) (bool, error) {
-	pids, err := g.listProcesses(id)
+func (m *cgroupManager) isRunning(id string) (bool, error) {
+	pids, err := m.listProcesses(id)
 	return len(pids) > 0, err
 }
 
-func (g *cgroupManager) listProcesses(id string) (pids []int, err error) {
-	for _, f := range g.folders {
+func (m *cgroupManager) listProcesses(id string) (pids []int, err error) {
+	for _, f := range m.folders {
 		err := filepath.WalkDir(filepath.Join(f, id), func(path string, d fs.DirEntry, err error) error {
 			if err == nil && d.IsDir() {
 				var in []int
@@ -121,16 +121,16 @@ func readProcesses(group string) ([]int, error) {
 	return pids, err
 }
 
-func (g *cgroupManager) kill(ctx context.Context, id string) error {
+func (m *cgroupManager) kill(ctx context.Context, id string) error {
 	for {
-		pids, err := g.listProcesses(id)
+		pids, err := m.listProcesses(id)
 		if err != nil {
 			return err
 		}
 		for _, pid := range pids {
 			_ = syscall.Kill(pid, syscall.SIGKILL) // one that has ended is what is wanted
 		}
-		if len(pids) == 0 && g.removeGroups(id) == nil {
+		if len(pids) == 0 && m.removeGroups(id) == nil {
 			return nil
 		}
 		if err := sleep(ctx); err != nil {
@@ -139,9 +139,9 @@ func (g *cgroupManager) kill(ctx context.Context, id string) error {
 	}
 }
 
-func (g *cgroupManager) removeGroups(id string) error {
-	folders := slices.Clone(g.folders)
-	for _, l := range []*limiter{g.mem, g.cpu} {
+func (m *cgroupManager) removeGroups(id string) error {
+	folders := slices.Clone(m.folders)
+	for _, l := range []*limiter{m.mem, m.cpu} {
 		if l != nil && l.v1 {
 			folders = append(folders, l.folder)
 		}
@@ -153,8 +153,8 @@ func (g *cgroupManager) removeGroups(id string) error {
 	return errors.Join(errs...)
 }
 
-func (g *cgroupManager) close() error {
-	return g.removeGroups("")
+func (m *cgroupManager) close() error {
+	return m.removeGroups("")
 }
 
 func removeGroup(dir string) error {

@@ -17,8 +17,8 @@ var controls = regexp.MustCompile("\x1b\\[[0-9;?]*[A-Za-z]|\x1b\\][^\a\x1b]*(\a|
 type console struct {
 	path      string
 	f         *os.File
-	rest      []byte   // of a line that has no end yet
-	lastLines []string // the last lines
+	rest      []byte // of a line that has no end yet
+	lastLines []string
 }
 
 func (l launch) openConsole() (*console, error) {

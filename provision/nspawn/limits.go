@@ -15,15 +15,15 @@ type limiter struct {
 }
 
 // in are the groups that the container must enter, unlimited the limits that the kernel refused.
-func (g *cgroupManager) setLimits(id string, l limits) (in, unlimited []string) {
+func (m *cgroupManager) setLimits(id string, l limits) (in, unlimited []string) {
 	for _, part := range []struct {
 		what   string
 		amount uint64
 		by     *limiter
 		set    func(dir string, old bool) error
 	}{
-		{fmt.Sprintf("mem=%dM", l.mem), l.mem, g.mem, func(dir string, old bool) error { return limitMemory(dir, l.mem, old) }},
-		{fmt.Sprintf("cpu-cores=%d", l.cores), l.cores, g.cpu, func(dir string, old bool) error { return limitCores(dir, l.cores, old) }},
+		{fmt.Sprintf("mem=%dM", l.mem), l.mem, m.mem, func(dir string, old bool) error { return limitMemory(dir, l.mem, old) }},
+		{fmt.Sprintf("cpu-cores=%d", l.cores), l.cores, m.cpu, func(dir string, old bool) error { return limitCores(dir, l.cores, old) }},
 	} {
 		if part.amount == 0 {
 			continue

@@ -49,13 +49,13 @@ func (systemdManager) isRunning(id string) (bool, error) {
 	return out == "active" || out == "activating" || out == "deactivating" || out == "reloading", err
 }
 
-func (u systemdManager) kill(ctx context.Context, id string) error {
-	if runs, err := u.isRunning(id); err != nil || !runs {
+func (m systemdManager) kill(ctx context.Context, id string) error {
+	if runs, err := m.isRunning(id); err != nil || !runs {
 		return err
 	}
 	_, _ = runProgram(ctx, "systemctl", "kill", "--signal=SIGKILL", unitName(id)) // it may have ended
 	for {
-		runs, err := u.isRunning(id)
+		runs, err := m.isRunning(id)
 		if err != nil || !runs {
 			return err
 		}

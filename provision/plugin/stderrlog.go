@@ -23,20 +23,20 @@ func newStderrLog(log *slog.Logger) *stderrLog {
 }
 
 // A panic's first line says more than the trace that follows.
-func (w *stderrLog) logLine(line string) {
+func (l *stderrLog) logLine(line string) {
 	line = strings.TrimSpace(toUTF8(line))
 	if line == "" {
 		return
 	}
 	if isGoPluginLog(line) {
-		w.log.Debug("provider says", "line", line)
+		l.log.Debug("provider says", "line", line)
 		return
 	}
-	w.log.Info("provider says", "line", line)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !strings.HasPrefix(w.last, "panic: ") && !strings.HasPrefix(w.last, "fatal error: ") {
-		w.last = line
+	l.log.Info("provider says", "line", line)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !strings.HasPrefix(l.last, "panic: ") && !strings.HasPrefix(l.last, "fatal error: ") {
+		l.last = line
 	}
 }
 
@@ -47,11 +47,11 @@ func isGoPluginLog(line string) bool {
 // maxLastOutput limits what stands in an error, in bytes.
 const maxLastOutput = 300
 
-func (w *stderrLog) errorSuffix() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.last == "" {
+func (l *stderrLog) errorSuffix() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.last == "" {
 		return ""
 	}
-	return "; it said: " + toUTF8(w.last[:min(len(w.last), maxLastOutput)])
+	return "; it said: " + toUTF8(l.last[:min(len(l.last), maxLastOutput)])
 }

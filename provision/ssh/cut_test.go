@@ -87,7 +87,7 @@ func TestAway(t *testing.T) {
 	}
 	away.Store(false)
 	check(t, r.Stop(t.Context(), started[0].ID))
-	r.silentInterval = 0
+	r.retryInterval = 0
 	if found := r.instances(); len(found) != 1 || found[0] != started[1] {
 		t.Errorf("after its end: %+v", found)
 	}

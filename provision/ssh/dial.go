@@ -28,7 +28,7 @@ type conn struct {
 	target    target
 	client    *ssh.Client
 	cancel    context.CancelFunc
-	keepalive sync.WaitGroup // the keepalive
+	keepalive sync.WaitGroup
 }
 
 func (c *conn) close() {

@@ -155,7 +155,7 @@ func (p *Provider) isSilent(t target) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	since, ok := p.silentSince[t.String()]
-	return ok && time.Since(since) < p.silentInterval
+	return ok && time.Since(since) < p.retryInterval
 }
 
 func (p *Provider) noteAnswer(t target) {

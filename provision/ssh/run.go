@@ -24,14 +24,14 @@ const asRoot = `[ "$(id -u)" = 0 ] && exec sh -c "$0" bijou "$@"; exec sudo -n -
 // scriptError is a script that ended with an exit code.
 type scriptError struct {
 	code   int
-	stderr string // on stderr
+	stderr string
 }
 
-func (f scriptError) Error() string {
-	if f.stderr == "" {
-		return fmt.Sprintf("exit code %d", f.code)
+func (e scriptError) Error() string {
+	if e.stderr == "" {
+		return fmt.Sprintf("exit code %d", e.code)
 	}
-	return f.stderr
+	return e.stderr
 }
 
 // run runs a script as root. The error is a scriptError where the script failed, and transient

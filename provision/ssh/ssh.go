@@ -21,12 +21,12 @@ type Provider struct {
 	env provider.Environment
 	log *slog.Logger
 
-	root           string        // on hosts: where environments lie
-	systemdFolder  string        // on hosts: a folder that is there if systemd runs
-	hostTimeout    time.Duration // how long Instances waits for a host
-	silentInterval time.Duration // how long it leaves one alone that did not answer
-	pollTimeout    time.Duration // how long Instances waits in all: less than a plugin may take
-	dialContext    func(ctx context.Context, network, address string) (net.Conn, error)
+	root          string        // on hosts: where environments lie
+	systemdFolder string        // on hosts: a folder that is there if systemd runs
+	hostTimeout   time.Duration // how long Instances waits for a host
+	retryInterval time.Duration // how long it leaves one alone that did not answer
+	pollTimeout   time.Duration // how long Instances waits in all: less than a plugin may take
+	dialContext   func(ctx context.Context, network, address string) (net.Conn, error)
 
 	machineLocks sync.Map // *sync.Mutex by machine: one start or stop at a time
 	mu           sync.Mutex
@@ -54,7 +54,7 @@ func New(e provider.Environment) (*Provider, error) {
 	}
 	return &Provider{
 		env: e, log: slog.Default(), root: "/var/lib/bijou", systemdFolder: "/run/systemd/system",
-		hostTimeout: 5 * time.Second, silentInterval: 30 * time.Second, pollTimeout: 20 * time.Second, silentSince: map[string]time.Time{},
+		hostTimeout: 5 * time.Second, retryInterval: 30 * time.Second, pollTimeout: 20 * time.Second, silentSince: map[string]time.Time{},
 		dialContext: new(net.Dialer).DialContext,
 	}, nil
 }

@@ -32,7 +32,7 @@ func takeover(t *testing.T, r *rig) (provider.Instance, *atomic.Bool) {
 		}
 		return wire(ctx, network, address)
 	}
-	r.silentInterval = 0
+	r.retryInterval = 0
 	return i, &away
 }
 

@@ -172,7 +172,7 @@ func Halt(ctx context.Context, dir string, grace time.Duration) error {
 		} else if !errors.Is(err, process.ErrGone) {
 			return err
 		}
-		free, err := process.Free(dir)
+		free, err := process.IsFree(dir)
 		if err != nil || free {
 			return err
 		}
@@ -190,7 +190,7 @@ func awaitHolder(ctx context.Context, dir string, agent process.Identity) error 
 		if _, err := process.Holder(dir); err == nil {
 			return nil
 		}
-		if free, err := process.Free(dir); !alive && free && err == nil {
+		if free, err := process.IsFree(dir); !alive && free && err == nil {
 			return errors.New("its agent has ended at once; its log says why: " + filepath.Join(dir, "agent.log"))
 		}
 		if err := sleep(ctx); err != nil {

@@ -95,7 +95,7 @@ func (c *Client) renewSession(ctx context.Context, wanted Wanted) error {
 		path, err = c.options.Find(wanted.SHA256)
 	}
 	if err == nil {
-		c.current, err = startSession(ctx, sessionOptions{path: path, wanted: wanted, sockets: sockets, timeout: c.options.Patience, log: c.options.Log})
+		c.current, err = startSession(ctx, sessionOptions{path: path, wanted: wanted, sockets: sockets, timeout: c.options.CallTimeout, log: c.options.Log})
 	}
 	if err == nil || ctx.Err() != nil {
 		return err

@@ -27,9 +27,9 @@ type Options struct {
 	// before each process that begins.
 	Sockets func() (string, error)
 	Log     *slog.Logger // nil: slog.Default()
-	// Patience is how long the process may take to begin, and for each of
+	// CallTimeout bounds the start of the process, and each of its calls of
 	// Configure, Capabilities and Instances; 0: half a minute.
-	Patience time.Duration
+	CallTimeout time.Duration
 }
 
 // Wanted describes a process: for two that are equal one process will do.
@@ -68,8 +68,8 @@ func NewClient(o Options) *Client {
 		o.Log = slog.Default()
 	}
 	o.Log = o.Log.With("provider", o.Name)
-	if o.Patience == 0 {
-		o.Patience = 30 * time.Second // less than the provisioner's, so that what hangs is ended
+	if o.CallTimeout == 0 {
+		o.CallTimeout = 30 * time.Second // less than the provisioner's, so that what hangs is ended
 	}
 	if o.Demand == nil {
 		o.Demand = func(context.Context) (Demand, error) { return Present, nil }
@@ -79,7 +79,7 @@ func NewClient(o Options) *Client {
 
 // Capabilities asks the process.
 func (c *Client) Capabilities(ctx context.Context) (all provider.Capabilities, err error) {
-	err = c.callProvider(ctx, c.options.Patience, func(ctx context.Context, p protocol.ProviderClient) error {
+	err = c.callProvider(ctx, c.options.CallTimeout, func(ctx context.Context, p protocol.ProviderClient) error {
 		r, err := p.Capabilities(ctx, &protocol.CapabilitiesRequest{})
 		all = provider.Capabilities{Name: r.GetName(), Isolated: r.GetIsolated(), Remote: r.GetRemote()}
 		return err
@@ -142,7 +142,7 @@ func (c *Client) Instances(ctx context.Context) (all []provider.Instance, err er
 	if err != nil || idle {
 		return nil, err
 	}
-	err = c.callProvider(ctx, c.options.Patience, func(ctx context.Context, p protocol.ProviderClient) error {
+	err = c.callProvider(ctx, c.options.CallTimeout, func(ctx context.Context, p protocol.ProviderClient) error {
 		r, err := p.Instances(ctx, &protocol.InstancesRequest{})
 		for _, i := range r.GetInstances() {
 			all = append(all, instanceFromProto(i))

@@ -46,7 +46,7 @@ func TestStoppedProcessIsGivenUp(t *testing.T) {
 	if _, err := c.Capabilities(t.Context()); err != nil { // it has begun, with all the time that it needs
 		t.Fatal(err)
 	}
-	c.options.Patience = 100 * time.Millisecond
+	c.options.CallTimeout = 100 * time.Millisecond
 	_, err := c.Instances(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "it does not answer") || !errors.Is(err, provider.ErrTransient) {
 		t.Errorf("error %v", err)
@@ -76,7 +76,7 @@ func TestTroubleAtStart(t *testing.T) {
 		{how: "hang", want: `provider "fake": it does not start: it does not answer`, patience: 10 * time.Second},
 	} {
 		t.Run(tt.how, func(t *testing.T) {
-			c, s := fakeClient(t, Options{Patience: tt.patience}, map[string]string{"at-start": tt.how})
+			c, s := fakeClient(t, Options{CallTimeout: tt.patience}, map[string]string{"at-start": tt.how})
 			if _, err := c.Instances(t.Context()); err == nil || err.Error() != tt.want || !errors.Is(err, provider.ErrTransient) {
 				t.Errorf("error %v", err)
 			}
@@ -103,7 +103,7 @@ func TestWhatIsNoProvider(t *testing.T) {
 				t.Fatal(err)
 			}
 			c := NewClient(Options{
-				Name: "odd", Sockets: sockets(t), Patience: tt.patience,
+				Name: "odd", Sockets: sockets(t), CallTimeout: tt.patience,
 				Find:   func(string) (string, error) { return path, nil },
 				Wanted: func(context.Context) (Wanted, error) { return Wanted{}, nil },
 			})

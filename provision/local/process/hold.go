@@ -102,9 +102,9 @@ func (i Identity) hasOpen(path string) bool {
 	return false
 }
 
-// Free reports whether no process runs the machine, not even one that has not written its pid file
+// IsFree reports whether no process runs the machine, not even one that has not written its pid file
 // yet.
-func Free(dir string) (bool, error) {
+func IsFree(dir string) (bool, error) {
 	lock, err := lockFile(dir)
 	switch {
 	case errors.Is(err, ErrHeld):

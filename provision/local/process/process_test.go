@@ -117,7 +117,7 @@ func TestTakeIsExclusive(t *testing.T) {
 		t.Errorf("holder %v, %v", i, err)
 	}
 	h.Release()
-	if free, err := Free(dir); err != nil || !free {
+	if free, err := IsFree(dir); err != nil || !free {
 		t.Errorf("free %v, %v", free, err)
 	}
 }

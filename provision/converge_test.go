@@ -11,7 +11,7 @@ import (
 	"bijou/state"
 )
 
-// TestPlanConverges takes random states and providers, honest and lying, obeys the
+// TestPlanConverges takes random states and providers, honest and lying, carries out the
 // plan again and again, and holds what must be true at each step and at the end.
 func TestPlanConverges(t *testing.T) {
 	for seed := range uint64(3000) {
@@ -85,7 +85,7 @@ func (s *sim) want() Want {
 	return Want{Environment: "e", Harvest: s.harvest, Next: s.next, Machines: s.machines}
 }
 
-// lie is what a provider may tell instead of what is.
+// lie returns what a provider may tell instead of the truth.
 func (s *sim) lie() []provider.Instance {
 	told := slices.Clone(s.have)
 	for range s.r.IntN(4) {
@@ -113,7 +113,7 @@ func (s *sim) lie() []provider.Instance {
 	return told
 }
 
-// round obeys one plan.
+// round carries one plan out.
 func (s *sim) round(t *testing.T, told []provider.Instance, when string) {
 	t.Helper()
 	actions, wrong := Plan(s.want(), told)
@@ -127,7 +127,7 @@ func (s *sim) round(t *testing.T, told []provider.Instance, when string) {
 	begun := map[string]bool{}
 	s.answered = nil
 	for _, a := range actions {
-		s.obey(t, a, when)
+		s.apply(t, a, when)
 		if a.Verb == Start || a.Verb == Record {
 			if begun[a.Machine] {
 				t.Errorf("%s: machine %s gets two instances: %v", when, a.Machine, actions)
@@ -137,8 +137,8 @@ func (s *sim) round(t *testing.T, told []provider.Instance, when string) {
 	}
 }
 
-// obey does one action, as the loop and an honest provider's Start and Stop do.
-func (s *sim) obey(t *testing.T, a Action, when string) {
+// apply does one action, as the loop and an honest provider's Start and Stop do.
+func (s *sim) apply(t *testing.T, a Action, when string) {
 	t.Helper()
 	at := slices.IndexFunc(s.machines, func(w Wanted) bool { return w.ID == a.Machine })
 	switch a.Verb {

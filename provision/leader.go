@@ -22,9 +22,9 @@ type leader struct {
 
 	last         plan
 	listFailure  listFailure
-	problems     []string // what was said last to be wrong
+	problems     []string // as reported last
 	lastSweep    time.Time
-	planDuration time.Duration // how long the last look at everything took
+	planDuration time.Duration // of the last planOnce
 }
 
 // plan holds what was read and decided last.
@@ -55,34 +55,34 @@ func (l *leader) planOnce(ctx context.Context) error {
 	for _, o := range l.pool.drain() {
 		l.noteOutcome(o)
 	}
-	began, err := readRevision(ctx, l.State)
+	baseRevision, err := readRevision(ctx, l.State)
 	if err != nil {
 		return err
 	}
 	now := l.Now()
-	have, blind := l.listInstances(ctx)
+	have, listErr := l.listInstances(ctx)
 	s, err := readSnapshot(ctx, l.State)
 	if err != nil {
 		return err
 	}
-	l.last = plan{at: now, baseRevision: began, revision: s.revision, want: s.newWant(now), nextRetry: s.nextRetry(now)}
+	l.last = plan{at: now, baseRevision: baseRevision, revision: s.revision, want: s.newWant(now), nextRetry: s.nextRetry(now)}
 	l.owners.setRecorded(l.last.want.Machines)
 	l.absentAgents.noteAsked(now)
-	var wrong []string
-	if blind == nil {
-		l.last.actions, wrong = Plan(l.last.want, have)
+	var problems []string
+	if listErr == nil {
+		l.last.actions, problems = Plan(l.last.want, have)
 	} else {
-		wrong = []string{blind.Error()}
+		problems = []string{listErr.Error()}
 	}
-	if err := l.reportProblems(ctx, s, wrong); err != nil {
+	if err := l.reportProblems(ctx, s, problems); err != nil {
 		return err
 	}
 	l.pool.cancelUnwantedStarts(l.last.want.hasAlive)
-	l.pool.schedule(ctx, l.dueJobs(now, s))
+	l.pool.schedule(ctx, l.dueJobs(now))
 	return nil
 }
 
-func (l *leader) dueJobs(now time.Time, s snapshot) (jobs []job) {
+func (l *leader) dueJobs(now time.Time) (jobs []job) {
 	for _, a := range l.backoffs.filterDue(l.last.actions, now) {
 		jobs = append(jobs, l.newJob(a))
 	}

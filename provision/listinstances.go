@@ -3,10 +3,8 @@ package provision
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"bijou/provision/provider"
-	"bijou/state"
 )
 
 // listFailure says for how long the provider has not listed its instances, and why.
@@ -38,34 +36,4 @@ func (l *leader) listInstances(ctx context.Context) ([]provider.Instance, error)
 		fmt.Errorf("cannot list instances, so none is started or stopped: %w", err),
 	}
 	return nil, l.listFailure.err
-}
-
-// logSource is the name of the provisioner's log.
-const logSource = "provisioner"
-
-// juju status shows what is reported, and that nothing is wrong any more.
-func (l *leader) reportProblems(ctx context.Context, s snapshot, wrong []string) error {
-	wrong = wrong[:min(len(wrong), state.MaxTroubles)]
-	changed := !slices.Equal(wrong, l.problems)
-	if changed {
-		for _, w := range wrong {
-			l.Log.Warn("provisioner is in trouble", "error", w)
-		}
-		l.problems = wrong
-	}
-	if slices.Equal(wrong, s.trouble.Messages) && l.listFailure.due.Equal(s.trouble.NextRetry) {
-		return nil
-	}
-	err := l.leadership.Update(ctx, func(tx *state.Tx) error { return tx.SetProvisionerTrouble(wrong, l.Now(), l.listFailure.due) })
-	if err != nil || !changed {
-		return err
-	}
-	var lines []state.LogLine
-	for _, w := range wrong {
-		lines = append(lines, state.LogLine{Time: l.Now(), Level: "WARNING", Message: "is in trouble: " + w})
-	}
-	if len(wrong) == 0 {
-		lines = []state.LogLine{{Time: l.Now(), Level: "INFO", Message: "goes on again"}}
-	}
-	return l.State.AppendLog(ctx, logSource, lines)
 }

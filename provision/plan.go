@@ -10,7 +10,7 @@ import (
 	"bijou/state"
 )
 
-// Want is what state wants of the provider, at one moment.
+// Want holds what state wants of the provider, at one moment.
 type Want struct {
 	Environment string        // uuid; instances with another one are never touched
 	Harvest     state.Harvest // which instances are stopped

@@ -7,7 +7,7 @@ import (
 	"bijou/state"
 )
 
-// snapshot is what is read of the state for one plan.
+// snapshot holds what is read of the state for one plan.
 type snapshot struct {
 	revision    int64
 	environment state.Environment

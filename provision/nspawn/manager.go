@@ -19,7 +19,7 @@ type containerManager interface {
 	close() error
 }
 
-// command is what a containerManager starts.
+// command describes a container to start.
 type command struct {
 	args   []string // of boot.sh, behind the groups
 	log    string   // where it prints

@@ -1,5 +1,5 @@
 // Package plugin runs providers as processes of their own: Client is a provider
-// whose work an executable does, and Serve is what such an executable calls.
+// whose work an executable does, and such an executable calls Serve.
 //
 // It knows no provider and no state, and decides nothing about machines. It alone
 // imports go-plugin; only multicall imports it. docs/providers.md describes what

@@ -66,7 +66,7 @@ func echo(s provider.Spec) string {
 	return fmt.Sprintf("%s %s %s %d %q %s %s %s", s.Machine, s.Series, s.Tools, *s.Constraints.Mem, *s.Constraints.Tags, s.Token, s.Placement, s.Instance)
 }
 
-// begun tells if it is the first time that it is asked.
+// begun reports whether it is asked for the first time.
 func (f fake) begun() bool {
 	return os.Mkdir(filepath.Join(f.env.Dir, "begun"), 0o700) == nil
 }

@@ -69,14 +69,14 @@ func TestChangedSettingsTakeEffect(t *testing.T) {
 func TestTroubleAtStart(t *testing.T) {
 	for _, tt := range []struct {
 		how, want string
-		patience  time.Duration // for the process's begin, too
+		timeout   time.Duration // for the process's begin, too
 	}{
 		{how: "refuse", want: `provider "fake": it does not start: there is no such region`},
 		{how: "crash", want: `provider "fake": it does not start: it ended unexpectedly (exit status 3); it said: no room on the moon`},
-		{how: "hang", want: `provider "fake": it does not start: it does not answer`, patience: 10 * time.Second},
+		{how: "hang", want: `provider "fake": it does not start: it does not answer`, timeout: 10 * time.Second},
 	} {
 		t.Run(tt.how, func(t *testing.T) {
-			c, s := fakeClient(t, Options{CallTimeout: tt.patience}, map[string]string{"at-start": tt.how})
+			c, s := fakeClient(t, Options{CallTimeout: tt.timeout}, map[string]string{"at-start": tt.how})
 			if _, err := c.Instances(t.Context()); err == nil || err.Error() != tt.want || !errors.Is(err, provider.ErrTransient) {
 				t.Errorf("error %v", err)
 			}
@@ -89,10 +89,10 @@ func TestTroubleAtStart(t *testing.T) {
 func TestWhatIsNoProvider(t *testing.T) {
 	for _, tt := range []struct {
 		want, script string
-		patience     time.Duration
+		timeout      time.Duration
 	}{
 		{want: "it ended at its start (exit status 5); it said: cannot find my moon", script: "echo 'cannot find my moon' >&2; exit 5"},
-		{want: "it did not begin within 2s", script: "exec sleep 60", patience: 2 * time.Second},
+		{want: "it did not begin within 2s", script: "exec sleep 60", timeout: 2 * time.Second},
 		{want: "it does not speak the providers' protocol (", script: "echo hello; exec sleep 60"},
 		{want: "only unix sockets are for their owner alone", script: "echo '1|1|tcp|127.0.0.1:1|grpc|'; exec sleep 60"},
 		{want: "it speaks another version of the protocol (", script: "echo '1|9|unix|/nowhere|grpc|'; exec sleep 60"},
@@ -103,7 +103,7 @@ func TestWhatIsNoProvider(t *testing.T) {
 				t.Fatal(err)
 			}
 			c := NewClient(Options{
-				Name: "odd", Sockets: sockets(t), CallTimeout: tt.patience,
+				Name: "odd", Sockets: sockets(t), CallTimeout: tt.timeout,
 				Find:   func(string) (string, error) { return path, nil },
 				Wanted: func(context.Context) (Wanted, error) { return Wanted{}, nil },
 			})

@@ -16,7 +16,7 @@ import (
 	"bijou/provision/provider"
 )
 
-// bundle is what a machine's agent needs on its host.
+// bundle holds what a machine's agent needs on its host.
 type bundle struct {
 	tools  string // VERSION-SHA8
 	binary string // on this host

@@ -36,7 +36,7 @@ type Provider struct {
 // Name is the provider's name.
 const Name = "ssh"
 
-// settings are what the provider takes of the environment's configuration:
+// settings are those of the environment's configuration that the provider takes:
 //
 //	pool           hosts, as a YAML or JSON list, or the file that holds one
 //	known-hosts    the file of hosts' keys; default ~/.ssh/known_hosts

@@ -90,7 +90,7 @@ func TestProvider(t *testing.T) {
 	})
 }
 
-// crash ends the agent of a host with its keeper.
+// crash ends the agent of a host with the script that keeps it.
 func crash(t *testing.T, s *server) {
 	t.Helper()
 	dir := s.dir + "/lib/e0a1"

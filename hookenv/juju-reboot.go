@@ -12,11 +12,11 @@ func jujuReboot() Tool {
 		Name:     "juju-reboot",
 		Summary:  "reboot the machine",
 		Usage:    "[--now]",
-		Notes:    "It waits for the hook's success, unless --now ends the hook, which is run again afterwards.",
+		Notes:    "This version of bijou reboots no machine: it answers with an error, and the hook goes on.",
 		Examples: []string{"juju-reboot", "juju-reboot --now"},
 		prepare: func(f *flagSet) runner {
 			now := false
-			f.addBool(&now, "at once: the hook ends here, and is run again", "now")
+			f.addBool(&now, "at once", "now")
 			return func(ctx context.Context, inv *invocation) error { return rebootMachine(ctx, inv, now) }
 		},
 	}

@@ -34,15 +34,13 @@ func unsupportedTool(name, summary string) Tool {
 		Examples: []string{name + ` || echo "not here"`},
 		prepare: func(f *flagSet) runner {
 			f.acceptUnknown = true
-			return func(context.Context, *invocation) error {
-				kind, _, _ := strings.Cut(name, "-")
-				part := map[string]string{"credential": "cloud credentials for units", "payload": "payloads", "secret": "secrets"}[kind]
-				return fmt.Errorf("%w: it has no %s", notSupported(name), part)
-			}
+			return func(context.Context, *invocation) error { return notSupported(name) }
 		},
 	}
 }
 
 func notSupported(name string) error {
-	return fmt.Errorf("%s is not supported by this version of bijou", name)
+	kind, _, _ := strings.Cut(name, "-")
+	missing := map[string]string{"credential": "cloud credentials for units", "payload": "payloads", "secret": "secrets", "storage": "storage"}[kind]
+	return fmt.Errorf("%s is not supported by this version of bijou: it has no %s", name, missing)
 }

@@ -45,7 +45,9 @@ func (l launch) prepareFiles() error {
 		}
 	}
 	// Charm libraries look for Juju's version there.
-	if err := renameio.Symlink(filepath.Join(l.tools, "jujud"), filepath.Join(l.dir(), "up", jujud, "jujud")); err != nil {
+	// Whichever tools there are by then: those of the first start go with an upgrade.
+	script := fmt.Sprintf("#!/bin/sh\nfor j in %q/tools/*/jujud; do exec \"$j\" \"$@\"; done\n", l.provider.env.Dir)
+	if err := renameio.WriteFile(filepath.Join(l.dir(), "up", jujud, "jujud"), []byte(script), 0o755); err != nil {
 		return err
 	}
 	if err := durable.MkdirAll(filepath.Join(l.provider.env.Dir, "machines"), 0o755); err != nil { // which the machine's is mounted over

@@ -63,6 +63,10 @@ func (c diagnoseCmd) Run(o *operator) error {
 			return err
 		})
 	})
+	registered := slices.ContainsFunc(doc.Servers, func(s serverDoc) bool { return s.LRN == lrn })
+	if err == nil && !registered && !here {
+		return console.Hint(fmt.Errorf("boot server %d is not registered", lrn), "neco bootserver list")
+	}
 	text := c.describeServer(o, doc, lrn)
 	if err != nil { // that is a part of what is wrong; the server itself can be looked at
 		text = fmt.Sprintf("server    %d\nstore     %v\n", lrn, err)

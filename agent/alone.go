@@ -42,7 +42,7 @@ func (a *alone) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	h.tools, h.fault, h.slots = a.Tools, a.Fault, uniter.NewSlots(1)
+	h.tools, h.fault, h.slots = a.Tools, a.Fault, uniter.NewHookLimiter(1)
 	h.presence.ready, h.pulse = a.Ready, a.Pulse
 	return h.attend(ctx, a.Retire, func(ctx context.Context) error { return h.supervise(ctx, a.Unit) })
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // TestEnvironmentOfEveryKindOfHook holds what hooks of a classic and of a modern
-// charm see against the table in spec/hooks.md, name by name.
+// charm see against the table in docs/reference/hooks.md, name by name.
 func TestEnvironmentOfEveryKindOfHook(t *testing.T) {
 	ownEnvironment(t)
 	once(t, func(r *rig) {

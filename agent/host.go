@@ -22,7 +22,7 @@ type host struct {
 	tools    string
 	uuid     string // the environment's
 	sockets  string // the folder that socket makes
-	slots    *uniter.Slots
+	slots    *uniter.HookLimiter
 	log      *slog.Logger
 	fault    Fault
 	claim    *state.Claim

@@ -98,7 +98,7 @@ func (m *machine) prepare(ctx context.Context) error {
 	m.host.tools, m.host.fault = m.Tools, m.Fault
 	m.host.presence.share(m.Process)
 	m.host.presence.ready, m.host.pulse = m.Ready, m.Pulse
-	m.host.slots = uniter.NewSlots(m.concurrency(env))
+	m.host.slots = uniter.NewHookLimiter(m.concurrency(env))
 	return nil
 }
 

@@ -47,17 +47,17 @@ func (h *host) runOnce(ctx context.Context, unit string, log *slog.Logger) (err 
 	}()
 	agent := state.UnitAgent(unit)
 	return uniter.Run(ctx, uniter.Options{
-		State:   h.state,
-		Unit:    unit,
-		Update:  h.presence.as(agent),
-		Folder:  uniter.FolderOf(h.dir, unit),
-		Tools:   h.tools,
-		Socket:  func() (string, error) { return h.socket(unit) },
-		Slots:   h.slots,
-		Log:     log.With("part", "uniter"),
-		Fault:   h.fault,
-		Trouble: h.trouble.shown(agent),
-		Loop:    h.pulse.Loop(agent),
-		Stand:   func(stays bool) { h.leaders.stand(ctx, unit, stays) },
+		State:       h.state,
+		Unit:        unit,
+		Update:      h.presence.as(agent),
+		Folder:      uniter.FolderOf(h.dir, unit),
+		Tools:       h.tools,
+		Socket:      func() (string, error) { return h.socket(unit) },
+		Limiter:     h.slots,
+		Log:         log.With("part", "uniter"),
+		Fault:       h.fault,
+		NoteAttempt: h.trouble.shown(agent),
+		Loop:        h.pulse.Loop(agent),
+		Nominate:    func(stays bool) { h.leaders.stand(ctx, unit, stays) },
 	})
 }

@@ -85,7 +85,7 @@ func (r *run) unitFolder() uniter.Folder {
 		return ""
 	}
 	folder := uniter.FolderOf(dir, r.Unit)
-	for _, f := range []uniter.Folder{folder, folder.Former()} { // its agent may be of before
+	for _, f := range []uniter.Folder{folder, folder.Legacy()} { // its agent may be of before
 		if _, err := os.Stat(f.Charm()); err == nil {
 			return f
 		}

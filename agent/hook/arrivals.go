@@ -27,12 +27,12 @@ func Arrivals(relation int, recorded map[string]state.MemberState, present []sta
 	var changed []string // few: only these are worth sorting
 	for _, m := range present {
 		here[m.Unit] = m.Version
-		if before := recorded[m.Unit]; arrival(m.Unit, before, true, m.Version, tail) != before {
+		if before := recorded[m.Unit]; updateEntry(m.Unit, before, true, m.Version, tail) != before {
 			changed = append(changed, m.Unit)
 		}
 	}
 	for name, before := range recorded {
-		if _, in := here[name]; !in && arrival(name, before, false, 0, tail) != before {
+		if _, in := here[name]; !in && updateEntry(name, before, false, 0, tail) != before {
 			changed = append(changed, name)
 		}
 	}
@@ -40,17 +40,17 @@ func Arrivals(relation int, recorded map[string]state.MemberState, present []sta
 	var all []Arrival
 	for _, name := range changed {
 		version, in := here[name]
-		after := arrival(name, recorded[name], in, version, tail)
+		after := updateEntry(name, recorded[name], in, version, tail)
 		if after.Place == tail {
 			tail++
 		}
-		all = append(all, Arrival{Relation: relation, Member: name, State: after, Forget: Forgotten(after)})
+		all = append(all, Arrival{Relation: relation, Member: name, State: after, Forget: IsForgotten(after)})
 	}
 	return all
 }
 
-// arrival is one member's entry after the comparison.
-func arrival(name string, m state.MemberState, in bool, version, tail int64) state.MemberState {
+// updateEntry is one member's entry after the comparison.
+func updateEntry(name string, m state.MemberState, in bool, version, tail int64) state.MemberState {
 	switch service := !IsUnit(name); {
 	case service && !in:
 		return state.MemberState{}
@@ -58,9 +58,9 @@ func arrival(name string, m state.MemberState, in bool, version, tail int64) sta
 		m.State = In
 	}
 	switch {
-	case !in && Expected(m):
+	case !in && IsExpected(m):
 		return Arrive(m, Departed, tail)
-	case in && !Expected(m):
+	case in && !IsExpected(m):
 		m.Version = version
 		return Arrive(m, Joined, tail)
 	case in && m.Pending == "" && version > max(m.Version, m.Seen):

@@ -39,16 +39,16 @@ const (
 	Broken   = "relation-broken"
 )
 
-// Unit makes a hook of the unit itself.
-func Unit(kind string) state.Hook {
+// ForUnit makes a hook of the unit itself.
+func ForUnit(kind string) state.Hook {
 	return state.Hook{Kind: kind, Name: kind, Relation: state.NoRelation}
 }
 
 // commandName is how a command is called in logs.
 const commandName = "juju-run"
 
-// Asked makes a hook of what an operator has asked for.
-func Asked(a state.Action) state.Hook {
+// ForAction makes a hook of what an operator has asked for.
+func ForAction(a state.Action) state.Hook {
 	h := state.Hook{Kind: Action, Name: a.Name, Relation: state.NoRelation, Action: a.ID}
 	if a.IsCommand() {
 		h.Kind, h.Name = Command, commandName
@@ -56,12 +56,12 @@ func Asked(a state.Action) state.Hook {
 	return h
 }
 
-// IsAsked says if an operator has asked for it.
-func IsAsked(h state.Hook) bool { return h.Kind == Action || h.Kind == Command }
+// IsAction says if an operator has asked for it.
+func IsAction(h state.Hook) bool { return h.Kind == Action || h.Kind == Command }
 
-// InRelation makes a hook of a relation. member is the unit that causes it, the remote
+// ForRelation makes a hook of a relation. member is the unit that causes it, the remote
 // service in a changed for its own settings, empty in created and broken.
-func InRelation(kind string, r Relation, member string) state.Hook {
+func ForRelation(kind string, r Relation, member string) state.Hook {
 	h := state.Hook{
 		Kind:          kind,
 		Name:          r.Name + "-" + kind,

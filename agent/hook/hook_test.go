@@ -48,7 +48,7 @@ func TestTakenEntryIsNotReduced(t *testing.T) {
 		t.Errorf("departed meanwhile: %s", diff)
 	}
 	departing := Take(state.MemberState{State: In, Pending: Departed, Place: 4})
-	if !Forgotten(departing) || Expected(departing) {
+	if !IsForgotten(departing) || IsExpected(departing) {
 		t.Errorf("%+v: want it forgotten once its departed is done", departing)
 	}
 	if diff := cmp.Diff(state.MemberState{State: Left, Pending: Joined, Place: tail}, Arrive(departing, Joined, tail)); diff != "" {

@@ -15,7 +15,7 @@ type Entry struct {
 }
 
 // Hook is the hook that the entry asks for.
-func (e Entry) Hook() state.Hook { return InRelation(e.State.Pending, e.Relation, e.Member) }
+func (e Entry) Hook() state.Hook { return ForRelation(e.State.Pending, e.Relation, e.Member) }
 
 // Pick answers the entry that is next: a changed that is owed after its joined,
 // else the oldest, peer relations last. ok is false if there is none.
@@ -25,13 +25,13 @@ func Pick(entries []Entry) (first Entry, ok bool) {
 		return Entry{}, false
 	}
 	return slices.MinFunc(entries, func(a, b Entry) int {
-		return cmp.Or(-compare(owed(a.State), owed(b.State)), compare(a.Relation.Peer, b.Relation.Peer),
+		return cmp.Or(-compareBools(isChangedOwed(a.State), isChangedOwed(b.State)), compareBools(a.Relation.Peer, b.Relation.Peer),
 			cmp.Compare(a.State.Place, b.State.Place), cmp.Compare(a.Relation.ID, b.Relation.ID), cmp.Compare(a.Member, b.Member))
 	}), true
 }
 
-// compare orders false before true.
-func compare(a, b bool) int {
+// compareBools orders false before true.
+func compareBools(a, b bool) int {
 	switch {
 	case a == b:
 		return 0

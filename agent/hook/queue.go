@@ -11,7 +11,7 @@ const (
 )
 
 // Arrive puts what has arrived for a member into its entry, at the tail where it
-// does not leave the entry as it is. The table is spec/hooks.md's, "The queue"; what has
+// does not leave the entry as it is. The table is docs/reference/hooks.md's, "The queue"; what has
 // been taken out for execution is not in the entry any more, and so is never
 // reduced.
 func Arrive(m state.MemberState, kind string, tail int64) state.MemberState {
@@ -51,12 +51,12 @@ func Done(m state.MemberState, seen int64) state.MemberState {
 	return m
 }
 
-// Forgotten is true if nothing is left to be remembered of the member.
-func Forgotten(m state.MemberState) bool { return m.State != In && m.Pending == "" }
+// IsForgotten is true if nothing is left to be remembered of the member.
+func IsForgotten(m state.MemberState) bool { return m.State != In && m.Pending == "" }
 
-// Expected is true if the member is in as far as its hooks know, once what is
+// IsExpected is true if the member is in as far as its hooks know, once what is
 // pending has run.
-func Expected(m state.MemberState) bool {
+func IsExpected(m state.MemberState) bool {
 	switch m.Pending {
 	case Joined, Changed:
 		return true
@@ -66,7 +66,7 @@ func Expected(m state.MemberState) bool {
 	return m.State == In
 }
 
-// owed is true for the changed that directly follows a joined.
-func owed(m state.MemberState) bool {
+// isChangedOwed is true for the changed that directly follows a joined.
+func isChangedOwed(m state.MemberState) bool {
 	return m.State == In && m.Pending == Changed && m.Seen == 0
 }

@@ -10,29 +10,26 @@ import (
 	"bijou/state/charm"
 )
 
-// CharmHooks says which of the hooks a charm has that are not run, nor their
-// causes looked at, for a charm that lacks them. A charm with a dispatch file has
-// them all.
+// CharmHooks lists those hooks of a charm that are not run, nor their causes read, for a
+// charm that lacks them. A charm with a dispatch file has them all.
 type CharmHooks struct {
-	Charm             string // its URL
-	Elected, Settings bool   // about leadership
-	Remove            bool
-	Dispatch          bool
-	Services          bool     // relation-changed for a service's own settings, of any charm of the modern dialect
-	CreatedIn         []string // the relations, by the charm's names for them
+	Charm          string // the charm's URL
+	LeaderElected  bool
+	LeaderSettings bool // leader-settings-changed
+	Remove         bool
+	Dispatch       bool
+	AppSettings    bool     // relation-changed for a service's own settings, of any charm of the modern dialect
+	CreatedIn      []string // relations with a relation-created hook, by the charm's names for them
 }
 
-// leadership is true if it has hooks about that.
-func (h CharmHooks) leadership() bool { return h.Elected || h.Settings }
+func (h CharmHooks) hasLeadership() bool { return h.LeaderElected || h.LeaderSettings }
 
-// created is true if it has a relation-created hook for the relation.
-func (h CharmHooks) created(relation string) bool {
+func (h CharmHooks) hasCreated(relation string) bool {
 	return h.Dispatch || slices.Contains(h.CreatedIn, relation)
 }
 
-// charmHooks reads which of them a charm has. known are those of the charm that
-// the unit was last seen with: a charm never changes.
-func charmHooks(v *state.View, service state.Service, url string, known CharmHooks) (CharmHooks, error) {
+// readCharmHooks reads nothing if known are the hooks of that charm: a charm never changes.
+func readCharmHooks(v *state.View, service state.Service, url string, known CharmHooks) (CharmHooks, error) {
 	if url == "" || url == known.Charm {
 		return known, nil
 	}
@@ -43,20 +40,19 @@ func charmHooks(v *state.View, service state.Service, url string, known CharmHoo
 	if err != nil {
 		return CharmHooks{}, err
 	}
-	h := hooksOf(url, c)
-	h.Services = service.DialectOf(c) == charm.Modern
+	h := newCharmHooks(url, c)
+	h.AppSettings = service.DialectOf(c) == charm.Modern
 	return h, nil
 }
 
-// hooksOf says which of them the charm has.
-func hooksOf(url string, c state.Charm) CharmHooks {
+func newCharmHooks(url string, c state.Charm) CharmHooks {
 	has := func(name string) bool { return c.HasDispatch || slices.Contains(c.Hooks, name) }
 	h := CharmHooks{
-		Charm:    url,
-		Elected:  has(hook.LeaderElected),
-		Settings: has(hook.LeaderSettingsChanged),
-		Remove:   has(hook.Remove),
-		Dispatch: c.HasDispatch,
+		Charm:          url,
+		LeaderElected:  has(hook.LeaderElected),
+		LeaderSettings: has(hook.LeaderSettingsChanged),
+		Remove:         has(hook.Remove),
+		Dispatch:       c.HasDispatch,
 	}
 	for _, name := range c.Hooks {
 		if relation, ok := strings.CutSuffix(name, "-"+hook.Created); ok {

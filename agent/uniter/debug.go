@@ -12,9 +12,9 @@ import (
 	"bijou/state"
 )
 
-// debugged returns the session in which an operator runs the hook by hand, and who
-// that is; nil if none does.
-func debugged(v *state.View, unit string, h state.Hook) (session *hookexec.Debug, holder string, err error) {
+// readDebug returns the session in which an operator runs the hook by hand, and who that
+// is; nil if nobody does.
+func readDebug(v *state.View, unit string, h state.Hook) (session *hookexec.Debug, holder string, err error) {
 	d, ok, err := v.Debug(unit)
 	if err != nil || !ok {
 		return nil, "", err
@@ -26,10 +26,10 @@ func debugged(v *state.View, unit string, h state.Hook) (session *hookexec.Debug
 	return &hookexec.Debug{Socket: d.Socket, Always: named}, d.String(), nil
 }
 
-// endDebug drops a debug session that is over, of an operator who was killed: the
-// hook is run as any.
-func (u *uniter) endDebug(ctx context.Context, a *about) {
-	d := a.debug
+// endStaleDebug drops the debug session of an operator who was killed, so that the hook
+// runs without it.
+func (u *uniter) endStaleDebug(ctx context.Context, f *hookFacts) {
+	d := f.debug
 	if d == nil {
 		return
 	}
@@ -38,12 +38,12 @@ func (u *uniter) endDebug(ctx context.Context, a *about) {
 	if exec.CommandContext(ask, "tmux", "-S", d.Socket, "has-session", "-t", state.DebugSession).Run() == nil {
 		return
 	}
-	a.debug, a.holder = nil, ""
+	f.debug, f.holder = nil, ""
 	u.Log.Info("the debug session is over", "socket", d.Socket)
 	if dir := filepath.Dir(d.Socket); strings.HasPrefix(filepath.Base(dir), "bijou-debug-") {
 		_ = os.RemoveAll(dir) // which its operator may have done already
 	}
-	err := u.record(ctx, "debug-end", func(tx *state.Tx) error { return tx.ClearDebug(u.Unit, d.Socket) })
+	err := u.commitStep(ctx, "debug-end", func(tx *state.Tx) error { return tx.ClearDebug(u.Unit, d.Socket) })
 	if err != nil {
 		u.Log.Debug("cannot forget the debug session", "error", err)
 	}

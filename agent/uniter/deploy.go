@@ -16,10 +16,9 @@ import (
 	"bijou/state/durable"
 )
 
-// deploy puts the charm into the unit's folder in place of what is there. It may
-// be killed anywhere and run again: the folder holds the old charm or the new
-// one, whole.
-func deploy(ctx context.Context, st *state.State, url string, f Folder, fault func(point string)) error {
+// installCharm may be killed anywhere and run again: the folder holds the old charm or the
+// new one, whole.
+func installCharm(ctx context.Context, st *state.State, url string, f Folder, fault func(point string)) error {
 	var c state.Charm
 	err := st.View(ctx, func(v *state.View) (err error) {
 		c, err = v.Charm(url)
@@ -27,7 +26,7 @@ func deploy(ctx context.Context, st *state.State, url string, f Folder, fault fu
 	})
 	if err == nil {
 		fault("before-unpack")
-		err = errors.Join(f.putBack(), unpackBeside(ctx, st, c, f))
+		err = errors.Join(f.restoreOldCharm(), unpackBeside(ctx, st, c, f))
 	}
 	if err == nil {
 		err = f.replaceCharm(fault)
@@ -38,7 +37,6 @@ func deploy(ctx context.Context, st *state.State, url string, f Folder, fault fu
 	return nil
 }
 
-// unpackBeside downloads, verifies and unpacks the charm into charm.new.
 func unpackBeside(ctx context.Context, st *state.State, c state.Charm, f Folder) error {
 	var tools []string
 	for _, t := range hookenv.Tools() {
@@ -47,7 +45,7 @@ func unpackBeside(ctx context.Context, st *state.State, c state.Charm, f Folder)
 	if err := os.RemoveAll(f.path("charm.new")); err != nil {
 		return err
 	}
-	archive, err := download(ctx, st, c.SHA256, f)
+	archive, err := downloadCharm(ctx, st, c.SHA256, f)
 	if err != nil {
 		return err
 	}
@@ -57,13 +55,13 @@ func unpackBeside(ctx context.Context, st *state.State, c state.Charm, f Folder)
 		return err
 	}
 	return charm.Unpack(archive, info.Size(), f.path("charm.new"), charm.UnpackOptions{
-		SHA256: c.SHA256, Tools: tools, ToolsDir: f.tools(),
+		SHA256: c.SHA256, Tools: tools, ToolsDir: f.toolsPath(),
 	})
 }
 
-// download fetches a blob into a file that has no name any more. The name is
-// always the same, so that one of a deploy that was killed is taken over.
-func download(ctx context.Context, st *state.State, sum string, f Folder) (*os.File, error) {
+// downloadCharm removes the file's name at once, and always uses the same, so that a deploy
+// that was killed leaves at most one.
+func downloadCharm(ctx context.Context, st *state.State, sum string, f Folder) (*os.File, error) {
 	blob, err := st.OpenBlob(ctx, sum)
 	if err != nil {
 		return nil, err
@@ -73,42 +71,37 @@ func download(ctx context.Context, st *state.State, sum string, f Folder) (*os.F
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(os.Remove(file.Name()), copyTo(file, blob)); err != nil {
+	err = os.Remove(file.Name())
+	_, copyErr := io.Copy(file, blob)
+	if err := errors.Join(err, copyErr); err != nil {
 		file.Close()
 		return nil, err
 	}
 	return file, nil
 }
 
-func copyTo(w io.Writer, r io.Reader) error {
-	_, err := io.Copy(w, r)
-	return err
-}
-
-// replaceCharm puts charm.new in the place of charm, with what the charm in charm
-// has made itself. As long as it may be the one or the other, what both have
-// brought counts as brought.
+// replaceCharm swaps charm.new with charm, and keeps what hooks have made in charm. As long
+// as either may be in place, the files of both count as brought by a charm.
 func (f Folder) replaceCharm(fault func(point string)) error {
-	fresh, err := f.unpacked()
+	fresh, err := f.unpackedFiles()
 	if err != nil {
 		return err
 	}
 	if _, err := os.Lstat(f.Charm()); errors.Is(err, fs.ErrNotExist) {
 		fault("before-swap")
-		return errors.Join(f.note(fresh), f.swapCharm(fault))
+		return errors.Join(f.writeManifest(fresh), f.swapCharm(fault))
 	}
-	old, err := f.brought()
+	old, err := f.readManifest()
 	if err == nil {
-		err = errors.Join(f.note(old, fresh), f.takeAlong(old))
+		err = errors.Join(f.writeManifest(old, fresh), f.preserveLocalFiles(old))
 	}
 	if err != nil {
 		return err
 	}
 	fault("before-swap")
-	return errors.Join(f.swapCharm(fault), f.note(fresh))
+	return errors.Join(f.swapCharm(fault), f.writeManifest(fresh))
 }
 
-// swapCharm puts charm.new in the place of charm.
 func (f Folder) swapCharm(fault func(point string)) error {
 	fresh, old := f.path("charm.new"), f.Charm()
 	err := unix.Renameat2(unix.AT_FDCWD, fresh, unix.AT_FDCWD, old, unix.RENAME_EXCHANGE)
@@ -119,16 +112,16 @@ func (f Folder) swapCharm(fault func(point string)) error {
 	case errors.Is(err, fs.ErrNotExist):
 		err = os.Rename(fresh, old)
 	default: // a file system that cannot exchange
-		err = f.swapByTwo()
+		err = f.swapByRename()
 	}
 	err = errors.Join(err, durable.Sync(string(f)))
 	fault("after-swap")
 	return err
 }
 
-// swapByTwo swaps by two renames. Killed between them, the next deploy puts the
-// old charm back.
-func (f Folder) swapByTwo() error {
+// swapByRename needs two renames. If it is killed between them, the next deploy puts the
+// old charm back (restoreOldCharm).
+func (f Folder) swapByRename() error {
 	aside := f.path("charm.old")
 	if err := os.RemoveAll(aside); err != nil {
 		return err
@@ -142,8 +135,7 @@ func (f Folder) swapByTwo() error {
 	return os.RemoveAll(aside)
 }
 
-// putBack puts back the charm that swapByTwo has put aside, if that was all it did.
-func (f Folder) putBack() error {
+func (f Folder) restoreOldCharm() error {
 	if _, err := os.Lstat(f.Charm()); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

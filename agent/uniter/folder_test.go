@@ -28,7 +28,7 @@ func TestDeployReplacesTheCharmAndKeepsTheRest(t *testing.T) {
 		if err := os.WriteFile(f.path("charm.zip"), make([]byte, 1<<20), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := deploy(t.Context(), st, c.URL.String(), f, func(string) {}); err != nil {
+		if err := installCharm(t.Context(), st, c.URL.String(), f, func(string) {}); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.WriteFile(f.path("data"), nil, 0o644); err != nil {
@@ -72,7 +72,7 @@ func TestToolsLinkFollowsTheAgent(t *testing.T) {
 		if err := f.linkTools(tools); err != nil {
 			t.Fatal(err)
 		}
-		if got, _ := os.Readlink(f.tools()); got != tools {
+		if got, _ := os.Readlink(f.toolsPath()); got != tools {
 			t.Errorf("links to %q, want %q", got, tools)
 		}
 	}

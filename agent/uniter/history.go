@@ -8,56 +8,53 @@ import (
 	"bijou/state"
 )
 
-// past is how a hook has ended, for the unit's history.
-type past struct {
+// runRecord is how a hook has ended, for the unit's history.
+type runRecord struct {
 	state.HookRun
-	unlisted bool   // the charm has no such hook, or it is none
-	stderr   string // the last line that it has written there
+	unlisted bool   // not for the history: an action, a command, or a hook that the charm does not have
+	stderr   string // the last line on stderr
 }
 
-// pastOf is the past of a hook whose process nobody has seen end.
-func pastOf(op state.Op, failure string) past {
+// newRunRecord is for a hook whose process nobody has seen end.
+func newRunRecord(op state.Op, failure string) runRecord {
 	r := state.HookRun{ID: op.ID, Hook: op.Hook.Name, Remote: hook.Member(op.Hook), Started: op.Started, Ended: now(), Exit: -1, Failure: failure}
 	if op.Hook.Relation != state.NoRelation {
 		r.Relation = state.Relation{ID: op.Hook.Relation}.String()
 	}
-	return past{HookRun: r, unlisted: hook.IsAsked(op.Hook)}
+	return runRecord{HookRun: r, unlisted: hook.IsAction(op.Hook)}
 }
 
-// past is that of the hook in flight, whose process has ended.
-func (f *flight) past(failure string) past {
-	p := pastOf(f.op, failure)
-	p.stderr = f.stderr
-	p.Ended, p.unlisted = f.end.UTC(), f.result.Missing || hook.IsAsked(f.op.Hook)
-	if f.result.Failure == "" || f.result.Code != 0 {
-		p.Exit = f.result.Code
+// runRecord is for a hook whose process has ended.
+func (r *runningHook) runRecord(failure string) runRecord {
+	p := newRunRecord(r.op, failure)
+	p.stderr = r.lastStderr
+	p.Ended, p.unlisted = r.endedAt.UTC(), r.outcome.Missing || hook.IsAction(r.op.Hook)
+	if r.outcome.Failure == "" || r.outcome.Code != 0 {
+		p.Exit = r.outcome.Code
 	}
 	return p
 }
 
-// with adds the settings that the hook has written.
-func (p past) with(changes []hookctx.Change) past {
+func (r runRecord) withChanges(changes []hookctx.Change) runRecord {
 	for _, c := range changes {
 		of := c.Node.Unit
 		if c.Node.Service != "" {
 			of = c.Node.Service
 		}
-		p.Changes = append(p.Changes, fmt.Sprintf("%s of %s: %s", state.Relation{ID: c.Node.Relation}, of, c))
+		r.Changes = append(r.Changes, fmt.Sprintf("%s of %s: %s", state.Relation{ID: c.Node.Relation}, of, c))
 	}
-	return p
+	return r
 }
 
-// remember adds to the unit's history.
-func (u *uniter) remember(tx *state.Tx, p past) error {
-	if p.unlisted {
+func (u *uniter) addRunRecord(tx *state.Tx, r runRecord) error {
+	if r.unlisted {
 		return nil
 	}
-	p.Seq = u.runs
-	return tx.AddHookRun(u.Unit, p.HookRun)
+	r.Seq = u.nextSeq
+	return tx.AddHookRun(u.Unit, r.HookRun)
 }
 
-// nextRun is where the unit's history goes on.
-func nextRun(v *state.View, unit string) (int64, error) {
+func readNextSeq(v *state.View, unit string) (int64, error) {
 	runs, err := v.HookRuns(unit)
 	if err != nil || len(runs) == 0 {
 		return 0, err
@@ -65,9 +62,9 @@ func nextRun(v *state.View, unit string) (int64, error) {
 	return runs[len(runs)-1].Seq + 1, nil
 }
 
-// ran counts the hook in flight, whose end is recorded.
-func (u *uniter) ran() {
-	if !u.hook.past("").unlisted {
-		u.runs++
+// countRun is called once the end of the hook in flight is committed.
+func (u *uniter) countRun() {
+	if !u.running.runRecord("").unlisted {
+		u.nextSeq++
 	}
 }

@@ -5,37 +5,35 @@ import (
 	"bijou/state"
 )
 
-// Leader is a service's leadership as a unit's hooks are told of it.
+// Leader is a service's leadership as its units' hooks are told of it.
 type Leader struct {
 	Unit    string // who leads; empty if nobody does
 	Version int64  // of the leader settings
 }
 
-// leaderHook is the hook that is owed about the leadership; empty for none. A
-// unit hears that it leads, and when it does no longer; then, and whenever the
-// leader settings have changed, that it is another's to say.
-func (s *Snapshot) leaderHook() string {
+// nextLeaderHook returns an empty string if no hook about the leadership is owed. A unit is
+// told when it becomes leader, when it is leader no more, and as another's follower
+// whenever the leader settings have changed.
+func (s *Snapshot) nextLeaderHook() string {
 	l, w, has := s.Leader, s.Uniter.Workflow, s.Hooks
 	switch {
-	case !has.leadership() || l.Unit == "" || s.Unit.Life != state.Alive:
-	case l.Unit == s.Unit.Name && !w.Elected && has.Elected:
+	case !has.hasLeadership() || l.Unit == "" || s.Unit.Life != state.Alive:
+	case l.Unit == s.Unit.Name && !w.Elected && has.LeaderElected:
 		return hook.LeaderElected
 	case l.Unit == s.Unit.Name:
-	case w.Elected, l.Version != w.LeaderVersion && has.Settings:
+	case w.Elected, l.Version != w.LeaderVersion && has.LeaderSettings:
 		return hook.LeaderSettingsChanged // a charm may have the other one only: then it just forgets
 	}
 	return ""
 }
 
-// leaderless is true while nobody leads the service of a charm that cares: its
-// unit waits with install until that is decided, as a charm may ask in its first
-// hook whether to set up what the whole service shares. Each unit's agent
-// campaigns, so that it soon is.
-func (s *Snapshot) leaderless() bool { return s.Hooks.leadership() && s.Leader.Unit == "" }
+// isLeaderless keeps a unit's install hook waiting until its service has a leader, since a
+// charm may ask in its first hook whether to set up what the whole service shares. It never
+// waits long: every unit's agent campaigns.
+func (s *Snapshot) isLeaderless() bool { return s.Hooks.hasLeadership() && s.Leader.Unit == "" }
 
-// readLeader reads it for a unit whose charm has hooks about it.
 func (s *Snapshot) readLeader(v *state.View) (err error) {
-	if !s.Hooks.leadership() {
+	if !s.Hooks.hasLeadership() {
 		return nil
 	}
 	if s.Leader.Unit, err = v.Leader(s.Unit.Service); err != nil {

@@ -12,7 +12,7 @@ func led(leader string) func() Snapshot {
 	return func() Snapshot {
 		s := idle()
 		s.Leader = Leader{Unit: leader}
-		s.Hooks = CharmHooks{Charm: charmURL, Elected: true, Settings: true}
+		s.Hooks = CharmHooks{Charm: charmURL, LeaderElected: true, LeaderSettings: true}
 		return s
 	}
 }
@@ -38,17 +38,17 @@ func TestNextAboutLeadership(t *testing.T) {
 		{"it has seen them", led("blog/1"), both(news, func(s *Snapshot) { s.Uniter.Workflow.LeaderVersion = 2 }), nothing},
 		{"it was deposed", led("blog/1"), elected, run(hook.LeaderSettingsChanged)},
 		{"it was deposed, and nobody else leads yet", led(""), elected, nothing},
-		{"deposed, without a hook to hear it", led("blog/1"), both(elected, func(s *Snapshot) { s.Hooks.Settings = false }), run(hook.LeaderSettingsChanged)},
-		{"elected, without a hook to hear it", led("blog/0"), func(s *Snapshot) { s.Hooks.Elected = false }, nothing},
+		{"deposed, without a hook to hear it", led("blog/1"), both(elected, func(s *Snapshot) { s.Hooks.LeaderSettings = false }), run(hook.LeaderSettingsChanged)},
+		{"elected, without a hook to hear it", led("blog/0"), func(s *Snapshot) { s.Hooks.LeaderElected = false }, nothing},
 		{"a charm without such hooks", led("blog/0"), func(s *Snapshot) { s.Hooks = CharmHooks{} }, nothing},
 		{"nobody leads yet: install waits", led(""), workflow(""), Wait{}},
 		{"not before install", led("blog/0"), workflow(""), run(hook.Install)},
-		{"before the first config-changed", led("blog/0"), both(workflow(installed), func(s *Snapshot) { s.Uniter.Workflow.Restarted = true }), run(hook.LeaderElected)},
+		{"before the first config-changed", led("blog/0"), both(workflow(stateInstalled), func(s *Snapshot) { s.Uniter.Workflow.Restarted = true }), run(hook.LeaderElected)},
 		{"after the config-changed of a new charm", led("blog/0"), func(s *Snapshot) { s.Uniter.Workflow.Upgraded = true }, run(hook.ConfigChanged)},
-		{"after that of a new charm that has not started", led("blog/0"), both(workflow(installed), func(s *Snapshot) { s.Uniter.Workflow.Upgraded = true }), run(hook.ConfigChanged)},
+		{"after that of a new charm that has not started", led("blog/0"), both(workflow(stateInstalled), func(s *Snapshot) { s.Uniter.Workflow.Upgraded = true }), run(hook.ConfigChanged)},
 		{"settings after the config-changed of a new charm", led("blog/1"), both(news, func(s *Snapshot) { s.Uniter.Workflow.Upgraded = true }), run(hook.ConfigChanged)},
 		{"not while something has failed", led("blog/0"), func(s *Snapshot) {
-			s.Uniter.Workflow.Failure = &state.Failure{Hook: hook.Unit(hook.Start), RetryAt: noon.Add(60e9)}
+			s.Uniter.Workflow.Failure = &state.Failure{Hook: hook.ForUnit(hook.Start), RetryAt: noon.Add(60e9)}
 		}, Wait{noon.Add(60e9)}},
 		{"not when it goes", led("blog/0"), func(s *Snapshot) {
 			dying(s)
@@ -59,14 +59,14 @@ func TestNextAboutLeadership(t *testing.T) {
 }
 
 func TestLeadershipHooksInTheWorkflow(t *testing.T) {
-	before := state.Workflow{State: installed}
-	w := done(before, hook.Unit(hook.LeaderElected), 0)
-	if w.State != installed || !w.Elected {
+	before := state.Workflow{State: stateInstalled}
+	w := withHookDone(before, hook.ForUnit(hook.LeaderElected), 0)
+	if w.State != stateInstalled || !w.Elected {
 		t.Errorf("elected before start: %+v", w)
 	}
-	w.State, w.NextPlace = started, firstPlace
-	w = done(w, hook.Unit(hook.LeaderSettingsChanged), 7)
-	if w.State != started || w.Elected || w.LeaderVersion != 7 {
+	w.State, w.NextPlace = stateStarted, firstPlace
+	w = withHookDone(w, hook.ForUnit(hook.LeaderSettingsChanged), 7)
+	if w.State != stateStarted || w.Elected || w.LeaderVersion != 7 {
 		t.Errorf("deposed: %+v", w)
 	}
 }

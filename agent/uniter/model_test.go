@@ -8,7 +8,7 @@ import (
 	"bijou/state"
 )
 
-// model is a unit as spec/hooks.md describes it, told the plainest way: a list for
+// model is a unit as docs/reference/hooks.md describes it, told the plainest way: a list for
 // the queue, and words for the rest. It knows nothing of how the agent keeps them.
 type model struct {
 	queue []waiting
@@ -99,7 +99,7 @@ func (m *model) next() *state.Hook {
 	if best == nil {
 		return nil
 	}
-	h := hook.InRelation(best.kind, best.relation, best.member)
+	h := hook.ForRelation(best.kind, best.relation, best.member)
 	return &h
 }
 
@@ -176,7 +176,7 @@ func (m *model) may(h state.Hook, from Origin) string {
 	}
 	switch next := m.next(); {
 	case want != "":
-		if h != hook.Unit(want) {
+		if h != hook.ForUnit(want) {
 			return "want " + want
 		}
 	case next != nil && h != *next:

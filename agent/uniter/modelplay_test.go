@@ -83,9 +83,9 @@ type life struct {
 	m      *model
 	script []byte
 
-	flight     *flight // nil: no hook is in flight
-	begun      bool    // its process was let go
-	configured int     // of the model, when the hook began
+	flight     *runningHook // nil: no hook is in flight
+	begun      bool         // its process was let go
+	configured int          // of the model, when the hook began
 	gone       bool
 	events     []judge.Event
 	turn       int
@@ -137,7 +137,7 @@ func newLife(t *testing.T, script []byte) *life {
 		statetest.Relate(t, st, "app", s)
 	}
 	o := Options{State: st, Unit: "app/0", Log: slog.New(slog.DiscardHandler), Folder: Folder(t.TempDir())}
-	u := &uniter{Options: o, announced: st.Update, output: unitlog.Open(unitlog.Options{Unit: o.Unit, State: st, Log: o.Log})}
+	u := &uniter{Options: o, rawUpdate: st.Update, output: unitlog.Open(unitlog.Options{Unit: o.Unit, State: st, Log: o.Log})}
 	u.Update = u.commit
 	return &life{t: t, st: st, u: u, m: newModel(), script: script}
 }
@@ -156,7 +156,7 @@ func (l *life) pick(n int) int {
 func (l *life) snapshot() Snapshot {
 	var s Snapshot
 	statetest.View(l.t, l.st, func(v *state.View) (err error) {
-		s, err = snapshot(v, "app/0")
+		s, err = readSnapshot(v, "app/0")
 		return err
 	})
 	s.Now, s.LastHook, s.Running = now(), now(), l.flight != nil
@@ -174,7 +174,7 @@ func (l *life) look() {
 		if !entered || rs.State == state.RelationDeparted {
 			continue
 		}
-		if s.leaving(r.ID) {
+		if s.isLeaving(r.ID) {
 			l.m.leaving[r.ID] = true
 		}
 		for n := range 4 {
@@ -184,7 +184,7 @@ func (l *life) look() {
 			if i >= 0 {
 				version = s.Relations[r.ID].Members[i].Version
 			}
-			l.m.look(r, unit, i >= 0 && !s.leaving(r.ID), version)
+			l.m.look(r, unit, i >= 0 && !s.isLeaving(r.ID), version)
 		}
 	}
 	for !s.Gone {

@@ -22,9 +22,9 @@ func (l *life) step() {
 	case DeployCharm:
 		l.deploy(s.URL)
 	case EnterRelation:
-		l.must(l.u.enter(ctx, s.Relation, snap.Hooks.created(s.Relation.Name)))
+		l.must(l.u.enterRelation(ctx, s.Relation, snap.Hooks.hasCreated(s.Relation.Name)))
 	case LeaveRelation:
-		l.must(l.u.leave(ctx, s.Relation))
+		l.must(l.u.leaveRelation(ctx, s.Relation))
 	case Resolve:
 		l.resolve(s.Relation, snap)
 	case RunHook:
@@ -55,7 +55,7 @@ func (l *life) deploy(url string) {
 		l.m.upgrade = l.m.installed || failed && l.m.failed[state.NoRelation].Kind != hook.Install
 	}
 	l.update(func(tx *state.Tx) error {
-		return joinErrors(tx.SetUnitCharm("app/0", url), tx.PutWorkflow("app/0", deployed(w, url)))
+		return joinErrors(tx.SetUnitCharm("app/0", url), tx.PutWorkflow("app/0", withCharm(w, url)))
 	})
 }
 
@@ -78,12 +78,12 @@ func (l *life) begin(s RunHook, snap Snapshot) {
 			l.t.Errorf("%s of %q begins (%s): %s", s.Hook.Name, s.Hook.RemoteUnit, s.From, why)
 		}
 	}
-	op := state.Op{ID: randomID(), ClientID: randomID(), Hook: s.Hook, Expect: expected(s.Hook, snap.Uniter.Workflow), Version: version(snap, s.Hook)}
-	l.flight, l.begun, l.configured = &flight{op: op}, false, l.m.configured
+	op := state.Op{ID: newRunID(), ClientID: newRunID(), Hook: s.Hook, Expect: stateAfter(s.Hook, snap.Uniter.Workflow), Version: subjectVersion(snap, s.Hook)}
+	l.flight, l.begun, l.configured = &runningHook{op: op}, false, l.m.configured
 	if s.From == FromQueue {
 		l.m.begin(s.Hook, op.Version)
 	}
-	l.update(func(tx *state.Tx) error { return put(tx, "app/0", l.flight, s.From) })
+	l.update(func(tx *state.Tx) error { return recordBegin(tx, "app/0", l.flight, s.From) })
 	if l.pick(8) == 0 {
 		l.crash()
 		return
@@ -95,7 +95,7 @@ func (l *life) begin(s RunHook, snap Snapshot) {
 	_, _ = fmt.Sscan(after, &revision)
 	l.events = append(l.events, judge.Event{
 		Event: judge.Begin, Hook: s.Hook.Name, PID: l.turn, Client: op.ClientID, Remote: s.Hook.RemoteUnit,
-		ID: idOf(s.Hook), Members: strings.Join(members(snap, s.Hook), " "), Revision: revision,
+		ID: idOf(s.Hook), Members: strings.Join(hookMembers(snap, s.Hook), " "), Revision: revision,
 	})
 }
 
@@ -131,13 +131,13 @@ func (l *life) end(well bool) {
 func (l *life) settle(well bool) {
 	op := l.flight.op
 	l.update(func(tx *state.Tx) error {
-		if err := settle(tx, "app/0", op); err != nil {
+		if err := clearOp(tx, "app/0", op); err != nil {
 			return err
 		}
 		if !well {
-			return blame(tx, "app/0", op, pastOf(op, "exit code 1"), true)
+			return recordFailure(tx, "app/0", op, newRunRecord(op, "exit code 1"), true)
 		}
-		return count(tx, "app/0", op.Hook, op.Version)
+		return recordSuccess(tx, "app/0", op.Hook, op.Version)
 	})
 	if well {
 		l.m.done(op.Hook, op.Version, l.configured)
@@ -152,7 +152,7 @@ func (l *life) resolve(relation int, snap Snapshot) {
 		l.t.Errorf("the agent resolves relation %d, which has not failed", relation)
 		return
 	}
-	l.must(l.u.resolve(l.t.Context(), relation))
+	l.must(l.u.resolveFailure(l.t.Context(), relation))
 	l.events = append(l.events, judge.Event{Event: judge.Resolved, Hook: h.Name, Remote: h.RemoteUnit, ID: idOf(h)})
 	seen := snap.Uniter.Members[h.Relation][h.RemoteUnit].Version
 	if l.m.pending(h.Relation, h.RemoteUnit) >= 0 {
@@ -177,7 +177,7 @@ func (l *life) crash() {
 		l.m.failed[l.flight.op.Hook.Relation] = l.flight.op.Hook
 	}
 	l.flight = nil
-	l.u.sight.forget()
+	l.u.cache.invalidate()
 	w := l.workflow()
 	if w.State == "" {
 		return

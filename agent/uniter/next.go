@@ -7,110 +7,106 @@ import (
 	"bijou/state"
 )
 
-// maxArrivals is how many entries one Enqueue holds, well below what one
-// transaction does.
+// maxArrivals bounds the entries of one Enqueue, well below the limits of one transaction.
 const maxArrivals = 50
 
 // Next decides what the unit does next.
 func Next(s Snapshot) Step {
 	w := s.Uniter.Workflow
-	if s.Gone || s.Unit.Life == state.Dead || s.ended() {
+	if s.Gone || s.Unit.Life == state.Dead || s.isFinished() {
 		return Finish{}
 	}
-	if a := s.arrivals(); len(a) > 0 {
+	if a := s.newArrivals(); len(a) > 0 {
 		return Enqueue{a}
 	}
-	if s.orphaned() {
-		return Retire{}
+	if s.isOrphaned() {
+		return SetDying{}
 	}
 	if s.Running {
-		return s.running()
+		return s.nextWhileRunning()
 	}
 	if op := s.Uniter.Op; op != nil {
-		return s.crashed(*op)
+		return s.nextAfterCrash(*op)
 	}
 	if s.Unit.Life != state.Alive && neverInstalled(w) {
 		return Finish{}
 	}
 	if w.Deploying != "" {
-		return DeployCharm{s.wanted()}
+		return DeployCharm{s.wantedCharm()}
 	}
-	if s.Upgrade.Force && s.upgrades() {
+	if s.Upgrade.Force && s.wantsUpgrade() {
 		return DeployCharm{s.Upgrade.Charm}
 	}
 	if f := w.Failure; f != nil {
-		step, until := s.failure(state.NoRelation, *f, s.Unit.Resolved)
+		step, until := s.nextAfterFailure(state.NoRelation, *f, s.Unit.Resolved)
 		if step == nil {
-			step = s.asked()
+			step = s.nextAction()
 		}
 		if step == nil {
 			step = Wait{until}
 		}
 		return step
 	}
-	return s.workflow()
+	return s.nextInWorkflow()
 }
 
-// arrivals is what is to be queued, of all relations that the unit is in. Before
-// its start hook the queue is closed: who has come by then arrives after it.
-func (s *Snapshot) arrivals() []hook.Arrival {
+// newArrivals keeps the queue closed before the unit's start hook: whoever has come by then
+// arrives after it.
+func (s *Snapshot) newArrivals() []hook.Arrival {
 	var all []hook.Arrival
 	tail := s.Uniter.Workflow.NextPlace
 	if tail < firstPlace {
 		return nil
 	}
-	for _, id := range s.entered() {
+	for _, id := range s.enteredRelations() {
 		if s.Uniter.Relations[id].State == state.RelationDeparted {
 			continue
 		}
-		some := hook.Arrivals(id, s.Uniter.Members[id], s.present(id), s.leaving(id), tail)
+		some := hook.Arrivals(id, s.Uniter.Members[id], s.visibleMembers(id), s.isLeaving(id), tail)
 		all = append(all, some...)
-		tail = tailAfter(some, tail)
+		tail = nextPlaceAfter(some, tail)
 	}
 	return all[:min(len(all), maxArrivals)]
 }
 
-// present lists whom of a relation the unit is told of: services' own settings only in
-// the modern dialect.
-func (s *Snapshot) present(id int) []state.Member {
+// visibleMembers leaves out the service whose own settings only hooks of the modern dialect
+// are told of.
+func (s *Snapshot) visibleMembers(id int) []state.Member {
 	all := s.Relations[id].Members
-	if last := len(all) - 1; last >= 0 && !s.Hooks.Services && !hook.IsUnit(all[last].Unit) {
+	if last := len(all) - 1; last >= 0 && !s.Hooks.AppSettings && !hook.IsUnit(all[last].Unit) {
 		return all[:last]
 	}
 	return all
 }
 
-// tailAfter is the next free place after what has arrived.
-func tailAfter(arrivals []hook.Arrival, tail int64) int64 {
+func nextPlaceAfter(arrivals []hook.Arrival, tail int64) int64 {
 	for _, a := range arrivals {
 		tail = max(tail, a.State.Place+1)
 	}
 	return tail
 }
 
-// ended is true for a unit whose last hook is done.
-func (s *Snapshot) ended() bool {
+func (s *Snapshot) isFinished() bool {
 	word := s.Uniter.Workflow.State
-	return word == removed || word == stopped && !s.Hooks.Remove
+	return word == stateRemoved || word == stateStopped && !s.Hooks.Remove
 }
 
-// neverInstalled is true for a unit that has nothing to stop.
+// neverInstalled reports whether the unit has nothing to stop.
 func neverInstalled(w state.Workflow) bool {
 	return w.State == "" || w.Failure != nil && w.Failure.Hook.Kind == hook.Install
 }
 
-// upgrades is true if the unit is to go over to its service's charm. One that
-// leaves ends with what it has.
-func (s *Snapshot) upgrades() bool {
+// wantsUpgrade is false for a unit that leaves: it ends with the charm that it has.
+func (s *Snapshot) wantsUpgrade() bool {
 	return s.Unit.Life == state.Alive && s.Upgrade.Wants(s.Unit.Name, s.Uniter.Workflow.Charm)
 }
 
-// wanted is the charm that is to be in the unit's folder while nobody knows which
-// one is: an agent died while it put one there. That may not be wanted any more.
-func (s *Snapshot) wanted() string {
+// wantedCharm decides which charm to deploy after an agent died while it deployed one:
+// nobody knows which is in the folder, and that one may not be wanted any more.
+func (s *Snapshot) wantedCharm() string {
 	w := s.Uniter.Workflow
 	switch {
-	case s.upgrades() && (w.Failure == nil || s.Upgrade.Force):
+	case s.wantsUpgrade() && (w.Failure == nil || s.Upgrade.Force):
 		return s.Upgrade.Charm
 	case w.Charm == "" || w.State == "":
 		return s.Charm
@@ -118,9 +114,9 @@ func (s *Snapshot) wanted() string {
 	return w.Charm
 }
 
-// failure decides about a failed hook: nil for nothing yet, and then the time
-// at which it is retried (zero: never by itself).
-func (s *Snapshot) failure(relation int, f state.Failure, resolved state.Resolved) (Step, time.Time) {
+// nextAfterFailure returns nil where nothing is to be done yet, with the time of the retry
+// (zero: no retry by itself).
+func (s *Snapshot) nextAfterFailure(relation int, f state.Failure, resolved state.Resolved) (Step, time.Time) {
 	retry := RunHook{f.Hook, FromFailure}
 	switch {
 	case resolved == state.ResolvedDone:
@@ -135,91 +131,88 @@ func (s *Snapshot) failure(relation int, f state.Failure, resolved state.Resolve
 	return nil, f.RetryAt
 }
 
-// workflow decides for a unit that is not in an error state.
-func (s *Snapshot) workflow() Step {
+func (s *Snapshot) nextInWorkflow() Step {
 	w := s.Uniter.Workflow
-	configured := w.State == installed || s.Unit.Life == state.Alive // a unit that leaves is configured no more
+	configured := w.State == stateInstalled || s.Unit.Life == state.Alive // a unit that leaves is configured no more
 	switch {
 	case w.Charm == "", w.State == "" && w.Charm != s.Charm:
 		return DeployCharm{s.Charm}
-	case s.upgrades():
+	case s.wantsUpgrade():
 		return DeployCharm{s.Upgrade.Charm}
 	case w.UpgradeOwed:
-		return RunHook{hook.Unit(hook.UpgradeCharm), FromWorkflow}
-	case w.State == "" && s.leaderless():
+		return RunHook{hook.ForUnit(hook.UpgradeCharm), FromWorkflow}
+	case w.State == "" && s.isLeaderless():
 		return Wait{}
 	case w.State == "":
-		return RunHook{hook.Unit(hook.Install), FromWorkflow}
-	case w.State == stopped:
-		return RunHook{hook.Unit(hook.Remove), FromWorkflow}
+		return RunHook{hook.ForUnit(hook.Install), FromWorkflow}
+	case w.State == stateStopped:
+		return RunHook{hook.ForUnit(hook.Remove), FromWorkflow}
 	}
 	if w.Upgraded && configured {
-		return RunHook{hook.Unit(hook.ConfigChanged), FromWorkflow}
+		return RunHook{hook.ForUnit(hook.ConfigChanged), FromWorkflow}
 	}
-	if w.State == installed {
-		if step := s.create(); step != nil {
+	if w.State == stateInstalled {
+		if step := s.nextRelationCreated(); step != nil {
 			return step
 		}
 	}
 	switch {
-	case s.leaderHook() != "":
-		return RunHook{hook.Unit(s.leaderHook()), FromWorkflow}
+	case s.nextLeaderHook() != "":
+		return RunHook{hook.ForUnit(s.nextLeaderHook()), FromWorkflow}
 	case configured && (w.Restarted || w.ConfigVersion != s.ConfigVersion):
-		return RunHook{hook.Unit(hook.ConfigChanged), FromWorkflow}
-	case w.State == installed:
-		return RunHook{hook.Unit(hook.Start), FromWorkflow}
+		return RunHook{hook.ForUnit(hook.ConfigChanged), FromWorkflow}
+	case w.State == stateInstalled:
+		return RunHook{hook.ForUnit(hook.Start), FromWorkflow}
 	}
-	return s.started()
+	return s.nextAfterStart()
 }
 
-// started decides for a unit whose start hook is done.
-func (s *Snapshot) started() Step {
-	if step := s.enterOrLeave(); step != nil {
+func (s *Snapshot) nextAfterStart() Step {
+	if step := s.nextMembership(); step != nil {
 		return step
 	}
-	if step := s.asked(); step != nil {
+	if step := s.nextAction(); step != nil {
 		return step
 	}
-	step, until := s.failures()
+	step, until := s.nextRelationFailure()
 	if step != nil {
 		return step
 	}
-	if step := s.create(); step != nil {
+	if step := s.nextRelationCreated(); step != nil {
 		return step
 	}
-	if e, ok := hook.Pick(s.queue()); ok {
+	if e, ok := hook.Pick(s.pendingEntries()); ok {
 		return RunHook{e.Hook(), FromQueue}
 	}
 	if s.Unit.Life != state.Alive {
 		if len(s.Uniter.Relations) == 0 && len(s.Unit.Subordinates) == 0 {
-			return RunHook{hook.Unit(hook.Stop), FromWorkflow}
+			return RunHook{hook.ForUnit(hook.Stop), FromWorkflow}
 		}
 		return Wait{until}
 	}
-	return s.idle(until)
+	return s.nextWhenIdle(until)
 }
 
-// enterOrLeave changes memberships, which needs no hook; nil if none is to be changed.
-func (s *Snapshot) enterOrLeave() Step {
-	for _, id := range s.entered() {
+// nextMembership changes memberships, for which no hook runs.
+func (s *Snapshot) nextMembership() Step {
+	for _, id := range s.enteredRelations() {
 		_, exists := s.Relations[id]
 		if !exists || s.Uniter.Relations[id].State == state.RelationDeparted {
 			return LeaveRelation{id}
 		}
 	}
 	for _, id := range sortedKeys(s.Relations) {
-		if _, in := s.Uniter.Relations[id]; !in && !s.leaving(id) {
+		if _, in := s.Uniter.Relations[id]; !in && !s.isLeaving(id) {
 			return EnterRelation{s.Relations[id].Relation}
 		}
 	}
 	return nil
 }
 
-// failures decides about the relations whose hooks have failed; without a step
-// it answers when the first of them is due.
-func (s *Snapshot) failures() (Step, time.Time) {
+// nextRelationFailure returns, without a step, the time of the first retry.
+func (s *Snapshot) nextRelationFailure() (Step, time.Time) {
 	var until time.Time
-	for _, id := range s.entered() {
+	for _, id := range s.enteredRelations() {
 		rs := s.Uniter.Relations[id]
 		if rs.Failure == nil {
 			continue
@@ -227,20 +220,20 @@ func (s *Snapshot) failures() (Step, time.Time) {
 		if s.Relations[id].Life == state.Dead {
 			return Resolve{id}, time.Time{} // nobody could resolve what is in no status any more
 		}
-		step, due := s.failure(id, *rs.Failure, s.Unit.ResolvedRelations[id])
+		step, due := s.nextAfterFailure(id, *rs.Failure, s.Unit.ResolvedRelations[id])
 		if step != nil {
 			return step, time.Time{}
 		}
-		until = earlier(until, due)
+		until = earlierOf(until, due)
 	}
 	return nil, until
 }
 
-// queue is what is pending in all relations without error; of one that is left
-// and has no members any more, the broken that ends it.
-func (s *Snapshot) queue() []hook.Entry {
+// pendingEntries leaves out relations in an error state. A relation that the unit leaves,
+// and that has no members any more, gets the broken that ends it.
+func (s *Snapshot) pendingEntries() []hook.Entry {
 	var entries []hook.Entry
-	for _, id := range s.entered() {
+	for _, id := range s.enteredRelations() {
 		rs := s.Uniter.Relations[id]
 		if rs.Failure != nil {
 			continue
@@ -251,27 +244,26 @@ func (s *Snapshot) queue() []hook.Entry {
 				entries = append(entries, hook.Entry{Relation: relation, Member: member, State: state})
 			}
 		}
-		if s.leaving(id) && len(s.Uniter.Members[id]) == 0 {
+		if s.isLeaving(id) && len(s.Uniter.Members[id]) == 0 {
 			entries = append(entries, hook.Entry{Relation: relation, State: state.MemberState{Pending: hook.Broken}})
 		}
 	}
 	return entries
 }
 
-// idle decides for a unit that has nothing to do.
-func (s *Snapshot) idle(until time.Time) Step {
+func (s *Snapshot) nextWhenIdle(until time.Time) Step {
 	if s.StatusInterval <= 0 {
 		return Wait{until}
 	}
 	due := s.LastHook.Add(s.StatusInterval)
 	if !s.Now.Before(due) {
-		return RunHook{hook.Unit(hook.UpdateStatus), FromWorkflow}
+		return RunHook{hook.ForUnit(hook.UpdateStatus), FromWorkflow}
 	}
-	return Wait{earlier(until, due)}
+	return Wait{earlierOf(until, due)}
 }
 
-// earlier is the earlier of two times, of which zero means never.
-func earlier(a, b time.Time) time.Time {
+// earlierOf takes the zero time for never.
+func earlierOf(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
 	}

@@ -26,7 +26,7 @@ func idle() Snapshot {
 		Charm:         charmURL,
 		ConfigVersion: 3,
 		Uniter: state.Uniter{
-			Workflow:  state.Workflow{State: started, Charm: charmURL, ConfigVersion: 3, NextPlace: 5},
+			Workflow:  state.Workflow{State: stateStarted, Charm: charmURL, ConfigVersion: 3, NextPlace: 5},
 			Relations: map[int]state.RelationState{1: {State: state.RelationUp}},
 			Members:   map[int]map[string]state.MemberState{1: {"mysql/0": {State: hook.In, Version: 2, Seen: 2}}},
 		},
@@ -49,10 +49,10 @@ func failureOf(h state.Hook, retryAt time.Time) *state.Failure {
 }
 
 // run is a RunHook of the unit.
-func run(kind string) Step { return RunHook{hook.Unit(kind), FromWorkflow} }
+func run(kind string) Step { return RunHook{hook.ForUnit(kind), FromWorkflow} }
 
 // runIn is a RunHook of relation 1, out of the queue.
-func runIn(kind, remote string) Step { return RunHook{hook.InRelation(kind, db, remote), FromQueue} }
+func runIn(kind, remote string) Step { return RunHook{hook.ForRelation(kind, db, remote), FromQueue} }
 
 type nextCase struct {
 	name   string
@@ -88,22 +88,22 @@ func TestNextBeforeStart(t *testing.T) {
 		{"nothing done", fresh, nil, DeployCharm{charmURL}},
 		{"charm deployed", fresh, workflow(""), run(hook.Install)},
 		{"installed, config-changed owed", fresh, func(s *Snapshot) {
-			workflow(installed)(s)
+			workflow(stateInstalled)(s)
 			s.Uniter.Workflow.Restarted = true
 		}, run(hook.ConfigChanged)},
 		{"installed, configured meanwhile", fresh, func(s *Snapshot) {
-			workflow(installed)(s)
+			workflow(stateInstalled)(s)
 			s.ConfigVersion = 4
 		}, run(hook.ConfigChanged)},
-		{"installed and configured", fresh, workflow(installed), run(hook.Start)},
-		{"started: it enters its relation", fresh, workflow(started), EnterRelation{db}},
+		{"installed and configured", fresh, workflow(stateInstalled), run(hook.Start)},
+		{"started: it enters its relation", fresh, workflow(stateStarted), EnterRelation{db}},
 		{"dying before anything ran", fresh, dying, Finish{}},
 		{"dying while installed: it goes its whole way", fresh, func(s *Snapshot) {
-			workflow(installed)(s)
+			workflow(stateInstalled)(s)
 			dying(s)
 		}, run(hook.Start)},
 		{"a relation that goes is not entered", fresh, func(s *Snapshot) {
-			workflow(started)(s)
+			workflow(stateStarted)(s)
 			s.Relations[1] = Relation{Relation: db, Life: state.Dying}
 		}, Wait{noon.Add(4 * time.Minute)}},
 	})
@@ -120,7 +120,7 @@ func vanished(s *Snapshot) {
 }
 
 func TestNextAfterForce(t *testing.T) {
-	failed := hook.InRelation(hook.Changed, db, "mysql/0")
+	failed := hook.ForRelation(hook.Changed, db, "mysql/0")
 	checkAll(t, []nextCase{
 		{"a relation vanished: its members depart", idle, vanished, Enqueue{[]hook.Arrival{{Relation: 1, Member: "mysql/0",
 			State: state.MemberState{State: hook.In, Pending: hook.Departed, Place: 5, Version: 2, Seen: 2}}}}},
@@ -163,8 +163,8 @@ func TestNextWhileStarted(t *testing.T) {
 		{"joined is pending", idle, func(s *Snapshot) { member(s, state.MemberState{Pending: hook.Joined, Place: 1, Version: 2}) },
 			runIn(hook.Joined, "mysql/0")},
 		{"an agent died in a hook", idle, func(s *Snapshot) {
-			s.Uniter.Op = &state.Op{Hook: hook.InRelation(hook.Joined, db, "mysql/0")}
-		}, RunHook{hook.InRelation(hook.Joined, db, "mysql/0"), FromCrash}},
+			s.Uniter.Op = &state.Op{Hook: hook.ForRelation(hook.Joined, db, "mysql/0")}
+		}, RunHook{hook.ForRelation(hook.Joined, db, "mysql/0"), FromCrash}},
 	})
 }
 
@@ -212,9 +212,9 @@ func TestNextLeaves(t *testing.T) {
 			dying(s)
 			s.Uniter.Members = nil
 			s.RetryHooks = false
-			s.Uniter.Relations[1] = state.RelationState{State: state.RelationError, Failure: failureOf(hook.InRelation(hook.Broken, db, ""), noon)}
+			s.Uniter.Relations[1] = state.RelationState{State: state.RelationError, Failure: failureOf(hook.ForRelation(hook.Broken, db, ""), noon)}
 		}, Wait{}},
-		{"stopped", idle, func(s *Snapshot) { s.Uniter.Workflow.State = stopped }, Finish{}},
+		{"stopped", idle, func(s *Snapshot) { s.Uniter.Workflow.State = stateStopped }, Finish{}},
 		{"dead", idle, func(s *Snapshot) { s.Unit.Life = state.Dead }, Finish{}},
 		{"gone", func() Snapshot { return Snapshot{Gone: true} }, nil, Finish{}},
 	})
@@ -224,10 +224,10 @@ func TestNextAfterFailures(t *testing.T) {
 	later := noon.Add(5 * time.Second)
 	unitFailed := func(kind string, at time.Time) func(s *Snapshot) {
 		return func(s *Snapshot) {
-			s.Uniter.Workflow.State, s.Uniter.Workflow.Failure = errorState(kind), failureOf(hook.Unit(kind), at)
+			s.Uniter.Workflow.State, s.Uniter.Workflow.Failure = errorState(kind), failureOf(hook.ForUnit(kind), at)
 		}
 	}
-	changed := hook.InRelation(hook.Changed, db, "mysql/0")
+	changed := hook.ForRelation(hook.Changed, db, "mysql/0")
 	relationFailed := func(at time.Time) func(s *Snapshot) {
 		return func(s *Snapshot) {
 			s.Uniter.Relations[1] = state.RelationState{State: state.RelationError, Failure: failureOf(changed, at)}
@@ -253,10 +253,10 @@ func TestNextAfterFailures(t *testing.T) {
 		{"hooks queue all the same", idle, and(unitFailed(hook.Start, later), func(s *Snapshot) { s.Relations[1].Members[0].Version = 3 }),
 			Enqueue{[]hook.Arrival{{Relation: 1, Member: "mysql/0",
 				State: state.MemberState{State: hook.In, Pending: hook.Changed, Place: 5, Version: 3, Seen: 2}}}}},
-		{"it is retried when due", idle, unitFailed(hook.ConfigChanged, noon), RunHook{hook.Unit(hook.ConfigChanged), FromFailure}},
+		{"it is retried when due", idle, unitFailed(hook.ConfigChanged, noon), RunHook{hook.ForUnit(hook.ConfigChanged), FromFailure}},
 		{"but not where hooks are not", idle, and(unitFailed(hook.Start, noon), manual), Wait{}},
 		{"resolved", idle, and(unitFailed(hook.Start, later), answer(state.ResolvedDone)), Resolve{state.NoRelation}},
-		{"to be retried", idle, and(unitFailed(hook.Start, later), manual, answer(state.ResolvedRetry)), RunHook{hook.Unit(hook.Start), FromFailure}},
+		{"to be retried", idle, and(unitFailed(hook.Start, later), manual, answer(state.ResolvedRetry)), RunHook{hook.ForUnit(hook.Start), FromFailure}},
 		{"dying in install-error", idle, and(dying, unitFailed(hook.Install, later), func(s *Snapshot) { s.Uniter.Relations = nil }), Finish{}},
 		{"nothing of a relation in error runs", idle, and(relationFailed(later), pending), Wait{later}},
 		{"the status goes on", idle, and(relationFailed(noon.Add(time.Hour)), pending, func(s *Snapshot) { s.LastHook = noon.Add(-time.Hour) }), run(hook.UpdateStatus)},
@@ -267,7 +267,7 @@ func TestNextAfterFailures(t *testing.T) {
 			s.Uniter.Relations[0] = state.RelationState{State: state.RelationUp}
 			s.Relations[0] = Relation{Relation: ring, Life: state.Alive, Members: []state.Member{{Unit: "blog/1", Version: 1}}}
 			s.Uniter.Members[0] = map[string]state.MemberState{"blog/1": {Pending: hook.Joined, Place: 7, Version: 1}}
-		}), RunHook{hook.InRelation(hook.Joined, ring, "blog/1"), FromQueue}},
+		}), RunHook{hook.ForRelation(hook.Joined, ring, "blog/1"), FromQueue}},
 	})
 }
 
@@ -292,14 +292,14 @@ func TestWorkflow(t *testing.T) {
 		kind string
 		want state.Workflow
 	}{
-		{hook.Install, state.Workflow{State: installed, Restarted: true}},
-		{hook.ConfigChanged, state.Workflow{State: installed, ConfigVersion: 3}},
-		{hook.Start, state.Workflow{State: started, ConfigVersion: 3, NextPlace: firstPlace}},
-		{hook.ConfigChanged, state.Workflow{State: started, ConfigVersion: 3, NextPlace: firstPlace}},
-		{hook.UpdateStatus, state.Workflow{State: started, ConfigVersion: 3, NextPlace: firstPlace}},
-		{hook.Stop, state.Workflow{State: stopped, ConfigVersion: 3, NextPlace: firstPlace}},
+		{hook.Install, state.Workflow{State: stateInstalled, Restarted: true}},
+		{hook.ConfigChanged, state.Workflow{State: stateInstalled, ConfigVersion: 3}},
+		{hook.Start, state.Workflow{State: stateStarted, ConfigVersion: 3, NextPlace: firstPlace}},
+		{hook.ConfigChanged, state.Workflow{State: stateStarted, ConfigVersion: 3, NextPlace: firstPlace}},
+		{hook.UpdateStatus, state.Workflow{State: stateStarted, ConfigVersion: 3, NextPlace: firstPlace}},
+		{hook.Stop, state.Workflow{State: stateStopped, ConfigVersion: 3, NextPlace: firstPlace}},
 	} {
-		w = done(w, hook.Unit(step.kind), 3)
+		w = withHookDone(w, hook.ForUnit(step.kind), 3)
 		if diff := cmp.Diff(step.want, w); diff != "" {
 			t.Errorf("after %s: %s", step.kind, diff)
 		}
@@ -307,15 +307,15 @@ func TestWorkflow(t *testing.T) {
 }
 
 func TestFailuresInARow(t *testing.T) {
-	h := hook.Unit(hook.Start)
+	h := hook.ForUnit(hook.Start)
 	var f *state.Failure
 	for _, want := range []time.Duration{5, 10, 20, 40, 80, 160, 300, 300} {
-		f = failed(f, h, pastOf(state.Op{}, "exit code 1"), true, noon)
+		f = newFailure(f, h, newRunRecord(state.Op{}, "exit code 1"), true, noon)
 		if got := f.RetryAt.Sub(noon); got != want*time.Second {
 			t.Errorf("attempt %d: the next is due in %s, want %s", f.Attempts, got, want*time.Second)
 		}
 	}
-	if g := failed(f, hook.Unit(hook.Stop), pastOf(state.Op{}, "exit code 1"), false, noon); g.Attempts != 1 || !g.RetryAt.IsZero() {
+	if g := newFailure(f, hook.ForUnit(hook.Stop), newRunRecord(state.Op{}, "exit code 1"), false, noon); g.Attempts != 1 || !g.RetryAt.IsZero() {
 		t.Errorf("another hook's failure: %+v", g)
 	}
 }

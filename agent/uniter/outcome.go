@@ -10,123 +10,121 @@ import (
 	"bijou/state"
 )
 
-// errSettled: the hook's outcome is in the store already; the commit that seemed
-// to fail had gone through.
-var errSettled = errors.New("the hook's outcome is recorded already")
+// errRecorded: the commit that seemed to fail had gone through.
+var errRecorded = errors.New("the hook's outcome is recorded already")
 
-// conclude records the outcome of the hook whose process has ended, as one
-// commit. It can be repeated until it succeeds.
-func (u *uniter) conclude(ctx context.Context) error {
-	f := u.hook
-	if f.result.Interrupted && f.cut == "" {
-		u.land()
+// recordOutcome commits once, and may be repeated until it succeeds.
+func (u *uniter) recordOutcome(ctx context.Context) error {
+	r := u.running
+	if r.outcome.Interrupted && r.endReason == "" {
+		u.clearRunning()
 		return nil
 	}
-	u.server.Unregister(f.client)
-	u.fault("after-exit")
-	if hook.IsAsked(f.op.Hook) {
-		return u.concludeAsked(ctx)
+	u.server.Unregister(r.clientID)
+	u.faultPoint("after-exit")
+	if hook.IsAction(r.op.Hook) {
+		return u.recordActionOutcome(ctx)
 	}
 	var changes []hookctx.Change
-	failure := f.result.Failure
-	if f.result.Interrupted {
-		failure = f.cut
+	failure := r.outcome.Failure
+	if r.outcome.Interrupted {
+		failure = r.endReason
 	}
 	var err error
 	if failure == "" {
-		changes, err = u.succeed(ctx, f)
-		failure = refusal(f, err)
+		changes, err = u.commitSuccess(ctx, r)
+		failure = explainRefusal(r, err)
 	}
 	if failure != "" {
-		err = u.fail(ctx, f.op, f.past(failure))
+		err = u.commitFailure(ctx, r.op, r.runRecord(failure))
 	}
 	if errors.Is(err, state.ErrNotFound) {
-		u.land() // the unit was removed by force, as the next snapshot will show
+		u.clearRunning() // the unit was removed by force, as the next snapshot will show
 		return nil
 	}
-	if err != nil && !errors.Is(err, errSettled) {
+	if err != nil && !errors.Is(err, errRecorded) {
 		return err
 	}
-	u.ran()
-	u.fault("after-commit")
-	u.report(f, failure, changes)
-	u.land()
+	u.countRun()
+	u.faultPoint("after-commit")
+	u.logOutcome(r, failure, changes)
+	u.clearRunning()
 	return nil
 }
 
-// refusal says why what a hook has written can never be committed; empty if
-// trying again may help.
-func refusal(f *flight, err error) string {
+// explainRefusal says why what a hook has written can never be committed. It returns an
+// empty string where trying again may help.
+func explainRefusal(r *runningHook, err error) string {
 	switch {
 	case errors.Is(err, state.ErrTooLarge):
 		return fmt.Sprintf("it changed settings in %d places at once, which is more than one transaction holds: "+
-			"about %d are possible; change fewer in one hook", f.ctx.Written(), state.NodesAtOnce)
+			"about %d are possible; change fewer in one hook", r.ctx.Written(), state.NodesAtOnce)
 	case errors.Is(err, state.ErrNotLeader):
 		return "it wrote what only the leader may, and its unit does not lead the service any more: nothing of it is kept"
 	}
 	return ""
 }
 
-// succeed commits what the hook has written, and that it is done.
-func (u *uniter) succeed(ctx context.Context, f *flight) (changes []hookctx.Change, err error) {
-	err = u.record(ctx, "success", func(tx *state.Tx) (err error) {
-		if err := settle(tx, u.Unit, f.op); err != nil {
+func (u *uniter) commitSuccess(ctx context.Context, r *runningHook) (changes []hookctx.Change, err error) {
+	err = u.commitStep(ctx, "success", func(tx *state.Tx) (err error) {
+		if err := clearOp(tx, u.Unit, r.op); err != nil {
 			return err
 		}
-		if changes, err = f.ctx.Commit(tx); err != nil {
+		if changes, err = r.ctx.Commit(tx); err != nil {
 			return err
 		}
-		if err := u.remember(tx, f.past("").with(changes)); err != nil {
+		if err := u.addRunRecord(tx, r.runRecord("").withChanges(changes)); err != nil {
 			return err
 		}
-		return count(tx, u.Unit, f.op.Hook, f.seen())
+		return recordSuccess(tx, u.Unit, r.op.Hook, r.seenVersion())
 	})
 	return changes, err
 }
 
-// seen is the version of what the hook was about, as far as it knew it.
-func (f *flight) seen() int64 {
+// seenVersion returns the newest version of its subject that the hook knew: that at its
+// begin, or a newer one that it has read.
+func (r *runningHook) seenVersion() int64 {
 	switch {
-	case f.op.Hook.Kind == hook.LeaderSettingsChanged:
-		return max(f.op.Version, f.ctx.SeenLeaderSettings())
-	case f.op.Hook.Relation == state.NoRelation:
-		return max(f.op.Version, f.ctx.SeenConfig())
+	case r.op.Hook.Kind == hook.LeaderSettingsChanged:
+		return max(r.op.Version, r.ctx.SeenLeaderSettings())
+	case r.op.Hook.Relation == state.NoRelation:
+		return max(r.op.Version, r.ctx.SeenConfig())
 	}
-	return max(f.op.Version, f.ctx.Seen(f.op.Hook.Relation, hook.Member(f.op.Hook)))
+	return max(r.op.Version, r.ctx.Seen(r.op.Hook.Relation, hook.Member(r.op.Hook)))
 }
 
-// fail commits that the hook has failed, and nothing else of it.
-func (u *uniter) fail(ctx context.Context, op state.Op, p past) error {
-	return u.record(ctx, "failure", func(tx *state.Tx) error {
-		if err := settle(tx, u.Unit, op); err != nil {
+// commitFailure keeps nothing of what the hook has written.
+func (u *uniter) commitFailure(ctx context.Context, op state.Op, r runRecord) error {
+	return u.commitStep(ctx, "failure", func(tx *state.Tx) error {
+		if err := clearOp(tx, u.Unit, op); err != nil {
 			return err
 		}
 		env, err := tx.Environment()
 		if err != nil {
 			return err
 		}
-		if err := u.remember(tx, p); err != nil {
+		if err := u.addRunRecord(tx, r); err != nil {
 			return err
 		}
-		return blame(tx, u.Unit, op, p, env.RetryHooks())
+		return recordFailure(tx, u.Unit, op, r, env.RetryHooks())
 	})
 }
 
-// settle clears the hook in flight, if it is still that one.
-func settle(tx *state.Tx, unit string, op state.Op) error {
+// clearOp returns errRecorded if another hook is in flight by now, or none.
+func clearOp(tx *state.Tx, unit string, op state.Op) error {
 	now, ok, err := tx.Op(unit)
 	if err != nil {
 		return err
 	}
 	if !ok || now.ID != op.ID {
-		return errSettled
+		return errRecorded
 	}
 	return tx.ClearOp(unit)
 }
 
-// count records that a hook counts as done, which has seen that version of what
-// it was about.
-func count(tx *state.Tx, unit string, h state.Hook, seen int64) error {
+// recordSuccess also serves for a failed hook that an operator has resolved. seen is the
+// version of the hook's subject that it has seen.
+func recordSuccess(tx *state.Tx, unit string, h state.Hook, seen int64) error {
 	// An operator may have answered an error while the hook was being retried.
 	if err := tx.ClearResolved(unit, h.Relation); err != nil {
 		return err
@@ -136,7 +134,7 @@ func count(tx *state.Tx, unit string, h state.Hook, seen int64) error {
 		if err != nil {
 			return err
 		}
-		return tx.PutWorkflow(unit, done(w, h, seen))
+		return tx.PutWorkflow(unit, withHookDone(w, h, seen))
 	}
 	rs, _, err := tx.RelationState(unit, h.Relation)
 	if err != nil {
@@ -150,11 +148,10 @@ func count(tx *state.Tx, unit string, h state.Hook, seen int64) error {
 	if err := tx.PutRelationState(unit, h.Relation, rs); err != nil {
 		return err
 	}
-	return countMember(tx, unit, h, seen)
+	return updateMember(tx, unit, h, seen)
 }
 
-// countMember brings the record of the member that the hook was about up to date.
-func countMember(tx *state.Tx, unit string, h state.Hook, seen int64) error {
+func updateMember(tx *state.Tx, unit string, h state.Hook, seen int64) error {
 	name := hook.Member(h)
 	if name == "" {
 		return nil
@@ -166,18 +163,18 @@ func countMember(tx *state.Tx, unit string, h state.Hook, seen int64) error {
 	if h.Kind == hook.Changed {
 		m = hook.Done(m, seen)
 	}
-	if hook.Forgotten(m) {
+	if hook.IsForgotten(m) {
 		return tx.RemoveMember(unit, h.Relation, name)
 	}
 	return tx.PutMember(unit, h.Relation, name, m)
 }
 
-// blame records that a hook has failed, in the unit's workflow or its relation.
-// An update-status may fail: there is always another.
-func blame(tx *state.Tx, unit string, op state.Op, p past, retry bool) error {
+// recordFailure makes the unit's workflow or the relation one in an error state, but not
+// for update-status: there is always another.
+func recordFailure(tx *state.Tx, unit string, op state.Op, r runRecord, retry bool) error {
 	h := op.Hook
-	if hook.IsAsked(h) {
-		return tx.EndAction(h.Action, state.ActionFailed, state.ActionEnd{Message: p.Failure}, now())
+	if hook.IsAction(h) {
+		return tx.EndAction(h.Action, state.ActionFailed, state.ActionEnd{Message: r.Failure}, now())
 	}
 	u, err := tx.Unit(unit)
 	if err != nil {
@@ -190,7 +187,7 @@ func blame(tx *state.Tx, unit string, op state.Op, p past, retry bool) error {
 		if err != nil {
 			return err
 		}
-		rs.State, rs.Failure = state.RelationError, failed(rs.Failure, h, p, retry, now())
+		rs.State, rs.Failure = state.RelationError, newFailure(rs.Failure, h, r, retry, now())
 		rs.Failure.Interrupted = interrupted
 		return tx.PutRelationState(unit, h.Relation, rs)
 	}
@@ -202,7 +199,7 @@ func blame(tx *state.Tx, unit string, op state.Op, p past, retry bool) error {
 	if err != nil {
 		return err
 	}
-	w.State, w.Failure = st, failed(w.Failure, h, p, retry, now())
+	w.State, w.Failure = st, newFailure(w.Failure, h, r, retry, now())
 	w.Failure.Charm, w.Failure.Interrupted = w.Charm, interrupted
 	if h.Kind == hook.ConfigChanged {
 		w.ConfigVersion = op.Version // a newer one is owed a hook, even if the operator lets this one count as done
@@ -213,9 +210,9 @@ func blame(tx *state.Tx, unit string, op state.Op, p past, retry bool) error {
 	return tx.PutWorkflow(unit, w)
 }
 
-// report says in both logs how the hook has ended and what it changed.
-func (u *uniter) report(f *flight, failure string, changes []hookctx.Change) {
-	name := f.op.Hook.Name
+// logOutcome writes to the agent's log and to the unit's.
+func (u *uniter) logOutcome(r *runningHook, failure string, changes []hookctx.Change) {
+	name := r.op.Hook.Name
 	defer u.output.Flush()
 	for _, c := range changes {
 		u.output.Write("INFO", name, c.String())
@@ -223,11 +220,11 @@ func (u *uniter) report(f *flight, failure string, changes []hookctx.Change) {
 	switch {
 	case failure != "":
 		u.Log.Error("hook failed", "hook", name, "error", failure)
-	case f.result.Missing:
+	case r.outcome.Missing:
 		u.Log.Debug("the charm has no such hook", "hook", name)
 		return
 	default:
 		u.Log.Info("hook is done", "hook", name)
 	}
-	u.logEnd(f, failure)
+	u.logEnd(r, failure)
 }

@@ -11,11 +11,11 @@ import (
 	"bijou/state"
 )
 
-// awaitAgreement returns once the unit may go on from records that come from a backup:
-// its folder is as they say, or an operator has looked at it.
-func (u *uniter) awaitAgreement(ctx context.Context) error {
+// awaitRestoreCheck returns once the unit may go on from records that come from a backup:
+// its folder agrees with them, or an operator has looked at it.
+func (u *uniter) awaitRestoreCheck(ctx context.Context) error {
 	for {
-		agreed, revision, err := u.compareRestored(ctx)
+		agreed, revision, err := u.checkRestored(ctx)
 		if err != nil || agreed {
 			return err
 		}
@@ -34,18 +34,18 @@ func (u *uniter) awaitAgreement(ctx context.Context) error {
 	}
 }
 
-// compareRestored looks for the mark of a unit that was restored, and if nobody has done
-// so yet compares the folder.
-func (u *uniter) compareRestored(ctx context.Context) (agreed bool, revision int64, err error) {
+// checkRestored compares the folder unless the unit is not marked as restored, or the
+// comparison was made before.
+func (u *uniter) checkRestored(ctx context.Context) (agreed bool, revision int64, err error) {
 	var mark state.Restored
-	var known runs
+	var known knownRuns
 	err = u.State.View(ctx, func(v *state.View) error {
 		var marked bool
 		if mark, marked, err = v.Restored(u.Unit); err != nil || !marked {
 			agreed = !marked
 			return err
 		}
-		if known, err = readRuns(v, u.Unit); err != nil {
+		if known, err = readKnownRuns(v, u.Unit); err != nil {
 			return err
 		}
 		revision, err = v.Revision()
@@ -54,7 +54,7 @@ func (u *uniter) compareRestored(ctx context.Context) (agreed bool, revision int
 	if err != nil || agreed || mark.Differs != "" {
 		return agreed, revision, err
 	}
-	differs, err := known.compare(u.Folder)
+	differs, err := known.compareFolder(u.Folder)
 	if err != nil {
 		return false, 0, err
 	}
@@ -65,37 +65,36 @@ func (u *uniter) compareRestored(ctx context.Context) (agreed bool, revision int
 	return err == nil && differs == "", revision, err
 }
 
-// runs are which processes of hooks, actions and commands the records know.
-type runs struct {
-	charm    string // that is in the folder, as they say
-	inFlight string // the run that has begun
-	last     string // the one that ended last
-	ended    map[string]bool
+// knownRuns are the runs of hooks, actions and commands that the records have.
+type knownRuns struct {
+	charm   string // that is in the folder, by the records
+	running string // the run that has begun
+	last    string // the run that ended last
+	ended   map[string]bool
 }
 
-// readRuns reads them.
-func readRuns(v *state.View, unit string) (r runs, err error) {
+func readKnownRuns(v *state.View, unit string) (k knownRuns, err error) {
 	w, err := v.Workflow(unit)
 	if err != nil {
-		return r, err
+		return k, err
 	}
 	op, _, err := v.Op(unit)
 	if err != nil {
-		return r, err
+		return k, err
 	}
 	history, err := v.HookRuns(unit)
 	if err != nil {
-		return r, err
+		return k, err
 	}
 	actions, err := v.Actions(unit)
 	if err != nil {
-		return r, err
+		return k, err
 	}
-	r = runs{charm: w.Charm, inFlight: op.ID, ended: map[string]bool{}}
+	k = knownRuns{charm: w.Charm, running: op.ID, ended: map[string]bool{}}
 	var at time.Time
 	add := func(id string, ended time.Time) {
-		if r.ended[id] = true; !ended.Before(at) {
-			r.last, at = id, ended
+		if k.ended[id] = true; !ended.Before(at) {
+			k.last, at = id, ended
 		}
 	}
 	for _, h := range history {
@@ -106,23 +105,23 @@ func readRuns(v *state.View, unit string) (r runs, err error) {
 			add(a.Run, a.Completed)
 		}
 	}
-	return r, nil
+	return k, nil
 }
 
-// compare holds the folder against what the records know; how they differ is for people.
-func (r runs) compare(f Folder) (differs string, err error) {
-	if _, err := os.Stat(f.Charm()); r.charm != "" && errors.Is(err, fs.ErrNotExist) {
+// compareFolder returns a text for people, empty if the folder agrees with the records.
+func (k knownRuns) compareFolder(f Folder) (differs string, err error) {
+	if _, err := os.Stat(f.Charm()); k.charm != "" && errors.Is(err, fs.ErrNotExist) {
 		return "its charm is not in its folder", nil
 	}
-	id, err := hookexec.LastRun(f.record())
+	id, err := hookexec.LastRun(f.processPath())
 	switch {
 	case err != nil:
 		return "", err
-	case id == r.inFlight && id != "", id == r.last:
+	case id == k.running && id != "", id == k.last:
 		return "", nil
 	case id == "":
 		return "its folder knows of no hook that has run", nil
-	case r.ended[id]:
+	case k.ended[id]:
 		return "its folder is older than its records", nil
 	}
 	return "a hook has run in its folder that its records do not know", nil

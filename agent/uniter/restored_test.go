@@ -45,7 +45,7 @@ func TestCompareRestored(t *testing.T) {
 			}
 			return err
 		})
-		known := statetest.Read(t, st, func(v *state.View) (runs, error) { return readRuns(v, "mysql/0") })
+		known := statetest.Read(t, st, func(v *state.View) (knownRuns, error) { return readKnownRuns(v, "mysql/0") })
 		if test.action {
 			known.last, known.ended["act"] = "act", true
 		}
@@ -56,11 +56,11 @@ func TestCompareRestored(t *testing.T) {
 			}
 		}
 		if test.note != "" {
-			if err := os.WriteFile(folder.record(), []byte(`{"id":"`+test.note+`","pid":1,"start":"1","boot":"b"}`), 0o600); err != nil {
+			if err := os.WriteFile(folder.processPath(), []byte(`{"id":"`+test.note+`","pid":1,"start":"1","boot":"b"}`), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
-		got, err := known.compare(folder)
+		got, err := known.compareFolder(folder)
 		if err != nil || (got == "") != (test.differs == "") || !strings.Contains(got, test.differs) {
 			t.Errorf("%s: %q, %v, want %q", test.name, got, err, test.differs)
 		}

@@ -11,20 +11,20 @@ import (
 // Step is what Next decides: one of the types below.
 type Step interface{ String() string }
 
-// Wait: nothing is to be done before something changes, or Until, if it is set.
+// Wait waits until something changes, or until Until, if it is set.
 type Wait struct{ Until time.Time }
 
-// DeployCharm: put that charm into the unit's folder in place of what is there,
-// and record it. If another one has installed before, its upgrade-charm is owed.
+// DeployCharm puts the charm into the unit's folder in place of what is there, and records
+// it. If another one has been installed before, upgrade-charm is owed.
 type DeployCharm struct{ URL string }
 
-// Enqueue: persist what has arrived in the queue.
+// Enqueue persists arrivals in the queue.
 type Enqueue struct{ Arrivals []hook.Arrival }
 
-// EnterRelation: become a member of the relation.
+// EnterRelation makes the unit a member of the relation.
 type EnterRelation struct{ Relation hook.Relation }
 
-// RunHook: persist the hook as in flight, run it, record its outcome.
+// RunHook persists the hook as in flight, runs it, and records its outcome.
 type RunHook struct {
 	Hook state.Hook
 	From Origin
@@ -42,24 +42,23 @@ const (
 	FromOperator Origin = "operator" // it is an action or a command
 )
 
-// GiveUp: the action or command that was in flight when an agent died has failed.
-type GiveUp struct{}
+// FailCrashed records that what was in flight when an agent died has failed.
+type FailCrashed struct{}
 
-// CutShort: end what runs, for that reason.
-type CutShort struct{ Why string }
+// InterruptHook tells the hook in flight to end.
+type InterruptHook struct{ Why string }
 
-// Resolve: the failed hook (of the relation, or with state.NoRelation of the
-// unit) counts as done.
+// Resolve counts the failed hook as done: the relation's, or with state.NoRelation the
+// unit's.
 type Resolve struct{ Relation int }
 
-// LeaveRelation: end the membership; the relation's last hook is done.
+// LeaveRelation ends the membership; the relation's last hook is done.
 type LeaveRelation struct{ Relation int }
 
-// Retire: nothing holds the subordinate's unit to its principal any more; it is
-// to leave.
-type Retire struct{}
+// SetDying makes a subordinate's unit dying that nothing holds to its principal any more.
+type SetDying struct{}
 
-// Finish: the unit has stopped, or is gone; remove what is left of it.
+// Finish removes what is left of a unit that has stopped, or is gone.
 type Finish struct{}
 
 func (s Wait) String() string {
@@ -74,7 +73,7 @@ func (s EnterRelation) String() string { return fmt.Sprintf("enter relation %d",
 func (s RunHook) String() string       { return fmt.Sprintf("run %s (%s)", s.Hook.Name, s.From) }
 func (s Resolve) String() string       { return fmt.Sprintf("resolve %d", s.Relation) }
 func (s LeaveRelation) String() string { return fmt.Sprintf("leave relation %d", s.Relation) }
-func (Retire) String() string          { return "retire" }
-func (GiveUp) String() string          { return "give up" }
-func (CutShort) String() string        { return "cut short" }
+func (SetDying) String() string        { return "retire" }
+func (FailCrashed) String() string     { return "give up" }
+func (InterruptHook) String() string   { return "cut short" }
 func (Finish) String() string          { return "finish" }

@@ -11,7 +11,7 @@ import (
 func subordinate(s *Snapshot) {
 	s.Unit.Principal = "mysql/0"
 	r := s.Relations[1]
-	r.Holds = true
+	r.ToPrincipal = true
 	s.Relations[1] = r
 }
 
@@ -24,12 +24,12 @@ func TestNextSubordinate(t *testing.T) {
 			r.Life, r.Members = state.Dying, nil
 			s.Relations[1] = r
 			s.Uniter.Members = nil
-		}, Retire{}},
-		{"other relations do not hold it", idle, func(s *Snapshot) { s.Unit.Principal = "haproxy/0" }, Retire{}},
+		}, SetDying{}},
+		{"other relations do not hold it", idle, func(s *Snapshot) { s.Unit.Principal = "haproxy/0" }, SetDying{}},
 		{"in an error state, too", idle, func(s *Snapshot) {
 			s.Unit.Principal = "haproxy/0"
 			failing("configure-error", hook.ConfigChanged)(s)
-		}, Retire{}},
+		}, SetDying{}},
 		{"dying already", idle, func(s *Snapshot) {
 			s.Unit.Principal = "mysql/0"
 			dying(s)

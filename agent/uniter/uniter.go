@@ -20,39 +20,38 @@ type Options struct {
 	State *state.State
 	Unit  string
 	// Update commits as long as this process holds the machine's claim.
-	Update state.Updater
-	Folder Folder
-	Tools  string                 // the folder with the hook tools
-	Socket func() (string, error) // makes the folder for it, and says where the hook tools find the agent
-	Slots  *Slots
-	Log    *slog.Logger
-	Fault  func(point string) // nil does nothing
-	// Trouble is told of every failure, with when the next try is due, and with nil of
-	// every success.
-	Trouble func(ctx context.Context, err error, next time.Time)
-	// Loop is told of each turn; nil: nobody wishes to know.
-	Loop *pulse.Loop
-	// Stand is told after each snapshot that the unit may lead its service, and if
-	// it is there to stay.
-	Stand func(stays bool)
+	Update  state.Updater
+	Folder  Folder
+	Tools   string                 // the folder with the hook tools
+	Socket  func() (string, error) // makes the folder of the agent's socket, and returns the socket's path
+	Limiter *HookLimiter
+	Log     *slog.Logger
+	Fault   func(point string) // nil does nothing
+	// NoteAttempt is called after every failure, with the time of the next attempt, and with
+	// nil after every success.
+	NoteAttempt func(ctx context.Context, err error, next time.Time)
+	Loop        *pulse.Loop // may be nil
+	// Nominate is called after each snapshot: the unit may lead its service. stays is false
+	// for a unit that is to leave.
+	Nominate func(stays bool)
 }
 
-// grace is how long a hook in flight may go on when its agent is told to end.
-const grace = hookexec.Grace
+// shutdownTimeout is how long the hook in flight may go on when its agent is told to end.
+const shutdownTimeout = hookexec.Grace
 
-// uniter is one unit's loop. All its fields belong to the goroutine that runs it.
+// uniter is the loop of one unit. All its fields belong to the goroutine that runs it.
 type uniter struct {
-	Options   // but its Update is commit
-	announced state.Updater
-	server    *server.Server
-	runner    hookexec.Runner
-	output    *unitlog.Log
-	watch     wake.Watch
-	sight     sight
-	hook      *flight // nil: no hook is in flight
-	turn      turn    // of Slots; nil: none is asked for
-	lastHook  time.Time
-	runs      int64 // how many hooks the unit's history counts
+	Options                   // its Update is commit
+	rawUpdate   state.Updater // Update as Run got it
+	server      *server.Server
+	runner      hookexec.Runner
+	output      *unitlog.Log
+	watch       wake.Watch
+	cache       snapshotCache
+	running     *runningHook // nil: no hook is in flight
+	ticket      ticket       // of Limiter; nil: none was requested
+	lastHookEnd time.Time
+	nextSeq     int64 // of the unit's next state.HookRun
 }
 
 // Run takes the unit through its life until it is gone (nil), ctx is done (its
@@ -79,25 +78,23 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	u := &uniter{Options: o, announced: o.Update, server: srv, lastHook: time.Now()}
+	u := &uniter{Options: o, rawUpdate: o.Update, server: srv, lastHookEnd: time.Now()}
 	u.Update = u.commit
 	u.output = unitlog.Open(unitlog.Options{Unit: o.Unit, Path: o.Folder.Log(), State: o.State, Log: o.Log})
 	defer u.close()
 	return u.run(ctx)
 }
 
-// close ends what the loop has opened, in the order in which it depends on each
-// other; after a panic also the hook in flight.
+// close runs in the order of dependence. After a panic it also kills the hook in flight.
 func (u *uniter) close() {
-	u.abort()
+	u.killHook()
 	u.watch.Close()
 	_ = u.server.Close()
 	u.runner.Close()
 	u.output.Close()
-	u.release()
+	u.releaseTicket()
 }
 
-// run recovers, and then goes step by step.
 func (u *uniter) run(ctx context.Context) error {
 	defer u.Loop.Rest()
 	var again pace.Pacer
@@ -107,26 +104,26 @@ func (u *uniter) run(ctx context.Context) error {
 		finished := false
 		switch {
 		case !agreed:
-			err = u.awaitAgreement(ctx)
+			err = u.awaitRestoreCheck(ctx)
 			agreed = err == nil
 		case !recovered:
-			err = u.recover(ctx)
+			err = u.recoverFromCrash(ctx)
 			recovered = err == nil
 		default:
-			finished, err = u.step(ctx)
+			finished, err = u.runStep(ctx)
 		}
 		switch {
 		case ctx.Err() != nil:
-			return errors.Join(ctx.Err(), u.shutdown(context.Cause(ctx)))
+			return errors.Join(ctx.Err(), u.endHook(context.Cause(ctx)))
 		case errors.Is(err, state.ErrStoreGone), finished:
-			u.abort()
+			u.killHook()
 			return err
 		case err == nil:
 			again.Reset()
-			u.Trouble(ctx, nil, time.Time{})
+			u.NoteAttempt(ctx, nil, time.Time{})
 		default:
 			pause := again.Next()
-			u.Trouble(ctx, err, now().Add(pause))
+			u.NoteAttempt(ctx, err, now().Add(pause))
 			u.Log.Debug("a step did not succeed", "error", err)
 			u.Loop.Rest()
 			_ = pace.Sleep(ctx, pause)
@@ -134,73 +131,71 @@ func (u *uniter) run(ctx context.Context) error {
 	}
 }
 
-// step reads a snapshot, asks what is next, and does exactly that.
-func (u *uniter) step(ctx context.Context) (finished bool, err error) {
-	if u.hook != nil && u.hook.ended() {
-		return false, u.conclude(ctx)
+func (u *uniter) runStep(ctx context.Context) (finished bool, err error) {
+	if u.running != nil && u.running.hasEnded() {
+		return false, u.recordOutcome(ctx)
 	}
-	snap, err := u.read(ctx)
+	snap, err := u.takeSnapshot(ctx)
 	if err != nil {
 		return false, err
 	}
 	if !snap.Gone {
-		u.Stand(snap.Unit.Life == state.Alive)
+		u.Nominate(snap.Unit.Life == state.Alive)
 	}
 	next := Next(snap)
 	u.Log.Debug("next", "step", next.String())
-	return u.obey(ctx, next, snap)
+	return u.execute(ctx, next, snap)
 }
 
-// obey does one step.
-func (u *uniter) obey(ctx context.Context, next Step, snap Snapshot) (finished bool, err error) {
-	if _, ok := next.(RunHook); !ok && u.hook == nil {
-		u.release()
+func (u *uniter) execute(ctx context.Context, next Step, snap Snapshot) (finished bool, err error) {
+	if _, ok := next.(RunHook); !ok && u.running == nil {
+		u.releaseTicket()
 	}
 	switch s := next.(type) {
 	case Wait:
-		return false, u.wait(ctx, snap, s.Until, nil)
+		return false, u.waitForChange(ctx, snap, s.Until, nil)
 	case DeployCharm:
 		u.Loop.Rest() // a big charm takes its time
-		return false, u.deploy(ctx, s.URL)
+		return false, u.deployCharm(ctx, s.URL)
 	case Enqueue:
 		return false, u.enqueue(ctx, s.Arrivals)
 	case EnterRelation:
-		return false, u.enter(ctx, s.Relation, snap.Hooks.created(s.Relation.Name))
+		return false, u.enterRelation(ctx, s.Relation, snap.Hooks.hasCreated(s.Relation.Name))
 	case RunHook:
-		if u.turn == nil {
-			u.turn = u.Slots.ask()
+		if u.ticket == nil {
+			u.ticket = u.Limiter.request()
 		}
-		if !u.turn.granted() {
-			return false, u.wait(ctx, snap, time.Time{}, u.turn)
+		if !u.ticket.isGranted() {
+			return false, u.waitForChange(ctx, snap, time.Time{}, u.ticket)
 		}
-		err := u.begin(ctx, s, snap)
+		err := u.beginHook(ctx, s, snap)
 		if err != nil {
-			u.release() // others may be able to run theirs
+			u.releaseTicket() // others may be able to run theirs
 		}
 		return false, err
-	case GiveUp:
-		return false, u.giveUp(ctx, *snap.Uniter.Op)
-	case CutShort:
-		u.hook.cutShort(s.Why)
+	case FailCrashed:
+		return false, u.failCrashed(ctx, *snap.Uniter.Op)
+	case InterruptHook:
+		u.running.interruptFor(s.Why)
 		return false, nil
 	case Resolve:
-		return false, u.resolve(ctx, s.Relation)
+		return false, u.resolveFailure(ctx, s.Relation)
 	case LeaveRelation:
-		return false, u.leave(ctx, s.Relation)
-	case Retire:
-		return false, u.retire(ctx)
+		return false, u.leaveRelation(ctx, s.Relation)
+	case SetDying:
+		return false, u.setDying(ctx)
 	case Finish:
-		return u.finish(ctx, snap)
+		return u.removeUnit(ctx, snap)
 	}
 	panic("internal error: unknown step " + next.String())
 }
 
-// finish removes what is left of the unit: its records, and then its folder. A
-// hook that still runs was orphaned by a forced removal.
-func (u *uniter) finish(ctx context.Context, snap Snapshot) (bool, error) {
-	u.abort()
+// removeUnit removes the records before the folder. A hook that still runs was orphaned by
+// a forced removal.
+func (u *uniter) removeUnit(ctx context.Context, snap Snapshot) (bool, error) {
+	u.killHook()
 	if !snap.Gone {
-		err := u.record(ctx, "dead", func(tx *state.Tx) error {
+		err := u.commitStep(ctx, "dead", func(tx *state.Tx) error {
 			err := tx.SetUnitDead(u.Unit)
 			if errors.Is(err, state.ErrNotFound) {
 				return nil
@@ -208,33 +203,32 @@ func (u *uniter) finish(ctx context.Context, snap Snapshot) (bool, error) {
 			return err
 		})
 		if err == nil {
-			err = state.RemoveUnit(ctx, u.recording("remove"), u.Unit)
+			err = state.RemoveUnit(ctx, u.stepUpdater("remove"), u.Unit)
 		}
 		if err != nil {
 			return false, err
 		}
 	}
 	u.output.Close()
-	u.fault("before-clear")
-	if err := u.Folder.clear(); err != nil {
+	u.faultPoint("before-clear")
+	if err := u.Folder.removeAll(); err != nil {
 		u.Log.Error("cannot remove the unit's folder", "error", err)
 	}
-	u.fault("after-clear")
+	u.faultPoint("after-clear")
 	u.Log.Info("the unit is gone")
 	return true, nil
 }
 
-// fault is a named point at which a test may end the process.
-func (u *uniter) fault(point string) {
+// faultPoint marks a point at which a test may kill the process.
+func (u *uniter) faultPoint(point string) {
 	if u.Fault != nil {
 		u.Fault(point)
 	}
 }
 
-// release gives the hook slot back, if one was asked for.
-func (u *uniter) release() {
-	if u.turn != nil {
-		u.Slots.giveBack(u.turn)
-		u.turn = nil
+func (u *uniter) releaseTicket() {
+	if u.ticket != nil {
+		u.Limiter.release(u.ticket)
+		u.ticket = nil
 	}
 }

@@ -26,7 +26,7 @@ func behind(mark state.Upgrade, changes ...func(s *Snapshot)) func(s *Snapshot) 
 func failing(word, kind string) func(s *Snapshot) {
 	return func(s *Snapshot) {
 		s.Uniter.Workflow.State = word
-		s.Uniter.Workflow.Failure = failureOf(hook.Unit(kind), noon.Add(1))
+		s.Uniter.Workflow.Failure = failureOf(hook.ForUnit(kind), noon.Add(1))
 		s.Uniter.Workflow.Failure.Charm = charmURL
 	}
 }
@@ -42,7 +42,7 @@ func TestNextUpgrade(t *testing.T) {
 		{"started", idle, behind(state.Upgrade{}), DeployCharm{newerURL}},
 		{"skipped", idle, behind(state.Upgrade{Skip: []string{"blog/0"}}, func(s *Snapshot) { s.StatusInterval = 0 }), Wait{}},
 		{"a hook runs: it ends first", idle, behind(force, func(s *Snapshot) { s.Running = true }), Wait{}},
-		{"installed: before it is started", fresh, behind(state.Upgrade{}, workflow(installed)), DeployCharm{newerURL}},
+		{"installed: before it is started", fresh, behind(state.Upgrade{}, workflow(stateInstalled)), DeployCharm{newerURL}},
 		{"not yet installed: the service's charm of this moment", fresh, behind(state.Upgrade{}, workflow("")), DeployCharm{newerURL}},
 		{"in error: later", idle, behind(state.Upgrade{}, failing("configure-error", hook.ConfigChanged)), Wait{noon.Add(1)}},
 		{"in error, forced: at once", idle, behind(force, failing("configure-error", hook.ConfigChanged)), DeployCharm{newerURL}},
@@ -70,26 +70,26 @@ func TestNextUpgrade(t *testing.T) {
 }
 
 func TestUpgradeWorkflow(t *testing.T) {
-	upgrade := hook.Unit(hook.UpgradeCharm)
-	started := state.Workflow{State: started, Charm: charmURL, ConfigVersion: 3, NextPlace: 5}
+	upgrade := hook.ForUnit(hook.UpgradeCharm)
+	started := state.Workflow{State: stateStarted, Charm: charmURL, ConfigVersion: 3, NextPlace: 5}
 	for _, tc := range []struct {
 		name string
 		got  state.Workflow
 		want state.Workflow
 	}{
-		{"deployed", deployed(started, newerURL),
+		{"deployed", withCharm(started, newerURL),
 			state.Workflow{State: "started", Charm: newerURL, ConfigVersion: 3, NextPlace: 5, UpgradeOwed: true}},
-		{"put back after a swap that is not wanted any more", deployed(state.Workflow{State: "started", Charm: charmURL, Deploying: newerURL}, charmURL),
+		{"put back after a swap that is not wanted any more", withCharm(state.Workflow{State: "started", Charm: charmURL, Deploying: newerURL}, charmURL),
 			state.Workflow{State: "started", Charm: charmURL}},
-		{"put back while its upgrade-charm is owed", deployed(state.Workflow{State: "started", Charm: charmURL, UpgradeOwed: true, Deploying: newerURL}, charmURL),
+		{"put back while its upgrade-charm is owed", withCharm(state.Workflow{State: "started", Charm: charmURL, UpgradeOwed: true, Deploying: newerURL}, charmURL),
 			state.Workflow{State: "started", Charm: charmURL, UpgradeOwed: true}},
-		{"the first charm", deployed(state.Workflow{}, charmURL), state.Workflow{Charm: charmURL}},
+		{"the first charm", withCharm(state.Workflow{}, charmURL), state.Workflow{Charm: charmURL}},
 		{"install failed: it is run again, with the new files",
-			deployed(state.Workflow{State: "install-error", Charm: charmURL, Failure: failureOf(hook.Unit(hook.Install), noon)}, newerURL),
-			state.Workflow{State: "install-error", Charm: newerURL, Failure: failureOf(hook.Unit(hook.Install), noon)}},
-		{"done: config-changed is next", done(deployed(started, newerURL), upgrade, 3),
+			withCharm(state.Workflow{State: "install-error", Charm: charmURL, Failure: failureOf(hook.ForUnit(hook.Install), noon)}, newerURL),
+			state.Workflow{State: "install-error", Charm: newerURL, Failure: failureOf(hook.ForUnit(hook.Install), noon)}},
+		{"done: config-changed is next", withHookDone(withCharm(started, newerURL), upgrade, 3),
 			state.Workflow{State: "started", Charm: newerURL, ConfigVersion: 3, NextPlace: 5, Restarted: true, Upgraded: true}},
-		{"done before start", done(state.Workflow{State: "installed", UpgradeOwed: true}, upgrade, 0), state.Workflow{State: "installed", Restarted: true, Upgraded: true}},
+		{"done before start", withHookDone(state.Workflow{State: "installed", UpgradeOwed: true}, upgrade, 0), state.Workflow{State: "installed", Restarted: true, Upgraded: true}},
 	} {
 		if diff := cmp.Diff(tc.want, tc.got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tc.name, diff)

@@ -8,9 +8,9 @@ import (
 	"bijou/state"
 )
 
-// wait waits for a change, the end of the hook in flight, a time (unless it is
-// zero), or a slot (unless it is nil).
-func (u *uniter) wait(ctx context.Context, snap Snapshot, until time.Time, slot turn) error {
+// waitForChange also returns at the end of the hook in flight, at until (unless it is
+// zero), and when t is granted (unless it is nil).
+func (u *uniter) waitForChange(ctx context.Context, snap Snapshot, until time.Time, slot ticket) error {
 	var timeout <-chan time.Time
 	if !until.IsZero() {
 		timer := time.NewTimer(max(until.Sub(snap.Now), time.Millisecond))
@@ -21,7 +21,7 @@ func (u *uniter) wait(ctx context.Context, snap Snapshot, until time.Time, slot 
 	select {
 	case <-u.watch.Events():
 	case <-slot:
-	case <-u.ended():
+	case <-u.hookDone():
 	case <-timeout:
 	case <-ctx.Done():
 		return ctx.Err()
@@ -29,16 +29,14 @@ func (u *uniter) wait(ctx context.Context, snap Snapshot, until time.Time, slot 
 	return nil
 }
 
-// ended is closed when the hook in flight has ended; nil if there is none.
-func (u *uniter) ended() <-chan struct{} {
-	if u.hook == nil {
+func (u *uniter) hookDone() <-chan struct{} {
+	if u.running == nil {
 		return nil
 	}
-	return u.hook.done
+	return u.running.done
 }
 
-// follow watches what the snapshot was made of, from its revision on.
-func (u *uniter) follow(ctx context.Context, snap Snapshot, revision int64) error {
+func (u *uniter) renewWatch(ctx context.Context, snap Snapshot, revision int64) error {
 	scopes := []state.Scope{
 		state.WatchUnit(u.Unit), state.WatchService(snap.Unit.Service), state.WatchEnvironment(),
 	}

@@ -18,11 +18,11 @@ func backup() *state.Action {
 }
 
 func TestNextOfWhatOperatorsAskFor(t *testing.T) {
-	asked := hook.Asked(*backup())
+	asked := hook.ForAction(*backup())
 	runs := RunHook{asked, FromOperator}
 	waiting := func(change func(s *Snapshot)) func(s *Snapshot) {
 		return func(s *Snapshot) {
-			s.Asked = backup()
+			s.Action = backup()
 			if change != nil {
 				change(s)
 			}
@@ -30,7 +30,7 @@ func TestNextOfWhatOperatorsAskFor(t *testing.T) {
 	}
 	inFlight := func(cancel, cut bool) func(s *Snapshot) {
 		return waiting(func(s *Snapshot) {
-			s.Running, s.Cut, s.Asked.Cancel = true, cut, cancel
+			s.Running, s.Ending, s.Action.Cancel = true, cut, cancel
 			s.Uniter.Op = &state.Op{Hook: asked}
 		})
 	}
@@ -48,73 +48,73 @@ func TestNextOfWhatOperatorsAskFor(t *testing.T) {
 	inError := func(kind string) func(s *Snapshot) {
 		return waiting(func(s *Snapshot) {
 			s.Uniter.Workflow.State = errorState(kind)
-			s.Uniter.Workflow.Failure = failureOf(hook.Unit(kind), noon.Add(1))
+			s.Uniter.Workflow.Failure = failureOf(hook.ForUnit(kind), noon.Add(1))
 		})
 	}
 	checkAll(t, []nextCase{
 		{"idle", idle, waiting(nil), runs},
 		{"a command", idle, func(s *Snapshot) {
-			s.Asked = &state.Action{ID: 5, Command: []string{"true"}}
-		}, RunHook{hook.Asked(state.Action{ID: 5, Command: []string{"true"}}), FromOperator}},
+			s.Action = &state.Action{ID: 5, Command: []string{"true"}}
+		}, RunHook{hook.ForAction(state.Action{ID: 5, Command: []string{"true"}}), FromOperator}},
 		{"not before the charm is there", fresh, waiting(nil), DeployCharm{charmURL}},
 		{"not before the install hook", fresh, waiting(workflow("")), run(hook.Install)},
-		{"not before the start hook", fresh, waiting(workflow(installed)), run(hook.Start)},
+		{"not before the start hook", fresh, waiting(workflow(stateInstalled)), run(hook.Start)},
 		{"after a failed install hook", fresh, waiting(func(s *Snapshot) {
 			workflow("install-error")(s)
-			s.Uniter.Workflow.Failure = failureOf(hook.Unit(hook.Install), noon.Add(1))
+			s.Uniter.Workflow.Failure = failureOf(hook.ForUnit(hook.Install), noon.Add(1))
 		}), runs},
 		{"in an error state", idle, inError(hook.ConfigChanged), runs},
 		{"a retry that is due goes before it", idle, func(s *Snapshot) {
 			inError(hook.ConfigChanged)(s)
 			s.Uniter.Workflow.Failure.RetryAt = noon
-		}, RunHook{hook.Unit(hook.ConfigChanged), FromFailure}},
+		}, RunHook{hook.ForUnit(hook.ConfigChanged), FromFailure}},
 		{"a new configuration goes before it", idle, waiting(func(s *Snapshot) { s.ConfigVersion = 4 }), run(hook.ConfigChanged)},
 		{"it goes before relation hooks", idle, waiting(func(s *Snapshot) {
 			member(s, state.MemberState{Pending: hook.Joined, Place: 1, Version: 2})
 		}), runs},
 		{"never beside a hook", idle, waiting(func(s *Snapshot) {
 			s.Running = true
-			s.Uniter.Op = &state.Op{Hook: hook.Unit(hook.ConfigChanged)}
+			s.Uniter.Op = &state.Op{Hook: hook.ForUnit(hook.ConfigChanged)}
 		}), Wait{}},
 		{"it runs", idle, inFlight(false, false), Wait{}},
-		{"it runs and is to end", idle, inFlight(true, false), CutShort{whyCancelled}},
+		{"it runs and is to end", idle, inFlight(true, false), InterruptHook{whyCancelled}},
 		{"it has been told to end", idle, inFlight(true, true), Wait{}},
-		{"it is interrupted", idle, interrupted(asked), CutShort{whyInterrupted}},
-		{"a hook is interrupted", idle, interrupted(hook.Unit(hook.Start)), CutShort{whyInterrupted}},
+		{"it is interrupted", idle, interrupted(asked), InterruptHook{whyInterrupted}},
+		{"a hook is interrupted", idle, interrupted(hook.ForUnit(hook.Start)), InterruptHook{whyInterrupted}},
 		{"another run was interrupted", idle, waiting(func(s *Snapshot) {
-			interrupted(hook.Unit(hook.Start))(s)
+			interrupted(hook.ForUnit(hook.Start))(s)
 			s.Uniter.Op.ID = "run-2"
 		}), Wait{}},
 		{"an interrupted hook's agent died", idle, waiting(func(s *Snapshot) {
-			interrupted(hook.Unit(hook.Start))(s)
+			interrupted(hook.ForUnit(hook.Start))(s)
 			s.Running = false
-		}), GiveUp{}},
+		}), FailCrashed{}},
 		{"an interrupted hook is not retried", idle, func(s *Snapshot) {
 			inError(hook.ConfigChanged)(s)
-			s.Asked, s.Uniter.Workflow.Failure.Interrupted, s.Uniter.Workflow.Failure.RetryAt = nil, true, time.Time{}
+			s.Action, s.Uniter.Workflow.Failure.Interrupted, s.Uniter.Workflow.Failure.RetryAt = nil, true, time.Time{}
 		}, Wait{}},
-		{"a hook has time", idle, timed(hook.Unit(hook.Start), time.Second, ""), Wait{noon.Add(time.Second)}},
-		{"a hook's time is over", idle, timed(hook.Unit(hook.Start), 0, ""), CutShort{"it had not ended after the hook-timeout of 1m0s"}},
-		{"not that of what is held", idle, timed(hook.Unit(hook.Start), 0, "anna@host"), Wait{}},
+		{"a hook has time", idle, timed(hook.ForUnit(hook.Start), time.Second, ""), Wait{noon.Add(time.Second)}},
+		{"a hook's time is over", idle, timed(hook.ForUnit(hook.Start), 0, ""), InterruptHook{"it had not ended after the hook-timeout of 1m0s"}},
+		{"not that of what is held", idle, timed(hook.ForUnit(hook.Start), 0, "anna@host"), Wait{}},
 		{"nor of what was asked for", idle, timed(asked, 0, ""), Wait{}},
-		{"its agent died", idle, waiting(func(s *Snapshot) { s.Uniter.Op = &state.Op{Hook: asked} }), GiveUp{}},
+		{"its agent died", idle, waiting(func(s *Snapshot) { s.Uniter.Op = &state.Op{Hook: asked} }), FailCrashed{}},
 		{"a hook's agent died: that goes first", idle, waiting(func(s *Snapshot) {
-			s.Uniter.Op = &state.Op{Hook: hook.Unit(hook.ConfigChanged)}
-		}), RunHook{hook.Unit(hook.ConfigChanged), FromCrash}},
+			s.Uniter.Op = &state.Op{Hook: hook.ForUnit(hook.ConfigChanged)}
+		}), RunHook{hook.ForUnit(hook.ConfigChanged), FromCrash}},
 		{"a unit that goes still does it", idle, waiting(func(s *Snapshot) {
 			dying(s)
 			s.Uniter.Relations, s.Uniter.Members = nil, nil
 		}), runs},
-		{"one that has stopped does not", idle, waiting(workflow(stopped)), Finish{}},
+		{"one that has stopped does not", idle, waiting(workflow(stateStopped)), Finish{}},
 	})
 }
 
 func TestKeptOutput(t *testing.T) {
-	var k kept
+	var k actionOutput
 	k.write(hookexec.Stdout, []byte(strings.Repeat("x", state.MaxOutput-1)))
 	k.write(hookexec.Stdout, []byte("yz"))
 	k.write(hookexec.Stderr, []byte("e"))
-	got := k.output()
+	got := k.get()
 	want := []any{state.MaxOutput, "e", int64(1)}
 	if diff := cmp.Diff(want, []any{len(got.Stdout), string(got.Stderr), got.Dropped}); diff != "" {
 		t.Error(diff)

@@ -16,27 +16,27 @@ func TestTakeOver(t *testing.T) {
 	for name, cut := range map[string]func(f Folder) error{
 		"not begun": func(Folder) error { return nil },
 		"linked here": func(f Folder) error {
-			return errors.Join(os.MkdirAll(filepath.Dir(string(f)), 0o755), f.link(string(f)))
+			return errors.Join(os.MkdirAll(filepath.Dir(string(f)), 0o755), f.linkFrom(string(f)))
 		},
 		"moved, by a file system that cannot exchange": func(f Folder) error {
-			return errors.Join(os.MkdirAll(filepath.Dir(string(f)), 0o755), os.Rename(string(f.Former()), string(f)))
+			return errors.Join(os.MkdirAll(filepath.Dir(string(f)), 0o755), os.Rename(string(f.Legacy()), string(f)))
 		},
-		"done": func(f Folder) error { return f.takeOver() },
+		"done": func(f Folder) error { return f.moveFromLegacy() },
 		"gone back to a binary of before, and used by it": func(f Folder) error {
 			lock, err := f.tryLock()
 			if err != nil {
 				return err
 			}
 			lock.Close()
-			return os.WriteFile(f.Former().path("data"), []byte("data"), 0o600)
+			return os.WriteFile(f.Legacy().path("data"), []byte("data"), 0o600)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := FolderOf(t.TempDir(), "mysql-shop/10")
-			if !strings.HasSuffix(string(f), "/agents/unit-mysql-shop-10") || !strings.HasSuffix(string(f.Former()), "/units/mysql-shop-10") {
-				t.Errorf("%s and %s", f, f.Former())
+			if !strings.HasSuffix(string(f), "/agents/unit-mysql-shop-10") || !strings.HasSuffix(string(f.Legacy()), "/units/mysql-shop-10") {
+				t.Errorf("%s and %s", f, f.Legacy())
 			}
-			if err := errors.Join(os.MkdirAll(f.Former().Charm(), 0o755), os.WriteFile(f.Former().path("data"), []byte("data"), 0o600), cut(f)); err != nil {
+			if err := errors.Join(os.MkdirAll(f.Legacy().Charm(), 0o755), os.WriteFile(f.Legacy().path("data"), []byte("data"), 0o600), cut(f)); err != nil {
 				t.Fatal(err)
 			}
 			for range 2 {
@@ -48,7 +48,7 @@ func TestTakeOver(t *testing.T) {
 				if err != nil || !info.IsDir() {
 					t.Errorf("the folder is none: %v", err)
 				}
-				for _, path := range []string{f.path("data"), f.Former().path("data")} {
+				for _, path := range []string{f.path("data"), f.Legacy().path("data")} {
 					if data, err := os.ReadFile(path); string(data) != "data" {
 						t.Errorf("%s: %q, %v", path, data, err)
 					}
@@ -67,10 +67,10 @@ func TestTakeOver(t *testing.T) {
 
 func TestTakeOverWaitsAndRefuses(t *testing.T) {
 	f := FolderOf(t.TempDir(), "mysql/0")
-	if err := os.MkdirAll(string(f.Former()), 0o755); err != nil {
+	if err := os.MkdirAll(string(f.Legacy()), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	before, err := f.Former().lock() // as an agent of before
+	before, err := f.Legacy().tryLockFile() // as an agent of before
 	if err != nil {
 		t.Fatal(err)
 	}

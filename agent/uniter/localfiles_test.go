@@ -168,7 +168,7 @@ func deployKilled(t *testing.T, st *state.State, c state.Charm, f Folder, point 
 			panic(r)
 		}
 	}()
-	err := deploy(t.Context(), st, c.URL.String(), f, func(p string) {
+	err := installCharm(t.Context(), st, c.URL.String(), f, func(p string) {
 		if p == point {
 			panic(killed{})
 		}
@@ -182,13 +182,13 @@ func TestTheCharmPutAsideIsPutBack(t *testing.T) {
 	f := Folder(t.TempDir())
 	lay(t, f.path("charm.new"), map[string]string{"a": "1"})
 	lay(t, f.path("charm.old"), map[string]string{"data": "x"})
-	if err := f.putBack(); err != nil {
+	if err := f.restoreOldCharm(); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(map[string]string{"data": "x"}, tree(t, f.Charm())); diff != "" {
 		t.Error(diff)
 	}
-	if err := f.swapByTwo(); err != nil {
+	if err := f.swapByRename(); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(map[string]string{"charm": "/", "charm/a": "1"}, tree(t, string(f))); diff != "" {

@@ -15,40 +15,40 @@ import (
 
 func now() time.Time { return time.Now().UTC() }
 
-// recover picks up what an agent that died has left: a hook that still runs is
-// killed and has failed. It records that the agent has restarted.
-func (u *uniter) recover(ctx context.Context) error {
+// recoverFromCrash kills a hook that still runs although its agent died, and records that
+// it has failed, and that the agent has restarted.
+func (u *uniter) recoverFromCrash(ctx context.Context) error {
 	var op state.Op
 	var inFlight bool
 	err := u.State.View(ctx, func(v *state.View) (err error) {
 		if op, inFlight, err = v.Op(u.Unit); err != nil {
 			return err
 		}
-		u.runs, err = nextRun(v, u.Unit)
+		u.nextSeq, err = readNextSeq(v, u.Unit)
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	if inFlight {
-		killed, err := hookexec.Reap(u.Folder.record(), op.ID)
+		killed, err := hookexec.Reap(u.Folder.processPath(), op.ID)
 		if err != nil {
 			return err
 		}
 		if killed {
 			why := "the hook was running when its agent died"
-			if hook.IsAsked(op.Hook) {
+			if hook.IsAction(op.Hook) {
 				why = whyKilled
 			}
-			if err := u.fail(ctx, op, pastOf(op, why)); err != nil && !errors.Is(err, errSettled) {
+			if err := u.commitFailure(ctx, op, newRunRecord(op, why)); err != nil && !errors.Is(err, errRecorded) {
 				return err
 			}
-			u.runs++
+			u.nextSeq++
 			u.output.Write("ERROR", op.Hook.Name, fmt.Sprintf("%s failed: %s", op.Hook, why))
 			u.Log.Warn("killed a hook of an agent that died", "hook", op.Hook.Name)
 		}
 	}
-	err = u.record(ctx, "recover", func(tx *state.Tx) error {
+	err = u.commitStep(ctx, "recover", func(tx *state.Tx) error {
 		w, err := tx.Workflow(u.Unit)
 		if err != nil || w.State == "" {
 			return err
@@ -62,10 +62,10 @@ func (u *uniter) recover(ctx context.Context) error {
 	return err
 }
 
-// deploy records that it begins, unpacks the charm, and records that it is there.
-// In between nobody knows which one is.
-func (u *uniter) deploy(ctx context.Context, url string) error {
-	err := u.record(ctx, "deploy", func(tx *state.Tx) error {
+// deployCharm records when it begins and when the charm is in place: between the two nobody
+// knows which charm is in the folder.
+func (u *uniter) deployCharm(ctx context.Context, url string) error {
+	err := u.commitStep(ctx, "deploy", func(tx *state.Tx) error {
 		w, err := tx.Workflow(u.Unit)
 		if err != nil {
 			return err
@@ -74,25 +74,24 @@ func (u *uniter) deploy(ctx context.Context, url string) error {
 		return tx.PutWorkflow(u.Unit, w)
 	})
 	if err == nil {
-		err = deploy(ctx, u.State, url, u.Folder, u.fault)
+		err = installCharm(ctx, u.State, url, u.Folder, u.faultPoint)
 	}
 	if err != nil {
 		return err
 	}
 	u.Log.Info("charm deployed", "charm", url)
-	return u.record(ctx, "deployed", func(tx *state.Tx) error {
+	return u.commitStep(ctx, "deployed", func(tx *state.Tx) error {
 		w, err := tx.Workflow(u.Unit)
 		if err != nil {
 			return err
 		}
-		return errors.Join(tx.SetUnitCharm(u.Unit, url), tx.PutWorkflow(u.Unit, deployed(w, url)))
+		return errors.Join(tx.SetUnitCharm(u.Unit, url), tx.PutWorkflow(u.Unit, withCharm(w, url)))
 	})
 }
 
-// enqueue persists what has arrived. The loop is the only one who writes these
-// records, so that they are still those of the snapshot.
+// enqueue relies on the snapshot: only this loop writes the records of the queue.
 func (u *uniter) enqueue(ctx context.Context, arrivals []hook.Arrival) error {
-	return u.record(ctx, "enqueue", func(tx *state.Tx) error {
+	return u.commitStep(ctx, "enqueue", func(tx *state.Tx) error {
 		w, err := tx.Workflow(u.Unit)
 		if err != nil {
 			return err
@@ -107,16 +106,15 @@ func (u *uniter) enqueue(ctx context.Context, arrivals []hook.Arrival) error {
 				return err
 			}
 		}
-		w.NextPlace = tailAfter(arrivals, w.NextPlace)
+		w.NextPlace = nextPlaceAfter(arrivals, w.NextPlace)
 		return tx.PutWorkflow(u.Unit, w)
 	})
 }
 
-// enter makes the unit a member of the relation. One that goes meanwhile is left
-// alone. created says that its relation-created hook is owed.
-func (u *uniter) enter(ctx context.Context, r hook.Relation, created bool) error {
-	err := u.record(ctx, "enter", func(tx *state.Tx) error {
-		settings, err := u.entry(tx)
+// enterRelation ignores a relation that was removed meanwhile.
+func (u *uniter) enterRelation(ctx context.Context, r hook.Relation, created bool) error {
+	err := u.commitStep(ctx, "enter", func(tx *state.Tx) error {
+		settings, err := u.initialSettings(tx)
 		if err != nil {
 			return err
 		}
@@ -134,8 +132,7 @@ func (u *uniter) enter(ctx context.Context, r hook.Relation, created bool) error
 	return err
 }
 
-// entry are the settings that a member begins with.
-func (u *uniter) entry(tx *state.Tx) (map[string]string, error) {
+func (u *uniter) initialSettings(tx *state.Tx) (map[string]string, error) {
 	unit, err := tx.Unit(u.Unit)
 	if err != nil {
 		return nil, err
@@ -151,13 +148,13 @@ func (u *uniter) entry(tx *state.Tx) (map[string]string, error) {
 	settings := map[string]string{"private-address": address}
 	if service.Dialect == charm.Modern {
 		settings["ingress-address"] = address
-		settings["egress-subnets"] = subnet(address)
+		settings["egress-subnets"] = hostSubnet(address)
 	}
 	return settings, nil
 }
 
-// subnet is the network of one address alone; a name is its own.
-func subnet(address string) string {
+// hostSubnet returns a host name as it is.
+func hostSubnet(address string) string {
 	ip, err := netip.ParseAddr(address)
 	if err != nil {
 		return address
@@ -165,29 +162,28 @@ func subnet(address string) string {
 	return netip.PrefixFrom(ip, ip.BitLen()).String()
 }
 
-// retire makes a subordinate's unit dying, unless a new relation holds it.
-func (u *uniter) retire(ctx context.Context) error {
-	return u.record(ctx, "retire", func(tx *state.Tx) error { return tx.RetireSubordinate(u.Unit) })
+// setDying does nothing if a new relation holds the subordinate's unit to its principal.
+func (u *uniter) setDying(ctx context.Context) error {
+	return u.commitStep(ctx, "retire", func(tx *state.Tx) error { return tx.RetireSubordinate(u.Unit) })
 }
 
-// resolve counts a failed hook as done, as the operator wishes.
-func (u *uniter) resolve(ctx context.Context, relation int) error {
+func (u *uniter) resolveFailure(ctx context.Context, relation int) error {
 	var f *state.Failure
-	err := u.record(ctx, "resolve", func(tx *state.Tx) (err error) {
-		if f, err = failure(tx, u.Unit, relation); err != nil {
+	err := u.commitStep(ctx, "resolve", func(tx *state.Tx) (err error) {
+		if f, err = readFailure(tx, u.Unit, relation); err != nil {
 			return err
 		}
 		if f == nil {
 			return tx.ClearResolved(u.Unit, relation)
 		}
-		version, err := seen(tx, u.Unit, f.Hook)
+		version, err := recordedVersion(tx, u.Unit, f.Hook)
 		if err != nil {
 			return err
 		}
-		if err := count(tx, u.Unit, f.Hook, version); err != nil {
+		if err := recordSuccess(tx, u.Unit, f.Hook, version); err != nil {
 			return err
 		}
-		return stillOwed(tx, u.Unit, *f)
+		return keepUpgradeOwed(tx, u.Unit, *f)
 	})
 	if err == nil && f != nil {
 		u.output.Write("INFO", f.Hook.Name, fmt.Sprintf("hook %q counts as done: resolved by the operator", f.Hook.Name))
@@ -195,9 +191,9 @@ func (u *uniter) resolve(ctx context.Context, relation int) error {
 	return err
 }
 
-// stillOwed keeps the upgrade-charm of a newer charm, which was forced upon a
-// unit while that of an older one had failed.
-func stillOwed(tx *state.Tx, unit string, f state.Failure) error {
+// keepUpgradeOwed applies where a newer charm was forced upon a unit while the
+// upgrade-charm of an older one had failed: that of the newer one is still to run.
+func keepUpgradeOwed(tx *state.Tx, unit string, f state.Failure) error {
 	w, err := tx.Workflow(unit)
 	if err != nil || f.Hook.Kind != hook.UpgradeCharm || f.Charm == w.Charm {
 		return err
@@ -206,8 +202,7 @@ func stillOwed(tx *state.Tx, unit string, f state.Failure) error {
 	return tx.PutWorkflow(unit, w)
 }
 
-// failure reads why a unit or its relation is in an error state; nil if it is not.
-func failure(tx *state.Tx, unit string, relation int) (*state.Failure, error) {
+func readFailure(tx *state.Tx, unit string, relation int) (*state.Failure, error) {
 	if relation == state.NoRelation {
 		w, err := tx.Workflow(unit)
 		return w.Failure, err
@@ -216,8 +211,9 @@ func failure(tx *state.Tx, unit string, relation int) (*state.Failure, error) {
 	return rs.Failure, err
 }
 
-// seen is the version of what a failed hook was about, as was recorded when it ran.
-func seen(tx *state.Tx, unit string, h state.Hook) (int64, error) {
+// recordedVersion returns the version of what a failed hook was about, as recorded when it
+// ran.
+func recordedVersion(tx *state.Tx, unit string, h state.Hook) (int64, error) {
 	if h.Relation == state.NoRelation {
 		w, err := tx.Workflow(unit)
 		if h.Kind == hook.LeaderSettingsChanged {
@@ -232,10 +228,10 @@ func seen(tx *state.Tx, unit string, h state.Hook) (int64, error) {
 	return m.Version, err
 }
 
-// leave ends the membership, and with it all that was recorded of the relation.
-// What one transaction does not hold is left for the next step.
-func (u *uniter) leave(ctx context.Context, relation int) error {
-	return u.record(ctx, "leave", func(tx *state.Tx) error {
+// leaveRelation also removes all records of the relation. What one transaction does not
+// hold is left for the next step.
+func (u *uniter) leaveRelation(ctx context.Context, relation int) error {
+	return u.commitStep(ctx, "leave", func(tx *state.Tx) error {
 		records, err := tx.Uniter(u.Unit)
 		if err != nil {
 			return err

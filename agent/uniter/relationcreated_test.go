@@ -11,7 +11,7 @@ import (
 // relations, of which there is one with mysql and one among peers.
 func creates() Snapshot {
 	s := fresh()
-	workflow(installed)(&s)
+	workflow(stateInstalled)(&s)
 	s.Hooks = CharmHooks{Charm: charmURL, CreatedIn: []string{"db", "ring"}}
 	s.Relations[0] = Relation{Relation: ring, Life: state.Alive}
 	s.Uniter.Relations = map[int]state.RelationState{}
@@ -20,7 +20,7 @@ func creates() Snapshot {
 
 // created is the hook of a relation.
 func created(r hook.Relation) Step {
-	return RunHook{hook.InRelation(hook.Created, r, ""), FromWorkflow}
+	return RunHook{hook.ForRelation(hook.Created, r, ""), FromWorkflow}
 }
 
 // owing is how a relation is recorded that was entered, and whose hook is owed.
@@ -32,7 +32,7 @@ func TestNextRelationCreated(t *testing.T) {
 	}
 	up := state.RelationState{State: state.RelationUp}
 	failed := owing
-	failed.Failure = failureOf(hook.InRelation(hook.Created, db, ""), noon.Add(60e9))
+	failed.Failure = failureOf(hook.ForRelation(hook.Created, db, ""), noon.Add(60e9))
 	type relations = map[int]state.RelationState
 	checkAll(t, []nextCase{
 		{"install comes first", creates, workflow(""), run(hook.Install)},
@@ -41,11 +41,11 @@ func TestNextRelationCreated(t *testing.T) {
 		{"peers after the others", creates, in(relations{1: up}), EnterRelation{ring}},
 		{"before the leader's hook", creates, func(s *Snapshot) {
 			in(relations{0: owing, 1: up})(s)
-			s.Leader, s.Hooks.Elected = Leader{Unit: "blog/0"}, true
+			s.Leader, s.Hooks.LeaderElected = Leader{Unit: "blog/0"}, true
 		}, created(ring)},
 		{"then who leads", creates, func(s *Snapshot) {
 			in(relations{0: up, 1: up})(s)
-			s.Leader, s.Hooks.Elected = Leader{Unit: "blog/0"}, true
+			s.Leader, s.Hooks.LeaderElected = Leader{Unit: "blog/0"}, true
 		}, run(hook.LeaderElected)},
 		{"then config-changed; who has come arrives after start", creates, func(s *Snapshot) {
 			in(relations{0: up, 1: up})(s)
@@ -81,36 +81,36 @@ func TestNextRemove(t *testing.T) {
 		}
 	}
 	checkAll(t, []nextCase{
-		{"stopped", gone(stopped), nil, Finish{}},
-		{"stopped, with a remove hook", gone(stopped), has, run(hook.Remove)},
-		{"removed", gone(removed), has, Finish{}},
+		{"stopped", gone(stateStopped), nil, Finish{}},
+		{"stopped, with a remove hook", gone(stateStopped), has, run(hook.Remove)},
+		{"removed", gone(stateRemoved), has, Finish{}},
 		{"remove has failed", gone("remove-error"), func(s *Snapshot) {
 			has(s)
-			s.Uniter.Workflow.Failure = failureOf(hook.Unit(hook.Remove), noon.Add(60e9))
+			s.Uniter.Workflow.Failure = failureOf(hook.ForUnit(hook.Remove), noon.Add(60e9))
 		}, Wait{noon.Add(60e9)}},
 	})
-	if w := done(state.Workflow{State: stopped}, hook.Unit(hook.Remove), 0); w.State != removed {
+	if w := withHookDone(state.Workflow{State: stateStopped}, hook.ForUnit(hook.Remove), 0); w.State != stateRemoved {
 		t.Errorf("remove is done: %+v", w)
 	}
 }
 
 func TestRelationCreatedLeavesTheWorkflow(t *testing.T) {
-	h := hook.InRelation(hook.Created, db, "")
-	if word := expected(h, state.Workflow{State: installed}); word != installed {
+	h := hook.ForRelation(hook.Created, db, "")
+	if word := stateAfter(h, state.Workflow{State: stateInstalled}); word != stateInstalled {
 		t.Errorf("before start: got %q", word)
 	}
-	if word := expected(h, state.Workflow{State: started, NextPlace: 4}); word != started {
+	if word := stateAfter(h, state.Workflow{State: stateStarted, NextPlace: 4}); word != stateStarted {
 		t.Errorf("after start: got %q", word)
 	}
 }
 
 func TestHooksOfACharm(t *testing.T) {
-	h := hooksOf(charmURL, state.Charm{Hooks: []string{"db-relation-changed", "db-relation-created", "leader-elected"}})
-	if !h.created("db") || h.created("web") || h.Remove || !h.Elected || h.Settings {
+	h := newCharmHooks(charmURL, state.Charm{Hooks: []string{"db-relation-changed", "db-relation-created", "leader-elected"}})
+	if !h.hasCreated("db") || h.hasCreated("web") || h.Remove || !h.LeaderElected || h.LeaderSettings {
 		t.Errorf("by its files: %+v", h)
 	}
-	h = hooksOf(charmURL, state.Charm{HasDispatch: true})
-	if !h.created("db") || !h.Remove || !h.Elected || !h.Settings {
+	h = newCharmHooks(charmURL, state.Charm{HasDispatch: true})
+	if !h.hasCreated("db") || !h.Remove || !h.LeaderElected || !h.LeaderSettings {
 		t.Errorf("with a dispatch file: %+v", h)
 	}
 }

@@ -11,24 +11,23 @@ import (
 	"bijou/state/charm"
 )
 
-// snapshot reads what there is of the unit, all at the view's revision.
-func snapshot(v *state.View, name string) (Snapshot, error) {
+func readSnapshot(v *state.View, name string) (Snapshot, error) {
 	own, err := v.Uniter(name)
 	if err != nil {
 		return Snapshot{}, err
 	}
-	s, err := around(v, name, own, CharmHooks{})
+	s, err := readSurroundings(v, name, own, CharmHooks{})
 	if err != nil || s.Gone {
 		return s, err
 	}
 	return s, s.readMembers(v)
 }
 
-// around reads what there is beside the unit's own records and the members of its
-// relations. It is gone if its own record is; that anything else is missing is an
-// error, since what is gone loses its folder. known are the charm's hooks as of
-// the last look.
-func around(v *state.View, name string, own state.Uniter, known CharmHooks) (s Snapshot, err error) {
+// readSurroundings reads everything but the unit's own records and the members of its
+// relations. Only a unit whose own record is missing is gone; any other missing record is
+// an error, since a unit that is gone loses its folder. known are the charm's hooks as last
+// read.
+func readSurroundings(v *state.View, name string, own state.Uniter, known CharmHooks) (s Snapshot, err error) {
 	s.Unit, err = v.Unit(name)
 	if errors.Is(err, state.ErrNotFound) {
 		return Snapshot{Gone: true}, nil
@@ -51,7 +50,7 @@ func around(v *state.View, name string, own state.Uniter, known CharmHooks) (s S
 	s.Charm, s.ConfigVersion = service.Charm, config.Version
 	s.RetryHooks, s.StatusInterval, s.HookTimeout = env.RetryHooks(), env.StatusInterval(), env.HookTimeout()
 	s.Uniter = own
-	if s.Hooks, err = charmHooks(v, service, s.Uniter.Workflow.Charm, known); err != nil {
+	if s.Hooks, err = readCharmHooks(v, service, s.Uniter.Workflow.Charm, known); err != nil {
 		return s, err
 	}
 	if err := s.readLeader(v); err != nil {
@@ -65,17 +64,17 @@ func around(v *state.View, name string, own state.Uniter, known CharmHooks) (s S
 	if asked, ok, err := v.NextAction(name); err != nil {
 		return s, err
 	} else if ok {
-		s.Asked = &asked
+		s.Action = &asked
 	}
-	if s.Relations, err = relations(v, s.Unit); err != nil {
+	if s.Relations, err = readRelations(v, s.Unit); err != nil {
 		return s, err
 	}
 	s.addVanished()
 	return s, nil
 }
 
-// addVanished adds the relations that the unit is in and whose records are gone,
-// as a forced removal leaves them: their last hooks are still owed.
+// addVanished adds the relations that the unit is in and whose records are gone, as a
+// forced removal leaves them: their last hooks are still owed.
 func (s *Snapshot) addVanished() {
 	for id, rs := range s.Uniter.Relations {
 		if _, ok := s.Relations[id]; !ok && rs.Name != "" {
@@ -85,9 +84,9 @@ func (s *Snapshot) addVanished() {
 	}
 }
 
-// relations reads those of the unit's service, without their members. A
-// subordinate's unit has nothing to do with other principals' services.
-func relations(v *state.View, unit state.Unit) (map[int]Relation, error) {
+// readRelations leaves out the members. A subordinate's unit has nothing to do with the
+// services of other principals.
+func readRelations(v *state.View, unit state.Unit) (map[int]Relation, error) {
 	stored, err := v.ServiceRelations(unit.Service)
 	if err != nil {
 		return nil, err
@@ -103,9 +102,9 @@ func relations(v *state.View, unit state.Unit) (map[int]Relation, error) {
 		}
 		end, _ := r.Endpoint(unit.Service)
 		one := Relation{
-			Relation: hook.Relation{ID: r.ID, Name: end.Name, RemoteService: r.Other(unit.Service).Service, Peer: r.IsPeer()},
-			Life:     r.Life,
-			Holds:    holdsTo(r, unit),
+			Relation:    hook.Relation{ID: r.ID, Name: end.Name, RemoteService: r.Other(unit.Service).Service, Peer: r.IsPeer()},
+			Life:        r.Life,
+			ToPrincipal: isToPrincipal(r, unit),
 		}
 		if r.Scope == charm.Container {
 			one.Principal = cmp.Or(unit.Principal, unit.Name)
@@ -115,22 +114,21 @@ func relations(v *state.View, unit state.Unit) (map[int]Relation, error) {
 	return all, nil
 }
 
-// holdsTo says if the relation is one between a subordinate's unit and its
+// isToPrincipal reports whether the relation is one between a subordinate's unit and its
 // principal's service.
-func holdsTo(r state.Relation, unit state.Unit) bool {
+func isToPrincipal(r state.Relation, unit state.Unit) bool {
 	service, _, err := charm.ParseUnit(unit.Principal)
 	return err == nil && r.Scope == charm.Container && r.Other(unit.Service).Service == service
 }
 
-// readMembers reads the members of all relations.
 func (s *Snapshot) readMembers(v *state.View) error {
 	for id, r := range s.Relations {
 		members, err := v.MembersOf(id, r.RemoteService)
 		if err != nil {
 			return err
 		}
-		r.Members = slices.DeleteFunc(members, func(m state.Member) bool { return !s.concerns(r, m) })
-		m, ok, err := presentIn(v, id, r.RemoteService)
+		r.Members = slices.DeleteFunc(members, func(m state.Member) bool { return !s.concernsUnit(r, m) })
+		m, ok, err := readMembership(v, id, r.RemoteService)
 		if err != nil {
 			return err
 		}
@@ -142,17 +140,16 @@ func (s *Snapshot) readMembers(v *state.View) error {
 	return nil
 }
 
-// readMember reads one entry of a relation's members.
-func (s *Snapshot) readMember(v *state.View, of membership) error {
+func (s *Snapshot) readMember(v *state.View, of memberRef) error {
 	r, known := s.Relations[of.relation]
 	if !known {
 		return nil
 	}
-	m, in, err := presentIn(v, of.relation, of.unit)
+	m, in, err := readMembership(v, of.relation, of.unit)
 	if err != nil {
 		return err
 	}
-	in = in && s.concerns(r, m)
+	in = in && s.concernsUnit(r, m)
 	i, was := slices.BinarySearchFunc(r.Members, of.unit, func(m state.Member, unit string) int { return charm.CompareUnits(m.Unit, unit) })
 	switch {
 	case in && was:
@@ -166,9 +163,9 @@ func (s *Snapshot) readMember(v *state.View, of membership) error {
 	return nil
 }
 
-// presentIn reads one unit's membership, or a service's for its own settings: it is in once
-// there were any.
-func presentIn(v *state.View, id int, name string) (m state.Member, in bool, err error) {
+// readMembership reads one unit's membership, or a service's for its own settings: a
+// service is in once it has had any.
+func readMembership(v *state.View, id int, name string) (m state.Member, in bool, err error) {
 	if hook.IsUnit(name) {
 		return v.Member(id, name)
 	}
@@ -176,19 +173,19 @@ func presentIn(v *state.View, id int, name string) (m state.Member, in bool, err
 	return state.Member{Unit: name, Version: version}, version > 0, err
 }
 
-// concerns is true for members at the other end, in a peer relation the unit's
-// peers, and the service's own settings; in a container-scoped relation for those that
-// share its principal.
-func (s *Snapshot) concerns(r Relation, m state.Member) bool {
+// concernsUnit reports whether m is a member at the other end (in a peer relation: a peer),
+// or a service with its own settings. In container scope only members with the same
+// principal count.
+func (s *Snapshot) concernsUnit(r Relation, m state.Member) bool {
 	return m.Unit != s.Unit.Name && (r.Principal == "" || m.Principal == r.Principal || !hook.IsUnit(m.Unit))
 }
 
-// Idle says if a unit has nothing to do: no hook in flight, nothing owed, and
+// Idle reports whether a unit has nothing to do: no hook in flight, nothing owed, and
 // nothing to wait for but changes. Tests wait for it.
 func Idle(ctx context.Context, st *state.State, unit string) (bool, error) {
 	var s Snapshot
 	err := st.View(ctx, func(v *state.View) (err error) {
-		s, err = snapshot(v, unit)
+		s, err = readSnapshot(v, unit)
 		return err
 	})
 	if err != nil {

@@ -12,11 +12,11 @@ import (
 	"bijou/state/durable"
 )
 
-// takeOver moves the folder here from where a binary of before has it, unless an agent runs the
-// unit there. It may be killed anywhere and run again: the folder is at the one place or at the
-// other, and both paths lead to it from the moment that it moves.
-func (f Folder) takeOver() error {
-	former := string(f.Former())
+// moveFromLegacy moves the folder here from where an older binary has it. It fails while an
+// agent runs the unit there. It may be killed anywhere and run again: the folder is at one
+// place or the other, and both paths lead to it from the moment that it moves.
+func (f Folder) moveFromLegacy() error {
+	former := string(f.Legacy())
 	info, err := os.Lstat(former)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
 		return nil
@@ -24,7 +24,7 @@ func (f Folder) takeOver() error {
 	if err != nil {
 		return err
 	}
-	lock, err := f.Former().lock()
+	lock, err := f.Legacy().tryLockFile()
 	if err != nil {
 		return err
 	}
@@ -33,7 +33,7 @@ func (f Folder) takeOver() error {
 		return fmt.Errorf("the unit has another folder, %q: move away the one that is not the unit's", former)
 	}
 	// The link waits where the folder goes, so that they change places at once.
-	if err := f.link(string(f)); err != nil {
+	if err := f.linkFrom(string(f)); err != nil {
 		return err
 	}
 	err = unix.Renameat2(unix.AT_FDCWD, former, unix.AT_FDCWD, string(f), unix.RENAME_EXCHANGE)
@@ -43,9 +43,9 @@ func (f Folder) takeOver() error {
 	return errors.Join(err, durable.Sync(filepath.Dir(string(f))), durable.Sync(filepath.Dir(former)))
 }
 
-// link makes a link to the folder: by the former path binaries of before find it, and what hooks
-// have written down under them.
-func (f Folder) link(path string) error {
+// linkFrom makes the legacy path a link to the folder: older binaries find it there, and
+// hooks have written that path down.
+func (f Folder) linkFrom(path string) error {
 	if err := durable.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}

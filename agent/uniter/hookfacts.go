@@ -1,0 +1,154 @@
+package uniter
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strconv"
+
+	"bijou/agent/hook"
+	"bijou/agent/hookctx"
+	"bijou/agent/hookexec"
+	"bijou/hookenv/hookapi"
+	"bijou/state"
+	"bijou/state/charm"
+)
+
+// hookFacts is what a hook is told before it starts.
+type hookFacts struct {
+	hook      state.Hook
+	unit      state.Unit
+	env       state.Environment
+	charmName string
+	version   string // of Juju, as the service promises it
+	dialect   charm.Dialect
+	members   []string
+	departing string
+	action    *state.Action   // nil in hooks
+	debug     *hookexec.Debug // nil unless an operator runs the hook by hand
+	holder    string          // the operator who does
+}
+
+func (u *uniter) gatherFacts(ctx context.Context, h state.Hook, snap Snapshot) (f hookFacts, err error) {
+	f = hookFacts{hook: h, unit: snap.Unit, members: hookMembers(snap, h)}
+	if h.Kind == hook.Departed {
+		f.departing = h.RemoteUnit
+		if snap.Unit.Life != state.Alive {
+			f.departing = snap.Unit.Name
+		}
+	}
+	if hook.IsAction(h) {
+		f.action = snap.Action
+	}
+	err = u.State.View(ctx, func(v *state.View) error {
+		c, err := v.Charm(snap.Unit.Charm)
+		if err != nil {
+			return err
+		}
+		s, err := v.Service(snap.Unit.Service)
+		if err != nil {
+			return err
+		}
+		f.charmName, f.dialect, f.version = c.Meta.Name, s.DialectOf(c), cmp.Or(s.JujuVersion, hookexec.JujuVersion)
+		if f.env, err = v.Environment(); err != nil || f.action != nil {
+			return err
+		}
+		f.debug, f.holder, err = readDebug(v, u.Unit, h)
+		return err
+	})
+	if err != nil {
+		return f, fmt.Errorf("cannot prepare hook %q: %w", h.Name, err)
+	}
+	return f, nil
+}
+
+// hookMembers returns the members after the change that the hook is about: with the unit
+// that joins, without the one that departs, none in broken.
+func hookMembers(snap Snapshot, h state.Hook) []string {
+	var names []string
+	for name, m := range snap.Uniter.Members[h.Relation] {
+		joiner := name == h.RemoteUnit && h.Kind == hook.Joined
+		leaver := name == h.RemoteUnit && h.Kind == hook.Departed
+		if hook.IsUnit(name) && (joiner || m.State == hook.In && !leaver) {
+			names = append(names, name)
+		}
+	}
+	charm.SortUnits(names)
+	return names
+}
+
+func (u *uniter) newContext(f hookFacts) *hookctx.Context {
+	h := f.hook
+	return hookctx.New(hookctx.Options{
+		State:        u.State,
+		Update:       u.rawUpdate,
+		RelationName: h.RelationName,
+		CharmURL:     f.unit.Charm,
+		Log:          func(level, message string) { u.output.Write(level, h.Name, message) },
+		Facts: hookapi.Facts{
+			Unit:          f.unit.Name,
+			Service:       f.unit.Service,
+			Charm:         f.charmName,
+			Model:         f.env.UUID,
+			Hook:          h.Name,
+			Dialect:       hookapi.Dialect(f.dialect),
+			Relation:      h.Relation,
+			RemoteUnit:    h.RemoteUnit,
+			RemoteService: h.RemoteService,
+			Broken:        h.Kind == hook.Broken,
+			Departing:     f.departing,
+			Members:       f.members,
+		},
+		Action:    actionFacts(f.action),
+		Resources: u.Folder.path("resources"),
+	})
+}
+
+func (f hookFacts) envFacts(u *uniter, client string) hookexec.Facts {
+	h := f.hook
+	facts := hookexec.Facts{
+		Unit:        f.unit.Name,
+		Service:     f.unit.Service,
+		Charm:       f.charmName,
+		Hook:        h.Name,
+		Machine:     f.unit.Machine,
+		Principal:   f.unit.Principal,
+		UnitDir:     string(u.Folder),
+		CharmDir:    u.Folder.Charm(),
+		Tools:       u.Folder.toolsPath(),
+		Socket:      u.server.Path(),
+		ClientID:    client,
+		Environment: f.env.Name,
+		UUID:        f.env.UUID,
+		Version:     f.version,
+	}
+	if f.action != nil {
+		facts.Asked = &hookexec.AskedFacts{Action: f.action.Name, ID: strconv.Itoa(f.action.ID)}
+	}
+	if h.Relation != state.NoRelation {
+		facts.Relation = &hookexec.RelationFacts{
+			Name:          h.RelationName,
+			ID:            relationID(h, f.dialect),
+			RemoteUnit:    h.RemoteUnit,
+			RemoteService: h.RemoteService,
+			Members:       f.members,
+			Departing:     f.departing,
+		}
+	}
+	return facts
+}
+
+func relationID(h state.Hook, d charm.Dialect) string {
+	if d == charm.Modern {
+		return fmt.Sprintf("%s:%d", h.RelationName, h.Relation)
+	}
+	return fmt.Sprintf("relation-%d", h.Relation)
+}
+
+func (f hookFacts) logAttrs() []any {
+	attrs := []any{"hook", f.hook.Name}
+	if f.hook.Relation != state.NoRelation {
+		attrs = append(attrs, "relation", f.hook.Relation, "members", len(f.members))
+	}
+	return attrs
+}

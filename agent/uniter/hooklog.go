@@ -1,0 +1,48 @@
+package uniter
+
+import (
+	"fmt"
+	"time"
+
+	"bijou/agent/hook"
+	"bijou/state"
+)
+
+func beginLine(op state.Op) string {
+	text := op.Hook.String() + " begins"
+	if op.Hook.Relation != state.NoRelation {
+		text += ", in " + state.Relation{ID: op.Hook.Relation}.String()
+	}
+	if member := hook.Member(op.Hook); member != "" {
+		text += ", about " + member
+	}
+	if op.Holder != "" {
+		text += ", held by " + op.Holder
+	}
+	return text
+}
+
+// logEnd writes to the unit's log; failure is empty for a hook that succeeded. A hook that
+// the charm does not have has not begun.
+func (u *uniter) logEnd(r *runningHook, failure string) {
+	if r.outcome.Missing {
+		return
+	}
+	name := r.op.Hook.Name
+	if o := r.outcome; o.Held > 0 {
+		text := fmt.Sprintf("waited %s longer than the hook for a process of it that held its output open", formatDuration(o.Held))
+		if o.Left {
+			text = fmt.Sprintf("the hook has left a process behind that holds its output open: waited %s for it; "+
+				"what it prints from now on is in no log", formatDuration(o.Held))
+		}
+		u.output.Write("WARNING", name, text)
+	}
+	took := formatDuration(r.endedAt.Sub(r.op.Started))
+	if failure != "" {
+		u.output.Write("ERROR", name, fmt.Sprintf("%s failed after %s: %s", r.op.Hook, took, failure))
+		return
+	}
+	u.output.Note("INFO", name, fmt.Sprintf("%s is done after %s", r.op.Hook, took))
+}
+
+func formatDuration(d time.Duration) string { return d.Round(time.Millisecond).String() }

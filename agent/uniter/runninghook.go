@@ -1,0 +1,219 @@
+package uniter
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"os"
+	"strings"
+	"time"
+
+	"bijou/agent/hook"
+	"bijou/agent/hookctx"
+	"bijou/agent/hookexec"
+	"bijou/state"
+)
+
+// maxStderr bounds the line of a hook's stderr that its status shows, in bytes.
+const maxStderr = 500
+
+// runningHook is the hook in flight.
+type runningHook struct {
+	op       state.Op
+	ctx      *hookctx.Context
+	clientID string
+
+	output     actionOutput // of an action or a command
+	lastStderr string       // the last line on stderr, at most maxStderr bytes
+	endReason  string       // why the hook was told to end, or killed; empty: it was not
+
+	interrupt context.CancelFunc // tells the process group to end
+	kill      context.CancelFunc // kills the process group
+	done      chan struct{}      // closed after outcome was set
+	outcome   hookexec.Outcome
+	endedAt   time.Time // of the process
+}
+
+func (r *runningHook) hasEnded() bool {
+	select {
+	case <-r.done:
+		return true
+	default:
+		return false
+	}
+}
+
+func (u *uniter) beginHook(ctx context.Context, s RunHook, snap Snapshot) error {
+	facts, err := u.gatherFacts(ctx, s.Hook, snap)
+	if err == nil {
+		_, err = u.Socket()
+	}
+	if err == nil {
+		err = u.server.Renew() // anybody who clears temporary folders may have removed it
+	}
+	if err != nil {
+		return err
+	}
+	u.endStaleDebug(ctx, &facts)
+	r := &runningHook{ctx: u.newContext(facts), done: make(chan struct{})}
+	r.clientID = u.server.Register(r.ctx)
+	r.op = state.Op{ID: newRunID(), Hook: s.Hook, ClientID: r.clientID, Started: now(), Holder: facts.holder,
+		Expect: stateAfter(s.Hook, snap.Uniter.Workflow), Version: subjectVersion(snap, s.Hook)}
+	if err := u.commitStep(ctx, "begin", func(tx *state.Tx) error { return recordBegin(tx, u.Unit, r, s.From) }); err != nil {
+		u.server.Unregister(r.clientID)
+		return unlessCancelled(err, s.From)
+	}
+	u.faultPoint("before-spawn")
+	u.Log.Info("hook starts", facts.logAttrs()...)
+	u.startProcess(ctx, r, facts)
+	u.running = r
+	return nil
+}
+
+// recordBegin takes the hook out of the queue it came from, or clears the operator's wish
+// for a retry.
+func recordBegin(tx *state.Tx, unit string, r *runningHook, from Origin) error {
+	h := r.op.Hook
+	if from == FromOperator {
+		if err := tx.StartAction(h.Action, r.op.ID, now()); err != nil {
+			return err
+		}
+	}
+	if from == FromFailure {
+		if err := tx.ClearResolved(unit, h.Relation); err != nil {
+			return err
+		}
+	}
+	if from == FromQueue && h.Kind != hook.Broken {
+		m, _, err := tx.MemberState(unit, h.Relation, hook.Member(h))
+		if err != nil {
+			return err
+		}
+		m = hook.Take(m)
+		m.Version = max(m.Version, r.op.Version)
+		if err := tx.PutMember(unit, h.Relation, hook.Member(h), m); err != nil {
+			return err
+		}
+	}
+	return tx.PutOp(unit, r.op)
+}
+
+// startProcess runs the hook in a goroutine that ends with r.done. The hook outlives ctx:
+// the loop decides when its time is over.
+func (u *uniter) startProcess(ctx context.Context, r *runningHook, facts hookFacts) {
+	ctx, r.kill = context.WithCancel(context.WithoutCancel(ctx))
+	interrupted, interrupt := context.WithCancel(ctx)
+	r.interrupt = interrupt
+	env := facts.envFacts(u, r.clientID)
+	if why := env.Relation.TooManyMembers(); why != "" {
+		u.output.Write("WARNING", r.op.Hook.Name, why)
+	}
+	spec := hookexec.Spec{
+		ID:       r.op.ID,
+		Hook:     r.op.Hook.Name,
+		CharmDir: u.Folder.Charm(),
+		Env:      hookexec.Environment(env, os.Getenv),
+		Debug:    facts.debug,
+		Record:   u.Folder.processPath(),
+		Begin:    func() { u.output.Note("INFO", r.op.Hook.Name, beginLine(r.op)) },
+		Output: func(s hookexec.Stream, at time.Time, line string) {
+			if s == hookexec.Stderr && strings.TrimSpace(line) != "" {
+				r.lastStderr = strings.ToValidUTF8(line[:min(len(line), maxStderr)], "")
+			}
+			u.output.WriteAt(at, logLevel(s), r.op.Hook.Name, line)
+		},
+		Interrupt: interrupted.Done(),
+		Fault:     u.faultPoint,
+	}
+	go func() {
+		defer close(r.done)
+		r.outcome = u.runner.Run(ctx, r.withAction(spec, facts.action))
+		r.endedAt = now()
+	}()
+}
+
+func logLevel(s hookexec.Stream) string {
+	if s == hookexec.Stderr {
+		return "ERROR"
+	}
+	return "INFO"
+}
+
+func (u *uniter) killHook() {
+	if u.running != nil {
+		u.dropHook(u.running.kill)
+	}
+}
+
+// dropHook ends the hook in flight by stop; its outcome is not committed.
+func (u *uniter) dropHook(stop context.CancelFunc) {
+	stop()
+	<-u.running.done
+	u.logEnd(u.running, "it is killed, since its agent ends here; it runs again")
+	u.clearRunning()
+}
+
+// endHook gives the hook in flight until shutdownTimeout to end, and then commits its outcome.
+// Nothing is committed for a machine that another agent runs by now.
+func (u *uniter) endHook(why error) error {
+	if u.running == nil {
+		return nil
+	}
+	if errors.Is(why, state.ErrClaimLost) {
+		u.dropHook(u.running.interrupt)
+		return nil
+	}
+	defer u.killHook()
+	timer := time.NewTimer(shutdownTimeout)
+	defer timer.Stop()
+	select {
+	case <-u.running.done:
+	case <-timer.C:
+		if hook.IsAction(u.running.op.Hook) {
+			u.running.endReason = cmp.Or(u.running.endReason, whyEnding)
+			u.running.kill()
+			<-u.running.done
+			break
+		}
+		u.Log.Warn("the hook in flight does not end; it is killed, and will be run again", "hook", u.running.op.Hook.Name)
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
+	defer cancel()
+	return u.recordOutcome(ctx)
+}
+
+func (u *uniter) clearRunning() {
+	u.server.Unregister(u.running.clientID)
+	u.running.ctx.Close()
+	u.running.kill()
+	u.running = nil
+	u.lastHookEnd = time.Now()
+	u.releaseTicket()
+}
+
+// subjectVersion returns the version of what the hook is about: the remote unit's settings,
+// the leader's, or the configuration.
+func subjectVersion(snap Snapshot, h state.Hook) int64 {
+	switch {
+	case h.Kind == hook.LeaderSettingsChanged:
+		return snap.Leader.Version
+	case h.Relation == state.NoRelation:
+		return snap.ConfigVersion
+	}
+	for _, m := range snap.Relations[h.Relation].Members {
+		if m.Unit == hook.Member(h) {
+			return m.Version
+		}
+	}
+	return 0
+}
+
+// newRunID returns 128 random bits.
+func newRunID() string {
+	b := make([]byte, 16)
+	_, _ = rand.Read(b) // never fails
+	return hex.EncodeToString(b)
+}

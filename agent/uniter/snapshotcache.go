@@ -1,0 +1,173 @@
+package uniter
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"bijou/state"
+)
+
+// snapshotCache holds what the loop knows of the store. Everything is read once; from then
+// on the unit's own records follow what the loop itself commits, members are read one by
+// one as the watch names them, and the rest is read again when any of it has changed. So a
+// hub of a thousand members does not read all of them again for each of their hooks.
+//
+// The rest is of one revision. A member may be older than that until the watch names it: as
+// if the loop had read a moment earlier, which it might have.
+type snapshotCache struct {
+	valid        bool // snap was read, and is current but for what is stale
+	snap         Snapshot
+	staleMembers []memberRef
+	staleRest    bool
+}
+
+// memberRef names one member of a relation.
+type memberRef struct {
+	relation int
+	unit     string
+}
+
+func (c *snapshotCache) invalidate() { *c = snapshotCache{} }
+
+func (c *snapshotCache) markStale(keys []string) {
+	for _, key := range keys {
+		if id, unit, ok := state.MembershipOf(key); ok {
+			c.staleMembers = append(c.staleMembers, memberRef{id, unit})
+		} else {
+			c.staleRest = true
+		}
+	}
+}
+
+// applyWrites leaves out what the loop writes below relations, its own membership and
+// settings: no snapshot has them.
+func (c *snapshotCache) applyWrites(unit string, w state.Writes) {
+	if !c.valid {
+		return
+	}
+	if err := w.Apply(unit, &c.snap.Uniter); err != nil {
+		c.invalidate()
+		return
+	}
+	for _, key := range w.Keys() {
+		if !state.WatchUniter(unit).Has(key) && !state.WatchRelations().Has(key) && !state.WatchHistory(unit).Has(key) {
+			c.staleRest = true
+		}
+	}
+}
+
+// commitStep commits between two fault points, before-STEP and after-STEP.
+func (u *uniter) commitStep(ctx context.Context, step string, f func(tx *state.Tx) error) error {
+	u.faultPoint("before-" + step)
+	err := u.Update(ctx, f)
+	if err == nil {
+		u.faultPoint("after-" + step)
+	}
+	return err
+}
+
+// stepUpdater serves steps that commit several batches.
+func (u *uniter) stepUpdater(step string) state.Updater {
+	return func(ctx context.Context, f func(tx *state.Tx) error) error { return u.commitStep(ctx, step, f) }
+}
+
+// commit keeps the cache up to date, so that the loop need not read what it has written.
+func (u *uniter) commit(ctx context.Context, f func(tx *state.Tx) error) error {
+	var wrote state.Writes
+	err := u.rawUpdate(ctx, func(tx *state.Tx) error {
+		err := f(tx)
+		wrote = tx.Writes()
+		return err
+	})
+	if err != nil {
+		u.cache.invalidate()
+		return err
+	}
+	u.cache.applyWrites(u.Unit, wrote)
+	return nil
+}
+
+func (u *uniter) takeSnapshot(ctx context.Context) (Snapshot, error) {
+	keys, lost, err := u.watch.Take()
+	if lost {
+		u.cache.invalidate()
+	}
+	u.cache.markStale(keys)
+	if err == nil {
+		err = u.refreshCache(ctx)
+	}
+	if err != nil {
+		u.cache.invalidate()
+		return Snapshot{}, err
+	}
+	s := u.cache.snap
+	s.Now, s.LastHook, s.Running = now(), u.lastHookEnd, u.running != nil
+	if s.Running {
+		s.Ending, s.Begun = u.running.endReason != "", u.running.op.Started
+	}
+	return s, nil
+}
+
+// refreshCache reads what is stale, and has a watch from the revision of what was read.
+func (u *uniter) refreshCache(ctx context.Context) error {
+	if u.cache.valid && !u.cache.staleRest && len(u.cache.staleMembers) == 0 {
+		return nil
+	}
+	var revision int64
+	err := u.State.View(ctx, func(v *state.View) (err error) {
+		if err := u.cache.refresh(v, u.Unit); err != nil {
+			return err
+		}
+		revision, err = v.Revision()
+		return err
+	})
+	if err != nil || u.cache.snap.Gone {
+		return err
+	}
+	return u.renewWatch(ctx, u.cache.snap, revision)
+}
+
+// maxSingleReads members are read one by one; of more, all are.
+const maxSingleReads = 16
+
+func (c *snapshotCache) refresh(v *state.View, unit string) (err error) {
+	fresh := c.snap
+	switch {
+	case !c.valid:
+		fresh, err = readSnapshot(v, unit)
+	case c.staleRest:
+		fresh, err = c.readRest(v, unit)
+	}
+	switch {
+	case err != nil || fresh.Gone:
+	case len(c.staleMembers) > maxSingleReads:
+		err = fresh.readMembers(v)
+	default:
+		for _, m := range c.staleMembers {
+			err = errors.Join(err, fresh.readMember(v, m))
+		}
+	}
+	if err != nil {
+		return err // the view may call again, and must not find what was read in part
+	}
+	*c = snapshotCache{valid: true, snap: fresh}
+	return nil
+}
+
+// readRest reads everything but the unit's own records and the members. If a relation has
+// come or gone it reads the members, too: those of the new one were not watched.
+func (c *snapshotCache) readRest(v *state.View, unit string) (Snapshot, error) {
+	fresh, err := readSurroundings(v, unit, c.snap.Uniter, c.snap.Hooks)
+	if err != nil || fresh.Gone {
+		return fresh, err
+	}
+	if !slices.Equal(sortedKeys(fresh.Relations), sortedKeys(c.snap.Relations)) {
+		return fresh, fresh.readMembers(v)
+	}
+	for id, r := range fresh.Relations {
+		r.Members = c.snap.Relations[id].Members
+		fresh.Relations[id] = r
+	}
+	return fresh, nil
+}

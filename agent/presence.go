@@ -8,67 +8,65 @@ import (
 	"sync"
 	"time"
 
-	"bijou/agent/pace"
+	"bijou/agent/backoff"
 	"bijou/agent/pulse"
 	"bijou/state"
 	"bijou/state/charm"
 )
 
-// presence announces all agents of the process by its one session, under its machine's
-// claim. An agent is announced by its first commit. When the session is lost, the agents
-// are announced again by the next; commits wait for that.
+// presence announces all agents of the process by one session, under the claim of their
+// machine. An agent is announced by its first commit. When the session is lost, all are
+// announced again by the next one; commits wait for that.
 type presence struct {
-	state   *state.State
-	process *state.Process
-	claim   *state.Claim
-	own     bool // nobody else has part in process
-	log     *slog.Logger
-	ready   func()          // of the first agent that is announced; may be nil
-	told    func(err error) // of every failure to announce all, and with nil of every success
+	state      *state.State
+	process    *state.Process
+	claim      *state.Claim
+	ownSession bool // nobody else has part in process
+	log        *slog.Logger
+	ready      func()          // called when the first agent is announced; may be nil
+	onAnnounce func(err error) // called after each attempt to announce all
 
 	mu     sync.Mutex
-	agents map[string]*state.Session // that have committed, and who announced them last; nil: nobody
+	agents map[string]*state.Session // those that have committed, and the session that last announced each; nil: none
 }
 
-// reportTimeout is how long an agent that cannot go on tries to say so.
 const reportTimeout = 5 * time.Second
 
 func newPresence(st *state.State, claim *state.Claim, log *slog.Logger) *presence {
-	return &presence{state: st, process: state.NewProcess(st, true), claim: claim, own: true, log: log, told: func(error) {}, agents: map[string]*state.Session{}}
+	return &presence{state: st, process: state.NewProcess(st, true), claim: claim, ownSession: true, log: log, onAnnounce: func(error) {}, agents: map[string]*state.Session{}}
 }
 
-// share has the agents announced by a session in which other roles have part;
-// nil: they have not.
-func (p *presence) share(process *state.Process) {
+// shareSession has the agents announced by a session that other roles use, too; nil: by
+// their own.
+func (p *presence) shareSession(process *state.Process) {
 	if process != nil {
-		p.process, p.own = process, false
+		p.process, p.ownSession = process, false
 	}
 }
 
-// dismiss says that the agent has ended: it is not announced again.
-func (p *presence) dismiss(agent string) {
+// removeAgent is called when an agent has ended: it is not announced again.
+func (p *presence) removeAgent(agent string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.agents, agent)
 }
 
-// run keeps the agents announced until ctx is done, and then ends the session, if
-// it is nobody else's.
+// run returns once ctx is done. It closes the session unless others use it.
 func (p *presence) run(ctx context.Context, loop *pulse.Loop) {
 	defer loop.Rest()
-	var again pace.Pacer
+	var retry backoff.Exponential
 	for lost := false; ctx.Err() == nil; {
 		loop.Turn()
 		s, err := p.announceAll(ctx)
 		if ctx.Err() == nil {
-			p.told(err) // agents that only wait do not notice that the store is away
+			p.onAnnounce(err) // agents that only wait do not notice that the store is away
 		}
 		loop.Rest()
 		if err != nil {
-			_ = again.Pause(ctx)
+			_ = retry.Wait(ctx)
 			continue
 		}
-		again.Reset()
+		retry.Reset()
 		if lost {
 			p.log.Warn("the session was lost; the agents are announced again")
 		}
@@ -81,8 +79,8 @@ func (p *presence) run(ctx context.Context, loop *pulse.Loop) {
 	p.close(ctx)
 }
 
-// announceAll announces every agent again. One whose unit or machine is gone is left to
-// find that out by itself.
+// announceAll ignores an agent whose unit or machine is gone: the agent will find out by
+// itself.
 func (p *presence) announceAll(ctx context.Context) (*state.Session, error) {
 	s, err := p.process.Session(ctx)
 	if err != nil {
@@ -95,14 +93,13 @@ func (p *presence) announceAll(ctx context.Context) (*state.Session, error) {
 		return nil, err
 	}
 	for _, agent := range agents {
-		p.note(agent, s)
+		p.noteAnnounced(agent, s)
 	}
 	p.process.Stand(s)
 	return s, nil
 }
 
-// announced has the agent announced by the session that lives.
-func (p *presence) announced(ctx context.Context, agent string) error {
+func (p *presence) announceAgent(ctx context.Context, agent string) error {
 	s, err := p.process.Session(ctx)
 	if err != nil {
 		return err
@@ -117,13 +114,13 @@ func (p *presence) announced(ctx context.Context, agent string) error {
 	if err := s.Announce(ctx, p.claim.Update, agent); err != nil {
 		return err
 	}
-	p.note(agent, s)
+	p.noteAnnounced(agent, s)
 	return nil
 }
 
-// report writes what an agent cannot do where it is announced, nil: nothing any more; and
-// into its log the line, unless that is empty.
-func (p *presence) report(ctx context.Context, agent string, t *state.Trouble, line state.LogLine) error {
+// reportTrouble writes what an agent cannot do (nil: it can again) where it is announced,
+// and the line into its log, unless its message is empty.
+func (p *presence) reportTrouble(ctx context.Context, agent string, t *state.Trouble, line state.LogLine) error {
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()
 	s, err := p.process.Session(ctx)
@@ -140,8 +137,8 @@ func (p *presence) report(ctx context.Context, agent string, t *state.Trouble, l
 	return p.state.AppendLog(ctx, source, []state.LogLine{line})
 }
 
-// note notes that the agent is announced, unless it was dismissed meanwhile.
-func (p *presence) note(agent string, s *state.Session) {
+// noteAnnounced ignores an agent that was removed meanwhile.
+func (p *presence) noteAnnounced(agent string, s *state.Session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if _, known := p.agents[agent]; known {
@@ -153,22 +150,22 @@ func (p *presence) note(agent string, s *state.Session) {
 	}
 }
 
-// as commits for the agent once it is announced, as long as this process holds the
-// machine's claim: state.ErrClaimLost.
-func (p *presence) as(agent string) state.Updater {
+// updaterFor returns an Updater that announces the agent before it commits. It commits only
+// while this process holds the machine's claim, and returns state.ErrClaimLost otherwise.
+func (p *presence) updaterFor(agent string) state.Updater {
 	update := p.claim.As(agent)
 	return func(ctx context.Context, f func(tx *state.Tx) error) error {
-		if err := p.announced(ctx, agent); err != nil {
+		if err := p.announceAgent(ctx, agent); err != nil {
 			return err
 		}
 		return update(ctx, f)
 	}
 }
 
-// close ends the session, so that the agents are seen to be gone at once. Nobody
-// commits any more.
+// close ends the session at once, so that the agents are not seen until it expires. Nobody
+// may commit any more.
 func (p *presence) close(ctx context.Context) {
-	if !p.own {
+	if !p.ownSession {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)

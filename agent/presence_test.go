@@ -15,7 +15,7 @@ func TestLostSessionIsReplacedAndAgentsAnnouncedAgain(t *testing.T) {
 	statetest.Pair(t, st)
 	p := newPresence(st, statetest.Claim(t, st, "0", "/m"), slog.New(slog.DiscardHandler))
 	for _, agent := range []string{"unit-mysql-0", "unit-wordpress-0"} {
-		if err := p.announced(t.Context(), agent); err != nil {
+		if err := p.announceAgent(t.Context(), agent); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -39,7 +39,7 @@ func TestLostSessionIsReplacedAndAgentsAnnouncedAgain(t *testing.T) {
 	if err := lost.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	err = p.as("unit-mysql-0")(t.Context(), func(tx *state.Tx) error { return tx.SetUnitStatus("mysql/0", state.WorkloadStatus{Status: "active"}) })
+	err = p.updaterFor("unit-mysql-0")(t.Context(), func(tx *state.Tx) error { return tx.SetUnitStatus("mysql/0", state.WorkloadStatus{Status: "active"}) })
 	if err != nil {
 		t.Errorf("a commit after the loss: %v", err)
 	}

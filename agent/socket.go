@@ -14,32 +14,30 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxSocket is what a unix socket's address has room for, in bytes.
-const maxSocket = 107
+// maxSocketPath is the size of a unix socket's address, in bytes.
+const maxSocketPath = 107
 
-// hashed is how many digits of its hash name a unit whose own name is too long.
-const hashed = 16
+// hashDigits is the length of the hash that stands for a unit's name that is too long.
+const hashDigits = 16
 
-// socketDir makes the folder of the sockets of one machine of an environment:
-// owner-only, in a short place, under a short name. Making it again is no error.
-func socketDir(uuid, machineDir string) (string, error) {
-	dir := socketDirName(uuid, machineDir)
+// makeSocketDir makes the folder of one machine's sockets: owner-only, in a short place,
+// under a short name.
+func makeSocketDir(uuid, machineDir string) (string, error) {
+	dir := socketDirPath(uuid, machineDir)
 	for _, path := range []string{filepath.Dir(dir), dir} {
-		if err := ownDir(path); err != nil {
+		if err := makePrivateDir(path); err != nil {
 			return "", err
 		}
 	}
 	return dir, nil
 }
 
-// socketDirName names it.
-func socketDirName(uuid, machineDir string) string {
-	return filepath.Join(socketBase(os.Geteuid()), short(uuid, 8)+"-"+short(machineDir, 8))
+func socketDirPath(uuid, machineDir string) string {
+	return filepath.Join(socketBase(os.Geteuid()), shortHash(uuid, 8)+"-"+shortHash(machineDir, 8))
 }
 
-// RemoveSockets removes the folders of all sockets of an environment's machines
-// on this host, which agents that were killed leave behind. None of its agents
-// may run any more.
+// RemoveSockets removes the folders of all sockets of an environment's machines on this
+// host, which agents that were killed leave behind. None of its agents may run any more.
 func RemoveSockets(uuid string) error {
 	bases := []string{socketBase(os.Geteuid())}
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
@@ -51,7 +49,7 @@ func RemoveSockets(uuid string) error {
 			return fmt.Errorf("cannot look for sockets: %w", err)
 		}
 		for _, e := range entries {
-			if !strings.HasPrefix(e.Name(), short(uuid, 8)+"-") {
+			if !strings.HasPrefix(e.Name(), shortHash(uuid, 8)+"-") {
 				continue
 			}
 			if err := os.RemoveAll(filepath.Join(base, e.Name())); err != nil {
@@ -63,8 +61,8 @@ func RemoveSockets(uuid string) error {
 	return nil
 }
 
-// socketBase is where sockets of that user lie, as long as agents live: not below
-// XDG_RUNTIME_DIR, which logind removes at the last logout unless the user lingers.
+// socketBase returns a folder that lasts as long as agents do: XDG_RUNTIME_DIR does not,
+// since logind removes it at the last logout unless the user lingers.
 func socketBase(uid int) string {
 	if uid == 0 {
 		return "/run/bijou"
@@ -72,9 +70,8 @@ func socketBase(uid int) string {
 	return "/tmp/bijou-" + strconv.Itoa(uid)
 }
 
-// ownDir makes a folder that only we may enter. In /tmp anybody may have made
-// one before us.
-func ownDir(path string) error {
+// makePrivateDir refuses a folder that somebody else has made, as anybody may in /tmp.
+func makePrivateDir(path string) error {
 	var st unix.Stat_t
 	for gone := true; gone; { // an agent that ends removes it, if nobody's socket is in it yet
 		if err := os.MkdirAll(path, 0o700); err != nil {
@@ -97,17 +94,23 @@ func ownDir(path string) error {
 	return nil
 }
 
-// socketPath is the socket of a unit; a long name is shortened to its hash.
 func socketPath(dir, unit string) string {
 	path := filepath.Join(dir, strings.ReplaceAll(unit, "/", "-"))
-	if len(path) > maxSocket {
-		path = filepath.Join(dir, short(unit, hashed))
+	if len(path) > maxSocketPath {
+		path = filepath.Join(dir, shortHash(unit, hashDigits))
 	}
 	return path
 }
 
-// short is a name made of so many hexadecimal digits.
-func short(name string, n int) string {
+func shortHash(name string, n int) string {
 	sum := sha256.Sum256([]byte(name))
 	return hex.EncodeToString(sum[:])[:n]
 }
+
+// DoFolder makes the folder that `juju do` may use for the sockets of its runs,
+// owner-only and short, and returns it. RemoveSockets removes it.
+func DoFolder(uuid string) (string, error) { return makeSocketDir(uuid, "do") }
+
+// ProviderFolder makes the folder for the sockets of a provider's process, owner-only and
+// short enough for a socket's path, and returns it. RemoveSockets removes it.
+func ProviderFolder(uuid string) (string, error) { return makeSocketDir(uuid, "provider") }

@@ -10,7 +10,7 @@ import (
 func TestSocketPathsFit(t *testing.T) {
 	for _, unit := range []string{"wordpress/0", strings.Repeat("long", 30) + "/12"} {
 		path := socketPath("/run/user/1000/bijou/0123abcd", unit)
-		if len(path) > maxSocket {
+		if len(path) > maxSocketPath {
 			t.Errorf("%q has %d bytes", path, len(path))
 		}
 	}
@@ -27,7 +27,7 @@ func TestSocketBase(t *testing.T) {
 			t.Errorf("uid %d: %q, want %q", uid, got, want)
 		}
 		for _, name := range []string{"a/0", strings.Repeat("long", 30) + "/12"} {
-			if path := socketPath(filepath.Join(socketBase(uid), short("", 8)+"-"+short("", 8)), name); len(path) > maxSocket {
+			if path := socketPath(filepath.Join(socketBase(uid), shortHash("", 8)+"-"+shortHash("", 8)), name); len(path) > maxSocketPath {
 				t.Errorf("%q has %d bytes", path, len(path))
 			}
 		}
@@ -39,7 +39,7 @@ func TestSocketsOfAnEnvironmentAreRemoved(t *testing.T) {
 	made := map[string]string{}
 	for _, at := range []string{"one 0", "one 1", "two 0"} {
 		uuid, machine, _ := strings.Cut(at, " ")
-		dir, err := socketDir(t.Name()+uuid, "/machines/"+machine)
+		dir, err := makeSocketDir(t.Name()+uuid, "/machines/"+machine)
 		if err == nil {
 			err = os.WriteFile(socketPath(dir, "app/0"), nil, 0o600)
 		}
@@ -67,7 +67,7 @@ func TestOwnDir(t *testing.T) {
 	if err := os.Mkdir(open, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if err := ownDir(open); err != nil {
+	if err := makePrivateDir(open); err != nil {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(open); err != nil || info.Mode().Perm() != 0o700 {
@@ -77,7 +77,7 @@ func TestOwnDir(t *testing.T) {
 	if err := os.Symlink(open, link); err != nil {
 		t.Fatal(err)
 	}
-	if err := ownDir(link); err == nil {
+	if err := makePrivateDir(link); err == nil {
 		t.Error("a link was taken for a folder of ours")
 	}
 }

@@ -10,24 +10,24 @@ import (
 	"time"
 )
 
-// Pulse is that of all loops of a process. A nil Pulse notes nothing. Its methods
-// may be called from several goroutines.
+// Pulse watches all loops of a process. A nil Pulse notes nothing. Its methods may be
+// called from several goroutines.
 type Pulse struct {
 	mu   sync.Mutex
 	busy map[*Loop]time.Time // since when those are at work that do not rest
 }
 
-// New makes one without loops.
+// New returns a Pulse without loops.
 func New() *Pulse { return &Pulse{busy: map[*Loop]time.Time{}} }
 
-// Loop is one loop of the process. A nil Loop notes nothing. A loop that has never
-// turned rests.
+// Loop is one loop of the process. A nil Loop notes nothing. A loop that has never turned
+// rests.
 type Loop struct {
 	pulse *Pulse
 	name  string
 }
 
-// Loop makes a loop of that name.
+// Loop adds a loop of that name.
 func (p *Pulse) Loop(name string) *Loop {
 	if p == nil {
 		return nil
@@ -35,7 +35,7 @@ func (p *Pulse) Loop(name string) *Loop {
 	return &Loop{pulse: p, name: name}
 }
 
-// Turn says that the loop begins another turn, which is work of bounded time.
+// Turn notes that the loop begins another turn, which is work of bounded time.
 func (l *Loop) Turn() {
 	if l == nil {
 		return
@@ -45,7 +45,7 @@ func (l *Loop) Turn() {
 	l.pulse.busy[l] = time.Now()
 }
 
-// Rest says that the loop waits, for as long as it may take, or has ended.
+// Rest notes that the loop waits, for as long as it may take, or has ended.
 func (l *Loop) Rest() {
 	if l == nil {
 		return
@@ -55,8 +55,8 @@ func (l *Loop) Rest() {
 	delete(l.pulse.busy, l)
 }
 
-// Hung names a loop that has been at one turn for longer than the limit; "" if
-// none has.
+// Hung returns the name of a loop that has been at one turn for longer than the limit, or
+// an empty string.
 func (p *Pulse) Hung(limit time.Duration) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"bijou/agent/pace"
+	"bijou/agent/backoff"
 	"bijou/state/durable"
 )
 
@@ -66,7 +66,7 @@ func (f Folder) Lock(ctx context.Context, log *slog.Logger) (*os.File, error) {
 			log.Warn("another agent runs this unit; waiting for its end", "folder", string(f))
 			said = true
 		}
-		if err := pace.Sleep(ctx, 500*time.Millisecond); err != nil {
+		if err := backoff.Sleep(ctx, 500*time.Millisecond); err != nil {
 			return nil, err
 		}
 	}

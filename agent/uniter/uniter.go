@@ -6,8 +6,8 @@ import (
 	"log/slog"
 	"time"
 
+	"bijou/agent/backoff"
 	"bijou/agent/hookexec"
-	"bijou/agent/pace"
 	"bijou/agent/pulse"
 	"bijou/agent/unitlog"
 	"bijou/agent/wake"
@@ -97,7 +97,7 @@ func (u *uniter) close() {
 
 func (u *uniter) run(ctx context.Context) error {
 	defer u.Loop.Rest()
-	var again pace.Pacer
+	var retry backoff.Exponential
 	for agreed, recovered := false, false; ; {
 		u.Loop.Turn()
 		var err error
@@ -119,14 +119,14 @@ func (u *uniter) run(ctx context.Context) error {
 			u.killHook()
 			return err
 		case err == nil:
-			again.Reset()
+			retry.Reset()
 			u.NoteAttempt(ctx, nil, time.Time{})
 		default:
-			pause := again.Next()
+			pause := retry.Next()
 			u.NoteAttempt(ctx, err, now().Add(pause))
 			u.Log.Debug("a step did not succeed", "error", err)
 			u.Loop.Rest()
-			_ = pace.Sleep(ctx, pause)
+			_ = backoff.Sleep(ctx, pause)
 		}
 	}
 }

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"time"
 
-	"bijou/agent/pace"
+	"bijou/agent/backoff"
 	"bijou/state"
 )
 
 // send sends batches until nothing is kept any more.
 func (l *Log) send() {
-	var again pace.Pacer
+	var retry backoff.Exponential
 	for {
 		l.gather()
 		batch := l.batch()
@@ -24,10 +24,10 @@ func (l *Log) send() {
 			return // for ever
 		case err != nil:
 			l.Log.Debug("cannot send the unit's log; it is tried again", "error", err)
-			_ = again.Pause(l.ctx)
+			_ = retry.Wait(l.ctx)
 		default:
 			l.rest(l.sent(len(batch)))
-			again.Reset()
+			retry.Reset()
 		}
 	}
 }

@@ -12,18 +12,18 @@ import (
 	"bijou/state"
 )
 
-// Watch wakes one loop. The zero Watch is ready for use; its methods are called
-// by the loop's goroutine only.
+// Watch wakes one loop. The zero Watch is ready for use; its methods are called by the
+// loop's goroutine only.
 type Watch struct {
 	about   []string // what is watched, by name
 	watcher *state.Watcher
-	told    *told
+	pending *pendingKeys
 	cancel  context.CancelFunc
 	wg      sync.WaitGroup
 }
 
-// told is what a watcher has told and the loop has not taken.
-type told struct {
+// pendingKeys are the changes that a watcher has delivered and the loop has not taken.
+type pendingKeys struct {
 	events chan struct{} // buffered: one wake is as good as many
 
 	mu   sync.Mutex
@@ -31,10 +31,10 @@ type told struct {
 	err  error // that has ended the watcher
 }
 
-// Renew watches the scopes from the revision on, unless a watch about the same
-// things is there: that one has missed nothing. About names what the scopes are.
+// Renew watches the scopes from the revision on. It keeps a watch about the same things:
+// that one has missed nothing. about names what the scopes are.
 func (w *Watch) Renew(ctx context.Context, st *state.State, revision int64, about []string, scopes ...state.Scope) error {
-	if w.Is(about) {
+	if w.covers(about) {
 		return nil
 	}
 	w.Close()
@@ -43,33 +43,32 @@ func (w *Watch) Renew(ctx context.Context, st *state.State, revision int64, abou
 		return err
 	}
 	w.watcher, w.about = watcher, about
-	w.told = &told{events: make(chan struct{}, 1), keys: map[string]bool{}}
+	w.pending = &pendingKeys{events: make(chan struct{}, 1), keys: map[string]bool{}}
 	ctx, w.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	w.wg.Go(func() { follow(ctx, watcher, w.told) })
+	w.wg.Go(func() { followWatcher(ctx, watcher, w.pending) })
 	return nil
 }
 
-// Is says if there is a watch about just these things.
-func (w *Watch) Is(about []string) bool { return w.watcher != nil && slices.Equal(w.about, about) }
+func (w *Watch) covers(about []string) bool { return w.watcher != nil && slices.Equal(w.about, about) }
 
-// Events delivers a word when there is something to Take; nil, which never does,
-// without a watch.
+// Events returns a channel that receives when there is something to Take; nil, which never
+// does, without a watch.
 func (w *Watch) Events() <-chan struct{} {
 	if w.watcher == nil {
 		return nil
 	}
-	return w.told.events
+	return w.pending.events
 }
 
-// Take answers which keys have changed since the last call. Lost says that this
-// may not be all, so that a fresh snapshot is needed: there is no watch, or it has
-// ended; then the next Renew makes another. An error says why it has ended,
-// unless it only means that it is behind.
+// Take returns the keys that have changed since the last call. lost reports that these may
+// not be all, so that a fresh snapshot is needed: there is no watch, or it has ended, and
+// the next Renew makes another. err is why the watch has ended, unless it had only fallen
+// behind.
 func (w *Watch) Take() (keys []string, lost bool, err error) {
 	if w.watcher == nil {
 		return nil, true, nil
 	}
-	keys, err = w.told.take()
+	keys, err = w.pending.take()
 	if err == nil {
 		return keys, false, nil
 	}
@@ -91,34 +90,33 @@ func (w *Watch) Close() {
 	w.watcher = nil
 }
 
-// follow notes what the watcher tells until it ends.
-func follow(ctx context.Context, w *state.Watcher, t *told) {
+func followWatcher(ctx context.Context, w *state.Watcher, p *pendingKeys) {
 	for {
 		keys, err := w.Next(ctx)
-		t.note(keys, err)
+		p.add(keys, err)
 		if err != nil {
 			return
 		}
 	}
 }
 
-func (t *told) note(keys []string, err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (p *pendingKeys) add(keys []string, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for _, key := range keys {
-		t.keys[key] = true
+		p.keys[key] = true
 	}
-	t.err = err
+	p.err = err
 	select {
-	case t.events <- struct{}{}:
+	case p.events <- struct{}{}:
 	default:
 	}
 }
 
-func (t *told) take() (keys []string, err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	keys = slices.Collect(maps.Keys(t.keys))
-	clear(t.keys)
-	return keys, t.err
+func (p *pendingKeys) take() (keys []string, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	keys = slices.Collect(maps.Keys(p.keys))
+	clear(p.keys)
+	return keys, p.err
 }

@@ -10,19 +10,19 @@ import (
 	"bijou/state"
 )
 
-// alone is a unit agent without a machine agent.
-type alone struct{ UnitOptions }
+// unitAgent serves one unit without a machine agent.
+type unitAgent struct{ UnitOptions }
 
-func newAlone(o UnitOptions) *alone {
+func newUnitAgent(o UnitOptions) *unitAgent {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	return &alone{o}
+	return &unitAgent{o}
 }
 
-func (a *alone) run(ctx context.Context) error {
+func (a *unitAgent) run(ctx context.Context) error {
 	var machine string
-	env, err := environment(ctx, a.State, a.Log, func(v *state.View) error {
+	env, err := awaitEnvironment(ctx, a.State, a.Log, func(v *state.View) error {
 		u, err := v.Unit(a.Unit)
 		machine = u.Machine
 		return err
@@ -31,7 +31,7 @@ func (a *alone) run(ctx context.Context) error {
 		return unlessDone(ctx, err)
 	}
 	var claim *state.Claim
-	err = outlast(ctx, a.Log, func() (err error) {
+	err = retryTransient(ctx, a.Log, func() (err error) {
 		claim, err = a.State.JoinClaim(ctx, machine, a.Claimant)
 		return err
 	})
@@ -42,13 +42,13 @@ func (a *alone) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	h.tools, h.fault, h.slots = a.Tools, a.Fault, uniter.NewHookLimiter(1)
+	h.tools, h.fault, h.limiter = a.Tools, a.Fault, uniter.NewHookLimiter(1)
 	h.presence.ready, h.pulse = a.Ready, a.Pulse
-	return h.attend(ctx, a.Retire, func(ctx context.Context) error { return h.supervise(ctx, a.Unit) })
+	return h.runWhileClaimed(ctx, a.Retire, func(ctx context.Context) error { return h.superviseUnit(ctx, a.Unit) })
 }
 
-// unlessDone is nil where the work has ended since its ctx is done, unless that was
-// because the machine's claim was lost.
+// unlessDone returns nil once ctx is done, since that is how work is told to end, unless
+// ctx is done because the machine's claim was lost.
 func unlessDone(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); errors.Is(cause, state.ErrClaimLost) {
 		return cause

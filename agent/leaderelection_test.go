@@ -16,7 +16,7 @@ import (
 
 // process is the part of one that keeps leaders.
 type process struct {
-	*leaders
+	*leaderElection
 	p    *presence
 	stop context.CancelFunc
 	over chan struct{} // closed once the presence has ended
@@ -30,7 +30,7 @@ func newProcess(t *testing.T, st *state.State) process {
 	}
 	p := newPresence(st, claim, log)
 	ctx, cancel := context.WithCancel(context.Background())
-	one := process{newLeaders(p, st, log), p, cancel, make(chan struct{})}
+	one := process{newLeaderElection(p, st, log), p, cancel, make(chan struct{})}
 	go func() {
 		defer close(one.over)
 		p.run(ctx, nil)
@@ -49,10 +49,10 @@ func (p process) end() {
 // runs has the process run a unit's agent.
 func (p process) runs(t *testing.T, unit string) {
 	t.Helper()
-	if err := p.p.announced(t.Context(), state.UnitAgent(unit)); err != nil {
+	if err := p.p.announceAgent(t.Context(), state.UnitAgent(unit)); err != nil {
 		t.Fatal(err)
 	}
-	p.stand(t.Context(), unit, true)
+	p.nominate(t.Context(), unit, true)
 }
 
 func awaitLeader(t *testing.T, st *state.State, service, want string) {
@@ -71,11 +71,11 @@ func TestLeadershipGoesFromProcessToProcess(t *testing.T) {
 		awaitLeader(t, st, "mysql", "mysql/0")
 		one.runs(t, "mysql/2")
 		two.runs(t, "mysql/1")
-		one.retire("mysql/0")
+		one.withdraw("mysql/0")
 		awaitLeader(t, st, "mysql", "mysql/2")
-		one.stand(t.Context(), "mysql/2", false)
+		one.nominate(t.Context(), "mysql/2", false)
 		awaitLeader(t, st, "mysql", "mysql/1")
-		one.stand(t.Context(), "mysql/2", true)
+		one.nominate(t.Context(), "mysql/2", true)
 		session, err := two.p.process.Session(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -98,17 +98,17 @@ func TestLastUnitLeadsToItsEnd(t *testing.T) {
 	one := newProcess(t, st)
 	one.runs(t, "mysql/0")
 	awaitLeader(t, st, "mysql", "mysql/0")
-	one.stand(t.Context(), "mysql/0", false)
+	one.nominate(t.Context(), "mysql/0", false)
 	one.mu.Lock()
 	c := one.services["mysql"]
 	one.mu.Unlock()
-	if one.heirs(t.Context(), "mysql", c) {
+	if one.hasOtherCandidates(t.Context(), "mysql", c) {
 		t.Error("the unit that goes is its own heir")
 	}
 	if got := statetest.Read(t, st, func(v *state.View) (string, error) { return v.Leader("mysql") }); got != "mysql/0" {
 		t.Errorf("%q leads", got)
 	}
-	one.retire("mysql/0")
+	one.withdraw("mysql/0")
 	awaitLeader(t, st, "mysql", "")
 }
 
@@ -119,7 +119,7 @@ func TestManyUnitsAreOneCampaign(t *testing.T) {
 	statetest.AddService(t, st, statetest.MySQL(), 1)
 	one := newProcess(t, st)
 	for n := range 500 {
-		one.stand(t.Context(), fmt.Sprintf("mysql/%d", n), true)
+		one.nominate(t.Context(), fmt.Sprintf("mysql/%d", n), true)
 	}
 	awaitLeader(t, st, "mysql", "mysql/0")
 	one.mu.Lock()

@@ -1,4 +1,4 @@
-package pace
+package backoff
 
 import (
 	"context"
@@ -10,10 +10,10 @@ import (
 
 func TestPausesGrow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var p Pacer
+		var p Exponential
 		for i, most := range []time.Duration{100, 200, 400, 800, 1600, 3200, 6400, 12800, 25600, 30000, 30000} {
 			begin := time.Now()
-			if err := p.Pause(t.Context()); err != nil {
+			if err := p.Wait(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			most *= time.Millisecond
@@ -23,13 +23,13 @@ func TestPausesGrow(t *testing.T) {
 		}
 		p.Reset()
 		begin := time.Now()
-		_ = p.Pause(t.Context())
+		_ = p.Wait(t.Context())
 		if got := time.Since(begin); got > 100*time.Millisecond {
 			t.Errorf("after a success it took %s", got)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := p.Pause(ctx); !errors.Is(err, context.Canceled) {
+		if err := p.Wait(ctx); !errors.Is(err, context.Canceled) {
 			t.Errorf("with a ctx that is done: %v", err)
 		}
 	})

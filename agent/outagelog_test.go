@@ -15,8 +15,8 @@ import (
 
 func TestTroubleIsSaidOncePerCause(t *testing.T) {
 	var lines []string
-	tr := newTrouble(slog.New(noting{&lines}))
-	a, b, c := tr.of("unit-a-0"), tr.of("unit-b-0"), tr.of("unit-c-0")
+	tr := newOutageLog(slog.New(noting{&lines}))
+	a, b, c := tr.partReporter("unit-a-0"), tr.partReporter("unit-b-0"), tr.partReporter("unit-c-0")
 	away, full := errors.New("the store is away"), errors.New("no space left")
 	a(fmt.Errorf("cannot announce agent %q: %w", "unit-a-0", away))
 	b(fmt.Errorf("cannot announce agent %q: %w", "unit-b-0", away))
@@ -70,9 +70,9 @@ func (r *reporter) report(_ context.Context, agent string, t *state.Trouble, lin
 // once per cause.
 func TestTroubleIsShown(t *testing.T) {
 	r := &reporter{}
-	tr := newTrouble(slog.New(slog.DiscardHandler))
+	tr := newOutageLog(slog.New(slog.DiscardHandler))
 	tr.report = r.report
-	a := tr.shown("unit-a-0")
+	a := tr.agentReporter("unit-a-0")
 	tell := func(err error) { a(t.Context(), err, time.Now()) }
 	full, link := errors.New("no space left\nin detail"), errors.New("a link")
 	tell(full) // passes by itself

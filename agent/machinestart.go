@@ -1,10 +1,12 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"bijou/agent/uniter"
 	"bijou/state"
@@ -12,12 +14,12 @@ import (
 	"bijou/state/durable"
 )
 
-// start records that the machine runs, and where it is reached, and clears away
-// what units that are gone have left.
-func (m *machine) start(ctx context.Context) error {
+// recordRunning also records the machine's addresses and tools, and removes what units that
+// are gone have left.
+func (m *machineAgent) recordRunning(ctx context.Context) error {
 	var units []string
-	m.fault("before-machine")
-	err := m.host.presence.as(state.MachineAgent(m.Machine))(ctx, func(tx *state.Tx) error {
+	m.faultPoint("before-machine")
+	err := m.host.presence.updaterFor(state.MachineAgent(m.Machine))(ctx, func(tx *state.Tx) error {
 		found, err := tx.Machine(m.Machine)
 		if err != nil {
 			return err
@@ -29,7 +31,7 @@ func (m *machine) start(ctx context.Context) error {
 		if units, err = tx.MachineUnits(m.Machine); err != nil {
 			return err
 		}
-		if err := tx.SetAddresses(m.Machine, m.addresses(found.Addresses, env.Provider)); err != nil {
+		if err := tx.SetAddresses(m.Machine, m.chooseAddresses(found.Addresses, env.Provider)); err != nil {
 			return err
 		}
 		if err := tx.SetMachineTools(m.Machine, filepath.Base(m.Tools)); err != nil {
@@ -40,41 +42,33 @@ func (m *machine) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	m.fault("after-machine")
+	m.faultPoint("after-machine")
 	m.Log.Info("machine agent runs", "units", len(units))
-	return m.sweep(units)
+	return m.removeStaleFolders(units)
 }
 
-// fault is a named point at which a test may end the process.
-func (m *machine) fault(point string) {
+// faultPoint marks a point at which a test may kill the process.
+func (m *machineAgent) faultPoint(point string) {
 	if m.Fault != nil {
 		m.Fault(point)
 	}
 }
 
-// addresses are those of the options, else those that are known, else what can
-// be found out. Machines of "local" are this host, and reach each other there.
-func (m *machine) addresses(known state.Addresses, provider string) state.Addresses {
+// chooseAddresses prefers the options' addresses to those that are known, and those to what
+// the host says. Machines of "local" are this host, and reach each other there.
+func (m *machineAgent) chooseAddresses(known state.Addresses, provider string) state.Addresses {
 	found := "127.0.0.1"
 	if provider != state.ProviderLocal {
-		found = ownAddress()
-	}
-	first := func(addresses ...string) string {
-		for _, a := range addresses {
-			if a != "" {
-				return a
-			}
-		}
-		return ""
+		found = hostAddress()
 	}
 	return state.Addresses{
-		Private: first(m.Addresses.Private, known.Private, found),
-		Public:  first(m.Addresses.Public, known.Public, m.Addresses.Private, known.Private, found),
+		Private: cmp.Or(m.Addresses.Private, known.Private, found),
+		Public:  cmp.Or(m.Addresses.Public, known.Public, m.Addresses.Private, known.Private, found),
 	}
 }
 
-// ownAddress is the host's first address that others can reach.
-func ownAddress() string {
+// hostAddress returns the host's first address that others can reach.
+func hostAddress() string {
 	addresses, _ := net.InterfaceAddrs()
 	for _, a := range addresses {
 		if n, ok := a.(*net.IPNet); ok && n.IP.IsGlobalUnicast() {
@@ -84,13 +78,9 @@ func ownAddress() string {
 	return "127.0.0.1"
 }
 
-// sweep removes the folders of units that went while no agent ran, unless one
-// runs there.
-func (m *machine) sweep(units []string) error {
-	here := make(map[string]bool)
-	for _, unit := range units {
-		here[unit] = true
-	}
+// removeStaleFolders removes the folders of units that went while no agent ran, unless an
+// agent runs there.
+func (m *machineAgent) removeStaleFolders(units []string) error {
 	for _, root := range []struct{ name, prefix string }{{"agents", ""}, {"units", "unit-"}} {
 		path := filepath.Join(m.host.dir, root.name)
 		if err := durable.MkdirAll(path, 0o755); err != nil {
@@ -102,7 +92,7 @@ func (m *machine) sweep(units []string) error {
 		}
 		for _, e := range entries {
 			unit, err := charm.ParseUnitTag(root.prefix + e.Name())
-			if err != nil || here[unit] {
+			if err != nil || slices.Contains(units, unit) {
 				continue
 			}
 			folder := uniter.FolderOf(m.host.dir, unit)

@@ -1,0 +1,249 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"bijou/agent/backoff"
+	"bijou/state"
+	"bijou/state/charm"
+)
+
+// leaderElection gives each service of which this process runs units a leader. It runs one
+// campaign a service, however many units there are; the winner says which unit leads.
+type leaderElection struct {
+	presence *presence
+	state    *state.State
+	log      *slog.Logger
+
+	mu       sync.Mutex
+	services map[string]*candidates
+	wg       sync.WaitGroup
+}
+
+// candidates are the units of one service that this process runs: true for those that are
+// to stay.
+type candidates struct {
+	units   map[string]bool
+	changed chan struct{} // buffered: one wake is as good as many
+}
+
+// recheckInterval is how often a leader that is to leave looks for candidates in other
+// processes.
+const recheckInterval = 3 * time.Second
+
+func newLeaderElection(p *presence, st *state.State, log *slog.Logger) *leaderElection {
+	return &leaderElection{presence: p, state: st, log: log, services: map[string]*candidates{}}
+}
+
+// nominate makes a unit a candidate for the leadership of its service. One that is not to
+// stay leads only as long as nobody else can. When ctx is done the campaign ends without
+// writing to the store: leaderships end with the session.
+func (e *leaderElection) nominate(ctx context.Context, unit string, stays bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	service, _, err := charm.ParseUnit(unit)
+	if err != nil {
+		panic("internal error: " + err.Error())
+	}
+	c := e.services[service]
+	if c == nil {
+		c = &candidates{units: map[string]bool{}, changed: make(chan struct{}, 1)}
+		e.services[service] = c
+		e.wg.Go(func() { e.runCampaigns(ctx, service, c) })
+	}
+	if was, known := c.units[unit]; !known || was != stays {
+		c.units[unit] = stays
+		c.notify()
+	}
+}
+
+func (e *leaderElection) withdraw(unit string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	service, _, _ := charm.ParseUnit(unit)
+	if c := e.services[service]; c != nil {
+		delete(c.units, unit)
+		c.notify()
+	}
+}
+
+// wait blocks until all campaigns have ended: their units have, or their ctx is done.
+func (e *leaderElection) wait() { e.wg.Wait() }
+
+func (c *candidates) notify() {
+	select {
+	case c.changed <- struct{}{}:
+	default:
+	}
+}
+
+// pickLeader returns the unit that is to lead: the present leader if it is to stay, else
+// the first that is, or an empty string. there reports whether leader is a candidate.
+func (e *leaderElection) pickLeader(c *candidates, leader string) (next string, there bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	stays, there := c.units[leader]
+	if stays {
+		return leader, there
+	}
+	var names []string
+	for unit, stays := range c.units {
+		if stays {
+			names = append(names, unit)
+		}
+	}
+	if len(names) == 0 {
+		return "", there
+	}
+	return slices.MinFunc(names, charm.CompareUnits), there
+}
+
+func (e *leaderElection) isLocal(c *candidates, unit string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	_, here := c.units[unit]
+	return here
+}
+
+func (e *leaderElection) removeIfEmpty(service string, c *candidates) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(c.units) > 0 {
+		return false
+	}
+	delete(e.services, service)
+	return true
+}
+
+func (e *leaderElection) runCampaigns(ctx context.Context, service string, c *candidates) {
+	var retry backoff.Exponential
+	for ctx.Err() == nil && !e.removeIfEmpty(service, c) {
+		unit, _ := e.pickLeader(c, "")
+		if unit == "" {
+			c.waitForChange(ctx, nil, 0)
+			continue
+		}
+		lead, err := e.campaign(ctx, service, unit, c)
+		if err == nil && lead != nil {
+			e.log.Info("unit leads its service", "service", service, "unit", unit)
+			err = e.holdLeadership(ctx, lead, service, unit, c)
+		}
+		if err != nil && ctx.Err() == nil {
+			e.log.Debug("leadership ended", "service", service, "error", err)
+			_ = retry.Wait(ctx)
+			continue
+		}
+		retry.Reset()
+	}
+}
+
+// waitForChange also returns when done is closed, and after timeout, unless that is zero.
+func (c *candidates) waitForChange(ctx context.Context, done <-chan struct{}, timeout time.Duration) {
+	var expired <-chan time.Time
+	if timeout > 0 {
+		timer := time.NewTimer(timeout)
+		defer timer.Stop()
+		expired = timer.C
+	}
+	select {
+	case <-c.changed:
+	case <-done:
+	case <-expired:
+	case <-ctx.Done():
+	}
+}
+
+type campaignResult struct {
+	lead *state.Leadership
+	err  error
+}
+
+// campaign blocks until a unit here leads its service. It returns nil if meanwhile no unit
+// here can.
+func (e *leaderElection) campaign(ctx context.Context, service, unit string, c *candidates) (*state.Leadership, error) {
+	session, err := e.presence.process.Standing(ctx)
+	if err != nil {
+		return nil, err
+	}
+	running, cancel := context.WithCancel(ctx)
+	defer cancel()
+	result := make(chan campaignResult, 1)
+	e.wg.Go(func() {
+		lead, err := session.CampaignFor(running, service, unit)
+		result <- campaignResult{lead, err}
+	})
+	for {
+		select {
+		case w := <-result:
+			return w.lead, w.err
+		case <-c.changed:
+		}
+		if next, _ := e.pickLeader(c, unit); next != "" {
+			continue
+		}
+		cancel()
+		w := <-result
+		if w.lead == nil {
+			return nil, nil // told to give up
+		}
+		return w.lead, w.err
+	}
+}
+
+// holdLeadership returns when the leadership is lost or nobody here can go on.
+func (e *leaderElection) holdLeadership(ctx context.Context, lead *state.Leadership, service, leader string, c *candidates) error {
+	for ctx.Err() == nil && !hasEnded(lead) {
+		next, there := e.pickLeader(c, leader)
+		switch {
+		case next == leader:
+			c.waitForChange(ctx, lead.Done(), 0)
+		case next != "":
+			if err := lead.Elect(ctx, next); err != nil {
+				return errors.Join(err, e.resign(ctx, lead))
+			}
+			e.log.Info("unit leads its service", "service", service, "unit", next)
+			leader = next
+		case there && !e.hasOtherCandidates(ctx, service, c):
+			c.waitForChange(ctx, lead.Done(), recheckInterval)
+		default:
+			return e.resign(ctx, lead)
+		}
+	}
+	return nil
+}
+
+func hasEnded(lead *state.Leadership) bool {
+	select {
+	case <-lead.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// hasOtherCandidates reports whether another process has a unit that could lead. It returns
+// false where that cannot be read.
+func (e *leaderElection) hasOtherCandidates(ctx context.Context, service string, c *candidates) (some bool) {
+	_ = e.state.View(ctx, func(v *state.View) error {
+		units, err := v.Units(service)
+		for _, u := range units {
+			if err != nil || some || u.Life != state.Alive || e.isLocal(c, u.Name) {
+				continue
+			}
+			some, err = v.Present(state.UnitAgent(u.Name))
+		}
+		return err
+	})
+	return some
+}
+
+func (e *leaderElection) resign(ctx context.Context, lead *state.Leadership) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	return lead.Resign(ctx)
+}

@@ -1,0 +1,146 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"bijou/state"
+)
+
+// outageLog tells what agents of this process cannot do and try again: in the process's log
+// once, since a store that is away concerns every unit, and in each agent's status.
+type outageLog struct {
+	log *slog.Logger
+	// report writes an outage into an agent's status, and the line, unless its message is
+	// empty, into its log. It may be nil.
+	report func(ctx context.Context, agent string, t *state.Trouble, line state.LogLine) error
+
+	mu      sync.Mutex
+	outages map[string]outage // by agent
+}
+
+// outage is what one agent cannot do.
+type outage struct {
+	state.Trouble
+	cause      string // empty: the agent goes on
+	shownCause string // the cause that the status shows; empty: none
+}
+
+func newOutageLog(log *slog.Logger) *outageLog {
+	return &outageLog{log: log, outages: map[string]outage{}}
+}
+
+// partReporter returns a function to be called after every failure of something that is no
+// agent's work, and with nil after every success.
+func (l *outageLog) partReporter(part string) func(err error) {
+	return func(err error) { l.note(part, err, time.Time{}) }
+}
+
+// agentReporter returns a function to be called after every failure of an agent's work,
+// with the time of the next attempt, and with nil after every success.
+func (l *outageLog) agentReporter(agent string) func(ctx context.Context, err error, next time.Time) {
+	return func(ctx context.Context, err error, next time.Time) {
+		l.updateStatus(ctx, agent, l.note(agent, err, next))
+	}
+}
+
+func (l *outageLog) note(agent string, err error, next time.Time) outage {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o, had := l.outages[agent]
+	if err == nil {
+		return l.clearOutage(agent, o)
+	}
+	why := rootCause(err)
+	if !l.isLogged(why) {
+		l.log.Warn("cannot go on; trying again until it succeeds", "agent", agent, "error", err)
+	}
+	if !had || o.cause != why {
+		o = outage{state.Trouble{Since: time.Now().UTC()}, why, o.shownCause}
+	}
+	o.Message, _, _ = strings.Cut(err.Error(), "\n")
+	o.Attempts++
+	o.NextRetry = next.UTC()
+	l.outages[agent] = o
+	return o
+}
+
+// clearOutage is called with l.mu held.
+func (l *outageLog) clearOutage(agent string, o outage) outage {
+	if o.cause == "" {
+		return o
+	}
+	delete(l.outages, agent)
+	if o.cause = ""; o.shownCause != "" {
+		l.outages[agent] = o
+	}
+	for _, other := range l.outages {
+		if other.cause != "" {
+			return o
+		}
+	}
+	l.log.Info("going on again")
+	return o
+}
+
+// minAttemptsShown keeps out of the status what passes by itself at once.
+const minAttemptsShown = 2
+
+// updateStatus writes nothing of a store that is away, since it could not.
+func (l *outageLog) updateStatus(ctx context.Context, agent string, o outage) {
+	line := state.LogLine{Time: time.Now().UTC(), Level: "INFO", Message: "goes on again"}
+	fails := &o.Trouble
+	switch {
+	case l.report == nil || o.cause == "" && o.shownCause == "":
+		return
+	case o.cause == "":
+		fails = nil
+	case o.Attempts < minAttemptsShown || o.cause == state.ErrAway.Error():
+		return
+	case o.cause == o.shownCause:
+		line.Message = ""
+	default:
+		line.Level, line.Message = "WARNING", "cannot go on, and tries again: "+o.Message
+	}
+	if err := l.report(ctx, agent, fails, line); err != nil {
+		l.log.Debug("cannot tell of an agent's trouble", "agent", agent, "error", err)
+		return // the next turn tries again
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o.shownCause = o.cause
+	l.outages[agent] = o
+	if o.cause == "" {
+		delete(l.outages, agent)
+	}
+}
+
+// isLogged is called with l.mu held.
+func (l *outageLog) isLogged(why string) bool {
+	for _, other := range l.outages {
+		if other.cause == why {
+			return true
+		}
+	}
+	return false
+}
+
+// rootCause returns an error's text without the names that are wrapped around it: the same
+// for all that one outage stops, though a store that is away refuses some and leaves others
+// waiting.
+func rootCause(err error) string {
+	if errors.Is(err, state.ErrAway) {
+		return state.ErrAway.Error()
+	}
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return err.Error()
+		}
+		err = inner
+	}
+}

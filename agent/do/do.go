@@ -141,7 +141,7 @@ func (r *run) commit(ctx context.Context, hook *hookctx.Context) (changed int, e
 	})
 	if errors.Is(err, state.ErrTooLarge) {
 		return 0, fmt.Errorf("it changed settings in %d places at once, which is more than one transaction holds: "+
-			"about %d are possible; change fewer at a time", hook.Written(), state.NodesAtOnce)
+			"about %d are possible; change fewer at a time", hook.CountChangedNodes(), state.NodesAtOnce)
 	}
 	if err != nil {
 		return 0, err

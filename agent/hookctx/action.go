@@ -12,24 +12,24 @@ import (
 	"bijou/state"
 )
 
-// Action is the action that runs; no hook is one.
+// Action returns the action that runs; hookapi.ErrNoAction in a hook.
 func (c *Context) Action(ctx context.Context) (hookapi.Action, error) {
-	defer c.mu.Unlock()
-	if err := c.inAction(ctx); err != nil {
+	if err := c.lockAction(ctx); err != nil {
 		return hookapi.Action{}, err
 	}
-	a := *c.o.Action
+	defer c.mu.Unlock()
+	a := *c.opts.Action
 	a.Parameters = maps.Clone(a.Parameters)
 	return a, nil
 }
 
 // SetResults sets what the action returns.
 func (c *Context) SetResults(ctx context.Context, results map[string]any) error {
-	defer c.mu.Unlock()
-	if err := c.inAction(ctx); err != nil {
+	if err := c.lockAction(ctx); err != nil {
 		return err
 	}
-	all := mergeResults(c.results, results)
+	defer c.mu.Unlock()
+	all := mergeResults(c.actionResults, results)
 	data, err := json.Marshal(all)
 	if err == nil && len(data) > state.MaxActionText {
 		err = fmt.Errorf("they have %d bytes together, at most %d: write what is large into a file, and set its name", len(data), state.MaxActionText)
@@ -37,7 +37,7 @@ func (c *Context) SetResults(ctx context.Context, results map[string]any) error 
 	if err != nil {
 		return fmt.Errorf("cannot set results: %w", err)
 	}
-	c.results = all
+	c.actionResults = all
 	return nil
 }
 
@@ -58,44 +58,44 @@ func mergeResults(old, fresh map[string]any) map[string]any {
 
 // FailAction makes the action fail.
 func (c *Context) FailAction(ctx context.Context, message string) error {
-	defer c.mu.Unlock()
-	if err := c.inAction(ctx); err != nil {
+	if err := c.lockAction(ctx); err != nil {
 		return err
 	}
-	c.failure = &message
+	defer c.mu.Unlock()
+	c.actionFailure = &message
 	return nil
 }
 
-// LogAction tells the operator how far the action is, and the unit's log, too.
+// LogAction reports the action's progress to the operator, and in the unit's log.
 func (c *Context) LogAction(ctx context.Context, message string) error {
-	defer c.mu.Unlock()
-	if err := c.inAction(ctx); err != nil {
+	if err := c.lockAction(ctx); err != nil {
 		return err
 	}
-	id, err := strconv.Atoi(c.o.Action.ID)
+	defer c.mu.Unlock()
+	id, err := strconv.Atoi(c.opts.Action.ID)
 	if err != nil {
-		return fmt.Errorf("internal error: action id %q", c.o.Action.ID)
+		return fmt.Errorf("internal error: action id %q", c.opts.Action.ID)
 	}
-	c.o.Log("INFO", message)
+	c.opts.Log("INFO", message)
 	line := state.ActionLine{Time: time.Now().UTC(), Message: message}
-	return c.o.Update(ctx, func(tx *state.Tx) error { return tx.LogAction(id, line) })
+	return c.opts.Update(ctx, func(tx *state.Tx) error { return tx.LogAction(id, line) })
 }
 
-// inAction is enter for a question that only an action may ask.
-func (c *Context) inAction(ctx context.Context) error {
-	if err := c.enter(ctx); err != nil {
+func (c *Context) lockAction(ctx context.Context) error {
+	if err := c.lock(ctx); err != nil {
 		return err
 	}
-	if c.o.Action == nil {
+	if c.opts.Action == nil {
+		c.mu.Unlock()
 		return hookapi.ErrNoAction
 	}
 	return nil
 }
 
-// ActionEnd is what the action has set as its results, and why it says that it
-// has failed; nil if it does not.
+// ActionEnd returns the results that the action has set, and why it says that it has
+// failed; nil if it does not.
 func (c *Context) ActionEnd() (results map[string]any, failure *string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.results, c.failure
+	return c.actionResults, c.actionFailure
 }

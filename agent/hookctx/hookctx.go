@@ -15,12 +15,12 @@ import (
 	"bijou/state"
 )
 
-// Options say what a hook is made of.
+// Options describe a hook.
 type Options struct {
 	State *state.State
 	// Update commits what takes effect at once, whatever becomes of the hook.
 	Update state.Updater
-	// Facts are complete: Members are those the hook is to see.
+	// Facts are complete: Members are those that the hook is to see.
 	Facts hookapi.Facts
 	// RelationName is the implied relation's in the local charm; it describes a
 	// relation that is gone from the store.
@@ -35,61 +35,60 @@ type Options struct {
 	Resources string
 }
 
-// Context is one running hook. Its methods may be called from several
-// goroutines.
+// Context is one running hook. Its methods may be called from several goroutines.
 type Context struct {
-	o Options
+	opts Options
 
 	mu        sync.Mutex
 	ended     bool
 	reads     int
 	relations map[int]hookapi.Relation
 	ids       map[string][]int
-	nodes     map[hookapi.Node]*node
-	config    *config
-	ports     map[string]*ports
+	nodes     map[hookapi.Node]*settingsNode
+	config    *serviceConfig
+	ports     map[string]*unitPorts
 
-	leader         *bool // nil: nobody has asked yet
-	asLeader       bool  // it has written what only a leader may
-	leaderSettings *node // nil: not read, as are the unit's notes
-	notes          *node
+	leader          *bool         // nil: nobody has asked yet
+	needsLeadership bool          // the hook has written what only a leader may
+	leaderSettings  *settingsNode // nil: not read
+	unitState       *settingsNode // nil: not read
 
-	results map[string]any // of an action
-	failure *string        // why it says that it has failed
+	actionResults map[string]any
+	actionFailure *string // why the action says that it has failed
 
-	fetching sync.Mutex // of resources; never held together with mu
+	fetchMu sync.Mutex // of resources; never held together with mu
 }
 
 var _ hookapi.Hook = (*Context)(nil)
 
-// New makes the context of a hook that is about to start.
+// New returns the context of a hook that is about to start.
 func New(o Options) *Context {
 	o.Facts.Members = slices.Clone(o.Facts.Members)
 	return &Context{
-		o:         o,
+		opts:      o,
 		relations: map[int]hookapi.Relation{},
 		ids:       map[string][]int{},
-		nodes:     map[hookapi.Node]*node{},
-		ports:     map[string]*ports{},
+		nodes:     map[hookapi.Node]*settingsNode{},
+		ports:     map[string]*unitPorts{},
 	}
 }
 
 // Facts never changes and never fails.
 func (c *Context) Facts() hookapi.Facts {
-	f := c.o.Facts
+	f := c.opts.Facts
 	f.Members = slices.Clone(f.Members)
 	return f
 }
 
-// Close ends the hook: every question is answered with hookapi.ErrGone from now
-// on. It is idempotent, and waits for questions that are being answered.
+// Close ends the hook: every question returns hookapi.ErrGone from now on. It is
+// idempotent, and waits for questions that are being answered.
 func (c *Context) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ended = true
 }
 
-// Reads is how many times the hook has read from the store.
+// Reads returns how many times the hook has read from the store.
 func (c *Context) Reads() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,29 +101,32 @@ func (c *Context) Log(level, message string) {
 	ended := c.ended
 	c.mu.Unlock()
 	if !ended {
-		c.o.Log(level, message)
+		c.opts.Log(level, message)
 	}
 }
 
-// enter locks the context for one question; the caller unlocks it, also after an error.
-func (c *Context) enter(ctx context.Context) error {
+// lock locks the context for one question, unless it returns an error.
+func (c *Context) lock(ctx context.Context) error {
 	c.mu.Lock()
+	err := ctx.Err()
 	if c.ended {
-		return hookapi.ErrGone
+		err = hookapi.ErrGone
 	}
-	return ctx.Err()
+	if err != nil {
+		c.mu.Unlock()
+	}
+	return err
 }
 
-// view reads once from the store.
 func (c *Context) view(ctx context.Context, f func(v *state.View) error) error {
 	c.reads++
-	return c.o.State.View(ctx, f)
+	return c.opts.State.View(ctx, f)
 }
 
-// local names the local unit where a caller gave no name.
-func (c *Context) local(unit string) (string, error) {
+// localUnit returns the local unit where a caller gave no name.
+func (c *Context) localUnit(unit string) (string, error) {
 	if unit == "" {
-		unit = c.o.Facts.Unit
+		unit = c.opts.Facts.Unit
 	}
 	if unit == "" {
 		return "", fmt.Errorf("there is no local unit: %w", hookapi.ErrUnknownUnit)

@@ -41,7 +41,7 @@ func TestANodeIsReadOnce(t *testing.T) {
 	if c.Reads() != 2 { // the relation, and the node
 		t.Errorf("100 reads of one node asked the store %d times, want 2", c.Reads())
 	}
-	if got := c.Seen(id, "mysql/0"); got != 1 {
+	if got := c.SeenSettings(id, "mysql/0"); got != 1 {
 		t.Errorf("seen version %d, want 1", got)
 	}
 }

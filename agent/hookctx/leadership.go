@@ -9,24 +9,23 @@ import (
 	"bijou/state"
 )
 
-// IsLeader says whether the local unit led its service when the hook first asked.
+// IsLeader reports whether the local unit led its service when the hook first asked.
 func (c *Context) IsLeader(ctx context.Context) (bool, error) {
-	defer c.mu.Unlock()
-	if err := c.enter(ctx); err != nil {
+	if err := c.lock(ctx); err != nil {
 		return false, err
 	}
-	return c.leads(ctx)
+	defer c.mu.Unlock()
+	return c.readIsLeader(ctx)
 }
 
-// leads reads who leads at the first call.
-func (c *Context) leads(ctx context.Context) (bool, error) {
-	unit := c.o.Facts.Unit
+func (c *Context) readIsLeader(ctx context.Context) (bool, error) {
+	unit := c.opts.Facts.Unit
 	if c.leader != nil || unit == "" {
 		return c.leader != nil && *c.leader, nil
 	}
 	var leader string
 	err := c.view(ctx, func(v *state.View) (err error) {
-		leader, err = v.Leader(c.o.Facts.Service)
+		leader, err = v.Leader(c.opts.Facts.Service)
 		return err
 	})
 	if err != nil {
@@ -37,81 +36,69 @@ func (c *Context) leads(ctx context.Context) (bool, error) {
 	return leads, nil
 }
 
-// lead makes the hook's success conditional on its unit leading the service
-// still. ErrNotLeader if it does not even now.
-func (c *Context) lead(ctx context.Context) error {
-	leads, err := c.leads(ctx)
+// requireLeader also makes the hook's success conditional on its unit still leading the
+// service then.
+func (c *Context) requireLeader(ctx context.Context) error {
+	leads, err := c.readIsLeader(ctx)
 	if err == nil && !leads {
 		err = hookapi.ErrNotLeader
 	}
 	if err == nil {
-		c.asLeader = true
+		c.needsLeadership = true
 	}
 	return err
 }
 
-// mayWriteService refuses a service's own settings in a relation to all but its
+// requireServiceWrite refuses a service's own settings in a relation to all units but its
 // leader. An operator writes for any unit, and leads none.
-func (c *Context) mayWriteService(ctx context.Context, service string) error {
-	f := c.o.Facts
+func (c *Context) requireServiceWrite(ctx context.Context, service string) error {
+	f := c.opts.Facts
 	switch {
 	case service == "" || f.Operator || f.Unit == "":
 		return nil
 	case service != f.Service:
 		return hookapi.ErrNotLeader
 	}
-	return c.lead(ctx)
+	return c.requireLeader(ctx)
 }
 
-// LeaderSettings returns what the service's leader tells its peers, own writes
-// applied.
+// LeaderSettings returns what the service's leader tells its peers, own writes applied.
 func (c *Context) LeaderSettings(ctx context.Context) (map[string]string, error) {
-	defer c.mu.Unlock()
-	if err := c.enter(ctx); err != nil {
+	if err := c.lock(ctx); err != nil {
 		return nil, err
 	}
-	n, err := c.leaderNode(ctx)
+	defer c.mu.Unlock()
+	n, err := c.loadLeaderSettings(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return maps.Clone(n.now), nil
+	return maps.Clone(n.current), nil
 }
 
-// SetLeaderSettings merges changes into it, with the hook's success.
+// SetLeaderSettings merges changes into them, with the hook's success.
 func (c *Context) SetLeaderSettings(ctx context.Context, changes map[string]*string) error {
+	if err := c.lock(ctx); err != nil {
+		return err
+	}
 	defer c.mu.Unlock()
-	if err := c.enter(ctx); err != nil {
+	if err := c.requireLeader(ctx); err != nil {
 		return err
 	}
-	if err := c.lead(ctx); err != nil {
-		return err
-	}
-	n, err := c.leaderNode(ctx)
+	n, err := c.loadLeaderSettings(ctx)
 	if err != nil {
 		return err
 	}
 	return n.apply(changes)
 }
 
-// leaderNode reads the leader settings at their first use.
-func (c *Context) leaderNode(ctx context.Context) (*node, error) {
-	if c.leaderSettings != nil {
-		return c.leaderSettings, nil
-	}
-	var s state.Settings
-	err := c.view(ctx, func(v *state.View) (err error) {
-		s, err = v.LeaderSettings(c.o.Facts.Service)
-		return err
+func (c *Context) loadLeaderSettings(ctx context.Context) (*settingsNode, error) {
+	return c.loadOnce(ctx, &c.leaderSettings, func(v *state.View) (state.Settings, error) {
+		return v.LeaderSettings(c.opts.Facts.Service)
 	})
-	if err != nil {
-		return nil, err
-	}
-	c.leaderSettings = newNode(s)
-	return c.leaderSettings, nil
 }
 
-// SeenLeaderSettings answers the version of the leader settings that the hook
-// has read; 0 if it has not read them.
+// SeenLeaderSettings returns the version of the leader settings that the hook has read, or
+// 0.
 func (c *Context) SeenLeaderSettings() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -121,68 +108,21 @@ func (c *Context) SeenLeaderSettings() int64 {
 	return c.leaderSettings.version
 }
 
-// State returns the unit's own notes, own writes applied.
-func (c *Context) State(ctx context.Context) (map[string]string, error) {
-	defer c.mu.Unlock()
-	if err := c.enter(ctx); err != nil {
-		return nil, err
-	}
-	n, err := c.notesNode(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return maps.Clone(n.now), nil
-}
-
-// SetState merges changes into them, with the hook's success.
-func (c *Context) SetState(ctx context.Context, changes map[string]*string) error {
-	defer c.mu.Unlock()
-	if err := c.enter(ctx); err != nil {
-		return err
-	}
-	n, err := c.notesNode(ctx)
-	if err != nil {
-		return err
-	}
-	return n.apply(changes)
-}
-
-// notesNode reads the unit's notes at their first use.
-func (c *Context) notesNode(ctx context.Context) (*node, error) {
-	if c.notes != nil {
-		return c.notes, nil
-	}
-	unit, err := c.local("")
-	if err != nil {
-		return nil, err
-	}
-	var s state.Settings
-	err = c.view(ctx, func(v *state.View) (err error) {
-		s, err = v.UnitState(unit)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	c.notes = newNode(s)
-	return c.notes, nil
-}
-
-// commitOwn writes the leader settings and the unit's notes, and holds the commit
-// to the leadership that the hook's writes need.
-func (c *Context) commitOwn(tx *state.Tx) error {
-	f := c.o.Facts
-	if c.asLeader {
+// commitUnitState also writes the leader settings, and makes the commit fail without the
+// leadership that the hook's writes need.
+func (c *Context) commitUnitState(tx *state.Tx) error {
+	f := c.opts.Facts
+	if c.needsLeadership {
 		if err := tx.MustLead(f.Service, f.Unit); err != nil {
 			return err
 		}
 	}
-	if changes := c.leaderSettings.differences(); len(changes) > 0 {
+	if changes := c.leaderSettings.diff(); len(changes) > 0 {
 		if _, err := tx.MergeLeaderSettings(f.Service, f.Unit, changes); err != nil {
 			return err
 		}
 	}
-	changes := c.notes.differences()
+	changes := c.unitState.diff()
 	if len(changes) == 0 {
 		return nil
 	}

@@ -11,18 +11,52 @@ import (
 	"bijou/state"
 )
 
-// Network describes what an endpoint is bound to: every endpoint of a unit to the
-// address that it is reached by.
-func (c *Context) Network(ctx context.Context, binding string, relation int) (hookapi.Network, error) {
+// Address returns the local unit's address; empty if it has none.
+func (c *Context) Address(ctx context.Context, public bool) (address string, err error) {
+	if err := c.lock(ctx); err != nil {
+		return "", err
+	}
 	defer c.mu.Unlock()
-	if err := c.enter(ctx); err != nil {
+	unit, err := c.localUnit("")
+	if err != nil {
+		return "", err
+	}
+	err = c.view(ctx, func(v *state.View) (err error) {
+		address, err = v.UnitAddress(unit, public)
+		return err
+	})
+	return address, err
+}
+
+// Bindings returns the names of the charm's endpoints, sorted.
+func (c *Context) Bindings(ctx context.Context) ([]string, error) {
+	if err := c.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer c.mu.Unlock()
+	return c.readBindings(ctx)
+}
+
+func (c *Context) readBindings(ctx context.Context) (names []string, err error) {
+	err = c.view(ctx, func(v *state.View) (err error) {
+		names, err = v.Bindings(c.opts.Facts.Service, c.opts.CharmURL)
+		return err
+	})
+	return names, err
+}
+
+// Network describes what an endpoint is bound to: every endpoint of a unit to the address
+// that it is reached by.
+func (c *Context) Network(ctx context.Context, binding string, relation int) (hookapi.Network, error) {
+	if err := c.lock(ctx); err != nil {
 		return hookapi.Network{}, err
 	}
-	unit, err := c.local("")
+	defer c.mu.Unlock()
+	unit, err := c.localUnit("")
 	if err != nil {
 		return hookapi.Network{}, err
 	}
-	names, err := c.bindings(ctx)
+	names, err := c.readBindings(ctx)
 	if err != nil {
 		return hookapi.Network{}, err
 	}
@@ -30,7 +64,7 @@ func (c *Context) Network(ctx context.Context, binding string, relation int) (ho
 		return hookapi.Network{}, fmt.Errorf("%q: %w", binding, hookapi.ErrUnknownBinding)
 	}
 	if relation != hookapi.NoRelation {
-		if _, err := c.describe(ctx, relation); err != nil {
+		if _, err := c.loadRelation(ctx, relation); err != nil {
 			return hookapi.Network{}, err
 		}
 	}
@@ -42,35 +76,34 @@ func (c *Context) Network(ctx context.Context, binding string, relation int) (ho
 	if err != nil {
 		return hookapi.Network{}, err
 	}
-	return network(ctx, address)
+	return describeNetwork(ctx, address)
 }
 
-// network is what a host is known by under an address.
-func network(ctx context.Context, address string) (hookapi.Network, error) {
+func describeNetwork(ctx context.Context, address string) (hookapi.Network, error) {
 	if address == "" {
 		return hookapi.Network{}, errors.New("the unit has no address yet")
 	}
 	at := hookapi.Address{Value: address}
 	if net.ParseIP(address) == nil {
-		if found := resolved(ctx, address); found != "" {
+		if found := resolveHost(ctx, address); found != "" {
 			at = hookapi.Address{Hostname: address, Value: found}
 		}
 	}
-	near := localInterface(at.Value)
+	near := findInterface(at.Value)
 	at.Network = near.network
 	n := hookapi.Network{
 		Interfaces: []hookapi.Interface{{Name: near.name, MAC: near.mac, Addresses: []hookapi.Address{at}}},
 		Ingress:    []string{at.Value},
 	}
 	if ip := net.ParseIP(at.Value); ip != nil {
-		n.Egress = []string{single(ip)}
+		n.Egress = []string{hostSubnet(ip)}
 	}
 	return n, nil
 }
 
-// resolved is the first address of a host's name, one that others reach if there
-// is such; empty if it is nobody's.
-func resolved(ctx context.Context, host string) string {
+// resolveHost prefers an address that others reach; it returns an empty string for an
+// unknown name.
+func resolveHost(ctx context.Context, host string) string {
 	found, err := net.DefaultResolver.LookupHost(ctx, host)
 	if err != nil || len(found) == 0 {
 		return ""
@@ -79,18 +112,18 @@ func resolved(ctx context.Context, host string) string {
 	return found[max(i, 0)]
 }
 
-// single is the network of one address alone.
-func single(ip net.IP) string {
+func hostSubnet(ip net.IP) string {
 	if ip.To4() != nil {
 		return ip.String() + "/32"
 	}
 	return ip.String() + "/128"
 }
 
-// near is an interface of this host; empty where the address is none of it.
-type near struct{ name, mac, network string }
+// hostInterface is an interface of this host; zero where the address is none of this
+// host's.
+type hostInterface struct{ name, mac, network string }
 
-func localInterface(address string) near {
+func findInterface(address string) hostInterface {
 	ip := net.ParseIP(address)
 	interfaces, _ := net.Interfaces()
 	for _, i := range interfaces {
@@ -99,9 +132,9 @@ func localInterface(address string) near {
 			n, ok := a.(*net.IPNet)
 			if ok && n.IP.Equal(ip) {
 				whole := net.IPNet{IP: n.IP.Mask(n.Mask), Mask: n.Mask}
-				return near{i.Name, i.HardwareAddr.String(), whole.String()}
+				return hostInterface{i.Name, i.HardwareAddr.String(), whole.String()}
 			}
 		}
 	}
-	return near{}
+	return hostInterface{}
 }

@@ -14,43 +14,42 @@ import (
 
 // Relation describes a relation, as it was at the first call.
 func (c *Context) Relation(ctx context.Context, id int) (hookapi.Relation, error) {
-	defer c.mu.Unlock()
-	if err := c.enter(ctx); err != nil {
+	if err := c.lock(ctx); err != nil {
 		return hookapi.Relation{}, err
 	}
-	r, err := c.describe(ctx, id)
-	return clone(r), err
+	defer c.mu.Unlock()
+	r, err := c.loadRelation(ctx, id)
+	return cloneRelation(r), err
 }
 
-// describe reads a relation at its first reference.
-func (c *Context) describe(ctx context.Context, id int) (hookapi.Relation, error) {
+func (c *Context) loadRelation(ctx context.Context, id int) (hookapi.Relation, error) {
 	if r, ok := c.relations[id]; ok {
 		return r, nil
 	}
 	var r hookapi.Relation
 	err := c.view(ctx, func(v *state.View) (err error) {
-		r, err = description(v, id, c.o.Facts.Unit)
+		r, err = readRelation(v, id, c.opts.Facts.Unit)
 		return err
 	})
-	implied := id == c.o.Facts.Relation
+	implied := id == c.opts.Facts.Relation
 	switch {
 	case errors.Is(err, state.ErrNotFound) && implied:
-		r = c.vanished()
+		r = c.vanishedRelation()
 	case errors.Is(err, state.ErrNotFound):
 		return r, fmt.Errorf("relation %d: %w", id, hookapi.ErrRelationNotFound)
 	case err != nil:
 		return r, err
 	}
 	if implied {
-		c.imply(&r)
+		c.setImpliedMembers(&r)
 	}
 	c.relations[id] = r
 	return r, nil
 }
 
-// description is a relation with its ends and their members, as the unit sees it:
-// in container scope, a member sees those on its own machine only.
-func description(v *state.View, id int, unit string) (hookapi.Relation, error) {
+// readRelation returns the members that the unit sees: in container scope those on its own
+// machine only.
+func readRelation(v *state.View, id int, unit string) (hookapi.Relation, error) {
 	stored, err := v.Relation(id)
 	if err != nil {
 		return hookapi.Relation{}, err
@@ -59,7 +58,7 @@ func description(v *state.View, id int, unit string) (hookapi.Relation, error) {
 	if err != nil {
 		return hookapi.Relation{}, err
 	}
-	own := principal(members, unit)
+	own := principalOf(members, unit)
 	r := hookapi.Relation{ID: id, Interface: stored.Interface, Scope: string(stored.Scope)}
 	for _, ep := range stored.Endpoints {
 		end := hookapi.End{Service: ep.Service, Name: ep.Name, Role: hookapi.Role(ep.Role)}
@@ -74,9 +73,9 @@ func description(v *state.View, id int, unit string) (hookapi.Relation, error) {
 	return r, nil
 }
 
-// principal is whose machine the unit shares in a relation of container scope;
-// empty in any other, and if it is not in.
-func principal(members []state.Member, unit string) string {
+// principalOf returns whose machine the unit shares in a relation of container scope, and
+// an empty string in any other, and for a unit that is not in the relation.
+func principalOf(members []state.Member, unit string) string {
 	i := slices.IndexFunc(members, func(m state.Member) bool { return m.Unit == unit })
 	if i < 0 {
 		return ""
@@ -84,22 +83,22 @@ func principal(members []state.Member, unit string) string {
 	return members[i].Principal
 }
 
-// vanished describes the implied relation when it is gone from the store before
-// its last hooks have run.
-func (c *Context) vanished() hookapi.Relation {
-	f := c.o.Facts
-	r := hookapi.Relation{ID: f.Relation, Ends: []hookapi.End{{Service: f.Service, Name: c.o.RelationName}}}
+// vanishedRelation describes the implied relation when it is gone from the store before its
+// last hooks have run.
+func (c *Context) vanishedRelation() hookapi.Relation {
+	f := c.opts.Facts
+	r := hookapi.Relation{ID: f.Relation, Ends: []hookapi.End{{Service: f.Service, Name: c.opts.RelationName}}}
 	if f.RemoteService != f.Service {
 		r.Ends = append(r.Ends, hookapi.End{Service: f.RemoteService})
 	}
 	return r
 }
 
-// imply makes the members of the implied relation those of the facts. Of the
-// local end those are the unit itself only: its peers there are as stored, and
-// gone with all others once the relation is broken.
-func (c *Context) imply(r *hookapi.Relation) {
-	f := c.o.Facts
+// setImpliedMembers makes the members of the implied relation those of the facts. Of the
+// local end those are the unit itself only: its peers there are as stored, and gone with
+// all others once the relation is broken.
+func (c *Context) setImpliedMembers(r *hookapi.Relation) {
+	f := c.opts.Facts
 	for i, end := range r.Ends {
 		var units []string
 		if end.Service == f.Service && end.Service != f.RemoteService && !f.Broken {
@@ -115,19 +114,19 @@ func (c *Context) imply(r *hookapi.Relation) {
 	}
 }
 
-// RelationIDs lists the relations that a unit is in, or those of a service, as
-// they were at the first call for that name.
+// RelationIDs returns the relations that a unit is in, or those of a service, as they were
+// at the first call for that name.
 func (c *Context) RelationIDs(ctx context.Context, unit string) ([]int, error) {
-	defer c.mu.Unlock()
-	if err := c.enter(ctx); err != nil {
+	if err := c.lock(ctx); err != nil {
 		return nil, err
 	}
+	defer c.mu.Unlock()
 	if ids, ok := c.ids[unit]; ok {
 		return slices.Clone(ids), nil
 	}
 	ids := []int{}
 	err := c.view(ctx, func(v *state.View) (err error) {
-		ids, err = c.relationIDs(v, unit)
+		ids, err = c.readRelationIDs(v, unit)
 		return err
 	})
 	if errors.Is(err, state.ErrNotFound) {
@@ -140,7 +139,7 @@ func (c *Context) RelationIDs(ctx context.Context, unit string) ([]int, error) {
 	return slices.Clone(ids), nil
 }
 
-func (c *Context) relationIDs(v *state.View, name string) ([]int, error) {
+func (c *Context) readRelationIDs(v *state.View, name string) ([]int, error) {
 	isUnit := strings.Contains(name, "/")
 	var err error
 	if isUnit {
@@ -154,7 +153,7 @@ func (c *Context) relationIDs(v *state.View, name string) ([]int, error) {
 	relations, err := v.ServiceRelations(serviceOf(name))
 	ids := []int{}
 	for _, r := range relations {
-		in := !isUnit || c.implies(r.ID, name)
+		in := !isUnit || c.isImplied(r.ID, name)
 		if !in {
 			if _, in, err = v.Member(r.ID, name); err != nil {
 				return nil, err
@@ -168,18 +167,16 @@ func (c *Context) relationIDs(v *state.View, name string) ([]int, error) {
 	return ids, err
 }
 
-// implies tells if the relation is the hook's own, and the unit the local one.
-func (c *Context) implies(id int, unit string) bool {
-	return id == c.o.Facts.Relation && unit == c.o.Facts.Unit
+func (c *Context) isImplied(id int, unit string) bool {
+	return id == c.opts.Facts.Relation && unit == c.opts.Facts.Unit
 }
 
-// serviceOf cuts the number off a unit's name.
 func serviceOf(unit string) string {
 	service, _, _ := strings.Cut(unit, "/")
 	return service
 }
 
-func clone(r hookapi.Relation) hookapi.Relation {
+func cloneRelation(r hookapi.Relation) hookapi.Relation {
 	r.Ends = slices.Clone(r.Ends)
 	for i := range r.Ends {
 		r.Ends[i].Units = slices.Clone(r.Ends[i].Units)

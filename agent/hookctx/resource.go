@@ -17,59 +17,57 @@ import (
 	"bijou/state/durable"
 )
 
-// Resource is the path of a resource's file, which is fetched at the first call
-// for its version, into a folder that outlives the charm's upgrades.
+// Resource returns the path of a resource's file, which is fetched at the first call for
+// its version, into a folder that outlives the charm's upgrades.
 func (c *Context) Resource(ctx context.Context, name string) (string, error) {
-	r, err := c.resource(ctx, name)
+	r, err := c.readResource(ctx, name)
 	if err != nil {
 		return "", err
 	}
-	c.fetching.Lock() // apart from c.mu: other tools of the hook do not wait for a download
-	defer c.fetching.Unlock()
-	path := filepath.Join(c.o.Resources, r.Name, r.File)
-	if err := c.fetch(ctx, r, path); err != nil {
+	c.fetchMu.Lock() // apart from c.mu: other tools of the hook do not wait for a download
+	defer c.fetchMu.Unlock()
+	path := filepath.Join(c.opts.Resources, r.Name, r.File)
+	if err := c.ensureFetched(ctx, r, path); err != nil {
 		return "", fmt.Errorf("cannot get resource %q: %w", name, err)
 	}
 	return path, nil
 }
 
-// resource reads a resource's record.
-func (c *Context) resource(ctx context.Context, name string) (r state.Resource, err error) {
-	defer c.mu.Unlock()
-	if err := c.enter(ctx); err != nil {
+func (c *Context) readResource(ctx context.Context, name string) (r state.Resource, err error) {
+	if err := c.lock(ctx); err != nil {
 		return r, err
 	}
-	if c.o.Resources == "" {
+	defer c.mu.Unlock()
+	if c.opts.Resources == "" {
 		return r, errors.New("cannot get resources: there is no folder for them outside of a unit's agent")
 	}
 	err = c.view(ctx, func(v *state.View) (err error) {
-		r, err = v.Resource(c.o.Facts.Service, name)
+		r, err = v.Resource(c.opts.Facts.Service, name)
 		return err
 	})
 	if errors.Is(err, state.ErrNotFound) {
-		err = fmt.Errorf("%w %q: it was not given: juju attach-resource %s %s=FILE", hookapi.ErrUnknownResource, name, c.o.Facts.Service, name)
+		err = fmt.Errorf("%w %q: it was not given: juju attach-resource %s %s=FILE", hookapi.ErrUnknownResource, name, c.opts.Facts.Service, name)
 	}
 	return r, err
 }
 
-// resourceNote says what was fetched last.
-type resourceNote struct {
+// resourceRecord is what was fetched last.
+type resourceRecord struct {
 	SHA256 string `json:"sha256"`
 	Size   int64  `json:"size"`
 	File   string `json:"file"`
 }
 
-// note is where that is said: beside the folder with the resource's own file, which
-// may have any name. No resource's name begins with a dot.
-func (c *Context) note(r state.Resource) string {
-	return filepath.Join(c.o.Resources, "."+r.Name+".json")
+// recordPath is beside the folder with the resource's own file, which may have any name. No
+// resource's name begins with a dot.
+func (c *Context) recordPath(r state.Resource) string {
+	return filepath.Join(c.opts.Resources, "."+r.Name+".json")
 }
 
-// fetch makes sure that the file is there in that version.
-func (c *Context) fetch(ctx context.Context, r state.Resource, path string) error {
-	want := resourceNote{SHA256: r.SHA256, Size: r.Size, File: r.File}
-	note := c.note(r)
-	if fetched(note, path, want) {
+func (c *Context) ensureFetched(ctx context.Context, r state.Resource, path string) error {
+	want := resourceRecord{SHA256: r.SHA256, Size: r.Size, File: r.File}
+	note := c.recordPath(r)
+	if isFetched(note, path, want) {
 		return nil
 	}
 	if err := durable.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -78,7 +76,7 @@ func (c *Context) fetch(ctx context.Context, r state.Resource, path string) erro
 	if err := os.Remove(note); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := c.download(ctx, r.SHA256, path); err != nil {
+	if err := c.downloadBlob(ctx, r.SHA256, path); err != nil {
 		return err
 	}
 	data, err := json.Marshal(want)
@@ -88,10 +86,9 @@ func (c *Context) fetch(ctx context.Context, r state.Resource, path string) erro
 	return renameio.WriteFile(note, data, 0o644)
 }
 
-// fetched says if the file is there, whole, as it was noted.
-func fetched(note, path string, want resourceNote) bool {
+func isFetched(note, path string, want resourceRecord) bool {
 	data, err := os.ReadFile(note)
-	var noted resourceNote
+	var noted resourceRecord
 	if err != nil || json.Unmarshal(data, &noted) != nil || noted != want {
 		return false
 	}
@@ -99,9 +96,9 @@ func fetched(note, path string, want resourceNote) bool {
 	return err == nil && info.Mode().IsRegular() && info.Size() == want.Size
 }
 
-// download writes a verified blob to the path, at once.
-func (c *Context) download(ctx context.Context, sum, path string) error {
-	blob, err := c.o.State.OpenBlob(ctx, sum)
+// downloadBlob verifies the blob, and replaces the file at once.
+func (c *Context) downloadBlob(ctx context.Context, sum, path string) error {
+	blob, err := c.opts.State.OpenBlob(ctx, sum)
 	if err != nil {
 		return err
 	}

@@ -13,65 +13,82 @@ import (
 	"bijou/state"
 )
 
-// node is a settings node as the hook read it, and as it stands with own writes.
-type node struct {
-	version   int64
-	read, now map[string]string
+// settingsNode holds settings as the hook has read them, and as they are with its own
+// writes.
+type settingsNode struct {
+	version         int64
+	stored, current map[string]string
 }
 
-func newNode(s state.Settings) *node {
-	n := &node{version: s.Version, read: map[string]string{}, now: map[string]string{}}
-	maps.Copy(n.read, s.Values)
-	maps.Copy(n.now, s.Values)
+func newSettingsNode(s state.Settings) *settingsNode {
+	n := &settingsNode{version: s.Version, stored: map[string]string{}, current: map[string]string{}}
+	maps.Copy(n.stored, s.Values)
+	maps.Copy(n.current, s.Values)
 	return n
 }
 
 // Settings returns a node's values, own writes applied.
 func (c *Context) Settings(ctx context.Context, at hookapi.Node) (map[string]string, error) {
-	defer c.mu.Unlock()
-	if err := c.enter(ctx); err != nil {
+	if err := c.lock(ctx); err != nil {
 		return nil, err
 	}
-	n, err := c.node(ctx, at)
+	defer c.mu.Unlock()
+	n, err := c.loadNode(ctx, at)
 	if err != nil {
 		return nil, err
 	}
-	return maps.Clone(n.now), nil
+	return maps.Clone(n.current), nil
 }
 
-// SetSettings merges changes into a node, in this hook's eyes only.
+// SetSettings merges changes into a node. Only this hook sees them before its success.
 func (c *Context) SetSettings(ctx context.Context, at hookapi.Node, changes map[string]*string) error {
-	defer c.mu.Unlock()
-	if err := c.enter(ctx); err != nil {
+	if err := c.lock(ctx); err != nil {
 		return err
 	}
-	n, err := c.node(ctx, at)
+	defer c.mu.Unlock()
+	n, err := c.loadNode(ctx, at)
 	if err != nil {
 		return err
 	}
-	if err := c.mayWriteService(ctx, at.Service); err != nil {
+	if err := c.requireServiceWrite(ctx, at.Service); err != nil {
 		return err
 	}
 	return n.apply(changes)
 }
 
-// apply makes changes to what the hook sees of a node.
-func (n *node) apply(changes map[string]*string) error {
-	if err := check(changes); err != nil {
+func (n *settingsNode) apply(changes map[string]*string) error {
+	if err := checkSettings(changes); err != nil {
 		return err
 	}
 	for key, value := range changes {
 		if value == nil {
-			delete(n.now, key)
+			delete(n.current, key)
 			continue
 		}
-		n.now[key] = *value
+		n.current[key] = *value
 	}
 	return nil
 }
 
-// check refuses at once what the commit would refuse at the end.
-func check(changes map[string]*string) error {
+// loadOnce reads a node at its first use, and keeps it in cached.
+func (c *Context) loadOnce(ctx context.Context, cached **settingsNode, read func(v *state.View) (state.Settings, error)) (*settingsNode, error) {
+	if *cached != nil {
+		return *cached, nil
+	}
+	var s state.Settings
+	err := c.view(ctx, func(v *state.View) (err error) {
+		s, err = read(v)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	*cached = newSettingsNode(s)
+	return *cached, nil
+}
+
+// checkSettings refuses at once what the commit would refuse at the end.
+func checkSettings(changes map[string]*string) error {
 	for key, value := range changes {
 		switch {
 		case key == "":
@@ -86,17 +103,16 @@ func check(changes map[string]*string) error {
 	return nil
 }
 
-// node reads a node whole at its first use.
-func (c *Context) node(ctx context.Context, at hookapi.Node) (*node, error) {
+func (c *Context) loadNode(ctx context.Context, at hookapi.Node) (*settingsNode, error) {
 	if n, ok := c.nodes[at]; ok {
 		return n, nil
 	}
-	r, err := c.describe(ctx, at.Relation)
+	r, err := c.loadRelation(ctx, at.Relation)
 	if err != nil {
 		return nil, err
 	}
-	s, err := c.read(ctx, at)
-	if errors.Is(err, state.ErrNotFound) && has(r, at) {
+	s, err := c.readNode(ctx, at)
+	if errors.Is(err, state.ErrNotFound) && hasNode(r, at) {
 		err = nil
 	}
 	if errors.Is(err, state.ErrNotFound) {
@@ -105,13 +121,13 @@ func (c *Context) node(ctx context.Context, at hookapi.Node) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.nodes[at] = newNode(s)
+	c.nodes[at] = newSettingsNode(s)
 	return c.nodes[at], nil
 }
 
-// read reads a node from the store. Those of services exist for every end.
-func (c *Context) read(ctx context.Context, at hookapi.Node) (s state.Settings, err error) {
-	if at.Service != "" && !has(c.relations[at.Relation], at) {
+// readNode finds the settings of services at either end, even if they were never written.
+func (c *Context) readNode(ctx context.Context, at hookapi.Node) (s state.Settings, err error) {
+	if at.Service != "" && !hasNode(c.relations[at.Relation], at) {
 		return s, state.ErrNotFound
 	}
 	err = c.view(ctx, func(v *state.View) (err error) {
@@ -125,8 +141,8 @@ func (c *Context) read(ctx context.Context, at hookapi.Node) (s state.Settings, 
 	return s, err
 }
 
-// has says if a node that holds nothing yet belongs to the relation.
-func has(r hookapi.Relation, at hookapi.Node) bool {
+// hasNode reports whether a node that holds nothing yet belongs to the relation.
+func hasNode(r hookapi.Relation, at hookapi.Node) bool {
 	return slices.ContainsFunc(r.Ends, func(e hookapi.End) bool {
 		if at.Service != "" {
 			return e.Service == at.Service
@@ -135,9 +151,9 @@ func has(r hookapi.Relation, at hookapi.Node) bool {
 	})
 }
 
-// Seen answers the version of a unit's settings, or of a service's own, that the hook
-// has read; 0 if it has not read them.
-func (c *Context) Seen(relation int, member string) int64 {
+// SeenSettings returns the version of a unit's settings, or of a service's own, that the
+// hook has read, or 0.
+func (c *Context) SeenSettings(relation int, member string) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	at := hookapi.Node{Relation: relation, Unit: member}
@@ -150,20 +166,19 @@ func (c *Context) Seen(relation int, member string) int64 {
 	return 0
 }
 
-// differences are the keys whose value is not the one that was read; none for a
-// node that was not.
-func (n *node) differences() map[string]*string {
+// diff returns the keys whose value is not the one that was read; none for a nil node.
+func (n *settingsNode) diff() map[string]*string {
 	changes := map[string]*string{}
 	if n == nil {
 		return changes
 	}
-	for key, value := range n.now {
-		if old, ok := n.read[key]; !ok || old != value {
+	for key, value := range n.current {
+		if old, ok := n.stored[key]; !ok || old != value {
 			changes[key] = &value
 		}
 	}
-	for key := range n.read {
-		if _, ok := n.now[key]; !ok {
+	for key := range n.stored {
+		if _, ok := n.current[key]; !ok {
 			changes[key] = nil
 		}
 	}

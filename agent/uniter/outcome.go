@@ -58,7 +58,7 @@ func explainRefusal(r *runningHook, err error) string {
 	switch {
 	case errors.Is(err, state.ErrTooLarge):
 		return fmt.Sprintf("it changed settings in %d places at once, which is more than one transaction holds: "+
-			"about %d are possible; change fewer in one hook", r.ctx.Written(), state.NodesAtOnce)
+			"about %d are possible; change fewer in one hook", r.ctx.CountChangedNodes(), state.NodesAtOnce)
 	case errors.Is(err, state.ErrNotLeader):
 		return "it wrote what only the leader may, and its unit does not lead the service any more: nothing of it is kept"
 	}
@@ -90,7 +90,7 @@ func (r *runningHook) seenVersion() int64 {
 	case r.op.Hook.Relation == state.NoRelation:
 		return max(r.op.Version, r.ctx.SeenConfig())
 	}
-	return max(r.op.Version, r.ctx.Seen(r.op.Hook.Relation, hook.Member(r.op.Hook)))
+	return max(r.op.Version, r.ctx.SeenSettings(r.op.Hook.Relation, hook.Member(r.op.Hook)))
 }
 
 // commitFailure keeps nothing of what the hook has written.

@@ -16,9 +16,9 @@ type Debug struct {
 //go:embed debug.sh
 var debugScript string
 
-// window is what opens a window in the session and waits for its end.
-func (d Debug) window(s Spec) ([]string, error) {
-	path, err := find(s.CharmDir, filepath.Join("hooks", s.Hook))
+// windowArgv returns a command that opens a window in the session and waits for its end.
+func (d Debug) windowArgv(s Spec) ([]string, error) {
+	path, err := findExecutable(s.CharmDir, filepath.Join("hooks", s.Hook))
 	if err != nil && !(d.Always && errors.Is(err, fs.ErrNotExist)) {
 		return nil, err
 	}

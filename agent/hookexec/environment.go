@@ -1,20 +1,21 @@
 package hookexec
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
 
-// JujuVersion is what hooks are told that they run under. It has no suffix: the
-// pattern that the ops library holds it against, in all its versions, knows
-// none such, and a charm that cannot parse it fails in its first line.
+// JujuVersion is the version that hooks see. It has no suffix: the pattern with which the
+// ops library parses it, in all its versions, allows none, and a charm that cannot parse it
+// fails in its first line.
 const JujuVersion = "3.6.0"
 
 // Facts are what a hook's environment is made of.
 type Facts struct {
 	Unit      string // "myblog/0"
 	Service   string
-	Charm     string // its name
+	Charm     string // the name
 	Hook      string
 	Machine   string
 	Principal string // of a subordinate, else empty
@@ -25,21 +26,21 @@ type Facts struct {
 	Socket   string
 	ClientID string
 
-	Environment string // its name
+	Environment string // the name
 	UUID        string // of the environment
-	Version     string // what the hook is told that Juju's version is
+	Version     string // the version of Juju that the hook sees
 
 	Relation *RelationFacts // nil outside relation hooks
-	Asked    *AskedFacts    // nil in hooks
+	Action   *ActionFacts   // nil in hooks
 }
 
-// AskedFacts are those of what an operator has asked for.
-type AskedFacts struct {
-	Action string // the charm's action; empty for a command
-	ID     string
+// ActionFacts describe an action or a command.
+type ActionFacts struct {
+	Name string // the charm's action; empty for a command
+	ID   string
 }
 
-// RelationFacts are the relation hooks' own.
+// RelationFacts are for relation hooks only.
 type RelationFacts struct {
 	Name          string // as the local charm calls it
 	ID            string // in the charm's dialect
@@ -49,14 +50,14 @@ type RelationFacts struct {
 	Departing     string // empty but in -departed
 }
 
-// maxVariableSize is what one NAME=VALUE may have, the zero byte behind it included: Linux
-// starts no process with a longer one.
+// maxVariableSize bounds one NAME=VALUE with its terminating zero, in bytes: Linux starts
+// no process with a longer one.
 const maxVariableSize = 128 << 10
 
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// Environment makes the whole environment of a hook. Of the agent's own, asked
-// for with getenv, it takes PATH's tail, HOME, USER, locale and proxies only.
+// Environment returns the whole environment of a hook. Of the agent's own, read with
+// getenv, it takes only PATH's tail, HOME, USER, locale and proxies.
 func Environment(f Facts, getenv func(string) string) []string {
 	env := []string{
 		"JUJU_SOCKET=" + f.Socket,
@@ -74,7 +75,7 @@ func Environment(f Facts, getenv func(string) string) []string {
 		"JUJU_CHARM_DIR=" + f.CharmDir,
 		"PWD=" + f.CharmDir,
 	}
-	env = append(env, f.names()...)
+	env = append(env, f.hookVariables()...)
 	env = append(env,
 		"JUJU_MODEL_NAME="+f.Environment,
 		"JUJU_ENV_NAME="+f.Environment,
@@ -90,29 +91,28 @@ func Environment(f Facts, getenv func(string) string) []string {
 		"TERM=dumb",
 	)
 	if f.Relation != nil {
-		env = append(env, f.Relation.environment()...)
+		env = append(env, f.Relation.variables()...)
 	}
-	return append(env, inherited(f.Tools, getenv)...)
+	return append(env, inheritedVariables(f.Tools, getenv)...)
 }
 
-// names say what runs: a hook, an action, or neither.
-func (f Facts) names() []string {
+func (f Facts) hookVariables() []string {
 	switch {
-	case f.Asked == nil:
+	case f.Action == nil:
 		return []string{"JUJU_HOOK_NAME=" + f.Hook, "JUJU_DISPATCH_PATH=hooks/" + f.Hook}
-	case f.Asked.Action == "":
+	case f.Action.Name == "":
 		return nil
 	}
 	return []string{
 		"JUJU_HOOK_NAME=", // there, and empty: what libraries know an action by
-		"JUJU_ACTION_NAME=" + f.Asked.Action,
-		"JUJU_ACTION_UUID=" + f.Asked.ID,
-		"JUJU_ACTION_TAG=action-" + f.Asked.ID,
-		"JUJU_DISPATCH_PATH=actions/" + f.Asked.Action,
+		"JUJU_ACTION_NAME=" + f.Action.Name,
+		"JUJU_ACTION_UUID=" + f.Action.ID,
+		"JUJU_ACTION_TAG=action-" + f.Action.ID,
+		"JUJU_DISPATCH_PATH=actions/" + f.Action.Name,
 	}
 }
 
-func (r *RelationFacts) environment() []string {
+func (r *RelationFacts) variables() []string {
 	env := []string{
 		"JUJU_RELATION=" + r.Name,
 		"JUJU_RELATION_ID=" + r.ID,
@@ -121,7 +121,7 @@ func (r *RelationFacts) environment() []string {
 		"JUJU_REMOTE_SERVICE=" + r.RemoteService,
 	}
 	if r.TooManyMembers() == "" {
-		env = append(env, r.members())
+		env = append(env, r.membersVariable())
 	}
 	if r.Departing != "" {
 		env = append(env, "JUJU_DEPARTING_UNIT="+r.Departing)
@@ -129,27 +129,24 @@ func (r *RelationFacts) environment() []string {
 	return env
 }
 
-func (r *RelationFacts) members() string { return "JUJU_MEMBERS=" + strings.Join(r.Members, " ") }
+func (r *RelationFacts) membersVariable() string {
+	return "JUJU_MEMBERS=" + strings.Join(r.Members, " ")
+}
 
 // TooManyMembers returns why the hook gets no JUJU_MEMBERS; "" if it does, or if r is nil.
 func (r *RelationFacts) TooManyMembers() string {
-	if r == nil || len(r.members()) < maxVariableSize {
+	if r == nil || len(r.membersVariable()) < maxVariableSize {
 		return ""
 	}
 	return fmt.Sprintf("JUJU_MEMBERS is left out: %d members are more than a variable can hold (%d KiB); relation-list has them all",
 		len(r.Members), maxVariableSize>>10)
 }
 
-// inherited is what a hook gets of the agent's own environment.
-func inherited(tools string, getenv func(string) string) []string {
-	path, lang := getenv("PATH"), getenv("LANG")
-	if path == "" {
-		path = defaultPath
+func inheritedVariables(tools string, getenv func(string) string) []string {
+	env := []string{
+		"PATH=" + tools + ":" + cmp.Or(getenv("PATH"), defaultPath),
+		"LANG=" + cmp.Or(getenv("LANG"), "C.UTF-8"),
 	}
-	if lang == "" {
-		lang = "C.UTF-8"
-	}
-	env := []string{"PATH=" + tools + ":" + path, "LANG=" + lang}
 	for _, name := range []string{
 		"HOME", "USER",
 		"LC_ALL", "LC_ADDRESS", "LC_COLLATE", "LC_CTYPE", "LC_IDENTIFICATION", "LC_MEASUREMENT", "LC_MESSAGES",

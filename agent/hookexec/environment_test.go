@@ -41,7 +41,7 @@ func TestMembersBeyondAVariable(t *testing.T) {
 	r := &RelationFacts{Members: []string{strings.Repeat("m", maxVariableSize-len("JUJU_MEMBERS=")-1)}}
 	start := func() (out string, err error) {
 		cmd := exec.Command("/bin/sh", "-c", `printf %s "${JUJU_MEMBERS-none}"`)
-		cmd.Env = r.environment()
+		cmd.Env = r.variables()
 		data, err := cmd.Output()
 		return string(data), err
 	}

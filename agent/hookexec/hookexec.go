@@ -20,9 +20,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Patience is how long a hook's inherited output descriptors are waited for
-// after its process has exited: a daemon that it left behind may hold them.
-const Patience = 5 * time.Second
+// OutputTimeout is how long a hook's output is read on after its process has exited: a
+// daemon that it left behind may hold its descriptors open.
+const OutputTimeout = 5 * time.Second
 
 // Stream is one of the two outputs of a hook.
 type Stream string
@@ -33,17 +33,17 @@ const (
 	Stderr Stream = "stderr"
 )
 
-// Spec is one run of one hook, or of what an operator has asked for.
+// Spec is one run of one hook, action or command.
 type Spec struct {
 	ID       string   // names this run in its record
 	Hook     string   // "db-relation-changed"
-	Action   string   // instead: the charm's action of that name
-	Command  []string // instead: a program and its arguments, or one line for a shell
-	Debug    *Debug   // instead: an operator's shell, of the hook
+	Action   string   // instead of the hook: the charm's action of that name
+	Command  []string // instead of the hook: a program and its arguments, or one line for a shell
+	Debug    *Debug   // instead of the hook: an operator's shell, in which to run it
 	CharmDir string   // working directory, absolute
 	Env      []string // the whole environment; see Environment
 
-	// Record is the file that notes the process before it is let go.
+	// Record is the file that names the process before it is released.
 	Record string
 	// Begin, if set, is called once it is known that there is such a hook.
 	Begin func()
@@ -56,31 +56,31 @@ type Spec struct {
 	// killed after Grace. nil: never.
 	Interrupt <-chan struct{}
 	// Fault, if set, is called at the points of the process's start: it is held
-	// back (after-spawn), noted (after-note), on its way (after-let-go).
+	// back (after-spawn), recorded (after-note), released (after-let-go).
 	Fault func(point string)
-	// Patience replaces the constant; for tests.
-	Patience time.Duration
+	// OutputTimeout replaces the constant; for tests.
+	OutputTimeout time.Duration
 }
 
-// Outcome says how a hook ended.
+// Outcome is how a hook has ended.
 type Outcome struct {
 	Missing     bool   // there is no such hook, which is success
 	Interrupted bool   // it was interrupted, or ctx was done, before it ended by itself
 	Failure     string // why it failed, "exit code 1"; empty on success
-	Code        int    // the exit code, if that is why; else 0
+	Code        int    // the exit code, if that is the failure; else 0
 
-	// Held is how long output was waited for after the process's end, since others held
-	// it open, if that was a second or more; Left says that they still do.
+	// Held is how long output was read on after the process's end, since others held
+	// it open, if that was a second or more. Left: they still do.
 	Held time.Duration
 	Left bool
 }
 
-// Run runs one hook and waits for its end, and at most Patience longer for its
-// output. When ctx is done first, the hook's process group is killed.
+// Run runs one hook, and waits for its end and at most OutputTimeout longer for its output.
+// When ctx is done first, the hook's process group is killed.
 //
 // A hook that cannot be started is a failed hook.
 func (r *Runner) Run(ctx context.Context, s Spec) Outcome {
-	argv, err := s.argv()
+	argv, err := s.buildArgv()
 	if errors.Is(err, fs.ErrNotExist) {
 		return Outcome{Missing: true}
 	}
@@ -90,65 +90,65 @@ func (r *Runner) Run(ctx context.Context, s Spec) Outcome {
 	if err != nil {
 		return Outcome{Failure: err.Error()}
 	}
-	out, err := newOutputs(s.Patience)
+	out, err := newOutputReader(s.OutputTimeout)
 	if err != nil {
 		return Outcome{Failure: err.Error()}
 	}
-	p, err := start(s, argv, out)
-	out.started(s)
+	p, err := startHeld(s, argv, out)
+	out.startReading(s)
 	if err == nil {
-		err = p.letGo(s, argv[0])
+		err = p.release(s, argv[0])
 	}
 	var outcome Outcome
 	if err == nil {
-		s.fault("after-let-go")
-		outcome = p.wait(ctx, s.Interrupt).explain(s, argv[0])
+		s.faultPoint("after-let-go")
+		outcome = p.wait(ctx, s.Interrupt).explainFailure(s, argv[0])
 	} else {
 		outcome.Failure = err.Error()
 		if p != nil {
 			_ = p.wait(ctx, nil)
 		}
 	}
-	out.finish()
-	outcome.Held, outcome.Left = out.held, len(out.left) > 0
-	for _, fd := range out.left {
-		r.drain(fd)
+	out.awaitEnd()
+	outcome.Held, outcome.Left = out.heldFor, len(out.leftOpen) > 0
+	for _, fd := range out.leftOpen {
+		r.discardOutput(fd)
 	}
 	return outcome
 }
 
-// fault is a point at which a test may end the process.
-func (s Spec) fault(point string) {
+// faultPoint marks a point at which a test may kill the process.
+func (s Spec) faultPoint(point string) {
 	if s.Fault != nil {
 		s.Fault(point)
 	}
 }
 
-// argv is what is run. That a hook is missing is fs.ErrNotExist, and success;
-// that an action is, is not.
-func (s Spec) argv() ([]string, error) {
+// buildArgv returns fs.ErrNotExist for a hook that is missing, which is success. A missing
+// action is another error.
+func (s Spec) buildArgv() ([]string, error) {
 	switch {
 	case s.Debug != nil:
-		return s.Debug.window(s)
+		return s.Debug.windowArgv(s)
 	case len(s.Command) == 1:
 		return []string{"/bin/bash", "-c", s.Command[0]}, nil
 	case len(s.Command) > 1:
 		return s.Command, nil
 	case s.Action == "":
-		path, err := find(s.CharmDir, filepath.Join("hooks", s.Hook))
+		path, err := findExecutable(s.CharmDir, filepath.Join("hooks", s.Hook))
 		return []string{path}, err
 	}
 	name := filepath.Join("actions", s.Action)
-	path, err := find(s.CharmDir, name)
+	path, err := findExecutable(s.CharmDir, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("the charm has neither %s nor dispatch", name)
 	}
 	return []string{path}, err
 }
 
-// find answers the file that is run for a hook or an action: the charm's dispatch
-// if it has one, else its own; fs.ErrNotExist if there is neither.
-func find(charmDir, own string) (string, error) {
+// findExecutable prefers the charm's dispatch to the file of the hook or action. It returns
+// fs.ErrNotExist if there is neither.
+func findExecutable(charmDir, own string) (string, error) {
 	if _, err := os.Stat(charmDir); err != nil { // or else every hook would be missing, and succeed
 		return "", fmt.Errorf("cannot look at the charm: %v", err)
 	}
@@ -170,8 +170,7 @@ func find(charmDir, own string) (string, error) {
 	return "", fs.ErrNotExist
 }
 
-// verdict words the end of a process.
-func verdict(err error) Outcome {
+func newOutcome(err error) Outcome {
 	var exit *exec.ExitError
 	if err == nil {
 		return Outcome{}

@@ -123,7 +123,7 @@ func TestOutputIsCutIntoLines(t *testing.T) {
 
 func TestLongLinesKeepCharactersWhole(t *testing.T) {
 	var got []string
-	l := lines{emit: func(s string) { got = append(got, s) }}
+	l := lineWriter{emit: func(s string) { got = append(got, s) }}
 	text := "x" + strings.Repeat("é", MaxLine)
 	for chunk := range chunks([]byte(text), 1000) {
 		_, _ = l.Write(chunk)
@@ -179,8 +179,8 @@ func TestDaemonIsNeitherWaitedForNorKilled(t *testing.T) {
 ( while echo still here; do echo x >> `+c.dir+`/alive; sleep 0.05; done ) &
 echo $! > `+pidfile, 0o755)
 	s := c.spec("start")
-	s.Patience = 100 * time.Millisecond
-	if got := c.runner.Run(t.Context(), s); got.Failure != "" || !got.Left || got.Held < s.Patience {
+	s.OutputTimeout = 100 * time.Millisecond
+	if got := c.runner.Run(t.Context(), s); got.Failure != "" || !got.Left || got.Held < s.OutputTimeout {
 		t.Fatalf("%+v", got)
 	}
 	pid := readPID(t, pidfile)
@@ -241,7 +241,7 @@ func TestInterruptKillsTheGroup(t *testing.T) {
 	if diff := cmp.Diff(Outcome{Interrupted: true}, c.runner.Run(ctx, s)); diff != "" {
 		t.Fatal(diff)
 	}
-	if _, err := startTime(readPID(t, c.dir+"/child")); err == nil {
+	if _, err := readStat(readPID(t, c.dir+"/child")); err == nil {
 		t.Error("a child still runs")
 	}
 }
@@ -267,7 +267,7 @@ func TestInterruptTerminatesTheGroup(t *testing.T) {
 		if diff := cmp.Diff(want, c.got[Stdout]); diff != "" {
 			t.Error(diff)
 		}
-		if _, err := startTime(readPID(t, c.dir+"/child")); err == nil {
+		if _, err := readStat(readPID(t, c.dir+"/child")); err == nil {
 			t.Errorf("%s: a child still runs", name)
 		}
 		c.got[Stdout] = nil
@@ -278,13 +278,13 @@ func TestHeldBackProcessEndsWithItsAgent(t *testing.T) {
 	c := newCharm(t)
 	c.script("hooks/start", "touch "+c.dir+"/ran", 0o755)
 	s := c.spec("start")
-	out, err := newOutputs(0)
+	out, err := newOutputReader(0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer out.finish()
-	p, err := start(s, []string{filepath.Join(s.CharmDir, "hooks", "start")}, out)
-	out.started(s)
+	defer out.awaitEnd()
+	p, err := startHeld(s, []string{filepath.Join(s.CharmDir, "hooks", "start")}, out)
+	out.startReading(s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -367,7 +367,7 @@ func TestChildIsWaitedFor(t *testing.T) {
 	c := newCharm(t)
 	c.script("hooks/start", `( while [ ! -e `+c.dir+`/go ]; do sleep 0.05; done; echo late ) & exit 0`, 0o755)
 	s := c.spec("start")
-	s.Patience = time.Minute
+	s.OutputTimeout = time.Minute
 	timer := time.AfterFunc(1500*time.Millisecond, func() { _ = os.WriteFile(c.dir+"/go", nil, 0o600) })
 	defer timer.Stop()
 	if got := c.runner.Run(t.Context(), s); got.Failure != "" || got.Left {

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// explain adds to why a script has failed what is wrong with the line that names its
-// interpreter: a shell says of it only that the script, which is there, was not found.
-func (o Outcome) explain(s Spec, path string) Outcome {
+// explainFailure adds what is wrong with the line that names a script's interpreter: a
+// shell says of it only that the script, which exists, was not found.
+func (o Outcome) explainFailure(s Spec, path string) Outcome {
 	if o.Failure == "" || o.Interrupted {
 		return o
 	}
 	name, err := filepath.Rel(s.CharmDir, path)
-	line := firstLine(path)
+	line := readFirstLine(path)
 	if err != nil || !strings.HasPrefix(line, "#!") {
 		return o
 	}
@@ -30,8 +30,8 @@ func (o Outcome) explain(s Spec, path string) Outcome {
 	return o
 }
 
-// firstLine is as much of a file's first line as the kernel looks at, without its end.
-func firstLine(path string) string {
+// readFirstLine reads as much of the line as the kernel does, without its end.
+func readFirstLine(path string) string {
 	f, err := os.Open(path)
 	if err != nil {
 		return ""

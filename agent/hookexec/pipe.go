@@ -9,14 +9,14 @@ import (
 
 // pipe carries one output of a hook to the agent.
 type pipe struct {
-	outer int      // the agent's end, which does not block
-	inner *os.File // the hook's
+	agentEnd int      // the agent's end, which does not block
+	hookEnd  *os.File // the hook's
 }
 
-// newPipe makes a pipe whose inner end is open for reading as well as writing.
-// So whoever still holds it after the agent has gone (a daemon that a hook left
-// behind) writes into the pipe's own buffer, and is not killed by SIGPIPE. The
-// agent's end still sees its end once nobody holds the inner one.
+// newPipe opens the hook's end for reading as well as writing. So whoever still holds it
+// after the agent has gone (a daemon that a hook left behind) writes into the pipe's own
+// buffer, and is not killed by SIGPIPE. The agent's end still sees its end once nobody
+// holds the hook's.
 func newPipe() (pipe, error) {
 	var ends [2]int
 	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
@@ -28,5 +28,5 @@ func newPipe() (pipe, error) {
 		unix.Close(ends[0])
 		return pipe{}, fmt.Errorf("cannot open a pipe for both ways: %w", err)
 	}
-	return pipe{outer: ends[0], inner: os.NewFile(uintptr(fd), "hook output")}, nil
+	return pipe{agentEnd: ends[0], hookEnd: os.NewFile(uintptr(fd), "hook output")}, nil
 }

@@ -13,20 +13,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// trampoline holds the hook's process back until it is noted: it waits for a
-// line on descriptor 3, and then becomes the hook under the same process id. If
-// the agent dies first it reads the end of the pipe and exits instead. A shell
-// that counts its level must not leave a trace of itself.
+// trampoline holds the hook's process back until it is recorded: it waits for a line on
+// descriptor 3, and then becomes the hook under the same process id. If the agent dies
+// first it reads the end of the pipe and exits instead. A shell that counts its level must
+// not leave a trace of itself.
 const trampoline = `read -r go <&3 || exit 125; exec 3<&-; unset SHLVL OLDPWD; exec "$0" "$@"`
 
-// process is one hook's process, held back or let go.
+// process is one hook's process, held back or released.
 type process struct {
 	cmd  *exec.Cmd
-	gate *os.File // writing a line lets it go, closing it ends it
+	gate *os.File // a line releases the process, closing ends it
 }
 
-// start spawns the held-back process in a session and process group of its own.
-func start(s Spec, argv []string, out *outputs) (*process, error) {
+// startHeld gives the process a session and a process group of its own.
+func startHeld(s Spec, argv []string, out *outputReader) (*process, error) {
 	wait, gate, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a pipe: %w", err)
@@ -37,7 +37,7 @@ func start(s Spec, argv []string, out *outputs) (*process, error) {
 	_ = unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC)
 	cmd := exec.Command("/bin/sh", append([]string{"-c", trampoline}, argv...)...)
 	cmd.Dir, cmd.Env = s.CharmDir, s.Env
-	cmd.Stdout, cmd.Stderr = out.pipes[0].inner, out.pipes[1].inner
+	cmd.Stdout, cmd.Stderr = out.pipes[0].hookEnd, out.pipes[1].hookEnd
 	cmd.ExtraFiles = []*os.File{wait}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
@@ -47,15 +47,15 @@ func start(s Spec, argv []string, out *outputs) (*process, error) {
 	return &process{cmd: cmd, gate: gate}, nil
 }
 
-// letGo notes the process and then lets it go. If it cannot be noted, the
-// process ends without having run the hook.
-func (p *process) letGo(s Spec, path string) error {
+// release records the process before it lets it run. If it cannot be recorded, the process
+// ends without having run the hook.
+func (p *process) release(s Spec, path string) error {
 	defer p.gate.Close()
-	s.fault("after-spawn")
+	s.faultPoint("after-spawn")
 	if err := writeRecord(s.Record, s.ID, p.cmd.Process.Pid); err != nil {
 		return err
 	}
-	s.fault("after-note")
+	s.faultPoint("after-note")
 	awaitNoWriter(path, time.Second)
 	if _, err := p.gate.WriteString("\n"); err != nil {
 		return fmt.Errorf("cannot let the hook go: %w", err)
@@ -63,20 +63,20 @@ func (p *process) letGo(s Spec, path string) error {
 	return nil
 }
 
-// wait waits for the end of the process. Before that it terminates its group once
-// interrupt is closed, and kills it when ctx is done.
+// wait terminates the process group once interrupt is closed, and kills it when ctx is
+// done.
 func (p *process) wait(ctx context.Context, interrupt <-chan struct{}) Outcome {
 	ended := make(chan error, 1) // buffered: the sender never waits for us
 	go func() { ended <- p.cmd.Wait() }()
 	select {
 	case err := <-ended:
-		return verdict(err)
+		return newOutcome(err)
 	case <-interrupt:
 	case <-ctx.Done():
 	}
 	select {
 	case err := <-ended: // by itself, and whom it left in its group is a daemon
-		return verdict(err)
+		return newOutcome(err)
 	default:
 	}
 	if ctx.Err() == nil {
@@ -87,17 +87,17 @@ func (p *process) wait(ctx context.Context, interrupt <-chan struct{}) Outcome {
 	return Outcome{Interrupted: true}
 }
 
-// awaitNoWriter waits, but not longer than most, until nobody has the file open
-// for writing: executing it would fail with "text file busy" before that. Who
-// may be that writer is any process that some other goroutine forked while it
-// wrote this file. A read lease is granted only if there is no writer.
-func awaitNoWriter(path string, most time.Duration) {
+// awaitNoWriter blocks until nobody has the file open for writing, at most for timeout:
+// executing it would fail with "text file busy". The writer may be any process that another
+// goroutine forked while it wrote this file. A read lease is granted only if there is no
+// writer.
+func awaitNoWriter(path string, timeout time.Duration) {
 	f, err := os.Open(path)
 	if err != nil {
 		return
 	}
 	defer f.Close()
-	for end := time.Now().Add(most); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(timeout); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		_, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_RDLCK)
 		if err == nil {
 			_, _ = unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_UNLCK)

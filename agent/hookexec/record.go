@@ -11,9 +11,9 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// record notes which process runs which hook, so that an agent that starts
-// after a crash finds it. The start time makes the process id unmistakable, the
-// boot id a start time that is counted from the machine's boot.
+// record says which process runs which hook, so that an agent that starts after a crash
+// finds it. The start time makes the process id unique, the boot id a start time that is
+// counted from the machine's boot.
 type record struct {
 	ID    string `json:"id"`
 	PID   int    `json:"pid"`
@@ -21,13 +21,13 @@ type record struct {
 	Boot  string `json:"boot"`  // /proc/sys/kernel/random/boot_id
 }
 
-// writeRecord notes the process in the file, durably.
+// writeRecord writes durably.
 func writeRecord(path, id string, pid int) error {
-	start, err := startTime(pid)
+	st, err := readStat(pid)
 	if err != nil {
 		return fmt.Errorf("cannot note the hook's process: %w", err)
 	}
-	data, err := json.Marshal(record{ID: id, PID: pid, Start: start, Boot: bootID()})
+	data, err := json.Marshal(record{ID: id, PID: pid, Start: st.start, Boot: bootID()})
 	if err != nil {
 		return fmt.Errorf("cannot note the hook's process: %w", err)
 	}
@@ -37,13 +37,13 @@ func writeRecord(path, id string, pid int) error {
 	return nil
 }
 
-// Reap looks for the process that was let go for the run with that id by an
-// agent that has died since. If it still lives, its process group is killed and
-// waited for, and killed is true. Daemons whose leading process is gone are
-// left alone. No record, or one of another run, means that it was never let go.
+// Reap looks for the process that was released for the run with that id by an agent that
+// has died since. If it still lives, its process group is killed and waited for, and killed
+// is true. Daemons whose leading process is gone are left alone. No record, or one of
+// another run, means that it was never released.
 //
-// A record that cannot be read is an error: it was not written by us, so that
-// nothing says whether the process still runs.
+// A record that cannot be read is an error: it was not written by an agent, so that nothing
+// says whether the process still runs.
 func Reap(path, id string) (killed bool, err error) {
 	r, lives, err := findRun(path, id)
 	if err != nil || !lives {
@@ -52,8 +52,8 @@ func Reap(path, id string) (killed bool, err error) {
 	return true, killGroup(r.PID)
 }
 
-// findRun reads which process was let go for the run with that id, and reports whether it
-// lives.
+// findRun returns the last record, and reports whether it is of the run with that id, whose
+// process lives.
 func findRun(path, id string) (r record, lives bool, err error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -69,25 +69,19 @@ func findRun(path, id string) (r record, lives bool, err error) {
 	return r, r.ID == id && r.Boot == bootID() && r.alive(), nil
 }
 
-// LastRun returns the id of the run whose process was let go last; empty if none was.
+// LastRun returns the id of the run whose process was released last; empty if none was.
 func LastRun(path string) (id string, err error) {
 	r, _, err := findRun(path, "")
 	return r.ID, err
 }
 
-// alive is true while that very process runs.
+// alive reports whether that very process runs, not another one with its id.
 func (r record) alive() bool {
-	st, err := statOf(r.PID)
+	st, err := readStat(r.PID)
 	return err == nil && st.start == r.Start
 }
 
-// startTime is when a living process has started.
-func startTime(pid int) (string, error) {
-	st, err := statOf(pid)
-	return st.start, err
-}
-
-// bootID names this boot of the machine; empty where the kernel does not say.
+// bootID returns an empty string where the kernel does not say.
 func bootID() string {
 	data, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	return strings.TrimSpace(string(data))

@@ -54,7 +54,7 @@ func TestReapWaitsForTheWholeGroup(t *testing.T) {
 	if killed, err := Reap(record, "a"); !killed || err != nil {
 		t.Fatalf("%v, %v", killed, err)
 	}
-	if groupRuns(cmd.Process.Pid) {
+	if isGroupRunning(cmd.Process.Pid) {
 		t.Error("a child still runs")
 	}
 	<-ended

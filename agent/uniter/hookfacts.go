@@ -123,7 +123,7 @@ func (f hookFacts) envFacts(u *uniter, client string) hookexec.Facts {
 		Version:     f.version,
 	}
 	if f.action != nil {
-		facts.Asked = &hookexec.AskedFacts{Action: f.action.Name, ID: strconv.Itoa(f.action.ID)}
+		facts.Action = &hookexec.ActionFacts{Name: f.action.Name, ID: strconv.Itoa(f.action.ID)}
 	}
 	if h.Relation != state.NoRelation {
 		facts.Relation = &hookexec.RelationFacts{

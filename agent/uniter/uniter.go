@@ -37,7 +37,7 @@ type Options struct {
 }
 
 // shutdownTimeout is how long the hook in flight may go on when its agent is told to end.
-const shutdownTimeout = hookexec.Grace
+const shutdownTimeout = hookexec.TerminateTimeout
 
 // uniter is the loop of one unit. All its fields belong to the goroutine that runs it.
 type uniter struct {

@@ -56,14 +56,14 @@ func TestDispatchRunsActions(t *testing.T) {
 	c.script("dispatch", "echo $JUJU_DISPATCH_PATH", 0o755)
 	s := c.spec("")
 	s.Action = "backup"
-	s.Env = Environment(Facts{Asked: &AskedFacts{Action: "backup", ID: "4"}}, os.Getenv)
+	s.Env = Environment(Facts{Action: &ActionFacts{Name: "backup", ID: "4"}}, os.Getenv)
 	if got := c.runner.Run(t.Context(), s); got != (Outcome{}) || cmp.Diff([]string{"actions/backup"}, c.got[Stdout]) != "" {
 		t.Errorf("%+v, %q", got, c.got)
 	}
 }
 
 func TestEnvironmentOfAnAction(t *testing.T) {
-	env := Environment(Facts{Asked: &AskedFacts{Action: "backup", ID: "4"}}, os.Getenv)
+	env := Environment(Facts{Action: &ActionFacts{Name: "backup", ID: "4"}}, os.Getenv)
 	var got []string
 	for _, v := range env {
 		if strings.HasPrefix(v, "JUJU_ACTION") || strings.HasPrefix(v, "JUJU_HOOK") || strings.HasPrefix(v, "JUJU_DISPATCH") {

@@ -23,7 +23,7 @@ import (
 	"bijou/state/charm"
 )
 
-// Options say what is to be run, as what, and where.
+// Options say what is run, as what, and where.
 type Options struct {
 	State    *state.State
 	Unit     string          // as which unit; empty: as none
@@ -45,14 +45,14 @@ type Options struct {
 	MachineDir func(id string) string
 }
 
-// Links are what a command finds first on its PATH: names, and the binary that
-// they all stand for.
+// Links are what a command finds first on its PATH: names, and the binary that all of them
+// link to.
 type Links struct {
 	Names  []string
 	Binary string
 }
 
-// Outcome is how it ended.
+// Outcome is how the command has ended.
 type Outcome struct {
 	Exit    int // of the command; 128+N if signal N killed it
 	Changed int // settings and ports that were changed and are committed
@@ -71,46 +71,46 @@ const (
 // ctx ends what comes before the command and after it. The command itself gets
 // this process's signals, and takes its own time to end.
 func Run(ctx context.Context, o Options) (Outcome, error) {
-	r := &run{Options: o, by: operator()}
-	if err := r.meet(ctx); err != nil {
+	r := &run{Options: o, operator: operatorName()}
+	if err := r.gatherFacts(ctx); err != nil {
 		return Outcome{Exit: 1}, err
 	}
-	base, err := r.Folder(r.about.env.UUID)
+	base, err := r.Folder(r.facts.env.UUID)
 	if err != nil {
 		return Outcome{Exit: 1}, err
 	}
-	place, err := settle(base, r.Links)
+	dir, err := newWorkDir(base, r.Links)
 	if err != nil {
 		return Outcome{Exit: 1}, err
 	}
-	defer place.remove()
-	r.journal = newJournal(r.State, r.Streams.Err)
-	defer r.journal.close()
-	return r.perform(ctx, place)
+	defer dir.remove()
+	r.logs = newLogWriter(r.State, r.Streams.Err)
+	defer r.logs.close()
+	return r.serveCommand(ctx, dir)
 }
 
-// run is one run of one command.
 type run struct {
 	Options
-	about   about
-	by      string // who runs it, "root@host"
-	journal *journal
+	facts    hookFacts
+	operator string // who runs it, "root@host"
+	logs     *logWriter
 }
 
-// perform serves the hook tools while the command runs, and then commits.
-func (r *run) perform(ctx context.Context, p place) (Outcome, error) {
-	s, err := server.Listen(p.socket())
+// serveCommand serves the hook tools while the command runs, and then commits what they
+// wrote.
+func (r *run) serveCommand(ctx context.Context, d workDir) (Outcome, error) {
+	s, err := server.Listen(d.socketPath())
 	if err != nil {
 		return Outcome{Exit: 1}, err
 	}
 	defer s.Close()
-	hook := hookctx.New(r.hookOptions())
-	client := s.Register(acting{hook, r})
-	exit, err := r.execute(p, client)
+	hook := hookctx.New(r.contextOptions())
+	client := s.Register(auditedHook{hook, r})
+	exit, err := r.execute(d, client)
 	s.Unregister(client)
 	if err != nil || exit != 0 {
 		hook.Close()
-		r.explain(exit)
+		r.warnShellFailed(exit)
 		return Outcome{Exit: exit}, err
 	}
 	// A signal that the command has outlived is not to end what follows.
@@ -123,16 +123,16 @@ func (r *run) perform(ctx context.Context, p place) (Outcome, error) {
 	return Outcome{Changed: n}, nil
 }
 
-// explain tells who leaves a shell that what was set there is gone: an exit code
-// is easily overlooked, such as that of the last command, or of ctrl-C.
-func (r *run) explain(exit int) {
+// warnShellFailed tells an operator who leaves a shell that what was set there is not
+// written: an exit code is easily overlooked, such as that of the last command, or of
+// ctrl-C.
+func (r *run) warnShellFailed(exit int) {
 	if r.Command == nil && exit != 0 {
 		fmt.Fprintf(r.Streams.Err, "the shell ended with exit code %d: what was set in it is not written\n", exit)
 	}
 }
 
-// commit writes everything as one transaction, and says in the logs of those
-// concerned who has changed what.
+// commit also logs who has changed what, with those concerned.
 func (r *run) commit(ctx context.Context, hook *hookctx.Context) (changed int, err error) {
 	var changes []hookctx.Change
 	err = r.State.Update(ctx, func(tx *state.Tx) (err error) {
@@ -147,17 +147,16 @@ func (r *run) commit(ctx context.Context, hook *hookctx.Context) (changed int, e
 		return 0, err
 	}
 	for _, c := range changes {
-		r.journal.write(c.Node.Unit+c.Node.Service, "INFO", fmt.Sprintf("%s in relation-%d, by %s", c, c.Node.Relation, r.by))
+		r.logs.write(c.Node.Unit+c.Node.Service, "INFO", fmt.Sprintf("%s in relation-%d, by %s", c, c.Node.Relation, r.operator))
 	}
 	ports := hook.PortChanges()
 	for _, c := range ports {
-		r.journal.write(c.Unit, "INFO", fmt.Sprintf("%s, by %s", c, r.by))
+		r.logs.write(c.Unit, "INFO", fmt.Sprintf("%s, by %s", c, r.operator))
 	}
 	return len(changes) + len(ports), nil
 }
 
-// relation is the number of the relation that the command is a hook of.
-func (r *run) relation() (int, error) {
+func (r *run) parseRelation() (int, error) {
 	if r.Relation == "" {
 		return hookapi.NoRelation, nil
 	}

@@ -147,14 +147,14 @@ func TestAtOnce(t *testing.T) {
 // A killed process's folder goes with the next run; one in use stays.
 func TestPlaces(t *testing.T) {
 	base := t.TempDir()
-	used, err := settle(base, Links{Names: []string{"a"}, Binary: "/bin/true"})
+	used, err := newWorkDir(base, Links{Names: []string{"a"}, Binary: "/bin/true"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := os.MkdirAll(filepath.Join(base, "dead", "tools"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	next, err := settle(base, Links{})
+	next, err := newWorkDir(base, Links{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func TestPlaces(t *testing.T) {
 	if err != nil || len(entries) != 2 {
 		t.Errorf("got %v, %v, want the two that are used", entries, err)
 	}
-	if _, err := os.Stat(filepath.Join(used.tools(), "a")); err != nil {
+	if _, err := os.Stat(filepath.Join(used.toolsPath(), "a")); err != nil {
 		t.Error(err)
 	}
 	used.remove()

@@ -11,25 +11,25 @@ import (
 	"bijou/hookenv/hookapi"
 )
 
-// environment is the operator's own, with a hook's variables in the place of
-// those that an outer hook may have left.
-func (r *run) environment(p place, client string) []string {
+// buildEnv returns the operator's own environment, with a hook's variables instead of those
+// that an outer hook may have left.
+func (r *run) buildEnv(d workDir, client string) []string {
 	inherited := map[string]string{}
 	var env []string
 	for _, pair := range r.Environ {
 		name, value, _ := strings.Cut(pair, "=")
 		inherited[name] = value
-		if !hooks(name) && name != "PATH" {
+		if !isHookVariable(name) && name != "PATH" {
 			env = append(env, pair)
 		}
 	}
-	facts := r.facts(p, client)
+	facts := r.envFacts(d, client)
 	if why := facts.Relation.TooManyMembers(); why != "" {
-		r.journal.write(r.Unit, "WARNING", why)
+		r.logs.write(r.Unit, "WARNING", why)
 	}
 	for _, pair := range hookexec.Environment(facts, func(name string) string { return inherited[name] }) {
 		name, value, _ := strings.Cut(pair, "=")
-		if value != "" && (hooks(name) || name == "PATH") {
+		if value != "" && (isHookVariable(name) || name == "PATH") {
 			env = append(env, pair)
 		}
 	}
@@ -39,48 +39,46 @@ func (r *run) environment(p place, client string) []string {
 	return env
 }
 
-// hooks says if a variable is a hook's. Which environment commands are about is
-// the operator's choice.
-func hooks(name string) bool {
+// isHookVariable leaves out those that choose the environment which commands are about:
+// that is the operator's choice.
+func isHookVariable(name string) bool {
 	chosen := name == "JUJU_ENV" || name == "JUJU_STATE"
 	return strings.HasPrefix(name, "JUJU_") && !chosen || name == "CHARM_DIR"
 }
 
-// facts are what the hook's variables are made of. Those about no unit stay
-// empty without one.
-func (r *run) facts(p place, client string) hookexec.Facts {
-	a := r.about
-	f := hookexec.Facts{
-		Unit: a.unit.Name, Service: a.unit.Service, Charm: a.charm, Hook: hookName, Machine: a.unit.Machine,
-		Tools: p.tools(), Socket: p.socket(), ClientID: client,
-		Environment: a.env.Name, UUID: a.env.UUID, Version: a.version,
+// envFacts leaves empty what is about a unit where there is none.
+func (r *run) envFacts(d workDir, client string) hookexec.Facts {
+	f := r.facts
+	env := hookexec.Facts{
+		Unit: f.unit.Name, Service: f.unit.Service, Charm: f.charmName, Hook: hookName, Machine: f.unit.Machine,
+		Tools: d.toolsPath(), Socket: d.socketPath(), ClientID: client,
+		Environment: f.env.Name, UUID: f.env.UUID, Version: f.version,
 	}
 	if folder := r.unitFolder(); folder != "" {
-		f.UnitDir, f.CharmDir = string(folder), folder.Charm()
+		env.UnitDir, env.CharmDir = string(folder), folder.Charm()
 	}
-	if a.facts.Relation != hookapi.NoRelation {
-		f.Relation = &hookexec.RelationFacts{
-			Name: a.relationName, ID: r.relationID(),
-			RemoteUnit: a.facts.RemoteUnit, RemoteService: a.facts.RemoteService, Members: a.facts.Members,
+	if f.apiFacts.Relation != hookapi.NoRelation {
+		env.Relation = &hookexec.RelationFacts{
+			Name: f.relationName, ID: r.relationID(),
+			RemoteUnit: f.apiFacts.RemoteUnit, RemoteService: f.apiFacts.RemoteService, Members: f.apiFacts.Members,
 		}
 	}
-	return f
+	return env
 }
 
-// relationID is the relation's id as the dialect writes it.
 func (r *run) relationID() string {
-	if r.Dialect == hookapi.Modern && r.about.relationName != "" {
-		return fmt.Sprintf("%s:%d", r.about.relationName, r.about.facts.Relation)
+	if r.Dialect == hookapi.Modern && r.facts.relationName != "" {
+		return fmt.Sprintf("%s:%d", r.facts.relationName, r.facts.apiFacts.Relation)
 	}
-	return fmt.Sprintf("relation-%d", r.about.facts.Relation)
+	return fmt.Sprintf("relation-%d", r.facts.apiFacts.Relation)
 }
 
-// unitFolder is the unit's folder, if it lies on this host.
+// unitFolder returns an empty path if the unit's folder is not on this host.
 func (r *run) unitFolder() uniter.Folder {
 	if r.Unit == "" || r.MachineDir == nil {
 		return ""
 	}
-	dir := r.MachineDir(r.about.unit.Machine)
+	dir := r.MachineDir(r.facts.unit.Machine)
 	if dir == "" {
 		return ""
 	}

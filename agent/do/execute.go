@@ -14,35 +14,35 @@ import (
 	"bijou/state/charm"
 )
 
-// Streams are the command's; files are handed on as they are.
+// Streams are the command's; files are passed to it as they are.
 type Streams struct {
 	In  io.Reader
 	Out io.Writer
 	Err io.Writer
 }
 
-// execute runs the command to its end and answers its exit code.
-func (r *run) execute(p place, client string) (exit int, err error) {
+// execute returns the command's exit code.
+func (r *run) execute(d workDir, client string) (exit int, err error) {
 	argv := r.Command
 	if argv == nil {
-		if argv, err = r.shell(p); err != nil {
+		if argv, err = r.shellArgv(d); err != nil {
 			return 1, err
 		}
 	}
-	path, err := look(argv[0], p.tools())
+	path, err := findCommand(argv[0], d.toolsPath())
 	if err != nil {
-		return unrunnable(argv, err)
+		return explainStartError(argv, err)
 	}
 	cmd := exec.Cmd{
-		Path: path, Args: argv, Env: r.environment(p, client),
+		Path: path, Args: argv, Env: r.buildEnv(d, client),
 		Stdin: r.Streams.In, Stdout: r.Streams.Out, Stderr: r.Streams.Err,
 	}
-	relay := listen()
+	relay := newSignalRelay()
 	defer relay.close()
 	if err := cmd.Start(); err != nil {
-		return unrunnable(argv, err)
+		return explainStartError(argv, err)
 	}
-	relay.to(cmd.Process)
+	relay.forwardTo(cmd.Process)
 	err = cmd.Wait()
 	if errors.As(err, new(*exec.ExitError)) {
 		return exitCode(cmd.ProcessState), nil
@@ -53,8 +53,8 @@ func (r *run) execute(p place, client string) (exit int, err error) {
 	return 0, nil
 }
 
-// look finds a command as a shell would, the tools before everything else.
-func look(name, tools string) (string, error) {
+// findCommand finds a command as a shell would, and the tools before everything else.
+func findCommand(name, tools string) (string, error) {
 	if strings.Contains(name, "/") {
 		return name, nil
 	}
@@ -66,8 +66,7 @@ func look(name, tools string) (string, error) {
 	return exec.LookPath(name)
 }
 
-// unrunnable is a command that cannot be started.
-func unrunnable(argv []string, err error) (int, error) {
+func explainStartError(argv []string, err error) (int, error) {
 	name := argv[0]
 	exit := exitCannotRun
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
@@ -88,7 +87,7 @@ func unrunnable(argv []string, err error) (int, error) {
 	return exit, fmt.Errorf("cannot run %q: %w", name, err)
 }
 
-// exitCode is what a shell would say of the end of a process.
+// exitCode returns what a shell would.
 func exitCode(s *os.ProcessState) int {
 	if ws, ok := s.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
 		return 128 + int(ws.Signal())

@@ -5,20 +5,19 @@ import (
 	"bijou/state/charm"
 )
 
-// Arrival is a member's entry as it becomes by what has arrived.
+// Arrival is a member's new entry in the queue.
 type Arrival struct {
 	Relation int
 	Member   string
 	State    state.MemberState
-	Forget   bool // nothing is left of it
+	Forget   bool // the entry is to be removed
 }
 
-// Arrivals compares who is in a relation with what was recorded of it, and
-// answers the entries that become others: members that came, whose settings
-// have a version that no hook was told of, or that are gone. Leaving is true if
-// the relation or the local unit goes: then everybody departs. Tail is the next
-// free place. A service among those present stands for its own settings: who is told of
-// them hears of a change, and of no joined or departed.
+// Arrivals compares who is in a relation with what was recorded of it, and returns the
+// entries that change: members that came, whose settings have a version that no hook was
+// told of, or that are gone. leaving is true if the relation or the local unit goes: then
+// everybody departs. tail is the next free place. A service among those present stands for
+// its own settings: who is told of them hears of a change, and of no joined or departed.
 func Arrivals(relation int, recorded map[string]state.MemberState, present []state.Member, leaving bool, tail int64) []Arrival {
 	if leaving {
 		present = nil
@@ -49,7 +48,6 @@ func Arrivals(relation int, recorded map[string]state.MemberState, present []sta
 	return all
 }
 
-// updateEntry is one member's entry after the comparison.
 func updateEntry(name string, m state.MemberState, in bool, version, tail int64) state.MemberState {
 	switch service := !IsUnit(name); {
 	case service && !in:

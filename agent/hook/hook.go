@@ -39,15 +39,15 @@ const (
 	Broken   = "relation-broken"
 )
 
-// ForUnit makes a hook of the unit itself.
+// ForUnit returns a hook of the unit itself.
 func ForUnit(kind string) state.Hook {
 	return state.Hook{Kind: kind, Name: kind, Relation: state.NoRelation}
 }
 
-// commandName is how a command is called in logs.
+// commandName names commands in logs.
 const commandName = "juju-run"
 
-// ForAction makes a hook of what an operator has asked for.
+// ForAction returns the hook of an action or a command.
 func ForAction(a state.Action) state.Hook {
 	h := state.Hook{Kind: Action, Name: a.Name, Relation: state.NoRelation, Action: a.ID}
 	if a.IsCommand() {
@@ -56,11 +56,11 @@ func ForAction(a state.Action) state.Hook {
 	return h
 }
 
-// IsAction says if an operator has asked for it.
+// IsAction reports whether the hook is an action or a command of an operator.
 func IsAction(h state.Hook) bool { return h.Kind == Action || h.Kind == Command }
 
-// ForRelation makes a hook of a relation. member is the unit that causes it, the remote
-// service in a changed for its own settings, empty in created and broken.
+// ForRelation returns a hook of a relation. member is the unit that causes it, the remote
+// service in a changed for its own settings, and empty in created and broken.
 func ForRelation(kind string, r Relation, member string) state.Hook {
 	h := state.Hook{
 		Kind:          kind,
@@ -75,7 +75,7 @@ func ForRelation(kind string, r Relation, member string) state.Hook {
 	return h
 }
 
-// Member is whose entry in the queue the hook comes from; empty in created and broken.
+// Member returns whose entry in the queue the hook comes from; empty in created and broken.
 func Member(h state.Hook) string {
 	if h.Kind == Changed {
 		return cmp.Or(h.RemoteUnit, h.RemoteService)
@@ -83,7 +83,7 @@ func Member(h state.Hook) string {
 	return h.RemoteUnit
 }
 
-// IsUnit reports whether an entry of the queue is a unit's, and not the service's whose
+// IsUnit reports whether an entry of the queue is a unit's, and not that of a service whose
 // own settings a unit is told of.
 func IsUnit(member string) bool { return strings.Contains(member, "/") }
 

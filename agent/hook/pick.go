@@ -14,11 +14,11 @@ type Entry struct {
 	State    state.MemberState
 }
 
-// Hook is the hook that the entry asks for.
+// Hook returns the hook that is pending.
 func (e Entry) Hook() state.Hook { return ForRelation(e.State.Pending, e.Relation, e.Member) }
 
-// Pick answers the entry that is next: a changed that is owed after its joined,
-// else the oldest, peer relations last. ok is false if there is none.
+// Pick returns the entry that is next: a changed that is owed after its joined, else the
+// oldest, peer relations last. ok is false if there is none.
 func Pick(entries []Entry) (first Entry, ok bool) {
 	entries = slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool { return e.State.Pending == "" })
 	if len(entries) == 0 {

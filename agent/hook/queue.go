@@ -10,10 +10,9 @@ const (
 	Left = "left"
 )
 
-// Arrive puts what has arrived for a member into its entry, at the tail where it
-// does not leave the entry as it is. The table is docs/reference/hooks.md's, "The queue"; what has
-// been taken out for execution is not in the entry any more, and so is never
-// reduced.
+// Arrive adds a hook of that kind to a member's entry, at the tail where it does not leave
+// the entry as it is. The table is in docs/reference/hooks.md, "The queue"; a hook that was
+// taken out for execution is not in the entry any more, and so is never reduced.
 func Arrive(m state.MemberState, kind string, tail int64) state.MemberState {
 	switch [2]string{m.Pending, kind} {
 	case [2]string{Joined, Departed}:
@@ -26,8 +25,8 @@ func Arrive(m state.MemberState, kind string, tail int64) state.MemberState {
 	return m
 }
 
-// Take takes the pending entry out for execution. After a joined, whether it
-// succeeds or not, a changed is owed in the same place.
+// Take takes the pending hook out for execution. After a joined, whether it succeeds or
+// not, a changed is owed in the same place.
 func Take(m state.MemberState) state.MemberState {
 	switch m.Pending {
 	case Joined:
@@ -40,9 +39,8 @@ func Take(m state.MemberState) state.MemberState {
 	return m
 }
 
-// Done records that a changed hook for the member counts as done, which knew its
-// settings up to the given version. A pending changed that has nothing newer to
-// tell is dropped.
+// Done records that a changed hook for the member counts as done, which knew its settings
+// up to the given version. A pending changed that has nothing newer to tell is dropped.
 func Done(m state.MemberState, seen int64) state.MemberState {
 	m.Seen = max(m.Seen, seen)
 	if m.Pending == Changed && m.Version <= m.Seen {
@@ -51,10 +49,10 @@ func Done(m state.MemberState, seen int64) state.MemberState {
 	return m
 }
 
-// IsForgotten is true if nothing is left to be remembered of the member.
+// IsForgotten reports whether nothing is left to be remembered of the member.
 func IsForgotten(m state.MemberState) bool { return m.State != In && m.Pending == "" }
 
-// IsExpected is true if the member is in as far as its hooks know, once what is
+// IsExpected reports whether the member is in as far as its hooks know, once what is
 // pending has run.
 func IsExpected(m state.MemberState) bool {
 	switch m.Pending {
@@ -66,7 +64,8 @@ func IsExpected(m state.MemberState) bool {
 	return m.State == In
 }
 
-// isChangedOwed is true for the changed that directly follows a joined.
+// isChangedOwed reports whether the pending hook is the changed that directly follows a
+// joined.
 func isChangedOwed(m state.MemberState) bool {
 	return m.State == In && m.Pending == Changed && m.Seen == 0
 }

@@ -1,5 +1,5 @@
 // Package unitlog is the log of one unit: all of it in a file on its machine,
-// and as much as the store bears in the environment's log.
+// and as much as the store can take in the environment's log.
 //
 // It is not the agent's own log (log/slog is). Only the packages of agent
 // import it.
@@ -14,20 +14,16 @@ import (
 	"bijou/state"
 )
 
-// Batches go to the store after so long, or as soon as they have so many bytes.
-// What cannot be sent, since the store is away or slower than the unit talks,
-// is kept up to maxKept bytes; lines beyond are in the file only. A line counts
-// for so much more than its text, which may be empty.
 const (
-	batchDelay = 100 * time.Millisecond
-	batchSize  = 64 << 10
-	maxKept    = 1 << 20
-	lineSize   = 128
+	batchDelay   = 100 * time.Millisecond // a batch is sent after so long, or once it has
+	batchSize    = 64 << 10               // so many bytes
+	maxPending   = 1 << 20                // bytes that wait for a store that is away or slow; lines beyond are in the file only
+	lineOverhead = 128                    // bytes that a line counts beside its text, which may be empty
 )
 
-// rate is how many bytes a second a unit that talks without end may send: the
-// store is there for all others, too.
-const rate = 1 << 20
+// maxRate is how many bytes a second a unit that talks without end may send: the store is
+// there for all others, too.
+const maxRate = 1 << 20
 
 // Options say whose log it is, and where it goes.
 type Options struct {
@@ -40,43 +36,43 @@ type Options struct {
 // Log is one unit's log. Its methods may be called from several goroutines.
 type Log struct {
 	Options
-	ctx    context.Context // ends the sender
-	cancel context.CancelFunc
-	full   chan struct{} // buffered: one word that the batch is to go is enough
-	ending chan struct{} // closed by Close
-	wg     sync.WaitGroup
+	ctx     context.Context // ends the sender
+	cancel  context.CancelFunc
+	sendNow chan struct{} // buffered: one wake-up is as good as many
+	ending  chan struct{} // closed by Close
+	wg      sync.WaitGroup
 
-	mu      sync.Mutex
-	file    file
-	kept    []state.LogLine // not yet sent
-	size    int             // of kept, in bytes
-	dropped int             // lines that were not kept
-	sending bool            // a goroutine is there to send
-	urgent  bool            // Flush is to hurry
-	closed  bool
+	mu          sync.Mutex
+	file        logFile
+	pending     []state.LogLine // not yet sent
+	pendingSize int             // in bytes
+	dropped     int             // lines that were neither sent nor are pending
+	sending     bool            // a sender runs
+	urgent      bool            // Flush is to send at once
+	closed      bool
 }
 
-// Open makes the log; the file is opened with the first line.
+// Open returns the log of a unit; the file is opened with the first line.
 func Open(o Options) *Log {
-	l := &Log{Options: o, file: file{path: o.Path}, full: make(chan struct{}, 1), ending: make(chan struct{})}
+	l := &Log{Options: o, file: logFile{path: o.Path}, sendNow: make(chan struct{}, 1), ending: make(chan struct{})}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	return l
 }
 
-// Write adds a line of now.
-func (l *Log) Write(level, hook, message string) { l.add(time.Now(), level, hook, message, true) }
+// Write adds a line with the present time.
+func (l *Log) Write(level, hook, message string) { l.addLine(time.Now(), level, hook, message, true) }
 
-// WriteAt adds a line of that time. It does not wait for the store, and never fails: the
-// log is not worth a hook.
+// WriteAt adds a line with that time. It does not wait for the store, and never fails: a
+// hook is worth more than its log.
 func (l *Log) WriteAt(at time.Time, level, hook, message string) {
-	l.add(at, level, hook, message, true)
+	l.addLine(at, level, hook, message, true)
 }
 
-// Note adds a line of now that Flush does not hurry for: a hook that says nothing is not
-// to cost a commit of its own.
-func (l *Log) Note(level, hook, message string) { l.add(time.Now(), level, hook, message, false) }
+// Note adds a line with the present time that Flush does not send at once: a hook that
+// prints nothing is not to cost a commit of its own.
+func (l *Log) Note(level, hook, message string) { l.addLine(time.Now(), level, hook, message, false) }
 
-func (l *Log) add(at time.Time, level, hook, message string, urgent bool) {
+func (l *Log) addLine(at time.Time, level, hook, message string, urgent bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.urgent = l.urgent || urgent
@@ -84,55 +80,52 @@ func (l *Log) add(at time.Time, level, hook, message string, urgent bool) {
 		return
 	}
 	line := state.LogLine{Time: at.UTC(), Level: level, Hook: hook, Message: message}
-	if err := l.file.write(line); err != nil && !l.file.said {
-		l.file.said = true
+	if err := l.file.write(line); err != nil && !l.file.errorLogged {
+		l.file.errorLogged = true
 		l.Log.Error("cannot write the unit's log", "error", err)
 	}
-	l.keep(line)
+	l.enqueueLine(line)
 }
 
-// keep puts a line where the sender finds it, and sees to it that there is one.
-func (l *Log) keep(line state.LogLine) {
-	if l.size > maxKept {
+func (l *Log) enqueueLine(line state.LogLine) {
+	if l.pendingSize > maxPending {
 		l.dropped++
 		return
 	}
-	l.kept = append(l.kept, line)
-	l.size += size(line)
-	if l.size >= batchSize {
-		l.hurry()
+	l.pending = append(l.pending, line)
+	l.pendingSize += lineSize(line)
+	if l.pendingSize >= batchSize {
+		l.wakeSender()
 	}
 	if !l.sending {
 		l.sending = true
-		l.wg.Go(l.send)
+		l.wg.Go(l.sendBatches)
 	}
 }
 
-// size is what a line takes while it is kept, in bytes.
-func size(l state.LogLine) int { return lineSize + len(l.Hook) + len(l.Message) }
+func lineSize(l state.LogLine) int { return lineOverhead + len(l.Hook) + len(l.Message) }
 
-// Flush is called between two hooks. It has what is kept sent now: who sees that
-// a hook is done is to find its lines soon. It does not wait.
+// Flush is called between two hooks. It has pending lines sent now: whoever sees that a
+// hook is done is to find its lines soon. It does not wait.
 func (l *Log) Flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.file.ends = true
-	if len(l.kept) > 0 && l.urgent {
-		l.hurry()
+	l.file.hookEnded = true
+	if len(l.pending) > 0 && l.urgent {
+		l.wakeSender()
 	}
 	l.urgent = false
 }
 
-// hurry ends the sender's wait for more lines.
-func (l *Log) hurry() {
+func (l *Log) wakeSender() {
 	select {
-	case l.full <- struct{}{}:
+	case l.sendNow <- struct{}{}:
 	default:
 	}
 }
 
-// Close sends what is left, as far as that takes no longer than two seconds, and
-// waits for the sender. It is idempotent.
+// Close sends what is pending, as far as that takes no longer than two seconds, and waits
+// for the sender. It is idempotent.
 func (l *Log) Close() {
 	l.mu.Lock()
 	if !l.closed {
@@ -142,7 +135,7 @@ func (l *Log) Close() {
 	l.mu.Unlock()
 	timer := time.AfterFunc(2*time.Second, l.cancel)
 	defer timer.Stop()
-	l.hurry()
+	l.wakeSender()
 	l.wg.Wait()
 	l.cancel()
 	l.mu.Lock()

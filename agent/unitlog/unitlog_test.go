@@ -80,7 +80,7 @@ func TestFileIsRotatedBetweenHooks(t *testing.T) {
 	}
 	l.Close()
 	for _, path := range []string{l.Path, l.Path + ".1"} {
-		if info, err := os.Stat(path); err != nil || info.Size() > maxFile+2<<20 {
+		if info, err := os.Stat(path); err != nil || info.Size() > maxSizeBetweenHooks+2<<20 {
 			t.Errorf("%s: %v, %v", path, info, err)
 		}
 	}
@@ -102,13 +102,13 @@ func TestOneHooksTextStaysTogether(t *testing.T) {
 }
 
 func TestEndlessHookDoesNotFillTheDisk(t *testing.T) {
-	f := file{path: filepath.Join(t.TempDir(), "hooks.log")}
+	f := logFile{path: filepath.Join(t.TempDir(), "hooks.log")}
 	line := state.LogLine{Level: "INFO", Message: strings.Repeat("x", 1<<20)}
 	for range 3 {
 		if err := f.write(line); err != nil {
 			t.Fatal(err)
 		}
-		f.size += maxWhole / 2 // as if it had been written
+		f.size += maxSizeWithinHook / 2 // as if it had been written
 	}
 	f.close()
 	if info, err := os.Stat(f.path + ".1"); err != nil || info.Size() == 0 {
@@ -122,9 +122,9 @@ func TestFloodOfEmptyLinesIsBounded(t *testing.T) {
 	for range 50_000 {
 		l.Write("INFO", "install", "")
 		l.mu.Lock()
-		kept := len(l.kept)
+		kept := len(l.pending)
 		l.mu.Unlock()
-		if kept > maxKept/lineSize+1 {
+		if kept > maxPending/lineOverhead+1 {
 			t.Fatalf("%d empty lines are kept", kept)
 		}
 	}
@@ -146,7 +146,7 @@ func TestFloodOfLongLinesReachesTheStoreSlowly(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 		}
 		ends := statetest.Read(t, st, func(v *state.View) ([]state.LogLine, error) { return v.Logs(state.LogFilter{Last: 1}) })
-		if sent := ends[0].Seq * 60 << 10; sent > 7*rate || sent < 3*rate {
+		if sent := ends[0].Seq * 60 << 10; sent > 7*maxRate || sent < 3*maxRate {
 			t.Errorf("%d bytes were sent in 5 seconds", sent)
 		}
 		l.Close()

@@ -9,12 +9,11 @@ import (
 	"bijou/state"
 )
 
-// send sends batches until nothing is kept any more.
-func (l *Log) send() {
+func (l *Log) sendBatches() {
 	var retry backoff.Exponential
 	for {
-		l.gather()
-		batch := l.batch()
+		l.awaitBatch()
+		batch := l.nextBatch()
 		if batch == nil {
 			return
 		}
@@ -26,41 +25,41 @@ func (l *Log) send() {
 			l.Log.Debug("cannot send the unit's log; it is tried again", "error", err)
 			_ = retry.Wait(l.ctx)
 		default:
-			l.rest(l.sent(len(batch)))
+			l.throttleSender(l.removeSent(len(batch)))
 			retry.Reset()
 		}
 	}
 }
 
-// gather waits for lines to come together, unless no more will come.
-func (l *Log) gather() {
+// awaitBatch waits for lines to come together, unless no more will come.
+func (l *Log) awaitBatch() {
 	timer := time.NewTimer(batchDelay)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-l.full:
+	case <-l.sendNow:
 	case <-l.ending:
 	case <-l.ctx.Done():
 	}
 }
 
-// batch is what is kept; with nil the sender has ended.
-func (l *Log) batch() []state.LogLine {
+// nextBatch returns nil when the sender is to end.
+func (l *Log) nextBatch() []state.LogLine {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.kept) == 0 {
+	if len(l.pending) == 0 {
 		l.sending = false
 		return nil
 	}
-	return l.kept[:len(l.kept):len(l.kept)]
+	return l.pending[:len(l.pending):len(l.pending)]
 }
 
-// rest pauses after more than one batch was sent at once, unless the log ends.
-func (l *Log) rest(sent int) {
+// throttleSender pauses after more than one batch was sent at once, unless the log ends.
+func (l *Log) throttleSender(sent int) {
 	if sent <= batchSize {
 		return
 	}
-	timer := time.NewTimer(time.Duration(sent) * time.Second / rate)
+	timer := time.NewTimer(time.Duration(sent) * time.Second / maxRate)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -68,21 +67,21 @@ func (l *Log) rest(sent int) {
 	}
 }
 
-// sent forgets lines that are in the store, and says which never will be. It
-// answers how much was sent, in bytes.
-func (l *Log) sent(n int) (bytes int) {
+// removeSent also adds a line for those that were dropped. It returns how much was sent, in
+// bytes.
+func (l *Log) removeSent(n int) (bytes int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, line := range l.kept[:n] {
-		bytes += size(line)
+	for _, line := range l.pending[:n] {
+		bytes += lineSize(line)
 	}
-	l.size -= bytes
-	l.kept = l.kept[n:]
+	l.pendingSize -= bytes
+	l.pending = l.pending[n:]
 	if l.dropped > 0 {
 		text := fmt.Sprintf("%d lines were too many for this log; %s on the unit's machine has them", l.dropped, l.Path)
 		line := state.LogLine{Time: time.Now().UTC(), Level: "WARNING", Message: text}
-		l.kept = append(l.kept, line)
-		l.size += size(line)
+		l.pending = append(l.pending, line)
+		l.pendingSize += lineSize(line)
 		l.dropped = 0
 	}
 	return bytes

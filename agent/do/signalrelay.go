@@ -9,18 +9,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// relay keeps this process alive while its command runs, and hands on the
-// signals that are meant for the command.
-type relay struct {
+// signalRelay keeps this process alive while its command runs, and forwards the signals
+// that are meant for the command.
+type signalRelay struct {
 	signals chan os.Signal // buffered: the sender does not wait for us
 	ended   chan struct{}
 	wg      sync.WaitGroup
 }
 
-// listen takes the signals over. Those that the caller has ignored (nohup) stay
+// newSignalRelay catches the signals. Those that the caller has ignored (nohup) stay
 // ignored, by the command too.
-func listen() *relay {
-	r := &relay{signals: make(chan os.Signal, 16), ended: make(chan struct{})}
+func newSignalRelay() *signalRelay {
+	r := &signalRelay{signals: make(chan os.Signal, 16), ended: make(chan struct{})}
 	for _, s := range []os.Signal{
 		syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2,
 	} {
@@ -31,13 +31,12 @@ func listen() *relay {
 	return r
 }
 
-// to hands signals on to the process until close.
-func (r *relay) to(p *os.Process) {
+func (r *signalRelay) forwardTo(p *os.Process) {
 	r.wg.Go(func() {
 		for {
 			select {
 			case s := <-r.signals:
-				if !typed(s) {
+				if !isTyped(s) {
 					_ = p.Signal(s) // it may have ended
 				}
 			case <-r.ended:
@@ -47,15 +46,15 @@ func (r *relay) to(p *os.Process) {
 	})
 }
 
-func (r *relay) close() {
+func (r *signalRelay) close() {
 	signal.Stop(r.signals)
 	close(r.ended)
 	r.wg.Wait()
 }
 
-// typed says if a signal comes from the keyboard: the terminal sends those to
-// all processes of the group in its foreground, the command among them.
-func typed(s os.Signal) bool {
+// isTyped reports whether a signal comes from the keyboard: the terminal sends those to all
+// processes of the group in its foreground, the command among them.
+func isTyped(s os.Signal) bool {
 	if s != syscall.SIGINT && s != syscall.SIGQUIT {
 		return false
 	}

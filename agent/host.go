@@ -90,8 +90,6 @@ func (h *host) watchClaim(ctx context.Context, stop context.CancelCauseFunc) {
 	}
 }
 
-// awaitEnvironment reads the environment's record once what the agent serves exists. It
-// waits for a store that is away.
 func awaitEnvironment(ctx context.Context, st *state.State, log *slog.Logger, exists func(v *state.View) error) (env state.Environment, err error) {
 	err = retryTransient(ctx, log, func() error {
 		return st.View(ctx, func(v *state.View) (err error) {
@@ -104,7 +102,6 @@ func awaitEnvironment(ctx context.Context, st *state.State, log *slog.Logger, ex
 	return env, err
 }
 
-// retryTransient calls f until it succeeds, ctx is done, or waiting does not help.
 func retryTransient(ctx context.Context, log *slog.Logger, f func() error) error {
 	var retry backoff.Exponential
 	told := newOutageLog(log).partReporter("start")

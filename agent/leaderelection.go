@@ -72,7 +72,6 @@ func (e *leaderElection) withdraw(unit string) {
 	}
 }
 
-// wait blocks until all campaigns have ended: their units have, or their ctx is done.
 func (e *leaderElection) wait() { e.wg.Wait() }
 
 func (c *candidates) notify() {
@@ -142,7 +141,6 @@ func (e *leaderElection) runCampaigns(ctx context.Context, service string, c *ca
 	}
 }
 
-// waitForChange also returns when done is closed, and after timeout, unless that is zero.
 func (c *candidates) waitForChange(ctx context.Context, done <-chan struct{}, timeout time.Duration) {
 	var expired <-chan time.Time
 	if timeout > 0 {
@@ -195,7 +193,6 @@ func (e *leaderElection) campaign(ctx context.Context, service, unit string, c *
 	}
 }
 
-// holdLeadership returns when the leadership is lost or nobody here can go on.
 func (e *leaderElection) holdLeadership(ctx context.Context, lead *state.Leadership, service, leader string, c *candidates) error {
 	for ctx.Err() == nil && !hasEnded(lead) {
 		next, there := e.pickLeader(c, leader)

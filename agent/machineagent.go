@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +17,7 @@ import (
 	"bijou/state"
 )
 
-// RunMachine is the machine agent: it announces the machine, keeps one unit
+// RunMachine runs a machine agent: it announces the machine, keeps one unit
 // agent running for each of its units, and marks the machine dead once it is
 // dying and empty.
 //
@@ -30,14 +31,6 @@ import (
 // told to end at once (SIGTERM), killed after 10 seconds, and left to the other agent.
 func RunMachine(ctx context.Context, o MachineOptions) error {
 	return newMachineAgent(o).run(ctx)
-}
-
-// RunUnit is one unit agent alone, under its own session. It returns nil when
-// ctx is done or the unit is gone, and an error as RunMachine does. Another
-// agent that runs the same unit is waited for. A hook in flight is treated as
-// by RunMachine.
-func RunUnit(ctx context.Context, o UnitOptions) error {
-	return newUnitAgent(o).run(ctx)
 }
 
 // machineAgent belongs to the goroutine that runs it.
@@ -57,10 +50,7 @@ type unitExit struct {
 }
 
 func newMachineAgent(o MachineOptions) *machineAgent {
-	if o.Log == nil {
-		o.Log = slog.Default()
-	}
-	o.Log = o.Log.With("machine", o.Machine)
+	o.Log = cmp.Or(o.Log, slog.Default()).With("machine", o.Machine)
 	return &machineAgent{MachineOptions: o, units: map[string]bool{}, exits: make(chan unitExit)}
 }
 
@@ -128,7 +118,6 @@ func (m *machineAgent) hookConcurrency(env state.Environment) int {
 	return 1
 }
 
-// runSteps returns when ctx is done, the machine is dead, or the store is gone.
 func (m *machineAgent) runSteps(ctx context.Context) error {
 	told := m.host.outages.agentReporter(state.MachineAgent(m.Machine))
 	running := false
@@ -187,7 +176,6 @@ func (m *machineAgent) runStep(ctx context.Context, loop *pulse.Loop) (finished 
 	return false, m.waitForChange(ctx, d.revision, loop)
 }
 
-// readState takes a machine without a record for dead.
 func (m *machineAgent) readState(v *state.View) (d machineState, err error) {
 	found, err := v.Machine(m.Machine)
 	if errors.Is(err, state.ErrNotFound) {
@@ -218,7 +206,6 @@ func (m *machineAgent) ensureUnitAgent(ctx context.Context, unit string) {
 	})
 }
 
-// waitForChange also returns when a unit's agent ends.
 func (m *machineAgent) waitForChange(ctx context.Context, revision int64, loop *pulse.Loop) error {
 	err := m.watch.Renew(ctx, m.State, revision, nil, state.WatchMachine(m.Machine), state.WatchEnvironment())
 	if err != nil {

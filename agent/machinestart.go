@@ -14,8 +14,6 @@ import (
 	"bijou/state/durable"
 )
 
-// recordRunning also records the machine's addresses and tools, and removes what units that
-// are gone have left.
 func (m *machineAgent) recordRunning(ctx context.Context) error {
 	var units []string
 	m.faultPoint("before-machine")
@@ -47,7 +45,6 @@ func (m *machineAgent) recordRunning(ctx context.Context) error {
 	return m.removeStaleFolders(units)
 }
 
-// faultPoint marks a point at which a test may kill the process.
 func (m *machineAgent) faultPoint(point string) {
 	if m.Fault != nil {
 		m.Fault(point)
@@ -67,7 +64,6 @@ func (m *machineAgent) chooseAddresses(known state.Addresses, provider string) s
 	}
 }
 
-// hostAddress returns the host's first address that others can reach.
 func hostAddress() string {
 	addresses, _ := net.InterfaceAddrs()
 	for _, a := range addresses {
@@ -78,8 +74,6 @@ func hostAddress() string {
 	return "127.0.0.1"
 }
 
-// removeStaleFolders removes the folders of units that went while no agent ran, unless an
-// agent runs there.
 func (m *machineAgent) removeStaleFolders(units []string) error {
 	for _, root := range []struct{ name, prefix string }{{"agents", ""}, {"units", "unit-"}} {
 		path := filepath.Join(m.host.dir, root.name)

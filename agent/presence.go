@@ -36,22 +36,18 @@ func newPresence(st *state.State, claim *state.Claim, log *slog.Logger) *presenc
 	return &presence{state: st, process: state.NewProcess(st, true), claim: claim, ownSession: true, log: log, onAnnounce: func(error) {}, agents: map[string]*state.Session{}}
 }
 
-// shareSession has the agents announced by a session that other roles use, too; nil: by
-// their own.
 func (p *presence) shareSession(process *state.Process) {
 	if process != nil {
 		p.process, p.ownSession = process, false
 	}
 }
 
-// removeAgent is called when an agent has ended: it is not announced again.
 func (p *presence) removeAgent(agent string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.agents, agent)
 }
 
-// run returns once ctx is done. It closes the session unless others use it.
 func (p *presence) run(ctx context.Context, loop *pulse.Loop) {
 	defer loop.Rest()
 	var retry backoff.Exponential
@@ -137,7 +133,6 @@ func (p *presence) reportTrouble(ctx context.Context, agent string, t *state.Tro
 	return p.state.AppendLog(ctx, source, []state.LogLine{line})
 }
 
-// noteAnnounced ignores an agent that was removed meanwhile.
 func (p *presence) noteAnnounced(agent string, s *state.Session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

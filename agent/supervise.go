@@ -38,7 +38,6 @@ func (h *host) superviseUnit(ctx context.Context, unit string) error {
 	}
 }
 
-// runUnitOnce turns a panic into an error.
 func (h *host) runUnitOnce(ctx context.Context, unit string, log *slog.Logger) (err error) {
 	defer func() {
 		if r := recover(); r != nil {

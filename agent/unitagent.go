@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,20 +11,15 @@ import (
 	"bijou/state"
 )
 
-// unitAgent serves one unit without a machine agent.
-type unitAgent struct{ UnitOptions }
-
-func newUnitAgent(o UnitOptions) *unitAgent {
-	if o.Log == nil {
-		o.Log = slog.Default()
-	}
-	return &unitAgent{o}
-}
-
-func (a *unitAgent) run(ctx context.Context) error {
+// RunUnit runs one unit agent without a machine agent, under its own session. It
+// returns nil when ctx is done or the unit is gone, and an error as RunMachine
+// does. Another agent that runs the same unit is waited for. A hook in flight is
+// treated as by RunMachine.
+func RunUnit(ctx context.Context, o UnitOptions) error {
+	o.Log = cmp.Or(o.Log, slog.Default())
 	var machine string
-	env, err := awaitEnvironment(ctx, a.State, a.Log, func(v *state.View) error {
-		u, err := v.Unit(a.Unit)
+	env, err := awaitEnvironment(ctx, o.State, o.Log, func(v *state.View) error {
+		u, err := v.Unit(o.Unit)
 		machine = u.Machine
 		return err
 	})
@@ -31,20 +27,20 @@ func (a *unitAgent) run(ctx context.Context) error {
 		return unlessDone(ctx, err)
 	}
 	var claim *state.Claim
-	err = retryTransient(ctx, a.Log, func() (err error) {
-		claim, err = a.State.JoinClaim(ctx, machine, a.Claimant)
+	err = retryTransient(ctx, o.Log, func() (err error) {
+		claim, err = o.State.JoinClaim(ctx, machine, o.Claimant)
 		return err
 	})
 	if err != nil {
-		return unlessDone(ctx, fmt.Errorf("cannot run unit %s: %w", a.Unit, err))
+		return unlessDone(ctx, fmt.Errorf("cannot run unit %s: %w", o.Unit, err))
 	}
-	h, err := newHost(a.State, env, a.Dir, claim, a.Log)
+	h, err := newHost(o.State, env, o.Dir, claim, o.Log)
 	if err != nil {
 		return err
 	}
-	h.tools, h.fault, h.limiter = a.Tools, a.Fault, uniter.NewHookLimiter(1)
-	h.presence.ready, h.pulse = a.Ready, a.Pulse
-	return h.runWhileClaimed(ctx, a.Retire, func(ctx context.Context) error { return h.superviseUnit(ctx, a.Unit) })
+	h.tools, h.fault, h.limiter = o.Tools, o.Fault, uniter.NewHookLimiter(1)
+	h.presence.ready, h.pulse = o.Ready, o.Pulse
+	return h.runWhileClaimed(ctx, o.Retire, func(ctx context.Context) error { return h.superviseUnit(ctx, o.Unit) })
 }
 
 // unlessDone returns nil once ctx is done, since that is how work is told to end, unless

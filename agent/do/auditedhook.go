@@ -30,7 +30,6 @@ func (h auditedHook) SetStatus(ctx context.Context, ofService bool, s hookapi.St
 	return nil
 }
 
-// operatorName returns who runs this process, and on which host.
 func operatorName() string {
 	name := "uid " + strconv.Itoa(os.Getuid())
 	if u, err := user.Current(); err == nil {

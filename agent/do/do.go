@@ -96,8 +96,6 @@ type run struct {
 	logs     *logWriter
 }
 
-// serveCommand serves the hook tools while the command runs, and then commits what they
-// wrote.
 func (r *run) serveCommand(ctx context.Context, d workDir) (Outcome, error) {
 	s, err := server.Listen(d.socketPath())
 	if err != nil {
@@ -132,7 +130,6 @@ func (r *run) warnShellFailed(exit int) {
 	}
 }
 
-// commit also logs who has changed what, with those concerned.
 func (r *run) commit(ctx context.Context, hook *hookctx.Context) (changed int, err error) {
 	var changes []hookctx.Change
 	err = r.State.Update(ctx, func(tx *state.Tx) (err error) {

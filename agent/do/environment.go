@@ -46,7 +46,6 @@ func isHookVariable(name string) bool {
 	return strings.HasPrefix(name, "JUJU_") && !chosen || name == "CHARM_DIR"
 }
 
-// envFacts leaves empty what is about a unit where there is none.
 func (r *run) envFacts(d workDir, client string) hookexec.Facts {
 	f := r.facts
 	env := hookexec.Facts{
@@ -73,7 +72,6 @@ func (r *run) relationID() string {
 	return fmt.Sprintf("relation-%d", r.facts.apiFacts.Relation)
 }
 
-// unitFolder returns an empty path if the unit's folder is not on this host.
 func (r *run) unitFolder() uniter.Folder {
 	if r.Unit == "" || r.MachineDir == nil {
 		return ""

@@ -21,7 +21,6 @@ type Streams struct {
 	Err io.Writer
 }
 
-// execute returns the command's exit code.
 func (r *run) execute(d workDir, client string) (exit int, err error) {
 	argv := r.Command
 	if argv == nil {
@@ -87,7 +86,6 @@ func explainStartError(argv []string, err error) (int, error) {
 	return exit, fmt.Errorf("cannot run %q: %w", name, err)
 }
 
-// exitCode returns what a shell would.
 func exitCode(s *os.ProcessState) int {
 	if ws, ok := s.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
 		return 128 + int(ws.Signal())

@@ -51,7 +51,6 @@ func (r *run) gatherFacts(ctx context.Context) error {
 	})
 }
 
-// gatherUnit also decides the dialect.
 func (r *run) gatherUnit(v *state.View) error {
 	if r.Unit == "" && len(r.Command) == 1 && charm.IsUnit(r.Command[0]) {
 		_, err := v.Unit(r.Command[0])
@@ -125,7 +124,6 @@ func (f *hookFacts) readRelation(v *state.View, id int) error {
 	return nil
 }
 
-// visibleMembers returns the members that own sees.
 func visibleMembers(r state.Relation, members []state.Member, own state.Member) []string {
 	service, _, _ := charm.ParseUnit(own.Unit) // the store has it
 	var seen []string

@@ -24,7 +24,6 @@ func newLogWriter(st *state.State, stderr io.Writer) *logWriter {
 	return &logWriter{state: st, stderr: stderr, logs: map[string]*unitlog.Log{}}
 }
 
-// write adds a line to the log of a unit or service; source is empty for none.
 func (w *logWriter) write(source, level, message string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

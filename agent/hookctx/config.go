@@ -19,10 +19,8 @@ func (c *Context) Config(ctx context.Context) (map[string]any, error) {
 	}
 	defer c.mu.Unlock()
 	if c.config == nil {
-		var read serviceConfig
-		err := c.view(ctx, func(v *state.View) (err error) {
-			read, err = readConfig(v, c.opts.Facts.Service, c.opts.CharmURL)
-			return err
+		read, err := view(ctx, c, func(v *state.View) (serviceConfig, error) {
+			return readConfig(v, c.opts.Facts.Service, c.opts.CharmURL)
 		})
 		if err != nil {
 			return nil, err

@@ -16,11 +16,7 @@ func (c *Context) Goals(ctx context.Context) (goals hookapi.Goals, err error) {
 	if _, err := c.localUnit(""); err != nil {
 		return goals, err
 	}
-	err = c.view(ctx, func(v *state.View) (err error) {
-		goals, err = readGoals(v, c.opts.Facts.Service)
-		return err
-	})
-	return goals, err
+	return view(ctx, c, func(v *state.View) (hookapi.Goals, error) { return readGoals(v, c.opts.Facts.Service) })
 }
 
 func readGoals(v *state.View, service string) (goals hookapi.Goals, err error) {
@@ -44,7 +40,6 @@ func readGoals(v *state.View, service string) (goals hookapi.Goals, err error) {
 	return goals, err
 }
 
-// addRelationGoals adds the service and the units at the relation's other end.
 func addRelationGoals(v *state.View, r state.Relation, other string, to map[string]hookapi.Goal) error {
 	units, err := readUnitGoals(v, other)
 	if err != nil {

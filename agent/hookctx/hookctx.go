@@ -118,9 +118,14 @@ func (c *Context) lock(ctx context.Context) error {
 	return err
 }
 
-func (c *Context) view(ctx context.Context, f func(v *state.View) error) error {
+// view reads once from the store; c.mu is held.
+func view[T any](ctx context.Context, c *Context, read func(v *state.View) (T, error)) (value T, err error) {
 	c.reads++
-	return c.opts.State.View(ctx, f)
+	err = c.opts.State.View(ctx, func(v *state.View) (err error) {
+		value, err = read(v)
+		return err
+	})
+	return value, err
 }
 
 // localUnit returns the local unit where a caller gave no name.

@@ -23,11 +23,7 @@ func (c *Context) readIsLeader(ctx context.Context) (bool, error) {
 	if c.leader != nil || unit == "" {
 		return c.leader != nil && *c.leader, nil
 	}
-	var leader string
-	err := c.view(ctx, func(v *state.View) (err error) {
-		leader, err = v.Leader(c.opts.Facts.Service)
-		return err
-	})
+	leader, err := view(ctx, c, func(v *state.View) (string, error) { return v.Leader(c.opts.Facts.Service) })
 	if err != nil {
 		return false, err
 	}

@@ -21,11 +21,7 @@ func (c *Context) Address(ctx context.Context, public bool) (address string, err
 	if err != nil {
 		return "", err
 	}
-	err = c.view(ctx, func(v *state.View) (err error) {
-		address, err = v.UnitAddress(unit, public)
-		return err
-	})
-	return address, err
+	return view(ctx, c, func(v *state.View) (string, error) { return v.UnitAddress(unit, public) })
 }
 
 // Bindings returns the names of the charm's endpoints, sorted.
@@ -37,12 +33,10 @@ func (c *Context) Bindings(ctx context.Context) ([]string, error) {
 	return c.readBindings(ctx)
 }
 
-func (c *Context) readBindings(ctx context.Context) (names []string, err error) {
-	err = c.view(ctx, func(v *state.View) (err error) {
-		names, err = v.Bindings(c.opts.Facts.Service, c.opts.CharmURL)
-		return err
+func (c *Context) readBindings(ctx context.Context) ([]string, error) {
+	return view(ctx, c, func(v *state.View) ([]string, error) {
+		return v.Bindings(c.opts.Facts.Service, c.opts.CharmURL)
 	})
-	return names, err
 }
 
 // Network describes what an endpoint is bound to: every endpoint of a unit to the address
@@ -68,11 +62,7 @@ func (c *Context) Network(ctx context.Context, binding string, relation int) (ho
 			return hookapi.Network{}, err
 		}
 	}
-	var address string
-	err = c.view(ctx, func(v *state.View) (err error) {
-		address, err = v.UnitAddress(unit, false)
-		return err
-	})
+	address, err := view(ctx, c, func(v *state.View) (string, error) { return v.UnitAddress(unit, false) })
 	if err != nil {
 		return hookapi.Network{}, err
 	}

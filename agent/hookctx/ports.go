@@ -67,13 +67,11 @@ func (c *Context) loadPorts(ctx context.Context, unit string) (*unitPorts, error
 	if p, ok := c.ports[unit]; ok {
 		return p, nil
 	}
-	p := &unitPorts{}
-	err := c.view(ctx, func(v *state.View) (err error) {
+	stored, err := view(ctx, c, func(v *state.View) ([]state.Port, error) {
 		if _, err := v.Unit(unit); err != nil {
-			return err
+			return nil, err
 		}
-		p.stored, err = v.Ports(unit)
-		return err
+		return v.Ports(unit)
 	})
 	if errors.Is(err, state.ErrNotFound) {
 		err = fmt.Errorf("%q: %w", unit, hookapi.ErrUnknownUnit)
@@ -81,8 +79,8 @@ func (c *Context) loadPorts(ctx context.Context, unit string) (*unitPorts, error
 	if err != nil {
 		return nil, err
 	}
-	c.ports[unit] = p
-	return p, nil
+	c.ports[unit] = &unitPorts{stored: stored}
+	return c.ports[unit], nil
 }
 
 func (p *unitPorts) apply(open []state.Port) []state.Port {
@@ -97,14 +95,11 @@ func (p *unitPorts) apply(open []state.Port) []state.Port {
 	return open
 }
 
-// checkPortConflict refuses a range that overlaps what another unit of the machine has
-// open.
 func (c *Context) checkPortConflict(ctx context.Context, unit string, p hookapi.Port) error {
-	var in state.PortInUse
 	var taken bool
-	err := c.view(ctx, func(v *state.View) (err error) {
+	in, err := view(ctx, c, func(v *state.View) (in state.PortInUse, err error) {
 		in, taken, err = v.PortConflict(unit, state.Port(p))
-		return err
+		return in, err
 	})
 	if errors.Is(err, state.ErrNotFound) {
 		return fmt.Errorf("%q: %w", unit, hookapi.ErrUnknownUnit)

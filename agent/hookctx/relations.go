@@ -26,11 +26,7 @@ func (c *Context) loadRelation(ctx context.Context, id int) (hookapi.Relation, e
 	if r, ok := c.relations[id]; ok {
 		return r, nil
 	}
-	var r hookapi.Relation
-	err := c.view(ctx, func(v *state.View) (err error) {
-		r, err = readRelation(v, id, c.opts.Facts.Unit)
-		return err
-	})
+	r, err := view(ctx, c, func(v *state.View) (hookapi.Relation, error) { return readRelation(v, id, c.opts.Facts.Unit) })
 	implied := id == c.opts.Facts.Relation
 	switch {
 	case errors.Is(err, state.ErrNotFound) && implied:
@@ -124,11 +120,7 @@ func (c *Context) RelationIDs(ctx context.Context, unit string) ([]int, error) {
 	if ids, ok := c.ids[unit]; ok {
 		return slices.Clone(ids), nil
 	}
-	ids := []int{}
-	err := c.view(ctx, func(v *state.View) (err error) {
-		ids, err = c.readRelationIDs(v, unit)
-		return err
-	})
+	ids, err := view(ctx, c, func(v *state.View) ([]int, error) { return c.readRelationIDs(v, unit) })
 	if errors.Is(err, state.ErrNotFound) {
 		return nil, fmt.Errorf("%q: %w", unit, hookapi.ErrUnknownUnit)
 	}

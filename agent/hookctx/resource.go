@@ -41,10 +41,7 @@ func (c *Context) readResource(ctx context.Context, name string) (r state.Resour
 	if c.opts.Resources == "" {
 		return r, errors.New("cannot get resources: there is no folder for them outside of a unit's agent")
 	}
-	err = c.view(ctx, func(v *state.View) (err error) {
-		r, err = v.Resource(c.opts.Facts.Service, name)
-		return err
-	})
+	r, err = view(ctx, c, func(v *state.View) (state.Resource, error) { return v.Resource(c.opts.Facts.Service, name) })
 	if errors.Is(err, state.ErrNotFound) {
 		err = fmt.Errorf("%w %q: it was not given: juju attach-resource %s %s=FILE", hookapi.ErrUnknownResource, name, c.opts.Facts.Service, name)
 	}

@@ -75,11 +75,7 @@ func (c *Context) loadOnce(ctx context.Context, cached **settingsNode, read func
 	if *cached != nil {
 		return *cached, nil
 	}
-	var s state.Settings
-	err := c.view(ctx, func(v *state.View) (err error) {
-		s, err = read(v)
-		return err
-	})
+	s, err := view(ctx, c, read)
 	if err != nil {
 		return nil, err
 	}
@@ -130,15 +126,12 @@ func (c *Context) readNode(ctx context.Context, at hookapi.Node) (s state.Settin
 	if at.Service != "" && !hasNode(c.relations[at.Relation], at) {
 		return s, state.ErrNotFound
 	}
-	err = c.view(ctx, func(v *state.View) (err error) {
+	return view(ctx, c, func(v *state.View) (state.Settings, error) {
 		if at.Service != "" {
-			s, err = v.AppSettings(at.Relation, at.Service)
-		} else {
-			s, err = v.Settings(at.Relation, at.Unit)
+			return v.AppSettings(at.Relation, at.Service)
 		}
-		return err
+		return v.Settings(at.Relation, at.Unit)
 	})
-	return s, err
 }
 
 // hasNode reports whether a node that holds nothing yet belongs to the relation.

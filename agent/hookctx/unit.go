@@ -17,16 +17,13 @@ func (c *Context) Status(ctx context.Context, ofService bool) (status hookapi.St
 		return status, err
 	}
 	defer c.mu.Unlock()
-	err = c.view(ctx, func(v *state.View) (err error) {
+	return view(ctx, c, func(v *state.View) (hookapi.Status, error) {
 		if ofService {
-			status, err = readServiceStatus(v, c.opts.Facts.Service)
-			return err
+			return readServiceStatus(v, c.opts.Facts.Service)
 		}
 		u, err := v.Unit(c.opts.Facts.Unit)
-		status = toStatus(u.Status)
-		return err
+		return toStatus(u.Status), err
 	})
-	return status, err
 }
 
 func readServiceStatus(v *state.View, service string) (status hookapi.Status, err error) {
@@ -75,7 +72,6 @@ func (c *Context) SetStatus(ctx context.Context, ofService bool, s hookapi.Statu
 	})
 }
 
-// setServiceStatus fails unless the unit leads.
 func setServiceStatus(tx *state.Tx, f hookapi.Facts, w state.WorkloadStatus) error {
 	err := tx.MustLead(f.Service, f.Unit)
 	if errors.Is(err, state.ErrNotLeader) {
@@ -106,11 +102,7 @@ func (c *Context) Reboot(ctx context.Context, _ bool) error {
 		return err
 	}
 	defer c.mu.Unlock()
-	var env state.Environment
-	err := c.view(ctx, func(v *state.View) (err error) {
-		env, err = v.Environment()
-		return err
-	})
+	env, err := view(ctx, c, (*state.View).Environment)
 	if err != nil {
 		return err
 	}

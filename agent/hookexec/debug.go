@@ -16,7 +16,6 @@ type Debug struct {
 //go:embed debug.sh
 var debugScript string
 
-// windowArgv returns a command that opens a window in the session and waits for its end.
 func (d Debug) windowArgv(s Spec) ([]string, error) {
 	path, err := findExecutable(s.CharmDir, filepath.Join("hooks", s.Hook))
 	if err != nil && !(d.Always && errors.Is(err, fs.ErrNotExist)) {

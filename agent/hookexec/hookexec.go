@@ -117,7 +117,6 @@ func (r *Runner) Run(ctx context.Context, s Spec) Outcome {
 	return outcome
 }
 
-// faultPoint marks a point at which a test may kill the process.
 func (s Spec) faultPoint(point string) {
 	if s.Fault != nil {
 		s.Fault(point)

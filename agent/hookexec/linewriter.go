@@ -36,7 +36,6 @@ func (l *lineWriter) Write(p []byte) (int, error) {
 	}
 }
 
-// flush passes on a last line that has no end.
 func (l *lineWriter) flush() {
 	if len(l.partial) > 0 {
 		l.emit(escapeInvalid(l.partial))

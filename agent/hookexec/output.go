@@ -72,8 +72,6 @@ func (r *outputReader) startReading(s Spec) {
 	go r.readUntilClosed([2]*lineSink{s.newSink(Stdout), s.newSink(Stderr)})
 }
 
-// readUntilClosed returns once nobody can write any more, or after the timeout that begins
-// with awaitEnd.
 func (r *outputReader) readUntilClosed(to [2]*lineSink) {
 	defer close(r.done)
 	buffer := make([]byte, MaxLine)
@@ -119,7 +117,6 @@ func (r *outputReader) readUntilClosed(to [2]*lineSink) {
 	}
 }
 
-// awaitEnd is called once the hook's process has ended, and blocks at most for the timeout.
 func (r *outputReader) awaitEnd() {
 	_, _ = unix.Write(r.wakeFD, []byte{1, 0, 0, 0, 0, 0, 0, 0})
 	<-r.done
@@ -142,7 +139,6 @@ func (s Spec) newSink(stream Stream) *lineSink {
 	return to
 }
 
-// readOnce reports whether there will be no more.
 func (s *lineSink) readOnce(fd int, buffer []byte) (over bool) {
 	n, err := unix.Read(fd, buffer)
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {

@@ -25,7 +25,6 @@ type process struct {
 	gate *os.File // a line releases the process, closing ends it
 }
 
-// startHeld gives the process a session and a process group of its own.
 func startHeld(s Spec, argv []string, out *outputReader) (*process, error) {
 	wait, gate, err := os.Pipe()
 	if err != nil {
@@ -63,8 +62,6 @@ func (p *process) release(s Spec, path string) error {
 	return nil
 }
 
-// wait terminates the process group once interrupt is closed, and kills it when ctx is
-// done.
 func (p *process) wait(ctx context.Context, interrupt <-chan struct{}) Outcome {
 	ended := make(chan error, 1) // buffered: the sender never waits for us
 	go func() { ended <- p.cmd.Wait() }()

@@ -21,7 +21,6 @@ type record struct {
 	Boot  string `json:"boot"`  // /proc/sys/kernel/random/boot_id
 }
 
-// writeRecord writes durably.
 func writeRecord(path, id string, pid int) error {
 	st, err := readStat(pid)
 	if err != nil {
@@ -52,8 +51,6 @@ func Reap(path, id string) (killed bool, err error) {
 	return true, killGroup(r.PID)
 }
 
-// findRun returns the last record, and reports whether it is of the run with that id, whose
-// process lives.
 func findRun(path, id string) (r record, lives bool, err error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -81,7 +78,6 @@ func (r record) alive() bool {
 	return err == nil && st.start == r.Start
 }
 
-// bootID returns an empty string where the kernel does not say.
 func bootID() string {
 	data, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	return strings.TrimSpace(string(data))

@@ -76,19 +76,6 @@ func (u *uniter) failCrashed(ctx context.Context, op state.Op) error {
 	return err
 }
 
-func unlessCancelled(err error, from Origin) error {
-	if from == FromOperator && errors.Is(err, state.ErrNotFound) {
-		return nil
-	}
-	return err
-}
-
-func (r *runningHook) interruptFor(why string) {
-	r.endReason = why
-	r.interrupt()
-}
-
-// actionFacts returns nil in a command or hook.
 func actionFacts(a *state.Action) *hookapi.Action {
 	if a == nil || a.IsCommand() {
 		return nil
@@ -160,7 +147,6 @@ func (r *runningHook) actionOutcome() actionOutcome {
 	return o
 }
 
-// exitCode returns nil if the process did not exit by itself.
 func exitCode(o hookexec.Outcome) *int {
 	if o.Interrupted || o.Failure != "" && o.Code == 0 {
 		return nil
@@ -168,7 +154,6 @@ func exitCode(o hookexec.Outcome) *int {
 	return &o.Code
 }
 
-// recordActionOutcome commits once, together with what the action or command has written.
 func (u *uniter) recordActionOutcome(ctx context.Context) error {
 	r := u.running
 	o := r.actionOutcome()

@@ -12,8 +12,6 @@ import (
 	"bijou/state"
 )
 
-// readDebug returns the session in which an operator runs the hook by hand, and who that
-// is; nil if nobody does.
 func readDebug(v *state.View, unit string, h state.Hook) (session *hookexec.Debug, holder string, err error) {
 	d, ok, err := v.Debug(unit)
 	if err != nil || !ok {

@@ -111,7 +111,6 @@ func (u *uniter) enqueue(ctx context.Context, arrivals []hook.Arrival) error {
 	})
 }
 
-// enterRelation ignores a relation that was removed meanwhile.
 func (u *uniter) enterRelation(ctx context.Context, r hook.Relation, created bool) error {
 	err := u.commitStep(ctx, "enter", func(tx *state.Tx) error {
 		settings, err := u.initialSettings(tx)
@@ -153,18 +152,12 @@ func (u *uniter) initialSettings(tx *state.Tx) (map[string]string, error) {
 	return settings, nil
 }
 
-// hostSubnet returns a host name as it is.
 func hostSubnet(address string) string {
 	ip, err := netip.ParseAddr(address)
 	if err != nil {
 		return address
 	}
 	return netip.PrefixFrom(ip, ip.BitLen()).String()
-}
-
-// setDying does nothing if a new relation holds the subordinate's unit to its principal.
-func (u *uniter) setDying(ctx context.Context) error {
-	return u.commitStep(ctx, "retire", func(tx *state.Tx) error { return tx.RetireSubordinate(u.Unit) })
 }
 
 func (u *uniter) resolveFailure(ctx context.Context, relation int) error {
@@ -211,8 +204,6 @@ func readFailure(tx *state.Tx, unit string, relation int) (*state.Failure, error
 	return rs.Failure, err
 }
 
-// recordedVersion returns the version of what a failed hook was about, as recorded when it
-// ran.
 func recordedVersion(tx *state.Tx, unit string, h state.Hook) (int64, error) {
 	if h.Relation == state.NoRelation {
 		w, err := tx.Workflow(unit)

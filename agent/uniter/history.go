@@ -24,7 +24,6 @@ func newRunRecord(op state.Op, failure string) runRecord {
 	return runRecord{HookRun: r, unlisted: hook.IsAction(op.Hook)}
 }
 
-// runRecord is for a hook whose process has ended.
 func (r *runningHook) runRecord(failure string) runRecord {
 	p := newRunRecord(r.op, failure)
 	p.stderr = r.lastStderr
@@ -60,11 +59,4 @@ func readNextSeq(v *state.View, unit string) (int64, error) {
 		return 0, err
 	}
 	return runs[len(runs)-1].Seq + 1, nil
-}
-
-// countRun is called once the end of the hook in flight is committed.
-func (u *uniter) countRun() {
-	if !u.running.runRecord("").unlisted {
-		u.nextSeq++
-	}
 }

@@ -22,11 +22,9 @@ func beginLine(op state.Op) string {
 	return text
 }
 
-// logEnd writes to the unit's log; failure is empty for a hook that succeeded. A hook that
-// the charm does not have has not begun.
 func (u *uniter) logEnd(r *runningHook, failure string) {
 	if r.outcome.Missing {
-		return
+		return // it has not begun
 	}
 	name := r.op.Hook.Name
 	if o := r.outcome; o.Held > 0 {

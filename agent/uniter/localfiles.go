@@ -205,7 +205,6 @@ func (p *preserver) copyFile(name string) error {
 	return errors.Join(err, dst.Chmod(info.Mode()), dst.Sync(), dst.Close())
 }
 
-// restoreDirModes also restores the owner, as far as the agent may.
 func (p *preserver) restoreDirModes() error {
 	for i := len(p.madeDirs) - 1; i >= 0; i-- {
 		info, err := p.root.Lstat(oldPath(p.madeDirs[i]))

@@ -91,7 +91,6 @@ func (s *Snapshot) isFinished() bool {
 	return word == stateRemoved || word == stateStopped && !s.Hooks.Remove
 }
 
-// neverInstalled reports whether the unit has nothing to stop.
 func neverInstalled(w state.Workflow) bool {
 	return w.State == "" || w.Failure != nil && w.Failure.Hook.Kind == hook.Install
 }
@@ -193,7 +192,6 @@ func (s *Snapshot) nextAfterStart() Step {
 	return s.nextWhenIdle(until)
 }
 
-// nextMembership changes memberships, for which no hook runs.
 func (s *Snapshot) nextMembership() Step {
 	for _, id := range s.enteredRelations() {
 		_, exists := s.Relations[id]
@@ -209,7 +207,6 @@ func (s *Snapshot) nextMembership() Step {
 	return nil
 }
 
-// nextRelationFailure returns, without a step, the time of the first retry.
 func (s *Snapshot) nextRelationFailure() (Step, time.Time) {
 	var until time.Time
 	for _, id := range s.enteredRelations() {

@@ -45,7 +45,9 @@ func (u *uniter) recordOutcome(ctx context.Context) error {
 	if err != nil && !errors.Is(err, errRecorded) {
 		return err
 	}
-	u.countRun()
+	if !r.outcome.Missing {
+		u.nextSeq++
+	}
 	u.faultPoint("after-commit")
 	u.logOutcome(r, failure, changes)
 	u.clearRunning()
@@ -81,8 +83,6 @@ func (u *uniter) commitSuccess(ctx context.Context, r *runningHook) (changes []h
 	return changes, err
 }
 
-// seenVersion returns the newest version of its subject that the hook knew: that at its
-// begin, or a newer one that it has read.
 func (r *runningHook) seenVersion() int64 {
 	switch {
 	case r.op.Hook.Kind == hook.LeaderSettingsChanged:
@@ -93,7 +93,6 @@ func (r *runningHook) seenVersion() int64 {
 	return max(r.op.Version, r.ctx.SeenSettings(r.op.Hook.Relation, hook.Member(r.op.Hook)))
 }
 
-// commitFailure keeps nothing of what the hook has written.
 func (u *uniter) commitFailure(ctx context.Context, op state.Op, r runRecord) error {
 	return u.commitStep(ctx, "failure", func(tx *state.Tx) error {
 		if err := clearOp(tx, u.Unit, op); err != nil {
@@ -110,7 +109,6 @@ func (u *uniter) commitFailure(ctx context.Context, op state.Op, r runRecord) er
 	})
 }
 
-// clearOp returns errRecorded if another hook is in flight by now, or none.
 func clearOp(tx *state.Tx, unit string, op state.Op) error {
 	now, ok, err := tx.Op(unit)
 	if err != nil {
@@ -210,7 +208,6 @@ func recordFailure(tx *state.Tx, unit string, op state.Op, r runRecord, retry bo
 	return tx.PutWorkflow(unit, w)
 }
 
-// logOutcome writes to the agent's log and to the unit's.
 func (u *uniter) logOutcome(r *runningHook, failure string, changes []hookctx.Change) {
 	name := r.op.Hook.Name
 	defer u.output.Flush()

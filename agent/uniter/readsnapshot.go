@@ -114,8 +114,6 @@ func readRelations(v *state.View, unit state.Unit) (map[int]Relation, error) {
 	return all, nil
 }
 
-// isToPrincipal reports whether the relation is one between a subordinate's unit and its
-// principal's service.
 func isToPrincipal(r state.Relation, unit state.Unit) bool {
 	service, _, err := charm.ParseUnit(unit.Principal)
 	return err == nil && r.Scope == charm.Container && r.Other(unit.Service).Service == service

@@ -34,8 +34,6 @@ func (u *uniter) awaitRestoreCheck(ctx context.Context) error {
 	}
 }
 
-// checkRestored compares the folder unless the unit is not marked as restored, or the
-// comparison was made before.
 func (u *uniter) checkRestored(ctx context.Context) (agreed bool, revision int64, err error) {
 	var mark state.Restored
 	var known knownRuns
@@ -108,7 +106,6 @@ func readKnownRuns(v *state.View, unit string) (k knownRuns, err error) {
 	return k, nil
 }
 
-// compareFolder returns a text for people, empty if the folder agrees with the records.
 func (k knownRuns) compareFolder(f Folder) (differs string, err error) {
 	if _, err := os.Stat(f.Charm()); k.charm != "" && errors.Is(err, fs.ErrNotExist) {
 		return "its charm is not in its folder", nil

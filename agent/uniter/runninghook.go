@@ -63,7 +63,10 @@ func (u *uniter) beginHook(ctx context.Context, s RunHook, snap Snapshot) error 
 		Expect: stateAfter(s.Hook, snap.Uniter.Workflow), Version: subjectVersion(snap, s.Hook)}
 	if err := u.commitStep(ctx, "begin", func(tx *state.Tx) error { return recordBegin(tx, u.Unit, r, s.From) }); err != nil {
 		u.server.Unregister(r.clientID)
-		return unlessCancelled(err, s.From)
+		if s.From == FromOperator && errors.Is(err, state.ErrNotFound) {
+			return nil // it was cancelled meanwhile
+		}
+		return err
 	}
 	u.faultPoint("before-spawn")
 	u.Log.Info("hook starts", facts.logAttrs()...)
@@ -72,8 +75,6 @@ func (u *uniter) beginHook(ctx context.Context, s RunHook, snap Snapshot) error 
 	return nil
 }
 
-// recordBegin takes the hook out of the queue it came from, or clears the operator's wish
-// for a retry.
 func recordBegin(tx *state.Tx, unit string, r *runningHook, from Origin) error {
 	h := r.op.Hook
 	if from == FromOperator {
@@ -119,10 +120,14 @@ func (u *uniter) startProcess(ctx context.Context, r *runningHook, facts hookFac
 		Record:   u.Folder.processPath(),
 		Begin:    func() { u.output.Note("INFO", r.op.Hook.Name, beginLine(r.op)) },
 		Output: func(s hookexec.Stream, at time.Time, line string) {
-			if s == hookexec.Stderr && strings.TrimSpace(line) != "" {
-				r.lastStderr = strings.ToValidUTF8(line[:min(len(line), maxStderr)], "")
+			level := "INFO"
+			if s == hookexec.Stderr {
+				level = "ERROR"
+				if strings.TrimSpace(line) != "" {
+					r.lastStderr = strings.ToValidUTF8(line[:min(len(line), maxStderr)], "")
+				}
 			}
-			u.output.WriteAt(at, logLevel(s), r.op.Hook.Name, line)
+			u.output.WriteAt(at, level, r.op.Hook.Name, line)
 		},
 		Interrupt: interrupted.Done(),
 		Fault:     u.faultPoint,
@@ -134,20 +139,12 @@ func (u *uniter) startProcess(ctx context.Context, r *runningHook, facts hookFac
 	}()
 }
 
-func logLevel(s hookexec.Stream) string {
-	if s == hookexec.Stderr {
-		return "ERROR"
-	}
-	return "INFO"
-}
-
 func (u *uniter) killHook() {
 	if u.running != nil {
 		u.dropHook(u.running.kill)
 	}
 }
 
-// dropHook ends the hook in flight by stop; its outcome is not committed.
 func (u *uniter) dropHook(stop context.CancelFunc) {
 	stop()
 	<-u.running.done
@@ -211,7 +208,6 @@ func subjectVersion(snap Snapshot, h state.Hook) int64 {
 	return 0
 }
 
-// newRunID returns 128 random bits.
 func newRunID() string {
 	b := make([]byte, 16)
 	_, _ = rand.Read(b) // never fails

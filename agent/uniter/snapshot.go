@@ -46,14 +46,11 @@ type Relation struct {
 	ToPrincipal bool // the relation holds a subordinate's unit to its principal
 }
 
-// isLeaving reports whether the unit is to leave the relation, or may not enter it: the
-// unit or the relation is dying, or the relation's record is gone.
 func (s *Snapshot) isLeaving(id int) bool {
 	r, ok := s.Relations[id]
 	return s.Unit.Life != state.Alive || !ok || r.Life != state.Alive
 }
 
-// isOrphaned reports whether nothing holds a subordinate's unit to its principal any more.
 func (s *Snapshot) isOrphaned() bool {
 	if s.Unit.Principal == "" || s.Unit.Life != state.Alive {
 		return false

@@ -67,7 +67,6 @@ func (u *uniter) commitStep(ctx context.Context, step string, f func(tx *state.T
 	return err
 }
 
-// stepUpdater serves steps that commit several batches.
 func (u *uniter) stepUpdater(step string) state.Updater {
 	return func(ctx context.Context, f func(tx *state.Tx) error) error { return u.commitStep(ctx, step, f) }
 }
@@ -109,7 +108,6 @@ func (u *uniter) takeSnapshot(ctx context.Context) (Snapshot, error) {
 	return s, nil
 }
 
-// refreshCache reads what is stale, and has a watch from the revision of what was read.
 func (u *uniter) refreshCache(ctx context.Context) error {
 	if u.cache.valid && !u.cache.staleRest && len(u.cache.staleMembers) == 0 {
 		return nil

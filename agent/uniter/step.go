@@ -55,7 +55,8 @@ type Resolve struct{ Relation int }
 // LeaveRelation ends the membership; the relation's last hook is done.
 type LeaveRelation struct{ Relation int }
 
-// SetDying makes a subordinate's unit dying that nothing holds to its principal any more.
+// SetDying makes a subordinate's unit dying that nothing holds to its principal any more,
+// unless a new relation does meanwhile.
 type SetDying struct{}
 
 // Finish removes what is left of a unit that has stopped, or is gone.

@@ -176,14 +176,15 @@ func (u *uniter) execute(ctx context.Context, next Step, snap Snapshot) (finishe
 	case FailCrashed:
 		return false, u.failCrashed(ctx, *snap.Uniter.Op)
 	case InterruptHook:
-		u.running.interruptFor(s.Why)
+		u.running.endReason = s.Why
+		u.running.interrupt()
 		return false, nil
 	case Resolve:
 		return false, u.resolveFailure(ctx, s.Relation)
 	case LeaveRelation:
 		return false, u.leaveRelation(ctx, s.Relation)
 	case SetDying:
-		return false, u.setDying(ctx)
+		return false, u.commitStep(ctx, "retire", func(tx *state.Tx) error { return tx.RetireSubordinate(u.Unit) })
 	case Finish:
 		return u.removeUnit(ctx, snap)
 	}

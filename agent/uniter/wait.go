@@ -17,23 +17,20 @@ func (u *uniter) waitForChange(ctx context.Context, snap Snapshot, until time.Ti
 		defer timer.Stop()
 		timeout = timer.C
 	}
+	var ended <-chan struct{}
+	if u.running != nil {
+		ended = u.running.done
+	}
 	u.Loop.Rest()
 	select {
 	case <-u.watch.Events():
 	case <-slot:
-	case <-u.hookDone():
+	case <-ended:
 	case <-timeout:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	return nil
-}
-
-func (u *uniter) hookDone() <-chan struct{} {
-	if u.running == nil {
-		return nil
-	}
-	return u.running.done
 }
 
 func (u *uniter) renewWatch(ctx context.Context, snap Snapshot, revision int64) error {

@@ -50,7 +50,6 @@ func stateAfter(h state.Hook, w state.Workflow) string {
 	return stateStarted
 }
 
-// mayPrecedeStart reports whether the hook may run before start as well as after it.
 func mayPrecedeStart(kind string) bool {
 	switch kind {
 	case hook.ConfigChanged, hook.UpgradeCharm, hook.LeaderElected, hook.LeaderSettingsChanged, hook.Created:
@@ -96,7 +95,6 @@ func retryDelay(attempts int) time.Duration {
 	return min(5*time.Second<<min(attempts-1, 10), 5*time.Minute)
 }
 
-// newFailure counts on from before if the same hook had failed then.
 func newFailure(before *state.Failure, h state.Hook, r runRecord, retry bool, now time.Time) *state.Failure {
 	f := &state.Failure{Hook: h, Message: r.Failure, Stderr: r.stderr, Since: now.UTC(), Attempts: 1}
 	if before != nil && before.Hook == h {

@@ -34,7 +34,7 @@ type pendingKeys struct {
 // Renew watches the scopes from the revision on. It keeps a watch about the same things:
 // that one has missed nothing. about names what the scopes are.
 func (w *Watch) Renew(ctx context.Context, st *state.State, revision int64, about []string, scopes ...state.Scope) error {
-	if w.covers(about) {
+	if w.isAbout(about) {
 		return nil
 	}
 	w.Close()
@@ -49,7 +49,7 @@ func (w *Watch) Renew(ctx context.Context, st *state.State, revision int64, abou
 	return nil
 }
 
-func (w *Watch) covers(about []string) bool { return w.watcher != nil && slices.Equal(w.about, about) }
+func (w *Watch) isAbout(about []string) bool { return w.watcher != nil && slices.Equal(w.about, about) }
 
 // Events returns a channel that receives when there is something to Take; nil, which never
 // does, without a watch.
@@ -68,7 +68,7 @@ func (w *Watch) Take() (keys []string, lost bool, err error) {
 	if w.watcher == nil {
 		return nil, true, nil
 	}
-	keys, err = w.pending.take()
+	keys, err = w.pending.takeKeys()
 	if err == nil {
 		return keys, false, nil
 	}
@@ -93,14 +93,14 @@ func (w *Watch) Close() {
 func followWatcher(ctx context.Context, w *state.Watcher, p *pendingKeys) {
 	for {
 		keys, err := w.Next(ctx)
-		p.add(keys, err)
+		p.addKeys(keys, err)
 		if err != nil {
 			return
 		}
 	}
 }
 
-func (p *pendingKeys) add(keys []string, err error) {
+func (p *pendingKeys) addKeys(keys []string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, key := range keys {
@@ -113,7 +113,7 @@ func (p *pendingKeys) add(keys []string, err error) {
 	}
 }
 
-func (p *pendingKeys) take() (keys []string, err error) {
+func (p *pendingKeys) takeKeys() (keys []string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	keys = slices.Collect(maps.Keys(p.keys))

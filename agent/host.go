@@ -104,15 +104,15 @@ func awaitEnvironment(ctx context.Context, st *state.State, log *slog.Logger, ex
 
 func retryTransient(ctx context.Context, log *slog.Logger, f func() error) error {
 	var retry backoff.Exponential
-	told := newOutageLog(log).partReporter("start")
+	report := newOutageLog(log).partReporter("start")
 	for {
 		err := f()
-		hopeless := errors.Is(err, state.ErrNotFound) || errors.Is(err, state.ErrStoreGone) || errors.Is(err, state.ErrClosed) ||
+		permanent := errors.Is(err, state.ErrNotFound) || errors.Is(err, state.ErrStoreGone) || errors.Is(err, state.ErrClosed) ||
 			errors.Is(err, state.ErrClaimed) || errors.Is(err, state.ErrClaimLost)
-		if err == nil || hopeless || ctx.Err() != nil {
+		if err == nil || permanent || ctx.Err() != nil {
 			return err
 		}
-		told(err)
+		report(err)
 		_ = retry.Wait(ctx)
 	}
 }

@@ -82,13 +82,13 @@ func (c *candidates) notify() {
 }
 
 // pickLeader returns the unit that is to lead: the present leader if it is to stay, else
-// the first that is, or an empty string. there reports whether leader is a candidate.
-func (e *leaderElection) pickLeader(c *candidates, leader string) (next string, there bool) {
+// the first that is, or an empty string. known reports whether leader is a candidate.
+func (e *leaderElection) pickLeader(c *candidates, leader string) (next string, known bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	stays, there := c.units[leader]
+	stays, known := c.units[leader]
 	if stays {
-		return leader, there
+		return leader, known
 	}
 	var names []string
 	for unit, stays := range c.units {
@@ -97,9 +97,9 @@ func (e *leaderElection) pickLeader(c *candidates, leader string) (next string, 
 		}
 	}
 	if len(names) == 0 {
-		return "", there
+		return "", known
 	}
-	return slices.MinFunc(names, charm.CompareUnits), there
+	return slices.MinFunc(names, charm.CompareUnits), known
 }
 
 func (e *leaderElection) isLocal(c *candidates, unit string) bool {
@@ -187,7 +187,7 @@ func (e *leaderElection) campaign(ctx context.Context, service, unit string, c *
 		cancel()
 		w := <-result
 		if w.lead == nil {
-			return nil, nil // told to give up
+			return nil, nil // it was cancelled
 		}
 		return w.lead, w.err
 	}
@@ -195,7 +195,7 @@ func (e *leaderElection) campaign(ctx context.Context, service, unit string, c *
 
 func (e *leaderElection) holdLeadership(ctx context.Context, lead *state.Leadership, service, leader string, c *candidates) error {
 	for ctx.Err() == nil && !hasEnded(lead) {
-		next, there := e.pickLeader(c, leader)
+		next, known := e.pickLeader(c, leader)
 		switch {
 		case next == leader:
 			c.waitForChange(ctx, lead.Done(), 0)
@@ -205,7 +205,7 @@ func (e *leaderElection) holdLeadership(ctx context.Context, lead *state.Leaders
 			}
 			e.log.Info("unit leads its service", "service", service, "unit", next)
 			leader = next
-		case there && !e.hasOtherCandidates(ctx, service, c):
+		case known && !e.hasOtherCandidates(ctx, service, c):
 			c.waitForChange(ctx, lead.Done(), recheckInterval)
 		default:
 			return e.resign(ctx, lead)

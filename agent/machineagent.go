@@ -23,7 +23,7 @@ import (
 //
 // It returns nil when ctx is done or the machine is dead, and an error only for
 // what no waiting heals: the machine or the environment does not exist (any
-// more). A store that is away is waited for.
+// more). It waits for a store that is away.
 //
 // When ctx is done, a hook in flight gets 10 seconds to end, and its outcome is
 // committed. After that its process group is killed, nothing of it is
@@ -119,7 +119,7 @@ func (m *machineAgent) hookConcurrency(env state.Environment) int {
 }
 
 func (m *machineAgent) runSteps(ctx context.Context) error {
-	told := m.host.outages.agentReporter(state.MachineAgent(m.Machine))
+	report := m.host.outages.agentReporter(state.MachineAgent(m.Machine))
 	running := false
 	loop := m.Pulse.Loop("machine agent")
 	defer loop.Rest()
@@ -138,12 +138,12 @@ func (m *machineAgent) runSteps(ctx context.Context) error {
 			return err
 		}
 		if err == nil {
-			told(ctx, nil, time.Time{})
+			report(ctx, nil, time.Time{})
 			retry.Reset()
 			continue
 		}
 		pause := retry.Next()
-		told(ctx, err, time.Now().Add(pause))
+		report(ctx, err, time.Now().Add(pause))
 		loop.Rest()
 		_ = backoff.Sleep(ctx, pause)
 	}

@@ -58,13 +58,13 @@ type MachineOptions struct {
 	State   *state.State
 	Machine string // its id, "0"
 
-	// Dir is the machine's folder, ENVDIR/machines/ID; the units live below it
-	// in units/SERVICE-N. It is made if it is missing.
+	// Dir is the machine's folder, ENVDIR/machines/ID; the units' folders lie below
+	// it, agents/unit-SERVICE-N. It is made if it is missing.
 	Dir string
 	// Tools is the absolute path of the folder that holds the hook tools of
 	// this version of the agent.
 	Tools string
-	// Addresses are where the machine is reached; what is empty is found out.
+	// Addresses are where the machine is reached; the host says what is empty.
 	Addresses state.Addresses
 	// HookConcurrency is how many hooks may run at a time on this machine as long
 	// as the environment does not configure it, which it may at any time. 0: as
@@ -74,12 +74,12 @@ type MachineOptions struct {
 	// Claimant is this process, for the machine's claim.
 	Claimant state.Claimant
 	// Process is the session that the agents share with other roles of their
-	// process, who ends it; nil: they have one of their own.
+	// process, which ends it; nil: they have one of their own.
 	Process *state.Process
 
 	// Ready, unless it is nil, is called once the machine is announced.
 	Ready func()
-	// Pulse notes that the agent's loops turn; nil: nobody wishes to know.
+	// Pulse watches the agent's loops; may be nil.
 	Pulse *pulse.Pulse
 
 	// Retire, when it is closed, lets no hook begin any more, and ends the agent
@@ -96,11 +96,11 @@ type UnitOptions struct {
 	Unit  string // "wordpress/0"
 
 	// Dir is the folder of the unit's machine, ENVDIR/machines/ID; the unit's
-	// own is units/SERVICE-N below it.
+	// own is agents/unit-SERVICE-N below it.
 	Dir   string
 	Tools string // as in MachineOptions
 
-	Claimant state.Claimant // as in MachineOptions; it works under the claim of its place
+	Claimant state.Claimant // as in MachineOptions; the claim is that of the unit's machine
 
 	Ready  func()          // called once the unit is announced; may be nil
 	Pulse  *pulse.Pulse    // as in MachineOptions

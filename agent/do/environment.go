@@ -81,7 +81,7 @@ func (r *run) unitFolder() uniter.Folder {
 		return ""
 	}
 	folder := uniter.FolderOf(dir, r.Unit)
-	for _, f := range []uniter.Folder{folder, folder.Legacy()} { // its agent may be of before
+	for _, f := range []uniter.Folder{folder, folder.Legacy()} { // its agent may be an older binary's
 		if _, err := os.Stat(f.Charm()); err == nil {
 			return f
 		}

@@ -1,8 +1,8 @@
-// Package pulse tells an agent that hangs from one that waits: its loops say
+// Package pulse tells an agent that hangs from one that waits: its loops report
 // when they are at work and when they rest.
 //
-// It ends nothing and knows no service manager. The packages of agent have it
-// noted, and multicall asks it.
+// It ends nothing and knows no service manager. The packages of agent report to
+// it, and multicall asks it which loop hangs.
 package pulse
 
 import (

@@ -67,15 +67,6 @@ const (
 	whyInterrupted = "interrupted by an operator"
 )
 
-func (u *uniter) failCrashed(ctx context.Context, op state.Op) error {
-	err := u.commitFailure(ctx, op, newRunRecord(op, whyUnknown))
-	if errors.Is(err, errRecorded) {
-		return nil
-	}
-	u.output.Write("ERROR", op.Hook.Name, fmt.Sprintf("%s failed: %s", op.Hook, whyUnknown))
-	return err
-}
-
 func actionFacts(a *state.Action) *hookapi.Action {
 	if a == nil || a.IsCommand() {
 		return nil

@@ -8,59 +8,11 @@ import (
 	"time"
 
 	"bijou/agent/hook"
-	"bijou/agent/hookexec"
 	"bijou/state"
 	"bijou/state/charm"
 )
 
 func now() time.Time { return time.Now().UTC() }
-
-// recoverFromCrash kills a hook that still runs although its agent died, and records that
-// it has failed, and that the agent has restarted.
-func (u *uniter) recoverFromCrash(ctx context.Context) error {
-	var op state.Op
-	var inFlight bool
-	err := u.State.View(ctx, func(v *state.View) (err error) {
-		if op, inFlight, err = v.Op(u.Unit); err != nil {
-			return err
-		}
-		u.nextSeq, err = readNextSeq(v, u.Unit)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	if inFlight {
-		killed, err := hookexec.Reap(u.Folder.processPath(), op.ID)
-		if err != nil {
-			return err
-		}
-		if killed {
-			why := "the hook was running when its agent died"
-			if hook.IsAction(op.Hook) {
-				why = whyKilled
-			}
-			if err := u.commitFailure(ctx, op, newRunRecord(op, why)); err != nil && !errors.Is(err, errRecorded) {
-				return err
-			}
-			u.nextSeq++
-			u.output.Write("ERROR", op.Hook.Name, fmt.Sprintf("%s failed: %s", op.Hook, why))
-			u.Log.Warn("killed a hook of an agent that died", "hook", op.Hook.Name)
-		}
-	}
-	err = u.commitStep(ctx, "recover", func(tx *state.Tx) error {
-		w, err := tx.Workflow(u.Unit)
-		if err != nil || w.State == "" {
-			return err
-		}
-		w.Restarted = true
-		return tx.PutWorkflow(u.Unit, w)
-	})
-	if errors.Is(err, state.ErrNotFound) {
-		return nil // the unit is gone, as the first step will find
-	}
-	return err
-}
 
 // deployCharm records when it begins and when the charm is in place: between the two nobody
 // knows which charm is in the folder.
@@ -242,4 +194,77 @@ func (u *uniter) leaveRelation(ctx context.Context, relation int) error {
 		}
 		return tx.RemoveRelationState(u.Unit, relation)
 	})
+}
+
+func (u *uniter) execute(ctx context.Context, next Step, snap Snapshot) (finished bool, err error) {
+	if _, ok := next.(RunHook); !ok && u.running == nil {
+		u.releaseTicket()
+	}
+	switch s := next.(type) {
+	case Wait:
+		return false, u.waitForChange(ctx, snap, s.Until, nil)
+	case DeployCharm:
+		u.Loop.Rest() // a big charm takes its time
+		return false, u.deployCharm(ctx, s.URL)
+	case Enqueue:
+		return false, u.enqueue(ctx, s.Arrivals)
+	case EnterRelation:
+		return false, u.enterRelation(ctx, s.Relation, snap.Hooks.hasCreated(s.Relation.Name))
+	case RunHook:
+		if u.ticket == nil {
+			u.ticket = u.Limiter.request()
+		}
+		if !u.ticket.isGranted() {
+			return false, u.waitForChange(ctx, snap, time.Time{}, u.ticket)
+		}
+		err := u.beginHook(ctx, s, snap)
+		if err != nil {
+			u.releaseTicket() // others may be able to run theirs
+		}
+		return false, err
+	case FailCrashed:
+		return false, u.failCrashed(ctx, *snap.Uniter.Op)
+	case InterruptHook:
+		u.running.endReason = s.Why
+		u.running.interrupt()
+		return false, nil
+	case Resolve:
+		return false, u.resolveFailure(ctx, s.Relation)
+	case LeaveRelation:
+		return false, u.leaveRelation(ctx, s.Relation)
+	case SetDying:
+		return false, u.commitStep(ctx, "retire", func(tx *state.Tx) error { return tx.RetireSubordinate(u.Unit) })
+	case Finish:
+		return u.removeUnit(ctx, snap)
+	}
+	panic("internal error: unknown step " + next.String())
+}
+
+// removeUnit removes the records before the folder. A hook that still runs was orphaned by
+// a forced removal.
+func (u *uniter) removeUnit(ctx context.Context, snap Snapshot) (bool, error) {
+	u.killHook()
+	if !snap.Gone {
+		err := u.commitStep(ctx, "dead", func(tx *state.Tx) error {
+			err := tx.SetUnitDead(u.Unit)
+			if errors.Is(err, state.ErrNotFound) {
+				return nil
+			}
+			return err
+		})
+		if err == nil {
+			err = state.RemoveUnit(ctx, u.stepUpdater("remove"), u.Unit)
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	u.output.Close()
+	u.faultPoint("before-clear")
+	if err := u.Folder.removeAll(); err != nil {
+		u.Log.Error("cannot remove the unit's folder", "error", err)
+	}
+	u.faultPoint("after-clear")
+	u.Log.Info("the unit is gone")
+	return true, nil
 }

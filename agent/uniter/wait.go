@@ -10,7 +10,7 @@ import (
 
 // waitForChange also returns at the end of the hook in flight, at until (unless it is
 // zero), and when t is granted (unless it is nil).
-func (u *uniter) waitForChange(ctx context.Context, snap Snapshot, until time.Time, slot ticket) error {
+func (u *uniter) waitForChange(ctx context.Context, snap Snapshot, until time.Time, t ticket) error {
 	var timeout <-chan time.Time
 	if !until.IsZero() {
 		timer := time.NewTimer(max(until.Sub(snap.Now), time.Millisecond))
@@ -24,7 +24,7 @@ func (u *uniter) waitForChange(ctx context.Context, snap Snapshot, until time.Ti
 	u.Loop.Rest()
 	select {
 	case <-u.watch.Events():
-	case <-slot:
+	case <-t:
 	case <-ended:
 	case <-timeout:
 	case <-ctx.Done():

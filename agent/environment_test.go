@@ -69,7 +69,7 @@ func ownEnvironment(t *testing.T) {
 	}
 }
 
-// hookEnvironment is what every hook sees.
+// hookEnvironment returns the variables of every hook.
 func (r *rig) hookEnvironment(service, hook string) map[string]string {
 	unit := r.folder(service + "/0")
 	env := statetest.Environment()
@@ -86,7 +86,7 @@ func (r *rig) hookEnvironment(service, hook string) map[string]string {
 	}
 }
 
-// relationEnvironment is what a relation hook sees besides.
+// relationEnvironment returns the further variables of a relation hook.
 func relationEnvironment(kind, relation, id, remote string) map[string]string {
 	env := map[string]string{
 		"JUJU_RELATION": relation, "JUJU_RELATION_ID": id, "JUJU_REMOTE_UNIT": remote + "/0",

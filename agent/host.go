@@ -15,7 +15,7 @@ import (
 	"bijou/state"
 )
 
-// host is what the unit agents of one process share.
+// host holds everything that the unit agents of one process share.
 type host struct {
 	state    *state.State
 	dir      string // the machine's

@@ -39,7 +39,7 @@ func newProcess(t *testing.T, st *state.State) process {
 	return one
 }
 
-// end is what a process does last.
+// end waits for the campaigns before it stops, as a process does.
 func (p process) end() {
 	p.wait()
 	p.stop()

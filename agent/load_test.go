@@ -44,7 +44,7 @@ func BenchmarkIdleUnits(b *testing.B) {
 	b.ReportMetric(float64(runtime.NumGoroutine()), "goroutines")
 }
 
-// cpuTicks is what the process has used, in hundredths of a second.
+// cpuTicks returns the process's CPU time, in hundredths of a second.
 func cpuTicks(t testing.TB) int {
 	data, err := os.ReadFile("/proc/self/stat")
 	if err != nil {

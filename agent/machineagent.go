@@ -149,7 +149,6 @@ func (m *machineAgent) runSteps(ctx context.Context) error {
 	}
 }
 
-// machineState is what the store has about the machine.
 type machineState struct {
 	life     state.Life
 	units    []string

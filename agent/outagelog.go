@@ -23,7 +23,7 @@ type outageLog struct {
 	outages map[string]outage // by agent
 }
 
-// outage is what one agent cannot do.
+// outage is a failure of one agent that lasts.
 type outage struct {
 	state.Trouble
 	cause      string // empty: the agent goes on

@@ -17,7 +17,7 @@ import (
 // hookName is the hook's name in logs, and for the command.
 const hookName = "juju-do"
 
-// hookFacts is what is known before the command starts.
+// hookFacts are known before the command starts.
 type hookFacts struct {
 	env          state.Environment
 	unit         state.Unit // the zero value: none

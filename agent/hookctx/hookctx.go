@@ -1,5 +1,5 @@
-// Package hookctx is what one running hook knows: a cache of what it has read,
-// and a buffer of what it has written. It implements hookapi.Hook over state.
+// Package hookctx keeps what one running hook has read (a cache) and written
+// (a buffer). It implements hookapi.Hook over state.
 //
 // It neither runs hooks nor talks to them: agent/uniter makes one for each hook
 // and commits it, hookenv asks it. Only agent/uniter and agent/do import it.
@@ -29,7 +29,7 @@ type Options struct {
 	CharmURL string
 	// Log gets what the hook logs.
 	Log func(level, message string)
-	// Action is what runs, if it is an action; nil in hooks.
+	// Action is the action that runs; nil in hooks and commands.
 	Action *hookapi.Action
 	// Resources is the folder that resources are fetched into; empty: none are.
 	Resources string

@@ -48,7 +48,7 @@ func (c *Context) readResource(ctx context.Context, name string) (r state.Resour
 	return r, err
 }
 
-// resourceRecord is what was fetched last.
+// resourceRecord names the version that was fetched last.
 type resourceRecord struct {
 	SHA256 string `json:"sha256"`
 	Size   int64  `json:"size"`

@@ -11,7 +11,7 @@ import (
 // fails in its first line.
 const JujuVersion = "3.6.0"
 
-// Facts are what a hook's environment is made of.
+// Facts determine a hook's environment.
 type Facts struct {
 	Unit      string // "myblog/0"
 	Service   string

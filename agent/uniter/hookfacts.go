@@ -14,7 +14,7 @@ import (
 	"bijou/state/charm"
 )
 
-// hookFacts is what a hook is told before it starts.
+// hookFacts are known before a hook starts, and do not change while it runs.
 type hookFacts struct {
 	hook      state.Hook
 	unit      state.Unit

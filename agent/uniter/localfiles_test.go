@@ -12,7 +12,7 @@ import (
 	"bijou/testscripts/statetest"
 )
 
-// tree is what a folder holds: a file's text, a link's target, "/" for a folder.
+// tree returns the contents of a folder: a file's text, a link's target, "/" for a folder.
 func tree(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}

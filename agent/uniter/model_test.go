@@ -42,7 +42,7 @@ func memberKey(relation int, member string) string { return fmt.Sprint(relation,
 
 func (w waiting) String() string { return w.key() + " " + w.kind }
 
-// pending is where a member's entry is; -1 for none.
+// pending returns the index of a member's entry; -1 for none.
 func (m *model) pending(relation int, member string) int {
 	return slices.IndexFunc(m.queue, func(w waiting) bool { return w.relation.ID == relation && w.member == member })
 }
@@ -168,7 +168,7 @@ func (m *model) done(h state.Hook, seen int64, configured int) {
 	}
 }
 
-// may says if a hook may run now: it is the one that the order asks for.
+// may returns why a hook may not run now: only the one that the order asks for may.
 func (m *model) may(h state.Hook, from Origin) string {
 	want := m.wanted()
 	if f, failed := m.failed[h.Relation]; failed && f == h && from == FromFailure && (h.Relation == state.NoRelation || want == "") {

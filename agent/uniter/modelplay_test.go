@@ -152,7 +152,7 @@ func (l *life) pick(n int) int {
 	return int(b) % n
 }
 
-// snapshot is what the agent sees.
+// snapshot returns the agent's view.
 func (l *life) snapshot() Snapshot {
 	var s Snapshot
 	statetest.View(l.t, l.st, func(v *state.View) (err error) {

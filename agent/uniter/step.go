@@ -8,7 +8,7 @@ import (
 	"bijou/state"
 )
 
-// Step is what Next decides: one of the types below.
+// Step is a decision of Next: one of the types below.
 type Step interface{ String() string }
 
 // Wait waits until something changes, or until Until, if it is set.

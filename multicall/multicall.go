@@ -19,7 +19,7 @@ import (
 // Version is bijou's own version, as `bijou version` prints it.
 const Version = "0.1.0"
 
-// Options are what a test main may ask for beyond what users get.
+// Options give a test main what users do not get.
 type Options struct {
 	// Faults lets BIJOU_FAULT=point:n kill the process with SIGKILL when the
 	// named fault point is reached for the n-th time. Only test mains set it.

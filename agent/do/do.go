@@ -45,8 +45,7 @@ type Options struct {
 	MachineDir func(id string) string
 }
 
-// Links are what a command finds first on its PATH: names, and the binary that all of them
-// link to.
+// Links stand first on a command's PATH: names, and the binary that all of them link to.
 type Links struct {
 	Names  []string
 	Binary string

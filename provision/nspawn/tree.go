@@ -25,7 +25,7 @@ import (
 	"bijou/state/durable"
 )
 
-// packages are what a machine has beyond the least of Debian: what it runs by, and what charms
+// packages come on top of the least of Debian: what a machine runs by, and what charms
 // expect, since Ubuntu's cloud images have it. treeVersion changes with them.
 const (
 	packages = "systemd,systemd-sysv,dbus,iproute2,iputils-ping,procps,ca-certificates," +

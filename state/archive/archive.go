@@ -60,8 +60,10 @@ const (
 // fileNamePattern is of a backup's files but headerFile and sumsFile.
 var fileNamePattern = regexp.MustCompile(`^(keys\.jsonl|blobs/[0-9a-f]{64}|credentials/[a-z][a-z0-9-]*|machines/[0-9]+/units/[a-z][a-z0-9-]*\.tar)$`)
 
-// Blob and Credential return the names of a backup's files.
-func Blob(sum string) string        { return "blobs/" + sum }
+// Blob returns the name of the file of a backup that has the blob.
+func Blob(sum string) string { return "blobs/" + sum }
+
+// Credential returns the name of the file of a backup that has the credential.
 func Credential(name string) string { return "credentials/" + name }
 
 // Folder returns the name of the file with a unit's folder.

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Hardware is what is known of a machine. An empty or zero field is not known,
+// Hardware describes a machine, as far as it is known. An empty or zero field is not known,
 // and satisfies no constraint on it; Tags are all that it has.
 type Hardware struct {
 	Arch         string

@@ -10,7 +10,7 @@ import (
 
 // Audit writes down, in the transaction that does it, what somebody does.
 func Audit(tx *state.KeyTx, a record.Audit) error {
-	last, err := read[int](tx.KeyView, Keys().AuditCounter())
+	last, err := readKey[int](tx.KeyView, Keys().AuditCounter())
 	if err != nil {
 		return err
 	}

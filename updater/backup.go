@@ -22,7 +22,7 @@ var ErrKeysThere = errors.New("there are others already")
 // version.
 func Backup(ctx context.Context, space *state.Keyspace, to io.Writer, version string) (archive.Header, error) {
 	h := archive.Header{
-		Kind: archive.Keyspace, Bijou: version, Time: time.Now().UTC(), StateFormat: format,
+		Kind: archive.Keyspace, Bijou: version, Time: time.Now().UTC(), StateFormat: formatNumber,
 		Has:   []string{"boot servers, configuration, the update that runs or ran last, history, alerts not sent yet"},
 		Lacks: []string{"which workers live, who leads, whose turn it is", "what is installed on boot servers"},
 	}
@@ -32,7 +32,7 @@ func Backup(ctx context.Context, space *state.Keyspace, to io.Writer, version st
 		keys, h.Lacks = nil, h.Lacks[:2]
 		for _, kv := range kvs {
 			switch {
-			case staysBehind(kv.Key):
+			case isHostBound(kv.Key):
 			case !json.Valid(kv.Value):
 				h.Lacks = append(h.Lacks, kv.Key+", which is no JSON")
 			default:
@@ -52,18 +52,18 @@ func Backup(ctx context.Context, space *state.Keyspace, to io.Writer, version st
 	return h, errors.Join(w.AddKeys(keys), w.Close(h))
 }
 
-// staysBehind says of a key that it is of those who live, lead, have their turn, or work
+// isHostBound says of a key that it is of those who live, lead, have their turn, or work
 // as a boot server: other hosts may do so from then on.
-func staysBehind(key string) bool {
+func isHostBound(key string) bool {
 	return strings.HasPrefix(key, Keys().Presences()) || strings.HasPrefix(key, Keys().Claims()) || strings.HasPrefix(key, Keys().Inventories()) ||
 		strings.HasPrefix(key, Keys().Activities()) || strings.HasPrefix(key, "leader/")
 }
 
 const (
-	// halfRestored is the format of keys that are not all there.
-	halfRestored = 0
-	// restoredAtOnce is how many keys one transaction changes.
-	restoredAtOnce = 50
+	// restoringFormat is the format of keys that are not all there.
+	restoringFormat = 0
+	// maxRestoreBatch is how many keys one transaction changes.
+	maxRestoreBatch = 50
 )
 
 // Restore makes the updater's keys at the URL those of the backup, and the store if
@@ -71,8 +71,8 @@ const (
 // daemons are at work there. Until all is there nobody can open it; whoever is
 // interrupted calls it again.
 func Restore(ctx context.Context, url string, a *archive.Reader, replace bool) (err error) {
-	if a.StateFormat != format {
-		return fmt.Errorf("the format of its keys is %d, and this neco knows %d only", a.StateFormat, format)
+	if a.StateFormat != formatNumber {
+		return fmt.Errorf("the format of its keys is %d, and this neco knows %d only", a.StateFormat, formatNumber)
 	}
 	space, err := state.CreateKeyspace(ctx, url)
 	if err != nil {
@@ -85,7 +85,7 @@ func Restore(ctx context.Context, url string, a *archive.Reader, replace bool) (
 		for _, kv := range there {
 			changes[kv.Key] = nil
 		}
-		return errors.Join(err, tx.Put(Keys().Format(), halfRestored))
+		return errors.Join(err, tx.Put(Keys().Format(), restoringFormat))
 	})
 	if err != nil {
 		return fmt.Errorf("cannot restore neco's keys: %w", err)
@@ -94,7 +94,7 @@ func Restore(ctx context.Context, url string, a *archive.Reader, replace bool) (
 		changes[k.Key] = &a.Keys[i]
 	}
 	delete(changes, Keys().Format())
-	for batch := range slices.Chunk(slices.Sorted(maps.Keys(changes)), restoredAtOnce) {
+	for batch := range slices.Chunk(slices.Sorted(maps.Keys(changes)), maxRestoreBatch) {
 		err := space.Update(ctx, func(tx *state.KeyTx) (err error) {
 			for _, key := range batch {
 				if k := changes[key]; k != nil {
@@ -109,7 +109,7 @@ func Restore(ctx context.Context, url string, a *archive.Reader, replace bool) (
 			return fmt.Errorf("cannot restore neco's keys: %w", err)
 		}
 	}
-	return space.Update(ctx, func(tx *state.KeyTx) error { return tx.Put(Keys().Format(), format) })
+	return space.Update(ctx, func(tx *state.KeyTx) error { return tx.Put(Keys().Format(), formatNumber) })
 }
 
 // listReplaceable answers the keys that are there, if a backup may take their place.
@@ -123,10 +123,10 @@ func listReplaceable(tx *state.KeyTx, replace bool) ([]state.KeyValue, error) {
 			return nil, fmt.Errorf("%q says that a daemon is at work: %w", kv.Key, state.ErrRunning)
 		}
 	}
-	all = slices.DeleteFunc(all, func(kv state.KeyValue) bool { return staysBehind(kv.Key) })
+	all = slices.DeleteFunc(all, func(kv state.KeyValue) bool { return isHostBound(kv.Key) })
 	var found int
 	ok, err := tx.Get(Keys().Format(), &found)
-	if err != nil || !ok && len(all) > 0 || ok && found != halfRestored && !replace {
+	if err != nil || !ok && len(all) > 0 || ok && found != restoringFormat && !replace {
 		return nil, errors.Join(ErrKeysThere, err)
 	}
 	return all, nil

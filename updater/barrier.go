@@ -11,24 +11,24 @@ import (
 // A barrier compares steps by their names and plans by their digests: a number alone is
 // another step in another plan.
 
-// number is which step of the worker's own plan has that name. Programs of before told
+// stepNumber is which step of the worker's own plan has that name. Programs of before told
 // numbers only.
-func (s Seat) number(name string, told int) int {
+func (s WorkerSnapshot) stepNumber(name string, told int) int {
 	if name == "" {
 		return told
 	}
 	return 1 + slices.IndexFunc(s.Steps, func(step release.Step) bool { return step.Name == name })
 }
 
-// reached reports whether another worker has come to the step that this one is at.
-func (s Seat) reached(w record.Status) bool {
-	return w.For(*s.Current) && !record.Differ(w.Plan, s.Digests.Plan) && (w.Finished || s.number(w.StepName, w.Step) >= s.Status.Step)
+// hasReached reports whether another worker has come to the step that this one is at.
+func (s WorkerSnapshot) hasReached(w record.Status) bool {
+	return w.For(*s.Current) && !record.Differ(w.Plan, s.Digests.Plan) && (w.Finished || s.stepNumber(w.StepName, w.Step) >= s.Status.Step)
 }
 
-// opened reports whether the gate of the step is open.
-func (s Seat) opened() bool {
+// gateOpen reports whether the gate of the step is open.
+func (s WorkerSnapshot) gateOpen() bool {
 	g := s.Gate
-	return g.Of(*s.Current) > 0 && !record.Differ(g.Plan, s.Digests.Plan) && s.number(g.StepName, g.Step) >= s.Status.Step
+	return g.Of(*s.Current) > 0 && !record.Differ(g.Plan, s.Digests.Plan) && s.stepNumber(g.StepName, g.Step) >= s.Status.Step
 }
 
 // otherPlans are servers that have come to a step of another plan than the first that has
@@ -36,7 +36,7 @@ func (s Seat) opened() bool {
 func (s Snapshot) otherPlans() (others []int, why string) {
 	first, names, plan := -1, map[int]string{}, s.Current.Plan
 	for _, lrn := range s.Current.Servers {
-		w, ok := s.worker(lrn)
+		w, ok := s.workerRecord(lrn)
 		if !ok || w.Step == 0 || w.Attempt != s.Current.Attempt {
 			continue
 		}

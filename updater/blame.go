@@ -12,7 +12,7 @@ import (
 // Activity returns what the server of the request does, as its worker says, or the wait
 // at a barrier that the records tell of; ok is false if nothing is known.
 func (s Snapshot) Activity(lrn int) (a record.Activity, ok bool) {
-	w, answered := s.worker(lrn)
+	w, answered := s.workerRecord(lrn)
 	if !answered || w.Finished {
 		return a, false
 	}
@@ -20,13 +20,13 @@ func (s Snapshot) Activity(lrn int) (a record.Activity, ok bool) {
 		return a, true
 	}
 	a = record.Activity{Request: w.Request, Attempt: w.Attempt, Step: w.Step, Since: w.At}
-	late := s.behind(w.Step)
+	late := s.serversBehind(w.Step)
 	switch {
 	case w.HandsOver():
 		a.Message = "has installed " + w.Version + " and waits for its worker to begin"
 	case w.Step > 0 && len(late) > 0:
 		who := "server " + record.ListServers(late)
-		if len(late) > maxTold {
+		if len(late) > maxDescribed {
 			who = fmt.Sprint(len(late), " servers")
 		}
 		a.Kind, a.Servers, a.Message = record.WaitBarrier, late, "waits for "+who+" to come to this step"
@@ -34,19 +34,19 @@ func (s Snapshot) Activity(lrn int) (a record.Activity, ok bool) {
 	return a, a.Message != ""
 }
 
-// behind are the servers that have not come to the step.
-func (s Snapshot) behind(step int) (late []int) {
+// serversBehind are the servers that have not come to the step.
+func (s Snapshot) serversBehind(step int) (late []int) {
 	for _, lrn := range s.Current.Servers {
-		if w, ok := s.worker(lrn); !ok || !w.Finished && w.Step < step {
+		if w, ok := s.workerRecord(lrn); !ok || !w.Finished && w.Step < step {
 			late = append(late, lrn)
 		}
 	}
 	return late
 }
 
-// blame returns the servers that keep those from going on: whoever waits for others is
+// serversAtFault returns the servers that keep those from going on: whoever waits for others is
 // not at fault, but those for whom it waits are.
-func (s Snapshot) blame(late []int) (atFault []int) {
+func (s Snapshot) serversAtFault(late []int) (atFault []int) {
 	seen := map[int]bool{}
 	var follow func(lrn int)
 	follow = func(lrn int) {
@@ -76,25 +76,25 @@ func (s Snapshot) blame(late []int) (atFault []int) {
 	return record.SortServers(atFault)
 }
 
-// maxTold is how many servers a message is about in detail.
-const maxTold = 5
+// maxDescribed is how many servers a message is about in detail.
+const maxDescribed = 5
 
-// tell says of servers what they do.
-func (s Snapshot) tell(lrns []int) string {
+// describeServers says of servers what they do.
+func (s Snapshot) describeServers(lrns []int) string {
 	var words []string
 	for i, lrn := range lrns {
-		if i == maxTold {
+		if i == maxDescribed {
 			words = append(words, fmt.Sprintf("and %d more", len(lrns)-i))
 			break
 		}
-		words = append(words, s.tellOne(lrn))
+		words = append(words, s.describeServer(lrn))
 	}
 	return strings.Join(words, ", ")
 }
 
-func (s Snapshot) tellOne(lrn int) string {
+func (s Snapshot) describeServer(lrn int) string {
 	word := fmt.Sprintf("server %d has not answered", lrn)
-	w, ok := s.worker(lrn)
+	w, ok := s.workerRecord(lrn)
 	switch a, _ := s.Activity(lrn); {
 	case ok && w.Finished:
 		word = fmt.Sprintf("server %d is done", lrn)
@@ -110,25 +110,25 @@ func (s Snapshot) tellOne(lrn int) string {
 	return word
 }
 
-// tellStuck says which servers keep the update from moving, and who waits.
-func (s Snapshot) tellStuck() (atFault []int, why string) {
-	late := s.late()
-	atFault = s.blame(late)
-	why = s.tell(atFault)
+// describeStall says which servers keep the update from moving, and who waits.
+func (s Snapshot) describeStall() (atFault []int, why string) {
+	late := s.lateServers()
+	atFault = s.serversAtFault(late)
+	why = s.describeServers(atFault)
 	waiting := slices.DeleteFunc(slices.Clone(late), func(lrn int) bool { return slices.Contains(atFault, lrn) })
 	if len(waiting) > 0 {
-		why += "; " + s.tell(waiting)
+		why += "; " + s.describeServers(waiting)
 	}
 	return atFault, why
 }
 
-// failures are the servers at fault for what has failed in this attempt: not those that
+// failedServers are the servers at fault for what has failed in this attempt: not those that
 // have waited for others.
-func (s Snapshot) failures(now time.Time) (atFault []int, why string) {
+func (s Snapshot) failedServers(now time.Time) (atFault []int, why string) {
 	var failed, waited []string
 	var late []int
 	for _, lrn := range s.Current.Servers {
-		w, why := s.failure(lrn, now)
+		w, why := s.workerFailure(lrn, now)
 		word := fmt.Sprintf("server %d, step %s: %s", lrn, w.StepName, why)
 		switch {
 		case why == "":
@@ -138,33 +138,33 @@ func (s Snapshot) failures(now time.Time) (atFault []int, why string) {
 			failed, atFault = append(failed, word), append(atFault, lrn)
 		}
 	}
-	others := slices.DeleteFunc(s.blame(record.SortServers(late)), func(lrn int) bool { return slices.Contains(atFault, lrn) })
+	others := slices.DeleteFunc(s.serversAtFault(record.SortServers(late)), func(lrn int) bool { return slices.Contains(atFault, lrn) })
 	for _, lrn := range others {
-		failed = append(failed, s.tellOne(lrn))
+		failed = append(failed, s.describeServer(lrn))
 	}
 	return record.SortServers(append(atFault, others...)), strings.Join(append(failed, waited...), "; ")
 }
 
-// slowAfter is for how long nothing moves before somebody is told.
-func (s Snapshot) slowAfter() time.Duration { return min(5*time.Minute, s.Config.WorkerTimeout/2) }
+// slowTimeout is for how long nothing moves before somebody is told.
+func (s Snapshot) slowTimeout() time.Duration { return min(5*time.Minute, s.Config.WorkerTimeout/2) }
 
-// slowAt is when that is due; zero: it was told at this step, or nothing is known.
-func (s Snapshot) slowAt() time.Time {
-	if s.Since.IsZero() || s.Gate.About(*s.Current) && s.Gate.Slow {
+// slowDeadline is when that is due; zero: it was told at this step, or nothing is known.
+func (s Snapshot) slowDeadline() time.Time {
+	if s.StageSince.IsZero() || s.Gate.About(*s.Current) && s.Gate.Slow {
 		return time.Time{}
 	}
-	return s.progress().Add(s.slowAfter())
+	return s.lastMoveAt().Add(s.slowTimeout())
 }
 
-// slow reports, once a step, that nothing has moved for a while, and whose fault that is.
-func (s Snapshot) slow(now time.Time) Action {
-	waited := now.Sub(s.progress()).Truncate(time.Second)
-	a := s.note(waited)
+// reportSlow reports, once a step, that nothing has moved for a while, and whose fault that is.
+func (s Snapshot) reportSlow(now time.Time) Action {
+	waited := now.Sub(s.lastMoveAt()).Truncate(time.Second)
+	a := s.recordWait(waited)
 	g, _ := a.Changes[0].Value.(record.Gate)
 	g.Slow = true
-	atFault, why := s.tellStuck()
+	atFault, why := s.describeStall()
 	a.Verb, a.Why = Slow, fmt.Sprintf("update to %s is slow: nothing has moved for %s; %s", s.Current.Version, waited, why)
-	alert := s.alert(now, record.AlertSlow, a.Why)
+	alert := s.newAlert(now, record.AlertSlow, a.Why)
 	alert.ID, alert.Servers = fmt.Sprintf("%s-%d", alert.ID, g.Step), atFault
 	a.Changes = []Change{put(s.Keys.Gate(), g), put(s.Keys.Alert(alert.ID), alert)}
 	return a

@@ -42,16 +42,16 @@ func TestBlame(t *testing.T) {
 		{"contents: the others see that first", stuck(nil, at(2), gaveUp(1), gaveUp(1)), 0, []int{1}, "server 1 is at step step; server 2"},
 		{"a hung command in its turn", stuck(map[int]record.Activity{
 			1: doing("turn", "waits for its turn", 2), 2: doing("", `runs "podman pull x"`), 10: doing("turn", "waits for its turn", 2),
-		}, at(2), at(2), at(2)), time.Hour + patience, []int{2}, `server 2 is at step step: runs "podman pull x" since 2018-11-07T12:00:00Z; server 1 is at step step: waits for its turn`},
+		}, at(2), at(2), at(2)), time.Hour + stallGrace, []int{2}, `server 2 is at step step: runs "podman pull x" since 2018-11-07T12:00:00Z; server 1 is at step step: waits for its turn`},
 		{"a quorum that is missing, of one that is done", stuck(map[int]record.Activity{
 			1: doing("turn", "waits for its turn", 2), 2: doing("quorum", "1 of 2", 10),
-		}, at(2), at(2), at(3)), time.Hour + patience, []int{10}, "server 10 is at step step: waits for server 1 and 2 to come to this step"},
+		}, at(2), at(2), at(3)), time.Hour + stallGrace, []int{10}, "server 10 is at step step: waits for server 1 and 2 to come to this step"},
 		{"the turn of one that is dead", with(stuck(map[int]record.Activity{1: doing("turn", "", 10), 10: doing("quorum", "", 1)}, at(2), at(3), at(2)), func(s *Snapshot) {
 			s.Absent, s.Current.Missing = map[int]time.Time{10: t0()}, []int{10}
-		}), time.Hour + patience, []int{10}, "no worker is alive there"},
-		{"who brings contents", stuck(map[int]record.Activity{1: doing("contents", ""), 2: doing("", "brings"), 10: doing("contents", "")}, at(2), at(2), at(2)), time.Hour + patience, []int{2}, "brings"},
-		{"what it did at an earlier step does not count", stuck(map[int]record.Activity{2: doing("turn", "old", 1)}, at(3), at(3), at(2)), time.Hour + patience, []int{10}, "server 10"},
-		{"they wait for one another", stuck(map[int]record.Activity{1: doing("turn", "", 2), 2: doing("turn", "", 1), 10: doing("turn", "", 2)}, at(2), at(2), at(2)), time.Hour + patience, []int{1, 2, 10}, ""},
+		}), time.Hour + stallGrace, []int{10}, "no worker is alive there"},
+		{"who brings contents", stuck(map[int]record.Activity{1: doing("contents", ""), 2: doing("", "brings"), 10: doing("contents", "")}, at(2), at(2), at(2)), time.Hour + stallGrace, []int{2}, "brings"},
+		{"what it did at an earlier step does not count", stuck(map[int]record.Activity{2: doing("turn", "old", 1)}, at(3), at(3), at(2)), time.Hour + stallGrace, []int{10}, "server 10"},
+		{"they wait for one another", stuck(map[int]record.Activity{1: doing("turn", "", 2), 2: doing("turn", "", 1), 10: doing("turn", "", 2)}, at(2), at(2), at(2)), time.Hour + stallGrace, []int{1, 2, 10}, ""},
 	}
 	for _, tt := range tests {
 		a := Next(tt.s, t0().Add(tt.after))
@@ -69,7 +69,7 @@ func TestBlame(t *testing.T) {
 // After five minutes in which nothing has moved there is one alert a step, whoever leads.
 func TestSlow(t *testing.T) {
 	s := with(running(at(2), at(2), at(1)), func(s *Snapshot) {
-		s.Gate, s.Since, s.Witnessed = opened(1), t0(), true
+		s.Gate, s.StageSince, s.Witnessed = opened(1), t0(), true
 		s.Gate.Waited = 4 * 60
 	})
 	now := t0().Add(5 * time.Minute)
@@ -89,12 +89,12 @@ func TestSlow(t *testing.T) {
 	if a = Next(s, now.Add(time.Minute)); a.Verb != Note || !a.Changes[0].Value.(record.Gate).Slow {
 		t.Errorf("a minute later: %s %v", a.Verb, a.Changes)
 	}
-	s.Since, s.Waited, s.Witnessed = t0().Add(3*time.Hour), 5*time.Minute, false // another leader, with another clock
-	if a = Next(s, s.Since.Add(time.Second)); a.Verb != Wait {
+	s.StageSince, s.WaitedBefore, s.Witnessed = t0().Add(3*time.Hour), 5*time.Minute, false // another leader, with another clock
+	if a = Next(s, s.StageSince.Add(time.Second)); a.Verb != Wait {
 		t.Errorf("another leader: %s %s", a.Verb, a.Why)
 	}
 	s.Workers[10] = at(2)
-	if a = Next(s, s.Since); a.Verb != Open || a.Changes[0].Value.(record.Gate).Slow {
+	if a = Next(s, s.StageSince); a.Verb != Open || a.Changes[0].Value.(record.Gate).Slow {
 		t.Errorf("the next step: %s %v", a.Verb, a.Changes)
 	}
 }
@@ -103,20 +103,20 @@ func TestSlow(t *testing.T) {
 func TestMemberWaits(t *testing.T) {
 	ill := map[int]error{10: errors.New("it does not answer: connection refused")}
 	for _, tt := range []struct {
-		m    Member
+		m    RollingSnapshot
 		kind string
 		who  []int
 		why  string
 	}{
-		{Member{Needed: true, Well: true, Others: 1, Ill: ill}, "quorum", []int{10}, "2 of 2 others needed, 1 healthy: server 10: it does not answer: connection refused"},
-		{Member{Needed: true, Well: true, Others: 2, Turn: &record.Turn{Server: 10}}, "turn", []int{10}, "waits for its turn, which server 10 has"},
-		{Member{Well: true, Asked: true, Ill: map[int]error{1: ill[10], 10: ill[10]}}, "quorum", []int{1, 10}, "to see the cluster again: 1 of 2 others needed, 0 healthy"},
+		{RollingSnapshot{NeedsUpdate: true, Healthy: true, HealthyOthers: 1, Unhealthy: ill}, "quorum", []int{10}, "2 of 2 others needed, 1 healthy: server 10: it does not answer: connection refused"},
+		{RollingSnapshot{NeedsUpdate: true, Healthy: true, HealthyOthers: 2, Turn: &record.Turn{Server: 10}}, "turn", []int{10}, "waits for its turn, which server 10 has"},
+		{RollingSnapshot{Healthy: true, OthersChecked: true, Unhealthy: map[int]error{1: ill[10], 10: ill[10]}}, "quorum", []int{1, 10}, "to see the cluster again: 1 of 2 others needed, 0 healthy"},
 	} {
 		tt.m.LRN, tt.m.Servers = 2, []int{1, 2, 10}
 		if move := NextRolling(tt.m); move != MoveWait {
 			t.Errorf("%+v: %s", tt.m, move)
 		}
-		if kind, who, why := tt.m.waits(); kind != tt.kind || !cmp.Equal(who, tt.who) || !strings.Contains(why, tt.why) {
+		if kind, who, why := tt.m.describeWait(); kind != tt.kind || !cmp.Equal(who, tt.who) || !strings.Contains(why, tt.why) {
 			t.Errorf("%s %v %q, want %s %v %q", kind, who, why, tt.kind, tt.who, tt.why)
 		}
 	}

@@ -11,16 +11,16 @@ import (
 	"bijou/updater/release"
 )
 
-// bring does what one server does for all, if this is the one; else it waits for
+// runLeaderOnce does what one server does for all, if this is the one; else it waits for
 // the result.
-func (w *worker) bring(ctx context.Context, c release.Component, r record.Request) error {
+func (w *worker) runLeaderOnce(ctx context.Context, c release.Component, r record.Request) error {
 	var lead *state.KeyLeadership
-	defer func() { resign(ctx, lead) }()
+	defer func() { resignLeadership(ctx, lead) }()
 	doing := activity.Begin(ctx, "brings the contents of %s", c.Name)
 	defer doing.End()
 	for {
-		d := Duty{Version: r.Version, Plan: w.seat.Digests.Plan, Leads: leads(lead)}
-		revision, err := w.result(ctx, c, &d)
+		d := OnceSnapshot{Version: r.Version, Plan: w.snapshot.Digests.Plan, Leads: isLeading(lead)}
+		revision, err := w.readContents(ctx, c, &d)
 		if err != nil {
 			return err
 		}
@@ -28,11 +28,11 @@ func (w *worker) bring(ctx context.Context, c release.Component, r record.Reques
 		case MoveDone:
 			return nil
 		case MoveAbort:
-			return othersError{fmt.Errorf("server %d has failed to bring the contents: %s", d.Contents.Server, d.Contents.Message), []int{d.Contents.Server}}
+			return faultError{fmt.Errorf("server %d has failed to bring the contents: %s", d.Contents.Server, d.Contents.Message), []int{d.Contents.Server}}
 		case MoveGo:
-			err = w.deliver(ctx, c, r, lead)
+			err = w.bringContents(ctx, c, r, lead)
 		case MoveTake:
-			resign(ctx, lead)
+			resignLeadership(ctx, lead)
 			doing.Wait(record.WaitContents, nil, "waits for the server that brings the contents of "+c.Name)
 			lead, err = w.campaign(ctx, c, revision)
 			doing.Say("brings the contents of %s", c.Name)
@@ -43,8 +43,8 @@ func (w *worker) bring(ctx context.Context, c release.Component, r record.Reques
 	}
 }
 
-// leads tells if the leadership holds.
-func leads(l *state.KeyLeadership) bool {
+// isLeading tells if the leadership holds.
+func isLeading(l *state.KeyLeadership) bool {
 	if l == nil {
 		return false
 	}
@@ -56,8 +56,8 @@ func leads(l *state.KeyLeadership) bool {
 	}
 }
 
-// resign gives the leadership to the next, whatever has become of ctx.
-func resign(ctx context.Context, l *state.KeyLeadership) {
+// resignLeadership gives the leadership to the next, whatever has become of ctx.
+func resignLeadership(ctx context.Context, l *state.KeyLeadership) {
 	if l == nil {
 		return
 	}
@@ -66,9 +66,9 @@ func resign(ctx context.Context, l *state.KeyLeadership) {
 	_ = l.Resign(ctx) // else it ends with the session
 }
 
-// result reads what has come of it.
-func (w *worker) result(ctx context.Context, c release.Component, d *Duty) (revision int64, err error) {
-	err = persist(ctx, func() error {
+// readContents reads what has come of it.
+func (w *worker) readContents(ctx context.Context, c release.Component, d *OnceSnapshot) (revision int64, err error) {
+	err = retryStore(ctx, func() error {
 		return w.o.Store.View(ctx, func(v *state.KeyView) (err error) {
 			if d.Contents, err = LoadContents(v, c.Contents.Key); err != nil {
 				return err
@@ -80,19 +80,19 @@ func (w *worker) result(ctx context.Context, c release.Component, d *Duty) (revi
 	return revision, err
 }
 
-// deliver does it, and writes the result. What was cancelled has none; errStale.
-func (w *worker) deliver(ctx context.Context, c release.Component, r record.Request, lead *state.KeyLeadership) error {
+// bringContents does it, and writes the result. What was cancelled has none; errStale.
+func (w *worker) bringContents(ctx context.Context, c release.Component, r record.Request, lead *state.KeyLeadership) error {
 	failure := w.o.Server.Bring(ctx, c)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	result := record.Contents{Version: r.Version, Plan: w.seat.Digests.Plan, Success: failure == nil, Server: w.o.LRN}
+	result := record.Contents{Version: r.Version, Plan: w.snapshot.Digests.Plan, Success: failure == nil, Server: w.o.LRN}
 	if failure != nil {
 		result.Message = failure.Error()
 	}
-	err := persist(ctx, func() error {
+	err := retryStore(ctx, func() error {
 		return lead.Update(ctx, func(tx *state.KeyTx) error {
-			if err := unchanged(tx.KeyView, r); err != nil {
+			if err := checkUnchanged(tx.KeyView, r); err != nil {
 				return err
 			}
 			return tx.Put(Keys().Contents(c.Contents.Key), result)
@@ -129,5 +129,5 @@ func (w *worker) campaign(ctx context.Context, c release.Component, revision int
 	case errors.Is(err, state.ErrSessionLost), errors.Is(err, context.Canceled):
 		return nil, nil
 	}
-	return nil, bear(ctx, err)
+	return nil, awaitRetry(ctx, err)
 }

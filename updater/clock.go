@@ -6,22 +6,22 @@ import "time"
 // and goes on evenly, however that is set. Times of before, or of a future that
 // the machine's clock knew once, count as the beginning.
 type clock struct {
-	began   time.Time // as the machine's clock had it
-	started time.Time // the same moment on the monotonic clock
+	wallStart      time.Time // as the machine's clock had it
+	monotonicStart time.Time // the same moment on the monotonic clock
 }
 
 func newClock() clock {
 	now := time.Now()
-	return clock{began: now.Round(0), started: now}
+	return clock{wallStart: now.Round(0), monotonicStart: now}
 }
 
-func (c clock) now() time.Time { return c.began.Add(time.Since(c.started)) }
+func (c clock) now() time.Time { return c.wallStart.Add(time.Since(c.monotonicStart)) }
 
-// within is the time if it lies between the beginning and now, else the nearer of
+// clamp is the time if it lies between the beginning and now, else the nearer of
 // the two.
-func (c clock) within(t time.Time) time.Time { return within(t, c.began, c.now()) }
+func (c clock) clamp(t time.Time) time.Time { return clampTime(t, c.wallStart, c.now()) }
 
-func within(t, from, to time.Time) time.Time {
+func clampTime(t, from, to time.Time) time.Time {
 	switch {
 	case t.Before(from):
 		return from
@@ -31,15 +31,15 @@ func within(t, from, to time.Time) time.Time {
 	return t
 }
 
-// since is a journal of before, as of the beginning.
-func (c clock) since(j Journal) Journal {
-	j.At = c.within(j.At)
+// clampJournal is a journal of before, as of the beginning.
+func (c clock) clampJournal(j Journal) Journal {
+	j.At = c.clamp(j.At)
 	return j
 }
 
-// outside is the time as the machine's clock will have it, if nobody sets that; zero
+// toWallClock is the time as the machine's clock will have it, if nobody sets that; zero
 // stays zero.
-func (c clock) outside(t time.Time) time.Time {
+func (c clock) toWallClock(t time.Time) time.Time {
 	if t.IsZero() {
 		return t
 	}

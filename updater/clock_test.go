@@ -10,7 +10,7 @@ import (
 // A leader's time goes on evenly while an update runs, however its machine's clock is
 // set meanwhile; when none runs, that clock is what counts.
 func TestLeadersTime(t *testing.T) {
-	hourAgo := clock{began: time.Now().Add(-time.Hour).Round(0), started: time.Now()}
+	hourAgo := clock{wallStart: time.Now().Add(-time.Hour).Round(0), monotonicStart: time.Now()}
 	for _, tt := range []struct {
 		what   string
 		r      *record.Request
@@ -22,16 +22,16 @@ func TestLeadersTime(t *testing.T) {
 		{"it has ended", ended(false), false},
 		{"it was stopped", ended(true), false},
 	} {
-		m := &memory{clock: hourAgo}
+		m := &observations{clock: hourAgo}
 		now := m.now(tt.r)
 		if off := time.Since(now); (off > 30*time.Minute) != tt.steady {
 			t.Errorf("%s: the leader's time is %s behind", tt.what, off)
 		}
-		if until := m.clock.outside(now.Add(time.Minute)); time.Until(until) > time.Minute || time.Until(until) < 0 {
+		if until := m.clock.toWallClock(now.Add(time.Minute)); time.Until(until) > time.Minute || time.Until(until) < 0 {
 			t.Errorf("%s: a minute from now is %s from now outside", tt.what, time.Until(until))
 		}
 	}
-	if at := hourAgo.outside(time.Time{}); !at.IsZero() {
+	if at := hourAgo.toWallClock(time.Time{}); !at.IsZero() {
 		t.Errorf("no time is %s outside", at)
 	}
 }

@@ -56,7 +56,7 @@ func Leftovers(s Snapshot) (changes []Change) {
 // leads: a request that was stopped, and of which a server has been unregistered
 // since, is recovered. Otherwise it does nothing, however often it begins.
 func AtStart(s Snapshot, now time.Time) []Change {
-	if s.Current == nil || !s.Current.Stop || s.Current.EndedAt == nil || len(s.unregistered()) == 0 {
+	if s.Current == nil || !s.Current.Stop || s.Current.EndedAt == nil || len(s.unregisteredServers()) == 0 {
 		return nil
 	}
 	changes, err := Recover(s, now, "restart")
@@ -66,8 +66,8 @@ func AtStart(s Snapshot, now time.Time) []Change {
 	return changes
 }
 
-// unregistered are the servers of the request that are no boot servers any more.
-func (s Snapshot) unregistered() (gone []int) {
+// unregisteredServers are the servers of the request that are no boot servers any more.
+func (s Snapshot) unregisteredServers() (gone []int) {
 	for _, lrn := range s.Current.Servers {
 		if !slices.Contains(s.Servers, lrn) {
 			gone = append(gone, lrn)
@@ -82,7 +82,7 @@ func Retry(s Snapshot, now time.Time, by string) ([]Change, error) {
 	if s.Current == nil || !s.Current.Stop {
 		return nil, ErrNotStopped
 	}
-	if gone := s.unregistered(); len(gone) > 0 {
+	if gone := s.unregisteredServers(); len(gone) > 0 {
 		return nil, fmt.Errorf("cannot retry: server %s is registered no more; the update has to be made again", record.ListServers(gone))
 	}
 	r := *s.Current
@@ -105,7 +105,7 @@ func Halt(s Snapshot, now time.Time, why string) ([]Change, error) {
 	if s.Current == nil || s.Current.Ended() || s.Current.Stop {
 		return nil, ErrNotRunning
 	}
-	return s.stop(now, nil, "by hand: "+orElse(strings.TrimSpace(why), "no reason was given")).Changes, nil
+	return s.stopRequest(now, nil, "by hand: "+orElse(strings.TrimSpace(why), "no reason was given")).Changes, nil
 }
 
 // Unregister removes a boot server, and what it says of itself, so that another machine

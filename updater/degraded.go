@@ -29,7 +29,7 @@ func (s Snapshot) Findings(now time.Time) []record.Finding {
 		p, alive := s.Present[lrn]
 		since, absent := s.Absent[lrn]
 		r := s.Current
-		switch gone := absent && !now.Before(since.Add(absence)); {
+		switch gone := absent && !now.Before(since.Add(absenceTimeout)); {
 		case gone && slices.Contains(s.Unseen, lrn):
 			add(lrn, "", "no worker was ever seen")
 		case gone:
@@ -53,27 +53,27 @@ func (s Snapshot) Findings(now time.Time) []record.Finding {
 	return found
 }
 
-// rest is what the leader does while no update runs: it says what is not as the last one
+// nextIdle is what the leader does while no update runs: it says what is not as the last one
 // left it, and begins another one if there is a reason.
-func (s Snapshot) rest(now time.Time) Action {
+func (s Snapshot) nextIdle(now time.Time) Action {
 	found := s.Findings(now)
 	if len(found)+len(s.Degraded.Findings) > 0 && !reflect.DeepEqual(found, s.Degraded.Findings) {
-		return s.declare(now, found)
+		return s.reportDegraded(now, found)
 	}
-	if s.Repair != nil && !s.repairable() {
+	if s.Repair != nil && !s.canRepair() {
 		return Action{Verb: Warn, Why: "no repair: nothing differs, or a worker is away", Changes: []Change{remove(s.Keys.Repair())}}
 	}
-	a := s.begin(now)
+	a := s.nextRequest(now)
 	for _, since := range s.Absent {
-		if due := since.Add(absence); a.Verb == Wait && due.After(now) && (a.Until.IsZero() || due.Before(a.Until)) {
+		if due := since.Add(absenceTimeout); a.Verb == Wait && due.After(now) && (a.Until.IsZero() || due.Before(a.Until)) {
 			a.Until = due
 		}
 	}
 	return a
 }
 
-// declare writes down what is not as it should be, with an alert for what is new of it.
-func (s Snapshot) declare(now time.Time, found []record.Finding) Action {
+// reportDegraded writes down what is not as it should be, with an alert for what is new of it.
+func (s Snapshot) reportDegraded(now time.Time, found []record.Finding) Action {
 	a := Action{Verb: Warn, Why: "all is as the last update left it again", Changes: []Change{put(s.Keys.Degraded(), record.Degraded{Findings: found})}}
 	var words []string
 	var lrns []int
@@ -96,27 +96,27 @@ func (s Snapshot) declare(now time.Time, found []record.Finding) Action {
 	return a
 }
 
-// repairable reports whether an update of the same version would put something right:
+// canRepair reports whether an update of the same version would put something right:
 // it needs all workers.
-func (s Snapshot) repairable() bool {
+func (s Snapshot) canRepair() bool {
 	if s.Current == nil || !s.Current.Succeeded() || len(s.Degraded.Findings) == 0 {
 		return false
 	}
 	return !slices.ContainsFunc(s.Servers, func(lrn int) bool { _, alive := s.Present[lrn]; return !alive })
 }
 
-// repairAgain is how long after a repair what it was about counts as what it did not help.
-const repairAgain = time.Hour
+// repairCooldown is how long after a repair what it was about counts as what it did not help.
+const repairCooldown = time.Hour
 
-// repairs says by whose wish one is to be made; "": none is. What the last one was about,
+// repairReason says by whose wish one is to be made; "": none is. What the last one was about,
 // and differs still or again soon, is not repaired unless an operator asks.
-func (s Snapshot) repairs() (by string) {
+func (s Snapshot) repairReason() (by string) {
 	last := s.Current
 	fresh := func(f record.Finding) bool {
-		return !last.Repair || f.Since.After(last.EndedAt.Add(repairAgain)) || len(last.Components) > 0 && !slices.Contains(last.Components, f.Component)
+		return !last.Repair || f.Since.After(last.EndedAt.Add(repairCooldown)) || len(last.Components) > 0 && !slices.Contains(last.Components, f.Component)
 	}
 	switch {
-	case !s.repairable():
+	case !s.canRepair():
 		return ""
 	case s.Repair != nil:
 		return byRepair
@@ -126,9 +126,9 @@ func (s Snapshot) repairs() (by string) {
 	return ""
 }
 
-// components are those that differ on a server; nil: which ones do cannot be known, since
+// repairComponents are those that differ on a server; nil: which ones do cannot be known, since
 // a worker is another one.
-func (s Snapshot) components() (names []string) {
+func (s Snapshot) repairComponents() (names []string) {
 	for _, f := range s.Degraded.Findings {
 		if s.Repair != nil && len(s.Repair.Servers) > 0 && !slices.Contains(s.Repair.Servers, f.Server) {
 			continue
@@ -142,8 +142,8 @@ func (s Snapshot) components() (names []string) {
 	return slices.Compact(names)
 }
 
-// passes reports whether the request has nothing to do in a component's steps.
-func (s Seat) passes(step release.Step) bool {
+// skipsStep reports whether the request has nothing to do in a component's steps.
+func (s WorkerSnapshot) skipsStep(step release.Step) bool {
 	r := s.Current
 	return r.Repair && len(r.Components) > 0 && !slices.Contains(r.Components, step.Component.Name)
 }

@@ -47,7 +47,7 @@ func TestFindings(t *testing.T) {
 		"digests are unknown": {func(s *Snapshot) { present(s, record.Presence{Version: "1.1"}) }, "", "none"},
 		"no worker": {func(s *Snapshot) {
 			delete(s.Present, 2)
-			s.Absent = map[int]time.Time{2: t0().Add(-absence)}
+			s.Absent = map[int]time.Time{2: t0().Add(-absenceTimeout)}
 		}, "server 2: no worker is alive", "none"},
 		"gone for a moment": {func(s *Snapshot) {
 			delete(s.Present, 2)
@@ -55,7 +55,7 @@ func TestFindings(t *testing.T) {
 		}, "", "none"},
 		"never seen": {func(s *Snapshot) {
 			delete(s.Present, 2)
-			s.Unseen, s.Absent = []int{2}, map[int]time.Time{2: t0().Add(-absence)}
+			s.Unseen, s.Absent = []int{2}, map[int]time.Time{2: t0().Add(-absenceTimeout)}
 		}, "server 2: no worker was ever seen", "none"},
 		"just registered": {func(s *Snapshot) {
 			delete(s.Present, 2)
@@ -93,8 +93,8 @@ func TestFindings(t *testing.T) {
 			t.Errorf("%s: %q, want %q", what, got, tt.want)
 		}
 		repair := "none"
-		if s.repairable() {
-			repair = fmt.Sprint(s.components())
+		if s.canRepair() {
+			repair = fmt.Sprint(s.repairComponents())
 		}
 		if repair != tt.repair {
 			t.Errorf("%s: a repair of %s, want %s", what, repair, tt.repair)
@@ -113,7 +113,7 @@ func TestRest(t *testing.T) {
 	again := withFindings(func(s *Snapshot) { auto(s); s.Current.Repair = true })
 	before := withFindings(auto)
 	before.Current.Repair = true
-	before.Degraded.Findings[0].Since = t0().Add(repairAgain + time.Second)
+	before.Degraded.Findings[0].Since = t0().Add(repairCooldown + time.Second)
 	other := withFindings(auto)
 	other.Current.Repair, other.Current.Components = true, []string{"cke"}
 	for what, tt := range map[string]struct {
@@ -152,7 +152,7 @@ func TestRest(t *testing.T) {
 			t.Errorf("%s: %s: %q, %d alerts; want %s: %q, %d", what, a.Verb, a.Why, alerts, tt.verb, tt.why, tt.alerts)
 		}
 	}
-	if a := Next(withFindings(func(s *Snapshot) { s.Absent = map[int]time.Time{2: t0().Add(-time.Second)} }), t0()); !a.Until.Equal(t0().Add(absence - time.Second)) {
+	if a := Next(withFindings(func(s *Snapshot) { s.Absent = map[int]time.Time{2: t0().Add(-time.Second)} }), t0()); !a.Until.Equal(t0().Add(absenceTimeout - time.Second)) {
 		t.Errorf("it looks at one that has just gone at %s", a.Until)
 	}
 }
@@ -160,7 +160,7 @@ func TestRest(t *testing.T) {
 // A repair passes the steps of components that differ nowhere, without waiting there.
 func TestRepairSteps(t *testing.T) {
 	of := func(step int, components ...string) Task {
-		return NextTask(seated(step, func(s *Seat) { s.Current.Repair, s.Current.Components = true, components }), t0())
+		return NextTask(seated(step, func(s *WorkerSnapshot) { s.Current.Repair, s.Current.Components = true, components }), t0())
 	}
 	if got := of(1, "b"); got.Job != Write || got.Status.StepName != "a/update" {
 		t.Errorf("the stop of what differs nowhere: %s, %+v", got.Job, got.Status)
@@ -220,8 +220,8 @@ func TestDigests(t *testing.T) {
 
 // Which bytes a worker takes for its own, and which plans meet at a barrier.
 func TestWorkersDigests(t *testing.T) {
-	of := func(own, wanted record.Digests, change func(*Seat)) Task {
-		return NextTask(seated(0, func(s *Seat) {
+	of := func(own, wanted record.Digests, change func(*WorkerSnapshot)) Task {
+		return NextTask(seated(0, func(s *WorkerSnapshot) {
 			s.Digests, s.Current.Digests = own, wanted
 			if change != nil {
 				change(s)
@@ -231,7 +231,7 @@ func TestWorkersDigests(t *testing.T) {
 	want := record.Digests{Sums: "s", Plan: "p"}
 	for what, tt := range map[string]struct {
 		own, wanted record.Digests
-		change      func(*Seat)
+		change      func(*WorkerSnapshot)
 		job         Job
 		says        string
 	}{
@@ -242,7 +242,7 @@ func TestWorkersDigests(t *testing.T) {
 		"by hand, the plan is another":     {record.Digests{Plan: "q"}, want, nil, Install, ""},
 		"other files of the version":       {record.Digests{Sums: "t", Plan: "p"}, want, nil, Install, ""},
 		"these, with another plan":         {record.Digests{Sums: "s", Plan: "q"}, want, nil, Write, "the digest of this server's plan is q, and that of release 1.1 is p"},
-		"installed, but not known whereof": {record.Digests{Plan: "q"}, want, func(s *Seat) { s.Journal = did(0, Done) }, Write, "the digest of this server's plan is q"},
+		"installed, but not known whereof": {record.Digests{Plan: "q"}, want, func(s *WorkerSnapshot) { s.Journal = did(0, Done) }, Write, "the digest of this server's plan is q"},
 	} {
 		got := of(tt.own, tt.wanted, tt.change)
 		if got.Job != tt.job || !strings.Contains(got.Status.Message, tt.says) || got.Status.Error != (tt.says != "") {
@@ -252,7 +252,10 @@ func TestWorkersDigests(t *testing.T) {
 
 	plan := func(w record.Status, digest string) record.Status { w.Plan = digest; return w }
 	met := func(other record.Status) bool {
-		s := seated(2, func(s *Seat) { s.Digests.Plan = "p"; s.All = map[int]record.Status{1: came(2), 2: came(2), 10: other} })
+		s := seated(2, func(s *WorkerSnapshot) {
+			s.Digests.Plan = "p"
+			s.Workers = map[int]record.Status{1: came(2), 2: came(2), 10: other}
+		})
 		return NextTask(s, t0()).Job == Run
 	}
 	for what, tt := range map[string]struct {
@@ -273,7 +276,7 @@ func TestWorkersDigests(t *testing.T) {
 	gate := func(name, digest string) bool {
 		g := opened(2)
 		g.StepName, g.Plan = name, digest
-		return NextTask(seated(2, func(s *Seat) { s.Digests.Plan, s.Gate = "p", g }), t0()).Job == Run
+		return NextTask(seated(2, func(s *WorkerSnapshot) { s.Digests.Plan, s.Gate = "p", g }), t0()).Job == Run
 	}
 	if !gate("", "") || !gate("a/update", "p") || !gate("b/update", "") || gate("a/stop", "p") || gate("a/update", "q") || gate("x", "") {
 		t.Error("a gate lets pass whom it should not, or not whom it should")
@@ -300,7 +303,7 @@ func TestWorkersDigests(t *testing.T) {
 			t.Errorf("%s: others are %v, want %v", what, got, tt.want)
 		}
 	}
-	if MoveGo != NextOnce(Duty{Version: "1.1", Plan: "p", Leads: true, Contents: &record.Contents{Version: "1.1", Plan: "q", Success: true}}) {
+	if MoveGo != NextOnce(OnceSnapshot{Version: "1.1", Plan: "p", Leads: true, Contents: &record.Contents{Version: "1.1", Plan: "q", Success: true}}) {
 		t.Error("contents of another plan are taken for these")
 	}
 }

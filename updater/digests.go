@@ -12,9 +12,9 @@ import (
 	"bijou/updater/release"
 )
 
-// digests returns what a request for that version is made of, or why it cannot be made.
+// releaseDigests returns what a request for that version is made of, or why it cannot be made.
 // Where it is not configured where releases are, nobody can replace what servers have.
-func (s Snapshot) digests(to string) (d record.Digests, why string) {
+func (s Snapshot) releaseDigests(to string) (d record.Digests, why string) {
 	switch p, r := s.Published, s.Current; {
 	case s.Config.GitHubRepository == "":
 		return d, ""
@@ -48,25 +48,25 @@ func (s Snapshot) Replaced() string {
 		p.Version, release.SumsFile, record.ShortDigest(p.Sums), record.ShortDigest(was), p.Version)
 }
 
-// retaken reports whether an operator has asked for the version that servers have, with
+// acceptsReplacedFiles reports whether an operator has asked for the version that servers have, with
 // the files that it has now.
-func (s Snapshot) retaken() bool {
+func (s Snapshot) acceptsReplacedFiles() bool {
 	t, p, r := s.Target, s.Published, s.Current
 	return t != nil && p != nil && t.Sums != "" && t.Sums == p.Sums && record.Differ(r.Sums, p.Sums) &&
 		release.Same(t.Version, r.Version) && release.Same(p.Version, r.Version)
 }
 
-// finding is what a look for releases has brought.
-type finding struct {
+// checkResult is what a look for releases has brought.
+type checkResult struct {
 	listed    bool // the releases are known, and which one servers would take
 	newest    string
 	refused   string            // the version that servers would take, which cannot be had or trusted
 	published *record.Published // nil: as before
 }
 
-// find asks the source which releases there are, and what the one consists of that
+// queryReleases asks the source which releases there are, and what the one consists of that
 // servers would take next.
-func (c *checker) find(ctx context.Context) (f finding, err error) {
+func (c *releaseChecker) queryReleases(ctx context.Context) (f checkResult, err error) {
 	all, err := c.source.Releases(ctx)
 	if err != nil {
 		return f, err
@@ -81,21 +81,21 @@ func (c *checker) find(ctx context.Context) (f finding, err error) {
 		return f, err
 	}
 	s.Release = f.newest
-	c.asked.want, _, _ = s.offered()
-	if f.published, err = c.inspect(ctx, s, all); err != nil && (s.Current == nil || !release.Same(c.asked.want, s.Current.Version)) {
-		f.refused = c.asked.want
+	c.lastQuery.wanted, _, _ = s.offeredVersion()
+	if f.published, err = c.inspectRelease(ctx, s, all); err != nil && (s.Current == nil || !release.Same(c.lastQuery.wanted, s.Current.Version)) {
+		f.refused = c.lastQuery.wanted
 	}
-	c.asked.known = err == nil && f.published != nil || s.Published != nil && release.Same(s.Published.Version, c.asked.want)
+	c.lastQuery.wantedKnown = err == nil && f.published != nil || s.Published != nil && release.Same(s.Published.Version, c.lastQuery.wanted)
 	if err == nil {
 		err = incomplete
 	}
 	return f, err
 }
 
-// inspect finds out what the release consists of that servers would take next. The one
+// inspectRelease finds out what the release consists of that servers would take next. The one
 // that they have may be there no more.
-func (c *checker) inspect(ctx context.Context, s Snapshot, all []release.Release) (*record.Published, error) {
-	to := c.asked.want
+func (c *releaseChecker) inspectRelease(ctx context.Context, s Snapshot, all []release.Release) (*record.Published, error) {
+	to := c.lastQuery.wanted
 	r, err := release.Lookup(to, s.Config.TagPrefix, all)
 	if to == "" || err != nil && s.Current != nil && release.Same(to, s.Current.Version) {
 		return nil, nil
@@ -119,21 +119,21 @@ func (c *checker) inspect(ctx context.Context, s Snapshot, all []release.Release
 	return &record.Published{Version: to, Digests: d}, nil
 }
 
-// offer writes down which release is the newest that servers would take, and what it
+// putRelease writes down which release is the newest that servers would take, and what it
 // consists of. That the files of one that they have were replaced is told once.
-func (f finding) offer(tx *state.KeyTx) error {
+func (f checkResult) putRelease(tx *state.KeyTx) error {
 	var err error
 	if f.newest == "" {
 		tx.Remove(Keys().Release())
 	} else {
 		err = tx.Put(Keys().Release(), f.newest)
 	}
-	was, failed := read[record.Published](tx.KeyView, Keys().Published())
+	was, failed := readKey[record.Published](tx.KeyView, Keys().Published())
 	if err != nil || failed != nil || f.published == nil || was != nil && *was == *f.published {
 		return errors.Join(err, failed)
 	}
 	r, err := LoadRequest(tx.KeyView)
-	t, failed := read[record.Target](tx.KeyView, Keys().Target())
+	t, failed := readKey[record.Target](tx.KeyView, Keys().Target())
 	err = errors.Join(err, failed)
 	if why := (Snapshot{Current: r, Target: t, Published: f.published}).Replaced(); err == nil && why != "" {
 		a := record.Alert{
@@ -145,10 +145,10 @@ func (f finding) offer(tx *state.KeyTx) error {
 	return errors.Join(err, tx.Put(Keys().Published(), f.published))
 }
 
-// refuse writes down why a look has failed. That a release is not taken for that is told once.
-func (f finding) refuse(tx *state.KeyTx, why error, at time.Time) error {
+// putFailure writes down why a look has failed. That a release is not taken for that is told once.
+func (f checkResult) putFailure(tx *state.KeyTx, why error, at time.Time) error {
 	failure := record.CheckFailure{Message: why.Error(), At: at}
-	was, err := read[record.CheckFailure](tx.KeyView, Keys().CheckFailure())
+	was, err := readKey[record.CheckFailure](tx.KeyView, Keys().CheckFailure())
 	if was != nil {
 		failure.Refused = was.Refused
 	}

@@ -13,16 +13,16 @@ import (
 // when it does not.
 const heartbeatInterval = time.Minute
 
-// pulse is what it says.
-type pulse struct {
+// heartbeat is what it says.
+type heartbeat struct {
 	State   string    `json:"state"` // as neco status has it
 	Version string    `json:"version,omitempty"`
 	At      time.Time `json:"at"`
 }
 
-// pulse is what a heartbeat says of the fleet.
-func (s Snapshot) pulse(now time.Time) pulse {
-	p := pulse{State: "up to date", Version: s.Last(), At: now}
+// newHeartbeat is what a heartbeat says of the fleet.
+func (s Snapshot) newHeartbeat(now time.Time) heartbeat {
+	p := heartbeat{State: "up to date", Version: s.Last(), At: now}
 	switch r := s.Current; {
 	case r != nil && r.Stop:
 		p.State = "stopped"
@@ -34,11 +34,11 @@ func (s Snapshot) pulse(now time.Time) pulse {
 	return p
 }
 
-// beat sends heartbeats where they are wanted. One that fails is not made up for.
-func (l leader) beat(ctx context.Context) error {
-	v := newSight(l.Store, Keys().Config("notify.heartbeat"))
-	return watching(ctx, v, func() error {
-		for ; ctx.Err() == nil; await(ctx, v.bell, time.Now().Add(heartbeatInterval)) {
+// sendHeartbeats sends heartbeats where they are wanted. One that fails is not made up for.
+func (l leader) sendHeartbeats(ctx context.Context) error {
+	v := newChangeFeed(l.Store, Keys().Config("notify.heartbeat"))
+	return withFeed(ctx, v, func() error {
+		for ; ctx.Err() == nil; waitUntil(ctx, v.ready, time.Now().Add(heartbeatInterval)) {
 			var s Snapshot
 			err := l.Store.View(ctx, func(view *state.KeyView) (err error) {
 				if s.Config, err = LoadConfig(view); err == nil && s.Config.Heartbeat != "" {
@@ -47,7 +47,7 @@ func (l leader) beat(ctx context.Context) error {
 				return err
 			})
 			if err == nil && s.Config.Heartbeat != "" {
-				beat := place{"notify.heartbeat", s.Config.Heartbeat, func(record.Alert) any { return s.pulse(time.Now().UTC()) }}
+				beat := receiver{"notify.heartbeat", s.Config.Heartbeat, func(record.Alert) any { return s.newHeartbeat(time.Now().UTC()) }}
 				err = beat.send(ctx, s.Config, record.Alert{})
 			}
 			if err != nil && ctx.Err() == nil {

@@ -12,31 +12,31 @@ import (
 // leader is an updater that leads.
 type leader struct {
 	UpdaterOptions
-	leadership *state.KeyLeadership
-	back       bool // the store was away before: servers may still be coming back, too
+	leadership  *state.KeyLeadership
+	afterOutage bool // the store was away before: servers may still be coming back, too
 }
 
 // Many workers come to a step at about the same time, and one look does for all: once
 // something has changed, more of the same is waited for, five times as long as a
 // look takes and no longer than that.
-const gathering = 100 * time.Millisecond
+const maxBatchDelay = 100 * time.Millisecond
 
-// decide obeys Next.
-func (l leader) decide(ctx context.Context) error {
-	f := newFold(l.Store, l.Version)
-	return watching(ctx, f.sight, func() error {
-		m := newMemory(l.back)
+// runDecisions obeys Next.
+func (l leader) runDecisions(ctx context.Context) error {
+	f := newLeaderCache(l.Store, l.Version)
+	return withFeed(ctx, f.feed, func() error {
+		m := newObservations(l.afterOutage)
 		for told := ""; ctx.Err() == nil; {
 			began := time.Now()
-			a, err := l.act(ctx, f, m)
+			a, err := l.actOnCache(ctx, f, m)
 			took := time.Since(began)
 			switch {
-			case over(err) || ctx.Err() != nil:
+			case endsLeadership(err) || ctx.Err() != nil:
 				return err
 			case err != nil:
-				m.away = true
+				m.afterOutage = true
 				slog.Warn("cannot decide what is next; trying again", "error", err)
-				pause(ctx, again)
+				sleep(ctx, retryInterval)
 				continue
 			}
 			if a.Why != told {
@@ -44,16 +44,16 @@ func (l leader) decide(ctx context.Context) error {
 				slog.Info(string(a.Verb), "why", a.Why)
 			}
 			if a.Verb == Wait {
-				await(ctx, f.sight.bell, m.clock.outside(a.Until))
-				pause(ctx, min(5*took, gathering))
+				waitUntil(ctx, f.feed.ready, m.clock.toWallClock(a.Until))
+				sleep(ctx, min(5*took, maxBatchDelay))
 			}
 		}
 		return nil
 	})
 }
 
-// watching runs f beside its sight of the store, and ends both.
-func watching(ctx context.Context, s *sight, f func() error) error {
+// withFeed runs f beside its sight of the store, and ends both.
+func withFeed(ctx context.Context, s *changeFeed, f func() error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
@@ -64,49 +64,49 @@ func watching(ctx context.Context, s *sight, f func() error) error {
 	return f()
 }
 
-// act decides on what is known, and does it. To wait, and to open a gate, that is
+// actOnCache decides on what is known, and does it. To wait, and to open a gate, that is
 // enough; anything else is decided again on all that there is.
-func (l leader) act(ctx context.Context, f *fold, m *memory) (Action, error) {
+func (l leader) actOnCache(ctx context.Context, f *leaderCache, m *observations) (Action, error) {
 	if err := f.catchUp(ctx); err != nil {
 		return Action{}, err
 	}
-	a := l.next(f.s, m)
+	a := l.nextAction(f.snapshot, m)
 	if a.Verb == Wait {
 		return a, nil
 	}
-	if opened, err := l.open(ctx, f, a); opened || err != nil {
+	if opened, err := l.openGate(ctx, f, a); opened || err != nil {
 		return a, err
 	}
-	f.behind = true
-	return l.turn(ctx, m)
+	f.stale = true
+	return l.actInTransaction(ctx, m)
 }
 
-// open opens a gate, if the request is still the one that was decided on, and this is
+// openGate opens a gate, if the request is still the one that was decided on, and this is
 // the leader. That the servers have come to the step does not change any more.
-func (l leader) open(ctx context.Context, f *fold, a Action) (opened bool, err error) {
+func (l leader) openGate(ctx context.Context, f *leaderCache, a Action) (opened bool, err error) {
 	if a.Verb != Open {
 		return false, nil
 	}
 	gate := a.Changes[0]
-	at, err := l.leadership.PutIf(ctx, Keys().Current(), f.request, gate.Key, gate.Value)
+	at, err := l.leadership.PutIf(ctx, Keys().Current(), f.requestRevision, gate.Key, gate.Value)
 	if at == 0 || err != nil {
 		return false, err
 	}
-	f.s.Gate, _ = gate.Value.(record.Gate)
+	f.snapshot.Gate, _ = gate.Value.(record.Gate)
 	return true, nil
 }
 
-// next asks what is next.
-func (l leader) next(s Snapshot, m *memory) Action {
+// nextAction asks what is next.
+func (l leader) nextAction(s Snapshot, m *observations) Action {
 	now := m.now(s.Current)
-	m.tell(&s, s.Present, now)
-	l.Metrics.saw(s)
+	m.update(&s, s.Present, now)
+	l.Metrics.observe(s)
 	return Next(s, now)
 }
 
-// turn reads, asks, and does exactly that, as one transaction: it is written only
+// actInTransaction reads, asks, and does exactly that, as one transaction: it is written only
 // if nothing that was read has changed, and this is the leader.
-func (l leader) turn(ctx context.Context, m *memory) (a Action, err error) {
+func (l leader) actInTransaction(ctx context.Context, m *observations) (a Action, err error) {
 	err = l.leadership.Update(ctx, func(tx *state.KeyTx) error {
 		s, err := Load(tx.KeyView, l.Version)
 		if err != nil {
@@ -115,7 +115,7 @@ func (l leader) turn(ctx context.Context, m *memory) (a Action, err error) {
 		if s.Activities, err = LoadActivities(tx.KeyView); err != nil {
 			return err
 		}
-		a = l.next(s, m)
+		a = l.nextAction(s, m)
 		return Apply(tx, a.Changes)
 	})
 	return a, err

@@ -15,65 +15,65 @@ import (
 // read together.
 func Load(v *state.KeyView, own string) (s Snapshot, err error) {
 	s = Snapshot{Keys: Keys(), Own: own}
-	fill := reader{view: v}
-	s.Config = fill.config()
+	fill := snapshotReader{view: v}
+	s.Config = fill.readConfig()
 	infos, statuses := fill.list(s.Keys.Infos()), fill.list(s.Keys.Statuses())
-	s.Servers = servers(infos)
-	if release := pick[string](&fill, infos, s.Keys.Release()); release != nil {
+	s.Servers = registeredServers(infos)
+	if release := decodeKey[string](&fill, infos, s.Keys.Release()); release != nil {
 		s.Release = *release
 	}
-	s.Published = pick[record.Published](&fill, infos, s.Keys.Published())
-	s.Target = pick[record.Target](&fill, infos, s.Keys.Target())
-	s.Hurry = pick[string](&fill, infos, s.Keys.Hurry()) != nil
-	s.Repair = pick[record.Repair](&fill, infos, s.Keys.Repair())
-	if d := pick[record.Degraded](&fill, infos, s.Keys.Degraded()); d != nil {
+	s.Published = decodeKey[record.Published](&fill, infos, s.Keys.Published())
+	s.Target = decodeKey[record.Target](&fill, infos, s.Keys.Target())
+	s.Hurry = decodeKey[string](&fill, infos, s.Keys.Hurry()) != nil
+	s.Repair = decodeKey[record.Repair](&fill, infos, s.Keys.Repair())
+	if d := decodeKey[record.Degraded](&fill, infos, s.Keys.Degraded()); d != nil {
 		s.Degraded = *d
 	}
-	fill.peek(&s)
-	s.Pause = pick[record.Pause](&fill, infos, s.Keys.Pause())
-	s.Recovery = pick[record.Recovery](&fill, infos, s.Keys.Recovery())
-	s.Current = pick[record.Request](&fill, statuses, s.Keys.Current())
-	if g := pick[record.Gate](&fill, statuses, s.Keys.Gate()); g != nil {
+	fill.peekLiveness(&s)
+	s.Pause = decodeKey[record.Pause](&fill, infos, s.Keys.Pause())
+	s.Recovery = decodeKey[record.Recovery](&fill, infos, s.Keys.Recovery())
+	s.Current = decodeKey[record.Request](&fill, statuses, s.Keys.Current())
+	if g := decodeKey[record.Gate](&fill, statuses, s.Keys.Gate()); g != nil {
 		s.Gate = *g
 	}
 	if fill.err == nil {
-		s.Workers, fill.err = byLRN[record.Status](statuses, s.Keys.Workers())
+		s.Workers, fill.err = decodeByLRN[record.Status](statuses, s.Keys.Workers())
 	}
-	s.Contents = fill.contents()
-	fill.history(&s)
+	s.Contents = fill.readContents()
+	fill.readLastEntry(&s)
 	return s, fill.err
 }
 
 // LoadConfig reads the configuration.
 func LoadConfig(v *state.KeyView) (record.Config, error) {
-	r := reader{view: v}
-	return r.config(), r.err
+	r := snapshotReader{view: v}
+	return r.readConfig(), r.err
 }
 
 // LoadRequest reads the update that runs or ran last; nil is none.
 func LoadRequest(v *state.KeyView) (*record.Request, error) {
-	return read[record.Request](v, Keys().Current())
+	return readKey[record.Request](v, Keys().Current())
 }
 
 // LoadWorker reads one worker's record; nil is none.
 func LoadWorker(v *state.KeyView, lrn int) (*record.Status, error) {
-	return read[record.Status](v, Keys().Worker(lrn))
+	return readKey[record.Status](v, Keys().Worker(lrn))
 }
 
 // LoadWorkers reads all workers' records.
 func LoadWorkers(v *state.KeyView) (map[int]record.Status, error) {
-	r := reader{view: v}
+	r := snapshotReader{view: v}
 	return takeServers[record.Status](&r, Keys().Workers()), r.err
 }
 
 // LoadContents reads the result of what one server does for all; nil is none.
 func LoadContents(v *state.KeyView, name string) (*record.Contents, error) {
-	return read[record.Contents](v, Keys().Contents(name))
+	return readKey[record.Contents](v, Keys().Contents(name))
 }
 
 // LoadTurn reads whose turn it is at a rolling component; nil is nobody's.
 func LoadTurn(v *state.KeyView, component string) (*record.Turn, error) {
-	return read[record.Turn](v, Keys().Turn(component))
+	return readKey[record.Turn](v, Keys().Turn(component))
 }
 
 // LoadPresences reads which servers' workers live. No commit is conditional on it.
@@ -92,7 +92,7 @@ func peekServers[T any](v *state.KeyView, prefix string) (map[int]T, error) {
 	if err != nil {
 		return nil, err
 	}
-	return byLRN[T](kvs, prefix)
+	return decodeByLRN[T](kvs, prefix)
 }
 
 // Apply puts a decision's changes into a transaction.
@@ -109,8 +109,8 @@ func Apply(tx *state.KeyTx, changes []Change) error {
 	return nil
 }
 
-// read reads one key; nil is absent.
-func read[T any](v *state.KeyView, key string) (*T, error) {
+// readKey reads one key; nil is absent.
+func readKey[T any](v *state.KeyView, key string) (*T, error) {
 	var doc T
 	ok, err := v.Get(key, &doc)
 	if err != nil || !ok {
@@ -119,15 +119,15 @@ func read[T any](v *state.KeyView, key string) (*T, error) {
 	return &doc, nil
 }
 
-// reader reads one thing after the other, up to the first error.
-type reader struct {
+// snapshotReader reads one thing after the other, up to the first error.
+type snapshotReader struct {
 	view *state.KeyView
 	err  error
 }
 
-// peek reads what servers say of themselves, and which have never said anything. No
+// peekLiveness reads what servers say of themselves, and which have never said anything. No
 // commit is conditional on it.
-func (r *reader) peek(s *Snapshot) {
+func (r *snapshotReader) peekLiveness(s *Snapshot) {
 	if r.err == nil {
 		s.Inventories, r.err = peekServers[record.Inventory](r.view, s.Keys.Inventories())
 	}
@@ -147,7 +147,7 @@ func (r *reader) peek(s *Snapshot) {
 }
 
 // list reads a prefix.
-func (r *reader) list(prefix string) (kvs []state.KeyValue) {
+func (r *snapshotReader) list(prefix string) (kvs []state.KeyValue) {
 	if r.err == nil {
 		kvs, r.err = r.view.List(prefix)
 	}
@@ -155,15 +155,15 @@ func (r *reader) list(prefix string) (kvs []state.KeyValue) {
 }
 
 // take is read.
-func take[T any](r *reader, key string) (doc *T) {
+func take[T any](r *snapshotReader, key string) (doc *T) {
 	if r.err == nil {
-		doc, r.err = read[T](r.view, key)
+		doc, r.err = readKey[T](r.view, key)
 	}
 	return doc
 }
 
-// pick is one key of those that were listed; nil is absent.
-func pick[T any](r *reader, kvs []state.KeyValue, key string) *T {
+// decodeKey is one key of those that were listed; nil is absent.
+func decodeKey[T any](r *snapshotReader, kvs []state.KeyValue, key string) *T {
 	i := slices.IndexFunc(kvs, func(kv state.KeyValue) bool { return kv.Key == key })
 	if r.err != nil || i < 0 {
 		return nil
@@ -174,16 +174,16 @@ func pick[T any](r *reader, kvs []state.KeyValue, key string) *T {
 }
 
 // takeServers reads all servers' keys below the prefix.
-func takeServers[T any](r *reader, prefix string) (found map[int]T) {
+func takeServers[T any](r *snapshotReader, prefix string) (found map[int]T) {
 	kvs := r.list(prefix)
 	if r.err == nil {
-		found, r.err = byLRN[T](kvs, prefix)
+		found, r.err = decodeByLRN[T](kvs, prefix)
 	}
 	return found
 }
 
-// byLRN decodes all servers' keys; others are passed over.
-func byLRN[T any](kvs []state.KeyValue, prefix string) (map[int]T, error) {
+// decodeByLRN decodes all servers' keys; others are passed over.
+func decodeByLRN[T any](kvs []state.KeyValue, prefix string) (map[int]T, error) {
 	found := map[int]T{}
 	for _, kv := range kvs {
 		lrn, ok := record.Server(prefix, kv.Key)
@@ -199,8 +199,8 @@ func byLRN[T any](kvs []state.KeyValue, prefix string) (map[int]T, error) {
 	return found, nil
 }
 
-// servers are the registered boot servers, in numeric order.
-func servers(infos []state.KeyValue) (lrns []int) {
+// registeredServers are the registered boot servers, in numeric order.
+func registeredServers(infos []state.KeyValue) (lrns []int) {
 	for _, kv := range infos {
 		if lrn, ok := record.Server(Keys().BootServers(), kv.Key); ok {
 			lrns = append(lrns, lrn)
@@ -209,8 +209,8 @@ func servers(infos []state.KeyValue) (lrns []int) {
 	return record.SortServers(lrns)
 }
 
-// config reads the configuration.
-func (r *reader) config() record.Config {
+// readConfig reads the configuration.
+func (r *snapshotReader) readConfig() record.Config {
 	stored := map[string]json.RawMessage{}
 	for _, kv := range r.list(Keys().AllConfig()) {
 		stored[strings.TrimPrefix(kv.Key, Keys().AllConfig())] = kv.Value
@@ -218,8 +218,8 @@ func (r *reader) config() record.Config {
 	return record.ReadConfig(stored)
 }
 
-// contents reads the results of what one server does for all.
-func (r *reader) contents() map[string]record.Contents {
+// readContents reads the results of what one server does for all.
+func (r *snapshotReader) readContents() map[string]record.Contents {
 	found := map[string]record.Contents{}
 	for _, kv := range r.list(Keys().AllContents()) {
 		var c record.Contents
@@ -231,9 +231,9 @@ func (r *reader) contents() map[string]record.Contents {
 	return found
 }
 
-// history finds the last entry: that of the request, so that the whole history is
+// readLastEntry finds the last entry: that of the request, so that the whole history is
 // read only when there is none.
-func (r *reader) history(s *Snapshot) {
+func (r *snapshotReader) readLastEntry(s *Snapshot) {
 	if s.Current != nil {
 		s.LastID = s.Current.ID
 		if h := take[record.History](r, s.Keys.History(s.Current.ID)); h != nil {

@@ -7,57 +7,57 @@ import (
 	"bijou/updater/record"
 )
 
-// memory is what a leader has seen itself.
-type memory struct {
-	clock   clock
-	absent  map[int]time.Time // since when it has seen no presence of servers
-	handing map[int]time.Time // since when it has seen servers hand over
-	seen    stage
-	at      time.Time     // when it has first seen that
-	waited  time.Duration // for how long nothing had moved then, as another leader said
-	saw     bool          // it has seen the stage before, too, so that this is when it was come to
-	away    bool          // the store has not answered since
+// observations is what a leader has seen itself.
+type observations struct {
+	clock        clock
+	absentSince  map[int]time.Time // since when it has seen no presence of servers
+	handingSince map[int]time.Time // since when it has seen servers hand over
+	stage        stage
+	stageSince   time.Time     // when it has first seen that
+	waitedBefore time.Duration // for how long nothing had moved then, as another leader said
+	witnessed    bool          // it has seen the stage before, too, so that this is when it was come to
+	afterOutage  bool          // the store has not answered since
 }
 
-// newMemory remembers nothing; back says that the store was away just before.
-func newMemory(back bool) *memory {
-	return &memory{clock: newClock(), absent: map[int]time.Time{}, handing: map[int]time.Time{}, away: back}
+// newObservations remembers nothing; back says that the store was away just before.
+func newObservations(back bool) *observations {
+	return &observations{clock: newClock(), absentSince: map[int]time.Time{}, handingSince: map[int]time.Time{}, afterOutage: back}
 }
 
 // now is the time. While an update runs it goes on evenly, so that no server is late
 // or missing because somebody sets the machine's clock; what says when one may start
 // is about that clock.
-func (m *memory) now(r *record.Request) time.Time {
+func (m *observations) now(r *record.Request) time.Time {
 	if r == nil || r.Ended() {
 		was := m.clock.now()
 		m.clock = newClock()
 		if m.clock.now().Sub(was).Abs() > time.Second { // they are by the time as it was
-			clear(m.absent)
+			clear(m.absentSince)
 		}
-		clear(m.handing)
+		clear(m.handingSince)
 	}
 	return m.clock.now().UTC()
 }
 
-// tell puts what it knows into the snapshot. The time in which the store was away is
+// update puts what it knows into the snapshot. The time in which the store was away is
 // nobody's fault, and counts for nothing.
-func (m *memory) tell(s *Snapshot, present map[int]record.Presence, now time.Time) {
-	if m.away {
-		m.away = false
-		clear(m.absent)
-		clear(m.handing)
-		m.seen, m.at, m.saw = stageOf(*s), now, true
+func (m *observations) update(s *Snapshot, present map[int]record.Presence, now time.Time) {
+	if m.afterOutage {
+		m.afterOutage = false
+		clear(m.absentSince)
+		clear(m.handingSince)
+		m.stage, m.stageSince, m.witnessed = newStage(*s), now, true
 	}
-	m.see(*s, now)
-	s.Absent = absentees(*s, present, m.absent, now)
-	s.Handing = handovers(*s, m.handing, now)
-	s.Since, s.Waited, s.Witnessed = m.at, m.waited, m.saw
+	m.updateStage(*s, now)
+	s.Absent = trackAbsent(*s, present, m.absentSince, now)
+	s.HandingOver = trackHandovers(*s, m.handingSince, now)
+	s.StageSince, s.WaitedBefore, s.Witnessed = m.stageSince, m.waitedBefore, m.witnessed
 }
 
 // stage is how far an attempt at a request has come.
 type stage struct{ id, attempt, gate, moves int }
 
-func stageOf(s Snapshot) stage {
+func newStage(s Snapshot) stage {
 	r := s.Current
 	if r == nil {
 		return stage{}
@@ -81,19 +81,19 @@ func moves(r record.Request, all map[int]record.Status) (n int) {
 	return n
 }
 
-// see keeps when it has first seen the request where it is.
-func (m *memory) see(s Snapshot, at time.Time) {
-	switch now := stageOf(s); {
+// updateStage keeps when it has first seen the request where it is.
+func (m *observations) updateStage(s Snapshot, at time.Time) {
+	switch now := newStage(s); {
 	case now == stage{}:
-		m.seen, m.at, m.waited, m.saw = now, time.Time{}, 0, false
-	case now != m.seen:
-		m.saw = now.id == m.seen.id && now.attempt == m.seen.attempt
-		m.seen, m.at, m.waited = now, at, s.noted()
+		m.stage, m.stageSince, m.waitedBefore, m.witnessed = now, time.Time{}, 0, false
+	case now != m.stage:
+		m.witnessed = now.id == m.stage.id && now.attempt == m.stage.attempt
+		m.stage, m.stageSince, m.waitedBefore = now, at, s.recordedWait()
 	}
 }
 
-// track brings up to date since when something has been seen to hold of servers.
-func track(since map[int]time.Time, lrns []int, now time.Time, holds func(lrn int) bool) map[int]time.Time {
+// trackSince brings up to date since when something has been seen to hold of servers.
+func trackSince(since map[int]time.Time, lrns []int, now time.Time, holds func(lrn int) bool) map[int]time.Time {
 	for lrn := range since {
 		if !slices.Contains(lrns, lrn) || !holds(lrn) {
 			delete(since, lrn)
@@ -107,35 +107,35 @@ func track(since map[int]time.Time, lrns []int, now time.Time, holds func(lrn in
 	return since
 }
 
-// handovers brings up to date since when servers have been seen to wait for the
+// trackHandovers brings up to date since when servers have been seen to wait for the
 // version that they have installed.
-func handovers(s Snapshot, handing map[int]time.Time, now time.Time) map[int]time.Time {
+func trackHandovers(s Snapshot, handing map[int]time.Time, now time.Time) map[int]time.Time {
 	var lrns []int
 	if s.Current != nil {
 		lrns = s.Current.Servers
 	}
-	return track(handing, lrns, now, func(lrn int) bool {
-		w, ok := s.worker(lrn)
+	return trackSince(handing, lrns, now, func(lrn int) bool {
+		w, ok := s.workerRecord(lrn)
 		return ok && w.Attempt == s.Current.Attempt && w.HandsOver()
 	})
 }
 
-// awaited are the servers whose workers should live: of the request that runs, else all.
-func (s Snapshot) awaited() []int {
+// expectedServers are the servers whose workers should live: of the request that runs, else all.
+func (s Snapshot) expectedServers() []int {
 	if s.Current == nil || s.Current.Ended() {
 		return s.Servers
 	}
 	return s.Current.Servers
 }
 
-// absentees brings up to date since when servers have been seen to
+// trackAbsent brings up to date since when servers have been seen to
 // be absent, first from this moment on: a new leader has not seen them before. Those
 // that another leader has reported to be missing have been absent for long.
-func absentees(s Snapshot, present map[int]record.Presence, absent map[int]time.Time, now time.Time) map[int]time.Time {
-	seen := track(absent, s.awaited(), now, func(lrn int) bool { _, here := present[lrn]; return !here })
+func trackAbsent(s Snapshot, present map[int]record.Presence, absent map[int]time.Time, now time.Time) map[int]time.Time {
+	seen := trackSince(absent, s.expectedServers(), now, func(lrn int) bool { _, here := present[lrn]; return !here })
 	for lrn, since := range seen {
 		if since.Equal(now) && s.Current != nil && slices.Contains(s.Current.Missing, lrn) {
-			seen[lrn] = now.Add(-absence)
+			seen[lrn] = now.Add(-absenceTimeout)
 		}
 	}
 	return seen

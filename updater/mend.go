@@ -6,28 +6,28 @@ import (
 	"time"
 )
 
-// mendLimit is how long a worker begins nothing, since its server is being mended.
-const mendLimit = time.Minute
+// installationTimeout is how long a worker begins nothing, since its server is being mended.
+const installationTimeout = time.Minute
 
-// mend finishes what an installation has left half-way. The loop runs beside it: a
+// finishInstallation finishes what an installation has left half-way. The loop runs beside it: a
 // package's script may have started this worker, and wait for it.
-func (w *worker) mend(ctx context.Context) error {
+func (w *worker) finishInstallation(ctx context.Context) error {
 	if w.o.Mend != nil {
 		if err := w.o.Mend(ctx); err != nil && ctx.Err() == nil {
 			slog.Warn("what was installed before may be left half-way, or lie about", "error", err)
 		}
 	}
-	close(w.mended)
+	close(w.installationDone)
 	<-ctx.Done()
 	return nil
 }
 
-// whole waits until the server is mended, so that no script of a package ends what was
+// awaitInstallation waits until the server is mended, so that no script of a package ends what was
 // begun, and what was found out lasts; if that takes too long, the update goes on.
-func (w *worker) whole(ctx context.Context) error {
+func (w *worker) awaitInstallation(ctx context.Context) error {
 	select {
-	case <-w.mended:
-	case <-time.After(mendLimit):
+	case <-w.installationDone:
+	case <-time.After(installationTimeout):
 		slog.Warn("an installation of before is still being finished; goes on beside it")
 	case <-ctx.Done():
 		return ctx.Err()

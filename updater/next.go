@@ -14,38 +14,38 @@ func Next(s Snapshot, now time.Time) Action {
 	r := s.Current
 	switch {
 	case r == nil || r.Succeeded():
-		return s.rest(now)
+		return s.nextIdle(now)
 	case r.Stop && !r.Ended():
-		return s.stop(now, nil, orElse(r.Why, "stopped by hand"))
+		return s.stopRequest(now, nil, orElse(r.Why, "stopped by hand"))
 	case r.Stop:
-		return wait(time.Time{}, "stopped: "+r.Why)
+		return newWait(time.Time{}, "stopped: "+r.Why)
 	}
-	return s.watch(now)
+	return s.nextRunning(now)
 }
 
-// begin starts a request if there is a reason for one, and nothing against it.
-func (s Snapshot) begin(now time.Time) Action {
+// nextRequest starts a request if there is a reason for one, and nothing against it.
+func (s Snapshot) nextRequest(now time.Time) Action {
 	s.Servers = slices.DeleteFunc(slices.Clone(s.Servers), func(lrn int) bool { return slices.Contains(s.Unseen, lrn) })
 	if len(s.Servers) == 0 {
-		return wait(time.Time{}, "no boot server is registered whose worker was seen")
+		return newWait(time.Time{}, "no boot server is registered whose worker was seen")
 	}
-	to, by, why := s.due()
+	to, by, why := s.dueVersion()
 	switch {
 	case to == "":
-		return wait(time.Time{}, why)
+		return newWait(time.Time{}, why)
 	case s.Pause != nil && s.Pause.On(now):
-		return wait(deref(s.Pause.Until), "paused: "+s.Pause.Why)
-	case automatic(by) && !s.Hurry && s.Config.WindowFault != "":
-		return wait(time.Time{}, "the update window cannot be read here, so that it never opens: "+s.Config.WindowFault)
-	case automatic(by) && !s.Hurry && s.Config.Window != nil && !s.Config.Window.Open(now):
+		return newWait(derefTime(s.Pause.Until), "paused: "+s.Pause.Why)
+	case isAutomatic(by) && !s.Hurry && s.Config.WindowFault != "":
+		return newWait(time.Time{}, "the update window cannot be read here, so that it never opens: "+s.Config.WindowFault)
+	case isAutomatic(by) && !s.Hurry && s.Config.Window != nil && !s.Config.Window.Open(now):
 		opens := s.Config.Window.Opens(now)
-		return wait(opens, "the update window opens at "+opens.Format(time.RFC3339))
+		return newWait(opens, "the update window opens at "+opens.Format(time.RFC3339))
 	}
-	digests, why := s.digests(to)
+	digests, why := s.releaseDigests(to)
 	if why != "" {
-		return wait(time.Time{}, why)
+		return newWait(time.Time{}, why)
 	}
-	return s.start(now, to, by, digests)
+	return s.startRequest(now, to, by, digests)
 }
 
 // The reasons for a request, as the history tells them.
@@ -58,15 +58,15 @@ const (
 	byItself   = "repair: auto"
 )
 
-// automatic tells if nobody has just asked for it, so that it can wait for the window.
-func automatic(by string) bool { return by == byRelease || by == byServers || by == byItself }
+// isAutomatic tells if nobody has just asked for it, so that it can wait for the window.
+func isAutomatic(by string) bool { return by == byRelease || by == byServers || by == byItself }
 
-// due says which version a request would be for, and by whose wish; "" is none,
+// dueVersion says which version a request would be for, and by whose wish; "" is none,
 // and why says why not.
-func (s Snapshot) due() (to, by, why string) {
-	to, by, why = s.offered()
+func (s Snapshot) dueVersion() (to, by, why string) {
+	to, by, why = s.offeredVersion()
 	switch {
-	case to == "" && s.Repair != nil && s.repairs() != "":
+	case to == "" && s.Repair != nil && s.repairReason() != "":
 		return s.Current.Version, byRepair, ""
 	case to == "":
 		return "", "", why
@@ -74,56 +74,56 @@ func (s Snapshot) due() (to, by, why string) {
 		return to, byRecovery, ""
 	case s.Current == nil || !release.Same(to, s.Current.Version):
 		return to, by, ""
-	case s.retaken():
+	case s.acceptsReplacedFiles():
 		return s.Current.Version, byOperator, ""
 	case s.Replaced() != "":
 		return "", "", s.Replaced()
 	case !slices.Equal(record.SortServers(s.Servers), record.SortServers(s.Current.Servers)):
 		return s.Current.Version, byServers, ""
-	case s.repairs() != "":
-		return s.Current.Version, s.repairs(), ""
+	case s.repairReason() != "":
+		return s.Current.Version, s.repairReason(), ""
 	}
 	return "", "", "up to date: " + s.Current.Version
 }
 
-// offered is the version that the servers should have: what an operator asked
+// offeredVersion is the version that the servers should have: what an operator asked
 // for, until there is a release that was not there when it was asked for; never
 // one that is older than what they have, unless the operator said so.
-func (s Snapshot) offered() (to, by, why string) {
-	if t := s.Target; t != nil && !(s.updates() && release.Newer(s.Release, t.Passed)) {
-		if s.older(t.Version) && !t.Downgrade {
-			return "", "", fmt.Sprintf("%s was asked for, but %s runs, and a downgrade was not allowed", t.Version, s.have())
+func (s Snapshot) offeredVersion() (to, by, why string) {
+	if t := s.Target; t != nil && !(s.takesReleases() && release.Newer(s.Release, t.Passed)) {
+		if s.isOlder(t.Version) && !t.Downgrade {
+			return "", "", fmt.Sprintf("%s was asked for, but %s runs, and a downgrade was not allowed", t.Version, s.currentVersion())
 		}
 		return t.Version, byOperator, ""
 	}
 	switch {
 	case s.Config.SourceFault != "":
 		return "", "", "no updates: " + s.Config.SourceFault
-	case !s.updates():
+	case !s.takesReleases():
 		return "", "", "the environment is none: no updates"
 	case s.Release == "":
 		return "", "", "no release is known yet"
-	case s.older(s.Release) && s.Current == nil:
-		return "", "", fmt.Sprintf("the newest release, %s, is older than %s, which runs", s.Release, s.have())
-	case s.older(s.Release):
+	case s.isOlder(s.Release) && s.Current == nil:
+		return "", "", fmt.Sprintf("the newest release, %s, is older than %s, which runs", s.Release, s.currentVersion())
+	case s.isOlder(s.Release):
 		return s.Current.Version, byRelease, ""
 	}
 	return s.Release, byRelease, ""
 }
 
-// updates tells if releases are taken at all.
-func (s Snapshot) updates() bool {
+// takesReleases tells if releases are taken at all.
+func (s Snapshot) takesReleases() bool {
 	return s.Config.Env == record.EnvProduction || s.Config.Env == record.EnvStaging
 }
 
-// older tells if the version is older than what the servers have.
-func (s Snapshot) older(v string) bool { return release.Newer(s.have(), v) }
+// isOlder tells if the version is older than what the servers have.
+func (s Snapshot) isOlder(v string) bool { return release.Newer(s.currentVersion(), v) }
 
-// have is the version that the servers have, as far as the leader knows. An update
+// currentVersion is the version that the servers have, as far as the leader knows. An update
 // that was cleared away after it had stopped gave them none: its release may have
 // been taken back because of that, and what is there is taken then, as long as it is
 // not older than what they had before.
-func (s Snapshot) have() string {
+func (s Snapshot) currentVersion() string {
 	if s.Current == nil && s.Recovery != nil {
 		return s.Recovery.Was
 	}
@@ -133,10 +133,10 @@ func (s Snapshot) have() string {
 // Refusal says why the leader would not go to the version that an operator asks for;
 // "" is that it would.
 func (s Snapshot) Refusal(version string, downgrade bool) string {
-	if !s.older(version) || downgrade {
+	if !s.isOlder(version) || downgrade {
 		return ""
 	}
-	return fmt.Sprintf("%s is older than %s, which the servers have", version, s.have())
+	return fmt.Sprintf("%s is older than %s, which the servers have", version, s.currentVersion())
 }
 
 // Last is the version to which the last update goes or went, whatever has become of
@@ -148,18 +148,18 @@ func (s Snapshot) Last() string {
 	return s.LastTo
 }
 
-// start makes a request of the servers that there are now.
-func (s Snapshot) start(now time.Time, to, by string, digests record.Digests) Action {
+// startRequest makes a request of the servers that there are now.
+func (s Snapshot) startRequest(now time.Time, to, by string, digests record.Digests) Action {
 	id := s.LastID + 1
 	r := record.Request{
 		Version: to, Digests: digests, Servers: record.SortServers(s.Servers), ID: id, Attempt: 1,
 		StartedAt: now, ProgressAt: now,
 	}
 	if r.Repair = by == byRepair || by == byItself; r.Repair {
-		r.Components = s.components()
+		r.Components = s.repairComponents()
 	}
 	h := record.History{ID: id, By: by, To: to, Servers: r.Servers, StartedAt: now}
-	h.From = s.have()
+	h.From = s.currentVersion()
 	switch {
 	case by == byOperator && s.Target != nil:
 		h.Who = s.Target.Who
@@ -173,7 +173,7 @@ func (s Snapshot) start(now time.Time, to, by string, digests record.Digests) Ac
 	if s.Recovery != nil && release.Newer(s.Recovery.Failed, to) {
 		why += ", back from " + s.Recovery.Failed + ", which did not succeed"
 	}
-	alert := Snapshot{Current: &r}.alert(now, record.AlertStarted, why+" begins")
+	alert := Snapshot{Current: &r}.newAlert(now, record.AlertStarted, why+" begins")
 	changes := []Change{put(s.Keys.Current(), r), put(s.Keys.History(id), h), put(s.Keys.Alert(alert.ID), alert)}
 	if s.Recovery != nil {
 		changes = append(changes, remove(s.Keys.Recovery()))
@@ -197,7 +197,7 @@ func orElse(s, otherwise string) string {
 	return s
 }
 
-func deref(t *time.Time) time.Time {
+func derefTime(t *time.Time) time.Time {
 	if t == nil {
 		return time.Time{}
 	}

@@ -78,7 +78,7 @@ func running(workers ...record.Status) Snapshot {
 func handing(seen time.Time) Snapshot {
 	w := at(0)
 	w.StepName = record.HandOverStep
-	return with(running(w, at(0), at(1)), func(s *Snapshot) { s.Handing = map[int]time.Time{1: seen} })
+	return with(running(w, at(0), at(1)), func(s *Snapshot) { s.HandingOver = map[int]time.Time{1: seen} })
 }
 
 func with(s Snapshot, change func(*Snapshot)) Snapshot {
@@ -90,7 +90,7 @@ func with(s Snapshot, change func(*Snapshot)) Snapshot {
 // nothing had moved for that long, as the request said.
 func since(first, waited time.Duration) Snapshot {
 	return with(running(at(1), at(1)), func(s *Snapshot) {
-		s.Since, s.Waited, s.Gate = t0().Add(first), waited, opened(0)
+		s.StageSince, s.WaitedBefore, s.Gate = t0().Add(first), waited, opened(0)
 		s.Gate.Waited = int(waited / time.Second)
 	})
 }
@@ -104,7 +104,7 @@ func handingOver(step int) Snapshot {
 
 // retried is handingOver, retried a minute later.
 func retried() Snapshot {
-	return with(handingOver(0), func(s *Snapshot) { s.Current.Attempt, s.Since = 2, t0().Add(handOver) })
+	return with(handingOver(0), func(s *Snapshot) { s.Current.Attempt, s.StageSince = 2, t0().Add(handOverTimeout) })
 }
 
 func TestNext(t *testing.T) {
@@ -164,42 +164,42 @@ func TestNext(t *testing.T) {
 		{"downgrade allowed", base(func(s *Snapshot) { s.Target = &record.Target{Version: "1.0", Passed: "1.1", Downgrade: true} }), 0, Start, time.Time{}, "1.0 (operator)"},
 		{"a release since it was asked for", base(func(s *Snapshot) { s.Release, s.Target = "1.2", &record.Target{Version: "1.0", Passed: "1.1"} }), 0, Start, time.Time{}, "1.2 (release)"},
 
-		{"nobody has answered", running(), 0, Wait, t0().Add(time.Hour + patience), "runs"},
-		{"not all have answered", running(at(1), at(1)), 0, Wait, t0().Add(time.Hour + patience), "runs"},
+		{"nobody has answered", running(), 0, Wait, t0().Add(time.Hour + stallGrace), "runs"},
+		{"not all have answered", running(at(1), at(1)), 0, Wait, t0().Add(time.Hour + stallGrace), "runs"},
 		{"all have come", running(at(1), at(1), at(1)), 0, Open, time.Time{}, "step 1"},
 		{"all have come further", running(at(4), at(3), finished()), 0, Open, time.Time{}, "step 3"},
-		{"records of another request", running(at(1), at(1), func() record.Status { s := at(1); s.Request = 3; return s }()), 0, Wait, t0().Add(time.Hour + patience), "runs"},
+		{"records of another request", running(at(1), at(1), func() record.Status { s := at(1); s.Request = 3; return s }()), 0, Wait, t0().Add(time.Hour + stallGrace), "runs"},
 		{"all are finished (fault 10)", running(finished(), finished(), finished()), 0, Finish, time.Time{}, "update of 1, 2 and 10 to 1.1 succeeded"},
-		{"one hands over", handing(t0()), 0, Wait, t0().Add(lostAfter), "runs"},
-		{"one does not come up", handing(t0()), lostAfter, Stop, time.Time{}, "server 1 has installed 1.1, which does not come up"},
+		{"one hands over", handing(t0()), 0, Wait, t0().Add(lostTimeout), "runs"},
+		{"one does not come up", handing(t0()), lostTimeout, Stop, time.Time{}, "server 1 has installed 1.1, which does not come up"},
 		{"servers move, one after the other", with(running(at(1), at(1), at(1)), func(s *Snapshot) {
-			s.Gate, s.Since, s.Witnessed = opened(1), t0().Add(50*time.Minute), true
+			s.Gate, s.StageSince, s.Witnessed = opened(1), t0().Add(50*time.Minute), true
 		}), 100 * time.Minute, Note, time.Time{}, "runs"},
 		{"one has failed", running(at(2), failed(1), at(1)), 0, Stop, time.Time{}, "server 2, step step: broken"},
-		{"one had failed before the retry", with(running(at(2), failed(1), at(1)), func(s *Snapshot) { s.Current.Attempt, s.Gate = 2, opened(1) }), 0, Wait, t0().Add(time.Hour + patience), "runs"},
+		{"one had failed before the retry", with(running(at(2), failed(1), at(1)), func(s *Snapshot) { s.Current.Attempt, s.Gate = 2, opened(1) }), 0, Wait, t0().Add(time.Hour + stallGrace), "runs"},
 		{"the last fails, others are finished", running(finished(), finished(), failed(1)), 0, Stop, time.Time{}, "server 10"},
-		{"nothing moves (fault 19)", with(running(at(2), at(1)), func(s *Snapshot) { s.Gate = opened(1) }), time.Hour + patience, Stop, time.Time{}, "nothing has moved for 1h0m0s; server 10 has not answered"},
-		{"one lags", with(running(at(3), at(2), at(3)), func(s *Snapshot) { s.Gate = opened(2) }), time.Hour + patience, Stop, time.Time{}, "nothing has moved for 1h0m0s; server 2 is at step step"},
+		{"nothing moves (fault 19)", with(running(at(2), at(1)), func(s *Snapshot) { s.Gate = opened(1) }), time.Hour + stallGrace, Stop, time.Time{}, "nothing has moved for 1h0m0s; server 10 has not answered"},
+		{"one lags", with(running(at(3), at(2), at(3)), func(s *Snapshot) { s.Gate = opened(2) }), time.Hour + stallGrace, Stop, time.Time{}, "nothing has moved for 1h0m0s; server 2 is at step step"},
 		{"the time is told now and then", since(0, 0), 30 * time.Second, Wait, t0().Add(time.Minute), "runs"},
 		{"the time is told", since(0, 0), time.Minute, Note, time.Time{}, "runs"},
-		{"the last leader's clock was late", since(3*time.Hour, 0), 4*time.Hour + patience - time.Second, Note, time.Time{}, "runs"},
-		{"the last leader's clock was too late", since(3*time.Hour, 0), 4*time.Hour + patience, Stop, time.Time{}, "nothing has moved"},
-		{"the last leader's clock was as late as the time-out", since(time.Hour, 0), time.Hour + 2*patience, Note, time.Time{}, "runs"},
-		{"the last leader's clock was late, and it had waited", since(3*time.Hour, 10*time.Minute), 3*time.Hour + 50*time.Minute + patience, Stop, time.Time{}, "nothing has moved"},
-		{"the last leader's clock was early", since(-3*time.Hour, 0), -2*time.Hour + patience - time.Second, Note, time.Time{}, "runs"},
-		{"the last leader's clock was too early", since(-3*time.Hour, 0), -2*time.Hour + patience, Stop, time.Time{}, "nothing has moved"},
-		{"another leader since", since(time.Minute, 0), time.Hour + patience - time.Second, Note, time.Time{}, "runs"},
-		{"another leader since, too late", since(time.Minute, 0), time.Hour + patience, Stop, time.Time{}, "nothing has moved"},
-		{"gone for a moment", with(running(at(1), at(1)), func(s *Snapshot) { s.Absent = map[int]time.Time{10: t0()} }), time.Second, Wait, t0().Add(absence), "runs"},
-		{"gone", with(running(at(1), at(1)), func(s *Snapshot) { s.Absent = map[int]time.Time{10: t0()} }), absence, Warn, time.Time{}, "no worker is alive on server 10"},
+		{"the last leader's clock was late", since(3*time.Hour, 0), 4*time.Hour + stallGrace - time.Second, Note, time.Time{}, "runs"},
+		{"the last leader's clock was too late", since(3*time.Hour, 0), 4*time.Hour + stallGrace, Stop, time.Time{}, "nothing has moved"},
+		{"the last leader's clock was as late as the time-out", since(time.Hour, 0), time.Hour + 2*stallGrace, Note, time.Time{}, "runs"},
+		{"the last leader's clock was late, and it had waited", since(3*time.Hour, 10*time.Minute), 3*time.Hour + 50*time.Minute + stallGrace, Stop, time.Time{}, "nothing has moved"},
+		{"the last leader's clock was early", since(-3*time.Hour, 0), -2*time.Hour + stallGrace - time.Second, Note, time.Time{}, "runs"},
+		{"the last leader's clock was too early", since(-3*time.Hour, 0), -2*time.Hour + stallGrace, Stop, time.Time{}, "nothing has moved"},
+		{"another leader since", since(time.Minute, 0), time.Hour + stallGrace - time.Second, Note, time.Time{}, "runs"},
+		{"another leader since, too late", since(time.Minute, 0), time.Hour + stallGrace, Stop, time.Time{}, "nothing has moved"},
+		{"gone for a moment", with(running(at(1), at(1)), func(s *Snapshot) { s.Absent = map[int]time.Time{10: t0()} }), time.Second, Wait, t0().Add(absenceTimeout), "runs"},
+		{"gone", with(running(at(1), at(1)), func(s *Snapshot) { s.Absent = map[int]time.Time{10: t0()} }), absenceTimeout, Warn, time.Time{}, "no worker is alive on server 10"},
 		{"known to be gone", with(running(at(1), at(1)), func(s *Snapshot) {
 			s.Absent, s.Current.Missing = map[int]time.Time{10: t0()}, []int{10}
-		}), time.Minute, Wait, t0().Add(time.Hour + patience), "runs"},
-		{"gone while it installs", handingOver(0), handOver - time.Second, Wait, t0().Add(handOver), "runs"},
-		{"not back from the installation", handingOver(0), handOver, Stop, time.Time{}, "server 10, step step: no worker has been alive there for 1m0s: that of 1.1 has not taken over"},
-		{"gone in a later step", handingOver(1), handOver, Wait, t0().Add(time.Hour + patience), "runs"},
-		{"gone while it installed, before the retry", retried(), 2*handOver - time.Second, Note, time.Time{}, "runs"},
-		{"not back after the retry", retried(), 2 * handOver, Stop, time.Time{}, "has not taken over"},
+		}), time.Minute, Wait, t0().Add(time.Hour + stallGrace), "runs"},
+		{"gone while it installs", handingOver(0), handOverTimeout - time.Second, Wait, t0().Add(handOverTimeout), "runs"},
+		{"not back from the installation", handingOver(0), handOverTimeout, Stop, time.Time{}, "server 10, step step: no worker has been alive there for 1m0s: that of 1.1 has not taken over"},
+		{"gone in a later step", handingOver(1), handOverTimeout, Wait, t0().Add(time.Hour + stallGrace), "runs"},
+		{"gone while it installed, before the retry", retried(), 2*handOverTimeout - time.Second, Note, time.Time{}, "runs"},
+		{"not back after the retry", retried(), 2 * handOverTimeout, Stop, time.Time{}, "has not taken over"},
 		{"back", with(running(at(1), at(1)), func(s *Snapshot) { s.Current.Missing = []int{10} }), 0, Warn, time.Time{}, "servers are back"},
 
 		{"stopped", with(base(nil), func(s *Snapshot) { s.Current, s.Release = ended(true), "1.2" }), 24 * time.Hour, Wait, time.Time{}, "stopped: server 2"},
@@ -263,32 +263,32 @@ func TestNextWrites(t *testing.T) {
 // What a leader has seen itself: when something has moved last, and who hands over.
 // The time in which the store was away counts for nobody.
 func TestMemory(t *testing.T) {
-	m := newMemory(false)
+	m := newObservations(false)
 	tell := func(after time.Duration, s Snapshot) Snapshot {
-		m.tell(&s, nil, t0().Add(after))
+		m.update(&s, nil, t0().Add(after))
 		return s
 	}
 	s := tell(0, running(at(1), at(1), at(1)))
-	if !s.Since.Equal(t0()) || s.Witnessed {
-		t.Errorf("at first it has seen things move at %s, %t", s.Since, s.Witnessed)
+	if !s.StageSince.Equal(t0()) || s.Witnessed {
+		t.Errorf("at first it has seen things move at %s, %t", s.StageSince, s.Witnessed)
 	}
-	if s = tell(time.Minute, running(at(1), at(2), at(1))); !s.Since.Equal(t0().Add(time.Minute)) || !s.Witnessed {
-		t.Errorf("when one moves it says %s, %t", s.Since, s.Witnessed)
+	if s = tell(time.Minute, running(at(1), at(2), at(1))); !s.StageSince.Equal(t0().Add(time.Minute)) || !s.Witnessed {
+		t.Errorf("when one moves it says %s, %t", s.StageSince, s.Witnessed)
 	}
-	if s = tell(2*time.Minute, running(at(1), at(2), at(1))); !s.Since.Equal(t0().Add(time.Minute)) {
-		t.Errorf("when nothing moves it says %s", s.Since)
+	if s = tell(2*time.Minute, running(at(1), at(2), at(1))); !s.StageSince.Equal(t0().Add(time.Minute)) {
+		t.Errorf("when nothing moves it says %s", s.StageSince)
 	}
 	h := handing(time.Time{})
 	tell(3*time.Minute, h)
-	if s = tell(4*time.Minute, h); !s.Handing[1].Equal(t0().Add(3 * time.Minute)) {
-		t.Errorf("it has seen hand over: %v", s.Handing)
+	if s = tell(4*time.Minute, h); !s.HandingOver[1].Equal(t0().Add(3 * time.Minute)) {
+		t.Errorf("it has seen hand over: %v", s.HandingOver)
 	}
-	m.away = true
-	if s = tell(5*time.Minute, h); !s.Since.Equal(t0().Add(5*time.Minute)) || !s.Handing[1].Equal(s.Since) || !s.Absent[1].Equal(s.Since) {
-		t.Errorf("when the store is back it says %s, %v, %v", s.Since, s.Handing, s.Absent)
+	m.afterOutage = true
+	if s = tell(5*time.Minute, h); !s.StageSince.Equal(t0().Add(5*time.Minute)) || !s.HandingOver[1].Equal(s.StageSince) || !s.Absent[1].Equal(s.StageSince) {
+		t.Errorf("when the store is back it says %s, %v, %v", s.StageSince, s.HandingOver, s.Absent)
 	}
-	if s = tell(6*time.Minute, running(at(1), at(1), at(1))); len(s.Handing) > 0 {
-		t.Errorf("when all have come up it says %v", s.Handing)
+	if s = tell(6*time.Minute, running(at(1), at(1), at(1))); len(s.HandingOver) > 0 {
+		t.Errorf("when all have come up it says %v", s.HandingOver)
 	}
 }
 
@@ -309,7 +309,7 @@ func TestShown(t *testing.T) {
 		{"done", ended(false), record.Gate{}, nil, true},
 		{"recovered", nil, record.Gate{}, &record.Recovery{}, false},
 	} {
-		if got := shown(tt.r, tt.g, tt.recovery); got != tt.want {
+		if got := isProven(tt.r, tt.g, tt.recovery); got != tt.want {
 			t.Errorf("%s: %t", tt.what, got)
 		}
 	}

@@ -21,7 +21,7 @@ var ErrNowhere = errors.New("no place for alerts is configured")
 // Notify sends an alert to all places that are configured, and returns the names of
 // those that have got it. ErrNowhere.
 func Notify(ctx context.Context, config record.Config, a record.Alert) (names []string, err error) {
-	all := places(config)
+	all := configuredReceivers(config)
 	if len(all) == 0 {
 		return nil, ErrNowhere
 	}
@@ -35,31 +35,31 @@ func Notify(ctx context.Context, config record.Config, a record.Alert) (names []
 	return names, err
 }
 
-// place is where alerts go.
-type place struct {
+// receiver is where alerts go.
+type receiver struct {
 	name    string // the configuration's key
 	address string
 	body    func(record.Alert) any
 }
 
-// places are those that are configured.
-func places(c record.Config) (all []place) {
+// configuredReceivers are those that are configured.
+func configuredReceivers(c record.Config) (all []receiver) {
 	if c.NotifySlack != "" {
-		all = append(all, place{"notify.slack", c.NotifySlack, slack})
+		all = append(all, receiver{"notify.slack", c.NotifySlack, slackBody})
 	}
 	if c.NotifyWebhook != "" {
-		all = append(all, place{"notify.webhook", c.NotifyWebhook, func(a record.Alert) any { return a }})
+		all = append(all, receiver{"notify.webhook", c.NotifyWebhook, func(a record.Alert) any { return a }})
 	}
 	return all
 }
 
-// slackDoc is what an incoming webhook of Slack takes:
+// slackMessage is what an incoming webhook of Slack takes:
 // https://api.slack.com/messaging/webhooks
-type slackDoc struct {
+type slackMessage struct {
 	Text string `json:"text"`
 }
 
-func slack(a record.Alert) any {
+func slackBody(a record.Alert) any {
 	sign := map[string]string{
 		record.AlertSucceeded: ":white_check_mark:", record.AlertStopped: ":x:", record.AlertMissing: ":warning:", record.AlertSlow: ":warning:", record.AlertTwin: ":warning:",
 		record.AlertDegraded: ":warning:", record.AlertReplaced: ":warning:", record.AlertRefused: ":warning:",
@@ -67,15 +67,15 @@ func slack(a record.Alert) any {
 	if sign == "" {
 		sign = ":information_source:"
 	}
-	return slackDoc{Text: sign + " neco" + behind(" of ", a.Cluster) + ": " + a.Message}
+	return slackMessage{Text: sign + " neco" + withPrefix(" of ", a.Cluster) + ": " + a.Message}
 }
 
-// sendPatience bounds one delivery.
-const sendPatience = 20 * time.Second
+// sendTimeout bounds one delivery.
+const sendTimeout = 20 * time.Second
 
 // send posts the alert. Errors do not repeat the address, which is a secret.
-func (p place) send(ctx context.Context, config record.Config, a record.Alert) error {
-	ctx, cancel := context.WithTimeout(ctx, sendPatience)
+func (p receiver) send(ctx context.Context, config record.Config, a record.Alert) error {
+	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
 	if err := p.post(ctx, config, a); err != nil {
 		if u, ok := errors.AsType[*url.Error](err); ok {
@@ -86,7 +86,7 @@ func (p place) send(ctx context.Context, config record.Config, a record.Alert) e
 	return nil
 }
 
-func (p place) post(ctx context.Context, config record.Config, a record.Alert) error {
+func (p receiver) post(ctx context.Context, config record.Config, a record.Alert) error {
 	a.Cluster = config.Cluster
 	body, err := json.Marshal(p.body(a))
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"bijou/updater/release"
 )
 
-// Duty is what a worker knows in a step that one server does for all.
-type Duty struct {
+// OnceSnapshot is what a worker knows in a step that one server does for all.
+type OnceSnapshot struct {
 	Version  string           // the request's
 	Plan     string           // the digest of the worker's plan
 	Contents *record.Contents // the result; nil: none
@@ -14,7 +14,7 @@ type Duty struct {
 }
 
 // NextOnce decides the next move. MoveTake campaigns.
-func NextOnce(d Duty) Move {
+func NextOnce(d OnceSnapshot) Move {
 	decided := d.Contents != nil && release.Same(d.Contents.Version, d.Version) && !record.Differ(d.Contents.Plan, d.Plan)
 	switch {
 	case decided && d.Contents.Success:

@@ -11,28 +11,28 @@ import (
 	"bijou/updater/record"
 )
 
-// deliver sends the alerts in the outbox, the oldest first, and takes out each
+// sendAlerts sends the alerts in the outbox, the oldest first, and takes out each
 // that was sent; one of which that is not known is sent again.
-func (l leader) deliver(ctx context.Context) error {
+func (l leader) sendAlerts(ctx context.Context) error {
 	k := Keys()
-	v := newSight(l.Store, k.AllConfig(), k.Outbox())
-	p := postman{leader: l, sent: map[delivery]bool{}}
-	return watching(ctx, v, func() error {
+	v := newChangeFeed(l.Store, k.AllConfig(), k.Outbox())
+	p := alertSender{leader: l, sent: map[delivery]bool{}}
+	return withFeed(ctx, v, func() error {
 		for failures := 0; ctx.Err() == nil; {
-			err := p.round(ctx)
-			if over(err) {
+			err := p.sendAll(ctx)
+			if endsLeadership(err) {
 				return err
 			}
 			var until time.Time
 			if failures++; err == nil {
 				failures = 0
 			} else {
-				gap := again << min(failures-1, 6)
+				gap := retryInterval << min(failures-1, 6)
 				slog.Warn("cannot deliver alerts", "error", err, "again-in", gap)
 				until = time.Now().Add(gap)
 			}
-			await(ctx, v.bell, until)
-			v.changed() // whatever it is, all is read again
+			waitUntil(ctx, v.ready, until)
+			v.take() // whatever it is, all is read again
 		}
 		return nil
 	})
@@ -41,44 +41,44 @@ func (l leader) deliver(ctx context.Context) error {
 // delivery is one alert to one place.
 type delivery struct{ alert, place string }
 
-// postman remembers what was delivered where, so that a place that does not
+// alertSender remembers what was delivered where, so that a place that does not
 // answer does not make another get everything again and again.
-type postman struct {
+type alertSender struct {
 	leader
-	sent map[delivery]bool
-	mute map[string]bool // the places that have failed in this round
+	sent   map[delivery]bool
+	failed map[string]bool // the places that have failed in this round
 }
 
-// round delivers all that there is.
-func (p postman) round(ctx context.Context) error {
-	config, alerts, err := p.read(ctx)
+// sendAll delivers all that there is.
+func (p alertSender) sendAll(ctx context.Context) error {
+	config, alerts, err := p.readOutbox(ctx)
 	if err != nil {
 		return err
 	}
 	var failed error
-	p.mute = map[string]bool{}
+	p.failed = map[string]bool{}
 	for _, a := range alerts {
 		if ctx.Err() != nil {
 			break
 		}
-		everywhere, err := p.post(ctx, config, a)
+		everywhere, err := p.sendAlert(ctx, config, a)
 		if failed = errors.Join(failed, err); !everywhere {
 			continue
 		}
-		if err := p.takeOut(ctx, a); err != nil {
+		if err := p.removeAlert(ctx, a); err != nil {
 			return err
 		}
-		for _, place := range places(config) {
+		for _, place := range configuredReceivers(config) {
 			delete(p.sent, delivery{a.ID, place.name})
 		}
 	}
 	return failed
 }
 
-// takeOut removes an alert that was sent, also when this process is told to end
+// removeAlert removes an alert that was sent, also when this process is told to end
 // meanwhile: the next leader would send it again.
-func (p postman) takeOut(ctx context.Context, a record.Alert) error {
-	ctx, cancel := lasting(ctx)
+func (p alertSender) removeAlert(ctx context.Context, a record.Alert) error {
+	ctx, cancel := withGrace(ctx)
 	defer cancel()
 	return p.leadership.Update(ctx, func(tx *state.KeyTx) error {
 		tx.Remove(Keys().Alert(a.ID))
@@ -86,16 +86,16 @@ func (p postman) takeOut(ctx context.Context, a record.Alert) error {
 	})
 }
 
-// lasting makes a context that ends the farewell after ctx does: what is not to be
+// withGrace makes a context that ends the farewell after ctx does: what is not to be
 // done twice is brought to its end.
-func lasting(ctx context.Context) (context.Context, context.CancelFunc) {
+func withGrace(ctx context.Context) (context.Context, context.CancelFunc) {
 	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(farewell, cancel) })
 	return longer, func() { stop(); cancel() }
 }
 
-// read reads the outbox, the oldest alert first.
-func (p postman) read(ctx context.Context) (config record.Config, alerts []record.Alert, err error) {
+// readOutbox reads the outbox, the oldest alert first.
+func (p alertSender) readOutbox(ctx context.Context) (config record.Config, alerts []record.Alert, err error) {
 	err = p.Store.View(ctx, func(v *state.KeyView) error {
 		alerts = nil
 		if config, err = LoadConfig(v); err != nil {
@@ -116,27 +116,27 @@ func (p postman) read(ctx context.Context) (config record.Config, alerts []recor
 	return config, alerts, err
 }
 
-// post sends an alert to all places that have not got it yet, and tells if all have
+// sendAlert sends an alert to all places that have not got it yet, and tells if all have
 // it now. A place that has failed is left alone for the rest of the round: one that
 // hangs keeps nothing from the others. Where none is configured, the log is all
 // there is. What was begun is brought to its end when this process is told to end.
-func (p postman) post(ctx context.Context, config record.Config, a record.Alert) (everywhere bool, err error) {
-	ctx, cancel := lasting(ctx)
+func (p alertSender) sendAlert(ctx context.Context, config record.Config, a record.Alert) (everywhere bool, err error) {
+	ctx, cancel := withGrace(ctx)
 	defer cancel()
 	slog.Info("alert", "kind", a.Kind, "message", a.Message)
 	everywhere = true
-	for _, place := range places(config) {
+	for _, place := range configuredReceivers(config) {
 		d := delivery{a.ID, place.name}
 		if p.sent[d] {
 			continue
 		}
-		if p.mute[place.name] {
+		if p.failed[place.name] {
 			everywhere = false
 			continue
 		}
 		failed := place.send(ctx, config, a)
-		p.Metrics.sent(failed)
-		p.sent[d], p.mute[place.name] = failed == nil, failed != nil
+		p.Metrics.countDelivery(failed)
+		p.sent[d], p.failed[place.name] = failed == nil, failed != nil
 		everywhere = everywhere && failed == nil
 		err = errors.Join(err, failed)
 	}

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// again is how long whatever went wrong is left alone before it is tried again.
-const again = time.Second
+// retryInterval is how long whatever went wrong is left alone before it is tried again.
+const retryInterval = time.Second
 
-// await waits for a bell, or until the time if that is not zero.
-func await(ctx context.Context, bell <-chan struct{}, until time.Time) {
+// waitUntil waits for a bell, or until the time if that is not zero.
+func waitUntil(ctx context.Context, bell <-chan struct{}, until time.Time) {
 	var due <-chan time.Time
 	if !until.IsZero() {
 		timer := time.NewTimer(time.Until(until))
@@ -23,8 +23,8 @@ func await(ctx context.Context, bell <-chan struct{}, until time.Time) {
 	}
 }
 
-// pause waits so long, or until ctx is done.
-func pause(ctx context.Context, d time.Duration) {
+// sleep waits so long, or until ctx is done.
+func sleep(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

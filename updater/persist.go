@@ -13,25 +13,25 @@ import (
 // comeback is how long a store that has failed is left alone.
 const comeback = time.Second
 
-// persist calls f until the store does not fail any more: a worker whose store is
+// retryStore calls f until the store does not fail any more: a worker whose store is
 // away waits. What f decides itself, and a store that is gone for good, is
 // returned.
-func persist(ctx context.Context, f func() error) error {
+func retryStore(ctx context.Context, f func() error) error {
 	for {
 		err := f()
 		if err == nil || errors.Is(err, errStale) || errors.Is(err, state.ErrSessionLost) ||
 			errors.Is(err, state.ErrClaimed) || errors.Is(err, state.ErrClaimLost) {
 			return err
 		}
-		if err := bear(ctx, err); err != nil {
+		if err := awaitRetry(ctx, err); err != nil {
 			return err
 		}
 	}
 }
 
-// bear waits a moment after a fault of the store's, or returns one that nothing
+// awaitRetry waits a moment after a fault of the store's, or returns one that nothing
 // will mend.
-func bear(ctx context.Context, err error) error {
+func awaitRetry(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -47,40 +47,40 @@ func bear(ctx context.Context, err error) error {
 	}
 }
 
-// absentStore is when a worker's store came back, after it had been away. Its helpers
+// outageTracker is when a worker's store came back, after it had been away. Its helpers
 // and its loop find that out, each at its own time.
-type absentStore struct {
+type outageTracker struct {
 	clock clock
 	mu    sync.Mutex
 	at    time.Time
 }
 
-// came says that it is back.
-func (a *absentStore) came() {
+// noteEnd says that it is back.
+func (a *outageTracker) noteEnd() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.at = a.clock.now()
 }
 
-// back is when it came back last; zero: it never was away.
-func (a *absentStore) back() time.Time {
+// lastEnd is when it came back last; zero: it never was away.
+func (a *outageTracker) lastEnd() time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.at
 }
 
-// persist is persist, which minds that the store was away.
-func (w *worker) persist(ctx context.Context, f func() error) error {
+// retryStore is persist, which minds that the store was away.
+func (w *worker) retryStore(ctx context.Context, f func() error) error {
 	began, tries := time.Now(), 0
-	err := persist(ctx, func() error { tries++; return f() })
-	if err == nil && (tries > 1 || time.Since(began) > lookAfter) {
-		w.away.came()
+	err := retryStore(ctx, func() error { tries++; return f() })
+	if err == nil && (tries > 1 || time.Since(began) > firstLookDelay) {
+		w.outage.noteEnd()
 	}
 	return err
 }
 
-// heard is what the worker's presence tells it: that the store is back.
-func (w *worker) heard() {
-	w.away.came()
-	w.sight.ring(news{all: true})
+// storeCameBack is what the worker's presence tells it: that the store is back.
+func (w *worker) storeCameBack() {
+	w.outage.noteEnd()
+	w.feed.push(changeSet{all: true})
 }

@@ -18,15 +18,15 @@ import (
 // under the process's session, and is written again when that is lost, or when it was
 // removed (its server was unregistered, and registered again).
 type presence struct {
-	o       WorkerOptions
-	claim   *state.KeyClaim
-	process *state.KeyProcess
-	heard   func() // told when the store is back
-	ready   sync.Once
+	o             WorkerOptions
+	claim         *state.KeyClaim
+	process       *state.KeyProcess
+	storeCameBack func() // told when the store is back
+	ready         sync.Once
 }
 
-// me is what the worker says of itself.
-func (p *presence) me() record.Presence {
+// ownRecord is what the worker says of itself.
+func (p *presence) ownRecord() record.Presence {
 	by := p.o.Claimant
 	return record.Presence{Version: p.o.Version, Digests: p.o.digests(), Server: by.Host + ":" + by.Folder, Host: by.Name}
 }
@@ -38,14 +38,14 @@ func (p *presence) run(ctx context.Context) error {
 		s, err := p.process.Session(ctx)
 		if err == nil {
 			if back {
-				p.heard() // a session that was lost shows that the store was away
+				p.storeCameBack() // a session that was lost shows that the store was away
 			}
-			err = p.keep(ctx, s)
+			err = p.keepPublished(ctx, s)
 		}
 		if ctx.Err() != nil || err == nil || errors.Is(err, state.ErrSessionLost) {
 			continue
 		}
-		if err := bear(ctx, err); err != nil {
+		if err := awaitRetry(ctx, err); err != nil {
 			return err
 		}
 	}
@@ -62,8 +62,8 @@ func (p *presence) close(ctx context.Context) {
 	_ = p.process.Close(ctx)
 }
 
-// keep has the presence stand as long as the session does.
-func (p *presence) keep(ctx context.Context, s *state.KeySession) error {
+// keepPublished has the presence stand as long as the session does.
+func (p *presence) keepPublished(ctx context.Context, s *state.KeySession) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var watching sync.WaitGroup
 	watching.Go(func() {
@@ -76,13 +76,13 @@ func (p *presence) keep(ctx context.Context, s *state.KeySession) error {
 	defer watching.Wait()
 	defer cancel()
 	for {
-		revision, stands, err := p.look(ctx, s)
+		revision, stands, err := p.checkPublished(ctx, s)
 		switch {
 		case err != nil:
 		case stands:
 			err = p.o.Store.Await(ctx, revision, Keys().Presence(p.o.LRN))
 		default:
-			err = p.announce(ctx, s)
+			err = p.publish(ctx, s)
 		}
 		if ctx.Err() != nil {
 			return nil
@@ -93,49 +93,49 @@ func (p *presence) keep(ctx context.Context, s *state.KeySession) error {
 	}
 }
 
-// look returns whether the presence stands as it should, and the revision at which it was
+// checkPublished returns whether the presence stands as it should, and the revision at which it was
 // looked at.
-func (p *presence) look(ctx context.Context, s *state.KeySession) (revision int64, stands bool, err error) {
+func (p *presence) checkPublished(ctx context.Context, s *state.KeySession) (revision int64, stands bool, err error) {
 	err = p.o.Store.View(ctx, func(v *state.KeyView) error {
-		seen, err := read[record.Presence](v, Keys().Presence(p.o.LRN))
+		seen, err := readKey[record.Presence](v, Keys().Presence(p.o.LRN))
 		if err != nil {
 			return err
 		}
-		stands = seen != nil && *seen == p.me() && p.process.Stands(s)
+		stands = seen != nil && *seen == p.ownRecord() && p.process.Stands(s)
 		revision, err = v.Revision()
 		return err
 	})
 	return revision, stands, err
 }
 
-// announce writes the presence under the session.
-func (p *presence) announce(ctx context.Context, s *state.KeySession) error {
+// publish writes the presence under the session.
+func (p *presence) publish(ctx context.Context, s *state.KeySession) error {
 	err := p.claim.Update(ctx, func(tx *state.KeyTx) error {
-		return tx.PutLeased(Keys().Presence(p.o.LRN), p.me(), s)
+		return tx.PutLeased(Keys().Presence(p.o.LRN), p.ownRecord(), s)
 	})
 	if err == nil {
 		p.process.Stand(s)
-		p.ready.Do(p.o.begun)
+		p.ready.Do(p.o.reportReady)
 	}
 	return err
 }
 
-// begun says that the worker runs.
-func (o WorkerOptions) begun() {
+// reportReady says that the worker runs.
+func (o WorkerOptions) reportReady() {
 	if o.Ready != nil {
 		o.Ready()
 	}
 }
 
-// claimAgain is how often one whose LRN another server has looks, besides being told.
-const claimAgain = time.Minute
+// claimInterval is how often one whose LRN another server has looks, besides being told.
+const claimInterval = time.Minute
 
 // takeClaim makes this the worker of its LRN. As long as another server has that, it
 // waits: for an operator, since that one may come back.
 func takeClaim(ctx context.Context, o WorkerOptions) (claim *state.KeyClaim, err error) {
 	key := Keys().Claim(o.LRN)
 	for said := false; ; {
-		err := persist(ctx, func() (err error) {
+		err := retryStore(ctx, func() (err error) {
 			claim, err = o.Store.TakeClaim(ctx, key, Keys().Presence(o.LRN), o.Claimant)
 			return err
 		})
@@ -143,7 +143,7 @@ func takeClaim(ctx context.Context, o WorkerOptions) (claim *state.KeyClaim, err
 			return claim, err
 		}
 		if !said {
-			if err := o.denounce(ctx, err); err != nil {
+			if err := o.alertTwin(ctx, err); err != nil {
 				return nil, err
 			}
 			said = true
@@ -154,7 +154,7 @@ func takeClaim(ctx context.Context, o WorkerOptions) (claim *state.KeyClaim, err
 
 // awaitClaim waits until the claim has changed, and for a while at most.
 func (o WorkerOptions) awaitClaim(ctx context.Context, key string) {
-	ctx, cancel := context.WithTimeout(ctx, claimAgain)
+	ctx, cancel := context.WithTimeout(ctx, claimInterval)
 	defer cancel()
 	var revision int64
 	err := o.Store.View(ctx, func(v *state.KeyView) (err error) { revision, err = v.Revision(); return err })
@@ -162,24 +162,24 @@ func (o WorkerOptions) awaitClaim(ctx context.Context, key string) {
 		err = o.Store.Await(ctx, revision, key)
 	}
 	if err != nil {
-		pause(ctx, comeback)
+		sleep(ctx, comeback)
 	}
 }
 
-// denounce writes the one alert about two servers with one LRN: its name is that of the
+// alertTwin writes the one alert about two servers with one LRN: its name is that of the
 // pair.
-func (o WorkerOptions) denounce(ctx context.Context, why error) error {
+func (o WorkerOptions) alertTwin(ctx context.Context, why error) error {
 	message := fmt.Sprintf("two servers go by LRN %d: %s, which came later, does not work: %v", o.LRN, orElse(o.Claimant.Name, "another"), why)
 	slog.Error(message, "hint", fmt.Sprintf("if the other is gone for good: neco bootserver remove %d, then add it again", o.LRN))
-	o.begun()
-	return persist(ctx, func() error {
+	o.reportReady()
+	return retryStore(ctx, func() error {
 		return o.Store.Update(ctx, func(tx *state.KeyTx) error {
 			h, _, err := tx.ClaimHolder(Keys().Claim(o.LRN))
 			if err != nil {
 				return err
 			}
 			a := record.Alert{
-				ID: fmt.Sprintf("twin-%d-%s-%s", o.LRN, placeSum(h), placeSum(o.Claimant.Holder)), Kind: record.AlertTwin,
+				ID: fmt.Sprintf("twin-%d-%s-%s", o.LRN, hashHolder(h), hashHolder(o.Claimant.Holder)), Kind: record.AlertTwin,
 				Servers: []int{o.LRN}, Message: message, At: time.Now().UTC(),
 			}
 			return tx.Put(Keys().Alert(a.ID), a)
@@ -187,8 +187,8 @@ func (o WorkerOptions) denounce(ctx context.Context, why error) error {
 	})
 }
 
-// placeSum names a host and folder shortly.
-func placeSum(h state.Holder) string {
+// hashHolder names a host and folder shortly.
+func hashHolder(h state.Holder) string {
 	sum := sha256.Sum256([]byte(h.Host + ":" + h.Folder))
 	return hex.EncodeToString(sum[:6])
 }

@@ -16,27 +16,27 @@ func Proven(ctx context.Context, s *state.Keyspace) (proven bool, err error) {
 		if err != nil {
 			return err
 		}
-		recovery, err := read[record.Recovery](v, Keys().Recovery())
+		recovery, err := readKey[record.Recovery](v, Keys().Recovery())
 		if err != nil {
 			return err
 		}
-		gate, err := read[record.Gate](v, Keys().Gate())
+		gate, err := readKey[record.Gate](v, Keys().Gate())
 		if err != nil {
 			return err
 		}
 		if gate == nil {
 			gate = &record.Gate{}
 		}
-		proven = shown(r, *gate, recovery)
+		proven = isProven(r, *gate, recovery)
 		return nil
 	})
 	return proven, err
 }
 
-// shown tells if all workers of the request have come up with its version, as its
+// isProven tells if all workers of the request have come up with its version, as its
 // gate says. Where there is no request, it was somebody else who has replaced the
 // program; unless one was just cleared away, perhaps because of that version.
-func shown(r *record.Request, g record.Gate, recovery *record.Recovery) bool {
+func isProven(r *record.Request, g record.Gate, recovery *record.Recovery) bool {
 	if r == nil {
 		return recovery == nil
 	}

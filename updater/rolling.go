@@ -8,22 +8,22 @@ import (
 	"bijou/updater/record"
 )
 
-// Member is what a worker knows in the step of a rolling component.
-type Member struct {
+// RollingSnapshot is what a worker knows in the step of a rolling component.
+type RollingSnapshot struct {
 	LRN     int
 	Servers []int        // of the request
 	Turn    *record.Turn // nil: nobody's
-	// Needed: this server's member is older than the release's, or was left
+	// NeedsUpdate: this server's member is older than the release's, or was left
 	// half-way. Whoever needs nothing takes no turn and restarts nothing.
-	Needed bool
-	Well   bool // this server's member answers
-	// Up: it does not answer, but runs, and has not been ill for long. The others may
+	NeedsUpdate bool
+	Healthy     bool // this server's member answers
+	// Running: it does not answer, but runs, and has not been ill for long. The others may
 	// count on it, so that it is not taken down without asking them.
-	Up     bool
-	Others int // how many of the others' members answer
-	// Ill is what is the matter with those that do not.
-	Ill   map[int]error
-	Asked bool // Others is what this server's own look at the cluster has found
+	Running       bool
+	HealthyOthers int // how many of the others' members answer
+	// Unhealthy is what is the matter with those that do not.
+	Unhealthy     map[int]error
+	OthersChecked bool // Others is what this server's own look at the cluster has found
 }
 
 // Move is what a worker does next in such a step.
@@ -44,23 +44,23 @@ const (
 // that dies half-way keeps its turn, and goes on when it is back. The turn of a
 // server that is no part of the request is nobody's. Nobody is done before it sees
 // the cluster again, without the turn, since the others may need that to come back.
-func NextRolling(m Member) Move {
+func NextRolling(m RollingSnapshot) Move {
 	held := m.Turn != nil && slices.Contains(m.Servers, m.Turn.Server)
 	mine := held && m.Turn.Server == m.LRN
-	needed := m.Needed || !m.Well
-	counted := m.Well || m.Up
+	needed := m.NeedsUpdate || !m.Healthy
+	counted := m.Healthy || m.Running
 	switch {
 	case !needed && mine:
 		return MoveGive
-	case !needed && !m.joined():
+	case !needed && !m.seesCluster():
 		return MoveWait
 	case !needed:
 		return MoveDone
 	case held && !mine:
 		return MoveWait
-	case counted && !m.spared() && mine:
+	case counted && !m.othersHaveQuorum() && mine:
 		return MoveGive // whose member is down may need the turn to bring it back
-	case counted && !m.spared():
+	case counted && !m.othersHaveQuorum():
 		return MoveWait
 	case !mine:
 		return MoveTake
@@ -68,9 +68,9 @@ func NextRolling(m Member) Move {
 	return MoveGo
 }
 
-// still tells if the turn, as it is by now, is still to be taken or given back. It
+// confirmMove tells if the turn, as it is by now, is still to be taken or given back. It
 // is taken for a request that runs only: errStale.
-func (m Member) still(move Move, runs bool) (bool, error) {
+func (m RollingSnapshot) confirmMove(move Move, runs bool) (bool, error) {
 	mine := m.Turn != nil && m.Turn.Server == m.LRN
 	held := m.Turn != nil && slices.Contains(m.Servers, m.Turn.Server)
 	switch {
@@ -84,46 +84,46 @@ func (m Member) still(move Move, runs bool) (bool, error) {
 	return true, nil
 }
 
-// spared tells if the others do without this member: they are a quorum. Where no
+// othersHaveQuorum tells if the others do without this member: they are a quorum. Where no
 // quorum can do without one, of one or two, all others must be well.
-func (m Member) spared() bool {
-	return m.Others >= m.quorum()
+func (m RollingSnapshot) othersHaveQuorum() bool {
+	return m.HealthyOthers >= m.othersNeeded()
 }
 
-// quorum is how many of the others must be well.
-func (m Member) quorum() int {
+// othersNeeded is how many of the others must be well.
+func (m RollingSnapshot) othersNeeded() int {
 	n := len(m.Servers)
 	return min(n/2+1, n-1)
 }
 
-// waits says for what, and for whom, NextRolling has it wait.
-func (m Member) waits() (kind string, servers []int, why string) {
-	ill := sorted(m.Ill)
+// describeWait says for what, and for whom, NextRolling has it wait.
+func (m RollingSnapshot) describeWait() (kind string, servers []int, why string) {
+	ill := sorted(m.Unhealthy)
 	var words []string
 	for _, lrn := range ill {
-		words = append(words, fmt.Sprintf("server %d: %v", lrn, m.Ill[lrn]))
+		words = append(words, fmt.Sprintf("server %d: %v", lrn, m.Unhealthy[lrn]))
 	}
-	who := behind(": ", strings.Join(words, "; "))
+	who := withPrefix(": ", strings.Join(words, "; "))
 	held := m.Turn != nil && m.Turn.Server != m.LRN && slices.Contains(m.Servers, m.Turn.Server)
-	switch needed := m.Needed || !m.Well; {
+	switch needed := m.NeedsUpdate || !m.Healthy; {
 	case !needed:
-		return record.WaitQuorum, ill, fmt.Sprintf("waits to see the cluster again: %d of %d others needed, %d healthy%s", (len(m.Servers)-1)/2, len(m.Servers)-1, m.Others, who)
+		return record.WaitQuorum, ill, fmt.Sprintf("waits to see the cluster again: %d of %d others needed, %d healthy%s", (len(m.Servers)-1)/2, len(m.Servers)-1, m.HealthyOthers, who)
 	case held:
 		return record.WaitTurn, []int{m.Turn.Server}, fmt.Sprintf("waits for its turn, which server %d has", m.Turn.Server)
 	}
-	return record.WaitQuorum, ill, fmt.Sprintf("waits for a quorum without it: %d of %d others needed, %d healthy%s", m.quorum(), len(m.Servers)-1, m.Others, who)
+	return record.WaitQuorum, ill, fmt.Sprintf("waits for a quorum without it: %d of %d others needed, %d healthy%s", m.othersNeeded(), len(m.Servers)-1, m.HealthyOthers, who)
 }
 
-// behind puts a text behind something, if there is one.
-func behind(what, text string) string {
+// withPrefix puts a text behind something, if there is one.
+func withPrefix(what, text string) string {
 	if text == "" {
 		return ""
 	}
 	return what + text
 }
 
-// joined tells if this member and those that it sees are at least half of the
+// seesCluster tells if this member and those that it sees are at least half of the
 // cluster. Others may be down, but one that sees hardly anybody is not back in it.
-func (m Member) joined() bool {
-	return !m.Asked || m.Others >= (len(m.Servers)-1)/2
+func (m RollingSnapshot) seesCluster() bool {
+	return !m.OthersChecked || m.HealthyOthers >= (len(m.Servers)-1)/2
 }

@@ -88,7 +88,7 @@ func (w *world) lead(h *host) {
 	s := w.store.snapshot(w.keys, h.updater.version)
 	s.Present, s.Inventories = w.present, w.inventories(s.Current)
 	now := w.leaderTime(h, s.Current)
-	w.memory.tell(&s, w.present, now)
+	w.memory.update(&s, w.present, now)
 	a := Next(s, now)
 	if a.Verb == Wait {
 		if !a.Until.IsZero() {
@@ -152,10 +152,10 @@ func (w *world) hear() {
 }
 
 // seat is what a worker knows.
-func (w *world) seat(h *host) Seat {
-	return Seat{
+func (w *world) seat(h *host) WorkerSnapshot {
+	return WorkerSnapshot{
 		Keys: w.keys, LRN: h.lrn, Own: h.worker.version, Digests: w.digests(h), Steps: w.stepsOf(h.plan()), Timeout: h.timeout, Current: h.current, Gate: h.gate, Status: h.status,
-		Journal: h.journal, Busy: h.effect != nil, All: h.all, LookedAt: h.looked, AllAt: h.allAt, Moves: h.moves, MovedAt: h.movedAt,
+		Journal: h.journal, Busy: h.effect != nil, Workers: h.all, LookedAt: h.looked, WorkersReadAt: h.allAt, Progress: h.moves, MovedAt: h.movedAt,
 	}
 }
 
@@ -179,8 +179,8 @@ func (w *world) work(h *host) {
 		w.see(h)
 		w.recall(h)
 		seat := w.seat(h)
-		seat.looked(byServer[record.Status](w.store, w.keys.Workers()), now)
-		h.all, h.looked, h.allAt, h.moves, h.movedAt = seat.All, seat.LookedAt, seat.AllAt, seat.Moves, seat.MovedAt
+		seat.observeWorkers(byServer[record.Status](w.store, w.keys.Workers()), now)
+		h.all, h.looked, h.allAt, h.moves, h.movedAt = seat.Workers, seat.LookedAt, seat.WorkersReadAt, seat.Progress, seat.MovedAt
 		w.wakeAt(h, &h.worker, w.now.Add(time.Millisecond), w.work)
 	case Write:
 		w.record(h, t.Status)
@@ -198,7 +198,7 @@ func (w *world) record(h *host, status record.Status) {
 				return
 			}
 			status.At = w.workerTime(h)
-			if takes(get[record.Request](w.store, w.keys.Current()), status) {
+			if acceptsStatus(get[record.Request](w.store, w.keys.Current()), status) {
 				w.logf("worker %d (%s): %+v", h.lrn, h.worker.version, status)
 				w.commit([]Change{put(w.keys.Worker(h.lrn), status)})
 				h.status = &status

@@ -84,7 +84,7 @@ func (w *world) replace() {
 // inspect is the leader that has looked at the release that servers would take next.
 func (w *world) inspect() {
 	s := w.store.snapshot(w.keys, "")
-	to, _, _ := s.offered()
+	to, _, _ := s.offeredVersion()
 	if w.leader == nil || to == "" || w.blind {
 		return
 	}

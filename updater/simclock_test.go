@@ -38,8 +38,8 @@ func (w *world) workerTime(h *host) time.Time { return w.now.Add(h.worker.off) }
 func (w *world) leaderTime(h *host, r *record.Request) time.Time {
 	if r == nil || r.Ended() {
 		w.steady = h.skew
-		clear(w.memory.absent)
-		clear(w.memory.handing)
+		clear(w.memory.absentSince)
+		clear(w.memory.handingSince)
 	}
 	return w.now.Add(w.steady)
 }
@@ -54,5 +54,5 @@ func (w *world) operatorTime() time.Time {
 
 // within is what clock.within says of a time that the worker has not written itself.
 func (w *world) within(h *host, t time.Time) time.Time {
-	return within(t, h.worker.began.Add(h.worker.off), w.workerTime(h))
+	return clampTime(t, h.worker.began.Add(h.worker.off), w.workerTime(h))
 }

@@ -13,7 +13,7 @@ func (w *world) housekeep() {
 	}
 	for _, i := range w.r.Perm(len(w.servers)) {
 		if h := w.servers[i]; w.leader == nil && h.updater.up && !h.cut && !h.hung.After(w.now) {
-			w.leader, w.memory, w.steady = h, newMemory(false), h.skew
+			w.leader, w.memory, w.steady = h, newObservations(false), h.skew
 			w.wakeAt(h, &h.updater, w.now, w.lead)
 		}
 	}
@@ -44,7 +44,7 @@ func (w *world) goOver(h *host) {
 	if !h.updater.up || h.cut || h.hung.After(w.now) || h.updater.build == h.installed {
 		return
 	}
-	if shown(get[record.Request](w.store, w.keys.Current()), gateOf(w.store, w.keys), get[record.Recovery](w.store, w.keys.Recovery())) {
+	if isProven(get[record.Request](w.store, w.keys.Current()), gateOf(w.store, w.keys), get[record.Recovery](w.store, w.keys.Recovery())) {
 		w.stopUpdater(h)
 		w.startUpdater(h)
 	}

@@ -175,7 +175,7 @@ func (w *world) care() {
 
 // orderOneOf does what the documentation offers for a stopped request.
 func (w *world) orderOneOf(s Snapshot) {
-	switch gone := len(s.unregistered()) > 0; {
+	switch gone := len(s.unregisteredServers()) > 0; {
 	case gone && w.r.IntN(2) == 0:
 		i := slices.IndexFunc(w.servers, func(h *host) bool { return !h.dead })
 		w.stopUpdater(w.servers[i])

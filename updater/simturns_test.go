@@ -20,10 +20,10 @@ func (w *world) roll(h *host, e *effect, c release.Component) {
 		w.stageAfter(h, time.Second)
 		return
 	}
-	view := Member{LRN: h.lrn, Servers: e.request.Servers, Turn: get[record.Turn](w.store, w.keys.Turn(c.Name)), Needed: m.version != want, Well: m.up}
+	view := RollingSnapshot{LRN: h.lrn, Servers: e.request.Servers, Turn: get[record.Turn](w.store, w.keys.Turn(c.Name)), NeedsUpdate: m.version != want, Healthy: m.up}
 	for _, o := range w.servers {
 		if o != h && slices.Contains(view.Servers, o.lrn) && o.members[c.Name].up {
-			view.Others++
+			view.HealthyOthers++
 		}
 	}
 	switch move := NextRolling(view); move {
@@ -60,8 +60,8 @@ func (w *world) trade(h *host, e *effect, c release.Component, move Move) {
 		return
 	}
 	key := w.keys.Turn(c.Name)
-	now := Member{LRN: h.lrn, Servers: e.request.Servers, Turn: get[record.Turn](w.store, key)}
-	switch still, err := now.still(move, runs(get[record.Request](w.store, w.keys.Current()), e.request)); {
+	now := RollingSnapshot{LRN: h.lrn, Servers: e.request.Servers, Turn: get[record.Turn](w.store, key)}
+	switch still, err := now.confirmMove(move, isCurrent(get[record.Request](w.store, w.keys.Current()), e.request)); {
 	case err != nil:
 		w.faults["turn of a stale request"]++
 	case still && move == MoveTake:
@@ -104,7 +104,7 @@ func (w *world) bring(h *host, e *effect, c release.Component) {
 		w.stageAfter(h, time.Second)
 		return
 	}
-	d := Duty{Version: e.request.Version, Plan: w.digests(h).Plan, Contents: get[record.Contents](w.store, w.keys.Contents(c.Contents.Key)), Leads: w.leads(h, c.Name)}
+	d := OnceSnapshot{Version: e.request.Version, Plan: w.digests(h).Plan, Contents: get[record.Contents](w.store, w.keys.Contents(c.Contents.Key)), Leads: w.leads(h, c.Name)}
 	switch NextOnce(d) {
 	case MoveDone:
 		w.leave(h, c.Name)
@@ -136,7 +136,7 @@ func (w *world) deliver(h *host, e *effect, c release.Component) {
 	defer w.stageAfter(h, w.between(10*time.Millisecond, 2*time.Second))
 	switch {
 	case e.cancelled || h.cut && !w.slips(h) || !w.leads(h, c.Name):
-	case !runs(get[record.Request](w.store, w.keys.Current()), e.request):
+	case !isCurrent(get[record.Request](w.store, w.keys.Current()), e.request):
 		w.faults["result of a stale request"]++
 	default:
 		w.commit([]Change{put(w.keys.Contents(c.Contents.Key), record.Contents{Version: e.request.Version, Plan: w.digests(h).Plan, Success: !w.chance(15), Server: h.lrn})})

@@ -20,7 +20,7 @@ type world struct {
 	now      time.Time
 	servers  []*host
 	leader   *host // who leads the updaters; nil is nobody
-	memory   *memory
+	memory   *observations
 	steady   time.Duration // how far the leader's time is off while an update runs
 	present  map[int]record.Presence
 	manifest release.Manifest
@@ -176,7 +176,7 @@ func simStart() time.Time { return time.Date(2018, 11, 7, 0, 0, 0, 0, time.UTC) 
 func newWorld(seed uint64, manifest release.Manifest, blind bool) *world {
 	w := &world{
 		r: rand.New(rand.NewPCG(seed, 0)), keys: record.NewKeys("/neco/"), store: newSimStore(), now: simStart(), manifest: manifest, builds: map[string]build{}, blind: blind,
-		memory: newMemory(false), present: map[int]record.Presence{}, once: map[string]lock{}, ran: map[string]string{}, reached: map[[2]int]int{},
+		memory: newObservations(false), present: map[int]record.Presence{}, once: map[string]lock{}, ran: map[string]string{}, reached: map[[2]int]int{},
 		reports: map[string]int{}, attempts: map[string]bool{}, downgrades: map[string]bool{}, faults: map[string]int{}, nextRelease: 1,
 	}
 	w.configure(record.EnvProduction, simTimeout)

@@ -36,17 +36,17 @@ type Snapshot struct {
 	// Absent says since when the leader has seen no presence of servers; those
 	// that are present are not in it.
 	Absent map[int]time.Time
-	// Handing says since when the leader has seen servers wait for the version that
+	// HandingOver says since when the leader has seen servers wait for the version that
 	// they have installed.
-	Handing map[int]time.Time
-	// Since is when the leader has first seen the request where it is; zero: it does
+	HandingOver map[int]time.Time
+	// StageSince is when the leader has first seen the request where it is; zero: it does
 	// not know. If Witnessed, it has seen where it was before, too, so that this is
 	// when something has moved last, by its own time.
-	Since     time.Time
-	Witnessed bool
-	// Waited is for how long nothing had moved when it saw that first, as another
+	StageSince time.Time
+	Witnessed  bool
+	// WaitedBefore is for how long nothing had moved when it saw that first, as another
 	// leader had said.
-	Waited time.Duration
+	WaitedBefore time.Duration
 }
 
 // Change is one key to write; a nil Value removes it. All changes of one decision
@@ -79,8 +79,8 @@ type Action struct {
 	Changes []Change
 }
 
-// wait is the action of waiting.
-func wait(until time.Time, why string) Action { return Action{Verb: Wait, Until: until, Why: why} }
+// newWait is the action of waiting.
+func newWait(until time.Time, why string) Action { return Action{Verb: Wait, Until: until, Why: why} }
 
 // put makes the change that writes a value.
 func put(key string, value any) Change { return Change{Key: key, Value: value} }

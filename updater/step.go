@@ -7,101 +7,101 @@ import (
 	"bijou/updater/record"
 )
 
-// install brings the request's version to this server. Whoever installs ends and
+// nextInstall brings the request's version to this server. Whoever installs ends and
 // lets the new version take its seat; if that does not come, somebody must know.
-func (s Seat) install(now time.Time) Task {
+func (s WorkerSnapshot) nextInstall(now time.Time) Task {
 	j := s.Journal
 	switch {
-	case !s.journaled(0) || j.Phase == Running:
-		return Task{Job: Install, Version: s.Current.Version, Journal: s.journal(now, 0, "install"), Why: "install " + s.Current.Version}
+	case !s.isJournaled(0) || j.Phase == Running:
+		return Task{Job: Install, Version: s.Current.Version, Journal: s.newJournal(now, 0, "install"), Why: "install " + s.Current.Version}
 	case j.Phase == Failed:
-		return s.fail(now, j.Message, j.WaitedFor)
-	case !now.Before(j.At.Add(handOver)):
-		return s.fail(now, fmt.Sprintf("%s was installed, but %s still runs a minute later", s.Current.Version, s.Own), nil)
+		return s.failTask(now, j.Message, j.WaitedFor)
+	case !now.Before(j.At.Add(handOverTimeout)):
+		return s.failTask(now, fmt.Sprintf("%s was installed, but %s still runs a minute later", s.Current.Version, s.Own), nil)
 	}
-	return Task{Job: Idle, Until: j.At.Add(handOver), Why: "waiting for " + s.Current.Version + " to take over"}
+	return Task{Job: Idle, Until: j.At.Add(handOverTimeout), Why: "waiting for " + s.Current.Version + " to take over"}
 }
 
-// step runs the step that the worker has come to, once all others have come to
+// nextStep runs the step that the worker has come to, once all others have come to
 // it, too, and goes on to the next.
-func (s Seat) step(now time.Time) Task {
+func (s WorkerSnapshot) nextStep(now time.Time) Task {
 	number := s.Status.Step
 	if number > len(s.Steps) {
-		return s.fail(now, fmt.Sprintf("the manifest has no step %d", number), nil)
+		return s.failTask(now, fmt.Sprintf("the manifest has no step %d", number), nil)
 	}
-	if s.journaled(number) && s.Journal.Phase == Done {
+	if s.isJournaled(number) && s.Journal.Phase == Done {
 		return s.advance(now)
 	}
-	if s.journaled(number) && s.Journal.Phase == Failed {
-		return s.fail(now, s.Journal.Message, s.Journal.WaitedFor)
+	if s.isJournaled(number) && s.Journal.Phase == Failed {
+		return s.failTask(now, s.Journal.Message, s.Journal.WaitedFor)
 	}
-	if s.passes(s.Steps[number-1]) {
+	if s.skipsStep(s.Steps[number-1]) {
 		return s.advance(now)
 	}
-	if !s.opened() {
-		if late, known := s.late(); !known || len(late) > 0 {
-			return s.await(now, late)
+	if !s.gateOpen() {
+		if late, known := s.lateServers(); !known || len(late) > 0 {
+			return s.nextAtBarrier(now, late)
 		}
 	}
 	step := s.Steps[number-1]
-	return Task{Job: Run, Step: step, Journal: s.journal(now, number, step.Name), Why: step.Name}
+	return Task{Job: Run, Step: step, Journal: s.newJournal(now, number, step.Name), Why: step.Name}
 }
 
 // advance comes to the next step, or to the end behind the last one.
-func (s Seat) advance(now time.Time) Task {
+func (s WorkerSnapshot) advance(now time.Time) Task {
 	number := s.Status.Step
 	if number < len(s.Steps) {
-		return s.write(now, s.at(number+1))
+		return s.writeTask(now, s.recordAt(number+1))
 	}
-	w := s.at(number)
+	w := s.recordAt(number)
 	w.Finished = true
-	return s.write(now, w)
+	return s.writeTask(now, w)
 }
 
-// journaled tells if the journal is about that step of this request. A failure
+// isJournaled tells if the journal is about that step of this request. A failure
 // counts for the attempt it was made in only: a retry runs the step again. So does
 // an installation: that the worker is still here shows that it was of no use.
-func (s Seat) journaled(step int) bool {
+func (s WorkerSnapshot) isJournaled(step int) bool {
 	j := s.Journal
-	if !s.ours(j) || j.Step != step || j.Phase == "" {
+	if !s.isOwnJournal(j) || j.Step != step || j.Phase == "" {
 		return false
 	}
 	passing := j.Phase == Failed || j.Phase == Done && step == 0
 	return !passing || j.Attempt == s.Current.Attempt
 }
 
-// journal is what to write on the disk before something is begun.
-func (s Seat) journal(now time.Time, step int, name string) Journal {
+// newJournal is what to write on the disk before something is begun.
+func (s WorkerSnapshot) newJournal(now time.Time, step int, name string) Journal {
 	return Journal{Request: s.Current.ID, Started: s.Current.StartedAt, Attempt: s.Current.Attempt, Step: step, Name: name, Phase: Running, At: now}
 }
 
-// late are the servers that have not come to the worker's step; known is false
+// lateServers are the servers that have not come to the worker's step; known is false
 // if their records were not read.
-func (s Seat) late() (late []int, known bool) {
-	if s.All == nil {
+func (s WorkerSnapshot) lateServers() (late []int, known bool) {
+	if s.Workers == nil {
 		return nil, false
 	}
 	for _, lrn := range s.Current.Servers {
-		if w, ok := s.All[lrn]; !ok || !s.reached(w) {
+		if w, ok := s.Workers[lrn]; !ok || !s.hasReached(w) {
 			late = append(late, lrn)
 		}
 	}
 	return late, true
 }
 
-// await waits at the barrier: for the gate, and now and then it looks for
+// nextAtBarrier waits at the barrier: for the gate, and now and then it looks for
 // itself, so that no barrier waits for a leader. Who waits for too long in which
 // nobody has moved says for whom, so that it looks once more before. While the
 // store was away nobody could write how far he is, which counts for nothing.
-func (s Seat) await(now time.Time, late []int) Task {
-	since := latest(s.Status.At, s.Back)
+func (s WorkerSnapshot) nextAtBarrier(now time.Time, late []int) Task {
+	since := latest(s.Status.At, s.StoreBackAt)
 	deadline := latest(since, s.MovedAt).Add(s.Timeout)
 	expired := !now.Before(deadline)
 	if expired && len(late) > 0 {
-		return s.fail(now, fmt.Sprintf("waited %s for server %s to come to step %s", s.Timeout, record.ListServers(late), s.Status.StepName), late)
+		return s.failTask(now, fmt.Sprintf("waited %s for server %s to come to step %s", s.Timeout, record.ListServers(late), s.Status.StepName), late)
 	}
-	look := s.lookAt(since)
-	if expired || s.All == nil && !now.Before(look) {
+	look := s.nextLook(since)
+	if expired || s.Workers == nil && !now.Before(look) {
 		return Task{Job: Look, Why: "no gate was opened"}
 	}
 	if deadline.Before(look) {
@@ -117,13 +117,13 @@ func latest(a, b time.Time) time.Time {
 	return a
 }
 
-// lookAt is when a worker that waits looks next for itself: ever more seldom, each at
+// nextLook is when a worker that waits looks next for itself: ever more seldom, each at
 // another time, and later where commits take long, since the gate does, too.
-func (s Seat) lookAt(since time.Time) time.Time {
-	first := max(lookAfter, lookPerCommit*s.CommitTook)
+func (s WorkerSnapshot) nextLook(since time.Time) time.Time {
+	first := max(firstLookDelay, lookDelayPerCommit*s.CommitTook)
 	first += time.Duration(s.Jitter * float64(first))
 	if s.LookedAt.Before(since) {
 		return since.Add(first)
 	}
-	return s.LookedAt.Add(max(first, min(lookAtMost, s.LookedAt.Sub(since))))
+	return s.LookedAt.Add(max(first, min(maxLookInterval, s.LookedAt.Sub(since))))
 }

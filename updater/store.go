@@ -12,8 +12,8 @@ import (
 // ErrNotInitialised: nothing, or nothing of the updater, is at that place.
 var ErrNotInitialised = errors.New("the store was not initialised")
 
-// format is what this code reads and writes below record.Keys.Format.
-const format = 1
+// formatNumber is what this code reads and writes below record.Keys.Format.
+const formatNumber = 1
 
 // Keys are the updater's keys as package state takes them: relative to where they lie.
 func Keys() record.Keys { return record.Keys{} }
@@ -36,14 +36,14 @@ func OpenStore(ctx context.Context, url string) (*state.Keyspace, error) {
 
 // checkFormat refuses what this code would misread.
 func checkFormat(v *state.KeyView) error {
-	found, err := read[int](v, Keys().Format())
+	found, err := readKey[int](v, Keys().Format())
 	switch {
 	case err != nil:
 		return err
 	case found == nil:
 		return ErrNotInitialised
-	case *found != format:
-		return fmt.Errorf("its format is %d, and this neco knows %d only", *found, format)
+	case *found != formatNumber:
+		return fmt.Errorf("its format is %d, and this neco knows %d only", *found, formatNumber)
 	}
 	return nil
 }
@@ -62,7 +62,7 @@ func InitStore(ctx context.Context, url string) (made bool, err error) {
 			return err
 		}
 		made = true
-		return tx.Put(Keys().Format(), format)
+		return tx.Put(Keys().Format(), formatNumber)
 	})
 	return made, err
 }

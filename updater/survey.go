@@ -15,25 +15,25 @@ import (
 // when that changes, and otherwise seldom, so that others see how old it is.
 const inventoryInterval = 5 * time.Minute
 
-// survey writes the server's inventory until ctx is done. While an update runs there is
+// runSurvey writes the server's inventory until ctx is done. While an update runs there is
 // none: servers differ then.
-func (w *worker) survey(ctx context.Context) error {
+func (w *worker) runSurvey(ctx context.Context) error {
 	var last record.Inventory
 	var written time.Time
-	for ; ctx.Err() == nil; pause(ctx, max(time.Second, time.Duration(w.surveyInterval.Load()))) {
-		request := int(w.rests.Load())
+	for ; ctx.Err() == nil; sleep(ctx, max(time.Second, time.Duration(w.surveyInterval.Load()))) {
+		request := int(w.finishedRequest.Load())
 		if request == 0 {
 			continue
 		}
-		now, err := w.inventory(ctx, request)
+		now, err := w.takeInventory(ctx, request)
 		if err != nil && ctx.Err() == nil {
 			slog.Warn("cannot see what is on this server", "error", err)
 		}
 		last.At = now.At
-		if err != nil || int(w.rests.Load()) != request || reflect.DeepEqual(now, last) && time.Since(written) < inventoryInterval {
+		if err != nil || int(w.finishedRequest.Load()) != request || reflect.DeepEqual(now, last) && time.Since(written) < inventoryInterval {
 			continue
 		}
-		err = persist(ctx, func() error {
+		err = retryStore(ctx, func() error {
 			return w.claim.Update(ctx, func(tx *state.KeyTx) error { return tx.Put(Keys().Inventory(w.o.LRN), now) })
 		})
 		if err != nil {
@@ -44,8 +44,8 @@ func (w *worker) survey(ctx context.Context) error {
 	return nil
 }
 
-// inventory says in which ways components are not what the plan says.
-func (w *worker) inventory(ctx context.Context, request int) (i record.Inventory, err error) {
+// takeInventory says in which ways components are not what the plan says.
+func (w *worker) takeInventory(ctx context.Context, request int) (i record.Inventory, err error) {
 	i = record.Inventory{At: time.Now().UTC(), Request: request, Differs: map[string][]string{}}
 	for _, c := range w.o.Manifest.Components {
 		if c.Strategy == release.LeaderOnce {
@@ -62,12 +62,12 @@ func (w *worker) inventory(ctx context.Context, request int) (i record.Inventory
 	return i, nil
 }
 
-// rest notes the request whose part this worker has done, which is none while one runs.
-func (w *worker) rest() {
-	r, s := w.seat.Current, w.seat.Status
+// noteFinished notes the request whose part this worker has done, which is none while one runs.
+func (w *worker) noteFinished() {
+	r, s := w.snapshot.Current, w.snapshot.Status
 	if r != nil && s != nil && s.For(*r) && s.Finished && r.Succeeded() {
-		w.rests.Store(int64(r.ID))
+		w.finishedRequest.Store(int64(r.ID))
 	} else {
-		w.rests.Store(0)
+		w.finishedRequest.Store(0)
 	}
 }

@@ -13,27 +13,27 @@ const (
 	activityInterval = 5 * time.Second
 )
 
-// othersError is an error at which other servers are at fault.
-type othersError struct {
+// faultError is an error at which other servers are at fault.
+type faultError struct {
 	error
 	servers []int
 }
 
-// tell writes what the worker is doing, if that is something else than it has said. That
+// publishActivity writes what the worker is doing, if that is something else than it has said. That
 // it cannot be written now keeps nothing: it is tried again.
-func (w *worker) tell(ctx context.Context) {
-	e, j := w.errand, w.seat.Journal
-	if e == nil || w.clock.now().Before(e.tellAt) {
+func (w *worker) publishActivity(ctx context.Context) {
+	e, j := w.running, w.snapshot.Journal
+	if e == nil || w.clock.now().Before(e.publishAt) {
 		return
 	}
-	e.tellAt = w.clock.now().Add(activityInterval)
+	e.publishAt = w.clock.now().Add(activityInterval)
 	a, ok := e.log.Current(activityDelay)
 	a.Request, a.Attempt, a.Step, a.Since = j.Request, j.Attempt, j.Step, a.Since.UTC().Round(time.Millisecond)
-	if !ok || reflect.DeepEqual(a, e.told) {
+	if !ok || reflect.DeepEqual(a, e.published) {
 		return
 	}
-	written, _ := w.claim.PutIf(ctx, Keys().Current(), w.asked, Keys().Activity(w.o.LRN), a)
+	written, _ := w.claim.PutIf(ctx, Keys().Current(), w.requestRevision, Keys().Activity(w.o.LRN), a)
 	if written {
-		e.told = a
+		e.published = a
 	}
 }

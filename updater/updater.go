@@ -25,14 +25,14 @@ type UpdaterOptions struct {
 // RunUpdater campaigns, and leads when it is its turn, until ctx is done. Whatever
 // goes wrong on the way is logged and tried again; only a store that is gone ends it.
 func RunUpdater(ctx context.Context, o UpdaterOptions) error {
-	if err := outlast(ctx, "look at what was stopped", func() error { return recoverAtStart(ctx, o) }); err != nil {
+	if err := retryUntilDone(ctx, "look at what was stopped", func() error { return recoverAtStart(ctx, o) }); err != nil {
 		return err
 	}
 	if o.Ready != nil {
 		o.Ready()
 	}
 	var lost time.Time // when its last session ended for a fault
-	return outlast(ctx, "lead", func() error {
+	return retryUntilDone(ctx, "lead", func() error {
 		err := campaign(ctx, o, lost)
 		if err != nil {
 			lost = time.Now()
@@ -41,8 +41,8 @@ func RunUpdater(ctx context.Context, o UpdaterOptions) error {
 	})
 }
 
-// outlast calls f until it succeeds or ctx is done; a store that is gone ends it.
-func outlast(ctx context.Context, what string, f func() error) error {
+// retryUntilDone calls f until it succeeds or ctx is done; a store that is gone ends it.
+func retryUntilDone(ctx context.Context, what string, f func() error) error {
 	for ctx.Err() == nil {
 		err := f()
 		switch {
@@ -53,7 +53,7 @@ func outlast(ctx context.Context, what string, f func() error) error {
 		case ctx.Err() == nil:
 			slog.Warn("cannot "+what+"; trying again", "error", err)
 		}
-		pause(ctx, again)
+		sleep(ctx, retryInterval)
 	}
 	return nil
 }
@@ -105,20 +105,20 @@ func campaign(ctx context.Context, o UpdaterOptions, lost time.Time) error {
 		return err
 	}
 	slog.Info("leading", "version", o.Version)
-	o.Metrics.leads(true)
-	defer o.Metrics.leads(false)
-	err = lead(ctx, leader{UpdaterOptions: o, leadership: leadership, back: time.Since(lost) < patience})
+	o.Metrics.setLeading(true)
+	defer o.Metrics.setLeading(false)
+	err = runLeader(ctx, leader{UpdaterOptions: o, leadership: leadership, afterOutage: time.Since(lost) < stallGrace})
 	slog.Info("leading no more", "error", err)
 	return err
 }
 
-// lead does all that a leader does until ctx or the leadership ends. One part
+// runLeader does all that a leader does until ctx or the leadership ends. One part
 // that ends, which they do when a write of theirs was refused, ends all.
-func lead(ctx context.Context, l leader) error {
+func runLeader(ctx context.Context, l leader) error {
 	reign, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var parts sync.WaitGroup
-	for _, part := range []func(context.Context) error{l.decide, l.check, l.deliver, l.beat} {
+	for _, part := range []func(context.Context) error{l.runDecisions, l.checkReleases, l.sendAlerts, l.sendHeartbeats} {
 		parts.Go(func() { cancel(part(reign)) })
 	}
 	select {
@@ -133,7 +133,7 @@ func lead(ctx context.Context, l leader) error {
 	return context.Cause(reign)
 }
 
-// over tells if an error means that this process leads no more.
-func over(err error) bool {
+// endsLeadership tells if an error means that this process leads no more.
+func endsLeadership(err error) bool {
 	return errors.Is(err, state.ErrSessionLost) || errors.Is(err, state.ErrStoreGone) || errors.Is(err, state.ErrClosed)
 }

@@ -52,7 +52,7 @@ func (r *rig) configure(values map[string]string) {
 // known tells which release the leader knows.
 func (r *rig) known() (version string) {
 	err := r.store.View(r.t.Context(), func(v *state.KeyView) error {
-		found, err := read[string](v, Keys().Release())
+		found, err := readKey[string](v, Keys().Release())
 		if found != nil {
 			version = *found
 		}
@@ -190,21 +190,21 @@ func TestAbsentees(t *testing.T) {
 	absent := map[int]time.Time{}
 	s := running(at(1))
 	present := map[int]record.Presence{2: {}}
-	absentees(s, present, absent, t0())
-	absentees(s, map[int]record.Presence{1: {}, 2: {}}, absent, t0().Add(time.Second))
+	trackAbsent(s, present, absent, t0())
+	trackAbsent(s, map[int]record.Presence{1: {}, 2: {}}, absent, t0().Add(time.Second))
 	if diff := cmp.Diff(map[int]time.Time{10: t0()}, absent); diff != "" {
 		t.Error(diff)
 	}
 	s.Current.Missing = []int{10}
-	s.Absent = absentees(s, map[int]record.Presence{1: {}, 2: {}}, map[int]time.Time{}, t0())
+	s.Absent = trackAbsent(s, map[int]record.Presence{1: {}, 2: {}}, map[int]time.Time{}, t0())
 	if a := Next(s, t0()); a.Verb != Wait {
 		t.Errorf("a new leader, of what was reported before: %s %s", a.Verb, a.Why)
 	}
-	if s.Current = nil; len(absentees(s, present, map[int]time.Time{}, t0())) != len(s.Servers)-1 {
+	if s.Current = nil; len(trackAbsent(s, present, map[int]time.Time{}, t0())) != len(s.Servers)-1 {
 		t.Error("where none runs, all that are registered are awaited")
 	}
 	s.Servers = nil
-	if absentees(s, present, absent, t0()); len(absent) != 0 {
+	if trackAbsent(s, present, absent, t0()); len(absent) != 0 {
 		t.Error(absent)
 	}
 }
@@ -266,7 +266,7 @@ func TestTurnOfAnotherRequest(t *testing.T) {
 			}
 			return tx.Put(Keys().Current(), *tt.now)
 		})
-		if err := w.turn(t.Context(), "etcd", q, MoveTake); !errors.Is(err, tt.wanted) {
+		if err := w.moveTurn(t.Context(), "etcd", q, MoveTake); !errors.Is(err, tt.wanted) {
 			t.Errorf("%s: %v", tt.what, err)
 		}
 	}

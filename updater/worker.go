@@ -9,8 +9,8 @@ import (
 	"bijou/updater/release"
 )
 
-// Seat is what one server's worker knows.
-type Seat struct {
+// WorkerSnapshot is what one server's worker knows.
+type WorkerSnapshot struct {
 	Keys    record.Keys
 	LRN     int
 	Own     string         // the version of this worker
@@ -22,14 +22,14 @@ type Seat struct {
 	Status  *record.Status // its own record
 	Journal Journal        // what it was doing, from its disk
 	Busy    bool           // it is doing what the journal says right now
-	// All are all workers' records, if they were just read, and LookedAt is when
+	// Workers are all workers' records, if they were just read, and LookedAt is when
 	// they were read last. The gate usually makes that needless.
-	All      map[int]record.Status
-	LookedAt time.Time
-	AllAt    time.Time // when it has read all records last
-	Moves    int       // what the servers had done by then
-	MovedAt  time.Time // when it has seen that grow, at the step that it is at
-	Back     time.Time // when the store came back that had been away
+	Workers       map[int]record.Status
+	LookedAt      time.Time
+	WorkersReadAt time.Time // when it has read all records last
+	Progress      int       // what the servers had done by then
+	MovedAt       time.Time // when it has seen that grow, at the step that it is at
+	StoreBackAt   time.Time // when the store came back that had been away
 
 	CommitTook time.Duration // how long its last commits took
 	Jitter     float64       // from 0 to 1, each worker's own
@@ -86,91 +86,91 @@ type Task struct {
 // How long a worker waits for the gate before it looks for itself, how seldom it
 // does so in a long wait, and how long its successor may take to be there.
 const (
-	lookAfter  = 2 * time.Second
-	lookAtMost = 30 * time.Second
-	// lookPerCommit is that time, in what the worker's own commit of its record took.
-	lookPerCommit = 16
-	handOver      = time.Minute
+	firstLookDelay  = 2 * time.Second
+	maxLookInterval = 30 * time.Second
+	// lookDelayPerCommit is that time, in what the worker's own commit of its record took.
+	lookDelayPerCommit = 16
+	handOverTimeout    = time.Minute
 )
 
 // NextTask decides what a worker does.
-func NextTask(s Seat, now time.Time) Task {
+func NextTask(s WorkerSnapshot, now time.Time) Task {
 	if s.Busy {
-		return s.mind()
+		return s.nextBusy()
 	}
-	if !s.called() {
+	if !s.takesPart() {
 		return Task{Job: Idle, Why: "there is nothing to do"}
 	}
 	if s.Status == nil || !s.Status.For(*s.Current) || s.Status.Attempt != s.Current.Attempt {
-		return s.join(now)
+		return s.joinRequest(now)
 	}
 	switch {
 	case s.Status.Finished:
 		return Task{Job: Idle, Why: "all steps are done"}
 	case s.Status.Error:
 		return Task{Job: Idle, Why: "failed: " + s.Status.Message}
-	case !s.mine():
-		return s.install(now)
-	case s.otherPlan():
-		return s.fail(now, fmt.Sprintf("the digest of this server's plan is %s, and that of release %s is %s: its package brings another %s than the release says",
+	case !s.isInstalled():
+		return s.nextInstall(now)
+	case s.planDiffers():
+		return s.failTask(now, fmt.Sprintf("the digest of this server's plan is %s, and that of release %s is %s: its package brings another %s than the release says",
 			record.ShortDigest(s.Digests.Plan), s.Current.Version, record.ShortDigest(s.Current.Plan), release.ManifestFile), nil)
 	case s.Status.Step == 0:
-		return s.write(now, s.at(1))
+		return s.writeTask(now, s.recordAt(1))
 	}
-	return s.step(now)
+	return s.nextStep(now)
 }
 
-// called tells if there is a request that this server has a part in.
-func (s Seat) called() bool {
+// takesPart tells if there is a request that this server has a part in.
+func (s WorkerSnapshot) takesPart() bool {
 	r := s.Current
 	return r != nil && !r.Stop && !r.Ended() && slices.Contains(r.Servers, s.LRN)
 }
 
-// mine tells if this worker is what the request is for: its version, and installed from
+// isInstalled tells if this worker is what the request is for: its version, and installed from
 // its bytes. Where it is not known what it was installed from, its plan decides.
-func (s Seat) mine() bool {
-	if s.Digests.Sums == "" && s.otherPlan() && !(s.journaled(0) && s.Journal.Phase == Done) {
+func (s WorkerSnapshot) isInstalled() bool {
+	if s.Digests.Sums == "" && s.planDiffers() && !(s.isJournaled(0) && s.Journal.Phase == Done) {
 		return false
 	}
 	return release.Same(s.Own, s.Current.Version) && !record.Differ(s.Digests.Sums, s.Current.Sums)
 }
 
-// otherPlan reports whether this worker's plan is not the request's.
-func (s Seat) otherPlan() bool { return record.Differ(s.Digests.Plan, s.Current.Plan) }
+// planDiffers reports whether this worker's plan is not the request's.
+func (s WorkerSnapshot) planDiffers() bool { return record.Differ(s.Digests.Plan, s.Current.Plan) }
 
-// mind watches over what is being done: it ends when its request is stopped or
+// nextBusy watches over what is being done: it ends when its request is stopped or
 // is no more.
-func (s Seat) mind() Task {
-	if !s.called() || !s.ours(s.Journal) || s.Current.Attempt != s.Journal.Attempt {
+func (s WorkerSnapshot) nextBusy() Task {
+	if !s.takesPart() || !s.isOwnJournal(s.Journal) || s.Current.Attempt != s.Journal.Attempt {
 		return Task{Job: Cancel, Why: "the update was stopped"}
 	}
 	return Task{Job: Idle, Why: s.Journal.Name + " runs"}
 }
 
-// join makes the worker's record of this request and attempt: where it was, if
+// joinRequest makes the worker's record of this request and attempt: where it was, if
 // its record or its journal says that it has been part of this request before.
-func (s Seat) join(now time.Time) Task {
-	w := s.at(0)
-	if s.mine() && !s.otherPlan() {
-		w = s.at(1)
+func (s WorkerSnapshot) joinRequest(now time.Time) Task {
+	w := s.recordAt(0)
+	if s.isInstalled() && !s.planDiffers() {
+		w = s.recordAt(1)
 	}
 	if old := s.Status; old != nil && old.For(*s.Current) && old.Step > w.Step {
-		w = s.at(old.Step)
+		w = s.recordAt(old.Step)
 		w.Finished = old.Finished
 	}
-	if j := s.Journal; s.ours(j) && j.Step > w.Step {
-		w = s.at(j.Step)
+	if j := s.Journal; s.isOwnJournal(j) && j.Step > w.Step {
+		w = s.recordAt(j.Step)
 	}
-	return s.write(now, w)
+	return s.writeTask(now, w)
 }
 
-// ours tells if the journal is about this request.
-func (s Seat) ours(j Journal) bool {
+// isOwnJournal tells if the journal is about this request.
+func (s WorkerSnapshot) isOwnJournal(j Journal) bool {
 	return j.Request == s.Current.ID && j.Started.Equal(s.Current.StartedAt)
 }
 
-// at is the record of having come to a step; 0 is the installation before them.
-func (s Seat) at(step int) record.Status {
+// recordAt is the record of having come to a step; 0 is the installation before them.
+func (s WorkerSnapshot) recordAt(step int) record.Status {
 	w := record.Status{Version: s.Current.Version, Digests: s.Digests, Request: s.Current.ID, Attempt: s.Current.Attempt, Step: step, StepName: record.InstallStep}
 	if step > 0 && step <= len(s.Steps) {
 		w.StepName, w.Steps = s.Steps[step-1].Name, len(s.Steps)
@@ -178,54 +178,54 @@ func (s Seat) at(step int) record.Status {
 	return w
 }
 
-// handsOver is the record of having installed the request's version, which is to take
+// handOverRecord is the record of having installed the request's version, which is to take
 // over; nil if there is nothing that it belongs to.
-func (s Seat) handsOver() *record.Status {
+func (s WorkerSnapshot) handOverRecord() *record.Status {
 	if s.Current == nil || s.Status == nil || !s.Status.For(*s.Current) || s.Status.Attempt != s.Current.Attempt {
 		return nil
 	}
-	w := s.at(0)
+	w := s.recordAt(0)
 	w.StepName = record.HandOverStep
 	return &w
 }
 
-// looked keeps what it has seen of all workers' records. At its first such look at a
+// observeWorkers keeps what it has seen of all workers' records. At its first such look at a
 // step it takes their word for when they have moved, as far as its own clock allows it;
 // later on it knows what they had done before.
-func (s *Seat) looked(all map[int]record.Status, now time.Time) {
-	first := s.Status == nil || s.AllAt.Before(s.Status.At)
-	s.All, s.AllAt, s.LookedAt = all, now, now
+func (s *WorkerSnapshot) observeWorkers(all map[int]record.Status, now time.Time) {
+	first := s.Status == nil || s.WorkersReadAt.Before(s.Status.At)
+	s.Workers, s.WorkersReadAt, s.LookedAt = all, now, now
 	if s.Current == nil {
 		return
 	}
 	n := moves(*s.Current, all)
 	switch {
 	case first:
-		s.MovedAt = s.said(now)
-	case n != s.Moves:
+		s.MovedAt = s.reportedMoveAt(now)
+	case n != s.Progress:
 		s.MovedAt = now
 	}
-	s.Moves = n
+	s.Progress = n
 }
 
-// said is when servers have moved last, as they say; of a time that is to come, none.
-func (s *Seat) said(now time.Time) (at time.Time) {
+// reportedMoveAt is when servers have moved last, as they say; of a time that is to come, none.
+func (s *WorkerSnapshot) reportedMoveAt(now time.Time) (at time.Time) {
 	for _, lrn := range s.Current.Servers {
-		if w, ok := s.All[lrn]; ok && w.For(*s.Current) && !w.At.After(now) {
+		if w, ok := s.Workers[lrn]; ok && w.For(*s.Current) && !w.At.After(now) {
 			at = latest(at, w.At)
 		}
 	}
 	return at
 }
 
-func (s Seat) write(now time.Time, w record.Status) Task {
+func (s WorkerSnapshot) writeTask(now time.Time, w record.Status) Task {
 	w.At = now
 	return Task{Job: Write, Status: w, Why: w.StepName}
 }
 
-// fail records why the worker cannot go on, and whose fault that is: nil is its own.
-func (s Seat) fail(now time.Time, message string, waitedFor []int) Task {
+// failTask records why the worker cannot go on, and whose fault that is: nil is its own.
+func (s WorkerSnapshot) failTask(now time.Time, message string, waitedFor []int) Task {
 	w := *s.Status
 	w.Error, w.Message, w.WaitedFor = true, message, waitedFor
-	return s.write(now, w)
+	return s.writeTask(now, w)
 }

@@ -8,27 +8,27 @@ import (
 	"bijou/updater/record"
 )
 
-// look reads all workers' records, unless one of a few is late: that is enough to
+// readWorkers reads all workers' records, unless one of a few is late: that is enough to
 // know, so that N workers that wait do not read N records each, again and again. Who
 // has waited for too long is to say for whom, and reads them all.
-func (w *worker) look(ctx context.Context) error {
-	waits, err := w.waits(ctx)
+func (w *worker) readWorkers(ctx context.Context) error {
+	waits, err := w.sampleIsLate(ctx)
 	if err == nil && !waits {
-		err = w.lookAtAll(ctx)
+		err = w.readAllWorkers(ctx)
 	}
-	w.seat.LookedAt = w.clock.now()
+	w.snapshot.LookedAt = w.clock.now()
 	return err
 }
 
-// waits tells if one of the few has not come yet.
-func (w *worker) waits(ctx context.Context) (yes bool, err error) {
-	s := w.seat.Status
-	if !w.clock.now().Before(s.At.Add(w.seat.Timeout)) {
+// sampleIsLate tells if one of the few has not come yet.
+func (w *worker) sampleIsLate(ctx context.Context) (yes bool, err error) {
+	s := w.snapshot.Status
+	if !w.clock.now().Before(s.At.Add(w.snapshot.Timeout)) {
 		return false, nil
 	}
-	for _, lrn := range w.few() {
+	for _, lrn := range w.sampleServers() {
 		var other *record.Status
-		err = w.persist(ctx, func() error {
+		err = w.retryStore(ctx, func() error {
 			return w.o.Store.View(ctx, func(v *state.KeyView) (err error) {
 				other, err = LoadWorker(v, lrn)
 				return err
@@ -37,7 +37,7 @@ func (w *worker) waits(ctx context.Context) (yes bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		if other == nil || !w.seat.reached(*other) {
+		if other == nil || !w.snapshot.hasReached(*other) {
 			w.late = []int{lrn}
 			return true, nil
 		}
@@ -45,41 +45,41 @@ func (w *worker) waits(ctx context.Context) (yes bool, err error) {
 	return false, nil
 }
 
-// fewAtMost is how many records are read before all.
-const fewAtMost = 3
+// maxSample is how many records are read before all.
+const maxSample = 3
 
-// few are those to look at first: one that was late, as long as it belongs to the
+// sampleServers are those to look at first: one that was late, as long as it belongs to the
 // request, or else the next few in the list, others for each worker.
-func (w *worker) few() []int {
-	all := w.seat.Current.Servers
+func (w *worker) sampleServers() []int {
+	all := w.snapshot.Current.Servers
 	if len(w.late) > 0 && slices.Contains(all, w.late[0]) {
 		return w.late[:1]
 	}
-	if len(all) <= 2*fewAtMost {
+	if len(all) <= 2*maxSample {
 		return nil // it is as cheap to read all
 	}
 	own := slices.Index(all, w.o.LRN)
 	next := append(slices.Clone(all[own+1:]), all[:max(own, 0)]...)
-	return next[:fewAtMost]
+	return next[:maxSample]
 }
 
-// lookAtAll reads the request and all records.
-func (w *worker) lookAtAll(ctx context.Context) error {
+// readAllWorkers reads the request and all records.
+func (w *worker) readAllWorkers(ctx context.Context) error {
 	var all map[int]record.Status
-	err := w.persist(ctx, func() error {
+	err := w.retryStore(ctx, func() error {
 		return w.o.Store.View(ctx, func(v *state.KeyView) (err error) {
-			if w.seat.Current, err = LoadRequest(v); err != nil {
+			if w.snapshot.Current, err = LoadRequest(v); err != nil {
 				return err
 			}
 			if all, err = LoadWorkers(v); err != nil {
 				return err
 			}
-			return w.recall(v)
+			return w.readOwnStatus(v)
 		})
 	})
-	w.seat.looked(all, w.clock.now())
-	if w.late = nil; err == nil && w.seat.Current != nil && w.seat.Status != nil {
-		w.late, _ = w.seat.late()
+	w.snapshot.observeWorkers(all, w.clock.now())
+	if w.late = nil; err == nil && w.snapshot.Current != nil && w.snapshot.Status != nil {
+		w.late, _ = w.snapshot.lateServers()
 	}
 	return err
 }

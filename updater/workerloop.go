@@ -45,27 +45,27 @@ var ErrHandOver = errors.New("another version is installed")
 
 // worker obeys NextTask.
 type worker struct {
-	o     WorkerOptions
-	steps []release.Step
-	clock clock
-	seat  Seat
-	conf  record.Config
-	sight *sight
-	away  *absentStore
+	o        WorkerOptions
+	steps    []release.Step
+	clock    clock
+	snapshot WorkerSnapshot
+	config   record.Config
+	feed     *changeFeed
+	outage   *outageTracker
 
 	claim    *state.KeyClaim
 	process  *state.KeyProcess
 	presence *presence
 
-	asked  int64 // the revision at which the request was written, as far as it was read
-	readAt int64 // the revision at which it was read
-	late   []int // whom it has seen last to be late
+	requestRevision int64 // the revision at which the request was written, as far as it was read
+	readRevision    int64 // the revision at which it was read
+	late            []int // whom it has seen last to be late
 
 	surveyInterval atomic.Int64 // as configured; 0 until that is known
 
-	rests  atomic.Int64  // the request whose part is done; 0: one runs, or there was none
-	mended chan struct{} // closed once nothing is half-way on the server, as far as that can be
-	errand *errand       // what it is doing; nil: nothing
+	finishedRequest  atomic.Int64  // the request whose part is done; 0: one runs, or there was none
+	installationDone chan struct{} // closed once nothing is half-way on the server, as far as that can be
+	running          *runningTask  // what it is doing; nil: nothing
 }
 
 // RunWorker does the server's part in updates until ctx is done, or until it has
@@ -88,11 +88,11 @@ func runWorker(ctx context.Context, o WorkerOptions, c clock) error {
 	if err != nil {
 		return unlessDone(ctx, err)
 	}
-	w := &worker{claim: claim, process: o.Store.NewProcess(), o: o, steps: o.Manifest.Steps(), clock: c, mended: make(chan struct{})}
-	w.seat = Seat{Keys: Keys(), LRN: o.LRN, Own: o.Version, Digests: o.digests(), Steps: w.steps, Journal: w.clock.since(j), Jitter: rand.Float64()}
-	w.away = &absentStore{clock: w.clock}
-	w.sight = newSight(o.Store, Keys().Current(), Keys().Gate(), Keys().AllConfig()) // not the other workers' records: N² events
-	w.presence = &presence{o: o, claim: w.claim, process: w.process, heard: w.heard}
+	w := &worker{claim: claim, process: o.Store.NewProcess(), o: o, steps: o.Manifest.Steps(), clock: c, installationDone: make(chan struct{})}
+	w.snapshot = WorkerSnapshot{Keys: Keys(), LRN: o.LRN, Own: o.Version, Digests: o.digests(), Steps: w.steps, Journal: w.clock.clampJournal(j), Jitter: rand.Float64()}
+	w.outage = &outageTracker{clock: w.clock}
+	w.feed = newChangeFeed(o.Store, Keys().Current(), Keys().Gate(), Keys().AllConfig()) // not the other workers' records: N² events
+	w.presence = &presence{o: o, claim: w.claim, process: w.process, storeCameBack: w.storeCameBack}
 	return w.run(ctx)
 }
 
@@ -101,7 +101,7 @@ func (w *worker) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var running sync.WaitGroup
-	parts := []func(context.Context) error{w.claim.Watch, w.presence.run, w.sight.run, w.mend, w.survey, w.loop}
+	parts := []func(context.Context) error{w.claim.Watch, w.presence.run, w.feed.run, w.finishInstallation, w.runSurvey, w.loop}
 	errs := make([]error, len(parts))
 	for i, part := range parts {
 		running.Go(func() {
@@ -120,17 +120,17 @@ func (w *worker) run(ctx context.Context) error {
 
 // loop looks, decides and acts, until ctx is done.
 func (w *worker) loop(ctx context.Context) error {
-	defer w.leave()
+	defer w.stopTask()
 	for {
 		if err := w.refresh(ctx); err != nil {
 			return unlessDone(ctx, err)
 		}
-		w.tell(ctx)
-		w.seat.Back = w.away.back()
-		w.rest()
-		t := NextTask(w.seat, w.clock.now())
-		w.seat.All = nil
-		if err := w.act(ctx, t); err != nil {
+		w.publishActivity(ctx)
+		w.snapshot.StoreBackAt = w.outage.lastEnd()
+		w.noteFinished()
+		t := NextTask(w.snapshot, w.clock.now())
+		w.snapshot.Workers = nil
+		if err := w.execute(ctx, t); err != nil {
 			return unlessDone(ctx, err)
 		}
 	}
@@ -144,19 +144,19 @@ func unlessDone(ctx context.Context, err error) error {
 	return err
 }
 
-// act does the task, and waits for whatever comes next.
-func (w *worker) act(ctx context.Context, t Task) error {
-	w.o.Metrics.saw(w.seat, t)
+// execute does the task, and waits for whatever comes next.
+func (w *worker) execute(ctx context.Context, t Task) error {
+	w.o.Metrics.observe(w.snapshot, t)
 	switch t.Job {
 	case Write:
-		return w.write(ctx, t.Status)
+		return w.writeStatus(ctx, t.Status)
 	case Look:
-		return w.look(ctx)
+		return w.readWorkers(ctx)
 	case Install, Run:
-		return w.begin(ctx, t)
+		return w.startTask(ctx, t)
 	case Cancel:
 		slog.Info("cancels what it does", "why", t.Why)
-		w.errand.cancel()
+		w.running.cancel()
 	}
 	return w.wait(ctx, t.Until)
 }
@@ -164,8 +164,8 @@ func (w *worker) act(ctx context.Context, t Task) error {
 // wait waits until something has changed, what is being done has ended, or the
 // time has come.
 func (w *worker) wait(ctx context.Context, at time.Time) error {
-	if w.errand != nil && (at.IsZero() || w.errand.tellAt.Before(at)) {
-		at = w.errand.tellAt
+	if w.running != nil && (at.IsZero() || w.running.publishAt.Before(at)) {
+		at = w.running.publishAt
 	}
 	var due <-chan time.Time
 	if !at.IsZero() {
@@ -174,14 +174,14 @@ func (w *worker) wait(ctx context.Context, at time.Time) error {
 		due = timer.C
 	}
 	var ended <-chan error
-	if w.errand != nil {
-		ended = w.errand.ended
+	if w.running != nil {
+		ended = w.running.ended
 	}
 	select {
-	case <-w.sight.bell:
+	case <-w.feed.ready:
 	case <-due:
 	case err := <-ended:
-		return w.done(ctx, err)
+		return w.finishTask(ctx, err)
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -191,36 +191,36 @@ func (w *worker) wait(ctx context.Context, at time.Time) error {
 // errStale says that the store holds another request than the worker decided on.
 var errStale = errors.New("the request has changed")
 
-// unchanged is errStale unless the attempt at the request still runs.
-func unchanged(v *state.KeyView, r record.Request) error {
+// checkUnchanged is errStale unless the attempt at the request still runs.
+func checkUnchanged(v *state.KeyView, r record.Request) error {
 	now, err := LoadRequest(v)
 	if err != nil {
 		return err
 	}
-	if !runs(now, r) {
+	if !isCurrent(now, r) {
 		return errStale
 	}
 	return nil
 }
 
-// runs tells if the attempt at the request is the one that runs now.
-func runs(now *record.Request, r record.Request) bool {
+// isCurrent tells if the attempt at the request is the one that runs now.
+func isCurrent(now *record.Request, r record.Request) bool {
 	return now != nil && now.ID == r.ID && now.StartedAt.Equal(r.StartedAt) && now.Attempt == r.Attempt && !now.Stop && !now.Ended()
 }
 
-// takes tells if the request that runs now is the one that the record is about.
-func takes(now *record.Request, s record.Status) bool {
+// acceptsStatus tells if the request that runs now is the one that the record is about.
+func acceptsStatus(now *record.Request, s record.Status) bool {
 	return now != nil && s.For(*now) && now.Attempt == s.Attempt && !now.Stop && !now.Ended()
 }
 
-// write commits the worker's record, as long as its request is what it was: mostly
+// writeStatus commits the worker's record, as long as its request is what it was: mostly
 // nothing of that was written since, which saves reading it again. It says when that
 // was, and not when it was decided on: the store may have been away.
-func (w *worker) write(ctx context.Context, s record.Status) error {
+func (w *worker) writeStatus(ctx context.Context, s record.Status) error {
 	began := time.Now()
-	err := w.persist(ctx, func() error {
+	err := w.retryStore(ctx, func() error {
 		s.At = w.clock.now()
-		written, err := w.claim.PutIf(ctx, Keys().Current(), w.asked, Keys().Worker(w.o.LRN), s)
+		written, err := w.claim.PutIf(ctx, Keys().Current(), w.requestRevision, Keys().Worker(w.o.LRN), s)
 		if written || err != nil {
 			return err
 		}
@@ -229,22 +229,22 @@ func (w *worker) write(ctx context.Context, s record.Status) error {
 			switch {
 			case err != nil:
 				return err
-			case !takes(r, s):
+			case !acceptsStatus(r, s):
 				return errStale
 			}
-			w.seat.Current = r
+			w.snapshot.Current = r
 			return tx.Put(Keys().Worker(w.o.LRN), s)
 		})
 	})
 	if errors.Is(err, errStale) {
-		w.sight.ring(news{all: true})
+		w.feed.push(changeSet{all: true})
 		return nil
 	}
 	if err == nil {
 		slog.Info("comes to a step", "version", s.Version, "step", s.Step, "name", s.StepName, "finished", s.Finished, "error", s.Message)
 		s.At = w.clock.now() // the store may have taken its time
-		w.seat.CommitTook = max(time.Since(began), w.seat.CommitTook/2)
-		w.seat.Status = &s
+		w.snapshot.CommitTook = max(time.Since(began), w.snapshot.CommitTook/2)
+		w.snapshot.Status = &s
 	}
 	return err
 }

@@ -203,8 +203,8 @@ func TestActivity(t *testing.T) {
 			return is(waits, record.WaitTurn, "waits for its turn, which server", has)()
 		})
 		r.eventually("the other is at it", is(has, "", "rolls etcd"))
-		if s := snapshot(); !slices.Equal(s.blame([]int{1, 2}), []int{has}) {
-			r.t.Errorf("it is the fault of %v", s.blame([]int{1, 2}))
+		if s := snapshot(); !slices.Equal(s.serversAtFault([]int{1, 2}), []int{has}) {
+			r.t.Errorf("it is the fault of %v", s.serversAtFault([]int{1, 2}))
 		}
 		for _, f := range hung {
 			f.set(func() { f.hang = nil })
@@ -249,7 +249,7 @@ func TestNoGate(t *testing.T) {
 		r.manifest = release.Manifest{Components: []release.Component{{Name: "one", Strategy: release.Any}}}
 		r.update(func(tx *state.KeyTx) error { return tx.Put(Keys().Config("worker-timeout"), "1m") })
 		for lrn, off := range map[int]time.Duration{1: time.Hour, 2: -time.Hour} {
-			r.clock = clock{began: time.Now().Add(off).Round(0), started: time.Now()}
+			r.clock = clock{wallStart: time.Now().Add(off).Round(0), monotonicStart: time.Now()}
 			r.worker(lrn, r.t.TempDir(), &fake{}, WorkerOptions{})
 		}
 		r.begin("1.1", 1, 2)
@@ -273,16 +273,16 @@ func TestLookAtTheLate(t *testing.T) {
 	w := &worker{o: WorkerOptions{Store: r.store, LRN: 1}, claim: r.claim(1), clock: newClock()}
 	own := came(2)
 	own.At = w.clock.now()
-	w.seat = Seat{Keys: Keys(), LRN: 1, Current: request(nil), Status: &own, Steps: seated(2, nil).Steps, Timeout: time.Hour}
+	w.snapshot = WorkerSnapshot{Keys: Keys(), LRN: 1, Current: request(nil), Status: &own, Steps: seated(2, nil).Steps, Timeout: time.Hour}
 	put := func(lrn int, s record.Status) {
 		t.Helper()
 		r.update(func(tx *state.KeyTx) error { return tx.Put(Keys().Worker(lrn), s) })
 	}
 	look := func(what string, all int) {
 		t.Helper()
-		w.seat.All = nil
-		if err := w.look(t.Context()); err != nil || len(w.seat.All) != all || w.seat.LookedAt.IsZero() {
-			t.Errorf("%s: it knows %d records, want %d: %v", what, len(w.seat.All), all, err)
+		w.snapshot.Workers = nil
+		if err := w.readWorkers(t.Context()); err != nil || len(w.snapshot.Workers) != all || w.snapshot.LookedAt.IsZero() {
+			t.Errorf("%s: it knows %d records, want %d: %v", what, len(w.snapshot.Workers), all, err)
 		}
 	}
 	r.update(func(tx *state.KeyTx) error { return tx.Put(Keys().Current(), *request(nil)) })
@@ -291,19 +291,19 @@ func TestLookAtTheLate(t *testing.T) {
 	put(10, came(2))
 	look("at first", 3)
 	look("2 is late", 0)
-	w.seat.Timeout = 0
+	w.snapshot.Timeout = 0
 	look("2 is late, and the time is over", 3)
-	w.seat.Timeout = time.Hour
+	w.snapshot.Timeout = time.Hour
 	put(2, came(2))
 	put(10, came(1))
 	look("2 has come", 3)
 	look("10 is late", 0)
-	w.seat.Current.Servers = []int{1, 2}
+	w.snapshot.Current.Servers = []int{1, 2}
 	look("10 is waited for no more", 3)
 
 	many := request(func(q *record.Request) { q.Servers = []int{1, 2, 3, 4, 5, 6, 10} })
 	r.update(func(tx *state.KeyTx) error { return tx.Put(Keys().Current(), *many) })
-	w.seat.Current, w.late = many, nil
+	w.snapshot.Current, w.late = many, nil
 	put(3, came(2))
 	look("of many, 4 is late", 0)
 	put(4, came(2))
@@ -330,10 +330,10 @@ func TestClock(t *testing.T) {
 	c := newClock()
 	hour := time.Hour
 	for what, tt := range map[string]struct{ at, want time.Time }{
-		"of before":     {c.began.Add(-hour), c.began},
-		"of the future": {c.began.Add(hour), time.Time{}},
+		"of before":     {c.wallStart.Add(-hour), c.wallStart},
+		"of the future": {c.wallStart.Add(hour), time.Time{}},
 	} {
-		got := c.within(tt.at)
+		got := c.clamp(tt.at)
 		if tt.want.IsZero() && got.After(time.Now()) || !tt.want.IsZero() && !got.Equal(tt.want) {
 			t.Error(what, fmt.Sprint(got))
 		}

@@ -13,8 +13,8 @@ type WorkerMetrics struct {
 	done, failed int
 }
 
-// saw takes down what the worker is at.
-func (m *WorkerMetrics) saw(s Seat, _ Task) {
+// observe takes down what the worker is at.
+func (m *WorkerMetrics) observe(s WorkerSnapshot, _ Task) {
 	if m == nil {
 		return
 	}
@@ -26,8 +26,8 @@ func (m *WorkerMetrics) saw(s Seat, _ Task) {
 	}
 }
 
-// did counts an end.
-func (m *WorkerMetrics) did(err error) {
+// countTask counts an end.
+func (m *WorkerMetrics) countTask(err error) {
 	if m == nil {
 		return
 	}
@@ -45,10 +45,10 @@ func (m *WorkerMetrics) WriteTo(w io.Writer) (int64, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var b exposition
-	b.metric("gauge", "neco_worker_step", "The step of the update that runs; 0 is none.", "", int64(m.step))
-	b.metric("gauge", "neco_worker_busy", "1 while a step or an installation runs.", "", one(m.busy))
-	b.metric("counter", "neco_worker_steps_total", "Steps and installations that have ended, by result.", `{result="done"}`, int64(m.done))
-	b.metric("counter", "neco_worker_steps_total", "", `{result="failed"}`, int64(m.failed))
+	b.addMetric("gauge", "neco_worker_step", "The step of the update that runs; 0 is none.", "", int64(m.step))
+	b.addMetric("gauge", "neco_worker_busy", "1 while a step or an installation runs.", "", boolValue(m.busy))
+	b.addMetric("counter", "neco_worker_steps_total", "Steps and installations that have ended, by result.", `{result="done"}`, int64(m.done))
+	b.addMetric("counter", "neco_worker_steps_total", "", `{result="failed"}`, int64(m.failed))
 	n, err := io.WriteString(w, b.String())
 	return int64(n), err
 }

@@ -1,6 +1,7 @@
 package updater
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -33,5 +34,20 @@ func TestLeadersTime(t *testing.T) {
 	}
 	if at := hourAgo.toWallClock(time.Time{}); !at.IsZero() {
 		t.Errorf("no time is %s outside", at)
+	}
+}
+
+// A clock that was set leaves the worker's own alone.
+func TestClock(t *testing.T) {
+	c := newClock()
+	hour := time.Hour
+	for what, tt := range map[string]struct{ at, want time.Time }{
+		"of before":     {c.wallStart.Add(-hour), c.wallStart},
+		"of the future": {c.wallStart.Add(hour), time.Time{}},
+	} {
+		got := c.clamp(tt.at)
+		if tt.want.IsZero() && got.After(time.Now()) || !tt.want.IsZero() && !got.Equal(tt.want) {
+			t.Error(what, fmt.Sprint(got))
+		}
 	}
 }

@@ -9,41 +9,6 @@ import (
 	"bijou/updater/record"
 )
 
-// Load reads what the leader and operators decide on; own is this program's
-// version. What is absent is not in it: presences are what Presences reads.
-// In an Update the commit becomes conditional on all of it. What lies together is
-// read together.
-func Load(v *state.KeyView, own string) (s Snapshot, err error) {
-	s = Snapshot{Keys: Keys(), Own: own}
-	fill := snapshotReader{view: v}
-	s.Config = fill.readConfig()
-	infos, statuses := fill.list(s.Keys.Infos()), fill.list(s.Keys.Statuses())
-	s.Servers = registeredServers(infos)
-	if release := decodeKey[string](&fill, infos, s.Keys.Release()); release != nil {
-		s.Release = *release
-	}
-	s.Published = decodeKey[record.Published](&fill, infos, s.Keys.Published())
-	s.Target = decodeKey[record.Target](&fill, infos, s.Keys.Target())
-	s.Hurry = decodeKey[string](&fill, infos, s.Keys.Hurry()) != nil
-	s.Repair = decodeKey[record.Repair](&fill, infos, s.Keys.Repair())
-	if d := decodeKey[record.Degraded](&fill, infos, s.Keys.Degraded()); d != nil {
-		s.Degraded = *d
-	}
-	fill.peekLiveness(&s)
-	s.Pause = decodeKey[record.Pause](&fill, infos, s.Keys.Pause())
-	s.Recovery = decodeKey[record.Recovery](&fill, infos, s.Keys.Recovery())
-	s.Current = decodeKey[record.Request](&fill, statuses, s.Keys.Current())
-	if g := decodeKey[record.Gate](&fill, statuses, s.Keys.Gate()); g != nil {
-		s.Gate = *g
-	}
-	if fill.err == nil {
-		s.Workers, fill.err = decodeByLRN[record.Status](statuses, s.Keys.Workers())
-	}
-	s.Contents = fill.readContents()
-	fill.readLastEntry(&s)
-	return s, fill.err
-}
-
 // LoadConfig reads the configuration.
 func LoadConfig(v *state.KeyView) (record.Config, error) {
 	r := snapshotReader{view: v}
@@ -125,27 +90,6 @@ type snapshotReader struct {
 	err  error
 }
 
-// peekLiveness reads what servers say of themselves, and which have never said anything. No
-// commit is conditional on it.
-func (r *snapshotReader) peekLiveness(s *Snapshot) {
-	if r.err == nil {
-		s.Inventories, r.err = peekServers[record.Inventory](r.view, s.Keys.Inventories())
-	}
-	if r.err == nil {
-		s.Present, r.err = LoadPresences(r.view)
-	}
-	here := func(lrn int) bool { _, alive := s.Present[lrn]; return alive }
-	absent := slices.DeleteFunc(slices.Clone(s.Servers), here)
-	if r.err != nil || len(absent) == 0 {
-		return
-	}
-	var claims []state.KeyValue
-	claims, r.err = r.view.Peek(s.Keys.Claims()) // they are long
-	s.Unseen = slices.DeleteFunc(absent, func(lrn int) bool {
-		return slices.ContainsFunc(claims, func(kv state.KeyValue) bool { return kv.Key == s.Keys.Claim(lrn) })
-	})
-}
-
 // list reads a prefix.
 func (r *snapshotReader) list(prefix string) (kvs []state.KeyValue) {
 	if r.err == nil {
@@ -199,16 +143,6 @@ func decodeByLRN[T any](kvs []state.KeyValue, prefix string) (map[int]T, error) 
 	return found, nil
 }
 
-// registeredServers are the registered boot servers, in numeric order.
-func registeredServers(infos []state.KeyValue) (lrns []int) {
-	for _, kv := range infos {
-		if lrn, ok := record.Server(Keys().BootServers(), kv.Key); ok {
-			lrns = append(lrns, lrn)
-		}
-	}
-	return record.SortServers(lrns)
-}
-
 // readConfig reads the configuration.
 func (r *snapshotReader) readConfig() record.Config {
 	stored := map[string]json.RawMessage{}
@@ -216,38 +150,4 @@ func (r *snapshotReader) readConfig() record.Config {
 		stored[strings.TrimPrefix(kv.Key, Keys().AllConfig())] = kv.Value
 	}
 	return record.ReadConfig(stored)
-}
-
-// readContents reads the results of what one server does for all.
-func (r *snapshotReader) readContents() map[string]record.Contents {
-	found := map[string]record.Contents{}
-	for _, kv := range r.list(Keys().AllContents()) {
-		var c record.Contents
-		if r.err = kv.Decode(&c); r.err != nil {
-			return nil
-		}
-		found[strings.TrimPrefix(kv.Key, Keys().AllContents())] = c
-	}
-	return found
-}
-
-// readLastEntry finds the last entry: that of the request, so that the whole history is
-// read only when there is none.
-func (r *snapshotReader) readLastEntry(s *Snapshot) {
-	if s.Current != nil {
-		s.LastID = s.Current.ID
-		if h := take[record.History](r, s.Keys.History(s.Current.ID)); h != nil {
-			s.Entry = *h
-		}
-		return
-	}
-	kvs := r.list(s.Keys.AllHistory())
-	for _, kv := range slices.Backward(kvs) {
-		var h record.History
-		if r.err == nil {
-			r.err = kv.Decode(&h)
-		}
-		s.LastID, s.LastTo = h.ID, h.To
-		return
-	}
 }

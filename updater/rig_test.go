@@ -179,7 +179,7 @@ func (f *fake) Configure(record.Config) error { return nil }
 
 func (f *fake) Differences(context.Context, release.Component) ([]string, error) { return nil, nil }
 
-func (f *fake) Needed(_ context.Context, c release.Component) (bool, error) {
+func (f *fake) NeedsUpdate(_ context.Context, c release.Component) (bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.needs[c.Name], nil
@@ -199,14 +199,14 @@ func (f *fake) Update(ctx context.Context, c release.Component) error {
 	return err
 }
 
-func (f *fake) Well(context.Context, release.Component) error { return nil }
+func (f *fake) CheckHealth(context.Context, release.Component) error { return nil }
 
-func (f *fake) Runs(context.Context, release.Component) bool { return true }
+func (f *fake) IsRunning(context.Context, release.Component) bool { return true }
 
-func (f *fake) Others(context.Context, release.Component, []int) (map[int]error, bool) {
+func (f *fake) CheckMembers(context.Context, release.Component, []int) (map[int]error, bool) {
 	return f.ill, !f.noCheck
 }
 
-func (f *fake) Bring(ctx context.Context, c release.Component) error {
+func (f *fake) DeliverContents(ctx context.Context, c release.Component) error {
 	return f.do(ctx, c.Contents.Key+"/bring")
 }

@@ -3,7 +3,6 @@ package updater
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -155,70 +154,6 @@ func TestFailure(t *testing.T) {
 	})
 }
 
-// What takes a while is told: by the workers, what they do or wait for; by the records, who
-// waits at a barrier. What is over is told no more.
-func TestActivity(t *testing.T) {
-	overStores(t, func(r *rig) {
-		r.manifest = plan()
-		hung := map[int]*fake{}
-		for _, lrn := range []int{1, 2} {
-			hung[lrn] = &fake{hang: map[string]bool{"etcd/update": true}, needs: map[string]bool{"etcd": true}}
-		}
-		second := r.t.TempDir()
-		if err := r.worker(2, second, hung[2], WorkerOptions{})(); err != nil { // it was seen, and is away
-			r.t.Fatal(err)
-		}
-		r.worker(1, r.t.TempDir(), hung[1], WorkerOptions{})
-		r.updater(nil)
-		r.begin("1.1", 1, 2)
-		snapshot := func() (s Snapshot) {
-			err := r.store.View(r.t.Context(), func(v *state.KeyView) (err error) {
-				if s, err = Load(v, "1.0"); err == nil {
-					s.Activities, err = LoadActivities(v)
-				}
-				return err
-			})
-			if err != nil {
-				r.t.Fatal(err)
-			}
-			return s
-		}
-		is := func(lrn int, kind, message string, servers ...int) func() bool {
-			return func() bool {
-				s := snapshot()
-				if s.Current == nil {
-					return false
-				}
-				a, _ := s.Activity(lrn)
-				return a.Kind == kind && strings.Contains(a.Message, message) && slices.Equal(a.Servers, servers)
-			}
-		}
-		r.eventually("1 waits for 2 to come", is(1, record.WaitBarrier, "waits for server 2", 2))
-		r.worker(2, second, hung[2], WorkerOptions{})
-		has, waits := 1, 2
-		r.eventually("one waits for the other's turn", func() bool {
-			if is(1, record.WaitTurn, "server 2 has", 2)() {
-				has, waits = 2, 1
-			}
-			return is(waits, record.WaitTurn, "waits for its turn, which server", has)()
-		})
-		r.eventually("the other is at it", is(has, "", "rolls etcd"))
-		if s := snapshot(); !slices.Equal(s.serversAtFault([]int{1, 2}), []int{has}) {
-			r.t.Errorf("it is the fault of %v", s.serversAtFault([]int{1, 2}))
-		}
-		for _, f := range hung {
-			f.set(func() { f.hang = nil })
-		}
-		r.change(func(s Snapshot) ([]Change, error) { return Halt(s, time.Now(), "a look") })
-		r.await("stop", func(q record.Request, _ map[int]record.Status) bool { return q.Stop && q.Ended() })
-		r.change(func(s Snapshot) ([]Change, error) { return Retry(s, time.Now(), "me") })
-		r.await("success", succeeded)
-		if a, ok := snapshot().Activity(1); ok {
-			r.t.Errorf("at the end it does %+v", a)
-		}
-	})
-}
-
 // An old worker installs the release, and its successor goes on.
 func TestHandOver(t *testing.T) {
 	overStores(t, func(r *rig) {
@@ -323,19 +258,4 @@ func TestOneWorkerAFolder(t *testing.T) {
 		err := RunWorker(ctx, WorkerOptions{Store: r.open(), LRN: 1, Version: "1.1", Dir: dir, Server: &fake{}, Manifest: r.manifest})
 		return err != nil && strings.Contains(err.Error(), "another worker works there")
 	})
-}
-
-// A clock that was set leaves the worker's own alone.
-func TestClock(t *testing.T) {
-	c := newClock()
-	hour := time.Hour
-	for what, tt := range map[string]struct{ at, want time.Time }{
-		"of before":     {c.wallStart.Add(-hour), c.wallStart},
-		"of the future": {c.wallStart.Add(hour), time.Time{}},
-	} {
-		got := c.clamp(tt.at)
-		if tt.want.IsZero() && got.After(time.Now()) || !tt.want.IsZero() && !got.Equal(tt.want) {
-			t.Error(what, fmt.Sprint(got))
-		}
-	}
 }

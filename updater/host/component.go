@@ -46,9 +46,9 @@ func (h *Host) note(name string, c component) error {
 	return nil
 }
 
-// Needed tells if the component has to be updated here: its artifact is another
+// NeedsUpdate tells if the component has to be updated here: its artifact is another
 // one, a former update was cut short, or its files have changed since it was started.
-func (h *Host) Needed(ctx context.Context, c release.Component) (bool, error) {
+func (h *Host) NeedsUpdate(ctx context.Context, c release.Component) (bool, error) {
 	was, err := h.recall(c.Name)
 	if err != nil || was.Phase == changing || c.Artifact != nil && was.Artifact != identity(c.Artifact) {
 		return err == nil, err
@@ -59,7 +59,7 @@ func (h *Host) Needed(ctx context.Context, c release.Component) (bool, error) {
 // Prepare brings what an update needs to this server's disk. Nothing that runs
 // is touched.
 func (h *Host) Prepare(ctx context.Context, c release.Component) error {
-	needed, err := h.Needed(ctx, c)
+	needed, err := h.NeedsUpdate(ctx, c)
 	if err != nil || !needed || c.Artifact == nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (h *Host) Stop(ctx context.Context, c release.Component) error {
 // One that did not change and is well is left alone.
 func (h *Host) Update(ctx context.Context, c release.Component) error {
 	ctx = h.limit(ctx, c)
-	needed, err := h.Needed(ctx, c)
+	needed, err := h.NeedsUpdate(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (h *Host) keepUp(ctx context.Context, c release.Component) error {
 	if now == "" {
 		now = was.Setting
 	}
-	if h.Well(ctx, c) == nil {
+	if h.CheckHealth(ctx, c) == nil {
 		if was.Setting == now {
 			return nil
 		}

@@ -15,9 +15,9 @@ import (
 	"bijou/updater/release"
 )
 
-// Bring brings the component's contents to sabakan: what that does not hold yet is
+// DeliverContents brings the component's contents to sabakan: what that does not hold yet is
 // downloaded and uploaded.
-func (h *Host) Bring(ctx context.Context, component release.Component) error {
+func (h *Host) DeliverContents(ctx context.Context, component release.Component) error {
 	ctx = h.limit(ctx, component)
 	c := *component.Contents
 	images, err := imagesOf(ctx, c)

@@ -18,10 +18,10 @@ import (
 // answerLimit is how long one health check may take.
 const answerLimit = 10 * time.Second
 
-// Well tells if this server's part of the component is well: its services run,
+// CheckHealth tells if this server's part of the component is well: its services run,
 // its health check agrees, and what comes after their start was done. The error
 // says what is the matter.
-func (h *Host) Well(ctx context.Context, c release.Component) error {
+func (h *Host) CheckHealth(ctx context.Context, c release.Component) error {
 	was, err := h.recall(c.Name)
 	if err != nil {
 		return err
@@ -32,8 +32,8 @@ func (h *Host) Well(ctx context.Context, c release.Component) error {
 	return h.works(ctx, c)
 }
 
-// Runs tells if the component's services run, whatever its health check says.
-func (h *Host) Runs(ctx context.Context, c release.Component) bool {
+// IsRunning tells if the component's services run, whatever its health check says.
+func (h *Host) IsRunning(ctx context.Context, c release.Component) bool {
 	return h.active(ctx, c.Services) == nil
 }
 
@@ -48,9 +48,9 @@ func (h *Host) works(ctx context.Context, c release.Component) error {
 	return h.check(ctx, *c.Health)
 }
 
-// Others asks how those servers' members of the component are, by the component's check
+// CheckMembers asks how those servers' members of the component are, by the component's check
 // of members; asked is false if it has none.
-func (h *Host) Others(ctx context.Context, c release.Component, lrns []int) (ill map[int]error, asked bool) {
+func (h *Host) CheckMembers(ctx context.Context, c release.Component, lrns []int) (ill map[int]error, asked bool) {
 	if c.Members == nil {
 		return nil, false
 	}

@@ -148,7 +148,7 @@ func TestUpdateOfAnArchive(t *testing.T) {
 		if diff := cmp.Diff(want, u.asked()); diff != "" {
 			t.Error(diff)
 		}
-		if needed, err := h.Needed(t.Context(), c); needed || err != nil {
+		if needed, err := h.NeedsUpdate(t.Context(), c); needed || err != nil {
 			t.Errorf("after an update one is needed: %v, %v", needed, err)
 		}
 	}
@@ -166,7 +166,7 @@ func TestUpdateOfAnArchive(t *testing.T) {
 		t.Fatal("a restart that fails is none")
 	}
 	u.asked()
-	if needed, err := h.Needed(t.Context(), c); !needed || err != nil {
+	if needed, err := h.NeedsUpdate(t.Context(), c); !needed || err != nil {
 		t.Errorf("after half an update none is needed: %v, %v", needed, err)
 	}
 	u.fail = ""

@@ -103,7 +103,7 @@ func TestEverythingThatHangs(t *testing.T) {
 			return well.Update(t.Context(), release.Component{Name: "a", Services: []string{"a"}, Timeout: short, AfterStart: &release.AfterStart{Command: []string{hangs}}})
 		},
 		"images": func() error {
-			return well.Bring(t.Context(), release.Component{Name: "a", Timeout: short, Contents: &release.Contents{ImagesOf: []string{hangs}}})
+			return well.DeliverContents(t.Context(), release.Component{Name: "a", Timeout: short, Contents: &release.Contents{ImagesOf: []string{hangs}}})
 		},
 	} {
 		if err := f(); err == nil || !strings.Contains(err.Error(), "it hung: it was ended after 1s, and tried twice") {

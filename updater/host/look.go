@@ -43,10 +43,10 @@ func (h *Host) Look(ctx context.Context, m release.Manifest) (all []Finding) {
 			continue
 		}
 		f := Finding{What: c.Name, How: "well"}
-		if err := h.Well(ctx, c); err != nil {
+		if err := h.CheckHealth(ctx, c); err != nil {
 			f.How, f.Bad = err.Error(), true
 		}
-		if needed, err := h.Needed(ctx, c); err == nil && needed {
+		if needed, err := h.NeedsUpdate(ctx, c); err == nil && needed {
 			f.How += "; what is installed is not this plan's"
 		}
 		all = append(all, f)

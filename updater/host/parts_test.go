@@ -47,10 +47,10 @@ func TestUnseal(t *testing.T) {
 	if err := h.Update(t.Context(), c); err == nil || strings.Contains(err.Error(), "lpha") || !strings.Contains(err.Error(), "exit status 1") {
 		t.Errorf("the error of a key: %v", err)
 	}
-	if err := h.Well(t.Context(), c); err == nil || !u.runs["vault"] {
+	if err := h.CheckHealth(t.Context(), c); err == nil || !u.runs["vault"] {
 		t.Error("it runs, is sealed, and is said to be well")
 	}
-	if err := errors.Join(os.Remove(filepath.Join(dir, "sealed")), os.Remove(took), h.Update(t.Context(), c), h.Well(t.Context(), c)); err != nil {
+	if err := errors.Join(os.Remove(filepath.Join(dir, "sealed")), os.Remove(took), h.Update(t.Context(), c), h.CheckHealth(t.Context(), c)); err != nil {
 		t.Fatal(err)
 	}
 	if data, _ := os.ReadFile(took); string(data) != "unseal alpha\nunseal beta\n" {
@@ -69,10 +69,10 @@ func TestUnseal(t *testing.T) {
 func TestOthers(t *testing.T) {
 	h, _ := newHost(t, &units{})
 	c := release.Component{Name: "etcd", Members: &release.Health{Command: []string{"sh", "-c", "test $0 != 7", "{lrn}"}}}
-	if ill, asked := h.Others(t.Context(), c, []int{1, 7, 12}); len(ill) != 1 || ill[7] == nil || !asked {
+	if ill, asked := h.CheckMembers(t.Context(), c, []int{1, 7, 12}); len(ill) != 1 || ill[7] == nil || !asked {
 		t.Errorf("%v, %v", ill, asked)
 	}
-	if _, asked := h.Others(t.Context(), release.Component{}, []int{1}); asked {
+	if _, asked := h.CheckMembers(t.Context(), release.Component{}, []int{1}); asked {
 		t.Error("there was nothing to ask")
 	}
 }
@@ -109,7 +109,7 @@ func TestBring(t *testing.T) {
 		OSImages:  []release.OSImage{{ID: "1"}, {ID: "2", Kernel: *file("kernel", ""), Initrd: *file("initrd", "")}},
 		Ignitions: []release.Ignition{{Role: "cs", ID: "9", File: *file("ignition", "")}},
 	}
-	if err := h.Bring(t.Context(), release.Component{Contents: &c}); err != nil {
+	if err := h.DeliverContents(t.Context(), release.Component{Contents: &c}); err != nil {
 		t.Fatal(err)
 	}
 	if left, err := os.ReadDir(filepath.Join(dir, "state", "downloads")); len(left) > 0 || err != nil {

@@ -2,11 +2,7 @@ package updater
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
-	"fmt"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -125,70 +121,4 @@ func (o WorkerOptions) reportReady() {
 	if o.Ready != nil {
 		o.Ready()
 	}
-}
-
-// claimInterval is how often one whose LRN another server has looks, besides being told.
-const claimInterval = time.Minute
-
-// takeClaim makes this the worker of its LRN. As long as another server has that, it
-// waits: for an operator, since that one may come back.
-func takeClaim(ctx context.Context, o WorkerOptions) (claim *state.KeyClaim, err error) {
-	key := Keys().Claim(o.LRN)
-	for said := false; ; {
-		err := retryStore(ctx, func() (err error) {
-			claim, err = o.Store.TakeClaim(ctx, key, Keys().Presence(o.LRN), o.Claimant)
-			return err
-		})
-		if !errors.Is(err, state.ErrClaimed) {
-			return claim, err
-		}
-		if !said {
-			if err := o.alertTwin(ctx, err); err != nil {
-				return nil, err
-			}
-			said = true
-		}
-		o.awaitClaim(ctx, key)
-	}
-}
-
-// awaitClaim waits until the claim has changed, and for a while at most.
-func (o WorkerOptions) awaitClaim(ctx context.Context, key string) {
-	ctx, cancel := context.WithTimeout(ctx, claimInterval)
-	defer cancel()
-	var revision int64
-	err := o.Store.View(ctx, func(v *state.KeyView) (err error) { revision, err = v.Revision(); return err })
-	if err == nil {
-		err = o.Store.Await(ctx, revision, key)
-	}
-	if err != nil {
-		sleep(ctx, comeback)
-	}
-}
-
-// alertTwin writes the one alert about two servers with one LRN: its name is that of the
-// pair.
-func (o WorkerOptions) alertTwin(ctx context.Context, why error) error {
-	message := fmt.Sprintf("two servers go by LRN %d: %s, which came later, does not work: %v", o.LRN, orElse(o.Claimant.Name, "another"), why)
-	slog.Error(message, "hint", fmt.Sprintf("if the other is gone for good: neco bootserver remove %d, then add it again", o.LRN))
-	o.reportReady()
-	return retryStore(ctx, func() error {
-		return o.Store.Update(ctx, func(tx *state.KeyTx) error {
-			h, _, err := tx.ClaimHolder(Keys().Claim(o.LRN))
-			if err != nil {
-				return err
-			}
-			a := record.Alert{
-				ID: fmt.Sprintf("twin-%d-%s-%s", o.LRN, hashHolder(h), hashHolder(o.Claimant.Holder)), Kind: record.AlertTwin,
-				Servers: []int{o.LRN}, Message: message, At: time.Now().UTC(),
-			}
-			return tx.Put(Keys().Alert(a.ID), a)
-		})
-	})
-}
-
-// hashHolder names a host and folder shortly.
-func hashHolder(h state.Holder) string {
-	sum := sha256.Sum256([]byte(h.Host + ":" + h.Folder))
-	return hex.EncodeToString(sum[:6])
 }

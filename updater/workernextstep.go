@@ -2,9 +2,11 @@ package updater
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"bijou/updater/record"
+	"bijou/updater/release"
 )
 
 // nextInstall brings the request's version to this server. Whoever installs ends and
@@ -126,4 +128,10 @@ func (s WorkerSnapshot) nextLook(since time.Time) time.Time {
 		return since.Add(first)
 	}
 	return s.LookedAt.Add(max(first, min(maxLookInterval, s.LookedAt.Sub(since))))
+}
+
+// skipsStep reports whether the request has nothing to do in a component's steps.
+func (s WorkerSnapshot) skipsStep(step release.Step) bool {
+	r := s.Current
+	return r.Repair && len(r.Components) > 0 && !slices.Contains(r.Components, step.Component.Name)
 }

@@ -85,13 +85,13 @@ func (w *worker) readRolling(ctx context.Context, c release.Component, r record.
 		})
 	})
 	if err == nil {
-		m.NeedsUpdate, err = w.o.Server.Needed(ctx, c)
+		m.NeedsUpdate, err = w.o.Server.NeedsUpdate(ctx, c)
 	}
 	if err != nil {
 		return m, 0, err
 	}
-	m.Healthy = w.o.Server.Well(ctx, c) == nil
-	m.Running = !m.Healthy && w.o.Server.Runs(ctx, c)
+	m.Healthy = w.o.Server.CheckHealth(ctx, c) == nil
+	m.Running = !m.Healthy && w.o.Server.IsRunning(ctx, c)
 	if m.OthersChecked = c.Members != nil; m.OthersChecked || m.NeedsUpdate || !m.Healthy {
 		m.Unhealthy = w.checkOthers(ctx, c, r, present)
 		m.HealthyOthers = len(r.Servers) - 1 - len(m.Unhealthy)
@@ -103,7 +103,7 @@ func (w *worker) readRolling(ctx context.Context, c release.Component, r record.
 // ask them, whose worker lives is well.
 func (w *worker) checkOthers(ctx context.Context, c release.Component, r record.Request, present map[int]record.Presence) map[int]error {
 	others := slices.DeleteFunc(slices.Clone(r.Servers), func(lrn int) bool { return lrn == w.o.LRN })
-	ill, asked := w.o.Server.Others(ctx, c, others)
+	ill, asked := w.o.Server.CheckMembers(ctx, c, others)
 	if asked {
 		return ill
 	}

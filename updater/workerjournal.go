@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -45,4 +46,26 @@ func lockFolder(dir string) (*os.File, error) {
 		return nil, errors.Join(fmt.Errorf("cannot lock %s: another worker works there", dir), f.Close())
 	}
 	return f, nil
+}
+
+// The phases of what a Journal is about.
+const (
+	Running = "running"
+	Done    = "done"
+	Failed  = "failed"
+)
+
+// Journal is what a worker has written on its own disk before it acted, and
+// after. Whatever kills it, it goes on from there.
+type Journal struct {
+	Request int       `json:"request"`
+	Started time.Time `json:"started"` // the request's, since another store counts anew
+	Attempt int       `json:"attempt"`
+	Step    int       `json:"step"` // 0: installing the release
+	Name    string    `json:"name"`
+	Phase   string    `json:"phase"`
+	Message string    `json:"message,omitempty"` // why it failed
+	// WaitedFor are the servers at fault, if it is not this one.
+	WaitedFor []int     `json:"waited-for,omitempty"`
+	At        time.Time `json:"at"` // when it came to this phase
 }

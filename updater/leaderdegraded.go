@@ -141,9 +141,3 @@ func (s Snapshot) repairComponents() (names []string) {
 	slices.SortFunc(names, cmp.Compare)
 	return slices.Compact(names)
 }
-
-// skipsStep reports whether the request has nothing to do in a component's steps.
-func (s WorkerSnapshot) skipsStep(step release.Step) bool {
-	r := s.Current
-	return r.Repair && len(r.Components) > 0 && !slices.Contains(r.Components, step.Component.Name)
-}

@@ -178,3 +178,27 @@ func (s Snapshot) warnMissing(now time.Time, missing []int) Action {
 	a.Changes = append(a.Changes, put(s.Keys.Alert(alert.ID), alert))
 	return a
 }
+
+// otherPlans are servers that have come to a step of another plan than the first that has
+// come to one, and what differs.
+func (s Snapshot) otherPlans() (others []int, why string) {
+	first, names, plan := -1, map[int]string{}, s.Current.Plan
+	for _, lrn := range s.Current.Servers {
+		w, ok := s.workerRecord(lrn)
+		if !ok || w.Step == 0 || w.Attempt != s.Current.Attempt {
+			continue
+		}
+		if first < 0 {
+			first = lrn
+		}
+		name := orElse(names[w.Step], w.StepName)
+		if record.Differ(plan, w.Plan) || name != w.StepName {
+			others = append(others, lrn)
+			why = fmt.Sprintf("server %d has another plan than server %d: its digest is %s, not %s; its step %d is %s, not %s",
+				lrn, first, record.ShortDigest(w.Plan), record.ShortDigest(plan), w.Step, w.StepName, name)
+			continue
+		}
+		names[w.Step], plan = name, orElse(plan, w.Plan)
+	}
+	return others, why
+}

@@ -82,7 +82,7 @@ func (w *worker) readContents(ctx context.Context, c release.Component, d *OnceS
 
 // bringContents does it, and writes the result. What was cancelled has none; errStale.
 func (w *worker) bringContents(ctx context.Context, c release.Component, r record.Request, lead *state.KeyLeadership) error {
-	failure := w.o.Server.Bring(ctx, c)
+	failure := w.o.Server.DeliverContents(ctx, c)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

@@ -56,3 +56,28 @@ func (s Snapshot) recordWait(waited time.Duration) Action {
 	}
 	return Action{Verb: Note, Why: fmt.Sprintf("update to %s runs", r.Version), Changes: []Change{put(s.Keys.Gate(), g)}}
 }
+
+// slowTimeout is for how long nothing moves before somebody is told.
+func (s Snapshot) slowTimeout() time.Duration { return min(5*time.Minute, s.Config.WorkerTimeout/2) }
+
+// slowDeadline is when that is due; zero: it was told at this step, or nothing is known.
+func (s Snapshot) slowDeadline() time.Time {
+	if s.StageSince.IsZero() || s.Gate.About(*s.Current) && s.Gate.Slow {
+		return time.Time{}
+	}
+	return s.lastMoveAt().Add(s.slowTimeout())
+}
+
+// reportSlow reports, once a step, that nothing has moved for a while, and whose fault that is.
+func (s Snapshot) reportSlow(now time.Time) Action {
+	waited := now.Sub(s.lastMoveAt()).Truncate(time.Second)
+	a := s.recordWait(waited)
+	g, _ := a.Changes[0].Value.(record.Gate)
+	g.Slow = true
+	atFault, why := s.describeStall()
+	a.Verb, a.Why = Slow, fmt.Sprintf("update to %s is slow: nothing has moved for %s; %s", s.Current.Version, waited, why)
+	alert := s.newAlert(now, record.AlertSlow, a.Why)
+	alert.ID, alert.Servers = fmt.Sprintf("%s-%d", alert.ID, g.Step), atFault
+	a.Changes = []Change{put(s.Keys.Gate(), g), put(s.Keys.Alert(alert.ID), alert)}
+	return a
+}

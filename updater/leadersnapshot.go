@@ -1,0 +1,192 @@
+package updater
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"bijou/state"
+	"bijou/updater/record"
+)
+
+// Snapshot is what the leader has read at one revision.
+type Snapshot struct {
+	Keys    record.Keys
+	Config  record.Config
+	Own     string // the version of this updater
+	Servers []int  // registered boot servers
+	Release string // newest acceptable version; "" is none
+	// Published is what a release consists of, as the leader has found last; nil: not known.
+	Published   *record.Published
+	Target      *record.Target
+	Pause       *record.Pause
+	Recovery    *record.Recovery
+	Current     *record.Request
+	Gate        record.Gate    // the one that was opened last, perhaps for another request
+	Entry       record.History // the history's entry of Current
+	LastID      int            // the number of the history's last entry
+	LastTo      string         // and its version, if there is no Current
+	Workers     map[int]record.Status
+	Contents    map[string]record.Contents
+	Hurry       bool // the next update does not wait for the window
+	Repair      *record.Repair
+	Degraded    record.Degraded // as the leader has written it last
+	Unseen      []int           // registered servers of which no worker was ever seen
+	Inventories map[int]record.Inventory
+	Present     map[int]record.Presence
+	// Activities are what workers say that they are doing. No decision is conditional on it.
+	Activities map[int]record.Activity
+	// Absent says since when the leader has seen no presence of servers; those
+	// that are present are not in it.
+	Absent map[int]time.Time
+	// HandingOver says since when the leader has seen servers wait for the version that
+	// they have installed.
+	HandingOver map[int]time.Time
+	// StageSince is when the leader has first seen the request where it is; zero: it does
+	// not know. If Witnessed, it has seen where it was before, too, so that this is
+	// when something has moved last, by its own time.
+	StageSince time.Time
+	Witnessed  bool
+	// WaitedBefore is for how long nothing had moved when it saw that first, as another
+	// leader had said.
+	WaitedBefore time.Duration
+}
+
+// Change is one key to write; a nil Value removes it. All changes of one decision
+// are one transaction, conditional on all that the snapshot holds.
+type Change struct {
+	Key   string
+	Value any
+}
+
+// Verb is what an Action does.
+type Verb string
+
+// The verbs of Next.
+const (
+	Wait   Verb = "wait"   // until something changes, or the time has come
+	Start  Verb = "start"  // make a request
+	Open   Verb = "open"   // open the gate of a step; conditional on Current only: who has come to a step has come
+	Stop   Verb = "stop"   // stop the request, and report that
+	Warn   Verb = "warn"   // name servers that are missing, or are back
+	Slow   Verb = "slow"   // report that nothing has moved for a while
+	Note   Verb = "note"   // say for how long nothing has moved, to the next leader
+	Finish Verb = "finish" // report that all is done
+)
+
+// Action is the one thing that the leader does next.
+type Action struct {
+	Verb    Verb
+	Until   time.Time // Wait only; zero: whenever something changes
+	Why     string    // for operators
+	Changes []Change
+}
+
+// newWait is the action of waiting.
+func newWait(until time.Time, why string) Action { return Action{Verb: Wait, Until: until, Why: why} }
+
+// put makes the change that writes a value.
+func put(key string, value any) Change { return Change{Key: key, Value: value} }
+
+// remove makes the change that removes a key.
+func remove(key string) Change { return Change{Key: key} }
+
+// Load reads what the leader and operators decide on; own is this program's
+// version. What is absent is not in it: presences are what Presences reads.
+// In an Update the commit becomes conditional on all of it. What lies together is
+// read together.
+func Load(v *state.KeyView, own string) (s Snapshot, err error) {
+	s = Snapshot{Keys: Keys(), Own: own}
+	fill := snapshotReader{view: v}
+	s.Config = fill.readConfig()
+	infos, statuses := fill.list(s.Keys.Infos()), fill.list(s.Keys.Statuses())
+	s.Servers = registeredServers(infos)
+	if release := decodeKey[string](&fill, infos, s.Keys.Release()); release != nil {
+		s.Release = *release
+	}
+	s.Published = decodeKey[record.Published](&fill, infos, s.Keys.Published())
+	s.Target = decodeKey[record.Target](&fill, infos, s.Keys.Target())
+	s.Hurry = decodeKey[string](&fill, infos, s.Keys.Hurry()) != nil
+	s.Repair = decodeKey[record.Repair](&fill, infos, s.Keys.Repair())
+	if d := decodeKey[record.Degraded](&fill, infos, s.Keys.Degraded()); d != nil {
+		s.Degraded = *d
+	}
+	fill.peekLiveness(&s)
+	s.Pause = decodeKey[record.Pause](&fill, infos, s.Keys.Pause())
+	s.Recovery = decodeKey[record.Recovery](&fill, infos, s.Keys.Recovery())
+	s.Current = decodeKey[record.Request](&fill, statuses, s.Keys.Current())
+	if g := decodeKey[record.Gate](&fill, statuses, s.Keys.Gate()); g != nil {
+		s.Gate = *g
+	}
+	if fill.err == nil {
+		s.Workers, fill.err = decodeByLRN[record.Status](statuses, s.Keys.Workers())
+	}
+	s.Contents = fill.readContents()
+	fill.readLastEntry(&s)
+	return s, fill.err
+}
+
+// peekLiveness reads what servers say of themselves, and which have never said anything. No
+// commit is conditional on it.
+func (r *snapshotReader) peekLiveness(s *Snapshot) {
+	if r.err == nil {
+		s.Inventories, r.err = peekServers[record.Inventory](r.view, s.Keys.Inventories())
+	}
+	if r.err == nil {
+		s.Present, r.err = LoadPresences(r.view)
+	}
+	here := func(lrn int) bool { _, alive := s.Present[lrn]; return alive }
+	absent := slices.DeleteFunc(slices.Clone(s.Servers), here)
+	if r.err != nil || len(absent) == 0 {
+		return
+	}
+	var claims []state.KeyValue
+	claims, r.err = r.view.Peek(s.Keys.Claims()) // they are long
+	s.Unseen = slices.DeleteFunc(absent, func(lrn int) bool {
+		return slices.ContainsFunc(claims, func(kv state.KeyValue) bool { return kv.Key == s.Keys.Claim(lrn) })
+	})
+}
+
+// registeredServers are the registered boot servers, in numeric order.
+func registeredServers(infos []state.KeyValue) (lrns []int) {
+	for _, kv := range infos {
+		if lrn, ok := record.Server(Keys().BootServers(), kv.Key); ok {
+			lrns = append(lrns, lrn)
+		}
+	}
+	return record.SortServers(lrns)
+}
+
+// readContents reads the results of what one server does for all.
+func (r *snapshotReader) readContents() map[string]record.Contents {
+	found := map[string]record.Contents{}
+	for _, kv := range r.list(Keys().AllContents()) {
+		var c record.Contents
+		if r.err = kv.Decode(&c); r.err != nil {
+			return nil
+		}
+		found[strings.TrimPrefix(kv.Key, Keys().AllContents())] = c
+	}
+	return found
+}
+
+// readLastEntry finds the last entry: that of the request, so that the whole history is
+// read only when there is none.
+func (r *snapshotReader) readLastEntry(s *Snapshot) {
+	if s.Current != nil {
+		s.LastID = s.Current.ID
+		if h := take[record.History](r, s.Keys.History(s.Current.ID)); h != nil {
+			s.Entry = *h
+		}
+		return
+	}
+	kvs := r.list(s.Keys.AllHistory())
+	for _, kv := range slices.Backward(kvs) {
+		var h record.History
+		if r.err == nil {
+			r.err = kv.Decode(&h)
+		}
+		s.LastID, s.LastTo = h.ID, h.To
+		return
+	}
+}

@@ -1,0 +1,63 @@
+package updater
+
+import (
+	"time"
+
+	"bijou/updater/record"
+	"bijou/updater/release"
+)
+
+// WorkerSnapshot is what one server's worker knows.
+type WorkerSnapshot struct {
+	Keys    record.Keys
+	LRN     int
+	Own     string         // the version of this worker
+	Digests record.Digests // of what this worker was installed from, and of its plan
+	Steps   []release.Step // of its own manifest
+	Timeout time.Duration  // how long it waits for the others
+	Current *record.Request
+	Gate    record.Gate    // the one that was opened last, perhaps for another request
+	Status  *record.Status // its own record
+	Journal Journal        // what it was doing, from its disk
+	Busy    bool           // it is doing what the journal says right now
+	// Workers are all workers' records, if they were just read, and LookedAt is when
+	// they were read last. The gate usually makes that needless.
+	Workers       map[int]record.Status
+	LookedAt      time.Time
+	WorkersReadAt time.Time // when it has read all records last
+	Progress      int       // what the servers had done by then
+	MovedAt       time.Time // when it has seen that grow, at the step that it is at
+	StoreBackAt   time.Time // when the store came back that had been away
+
+	CommitTook time.Duration // how long its last commits took
+	Jitter     float64       // from 0 to 1, each worker's own
+}
+
+// observeWorkers keeps what it has seen of all workers' records. At its first such look at a
+// step it takes their word for when they have moved, as far as its own clock allows it;
+// later on it knows what they had done before.
+func (s *WorkerSnapshot) observeWorkers(all map[int]record.Status, now time.Time) {
+	first := s.Status == nil || s.WorkersReadAt.Before(s.Status.At)
+	s.Workers, s.WorkersReadAt, s.LookedAt = all, now, now
+	if s.Current == nil {
+		return
+	}
+	n := moves(*s.Current, all)
+	switch {
+	case first:
+		s.MovedAt = s.reportedMoveAt(now)
+	case n != s.Progress:
+		s.MovedAt = now
+	}
+	s.Progress = n
+}
+
+// reportedMoveAt is when servers have moved last, as they say; of a time that is to come, none.
+func (s *WorkerSnapshot) reportedMoveAt(now time.Time) (at time.Time) {
+	for _, lrn := range s.Current.Servers {
+		if w, ok := s.Workers[lrn]; ok && w.For(*s.Current) && !w.At.After(now) {
+			at = latest(at, w.At)
+		}
+	}
+	return at
+}

@@ -1,8 +1,10 @@
 package updater
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -35,7 +37,7 @@ func Recover(s Snapshot, now time.Time, by string) ([]Change, error) {
 		remove(s.Keys.Current()), remove(s.Keys.Gate()), remove(s.Keys.Published()), put(s.Keys.History(s.Current.ID), h),
 		put(s.Keys.Recovery(), record.Recovery{At: now, By: by, Was: h.From, Failed: s.Current.Version}),
 	}
-	for _, name := range sorted(s.Contents) {
+	for _, name := range slices.Sorted(maps.Keys(s.Contents)) {
 		changes = append(changes, remove(s.Keys.Contents(name)))
 	}
 	return changes, nil
@@ -44,7 +46,7 @@ func Recover(s Snapshot, now time.Time, by string) ([]Change, error) {
 // Leftovers are the records of workers about requests that are no more. They
 // count for nothing, and may be removed in any number of transactions.
 func Leftovers(s Snapshot) (changes []Change) {
-	for _, lrn := range sorted(s.Workers) {
+	for _, lrn := range slices.Sorted(maps.Keys(s.Workers)) {
 		if s.Current == nil || !s.Workers[lrn].For(*s.Current) {
 			changes = append(changes, remove(s.Keys.Worker(lrn)))
 		}
@@ -91,7 +93,7 @@ func Retry(s Snapshot, now time.Time, by string) ([]Change, error) {
 	h := s.Entry
 	h.Begin(r.Attempt, by, now)
 	changes := []Change{put(s.Keys.Current(), r), put(s.Keys.History(r.ID), h)}
-	for _, name := range sorted(s.Contents) {
+	for _, name := range slices.Sorted(maps.Keys(s.Contents)) {
 		if c := s.Contents[name]; !c.Success && release.Same(c.Version, r.Version) {
 			changes = append(changes, remove(s.Keys.Contents(name)))
 		}
@@ -105,7 +107,7 @@ func Halt(s Snapshot, now time.Time, why string) ([]Change, error) {
 	if s.Current == nil || s.Current.Ended() || s.Current.Stop {
 		return nil, ErrNotRunning
 	}
-	return s.stopRequest(now, nil, "by hand: "+orElse(strings.TrimSpace(why), "no reason was given")).Changes, nil
+	return s.stopRequest(now, nil, "by hand: "+cmp.Or(strings.TrimSpace(why), "no reason was given")).Changes, nil
 }
 
 // Unregister removes a boot server, and what it says of itself, so that another machine
@@ -118,14 +120,4 @@ func Unregister(s Snapshot, lrn int) []Change {
 		return changes
 	}
 	return append(changes, remove(k.Worker(lrn)))
-}
-
-// sorted returns a map's keys in order.
-func sorted[K interface{ ~int | ~string }, V any](m map[K]V) []K {
-	keys := make([]K, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }

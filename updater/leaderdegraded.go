@@ -1,8 +1,8 @@
 package updater
 
 import (
-	"cmp"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -45,7 +45,7 @@ func (s Snapshot) Findings(now time.Time) []record.Finding {
 			add(lrn, "", "it has no part in the last update: another server has taken its place")
 		case s.Inventories[lrn].Request == r.ID:
 			differs := s.Inventories[lrn].Differs
-			for _, component := range sorted(differs) {
+			for _, component := range slices.Sorted(maps.Keys(differs)) {
 				add(lrn, component, "%s", strings.Join(differs[component], "; "))
 			}
 		}
@@ -138,6 +138,6 @@ func (s Snapshot) repairComponents() (names []string) {
 		}
 		names = append(names, f.Component)
 	}
-	slices.SortFunc(names, cmp.Compare)
+	slices.Sort(names)
 	return slices.Compact(names)
 }

@@ -1,6 +1,7 @@
 package updater
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -16,7 +17,7 @@ func Next(s Snapshot, now time.Time) Action {
 	case r == nil || r.Succeeded():
 		return s.nextIdle(now)
 	case r.Stop && !r.Ended():
-		return s.stopRequest(now, nil, orElse(r.Why, "stopped by hand"))
+		return s.stopRequest(now, nil, cmp.Or(r.Why, "stopped by hand"))
 	case r.Stop:
 		return newWait(time.Time{}, "stopped: "+r.Why)
 	}
@@ -127,7 +128,7 @@ func (s Snapshot) currentVersion() string {
 	if s.Current == nil && s.Recovery != nil {
 		return s.Recovery.Was
 	}
-	return orElse(s.Last(), s.Own)
+	return cmp.Or(s.Last(), s.Own)
 }
 
 // Refusal says why the leader would not go to the version that an operator asks for;
@@ -188,13 +189,6 @@ func (s Snapshot) startRequest(now time.Time, to, by string, digests record.Dige
 		changes = append(changes, remove(s.Keys.Target()))
 	}
 	return Action{Verb: Start, Why: why, Changes: changes}
-}
-
-func orElse(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
 }
 
 func derefTime(t *time.Time) time.Time {

@@ -55,30 +55,14 @@ func (m *observations) update(s *Snapshot, present map[int]record.Presence, now 
 }
 
 // stage is how far an attempt at a request has come.
-type stage struct{ id, attempt, gate, moves int }
+type stage struct{ id, attempt, gate, progress int }
 
 func newStage(s Snapshot) stage {
 	r := s.Current
 	if r == nil {
 		return stage{}
 	}
-	return stage{r.ID, r.Attempt, s.Gate.Of(*r), moves(*r, s.Workers)}
-}
-
-// moves counts what the servers have done for the request: it grows with everything
-// that one of them does.
-func moves(r record.Request, all map[int]record.Status) (n int) {
-	for _, lrn := range r.Servers {
-		w, ok := all[lrn]
-		if !ok || !w.For(r) {
-			continue
-		}
-		n += 2 + 2*w.Step
-		if w.Finished || w.HandsOver() {
-			n++
-		}
-	}
-	return n
+	return stage{r.ID, r.Attempt, s.Gate.Of(*r), r.Progress(s.Workers)}
 }
 
 // updateStage keeps when it has first seen the request where it is.

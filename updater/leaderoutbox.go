@@ -90,7 +90,7 @@ func (p alertSender) removeAlert(ctx context.Context, a record.Alert) error {
 // done twice is brought to its end.
 func withGrace(ctx context.Context) (context.Context, context.CancelFunc) {
 	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(farewell, cancel) })
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(shutdownTimeout, cancel) })
 	return longer, func() { stop(); cancel() }
 }
 

@@ -48,7 +48,7 @@ func retryUntilDone(ctx context.Context, what string, f func() error) error {
 		switch {
 		case err == nil:
 			return nil
-		case errors.Is(err, state.ErrStoreGone), errors.Is(err, state.ErrClosed):
+		case isStoreGone(err):
 			return fmt.Errorf("cannot %s: %w", what, err)
 		case ctx.Err() == nil:
 			slog.Warn("cannot "+what+"; trying again", "error", err)
@@ -79,9 +79,6 @@ func recoverAtStart(ctx context.Context, o UpdaterOptions) error {
 	})
 }
 
-// farewell bounds what is done at the end of a session.
-const farewell = 5 * time.Second
-
 // campaign is one session: it waits for its turn, leads, and lets go, so that
 // another can lead at once. It returns nil when ctx is done. lost is when its last
 // session was lost.
@@ -91,7 +88,7 @@ func campaign(ctx context.Context, o UpdaterOptions, lost time.Time) error {
 		return err
 	}
 	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 		defer cancel()
 		if err := session.Close(ctx); err != nil {
 			slog.Debug("the session is left to expire", "error", err)
@@ -135,5 +132,5 @@ func runLeader(ctx context.Context, l leader) error {
 
 // endsLeadership tells if an error means that this process leads no more.
 func endsLeadership(err error) bool {
-	return errors.Is(err, state.ErrSessionLost) || errors.Is(err, state.ErrStoreGone) || errors.Is(err, state.ErrClosed)
+	return errors.Is(err, state.ErrSessionLost) || isStoreGone(err)
 }

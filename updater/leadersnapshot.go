@@ -175,8 +175,8 @@ func (r *snapshotReader) readContents() map[string]record.Contents {
 func (r *snapshotReader) readLastEntry(s *Snapshot) {
 	if s.Current != nil {
 		s.LastID = s.Current.ID
-		if h := take[record.History](r, s.Keys.History(s.Current.ID)); h != nil {
-			s.Entry = *h
+		if r.err == nil {
+			_, r.err = r.view.Get(s.Keys.History(s.Current.ID), &s.Entry)
 		}
 		return
 	}

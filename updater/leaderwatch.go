@@ -1,6 +1,7 @@
 package updater
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -28,7 +29,7 @@ func (s Snapshot) nextRunning(now time.Time) Action {
 	if others, why := s.otherPlans(); len(others) > 0 {
 		return s.stopRequest(now, others, why)
 	}
-	if s.everyServer(func(w record.Status) bool { return w.Finished }) {
+	if s.allFinished() {
 		return s.finishRequest(now)
 	}
 	if missing := s.missingServers(now); !slices.Equal(missing, s.Current.Missing) {
@@ -61,10 +62,9 @@ func (s Snapshot) workerRecord(lrn int) (w record.Status, ok bool) {
 	return w, ok && w.For(*s.Current)
 }
 
-// everyServer tells if every server of the request has a record of that kind.
-func (s Snapshot) everyServer(holds func(record.Status) bool) bool {
+func (s Snapshot) allFinished() bool {
 	for _, lrn := range s.Current.Servers {
-		if w, ok := s.workerRecord(lrn); !ok || !holds(w) {
+		if w, ok := s.workerRecord(lrn); !ok || !w.Finished {
 			return false
 		}
 	}
@@ -77,7 +77,7 @@ func (s Snapshot) everyServer(holds func(record.Status) bool) bool {
 func (s Snapshot) workerFailure(lrn int, now time.Time) (w record.Status, why string) {
 	w, ok := s.workerRecord(lrn)
 	if ok && w.Error && w.Attempt == s.Current.Attempt {
-		return w, orElse(w.Message, "it does not say why")
+		return w, cmp.Or(w.Message, "it does not say why")
 	}
 	since, absent := s.Absent[lrn]
 	if s.StageSince.After(since) { // retried meanwhile
@@ -191,14 +191,14 @@ func (s Snapshot) otherPlans() (others []int, why string) {
 		if first < 0 {
 			first = lrn
 		}
-		name := orElse(names[w.Step], w.StepName)
+		name := cmp.Or(names[w.Step], w.StepName)
 		if record.Differ(plan, w.Plan) || name != w.StepName {
 			others = append(others, lrn)
 			why = fmt.Sprintf("server %d has another plan than server %d: its digest is %s, not %s; its step %d is %s, not %s",
 				lrn, first, record.ShortDigest(w.Plan), record.ShortDigest(plan), w.Step, w.StepName, name)
 			continue
 		}
-		names[w.Step], plan = name, orElse(plan, w.Plan)
+		names[w.Step], plan = name, cmp.Or(plan, w.Plan)
 	}
 	return others, why
 }

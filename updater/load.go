@@ -27,8 +27,11 @@ func LoadWorker(v *state.KeyView, lrn int) (*record.Status, error) {
 
 // LoadWorkers reads all workers' records.
 func LoadWorkers(v *state.KeyView) (map[int]record.Status, error) {
-	r := snapshotReader{view: v}
-	return takeServers[record.Status](&r, Keys().Workers()), r.err
+	kvs, err := v.List(Keys().Workers())
+	if err != nil {
+		return nil, err
+	}
+	return decodeByLRN[record.Status](kvs, Keys().Workers())
 }
 
 // LoadContents reads the result of what one server does for all; nil is none.
@@ -98,14 +101,6 @@ func (r *snapshotReader) list(prefix string) (kvs []state.KeyValue) {
 	return kvs
 }
 
-// take is read.
-func take[T any](r *snapshotReader, key string) (doc *T) {
-	if r.err == nil {
-		doc, r.err = readKey[T](r.view, key)
-	}
-	return doc
-}
-
 // decodeKey is one key of those that were listed; nil is absent.
 func decodeKey[T any](r *snapshotReader, kvs []state.KeyValue, key string) *T {
 	i := slices.IndexFunc(kvs, func(kv state.KeyValue) bool { return kv.Key == key })
@@ -115,15 +110,6 @@ func decodeKey[T any](r *snapshotReader, kvs []state.KeyValue, key string) *T {
 	var doc T
 	r.err = kvs[i].Decode(&doc)
 	return &doc
-}
-
-// takeServers reads all servers' keys below the prefix.
-func takeServers[T any](r *snapshotReader, prefix string) (found map[int]T) {
-	kvs := r.list(prefix)
-	if r.err == nil {
-		found, r.err = decodeByLRN[T](kvs, prefix)
-	}
-	return found
 }
 
 // decodeByLRN decodes all servers' keys; others are passed over.

@@ -20,14 +20,11 @@ func Proven(ctx context.Context, s *state.Keyspace) (proven bool, err error) {
 		if err != nil {
 			return err
 		}
-		gate, err := readKey[record.Gate](v, Keys().Gate())
-		if err != nil {
+		var gate record.Gate
+		if _, err := v.Get(Keys().Gate(), &gate); err != nil {
 			return err
 		}
-		if gate == nil {
-			gate = &record.Gate{}
-		}
-		proven = isProven(r, *gate, recovery)
+		proven = isProven(r, gate, recovery)
 		return nil
 	})
 	return proven, err

@@ -4,13 +4,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"time"
 
 	"bijou/state"
 )
-
-// comeback is how long a store that has failed is left alone.
-const comeback = time.Second
 
 // retryStore calls f until the store does not fail any more: a worker whose store is
 // away waits. What f decides itself, and a store that is gone for good, is
@@ -31,17 +27,18 @@ func retryStore(ctx context.Context, f func() error) error {
 // awaitRetry waits a moment after a fault of the store's, or returns one that nothing
 // will mend.
 func awaitRetry(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil:
 		return ctx.Err()
-	}
-	if errors.Is(err, state.ErrStoreGone) || errors.Is(err, state.ErrClosed) {
+	case isStoreGone(err):
 		return err
 	}
 	slog.Warn("the store does not answer as it should; trying again", "error", err)
-	select {
-	case <-time.After(comeback):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	sleep(ctx, retryInterval)
+	return ctx.Err()
+}
+
+// isStoreGone reports whether the store will not come back.
+func isStoreGone(err error) bool {
+	return errors.Is(err, state.ErrStoreGone) || errors.Is(err, state.ErrClosed)
 }

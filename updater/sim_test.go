@@ -2,6 +2,7 @@ package updater
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"runtime"
 	"slices"
@@ -67,7 +68,7 @@ type tally struct {
 
 func (t tally) String() string {
 	var words []string
-	for _, f := range sorted(t.faults) {
+	for _, f := range slices.Sorted(maps.Keys(t.faults)) {
 		words = append(words, fmt.Sprintf("%s %d", f, t.faults[f]))
 	}
 	return fmt.Sprintf("%d steps, %d reports; %s", t.steps, t.reports, strings.Join(words, ", "))
@@ -153,7 +154,7 @@ func (w *world) state() string {
 	words := []string{fmt.Sprintf("release %v, %+v", w.store.values[w.keys.Release()], w.store.values[w.keys.Current()])}
 	for _, h := range w.servers {
 		words = append(words, fmt.Sprintf("server %d: dead %t, cut %t, worker %+v, journal %+v, record %+v", h.lrn, h.dead, h.cut, h.worker, h.journal, w.store.values[w.keys.Worker(h.lrn)]))
-		for _, name := range sorted(h.members) {
+		for _, name := range slices.Sorted(maps.Keys(h.members)) {
 			words = append(words, fmt.Sprintf("  %s %+v", name, *h.members[name]))
 		}
 	}

@@ -1,6 +1,9 @@
 package updater
 
 import (
+	"maps"
+	"slices"
+
 	"bijou/updater/record"
 )
 
@@ -8,7 +11,7 @@ import (
 // somebody had installed it by hand. While an update runs that would be the update's fault.
 func (w *world) drift(h *host) {
 	r := get[record.Request](w.store, w.keys.Current())
-	names := sorted(h.members)
+	names := slices.Sorted(maps.Keys(h.members))
 	if r == nil || !r.Succeeded() || h.dead || w.blind || h.effect != nil {
 		return
 	}

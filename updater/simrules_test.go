@@ -2,6 +2,7 @@ package updater
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -103,7 +104,7 @@ func (w *world) checkReports() {
 			w.violate("request %d has no end", h.ID)
 		}
 	}
-	for _, id := range sorted(w.attempts) {
+	for _, id := range slices.Sorted(maps.Keys(w.attempts)) {
 		if w.reports[id] != 1 {
 			w.violate("request and attempt %s have %d reports", id, w.reports[id])
 		}

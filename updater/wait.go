@@ -8,6 +8,10 @@ import (
 // retryInterval is how long whatever went wrong is left alone before it is tried again.
 const retryInterval = time.Second
 
+// shutdownTimeout bounds what a process that is told to end still does, also with a store
+// that does not answer.
+const shutdownTimeout = 5 * time.Second
+
 // waitUntil waits for a bell, or until the time if that is not zero.
 func waitUntil(ctx context.Context, bell <-chan struct{}, until time.Time) {
 	var due <-chan time.Time

@@ -1,6 +1,7 @@
 package updater
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -48,14 +49,14 @@ func (o WorkerOptions) awaitClaim(ctx context.Context, key string) {
 		err = o.Store.Await(ctx, revision, key)
 	}
 	if err != nil {
-		sleep(ctx, comeback)
+		sleep(ctx, retryInterval)
 	}
 }
 
 // alertTwin writes the one alert about two servers with one LRN: its name is that of the
 // pair.
 func (o WorkerOptions) alertTwin(ctx context.Context, why error) error {
-	message := fmt.Sprintf("two servers go by LRN %d: %s, which came later, does not work: %v", o.LRN, orElse(o.Claimant.Name, "another"), why)
+	message := fmt.Sprintf("two servers go by LRN %d: %s, which came later, does not work: %v", o.LRN, cmp.Or(o.Claimant.Name, "another"), why)
 	slog.Error(message, "hint", fmt.Sprintf("if the other is gone for good: neco bootserver remove %d, then add it again", o.LRN))
 	o.reportReady()
 	return retryStore(ctx, func() error {

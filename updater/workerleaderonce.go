@@ -61,7 +61,7 @@ func resignLeadership(ctx context.Context, l *state.KeyLeadership) {
 	if l == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbyeTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
 	_ = l.Resign(ctx) // else it ends with the session
 }

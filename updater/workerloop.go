@@ -146,7 +146,7 @@ func unlessDone(ctx context.Context, err error) error {
 
 // execute does the task, and waits for whatever comes next.
 func (w *worker) execute(ctx context.Context, t Task) error {
-	w.o.Metrics.observe(w.snapshot, t)
+	w.o.Metrics.observe(w.snapshot)
 	switch t.Job {
 	case Write:
 		return w.writeStatus(ctx, t.Status)

@@ -14,7 +14,7 @@ type WorkerMetrics struct {
 }
 
 // observe takes down what the worker is at.
-func (m *WorkerMetrics) observe(s WorkerSnapshot, _ Task) {
+func (m *WorkerMetrics) observe(s WorkerSnapshot) {
 	if m == nil {
 		return
 	}

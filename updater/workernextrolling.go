@@ -2,6 +2,7 @@ package updater
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -98,7 +99,7 @@ func (m RollingSnapshot) othersNeeded() int {
 
 // describeWait says for what, and for whom, NextRolling has it wait.
 func (m RollingSnapshot) describeWait() (kind string, servers []int, why string) {
-	ill := sorted(m.Unhealthy)
+	ill := slices.Sorted(maps.Keys(m.Unhealthy))
 	var words []string
 	for _, lrn := range ill {
 		words = append(words, fmt.Sprintf("server %d: %v", lrn, m.Unhealthy[lrn]))

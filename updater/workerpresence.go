@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"time"
 
 	"bijou/state"
 	"bijou/updater/record"
@@ -48,12 +47,9 @@ func (p *presence) run(ctx context.Context) error {
 	return nil
 }
 
-// goodbyeTimeout is how long a store that does not answer is waited for at the end.
-const goodbyeTimeout = 5 * time.Second
-
 // close ends the session, else it expires.
 func (p *presence) close(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbyeTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
 	_ = p.process.Close(ctx)
 }

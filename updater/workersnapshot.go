@@ -42,7 +42,7 @@ func (s *WorkerSnapshot) observeWorkers(all map[int]record.Status, now time.Time
 	if s.Current == nil {
 		return
 	}
-	n := moves(*s.Current, all)
+	n := s.Current.Progress(all)
 	switch {
 	case first:
 		s.MovedAt = s.reportedMoveAt(now)

@@ -38,3 +38,19 @@ func (r Request) Ended() bool { return r.EndedAt != nil }
 
 // Succeeded tells if all servers have done all steps.
 func (r Request) Succeeded() bool { return r.Ended() && !r.Stop }
+
+// Progress counts what the servers have done for the request, as their workers' records
+// say: it grows with everything that one of them does.
+func (r Request) Progress(workers map[int]Status) (n int) {
+	for _, lrn := range r.Servers {
+		w, ok := workers[lrn]
+		if !ok || !w.For(r) {
+			continue
+		}
+		n += 2 + 2*w.Step
+		if w.Finished || w.HandsOver() {
+			n++
+		}
+	}
+	return n
+}

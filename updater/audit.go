@@ -8,7 +8,7 @@ import (
 	"bijou/updater/record"
 )
 
-// Audit writes down, in the transaction that does it, what somebody does.
+// Audit records what somebody does, in the transaction that does it.
 func Audit(tx *state.KeyTx, a record.Audit) error {
 	last, err := readKey[int](tx.KeyView, Keys().AuditCounter())
 	if err != nil {

@@ -15,11 +15,11 @@ import (
 	"bijou/state/archive"
 )
 
-// ErrKeysThere: there are keys in whose place a backup is not to be put.
+// ErrKeysThere is the error of a restore that would replace keys.
 var ErrKeysThere = errors.New("there are others already")
 
-// Backup writes the updater's keys as they are at one revision, by a neco of that
-// version.
+// Backup writes the updater's keys as they are at one revision; version is the running
+// program's.
 func Backup(ctx context.Context, space *state.Keyspace, to io.Writer, version string) (archive.Header, error) {
 	h := archive.Header{
 		Kind: archive.Keyspace, Bijou: version, Time: time.Now().UTC(), StateFormat: formatNumber,
@@ -52,8 +52,8 @@ func Backup(ctx context.Context, space *state.Keyspace, to io.Writer, version st
 	return h, errors.Join(w.AddKeys(keys), w.Close(h))
 }
 
-// isHostBound says of a key that it is of those who live, lead, have their turn, or work
-// as a boot server: other hosts may do so from then on.
+// isHostBound reports whether the key is about the hosts of the moment: who lives, leads,
+// has the turn, or works as a boot server. After a restore these may be others.
 func isHostBound(key string) bool {
 	return strings.HasPrefix(key, Keys().Presences()) || strings.HasPrefix(key, Keys().Claims()) || strings.HasPrefix(key, Keys().Inventories()) ||
 		strings.HasPrefix(key, Keys().Activities()) || strings.HasPrefix(key, "leader/")
@@ -66,10 +66,10 @@ const (
 	maxRestoreBatch = 50
 )
 
-// Restore makes the updater's keys at the URL those of the backup, and the store if
-// there is none; with replace in place of others: else ErrKeysThere. state.ErrRunning:
-// daemons are at work there. Until all is there nobody can open it; whoever is
-// interrupted calls it again.
+// Restore replaces the updater's keys at the URL by those of the backup, and creates the
+// store if there is none. It returns ErrKeysThere if there are keys and replace is false,
+// and state.ErrRunning if daemons are at work there. Nobody can open the store until all
+// keys are written; an interrupted restore is repeated.
 func Restore(ctx context.Context, url string, a *archive.Reader, replace bool) (err error) {
 	if a.StateFormat != formatNumber {
 		return fmt.Errorf("the format of its keys is %d, and this neco knows %d only", a.StateFormat, formatNumber)
@@ -112,7 +112,6 @@ func Restore(ctx context.Context, url string, a *archive.Reader, replace bool) (
 	return space.Update(ctx, func(tx *state.KeyTx) error { return tx.Put(Keys().Format(), formatNumber) })
 }
 
-// listReplaceable answers the keys that are there, if a backup may take their place.
 func listReplaceable(tx *state.KeyTx, replace bool) ([]state.KeyValue, error) {
 	all, err := tx.List("")
 	if err != nil {

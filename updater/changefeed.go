@@ -8,32 +8,30 @@ import (
 	"bijou/state"
 )
 
-// changeFeed is what its owner has not looked at yet of what has changed below some
-// prefixes: for who keeps what it has read, and follows the changes.
+// changeFeed collects changes below some prefixes until its owner takes them: for owners
+// that cache what they have read, and follow the changes.
 type changeFeed struct {
 	store    *state.Keyspace
 	prefixes []string
-	ready    chan struct{} // buffered: it is rung while nobody listens
+	ready    chan struct{} // buffered: it is signalled while nobody listens
 
 	mu      sync.Mutex
 	pending changeSet
 }
 
-// changeSet is what has changed.
 type changeSet struct {
 	all     bool // everything may have changed
 	changes []state.KeyChange
 }
 
-// maxPendingChanges is how many changes are kept for an owner that does not look. Beyond that
-// it reads everything.
+// maxPendingChanges bounds the changes kept for an owner that does not take them. Beyond
+// that it has to read everything.
 const maxPendingChanges = 4096
 
 func newChangeFeed(s *state.Keyspace, prefixes ...string) *changeFeed {
 	return &changeFeed{store: s, prefixes: prefixes, ready: make(chan struct{}, 1)}
 }
 
-// push says that something has changed.
 func (s *changeFeed) push(n changeSet) {
 	s.mu.Lock()
 	s.pending.all = s.pending.all || n.all || len(s.pending.changes)+len(n.changes) > maxPendingChanges
@@ -47,8 +45,7 @@ func (s *changeFeed) push(n changeSet) {
 	}
 }
 
-// take returns what has changed since it was asked last. Whoever reads afterwards
-// reads that, too.
+// take returns what has changed since the last call. A read that follows sees all of it.
 func (s *changeFeed) take() changeSet {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,8 +54,8 @@ func (s *changeFeed) take() changeSet {
 	return n
 }
 
-// run watches until ctx is done. A watcher that was behind (the store was
-// compacted) or that ended begins anew, and everything is looked at again.
+// run watches until ctx is done. A watcher that ended, or was behind a compaction of the
+// store, is replaced, and everything counts as changed.
 func (s *changeFeed) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		err := s.watch(ctx)
@@ -71,7 +68,6 @@ func (s *changeFeed) run(ctx context.Context) error {
 	return nil
 }
 
-// watch rings for every change until watching fails.
 func (s *changeFeed) watch(ctx context.Context) error {
 	var revision int64
 	err := s.store.View(ctx, func(v *state.KeyView) (err error) {

@@ -2,9 +2,9 @@ package updater
 
 import "time"
 
-// clock is a process's own time: it begins where the machine's clock was then,
-// and goes on evenly, however that is set. Times of before, or of a future that
-// the machine's clock knew once, count as the beginning.
+// clock is a process's own time: it begins at the machine's clock and goes on evenly,
+// whatever the machine's clock is set to meanwhile. Times before the beginning, or of a
+// future that the machine's clock had once, count as the beginning.
 type clock struct {
 	wallStart      time.Time // as the machine's clock had it
 	monotonicStart time.Time // the same moment on the monotonic clock
@@ -17,8 +17,6 @@ func newClock() clock {
 
 func (c clock) now() time.Time { return c.wallStart.Add(time.Since(c.monotonicStart)) }
 
-// clamp is the time if it lies between the beginning and now, else the nearer of
-// the two.
 func (c clock) clamp(t time.Time) time.Time { return clampTime(t, c.wallStart, c.now()) }
 
 func clampTime(t, from, to time.Time) time.Time {
@@ -31,14 +29,13 @@ func clampTime(t, from, to time.Time) time.Time {
 	return t
 }
 
-// clampJournal is a journal of before, as of the beginning.
 func (c clock) clampJournal(j Journal) Journal {
 	j.At = c.clamp(j.At)
 	return j
 }
 
-// toWallClock is the time as the machine's clock will have it, if nobody sets that; zero
-// stays zero.
+// toWallClock returns the time by the machine's clock, if nobody sets that meanwhile;
+// zero stays zero.
 func (c clock) toWallClock(t time.Time) time.Time {
 	if t.IsZero() {
 		return t

@@ -1,9 +1,10 @@
 // Package updater brings boot servers to a new release in lock-step. Its decisions
-// are pure functions over snapshots: Next says what the leader does, NextTask what
-// a server's worker does, NextRolling and NextOnce what it does within a step
-// that servers must not do at will; AtStart, Recover, Retry and Halt are what
-// operators may ask for. None of them does I/O or reads a clock. Around them stand
-// what reads snapshots (Load) and writes decisions (Apply), and the loops.
+// are pure functions over snapshots: Next decides what the leader does, NextTask what
+// a server's worker does, NextRolling and NextOnce what it does within a step that
+// servers must coordinate; Recover, Retry and Halt decide on operators' commands. None
+// of them does I/O or reads a clock. Around them stand the functions that read
+// snapshots (Load) and write decisions (Apply), and the loops. Files whose names begin
+// with leader or worker are that side's only.
 //
 // The promises, which hold whatever is killed, cut off or late:
 //

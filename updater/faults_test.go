@@ -15,7 +15,7 @@ import (
 	"bijou/updater/release"
 )
 
-// Upstream's fault 12: of ten servers, sorted as strings, three thought that it was
+// Upstream's fault: of ten servers, sorted as strings, three thought that it was
 // their turn, and three members of etcd were restarted at once.
 func TestTwelveMembers(t *testing.T) {
 	overStores(t, func(r *rig) {
@@ -46,7 +46,7 @@ func TestTwelveMembers(t *testing.T) {
 	})
 }
 
-// Upstream's fault 21: fixed sleeps in place of health checks. Nothing of the updater
+// Upstream's fault: fixed sleeps in place of health checks. Nothing of the updater
 // sleeps: whatever waits can be told to end, and looks at what it waits for.
 func TestNothingSleeps(t *testing.T) {
 	files := 0

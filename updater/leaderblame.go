@@ -9,8 +9,8 @@ import (
 	"bijou/updater/record"
 )
 
-// Activity returns what the server of the request does, as its worker says, or the wait
-// at a barrier that the records tell of; ok is false if nothing is known.
+// Activity returns what the server's worker says that it is doing, or the wait at a
+// barrier that follows from the records; ok is false if nothing is known.
 func (s Snapshot) Activity(lrn int) (a record.Activity, ok bool) {
 	w, answered := s.workerRecord(lrn)
 	if !answered || w.Finished {
@@ -34,7 +34,6 @@ func (s Snapshot) Activity(lrn int) (a record.Activity, ok bool) {
 	return a, a.Message != ""
 }
 
-// serversBehind are the servers that have not come to the step.
 func (s Snapshot) serversBehind(step int) (late []int) {
 	for _, lrn := range s.Current.Servers {
 		if w, ok := s.workerRecord(lrn); !ok || !w.Finished && w.Step < step {
@@ -44,8 +43,8 @@ func (s Snapshot) serversBehind(step int) (late []int) {
 	return late
 }
 
-// serversAtFault returns the servers that keep those from going on: whoever waits for others is
-// not at fault, but those for whom it waits are.
+// serversAtFault returns the servers that keep the late ones from going on: a server that
+// waits for others is not at fault, but those that it waits for are.
 func (s Snapshot) serversAtFault(late []int) (atFault []int) {
 	seen := map[int]bool{}
 	var follow func(lrn int)
@@ -76,10 +75,9 @@ func (s Snapshot) serversAtFault(late []int) (atFault []int) {
 	return record.SortServers(atFault)
 }
 
-// maxDescribed is how many servers a message is about in detail.
+// maxDescribed is how many servers a message describes in detail.
 const maxDescribed = 5
 
-// describeServers says of servers what they do.
 func (s Snapshot) describeServers(lrns []int) string {
 	var words []string
 	for i, lrn := range lrns {
@@ -110,7 +108,6 @@ func (s Snapshot) describeServer(lrn int) string {
 	return word
 }
 
-// describeStall says which servers keep the update from moving, and who waits.
 func (s Snapshot) describeStall() (atFault []int, why string) {
 	late := s.lateServers()
 	atFault = s.serversAtFault(late)
@@ -122,8 +119,8 @@ func (s Snapshot) describeStall() (atFault []int, why string) {
 	return atFault, why
 }
 
-// failedServers are the servers at fault for what has failed in this attempt: not those that
-// have waited for others.
+// failedServers returns the servers at fault for the failures of this attempt: not those
+// that have only waited for others.
 func (s Snapshot) failedServers(now time.Time) (atFault []int, why string) {
 	var failed, waited []string
 	var late []int

@@ -9,17 +9,16 @@ import (
 	"bijou/updater/record"
 )
 
-// leaderCache is what the leader decides on, read once and kept current by what the store
-// tells of workers, gates and presences, of which there are many. What is written
-// seldom, or what the store does not tell, has all read again. What is in it may be
-// old by the time that something is decided on it, so that nothing is written
-// because of it but under conditions.
+// leaderCache is the leader's snapshot, read once and kept current by the changes of
+// workers, gates and presences, which are many. A change of anything else, or one that
+// the store does not tell in full, makes it stale. It may lag behind the store, so that
+// nothing is written because of it without a condition.
 type leaderCache struct {
 	feed            *changeFeed
 	ownVersion      string
-	stale           bool // it is to be read
+	stale           bool // everything has to be read again
 	revision        int64
-	requestRevision int64 // the revision at which the request was written
+	requestRevision int64 // at which the request was written
 	snapshot        Snapshot
 }
 
@@ -28,7 +27,6 @@ func newLeaderCache(s *state.Keyspace, own string) *leaderCache {
 	return &leaderCache{feed: newChangeFeed(s, k.AllConfig(), k.Infos(), k.Statuses(), k.AllContents(), k.Presences(), k.Inventories()), ownVersion: own, stale: true}
 }
 
-// catchUp brings it up to date.
 func (f *leaderCache) catchUp(ctx context.Context) error {
 	n := f.feed.take()
 	f.stale = f.stale || n.all
@@ -43,7 +41,6 @@ func (f *leaderCache) catchUp(ctx context.Context) error {
 	return err
 }
 
-// reload reads it all.
 func (f *leaderCache) reload(v *state.KeyView) (err error) {
 	if f.snapshot, err = Load(v, f.ownVersion); err != nil {
 		return err
@@ -56,7 +53,7 @@ func (f *leaderCache) reload(v *state.KeyView) (err error) {
 	return err
 }
 
-// applyChange is told a change, and says if that will do.
+// applyChange reports whether the change could be applied; else the cache is stale.
 func (f *leaderCache) applyChange(c state.KeyChange) bool {
 	k := Keys()
 	switch {
@@ -78,7 +75,6 @@ func (f *leaderCache) applyChange(c state.KeyChange) bool {
 	return false
 }
 
-// applyServerChange has the change in what is known of servers.
 func applyServerChange[T any](known map[int]T, prefix string, c state.KeyChange) bool {
 	lrn, ok := record.Server(prefix, c.Key)
 	if !ok {

@@ -12,14 +12,14 @@ import (
 )
 
 // checkReleases looks for releases: when the interval is over, when an operator asks for
-// it, and when it is configured anew where and which. What goes wrong is tried
-// again, later each time.
+// it, and when the source of releases is configured anew. Failures are retried with
+// growing delays.
 func (l leader) checkReleases(ctx context.Context) error {
 	k := Keys()
-	v := newChangeFeed(l.Store, k.AllConfig(), k.Infos())
+	feed := newChangeFeed(l.Store, k.AllConfig(), k.Infos())
 	c := releaseChecker{leader: l}
 	defer c.close()
-	return withFeed(ctx, v, func() error {
+	return withFeed(ctx, feed, func() error {
 		for ctx.Err() == nil {
 			until, err := c.checkIfDue(ctx)
 			if endsLeadership(err) {
@@ -29,32 +29,31 @@ func (l leader) checkReleases(ctx context.Context) error {
 				slog.Warn("cannot look for releases; trying again", "error", err)
 				until = time.Now().Add(retryInterval)
 			}
-			waitUntil(ctx, v.ready, until)
-			v.take() // whatever it is, all is read again
+			waitUntil(ctx, feed.ready, until)
+			feed.take() // whatever it is, all is read again
 		}
 		return nil
 	})
 }
 
-// releaseChecker knows when it looked last, and what came of it.
+// releaseChecker remembers the last check and its result.
 type releaseChecker struct {
 	leader
 	source     *release.Source
-	lastQuery  query // what the last check was about
+	lastQuery  query
 	lastCheck  time.Time
 	failures   int           // in a row
 	retryDelay time.Duration // after a failure
 }
 
-// query is what a check depends on. Another one is asked at once.
+// query is what a check depends on. When it changes, the next check is due at once.
 type query struct {
 	env, prefix, repository, url, token, proxy, key string
-	trigger                                         string // of the operator who asked for it
+	trigger                                         string // changes when an operator asks for a check
 	wanted                                          string // the version that servers would take next
-	wantedKnown                                     bool   // what that consists of
+	wantedKnown                                     bool   // its digests are known
 }
 
-// checkIfDue checks if it is time, and says when to come again.
 func (c *releaseChecker) checkIfDue(ctx context.Context) (until time.Time, err error) {
 	config, q, err := c.readQuery(ctx)
 	if err != nil {
@@ -79,7 +78,6 @@ func (c *releaseChecker) checkIfDue(ctx context.Context) (until time.Time, err e
 	return c.nextCheck(config), nil
 }
 
-// readQuery reads the configuration and what is asked for.
 func (c *releaseChecker) readQuery(ctx context.Context) (config record.Config, q query, err error) {
 	err = c.Store.View(ctx, func(v *state.KeyView) error {
 		if config, err = LoadConfig(v); err != nil || config.GitHubRepository == "" {
@@ -106,13 +104,11 @@ func newQuery(c record.Config) query {
 	return query{env: c.Env, prefix: c.TagPrefix, repository: c.GitHubRepository, url: c.GitHubURL, token: c.GitHubToken, proxy: c.Proxy, key: c.MinisignKey}
 }
 
-// source is the question without who asks, and for what.
 func (q query) source() query {
 	q.trigger, q.wanted, q.wantedKnown = "", "", false
 	return q
 }
 
-// nextCheck is when to look next.
 func (c *releaseChecker) nextCheck(config record.Config) time.Time {
 	if c.failures > 0 {
 		return c.lastCheck.Add(c.retryDelay)
@@ -120,7 +116,6 @@ func (c *releaseChecker) nextCheck(config record.Config) time.Time {
 	return c.lastCheck.Add(config.CheckInterval)
 }
 
-// switchSource takes up another source.
 func (c *releaseChecker) switchSource(config record.Config) error {
 	c.close()
 	c.failures = 0
@@ -136,7 +131,6 @@ func (c *releaseChecker) close() {
 	}
 }
 
-// checkNow asks the source, and writes down what it says, or why it says nothing.
 func (c *releaseChecker) checkNow(ctx context.Context, config record.Config) error {
 	f, err := c.queryReleases(ctx)
 	c.lastCheck = time.Now()
@@ -163,11 +157,10 @@ func (c *releaseChecker) checkNow(ctx context.Context, config record.Config) err
 	})
 }
 
-// errQueryChanged: something else is asked meanwhile.
 var errQueryChanged = errors.New("the configuration has changed")
 
-// commitIfUnchanged writes what came of a check, unless it was configured anew meanwhile: then
-// that is looked for.
+// commitIfUnchanged drops the result of a check whose configuration has changed
+// meanwhile: the next check is for that.
 func (c *releaseChecker) commitIfUnchanged(ctx context.Context, config record.Config, f func(tx *state.KeyTx) error) error {
 	err := c.leadership.Update(ctx, func(tx *state.KeyTx) error {
 		now, err := LoadConfig(tx.KeyView)

@@ -13,17 +13,18 @@ import (
 	"bijou/updater/release"
 )
 
-// The refusals of commands.
+// The refusals of operators' commands.
 var (
 	ErrNothingToRecover = errors.New("nothing to recover")
 	ErrNotStopped       = errors.New("update is not stopped")
 	ErrNotRunning       = errors.New("no update is running")
 )
 
-// Recover clears a stopped request away, so that the leader makes it again with
-// the servers as they are and the newest release. What it takes away is about
-// this update only, and which files its release consists of, which is looked at again: a rolling component's turn stays with its server, whose
-// member may be down. ErrNothingToRecover, ErrNotStopped.
+// Recover removes a stopped request, so that the leader makes it again with the servers
+// and the newest release of then. It removes what is about this update only, and which
+// files its release consists of, which is looked up again. A rolling component's turn
+// stays with its server, whose member may be down. It returns ErrNothingToRecover or
+// ErrNotStopped.
 func Recover(s Snapshot, now time.Time, by string) ([]Change, error) {
 	switch {
 	case s.Current == nil:
@@ -43,8 +44,8 @@ func Recover(s Snapshot, now time.Time, by string) ([]Change, error) {
 	return changes, nil
 }
 
-// Leftovers are the records of workers about requests that are no more. They
-// count for nothing, and may be removed in any number of transactions.
+// Leftovers removes the workers' records about requests that no longer exist. They count
+// for nothing, and may be removed in any number of transactions.
 func Leftovers(s Snapshot) (changes []Change) {
 	for _, lrn := range slices.Sorted(maps.Keys(s.Workers)) {
 		if s.Current == nil || !s.Workers[lrn].For(*s.Current) {
@@ -54,9 +55,9 @@ func Leftovers(s Snapshot) (changes []Change) {
 	return changes
 }
 
-// AtStart is what an updater does when its process begins, whether or not it
-// leads: a request that was stopped, and of which a server has been unregistered
-// since, is recovered. Otherwise it does nothing, however often it begins.
+// AtStart is what an updater does when its process starts, whether or not it leads: it
+// recovers a stopped request one of whose servers was unregistered since. Otherwise it
+// does nothing, however often it is called.
 func AtStart(s Snapshot, now time.Time) []Change {
 	if s.Current == nil || !s.Current.Stop || s.Current.EndedAt == nil || len(s.unregisteredServers()) == 0 {
 		return nil
@@ -68,7 +69,6 @@ func AtStart(s Snapshot, now time.Time) []Change {
 	return changes
 }
 
-// unregisteredServers are the servers of the request that are no boot servers any more.
 func (s Snapshot) unregisteredServers() (gone []int) {
 	for _, lrn := range s.Current.Servers {
 		if !slices.Contains(s.Servers, lrn) {
@@ -78,8 +78,9 @@ func (s Snapshot) unregisteredServers() (gone []int) {
 	return gone
 }
 
-// Retry lets a stopped request go on at the step that failed: another attempt. ErrNotStopped,
-// and an error if a server of the request is gone: others would wait for it.
+// Retry makes another attempt at a stopped request, from the step that failed. It returns
+// ErrNotStopped, or an error if a server of the request is gone: others would wait for
+// it.
 func Retry(s Snapshot, now time.Time, by string) ([]Change, error) {
 	if s.Current == nil || !s.Current.Stop {
 		return nil, ErrNotStopped
@@ -101,8 +102,8 @@ func Retry(s Snapshot, now time.Time, by string) ([]Change, error) {
 	return changes, nil
 }
 
-// Halt stops the request that runs, by an operator's wish, and reports that.
-// ErrNotRunning.
+// Halt stops the running request by an operator's wish, and reports that. It returns
+// ErrNotRunning if there is none.
 func Halt(s Snapshot, now time.Time, why string) ([]Change, error) {
 	if s.Current == nil || s.Current.Ended() || s.Current.Stop {
 		return nil, ErrNotRunning
@@ -110,9 +111,9 @@ func Halt(s Snapshot, now time.Time, why string) ([]Change, error) {
 	return s.stopRequest(now, nil, "by hand: "+cmp.Or(strings.TrimSpace(why), "no reason was given")).Changes, nil
 }
 
-// Unregister removes a boot server, and what it says of itself, so that another machine
-// may work as it from then on: but not how far it
-// is in an update that runs, which it would not write again while the others wait.
+// Unregister removes a boot server and what its worker says of itself, so that another
+// machine may work as it. The worker's record of a running update stays: the worker would
+// not write it again while the others wait.
 func Unregister(s Snapshot, lrn int) []Change {
 	k, r := s.Keys, s.Current
 	changes := []Change{remove(k.BootServer(lrn)), remove(k.Presence(lrn)), remove(k.Claim(lrn)), remove(k.Inventory(lrn)), remove(k.Activity(lrn))}

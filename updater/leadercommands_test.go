@@ -21,7 +21,7 @@ func stopped(change func(*Snapshot)) Snapshot {
 	})
 }
 
-// Upstream's fault 11: contents that had failed could not be recovered.
+// Upstream's fault: contents that had failed could not be recovered.
 func TestRecover(t *testing.T) {
 	got, err := Recover(stopped(nil), t0(), "me")
 	want := []Change{
@@ -123,7 +123,7 @@ func TestHalt(t *testing.T) {
 	}
 }
 
-// Upstream's fault 13: what was removed with server 1 was that of 10, too.
+// Upstream's fault: what was removed with server 1 was that of 10, too.
 func TestUnregister(t *testing.T) {
 	want := []Change{{"/n/info/bootservers/1", nil}, {"/n/presence/1", nil}, {"/n/claims/1", nil}, {"/n/inventory/1", nil}, {"/n/activity/1", nil}, {"/n/status/bootserver/1", nil}}
 	if diff := cmp.Diff(want, Unregister(base(nil), 1)); diff != "" {

@@ -12,8 +12,9 @@ import (
 	"bijou/updater/release"
 )
 
-// Findings are what is not as the last update left it: servers without a worker, workers
-// of other bytes, components that differ. Each is as old as it was when it was seen first.
+// Findings returns what is not as the last update left it: servers without a worker,
+// workers of another version or other bytes, components that differ. Each keeps the time
+// at which it was seen first.
 func (s Snapshot) Findings(now time.Time) []record.Finding {
 	found := []record.Finding{}
 	add := func(lrn int, component, format string, args ...any) {
@@ -53,8 +54,8 @@ func (s Snapshot) Findings(now time.Time) []record.Finding {
 	return found
 }
 
-// nextIdle is what the leader does while no update runs: it says what is not as the last one
-// left it, and begins another one if there is a reason.
+// nextIdle decides what the leader does while no update runs: report what is not as the
+// last one left it, or start another one.
 func (s Snapshot) nextIdle(now time.Time) Action {
 	found := s.Findings(now)
 	if len(found)+len(s.Degraded.Findings) > 0 && !reflect.DeepEqual(found, s.Degraded.Findings) {
@@ -72,7 +73,6 @@ func (s Snapshot) nextIdle(now time.Time) Action {
 	return a
 }
 
-// reportDegraded writes down what is not as it should be, with an alert for what is new of it.
 func (s Snapshot) reportDegraded(now time.Time, found []record.Finding) Action {
 	a := Action{Verb: Warn, Why: "all is as the last update left it again", Changes: []Change{put(s.Keys.Degraded(), record.Degraded{Findings: found})}}
 	var words []string
@@ -96,8 +96,8 @@ func (s Snapshot) reportDegraded(now time.Time, found []record.Finding) Action {
 	return a
 }
 
-// canRepair reports whether an update of the same version would put something right:
-// it needs all workers.
+// canRepair reports whether an update to the same version would help, which needs all
+// workers.
 func (s Snapshot) canRepair() bool {
 	if s.Current == nil || !s.Current.Succeeded() || len(s.Degraded.Findings) == 0 {
 		return false
@@ -105,11 +105,13 @@ func (s Snapshot) canRepair() bool {
 	return !slices.ContainsFunc(s.Servers, func(lrn int) bool { _, alive := s.Present[lrn]; return !alive })
 }
 
-// repairCooldown is how long after a repair what it was about counts as what it did not help.
+// repairCooldown is how long after a repair a finding about the same components counts as
+// one that the repair did not help.
 const repairCooldown = time.Hour
 
-// repairReason says by whose wish one is to be made; "": none is. What the last one was about,
-// and differs still or again soon, is not repaired unless an operator asks.
+// repairReason returns the reason for a repair; "" is none. A finding that the last
+// repair was about, and that is still there or is back soon, is repaired only when an
+// operator asks.
 func (s Snapshot) repairReason() (by string) {
 	last := s.Current
 	fresh := func(f record.Finding) bool {
@@ -126,8 +128,8 @@ func (s Snapshot) repairReason() (by string) {
 	return ""
 }
 
-// repairComponents are those that differ on a server; nil: which ones do cannot be known, since
-// a worker is another one.
+// repairComponents returns the components that differ; nil if that cannot be known, since
+// a server's worker is another one.
 func (s Snapshot) repairComponents() (names []string) {
 	for _, f := range s.Degraded.Findings {
 		if s.Repair != nil && len(s.Repair.Servers) > 0 && !slices.Contains(s.Repair.Servers, f.Server) {

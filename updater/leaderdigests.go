@@ -7,8 +7,8 @@ import (
 	"bijou/updater/release"
 )
 
-// releaseDigests returns what a request for that version is made of, or why it cannot be made.
-// Where it is not configured where releases are, nobody can replace what servers have.
+// releaseDigests returns the digests of a request for that version, or why it cannot be
+// made. Where no source of releases is configured there are none to compare.
 func (s Snapshot) releaseDigests(to string) (d record.Digests, why string) {
 	switch p, r := s.Published, s.Current; {
 	case s.Config.GitHubRepository == "":
@@ -23,8 +23,9 @@ func (s Snapshot) releaseDigests(to string) (d record.Digests, why string) {
 	return d, "it is not known yet which files release " + to + " consists of"
 }
 
-// Replaced says that the files of the release that servers have, or were asked to take,
-// are others now, so that it is another release by the same name; "" is no.
+// Replaced explains that the files of the release that servers have, or were asked to
+// take, are others now, so that it is another release by the same name; "" if they are
+// not.
 func (s Snapshot) Replaced() string {
 	p, was := s.Published, ""
 	if p == nil {
@@ -43,8 +44,6 @@ func (s Snapshot) Replaced() string {
 		p.Version, release.SumsFile, record.ShortDigest(p.Sums), record.ShortDigest(was), p.Version)
 }
 
-// acceptsReplacedFiles reports whether an operator has asked for the version that servers have, with
-// the files that it has now.
 func (s Snapshot) acceptsReplacedFiles() bool {
 	t, p, r := s.Target, s.Published, s.Current
 	return t != nil && p != nil && t.Sums != "" && t.Sums == p.Sums && record.Differ(r.Sums, p.Sums) &&

@@ -7,7 +7,6 @@ import (
 	"bijou/updater/record"
 )
 
-// finishRequest reports that all servers have done all steps.
 func (s Snapshot) finishRequest(now time.Time) Action {
 	r := *s.Current
 	r.EndedAt, r.Missing = &now, nil
@@ -15,7 +14,6 @@ func (s Snapshot) finishRequest(now time.Time) Action {
 	return Action{Verb: Finish, Why: why, Changes: s.endRequest(now, r, s.newAlert(now, record.AlertSucceeded, why))}
 }
 
-// stopRequest stops the request because of those servers (nil: of none), and reports that.
 func (s Snapshot) stopRequest(now time.Time, servers []int, why string) Action {
 	r := *s.Current
 	r.Stop, r.EndedAt, r.Why = true, &now, why
@@ -24,8 +22,8 @@ func (s Snapshot) stopRequest(now time.Time, servers []int, why string) Action {
 	return Action{Verb: Stop, Why: why, Changes: s.endRequest(now, r, alert)}
 }
 
-// endRequest is the one transaction of a request's end: the request says so, the
-// history knows it, and the report lies in the outbox.
+// endRequest is one transaction: the request, its entry in the history and the report in
+// the outbox agree whatever is killed.
 func (s Snapshot) endRequest(now time.Time, r record.Request, alert record.Alert) []Change {
 	h := s.Entry
 	a := record.Attempt{Number: r.Attempt, Result: alert.Kind, Why: r.Why, StartedAt: r.ProgressAt, EndedAt: &now}
@@ -36,7 +34,7 @@ func (s Snapshot) endRequest(now time.Time, r record.Request, alert record.Alert
 	return []Change{put(s.Keys.Current(), r), put(s.Keys.History(r.ID), h), put(s.Keys.Alert(alert.ID), alert)}
 }
 
-// newAlert is a message about the request. The same event has the same ID.
+// newAlert gives the same event the same ID.
 func (s Snapshot) newAlert(now time.Time, kind, message string) record.Alert {
 	r := s.Current
 	return record.Alert{

@@ -9,18 +9,15 @@ import (
 	"bijou/updater/record"
 )
 
-// heartbeatInterval is how often the leader says that it lives, to whoever raises an alarm
-// when it does not.
+// heartbeatInterval is how often the leader says that it lives.
 const heartbeatInterval = time.Minute
 
-// heartbeat is what it says.
 type heartbeat struct {
 	State   string    `json:"state"` // as neco status has it
 	Version string    `json:"version,omitempty"`
 	At      time.Time `json:"at"`
 }
 
-// newHeartbeat is what a heartbeat says of the fleet.
 func (s Snapshot) newHeartbeat(now time.Time) heartbeat {
 	p := heartbeat{State: "up to date", Version: s.Last(), At: now}
 	switch r := s.Current; {
@@ -34,11 +31,11 @@ func (s Snapshot) newHeartbeat(now time.Time) heartbeat {
 	return p
 }
 
-// sendHeartbeats sends heartbeats where they are wanted. One that fails is not made up for.
+// sendHeartbeats does not make up for a heartbeat that could not be sent.
 func (l leader) sendHeartbeats(ctx context.Context) error {
-	v := newChangeFeed(l.Store, Keys().Config("notify.heartbeat"))
-	return withFeed(ctx, v, func() error {
-		for ; ctx.Err() == nil; waitUntil(ctx, v.ready, time.Now().Add(heartbeatInterval)) {
+	feed := newChangeFeed(l.Store, Keys().Config("notify.heartbeat"))
+	return withFeed(ctx, feed, func() error {
+		for ; ctx.Err() == nil; waitUntil(ctx, feed.ready, time.Now().Add(heartbeatInterval)) {
 			var s Snapshot
 			err := l.Store.View(ctx, func(view *state.KeyView) (err error) {
 				if s.Config, err = LoadConfig(view); err == nil && s.Config.Heartbeat != "" {

@@ -9,19 +9,18 @@ import (
 	"bijou/updater/record"
 )
 
-// leader is an updater that leads.
+// leader is the parts of an updater that leads.
 type leader struct {
 	UpdaterOptions
 	leadership  *state.KeyLeadership
 	afterOutage bool // the store was away before: servers may still be coming back, too
 }
 
-// Many workers come to a step at about the same time, and one look does for all: once
-// something has changed, more of the same is waited for, five times as long as a
-// look takes and no longer than that.
+// maxBatchDelay bounds how long the leader waits for more changes before it decides
+// again. Many workers come to a step at about the same time, and one decision does for
+// all: the wait is five times as long as a decision takes, at most this.
 const maxBatchDelay = 100 * time.Millisecond
 
-// runDecisions obeys Next.
 func (l leader) runDecisions(ctx context.Context) error {
 	f := newLeaderCache(l.Store, l.Version)
 	return withFeed(ctx, f.feed, func() error {
@@ -52,7 +51,6 @@ func (l leader) runDecisions(ctx context.Context) error {
 	})
 }
 
-// withFeed runs f beside its sight of the store, and ends both.
 func withFeed(ctx context.Context, s *changeFeed, f func() error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
@@ -64,8 +62,8 @@ func withFeed(ctx context.Context, s *changeFeed, f func() error) error {
 	return f()
 }
 
-// actOnCache decides on what is known, and does it. To wait, and to open a gate, that is
-// enough; anything else is decided again on all that there is.
+// actOnCache decides on the cached snapshot. That is enough to wait, and to open a gate;
+// anything else is decided again in a transaction that reads everything.
 func (l leader) actOnCache(ctx context.Context, f *leaderCache, m *observations) (Action, error) {
 	if err := f.catchUp(ctx); err != nil {
 		return Action{}, err
@@ -81,8 +79,9 @@ func (l leader) actOnCache(ctx context.Context, f *leaderCache, m *observations)
 	return l.actInTransaction(ctx, m)
 }
 
-// openGate opens a gate, if the request is still the one that was decided on, and this is
-// the leader. That the servers have come to the step does not change any more.
+// openGate opens a gate, if the request is still the one that was decided on, and this
+// updater still leads. It needs no more conditions: servers that have come to a step have
+// come.
 func (l leader) openGate(ctx context.Context, f *leaderCache, a Action) (opened bool, err error) {
 	if a.Verb != Open {
 		return false, nil
@@ -96,7 +95,6 @@ func (l leader) openGate(ctx context.Context, f *leaderCache, a Action) (opened 
 	return true, nil
 }
 
-// nextAction asks what is next.
 func (l leader) nextAction(s Snapshot, m *observations) Action {
 	now := m.now(s.Current)
 	m.update(&s, s.Present, now)
@@ -104,8 +102,8 @@ func (l leader) nextAction(s Snapshot, m *observations) Action {
 	return Next(s, now)
 }
 
-// actInTransaction reads, asks, and does exactly that, as one transaction: it is written only
-// if nothing that was read has changed, and this is the leader.
+// actInTransaction writes the decision only if nothing that it depends on has changed,
+// and this updater still leads.
 func (l leader) actInTransaction(ctx context.Context, m *observations) (a Action, err error) {
 	err = l.leadership.Update(ctx, func(tx *state.KeyTx) error {
 		s, err := Load(tx.KeyView, l.Version)

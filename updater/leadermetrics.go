@@ -30,10 +30,8 @@ func (m *UpdaterMetrics) update(f func()) {
 	f()
 }
 
-// setLeading says if this updater leads.
 func (m *UpdaterMetrics) setLeading(yes bool) { m.update(func() { m.leading = yes }) }
 
-// observe takes down what the leader has read.
 func (m *UpdaterMetrics) observe(s Snapshot) {
 	m.update(func() {
 		m.servers, m.release, m.current = len(s.Servers), s.Release, ""
@@ -47,7 +45,6 @@ func (m *UpdaterMetrics) observe(s Snapshot) {
 	})
 }
 
-// countCheck counts a look for releases.
 func (m *UpdaterMetrics) countCheck(err error) {
 	m.update(func() {
 		if err != nil {
@@ -58,7 +55,6 @@ func (m *UpdaterMetrics) countCheck(err error) {
 	})
 }
 
-// countDelivery counts a delivery.
 func (m *UpdaterMetrics) countDelivery(err error) {
 	m.update(func() {
 		if err != nil {
@@ -69,7 +65,7 @@ func (m *UpdaterMetrics) countDelivery(err error) {
 	})
 }
 
-// WriteTo writes them in Prometheus's text format.
+// WriteTo writes the metrics in Prometheus's text format.
 func (m *UpdaterMetrics) WriteTo(w io.Writer) (int64, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -92,7 +88,6 @@ func (m *UpdaterMetrics) WriteTo(w io.Writer) (int64, error) {
 	return int64(n), err
 }
 
-// addServerMetrics adds what is known of each server.
 func (s Snapshot) addServerMetrics(b *exposition) {
 	gauge := func(name, help string, value func(lrn int) (labels string, value int64)) {
 		for _, lrn := range s.Servers {

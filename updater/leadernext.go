@@ -10,7 +10,7 @@ import (
 	"bijou/updater/release"
 )
 
-// Next decides what the leader does.
+// Next decides what the leader does next.
 func Next(s Snapshot, now time.Time) Action {
 	r := s.Current
 	switch {
@@ -24,7 +24,6 @@ func Next(s Snapshot, now time.Time) Action {
 	return s.nextRunning(now)
 }
 
-// nextRequest starts a request if there is a reason for one, and nothing against it.
 func (s Snapshot) nextRequest(now time.Time) Action {
 	s.Servers = slices.DeleteFunc(slices.Clone(s.Servers), func(lrn int) bool { return slices.Contains(s.Unseen, lrn) })
 	if len(s.Servers) == 0 {
@@ -59,11 +58,10 @@ const (
 	byItself   = "repair: auto"
 )
 
-// isAutomatic tells if nobody has just asked for it, so that it can wait for the window.
+// isAutomatic reports whether no operator has just asked for the request, so that it
+// waits for the update window.
 func isAutomatic(by string) bool { return by == byRelease || by == byServers || by == byItself }
 
-// dueVersion says which version a request would be for, and by whose wish; "" is none,
-// and why says why not.
 func (s Snapshot) dueVersion() (to, by, why string) {
 	to, by, why = s.offeredVersion()
 	switch {
@@ -87,9 +85,9 @@ func (s Snapshot) dueVersion() (to, by, why string) {
 	return "", "", "up to date: " + s.Current.Version
 }
 
-// offeredVersion is the version that the servers should have: what an operator asked
-// for, until there is a release that was not there when it was asked for; never
-// one that is older than what they have, unless the operator said so.
+// offeredVersion returns the version that the servers should have: the one that an
+// operator has asked for, until a release appears that was not there then; never one that
+// is older than theirs, unless the operator has allowed that.
 func (s Snapshot) offeredVersion() (to, by, why string) {
 	if t := s.Target; t != nil && !(s.takesReleases() && release.Newer(s.Release, t.Passed)) {
 		if s.isOlder(t.Version) && !t.Downgrade {
@@ -112,18 +110,16 @@ func (s Snapshot) offeredVersion() (to, by, why string) {
 	return s.Release, byRelease, ""
 }
 
-// takesReleases tells if releases are taken at all.
 func (s Snapshot) takesReleases() bool {
 	return s.Config.Env == record.EnvProduction || s.Config.Env == record.EnvStaging
 }
 
-// isOlder tells if the version is older than what the servers have.
 func (s Snapshot) isOlder(v string) bool { return release.Newer(s.currentVersion(), v) }
 
-// currentVersion is the version that the servers have, as far as the leader knows. An update
-// that was cleared away after it had stopped gave them none: its release may have
-// been taken back because of that, and what is there is taken then, as long as it is
-// not older than what they had before.
+// currentVersion returns the version that the servers have, as far as the leader knows.
+// After a recovery it is the one before the failed update: the failed release may have
+// been withdrawn, and the newest that is left is taken then, unless it is older than
+// that.
 func (s Snapshot) currentVersion() string {
 	if s.Current == nil && s.Recovery != nil {
 		return s.Recovery.Was
@@ -131,8 +127,8 @@ func (s Snapshot) currentVersion() string {
 	return cmp.Or(s.Last(), s.Own)
 }
 
-// Refusal says why the leader would not go to the version that an operator asks for;
-// "" is that it would.
+// Refusal explains why the leader would not go to the version that an operator asks for;
+// "" if it would.
 func (s Snapshot) Refusal(version string, downgrade bool) string {
 	if !s.isOlder(version) || downgrade {
 		return ""
@@ -140,8 +136,8 @@ func (s Snapshot) Refusal(version string, downgrade bool) string {
 	return fmt.Sprintf("%s is older than %s, which the servers have", version, s.currentVersion())
 }
 
-// Last is the version to which the last update goes or went, whatever has become of
-// it: some servers may have it. "" is that there was none.
+// Last returns the version of the last update, whatever has become of it: some servers
+// may have it. It is "" if there was none.
 func (s Snapshot) Last() string {
 	if s.Current != nil {
 		return s.Current.Version
@@ -149,7 +145,6 @@ func (s Snapshot) Last() string {
 	return s.LastTo
 }
 
-// startRequest makes a request of the servers that there are now.
 func (s Snapshot) startRequest(now time.Time, to, by string, digests record.Digests) Action {
 	id := s.LastID + 1
 	r := record.Request{

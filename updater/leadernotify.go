@@ -15,11 +15,11 @@ import (
 	"bijou/updater/release"
 )
 
-// ErrNowhere: no place for alerts is configured.
+// ErrNowhere is the error of Notify when no place for alerts is configured.
 var ErrNowhere = errors.New("no place for alerts is configured")
 
-// Notify sends an alert to all places that are configured, and returns the names of
-// those that have got it. ErrNowhere.
+// Notify sends an alert to all configured places, and returns the names of those that
+// have got it. It returns ErrNowhere if there are none.
 func Notify(ctx context.Context, config record.Config, a record.Alert) (names []string, err error) {
 	all := configuredReceivers(config)
 	if len(all) == 0 {
@@ -35,14 +35,13 @@ func Notify(ctx context.Context, config record.Config, a record.Alert) (names []
 	return names, err
 }
 
-// receiver is where alerts go.
+// receiver is a place that alerts are sent to.
 type receiver struct {
 	name    string // the configuration's key
 	address string
 	body    func(record.Alert) any
 }
 
-// configuredReceivers are those that are configured.
 func configuredReceivers(c record.Config) (all []receiver) {
 	if c.NotifySlack != "" {
 		all = append(all, receiver{"notify.slack", c.NotifySlack, slackBody})
@@ -53,7 +52,7 @@ func configuredReceivers(c record.Config) (all []receiver) {
 	return all
 }
 
-// slackMessage is what an incoming webhook of Slack takes:
+// slackMessage is the payload of Slack's incoming webhooks:
 // https://api.slack.com/messaging/webhooks
 type slackMessage struct {
 	Text string `json:"text"`
@@ -73,7 +72,7 @@ func slackBody(a record.Alert) any {
 // sendTimeout bounds one delivery.
 const sendTimeout = 20 * time.Second
 
-// send posts the alert. Errors do not repeat the address, which is a secret.
+// send returns errors without the address, which is a secret.
 func (p receiver) send(ctx context.Context, config record.Config, a record.Alert) error {
 	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
@@ -107,7 +106,7 @@ func (p receiver) post(ctx context.Context, config record.Config, a record.Alert
 		return err
 	}
 	defer resp.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<16)) // what it says besides is of no use
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<16)) // what the body is of no use
 	if resp.StatusCode/100 != 2 {
 		return fmt.Errorf("it answers %s", resp.Status)
 	}

@@ -7,31 +7,30 @@ import (
 	"bijou/updater/record"
 )
 
-// observations is what a leader has seen itself.
+// observations are what a leader has seen since it leads, by its own clock.
 type observations struct {
 	clock        clock
-	absentSince  map[int]time.Time // since when it has seen no presence of servers
-	handingSince map[int]time.Time // since when it has seen servers hand over
+	absentSince  map[int]time.Time // servers without a presence
+	handingSince map[int]time.Time // servers that hand over
 	stage        stage
-	stageSince   time.Time     // when it has first seen that
-	waitedBefore time.Duration // for how long nothing had moved then, as another leader said
-	witnessed    bool          // it has seen the stage before, too, so that this is when it was come to
-	afterOutage  bool          // the store has not answered since
+	stageSince   time.Time     // when the stage was seen first
+	waitedBefore time.Duration // for how long nothing had moved by then, as another leader has recorded
+	witnessed    bool          // the stage before was seen, too, so that stageSince is when something has moved
+	afterOutage  bool          // the store has not answered since the last update
 }
 
-// newObservations remembers nothing; back says that the store was away just before.
-func newObservations(back bool) *observations {
-	return &observations{clock: newClock(), absentSince: map[int]time.Time{}, handingSince: map[int]time.Time{}, afterOutage: back}
+func newObservations(afterOutage bool) *observations {
+	return &observations{clock: newClock(), absentSince: map[int]time.Time{}, handingSince: map[int]time.Time{}, afterOutage: afterOutage}
 }
 
-// now is the time. While an update runs it goes on evenly, so that no server is late
-// or missing because somebody sets the machine's clock; what says when one may start
-// is about that clock.
+// now returns a time that goes on evenly while an update runs, so that no server is late
+// or missing because somebody sets the machine's clock. While none runs it is the
+// machine's: the update window is about that.
 func (m *observations) now(r *record.Request) time.Time {
 	if r == nil || r.Ended() {
 		was := m.clock.now()
 		m.clock = newClock()
-		if m.clock.now().Sub(was).Abs() > time.Second { // they are by the time as it was
+		if m.clock.now().Sub(was).Abs() > time.Second { // the absences are by the clock of before
 			clear(m.absentSince)
 		}
 		clear(m.handingSince)
@@ -39,8 +38,8 @@ func (m *observations) now(r *record.Request) time.Time {
 	return m.clock.now().UTC()
 }
 
-// update puts what it knows into the snapshot. The time in which the store was away is
-// nobody's fault, and counts for nothing.
+// update takes in a snapshot, and completes it with what was observed. The time in which
+// the store was away is nobody's fault, and counts for nothing.
 func (m *observations) update(s *Snapshot, present map[int]record.Presence, now time.Time) {
 	if m.afterOutage {
 		m.afterOutage = false
@@ -65,7 +64,6 @@ func newStage(s Snapshot) stage {
 	return stage{r.ID, r.Attempt, s.Gate.Of(*r), r.Progress(s.Workers)}
 }
 
-// updateStage keeps when it has first seen the request where it is.
 func (m *observations) updateStage(s Snapshot, at time.Time) {
 	switch now := newStage(s); {
 	case now == stage{}:
@@ -76,7 +74,6 @@ func (m *observations) updateStage(s Snapshot, at time.Time) {
 	}
 }
 
-// trackSince brings up to date since when something has been seen to hold of servers.
 func trackSince(since map[int]time.Time, lrns []int, now time.Time, holds func(lrn int) bool) map[int]time.Time {
 	for lrn := range since {
 		if !slices.Contains(lrns, lrn) || !holds(lrn) {
@@ -91,8 +88,6 @@ func trackSince(since map[int]time.Time, lrns []int, now time.Time, holds func(l
 	return since
 }
 
-// trackHandovers brings up to date since when servers have been seen to wait for the
-// version that they have installed.
 func trackHandovers(s Snapshot, handing map[int]time.Time, now time.Time) map[int]time.Time {
 	var lrns []int
 	if s.Current != nil {
@@ -104,7 +99,6 @@ func trackHandovers(s Snapshot, handing map[int]time.Time, now time.Time) map[in
 	})
 }
 
-// expectedServers are the servers whose workers should live: of the request that runs, else all.
 func (s Snapshot) expectedServers() []int {
 	if s.Current == nil || s.Current.Ended() {
 		return s.Servers
@@ -112,9 +106,9 @@ func (s Snapshot) expectedServers() []int {
 	return s.Current.Servers
 }
 
-// trackAbsent brings up to date since when servers have been seen to
-// be absent, first from this moment on: a new leader has not seen them before. Those
-// that another leader has reported to be missing have been absent for long.
+// trackAbsent counts a server's absence from when this leader has first seen it: a new
+// leader knows nothing of the time before. Servers that another leader has reported to be
+// missing have been absent for long.
 func trackAbsent(s Snapshot, present map[int]record.Presence, absent map[int]time.Time, now time.Time) map[int]time.Time {
 	seen := trackSince(absent, s.expectedServers(), now, func(lrn int) bool { _, here := present[lrn]; return !here })
 	for lrn, since := range seen {

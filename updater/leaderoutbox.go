@@ -11,13 +11,13 @@ import (
 	"bijou/updater/record"
 )
 
-// sendAlerts sends the alerts in the outbox, the oldest first, and takes out each
-// that was sent; one of which that is not known is sent again.
+// sendAlerts sends the alerts in the outbox, the oldest first, and removes each that was
+// sent. If it is killed in between, the alert is sent again.
 func (l leader) sendAlerts(ctx context.Context) error {
 	k := Keys()
-	v := newChangeFeed(l.Store, k.AllConfig(), k.Outbox())
+	feed := newChangeFeed(l.Store, k.AllConfig(), k.Outbox())
 	p := alertSender{leader: l, sent: map[delivery]bool{}}
-	return withFeed(ctx, v, func() error {
+	return withFeed(ctx, feed, func() error {
 		for failures := 0; ctx.Err() == nil; {
 			err := p.sendAll(ctx)
 			if endsLeadership(err) {
@@ -31,25 +31,23 @@ func (l leader) sendAlerts(ctx context.Context) error {
 				slog.Warn("cannot deliver alerts", "error", err, "again-in", gap)
 				until = time.Now().Add(gap)
 			}
-			waitUntil(ctx, v.ready, until)
-			v.take() // whatever it is, all is read again
+			waitUntil(ctx, feed.ready, until)
+			feed.take() // whatever it is, all is read again
 		}
 		return nil
 	})
 }
 
-// delivery is one alert to one place.
 type delivery struct{ alert, place string }
 
-// alertSender remembers what was delivered where, so that a place that does not
-// answer does not make another get everything again and again.
+// alertSender remembers what was delivered where, so that a receiver that fails does not
+// make another one get everything again and again.
 type alertSender struct {
 	leader
 	sent   map[delivery]bool
-	failed map[string]bool // the places that have failed in this round
+	failed map[string]bool // in this round, by receiver
 }
 
-// sendAll delivers all that there is.
 func (p alertSender) sendAll(ctx context.Context) error {
 	config, alerts, err := p.readOutbox(ctx)
 	if err != nil {
@@ -75,8 +73,8 @@ func (p alertSender) sendAll(ctx context.Context) error {
 	return failed
 }
 
-// removeAlert removes an alert that was sent, also when this process is told to end
-// meanwhile: the next leader would send it again.
+// removeAlert goes on when this process is told to end: the next leader would send the
+// alert again.
 func (p alertSender) removeAlert(ctx context.Context, a record.Alert) error {
 	ctx, cancel := withGrace(ctx)
 	defer cancel()
@@ -86,15 +84,14 @@ func (p alertSender) removeAlert(ctx context.Context, a record.Alert) error {
 	})
 }
 
-// withGrace makes a context that ends the farewell after ctx does: what is not to be
-// done twice is brought to its end.
+// withGrace returns a context that ends shutdownTimeout after ctx does: for what is not
+// to be done twice.
 func withGrace(ctx context.Context) (context.Context, context.CancelFunc) {
 	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(shutdownTimeout, cancel) })
 	return longer, func() { stop(); cancel() }
 }
 
-// readOutbox reads the outbox, the oldest alert first.
 func (p alertSender) readOutbox(ctx context.Context) (config record.Config, alerts []record.Alert, err error) {
 	err = p.Store.View(ctx, func(v *state.KeyView) error {
 		alerts = nil
@@ -116,10 +113,10 @@ func (p alertSender) readOutbox(ctx context.Context) (config record.Config, aler
 	return config, alerts, err
 }
 
-// sendAlert sends an alert to all places that have not got it yet, and tells if all have
-// it now. A place that has failed is left alone for the rest of the round: one that
-// hangs keeps nothing from the others. Where none is configured, the log is all
-// there is. What was begun is brought to its end when this process is told to end.
+// sendAlert reports whether all receivers have got the alert now. A receiver that has
+// failed is skipped for the rest of the round, so that one that hangs keeps nothing from
+// the others. Where none is configured the log is all there is. A delivery is finished
+// when this process is told to end.
 func (p alertSender) sendAlert(ctx context.Context, config record.Config, a record.Alert) (everywhere bool, err error) {
 	ctx, cancel := withGrace(ctx)
 	defer cancel()

@@ -12,7 +12,7 @@ import (
 	"bijou/updater/release"
 )
 
-// checkResult is what a look for releases has brought.
+// checkResult is the result of a look for releases.
 type checkResult struct {
 	listed    bool // the releases are known, and which one servers would take
 	newest    string
@@ -20,8 +20,6 @@ type checkResult struct {
 	published *record.Published // nil: as before
 }
 
-// queryReleases asks the source which releases there are, and what the one consists of that
-// servers would take next.
 func (c *releaseChecker) queryReleases(ctx context.Context) (f checkResult, err error) {
 	all, err := c.source.Releases(ctx)
 	if err != nil {
@@ -48,8 +46,8 @@ func (c *releaseChecker) queryReleases(ctx context.Context) (f checkResult, err 
 	return f, err
 }
 
-// inspectRelease finds out what the release consists of that servers would take next. The one
-// that they have may be there no more.
+// inspectRelease returns the digests of the release that servers would take next; nil if
+// there is none, or if they have it already and it is no longer published.
 func (c *releaseChecker) inspectRelease(ctx context.Context, s Snapshot, all []release.Release) (*record.Published, error) {
 	to := c.lastQuery.wanted
 	r, err := release.Lookup(to, s.Config.TagPrefix, all)
@@ -75,8 +73,7 @@ func (c *releaseChecker) inspectRelease(ctx context.Context, s Snapshot, all []r
 	return &record.Published{Version: to, Digests: d}, nil
 }
 
-// putRelease writes down which release is the newest that servers would take, and what it
-// consists of. That the files of one that they have were replaced is told once.
+// putRelease alerts once when the files of a release that servers have were replaced.
 func (f checkResult) putRelease(tx *state.KeyTx) error {
 	var err error
 	if f.newest == "" {
@@ -101,7 +98,7 @@ func (f checkResult) putRelease(tx *state.KeyTx) error {
 	return errors.Join(err, tx.Put(Keys().Published(), f.published))
 }
 
-// putFailure writes down why a look has failed. That a release is not taken for that is told once.
+// putFailure alerts once for each release that cannot be taken.
 func (f checkResult) putFailure(tx *state.KeyTx, why error, at time.Time) error {
 	failure := record.CheckFailure{Message: why.Error(), At: at}
 	was, err := readKey[record.CheckFailure](tx.KeyView, Keys().CheckFailure())

@@ -13,7 +13,7 @@ import (
 	"bijou/updater/record"
 )
 
-// UpdaterOptions are of one updater's process.
+// UpdaterOptions configure one updater's process.
 type UpdaterOptions struct {
 	Store   *state.Keyspace
 	Version string          // of this program
@@ -22,8 +22,8 @@ type UpdaterOptions struct {
 	Ready   func()          // called once it campaigns; may be nil
 }
 
-// RunUpdater campaigns, and leads when it is its turn, until ctx is done. Whatever
-// goes wrong on the way is logged and tried again; only a store that is gone ends it.
+// RunUpdater campaigns, and leads once it is elected, until ctx is done. Failures are
+// logged and retried; it returns an error only if the store is gone for good.
 func RunUpdater(ctx context.Context, o UpdaterOptions) error {
 	if err := retryUntilDone(ctx, "look at what was stopped", func() error { return recoverAtStart(ctx, o) }); err != nil {
 		return err
@@ -41,7 +41,6 @@ func RunUpdater(ctx context.Context, o UpdaterOptions) error {
 	})
 }
 
-// retryUntilDone calls f until it succeeds or ctx is done; a store that is gone ends it.
 func retryUntilDone(ctx context.Context, what string, f func() error) error {
 	for ctx.Err() == nil {
 		err := f()
@@ -58,7 +57,6 @@ func retryUntilDone(ctx context.Context, what string, f func() error) error {
 	return nil
 }
 
-// recoverAtStart does what AtStart says.
 func recoverAtStart(ctx context.Context, o UpdaterOptions) error {
 	return o.Store.Update(ctx, func(tx *state.KeyTx) error {
 		s, err := Load(tx.KeyView, o.Version)
@@ -79,9 +77,9 @@ func recoverAtStart(ctx context.Context, o UpdaterOptions) error {
 	})
 }
 
-// campaign is one session: it waits for its turn, leads, and lets go, so that
-// another can lead at once. It returns nil when ctx is done. lost is when its last
-// session was lost.
+// campaign is one session: it blocks until it is elected, leads, and resigns, so that
+// another updater can lead at once. It returns nil when ctx is done. lost is when the
+// last session was lost.
 func campaign(ctx context.Context, o UpdaterOptions, lost time.Time) error {
 	session, err := o.Store.NewSession(ctx)
 	if err != nil {
@@ -109,8 +107,8 @@ func campaign(ctx context.Context, o UpdaterOptions, lost time.Time) error {
 	return err
 }
 
-// runLeader does all that a leader does until ctx or the leadership ends. One part
-// that ends, which they do when a write of theirs was refused, ends all.
+// runLeader blocks until ctx or the leadership ends. When one part ends, which it does
+// when a write of it was refused, all end.
 func runLeader(ctx context.Context, l leader) error {
 	reign, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -130,7 +128,6 @@ func runLeader(ctx context.Context, l leader) error {
 	return context.Cause(reign)
 }
 
-// endsLeadership tells if an error means that this process leads no more.
 func endsLeadership(err error) bool {
 	return errors.Is(err, state.ErrSessionLost) || isStoreGone(err)
 }

@@ -64,7 +64,7 @@ func (r *rig) known() (version string) {
 	return version
 }
 
-// Upstream's fault 3: whoever watched from a revision that was compacted failed, or
+// Upstream's fault: whoever watched from a revision that was compacted failed, or
 // hung for ever.
 func TestUpdaterOutlivesCompaction(t *testing.T) {
 	cluster := etcdtest.For(t, etcdtest.Options{Members: 1})
@@ -90,7 +90,7 @@ func TestUpdaterOutlivesCompaction(t *testing.T) {
 	}
 }
 
-// Upstream's fault 17: an unset proxy was fatal. One that is set is used, for
+// Upstream's fault: an unset proxy was fatal. One that is set is used, for
 // releases and for alerts, and can be set while the updater runs.
 func TestProxy(t *testing.T) {
 	r := newRig(t, "sqlite:"+t.TempDir()+"/neco.db")

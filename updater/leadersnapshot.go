@@ -9,14 +9,14 @@ import (
 	"bijou/updater/record"
 )
 
-// Snapshot is what the leader has read at one revision.
+// Snapshot is what the leader has read at one revision, with what it has observed.
 type Snapshot struct {
 	Keys    record.Keys
 	Config  record.Config
 	Own     string // the version of this updater
 	Servers []int  // registered boot servers
 	Release string // newest acceptable version; "" is none
-	// Published is what a release consists of, as the leader has found last; nil: not known.
+	// Published has the digests of a release, as the leader has found them last; nil: not known.
 	Published   *record.Published
 	Target      *record.Target
 	Pause       *record.Pause
@@ -34,32 +34,31 @@ type Snapshot struct {
 	Unseen      []int           // registered servers of which no worker was ever seen
 	Inventories map[int]record.Inventory
 	Present     map[int]record.Presence
-	// Activities are what workers say that they are doing. No decision is conditional on it.
+	// Activities hold what workers say that they are doing. No decision is conditional on it.
 	Activities map[int]record.Activity
-	// Absent says since when the leader has seen no presence of servers; those
-	// that are present are not in it.
+	// Absent holds since when the leader has seen no presence of servers, without those
+	// that are present.
 	Absent map[int]time.Time
-	// HandingOver says since when the leader has seen servers wait for the version that
+	// HandingOver holds since when the leader has seen servers wait for the version that
 	// they have installed.
 	HandingOver map[int]time.Time
-	// StageSince is when the leader has first seen the request where it is; zero: it does
-	// not know. If Witnessed, it has seen where it was before, too, so that this is
-	// when something has moved last, by its own time.
+	// StageSince is when the leader has first seen the request at its present stage; zero: it
+	// does not know. If Witnessed, it has seen the stage before, too, so that this is when
+	// something has moved last, by its own clock.
 	StageSince time.Time
 	Witnessed  bool
-	// WaitedBefore is for how long nothing had moved when it saw that first, as another
-	// leader had said.
+	// WaitedBefore is for how long nothing had moved by then, as another leader has recorded.
 	WaitedBefore time.Duration
 }
 
-// Change is one key to write; a nil Value removes it. All changes of one decision
-// are one transaction, conditional on all that the snapshot holds.
+// Change is one key to write; a nil Value removes it. All changes of one decision are one
+// transaction, conditional on all that the snapshot holds.
 type Change struct {
 	Key   string
 	Value any
 }
 
-// Verb is what an Action does.
+// Verb names what an Action does.
 type Verb string
 
 // The verbs of Next.
@@ -68,9 +67,9 @@ const (
 	Start  Verb = "start"  // make a request
 	Open   Verb = "open"   // open the gate of a step; conditional on Current only: who has come to a step has come
 	Stop   Verb = "stop"   // stop the request, and report that
-	Warn   Verb = "warn"   // name servers that are missing, or are back
+	Warn   Verb = "warn"   // report servers that are missing or back, or what is degraded
 	Slow   Verb = "slow"   // report that nothing has moved for a while
-	Note   Verb = "note"   // say for how long nothing has moved, to the next leader
+	Note   Verb = "note"   // record for the next leader for how long nothing has moved
 	Finish Verb = "finish" // report that all is done
 )
 
@@ -82,19 +81,15 @@ type Action struct {
 	Changes []Change
 }
 
-// newWait is the action of waiting.
 func newWait(until time.Time, why string) Action { return Action{Verb: Wait, Until: until, Why: why} }
 
-// put makes the change that writes a value.
 func put(key string, value any) Change { return Change{Key: key, Value: value} }
 
-// remove makes the change that removes a key.
 func remove(key string) Change { return Change{Key: key} }
 
-// Load reads what the leader and operators decide on; own is this program's
-// version. What is absent is not in it: presences are what Presences reads.
-// In an Update the commit becomes conditional on all of it. What lies together is
-// read together.
+// Load reads the leader's and the operators' snapshot; own is this program's version. In
+// an Update the commit becomes conditional on everything that it has read, except
+// presences, inventories and claims. Keys below one prefix are read together.
 func Load(v *state.KeyView, own string) (s Snapshot, err error) {
 	s = Snapshot{Keys: Keys(), Own: own}
 	fill := snapshotReader{view: v}
@@ -126,8 +121,8 @@ func Load(v *state.KeyView, own string) (s Snapshot, err error) {
 	return s, fill.err
 }
 
-// peekLiveness reads what servers say of themselves, and which have never said anything. No
-// commit is conditional on it.
+// peekLiveness reads what workers say of themselves, and which servers' workers were
+// never seen. No commit is conditional on it.
 func (r *snapshotReader) peekLiveness(s *Snapshot) {
 	if r.err == nil {
 		s.Inventories, r.err = peekServers[record.Inventory](r.view, s.Keys.Inventories())
@@ -147,7 +142,6 @@ func (r *snapshotReader) peekLiveness(s *Snapshot) {
 	})
 }
 
-// registeredServers are the registered boot servers, in numeric order.
 func registeredServers(infos []state.KeyValue) (lrns []int) {
 	for _, kv := range infos {
 		if lrn, ok := record.Server(Keys().BootServers(), kv.Key); ok {
@@ -157,7 +151,6 @@ func registeredServers(infos []state.KeyValue) (lrns []int) {
 	return record.SortServers(lrns)
 }
 
-// readContents reads the results of what one server does for all.
 func (r *snapshotReader) readContents() map[string]record.Contents {
 	found := map[string]record.Contents{}
 	for _, kv := range r.list(Keys().AllContents()) {
@@ -170,8 +163,8 @@ func (r *snapshotReader) readContents() map[string]record.Contents {
 	return found
 }
 
-// readLastEntry finds the last entry: that of the request, so that the whole history is
-// read only when there is none.
+// readLastEntry reads the entry of the current request; only without one it has to read
+// the whole history.
 func (r *snapshotReader) readLastEntry(s *Snapshot) {
 	if s.Current != nil {
 		s.LastID = s.Current.ID

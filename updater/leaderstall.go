@@ -8,11 +8,13 @@ import (
 )
 
 // What a leader knows of a deadline it tells the next one by lengths of time: the two
-// clocks may differ by hours, and a deadline by the wrong one stops a sound update.
+// clocks may differ by hours, and a deadline by the wrong one stops a sound update. How
+// that goes is drawn in docs/reference/stall-detection.md.
 
-// lastMoveAt is when something has moved last, on this leader's clock, however that
-// is set meanwhile. When the leader before it said so, its clock counts if it agrees
-// with what it said of the wait: clocks that do not tell nothing.
+// lastMoveAt returns when something has moved last, by this leader's even clock. If it
+// has not seen the move itself, the time that the former leader has recorded counts, as
+// long as it agrees with the wait that the same leader has recorded; else only the wait
+// does.
 func (s Snapshot) lastMoveAt() time.Time {
 	if s.Witnessed {
 		return s.StageSince
@@ -28,7 +30,7 @@ func (s Snapshot) lastMoveAt() time.Time {
 	return s.StageSince.Add(-waited)
 }
 
-// recordedMoveAt is when something has moved last, as the gate or the request says.
+// recordedMoveAt is by the clock of whichever leader has recorded it.
 func (s Snapshot) recordedMoveAt() time.Time {
 	if s.Gate.About(*s.Current) {
 		return s.Gate.At
@@ -36,10 +38,9 @@ func (s Snapshot) recordedMoveAt() time.Time {
 	return s.Current.ProgressAt
 }
 
-// noteInterval is how often the leader says for how long nothing has moved.
+// noteInterval is how often the leader records for how long nothing has moved.
 func (s Snapshot) noteInterval() time.Duration { return min(s.Config.WorkerTimeout/4, time.Minute) }
 
-// recordedWait is for how long nothing had moved when it was said last.
 func (s Snapshot) recordedWait() time.Duration {
 	if !s.Gate.About(*s.Current) {
 		return 0
@@ -47,7 +48,6 @@ func (s Snapshot) recordedWait() time.Duration {
 	return time.Duration(s.Gate.Waited) * time.Second
 }
 
-// recordWait says for how long nothing has moved.
 func (s Snapshot) recordWait(waited time.Duration) Action {
 	r := s.Current
 	g := record.Gate{
@@ -57,10 +57,11 @@ func (s Snapshot) recordWait(waited time.Duration) Action {
 	return Action{Verb: Note, Why: fmt.Sprintf("update to %s runs", r.Version), Changes: []Change{put(s.Keys.Gate(), g)}}
 }
 
-// slowTimeout is for how long nothing moves before somebody is told.
+// slowTimeout is for how long nothing may move before an alert says so.
 func (s Snapshot) slowTimeout() time.Duration { return min(5*time.Minute, s.Config.WorkerTimeout/2) }
 
-// slowDeadline is when that is due; zero: it was told at this step, or nothing is known.
+// slowDeadline is zero if the alert was sent at this step, or if nothing was observed
+// yet.
 func (s Snapshot) slowDeadline() time.Time {
 	if s.StageSince.IsZero() || s.Gate.About(*s.Current) && s.Gate.Slow {
 		return time.Time{}
@@ -68,7 +69,6 @@ func (s Snapshot) slowDeadline() time.Time {
 	return s.lastMoveAt().Add(s.slowTimeout())
 }
 
-// reportSlow reports, once a step, that nothing has moved for a while, and whose fault that is.
 func (s Snapshot) reportSlow(now time.Time) Action {
 	waited := now.Sub(s.lastMoveAt()).Truncate(time.Second)
 	a := s.recordWait(waited)

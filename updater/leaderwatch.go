@@ -9,19 +9,18 @@ import (
 	"bijou/updater/record"
 )
 
-// How long the leader waits beyond others: for a server whose presence is gone
-// to come back (a worker that hands over to its successor is gone for a moment),
-// and, after the workers' own time-out, for one of them to say what is the matter.
+// How long the leader waits beyond others: for a server whose presence is gone to come
+// back (a worker that hands over to its successor is gone for a moment), and, after the
+// workers' own time-out, for one of them to report what is the matter.
 const (
 	absenceTimeout = 10 * time.Second
 	stallGrace     = 30 * time.Second
 )
 
-// lostTimeout is how long an installed version may take to begin: a worker that still
-// lives says itself that nobody has taken over, and why.
+// lostTimeout is how long an installed version may take to start: a little longer than
+// its predecessor waits, which reports the reason if it still lives.
 const lostTimeout = handOverTimeout + 5*time.Second
 
-// nextRunning looks after a request that runs.
 func (s Snapshot) nextRunning(now time.Time) Action {
 	if failed, why := s.failedServers(now); len(failed) > 0 {
 		return s.stopRequest(now, failed, why)
@@ -56,7 +55,6 @@ func (s Snapshot) nextRunning(now time.Time) Action {
 	return newWait(s.wakeTime(now, deadline), fmt.Sprintf("update to %s runs", s.Current.Version))
 }
 
-// workerRecord is the server's record about the request; ok is false if there is none.
 func (s Snapshot) workerRecord(lrn int) (w record.Status, ok bool) {
 	w, ok = s.Workers[lrn]
 	return w, ok && w.For(*s.Current)
@@ -71,9 +69,9 @@ func (s Snapshot) allFinished() bool {
 	return true
 }
 
-// workerFailure is the error that the server's worker has recorded in this attempt; "" is
-// none. One that was installing and is not there any more cannot: it was to hand over
-// to another one, which has not come.
+// workerFailure returns the error that the server's worker has recorded in this attempt;
+// "" is none. A worker that is gone since its installation cannot record one: it was to
+// hand over to another one, which has not come.
 func (s Snapshot) workerFailure(lrn int, now time.Time) (w record.Status, why string) {
 	w, ok := s.workerRecord(lrn)
 	if ok && w.Error && w.Attempt == s.Current.Attempt {
@@ -89,8 +87,8 @@ func (s Snapshot) workerFailure(lrn int, now time.Time) (w record.Status, why st
 	return w, ""
 }
 
-// slowestRecord is the record of one that is no further than any server, so that all have come to
-// its step; Step 0: there is no such step.
+// slowestRecord returns a record of which no server is behind, so that all have come to
+// its step; its Step is 0 if there is no such step.
 func (s Snapshot) slowestRecord() (low record.Status) {
 	low.Step = -1
 	for _, lrn := range s.Current.Servers {
@@ -105,11 +103,8 @@ func (s Snapshot) slowestRecord() (low record.Status) {
 	return low
 }
 
-// lateServers are the servers that others wait for: all that are not further than the
-// slowest.
 func (s Snapshot) lateServers() []int { return s.serversBehind(s.slowestRecord().Step + 1) }
 
-// missingServers are the servers of the request that have been absent for too long.
 func (s Snapshot) missingServers(now time.Time) (missing []int) {
 	for _, lrn := range s.Current.Servers {
 		if since, absent := s.Absent[lrn]; absent && !now.Before(since.Add(absenceTimeout)) {
@@ -119,7 +114,6 @@ func (s Snapshot) missingServers(now time.Time) (missing []int) {
 	return missing
 }
 
-// lostServers are the servers on which the version that was installed has not begun.
 func (s Snapshot) lostServers(now time.Time) (lost []int) {
 	for _, lrn := range s.Current.Servers {
 		if since, hands := s.HandingOver[lrn]; hands && !now.Before(since.Add(lostTimeout)) {
@@ -129,7 +123,6 @@ func (s Snapshot) lostServers(now time.Time) (lost []int) {
 	return lost
 }
 
-// wakeTime is when the leader must look again though nothing has changed.
 func (s Snapshot) wakeTime(now, deadline time.Time) time.Time {
 	if due := s.lastMoveAt().Add(s.recordedWait() + s.noteInterval()); !s.StageSince.IsZero() && due.Before(deadline) {
 		deadline = due
@@ -146,7 +139,6 @@ func (s Snapshot) wakeTime(now, deadline time.Time) time.Time {
 	return deadline
 }
 
-// soonerOf is the time if it is still to come, and before the deadline.
 func soonerOf(now, at, deadline time.Time) time.Time {
 	if at.After(now) && at.Before(deadline) {
 		return at
@@ -154,14 +146,12 @@ func soonerOf(now, at, deadline time.Time) time.Time {
 	return deadline
 }
 
-// openGate opens the gate of a step.
 func (s Snapshot) openGate(now time.Time, at record.Status) Action {
 	r := s.Current
 	g := record.Gate{Request: r.ID, StartedAt: r.StartedAt, Attempt: r.Attempt, Step: at.Step, StepName: at.StepName, Plan: at.Plan, At: now}
 	return Action{Verb: Open, Why: fmt.Sprintf("all servers have come to step %d", at.Step), Changes: []Change{put(s.Keys.Gate(), g)}}
 }
 
-// warnMissing says which servers are missing, with an alert for those that were not before.
 func (s Snapshot) warnMissing(now time.Time, missing []int) Action {
 	r := *s.Current
 	r.Missing = missing
@@ -179,8 +169,6 @@ func (s Snapshot) warnMissing(now time.Time, missing []int) Action {
 	return a
 }
 
-// otherPlans are servers that have come to a step of another plan than the first that has
-// come to one, and what differs.
 func (s Snapshot) otherPlans() (others []int, why string) {
 	first, names, plan := -1, map[int]string{}, s.Current.Plan
 	for _, lrn := range s.Current.Servers {

@@ -15,12 +15,12 @@ func LoadConfig(v *state.KeyView) (record.Config, error) {
 	return r.readConfig(), r.err
 }
 
-// LoadRequest reads the update that runs or ran last; nil is none.
+// LoadRequest reads the update that runs or ran last; nil if there is none.
 func LoadRequest(v *state.KeyView) (*record.Request, error) {
 	return readKey[record.Request](v, Keys().Current())
 }
 
-// LoadWorker reads one worker's record; nil is none.
+// LoadWorker reads one worker's record; nil if there is none.
 func LoadWorker(v *state.KeyView, lrn int) (*record.Status, error) {
 	return readKey[record.Status](v, Keys().Worker(lrn))
 }
@@ -34,12 +34,12 @@ func LoadWorkers(v *state.KeyView) (map[int]record.Status, error) {
 	return decodeByLRN[record.Status](kvs, Keys().Workers())
 }
 
-// LoadContents reads the result of what one server does for all; nil is none.
+// LoadContents reads the result of what one server does for all; nil if there is none.
 func LoadContents(v *state.KeyView, name string) (*record.Contents, error) {
 	return readKey[record.Contents](v, Keys().Contents(name))
 }
 
-// LoadTurn reads whose turn it is at a rolling component; nil is nobody's.
+// LoadTurn reads whose turn it is at a rolling component; nil if it is nobody's.
 func LoadTurn(v *state.KeyView, component string) (*record.Turn, error) {
 	return readKey[record.Turn](v, Keys().Turn(component))
 }
@@ -49,12 +49,12 @@ func LoadPresences(v *state.KeyView) (map[int]record.Presence, error) {
 	return peekServers[record.Presence](v, Keys().Presences())
 }
 
-// LoadActivities reads what workers say that they are doing. No commit is conditional on it.
+// LoadActivities reads what workers say that they are doing. No commit is conditional on
+// it.
 func LoadActivities(v *state.KeyView) (map[int]record.Activity, error) {
 	return peekServers[record.Activity](v, Keys().Activities())
 }
 
-// peekServers reads what servers say of themselves below a prefix.
 func peekServers[T any](v *state.KeyView, prefix string) (map[int]T, error) {
 	kvs, err := v.Peek(prefix)
 	if err != nil {
@@ -77,7 +77,6 @@ func Apply(tx *state.KeyTx, changes []Change) error {
 	return nil
 }
 
-// readKey reads one key; nil is absent.
 func readKey[T any](v *state.KeyView, key string) (*T, error) {
 	var doc T
 	ok, err := v.Get(key, &doc)
@@ -87,13 +86,12 @@ func readKey[T any](v *state.KeyView, key string) (*T, error) {
 	return &doc, nil
 }
 
-// snapshotReader reads one thing after the other, up to the first error.
+// snapshotReader keeps its first error, and reads nothing after that.
 type snapshotReader struct {
 	view *state.KeyView
 	err  error
 }
 
-// list reads a prefix.
 func (r *snapshotReader) list(prefix string) (kvs []state.KeyValue) {
 	if r.err == nil {
 		kvs, r.err = r.view.List(prefix)
@@ -101,7 +99,7 @@ func (r *snapshotReader) list(prefix string) (kvs []state.KeyValue) {
 	return kvs
 }
 
-// decodeKey is one key of those that were listed; nil is absent.
+// decodeKey decodes one of the listed keys; nil if it is absent.
 func decodeKey[T any](r *snapshotReader, kvs []state.KeyValue, key string) *T {
 	i := slices.IndexFunc(kvs, func(kv state.KeyValue) bool { return kv.Key == key })
 	if r.err != nil || i < 0 {
@@ -112,7 +110,6 @@ func decodeKey[T any](r *snapshotReader, kvs []state.KeyValue, key string) *T {
 	return &doc
 }
 
-// decodeByLRN decodes all servers' keys; others are passed over.
 func decodeByLRN[T any](kvs []state.KeyValue, prefix string) (map[int]T, error) {
 	found := map[int]T{}
 	for _, kv := range kvs {
@@ -129,7 +126,6 @@ func decodeByLRN[T any](kvs []state.KeyValue, prefix string) (map[int]T, error) 
 	return found, nil
 }
 
-// readConfig reads the configuration.
 func (r *snapshotReader) readConfig() record.Config {
 	stored := map[string]json.RawMessage{}
 	for _, kv := range r.list(Keys().AllConfig()) {

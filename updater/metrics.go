@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// exposition is metrics in Prometheus's text format.
+// exposition is a text in Prometheus's exposition format.
 type exposition struct{ strings.Builder }
 
-// addMetric adds one; those of a name follow one another, and the first has the help.
+// addMetric wants the metrics of one name to follow one another, the first with the help.
 func (b *exposition) addMetric(kind, name, help, labels string, value int64) {
 	if help != "" {
 		fmt.Fprintf(b, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)

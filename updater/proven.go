@@ -7,9 +7,9 @@ import (
 	"bijou/updater/record"
 )
 
-// Proven tells if what workers have installed in their servers' programs' place has
-// shown that it works. A process that goes over to it looks at that after it has found
-// it there: the request for which it was installed was there before.
+// Proven reports whether the version that workers have installed in the place of their
+// servers' programs has shown that it works. A process that is to go over to it asks
+// after it has found it there: the request for which it was installed was there before.
 func Proven(ctx context.Context, s *state.Keyspace) (proven bool, err error) {
 	err = s.View(ctx, func(v *state.KeyView) error {
 		r, err := LoadRequest(v)
@@ -30,9 +30,9 @@ func Proven(ctx context.Context, s *state.Keyspace) (proven bool, err error) {
 	return proven, err
 }
 
-// isProven tells if all workers of the request have come up with its version, as its
-// gate says. Where there is no request, it was somebody else who has replaced the
-// program; unless one was just cleared away, perhaps because of that version.
+// isProven reports whether all workers of the request have come up with its version, as
+// its gate shows. Without a request somebody else has replaced the program, unless a
+// request was just recovered, perhaps because of that version.
 func isProven(r *record.Request, g record.Gate, recovery *record.Recovery) bool {
 	if r == nil {
 		return recovery == nil

@@ -8,9 +8,9 @@ import (
 	"bijou/state"
 )
 
-// retryStore calls f until the store does not fail any more: a worker whose store is
-// away waits. What f decides itself, and a store that is gone for good, is
-// returned.
+// retryStore calls f until the store does not fail any more: a worker whose store is away
+// waits. It returns what f decides itself, and the error of a store that is gone for
+// good.
 func retryStore(ctx context.Context, f func() error) error {
 	for {
 		err := f()
@@ -24,8 +24,8 @@ func retryStore(ctx context.Context, f func() error) error {
 	}
 }
 
-// awaitRetry waits a moment after a fault of the store's, or returns one that nothing
-// will mend.
+// awaitRetry waits a moment after a fault of the store's, or returns one that no retry
+// helps.
 func awaitRetry(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -38,7 +38,6 @@ func awaitRetry(ctx context.Context, err error) error {
 	return ctx.Err()
 }
 
-// isStoreGone reports whether the store will not come back.
 func isStoreGone(err error) bool {
 	return errors.Is(err, state.ErrStoreGone) || errors.Is(err, state.ErrClosed)
 }

@@ -129,7 +129,7 @@ func (w *world) mischiefOnly() {
 	w.run(w.now.Add(w.between(time.Minute, 6*time.Minute)), func() bool { return false })
 }
 
-// settled tells if all live servers have all of the newest release, and the
+// settled reports whether all live servers have all of the newest release, and the
 // leader has said so.
 func (w *world) settled() bool {
 	r := get[record.Request](w.store, w.keys.Current())

@@ -36,7 +36,7 @@ func (w *world) onceAwake(h *host, do func()) {
 	w.after(h.hung.Sub(w.now), do)
 }
 
-// away tells if the server's sessions have ended.
+// away reports whether the server's sessions have ended.
 func (w *world) away(h *host) bool {
 	return h.cut && w.now.Sub(h.cutSince) > leaseTTL || h.hung.After(w.now) && w.now.Sub(h.hungSince) > leaseTTL
 }
@@ -112,7 +112,7 @@ func (w *world) lead(h *host) {
 	})
 }
 
-// slips tells if a commit gets through although its writer never hears of it.
+// slips reports whether a commit gets through although its writer never hears of it.
 func (w *world) slips(h *host) bool {
 	return w.now.Sub(h.cutSince) < 30*time.Millisecond && w.chance(2)
 }
@@ -151,8 +151,8 @@ func (w *world) hear() {
 	}
 }
 
-// seat is what a worker knows.
-func (w *world) seat(h *host) WorkerSnapshot {
+// workerSnapshot returns what the worker knows.
+func (w *world) workerSnapshot(h *host) WorkerSnapshot {
 	return WorkerSnapshot{
 		Keys: w.keys, LRN: h.lrn, Own: h.worker.version, Digests: w.digests(h), Steps: w.stepsOf(h.plan()), Timeout: h.timeout, Current: h.current, Gate: h.gate, Status: h.status,
 		Journal: h.journal, Busy: h.effect != nil, Workers: h.all, LookedAt: h.looked, WorkersReadAt: h.allAt, Progress: h.moves, MovedAt: h.movedAt,
@@ -166,7 +166,7 @@ func (w *world) work(h *host) {
 		return
 	}
 	now := w.workerTime(h)
-	t := NextTask(w.seat(h), now)
+	t := NextTask(w.workerSnapshot(h), now)
 	h.all = nil
 	switch t.Job {
 	case Idle:
@@ -178,7 +178,7 @@ func (w *world) work(h *host) {
 	case Look:
 		w.see(h)
 		w.recall(h)
-		seat := w.seat(h)
+		seat := w.workerSnapshot(h)
 		seat.observeWorkers(byServer[record.Status](w.store, w.keys.Workers()), now)
 		h.all, h.looked, h.allAt, h.moves, h.movedAt = seat.Workers, seat.LookedAt, seat.WorkersReadAt, seat.Progress, seat.MovedAt
 		w.wakeAt(h, &h.worker, w.now.Add(time.Millisecond), w.work)

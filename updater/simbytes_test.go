@@ -111,7 +111,7 @@ func (w *world) digests(h *host) (d record.Digests) {
 // plan is that of the server's worker.
 func (h *host) plan() simPlan { return h.worker.build.plan(h.form) }
 
-// refuses tells if the server does not install what the tag has now.
+// refuses reports whether the server does not install what the tag has now.
 func (w *world) refuses(h *host, r record.Request) bool {
 	if w.blind || !record.Differ(r.Sums, w.current(r.Version).sums()) {
 		return false

@@ -34,7 +34,7 @@ func (w *world) machineTime(h *host) time.Time { return w.now.Add(h.skew) }
 // workerTime is the worker's own.
 func (w *world) workerTime(h *host) time.Time { return w.now.Add(h.worker.off) }
 
-// leaderTime is the leader's, as memory.now says.
+// leaderTime is the leader's, as observations.now returns it.
 func (w *world) leaderTime(h *host, r *record.Request) time.Time {
 	if r == nil || r.Ended() {
 		w.steady = h.skew
@@ -52,7 +52,7 @@ func (w *world) operatorTime() time.Time {
 	return w.now.Add(w.anySkew())
 }
 
-// within is what clock.within says of a time that the worker has not written itself.
+// within is clock.clamp for a time that the worker has not written itself.
 func (w *world) within(h *host, t time.Time) time.Time {
 	return clampTime(t, h.worker.began.Add(h.worker.off), w.workerTime(h))
 }

@@ -10,7 +10,7 @@ import (
 	"bijou/updater/release"
 )
 
-// heard tells if whatever has become of the request has been heard of on the server:
+// heard reports whether whatever has become of the request has been heard of on the server:
 // changes take a moment, and longer where it was cut off or hung.
 func (w *world) heard(h *host) bool {
 	since := w.changedAt
@@ -48,10 +48,10 @@ func (w *world) registered(lrn int) bool {
 	return ok
 }
 
-// partOf tells if the server is one of the request's.
+// partOf reports whether the server is one of the request's.
 func partOf(r record.Request, h *host) bool { return slices.Contains(r.Servers, h.lrn) }
 
-// counts tells if the server is one of those that the present request is about.
+// counts reports whether the server is one of those that the present request is about.
 func (w *world) counts(h *host) bool {
 	r := get[record.Request](w.store, w.keys.Current())
 	return r != nil && partOf(*r, h)

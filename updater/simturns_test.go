@@ -125,7 +125,7 @@ func (w *world) bring(h *host, e *effect, c release.Component) {
 	w.stageAfter(h, w.between(10*time.Millisecond, 2*time.Second))
 }
 
-// leads tells if the server was elected to do it.
+// leads reports whether the server was elected to do it.
 func (w *world) leads(h *host, name string) bool {
 	l := w.once[name]
 	return l.holder == h && l.epoch == h.worker.epoch

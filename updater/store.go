@@ -9,17 +9,18 @@ import (
 	"bijou/updater/record"
 )
 
-// ErrNotInitialised: nothing, or nothing of the updater, is at that place.
+// ErrNotInitialised is the error of OpenStore where InitStore was not called.
 var ErrNotInitialised = errors.New("the store was not initialised")
 
-// formatNumber is what this code reads and writes below record.Keys.Format.
+// formatNumber is the format of the keys, in record.Keys.Format.
 const formatNumber = 1
 
-// Keys are the updater's keys as package state takes them: relative to where they lie.
+// Keys returns the updater's keys as package state takes them: relative to where they
+// lie.
 func Keys() record.Keys { return record.Keys{} }
 
-// OpenStore opens the updater's keys at the URL. ErrNotInitialised: InitStore was not
-// there before; an error also for keys of another format.
+// OpenStore opens the updater's keys at the URL. It returns ErrNotInitialised if there
+// are none, and an error if they have another format.
 func OpenStore(ctx context.Context, url string) (*state.Keyspace, error) {
 	space, err := state.OpenKeyspace(ctx, url)
 	if errors.Is(err, state.ErrNoStore) {
@@ -34,7 +35,6 @@ func OpenStore(ctx context.Context, url string) (*state.Keyspace, error) {
 	return space, nil
 }
 
-// checkFormat refuses what this code would misread.
 func checkFormat(v *state.KeyView) error {
 	found, err := readKey[int](v, Keys().Format())
 	switch {
@@ -48,7 +48,7 @@ func checkFormat(v *state.KeyView) error {
 	return nil
 }
 
-// InitStore makes the updater's keys at the URL, and the store if there is none; made
+// InitStore creates the updater's keys at the URL, and the store if there is none; made
 // is false if they were there.
 func InitStore(ctx context.Context, url string) (made bool, err error) {
 	space, err := state.CreateKeyspace(ctx, url)

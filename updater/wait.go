@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// retryInterval is how long whatever went wrong is left alone before it is tried again.
+// retryInterval is how long whatever failed is left alone.
 const retryInterval = time.Second
 
 // shutdownTimeout bounds what a process that is told to end still does, also with a store
 // that does not answer.
 const shutdownTimeout = 5 * time.Second
 
-// waitUntil waits for a bell, or until the time if that is not zero.
-func waitUntil(ctx context.Context, bell <-chan struct{}, until time.Time) {
+// waitUntil blocks until ready is signalled, the time has come (zero: never), or ctx is done.
+func waitUntil(ctx context.Context, ready <-chan struct{}, until time.Time) {
 	var due <-chan time.Time
 	if !until.IsZero() {
 		timer := time.NewTimer(time.Until(until))
@@ -21,13 +21,12 @@ func waitUntil(ctx context.Context, bell <-chan struct{}, until time.Time) {
 		due = timer.C
 	}
 	select {
-	case <-bell:
+	case <-ready:
 	case <-due:
 	case <-ctx.Done():
 	}
 }
 
-// sleep waits so long, or until ctx is done.
 func sleep(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -6,21 +6,20 @@ import (
 	"time"
 )
 
-// How long something takes before a worker says that it is at it, and how often it looks
-// if it is at something else by now.
+// How long something takes before a worker reports it as its activity, and how often it
+// looks whether that has changed.
 const (
 	activityDelay    = time.Second
 	activityInterval = 5 * time.Second
 )
 
-// faultError is an error at which other servers are at fault.
+// faultError is an error that other servers are at fault for.
 type faultError struct {
 	error
 	servers []int
 }
 
-// publishActivity writes what the worker is doing, if that is something else than it has said. That
-// it cannot be written now keeps nothing: it is tried again.
+// publishActivity does nothing about a failure: it is called again soon.
 func (w *worker) publishActivity(ctx context.Context) {
 	e, j := w.running, w.snapshot.Journal
 	if e == nil || w.clock.now().Before(e.publishAt) {

@@ -14,11 +14,12 @@ import (
 	"bijou/updater/record"
 )
 
-// claimInterval is how often one whose LRN another server has looks, besides being told.
+// claimInterval is how often a worker whose LRN another server has looks at the claim,
+// besides being told.
 const claimInterval = time.Minute
 
-// takeClaim makes this the worker of its LRN. As long as another server has that, it
-// waits: for an operator, since that one may come back.
+// takeClaim blocks while another server has the LRN: only an operator can say that that
+// one will not come back.
 func takeClaim(ctx context.Context, o WorkerOptions) (claim *state.KeyClaim, err error) {
 	key := Keys().Claim(o.LRN)
 	for said := false; ; {
@@ -39,7 +40,6 @@ func takeClaim(ctx context.Context, o WorkerOptions) (claim *state.KeyClaim, err
 	}
 }
 
-// awaitClaim waits until the claim has changed, and for a while at most.
 func (o WorkerOptions) awaitClaim(ctx context.Context, key string) {
 	ctx, cancel := context.WithTimeout(ctx, claimInterval)
 	defer cancel()
@@ -53,8 +53,7 @@ func (o WorkerOptions) awaitClaim(ctx context.Context, key string) {
 	}
 }
 
-// alertTwin writes the one alert about two servers with one LRN: its name is that of the
-// pair.
+// alertTwin writes one alert for each pair of servers: its ID is made of both.
 func (o WorkerOptions) alertTwin(ctx context.Context, why error) error {
 	message := fmt.Sprintf("two servers go by LRN %d: %s, which came later, does not work: %v", o.LRN, cmp.Or(o.Claimant.Name, "another"), why)
 	slog.Error(message, "hint", fmt.Sprintf("if the other is gone for good: neco bootserver remove %d, then add it again", o.LRN))
@@ -74,7 +73,6 @@ func (o WorkerOptions) alertTwin(ctx context.Context, why error) error {
 	})
 }
 
-// hashHolder names a host and folder shortly.
 func hashHolder(h state.Holder) string {
 	sum := sha256.Sum256([]byte(h.Host + ":" + h.Folder))
 	return hex.EncodeToString(sum[:6])

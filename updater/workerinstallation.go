@@ -6,11 +6,12 @@ import (
 	"time"
 )
 
-// installationTimeout is how long a worker begins nothing, since its server is being mended.
+// installationTimeout bounds for how long a worker begins nothing because a former
+// installation is being finished.
 const installationTimeout = time.Minute
 
-// finishInstallation finishes what an installation has left half-way. The loop runs beside it: a
-// package's script may have started this worker, and wait for it.
+// finishInstallation runs beside the loop: the script of a package may have started this
+// worker, and wait for it.
 func (w *worker) finishInstallation(ctx context.Context) error {
 	if w.o.Mend != nil {
 		if err := w.o.Mend(ctx); err != nil && ctx.Err() == nil {
@@ -22,8 +23,8 @@ func (w *worker) finishInstallation(ctx context.Context) error {
 	return nil
 }
 
-// awaitInstallation waits until the server is mended, so that no script of a package ends what was
-// begun, and what was found out lasts; if that takes too long, the update goes on.
+// awaitInstallation keeps tasks from being ended by a package's script, and their
+// findings from being outdated by it. If it takes too long, the update goes on.
 func (w *worker) awaitInstallation(ctx context.Context) error {
 	select {
 	case <-w.installationDone:

@@ -13,11 +13,8 @@ import (
 	"bijou/updater/release"
 )
 
-// journalFile is where a worker keeps its Journal.
 func journalFile(dir string) string { return filepath.Join(dir, "journal.json") }
 
-// readJournal reads what the worker was doing; a worker that never did anything
-// has none.
 func readJournal(dir string) (j Journal, err error) {
 	if err = release.ReadJSON(journalFile(dir), &j); err != nil {
 		err = fmt.Errorf("cannot read the journal: %w", err)
@@ -25,7 +22,6 @@ func readJournal(dir string) (j Journal, err error) {
 	return j, err
 }
 
-// writeJournal writes it to the disk.
 func writeJournal(dir string, j Journal) error {
 	if err := release.KeepJSON(journalFile(dir), j); err != nil {
 		return fmt.Errorf("cannot write the journal: %w", err)
@@ -33,7 +29,7 @@ func writeJournal(dir string, j Journal) error {
 	return nil
 }
 
-// lockFolder makes this process the only worker of the folder, until it ends.
+// lockFolder makes this process the folder's only worker, until it ends.
 func lockFolder(dir string) (*os.File, error) {
 	if err := durable.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make the worker's folder: %w", err)
@@ -48,15 +44,15 @@ func lockFolder(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// The phases of what a Journal is about.
+// The phases of a Journal.
 const (
 	Running = "running"
 	Done    = "done"
 	Failed  = "failed"
 )
 
-// Journal is what a worker has written on its own disk before it acted, and
-// after. Whatever kills it, it goes on from there.
+// Journal is written to the worker's own disk before it acts, and after. Whatever kills
+// it, it goes on from there.
 type Journal struct {
 	Request int       `json:"request"`
 	Started time.Time `json:"started"` // the request's, since another store counts anew

@@ -11,8 +11,6 @@ import (
 	"bijou/updater/release"
 )
 
-// runLeaderOnce does what one server does for all, if this is the one; else it waits for
-// the result.
 func (w *worker) runLeaderOnce(ctx context.Context, c release.Component, r record.Request) error {
 	var lead *state.KeyLeadership
 	defer func() { resignLeadership(ctx, lead) }()
@@ -43,7 +41,6 @@ func (w *worker) runLeaderOnce(ctx context.Context, c release.Component, r recor
 	}
 }
 
-// isLeading tells if the leadership holds.
 func isLeading(l *state.KeyLeadership) bool {
 	if l == nil {
 		return false
@@ -56,7 +53,7 @@ func isLeading(l *state.KeyLeadership) bool {
 	}
 }
 
-// resignLeadership gives the leadership to the next, whatever has become of ctx.
+// resignLeadership lets the next worker be elected at once, also when ctx is done.
 func resignLeadership(ctx context.Context, l *state.KeyLeadership) {
 	if l == nil {
 		return
@@ -66,7 +63,6 @@ func resignLeadership(ctx context.Context, l *state.KeyLeadership) {
 	_ = l.Resign(ctx) // else it ends with the session
 }
 
-// readContents reads what has come of it.
 func (w *worker) readContents(ctx context.Context, c release.Component, d *OnceSnapshot) (revision int64, err error) {
 	err = retryStore(ctx, func() error {
 		return w.o.Store.View(ctx, func(v *state.KeyView) (err error) {
@@ -80,7 +76,8 @@ func (w *worker) readContents(ctx context.Context, c release.Component, d *OnceS
 	return revision, err
 }
 
-// bringContents does it, and writes the result. What was cancelled has none; errStale.
+// bringContents writes no result if it was cancelled. It returns errStale if the request
+// has changed.
 func (w *worker) bringContents(ctx context.Context, c release.Component, r record.Request, lead *state.KeyLeadership) error {
 	failure := w.o.Server.DeliverContents(ctx, c)
 	if ctx.Err() != nil {
@@ -104,7 +101,8 @@ func (w *worker) bringContents(ctx context.Context, c release.Component, r recor
 	return errors.Join(failure, err)
 }
 
-// campaign waits until this worker leads, or there may be a result: then nil.
+// campaign blocks until this worker is elected; it returns nil when there may be a
+// result.
 func (w *worker) campaign(ctx context.Context, c release.Component, revision int64) (*state.KeyLeadership, error) {
 	s, err := w.process.Standing(ctx)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"bijou/updater/release"
 )
 
-// WorkerOptions are of one server's worker.
+// WorkerOptions configure one server's worker.
 type WorkerOptions struct {
 	Store    *state.Keyspace
 	LRN      int
@@ -23,30 +23,28 @@ type WorkerOptions struct {
 	Dir      string // its folder on the disk
 	Server   Server
 	Sums     string // the digest of the SHA256SUMS that this program was installed by; "": not known
-	// Install brings a request's release to this server, and puts it in this program's place.
+	// Install downloads a request's release, and puts it in this program's place.
 	Install func(ctx context.Context, r record.Request, c record.Config) error
-	// Mend finishes what an installation has left half-way on this server. Nothing is
+	// Mend finishes what an installation has left half-way on this server. No task is
 	// begun meanwhile, for a minute at most. May be nil.
 	Mend    func(ctx context.Context) error
 	Metrics *WorkerMetrics // may be nil
-	Ready   func()         // called once it works as its LRN, or that is refused; may be nil
+	Ready   func()         // called once it works as its LRN, or was refused; may be nil
 
 	Claimant state.Claimant // this process, for the claim of its LRN
 }
 
-// digests are of what this worker is.
 func (o WorkerOptions) digests() record.Digests {
 	return record.Digests{Sums: o.Sums, Plan: o.Manifest.Digest}
 }
 
-// ErrHandOver says that the worker has installed another version, which is to take
-// its place.
+// ErrHandOver is returned by RunWorker when it has installed another version, which is to
+// take its place.
 var ErrHandOver = errors.New("another version is installed")
 
-// worker obeys NextTask.
+// worker does what NextTask decides.
 type worker struct {
 	o        WorkerOptions
-	steps    []release.Step
 	clock    clock
 	snapshot WorkerSnapshot
 	config   record.Config
@@ -57,21 +55,21 @@ type worker struct {
 	process  *state.KeyProcess
 	presence *presence
 
-	requestRevision int64 // the revision at which the request was written, as far as it was read
-	readRevision    int64 // the revision at which it was read
-	late            []int // whom it has seen last to be late
+	requestRevision int64 // at which the request was written that was read last
+	readRevision    int64 // at which it was read
+	late            []int // the servers that were late at the last look
 
 	surveyInterval atomic.Int64 // as configured; 0 until that is known
 
-	finishedRequest  atomic.Int64  // the request whose part is done; 0: one runs, or there was none
-	installationDone chan struct{} // closed once nothing is half-way on the server, as far as that can be
-	running          *runningTask  // what it is doing; nil: nothing
+	finishedRequest  atomic.Int64  // the request that this worker has done its part of; 0: one runs, or there was none
+	installationDone chan struct{} // closed once no installation is half-way, as far as that can be helped
+	running          *runningTask  // nil: nothing runs
 }
 
-// RunWorker does the server's part in updates until ctx is done, or until it has
-// installed another version: ErrHandOver. A store that is away is waited for. Where
-// another server works as that LRN, or did last, it waits for an operator, and does
-// nothing; when its claim is taken, it ends: state.ErrClaimLost.
+// RunWorker does the server's part in updates until ctx is done, or returns ErrHandOver
+// when it has installed another version. It waits for a store that is away. Where another
+// server works as that LRN, or did last, it does nothing, and waits for an operator; when
+// its claim is taken it returns state.ErrClaimLost.
 func RunWorker(ctx context.Context, o WorkerOptions) error { return runWorker(ctx, o, newClock()) }
 
 func runWorker(ctx context.Context, o WorkerOptions, c clock) error {
@@ -88,15 +86,15 @@ func runWorker(ctx context.Context, o WorkerOptions, c clock) error {
 	if err != nil {
 		return unlessDone(ctx, err)
 	}
-	w := &worker{claim: claim, process: o.Store.NewProcess(), o: o, steps: o.Manifest.Steps(), clock: c, installationDone: make(chan struct{})}
-	w.snapshot = WorkerSnapshot{Keys: Keys(), LRN: o.LRN, Own: o.Version, Digests: o.digests(), Steps: w.steps, Journal: w.clock.clampJournal(j), Jitter: rand.Float64()}
+	w := &worker{claim: claim, process: o.Store.NewProcess(), o: o, clock: c, installationDone: make(chan struct{})}
+	w.snapshot = WorkerSnapshot{Keys: Keys(), LRN: o.LRN, Own: o.Version, Digests: o.digests(), Steps: o.Manifest.Steps(), Journal: w.clock.clampJournal(j), Jitter: rand.Float64()}
 	w.outage = &outageTracker{clock: w.clock}
 	w.feed = newChangeFeed(o.Store, Keys().Current(), Keys().Gate(), Keys().AllConfig()) // not the other workers' records: N² events
 	w.presence = &presence{o: o, claim: w.claim, process: w.process, storeCameBack: w.storeCameBack}
 	return w.run(ctx)
 }
 
-// run keeps the worker's helpers alive while it works.
+// run ends all parts when one of them ends.
 func (w *worker) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -118,7 +116,6 @@ func (w *worker) run(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// loop looks, decides and acts, until ctx is done.
 func (w *worker) loop(ctx context.Context) error {
 	defer w.stopTask()
 	for {
@@ -136,7 +133,6 @@ func (w *worker) loop(ctx context.Context) error {
 	}
 }
 
-// unlessDone drops the error of a call that was to end.
 func unlessDone(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
@@ -144,7 +140,6 @@ func unlessDone(ctx context.Context, err error) error {
 	return err
 }
 
-// execute does the task, and waits for whatever comes next.
 func (w *worker) execute(ctx context.Context, t Task) error {
 	w.o.Metrics.observe(w.snapshot)
 	switch t.Job {
@@ -161,8 +156,6 @@ func (w *worker) execute(ctx context.Context, t Task) error {
 	return w.wait(ctx, t.Until)
 }
 
-// wait waits until something has changed, what is being done has ended, or the
-// time has come.
 func (w *worker) wait(ctx context.Context, at time.Time) error {
 	if w.running != nil && (at.IsZero() || w.running.publishAt.Before(at)) {
 		at = w.running.publishAt
@@ -188,10 +181,10 @@ func (w *worker) wait(ctx context.Context, at time.Time) error {
 	return nil
 }
 
-// errStale says that the store holds another request than the worker decided on.
+// errStale is the error of a commit when the store holds another request than the worker
+// has decided on.
 var errStale = errors.New("the request has changed")
 
-// checkUnchanged is errStale unless the attempt at the request still runs.
 func checkUnchanged(v *state.KeyView, r record.Request) error {
 	now, err := LoadRequest(v)
 	if err != nil {
@@ -203,19 +196,18 @@ func checkUnchanged(v *state.KeyView, r record.Request) error {
 	return nil
 }
 
-// isCurrent tells if the attempt at the request is the one that runs now.
 func isCurrent(now *record.Request, r record.Request) bool {
 	return now != nil && now.ID == r.ID && now.StartedAt.Equal(r.StartedAt) && now.Attempt == r.Attempt && !now.Stop && !now.Ended()
 }
 
-// acceptsStatus tells if the request that runs now is the one that the record is about.
 func acceptsStatus(now *record.Request, s record.Status) bool {
 	return now != nil && s.For(*now) && now.Attempt == s.Attempt && !now.Stop && !now.Ended()
 }
 
-// writeStatus commits the worker's record, as long as its request is what it was: mostly
-// nothing of that was written since, which saves reading it again. It says when that
-// was, and not when it was decided on: the store may have been away.
+// writeStatus commits the worker's record, as long as its request runs. It first assumes
+// that the request was not written since it was read, which mostly holds, and saves
+// reading it. The record has the time of the commit and not of the decision: the store
+// may have been away.
 func (w *worker) writeStatus(ctx context.Context, s record.Status) error {
 	began := time.Now()
 	err := w.retryStore(ctx, func() error {

@@ -75,7 +75,7 @@ func TestFleetOfWorkers(t *testing.T) {
 	})
 }
 
-// Fault 18: a stop ends a step that would take for ever; a retry runs it again.
+// A stop ends a step that would take for ever; a retry runs it again.
 func TestStopInAStep(t *testing.T) {
 	overStores(t, func(r *rig) {
 		r.manifest = plan()
@@ -117,7 +117,7 @@ func (r *rig) eventually(what string, ok func() bool) {
 	}
 }
 
-// Fault 1: a worker that ends in the middle of a step goes on with it when it is back.
+// A worker that ends in the middle of a step goes on with it when it is back.
 func TestRestartInAStep(t *testing.T) {
 	overStores(t, func(r *rig) {
 		r.manifest = plan()

@@ -13,7 +13,6 @@ type WorkerMetrics struct {
 	done, failed int
 }
 
-// observe takes down what the worker is at.
 func (m *WorkerMetrics) observe(s WorkerSnapshot) {
 	if m == nil {
 		return
@@ -26,7 +25,6 @@ func (m *WorkerMetrics) observe(s WorkerSnapshot) {
 	}
 }
 
-// countTask counts an end.
 func (m *WorkerMetrics) countTask(err error) {
 	if m == nil {
 		return
@@ -40,7 +38,7 @@ func (m *WorkerMetrics) countTask(err error) {
 	}
 }
 
-// WriteTo writes them in Prometheus's text format.
+// WriteTo writes the metrics in Prometheus's text format.
 func (m *WorkerMetrics) WriteTo(w io.Writer) (int64, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

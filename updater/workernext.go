@@ -9,7 +9,7 @@ import (
 	"bijou/updater/release"
 )
 
-// Job is what a Task does.
+// Job names what a Task does.
 type Job string
 
 // The jobs of a worker.
@@ -22,9 +22,9 @@ const (
 	Run     Job = "run"     // run the step
 )
 
-// Task is the one thing that a worker does next. Install and Run are journaled
-// as Journal says, before and after. Write is conditional on the request being
-// the one of the seat, and not stopped.
+// Task is the one thing that a worker does next. Install and Run are written to the
+// Journal before and after. Write is conditional on the snapshot's request being current
+// and not stopped.
 type Task struct {
 	Job     Job
 	Until   time.Time // Idle only
@@ -35,8 +35,8 @@ type Task struct {
 	Status  record.Status // Write
 }
 
-// How long a worker waits for the gate before it looks for itself, how seldom it
-// does so in a long wait, and how long its successor may take to be there.
+// How long a worker waits for the gate before it reads the others' records, how seldom it
+// does so in a long wait, and how long its successor may take to start.
 const (
 	firstLookDelay  = 2 * time.Second
 	maxLookInterval = 30 * time.Second
@@ -45,7 +45,7 @@ const (
 	handOverTimeout    = time.Minute
 )
 
-// NextTask decides what a worker does.
+// NextTask decides what a worker does next.
 func NextTask(s WorkerSnapshot, now time.Time) Task {
 	if s.Busy {
 		return s.nextBusy()
@@ -72,14 +72,13 @@ func NextTask(s WorkerSnapshot, now time.Time) Task {
 	return s.nextStep(now)
 }
 
-// takesPart tells if there is a request that this server has a part in.
 func (s WorkerSnapshot) takesPart() bool {
 	r := s.Current
 	return r != nil && !r.Stop && !r.Ended() && slices.Contains(r.Servers, s.LRN)
 }
 
-// isInstalled tells if this worker is what the request is for: its version, and installed from
-// its bytes. Where it is not known what it was installed from, its plan decides.
+// isInstalled reports whether this worker is of the request's version, and was installed
+// from its bytes. Where it is not known what it was installed from, its plan decides.
 func (s WorkerSnapshot) isInstalled() bool {
 	if s.Digests.Sums == "" && s.planDiffers() && !(s.isJournaled(0) && s.Journal.Phase == Done) {
 		return false
@@ -87,11 +86,8 @@ func (s WorkerSnapshot) isInstalled() bool {
 	return release.Same(s.Own, s.Current.Version) && !record.Differ(s.Digests.Sums, s.Current.Sums)
 }
 
-// planDiffers reports whether this worker's plan is not the request's.
 func (s WorkerSnapshot) planDiffers() bool { return record.Differ(s.Digests.Plan, s.Current.Plan) }
 
-// nextBusy watches over what is being done: it ends when its request is stopped or
-// is no more.
 func (s WorkerSnapshot) nextBusy() Task {
 	if !s.takesPart() || !s.isOwnJournal(s.Journal) || s.Current.Attempt != s.Journal.Attempt {
 		return Task{Job: Cancel, Why: "the update was stopped"}
@@ -99,8 +95,8 @@ func (s WorkerSnapshot) nextBusy() Task {
 	return Task{Job: Idle, Why: s.Journal.Name + " runs"}
 }
 
-// joinRequest makes the worker's record of this request and attempt: where it was, if
-// its record or its journal says that it has been part of this request before.
+// joinRequest makes the worker's record of this attempt. It goes on where its former
+// record or its journal shows that it has been.
 func (s WorkerSnapshot) joinRequest(now time.Time) Task {
 	w := s.recordAt(0)
 	if s.isInstalled() && !s.planDiffers() {
@@ -116,12 +112,10 @@ func (s WorkerSnapshot) joinRequest(now time.Time) Task {
 	return s.writeTask(now, w)
 }
 
-// isOwnJournal tells if the journal is about this request.
 func (s WorkerSnapshot) isOwnJournal(j Journal) bool {
 	return j.Request == s.Current.ID && j.Started.Equal(s.Current.StartedAt)
 }
 
-// recordAt is the record of having come to a step; 0 is the installation before them.
 func (s WorkerSnapshot) recordAt(step int) record.Status {
 	w := record.Status{Version: s.Current.Version, Digests: s.Digests, Request: s.Current.ID, Attempt: s.Current.Attempt, Step: step, StepName: record.InstallStep}
 	if step > 0 && step <= len(s.Steps) {
@@ -130,8 +124,6 @@ func (s WorkerSnapshot) recordAt(step int) record.Status {
 	return w
 }
 
-// handOverRecord is the record of having installed the request's version, which is to take
-// over; nil if there is nothing that it belongs to.
 func (s WorkerSnapshot) handOverRecord() *record.Status {
 	if s.Current == nil || s.Status == nil || !s.Status.For(*s.Current) || s.Status.Attempt != s.Current.Attempt {
 		return nil
@@ -146,7 +138,8 @@ func (s WorkerSnapshot) writeTask(now time.Time, w record.Status) Task {
 	return Task{Job: Write, Status: w, Why: w.StepName}
 }
 
-// failTask records why the worker cannot go on, and whose fault that is: nil is its own.
+// failTask records why the worker cannot go on; waitedFor are the servers at fault, nil
+// if it is itself.
 func (s WorkerSnapshot) failTask(now time.Time, message string, waitedFor []int) Task {
 	w := *s.Status
 	w.Error, w.Message, w.WaitedFor = true, message, waitedFor

@@ -208,7 +208,7 @@ func TestNextRolling(t *testing.T) {
 	}
 }
 
-// The seed's three cases of contents.
+// The three cases of contents.
 func TestNextOnce(t *testing.T) {
 	tests := []struct {
 		what string

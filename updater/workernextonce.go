@@ -13,7 +13,7 @@ type OnceSnapshot struct {
 	Leads    bool             // this worker was elected to do it
 }
 
-// NextOnce decides the next move. MoveTake campaigns.
+// NextOnce decides the next move in such a step. MoveTake campaigns.
 func NextOnce(d OnceSnapshot) Move {
 	decided := d.Contents != nil && release.Same(d.Contents.Version, d.Version) && !record.Differ(d.Contents.Plan, d.Plan)
 	switch {

@@ -9,8 +9,9 @@ import (
 	"bijou/updater/release"
 )
 
-// nextInstall brings the request's version to this server. Whoever installs ends and
-// lets the new version take its seat; if that does not come, somebody must know.
+// nextInstall installs the request's version. The worker ends after that, so that its
+// successor takes over; if it still runs after the time-out it reports that none has
+// come.
 func (s WorkerSnapshot) nextInstall(now time.Time) Task {
 	j := s.Journal
 	switch {
@@ -24,8 +25,8 @@ func (s WorkerSnapshot) nextInstall(now time.Time) Task {
 	return Task{Job: Idle, Until: j.At.Add(handOverTimeout), Why: "waiting for " + s.Current.Version + " to take over"}
 }
 
-// nextStep runs the step that the worker has come to, once all others have come to
-// it, too, and goes on to the next.
+// nextStep runs the worker's step once all others have come to it, too, and then goes on
+// to the next.
 func (s WorkerSnapshot) nextStep(now time.Time) Task {
 	number := s.Status.Step
 	if number > len(s.Steps) {
@@ -49,7 +50,6 @@ func (s WorkerSnapshot) nextStep(now time.Time) Task {
 	return Task{Job: Run, Step: step, Journal: s.newJournal(now, number, step.Name), Why: step.Name}
 }
 
-// advance comes to the next step, or to the end behind the last one.
 func (s WorkerSnapshot) advance(now time.Time) Task {
 	number := s.Status.Step
 	if number < len(s.Steps) {
@@ -60,9 +60,9 @@ func (s WorkerSnapshot) advance(now time.Time) Task {
 	return s.writeTask(now, w)
 }
 
-// isJournaled tells if the journal is about that step of this request. A failure
-// counts for the attempt it was made in only: a retry runs the step again. So does
-// an installation: that the worker is still here shows that it was of no use.
+// isJournaled reports whether the journal is about that step of this request. A failure
+// counts only in the attempt in which it was made: a retry runs the step again. So does
+// an installation: that this worker still runs shows that it did not help.
 func (s WorkerSnapshot) isJournaled(step int) bool {
 	j := s.Journal
 	if !s.isOwnJournal(j) || j.Step != step || j.Phase == "" {
@@ -72,12 +72,11 @@ func (s WorkerSnapshot) isJournaled(step int) bool {
 	return !passing || j.Attempt == s.Current.Attempt
 }
 
-// newJournal is what to write on the disk before something is begun.
 func (s WorkerSnapshot) newJournal(now time.Time, step int, name string) Journal {
 	return Journal{Request: s.Current.ID, Started: s.Current.StartedAt, Attempt: s.Current.Attempt, Step: step, Name: name, Phase: Running, At: now}
 }
 
-// lateServers are the servers that have not come to the worker's step; known is false
+// lateServers returns the servers that have not come to the worker's step; known is false
 // if their records were not read.
 func (s WorkerSnapshot) lateServers() (late []int, known bool) {
 	if s.Workers == nil {
@@ -91,10 +90,11 @@ func (s WorkerSnapshot) lateServers() (late []int, known bool) {
 	return late, true
 }
 
-// nextAtBarrier waits at the barrier: for the gate, and now and then it looks for
-// itself, so that no barrier waits for a leader. Who waits for too long in which
-// nobody has moved says for whom, so that it looks once more before. While the
-// store was away nobody could write how far he is, which counts for nothing.
+// nextAtBarrier waits for the gate, and now and then reads the others' records itself, so
+// that no barrier depends on a leader. Before it gives up, because nobody has moved for
+// the time-out, it reads them once more, to report for whom it has waited. While the
+// store was away nobody could write how far they are, so that this time does not count.
+// See docs/reference/stall-detection.md.
 func (s WorkerSnapshot) nextAtBarrier(now time.Time, late []int) Task {
 	since := latest(s.Status.At, s.StoreBackAt)
 	deadline := latest(since, s.MovedAt).Add(s.Timeout)
@@ -119,8 +119,9 @@ func latest(a, b time.Time) time.Time {
 	return a
 }
 
-// nextLook is when a worker that waits looks next for itself: ever more seldom, each at
-// another time, and later where commits take long, since the gate does, too.
+// nextLook is when a waiting worker reads the others' records next: ever more seldom,
+// each worker at another time, and later where commits take long, since the gate does,
+// too.
 func (s WorkerSnapshot) nextLook(since time.Time) time.Time {
 	first := max(firstLookDelay, lookDelayPerCommit*s.CommitTook)
 	first += time.Duration(s.Jitter * float64(first))
@@ -130,7 +131,6 @@ func (s WorkerSnapshot) nextLook(since time.Time) time.Time {
 	return s.LookedAt.Add(max(first, min(maxLookInterval, s.LookedAt.Sub(since))))
 }
 
-// skipsStep reports whether the request has nothing to do in a component's steps.
 func (s WorkerSnapshot) skipsStep(step release.Step) bool {
 	r := s.Current
 	return r.Repair && len(r.Components) > 0 && !slices.Contains(r.Components, step.Component.Name)

@@ -9,9 +9,9 @@ import (
 	"bijou/updater/record"
 )
 
-// presence shows others that the worker lives, and which version it is: its key stands
-// under the process's session, and is written again when that is lost, or when it was
-// removed (its server was unregistered, and registered again).
+// presence shows others that the worker lives, and its version. The key is bound to the
+// process's session, and is written again when that is lost, or when the key was removed
+// because the server was unregistered and registered again.
 type presence struct {
 	o             WorkerOptions
 	claim         *state.KeyClaim
@@ -20,13 +20,11 @@ type presence struct {
 	ready         sync.Once
 }
 
-// ownRecord is what the worker says of itself.
 func (p *presence) ownRecord() record.Presence {
 	by := p.o.Claimant
 	return record.Presence{Version: p.o.Version, Digests: p.o.digests(), Server: by.Host + ":" + by.Folder, Host: by.Name}
 }
 
-// run keeps the presence until ctx is done.
 func (p *presence) run(ctx context.Context) error {
 	defer p.close(ctx)
 	for back := false; ctx.Err() == nil; back = true {
@@ -47,14 +45,12 @@ func (p *presence) run(ctx context.Context) error {
 	return nil
 }
 
-// close ends the session, else it expires.
 func (p *presence) close(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
 	_ = p.process.Close(ctx)
 }
 
-// keepPublished has the presence stand as long as the session does.
 func (p *presence) keepPublished(ctx context.Context, s *state.KeySession) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var watching sync.WaitGroup
@@ -85,8 +81,6 @@ func (p *presence) keepPublished(ctx context.Context, s *state.KeySession) error
 	}
 }
 
-// checkPublished returns whether the presence stands as it should, and the revision at which it was
-// looked at.
 func (p *presence) checkPublished(ctx context.Context, s *state.KeySession) (revision int64, stands bool, err error) {
 	err = p.o.Store.View(ctx, func(v *state.KeyView) error {
 		seen, err := readKey[record.Presence](v, Keys().Presence(p.o.LRN))
@@ -100,7 +94,6 @@ func (p *presence) checkPublished(ctx context.Context, s *state.KeySession) (rev
 	return revision, stands, err
 }
 
-// publish writes the presence under the session.
 func (p *presence) publish(ctx context.Context, s *state.KeySession) error {
 	err := p.claim.Update(ctx, func(tx *state.KeyTx) error {
 		return tx.PutLeased(Keys().Presence(p.o.LRN), p.ownRecord(), s)
@@ -112,7 +105,6 @@ func (p *presence) publish(ctx context.Context, s *state.KeySession) error {
 	return err
 }
 
-// reportReady says that the worker runs.
 func (o WorkerOptions) reportReady() {
 	if o.Ready != nil {
 		o.Ready()

@@ -8,7 +8,6 @@ import (
 	"bijou/updater/record"
 )
 
-// refresh reads what has changed, as far as that was not told.
 func (w *worker) refresh(ctx context.Context) error {
 	old := w.applyChanges(w.feed.take())
 	if old == (staleParts{}) {
@@ -19,10 +18,9 @@ func (w *worker) refresh(ctx context.Context) error {
 	})
 }
 
-// staleParts is what a worker has to read again.
+// staleParts are what a worker has to read again.
 type staleParts struct{ all, request, config bool }
 
-// applyChanges takes the news.
 func (w *worker) applyChanges(n changeSet) (old staleParts) {
 	old.all = n.all
 	for _, c := range n.changes {
@@ -33,8 +31,8 @@ func (w *worker) applyChanges(n changeSet) (old staleParts) {
 	return old
 }
 
-// applyChange is told a change of the request or its gate, and says if that will do. Gates
-// are most of what a worker hears.
+// applyChange reports whether the change of the request or its gate could be applied;
+// else they are read again. Gates are most of what a worker is told.
 func (w *worker) applyChange(c state.KeyChange) bool {
 	switch {
 	case c.Revision <= w.readRevision:
@@ -53,9 +51,8 @@ func (w *worker) applyChange(c state.KeyChange) bool {
 	return c.Decode(&r) == nil // else reading it says what is wrong
 }
 
-// reload reads the request and its gate; the configuration and its own record when
-// there is reason to. Only this worker writes its record, so that it knows that by
-// heart.
+// reload reads its own record only at the start and after a gap in the changes: nobody
+// else writes that.
 func (w *worker) reload(v *state.KeyView, old staleParts) (err error) {
 	if err := w.readRequest(v); err != nil {
 		return err
@@ -76,7 +73,6 @@ func (w *worker) reload(v *state.KeyView, old staleParts) (err error) {
 	return nil
 }
 
-// readRequest reads the request and its gate.
 func (w *worker) readRequest(v *state.KeyView) (err error) {
 	var r record.Request
 	if w.requestRevision, err = v.GetAt(Keys().Current(), &r); err != nil {
@@ -93,7 +89,6 @@ func (w *worker) readRequest(v *state.KeyView) (err error) {
 	return err
 }
 
-// readOwnStatus reads its own record.
 func (w *worker) readOwnStatus(v *state.KeyView) error {
 	s, err := LoadWorker(v, w.o.LRN)
 	if s != nil {

@@ -13,15 +13,14 @@ import (
 	"bijou/updater/release"
 )
 
-// recheckInterval is how often a worker that waits for its turn looks how the others'
-// members are, which nothing tells it.
+// recheckInterval is how often a worker that waits for its turn checks the others'
+// members, of which the store tells nothing.
 const recheckInterval = time.Second
 
-// unhealthyTimeout is how long a member that runs may be ill all the time, before it is taken
-// for one that is down.
+// unhealthyTimeout is how long a member that runs may be unhealthy before it counts as
+// down.
 const unhealthyTimeout = 30 * time.Second
 
-// runRolling updates this server's member of a rolling component when it is its turn.
 func (w *worker) runRolling(ctx context.Context, c release.Component, r record.Request) error {
 	if err := w.o.Server.Prepare(ctx, c); err != nil {
 		return err
@@ -67,8 +66,8 @@ func (w *worker) runRolling(ctx context.Context, c release.Component, r record.R
 	}
 }
 
-// readRolling is what the worker knows of a rolling component. Where the others' members
-// cannot be asked for, how they are does not matter to one that needs nothing.
+// readRolling does not need the others' health for a member that needs nothing, if there
+// is no way to ask for it.
 func (w *worker) readRolling(ctx context.Context, c release.Component, r record.Request) (m RollingSnapshot, revision int64, err error) {
 	m = RollingSnapshot{LRN: w.o.LRN, Servers: r.Servers}
 	var present map[int]record.Presence
@@ -99,8 +98,8 @@ func (w *worker) readRolling(ctx context.Context, c release.Component, r record.
 	return m, revision, ctx.Err()
 }
 
-// checkOthers is what is the matter with the other servers' members: where there is no way to
-// ask them, whose worker lives is well.
+// checkOthers returns the other servers' unhealthy members. Where there is no way to ask
+// them, those count as healthy whose worker lives.
 func (w *worker) checkOthers(ctx context.Context, c release.Component, r record.Request, present map[int]record.Presence) map[int]error {
 	others := slices.DeleteFunc(slices.Clone(r.Servers), func(lrn int) bool { return lrn == w.o.LRN })
 	ill, asked := w.o.Server.CheckMembers(ctx, c, others)
@@ -116,8 +115,8 @@ func (w *worker) checkOthers(ctx context.Context, c release.Component, r record.
 	return ill
 }
 
-// moveTurn takes or gives back the turn, if it is still as it was. Taking is for the
-// request that runs only: errStale.
+// moveTurn takes or gives back the turn, if that is still right. It returns errStale if
+// the turn would be taken for a request that does not run any more.
 func (w *worker) moveTurn(ctx context.Context, component string, r record.Request, move Move) error {
 	key := Keys().Turn(component)
 	return retryStore(ctx, func() error {
@@ -143,7 +142,6 @@ func (w *worker) moveTurn(ctx context.Context, component string, r record.Reques
 	})
 }
 
-// awaitChange waits for a change below the prefix, and for a moment at most.
 func (w *worker) awaitChange(ctx context.Context, revision int64, prefix string) error {
 	moment, cancel := context.WithTimeout(ctx, recheckInterval)
 	defer cancel()

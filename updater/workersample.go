@@ -8,9 +8,9 @@ import (
 	"bijou/updater/record"
 )
 
-// readWorkers reads all workers' records, unless one of a few is late: that is enough to
-// know, so that N workers that wait do not read N records each, again and again. Who
-// has waited for too long is to say for whom, and reads them all.
+// readWorkers reads the records of all workers, unless one of a small sample is late:
+// that is enough to go on waiting, so that N waiting workers do not read N records each,
+// again and again. A worker that has waited for too long reads all, to report for whom.
 func (w *worker) readWorkers(ctx context.Context) error {
 	waits, err := w.sampleIsLate(ctx)
 	if err == nil && !waits {
@@ -20,7 +20,6 @@ func (w *worker) readWorkers(ctx context.Context) error {
 	return err
 }
 
-// sampleIsLate tells if one of the few has not come yet.
 func (w *worker) sampleIsLate(ctx context.Context) (yes bool, err error) {
 	s := w.snapshot.Status
 	if !w.clock.now().Before(s.At.Add(w.snapshot.Timeout)) {
@@ -48,8 +47,8 @@ func (w *worker) sampleIsLate(ctx context.Context) (yes bool, err error) {
 // maxSample is how many records are read before all.
 const maxSample = 3
 
-// sampleServers are those to look at first: one that was late, as long as it belongs to the
-// request, or else the next few in the list, others for each worker.
+// sampleServers returns a server that was late before, as long as it is in the request,
+// or else the next few in the list, which are others for each worker.
 func (w *worker) sampleServers() []int {
 	all := w.snapshot.Current.Servers
 	if len(w.late) > 0 && slices.Contains(all, w.late[0]) {
@@ -63,7 +62,6 @@ func (w *worker) sampleServers() []int {
 	return next[:maxSample]
 }
 
-// readAllWorkers reads the request and all records.
 func (w *worker) readAllWorkers(ctx context.Context) error {
 	var all map[int]record.Status
 	err := w.retryStore(ctx, func() error {

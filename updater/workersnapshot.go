@@ -18,24 +18,24 @@ type WorkerSnapshot struct {
 	Current *record.Request
 	Gate    record.Gate    // the one that was opened last, perhaps for another request
 	Status  *record.Status // its own record
-	Journal Journal        // what it was doing, from its disk
-	Busy    bool           // it is doing what the journal says right now
-	// Workers are all workers' records, if they were just read, and LookedAt is when
-	// they were read last. The gate usually makes that needless.
+	Journal Journal        // from its disk
+	Busy    bool           // the task of the journal runs right now
+	// Workers are all workers' records, if they were just read. LookedAt is when some or
+	// all were read last. The gate usually makes that needless.
 	Workers       map[int]record.Status
 	LookedAt      time.Time
 	WorkersReadAt time.Time // when it has read all records last
-	Progress      int       // what the servers had done by then
-	MovedAt       time.Time // when it has seen that grow, at the step that it is at
-	StoreBackAt   time.Time // when the store came back that had been away
+	Progress      int       // the request's, by then
+	MovedAt       time.Time // when it has seen the progress grow, at its own step
+	StoreBackAt   time.Time // when the store came back after an outage
 
 	CommitTook time.Duration // how long its last commits took
 	Jitter     float64       // from 0 to 1, each worker's own
 }
 
-// observeWorkers keeps what it has seen of all workers' records. At its first such look at a
-// step it takes their word for when they have moved, as far as its own clock allows it;
-// later on it knows what they had done before.
+// observeWorkers takes in all workers' records. At the first time at a step it believes
+// their own times of when they have moved, within its own clock's bounds; after that it
+// compares with what they had done before.
 func (s *WorkerSnapshot) observeWorkers(all map[int]record.Status, now time.Time) {
 	first := s.Status == nil || s.WorkersReadAt.Before(s.Status.At)
 	s.Workers, s.WorkersReadAt, s.LookedAt = all, now, now
@@ -52,7 +52,8 @@ func (s *WorkerSnapshot) observeWorkers(all map[int]record.Status, now time.Time
 	s.Progress = n
 }
 
-// reportedMoveAt is when servers have moved last, as they say; of a time that is to come, none.
+// reportedMoveAt returns when servers have moved last by their own records, without times
+// in the future.
 func (s *WorkerSnapshot) reportedMoveAt(now time.Time) (at time.Time) {
 	for _, lrn := range s.Current.Servers {
 		if w, ok := s.Workers[lrn]; ok && w.For(*s.Current) && !w.At.After(now) {

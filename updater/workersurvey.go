@@ -11,12 +11,11 @@ import (
 	"bijou/updater/release"
 )
 
-// A worker looks at its server's components now and then, and says what it has found:
-// when that changes, and otherwise seldom, so that others see how old it is.
+// A worker writes its inventory when that changes, and otherwise seldom, so that others
+// see how old it is.
 const inventoryInterval = 5 * time.Minute
 
-// runSurvey writes the server's inventory until ctx is done. While an update runs there is
-// none: servers differ then.
+// runSurvey writes no inventory while an update runs: servers differ then.
 func (w *worker) runSurvey(ctx context.Context) error {
 	var last record.Inventory
 	var written time.Time
@@ -44,7 +43,6 @@ func (w *worker) runSurvey(ctx context.Context) error {
 	return nil
 }
 
-// takeInventory says in which ways components are not what the plan says.
 func (w *worker) takeInventory(ctx context.Context, request int) (i record.Inventory, err error) {
 	i = record.Inventory{At: time.Now().UTC(), Request: request, Differs: map[string][]string{}}
 	for _, c := range w.o.Manifest.Components {
@@ -62,7 +60,6 @@ func (w *worker) takeInventory(ctx context.Context, request int) (i record.Inven
 	return i, nil
 }
 
-// noteFinished notes the request whose part this worker has done, which is none while one runs.
 func (w *worker) noteFinished() {
 	r, s := w.snapshot.Current, w.snapshot.Status
 	if r != nil && s != nil && s.For(*r) && s.Finished && r.Succeeded() {

@@ -12,19 +12,19 @@ import (
 	"bijou/updater/release"
 )
 
-// runningTask is what a worker is doing on its server, beside its loop, which watches
-// over it.
+// runningTask is what the worker does on its server, in a goroutine beside the loop,
+// which watches over it.
 type runningTask struct {
 	cancel    context.CancelFunc
-	ctx       context.Context // its own: it tells if it was cancelled
+	ctx       context.Context // its own, to see whether it was cancelled
 	job       Job
-	log       *activity.Log // what it is doing just now
+	log       *activity.Log // the activity that is published
 	published record.Activity
 	publishAt time.Time
 	ended     chan error // buffered: it ends whether or not the loop listens
 }
 
-// startTask writes down what is begun, and begins it.
+// startTask writes the journal first.
 func (w *worker) startTask(ctx context.Context, t Task) error {
 	if err := writeJournal(w.o.Dir, t.Journal); err != nil {
 		return w.recordStartFailure(ctx, err)
@@ -35,18 +35,19 @@ func (w *worker) startTask(ctx context.Context, t Task) error {
 	w.running = e
 	slog.Info("begins", "what", t.Why)
 	conf, request := w.config, *w.snapshot.Current
-	go func() { e.ended <- w.runTask(e.ctx, t, conf, request) }() // done and leave wait for it
+	go func() { e.ended <- w.runTask(e.ctx, t, conf, request) }() // finishTask and stopTask wait for it
 	return nil
 }
 
-// recordStartFailure records that the worker cannot even begin: its disk is full, say.
+// recordStartFailure is for a journal that cannot be written: the disk is full, say.
 func (w *worker) recordStartFailure(ctx context.Context, err error) error {
 	s := *w.snapshot.Status
 	s.Error, s.Message, s.At = true, err.Error(), w.clock.now()
 	return w.writeStatus(ctx, s)
 }
 
-// finishTask writes down how it ended. What was cancelled has not: it is gone on with.
+// finishTask writes the result to the journal. A cancelled task has none: it is gone on
+// with.
 func (w *worker) finishTask(ctx context.Context, err error) error {
 	e, j := w.running, w.snapshot.Journal
 	cancelled := err != nil && e.ctx.Err() != nil
@@ -75,8 +76,8 @@ func (w *worker) finishTask(ctx context.Context, err error) error {
 	return nil
 }
 
-// handOverTimeout says that another version is to take this worker's place, so that somebody
-// misses it if it does not come up.
+// handOver first records that another version is to take over, so that it is missed if it
+// does not start.
 func (w *worker) handOver(ctx context.Context) error {
 	if s := w.snapshot.handOverRecord(); s != nil {
 		if err := w.writeStatus(ctx, *s); err != nil {
@@ -86,7 +87,6 @@ func (w *worker) handOver(ctx context.Context) error {
 	return ErrHandOver
 }
 
-// stopTask ends what is being done, so that nothing outlives the worker.
 func (w *worker) stopTask() {
 	if w.running != nil {
 		w.running.cancel()
@@ -94,8 +94,8 @@ func (w *worker) stopTask() {
 	}
 }
 
-// runTask does it. What finds that its request is no more waits to be cancelled, as the
-// loop does once it has heard of that, too.
+// runTask blocks until it is cancelled if the request has changed: the loop cancels it
+// once it knows that, too.
 func (w *worker) runTask(ctx context.Context, t Task, conf record.Config, request record.Request) error {
 	if err := w.awaitInstallation(ctx); err != nil {
 		return err
@@ -129,8 +129,8 @@ func (w *worker) runJob(ctx context.Context, t Task, conf record.Config, request
 	return w.o.Server.Update(ctx, c)
 }
 
-// stopComponent stops the component. What the update will need is brought before, so that
-// nothing stands still for a download.
+// stopComponent first downloads what the update will need, so that nothing stands still
+// for that.
 func (w *worker) stopComponent(ctx context.Context, c release.Component) error {
 	if err := w.o.Server.Prepare(ctx, c); err != nil {
 		return err

@@ -13,14 +13,14 @@ type Gate struct {
 	StepName  string    `json:"step-name,omitempty"`
 	Plan      string    `json:"plan,omitempty"` // the digest of the plan that has that step
 	At        time.Time `json:"at"`             // when, by the leader's clock
-	// Slow says that the alert was sent that nothing moves at this step.
+	// Slow is set once the alert was sent that nothing moves at this step.
 	Slow bool `json:"slow,omitempty"`
-	// Waited is for how many seconds nothing had moved since when a leader said so
-	// last. The next one's clock may be another.
+	// Waited is for how many seconds nothing had moved when a leader wrote that last, since
+	// the next one's clock may be another: docs/reference/stall-detection.md.
 	Waited int `json:"waited,omitempty"`
 }
 
-// About tells if it was written in that attempt at the request.
+// About reports whether the gate was written in that attempt at the request.
 func (g Gate) About(r Request) bool {
 	return g.Request == r.ID && g.StartedAt.Equal(r.StartedAt) && g.Attempt == r.Attempt
 }

@@ -19,22 +19,22 @@ func (h *Host) afterStart(ctx context.Context, a *release.AfterStart) error {
 		return nil
 	}
 	if a.EachLineOf == "" {
-		return h.eventually(ctx, a.Command, nil)
+		return h.retryCommand(ctx, a.Command, nil)
 	}
-	lines, err := secrets(a.EachLineOf)
+	lines, err := readSecrets(a.EachLineOf)
 	if err != nil {
 		return err
 	}
 	for i, line := range lines {
-		if err := h.eventually(ctx, a.Command, line); err != nil {
+		if err := h.retryCommand(ctx, a.Command, line); err != nil {
 			return fmt.Errorf("%q failed with line %d of %s: %w", a.Command[0], i+1, a.EachLineOf, err)
 		}
 	}
 	return nil
 }
 
-// secrets reads the lines of a file that its owner alone may read.
-func secrets(path string) (lines [][]byte, err error) {
+// readSecrets reads the lines of a file that its owner alone may read.
+func readSecrets(path string) (lines [][]byte, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the keys: %w", err)
@@ -54,15 +54,15 @@ func secrets(path string) (lines [][]byte, err error) {
 	return lines, nil
 }
 
-// eventually runs the command until it succeeds: what was just started may not
+// retryCommand runs the command until it succeeds: what was just started may not
 // listen yet.
-func (h *Host) eventually(ctx context.Context, command []string, line []byte) error {
-	if timeout, _ := ctx.Value(timeoutKey{}).(time.Duration); timeout > h.patience {
-		ctx = context.WithValue(ctx, timeoutKey{}, h.patience)
+func (h *Host) retryCommand(ctx context.Context, command []string, line []byte) error {
+	if timeout, _ := ctx.Value(timeoutKey{}).(time.Duration); timeout > h.healthTimeout {
+		ctx = context.WithValue(ctx, timeoutKey{}, h.healthTimeout)
 	}
-	end := time.Now().Add(h.patience)
-	return until(ctx, func() (bool, error) {
-		err := attempt(ctx, func(ctx context.Context) error { return tell(ctx, command, line) })
+	end := time.Now().Add(h.healthTimeout)
+	return poll(ctx, func() (bool, error) {
+		err := retryHung(ctx, func(ctx context.Context) error { return runWithLine(ctx, command, line) })
 		if _, hung := errors.AsType[hungError](err); hung || time.Now().After(end) {
 			return err == nil, err
 		}
@@ -70,8 +70,8 @@ func (h *Host) eventually(ctx context.Context, command []string, line []byte) er
 	})
 }
 
-// tell runs the command with the line typed at its terminal; nil is none.
-func tell(ctx context.Context, command []string, line []byte) error {
+// runWithLine runs the command with the line typed at its terminal; nil is none.
+func runWithLine(ctx context.Context, command []string, line []byte) error {
 	if line == nil {
 		return runOnce(ctx, command, nil)
 	}
@@ -80,5 +80,5 @@ func tell(ctx context.Context, command []string, line []byte) error {
 		return err
 	}
 	defer t.close()
-	return runOnce(ctx, command, t.theirs)
+	return runOnce(ctx, command, t.tty)
 }

@@ -18,19 +18,19 @@ import (
 // /usr/local/etcd.releases/<sum>; /usr/local/etcd is a link to that, which is
 // replaced as a whole.
 
-// releases is where an archive's releases lie.
-func releases(f release.File) string { return f.To + ".releases" }
+// releasesDir is where an archive's releases lie.
+func releasesDir(f release.File) string { return f.To + ".releases" }
 
-// unpacked is where this one lies.
-func unpacked(f release.File) string { return filepath.Join(releases(f), f.SHA256[:16]) }
+// releaseDir is where this one lies.
+func releaseDir(f release.File) string { return filepath.Join(releasesDir(f), f.SHA256[:16]) }
 
 // unpackBeside unpacks the archive, unless it is there.
 func unpackBeside(ctx context.Context, archive string, f release.File) (err error) {
-	into := unpacked(f)
+	into := releaseDir(f)
 	if _, err := os.Stat(into); err == nil {
 		return nil
 	}
-	if err := durable.MkdirAll(releases(f), 0o755); err != nil {
+	if err := durable.MkdirAll(releasesDir(f), 0o755); err != nil {
 		return fmt.Errorf("cannot unpack %s: %w", f.URL, err)
 	}
 	draft := into + ".draft"
@@ -51,7 +51,7 @@ func unpackBeside(ctx context.Context, archive string, f release.File) (err erro
 	if err := os.Rename(draft, into); err != nil {
 		return err
 	}
-	return durable.Sync(releases(f))
+	return durable.Sync(releasesDir(f))
 }
 
 // switchTo makes the link point to this release, at once, and removes all
@@ -61,23 +61,23 @@ func switchTo(f release.File) error {
 		return fmt.Errorf("cannot switch %s: %w", f.To, err)
 	}
 	before, _ := os.Readlink(f.To)
-	if before == unpacked(f) {
+	if before == releaseDir(f) {
 		return nil
 	}
-	if err := exchange(f); err != nil {
+	if err := replaceLink(f); err != nil {
 		return fmt.Errorf("cannot switch %s: %w", f.To, err)
 	}
-	return sweep(f, before)
+	return removeOldReleases(f, before)
 }
 
-// exchange puts the link where the one before is, or a folder that was installed
+// replaceLink puts the link where the one before is, or a folder that was installed
 // by hand, which is kept among the releases.
-func exchange(f release.File) error {
-	link := newLink(f)
+func replaceLink(f release.File) error {
+	link := draftLink(f)
 	if err := os.Remove(link); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := os.Symlink(unpacked(f), link); err != nil {
+	if err := os.Symlink(releaseDir(f), link); err != nil {
 		return err
 	}
 	info, err := os.Lstat(f.To)
@@ -96,32 +96,32 @@ func exchange(f release.File) error {
 	return setAside(f)
 }
 
-// newLink is where the link is made that takes the place of another one.
-func newLink(f release.File) string { return releases(f) + "/link" }
+// draftLink is where the link is made that takes the place of another one.
+func draftLink(f release.File) string { return releasesDir(f) + "/link" }
 
 // setAside keeps the folder that a link has taken the place of, the last one if
 // there were several. One that was killed before it came to that does it later.
 func setAside(f release.File) error {
-	info, err := os.Lstat(newLink(f))
+	info, err := os.Lstat(draftLink(f))
 	if err != nil || !info.IsDir() {
 		return nil
 	}
-	kept := filepath.Join(releases(f), "by-hand")
+	kept := filepath.Join(releasesDir(f), "by-hand")
 	if err := os.RemoveAll(kept); err != nil {
 		return err
 	}
-	return os.Rename(newLink(f), kept)
+	return os.Rename(draftLink(f), kept)
 }
 
-// sweep removes releases that are neither this one nor the one before.
-func sweep(f release.File, before string) error {
-	all, err := os.ReadDir(releases(f))
+// removeOldReleases removes releases that are neither this one nor the one before.
+func removeOldReleases(f release.File, before string) error {
+	all, err := os.ReadDir(releasesDir(f))
 	if err != nil {
 		return err
 	}
 	for _, e := range all {
-		path := filepath.Join(releases(f), e.Name())
-		if path == unpacked(f) || path == before || e.Name() == "by-hand" {
+		path := filepath.Join(releasesDir(f), e.Name())
+		if path == releaseDir(f) || path == before || e.Name() == "by-hand" {
 			continue
 		}
 		if err := os.RemoveAll(path); err != nil {

@@ -13,8 +13,8 @@ import (
 	"bijou/updater/release"
 )
 
-// identity is which artifact it is, in a word.
-func identity(a *release.Artifact) string {
+// artifactID is which artifact it is, in a word.
+func artifactID(a *release.Artifact) string {
 	switch {
 	case a == nil:
 		return ""
@@ -26,8 +26,8 @@ func identity(a *release.Artifact) string {
 	return "image " + a.Image
 }
 
-// prepare brings the artifact to this server's disk.
-func (h *Host) prepare(ctx context.Context, c release.Component) error {
+// fetchArtifact brings the artifact to this server's disk.
+func (h *Host) fetchArtifact(ctx context.Context, c release.Component) error {
 	a := c.Artifact
 	switch {
 	case a == nil:
@@ -42,11 +42,11 @@ func (h *Host) prepare(ctx context.Context, c release.Component) error {
 		_, err := h.download(ctx, *a.Deb)
 		return err
 	}
-	return pull(ctx, a.Image)
+	return pullImage(ctx, a.Image)
 }
 
-// replace puts the artifact in place of the former one.
-func (h *Host) replace(ctx context.Context, c release.Component) error {
+// installArtifact puts the artifact in place of the former one.
+func (h *Host) installArtifact(ctx context.Context, c release.Component) error {
 	a := c.Artifact
 	switch {
 	case a == nil:
@@ -54,13 +54,13 @@ func (h *Host) replace(ctx context.Context, c release.Component) error {
 	case a.Archive != nil:
 		return switchTo(*a.Archive)
 	case a.Deb != nil:
-		return h.installDeb(ctx, c.Name, h.downloaded(a.Deb.SHA256))
+		return h.installDeb(ctx, c.Name, h.downloadPath(a.Deb.SHA256))
 	}
-	return h.name(c.Name, a.Image)
+	return h.writeImageEnv(c.Name, a.Image)
 }
 
-// downloaded is where a download of that sum lies.
-func (h *Host) downloaded(sum string) string { return filepath.Join(h.dir, "downloads", sum) }
+// downloadPath is where a download of that sum lies.
+func (h *Host) downloadPath(sum string) string { return filepath.Join(h.dir, "downloads", sum) }
 
 // download gets the file, unless it is there.
 func (h *Host) download(ctx context.Context, f release.File) (path string, err error) {
@@ -68,14 +68,14 @@ func (h *Host) download(ctx context.Context, f release.File) (path string, err e
 	if err != nil || len(raw) != sha256.Size {
 		return "", fmt.Errorf("cannot download %s: %q is no SHA-256 sum", f.URL, f.SHA256)
 	}
-	path = h.downloaded(f.SHA256)
-	return path, release.Download{Client: h.downloads.Load(), URL: f.URL, Path: path, SHA256: [sha256.Size]byte(raw)}.Get(ctx)
+	path = h.downloadPath(f.SHA256)
+	return path, release.Download{Client: h.downloadClient.Load(), URL: f.URL, Path: path, SHA256: [sha256.Size]byte(raw)}.Get(ctx)
 }
 
-// forget removes downloads that have been put to use.
-func (h *Host) forget(files []release.File) {
+// removeDownloads removes downloads that have been put to use.
+func (h *Host) removeDownloads(files []release.File) {
 	for _, f := range files {
-		_ = os.Remove(h.downloaded(f.SHA256)) // else Tidy does
+		_ = os.Remove(h.downloadPath(f.SHA256)) // else Tidy does
 	}
 }
 

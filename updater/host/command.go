@@ -21,11 +21,11 @@ const defaultTimeout = 20 * time.Minute
 
 type timeoutKey struct{}
 
-// limit returns a context in which each command of the component has its time-out.
-func (h *Host) limit(ctx context.Context, c release.Component) context.Context {
+// withTimeout returns a context in which each command of the component has its time-out.
+func (h *Host) withTimeout(ctx context.Context, c release.Component) context.Context {
 	timeout := time.Duration(c.Timeout)
 	if timeout == 0 {
-		timeout = time.Duration(h.timeout.Load())
+		timeout = time.Duration(h.commandTimeout.Load())
 	}
 	return context.WithValue(ctx, timeoutKey{}, timeout)
 }
@@ -37,9 +37,9 @@ func (e hungError) Error() string {
 	return fmt.Sprintf("it hung: it was ended after %s, and tried twice", e.timeout)
 }
 
-// attempt calls f, which can be repeated, under the time-out that the context carries:
+// retryHung calls f, which can be repeated, under the time-out that the context carries:
 // what hangs is ended, and tried once more.
-func attempt(ctx context.Context, f func(ctx context.Context) error) error {
+func retryHung(ctx context.Context, f func(ctx context.Context) error) error {
 	timeout, _ := ctx.Value(timeoutKey{}).(time.Duration)
 	if timeout == 0 {
 		return f(ctx)
@@ -47,7 +47,7 @@ func attempt(ctx context.Context, f func(ctx context.Context) error) error {
 	for again := true; ; again = false {
 		limit, cancel := context.WithTimeoutCause(ctx, timeout, hungError{timeout})
 		err := f(context.WithValue(limit, timeoutKey{}, time.Duration(0))) // what is within is a part of it
-		hung := err != nil && limited(ctx, limit)
+		hung := err != nil && timedOut(ctx, limit)
 		cancel()
 		if !hung || !again {
 			return err
@@ -59,9 +59,9 @@ func attempt(ctx context.Context, f func(ctx context.Context) error) error {
 // killDelay is how long a command whose children hold its output is waited for.
 const killDelay = time.Second
 
-// command makes a command that ends soon with its context: its children do not
+// newCommand makes a command that ends soon with its context: its children do not
 // outlive it, and who holds its output is not waited for.
-func command(ctx context.Context, words []string) *exec.Cmd {
+func newCommand(ctx context.Context, words []string) *exec.Cmd {
 	c := exec.CommandContext(ctx, words[0], words[1:]...)
 	c.WaitDelay = killDelay
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -69,9 +69,9 @@ func command(ctx context.Context, words []string) *exec.Cmd {
 	return c
 }
 
-// run runs a command, twice if it hangs.
-func run(ctx context.Context, words []string) error {
-	return attempt(ctx, func(ctx context.Context) error { return runOnce(ctx, words, nil) })
+// runCommand runs a command, twice if it hangs.
+func runCommand(ctx context.Context, words []string) error {
+	return retryHung(ctx, func(ctx context.Context) error { return runOnce(ctx, words, nil) })
 }
 
 // runOnce runs a command with that on its stdin. The error says how it ended and what
@@ -80,7 +80,7 @@ func run(ctx context.Context, words []string) error {
 func runOnce(ctx context.Context, words []string, stdin io.Reader) error {
 	doing := activity.Begin(ctx, "runs %q", strings.Join(words, " "))
 	defer doing.End()
-	c := command(ctx, words)
+	c := newCommand(ctx, words)
 	c.Stdin = stdin
 	out, err := c.CombinedOutput()
 	if err == nil || errors.Is(err, exec.ErrWaitDelay) {

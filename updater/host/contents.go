@@ -18,49 +18,49 @@ import (
 // DeliverContents brings the component's contents to sabakan: what that does not hold yet is
 // downloaded and uploaded.
 func (h *Host) DeliverContents(ctx context.Context, component release.Component) error {
-	ctx = h.limit(ctx, component)
+	ctx = h.withTimeout(ctx, component)
 	c := *component.Contents
-	images, err := imagesOf(ctx, c)
+	images, err := listImages(ctx, c)
 	if err != nil {
 		return err
 	}
 	if c.URL == "" && len(images)+len(c.OSImages)+len(c.Ignitions) > 0 {
 		return errors.New("cannot bring contents: the manifest does not say where sabakan is: contents: {url: ...}")
 	}
-	s := sabakan{url: strings.TrimRight(c.URL, "/") + "/api/v1/", client: h.neighbours}
+	s := sabakan{url: strings.TrimRight(c.URL, "/") + "/api/v1/", client: h.directClient}
 	for _, i := range images {
-		if err := h.bringImage(ctx, s, i); err != nil {
+		if err := h.uploadImage(ctx, s, i); err != nil {
 			return err
 		}
 	}
 	for _, o := range c.OSImages {
-		if err := h.bringOS(ctx, s, o); err != nil {
+		if err := h.uploadOS(ctx, s, o); err != nil {
 			return err
 		}
 	}
 	for _, i := range c.Ignitions {
-		if err := h.bringIgnition(ctx, s, i); err != nil {
+		if err := h.uploadIgnition(ctx, s, i); err != nil {
 			return err
 		}
 	}
-	h.forget(c.Files())
+	h.removeDownloads(c.Files())
 	return nil
 }
 
-// imagesOf are the container images that are named, and those that the command
+// listImages are the container images that are named, and those that the command
 // prints, a line each.
-func imagesOf(ctx context.Context, c release.Contents) ([]string, error) {
+func listImages(ctx context.Context, c release.Contents) ([]string, error) {
 	images := c.Images
 	if len(c.ImagesOf) == 0 {
 		return images, nil
 	}
 	var said bytes.Buffer
 	var out []byte
-	err := attempt(ctx, func(ctx context.Context) (err error) {
+	err := retryHung(ctx, func(ctx context.Context) (err error) {
 		doing := activity.Begin(ctx, "runs %q", strings.Join(c.ImagesOf, " "))
 		defer doing.End()
 		said.Reset()
-		list := command(ctx, c.ImagesOf)
+		list := newCommand(ctx, c.ImagesOf)
 		list.Stderr = &said
 		if out, err = list.Output(); ctx.Err() != nil {
 			err = context.Cause(ctx)
@@ -73,28 +73,28 @@ func imagesOf(ctx context.Context, c release.Contents) ([]string, error) {
 	return append(images, strings.Fields(string(out))...), nil
 }
 
-// bringImage brings a container image as an asset, an archive of its own.
-func (h *Host) bringImage(ctx context.Context, s sabakan, image string) error {
+// uploadImage brings a container image as an asset, an archive of its own.
+func (h *Host) uploadImage(ctx context.Context, s sabakan, image string) error {
 	asset := strings.NewReplacer("/", "-", ":", "-", "@", "-").Replace(image) + ".img"
-	there, err := s.has(ctx, "assets/"+asset+"/meta")
+	there, err := s.exists(ctx, "assets/"+asset+"/meta")
 	if err != nil || there {
 		return err
 	}
-	if err := pull(ctx, image); err != nil {
+	if err := pullImage(ctx, image); err != nil {
 		return err
 	}
 	path := filepath.Join(h.dir, "downloads", asset)
 	defer os.Remove(path)
 	_ = os.Remove(path) // podman does not write over one that was cut short
-	if err := save(ctx, image, path); err != nil {
+	if err := saveImage(ctx, image, path); err != nil {
 		return err
 	}
 	return s.putFile(ctx, "assets/"+asset, path)
 }
 
-// bringOS brings a kernel and its initial file system, as one archive.
-func (h *Host) bringOS(ctx context.Context, s sabakan, o release.OSImage) error {
-	ids, err := s.ids(ctx, "images/coreos")
+// uploadOS brings a kernel and its initial file system, as one archive.
+func (h *Host) uploadOS(ctx context.Context, s sabakan, o release.OSImage) error {
+	ids, err := s.listIDs(ctx, "images/coreos")
 	if err != nil || ids[o.ID] {
 		return err
 	}
@@ -108,14 +108,14 @@ func (h *Host) bringOS(ctx context.Context, s sabakan, o release.OSImage) error 
 	}
 	path := filepath.Join(h.dir, "downloads", "os-"+o.ID+".tar")
 	defer os.Remove(path)
-	if err := bundle(path, map[string]string{"kernel": kernel, "initrd.gz": initrd}); err != nil {
+	if err := writeBundle(path, map[string]string{"kernel": kernel, "initrd.gz": initrd}); err != nil {
 		return fmt.Errorf("cannot bundle the system %s: %w", o.ID, err)
 	}
 	return s.putFile(ctx, "images/coreos/"+o.ID, path)
 }
 
-// bundle makes an archive of files under other names.
-func bundle(path string, files map[string]string) (err error) {
+// writeBundle makes an archive of files under other names.
+func writeBundle(path string, files map[string]string) (err error) {
 	out, err := os.Create(path)
 	if err != nil {
 		return err
@@ -123,14 +123,14 @@ func bundle(path string, files map[string]string) (err error) {
 	defer func() { err = errors.Join(err, out.Close()) }()
 	w := tar.NewWriter(out)
 	for _, name := range []string{"kernel", "initrd.gz"} {
-		if err := include(w, name, files[name]); err != nil {
+		if err := addFile(w, name, files[name]); err != nil {
 			return err
 		}
 	}
 	return w.Close()
 }
 
-func include(w *tar.Writer, name, path string) error {
+func addFile(w *tar.Writer, name, path string) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
@@ -147,9 +147,9 @@ func include(w *tar.Writer, name, path string) error {
 	return err
 }
 
-// bringIgnition brings one template of a role.
-func (h *Host) bringIgnition(ctx context.Context, s sabakan, i release.Ignition) error {
-	ids, err := s.ids(ctx, "ignitions/"+i.Role)
+// uploadIgnition brings one template of a role.
+func (h *Host) uploadIgnition(ctx context.Context, s sabakan, i release.Ignition) error {
+	ids, err := s.listIDs(ctx, "ignitions/"+i.Role)
 	if err != nil || ids[i.ID] {
 		return err
 	}

@@ -22,10 +22,10 @@ import (
 // one's result.
 func (h *Host) installDeb(ctx context.Context, name, file string) error {
 	d := Detached{
-		Title: "neco-worker installs " + file, Resume: !h.installs.Swap(true),
+		Title: "neco-worker installs " + file, Resume: !h.installBegun.Swap(true),
 		Command: []string{"/bin/sh", "-c", `dpkg --configure -a --force-confold; exec dpkg --install --force-confold "$1"`, "sh", file},
 	}
-	err := h.dpkg(ctx, d)
+	err := h.runDpkg(ctx, d)
 	if err != nil {
 		return fmt.Errorf("cannot install the package of %s: %w", name, err)
 	}
@@ -35,12 +35,12 @@ func (h *Host) installDeb(ctx context.Context, name, file string) error {
 // tryDeb tries the program that the package will put in place of the executable, if
 // it lies there, and looks at the manifest beside it.
 func (h *Host) tryDeb(ctx context.Context, p Package, executable string) error {
-	draft := h.draft()
+	draft := h.draftDir()
 	if err := os.RemoveAll(draft); err != nil {
 		return fmt.Errorf("cannot unpack the release: %w", err)
 	}
 	defer os.RemoveAll(draft)
-	if err := run(ctx, []string{"dpkg-deb", "--extract", p.File, draft}); err != nil {
+	if err := runCommand(ctx, []string{"dpkg-deb", "--extract", p.File, draft}); err != nil {
 		return fmt.Errorf("cannot unpack the release: %w", err)
 	}
 	program := filepath.Join(draft, executable)
@@ -49,11 +49,11 @@ func (h *Host) tryDeb(ctx context.Context, p Package, executable string) error {
 	}
 	manifest := filepath.Join(filepath.Dir(program), "manifest.yaml")
 	if _, err := os.Lstat(manifest); err == nil {
-		if err := isOf(manifest, p.Version); err != nil {
+		if err := checkVersion(manifest, p.Version); err != nil {
 			return err
 		}
 	}
-	if err := try(ctx, program); err != nil {
+	if err := tryProgram(ctx, program); err != nil {
 		return err
 	}
 	return h.keepOrigin(p, program)
@@ -74,27 +74,27 @@ func (h *Host) Mend(ctx context.Context, own string) error {
 		return nil
 	}
 	d := Detached{Title: "neco-worker finishes installations", Join: true, Command: []string{"dpkg", "--configure", "-a", "--force-confold"}}
-	if err := h.dpkg(ctx, d); err != nil {
+	if err := h.runDpkg(ctx, d); err != nil {
 		return fmt.Errorf("cannot finish an installation of before: %w", err)
 	}
-	if _, err := os.Stat(own); err != nil || !wanted(ctx, "neco") {
+	if _, err := os.Stat(own); err != nil || !needsReinstall(ctx, "neco") {
 		return nil
 	}
 	return h.installDeb(ctx, "neco", own)
 }
 
-// wanted tells if dpkg wants the package to be installed again.
-func wanted(ctx context.Context, name string) bool {
+// needsReinstall tells if dpkg wants the package to be installed again.
+func needsReinstall(ctx context.Context, name string) bool {
 	out, err := exec.CommandContext(ctx, "dpkg-query", "--show", "--showformat=${db:Status-Eflag}", name).Output()
 	return err == nil && string(out) == "reinstreq"
 }
 
-// dpkg runs a command that is dpkg, or calls it; one at a time. While somebody else
+// runDpkg runs a command that is dpkg, or calls it; one at a time. While somebody else
 // uses dpkg on this server, as apt may at any time, it is tried again.
-func (h *Host) dpkg(ctx context.Context, d Detached) error {
+func (h *Host) runDpkg(ctx context.Context, d Detached) error {
 	select {
-	case h.dpkgs <- struct{}{}:
-		defer func() { <-h.dpkgs }()
+	case h.dpkgLock <- struct{}{}:
+		defer func() { <-h.dpkgLock }()
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -103,14 +103,14 @@ func (h *Host) dpkg(ctx context.Context, d Detached) error {
 	doing := activity.Begin(ctx, "%s", strings.TrimPrefix(d.Title, "neco-worker "))
 	defer doing.End()
 	for {
-		err := attempt(ctx, func(ctx context.Context) error { return h.services.Detached(ctx, d) })
+		err := retryHung(ctx, func(ctx context.Context) error { return h.services.RunDetached(ctx, d) })
 		if err == nil || !strings.Contains(err.Error(), dpkgLocked) {
 			return err
 		}
 		slog.Warn("waits until nobody else uses dpkg", "error", err)
 		doing.Say("waits until nobody else uses dpkg: %v", err)
 		select {
-		case <-time.After(dpkgAgain):
+		case <-time.After(dpkgRetryInterval):
 		case <-ctx.Done():
 			return err
 		}
@@ -118,6 +118,6 @@ func (h *Host) dpkg(ctx context.Context, d Detached) error {
 }
 
 const (
-	dpkgLocked = " lock was locked by another process" // what dpkg says if another one runs
-	dpkgAgain  = 5 * time.Second                       // until the next try
+	dpkgLocked        = " lock was locked by another process" // what dpkg says if another one runs
+	dpkgRetryInterval = 5 * time.Second                       // until the next try
 )

@@ -14,9 +14,9 @@ import (
 	"bijou/updater/release"
 )
 
-// setting is the digest of what the component's services are started with: their unit
+// inputsDigest is the digest of what the component's services are started with: their unit
 // files, and the files that the release declares. "" is not known.
-func (h *Host) setting(ctx context.Context, c release.Component) (string, error) {
+func (h *Host) inputsDigest(ctx context.Context, c release.Component) (string, error) {
 	sum, known := sha256.New(), len(c.Files) > 0
 	for _, unit := range c.Services {
 		text, err := h.services.Files(ctx, unit)
@@ -39,23 +39,23 @@ func (h *Host) setting(ctx context.Context, c release.Component) (string, error)
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// reset reports whether the component's services were started with others of their files.
-func (h *Host) reset(ctx context.Context, c release.Component, was component) (bool, error) {
-	now, err := h.setting(ctx, c)
-	return was.Setting != "" && now != "" && now != was.Setting, err
+// inputsChanged reports whether the component's services were started with others of their files.
+func (h *Host) inputsChanged(ctx context.Context, c release.Component, was componentRecord) (bool, error) {
+	now, err := h.inputsDigest(ctx, c)
+	return was.Inputs != "" && now != "" && now != was.Inputs, err
 }
 
 // Differences says in which ways the component is not what the release says, as far as
 // this server's worker has written down what it is, and as its files are.
 func (h *Host) Differences(ctx context.Context, c release.Component) (all []string, err error) {
-	was, err := h.recall(c.Name)
+	was, err := h.readRecord(c.Name)
 	if err != nil {
 		return nil, err
 	}
-	if was.Phase == changing || was.Phase == starting {
+	if was.Phase == phaseChanging || was.Phase == phaseStarting {
 		all = append(all, "an update of it was cut short")
 	}
-	if want := identity(c.Artifact); c.Artifact != nil && was.Artifact != want {
+	if want := artifactID(c.Artifact); c.Artifact != nil && was.Artifact != want {
 		all = append(all, fmt.Sprintf("its artifact is %q, not %q", was.Artifact, want))
 	}
 	for _, f := range c.Files {
@@ -68,7 +68,7 @@ func (h *Host) Differences(ctx context.Context, c release.Component) (all []stri
 			all = append(all, fmt.Sprintf("the sum of %s is %s, not %s", f.Path, own, f.SHA256))
 		}
 	}
-	others, err := h.reset(ctx, c, was)
+	others, err := h.inputsChanged(ctx, c, was)
 	if others {
 		all = append(all, "its unit files or declared files have changed since it was started")
 	}
@@ -77,7 +77,7 @@ func (h *Host) Differences(ctx context.Context, c release.Component) (all []stri
 
 // Files are a unit's file and its drop-ins, but for the one that holds it.
 func (s Systemd) Files(ctx context.Context, unit string) (text []byte, err error) {
-	err = s.with(ctx, "read the files of", unit, func(c *sd.Conn) error {
+	err = s.withUnit(ctx, "read the files of", unit, func(c *sd.Conn) error {
 		p, err := c.GetUnitPropertiesContext(ctx, unit)
 		if err != nil {
 			return err

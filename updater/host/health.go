@@ -15,37 +15,37 @@ import (
 	"bijou/updater/release"
 )
 
-// answerLimit is how long one health check may take.
-const answerLimit = 10 * time.Second
+// answerTimeout is how long one health check may take.
+const answerTimeout = 10 * time.Second
 
 // CheckHealth tells if this server's part of the component is well: its services run,
 // its health check agrees, and what comes after their start was done. The error
 // says what is the matter.
 func (h *Host) CheckHealth(ctx context.Context, c release.Component) error {
-	was, err := h.recall(c.Name)
+	was, err := h.readRecord(c.Name)
 	if err != nil {
 		return err
 	}
-	if was.Phase == starting {
+	if was.Phase == phaseStarting {
 		return errors.New("what comes after its start was not done")
 	}
-	return h.works(ctx, c)
+	return h.probe(ctx, c)
 }
 
 // IsRunning tells if the component's services run, whatever its health check says.
 func (h *Host) IsRunning(ctx context.Context, c release.Component) bool {
-	return h.active(ctx, c.Services) == nil
+	return h.checkActive(ctx, c.Services) == nil
 }
 
-// works tells if the services run and the health check agrees.
-func (h *Host) works(ctx context.Context, c release.Component) error {
-	if err := h.active(ctx, c.Services); err != nil {
+// probe tells if the services run and the health check agrees.
+func (h *Host) probe(ctx context.Context, c release.Component) error {
+	if err := h.checkActive(ctx, c.Services); err != nil {
 		return err
 	}
 	if c.Health == nil {
 		return nil
 	}
-	return h.check(ctx, *c.Health)
+	return h.runCheck(ctx, *c.Health)
 }
 
 // CheckMembers asks how those servers' members of the component are, by the component's check
@@ -57,7 +57,7 @@ func (h *Host) CheckMembers(ctx context.Context, c release.Component, lrns []int
 	answers := make([]error, len(lrns))
 	var asking sync.WaitGroup
 	for i, lrn := range lrns {
-		asking.Go(func() { answers[i] = h.check(ctx, about(*c.Members, lrn)) })
+		asking.Go(func() { answers[i] = h.runCheck(ctx, memberCheck(*c.Members, lrn)) })
 	}
 	asking.Wait()
 	ill = map[int]error{}
@@ -69,8 +69,8 @@ func (h *Host) CheckMembers(ctx context.Context, c release.Component, lrns []int
 	return ill, true
 }
 
-// about makes the check of one server's member.
-func about(m release.Health, lrn int) release.Health {
+// memberCheck makes the check of one server's member.
+func memberCheck(m release.Health, lrn int) release.Health {
 	fill := func(s string) string { return strings.ReplaceAll(s, "{lrn}", strconv.Itoa(lrn)) }
 	m.HTTP, m.Command = fill(m.HTTP), slices.Clone(m.Command)
 	for i := range m.Command {
@@ -79,13 +79,13 @@ func about(m release.Health, lrn int) release.Health {
 	return m
 }
 
-func (h *Host) check(ctx context.Context, c release.Health) error {
-	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+func (h *Host) runCheck(ctx context.Context, c release.Health) error {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	if c.HTTP != "" {
 		return h.checkHTTP(ctx, c.HTTP)
 	}
-	return run(ctx, c.Command)
+	return runCommand(ctx, c.Command)
 }
 
 // checkHTTP wants the answer 200.
@@ -94,7 +94,7 @@ func (h *Host) checkHTTP(ctx context.Context, url string) error {
 	if err != nil {
 		return err
 	}
-	resp, err := h.neighbours.Do(req)
+	resp, err := h.directClient.Do(req)
 	if err != nil {
 		return fmt.Errorf("%s does not answer: %w", url, err)
 	}

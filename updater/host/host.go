@@ -20,24 +20,24 @@ type Options struct {
 	LRN      int
 	Dir      string   // its folder on the disk; made if it is not there
 	Services Services // nil: this machine's systemd
-	// Patience is how long a component may take to be well after its start;
+	// HealthTimeout is how long a component may take to be well after its start;
 	// default five minutes.
-	Patience time.Duration
+	HealthTimeout time.Duration
 }
 
 // Host is one boot server. It is for one goroutine at a time, but for Configure
 // and Mend.
 type Host struct {
-	lrn      int
-	dir      string
-	services Services
-	patience time.Duration
-	dpkgs    chan struct{} // buffered: holds a token while dpkg is run
-	installs atomic.Bool   // a package was begun to be installed by this process
+	lrn           int
+	dir           string
+	services      Services
+	healthTimeout time.Duration
+	dpkgLock      chan struct{} // buffered: holds a token while dpkg is run
+	installBegun  atomic.Bool   // a package was begun to be installed by this process
 
-	timeout    atomic.Int64                // of a component's command, as the configuration says
-	downloads  atomic.Pointer[http.Client] // as the configuration says
-	neighbours *http.Client                // never through a proxy
+	commandTimeout atomic.Int64                // of a component's command, as the configuration says
+	downloadClient atomic.Pointer[http.Client] // as the configuration says
+	directClient   *http.Client                // never through a proxy
 }
 
 // New makes the server's folder.
@@ -47,16 +47,16 @@ func New(o Options) (*Host, error) {
 			return nil, fmt.Errorf("cannot make the worker's folder: %w", err)
 		}
 	}
-	h := &Host{lrn: o.LRN, dir: o.Dir, services: o.Services, patience: o.Patience, dpkgs: make(chan struct{}, 1)}
-	h.neighbours = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	h := &Host{lrn: o.LRN, dir: o.Dir, services: o.Services, healthTimeout: o.HealthTimeout, dpkgLock: make(chan struct{}, 1)}
+	h.directClient = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	if err := h.Configure(record.Config{}); err != nil {
 		return nil, err
 	}
 	if h.services == nil {
 		h.services = Systemd{}
 	}
-	if h.patience == 0 {
-		h.patience = 5 * time.Minute
+	if h.healthTimeout == 0 {
+		h.healthTimeout = 5 * time.Minute
 	}
 	return h, nil
 }
@@ -64,10 +64,10 @@ func New(o Options) (*Host, error) {
 // Configure has what is begun from now on follow the configuration. It may be
 // called at any time.
 func (h *Host) Configure(c record.Config) error {
-	h.timeout.Store(int64(cmp.Or(c.WorkerTimeout/3, defaultTimeout)))
+	h.commandTimeout.Store(int64(cmp.Or(c.WorkerTimeout/3, defaultTimeout)))
 	client, err := release.NewClient(c.Proxy)
 	if err == nil {
-		h.downloads.Store(client)
+		h.downloadClient.Store(client)
 	}
 	return err
 }
@@ -75,13 +75,13 @@ func (h *Host) Configure(c record.Config) error {
 // The times between two looks at something that tells nobody when it changes: soon
 // at first, since most things take moments.
 const (
-	firstLook = 20 * time.Millisecond
-	lastLook  = 320 * time.Millisecond
+	minPollInterval = 20 * time.Millisecond
+	maxPollInterval = 320 * time.Millisecond
 )
 
-// until looks again and again until ok says yes or fails, or ctx is done.
-func until(ctx context.Context, ok func() (bool, error)) error {
-	for gap := firstLook; ; gap = min(2*gap, lastLook) {
+// poll looks again and again until ok says yes or fails, or ctx is done.
+func poll(ctx context.Context, ok func() (bool, error)) error {
+	for gap := minPollInterval; ; gap = min(2*gap, maxPollInterval) {
 		if yes, err := ok(); yes || err != nil {
 			return err
 		}
@@ -93,7 +93,7 @@ func until(ctx context.Context, ok func() (bool, error)) error {
 	}
 }
 
-// limited tells if it was the limit set here that ended ctx, not its caller.
-func limited(outer, inner context.Context) bool {
+// timedOut tells if it was the limit set here that ended ctx, not its caller.
+func timedOut(outer, inner context.Context) bool {
 	return outer.Err() == nil && errors.Is(inner.Err(), context.DeadlineExceeded)
 }

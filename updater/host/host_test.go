@@ -52,13 +52,13 @@ func (u *units) Start(_ context.Context, unit string) error   { return u.do("sta
 func (u *units) Restart(_ context.Context, unit string) error { return u.do("restart", unit, true) }
 func (u *units) Stop(_ context.Context, unit string) error    { return u.do("stop", unit, false) }
 
-func (u *units) Active(_ context.Context, unit string) (bool, error) {
+func (u *units) IsActive(_ context.Context, unit string) (bool, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.runs[unit], nil
 }
 
-func (u *units) Detached(_ context.Context, d host.Detached) error {
+func (u *units) RunDetached(_ context.Context, d host.Detached) error {
 	return u.do("detached", d.Name, true)
 }
 
@@ -74,7 +74,7 @@ func (u *units) asked() []string {
 func newHost(t *testing.T, u host.Services) (*host.Host, string) {
 	t.Helper()
 	dir := t.TempDir()
-	h, err := host.New(host.Options{LRN: 3, Dir: filepath.Join(dir, "state"), Services: u, Patience: time.Second})
+	h, err := host.New(host.Options{LRN: 3, Dir: filepath.Join(dir, "state"), Services: u, HealthTimeout: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

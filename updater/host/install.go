@@ -37,7 +37,7 @@ type Package struct {
 // they were started from; a package may restart them. A program that does not run
 // here, or is of another version, replaces nothing.
 func (h *Host) InstallRelease(ctx context.Context, p Package, executable string) error {
-	ctx = h.limit(ctx, release.Component{})
+	ctx = h.withTimeout(ctx, release.Component{})
 	if p.Form == release.Deb {
 		if err := h.tryDeb(ctx, p, executable); err != nil {
 			return err
@@ -50,7 +50,7 @@ func (h *Host) InstallRelease(ctx context.Context, p Package, executable string)
 // installTarball replaces executable and manifest. The manifest says which version
 // it is and comes last: whoever is killed in between installs again.
 func (h *Host) installTarball(ctx context.Context, p Package, executable string) error {
-	draft := h.draft()
+	draft := h.draftDir()
 	if err := os.RemoveAll(draft); err != nil {
 		return fmt.Errorf("cannot unpack the release: %w", err)
 	}
@@ -58,13 +58,13 @@ func (h *Host) installTarball(ctx context.Context, p Package, executable string)
 	if err := Unpack(ctx, p.File, draft); err != nil {
 		return fmt.Errorf("cannot unpack the release: %w", err)
 	}
-	if err := whole(draft); err != nil {
+	if err := checkComplete(draft); err != nil {
 		return err
 	}
-	if err := isOf(filepath.Join(draft, "manifest.yaml"), p.Version); err != nil {
+	if err := checkVersion(filepath.Join(draft, "manifest.yaml"), p.Version); err != nil {
 		return err
 	}
-	if err := try(ctx, filepath.Join(draft, "bijou")); err != nil {
+	if err := tryProgram(ctx, filepath.Join(draft, "bijou")); err != nil {
 		return err
 	}
 	if err := h.keepOrigin(p, filepath.Join(draft, "bijou")); err != nil {
@@ -75,18 +75,18 @@ func (h *Host) installTarball(ctx context.Context, p Package, executable string)
 		name, to string
 		mode     fs.FileMode
 	}{{"bijou", executable, 0o755}, {"manifest.yaml", filepath.Join(dir, "manifest.yaml"), 0o644}} {
-		if err := put(filepath.Join(draft, f.name), f.to, f.mode); err != nil {
+		if err := installFile(filepath.Join(draft, f.name), f.to, f.mode); err != nil {
 			return fmt.Errorf("cannot install %s: %w", f.name, err)
 		}
 	}
 	return nil
 }
 
-// draft is where a release is unpacked to.
-func (h *Host) draft() string { return filepath.Join(h.dir, "downloads", "release.draft") }
+// draftDir is where a release is unpacked to.
+func (h *Host) draftDir() string { return filepath.Join(h.dir, "downloads", "release.draft") }
 
-// whole refuses a tarball that lacks what is to be installed: all of that, or nothing.
-func whole(dir string) error {
+// checkComplete refuses a tarball that lacks what is to be installed: all of that, or nothing.
+func checkComplete(dir string) error {
 	for _, name := range []string{"bijou", "manifest.yaml"} {
 		if info, err := os.Lstat(filepath.Join(dir, name)); err != nil || !info.Mode().IsRegular() {
 			return fmt.Errorf("cannot install %s: the release does not hold it", name)
@@ -95,9 +95,9 @@ func whole(dir string) error {
 	return os.Chmod(filepath.Join(dir, "bijou"), 0o755) // as it will be installed
 }
 
-// isOf refuses a manifest of another version than the release's: the program that
+// checkVersion refuses a manifest of another version than the release's: the program that
 // comes with it would go on being told to install what it is already.
-func isOf(manifest, version string) error {
+func checkVersion(manifest, version string) error {
 	data, err := os.ReadFile(manifest)
 	if err != nil {
 		return fmt.Errorf("cannot install the release: %w", err)
@@ -112,8 +112,8 @@ func isOf(manifest, version string) error {
 	return nil
 }
 
-// put copies a file beside its place, to the disk, and then into it.
-func put(from, to string, mode fs.FileMode) error {
+// installFile copies a file beside its place, to the disk, and then into it.
+func installFile(from, to string, mode fs.FileMode) error {
 	data, err := os.ReadFile(from)
 	if errors.Is(err, fs.ErrNotExist) {
 		return errors.New("the release does not hold it")

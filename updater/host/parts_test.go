@@ -205,12 +205,12 @@ func TestServiceCommand(t *testing.T) {
 		if err := step.do(t.Context(), "a.service"); err != nil {
 			t.Fatal(err)
 		}
-		if runs, err := s.Active(t.Context(), "a.service"); runs != step.runs || err != nil {
+		if runs, err := s.IsActive(t.Context(), "a.service"); runs != step.runs || err != nil {
 			t.Errorf("runs: %v, %v", runs, err)
 		}
 	}
 	d := host.Detached{Name: "x", Command: []string{"sh", "-c", "echo half done; exit 3"}, Log: filepath.Join(dir, "log")}
-	if err := s.Detached(t.Context(), d); err == nil || !strings.Contains(err.Error(), "half done") {
+	if err := s.RunDetached(t.Context(), d); err == nil || !strings.Contains(err.Error(), "half done") {
 		t.Errorf("%v", err)
 	}
 }

@@ -47,14 +47,14 @@ func (s sabakan) get(ctx context.Context, path string, into any) (there bool, er
 	return true, nil
 }
 
-// has tells if there is such a thing.
-func (s sabakan) has(ctx context.Context, path string) (bool, error) {
+// exists tells if there is such a thing.
+func (s sabakan) exists(ctx context.Context, path string) (bool, error) {
 	var anything any
 	return s.get(ctx, path, &anything)
 }
 
-// ids lists what is there by its ids: the list is of these, or of objects with an "id".
-func (s sabakan) ids(ctx context.Context, path string) (map[string]bool, error) {
+// listIDs lists what is there by its ids: the list is of these, or of objects with an "id".
+func (s sabakan) listIDs(ctx context.Context, path string) (map[string]bool, error) {
 	var list []json.RawMessage
 	if _, err := s.get(ctx, path, &list); err != nil {
 		return nil, err

@@ -22,7 +22,7 @@ type ServiceCommand struct{ Path string }
 // call runs the program. Children of it that hold its output are not waited for: it
 // may have started a daemon. They are killed with it when it is cancelled.
 func (s ServiceCommand) call(ctx context.Context, verb, unit string) error {
-	if err := run(ctx, []string{s.Path, verb, unit}); err != nil {
+	if err := runCommand(ctx, []string{s.Path, verb, unit}); err != nil {
 		return fmt.Errorf("cannot %s %s: %w", verb, unit, err)
 	}
 	return nil
@@ -43,20 +43,20 @@ func (s ServiceCommand) Stop(ctx context.Context, unit string) error {
 	return s.call(ctx, "stop", unit)
 }
 
-// Active tells if the unit runs.
-func (s ServiceCommand) Active(ctx context.Context, unit string) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+// IsActive tells if the unit runs.
+func (s ServiceCommand) IsActive(ctx context.Context, unit string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	err := command(ctx, []string{s.Path, "is-active", unit}).Run()
+	err := newCommand(ctx, []string{s.Path, "is-active", unit}).Run()
 	if _, said := errors.AsType[*exec.ExitError](err); said && ctx.Err() == nil {
 		return false, nil
 	}
 	return err == nil, err
 }
 
-// Detached runs the command in a session of its own. Who is there while one of
+// RunDetached runs the command in a session of its own. Who is there while one of
 // the same name runs waits for it, and then runs it again: it can be repeated.
-func (s ServiceCommand) Detached(ctx context.Context, d Detached) error {
+func (s ServiceCommand) RunDetached(ctx context.Context, d Detached) error {
 	lock, err := os.OpenFile(d.Log+".lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
@@ -69,7 +69,7 @@ func (s ServiceCommand) Detached(ctx context.Context, d Detached) error {
 		}
 		return err == nil, err
 	}
-	if err := until(ctx, free); err != nil {
+	if err := poll(ctx, free); err != nil {
 		return fmt.Errorf("cannot run %s: %w", d.Name, err)
 	}
 	log, err := os.Create(d.Log)
@@ -94,18 +94,18 @@ func (s ServiceCommand) Detached(ctx context.Context, d Detached) error {
 		if _, hung := errors.AsType[hungError](err); hung {
 			_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
 			<-ended
-			err = fmt.Errorf("cannot run %s: %w: %s", filepath.Base(d.Command[0]), err, lastWords(d.Log))
+			err = fmt.Errorf("cannot run %s: %w: %s", filepath.Base(d.Command[0]), err, readLogTail(d.Log))
 		}
 		return err
 	}
 	if err != nil {
-		return fmt.Errorf("cannot run %s: %w: %s", filepath.Base(d.Command[0]), err, lastWords(d.Log))
+		return fmt.Errorf("cannot run %s: %w: %s", filepath.Base(d.Command[0]), err, readLogTail(d.Log))
 	}
 	return nil
 }
 
-// lastWords is the end of a log.
-func lastWords(log string) string {
+// readLogTail is the end of a log.
+func readLogTail(log string) string {
 	data, err := os.ReadFile(log)
 	if err != nil {
 		return "it has left no log"

@@ -17,14 +17,14 @@ type Services interface {
 	// started by anything but Start and Restart, also at the machine's next boot.
 	// One that never ran, or is not known, is stopped.
 	Stop(ctx context.Context, unit string) error
-	// Active tells if the unit runs. One that is about to is not active yet.
-	Active(ctx context.Context, unit string) (bool, error)
+	// IsActive tells if the unit runs. One that is about to is not active yet.
+	IsActive(ctx context.Context, unit string) (bool, error)
 	// Files are the contents of the unit's files; empty: they are not known.
 	Files(ctx context.Context, unit string) ([]byte, error)
-	// Detached runs a command as a unit of that name, which goes on whatever
+	// RunDetached runs a command as a unit of that name, which goes on whatever
 	// becomes of the caller, and returns when it has ended. One of that name that
 	// runs already is waited for before. Its output goes to the log.
-	Detached(ctx context.Context, d Detached) error
+	RunDetached(ctx context.Context, d Detached) error
 }
 
 // Detached is a command that must outlive who wants it run.
@@ -42,20 +42,20 @@ type Detached struct {
 	Join bool
 }
 
-// each does the same to all units.
-func each(ctx context.Context, units []string, do func(ctx context.Context, unit string) error) error {
+// forEachUnit does the same to all units.
+func forEachUnit(ctx context.Context, units []string, do func(ctx context.Context, unit string) error) error {
 	for _, u := range units {
-		if err := attempt(ctx, func(ctx context.Context) error { return do(ctx, u) }); err != nil {
+		if err := retryHung(ctx, func(ctx context.Context) error { return do(ctx, u) }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// active tells if all units run, and which does not.
-func (h *Host) active(ctx context.Context, units []string) error {
+// checkActive tells if all units run, and which does not.
+func (h *Host) checkActive(ctx context.Context, units []string) error {
 	for _, u := range units {
-		runs, err := h.services.Active(ctx, u)
+		runs, err := h.services.IsActive(ctx, u)
 		if err != nil {
 			return err
 		}

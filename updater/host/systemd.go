@@ -27,18 +27,18 @@ func (Systemd) connect(ctx context.Context) (*sd.Conn, error) {
 	return sd.NewWithContext(ctx)
 }
 
-// with does something to a unit; again, if systemd goes away meanwhile, which it does
+// withUnit does something to a unit; again, if systemd goes away meanwhile, which it does
 // for a moment when its own package is upgraded.
-func (s Systemd) with(ctx context.Context, verb, unit string, do func(c *sd.Conn) error) error {
+func (s Systemd) withUnit(ctx context.Context, verb, unit string, do func(c *sd.Conn) error) error {
 	doing := activity.Begin(ctx, "has systemd %s %s", verb, unit)
 	defer doing.End()
-	err := s.once(ctx, do)
-	for tries := 0; cutOff(err) && tries < reconnects; tries++ {
+	err := s.callOnce(ctx, do)
+	for tries := 0; isDisconnected(err) && tries < maxReconnects; tries++ {
 		select {
-		case <-time.After(lastLook):
+		case <-time.After(maxPollInterval):
 		case <-ctx.Done():
 		}
-		err = s.once(ctx, do)
+		err = s.callOnce(ctx, do)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot %s %s: %w", verb, unit, err)
@@ -46,8 +46,8 @@ func (s Systemd) with(ctx context.Context, verb, unit string, do func(c *sd.Conn
 	return nil
 }
 
-// once connects, and does it.
-func (s Systemd) once(ctx context.Context, do func(c *sd.Conn) error) error {
+// callOnce connects, and does it.
+func (s Systemd) callOnce(ctx context.Context, do func(c *sd.Conn) error) error {
 	c, err := s.connect(ctx)
 	if err != nil {
 		return err
@@ -56,29 +56,29 @@ func (s Systemd) once(ctx context.Context, do func(c *sd.Conn) error) error {
 	return do(c)
 }
 
-// reconnects is how often a systemd that goes away is asked again: for half a minute.
-const reconnects = 100
+// maxReconnects is how often a systemd that goes away is asked again: for half a minute.
+const maxReconnects = 100
 
-// cutOff tells if systemd, or the bus to it, went away instead of answering.
-func cutOff(err error) bool {
+// isDisconnected tells if systemd, or the bus to it, went away instead of answering.
+func isDisconnected(err error) bool {
 	e, ok := errors.AsType[dbus.Error](err)
 	return ok && (e.Name == "org.freedesktop.DBus.Error.NoReply" || e.Name == "org.freedesktop.DBus.Error.Disconnected") ||
 		errors.Is(err, dbus.ErrClosed) || errors.Is(err, io.EOF)
 }
 
-// facts are what systemd says of a unit.
-type facts struct {
+// unitState are what systemd says of a unit.
+type unitState struct {
 	load, active string
 	job          bool // something is being done to it
 	stale        bool // its files have changed
 }
 
-func ask(ctx context.Context, c *sd.Conn, unit string) (facts, error) {
+func readState(ctx context.Context, c *sd.Conn, unit string) (unitState, error) {
 	p, err := c.GetUnitPropertiesContext(ctx, unit)
 	if err != nil {
-		return facts{}, err
+		return unitState{}, err
 	}
-	var f facts
+	var f unitState
 	f.load, _ = p["LoadState"].(string)
 	f.active, _ = p["ActiveState"].(string)
 	f.stale, _ = p["NeedDaemonReload"].(bool)
@@ -91,42 +91,42 @@ func ask(ctx context.Context, c *sd.Conn, unit string) (facts, error) {
 
 // Start starts the unit.
 func (s Systemd) Start(ctx context.Context, unit string) error {
-	return s.with(ctx, "start", unit, func(c *sd.Conn) error {
-		if err := refresh(ctx, c, unit); err != nil {
+	return s.withUnit(ctx, "start", unit, func(c *sd.Conn) error {
+		if err := reloadIfStale(ctx, c, unit); err != nil {
 			return err
 		}
-		if err := unhold(unit); err != nil {
+		if err := unholdUnit(unit); err != nil {
 			return err
 		}
 		if _, err := c.StartUnitContext(ctx, unit, "replace", nil); err != nil {
 			return err
 		}
-		return settled(ctx, c, unit)
+		return awaitJob(ctx, c, unit)
 	})
 }
 
 // Restart restarts the unit.
 func (s Systemd) Restart(ctx context.Context, unit string) error {
-	return s.with(ctx, "restart", unit, func(c *sd.Conn) error {
-		if err := refresh(ctx, c, unit); err != nil {
+	return s.withUnit(ctx, "restart", unit, func(c *sd.Conn) error {
+		if err := reloadIfStale(ctx, c, unit); err != nil {
 			return err
 		}
-		if err := unhold(unit); err != nil {
+		if err := unholdUnit(unit); err != nil {
 			return err
 		}
 		if _, err := c.RestartUnitContext(ctx, unit, "replace", nil); err != nil {
 			return err
 		}
-		return settled(ctx, c, unit)
+		return awaitJob(ctx, c, unit)
 	})
 }
 
-// refresh has systemd read unit files that a package has changed, and forget that
+// reloadIfStale has systemd read unit files that a package has changed, and forget that
 // a unit has failed too often. It comes before the hold is taken away: of that,
 // systemd need not read anything, since a hold is looked for whenever the unit is
 // started; and reading takes it longer than all the rest.
-func refresh(ctx context.Context, c *sd.Conn, unit string) error {
-	f, err := ask(ctx, c, unit)
+func reloadIfStale(ctx context.Context, c *sd.Conn, unit string) error {
+	f, err := readState(ctx, c, unit)
 	if err != nil {
 		return err
 	}
@@ -139,10 +139,10 @@ func refresh(ctx context.Context, c *sd.Conn, unit string) error {
 	return nil
 }
 
-// settled waits until nothing is being done to the unit, and says if it has failed.
-func settled(ctx context.Context, c *sd.Conn, unit string) error {
-	return until(ctx, func() (bool, error) {
-		f, err := ask(ctx, c, unit)
+// awaitJob waits until nothing is being done to the unit, and says if it has failed.
+func awaitJob(ctx context.Context, c *sd.Conn, unit string) error {
+	return poll(ctx, func() (bool, error) {
+		f, err := readState(ctx, c, unit)
 		if err != nil || f.job {
 			return false, err
 		}
@@ -153,25 +153,25 @@ func settled(ctx context.Context, c *sd.Conn, unit string) error {
 	})
 }
 
-// stopLimit is how long a unit may take to stop; systemd kills it after 90 s
+// stopTimeout is how long a unit may take to stop; systemd kills it after 90 s
 // unless the unit says otherwise.
-const stopLimit = 5 * time.Minute
+const stopTimeout = 5 * time.Minute
 
 // Stop stops the unit, and holds it. What counts is that it does not run in the
 // end, whatever it was about to do when it was told.
 func (s Systemd) Stop(ctx context.Context, unit string) error {
-	return s.with(ctx, "stop", unit, func(c *sd.Conn) error {
-		if err := hold(unit); err != nil {
+	return s.withUnit(ctx, "stop", unit, func(c *sd.Conn) error {
+		if err := holdUnit(unit); err != nil {
 			return err
 		}
 		if err := c.ReloadContext(ctx); err != nil {
 			return err
 		}
-		limit, cancel := context.WithTimeout(ctx, stopLimit)
+		limit, cancel := context.WithTimeout(ctx, stopTimeout)
 		defer cancel()
 		told := false
-		err := until(limit, func() (bool, error) {
-			f, err := ask(limit, c, unit)
+		err := poll(limit, func() (bool, error) {
+			f, err := readState(limit, c, unit)
 			switch {
 			case err != nil:
 				return false, err
@@ -184,8 +184,8 @@ func (s Systemd) Stop(ctx context.Context, unit string) error {
 			_, err = c.StopUnitContext(limit, unit, "replace", nil)
 			return false, unlessUnknown(err)
 		})
-		if limited(ctx, limit) {
-			return fmt.Errorf("it still runs after %s", stopLimit)
+		if timedOut(ctx, limit) {
+			return fmt.Errorf("it still runs after %s", stopTimeout)
 		}
 		return err
 	})
@@ -199,70 +199,72 @@ func unlessUnknown(err error) error {
 	return err
 }
 
-// Active tells if the unit runs.
-func (s Systemd) Active(ctx context.Context, unit string) (yes bool, err error) {
-	err = s.with(ctx, "look at", unit, func(c *sd.Conn) error {
-		f, err := ask(ctx, c, unit)
+// IsActive tells if the unit runs.
+func (s Systemd) IsActive(ctx context.Context, unit string) (yes bool, err error) {
+	err = s.withUnit(ctx, "look at", unit, func(c *sd.Conn) error {
+		f, err := readState(ctx, c, unit)
 		yes = f.active == "active" || f.active == "reloading"
 		return err
 	})
 	return yes, err
 }
 
-// Detached runs the command as a transient unit.
-func (s Systemd) Detached(ctx context.Context, d Detached) error {
+// RunDetached runs the command as a transient unit.
+func (s Systemd) RunDetached(ctx context.Context, d Detached) error {
 	unit := d.Name + ".service"
-	return s.with(ctx, "run", unit, func(c *sd.Conn) error {
-		f, err := ask(ctx, c, unit)
+	return s.withUnit(ctx, "run", unit, func(c *sd.Conn) error {
+		f, err := readState(ctx, c, unit)
 		if err != nil {
 			return err
 		}
-		joined := d.Join && f.at() && runs(ctx, c, unit, d)
-		failed, err := finished(ctx, c, unit)
+		joined := d.Join && f.isWorking() && hasTitle(ctx, c, unit, d)
+		failed, err := awaitEnd(ctx, c, unit)
 		if err != nil {
-			return endHung(ctx, c, unit, d, err)
+			return killHung(ctx, c, unit, d, err)
 		}
-		resumed := failed && d.Resume && runs(ctx, c, unit, d)
+		resumed := failed && d.Resume && hasTitle(ctx, c, unit, d)
 		if !joined && !resumed {
-			if err := launch(ctx, c, unit, d); err != nil {
+			if err := startTransient(ctx, c, unit, d); err != nil {
 				return err
 			}
-			if failed, err = finished(ctx, c, unit); err != nil {
-				return endHung(ctx, c, unit, d, err)
+			if failed, err = awaitEnd(ctx, c, unit); err != nil {
+				return killHung(ctx, c, unit, d, err)
 			}
 		}
-		forget(ctx, c, unit)
+		forgetTransient(ctx, c, unit)
 		if failed {
-			return fmt.Errorf("it has failed: %s", lastWords(d.Log))
+			return fmt.Errorf("it has failed: %s", readLogTail(d.Log))
 		}
 		return nil
 	})
 }
 
-// endHung ends the transient unit, all of it, if the error is that it hung.
-func endHung(ctx context.Context, c *sd.Conn, unit string, d Detached, err error) error {
+// killHung ends the transient unit, all of it, if the error is that it hung.
+func killHung(ctx context.Context, c *sd.Conn, unit string, d Detached, err error) error {
 	if _, hung := errors.AsType[hungError](err); !hung {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerLimit)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTimeout)
 	defer cancel()
 	c.KillUnitContext(ctx, unit, int32(syscall.SIGKILL))
-	forget(ctx, c, unit)
-	return fmt.Errorf("%w: %s", err, lastWords(d.Log))
+	forgetTransient(ctx, c, unit)
+	return fmt.Errorf("%w: %s", err, readLogTail(d.Log))
 }
 
-// at tells if the transient unit is at its work.
-func (f facts) at() bool { return f.active == "activating" || f.active == "deactivating" || f.job }
+// isWorking tells if the transient unit is at its work.
+func (f unitState) isWorking() bool {
+	return f.active == "activating" || f.active == "deactivating" || f.job
+}
 
-// runs tells if the transient unit is the one of that title.
-func runs(ctx context.Context, c *sd.Conn, unit string, d Detached) bool {
+// hasTitle tells if the transient unit is the one of that title.
+func hasTitle(ctx context.Context, c *sd.Conn, unit string, d Detached) bool {
 	p, err := c.GetUnitPropertyContext(ctx, unit, "Description")
 	return err == nil && p.Value.Value() == d.Title
 }
 
-// launch begins the transient unit. One that ran before is forgotten.
-func launch(ctx context.Context, c *sd.Conn, unit string, d Detached) error {
-	forget(ctx, c, unit)
+// startTransient begins the transient unit. One that ran before is forgotten.
+func startTransient(ctx context.Context, c *sd.Conn, unit string, d Detached) error {
+	forgetTransient(ctx, c, unit)
 	logged := append([]string{"/bin/sh", "-c", `log=$1; shift; exec "$@" >"$log" 2>&1`, "sh", d.Log}, d.Command...)
 	properties := []sd.Property{
 		sd.PropDescription(d.Title),
@@ -271,7 +273,7 @@ func launch(ctx context.Context, c *sd.Conn, unit string, d Detached) error {
 		sd.PropExecStart(logged, false), // true ignores failures, whatever its name says
 		{Name: "Environment", Value: dbus.MakeVariant(d.Env)},
 	}
-	return until(ctx, func() (bool, error) {
+	return poll(ctx, func() (bool, error) {
 		_, err := c.StartTransientUnitContext(ctx, unit, "fail", properties, nil)
 		if e, ok := errors.AsType[dbus.Error](err); ok && e.Name == "org.freedesktop.systemd1.UnitExists" {
 			return false, nil // systemd has not forgotten it yet
@@ -280,18 +282,18 @@ func launch(ctx context.Context, c *sd.Conn, unit string, d Detached) error {
 	})
 }
 
-// forget lets systemd forget a transient unit that has ended, however it did.
-func forget(ctx context.Context, c *sd.Conn, unit string) {
+// forgetTransient lets systemd forget a transient unit that has ended, however it did.
+func forgetTransient(ctx context.Context, c *sd.Conn, unit string) {
 	_, _ = c.StopUnitContext(ctx, unit, "replace", nil)
 	_ = c.ResetFailedUnitContext(ctx, unit)
 }
 
-// finished waits until the transient unit does not run, and tells if it has failed.
-func finished(ctx context.Context, c *sd.Conn, unit string) (failed bool, err error) {
-	err = until(ctx, func() (bool, error) {
-		f, err := ask(ctx, c, unit)
+// awaitEnd waits until the transient unit does not run, and tells if it has failed.
+func awaitEnd(ctx context.Context, c *sd.Conn, unit string) (failed bool, err error) {
+	err = poll(ctx, func() (bool, error) {
+		f, err := readState(ctx, c, unit)
 		failed = f.active == "failed"
-		return !f.at(), err
+		return !f.isWorking(), err
 	})
 	return failed, err
 }

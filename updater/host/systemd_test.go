@@ -89,7 +89,7 @@ func TestUnits(t *testing.T) {
 		unit(t, name, text)
 		systemctl(t, "start", "--no-block", name)
 		comes(t, name, "activating")
-		if yes, err := s.Active(t.Context(), name); yes || err != nil {
+		if yes, err := s.IsActive(t.Context(), name); yes || err != nil {
 			t.Errorf("%s is about to run, and is said to run: %v, %v", name, yes, err)
 		}
 		if err := s.Stop(t.Context(), name); err != nil {
@@ -115,7 +115,7 @@ func detached(t *testing.T, s host.Systemd) {
 		slow := fails
 		slow.Command = []string{"/bin/sh", "-c", "sleep 1; echo half done; exit 3"}
 		ended := make(chan error)
-		go func() { ended <- s.Detached(ctx, slow) }()
+		go func() { ended <- s.RunDetached(ctx, slow) }()
 		comes(t, "detached.service", "activating")
 		cancel()
 		if err := <-ended; err == nil {
@@ -141,7 +141,7 @@ func detached(t *testing.T, s host.Systemd) {
 		{"none is there to be resumed", func() {}, resumed(works), false},
 	} {
 		c.before()
-		if err := s.Detached(t.Context(), c.d); (err != nil) != c.fails || err != nil && !strings.Contains(err.Error(), "half done") {
+		if err := s.RunDetached(t.Context(), c.d); (err != nil) != c.fails || err != nil && !strings.Contains(err.Error(), "half done") {
 			t.Errorf("%s: %v", c.what, err)
 		}
 	}

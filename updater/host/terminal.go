@@ -13,37 +13,37 @@ import (
 // for secrets want one: Vault's refuses to read a key from anything else. Nothing is
 // echoed, no character of the line means anything, and the end of input follows it.
 type terminal struct {
-	ours   *os.File
-	theirs *os.File // the program's stdin
-	line   []byte
-	typed  chan struct{} // closed when nothing is typed any more
+	controller *os.File
+	tty        *os.File // the program's stdin
+	line       []byte
+	typed      chan struct{} // closed when nothing is typed any more
 }
 
-// longest is what a terminal takes as one line, in bytes.
-const longest = 4000
+// maxLine is what a terminal takes as one line, in bytes.
+const maxLine = 4000
 
 // endOfInput is control-D.
 const endOfInput = 4
 
 func newTerminal(line []byte) (*terminal, error) {
-	if len(line) > longest {
-		return nil, fmt.Errorf("cannot feed a line of more than %d bytes", longest)
+	if len(line) > maxLine {
+		return nil, fmt.Errorf("cannot feed a line of more than %d bytes", maxLine)
 	}
 	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
 		return nil, fmt.Errorf("cannot open a terminal: %w", err)
 	}
-	t := &terminal{ours: ours, line: append(append([]byte{}, line...), '\n', endOfInput), typed: make(chan struct{})}
-	if err := t.open(); err != nil {
+	t := &terminal{controller: ours, line: append(append([]byte{}, line...), '\n', endOfInput), typed: make(chan struct{})}
+	if err := t.openTTY(); err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot open a terminal: %w", err), ours.Close())
 	}
-	go t.serve() // until close
+	go t.typeLine() // until close
 	return t, nil
 }
 
-// open opens the program's side, and sets it up.
-func (t *terminal) open() error {
-	conn, err := t.ours.SyscallConn()
+// openTTY opens the program's side, and sets it up.
+func (t *terminal) openTTY() error {
+	conn, err := t.controller.SyscallConn()
 	if err != nil {
 		return err
 	}
@@ -60,17 +60,17 @@ func (t *terminal) open() error {
 	if err := errors.Join(failed, err); err != nil {
 		return err
 	}
-	if t.theirs, err = os.OpenFile("/dev/pts/"+strconv.Itoa(number), os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
+	if t.tty, err = os.OpenFile("/dev/pts/"+strconv.Itoa(number), os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
 		return err
 	}
-	if err := plain(int(t.theirs.Fd())); err != nil {
-		return errors.Join(err, t.theirs.Close())
+	if err := setLineMode(int(t.tty.Fd())); err != nil {
+		return errors.Join(err, t.tty.Close())
 	}
 	return nil
 }
 
-// plain has a terminal pass on lines as they are.
-func plain(fd int) error {
+// setLineMode has a terminal pass on lines as they are.
+func setLineMode(fd int) error {
 	mode, err := unix.IoctlGetTermios(fd, unix.TCGETS)
 	if err != nil {
 		return err
@@ -80,22 +80,22 @@ func plain(fd int) error {
 	return unix.IoctlSetTermios(fd, unix.TCSETS, mode)
 }
 
-// serve types the line, and again if the program has thrown away what was typed
+// typeLine types the line, and again if the program has thrown away what was typed
 // before it asked, as getpass(3) does.
-func (t *terminal) serve() {
+func (t *terminal) typeLine() {
 	defer close(t.typed)
-	_, err := t.ours.Write(t.line)
+	_, err := t.controller.Write(t.line)
 	for said := make([]byte, 512); err == nil; {
 		var n int
-		if n, err = t.ours.Read(said); n > 0 && said[0]&unix.TIOCPKT_FLUSHREAD != 0 {
-			_, err = t.ours.Write(t.line)
+		if n, err = t.controller.Read(said); n > 0 && said[0]&unix.TIOCPKT_FLUSHREAD != 0 {
+			_, err = t.controller.Write(t.line)
 		}
 	}
 }
 
 // close takes it away.
 func (t *terminal) close() {
-	_ = t.theirs.Close()
-	_ = t.ours.Close()
+	_ = t.tty.Close()
+	_ = t.controller.Close()
 	<-t.typed
 }

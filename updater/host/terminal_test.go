@@ -29,7 +29,7 @@ func TestTerminal(t *testing.T) {
 	for _, way := range []string{"password", "raw", "flush", "pipe", "none"} {
 		t.Setenv("BIJOU_TEST_ASK", way)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		err := tell(ctx, []string{self, "-test.run=^TestTerminal$"}, []byte(line))
+		err := runWithLine(ctx, []string{self, "-test.run=^TestTerminal$"}, []byte(line))
 		cancel()
 		want := line
 		if way == "none" {
@@ -39,7 +39,7 @@ func TestTerminal(t *testing.T) {
 			t.Errorf("%s: got %q, %v", way, data, err)
 		}
 	}
-	if err := tell(t.Context(), []string{"true"}, make([]byte, longest+1)); err == nil {
+	if err := runWithLine(t.Context(), []string{"true"}, make([]byte, maxLine+1)); err == nil {
 		t.Error("a line that no terminal takes was fed")
 	}
 }

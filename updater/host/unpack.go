@@ -24,7 +24,7 @@ func Unpack(ctx context.Context, archive, into string) error {
 		return err
 	}
 	defer f.Close()
-	r, err := inflate(f)
+	r, err := decompress(f)
 	if err != nil {
 		return err
 	}
@@ -40,26 +40,26 @@ func Unpack(ctx context.Context, archive, into string) error {
 	for entries := tar.NewReader(r); ; {
 		header, err := entries.Next()
 		if errors.Is(err, io.EOF) {
-			return within(root, links)
+			return checkLinks(root, links)
 		}
 		if err == nil {
 			err = ctx.Err()
 		}
 		if err == nil {
-			err = place(root, header, entries)
+			err = writeEntry(root, header, entries)
 		}
 		if err != nil {
 			return err
 		}
 		if header.Typeflag == tar.TypeSymlink {
-			links = append(links, nameOf(header))
+			links = append(links, entryName(header))
 		}
 	}
 }
 
-// within makes sure that links stay within the archive, also those that lead
+// checkLinks makes sure that links stay within the archive, also those that lead
 // through one another. What they point to need not be there.
-func within(root *os.Root, links []string) error {
+func checkLinks(root *os.Root, links []string) error {
 	for _, name := range links {
 		if _, err := root.Stat(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("the link %q leads out of the archive, or nowhere: %w", name, err)
@@ -68,11 +68,11 @@ func within(root *os.Root, links []string) error {
 	return nil
 }
 
-// nameOf is an entry's place below the archive's folder.
-func nameOf(h *tar.Header) string { return path.Clean(strings.TrimLeft(h.Name, "/")) }
+// entryName is an entry's place below the archive's folder.
+func entryName(h *tar.Header) string { return path.Clean(strings.TrimLeft(h.Name, "/")) }
 
-// inflate reads through gzip if it is that.
-func inflate(f io.Reader) (io.Reader, error) {
+// decompress reads through gzip if it is that.
+func decompress(f io.Reader) (io.Reader, error) {
 	r := bufio.NewReader(f)
 	if magic, err := r.Peek(2); err == nil && string(magic) == "\x1f\x8b" {
 		return gzip.NewReader(r)
@@ -80,10 +80,10 @@ func inflate(f io.Reader) (io.Reader, error) {
 	return r, nil
 }
 
-// place puts one entry where it belongs. The root refuses every name that leads
+// writeEntry puts one entry where it belongs. The root refuses every name that leads
 // out of it.
-func place(root *os.Root, h *tar.Header, data io.Reader) error {
-	name := nameOf(h)
+func writeEntry(root *os.Root, h *tar.Header, data io.Reader) error {
+	name := entryName(h)
 	if name == "." || name == "" {
 		return nil
 	}
@@ -98,9 +98,9 @@ func place(root *os.Root, h *tar.Header, data io.Reader) error {
 	case tar.TypeDir:
 		return root.MkdirAll(name, mode|0o700)
 	case tar.TypeReg:
-		return write(root, name, mode, data)
+		return writeFile(root, name, mode, data)
 	case tar.TypeSymlink:
-		return link(root, name, h.Linkname)
+		return writeLink(root, name, h.Linkname)
 	case tar.TypeLink:
 		return root.Link(path.Clean(h.Linkname), name)
 	case tar.TypeXGlobalHeader:
@@ -109,8 +109,8 @@ func place(root *os.Root, h *tar.Header, data io.Reader) error {
 	return fmt.Errorf("the entry %q is neither file, folder nor link", h.Name)
 }
 
-// write writes a file to the disk.
-func write(root *os.Root, name string, mode fs.FileMode, data io.Reader) error {
+// writeFile writes a file to the disk.
+func writeFile(root *os.Root, name string, mode fs.FileMode, data io.Reader) error {
 	f, err := root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
 	if err != nil {
 		return err
@@ -122,8 +122,8 @@ func write(root *os.Root, name string, mode fs.FileMode, data io.Reader) error {
 	return errors.Join(err, f.Close())
 }
 
-// link makes a link that stays within the archive.
-func link(root *os.Root, name, target string) error {
+// writeLink makes a link that stays within the archive.
+func writeLink(root *os.Root, name, target string) error {
 	if path.IsAbs(target) || !filepath.IsLocal(path.Join(path.Dir(name), target)) {
 		return fmt.Errorf("the link %q leads out of the archive, to %q", name, target)
 	}

@@ -17,8 +17,8 @@ func holdFile(unit string) string {
 	return filepath.Join("/etc/systemd/system", unit+".d", "90-neco-stopped.conf")
 }
 
-// hold writes it, so that it outlasts a loss of power.
-func hold(unit string) error {
+// holdUnit writes it, so that it outlasts a loss of power.
+func holdUnit(unit string) error {
 	file := holdFile(unit)
 	if err := durable.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
@@ -27,8 +27,8 @@ func hold(unit string) error {
 	return release.Keep(file, fmt.Appendf(nil, text, file), 0o644)
 }
 
-// unhold removes it.
-func unhold(unit string) error {
+// unholdUnit removes it.
+func unholdUnit(unit string) error {
 	file := holdFile(unit)
 	err := os.Remove(file)
 	if errors.Is(err, fs.ErrNotExist) {

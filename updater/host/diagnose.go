@@ -32,8 +32,8 @@ type Finding struct {
 	Bad       bool
 }
 
-// lowSpace is how much of a disk is free at least, in percent, where nobody need care.
-const lowSpace = 5
+// minFreePercent is how much of a disk is free at least, in percent, where nobody need care.
+const minFreePercent = 5
 
 // Look finds out how this server is: the components of the manifest, the disks that the
 // worker writes to, and the clock. It changes nothing.
@@ -52,22 +52,22 @@ func (h *Host) Look(ctx context.Context, m release.Manifest) (all []Finding) {
 		all = append(all, f)
 	}
 	for _, dir := range []string{h.dir, "/"} {
-		all = append(all, disk(dir))
+		all = append(all, checkDisk(dir))
 	}
-	return append(all, clock(ctx))
+	return append(all, checkClock(ctx))
 }
 
-func disk(dir string) Finding {
+func checkDisk(dir string) Finding {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {
 		return Finding{"disk of " + dir, err.Error(), true}
 	}
 	percent := 100 * s.Bavail / max(1, s.Blocks)
-	return Finding{"disk of " + dir, fmt.Sprintf("%d MiB free, %d %%", s.Bavail*uint64(s.Bsize)>>20, percent), percent < lowSpace}
+	return Finding{"disk of " + dir, fmt.Sprintf("%d MiB free, %d %%", s.Bavail*uint64(s.Bsize)>>20, percent), percent < minFreePercent}
 }
 
-// clock tells what this server takes the time for, and if somebody keeps that right.
-func clock(ctx context.Context) Finding {
+// checkClock tells what this server takes the time for, and if somebody keeps that right.
+func checkClock(ctx context.Context) Finding {
 	f := Finding{What: "clock", How: time.Now().UTC().Format(time.RFC3339)}
 	out, err := exec.CommandContext(ctx, "timedatectl", "show", "--property=NTPSynchronized", "--value").Output()
 	switch {

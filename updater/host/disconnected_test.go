@@ -23,7 +23,7 @@ func TestCutOff(t *testing.T) {
 		{fmt.Errorf("cannot look: %w", dbus.Error{Name: "org.freedesktop.DBus.Error.Disconnected"}), true},
 		{dbus.ErrClosed, true},
 	} {
-		if got := cutOff(tt.err); got != tt.want {
+		if got := isDisconnected(tt.err); got != tt.want {
 			t.Errorf("%v: %t", tt.err, got)
 		}
 	}

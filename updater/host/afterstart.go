@@ -11,9 +11,9 @@ import (
 	"bijou/updater/release"
 )
 
-// afterStart runs the component's command, once a line of the file it names. The
-// lines are secrets: they go to the command's stdin one by one and nowhere else,
-// and what the command says of them is not repeated. That stdin is a terminal.
+// afterStart runs the component's command, once for each line of the file that it names.
+// The lines are secrets: they go to the command's stdin, a terminal, and nowhere else,
+// and what the command prints is not repeated.
 func (h *Host) afterStart(ctx context.Context, a *release.AfterStart) error {
 	if a == nil {
 		return nil
@@ -33,7 +33,6 @@ func (h *Host) afterStart(ctx context.Context, a *release.AfterStart) error {
 	return nil
 }
 
-// readSecrets reads the lines of a file that its owner alone may read.
 func readSecrets(path string) (lines [][]byte, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -54,8 +53,7 @@ func readSecrets(path string) (lines [][]byte, err error) {
 	return lines, nil
 }
 
-// retryCommand runs the command until it succeeds: what was just started may not
-// listen yet.
+// retryCommand bears with a service that was just started, and may not listen yet.
 func (h *Host) retryCommand(ctx context.Context, command []string, line []byte) error {
 	if timeout, _ := ctx.Value(timeoutKey{}).(time.Duration); timeout > h.healthTimeout {
 		ctx = context.WithValue(ctx, timeoutKey{}, h.healthTimeout)
@@ -70,7 +68,6 @@ func (h *Host) retryCommand(ctx context.Context, command []string, line []byte) 
 	})
 }
 
-// runWithLine runs the command with the line typed at its terminal; nil is none.
 func runWithLine(ctx context.Context, command []string, line []byte) error {
 	if line == nil {
 		return runOnce(ctx, command, nil)

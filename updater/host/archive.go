@@ -18,13 +18,10 @@ import (
 // /usr/local/etcd.releases/<sum>; /usr/local/etcd is a link to that, which is
 // replaced as a whole.
 
-// releasesDir is where an archive's releases lie.
 func releasesDir(f release.File) string { return f.To + ".releases" }
 
-// releaseDir is where this one lies.
 func releaseDir(f release.File) string { return filepath.Join(releasesDir(f), f.SHA256[:16]) }
 
-// unpackBeside unpacks the archive, unless it is there.
 func unpackBeside(ctx context.Context, archive string, f release.File) (err error) {
 	into := releaseDir(f)
 	if _, err := os.Stat(into); err == nil {
@@ -54,8 +51,8 @@ func unpackBeside(ctx context.Context, archive string, f release.File) (err erro
 	return durable.Sync(releasesDir(f))
 }
 
-// switchTo makes the link point to this release, at once, and removes all
-// releases but it and the one before.
+// switchTo replaces the link at once, and removes all releases but this one and the one
+// before.
 func switchTo(f release.File) error {
 	if err := setAside(f); err != nil {
 		return fmt.Errorf("cannot switch %s: %w", f.To, err)
@@ -70,8 +67,8 @@ func switchTo(f release.File) error {
 	return removeOldReleases(f, before)
 }
 
-// replaceLink puts the link where the one before is, or a folder that was installed
-// by hand, which is kept among the releases.
+// replaceLink replaces a link, or exchanges a folder that was installed by hand, which is
+// kept among the releases.
 func replaceLink(f release.File) error {
 	link := draftLink(f)
 	if err := os.Remove(link); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -96,11 +93,10 @@ func replaceLink(f release.File) error {
 	return setAside(f)
 }
 
-// draftLink is where the link is made that takes the place of another one.
 func draftLink(f release.File) string { return releasesDir(f) + "/link" }
 
-// setAside keeps the folder that a link has taken the place of, the last one if
-// there were several. One that was killed before it came to that does it later.
+// setAside keeps the folder that a link has replaced, only the last if there were
+// several. It may have been killed before it could, and is called again then.
 func setAside(f release.File) error {
 	info, err := os.Lstat(draftLink(f))
 	if err != nil || !info.IsDir() {
@@ -113,7 +109,6 @@ func setAside(f release.File) error {
 	return os.Rename(draftLink(f), kept)
 }
 
-// removeOldReleases removes releases that are neither this one nor the one before.
 func removeOldReleases(f release.File, before string) error {
 	all, err := os.ReadDir(releasesDir(f))
 	if err != nil {

@@ -13,7 +13,6 @@ import (
 	"bijou/updater/release"
 )
 
-// artifactID is which artifact it is, in a word.
 func artifactID(a *release.Artifact) string {
 	switch {
 	case a == nil:
@@ -26,7 +25,6 @@ func artifactID(a *release.Artifact) string {
 	return "image " + a.Image
 }
 
-// fetchArtifact brings the artifact to this server's disk.
 func (h *Host) fetchArtifact(ctx context.Context, c release.Component) error {
 	a := c.Artifact
 	switch {
@@ -45,7 +43,6 @@ func (h *Host) fetchArtifact(ctx context.Context, c release.Component) error {
 	return pullImage(ctx, a.Image)
 }
 
-// installArtifact puts the artifact in place of the former one.
 func (h *Host) installArtifact(ctx context.Context, c release.Component) error {
 	a := c.Artifact
 	switch {
@@ -59,10 +56,8 @@ func (h *Host) installArtifact(ctx context.Context, c release.Component) error {
 	return h.writeImageEnv(c.Name, a.Image)
 }
 
-// downloadPath is where a download of that sum lies.
 func (h *Host) downloadPath(sum string) string { return filepath.Join(h.dir, "downloads", sum) }
 
-// download gets the file, unless it is there.
 func (h *Host) download(ctx context.Context, f release.File) (path string, err error) {
 	raw, err := hex.DecodeString(f.SHA256)
 	if err != nil || len(raw) != sha256.Size {
@@ -72,15 +67,14 @@ func (h *Host) download(ctx context.Context, f release.File) (path string, err e
 	return path, release.Download{Client: h.downloadClient.Load(), URL: f.URL, Path: path, SHA256: [sha256.Size]byte(raw)}.Get(ctx)
 }
 
-// removeDownloads removes downloads that have been put to use.
 func (h *Host) removeDownloads(files []release.File) {
 	for _, f := range files {
 		_ = os.Remove(h.downloadPath(f.SHA256)) // else Tidy does
 	}
 }
 
-// Tidy removes what was downloaded for other releases than that of the manifest, and
-// was left by updates that were ended in the middle.
+// Tidy removes downloads for other releases than the manifest's, and what updates that
+// were cut short have left.
 func (h *Host) Tidy(m release.Manifest) error {
 	wanted := map[string]bool{}
 	for _, c := range m.Components {

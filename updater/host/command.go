@@ -15,13 +15,14 @@ import (
 	"bijou/updater/release"
 )
 
-// defaultTimeout is how long one command of a component may take, unless the component or
-// the configuration says otherwise.
+// defaultTimeout bounds each command of a component, unless the component or the
+// configuration says otherwise.
 const defaultTimeout = 20 * time.Minute
 
 type timeoutKey struct{}
 
-// withTimeout returns a context in which each command of the component has its time-out.
+// withTimeout returns a context that carries the time-out of each command of the
+// component.
 func (h *Host) withTimeout(ctx context.Context, c release.Component) context.Context {
 	timeout := time.Duration(c.Timeout)
 	if timeout == 0 {
@@ -37,8 +38,8 @@ func (e hungError) Error() string {
 	return fmt.Sprintf("it hung: it was ended after %s, and tried twice", e.timeout)
 }
 
-// retryHung calls f, which can be repeated, under the time-out that the context carries:
-// what hangs is ended, and tried once more.
+// retryHung calls f, which can be repeated, under the time-out that the context carries.
+// It ends an f that hangs, and tries it once more.
 func retryHung(ctx context.Context, f func(ctx context.Context) error) error {
 	timeout, _ := ctx.Value(timeoutKey{}).(time.Duration)
 	if timeout == 0 {
@@ -56,11 +57,10 @@ func retryHung(ctx context.Context, f func(ctx context.Context) error) error {
 	}
 }
 
-// killDelay is how long a command whose children hold its output is waited for.
+// killDelay is how long a command is waited for whose children hold its output.
 const killDelay = time.Second
 
-// newCommand makes a command that ends soon with its context: its children do not
-// outlive it, and who holds its output is not waited for.
+// newCommand makes a command whose children do not outlive its context.
 func newCommand(ctx context.Context, words []string) *exec.Cmd {
 	c := exec.CommandContext(ctx, words[0], words[1:]...)
 	c.WaitDelay = killDelay
@@ -69,14 +69,12 @@ func newCommand(ctx context.Context, words []string) *exec.Cmd {
 	return c
 }
 
-// runCommand runs a command, twice if it hangs.
 func runCommand(ctx context.Context, words []string) error {
 	return retryHung(ctx, func(ctx context.Context) error { return runOnce(ctx, words, nil) })
 }
 
-// runOnce runs a command with that on its stdin. The error says how it ended and what
-// it said; but not of one that was told something, which may be a secret: the
-// command may repeat any part of that.
+// runOnce returns an error with the end of the command's output; but not if it had a
+// stdin, which may be a secret: the command may repeat any part of that.
 func runOnce(ctx context.Context, words []string, stdin io.Reader) error {
 	doing := activity.Begin(ctx, "runs %q", strings.Join(words, " "))
 	defer doing.End()

@@ -10,15 +10,14 @@ import (
 	"bijou/updater/release"
 )
 
-// The phases of what is written about a component.
+// The phases of a componentRecord.
 const (
 	phaseChanging = "changing" // its artifact is being replaced, or its services are to be restarted
 	phaseStarting = "starting" // its services were found ill; what comes after their start is not done
 	phaseCurrent  = "current"  // it runs what is installed
 )
 
-// componentRecord is what is written on the disk about one component before it is
-// touched, and after.
+// componentRecord is written before a component is touched, and after.
 type componentRecord struct {
 	Artifact string `json:"artifact"` // what is, or is to be, installed
 	Phase    string `json:"phase"`
@@ -29,8 +28,7 @@ func (h *Host) componentFile(name string) string {
 	return filepath.Join(h.dir, "components", name+".json")
 }
 
-// readRecord reads what was written about the component; of one that was never
-// touched, nothing.
+// readRecord returns the zero record of a component that was never touched.
 func (h *Host) readRecord(name string) (c componentRecord, err error) {
 	if err = release.ReadJSON(h.componentFile(name), &c); err != nil {
 		err = fmt.Errorf("cannot read what is installed of %s: %w", name, err)
@@ -38,7 +36,6 @@ func (h *Host) readRecord(name string) (c componentRecord, err error) {
 	return c, err
 }
 
-// writeRecord writes it.
 func (h *Host) writeRecord(name string, c componentRecord) error {
 	if err := release.KeepJSON(h.componentFile(name), c); err != nil {
 		return fmt.Errorf("cannot write what is installed of %s: %w", name, err)
@@ -46,8 +43,9 @@ func (h *Host) writeRecord(name string, c componentRecord) error {
 	return nil
 }
 
-// NeedsUpdate tells if the component has to be updated here: its artifact is another
-// one, a former update was cut short, or its files have changed since it was started.
+// NeedsUpdate reports whether the component has to be updated here: its artifact is
+// another one, a former update was cut short, or its files have changed since it was
+// started.
 func (h *Host) NeedsUpdate(ctx context.Context, c release.Component) (bool, error) {
 	was, err := h.readRecord(c.Name)
 	if err != nil || was.Phase == phaseChanging || c.Artifact != nil && was.Artifact != artifactID(c.Artifact) {
@@ -56,8 +54,7 @@ func (h *Host) NeedsUpdate(ctx context.Context, c release.Component) (bool, erro
 	return h.inputsChanged(ctx, c, was)
 }
 
-// Prepare brings what an update needs to this server's disk. Nothing that runs
-// is touched.
+// Prepare downloads what an update needs. Nothing that runs is touched.
 func (h *Host) Prepare(ctx context.Context, c release.Component) error {
 	needed, err := h.NeedsUpdate(ctx, c)
 	if err != nil || !needed || c.Artifact == nil {
@@ -71,8 +68,8 @@ func (h *Host) Stop(ctx context.Context, c release.Component) error {
 	return forEachUnit(h.withTimeout(ctx, c), c.Services, h.services.Stop)
 }
 
-// Update makes the component what the release says, and returns once it is well.
-// One that did not change and is well is left alone.
+// Update makes the component what the release says, and returns once it is healthy. One
+// that did not change and is healthy is left alone.
 func (h *Host) Update(ctx context.Context, c release.Component) error {
 	ctx = h.withTimeout(ctx, c)
 	needed, err := h.NeedsUpdate(ctx, c)
@@ -109,8 +106,8 @@ func (h *Host) Update(ctx context.Context, c release.Component) error {
 	return nil
 }
 
-// ensureRunning starts what should run and does not: it was stopped by the step before,
-// or by a fault. What it finds running is not touched.
+// ensureRunning starts what was stopped by the step before, or by a fault. What runs is
+// not touched.
 func (h *Host) ensureRunning(ctx context.Context, c release.Component) error {
 	was, err := h.readRecord(c.Name)
 	if err != nil {
@@ -144,7 +141,6 @@ func (h *Host) ensureRunning(ctx context.Context, c release.Component) error {
 	return h.writeRecord(c.Name, was)
 }
 
-// startOrRestart starts the services, or restarts them if they run and are ill.
 func (h *Host) startOrRestart(ctx context.Context, c release.Component) error {
 	if h.probe(ctx, c) == nil { // it was started before, by one that was killed then
 		return nil
@@ -159,8 +155,8 @@ func (h *Host) startOrRestart(ctx context.Context, c release.Component) error {
 	return forEachUnit(ctx, c.Services, h.services.Restart)
 }
 
-// awaitHealthy does what comes after the start, and waits until the component is well,
-// and stays so for its soak time.
+// awaitHealthy also runs the component's command after its start, and watches it for its
+// soak time.
 func (h *Host) awaitHealthy(ctx context.Context, c release.Component) error {
 	if err := h.afterStart(ctx, c.AfterStart); err != nil {
 		return err
@@ -187,7 +183,6 @@ func (h *Host) awaitHealthy(ctx context.Context, c release.Component) error {
 	return h.soak(ctx, c)
 }
 
-// soak watches the component for a while, in which it must stay well.
 func (h *Host) soak(ctx context.Context, c release.Component) error {
 	if c.Soak == 0 {
 		return nil

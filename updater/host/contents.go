@@ -15,8 +15,8 @@ import (
 	"bijou/updater/release"
 )
 
-// DeliverContents brings the component's contents to sabakan: what that does not hold yet is
-// downloaded and uploaded.
+// DeliverContents uploads the component's contents to sabakan, as far as it does not hold
+// them yet.
 func (h *Host) DeliverContents(ctx context.Context, component release.Component) error {
 	ctx = h.withTimeout(ctx, component)
 	c := *component.Contents
@@ -47,8 +47,6 @@ func (h *Host) DeliverContents(ctx context.Context, component release.Component)
 	return nil
 }
 
-// listImages are the container images that are named, and those that the command
-// prints, a line each.
 func listImages(ctx context.Context, c release.Contents) ([]string, error) {
 	images := c.Images
 	if len(c.ImagesOf) == 0 {
@@ -73,7 +71,7 @@ func listImages(ctx context.Context, c release.Contents) ([]string, error) {
 	return append(images, strings.Fields(string(out))...), nil
 }
 
-// uploadImage brings a container image as an asset, an archive of its own.
+// uploadImage uploads a container image as an asset: an archive of its own.
 func (h *Host) uploadImage(ctx context.Context, s sabakan, image string) error {
 	asset := strings.NewReplacer("/", "-", ":", "-", "@", "-").Replace(image) + ".img"
 	there, err := s.exists(ctx, "assets/"+asset+"/meta")
@@ -92,7 +90,6 @@ func (h *Host) uploadImage(ctx context.Context, s sabakan, image string) error {
 	return s.putFile(ctx, "assets/"+asset, path)
 }
 
-// uploadOS brings a kernel and its initial file system, as one archive.
 func (h *Host) uploadOS(ctx context.Context, s sabakan, o release.OSImage) error {
 	ids, err := s.listIDs(ctx, "images/coreos")
 	if err != nil || ids[o.ID] {
@@ -114,7 +111,6 @@ func (h *Host) uploadOS(ctx context.Context, s sabakan, o release.OSImage) error
 	return s.putFile(ctx, "images/coreos/"+o.ID, path)
 }
 
-// writeBundle makes an archive of files under other names.
 func writeBundle(path string, files map[string]string) (err error) {
 	out, err := os.Create(path)
 	if err != nil {
@@ -147,7 +143,6 @@ func addFile(w *tar.Writer, name, path string) error {
 	return err
 }
 
-// uploadIgnition brings one template of a role.
 func (h *Host) uploadIgnition(ctx context.Context, s sabakan, i release.Ignition) error {
 	ids, err := s.listIDs(ctx, "ignitions/"+i.Role)
 	if err != nil || ids[i.ID] {

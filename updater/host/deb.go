@@ -13,13 +13,13 @@ import (
 	"bijou/updater/activity"
 )
 
-// installDeb installs a package as a unit of its own, so that a package script
-// that restarts the worker does not kill its own installer. What an installation
-// that lost power has left half-way is finished first.
+// installDeb installs a package in a unit of its own, so that a package script that
+// restarts the worker does not kill its own installer. First it finishes what an
+// installation that lost power has left half-way.
 //
 // A package that cannot be installed may have restarted the worker all the same, when
-// dpkg went back to the one before: the first installation of a process takes that
-// one's result.
+// dpkg went back to the one before: the first installation of a process takes that one's
+// result.
 func (h *Host) installDeb(ctx context.Context, name, file string) error {
 	d := Detached{
 		Title: "neco-worker installs " + file, Resume: !h.installBegun.Swap(true),
@@ -32,8 +32,8 @@ func (h *Host) installDeb(ctx context.Context, name, file string) error {
 	return nil
 }
 
-// tryDeb tries the program that the package will put in place of the executable, if
-// it lies there, and looks at the manifest beside it.
+// tryDeb tries the program that the package will put in place of the executable, if it
+// holds one, and checks the manifest beside it.
 func (h *Host) tryDeb(ctx context.Context, p Package, executable string) error {
 	draft := h.draftDir()
 	if err := os.RemoveAll(draft); err != nil {
@@ -59,12 +59,12 @@ func (h *Host) tryDeb(ctx context.Context, p Package, executable string) error {
 	return h.keepOrigin(p, program)
 }
 
-// Mend finishes what an installation that lost power has left half-way, if there
-// is dpkg, and anything to be finished. One that still runs is waited for; and where
-// that is this very thing, which a worker before this one has begun and a package's
-// script has ended, its result is taken: else the two would go on for ever. Where power
-// went while dpkg put neco's own files into their places, it wants them again: from
-// own, the package that this program came from, if that is there.
+// Mend finishes what an installation that lost power has left half-way, if there is dpkg,
+// and anything to finish. It waits for one that still runs; if that is this very thing,
+// begun by the worker before this one, which a package's script has ended, it takes its
+// result: else the two would go on for ever. If power was lost while dpkg put neco's own
+// files in place, dpkg wants them again: from own, the package that this program came
+// from, if it is there.
 func (h *Host) Mend(ctx context.Context, own string) error {
 	dpkg, err := exec.LookPath("dpkg")
 	if err != nil {
@@ -83,14 +83,13 @@ func (h *Host) Mend(ctx context.Context, own string) error {
 	return h.installDeb(ctx, "neco", own)
 }
 
-// needsReinstall tells if dpkg wants the package to be installed again.
 func needsReinstall(ctx context.Context, name string) bool {
 	out, err := exec.CommandContext(ctx, "dpkg-query", "--show", "--showformat=${db:Status-Eflag}", name).Output()
 	return err == nil && string(out) == "reinstreq"
 }
 
-// runDpkg runs a command that is dpkg, or calls it; one at a time. While somebody else
-// uses dpkg on this server, as apt may at any time, it is tried again.
+// runDpkg runs one command at a time that is dpkg or calls it. While somebody else uses
+// dpkg on this server, as apt may at any time, it tries again.
 func (h *Host) runDpkg(ctx context.Context, d Detached) error {
 	select {
 	case h.dpkgLock <- struct{}{}:

@@ -17,7 +17,7 @@ import (
 // RackFile holds this boot server's logical rack number.
 const RackFile = "/etc/neco/rack"
 
-// LRN reads it.
+// LRN reads this boot server's number from RackFile.
 func LRN() (int, error) {
 	data, err := os.ReadFile(RackFile)
 	if err != nil {
@@ -32,11 +32,11 @@ type Finding struct {
 	Bad       bool
 }
 
-// minFreePercent is how much of a disk is free at least, in percent, where nobody need care.
+// minFreePercent is the free share of a disk below which it is reported.
 const minFreePercent = 5
 
-// Look finds out how this server is: the components of the manifest, the disks that the
-// worker writes to, and the clock. It changes nothing.
+// Look diagnoses this server: the components of the manifest, the disks that the worker
+// writes to, and the clock. It changes nothing.
 func (h *Host) Look(ctx context.Context, m release.Manifest) (all []Finding) {
 	for _, c := range m.Components {
 		if len(c.Services) == 0 && c.Health == nil {
@@ -66,7 +66,6 @@ func checkDisk(dir string) Finding {
 	return Finding{"disk of " + dir, fmt.Sprintf("%d MiB free, %d %%", s.Bavail*uint64(s.Bsize)>>20, percent), percent < minFreePercent}
 }
 
-// checkClock tells what this server takes the time for, and if somebody keeps that right.
 func checkClock(ctx context.Context) Finding {
 	f := Finding{What: "clock", How: time.Now().UTC().Format(time.RFC3339)}
 	out, err := exec.CommandContext(ctx, "timedatectl", "show", "--property=NTPSynchronized", "--value").Output()
@@ -81,7 +80,8 @@ func checkClock(ctx context.Context) Finding {
 	return f
 }
 
-// Journal is the last lines that a unit of systemd's has logged here, or why there are none.
+// Journal returns the last lines that a unit of systemd's has logged here, or why there
+// are none.
 func Journal(ctx context.Context, unit string, lines int) string {
 	out, err := exec.CommandContext(ctx, "journalctl", "--no-pager", "--output=short-iso", "--unit="+unit, fmt.Sprintf("--lines=%d", lines)).CombinedOutput()
 	if err != nil {

@@ -14,8 +14,9 @@ import (
 	"bijou/updater/release"
 )
 
-// inputsDigest is the digest of what the component's services are started with: their unit
-// files, and the files that the release declares. "" is not known.
+// inputsDigest returns the digest of what the component's services are started with:
+// their unit files, and the files that the release declares. It is "" if neither is
+// known.
 func (h *Host) inputsDigest(ctx context.Context, c release.Component) (string, error) {
 	sum, known := sha256.New(), len(c.Files) > 0
 	for _, unit := range c.Services {
@@ -39,14 +40,13 @@ func (h *Host) inputsDigest(ctx context.Context, c release.Component) (string, e
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// inputsChanged reports whether the component's services were started with others of their files.
 func (h *Host) inputsChanged(ctx context.Context, c release.Component, was componentRecord) (bool, error) {
 	now, err := h.inputsDigest(ctx, c)
 	return was.Inputs != "" && now != "" && now != was.Inputs, err
 }
 
-// Differences says in which ways the component is not what the release says, as far as
-// this server's worker has written down what it is, and as its files are.
+// Differences describes in which ways the component is not what the release says: by its
+// record, and by its files.
 func (h *Host) Differences(ctx context.Context, c release.Component) (all []string, err error) {
 	was, err := h.readRecord(c.Name)
 	if err != nil {
@@ -75,7 +75,7 @@ func (h *Host) Differences(ctx context.Context, c release.Component) (all []stri
 	return all, err
 }
 
-// Files are a unit's file and its drop-ins, but for the one that holds it.
+// Files returns a unit's file and its drop-ins, without the one that holds the unit.
 func (s Systemd) Files(ctx context.Context, unit string) (text []byte, err error) {
 	err = s.withUnit(ctx, "read the files of", unit, func(c *sd.Conn) error {
 		p, err := c.GetUnitPropertiesContext(ctx, unit)
@@ -100,5 +100,5 @@ func (s Systemd) Files(ctx context.Context, unit string) (text []byte, err error
 	return text, err
 }
 
-// Files are not known: whoever plays systemctl has none.
+// Files returns nothing: the program knows no unit files.
 func (s ServiceCommand) Files(context.Context, string) ([]byte, error) { return nil, nil }

@@ -15,11 +15,11 @@ import (
 	"bijou/updater/release"
 )
 
-// answerTimeout is how long one health check may take.
+// answerTimeout bounds one health check.
 const answerTimeout = 10 * time.Second
 
-// CheckHealth tells if this server's part of the component is well: its services run,
-// its health check agrees, and what comes after their start was done. The error
+// CheckHealth returns nil if this server's part of the component is healthy: its services
+// run, its health check agrees, and the command after its start was run. Else the error
 // says what is the matter.
 func (h *Host) CheckHealth(ctx context.Context, c release.Component) error {
 	was, err := h.readRecord(c.Name)
@@ -32,12 +32,11 @@ func (h *Host) CheckHealth(ctx context.Context, c release.Component) error {
 	return h.probe(ctx, c)
 }
 
-// IsRunning tells if the component's services run, whatever its health check says.
+// IsRunning reports whether the component's services run, whatever its health check says.
 func (h *Host) IsRunning(ctx context.Context, c release.Component) bool {
 	return h.checkActive(ctx, c.Services) == nil
 }
 
-// probe tells if the services run and the health check agrees.
 func (h *Host) probe(ctx context.Context, c release.Component) error {
 	if err := h.checkActive(ctx, c.Services); err != nil {
 		return err
@@ -48,8 +47,8 @@ func (h *Host) probe(ctx context.Context, c release.Component) error {
 	return h.runCheck(ctx, *c.Health)
 }
 
-// CheckMembers asks how those servers' members of the component are, by the component's check
-// of members; asked is false if it has none.
+// CheckMembers checks those servers' members of the component, as it says how; asked is
+// false if it does not.
 func (h *Host) CheckMembers(ctx context.Context, c release.Component, lrns []int) (ill map[int]error, asked bool) {
 	if c.Members == nil {
 		return nil, false
@@ -69,7 +68,6 @@ func (h *Host) CheckMembers(ctx context.Context, c release.Component, lrns []int
 	return ill, true
 }
 
-// memberCheck makes the check of one server's member.
 func memberCheck(m release.Health, lrn int) release.Health {
 	fill := func(s string) string { return strings.ReplaceAll(s, "{lrn}", strconv.Itoa(lrn)) }
 	m.HTTP, m.Command = fill(m.HTTP), slices.Clone(m.Command)
@@ -88,7 +86,6 @@ func (h *Host) runCheck(ctx context.Context, c release.Health) error {
 	return runCommand(ctx, c.Command)
 }
 
-// checkHTTP wants the answer 200.
 func (h *Host) checkHTTP(ctx context.Context, url string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

@@ -15,18 +15,17 @@ import (
 	"bijou/updater/release"
 )
 
-// Options are of one boot server.
+// Options configure one boot server.
 type Options struct {
 	LRN      int
 	Dir      string   // its folder on the disk; made if it is not there
 	Services Services // nil: this machine's systemd
-	// HealthTimeout is how long a component may take to be well after its start;
+	// HealthTimeout is how long a component may take to be healthy after its start;
 	// default five minutes.
 	HealthTimeout time.Duration
 }
 
-// Host is one boot server. It is for one goroutine at a time, but for Configure
-// and Mend.
+// Host is one boot server. It is for one goroutine at a time, but for Configure and Mend.
 type Host struct {
 	lrn           int
 	dir           string
@@ -40,7 +39,7 @@ type Host struct {
 	directClient   *http.Client                // never through a proxy
 }
 
-// New makes the server's folder.
+// New creates the server's folder.
 func New(o Options) (*Host, error) {
 	for _, d := range []string{"components", "downloads"} {
 		if err := durable.MkdirAll(filepath.Join(o.Dir, d), 0o700); err != nil {
@@ -61,8 +60,8 @@ func New(o Options) (*Host, error) {
 	return h, nil
 }
 
-// Configure has what is begun from now on follow the configuration. It may be
-// called at any time.
+// Configure applies the configuration to whatever is begun from now on. It may be called
+// at any time.
 func (h *Host) Configure(c record.Config) error {
 	h.commandTimeout.Store(int64(cmp.Or(c.WorkerTimeout/3, defaultTimeout)))
 	client, err := release.NewClient(c.Proxy)
@@ -72,14 +71,14 @@ func (h *Host) Configure(c record.Config) error {
 	return err
 }
 
-// The times between two looks at something that tells nobody when it changes: soon
-// at first, since most things take moments.
+// The times between two looks at something that tells nobody when it changes: short at
+// first, since most things take moments.
 const (
 	minPollInterval = 20 * time.Millisecond
 	maxPollInterval = 320 * time.Millisecond
 )
 
-// poll looks again and again until ok says yes or fails, or ctx is done.
+// poll calls ok until it is true or fails, or ctx is done.
 func poll(ctx context.Context, ok func() (bool, error)) error {
 	for gap := minPollInterval; ; gap = min(2*gap, maxPollInterval) {
 		if yes, err := ok(); yes || err != nil {
@@ -93,7 +92,7 @@ func poll(ctx context.Context, ok func() (bool, error)) error {
 	}
 }
 
-// timedOut tells if it was the limit set here that ended ctx, not its caller.
+// timedOut reports whether inner has run into its own limit, and not its caller's.
 func timedOut(outer, inner context.Context) bool {
 	return outer.Err() == nil && errors.Is(inner.Err(), context.DeadlineExceeded)
 }

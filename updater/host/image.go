@@ -10,7 +10,6 @@ import (
 	"bijou/updater/release"
 )
 
-// findEngine is the program that runs containers on this server.
 func findEngine() (string, error) {
 	for _, name := range []string{"podman", "docker"} {
 		if path, err := exec.LookPath(name); err == nil {
@@ -20,7 +19,6 @@ func findEngine() (string, error) {
 	return "", errors.New("cannot handle container images: neither podman nor docker is installed")
 }
 
-// pullImage brings the image to this server, unless it is there.
 func pullImage(ctx context.Context, image string) error {
 	e, err := findEngine()
 	if err != nil {
@@ -35,7 +33,6 @@ func pullImage(ctx context.Context, image string) error {
 	return nil
 }
 
-// saveImage writes the image to a file as an archive.
 func saveImage(ctx context.Context, image, path string) error {
 	e, err := findEngine()
 	if err != nil {
@@ -47,7 +44,7 @@ func saveImage(ctx context.Context, image, path string) error {
 	return nil
 }
 
-// writeImageEnv writes which image the component is, where its unit can read it:
+// writeImageEnv tells the component's unit which image it is:
 // EnvironmentFile=/var/lib/neco/components/cke.env, then $IMAGE.
 func (h *Host) writeImageEnv(component, image string) error {
 	path := filepath.Join(h.dir, "components", component+".env")

@@ -14,8 +14,8 @@ import (
 	"bijou/updater/release"
 )
 
-// Form is how the executable came to this server: as a package if dpkg knows the
-// file, else as a tarball. It says which of a release's assets is for this server.
+// Form returns how the executable came to this server: as a package if dpkg knows the
+// file, else as a tarball. That decides which of a release's assets is for this server.
 func Form(executable string) string {
 	dpkg, err := exec.LookPath("dpkg-query")
 	if err == nil && exec.Command(dpkg, "--search", executable).Run() == nil {
@@ -24,7 +24,7 @@ func Form(executable string) string {
 	return release.Tarball
 }
 
-// Package is a release as it came to this server.
+// Package is a downloaded release.
 type Package struct {
 	Form    string // release.Deb or release.Tarball
 	File    string
@@ -47,8 +47,8 @@ func (h *Host) InstallRelease(ctx context.Context, p Package, executable string)
 	return h.installTarball(ctx, p, executable)
 }
 
-// installTarball replaces executable and manifest. The manifest says which version
-// it is and comes last: whoever is killed in between installs again.
+// installTarball replaces the executable and the manifest. The manifest says which
+// version it is, and comes last: a worker that is killed in between installs again.
 func (h *Host) installTarball(ctx context.Context, p Package, executable string) error {
 	draft := h.draftDir()
 	if err := os.RemoveAll(draft); err != nil {
@@ -82,10 +82,9 @@ func (h *Host) installTarball(ctx context.Context, p Package, executable string)
 	return nil
 }
 
-// draftDir is where a release is unpacked to.
 func (h *Host) draftDir() string { return filepath.Join(h.dir, "downloads", "release.draft") }
 
-// checkComplete refuses a tarball that lacks what is to be installed: all of that, or nothing.
+// checkComplete makes sure that all is installed, or nothing.
 func checkComplete(dir string) error {
 	for _, name := range []string{"bijou", "manifest.yaml"} {
 		if info, err := os.Lstat(filepath.Join(dir, name)); err != nil || !info.Mode().IsRegular() {
@@ -95,8 +94,8 @@ func checkComplete(dir string) error {
 	return os.Chmod(filepath.Join(dir, "bijou"), 0o755) // as it will be installed
 }
 
-// checkVersion refuses a manifest of another version than the release's: the program that
-// comes with it would go on being told to install what it is already.
+// checkVersion refuses a manifest of another version than the release's: its program
+// would be told again and again to install what it is already.
 func checkVersion(manifest, version string) error {
 	data, err := os.ReadFile(manifest)
 	if err != nil {
@@ -112,7 +111,6 @@ func checkVersion(manifest, version string) error {
 	return nil
 }
 
-// installFile copies a file beside its place, to the disk, and then into it.
 func installFile(from, to string, mode fs.FileMode) error {
 	data, err := os.ReadFile(from)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -126,7 +124,7 @@ func installFile(from, to string, mode fs.FileMode) error {
 	return release.Keep(to, data, mode)
 }
 
-// Sweep removes the files of a folder that are not of the version.
+// Sweep removes the files of a folder that are not of that version.
 func Sweep(dir, version string) error {
 	all, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -7,21 +7,21 @@ import (
 	"bijou/updater/release"
 )
 
-// origin is which release a program was installed from.
+// origin is the release that a program was installed from.
 type origin struct {
 	Version string `json:"version"`
 	Sums    string `json:"sums"`              // the digest of the release's SHA256SUMS
 	Program string `json:"program,omitempty"` // the program's own; "": the package brings none
 }
 
-// maxOrigins is how many are kept: of the program that is being installed, and of the
-// one that runs until then.
+// maxOrigins is how many are kept: of the program that is being installed, and of the one
+// that runs until then.
 const maxOrigins = 2
 
 func originsFile(dir string) string { return filepath.Join(dir, "installed.json") }
 
-// keepOrigin writes down what the program at that path is of, before it is put to use:
-// whatever is killed then, the program that runs tells which of them it is.
+// keepOrigin is called before the program is put to use: whatever is killed then, the
+// program that runs finds out which of the origins is its own.
 func (h *Host) keepOrigin(p Package, program string) error {
 	all := []origin{{Version: p.Version, Sums: p.Sums}}
 	var before []origin
@@ -39,8 +39,8 @@ func (h *Host) keepOrigin(p Package, program string) error {
 	return nil
 }
 
-// Sums is the digest of the SHA256SUMS that a program of that version was installed by;
-// "": it was not installed by this worker or one before it.
+// Sums returns the digest of the SHA256SUMS that a program of that version was installed
+// by; "" if it was not installed by this worker or one before it.
 func Sums(dir, program, version string) (string, error) {
 	var all []origin
 	err := release.ReadJSON(originsFile(dir), &all)

@@ -9,13 +9,13 @@ import (
 	"os"
 )
 
-// sabakan is sabakan's HTTP API, as its docs/api.md has it.
+// sabakan is a client of sabakan's HTTP API:
+// https://github.com/cybozu-go/sabakan/blob/main/docs/api.md
 type sabakan struct {
 	url    string
 	client *http.Client
 }
 
-// call asks; the body may be nil. The caller closes the answer's.
 func (s sabakan) call(ctx context.Context, method, path string, body io.Reader, size int64) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, s.url+path, body)
 	if err != nil {
@@ -28,7 +28,6 @@ func (s sabakan) call(ctx context.Context, method, path string, body io.Reader, 
 	return s.client.Do(req)
 }
 
-// get reads an answer of JSON; there is false if there is no such thing.
 func (s sabakan) get(ctx context.Context, path string, into any) (there bool, err error) {
 	resp, err := s.call(ctx, http.MethodGet, path, nil, 0)
 	if err != nil {
@@ -47,13 +46,12 @@ func (s sabakan) get(ctx context.Context, path string, into any) (there bool, er
 	return true, nil
 }
 
-// exists tells if there is such a thing.
 func (s sabakan) exists(ctx context.Context, path string) (bool, error) {
 	var anything any
 	return s.get(ctx, path, &anything)
 }
 
-// listIDs lists what is there by its ids: the list is of these, or of objects with an "id".
+// listIDs reads a list of ids, or of objects with an "id".
 func (s sabakan) listIDs(ctx context.Context, path string) (map[string]bool, error) {
 	var list []json.RawMessage
 	if _, err := s.get(ctx, path, &list); err != nil {
@@ -72,7 +70,7 @@ func (s sabakan) listIDs(ctx context.Context, path string) (map[string]bool, err
 	return ids, nil
 }
 
-// put uploads. That somebody else has done so meanwhile is no error.
+// put does not mind if somebody else has uploaded that meanwhile.
 func (s sabakan) put(ctx context.Context, path string, body io.Reader, size int64) error {
 	resp, err := s.call(ctx, http.MethodPut, path, body, size)
 	if err != nil {
@@ -87,7 +85,6 @@ func (s sabakan) put(ctx context.Context, path string, body io.Reader, size int6
 	return fmt.Errorf("cannot upload %s to sabakan: it answers %s: %s", path, resp.Status, tail(said))
 }
 
-// putFile uploads a file.
 func (s sabakan) putFile(ctx context.Context, path, file string) error {
 	f, err := os.Open(file)
 	if err != nil {

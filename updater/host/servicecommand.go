@@ -14,13 +14,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ServiceCommand is a program that is called as systemctl is: start, restart,
-// stop or is-active, and a unit. It stands in where systemd is not, and has itself
-// to see to it that what was stopped does not start by itself.
+// ServiceCommand is a program that is called like systemctl: start, restart, stop or
+// is-active, and a unit. It is used where systemd is not, and has to keep what was
+// stopped from starting by itself.
 type ServiceCommand struct{ Path string }
 
-// call runs the program. Children of it that hold its output are not waited for: it
-// may have started a daemon. They are killed with it when it is cancelled.
+// call does not wait for children of the program that hold its output: it may have
+// started a daemon. They are killed with it when it is cancelled.
 func (s ServiceCommand) call(ctx context.Context, verb, unit string) error {
 	if err := runCommand(ctx, []string{s.Path, verb, unit}); err != nil {
 		return fmt.Errorf("cannot %s %s: %w", verb, unit, err)
@@ -43,7 +43,7 @@ func (s ServiceCommand) Stop(ctx context.Context, unit string) error {
 	return s.call(ctx, "stop", unit)
 }
 
-// IsActive tells if the unit runs.
+// IsActive reports whether the unit runs.
 func (s ServiceCommand) IsActive(ctx context.Context, unit string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
@@ -54,8 +54,8 @@ func (s ServiceCommand) IsActive(ctx context.Context, unit string) (bool, error)
 	return err == nil, err
 }
 
-// RunDetached runs the command in a session of its own. Who is there while one of
-// the same name runs waits for it, and then runs it again: it can be repeated.
+// RunDetached runs the command in a session of its own. It waits for one of the same name
+// that runs, and then runs it again: it can be repeated.
 func (s ServiceCommand) RunDetached(ctx context.Context, d Detached) error {
 	lock, err := os.OpenFile(d.Log+".lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -90,13 +90,12 @@ func (s ServiceCommand) RunDetached(ctx context.Context, d Detached) error {
 	select {
 	case err = <-ended:
 	case <-ctx.Done():
-		err := context.Cause(ctx)
-		if _, hung := errors.AsType[hungError](err); hung {
-			_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
-			<-ended
-			err = fmt.Errorf("cannot run %s: %w: %s", filepath.Base(d.Command[0]), err, readLogTail(d.Log))
+		err = context.Cause(ctx)
+		if _, hung := errors.AsType[hungError](err); !hung {
+			return err
 		}
-		return err
+		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
+		<-ended
 	}
 	if err != nil {
 		return fmt.Errorf("cannot run %s: %w: %s", filepath.Base(d.Command[0]), err, readLogTail(d.Log))
@@ -104,7 +103,6 @@ func (s ServiceCommand) RunDetached(ctx context.Context, d Detached) error {
 	return nil
 }
 
-// readLogTail is the end of a log.
 func readLogTail(log string) string {
 	data, err := os.ReadFile(log)
 	if err != nil {
@@ -113,8 +111,8 @@ func readLogTail(log string) string {
 	return tail(data)
 }
 
-// tail is the end of what a program has printed, in one line: whole lines, as far as
-// they are not endless.
+// tail returns the end of a program's output in one line: whole lines, unless they are
+// endless.
 func tail(out []byte) string {
 	const enough = 1500
 	out = bytes.TrimSpace(out)

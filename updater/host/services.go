@@ -6,10 +6,10 @@ import (
 	"fmt"
 )
 
-// Services runs the units of components. Each call is idempotent.
+// Services controls the units of components. Each call is idempotent.
 type Services interface {
-	// Start starts the unit and returns when it has been started: that it
-	// answers is another question. One that runs is left alone.
+	// Start starts the unit, and returns when it has been started: it may not answer
+	// yet. One that runs is left alone.
 	Start(ctx context.Context, unit string) error
 	// Restart stops the unit, if it runs, and starts it.
 	Restart(ctx context.Context, unit string) error
@@ -17,17 +17,17 @@ type Services interface {
 	// started by anything but Start and Restart, also at the machine's next boot.
 	// One that never ran, or is not known, is stopped.
 	Stop(ctx context.Context, unit string) error
-	// IsActive tells if the unit runs. One that is about to is not active yet.
+	// IsActive reports whether the unit runs. One that is about to is not active yet.
 	IsActive(ctx context.Context, unit string) (bool, error)
-	// Files are the contents of the unit's files; empty: they are not known.
+	// Files returns the contents of the unit's files; empty if they are not known.
 	Files(ctx context.Context, unit string) ([]byte, error)
 	// RunDetached runs a command as a unit of that name, which goes on whatever
-	// becomes of the caller, and returns when it has ended. One of that name that
-	// runs already is waited for before. Its output goes to the log.
+	// becomes of the caller, and returns when it has ended. It first waits for one of
+	// that name that runs already. The output goes to the log.
 	RunDetached(ctx context.Context, d Detached) error
 }
 
-// Detached is a command that must outlive who wants it run.
+// Detached is a command that outlives the process that runs it.
 type Detached struct {
 	Name    string // the unit's, without ".service"
 	Title   string // what it does; another title is another command
@@ -42,7 +42,6 @@ type Detached struct {
 	Join bool
 }
 
-// forEachUnit does the same to all units.
 func forEachUnit(ctx context.Context, units []string, do func(ctx context.Context, unit string) error) error {
 	for _, u := range units {
 		if err := retryHung(ctx, func(ctx context.Context) error { return do(ctx, u) }); err != nil {
@@ -52,7 +51,6 @@ func forEachUnit(ctx context.Context, units []string, do func(ctx context.Contex
 	return nil
 }
 
-// checkActive tells if all units run, and which does not.
 func (h *Host) checkActive(ctx context.Context, units []string) error {
 	for _, u := range units {
 		runs, err := h.services.IsActive(ctx, u)
@@ -66,5 +64,4 @@ func (h *Host) checkActive(ctx context.Context, units []string) error {
 	return nil
 }
 
-// errNoSystemd: units cannot be run here.
 var errNoSystemd = errors.New("process 1 of this machine is not systemd")

@@ -15,11 +15,10 @@ import (
 	"bijou/updater/activity"
 )
 
-// Systemd is this machine's systemd, by D-Bus. Jobs are waited for by looking at
-// their unit: no signal can be lost.
+// Systemd is this machine's systemd, by D-Bus. It polls units instead of waiting for
+// signals, which can be lost.
 type Systemd struct{}
 
-// connect reaches systemd, or says clearly that there is none.
 func (Systemd) connect(ctx context.Context) (*sd.Conn, error) {
 	if _, err := os.Stat("/run/systemd/system"); err != nil { // sd_booted(3)
 		return nil, errNoSystemd
@@ -27,8 +26,8 @@ func (Systemd) connect(ctx context.Context) (*sd.Conn, error) {
 	return sd.NewWithContext(ctx)
 }
 
-// withUnit does something to a unit; again, if systemd goes away meanwhile, which it does
-// for a moment when its own package is upgraded.
+// withUnit tries again if systemd goes away meanwhile, which it does for a moment when
+// its own package is upgraded.
 func (s Systemd) withUnit(ctx context.Context, verb, unit string, do func(c *sd.Conn) error) error {
 	doing := activity.Begin(ctx, "has systemd %s %s", verb, unit)
 	defer doing.End()
@@ -46,7 +45,6 @@ func (s Systemd) withUnit(ctx context.Context, verb, unit string, do func(c *sd.
 	return nil
 }
 
-// callOnce connects, and does it.
 func (s Systemd) callOnce(ctx context.Context, do func(c *sd.Conn) error) error {
 	c, err := s.connect(ctx)
 	if err != nil {
@@ -56,17 +54,21 @@ func (s Systemd) callOnce(ctx context.Context, do func(c *sd.Conn) error) error 
 	return do(c)
 }
 
-// maxReconnects is how often a systemd that goes away is asked again: for half a minute.
+// maxReconnects allows half a minute for systemd to come back.
 const maxReconnects = 100
 
-// isDisconnected tells if systemd, or the bus to it, went away instead of answering.
+// isDisconnected reports whether systemd, or the bus to it, went away instead of
+// answering.
 func isDisconnected(err error) bool {
-	e, ok := errors.AsType[dbus.Error](err)
-	return ok && (e.Name == "org.freedesktop.DBus.Error.NoReply" || e.Name == "org.freedesktop.DBus.Error.Disconnected") ||
+	return hasDBusName(err, "org.freedesktop.DBus.Error.NoReply") || hasDBusName(err, "org.freedesktop.DBus.Error.Disconnected") ||
 		errors.Is(err, dbus.ErrClosed) || errors.Is(err, io.EOF)
 }
 
-// unitState are what systemd says of a unit.
+func hasDBusName(err error, name string) bool {
+	e, ok := errors.AsType[dbus.Error](err)
+	return ok && e.Name == name
+}
+
 type unitState struct {
 	load, active string
 	job          bool // something is being done to it
@@ -91,40 +93,33 @@ func readState(ctx context.Context, c *sd.Conn, unit string) (unitState, error) 
 
 // Start starts the unit.
 func (s Systemd) Start(ctx context.Context, unit string) error {
-	return s.withUnit(ctx, "start", unit, func(c *sd.Conn) error {
-		if err := reloadIfStale(ctx, c, unit); err != nil {
-			return err
-		}
-		if err := unholdUnit(unit); err != nil {
-			return err
-		}
-		if _, err := c.StartUnitContext(ctx, unit, "replace", nil); err != nil {
-			return err
-		}
-		return awaitJob(ctx, c, unit)
-	})
+	return s.startBy(ctx, "start", unit, (*sd.Conn).StartUnitContext)
 }
 
 // Restart restarts the unit.
 func (s Systemd) Restart(ctx context.Context, unit string) error {
-	return s.withUnit(ctx, "restart", unit, func(c *sd.Conn) error {
+	return s.startBy(ctx, "restart", unit, (*sd.Conn).RestartUnitContext)
+}
+
+func (s Systemd) startBy(ctx context.Context, verb, unit string, start func(*sd.Conn, context.Context, string, string, chan<- string) (int, error)) error {
+	return s.withUnit(ctx, verb, unit, func(c *sd.Conn) error {
 		if err := reloadIfStale(ctx, c, unit); err != nil {
 			return err
 		}
 		if err := unholdUnit(unit); err != nil {
 			return err
 		}
-		if _, err := c.RestartUnitContext(ctx, unit, "replace", nil); err != nil {
+		if _, err := start(c, ctx, unit, "replace", nil); err != nil {
 			return err
 		}
 		return awaitJob(ctx, c, unit)
 	})
 }
 
-// reloadIfStale has systemd read unit files that a package has changed, and forget that
-// a unit has failed too often. It comes before the hold is taken away: of that,
-// systemd need not read anything, since a hold is looked for whenever the unit is
-// started; and reading takes it longer than all the rest.
+// reloadIfStale has systemd read unit files that a package has changed, and forget that a
+// unit has failed too often. It comes before unholdUnit: systemd looks for a hold
+// whenever it starts the unit, so that it need not read that again, which would take
+// longer than all the rest.
 func reloadIfStale(ctx context.Context, c *sd.Conn, unit string) error {
 	f, err := readState(ctx, c, unit)
 	if err != nil {
@@ -139,7 +134,6 @@ func reloadIfStale(ctx context.Context, c *sd.Conn, unit string) error {
 	return nil
 }
 
-// awaitJob waits until nothing is being done to the unit, and says if it has failed.
 func awaitJob(ctx context.Context, c *sd.Conn, unit string) error {
 	return poll(ctx, func() (bool, error) {
 		f, err := readState(ctx, c, unit)
@@ -153,12 +147,12 @@ func awaitJob(ctx context.Context, c *sd.Conn, unit string) error {
 	})
 }
 
-// stopTimeout is how long a unit may take to stop; systemd kills it after 90 s
-// unless the unit says otherwise.
+// stopTimeout is how long a unit may take to stop; systemd kills it after 90 s unless the
+// unit says otherwise.
 const stopTimeout = 5 * time.Minute
 
-// Stop stops the unit, and holds it. What counts is that it does not run in the
-// end, whatever it was about to do when it was told.
+// Stop stops the unit, and holds it. It makes sure that the unit does not run in the end,
+// whatever it was about to do before.
 func (s Systemd) Stop(ctx context.Context, unit string) error {
 	return s.withUnit(ctx, "stop", unit, func(c *sd.Conn) error {
 		if err := holdUnit(unit); err != nil {
@@ -191,15 +185,14 @@ func (s Systemd) Stop(ctx context.Context, unit string) error {
 	})
 }
 
-// unlessUnknown drops the error that systemd does not know the unit.
 func unlessUnknown(err error) error {
-	if e, ok := errors.AsType[dbus.Error](err); ok && e.Name == "org.freedesktop.systemd1.NoSuchUnit" {
+	if hasDBusName(err, "org.freedesktop.systemd1.NoSuchUnit") {
 		return nil
 	}
 	return err
 }
 
-// IsActive tells if the unit runs.
+// IsActive reports whether the unit runs.
 func (s Systemd) IsActive(ctx context.Context, unit string) (yes bool, err error) {
 	err = s.withUnit(ctx, "look at", unit, func(c *sd.Conn) error {
 		f, err := readState(ctx, c, unit)
@@ -239,7 +232,7 @@ func (s Systemd) RunDetached(ctx context.Context, d Detached) error {
 	})
 }
 
-// killHung ends the transient unit, all of it, if the error is that it hung.
+// killHung ends all of the transient unit if the error is that it hung.
 func killHung(ctx context.Context, c *sd.Conn, unit string, d Detached, err error) error {
 	if _, hung := errors.AsType[hungError](err); !hung {
 		return err
@@ -251,18 +244,15 @@ func killHung(ctx context.Context, c *sd.Conn, unit string, d Detached, err erro
 	return fmt.Errorf("%w: %s", err, readLogTail(d.Log))
 }
 
-// isWorking tells if the transient unit is at its work.
 func (f unitState) isWorking() bool {
 	return f.active == "activating" || f.active == "deactivating" || f.job
 }
 
-// hasTitle tells if the transient unit is the one of that title.
 func hasTitle(ctx context.Context, c *sd.Conn, unit string, d Detached) bool {
 	p, err := c.GetUnitPropertyContext(ctx, unit, "Description")
 	return err == nil && p.Value.Value() == d.Title
 }
 
-// startTransient begins the transient unit. One that ran before is forgotten.
 func startTransient(ctx context.Context, c *sd.Conn, unit string, d Detached) error {
 	forgetTransient(ctx, c, unit)
 	logged := append([]string{"/bin/sh", "-c", `log=$1; shift; exec "$@" >"$log" 2>&1`, "sh", d.Log}, d.Command...)
@@ -275,20 +265,19 @@ func startTransient(ctx context.Context, c *sd.Conn, unit string, d Detached) er
 	}
 	return poll(ctx, func() (bool, error) {
 		_, err := c.StartTransientUnitContext(ctx, unit, "fail", properties, nil)
-		if e, ok := errors.AsType[dbus.Error](err); ok && e.Name == "org.freedesktop.systemd1.UnitExists" {
+		if hasDBusName(err, "org.freedesktop.systemd1.UnitExists") {
 			return false, nil // systemd has not forgotten it yet
 		}
 		return true, err
 	})
 }
 
-// forgetTransient lets systemd forget a transient unit that has ended, however it did.
+// forgetTransient has systemd forget a transient unit that has ended.
 func forgetTransient(ctx context.Context, c *sd.Conn, unit string) {
 	_, _ = c.StopUnitContext(ctx, unit, "replace", nil)
 	_ = c.ResetFailedUnitContext(ctx, unit)
 }
 
-// awaitEnd waits until the transient unit does not run, and tells if it has failed.
 func awaitEnd(ctx context.Context, c *sd.Conn, unit string) (failed bool, err error) {
 	err = poll(ctx, func() (bool, error) {
 		f, err := readState(ctx, c, unit)

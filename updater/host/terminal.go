@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal is a pseudo-terminal at which one line is typed, since programs that ask
-// for secrets want one: Vault's refuses to read a key from anything else. Nothing is
-// echoed, no character of the line means anything, and the end of input follows it.
+// terminal is a pseudo-terminal at which one line is typed, since programs that ask for
+// secrets want one: Vault's refuses to read a key from anything else. Nothing is echoed,
+// no character of the line is special, and the end of input follows it.
 type terminal struct {
 	controller *os.File
 	tty        *os.File // the program's stdin
@@ -41,7 +41,6 @@ func newTerminal(line []byte) (*terminal, error) {
 	return t, nil
 }
 
-// openTTY opens the program's side, and sets it up.
 func (t *terminal) openTTY() error {
 	conn, err := t.controller.SyscallConn()
 	if err != nil {
@@ -69,7 +68,6 @@ func (t *terminal) openTTY() error {
 	return nil
 }
 
-// setLineMode has a terminal pass on lines as they are.
 func setLineMode(fd int) error {
 	mode, err := unix.IoctlGetTermios(fd, unix.TCGETS)
 	if err != nil {
@@ -80,8 +78,8 @@ func setLineMode(fd int) error {
 	return unix.IoctlSetTermios(fd, unix.TCSETS, mode)
 }
 
-// typeLine types the line, and again if the program has thrown away what was typed
-// before it asked, as getpass(3) does.
+// typeLine types the line again if the program has thrown away what was typed before it
+// asked, as getpass(3) does.
 func (t *terminal) typeLine() {
 	defer close(t.typed)
 	_, err := t.controller.Write(t.line)
@@ -93,7 +91,6 @@ func (t *terminal) typeLine() {
 	}
 }
 
-// close takes it away.
 func (t *terminal) close() {
 	_ = t.tty.Close()
 	_ = t.controller.Close()

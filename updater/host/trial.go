@@ -10,15 +10,14 @@ import (
 	"time"
 )
 
-// tryTimeout is how long a program that is tried may take, also where it is slow.
+// tryTimeout bounds one trial, also on a slow machine.
 const tryTimeout = 2 * time.Minute
 
-// trialCommands are what a program must be able to do before it takes anything's place.
 var trialCommands = [][]string{{"neco", "plan"}, {"neco-worker", "--help"}, {"neco-updater", "--help"}}
 
-// tryProgram has a program show its plan, and what its daemons can do, before it takes
-// anything's place: what is for another machine, or cannot read the manifest beside it,
-// fails here and not where nothing could be undone.
+// tryProgram has the program show its plan, and its daemons their help, before it takes
+// anything's place: one for another architecture, or that cannot read the manifest beside
+// it, fails here, where nothing has to be undone.
 func tryProgram(ctx context.Context, program string) error {
 	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
 	defer cancel()
@@ -30,7 +29,6 @@ func tryProgram(ctx context.Context, program string) error {
 	return nil
 }
 
-// tryAs runs the program with those arguments, the first of which is its name.
 func tryAs(ctx context.Context, program string, args []string) (out []byte, err error) {
 	err = poll(ctx, func() (bool, error) {
 		c := exec.CommandContext(ctx, program)

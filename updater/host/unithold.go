@@ -11,13 +11,12 @@ import (
 	"bijou/updater/release"
 )
 
-// holdFile keeps systemd from starting a unit: also at the next boot, when others
-// may run the new version already.
+// holdFile is a drop-in that keeps systemd from starting a unit: also at the next boot,
+// when others may run the new version already.
 func holdFile(unit string) string {
 	return filepath.Join("/etc/systemd/system", unit+".d", "90-neco-stopped.conf")
 }
 
-// holdUnit writes it, so that it outlasts a loss of power.
 func holdUnit(unit string) error {
 	file := holdFile(unit)
 	if err := durable.MkdirAll(filepath.Dir(file), 0o755); err != nil {
@@ -27,7 +26,6 @@ func holdUnit(unit string) error {
 	return release.Keep(file, fmt.Appendf(nil, text, file), 0o644)
 }
 
-// unholdUnit removes it.
 func unholdUnit(unit string) error {
 	file := holdFile(unit)
 	err := os.Remove(file)

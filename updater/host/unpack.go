@@ -15,9 +15,9 @@ import (
 	"strings"
 )
 
-// Unpack unpacks a tar archive, perhaps compressed by gzip, into a new folder.
-// Nothing of it comes to lie, or points, outside of that; files, folders and
-// links are all that it may hold, and no file keeps set-user-id bits.
+// Unpack unpacks a tar archive, gzip-compressed or not, into a new folder. Nothing of it
+// lies or points outside of that; it may hold files, folders and links only, and no file
+// keeps set-user-id bits.
 func Unpack(ctx context.Context, archive, into string) error {
 	f, err := os.Open(archive)
 	if err != nil {
@@ -57,8 +57,8 @@ func Unpack(ctx context.Context, archive, into string) error {
 	}
 }
 
-// checkLinks makes sure that links stay within the archive, also those that lead
-// through one another. What they point to need not be there.
+// checkLinks makes sure that links stay within the archive, also those that lead through
+// one another. Their targets need not exist.
 func checkLinks(root *os.Root, links []string) error {
 	for _, name := range links {
 		if _, err := root.Stat(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -68,10 +68,8 @@ func checkLinks(root *os.Root, links []string) error {
 	return nil
 }
 
-// entryName is an entry's place below the archive's folder.
 func entryName(h *tar.Header) string { return path.Clean(strings.TrimLeft(h.Name, "/")) }
 
-// decompress reads through gzip if it is that.
 func decompress(f io.Reader) (io.Reader, error) {
 	r := bufio.NewReader(f)
 	if magic, err := r.Peek(2); err == nil && string(magic) == "\x1f\x8b" {
@@ -80,8 +78,7 @@ func decompress(f io.Reader) (io.Reader, error) {
 	return r, nil
 }
 
-// writeEntry puts one entry where it belongs. The root refuses every name that leads
-// out of it.
+// writeEntry relies on root to refuse every name that leads out of it.
 func writeEntry(root *os.Root, h *tar.Header, data io.Reader) error {
 	name := entryName(h)
 	if name == "." || name == "" {
@@ -109,7 +106,6 @@ func writeEntry(root *os.Root, h *tar.Header, data io.Reader) error {
 	return fmt.Errorf("the entry %q is neither file, folder nor link", h.Name)
 }
 
-// writeFile writes a file to the disk.
 func writeFile(root *os.Root, name string, mode fs.FileMode, data io.Reader) error {
 	f, err := root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
 	if err != nil {
@@ -122,7 +118,6 @@ func writeFile(root *os.Root, name string, mode fs.FileMode, data io.Reader) err
 	return errors.Join(err, f.Close())
 }
 
-// writeLink makes a link that stays within the archive.
 func writeLink(root *os.Root, name, target string) error {
 	if path.IsAbs(target) || !filepath.IsLocal(path.Join(path.Dir(name), target)) {
 		return fmt.Errorf("the link %q leads out of the archive, to %q", name, target)

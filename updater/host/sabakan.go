@@ -9,8 +9,7 @@ import (
 	"os"
 )
 
-// sabakan is a client of sabakan's HTTP API:
-// https://github.com/cybozu-go/sabakan/blob/main/docs/api.md
+// sabakan is a client of sabakan's HTTP API (docs/api.md of cybozu-go/sabakan).
 type sabakan struct {
 	url    string
 	client *http.Client

@@ -18,8 +18,8 @@ const (
 	EnvNone       = "none"
 )
 
-// environment accepts prod as production's short name.
-func environment(value string) (string, error) {
+// checkEnvironment accepts prod as production's short name.
+func checkEnvironment(value string) (string, error) {
 	if value == "prod" {
 		return EnvProduction, nil
 	}
@@ -45,8 +45,8 @@ func oneOf(values ...string) func(string) (string, error) {
 	}
 }
 
-// duration accepts durations of at least least.
-func duration(least time.Duration) func(string) (string, error) {
+// durationAtLeast accepts durations of at least least.
+func durationAtLeast(least time.Duration) func(string) (string, error) {
 	return func(value string) (string, error) {
 		d, err := time.ParseDuration(value)
 		if err != nil {
@@ -59,24 +59,24 @@ func duration(least time.Duration) func(string) (string, error) {
 	}
 }
 
-// repository accepts OWNER/NAME as GitHub does.
-func repository(value string) (string, error) {
+// checkRepository accepts OWNER/NAME as GitHub does.
+func checkRepository(value string) (string, error) {
 	if !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9._-]+$`).MatchString(value) {
 		return "", errors.New("a repository is OWNER/NAME")
 	}
 	return value, nil
 }
 
-// word accepts printable ASCII without blanks.
-func word(value string) (string, error) {
+// checkWord accepts printable ASCII without blanks.
+func checkWord(value string) (string, error) {
 	if strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return "", errors.New("it holds a blank or a character that is not printable ASCII")
 	}
 	return value, nil
 }
 
-// address accepts absolute URLs with one of the schemes.
-func address(schemes ...string) func(string) (string, error) {
+// urlWithScheme accepts absolute URLs with one of the schemes.
+func urlWithScheme(schemes ...string) func(string) (string, error) {
 	return func(value string) (string, error) {
 		u, err := url.Parse(value)
 		if err != nil || u.Host == "" || !slices.Contains(schemes, u.Scheme) {
@@ -86,17 +86,17 @@ func address(schemes ...string) func(string) (string, error) {
 	}
 }
 
-// tagPrefix accepts what can stand before a tag's first hyphen.
-func tagPrefix(value string) (string, error) {
+// checkTagPrefix accepts what can stand before a tag's first hyphen.
+func checkTagPrefix(value string) (string, error) {
 	if strings.Contains(value, "-") {
 		return "", errors.New("a tag's prefix ends before its first hyphen, so none is in it")
 	}
-	return word(value)
+	return checkWord(value)
 }
 
-// publicKey accepts the line that minisign shows: base64 of 2 bytes of
+// checkPublicKey accepts the line that minisign shows: base64 of 2 bytes of
 // algorithm ("Ed"), 8 of key id and 32 of Ed25519 key.
-func publicKey(value string) (string, error) {
+func checkPublicKey(value string) (string, error) {
 	raw, err := base64.StdEncoding.DecodeString(value)
 	if err != nil || len(raw) != 42 || string(raw[:2]) != "Ed" {
 		return "", errors.New("it is no minisign public key (56 characters that begin with RW)")
@@ -104,7 +104,7 @@ func publicKey(value string) (string, error) {
 	return value, nil
 }
 
-func window(value string) (string, error) {
+func checkWindow(value string) (string, error) {
 	_, err := ParseWindow(value)
 	return value, err
 }

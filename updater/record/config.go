@@ -27,22 +27,22 @@ const windowKey = "update-window"
 // Settings lists the schema, sorted by key.
 func Settings() []Setting {
 	return []Setting{
-		{Key: "check-update-interval", Default: "10m", Help: "how often releases are looked for", check: duration(time.Second)},
-		{Key: "cluster", Help: "what this data centre is called, in alerts and status", check: word},
-		{Key: "env", Default: EnvNone, Help: "production (releases), staging (pre-releases, too) or none (no updates)", check: environment},
-		{Key: "github-repository", Help: "OWNER/NAME of the repository whose releases are taken", check: repository},
-		{Key: "github-token", Help: "token for GitHub's API", Secret: true, check: word},
-		{Key: "github-url", Default: "https://api.github.com/", Help: "GitHub's API, or where a GitHub Enterprise is", check: address("http", "https")},
-		{Key: "minisign-public-key", Help: "key that must have signed SHA256SUMS", check: publicKey},
-		{Key: "notify.heartbeat", Help: "URL that the leader gets every minute; alarm when that ends", Secret: true, check: address("http", "https")},
-		{Key: "notify.slack", Help: "URL of a Slack webhook", Secret: true, check: address("http", "https")},
-		{Key: "notify.webhook", Help: "URL that gets alerts as JSON", Secret: true, check: address("http", "https")},
-		{Key: "proxy", Help: "URL of the HTTP proxy for releases and notices", check: address("http", "https", "socks5")},
+		{Key: "check-update-interval", Default: "10m", Help: "how often releases are looked for", check: durationAtLeast(time.Second)},
+		{Key: "cluster", Help: "what this data centre is called, in alerts and status", check: checkWord},
+		{Key: "env", Default: EnvNone, Help: "production (releases), staging (pre-releases, too) or none (no updates)", check: checkEnvironment},
+		{Key: "github-repository", Help: "OWNER/NAME of the repository whose releases are taken", check: checkRepository},
+		{Key: "github-token", Help: "token for GitHub's API", Secret: true, check: checkWord},
+		{Key: "github-url", Default: "https://api.github.com/", Help: "GitHub's API, or where a GitHub Enterprise is", check: urlWithScheme("http", "https")},
+		{Key: "minisign-public-key", Help: "key that must have signed SHA256SUMS", check: checkPublicKey},
+		{Key: "notify.heartbeat", Help: "URL that the leader gets every minute; alarm when that ends", Secret: true, check: urlWithScheme("http", "https")},
+		{Key: "notify.slack", Help: "URL of a Slack webhook", Secret: true, check: urlWithScheme("http", "https")},
+		{Key: "notify.webhook", Help: "URL that gets alerts as JSON", Secret: true, check: urlWithScheme("http", "https")},
+		{Key: "proxy", Help: "URL of the HTTP proxy for releases and notices", check: urlWithScheme("http", "https", "socks5")},
 		{Key: "repair", Default: RepairAsk, Help: "auto: what is not as the last update left it is put right in the window; ask: neco repair does it", check: oneOf(RepairAsk, RepairAuto)},
-		{Key: "survey-interval", Default: "20s", Help: "how often a worker looks at what is on its server", check: duration(time.Second)},
-		{Key: "tag-prefix", Help: "what stands before a tag's first hyphen; empty: anything", check: tagPrefix},
-		{Key: windowKey, Help: `when updates may start, as "CRON; DURATION; TIMEZONE"`, check: window},
-		{Key: "worker-timeout", Default: "60m", Help: "how long a worker waits for the others", check: duration(time.Minute)},
+		{Key: "survey-interval", Default: "20s", Help: "how often a worker looks at what is on its server", check: durationAtLeast(time.Second)},
+		{Key: "tag-prefix", Help: "what stands before a tag's first hyphen; empty: anything", check: checkTagPrefix},
+		{Key: windowKey, Help: `when updates may start, as "CRON; DURATION; TIMEZONE"`, check: checkWindow},
+		{Key: "worker-timeout", Default: "60m", Help: "how long a worker waits for the others", check: durationAtLeast(time.Minute)},
 	}
 }
 
@@ -119,7 +119,7 @@ func ReadConfig(stored map[string]json.RawMessage) (c Config) {
 		}
 	}
 	for _, s := range Settings() {
-		v, err := s.read(stored)
+		v, err := s.readStored(stored)
 		if err != nil {
 			faults[s.Key], v = err.Error(), s.Default
 		}
@@ -136,8 +136,8 @@ func ReadConfig(stored map[string]json.RawMessage) (c Config) {
 	return c
 }
 
-// read returns the value that was stored, or the default.
-func (s Setting) read(stored map[string]json.RawMessage) (value string, err error) {
+// readStored returns the value that was stored, or the default.
+func (s Setting) readStored(stored map[string]json.RawMessage) (value string, err error) {
 	raw, ok := stored[s.Key]
 	if !ok {
 		return s.Default, nil

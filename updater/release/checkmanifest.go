@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// check refuses what could not be carried out, before anything is touched.
-func (r reading) check(m Manifest) error {
+// checkManifest refuses a plan that cannot be carried out, before anything is touched.
+func (r manifestReader) checkManifest(m Manifest) error {
 	if m.Version != "" {
 		if _, err := ParseVersion(m.Version); err != nil {
 			return r.errorf(r.root.field("version"), "%w", err)
@@ -21,7 +21,7 @@ func (r reading) check(m Manifest) error {
 	}
 	seen := map[string]int{}
 	for i, c := range m.Components {
-		at := r.component(i)
+		at := r.componentNode(i)
 		if line, twice := seen[c.Name]; twice {
 			return r.errorf(at.field("name"), "there is a component %q already, at line %d", c.Name, line)
 		}
@@ -33,23 +33,21 @@ func (r reading) check(m Manifest) error {
 	return r.checkKeys(m)
 }
 
-// checkKeys refuses two components that record their results under one key.
-func (r reading) checkKeys(m Manifest) error {
+func (r manifestReader) checkKeys(m Manifest) error {
 	of := map[string]string{}
 	for i, c := range m.Components {
 		if c.Contents == nil {
 			continue
 		}
 		if other, twice := of[c.Contents.Key]; twice {
-			return r.errorf(r.component(i).field("contents").field("key"), "component %q: the key %q is that of %q", c.Name, c.Contents.Key, other)
+			return r.errorf(r.componentNode(i).field("contents").field("key"), "component %q: the key %q is that of %q", c.Name, c.Contents.Key, other)
 		}
 		of[c.Contents.Key] = c.Name
 	}
 	return nil
 }
 
-// checkComponent holds one component against what its strategy needs.
-func (r reading) checkComponent(at node, c Component) error {
+func (r manifestReader) checkComponent(at node, c Component) error {
 	if err := checkName(c.Name); err != nil {
 		return r.errorf(at.field("name"), "%w", err)
 	}
@@ -107,7 +105,7 @@ func checkArtifact(a *Artifact) error {
 	if a == nil {
 		return nil
 	}
-	if kinds := count(a.Image != "", a.Archive != nil, a.Deb != nil); kinds != 1 {
+	if kinds := countTrue(a.Image != "", a.Archive != nil, a.Deb != nil); kinds != 1 {
 		return fmt.Errorf("an artifact is one of image, archive and deb; here are %d", kinds)
 	}
 	switch {
@@ -122,8 +120,7 @@ func checkArtifact(a *Artifact) error {
 	return checkImage(a.Image)
 }
 
-// checkImage wants to be told which image: the one that is called latest is
-// another one tomorrow.
+// checkImage refuses the tag latest, which is another image tomorrow.
 func checkImage(image string) error {
 	name, tag := image, ""
 	if i := strings.LastIndex(image, ":"); i > strings.LastIndex(image, "/") {
@@ -207,7 +204,7 @@ func checkContents(c *Contents) error {
 }
 
 func checkHealth(h *Health) error {
-	if h != nil && count(h.HTTP != "", len(h.Command) > 0) != 1 {
+	if h != nil && countTrue(h.HTTP != "", len(h.Command) > 0) != 1 {
 		return errors.New("a health check is one of http and command")
 	}
 	return nil
@@ -233,8 +230,7 @@ func checkAfterStart(a *AfterStart) error {
 	return nil
 }
 
-// count counts what is true.
-func count(facts ...bool) (n int) {
+func countTrue(facts ...bool) (n int) {
 	for _, f := range facts {
 		if f {
 			n++

@@ -25,7 +25,7 @@ type Asset struct {
 	Size int64 // bytes
 }
 
-// Choice is a release with its version.
+// Choice is a release with its parsed version.
 type Choice struct {
 	Release Release
 	Version Version
@@ -36,16 +36,15 @@ type Choice struct {
 // pre-releases in staging only. ok is false if none is left.
 func Choose(env, prefix string, all []Release) (best Choice, ok bool) {
 	for _, r := range all {
-		c, takes := consider(env, prefix, r)
-		if takes && (!ok || better(c, best)) {
+		c, takes := isEligible(env, prefix, r)
+		if takes && (!ok || isBetter(c, best)) {
 			best, ok = c, true
 		}
 	}
 	return best, ok
 }
 
-// consider tells if the environment would take the release at all.
-func consider(env, prefix string, r Release) (Choice, bool) {
+func isEligible(env, prefix string, r Release) (Choice, bool) {
 	takes := env == record.EnvProduction && !r.PreRelease || env == record.EnvStaging
 	if !takes || r.Draft {
 		return Choice{}, false
@@ -57,10 +56,10 @@ func consider(env, prefix string, r Release) (Choice, bool) {
 	return Choice{Release: r, Version: v}, true
 }
 
-// better tells if a is to be taken rather than b. Of two of the same version it
-// is the finished one, then that whose tag sorts first: the order in which they
-// are listed decides nothing.
-func better(a, b Choice) bool {
+// isBetter prefers the newer version; of two of the same version the finished one, then
+// the one whose tag sorts first, so that the order in which they are listed decides
+// nothing.
+func isBetter(a, b Choice) bool {
 	if c := a.Version.Compare(b.Version); c != 0 {
 		return c > 0
 	}
@@ -70,15 +69,15 @@ func better(a, b Choice) bool {
 	return cmp.Less(a.Release.Tag, b.Release.Tag)
 }
 
-// Incomplete tells if a release still lacks the file without which nothing of it is
+// Incomplete reports whether the release lacks SumsFile, without which nothing is
 // installed. Files are often uploaded after a release was published, that one last.
 func (r Release) Incomplete() bool {
 	return !slices.ContainsFunc(r.Assets, func(a Asset) bool { return a.Name == SumsFile })
 }
 
-// complete leaves out the releases that lack something. The error tells of one
-// that would have been taken.
-func complete(env, prefix string, all []Release) (whole []Release, err error) {
+// filterComplete returns the complete releases, and ErrIncomplete if one that is not
+// would have been taken.
+func filterComplete(env, prefix string, all []Release) (whole []Release, err error) {
 	best, ok := Choose(env, prefix, all)
 	for _, r := range all {
 		if !r.Incomplete() {
@@ -91,7 +90,7 @@ func complete(env, prefix string, all []Release) (whole []Release, err error) {
 	return whole, err
 }
 
-// ErrIncomplete: the newest release cannot be installed yet.
+// ErrIncomplete is the error of a newest release that cannot be installed yet.
 var ErrIncomplete = errors.New("a release is not complete yet")
 
 // The forms in which a release comes to a server.
@@ -100,8 +99,8 @@ const (
 	Tarball = "tarball"
 )
 
-// AssetName is the name of the file that brings the version in that form to
-// machines of that architecture, in Go's words (amd64, arm64).
+// AssetName returns the name of the file that brings the version in that form to machines
+// of that architecture, in Go's words (amd64, arm64).
 func AssetName(form string, v Version, arch string) string {
 	if form == Deb {
 		return fmt.Sprintf("neco_%s_%s.deb", v, arch)

@@ -99,7 +99,7 @@ func TestComplete(t *testing.T) {
 		{[]Release{{Tag: "r-1.4-1", Draft: true}, whole}, "r-1.2-1", false, ""},
 		{[]Release{half}, "", true, "r-1.3-1"},
 	} {
-		left, err := complete("production", "", tt.all)
+		left, err := filterComplete("production", "", tt.all)
 		best, _ := Choose("production", "", left)
 		if best.Release.Tag != tt.want || errors.Is(err, ErrIncomplete) != tt.lacks || err != nil && !strings.Contains(err.Error(), tt.reason) {
 			t.Errorf("%v: %q, %v", tt.all, best.Release.Tag, err)
@@ -108,7 +108,7 @@ func TestComplete(t *testing.T) {
 }
 
 func TestAssetName(t *testing.T) {
-	v := parse("2018.11.07-1")
+	v := parseOrZero("2018.11.07-1")
 	if diff := cmp.Diff("neco_2018.11.07-1_amd64.deb", AssetName(Deb, v, "amd64")); diff != "" {
 		t.Error(diff)
 	}
@@ -122,7 +122,7 @@ func TestFindAmongMany(t *testing.T) {
 	r := Release{Tag: "release-1.2-1", Assets: []Asset{
 		{Name: "neco-operation-cli_1.2-1_amd64.deb"}, {Name: "neco_1.2-1_arm64.deb"}, {Name: "neco_1.2-1_amd64.deb", Size: 7}, {Name: "SHA256SUMS"},
 	}}
-	got, err := r.Find(AssetName(Deb, parse("1.2-1"), "amd64"))
+	got, err := r.Find(AssetName(Deb, parseOrZero("1.2-1"), "amd64"))
 	if diff := cmp.Diff(Asset{Name: "neco_1.2-1_amd64.deb", Size: 7}, got); diff != "" || err != nil {
 		t.Error(diff, err)
 	}

@@ -9,9 +9,9 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Digest returns the digest of a manifest in one canonical form: as JSON with sorted
-// keys, without its version. What it is made of need not be known to this program,
-// which may be older than the manifest.
+// Digest returns the digest of a manifest's canonical form: JSON with sorted keys,
+// without the version. This program need not know the manifest's fields, which may be
+// newer.
 func Digest(manifest []byte) (string, error) {
 	var plan map[string]any
 	err := yaml.Unmarshal(manifest, &plan)
@@ -22,10 +22,10 @@ func Digest(manifest []byte) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("cannot read the manifest: %w", err)
 	}
-	return digest(manifest), nil
+	return hexDigest(manifest), nil
 }
 
-func digest(data []byte) string {
+func hexDigest(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
 }

@@ -16,7 +16,7 @@ import (
 	"bijou/updater/activity"
 )
 
-// Download is one file to get.
+// Download is a file to download.
 type Download struct {
 	Client *http.Client
 	URL    string
@@ -28,101 +28,98 @@ type Download struct {
 }
 
 const (
-	tries    = 6                     // in a row that bring nothing
-	maxBytes = int64(8e9)            // of a file whose size is unknown
-	partial  = ".part"               // what is added to the name of a file that is not whole
-	firstGap = time.Second           // between two tries, doubled each time
-	smallGap = 50 * time.Millisecond // after one that brought something
+	maxTries       = 6                     // in a row that bring nothing
+	maxUnknownSize = int64(8e9)            // of a file whose size is unknown
+	partialSuffix  = ".part"               // what is added to the name of a file that is not whole
+	minRetryDelay  = time.Second           // between two tries, doubled each time
+	resumeDelay    = 50 * time.Millisecond // after one that brought something
 )
 
-// refused is an answer that asking again would not change.
-type refused struct{ error }
+// permanentError is a failure that no retry helps.
+type permanentError struct{ error }
 
-// Get gets the file. What was cut off is gone on with, also by a later Get;
-// whatever is not the file that was published (an error page, half a file)
-// never stands at its path.
+// Get downloads the file. It goes on with what was cut off, also by an earlier Get; what
+// is not the file that was published (an error page, half a file) never stands at its
+// path.
 func (d Download) Get(ctx context.Context) error {
 	doing := activity.Begin(ctx, "downloads %s", d.URL)
 	defer doing.End()
-	if err := d.get(ctx); err != nil {
+	if err := d.retryUntilDone(ctx); err != nil {
 		return fmt.Errorf("cannot download %s: %w", d.URL, err)
 	}
 	return nil
 }
 
-func (d Download) get(ctx context.Context) error {
-	if sum, err := sumOf(d.Path); err == nil && sum == d.SHA256 {
+func (d Download) retryUntilDone(ctx context.Context) error {
+	if sum, err := sumFile(d.Path); err == nil && sum == d.SHA256 {
 		return nil
 	}
-	gap, resumed := firstGap, d.have() > 0
+	gap, resumed := minRetryDelay, d.partialSize() > 0
 	for n := 1; ; n++ {
-		before := d.have()
-		err := d.try(ctx)
+		before := d.partialSize()
+		err := d.tryOnce(ctx)
 		if err == nil {
-			if err = d.finish(); err == nil || !resumed {
+			if err = d.verifyAndRename(); err == nil || !resumed {
 				return err
 			}
 			resumed = false // what lay there may be of another file: once more, all of it
 			continue
 		}
-		if _, final := errors.AsType[refused](err); final || ctx.Err() != nil {
+		if _, final := errors.AsType[permanentError](err); final || ctx.Err() != nil {
 			return err
 		}
-		if d.have() > before {
-			n, gap = 0, smallGap
+		if d.partialSize() > before {
+			n, gap = 0, resumeDelay
 		}
-		if n >= tries {
+		if n >= maxTries {
 			return err
 		}
-		if err := pause(ctx, gap); err != nil {
+		if err := sleep(ctx, gap); err != nil {
 			return err
 		}
-		gap = max(2*gap, firstGap)
+		gap = max(2*gap, minRetryDelay)
 	}
 }
 
-// have is how many bytes are there already.
-func (d Download) have() int64 {
-	info, err := os.Stat(d.Path + partial)
+func (d Download) partialSize() int64 {
+	info, err := os.Stat(d.Path + partialSuffix)
 	if err != nil {
 		return 0
 	}
 	return info.Size()
 }
 
-// try asks for what is missing, and adds it. A server that falls silent is given up.
-func (d Download) try(ctx context.Context) error {
+func (d Download) tryOnce(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	have := d.have()
+	have := d.partialSize()
 	if d.Size > 0 && have == d.Size {
 		return nil
 	}
-	resp, err := d.ask(ctx, have)
+	resp, err := d.sendRequest(ctx, have)
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
-	resp.Body = watchOver(resp.Body, cancel)
-	if have, err = d.begins(resp, have); err != nil {
+	resp.Body = newWatchedBody(resp.Body, cancel)
+	if have, err = d.checkResponse(resp, have); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(d.Path+partial, os.O_WRONLY|os.O_CREATE, 0o600)
+	f, err := os.OpenFile(d.Path+partialSuffix, os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
-		return refused{err}
+		return permanentError{err}
 	}
-	err = errors.Join(d.write(f, resp, have), f.Close())
+	err = errors.Join(d.appendBody(f, resp, have), f.Close())
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		return cause
 	}
 	return err
 }
 
-// ask asks for the file from that byte on.
-func (d Download) ask(ctx context.Context, from int64) (*http.Response, error) {
+func (d Download) sendRequest(ctx context.Context, from int64) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, d.URL, nil)
 	if err != nil {
-		return nil, refused{err}
+		return nil, permanentError{err}
 	}
 	for name, values := range d.Header {
 		req.Header[name] = values
@@ -133,34 +130,33 @@ func (d Download) ask(ctx context.Context, from int64) (*http.Response, error) {
 	return d.Client.Do(req)
 }
 
-// begins tells with which byte the answer begins, or why it is not the file.
-func (d Download) begins(resp *http.Response, have int64) (int64, error) {
+// checkResponse returns the offset at which the body begins, or why it is not the file's.
+func (d Download) checkResponse(resp *http.Response, have int64) (int64, error) {
 	switch code := resp.StatusCode; {
 	case code == http.StatusOK:
 		have = 0
 	case code == http.StatusPartialContent && strings.HasPrefix(resp.Header.Get("Content-Range"), fmt.Sprintf("bytes %d-", have)):
 	case code == http.StatusPartialContent, code == http.StatusRequestedRangeNotSatisfiable:
-		return 0, errors.Join(errors.New("the server went on at another place than it was asked to"), os.Remove(d.Path+partial))
+		return 0, errors.Join(errors.New("the server went on at another place than it was asked to"), os.Remove(d.Path+partialSuffix))
 	case code >= 500 || code == http.StatusTooManyRequests || code == http.StatusRequestTimeout:
 		return 0, fmt.Errorf("the server answers %s", resp.Status)
 	default:
-		return 0, refused{fmt.Errorf("the server answers %s", resp.Status)}
+		return 0, permanentError{fmt.Errorf("the server answers %s", resp.Status)}
 	}
 	if all := have + resp.ContentLength; d.Size > 0 && resp.ContentLength >= 0 && all != d.Size {
-		return 0, refused{fmt.Errorf("it has %d bytes, not %d as published", all, d.Size)}
+		return 0, permanentError{fmt.Errorf("it has %d bytes, not %d as published", all, d.Size)}
 	}
 	return have, nil
 }
 
-// write adds the answer behind what is there.
-func (d Download) write(f *os.File, resp *http.Response, have int64) error {
+func (d Download) appendBody(f *os.File, resp *http.Response, have int64) error {
 	if err := f.Truncate(have); err != nil {
-		return refused{err}
+		return permanentError{err}
 	}
 	if _, err := f.Seek(have, io.SeekStart); err != nil {
-		return refused{err}
+		return permanentError{err}
 	}
-	most := maxBytes
+	most := maxUnknownSize
 	if d.Size > 0 {
 		most = d.Size
 	}
@@ -169,39 +165,37 @@ func (d Download) write(f *os.File, resp *http.Response, have int64) error {
 	case err != nil:
 		return errors.Join(err, f.Sync())
 	case have+n > most:
-		return refused{errors.Join(fmt.Errorf("it goes on after %d bytes", most), os.Remove(f.Name()))}
+		return permanentError{errors.Join(fmt.Errorf("it goes on after %d bytes", most), os.Remove(f.Name()))}
 	case d.Size > 0 && have+n < d.Size:
 		return errors.Join(fmt.Errorf("it ends after %d of %d bytes", have+n, d.Size), f.Sync())
 	}
 	return f.Sync()
 }
 
-// watched cancels a request whose answer comes to a halt.
-type watched struct {
+// watchedBody cancels a request whose answer comes to a halt.
+type watchedBody struct {
 	io.ReadCloser
 	timer *time.Timer
 }
 
-func watchOver(body io.ReadCloser, cancel context.CancelCauseFunc) watched {
-	silent := func() { cancel(fmt.Errorf("the server was silent for %s", silence)) }
-	return watched{body, time.AfterFunc(silence, silent)}
+func newWatchedBody(body io.ReadCloser, cancel context.CancelCauseFunc) watchedBody {
+	silent := func() { cancel(fmt.Errorf("the server was silent for %s", silenceTimeout)) }
+	return watchedBody{body, time.AfterFunc(silenceTimeout, silent)}
 }
 
-func (w watched) Read(p []byte) (int, error) {
-	w.timer.Reset(silence)
+func (w watchedBody) Read(p []byte) (int, error) {
+	w.timer.Reset(silenceTimeout)
 	return w.ReadCloser.Read(p)
 }
 
-func (w watched) Close() error {
+func (w watchedBody) Close() error {
 	w.timer.Stop()
 	return w.ReadCloser.Close()
 }
 
-// finish checks what was got, and puts it to its place. What is not the file
-// that was published is thrown away.
-func (d Download) finish() error {
-	part := d.Path + partial
-	sum, err := sumOf(part)
+func (d Download) verifyAndRename() error {
+	part := d.Path + partialSuffix
+	sum, err := sumFile(part)
 	if err != nil {
 		return err
 	}
@@ -214,8 +208,7 @@ func (d Download) finish() error {
 	return durable.Sync(filepath.Dir(d.Path))
 }
 
-// sumOf reads a whole file.
-func sumOf(path string) (sum [sha256.Size]byte, err error) {
+func sumFile(path string) (sum [sha256.Size]byte, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return sum, err
@@ -228,8 +221,7 @@ func sumOf(path string) (sum [sha256.Size]byte, err error) {
 	return [sha256.Size]byte(h.Sum(nil)), nil
 }
 
-// pause waits, unless the context ends before.
-func pause(ctx context.Context, d time.Duration) error {
+func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

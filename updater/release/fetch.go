@@ -12,8 +12,8 @@ import (
 	"bijou/updater/record"
 )
 
-// Lookup returns the release of that version, whether or not an environment would
-// take it; drafts never, and only those with the prefix (empty: any).
+// Lookup returns the release of that version, whether or not an environment would take
+// it; never a draft, and only one with the prefix (empty: any).
 func Lookup(version, prefix string, all []Release) (Release, error) {
 	var best Choice
 	for _, r := range all {
@@ -21,7 +21,7 @@ func Lookup(version, prefix string, all []Release) (Release, error) {
 		if err != nil || r.Draft || prefix != "" && p != prefix || !Same(v.String(), version) {
 			continue
 		}
-		if c := (Choice{Release: r, Version: v}); best.Release.Tag == "" || better(c, best) {
+		if c := (Choice{Release: r, Version: v}); best.Release.Tag == "" || isBetter(c, best) {
 			best = c
 		}
 	}
@@ -31,7 +31,7 @@ func Lookup(version, prefix string, all []Release) (Release, error) {
 	return best.Release, nil
 }
 
-// Wanted is one file of a release that somebody wants.
+// Wanted is one file of a release to fetch.
 type Wanted struct {
 	Version string
 	Form    string // Deb or Tarball; "": the file Name
@@ -41,8 +41,8 @@ type Wanted struct {
 	Sums    string // the digest that SHA256SUMS must have; "": any
 }
 
-// name is the wanted file's, in the release's own writing of its version.
-func (w Wanted) name(r Release) (string, error) {
+// assetName uses the version as the release's own tag writes it.
+func (w Wanted) assetName(r Release) (string, error) {
 	if w.Form == "" {
 		return w.Name, nil
 	}
@@ -50,9 +50,8 @@ func (w Wanted) name(r Release) (string, error) {
 	return AssetName(w.Form, v, w.Arch), err
 }
 
-// Fetch brings a file of a release to the folder, and returns where it is: got
-// whole, with the sum that SHA256SUMS says, which must be signed if a public key
-// is configured.
+// Fetch downloads a file of a release to the folder, and returns its path. The file has
+// the sum that SHA256SUMS says, which must be signed if a public key is configured.
 func (s *Source) Fetch(ctx context.Context, w Wanted) (path string, err error) {
 	all, err := s.Releases(ctx)
 	if err != nil {
@@ -62,14 +61,14 @@ func (s *Source) Fetch(ctx context.Context, w Wanted) (path string, err error) {
 	if err != nil {
 		return "", err
 	}
-	name, err := w.name(r)
+	name, err := w.assetName(r)
 	if err != nil {
 		return "", err
 	}
 	if _, err := r.Find(name); err != nil {
 		return "", err
 	}
-	sums, err := s.sums(ctx, r)
+	sums, err := s.trustedSums(ctx, r)
 	if err != nil {
 		return "", err
 	}
@@ -77,11 +76,10 @@ func (s *Source) Fetch(ctx context.Context, w Wanted) (path string, err error) {
 		return "", fmt.Errorf("the files of release %q were replaced: the digest of its %s is %s now, not %s as when the update began",
 			r.Tag, SumsFile, record.ShortDigest(sums.digest), record.ShortDigest(w.Sums))
 	}
-	return s.get(ctx, r, sums, name, w.Dir)
+	return s.fetchAsset(ctx, r, sums, name, w.Dir)
 }
 
-// get brings a file of the release to the folder.
-func (s *Source) get(ctx context.Context, r Release, sums verified, name, dir string) (path string, err error) {
+func (s *Source) fetchAsset(ctx context.Context, r Release, sums verifiedSums, name, dir string) (path string, err error) {
 	asset, err := r.Find(name)
 	if err != nil {
 		return "", err
@@ -94,11 +92,10 @@ func (s *Source) get(ctx context.Context, r Release, sums verified, name, dir st
 		return "", err
 	}
 	path = filepath.Join(dir, name)
-	return path, Download{Client: s.http, URL: asset.URL, Header: s.header(), Path: path, Size: asset.Size, SHA256: sum}.Get(ctx)
+	return path, Download{Client: s.http, URL: asset.URL, Header: s.requestHeader(), Path: path, Size: asset.Size, SHA256: sum}.Get(ctx)
 }
 
-// header is what a request for a file has.
-func (s *Source) header() http.Header {
+func (s *Source) requestHeader() http.Header {
 	h := http.Header{"Accept": {"application/octet-stream"}}
 	if s.config.GitHubToken != "" {
 		h.Set("Authorization", "Bearer "+s.config.GitHubToken)
@@ -106,15 +103,15 @@ func (s *Source) header() http.Header {
 	return h
 }
 
-// verified are sums that can be trusted, and the digest of their file.
-type verified struct {
+// verifiedSums are sums whose signature was checked if a key is configured, and the
+// digest of their file.
+type verifiedSums struct {
 	Sums
 	digest string
 }
 
-// sums reads the sums of a release, as far as they can be trusted.
-func (s *Source) sums(ctx context.Context, r Release) (v verified, err error) {
-	data, err := s.small(ctx, r, SumsFile)
+func (s *Source) trustedSums(ctx context.Context, r Release) (v verifiedSums, err error) {
+	data, err := s.fetchSmall(ctx, r, SumsFile)
 	if err != nil {
 		return v, err
 	}
@@ -127,32 +124,31 @@ func (s *Source) sums(ctx context.Context, r Release) (v verified, err error) {
 		}
 		key = &k
 		if _, missing := r.Find(SignatureFile); missing == nil {
-			if sig, err = s.small(ctx, r, SignatureFile); err != nil {
+			if sig, err = s.fetchSmall(ctx, r, SignatureFile); err != nil {
 				return v, err
 			}
 		}
 	}
-	v.digest = digest(data)
+	v.digest = hexDigest(data)
 	v.Sums, err = Trust(key, data, sig)
 	return v, err
 }
 
-// maxSmall is how long the files may be that are about others, in bytes.
-const maxSmall = 1 << 20
+// maxSmallSize bounds the files that are read into memory, in bytes.
+const maxSmallSize = 1 << 20
 
-// small gets a short file into memory. A server that fails is asked again.
-func (s *Source) small(ctx context.Context, r Release, name string) (data []byte, err error) {
+func (s *Source) fetchSmall(ctx context.Context, r Release, name string) (data []byte, err error) {
 	asset, err := r.Find(name)
 	if err != nil {
 		return nil, err
 	}
-	gap := firstGap
+	gap := minRetryDelay
 	for n := 1; ; n++ {
-		data, err = s.smallOnce(ctx, asset)
-		if _, final := errors.AsType[refused](err); err == nil || final || n == tries || ctx.Err() != nil {
+		data, err = s.fetchSmallOnce(ctx, asset)
+		if _, final := errors.AsType[permanentError](err); err == nil || final || n == maxTries || ctx.Err() != nil {
 			break
 		}
-		if err := pause(ctx, gap); err != nil {
+		if err := sleep(ctx, gap); err != nil {
 			return nil, err
 		}
 		gap *= 2
@@ -163,23 +159,23 @@ func (s *Source) small(ctx context.Context, r Release, name string) (data []byte
 	return data, nil
 }
 
-func (s *Source) smallOnce(ctx context.Context, a Asset) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, silence)
+func (s *Source) fetchSmallOnce(ctx context.Context, a Asset) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, silenceTimeout)
 	defer cancel()
-	d := Download{Client: s.http, URL: a.URL, Header: s.header(), Size: a.Size}
-	resp, err := d.ask(ctx, 0)
+	d := Download{Client: s.http, URL: a.URL, Header: s.requestHeader(), Size: a.Size}
+	resp, err := d.sendRequest(ctx, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer resp.Body.Close()
-	if _, err := d.begins(resp, 0); err != nil {
+	if _, err := d.checkResponse(resp, 0); err != nil {
 		return nil, err
 	}
-	data, err := io.ReadAll(io.LimitReader(resp.Body, maxSmall+1))
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxSmallSize+1))
 	switch {
 	case err != nil:
 		return nil, err
-	case len(data) > maxSmall, a.Size > 0 && int64(len(data)) != a.Size:
+	case len(data) > maxSmallSize, a.Size > 0 && int64(len(data)) != a.Size:
 		return nil, fmt.Errorf("it has %d bytes, not %d as published", len(data), a.Size)
 	}
 	return data, nil

@@ -57,7 +57,7 @@ type Artifact struct {
 	Deb     *File  `yaml:"deb,omitempty"`
 }
 
-// Files are what it has every server download; of none, none.
+// Files returns what every server downloads for the artifact, which may be nil.
 func (a *Artifact) Files() (all []File) {
 	if a == nil {
 		return nil
@@ -79,13 +79,14 @@ type File struct {
 	ByArch map[string]File `yaml:"by-arch,omitempty"`
 }
 
-// Named is a file on each server, which is to have that sum.
+// Named is a file on each server, and the sum that it is to have.
 type Named struct {
 	Path   string `yaml:"path"`
 	SHA256 string `yaml:"sha256"`
 }
 
-// For is the manifest for servers of that architecture. Its digest is still over all.
+// For returns the manifest for servers of that architecture. Its digest is still over
+// all.
 func (m Manifest) For(arch string) (Manifest, error) {
 	m.Components = slices.Clone(m.Components)
 	for i, c := range m.Components {
@@ -109,7 +110,7 @@ func (m Manifest) For(arch string) (Manifest, error) {
 	return m, nil
 }
 
-// Contents is what one server brings to a service for all.
+// Contents is what one server uploads to a service for all.
 type Contents struct {
 	Key       string     `yaml:"key"`                 // contents/<key> holds the result
 	URL       string     `yaml:"url,omitempty"`       // sabakan's API
@@ -119,7 +120,7 @@ type Contents struct {
 	Ignitions []Ignition `yaml:"ignitions,omitempty"`
 }
 
-// Files are what one server downloads for it; for none, none.
+// Files returns what one server downloads for the contents, which may be nil.
 func (c *Contents) Files() (all []File) {
 	if c == nil {
 		return nil
@@ -147,13 +148,13 @@ type Ignition struct {
 	File File   `yaml:"file"`
 }
 
-// Health is how one finds out that a component is well; exactly one field is set.
+// Health is a health check; exactly one field is set.
 type Health struct {
 	HTTP    string   `yaml:"http,omitempty"`    // answers 200
 	Command []string `yaml:"command,omitempty"` // exits 0
 }
 
-// AfterStart is what is done once the component was started.
+// AfterStart is a command that is run once the component was started.
 type AfterStart struct {
 	Command []string `yaml:"command"`
 	// EachLineOf is a file of mode 0600: the command runs once a line of it, with
@@ -164,18 +165,18 @@ type AfterStart struct {
 // Duration is a time.Duration written with its unit.
 type Duration time.Duration
 
-// UnmarshalText reads "10s".
+// UnmarshalText reads a duration like "10s".
 func (d *Duration) UnmarshalText(text []byte) error {
 	v, err := time.ParseDuration(string(text))
 	*d = Duration(v)
 	return err
 }
 
-// MarshalText writes "10s".
+// MarshalText writes a duration like "10s".
 func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
 
 //go:embed manifest.yaml
 var defaultManifest []byte
 
-// DefaultManifest is the manifest that is built in.
+// DefaultManifest returns the manifest that is built in.
 func DefaultManifest() (Manifest, error) { return ReadManifest("manifest.yaml", defaultManifest) }

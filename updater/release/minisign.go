@@ -29,7 +29,6 @@ func ParsePublicKey(s string) (PublicKey, error) {
 	return PublicKey{id: [8]byte(raw[2:10]), key: [ed25519.PublicKeySize]byte(raw[10:])}, nil
 }
 
-// signature is a minisign signature file.
 type signature struct {
 	hashed  bool // the data's BLAKE2b-512 was signed, not the data
 	id      [8]byte
@@ -38,7 +37,7 @@ type signature struct {
 	global  [ed25519.SignatureSize]byte // of sig and comment
 }
 
-// Verify tells if the signature file is the key's over the data, and returns the
+// Verify checks that the signature file is the key's over the data, and returns the
 // comment that was signed along. Any doubt is an error.
 func (k PublicKey) Verify(data, file []byte) (comment string, err error) {
 	s, err := parseSignature(string(file))
@@ -61,10 +60,9 @@ func (k PublicKey) Verify(data, file []byte) (comment string, err error) {
 	return s.comment, nil
 }
 
-// keyName is a key's id as minisign shows it: a little-endian number.
+// keyName writes a key's id as minisign does: a little-endian number.
 func keyName(id [8]byte) string { return fmt.Sprintf("%016X", binary.LittleEndian.Uint64(id[:])) }
 
-// parseSignature reads the four lines of a signature file.
 func parseSignature(file string) (s signature, err error) {
 	lines := strings.Split(strings.TrimRight(strings.ReplaceAll(file, "\r\n", "\n"), "\n"), "\n")
 	if len(lines) != 4 || !strings.HasPrefix(lines[0], "untrusted comment:") {

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// order puts each component behind those it must come after, and leaves them
-// otherwise as they are.
-func (r reading) order(all []Component) ([]Component, error) {
-	o := ordering{reading: r, all: all, done: make([]bool, len(all))}
+// orderComponents keeps the manifest's order, but for components that must come after
+// others.
+func (r manifestReader) orderComponents(all []Component) ([]Component, error) {
+	o := topologicalSort{manifestReader: r, all: all, visited: make([]bool, len(all))}
 	for i := range all {
 		if err := o.visit(i, nil); err != nil {
 			return nil, err
@@ -17,22 +17,21 @@ func (r reading) order(all []Component) ([]Component, error) {
 	return o.ordered, nil
 }
 
-// ordering is a depth-first walk along what must come before.
-type ordering struct {
-	reading
+// topologicalSort is a depth-first walk along what must come before.
+type topologicalSort struct {
+	manifestReader
 	all     []Component
-	done    []bool
+	visited []bool
 	ordered []Component
 }
 
-// visit adds the i-th component behind what it must come after. path leads to it.
-func (o *ordering) visit(i int, path []string) error {
+func (o *topologicalSort) visit(i int, path []string) error {
 	c := o.all[i]
-	after := o.component(i).field("after")
+	after := o.componentNode(i).field("after")
 	if at := slices.Index(path, c.Name); at >= 0 {
 		return o.errorf(after, "components wait for one another: %s", strings.Join(append(path[at:], c.Name), " after "))
 	}
-	if o.done[i] {
+	if o.visited[i] {
 		return nil
 	}
 	path = append(slices.Clone(path), c.Name)
@@ -45,7 +44,7 @@ func (o *ordering) visit(i int, path []string) error {
 			return err
 		}
 	}
-	o.done[i] = true
+	o.visited[i] = true
 	o.ordered = append(o.ordered, c)
 	return nil
 }

@@ -25,17 +25,18 @@ type Source struct {
 	http   *http.Client // for files, which are not kept
 }
 
-// ErrNoRepository: it is not configured where releases are.
+// ErrNoRepository is the error of NewSource when no repository is configured.
 var ErrNoRepository = errors.New("no repository is configured")
 
-// askPatience bounds one round of questions to the API, and is how long a server
-// may keep silent.
+// listTimeout bounds one listing of the releases; silenceTimeout is how long a server may
+// keep silent.
 const (
-	askPatience = 2 * time.Minute
-	silence     = 30 * time.Second
+	listTimeout    = 2 * time.Minute
+	silenceTimeout = 30 * time.Second
 )
 
-// NewSource makes the source that the configuration names. ErrNoRepository.
+// NewSource returns the source that the configuration names. It returns ErrNoRepository
+// if there is none.
 func NewSource(c record.Config) (*Source, error) {
 	if c.SourceFault != "" {
 		return nil, fmt.Errorf("cannot tell where releases come from: %s", c.SourceFault)
@@ -48,7 +49,7 @@ func NewSource(c record.Config) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	client := github.NewClient(&http.Client{Transport: &conditional{next: transport, kept: map[string]answer{}}})
+	client := github.NewClient(&http.Client{Transport: &etagCache{next: transport, responses: map[string]cachedResponse{}}})
 	if c.GitHubToken != "" {
 		client = client.WithAuthToken(c.GitHubToken)
 	}
@@ -60,8 +61,8 @@ func NewSource(c record.Config) (*Source, error) {
 	return &Source{config: c, owner: owner, name: name, client: client, http: &http.Client{Transport: transport}}, nil
 }
 
-// NewClient makes a client for what is not behind GitHub's API, through the
-// proxy; "" is the one that the environment names, if any.
+// NewClient returns a client for anything but GitHub's API, through the proxy; "" is the
+// one that the environment names, if any.
 func NewClient(proxy string) (*http.Client, error) {
 	transport, err := newTransport(proxy)
 	if err != nil {
@@ -70,11 +71,10 @@ func NewClient(proxy string) (*http.Client, error) {
 	return &http.Client{Transport: transport}, nil
 }
 
-// newTransport goes through the proxy; none is the one of the environment, if any.
 func newTransport(proxy string) (*http.Transport, error) {
 	t := &http.Transport{
-		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, IdleConnTimeout: silence,
-		TLSHandshakeTimeout: silence, ResponseHeaderTimeout: silence, MaxIdleConnsPerHost: 2, DisableCompression: true,
+		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, IdleConnTimeout: silenceTimeout,
+		TLSHandshakeTimeout: silenceTimeout, ResponseHeaderTimeout: silenceTimeout, MaxIdleConnsPerHost: 2, DisableCompression: true,
 	}
 	if proxy == "" {
 		return t, nil
@@ -87,13 +87,13 @@ func newTransport(proxy string) (*http.Transport, error) {
 	return t, nil
 }
 
-// Close lets go of connections that are kept open.
+// Close closes idle connections.
 func (s *Source) Close() { s.http.CloseIdleConnections() }
 
-// Releases lists all releases, of all pages. Faults and rate limits are errors:
-// Delay says when to ask again.
+// Releases lists all releases, of all pages. Faults and rate limits are errors: Delay
+// returns when to ask again.
 func (s *Source) Releases(ctx context.Context) ([]Release, error) {
-	ctx, cancel := context.WithTimeout(ctx, askPatience)
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	var all []Release
 	page := &github.ListOptions{PerPage: 100}
@@ -103,7 +103,7 @@ func (s *Source) Releases(ctx context.Context) ([]Release, error) {
 			return nil, fmt.Errorf("cannot list the releases of %s/%s: %w", s.owner, s.name, err)
 		}
 		for _, r := range found {
-			all = append(all, s.release(r))
+			all = append(all, s.convertRelease(r))
 		}
 		if resp.NextPage <= page.Page {
 			return all, nil
@@ -112,10 +112,10 @@ func (s *Source) Releases(ctx context.Context) ([]Release, error) {
 	}
 }
 
-// release takes from GitHub's words what is needed. With a token, files are got
-// by the API, which serves those of private repositories, too; without one by
-// their public addresses, which the rate limit does not count.
-func (s *Source) release(r *github.RepositoryRelease) Release {
+// convertRelease takes the files' addresses at the API if there is a token, since it
+// serves those of private repositories, too; else their public addresses, which the rate
+// limit does not count.
+func (s *Source) convertRelease(r *github.RepositoryRelease) Release {
 	one := Release{Tag: r.GetTagName(), Draft: r.GetDraft(), PreRelease: r.GetPrerelease()}
 	for _, a := range r.Assets {
 		address := a.GetBrowserDownloadURL()
@@ -130,7 +130,7 @@ func (s *Source) release(r *github.RepositoryRelease) Release {
 // Newest returns the release of all that the configuration's environment takes; ok is
 // false if there is none. With ErrIncomplete it is the newest one that is complete.
 func (s *Source) Newest(all []Release) (c Choice, ok bool, err error) {
-	whole, err := complete(s.config.Env, s.config.TagPrefix, all)
+	whole, err := filterComplete(s.config.Env, s.config.TagPrefix, all)
 	c, ok = Choose(s.config.Env, s.config.TagPrefix, whole)
 	return c, ok, err
 }
@@ -141,9 +141,9 @@ const (
 	maxDelay = time.Hour
 )
 
-// Delay is how long to leave the source alone after its n-th failure in a row,
-// from 1: until the rate limit's end where that is known, else longer each time,
-// up to longest.
+// Delay returns how long to leave the source alone after its n-th failure in a row, from
+// 1: until the rate limit's end where that is known, else longer each time, up to
+// longest.
 func Delay(err error, n int, longest time.Duration, now time.Time) time.Duration {
 	if limit, ok := errors.AsType[*github.RateLimitError](err); ok {
 		return min(max(limit.Rate.Reset.Sub(now), minDelay), maxDelay)

@@ -14,8 +14,8 @@ type Step struct {
 	Component Component // what it is about
 }
 
-// Steps are the manifest's steps. The list is all that there is to know about
-// their number: the last step is the last one of it.
+// Steps returns the manifest's steps. Nothing else knows their number: the last step is
+// the last one of the list.
 func (m Manifest) Steps() []Step {
 	var steps []Step
 	add := func(action string, c Component) {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// SumsFile and SignatureFile are the assets that say what the others must be.
+// SumsFile and SignatureFile are the assets that authenticate the others.
 const (
 	SumsFile      = "SHA256SUMS"
 	SignatureFile = "SHA256SUMS.minisig"
@@ -27,7 +27,7 @@ func ParseSums(data []byte) (Sums, error) {
 		if lines.Text() == "" {
 			continue
 		}
-		if err := sums.add(lines.Text()); err != nil {
+		if err := sums.addLine(lines.Text()); err != nil {
 			return nil, fmt.Errorf("cannot read %s, line %d: %w", SumsFile, n, err)
 		}
 	}
@@ -40,8 +40,7 @@ func ParseSums(data []byte) (Sums, error) {
 	return sums, nil
 }
 
-// add takes one line.
-func (s Sums) add(line string) error {
+func (s Sums) addLine(line string) error {
 	const digits = 2 * sha256.Size
 	if len(line) < digits+3 || line[digits] != ' ' || !strings.ContainsRune(" *", rune(line[digits+1])) {
 		return fmt.Errorf("it is not a sum and a name")
@@ -58,8 +57,8 @@ func (s Sums) add(line string) error {
 	return nil
 }
 
-// Check holds a file's sum against the one that was published. A file without
-// one is refused.
+// Check compares a file's sum with the one that was published. A file without one is
+// refused.
 func (s Sums) Check(name string, got [sha256.Size]byte) error {
 	want, ok := s[name]
 	if !ok {

@@ -12,7 +12,7 @@ import (
 // none, and older than all.
 type Version struct{ text string }
 
-// maxVersion is how long a version's text may be: it becomes part of file names.
+// maxVersion bounds a version's text, which becomes part of file names.
 const maxVersion = 64
 
 // ParseVersion reads a version.
@@ -23,8 +23,8 @@ func ParseVersion(s string) (Version, error) {
 	return Version{s}, nil
 }
 
-// isVersion tells if s is digits, with single dots between them and at most one
-// hyphen, behind which there is no dot.
+// isVersion wants digits, with single dots between them and at most one hyphen, behind
+// which there is no dot.
 func isVersion(s string) bool {
 	digit, hyphen := false, false
 	for i := range len(s) {
@@ -40,7 +40,7 @@ func isVersion(s string) bool {
 	return digit && len(s) <= maxVersion
 }
 
-// String is the version as it was written.
+// String returns the version as it was written.
 func (v Version) String() string { return v.text }
 
 // Compare orders versions, by the numbers between the dots and then by the one
@@ -51,13 +51,13 @@ func (v Version) Compare(o Version) int {
 	main, revision, _ := strings.Cut(v.text, "-")
 	otherMain, otherRevision, _ := strings.Cut(o.text, "-")
 	return cmp.Or(
-		slices.CompareFunc(strings.Split(main, "."), strings.Split(otherMain, "."), compareNumbers),
-		compareNumbers(revision, otherRevision),
+		slices.CompareFunc(strings.Split(main, "."), strings.Split(otherMain, "."), compareDecimals),
+		compareDecimals(revision, otherRevision),
 	)
 }
 
-// compareNumbers compares decimal numbers of any length; none is before 0.
-func compareNumbers(a, b string) int {
+// compareDecimals compares numbers of any length; "" is before 0.
+func compareDecimals(a, b string) int {
 	if a == "" || b == "" {
 		return cmp.Compare(len(a), len(b))
 	}
@@ -65,17 +65,17 @@ func compareNumbers(a, b string) int {
 	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
 }
 
-// Newer tells if the version written a is newer than the one written b. What
-// cannot be read is no version: nothing is older, and it is newer than nothing.
-func Newer(a, b string) bool { return parse(a).Compare(parse(b)) > 0 }
+// Newer reports whether version a is newer than version b. What cannot be read is no
+// version: nothing is older, and it is newer than nothing.
+func Newer(a, b string) bool { return parseOrZero(a).Compare(parseOrZero(b)) > 0 }
 
-// Same tells if a and b are the same version, or the same text.
+// Same reports whether a and b are the same version, or the same text.
 func Same(a, b string) bool {
-	v := parse(a)
-	return a == b || v != Version{} && v.Compare(parse(b)) == 0
+	v := parseOrZero(a)
+	return a == b || v != Version{} && v.Compare(parseOrZero(b)) == 0
 }
 
-func parse(s string) Version {
+func parseOrZero(s string) Version {
 	v, err := ParseVersion(s)
 	if err != nil {
 		return Version{}

@@ -10,9 +10,8 @@ import (
 	"path"
 )
 
-// inDeb reads the plan in a package. Debian's own program takes that apart, whichever
-// way it is compressed.
-func inDeb(ctx context.Context, deb string) ([]byte, error) {
+// readDebPlan leaves the unpacking to dpkg-deb, which knows every compression.
+func readDebPlan(ctx context.Context, deb string) ([]byte, error) {
 	program, err := exec.LookPath("dpkg-deb")
 	if err != nil {
 		return nil, fmt.Errorf("dpkg-deb is missing; publish the file %s, or do this on a boot server", ManifestFile)
@@ -27,15 +26,16 @@ func inDeb(ctx context.Context, deb string) ([]byte, error) {
 	if err := c.Start(); err != nil {
 		return nil, err
 	}
-	data, err := besideProgram(out)
+	data, err := findPlan(out)
 	if err != nil {
 		cancel()
 	}
 	return data, errors.Join(err, c.Wait())
 }
 
-// besideProgram finds the manifest in the folder of a program called bijou; nil is none.
-func besideProgram(archive io.Reader) ([]byte, error) {
+// findPlan returns the manifest in the folder of a program called bijou; nil if there is
+// none.
+func findPlan(archive io.Reader) ([]byte, error) {
 	manifests, programs := map[string][]byte{}, map[string]bool{}
 	for files := tar.NewReader(archive); ; {
 		h, err := files.Next()
@@ -50,7 +50,7 @@ func besideProgram(archive io.Reader) ([]byte, error) {
 		case path.Base(h.Name) == "bijou":
 			programs[dir] = true
 		case path.Base(h.Name) == ManifestFile:
-			if manifests[dir], err = io.ReadAll(io.LimitReader(files, maxSmall)); err != nil {
+			if manifests[dir], err = io.ReadAll(io.LimitReader(files, maxSmallSize)); err != nil {
 				return nil, err
 			}
 		}

@@ -15,15 +15,15 @@ import (
 // ManifestFile is the manifest's name, in a release and beside an executable.
 const ManifestFile = "manifest.yaml"
 
-// Manifest gets the plan of a published release: its file manifest.yaml, or the
-// one in its tarball or package, or else the one that is built in, which such a
-// release has. All is verified before it is read. dir is for what has to be downloaded.
+// Manifest fetches the plan of a published release: its file manifest.yaml, or the one in
+// its tarball or package, or else the one that is built in, which such a release has. All
+// is verified before it is read. dir is for downloads.
 func (s *Source) Manifest(ctx context.Context, version, dir string) (Manifest, error) {
-	r, sums, err := s.lookup(ctx, version)
+	r, sums, err := s.lookupRelease(ctx, version)
 	if err != nil {
 		return Manifest{}, err
 	}
-	p, err := s.plan(ctx, r, sums, form(r), dir)
+	p, err := s.fetchPlan(ctx, r, sums, formOf(r), dir)
 	if err == nil && p.data == nil {
 		return DefaultManifest()
 	}
@@ -33,68 +33,67 @@ func (s *Source) Manifest(ctx context.Context, version, dir string) (Manifest, e
 	return ReadManifest(p.file, p.data)
 }
 
-// Digests finds out which bytes a release is made of. Its plan is the file
-// manifest.yaml, or else the one in the package of that form for this machine, as long
-// as there is one. What is known of the release is not downloaded again. dir is for
-// what has to be.
+// Digests returns the digests of a release. Its plan is the file manifest.yaml, or else
+// the one in the package of that form for this machine, as long as there is one. What is
+// known of the release is not downloaded again. dir is for downloads.
 func (s *Source) Digests(ctx context.Context, r Release, form string, known record.Digests, dir string) (record.Digests, error) {
-	sums, err := s.sums(ctx, r)
+	sums, err := s.trustedSums(ctx, r)
 	if err != nil || sums.digest == known.Sums {
 		return known, err
 	}
 	d := record.Digests{Sums: sums.digest}
-	name, err := Wanted{Form: form, Arch: runtime.GOARCH}.name(r)
+	name, err := Wanted{Form: form, Arch: runtime.GOARCH}.assetName(r)
 	_, noFile := r.Find(ManifestFile)
 	if _, noPackage := r.Find(name); err != nil || noFile != nil && noPackage != nil {
 		return d, err
 	}
-	p, err := s.plan(ctx, r, sums, form, dir)
+	p, err := s.fetchPlan(ctx, r, sums, form, dir)
 	if err == nil && p.data != nil {
 		d.Plan, err = Digest(p.data)
 	}
 	return d, err
 }
 
-// Sums returns the digest of a release's SHA256SUMS, as it was verified.
+// Sums returns the digest of a release's verified SHA256SUMS.
 func (s *Source) Sums(ctx context.Context, r Release) (string, error) {
-	sums, err := s.sums(ctx, r)
+	sums, err := s.trustedSums(ctx, r)
 	return sums.digest, err
 }
 
-// planFile is a manifest and where it was found; nil data: there is none.
+// planFile is a manifest and where it was found; data is nil if there is none.
 type planFile struct {
 	file string
 	data []byte
 }
 
-// plan gets the manifest of a release: its own file, or what is in the package of that form.
-func (s *Source) plan(ctx context.Context, r Release, sums verified, form, dir string) (planFile, error) {
+func (s *Source) fetchPlan(ctx context.Context, r Release, sums verifiedSums, form, dir string) (planFile, error) {
 	if _, err := r.Find(ManifestFile); err == nil {
-		file, err := s.get(ctx, r, sums, ManifestFile, dir)
+		file, err := s.fetchAsset(ctx, r, sums, ManifestFile, dir)
 		if err != nil {
 			return planFile{}, err
 		}
 		data, err := os.ReadFile(file)
 		return planFile{r.Tag + "/" + ManifestFile, data}, err
 	}
-	name, err := Wanted{Form: form, Arch: runtime.GOARCH}.name(r)
+	name, err := Wanted{Form: form, Arch: runtime.GOARCH}.assetName(r)
 	if err != nil {
 		return planFile{}, err
 	}
-	file, err := s.get(ctx, r, sums, name, dir)
+	file, err := s.fetchAsset(ctx, r, sums, name, dir)
 	if err != nil {
 		return planFile{}, fmt.Errorf("it has no file %s, and its %s cannot be had: %w", ManifestFile, form, err)
 	}
-	data, err := manifestIn(ctx, form, file)
+	data, err := readPackagedPlan(ctx, form, file)
 	return planFile{name + "/" + ManifestFile, data}, err
 }
 
-// PackagedPlan is the plan in one file of a release; no Digest: there is none in it.
+// PackagedPlan is the plan in one file of a release; Digest is "" if there is none in it.
 type PackagedPlan struct{ File, Version, Digest string }
 
-// Plans opens the release's file manifest.yaml and all its packages, of whatever architecture.
+// Plans reads the release's file manifest.yaml and all its packages, of every
+// architecture.
 func (s *Source) Plans(ctx context.Context, version, dir string) (all []PackagedPlan, err error) {
-	r, sums, err := s.lookup(ctx, version)
+	r, sums, err := s.lookupRelease(ctx, version)
 	if err != nil {
 		return nil, err
 	}
@@ -104,11 +103,11 @@ func (s *Source) Plans(ctx context.Context, version, dir string) (all []Packaged
 			continue
 		}
 		p := PackagedPlan{File: a.Name}
-		file, err := s.get(ctx, r, sums, a.Name, dir)
+		file, err := s.fetchAsset(ctx, r, sums, a.Name, dir)
 		if err != nil {
 			return nil, err
 		}
-		data, err := manifestIn(ctx, kind, file)
+		data, err := readPackagedPlan(ctx, kind, file)
 		if err == nil && data != nil {
 			p.Digest, err = Digest(data)
 		}
@@ -123,20 +122,19 @@ func (s *Source) Plans(ctx context.Context, version, dir string) (all []Packaged
 	return all, nil
 }
 
-// lookup finds the release of a version, and its sums.
-func (s *Source) lookup(ctx context.Context, version string) (r Release, sums verified, err error) {
+func (s *Source) lookupRelease(ctx context.Context, version string) (r Release, sums verifiedSums, err error) {
 	all, err := s.Releases(ctx)
 	if err == nil {
 		r, err = Lookup(version, s.config.TagPrefix, all)
 	}
 	if err == nil {
-		sums, err = s.sums(ctx, r)
+		sums, err = s.trustedSums(ctx, r)
 	}
 	return r, sums, err
 }
 
-// form is what the release has for this architecture: a package only if no tarball.
-func form(r Release) string {
+// formOf prefers a tarball for this architecture over a package.
+func formOf(r Release) string {
 	_, v, err := ParseTag(r.Tag)
 	if err != nil {
 		return Tarball
@@ -148,14 +146,14 @@ func form(r Release) string {
 	return Tarball
 }
 
-// manifestIn reads the plan in a package: the one beside the program, as that finds it
-// once it is installed; nil: that has the one that is built in.
-func manifestIn(ctx context.Context, form, file string) (data []byte, err error) {
+// readPackagedPlan reads the manifest beside the program, where that finds it once it is
+// installed. It returns nil if there is none, so that the built-in one counts.
+func readPackagedPlan(ctx context.Context, form, file string) (data []byte, err error) {
 	switch form {
 	case Deb:
-		data, err = inDeb(ctx, file)
+		data, err = readDebPlan(ctx, file)
 	case Tarball:
-		data, err = inTarball(file)
+		data, err = readTarballPlan(file)
 	default:
 		data, err = os.ReadFile(file)
 	}
@@ -165,7 +163,7 @@ func manifestIn(ctx context.Context, form, file string) (data []byte, err error)
 	return data, err
 }
 
-func inTarball(file string) ([]byte, error) {
+func readTarballPlan(file string) ([]byte, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, err
@@ -175,6 +173,6 @@ func inTarball(file string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := besideProgram(z)
+	data, err := findPlan(z)
 	return data, errors.Join(err, z.Close())
 }

@@ -13,8 +13,8 @@ import (
 	"bijou/state/durable"
 )
 
-// Keep writes a file so that after a loss of power it is there as it was or as it is
-// now, and as it is now once Keep has returned.
+// Keep writes a file so that after a loss of power it is there as it was or as it is now,
+// and as it is now once Keep has returned.
 func Keep(path string, data []byte, mode fs.FileMode) error {
 	if err := renameio.WriteFile(path, data, mode, renameio.WithTempDir(filepath.Dir(path))); err != nil {
 		return err
@@ -22,7 +22,7 @@ func Keep(path string, data []byte, mode fs.FileMode) error {
 	return durable.Sync(filepath.Dir(path))
 }
 
-// KeepJSON is Keep of a document.
+// KeepJSON keeps a document as JSON.
 func KeepJSON(path string, doc any) error {
 	data, err := json.Marshal(doc)
 	if err != nil {
@@ -31,7 +31,8 @@ func KeepJSON(path string, doc any) error {
 	return Keep(path, data, 0o600)
 }
 
-// ReadJSON reads a document that KeepJSON has written; of one that there is not, nothing.
+// ReadJSON reads a document that KeepJSON has written; it leaves doc alone if there is
+// none.
 func ReadJSON(path string, doc any) error {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -43,8 +44,8 @@ func ReadJSON(path string, doc any) error {
 	return json.Unmarshal(data, doc)
 }
 
-// DigestOf is a file's SHA-256 sum, in hexadecimal.
+// DigestOf returns a file's SHA-256 sum, in hexadecimal.
 func DigestOf(path string) (string, error) {
-	sum, err := sumOf(path)
+	sum, err := sumFile(path)
 	return hex.EncodeToString(sum[:]), err
 }

@@ -9,9 +9,9 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// ReadManifest reads a manifest and brings its components into the order in which
-// they are updated: that of the file, but for those that must come after others.
-// Errors begin with the file's name and the line.
+// ReadManifest reads a manifest and puts its components into the order in which they are
+// updated: that of the file, but for those that must come after others. Errors begin with
+// the file's name and the line.
 func ReadManifest(file string, data []byte) (Manifest, error) {
 	var m Manifest
 	strict := yaml.NewDecoder(bytes.NewReader(data))
@@ -26,11 +26,11 @@ func ReadManifest(file string, data []byte) (Manifest, error) {
 	if err := yaml.Unmarshal(data, &root); err != nil {
 		return Manifest{}, fmt.Errorf("%s: %w", file, err)
 	}
-	r := reading{file: file, root: place(root.Content[0])}
-	if err := r.check(m); err != nil {
+	r := manifestReader{file: file, root: resolveAlias(root.Content[0])}
+	if err := r.checkManifest(m); err != nil {
 		return Manifest{}, err
 	}
-	ordered, err := r.order(m.Components)
+	ordered, err := r.orderComponents(m.Components)
 	if m.Components = ordered; err != nil {
 		return m, err
 	}
@@ -38,8 +38,8 @@ func ReadManifest(file string, data []byte) (Manifest, error) {
 	return m, err
 }
 
-// VersionIn is the version that a manifest says it is of, whatever else there is in
-// it: that may be of a later kind than this program knows.
+// VersionIn returns the version of a manifest, whatever else is in it: it may be of a
+// later kind than this program knows.
 func VersionIn(data []byte) (string, error) {
 	var m struct{ Version string }
 	if err := yaml.Unmarshal(data, &m); err != nil {
@@ -48,24 +48,22 @@ func VersionIn(data []byte) (string, error) {
 	return m.Version, nil
 }
 
-// reading knows which line of the file things come from.
-type reading struct {
+// manifestReader knows the file and its lines, for errors.
+type manifestReader struct {
 	file string
 	root node
 }
 
-// errorf is an error at the place.
-func (r reading) errorf(at node, format string, args ...any) error {
+func (r manifestReader) errorf(at node, format string, args ...any) error {
 	return fmt.Errorf("%s:%d: %w", r.file, at.line(), fmt.Errorf(format, args...))
 }
 
-// component is the place of the i-th component.
-func (r reading) component(i int) node { return r.root.field("components").item(i) }
+func (r manifestReader) componentNode(i int) node { return r.root.field("components").item(i) }
 
-// node is a place in the file; one that is not there is where it would be.
+// node is a place in the file. A missing one is where it would be.
 type node struct{ *yaml.Node }
 
-func place(n *yaml.Node) node {
+func resolveAlias(n *yaml.Node) node {
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
@@ -74,23 +72,23 @@ func place(n *yaml.Node) node {
 
 func (n node) line() int { return max(1, n.Line) }
 
-// field is the place of a field's value, or n if it has none.
+// field returns n if there is no such field.
 func (n node) field(key string) node {
 	if n.Kind != yaml.MappingNode {
 		return n
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Value == key {
-			return place(n.Content[i+1])
+			return resolveAlias(n.Content[i+1])
 		}
 	}
 	return n
 }
 
-// item is the place of a list's i-th item, or n if there is none.
+// item returns n if there is no such item.
 func (n node) item(i int) node {
 	if n.Kind != yaml.SequenceNode || i >= len(n.Content) {
 		return n
 	}
-	return place(n.Content[i])
+	return resolveAlias(n.Content[i])
 }

@@ -7,33 +7,31 @@ import (
 	"sync"
 )
 
-// maxAnswer is how long an answer may be to be kept, in bytes.
-const maxAnswer = 8 << 20
+// maxCachedSize bounds a cached response, in bytes.
+const maxCachedSize = 8 << 20
 
-// conditional asks a server again only for what has changed: answers that carry
-// an ETag are kept, and given again when the server says 304. GitHub does not
-// count such requests against the rate limit.
-type conditional struct {
+// etagCache keeps responses that carry an ETag, and returns them again when the server
+// answers 304. GitHub does not count such requests against the rate limit.
+type etagCache struct {
 	next http.RoundTripper
 
-	mu   sync.Mutex
-	kept map[string]answer // by URL
+	mu        sync.Mutex
+	responses map[string]cachedResponse // by URL
 }
 
-// answer is one that was kept.
-type answer struct {
+type cachedResponse struct {
 	etag   string
 	header http.Header
 	body   []byte
 }
 
-func (c *conditional) RoundTrip(r *http.Request) (*http.Response, error) {
+func (c *etagCache) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method != http.MethodGet {
 		return c.next.RoundTrip(r)
 	}
 	key := r.URL.String()
 	c.mu.Lock()
-	known, ok := c.kept[key]
+	known, ok := c.responses[key]
 	c.mu.Unlock()
 	if ok {
 		r = r.Clone(r.Context())
@@ -44,15 +42,15 @@ func (c *conditional) RoundTrip(r *http.Request) (*http.Response, error) {
 	case err != nil:
 		return nil, err
 	case ok && resp.StatusCode == http.StatusNotModified:
-		return known.again(resp), nil
+		return known.revive(resp), nil
 	case resp.StatusCode == http.StatusOK && resp.Header.Get("ETag") != "":
-		return c.keep(key, resp)
+		return c.store(key, resp)
 	}
 	return resp, nil
 }
 
-// again is the kept answer in place of a 304, with what that says of the rate limit.
-func (a answer) again(resp *http.Response) *http.Response {
+// revive keeps what the 304 says of the rate limit.
+func (a cachedResponse) revive(resp *http.Response) *http.Response {
 	resp.Body.Close()
 	header := a.header.Clone()
 	for name, value := range resp.Header {
@@ -68,14 +66,14 @@ func (a answer) again(resp *http.Response) *http.Response {
 	return resp
 }
 
-// keep reads the answer and keeps it, unless it is too long or was cut short.
-func (c *conditional) keep(key string, resp *http.Response) (*http.Response, error) {
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+// store does not cache a response that is too long or was cut short.
+func (c *etagCache) store(key string, resp *http.Response) (*http.Response, error) {
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxCachedSize+1))
 	if err != nil {
 		resp.Body.Close()
 		return nil, err
 	}
-	if len(body) > maxAnswer {
+	if len(body) > maxCachedSize {
 		resp.Body = readCloser{io.MultiReader(bytes.NewReader(body), resp.Body), resp.Body}
 		return resp, nil
 	}
@@ -83,7 +81,7 @@ func (c *conditional) keep(key string, resp *http.Response) (*http.Response, err
 	resp.Body = io.NopCloser(bytes.NewReader(body))
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.kept[key] = answer{etag: resp.Header.Get("ETag"), header: resp.Header.Clone(), body: body}
+	c.responses[key] = cachedResponse{etag: resp.Header.Get("ETag"), header: resp.Header.Clone(), body: body}
 	return resp, nil
 }
 

@@ -23,7 +23,7 @@ func readJournal(dir string) (j Journal, err error) {
 }
 
 func writeJournal(dir string, j Journal) error {
-	if err := release.KeepJSON(journalFile(dir), j); err != nil {
+	if err := release.WriteJSON(journalFile(dir), j); err != nil {
 		return fmt.Errorf("cannot write the journal: %w", err)
 	}
 	return nil

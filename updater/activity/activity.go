@@ -1,6 +1,6 @@
-// Package activity is what a process is doing right now, and for what it waits, so that
-// somebody else can show it. Who begins something says so to the Log in its context; where
-// there is none, nobody hears of it. All of the updater may import it.
+// Package activity records what a process is doing right now, and for what it waits, so
+// that somebody else can show it. Whatever begins is recorded in the Log in its context, if
+// there is one. All of the updater may import it.
 package activity
 
 import (
@@ -13,40 +13,40 @@ import (
 	"bijou/updater/record"
 )
 
-// Log is what is being done, and within what. Its methods may be called from several
+// Log is what a process is doing, and within what. Its methods may be called from several
 // goroutines.
 type Log struct {
 	mu    sync.Mutex
 	items []*Item // the innermost is the last
 }
 
-// Item is one thing that is being done. A nil one says nothing to nobody.
+// Item is one thing that is being done. A nil one does nothing.
 type Item struct {
-	log *Log
-	is  record.Activity
+	log     *Log
+	current record.Activity
 }
 
 type contextKey struct{}
 
-// With returns a context in which whatever is begun is said to the log.
+// With returns a context in which whatever begins is recorded in the log.
 func With(ctx context.Context, l *Log) context.Context {
 	return context.WithValue(ctx, contextKey{}, l)
 }
 
-// Begin says that something begins. It goes on until End.
+// Begin records that something begins. It goes on until End.
 func Begin(ctx context.Context, format string, args ...any) *Item {
 	l, _ := ctx.Value(contextKey{}).(*Log)
 	if l == nil {
 		return nil
 	}
-	i := &Item{log: l, is: record.Activity{Message: fmt.Sprintf(format, args...), Since: time.Now()}}
+	i := &Item{log: l, current: record.Activity{Message: fmt.Sprintf(format, args...), Since: time.Now()}}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.items = append(l.items, i)
 	return i
 }
 
-// End says that it is over.
+// End records that it is over.
 func (i *Item) End() {
 	if i == nil {
 		return
@@ -56,29 +56,29 @@ func (i *Item) End() {
 	i.log.items = slices.DeleteFunc(i.log.items, func(other *Item) bool { return other == i })
 }
 
-// Say changes what it is, but for its beginning.
+// Say changes the description, but not the beginning.
 func (i *Item) Say(format string, args ...any) { i.Wait("", nil, fmt.Sprintf(format, args...)) }
 
-// Wait says that it waits for others, and for whom. A wait of another kind begins now.
+// Wait records that it waits for others, and for whom. A wait of another kind begins now.
 func (i *Item) Wait(kind string, servers []int, message string) {
 	if i == nil {
 		return
 	}
 	i.log.mu.Lock()
 	defer i.log.mu.Unlock()
-	if kind != i.is.Kind {
-		i.is.Since = time.Now()
+	if kind != i.current.Kind {
+		i.current.Since = time.Now()
 	}
-	i.is.Kind, i.is.Servers, i.is.Message = kind, servers, message
+	i.current.Kind, i.current.Servers, i.current.Message = kind, servers, message
 }
 
-// Current returns the innermost thing that has been going on for so long, or else the
+// Current returns the innermost item that has been going on for so long, or else the
 // outermost; ok is false if nothing is being done.
 func (l *Log) Current(lasting time.Duration) (a record.Activity, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, i := range slices.Backward(l.items) {
-		if a = i.is; time.Since(a.Since) >= lasting {
+		if a = i.current; time.Since(a.Since) >= lasting {
 			break
 		}
 	}

@@ -37,7 +37,7 @@ func (h *Host) readRecord(name string) (c componentRecord, err error) {
 }
 
 func (h *Host) writeRecord(name string, c componentRecord) error {
-	if err := release.KeepJSON(h.componentFile(name), c); err != nil {
+	if err := release.WriteJSON(h.componentFile(name), c); err != nil {
 		return fmt.Errorf("cannot write what is installed of %s: %w", name, err)
 	}
 	return nil

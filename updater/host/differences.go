@@ -28,7 +28,7 @@ func (h *Host) inputsDigest(ctx context.Context, c release.Component) (string, e
 		fmt.Fprintf(sum, "%s %d\n%s\n", unit, len(text), text)
 	}
 	for _, f := range c.Files {
-		own, err := release.DigestOf(f.Path)
+		own, err := release.FileDigest(f.Path)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return "", err
 		}
@@ -59,7 +59,7 @@ func (h *Host) Differences(ctx context.Context, c release.Component) (all []stri
 		all = append(all, fmt.Sprintf("its artifact is %q, not %q", was.Artifact, want))
 	}
 	for _, f := range c.Files {
-		switch own, err := release.DigestOf(f.Path); {
+		switch own, err := release.FileDigest(f.Path); {
 		case errors.Is(err, fs.ErrNotExist):
 			all = append(all, f.Path+" is not there")
 		case err != nil:

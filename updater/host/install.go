@@ -121,7 +121,7 @@ func installFile(from, to string, mode fs.FileMode) error {
 	}
 	syscall.ForkLock.RLock() // a child that was forked meanwhile would hold it open for writing
 	defer syscall.ForkLock.RUnlock()
-	return release.Keep(to, data, mode)
+	return release.WriteFile(to, data, mode)
 }
 
 // Sweep removes the files of a folder that are not of that version.

@@ -28,10 +28,10 @@ func (h *Host) keepOrigin(p Package, program string) error {
 	_ = release.ReadJSON(originsFile(h.dir), &before) // what cannot be read is replaced
 	var err error
 	if program != "" {
-		all[0].Program, err = release.DigestOf(program)
+		all[0].Program, err = release.FileDigest(program)
 	}
 	if all = append(all, before...); err == nil {
-		err = release.KeepJSON(originsFile(h.dir), all[:min(maxOrigins, len(all))])
+		err = release.WriteJSON(originsFile(h.dir), all[:min(maxOrigins, len(all))])
 	}
 	if err != nil {
 		return fmt.Errorf("cannot write what is installed: %w", err)
@@ -47,7 +47,7 @@ func Sums(dir, program, version string) (string, error) {
 	if err != nil || len(all) == 0 {
 		return "", err
 	}
-	own, err := release.DigestOf(program)
+	own, err := release.FileDigest(program)
 	for _, o := range all {
 		if err == nil && release.Same(o.Version, version) && (o.Program == own || o.Program == "") {
 			return o.Sums, nil

@@ -23,7 +23,7 @@ func holdUnit(unit string) error {
 		return err
 	}
 	text := "# neco-worker has stopped this unit for an update, and starts it again.\n[Unit]\nAssertPathExists=!%s\n"
-	return release.Keep(file, fmt.Appendf(nil, text, file), 0o644)
+	return release.WriteFile(file, fmt.Appendf(nil, text, file), 0o644)
 }
 
 func unholdUnit(unit string) error {

@@ -11,8 +11,8 @@ const (
 )
 
 // Activity is what a worker is doing at its step, or for what it waits there, in
-// activity/<LRN>. What is over in a moment is not written, and barriers are not, since
-// the workers' records tell.
+// activity/<LRN>. Neither what is over in a moment is written, nor a wait at a barrier,
+// which the workers' records show.
 type Activity struct {
 	Request int `json:"request"`
 	Attempt int `json:"attempt"`
@@ -24,12 +24,12 @@ type Activity struct {
 	Since   time.Time `json:"since"`             // by the server's clock
 }
 
-// Of reports whether it is what the worker of that record does.
+// Of reports whether it is an activity of the worker of that record, at its present step.
 func (a Activity) Of(s Status) bool {
 	return a.Request == s.Request && a.Attempt == s.Attempt && a.Step == s.Step && !s.Finished && !s.Error && !s.HandsOver()
 }
 
-// Text is the activity in words.
+// Text describes the activity.
 func (a Activity) Text() string {
 	if a.Message == "" {
 		return ""

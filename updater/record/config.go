@@ -59,7 +59,8 @@ func FindSetting(key string) (Setting, error) {
 	return Setting{}, fmt.Errorf("there is no configuration key %q; there are %s", key, strings.Join(keys, ", "))
 }
 
-// Check returns the value as it is to be stored, or says what is wrong with it.
+// Check returns the value as it is to be stored, or an error that explains what is wrong
+// with it.
 func (s Setting) Check(value string) (string, error) {
 	if value == "" && s.Key != "tag-prefix" {
 		return "", fmt.Errorf("cannot set %s: a value is missing: %s", s.Key, s.Help)
@@ -71,7 +72,7 @@ func (s Setting) Check(value string) (string, error) {
 	return stored, nil
 }
 
-// Shown is the value as lists and messages may repeat it: without secrets, and
+// Shown returns the value as lists and messages may repeat it: without secrets, and
 // without the password of an address.
 func (s Setting) Shown(value string) string {
 	if s.Secret {
@@ -107,9 +108,9 @@ type Config struct {
 	Faults      []string // keys that cannot be read, and why
 }
 
-// ReadConfig makes a Config of the stored values. What cannot be read bars nothing but
-// what depends on it, and is a fault: the default counts instead, but an update window
-// never opens, and where releases come from must be known in full for any to be taken.
+// ReadConfig makes a Config of the stored values. A value that cannot be read is a fault,
+// and affects only what depends on it: the default counts instead, but an update window
+// never opens, and no release is taken unless all settings of their source can be read.
 // Keys that this version does not know are passed over.
 func ReadConfig(stored map[string]json.RawMessage) (c Config) {
 	value, faults := map[string]string{}, map[string]string{}
@@ -136,7 +137,6 @@ func ReadConfig(stored map[string]json.RawMessage) (c Config) {
 	return c
 }
 
-// readStored returns the value that was stored, or the default.
 func (s Setting) readStored(stored map[string]json.RawMessage) (value string, err error) {
 	raw, ok := stored[s.Key]
 	if !ok {
@@ -151,7 +151,6 @@ func (s Setting) readStored(stored map[string]json.RawMessage) (value string, er
 	return s.Check(value)
 }
 
-// newConfig takes values that were checked.
 func newConfig(value map[string]string) (c Config) {
 	c = Config{
 		Cluster: value["cluster"], Env: value["env"], TagPrefix: value["tag-prefix"],

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Inventory is what a worker has found on its server when it looked last.
+// Inventory is what a worker has found on its server at its last look.
 type Inventory struct {
 	At      time.Time           `json:"at"`
 	Request int                 `json:"request"`           // the last one, whose part it has done
@@ -20,12 +20,12 @@ type Finding struct {
 	Since     time.Time `json:"since"` // when it was seen first
 }
 
-// Same reports whether it is about the same thing, whenever it was seen first.
+// Same reports whether it is about the same thing, whenever that was seen first.
 func (f Finding) Same(o Finding) bool {
 	return f.Server == o.Server && f.Component == o.Component && f.What == o.What
 }
 
-// String is the finding as operators read it.
+// String describes the finding.
 func (f Finding) String() string {
 	if f.Component == "" {
 		return fmt.Sprintf("server %d: %s", f.Server, f.What)
@@ -33,12 +33,12 @@ func (f Finding) String() string {
 	return fmt.Sprintf("server %d, %s: %s", f.Server, f.Component, f.What)
 }
 
-// Degraded is all of that.
+// Degraded holds all findings.
 type Degraded struct {
 	Findings []Finding `json:"findings"`
 }
 
-// Repair is an operator's wish for it to be put right.
+// Repair is an operator's wish to have the findings repaired.
 type Repair struct {
 	Servers []int  `json:"servers,omitempty"` // whose findings; none: everybody's
 	Who     string `json:"who,omitempty"`

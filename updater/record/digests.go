@@ -1,7 +1,7 @@
 package record
 
 // Digests are SHA-256 sums, in hexadecimal, of what a release consists of. "" is not
-// known, which is no difference: programs of before knew none.
+// known, which is no difference: former versions knew none.
 type Digests struct {
 	Sums string `json:"sums,omitempty"` // of SHA256SUMS, as it was verified
 	Plan string `json:"plan,omitempty"` // of the manifest in its canonical form
@@ -10,7 +10,7 @@ type Digests struct {
 // Differ reports whether the digests are known and not the same.
 func Differ(a, b string) bool { return a != "" && b != "" && a != b }
 
-// ShortDigest is enough of a digest for people.
+// ShortDigest returns as much of a digest as people need.
 func ShortDigest(d string) string {
 	if d == "" {
 		return "unknown"
@@ -18,7 +18,7 @@ func ShortDigest(d string) string {
 	return d[:min(12, len(d))]
 }
 
-// Published is what the leader has found a release to consist of when it looked last.
+// Published has the digests that the leader has found for a release at its last look.
 type Published struct {
 	Version string `json:"version"`
 	Digests

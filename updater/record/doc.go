@@ -1,4 +1,4 @@
-// Package record is what the updater keeps in the store: its keys, the records
+// Package record defines what the updater keeps in the store: its keys, the records
 // below them, and the schema of its configuration.
 //
 // It reads and writes nothing, decides nothing about updates, and imports

@@ -25,7 +25,7 @@ func (g Gate) About(r Request) bool {
 	return g.Request == r.ID && g.StartedAt.Equal(r.StartedAt) && g.Attempt == r.Attempt
 }
 
-// Of is the step up to which the gate is open for the request; 0 is none.
+// Of returns the step up to which the gate is open for the request; 0 is none.
 func (g Gate) Of(r Request) int {
 	if g.Request != r.ID || !g.StartedAt.Equal(r.StartedAt) {
 		return 0

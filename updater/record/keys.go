@@ -29,30 +29,30 @@ func (k Keys) Infos() string { return k.prefix + "info/" }
 // BootServers is the prefix of the registered boot servers.
 func (k Keys) BootServers() string { return k.prefix + "info/bootservers/" }
 
-// BootServer says that the server is registered; its value is `{}`.
+// BootServer is the key of a registered server; its value is `{}`.
 func (k Keys) BootServer(lrn int) string { return k.BootServers() + strconv.Itoa(lrn) }
 
 // Release holds the newest acceptable version.
 func (k Keys) Release() string { return k.prefix + "info/release" }
 
-// Published says which files make up the release that servers would take, a Published.
+// Published holds the digests of the release that servers would take, a Published.
 func (k Keys) Published() string { return k.prefix + "info/published" }
 
 // Target holds the version that an operator asked for, a Target.
 func (k Keys) Target() string { return k.prefix + "info/target" }
 
-// Pause says that no update is to start, a Pause.
+// Pause keeps updates from starting, a Pause.
 func (k Keys) Pause() string { return k.prefix + "info/pause" }
 
-// Recovery says that an operator has recovered and waits for the update to be
-// made again, a Recovery.
+// Recovery is written when an operator has recovered, and waits for the update to be made
+// again, a Recovery.
 func (k Keys) Recovery() string { return k.prefix + "info/recovery" }
 
 // Check is touched to have releases looked for at once.
 func (k Keys) Check() string { return k.prefix + "info/check" }
 
-// CheckFailure says why releases could not be looked for, a CheckFailure; absent
-// if they could.
+// CheckFailure holds why releases could not be looked for, a CheckFailure; absent if they
+// could.
 func (k Keys) CheckFailure() string { return k.prefix + "info/check-failure" }
 
 // Statuses is the prefix of everything about the update that runs.
@@ -82,7 +82,7 @@ func (k Keys) AllConfig() string { return k.prefix + "config/" }
 // Config holds the value of one configuration key, a JSON string.
 func (k Keys) Config(key string) string { return k.AllConfig() + key }
 
-// UpdaterLeader is where updaters campaign; it says who leads.
+// UpdaterLeader is where updaters campaign; it names the leader.
 func (k Keys) UpdaterLeader() string { return k.prefix + "leader/updater/current" }
 
 // WorkerLeader is where workers campaign to do a component's contents for all.
@@ -91,7 +91,7 @@ func (k Keys) WorkerLeader(component string) string { return k.prefix + "leader/
 // Turns is the prefix of the rolling components' turns.
 func (k Keys) Turns() string { return k.prefix + "leader/turn/" }
 
-// Turn says whose turn it is at a rolling component, a Turn.
+// Turn holds whose turn it is at a rolling component, a Turn.
 func (k Keys) Turn(component string) string { return k.Turns() + component }
 
 // AllHistory is the prefix of the updates that there were.
@@ -119,25 +119,28 @@ func (k Keys) Alert(id string) string { return k.Outbox() + id }
 // Presences is the prefix of the workers that live.
 func (k Keys) Presences() string { return k.prefix + "presence/" }
 
-// Presence says, under a lease, that the server's worker lives, a Presence.
+// Presence is bound to a lease while the server's worker lives, a Presence.
 func (k Keys) Presence(lrn int) string { return k.Presences() + strconv.Itoa(lrn) }
 
 // Inventories is the prefix of what servers have.
 func (k Keys) Inventories() string { return k.prefix + "inventory/" }
 
-// Inventory says how the server's components differ from the plan, an Inventory.
+// Inventory holds how the server's components differ from the plan, an Inventory.
 func (k Keys) Inventory(lrn int) string { return k.Inventories() + strconv.Itoa(lrn) }
 
-// Degraded says what is not as the last update left it, as the leader sees it, a Degraded.
+// Degraded holds what is not as the last update left it, as the leader sees it, a
+// Degraded.
 func (k Keys) Degraded() string { return k.prefix + "info/degraded" }
 
-// Hurry says who wants the first update to begin outside of the window; its start removes it.
+// Hurry holds who wants the next update to begin outside of the window; its start removes
+// it.
 func (k Keys) Hurry() string { return k.prefix + "info/hurry" }
 
-// Repair says that an operator wants that put right, a Repair.
+// Repair holds an operator's wish for a repair, a Repair.
 func (k Keys) Repair() string { return k.prefix + "info/repair" }
 
-// Claim says which host and process may work as that server, and did last: state's claim.
+// Claim holds which host and process may work as that server, and did last: a claim of
+// package state.
 func (k Keys) Claim(lrn int) string { return k.Claims() + strconv.Itoa(lrn) }
 
 // Claims is the prefix of the servers' claims.

@@ -2,8 +2,8 @@ package record
 
 import "time"
 
-// Request is the update that runs or ran last, in status/current. Its first
-// three fields are what other programs know.
+// Request is the update that runs or ran last, in status/current. Other programs know its
+// first three fields.
 type Request struct {
 	Version string `json:"version"` // to which all servers go
 	Servers []int  `json:"servers"` // the list as it was at the beginning, in numeric order
@@ -33,10 +33,10 @@ type Request struct {
 	Missing []int `json:"missing,omitempty"`
 }
 
-// Ended tells if the request's end was reported.
+// Ended reports whether the request's end was reported.
 func (r Request) Ended() bool { return r.EndedAt != nil }
 
-// Succeeded tells if all servers have done all steps.
+// Succeeded reports whether all servers have done all steps.
 func (r Request) Succeeded() bool { return r.Ended() && !r.Stop }
 
 // Progress counts what the servers have done for the request, as their workers' records

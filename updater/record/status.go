@@ -2,8 +2,8 @@ package record
 
 import "time"
 
-// Status is how far one worker is, in status/bootserver/<LRN>. Its first five
-// fields are what other programs know.
+// Status is how far one worker is, in status/bootserver/<LRN>. Other programs know its
+// first five fields.
 type Status struct {
 	Version  string `json:"version"`
 	Step     int    `json:"step"`     // the step it has come to, from 1: all before are done
@@ -30,15 +30,15 @@ type Status struct {
 	At time.Time `json:"at"`
 }
 
-// The names of what is done before the first step.
+// The step names before the first step.
 const (
 	InstallStep  = "install"
 	HandOverStep = "hand over"
 )
 
-// HandsOver tells if the worker has installed the request's version, and waits for
-// it to take its place.
+// HandsOver reports whether the worker has installed the request's version, and waits for
+// that to take its place.
 func (s Status) HandsOver() bool { return s.Step == 0 && s.StepName == HandOverStep && !s.Error }
 
-// For tells if the record is about the request.
+// For reports whether the record is about the request.
 func (s Status) For(r Request) bool { return s.Request == r.ID && s.Version == r.Version }

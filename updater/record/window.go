@@ -9,15 +9,15 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// Window is when updates may start: for some time from each of the moments that
-// a cron line names.
+// Window is when updates may start: for some time from each of the moments of a cron
+// schedule.
 type Window struct {
 	starts cron.Schedule
 	length time.Duration
 	zone   *time.Location
 }
 
-// maxWindow is the longest a window is open; more would be no window.
+// maxWindow bounds how long a window is open.
 const maxWindow = 7 * 24 * time.Hour
 
 // ParseWindow reads "CRON; DURATION; TIMEZONE", as in "0 2 * * 1-5; 3h; Asia/Tokyo".
@@ -51,7 +51,7 @@ func ParseWindow(s string) (*Window, error) {
 	return w, nil
 }
 
-// Open tells if updates may start at that time.
+// Open reports whether updates may start at that time.
 func (w *Window) Open(now time.Time) bool {
 	start := w.starts.Next(now.Add(-w.length).In(w.zone))
 	return !start.IsZero() && !start.After(now)

@@ -23,7 +23,7 @@ type Download struct {
 	Header http.Header // beside what every request has
 	Path   string      // where to put it; what is there already is replaced
 	Size   int64       // bytes; 0: unknown
-	// SHA256 is what the file must be. A file that is that already is not got again.
+	// SHA256 is the sum of the file. One at Path that has it already is not downloaded again.
 	SHA256 [sha256.Size]byte
 }
 

@@ -13,25 +13,25 @@ import (
 	"bijou/state/durable"
 )
 
-// Keep writes a file so that after a loss of power it is there as it was or as it is now,
+// WriteFile writes a file so that after a loss of power it is there as it was or as it is now,
 // and as it is now once Keep has returned.
-func Keep(path string, data []byte, mode fs.FileMode) error {
+func WriteFile(path string, data []byte, mode fs.FileMode) error {
 	if err := renameio.WriteFile(path, data, mode, renameio.WithTempDir(filepath.Dir(path))); err != nil {
 		return err
 	}
 	return durable.Sync(filepath.Dir(path))
 }
 
-// KeepJSON keeps a document as JSON.
-func KeepJSON(path string, doc any) error {
+// WriteJSON keeps a document as JSON.
+func WriteJSON(path string, doc any) error {
 	data, err := json.Marshal(doc)
 	if err != nil {
 		return err
 	}
-	return Keep(path, data, 0o600)
+	return WriteFile(path, data, 0o600)
 }
 
-// ReadJSON reads a document that KeepJSON has written; it leaves doc alone if there is
+// ReadJSON reads a document that WriteJSON has written; it leaves doc alone if there is
 // none.
 func ReadJSON(path string, doc any) error {
 	data, err := os.ReadFile(path)
@@ -44,8 +44,8 @@ func ReadJSON(path string, doc any) error {
 	return json.Unmarshal(data, doc)
 }
 
-// DigestOf returns a file's SHA-256 sum, in hexadecimal.
-func DigestOf(path string) (string, error) {
+// FileDigest returns a file's SHA-256 sum, in hexadecimal.
+func FileDigest(path string) (string, error) {
 	sum, err := sumFile(path)
 	return hex.EncodeToString(sum[:]), err
 }

@@ -50,7 +50,7 @@ type Component struct {
 	Timeout Duration `yaml:"timeout,omitempty"`
 }
 
-// Artifact is what is installed; exactly one field is set.
+// Artifact is what a component installs; exactly one field is set.
 type Artifact struct {
 	Image   string `yaml:"image,omitempty"` // NAME:TAG, perhaps @sha256:...
 	Archive *File  `yaml:"archive,omitempty"`

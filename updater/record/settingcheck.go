@@ -29,13 +29,13 @@ func checkEnvironment(value string) (string, error) {
 	return value, nil
 }
 
-// The values of repair: what is done about something that is not as the last update left it.
+// The values of repair: what is done about something that is not as the last update left
+// it.
 const (
 	RepairAsk  = "ask"
 	RepairAuto = "auto"
 )
 
-// oneOf accepts these values.
 func oneOf(values ...string) func(string) (string, error) {
 	return func(value string) (string, error) {
 		if !slices.Contains(values, value) {
@@ -45,7 +45,6 @@ func oneOf(values ...string) func(string) (string, error) {
 	}
 }
 
-// durationAtLeast accepts durations of at least least.
 func durationAtLeast(least time.Duration) func(string) (string, error) {
 	return func(value string) (string, error) {
 		d, err := time.ParseDuration(value)
@@ -59,7 +58,6 @@ func durationAtLeast(least time.Duration) func(string) (string, error) {
 	}
 }
 
-// checkRepository accepts OWNER/NAME as GitHub does.
 func checkRepository(value string) (string, error) {
 	if !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9._-]+$`).MatchString(value) {
 		return "", errors.New("a repository is OWNER/NAME")
@@ -75,7 +73,6 @@ func checkWord(value string) (string, error) {
 	return value, nil
 }
 
-// urlWithScheme accepts absolute URLs with one of the schemes.
 func urlWithScheme(schemes ...string) func(string) (string, error) {
 	return func(value string) (string, error) {
 		u, err := url.Parse(value)
@@ -86,7 +83,6 @@ func urlWithScheme(schemes ...string) func(string) (string, error) {
 	}
 }
 
-// checkTagPrefix accepts what can stand before a tag's first hyphen.
 func checkTagPrefix(value string) (string, error) {
 	if strings.Contains(value, "-") {
 		return "", errors.New("a tag's prefix ends before its first hyphen, so none is in it")
@@ -94,8 +90,8 @@ func checkTagPrefix(value string) (string, error) {
 	return checkWord(value)
 }
 
-// checkPublicKey accepts the line that minisign shows: base64 of 2 bytes of
-// algorithm ("Ed"), 8 of key id and 32 of Ed25519 key.
+// checkPublicKey accepts the line that minisign shows: base64 of 2 bytes of algorithm
+// ("Ed"), 8 of key id and 32 of Ed25519 key.
 func checkPublicKey(value string) (string, error) {
 	raw, err := base64.StdEncoding.DecodeString(value)
 	if err != nil || len(raw) != 42 || string(raw[:2]) != "Ed" {

@@ -51,12 +51,12 @@ func (l leader) runDecisions(ctx context.Context) error {
 	})
 }
 
-func withFeed(ctx context.Context, s *changeFeed, f func() error) error {
+func withFeed(ctx context.Context, feed *changeFeed, f func() error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = s.run(ctx) // of a store that is gone f hears itself
+		_ = feed.run(ctx) // f notices itself if the store is gone
 	}()
 	defer func() { cancel(); <-done }()
 	return f()

@@ -38,7 +38,7 @@ func (l leader) sendAlerts(ctx context.Context) error {
 	})
 }
 
-type delivery struct{ alert, place string }
+type delivery struct{ alert, receiver string }
 
 // alertSender remembers what was delivered where, so that a receiver that fails does not
 // make another one get everything again and again.
@@ -66,8 +66,8 @@ func (p alertSender) sendAll(ctx context.Context) error {
 		if err := p.removeAlert(ctx, a); err != nil {
 			return err
 		}
-		for _, place := range configuredReceivers(config) {
-			delete(p.sent, delivery{a.ID, place.name})
+		for _, to := range configuredReceivers(config) {
+			delete(p.sent, delivery{a.ID, to.name})
 		}
 	}
 	return failed
@@ -122,18 +122,18 @@ func (p alertSender) sendAlert(ctx context.Context, config record.Config, a reco
 	defer cancel()
 	slog.Info("alert", "kind", a.Kind, "message", a.Message)
 	everywhere = true
-	for _, place := range configuredReceivers(config) {
-		d := delivery{a.ID, place.name}
+	for _, to := range configuredReceivers(config) {
+		d := delivery{a.ID, to.name}
 		if p.sent[d] {
 			continue
 		}
-		if p.failed[place.name] {
+		if p.failed[to.name] {
 			everywhere = false
 			continue
 		}
-		failed := place.send(ctx, config, a)
+		failed := to.send(ctx, config, a)
 		p.Metrics.countDelivery(failed)
-		p.sent[d], p.failed[place.name] = failed == nil, failed != nil
+		p.sent[d], p.failed[to.name] = failed == nil, failed != nil
 		everywhere = everywhere && failed == nil
 		err = errors.Join(err, failed)
 	}

@@ -16,7 +16,7 @@ type presence struct {
 	o             WorkerOptions
 	claim         *state.KeyClaim
 	process       *state.KeyProcess
-	storeCameBack func() // told when the store is back
+	storeCameBack func()
 	ready         sync.Once
 }
 

@@ -16,7 +16,7 @@ func (s Snapshot) Activity(lrn int) (a record.Activity, ok bool) {
 	if !answered || w.Finished {
 		return a, false
 	}
-	if a, ok = s.Activities[lrn]; ok && a.Of(w) {
+	if a, ok = s.Activities[lrn]; ok && a.IsOf(w) {
 		return a, true
 	}
 	a = record.Activity{Request: w.Request, Attempt: w.Attempt, Step: w.Step, Since: w.At}

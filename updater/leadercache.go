@@ -67,7 +67,7 @@ func (f *leaderCache) applyChange(c state.KeyChange) bool {
 	case strings.HasPrefix(c.Key, k.Workers()):
 		return applyServerChange(f.snapshot.Workers, k.Workers(), c)
 	case strings.HasPrefix(c.Key, k.Presences()):
-		lrn, _ := record.Server(k.Presences(), c.Key)
+		lrn, _ := record.ParseServerKey(k.Presences(), c.Key)
 		return !slices.Contains(f.snapshot.Unseen, lrn) && applyServerChange(f.snapshot.Present, k.Presences(), c)
 	case strings.HasPrefix(c.Key, k.Inventories()):
 		return applyServerChange(f.snapshot.Inventories, k.Inventories(), c)
@@ -76,7 +76,7 @@ func (f *leaderCache) applyChange(c state.KeyChange) bool {
 }
 
 func applyServerChange[T any](known map[int]T, prefix string, c state.KeyChange) bool {
-	lrn, ok := record.Server(prefix, c.Key)
+	lrn, ok := record.ParseServerKey(prefix, c.Key)
 	if !ok {
 		return true
 	}

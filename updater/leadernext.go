@@ -37,8 +37,8 @@ func (s Snapshot) nextRequest(now time.Time) Action {
 		return newWait(derefTime(s.Pause.Until), "paused: "+s.Pause.Why)
 	case isAutomatic(by) && !s.Hurry && s.Config.WindowFault != "":
 		return newWait(time.Time{}, "the update window cannot be read here, so that it never opens: "+s.Config.WindowFault)
-	case isAutomatic(by) && !s.Hurry && s.Config.Window != nil && !s.Config.Window.Open(now):
-		opens := s.Config.Window.Opens(now)
+	case isAutomatic(by) && !s.Hurry && s.Config.Window != nil && !s.Config.Window.IsOpen(now):
+		opens := s.Config.Window.NextOpening(now)
 		return newWait(opens, "the update window opens at "+opens.Format(time.RFC3339))
 	}
 	digests, why := s.releaseDigests(to)

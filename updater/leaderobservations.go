@@ -61,7 +61,7 @@ func newStage(s Snapshot) stage {
 	if r == nil {
 		return stage{}
 	}
-	return stage{r.ID, r.Attempt, s.Gate.Of(*r), r.Progress(s.Workers)}
+	return stage{r.ID, r.Attempt, s.Gate.OpenStep(*r), r.Progress(s.Workers)}
 }
 
 func (m *observations) updateStage(s Snapshot, at time.Time) {

@@ -144,7 +144,7 @@ func (r *snapshotReader) peekLiveness(s *Snapshot) {
 
 func registeredServers(infos []state.KeyValue) (lrns []int) {
 	for _, kv := range infos {
-		if lrn, ok := record.Server(Keys().BootServers(), kv.Key); ok {
+		if lrn, ok := record.ParseServerKey(Keys().BootServers(), kv.Key); ok {
 			lrns = append(lrns, lrn)
 		}
 	}

@@ -32,7 +32,7 @@ func (s Snapshot) lastMoveAt() time.Time {
 
 // recordedMoveAt is by the clock of whichever leader has recorded it.
 func (s Snapshot) recordedMoveAt() time.Time {
-	if s.Gate.About(*s.Current) {
+	if s.Gate.IsAbout(*s.Current) {
 		return s.Gate.At
 	}
 	return s.Current.ProgressAt
@@ -42,7 +42,7 @@ func (s Snapshot) recordedMoveAt() time.Time {
 func (s Snapshot) noteInterval() time.Duration { return min(s.Config.WorkerTimeout/4, time.Minute) }
 
 func (s Snapshot) recordedWait() time.Duration {
-	if !s.Gate.About(*s.Current) {
+	if !s.Gate.IsAbout(*s.Current) {
 		return 0
 	}
 	return time.Duration(s.Gate.Waited) * time.Second
@@ -51,8 +51,8 @@ func (s Snapshot) recordedWait() time.Duration {
 func (s Snapshot) recordWait(waited time.Duration) Action {
 	r := s.Current
 	g := record.Gate{
-		Request: r.ID, StartedAt: r.StartedAt, Attempt: r.Attempt, Step: s.Gate.Of(*r), StepName: s.Gate.StepName, Plan: s.Gate.Plan, At: s.recordedMoveAt(),
-		Waited: int(waited / time.Second), Slow: s.Gate.About(*r) && s.Gate.Slow,
+		Request: r.ID, StartedAt: r.StartedAt, Attempt: r.Attempt, Step: s.Gate.OpenStep(*r), StepName: s.Gate.StepName, Plan: s.Gate.Plan, At: s.recordedMoveAt(),
+		Waited: int(waited / time.Second), Slow: s.Gate.IsAbout(*r) && s.Gate.Slow,
 	}
 	return Action{Verb: Note, Why: fmt.Sprintf("update to %s runs", r.Version), Changes: []Change{put(s.Keys.Gate(), g)}}
 }
@@ -63,7 +63,7 @@ func (s Snapshot) slowTimeout() time.Duration { return min(5*time.Minute, s.Conf
 // slowDeadline is zero if the alert was sent at this step, or if nothing was observed
 // yet.
 func (s Snapshot) slowDeadline() time.Time {
-	if s.StageSince.IsZero() || s.Gate.About(*s.Current) && s.Gate.Slow {
+	if s.StageSince.IsZero() || s.Gate.IsAbout(*s.Current) && s.Gate.Slow {
 		return time.Time{}
 	}
 	return s.lastMoveAt().Add(s.slowTimeout())

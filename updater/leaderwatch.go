@@ -34,7 +34,7 @@ func (s Snapshot) nextRunning(now time.Time) Action {
 	if missing := s.missingServers(now); !slices.Equal(missing, s.Current.Missing) {
 		return s.warnMissing(now, missing)
 	}
-	if gate := s.slowestRecord(); gate.Step > s.Gate.Of(*s.Current) {
+	if gate := s.slowestRecord(); gate.Step > s.Gate.OpenStep(*s.Current) {
 		return s.openGate(now, gate)
 	}
 	if lost := s.lostServers(now); len(lost) > 0 {

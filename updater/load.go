@@ -113,7 +113,7 @@ func decodeKey[T any](r *snapshotReader, kvs []state.KeyValue, key string) *T {
 func decodeByLRN[T any](kvs []state.KeyValue, prefix string) (map[int]T, error) {
 	found := map[int]T{}
 	for _, kv := range kvs {
-		lrn, ok := record.Server(prefix, kv.Key)
+		lrn, ok := record.ParseServerKey(prefix, kv.Key)
 		if !ok {
 			continue
 		}

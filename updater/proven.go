@@ -37,5 +37,5 @@ func isProven(r *record.Request, g record.Gate, recovery *record.Recovery) bool 
 	if r == nil {
 		return recovery == nil
 	}
-	return r.Succeeded() || g.Of(*r) > 0
+	return r.Succeeded() || g.OpenStep(*r) > 0
 }

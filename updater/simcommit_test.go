@@ -85,6 +85,6 @@ func (w *world) checkChange(r *record.Request, c Change) {
 }
 
 func lrnOf(k record.Keys, key string) int {
-	lrn, _ := record.Server(k.Workers(), key)
+	lrn, _ := record.ParseServerKey(k.Workers(), key)
 	return lrn
 }

@@ -25,5 +25,5 @@ func (s WorkerSnapshot) hasReached(w record.Status) bool {
 
 func (s WorkerSnapshot) gateOpen() bool {
 	g := s.Gate
-	return g.Of(*s.Current) > 0 && !record.Differ(g.Plan, s.Digests.Plan) && s.stepNumber(g.StepName, g.Step) >= s.Status.Step
+	return g.OpenStep(*s.Current) > 0 && !record.Differ(g.Plan, s.Digests.Plan) && s.stepNumber(g.StepName, g.Step) >= s.Status.Step
 }

@@ -24,8 +24,8 @@ type Activity struct {
 	Since   time.Time `json:"since"`             // by the server's clock
 }
 
-// Of reports whether it is an activity of the worker of that record, at its present step.
-func (a Activity) Of(s Status) bool {
+// IsOf reports whether it is an activity of the worker of that record, at its present step.
+func (a Activity) IsOf(s Status) bool {
 	return a.Request == s.Request && a.Attempt == s.Attempt && a.Step == s.Step && !s.Finished && !s.Error && !s.HandsOver()
 }
 

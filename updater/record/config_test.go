@@ -148,11 +148,11 @@ func TestWindow(t *testing.T) {
 	for at, want := range map[time.Duration]bool{
 		12*time.Hour + 59*time.Minute: false, 13 * time.Hour: true, 18*time.Hour + 59*time.Minute: true, 19 * time.Hour: false, 37 * time.Hour: false,
 	} {
-		if got := w.Open(friday.Add(at)); got != want {
+		if got := w.IsOpen(friday.Add(at)); got != want {
 			t.Errorf("%s: %t", friday.Add(at), got)
 		}
 	}
-	if got, want := w.Opens(friday.Add(14*time.Hour)), friday.Add((7*24+13)*time.Hour); !got.Equal(want) {
+	if got, want := w.NextOpening(friday.Add(14*time.Hour)), friday.Add((7*24+13)*time.Hour); !got.Equal(want) {
 		t.Errorf("opens next at %s, want %s", got, want)
 	}
 }
@@ -166,7 +166,7 @@ func FuzzWindow(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if next := w.Opens(at); next.IsZero() || !w.Open(next) {
+		if next := w.NextOpening(at); next.IsZero() || !w.IsOpen(next) {
 			t.Errorf("%q opens at %s, but is closed then", s, next)
 		}
 	})

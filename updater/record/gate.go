@@ -20,13 +20,13 @@ type Gate struct {
 	Waited int `json:"waited,omitempty"`
 }
 
-// About reports whether the gate was written in that attempt at the request.
-func (g Gate) About(r Request) bool {
+// IsAbout reports whether the gate was written in that attempt at the request.
+func (g Gate) IsAbout(r Request) bool {
 	return g.Request == r.ID && g.StartedAt.Equal(r.StartedAt) && g.Attempt == r.Attempt
 }
 
-// Of returns the step up to which the gate is open for the request; 0 is none.
-func (g Gate) Of(r Request) int {
+// OpenStep returns the step up to which the gate is open for the request; 0 is none.
+func (g Gate) OpenStep(r Request) int {
 	if g.Request != r.ID || !g.StartedAt.Equal(r.StartedAt) {
 		return 0
 	}

@@ -152,9 +152,9 @@ func (k Keys) Activities() string { return k.prefix + "activity/" }
 // Activity holds what the server's worker is doing, or for what it waits, an Activity.
 func (k Keys) Activity(lrn int) string { return k.Activities() + strconv.Itoa(lrn) }
 
-// Server returns the boot server that the key names right below the prefix, and
+// ParseServerKey returns the boot server that the key names right below the prefix, and
 // false if it names none.
-func Server(prefix, key string) (lrn int, ok bool) {
+func ParseServerKey(prefix, key string) (lrn int, ok bool) {
 	rest, ok := strings.CutPrefix(key, prefix)
 	if !ok {
 		return 0, false

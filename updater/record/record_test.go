@@ -39,7 +39,7 @@ func TestServerOfKey(t *testing.T) {
 		{k.Workers() + "-1", 0, false}, {k.Workers() + "1000000", 0, false}, {k.BootServer(1), 0, false},
 	}
 	for _, tt := range tests {
-		if lrn, ok := Server(k.Workers(), tt.key); ok != tt.ok || ok && lrn != tt.lrn {
+		if lrn, ok := ParseServerKey(k.Workers(), tt.key); ok != tt.ok || ok && lrn != tt.lrn {
 			t.Errorf("%q: %d, %t", tt.key, lrn, ok)
 		}
 	}

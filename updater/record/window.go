@@ -51,11 +51,11 @@ func ParseWindow(s string) (*Window, error) {
 	return w, nil
 }
 
-// Open reports whether updates may start at that time.
-func (w *Window) Open(now time.Time) bool {
+// IsOpen reports whether updates may start at that time.
+func (w *Window) IsOpen(now time.Time) bool {
 	start := w.starts.Next(now.Add(-w.length).In(w.zone))
 	return !start.IsZero() && !start.After(now)
 }
 
-// Opens returns when the window opens next after now.
-func (w *Window) Opens(now time.Time) time.Time { return w.starts.Next(now.In(w.zone)) }
+// NextOpening returns when the window opens next after now.
+func (w *Window) NextOpening(now time.Time) time.Time { return w.starts.Next(now.In(w.zone)) }

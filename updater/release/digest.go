@@ -9,10 +9,10 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Digest returns the digest of a manifest's canonical form: JSON with sorted keys,
+// PlanDigest returns the digest of a manifest's canonical form: JSON with sorted keys,
 // without the version. This program need not know the manifest's fields, which may be
 // newer.
-func Digest(manifest []byte) (string, error) {
+func PlanDigest(manifest []byte) (string, error) {
 	var plan map[string]any
 	err := yaml.Unmarshal(manifest, &plan)
 	delete(plan, "version")

@@ -49,7 +49,7 @@ func (s *Source) Digests(ctx context.Context, r Release, form string, known reco
 	}
 	p, err := s.fetchPlan(ctx, r, sums, form, dir)
 	if err == nil && p.data != nil {
-		d.Plan, err = Digest(p.data)
+		d.Plan, err = PlanDigest(p.data)
 	}
 	return d, err
 }
@@ -109,7 +109,7 @@ func (s *Source) Plans(ctx context.Context, version, dir string) (all []Packaged
 		}
 		data, err := readPackagedPlan(ctx, kind, file)
 		if err == nil && data != nil {
-			p.Digest, err = Digest(data)
+			p.Digest, err = PlanDigest(data)
 		}
 		if err == nil {
 			p.Version, err = VersionIn(data)

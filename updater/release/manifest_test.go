@@ -77,7 +77,7 @@ func TestReadManifest(t *testing.T) {
 func TestDigest(t *testing.T) {
 	digest := func(text string) string {
 		t.Helper()
-		d, err := Digest([]byte(text))
+		d, err := PlanDigest([]byte(text))
 		if err != nil || len(d) != 64 {
 			t.Fatalf("%q: %q, %v", text, d, err)
 		}
@@ -99,7 +99,7 @@ func TestDigest(t *testing.T) {
 			t.Errorf("%q is the same", other)
 		}
 	}
-	if _, err := Digest([]byte("<html>")); err == nil {
+	if _, err := PlanDigest([]byte("<html>")); err == nil {
 		t.Error("a page has a digest")
 	}
 }

@@ -34,7 +34,7 @@ func ReadManifest(file string, data []byte) (Manifest, error) {
 	if m.Components = ordered; err != nil {
 		return m, err
 	}
-	m.Digest, err = Digest(data)
+	m.Digest, err = PlanDigest(data)
 	return m, err
 }
 

@@ -13,6 +13,28 @@ import (
 	"bijou/updater/release"
 )
 
+// The phases of a Journal.
+const (
+	Running = "running"
+	Done    = "done"
+	Failed  = "failed"
+)
+
+// Journal is written to the worker's own disk before it acts, and after. Whatever kills
+// it, it goes on from there.
+type Journal struct {
+	Request int       `json:"request"`
+	Started time.Time `json:"started"` // the request's, since another store counts anew
+	Attempt int       `json:"attempt"`
+	Step    int       `json:"step"` // 0: installing the release
+	Name    string    `json:"name"`
+	Phase   string    `json:"phase"`
+	Message string    `json:"message,omitempty"` // why it failed
+	// WaitedFor are the servers at fault, if it is not this one.
+	WaitedFor []int     `json:"waited-for,omitempty"`
+	At        time.Time `json:"at"` // when it came to this phase
+}
+
 func journalFile(dir string) string { return filepath.Join(dir, "journal.json") }
 
 func readJournal(dir string) (j Journal, err error) {
@@ -42,26 +64,4 @@ func lockFolder(dir string) (*os.File, error) {
 		return nil, errors.Join(fmt.Errorf("cannot lock %s: another worker works there", dir), f.Close())
 	}
 	return f, nil
-}
-
-// The phases of a Journal.
-const (
-	Running = "running"
-	Done    = "done"
-	Failed  = "failed"
-)
-
-// Journal is written to the worker's own disk before it acts, and after. Whatever kills
-// it, it goes on from there.
-type Journal struct {
-	Request int       `json:"request"`
-	Started time.Time `json:"started"` // the request's, since another store counts anew
-	Attempt int       `json:"attempt"`
-	Step    int       `json:"step"` // 0: installing the release
-	Name    string    `json:"name"`
-	Phase   string    `json:"phase"`
-	Message string    `json:"message,omitempty"` // why it failed
-	// WaitedFor are the servers at fault, if it is not this one.
-	WaitedFor []int     `json:"waited-for,omitempty"`
-	At        time.Time `json:"at"` // when it came to this phase
 }

@@ -20,25 +20,22 @@ func findEngine() (string, error) {
 }
 
 func pullImage(ctx context.Context, image string) error {
-	e, err := findEngine()
-	if err != nil {
+	engine, err := findEngine()
+	if err != nil || runCommand(ctx, []string{engine, "image", "inspect", image}) == nil {
 		return err
 	}
-	if runCommand(ctx, []string{e, "image", "inspect", image}) == nil {
-		return nil
-	}
-	if err := runCommand(ctx, []string{e, "pull", image}); err != nil {
+	if err := runCommand(ctx, []string{engine, "pull", image}); err != nil {
 		return fmt.Errorf("cannot pull %s: %w", image, err)
 	}
 	return nil
 }
 
 func saveImage(ctx context.Context, image, path string) error {
-	e, err := findEngine()
+	engine, err := findEngine()
 	if err != nil {
 		return err
 	}
-	if err := runCommand(ctx, []string{e, "save", "-o", path, image}); err != nil {
+	if err := runCommand(ctx, []string{engine, "save", "-o", path, image}); err != nil {
 		return fmt.Errorf("cannot save %s: %w", image, err)
 	}
 	return nil

@@ -29,11 +29,6 @@ func clampTime(t, from, to time.Time) time.Time {
 	return t
 }
 
-func (c clock) clampJournal(j Journal) Journal {
-	j.At = c.clamp(j.At)
-	return j
-}
-
 // toWallClock returns the time by the machine's clock, if nobody sets that meanwhile;
 // zero stays zero.
 func (c clock) toWallClock(t time.Time) time.Time {

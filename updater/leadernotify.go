@@ -66,7 +66,11 @@ func slackBody(a record.Alert) any {
 	if sign == "" {
 		sign = ":information_source:"
 	}
-	return slackMessage{Text: sign + " neco" + withPrefix(" of ", a.Cluster) + ": " + a.Message}
+	sender := " neco"
+	if a.Cluster != "" {
+		sender += " of " + a.Cluster
+	}
+	return slackMessage{Text: sign + sender + ": " + a.Message}
 }
 
 // sendTimeout bounds one delivery.

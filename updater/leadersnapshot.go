@@ -93,7 +93,7 @@ func remove(key string) Change { return Change{Key: key} }
 func Load(v *state.KeyView, own string) (s Snapshot, err error) {
 	s = Snapshot{Keys: Keys(), Own: own}
 	fill := snapshotReader{view: v}
-	s.Config = fill.readConfig()
+	s.Config, fill.err = LoadConfig(v)
 	infos, statuses := fill.list(s.Keys.Infos()), fill.list(s.Keys.Statuses())
 	s.Servers = registeredServers(infos)
 	if release := decodeKey[string](&fill, infos, s.Keys.Release()); release != nil {
@@ -182,4 +182,42 @@ func (r *snapshotReader) readLastEntry(s *Snapshot) {
 		s.LastID, s.LastTo = h.ID, h.To
 		return
 	}
+}
+
+// Apply puts a decision's changes into a transaction.
+func Apply(tx *state.KeyTx, changes []Change) error {
+	for _, c := range changes {
+		if c.Value == nil {
+			tx.Remove(c.Key)
+			continue
+		}
+		if err := tx.Put(c.Key, c.Value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// snapshotReader keeps its first error, and reads nothing after that.
+type snapshotReader struct {
+	view *state.KeyView
+	err  error
+}
+
+func (r *snapshotReader) list(prefix string) (kvs []state.KeyValue) {
+	if r.err == nil {
+		kvs, r.err = r.view.List(prefix)
+	}
+	return kvs
+}
+
+// decodeKey decodes one of the listed keys; nil if it is absent.
+func decodeKey[T any](r *snapshotReader, kvs []state.KeyValue, key string) *T {
+	i := slices.IndexFunc(kvs, func(kv state.KeyValue) bool { return kv.Key == key })
+	if r.err != nil || i < 0 {
+		return nil
+	}
+	var doc T
+	r.err = kvs[i].Decode(&doc)
+	return &doc
 }

@@ -2,7 +2,6 @@ package updater
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
 
 	"bijou/state"
@@ -11,8 +10,12 @@ import (
 
 // LoadConfig reads the configuration.
 func LoadConfig(v *state.KeyView) (record.Config, error) {
-	r := snapshotReader{view: v}
-	return r.readConfig(), r.err
+	kvs, err := v.List(Keys().AllConfig())
+	stored := map[string]json.RawMessage{}
+	for _, kv := range kvs {
+		stored[strings.TrimPrefix(kv.Key, Keys().AllConfig())] = kv.Value
+	}
+	return record.ReadConfig(stored), err
 }
 
 // LoadRequest reads the update that runs or ran last; nil if there is none.
@@ -63,20 +66,6 @@ func peekServers[T any](v *state.KeyView, prefix string) (map[int]T, error) {
 	return decodeByLRN[T](kvs, prefix)
 }
 
-// Apply puts a decision's changes into a transaction.
-func Apply(tx *state.KeyTx, changes []Change) error {
-	for _, c := range changes {
-		if c.Value == nil {
-			tx.Remove(c.Key)
-			continue
-		}
-		if err := tx.Put(c.Key, c.Value); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func readKey[T any](v *state.KeyView, key string) (*T, error) {
 	var doc T
 	ok, err := v.Get(key, &doc)
@@ -84,30 +73,6 @@ func readKey[T any](v *state.KeyView, key string) (*T, error) {
 		return nil, err
 	}
 	return &doc, nil
-}
-
-// snapshotReader keeps its first error, and reads nothing after that.
-type snapshotReader struct {
-	view *state.KeyView
-	err  error
-}
-
-func (r *snapshotReader) list(prefix string) (kvs []state.KeyValue) {
-	if r.err == nil {
-		kvs, r.err = r.view.List(prefix)
-	}
-	return kvs
-}
-
-// decodeKey decodes one of the listed keys; nil if it is absent.
-func decodeKey[T any](r *snapshotReader, kvs []state.KeyValue, key string) *T {
-	i := slices.IndexFunc(kvs, func(kv state.KeyValue) bool { return kv.Key == key })
-	if r.err != nil || i < 0 {
-		return nil
-	}
-	var doc T
-	r.err = kvs[i].Decode(&doc)
-	return &doc
 }
 
 func decodeByLRN[T any](kvs []state.KeyValue, prefix string) (map[int]T, error) {
@@ -124,12 +89,4 @@ func decodeByLRN[T any](kvs []state.KeyValue, prefix string) (map[int]T, error) 
 		found[lrn] = doc
 	}
 	return found, nil
-}
-
-func (r *snapshotReader) readConfig() record.Config {
-	stored := map[string]json.RawMessage{}
-	for _, kv := range r.list(Keys().AllConfig()) {
-		stored[strings.TrimPrefix(kv.Key, Keys().AllConfig())] = kv.Value
-	}
-	return record.ReadConfig(stored)
 }

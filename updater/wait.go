@@ -8,6 +8,10 @@ import (
 // retryInterval is how long whatever failed is left alone.
 const retryInterval = time.Second
 
+// handOverTimeout is how long the successor of a worker that has installed it may take to
+// start.
+const handOverTimeout = time.Minute
+
 // shutdownTimeout bounds what a process that is told to end still does, also with a store
 // that does not answer.
 const shutdownTimeout = 5 * time.Second

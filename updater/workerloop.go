@@ -87,7 +87,8 @@ func runWorker(ctx context.Context, o WorkerOptions, c clock) error {
 		return unlessDone(ctx, err)
 	}
 	w := &worker{claim: claim, process: o.Store.NewProcess(), o: o, clock: c, installationDone: make(chan struct{})}
-	w.snapshot = WorkerSnapshot{Keys: Keys(), LRN: o.LRN, Own: o.Version, Digests: o.digests(), Steps: o.Manifest.Steps(), Journal: w.clock.clampJournal(j), Jitter: rand.Float64()}
+	j.At = c.clamp(j.At)
+	w.snapshot = WorkerSnapshot{Keys: Keys(), LRN: o.LRN, Own: o.Version, Digests: o.digests(), Steps: o.Manifest.Steps(), Journal: j, Jitter: rand.Float64()}
 	w.outage = &outageTracker{clock: w.clock}
 	w.feed = newChangeFeed(o.Store, Keys().Current(), Keys().Gate(), Keys().AllConfig()) // not the other workers' records: N² events
 	w.presence = &presence{o: o, claim: w.claim, process: w.process, storeCameBack: w.storeCameBack}

@@ -35,14 +35,13 @@ type Task struct {
 	Status  record.Status // Write
 }
 
-// How long a worker waits for the gate before it reads the others' records, how seldom it
-// does so in a long wait, and how long its successor may take to start.
+// How long a worker waits for the gate before it reads the others' records, and how
+// seldom it does so in a long wait.
 const (
 	firstLookDelay  = 2 * time.Second
 	maxLookInterval = 30 * time.Second
 	// lookDelayPerCommit is that time, in what the worker's own commit of its record took.
 	lookDelayPerCommit = 16
-	handOverTimeout    = time.Minute
 )
 
 // NextTask decides what a worker does next.

@@ -103,7 +103,10 @@ func (m RollingSnapshot) describeWait() (kind string, servers []int, why string)
 	for _, lrn := range ill {
 		words = append(words, fmt.Sprintf("server %d: %v", lrn, m.Unhealthy[lrn]))
 	}
-	who := withPrefix(": ", strings.Join(words, "; "))
+	var who string
+	if len(words) > 0 {
+		who = ": " + strings.Join(words, "; ")
+	}
 	held := m.Turn != nil && m.Turn.Server != m.LRN && slices.Contains(m.Servers, m.Turn.Server)
 	switch needed := m.NeedsUpdate || !m.Healthy; {
 	case !needed:
@@ -112,13 +115,6 @@ func (m RollingSnapshot) describeWait() (kind string, servers []int, why string)
 		return record.WaitTurn, []int{m.Turn.Server}, fmt.Sprintf("waits for its turn, which server %d has", m.Turn.Server)
 	}
 	return record.WaitQuorum, ill, fmt.Sprintf("waits for a quorum without it: %d of %d others needed, %d healthy%s", m.othersNeeded(), len(m.Servers)-1, m.HealthyOthers, who)
-}
-
-func withPrefix(what, text string) string {
-	if text == "" {
-		return ""
-	}
-	return what + text
 }
 
 // seesCluster reports whether this member and the healthy ones that it sees are at least

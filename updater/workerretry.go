@@ -2,8 +2,11 @@ package updater
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
+
+	"bijou/state"
 )
 
 // outageTracker keeps when the worker's store came back. The parts of the worker notice
@@ -39,4 +42,20 @@ func (w *worker) retryStore(ctx context.Context, f func() error) error {
 func (w *worker) storeCameBack() {
 	w.outage.noteEnd()
 	w.feed.push(changeSet{all: true})
+}
+
+// retryStore calls f until the store does not fail any more: a worker whose store is away
+// waits. It returns what f decides itself, and the error of a store that is gone for
+// good.
+func retryStore(ctx context.Context, f func() error) error {
+	for {
+		err := f()
+		if err == nil || errors.Is(err, errStale) || errors.Is(err, state.ErrSessionLost) ||
+			errors.Is(err, state.ErrClaimed) || errors.Is(err, state.ErrClaimLost) {
+			return err
+		}
+		if err := awaitRetry(ctx, err); err != nil {
+			return err
+		}
+	}
 }

@@ -110,7 +110,7 @@ func (tx *Tx) AddAction(spec ActionSpec, now time.Time) (Action, error) {
 	if err := checkAction(a); err != nil {
 		return Action{}, err
 	}
-	if a.ID, err = tx.next(actionCounter); err != nil {
+	if a.ID, err = tx.nextNumber(actionCounter); err != nil {
 		return Action{}, err
 	}
 	return a, tx.enqueue(a)

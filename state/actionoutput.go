@@ -65,7 +65,7 @@ func (v *View) Output(a Action) (Output, error) {
 	if a.Output.Blob == "" {
 		return a.Output, nil
 	}
-	data, err := v.blob(a.Output.Blob)
+	data, err := v.readBlob(a.Output.Blob)
 	if err != nil {
 		return Output{}, err
 	}

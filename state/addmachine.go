@@ -54,7 +54,7 @@ func (tx *Tx) AddMachine(spec MachineSpec) (Machine, error) {
 
 // insertMachine writes a new machine under the next number.
 func (tx *Tx) insertMachine(m Machine) (Machine, error) {
-	n, err := tx.next(machineCounter)
+	n, err := tx.nextNumber(machineCounter)
 	if err != nil {
 		return Machine{}, err
 	}
@@ -92,8 +92,8 @@ func (tx *Tx) placement(env Environment, text string) (where string, err error) 
 
 // AddMachines adds n machines in batches. On an error it returns those that were added.
 func (s *State) AddMachines(ctx context.Context, n int, spec MachineSpec) ([]Machine, error) {
-	update := counted(ctx, s.Update, Progress{What: "machines added", Total: n})
-	machines, err := added(ctx, update, n, func(tx *Tx) (Machine, error) { return tx.AddMachine(spec) })
+	update := withProgress(ctx, s.Update, Progress{What: "machines added", Total: n})
+	machines, err := addInBatches(ctx, update, n, func(tx *Tx) (Machine, error) { return tx.AddMachine(spec) })
 	if err != nil {
 		err = fmt.Errorf("cannot add machine: %w", err)
 	}

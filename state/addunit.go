@@ -40,7 +40,7 @@ func (tx *Tx) addUnit(service string, p Placement) (Unit, error) {
 
 // insertUnit writes a new unit of its service under the next number.
 func (tx *Tx) insertUnit(u Unit) (_ Unit, err error) {
-	if u.Number, err = tx.next(unitCounter(u.Service)); err != nil {
+	if u.Number, err = tx.nextNumber(unitCounter(u.Service)); err != nil {
 		return Unit{}, err
 	}
 	u.Name, u.Life = charm.UnitName(u.Service, u.Number), Alive
@@ -53,6 +53,6 @@ func (tx *Tx) insertUnit(u Unit) (_ Unit, err error) {
 
 // AddUnits adds n units in batches. On an error it returns those that were added.
 func (s *State) AddUnits(ctx context.Context, service string, n int, p Placement) ([]Unit, error) {
-	update := counted(ctx, s.Update, Progress{What: "units of " + service + " added", Total: n})
-	return added(ctx, update, n, func(tx *Tx) (Unit, error) { return tx.AddUnit(service, p) })
+	update := withProgress(ctx, s.Update, Progress{What: "units of " + service + " added", Total: n})
+	return addInBatches(ctx, update, n, func(tx *Tx) (Unit, error) { return tx.AddUnit(service, p) })
 }

@@ -30,9 +30,9 @@ func inBatches[T any](ctx context.Context, update Updater, items []T, f func(tx 
 	return nil
 }
 
-// added adds n entities, batchSize to a transaction. On an error it returns those
+// addInBatches adds n entities, batchSize to a transaction. On an error it returns those
 // that were added.
-func added[T any](ctx context.Context, update Updater, n int, add func(tx *Tx) (T, error)) ([]T, error) {
+func addInBatches[T any](ctx context.Context, update Updater, n int, add func(tx *Tx) (T, error)) ([]T, error) {
 	var all []T
 	for len(all) < n {
 		var batch []T

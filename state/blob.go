@@ -22,7 +22,7 @@ const (
 	BlobGrace = time.Hour
 )
 
-// blobHead says that a blob is there. It is written before the chunks, so that a
+// readBlobHead says that a blob is there. It is written before the chunks, so that a
 // sweep leaves them alone, and once more after them, so that a reader knows that
 // they are all there.
 type blobHead struct {
@@ -31,13 +31,13 @@ type blobHead struct {
 	Touched  time.Time `json:"touched"` // by the last who wrote it or a reference to it
 }
 
-// headRevision is a blob's head as it was read.
-type headRevision struct {
+// storedBlobHead is a blob's head as it was read.
+type storedBlobHead struct {
 	blobHead
 	revision int64 // 0: there is none
 }
 
-func sumOf(data []byte) string {
+func hexSHA256(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
 }
@@ -53,8 +53,8 @@ func (s *State) PutBlob(ctx context.Context, r io.Reader) (sum string, size int6
 	if len(data) > MaxBlob {
 		return "", 0, fmt.Errorf("cannot store blob: it has more than %d MiB", MaxBlob>>20)
 	}
-	sum = sumOf(data)
-	if _, err := s.writeBlob(ctx, sum, inMemory(data)); err != nil {
+	sum = hexSHA256(data)
+	if _, err := s.writeBlob(ctx, sum, memoryContent(data)); err != nil {
 		return "", 0, fmt.Errorf("cannot store blob: %w", err)
 	}
 	return sum, int64(len(data)), nil
@@ -63,113 +63,113 @@ func (s *State) PutBlob(ctx context.Context, r io.Reader) (sum string, size int6
 // writeBlob makes sure that the blob is there and was touched lately, and returns
 // its head. Who meets another writer of the same blob writes the same chunks,
 // and the first to complete it wins.
-func (s *State) writeBlob(ctx context.Context, sum string, c content) (headRevision, error) {
+func (s *State) writeBlob(ctx context.Context, sum string, c blobContent) (storedBlobHead, error) {
 	for attempt := 0; ; attempt++ {
-		head, err := s.tryBlob(ctx, sum, c)
+		head, err := s.writeBlobOnce(ctx, sum, c)
 		if !errors.Is(err, store.ErrConflict) {
 			return head, err
 		}
-		if err := pause(ctx, attempt); err != nil {
-			return headRevision{}, err
+		if err := backOff(ctx, attempt); err != nil {
+			return storedBlobHead{}, err
 		}
 	}
 }
 
-func (s *State) tryBlob(ctx context.Context, sum string, c content) (headRevision, error) {
-	head, err := s.blobHead(ctx, sum)
+func (s *State) writeBlobOnce(ctx context.Context, sum string, c blobContent) (storedBlobHead, error) {
+	head, err := s.readBlobHead(ctx, sum)
 	if err != nil {
-		return headRevision{}, err
+		return storedBlobHead{}, err
 	}
 	stale := time.Since(head.Touched) > charmGrace/4 // the shortest grace there is
 	if head.Complete && !stale {
 		return head, nil
 	}
 	if head.revision == 0 || stale {
-		if head, err = s.putHead(ctx, sum, c.size, head); err != nil || head.Complete {
+		if head, err = s.putBlobHead(ctx, sum, c.size, head); err != nil || head.Complete {
 			return head, err
 		}
 	}
 	for n := 0; int64(n)*chunkSize < c.size; n++ {
 		chunk, err := c.chunk(n)
 		if err != nil {
-			return headRevision{}, err
+			return storedBlobHead{}, err
 		}
 		op := store.Op{Key: chunkKey(sum, n), Value: chunk, Quiet: true}
 		if _, err := s.store.Commit(ctx, store.Txn{Ops: []store.Op{op}}); err != nil {
-			return headRevision{}, err
+			return storedBlobHead{}, err
 		}
 	}
 	head.Complete = true
-	return s.putHead(ctx, sum, c.size, head)
+	return s.putBlobHead(ctx, sum, c.size, head)
 }
 
-// putHead writes a head, touched now, if it is still as it was read.
-func (s *State) putHead(ctx context.Context, sum string, size int64, old headRevision) (headRevision, error) {
-	head := headRevision{blobHead: blobHead{Size: size, Complete: old.Complete, Touched: time.Now().UTC()}}
-	op, err := headOp(sum, head.blobHead)
+// putBlobHead writes a head, touched now, if it is still as it was read.
+func (s *State) putBlobHead(ctx context.Context, sum string, size int64, old storedBlobHead) (storedBlobHead, error) {
+	head := storedBlobHead{blobHead: blobHead{Size: size, Complete: old.Complete, Touched: time.Now().UTC()}}
+	op, err := blobHeadOp(sum, head.blobHead)
 	if err != nil {
-		return headRevision{}, err
+		return storedBlobHead{}, err
 	}
 	cond := store.Cond{Key: op.Key, Revision: old.revision}
 	head.revision, err = s.store.Commit(ctx, store.Txn{Conds: []store.Cond{cond}, Ops: []store.Op{op}})
 	return head, err
 }
 
-func headOp(sum string, head blobHead) (store.Op, error) {
+func blobHeadOp(sum string, head blobHead) (store.Op, error) {
 	key := blobHeadKey(sum)
 	value, err := encode(key, head)
 	return store.Op{Key: key, Value: value, Quiet: true}, err
 }
 
-// blobHead reads a blob's head on its own.
-func (s *State) blobHead(ctx context.Context, sum string) (head headRevision, err error) {
+// readBlobHead reads a blob's head on its own.
+func (s *State) readBlobHead(ctx context.Context, sum string) (head storedBlobHead, err error) {
 	err = s.View(ctx, func(v *View) (err error) {
-		head, err = v.blobHead(sum)
+		head, err = v.loadBlobHead(sum)
 		return err
 	})
 	return head, err
 }
 
-// blobHead reads a blob's head, without making it a condition.
-func (v *View) blobHead(sum string) (headRevision, error) {
-	v.use()
+// readBlobHead reads a blob's head, without making it a condition.
+func (v *View) loadBlobHead(sum string) (storedBlobHead, error) {
+	v.checkOpen()
 	kv, ok, err := v.snap.Get(v.ctx, blobHeadKey(sum))
 	if err != nil || !ok {
-		return headRevision{}, err
+		return storedBlobHead{}, err
 	}
 	head, err := decode[blobHead](kv)
-	return headRevision{head, kv.Revision}, err
+	return storedBlobHead{head, kv.Revision}, err
 }
 
 // addBlob notes a blob for the commit to write before it, and returns its sum.
 func (tx *Tx) addBlob(data []byte) string {
-	sum := sumOf(data)
-	tx.pending.blobs[sum] = data
+	sum := hexSHA256(data)
+	tx.buffer.blobs[sum] = data
 	return sum
 }
 
-// holdBlob makes the commit refer to a blob that PutBlob has stored.
-func (tx *Tx) holdBlob(sum string) error {
-	head, err := tx.blobHead(sum)
+// referToBlob makes the commit refer to a blob that PutBlob has stored.
+func (tx *Tx) referToBlob(sum string) error {
+	head, err := tx.loadBlobHead(sum)
 	if err == nil && !head.Complete {
 		err = refuse(ErrNotFound, "blob %q not found", sum)
 	}
 	if err == nil {
-		tx.pending.blobs[sum] = nil
+		tx.buffer.blobs[sum] = nil
 	}
 	return err
 }
 
-// addBlobs writes the blobs that a transaction refers to, and adds to it that they
+// attachBlobs writes the blobs that a transaction refers to, and adds to it that they
 // are still there and have been touched: a sweep of the same moment then fails.
-func (s *State) addBlobs(ctx context.Context, t *store.Txn, blobs map[string][]byte) error {
+func (s *State) attachBlobs(ctx context.Context, t *store.Txn, blobs map[string][]byte) error {
 	for sum, data := range blobs {
-		head, err := s.referTo(ctx, sum, data)
+		head, err := s.ensureBlob(ctx, sum, data)
 		if err != nil {
 			return err
 		}
 		head.Touched = time.Now().UTC()
-		op, err := headOp(sum, head.blobHead)
+		op, err := blobHeadOp(sum, head.blobHead)
 		if err != nil {
 			return err
 		}
@@ -179,12 +179,12 @@ func (s *State) addBlobs(ctx context.Context, t *store.Txn, blobs map[string][]b
 	return nil
 }
 
-// referTo returns the head of a blob, which it writes first if it has the data.
-func (s *State) referTo(ctx context.Context, sum string, data []byte) (headRevision, error) {
+// ensureBlob returns the head of a blob, which it writes first if it has the data.
+func (s *State) ensureBlob(ctx context.Context, sum string, data []byte) (storedBlobHead, error) {
 	if data != nil {
-		return s.writeBlob(ctx, sum, inMemory(data))
+		return s.writeBlob(ctx, sum, memoryContent(data))
 	}
-	head, err := s.blobHead(ctx, sum)
+	head, err := s.readBlobHead(ctx, sum)
 	if err == nil && !head.Complete {
 		err = store.ErrConflict // swept since it was read: the rerun says so
 	}

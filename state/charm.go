@@ -47,7 +47,7 @@ func (tx *Tx) AddCharm(c Charm) error {
 	if ok {
 		return refuse(ErrExists, "charm %q exists already with other content", c.URL)
 	}
-	if err := tx.holdBlob(c.SHA256); err != nil {
+	if err := tx.referToBlob(c.SHA256); err != nil {
 		return fmt.Errorf("cannot add charm %q: %w", c.URL, err)
 	}
 	return tx.put(key, c)

@@ -47,62 +47,62 @@ type Claimant struct {
 	Lives func(h Holder) bool
 }
 
-// claimDoc is a claim as it is stored. Its epoch grows with each holder and never
+// claimRecord is a claim as it is stored. Its epoch grows with each holder and never
 // falls, so that whoever held it before commits nothing more.
-type claimDoc struct {
+type claimRecord struct {
 	Epoch  int64   `json:"epoch"`
 	Holder *Holder `json:"holder,omitempty"` // nil: whoever comes first may have it
-	// Former are the boots of this place whose holders were succeeded by one of
+	// FormerBoots are the boots of this place whose holders were succeeded by one of
 	// another boot, the last ones. A boot never comes back: where one does, two hosts
 	// were made from one disk.
-	Former []string `json:"former,omitempty"`
+	FormerBoots []string `json:"former,omitempty"`
 }
 
-// maxFormer is how many former boots are kept.
-const maxFormer = 16
+// maxFormerBoots is how many former boots are kept.
+const maxFormerBoots = 16
 
-// verdict is what becomes of a claimant.
-type verdict int
+// claimVerdict is what becomes of a claimant.
+type claimVerdict int
 
 const (
-	granted  verdict = iota
-	doubtful         // the holder may live, which only its presence can tell
-	refused
+	claimGranted  claimVerdict = iota
+	claimDoubtful              // the holder may live, which only its presence can tell
+	claimRefused
 )
 
-// judge decides about a claimant; why is for people.
-func (d claimDoc) judge(by Claimant) (v verdict, why string) {
+// decide decides about a claimant; why is for people.
+func (d claimRecord) decide(by Claimant) (v claimVerdict, why string) {
 	h := d.Holder
 	switch {
 	case h == nil:
-		return granted, ""
+		return claimGranted, ""
 	case !h.SamePlace(by.Holder):
-		return refused, fmt.Sprintf("it is held by %s since %s", h, h.Since.Format(time.DateTime+" MST"))
+		return claimRefused, fmt.Sprintf("it is held by %s since %s", h, h.Since.Format(time.DateTime+" MST"))
 	case h.Boot == "" || h.sameProcess(by.Holder):
-		return granted, ""
-	case h.Boot != by.Boot && slices.Contains(d.Former, by.Boot):
-		return refused, fmt.Sprintf("it is held by %s since %s, of another boot than this one, and that came later: two hosts have the machine-id %s",
+		return claimGranted, ""
+	case h.Boot != by.Boot && slices.Contains(d.FormerBoots, by.Boot):
+		return claimRefused, fmt.Sprintf("it is held by %s since %s, of another boot than this one, and that came later: two hosts have the machine-id %s",
 			h, h.Since.Format(time.DateTime+" MST"), h.Host)
 	case h.Boot != by.Boot:
-		return granted, ""
+		return claimGranted, ""
 	case h.PIDs != by.PIDs:
-		return doubtful, ""
+		return claimDoubtful, ""
 	case by.Lives != nil && by.Lives(*h):
-		return refused, fmt.Sprintf("it is held by %s since %s, which lives", h, h.Since.Format(time.DateTime+" MST"))
+		return claimRefused, fmt.Sprintf("it is held by %s since %s, which lives", h, h.Since.Format(time.DateTime+" MST"))
 	}
-	return granted, ""
+	return claimGranted, ""
 }
 
-// next is the claim once the holder has taken it, above the epoch that it had before.
-func (d claimDoc) next(by *Holder, floor int64) claimDoc {
-	n := claimDoc{Epoch: max(d.Epoch, floor) + 1, Holder: by}
+// nextRecord is the claim once the holder has taken it, above the epoch that it had before.
+func (d claimRecord) nextRecord(by *Holder, floor int64) claimRecord {
+	n := claimRecord{Epoch: max(d.Epoch, floor) + 1, Holder: by}
 	if d.Holder == nil || by == nil || !d.Holder.SamePlace(*by) {
 		return n
 	}
-	n.Former = d.Former
+	n.FormerBoots = d.FormerBoots
 	if old := d.Holder.Boot; old != "" && old != by.Boot {
-		n.Former = append(slices.Clone(d.Former), old)
-		n.Former = n.Former[max(0, len(n.Former)-maxFormer):]
+		n.FormerBoots = append(slices.Clone(d.FormerBoots), old)
+		n.FormerBoots = n.FormerBoots[max(0, len(n.FormerBoots)-maxFormerBoots):]
 	}
 	return n
 }
@@ -110,7 +110,7 @@ func (d claimDoc) next(by *Holder, floor int64) claimDoc {
 // ClaimHolder returns who holds the machine's claim, or held it last; ok is false if
 // nobody does.
 func (v *View) ClaimHolder(machine string) (h Holder, ok bool, err error) {
-	d, _, err := load[claimDoc](v, claimKey(MachineAgent(machine)))
+	d, _, err := load[claimRecord](v, claimKey(MachineAgent(machine)))
 	if err != nil || d.Holder == nil {
 		return Holder{}, false, err
 	}
@@ -134,18 +134,18 @@ func (tx *Tx) AssignClaim(machine string, to *Holder) error {
 		return err
 	}
 	key := claimKey(MachineAgent(machine))
-	d, _, err := load[claimDoc](tx.View, key)
+	d, _, err := load[claimRecord](tx.View, key)
 	if err != nil {
 		return err
 	}
-	n := d.next(to, 0)
-	n.Former = nil
+	n := d.nextRecord(to, 0)
+	n.FormerBoots = nil
 	return tx.put(key, n)
 }
 
 // ClaimEpoch returns how often the machine was claimed; 0: never.
 func (v *View) ClaimEpoch(machine string) (int64, error) {
-	d, _, err := load[claimDoc](v, claimKey(MachineAgent(machine)))
+	d, _, err := load[claimRecord](v, claimKey(MachineAgent(machine)))
 	return d.Epoch, err
 }
 

@@ -13,34 +13,34 @@ import (
 // durable: it outlives outages of the store, sessions and the process, until another
 // holder takes it. Its methods may be called from several goroutines.
 type Claim struct {
-	at    claimPlace
-	by    Claimant
-	joins bool // it is another process's of the same place
+	target   claimTarget
+	claimant Claimant
+	joining  bool // it is another process's of the same place
 
-	renewing sync.Mutex // held by whoever finds out what has become of the claim
+	reconcileMu sync.Mutex // held by whoever finds out what has become of the claim
 
 	mu       sync.Mutex
 	epoch    int64
 	revision int64 // of the claim's key
-	cause    error // why it was lost
+	lostErr  error // why it was lost
 }
 
-// claimPlace is where a claim stands, and the presence of its holder.
-type claimPlace struct {
+// claimTarget is where a claim stands, and the presence of its holder.
+type claimTarget struct {
 	state    *State
 	key      string
 	presence string
-	// there returns ErrNotFound once what is claimed is gone.
-	there func(v *View) error
+	// checkExists returns ErrNotFound once what is claimed is gone.
+	checkExists func(v *View) error
 }
 
-// claimDoubt is how long a holder whose process cannot be seen is given to show that
+// claimDoubtTimeout is how long a holder whose process cannot be seen is given to show that
 // it lives: a session's time, and some for the store to notice that it has ended.
-const claimDoubt = SessionTTL + 2*time.Second
+const claimDoubtTimeout = SessionTTL + 2*time.Second
 
-func (s *State) claimOf(machine string) claimPlace {
+func (s *State) machineClaim(machine string) claimTarget {
 	agent := MachineAgent(machine)
-	return claimPlace{s, claimKey(agent), presenceKey(agent), func(v *View) error { return v.hasAgent(agent) }}
+	return claimTarget{s, claimKey(agent), presenceKey(agent), func(v *View) error { return v.checkAgentExists(agent) }}
 }
 
 // TakeClaim makes the claimant the one that runs the machine's agents. Whoever held
@@ -51,119 +51,119 @@ func (s *State) claimOf(machine string) claimPlace {
 // place's, whether anybody lives there or not, or that process lives. ErrNotFound: there
 // is no such machine.
 func (s *State) TakeClaim(ctx context.Context, machine string, by Claimant) (*Claim, error) {
-	return s.claimOf(machine).take(ctx, by)
+	return s.machineClaim(machine).takeClaim(ctx, by)
 }
 
 // JoinClaim is TakeClaim for a process beside the one that runs the machine: it works
 // under the claim of its place, whoever of that place holds it.
 func (s *State) JoinClaim(ctx context.Context, machine string, by Claimant) (*Claim, error) {
-	c := &Claim{at: s.claimOf(machine), by: by, joins: true}
-	return c, c.renew(ctx)
+	c := &Claim{target: s.machineClaim(machine), claimant: by, joining: true}
+	return c, c.acquire(ctx)
 }
 
-func (p claimPlace) take(ctx context.Context, by Claimant) (*Claim, error) {
-	c := &Claim{at: p, by: by}
-	return c, c.renew(ctx)
+func (p claimTarget) takeClaim(ctx context.Context, by Claimant) (*Claim, error) {
+	c := &Claim{target: p, claimant: by}
+	return c, c.acquire(ctx)
 }
 
-// renew takes or joins the claim.
-func (c *Claim) renew(ctx context.Context) error {
-	doubt, err := c.attempt(ctx, false)
+// acquire takes or joins the claim.
+func (c *Claim) acquire(ctx context.Context) error {
+	doubt, err := c.acquireOnce(ctx, false)
 	if err != nil || !doubt {
 		return err
 	}
-	timer := time.NewTimer(claimDoubt)
+	timer := time.NewTimer(claimDoubtTimeout)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	_, err = c.attempt(ctx, true)
+	_, err = c.acquireOnce(ctx, true)
 	return err
 }
 
-// attempt takes the claim unless it is in doubt; waited tells that the holder has had
+// acquireOnce takes the claim unless it is in doubt; waited tells that the holder has had
 // its time to show that it lives.
-func (c *Claim) attempt(ctx context.Context, waited bool) (doubt bool, err error) {
-	by := c.by.Holder
+func (c *Claim) acquireOnce(ctx context.Context, waited bool) (doubt bool, err error) {
+	by := c.claimant.Holder
 	by.Since = time.Now().UTC().Truncate(time.Second)
-	if c.joins {
+	if c.joining {
 		by.Boot, by.PIDs, by.PID, by.Start = "", "", 0, ""
 	}
-	err = c.at.state.Update(ctx, func(tx *Tx) error {
+	err = c.target.state.Update(ctx, func(tx *Tx) error {
 		doubt = false
-		if err := c.at.there(tx.View); err != nil {
+		if err := c.target.checkExists(tx.View); err != nil {
 			return err
 		}
-		d, _, err := load[claimDoc](tx.View, c.at.key)
+		d, _, err := load[claimRecord](tx.View, c.target.key)
 		if err != nil {
 			return err
 		}
-		if c.joins && d.Holder != nil && d.Holder.SamePlace(by) {
+		if c.joining && d.Holder != nil && d.Holder.SamePlace(by) {
 			return nil
 		}
-		v, why := d.judge(c.by)
-		if v == doubtful {
+		v, why := d.decide(c.claimant)
+		if v == claimDoubtful {
 			if v, why, err = c.settleDoubt(tx, *d.Holder, waited); err != nil {
 				return err
 			}
 		}
-		if v == refused {
+		if v == claimRefused {
 			return refuse(ErrClaimed, "%s", why)
 		}
-		if doubt = v == doubtful; doubt {
+		if doubt = v == claimDoubtful; doubt {
 			return nil
 		}
-		return tx.put(c.at.key, d.next(&by, c.held()))
+		return tx.put(c.target.key, d.nextRecord(&by, c.lastEpoch()))
 	})
 	if err != nil || doubt {
 		return doubt, err
 	}
-	return false, c.adopt(ctx)
+	return false, c.adoptRevision(ctx)
 }
 
 // settleDoubt decides about a holder whose process cannot be seen by its presence.
-func (c *Claim) settleDoubt(tx *Tx, h Holder, waited bool) (v verdict, why string, err error) {
+func (c *Claim) settleDoubt(tx *Tx, h Holder, waited bool) (v claimVerdict, why string, err error) {
 	if !waited {
-		return doubtful, "", nil
+		return claimDoubtful, "", nil
 	}
-	_, lives, err := tx.get(c.at.presence)
+	_, lives, err := tx.get(c.target.presence)
 	if lives {
-		return refused, "it is held by " + h.String() + ", which cannot be seen from here, and lives", err
+		return claimRefused, "it is held by " + h.String() + ", which cannot be seen from here, and lives", err
 	}
-	return granted, "", err
+	return claimGranted, "", err
 }
 
-// fence is the condition that the claim is as it was adopted.
-func (c *Claim) fence() store.Cond {
+// fenceCond is the condition that the claim is as it was adopted.
+func (c *Claim) fenceCond() store.Cond {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return store.Cond{Key: c.at.key, Revision: c.revision}
+	return store.Cond{Key: c.target.key, Revision: c.revision}
 }
 
-// held is the highest epoch that this claim has had.
-func (c *Claim) held() int64 {
+// lastEpoch is the highest epoch that this claim has had.
+func (c *Claim) lastEpoch() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.epoch
 }
 
-// reasonLost is why the claim was lost; nil if it was not.
-func (c *Claim) reasonLost() error {
+// lostReason is why the claim was lost; nil if it was not.
+func (c *Claim) lostReason() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.cause
+	return c.lostErr
 }
 
-// adopt notes the revision at which the claim is this one's.
-func (c *Claim) adopt(ctx context.Context) error {
-	kv, d, err := c.read(ctx)
+// adoptRevision notes the revision at which the claim is this one's.
+func (c *Claim) adoptRevision(ctx context.Context) error {
+	kv, d, err := c.readRecord(ctx)
 	if err != nil {
 		return err
 	}
-	if !c.owns(d) {
-		return c.lose(d)
+	if !c.isOwner(d) {
+		return c.markLost(d)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -171,52 +171,52 @@ func (c *Claim) adopt(ctx context.Context) error {
 	return nil
 }
 
-// owns reports whether the claim is this process's, or of its place if it joins that.
-func (c *Claim) owns(d claimDoc) bool {
-	return d.Holder != nil && d.Holder.SamePlace(c.by.Holder) && (c.joins || d.Holder.sameProcess(c.by.Holder))
+// isOwner reports whether the claim is this process's, or of its place if it joins that.
+func (c *Claim) isOwner(d claimRecord) bool {
+	return d.Holder != nil && d.Holder.SamePlace(c.claimant.Holder) && (c.joining || d.Holder.sameProcess(c.claimant.Holder))
 }
 
-// read reads the claim; a zero one if there is none.
-func (c *Claim) read(ctx context.Context) (kv store.KV, d claimDoc, err error) {
-	err = c.at.state.View(ctx, func(v *View) (err error) {
+// readRecord reads the claim; a zero one if there is none.
+func (c *Claim) readRecord(ctx context.Context) (kv store.KV, d claimRecord, err error) {
+	err = c.target.state.View(ctx, func(v *View) (err error) {
 		var ok bool
-		d = claimDoc{}
-		if kv, ok, err = v.snap.Get(v.ctx, c.at.key); err != nil || !ok {
+		d = claimRecord{}
+		if kv, ok, err = v.snap.Get(v.ctx, c.target.key); err != nil || !ok {
 			return err
 		}
-		d, err = decode[claimDoc](kv)
+		d, err = decode[claimRecord](kv)
 		return err
 	})
 	return kv, d, err
 }
 
-// lose notes that the claim is another's.
-func (c *Claim) lose(d claimDoc) error {
+// markLost notes that the claim is another's.
+func (c *Claim) markLost(d claimRecord) error {
 	why := "it was given away by an operator"
 	if d.Holder != nil {
 		why = "it was taken by " + d.Holder.String()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.cause == nil {
-		c.cause = refuse(ErrClaimLost, "the claim was lost: %s", why)
+	if c.lostErr == nil {
+		c.lostErr = refuse(ErrClaimLost, "the claim was lost: %s", why)
 	}
-	return c.cause
+	return c.lostErr
 }
 
 // Update is State.Update, conditional on the claim: ErrClaimLost, and nothing is
 // written, once another holder has taken it.
 func (c *Claim) Update(ctx context.Context, f func(tx *Tx) error) error {
 	for {
-		if err := c.reasonLost(); err != nil {
+		if err := c.lostReason(); err != nil {
 			return err
 		}
-		fence := c.fence()
-		err := c.at.state.Update(ctx, func(tx *Tx) error {
-			tx.pending.fence = fence
+		fence := c.fenceCond()
+		err := c.target.state.Update(ctx, func(tx *Tx) error {
+			tx.buffer.fence = fence
 			return f(tx)
 		})
-		if !errors.Is(err, errFenced) {
+		if !errors.Is(err, errClaimChanged) {
 			return err
 		}
 		if err := c.reconcile(ctx); err != nil {
@@ -230,7 +230,7 @@ func (c *Claim) Update(ctx context.Context, f func(tx *Tx) error) error {
 func (c *Claim) As(agent string) Updater {
 	return func(ctx context.Context, f func(tx *Tx) error) error {
 		return c.Update(ctx, func(tx *Tx) error {
-			if err := tx.hasAgent(agent); err != nil {
+			if err := tx.checkAgentExists(agent); err != nil {
 				return err
 			}
 			return f(tx)
@@ -242,25 +242,25 @@ func (c *Claim) As(agent string) Updater {
 // gone, or is of an epoch before, is that of a store which was put back to an earlier
 // time: it is taken again.
 func (c *Claim) reconcile(ctx context.Context) error {
-	c.renewing.Lock()
-	defer c.renewing.Unlock()
-	kv, d, err := c.read(ctx)
+	c.reconcileMu.Lock()
+	defer c.reconcileMu.Unlock()
+	kv, d, err := c.readRecord(ctx)
 	if err != nil {
 		return err
 	}
 	switch {
-	case kv.Revision == c.fence().Revision:
+	case kv.Revision == c.fenceCond().Revision:
 		return nil
-	case c.owns(d):
-		return c.adopt(ctx)
-	case d.Epoch < c.held() || c.joins:
-		err := c.renew(ctx)
+	case c.isOwner(d):
+		return c.adoptRevision(ctx)
+	case d.Epoch < c.lastEpoch() || c.joining:
+		err := c.acquire(ctx)
 		if errors.Is(err, ErrClaimed) {
-			return c.lose(d)
+			return c.markLost(d)
 		}
 		return err
 	}
-	return c.lose(d)
+	return c.markLost(d)
 }
 
 // Watch returns why the claim was lost, ErrClaimLost, as soon as it is. It returns nil
@@ -277,24 +277,24 @@ func (c *Claim) Watch(ctx context.Context) error {
 		case errors.Is(err, ErrNotFound), errors.Is(err, ErrStoreGone), errors.Is(err, ErrClosed):
 			return nil // as others find out, too
 		case err != nil && !errors.Is(err, ErrCompacted):
-			_ = pause(ctx, longestPause)
+			_ = backOff(ctx, maxBackOffAttempt)
 		}
 	}
 	return nil
 }
 
-// longestPause is the attempt from which on pauses do not grow.
-const longestPause = 8
+// maxBackOffAttempt is the attempt from which on pauses do not grow.
+const maxBackOffAttempt = 8
 
 // awaitChange waits until the claim's key is not as it was adopted.
 func (c *Claim) awaitChange(ctx context.Context) error {
-	kv, _, err := c.read(ctx)
+	kv, _, err := c.readRecord(ctx)
 	if err != nil {
 		return err
 	}
-	fence := c.fence()
+	fence := c.fenceCond()
 	if kv.Revision != fence.Revision {
 		return nil
 	}
-	return c.at.state.awaitChange(ctx, fence.Key, fence.Revision)
+	return c.target.state.awaitChange(ctx, fence.Key, fence.Revision)
 }

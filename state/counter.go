@@ -1,8 +1,8 @@
 package state
 
-// next takes the counter's next number, from 0. A number is never given twice in
+// nextNumber takes the counter's next number, from 0. A number is never given twice in
 // an environment, whatever happens to what it counted.
-func (tx *Tx) next(counter string) (int, error) {
+func (tx *Tx) nextNumber(counter string) (int, error) {
 	n, _, err := load[int](tx.View, counter)
 	if err != nil {
 		return 0, err

@@ -57,7 +57,7 @@ const fewRemoved = 4
 // removeFew removes what is below the prefixes if it is little.
 func (tx *Tx) removeFew(prefixes ...string) error {
 	for _, prefix := range prefixes {
-		kvs, err := tx.peek(prefix)
+		kvs, err := tx.listUnguarded(prefix)
 		if err != nil {
 			return err
 		}

@@ -19,10 +19,10 @@ func (s *State) DestroyService(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	update := counted(ctx, s.Update, Progress{What: "relations of " + name + " ended", Total: len(relations)})
+	update := withProgress(ctx, s.Update, Progress{What: "relations of " + name + " ended", Total: len(relations)})
 	err = inBatches(ctx, update, relations, func(tx *Tx, id int) error { return tx.destroyRelation(id) })
 	if err == nil {
-		update = counted(ctx, s.Update, Progress{What: "units of " + name + " told to end", Total: len(units)})
+		update = withProgress(ctx, s.Update, Progress{What: "units of " + name + " told to end", Total: len(units)})
 		err = inBatches(ctx, update, units, func(tx *Tx, unit string) error { return tx.DestroyUnit(unit) })
 	}
 	if err != nil {
@@ -75,7 +75,7 @@ func (tx *Tx) condemn(name string) (relations []int, units []string, err error) 
 			relations = append(relations, id)
 		}
 	}
-	kvs, err := tx.peek(serviceUnits(name))
+	kvs, err := tx.listUnguarded(serviceUnits(name))
 	return relations, unitNames(kvs), err
 }
 
@@ -106,7 +106,7 @@ func (tx *Tx) removeServiceIfDone(name string) error {
 // a thousand who leave at once do not all conflict with each other; and whoever
 // leaves last is sure to find out.
 func (tx *Tx) empty(prefix string) (bool, error) {
-	kvs, err := tx.peek(prefix)
+	kvs, err := tx.listUnguarded(prefix)
 	if err != nil {
 		return false, err
 	}

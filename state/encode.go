@@ -37,9 +37,9 @@ func load[T any](v *View, key string) (doc T, ok bool, err error) {
 	return doc, err == nil, err
 }
 
-// children reads what is directly below the prefix, by key; name puts into each
+// loadChildren reads what is directly below the prefix, by key; name puts into each
 // what its key says.
-func children[T any](v *View, prefix string, name func(doc *T, rest string)) ([]T, error) {
+func loadChildren[T any](v *View, prefix string, name func(doc *T, rest string)) ([]T, error) {
 	kvs, err := v.list(prefix)
 	if err != nil {
 		return nil, err

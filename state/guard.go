@@ -7,25 +7,25 @@ import (
 	"bijou/state/store"
 )
 
-// guards are what every commit is conditional on beside what it has read: the
+// guardConds are what every commit is conditional on beside what it has read: the
 // environment has not moved to another store, and agents and leaders do not begin
 // while it is copied to one; and the claim under which an agent works is still its own.
 // They cost a commit nothing but the comparison.
-func (p *pending) guards() (conds []store.Cond) {
+func (p *txBuffer) guardConds() (conds []store.Cond) {
 	if p.fence.Key != "" {
 		conds = append(conds, p.fence)
 	}
 	if _, read := p.reads[movedKey]; !read {
 		conds = append(conds, store.Cond{Key: movedKey})
 	}
-	if _, read := p.reads[migratingKey]; !read && p.begins() {
+	if _, read := p.reads[migratingKey]; !read && p.hasLeasedWrite() {
 		conds = append(conds, store.Cond{Key: migratingKey})
 	}
 	return conds
 }
 
-// begins says if an agent or a leader is about to stand.
-func (p *pending) begins() bool {
+// hasLeasedWrite says if an agent or a leader is about to stand.
+func (p *txBuffer) hasLeasedWrite() bool {
 	for _, op := range p.writes {
 		if op.Lease != 0 && op.Key != migratingKey {
 			return true
@@ -34,36 +34,36 @@ func (p *pending) begins() bool {
 	return false
 }
 
-// guarded says why a commit with guards has met a conflict, if they were the reason.
-func (s *State) guarded(ctx context.Context, p *pending) error {
+// explainConflict says why a commit with guards has met a conflict, if they were the reason.
+func (s *State) explainConflict(ctx context.Context, p *txBuffer) error {
 	return s.View(ctx, func(v *View) error {
 		if err := p.checkFence(v); err != nil {
 			return err
 		}
 		if _, read := p.reads[movedKey]; !read {
-			if err := v.stayed(); err != nil {
+			if err := v.checkNotMoved(); err != nil {
 				return err
 			}
 		}
 		by, ok, err := load[migrating](v, migratingKey)
-		if err != nil || !ok || !p.begins() {
+		if err != nil || !ok || !p.hasLeasedWrite() {
 			return err
 		}
 		return refuse(ErrRunning, "the environment is being copied to %q, by process %d on host %q", by.To, by.PID, by.Host)
 	})
 }
 
-// errFenced: the claim under which a commit was made has been written since.
-var errFenced = errors.New("the claim has changed")
+// errClaimChanged: the claim under which a commit was made has been written since.
+var errClaimChanged = errors.New("the claim has changed")
 
-// checkFence is errFenced if the claim is not as it was.
-func (p *pending) checkFence(v *View) error {
+// checkFence is errClaimChanged if the claim is not as it was.
+func (p *txBuffer) checkFence(v *View) error {
 	if p.fence.Key == "" {
 		return nil
 	}
 	kv, _, err := v.snap.Get(v.ctx, p.fence.Key)
 	if err == nil && kv.Revision != p.fence.Revision {
-		return errFenced
+		return errClaimChanged
 	}
 	return err
 }

@@ -64,7 +64,7 @@ func TestDamagedBlobIsNotHandedOutAsWhole(t *testing.T) {
 		if _, err := s.store.Commit(t.Context(), store.Txn{Ops: []store.Op{op}}); err != nil {
 			t.Fatal(err)
 		}
-		err := s.View(t.Context(), func(v *View) error { _, err := v.blob(sum); return err })
+		err := s.View(t.Context(), func(v *View) error { _, err := v.readBlob(sum); return err })
 		if err == nil {
 			t.Errorf("%s: it was read", name)
 		}
@@ -103,10 +103,10 @@ func TestReferenceToASweptBlob(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = s.Update(t.Context(), func(tx *Tx) error {
-		if err := tx.holdBlob(sum); err != nil {
+		if err := tx.referToBlob(sum); err != nil {
 			return err
 		}
-		head, err := s.blobHead(t.Context(), sum)
+		head, err := s.readBlobHead(t.Context(), sum)
 		if err == nil && head.Complete {
 			err = s.removeBlob(t.Context(), sum, head)
 		}
@@ -130,12 +130,12 @@ func TestSweepMeetsAReference(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	head, err := s.blobHead(t.Context(), sum) // as the sweep reads it
+	head, err := s.readBlobHead(t.Context(), sum) // as the sweep reads it
 	if err != nil {
 		t.Fatal(err)
 	}
 	err = s.Update(t.Context(), func(tx *Tx) error {
-		if err := tx.holdBlob(sum); err != nil {
+		if err := tx.referToBlob(sum); err != nil {
 			return err
 		}
 		return tx.put("charms/x", 1)
@@ -146,7 +146,7 @@ func TestSweepMeetsAReference(t *testing.T) {
 	if err := s.removeBlob(t.Context(), sum, head); !errors.Is(err, store.ErrConflict) {
 		t.Errorf("the sweep: %v", err)
 	}
-	if err := s.View(t.Context(), func(v *View) error { _, err := v.blob(sum); return err }); err != nil {
+	if err := s.View(t.Context(), func(v *View) error { _, err := v.readBlob(sum); return err }); err != nil {
 		t.Errorf("the blob: %v", err)
 	}
 }
@@ -157,7 +157,7 @@ func TestSettingsWhoseBlobIsMissingAreDamagedNotAbsent(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = s.Update(t.Context(), func(tx *Tx) error {
-		return tx.put(settingsKey(0, "app/0"), settingsDoc{Version: 1, Blob: sumOf([]byte("gone"))})
+		return tx.put(settingsKey(0, "app/0"), settingsDoc{Version: 1, Blob: hexSHA256([]byte("gone"))})
 	})
 	if err != nil {
 		t.Fatal(err)

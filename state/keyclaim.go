@@ -15,8 +15,8 @@ type KeyClaim struct {
 // TakeClaim makes the claimant the holder of the claim at the key, as State.TakeClaim
 // does, where presence is the key that its holder puts under its session.
 func (k *Keyspace) TakeClaim(ctx context.Context, key, presence string, by Claimant) (*KeyClaim, error) {
-	at := claimPlace{k.state, k.root + key, k.root + presence, func(*View) error { return nil }}
-	c, err := at.take(ctx, by)
+	at := claimTarget{k.state, k.root + key, k.root + presence, func(*View) error { return nil }}
+	c, err := at.takeClaim(ctx, by)
 	if err != nil {
 		return nil, err
 	}
@@ -26,7 +26,7 @@ func (k *Keyspace) TakeClaim(ctx context.Context, key, presence string, by Claim
 // ClaimHolder returns who holds the claim at the key, or held it last; ok is false if
 // nobody does.
 func (v *KeyView) ClaimHolder(key string) (h Holder, ok bool, err error) {
-	var d claimDoc
+	var d claimRecord
 	if _, err := v.Get(key, &d); err != nil || d.Holder == nil {
 		return Holder{}, false, err
 	}
@@ -38,12 +38,12 @@ func (c *KeyClaim) Watch(ctx context.Context) error { return c.claim.Watch(ctx) 
 
 // Update is Keyspace.Update, conditional on the claim: ErrClaimLost.
 func (c *KeyClaim) Update(ctx context.Context, f func(tx *KeyTx) error) error {
-	return c.claim.Update(ctx, c.keys.lift(f))
+	return c.claim.Update(ctx, c.keys.adaptTx(f))
 }
 
 // PutIf is Keyspace.PutIf, conditional on the claim, too: Update says whether it was
 // that which it was not written for.
 func (c *KeyClaim) PutIf(ctx context.Context, guard string, revision int64, key string, doc any) (written bool, err error) {
-	at, err := c.keys.putIf(ctx, []store.Cond{c.claim.fence(), {Key: c.keys.root + guard, Revision: revision}}, key, doc)
+	at, err := c.keys.putIf(ctx, []store.Cond{c.claim.fenceCond(), {Key: c.keys.root + guard, Revision: revision}}, key, doc)
 	return at != 0, err
 }

@@ -23,12 +23,12 @@ import (
 //	counters/units/<service>            the next unit's number
 //	provisioner                         ProvisionerTrouble
 //	presence/<agent>                    presence, under the session's lease
-//	claims/machine-<id>                 claimDoc: who runs the machine's agents
+//	claims/machine-<id>                 claimRecord: who runs the machine's agents
 //	leaders/<what>                      presence, under the session's lease
 //	leaders/services/<s>                presence of a process, with the unit that leads
 //	charms/<url>                        Charm
 //	blobs/<sha256>/<n>                  one chunk
-//	blob-heads/<sha256>                 blobHead
+//	blob-heads/<sha256>                 readBlobHead
 //	services/<s>                        Service
 //	services/<s>/config                 Config
 //	services/<s>/status                 WorkloadStatus

@@ -16,19 +16,19 @@ type KeySession struct {
 // NewSession begins a session, which lives until it is closed, is lost, or the
 // process ends. ctx bounds the beginning only.
 func (k *Keyspace) NewSession(ctx context.Context) (*KeySession, error) {
-	return k.lent(k.begin(ctx))
+	return k.wrapSession(k.beginSession(ctx))
 }
 
-// begin begins a session that leads below the keyspace's keys.
-func (k *Keyspace) begin(ctx context.Context) (*Session, error) {
+// beginSession begins a session that leads below the keyspace's keys.
+func (k *Keyspace) beginSession(ctx context.Context) (*Session, error) {
 	s, err := k.state.NewSession(ctx)
 	if err == nil {
-		s.leaders = k.root
+		s.leaderPrefix = k.root
 	}
 	return s, err
 }
 
-func (k *Keyspace) lent(s *Session, err error) (*KeySession, error) {
+func (k *Keyspace) wrapSession(s *Session, err error) (*KeySession, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -42,16 +42,18 @@ type KeyProcess struct {
 }
 
 // NewProcess begins nothing yet.
-func (k *Keyspace) NewProcess() *KeyProcess { return &KeyProcess{k, newProcess(k.begin, true)} }
+func (k *Keyspace) NewProcess() *KeyProcess {
+	return &KeyProcess{k, newSharedSession(k.beginSession, true)}
+}
 
 // Session is Process.Session.
 func (p *KeyProcess) Session(ctx context.Context) (*KeySession, error) {
-	return p.keys.lent(p.process.Session(ctx))
+	return p.keys.wrapSession(p.process.Session(ctx))
 }
 
 // Standing is Process.Standing.
 func (p *KeyProcess) Standing(ctx context.Context) (*KeySession, error) {
-	return p.keys.lent(p.process.Standing(ctx))
+	return p.keys.wrapSession(p.process.Standing(ctx))
 }
 
 // Stand is Process.Stand.
@@ -84,7 +86,7 @@ func (s *KeySession) Campaign(ctx context.Context, key string) (*KeyLeadership, 
 type KeyLeadership struct {
 	keys       *Keyspace
 	leadership *Leadership
-	since      int64 // the revision at which it was written that it leads; 0: not read yet
+	revision   int64 // the revision at which it was written that it leads; 0: not read yet
 }
 
 // Done is closed once the leadership has ended.
@@ -92,25 +94,25 @@ func (l *KeyLeadership) Done() <-chan struct{} { return l.leadership.Done() }
 
 // Update is Keyspace.Update, conditional on this leadership: ErrSessionLost.
 func (l *KeyLeadership) Update(ctx context.Context, f func(tx *KeyTx) error) error {
-	return l.leadership.Update(ctx, l.keys.lift(f))
+	return l.leadership.Update(ctx, l.keys.adaptTx(f))
 }
 
 // PutIf is Keyspace.PutIf, conditional on this leadership, too. It answers at which
 // revision it was written; 0 if it was not, for whichever reason: Update says
 // whether that is the leadership's end.
 func (l *KeyLeadership) PutIf(ctx context.Context, guard string, revision int64, key string, doc any) (written int64, err error) {
-	at := l.keys.root + l.leadership.what
-	if l.since == 0 {
-		if l.since, err = l.keys.writtenAt(ctx, at, l.leadership.session.id); err != nil || l.since == 0 {
+	at := l.keys.root + l.leadership.name
+	if l.revision == 0 {
+		if l.revision, err = l.keys.leaderRevision(ctx, at, l.leadership.session.id); err != nil || l.revision == 0 {
 			return 0, err
 		}
 	}
-	return l.keys.putIf(ctx, []store.Cond{{Key: at, Revision: l.since}, {Key: l.keys.root + guard, Revision: revision}}, key, doc)
+	return l.keys.putIf(ctx, []store.Cond{{Key: at, Revision: l.revision}, {Key: l.keys.root + guard, Revision: revision}}, key, doc)
 }
 
-// writtenAt is the revision at which the session wrote where it stands, which it does
+// leaderRevision is the revision at which the session wrote where it stands, which it does
 // once; 0 if that is not the session's.
-func (k *Keyspace) writtenAt(ctx context.Context, at, session string) (revision int64, err error) {
+func (k *Keyspace) leaderRevision(ctx context.Context, at, session string) (revision int64, err error) {
 	err = k.state.View(ctx, func(v *View) error {
 		kv, ok, err := v.snap.Get(v.ctx, at)
 		if revision = 0; err != nil || !ok {

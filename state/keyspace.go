@@ -26,7 +26,7 @@ type Keyspace struct {
 // where an etcd without a prefix means KeyspacePrefix. It never creates one:
 // ErrNoStore.
 func OpenKeyspace(ctx context.Context, url string) (*Keyspace, error) {
-	url, root := place(url)
+	url, root := splitKeyspaceURL(url)
 	st, err := openStore(ctx, url)
 	if err != nil {
 		return nil, err
@@ -36,7 +36,7 @@ func OpenKeyspace(ctx context.Context, url string) (*Keyspace, error) {
 
 // CreateKeyspace is OpenKeyspace that makes the store if there is none.
 func CreateKeyspace(ctx context.Context, url string) (*Keyspace, error) {
-	url, root := place(url)
+	url, root := splitKeyspaceURL(url)
 	st, err := createStore(ctx, url)
 	if err != nil {
 		return nil, err
@@ -44,9 +44,9 @@ func CreateKeyspace(ctx context.Context, url string) (*Keyspace, error) {
 	return &Keyspace{state: &State{store: st}, root: root}, nil
 }
 
-// place completes a URL with the default prefix, and says what stands before
+// splitKeyspaceURL completes a URL with the default prefix, and says what stands before
 // each key in that store.
-func place(url string) (complete, root string) {
+func splitKeyspaceURL(url string) (complete, root string) {
 	base, query, _ := strings.Cut(url, "?")
 	scheme, rest, _ := strings.Cut(base, "://")
 	prefix := strings.TrimRight(KeyspacePrefix, "/")
@@ -90,7 +90,7 @@ func (k *Keyspace) View(ctx context.Context, f func(v *KeyView) error) error {
 // Update commits what f writes, conditional on all that it read, as State.Update
 // does: f may be rerun.
 func (k *Keyspace) Update(ctx context.Context, f func(tx *KeyTx) error) error {
-	return k.state.Update(ctx, k.lift(f))
+	return k.state.Update(ctx, k.adaptTx(f))
 }
 
 // PutIf writes the key if another one was not written since that revision (GetAt),
@@ -114,8 +114,8 @@ func (k *Keyspace) putIf(ctx context.Context, conds []store.Cond, key string, do
 	return revision, err
 }
 
-// lift makes a function over an environment's transaction of one over keys.
-func (k *Keyspace) lift(f func(tx *KeyTx) error) func(tx *Tx) error {
+// adaptTx makes a function over an environment's transaction of one over keys.
+func (k *Keyspace) adaptTx(f func(tx *KeyTx) error) func(tx *Tx) error {
 	return func(tx *Tx) error { return f(&KeyTx{KeyView: &KeyView{view: tx.View, root: k.root}, tx: tx}) }
 }
 
@@ -146,7 +146,7 @@ func (v *KeyView) Get(key string, doc any) (ok bool, err error) {
 // GetAt is Get of a View, and tells at which revision the key was written: 0 if it
 // is absent.
 func (v *KeyView) GetAt(key string, doc any) (revision int64, err error) {
-	v.view.use()
+	v.view.checkOpen()
 	kv, ok, err := v.view.snap.Get(v.view.ctx, v.root+key)
 	if err != nil || !ok {
 		return 0, err
@@ -157,15 +157,15 @@ func (v *KeyView) GetAt(key string, doc any) (revision int64, err error) {
 // List reads all keys with the prefix, in bytewise order. In an Update the commit
 // becomes conditional on none of them changing, and no other coming.
 func (v *KeyView) List(prefix string) ([]KeyValue, error) {
-	return v.strip(v.view.list(v.root + prefix))
+	return v.trimRoot(v.view.list(v.root + prefix))
 }
 
 // Peek is List without the condition.
 func (v *KeyView) Peek(prefix string) ([]KeyValue, error) {
-	return v.strip(v.view.peek(v.root + prefix))
+	return v.trimRoot(v.view.listUnguarded(v.root + prefix))
 }
 
-func (v *KeyView) strip(kvs []store.KV, err error) ([]KeyValue, error) {
+func (v *KeyView) trimRoot(kvs []store.KV, err error) ([]KeyValue, error) {
 	all := make([]KeyValue, 0, len(kvs))
 	for _, kv := range kvs {
 		all = append(all, KeyValue{Key: strings.TrimPrefix(kv.Key, v.root), Value: kv.Value, Revision: kv.Revision})
@@ -194,7 +194,7 @@ type KeyTx struct {
 func (t *KeyTx) Put(key string, doc any) error { return t.tx.put(t.root+key, doc) }
 
 // Writes reports whether anything was written or removed so far.
-func (t *KeyTx) Writes() bool { return len(t.tx.pending.writes) > 0 }
+func (t *KeyTx) Writes() bool { return len(t.tx.buffer.writes) > 0 }
 
 // PutLeased writes the key so that it vanishes with the session.
 func (t *KeyTx) PutLeased(key string, doc any, s *KeySession) error {

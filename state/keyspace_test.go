@@ -24,7 +24,7 @@ func TestKeyspacePlace(t *testing.T) {
 		{"etcd+unix:///s?user=u", "etcd+unix:///s?user=u&prefix=/neco", ""},
 		{"etcd+unix:///s?prefix=/x", "etcd+unix:///s?prefix=/x", ""},
 	} {
-		complete, root := place(tt.url)
+		complete, root := splitKeyspaceURL(tt.url)
 		if diff := cmp.Diff([]string{tt.complete, tt.root}, []string{complete, root}); diff != "" {
 			t.Errorf("%s: %s", tt.url, diff)
 		}

@@ -10,7 +10,7 @@ import (
 // alone, as long as the session lives.
 type Leadership struct {
 	session  *Session
-	what     string
+	name     string
 	resigned chan struct{}
 	done     chan struct{}
 }
@@ -24,30 +24,30 @@ func (s *Session) Campaign(ctx context.Context, what string) (*Leadership, error
 
 // campaign is Campaign in the name of a unit, or of none.
 func (s *Session) campaign(ctx context.Context, what, unit string) (*Leadership, error) {
-	if !s.enter(what) {
+	if !s.registerCampaign(what) {
 		return nil, fmt.Errorf("internal error: two campaigns for %q in one session", what)
 	}
-	ctx, cancel := s.whileAlive(ctx)
+	ctx, cancel := s.withSession(ctx)
 	defer cancel()
-	err := s.lead(ctx, what, unit)
+	err := s.acquireLeaderKey(ctx, what, unit)
 	if err != nil {
-		s.leave(what)
+		s.unregisterCampaign(what)
 		if cause := context.Cause(ctx); cause != nil {
 			err = cause
 		}
 		return nil, fmt.Errorf("cannot campaign for %q: %w", what, err)
 	}
-	l := &Leadership{session: s, what: what, resigned: make(chan struct{}), done: make(chan struct{})}
-	if !s.task(l.watchOver) {
-		l.watchOver() // it ends at once
+	l := &Leadership{session: s, name: what, resigned: make(chan struct{}), done: make(chan struct{})}
+	if !s.startTask(l.awaitEnd) {
+		l.awaitEnd() // it ends at once
 	}
 	return l, nil
 }
 
-// whileAlive is a context that ends with the session, too.
-func (s *Session) whileAlive(ctx context.Context) (context.Context, context.CancelFunc) {
+// withSession is a context that ends with the session, too.
+func (s *Session) withSession(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	begun := s.task(func() {
+	begun := s.startTask(func() {
 		select {
 		case <-s.Done():
 			cancel(ErrSessionLost)
@@ -62,7 +62,7 @@ func (s *Session) whileAlive(ctx context.Context) (context.Context, context.Canc
 	return ctx, func() { cancel(nil) }
 }
 
-func (s *Session) enter(what string) bool {
+func (s *Session) registerCampaign(what string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.campaigns[what] {
@@ -72,15 +72,15 @@ func (s *Session) enter(what string) bool {
 	return true
 }
 
-func (s *Session) leave(what string) {
+func (s *Session) unregisterCampaign(what string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.campaigns, what)
 }
 
-// lead returns once the leader's key is this session's.
-func (s *Session) lead(ctx context.Context, what, unit string) error {
-	key := s.leaders + what
+// acquireLeaderKey returns once the leader's key is this session's.
+func (s *Session) acquireLeaderKey(ctx context.Context, what, unit string) error {
+	key := s.leaderPrefix + what
 	for {
 		var leader presence
 		err := s.state.Update(ctx, func(tx *Tx) error {
@@ -89,7 +89,7 @@ func (s *Session) lead(ctx context.Context, what, unit string) error {
 			if leader = old; err != nil || stands {
 				return err
 			}
-			leader = s.presence(unit)
+			leader = s.newPresence(unit)
 			return tx.putLeased(key, leader, s.lease.ID())
 		})
 		if err != nil {
@@ -98,14 +98,14 @@ func (s *Session) lead(ctx context.Context, what, unit string) error {
 		if leader.Session == s.id {
 			return nil
 		}
-		if err := s.state.awaitGone(ctx, key); err != nil {
+		if err := s.state.awaitAbsent(ctx, key); err != nil {
 			return err
 		}
 	}
 }
 
-// awaitGone waits until a key is absent.
-func (s *State) awaitGone(ctx context.Context, key string) error {
+// awaitAbsent waits until a key is absent.
+func (s *State) awaitAbsent(ctx context.Context, key string) error {
 	for {
 		var there bool
 		var revision int64
@@ -136,8 +136,8 @@ func (s *State) awaitChange(ctx context.Context, key string, revision int64) err
 	return err
 }
 
-// watchOver closes done when the leadership has ended.
-func (l *Leadership) watchOver() {
+// awaitEnd closes done when the leadership has ended.
+func (l *Leadership) awaitEnd() {
 	select {
 	case <-l.session.Done():
 	case <-l.session.closed:
@@ -152,7 +152,7 @@ func (l *Leadership) Done() <-chan struct{} { return l.done }
 // Update is State.Update, conditional on this leadership: the write of a leader
 // that was deposed without knowing it fails with ErrSessionLost.
 func (l *Leadership) Update(ctx context.Context, f func(tx *Tx) error) error {
-	return l.session.fenced(ctx, l.session.leaders+l.what, f)
+	return l.session.updateFenced(ctx, l.session.leaderPrefix+l.name, f)
 }
 
 // Resign ends the leadership, for the next to take. It is called once, and
@@ -160,14 +160,14 @@ func (l *Leadership) Update(ctx context.Context, f func(tx *Tx) error) error {
 // session.
 func (l *Leadership) Resign(ctx context.Context) error {
 	err := l.Update(ctx, func(tx *Tx) error {
-		tx.remove(l.session.leaders + l.what)
+		tx.remove(l.session.leaderPrefix + l.name)
 		return nil
 	})
 	close(l.resigned)
 	<-l.done
-	l.session.leave(l.what)
+	l.session.unregisterCampaign(l.name)
 	if err != nil && !errors.Is(err, ErrSessionLost) {
-		return fmt.Errorf("cannot resign from %q: %w", l.what, err)
+		return fmt.Errorf("cannot resign from %q: %w", l.name, err)
 	}
 	return nil
 }

@@ -71,7 +71,7 @@ func (v *View) Machine(id string) (Machine, error) {
 
 // Machines reads all machines, by number.
 func (v *View) Machines() ([]Machine, error) {
-	machines, err := children(v, machinesPrefix, func(m *Machine, id string) { m.ID = id })
+	machines, err := loadChildren(v, machinesPrefix, func(m *Machine, id string) { m.ID = id })
 	slices.SortFunc(machines, func(a, b Machine) int { return compareIDs(a.ID, b.ID) })
 	return machines, err
 }

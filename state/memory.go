@@ -14,7 +14,7 @@ func CreateMemory(ctx context.Context, env Environment) (*State, error) {
 		return nil, err
 	}
 	s := &State{store: mem.New()}
-	return s, s.found(ctx, env)
+	return s, s.initialise(ctx, env)
 }
 
 // Share opens an environment in memory a second time, as another process would:

@@ -200,7 +200,7 @@ func TestMigrateRefuses(t *testing.T) {
 	is(t, err, errCut)
 	env := testEnvironment()
 	env.UUID = "another"
-	is(t, (&State{store: to}).found(ctx, env), ErrFormat) // bootstrap leaves half a copy alone
+	is(t, (&State{store: to}).initialise(ctx, env), ErrFormat) // bootstrap leaves half a copy alone
 	_, err = migrate(ctx, m, other.store, to)
 	check(t, err) // of the same environment: goes on
 
@@ -233,9 +233,9 @@ func TestMigrateBack(t *testing.T) {
 		tx.remove("units/u/7")
 		return tx.put("units/u/new", 1)
 	}))
-	head, err := moved.blobHead(ctx, sumOf(nil))
+	head, err := moved.readBlobHead(ctx, hexSHA256(nil))
 	check(t, err)
-	check(t, moved.removeBlob(ctx, sumOf(nil), head))
+	check(t, moved.removeBlob(ctx, hexSHA256(nil), head))
 	want := without(whole(t, to))
 	m.From, m.To = m.To, m.From
 	_, err = migrate(ctx, m, to, s.store)

@@ -186,7 +186,7 @@ func (c *copier) write(ctx context.Context, all []store.KV) error {
 
 // at finds a key.
 func at(kvs []store.KV, key string) (store.KV, bool) {
-	i, ok := slices.BinarySearchFunc(kvs, key, compareKey)
+	i, ok := slices.BinarySearchFunc(kvs, key, compareKVKey)
 	if !ok {
 		return store.KV{}, false
 	}

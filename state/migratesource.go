@@ -67,7 +67,7 @@ func takeHold(ctx context.Context, st store.Store, to string, unless []string) (
 		return nil, fmt.Errorf("cannot hold the environment: %w", err)
 	}
 	self := &Session{id: rand.Text()}
-	h := &hold{state: &State{store: st}, lease: lease, doc: migrating{presence: self.presence(""), To: to}}
+	h := &hold{state: &State{store: st}, lease: lease, doc: migrating{presence: self.newPresence(""), To: to}}
 	if err := h.take(ctx, unless); err != nil {
 		return nil, errors.Join(err, h.release(ctx))
 	}
@@ -88,7 +88,7 @@ func (h *hold) take(ctx context.Context, unless []string) error {
 			}
 			return tx.putLeased(migratingKey, h.doc, h.lease.ID())
 		})
-		if !errors.Is(err, errMigrating) || h.state.awaitGone(limit, migratingKey) != nil {
+		if !errors.Is(err, errMigrating) || h.state.awaitAbsent(limit, migratingKey) != nil {
 			return err
 		}
 	}

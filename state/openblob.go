@@ -14,7 +14,7 @@ import (
 // instead of io.EOF comes an error if the sum or the size differs. ErrNotFound.
 // The reader holds no transaction open; ctx bounds all of its reads.
 func (s *State) OpenBlob(ctx context.Context, sum string) (io.ReadCloser, error) {
-	head, err := s.blobHead(ctx, sum)
+	head, err := s.readBlobHead(ctx, sum)
 	if err != nil {
 		return nil, fmt.Errorf("cannot open blob %q: %w", sum, err)
 	}
@@ -23,41 +23,41 @@ func (s *State) OpenBlob(ctx context.Context, sum string) (io.ReadCloser, error)
 	}
 	next := func(n int) (chunk []byte, err error) {
 		err = s.View(ctx, func(v *View) (err error) {
-			chunk, err = v.chunk(sum, n)
+			chunk, err = v.readChunk(sum, n)
 			return err
 		})
 		return chunk, err
 	}
-	return &blobReader{next: next, sum: sum, size: head.Size, hash: sha256.New()}, nil
+	return &blobReader{readChunk: next, sum: sum, size: head.Size, hash: sha256.New()}, nil
 }
 
-// blob reads a whole blob within the view, verified.
-func (v *View) blob(sum string) ([]byte, error) {
-	if data := v.ownBlob(sum); data != nil {
+// readBlob reads a whole blob within the view, verified.
+func (v *View) readBlob(sum string) ([]byte, error) {
+	if data := v.bufferedBlob(sum); data != nil {
 		return data, nil
 	}
-	head, err := v.blobHead(sum)
+	head, err := v.loadBlobHead(sum)
 	if err == nil && !head.Complete {
 		err = refuse(ErrNotFound, "blob %q not found", sum)
 	}
 	if err != nil {
 		return nil, err
 	}
-	next := func(n int) ([]byte, error) { return v.chunk(sum, n) }
-	return io.ReadAll(&blobReader{next: next, sum: sum, size: head.Size, hash: sha256.New()})
+	next := func(n int) ([]byte, error) { return v.readChunk(sum, n) }
+	return io.ReadAll(&blobReader{readChunk: next, sum: sum, size: head.Size, hash: sha256.New()})
 }
 
-// ownBlob is a blob that this update is going to write.
-func (v *View) ownBlob(sum string) []byte {
-	if v.pending == nil {
+// bufferedBlob is a blob that this update is going to write.
+func (v *View) bufferedBlob(sum string) []byte {
+	if v.buffer == nil {
 		return nil
 	}
-	return v.pending.blobs[sum]
+	return v.buffer.blobs[sum]
 }
 
-// chunk reads the n-th chunk, without making it a condition: it never changes.
-func (v *View) chunk(sum string, n int) ([]byte, error) {
-	v.use()
+// readChunk reads the n-th chunk, without making it a condition: it never changes.
+func (v *View) readChunk(sum string, n int) ([]byte, error) {
+	v.checkOpen()
 	kv, ok, err := v.snap.Get(v.ctx, chunkKey(sum, n))
 	if err == nil && !ok {
 		err = refuse(ErrNotFound, "chunk %d of blob %q is missing", n, sum)
@@ -67,20 +67,20 @@ func (v *View) chunk(sum string, n int) ([]byte, error) {
 
 // blobReader yields the chunks of a blob, and checks them all at their end.
 type blobReader struct {
-	next func(n int) ([]byte, error)
-	sum  string
-	size int64
+	readChunk func(n int) ([]byte, error)
+	sum       string
+	size      int64
 
-	n    int
-	read int64
-	hash hash.Hash
-	rest bytes.Reader
-	err  error
+	index int
+	read  int64
+	hash  hash.Hash
+	rest  bytes.Reader
+	err   error
 }
 
 func (r *blobReader) Read(p []byte) (int, error) {
 	for r.rest.Len() == 0 && r.err == nil {
-		r.err = r.advance()
+		r.err = r.nextChunk()
 	}
 	if r.rest.Len() == 0 {
 		return 0, r.err
@@ -88,23 +88,23 @@ func (r *blobReader) Read(p []byte) (int, error) {
 	return r.rest.Read(p)
 }
 
-// advance takes up the next chunk, or checks the sum where there is none.
-func (r *blobReader) advance() error {
+// nextChunk takes up the next chunk, or checks the sum where there is none.
+func (r *blobReader) nextChunk() error {
 	if r.read >= r.size {
-		return r.verify()
+		return r.verifySum()
 	}
-	chunk, err := r.next(r.n)
+	chunk, err := r.readChunk(r.index)
 	if err != nil {
 		return fmt.Errorf("cannot read blob: %w", err)
 	}
-	r.n++
+	r.index++
 	r.read += int64(len(chunk))
 	r.hash.Write(chunk)
 	r.rest.Reset(chunk)
 	return nil
 }
 
-func (r *blobReader) verify() error {
+func (r *blobReader) verifySum() error {
 	got := hex.EncodeToString(r.hash.Sum(nil))
 	if r.read != r.size || got != r.sum {
 		return fmt.Errorf("blob %q is damaged: its %d bytes (of %d) have the sum %s", r.sum, r.read, r.size, got)

@@ -16,17 +16,17 @@ import (
 	"bijou/state/store/trace"
 )
 
-// kind is one kind of store: how to make, open and remove it, given the whole
+// storeKind is one kind of store: how to make, open and remove it, given the whole
 // URL and what follows the scheme's colon.
-type kind struct {
+type storeKind struct {
 	open   func(ctx context.Context, url, rest string) (store.Store, error)
 	create func(ctx context.Context, url, rest string) error
 	exists func(ctx context.Context, url, rest string) (bool, error)
 	remove func(ctx context.Context, url, rest string) error
 }
 
-func sqliteKind() kind {
-	return kind{
+func sqliteKind() storeKind {
+	return storeKind{
 		open:   func(ctx context.Context, _, path string) (store.Store, error) { return sqlite.Open(ctx, path) },
 		create: func(ctx context.Context, _, path string) error { return sqlite.Create(ctx, path) },
 		exists: func(_ context.Context, _, path string) (bool, error) {
@@ -40,8 +40,8 @@ func sqliteKind() kind {
 	}
 }
 
-func etcdKind() kind {
-	return kind{
+func etcdKind() storeKind {
+	return storeKind{
 		open:   func(ctx context.Context, url, _ string) (store.Store, error) { return etcd.Open(ctx, url) },
 		create: func(ctx context.Context, url, _ string) error { return etcd.Create(ctx, url) },
 		exists: func(ctx context.Context, url, _ string) (bool, error) {
@@ -58,14 +58,14 @@ func etcdKind() kind {
 	}
 }
 
-// wantURL names the stores there are.
-const wantURL = "want sqlite:PATH, etcd://HOST:PORT,.../PREFIX or etcd+unix:///SOCKET?prefix=/PREFIX"
+// wantStoreURL names the stores there are.
+const wantStoreURL = "want sqlite:PATH, etcd://HOST:PORT,.../PREFIX or etcd+unix:///SOCKET?prefix=/PREFIX"
 
-// kindOf finds the kind of store that a URL names, and what follows its scheme.
-func kindOf(url string) (k kind, rest string, err error) {
+// parseStoreURL finds the kind of store that a URL names, and what follows its scheme.
+func parseStoreURL(url string) (k storeKind, rest string, err error) {
 	scheme, rest, ok := strings.Cut(url, ":")
 	if !ok || rest == "" {
-		return kind{}, "", charm.Invalid("invalid state URL %q: %s", url, wantURL)
+		return storeKind{}, "", charm.Invalid("invalid state URL %q: %s", url, wantStoreURL)
 	}
 	switch scheme {
 	case "sqlite":
@@ -73,14 +73,14 @@ func kindOf(url string) (k kind, rest string, err error) {
 	case "etcd", "etcd+unix":
 		return etcdKind(), rest, nil
 	case "mem":
-		return kind{}, "", charm.Invalid("cannot use state URL %q: a store in memory lives in one process only, and is for tests: %s", url, wantURL)
+		return storeKind{}, "", charm.Invalid("cannot use state URL %q: a store in memory lives in one process only, and is for tests: %s", url, wantStoreURL)
 	}
-	return kind{}, "", charm.Invalid("cannot use state URL %q: unknown kind of store %q: %s", url, scheme, wantURL)
+	return storeKind{}, "", charm.Invalid("cannot use state URL %q: unknown kind of store %q: %s", url, scheme, wantStoreURL)
 }
 
 // openStore opens the store that the URL names.
 func openStore(ctx context.Context, url string) (store.Store, error) {
-	k, rest, err := kindOf(url)
+	k, rest, err := parseStoreURL(url)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func openStore(ctx context.Context, url string) (store.Store, error) {
 
 // createStore makes the store that the URL names, unless it is there, and opens it.
 func createStore(ctx context.Context, url string) (store.Store, error) {
-	k, rest, err := kindOf(url)
+	k, rest, err := parseStoreURL(url)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func createStore(ctx context.Context, url string) (store.Store, error) {
 // StoreExists tells if there is a store at the URL, with or without an
 // environment in it.
 func StoreExists(ctx context.Context, url string) (bool, error) {
-	k, rest, err := kindOf(url)
+	k, rest, err := parseStoreURL(url)
 	if err != nil {
 		return false, err
 	}
@@ -116,7 +116,7 @@ func StoreExists(ctx context.Context, url string) (bool, error) {
 // RemoveStore removes the store at the URL with everything in it; one that is
 // not there is no error. Whoever has it open learns ErrStoreGone.
 func RemoveStore(ctx context.Context, url string) error {
-	k, rest, err := kindOf(url)
+	k, rest, err := parseStoreURL(url)
 	if err != nil {
 		return err
 	}
@@ -125,6 +125,6 @@ func RemoveStore(ctx context.Context, url string) error {
 
 // ReplaceEtcdMember is etcd.ReplaceMember, whatever is stored there.
 func ReplaceEtcdMember(ctx context.Context, url, member, peer string) (initialCluster string, err error) {
-	url, _ = place(url)
+	url, _ = splitKeyspaceURL(url)
 	return etcd.ReplaceMember(ctx, url, member, peer)
 }

@@ -10,8 +10,8 @@ import (
 	"bijou/state/store"
 )
 
-// pending is what one run of an Update has read and is going to write.
-type pending struct {
+// txBuffer is what one run of an Update has read and is going to write.
+type txBuffer struct {
 	reads  map[string]store.KV   // Revision 0: the key is absent
 	lists  map[string][]store.KV // by prefix
 	writes map[string]store.Op
@@ -19,8 +19,8 @@ type pending struct {
 	fence  store.Cond        // of a claim; without a key there is none
 }
 
-func newPending() *pending {
-	return &pending{
+func newTxBuffer() *txBuffer {
+	return &txBuffer{
 		reads:  map[string]store.KV{},
 		lists:  map[string][]store.KV{},
 		writes: map[string]store.Op{},
@@ -29,8 +29,8 @@ func newPending() *pending {
 }
 
 // get reads a key once, and remembers it.
-func (p *pending) get(v *View, key string) (store.KV, error) {
-	if kv, ok := p.known(key); ok {
+func (p *txBuffer) get(v *View, key string) (store.KV, error) {
+	if kv, ok := p.cachedRead(key); ok {
 		return kv, nil
 	}
 	kv, ok, err := v.snap.Get(v.ctx, key)
@@ -44,26 +44,26 @@ func (p *pending) get(v *View, key string) (store.KV, error) {
 	return kv, nil
 }
 
-// known is what was read of the key already, alone or in a list.
-func (p *pending) known(key string) (store.KV, bool) {
+// cachedRead is what was read of the key already, alone or in a list.
+func (p *txBuffer) cachedRead(key string) (store.KV, bool) {
 	if kv, ok := p.reads[key]; ok {
 		return kv, true
 	}
-	prefix, ok := below(key, p.lists)
+	prefix, ok := coveringPrefix(key, p.lists)
 	if !ok {
 		return store.KV{}, false
 	}
-	i, found := slices.BinarySearchFunc(p.lists[prefix], key, compareKey)
+	i, found := slices.BinarySearchFunc(p.lists[prefix], key, compareKVKey)
 	if !found {
 		return store.KV{Key: key}, true
 	}
 	return p.lists[prefix][i], true
 }
 
-func compareKey(kv store.KV, key string) int { return cmp.Compare(kv.Key, key) }
+func compareKVKey(kv store.KV, key string) int { return cmp.Compare(kv.Key, key) }
 
 // list reads a prefix once, and remembers it.
-func (p *pending) list(v *View, prefix string) ([]store.KV, error) {
+func (p *txBuffer) list(v *View, prefix string) ([]store.KV, error) {
 	if kvs, ok := p.lists[prefix]; ok {
 		return kvs, nil
 	}
@@ -74,8 +74,8 @@ func (p *pending) list(v *View, prefix string) ([]store.KV, error) {
 	return kvs, err
 }
 
-// overlay applies own writes to what the snapshot lists.
-func (p *pending) overlay(kvs []store.KV, prefix string) []store.KV {
+// overlayWrites applies own writes to what the snapshot lists.
+func (p *txBuffer) overlayWrites(kvs []store.KV, prefix string) []store.KV {
 	if len(p.writes) == 0 {
 		return kvs
 	}
@@ -92,17 +92,17 @@ func (p *pending) overlay(kvs []store.KV, prefix string) []store.KV {
 	return out
 }
 
-// txn is the transaction: conditional on all that was read, without writes that
+// buildTxn is the transaction: conditional on all that was read, without writes that
 // change nothing. Its Ops are empty if nothing is to be written.
-func (p *pending) txn(revision int64) store.Txn {
+func (p *txBuffer) buildTxn(revision int64) store.Txn {
 	var t store.Txn
 	for _, key := range slices.Sorted(maps.Keys(p.writes)) {
-		if op := p.writes[key]; !p.same(op) {
+		if op := p.writes[key]; !p.isNoop(op) {
 			t.Ops = append(t.Ops, op)
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(p.reads)) {
-		if _, covered := below(key, p.lists); !covered {
+		if _, covered := coveringPrefix(key, p.lists); !covered {
 			t.Conds = append(t.Conds, store.Cond{Key: key, Revision: p.reads[key].Revision})
 		}
 	}
@@ -112,9 +112,9 @@ func (p *pending) txn(revision int64) store.Txn {
 	return t
 }
 
-// same says if the write would leave the key as it was read.
-func (p *pending) same(op store.Op) bool {
-	kv, ok := p.known(op.Key)
+// isNoop says if the write would leave the key as it was read.
+func (p *txBuffer) isNoop(op store.Op) bool {
+	kv, ok := p.cachedRead(op.Key)
 	switch {
 	case !ok || op.Lease != 0:
 		return false
@@ -124,8 +124,8 @@ func (p *pending) same(op store.Op) bool {
 	return kv.Revision != 0 && bytes.Equal(kv.Value, op.Value)
 }
 
-// size is how much is going to be written, in bytes.
-func (p *pending) size() (n int) {
+// writtenBytes is how much is going to be written, in bytes.
+func (p *txBuffer) writtenBytes() (n int) {
 	for _, op := range p.writes {
 		n += len(op.Key) + len(op.Value)
 	}

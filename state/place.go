@@ -130,7 +130,7 @@ func (tx *Tx) takeSpare(u Unit) (id string, err error) {
 // fitting lists the spare machines that a unit could go to. It makes no
 // condition, since spare machines come and go.
 func (v *View) fitting(u Unit) (ids []string, err error) {
-	kvs, err := v.peek(sparesPrefix)
+	kvs, err := v.listUnguarded(sparesPrefix)
 	if err != nil {
 		return nil, err
 	}

@@ -16,21 +16,21 @@ import (
 type Process struct {
 	begin     func(ctx context.Context) (*Session, error)
 	announces bool
-	turn      chan struct{} // buffered: whoever has put a word in may begin a session
+	beginSlot chan struct{} // buffered: whoever has put a word in may begin a session
 
-	mu       sync.Mutex
-	session  *Session
-	standing chan struct{} // closed once the agents stand by the session
+	mu        sync.Mutex
+	session   *Session
+	announced chan struct{} // closed once the agents stand by the session
 }
 
 // NewProcess begins nothing yet. Announces says if one of the roles announces
 // agents, for whom campaigns have to wait.
 func NewProcess(s *State, announces bool) *Process {
-	return newProcess(s.NewSession, announces)
+	return newSharedSession(s.NewSession, announces)
 }
 
-func newProcess(begin func(ctx context.Context) (*Session, error), announces bool) *Process {
-	return &Process{begin: begin, announces: announces, turn: make(chan struct{}, 1)}
+func newSharedSession(begin func(ctx context.Context) (*Session, error), announces bool) *Process {
+	return &Process{begin: begin, announces: announces, beginSlot: make(chan struct{}, 1)}
 }
 
 // Session is the session that lives, a new one if need be.
@@ -39,12 +39,12 @@ func newProcess(begin func(ctx context.Context) (*Session, error), announces boo
 // does not answer must not keep a role from ending.
 func (p *Process) Session(ctx context.Context) (*Session, error) {
 	select {
-	case p.turn <- struct{}{}:
-		defer func() { <-p.turn }()
+	case p.beginSlot <- struct{}{}:
+		defer func() { <-p.beginSlot }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if s, _ := p.living(); s != nil {
+	if s, _ := p.liveSession(); s != nil {
 		return s, nil
 	}
 	s, err := p.begin(ctx)
@@ -53,16 +53,16 @@ func (p *Process) Session(ctx context.Context) (*Session, error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.session, p.standing = s, make(chan struct{})
+	p.session, p.announced = s, make(chan struct{})
 	if !p.announces {
-		close(p.standing)
+		close(p.announced)
 	}
 	return s, nil
 }
 
-// living is the session, unless there is none or it was lost, and what says that
+// liveSession is the session, unless there is none or it was lost, and what says that
 // the agents stand by it.
-func (p *Process) living() (*Session, <-chan struct{}) {
+func (p *Process) liveSession() (*Session, <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.session == nil {
@@ -72,7 +72,7 @@ func (p *Process) living() (*Session, <-chan struct{}) {
 	case <-p.session.Done():
 		return nil, nil
 	default:
-		return p.session, p.standing
+		return p.session, p.announced
 	}
 }
 
@@ -85,15 +85,15 @@ func (p *Process) Stand(s *Session) {
 		return
 	}
 	select {
-	case <-p.standing:
+	case <-p.announced:
 	default:
-		close(p.standing)
+		close(p.announced)
 	}
 }
 
 // Stands reports whether all agents are announced by that session, which lives.
 func (p *Process) Stands(s *Session) bool {
-	living, standing := p.living()
+	living, standing := p.liveSession()
 	if living == nil || living != s {
 		return false
 	}
@@ -111,7 +111,7 @@ func (p *Process) Standing(ctx context.Context) (*Session, error) {
 		if _, err := p.Session(ctx); err != nil {
 			return nil, err
 		}
-		s, standing := p.living()
+		s, standing := p.liveSession()
 		if s == nil {
 			continue // lost meanwhile
 		}

@@ -26,8 +26,8 @@ func Tell(ctx context.Context, p Progress) {
 	}
 }
 
-// counted is an Updater whose every commit brings a job batchSize steps on.
-func counted(ctx context.Context, update Updater, p Progress) Updater {
+// withProgress is an Updater whose every commit brings a job batchSize steps on.
+func withProgress(ctx context.Context, update Updater, p Progress) Updater {
 	Tell(ctx, p)
 	return func(ctx context.Context, f func(tx *Tx) error) error {
 		if err := update(ctx, f); err != nil {

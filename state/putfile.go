@@ -10,22 +10,22 @@ import (
 	"io"
 )
 
-// content is what a blob is to hold, chunk by chunk, from the first; it may be
+// blobContent is what a blob is to hold, chunk by chunk, from the first; it may be
 // begun again.
-type content struct {
+type blobContent struct {
 	size  int64
 	chunk func(n int) ([]byte, error)
 }
 
-// inMemory is content that is there already.
-func inMemory(data []byte) content {
-	return content{size: int64(len(data)), chunk: func(n int) ([]byte, error) {
+// memoryContent is content that is there already.
+func memoryContent(data []byte) blobContent {
+	return blobContent{size: int64(len(data)), chunk: func(n int) ([]byte, error) {
 		return data[n*chunkSize : min(len(data), (n+1)*chunkSize)], nil
 	}}
 }
 
-// errChanged: a file was written to while it was read.
-var errChanged = errors.New("it changed while it was read")
+// errFileChanged: a file was written to while it was read.
+var errFileChanged = errors.New("it changed while it was read")
 
 // PutFile is PutBlob for a file that may be large, up to MaxResource: it is read
 // twice, and never as a whole in memory.
@@ -43,17 +43,17 @@ func (s *State) PutFile(ctx context.Context, r io.ReaderAt) (sum string, size in
 		p := Progress{What: "MiB stored", Done: int(min(int64(n+1)*chunkSize, size) >> 20), Total: int(size >> 20)}
 		Tell(ctx, p)
 	}
-	if _, err := s.writeBlob(ctx, sum, inFile(r, size, sum, tell)); err != nil {
+	if _, err := s.writeBlob(ctx, sum, fileContent(r, size, sum, tell)); err != nil {
 		return "", 0, fmt.Errorf("cannot store blob: %w", err)
 	}
 	return sum, size, nil
 }
 
-// inFile is content that is read as it is needed. Its last chunk is errChanged if
+// fileContent is content that is read as it is needed. Its last chunk is errFileChanged if
 // all together is not what it was.
-func inFile(r io.ReaderAt, size int64, sum string, tell func(n int)) content {
+func fileContent(r io.ReaderAt, size int64, sum string, tell func(n int)) blobContent {
 	var seen hash.Hash
-	return content{size: size, chunk: func(n int) ([]byte, error) {
+	return blobContent{size: size, chunk: func(n int) ([]byte, error) {
 		if n == 0 {
 			seen = sha256.New()
 		}
@@ -65,7 +65,7 @@ func inFile(r io.ReaderAt, size int64, sum string, tell func(n int)) content {
 		seen.Write(chunk)
 		tell(n)
 		if last := from+int64(len(chunk)) == size; last && hex.EncodeToString(seen.Sum(nil)) != sum {
-			return nil, errChanged
+			return nil, errFileChanged
 		}
 		return chunk, nil
 	}}

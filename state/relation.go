@@ -173,7 +173,7 @@ func (tx *Tx) addPeers(service string, c Charm) error {
 
 // insertRelation writes a new relation under the next id.
 func (tx *Tx) insertRelation(r Relation) (_ Relation, err error) {
-	if r.ID, err = tx.next(relationCounter); err != nil {
+	if r.ID, err = tx.nextNumber(relationCounter); err != nil {
 		return Relation{}, err
 	}
 	r.Since = time.Now().UTC().Round(0)

@@ -92,7 +92,7 @@ const maxRemoved = 64
 // joined lists the relations that a dying or dead unit is still in. It makes no
 // condition: such a unit enters no other any more.
 func (v *View) joined(u Unit) (ids []int, err error) {
-	index, err := v.peek(indexPrefix(u.Service))
+	index, err := v.listUnguarded(indexPrefix(u.Service))
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ func (v *View) joined(u Unit) (ids []int, err error) {
 		if !ok {
 			continue
 		}
-		in, err := v.peekKey(memberKey(id, u.Name))
+		in, err := v.hasUnguarded(memberKey(id, u.Name))
 		if err != nil {
 			return nil, err
 		}
@@ -156,7 +156,7 @@ func removeSome(ctx context.Context, update Updater, name string) (left int, err
 				return err
 			}
 		}
-		if past, err := tx.peek(historyOf(name)); err != nil || len(past) > 0 {
+		if past, err := tx.listUnguarded(historyOf(name)); err != nil || len(past) > 0 {
 			left = 1 // which is a transaction of its own
 			_, rerr := tx.removeBelow(historyOf(name), keptRuns)
 			return errors.Join(err, rerr)

@@ -66,7 +66,7 @@ func (tx *Tx) putResource(s Service, r Resource) (Resource, error) {
 		return r, fmt.Errorf("it has %d resources already, which is the most", len(all))
 	}
 	r.Version = old.Version + 1
-	if err := tx.holdBlob(r.SHA256); err != nil {
+	if err := tx.referToBlob(r.SHA256); err != nil {
 		return r, err
 	}
 	return r, tx.put(key, r)

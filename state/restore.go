@@ -217,5 +217,5 @@ func LeaveStore(ctx context.Context, url, uuid, to string) (err error) {
 		}
 		return tx.put(movedKey, moved{To: to, Since: time.Now().UTC()})
 	})
-	return dropNotFound(err)
+	return ignoreNotFound(err)
 }

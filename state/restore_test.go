@@ -55,7 +55,7 @@ func lived(t *testing.T) *State {
 			"uniters/mysql/0/op":              Op{ID: "x"},
 			"uniters/mysql/1/relations/1/a/0": MemberState{},
 			"history/mysql/0/1":               HookRun{Seq: 1},
-			"claims/machine-0":                claimDoc{Epoch: 5, Holder: &Holder{Host: "me"}},
+			"claims/machine-0":                claimRecord{Epoch: 5, Holder: &Holder{Host: "me"}},
 			"presence/machine-0":              presence{Session: "old"},
 			"leaders/services/mysql":          presence{Session: "old"},
 			"provisioner":                     ProvisionerTrouble{Messages: []string{"ill"}},
@@ -107,7 +107,7 @@ func TestRestoreAnew(t *testing.T) {
 	got, was := whole(t, to), whole(t, s.store)
 	for _, gone := range []string{"units/mysql/0/state", "relations/0", "services/mysql/relations/0", "relations/0/members/mysql/0", "relations/1/members/mysql/1",
 		"uniters/mysql/0/workflow", "uniters/mysql/0/op", "uniters/mysql/1/relations/1/a/0", "claims/machine-0", "presence/machine-0",
-		"leaders/services/mysql", "provisioner", migratingKey, draftKey, blobHeadKey(sumOf([]byte("nobody refers to it")))} {
+		"leaders/services/mysql", "provisioner", migratingKey, draftKey, blobHeadKey(hexSHA256([]byte("nobody refers to it")))} {
 		if got[gone] != "" {
 			t.Errorf("%s is there: %s", gone, got[gone])
 		}
@@ -124,7 +124,7 @@ func TestRestoreAnew(t *testing.T) {
 		u, uerr := v.Unit("mysql/0")
 		ran, rerr := v.Action(0)
 		waits, werr := v.Action(1)
-		data, berr := v.blob(sumOf(bytes.Repeat([]byte("blob"), chunkSize)))
+		data, berr := v.readBlob(hexSHA256(bytes.Repeat([]byte("blob"), chunkSize)))
 		if env.UUID != "v" || env.Name != "another" || env.Incarnation != 0 || m.InstanceID != "" || m.Status != MachineError || !strings.Contains(m.Message, "juju resolved 2") ||
 			m.Addresses.Private != "" || u.Charm != "" || u.Resolved != "" || ran.Status != ActionFailed || waits.Status != ActionPending || len(data) != 4*chunkSize {
 			t.Errorf("%+v\n%+v\n%+v\n%+v\n%+v", env, m, u, ran, waits)
@@ -162,7 +162,7 @@ func TestRestoreReplaces(t *testing.T) {
 	check(t, session.Announce(ctx, claim.Update, "machine-0"))
 	check(t, s.Update(ctx, func(tx *Tx) error {
 		return errors.Join(tx.put("counters/machines", 9), tx.put("counters/units/redis", 4), tx.put("units/new/0", Unit{}),
-			tx.put("claims/machine-7", claimDoc{Epoch: 1 << 40, Holder: &Holder{Host: "it"}}))
+			tx.put("claims/machine-7", claimRecord{Epoch: 1 << 40, Holder: &Holder{Host: "it"}}))
 	}))
 	check(t, restore(t, Restoration{URL: "mem:s", Replace: true}, a, mem.Share(s.store)))
 	is(t, claim.Update(ctx, func(tx *Tx) error { return tx.put("x", 1) }), ErrClaimLost)
@@ -265,7 +265,7 @@ func TestRestoreRefuses(t *testing.T) {
 // environment's.
 func TestBackupIsWhole(t *testing.T) {
 	good := backedUp(t, lived(t))
-	blob := blobHeadKey(sumOf(bytes.Repeat([]byte("blob"), chunkSize)))
+	blob := blobHeadKey(hexSHA256(bytes.Repeat([]byte("blob"), chunkSize)))
 	for name, spoil := range map[string]func(h *archive.Header, keys map[string]string){
 		"another format":      func(h *archive.Header, _ map[string]string) { h.StateFormat++ },
 		"another environment": func(h *archive.Header, _ map[string]string) { h.UUID = "w" },
@@ -333,7 +333,7 @@ func TestBackupIsTheState(t *testing.T) {
 	}
 	want := map[string]string{}
 	for key, value := range without(whole(t, s.store)) {
-		if key != formatKey && !strings.HasPrefix(key, blobsPrefix) && key != blobHeadKey(sumOf([]byte("nobody refers to it"))) {
+		if key != formatKey && !strings.HasPrefix(key, blobsPrefix) && key != blobHeadKey(hexSHA256([]byte("nobody refers to it"))) {
 			want[key] = value
 		}
 	}

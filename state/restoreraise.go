@@ -21,14 +21,14 @@ func raisedClaims(backup, there []store.KV) ([]store.KV, error) {
 			key := claimKey(MachineAgent(id))
 			epochs[key] = max(epochs[key], time.Now().Unix())
 		case isClaim(kv.Key):
-			c, err := decode[claimDoc](kv)
+			c, err := decode[claimRecord](kv)
 			if err != nil {
 				return nil, err
 			}
 			epochs[kv.Key] = max(epochs[kv.Key], c.Epoch, time.Now().Unix())
 		}
 	}
-	return encodeAll(epochs, func(n int64) any { return claimDoc{Epoch: n + 1} })
+	return encodeAll(epochs, func(n int64) any { return claimRecord{Epoch: n + 1} })
 }
 
 const countersPrefix = "counters/"

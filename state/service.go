@@ -153,7 +153,7 @@ func (v *View) Service(name string) (Service, error) {
 
 // Services reads all services, by name.
 func (v *View) Services() ([]Service, error) {
-	return children(v, servicesPrefix, func(s *Service, name string) { s.Name = name })
+	return loadChildren(v, servicesPrefix, func(s *Service, name string) { s.Name = name })
 }
 
 // aliveService is Service, with ErrDead for one that is going.

@@ -16,7 +16,7 @@ func (s *Session) CampaignFor(ctx context.Context, service, unit string) (*Leade
 // session does not lead any more.
 func (l *Leadership) Elect(ctx context.Context, unit string) error {
 	return l.Update(ctx, func(tx *Tx) error {
-		return tx.putLeased(leaderKey(l.what), l.session.presence(unit), l.session.lease.ID())
+		return tx.putLeased(leaderKey(l.name), l.session.newPresence(unit), l.session.lease.ID())
 	})
 }
 

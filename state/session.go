@@ -26,8 +26,8 @@ type Session struct {
 	state *State
 	lease store.Lease
 	id    string
-	// leaders is what stands before what it campaigns for, in keys.
-	leaders string
+	// leaderPrefix is what stands before what it campaigns for, in keys.
+	leaderPrefix string
 
 	mu        sync.Mutex
 	campaigns map[string]bool // what it leads or campaigns for
@@ -64,7 +64,7 @@ func (s *State) NewSession(ctx context.Context) (*Session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot begin session: %w", err)
 	}
-	return &Session{state: s, lease: lease, id: rand.Text(), leaders: leadersPrefix, campaigns: map[string]bool{}, closed: make(chan struct{})}, nil
+	return &Session{state: s, lease: lease, id: rand.Text(), leaderPrefix: leadersPrefix, campaigns: map[string]bool{}, closed: make(chan struct{})}, nil
 }
 
 // Done is closed once the session is lost or closed.
@@ -74,7 +74,7 @@ func (s *Session) Done() <-chan struct{} { return s.lease.Done() }
 // or if the store is away, after SessionTTL. It is idempotent.
 func (s *Session) Close(ctx context.Context) error {
 	err := s.lease.Close(ctx)
-	s.end()
+	s.markClosed()
 	s.tasks.Wait()
 	if err != nil {
 		return fmt.Errorf("cannot end session: %w", err)
@@ -82,16 +82,16 @@ func (s *Session) Close(ctx context.Context) error {
 	return nil
 }
 
-// end lets no task begin any more.
-func (s *Session) end() {
+// markClosed lets no task begin any more.
+func (s *Session) markClosed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.once.Do(func() { close(s.closed) })
 }
 
-// task runs f in a goroutine that Close waits for; not if the session is closed,
+// startTask runs f in a goroutine that Close waits for; not if the session is closed,
 // which it says.
-func (s *Session) task(f func()) (begun bool) {
+func (s *Session) startTask(f func()) (begun bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {
@@ -103,8 +103,8 @@ func (s *Session) task(f func()) (begun bool) {
 	return true
 }
 
-// presence is what the session writes where it stands, for a unit or none.
-func (s *Session) presence(unit string) presence {
+// newPresence is what the session writes where it stands, for a unit or none.
+func (s *Session) newPresence(unit string) presence {
 	host, _ := os.Hostname()
 	return presence{Session: s.id, Host: host, PID: os.Getpid(), Since: time.Now().UTC(), Unit: unit}
 }
@@ -122,14 +122,14 @@ func (s *Session) Announce(ctx context.Context, update Updater, agent string) er
 }
 
 func (s *Session) announce(tx *Tx, agent string) error {
-	if err := tx.hasAgent(agent); err != nil {
+	if err := tx.checkAgentExists(agent); err != nil {
 		return err
 	}
 	old, ok, err := load[presence](tx.View, presenceKey(agent))
 	if err != nil || ok && old.Session == s.id {
 		return err
 	}
-	return tx.putLeased(presenceKey(agent), s.presence(""), s.lease.ID())
+	return tx.putLeased(presenceKey(agent), s.newPresence(""), s.lease.ID())
 }
 
 // Report announces an agent as Announce does, with what it cannot do; nil: nothing (any
@@ -139,7 +139,7 @@ func (s *Session) Report(ctx context.Context, update Updater, agent string, t *T
 		t.Message = fit(t.Message, maxMessage)
 	}
 	err := update(ctx, func(tx *Tx) error {
-		if err := tx.hasAgent(agent); err != nil {
+		if err := tx.checkAgentExists(agent); err != nil {
 			return err
 		}
 		p, ok, err := load[presence](tx.View, presenceKey(agent))
@@ -147,7 +147,7 @@ func (s *Session) Report(ctx context.Context, update Updater, agent string, t *T
 			return err
 		}
 		if !ok || p.Session != s.id {
-			p = s.presence("")
+			p = s.newPresence("")
 		}
 		p.Trouble = t
 		return tx.putLeased(presenceKey(agent), p, s.lease.ID())
@@ -180,8 +180,8 @@ func (s *Session) AnnounceAll(ctx context.Context, update Updater, agents []stri
 	return nil
 }
 
-// hasAgent refuses to announce for what does not exist.
-func (v *View) hasAgent(agent string) error {
+// checkAgentExists refuses to announce for what does not exist.
+func (v *View) checkAgentExists(agent string) error {
 	if id, ok := strings.CutPrefix(agent, "machine-"); ok {
 		_, err := v.Machine(id)
 		return err
@@ -194,8 +194,8 @@ func (v *View) hasAgent(agent string) error {
 	return err
 }
 
-// fenced is an update that fails unless the key says that this session wrote it.
-func (s *Session) fenced(ctx context.Context, key string, f func(tx *Tx) error) error {
+// updateFenced is an update that fails unless the key says that this session wrote it.
+func (s *Session) updateFenced(ctx context.Context, key string, f func(tx *Tx) error) error {
 	return s.state.Update(ctx, func(tx *Tx) error {
 		p, ok, err := load[presence](tx.View, key)
 		if err != nil {

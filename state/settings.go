@@ -85,7 +85,7 @@ func (v *View) expand(doc settingsDoc) (map[string]string, error) {
 		}
 		return maps.Clone(doc.Values), nil
 	}
-	data, err := v.blob(doc.Blob)
+	data, err := v.readBlob(doc.Blob)
 	if errors.Is(err, ErrNotFound) { // a damaged store is not to be taken for a unit that never was in
 		return nil, fmt.Errorf("cannot read settings: the store is damaged: %v", err)
 	}
@@ -198,7 +198,7 @@ func (tx *Tx) putNode(key string, version int64, values map[string]string) error
 	if err != nil {
 		return err
 	}
-	if len(data) <= maxInline && tx.pending.size()+len(data) <= maxInlines {
+	if len(data) <= maxInline && tx.buffer.writtenBytes()+len(data) <= maxInlines {
 		return tx.put(key, settingsDoc{Version: version, Values: values})
 	}
 	return tx.put(key, settingsDoc{Version: version, Blob: tx.addBlob(data)})

@@ -50,19 +50,19 @@ func Create(ctx context.Context, url string, env Environment) (err error) {
 	}
 	s := &State{store: st}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	return s.found(ctx, env)
+	return s.initialise(ctx, env)
 }
 
 // Close ends the sessions and watchers of this State and frees its store. It is idempotent.
 func (s *State) Close() error { return s.store.Close() }
 
-// found writes what every environment begins with.
-func (s *State) found(ctx context.Context, env Environment) error {
+// initialise writes what every environment begins with.
+func (s *State) initialise(ctx context.Context, env Environment) error {
 	return s.Update(ctx, func(tx *Tx) error {
 		if _, ok, err := tx.get(formatKey); err != nil || ok {
 			return errors.Join(err, existsIf(ok))
 		}
-		if err := tx.half(); err != nil {
+		if err := tx.checkNotPartial(); err != nil {
 			return err
 		}
 		machine := Machine{
@@ -88,12 +88,12 @@ func existsIf(ok bool) error {
 // checkFormat refuses what this code would misread, and stores that an environment
 // has left, or has not wholly come to.
 func checkFormat(v *View) error {
-	if err := v.stayed(); err != nil {
+	if err := v.checkNotMoved(); err != nil {
 		return err
 	}
 	doc, ok, err := load[formatDoc](v, formatKey)
 	if err == nil && !ok {
-		err = v.half()
+		err = v.checkNotPartial()
 	}
 	switch {
 	case err != nil:
@@ -106,8 +106,8 @@ func checkFormat(v *View) error {
 	return nil
 }
 
-// stayed is ErrMoved if the environment has left this store.
-func (v *View) stayed() error {
+// checkNotMoved is ErrMoved if the environment has left this store.
+func (v *View) checkNotMoved() error {
 	value, ok, err := v.snap.Get(v.ctx, movedKey)
 	if err != nil || !ok {
 		return err
@@ -119,8 +119,8 @@ func (v *View) stayed() error {
 	return refuse(ErrMoved, "the environment has moved to %q", to.To)
 }
 
-// half is ErrFormat if a migration or a restoration to this store was not finished.
-func (v *View) half() error {
+// checkNotPartial is ErrFormat if a migration or a restoration to this store was not finished.
+func (v *View) checkNotPartial() error {
 	left, ok, err := load[draft](v, draftKey)
 	if err != nil || !ok {
 		return err

@@ -56,7 +56,7 @@ func (s *State) sweepServices(ctx context.Context) error {
 		return err
 	}
 	for _, name := range dying {
-		if err := dropNotFound(s.DestroyService(ctx, name)); err != nil {
+		if err := ignoreNotFound(s.DestroyService(ctx, name)); err != nil {
 			return err
 		}
 	}
@@ -105,8 +105,8 @@ func strayBelow(kvs []store.KV) (stray []string) {
 	return stray
 }
 
-// dropNotFound is for what went away by itself meanwhile.
-func dropNotFound(err error) error {
+// ignoreNotFound is for what went away by itself meanwhile.
+func ignoreNotFound(err error) error {
 	if errors.Is(err, ErrNotFound) {
 		return nil
 	}

@@ -45,7 +45,7 @@ func (v *View) oldActions(before time.Time) (old []int, err error) {
 		if err != nil {
 			return nil, err
 		}
-		there, err := v.peekKey(unitKey(a.Unit))
+		there, err := v.hasUnguarded(unitKey(a.Unit))
 		if err != nil {
 			return nil, err
 		}
@@ -91,7 +91,7 @@ func (v *View) strayResources() (services []string, err error) {
 	}
 	for _, kv := range kvs {
 		service, _, _ := strings.Cut(kv.Key[len(resourcesPrefix):], "/")
-		there, err := v.peekKey(serviceKey(service))
+		there, err := v.hasUnguarded(serviceKey(service))
 		if err != nil {
 			return nil, err
 		}

@@ -14,7 +14,7 @@ import (
 // since before. Whoever writes one or a reference to it meanwhile touches it, and
 // so keeps it. Only those are looked at, unless that is nil.
 func (s *State) sweepBlobs(ctx context.Context, before time.Time, only map[string]bool) error {
-	var heads map[string]headRevision
+	var heads map[string]storedBlobHead
 	err := s.View(ctx, func(v *View) (err error) {
 		heads, err = v.unreferenced()
 		return err
@@ -36,8 +36,8 @@ func (s *State) sweepBlobs(ctx context.Context, before time.Time, only map[strin
 // removeBlob takes a blob away: from its readers first, then its chunks, then its
 // head, all on condition that nobody else writes the head. Interrupted, it
 // leaves a head for the next sweep.
-func (s *State) removeBlob(ctx context.Context, sum string, head headRevision) error {
-	op, err := headOp(sum, blobHead{Size: head.Size}) // not touched for ages: a writer takes it over
+func (s *State) removeBlob(ctx context.Context, sum string, head storedBlobHead) error {
+	op, err := blobHeadOp(sum, blobHead{Size: head.Size}) // not touched for ages: a writer takes it over
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (s *State) removeBlob(ctx context.Context, sum string, head headRevision) e
 }
 
 // unreferenced reads the heads of all blobs that no record refers to.
-func (v *View) unreferenced() (map[string]headRevision, error) {
+func (v *View) unreferenced() (map[string]storedBlobHead, error) {
 	used, err := v.blobsInUse()
 	if err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func (v *View) unreferenced() (map[string]headRevision, error) {
 	if err != nil {
 		return nil, err
 	}
-	heads := map[string]headRevision{}
+	heads := map[string]storedBlobHead{}
 	for _, kv := range kvs {
 		sum := strings.TrimPrefix(kv.Key, blobHeadsPrefix)
 		if used[sum] {
@@ -79,7 +79,7 @@ func (v *View) unreferenced() (map[string]headRevision, error) {
 		if err != nil {
 			return nil, err
 		}
-		heads[sum] = headRevision{head, kv.Revision}
+		heads[sum] = storedBlobHead{head, kv.Revision}
 	}
 	return heads, nil
 }

@@ -38,13 +38,13 @@ func (s *State) SweepCharms(ctx context.Context, now time.Time) error {
 // services run: units go over to nothing else.
 func (tx *Tx) unusedCharms(before time.Time) (unused []Charm, err error) {
 	services, err := tx.list(servicesPrefix)
-	units, uerr := tx.peek(unitsPrefix)
-	uniters, werr := tx.peek(unitersPrefix)
+	units, uerr := tx.listUnguarded(unitsPrefix)
+	uniters, werr := tx.listUnguarded(unitersPrefix)
 	charms, cerr := tx.Charms()
 	used := map[string]bool{}
 	err = errors.Join(err, uerr, werr, cerr, addCharms(slices.Concat(services, units, uniters), used))
 	for _, c := range charms {
-		head, herr := tx.blobHead(c.SHA256)
+		head, herr := tx.loadBlobHead(c.SHA256)
 		err = errors.Join(err, herr)
 		if !used[c.URL.String()] && head.Touched.Before(before) {
 			unused = append(unused, c)

@@ -45,7 +45,7 @@ func (v *View) oldLogs(before time.Time) (old []string, err error) {
 		return nil, err
 	}
 	for _, source := range sources {
-		if there, err := v.peekKey(sourceKey(source)); err != nil {
+		if there, err := v.hasUnguarded(sourceKey(source)); err != nil {
 			return nil, err
 		} else if there {
 			continue

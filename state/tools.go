@@ -24,7 +24,7 @@ func (tx *Tx) AddTools(t Tools) error {
 	if path.Base(t.Name) != t.Name || len(t.SHA256) < 8 || !strings.HasSuffix(t.Name, "-"+t.SHA256[:8]) {
 		return fmt.Errorf("cannot keep tools %q: want VERSION-SHA8, of the sum %s", t.Name, t.SHA256)
 	}
-	if err := tx.holdBlob(t.SHA256); err != nil {
+	if err := tx.referToBlob(t.SHA256); err != nil {
 		return fmt.Errorf("cannot keep tools %q: %w", t.Name, err)
 	}
 	return tx.put(toolsKey(t.Name), t)
@@ -42,7 +42,7 @@ func (v *View) Tools(name string) (Tools, error) {
 
 // AllTools reads all that are kept.
 func (v *View) AllTools() ([]Tools, error) {
-	return children(v, toolsPrefix, func(t *Tools, name string) { t.Name = name })
+	return loadChildren(v, toolsPrefix, func(t *Tools, name string) { t.Name = name })
 }
 
 // sweepTools forgets what agents neither run nor are to run.

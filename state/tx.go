@@ -34,27 +34,27 @@ type Updater func(ctx context.Context, f func(tx *Tx) error) error
 // written.
 func (s *State) Update(ctx context.Context, f func(tx *Tx) error) error {
 	for attempt := 0; ; attempt++ {
-		err := s.attempt(ctx, f)
+		err := s.updateOnce(ctx, f)
 		if errors.Is(err, store.ErrLeaseLost) {
 			return fmt.Errorf("%w: %w", ErrSessionLost, err)
 		}
 		if !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrCompacted) {
 			return err
 		}
-		if err := pause(ctx, attempt); err != nil {
+		if err := backOff(ctx, attempt); err != nil {
 			return fmt.Errorf("cannot update: %d conflicts with others: %w", attempt+1, err)
 		}
 	}
 }
 
-// attempt runs f once and commits.
-func (s *State) attempt(ctx context.Context, f func(tx *Tx) error) error {
+// updateOnce runs f once and commits.
+func (s *State) updateOnce(ctx context.Context, f func(tx *Tx) error) error {
 	snap, err := s.store.Snapshot(ctx)
 	if err != nil {
 		return err
 	}
-	v := &View{ctx: ctx, snap: snap, pending: newPending()}
-	defer v.end()
+	v := &View{ctx: ctx, snap: snap, buffer: newTxBuffer()}
+	defer v.close()
 	if err := f(&Tx{View: v, state: s}); err != nil {
 		return err
 	}
@@ -62,33 +62,33 @@ func (s *State) attempt(ctx context.Context, f func(tx *Tx) error) error {
 	if err != nil {
 		return err
 	}
-	v.end()
-	return s.commit(ctx, v.pending, revision)
+	v.close()
+	return s.commit(ctx, v.buffer, revision)
 }
 
 // commit writes the blobs that the transaction refers to, then the transaction.
-func (s *State) commit(ctx context.Context, p *pending, revision int64) error {
-	t := p.txn(revision)
+func (s *State) commit(ctx context.Context, p *txBuffer, revision int64) error {
+	t := p.buildTxn(revision)
 	if len(t.Ops) == 0 {
 		return nil
 	}
-	t.Conds = append(t.Conds, p.guards()...)
-	if err := s.addBlobs(ctx, &t, p.blobs); err != nil {
+	t.Conds = append(t.Conds, p.guardConds()...)
+	if err := s.attachBlobs(ctx, &t, p.blobs); err != nil {
 		return err
 	}
 	_, err := s.store.Commit(ctx, t)
 	switch {
 	case errors.Is(err, store.ErrConflict):
-		return cmp.Or(s.guarded(ctx, p), err)
+		return cmp.Or(s.explainConflict(ctx, p), err)
 	case errors.Is(err, store.ErrTooLarge):
 		return fmt.Errorf("cannot update: its caller must work in batches: %w", err)
 	}
 	return err
 }
 
-// pause waits after a conflict: longer each time up to a quarter of a second,
+// backOff waits after a conflict: longer each time up to a quarter of a second,
 // and at random, so that those who met once do not meet again.
-func pause(ctx context.Context, attempt int) error {
+func backOff(ctx context.Context, attempt int) error {
 	longest := min(time.Millisecond<<min(attempt, 8), 250*time.Millisecond)
 	timer := time.NewTimer(rand.N(longest))
 	defer timer.Stop()
@@ -105,18 +105,18 @@ func (tx *Tx) put(key string, doc any) error { return tx.putLeased(key, doc, 0) 
 
 // putLeased writes one key that vanishes with the lease.
 func (tx *Tx) putLeased(key string, doc any, lease store.LeaseID) error {
-	tx.use()
+	tx.checkOpen()
 	value, err := encode(key, doc)
 	if err == nil {
-		tx.pending.writes[key] = store.Op{Key: key, Value: value, Lease: lease}
+		tx.buffer.writes[key] = store.Op{Key: key, Value: value, Lease: lease}
 	}
 	return err
 }
 
 // remove deletes one key, if it is there.
 func (tx *Tx) remove(key string) {
-	tx.use()
-	tx.pending.writes[key] = store.Op{Key: key, Delete: true}
+	tx.checkOpen()
+	tx.buffer.writes[key] = store.Op{Key: key, Delete: true}
 }
 
 // removeBelow deletes at most limit keys with the prefix and says how many are left.

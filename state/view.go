@@ -12,55 +12,55 @@ import (
 // one goroutine, and must not outlive the call that it was handed to: using it
 // afterwards panics.
 type View struct {
-	ctx     context.Context
-	snap    store.Snapshot
-	pending *pending // what an Update has read and will write; nil in a View
-	over    bool
+	ctx    context.Context
+	snap   store.Snapshot
+	buffer *txBuffer // what an Update has read and will write; nil in a View
+	closed bool
 }
 
-// maxLooks is how often a View is begun again: an etcd whose history is dropped
+// maxViewAttempts is how often a View is begun again: an etcd whose history is dropped
 // between two reads again and again is not to be read at one revision.
-const maxLooks = 10
+const maxViewAttempts = 10
 
 // View calls f with all reads at one revision, the newest at its first read. It
 // returns f's error. f does nothing but read: it keeps the store's readers open.
 // If the store drops that revision meanwhile, f is run again from the start, so
 // its results must be such that a rerun overwrites them.
 func (s *State) View(ctx context.Context, f func(v *View) error) (err error) {
-	for range maxLooks {
-		if err = s.look(ctx, f); !errors.Is(err, store.ErrCompacted) {
+	for range maxViewAttempts {
+		if err = s.viewOnce(ctx, f); !errors.Is(err, store.ErrCompacted) {
 			break
 		}
 	}
 	return err
 }
 
-// look runs f once.
-func (s *State) look(ctx context.Context, f func(v *View) error) error {
+// viewOnce runs f once.
+func (s *State) viewOnce(ctx context.Context, f func(v *View) error) error {
 	snap, err := s.store.Snapshot(ctx)
 	if err != nil {
 		return err
 	}
 	v := &View{ctx: ctx, snap: snap}
-	defer v.end()
+	defer v.close()
 	return f(v)
 }
 
 // Revision is the revision that all reads are at: where a watch goes on from.
 func (v *View) Revision() (int64, error) {
-	v.use()
+	v.checkOpen()
 	return v.snap.Revision(v.ctx)
 }
 
-func (v *View) end() {
-	if !v.over {
-		v.over = true
+func (v *View) close() {
+	if !v.closed {
+		v.closed = true
 		v.snap.Close()
 	}
 }
 
-func (v *View) use() {
-	if v.over {
+func (v *View) checkOpen() {
+	if v.closed {
 		panic("internal error: a View or Tx was used after the call that it was made for")
 	}
 }
@@ -68,15 +68,15 @@ func (v *View) use() {
 // get reads one key, own writes included. In an Update the commit becomes
 // conditional on it.
 func (v *View) get(key string) (value []byte, ok bool, err error) {
-	v.use()
-	if v.pending == nil {
+	v.checkOpen()
+	if v.buffer == nil {
 		kv, ok, err := v.snap.Get(v.ctx, key)
 		return kv.Value, ok, err
 	}
-	if op, written := v.pending.writes[key]; written {
+	if op, written := v.buffer.writes[key]; written {
 		return op.Value, !op.Delete, nil
 	}
-	kv, err := v.pending.get(v, key)
+	kv, err := v.buffer.get(v, key)
 	return kv.Value, kv.Revision != 0, err
 }
 
@@ -84,33 +84,33 @@ func (v *View) get(key string) (value []byte, ok bool, err error) {
 // Update the commit becomes conditional on none of them changing, and no other
 // coming.
 func (v *View) list(prefix string) ([]store.KV, error) {
-	v.use()
-	if v.pending == nil {
+	v.checkOpen()
+	if v.buffer == nil {
 		return v.snap.List(v.ctx, prefix)
 	}
-	kvs, err := v.pending.list(v, prefix)
+	kvs, err := v.buffer.list(v, prefix)
 	if err != nil {
 		return nil, err
 	}
-	return v.pending.overlay(kvs, prefix), nil
+	return v.buffer.overlayWrites(kvs, prefix), nil
 }
 
-// peek is list without the condition: what it says may have changed by the time
+// listUnguarded is list without the condition: what it says may have changed by the time
 // of the commit.
-func (v *View) peek(prefix string) ([]store.KV, error) {
-	v.use()
+func (v *View) listUnguarded(prefix string) ([]store.KV, error) {
+	v.checkOpen()
 	kvs, err := v.snap.List(v.ctx, prefix)
-	if err != nil || v.pending == nil {
+	if err != nil || v.buffer == nil {
 		return kvs, err
 	}
-	return v.pending.overlay(kvs, prefix), nil
+	return v.buffer.overlayWrites(kvs, prefix), nil
 }
 
-// peekKey is get without the condition.
-func (v *View) peekKey(key string) (there bool, err error) {
-	v.use()
-	if v.pending != nil {
-		if op, written := v.pending.writes[key]; written {
+// hasUnguarded is get without the condition.
+func (v *View) hasUnguarded(key string) (there bool, err error) {
+	v.checkOpen()
+	if v.buffer != nil {
+		if op, written := v.buffer.writes[key]; written {
 			return !op.Delete, nil
 		}
 	}
@@ -118,8 +118,8 @@ func (v *View) peekKey(key string) (there bool, err error) {
 	return there, err
 }
 
-// below says if one of the listed prefixes has the key.
-func below(key string, prefixes map[string][]store.KV) (prefix string, ok bool) {
+// coveringPrefix says if one of the listed prefixes has the key.
+func coveringPrefix(key string, prefixes map[string][]store.KV) (prefix string, ok bool) {
 	for p := range prefixes {
 		if strings.HasPrefix(key, p) {
 			return p, true

@@ -15,13 +15,13 @@ type Scope struct {
 	prefixes []string
 }
 
-// scopeOf is the scope of one entity: its record, and what lies below it.
-func scopeOf(key string) Scope {
+// entityScope is the scope of one entity: its record, and what lies below it.
+func entityScope(key string) Scope {
 	return Scope{exact: []string{key}, prefixes: []string{key + "/"}}
 }
 
 // WatchUnit is a unit's record and ports.
-func WatchUnit(unit string) Scope { return scopeOf(unitKey(unit)) }
+func WatchUnit(unit string) Scope { return entityScope(unitKey(unit)) }
 
 // WatchUnits is every unit of a service.
 func WatchUnits(service string) Scope { return Scope{prefixes: []string{serviceUnits(service)}} }
@@ -29,7 +29,7 @@ func WatchUnits(service string) Scope { return Scope{prefixes: []string{serviceU
 // WatchService is a service's record, its configuration, which relations it has
 // and how alive they are, and who leads it.
 func WatchService(service string) Scope {
-	s := scopeOf(serviceKey(service))
+	s := entityScope(serviceKey(service))
 	s.exact = append(s.exact, leaderKey(serviceLeaders(service)))
 	return s
 }
@@ -44,7 +44,7 @@ func WatchMembers(id int, service string) Scope {
 func WatchRelations() Scope { return Scope{prefixes: []string{relationsPrefix}} }
 
 // WatchMachine is a machine's record, and which units it has.
-func WatchMachine(id string) Scope { return scopeOf(machineKey(id)) }
+func WatchMachine(id string) Scope { return entityScope(machineKey(id)) }
 
 // WatchMachines is every machine.
 func WatchMachines() Scope { return Scope{prefixes: []string{machinesPrefix}} }
@@ -123,7 +123,7 @@ func (s *State) Watch(ctx context.Context, after int64, scopes ...Scope) (*Watch
 // what they are now. ErrCompacted: events are missing, take a new View and watch
 // from its revision; ErrStoreGone and ErrClosed end it, too.
 func (w *Watcher) Next(ctx context.Context) ([]string, error) {
-	batch, err := w.next(ctx)
+	batch, err := w.nextBatch(ctx)
 	var keys []string
 	for _, e := range batch.Events {
 		keys = append(keys, e.Key)
@@ -133,7 +133,7 @@ func (w *Watcher) Next(ctx context.Context) ([]string, error) {
 
 // Changes is Next with what the store tells of the keys.
 func (w *Watcher) Changes(ctx context.Context) ([]KeyChange, error) {
-	batch, err := w.next(ctx)
+	batch, err := w.nextBatch(ctx)
 	var changes []KeyChange
 	for _, e := range batch.Events {
 		kv := KeyValue{Key: e.Key, Value: e.Value, Revision: batch.Revision}
@@ -142,8 +142,8 @@ func (w *Watcher) Changes(ctx context.Context) ([]KeyChange, error) {
 	return changes, err
 }
 
-// next is the next commit, as far as it touched one of the scopes.
-func (w *Watcher) next(ctx context.Context) (store.Batch, error) {
+// nextBatch is the next commit, as far as it touched one of the scopes.
+func (w *Watcher) nextBatch(ctx context.Context) (store.Batch, error) {
 	for {
 		batch, err := w.w.Next(ctx)
 		if err != nil {

@@ -15,10 +15,10 @@ type Writes struct{ ops []store.Op }
 // Writes is what was written so far. It is worth something once the Update has
 // succeeded.
 func (tx *Tx) Writes() Writes {
-	tx.use()
+	tx.checkOpen()
 	var w Writes
-	for _, key := range slices.Sorted(maps.Keys(tx.pending.writes)) {
-		w.ops = append(w.ops, tx.pending.writes[key])
+	for _, key := range slices.Sorted(maps.Keys(tx.buffer.writes)) {
+		w.ops = append(w.ops, tx.buffer.writes[key])
 	}
 	return w
 }

@@ -20,12 +20,12 @@ const (
 const (
 	// MaxWaiting is how many actions and commands may wait for one unit.
 	MaxWaiting = 64
-	// keptActions is how many of one unit are remembered after their end.
-	keptActions = 50
-	// maxProgress is how many lines of an action's progress are kept, the newest.
-	maxProgress = 100
-	// maxProgressLine is how much of one line is kept, in bytes.
-	maxProgressLine = 2 << 10
+	// maxEndedActions is how many of one unit are remembered after their end.
+	maxEndedActions = 50
+	// maxProgressLines is how many lines of an action's progress are kept, the newest.
+	maxProgressLines = 100
+	// maxProgressLineBytes is how much of one line is kept, in bytes.
+	maxProgressLineBytes = 2 << 10
 	// MaxActionText bounds an action's parameters or command, and its results, in
 	// bytes of JSON.
 	MaxActionText = 64 << 10
@@ -113,7 +113,7 @@ func (tx *Tx) AddAction(spec ActionSpec, now time.Time) (Action, error) {
 	if a.ID, err = tx.nextNumber(actionCounter); err != nil {
 		return Action{}, err
 	}
-	return a, tx.enqueue(a)
+	return a, tx.enqueueAction(a)
 }
 
 // actionParameters are the parameters of an action with its defaults.
@@ -145,8 +145,8 @@ func checkAction(a Action) error {
 	return nil
 }
 
-// enqueue writes a new action and puts it at the end of its unit's queue.
-func (tx *Tx) enqueue(a Action) error {
+// enqueueAction writes a new action and puts it at the end of its unit's queue.
+func (tx *Tx) enqueueAction(a Action) error {
 	q, _, err := load[actionQueue](tx.View, actionQueueKey(a.Unit))
 	if err != nil {
 		return err

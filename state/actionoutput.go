@@ -54,7 +54,7 @@ func (b *Bytes) UnmarshalJSON(data []byte) error {
 // putOutput makes an output fit for an action's record: a large one is a blob.
 func (tx *Tx) putOutput(o Output) (Output, error) {
 	data, err := encode("output", o)
-	if err != nil || len(data) <= maxInline {
+	if err != nil || len(data) <= maxInlineBytes {
 		return o, err
 	}
 	return Output{Dropped: o.Dropped, Blob: tx.addBlob(data)}, nil

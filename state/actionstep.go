@@ -25,9 +25,9 @@ func (tx *Tx) LogAction(id int, line ActionLine) error {
 	if err != nil || a.Status != ActionRunning {
 		return err
 	}
-	line.Message = fit(line.Message, maxProgressLine)
+	line.Message = truncate(line.Message, maxProgressLineBytes)
 	a.Progress = append(a.Progress, line)
-	a.Progress = a.Progress[max(0, len(a.Progress)-maxProgress):]
+	a.Progress = a.Progress[max(0, len(a.Progress)-maxProgressLines):]
 	return tx.put(actionKey(id), a)
 }
 
@@ -49,7 +49,7 @@ func (tx *Tx) EndAction(id int, status ActionStatus, end ActionEnd, now time.Tim
 	same := func(n int) bool { return n == id }
 	q.Waiting, q.Cancel = slices.DeleteFunc(q.Waiting, same), slices.DeleteFunc(q.Cancel, same)
 	q.Ended = append(q.Ended, id)
-	for len(q.Ended) > keptActions {
+	for len(q.Ended) > maxEndedActions {
 		tx.remove(actionKey(q.Ended[0]))
 		q.Ended = q.Ended[1:]
 	}

@@ -19,9 +19,9 @@ type MachineSpec struct {
 	Placement   string            // PROVIDER:WHERE, of the environment's provider; empty: anywhere
 }
 
-// spare is what a unit must know of a machine that was made without one, and has
+// unusedMachine is what a unit must know of a machine that was made without one, and has
 // never hosted any, to be put there.
-type spare struct {
+type unusedMachine struct {
 	Series      string            `json:"series"`
 	Constraints constraints.Value `json:"constraints,omitzero"`
 }
@@ -38,7 +38,7 @@ func (tx *Tx) AddMachine(spec MachineSpec) (Machine, error) {
 	if has := env.MachineSeries(); spec.Series != "" && len(has) > 0 && !slices.Contains(has, series) {
 		return Machine{}, fmt.Errorf("there are no machines of series %q here: they have %q", series, has)
 	}
-	where, err := tx.placement(env, spec.Placement)
+	where, err := tx.checkPlacement(env, spec.Placement)
 	if err != nil {
 		return Machine{}, err
 	}
@@ -49,7 +49,7 @@ func (tx *Tx) AddMachine(spec MachineSpec) (Machine, error) {
 	if err != nil || slices.Contains(m.Jobs, JobManage) || !slices.Contains(m.Jobs, JobUnits) {
 		return m, err
 	}
-	return m, tx.put(spareKey(m.ID), spare{Series: m.Series, Constraints: m.Constraints})
+	return m, tx.put(unusedMachineKey(m.ID), unusedMachine{Series: m.Series, Constraints: m.Constraints})
 }
 
 // insertMachine writes a new machine under the next number.
@@ -65,8 +65,8 @@ func (tx *Tx) insertMachine(m Machine) (Machine, error) {
 	return m, tx.put(machineKey(m.ID), m)
 }
 
-// placement checks PROVIDER:WHERE and answers the provider's part of it.
-func (tx *Tx) placement(env Environment, text string) (where string, err error) {
+// checkPlacement checks PROVIDER:WHERE and answers the provider's part of it.
+func (tx *Tx) checkPlacement(env Environment, text string) (where string, err error) {
 	if text == "" {
 		return "", nil
 	}

@@ -32,7 +32,7 @@ func (tx *Tx) addUnit(service string, p Placement) (Unit, error) {
 		return Unit{}, err
 	}
 	u := Unit{Service: service, Series: s.Series, Constraints: s.Constraints.Over(env.Constraints)}
-	if u.Machine, err = tx.place(u, env, p); err != nil {
+	if u.Machine, err = tx.placeUnit(u, env, p); err != nil {
 		return Unit{}, err
 	}
 	return tx.insertUnit(u)

@@ -17,7 +17,7 @@ import (
 // what only its caller knows. ErrNotFound: what a key refers to went before it was
 // read, since that changed meanwhile; begin again.
 func (s *State) Backup(ctx context.Context, w *archive.Writer) (archive.Header, error) {
-	h := archive.Header{Kind: archive.Environment, Time: time.Now().UTC(), StateFormat: format}
+	h := archive.Header{Kind: archive.Environment, Time: time.Now().UTC(), StateFormat: formatVersion}
 	var all []store.KV
 	err := s.View(ctx, func(v *View) error {
 		env, err := v.Environment()
@@ -25,7 +25,7 @@ func (s *State) Backup(ctx context.Context, w *archive.Writer) (archive.Header, 
 			return err
 		}
 		h.Name, h.UUID, h.Provider = env.Name, env.UUID, env.Provider
-		if all, err = v.contentsInUse(); err != nil {
+		if all, err = v.listContentsInUse(); err != nil {
 			return err
 		}
 		h.Revision, err = v.Revision()
@@ -46,13 +46,13 @@ func (s *State) Backup(ctx context.Context, w *archive.Writer) (archive.Header, 
 	return h, err
 }
 
-// contentsInUse is contents without the heads of blobs that nothing refers to.
-func (v *View) contentsInUse() ([]store.KV, error) {
-	all, err := v.contents()
+// listContentsInUse is contents without the heads of blobs that nothing refers to.
+func (v *View) listContentsInUse() ([]store.KV, error) {
+	all, err := v.listContents()
 	if err != nil {
 		return nil, err
 	}
-	used, err := v.blobsInUse()
+	used, err := v.referencedBlobs()
 	unused := func(kv store.KV) bool {
 		sum, ok := strings.CutPrefix(kv.Key, blobHeadsPrefix)
 		return ok && !used[sum]
@@ -62,7 +62,7 @@ func (v *View) contentsInUse() ([]store.KV, error) {
 
 // backUpBlobs adds the blobs whose heads are there.
 func (s *State) backUpBlobs(ctx context.Context, w *archive.Writer, all []store.KV) (n int, err error) {
-	p := Progress{What: "chunks backed up", Total: chunks(all)}
+	p := Progress{What: "chunks backed up", Total: countChunks(all)}
 	for _, kv := range all {
 		sum, chunks, ok := blobOf(kv)
 		if !ok {

@@ -36,7 +36,7 @@ func (v *View) Config(service string) (Config, error) {
 	}
 	c := Config{Values: make(map[string]any, len(doc.Values)), Version: doc.Version}
 	for name, raw := range doc.Values {
-		if c.Values[name], err = configValue(string(raw)); err != nil {
+		if c.Values[name], err = decodeOption(string(raw)); err != nil {
 			return Config{}, err
 		}
 	}
@@ -76,7 +76,7 @@ func (tx *Tx) SetConfig(service string, changes map[string]any) (changed []strin
 		return nil, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(changes)) {
-		value, err := configTyped(&ch.Config, name, changes[name])
+		value, err := convertOption(&ch.Config, name, changes[name])
 		if err != nil {
 			return nil, err
 		}
@@ -88,19 +88,19 @@ func (tx *Tx) SetConfig(service string, changes map[string]any) (changed []strin
 	if len(changed) == 0 {
 		return nil, nil
 	}
-	return changed, tx.put(configKey(service), c.doc())
+	return changed, tx.put(configKey(service), c.nextDoc())
 }
 
-// configTyped gives a value the option's type; nil stays nil.
-func configTyped(c *charm.Config, name string, value any) (any, error) {
+// convertOption gives a value the option's type; nil stays nil.
+func convertOption(c *charm.Config, name string, value any) (any, error) {
 	if text, ok := value.(string); ok {
 		return c.ParseText(name, text)
 	}
 	return c.Coerce(name, value)
 }
 
-// doc is the next version, without unset options.
-func (c Config) doc() configDoc {
+// nextDoc is the next version, without unset options.
+func (c Config) nextDoc() configDoc {
 	doc := configDoc{Version: c.Version + 1, Values: map[string]json.RawMessage{}}
 	for name, value := range c.Values {
 		if value == nil {
@@ -108,14 +108,14 @@ func (c Config) doc() configDoc {
 		}
 		raw, _ := encode(name, value) // strings, numbers and booleans always encode
 		if f, ok := value.(float64); ok {
-			raw = []byte(floatText(f))
+			raw = []byte(formatFloat(f))
 		}
 		doc.Values[name] = raw
 	}
 	return doc
 }
 
-func floatText(f float64) string {
+func formatFloat(f float64) string {
 	text := strconv.FormatFloat(f, 'g', -1, 64)
 	if strings.ContainsAny(text, ".e") {
 		return text
@@ -123,8 +123,8 @@ func floatText(f float64) string {
 	return text + ".0"
 }
 
-// configValue is the reverse: JSON to string, bool, int64 or float64.
-func configValue(raw string) (any, error) {
+// decodeOption is the reverse: JSON to string, bool, int64 or float64.
+func decodeOption(raw string) (any, error) {
 	if n, err := strconv.ParseInt(raw, 10, 64); err == nil {
 		return n, nil
 	}

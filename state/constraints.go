@@ -61,14 +61,14 @@ func (tx *Tx) ResolveMachine(id string, c *constraints.Value) error {
 	if err := tx.put(machineKey(id), m); err != nil || c == nil {
 		return err
 	}
-	return tx.respare(m)
+	return tx.updateUnused(m)
 }
 
-// respare notes of a machine that has hosted no unit that it is another one now.
-func (tx *Tx) respare(m Machine) error {
-	_, there, err := tx.get(spareKey(m.ID))
+// updateUnused notes of a machine that has hosted no unit that it is another one now.
+func (tx *Tx) updateUnused(m Machine) error {
+	_, there, err := tx.get(unusedMachineKey(m.ID))
 	if err != nil || !there {
 		return err
 	}
-	return tx.put(spareKey(m.ID), spare{Series: m.Series, Constraints: m.Constraints})
+	return tx.put(unusedMachineKey(m.ID), unusedMachine{Series: m.Series, Constraints: m.Constraints})
 }

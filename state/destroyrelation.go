@@ -34,12 +34,12 @@ func (tx *Tx) removeRelationIfDone(r Relation) error {
 	if r.Life == Alive {
 		return nil
 	}
-	if empty, err := tx.empty(membersPrefix(r.ID)); err != nil || !empty {
+	if empty, err := tx.isPrefixEmpty(membersPrefix(r.ID)); err != nil || !empty {
 		return err
 	}
 	tx.remove(relationKey(r.ID))
 	for _, e := range r.Endpoints {
-		tx.remove(indexKey(e.Service, r.ID))
+		tx.remove(relationIndexKey(e.Service, r.ID))
 	}
 	if err := tx.removeFew(settingsPrefix(r.ID), appsPrefix(r.ID)); err != nil {
 		return err
@@ -51,8 +51,8 @@ func (tx *Tx) removeRelationIfDone(r Relation) error {
 	return errors.Join(errs...)
 }
 
-// fewRemoved is how many left-over keys one removal takes along.
-const fewRemoved = 4
+// maxFewRemoved is how many left-over keys one removal takes along.
+const maxFewRemoved = 4
 
 // removeFew removes what is below the prefixes if it is little.
 func (tx *Tx) removeFew(prefixes ...string) error {
@@ -61,7 +61,7 @@ func (tx *Tx) removeFew(prefixes ...string) error {
 		if err != nil {
 			return err
 		}
-		for _, kv := range kvs[:min(fewRemoved, len(kvs))] {
+		for _, kv := range kvs[:min(maxFewRemoved, len(kvs))] {
 			tx.remove(kv.Key)
 		}
 	}

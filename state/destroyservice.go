@@ -13,7 +13,7 @@ func (s *State) DestroyService(ctx context.Context, name string) error {
 	var relations []int
 	var units []string
 	err := s.Update(ctx, func(tx *Tx) (err error) {
-		relations, units, err = tx.condemn(name)
+		relations, units, err = tx.markServiceDying(name)
 		return err
 	})
 	if err != nil {
@@ -34,7 +34,7 @@ func (s *State) DestroyService(ctx context.Context, name string) error {
 // DestroyService is State.DestroyService in one transaction: for services of a
 // few units and relations.
 func (tx *Tx) DestroyService(name string) error {
-	relations, units, err := tx.condemn(name)
+	relations, units, err := tx.markServiceDying(name)
 	if err != nil {
 		return err
 	}
@@ -51,10 +51,10 @@ func (tx *Tx) DestroyService(name string) error {
 	return tx.removeServiceIfDone(name)
 }
 
-// condemn makes the service itself dying, so that nothing is added to it any
+// markServiceDying makes the service itself dying, so that nothing is added to it any
 // more, and says what it has. Of the units only the counter is a condition, since
 // a thousand units change all the time; a new one takes a number.
-func (tx *Tx) condemn(name string) (relations []int, units []string, err error) {
+func (tx *Tx) markServiceDying(name string) (relations []int, units []string, err error) {
 	s, err := tx.Service(name)
 	if err != nil {
 		return nil, nil, err
@@ -63,7 +63,7 @@ func (tx *Tx) condemn(name string) (relations []int, units []string, err error) 
 	if err := tx.put(serviceKey(name), s); err != nil {
 		return nil, nil, err
 	}
-	index, err := tx.list(indexPrefix(name))
+	index, err := tx.list(relationIndexPrefix(name))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -71,11 +71,11 @@ func (tx *Tx) condemn(name string) (relations []int, units []string, err error) 
 		return nil, nil, err
 	}
 	for _, kv := range index {
-		if id, ok := cutInt(kv.Key, indexPrefix(name)); ok {
+		if id, ok := cutInt(kv.Key, relationIndexPrefix(name)); ok {
 			relations = append(relations, id)
 		}
 	}
-	kvs, err := tx.listUnguarded(serviceUnits(name))
+	kvs, err := tx.listUnguarded(serviceUnitsPrefix(name))
 	return relations, unitNames(kvs), err
 }
 
@@ -88,24 +88,24 @@ func (tx *Tx) removeServiceIfDone(name string) error {
 	if err != nil {
 		return err
 	}
-	for _, prefix := range []string{indexPrefix(name), serviceUnits(name)} {
-		if empty, err := tx.empty(prefix); err != nil || !empty {
+	for _, prefix := range []string{relationIndexPrefix(name), serviceUnitsPrefix(name)} {
+		if empty, err := tx.isPrefixEmpty(prefix); err != nil || !empty {
 			return err
 		}
 	}
 	tx.remove(serviceKey(name))
-	if _, err = tx.removeBelow(resources(name), maxRemoved); err != nil {
+	if _, err = tx.removeBelow(serviceResourcesPrefix(name), maxRemovedKeys); err != nil {
 		return err
 	}
 	_, err = tx.removeBelow(servicePrefix(name), batchSize)
 	return err
 }
 
-// empty says if no key has the prefix, and stays true until the commit. If one
+// isPrefixEmpty says if no key has the prefix, and stays true until the commit. If one
 // has, the commit is conditional on one of them only (the last to come), so that
 // a thousand who leave at once do not all conflict with each other; and whoever
 // leaves last is sure to find out.
-func (tx *Tx) empty(prefix string) (bool, error) {
+func (tx *Tx) isPrefixEmpty(prefix string) (bool, error) {
 	kvs, err := tx.listUnguarded(prefix)
 	if err != nil {
 		return false, err

@@ -9,44 +9,44 @@ import (
 	"bijou/state/charm"
 )
 
-// declared is an endpoint with what its charm says of it.
-type declared struct {
+// charmEndpoint is an endpoint with what its charm says of it.
+type charmEndpoint struct {
 	Endpoint
-	iface   string
-	scope   charm.Scope
-	series  string // the service's
-	implied bool   // juju-info, which no charm declares
+	interfaceName string
+	scope         charm.Scope
+	series        string // the service's
+	implied       bool   // juju-info, which no charm declares
 
 	subordinate bool // the service is
 	limit       int  // of relations at this endpoint; 0: none
 }
 
-// matches says if the two can be related.
-func (d declared) matches(o declared) bool {
+// canRelateTo says if the two can be related.
+func (d charmEndpoint) canRelateTo(o charmEndpoint) bool {
 	opposite := d.Role == charm.Provides && o.Role == charm.Consumes || d.Role == charm.Consumes && o.Role == charm.Provides
-	return opposite && d.iface == o.iface && d.Service != o.Service
+	return opposite && d.interfaceName == o.interfaceName && d.Service != o.Service
 }
 
-// limitOf is how many relations the endpoint may have. In the days of classic charms that
+// relationLimit is how many relations the endpoint may have. In the days of classic charms that
 // was a remark, and charms remarked wrongly.
-func limitOf(rel charm.Relation, s Service) int {
+func relationLimit(rel charm.Relation, s Service) int {
 	if s.Dialect == charm.Classic {
 		return 0
 	}
 	return rel.Limit
 }
 
-// declared looks an endpoint up in its service's charm.
-func (v *View) declared(e Endpoint) (declared, error) {
-	all, err := v.endpoints(e.String())
+// findEndpoint looks an endpoint up in its service's charm.
+func (v *View) findEndpoint(e Endpoint) (charmEndpoint, error) {
+	all, err := v.candidateEndpoints(e.String())
 	if err != nil {
-		return declared{}, err
+		return charmEndpoint{}, err
 	}
 	return all[0], nil
 }
 
-// endpoints lists what "SERVICE" or "SERVICE:RELATION" can mean; never nothing.
-func (v *View) endpoints(text string) ([]declared, error) {
+// candidateEndpoints lists what "SERVICE" or "SERVICE:RELATION" can mean; never nothing.
+func (v *View) candidateEndpoints(text string) ([]charmEndpoint, error) {
 	service, name, named := strings.Cut(text, ":")
 	s, err := v.aliveService(service)
 	if err != nil {
@@ -56,21 +56,21 @@ func (v *View) endpoints(text string) ([]declared, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []declared
+	var out []charmEndpoint
 	for _, rel := range ch.Meta.Relations() {
 		if named && rel.Name != name {
 			continue
 		}
 		_, explicit := ch.Meta.Declared[rel.Name]
-		out = append(out, declared{Endpoint{service, rel.Name, rel.Role}, rel.Interface, rel.Scope, s.Series, !explicit, s.Subordinate, limitOf(rel, s)})
+		out = append(out, charmEndpoint{Endpoint{service, rel.Name, rel.Role}, rel.Interface, rel.Scope, s.Series, !explicit, s.Subordinate, relationLimit(rel, s)})
 	}
 	if len(out) == 0 {
-		return nil, refuse(ErrNotFound, "service %q has no relation %q: it has %s", service, name, v.ownNames(ch))
+		return nil, refuse(ErrNotFound, "service %q has no relation %q: it has %s", service, name, v.charmRelationNames(ch))
 	}
 	return out, nil
 }
 
-func (v *View) ownNames(c Charm) string {
+func (v *View) charmRelationNames(c Charm) string {
 	var names []string
 	for _, rel := range c.Meta.Relations() {
 		names = append(names, rel.Name)
@@ -83,11 +83,11 @@ func (v *View) ownNames(c Charm) string {
 // one interface. The implied juju-info counts only where nothing else matches.
 // If there is none, or more than one, the error lists the candidates.
 func (v *View) InferEndpoints(a, b string) ([]Endpoint, error) {
-	as, err := v.endpoints(a)
+	as, err := v.candidateEndpoints(a)
 	if err != nil {
 		return nil, fmt.Errorf("cannot relate %q and %q: %w", a, b, err)
 	}
-	bs, err := v.endpoints(b)
+	bs, err := v.candidateEndpoints(b)
 	if err != nil {
 		return nil, fmt.Errorf("cannot relate %q and %q: %w", a, b, err)
 	}
@@ -99,11 +99,11 @@ func (v *View) InferEndpoints(a, b string) ([]Endpoint, error) {
 }
 
 // inferPair is the decision behind InferEndpoints.
-func inferPair(as, bs []declared) ([]Endpoint, error) {
+func inferPair(as, bs []charmEndpoint) ([]Endpoint, error) {
 	var explicit, all [][]Endpoint
 	for _, a := range as {
 		for _, b := range bs {
-			if !a.matches(b) {
+			if !a.canRelateTo(b) {
 				continue
 			}
 			all = append(all, []Endpoint{a.Endpoint, b.Endpoint})
@@ -120,17 +120,17 @@ func inferPair(as, bs []declared) ([]Endpoint, error) {
 	case len(all) == 0 && as[0].Service == bs[0].Service:
 		return nil, errors.New("a service cannot be related to itself")
 	case len(all) == 0:
-		return nil, fmt.Errorf("nothing that one provides is required by the other: %s; %s", describe(as), describe(bs))
+		return nil, fmt.Errorf("nothing that one provides is required by the other: %s; %s", describeEndpoints(as), describeEndpoints(bs))
 	}
-	return nil, fmt.Errorf("ambiguous: it could be %s", listPairs(all))
+	return nil, fmt.Errorf("ambiguous: it could be %s", describePairs(all))
 }
 
-// describe lists endpoints for the operator to choose from.
-func describe(ds []declared) string {
+// describeEndpoints lists endpoints for the operator to choose from.
+func describeEndpoints(ds []charmEndpoint) string {
 	var parts []string
 	for _, d := range ds {
 		if !d.implied || len(ds) == 1 {
-			parts = append(parts, fmt.Sprintf("%s (%s %s)", d.Name, verb(d.Role), d.iface))
+			parts = append(parts, fmt.Sprintf("%s (%s %s)", d.Name, roleWord(d.Role), d.interfaceName))
 		}
 	}
 	if len(parts) == 0 {
@@ -139,15 +139,15 @@ func describe(ds []declared) string {
 	return fmt.Sprintf("%s has %s", ds[0].Service, strings.Join(parts, ", "))
 }
 
-// verb is the role in a charm's word.
-func verb(r charm.Role) string {
+// roleWord is the role in a charm's word.
+func roleWord(r charm.Role) string {
 	if r == charm.Consumes {
 		return "requires"
 	}
 	return string(r)
 }
 
-func listPairs(pairs [][]Endpoint) string {
+func describePairs(pairs [][]Endpoint) string {
 	var texts []string
 	for _, p := range pairs {
 		texts = append(texts, fmt.Sprintf("%q", p[0].String()+" "+p[1].String()))
@@ -164,8 +164,8 @@ func (v *View) FindRelation(a, b string) (Relation, error) {
 	if _, err := v.Service(service); err != nil {
 		return Relation{}, err
 	}
-	found, err := v.indexed(service, func(_ int, index relationIndex) bool {
-		return means(a, service, index.Name) && meansEndpoint(b, index.Other)
+	found, err := v.findRelations(service, func(_ int, index relationIndex) bool {
+		return matchesEndpoint(a, service, index.Name) && matchesWrittenEndpoint(b, index.Other)
 	})
 	switch {
 	case err != nil:
@@ -175,20 +175,22 @@ func (v *View) FindRelation(a, b string) (Relation, error) {
 	case len(found) == 1:
 		return found[0], nil
 	}
-	return Relation{}, fmt.Errorf("relation between %q and %q is ambiguous: it could be %s", a, b, listRelations(found))
+	return Relation{}, fmt.Errorf("relation between %q and %q is ambiguous: it could be %s", a, b, describeRelations(found))
 }
 
-// means says if the operator's text can stand for that endpoint.
-func means(text, service, name string) bool { return text == service || text == service+":"+name }
+// matchesEndpoint says if the operator's text can stand for that endpoint.
+func matchesEndpoint(text, service, name string) bool {
+	return text == service || text == service+":"+name
+}
 
-// meansEndpoint is means for an endpoint that is written "service:name"; nothing
+// matchesWrittenEndpoint is means for an endpoint that is written "service:name"; nothing
 // means an empty one.
-func meansEndpoint(text, endpoint string) bool {
+func matchesWrittenEndpoint(text, endpoint string) bool {
 	service, name, ok := strings.Cut(endpoint, ":")
-	return ok && means(text, service, name)
+	return ok && matchesEndpoint(text, service, name)
 }
 
-func listRelations(relations []Relation) string {
+func describeRelations(relations []Relation) string {
 	var texts []string
 	for _, r := range relations {
 		texts = append(texts, fmt.Sprintf("%s (%s %s)", r, r.Endpoints[0], r.Endpoints[len(r.Endpoints)-1]))

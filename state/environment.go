@@ -126,7 +126,7 @@ func (tx *Tx) SetEnvironment(changes map[string]*string) error {
 		}
 		e.Config[key] = *value
 	}
-	if err := e.check(); err != nil {
+	if err := e.validate(); err != nil {
 		return fmt.Errorf("cannot set environment: %w", err)
 	}
 	return tx.put(environmentKey, e)
@@ -142,8 +142,8 @@ func (tx *Tx) SetTools(name string) error {
 	return tx.put(environmentKey, e)
 }
 
-// check refuses what an environment cannot be.
-func (e Environment) check() error {
+// validate refuses what an environment cannot be.
+func (e Environment) validate() error {
 	if e.Name == "" || e.UUID == "" || e.Provider == "" || e.DefaultSeries == "" {
 		return fmt.Errorf("name %q, uuid %q, provider %q and default series %q must not be empty", e.Name, e.UUID, e.Provider, e.DefaultSeries)
 	}
@@ -158,7 +158,7 @@ func (e Environment) check() error {
 // checkSetting refuses what Config cannot have. What a provider's own keys mean
 // is the provider's business.
 func (e Environment) checkSetting(key, value string) error {
-	if name, own := strings.CutPrefix(key, e.Provider+"."); own && settingName.MatchString(name) {
+	if name, own := strings.CutPrefix(key, e.Provider+"."); own && settingNamePattern.MatchString(name) {
 		return nil
 	}
 	switch key {
@@ -175,7 +175,7 @@ func (e Environment) checkSetting(key, value string) error {
 			return charm.Invalid("invalid %s %q: want a number from 1", key, value)
 		}
 	case ProviderSHA256:
-		if !sha256Form.MatchString(value) {
+		if !sha256Pattern.MatchString(value) {
 			return charm.Invalid("invalid %s %q: want 64 hexadecimal digits", key, value)
 		}
 	case HarvestMode:
@@ -185,18 +185,18 @@ func (e Environment) checkSetting(key, value string) error {
 	case "name", "uuid", "provider", "default-series":
 		return charm.Invalid("%s cannot be set: bootstrap has decided it", key)
 	default:
-		return charm.Invalid("unknown environment setting %q: there are %s, and %s.KEY for the provider", key, strings.Join(environmentNames(), ", "), e.Provider)
+		return charm.Invalid("unknown environment setting %q: there are %s, and %s.KEY for the provider", key, strings.Join(settingNames(), ", "), e.Provider)
 	}
 	return nil
 }
 
-// sha256Form is how a sha256 is written.
-var sha256Form = regexp.MustCompile(`^[0-9a-f]{64}$`)
+// sha256Pattern is how a sha256 is written.
+var sha256Pattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// settingName is what follows the provider's name and a dot.
-var settingName = regexp.MustCompile(`^[a-z][a-z0-9]*([.-][a-z0-9]+)*$`)
+// settingNamePattern is what follows the provider's name and a dot.
+var settingNamePattern = regexp.MustCompile(`^[a-z][a-z0-9]*([.-][a-z0-9]+)*$`)
 
-func environmentNames() (names []string) {
+func settingNames() (names []string) {
 	for _, s := range EnvironmentSettings() {
 		names = append(names, s.Key)
 	}

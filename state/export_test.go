@@ -20,7 +20,7 @@ func Everything(ctx context.Context, url string) (map[string]string, error) {
 	err = (&State{store: st}).View(ctx, func(v *View) error {
 		kvs, err := v.list("")
 		for _, kv := range kvs {
-			if !stays(kv.Key) || kv.Key == formatKey {
+			if !isStoreLocal(kv.Key) || kv.Key == formatKey {
 				found[kv.Key] = string(kv.Value)
 			}
 		}

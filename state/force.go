@@ -16,7 +16,7 @@ func (s *State) ForceRemoveUnit(ctx context.Context, name string) error {
 		if u, err = tx.Unit(name); err != nil {
 			return err
 		}
-		if untouched, err := tx.untouched(u); err != nil || untouched {
+		if untouched, err := tx.isUntouched(u); err != nil || untouched {
 			return errors.Join(err, tx.DestroyUnit(name))
 		}
 		return tx.changeUnit(name, func(u *Unit) { u.Life = Dead })
@@ -39,11 +39,11 @@ func (s *State) ForceDestroyRelation(ctx context.Context, id int) error {
 	if err := s.Update(ctx, func(tx *Tx) error { return tx.DestroyRelation(id) }); err != nil {
 		return err
 	}
-	return s.expel(ctx, id)
+	return s.removeMembers(ctx, id)
 }
 
-// expel takes the members out of a dying relation, which goes with the last.
-func (s *State) expel(ctx context.Context, id int) error {
+// removeMembers takes the members out of a dying relation, which goes with the last.
+func (s *State) removeMembers(ctx context.Context, id int) error {
 	var members []Member
 	err := s.View(ctx, func(v *View) (err error) {
 		members, err = v.Members(id)
@@ -61,19 +61,19 @@ func (s *State) ForceDestroyService(ctx context.Context, name string) error {
 	var relations []int
 	var units []string
 	err := s.Update(ctx, func(tx *Tx) (err error) {
-		relations, units, err = tx.condemn(name)
+		relations, units, err = tx.markServiceDying(name)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	if err := s.forceParts(ctx, relations, units); err != nil {
+	if err := s.forceDestroyParts(ctx, relations, units); err != nil {
 		return fmt.Errorf("cannot destroy service %q: %w", name, err)
 	}
 	return s.Update(ctx, func(tx *Tx) error { return tx.removeServiceIfDone(name) })
 }
 
-func (s *State) forceParts(ctx context.Context, relations []int, units []string) error {
+func (s *State) forceDestroyParts(ctx context.Context, relations []int, units []string) error {
 	for _, unit := range units {
 		if err := s.ForceRemoveUnit(ctx, unit); err != nil && !errors.Is(err, ErrNotFound) {
 			return err
@@ -84,7 +84,7 @@ func (s *State) forceParts(ctx context.Context, relations []int, units []string)
 		return err
 	}
 	for _, id := range relations {
-		if err := s.expel(ctx, id); err != nil {
+		if err := s.removeMembers(ctx, id); err != nil {
 			return err
 		}
 	}

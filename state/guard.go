@@ -18,8 +18,8 @@ func (p *txBuffer) guardConds() (conds []store.Cond) {
 	if _, read := p.reads[movedKey]; !read {
 		conds = append(conds, store.Cond{Key: movedKey})
 	}
-	if _, read := p.reads[migratingKey]; !read && p.hasLeasedWrite() {
-		conds = append(conds, store.Cond{Key: migratingKey})
+	if _, read := p.reads[copyLockKey]; !read && p.hasLeasedWrite() {
+		conds = append(conds, store.Cond{Key: copyLockKey})
 	}
 	return conds
 }
@@ -27,7 +27,7 @@ func (p *txBuffer) guardConds() (conds []store.Cond) {
 // hasLeasedWrite says if an agent or a leader is about to stand.
 func (p *txBuffer) hasLeasedWrite() bool {
 	for _, op := range p.writes {
-		if op.Lease != 0 && op.Key != migratingKey {
+		if op.Lease != 0 && op.Key != copyLockKey {
 			return true
 		}
 	}
@@ -45,7 +45,7 @@ func (s *State) explainConflict(ctx context.Context, p *txBuffer) error {
 				return err
 			}
 		}
-		by, ok, err := load[migrating](v, migratingKey)
+		by, ok, err := load[copyLockRecord](v, copyLockKey)
 		if err != nil || !ok || !p.hasLeasedWrite() {
 			return err
 		}

@@ -24,24 +24,24 @@ type HookRun struct {
 }
 
 const (
-	// keptRuns is how many hooks of a unit are remembered.
-	keptRuns = 50
-	// keptChanges is how many changes of each.
-	keptChanges = 20
+	// maxHookRuns is how many hooks of a unit are remembered.
+	maxHookRuns = 50
+	// maxHookRunChanges is how many changes of each.
+	maxHookRunChanges = 20
 )
 
 // AddHookRun remembers a hook that has ended, in place of the oldest. Nothing is
 // read: Seq is the caller's, who alone writes for that unit.
 func (tx *Tx) AddHookRun(unit string, r HookRun) error {
-	if n := len(r.Changes); n > keptChanges {
-		r.Changes, r.More = r.Changes[:keptChanges], n-keptChanges
+	if n := len(r.Changes); n > maxHookRunChanges {
+		r.Changes, r.More = r.Changes[:maxHookRunChanges], n-maxHookRunChanges
 	}
-	return tx.put(historyKey(unit, int(r.Seq%keptRuns)), r)
+	return tx.put(historyKey(unit, int(r.Seq%maxHookRuns)), r)
 }
 
 // HookRuns lists the last hooks of a unit, the oldest first.
 func (v *View) HookRuns(unit string) ([]HookRun, error) {
-	kvs, err := v.list(historyOf(unit))
+	kvs, err := v.list(unitHistoryPrefix(unit))
 	if err != nil {
 		return nil, err
 	}
@@ -55,5 +55,5 @@ func (v *View) HookRuns(unit string) ([]HookRun, error) {
 	return runs, nil
 }
 
-func historyOf(unit string) string            { return historyPrefix + unit + "/" }
-func historyKey(unit string, slot int) string { return historyOf(unit) + strconv.Itoa(slot) }
+func unitHistoryPrefix(unit string) string    { return historyPrefix + unit + "/" }
+func historyKey(unit string, slot int) string { return unitHistoryPrefix(unit) + strconv.Itoa(slot) }

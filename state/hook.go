@@ -62,8 +62,8 @@ type Failure struct {
 	Interrupted bool `json:"interrupted,omitempty"`
 }
 
-// see is the command that tells more of it; empty where an operator knows why.
-func (f Failure) see(unit string) string {
+// logCommand is the command that tells more of it; empty where an operator knows why.
+func (f Failure) logCommand(unit string) string {
 	if f.Interrupted {
 		return ""
 	}

@@ -61,30 +61,30 @@ import (
 //	log/<u>/<seq>                       logBatch
 
 const (
-	formatKey       = "format"
-	environmentKey  = "environment"
-	migratingKey    = "migrating"
-	movedKey        = "moved"
-	draftKey        = "migration"
-	provisionerKey  = "provisioner"
-	presencePrefix  = "presence/"
-	claimsPrefix    = "claims/"
-	leadersPrefix   = "leaders/"
-	charmsPrefix    = "charms/"
-	blobsPrefix     = "blobs/"
-	blobHeadsPrefix = "blob-heads/"
-	servicesPrefix  = "services/"
-	unitsPrefix     = "units/"
-	machinesPrefix  = "machines/"
-	sparesPrefix    = "spares/"
-	relationsPrefix = "relations/"
-	unitersPrefix   = "uniters/"
-	historyPrefix   = "history/"
-	logHeadsPrefix  = "logs/"
-	logPrefix       = "log/"
-	actionsPrefix   = "actions/"
-	resourcesPrefix = "resources/"
-	toolsPrefix     = "tools/"
+	formatKey            = "format"
+	environmentKey       = "environment"
+	copyLockKey          = "migrating"
+	movedKey             = "moved"
+	partialCopyKey       = "migration"
+	provisionerKey       = "provisioner"
+	presencePrefix       = "presence/"
+	claimsPrefix         = "claims/"
+	leadersPrefix        = "leaders/"
+	charmsPrefix         = "charms/"
+	blobsPrefix          = "blobs/"
+	blobHeadsPrefix      = "blob-heads/"
+	servicesPrefix       = "services/"
+	unitsPrefix          = "units/"
+	machinesPrefix       = "machines/"
+	unusedMachinesPrefix = "spares/"
+	relationsPrefix      = "relations/"
+	unitersPrefix        = "uniters/"
+	historyPrefix        = "history/"
+	logHeadsPrefix       = "logs/"
+	logPrefix            = "log/"
+	actionsPrefix        = "actions/"
+	resourcesPrefix      = "resources/"
+	toolsPrefix          = "tools/"
 
 	machineCounter  = "counters/machines"
 	relationCounter = "counters/relations"
@@ -95,65 +95,67 @@ func unitCounter(service string) string { return "counters/units/" + service }
 func presenceKey(agent string) string   { return presencePrefix + agent }
 func claimKey(agent string) string      { return claimsPrefix + agent }
 func leaderKey(what string) string      { return leadersPrefix + what }
-func serviceLeaders(s string) string    { return "services/" + s }
+func serviceLeaderName(s string) string { return "services/" + s }
 func charmKey(url string) string        { return charmsPrefix + url }
 func toolsKey(name string) string       { return toolsPrefix + name }
 
-func blobHeadKey(sum string) string      { return blobHeadsPrefix + sum }
-func chunkKey(sum string, n int) string  { return fmt.Sprintf("%s%s/%04d", blobsPrefix, sum, n) }
-func serviceKey(s string) string         { return servicesPrefix + s }
-func servicePrefix(s string) string      { return servicesPrefix + s + "/" }
-func configKey(s string) string          { return servicePrefix(s) + "config" }
-func serviceStatusKey(s string) string   { return servicePrefix(s) + "status" }
-func upgradeKey(s string) string         { return servicePrefix(s) + "upgrade" }
-func leaderSettingsKey(s string) string  { return servicePrefix(s) + "leader-settings" }
-func indexPrefix(s string) string        { return servicePrefix(s) + "relations/" }
-func indexKey(s string, id int) string   { return indexPrefix(s) + strconv.Itoa(id) }
-func unitKey(u string) string            { return unitsPrefix + u }
-func serviceUnits(s string) string       { return unitsPrefix + s + "/" }
-func portsKey(u string) string           { return unitKey(u) + "/ports" }
-func actionQueueKey(u string) string     { return unitKey(u) + "/actions" }
-func actionKey(id int) string            { return actionsPrefix + strconv.Itoa(id) }
-func resources(s string) string          { return resourcesPrefix + s + "/" }
-func resourceKey(s, name string) string  { return resources(s) + name }
-func debugKey(u string) string           { return unitKey(u) + "/debug" }
-func unitStateKey(u string) string       { return unitKey(u) + "/state" }
-func restoredKey(u string) string        { return unitKey(u) + "/restored" }
-func machineKey(id string) string        { return machinesPrefix + id }
-func spareKey(id string) string          { return sparesPrefix + id }
-func firstUnitKey(id string) string      { return "first-units/" + id }
-func machineUnits(id string) string      { return machineKey(id) + "/units/" }
-func machineUnitKey(id, u string) string { return machineUnits(id) + u }
+func blobHeadKey(sum string) string            { return blobHeadsPrefix + sum }
+func chunkKey(sum string, n int) string        { return fmt.Sprintf("%s%s/%04d", blobsPrefix, sum, n) }
+func serviceKey(s string) string               { return servicesPrefix + s }
+func servicePrefix(s string) string            { return servicesPrefix + s + "/" }
+func configKey(s string) string                { return servicePrefix(s) + "config" }
+func serviceStatusKey(s string) string         { return servicePrefix(s) + "status" }
+func upgradeKey(s string) string               { return servicePrefix(s) + "upgrade" }
+func leaderSettingsKey(s string) string        { return servicePrefix(s) + "leader-settings" }
+func relationIndexPrefix(s string) string      { return servicePrefix(s) + "relations/" }
+func relationIndexKey(s string, id int) string { return relationIndexPrefix(s) + strconv.Itoa(id) }
+func unitKey(u string) string                  { return unitsPrefix + u }
+func serviceUnitsPrefix(s string) string       { return unitsPrefix + s + "/" }
+func portsKey(u string) string                 { return unitKey(u) + "/ports" }
+func actionQueueKey(u string) string           { return unitKey(u) + "/actions" }
+func actionKey(id int) string                  { return actionsPrefix + strconv.Itoa(id) }
+func serviceResourcesPrefix(s string) string   { return resourcesPrefix + s + "/" }
+func resourceKey(s, name string) string        { return serviceResourcesPrefix(s) + name }
+func debugKey(u string) string                 { return unitKey(u) + "/debug" }
+func unitStateKey(u string) string             { return unitKey(u) + "/state" }
+func restoredKey(u string) string              { return unitKey(u) + "/restored" }
+func machineKey(id string) string              { return machinesPrefix + id }
+func unusedMachineKey(id string) string        { return unusedMachinesPrefix + id }
+func firstUnitKey(id string) string            { return "first-units/" + id }
+func machineUnitsPrefix(id string) string      { return machineKey(id) + "/units/" }
+func machineUnitKey(id, u string) string       { return machineUnitsPrefix(id) + u }
 
-func relationKey(id int) string               { return relationsPrefix + strconv.Itoa(id) }
-func membersPrefix(id int) string             { return relationKey(id) + "/members/" }
-func memberKey(id int, u string) string       { return membersPrefix(id) + u }
-func membersOf(id int, service string) string { return membersPrefix(id) + service + "/" }
-func settingsPrefix(id int) string            { return relationKey(id) + "/settings/" }
-func settingsKey(id int, u string) string     { return settingsPrefix(id) + u }
-func appsPrefix(id int) string                { return relationKey(id) + "/apps/" }
-func appSettingsKey(id int, s string) string  { return appsPrefix(id) + s }
+func relationKey(id int) string                          { return relationsPrefix + strconv.Itoa(id) }
+func membersPrefix(id int) string                        { return relationKey(id) + "/members/" }
+func memberKey(id int, u string) string                  { return membersPrefix(id) + u }
+func serviceMembersPrefix(id int, service string) string { return membersPrefix(id) + service + "/" }
+func settingsPrefix(id int) string                       { return relationKey(id) + "/settings/" }
+func settingsKey(id int, u string) string                { return settingsPrefix(id) + u }
+func appsPrefix(id int) string                           { return relationKey(id) + "/apps/" }
+func appSettingsKey(id int, s string) string             { return appsPrefix(id) + s }
 
-func uniterPrefix(u string) string             { return unitersPrefix + u + "/" }
-func opKey(u string) string                    { return uniterPrefix(u) + "op" }
-func workflowKey(u string) string              { return uniterPrefix(u) + "workflow" }
-func relationStates(u string) string           { return uniterPrefix(u) + "relations/" }
-func relationStateKey(u string, id int) string { return relationStates(u) + strconv.Itoa(id) }
-func memberStates(u string, id int) string     { return relationStateKey(u, id) + "/" }
-func serviceStates(u string) string            { return uniterPrefix(u) + "services/" }
+func uniterPrefix(u string) string               { return unitersPrefix + u + "/" }
+func opKey(u string) string                      { return uniterPrefix(u) + "op" }
+func workflowKey(u string) string                { return uniterPrefix(u) + "workflow" }
+func relationStatesPrefix(u string) string       { return uniterPrefix(u) + "relations/" }
+func relationStateKey(u string, id int) string   { return relationStatesPrefix(u) + strconv.Itoa(id) }
+func memberStatesPrefix(u string, id int) string { return relationStateKey(u, id) + "/" }
+func serviceStatesPrefix(u string) string        { return uniterPrefix(u) + "services/" }
 
 // memberStateKey is apart for a service, whose own settings are what the unit is told
-// of: who does not know of those takes all in memberStates for units.
+// of: who does not know of those takes all in memberStatesPrefix for units.
 func memberStateKey(u string, id int, m string) string {
 	if !strings.Contains(m, "/") {
-		return serviceStates(u) + strconv.Itoa(id) + "/" + m
+		return serviceStatesPrefix(u) + strconv.Itoa(id) + "/" + m
 	}
-	return memberStates(u, id) + m
+	return memberStatesPrefix(u, id) + m
 }
 
-func logHeadKey(source string) string        { return logHeadsPrefix + source }
-func logBatches(source string) string        { return logPrefix + source + "/" }
-func logKey(source string, seq int64) string { return fmt.Sprintf("%s%010d", logBatches(source), seq) }
+func logHeadKey(source string) string       { return logHeadsPrefix + source }
+func logBatchesPrefix(source string) string { return logPrefix + source + "/" }
+func logKey(source string, seq int64) string {
+	return fmt.Sprintf("%s%010d", logBatchesPrefix(source), seq)
+}
 
 // MachineAgent and UnitAgent name the agents, as their presence and leases do:
 // "machine-0", "unit-wordpress-0".

@@ -9,14 +9,14 @@ import (
 	"unicode/utf8"
 )
 
-// What the log of one unit or machine holds at most: logRing batches of
-// logBatchSize bytes of messages. A batch is added to until it has
-// logBatchFill, so that a quiet unit's log goes far back, too.
+// What the log of one unit or machine holds at most: maxLogBatches batches of
+// maxLogBatchBytes bytes of messages. A batch is added to until it has
+// fullLogBatchBytes, so that a quiet unit's log goes far back, too.
 const (
-	logRing      = 64
-	logBatchSize = 64 << 10
-	logBatchFill = 8 << 10
-	lineOverhead = 96 // what a line costs beside its message, in bytes
+	maxLogBatches     = 64
+	maxLogBatchBytes  = 64 << 10
+	fullLogBatchBytes = 8 << 10
+	lineOverheadBytes = 96 // what a line costs beside its message, in bytes
 )
 
 // LogLine is one line of a unit's or machine's log.
@@ -41,7 +41,7 @@ type logBatch struct {
 	Lines []LogLine `json:"lines"`
 }
 
-func (l LogLine) size() int { return len(l.Message) + len(l.Hook) + lineOverhead }
+func (l LogLine) size() int { return len(l.Message) + len(l.Hook) + lineOverheadBytes }
 
 func (b logBatch) size() (n int) {
 	for _, l := range b.Lines {
@@ -55,7 +55,7 @@ func (b logBatch) size() (n int) {
 // them; a message above 64 KiB is cut, since the full text is in a file on the
 // machine. One writer for one source; two conflict and are rerun.
 func (s *State) AppendLog(ctx context.Context, source string, lines []LogLine) error {
-	for _, part := range cutLines(lines) {
+	for _, part := range splitLines(lines) {
 		err := s.Update(ctx, func(tx *Tx) error { return tx.appendLog(source, part) })
 		if err != nil {
 			return fmt.Errorf("cannot log for %q: %w", source, err)
@@ -64,13 +64,13 @@ func (s *State) AppendLog(ctx context.Context, source string, lines []LogLine) e
 	return nil
 }
 
-// cutLines parts lines into what one batch can hold.
-func cutLines(lines []LogLine) (parts [][]LogLine) {
+// splitLines parts lines into what one batch can hold.
+func splitLines(lines []LogLine) (parts [][]LogLine) {
 	var part []LogLine
 	size := 0
 	for _, l := range lines {
-		l.Message = fit(l.Message, logBatchSize-2*lineOverhead-len(l.Hook))
-		if size+l.size() > logBatchSize && len(part) > 0 {
+		l.Message = truncate(l.Message, maxLogBatchBytes-2*lineOverheadBytes-len(l.Hook))
+		if size+l.size() > maxLogBatchBytes && len(part) > 0 {
 			parts, part, size = append(parts, part), nil, 0
 		}
 		part, size = append(part, l), size+l.size()
@@ -81,8 +81,8 @@ func cutLines(lines []LogLine) (parts [][]LogLine) {
 	return parts
 }
 
-// fit cuts a text to at most n bytes, between two characters.
-func fit(text string, n int) string {
+// truncate cuts a text to at most n bytes, between two characters.
+func truncate(text string, n int) string {
 	if len(text) <= n {
 		return text
 	}
@@ -103,10 +103,10 @@ func (tx *Tx) appendLog(source string, lines []LogLine) error {
 		return err
 	}
 	size := batch.size()
-	if head.Batch == 0 || size >= logBatchFill || size+(logBatch{Lines: lines}).size() > logBatchSize {
+	if head.Batch == 0 || size >= fullLogBatchBytes || size+(logBatch{Lines: lines}).size() > maxLogBatchBytes {
 		head.Batch++
 		batch = logBatch{First: head.Lines + 1}
-		tx.remove(logKey(source, head.Batch-logRing))
+		tx.remove(logKey(source, head.Batch-maxLogBatches))
 	}
 	batch.Lines = append(batch.Lines, lines...)
 	head.Lines += int64(len(lines))
@@ -139,7 +139,7 @@ func (v *View) Logs(f LogFilter) ([]LogLine, error) {
 	}
 	var lines []LogLine
 	for _, source := range sources {
-		own, err := v.sourceLog(source, level, f)
+		own, err := v.readSourceLog(source, level, f)
 		if err != nil {
 			return nil, err
 		}
@@ -182,22 +182,22 @@ func (v *View) logSources(asked []string) ([]string, error) {
 	return sources, err
 }
 
-// sourceLog reads a source's lines from the newest batch backwards, as far as the
+// readSourceLog reads a source's lines from the newest batch backwards, as far as the
 // filter needs.
-func (v *View) sourceLog(source string, level int, f LogFilter) ([]LogLine, error) {
+func (v *View) readSourceLog(source string, level int, f LogFilter) ([]LogLine, error) {
 	head, _, err := load[logHead](v, logHeadKey(source))
 	if err != nil {
 		return nil, err
 	}
 	var lines []LogLine // the newest first
-	for n := head.Batch; n > 0 && n > head.Batch-logRing; n-- {
+	for n := head.Batch; n > 0 && n > head.Batch-maxLogBatches; n-- {
 		batch, ok, err := load[logBatch](v, logKey(source, n))
 		if err != nil {
 			return nil, err
 		}
 		for i, l := range slices.Backward(batch.Lines) {
 			l.Source, l.Seq = source, batch.First+int64(i)
-			if l.Seq > f.After[source] && levelOf(l.Level) >= level && !l.Time.Before(f.Since) {
+			if l.Seq > f.After[source] && levelRank(l.Level) >= level && !l.Time.Before(f.Since) {
 				lines = append(lines, l)
 			}
 		}
@@ -211,13 +211,13 @@ func (v *View) sourceLog(source string, level int, f LogFilter) ([]LogLine, erro
 
 // LogLevel is a level's rank; empty is the lowest.
 func LogLevel(level string) (int, error) {
-	if n := levelOf(level); n > 0 || level == "" {
+	if n := levelRank(level); n > 0 || level == "" {
 		return n, nil
 	}
 	return 0, fmt.Errorf("unknown log level %q: want TRACE, DEBUG, INFO, WARNING, ERROR or CRITICAL", level)
 }
 
-// levelOf is a level's rank, from 1; 0 for none.
-func levelOf(level string) int {
+// levelRank is a level's rank, from 1; 0 for none.
+func levelRank(level string) int {
 	return 1 + slices.Index([]string{"TRACE", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"}, strings.ToUpper(level))
 }

@@ -235,7 +235,7 @@ func (tx *Tx) RemoveMachine(id string) error {
 		return refuse(ErrInUse, "cannot remove machine %s: it is %s and has %d units", id, m.Life, len(units))
 	}
 	tx.remove(machineKey(id))
-	tx.remove(spareKey(id))
+	tx.remove(unusedMachineKey(id))
 	tx.remove(firstUnitKey(id))
 	tx.remove(presenceKey(MachineAgent(id)))
 	tx.remove(claimKey(MachineAgent(id)))

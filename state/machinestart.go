@@ -24,9 +24,9 @@ func (tx *Tx) SetStarted(id, instance string, a Addresses) error {
 	})
 }
 
-// maxMessage is how many bytes of what a provider says are kept: many of them have
+// maxMessageBytes is how many bytes of what a provider says are kept: many of them have
 // to fit in one transaction.
-const maxMessage = 4 << 10
+const maxMessageBytes = 4 << 10
 
 // StartFailure is why no instance runs for a machine.
 type StartFailure struct {
@@ -41,7 +41,7 @@ type StartFailure struct {
 func (tx *Tx) SetStartFailure(id string, f StartFailure) error {
 	return tx.changeMachine(id, func(m *Machine) {
 		m.InstanceID, m.Status = f.Instance, MachineError
-		m.Message, m.Attempts, m.RetryAt = fit(f.Message, maxMessage), f.Attempts, f.RetryAt
+		m.Message, m.Attempts, m.RetryAt = truncate(f.Message, maxMessageBytes), f.Attempts, f.RetryAt
 	})
 }
 
@@ -50,7 +50,7 @@ func (tx *Tx) SetStartFailure(id string, f StartFailure) error {
 func (tx *Tx) SetStartProgress(id, message string) error {
 	return tx.changeMachine(id, func(m *Machine) {
 		if m.Status == MachinePending && m.InstanceID == "" {
-			m.Message = fit(message, maxMessage)
+			m.Message = truncate(message, maxMessageBytes)
 		}
 	})
 }
@@ -68,5 +68,5 @@ func (tx *Tx) SetStopped(id, instance string) error {
 
 // SetStopFailure records why the instance of a dead machine is still there.
 func (tx *Tx) SetStopFailure(id, message string) error {
-	return tx.changeMachine(id, func(m *Machine) { m.Status, m.Message = MachineError, fit(message, maxMessage) })
+	return tx.changeMachine(id, func(m *Machine) { m.Status, m.Message = MachineError, truncate(message, maxMessageBytes) })
 }

@@ -21,7 +21,7 @@ func (v *View) Members(id int) ([]Member, error) {
 
 // MembersOf reads which units of one service are in a relation, by number.
 func (v *View) MembersOf(id int, service string) ([]Member, error) {
-	return v.membersBelow(id, membersOf(id, service))
+	return v.membersBelow(id, serviceMembersPrefix(id, service))
 }
 
 func (v *View) membersBelow(id int, prefix string) ([]Member, error) {
@@ -89,7 +89,7 @@ func (tx *Tx) initSettings(id int, unit string, settings map[string]string) erro
 	if err != nil {
 		return err
 	}
-	values, err := tx.expand(doc)
+	values, err := tx.readValues(doc)
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 // CreateMemory makes an environment in memory and returns it opened, for tests:
 // see statetest.
 func CreateMemory(ctx context.Context, env Environment) (*State, error) {
-	if err := env.check(); err != nil {
+	if err := env.validate(); err != nil {
 		return nil, err
 	}
 	s := &State{store: mem.New()}

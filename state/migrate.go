@@ -45,7 +45,7 @@ func Migrate(ctx context.Context, m Migration) (c Copied, err error) {
 		return c, fmt.Errorf("cannot open %q: %w", m.From, err)
 	}
 	defer func() { err = errors.Join(err, from.Close()) }()
-	source, err := takeSource(ctx, from, m.To)
+	source, err := lockSource(ctx, from, m.To)
 	if err != nil {
 		return c, err
 	}
@@ -54,11 +54,11 @@ func Migrate(ctx context.Context, m Migration) (c Copied, err error) {
 		return c, errors.Join(err, source.release(ctx))
 	}
 	defer func() { err = errors.Join(err, to.Close()) }()
-	c, err = source.migrate(ctx, m, to)
+	c, err = source.moveTo(ctx, m, to)
 	if err = errors.Join(err, source.release(ctx)); err != nil {
 		return c, err
 	}
-	return c, m.finish(ctx, to)
+	return c, m.finishMove(ctx, to)
 }
 
 // FinishMigration does what is left of a migration to the store at the URL after
@@ -69,12 +69,12 @@ func FinishMigration(ctx context.Context, url string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, to.Close()) }()
-	draft, ok, err := read[draft](ctx, &State{store: to}, draftKey)
+	draft, ok, err := readRecord[partialCopy](ctx, &State{store: to}, partialCopyKey)
 	if err != nil || !ok {
 		return errors.Join(err, notFoundUnless(ok, "there is no migration to %q under way", url))
 	}
 	m := Migration{From: draft.From, To: url, Keep: draft.Keep}
-	return m.finish(ctx, to)
+	return m.finishMove(ctx, to)
 }
 
 func notFoundUnless(ok bool, format string, args ...any) error {
@@ -84,71 +84,71 @@ func notFoundUnless(ok bool, format string, args ...any) error {
 	return refuse(ErrNotFound, format, args...)
 }
 
-// draft is what a store begins with that an environment is copied to; it goes when
+// partialCopy is what a store begins with that an environment is copied to; it goes when
 // the old store is done with. As long as there is no format beside it, the copy is
 // not whole.
-type draft struct {
+type partialCopy struct {
 	Environment string    `json:"environment"` // its uuid
 	From        string    `json:"from"`
 	Keep        bool      `json:"keep,omitempty"`
 	Since       time.Time `json:"since"`
 }
 
-// moved is what a store says that an environment has left.
-type moved struct {
+// movedRecord is what a store says that an environment has left.
+type movedRecord struct {
 	To    string    `json:"to"`
 	Since time.Time `json:"since"`
 }
 
-// fault is a named point.
-func (m Migration) fault(point string) {
+// callFault is a named point.
+func (m Migration) callFault(point string) {
 	if m.Fault != nil {
 		m.Fault(point)
 	}
 }
 
-// maxRounds is how often what operators change meanwhile is copied after.
-const maxRounds = 20
+// maxCopyRounds is how often what operators change meanwhile is copied after.
+const maxCopyRounds = 20
 
-// migrate copies until the old store can be marked as moved, and then makes the
+// moveTo copies until the old store can be marked as moved, and then makes the
 // new one the environment.
-func (s *source) migrate(ctx context.Context, m Migration, to store.Store) (c Copied, err error) {
-	if err := s.begin(ctx, m, to); err != nil {
+func (s *migrationSource) moveTo(ctx context.Context, m Migration, to store.Store) (c Copied, err error) {
+	if err := s.prepareTarget(ctx, m, to); err != nil {
 		return c, err
 	}
-	for range maxRounds {
-		if c, err = s.copy(ctx, m, to); !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrCompacted) {
+	for range maxCopyRounds {
+		if c, err = s.copyTo(ctx, m, to); !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrCompacted) {
 			break
 		}
 	}
 	if err != nil {
 		return c, fmt.Errorf("cannot copy the environment: %w", err)
 	}
-	m.fault("migrate-moved")
-	if err := found(ctx, to, s.format); err != nil {
+	m.callFault("migrate-moved")
+	if err := writeFormat(ctx, to, s.format); err != nil {
 		return c, err
 	}
-	m.fault("migrate-founded")
+	m.callFault("migrate-founded")
 	if err := m.Switch(); err != nil {
 		return c, err
 	}
-	m.fault("migrate-switched")
+	m.callFault("migrate-switched")
 	return c, nil
 }
 
-// finish removes the old store, unless it is to be kept, and forgets the migration.
-func (m Migration) finish(ctx context.Context, to store.Store) error {
+// finishMove removes the old store, unless it is to be kept, and forgets the migration.
+func (m Migration) finishMove(ctx context.Context, to store.Store) error {
 	if !m.Keep {
-		if err := removeMoved(ctx, m.From); err != nil {
+		if err := removeMovedStore(ctx, m.From); err != nil {
 			return err
 		}
 	}
-	_, err := to.Commit(ctx, store.Txn{Ops: []store.Op{{Key: draftKey, Delete: true}}})
+	_, err := to.Commit(ctx, store.Txn{Ops: []store.Op{{Key: partialCopyKey, Delete: true}}})
 	return err
 }
 
-// removeMoved removes a store that an environment has left.
-func removeMoved(ctx context.Context, url string) error {
+// removeMovedStore removes a store that an environment has left.
+func removeMovedStore(ctx context.Context, url string) error {
 	st, err := openStore(ctx, url)
 	if errors.Is(err, ErrNoStore) {
 		return nil
@@ -156,15 +156,15 @@ func removeMoved(ctx context.Context, url string) error {
 	if err != nil {
 		return fmt.Errorf("cannot remove the old store: %w", err)
 	}
-	_, left, err := read[moved](ctx, &State{store: st}, movedKey)
+	_, left, err := readRecord[movedRecord](ctx, &State{store: st}, movedKey)
 	if err = errors.Join(err, st.Close()); err != nil || !left {
 		return err // somebody else's by now
 	}
 	return RemoveStore(ctx, url)
 }
 
-// read reads one key of a store.
-func read[T any](ctx context.Context, s *State, key string) (doc T, ok bool, err error) {
+// readRecord reads one key of a store.
+func readRecord[T any](ctx context.Context, s *State, key string) (doc T, ok bool, err error) {
 	err = s.View(ctx, func(v *View) error {
 		doc, ok, err = load[T](v, key)
 		return err

@@ -84,11 +84,11 @@ func (c *cut) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 
 // migrate is Migrate between stores that are open.
 func migrate(ctx context.Context, m Migration, from, to store.Store) (Copied, error) {
-	source, err := takeSource(ctx, from, m.To)
+	source, err := lockSource(ctx, from, m.To)
 	if err != nil {
 		return Copied{}, err
 	}
-	c, err := source.migrate(ctx, m, to)
+	c, err := source.moveTo(ctx, m, to)
 	return c, errors.Join(err, source.release(ctx))
 }
 
@@ -134,7 +134,7 @@ func TestMigrateCutOff(t *testing.T) {
 func without(all map[string]string) map[string]string {
 	kept := map[string]string{}
 	for key, value := range all {
-		if !stays(key) || key == formatKey {
+		if !isStoreLocal(key) || key == formatKey {
 			kept[key] = value
 		}
 	}
@@ -205,7 +205,7 @@ func TestMigrateRefuses(t *testing.T) {
 	check(t, err) // of the same environment: goes on
 
 	// While it is copied, no agent begins, and no other migration.
-	held, err := takeSource(ctx, s.store, "mem:x")
+	held, err := lockSource(ctx, s.store, "mem:x")
 	check(t, err)
 	session, err = s.NewSession(ctx)
 	check(t, err)
@@ -214,7 +214,7 @@ func TestMigrateRefuses(t *testing.T) {
 	is(t, err, ErrRunning)
 	brief, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 	defer cancel()
-	_, err = takeSource(brief, s.store, "mem:y")
+	_, err = lockSource(brief, s.store, "mem:y")
 	is(t, err, ErrRunning)
 	check(t, held.release(ctx))
 	check(t, session.Announce(ctx, s.Update, "machine-0"))
@@ -227,7 +227,7 @@ func TestMigrateBack(t *testing.T) {
 	m := Migration{From: "mem:from", To: "mem:to", Keep: true, Switch: func() error { return nil }}
 	_, err := migrate(ctx, m, s.store, to)
 	check(t, err)
-	check(t, m.finish(ctx, to))
+	check(t, m.finishMove(ctx, to))
 	moved := &State{store: to}
 	check(t, moved.Update(ctx, func(tx *Tx) error {
 		tx.remove("units/u/7")

@@ -10,57 +10,57 @@ import (
 	"bijou/state/store"
 )
 
-// copy brings the new store to what the old one holds, reads all of it back, and
+// copyTo brings the new store to what the old one holds, reads all of it back, and
 // marks the old one as moved. ErrConflict: that has changed meanwhile.
-func (s *source) copy(ctx context.Context, m Migration, to store.Store) (Copied, error) {
-	revision, err := s.held(ctx)
+func (s *migrationSource) copyTo(ctx context.Context, m Migration, to store.Store) (Copied, error) {
+	revision, err := s.lockedRevision(ctx)
 	if err != nil {
 		return Copied{}, err
 	}
-	all, err := contents(ctx, s.state.store)
+	all, err := readContents(ctx, s.state.store)
 	if err != nil {
 		return Copied{}, err
 	}
 	chunk := func(ctx context.Context, sum string, n int) ([]byte, bool, error) {
-		return one(ctx, s.state.store, chunkKey(sum, n))
+		return readValue(ctx, s.state.store, chunkKey(sum, n))
 	}
-	c := &copier{chunk: chunk, to: to, fault: m.fault, lost: s.lease.Done()}
-	back, err := c.run(ctx, all)
+	c := &copier{chunk: chunk, to: to, fault: m.callFault, lockLost: s.lease.Done()}
+	back, err := c.copyAll(ctx, all)
 	if err != nil {
 		return back, err
 	}
-	return back, s.leave(ctx, m.To, revision)
+	return back, s.markMoved(ctx, m.To, revision)
 }
 
-// stays says if a key is the store's own affair, and not the environment's.
-func stays(key string) bool {
+// isStoreLocal says if a key is the store's own affair, and not the environment's.
+func isStoreLocal(key string) bool {
 	switch key {
-	case formatKey, draftKey, movedKey, migratingKey:
+	case formatKey, partialCopyKey, movedKey, copyLockKey:
 		return true
 	}
 	return strings.HasPrefix(key, presencePrefix) || strings.HasPrefix(key, leadersPrefix)
 }
 
-// contents reads all keys that a migration takes along, in order, except the chunks
+// readContents reads all keys that a migration takes along, in order, except the chunks
 // of blobs, which are more than memory should hold: the heads say which there are.
-func contents(ctx context.Context, st store.Store) (all []store.KV, err error) {
+func readContents(ctx context.Context, st store.Store) (all []store.KV, err error) {
 	err = (&State{store: st}).View(ctx, func(v *View) error {
-		all, err = v.contents()
+		all, err = v.listContents()
 		return err
 	})
 	return all, err
 }
 
-func (v *View) contents() (all []store.KV, err error) {
-	err = around(v, "", &all)
-	all = slices.DeleteFunc(all, func(kv store.KV) bool { return stays(kv.Key) })
+func (v *View) listContents() (all []store.KV, err error) {
+	err = listAroundBlobs(v, "", &all)
+	all = slices.DeleteFunc(all, func(kv store.KV) bool { return isStoreLocal(kv.Key) })
 	slices.SortFunc(all, func(a, b store.KV) int { return cmp.Compare(a.Key, b.Key) })
 	return all, err
 }
 
-// around adds what lies below the prefix, which is one of blobsPrefix itself, and
+// listAroundBlobs adds what lies below the prefix, which is one of blobsPrefix itself, and
 // is not below that. Keys are ASCII: each begins with a word of keys.go.
-func around(v *View, prefix string, all *[]store.KV) error {
+func listAroundBlobs(v *View, prefix string, all *[]store.KV) error {
 	if prefix == blobsPrefix {
 		return nil
 	}
@@ -73,7 +73,7 @@ func around(v *View, prefix string, all *[]store.KV) error {
 	for c := byte(' '); c < 0x7f; c++ {
 		next := prefix + string(c)
 		if strings.HasPrefix(blobsPrefix, next) {
-			if err := around(v, next, all); err != nil {
+			if err := listAroundBlobs(v, next, all); err != nil {
 				return err
 			}
 			continue
@@ -89,7 +89,7 @@ func around(v *View, prefix string, all *[]store.KV) error {
 
 // isEmpty says if a store holds nothing at all.
 func isEmpty(ctx context.Context, st store.Store) (bool, error) {
-	all, err := contents(ctx, st)
+	all, err := readContents(ctx, st)
 	if err != nil || len(all) > 0 {
 		return false, err
 	}
@@ -109,8 +109,8 @@ func blobOf(kv store.KV) (sum string, chunks int, ok bool) {
 	return sum, int((head.Size + chunkSize - 1) / chunkSize), true
 }
 
-// chunks counts those of all blobs.
-func chunks(all []store.KV) (n int) {
+// countChunks counts those of all blobs.
+func countChunks(all []store.KV) (n int) {
 	for _, kv := range all {
 		_, count, _ := blobOf(kv)
 		n += count
@@ -124,9 +124,9 @@ type copier struct {
 	chunk    func(ctx context.Context, sum string, n int) (value []byte, ok bool, err error)
 	to       store.Store
 	fault    func(point string)
-	lost     <-chan struct{} // closed when the hold on what is copied from, or to, is
+	lockLost <-chan struct{} // closed when the hold on what is copied from, or to, is
 	progress Progress
-	sum      *summer
+	sum      *contentSum
 
 	batch []store.Op
 	size  int
@@ -134,19 +134,19 @@ type copier struct {
 
 // Of a batch: well below what a transaction takes.
 const (
-	copyOps   = 200
-	copyBytes = 512 << 10
+	maxCopyOps   = 200
+	maxCopyBytes = 512 << 10
 )
 
-// run brings the store to hold those keys and their blobs, reads all of it back, and
+// copyAll brings the store to hold those keys and their blobs, reads all of it back, and
 // compares.
-func (c *copier) run(ctx context.Context, all []store.KV) (Copied, error) {
-	c.sum = newSummer()
-	c.progress = Progress{What: "keys copied", Total: len(all) + chunks(all)}
-	if err := c.write(ctx, all); err != nil {
+func (c *copier) copyAll(ctx context.Context, all []store.KV) (Copied, error) {
+	c.sum = newContentSum()
+	c.progress = Progress{What: "keys copied", Total: len(all) + countChunks(all)}
+	if err := c.writeDifferences(ctx, all); err != nil {
 		return Copied{}, err
 	}
-	back, err := summary(ctx, c.to)
+	back, err := sumStore(ctx, c.to)
 	if err != nil {
 		return Copied{}, err
 	}
@@ -157,9 +157,9 @@ func (c *copier) run(ctx context.Context, all []store.KV) (Copied, error) {
 	return back, nil
 }
 
-// write writes what differs, and removes what is too much.
-func (c *copier) write(ctx context.Context, all []store.KV) error {
-	there, err := contents(ctx, c.to)
+// writeDifferences writes what differs, and removes what is too much.
+func (c *copier) writeDifferences(ctx context.Context, all []store.KV) error {
+	there, err := readContents(ctx, c.to)
 	if err != nil {
 		return err
 	}
@@ -169,12 +169,12 @@ func (c *copier) write(ctx context.Context, all []store.KV) error {
 	}
 	for _, kv := range all {
 		c.sum.add(kv.Key, kv.Value)
-		if old, ok := at(there, kv.Key); !ok || string(old.Value) != string(kv.Value) {
+		if old, ok := findKey(there, kv.Key); !ok || string(old.Value) != string(kv.Value) {
 			if err := c.put(ctx, store.Op{Key: kv.Key, Value: kv.Value}); err != nil {
 				return err
 			}
 		}
-		c.step(ctx)
+		c.reportStep(ctx)
 	}
 	for _, kv := range all {
 		if err := c.copyBlob(ctx, kv); err != nil {
@@ -184,8 +184,8 @@ func (c *copier) write(ctx context.Context, all []store.KV) error {
 	return c.flush(ctx)
 }
 
-// at finds a key.
-func at(kvs []store.KV, key string) (store.KV, bool) {
+// findKey finds a key.
+func findKey(kvs []store.KV, key string) (store.KV, bool) {
 	i, ok := slices.BinarySearchFunc(kvs, key, compareKVKey)
 	if !ok {
 		return store.KV{}, false
@@ -196,7 +196,7 @@ func at(kvs []store.KV, key string) (store.KV, bool) {
 // removeOthers removes what an earlier migration has left, and is gone since.
 func (c *copier) removeOthers(ctx context.Context, all, there []store.KV) error {
 	for _, kv := range there {
-		if _, wanted := at(all, kv.Key); wanted {
+		if _, wanted := findKey(all, kv.Key); wanted {
 			continue
 		}
 		sum, chunks, _ := blobOf(kv)
@@ -221,7 +221,7 @@ func (c *copier) copyBlob(ctx context.Context, kv store.KV) error {
 		if err != nil {
 			return err
 		}
-		old, there, err := one(ctx, c.to, key)
+		old, there, err := readValue(ctx, c.to, key)
 		if err != nil {
 			return err
 		}
@@ -234,13 +234,13 @@ func (c *copier) copyBlob(ctx context.Context, kv store.KV) error {
 		if err != nil {
 			return err
 		}
-		c.step(ctx)
+		c.reportStep(ctx)
 	}
 	return nil
 }
 
-// one reads one key.
-func one(ctx context.Context, st store.Store, key string) (value []byte, ok bool, err error) {
+// readValue reads one key.
+func readValue(ctx context.Context, st store.Store, key string) (value []byte, ok bool, err error) {
 	err = (&State{store: st}).View(ctx, func(v *View) error {
 		value, ok, err = v.get(key)
 		return err
@@ -248,7 +248,7 @@ func one(ctx context.Context, st store.Store, key string) (value []byte, ok bool
 	return value, ok, err
 }
 
-func (c *copier) step(ctx context.Context) {
+func (c *copier) reportStep(ctx context.Context) {
 	c.progress.Done++
 	Tell(ctx, c.progress)
 }
@@ -256,7 +256,7 @@ func (c *copier) step(ctx context.Context) {
 // put writes one key with its batch.
 func (c *copier) put(ctx context.Context, op store.Op) error {
 	size := len(op.Key) + len(op.Value)
-	if len(c.batch) == copyOps || c.size+size > copyBytes {
+	if len(c.batch) == maxCopyOps || c.size+size > maxCopyBytes {
 		if err := c.flush(ctx); err != nil {
 			return err
 		}
@@ -272,8 +272,8 @@ func (c *copier) flush(ctx context.Context) error {
 	}
 	c.fault("migrate-batch")
 	select {
-	case <-c.lost:
-		return errHoldLost
+	case <-c.lockLost:
+		return errCopyLockLost
 	default:
 	}
 	_, err := c.to.Commit(ctx, store.Txn{Ops: c.batch})

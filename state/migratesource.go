@@ -12,25 +12,25 @@ import (
 	"bijou/state/store"
 )
 
-// source is the store that an environment leaves. As long as it is held, no agent
+// migrationSource is the store that an environment leaves. As long as it is held, no agent
 // announces itself there and nobody campaigns.
-type source struct {
-	*hold
+type migrationSource struct {
+	*copyLock
 	state  *State
 	uuid   string
 	format []byte
 }
 
-// migrating is who copies an environment just now.
-type migrating struct {
+// copyLockRecord is who copies an environment just now.
+type copyLockRecord struct {
 	presence
 	To string `json:"to"`
 }
 
-// takeSource holds the environment in the store, for a migration to that URL.
+// lockSource holds the environment in the store, for a migration to that URL.
 // ErrRunning: an agent, a provisioner or another migration is at work there.
-func takeSource(ctx context.Context, from store.Store, to string) (*source, error) {
-	s := &source{state: &State{store: from}}
+func lockSource(ctx context.Context, from store.Store, to string) (*migrationSource, error) {
+	s := &migrationSource{state: &State{store: from}}
 	err := s.state.View(ctx, func(v *View) error {
 		if err := checkFormat(v); err != nil && !errors.Is(err, ErrMoved) { // moved: an earlier migration was cut off
 			return err
@@ -47,35 +47,35 @@ func takeSource(ctx context.Context, from store.Store, to string) (*source, erro
 	if err != nil {
 		return nil, err
 	}
-	if s.hold, err = takeHold(ctx, from, to, workPrefixes()); err != nil {
+	if s.copyLock, err = acquireCopyLock(ctx, from, to, workerPrefixes()); err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
-// hold is the right to copy what is in a store, or to copy to it.
-type hold struct {
-	state *State
-	lease store.Lease
-	doc   migrating
+// copyLock is the right to copy what is in a store, or to copy to it.
+type copyLock struct {
+	state  *State
+	lease  store.Lease
+	record copyLockRecord
 }
 
-// takeHold holds what is in a store, unless there is a key below the prefixes.
-func takeHold(ctx context.Context, st store.Store, to string, unless []string) (*hold, error) {
+// acquireCopyLock holds what is in a store, unless there is a key below the prefixes.
+func acquireCopyLock(ctx context.Context, st store.Store, to string, unless []string) (*copyLock, error) {
 	lease, err := st.Lease(ctx, SessionTTL)
 	if err != nil {
 		return nil, fmt.Errorf("cannot hold the environment: %w", err)
 	}
 	self := &Session{id: rand.Text()}
-	h := &hold{state: &State{store: st}, lease: lease, doc: migrating{presence: self.newPresence(""), To: to}}
-	if err := h.take(ctx, unless); err != nil {
+	h := &copyLock{state: &State{store: st}, lease: lease, record: copyLockRecord{presence: self.newPresence(""), To: to}}
+	if err := h.acquire(ctx, unless); err != nil {
 		return nil, errors.Join(err, h.release(ctx))
 	}
 	return h, nil
 }
 
-// take takes the hold. That of a migration which has died is waited for.
-func (h *hold) take(ctx context.Context, unless []string) error {
+// acquire takes the hold. That of a migration which has died is waited for.
+func (h *copyLock) acquire(ctx context.Context, unless []string) error {
 	limit, cancel := context.WithTimeout(ctx, 2*SessionTTL)
 	defer cancel()
 	for {
@@ -83,22 +83,22 @@ func (h *hold) take(ctx context.Context, unless []string) error {
 			if _, _, err := tx.get(movedKey); err != nil { // it may be there
 				return err
 			}
-			if err := tx.nobodyRuns(unless); err != nil {
+			if err := tx.checkNobodyRuns(unless); err != nil {
 				return err
 			}
-			return tx.putLeased(migratingKey, h.doc, h.lease.ID())
+			return tx.putLeased(copyLockKey, h.record, h.lease.ID())
 		})
-		if !errors.Is(err, errMigrating) || h.state.awaitAbsent(limit, migratingKey) != nil {
+		if !errors.Is(err, errOtherCopyRuns) || h.state.awaitAbsent(limit, copyLockKey) != nil {
 			return err
 		}
 	}
 }
 
-// errMigrating: nobody runs but another migration.
-var errMigrating = fmt.Errorf("another migration: %w", ErrRunning)
+// errOtherCopyRuns: nobody runs but another migration.
+var errOtherCopyRuns = fmt.Errorf("another migration: %w", ErrRunning)
 
 // release lets agents announce themselves again, where that is possible.
-func (h *hold) release(ctx context.Context) error {
+func (h *copyLock) release(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	if err := h.lease.Close(ctx); err != nil && !errors.Is(err, store.ErrStoreGone) {
@@ -107,12 +107,12 @@ func (h *hold) release(ctx context.Context) error {
 	return nil
 }
 
-// workPrefixes are those of who is at work on an environment.
-func workPrefixes() []string { return []string{presencePrefix, leadersPrefix, migratingKey} }
+// workerPrefixes are those of who is at work on an environment.
+func workerPrefixes() []string { return []string{presencePrefix, leadersPrefix, copyLockKey} }
 
-// nobodyRuns is ErrRunning with who does, by the prefixes. The commit becomes
+// checkNobodyRuns is ErrRunning with who does, by the prefixes. The commit becomes
 // conditional on it.
-func (tx *Tx) nobodyRuns(prefixes []string) error {
+func (tx *Tx) checkNobodyRuns(prefixes []string) error {
 	var running []string
 	for _, prefix := range prefixes {
 		kvs, err := tx.list(prefix)
@@ -124,14 +124,14 @@ func (tx *Tx) nobodyRuns(prefixes []string) error {
 			if err != nil {
 				return err
 			}
-			running = append(running, fmt.Sprintf("%s (process %d on host %q)", roleOf(kv.Key), p.PID, p.Host))
+			running = append(running, fmt.Sprintf("%s (process %d on host %q)", describeWorker(kv.Key), p.PID, p.Host))
 		}
 	}
 	if len(running) == 0 {
 		return nil
 	}
-	if len(running) == 1 && strings.HasPrefix(running[0], otherMigration) {
-		return refuse(errMigrating, "there still runs: %s", running[0])
+	if len(running) == 1 && strings.HasPrefix(running[0], otherCopy) {
+		return refuse(errOtherCopyRuns, "there still runs: %s", running[0])
 	}
 	const shown = 10
 	text := strings.Join(running[:min(shown, len(running))], ", ")
@@ -141,28 +141,28 @@ func (tx *Tx) nobodyRuns(prefixes []string) error {
 	return refuse(ErrRunning, "there still run: %s", text)
 }
 
-// roleOf names for people who has written that key.
-func roleOf(key string) string {
+// describeWorker names for people who has written that key.
+func describeWorker(key string) string {
 	if agent, ok := strings.CutPrefix(key, presencePrefix); ok {
 		return "agent " + agent
 	}
 	if what, ok := strings.CutPrefix(key, leadersPrefix); ok {
 		return "the leader of " + what
 	}
-	return otherMigration
+	return otherCopy
 }
 
-const otherMigration = "another migration"
+const otherCopy = "another migration"
 
-// begin makes sure that the new store is one to copy to: an empty one, or what a
+// prepareTarget makes sure that the new store is one to copy to: an empty one, or what a
 // migration of the same environment has left.
-func (s *source) begin(ctx context.Context, m Migration, to store.Store) error {
+func (s *migrationSource) prepareTarget(ctx context.Context, m Migration, to store.Store) error {
 	target := &State{store: to}
-	own, same, err := read[migrating](ctx, target, migratingKey)
+	own, same, err := readRecord[copyLockRecord](ctx, target, copyLockKey)
 	if err != nil {
 		return err
 	}
-	if same && own.Session == s.doc.Session {
+	if same && own.Session == s.record.Session {
 		return refuse(ErrStoreExists, "cannot migrate to %q: the environment lies there already", m.To)
 	}
 	empty, err := isEmpty(ctx, to)
@@ -171,7 +171,7 @@ func (s *source) begin(ctx context.Context, m Migration, to store.Store) error {
 	}
 	return target.Update(ctx, func(tx *Tx) error {
 		if empty { // to be so until this is committed; now that is little to read
-			if empty, err = tx.stillEmpty(); err != nil {
+			if empty, err = tx.isStillEmpty(); err != nil {
 				return err
 			}
 		}
@@ -180,28 +180,28 @@ func (s *source) begin(ctx context.Context, m Migration, to store.Store) error {
 		}
 		tx.remove(formatKey)
 		tx.remove(movedKey)
-		return tx.put(draftKey, draft{Environment: s.uuid, From: m.From, Keep: m.Keep, Since: time.Now().UTC()})
+		return tx.put(partialCopyKey, partialCopy{Environment: s.uuid, From: m.From, Keep: m.Keep, Since: time.Now().UTC()})
 	})
 }
 
-// stillEmpty is isEmpty, of a store that was so. The commit becomes conditional on
+// isStillEmpty is isEmpty, of a store that was so. The commit becomes conditional on
 // nothing changing there.
-func (tx *Tx) stillEmpty() (bool, error) {
+func (tx *Tx) isStillEmpty() (bool, error) {
 	kvs, err := tx.list("")
-	return !slices.ContainsFunc(kvs, func(kv store.KV) bool { return !stays(kv.Key) }), err
+	return !slices.ContainsFunc(kvs, func(kv store.KV) bool { return !isStoreLocal(kv.Key) }), err
 }
 
 // checkTarget refuses a store that holds anything else.
-func (s *source) checkTarget(tx *Tx, url string, empty bool) error {
-	left, draftThere, err := load[draft](tx.View, draftKey)
+func (s *migrationSource) checkTarget(tx *Tx, url string, empty bool) error {
+	left, draftThere, err := load[partialCopy](tx.View, partialCopyKey)
 	if err != nil {
 		return err
 	}
-	_, movedThere, err := load[moved](tx.View, movedKey)
+	_, movedThere, err := load[movedRecord](tx.View, movedKey)
 	if err != nil {
 		return err
 	}
-	if err := tx.nobodyRuns(workPrefixes()); err != nil {
+	if err := tx.checkNobodyRuns(workerPrefixes()); err != nil {
 		return err
 	}
 	env, err := tx.Environment()
@@ -218,18 +218,18 @@ func (s *source) checkTarget(tx *Tx, url string, empty bool) error {
 	return refuse(ErrStoreExists, "cannot migrate to %q: it is not empty", url)
 }
 
-// errHoldLost: agents may have begun again.
-var errHoldLost = fmt.Errorf("the store did not answer for %s, so the hold on the environment was lost: nothing has moved, do it again", SessionTTL)
+// errCopyLockLost: agents may have begun again.
+var errCopyLockLost = fmt.Errorf("the store did not answer for %s, so the hold on the environment was lost: nothing has moved, do it again", SessionTTL)
 
-// held is the store's newest revision, as long as the hold stands there.
-func (s *source) held(ctx context.Context) (revision int64, err error) {
+// lockedRevision is the store's newest revision, as long as the hold stands there.
+func (s *migrationSource) lockedRevision(ctx context.Context) (revision int64, err error) {
 	err = s.state.View(ctx, func(v *View) error {
-		hold, _, err := load[migrating](v, migratingKey)
+		hold, _, err := load[copyLockRecord](v, copyLockKey)
 		if err != nil {
 			return err
 		}
-		if hold.Session != s.doc.Session {
-			return errHoldLost
+		if hold.Session != s.record.Session {
+			return errCopyLockLost
 		}
 		revision, err = v.Revision()
 		return err
@@ -237,10 +237,10 @@ func (s *source) held(ctx context.Context) (revision int64, err error) {
 	return revision, err
 }
 
-// leave marks the old store as moved, if nothing has changed there since the
+// markMoved marks the old store as moved, if nothing has changed there since the
 // revision: ErrConflict otherwise.
-func (s *source) leave(ctx context.Context, to string, revision int64) error {
-	value, err := encode(movedKey, moved{To: to, Since: time.Now().UTC()})
+func (s *migrationSource) markMoved(ctx context.Context, to string, revision int64) error {
+	value, err := encode(movedKey, movedRecord{To: to, Since: time.Now().UTC()})
 	if err != nil {
 		return err
 	}
@@ -251,8 +251,8 @@ func (s *source) leave(ctx context.Context, to string, revision int64) error {
 	return err
 }
 
-// found makes the copy in a store an environment.
-func found(ctx context.Context, to store.Store, format []byte) error {
+// writeFormat makes the copy in a store an environment.
+func writeFormat(ctx context.Context, to store.Store, format []byte) error {
 	_, err := to.Commit(ctx, store.Txn{Ops: []store.Op{{Key: formatKey, Value: format}}})
 	if err != nil {
 		return fmt.Errorf("cannot make the copy an environment: %w", err)

@@ -10,14 +10,14 @@ import (
 	"bijou/state/store"
 )
 
-// summary reads a whole store, and sums it up.
-func summary(ctx context.Context, st store.Store) (Copied, error) {
-	all, err := contents(ctx, st)
+// sumStore reads a whole store, and sums it up.
+func sumStore(ctx context.Context, st store.Store) (Copied, error) {
+	all, err := readContents(ctx, st)
 	if err != nil {
 		return Copied{}, err
 	}
-	p := Progress{What: "keys compared", Total: len(all) + chunks(all)}
-	s := newSummer()
+	p := Progress{What: "keys compared", Total: len(all) + countChunks(all)}
+	s := newContentSum()
 	for _, kv := range all {
 		s.add(kv.Key, kv.Value)
 		p.Done++
@@ -27,7 +27,7 @@ func summary(ctx context.Context, st store.Store) (Copied, error) {
 		sum, chunks, _ := blobOf(kv)
 		for n := range chunks {
 			key := chunkKey(sum, n)
-			chunk, ok, err := one(ctx, st, key)
+			chunk, ok, err := readValue(ctx, st, key)
 			if err != nil {
 				return Copied{}, err
 			}
@@ -41,15 +41,15 @@ func summary(ctx context.Context, st store.Store) (Copied, error) {
 	return s.result(), nil
 }
 
-// summer sums up keys and values in the order in which they come.
-type summer struct {
+// contentSum sums up keys and values in the order in which they come.
+type contentSum struct {
 	hash hash.Hash
 	c    Copied
 }
 
-func newSummer() *summer { return &summer{hash: sha256.New()} }
+func newContentSum() *contentSum { return &contentSum{hash: sha256.New()} }
 
-func (s *summer) add(key string, value []byte) {
+func (s *contentSum) add(key string, value []byte) {
 	for _, part := range [][]byte{[]byte(key), value} {
 		s.hash.Write(binary.BigEndian.AppendUint64(nil, uint64(len(part)))) // or "a"+"bc" were "ab"+"c"
 		s.hash.Write(part)
@@ -58,7 +58,7 @@ func (s *summer) add(key string, value []byte) {
 	s.c.Bytes += int64(len(key) + len(value))
 }
 
-func (s *summer) result() Copied {
+func (s *contentSum) result() Copied {
 	s.c.SHA256 = hex.EncodeToString(s.hash.Sum(nil))
 	return s.c
 }

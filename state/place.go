@@ -16,25 +16,25 @@ type Placement struct {
 	Machine string
 }
 
-// place finds or makes the machine of a new unit, and answers its id.
-func (tx *Tx) place(u Unit, env Environment, p Placement) (id string, err error) {
+// placeUnit finds or makes the machine of a new unit, and answers its id.
+func (tx *Tx) placeUnit(u Unit, env Environment, p Placement) (id string, err error) {
 	switch {
 	case p.Machine == PlaceNew:
-		return tx.newMachine(u)
+		return tx.addMachineFor(u)
 	case p.Machine != "":
 		return p.Machine, tx.checkHost(u, env, p.Machine)
 	case env.Provider == ProviderLocal && !u.Constraints.Asks():
 		return "0", nil
 	}
-	id, err = tx.takeSpare(u)
+	id, err = tx.takeUnused(u)
 	if id != "" || err != nil {
 		return id, err
 	}
-	return tx.newMachine(u)
+	return tx.addMachineFor(u)
 }
 
-// newMachine makes a machine for a unit, which it is like.
-func (tx *Tx) newMachine(u Unit) (id string, err error) {
+// addMachineFor makes a machine for a unit, which it is like.
+func (tx *Tx) addMachineFor(u Unit) (id string, err error) {
 	m, err := tx.insertMachine(Machine{Series: u.Series, Constraints: u.Constraints})
 	if err != nil {
 		return "", err
@@ -56,7 +56,7 @@ func (tx *Tx) checkHost(u Unit, env Environment, id string) error {
 	case m.Series != u.Series && (id != "0" || env.Provider != ProviderLocal):
 		return fmt.Errorf("machine %s has series %q, the service %q", m.ID, m.Series, u.Series)
 	}
-	return tx.occupy(id)
+	return tx.occupyMachine(id)
 }
 
 // firstUnit is the record of a machine that has, or has had, one unit only: if that leaves
@@ -65,14 +65,14 @@ type firstUnit struct {
 	Made bool `json:"made,omitempty"` // the machine was made for it
 }
 
-// occupy notes that a machine is about to host a unit.
-func (tx *Tx) occupy(id string) error {
-	_, spare, err := tx.get(spareKey(id))
+// occupyMachine notes that a machine is about to host a unit.
+func (tx *Tx) occupyMachine(id string) error {
+	_, spare, err := tx.get(unusedMachineKey(id))
 	if err != nil {
 		return err
 	}
 	if spare {
-		tx.remove(spareKey(id))
+		tx.remove(unusedMachineKey(id))
 		return tx.put(firstUnitKey(id), firstUnit{})
 	}
 	_, first, err := tx.get(firstUnitKey(id))
@@ -82,10 +82,10 @@ func (tx *Tx) occupy(id string) error {
 	return err
 }
 
-// leave lets go of the machine of a unit that leaves before anything was installed. It is spare
+// releaseMachine lets go of the machine of a unit that leaves before anything was installed. It is spare
 // if it has hosted no other unit; started is false where there is no instance of it yet: then
 // one that was made for the unit is removed instead, so that none is started for nobody.
-func (tx *Tx) leave(u Unit, started bool) error {
+func (tx *Tx) releaseMachine(u Unit, started bool) error {
 	first, ok, err := load[firstUnit](tx.View, firstUnitKey(u.Machine))
 	if err != nil || !ok || u.Principal != "" {
 		return err
@@ -98,21 +98,21 @@ func (tx *Tx) leave(u Unit, started bool) error {
 		return tx.RemoveMachine(m.ID)
 	}
 	tx.remove(firstUnitKey(m.ID))
-	return tx.put(spareKey(m.ID), spare{Series: m.Series, Constraints: m.Constraints})
+	return tx.put(unusedMachineKey(m.ID), unusedMachine{Series: m.Series, Constraints: m.Constraints})
 }
 
-// maxSpares bounds how many spare machines are looked at for one unit, since each
+// maxUnusedLooked bounds how many spare machines are looked at for one unit, since each
 // is a condition of the transaction. More than that are of no use all at once.
-const maxSpares = 16
+const maxUnusedLooked = 16
 
-// takeSpare answers the first machine, by number, that was made without a unit,
+// takeUnused answers the first machine, by number, that was made without a unit,
 // never had one, and fits; "" if there is none.
-func (tx *Tx) takeSpare(u Unit) (id string, err error) {
-	ids, err := tx.fitting(u)
+func (tx *Tx) takeUnused(u Unit) (id string, err error) {
+	ids, err := tx.listFitting(u)
 	if err != nil {
 		return "", err
 	}
-	for _, id := range ids[:min(maxSpares, len(ids))] {
+	for _, id := range ids[:min(maxUnusedLooked, len(ids))] {
 		m, err := tx.Machine(id)
 		if errors.Is(err, ErrNotFound) {
 			continue
@@ -121,26 +121,26 @@ func (tx *Tx) takeSpare(u Unit) (id string, err error) {
 			return "", err
 		}
 		if m.Life == Alive && m.Status != MachineError {
-			return id, tx.occupy(id)
+			return id, tx.occupyMachine(id)
 		}
 	}
 	return "", nil
 }
 
-// fitting lists the spare machines that a unit could go to. It makes no
+// listFitting lists the spare machines that a unit could go to. It makes no
 // condition, since spare machines come and go.
-func (v *View) fitting(u Unit) (ids []string, err error) {
-	kvs, err := v.listUnguarded(sparesPrefix)
+func (v *View) listFitting(u Unit) (ids []string, err error) {
+	kvs, err := v.listUnguarded(unusedMachinesPrefix)
 	if err != nil {
 		return nil, err
 	}
 	for _, kv := range kvs {
-		s, err := decode[spare](kv)
+		s, err := decode[unusedMachine](kv)
 		if err != nil {
 			return nil, err
 		}
 		if s.Series == u.Series && s.Constraints.Satisfies(u.Constraints) {
-			ids = append(ids, kv.Key[len(sparesPrefix):])
+			ids = append(ids, kv.Key[len(unusedMachinesPrefix):])
 		}
 	}
 	slices.SortFunc(ids, compareIDs)

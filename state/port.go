@@ -64,8 +64,8 @@ func (p Port) overlaps(o Port) bool {
 	return p.Protocol == o.Protocol && p.Protocol != "icmp" && p.From <= o.To && o.From <= p.To
 }
 
-// same says if two ranges are equal, whatever endpoint they are for.
-func (p Port) same(o Port) bool {
+// isSameRange says if two ranges are equal, whatever endpoint they are for.
+func (p Port) isSameRange(o Port) bool {
 	p.Endpoint, o.Endpoint = "", ""
 	return p == o
 }
@@ -93,7 +93,7 @@ func (v *View) PortConflict(unit string, p Port) (in PortInUse, taken bool, err 
 		return in, false, err
 	}
 	for _, other := range open {
-		shared := env.Provider == ProviderLocal && other.Port.same(p)
+		shared := env.Provider == ProviderLocal && other.Port.isSameRange(p)
 		if other.Unit != unit && other.Port.overlaps(p) && !shared {
 			return other, true, nil
 		}
@@ -114,7 +114,7 @@ func (v *View) machinePorts(machine string) (open []PortInUse, err error) {
 		here[unit], services[service] = true, true
 	}
 	for _, service := range slices.Sorted(maps.Keys(services)) {
-		kvs, err := v.list(serviceUnits(service)) // one list, where units may be hundreds
+		kvs, err := v.list(serviceUnitsPrefix(service)) // one list, where units may be hundreds
 		if err != nil {
 			return nil, err
 		}

@@ -28,7 +28,7 @@ func (v *View) ProvisionerTrouble() (ProvisionerTrouble, error) {
 func (tx *Tx) SetProvisionerTrouble(messages []string, now, next time.Time) error {
 	messages = slices.Clone(messages[:min(len(messages), MaxTroubles)])
 	for i, m := range messages {
-		messages[i] = fit(m, maxMessage)
+		messages[i] = truncate(m, maxMessageBytes)
 	}
 	old, err := tx.ProvisionerTrouble()
 	if same := slices.Equal(old.Messages, messages); same {

@@ -72,30 +72,30 @@ func (tx *Tx) AddRelation(eps ...Endpoint) (Relation, error) {
 	if len(eps) != 2 {
 		return Relation{}, fmt.Errorf("cannot add relation: want two endpoints, got %d", len(eps))
 	}
-	r, err := tx.newRelation(eps)
+	r, err := tx.addRelation(eps)
 	if err != nil {
 		return Relation{}, fmt.Errorf("cannot add relation between %q and %q: %w", eps[0], eps[1], err)
 	}
 	return r, nil
 }
 
-func (tx *Tx) newRelation(eps []Endpoint) (Relation, error) {
-	a, aerr := tx.declared(eps[0])
-	b, berr := tx.declared(eps[1])
+func (tx *Tx) addRelation(eps []Endpoint) (Relation, error) {
+	a, aerr := tx.findEndpoint(eps[0])
+	b, berr := tx.findEndpoint(eps[1])
 	if err := errors.Join(aerr, berr); err != nil {
 		return Relation{}, err
 	}
-	if !a.matches(b) {
+	if !a.canRelateTo(b) {
 		return Relation{}, errors.New("these two endpoints do not match")
 	}
-	if err := errors.Join(fitTogether(a, b), tx.unrelated(a.Endpoint, b.Endpoint), tx.withinLimit(a), tx.withinLimit(b)); err != nil {
+	if err := errors.Join(checkContainer(a, b), tx.checkUnrelated(a.Endpoint, b.Endpoint), tx.checkLimit(a), tx.checkLimit(b)); err != nil {
 		return Relation{}, err
 	}
 	if a.Role != charm.Provides {
 		a, b = b, a
 	}
 	return tx.insertRelation(Relation{
-		Interface: a.iface, Scope: jointScope(a.scope, b.scope), Life: Alive, Endpoints: []Endpoint{a.Endpoint, b.Endpoint},
+		Interface: a.interfaceName, Scope: jointScope(a.scope, b.scope), Life: Alive, Endpoints: []Endpoint{a.Endpoint, b.Endpoint},
 	})
 }
 
@@ -107,9 +107,9 @@ func jointScope(a, b charm.Scope) charm.Scope {
 	return charm.Global
 }
 
-// fitTogether refuses a relation of container scope between what could not share
+// checkContainer refuses a relation of container scope between what could not share
 // a machine.
-func fitTogether(a, b declared) error {
+func checkContainer(a, b charmEndpoint) error {
 	switch {
 	case jointScope(a.scope, b.scope) != charm.Container:
 		return nil
@@ -121,9 +121,9 @@ func fitTogether(a, b declared) error {
 	return nil
 }
 
-// unrelated refuses a second relation between the same endpoints.
-func (tx *Tx) unrelated(a, b Endpoint) error {
-	all, err := tx.index(a.Service)
+// checkUnrelated refuses a second relation between the same endpoints.
+func (tx *Tx) checkUnrelated(a, b Endpoint) error {
+	all, err := tx.relationIndexes(a.Service)
 	for index := range maps.Values(all) {
 		if index.Name == a.Name && index.Other == b.String() {
 			return refuse(ErrExists, "they are related already, or their relation is still being destroyed")
@@ -132,12 +132,12 @@ func (tx *Tx) unrelated(a, b Endpoint) error {
 	return err
 }
 
-// withinLimit refuses a relation more than the endpoint's charm takes.
-func (tx *Tx) withinLimit(d declared) error {
+// checkLimit refuses a relation more than the endpoint's charm takes.
+func (tx *Tx) checkLimit(d charmEndpoint) error {
 	if d.limit == 0 {
 		return nil
 	}
-	all, err := tx.index(d.Service)
+	all, err := tx.relationIndexes(d.Service)
 	var others []string
 	for _, id := range slices.Sorted(maps.Keys(all)) {
 		if all[id].Name == d.Name {
@@ -150,8 +150,8 @@ func (tx *Tx) withinLimit(d declared) error {
 	return fmt.Errorf("the charm of %q takes %d at %q, and it has, or still has, that with %s", d.Service, d.limit, d.Name, strings.Join(others, ", "))
 }
 
-// addPeers adds the peer relations of the charm that the service is not in yet.
-func (tx *Tx) addPeers(service string, c Charm) error {
+// addPeerRelations adds the peer relations of the charm that the service is not in yet.
+func (tx *Tx) addPeerRelations(service string, c Charm) error {
 	there, err := tx.relationNames(service)
 	if err != nil {
 		return err
@@ -187,7 +187,7 @@ func (tx *Tx) putRelation(r Relation) error {
 		if !r.IsPeer() {
 			index.Other = r.Other(e.Service).String()
 		}
-		if err := tx.put(indexKey(e.Service, r.ID), index); err != nil {
+		if err := tx.put(relationIndexKey(e.Service, r.ID), index); err != nil {
 			return err
 		}
 	}
@@ -214,21 +214,21 @@ func (v *View) Relations() ([]Relation, error) {
 	var ids []int
 	for _, kv := range kvs {
 		service, rest, _ := strings.Cut(kv.Key[len(servicesPrefix):], "/")
-		if id, ok := cutInt(kv.Key, indexPrefix(service)); ok && rest != "" {
+		if id, ok := cutInt(kv.Key, relationIndexPrefix(service)); ok && rest != "" {
 			ids = append(ids, id)
 		}
 	}
-	return v.relations(ids)
+	return v.loadRelations(ids)
 }
 
 // ServiceRelations reads the relations of a service, by id.
 func (v *View) ServiceRelations(service string) ([]Relation, error) {
-	return v.indexed(service, func(int, relationIndex) bool { return true })
+	return v.findRelations(service, func(int, relationIndex) bool { return true })
 }
 
-// index reads what a service keeps of its relations, by their ids.
-func (v *View) index(service string) (map[int]relationIndex, error) {
-	kvs, err := v.list(indexPrefix(service))
+// relationIndexes reads what a service keeps of its relations, by their ids.
+func (v *View) relationIndexes(service string) (map[int]relationIndex, error) {
+	kvs, err := v.list(relationIndexPrefix(service))
 	if err != nil {
 		return nil, err
 	}
@@ -238,16 +238,16 @@ func (v *View) index(service string) (map[int]relationIndex, error) {
 		if err != nil {
 			return nil, err
 		}
-		if id, ok := cutInt(kv.Key, indexPrefix(service)); ok {
+		if id, ok := cutInt(kv.Key, relationIndexPrefix(service)); ok {
 			all[id] = index
 		}
 	}
 	return all, nil
 }
 
-// indexed reads those relations of a service that its index says are wanted, by id.
-func (v *View) indexed(service string, wanted func(id int, index relationIndex) bool) ([]Relation, error) {
-	all, err := v.index(service)
+// findRelations reads those relations of a service that its index says are wanted, by id.
+func (v *View) findRelations(service string, wanted func(id int, index relationIndex) bool) ([]Relation, error) {
+	all, err := v.relationIndexes(service)
 	if err != nil {
 		return nil, err
 	}
@@ -257,11 +257,11 @@ func (v *View) indexed(service string, wanted func(id int, index relationIndex) 
 			ids = append(ids, id)
 		}
 	}
-	return v.relations(ids)
+	return v.loadRelations(ids)
 }
 
-// relations reads those relations, each once, by id.
-func (v *View) relations(ids []int) ([]Relation, error) {
+// loadRelations reads those relations, each once, by id.
+func (v *View) loadRelations(ids []int) ([]Relation, error) {
 	slices.Sort(ids)
 	var out []Relation
 	for _, id := range slices.Compact(ids) {

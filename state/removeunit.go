@@ -21,18 +21,18 @@ func (tx *Tx) DestroyUnit(name string) error {
 	if err := tx.destroySubordinates(u); err != nil {
 		return err
 	}
-	untouched, err := tx.untouched(u)
+	untouched, err := tx.isUntouched(u)
 	if err != nil || !untouched {
 		return err
 	}
 	if err := tx.RemoveUnit(name); err != nil {
 		return err
 	}
-	return tx.leave(u, false)
+	return tx.releaseMachine(u, false)
 }
 
-// untouched says if nothing ever ran for the unit, and nothing is about to.
-func (v *View) untouched(u Unit) (bool, error) {
+// isUntouched says if nothing ever ran for the unit, and nothing is about to.
+func (v *View) isUntouched(u Unit) (bool, error) {
 	m, err := v.Machine(u.Machine)
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return false, err
@@ -65,7 +65,7 @@ func (tx *Tx) RemoveUnit(name string) error {
 	if err := errors.Join(tx.destroySubordinates(u), tx.leavePrincipal(u)); err != nil {
 		return err
 	}
-	relations, err := tx.joined(u)
+	relations, err := tx.joinedRelations(u)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (tx *Tx) RemoveUnit(name string) error {
 		}
 	}
 	for _, prefix := range []string{uniterPrefix(name), unitKey(name) + "/"} {
-		if _, err := tx.removeBelow(prefix, maxRemoved); err != nil {
+		if _, err := tx.removeBelow(prefix, maxRemovedKeys); err != nil {
 			return err
 		}
 	}
@@ -85,19 +85,19 @@ func (tx *Tx) RemoveUnit(name string) error {
 	return tx.removeServiceIfDone(u.Service)
 }
 
-// maxRemoved is how many keys are removed at a time: few of a transaction, which
+// maxRemovedKeys is how many keys are removed at a time: few of a transaction, which
 // leaves room for what else is in it.
-const maxRemoved = 64
+const maxRemovedKeys = 64
 
-// joined lists the relations that a dying or dead unit is still in. It makes no
+// joinedRelations lists the relations that a dying or dead unit is still in. It makes no
 // condition: such a unit enters no other any more.
-func (v *View) joined(u Unit) (ids []int, err error) {
-	index, err := v.listUnguarded(indexPrefix(u.Service))
+func (v *View) joinedRelations(u Unit) (ids []int, err error) {
+	index, err := v.listUnguarded(relationIndexPrefix(u.Service))
 	if err != nil {
 		return nil, err
 	}
 	for _, kv := range index {
-		id, ok := cutInt(kv.Key, indexPrefix(u.Service))
+		id, ok := cutInt(kv.Key, relationIndexPrefix(u.Service))
 		if !ok {
 			continue
 		}
@@ -117,7 +117,7 @@ func (v *View) joined(u Unit) (ids []int, err error) {
 // unit that is gone already is no error; an alive one is ErrInUse.
 func RemoveUnit(ctx context.Context, update Updater, name string) error {
 	for {
-		left, err := removeSome(ctx, update, name)
+		left, err := removeUnitBatch(ctx, update, name)
 		if errors.Is(err, ErrNotFound) {
 			return nil
 		}
@@ -135,9 +135,9 @@ func RemoveUnit(ctx context.Context, update Updater, name string) error {
 	return err
 }
 
-// removeSome takes a unit out of some of its relations and removes some of its
+// removeUnitBatch takes a unit out of some of its relations and removes some of its
 // agent's records, and says how much is left.
-func removeSome(ctx context.Context, update Updater, name string) (left int, err error) {
+func removeUnitBatch(ctx context.Context, update Updater, name string) (left int, err error) {
 	err = update(ctx, func(tx *Tx) error {
 		u, err := tx.Unit(name)
 		if err != nil {
@@ -146,22 +146,22 @@ func removeSome(ctx context.Context, update Updater, name string) (left int, err
 		if u.Life == Alive {
 			return refuse(ErrInUse, "it is alive")
 		}
-		relations, err := tx.joined(u)
+		relations, err := tx.joinedRelations(u)
 		if err != nil {
 			return err
 		}
-		some := min(fewRemoved, len(relations))
+		some := min(maxFewRemoved, len(relations))
 		for _, id := range relations[:some] {
 			if err := tx.LeaveRelation(id, name); err != nil {
 				return err
 			}
 		}
-		if past, err := tx.listUnguarded(historyOf(name)); err != nil || len(past) > 0 {
+		if past, err := tx.listUnguarded(unitHistoryPrefix(name)); err != nil || len(past) > 0 {
 			left = 1 // which is a transaction of its own
-			_, rerr := tx.removeBelow(historyOf(name), keptRuns)
+			_, rerr := tx.removeBelow(unitHistoryPrefix(name), maxHookRuns)
 			return errors.Join(err, rerr)
 		}
-		records, err := tx.removeBelow(uniterPrefix(name), maxRemoved)
+		records, err := tx.removeBelow(uniterPrefix(name), maxRemovedKeys)
 		left = records + len(relations) - some
 		return err
 	})

@@ -71,7 +71,7 @@ func (v *View) relationOf(u Unit, text string) (Relation, error) {
 	name, number, _ := strings.Cut(text, ":")
 	id, err := strconv.Atoi(or(number, strings.TrimPrefix(text, "relation-")))
 	byID := err == nil
-	found, err := v.indexed(u.Service, func(n int, index relationIndex) bool {
+	found, err := v.findRelations(u.Service, func(n int, index relationIndex) bool {
 		return byID && n == id || !byID && index.Name == name
 	})
 	switch {
@@ -82,7 +82,7 @@ func (v *View) relationOf(u Unit, text string) (Relation, error) {
 	case len(found) == 1:
 		return found[0], nil
 	}
-	return Relation{}, fmt.Errorf("relation %q of unit %q is ambiguous: it could be %s", text, u.Name, listRelations(found))
+	return Relation{}, fmt.Errorf("relation %q of unit %q is ambiguous: it could be %s", text, u.Name, describeRelations(found))
 }
 
 // ClearResolved takes back the answer to the unit's error, or with a relation's id

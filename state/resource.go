@@ -11,7 +11,7 @@ const (
 	// MaxResource is the largest file that a resource can be, in bytes.
 	MaxResource = 512 << 20
 	// MaxResources is how many resources a service can have.
-	MaxResources = maxRemoved
+	MaxResources = maxRemovedKeys
 )
 
 // Resource is a file that an operator has given a service for its charm. The
@@ -84,7 +84,7 @@ func (v *View) Resource(service, name string) (Resource, error) {
 
 // Resources reads what resources a service was given, by name.
 func (v *View) Resources(service string) ([]Resource, error) {
-	kvs, err := v.list(resources(service))
+	kvs, err := v.list(serviceResourcesPrefix(service))
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func (v *View) Resources(service string) ([]Resource, error) {
 		if all[i], err = decode[Resource](kv); err != nil {
 			return nil, err
 		}
-		all[i].Name = strings.TrimPrefix(kv.Key, resources(service))
+		all[i].Name = strings.TrimPrefix(kv.Key, serviceResourcesPrefix(service))
 	}
 	slices.SortFunc(all, func(a, b Resource) int { return strings.Compare(a.Name, b.Name) })
 	return all, nil

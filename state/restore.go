@@ -31,7 +31,7 @@ type Restoration struct {
 // ErrStoreExists: the store holds something else. ErrRunning: another migration or
 // restoration is at work there.
 func Restore(ctx context.Context, r Restoration, a *archive.Reader) (c Copied, err error) {
-	from, err := takeBackup(a)
+	from, err := checkBackup(a)
 	if err != nil {
 		return c, err
 	}
@@ -44,24 +44,24 @@ func Restore(ctx context.Context, r Restoration, a *archive.Reader) (c Copied, e
 }
 
 // restoreTo is Restore to a store that is open.
-func (r Restoration) restoreTo(ctx context.Context, from *backup, to store.Store) (c Copied, err error) {
-	busy := workPrefixes()
+func (r Restoration) restoreTo(ctx context.Context, from *backupSource, to store.Store) (c Copied, err error) {
+	busy := workerPrefixes()
 	if r.Replace { // whoever runs is to end
-		busy = []string{migratingKey}
+		busy = []string{copyLockKey}
 	}
-	hold, err := takeHold(ctx, to, r.URL, busy)
+	hold, err := acquireCopyLock(ctx, to, r.URL, busy)
 	if err != nil {
 		return c, err
 	}
 	defer func() { err = errors.Join(err, hold.release(ctx)) }()
-	there, err := contents(ctx, to)
+	there, err := readContents(ctx, to)
 	if err != nil {
 		return c, err
 	}
 	if err := r.beginTarget(ctx, from, hold.state, len(there) == 0); err != nil {
 		return c, err
 	}
-	r.fault("restore-begun")
+	r.callFault("restore-begun")
 	all, err := r.rewriteKeys(from, there)
 	if err != nil {
 		return c, fmt.Errorf("cannot restore the environment: %w", err)
@@ -71,15 +71,15 @@ func (r Restoration) restoreTo(ctx context.Context, from *backup, to store.Store
 			return c, err
 		}
 	}
-	copier := &copier{chunk: from.readChunk, to: to, fault: r.fault, lost: hold.lease.Done()}
-	if c, err = copier.run(ctx, all); err != nil {
+	copier := &copier{chunk: from.readChunk, to: to, fault: r.callFault, lockLost: hold.lease.Done()}
+	if c, err = copier.copyAll(ctx, all); err != nil {
 		return c, fmt.Errorf("cannot restore the environment: %w", err)
 	}
-	r.fault("restore-copied")
+	r.callFault("restore-copied")
 	return c, r.finishTarget(ctx, hold.state)
 }
 
-func (r Restoration) fault(point string) {
+func (r Restoration) callFault(point string) {
 	if r.Fault != nil {
 		r.Fault(point)
 	}
@@ -87,11 +87,11 @@ func (r Restoration) fault(point string) {
 
 // beginTarget makes sure that the store is one to restore to. From then on it holds no
 // environment.
-func (r Restoration) beginTarget(ctx context.Context, from *backup, s *State, empty bool) error {
+func (r Restoration) beginTarget(ctx context.Context, from *backupSource, s *State, empty bool) error {
 	return s.Update(ctx, func(tx *Tx) (err error) {
 		still := empty
 		if empty { // to be so until this is committed
-			if still, err = tx.stillEmpty(); err != nil {
+			if still, err = tx.isStillEmpty(); err != nil {
 				return err
 			}
 		}
@@ -100,13 +100,13 @@ func (r Restoration) beginTarget(ctx context.Context, from *backup, s *State, em
 		}
 		tx.remove(formatKey)
 		tx.remove(movedKey)
-		return tx.put(draftKey, draft{Environment: from.header.UUID, From: from.String(), Since: time.Now().UTC()})
+		return tx.put(partialCopyKey, partialCopy{Environment: from.header.UUID, From: from.String(), Since: time.Now().UTC()})
 	})
 }
 
 // checkTarget refuses a store that holds anything else.
-func (r Restoration) checkTarget(tx *Tx, from *backup, empty bool) error {
-	left, half, err := load[draft](tx.View, draftKey)
+func (r Restoration) checkTarget(tx *Tx, from *backupSource, empty bool) error {
+	left, half, err := load[partialCopy](tx.View, partialCopyKey)
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (r Restoration) checkTarget(tx *Tx, from *backup, empty bool) error {
 func (s *State) endAgents(ctx context.Context, all []store.KV) error {
 	c := &copier{to: s.store, fault: func(string) {}}
 	for _, kv := range all {
-		if isClaim(kv.Key) {
+		if isClaimKey(kv.Key) {
 			if err := c.put(ctx, store.Op{Key: kv.Key, Value: kv.Value}); err != nil {
 				return err
 			}
@@ -164,8 +164,8 @@ func (r Restoration) finishTarget(ctx context.Context, s *State) error {
 		}
 	}
 	return s.Update(ctx, func(tx *Tx) error {
-		tx.remove(draftKey)
-		return tx.put(formatKey, formatDoc{format})
+		tx.remove(partialCopyKey)
+		return tx.put(formatKey, formatDoc{formatVersion})
 	})
 }
 
@@ -215,7 +215,7 @@ func LeaveStore(ctx context.Context, url, uuid, to string) (err error) {
 		if err != nil || env.UUID != uuid {
 			return err
 		}
-		return tx.put(movedKey, moved{To: to, Since: time.Now().UTC()})
+		return tx.put(movedKey, movedRecord{To: to, Since: time.Now().UTC()})
 	})
 	return ignoreNotFound(err)
 }

@@ -94,7 +94,7 @@ func anew(e *Environment) { e.Name, e.UUID = "another", "v" }
 // restore is Restore to a store that is open.
 func restore(t *testing.T, r Restoration, a *archive.Reader, to store.Store) error {
 	t.Helper()
-	b, err := takeBackup(a)
+	b, err := checkBackup(a)
 	check(t, err)
 	_, err = r.restoreTo(t.Context(), b, to)
 	return err
@@ -107,7 +107,7 @@ func TestRestoreAnew(t *testing.T) {
 	got, was := whole(t, to), whole(t, s.store)
 	for _, gone := range []string{"units/mysql/0/state", "relations/0", "services/mysql/relations/0", "relations/0/members/mysql/0", "relations/1/members/mysql/1",
 		"uniters/mysql/0/workflow", "uniters/mysql/0/op", "uniters/mysql/1/relations/1/a/0", "claims/machine-0", "presence/machine-0",
-		"leaders/services/mysql", "provisioner", migratingKey, draftKey, blobHeadKey(hexSHA256([]byte("nobody refers to it")))} {
+		"leaders/services/mysql", "provisioner", copyLockKey, partialCopyKey, blobHeadKey(hexSHA256([]byte("nobody refers to it")))} {
 		if got[gone] != "" {
 			t.Errorf("%s is there: %s", gone, got[gone])
 		}
@@ -178,7 +178,7 @@ func TestRestoreReplaces(t *testing.T) {
 		t.Errorf("epochs: %d, %d, %d", epoch("0"), epoch("2"), epoch("7"))
 	}
 	for key, want := range map[string]string{"counters/machines": "9", "counters/units/redis": "4", "counters/units/mysql": "2",
-		"units/new/0": "", "machines/2": whole(t, lived(t).store)["machines/2"], "leaders/services/mysql": "", "presence/machine-0": "", draftKey: "", migratingKey: ""} {
+		"units/new/0": "", "machines/2": whole(t, lived(t).store)["machines/2"], "leaders/services/mysql": "", "presence/machine-0": "", partialCopyKey: "", copyLockKey: ""} {
 		if got[key] != want {
 			t.Errorf("%s is %s, not %s", key, got[key], want)
 		}
@@ -226,7 +226,7 @@ func TestRestoreCutOff(t *testing.T) {
 				break
 			}
 			is(t, err, errCut)
-			if err := (&State{store: to}).View(t.Context(), checkFormat); n > 2 && first.left < 0 && !errors.Is(err, ErrFormat) && whole(t, to)[draftKey] != "" {
+			if err := (&State{store: to}).View(t.Context(), checkFormat); n > 2 && first.left < 0 && !errors.Is(err, ErrFormat) && whole(t, to)[partialCopyKey] != "" {
 				t.Errorf("after %d commits half of it passes for an environment: %v", n, err)
 			}
 			done := !r.Replace && (&State{store: to}).View(t.Context(), checkFormat) == nil
@@ -234,7 +234,7 @@ func TestRestoreCutOff(t *testing.T) {
 				check(t, err)
 			}
 			check(t, (&State{store: to}).View(t.Context(), checkFormat))
-			if got := whole(t, to); got["services/mysql"] == "" || got[draftKey] != "" {
+			if got := whole(t, to); got["services/mysql"] == "" || got[partialCopyKey] != "" {
 				t.Fatalf("after %d commits: %v", n, slices.Sorted(maps.Keys(got)))
 			}
 		}
@@ -253,7 +253,7 @@ func TestRestoreRefuses(t *testing.T) {
 	half := mem.New()
 	is(t, restore(t, Restoration{Change: anew}, a, &cut{mem.Share(half), 3, false}), errCut)
 	is(t, restore(t, Restoration{Change: anew}, backedUp(t, other), half), ErrStoreExists)
-	hold, err := takeHold(ctx, mem.Share(s.store), "mem:x", []string{migratingKey})
+	hold, err := acquireCopyLock(ctx, mem.Share(s.store), "mem:x", []string{copyLockKey})
 	check(t, err)
 	session, err := s.NewSession(ctx)
 	check(t, err)
@@ -287,7 +287,7 @@ func TestBackupIsWhole(t *testing.T) {
 		for _, key := range slices.Sorted(maps.Keys(keys)) {
 			a.Keys = append(a.Keys, archive.Key{Key: key, Value: json.RawMessage(keys[key])})
 		}
-		if _, err := takeBackup(a); !errors.Is(err, archive.ErrDamaged) && !errors.Is(err, ErrFormat) {
+		if _, err := checkBackup(a); !errors.Is(err, archive.ErrDamaged) && !errors.Is(err, ErrFormat) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -302,13 +302,13 @@ func FuzzRestored(f *testing.F) {
 	f.Add("claims/machine-0", `{"epoch":1}`, true)
 	f.Fuzz(func(t *testing.T, key, value string, replace bool) {
 		env, _ := json.Marshal(testEnvironment())
-		a := &archive.Reader{Header: archive.Header{Name: testEnvironment().Name, UUID: testEnvironment().UUID, StateFormat: format}}
+		a := &archive.Reader{Header: archive.Header{Name: testEnvironment().Name, UUID: testEnvironment().UUID, StateFormat: formatVersion}}
 		a.Keys = []archive.Key{{Key: environmentKey, Value: env}}
 		if key != environmentKey && json.Valid([]byte(value)) {
 			a.Keys = append(a.Keys, archive.Key{Key: key, Value: json.RawMessage(value)})
 			slices.SortFunc(a.Keys, func(a, b archive.Key) int { return cmp.Compare(a.Key, b.Key) })
 		}
-		b, err := takeBackup(a)
+		b, err := checkBackup(a)
 		if err != nil {
 			return
 		}
@@ -317,7 +317,7 @@ func FuzzRestored(f *testing.F) {
 			return
 		}
 		for i, kv := range all {
-			if i > 0 && kv.Key <= all[i-1].Key || !json.Valid(kv.Value) || stays(kv.Key) || !replace && isClaim(kv.Key) {
+			if i > 0 && kv.Key <= all[i-1].Key || !json.Valid(kv.Value) || isStoreLocal(kv.Key) || !replace && isClaimKey(kv.Key) {
 				t.Errorf("%d: %q is %s", i, kv.Key, kv.Value)
 			}
 		}

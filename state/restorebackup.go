@@ -12,8 +12,8 @@ import (
 	"bijou/state/store"
 )
 
-// backup is a backup of an environment, as a source to copy from.
-type backup struct {
+// backupSource is a backup of an environment, as a source to copy from.
+type backupSource struct {
 	header  archive.Header
 	archive *archive.Reader
 	keys    []store.KV
@@ -22,15 +22,15 @@ type backup struct {
 	blob io.ReadCloser // nil: none is
 }
 
-// takeBackup takes a backup for what it says, and checks that nothing is missing.
-func takeBackup(a *archive.Reader) (*backup, error) {
-	b := &backup{header: a.Header, archive: a}
-	if a.StateFormat != format {
-		return nil, refuse(ErrFormat, "its state has the format %d, and this bijou knows %d only: use the bijou that wrote it, %s, or a newer one", a.StateFormat, format, a.Bijou)
+// checkBackup takes a backup for what it says, and checks that nothing is missing.
+func checkBackup(a *archive.Reader) (*backupSource, error) {
+	b := &backupSource{header: a.Header, archive: a}
+	if a.StateFormat != formatVersion {
+		return nil, refuse(ErrFormat, "its state has the format %d, and this bijou knows %d only: use the bijou that wrote it, %s, or a newer one", a.StateFormat, formatVersion, a.Bijou)
 	}
 	for _, k := range a.Keys {
 		kv := store.KV{Key: k.Key, Value: k.Value}
-		if stays(k.Key) || strings.HasPrefix(k.Key, blobsPrefix) || !isASCII(k.Key) {
+		if isStoreLocal(k.Key) || strings.HasPrefix(k.Key, blobsPrefix) || !isASCII(k.Key) {
 			return nil, fmt.Errorf("%w: it has the key %q", archive.ErrDamaged, k.Key)
 		}
 		if sum, _, ok := blobOf(kv); ok || strings.HasPrefix(k.Key, blobHeadsPrefix) {
@@ -40,7 +40,7 @@ func takeBackup(a *archive.Reader) (*backup, error) {
 		}
 		b.keys = append(b.keys, kv)
 	}
-	env, ok := at(b.keys, environmentKey)
+	env, ok := findKey(b.keys, environmentKey)
 	if !ok {
 		return nil, fmt.Errorf("%w: it has no environment", archive.ErrDamaged)
 	}
@@ -53,11 +53,11 @@ func takeBackup(a *archive.Reader) (*backup, error) {
 
 // BackedUp is the record of the environment that a backup is of.
 func BackedUp(a *archive.Reader) (env Environment, err error) {
-	b, err := takeBackup(a)
+	b, err := checkBackup(a)
 	if err != nil {
 		return env, err
 	}
-	kv, _ := at(b.keys, environmentKey)
+	kv, _ := findKey(b.keys, environmentKey)
 	return decode[Environment](kv)
 }
 
@@ -67,12 +67,12 @@ func isASCII(key string) bool {
 }
 
 // String tells the backup from all others.
-func (b *backup) String() string {
+func (b *backupSource) String() string {
 	return fmt.Sprintf("the backup of %s, sha256 %s", b.header.Time.Format("2006-01-02T15:04:05Z"), b.archive.Sum[:16])
 }
 
 // readChunk reads the next chunk of a blob, in the order of a copier.
-func (b *backup) readChunk(_ context.Context, sum string, n int) (value []byte, ok bool, err error) {
+func (b *backupSource) readChunk(_ context.Context, sum string, n int) (value []byte, ok bool, err error) {
 	if b.sum != sum || n == 0 {
 		if b.blob != nil {
 			b.blob.Close()
@@ -91,13 +91,13 @@ func (b *backup) readChunk(_ context.Context, sum string, n int) (value []byte, 
 }
 
 // hasFolder says if the backup has the unit's folder.
-func (b *backup) hasFolder(machine, unit string) bool {
+func (b *backupSource) hasFolder(machine, unit string) bool {
 	return b.archive.Has(archive.Folder(machine, strings.ReplaceAll(unit, "/", "-")))
 }
 
-// unitOf takes the unit's name, and what is behind it, from a key below the prefix:
+// cutUnit takes the unit's name, and what is behind it, from a key below the prefix:
 // mysql/0 and "ports" from units/mysql/0/ports.
-func unitOf(key, prefix string) (unit, rest string, ok bool) {
+func cutUnit(key, prefix string) (unit, rest string, ok bool) {
 	below, ok := strings.CutPrefix(key, prefix)
 	service, below, _ := strings.Cut(below, "/")
 	number, rest, _ := strings.Cut(below, "/")

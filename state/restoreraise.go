@@ -7,12 +7,12 @@ import (
 	"bijou/state/store"
 )
 
-func isClaim(key string) bool { return strings.HasPrefix(key, claimsPrefix) }
+func isClaimKey(key string) bool { return strings.HasPrefix(key, claimsPrefix) }
 
-// raisedClaims is a claim for each machine that nobody holds, with an epoch above all
+// raiseClaims is a claim for each machine that nobody holds, with an epoch above all
 // that agents may have: those of the backup, those that are there, and, for nobody
 // knows what was claimed since where the store is lost, one a second.
-func raisedClaims(backup, there []store.KV) ([]store.KV, error) {
+func raiseClaims(backup, there []store.KV) ([]store.KV, error) {
 	epochs := map[string]int64{}
 	for _, kv := range append(backup[:len(backup):len(backup)], there...) {
 		id, ok := strings.CutPrefix(kv.Key, machinesPrefix)
@@ -20,7 +20,7 @@ func raisedClaims(backup, there []store.KV) ([]store.KV, error) {
 		case ok && !strings.Contains(id, "/"):
 			key := claimKey(MachineAgent(id))
 			epochs[key] = max(epochs[key], time.Now().Unix())
-		case isClaim(kv.Key):
+		case isClaimKey(kv.Key):
 			c, err := decode[claimRecord](kv)
 			if err != nil {
 				return nil, err
@@ -33,26 +33,26 @@ func raisedClaims(backup, there []store.KV) ([]store.KV, error) {
 
 const countersPrefix = "counters/"
 
-func isCounter(key string) bool { return strings.HasPrefix(key, countersPrefix) }
+func isCounterKey(key string) bool { return strings.HasPrefix(key, countersPrefix) }
 
-// unknownIDs is how many ids are passed over where nobody knows how many were given
+// skippedIDs is how many ids are passed over where nobody knows how many were given
 // since the backup was made: none is ever given twice.
-const unknownIDs = 100
+const skippedIDs = 100
 
-// raisedCounters are counters above all ids that were ever given.
-func raisedCounters(backup, there []store.KV) ([]store.KV, error) {
+// raiseCounters are counters above all ids that were ever given.
+func raiseCounters(backup, there []store.KV) ([]store.KV, error) {
 	next := map[string]int{}
 	for i, kvs := range [][]store.KV{backup, there} {
 		for _, kv := range kvs {
-			if !isCounter(kv.Key) {
+			if !isCounterKey(kv.Key) {
 				continue
 			}
 			n, err := decode[int](kv)
 			if err != nil {
 				return nil, err
 			}
-			if _, known := at(there, kv.Key); i == 0 && !known {
-				n += unknownIDs
+			if _, known := findKey(there, kv.Key); i == 0 && !known {
+				n += skippedIDs
 			}
 			next[kv.Key] = max(next[kv.Key], n)
 		}

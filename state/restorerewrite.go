@@ -12,27 +12,27 @@ import (
 
 // rewriteKeys is what a store is to hold once the backup is restored to it, in the order
 // of the keys; there is what it holds before.
-func (r Restoration) rewriteKeys(from *backup, there []store.KV) (all []store.KV, err error) {
-	w := &rewriter{Restoration: r, from: from, anew: map[string]bool{}}
+func (r Restoration) rewriteKeys(from *backupSource, there []store.KV) (all []store.KV, err error) {
+	w := &rewriter{Restoration: r, from: from, unitsAnew: map[string]bool{}}
 	if err := w.findUnits(); err != nil {
 		return nil, err
 	}
 	for _, kv := range from.keys {
-		if isClaim(kv.Key) || r.Replace && isCounter(kv.Key) || !w.keepsKey(kv.Key) {
+		if isClaimKey(kv.Key) || r.Replace && isCounterKey(kv.Key) || !w.keepsKey(kv.Key) {
 			continue
 		}
-		if kv.Value, err = w.valueOf(kv, there); err != nil {
+		if kv.Value, err = w.rewriteValue(kv, there); err != nil {
 			return nil, err
 		}
 		all = append(all, kv)
 	}
 	all = append(all, w.marks...)
 	if r.Replace {
-		ids, err := raisedCounters(from.keys, there)
+		ids, err := raiseCounters(from.keys, there)
 		if err != nil {
 			return nil, err
 		}
-		claims, err := raisedClaims(from.keys, there)
+		claims, err := raiseClaims(from.keys, there)
 		if err != nil {
 			return nil, err
 		}
@@ -45,16 +45,16 @@ func (r Restoration) rewriteKeys(from *backup, there []store.KV) (all []store.KV
 // rewriter makes the keys of a backup those of an environment to be.
 type rewriter struct {
 	Restoration
-	from  *backup
-	anew  map[string]bool // the units that begin anew: their folders are nowhere
-	marks []store.KV
+	from      *backupSource
+	unitsAnew map[string]bool // the units that begin anew: their folders are nowhere
+	marks     []store.KV
 }
 
 // findUnits sorts the units into those that begin anew, and those whose folders are
 // there, which are marked.
 func (w *rewriter) findUnits() error {
 	for _, kv := range w.from.keys {
-		unit, rest, ok := unitOf(kv.Key, unitsPrefix)
+		unit, rest, ok := cutUnit(kv.Key, unitsPrefix)
 		if !ok || rest != "" {
 			continue
 		}
@@ -63,7 +63,7 @@ func (w *rewriter) findUnits() error {
 			return err
 		}
 		if !w.Replace && !w.from.hasFolder(u.Machine, unit) {
-			w.anew[unit] = true
+			w.unitsAnew[unit] = true
 			continue
 		}
 		if w.Adopt {
@@ -82,29 +82,29 @@ func (w *rewriter) findUnits() error {
 // on their hosts: how far they are, what their charms have noted there, and who of them
 // is in which relation, until they enter again.
 func (w *rewriter) keepsKey(key string) bool {
-	if unit, _, ok := unitOf(key, unitersPrefix); ok {
-		return !w.anew[unit]
+	if unit, _, ok := cutUnit(key, unitersPrefix); ok {
+		return !w.unitsAnew[unit]
 	}
-	if unit, rest, ok := unitOf(key, unitsPrefix); ok {
+	if unit, rest, ok := cutUnit(key, unitsPrefix); ok {
 		own := rest == "ports" || rest == "state" || rest == "debug"
-		return rest != "restored" && !(w.anew[unit] && own)
+		return rest != "restored" && !(w.unitsAnew[unit] && own)
 	}
 	if parts := strings.SplitN(key, "/", 4); len(parts) == 4 && parts[0]+"/" == relationsPrefix && parts[2] == "members" {
-		return !w.anew[parts[3]]
+		return !w.unitsAnew[parts[3]]
 	}
 	return w.Replace || key != provisionerKey
 }
 
-// valueOf is the value that a key is restored with.
-func (w *rewriter) valueOf(kv store.KV, there []store.KV) ([]byte, error) {
+// rewriteValue is the value that a key is restored with.
+func (w *rewriter) rewriteValue(kv store.KV, there []store.KV) ([]byte, error) {
 	if kv.Key == environmentKey {
-		return w.changeEnvironment(kv, there)
+		return w.rewriteEnvironment(kv, there)
 	}
 	if id, ok := strings.CutPrefix(kv.Key, machinesPrefix); ok && !w.Replace && !strings.Contains(id, "/") {
-		return changeDoc(kv, func(m *Machine) { leaveInstance(id, m) })
+		return rewriteRecord(kv, func(m *Machine) { detachInstance(id, m) })
 	}
-	if unit, rest, ok := unitOf(kv.Key, unitsPrefix); ok && rest == "" && w.anew[unit] {
-		return changeDoc(kv, func(u *Unit) {
+	if unit, rest, ok := cutUnit(kv.Key, unitsPrefix); ok && rest == "" && w.unitsAnew[unit] {
+		return rewriteRecord(kv, func(u *Unit) {
 			u.Charm, u.Status, u.Workload = "", WorkloadStatus{}, WorkloadVersion{}
 			u.Resolved, u.ResolvedRelations = Unresolved, nil
 		})
@@ -112,8 +112,8 @@ func (w *rewriter) valueOf(kv store.KV, there []store.KV) ([]byte, error) {
 	return kv.Value, nil
 }
 
-// changeDoc is a value with one thing of it changed.
-func changeDoc[T any](kv store.KV, f func(doc *T)) ([]byte, error) {
+// rewriteRecord is a value with one thing of it changed.
+func rewriteRecord[T any](kv store.KV, f func(doc *T)) ([]byte, error) {
 	doc, err := decode[T](kv)
 	if err != nil {
 		return nil, err
@@ -122,17 +122,17 @@ func changeDoc[T any](kv store.KV, f func(doc *T)) ([]byte, error) {
 	return encode(kv.Key, doc)
 }
 
-// changeEnvironment is the value of the environment's record. Which instances are there since the backup
+// rewriteEnvironment is the value of the environment's record. Which instances are there since the backup
 // was made nobody knows, so that a replaced environment stops none by itself.
-func (w *rewriter) changeEnvironment(kv store.KV, there []store.KV) ([]byte, error) {
+func (w *rewriter) rewriteEnvironment(kv store.KV, there []store.KV) ([]byte, error) {
 	before := Environment{}
-	if old, ok := at(there, environmentKey); ok {
+	if old, ok := findKey(there, environmentKey); ok {
 		var err error
 		if before, err = decode[Environment](old); err != nil {
 			return nil, err
 		}
 	}
-	return changeDoc(kv, func(e *Environment) {
+	return rewriteRecord(kv, func(e *Environment) {
 		if w.Replace {
 			e.Incarnation = max(e.Incarnation, before.Incarnation) + 1
 			if e.Config == nil {
@@ -148,8 +148,8 @@ func (w *rewriter) changeEnvironment(kv store.KV, there []store.KV) ([]byte, err
 	})
 }
 
-// leaveInstance leaves a machine's instance to the old environment.
-func leaveInstance(id string, m *Machine) {
+// detachInstance leaves a machine's instance to the old environment.
+func detachInstance(id string, m *Machine) {
 	m.Addresses, m.Tools = Addresses{}, ""
 	if id == "0" { // this host
 		m.Status, m.Message = MachinePending, ""

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// longRun is how long a hook may run before the status says so in its message.
-const longRun = 10 * time.Minute
+// slowHookThreshold is how long a hook may run before the status says so in its message.
+const slowHookThreshold = 10 * time.Minute
 
 // RunningView is what a unit runs, in Status.
 type RunningView struct {
@@ -51,10 +51,10 @@ func (r RunningView) HeldBy() string {
 	return ", held by " + r.Holder
 }
 
-// slow says that what runs does so for very long; empty if it does not.
-func (r RunningView) slow(now time.Time) string {
+// slowMessage says that what runs does so for very long; empty if it does not.
+func (r RunningView) slowMessage(now time.Time) string {
 	took := now.Sub(r.Since)
-	if took < longRun {
+	if took < slowHookThreshold {
 		return ""
 	}
 	return fmt.Sprintf("%s has been running for %s%s", r.Name, took.Truncate(time.Minute), r.HeldBy())

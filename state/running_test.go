@@ -30,7 +30,7 @@ func TestStatusOfWhatRuns(t *testing.T) {
 		{"an action", Op{Hook: Hook{Kind: KindAction, Name: "backup", Action: 3, Relation: NoRelation}, Started: noon}, 0, false, nil, "action 3 (backup)", ""},
 		{"a command", Op{Hook: Hook{Kind: KindCommand, Name: "juju-run", Action: 4, Relation: NoRelation}, Started: noon}, 0, false, nil, "command 4", ""},
 	} {
-		w := &world{now: noon.Add(tc.after), ops: map[string]Op{"a/0": tc.op}, present: map[string]presence{UnitAgent("a/0"): {}}}
+		w := &statusInput{now: noon.Add(tc.after), ops: map[string]Op{"a/0": tc.op}, present: map[string]presence{UnitAgent("a/0"): {}}}
 		if tc.gone {
 			w.present = nil
 		}

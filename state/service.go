@@ -48,8 +48,8 @@ func (o Origin) String() string {
 // upgrade, units run several.
 func (s Service) DialectOf(c Charm) charm.Dialect { return or(s.HookDialect, c.Dialect) }
 
-// speak settles the dialect of a service that goes over to the charm.
-func (s *Service) speak(c Charm) {
+// setDialect settles the dialect of a service that goes over to the charm.
+func (s *Service) setDialect(c Charm) {
 	s.Dialect, s.DialectMark = c.Dialect, c.DialectMark
 	if s.HookDialect != "" {
 		s.Dialect, s.DialectMark = s.HookDialect, "--hook-dialect says so"
@@ -107,8 +107,8 @@ func (tx *Tx) addService(spec ServiceSpec) (Service, error) {
 		Subordinate: ch.Meta.Subordinate, HookDialect: spec.Dialect, Life: Alive,
 		Constraints: spec.Constraints, ForceSeries: spec.ForceSeries, Force: spec.Force, JujuVersion: spec.JujuVersion,
 	}
-	s.speak(ch)
-	if err := errors.Join(tx.vacant(s.Name), tx.checkSeries(s, ch), s.checkMissing(ch), s.checkConstraints()); err != nil {
+	s.setDialect(ch)
+	if err := errors.Join(tx.checkNameFree(s.Name), tx.checkSeries(s, ch), s.checkMissing(ch), s.checkConstraints()); err != nil {
 		return Service{}, err
 	}
 	if err := tx.put(serviceKey(s.Name), s); err != nil {
@@ -117,7 +117,7 @@ func (tx *Tx) addService(spec ServiceSpec) (Service, error) {
 	if _, err := tx.SetConfig(s.Name, spec.Config); err != nil {
 		return Service{}, err
 	}
-	return s, tx.addPeers(s.Name, ch)
+	return s, tx.addPeerRelations(s.Name, ch)
 }
 
 func or[T ~string](a, b T) T {
@@ -127,8 +127,8 @@ func or[T ~string](a, b T) T {
 	return b
 }
 
-// vacant refuses a name that is taken, also by a service that is still going.
-func (tx *Tx) vacant(name string) error {
+// checkNameFree refuses a name that is taken, also by a service that is still going.
+func (tx *Tx) checkNameFree(name string) error {
 	old, ok, err := load[Service](tx.View, serviceKey(name))
 	switch {
 	case err != nil:
@@ -187,6 +187,6 @@ func (tx *Tx) SetServiceStatus(name string, w WorkloadStatus) error {
 	if _, err := tx.Service(name); err != nil {
 		return err
 	}
-	w.Message = fit(w.Message, maxMessage)
+	w.Message = truncate(w.Message, maxMessageBytes)
 	return tx.put(serviceStatusKey(name), w)
 }

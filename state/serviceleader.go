@@ -9,7 +9,7 @@ import (
 // the units that run under it. One campaign a service and session is enough,
 // however many units there are: Elect says which of them leads.
 func (s *Session) CampaignFor(ctx context.Context, service, unit string) (*Leadership, error) {
-	return s.campaign(ctx, serviceLeaders(service), unit)
+	return s.campaign(ctx, serviceLeaderName(service), unit)
 }
 
 // Elect makes another unit of this session the leader. ErrSessionLost: the
@@ -22,7 +22,7 @@ func (l *Leadership) Elect(ctx context.Context, unit string) error {
 
 // Leader is the unit that leads a service; empty if none does.
 func (v *View) Leader(service string) (unit string, err error) {
-	p, _, err := load[presence](v, leaderKey(serviceLeaders(service)))
+	p, _, err := load[presence](v, leaderKey(serviceLeaderName(service)))
 	return p.Unit, err
 }
 
@@ -39,7 +39,7 @@ func (tx *Tx) MustLead(service, unit string) error {
 // LeaderSettings reads what a service's leader tells its peers; empty if there is
 // nothing.
 func (v *View) LeaderSettings(service string) (Settings, error) {
-	s, _, err := v.settings(leaderSettingsKey(service))
+	s, _, err := v.readSettings(leaderSettingsKey(service))
 	return s, err
 }
 
@@ -58,7 +58,7 @@ func (tx *Tx) MergeLeaderSettings(service, unit string, changes map[string]*stri
 	if _, err := tx.Service(service); err != nil {
 		return nil, fmt.Errorf("cannot change leader settings: %w", err)
 	}
-	return tx.mergeNode(leaderSettingsKey(service), changes)
+	return tx.mergeSettingsNode(leaderSettingsKey(service), changes)
 }
 
 // TouchSettings gives a unit's settings in a relation a new version without
@@ -69,7 +69,7 @@ func (tx *Tx) TouchSettings(id int, unit string) error {
 	if err != nil || !in {
 		return err
 	}
-	s, _, err := tx.settings(settingsKey(id, unit))
+	s, _, err := tx.readSettings(settingsKey(id, unit))
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (tx *Tx) TouchSettings(id int, unit string) error {
 
 // UnitState reads a unit's own notes; empty if there are none.
 func (v *View) UnitState(unit string) (Settings, error) {
-	s, _, err := v.settings(unitStateKey(unit))
+	s, _, err := v.readSettings(unitStateKey(unit))
 	return s, err
 }
 
@@ -88,12 +88,12 @@ func (tx *Tx) MergeUnitState(unit string, changes map[string]*string) ([]Change,
 	if _, err := tx.Unit(unit); err != nil {
 		return nil, fmt.Errorf("cannot change the unit's state: %w", err)
 	}
-	return tx.mergeNode(unitStateKey(unit), changes)
+	return tx.mergeSettingsNode(unitStateKey(unit), changes)
 }
 
-// mergeNode merges changes into a settings node that is nobody's membership.
-func (tx *Tx) mergeNode(key string, changes map[string]*string) ([]Change, error) {
-	s, _, err := tx.settings(key)
+// mergeSettingsNode merges changes into a settings node that is nobody's membership.
+func (tx *Tx) mergeSettingsNode(key string, changes map[string]*string) ([]Change, error) {
+	s, _, err := tx.readSettings(key)
 	if err != nil {
 		return nil, err
 	}
@@ -101,5 +101,5 @@ func (tx *Tx) mergeNode(key string, changes map[string]*string) ([]Change, error
 	if err != nil || len(changed) == 0 {
 		return nil, err
 	}
-	return changed, tx.putNode(key, s.Version+1, s.Values)
+	return changed, tx.putSettingsNode(key, s.Version+1, s.Values)
 }

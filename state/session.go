@@ -136,7 +136,7 @@ func (s *Session) announce(tx *Tx, agent string) error {
 // more). An agent whose machine or unit is gone has nobody to tell: no error.
 func (s *Session) Report(ctx context.Context, update Updater, agent string, t *Trouble) error {
 	if t != nil {
-		t.Message = fit(t.Message, maxMessage)
+		t.Message = truncate(t.Message, maxMessageBytes)
 	}
 	err := update(ctx, func(tx *Tx) error {
 		if err := tx.checkAgentExists(agent); err != nil {

@@ -15,11 +15,11 @@ import (
 const (
 	// MaxSetting is how long one settings value may be, in bytes.
 	MaxSetting = 16 << 20
-	// maxInline is how large a settings node may be in its key, in bytes of
+	// maxInlineBytes is how large a settings node may be in its key, in bytes of
 	// JSON; larger ones are blobs. So are those of an update that has written
-	// maxInlines already: a hub's hook writes to dozens of relations at once.
-	maxInline  = 64 << 10
-	maxInlines = 512 << 10
+	// maxInlineTotal already: a hub's hook writes to dozens of relations at once.
+	maxInlineBytes = 64 << 10
+	maxInlineTotal = 512 << 10
 	// NodesAtOnce is about how many settings nodes one update can change: each
 	// costs two conditions and two operations, and three where it is large.
 	NodesAtOnce = store.MaxOps/2 - 6
@@ -47,7 +47,7 @@ type settingsDoc struct {
 // Settings reads a unit's settings in a relation; they outlive its membership.
 // ErrNotFound if it never was in.
 func (v *View) Settings(id int, unit string) (Settings, error) {
-	s, ok, err := v.settings(settingsKey(id, unit))
+	s, ok, err := v.readSettings(settingsKey(id, unit))
 	if err == nil && !ok {
 		err = refuse(ErrNotFound, "unit %q was never in relation-%d", unit, id)
 	}
@@ -57,7 +57,7 @@ func (v *View) Settings(id int, unit string) (Settings, error) {
 // AppSettings reads a service's own settings in a relation; empty ones if none
 // were set.
 func (v *View) AppSettings(id int, service string) (Settings, error) {
-	s, _, err := v.settings(appSettingsKey(id, service))
+	s, _, err := v.readSettings(appSettingsKey(id, service))
 	return s, err
 }
 
@@ -68,17 +68,17 @@ func (v *View) AppVersion(id int, service string) (int64, error) {
 	return doc.Version, err
 }
 
-func (v *View) settings(key string) (Settings, bool, error) {
+func (v *View) readSettings(key string) (Settings, bool, error) {
 	doc, ok, err := load[settingsDoc](v, key)
 	if err != nil {
 		return Settings{}, false, err
 	}
-	values, err := v.expand(doc)
+	values, err := v.readValues(doc)
 	return Settings{Values: values, Version: doc.Version}, ok, err
 }
 
-// expand returns the values of a node; never nil without an error.
-func (v *View) expand(doc settingsDoc) (map[string]string, error) {
+// readValues returns the values of a node; never nil without an error.
+func (v *View) readValues(doc settingsDoc) (map[string]string, error) {
 	if doc.Blob == "" {
 		if doc.Values == nil {
 			return map[string]string{}, nil
@@ -107,7 +107,7 @@ func (tx *Tx) MergeSettings(id int, unit string, changes map[string]*string) ([]
 	if err != nil {
 		return nil, err
 	}
-	if err := tx.stands(id, unit); err != nil {
+	if err := tx.checkRelationExists(id, unit); err != nil {
 		return nil, err
 	}
 	changed, err := s.merge(changes)
@@ -117,9 +117,9 @@ func (tx *Tx) MergeSettings(id int, unit string, changes map[string]*string) ([]
 	return changed, tx.putSettings(id, unit, s.Version+1, s.Values)
 }
 
-// stands refuses a relation that is gone. A member says that it is not, without
+// checkRelationExists refuses a relation that is gone. A member says that it is not, without
 // a further condition: a hub's hook writes to dozens of relations at once.
-func (v *View) stands(id int, unit string) error {
+func (v *View) checkRelationExists(id int, unit string) error {
 	_, in, err := v.Member(id, unit)
 	if err == nil && !in {
 		_, err = v.Relation(id)
@@ -136,7 +136,7 @@ func (tx *Tx) MergeAppSettings(id int, service string, changes map[string]*strin
 	if _, ok := r.Endpoint(service); !ok {
 		return nil, refuse(ErrNotFound, "service %q is no part of %s", service, r)
 	}
-	return tx.mergeNode(appSettingsKey(id, service), changes)
+	return tx.mergeSettingsNode(appSettingsKey(id, service), changes)
 }
 
 // merge applies the changes to the values, and lists those that differ.
@@ -189,16 +189,16 @@ func (tx *Tx) putSettings(id int, unit string, version int64, values map[string]
 			return err
 		}
 	}
-	return tx.putNode(settingsKey(id, unit), version, values)
+	return tx.putSettingsNode(settingsKey(id, unit), version, values)
 }
 
-// putNode writes a node, as a blob if it is large.
-func (tx *Tx) putNode(key string, version int64, values map[string]string) error {
+// putSettingsNode writes a node, as a blob if it is large.
+func (tx *Tx) putSettingsNode(key string, version int64, values map[string]string) error {
 	data, err := encode(key, values)
 	if err != nil {
 		return err
 	}
-	if len(data) <= maxInline && tx.buffer.writtenBytes()+len(data) <= maxInlines {
+	if len(data) <= maxInlineBytes && tx.buffer.writtenBytes()+len(data) <= maxInlineTotal {
 		return tx.put(key, settingsDoc{Version: version, Values: values})
 	}
 	return tx.put(key, settingsDoc{Version: version, Blob: tx.addBlob(data)})

@@ -8,9 +8,9 @@ import (
 	"bijou/state/store"
 )
 
-// format is what this code reads and writes. An older one would be converted
+// formatVersion is what this code reads and writes. An older one would be converted
 // on Open; there is none yet.
-const format = 1
+const formatVersion = 1
 
 type formatDoc struct {
 	Format int `json:"format"`
@@ -41,7 +41,7 @@ func Open(ctx context.Context, url string) (*State, error) {
 // that is there already is refused with ErrStoreExists; one that was left empty
 // by a Create that died half-way is taken.
 func Create(ctx context.Context, url string, env Environment) (err error) {
-	if err := env.check(); err != nil {
+	if err := env.validate(); err != nil {
 		return fmt.Errorf("cannot create environment: %w", err)
 	}
 	st, err := createStore(ctx, url)
@@ -70,7 +70,7 @@ func (s *State) initialise(ctx context.Context, env Environment) error {
 			InstanceID: "localhost", Status: MachinePending, Constraints: env.Constraints,
 		}
 		return errors.Join(
-			tx.put(formatKey, formatDoc{format}),
+			tx.put(formatKey, formatDoc{formatVersion}),
 			tx.put(environmentKey, env),
 			tx.put(machineCounter, 1),
 			tx.put(machineKey("0"), machine),
@@ -100,8 +100,8 @@ func checkFormat(v *View) error {
 		return err
 	case !ok:
 		return refuse(ErrFormat, "it holds no bijou environment")
-	case doc.Format != format:
-		return refuse(ErrFormat, "its format is %d, and this bijou knows %d only: use the bijou that wrote it, or a newer one", doc.Format, format)
+	case doc.Format != formatVersion:
+		return refuse(ErrFormat, "its format is %d, and this bijou knows %d only: use the bijou that wrote it, or a newer one", doc.Format, formatVersion)
 	}
 	return nil
 }
@@ -112,7 +112,7 @@ func (v *View) checkNotMoved() error {
 	if err != nil || !ok {
 		return err
 	}
-	to, err := decode[moved](value)
+	to, err := decode[movedRecord](value)
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (v *View) checkNotMoved() error {
 
 // checkNotPartial is ErrFormat if a migration or a restoration to this store was not finished.
 func (v *View) checkNotPartial() error {
-	left, ok, err := load[draft](v, draftKey)
+	left, ok, err := load[partialCopy](v, partialCopyKey)
 	if err != nil || !ok {
 		return err
 	}

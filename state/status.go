@@ -17,15 +17,17 @@ const (
 
 // Status collects what `juju status` shows, as of now, with secrets hidden. It reads a handful
 // of lists, however many units there are, and one record for each relation.
-func (v *View) Status(now time.Time) (Status, error) { return v.status(now, (*world).hideSecrets) }
+func (v *View) Status(now time.Time) (Status, error) {
+	return v.collectStatus(now, (*statusInput).hideSecrets)
+}
 
 // StatusWithSecrets is Status for who must see them.
 func (v *View) StatusWithSecrets(now time.Time) (Status, error) {
-	return v.status(now, func(*world) {})
+	return v.collectStatus(now, func(*statusInput) {})
 }
 
-func (v *View) status(now time.Time, prepare func(*world)) (Status, error) {
-	w, err := v.world(now)
+func (v *View) collectStatus(now time.Time, prepare func(*statusInput)) (Status, error) {
+	w, err := v.readStatusInput(now)
 	if err != nil {
 		return Status{}, err
 	}
@@ -49,43 +51,43 @@ func (v *View) status(now time.Time, prepare func(*world)) (Status, error) {
 	return s, nil
 }
 
-// world is all that a status is made of.
-type world struct {
-	now       time.Time
-	machines  map[string]Machine
-	services  map[string]Service
-	statuses  map[string]WorkloadStatus // of services
-	units     []Unit
-	ports     map[string][]Port
-	restored  map[string]Restored // units that wait to be compared
-	workflows map[string]Workflow
-	ops       map[string]Op                    // by unit: what runs
-	inside    map[string]map[int]RelationState // by unit
-	relations []Relation
-	of        map[string][]Relation // by service
-	present   map[string]presence   // by agent
-	unitsOf   map[string][]Unit     // by service
-	leaders   map[string]string     // units, by service
-	trouble   *ProvisionerTrouble   // nil: none
+// statusInput is all that a status is made of.
+type statusInput struct {
+	now            time.Time
+	machines       map[string]Machine
+	services       map[string]Service
+	statuses       map[string]WorkloadStatus // of services
+	units          []Unit
+	ports          map[string][]Port
+	restored       map[string]Restored // units that wait to be compared
+	workflows      map[string]Workflow
+	ops            map[string]Op                    // by unit: what runs
+	relationStates map[string]map[int]RelationState // by unit
+	relations      []Relation
+	relationsOf    map[string][]Relation // by service
+	present        map[string]presence   // by agent
+	unitsOf        map[string][]Unit     // by service
+	leaders        map[string]string     // units, by service
+	trouble        *ProvisionerTrouble   // nil: none
 }
 
-func (v *View) world(now time.Time) (*world, error) {
-	w := &world{
+func (v *View) readStatusInput(now time.Time) (*statusInput, error) {
+	w := &statusInput{
 		now: now, ops: map[string]Op{},
 		machines: map[string]Machine{}, services: map[string]Service{}, statuses: map[string]WorkloadStatus{},
-		ports: map[string][]Port{}, workflows: map[string]Workflow{}, inside: map[string]map[int]RelationState{},
-		of: map[string][]Relation{}, present: map[string]presence{}, unitsOf: map[string][]Unit{},
+		ports: map[string][]Port{}, workflows: map[string]Workflow{}, relationStates: map[string]map[int]RelationState{},
+		relationsOf: map[string][]Relation{}, present: map[string]presence{}, unitsOf: map[string][]Unit{},
 		leaders: map[string]string{}, restored: map[string]Restored{},
 	}
 	for _, part := range []struct {
 		prefix string
 		take   func(kvs []store.KV) error
 	}{
-		{servicesPrefix, w.takeServices},
-		{unitsPrefix, w.takeUnits},
-		{unitersPrefix, w.takeUniters},
-		{presencePrefix, w.takePresence},
-		{leaderKey(serviceLeaders("")), w.takeLeaders},
+		{servicesPrefix, w.decodeServices},
+		{unitsPrefix, w.decodeUnits},
+		{unitersPrefix, w.decodeUniters},
+		{presencePrefix, w.decodePresence},
+		{leaderKey(serviceLeaderName("")), w.decodeLeaders},
 	} {
 		kvs, err := v.list(part.prefix)
 		if err != nil {
@@ -95,11 +97,11 @@ func (v *View) world(now time.Time) (*world, error) {
 			return nil, err
 		}
 	}
-	return w, v.addRest(w)
+	return w, v.readRest(w)
 }
 
-// addRest reads machines, relations, and how the provisioner fares.
-func (v *View) addRest(w *world) error {
+// readRest reads machines, relations, and how the provisioner fares.
+func (v *View) readRest(w *statusInput) error {
 	machines, err := v.Machines()
 	if err != nil {
 		return err
@@ -119,13 +121,13 @@ func (v *View) addRest(w *world) error {
 	}
 	for _, r := range w.relations {
 		for _, e := range r.Endpoints {
-			w.of[e.Service] = append(w.of[e.Service], r)
+			w.relationsOf[e.Service] = append(w.relationsOf[e.Service], r)
 		}
 	}
 	return nil
 }
 
-func (w *world) takeServices(kvs []store.KV) (err error) {
+func (w *statusInput) decodeServices(kvs []store.KV) (err error) {
 	for _, kv := range kvs {
 		name, rest, below := strings.Cut(kv.Key[len(servicesPrefix):], "/")
 		switch {
@@ -143,18 +145,18 @@ func (w *world) takeServices(kvs []store.KV) (err error) {
 	return nil
 }
 
-func (w *world) takeUnits(kvs []store.KV) (err error) {
+func (w *statusInput) decodeUnits(kvs []store.KV) (err error) {
 	if w.units, err = decodeUnits(kvs); err != nil {
 		return err
 	}
 	for _, u := range w.units {
 		w.unitsOf[u.Service] = append(w.unitsOf[u.Service], u)
 	}
-	return w.takeOfUnits(kvs)
+	return w.decodeUnitDetails(kvs)
 }
 
-// takeUniters takes the workflows and the relations' states, and skips all members.
-func (w *world) takeUniters(kvs []store.KV) (err error) {
+// decodeUniters takes the workflows and the relations' states, and skips all members.
+func (w *statusInput) decodeUniters(kvs []store.KV) (err error) {
 	for _, kv := range kvs {
 		parts := strings.Split(kv.Key, "/") // uniters, service, number, ...
 		if len(parts) < 4 {
@@ -167,7 +169,7 @@ func (w *world) takeUniters(kvs []store.KV) (err error) {
 		case parts[3] == "workflow":
 			w.workflows[unit], err = decode[Workflow](kv)
 		case len(parts) == 5:
-			err = w.takeRelationState(unit, parts[4], kv)
+			err = w.decodeRelationState(unit, parts[4], kv)
 		}
 		if err != nil {
 			return err
@@ -176,20 +178,20 @@ func (w *world) takeUniters(kvs []store.KV) (err error) {
 	return nil
 }
 
-func (w *world) takeRelationState(unit, number string, kv store.KV) (err error) {
+func (w *statusInput) decodeRelationState(unit, number string, kv store.KV) (err error) {
 	id, ok := cutInt(number, "")
 	if !ok {
 		return nil
 	}
-	if w.inside[unit] == nil {
-		w.inside[unit] = map[int]RelationState{}
+	if w.relationStates[unit] == nil {
+		w.relationStates[unit] = map[int]RelationState{}
 	}
-	w.inside[unit][id], err = decode[RelationState](kv)
+	w.relationStates[unit][id], err = decode[RelationState](kv)
 	return err
 }
 
-// version is that of the unit that was the last to say one.
-func (w *world) version(service string) string {
+// workloadVersion is that of the unit that was the last to say one.
+func (w *statusInput) workloadVersion(service string) string {
 	var newest WorkloadVersion
 	for _, u := range w.unitsOf[service] {
 		if u.Workload.Since.After(newest.Since) {
@@ -199,7 +201,7 @@ func (w *world) version(service string) string {
 	return newest.Version
 }
 
-func (w *world) machineView(m Machine) MachineView {
+func (w *statusInput) machineView(m Machine) MachineView {
 	view := MachineView{
 		InstanceID: m.InstanceID, State: m.Status, Life: unlessAlive(m.Life),
 		DNSName: or(m.Addresses.Public, m.Addresses.Private), Series: m.Series, Agent: m.Tools,
@@ -223,18 +225,18 @@ func unlessAlive(l Life) Life {
 	return l
 }
 
-func (w *world) serviceView(s Service) ServiceView {
+func (w *statusInput) serviceView(s Service) ServiceView {
 	return ServiceView{
-		Charm: s.Charm, Origin: s.Origin.String(), Version: w.version(s.Name), Series: s.Series, Forced: s.ForceSeries, Force: s.Force,
+		Charm: s.Charm, Origin: s.Origin.String(), Version: w.workloadVersion(s.Name), Series: s.Series, Forced: s.ForceSeries, Force: s.Force,
 		Dialect: s.Dialect, Mark: s.DialectMark, Promised: s.JujuVersion, Exposed: s.Exposed, Life: unlessAlive(s.Life),
-		Principal: w.principals(s), Status: statusView(w.statuses[s.Name]), Relations: w.neighbours(s.Name), Units: map[string]UnitView{},
+		Principal: w.principalsOf(s), Status: statusView(w.statuses[s.Name]), Relations: w.relatedServices(s.Name), Units: map[string]UnitView{},
 	}
 }
 
-// principals lists the services that a subordinate's units come with.
-func (w *world) principals(s Service) []string {
+// principalsOf lists the services that a subordinate's units come with.
+func (w *statusInput) principalsOf(s Service) []string {
 	var names []string
-	for _, r := range w.of[s.Name] {
+	for _, r := range w.relationsOf[s.Name] {
 		other := r.Other(s.Name).Service
 		if s.Subordinate && r.Scope == charm.Container && !r.IsPeer() && !w.services[other].Subordinate {
 			names = append(names, other)
@@ -244,10 +246,10 @@ func (w *world) principals(s Service) []string {
 	return slices.Compact(names)
 }
 
-// neighbours lists whom a service is related to under each of its relations' names.
-func (w *world) neighbours(service string) map[string][]string {
+// relatedServices lists whom a service is related to under each of its relations' names.
+func (w *statusInput) relatedServices(service string) map[string][]string {
 	names := map[string][]string{}
-	for _, r := range w.of[service] {
+	for _, r := range w.relationsOf[service] {
 		e, _ := r.Endpoint(service)
 		names[e.Name] = append(names[e.Name], r.Other(service).Service)
 	}
@@ -264,14 +266,14 @@ func statusView(w WorkloadStatus) *StatusView {
 	return &StatusView{Current: w.Status, Message: w.Message, Since: w.Since}
 }
 
-func (w *world) relationView(r Relation) RelationView {
+func (w *statusInput) relationView(r Relation) RelationView {
 	view := RelationView{
 		Interface: r.Interface, Scope: r.Scope, Life: unlessAlive(r.Life), Services: map[string]RelationEnd{},
 	}
 	for _, e := range r.Endpoints {
 		end := RelationEnd{Name: e.Name, Role: e.Role, Units: map[string]RelationUnit{}}
 		for _, u := range w.unitsOf[e.Service] {
-			if !concerns(r, u, w.services[r.Other(e.Service).Service]) {
+			if !isRelationFor(r, u, w.services[r.Other(e.Service).Service]) {
 				continue
 			}
 			end.Units[u.Name] = w.relationUnit(u, r.ID)
@@ -283,14 +285,14 @@ func (w *world) relationView(r Relation) RelationView {
 }
 
 // relationUnit is how far a unit is in a relation: start, if its agent knows nothing of it.
-func (w *world) relationUnit(u Unit, id int) RelationUnit {
-	st := w.inside[u.Name][id]
+func (w *statusInput) relationUnit(u Unit, id int) RelationUnit {
+	st := w.relationStates[u.Name][id]
 	f := st.Failure
 	if f == nil {
 		return RelationUnit{State: or(st.State, RelationStart)}
 	}
 	return RelationUnit{
-		State: st.State, Message: f.Hook.Name + ": " + f.Message, Stderr: f.Stderr, See: f.see(u.Name), Since: f.Since, Attempts: f.Attempts,
+		State: st.State, Message: f.Hook.Name + ": " + f.Message, Stderr: f.Stderr, See: f.logCommand(u.Name), Since: f.Since, Attempts: f.Attempts,
 		NextRetry: f.RetryAt, Resolved: u.ResolvedRelations[id],
 	}
 }

@@ -119,12 +119,12 @@ type RelationUnit struct {
 }
 
 // MarshalYAML puts the states of the single relations beside the worst.
-func (u UnitRelation) MarshalYAML() (any, error) { return u.mapping(), nil }
+func (u UnitRelation) MarshalYAML() (any, error) { return u.asMap(), nil }
 
 // MarshalJSON is MarshalYAML for JSON.
-func (u UnitRelation) MarshalJSON() ([]byte, error) { return json.Marshal(u.mapping()) }
+func (u UnitRelation) MarshalJSON() ([]byte, error) { return json.Marshal(u.asMap()) }
 
-func (u UnitRelation) mapping() map[string]any {
+func (u UnitRelation) asMap() map[string]any {
 	m := map[string]any{"state": u.State}
 	for name, r := range u.Relations {
 		m[name] = r

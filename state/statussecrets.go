@@ -3,7 +3,7 @@ package state
 import "bijou/state/sanitize"
 
 // hideSecrets hides them in all that charms, agents and providers have said.
-func (w *world) hideSecrets() {
+func (w *statusInput) hideSecrets() {
 	for i := range w.units {
 		hideSecrets(&w.units[i].Status.Message)
 	}
@@ -14,7 +14,7 @@ func (w *world) hideSecrets() {
 	for _, flow := range w.workflows {
 		flow.Failure.hideSecrets()
 	}
-	for _, relations := range w.inside {
+	for _, relations := range w.relationStates {
 		for _, r := range relations {
 			r.Failure.hideSecrets()
 		}

@@ -7,8 +7,8 @@ import (
 	"bijou/state/store"
 )
 
-// takeOfUnits takes what lies below the units' own records.
-func (w *world) takeOfUnits(kvs []store.KV) (err error) {
+// decodeUnitDetails takes what lies below the units' own records.
+func (w *statusInput) decodeUnitDetails(kvs []store.KV) (err error) {
 	for _, kv := range kvs {
 		below := kv.Key[len(unitsPrefix):]
 		if unit, ok := strings.CutSuffix(below, "/ports"); ok {
@@ -23,7 +23,7 @@ func (w *world) takeOfUnits(kvs []store.KV) (err error) {
 	return nil
 }
 
-func (w *world) takePresence(kvs []store.KV) error {
+func (w *statusInput) decodePresence(kvs []store.KV) error {
 	for _, kv := range kvs {
 		p, err := decode[presence](kv)
 		if err != nil {
@@ -34,23 +34,23 @@ func (w *world) takePresence(kvs []store.KV) error {
 	return nil
 }
 
-func (w *world) isPresent(agent string) bool {
+func (w *statusInput) isPresent(agent string) bool {
 	_, present := w.present[agent]
 	return present
 }
 
-func (w *world) takeLeaders(kvs []store.KV) error {
+func (w *statusInput) decodeLeaders(kvs []store.KV) error {
 	for _, kv := range kvs {
 		p, err := decode[presence](kv)
 		if err != nil {
 			return err
 		}
-		w.leaders[kv.Key[len(leaderKey(serviceLeaders(""))):]] = p.Unit
+		w.leaders[kv.Key[len(leaderKey(serviceLeaderName(""))):]] = p.Unit
 	}
 	return nil
 }
 
-func (w *world) unitView(u Unit) UnitView {
+func (w *statusInput) unitView(u Unit) UnitView {
 	flow := w.workflows[u.Name]
 	view := UnitView{
 		State: or(flow.State, UnitPending), Info: stateInfo(u, flow), Life: unlessAlive(u.Life),
@@ -78,14 +78,14 @@ func (w *world) unitView(u Unit) UnitView {
 }
 
 // addRunning adds what the unit runs.
-func (w *world) addRunning(unit string, view *UnitView) {
+func (w *statusInput) addRunning(unit string, view *UnitView) {
 	op, runs := w.ops[unit]
 	if !runs || !w.isPresent(UnitAgent(unit)) {
 		return
 	}
 	r := op.View()
 	view.Running = &r
-	if slow := r.slow(w.now); slow != "" {
+	if slow := r.slowMessage(w.now); slow != "" {
 		view.Info = cmp.Or(view.Info, &StateInfo{Since: r.Since})
 		view.Info.Message = strings.TrimPrefix(view.Info.Message+"; "+slow, "; ")
 	}
@@ -98,16 +98,16 @@ func stateInfo(u Unit, flow Workflow) *StateInfo {
 		return nil
 	}
 	return &StateInfo{
-		Hook: f.Hook.Name, Message: f.Message, Stderr: f.Stderr, See: f.see(u.Name), Since: f.Since, Attempts: f.Attempts,
+		Hook: f.Hook.Name, Message: f.Message, Stderr: f.Stderr, See: f.logCommand(u.Name), Since: f.Since, Attempts: f.Attempts,
 		NextRetry: f.RetryAt, Resolved: u.Resolved, Interrupted: f.Interrupted,
 	}
 }
 
 // unitRelations groups a unit's relations by the name that they have in its charm.
-func (w *world) unitRelations(u Unit) map[string]UnitRelation {
+func (w *statusInput) unitRelations(u Unit) map[string]UnitRelation {
 	out := map[string]UnitRelation{}
-	for _, r := range w.of[u.Service] {
-		if !concerns(r, u, w.services[r.Other(u.Service).Service]) {
+	for _, r := range w.relationsOf[u.Service] {
+		if !isRelationFor(r, u, w.services[r.Other(u.Service).Service]) {
 			continue
 		}
 		e, _ := r.Endpoint(u.Service)

@@ -83,8 +83,8 @@ func (tx *Tx) RetireSubordinate(name string) error {
 		return err
 	}
 	service, _, _ := strings.Cut(u.Principal, "/")
-	relations, err := tx.indexed(u.Service, func(_ int, index relationIndex) bool {
-		return cutEndpoint(index.Other) == service
+	relations, err := tx.findRelations(u.Service, func(_ int, index relationIndex) bool {
+		return endpointService(index.Other) == service
 	})
 	if err != nil {
 		return err
@@ -108,11 +108,11 @@ func (v *View) Concerns(r Relation, u Unit) (bool, error) {
 	if errors.Is(err, ErrNotFound) {
 		return false, nil
 	}
-	return concerns(r, u, other), err
+	return isRelationFor(r, u, other), err
 }
 
-// concerns is Concerns for who knows the service at the other end.
-func concerns(r Relation, u Unit, other Service) bool {
+// isRelationFor is Concerns for who knows the service at the other end.
+func isRelationFor(r Relation, u Unit, other Service) bool {
 	if u.Principal == "" || r.Scope != charm.Container || r.IsPeer() || other.Subordinate {
 		return true
 	}
@@ -120,8 +120,8 @@ func concerns(r Relation, u Unit, other Service) bool {
 	return other.Name == principal
 }
 
-// cutEndpoint is the service of an endpoint that is written "service:name".
-func cutEndpoint(endpoint string) string {
+// endpointService is the service of an endpoint that is written "service:name".
+func endpointService(endpoint string) string {
 	service, _, _ := strings.Cut(endpoint, ":")
 	return service
 }

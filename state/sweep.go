@@ -68,13 +68,13 @@ func (s *State) sweepRelations(ctx context.Context) error {
 	var stray []string
 	err := s.View(ctx, func(v *View) error {
 		kvs, err := v.list(relationsPrefix)
-		stray = strayBelow(kvs)
+		stray = strayRelationKeys(kvs)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	for keys := range slices.Chunk(stray, maxRemoved) {
+	for keys := range slices.Chunk(stray, maxRemovedKeys) {
 		err := s.Update(ctx, func(tx *Tx) error {
 			for _, key := range keys {
 				tx.remove(key) // no condition: ids are never used again
@@ -88,8 +88,8 @@ func (s *State) sweepRelations(ctx context.Context) error {
 	return nil
 }
 
-// strayBelow picks the keys below relations that are not among the keys.
-func strayBelow(kvs []store.KV) (stray []string) {
+// strayRelationKeys picks the keys below relations that are not among the keys.
+func strayRelationKeys(kvs []store.KV) (stray []string) {
 	records := map[string]bool{}
 	for _, kv := range kvs {
 		if !strings.Contains(kv.Key[len(relationsPrefix):], "/") {

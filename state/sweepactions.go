@@ -20,7 +20,7 @@ func (s *State) sweepActions(ctx context.Context, before time.Time) error {
 	if err != nil {
 		return err
 	}
-	for ids := range slices.Chunk(old, maxRemoved) {
+	for ids := range slices.Chunk(old, maxRemovedKeys) {
 		err := s.Update(ctx, func(tx *Tx) error {
 			for _, id := range ids {
 				tx.remove(actionKey(id)) // no condition: ids are never used again
@@ -73,7 +73,7 @@ func (s *State) sweepResources(ctx context.Context) error {
 			if _, there, err := tx.get(serviceKey(service)); err != nil || there {
 				return err
 			}
-			_, err := tx.removeBelow(resources(service), maxRemoved)
+			_, err := tx.removeBelow(serviceResourcesPrefix(service), maxRemovedKeys)
 			return err
 		})
 		if err != nil {

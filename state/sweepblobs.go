@@ -16,7 +16,7 @@ import (
 func (s *State) sweepBlobs(ctx context.Context, before time.Time, only map[string]bool) error {
 	var heads map[string]storedBlobHead
 	err := s.View(ctx, func(v *View) (err error) {
-		heads, err = v.unreferenced()
+		heads, err = v.unreferencedBlobs()
 		return err
 	})
 	if err != nil {
@@ -49,7 +49,7 @@ func (s *State) removeBlob(ctx context.Context, sum string, head storedBlobHead)
 	for n := 0; int64(n)*chunkSize < head.Size; n++ {
 		chunks = append(chunks, store.Op{Key: chunkKey(sum, n), Delete: true, Quiet: true})
 	}
-	for ops := range slices.Chunk(chunks, maxRemoved) {
+	for ops := range slices.Chunk(chunks, maxRemovedKeys) {
 		if _, err := s.store.Commit(ctx, store.Txn{Conds: unchanged(), Ops: ops}); err != nil {
 			return err
 		}
@@ -59,9 +59,9 @@ func (s *State) removeBlob(ctx context.Context, sum string, head storedBlobHead)
 	return err
 }
 
-// unreferenced reads the heads of all blobs that no record refers to.
-func (v *View) unreferenced() (map[string]storedBlobHead, error) {
-	used, err := v.blobsInUse()
+// unreferencedBlobs reads the heads of all blobs that no record refers to.
+func (v *View) unreferencedBlobs() (map[string]storedBlobHead, error) {
+	used, err := v.referencedBlobs()
 	if err != nil {
 		return nil, err
 	}
@@ -84,8 +84,8 @@ func (v *View) unreferenced() (map[string]storedBlobHead, error) {
 	return heads, nil
 }
 
-// blobsInUse is what charms, tools, settings and operators' files refer to.
-func (v *View) blobsInUse() (map[string]bool, error) {
+// referencedBlobs is what charms, tools, settings and operators' files refer to.
+func (v *View) referencedBlobs() (map[string]bool, error) {
 	used := map[string]bool{}
 	charms, err := v.Charms()
 	if err != nil {

@@ -22,7 +22,7 @@ func (s *State) SweepCharms(ctx context.Context, now time.Time) error {
 	err := s.Update(ctx, func(tx *Tx) error {
 		sums = map[string]bool{}
 		unused, err := tx.unusedCharms(now.Add(-charmGrace))
-		for _, c := range unused[:min(len(unused), maxRemoved)] {
+		for _, c := range unused[:min(len(unused), maxRemovedKeys)] {
 			tx.remove(charmKey(c.URL.String()))
 			sums[c.SHA256] = true
 		}
@@ -42,7 +42,7 @@ func (tx *Tx) unusedCharms(before time.Time) (unused []Charm, err error) {
 	uniters, werr := tx.listUnguarded(unitersPrefix)
 	charms, cerr := tx.Charms()
 	used := map[string]bool{}
-	err = errors.Join(err, uerr, werr, cerr, addCharms(slices.Concat(services, units, uniters), used))
+	err = errors.Join(err, uerr, werr, cerr, addUsedCharms(slices.Concat(services, units, uniters), used))
 	for _, c := range charms {
 		head, herr := tx.loadBlobHead(c.SHA256)
 		err = errors.Join(err, herr)
@@ -56,8 +56,8 @@ func (tx *Tx) unusedCharms(before time.Time) (unused []Charm, err error) {
 	return unused, nil
 }
 
-// addCharms adds those that services, their upgrade marks, units and agents name.
-func addCharms(kvs []store.KV, used map[string]bool) error {
+// addUsedCharms adds those that services, their upgrade marks, units and agents name.
+func addUsedCharms(kvs []store.KV, used map[string]bool) error {
 	for _, kv := range kvs {
 		depth := strings.Count(kv.Key, "/")
 		isService, isUnit := depth == 1, depth == 2 && strings.HasPrefix(kv.Key, unitsPrefix)

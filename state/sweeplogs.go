@@ -25,7 +25,7 @@ func (s *State) sweepLogs(ctx context.Context, before time.Time) error {
 	for _, source := range old {
 		err := s.Update(ctx, func(tx *Tx) error {
 			head, _, err := load[logHead](tx.View, logHeadKey(source))
-			for n := head.Batch; n > 0 && n > head.Batch-logRing; n-- {
+			for n := head.Batch; n > 0 && n > head.Batch-maxLogBatches; n-- {
 				tx.remove(logKey(source, n))
 			}
 			tx.remove(logHeadKey(source))

@@ -82,7 +82,7 @@ func (v *View) Unit(name string) (Unit, error) {
 func (v *View) Units(service string) ([]Unit, error) {
 	prefix := unitsPrefix
 	if service != "" {
-		prefix = serviceUnits(service)
+		prefix = serviceUnitsPrefix(service)
 	}
 	kvs, err := v.list(prefix)
 	if err != nil {
@@ -124,7 +124,7 @@ func unitNames(kvs []store.KV) (names []string) {
 
 // MachineUnits lists the names of the units on a machine, by service and number.
 func (v *View) MachineUnits(id string) ([]string, error) {
-	prefix := machineUnits(id)
+	prefix := machineUnitsPrefix(id)
 	kvs, err := v.list(prefix)
 	if err != nil {
 		return nil, err
@@ -150,7 +150,7 @@ func (tx *Tx) changeUnit(name string, change func(u *Unit)) error {
 // SetUnitStatus sets a unit's workload status. Of its message so much is kept as of what
 // providers say.
 func (tx *Tx) SetUnitStatus(name string, w WorkloadStatus) error {
-	w.Message = fit(w.Message, maxMessage)
+	w.Message = truncate(w.Message, maxMessageBytes)
 	return tx.changeUnit(name, func(u *Unit) { u.Status = w })
 }
 
@@ -161,7 +161,7 @@ func (tx *Tx) SetWorkloadVersion(name, version string, since time.Time) error {
 	if err != nil || u.Workload.Version == version {
 		return err
 	}
-	u.Workload = WorkloadVersion{Version: fit(version, maxMessage), Since: since.UTC()}
+	u.Workload = WorkloadVersion{Version: truncate(version, maxMessageBytes), Since: since.UTC()}
 	return tx.put(unitKey(name), u)
 }
 
@@ -188,7 +188,7 @@ func (tx *Tx) SetUnitDead(name string) error {
 	if err != nil || w.Charm != "" || w.State != "" {
 		return err
 	}
-	return tx.leave(u, true)
+	return tx.releaseMachine(u, true)
 }
 
 // UnitAddress is where a unit is reached: its machine's private or public

@@ -18,16 +18,16 @@ func (v *View) Uniter(unit string) (Uniter, error) {
 		return Uniter{}, err
 	}
 	for _, kv := range kvs {
-		if err := u.take(strings.TrimPrefix(kv.Key, prefix), kv); err != nil {
+		if err := u.decodeRecord(strings.TrimPrefix(kv.Key, prefix), kv); err != nil {
 			return Uniter{}, err
 		}
 	}
 	return u, nil
 }
 
-// take decodes one record by the rest of its key: "op", "workflow",
+// decodeRecord decodes one record by the rest of its key: "op", "workflow",
 // "relations/3", "relations/3/mysql/0", "services/3/mysql".
-func (u *Uniter) take(rest string, kv store.KV) (err error) {
+func (u *Uniter) decodeRecord(rest string, kv store.KV) (err error) {
 	switch rest {
 	case "op":
 		op, err := decode[Op](kv)
@@ -37,7 +37,7 @@ func (u *Uniter) take(rest string, kv store.KV) (err error) {
 		u.Workflow, err = decode[Workflow](kv)
 		return err
 	}
-	id, member, ok := cutRelation(rest)
+	id, member, ok := parseRelationKey(rest)
 	if !ok {
 		return nil
 	}
@@ -52,9 +52,9 @@ func (u *Uniter) take(rest string, kv store.KV) (err error) {
 	return err
 }
 
-// cutRelation takes "relations/3/mysql/0" and "services/3/mysql" apart; the member is
+// parseRelationKey takes "relations/3/mysql/0" and "services/3/mysql" apart; the member is
 // empty in "relations/3".
-func cutRelation(rest string) (id int, member string, ok bool) {
+func parseRelationKey(rest string) (id int, member string, ok bool) {
 	kind, rest, _ := strings.Cut(rest, "/")
 	ok = kind == "relations" || kind == "services"
 	number, member, _ := strings.Cut(rest, "/")

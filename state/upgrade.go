@@ -80,11 +80,11 @@ func (tx *Tx) upgradeService(name string, spec UpgradeSpec) error {
 		mark.Before = earlier.Before
 	}
 	s.Charm, s.Origin = spec.Charm.String(), spec.Origin
-	s.speak(fresh)
+	s.setDialect(fresh)
 	if err := tx.put(serviceKey(name), s); err != nil {
 		return err
 	}
-	if err := tx.addPeers(name, fresh); err != nil {
+	if err := tx.addPeerRelations(name, fresh); err != nil {
 		return err
 	}
 	return tx.put(upgradeKey(name), mark)
@@ -139,7 +139,7 @@ func (tx *Tx) checkRelationsKept(service string, old, fresh Charm) error {
 // relationNames lists what a service's charm calls the relations that it is in,
 // each once.
 func (v *View) relationNames(service string) ([]string, error) {
-	all, err := v.index(service)
+	all, err := v.relationIndexes(service)
 	var names []string
 	for index := range maps.Values(all) {
 		names = append(names, index.Name)

@@ -24,20 +24,20 @@ func entityScope(key string) Scope {
 func WatchUnit(unit string) Scope { return entityScope(unitKey(unit)) }
 
 // WatchUnits is every unit of a service.
-func WatchUnits(service string) Scope { return Scope{prefixes: []string{serviceUnits(service)}} }
+func WatchUnits(service string) Scope { return Scope{prefixes: []string{serviceUnitsPrefix(service)}} }
 
 // WatchService is a service's record, its configuration, which relations it has
 // and how alive they are, and who leads it.
 func WatchService(service string) Scope {
 	s := entityScope(serviceKey(service))
-	s.exact = append(s.exact, leaderKey(serviceLeaders(service)))
+	s.exact = append(s.exact, leaderKey(serviceLeaderName(service)))
 	return s
 }
 
 // WatchMembers is which units of one service are in a relation, which version their
 // settings there have, and the service's own.
 func WatchMembers(id int, service string) Scope {
-	return Scope{exact: []string{appSettingsKey(id, service)}, prefixes: []string{membersOf(id, service)}}
+	return Scope{exact: []string{appSettingsKey(id, service)}, prefixes: []string{serviceMembersPrefix(id, service)}}
 }
 
 // WatchRelations is every relation, with its members and all settings in it.
@@ -53,7 +53,7 @@ func WatchMachines() Scope { return Scope{prefixes: []string{machinesPrefix}} }
 func WatchUniter(unit string) Scope { return Scope{prefixes: []string{uniterPrefix(unit)}} }
 
 // WatchHistory is which hooks a unit has run.
-func WatchHistory(unit string) Scope { return Scope{prefixes: []string{historyOf(unit)}} }
+func WatchHistory(unit string) Scope { return Scope{prefixes: []string{unitHistoryPrefix(unit)}} }
 
 // WatchPresence is which agents are there.
 func WatchPresence() Scope { return Scope{prefixes: []string{presencePrefix}} }

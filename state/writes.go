@@ -38,9 +38,9 @@ func (w Writes) Apply(unit string, u *Uniter) error {
 		switch {
 		case !own:
 		case op.Delete:
-			u.drop(rest)
+			u.dropRecord(rest)
 		default:
-			if err := u.take(rest, store.KV{Key: op.Key, Value: op.Value}); err != nil {
+			if err := u.decodeRecord(rest, store.KV{Key: op.Key, Value: op.Value}); err != nil {
 				return err
 			}
 		}
@@ -48,8 +48,8 @@ func (w Writes) Apply(unit string, u *Uniter) error {
 	return nil
 }
 
-// drop forgets one record, by the rest of its key as in take.
-func (u *Uniter) drop(rest string) {
+// dropRecord forgets one record, by the rest of its key as in take.
+func (u *Uniter) dropRecord(rest string) {
 	switch rest {
 	case "op":
 		u.Op = nil
@@ -58,7 +58,7 @@ func (u *Uniter) drop(rest string) {
 		u.Workflow = Workflow{}
 		return
 	}
-	id, member, ok := cutRelation(rest)
+	id, member, ok := parseRelationKey(rest)
 	switch {
 	case !ok:
 	case member == "":

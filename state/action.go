@@ -1,8 +1,11 @@
 package state
 
 import (
-	"fmt"
+	"errors"
+	"slices"
 	"time"
+
+	"bijou/state/charm"
 )
 
 // ActionStatus is how far an action is.
@@ -74,89 +77,75 @@ func (a Action) Ended() bool {
 // IsCommand says if it is a command, and no action of the charm.
 func (a Action) IsCommand() bool { return a.Name == "" }
 
-// actionQueue lists a unit's actions: those to be done, in their order, the one
-// that runs among them, and those that have ended, the oldest first.
-type actionQueue struct {
-	Waiting []int `json:"waiting,omitempty"`
-	Ended   []int `json:"ended,omitempty"`
-	Cancel  []int `json:"cancel,omitempty"` // of those waiting: they run, and are to be ended
-}
-
-// ActionSpec is what a unit is to do: an action of its charm by name, or a
-// command.
-type ActionSpec struct {
-	Unit       string
-	Name       string
-	Parameters map[string]any
-	Command    []string
-}
-
-// AddAction puts something into the queue of a unit. ErrNotFound (unit, action),
-// ErrDead. An action's parameters are held against the charm's schema.
-func (tx *Tx) AddAction(spec ActionSpec, now time.Time) (Action, error) {
-	u, err := tx.Unit(spec.Unit)
+// Action reads one action. Whatever waits for a unit that is gone counts as
+// cancelled. ErrNotFound.
+func (v *View) Action(id int) (Action, error) {
+	a, ok, err := load[Action](v, actionKey(id))
+	if err == nil && !ok {
+		err = refuse(ErrNotFound, "action %d not found", id)
+	}
 	if err != nil {
 		return Action{}, err
 	}
-	if u.Life == Dead {
-		return Action{}, refuse(ErrDead, "unit %q is dead", u.Name)
+	a.ID = id
+	if a.Ended() {
+		return a, nil
 	}
-	a := Action{Unit: u.Name, Name: spec.Name, Command: spec.Command, Status: ActionPending, Enqueued: now.UTC()}
-	if spec.Name != "" {
-		if a.Parameters, err = tx.actionParameters(u, spec); err != nil {
-			return Action{}, err
-		}
+	if _, err = v.Unit(a.Unit); errors.Is(err, ErrNotFound) {
+		a.Status, a.Message, err = ActionCancelled, "its unit is gone", nil
 	}
-	if err := checkAction(a); err != nil {
-		return Action{}, err
-	}
-	if a.ID, err = tx.nextNumber(actionCounter); err != nil {
-		return Action{}, err
-	}
-	return a, tx.enqueueAction(a)
+	return a, err
 }
 
-// actionParameters are the parameters of an action with its defaults.
-func (v *View) actionParameters(u Unit, spec ActionSpec) (map[string]any, error) {
-	actions, err := v.UnitActions(u.Name)
+// Actions reads the actions of a unit (empty: of all), by id.
+func (v *View) Actions(unit string) ([]Action, error) {
+	ids, err := v.actionIDs(unit)
 	if err != nil {
 		return nil, err
 	}
-	schema, ok := actions[spec.Name]
-	if !ok {
-		return nil, refuse(ErrNotFound, "the charm of unit %q has no action %q", u.Name, spec.Name)
+	actions := make([]Action, 0, len(ids))
+	for _, id := range ids {
+		a, err := v.Action(id)
+		if err != nil {
+			return nil, err
+		}
+		actions = append(actions, a)
 	}
-	full, err := schema.Check(spec.Parameters)
-	if err != nil {
-		return nil, fmt.Errorf("cannot run action %q: %w", spec.Name, err)
-	}
-	return full, nil
+	return actions, nil
 }
 
-// checkAction bounds what is asked for.
-func checkAction(a Action) error {
-	data, err := encode("action", a)
-	if err == nil && len(data) > MaxActionText {
-		err = fmt.Errorf("it has %d bytes, at most %d", len(data), MaxActionText)
+func (v *View) actionIDs(unit string) (ids []int, err error) {
+	if unit != "" {
+		q, _, err := load[actionQueue](v, actionQueueKey(unit))
+		ids = append(q.Ended, q.Waiting...)
+		slices.Sort(ids)
+		return ids, err
 	}
-	if err != nil {
-		return fmt.Errorf("cannot enqueue for unit %q: %w", a.Unit, err)
+	kvs, err := v.list(actionsPrefix)
+	for _, kv := range kvs {
+		if id, ok := cutInt(kv.Key, actionsPrefix); ok {
+			ids = append(ids, id)
+		}
 	}
-	return nil
+	slices.Sort(ids)
+	return ids, err
 }
 
-// enqueueAction writes a new action and puts it at the end of its unit's queue.
-func (tx *Tx) enqueueAction(a Action) error {
-	q, _, err := load[actionQueue](tx.View, actionQueueKey(a.Unit))
+// UnitActions reads what actions a unit's charm has: those of the charm that is
+// deployed, before that of the service's. ErrNotFound.
+func (v *View) UnitActions(unit string) (map[string]charm.Action, error) {
+	u, err := v.Unit(unit)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if len(q.Waiting) >= MaxWaiting {
-		return refuse(ErrInUse, "unit %q has %d actions and commands waiting already, which is the most; is its agent there?", a.Unit, len(q.Waiting))
+	url := u.Charm
+	if url == "" {
+		s, err := v.Service(u.Service)
+		if err != nil {
+			return nil, err
+		}
+		url = s.Charm
 	}
-	q.Waiting = append(q.Waiting, a.ID)
-	if err := tx.put(actionQueueKey(a.Unit), q); err != nil {
-		return err
-	}
-	return tx.put(actionKey(a.ID), a)
+	c, err := v.Charm(url)
+	return c.Actions, err
 }

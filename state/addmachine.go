@@ -19,13 +19,6 @@ type MachineSpec struct {
 	Placement   string            // PROVIDER:WHERE, of the environment's provider; empty: anywhere
 }
 
-// unusedMachine is what a unit must know of a machine that was made without one, and has
-// never hosted any, to be put there.
-type unusedMachine struct {
-	Series      string            `json:"series"`
-	Constraints constraints.Value `json:"constraints,omitzero"`
-}
-
 // AddMachine adds a machine for the provisioner to start. A unit that it fits is
 // put there, unless it manages the environment. ErrOtherProvider; ErrExists: there
 // is one at that placement.

@@ -1,170 +1,264 @@
 package state
 
 import (
-	"fmt"
-	"slices"
+	"context"
+	"errors"
+	"sync"
 	"time"
+
+	"bijou/state/store"
 )
 
-// Holder is who holds a claim: the place it works at, which no reboot, remount or new
-// kernel changes, and its process.
-type Holder struct {
-	Host   string `json:"host"`   // machine-id(5), or where there is none "name:" and the host's name
-	Folder string `json:"folder"` // absolute, links followed
-	Name   string `json:"name"`   // the host's, for people
+// Claim is the right to run a machine's agents, or a boot server's worker. It is
+// durable: it outlives outages of the store, sessions and the process, until another
+// holder takes it. Its methods may be called from several goroutines.
+type Claim struct {
+	target   claimTarget
+	claimant Claimant
+	joining  bool // it is another process's of the same place
 
-	// The process. All are empty of a holder that has none (yet).
-	Boot  string `json:"boot,omitempty"`  // the kernel's boot id
-	PIDs  string `json:"pids,omitempty"`  // the namespace that the process id belongs to
-	PID   int    `json:"pid,omitempty"`   //
-	Start string `json:"start,omitempty"` // in clock ticks since boot, as in /proc/PID/stat
+	reconcileMu sync.Mutex // held by whoever finds out what has become of the claim
 
-	Since time.Time `json:"since"` // when it took the claim
+	mu       sync.Mutex
+	epoch    int64
+	revision int64 // of the claim's key
+	lostErr  error // why it was lost
 }
 
-// SamePlace reports whether both are of one host and folder.
-func (h Holder) SamePlace(o Holder) bool { return h.Host == o.Host && h.Folder == o.Folder }
-
-// sameProcess reports whether both are one process.
-func (h Holder) sameProcess(o Holder) bool {
-	return h.Boot == o.Boot && h.PIDs == o.PIDs && h.PID == o.PID && h.Start == o.Start
+// claimTarget is where a claim stands, and the presence of its holder.
+type claimTarget struct {
+	state    *State
+	key      string
+	presence string
+	// checkExists returns ErrNotFound once what is claimed is gone.
+	checkExists func(v *View) error
 }
 
-// String is the holder for messages.
-func (h Holder) String() string {
-	who := "an agent"
-	if h.PID != 0 {
-		who = fmt.Sprintf("process %d", h.PID)
-	}
-	return fmt.Sprintf("%s of %s on host %q", who, h.Folder, h.Name)
+// claimDoubtTimeout is how long a holder whose process cannot be seen is given to show that
+// it lives: a session's time, and some for the store to notice that it has ended.
+const claimDoubtTimeout = SessionTTL + 2*time.Second
+
+func (p claimTarget) takeClaim(ctx context.Context, by Claimant) (*Claim, error) {
+	c := &Claim{target: p, claimant: by}
+	return c, c.acquire(ctx)
 }
 
-// Claimant is who asks for a claim.
-type Claimant struct {
-	Holder
-	// Lives reports whether the process of another holder lives, whose boot and
-	// process namespace are this one's.
-	Lives func(h Holder) bool
-}
-
-// claimRecord is a claim as it is stored. Its epoch grows with each holder and never
-// falls, so that whoever held it before commits nothing more.
-type claimRecord struct {
-	Epoch  int64   `json:"epoch"`
-	Holder *Holder `json:"holder,omitempty"` // nil: whoever comes first may have it
-	// FormerBoots are the boots of this place whose holders were succeeded by one of
-	// another boot, the last ones. A boot never comes back: where one does, two hosts
-	// were made from one disk.
-	FormerBoots []string `json:"former,omitempty"`
-}
-
-// maxFormerBoots is how many former boots are kept.
-const maxFormerBoots = 16
-
-// claimVerdict is what becomes of a claimant.
-type claimVerdict int
-
-const (
-	claimGranted  claimVerdict = iota
-	claimDoubtful              // the holder may live, which only its presence can tell
-	claimRefused
-)
-
-// decide decides about a claimant; why is for people.
-func (d claimRecord) decide(by Claimant) (v claimVerdict, why string) {
-	h := d.Holder
-	switch {
-	case h == nil:
-		return claimGranted, ""
-	case !h.SamePlace(by.Holder):
-		return claimRefused, fmt.Sprintf("it is held by %s since %s", h, h.Since.Format(time.DateTime+" MST"))
-	case h.Boot == "" || h.sameProcess(by.Holder):
-		return claimGranted, ""
-	case h.Boot != by.Boot && slices.Contains(d.FormerBoots, by.Boot):
-		return claimRefused, fmt.Sprintf("it is held by %s since %s, of another boot than this one, and that came later: two hosts have the machine-id %s",
-			h, h.Since.Format(time.DateTime+" MST"), h.Host)
-	case h.Boot != by.Boot:
-		return claimGranted, ""
-	case h.PIDs != by.PIDs:
-		return claimDoubtful, ""
-	case by.Lives != nil && by.Lives(*h):
-		return claimRefused, fmt.Sprintf("it is held by %s since %s, which lives", h, h.Since.Format(time.DateTime+" MST"))
-	}
-	return claimGranted, ""
-}
-
-// nextRecord is the claim once the holder has taken it, above the epoch that it had before.
-func (d claimRecord) nextRecord(by *Holder, floor int64) claimRecord {
-	n := claimRecord{Epoch: max(d.Epoch, floor) + 1, Holder: by}
-	if d.Holder == nil || by == nil || !d.Holder.SamePlace(*by) {
-		return n
-	}
-	n.FormerBoots = d.FormerBoots
-	if old := d.Holder.Boot; old != "" && old != by.Boot {
-		n.FormerBoots = append(slices.Clone(d.FormerBoots), old)
-		n.FormerBoots = n.FormerBoots[max(0, len(n.FormerBoots)-maxFormerBoots):]
-	}
-	return n
-}
-
-// ClaimHolder returns who holds the machine's claim, or held it last; ok is false if
-// nobody does.
-func (v *View) ClaimHolder(machine string) (h Holder, ok bool, err error) {
-	d, _, err := load[claimRecord](v, claimKey(MachineAgent(machine)))
-	if err != nil || d.Holder == nil {
-		return Holder{}, false, err
-	}
-	return *d.Holder, true, nil
-}
-
-// CheckPlace returns ErrClaimed if another place holds the machine's claim.
-func (v *View) CheckPlace(machine string, here Holder) error {
-	h, held, err := v.ClaimHolder(machine)
-	if err != nil || !held || h.SamePlace(here) {
+// acquire takes or joins the claim.
+func (c *Claim) acquire(ctx context.Context) error {
+	doubt, err := c.acquireOnce(ctx, false)
+	if err != nil || !doubt {
 		return err
 	}
-	return refuse(ErrClaimed, "machine %s is that of %s", machine, h)
+	timer := time.NewTimer(claimDoubtTimeout)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	_, err = c.acquireOnce(ctx, true)
+	return err
 }
 
-// AssignClaim takes the machine's claim from whoever holds it, who ends its hooks and
-// itself, and keeps it for that place, or with nil for whoever comes first. It raises
-// the claim's epoch.
-func (tx *Tx) AssignClaim(machine string, to *Holder) error {
-	if _, err := tx.Machine(machine); err != nil {
-		return err
+// acquireOnce takes the claim unless it is in doubt; waited tells that the holder has had
+// its time to show that it lives.
+func (c *Claim) acquireOnce(ctx context.Context, waited bool) (doubt bool, err error) {
+	by := c.claimant.Holder
+	by.Since = time.Now().UTC().Truncate(time.Second)
+	if c.joining {
+		by.Boot, by.PIDs, by.PID, by.Start = "", "", 0, ""
 	}
-	key := claimKey(MachineAgent(machine))
-	d, _, err := load[claimRecord](tx.View, key)
+	err = c.target.state.Update(ctx, func(tx *Tx) error {
+		doubt = false
+		if err := c.target.checkExists(tx.View); err != nil {
+			return err
+		}
+		d, _, err := load[claimRecord](tx.View, c.target.key)
+		if err != nil {
+			return err
+		}
+		if c.joining && d.Holder != nil && d.Holder.SamePlace(by) {
+			return nil
+		}
+		v, why := d.decide(c.claimant)
+		if v == claimDoubtful {
+			if v, why, err = c.settleDoubt(tx, *d.Holder, waited); err != nil {
+				return err
+			}
+		}
+		if v == claimRefused {
+			return refuse(ErrClaimed, "%s", why)
+		}
+		if doubt = v == claimDoubtful; doubt {
+			return nil
+		}
+		return tx.put(c.target.key, d.nextRecord(&by, c.lastEpoch()))
+	})
+	if err != nil || doubt {
+		return doubt, err
+	}
+	return false, c.adoptRevision(ctx)
+}
+
+// settleDoubt decides about a holder whose process cannot be seen by its presence.
+func (c *Claim) settleDoubt(tx *Tx, h Holder, waited bool) (v claimVerdict, why string, err error) {
+	if !waited {
+		return claimDoubtful, "", nil
+	}
+	_, lives, err := tx.get(c.target.presence)
+	if lives {
+		return claimRefused, "it is held by " + h.String() + ", which cannot be seen from here, and lives", err
+	}
+	return claimGranted, "", err
+}
+
+// fenceCond is the condition that the claim is as it was adopted.
+func (c *Claim) fenceCond() store.Cond {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return store.Cond{Key: c.target.key, Revision: c.revision}
+}
+
+// lastEpoch is the highest epoch that this claim has had.
+func (c *Claim) lastEpoch() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.epoch
+}
+
+// lostReason is why the claim was lost; nil if it was not.
+func (c *Claim) lostReason() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lostErr
+}
+
+// adoptRevision notes the revision at which the claim is this one's.
+func (c *Claim) adoptRevision(ctx context.Context) error {
+	kv, d, err := c.readRecord(ctx)
 	if err != nil {
 		return err
 	}
-	n := d.nextRecord(to, 0)
-	n.FormerBoots = nil
-	return tx.put(key, n)
+	if !c.isOwner(d) {
+		return c.markLost(d)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.epoch, c.revision = d.Epoch, kv.Revision
+	return nil
 }
 
-// ClaimEpoch returns how often the machine was claimed; 0: never.
-func (v *View) ClaimEpoch(machine string) (int64, error) {
-	d, _, err := load[claimRecord](v, claimKey(MachineAgent(machine)))
-	return d.Epoch, err
+// isOwner reports whether the claim is this process's, or of its place if it joins that.
+func (c *Claim) isOwner(d claimRecord) bool {
+	return d.Holder != nil && d.Holder.SamePlace(c.claimant.Holder) && (c.joining || d.Holder.sameProcess(c.claimant.Holder))
 }
 
-// FreeClaim lets whoever comes first claim a machine for which another instance was
-// started than is recorded, unless it was claimed since that epoch: by that instance.
-// Where none was recorded, an agent that lives was started by hand, and stays.
-func (tx *Tx) FreeClaim(machine, instance string, epoch int64) error {
-	m, err := tx.Machine(machine)
-	if err != nil || m.InstanceID == instance {
+// readRecord reads the claim; a zero one if there is none.
+func (c *Claim) readRecord(ctx context.Context) (kv store.KV, d claimRecord, err error) {
+	err = c.target.state.View(ctx, func(v *View) (err error) {
+		var ok bool
+		d = claimRecord{}
+		if kv, ok, err = v.snap.Get(v.ctx, c.target.key); err != nil || !ok {
+			return err
+		}
+		d, err = decode[claimRecord](kv)
 		return err
+	})
+	return kv, d, err
+}
+
+// markLost notes that the claim is another's.
+func (c *Claim) markLost(d claimRecord) error {
+	why := "it was given away by an operator"
+	if d.Holder != nil {
+		why = "it was taken by " + d.Holder.String()
 	}
-	now, err := tx.ClaimEpoch(machine)
-	if err != nil || now == 0 || now != epoch {
-		return err
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.lostErr == nil {
+		c.lostErr = refuse(ErrClaimLost, "the claim was lost: %s", why)
 	}
-	if m.InstanceID == "" {
-		if lives, err := tx.Present(MachineAgent(machine)); err != nil || lives {
+	return c.lostErr
+}
+
+// Update is State.Update, conditional on the claim: ErrClaimLost, and nothing is
+// written, once another holder has taken it.
+func (c *Claim) Update(ctx context.Context, f func(tx *Tx) error) error {
+	for {
+		if err := c.lostReason(); err != nil {
+			return err
+		}
+		fence := c.fenceCond()
+		err := c.target.state.Update(ctx, func(tx *Tx) error {
+			tx.buffer.fence = fence
+			return f(tx)
+		})
+		if !errors.Is(err, errClaimChanged) {
+			return err
+		}
+		if err := c.reconcile(ctx); err != nil {
 			return err
 		}
 	}
-	return tx.AssignClaim(machine, nil)
+}
+
+// reconcile finds out what has become of a claim whose key has changed. One that is
+// gone, or is of an epoch before, is that of a store which was put back to an earlier
+// time: it is taken again.
+func (c *Claim) reconcile(ctx context.Context) error {
+	c.reconcileMu.Lock()
+	defer c.reconcileMu.Unlock()
+	kv, d, err := c.readRecord(ctx)
+	if err != nil {
+		return err
+	}
+	switch {
+	case kv.Revision == c.fenceCond().Revision:
+		return nil
+	case c.isOwner(d):
+		return c.adoptRevision(ctx)
+	case d.Epoch < c.lastEpoch() || c.joining:
+		err := c.acquire(ctx)
+		if errors.Is(err, ErrClaimed) {
+			return c.markLost(d)
+		}
+		return err
+	}
+	return c.markLost(d)
+}
+
+// Watch returns why the claim was lost, ErrClaimLost, as soon as it is. It returns nil
+// once ctx is done, or what is claimed is gone.
+func (c *Claim) Watch(ctx context.Context) error {
+	for ctx.Err() == nil {
+		err := c.awaitChange(ctx)
+		if err == nil {
+			err = c.reconcile(ctx)
+		}
+		switch {
+		case errors.Is(err, ErrClaimLost):
+			return err
+		case errors.Is(err, ErrNotFound), errors.Is(err, ErrStoreGone), errors.Is(err, ErrClosed):
+			return nil // as others find out, too
+		case err != nil && !errors.Is(err, ErrCompacted):
+			_ = backOff(ctx, maxBackOffAttempt)
+		}
+	}
+	return nil
+}
+
+// maxBackOffAttempt is the attempt from which on pauses do not grow.
+const maxBackOffAttempt = 8
+
+// awaitChange waits until the claim's key is not as it was adopted.
+func (c *Claim) awaitChange(ctx context.Context) error {
+	kv, _, err := c.readRecord(ctx)
+	if err != nil {
+		return err
+	}
+	fence := c.fenceCond()
+	if kv.Revision != fence.Revision {
+		return nil
+	}
+	return c.target.state.awaitChange(ctx, fence.Key, fence.Revision)
 }

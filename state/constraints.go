@@ -63,12 +63,3 @@ func (tx *Tx) ResolveMachine(id string, c *constraints.Value) error {
 	}
 	return tx.updateUnused(m)
 }
-
-// updateUnused notes of a machine that has hosted no unit that it is another one now.
-func (tx *Tx) updateUnused(m Machine) error {
-	_, there, err := tx.get(unusedMachineKey(m.ID))
-	if err != nil || !there {
-		return err
-	}
-	return tx.put(unusedMachineKey(m.ID), unusedMachine{Series: m.Series, Constraints: m.Constraints})
-}

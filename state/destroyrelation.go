@@ -50,20 +50,3 @@ func (tx *Tx) removeRelationIfDone(r Relation) error {
 	}
 	return errors.Join(errs...)
 }
-
-// maxFewRemoved is how many left-over keys one removal takes along.
-const maxFewRemoved = 4
-
-// removeFew removes what is below the prefixes if it is little.
-func (tx *Tx) removeFew(prefixes ...string) error {
-	for _, prefix := range prefixes {
-		kvs, err := tx.listUnguarded(prefix)
-		if err != nil {
-			return err
-		}
-		for _, kv := range kvs[:min(maxFewRemoved, len(kvs))] {
-			tx.remove(kv.Key)
-		}
-	}
-	return nil
-}

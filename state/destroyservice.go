@@ -100,20 +100,3 @@ func (tx *Tx) removeServiceIfDone(name string) error {
 	_, err = tx.removeBelow(servicePrefix(name), batchSize)
 	return err
 }
-
-// isPrefixEmpty says if no key has the prefix, and stays true until the commit. If one
-// has, the commit is conditional on one of them only (the last to come), so that
-// a thousand who leave at once do not all conflict with each other; and whoever
-// leaves last is sure to find out.
-func (tx *Tx) isPrefixEmpty(prefix string) (bool, error) {
-	kvs, err := tx.listUnguarded(prefix)
-	if err != nil {
-		return false, err
-	}
-	if len(kvs) == 0 {
-		kvs, err = tx.list(prefix)
-		return len(kvs) == 0, err
-	}
-	_, _, err = tx.get(kvs[len(kvs)-1].Key)
-	return false, err
-}

@@ -67,3 +67,11 @@ func (r *refusal) Unwrap() error { return r.kind }
 func refuse(kind error, format string, args ...any) error {
 	return &refusal{kind, fmt.Sprintf(format, args...)}
 }
+
+// ignoreNotFound is for what went away by itself meanwhile.
+func ignoreNotFound(err error) error {
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	return err
+}

@@ -1,7 +1,5 @@
 package state
 
-import "strconv"
-
 // Harvest says which instances the provisioner stops: the values of HarvestMode.
 // An instance is of a machine that is gone if its machine is dead, or was removed:
 // ids are never used again. Nobody knows one that names no machine that ever was,
@@ -32,17 +30,4 @@ func (h Harvest) Unknown() bool { return h == HarvestUnknown || h == HarvestAll 
 // Harvest is which instances the provisioner stops.
 func (e Environment) Harvest() Harvest {
 	return Harvest(or(e.Config[HarvestMode], string(HarvestDestroyed)))
-}
-
-// NextMachine is the number that the next machine gets; all before were given.
-func (v *View) NextMachine() (int, error) {
-	n, _, err := load[int](v, machineCounter)
-	return n, err
-}
-
-// WasMachine says if an id is of a machine that is or was, the next one's number
-// being next.
-func WasMachine(id string, next int) bool {
-	n, err := strconv.Atoi(id)
-	return err == nil && strconv.Itoa(n) == id && n >= 0 && n < next
 }

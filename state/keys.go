@@ -86,12 +86,13 @@ const (
 	resourcesPrefix      = "resources/"
 	toolsPrefix          = "tools/"
 
-	machineCounter  = "counters/machines"
-	relationCounter = "counters/relations"
-	actionCounter   = "counters/actions"
+	countersPrefix  = "counters/"
+	machineCounter  = countersPrefix + "machines"
+	relationCounter = countersPrefix + "relations"
+	actionCounter   = countersPrefix + "actions"
 )
 
-func unitCounter(service string) string { return "counters/units/" + service }
+func unitCounter(service string) string { return countersPrefix + "units/" + service }
 func presenceKey(agent string) string   { return presencePrefix + agent }
 func claimKey(agent string) string      { return claimsPrefix + agent }
 func leaderKey(what string) string      { return leadersPrefix + what }
@@ -142,14 +143,17 @@ func relationStateKey(u string, id int) string   { return relationStatesPrefix(u
 func memberStatesPrefix(u string, id int) string { return relationStateKey(u, id) + "/" }
 func serviceStatesPrefix(u string) string        { return uniterPrefix(u) + "services/" }
 
-// memberStateKey is apart for a service, whose own settings are what the unit is told
-// of: who does not know of those takes all in memberStatesPrefix for units.
+// memberStateKey is apart for a service, whose own settings the unit is told of: binaries
+// that do not know of those take everything below memberStatesPrefix for units.
 func memberStateKey(u string, id int, m string) string {
 	if !strings.Contains(m, "/") {
 		return serviceStatesPrefix(u) + strconv.Itoa(id) + "/" + m
 	}
 	return memberStatesPrefix(u, id) + m
 }
+
+func unitHistoryPrefix(unit string) string    { return historyPrefix + unit + "/" }
+func historyKey(unit string, slot int) string { return unitHistoryPrefix(unit) + strconv.Itoa(slot) }
 
 func logHeadKey(source string) string       { return logHeadsPrefix + source }
 func logBatchesPrefix(source string) string { return logPrefix + source + "/" }

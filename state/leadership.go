@@ -104,38 +104,6 @@ func (s *Session) acquireLeaderKey(ctx context.Context, what, unit string) error
 	}
 }
 
-// awaitAbsent waits until a key is absent.
-func (s *State) awaitAbsent(ctx context.Context, key string) error {
-	for {
-		var there bool
-		var revision int64
-		err := s.View(ctx, func(v *View) (err error) {
-			if _, there, err = v.get(key); err != nil {
-				return err
-			}
-			revision, err = v.Revision()
-			return err
-		})
-		if err != nil || !there {
-			return err
-		}
-		if err := s.awaitChange(ctx, key, revision); err != nil && !errors.Is(err, ErrCompacted) {
-			return err
-		}
-	}
-}
-
-// awaitChange waits until a key is written after the revision.
-func (s *State) awaitChange(ctx context.Context, key string, revision int64) error {
-	w, err := s.Watch(ctx, revision, Scope{exact: []string{key}})
-	if err != nil {
-		return err
-	}
-	defer w.Close()
-	_, err = w.Next(ctx)
-	return err
-}
-
 // awaitEnd closes done when the leadership has ended.
 func (l *Leadership) awaitEnd() {
 	select {

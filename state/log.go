@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 )
 
 // What the log of one unit or machine holds at most: maxLogBatches batches of
@@ -79,17 +78,6 @@ func splitLines(lines []LogLine) (parts [][]LogLine) {
 		parts = append(parts, part)
 	}
 	return parts
-}
-
-// truncate cuts a text to at most n bytes, between two characters.
-func truncate(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return text[:n]
 }
 
 // appendLog adds what fits in one batch.

@@ -241,3 +241,16 @@ func (tx *Tx) RemoveMachine(id string) error {
 	tx.remove(claimKey(MachineAgent(id)))
 	return nil
 }
+
+// NextMachine is the number that the next machine gets; all before were given.
+func (v *View) NextMachine() (int, error) {
+	n, _, err := load[int](v, machineCounter)
+	return n, err
+}
+
+// WasMachine says if an id is of a machine that is or was, the next one's number
+// being next.
+func WasMachine(id string, next int) bool {
+	n, err := strconv.Atoi(id)
+	return err == nil && strconv.Itoa(n) == id && n >= 0 && n < next
+}

@@ -24,10 +24,6 @@ func (tx *Tx) SetStarted(id, instance string, a Addresses) error {
 	})
 }
 
-// maxMessageBytes is how many bytes of what a provider says are kept: many of them have
-// to fit in one transaction.
-const maxMessageBytes = 4 << 10
-
 // StartFailure is why no instance runs for a machine.
 type StartFailure struct {
 	Message  string    // the provider's

@@ -162,12 +162,3 @@ func removeMovedStore(ctx context.Context, url string) error {
 	}
 	return RemoveStore(ctx, url)
 }
-
-// readRecord reads one key of a store.
-func readRecord[T any](ctx context.Context, s *State, key string) (doc T, ok bool, err error) {
-	err = s.View(ctx, func(v *View) error {
-		doc, ok, err = load[T](v, key)
-		return err
-	})
-	return doc, ok, err
-}

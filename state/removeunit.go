@@ -85,10 +85,6 @@ func (tx *Tx) RemoveUnit(name string) error {
 	return tx.removeServiceIfDone(u.Service)
 }
 
-// maxRemovedKeys is how many keys are removed at a time: few of a transaction, which
-// leaves room for what else is in it.
-const maxRemovedKeys = 64
-
 // joinedRelations lists the relations that a dying or dead unit is still in. It makes no
 // condition: such a unit enters no other any more.
 func (v *View) joinedRelations(u Unit) (ids []int, err error) {

@@ -2,7 +2,6 @@ package state
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -105,10 +104,27 @@ func strayRelationKeys(kvs []store.KV) (stray []string) {
 	return stray
 }
 
-// ignoreNotFound is for what went away by itself meanwhile.
-func ignoreNotFound(err error) error {
-	if errors.Is(err, ErrNotFound) {
-		return nil
-	}
-	return err
+// sweepTools forgets what agents neither run nor are to run.
+func (s *State) sweepTools(ctx context.Context) error {
+	return s.Update(ctx, func(tx *Tx) error {
+		all, err := tx.AllTools()
+		if err != nil || len(all) == 0 {
+			return err
+		}
+		env, err := tx.Environment()
+		if err != nil {
+			return err
+		}
+		machines, err := tx.Machines()
+		used := map[string]bool{env.Tools: true}
+		for _, m := range machines {
+			used[m.Tools] = true
+		}
+		for _, t := range all {
+			if !used[t.Name] {
+				tx.remove(toolsKey(t.Name))
+			}
+		}
+		return err
+	})
 }

@@ -140,3 +140,38 @@ func holdsSettings(key string) bool {
 	}
 	return len(parts) == 4 && parts[3] == "state"
 }
+
+// addBlobsOfOperators adds what resources and the outputs of actions refer to.
+func (v *View) addBlobsOfOperators(used map[string]bool) error {
+	kvs, err := v.list(resourcesPrefix)
+	if err != nil {
+		return err
+	}
+	for _, kv := range kvs {
+		r, err := decode[Resource](kv)
+		if err != nil {
+			return err
+		}
+		used[r.SHA256] = true
+	}
+	if kvs, err = v.list(actionsPrefix); err != nil {
+		return err
+	}
+	for _, kv := range kvs {
+		a, err := decode[Action](kv)
+		if err != nil {
+			return err
+		}
+		used[a.Output.Blob] = true
+	}
+	return nil
+}
+
+// addBlobsOfTools adds what they refer to.
+func (v *View) addBlobsOfTools(used map[string]bool) error {
+	all, err := v.AllTools()
+	for _, t := range all {
+		used[t.SHA256] = true
+	}
+	return err
+}

@@ -1,7 +1,6 @@
 package state
 
 import (
-	"context"
 	"fmt"
 	"path"
 	"strings"
@@ -43,38 +42,4 @@ func (v *View) Tools(name string) (Tools, error) {
 // AllTools reads all that are kept.
 func (v *View) AllTools() ([]Tools, error) {
 	return loadChildren(v, toolsPrefix, func(t *Tools, name string) { t.Name = name })
-}
-
-// sweepTools forgets what agents neither run nor are to run.
-func (s *State) sweepTools(ctx context.Context) error {
-	return s.Update(ctx, func(tx *Tx) error {
-		all, err := tx.AllTools()
-		if err != nil || len(all) == 0 {
-			return err
-		}
-		env, err := tx.Environment()
-		if err != nil {
-			return err
-		}
-		machines, err := tx.Machines()
-		used := map[string]bool{env.Tools: true}
-		for _, m := range machines {
-			used[m.Tools] = true
-		}
-		for _, t := range all {
-			if !used[t.Name] {
-				tx.remove(toolsKey(t.Name))
-			}
-		}
-		return err
-	})
-}
-
-// addBlobsOfTools adds what they refer to.
-func (v *View) addBlobsOfTools(used map[string]bool) error {
-	all, err := v.AllTools()
-	for _, t := range all {
-		used[t.SHA256] = true
-	}
-	return err
 }

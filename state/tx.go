@@ -119,17 +119,12 @@ func (tx *Tx) remove(key string) {
 	tx.buffer.writes[key] = store.Op{Key: key, Delete: true}
 }
 
-// removeBelow deletes at most limit keys with the prefix and says how many are left.
-func (tx *Tx) removeBelow(prefix string, limit int) (left int, err error) {
-	kvs, err := tx.list(prefix)
+// nextNumber takes the counter's next number, from 0. A number is never given twice in
+// an environment, whatever happens to what it counted.
+func (tx *Tx) nextNumber(counter string) (int, error) {
+	n, _, err := load[int](tx.View, counter)
 	if err != nil {
 		return 0, err
 	}
-	for i, kv := range kvs {
-		if i == limit {
-			return len(kvs) - limit, nil
-		}
-		tx.remove(kv.Key)
-	}
-	return 0, nil
+	return n, tx.put(counter, n+1)
 }

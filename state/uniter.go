@@ -117,3 +117,43 @@ func (tx *Tx) RemoveMember(unit string, id int, member string) error {
 	tx.remove(memberStateKey(unit, id, member))
 	return nil
 }
+
+// Apply brings what was read of a unit's records up to date, in place.
+func (w Writes) Apply(unit string, u *Uniter) error {
+	for _, op := range w.ops {
+		rest, own := strings.CutPrefix(op.Key, uniterPrefix(unit))
+		switch {
+		case !own:
+		case op.Delete:
+			u.dropRecord(rest)
+		default:
+			if err := u.decodeRecord(rest, store.KV{Key: op.Key, Value: op.Value}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// dropRecord forgets one record, by the rest of its key as in take.
+func (u *Uniter) dropRecord(rest string) {
+	switch rest {
+	case "op":
+		u.Op = nil
+		return
+	case "workflow":
+		u.Workflow = Workflow{}
+		return
+	}
+	id, member, ok := parseRelationKey(rest)
+	switch {
+	case !ok:
+	case member == "":
+		delete(u.Relations, id)
+	default:
+		delete(u.Members[id], member)
+		if len(u.Members[id]) == 0 {
+			delete(u.Members, id)
+		}
+	}
+}

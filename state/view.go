@@ -3,7 +3,6 @@ package state
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"bijou/state/store"
 )
@@ -116,14 +115,4 @@ func (v *View) hasUnguarded(key string) (there bool, err error) {
 	}
 	_, there, err = v.snap.Get(v.ctx, key)
 	return there, err
-}
-
-// coveringPrefix says if one of the listed prefixes has the key.
-func coveringPrefix(key string, prefixes map[string][]store.KV) (prefix string, ok bool) {
-	for p := range prefixes {
-		if strings.HasPrefix(key, p) {
-			return p, true
-		}
-	}
-	return "", false
 }

@@ -31,8 +31,6 @@ func raiseClaims(backup, there []store.KV) ([]store.KV, error) {
 	return encodeAll(epochs, func(n int64) any { return claimRecord{Epoch: n + 1} })
 }
 
-const countersPrefix = "counters/"
-
 func isCounterKey(key string) bool { return strings.HasPrefix(key, countersPrefix) }
 
 // skippedIDs is how many ids are passed over where nobody knows how many were given

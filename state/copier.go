@@ -1,122 +1,11 @@
 package state
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 
 	"bijou/state/store"
 )
-
-// copyTo brings the new store to what the old one holds, reads all of it back, and
-// marks the old one as moved. ErrConflict: that has changed meanwhile.
-func (s *migrationSource) copyTo(ctx context.Context, m Migration, to store.Store) (Copied, error) {
-	revision, err := s.lockedRevision(ctx)
-	if err != nil {
-		return Copied{}, err
-	}
-	all, err := readContents(ctx, s.state.store)
-	if err != nil {
-		return Copied{}, err
-	}
-	chunk := func(ctx context.Context, sum string, n int) ([]byte, bool, error) {
-		return readValue(ctx, s.state.store, chunkKey(sum, n))
-	}
-	c := &copier{chunk: chunk, to: to, fault: m.callFault, lockLost: s.lease.Done()}
-	back, err := c.copyAll(ctx, all)
-	if err != nil {
-		return back, err
-	}
-	return back, s.markMoved(ctx, m.To, revision)
-}
-
-// isStoreLocal says if a key is the store's own affair, and not the environment's.
-func isStoreLocal(key string) bool {
-	switch key {
-	case formatKey, partialCopyKey, movedKey, copyLockKey:
-		return true
-	}
-	return strings.HasPrefix(key, presencePrefix) || strings.HasPrefix(key, leadersPrefix)
-}
-
-// readContents reads all keys that a migration takes along, in order, except the chunks
-// of blobs, which are more than memory should hold: the heads say which there are.
-func readContents(ctx context.Context, st store.Store) (all []store.KV, err error) {
-	err = (&State{store: st}).View(ctx, func(v *View) error {
-		all, err = v.listContents()
-		return err
-	})
-	return all, err
-}
-
-func (v *View) listContents() (all []store.KV, err error) {
-	err = listAroundBlobs(v, "", &all)
-	all = slices.DeleteFunc(all, func(kv store.KV) bool { return isStoreLocal(kv.Key) })
-	slices.SortFunc(all, func(a, b store.KV) int { return cmp.Compare(a.Key, b.Key) })
-	return all, err
-}
-
-// listAroundBlobs adds what lies below the prefix, which is one of blobsPrefix itself, and
-// is not below that. Keys are ASCII: each begins with a word of keys.go.
-func listAroundBlobs(v *View, prefix string, all *[]store.KV) error {
-	if prefix == blobsPrefix {
-		return nil
-	}
-	if kv, ok, err := v.snap.Get(v.ctx, prefix); prefix != "" && (ok || err != nil) {
-		if err != nil {
-			return err
-		}
-		*all = append(*all, kv)
-	}
-	for c := byte(' '); c < 0x7f; c++ {
-		next := prefix + string(c)
-		if strings.HasPrefix(blobsPrefix, next) {
-			if err := listAroundBlobs(v, next, all); err != nil {
-				return err
-			}
-			continue
-		}
-		kvs, err := v.list(next)
-		if err != nil {
-			return err
-		}
-		*all = append(*all, kvs...)
-	}
-	return nil
-}
-
-// isEmpty says if a store holds nothing at all.
-func isEmpty(ctx context.Context, st store.Store) (bool, error) {
-	all, err := readContents(ctx, st)
-	if err != nil || len(all) > 0 {
-		return false, err
-	}
-	return true, nil
-}
-
-// blobOf takes a blob's head for what it says: its sum, and how many chunks it has.
-func blobOf(kv store.KV) (sum string, chunks int, ok bool) {
-	sum, ok = strings.CutPrefix(kv.Key, blobHeadsPrefix)
-	if !ok {
-		return "", 0, false
-	}
-	head, err := decode[blobHead](kv)
-	if err != nil {
-		return "", 0, false
-	}
-	return sum, int((head.Size + chunkSize - 1) / chunkSize), true
-}
-
-// countChunks counts those of all blobs.
-func countChunks(all []store.KV) (n int) {
-	for _, kv := range all {
-		_, count, _ := blobOf(kv)
-		n += count
-	}
-	return n
-}
 
 // copier makes a store like another, or like a backup.
 type copier struct {
@@ -184,15 +73,6 @@ func (c *copier) writeDifferences(ctx context.Context, all []store.KV) error {
 	return c.flush(ctx)
 }
 
-// findKey finds a key.
-func findKey(kvs []store.KV, key string) (store.KV, bool) {
-	i, ok := slices.BinarySearchFunc(kvs, key, compareKVKey)
-	if !ok {
-		return store.KV{}, false
-	}
-	return kvs[i], true
-}
-
 // removeOthers removes what an earlier migration has left, and is gone since.
 func (c *copier) removeOthers(ctx context.Context, all, there []store.KV) error {
 	for _, kv := range there {
@@ -237,15 +117,6 @@ func (c *copier) copyBlob(ctx context.Context, kv store.KV) error {
 		c.reportStep(ctx)
 	}
 	return nil
-}
-
-// readValue reads one key.
-func readValue(ctx context.Context, st store.Store, key string) (value []byte, ok bool, err error) {
-	err = (&State{store: st}).View(ctx, func(v *View) error {
-		value, ok, err = v.get(key)
-		return err
-	})
-	return value, ok, err
 }
 
 func (c *copier) reportStep(ctx context.Context) {

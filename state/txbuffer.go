@@ -131,3 +131,13 @@ func (p *txBuffer) writtenBytes() (n int) {
 	}
 	return n
 }
+
+// coveringPrefix says if one of the listed prefixes has the key.
+func coveringPrefix(key string, prefixes map[string][]store.KV) (prefix string, ok bool) {
+	for p := range prefixes {
+		if strings.HasPrefix(key, p) {
+			return p, true
+		}
+	}
+	return "", false
+}

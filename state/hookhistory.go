@@ -3,7 +3,6 @@ package state
 import (
 	"cmp"
 	"slices"
-	"strconv"
 	"time"
 )
 
@@ -54,6 +53,3 @@ func (v *View) HookRuns(unit string) ([]HookRun, error) {
 	slices.SortFunc(runs, func(a, b HookRun) int { return cmp.Compare(a.Seq, b.Seq) })
 	return runs, nil
 }
-
-func unitHistoryPrefix(unit string) string    { return historyPrefix + unit + "/" }
-func historyKey(unit string, slot int) string { return unitHistoryPrefix(unit) + strconv.Itoa(slot) }

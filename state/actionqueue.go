@@ -1,0 +1,180 @@
+package state
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// actionQueue lists a unit's actions: those to be done, in their order, the one
+// that runs among them, and those that have ended, the oldest first.
+type actionQueue struct {
+	Waiting []int `json:"waiting,omitempty"`
+	Ended   []int `json:"ended,omitempty"`
+	Cancel  []int `json:"cancel,omitempty"` // of those waiting: they run, and are to be ended
+}
+
+// ActionSpec is what a unit is to do: an action of its charm by name, or a
+// command.
+type ActionSpec struct {
+	Unit       string
+	Name       string
+	Parameters map[string]any
+	Command    []string
+}
+
+// AddAction puts something into the queue of a unit. ErrNotFound (unit, action),
+// ErrDead. An action's parameters are held against the charm's schema.
+func (tx *Tx) AddAction(spec ActionSpec, now time.Time) (Action, error) {
+	u, err := tx.Unit(spec.Unit)
+	if err != nil {
+		return Action{}, err
+	}
+	if u.Life == Dead {
+		return Action{}, refuse(ErrDead, "unit %q is dead", u.Name)
+	}
+	a := Action{Unit: u.Name, Name: spec.Name, Command: spec.Command, Status: ActionPending, Enqueued: now.UTC()}
+	if spec.Name != "" {
+		if a.Parameters, err = tx.actionParameters(u, spec); err != nil {
+			return Action{}, err
+		}
+	}
+	if err := checkAction(a); err != nil {
+		return Action{}, err
+	}
+	if a.ID, err = tx.nextNumber(actionCounter); err != nil {
+		return Action{}, err
+	}
+	return a, tx.enqueueAction(a)
+}
+
+// actionParameters are the parameters of an action with its defaults.
+func (v *View) actionParameters(u Unit, spec ActionSpec) (map[string]any, error) {
+	actions, err := v.UnitActions(u.Name)
+	if err != nil {
+		return nil, err
+	}
+	schema, ok := actions[spec.Name]
+	if !ok {
+		return nil, refuse(ErrNotFound, "the charm of unit %q has no action %q", u.Name, spec.Name)
+	}
+	full, err := schema.Check(spec.Parameters)
+	if err != nil {
+		return nil, fmt.Errorf("cannot run action %q: %w", spec.Name, err)
+	}
+	return full, nil
+}
+
+// checkAction bounds what is asked for.
+func checkAction(a Action) error {
+	data, err := encode("action", a)
+	if err == nil && len(data) > MaxActionText {
+		err = fmt.Errorf("it has %d bytes, at most %d", len(data), MaxActionText)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot enqueue for unit %q: %w", a.Unit, err)
+	}
+	return nil
+}
+
+// enqueueAction writes a new action and puts it at the end of its unit's queue.
+func (tx *Tx) enqueueAction(a Action) error {
+	q, _, err := load[actionQueue](tx.View, actionQueueKey(a.Unit))
+	if err != nil {
+		return err
+	}
+	if len(q.Waiting) >= MaxWaiting {
+		return refuse(ErrInUse, "unit %q has %d actions and commands waiting already, which is the most; is its agent there?", a.Unit, len(q.Waiting))
+	}
+	q.Waiting = append(q.Waiting, a.ID)
+	if err := tx.put(actionQueueKey(a.Unit), q); err != nil {
+		return err
+	}
+	return tx.put(actionKey(a.ID), a)
+}
+
+// NextAction reads what a unit is to do first; ok is false if nothing waits. What
+// runs is first until it has ended.
+func (v *View) NextAction(unit string) (a Action, ok bool, err error) {
+	q, _, err := load[actionQueue](v, actionQueueKey(unit))
+	if err != nil || len(q.Waiting) == 0 {
+		return Action{}, false, err
+	}
+	a, err = v.Action(q.Waiting[0])
+	a.Cancel = slices.Contains(q.Cancel, a.ID)
+	return a, err == nil, err
+}
+
+// StartAction records that a pending action runs. One that has been cancelled
+// meanwhile is ErrNotFound.
+func (tx *Tx) StartAction(id int, run string, now time.Time) error {
+	a, err := tx.Action(id)
+	if err != nil {
+		return err
+	}
+	if a.Status != ActionPending {
+		return refuse(ErrNotFound, "action %d is %s", id, a.Status)
+	}
+	a.Status, a.Run, a.Started = ActionRunning, run, now.UTC()
+	return tx.put(actionKey(id), a)
+}
+
+// LogAction adds to what an action that runs has said of its progress.
+func (tx *Tx) LogAction(id int, line ActionLine) error {
+	a, err := tx.Action(id)
+	if err != nil || a.Status != ActionRunning {
+		return err
+	}
+	line.Message = truncate(line.Message, maxProgressLineBytes)
+	a.Progress = append(a.Progress, line)
+	a.Progress = a.Progress[max(0, len(a.Progress)-maxProgressLines):]
+	return tx.put(actionKey(id), a)
+}
+
+// EndAction records how an action has ended, for good; one that has is left as it
+// is. Of those that ended before, the unit's oldest is forgotten.
+func (tx *Tx) EndAction(id int, status ActionStatus, end ActionEnd, now time.Time) error {
+	a, err := tx.Action(id)
+	if err != nil || a.Ended() {
+		return ignoreNotFound(err)
+	}
+	a.Status, a.ActionEnd, a.Completed = status, end, now.UTC()
+	if a.Output, err = tx.putOutput(end.Output); err != nil {
+		return err
+	}
+	q, _, err := load[actionQueue](tx.View, actionQueueKey(a.Unit))
+	if err != nil {
+		return err
+	}
+	same := func(n int) bool { return n == id }
+	q.Waiting, q.Cancel = slices.DeleteFunc(q.Waiting, same), slices.DeleteFunc(q.Cancel, same)
+	q.Ended = append(q.Ended, id)
+	for len(q.Ended) > maxEndedActions {
+		tx.remove(actionKey(q.Ended[0]))
+		q.Ended = q.Ended[1:]
+	}
+	if err := tx.put(actionQueueKey(a.Unit), q); err != nil {
+		return err
+	}
+	return tx.put(actionKey(id), a)
+}
+
+// CancelAction ends an action that waits, and asks for the end of one that runs:
+// its agent kills it. One that has ended is ErrInUse.
+func (tx *Tx) CancelAction(id int, now time.Time) error {
+	a, err := tx.Action(id)
+	switch {
+	case err != nil:
+		return err
+	case a.Ended():
+		return refuse(ErrInUse, "cannot cancel action %d: it is %s already", id, a.Status)
+	case a.Status == ActionPending:
+		return tx.EndAction(id, ActionCancelled, ActionEnd{Message: "cancelled before it began"}, now)
+	}
+	q, _, err := load[actionQueue](tx.View, actionQueueKey(a.Unit))
+	if err != nil || slices.Contains(q.Cancel, id) {
+		return err
+	}
+	q.Cancel = append(q.Cancel, id)
+	return tx.put(actionQueueKey(a.Unit), q) // which its agent watches
+}

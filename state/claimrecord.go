@@ -1,0 +1,108 @@
+package state
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Holder is who holds a claim: the place it works at, which no reboot, remount or new
+// kernel changes, and its process.
+type Holder struct {
+	Host   string `json:"host"`   // machine-id(5), or where there is none "name:" and the host's name
+	Folder string `json:"folder"` // absolute, links followed
+	Name   string `json:"name"`   // the host's, for people
+
+	// The process. All are empty of a holder that has none (yet).
+	Boot  string `json:"boot,omitempty"`  // the kernel's boot id
+	PIDs  string `json:"pids,omitempty"`  // the namespace that the process id belongs to
+	PID   int    `json:"pid,omitempty"`   //
+	Start string `json:"start,omitempty"` // in clock ticks since boot, as in /proc/PID/stat
+
+	Since time.Time `json:"since"` // when it took the claim
+}
+
+// SamePlace reports whether both are of one host and folder.
+func (h Holder) SamePlace(o Holder) bool { return h.Host == o.Host && h.Folder == o.Folder }
+
+// sameProcess reports whether both are one process.
+func (h Holder) sameProcess(o Holder) bool {
+	return h.Boot == o.Boot && h.PIDs == o.PIDs && h.PID == o.PID && h.Start == o.Start
+}
+
+// String is the holder for messages.
+func (h Holder) String() string {
+	who := "an agent"
+	if h.PID != 0 {
+		who = fmt.Sprintf("process %d", h.PID)
+	}
+	return fmt.Sprintf("%s of %s on host %q", who, h.Folder, h.Name)
+}
+
+// Claimant is who asks for a claim.
+type Claimant struct {
+	Holder
+	// Lives reports whether the process of another holder lives, whose boot and
+	// process namespace are this one's.
+	Lives func(h Holder) bool
+}
+
+// claimRecord is a claim as it is stored. Its epoch grows with each holder and never
+// falls, so that whoever held it before commits nothing more.
+type claimRecord struct {
+	Epoch  int64   `json:"epoch"`
+	Holder *Holder `json:"holder,omitempty"` // nil: whoever comes first may have it
+	// FormerBoots are the boots of this place whose holders were succeeded by one of
+	// another boot, the last ones. A boot never comes back: where one does, two hosts
+	// were made from one disk.
+	FormerBoots []string `json:"former,omitempty"`
+}
+
+// maxFormerBoots is how many former boots are kept.
+const maxFormerBoots = 16
+
+// claimVerdict is what becomes of a claimant.
+type claimVerdict int
+
+const (
+	claimGranted  claimVerdict = iota
+	claimDoubtful              // the holder may live, which only its presence can tell
+	claimRefused
+)
+
+// decide decides about a claimant; why is for people.
+func (d claimRecord) decide(by Claimant) (v claimVerdict, why string) {
+	h := d.Holder
+	switch {
+	case h == nil:
+		return claimGranted, ""
+	case !h.SamePlace(by.Holder):
+		return claimRefused, fmt.Sprintf("it is held by %s since %s", h, h.Since.Format(time.DateTime+" MST"))
+	case h.Boot == "" || h.sameProcess(by.Holder):
+		return claimGranted, ""
+	case h.Boot != by.Boot && slices.Contains(d.FormerBoots, by.Boot):
+		return claimRefused, fmt.Sprintf("it is held by %s since %s, of another boot than this one, and that came later: two hosts have the machine-id %s",
+			h, h.Since.Format(time.DateTime+" MST"), h.Host)
+	case h.Boot != by.Boot:
+		return claimGranted, ""
+	case h.PIDs != by.PIDs:
+		return claimDoubtful, ""
+	case by.Lives != nil && by.Lives(*h):
+		return claimRefused, fmt.Sprintf("it is held by %s since %s, which lives", h, h.Since.Format(time.DateTime+" MST"))
+	}
+	return claimGranted, ""
+}
+
+// nextRecord is the claim once the holder has taken it, above the epoch that it had before.
+func (d claimRecord) nextRecord(by *Holder, floor int64) claimRecord {
+	n := claimRecord{Epoch: max(d.Epoch, floor) + 1, Holder: by}
+	if d.Holder == nil || by == nil || !d.Holder.SamePlace(*by) {
+		return n
+	}
+	n.FormerBoots = d.FormerBoots
+	if old := d.Holder.Boot; old != "" && old != by.Boot {
+		n.FormerBoots = append(slices.Clone(d.FormerBoots), old)
+		n.FormerBoots = n.FormerBoots[max(0, len(n.FormerBoots)-maxFormerBoots):]
+	}
+	return n
+}

@@ -1,0 +1,52 @@
+package state
+
+// formatVersion is what this code reads and writes. An older one would be converted
+// on Open; there is none yet.
+const formatVersion = 1
+
+type formatDoc struct {
+	Format int `json:"format"`
+}
+
+// checkFormat refuses what this code would misread, and stores that an environment
+// has left, or has not wholly come to.
+func checkFormat(v *View) error {
+	if err := v.checkNotMoved(); err != nil {
+		return err
+	}
+	doc, ok, err := load[formatDoc](v, formatKey)
+	if err == nil && !ok {
+		err = v.checkNotPartial()
+	}
+	switch {
+	case err != nil:
+		return err
+	case !ok:
+		return refuse(ErrFormat, "it holds no bijou environment")
+	case doc.Format != formatVersion:
+		return refuse(ErrFormat, "its format is %d, and this bijou knows %d only: use the bijou that wrote it, or a newer one", doc.Format, formatVersion)
+	}
+	return nil
+}
+
+// checkNotMoved is ErrMoved if the environment has left this store.
+func (v *View) checkNotMoved() error {
+	value, ok, err := v.snap.Get(v.ctx, movedKey)
+	if err != nil || !ok {
+		return err
+	}
+	to, err := decode[movedRecord](value)
+	if err != nil {
+		return err
+	}
+	return refuse(ErrMoved, "the environment has moved to %q", to.To)
+}
+
+// checkNotPartial is ErrFormat if a migration or a restoration to this store was not finished.
+func (v *View) checkNotPartial() error {
+	left, ok, err := load[partialCopy](v, partialCopyKey)
+	if err != nil || !ok {
+		return err
+	}
+	return refuse(ErrFormat, "it holds a part only of what is to be copied from %q", left.From)
+}

@@ -1,0 +1,54 @@
+package state
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"bijou/state/charm"
+)
+
+// sweepResources removes the resources of services that are gone. Their blobs
+// go as all blobs do that nothing refers to.
+func (s *State) sweepResources(ctx context.Context) error {
+	var stray []string
+	err := s.View(ctx, func(v *View) (err error) {
+		stray, err = v.strayResources()
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, service := range stray {
+		err := s.Update(ctx, func(tx *Tx) error {
+			if _, there, err := tx.get(serviceKey(service)); err != nil || there {
+				return err
+			}
+			_, err := tx.removeBelow(serviceResourcesPrefix(service), maxRemovedKeys)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// strayResources lists the services that have resources but no record.
+func (v *View) strayResources() (services []string, err error) {
+	kvs, err := v.list(resourcesPrefix)
+	if err != nil {
+		return nil, err
+	}
+	for _, kv := range kvs {
+		service, _, _ := strings.Cut(kv.Key[len(resourcesPrefix):], "/")
+		there, err := v.hasUnguarded(serviceKey(service))
+		if err != nil {
+			return nil, err
+		}
+		if !there && charm.CheckService(service) == nil && !slices.Contains(services, service) {
+			services = append(services, service)
+		}
+	}
+	return services, nil
+}

@@ -1,0 +1,18 @@
+package state
+
+import "fmt"
+
+// UnitState reads a unit's own notes; empty if there are none.
+func (v *View) UnitState(unit string) (Settings, error) {
+	s, _, err := v.readSettings(unitStateKey(unit))
+	return s, err
+}
+
+// MergeUnitState changes single keys of them, as MergeSettings does. ErrNotFound
+// if the unit is gone.
+func (tx *Tx) MergeUnitState(unit string, changes map[string]*string) ([]Change, error) {
+	if _, err := tx.Unit(unit); err != nil {
+		return nil, fmt.Errorf("cannot change the unit's state: %w", err)
+	}
+	return tx.mergeSettingsNode(unitStateKey(unit), changes)
+}

@@ -24,7 +24,7 @@ type Output struct {
 // is not is kept all the same.
 type Bytes []byte
 
-// bytesDoc is what no text can hold.
+// bytesDoc keeps what JSON's strings cannot.
 type bytesDoc struct {
 	Base64 []byte `json:"base64"`
 }
@@ -51,7 +51,7 @@ func (b *Bytes) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// putOutput makes an output fit for an action's record: a large one is a blob.
+// putOutput moves a large output to a blob, so that an action's record stays small.
 func (tx *Tx) putOutput(o Output) (Output, error) {
 	data, err := encode("output", o)
 	if err != nil || len(data) <= maxInlineBytes {

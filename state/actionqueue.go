@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// actionQueue lists a unit's actions: those to be done, in their order, the one
-// that runs among them, and those that have ended, the oldest first.
+// actionQueue lists a unit's actions by id.
 type actionQueue struct {
 	Waiting []int `json:"waiting,omitempty"`
 	Ended   []int `json:"ended,omitempty"`
@@ -48,7 +47,6 @@ func (tx *Tx) AddAction(spec ActionSpec, now time.Time) (Action, error) {
 	return a, tx.enqueueAction(a)
 }
 
-// actionParameters are the parameters of an action with its defaults.
 func (v *View) actionParameters(u Unit, spec ActionSpec) (map[string]any, error) {
 	actions, err := v.UnitActions(u.Name)
 	if err != nil {
@@ -65,7 +63,6 @@ func (v *View) actionParameters(u Unit, spec ActionSpec) (map[string]any, error)
 	return full, nil
 }
 
-// checkAction bounds what is asked for.
 func checkAction(a Action) error {
 	data, err := encode("action", a)
 	if err == nil && len(data) > MaxActionText {
@@ -77,7 +74,6 @@ func checkAction(a Action) error {
 	return nil
 }
 
-// enqueueAction writes a new action and puts it at the end of its unit's queue.
 func (tx *Tx) enqueueAction(a Action) error {
 	q, _, err := load[actionQueue](tx.View, actionQueueKey(a.Unit))
 	if err != nil {

@@ -45,7 +45,6 @@ func (tx *Tx) AddMachine(spec MachineSpec) (Machine, error) {
 	return m, tx.put(unusedMachineKey(m.ID), unusedMachine{Series: m.Series, Constraints: m.Constraints})
 }
 
-// insertMachine writes a new machine under the next number.
 func (tx *Tx) insertMachine(m Machine) (Machine, error) {
 	n, err := tx.nextNumber(machineCounter)
 	if err != nil {
@@ -58,7 +57,7 @@ func (tx *Tx) insertMachine(m Machine) (Machine, error) {
 	return m, tx.put(machineKey(m.ID), m)
 }
 
-// checkPlacement checks PROVIDER:WHERE and answers the provider's part of it.
+// checkPlacement returns the provider's part of PROVIDER:WHERE.
 func (tx *Tx) checkPlacement(env Environment, text string) (where string, err error) {
 	if text == "" {
 		return "", nil

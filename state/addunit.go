@@ -38,7 +38,6 @@ func (tx *Tx) addUnit(service string, p Placement) (Unit, error) {
 	return tx.insertUnit(u)
 }
 
-// insertUnit writes a new unit of its service under the next number.
 func (tx *Tx) insertUnit(u Unit) (_ Unit, err error) {
 	if u.Number, err = tx.nextNumber(unitCounter(u.Service)); err != nil {
 		return Unit{}, err

@@ -42,7 +42,6 @@ func (s *Session) announce(tx *Tx, agent string) error {
 	return tx.putLeased(presenceKey(agent), s.newPresence(""), s.lease.ID())
 }
 
-// announceBatch is how many agents one transaction announces.
 const announceBatch = 50
 
 // AnnounceAll announces many agents, as after an outage, in batches. It passes
@@ -90,7 +89,6 @@ func (s *Session) Report(ctx context.Context, update Updater, agent string, t *T
 	return nil
 }
 
-// checkAgentExists refuses to announce for what does not exist.
 func (v *View) checkAgentExists(agent string) error {
 	if id, ok := strings.CutPrefix(agent, "machine-"); ok {
 		_, err := v.Machine(id)

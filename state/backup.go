@@ -46,7 +46,7 @@ func (s *State) Backup(ctx context.Context, w *archive.Writer) (archive.Header, 
 	return h, err
 }
 
-// listContentsInUse is contents without the heads of blobs that nothing refers to.
+// listContentsInUse leaves out the heads of blobs that nothing refers to.
 func (v *View) listContentsInUse() ([]store.KV, error) {
 	all, err := v.listContents()
 	if err != nil {
@@ -60,7 +60,6 @@ func (v *View) listContentsInUse() ([]store.KV, error) {
 	return slices.DeleteFunc(all, unused), err
 }
 
-// backUpBlobs adds the blobs whose heads are there.
 func (s *State) backUpBlobs(ctx context.Context, w *archive.Writer, all []store.KV) (n int, err error) {
 	p := Progress{What: "chunks backed up", Total: countChunks(all)}
 	for _, kv := range all {

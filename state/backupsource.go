@@ -12,7 +12,7 @@ import (
 	"bijou/state/store"
 )
 
-// backupSource is a backup of an environment, as a source to copy from.
+// backupSource is a backup as a source to copy from.
 type backupSource struct {
 	header  archive.Header
 	archive *archive.Reader
@@ -22,7 +22,8 @@ type backupSource struct {
 	blob io.ReadCloser // nil: none is
 }
 
-// checkBackup takes a backup for what it says, and checks that nothing is missing.
+// checkBackup returns the backup as a source to copy from, once nothing of it is
+// missing.
 func checkBackup(a *archive.Reader) (*backupSource, error) {
 	b := &backupSource{header: a.Header, archive: a}
 	if a.StateFormat != formatVersion {
@@ -61,7 +62,8 @@ func BackedUp(a *archive.Reader) (env Environment, err error) {
 	return decode[Environment](kv)
 }
 
-// isASCII says if a copy can find the key again.
+// isASCII reports whether a copy can find the key again: listAroundBlobs looks for ASCII
+// only.
 func isASCII(key string) bool {
 	return !strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r > '~' })
 }
@@ -71,7 +73,8 @@ func (b *backupSource) String() string {
 	return fmt.Sprintf("the backup of %s, sha256 %s", b.header.Time.Format("2006-01-02T15:04:05Z"), b.archive.Sum[:16])
 }
 
-// readChunk reads the next chunk of a blob, in the order of a copier.
+// readChunk reads the next chunk of a blob: a copier asks for chunks in the order of the
+// archive.
 func (b *backupSource) readChunk(_ context.Context, sum string, n int) (value []byte, ok bool, err error) {
 	if b.sum != sum || n == 0 {
 		if b.blob != nil {
@@ -90,13 +93,11 @@ func (b *backupSource) readChunk(_ context.Context, sum string, n int) (value []
 	return value[:read], err == nil, err
 }
 
-// hasFolder says if the backup has the unit's folder.
 func (b *backupSource) hasFolder(machine, unit string) bool {
 	return b.archive.Has(archive.Folder(machine, strings.ReplaceAll(unit, "/", "-")))
 }
 
-// cutUnit takes the unit's name, and what is behind it, from a key below the prefix:
-// mysql/0 and "ports" from units/mysql/0/ports.
+// cutUnit parts a key below the prefix: mysql/0 and "ports" from units/mysql/0/ports.
 func cutUnit(key, prefix string) (unit, rest string, ok bool) {
 	below, ok := strings.CutPrefix(key, prefix)
 	service, below, _ := strings.Cut(below, "/")

@@ -5,12 +5,12 @@ import (
 	"errors"
 )
 
-// batchSize is how many entities one transaction of a job in batches takes: to
-// end a relation costs up to a dozen operations.
+// batchSize is small, since to end a relation costs up to a dozen operations of a
+// transaction.
 const batchSize = 10
 
-// inBatches does f for each item, batchSize to a transaction. Items that are
-// gone meanwhile are no error.
+// inBatches calls f for each item, batchSize to a transaction. Items that are gone
+// meanwhile are no error.
 func inBatches[T any](ctx context.Context, update Updater, items []T, f func(tx *Tx, item T) error) error {
 	for len(items) > 0 {
 		n := min(batchSize, len(items))

@@ -22,16 +22,14 @@ const (
 	BlobGrace = time.Hour
 )
 
-// readBlobHead says that a blob is there. It is written before the chunks, so that a
-// sweep leaves them alone, and once more after them, so that a reader knows that
-// they are all there.
+// blobHead is written before the chunks, so that a sweep leaves them alone, and once
+// more after them, so that a reader knows that they are all there.
 type blobHead struct {
 	Size     int64     `json:"size"`
 	Complete bool      `json:"complete,omitempty"`
 	Touched  time.Time `json:"touched"` // by the last who wrote it or a reference to it
 }
 
-// storedBlobHead is a blob's head as it was read.
 type storedBlobHead struct {
 	blobHead
 	revision int64 // 0: there is none
@@ -60,9 +58,9 @@ func (s *State) PutBlob(ctx context.Context, r io.Reader) (sum string, size int6
 	return sum, int64(len(data)), nil
 }
 
-// writeBlob makes sure that the blob is there and was touched lately, and returns
-// its head. Who meets another writer of the same blob writes the same chunks,
-// and the first to complete it wins.
+// writeBlob returns the head of the blob, which it writes unless it is there and was
+// touched lately. Two writers of one blob write the same chunks, and the first to
+// complete it wins.
 func (s *State) writeBlob(ctx context.Context, sum string, c blobContent) (storedBlobHead, error) {
 	for attempt := 0; ; attempt++ {
 		head, err := s.writeBlobOnce(ctx, sum, c)
@@ -103,7 +101,8 @@ func (s *State) writeBlobOnce(ctx context.Context, sum string, c blobContent) (s
 	return s.putBlobHead(ctx, sum, c.size, head)
 }
 
-// putBlobHead writes a head, touched now, if it is still as it was read.
+// putBlobHead writes a head, touched now, unless it has changed since it was read:
+// ErrConflict.
 func (s *State) putBlobHead(ctx context.Context, sum string, size int64, old storedBlobHead) (storedBlobHead, error) {
 	head := storedBlobHead{blobHead: blobHead{Size: size, Complete: old.Complete, Touched: time.Now().UTC()}}
 	op, err := blobHeadOp(sum, head.blobHead)
@@ -121,7 +120,6 @@ func blobHeadOp(sum string, head blobHead) (store.Op, error) {
 	return store.Op{Key: key, Value: value, Quiet: true}, err
 }
 
-// readBlobHead reads a blob's head on its own.
 func (s *State) readBlobHead(ctx context.Context, sum string) (head storedBlobHead, err error) {
 	err = s.View(ctx, func(v *View) (err error) {
 		head, err = v.loadBlobHead(sum)
@@ -130,7 +128,7 @@ func (s *State) readBlobHead(ctx context.Context, sum string) (head storedBlobHe
 	return head, err
 }
 
-// readBlobHead reads a blob's head, without making it a condition.
+// loadBlobHead does not make the head a condition.
 func (v *View) loadBlobHead(sum string) (storedBlobHead, error) {
 	v.checkOpen()
 	kv, ok, err := v.snap.Get(v.ctx, blobHeadKey(sum))
@@ -141,14 +139,14 @@ func (v *View) loadBlobHead(sum string) (storedBlobHead, error) {
 	return storedBlobHead{head, kv.Revision}, err
 }
 
-// addBlob notes a blob for the commit to write before it, and returns its sum.
+// addBlob has the commit write the blob first.
 func (tx *Tx) addBlob(data []byte) string {
 	sum := hexSHA256(data)
 	tx.buffer.blobs[sum] = data
 	return sum
 }
 
-// referToBlob makes the commit refer to a blob that PutBlob has stored.
+// referToBlob makes the commit refer to a blob that PutBlob has stored. ErrNotFound.
 func (tx *Tx) referToBlob(sum string) error {
 	head, err := tx.loadBlobHead(sum)
 	if err == nil && !head.Complete {
@@ -160,8 +158,8 @@ func (tx *Tx) referToBlob(sum string) error {
 	return err
 }
 
-// attachBlobs writes the blobs that a transaction refers to, and adds to it that they
-// are still there and have been touched: a sweep of the same moment then fails.
+// attachBlobs writes the blobs that a transaction refers to, and makes it touch their
+// heads on condition that they have not changed: a sweep at the same moment then fails.
 func (s *State) attachBlobs(ctx context.Context, t *store.Txn, blobs map[string][]byte) error {
 	for sum, data := range blobs {
 		head, err := s.ensureBlob(ctx, sum, data)
@@ -179,7 +177,7 @@ func (s *State) attachBlobs(ctx context.Context, t *store.Txn, blobs map[string]
 	return nil
 }
 
-// ensureBlob returns the head of a blob, which it writes first if it has the data.
+// ensureBlob returns the head of a blob, written first if the data is there.
 func (s *State) ensureBlob(ctx context.Context, sum string, data []byte) (storedBlobHead, error) {
 	if data != nil {
 		return s.writeBlob(ctx, sum, memoryContent(data))

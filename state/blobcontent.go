@@ -10,21 +10,18 @@ import (
 	"io"
 )
 
-// blobContent is what a blob is to hold, chunk by chunk, from the first; it may be
-// begun again.
+// blobContent is read chunk by chunk, from the first; it may be begun again.
 type blobContent struct {
 	size  int64
 	chunk func(n int) ([]byte, error)
 }
 
-// memoryContent is content that is there already.
 func memoryContent(data []byte) blobContent {
 	return blobContent{size: int64(len(data)), chunk: func(n int) ([]byte, error) {
 		return data[n*chunkSize : min(len(data), (n+1)*chunkSize)], nil
 	}}
 }
 
-// errFileChanged: a file was written to while it was read.
 var errFileChanged = errors.New("it changed while it was read")
 
 // PutFile is PutBlob for a file that may be large, up to MaxResource: it is read
@@ -49,8 +46,8 @@ func (s *State) PutFile(ctx context.Context, r io.ReaderAt) (sum string, size in
 	return sum, size, nil
 }
 
-// fileContent is content that is read as it is needed. Its last chunk is errFileChanged if
-// all together is not what it was.
+// fileContent reads a file chunk by chunk. Its last chunk is errFileChanged if the whole
+// has not the sum.
 func fileContent(r io.ReaderAt, size int64, sum string, tell func(n int)) blobContent {
 	var seen hash.Hash
 	return blobContent{size: size, chunk: func(n int) ([]byte, error) {

@@ -31,7 +31,7 @@ func (s *State) OpenBlob(ctx context.Context, sum string) (io.ReadCloser, error)
 	return &blobReader{readChunk: next, sum: sum, size: head.Size, hash: sha256.New()}, nil
 }
 
-// readBlob reads a whole blob within the view, verified.
+// readBlob reads a whole blob, and verifies it.
 func (v *View) readBlob(sum string) ([]byte, error) {
 	if data := v.bufferedBlob(sum); data != nil {
 		return data, nil
@@ -47,7 +47,6 @@ func (v *View) readBlob(sum string) ([]byte, error) {
 	return io.ReadAll(&blobReader{readChunk: next, sum: sum, size: head.Size, hash: sha256.New()})
 }
 
-// bufferedBlob is a blob that this update is going to write.
 func (v *View) bufferedBlob(sum string) []byte {
 	if v.buffer == nil {
 		return nil
@@ -55,7 +54,7 @@ func (v *View) bufferedBlob(sum string) []byte {
 	return v.buffer.blobs[sum]
 }
 
-// readChunk reads the n-th chunk, without making it a condition: it never changes.
+// readChunk makes no condition: a chunk never changes.
 func (v *View) readChunk(sum string, n int) ([]byte, error) {
 	v.checkOpen()
 	kv, ok, err := v.snap.Get(v.ctx, chunkKey(sum, n))
@@ -65,7 +64,7 @@ func (v *View) readChunk(sum string, n int) ([]byte, error) {
 	return kv.Value, err
 }
 
-// blobReader yields the chunks of a blob, and checks them all at their end.
+// blobReader checks the sum at the end of the last chunk.
 type blobReader struct {
 	readChunk func(n int) ([]byte, error)
 	sum       string
@@ -88,7 +87,6 @@ func (r *blobReader) Read(p []byte) (int, error) {
 	return r.rest.Read(p)
 }
 
-// nextChunk takes up the next chunk, or checks the sum where there is none.
 func (r *blobReader) nextChunk() error {
 	if r.read >= r.size {
 		return r.verifySum()

@@ -25,7 +25,7 @@ type Claim struct {
 	lostErr  error // why it was lost
 }
 
-// claimTarget is where a claim stands, and the presence of its holder.
+// claimTarget is what a claim is of: its key, and that of its holder's presence.
 type claimTarget struct {
 	state    *State
 	key      string
@@ -34,8 +34,8 @@ type claimTarget struct {
 	checkExists func(v *View) error
 }
 
-// claimDoubtTimeout is how long a holder whose process cannot be seen is given to show that
-// it lives: a session's time, and some for the store to notice that it has ended.
+// claimDoubtTimeout is how long a holder whose process cannot be seen is given to show
+// that it lives: a session's time, and some for the store to notice that it has ended.
 const claimDoubtTimeout = SessionTTL + 2*time.Second
 
 func (p claimTarget) takeClaim(ctx context.Context, by Claimant) (*Claim, error) {
@@ -43,7 +43,6 @@ func (p claimTarget) takeClaim(ctx context.Context, by Claimant) (*Claim, error)
 	return c, c.acquire(ctx)
 }
 
-// acquire takes or joins the claim.
 func (c *Claim) acquire(ctx context.Context) error {
 	doubt, err := c.acquireOnce(ctx, false)
 	if err != nil || !doubt {
@@ -60,8 +59,8 @@ func (c *Claim) acquire(ctx context.Context) error {
 	return err
 }
 
-// acquireOnce takes the claim unless it is in doubt; waited tells that the holder has had
-// its time to show that it lives.
+// acquireOnce takes the claim unless it is in doubt; waited reports that the holder has
+// had its time to show that it lives.
 func (c *Claim) acquireOnce(ctx context.Context, waited bool) (doubt bool, err error) {
 	by := c.claimant.Holder
 	by.Since = time.Now().UTC().Truncate(time.Second)
@@ -100,7 +99,7 @@ func (c *Claim) acquireOnce(ctx context.Context, waited bool) (doubt bool, err e
 	return false, c.adoptRevision(ctx)
 }
 
-// settleDoubt decides about a holder whose process cannot be seen by its presence.
+// settleDoubt judges a holder whose process cannot be seen by its presence.
 func (c *Claim) settleDoubt(tx *Tx, h Holder, waited bool) (v claimVerdict, why string, err error) {
 	if !waited {
 		return claimDoubtful, "", nil
@@ -112,28 +111,25 @@ func (c *Claim) settleDoubt(tx *Tx, h Holder, waited bool) (v claimVerdict, why 
 	return claimGranted, "", err
 }
 
-// fenceCond is the condition that the claim is as it was adopted.
+// fenceCond is the condition that nobody has written the claim since it was adopted.
 func (c *Claim) fenceCond() store.Cond {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return store.Cond{Key: c.target.key, Revision: c.revision}
 }
 
-// lastEpoch is the highest epoch that this claim has had.
 func (c *Claim) lastEpoch() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.epoch
 }
 
-// lostReason is why the claim was lost; nil if it was not.
 func (c *Claim) lostReason() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.lostErr
 }
 
-// adoptRevision notes the revision at which the claim is this one's.
 func (c *Claim) adoptRevision(ctx context.Context) error {
 	kv, d, err := c.readRecord(ctx)
 	if err != nil {
@@ -148,12 +144,12 @@ func (c *Claim) adoptRevision(ctx context.Context) error {
 	return nil
 }
 
-// isOwner reports whether the claim is this process's, or of its place if it joins that.
+// isOwner reports whether this process holds the claim; if it joins, whether its place
+// does.
 func (c *Claim) isOwner(d claimRecord) bool {
 	return d.Holder != nil && d.Holder.SamePlace(c.claimant.Holder) && (c.joining || d.Holder.sameProcess(c.claimant.Holder))
 }
 
-// readRecord reads the claim; a zero one if there is none.
 func (c *Claim) readRecord(ctx context.Context) (kv store.KV, d claimRecord, err error) {
 	err = c.target.state.View(ctx, func(v *View) (err error) {
 		var ok bool
@@ -167,7 +163,6 @@ func (c *Claim) readRecord(ctx context.Context) (kv store.KV, d claimRecord, err
 	return kv, d, err
 }
 
-// markLost notes that the claim is another's.
 func (c *Claim) markLost(d claimRecord) error {
 	why := "it was given away by an operator"
 	if d.Holder != nil {
@@ -202,9 +197,9 @@ func (c *Claim) Update(ctx context.Context, f func(tx *Tx) error) error {
 	}
 }
 
-// reconcile finds out what has become of a claim whose key has changed. One that is
-// gone, or is of an epoch before, is that of a store which was put back to an earlier
-// time: it is taken again.
+// reconcile finds out why the claim's key has changed. A claim that is gone, or has an
+// earlier epoch, is that of a store which was put back to an earlier time: it is taken
+// again.
 func (c *Claim) reconcile(ctx context.Context) error {
 	c.reconcileMu.Lock()
 	defer c.reconcileMu.Unlock()
@@ -247,10 +242,9 @@ func (c *Claim) Watch(ctx context.Context) error {
 	return nil
 }
 
-// maxBackOffAttempt is the attempt from which on pauses do not grow.
+// maxBackOffAttempt is the attempt from which on backOff's waits do not grow.
 const maxBackOffAttempt = 8
 
-// awaitChange waits until the claim's key is not as it was adopted.
 func (c *Claim) awaitChange(ctx context.Context) error {
 	kv, _, err := c.readRecord(ctx)
 	if err != nil {

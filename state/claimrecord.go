@@ -25,7 +25,6 @@ type Holder struct {
 // SamePlace reports whether both are of one host and folder.
 func (h Holder) SamePlace(o Holder) bool { return h.Host == o.Host && h.Folder == o.Folder }
 
-// sameProcess reports whether both are one process.
 func (h Holder) sameProcess(o Holder) bool {
 	return h.Boot == o.Boot && h.PIDs == o.PIDs && h.PID == o.PID && h.Start == o.Start
 }
@@ -47,8 +46,8 @@ type Claimant struct {
 	Lives func(h Holder) bool
 }
 
-// claimRecord is a claim as it is stored. Its epoch grows with each holder and never
-// falls, so that whoever held it before commits nothing more.
+// claimRecord is a claim in the store. Its epoch grows with each holder and never falls,
+// so that whoever held it before commits nothing more.
 type claimRecord struct {
 	Epoch  int64   `json:"epoch"`
 	Holder *Holder `json:"holder,omitempty"` // nil: whoever comes first may have it
@@ -58,10 +57,8 @@ type claimRecord struct {
 	FormerBoots []string `json:"former,omitempty"`
 }
 
-// maxFormerBoots is how many former boots are kept.
 const maxFormerBoots = 16
 
-// claimVerdict is what becomes of a claimant.
 type claimVerdict int
 
 const (
@@ -70,7 +67,6 @@ const (
 	claimRefused
 )
 
-// decide decides about a claimant; why is for people.
 func (d claimRecord) decide(by Claimant) (v claimVerdict, why string) {
 	h := d.Holder
 	switch {
@@ -93,7 +89,7 @@ func (d claimRecord) decide(by Claimant) (v claimVerdict, why string) {
 	return claimGranted, ""
 }
 
-// nextRecord is the claim once the holder has taken it, above the epoch that it had before.
+// nextRecord is the claim after the hand-over, with an epoch above minEpoch and its own.
 func (d claimRecord) nextRecord(by *Holder, floor int64) claimRecord {
 	n := claimRecord{Epoch: max(d.Epoch, floor) + 1, Holder: by}
 	if d.Holder == nil || by == nil || !d.Holder.SamePlace(*by) {

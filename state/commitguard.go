@@ -8,9 +8,9 @@ import (
 )
 
 // guardConds are what every commit is conditional on beside what it has read: the
-// environment has not moved to another store, and agents and leaders do not begin
-// while it is copied to one; and the claim under which an agent works is still its own.
-// They cost a commit nothing but the comparison.
+// environment has not moved to another store, agents and leaders do not begin while it
+// is copied, and the claim under which an agent works is still its own. They cost a
+// commit nothing but the comparison.
 func (p *txBuffer) guardConds() (conds []store.Cond) {
 	if p.fence.Key != "" {
 		conds = append(conds, p.fence)
@@ -24,7 +24,7 @@ func (p *txBuffer) guardConds() (conds []store.Cond) {
 	return conds
 }
 
-// hasLeasedWrite says if an agent or a leader is about to stand.
+// hasLeasedWrite reports whether an agent or a leader is about to begin.
 func (p *txBuffer) hasLeasedWrite() bool {
 	for _, op := range p.writes {
 		if op.Lease != 0 && op.Key != copyLockKey {
@@ -34,7 +34,8 @@ func (p *txBuffer) hasLeasedWrite() bool {
 	return false
 }
 
-// explainConflict says why a commit with guards has met a conflict, if they were the reason.
+// explainConflict returns why a commit with guards has met a conflict; nil if the guards
+// were not the reason.
 func (s *State) explainConflict(ctx context.Context, p *txBuffer) error {
 	return s.View(ctx, func(v *View) error {
 		if err := p.checkFence(v); err != nil {
@@ -53,10 +54,9 @@ func (s *State) explainConflict(ctx context.Context, p *txBuffer) error {
 	})
 }
 
-// errClaimChanged: the claim under which a commit was made has been written since.
+// errClaimChanged: somebody has written the claim since the update began.
 var errClaimChanged = errors.New("the claim has changed")
 
-// checkFence is errClaimChanged if the claim is not as it was.
 func (p *txBuffer) checkFence(v *View) error {
 	if p.fence.Key == "" {
 		return nil

@@ -91,7 +91,6 @@ func (tx *Tx) SetConfig(service string, changes map[string]any) (changed []strin
 	return changed, tx.put(configKey(service), c.nextDoc())
 }
 
-// convertOption gives a value the option's type; nil stays nil.
 func convertOption(c *charm.Config, name string, value any) (any, error) {
 	if text, ok := value.(string); ok {
 		return c.ParseText(name, text)
@@ -99,7 +98,6 @@ func convertOption(c *charm.Config, name string, value any) (any, error) {
 	return c.Coerce(name, value)
 }
 
-// nextDoc is the next version, without unset options.
 func (c Config) nextDoc() configDoc {
 	doc := configDoc{Version: c.Version + 1, Values: map[string]json.RawMessage{}}
 	for name, value := range c.Values {
@@ -123,7 +121,7 @@ func formatFloat(f float64) string {
 	return text + ".0"
 }
 
-// decodeOption is the reverse: JSON to string, bool, int64 or float64.
+// decodeOption tells ints from floats, as formatFloat has written them.
 func decodeOption(raw string) (any, error) {
 	if n, err := strconv.ParseInt(raw, 10, 64); err == nil {
 		return n, nil

@@ -33,8 +33,8 @@ func (tx *Tx) SetServiceConstraints(service string, c constraints.Value) error {
 	return tx.put(serviceKey(service), s)
 }
 
-// checkConstraints refuses constraints of a subordinate: there is one machine
-// that its units can be on.
+// checkConstraints refuses constraints of a subordinate, whose units have no choice of
+// machines.
 func (s Service) checkConstraints() error {
 	if s.Subordinate && s.Constraints != (constraints.Value{}) {
 		return errors.New("a subordinate cannot have constraints: its units live where their principals do")

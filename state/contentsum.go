@@ -10,7 +10,6 @@ import (
 	"bijou/state/store"
 )
 
-// sumStore reads a whole store, and sums it up.
 func sumStore(ctx context.Context, st store.Store) (Copied, error) {
 	all, err := readContents(ctx, st)
 	if err != nil {
@@ -41,7 +40,7 @@ func sumStore(ctx context.Context, st store.Store) (Copied, error) {
 	return s.result(), nil
 }
 
-// contentSum sums up keys and values in the order in which they come.
+// contentSum depends on the order of the keys.
 type contentSum struct {
 	hash hash.Hash
 	c    Copied

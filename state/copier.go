@@ -21,13 +21,13 @@ type copier struct {
 	size  int
 }
 
-// Of a batch: well below what a transaction takes.
+// The limits of a batch: well below those of a transaction.
 const (
 	maxCopyOps   = 200
 	maxCopyBytes = 512 << 10
 )
 
-// copyAll brings the store to hold those keys and their blobs, reads all of it back, and
+// copyAll makes the store hold those keys and their blobs, reads all of it back, and
 // compares.
 func (c *copier) copyAll(ctx context.Context, all []store.KV) (Copied, error) {
 	c.sum = newContentSum()
@@ -46,7 +46,6 @@ func (c *copier) copyAll(ctx context.Context, all []store.KV) (Copied, error) {
 	return back, nil
 }
 
-// writeDifferences writes what differs, and removes what is too much.
 func (c *copier) writeDifferences(ctx context.Context, all []store.KV) error {
 	there, err := readContents(ctx, c.to)
 	if err != nil {
@@ -92,7 +91,7 @@ func (c *copier) removeOthers(ctx context.Context, all, there []store.KV) error 
 	return nil
 }
 
-// copyBlob copies the chunks of a blob, if the key is a blob's head.
+// copyBlob does nothing for a key that is no blob's head.
 func (c *copier) copyBlob(ctx context.Context, kv store.KV) error {
 	sum, chunks, _ := blobOf(kv)
 	for n := range chunks {
@@ -124,7 +123,6 @@ func (c *copier) reportStep(ctx context.Context) {
 	Tell(ctx, c.progress)
 }
 
-// put writes one key with its batch.
 func (c *copier) put(ctx context.Context, op store.Op) error {
 	size := len(op.Key) + len(op.Value)
 	if len(c.batch) == maxCopyOps || c.size+size > maxCopyBytes {
@@ -136,7 +134,6 @@ func (c *copier) put(ctx context.Context, op store.Op) error {
 	return nil
 }
 
-// flush commits the batch.
 func (c *copier) flush(ctx context.Context) error {
 	if len(c.batch) == 0 {
 		return nil

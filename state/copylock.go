@@ -11,20 +11,21 @@ import (
 	"bijou/state/store"
 )
 
-// copyLockRecord is who copies an environment just now.
+// copyLockRecord names who copies an environment just now.
 type copyLockRecord struct {
 	presence
 	To string `json:"to"`
 }
 
-// copyLock is the right to copy what is in a store, or to copy to it.
+// copyLock is the right to copy what is in a store, or to copy to it. It has a lease.
 type copyLock struct {
 	state  *State
 	lease  store.Lease
 	record copyLockRecord
 }
 
-// acquireCopyLock holds what is in a store, unless there is a key below the prefixes.
+// acquireCopyLock locks what is in a store, unless a key is below one of the prefixes:
+// ErrRunning.
 func acquireCopyLock(ctx context.Context, st store.Store, to string, unless []string) (*copyLock, error) {
 	lease, err := st.Lease(ctx, SessionTTL)
 	if err != nil {
@@ -38,7 +39,7 @@ func acquireCopyLock(ctx context.Context, st store.Store, to string, unless []st
 	return h, nil
 }
 
-// acquire takes the hold. That of a migration which has died is waited for.
+// acquire waits for the lock of a migration which has died.
 func (h *copyLock) acquire(ctx context.Context, unless []string) error {
 	limit, cancel := context.WithTimeout(ctx, 2*SessionTTL)
 	defer cancel()
@@ -58,10 +59,9 @@ func (h *copyLock) acquire(ctx context.Context, unless []string) error {
 	}
 }
 
-// errOtherCopyRuns: nobody runs but another migration.
 var errOtherCopyRuns = fmt.Errorf("another migration: %w", ErrRunning)
 
-// release lets agents announce themselves again, where that is possible.
+// release lets agents announce themselves again.
 func (h *copyLock) release(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
@@ -71,11 +71,11 @@ func (h *copyLock) release(ctx context.Context) error {
 	return nil
 }
 
-// workerPrefixes are those of who is at work on an environment.
+// workerPrefixes are below which those who work on an environment write.
 func workerPrefixes() []string { return []string{presencePrefix, leadersPrefix, copyLockKey} }
 
-// checkNobodyRuns is ErrRunning with who does, by the prefixes. The commit becomes
-// conditional on it.
+// checkNobodyRuns returns ErrRunning with those who have keys below the prefixes. The
+// commit becomes conditional on there being none.
 func (tx *Tx) checkNobodyRuns(prefixes []string) error {
 	var running []string
 	for _, prefix := range prefixes {
@@ -105,7 +105,6 @@ func (tx *Tx) checkNobodyRuns(prefixes []string) error {
 	return refuse(ErrRunning, "there still run: %s", text)
 }
 
-// describeWorker names for people who has written that key.
 func describeWorker(key string) string {
 	if agent, ok := strings.CutPrefix(key, presencePrefix); ok {
 		return "agent " + agent

@@ -27,9 +27,9 @@ func (tx *Tx) destroyRelation(id int) error {
 	return tx.removeRelationIfDone(r)
 }
 
-// removeRelationIfDone removes a dying relation without members, and the dying
-// services that waited for it. Settings that do not fit into the transaction are
-// left for Sweep: ids are never used again, so they are in nobody's way.
+// removeRelationIfDone removes a dying relation without members, and the dying services
+// that waited for it. Settings that do not fit into the transaction are left for Sweep:
+// ids are never used again, so they are in nobody's way.
 func (tx *Tx) removeRelationIfDone(r Relation) error {
 	if r.Life == Alive {
 		return nil

@@ -51,9 +51,9 @@ func (tx *Tx) DestroyService(name string) error {
 	return tx.removeServiceIfDone(name)
 }
 
-// markServiceDying makes the service itself dying, so that nothing is added to it any
-// more, and says what it has. Of the units only the counter is a condition, since
-// a thousand units change all the time; a new one takes a number.
+// markServiceDying keeps anything from being added to the service, and lists what it
+// has. Of the units only the counter is a condition, since a thousand units change all
+// the time; a new one takes a number.
 func (tx *Tx) markServiceDying(name string) (relations []int, units []string, err error) {
 	s, err := tx.Service(name)
 	if err != nil {
@@ -79,7 +79,7 @@ func (tx *Tx) markServiceDying(name string) (relations []int, units []string, er
 	return relations, unitNames(kvs), err
 }
 
-// removeServiceIfDone removes a dying service that has no unit and no relation left.
+// removeServiceIfDone removes a dying service without units and relations.
 func (tx *Tx) removeServiceIfDone(name string) error {
 	s, err := tx.Service(name)
 	if errors.Is(err, ErrNotFound) || err == nil && s.Life == Alive {

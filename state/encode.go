@@ -9,7 +9,8 @@ import (
 	"bijou/state/store"
 )
 
-// encode makes a value that one can read with a store's own tools.
+// encode leaves HTML's characters as they are, for whoever reads the store with its own
+// tools.
 func encode(key string, doc any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -27,7 +28,6 @@ func decode[T any](kv store.KV) (doc T, err error) {
 	return doc, nil
 }
 
-// load reads and decodes one key; ok is false if it is absent.
 func load[T any](v *View, key string) (doc T, ok bool, err error) {
 	value, ok, err := v.get(key)
 	if err != nil || !ok {
@@ -37,8 +37,8 @@ func load[T any](v *View, key string) (doc T, ok bool, err error) {
 	return doc, err == nil, err
 }
 
-// loadChildren reads what is directly below the prefix, by key; name puts into each
-// what its key says.
+// loadChildren reads what is directly below the prefix, by key; name puts into each what
+// its key says.
 func loadChildren[T any](v *View, prefix string, name func(doc *T, rest string)) ([]T, error) {
 	kvs, err := v.list(prefix)
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"bijou/state/charm"
 )
 
-// charmEndpoint is an endpoint with what its charm says of it.
 type charmEndpoint struct {
 	Endpoint
 	interfaceName string
@@ -21,14 +20,13 @@ type charmEndpoint struct {
 	limit       int  // of relations at this endpoint; 0: none
 }
 
-// canRelateTo says if the two can be related.
 func (d charmEndpoint) canRelateTo(o charmEndpoint) bool {
 	opposite := d.Role == charm.Provides && o.Role == charm.Consumes || d.Role == charm.Consumes && o.Role == charm.Provides
 	return opposite && d.interfaceName == o.interfaceName && d.Service != o.Service
 }
 
-// relationLimit is how many relations the endpoint may have. In the days of classic charms that
-// was a remark, and charms remarked wrongly.
+// relationLimit is 0 for classic charms, whatever they say: in their days a limit was a
+// remark, and often a wrong one.
 func relationLimit(rel charm.Relation, s Service) int {
 	if s.Dialect == charm.Classic {
 		return 0
@@ -36,7 +34,6 @@ func relationLimit(rel charm.Relation, s Service) int {
 	return rel.Limit
 }
 
-// findEndpoint looks an endpoint up in its service's charm.
 func (v *View) findEndpoint(e Endpoint) (charmEndpoint, error) {
 	all, err := v.candidateEndpoints(e.String())
 	if err != nil {
@@ -98,7 +95,6 @@ func (v *View) InferEndpoints(a, b string) ([]Endpoint, error) {
 	return pair, nil
 }
 
-// inferPair is the decision behind InferEndpoints.
 func inferPair(as, bs []charmEndpoint) ([]Endpoint, error) {
 	var explicit, all [][]Endpoint
 	for _, a := range as {
@@ -125,7 +121,6 @@ func inferPair(as, bs []charmEndpoint) ([]Endpoint, error) {
 	return nil, fmt.Errorf("ambiguous: it could be %s", describePairs(all))
 }
 
-// describeEndpoints lists endpoints for the operator to choose from.
 func describeEndpoints(ds []charmEndpoint) string {
 	var parts []string
 	for _, d := range ds {
@@ -139,7 +134,7 @@ func describeEndpoints(ds []charmEndpoint) string {
 	return fmt.Sprintf("%s has %s", ds[0].Service, strings.Join(parts, ", "))
 }
 
-// roleWord is the role in a charm's word.
+// roleWord is the role in metadata.yaml's word.
 func roleWord(r charm.Role) string {
 	if r == charm.Consumes {
 		return "requires"
@@ -178,13 +173,13 @@ func (v *View) FindRelation(a, b string) (Relation, error) {
 	return Relation{}, fmt.Errorf("relation between %q and %q is ambiguous: it could be %s", a, b, describeRelations(found))
 }
 
-// matchesEndpoint says if the operator's text can stand for that endpoint.
+// matchesEndpoint reports whether an operator's text can mean that endpoint.
 func matchesEndpoint(text, service, name string) bool {
 	return text == service || text == service+":"+name
 }
 
-// matchesWrittenEndpoint is means for an endpoint that is written "service:name"; nothing
-// means an empty one.
+// matchesWrittenEndpoint is matchesEndpoint for an endpoint that is written
+// "service:name"; no text means an empty one.
 func matchesWrittenEndpoint(text, endpoint string) bool {
 	service, name, ok := strings.Cut(endpoint, ":")
 	return ok && matchesEndpoint(text, service, name)

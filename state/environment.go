@@ -142,7 +142,6 @@ func (tx *Tx) SetTools(name string) error {
 	return tx.put(environmentKey, e)
 }
 
-// validate refuses what an environment cannot be.
 func (e Environment) validate() error {
 	if e.Name == "" || e.UUID == "" || e.Provider == "" || e.DefaultSeries == "" {
 		return fmt.Errorf("name %q, uuid %q, provider %q and default series %q must not be empty", e.Name, e.UUID, e.Provider, e.DefaultSeries)
@@ -155,8 +154,7 @@ func (e Environment) validate() error {
 	return nil
 }
 
-// checkSetting refuses what Config cannot have. What a provider's own keys mean
-// is the provider's business.
+// checkSetting leaves the values of a provider's own keys to the provider.
 func (e Environment) checkSetting(key, value string) error {
 	if name, own := strings.CutPrefix(key, e.Provider+"."); own && settingNamePattern.MatchString(name) {
 		return nil
@@ -190,10 +188,9 @@ func (e Environment) checkSetting(key, value string) error {
 	return nil
 }
 
-// sha256Pattern is how a sha256 is written.
 var sha256Pattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// settingNamePattern is what follows the provider's name and a dot.
+// settingNamePattern is of what follows the provider's name and a dot.
 var settingNamePattern = regexp.MustCompile(`^[a-z][a-z0-9]*([.-][a-z0-9]+)*$`)
 
 func settingNames() (names []string) {

@@ -54,7 +54,6 @@ var (
 	ErrClosed      = store.ErrClosed
 )
 
-// refusal is a message of one of the kinds above.
 type refusal struct {
 	kind    error
 	message string
@@ -63,12 +62,12 @@ type refusal struct {
 func (r *refusal) Error() string { return r.message }
 func (r *refusal) Unwrap() error { return r.kind }
 
-// refuse makes an error with its own message that errors.Is finds to be of kind.
+// refuse returns an error with its own message that errors.Is takes for kind.
 func refuse(kind error, format string, args ...any) error {
 	return &refusal{kind, fmt.Sprintf(format, args...)}
 }
 
-// ignoreNotFound is for what went away by itself meanwhile.
+// ignoreNotFound is for what may have gone by itself meanwhile.
 func ignoreNotFound(err error) error {
 	if errors.Is(err, ErrNotFound) {
 		return nil

@@ -42,7 +42,6 @@ func (s *State) ForceDestroyRelation(ctx context.Context, id int) error {
 	return s.removeMembers(ctx, id)
 }
 
-// removeMembers takes the members out of a dying relation, which goes with the last.
 func (s *State) removeMembers(ctx context.Context, id int) error {
 	var members []Member
 	err := s.View(ctx, func(v *View) (err error) {

@@ -1,15 +1,15 @@
 package state
 
-// formatVersion is what this code reads and writes. An older one would be converted
-// on Open; there is none yet.
+// formatVersion is the one that this code reads and writes. An older one would be
+// converted on Open; there is none yet.
 const formatVersion = 1
 
 type formatDoc struct {
 	Format int `json:"format"`
 }
 
-// checkFormat refuses what this code would misread, and stores that an environment
-// has left, or has not wholly come to.
+// checkFormat refuses what this code would misread, and stores that an environment has
+// left, or is only partly in.
 func checkFormat(v *View) error {
 	if err := v.checkNotMoved(); err != nil {
 		return err
@@ -29,7 +29,6 @@ func checkFormat(v *View) error {
 	return nil
 }
 
-// checkNotMoved is ErrMoved if the environment has left this store.
 func (v *View) checkNotMoved() error {
 	value, ok, err := v.snap.Get(v.ctx, movedKey)
 	if err != nil || !ok {
@@ -42,7 +41,8 @@ func (v *View) checkNotMoved() error {
 	return refuse(ErrMoved, "the environment has moved to %q", to.To)
 }
 
-// checkNotPartial is ErrFormat if a migration or a restoration to this store was not finished.
+// checkNotPartial returns ErrFormat if a migration or a restoration to this store was
+// not finished.
 func (v *View) checkNotPartial() error {
 	left, ok, err := load[partialCopy](v, partialCopyKey)
 	if err != nil || !ok {

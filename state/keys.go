@@ -168,8 +168,7 @@ func MachineAgent(id string) string { return "machine-" + id }
 // UnitAgent names the agent of a unit. It panics on what is not a unit's name.
 func UnitAgent(unit string) string { return charm.UnitTag(unit) }
 
-// cutInt takes a key's last part, after the prefix, for a number; ok is false
-// if it is more than that.
+// cutInt parses a key's last part; ok is false if more follows the prefix.
 func cutInt(key, prefix string) (n int, ok bool) {
 	rest, ok := strings.CutPrefix(key, prefix)
 	if !ok {

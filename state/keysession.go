@@ -19,7 +19,6 @@ func (k *Keyspace) NewSession(ctx context.Context) (*KeySession, error) {
 	return k.wrapSession(k.beginSession(ctx))
 }
 
-// beginSession begins a session that leads below the keyspace's keys.
 func (k *Keyspace) beginSession(ctx context.Context) (*Session, error) {
 	s, err := k.state.NewSession(ctx)
 	if err == nil {
@@ -110,8 +109,8 @@ func (l *KeyLeadership) PutIf(ctx context.Context, guard string, revision int64,
 	return l.keys.putIf(ctx, []store.Cond{{Key: at, Revision: l.revision}, {Key: l.keys.root + guard, Revision: revision}}, key, doc)
 }
 
-// leaderRevision is the revision at which the session wrote where it stands, which it does
-// once; 0 if that is not the session's.
+// leaderRevision returns at which revision the session wrote the leader's key, which it
+// does once; 0 if another one leads.
 func (k *Keyspace) leaderRevision(ctx context.Context, at, session string) (revision int64, err error) {
 	err = k.state.View(ctx, func(v *View) error {
 		kv, ok, err := v.snap.Get(v.ctx, at)

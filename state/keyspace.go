@@ -44,8 +44,8 @@ func CreateKeyspace(ctx context.Context, url string) (*Keyspace, error) {
 	return &Keyspace{state: &State{store: st}, root: root}, nil
 }
 
-// splitKeyspaceURL completes a URL with the default prefix, and says what stands before
-// each key in that store.
+// splitKeyspaceURL completes a URL with the default prefix; root stands before each key
+// in that store.
 func splitKeyspaceURL(url string) (complete, root string) {
 	base, query, _ := strings.Cut(url, "?")
 	scheme, rest, _ := strings.Cut(base, "://")
@@ -100,8 +100,7 @@ func (k *Keyspace) PutIf(ctx context.Context, guard string, revision int64, key 
 	return at != 0, err
 }
 
-// putIf writes the key under the conditions, and answers at which revision: 0 if one
-// did not hold.
+// putIf returns at which revision the key was written; 0 if a condition did not hold.
 func (k *Keyspace) putIf(ctx context.Context, conds []store.Cond, key string, doc any) (revision int64, err error) {
 	value, err := encode(k.root+key, doc)
 	if err != nil {
@@ -114,7 +113,6 @@ func (k *Keyspace) putIf(ctx context.Context, conds []store.Cond, key string, do
 	return revision, err
 }
 
-// adaptTx makes a function over an environment's transaction of one over keys.
 func (k *Keyspace) adaptTx(f func(tx *KeyTx) error) func(tx *Tx) error {
 	return func(tx *Tx) error { return f(&KeyTx{KeyView: &KeyView{view: tx.View, root: k.root}, tx: tx}) }
 }

@@ -28,13 +28,11 @@ type LogLine struct {
 	Message string    `json:"message"`
 }
 
-// logHead is where a source's log ends.
 type logHead struct {
 	Batch int64 `json:"batch"` // the newest batch, from 1
 	Lines int64 `json:"lines"` // written so far
 }
 
-// logBatch is some lines that follow each other.
 type logBatch struct {
 	First int64     `json:"first"` // the Seq of its first line
 	Lines []LogLine `json:"lines"`
@@ -80,7 +78,7 @@ func splitLines(lines []LogLine) (parts [][]LogLine) {
 	return parts
 }
 
-// appendLog adds what fits in one batch.
+// appendLog takes no more lines than fit in one batch.
 func (tx *Tx) appendLog(source string, lines []LogLine) error {
 	head, _, err := load[logHead](tx.View, logHeadKey(source))
 	if err != nil {
@@ -157,7 +155,6 @@ func (v *View) LogEnds() (map[string]int64, error) {
 	return ends, nil
 }
 
-// logSources is those asked for, or all that have a log.
 func (v *View) logSources(asked []string) ([]string, error) {
 	if len(asked) > 0 {
 		return asked, nil
@@ -170,8 +167,7 @@ func (v *View) logSources(asked []string) ([]string, error) {
 	return sources, err
 }
 
-// readSourceLog reads a source's lines from the newest batch backwards, as far as the
-// filter needs.
+// readSourceLog reads from the newest batch backwards, as far as the filter needs.
 func (v *View) readSourceLog(source string, level int, f LogFilter) ([]LogLine, error) {
 	head, _, err := load[logHead](v, logHeadKey(source))
 	if err != nil {
@@ -205,7 +201,7 @@ func LogLevel(level string) (int, error) {
 	return 0, fmt.Errorf("unknown log level %q: want TRACE, DEBUG, INFO, WARNING, ERROR or CRITICAL", level)
 }
 
-// levelRank is a level's rank, from 1; 0 for none.
+// levelRank is 0 for what is no level.
 func levelRank(level string) int {
 	return 1 + slices.Index([]string{"TRACE", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"}, strings.ToUpper(level))
 }

@@ -82,7 +82,6 @@ func (v *View) MachinesMade() (int, error) {
 	return n, err
 }
 
-// compareIDs orders machine ids as the numbers that they are.
 func compareIDs(a, b string) int {
 	an, _ := strconv.Atoi(a)
 	bn, _ := strconv.Atoi(b)
@@ -150,8 +149,7 @@ func (s *State) DestroyMachine(ctx context.Context, id string, force bool) error
 	return err
 }
 
-// endMachine makes a dying machine that has no units any more dead, or removes it
-// if it has no instance.
+// endMachine leaves a machine that has an instance dead, for the provisioner to remove.
 func (tx *Tx) endMachine(id string) error {
 	m, err := tx.Machine(id)
 	if err != nil {
@@ -163,7 +161,6 @@ func (tx *Tx) endMachine(id string) error {
 	return tx.SetMachineDead(id)
 }
 
-// changeMachine reads a machine, has it changed, and writes it.
 func (tx *Tx) changeMachine(id string, change func(m *Machine)) error {
 	m, err := tx.Machine(id)
 	if err != nil {

@@ -82,8 +82,8 @@ func (tx *Tx) EnterRelation(id int, unit string, settings map[string]string) err
 	return tx.addSubordinate(r, u)
 }
 
-// initSettings makes the settings node of a unit that enters, so that it exists
-// even without a value.
+// initSettings makes the settings node of a unit that enters, so that it exists even
+// without a value.
 func (tx *Tx) initSettings(id int, unit string, settings map[string]string) error {
 	doc, _, err := load[settingsDoc](tx.View, settingsKey(id, unit))
 	if err != nil {

@@ -13,6 +13,6 @@ func truncate(text string, n int) string {
 	return text[:n]
 }
 
-// maxMessageBytes is how many bytes of what a provider says are kept: many of them have
-// to fit in one transaction.
+// maxMessageBytes bounds what is kept of a provider's, charm's or agent's message: many
+// of them have to fit in one transaction.
 const maxMessageBytes = 4 << 10

@@ -84,9 +84,8 @@ func notFoundUnless(ok bool, format string, args ...any) error {
 	return refuse(ErrNotFound, format, args...)
 }
 
-// partialCopy is what a store begins with that an environment is copied to; it goes when
-// the old store is done with. As long as there is no format beside it, the copy is
-// not whole.
+// partialCopy is written before anything is copied to a store, and goes when the old
+// store is done with. As long as there is no format beside it, the copy is not whole.
 type partialCopy struct {
 	Environment string    `json:"environment"` // its uuid
 	From        string    `json:"from"`
@@ -94,24 +93,23 @@ type partialCopy struct {
 	Since       time.Time `json:"since"`
 }
 
-// movedRecord is what a store says that an environment has left.
+// movedRecord is left in the store that an environment has left.
 type movedRecord struct {
 	To    string    `json:"to"`
 	Since time.Time `json:"since"`
 }
 
-// callFault is a named point.
 func (m Migration) callFault(point string) {
 	if m.Fault != nil {
 		m.Fault(point)
 	}
 }
 
-// maxCopyRounds is how often what operators change meanwhile is copied after.
+// maxCopyRounds bounds how often what operators change meanwhile is copied after.
 const maxCopyRounds = 20
 
-// moveTo copies until the old store can be marked as moved, and then makes the
-// new one the environment.
+// moveTo copies until the old store can be marked as moved, and then makes the new one
+// the environment.
 func (s *migrationSource) moveTo(ctx context.Context, m Migration, to store.Store) (c Copied, err error) {
 	if err := s.prepareTarget(ctx, m, to); err != nil {
 		return c, err
@@ -136,7 +134,6 @@ func (s *migrationSource) moveTo(ctx context.Context, m Migration, to store.Stor
 	return c, nil
 }
 
-// finishMove removes the old store, unless it is to be kept, and forgets the migration.
 func (m Migration) finishMove(ctx context.Context, to store.Store) error {
 	if !m.Keep {
 		if err := removeMovedStore(ctx, m.From); err != nil {
@@ -147,7 +144,6 @@ func (m Migration) finishMove(ctx context.Context, to store.Store) error {
 	return err
 }
 
-// removeMovedStore removes a store that an environment has left.
 func removeMovedStore(ctx context.Context, url string) error {
 	st, err := openStore(ctx, url)
 	if errors.Is(err, ErrNoStore) {

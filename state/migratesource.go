@@ -10,8 +10,8 @@ import (
 	"bijou/state/store"
 )
 
-// migrationSource is the store that an environment leaves. As long as it is held, no agent
-// announces itself there and nobody campaigns.
+// migrationSource is the store that an environment leaves. As long as it is locked, no
+// agent announces itself there and nobody campaigns.
 type migrationSource struct {
 	*copyLock
 	state  *State
@@ -19,7 +19,7 @@ type migrationSource struct {
 	format []byte
 }
 
-// lockSource holds the environment in the store, for a migration to that URL.
+// lockSource locks the environment in the store, for a migration to that URL.
 // ErrRunning: an agent, a provisioner or another migration is at work there.
 func lockSource(ctx context.Context, from store.Store, to string) (*migrationSource, error) {
 	s := &migrationSource{state: &State{store: from}}
@@ -45,8 +45,8 @@ func lockSource(ctx context.Context, from store.Store, to string) (*migrationSou
 	return s, nil
 }
 
-// prepareTarget makes sure that the new store is one to copy to: an empty one, or what a
-// migration of the same environment has left.
+// prepareTarget refuses a store that is neither empty nor what a migration of the same
+// environment has left.
 func (s *migrationSource) prepareTarget(ctx context.Context, m Migration, to store.Store) error {
 	target := &State{store: to}
 	own, same, err := readRecord[copyLockRecord](ctx, target, copyLockKey)
@@ -75,7 +75,6 @@ func (s *migrationSource) prepareTarget(ctx context.Context, m Migration, to sto
 	})
 }
 
-// checkTarget refuses a store that holds anything else.
 func (s *migrationSource) checkTarget(tx *Tx, url string, empty bool) error {
 	left, draftThere, err := load[partialCopy](tx.View, partialCopyKey)
 	if err != nil {
@@ -102,7 +101,7 @@ func (s *migrationSource) checkTarget(tx *Tx, url string, empty bool) error {
 	return refuse(ErrStoreExists, "cannot migrate to %q: it is not empty", url)
 }
 
-// lockedRevision is the store's newest revision, as long as the hold stands there.
+// lockedRevision returns the store's newest revision, if the lock is still held at it.
 func (s *migrationSource) lockedRevision(ctx context.Context) (revision int64, err error) {
 	err = s.state.View(ctx, func(v *View) error {
 		hold, _, err := load[copyLockRecord](v, copyLockKey)
@@ -118,8 +117,8 @@ func (s *migrationSource) lockedRevision(ctx context.Context) (revision int64, e
 	return revision, err
 }
 
-// markMoved marks the old store as moved, if nothing has changed there since the
-// revision: ErrConflict otherwise.
+// markMoved returns ErrConflict if anything has changed in the old store since the
+// revision.
 func (s *migrationSource) markMoved(ctx context.Context, to string, revision int64) error {
 	value, err := encode(movedKey, movedRecord{To: to, Since: time.Now().UTC()})
 	if err != nil {
@@ -141,8 +140,8 @@ func writeFormat(ctx context.Context, to store.Store, format []byte) error {
 	return nil
 }
 
-// copyTo brings the new store to what the old one holds, reads all of it back, and
-// marks the old one as moved. ErrConflict: that has changed meanwhile.
+// copyTo makes the new store hold what the old one does, reads all of it back, and marks
+// the old one as moved. ErrConflict: that has changed meanwhile.
 func (s *migrationSource) copyTo(ctx context.Context, m Migration, to store.Store) (Copied, error) {
 	revision, err := s.lockedRevision(ctx)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"bijou/state/store/trace"
 )
 
-// storeKind is one kind of store: how to make, open and remove it, given the whole
-// URL and what follows the scheme's colon.
+// storeKind opens and makes stores of one kind, given the whole URL and what follows the
+// scheme's colon.
 type storeKind struct {
 	open   func(ctx context.Context, url, rest string) (store.Store, error)
 	create func(ctx context.Context, url, rest string) error
@@ -58,10 +58,8 @@ func etcdKind() storeKind {
 	}
 }
 
-// wantStoreURL names the stores there are.
 const wantStoreURL = "want sqlite:PATH, etcd://HOST:PORT,.../PREFIX or etcd+unix:///SOCKET?prefix=/PREFIX"
 
-// parseStoreURL finds the kind of store that a URL names, and what follows its scheme.
 func parseStoreURL(url string) (k storeKind, rest string, err error) {
 	scheme, rest, ok := strings.Cut(url, ":")
 	if !ok || rest == "" {
@@ -78,7 +76,6 @@ func parseStoreURL(url string) (k storeKind, rest string, err error) {
 	return storeKind{}, "", charm.Invalid("cannot use state URL %q: unknown kind of store %q: %s", url, scheme, wantStoreURL)
 }
 
-// openStore opens the store that the URL names.
 func openStore(ctx context.Context, url string) (store.Store, error) {
 	k, rest, err := parseStoreURL(url)
 	if err != nil {
@@ -91,7 +88,7 @@ func openStore(ctx context.Context, url string) (store.Store, error) {
 	return trace.New(ctx, s, slog.With("part", "store")), nil
 }
 
-// createStore makes the store that the URL names, unless it is there, and opens it.
+// createStore opens a store that is there already, too.
 func createStore(ctx context.Context, url string) (store.Store, error) {
 	k, rest, err := parseStoreURL(url)
 	if err != nil {

@@ -15,7 +15,7 @@ type Placement struct {
 	Machine string
 }
 
-// placeUnit finds or makes the machine of a new unit, and answers its id.
+// placeUnit returns the id of a new unit's machine, which it adds where none fits.
 func (tx *Tx) placeUnit(u Unit, env Environment, p Placement) (id string, err error) {
 	switch {
 	case p.Machine == PlaceNew:
@@ -32,7 +32,6 @@ func (tx *Tx) placeUnit(u Unit, env Environment, p Placement) (id string, err er
 	return tx.addMachineFor(u)
 }
 
-// addMachineFor makes a machine for a unit, which it is like.
 func (tx *Tx) addMachineFor(u Unit) (id string, err error) {
 	m, err := tx.insertMachine(Machine{Series: u.Series, Constraints: u.Constraints})
 	if err != nil {
@@ -41,8 +40,8 @@ func (tx *Tx) addMachineFor(u Unit) (id string, err error) {
 	return m.ID, tx.put(firstUnitKey(m.ID), firstUnit{Made: true})
 }
 
-// checkHost refuses a machine that the unit cannot be put on. Machine 0 of "local"
-// takes what was deployed before its series was known, too.
+// checkHost refuses a machine that the unit cannot be put on. Machine 0 of "local" takes
+// what was deployed before its series was known, too.
 func (tx *Tx) checkHost(u Unit, env Environment, id string) error {
 	m, err := tx.Machine(id)
 	switch {

@@ -59,12 +59,12 @@ func (tx *Tx) SetPorts(unit string, ports []Port) error {
 	return tx.put(portsKey(unit), slices.Compact(sorted))
 }
 
-// overlaps says if two ranges share a port. Pings are everybody's.
+// overlaps reports whether two ranges share a port. Pings are everybody's.
 func (p Port) overlaps(o Port) bool {
 	return p.Protocol == o.Protocol && p.Protocol != "icmp" && p.From <= o.To && o.From <= p.To
 }
 
-// isSameRange says if two ranges are equal, whatever endpoint they are for.
+// isSameRange compares whatever the endpoints are.
 func (p Port) isSameRange(o Port) bool {
 	p.Endpoint, o.Endpoint = "", ""
 	return p == o
@@ -101,7 +101,6 @@ func (v *View) PortConflict(unit string, p Port) (in PortInUse, taken bool, err 
 	return in, false, nil
 }
 
-// machinePorts lists what is open on a machine, by unit.
 func (v *View) machinePorts(machine string) (open []PortInUse, err error) {
 	units, err := v.MachineUnits(machine)
 	if err != nil {

@@ -26,7 +26,7 @@ func Tell(ctx context.Context, p Progress) {
 	}
 }
 
-// withProgress is an Updater whose every commit brings a job batchSize steps on.
+// withProgress returns an Updater whose every commit counts as batchSize steps.
 func withProgress(ctx context.Context, update Updater, p Progress) Updater {
 	Tell(ctx, p)
 	return func(ctx context.Context, f func(tx *Tx) error) error {

@@ -57,9 +57,9 @@ func (r Relation) Other(service string) Endpoint {
 // IsPeer says if the relation is among the units of one service.
 func (r Relation) IsPeer() bool { return len(r.Endpoints) == 1 }
 
-// relationIndex is what a service keeps of each of its relations: enough to find
-// a second one between the same endpoints. Life is here, too, so that who watches
-// the service hears of it without watching what all members write.
+// relationIndex is kept below each service of a relation: enough to find a second
+// relation between the same endpoints. Life is here, too, so that whoever watches the
+// service hears of it without watching what all members write.
 type relationIndex struct {
 	Name  string `json:"name"`            // its own endpoint's
 	Other string `json:"other,omitempty"` // Endpoint.String of the other; empty for peers
@@ -99,7 +99,6 @@ func (tx *Tx) addRelation(eps []Endpoint) (Relation, error) {
 	})
 }
 
-// jointScope is container if either end says so.
 func jointScope(a, b charm.Scope) charm.Scope {
 	if a == charm.Container || b == charm.Container {
 		return charm.Container
@@ -107,8 +106,8 @@ func jointScope(a, b charm.Scope) charm.Scope {
 	return charm.Global
 }
 
-// checkContainer refuses a relation of container scope between what could not share
-// a machine.
+// checkContainer refuses a relation of container scope between what could not share a
+// machine.
 func checkContainer(a, b charmEndpoint) error {
 	switch {
 	case jointScope(a.scope, b.scope) != charm.Container:
@@ -121,7 +120,6 @@ func checkContainer(a, b charmEndpoint) error {
 	return nil
 }
 
-// checkUnrelated refuses a second relation between the same endpoints.
 func (tx *Tx) checkUnrelated(a, b Endpoint) error {
 	all, err := tx.relationIndexes(a.Service)
 	for index := range maps.Values(all) {
@@ -132,7 +130,6 @@ func (tx *Tx) checkUnrelated(a, b Endpoint) error {
 	return err
 }
 
-// checkLimit refuses a relation more than the endpoint's charm takes.
 func (tx *Tx) checkLimit(d charmEndpoint) error {
 	if d.limit == 0 {
 		return nil
@@ -150,7 +147,8 @@ func (tx *Tx) checkLimit(d charmEndpoint) error {
 	return fmt.Errorf("the charm of %q takes %d at %q, and it has, or still has, that with %s", d.Service, d.limit, d.Name, strings.Join(others, ", "))
 }
 
-// addPeerRelations adds the peer relations of the charm that the service is not in yet.
+// addPeerRelations adds the peer relations of the charm that the service does not have
+// yet.
 func (tx *Tx) addPeerRelations(service string, c Charm) error {
 	there, err := tx.relationNames(service)
 	if err != nil {
@@ -171,7 +169,6 @@ func (tx *Tx) addPeerRelations(service string, c Charm) error {
 	return nil
 }
 
-// insertRelation writes a new relation under the next id.
 func (tx *Tx) insertRelation(r Relation) (_ Relation, err error) {
 	if r.ID, err = tx.nextNumber(relationCounter); err != nil {
 		return Relation{}, err
@@ -180,7 +177,6 @@ func (tx *Tx) insertRelation(r Relation) (_ Relation, err error) {
 	return r, tx.putRelation(r)
 }
 
-// putRelation writes a relation, and where its services find it.
 func (tx *Tx) putRelation(r Relation) error {
 	for _, e := range r.Endpoints {
 		index := relationIndex{Name: e.Name, Life: unlessAlive(r.Life)}
@@ -226,7 +222,6 @@ func (v *View) ServiceRelations(service string) ([]Relation, error) {
 	return v.findRelations(service, func(int, relationIndex) bool { return true })
 }
 
-// relationIndexes reads what a service keeps of its relations, by their ids.
 func (v *View) relationIndexes(service string) (map[int]relationIndex, error) {
 	kvs, err := v.list(relationIndexPrefix(service))
 	if err != nil {
@@ -245,7 +240,7 @@ func (v *View) relationIndexes(service string) (map[int]relationIndex, error) {
 	return all, nil
 }
 
-// findRelations reads those relations of a service that its index says are wanted, by id.
+// findRelations reads only the relations whose index is wanted.
 func (v *View) findRelations(service string, wanted func(id int, index relationIndex) bool) ([]Relation, error) {
 	all, err := v.relationIndexes(service)
 	if err != nil {
@@ -260,7 +255,6 @@ func (v *View) findRelations(service string, wanted func(id int, index relationI
 	return v.loadRelations(ids)
 }
 
-// loadRelations reads those relations, each once, by id.
 func (v *View) loadRelations(ids []int) ([]Relation, error) {
 	slices.Sort(ids)
 	var out []Relation

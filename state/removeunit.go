@@ -31,7 +31,7 @@ func (tx *Tx) DestroyUnit(name string) error {
 	return tx.releaseMachine(u, false)
 }
 
-// isUntouched says if nothing ever ran for the unit, and nothing is about to.
+// isUntouched reports whether nothing ever ran for the unit, and nothing is about to.
 func (v *View) isUntouched(u Unit) (bool, error) {
 	m, err := v.Machine(u.Machine)
 	if err != nil && !errors.Is(err, ErrNotFound) {
@@ -85,8 +85,7 @@ func (tx *Tx) RemoveUnit(name string) error {
 	return tx.removeServiceIfDone(u.Service)
 }
 
-// joinedRelations lists the relations that a dying or dead unit is still in. It makes no
-// condition: such a unit enters no other any more.
+// joinedRelations makes no condition: a dying or dead unit enters no other relation.
 func (v *View) joinedRelations(u Unit) (ids []int, err error) {
 	index, err := v.listUnguarded(relationIndexPrefix(u.Service))
 	if err != nil {
@@ -131,8 +130,8 @@ func RemoveUnit(ctx context.Context, update Updater, name string) error {
 	return err
 }
 
-// removeUnitBatch takes a unit out of some of its relations and removes some of its
-// agent's records, and says how much is left.
+// removeUnitBatch leaves some of the unit's relations and removes some of its agent's
+// records; left is how much there still is.
 func removeUnitBatch(ctx context.Context, update Updater, name string) (left int, err error) {
 	err = update(ctx, func(tx *Tx) error {
 		u, err := tx.Unit(name)

@@ -65,8 +65,8 @@ func (tx *Tx) resolveRelation(u Unit, text string, answer Resolved) (failed Hook
 	return st.Failure.Hook, tx.put(unitKey(u.Name), u)
 }
 
-// relationOf finds a relation of the unit's service by "relation-3", "3", "db:3"
-// or "db"; a name that stands for several is an error that lists them.
+// relationOf finds a relation of the unit's service by "relation-3", "3", "db:3" or
+// "db"; a name of several is an error that lists them.
 func (v *View) relationOf(u Unit, text string) (Relation, error) {
 	name, number, _ := strings.Cut(text, ":")
 	id, err := strconv.Atoi(or(number, strings.TrimPrefix(text, "relation-")))

@@ -43,7 +43,6 @@ func Restore(ctx context.Context, r Restoration, a *archive.Reader) (c Copied, e
 	return r.restoreTo(ctx, from, to)
 }
 
-// restoreTo is Restore to a store that is open.
 func (r Restoration) restoreTo(ctx context.Context, from *backupSource, to store.Store) (c Copied, err error) {
 	busy := workerPrefixes()
 	if r.Replace { // whoever runs is to end
@@ -85,8 +84,8 @@ func (r Restoration) callFault(point string) {
 	}
 }
 
-// beginTarget makes sure that the store is one to restore to. From then on it holds no
-// environment.
+// beginTarget refuses a store that cannot be restored to. From then on the store holds
+// no environment.
 func (r Restoration) beginTarget(ctx context.Context, from *backupSource, s *State, empty bool) error {
 	return s.Update(ctx, func(tx *Tx) (err error) {
 		still := empty
@@ -104,7 +103,6 @@ func (r Restoration) beginTarget(ctx context.Context, from *backupSource, s *Sta
 	})
 }
 
-// checkTarget refuses a store that holds anything else.
 func (r Restoration) checkTarget(tx *Tx, from *backupSource, empty bool) error {
 	left, half, err := load[partialCopy](tx.View, partialCopyKey)
 	if err != nil {
@@ -156,7 +154,6 @@ func (s *State) endAgents(ctx context.Context, all []store.KV) error {
 	return c.flush(ctx)
 }
 
-// finishTarget makes what was copied an environment.
 func (r Restoration) finishTarget(ctx context.Context, s *State) error {
 	if !r.Replace {
 		if err := s.endLeftovers(ctx); err != nil {
@@ -169,8 +166,8 @@ func (r Restoration) finishTarget(ctx context.Context, s *State) error {
 	})
 }
 
-// endLeftovers ends what nobody will in a new environment: relations that were dying, which
-// have no members any more, and actions that ran.
+// endLeftovers ends what nobody will in a new environment: relations that were dying,
+// which have no members any more, and actions that ran.
 func (s *State) endLeftovers(ctx context.Context) error {
 	var relations []Relation
 	var actions []Action

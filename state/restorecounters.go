@@ -9,8 +9,8 @@ import (
 
 func isClaimKey(key string) bool { return strings.HasPrefix(key, claimsPrefix) }
 
-// raiseClaims is a claim for each machine that nobody holds, with an epoch above all
-// that agents may have: those of the backup, those that are there, and, for nobody
+// raiseClaims returns a claim for each machine that nobody holds, with an epoch above
+// all that agents may have: those of the backup, those that are there, and, for nobody
 // knows what was claimed since where the store is lost, one a second.
 func raiseClaims(backup, there []store.KV) ([]store.KV, error) {
 	epochs := map[string]int64{}
@@ -33,11 +33,11 @@ func raiseClaims(backup, there []store.KV) ([]store.KV, error) {
 
 func isCounterKey(key string) bool { return strings.HasPrefix(key, countersPrefix) }
 
-// skippedIDs is how many ids are passed over where nobody knows how many were given
-// since the backup was made: none is ever given twice.
+// skippedIDs are passed over where nobody knows how many ids were given since the backup
+// was made: none is ever given twice.
 const skippedIDs = 100
 
-// raiseCounters are counters above all ids that were ever given.
+// raiseCounters returns counters above all ids that were ever given.
 func raiseCounters(backup, there []store.KV) ([]store.KV, error) {
 	next := map[string]int{}
 	for i, kvs := range [][]store.KV{backup, there} {
@@ -58,7 +58,6 @@ func raiseCounters(backup, there []store.KV) ([]store.KV, error) {
 	return encodeAll(next, func(n int) any { return n })
 }
 
-// encodeAll makes keys of a map.
 func encodeAll[T any](docs map[string]T, doc func(T) any) (all []store.KV, err error) {
 	for key, d := range docs {
 		kv := store.KV{Key: key}

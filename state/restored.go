@@ -43,8 +43,8 @@ func (tx *Tx) SetRestoredDiffers(unit, how string) error {
 	return tx.put(restoredKey(unit), r)
 }
 
-// acceptRestored takes the unit's mark away, since an operator has looked: it goes on from
-// its records, with its charm put in place again.
+// acceptRestored takes the unit's mark away, since an operator has looked: the unit goes
+// on from its records, with its charm put in place again.
 func (tx *Tx) acceptRestored(unit string) (was bool, err error) {
 	r, ok, err := tx.Restored(unit)
 	if err != nil || !ok {

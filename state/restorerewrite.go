@@ -10,8 +10,8 @@ import (
 	"bijou/state/store"
 )
 
-// rewriteKeys is what a store is to hold once the backup is restored to it, in the order
-// of the keys; there is what it holds before.
+// rewriteKeys returns what a store is to hold once the backup is restored to it, in the
+// order of the keys; there is what it holds before.
 func (r Restoration) rewriteKeys(from *backupSource, there []store.KV) (all []store.KV, err error) {
 	w := &rewriter{Restoration: r, from: from, unitsAnew: map[string]bool{}}
 	if err := w.findUnits(); err != nil {
@@ -50,8 +50,8 @@ type rewriter struct {
 	marks     []store.KV
 }
 
-// findUnits sorts the units into those that begin anew, and those whose folders are
-// there, which are marked.
+// findUnits marks the units whose folders are there: an agent compares before it goes
+// on.
 func (w *rewriter) findUnits() error {
 	for _, kv := range w.from.keys {
 		unit, rest, ok := cutUnit(kv.Key, unitsPrefix)
@@ -78,9 +78,9 @@ func (w *rewriter) findUnits() error {
 	return nil
 }
 
-// keepsKey says if a key is restored. Of units that begin anew goes what is of their life
-// on their hosts: how far they are, what their charms have noted there, and who of them
-// is in which relation, until they enter again.
+// keepsKey reports whether a key is restored. A unit that begins anew loses its life on
+// its host: how far it is, what its charm has noted there, and which relations it is in,
+// until it enters again.
 func (w *rewriter) keepsKey(key string) bool {
 	if unit, _, ok := cutUnit(key, unitersPrefix); ok {
 		return !w.unitsAnew[unit]
@@ -95,7 +95,6 @@ func (w *rewriter) keepsKey(key string) bool {
 	return w.Replace || key != provisionerKey
 }
 
-// rewriteValue is the value that a key is restored with.
 func (w *rewriter) rewriteValue(kv store.KV, there []store.KV) ([]byte, error) {
 	if kv.Key == environmentKey {
 		return w.rewriteEnvironment(kv, there)
@@ -112,7 +111,6 @@ func (w *rewriter) rewriteValue(kv store.KV, there []store.KV) ([]byte, error) {
 	return kv.Value, nil
 }
 
-// rewriteRecord is a value with one thing of it changed.
 func rewriteRecord[T any](kv store.KV, f func(doc *T)) ([]byte, error) {
 	doc, err := decode[T](kv)
 	if err != nil {
@@ -122,8 +120,8 @@ func rewriteRecord[T any](kv store.KV, f func(doc *T)) ([]byte, error) {
 	return encode(kv.Key, doc)
 }
 
-// rewriteEnvironment is the value of the environment's record. Which instances are there since the backup
-// was made nobody knows, so that a replaced environment stops none by itself.
+// rewriteEnvironment stops a replaced environment from harvesting: nobody knows which
+// instances were started since the backup was made.
 func (w *rewriter) rewriteEnvironment(kv store.KV, there []store.KV) ([]byte, error) {
 	before := Environment{}
 	if old, ok := findKey(there, environmentKey); ok {

@@ -64,7 +64,7 @@ func (e Environment) ChooseSeries(wanted string, supported []string, force bool)
 func (e Environment) AllowsOtherSeries() bool { return e.Config[AllowOtherSeries] == "true" }
 
 // checkSeries refuses a charm that does not support the service's series, unless an
-// operator has said that it is to run all the same.
+// operator has forced it.
 func (v *View) checkSeries(s Service, c Charm) error {
 	if s.ForceSeries || c.Meta.Supports(s.Series) {
 		return nil

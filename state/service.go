@@ -156,7 +156,7 @@ func (v *View) Services() ([]Service, error) {
 	return loadChildren(v, servicesPrefix, func(s *Service, name string) { s.Name = name })
 }
 
-// aliveService is Service, with ErrDead for one that is going.
+// aliveService returns ErrDead for a service that is going.
 func (v *View) aliveService(name string) (Service, error) {
 	s, err := v.Service(name)
 	if err == nil && s.Life != Alive {

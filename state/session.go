@@ -33,7 +33,7 @@ type Session struct {
 	tasks  sync.WaitGroup
 }
 
-// presence is who announced an agent or leads something.
+// presence is the value of an announced agent's key, and of a leader's.
 type presence struct {
 	Session string    `json:"session"`
 	Host    string    `json:"host"`
@@ -77,8 +77,7 @@ func (s *Session) markClosed() {
 	s.once.Do(func() { close(s.closed) })
 }
 
-// startTask runs f in a goroutine that Close waits for; not if the session is closed,
-// which it says.
+// startTask runs f in a goroutine that Close waits for, unless the session is closed.
 func (s *Session) startTask(f func()) (begun bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,13 +90,12 @@ func (s *Session) startTask(f func()) (begun bool) {
 	return true
 }
 
-// newPresence is what the session writes where it stands, for a unit or none.
 func (s *Session) newPresence(unit string) presence {
 	host, _ := os.Hostname()
 	return presence{Session: s.id, Host: host, PID: os.Getpid(), Since: time.Now().UTC(), Unit: unit}
 }
 
-// updateFenced is an update that fails unless the key says that this session wrote it.
+// updateFenced returns ErrSessionLost unless this session wrote the key.
 func (s *Session) updateFenced(ctx context.Context, key string, f func(tx *Tx) error) error {
 	return s.state.Update(ctx, func(tx *Tx) error {
 		p, ok, err := load[presence](tx.View, key)

@@ -44,8 +44,8 @@ func (tx *Tx) MergeSettings(id int, unit string, changes map[string]*string) ([]
 	return changed, tx.putSettings(id, unit, s.Version+1, s.Values)
 }
 
-// checkRelationExists refuses a relation that is gone. A member says that it is not, without
-// a further condition: a hub's hook writes to dozens of relations at once.
+// checkRelationExists refuses a relation that is gone. A member shows that it is not,
+// without a further condition: a hub's hook writes to dozens of relations at once.
 func (v *View) checkRelationExists(id int, unit string) error {
 	_, in, err := v.Member(id, unit)
 	if err == nil && !in {

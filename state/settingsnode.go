@@ -53,7 +53,7 @@ func (v *View) readSettings(key string) (Settings, bool, error) {
 	return Settings{Values: values, Version: doc.Version}, ok, err
 }
 
-// readValues returns the values of a node; never nil without an error.
+// readValues never returns nil without an error.
 func (v *View) readValues(doc settingsDoc) (map[string]string, error) {
 	if doc.Blob == "" {
 		if doc.Values == nil {
@@ -73,7 +73,7 @@ func (v *View) readValues(doc settingsDoc) (map[string]string, error) {
 	return values, err
 }
 
-// merge applies the changes to the values, and lists those that differ.
+// merge changes the values in place, and lists the keys that differ.
 func (s Settings) merge(changes map[string]*string) (changed []Change, err error) {
 	for _, key := range slices.Sorted(maps.Keys(changes)) {
 		value := changes[key]
@@ -111,7 +111,6 @@ func checkSetting(key, value string) error {
 	return nil
 }
 
-// putSettingsNode writes a node, as a blob if it is large.
 func (tx *Tx) putSettingsNode(key string, version int64, values map[string]string) error {
 	data, err := encode(key, values)
 	if err != nil {
@@ -123,7 +122,7 @@ func (tx *Tx) putSettingsNode(key string, version int64, values map[string]strin
 	return tx.put(key, settingsDoc{Version: version, Blob: tx.addBlob(data)})
 }
 
-// mergeSettingsNode merges changes into a settings node that is nobody's membership.
+// mergeSettingsNode is for a node that is nobody's membership.
 func (tx *Tx) mergeSettingsNode(key string, changes map[string]*string) ([]Change, error) {
 	s, _, err := tx.readSettings(key)
 	if err != nil {

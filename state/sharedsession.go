@@ -60,8 +60,8 @@ func (p *Process) Session(ctx context.Context) (*Session, error) {
 	return s, nil
 }
 
-// liveSession is the session, unless there is none or it was lost, and what says that
-// the agents stand by it.
+// liveSession returns nil if there is no session, or it was lost; the channel is closed
+// once its agents are announced.
 func (p *Process) liveSession() (*Session, <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -51,7 +51,6 @@ func (v *View) collectStatus(now time.Time, prepare func(*statusInput)) (Status,
 	return s, nil
 }
 
-// statusInput is all that a status is made of.
 type statusInput struct {
 	now            time.Time
 	machines       map[string]Machine
@@ -100,7 +99,8 @@ func (v *View) readStatusInput(now time.Time) (*statusInput, error) {
 	return w, v.readRest(w)
 }
 
-// readRest reads machines, relations, and how the provisioner fares.
+// readRest reads what takes no list of keys: machines, relations, the provisioner's
+// trouble.
 func (v *View) readRest(w *statusInput) error {
 	machines, err := v.Machines()
 	if err != nil {
@@ -155,7 +155,7 @@ func (w *statusInput) decodeUnits(kvs []store.KV) (err error) {
 	return w.decodeUnitDetails(kvs)
 }
 
-// decodeUniters takes the workflows and the relations' states, and skips all members.
+// decodeUniters skips all members, which a status does not show.
 func (w *statusInput) decodeUniters(kvs []store.KV) (err error) {
 	for _, kv := range kvs {
 		parts := strings.Split(kv.Key, "/") // uniters, service, number, ...
@@ -246,7 +246,6 @@ func (w *statusInput) principalsOf(s Service) []string {
 	return slices.Compact(names)
 }
 
-// relatedServices lists whom a service is related to under each of its relations' names.
 func (w *statusInput) relatedServices(service string) map[string][]string {
 	names := map[string][]string{}
 	for _, r := range w.relationsOf[service] {
@@ -284,7 +283,7 @@ func (w *statusInput) relationView(r Relation) RelationView {
 	return view
 }
 
-// relationUnit is how far a unit is in a relation: start, if its agent knows nothing of it.
+// relationUnit is in state start if its agent knows nothing of the relation.
 func (w *statusInput) relationUnit(u Unit, id int) RelationUnit {
 	st := w.relationStates[u.Name][id]
 	f := st.Failure

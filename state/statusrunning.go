@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// slowHookThreshold is how long a hook may run before the status says so in its message.
+// slowHookThreshold is how long a hook may run before the status mentions it.
 const slowHookThreshold = 10 * time.Minute
 
 // RunningView is what a unit runs, in Status.
@@ -51,7 +51,7 @@ func (r RunningView) HeldBy() string {
 	return ", held by " + r.Holder
 }
 
-// slowMessage says that what runs does so for very long; empty if it does not.
+// slowMessage is empty for what has not run for very long.
 func (r RunningView) slowMessage(now time.Time) string {
 	took := now.Sub(r.Since)
 	if took < slowHookThreshold {

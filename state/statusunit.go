@@ -7,7 +7,6 @@ import (
 	"bijou/state/store"
 )
 
-// decodeUnitDetails takes what lies below the units' own records.
 func (w *statusInput) decodeUnitDetails(kvs []store.KV) (err error) {
 	for _, kv := range kvs {
 		below := kv.Key[len(unitsPrefix):]
@@ -77,7 +76,6 @@ func (w *statusInput) unitView(u Unit) UnitView {
 	return view
 }
 
-// addRunning adds what the unit runs.
 func (w *statusInput) addRunning(unit string, view *UnitView) {
 	op, runs := w.ops[unit]
 	if !runs || !w.isPresent(UnitAgent(unit)) {
@@ -91,7 +89,6 @@ func (w *statusInput) addRunning(unit string, view *UnitView) {
 	}
 }
 
-// stateInfo is what is to be said of a unit's error; nil without one.
 func stateInfo(u Unit, flow Workflow) *StateInfo {
 	f := flow.Failure
 	if f == nil {

@@ -9,7 +9,8 @@ import (
 	"bijou/state/store"
 )
 
-// isStoreLocal says if a key is the store's own affair, and not the environment's.
+// isStoreLocal reports whether a key is the store's own affair, and not the
+// environment's.
 func isStoreLocal(key string) bool {
 	switch key {
 	case formatKey, partialCopyKey, movedKey, copyLockKey:
@@ -35,8 +36,8 @@ func (v *View) listContents() (all []store.KV, err error) {
 	return all, err
 }
 
-// listAroundBlobs adds what lies below the prefix, which is one of blobsPrefix itself, and
-// is not below that. Keys are ASCII: each begins with a word of keys.go.
+// listAroundBlobs adds what is below the prefix, itself one of blobsPrefix, and not
+// below that. Keys are ASCII: each begins with a word of keys.go.
 func listAroundBlobs(v *View, prefix string, all *[]store.KV) error {
 	if prefix == blobsPrefix {
 		return nil
@@ -64,7 +65,6 @@ func listAroundBlobs(v *View, prefix string, all *[]store.KV) error {
 	return nil
 }
 
-// isEmpty says if a store holds nothing at all.
 func isEmpty(ctx context.Context, st store.Store) (bool, error) {
 	all, err := readContents(ctx, st)
 	if err != nil || len(all) > 0 {
@@ -73,7 +73,6 @@ func isEmpty(ctx context.Context, st store.Store) (bool, error) {
 	return true, nil
 }
 
-// findKey finds a key.
 func findKey(kvs []store.KV, key string) (store.KV, bool) {
 	i, ok := slices.BinarySearchFunc(kvs, key, compareKVKey)
 	if !ok {
@@ -82,7 +81,7 @@ func findKey(kvs []store.KV, key string) (store.KV, bool) {
 	return kvs[i], true
 }
 
-// blobOf takes a blob's head for what it says: its sum, and how many chunks it has.
+// blobOf parses a blob's head; ok is false for any other key.
 func blobOf(kv store.KV) (sum string, chunks int, ok bool) {
 	sum, ok = strings.CutPrefix(kv.Key, blobHeadsPrefix)
 	if !ok {
@@ -95,7 +94,6 @@ func blobOf(kv store.KV) (sum string, chunks int, ok bool) {
 	return sum, int((head.Size + chunkSize - 1) / chunkSize), true
 }
 
-// countChunks counts those of all blobs.
 func countChunks(all []store.KV) (n int) {
 	for _, kv := range all {
 		_, count, _ := blobOf(kv)
@@ -104,7 +102,6 @@ func countChunks(all []store.KV) (n int) {
 	return n
 }
 
-// readValue reads one key.
 func readValue(ctx context.Context, st store.Store, key string) (value []byte, ok bool, err error) {
 	err = (&State{store: st}).View(ctx, func(v *View) error {
 		value, ok, err = v.get(key)
@@ -113,7 +110,6 @@ func readValue(ctx context.Context, st store.Store, key string) (value []byte, o
 	return value, ok, err
 }
 
-// readRecord reads one key of a store.
 func readRecord[T any](ctx context.Context, s *State, key string) (doc T, ok bool, err error) {
 	err = s.View(ctx, func(v *View) error {
 		doc, ok, err = load[T](v, key)
@@ -122,8 +118,8 @@ func readRecord[T any](ctx context.Context, s *State, key string) (doc T, ok boo
 	return doc, ok, err
 }
 
-// isStillEmpty is isEmpty, of a store that was so. The commit becomes conditional on
-// nothing changing there.
+// isStillEmpty is isEmpty for a store that was so: there is little to read. The commit
+// becomes conditional on nothing changing there.
 func (tx *Tx) isStillEmpty() (bool, error) {
 	kvs, err := tx.list("")
 	return !slices.ContainsFunc(kvs, func(kv store.KV) bool { return !isStoreLocal(kv.Key) }), err

@@ -8,9 +8,9 @@ import (
 	"bijou/state/charm"
 )
 
-// addSubordinate gives a principal that has entered a container-scoped relation
-// with a subordinate service its unit of that, on the same machine, unless it has
-// one already. ErrDead if that service is going.
+// addSubordinate gives a principal that has entered a container-scoped relation with a
+// subordinate service its unit of that, on the same machine, unless it has one. ErrDead
+// if that service is going.
 func (tx *Tx) addSubordinate(r Relation, principal Unit) error {
 	other := r.Other(principal.Service).Service
 	if r.Scope != charm.Container || r.IsPeer() || principal.Principal != "" {
@@ -32,7 +32,7 @@ func (tx *Tx) addSubordinate(r Relation, principal Unit) error {
 	return tx.put(unitKey(principal.Name), principal)
 }
 
-// hasSubordinate says if the principal has a unit of that service that stays.
+// hasSubordinate does not count a unit that is going.
 func (tx *Tx) hasSubordinate(principal Unit, service string) (bool, error) {
 	for _, name := range principal.Subordinates {
 		if owner, _, _ := strings.Cut(name, "/"); owner != service {
@@ -49,7 +49,6 @@ func (tx *Tx) hasSubordinate(principal Unit, service string) (bool, error) {
 	return false, nil
 }
 
-// destroySubordinates makes the unit's subordinates dying.
 func (tx *Tx) destroySubordinates(u Unit) error {
 	for _, name := range u.Subordinates {
 		if err := tx.DestroyUnit(name); err != nil && !errors.Is(err, ErrNotFound) {
@@ -59,7 +58,6 @@ func (tx *Tx) destroySubordinates(u Unit) error {
 	return nil
 }
 
-// leavePrincipal takes a subordinate out of its principal's record.
 func (tx *Tx) leavePrincipal(u Unit) error {
 	if u.Principal == "" {
 		return nil
@@ -111,7 +109,7 @@ func (v *View) Concerns(r Relation, u Unit) (bool, error) {
 	return isRelationFor(r, u, other), err
 }
 
-// isRelationFor is Concerns for who knows the service at the other end.
+// isRelationFor is Concerns for whoever has read the service at the other end.
 func isRelationFor(r Relation, u Unit, other Service) bool {
 	if u.Principal == "" || r.Scope != charm.Container || r.IsPeer() || other.Subordinate {
 		return true
@@ -120,7 +118,6 @@ func isRelationFor(r Relation, u Unit, other Service) bool {
 	return other.Name == principal
 }
 
-// endpointService is the service of an endpoint that is written "service:name".
 func endpointService(endpoint string) string {
 	service, _, _ := strings.Cut(endpoint, ":")
 	return service

@@ -37,8 +37,7 @@ func (s *State) Sweep(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// sweepServices goes on with the destruction of services that still have
-// something alive.
+// sweepServices continues destructions that were interrupted.
 func (s *State) sweepServices(ctx context.Context) error {
 	var dying []string
 	err := s.View(ctx, func(v *View) error {
@@ -62,7 +61,6 @@ func (s *State) sweepServices(ctx context.Context) error {
 	return nil
 }
 
-// sweepRelations removes what lies below relations that have no record.
 func (s *State) sweepRelations(ctx context.Context) error {
 	var stray []string
 	err := s.View(ctx, func(v *View) error {
@@ -87,7 +85,7 @@ func (s *State) sweepRelations(ctx context.Context) error {
 	return nil
 }
 
-// strayRelationKeys picks the keys below relations that are not among the keys.
+// strayRelationKeys picks the keys below relations that have no record.
 func strayRelationKeys(kvs []store.KV) (stray []string) {
 	records := map[string]bool{}
 	for _, kv := range kvs {
@@ -104,7 +102,6 @@ func strayRelationKeys(kvs []store.KV) (stray []string) {
 	return stray
 }
 
-// sweepTools forgets what agents neither run nor are to run.
 func (s *State) sweepTools(ctx context.Context) error {
 	return s.Update(ctx, func(tx *Tx) error {
 		all, err := tx.AllTools()

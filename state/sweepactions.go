@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// sweepActions removes the actions of units that are gone, if they were asked for
-// before that time.
+// sweepActions spares actions that were asked for after before.
 func (s *State) sweepActions(ctx context.Context, before time.Time) error {
 	var old []int
 	err := s.View(ctx, func(v *View) (err error) {
@@ -31,7 +30,6 @@ func (s *State) sweepActions(ctx context.Context, before time.Time) error {
 	return nil
 }
 
-// oldActions lists what sweepActions removes.
 func (v *View) oldActions(before time.Time) (old []int, err error) {
 	kvs, err := v.list(actionsPrefix)
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"bijou/state/store"
 )
 
-// sweepBlobs removes the blobs that nothing refers to, if nobody touched them
-// since before. Whoever writes one or a reference to it meanwhile touches it, and
-// so keeps it. Only those are looked at, unless that is nil.
+// sweepBlobs removes the blobs that nothing refers to and nobody has touched since
+// before. Whoever writes one or a reference to it meanwhile touches it, and so keeps it.
+// If only is not nil, other blobs are left alone.
 func (s *State) sweepBlobs(ctx context.Context, before time.Time, only map[string]bool) error {
 	var heads map[string]storedBlobHead
 	err := s.View(ctx, func(v *View) (err error) {
@@ -33,9 +33,9 @@ func (s *State) sweepBlobs(ctx context.Context, before time.Time, only map[strin
 	return nil
 }
 
-// removeBlob takes a blob away: from its readers first, then its chunks, then its
-// head, all on condition that nobody else writes the head. Interrupted, it
-// leaves a head for the next sweep.
+// removeBlob takes a blob away: from its readers first, then its chunks, then its head,
+// all on condition that nobody else writes the head. Interrupted, it leaves a head for
+// the next sweep.
 func (s *State) removeBlob(ctx context.Context, sum string, head storedBlobHead) error {
 	op, err := blobHeadOp(sum, blobHead{Size: head.Size}) // not touched for ages: a writer takes it over
 	if err != nil {
@@ -59,7 +59,6 @@ func (s *State) removeBlob(ctx context.Context, sum string, head storedBlobHead)
 	return err
 }
 
-// unreferencedBlobs reads the heads of all blobs that no record refers to.
 func (v *View) unreferencedBlobs() (map[string]storedBlobHead, error) {
 	used, err := v.referencedBlobs()
 	if err != nil {
@@ -84,7 +83,6 @@ func (v *View) unreferencedBlobs() (map[string]storedBlobHead, error) {
 	return heads, nil
 }
 
-// referencedBlobs is what charms, tools, settings and operators' files refer to.
 func (v *View) referencedBlobs() (map[string]bool, error) {
 	used := map[string]bool{}
 	charms, err := v.Charms()
@@ -108,7 +106,6 @@ func (v *View) referencedBlobs() (map[string]bool, error) {
 	return used, nil
 }
 
-// addBlobsBelow adds what the settings below a prefix refer to.
 func (v *View) addBlobsBelow(prefix string, used map[string]bool) error {
 	kvs, err := v.list(prefix)
 	if err != nil {
@@ -127,7 +124,7 @@ func (v *View) addBlobsBelow(prefix string, used map[string]bool) error {
 	return nil
 }
 
-// holdsSettings says if a key's value is a settingsDoc.
+// holdsSettings reports whether a key's value is a settingsDoc.
 func holdsSettings(key string) bool {
 	parts := strings.Split(key, "/")
 	switch {
@@ -141,7 +138,6 @@ func holdsSettings(key string) bool {
 	return len(parts) == 4 && parts[3] == "state"
 }
 
-// addBlobsOfOperators adds what resources and the outputs of actions refer to.
 func (v *View) addBlobsOfOperators(used map[string]bool) error {
 	kvs, err := v.list(resourcesPrefix)
 	if err != nil {
@@ -167,7 +163,6 @@ func (v *View) addBlobsOfOperators(used map[string]bool) error {
 	return nil
 }
 
-// addBlobsOfTools adds what they refer to.
 func (v *View) addBlobsOfTools(used map[string]bool) error {
 	all, err := v.AllTools()
 	for _, t := range all {

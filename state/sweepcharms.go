@@ -34,8 +34,8 @@ func (s *State) SweepCharms(ctx context.Context, now time.Time) error {
 	return s.sweepBlobs(ctx, now.Add(-charmGrace), sums)
 }
 
-// unusedCharms lists what SweepCharms removes. The commit becomes conditional on what
-// services run: units go over to nothing else.
+// unusedCharms makes the commit conditional on what services run: units go over to
+// nothing else.
 func (tx *Tx) unusedCharms(before time.Time) (unused []Charm, err error) {
 	services, err := tx.list(servicesPrefix)
 	units, uerr := tx.listUnguarded(unitsPrefix)

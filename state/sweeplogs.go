@@ -12,7 +12,6 @@ import (
 // once the unit or machine is gone.
 const LogGrace = 7 * 24 * time.Hour
 
-// sweepLogs removes the logs of what is gone and has said nothing since before.
 func (s *State) sweepLogs(ctx context.Context, before time.Time) error {
 	var old []string
 	err := s.View(ctx, func(v *View) (err error) {
@@ -38,7 +37,6 @@ func (s *State) sweepLogs(ctx context.Context, before time.Time) error {
 	return nil
 }
 
-// oldLogs lists the sources of the logs that sweepLogs removes.
 func (v *View) oldLogs(before time.Time) (old []string, err error) {
 	sources, err := v.logSources(nil)
 	if err != nil {
@@ -61,7 +59,6 @@ func (v *View) oldLogs(before time.Time) (old []string, err error) {
 	return old, nil
 }
 
-// sourceKey is the record of the unit or machine that a log is of.
 func sourceKey(source string) string {
 	if charm.IsUnit(source) {
 		return unitKey(source)

@@ -8,8 +8,7 @@ import (
 	"bijou/state/charm"
 )
 
-// sweepResources removes the resources of services that are gone. Their blobs
-// go as all blobs do that nothing refers to.
+// sweepResources leaves the blobs to sweepBlobs.
 func (s *State) sweepResources(ctx context.Context) error {
 	var stray []string
 	err := s.View(ctx, func(v *View) (err error) {
@@ -34,7 +33,6 @@ func (s *State) sweepResources(ctx context.Context) error {
 	return nil
 }
 
-// strayResources lists the services that have resources but no record.
 func (v *View) strayResources() (services []string, err error) {
 	kvs, err := v.list(resourcesPrefix)
 	if err != nil {

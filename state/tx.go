@@ -47,7 +47,6 @@ func (s *State) Update(ctx context.Context, f func(tx *Tx) error) error {
 	}
 }
 
-// updateOnce runs f once and commits.
 func (s *State) updateOnce(ctx context.Context, f func(tx *Tx) error) error {
 	snap, err := s.store.Snapshot(ctx)
 	if err != nil {
@@ -86,8 +85,8 @@ func (s *State) commit(ctx context.Context, p *txBuffer, revision int64) error {
 	return err
 }
 
-// backOff waits after a conflict: longer each time up to a quarter of a second,
-// and at random, so that those who met once do not meet again.
+// backOff waits after a conflict: longer each time up to a quarter of a second, and at
+// random, so that those who met once do not meet again.
 func backOff(ctx context.Context, attempt int) error {
 	longest := min(time.Millisecond<<min(attempt, 8), 250*time.Millisecond)
 	timer := time.NewTimer(rand.N(longest))
@@ -100,10 +99,9 @@ func backOff(ctx context.Context, attempt int) error {
 	}
 }
 
-// put writes one key.
 func (tx *Tx) put(key string, doc any) error { return tx.putLeased(key, doc, 0) }
 
-// putLeased writes one key that vanishes with the lease.
+// putLeased writes a key that vanishes with the lease.
 func (tx *Tx) putLeased(key string, doc any, lease store.LeaseID) error {
 	tx.checkOpen()
 	value, err := encode(key, doc)
@@ -113,14 +111,13 @@ func (tx *Tx) putLeased(key string, doc any, lease store.LeaseID) error {
 	return err
 }
 
-// remove deletes one key, if it is there.
 func (tx *Tx) remove(key string) {
 	tx.checkOpen()
 	tx.buffer.writes[key] = store.Op{Key: key, Delete: true}
 }
 
-// nextNumber takes the counter's next number, from 0. A number is never given twice in
-// an environment, whatever happens to what it counted.
+// nextNumber counts from 0. A number is never given twice in an environment, whatever
+// happens to what it counted.
 func (tx *Tx) nextNumber(counter string) (int, error) {
 	n, _, err := load[int](tx.View, counter)
 	if err != nil {

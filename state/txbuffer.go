@@ -10,7 +10,7 @@ import (
 	"bijou/state/store"
 )
 
-// txBuffer is what one run of an Update has read and is going to write.
+// txBuffer holds what one run of an Update has read and is going to write.
 type txBuffer struct {
 	reads  map[string]store.KV   // Revision 0: the key is absent
 	lists  map[string][]store.KV // by prefix
@@ -28,7 +28,6 @@ func newTxBuffer() *txBuffer {
 	}
 }
 
-// get reads a key once, and remembers it.
 func (p *txBuffer) get(v *View, key string) (store.KV, error) {
 	if kv, ok := p.cachedRead(key); ok {
 		return kv, nil
@@ -44,7 +43,7 @@ func (p *txBuffer) get(v *View, key string) (store.KV, error) {
 	return kv, nil
 }
 
-// cachedRead is what was read of the key already, alone or in a list.
+// cachedRead finds a key that was read alone or in a list.
 func (p *txBuffer) cachedRead(key string) (store.KV, bool) {
 	if kv, ok := p.reads[key]; ok {
 		return kv, true
@@ -62,7 +61,6 @@ func (p *txBuffer) cachedRead(key string) (store.KV, bool) {
 
 func compareKVKey(kv store.KV, key string) int { return cmp.Compare(kv.Key, key) }
 
-// list reads a prefix once, and remembers it.
 func (p *txBuffer) list(v *View, prefix string) ([]store.KV, error) {
 	if kvs, ok := p.lists[prefix]; ok {
 		return kvs, nil
@@ -74,7 +72,6 @@ func (p *txBuffer) list(v *View, prefix string) ([]store.KV, error) {
 	return kvs, err
 }
 
-// overlayWrites applies own writes to what the snapshot lists.
 func (p *txBuffer) overlayWrites(kvs []store.KV, prefix string) []store.KV {
 	if len(p.writes) == 0 {
 		return kvs
@@ -92,8 +89,8 @@ func (p *txBuffer) overlayWrites(kvs []store.KV, prefix string) []store.KV {
 	return out
 }
 
-// buildTxn is the transaction: conditional on all that was read, without writes that
-// change nothing. Its Ops are empty if nothing is to be written.
+// buildTxn makes the transaction conditional on all that was read, and leaves out writes
+// that change nothing.
 func (p *txBuffer) buildTxn(revision int64) store.Txn {
 	var t store.Txn
 	for _, key := range slices.Sorted(maps.Keys(p.writes)) {
@@ -112,7 +109,7 @@ func (p *txBuffer) buildTxn(revision int64) store.Txn {
 	return t
 }
 
-// isNoop says if the write would leave the key as it was read.
+// isNoop reports whether the write would leave the key as it was read.
 func (p *txBuffer) isNoop(op store.Op) bool {
 	kv, ok := p.cachedRead(op.Key)
 	switch {
@@ -124,7 +121,6 @@ func (p *txBuffer) isNoop(op store.Op) bool {
 	return kv.Revision != 0 && bytes.Equal(kv.Value, op.Value)
 }
 
-// writtenBytes is how much is going to be written, in bytes.
 func (p *txBuffer) writtenBytes() (n int) {
 	for _, op := range p.writes {
 		n += len(op.Key) + len(op.Value)
@@ -132,7 +128,6 @@ func (p *txBuffer) writtenBytes() (n int) {
 	return n
 }
 
-// coveringPrefix says if one of the listed prefixes has the key.
 func coveringPrefix(key string, prefixes map[string][]store.KV) (prefix string, ok bool) {
 	for p := range prefixes {
 		if strings.HasPrefix(key, p) {

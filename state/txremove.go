@@ -1,6 +1,6 @@
 package state
 
-// removeBelow deletes at most limit keys with the prefix and says how many are left.
+// removeBelow deletes at most limit keys; left is how many are there still.
 func (tx *Tx) removeBelow(prefix string, limit int) (left int, err error) {
 	kvs, err := tx.list(prefix)
 	if err != nil {
@@ -15,14 +15,13 @@ func (tx *Tx) removeBelow(prefix string, limit int) (left int, err error) {
 	return 0, nil
 }
 
-// maxRemovedKeys is how many keys are removed at a time: few of a transaction, which
-// leaves room for what else is in it.
+// maxRemovedKeys is few of a transaction, which leaves room for what else is in it.
 const maxRemovedKeys = 64
 
 // maxFewRemoved is how many left-over keys one removal takes along.
 const maxFewRemoved = 4
 
-// removeFew removes what is below the prefixes if it is little.
+// removeFew leaves what is more than a little.
 func (tx *Tx) removeFew(prefixes ...string) error {
 	for _, prefix := range prefixes {
 		kvs, err := tx.listUnguarded(prefix)
@@ -36,10 +35,10 @@ func (tx *Tx) removeFew(prefixes ...string) error {
 	return nil
 }
 
-// isPrefixEmpty says if no key has the prefix, and stays true until the commit. If one
-// has, the commit is conditional on one of them only (the last to come), so that
-// a thousand who leave at once do not all conflict with each other; and whoever
-// leaves last is sure to find out.
+// isPrefixEmpty makes the commit conditional on the prefix staying empty. If there are
+// keys, the commit is conditional on one of them only (the last to come), so that a
+// thousand who leave at once do not all conflict with each other; and whoever leaves
+// last is sure to find out.
 func (tx *Tx) isPrefixEmpty(prefix string) (bool, error) {
 	kvs, err := tx.listUnguarded(prefix)
 	if err != nil {

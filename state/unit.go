@@ -137,7 +137,6 @@ func (v *View) MachineUnits(id string) ([]string, error) {
 	return names, nil
 }
 
-// changeUnit reads a unit, has it changed, and writes it.
 func (tx *Tx) changeUnit(name string, change func(u *Unit)) error {
 	u, err := tx.Unit(name)
 	if err != nil {

@@ -25,8 +25,8 @@ func (v *View) Uniter(unit string) (Uniter, error) {
 	return u, nil
 }
 
-// decodeRecord decodes one record by the rest of its key: "op", "workflow",
-// "relations/3", "relations/3/mysql/0", "services/3/mysql".
+// decodeRecord takes the rest of the record's key: "op", "workflow", "relations/3",
+// "relations/3/mysql/0", "services/3/mysql".
 func (u *Uniter) decodeRecord(rest string, kv store.KV) (err error) {
 	switch rest {
 	case "op":
@@ -52,7 +52,7 @@ func (u *Uniter) decodeRecord(rest string, kv store.KV) (err error) {
 	return err
 }
 
-// parseRelationKey takes "relations/3/mysql/0" and "services/3/mysql" apart; the member is
+// parseRelationKey parses "relations/3/mysql/0" and "services/3/mysql"; the member is
 // empty in "relations/3".
 func parseRelationKey(rest string) (id int, member string, ok bool) {
 	kind, rest, _ := strings.Cut(rest, "/")
@@ -135,7 +135,6 @@ func (w Writes) Apply(unit string, u *Uniter) error {
 	return nil
 }
 
-// dropRecord forgets one record, by the rest of its key as in take.
 func (u *Uniter) dropRecord(rest string) {
 	switch rest {
 	case "op":

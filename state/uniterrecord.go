@@ -62,7 +62,7 @@ type Failure struct {
 	Interrupted bool `json:"interrupted,omitempty"`
 }
 
-// logCommand is the command that tells more of it; empty where an operator knows why.
+// logCommand is empty where an operator knows why.
 func (f Failure) logCommand(unit string) string {
 	if f.Interrupted {
 		return ""

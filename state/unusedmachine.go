@@ -7,20 +7,21 @@ import (
 	"bijou/state/constraints"
 )
 
-// unusedMachine is what a unit must know of a machine that was made without one, and has
-// never hosted any, to be put there.
+// unusedMachine is the record of a machine that has never hosted a unit: what a unit
+// must know of it to be put there.
 type unusedMachine struct {
 	Series      string            `json:"series"`
 	Constraints constraints.Value `json:"constraints,omitzero"`
 }
 
-// firstUnit is the record of a machine that has, or has had, one unit only: if that leaves
-// before anything was installed, the machine is as good as new.
+// firstUnit is the record of a machine that has, or has had, one unit only: if that
+// leaves before anything was installed, the machine is as good as new.
 type firstUnit struct {
 	Made bool `json:"made,omitempty"` // the machine was made for it
 }
 
-// occupyMachine notes that a machine is about to host a unit.
+// occupyMachine records that a machine is about to host a unit: it is unused no more,
+// and its first unit is only the first.
 func (tx *Tx) occupyMachine(id string) error {
 	_, spare, err := tx.get(unusedMachineKey(id))
 	if err != nil {
@@ -37,9 +38,10 @@ func (tx *Tx) occupyMachine(id string) error {
 	return err
 }
 
-// releaseMachine lets go of the machine of a unit that leaves before anything was installed. It is spare
-// if it has hosted no other unit; started is false where there is no instance of it yet: then
-// one that was made for the unit is removed instead, so that none is started for nobody.
+// releaseMachine is called for a unit that leaves before anything was installed. Its
+// machine is unused again if it has hosted no other unit; started is false where it has
+// no instance yet: then a machine that was made for the unit is removed instead, so that
+// none is started for nobody.
 func (tx *Tx) releaseMachine(u Unit, started bool) error {
 	first, ok, err := load[firstUnit](tx.View, firstUnitKey(u.Machine))
 	if err != nil || !ok || u.Principal != "" {
@@ -56,12 +58,12 @@ func (tx *Tx) releaseMachine(u Unit, started bool) error {
 	return tx.put(unusedMachineKey(m.ID), unusedMachine{Series: m.Series, Constraints: m.Constraints})
 }
 
-// maxUnusedLooked bounds how many spare machines are looked at for one unit, since each
-// is a condition of the transaction. More than that are of no use all at once.
+// maxUnusedLooked bounds how many unused machines are read for one unit, since each is a
+// condition of the transaction. More than that are of no use all at once.
 const maxUnusedLooked = 16
 
-// takeUnused answers the first machine, by number, that was made without a unit,
-// never had one, and fits; "" if there is none.
+// takeUnused returns the first machine, by number, that never had a unit and fits; "" if
+// there is none.
 func (tx *Tx) takeUnused(u Unit) (id string, err error) {
 	ids, err := tx.listFitting(u)
 	if err != nil {
@@ -82,8 +84,7 @@ func (tx *Tx) takeUnused(u Unit) (id string, err error) {
 	return "", nil
 }
 
-// listFitting lists the spare machines that a unit could go to. It makes no
-// condition, since spare machines come and go.
+// listFitting makes no condition, since unused machines come and go.
 func (v *View) listFitting(u Unit) (ids []string, err error) {
 	kvs, err := v.listUnguarded(unusedMachinesPrefix)
 	if err != nil {
@@ -102,7 +103,8 @@ func (v *View) listFitting(u Unit) (ids []string, err error) {
 	return ids, nil
 }
 
-// updateUnused notes of a machine that has hosted no unit that it is another one now.
+// updateUnused writes the machine's new constraints where units look for unused
+// machines.
 func (tx *Tx) updateUnused(m Machine) error {
 	_, there, err := tx.get(unusedMachineKey(m.ID))
 	if err != nil || !there {

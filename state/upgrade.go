@@ -90,7 +90,6 @@ func (tx *Tx) upgradeService(name string, spec UpgradeSpec) error {
 	return tx.put(upgradeKey(name), mark)
 }
 
-// checkUpgrade says why the service cannot go over to the charm.
 func (tx *Tx) checkUpgrade(s Service, old, fresh Charm, other bool) error {
 	if fresh.Meta.Name != old.Meta.Name && !other {
 		return fmt.Errorf("its name is %q, the service runs %q: use --switch for another charm", fresh.Meta.Name, old.Meta.Name)
@@ -110,8 +109,8 @@ func (tx *Tx) checkUpgrade(s Service, old, fresh Charm, other bool) error {
 	return tx.checkOptionsKept(s.Name, old, fresh)
 }
 
-// checkRelationsKept refuses a charm without a relation that is in use, or with
-// another one of that name.
+// checkRelationsKept refuses a charm without a relation that is in use, or with another
+// one of that name.
 func (tx *Tx) checkRelationsKept(service string, old, fresh Charm) error {
 	names, err := tx.relationNames(service)
 	if err != nil {
@@ -136,8 +135,6 @@ func (tx *Tx) checkRelationsKept(service string, old, fresh Charm) error {
 	return nil
 }
 
-// relationNames lists what a service's charm calls the relations that it is in,
-// each once.
 func (v *View) relationNames(service string) ([]string, error) {
 	all, err := v.relationIndexes(service)
 	var names []string
@@ -148,8 +145,8 @@ func (v *View) relationNames(service string) ([]string, error) {
 	return slices.Compact(names), err
 }
 
-// checkOptionsKept refuses a charm that gives an option which is set another type.
-// One that it drops stays set for units that still run the old charm.
+// checkOptionsKept refuses another type for an option that is set. One that the charm
+// drops stays set for units that still run the old charm.
 func (tx *Tx) checkOptionsKept(service string, old, fresh Charm) error {
 	config, err := tx.Config(service)
 	if err != nil {

@@ -17,8 +17,8 @@ type View struct {
 	closed bool
 }
 
-// maxViewAttempts is how often a View is begun again: an etcd whose history is dropped
-// between two reads again and again is not to be read at one revision.
+// maxViewAttempts bounds how often a View is begun again: an etcd whose history is
+// dropped between two reads again and again is not to be read at one revision.
 const maxViewAttempts = 10
 
 // View calls f with all reads at one revision, the newest at its first read. It
@@ -34,7 +34,6 @@ func (s *State) View(ctx context.Context, f func(v *View) error) (err error) {
 	return err
 }
 
-// viewOnce runs f once.
 func (s *State) viewOnce(ctx context.Context, f func(v *View) error) error {
 	snap, err := s.store.Snapshot(ctx)
 	if err != nil {
@@ -64,8 +63,7 @@ func (v *View) checkOpen() {
 	}
 }
 
-// get reads one key, own writes included. In an Update the commit becomes
-// conditional on it.
+// get reads own writes, too. In an Update the commit becomes conditional on the key.
 func (v *View) get(key string) (value []byte, ok bool, err error) {
 	v.checkOpen()
 	if v.buffer == nil {
@@ -79,9 +77,8 @@ func (v *View) get(key string) (value []byte, ok bool, err error) {
 	return kv.Value, kv.Revision != 0, err
 }
 
-// list reads all keys with the prefix in their order, own writes included. In an
-// Update the commit becomes conditional on none of them changing, and no other
-// coming.
+// list reads all keys with the prefix in order, own writes included. In an Update the
+// commit becomes conditional on none of them changing, and no other coming.
 func (v *View) list(prefix string) ([]store.KV, error) {
 	v.checkOpen()
 	if v.buffer == nil {
@@ -94,8 +91,8 @@ func (v *View) list(prefix string) ([]store.KV, error) {
 	return v.buffer.overlayWrites(kvs, prefix), nil
 }
 
-// listUnguarded is list without the condition: what it says may have changed by the time
-// of the commit.
+// listUnguarded is list without the condition: the result may be outdated by the time of
+// the commit.
 func (v *View) listUnguarded(prefix string) ([]store.KV, error) {
 	v.checkOpen()
 	kvs, err := v.snap.List(v.ctx, prefix)
@@ -105,7 +102,7 @@ func (v *View) listUnguarded(prefix string) ([]store.KV, error) {
 	return v.buffer.overlayWrites(kvs, prefix), nil
 }
 
-// hasUnguarded is get without the condition.
+// hasUnguarded reports whether the key is there, without the condition.
 func (v *View) hasUnguarded(key string) (there bool, err error) {
 	v.checkOpen()
 	if v.buffer != nil {

@@ -67,7 +67,6 @@ func (w *Watcher) Changes(ctx context.Context) ([]KeyChange, error) {
 	return changes, err
 }
 
-// nextBatch is the next commit, as far as it touched one of the scopes.
 func (w *Watcher) nextBatch(ctx context.Context) (store.Batch, error) {
 	for {
 		batch, err := w.w.Next(ctx)
@@ -89,7 +88,6 @@ func (w *Watcher) nextBatch(ctx context.Context) (store.Batch, error) {
 // Close ends the watcher, and a Next that waits.
 func (w *Watcher) Close() { w.w.Close() }
 
-// awaitAbsent waits until a key is absent.
 func (s *State) awaitAbsent(ctx context.Context, key string) error {
 	for {
 		var there bool
@@ -110,7 +108,7 @@ func (s *State) awaitAbsent(ctx context.Context, key string) error {
 	}
 }
 
-// awaitChange waits until a key is written after the revision.
+// awaitChange blocks until the key is written after the revision.
 func (s *State) awaitChange(ctx context.Context, key string, revision int64) error {
 	w, err := s.Watch(ctx, revision, Scope{exact: []string{key}})
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// entityScope is the scope of one entity: its record, and what lies below it.
+// entityScope is an entity's record, and what is below it.
 func entityScope(key string) Scope {
 	return Scope{exact: []string{key}, prefixes: []string{key + "/"}}
 }

@@ -8,10 +8,10 @@ import (
 	"bijou/state/charm"
 )
 
-// ActionStatus is how far an action is.
+// ActionStatus is the state of an action.
 type ActionStatus string
 
-// The words for it. The last three are for good.
+// The states of an action. The last three are final.
 const (
 	ActionPending   ActionStatus = "pending"
 	ActionRunning   ActionStatus = "running"
@@ -55,13 +55,13 @@ type Action struct {
 	ActionEnd
 }
 
-// ActionLine is what an action has said of its progress.
+// ActionLine is one line of an action's progress.
 type ActionLine struct {
 	Time    time.Time `json:"time"`
 	Message string    `json:"message"`
 }
 
-// ActionEnd is what is known of an action once it has ended.
+// ActionEnd is the outcome of an action.
 type ActionEnd struct {
 	Message string         `json:"message,omitempty"` // why it failed
 	Code    *int           `json:"code,omitempty"`    // of its process; nil: that did not exit by itself
@@ -69,12 +69,12 @@ type ActionEnd struct {
 	Output  Output         `json:"output,omitzero"`
 }
 
-// Ended says if nothing more will come of it.
+// Ended reports whether the action is in a final state.
 func (a Action) Ended() bool {
 	return a.Status == ActionCompleted || a.Status == ActionFailed || a.Status == ActionCancelled
 }
 
-// IsCommand says if it is a command, and no action of the charm.
+// IsCommand reports whether it is a command, and no action of the charm.
 func (a Action) IsCommand() bool { return a.Name == "" }
 
 // Action reads one action. Whatever waits for a unit that is gone counts as
@@ -131,8 +131,8 @@ func (v *View) actionIDs(unit string) (ids []int, err error) {
 	return ids, err
 }
 
-// UnitActions reads what actions a unit's charm has: those of the charm that is
-// deployed, before that of the service's. ErrNotFound.
+// UnitActions reads the actions of a unit's charm: the one that is deployed, before that
+// the service's. ErrNotFound.
 func (v *View) UnitActions(unit string) (map[string]charm.Action, error) {
 	u, err := v.Unit(unit)
 	if err != nil {

@@ -6,11 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// MaxOutput is how much of each of an action's two outputs is kept, in bytes.
+// MaxOutput bounds what is kept of each of an action's two outputs, in bytes.
 const MaxOutput = 1 << 20
 
-// Output is what the process of an action has written, each stream up to
-// MaxOutput; Dropped is what came after that, in bytes of both together.
+// Output is what the process of an action has written, each stream up to MaxOutput;
+// Dropped counts what came after that, in bytes of both together.
 type Output struct {
 	Stdout  Bytes `json:"stdout,omitempty"`
 	Stderr  Bytes `json:"stderr,omitempty"`
@@ -20,8 +20,8 @@ type Output struct {
 	Blob string `json:"blob,omitempty"`
 }
 
-// Bytes is text wherever it is UTF-8, so that one can read it in the store; what
-// is not is kept all the same.
+// Bytes is text wherever it is UTF-8, so that one can read it in the store; anything
+// else is kept all the same.
 type Bytes []byte
 
 // bytesDoc keeps what JSON's strings cannot.

@@ -13,7 +13,7 @@ type actionQueue struct {
 	Cancel  []int `json:"cancel,omitempty"` // of those waiting: they run, and are to be ended
 }
 
-// ActionSpec is what a unit is to do: an action of its charm by name, or a
+// ActionSpec describes an action to be added: one of the unit's charm by name, or a
 // command.
 type ActionSpec struct {
 	Unit       string
@@ -22,8 +22,8 @@ type ActionSpec struct {
 	Command    []string
 }
 
-// AddAction puts something into the queue of a unit. ErrNotFound (unit, action),
-// ErrDead. An action's parameters are held against the charm's schema.
+// AddAction puts an action or a command into the queue of a unit. ErrNotFound (unit,
+// action), ErrDead. An action's parameters are held against the charm's schema.
 func (tx *Tx) AddAction(spec ActionSpec, now time.Time) (Action, error) {
 	u, err := tx.Unit(spec.Unit)
 	if err != nil {
@@ -89,8 +89,8 @@ func (tx *Tx) enqueueAction(a Action) error {
 	return tx.put(actionKey(a.ID), a)
 }
 
-// NextAction reads what a unit is to do first; ok is false if nothing waits. What
-// runs is first until it has ended.
+// NextAction reads the first action of a unit's queue; ok is false if it is empty. An
+// action that runs is first until it has ended.
 func (v *View) NextAction(unit string) (a Action, ok bool, err error) {
 	q, _, err := load[actionQueue](v, actionQueueKey(unit))
 	if err != nil || len(q.Waiting) == 0 {
@@ -115,7 +115,7 @@ func (tx *Tx) StartAction(id int, run string, now time.Time) error {
 	return tx.put(actionKey(id), a)
 }
 
-// LogAction adds to what an action that runs has said of its progress.
+// LogAction adds a line to the progress of an action that runs.
 func (tx *Tx) LogAction(id int, line ActionLine) error {
 	a, err := tx.Action(id)
 	if err != nil || a.Status != ActionRunning {

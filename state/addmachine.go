@@ -11,7 +11,7 @@ import (
 	"bijou/state/constraints"
 )
 
-// MachineSpec is a machine to be, without a unit.
+// MachineSpec describes a machine to be added without a unit.
 type MachineSpec struct {
 	Series      string            // empty: the environment's default
 	Jobs        []string          // empty: host-units

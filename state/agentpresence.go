@@ -11,7 +11,7 @@ import (
 	"bijou/state/charm"
 )
 
-// Trouble is what an agent cannot do, and tries again.
+// Trouble is a task at which an agent fails, and which it tries again.
 type Trouble struct {
 	Message   string    `json:"message" yaml:"message"`
 	Since     time.Time `json:"since" yaml:"since"`
@@ -19,9 +19,9 @@ type Trouble struct {
 	NextRetry time.Time `json:"next-retry" yaml:"next-retry"`
 }
 
-// Announce says that an agent ("machine-0", "unit-wordpress-0") runs in this process,
+// Announce records that an agent ("machine-0", "unit-wordpress-0") runs in this process,
 // in the place of any other that said so. The update is that of the agent's claim, so
-// that only who holds it does. Announcing again is no error. ErrNotFound: the machine or
+// that only its holder can. Announcing again is no error. ErrNotFound: the machine or
 // unit is gone.
 func (s *Session) Announce(ctx context.Context, update Updater, agent string) error {
 	err := update(ctx, func(tx *Tx) error { return s.announce(tx, agent) })
@@ -63,7 +63,7 @@ func (s *Session) AnnounceAll(ctx context.Context, update Updater, agents []stri
 	return nil
 }
 
-// Report announces an agent as Announce does, with what it cannot do; nil: nothing (any
+// Report announces an agent as Announce does, with its trouble; nil: it has none (any
 // more). An agent whose machine or unit is gone has nobody to tell: no error.
 func (s *Session) Report(ctx context.Context, update Updater, agent string, t *Trouble) error {
 	if t != nil {
@@ -102,13 +102,13 @@ func (v *View) checkAgentExists(agent string) error {
 	return err
 }
 
-// Trouble reads what keeps an agent that is announced from its work; nil: nothing.
+// Trouble reads the trouble of an agent that is announced; nil: it has none.
 func (v *View) Trouble(agent string) (*Trouble, error) {
 	p, _, err := load[presence](v, presenceKey(agent))
 	return p.Trouble, err
 }
 
-// Present says if an agent is announced by a session that lives.
+// Present reports whether an agent is announced by a session that lives.
 func (v *View) Present(agent string) (bool, error) {
 	_, ok, err := v.get(presenceKey(agent))
 	return ok, err

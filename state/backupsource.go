@@ -52,7 +52,7 @@ func checkBackup(a *archive.Reader) (*backupSource, error) {
 	return b, err
 }
 
-// BackedUp is the record of the environment that a backup is of.
+// BackedUp returns the record of the environment that a backup is of.
 func BackedUp(a *archive.Reader) (env Environment, err error) {
 	b, err := checkBackup(a)
 	if err != nil {

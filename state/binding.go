@@ -2,9 +2,8 @@ package state
 
 import "slices"
 
-// Bindings are the names of what can be bound to a network in a service whose
-// units run the charm of that URL (empty: the service's): the charm's relations
-// and extra bindings, sorted.
+// Bindings lists what can be bound to a network in a service whose units run the charm
+// of that URL (empty: the service's): the charm's relations and extra bindings, sorted.
 func (v *View) Bindings(service, charmURL string) ([]string, error) {
 	s, err := v.Service(service)
 	if err != nil {

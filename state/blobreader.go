@@ -10,9 +10,9 @@ import (
 	"io"
 )
 
-// OpenBlob reads a blob by its sha256, chunk by chunk. What it read is verified:
-// instead of io.EOF comes an error if the sum or the size differs. ErrNotFound.
-// The reader holds no transaction open; ctx bounds all of its reads.
+// OpenBlob returns a reader of a blob by its sha256. The reader gets it chunk by chunk
+// and verifies it: instead of io.EOF comes an error if the sum or the size differs.
+// ErrNotFound. The reader holds no transaction open; ctx bounds all of its reads.
 func (s *State) OpenBlob(ctx context.Context, sum string) (io.ReadCloser, error) {
 	head, err := s.readBlobHead(ctx, sum)
 	if err != nil {
@@ -110,5 +110,5 @@ func (r *blobReader) verifySum() error {
 	return io.EOF
 }
 
-// Close frees nothing: there is nothing held.
+// Close does nothing: a blobReader holds nothing open.
 func (r *blobReader) Close() error { return nil }

@@ -23,8 +23,7 @@ type Charm struct {
 	HasDispatch bool          `json:"has-dispatch,omitempty"`
 }
 
-// NewCharm makes the record of a charm that was read, and whose archive PutBlob
-// has stored.
+// NewCharm returns the record of a charm whose archive PutBlob has stored.
 func NewCharm(url charm.URL, c *charm.Charm, sha256 string, size int64) Charm {
 	dialect, mark := c.Dialect()
 	return Charm{

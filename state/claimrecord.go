@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Holder is who holds a claim: the place it works at, which no reboot, remount or new
-// kernel changes, and its process.
+// Holder is the holder of a claim: its place, which no reboot, remount or new kernel
+// changes, and its process.
 type Holder struct {
 	Host   string `json:"host"`   // machine-id(5), or where there is none "name:" and the host's name
 	Folder string `json:"folder"` // absolute, links followed
@@ -29,7 +29,7 @@ func (h Holder) sameProcess(o Holder) bool {
 	return h.Boot == o.Boot && h.PIDs == o.PIDs && h.PID == o.PID && h.Start == o.Start
 }
 
-// String is the holder for messages.
+// String names the holder in messages.
 func (h Holder) String() string {
 	who := "an agent"
 	if h.PID != 0 {
@@ -38,7 +38,7 @@ func (h Holder) String() string {
 	return fmt.Sprintf("%s of %s on host %q", who, h.Folder, h.Name)
 }
 
-// Claimant is who asks for a claim.
+// Claimant asks for a claim.
 type Claimant struct {
 	Holder
 	// Lives reports whether the process of another holder lives, whose boot and

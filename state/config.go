@@ -11,7 +11,7 @@ import (
 	"bijou/state/charm"
 )
 
-// Config is what the operator has set of a service's options. Version grows with
+// Config holds the options of a service that the operator has set. Version grows with
 // every change.
 type Config struct {
 	Values  map[string]any // string, int64, float64 or bool
@@ -24,7 +24,8 @@ type configDoc struct {
 	Values  map[string]json.RawMessage `json:"values"`
 }
 
-// Config reads what the operator has set. ErrNotFound if there is no such service.
+// Config reads the options that the operator has set. ErrNotFound if there is no such
+// service.
 func (v *View) Config(service string) (Config, error) {
 	doc, ok, err := load[configDoc](v, configKey(service))
 	if err != nil {
@@ -43,8 +44,8 @@ func (v *View) Config(service string) (Config, error) {
 	return c, nil
 }
 
-// EffectiveConfig is what a hook sees: every option of the charm that the URL
-// names (empty: the service's), with what is set, else its default, else nil.
+// EffectiveConfig returns what a hook sees: every option of the charm that the URL names
+// (empty: the service's), with its value, else its default, else nil.
 func (v *View) EffectiveConfig(service, charmURL string) (map[string]any, error) {
 	s, err := v.Service(service)
 	if err != nil {
@@ -58,10 +59,10 @@ func (v *View) EffectiveConfig(service, charmURL string) (map[string]any, error)
 	return ch.Config.Effective(c.Values), err
 }
 
-// SetConfig changes options: a string is converted to the option's type as `juju
-// set` does, any other value must be of it, nil goes back to the default. Nothing
-// different writes nothing. It says which options changed. Unknown options and
-// wrong values are refused, and none is set.
+// SetConfig changes options: a string is converted to the option's type as `juju set`
+// does, any other value must be of it, nil goes back to the default. It returns which
+// options changed; if none did, nothing is written. Unknown options and wrong values are
+// refused, and none is set.
 func (tx *Tx) SetConfig(service string, changes map[string]any) (changed []string, err error) {
 	s, err := tx.aliveService(service)
 	if err != nil {

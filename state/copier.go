@@ -13,7 +13,7 @@ type copier struct {
 	chunk    func(ctx context.Context, sum string, n int) (value []byte, ok bool, err error)
 	to       store.Store
 	fault    func(point string)
-	lockLost <-chan struct{} // closed when the hold on what is copied from, or to, is
+	lockLost <-chan struct{} // closed when the lock on what is copied from, or to, is
 	progress Progress
 	sum      *contentSum
 

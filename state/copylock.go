@@ -17,7 +17,7 @@ type copyLockRecord struct {
 	To string `json:"to"`
 }
 
-// copyLock is the right to copy what is in a store, or to copy to it. It has a lease.
+// copyLock is the right to copy what is in a store, or to copy to it.
 type copyLock struct {
 	state  *State
 	lease  store.Lease

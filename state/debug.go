@@ -16,12 +16,13 @@ type Debug struct {
 // DebugSession is the name of its tmux session; its socket tells one from another.
 const DebugSession = "debug"
 
-// String says whose it is, and how to get into it.
+// String names its operator, and the command that attaches to it.
 func (d Debug) String() string {
 	return fmt.Sprintf("%s (debug-hooks; tmux -S %s attach -t %s)", or(d.By, "an operator"), d.Socket, DebugSession)
 }
 
-// Wants says if that hook is to be run by hand; named, if it was asked for by name.
+// Wants reports whether that hook is to be run by hand, and whether it was asked for by
+// name.
 func (d Debug) Wants(hook string) (wanted, named bool) {
 	named = slices.Contains(d.Hooks, hook)
 	return named || len(d.Hooks) == 0, named
@@ -40,7 +41,7 @@ func (tx *Tx) SetDebug(unit string, d Debug) error {
 	return tx.put(debugKey(unit), d)
 }
 
-// ClearDebug forgets a unit's debug session, if it is that one.
+// ClearDebug removes a unit's debug session, if it is that one.
 func (tx *Tx) ClearDebug(unit, socket string) error {
 	d, ok, err := tx.Debug(unit)
 	if err != nil || !ok || d.Socket != socket {

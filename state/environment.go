@@ -49,7 +49,7 @@ func EnvironmentSettings() []EnvironmentSetting {
 	}
 }
 
-// Environment is what is said once about all of it.
+// Environment is the environment's own record.
 type Environment struct {
 	Name          string            `json:"name"`
 	UUID          string            `json:"uuid"`
@@ -63,7 +63,7 @@ type Environment struct {
 	Incarnation int               `json:"incarnation,omitempty"` // how often a backup has taken its place
 }
 
-// ProviderConfig is what is set for the environment's provider, without its name:
+// ProviderConfig returns the settings of the environment's provider, without its name:
 // apt-repository, of nspawn.apt-repository.
 func (e Environment) ProviderConfig() map[string]string {
 	own := map[string]string{}
@@ -75,10 +75,10 @@ func (e Environment) ProviderConfig() map[string]string {
 	return own
 }
 
-// RetryHooks says if failed hooks are retried by themselves.
+// RetryHooks reports whether failed hooks are retried by themselves.
 func (e Environment) RetryHooks() bool { return e.Config[RetryHooks] != "false" }
 
-// StatusInterval is the time between update-status hooks of an idle unit; 0 is never.
+// StatusInterval is the time between update-status hooks of an idle unit; 0 means never.
 func (e Environment) StatusInterval() time.Duration {
 	if d, err := time.ParseDuration(e.Config[StatusInterval]); err == nil {
 		return d
@@ -86,14 +86,14 @@ func (e Environment) StatusInterval() time.Duration {
 	return 5 * time.Minute
 }
 
-// HookTimeout is the time after which a hook is ended; 0 is never.
+// HookTimeout is the time after which a hook is ended; 0 means never.
 func (e Environment) HookTimeout() time.Duration {
 	d, _ := time.ParseDuration(e.Config[HookTimeout])
 	return d
 }
 
-// HookConcurrency is how many hooks may run at a time on one machine; 0 if it is
-// not configured, so that the agent decides by its provider.
+// HookConcurrency is how many hooks may run at a time on one machine; 0 if it is not
+// configured, so that the agent decides by its provider.
 func (e Environment) HookConcurrency() int {
 	n, _ := strconv.Atoi(e.Config[HookConcurrency])
 	return n
@@ -132,7 +132,7 @@ func (tx *Tx) SetEnvironment(changes map[string]*string) error {
 	return tx.put(environmentKey, e)
 }
 
-// SetTools says which binary agents are to run from now on.
+// SetTools records which binary agents are to run from now on.
 func (tx *Tx) SetTools(name string) error {
 	e, err := tx.Environment()
 	if err != nil {

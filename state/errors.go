@@ -7,7 +7,7 @@ import (
 	"bijou/state/store"
 )
 
-// The kinds of refusal. Their messages name the entity; ask with errors.Is.
+// The kinds of refusal. Their messages name the entity; test for them with errors.Is.
 var (
 	// ErrNotFound: there is no such entity (any more).
 	ErrNotFound = errors.New("not found")

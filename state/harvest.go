@@ -1,10 +1,9 @@
 package state
 
-// Harvest says which instances the provisioner stops: the values of HarvestMode.
-// An instance is of a machine that is gone if its machine is dead, or was removed:
-// ids are never used again. Nobody knows one that names no machine that ever was,
-// or a machine that has another one. Instances of other environments are never
-// touched.
+// Harvest selects the instances that the provisioner stops: the values of HarvestMode.
+// The machine of an instance is gone if it is dead, or was removed: ids are never used
+// again. An instance is unknown if it names no machine that ever was, or one that has
+// another instance. Instances of other environments are never touched.
 type Harvest string
 
 // The modes. Where instances of dead machines are not stopped, the machines are
@@ -21,13 +20,13 @@ func harvestModes() []string {
 	return []string{string(HarvestDestroyed), string(HarvestUnknown), string(HarvestAll), string(HarvestNone)}
 }
 
-// Gone says if instances of machines that are gone are stopped.
+// Gone reports whether instances of machines that are gone are stopped.
 func (h Harvest) Gone() bool { return h == HarvestDestroyed || h == HarvestAll }
 
-// Unknown says if instances that nobody knows are stopped.
+// Unknown reports whether unknown instances are stopped.
 func (h Harvest) Unknown() bool { return h == HarvestUnknown || h == HarvestAll }
 
-// Harvest is which instances the provisioner stops.
+// Harvest returns which instances the provisioner stops.
 func (e Environment) Harvest() Harvest {
 	return Harvest(or(e.Config[HarvestMode], string(HarvestDestroyed)))
 }

@@ -29,8 +29,8 @@ const (
 	maxHookRunChanges = 20
 )
 
-// AddHookRun remembers a hook that has ended, in place of the oldest. Nothing is
-// read: Seq is the caller's, who alone writes for that unit.
+// AddHookRun records a hook that has ended, in place of the oldest. Nothing is read: Seq
+// is the caller's, who alone writes for that unit.
 func (tx *Tx) AddHookRun(unit string, r HookRun) error {
 	if n := len(r.Changes); n > maxHookRunChanges {
 		r.Changes, r.More = r.Changes[:maxHookRunChanges], n-maxHookRunChanges

@@ -41,8 +41,8 @@ func (c *KeyClaim) Update(ctx context.Context, f func(tx *KeyTx) error) error {
 	return c.claim.Update(ctx, c.keys.adaptTx(f))
 }
 
-// PutIf is Keyspace.PutIf, conditional on the claim, too: Update says whether it was
-// that which it was not written for.
+// PutIf is Keyspace.PutIf, conditional on the claim, too: Update tells if the claim was
+// the condition that failed.
 func (c *KeyClaim) PutIf(ctx context.Context, guard string, revision int64, key string, doc any) (written bool, err error) {
 	at, err := c.keys.putIf(ctx, []store.Cond{c.claim.fenceCond(), {Key: c.keys.root + guard, Revision: revision}}, key, doc)
 	return at != 0, err

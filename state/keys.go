@@ -14,9 +14,9 @@ import (
 //
 //	format                              what wrote this store
 //	environment                         Environment
-//	migrating                           migrating, under the lease of who copies it
-//	moved                               moved: the environment is in another store
-//	migration                           draft: the environment comes from another
+//	migrating                           copyLockRecord, under the lock's lease
+//	moved                               movedRecord: the environment is in another store
+//	migration                           partialCopy: the environment comes from another
 //	counters/machines                   the next machine's id
 //	counters/relations                  the next relation's
 //	counters/actions                    the next action's
@@ -28,7 +28,7 @@ import (
 //	leaders/services/<s>                presence of a process, with the unit that leads
 //	charms/<url>                        Charm
 //	blobs/<sha256>/<n>                  one chunk
-//	blob-heads/<sha256>                 readBlobHead
+//	blob-heads/<sha256>                 blobHead
 //	services/<s>                        Service
 //	services/<s>/config                 Config
 //	services/<s>/status                 WorkloadStatus
@@ -46,7 +46,7 @@ import (
 //	tools/<name>                        Tools
 //	machines/<id>                       Machine
 //	machines/<id>/units/<u>             index: empty
-//	spares/<id>                         spare
+//	spares/<id>                         unusedMachine
 //	first-units/<id>                    firstUnit
 //	relations/<n>                       Relation
 //	relations/<n>/members/<u>           Member
@@ -161,11 +161,11 @@ func logKey(source string, seq int64) string {
 	return fmt.Sprintf("%s%010d", logBatchesPrefix(source), seq)
 }
 
-// MachineAgent and UnitAgent name the agents, as their presence and leases do:
-// "machine-0", "unit-wordpress-0".
+// MachineAgent names the agent of a machine, as its presence does: "machine-0".
 func MachineAgent(id string) string { return "machine-" + id }
 
-// UnitAgent names the agent of a unit. It panics on what is not a unit's name.
+// UnitAgent names the agent of a unit: "unit-wordpress-0". It panics on what is not a
+// unit's name.
 func UnitAgent(unit string) string { return charm.UnitTag(unit) }
 
 // cutInt parses a key's last part; ok is false if more follows the prefix.

@@ -6,8 +6,8 @@ import (
 	"bijou/state/store"
 )
 
-// KeySession is the proof that a process lives, over a Keyspace: what it has put
-// leased, and what it leads, vanish within SessionTTL of its end.
+// KeySession is the proof that a process lives, over a Keyspace: its leased keys, and
+// those of its leaderships, vanish within SessionTTL of its end.
 type KeySession struct {
 	keys    *Keyspace
 	session *Session
@@ -40,7 +40,7 @@ type KeyProcess struct {
 	process *Process
 }
 
-// NewProcess begins nothing yet.
+// NewProcess begins no session yet.
 func (k *Keyspace) NewProcess() *KeyProcess {
 	return &KeyProcess{k, newSharedSession(k.beginSession, true)}
 }
@@ -70,9 +70,8 @@ func (s *KeySession) Done() <-chan struct{} { return s.session.Done() }
 // Close ends the session: its keys vanish at once. It is idempotent.
 func (s *KeySession) Close(ctx context.Context) error { return s.session.Close(ctx) }
 
-// Campaign waits until this session is the one that leads at the key, which then
-// says who does, and vanishes with the session or when it resigns.
-// ErrSessionLost: the session ended meanwhile.
+// Campaign blocks until this session leads at the key, which then names it, and vanishes
+// with the session or when it resigns. ErrSessionLost: the session ended meanwhile.
 func (s *KeySession) Campaign(ctx context.Context, key string) (*KeyLeadership, error) {
 	l, err := s.session.Campaign(ctx, key)
 	if err != nil {
@@ -96,9 +95,9 @@ func (l *KeyLeadership) Update(ctx context.Context, f func(tx *KeyTx) error) err
 	return l.leadership.Update(ctx, l.keys.adaptTx(f))
 }
 
-// PutIf is Keyspace.PutIf, conditional on this leadership, too. It answers at which
-// revision it was written; 0 if it was not, for whichever reason: Update says
-// whether that is the leadership's end.
+// PutIf is Keyspace.PutIf, conditional on this leadership, too. It returns at which
+// revision the key was written; 0 if it was not, for whichever reason: Update tells if
+// that is the leadership's end.
 func (l *KeyLeadership) PutIf(ctx context.Context, guard string, revision int64, key string, doc any) (written int64, err error) {
 	at := l.keys.root + l.leadership.name
 	if l.revision == 0 {

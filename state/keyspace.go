@@ -9,14 +9,14 @@ import (
 	"bijou/state/store"
 )
 
-// KeyspacePrefix is where a keyspace lies in its store unless an etcd URL says
-// otherwise: the updater's default.
+// KeyspacePrefix stands before the keys of a keyspace in its store unless an etcd URL
+// has another prefix: the updater's default.
 const KeyspacePrefix = "/neco/"
 
-// Keyspace is keys that belong to no environment: those of the boot servers'
-// updater. Its keys are relative; in etcd they lie below the URL's prefix, as
-// they are, and in an SQLite file below KeyspacePrefix. Its values are JSON. Its
-// methods may be called from several goroutines.
+// Keyspace holds keys that belong to no environment: those of the boot servers' updater.
+// Its keys are relative; in etcd they lie below the URL's prefix, as they are, and in an
+// SQLite file below KeyspacePrefix. Its values are JSON. Its methods may be called from
+// several goroutines.
 type Keyspace struct {
 	state *State
 	root  string // what stands before each key in the store
@@ -34,7 +34,7 @@ func OpenKeyspace(ctx context.Context, url string) (*Keyspace, error) {
 	return &Keyspace{state: &State{store: st}, root: root}, nil
 }
 
-// CreateKeyspace is OpenKeyspace that makes the store if there is none.
+// CreateKeyspace is OpenKeyspace, but makes the store if there is none.
 func CreateKeyspace(ctx context.Context, url string) (*Keyspace, error) {
 	url, root := splitKeyspaceURL(url)
 	st, err := createStore(ctx, url)
@@ -71,8 +71,8 @@ func splitKeyspaceURL(url string) (complete, root string) {
 // Close ends the sessions and watchers of this Keyspace. It is idempotent.
 func (k *Keyspace) Close() error { return k.state.Close() }
 
-// Health returns what each of the store's endpoints says of itself; of a store in a file,
-// nothing.
+// Health returns how each of the store's endpoints is, as it reports; nil for a store in
+// a file.
 func (k *Keyspace) Health(ctx context.Context) map[string]string {
 	if s, ok := k.state.store.(interface {
 		Health(ctx context.Context) map[string]string
@@ -87,14 +87,14 @@ func (k *Keyspace) View(ctx context.Context, f func(v *KeyView) error) error {
 	return k.state.View(ctx, func(v *View) error { return f(&KeyView{view: v, root: k.root}) })
 }
 
-// Update commits what f writes, conditional on all that it read, as State.Update
-// does: f may be rerun.
+// Update commits f's writes, conditional on all that it read, as State.Update does: f
+// may be rerun.
 func (k *Keyspace) Update(ctx context.Context, f func(tx *KeyTx) error) error {
 	return k.state.Update(ctx, k.adaptTx(f))
 }
 
-// PutIf writes the key if another one was not written since that revision (GetAt),
-// in one question to the store; written is false if it was.
+// PutIf writes the key unless guard was written since that revision (GetAt), in one
+// request to the store; written is false if it was.
 func (k *Keyspace) PutIf(ctx context.Context, guard string, revision int64, key string, doc any) (written bool, err error) {
 	at, err := k.putIf(ctx, []store.Cond{{Key: k.root + guard, Revision: revision}}, key, doc)
 	return at != 0, err
@@ -141,8 +141,8 @@ func (v *KeyView) Get(key string, doc any) (ok bool, err error) {
 	return true, KeyValue{Key: key, Value: value}.Decode(doc)
 }
 
-// GetAt is Get of a View, and tells at which revision the key was written: 0 if it
-// is absent.
+// GetAt is Get of a View, and returns at which revision the key was written: 0 if it is
+// absent.
 func (v *KeyView) GetAt(key string, doc any) (revision int64, err error) {
 	v.view.checkOpen()
 	kv, ok, err := v.view.snap.Get(v.view.ctx, v.root+key)
@@ -171,7 +171,7 @@ func (v *KeyView) trimRoot(kvs []store.KV, err error) ([]KeyValue, error) {
 	return all, err
 }
 
-// Revision is the revision that all reads are at: where a watch goes on from.
+// Revision is the revision of all reads: a watch continues after it.
 func (v *KeyView) Revision() (int64, error) { return v.view.Revision() }
 
 // Decode reads the value into doc; the error names the key.
@@ -194,7 +194,7 @@ func (t *KeyTx) Put(key string, doc any) error { return t.tx.put(t.root+key, doc
 // Writes reports whether anything was written or removed so far.
 func (t *KeyTx) Writes() bool { return len(t.tx.buffer.writes) > 0 }
 
-// PutLeased writes the key so that it vanishes with the session.
+// PutLeased writes a key that vanishes with the session.
 func (t *KeyTx) PutLeased(key string, doc any, s *KeySession) error {
 	return t.tx.putLeased(t.root+key, doc, s.session.lease.ID())
 }

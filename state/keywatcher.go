@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// KeyWatcher says which keys changed. It is for one goroutine at a time, but for Close.
+// KeyWatcher delivers which keys changed. It is for one goroutine at a time, but for
+// Close.
 type KeyWatcher struct {
 	watcher *Watcher
 	root    string
@@ -26,7 +27,7 @@ func (k *Keyspace) Watch(ctx context.Context, after int64, prefixes ...string) (
 	return &KeyWatcher{watcher: w, root: k.root}, nil
 }
 
-// Next waits for the next commit there, and returns the keys that it touched.
+// Next blocks until the next commit there, and returns the keys that it touched.
 // ErrCompacted: events are missing, take a new View and watch from its revision.
 func (w *KeyWatcher) Next(ctx context.Context) ([]string, error) {
 	keys, err := w.watcher.Next(ctx)
@@ -36,18 +37,19 @@ func (w *KeyWatcher) Next(ctx context.Context) ([]string, error) {
 	return keys, err
 }
 
-// KeyChange is what a commit did to one key. Its Revision is the commit's; its Value
-// is empty if the key was deleted, and where the store does not tell: then it is to
-// be read.
+// KeyChange is the change of one key by a commit. Its Revision is the commit's; its
+// Value is empty if the key was deleted, and where the store does not tell: then it is
+// to be read.
 type KeyChange struct {
 	KeyValue
 	Deleted bool
 }
 
-// Told tells if the change says all: what the key is, or that it is gone.
+// Told reports whether the change is complete: it has the key's value, or the key is
+// gone.
 func (c KeyChange) Told() bool { return c.Deleted || len(c.Value) > 0 }
 
-// Changes is Next with what the store tells of the keys.
+// Changes is Next with the keys' values, as far as the store tells them.
 func (w *KeyWatcher) Changes(ctx context.Context) ([]KeyChange, error) {
 	changes, err := w.watcher.Changes(ctx)
 	for i := range changes {
@@ -56,11 +58,11 @@ func (w *KeyWatcher) Changes(ctx context.Context) ([]KeyChange, error) {
 	return changes, err
 }
 
-// Close ends the watcher, and a Next that waits.
+// Close ends the watcher, and a Next that blocks.
 func (w *KeyWatcher) Close() { w.watcher.Close() }
 
-// Await waits until something has changed below one of the prefixes after the
-// revision, or may have: the watcher was behind. Whoever is woken takes a new View.
+// Await blocks until something has changed below one of the prefixes after the revision,
+// or may have: the watcher was behind. Its caller takes a new View.
 func (k *Keyspace) Await(ctx context.Context, after int64, prefixes ...string) error {
 	w, err := k.Watch(ctx, after, prefixes...)
 	if err != nil {

@@ -15,9 +15,9 @@ type Leadership struct {
 	done     chan struct{}
 }
 
-// Campaign waits until this session leads what, and returns its leadership. One
-// session campaigns for the same thing once at a time. ErrSessionLost: the
-// session ended meanwhile.
+// Campaign blocks until this session leads what, and returns its leadership. One session
+// campaigns for the same thing once at a time. ErrSessionLost: the session ended
+// meanwhile.
 func (s *Session) Campaign(ctx context.Context, what string) (*Leadership, error) {
 	return s.campaign(ctx, what, "")
 }
@@ -122,9 +122,8 @@ func (l *Leadership) Update(ctx context.Context, f func(tx *Tx) error) error {
 	return l.session.updateFenced(ctx, l.session.leaderPrefix+l.name, f)
 }
 
-// Resign ends the leadership, for the next to take. It is called once, and
-// answers an error if the store was away; the leadership then ends with the
-// session.
+// Resign ends the leadership, for the next to take. It is called once, and returns an
+// error if the store was away; the leadership then ends with the session.
 func (l *Leadership) Resign(ctx context.Context) error {
 	err := l.Update(ctx, func(tx *Tx) error {
 		tx.remove(l.session.leaderPrefix + l.name)

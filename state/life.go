@@ -1,9 +1,9 @@
 package state
 
-// Life is how far an entity is on its way. It never goes back.
+// Life is the state of an entity between its making and its removal. It never goes back.
 type Life string
 
-// The lives. Dying: wanted to go, its agent takes it down. Dead: taken down, its
+// The lives. Dying: to be removed, and its agent takes it down. Dead: taken down, its
 // remover may remove it.
 const (
 	Alive Life = "alive"

@@ -102,7 +102,7 @@ func (tx *Tx) appendLog(source string, lines []LogLine) error {
 	return tx.put(logHeadKey(source), head)
 }
 
-// LogFilter says which lines are wanted; the zero value means all.
+// LogFilter selects lines; the zero value selects all.
 type LogFilter struct {
 	Sources []string         // units and machines
 	Level   string           // this one and those above
@@ -138,7 +138,7 @@ func (v *View) Logs(f LogFilter) ([]LogLine, error) {
 	return lines, nil
 }
 
-// LogEnds is how many lines each source has logged so far: the Seq of its last.
+// LogEnds returns how many lines each source has logged so far: the Seq of its last.
 func (v *View) LogEnds() (map[string]int64, error) {
 	kvs, err := v.list(logHeadsPrefix)
 	if err != nil {
@@ -193,7 +193,7 @@ func (v *View) readSourceLog(source string, level int, f LogFilter) ([]LogLine, 
 	return lines, nil
 }
 
-// LogLevel is a level's rank; empty is the lowest.
+// LogLevel returns a level's rank; empty is the lowest.
 func LogLevel(level string) (int, error) {
 	if n := levelRank(level); n > 0 || level == "" {
 		return n, nil

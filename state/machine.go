@@ -19,7 +19,7 @@ const (
 	JobUnits  = "host-units"
 )
 
-// MachineStatus is how far a machine's instance is.
+// MachineStatus is the state of a machine's instance.
 type MachineStatus string
 
 // The statuses. Down is shown when the agent of a running machine is gone; it
@@ -31,7 +31,7 @@ const (
 	MachineError   MachineStatus = "error"
 )
 
-// Machine is a place for units.
+// Machine hosts units.
 type Machine struct {
 	ID         string        `json:"-"`
 	Series     string        `json:"series"`
@@ -53,7 +53,7 @@ type Machine struct {
 	Placement string `json:"placement,omitempty"`
 }
 
-// Addresses are where a machine is reached: names or IP addresses.
+// Addresses are a machine's names or IP addresses.
 type Addresses struct {
 	Private string `json:"private,omitempty"`
 	Public  string `json:"public,omitempty"`
@@ -76,7 +76,7 @@ func (v *View) Machines() ([]Machine, error) {
 	return machines, err
 }
 
-// MachinesMade is how many machines there ever were, machine 0 among them.
+// MachinesMade returns how many machines there ever were, machine 0 among them.
 func (v *View) MachinesMade() (int, error) {
 	n, _, err := load[int](v, machineCounter)
 	return n, err
@@ -114,8 +114,8 @@ func (tx *Tx) DestroyMachine(id string) error {
 	return tx.put(machineKey(id), m)
 }
 
-// DestroyMachine is the Tx's, or with force takes the machine's units with it,
-// whatever their agents do, and leaves it dead for the provisioner to remove.
+// DestroyMachine is Tx.DestroyMachine; with force it takes the machine's units with it,
+// whatever their agents do, and leaves the machine dead for the provisioner to remove.
 // It works in batches; call it again if it was interrupted.
 func (s *State) DestroyMachine(ctx context.Context, id string, force bool) error {
 	if !force || id == "0" {
@@ -202,7 +202,7 @@ func (tx *Tx) SetInstance(id, instance string, a Addresses) error {
 	})
 }
 
-// SetAddresses records where a machine is reached.
+// SetAddresses records a machine's addresses.
 func (tx *Tx) SetAddresses(id string, a Addresses) error {
 	return tx.changeMachine(id, func(m *Machine) { m.Addresses = a })
 }
@@ -239,14 +239,14 @@ func (tx *Tx) RemoveMachine(id string) error {
 	return nil
 }
 
-// NextMachine is the number that the next machine gets; all before were given.
+// NextMachine returns the number that the next machine gets; all before were given.
 func (v *View) NextMachine() (int, error) {
 	n, _, err := load[int](v, machineCounter)
 	return n, err
 }
 
-// WasMachine says if an id is of a machine that is or was, the next one's number
-// being next.
+// WasMachine reports whether an id is of a machine that is or was, given the next
+// machine's number.
 func WasMachine(id string, next int) bool {
 	n, err := strconv.Atoi(id)
 	return err == nil && strconv.Itoa(n) == id && n >= 0 && n < next

@@ -7,26 +7,26 @@ func (s *State) machineClaim(machine string) claimTarget {
 	return claimTarget{s, claimKey(agent), presenceKey(agent), func(v *View) error { return v.checkAgentExists(agent) }}
 }
 
-// TakeClaim makes the claimant the one that runs the machine's agents. Whoever held
-// the claim before commits nothing more.
+// TakeClaim makes the claimant the one that runs the machine's agents. Whoever held the
+// claim before commits nothing more.
 //
-// It is granted to the place that holds it if the process there is gone, which is waited
-// for as long as a session lasts where it cannot be seen. ErrClaimed: it is another
-// place's, whether anybody lives there or not, or that process lives. ErrNotFound: there
-// is no such machine.
+// It is granted to the place that holds it if the process there is gone; where that
+// process cannot be seen, TakeClaim waits for as long as a session lasts. ErrClaimed: it
+// is another place's, whether anybody lives there or not, or that process lives.
+// ErrNotFound: there is no such machine.
 func (s *State) TakeClaim(ctx context.Context, machine string, by Claimant) (*Claim, error) {
 	return s.machineClaim(machine).takeClaim(ctx, by)
 }
 
 // JoinClaim is TakeClaim for a process beside the one that runs the machine: it works
-// under the claim of its place, whoever of that place holds it.
+// under the claim of its place, whichever process of that place holds it.
 func (s *State) JoinClaim(ctx context.Context, machine string, by Claimant) (*Claim, error) {
 	c := &Claim{target: s.machineClaim(machine), claimant: by, joining: true}
 	return c, c.acquire(ctx)
 }
 
-// As is Update for one agent of the machine: ErrNotFound once its unit, or the machine,
-// is gone.
+// As returns Update for one agent of the machine: ErrNotFound once its unit, or the
+// machine, is gone.
 func (c *Claim) As(agent string) Updater {
 	return func(ctx context.Context, f func(tx *Tx) error) error {
 		return c.Update(ctx, func(tx *Tx) error {
@@ -63,9 +63,9 @@ func (v *View) ClaimEpoch(machine string) (int64, error) {
 	return d.Epoch, err
 }
 
-// AssignClaim takes the machine's claim from whoever holds it, who ends its hooks and
-// itself, and keeps it for that place, or with nil for whoever comes first. It raises
-// the claim's epoch.
+// AssignClaim takes the machine's claim from its holder, who ends its hooks and itself,
+// and keeps it for that place, or with nil for whoever comes first. It raises the
+// claim's epoch.
 func (tx *Tx) AssignClaim(machine string, to *Holder) error {
 	if _, err := tx.Machine(machine); err != nil {
 		return err

@@ -2,9 +2,9 @@ package state
 
 import "time"
 
-// SetStarted records the instance that runs for a machine, with the addresses that
-// the provider knows (empty: as they are), and that nothing is wrong with it any
-// more. Its agent says when it runs, and one that is there has said so.
+// SetStarted records the instance that runs for a machine, with the addresses that the
+// provider knows (empty: as they are), and that nothing is wrong with it any more. The
+// machine's agent records when it runs itself, and one that is there has done so.
 func (tx *Tx) SetStarted(id, instance string, a Addresses) error {
 	if err := tx.SetInstance(id, instance, a); err != nil {
 		return err
@@ -24,7 +24,7 @@ func (tx *Tx) SetStarted(id, instance string, a Addresses) error {
 	})
 }
 
-// StartFailure is why no instance runs for a machine.
+// StartFailure describes why no instance runs for a machine.
 type StartFailure struct {
 	Message  string    // the provider's
 	Attempts int       // how many have failed for the moment; 0: it is not tried again by itself

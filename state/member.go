@@ -14,12 +14,12 @@ type Member struct {
 	Version   int64  `json:"version"`             // of its settings there
 }
 
-// Members reads who is in a relation, by service and number.
+// Members reads the units in a relation, by service and number.
 func (v *View) Members(id int) ([]Member, error) {
 	return v.membersBelow(id, membersPrefix(id))
 }
 
-// MembersOf reads which units of one service are in a relation, by number.
+// MembersOf reads the units of one service in a relation, by number.
 func (v *View) MembersOf(id int, service string) ([]Member, error) {
 	return v.membersBelow(id, serviceMembersPrefix(id, service))
 }
@@ -40,17 +40,17 @@ func (v *View) membersBelow(id int, prefix string) ([]Member, error) {
 	return members, nil
 }
 
-// Member reads one unit's membership; ok is false if it is not in.
+// Member reads one unit's membership; ok is false if there is none.
 func (v *View) Member(id int, unit string) (m Member, ok bool, err error) {
 	m, ok, err = load[Member](v, memberKey(id, unit))
 	m.Unit = unit
 	return m, ok, err
 }
 
-// EnterRelation makes a unit a member, with settings merged into what it may have
-// had there. A principal that enters a relation with a subordinate service gets
-// its unit of that. A member already in is left as it is. ErrDead if relation or unit
-// is going, ErrNotFound if one is gone.
+// EnterRelation makes a unit a member, with settings merged into those it may have had
+// there. A principal that enters a relation with a subordinate service gets its unit of
+// that. A member already in is left as it is. ErrDead if relation or unit is going,
+// ErrNotFound if one is gone.
 func (tx *Tx) EnterRelation(id int, unit string, settings map[string]string) error {
 	if _, in, err := tx.Member(id, unit); err != nil || in {
 		return err

@@ -7,8 +7,8 @@ import (
 	"bijou/state/store/mem"
 )
 
-// CreateMemory makes an environment in memory and returns it opened, for tests:
-// see statetest.
+// CreateMemory makes an environment in memory and returns it opened, for tests: see
+// statetest.
 func CreateMemory(ctx context.Context, env Environment) (*State, error) {
 	if err := env.validate(); err != nil {
 		return nil, err
@@ -26,9 +26,9 @@ func (s *State) Share() *State { return &State{store: mem.Share(s.store)} }
 // on any other store.
 func (s *State) Abandon() { mem.Abandon(s.store) }
 
-// Through opens an environment in memory a second time, as Share does, with what
-// wrap puts between it and its store: tests of what a store's failures do. It
-// panics on any other store.
+// Through opens an environment in memory a second time, as Share does, with wrap's
+// result between it and its store: for tests of failing stores. It panics on any other
+// store.
 func (s *State) Through(wrap func(store.Store) store.Store) *State {
 	return &State{store: wrap(mem.Share(s.store))}
 }

@@ -24,7 +24,7 @@ type Migration struct {
 	Fault func(point string)
 }
 
-// Copied is what a migration has copied, and found to be the same in both stores.
+// Copied sums up what a migration has copied, and found to be the same in both stores.
 type Copied struct {
 	Keys   int    // those of blobs among them
 	Bytes  int64  // of the keys and their values
@@ -61,8 +61,8 @@ func Migrate(ctx context.Context, m Migration) (c Copied, err error) {
 	return c, m.finishMove(ctx, to)
 }
 
-// FinishMigration does what is left of a migration to the store at the URL after
-// its Switch. It answers ErrNotFound if there is nothing left of one.
+// FinishMigration does the rest of a migration to the store at the URL after its Switch.
+// It returns ErrNotFound if there is none.
 func FinishMigration(ctx context.Context, url string) (err error) {
 	to, err := openStore(ctx, url)
 	if err != nil {

@@ -100,7 +100,7 @@ func createStore(ctx context.Context, url string) (store.Store, error) {
 	return k.open(ctx, url, rest)
 }
 
-// StoreExists tells if there is a store at the URL, with or without an
+// StoreExists reports whether there is a store at the URL, with or without an
 // environment in it.
 func StoreExists(ctx context.Context, url string) (bool, error) {
 	k, rest, err := parseStoreURL(url)
@@ -110,8 +110,8 @@ func StoreExists(ctx context.Context, url string) (bool, error) {
 	return k.exists(ctx, url, rest)
 }
 
-// RemoveStore removes the store at the URL with everything in it; one that is
-// not there is no error. Whoever has it open learns ErrStoreGone.
+// RemoveStore removes the store at the URL with everything in it; one that is not there
+// is no error. Whoever has it open gets ErrStoreGone.
 func RemoveStore(ctx context.Context, url string) error {
 	k, rest, err := parseStoreURL(url)
 	if err != nil {

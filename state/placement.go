@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// PlaceNew is the placement on a new machine.
+// PlaceNew places a unit on a new machine.
 const PlaceNew = "new"
 
-// Placement says where a unit goes: Machine is PlaceNew, a machine's id, or
-// empty for what the provider prefers: machine 0 on "local" unless the unit asks
-// for something, elsewhere a machine of its own, added before or new.
+// Placement selects the machine of a unit: Machine is PlaceNew, a machine's id, or empty
+// for what the provider prefers: machine 0 on "local" unless the unit asks for
+// something, elsewhere a machine of its own, added before or new.
 type Placement struct {
 	Machine string
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Port is one opened range of a unit.
+// Port is one opened range of ports of a unit.
 type Port struct {
 	From     int    `json:"from,omitempty"` // inclusive; From and To are 0 for icmp
 	To       int    `json:"to,omitempty"`
@@ -39,13 +39,13 @@ func ComparePorts(a, b Port) int {
 		cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To), cmp.Compare(a.Endpoint, b.Endpoint))
 }
 
-// Ports reads what a unit has open, in the order of ComparePorts.
+// Ports reads the open ports of a unit, in the order of ComparePorts.
 func (v *View) Ports(unit string) ([]Port, error) {
 	ports, _, err := load[[]Port](v, portsKey(unit))
 	return ports, err
 }
 
-// SetPorts replaces what a unit has open. ErrNotFound if the unit is gone.
+// SetPorts replaces the open ports of a unit. ErrNotFound if the unit is gone.
 func (tx *Tx) SetPorts(unit string, ports []Port) error {
 	if _, err := tx.Unit(unit); err != nil {
 		return err
@@ -76,9 +76,9 @@ type PortInUse struct {
 	Port Port
 }
 
-// PortConflict finds what another unit on a unit's machine has open that
-// overlaps a range. On "local", where every machine is the same host and fifty
-// services may have the same port in their charm, an equal range is no conflict.
+// PortConflict finds an open port of another unit on a unit's machine that overlaps a
+// range. On "local", where every machine is the same host and fifty services may have
+// the same port in their charm, an equal range is no conflict.
 func (v *View) PortConflict(unit string, p Port) (in PortInUse, taken bool, err error) {
 	u, err := v.Unit(unit)
 	if err != nil {

@@ -2,7 +2,7 @@ package state
 
 import "context"
 
-// Progress is how far a job in batches is.
+// Progress counts the steps of a job in batches.
 type Progress struct {
 	What        string // what is counted: "units of mysql added"
 	Done, Total int
@@ -10,16 +10,16 @@ type Progress struct {
 
 type progressKey struct{}
 
-// WithProgress has every job in batches that gets the context (AddUnits,
-// AddMachines, DestroyService) report before its first batch and after each, and
-// whoever else calls Tell. A job is over with the report whose Done is Total, or
-// when it returns. The reports come one after another.
+// WithProgress has every job in batches that gets the context (AddUnits, AddMachines,
+// DestroyService) report before its first batch and after each, and whatever else calls
+// Tell. A job is over with the report whose Done is Total, or when it returns. The
+// reports come one after another.
 func WithProgress(ctx context.Context, report func(Progress)) context.Context {
 	return context.WithValue(ctx, progressKey{}, report)
 }
 
-// Tell reports how far a job is to whoever asked for it by WithProgress, if
-// anybody did. Total 0 is no job.
+// Tell passes the progress of a job to the function of WithProgress, if there is one.
+// Total 0 is no job.
 func Tell(ctx context.Context, p Progress) {
 	if report, ok := ctx.Value(progressKey{}).(func(Progress)); ok && p.Total > 0 {
 		report(p)

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// MaxTroubles is how many messages are kept of one time of trouble.
+// MaxTroubles bounds the messages that are kept of one ProvisionerTrouble.
 const MaxTroubles = 20
 
-// ProvisionerTrouble is what keeps the provisioner from its work, or is wrong with
-// what its provider tells: the environment's, not one machine's.
+// ProvisionerTrouble keeps the provisioner from its work, or is wrong with its
+// provider's answers: it is the environment's, not one machine's.
 type ProvisionerTrouble struct {
 	Messages []string  `json:"messages" yaml:"messages"`
 	Since    time.Time `json:"since" yaml:"since"` // when it became this
@@ -17,14 +17,14 @@ type ProvisionerTrouble struct {
 	NextRetry time.Time `json:"next-retry,omitzero" yaml:"next-retry,omitempty"` // zero: with the next look
 }
 
-// ProvisionerTrouble reads it; without messages there is none.
+// ProvisionerTrouble reads the provisioner's trouble; without messages there is none.
 func (v *View) ProvisionerTrouble() (ProvisionerTrouble, error) {
 	t, _, err := load[ProvisionerTrouble](v, provisionerKey)
 	return t, err
 }
 
-// SetProvisionerTrouble records it, since now unless it is recorded already, with when the
-// next try is due; no messages: it is over.
+// SetProvisionerTrouble records the provisioner's trouble, since now unless it is
+// recorded already, with the time of the next try; no messages: it is over.
 func (tx *Tx) SetProvisionerTrouble(messages []string, now, next time.Time) error {
 	messages = slices.Clone(messages[:min(len(messages), MaxTroubles)])
 	for i, m := range messages {

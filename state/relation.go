@@ -29,13 +29,13 @@ type Endpoint struct {
 	Role    charm.Role `json:"role"`
 }
 
-// String is the endpoint as operators write it: "wordpress:db".
+// String returns the endpoint as operators write it: "wordpress:db".
 func (e Endpoint) String() string { return e.Service + ":" + e.Name }
 
-// String is the relation's name in status and logs: "relation-3".
+// String returns the relation's name in status and logs: "relation-3".
 func (r Relation) String() string { return "relation-" + strconv.Itoa(r.ID) }
 
-// Endpoint is the end of that service; ok is false if it has none.
+// Endpoint returns the end of that service; ok is false if it has none.
 func (r Relation) Endpoint(service string) (e Endpoint, ok bool) {
 	i := slices.IndexFunc(r.Endpoints, func(e Endpoint) bool { return e.Service == service })
 	if i < 0 {
@@ -44,7 +44,7 @@ func (r Relation) Endpoint(service string) (e Endpoint, ok bool) {
 	return r.Endpoints[i], true
 }
 
-// Other is the end opposite of that service: its own in a peer relation.
+// Other returns the end opposite of that service: its own in a peer relation.
 func (r Relation) Other(service string) Endpoint {
 	for _, e := range r.Endpoints {
 		if e.Service != service {
@@ -54,7 +54,7 @@ func (r Relation) Other(service string) Endpoint {
 	return r.Endpoints[0]
 }
 
-// IsPeer says if the relation is among the units of one service.
+// IsPeer reports whether the relation is among the units of one service.
 func (r Relation) IsPeer() bool { return len(r.Endpoints) == 1 }
 
 // relationIndex is kept below each service of a relation: enough to find a second

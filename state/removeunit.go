@@ -107,9 +107,9 @@ func (v *View) joinedRelations(u Unit) (ids []int, err error) {
 	return ids, nil
 }
 
-// RemoveUnit removes a dying or dead unit however much it has, in batches, each
-// under the conditions of update (State.Update, or Session.As of its agent). A
-// unit that is gone already is no error; an alive one is ErrInUse.
+// RemoveUnit removes a dying or dead unit however much it has, in batches, each under
+// the conditions of update (State.Update, or Claim.As of its agent). A unit that is gone
+// already is no error; an alive one is ErrInUse.
 func RemoveUnit(ctx context.Context, update Updater, name string) error {
 	for {
 		left, err := removeUnitBatch(ctx, update, name)

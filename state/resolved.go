@@ -8,12 +8,11 @@ import (
 	"strings"
 )
 
-// SetResolved is an operator's answer to the error of a unit or, with relation
-// (its name or id), of one of its relations: retry runs the failed hook, which is returned,
-// again, otherwise it counts as done. The agent clears it. A unit that waits since it was
-// restored goes on. ErrNotInError and
-// ErrAlreadyResolved carry the message for the operator, who is not wrong;
-// ErrNotFound: no such unit or relation.
+// SetResolved records an operator's answer to the error of a unit or, with relation (its
+// name or id), of one of its relations: with retry the failed hook, which is returned,
+// runs again, otherwise it counts as done. The agent clears the answer. A unit that
+// waits since it was restored goes on. ErrNotInError and ErrAlreadyResolved carry a
+// message for the operator, who is not wrong; ErrNotFound: no such unit or relation.
 func (tx *Tx) SetResolved(unit, relation string, retry bool) (failed Hook, err error) {
 	u, err := tx.Unit(unit)
 	if err != nil {
@@ -85,8 +84,8 @@ func (v *View) relationOf(u Unit, text string) (Relation, error) {
 	return Relation{}, fmt.Errorf("relation %q of unit %q is ambiguous: it could be %s", text, u.Name, describeRelations(found))
 }
 
-// ClearResolved takes back the answer to the unit's error, or with a relation's id
-// that of the relation's; relation is NoRelation for the unit's own.
+// ClearResolved removes the answer to the unit's error, or with a relation's id to the
+// relation's; relation is NoRelation for the unit's own.
 func (tx *Tx) ClearResolved(unit string, relation int) error {
 	u, err := tx.Unit(unit)
 	if errors.Is(err, ErrNotFound) {

@@ -82,7 +82,7 @@ func (v *View) Resource(service, name string) (Resource, error) {
 	return r, err
 }
 
-// Resources reads what resources a service was given, by name.
+// Resources reads the resources of a service, by name.
 func (v *View) Resources(service string) ([]Resource, error) {
 	kvs, err := v.list(serviceResourcesPrefix(service))
 	if err != nil {

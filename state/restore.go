@@ -10,10 +10,10 @@ import (
 	"bijou/state/store"
 )
 
-// Restoration is what a backup is to become. Without Replace that is another
-// environment: what is said of the old one's machines and of what ran on them is
-// left behind. With Replace it is the same one, in place of what the store may still
-// hold of it: no agent that has begun before goes on.
+// Restoration describes how a backup is restored. Without Replace it becomes another
+// environment: the old one's instances, and what ran on its machines, are left behind.
+// With Replace it is the same one, in place of whatever the store may still hold of it:
+// no agent that has begun before goes on.
 type Restoration struct {
 	URL     string
 	Replace bool
@@ -193,8 +193,8 @@ func (s *State) endLeftovers(ctx context.Context) error {
 }
 
 // LeaveStore marks a store as one that the environment of that uuid has left for
-// another: whoever still works there finds out. One that is gone, or holds another
-// environment, is left alone.
+// another: whoever still works there gets ErrMoved. A store that is gone, or holds
+// another environment, is left alone.
 func LeaveStore(ctx context.Context, url, uuid, to string) (err error) {
 	old, err := openStore(ctx, url)
 	if errors.Is(err, ErrNoStore) {

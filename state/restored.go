@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Restored marks a unit whose records come from a backup, until it is clear that its
-// folder is as they say: a folder may have come further since, or not as far.
+// Restored marks a unit whose records come from a backup, until its folder is known to
+// agree with them: a folder may have come further since, or not as far.
 type Restored struct {
 	Backup time.Time `json:"backup"` // when that was made
 	// Differs says what its agent has found to be otherwise; empty: it has not looked
@@ -14,7 +14,7 @@ type Restored struct {
 	Differs string `json:"differs,omitempty"`
 }
 
-// String is what status says.
+// String returns the message in the status.
 func (r Restored) String() string {
 	what := "its agent has not yet compared its folder"
 	if r.Differs != "" {
@@ -23,7 +23,7 @@ func (r Restored) String() string {
 	return fmt.Sprintf("restored from the backup of %s: %s", r.Backup.Format(time.RFC3339), what)
 }
 
-// Restored reads the mark; ok is false if there is none (any more).
+// Restored reads a unit's mark; ok is false if there is none (any more).
 func (v *View) Restored(unit string) (r Restored, ok bool, err error) {
 	return load[Restored](v, restoredKey(unit))
 }

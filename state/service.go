@@ -9,7 +9,7 @@ import (
 	"bijou/state/constraints"
 )
 
-// Service is one deployed charm, as many units as it may have.
+// Service is a charm that was deployed, with any number of units.
 type Service struct {
 	Name        string        `json:"-"`
 	Charm       string        `json:"charm"` // the URL of the charm its units are to run
@@ -36,7 +36,7 @@ type Origin struct {
 	Name       string `json:"name,omitempty"`
 }
 
-// String is the place that status shows.
+// String returns the place that status shows.
 func (o Origin) String() string {
 	if o.Repository != "" {
 		return o.Repository
@@ -44,8 +44,8 @@ func (o Origin) String() string {
 	return o.Path
 }
 
-// DialectOf is what the hooks of that charm speak in this service: during an
-// upgrade, units run several.
+// DialectOf returns the dialect of that charm's hooks in this service: during an
+// upgrade, units run several charms.
 func (s Service) DialectOf(c Charm) charm.Dialect { return or(s.HookDialect, c.Dialect) }
 
 // setDialect settles the dialect of a service that goes over to the charm.
@@ -69,7 +69,7 @@ func (s Service) checkMissing(c Charm) error {
 	return &MissingError{fmt.Sprintf("charm %q needs %s, which this version of bijou does not have", c.URL, strings.Join(required, ", "))}
 }
 
-// ServiceSpec is a service to be.
+// ServiceSpec describes a service to be added.
 type ServiceSpec struct {
 	Name    string
 	Charm   charm.URL // added before, or in the same Tx
@@ -182,7 +182,7 @@ func (v *View) ServiceStatus(name string) (WorkloadStatus, error) {
 	return w, err
 }
 
-// SetServiceStatus sets it. ErrNotFound if the service is gone.
+// SetServiceStatus sets a service's workload status. ErrNotFound if the service is gone.
 func (tx *Tx) SetServiceStatus(name string, w WorkloadStatus) error {
 	if _, err := tx.Service(name); err != nil {
 		return err

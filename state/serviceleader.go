@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// CampaignFor waits until this session leads a service, in the name of one of
-// the units that run under it. One campaign a service and session is enough,
-// however many units there are: Elect says which of them leads.
+// CampaignFor blocks until this session leads a service, in the name of one of the units
+// that run under it. One campaign a service and session is enough, however many units
+// there are: Elect chooses which of them leads.
 func (s *Session) CampaignFor(ctx context.Context, service, unit string) (*Leadership, error) {
 	return s.campaign(ctx, serviceLeaderName(service), unit)
 }
@@ -20,7 +20,7 @@ func (l *Leadership) Elect(ctx context.Context, unit string) error {
 	})
 }
 
-// Leader is the unit that leads a service; empty if none does.
+// Leader returns the unit that leads a service; empty if none does.
 func (v *View) Leader(service string) (unit string, err error) {
 	p, _, err := load[presence](v, leaderKey(serviceLeaderName(service)))
 	return p.Unit, err
@@ -36,21 +36,22 @@ func (tx *Tx) MustLead(service, unit string) error {
 	return err
 }
 
-// LeaderSettings reads what a service's leader tells its peers; empty if there is
-// nothing.
+// LeaderSettings reads the settings that a service's leader has for its peers; empty if
+// there are none.
 func (v *View) LeaderSettings(service string) (Settings, error) {
 	s, _, err := v.readSettings(leaderSettingsKey(service))
 	return s, err
 }
 
-// LeaderSettingsVersion reads their version only; 0 if there are none.
+// LeaderSettingsVersion reads only the version of the leader settings; 0 if there are
+// none.
 func (v *View) LeaderSettingsVersion(service string) (int64, error) {
 	doc, _, err := load[settingsDoc](v, leaderSettingsKey(service))
 	return doc.Version, err
 }
 
-// MergeLeaderSettings changes single keys of it, as MergeSettings does, in the
-// name of a unit. ErrNotLeader; ErrNotFound if the service is gone.
+// MergeLeaderSettings changes single keys of the leader settings, as MergeSettings does,
+// in the name of a unit. ErrNotLeader; ErrNotFound if the service is gone.
 func (tx *Tx) MergeLeaderSettings(service, unit string, changes map[string]*string) ([]Change, error) {
 	if err := tx.MustLead(service, unit); err != nil {
 		return nil, err

@@ -11,19 +11,18 @@ import (
 	"bijou/state/store"
 )
 
-// SessionTTL is how long a process may be silent before others take its agents
-// for gone, and its leaderships for free.
+// SessionTTL is how long a process may be silent before its agents count as gone, and
+// its leaderships as free.
 const SessionTTL = 10 * time.Second
 
-// Session is the proof that a process lives: one lease, under which the presence
-// of all its agents and its leaderships stand. One a process is enough. It tells others
-// that agents live; what these may write is a matter of their Claim.
+// Session is the proof that a process lives: one lease, which the presence of all its
+// agents and its leaderships need. One a process is enough. It shows others that agents
+// live; what these may write is a matter of their Claim.
 type Session struct {
 	state *State
 	lease store.Lease
 	id    string
-	// leaderPrefix is what stands before what it campaigns for, in keys.
-	leaderPrefix string
+	leaderPrefix string // of the keys that it campaigns for
 
 	mu        sync.Mutex
 	campaigns map[string]bool // what it leads or campaigns for
@@ -41,8 +40,7 @@ type presence struct {
 	Since   time.Time `json:"since"`
 	// Unit is which of the process's units leads, where a service's are led.
 	Unit string `json:"unit,omitempty"`
-	// Trouble is what keeps the agent that is announced from its work; nil: nothing.
-	Trouble *Trouble `json:"trouble,omitempty"`
+	Trouble *Trouble `json:"trouble,omitempty"` // the announced agent's; nil: none
 }
 
 // NewSession begins a session, which lives until it is closed, is lost, or the

@@ -10,25 +10,24 @@ func (v *View) Settings(id int, unit string) (Settings, error) {
 	return s, err
 }
 
-// AppSettings reads a service's own settings in a relation; empty ones if none
-// were set.
+// AppSettings reads a service's own settings in a relation; empty if there are none.
 func (v *View) AppSettings(id int, service string) (Settings, error) {
 	s, _, err := v.readSettings(appSettingsKey(id, service))
 	return s, err
 }
 
-// AppVersion reads the version of a service's own settings in a relation; 0 if none
-// were ever set.
+// AppVersion reads the version of a service's own settings in a relation; 0 if there are
+// none.
 func (v *View) AppVersion(id int, service string) (int64, error) {
 	doc, _, err := load[settingsDoc](v, appSettingsKey(id, service))
 	return doc.Version, err
 }
 
-// MergeSettings changes single keys of a unit's settings; nil deletes one. Keys
-// that others changed meanwhile keep their values; equal values write nothing and
-// make no new version. It says what changed, by key. ErrNotFound if the unit
-// never was in the relation, or the relation is gone. It costs two conditions and
-// two operations of the transaction.
+// MergeSettings changes single keys of a unit's settings; nil deletes one. Keys that
+// others changed meanwhile keep their values; equal values write nothing and make no new
+// version. It returns what changed, by key. ErrNotFound if the unit never was in the
+// relation, or the relation is gone. It costs two conditions and two operations of the
+// transaction.
 func (tx *Tx) MergeSettings(id int, unit string, changes map[string]*string) ([]Change, error) {
 	s, err := tx.Settings(id, unit)
 	if err != nil {

@@ -25,7 +25,7 @@ const (
 	NodesAtOnce = store.MaxOps/2 - 6
 )
 
-// Settings are one settings node as it was read. Version grows with every change.
+// Settings is a settings node as it was read. Version grows with every change.
 type Settings struct {
 	Values  map[string]string
 	Version int64

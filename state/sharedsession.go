@@ -6,13 +6,13 @@ import (
 	"sync"
 )
 
-// Process is the one session that all roles of a process share. Whoever asks
-// first begins it, and the next one after it was lost.
+// Process shares one session among all roles of a process. Whoever asks first begins it,
+// and the next one after it was lost.
 //
-// The order of a beginning, above all after an outage, is: the lease, the
-// presence of the agents, campaigns, then work. Who announces agents takes
-// Session, and says with Stand that it is done; who campaigns takes Standing.
-// Its methods may be called from several goroutines.
+// The order of a beginning, above all after an outage, is: the lease, the presence of
+// the agents, campaigns, then work. Whoever announces agents takes Session, and calls
+// Stand once they are announced; whoever campaigns takes Standing. Its methods may be
+// called from several goroutines.
 type Process struct {
 	begin     func(ctx context.Context) (*Session, error)
 	announces bool
@@ -23,8 +23,8 @@ type Process struct {
 	announced chan struct{} // closed once the agents stand by the session
 }
 
-// NewProcess begins nothing yet. Announces says if one of the roles announces
-// agents, for whom campaigns have to wait.
+// NewProcess begins no session yet. With announces, one of the roles announces agents,
+// and campaigns wait for that.
 func NewProcess(s *State, announces bool) *Process {
 	return newSharedSession(s.NewSession, announces)
 }
@@ -33,10 +33,10 @@ func newSharedSession(begin func(ctx context.Context) (*Session, error), announc
 	return &Process{begin: begin, announces: announces, beginSlot: make(chan struct{}, 1)}
 }
 
-// Session is the session that lives, a new one if need be.
+// Session returns the session that lives, a new one if need be.
 //
-// No lock that cannot be given up is held while the store is asked: a store that
-// does not answer must not keep a role from ending.
+// No lock that cannot be given up is held while the store is asked: a store that does
+// not answer must not keep a role from ending.
 func (p *Process) Session(ctx context.Context) (*Session, error) {
 	select {
 	case p.beginSlot <- struct{}{}:
@@ -76,8 +76,8 @@ func (p *Process) liveSession() (*Session, <-chan struct{}) {
 	}
 }
 
-// Stand says that all agents are announced by that session. It is idempotent, and
-// means nothing for a session that is over.
+// Stand records that all agents are announced by that session. It is idempotent, and
+// does nothing for a session that is over.
 func (p *Process) Stand(s *Session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -91,7 +91,7 @@ func (p *Process) Stand(s *Session) {
 	}
 }
 
-// Stands reports whether all agents are announced by that session, which lives.
+// Stands reports whether all agents are announced by that session, and it lives.
 func (p *Process) Stands(s *Session) bool {
 	living, standing := p.liveSession()
 	if living == nil || living != s {
@@ -105,7 +105,7 @@ func (p *Process) Stands(s *Session) bool {
 	}
 }
 
-// Standing is the session that lives, once the agents stand by it.
+// Standing returns the session that lives, once the agents are announced by it.
 func (p *Process) Standing(ctx context.Context) (*Session, error) {
 	for {
 		if _, err := p.Session(ctx); err != nil {
@@ -125,8 +125,8 @@ func (p *Process) Standing(ctx context.Context) (*Session, error) {
 	}
 }
 
-// Close ends the session, so that its agents are seen to be gone and its
-// leaderships free at once; if the store is away it expires. The roles have ended.
+// Close ends the session, so that its agents are gone and its leaderships free at once;
+// if the store is away it expires. The roles have ended.
 func (p *Process) Close(ctx context.Context) error {
 	p.mu.Lock()
 	s := p.session

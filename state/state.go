@@ -8,15 +8,14 @@ import (
 	"bijou/state/store"
 )
 
-// State is one opened environment. Its methods may be called from several
-// goroutines.
+// State is one opened environment. Its methods may be called from several goroutines.
 type State struct {
 	store store.Store
 }
 
 // Open opens the environment at the URL: "sqlite:PATH". It never creates one.
-// ErrNoStore: nothing is there; ErrFormat: what is there is no environment, or
-// one of another format.
+// ErrNoStore: nothing is there; ErrFormat: it holds no environment, or one of another
+// format.
 func Open(ctx context.Context, url string) (*State, error) {
 	st, err := openStore(ctx, url)
 	if err != nil {

@@ -21,7 +21,7 @@ func (v *View) Status(now time.Time) (Status, error) {
 	return v.collectStatus(now, (*statusInput).hideSecrets)
 }
 
-// StatusWithSecrets is Status for who must see them.
+// StatusWithSecrets is Status for those who must see them.
 func (v *View) StatusWithSecrets(now time.Time) (Status, error) {
 	return v.collectStatus(now, func(*statusInput) {})
 }

@@ -8,13 +8,13 @@ import (
 	"bijou/state/charm"
 )
 
-// Status is what `juju status` shows: spec/relations-and-status.md. Its tags are
-// the keys of its YAML and JSON.
+// Status is the model of `juju status`: docs/reference/status.md. Its tags are the keys
+// of its YAML and JSON.
 type Status struct {
 	Machines  map[string]MachineView  `yaml:"machines" json:"machines"`   // by id
 	Services  map[string]ServiceView  `yaml:"services" json:"services"`   // by name
 	Relations map[string]RelationView `yaml:"relations" json:"relations"` // by "relation-N"
-	// Provisioner is what keeps the provisioner from its work; nil: nothing.
+	// Provisioner is the provisioner's trouble; nil: none.
 	Provisioner *ProvisionerTrouble `yaml:"provisioner,omitempty" json:"provisioner,omitempty"`
 }
 
@@ -57,7 +57,7 @@ type ServiceView struct {
 	Units     map[string]UnitView `yaml:"units,omitempty" json:"units,omitempty"`
 }
 
-// StatusView is what a charm says of itself.
+// StatusView is the workload status in Status, as the charm has set it.
 type StatusView struct {
 	Current string    `yaml:"current" json:"current"`
 	Message string    `yaml:"message,omitempty" json:"message,omitempty"`
@@ -83,8 +83,8 @@ type UnitView struct {
 	Subordinates  []string                `yaml:"subordinates,omitempty" json:"subordinates,omitempty"`
 }
 
-// StateInfo says what stands behind a unit's state: the failed hook, one that runs for
-// very long, or for a unit that is down the state that its agent left it in.
+// StateInfo explains a unit's state: the failed hook, one that runs for very long, or
+// for a unit that is down the state that its agent left it in.
 type StateInfo struct {
 	Last      string    `yaml:"last-state,omitempty" json:"last-state,omitempty"`
 	Hook      string    `yaml:"hook,omitempty" json:"hook,omitempty"`
@@ -148,8 +148,8 @@ type RelationEnd struct {
 	Units map[string]RelationUnit `yaml:"units" json:"units"`
 }
 
-// WorstRelation is the state that needs an operator's eye most: error, then down, start,
-// departed, up; start where there is none.
+// WorstRelation returns the state that needs an operator's eye most: error, then down,
+// start, departed, up; start where there is none.
 func WorstRelation(units map[string]RelationUnit) string {
 	states := map[string]bool{}
 	for u := range maps.Values(units) {

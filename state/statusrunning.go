@@ -8,7 +8,7 @@ import (
 // slowHookThreshold is how long a hook may run before the status mentions it.
 const slowHookThreshold = 10 * time.Minute
 
-// RunningView is what a unit runs, in Status.
+// RunningView is a unit's running hook in Status.
 type RunningView struct {
 	Name     string    `yaml:"name" json:"name"` // the hook's, "action 3 (backup)", or "command 4"
 	Relation string    `yaml:"relation,omitempty" json:"relation,omitempty"`
@@ -17,7 +17,7 @@ type RunningView struct {
 	Holder   string    `yaml:"held-by,omitempty" json:"held-by,omitempty"` // who runs it by hand
 }
 
-// Running reads what a unit runs; nil: nothing, or its agent is gone.
+// Running reads a unit's running hook; nil: there is none, or its agent is gone.
 func (v *View) Running(unit string) (*RunningView, error) {
 	op, runs, err := v.Op(unit)
 	if err == nil && runs {
@@ -30,7 +30,7 @@ func (v *View) Running(unit string) (*RunningView, error) {
 	return &r, nil
 }
 
-// View returns what is shown of what is in flight.
+// View returns what Status shows of the operation.
 func (op Op) View() RunningView {
 	h := op.Hook
 	r := RunningView{Name: h.Name, Remote: h.RemoteUnit, Since: op.Started, Holder: op.Holder}
@@ -43,7 +43,7 @@ func (op Op) View() RunningView {
 	return r
 }
 
-// HeldBy is a clause about who runs it by hand; empty if nobody does.
+// HeldBy is a clause about the operator who runs it by hand; empty if there is none.
 func (r RunningView) HeldBy() string {
 	if r.Holder == "" {
 		return ""

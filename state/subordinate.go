@@ -94,10 +94,10 @@ func (tx *Tx) RetireSubordinate(name string) error {
 	return tx.DestroyUnit(name)
 }
 
-// Concerns says if the relation, one of its service's, is one for the unit. In
-// container scope a subordinate's unit has to do with its own principal and with
-// other subordinates, of which it meets those that share its principal; other
-// principals' services are none of its business.
+// Concerns reports whether the relation, one of its service's, is one for the unit. In
+// container scope a subordinate's unit has to do with its own principal and with other
+// subordinates, of which it meets those that share its principal; other principals'
+// services are none of its business.
 func (v *View) Concerns(r Relation, u Unit) (bool, error) {
 	if u.Principal == "" || r.Scope != charm.Container || r.IsPeer() {
 		return true, nil

@@ -29,7 +29,7 @@ func (tx *Tx) AddTools(t Tools) error {
 	return tx.put(toolsKey(t.Name), t)
 }
 
-// Tools reads what is kept of that name. ErrNotFound.
+// Tools reads the tools of that name. ErrNotFound.
 func (v *View) Tools(name string) (Tools, error) {
 	t, ok, err := load[Tools](v, toolsKey(name))
 	if err == nil && !ok {
@@ -39,7 +39,7 @@ func (v *View) Tools(name string) (Tools, error) {
 	return t, err
 }
 
-// AllTools reads all that are kept.
+// AllTools reads all tools that are kept.
 func (v *View) AllTools() ([]Tools, error) {
 	return loadChildren(v, toolsPrefix, func(t *Tools, name string) { t.Name = name })
 }

@@ -18,8 +18,8 @@ type Tx struct {
 	state *State
 }
 
-// Updater commits a function's writes, as State.Update does, perhaps under
-// further conditions: Session.As and Leadership.Update are such.
+// Updater commits a function's writes, as State.Update does, perhaps under further
+// conditions: Claim.As and Leadership.Update are such.
 type Updater func(ctx context.Context, f func(tx *Tx) error) error
 
 // Update calls f and commits what it wrote as one transaction, conditional on

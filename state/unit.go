@@ -50,13 +50,13 @@ type Unit struct {
 	Workload WorkloadVersion `json:"workload,omitzero"`
 }
 
-// WorkloadVersion is which version of its workload a unit runs, as it says.
+// WorkloadVersion is the version of its workload that a unit has set.
 type WorkloadVersion struct {
 	Version string    `json:"version"`
 	Since   time.Time `json:"since"`
 }
 
-// WorkloadStatus is what a charm says of itself.
+// WorkloadStatus is the status that a charm has set.
 type WorkloadStatus struct {
 	Status  string         `json:"status,omitempty"` // "", "maintenance", "blocked", "waiting", "active"
 	Message string         `json:"message,omitempty"`
@@ -146,15 +146,14 @@ func (tx *Tx) changeUnit(name string, change func(u *Unit)) error {
 	return tx.put(unitKey(name), u)
 }
 
-// SetUnitStatus sets a unit's workload status. Of its message so much is kept as of what
-// providers say.
+// SetUnitStatus sets a unit's workload status, with its message truncated.
 func (tx *Tx) SetUnitStatus(name string, w WorkloadStatus) error {
 	w.Message = truncate(w.Message, maxMessageBytes)
 	return tx.changeUnit(name, func(u *Unit) { u.Status = w })
 }
 
-// SetWorkloadVersion records which version of its workload a unit runs since a
-// time. The version that it is at writes nothing.
+// SetWorkloadVersion records which version of its workload a unit runs since a time. The
+// same version as before writes nothing.
 func (tx *Tx) SetWorkloadVersion(name, version string, since time.Time) error {
 	u, err := tx.Unit(name)
 	if err != nil || u.Workload.Version == version {
@@ -190,8 +189,8 @@ func (tx *Tx) SetUnitDead(name string) error {
 	return tx.releaseMachine(u, true)
 }
 
-// UnitAddress is where a unit is reached: its machine's private or public
-// address, empty as long as the machine has none.
+// UnitAddress returns the private or public address of a unit's machine, empty as long
+// as the machine has none.
 func (v *View) UnitAddress(name string, public bool) (string, error) {
 	u, err := v.Unit(name)
 	if err != nil {

@@ -7,9 +7,9 @@ import (
 	"bijou/state/store"
 )
 
-// Uniter reads all that a unit's agent has written down; the zero value with
-// empty maps if it has not. In an Update it makes all of it a condition: prefer
-// the single records there.
+// Uniter reads all records of a unit's agent; the zero value with empty maps if there
+// are none. In an Update it makes all of them conditions: prefer the single records
+// there.
 func (v *View) Uniter(unit string) (Uniter, error) {
 	u := Uniter{Relations: map[int]RelationState{}, Members: map[int]map[string]MemberState{}}
 	prefix := uniterPrefix(unit)
@@ -62,63 +62,63 @@ func parseRelationKey(rest string) (id int, member string, ok bool) {
 	return id, member, ok && err == nil
 }
 
-// Op reads the hook in flight; ok is false if there is none.
+// Op reads the running hook; ok is false if there is none.
 func (v *View) Op(unit string) (op Op, ok bool, err error) { return load[Op](v, opKey(unit)) }
 
-// Workflow reads how far a unit is; the zero Workflow before its agent began.
+// Workflow reads a unit's workflow; the zero Workflow before its agent began.
 func (v *View) Workflow(unit string) (Workflow, error) {
 	w, _, err := load[Workflow](v, workflowKey(unit))
 	return w, err
 }
 
-// RelationState reads how far a unit is in a relation; ok is false if its agent
-// knows nothing of it.
+// RelationState reads a unit's state in a relation; ok is false if its agent does not
+// know the relation.
 func (v *View) RelationState(unit string, id int) (r RelationState, ok bool, err error) {
 	return load[RelationState](v, relationStateKey(unit, id))
 }
 
-// MemberState reads what a unit knows of a member; ok is false if nothing.
+// MemberState reads a unit's record of a member; ok is false if there is none.
 func (v *View) MemberState(unit string, id int, member string) (m MemberState, ok bool, err error) {
 	return load[MemberState](v, memberStateKey(unit, id, member))
 }
 
-// PutOp records the hook that is in flight from now on.
+// PutOp records the hook that runs from now on.
 func (tx *Tx) PutOp(unit string, op Op) error { return tx.put(opKey(unit), op) }
 
-// ClearOp records that none is.
+// ClearOp records that no hook runs.
 func (tx *Tx) ClearOp(unit string) error {
 	tx.remove(opKey(unit))
 	return nil
 }
 
-// PutWorkflow records how far a unit is.
+// PutWorkflow writes a unit's workflow.
 func (tx *Tx) PutWorkflow(unit string, w Workflow) error { return tx.put(workflowKey(unit), w) }
 
-// PutRelationState records how far a unit is in a relation.
+// PutRelationState writes a unit's state in a relation.
 func (tx *Tx) PutRelationState(unit string, id int, r RelationState) error {
 	return tx.put(relationStateKey(unit, id), r)
 }
 
-// RemoveRelationState forgets a relation that is over for the unit, and an
-// operator's answer to an error in it. Its members are removed one by one, with
-// their last hooks.
+// RemoveRelationState removes the state of a relation that is over for the unit, and an
+// operator's answer to an error in it. Its members are removed one by one, with their
+// last hooks.
 func (tx *Tx) RemoveRelationState(unit string, id int) error {
 	tx.remove(relationStateKey(unit, id))
 	return tx.ClearResolved(unit, id)
 }
 
-// PutMember records what a unit knows of a member.
+// PutMember writes a unit's record of a member.
 func (tx *Tx) PutMember(unit string, id int, member string, m MemberState) error {
 	return tx.put(memberStateKey(unit, id, member), m)
 }
 
-// RemoveMember forgets a member.
+// RemoveMember removes a unit's record of a member.
 func (tx *Tx) RemoveMember(unit string, id int, member string) error {
 	tx.remove(memberStateKey(unit, id, member))
 	return nil
 }
 
-// Apply brings what was read of a unit's records up to date, in place.
+// Apply brings a unit's records, as they were read before, up to date in place.
 func (w Writes) Apply(unit string, u *Uniter) error {
 	for _, op := range w.ops {
 		rest, own := strings.CutPrefix(op.Key, uniterPrefix(unit))

@@ -19,7 +19,7 @@ type Hook struct {
 	Action        int    `json:"action,omitempty"` // its id, if it is what an operator has asked for
 }
 
-// The kinds of a Hook that is none, but what an operator has asked for.
+// The kinds of a Hook that stands for an operator's action or command.
 const (
 	KindAction  = "action"
 	KindCommand = "command"
@@ -36,8 +36,8 @@ func (h Hook) String() string {
 	return fmt.Sprintf("hook %q", h.Name)
 }
 
-// Op is the hook that a unit is in the middle of. Its key is there exactly while
-// one is in flight.
+// Op is the hook that a unit runs, or was killed in. Its key is there exactly while one
+// is in flight.
 type Op struct {
 	ID       string    `json:"id"` // of this run
 	Hook     Hook      `json:"hook"`
@@ -48,7 +48,7 @@ type Op struct {
 	Version  int64     `json:"version,omitempty"` // of the settings or the config that it will have seen
 }
 
-// Failure is why a unit or a relation is in an error state.
+// Failure describes the error state of a unit or a relation.
 type Failure struct {
 	Hook     Hook      `json:"hook"`
 	Message  string    `json:"message"`
@@ -70,7 +70,7 @@ func (f Failure) logCommand(unit string) string {
 	return "juju debug-log --unit " + unit
 }
 
-// Workflow is how far a unit is.
+// Workflow is a unit's progress through its life.
 type Workflow struct {
 	State         string   `json:"state,omitempty"`          // "", "installed", "started", "stopped", "removed", "install-error" ...
 	Charm         string   `json:"charm,omitempty"`          // the URL that is unpacked
@@ -94,7 +94,7 @@ const (
 	RelationError    = "error"
 )
 
-// RelationState is how far a unit is in one relation.
+// RelationState is a unit's progress in one relation.
 type RelationState struct {
 	State   string   `json:"state"`
 	Failure *Failure `json:"failure,omitempty"` // there exactly in state error
@@ -118,7 +118,7 @@ type MemberState struct {
 	Seen    int64  `json:"seen,omitempty"`    // of the settings by the last hook that ran
 }
 
-// Uniter is all that a unit's agent has written down.
+// Uniter holds all records of a unit's agent.
 type Uniter struct {
 	Op        *Op
 	Workflow  Workflow

@@ -8,8 +8,8 @@ func (v *View) UnitState(unit string) (Settings, error) {
 	return s, err
 }
 
-// MergeUnitState changes single keys of them, as MergeSettings does. ErrNotFound
-// if the unit is gone.
+// MergeUnitState changes single keys of a unit's notes, as MergeSettings does.
+// ErrNotFound if the unit is gone.
 func (tx *Tx) MergeUnitState(unit string, changes map[string]*string) ([]Change, error) {
 	if _, err := tx.Unit(unit); err != nil {
 		return nil, fmt.Errorf("cannot change the unit's state: %w", err)

@@ -9,8 +9,8 @@ import (
 	"bijou/state/charm"
 )
 
-// Upgrade is a service's upgrade mark: its units are to go over to that charm.
-// A unit has its part done once it runs the charm; the mark stays until the next.
+// Upgrade is a service's upgrade mark: its units are to go over to that charm. A unit
+// has its part done once it runs the charm; the mark stays until the next.
 type Upgrade struct {
 	Charm string   `json:"charm"`           // the URL
 	Force bool     `json:"force,omitempty"` // also units in an error state, at once
@@ -19,18 +19,18 @@ type Upgrade struct {
 	Before string `json:"before,omitempty"` // what the service ran before: kept, for who goes back
 }
 
-// Wants says if the mark is for that unit, which runs that charm.
+// Wants reports whether the mark is for that unit, which runs that charm.
 func (u Upgrade) Wants(unit, charm string) bool {
 	return u.Charm != "" && u.Charm != charm && !slices.Contains(u.Skip, unit)
 }
 
-// Upgrade reads a service's mark; the zero Upgrade if it never was upgraded.
+// Upgrade reads a service's upgrade mark; the zero Upgrade if it never was upgraded.
 func (v *View) Upgrade(service string) (Upgrade, error) {
 	u, _, err := load[Upgrade](v, upgradeKey(service))
 	return u, err
 }
 
-// UpgradeSpec is what a service is to go over to.
+// UpgradeSpec describes an upgrade of a service.
 type UpgradeSpec struct {
 	Charm  charm.URL // added before, or in the same Tx
 	Origin Origin
@@ -41,11 +41,10 @@ type UpgradeSpec struct {
 	Skip   []string // units that stay with what they have: those of UpgradeSkips
 }
 
-// UpgradeService points a service at another charm and marks its units, which
-// follow each in its time. Refused, and nothing written, is a charm of another
-// name (unless Switch), one that does not support the service's series, drops or
-// changes a relation that is in use, or changes the type of an option that is
-// set. ErrNotFound, ErrDead.
+// UpgradeService points a service at another charm and marks its units, which follow
+// each in its time. It refuses, and writes nothing for, a charm of another name (unless
+// Switch), one that does not support the service's series, drops or changes a relation
+// that is in use, or changes the type of an option that is set. ErrNotFound, ErrDead.
 func (tx *Tx) UpgradeService(name string, spec UpgradeSpec) error {
 	err := tx.upgradeService(name, spec)
 	if err != nil {

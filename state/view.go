@@ -44,7 +44,7 @@ func (s *State) viewOnce(ctx context.Context, f func(v *View) error) error {
 	return f(v)
 }
 
-// Revision is the revision that all reads are at: where a watch goes on from.
+// Revision is the revision of all reads: a watch continues after it.
 func (v *View) Revision() (int64, error) {
 	v.checkOpen()
 	return v.snap.Revision(v.ctx)

@@ -15,14 +15,14 @@ type Scope struct {
 	prefixes []string
 }
 
-// Has says if the key is in the scope.
+// Has reports whether the key is in the scope.
 func (s Scope) Has(key string) bool {
 	under := func(prefix string) bool { return strings.HasPrefix(key, prefix) }
 	return slices.Contains(s.exact, key) || slices.ContainsFunc(s.prefixes, under)
 }
 
-// Watcher says which keys of its scopes changed. It is for one goroutine at a
-// time, but for Close.
+// Watcher delivers which keys of its scopes changed. It is for one goroutine at a time,
+// but for Close.
 type Watcher struct {
 	w      store.Watcher
 	scopes []Scope
@@ -43,10 +43,10 @@ func (s *State) Watch(ctx context.Context, after int64, scopes ...Scope) (*Watch
 	return &Watcher{w: w, scopes: scopes}, nil
 }
 
-// Next waits for the next commit that touched one of the scopes, and returns the
-// keys that it touched there. A watcher is there to wake: take a new View for
-// what they are now. ErrCompacted: events are missing, take a new View and watch
-// from its revision; ErrStoreGone and ErrClosed end it, too.
+// Next blocks until the next commit that touched one of the scopes, and returns the keys
+// that it touched there. A watcher is there to wake: take a new View for their values.
+// ErrCompacted: events are missing, take a new View and watch from its revision;
+// ErrStoreGone and ErrClosed end it, too.
 func (w *Watcher) Next(ctx context.Context) ([]string, error) {
 	batch, err := w.nextBatch(ctx)
 	var keys []string
@@ -56,7 +56,7 @@ func (w *Watcher) Next(ctx context.Context) ([]string, error) {
 	return keys, err
 }
 
-// Changes is Next with what the store tells of the keys.
+// Changes is Next with the keys' values, as far as the store tells them.
 func (w *Watcher) Changes(ctx context.Context) ([]KeyChange, error) {
 	batch, err := w.nextBatch(ctx)
 	var changes []KeyChange
@@ -85,7 +85,7 @@ func (w *Watcher) nextBatch(ctx context.Context) (store.Batch, error) {
 	}
 }
 
-// Close ends the watcher, and a Next that waits.
+// Close ends the watcher, and a Next that blocks.
 func (w *Watcher) Close() { w.w.Close() }
 
 func (s *State) awaitAbsent(ctx context.Context, key string) error {

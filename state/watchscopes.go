@@ -10,48 +10,48 @@ func entityScope(key string) Scope {
 	return Scope{exact: []string{key}, prefixes: []string{key + "/"}}
 }
 
-// WatchUnit is a unit's record and ports.
+// WatchUnit covers a unit's record and ports.
 func WatchUnit(unit string) Scope { return entityScope(unitKey(unit)) }
 
-// WatchUnits is every unit of a service.
+// WatchUnits covers every unit of a service.
 func WatchUnits(service string) Scope { return Scope{prefixes: []string{serviceUnitsPrefix(service)}} }
 
-// WatchService is a service's record, its configuration, which relations it has
-// and how alive they are, and who leads it.
+// WatchService covers a service's record, its configuration, its relations and their
+// lives, and its leader.
 func WatchService(service string) Scope {
 	s := entityScope(serviceKey(service))
 	s.exact = append(s.exact, leaderKey(serviceLeaderName(service)))
 	return s
 }
 
-// WatchMembers is which units of one service are in a relation, which version their
-// settings there have, and the service's own.
+// WatchMembers covers the units of one service in a relation, the versions of their
+// settings there, and the service's own settings.
 func WatchMembers(id int, service string) Scope {
 	return Scope{exact: []string{appSettingsKey(id, service)}, prefixes: []string{serviceMembersPrefix(id, service)}}
 }
 
-// WatchRelations is every relation, with its members and all settings in it.
+// WatchRelations covers every relation, with its members and all settings in it.
 func WatchRelations() Scope { return Scope{prefixes: []string{relationsPrefix}} }
 
-// WatchMachine is a machine's record, and which units it has.
+// WatchMachine covers a machine's record, and its units.
 func WatchMachine(id string) Scope { return entityScope(machineKey(id)) }
 
-// WatchMachines is every machine.
+// WatchMachines covers every machine.
 func WatchMachines() Scope { return Scope{prefixes: []string{machinesPrefix}} }
 
-// WatchUniter is what a unit's agent is doing and has queued.
+// WatchUniter covers the records of a unit's agent.
 func WatchUniter(unit string) Scope { return Scope{prefixes: []string{uniterPrefix(unit)}} }
 
-// WatchHistory is which hooks a unit has run.
+// WatchHistory covers the hooks that a unit has run.
 func WatchHistory(unit string) Scope { return Scope{prefixes: []string{unitHistoryPrefix(unit)}} }
 
-// WatchPresence is which agents are there.
+// WatchPresence covers the presence of all agents.
 func WatchPresence() Scope { return Scope{prefixes: []string{presencePrefix}} }
 
-// WatchMachineAgents is which machines' agents are there, and no unit's.
+// WatchMachineAgents covers the presence of machines' agents, and no unit's.
 func WatchMachineAgents() Scope { return Scope{prefixes: []string{presenceKey(MachineAgent(""))}} }
 
-// WatchLogs is the logs of those units and machines (none: of all).
+// WatchLogs covers the logs of those units and machines (none: of all).
 func WatchLogs(sources ...string) Scope {
 	if len(sources) == 0 {
 		return Scope{prefixes: []string{logHeadsPrefix}}
@@ -63,16 +63,16 @@ func WatchLogs(sources ...string) Scope {
 	return s
 }
 
-// WatchAction is how far an action is.
+// WatchAction covers an action.
 func WatchAction(id int) Scope { return Scope{exact: []string{actionKey(id)}} }
 
-// WatchAgent is whether that agent is there.
+// WatchAgent covers the presence of one agent.
 func WatchAgent(agent string) Scope { return Scope{exact: []string{presenceKey(agent)}} }
 
-// WatchEnvironment is the environment's own record.
+// WatchEnvironment covers the environment's own record.
 func WatchEnvironment() Scope { return Scope{exact: []string{environmentKey}} }
 
-// WatchAll is everything but logs.
+// WatchAll covers everything but logs.
 func WatchAll() Scope {
 	return Scope{exact: []string{environmentKey, provisionerKey}, prefixes: []string{
 		actionsPrefix, resourcesPrefix,
@@ -80,8 +80,8 @@ func WatchAll() Scope {
 	}}
 }
 
-// MembershipOf says whose membership it is that changed, or which service's own
-// settings, if a key from WatchMembers says so.
+// MembershipOf parses a key from WatchMembers: the relation, and the unit whose
+// membership changed, or the service whose own settings did.
 func MembershipOf(key string) (relation int, member string, ok bool) {
 	rest, ok := strings.CutPrefix(key, relationsPrefix)
 	number, rest, _ := strings.Cut(rest, "/")
@@ -90,14 +90,12 @@ func MembershipOf(key string) (relation int, member string, ok bool) {
 	return relation, member, ok && (kind == "members" || kind == "apps") && err == nil
 }
 
-// AgentOf is the machine whose agent came or went, if a key from WatchMachineAgents
-// says so.
+// AgentOf parses a key from WatchMachineAgents: the machine whose agent came or went.
 func AgentOf(key string) (machine string, ok bool) {
 	return strings.CutPrefix(key, presenceKey(MachineAgent("")))
 }
 
-// LogSource is the unit or machine whose log changed, if a key from WatchLogs
-// says so.
+// LogSource parses a key from WatchLogs: the unit or machine whose log changed.
 func LogSource(key string) (source string, ok bool) {
 	return strings.CutPrefix(key, logHeadsPrefix)
 }

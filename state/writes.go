@@ -7,12 +7,11 @@ import (
 	"bijou/state/store"
 )
 
-// Writes are what one run of an Update is going to write: who commits it need
-// not read it again.
+// Writes are what one run of an Update is going to write: whoever commits it need not
+// read it again.
 type Writes struct{ ops []store.Op }
 
-// Writes is what was written so far. It is worth something once the Update has
-// succeeded.
+// Writes returns what was written so far. It is valid once the Update has succeeded.
 func (tx *Tx) Writes() Writes {
 	tx.checkOpen()
 	var w Writes
@@ -22,7 +21,7 @@ func (tx *Tx) Writes() Writes {
 	return w
 }
 
-// Keys are those that were written or removed.
+// Keys lists the keys that were written or removed.
 func (w Writes) Keys() (keys []string) {
 	for _, op := range w.ops {
 		keys = append(keys, op.Key)

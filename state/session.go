@@ -19,9 +19,9 @@ const SessionTTL = 10 * time.Second
 // agents and its leaderships need. One a process is enough. It shows others that agents
 // live; what these may write is a matter of their Claim.
 type Session struct {
-	state *State
-	lease store.Lease
-	id    string
+	state        *State
+	lease        store.Lease
+	id           string
 	leaderPrefix string // of the keys that it campaigns for
 
 	mu        sync.Mutex
@@ -39,7 +39,7 @@ type presence struct {
 	PID     int       `json:"pid"`
 	Since   time.Time `json:"since"`
 	// Unit is which of the process's units leads, where a service's are led.
-	Unit string `json:"unit,omitempty"`
+	Unit    string   `json:"unit,omitempty"`
 	Trouble *Trouble `json:"trouble,omitempty"` // the announced agent's; nil: none
 }
 

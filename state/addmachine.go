@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -27,7 +28,7 @@ func (tx *Tx) AddMachine(spec MachineSpec) (Machine, error) {
 	if err != nil {
 		return Machine{}, err
 	}
-	series := or(spec.Series, env.DefaultSeries)
+	series := cmp.Or(spec.Series, env.DefaultSeries)
 	if has := env.MachineSeries(); spec.Series != "" && len(has) > 0 && !slices.Contains(has, series) {
 		return Machine{}, fmt.Errorf("there are no machines of series %q here: they have %q", series, has)
 	}

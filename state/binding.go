@@ -1,6 +1,9 @@
 package state
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // Bindings lists what can be bound to a network in a service whose units run the charm
 // of that URL (empty: the service's): the charm's relations and extra bindings, sorted.
@@ -9,7 +12,7 @@ func (v *View) Bindings(service, charmURL string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	ch, err := v.Charm(or(charmURL, s.Charm))
+	ch, err := v.Charm(cmp.Or(charmURL, s.Charm))
 	if err != nil {
 		return nil, err
 	}

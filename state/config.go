@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"reflect"
@@ -51,7 +52,7 @@ func (v *View) EffectiveConfig(service, charmURL string) (map[string]any, error)
 	if err != nil {
 		return nil, err
 	}
-	ch, err := v.Charm(or(charmURL, s.Charm))
+	ch, err := v.Charm(cmp.Or(charmURL, s.Charm))
 	if err != nil {
 		return nil, err
 	}

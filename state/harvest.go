@@ -1,5 +1,7 @@
 package state
 
+import "cmp"
+
 // Harvest selects the instances that the provisioner stops: the values of HarvestMode.
 // The machine of an instance is gone if it is dead, or was removed: ids are never used
 // again. An instance is unknown if it names no machine that ever was, or one that has
@@ -28,5 +30,5 @@ func (h Harvest) Unknown() bool { return h == HarvestUnknown || h == HarvestAll 
 
 // Harvest returns which instances the provisioner stops.
 func (e Environment) Harvest() Harvest {
-	return Harvest(or(e.Config[HarvestMode], string(HarvestDestroyed)))
+	return Harvest(cmp.Or(e.Config[HarvestMode], string(HarvestDestroyed)))
 }

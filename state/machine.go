@@ -198,7 +198,7 @@ func (tx *Tx) SetMachineDead(id string) error {
 func (tx *Tx) SetInstance(id, instance string, a Addresses) error {
 	return tx.changeMachine(id, func(m *Machine) {
 		m.InstanceID = instance
-		m.Addresses = Addresses{or(a.Private, m.Addresses.Private), or(a.Public, m.Addresses.Public)}
+		m.Addresses = Addresses{cmp.Or(a.Private, m.Addresses.Private), cmp.Or(a.Public, m.Addresses.Public)}
 	})
 }
 

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -71,7 +72,7 @@ func (tx *Tx) EnterRelation(id int, unit string, settings map[string]string) err
 	}
 	m := Member{Unit: unit}
 	if r.Scope == charm.Container {
-		m.Principal = or(u.Principal, unit)
+		m.Principal = cmp.Or(u.Principal, unit)
 	}
 	if err := tx.put(memberKey(id, unit), m); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -68,7 +69,7 @@ func (tx *Tx) resolveRelation(u Unit, text string, answer Resolved) (failed Hook
 // "db"; a name of several is an error that lists them.
 func (v *View) relationOf(u Unit, text string) (Relation, error) {
 	name, number, _ := strings.Cut(text, ":")
-	id, err := strconv.Atoi(or(number, strings.TrimPrefix(text, "relation-")))
+	id, err := strconv.Atoi(cmp.Or(number, strings.TrimPrefix(text, "relation-")))
 	byID := err == nil
 	found, err := v.findRelations(u.Service, func(n int, index relationIndex) bool {
 		return byID && n == id || !byID && index.Name == name

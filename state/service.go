@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -46,7 +47,7 @@ func (o Origin) String() string {
 
 // DialectOf returns the dialect of that charm's hooks in this service: during an
 // upgrade, units run several charms.
-func (s Service) DialectOf(c Charm) charm.Dialect { return or(s.HookDialect, c.Dialect) }
+func (s Service) DialectOf(c Charm) charm.Dialect { return cmp.Or(s.HookDialect, c.Dialect) }
 
 // setDialect settles the dialect of a service that goes over to the charm.
 func (s *Service) setDialect(c Charm) {
@@ -103,7 +104,7 @@ func (tx *Tx) addService(spec ServiceSpec) (Service, error) {
 		return Service{}, err
 	}
 	s := Service{
-		Name: spec.Name, Charm: spec.Charm.String(), Origin: spec.Origin, Series: or(spec.Series, spec.Charm.Series),
+		Name: spec.Name, Charm: spec.Charm.String(), Origin: spec.Origin, Series: cmp.Or(spec.Series, spec.Charm.Series),
 		Subordinate: ch.Meta.Subordinate, HookDialect: spec.Dialect, Life: Alive,
 		Constraints: spec.Constraints, ForceSeries: spec.ForceSeries, Force: spec.Force, JujuVersion: spec.JujuVersion,
 	}
@@ -118,13 +119,6 @@ func (tx *Tx) addService(spec ServiceSpec) (Service, error) {
 		return Service{}, err
 	}
 	return s, tx.addPeerRelations(s.Name, ch)
-}
-
-func or[T ~string](a, b T) T {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 // checkNameFree refuses a name that is taken, also by a service that is still going.

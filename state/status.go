@@ -1,11 +1,12 @@
 package state
 
 import (
-	"bijou/state/charm"
+	"cmp"
 	"slices"
 	"strings"
 	"time"
 
+	"bijou/state/charm"
 	"bijou/state/store"
 )
 
@@ -204,7 +205,7 @@ func (w *statusInput) workloadVersion(service string) string {
 func (w *statusInput) machineView(m Machine) MachineView {
 	view := MachineView{
 		InstanceID: m.InstanceID, State: m.Status, Life: unlessAlive(m.Life),
-		DNSName: or(m.Addresses.Public, m.Addresses.Private), Series: m.Series, Agent: m.Tools,
+		DNSName: cmp.Or(m.Addresses.Public, m.Addresses.Private), Series: m.Series, Agent: m.Tools,
 		Constraints: m.Constraints.String(), Placement: m.Placement,
 		Message: m.Message, Attempts: m.Attempts, NextRetry: m.RetryAt,
 	}
@@ -288,7 +289,7 @@ func (w *statusInput) relationUnit(u Unit, id int) RelationUnit {
 	st := w.relationStates[u.Name][id]
 	f := st.Failure
 	if f == nil {
-		return RelationUnit{State: or(st.State, RelationStart)}
+		return RelationUnit{State: cmp.Or(st.State, RelationStart)}
 	}
 	return RelationUnit{
 		State: st.State, Message: f.Hook.Name + ": " + f.Message, Stderr: f.Stderr, See: f.logCommand(u.Name), Since: f.Since, Attempts: f.Attempts,

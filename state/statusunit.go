@@ -52,7 +52,7 @@ func (w *statusInput) decodeLeaders(kvs []store.KV) error {
 func (w *statusInput) unitView(u Unit) UnitView {
 	flow := w.workflows[u.Name]
 	view := UnitView{
-		State: or(flow.State, UnitPending), Info: stateInfo(u, flow), Life: unlessAlive(u.Life),
+		State: cmp.Or(flow.State, UnitPending), Info: stateInfo(u, flow), Life: unlessAlive(u.Life),
 		Trouble: w.present[UnitAgent(u.Name)].Trouble,
 		Leader:  w.leaders[u.Service] == u.Name, Version: u.Workload.Version,
 		Workload: statusView(u.Status), Machine: u.Machine, PublicAddress: w.machines[u.Machine].Addresses.Public,

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -182,7 +183,7 @@ func (v *View) Behind(service, charm string) ([]Behind, error) {
 			return nil, err
 		}
 		if u.Life == Alive && w.Charm != "" && w.Charm != charm {
-			behind = append(behind, Behind{u.Name, w.Charm, or(w.State, UnitPending), w.Failure != nil})
+			behind = append(behind, Behind{u.Name, w.Charm, cmp.Or(w.State, UnitPending), w.Failure != nil})
 		}
 	}
 	return behind, nil

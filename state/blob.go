@@ -120,12 +120,8 @@ func blobHeadOp(sum string, head blobHead) (store.Op, error) {
 	return store.Op{Key: key, Value: value, Quiet: true}, err
 }
 
-func (s *State) readBlobHead(ctx context.Context, sum string) (head storedBlobHead, err error) {
-	err = s.View(ctx, func(v *View) (err error) {
-		head, err = v.loadBlobHead(sum)
-		return err
-	})
-	return head, err
+func (s *State) readBlobHead(ctx context.Context, sum string) (storedBlobHead, error) {
+	return readView(ctx, s, func(v *View) (storedBlobHead, error) { return v.loadBlobHead(sum) })
 }
 
 // loadBlobHead does not make the head a condition.

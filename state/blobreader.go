@@ -21,14 +21,10 @@ func (s *State) OpenBlob(ctx context.Context, sum string) (io.ReadCloser, error)
 	if !head.Complete {
 		return nil, refuse(ErrNotFound, "blob %q not found", sum)
 	}
-	next := func(n int) (chunk []byte, err error) {
-		err = s.View(ctx, func(v *View) (err error) {
-			chunk, err = v.readChunk(sum, n)
-			return err
-		})
-		return chunk, err
+	next := func(n int) ([]byte, error) {
+		return readView(ctx, s, func(v *View) ([]byte, error) { return v.readChunk(sum, n) })
 	}
-	return &blobReader{readChunk: next, sum: sum, size: head.Size, hash: sha256.New()}, nil
+	return io.NopCloser(&blobReader{readChunk: next, sum: sum, size: head.Size, hash: sha256.New()}), nil
 }
 
 // readBlob reads a whole blob, and verifies it.
@@ -109,6 +105,3 @@ func (r *blobReader) verifySum() error {
 	}
 	return io.EOF
 }
-
-// Close does nothing: a blobReader holds nothing open.
-func (r *blobReader) Close() error { return nil }

@@ -62,12 +62,12 @@ func (v *View) candidateEndpoints(text string) ([]charmEndpoint, error) {
 		out = append(out, charmEndpoint{Endpoint{service, rel.Name, rel.Role}, rel.Interface, rel.Scope, s.Series, !explicit, s.Subordinate, relationLimit(rel, s)})
 	}
 	if len(out) == 0 {
-		return nil, refuse(ErrNotFound, "service %q has no relation %q: it has %s", service, name, v.charmRelationNames(ch))
+		return nil, refuse(ErrNotFound, "service %q has no relation %q: it has %s", service, name, charmRelationNames(ch))
 	}
 	return out, nil
 }
 
-func (v *View) charmRelationNames(c Charm) string {
+func charmRelationNames(c Charm) string {
 	var names []string
 	for _, rel := range c.Meta.Relations() {
 		names = append(names, rel.Name)

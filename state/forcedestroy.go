@@ -43,11 +43,7 @@ func (s *State) ForceDestroyRelation(ctx context.Context, id int) error {
 }
 
 func (s *State) removeMembers(ctx context.Context, id int) error {
-	var members []Member
-	err := s.View(ctx, func(v *View) (err error) {
-		members, err = v.Members(id)
-		return err
-	})
+	members, err := readView(ctx, s, func(v *View) ([]Member, error) { return v.Members(id) })
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,17 +72,10 @@ func FinishMigration(ctx context.Context, url string) (err error) {
 	defer func() { err = errors.Join(err, to.Close()) }()
 	draft, ok, err := readRecord[partialCopy](ctx, &State{store: to}, partialCopyKey)
 	if err != nil || !ok {
-		return errors.Join(err, notFoundUnless(ok, "there is no migration to %q under way", url))
+		return cmp.Or(err, refuse(ErrNotFound, "there is no migration to %q under way", url))
 	}
 	m := Migration{From: draft.From, To: url, Keep: draft.Keep}
 	return m.finishMove(ctx, to)
-}
-
-func notFoundUnless(ok bool, format string, args ...any) error {
-	if ok {
-		return nil
-	}
-	return refuse(ErrNotFound, format, args...)
 }
 
 // partialCopy is written before anything is copied to a store, and goes when the old

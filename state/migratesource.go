@@ -56,11 +56,12 @@ func (s *migrationSource) prepareTarget(ctx context.Context, m Migration, to sto
 	if same && own.Session == s.record.Session {
 		return refuse(ErrStoreExists, "cannot migrate to %q: the environment lies there already", m.To)
 	}
-	empty, err := isEmpty(ctx, to)
+	there, err := readContents(ctx, to)
 	if err != nil {
 		return err
 	}
 	return target.Update(ctx, func(tx *Tx) error {
+		empty := len(there) == 0
 		if empty { // to be so until this is committed; now that is little to read
 			if empty, err = tx.isStillEmpty(); err != nil {
 				return err

@@ -137,11 +137,7 @@ func (s *State) endAgents(ctx context.Context, all []store.KV) error {
 		}
 	}
 	for _, prefix := range []string{presencePrefix, leadersPrefix} {
-		var kvs []store.KV
-		err := s.View(ctx, func(v *View) (err error) {
-			kvs, err = v.list(prefix)
-			return err
-		})
+		kvs, err := readView(ctx, s, func(v *View) ([]store.KV, error) { return v.list(prefix) })
 		if err != nil {
 			return err
 		}

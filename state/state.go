@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,7 +52,7 @@ func (s *State) Close() error { return s.store.Close() }
 func (s *State) initialise(ctx context.Context, env Environment) error {
 	return s.Update(ctx, func(tx *Tx) error {
 		if _, ok, err := tx.get(formatKey); err != nil || ok {
-			return errors.Join(err, existsIf(ok))
+			return cmp.Or(err, refuse(ErrStoreExists, "there is an environment already"))
 		}
 		if err := tx.checkNotPartial(); err != nil {
 			return err
@@ -67,11 +68,4 @@ func (s *State) initialise(ctx context.Context, env Environment) error {
 			tx.put(machineKey("0"), machine),
 		)
 	})
-}
-
-func existsIf(ok bool) error {
-	if ok {
-		return refuse(ErrStoreExists, "there is an environment already")
-	}
-	return nil
 }

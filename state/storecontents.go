@@ -21,12 +21,8 @@ func isStoreLocal(key string) bool {
 
 // readContents reads all keys that a migration takes along, in order, except the chunks
 // of blobs, which are more than memory should hold: the heads say which there are.
-func readContents(ctx context.Context, st store.Store) (all []store.KV, err error) {
-	err = (&State{store: st}).View(ctx, func(v *View) error {
-		all, err = v.listContents()
-		return err
-	})
-	return all, err
+func readContents(ctx context.Context, st store.Store) ([]store.KV, error) {
+	return readView(ctx, &State{store: st}, (*View).listContents)
 }
 
 func (v *View) listContents() (all []store.KV, err error) {
@@ -63,14 +59,6 @@ func listAroundBlobs(v *View, prefix string, all *[]store.KV) error {
 		*all = append(*all, kvs...)
 	}
 	return nil
-}
-
-func isEmpty(ctx context.Context, st store.Store) (bool, error) {
-	all, err := readContents(ctx, st)
-	if err != nil || len(all) > 0 {
-		return false, err
-	}
-	return true, nil
 }
 
 func findKey(kvs []store.KV, key string) (store.KV, bool) {
@@ -118,8 +106,8 @@ func readRecord[T any](ctx context.Context, s *State, key string) (doc T, ok boo
 	return doc, ok, err
 }
 
-// isStillEmpty is isEmpty for a store that was so: there is little to read. The commit
-// becomes conditional on nothing changing there.
+// isStillEmpty reports whether a store without contents still has none: there is little
+// to read. The commit becomes conditional on nothing changing there.
 func (tx *Tx) isStillEmpty() (bool, error) {
 	kvs, err := tx.list("")
 	return !slices.ContainsFunc(kvs, func(kv store.KV) bool { return !isStoreLocal(kv.Key) }), err

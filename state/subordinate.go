@@ -82,7 +82,8 @@ func (tx *Tx) RetireSubordinate(name string) error {
 	}
 	service, _, _ := strings.Cut(u.Principal, "/")
 	relations, err := tx.findRelations(u.Service, func(_ int, index relationIndex) bool {
-		return endpointService(index.Other) == service
+		other, _, _ := strings.Cut(index.Other, ":")
+		return other == service
 	})
 	if err != nil {
 		return err
@@ -116,9 +117,4 @@ func isRelationFor(r Relation, u Unit, other Service) bool {
 	}
 	principal, _, _ := strings.Cut(u.Principal, "/")
 	return other.Name == principal
-}
-
-func endpointService(endpoint string) string {
-	service, _, _ := strings.Cut(endpoint, ":")
-	return service
 }

@@ -3,7 +3,6 @@ package state
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -39,22 +38,15 @@ func (s *State) Sweep(ctx context.Context, now time.Time) error {
 
 // sweepServices continues destructions that were interrupted.
 func (s *State) sweepServices(ctx context.Context) error {
-	var dying []string
-	err := s.View(ctx, func(v *View) error {
-		services, err := v.Services()
-		dying = nil
-		for _, sv := range services {
-			if sv.Life != Alive {
-				dying = append(dying, sv.Name)
-			}
-		}
-		return err
-	})
+	services, err := readView(ctx, s, (*View).Services)
 	if err != nil {
 		return err
 	}
-	for _, name := range dying {
-		if err := ignoreNotFound(s.DestroyService(ctx, name)); err != nil {
+	for _, sv := range services {
+		if sv.Life == Alive {
+			continue
+		}
+		if err := ignoreNotFound(s.DestroyService(ctx, sv.Name)); err != nil {
 			return err
 		}
 	}
@@ -62,27 +54,11 @@ func (s *State) sweepServices(ctx context.Context) error {
 }
 
 func (s *State) sweepRelations(ctx context.Context) error {
-	var stray []string
-	err := s.View(ctx, func(v *View) error {
-		kvs, err := v.list(relationsPrefix)
-		stray = strayRelationKeys(kvs)
-		return err
-	})
+	kvs, err := readView(ctx, s, func(v *View) ([]store.KV, error) { return v.list(relationsPrefix) })
 	if err != nil {
 		return err
 	}
-	for keys := range slices.Chunk(stray, maxRemovedKeys) {
-		err := s.Update(ctx, func(tx *Tx) error {
-			for _, key := range keys {
-				tx.remove(key) // no condition: ids are never used again
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.removeKeys(ctx, strayRelationKeys(kvs)) // ids are never used again
 }
 
 // strayRelationKeys picks the keys below relations that have no record.

@@ -2,35 +2,19 @@ package state
 
 import (
 	"context"
-	"slices"
 	"time"
 )
 
 // sweepActions spares actions that were asked for after before.
 func (s *State) sweepActions(ctx context.Context, before time.Time) error {
-	var old []int
-	err := s.View(ctx, func(v *View) (err error) {
-		old, err = v.oldActions(before)
-		return err
-	})
+	old, err := readView(ctx, s, func(v *View) ([]string, error) { return v.oldActions(before) })
 	if err != nil {
 		return err
 	}
-	for ids := range slices.Chunk(old, maxRemovedKeys) {
-		err := s.Update(ctx, func(tx *Tx) error {
-			for _, id := range ids {
-				tx.remove(actionKey(id)) // no condition: ids are never used again
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.removeKeys(ctx, old) // ids are never used again
 }
 
-func (v *View) oldActions(before time.Time) (old []int, err error) {
+func (v *View) oldActions(before time.Time) (keys []string, err error) {
 	kvs, err := v.list(actionsPrefix)
 	if err != nil {
 		return nil, err
@@ -44,10 +28,9 @@ func (v *View) oldActions(before time.Time) (old []int, err error) {
 		if err != nil {
 			return nil, err
 		}
-		id, ok := cutInt(kv.Key, actionsPrefix)
-		if ok && !there && a.Enqueued.Before(before) {
-			old = append(old, id)
+		if _, ok := cutInt(kv.Key, actionsPrefix); ok && !there && a.Enqueued.Before(before) {
+			keys = append(keys, kv.Key)
 		}
 	}
-	return old, nil
+	return keys, nil
 }

@@ -14,11 +14,7 @@ import (
 // before. Whoever writes one or a reference to it meanwhile touches it, and so keeps it.
 // If only is not nil, other blobs are left alone.
 func (s *State) sweepBlobs(ctx context.Context, before time.Time, only map[string]bool) error {
-	var heads map[string]storedBlobHead
-	err := s.View(ctx, func(v *View) (err error) {
-		heads, err = v.unreferencedBlobs()
-		return err
-	})
+	heads, err := readView(ctx, s, (*View).unreferencedBlobs)
 	if err != nil {
 		return err
 	}

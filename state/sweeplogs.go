@@ -13,11 +13,7 @@ import (
 const LogGrace = 7 * 24 * time.Hour
 
 func (s *State) sweepLogs(ctx context.Context, before time.Time) error {
-	var old []string
-	err := s.View(ctx, func(v *View) (err error) {
-		old, err = v.oldLogs(before)
-		return err
-	})
+	old, err := readView(ctx, s, func(v *View) ([]string, error) { return v.oldLogs(before) })
 	if err != nil {
 		return err
 	}

@@ -10,11 +10,7 @@ import (
 
 // sweepResources leaves the blobs to sweepBlobs.
 func (s *State) sweepResources(ctx context.Context) error {
-	var stray []string
-	err := s.View(ctx, func(v *View) (err error) {
-		stray, err = v.strayResources()
-		return err
-	})
+	stray, err := readView(ctx, s, (*View).strayResources)
 	if err != nil {
 		return err
 	}

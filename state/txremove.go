@@ -1,5 +1,10 @@
 package state
 
+import (
+	"context"
+	"slices"
+)
+
 // removeBelow deletes at most limit keys; left is how many are there still.
 func (tx *Tx) removeBelow(prefix string, limit int) (left int, err error) {
 	kvs, err := tx.list(prefix)
@@ -50,4 +55,20 @@ func (tx *Tx) isPrefixEmpty(prefix string) (bool, error) {
 	}
 	_, _, err = tx.get(kvs[len(kvs)-1].Key)
 	return false, err
+}
+
+// removeKeys removes keys that nobody writes again, in batches without conditions.
+func (s *State) removeKeys(ctx context.Context, keys []string) error {
+	for batch := range slices.Chunk(keys, maxRemovedKeys) {
+		err := s.Update(ctx, func(tx *Tx) error {
+			for _, key := range batch {
+				tx.remove(key)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -44,6 +44,15 @@ func (s *State) viewOnce(ctx context.Context, f func(v *View) error) error {
 	return f(v)
 }
 
+// readView returns the result of f in a View of its own.
+func readView[T any](ctx context.Context, s *State, f func(v *View) (T, error)) (result T, err error) {
+	err = s.View(ctx, func(v *View) (err error) {
+		result, err = f(v)
+		return err
+	})
+	return result, err
+}
+
 // Revision is the revision of all reads: a watch continues after it.
 func (v *View) Revision() (int64, error) {
 	v.checkOpen()

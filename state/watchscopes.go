@@ -66,9 +66,6 @@ func WatchLogs(sources ...string) Scope {
 // WatchAction covers an action.
 func WatchAction(id int) Scope { return Scope{exact: []string{actionKey(id)}} }
 
-// WatchAgent covers the presence of one agent.
-func WatchAgent(agent string) Scope { return Scope{exact: []string{presenceKey(agent)}} }
-
 // WatchEnvironment covers the environment's own record.
 func WatchEnvironment() Scope { return Scope{exact: []string{environmentKey}} }
 

@@ -12,8 +12,8 @@ type copier struct {
 	// chunk reads one of a blob from where that is; ok is false if it is not there.
 	chunk    func(ctx context.Context, sum string, n int) (value []byte, ok bool, err error)
 	to       store.Store
-	fault    func(point string)
-	lockLost <-chan struct{} // closed when the lock on what is copied from, or to, is
+	fault    func(point string) // nil: none
+	lockLost <-chan struct{}    // closed when the lock on what is copied from, or to, is
 	progress Progress
 	sum      *contentSum
 
@@ -138,7 +138,7 @@ func (c *copier) flush(ctx context.Context) error {
 	if len(c.batch) == 0 {
 		return nil
 	}
-	c.fault("migrate-batch")
+	callFault(c.fault, "migrate-batch")
 	select {
 	case <-c.lockLost:
 		return errCopyLockLost

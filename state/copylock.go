@@ -32,28 +32,28 @@ func acquireCopyLock(ctx context.Context, st store.Store, to string, unless []st
 		return nil, fmt.Errorf("cannot hold the environment: %w", err)
 	}
 	self := &Session{id: rand.Text()}
-	h := &copyLock{state: &State{store: st}, lease: lease, record: copyLockRecord{presence: self.newPresence(""), To: to}}
-	if err := h.acquire(ctx, unless); err != nil {
-		return nil, errors.Join(err, h.release(ctx))
+	l := &copyLock{state: &State{store: st}, lease: lease, record: copyLockRecord{presence: self.newPresence(""), To: to}}
+	if err := l.acquire(ctx, unless); err != nil {
+		return nil, errors.Join(err, l.release(ctx))
 	}
-	return h, nil
+	return l, nil
 }
 
 // acquire waits for the lock of a migration which has died.
-func (h *copyLock) acquire(ctx context.Context, unless []string) error {
+func (l *copyLock) acquire(ctx context.Context, unless []string) error {
 	limit, cancel := context.WithTimeout(ctx, 2*SessionTTL)
 	defer cancel()
 	for {
-		err := h.state.Update(ctx, func(tx *Tx) error {
+		err := l.state.Update(ctx, func(tx *Tx) error {
 			if _, _, err := tx.get(movedKey); err != nil { // it may be there
 				return err
 			}
 			if err := tx.checkNobodyRuns(unless); err != nil {
 				return err
 			}
-			return tx.putLeased(copyLockKey, h.record, h.lease.ID())
+			return tx.putLeased(copyLockKey, l.record, l.lease.ID())
 		})
-		if !errors.Is(err, errOtherCopyRuns) || h.state.awaitAbsent(limit, copyLockKey) != nil {
+		if !errors.Is(err, errOtherCopyRuns) || l.state.awaitAbsent(limit, copyLockKey) != nil {
 			return err
 		}
 	}
@@ -62,10 +62,10 @@ func (h *copyLock) acquire(ctx context.Context, unless []string) error {
 var errOtherCopyRuns = fmt.Errorf("another migration: %w", ErrRunning)
 
 // release lets agents announce themselves again.
-func (h *copyLock) release(ctx context.Context) error {
+func (l *copyLock) release(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	if err := h.lease.Close(ctx); err != nil && !errors.Is(err, store.ErrStoreGone) {
+	if err := l.lease.Close(ctx); err != nil && !errors.Is(err, store.ErrStoreGone) {
 		return fmt.Errorf("cannot let go of the environment; it is free in %s: %w", SessionTTL, err)
 	}
 	return nil

@@ -93,9 +93,9 @@ type movedRecord struct {
 	Since time.Time `json:"since"`
 }
 
-func (m Migration) callFault(point string) {
-	if m.Fault != nil {
-		m.Fault(point)
+func callFault(fault func(point string), point string) {
+	if fault != nil {
+		fault(point)
 	}
 }
 
@@ -116,15 +116,15 @@ func (s *migrationSource) moveTo(ctx context.Context, m Migration, to store.Stor
 	if err != nil {
 		return c, fmt.Errorf("cannot copy the environment: %w", err)
 	}
-	m.callFault("migrate-moved")
+	callFault(m.Fault, "migrate-moved")
 	if err := writeFormat(ctx, to, s.format); err != nil {
 		return c, err
 	}
-	m.callFault("migrate-founded")
+	callFault(m.Fault, "migrate-founded")
 	if err := m.Switch(); err != nil {
 		return c, err
 	}
-	m.callFault("migrate-switched")
+	callFault(m.Fault, "migrate-switched")
 	return c, nil
 }
 

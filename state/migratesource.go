@@ -105,11 +105,11 @@ func (s *migrationSource) checkTarget(tx *Tx, url string, empty bool) error {
 // lockedRevision returns the store's newest revision, if the lock is still held at it.
 func (s *migrationSource) lockedRevision(ctx context.Context) (revision int64, err error) {
 	err = s.state.View(ctx, func(v *View) error {
-		hold, _, err := load[copyLockRecord](v, copyLockKey)
+		lock, _, err := load[copyLockRecord](v, copyLockKey)
 		if err != nil {
 			return err
 		}
-		if hold.Session != s.record.Session {
+		if lock.Session != s.record.Session {
 			return errCopyLockLost
 		}
 		revision, err = v.Revision()
@@ -155,7 +155,7 @@ func (s *migrationSource) copyTo(ctx context.Context, m Migration, to store.Stor
 	chunk := func(ctx context.Context, sum string, n int) ([]byte, bool, error) {
 		return readValue(ctx, s.state.store, chunkKey(sum, n))
 	}
-	c := &copier{chunk: chunk, to: to, fault: m.callFault, lockLost: s.lease.Done()}
+	c := &copier{chunk: chunk, to: to, fault: m.Fault, lockLost: s.lease.Done()}
 	back, err := c.copyAll(ctx, all)
 	if err != nil {
 		return back, err

@@ -48,40 +48,34 @@ func (r Restoration) restoreTo(ctx context.Context, from *backupSource, to store
 	if r.Replace { // whoever runs is to end
 		busy = []string{copyLockKey}
 	}
-	hold, err := acquireCopyLock(ctx, to, r.URL, busy)
+	lock, err := acquireCopyLock(ctx, to, r.URL, busy)
 	if err != nil {
 		return c, err
 	}
-	defer func() { err = errors.Join(err, hold.release(ctx)) }()
+	defer func() { err = errors.Join(err, lock.release(ctx)) }()
 	there, err := readContents(ctx, to)
 	if err != nil {
 		return c, err
 	}
-	if err := r.beginTarget(ctx, from, hold.state, len(there) == 0); err != nil {
+	if err := r.beginTarget(ctx, from, lock.state, len(there) == 0); err != nil {
 		return c, err
 	}
-	r.callFault("restore-begun")
+	callFault(r.Fault, "restore-begun")
 	all, err := r.rewriteKeys(from, there)
 	if err != nil {
 		return c, fmt.Errorf("cannot restore the environment: %w", err)
 	}
 	if r.Replace {
-		if err := hold.state.endAgents(ctx, all); err != nil {
+		if err := lock.state.endAgents(ctx, all); err != nil {
 			return c, err
 		}
 	}
-	copier := &copier{chunk: from.readChunk, to: to, fault: r.callFault, lockLost: hold.lease.Done()}
+	copier := &copier{chunk: from.readChunk, to: to, fault: r.Fault, lockLost: lock.lease.Done()}
 	if c, err = copier.copyAll(ctx, all); err != nil {
 		return c, fmt.Errorf("cannot restore the environment: %w", err)
 	}
-	r.callFault("restore-copied")
-	return c, r.finishTarget(ctx, hold.state)
-}
-
-func (r Restoration) callFault(point string) {
-	if r.Fault != nil {
-		r.Fault(point)
-	}
+	callFault(r.Fault, "restore-copied")
+	return c, r.finishTarget(ctx, lock.state)
 }
 
 // beginTarget refuses a store that cannot be restored to. From then on the store holds
@@ -128,7 +122,7 @@ func (r Restoration) checkTarget(tx *Tx, from *backupSource, empty bool) error {
 // endAgents ends what agents and leaders can write, in batches: first by their claims,
 // so that none of them begins again.
 func (s *State) endAgents(ctx context.Context, all []store.KV) error {
-	c := &copier{to: s.store, fault: func(string) {}}
+	c := &copier{to: s.store}
 	for _, kv := range all {
 		if isClaimKey(kv.Key) {
 			if err := c.put(ctx, store.Op{Key: kv.Key, Value: kv.Value}); err != nil {

@@ -27,7 +27,6 @@ func (s *State) OpenBlob(ctx context.Context, sum string) (io.ReadCloser, error)
 	return io.NopCloser(&blobReader{readChunk: next, sum: sum, size: head.Size, hash: sha256.New()}), nil
 }
 
-// readBlob reads a whole blob, and verifies it.
 func (v *View) readBlob(sum string) ([]byte, error) {
 	if data := v.bufferedBlob(sum); data != nil {
 		return data, nil

@@ -38,8 +38,8 @@ type claimTarget struct {
 // that it lives: a session's time, and some for the store to notice that it has ended.
 const claimDoubtTimeout = SessionTTL + 2*time.Second
 
-func (p claimTarget) takeClaim(ctx context.Context, by Claimant) (*Claim, error) {
-	c := &Claim{target: p, claimant: by}
+func (t claimTarget) takeClaim(ctx context.Context, by Claimant) (*Claim, error) {
+	c := &Claim{target: t, claimant: by}
 	return c, c.acquire(ctx)
 }
 
@@ -59,8 +59,8 @@ func (c *Claim) acquire(ctx context.Context) error {
 	return err
 }
 
-// acquireOnce takes the claim unless it is in doubt; waited reports that the holder has
-// had its time to show that it lives.
+// acquireOnce takes the claim unless it is in doubt; with waited, the holder has had its
+// time to show that it lives.
 func (c *Claim) acquireOnce(ctx context.Context, waited bool) (doubt bool, err error) {
 	by := c.claimant.Holder
 	by.Since = time.Now().UTC().Truncate(time.Second)
@@ -99,7 +99,6 @@ func (c *Claim) acquireOnce(ctx context.Context, waited bool) (doubt bool, err e
 	return false, c.adoptRevision(ctx)
 }
 
-// settleDoubt judges a holder whose process cannot be seen by its presence.
 func (c *Claim) settleDoubt(tx *Tx, h Holder, waited bool) (v claimVerdict, why string, err error) {
 	if !waited {
 		return claimDoubtful, "", nil

@@ -67,8 +67,8 @@ const (
 	claimRefused
 )
 
-func (d claimRecord) decide(by Claimant) (v claimVerdict, why string) {
-	h := d.Holder
+func (r claimRecord) decide(by Claimant) (v claimVerdict, why string) {
+	h := r.Holder
 	switch {
 	case h == nil:
 		return claimGranted, ""
@@ -76,7 +76,7 @@ func (d claimRecord) decide(by Claimant) (v claimVerdict, why string) {
 		return claimRefused, fmt.Sprintf("it is held by %s since %s", h, h.Since.Format(time.DateTime+" MST"))
 	case h.Boot == "" || h.sameProcess(by.Holder):
 		return claimGranted, ""
-	case h.Boot != by.Boot && slices.Contains(d.FormerBoots, by.Boot):
+	case h.Boot != by.Boot && slices.Contains(r.FormerBoots, by.Boot):
 		return claimRefused, fmt.Sprintf("it is held by %s since %s, of another boot than this one, and that came later: two hosts have the machine-id %s",
 			h, h.Since.Format(time.DateTime+" MST"), h.Host)
 	case h.Boot != by.Boot:
@@ -89,15 +89,15 @@ func (d claimRecord) decide(by Claimant) (v claimVerdict, why string) {
 	return claimGranted, ""
 }
 
-// nextRecord is the claim after the hand-over, with an epoch above minEpoch and its own.
-func (d claimRecord) nextRecord(by *Holder, floor int64) claimRecord {
-	n := claimRecord{Epoch: max(d.Epoch, floor) + 1, Holder: by}
-	if d.Holder == nil || by == nil || !d.Holder.SamePlace(*by) {
+// nextRecord is the claim of the next holder, with an epoch above minEpoch and its own.
+func (r claimRecord) nextRecord(by *Holder, minEpoch int64) claimRecord {
+	n := claimRecord{Epoch: max(r.Epoch, minEpoch) + 1, Holder: by}
+	if r.Holder == nil || by == nil || !r.Holder.SamePlace(*by) {
 		return n
 	}
-	n.FormerBoots = d.FormerBoots
-	if old := d.Holder.Boot; old != "" && old != by.Boot {
-		n.FormerBoots = append(slices.Clone(d.FormerBoots), old)
+	n.FormerBoots = r.FormerBoots
+	if old := r.Holder.Boot; old != "" && old != by.Boot {
+		n.FormerBoots = append(slices.Clone(r.FormerBoots), old)
 		n.FormerBoots = n.FormerBoots[max(0, len(n.FormerBoots)-maxFormerBoots):]
 	}
 	return n

@@ -11,22 +11,22 @@ import (
 // environment has not moved to another store, agents and leaders do not begin while it
 // is copied, and the claim under which an agent works is still its own. They cost a
 // commit nothing but the comparison.
-func (p *txBuffer) guardConds() (conds []store.Cond) {
-	if p.fence.Key != "" {
-		conds = append(conds, p.fence)
+func (b *txBuffer) guardConds() (conds []store.Cond) {
+	if b.fence.Key != "" {
+		conds = append(conds, b.fence)
 	}
-	if _, read := p.reads[movedKey]; !read {
+	if _, read := b.reads[movedKey]; !read {
 		conds = append(conds, store.Cond{Key: movedKey})
 	}
-	if _, read := p.reads[copyLockKey]; !read && p.hasLeasedWrite() {
+	if _, read := b.reads[copyLockKey]; !read && b.hasLeasedWrite() {
 		conds = append(conds, store.Cond{Key: copyLockKey})
 	}
 	return conds
 }
 
 // hasLeasedWrite reports whether an agent or a leader is about to begin.
-func (p *txBuffer) hasLeasedWrite() bool {
-	for _, op := range p.writes {
+func (b *txBuffer) hasLeasedWrite() bool {
+	for _, op := range b.writes {
 		if op.Lease != 0 && op.Key != copyLockKey {
 			return true
 		}
@@ -36,18 +36,18 @@ func (p *txBuffer) hasLeasedWrite() bool {
 
 // explainConflict returns why a commit with guards has met a conflict; nil if the guards
 // were not the reason.
-func (s *State) explainConflict(ctx context.Context, p *txBuffer) error {
+func (s *State) explainConflict(ctx context.Context, b *txBuffer) error {
 	return s.View(ctx, func(v *View) error {
-		if err := p.checkFence(v); err != nil {
+		if err := b.checkFence(v); err != nil {
 			return err
 		}
-		if _, read := p.reads[movedKey]; !read {
+		if _, read := b.reads[movedKey]; !read {
 			if err := v.checkNotMoved(); err != nil {
 				return err
 			}
 		}
 		by, ok, err := load[copyLockRecord](v, copyLockKey)
-		if err != nil || !ok || !p.hasLeasedWrite() {
+		if err != nil || !ok || !b.hasLeasedWrite() {
 			return err
 		}
 		return refuse(ErrRunning, "the environment is being copied to %q, by process %d on host %q", by.To, by.PID, by.Host)
@@ -57,12 +57,12 @@ func (s *State) explainConflict(ctx context.Context, p *txBuffer) error {
 // errClaimChanged: somebody has written the claim since the update began.
 var errClaimChanged = errors.New("the claim has changed")
 
-func (p *txBuffer) checkFence(v *View) error {
-	if p.fence.Key == "" {
+func (b *txBuffer) checkFence(v *View) error {
+	if b.fence.Key == "" {
 		return nil
 	}
-	kv, _, err := v.snap.Get(v.ctx, p.fence.Key)
-	if err == nil && kv.Revision != p.fence.Revision {
+	kv, _, err := v.snap.Get(v.ctx, b.fence.Key)
+	if err == nil && kv.Revision != b.fence.Revision {
 		return errClaimChanged
 	}
 	return err

@@ -79,7 +79,6 @@ func (tx *Tx) markServiceDying(name string) (relations []int, units []string, er
 	return relations, unitNames(kvs), err
 }
 
-// removeServiceIfDone removes a dying service without units and relations.
 func (tx *Tx) removeServiceIfDone(name string) error {
 	s, err := tx.Service(name)
 	if errors.Is(err, ErrNotFound) || err == nil && s.Life == Alive {

@@ -44,7 +44,6 @@ func (s *Session) campaign(ctx context.Context, what, unit string) (*Leadership,
 	return l, nil
 }
 
-// withSession returns a context that ends with the session, too.
 func (s *Session) withSession(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	begun := s.startTask(func() {
@@ -78,7 +77,6 @@ func (s *Session) unregisterCampaign(what string) {
 	delete(s.campaigns, what)
 }
 
-// acquireLeaderKey blocks until the leader's key is this session's.
 func (s *Session) acquireLeaderKey(ctx context.Context, what, unit string) error {
 	key := s.leaderPrefix + what
 	for {

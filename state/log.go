@@ -61,7 +61,6 @@ func (s *State) AppendLog(ctx context.Context, source string, lines []LogLine) e
 	return nil
 }
 
-// splitLines parts lines into what one batch can hold.
 func splitLines(lines []LogLine) (parts [][]LogLine) {
 	var part []LogLine
 	size := 0

@@ -102,8 +102,6 @@ func callFault(fault func(point string), point string) {
 // maxCopyRounds bounds how often what operators change meanwhile is copied after.
 const maxCopyRounds = 20
 
-// moveTo copies until the old store can be marked as moved, and then makes the new one
-// the environment.
 func (s *migrationSource) moveTo(ctx context.Context, m Migration, to store.Store) (c Copied, err error) {
 	if err := s.prepareTarget(ctx, m, to); err != nil {
 		return c, err

@@ -147,8 +147,6 @@ func (tx *Tx) checkLimit(d charmEndpoint) error {
 	return fmt.Errorf("the charm of %q takes %d at %q, and it has, or still has, that with %s", d.Service, d.limit, d.Name, strings.Join(others, ", "))
 }
 
-// addPeerRelations adds the peer relations of the charm that the service does not have
-// yet.
 func (tx *Tx) addPeerRelations(service string, c Charm) error {
 	there, err := tx.relationNames(service)
 	if err != nil {
@@ -240,7 +238,6 @@ func (v *View) relationIndexes(service string) (map[int]relationIndex, error) {
 	return all, nil
 }
 
-// findRelations reads only the relations whose index is wanted.
 func (v *View) findRelations(service string, wanted func(id int, index relationIndex) bool) ([]Relation, error) {
 	all, err := v.relationIndexes(service)
 	if err != nil {

@@ -37,7 +37,6 @@ func isCounterKey(key string) bool { return strings.HasPrefix(key, countersPrefi
 // was made: none is ever given twice.
 const skippedIDs = 100
 
-// raiseCounters returns counters above all ids that were ever given.
 func raiseCounters(backup, there []store.KV) ([]store.KV, error) {
 	next := map[string]int{}
 	for i, kvs := range [][]store.KV{backup, there} {

@@ -146,7 +146,6 @@ func (w *rewriter) rewriteEnvironment(kv store.KV, there []store.KV) ([]byte, er
 	})
 }
 
-// detachInstance leaves a machine's instance to the old environment.
 func detachInstance(id string, m *Machine) {
 	m.Addresses, m.Tools = Addresses{}, ""
 	if id == "0" { // this host

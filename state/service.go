@@ -49,7 +49,6 @@ func (o Origin) String() string {
 // upgrade, units run several charms.
 func (s Service) DialectOf(c Charm) charm.Dialect { return cmp.Or(s.HookDialect, c.Dialect) }
 
-// setDialect settles the dialect of a service that goes over to the charm.
 func (s *Service) setDialect(c Charm) {
 	s.Dialect, s.DialectMark = c.Dialect, c.DialectMark
 	if s.HookDialect != "" {

@@ -16,11 +16,11 @@ import (
 type Process struct {
 	begin     func(ctx context.Context) (*Session, error)
 	announces bool
-	beginSlot chan struct{} // buffered: whoever has put a word in may begin a session
+	beginSlot chan struct{} // buffered: a lock for beginning, which a context can give up
 
 	mu        sync.Mutex
 	session   *Session
-	announced chan struct{} // closed once the agents stand by the session
+	announced chan struct{} // closed once the agents are announced
 }
 
 // NewProcess begins no session yet. With announces, one of the roles announces agents,
@@ -93,12 +93,12 @@ func (p *Process) Stand(s *Session) {
 
 // Stands reports whether all agents are announced by that session, and it lives.
 func (p *Process) Stands(s *Session) bool {
-	living, standing := p.liveSession()
-	if living == nil || living != s {
+	live, announced := p.liveSession()
+	if live == nil || live != s {
 		return false
 	}
 	select {
-	case <-standing:
+	case <-announced:
 		return true
 	default:
 		return false
@@ -111,12 +111,12 @@ func (p *Process) Standing(ctx context.Context) (*Session, error) {
 		if _, err := p.Session(ctx); err != nil {
 			return nil, err
 		}
-		s, standing := p.liveSession()
+		s, announced := p.liveSession()
 		if s == nil {
 			continue // lost meanwhile
 		}
 		select {
-		case <-standing:
+		case <-announced:
 			return s, nil
 		case <-s.Done():
 		case <-ctx.Done():

@@ -100,8 +100,6 @@ func (v *View) readStatusInput(now time.Time) (*statusInput, error) {
 	return w, v.readRest(w)
 }
 
-// readRest reads what takes no list of keys: machines, relations, the provisioner's
-// trouble.
 func (v *View) readRest(w *statusInput) error {
 	machines, err := v.Machines()
 	if err != nil {
@@ -234,7 +232,6 @@ func (w *statusInput) serviceView(s Service) ServiceView {
 	}
 }
 
-// principalsOf lists the services that a subordinate's units come with.
 func (w *statusInput) principalsOf(s Service) []string {
 	var names []string
 	for _, r := range w.relationsOf[s.Name] {

@@ -2,7 +2,6 @@ package state
 
 import "bijou/state/sanitize"
 
-// hideSecrets covers all that charms, agents and providers have said.
 func (w *statusInput) hideSecrets() {
 	for i := range w.units {
 		hideSecrets(&w.units[i].Status.Message)

@@ -100,7 +100,6 @@ func stateInfo(u Unit, flow Workflow) *StateInfo {
 	}
 }
 
-// unitRelations groups a unit's relations by the name that they have in its charm.
 func (w *statusInput) unitRelations(u Unit) map[string]UnitRelation {
 	out := map[string]UnitRelation{}
 	for _, r := range w.relationsOf[u.Service] {

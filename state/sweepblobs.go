@@ -120,7 +120,6 @@ func (v *View) addBlobsBelow(prefix string, used map[string]bool) error {
 	return nil
 }
 
-// holdsSettings reports whether a key's value is a settingsDoc.
 func holdsSettings(key string) bool {
 	parts := strings.Split(key, "/")
 	switch {

@@ -66,19 +66,19 @@ func (s *State) updateOnce(ctx context.Context, f func(tx *Tx) error) error {
 }
 
 // commit writes the blobs that the transaction refers to, then the transaction.
-func (s *State) commit(ctx context.Context, p *txBuffer, revision int64) error {
-	t := p.buildTxn(revision)
+func (s *State) commit(ctx context.Context, b *txBuffer, revision int64) error {
+	t := b.buildTxn(revision)
 	if len(t.Ops) == 0 {
 		return nil
 	}
-	t.Conds = append(t.Conds, p.guardConds()...)
-	if err := s.attachBlobs(ctx, &t, p.blobs); err != nil {
+	t.Conds = append(t.Conds, b.guardConds()...)
+	if err := s.attachBlobs(ctx, &t, b.blobs); err != nil {
 		return err
 	}
 	_, err := s.store.Commit(ctx, t)
 	switch {
 	case errors.Is(err, store.ErrConflict):
-		return cmp.Or(s.explainConflict(ctx, p), err)
+		return cmp.Or(s.explainConflict(ctx, b), err)
 	case errors.Is(err, store.ErrTooLarge):
 		return fmt.Errorf("cannot update: its caller must work in batches: %w", err)
 	}

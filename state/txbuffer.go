@@ -28,8 +28,8 @@ func newTxBuffer() *txBuffer {
 	}
 }
 
-func (p *txBuffer) get(v *View, key string) (store.KV, error) {
-	if kv, ok := p.cachedRead(key); ok {
+func (b *txBuffer) get(v *View, key string) (store.KV, error) {
+	if kv, ok := b.cachedRead(key); ok {
 		return kv, nil
 	}
 	kv, ok, err := v.snap.Get(v.ctx, key)
@@ -39,48 +39,47 @@ func (p *txBuffer) get(v *View, key string) (store.KV, error) {
 	if !ok {
 		kv = store.KV{Key: key}
 	}
-	p.reads[key] = kv
+	b.reads[key] = kv
 	return kv, nil
 }
 
-// cachedRead finds a key that was read alone or in a list.
-func (p *txBuffer) cachedRead(key string) (store.KV, bool) {
-	if kv, ok := p.reads[key]; ok {
+func (b *txBuffer) cachedRead(key string) (store.KV, bool) {
+	if kv, ok := b.reads[key]; ok {
 		return kv, true
 	}
-	prefix, ok := coveringPrefix(key, p.lists)
+	prefix, ok := coveringPrefix(key, b.lists)
 	if !ok {
 		return store.KV{}, false
 	}
-	i, found := slices.BinarySearchFunc(p.lists[prefix], key, compareKVKey)
+	i, found := slices.BinarySearchFunc(b.lists[prefix], key, compareKVKey)
 	if !found {
 		return store.KV{Key: key}, true
 	}
-	return p.lists[prefix][i], true
+	return b.lists[prefix][i], true
 }
 
 func compareKVKey(kv store.KV, key string) int { return cmp.Compare(kv.Key, key) }
 
-func (p *txBuffer) list(v *View, prefix string) ([]store.KV, error) {
-	if kvs, ok := p.lists[prefix]; ok {
+func (b *txBuffer) list(v *View, prefix string) ([]store.KV, error) {
+	if kvs, ok := b.lists[prefix]; ok {
 		return kvs, nil
 	}
 	kvs, err := v.snap.List(v.ctx, prefix)
 	if err == nil {
-		p.lists[prefix] = kvs
+		b.lists[prefix] = kvs
 	}
 	return kvs, err
 }
 
-func (p *txBuffer) overlayWrites(kvs []store.KV, prefix string) []store.KV {
-	if len(p.writes) == 0 {
+func (b *txBuffer) overlayWrites(kvs []store.KV, prefix string) []store.KV {
+	if len(b.writes) == 0 {
 		return kvs
 	}
 	out := slices.DeleteFunc(slices.Clone(kvs), func(kv store.KV) bool {
-		_, written := p.writes[kv.Key]
+		_, written := b.writes[kv.Key]
 		return written
 	})
-	for key, op := range p.writes {
+	for key, op := range b.writes {
 		if !op.Delete && strings.HasPrefix(key, prefix) {
 			out = append(out, store.KV{Key: key, Value: op.Value})
 		}
@@ -91,27 +90,27 @@ func (p *txBuffer) overlayWrites(kvs []store.KV, prefix string) []store.KV {
 
 // buildTxn makes the transaction conditional on all that was read, and leaves out writes
 // that change nothing.
-func (p *txBuffer) buildTxn(revision int64) store.Txn {
+func (b *txBuffer) buildTxn(revision int64) store.Txn {
 	var t store.Txn
-	for _, key := range slices.Sorted(maps.Keys(p.writes)) {
-		if op := p.writes[key]; !p.isNoop(op) {
+	for _, key := range slices.Sorted(maps.Keys(b.writes)) {
+		if op := b.writes[key]; !b.isNoop(op) {
 			t.Ops = append(t.Ops, op)
 		}
 	}
-	for _, key := range slices.Sorted(maps.Keys(p.reads)) {
-		if _, covered := coveringPrefix(key, p.lists); !covered {
-			t.Conds = append(t.Conds, store.Cond{Key: key, Revision: p.reads[key].Revision})
+	for _, key := range slices.Sorted(maps.Keys(b.reads)) {
+		if _, covered := coveringPrefix(key, b.lists); !covered {
+			t.Conds = append(t.Conds, store.Cond{Key: key, Revision: b.reads[key].Revision})
 		}
 	}
-	for _, prefix := range slices.Sorted(maps.Keys(p.lists)) {
+	for _, prefix := range slices.Sorted(maps.Keys(b.lists)) {
 		t.Conds = append(t.Conds, store.Cond{Prefix: prefix, Revision: revision})
 	}
 	return t
 }
 
 // isNoop reports whether the write would leave the key as it was read.
-func (p *txBuffer) isNoop(op store.Op) bool {
-	kv, ok := p.cachedRead(op.Key)
+func (b *txBuffer) isNoop(op store.Op) bool {
+	kv, ok := b.cachedRead(op.Key)
 	switch {
 	case !ok || op.Lease != 0:
 		return false
@@ -121,8 +120,8 @@ func (p *txBuffer) isNoop(op store.Op) bool {
 	return kv.Revision != 0 && bytes.Equal(kv.Value, op.Value)
 }
 
-func (p *txBuffer) writtenBytes() (n int) {
-	for _, op := range p.writes {
+func (b *txBuffer) writtenBytes() (n int) {
+	for _, op := range b.writes {
 		n += len(op.Key) + len(op.Value)
 	}
 	return n

@@ -5,7 +5,6 @@ import (
 	"slices"
 )
 
-// removeBelow deletes at most limit keys; left is how many are there still.
 func (tx *Tx) removeBelow(prefix string, limit int) (left int, err error) {
 	kvs, err := tx.list(prefix)
 	if err != nil {

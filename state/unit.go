@@ -111,7 +111,6 @@ func decodeUnits(kvs []store.KV) (units []Unit, err error) {
 	return units, nil
 }
 
-// unitNames picks the units' names among all keys below unitsPrefix, and sorts them.
 func unitNames(kvs []store.KV) (names []string) {
 	for _, kv := range kvs {
 		if name := kv.Key[len(unitsPrefix):]; charm.IsUnit(name) {

@@ -7,10 +7,8 @@ import (
 	"bijou/state/store"
 )
 
-// The kinds of refusal. Their messages name the entity; test for them with errors.Is.
+// The kinds of refusal that are of entities, beside those in kverrors.go.
 var (
-	// ErrNotFound: there is no such entity (any more).
-	ErrNotFound = errors.New("not found")
 	// ErrExists: there is one already, under that name or between those endpoints.
 	ErrExists = errors.New("exists already")
 	// ErrDead: the entity is dying or dead, so nothing can be added to it.
@@ -21,15 +19,6 @@ var (
 	ErrNotInError = errors.New("not in error")
 	// ErrAlreadyResolved: it is marked as resolved already. The command says so and succeeds.
 	ErrAlreadyResolved = errors.New("already marked as resolved")
-	// ErrSessionLost: the session's lease ended, or another process took over
-	// what the update depended on (the leadership).
-	// Nothing was written. The answer is a new session.
-	ErrSessionLost = errors.New("session lost")
-	// ErrClaimed: another place, or a process that lives, holds the claim.
-	ErrClaimed = errors.New("claimed")
-	// ErrClaimLost: another holder has taken the claim. Nothing was written, and
-	// nothing will be: who held it ends.
-	ErrClaimLost = errors.New("claim lost")
 	// ErrOtherProvider: the placement is in the words of another provider than the
 	// environment's.
 	ErrOtherProvider = errors.New("another provider")
@@ -42,35 +31,3 @@ var (
 	// ErrFormat: the store holds no environment, or one of another format.
 	ErrFormat = errors.New("unknown format")
 )
-
-// The store's own errors that users of this package meet; see state/store.
-var (
-	ErrAway        = store.ErrAway
-	ErrStoreGone   = store.ErrStoreGone
-	ErrCompacted   = store.ErrCompacted
-	ErrNoStore     = store.ErrNoStore
-	ErrStoreExists = store.ErrExists
-	ErrTooLarge    = store.ErrTooLarge
-	ErrClosed      = store.ErrClosed
-)
-
-type refusal struct {
-	kind    error
-	message string
-}
-
-func (r *refusal) Error() string { return r.message }
-func (r *refusal) Unwrap() error { return r.kind }
-
-// refuse returns an error with its own message that errors.Is takes for kind.
-func refuse(kind error, format string, args ...any) error {
-	return &refusal{kind, fmt.Sprintf(format, args...)}
-}
-
-// ignoreNotFound is for what may have gone by itself meanwhile.
-func ignoreNotFound(err error) error {
-	if errors.Is(err, ErrNotFound) {
-		return nil
-	}
-	return err
-}

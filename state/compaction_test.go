@@ -8,28 +8,28 @@ import (
 	"bijou/state/store/mem"
 )
 
-// dropping is a store that drops the revision of the first snapshots after one
+// compactingStore is a store that drops the revision of the first snapshots after one
 // read, as an etcd does that is compacted just then.
-type dropping struct {
+type compactingStore struct {
 	store.Store
 	times int
 }
 
-func (d *dropping) Snapshot(ctx context.Context) (store.Snapshot, error) {
+func (d *compactingStore) Snapshot(ctx context.Context) (store.Snapshot, error) {
 	s, err := d.Store.Snapshot(ctx)
 	if d.times == 0 {
 		return s, err
 	}
 	d.times--
-	return &dropped{Snapshot: s}, err
+	return &compactedSnapshot{Snapshot: s}, err
 }
 
-type dropped struct {
+type compactedSnapshot struct {
 	store.Snapshot
 	reads int
 }
 
-func (d *dropped) Get(ctx context.Context, key string) (store.KV, bool, error) {
+func (d *compactedSnapshot) Get(ctx context.Context, key string) (store.KV, bool, error) {
 	if d.reads++; d.reads > 1 {
 		return store.KV{}, false, store.ErrCompacted
 	}
@@ -37,7 +37,7 @@ func (d *dropped) Get(ctx context.Context, key string) (store.KV, bool, error) {
 }
 
 func TestARevisionThatIsDroppedMeanwhileIsReadAnew(t *testing.T) {
-	s := &State{store: &dropping{Store: mem.New(), times: 2}}
+	s := &State{store: &compactingStore{Store: mem.New(), times: 2}}
 	defer s.Close()
 	read := func(v *View) error {
 		for _, key := range []string{"a", "b"} {
@@ -51,7 +51,7 @@ func TestARevisionThatIsDroppedMeanwhileIsReadAnew(t *testing.T) {
 	if err := s.View(t.Context(), func(v *View) error { runs++; return read(v) }); err != nil || runs != 3 {
 		t.Errorf("a view ran %d times: %v", runs, err)
 	}
-	s.store.(*dropping).times, runs = 2, 0
+	s.store.(*compactingStore).times, runs = 2, 0
 	err := s.Update(t.Context(), func(tx *Tx) error {
 		runs++
 		if err := read(tx.View); err != nil {

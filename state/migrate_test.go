@@ -15,8 +15,8 @@ import (
 	"bijou/state/store/mem"
 )
 
-// whole reads all keys of a store, blobs included.
-func whole(t *testing.T, st store.Store) map[string]string {
+// dumpStore reads all keys of a store, blobs included.
+func dumpStore(t *testing.T, st store.Store) map[string]string {
 	t.Helper()
 	found := map[string]string{}
 	err := (&State{store: st}).View(t.Context(), func(v *View) error {
@@ -37,9 +37,9 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// populated is an environment with keys of every length around the batches', and
+// newPopulated is an environment with keys of every length around the batches', and
 // blobs of several chunks.
-func populated(t *testing.T) *State {
+func newPopulated(t *testing.T) *State {
 	t.Helper()
 	s, err := CreateMemory(t.Context(), testEnvironment())
 	check(t, err)
@@ -60,9 +60,9 @@ func populated(t *testing.T) *State {
 	return s
 }
 
-// cut is a store whose n-th commit fails, before or after it was written, as does
+// failingStore is a store whose n-th commit fails, before or after it was written, as does
 // every one after it.
-type cut struct {
+type failingStore struct {
 	store.Store
 	left  int
 	after bool
@@ -70,7 +70,7 @@ type cut struct {
 
 var errCut = errors.New("cut off")
 
-func (c *cut) Commit(ctx context.Context, txn store.Txn) (int64, error) {
+func (c *failingStore) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 	c.left--
 	if c.left < 0 {
 		return 0, errCut
@@ -82,8 +82,8 @@ func (c *cut) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 	return revision, err
 }
 
-// migrate is Migrate between stores that are open.
-func migrate(ctx context.Context, m Migration, from, to store.Store) (Copied, error) {
+// migrateStores is Migrate between stores that are open.
+func migrateStores(ctx context.Context, m Migration, from, to store.Store) (Copied, error) {
 	source, err := lockSource(ctx, from, m.To)
 	if err != nil {
 		return Copied{}, err
@@ -97,41 +97,41 @@ func migrate(ctx context.Context, m Migration, from, to store.Store) (Copied, er
 func TestMigrateCutOff(t *testing.T) {
 	ctx := t.Context()
 	for n := 0; ; n++ {
-		s, to := populated(t), mem.New()
-		want := whole(t, s.store)
+		s, to := newPopulated(t), mem.New()
+		want := dumpStore(t, s.store)
 		switched := false
 		m := Migration{From: "mem:from", To: "mem:to", Switch: func() error { switched = true; return nil }}
-		first := &cut{mem.Share(to), n, n%2 == 0}
-		_, err := migrate(ctx, m, mem.Share(s.store), first)
+		first := &failingStore{mem.Share(to), n, n%2 == 0}
+		_, err := migrateStores(ctx, m, mem.Share(s.store), first)
 		if err == nil {
 			if first.left < 1 {
 				t.Error("it was cut off and has not noticed")
 			}
 			return
 		}
-		is(t, err, errCut)
+		checkIs(t, err, errCut)
 		target := &State{store: to}
-		want = without(want)
-		copied := without(whole(t, to))
+		want = withoutStoreLocal(want)
+		copied := withoutStoreLocal(dumpStore(t, to))
 		copied[formatKey] = want[formatKey] // the last to come
-		if moved := whole(t, s.store)[movedKey] != ""; switched || moved && !cmp.Equal(want, copied) {
+		if moved := dumpStore(t, s.store)[movedKey] != ""; switched || moved && !cmp.Equal(want, copied) {
 			t.Errorf("after %d commits: switched %t, and the copy is not whole", n, switched)
 		}
-		if err := target.View(ctx, checkFormat); n > 1 && !errors.Is(err, ErrFormat) && whole(t, s.store)[movedKey] == "" {
+		if err := target.View(ctx, checkFormat); n > 1 && !errors.Is(err, ErrFormat) && dumpStore(t, s.store)[movedKey] == "" {
 			t.Errorf("after %d commits half a copy passes for an environment: %v", n, err)
 		}
-		_, err = migrate(ctx, m, mem.Share(s.store), to)
+		_, err = migrateStores(ctx, m, mem.Share(s.store), to)
 		check(t, err)
-		if diff := cmp.Diff(want, without(whole(t, to))); diff != "" || !switched {
+		if diff := cmp.Diff(want, withoutStoreLocal(dumpStore(t, to))); diff != "" || !switched {
 			t.Fatalf("after %d commits: switched %t\n%s", n, switched, diff[:min(len(diff), 500)])
 		}
 		check(t, target.View(ctx, checkFormat))
-		is(t, s.View(ctx, checkFormat), ErrMoved)
+		checkIs(t, s.View(ctx, checkFormat), ErrMoved)
 	}
 }
 
-// without drops what stays behind.
-func without(all map[string]string) map[string]string {
+// withoutStoreLocal drops what stays behind.
+func withoutStoreLocal(all map[string]string) map[string]string {
 	kept := map[string]string{}
 	for key, value := range all {
 		if !isStoreLocal(key) || key == formatKey {
@@ -141,7 +141,7 @@ func without(all map[string]string) map[string]string {
 	return kept
 }
 
-func is(t *testing.T, err, want error) {
+func checkIs(t *testing.T, err, want error) {
 	t.Helper()
 	if !errors.Is(err, want) {
 		t.Errorf("got %v, want %v", err, want)
@@ -152,7 +152,7 @@ func is(t *testing.T, err, want error) {
 // copied: what was committed arrives, and afterwards nothing can be.
 func TestMigrateWhileOthersWrite(t *testing.T) {
 	ctx := t.Context()
-	s, to := populated(t), mem.New()
+	s, to := newPopulated(t), mem.New()
 	put := func(key string) error {
 		return s.Update(ctx, func(tx *Tx) error { return tx.put(key, 1) })
 	}
@@ -162,46 +162,46 @@ func TestMigrateWhileOthersWrite(t *testing.T) {
 			check(t, put(fmt.Sprintf("services/late-%d", rounds)))
 		}
 	}}
-	_, err := migrate(ctx, m, mem.Share(s.store), to)
+	_, err := migrateStores(ctx, m, mem.Share(s.store), to)
 	check(t, err)
-	if got := whole(t, to); got["services/late-1"] != "1" || got["services/late-3"] != "1" {
+	if got := dumpStore(t, to); got["services/late-1"] != "1" || got["services/late-3"] != "1" {
 		t.Error("what was written meanwhile was lost")
 	}
-	is(t, put("services/too-late"), ErrMoved)
-	is(t, put("services/too-late"), ErrStoreGone)
+	checkIs(t, put("services/too-late"), ErrMoved)
+	checkIs(t, put("services/too-late"), ErrStoreGone)
 }
 
 // TestMigrateRefuses what would lose something.
 func TestMigrateRefuses(t *testing.T) {
 	ctx := t.Context()
 	m := Migration{From: "mem:from", To: "mem:to", Switch: func() error { return nil }}
-	s, to := populated(t), mem.New()
+	s, to := newPopulated(t), mem.New()
 	session, err := s.NewSession(ctx)
 	check(t, err)
 	check(t, session.Announce(ctx, s.Update, "machine-0"))
-	_, err = migrate(ctx, m, s.store, to)
-	is(t, err, ErrRunning)
+	_, err = migrateStores(ctx, m, s.store, to)
+	checkIs(t, err, ErrRunning)
 	if !strings.Contains(err.Error(), "agent machine-0 (process ") {
 		t.Errorf("got %v", err)
 	}
 	check(t, session.Close(ctx))
 
-	_, err = migrate(ctx, m, s.store, mem.Share(s.store))
-	is(t, err, ErrStoreExists)
-	other := populated(t)
-	_, err = migrate(ctx, m, s.store, other.store)
-	is(t, err, ErrStoreExists)
+	_, err = migrateStores(ctx, m, s.store, mem.Share(s.store))
+	checkIs(t, err, ErrStoreExists)
+	other := newPopulated(t)
+	_, err = migrateStores(ctx, m, s.store, other.store)
+	checkIs(t, err, ErrStoreExists)
 	foreign := mem.New()
 	_, err = foreign.Commit(ctx, store.Txn{Ops: []store.Op{{Key: "neco/status", Value: []byte("1")}}})
 	check(t, err)
-	_, err = migrate(ctx, m, s.store, foreign)
-	is(t, err, ErrStoreExists)
-	_, err = migrate(ctx, m, s.store, &cut{mem.Share(to), 2, false})
-	is(t, err, errCut)
+	_, err = migrateStores(ctx, m, s.store, foreign)
+	checkIs(t, err, ErrStoreExists)
+	_, err = migrateStores(ctx, m, s.store, &failingStore{mem.Share(to), 2, false})
+	checkIs(t, err, errCut)
 	env := testEnvironment()
 	env.UUID = "another"
-	is(t, (&State{store: to}).initialise(ctx, env), ErrFormat) // bootstrap leaves half a copy alone
-	_, err = migrate(ctx, m, other.store, to)
+	checkIs(t, (&State{store: to}).initialise(ctx, env), ErrFormat) // bootstrap leaves half a copy alone
+	_, err = migrateStores(ctx, m, other.store, to)
 	check(t, err) // of the same environment: goes on
 
 	// While it is copied, no agent begins, and no other migration.
@@ -209,13 +209,13 @@ func TestMigrateRefuses(t *testing.T) {
 	check(t, err)
 	session, err = s.NewSession(ctx)
 	check(t, err)
-	is(t, session.Announce(ctx, s.Update, "machine-0"), ErrRunning)
+	checkIs(t, session.Announce(ctx, s.Update, "machine-0"), ErrRunning)
 	_, err = session.Campaign(ctx, "provisioner")
-	is(t, err, ErrRunning)
+	checkIs(t, err, ErrRunning)
 	brief, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 	defer cancel()
 	_, err = lockSource(brief, s.store, "mem:y")
-	is(t, err, ErrRunning)
+	checkIs(t, err, ErrRunning)
 	check(t, held.release(ctx))
 	check(t, session.Announce(ctx, s.Update, "machine-0"))
 }
@@ -223,9 +223,9 @@ func TestMigrateRefuses(t *testing.T) {
 // TestMigrateBack takes an environment to where it came from, which was kept.
 func TestMigrateBack(t *testing.T) {
 	ctx := t.Context()
-	s, to := populated(t), mem.New()
+	s, to := newPopulated(t), mem.New()
 	m := Migration{From: "mem:from", To: "mem:to", Keep: true, Switch: func() error { return nil }}
-	_, err := migrate(ctx, m, s.store, to)
+	_, err := migrateStores(ctx, m, s.store, to)
 	check(t, err)
 	check(t, m.finishMove(ctx, to))
 	moved := &State{store: to}
@@ -236,13 +236,13 @@ func TestMigrateBack(t *testing.T) {
 	head, err := moved.readBlobHead(ctx, hexSHA256(nil))
 	check(t, err)
 	check(t, moved.removeBlob(ctx, hexSHA256(nil), head))
-	want := without(whole(t, to))
+	want := withoutStoreLocal(dumpStore(t, to))
 	m.From, m.To = m.To, m.From
-	_, err = migrate(ctx, m, to, s.store)
+	_, err = migrateStores(ctx, m, to, s.store)
 	check(t, err)
-	if diff := cmp.Diff(want, without(whole(t, s.store))); diff != "" {
+	if diff := cmp.Diff(want, withoutStoreLocal(dumpStore(t, s.store))); diff != "" {
 		t.Error(diff)
 	}
 	check(t, s.View(ctx, checkFormat))
-	is(t, moved.View(ctx, checkFormat), ErrMoved)
+	checkIs(t, moved.View(ctx, checkFormat), ErrMoved)
 }

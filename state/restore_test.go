@@ -20,9 +20,9 @@ import (
 	"bijou/state/store/mem"
 )
 
-// lived is an environment with units, one in a relation that is dying, an action that
+// newWithHistory is an environment with units, one in a relation that is dying, an action that
 // runs, a blob of several chunks, and all that belongs to who is at work.
-func lived(t *testing.T) *State {
+func newWithHistory(t *testing.T) *State {
 	t.Helper()
 	s, err := CreateMemory(t.Context(), testEnvironment())
 	check(t, err)
@@ -70,8 +70,8 @@ func lived(t *testing.T) *State {
 	return s
 }
 
-// backedUp is a backup of it, with the folders of those units.
-func backedUp(t testing.TB, s *State, folders ...string) *archive.Reader {
+// backUpArchive is a backup of it, with the folders of those units.
+func backUpArchive(t testing.TB, s *State, folders ...string) *archive.Reader {
 	t.Helper()
 	var b bytes.Buffer
 	w := archive.NewWriter(&b)
@@ -89,10 +89,10 @@ func backedUp(t testing.TB, s *State, folders ...string) *archive.Reader {
 	return a
 }
 
-func anew(e *Environment) { e.Name, e.UUID = "another", "v" }
+func renameEnvironment(e *Environment) { e.Name, e.UUID = "another", "v" }
 
-// restore is Restore to a store that is open.
-func restore(t *testing.T, r Restoration, a *archive.Reader, to store.Store) error {
+// restoreArchive is Restore to a store that is open.
+func restoreArchive(t *testing.T, r Restoration, a *archive.Reader, to store.Store) error {
 	t.Helper()
 	b, err := checkBackup(a)
 	check(t, err)
@@ -102,9 +102,9 @@ func restore(t *testing.T, r Restoration, a *archive.Reader, to store.Store) err
 
 // TestRestoreAnew makes another environment: what was of the old one's hosts is gone.
 func TestRestoreAnew(t *testing.T) {
-	s, to := lived(t), mem.New()
-	check(t, restore(t, Restoration{URL: "mem:to", Change: anew}, backedUp(t, s), to))
-	got, was := whole(t, to), whole(t, s.store)
+	s, to := newWithHistory(t), mem.New()
+	check(t, restoreArchive(t, Restoration{URL: "mem:to", Change: renameEnvironment}, backUpArchive(t, s), to))
+	got, was := dumpStore(t, to), dumpStore(t, s.store)
 	for _, gone := range []string{"units/mysql/0/state", "relations/0", "services/mysql/relations/0", "relations/0/members/mysql/0", "relations/1/members/mysql/1",
 		"uniters/mysql/0/workflow", "uniters/mysql/0/op", "uniters/mysql/1/relations/1/a/0", "claims/machine-0", "presence/machine-0",
 		"leaders/services/mysql", "provisioner", copyLockKey, partialCopyKey, blobHeadKey(hexSHA256([]byte("nobody refers to it")))} {
@@ -135,9 +135,9 @@ func TestRestoreAnew(t *testing.T) {
 
 // TestRestoreFolders keeps what is of a unit whose folder is in the backup.
 func TestRestoreFolders(t *testing.T) {
-	s, to := lived(t), mem.New()
-	check(t, restore(t, Restoration{URL: "mem:to", Change: anew}, backedUp(t, s, "mysql-0"), to))
-	got, was := whole(t, to), whole(t, s.store)
+	s, to := newWithHistory(t), mem.New()
+	check(t, restoreArchive(t, Restoration{URL: "mem:to", Change: renameEnvironment}, backUpArchive(t, s, "mysql-0"), to))
+	got, was := dumpStore(t, to), dumpStore(t, s.store)
 	for _, kept := range []string{"units/mysql/0", "units/mysql/0/state", "relations/0/members/mysql/0", "uniters/mysql/0/workflow", "uniters/mysql/0/op"} {
 		if got[kept] != was[kept] {
 			t.Errorf("%s is %s, was %s", kept, got[kept], was[kept])
@@ -152,8 +152,8 @@ func TestRestoreFolders(t *testing.T) {
 // any more, and no id is given again.
 func TestRestoreReplaces(t *testing.T) {
 	ctx := t.Context()
-	s := lived(t)
-	a := backedUp(t, s)
+	s := newWithHistory(t)
+	a := backUpArchive(t, s)
 	agent := &State{store: mem.Share(s.store)}
 	claim, err := agent.TakeClaim(ctx, "0", Claimant{Holder: Holder{Host: "me"}})
 	check(t, err)
@@ -164,9 +164,9 @@ func TestRestoreReplaces(t *testing.T) {
 		return errors.Join(tx.put("counters/machines", 9), tx.put("counters/units/redis", 4), tx.put("units/new/0", Unit{}),
 			tx.put("claims/machine-7", claimRecord{Epoch: 1 << 40, Holder: &Holder{Host: "it"}}))
 	}))
-	check(t, restore(t, Restoration{URL: "mem:s", Replace: true}, a, mem.Share(s.store)))
-	is(t, claim.Update(ctx, func(tx *Tx) error { return tx.put("x", 1) }), ErrClaimLost)
-	got := whole(t, s.store)
+	check(t, restoreArchive(t, Restoration{URL: "mem:s", Replace: true}, a, mem.Share(s.store)))
+	checkIs(t, claim.Update(ctx, func(tx *Tx) error { return tx.put("x", 1) }), ErrClaimLost)
+	got := dumpStore(t, s.store)
 	epoch := func(id string) (n int64) {
 		var c struct{ Epoch int64 }
 		if err := json.Unmarshal([]byte(got["claims/machine-"+id]), &c); err != nil || strings.Contains(got["claims/machine-"+id], "holder") {
@@ -178,7 +178,7 @@ func TestRestoreReplaces(t *testing.T) {
 		t.Errorf("epochs: %d, %d, %d", epoch("0"), epoch("2"), epoch("7"))
 	}
 	for key, want := range map[string]string{"counters/machines": "9", "counters/units/redis": "4", "counters/units/mysql": "2",
-		"units/new/0": "", "machines/2": whole(t, lived(t).store)["machines/2"], "leaders/services/mysql": "", "presence/machine-0": "", partialCopyKey: "", copyLockKey: ""} {
+		"units/new/0": "", "machines/2": dumpStore(t, newWithHistory(t).store)["machines/2"], "leaders/services/mysql": "", "presence/machine-0": "", partialCopyKey: "", copyLockKey: ""} {
 		if got[key] != want {
 			t.Errorf("%s is %s, not %s", key, got[key], want)
 		}
@@ -196,15 +196,15 @@ func TestRestoreReplaces(t *testing.T) {
 		return errors.Join(err, merr, serr, checkFormat(v))
 	}))
 	check(t, s.Update(ctx, func(tx *Tx) error { _, err := tx.SetResolved("mysql/1", "", false); return err }))
-	is(t, s.Update(ctx, func(tx *Tx) error { _, err := tx.SetResolved("mysql/1", "", false); return err }), ErrNotInError)
+	checkIs(t, s.Update(ctx, func(tx *Tx) error { _, err := tx.SetResolved("mysql/1", "", false); return err }), ErrNotInError)
 }
 
 // TestRestoreLost puts an environment back into an empty store: nobody knows which ids
 // were given since.
 func TestRestoreLost(t *testing.T) {
 	to := mem.New()
-	check(t, restore(t, Restoration{URL: "mem:to", Replace: true, Adopt: true}, backedUp(t, lived(t)), to))
-	got := whole(t, to)
+	check(t, restoreArchive(t, Restoration{URL: "mem:to", Replace: true, Adopt: true}, backUpArchive(t, newWithHistory(t)), to))
+	got := dumpStore(t, to)
 	if got["counters/machines"] != "103" || got["counters/units/mysql"] != "102" || got["units/mysql/0/restored"] != "" {
 		t.Errorf("%s, %s, %s", got["counters/machines"], got["counters/units/mysql"], got["units/mysql/0/restored"])
 	}
@@ -213,28 +213,28 @@ func TestRestoreLost(t *testing.T) {
 // TestRestoreCutOff interrupts a restoration at each of its commits: half of it is no
 // environment, and the next one ends well.
 func TestRestoreCutOff(t *testing.T) {
-	for _, r := range []Restoration{{URL: "mem:to", Change: anew}, {URL: "mem:to", Replace: true}} {
-		a := backedUp(t, lived(t))
+	for _, r := range []Restoration{{URL: "mem:to", Change: renameEnvironment}, {URL: "mem:to", Replace: true}} {
+		a := backUpArchive(t, newWithHistory(t))
 		for n := 0; ; n++ {
 			to := mem.New()
 			if r.Replace {
-				to = lived(t).store
+				to = newWithHistory(t).store
 			}
-			first := &cut{mem.Share(to), n, n%2 == 0}
-			err := restore(t, r, a, first)
+			first := &failingStore{mem.Share(to), n, n%2 == 0}
+			err := restoreArchive(t, r, a, first)
 			if err == nil {
 				break
 			}
-			is(t, err, errCut)
-			if err := (&State{store: to}).View(t.Context(), checkFormat); n > 2 && first.left < 0 && !errors.Is(err, ErrFormat) && whole(t, to)[partialCopyKey] != "" {
+			checkIs(t, err, errCut)
+			if err := (&State{store: to}).View(t.Context(), checkFormat); n > 2 && first.left < 0 && !errors.Is(err, ErrFormat) && dumpStore(t, to)[partialCopyKey] != "" {
 				t.Errorf("after %d commits half of it passes for an environment: %v", n, err)
 			}
 			done := !r.Replace && (&State{store: to}).View(t.Context(), checkFormat) == nil
-			if err := restore(t, r, a, to); !done || !errors.Is(err, ErrStoreExists) { // its last commit may have been written
+			if err := restoreArchive(t, r, a, to); !done || !errors.Is(err, ErrStoreExists) { // its last commit may have been written
 				check(t, err)
 			}
 			check(t, (&State{store: to}).View(t.Context(), checkFormat))
-			if got := whole(t, to); got["services/mysql"] == "" || got[partialCopyKey] != "" {
+			if got := dumpStore(t, to); got["services/mysql"] == "" || got[partialCopyKey] != "" {
 				t.Fatalf("after %d commits: %v", n, slices.Sorted(maps.Keys(got)))
 			}
 		}
@@ -243,28 +243,28 @@ func TestRestoreCutOff(t *testing.T) {
 
 func TestRestoreRefuses(t *testing.T) {
 	ctx := t.Context()
-	s := lived(t)
-	a := backedUp(t, s)
+	s := newWithHistory(t)
+	a := backUpArchive(t, s)
 	other, err := CreateMemory(ctx, Environment{Name: "o", UUID: "o", Provider: "local", DefaultSeries: "noble"})
 	check(t, err)
-	is(t, restore(t, Restoration{Change: anew}, a, mem.Share(other.store)), ErrStoreExists)
-	is(t, restore(t, Restoration{Replace: true}, a, mem.Share(other.store)), ErrStoreExists)
-	is(t, restore(t, Restoration{Change: anew}, a, mem.Share(s.store)), ErrRunning)
+	checkIs(t, restoreArchive(t, Restoration{Change: renameEnvironment}, a, mem.Share(other.store)), ErrStoreExists)
+	checkIs(t, restoreArchive(t, Restoration{Replace: true}, a, mem.Share(other.store)), ErrStoreExists)
+	checkIs(t, restoreArchive(t, Restoration{Change: renameEnvironment}, a, mem.Share(s.store)), ErrRunning)
 	half := mem.New()
-	is(t, restore(t, Restoration{Change: anew}, a, &cut{mem.Share(half), 3, false}), errCut)
-	is(t, restore(t, Restoration{Change: anew}, backedUp(t, other), half), ErrStoreExists)
+	checkIs(t, restoreArchive(t, Restoration{Change: renameEnvironment}, a, &failingStore{mem.Share(half), 3, false}), errCut)
+	checkIs(t, restoreArchive(t, Restoration{Change: renameEnvironment}, backUpArchive(t, other), half), ErrStoreExists)
 	hold, err := acquireCopyLock(ctx, mem.Share(s.store), "mem:x", []string{copyLockKey})
 	check(t, err)
 	session, err := s.NewSession(ctx)
 	check(t, err)
-	is(t, session.Announce(ctx, s.Update, "machine-2"), ErrRunning)
+	checkIs(t, session.Announce(ctx, s.Update, "machine-2"), ErrRunning)
 	check(t, hold.release(ctx))
 }
 
 // TestBackupIsWhole refuses archives whose sums are right and which are none of an
 // environment's.
 func TestBackupIsWhole(t *testing.T) {
-	good := backedUp(t, lived(t))
+	good := backUpArchive(t, newWithHistory(t))
 	blob := blobHeadKey(hexSHA256(bytes.Repeat([]byte("blob"), chunkSize)))
 	for name, spoil := range map[string]func(h *archive.Header, keys map[string]string){
 		"another format":      func(h *archive.Header, _ map[string]string) { h.StateFormat++ },
@@ -326,13 +326,13 @@ func FuzzRestored(f *testing.F) {
 
 // TestBackupIsTheState holds what a backup has against what a migration takes along.
 func TestBackupIsTheState(t *testing.T) {
-	s := lived(t)
+	s := newWithHistory(t)
 	got := map[string]string{}
-	for _, k := range backedUp(t, s).Keys {
+	for _, k := range backUpArchive(t, s).Keys {
 		got[k.Key] = string(k.Value)
 	}
 	want := map[string]string{}
-	for key, value := range without(whole(t, s.store)) {
+	for key, value := range withoutStoreLocal(dumpStore(t, s.store)) {
 		if key != formatKey && !strings.HasPrefix(key, blobsPrefix) && key != blobHeadKey(hexSHA256([]byte("nobody refers to it"))) {
 			want[key] = value
 		}

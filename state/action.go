@@ -80,10 +80,7 @@ func (a Action) IsCommand() bool { return a.Name == "" }
 // Action reads one action. Whatever waits for a unit that is gone counts as
 // cancelled. ErrNotFound.
 func (v *View) Action(id int) (Action, error) {
-	a, ok, err := load[Action](v, actionKey(id))
-	if err == nil && !ok {
-		err = refuse(ErrNotFound, "action %d not found", id)
-	}
+	a, err := loadExisting[Action](v, actionKey(id), "action %d not found", id)
 	if err != nil {
 		return Action{}, err
 	}

@@ -135,6 +135,14 @@ func (v *View) loadBlobHead(sum string) (storedBlobHead, error) {
 	return storedBlobHead{head, kv.Revision}, err
 }
 
+func (v *View) completeBlobHead(sum string) (storedBlobHead, error) {
+	head, err := v.loadBlobHead(sum)
+	if err == nil && !head.Complete {
+		err = refuse(ErrNotFound, "blob %q not found", sum)
+	}
+	return head, err
+}
+
 // addBlob has the commit write the blob first.
 func (tx *Tx) addBlob(data []byte) string {
 	sum := hexSHA256(data)
@@ -144,10 +152,7 @@ func (tx *Tx) addBlob(data []byte) string {
 
 // referToBlob makes the commit refer to a blob that PutBlob has stored. ErrNotFound.
 func (tx *Tx) referToBlob(sum string) error {
-	head, err := tx.loadBlobHead(sum)
-	if err == nil && !head.Complete {
-		err = refuse(ErrNotFound, "blob %q not found", sum)
-	}
+	_, err := tx.completeBlobHead(sum)
 	if err == nil {
 		tx.buffer.blobs[sum] = nil
 	}

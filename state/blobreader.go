@@ -31,10 +31,7 @@ func (v *View) readBlob(sum string) ([]byte, error) {
 	if data := v.bufferedBlob(sum); data != nil {
 		return data, nil
 	}
-	head, err := v.loadBlobHead(sum)
-	if err == nil && !head.Complete {
-		err = refuse(ErrNotFound, "blob %q not found", sum)
-	}
+	head, err := v.completeBlobHead(sum)
 	if err != nil {
 		return nil, err
 	}

@@ -54,10 +54,7 @@ func (tx *Tx) AddCharm(c Charm) error {
 
 // Charm reads a charm by its URL. ErrNotFound.
 func (v *View) Charm(url string) (Charm, error) {
-	c, ok, err := load[Charm](v, charmKey(url))
-	if err == nil && !ok {
-		err = refuse(ErrNotFound, "charm %q not found", url)
-	}
+	c, err := loadExisting[Charm](v, charmKey(url), "charm %q not found", url)
 	if err != nil {
 		return Charm{}, err
 	}

@@ -11,12 +11,7 @@ import (
 // SetConstraints replaces the environment's constraints whole. Units and machines
 // that there are keep theirs.
 func (tx *Tx) SetConstraints(c constraints.Value) error {
-	e, err := tx.Environment()
-	if err != nil {
-		return err
-	}
-	e.Constraints = c
-	return tx.put(environmentKey, e)
+	return tx.changeEnvironment(func(e *Environment) { e.Constraints = c })
 }
 
 // SetServiceConstraints replaces a service's constraints whole. Units that there

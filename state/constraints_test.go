@@ -48,7 +48,7 @@ func placed(t testing.TB, st *state.State, to string) (machine string) {
 	return machine
 }
 
-// The sequence of the seed: what is asked is taken down when a unit is added, and
+// What is asked is taken down when a unit is added, and
 // its machine copies it.
 func TestConstraintsAreTakenWhenAUnitIsAdded(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, st *state.State) {

@@ -37,6 +37,15 @@ func load[T any](v *View, key string) (doc T, ok bool, err error) {
 	return doc, err == nil, err
 }
 
+// loadExisting is load with ErrNotFound, in those words, for a key that is absent.
+func loadExisting[T any](v *View, key, format string, args ...any) (T, error) {
+	doc, ok, err := load[T](v, key)
+	if err == nil && !ok {
+		err = refuse(ErrNotFound, format, args...)
+	}
+	return doc, err
+}
+
 // loadChildren reads what is directly below the prefix, by key; name puts into each what
 // its key says.
 func loadChildren[T any](v *View, prefix string, name func(doc *T, rest string)) ([]T, error) {

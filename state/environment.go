@@ -101,10 +101,7 @@ func (e Environment) HookConcurrency() int {
 
 // Environment reads the environment's record.
 func (v *View) Environment() (Environment, error) {
-	e, ok, err := load[Environment](v, environmentKey)
-	if err == nil && !ok {
-		err = refuse(ErrNotFound, "the environment has no record")
-	}
+	e, err := loadExisting[Environment](v, environmentKey, "the environment has no record")
 	return e, err
 }
 
@@ -134,11 +131,15 @@ func (tx *Tx) SetEnvironment(changes map[string]*string) error {
 
 // SetTools records which binary agents are to run from now on.
 func (tx *Tx) SetTools(name string) error {
+	return tx.changeEnvironment(func(e *Environment) { e.Tools = name })
+}
+
+func (tx *Tx) changeEnvironment(change func(e *Environment)) error {
 	e, err := tx.Environment()
 	if err != nil {
 		return err
 	}
-	e.Tools = name
+	change(&e)
 	return tx.put(environmentKey, e)
 }
 

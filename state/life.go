@@ -10,3 +10,10 @@ const (
 	Dying Life = "dying"
 	Dead  Life = "dead"
 )
+
+func unlessAlive(l Life) Life {
+	if l == Alive {
+		return ""
+	}
+	return l
+}

@@ -190,10 +190,7 @@ func (tx *Tx) putRelation(r Relation) error {
 
 // Relation reads a relation. ErrNotFound.
 func (v *View) Relation(id int) (Relation, error) {
-	r, ok, err := load[Relation](v, relationKey(id))
-	if err == nil && !ok {
-		err = refuse(ErrNotFound, "relation-%d not found", id)
-	}
+	r, err := loadExisting[Relation](v, relationKey(id), "relation-%d not found", id)
 	r.ID = id
 	return r, err
 }

@@ -74,10 +74,7 @@ func (tx *Tx) putResource(s Service, r Resource) (Resource, error) {
 
 // Resource reads a service's resource. ErrNotFound.
 func (v *View) Resource(service, name string) (Resource, error) {
-	r, ok, err := load[Resource](v, resourceKey(service, name))
-	if err == nil && !ok {
-		err = refuse(ErrNotFound, "service %q was given no resource %q", service, name)
-	}
+	r, err := loadExisting[Resource](v, resourceKey(service, name), "service %q was given no resource %q", service, name)
 	r.Name = name
 	return r, err
 }

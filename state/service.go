@@ -136,10 +136,7 @@ func (tx *Tx) checkNameFree(name string) error {
 
 // Service reads a service. ErrNotFound.
 func (v *View) Service(name string) (Service, error) {
-	s, ok, err := load[Service](v, serviceKey(name))
-	if err == nil && !ok {
-		err = refuse(ErrNotFound, "service %q not found", name)
-	}
+	s, err := loadExisting[Service](v, serviceKey(name), "service %q not found", name)
 	s.Name = name
 	return s, err
 }

@@ -217,13 +217,6 @@ func (w *statusInput) machineView(m Machine) MachineView {
 	return view
 }
 
-func unlessAlive(l Life) Life {
-	if l == Alive {
-		return ""
-	}
-	return l
-}
-
 func (w *statusInput) serviceView(s Service) ServiceView {
 	return ServiceView{
 		Charm: s.Charm, Origin: s.Origin.String(), Version: w.workloadVersion(s.Name), Series: s.Series, Forced: s.ForceSeries, Force: s.Force,

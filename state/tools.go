@@ -31,10 +31,7 @@ func (tx *Tx) AddTools(t Tools) error {
 
 // Tools reads the tools of that name. ErrNotFound.
 func (v *View) Tools(name string) (Tools, error) {
-	t, ok, err := load[Tools](v, toolsKey(name))
-	if err == nil && !ok {
-		err = refuse(ErrNotFound, "the environment keeps no tools %q", name)
-	}
+	t, err := loadExisting[Tools](v, toolsKey(name), "the environment keeps no tools %q", name)
 	t.Name = name
 	return t, err
 }

@@ -70,10 +70,7 @@ func (v *View) Unit(name string) (Unit, error) {
 	if err != nil {
 		return Unit{}, err
 	}
-	u, ok, err := load[Unit](v, unitKey(name))
-	if err == nil && !ok {
-		err = refuse(ErrNotFound, "unit %q not found", name)
-	}
+	u, err := loadExisting[Unit](v, unitKey(name), "unit %q not found", name)
 	u.Name, u.Service, u.Number = name, service, number
 	return u, err
 }

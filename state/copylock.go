@@ -39,7 +39,7 @@ func acquireCopyLock(ctx context.Context, st store.Store, to string, unless []st
 	return l, nil
 }
 
-// acquire waits for the lock of a migration which has died.
+// acquire waits until the lease of a migration that has died has expired.
 func (l *copyLock) acquire(ctx context.Context, unless []string) error {
 	limit, cancel := context.WithTimeout(ctx, 2*SessionTTL)
 	defer cancel()

@@ -20,6 +20,8 @@ const (
 	// BlobGrace is how long a blob that nothing refers to is kept: time enough
 	// for whoever wrote it to commit the reference.
 	BlobGrace = time.Hour
+	// minBlobGrace is the shortest grace that any blob is given.
+	minBlobGrace = time.Minute
 )
 
 // blobHead is written before the chunks, so that a sweep leaves them alone, and once
@@ -78,7 +80,7 @@ func (s *State) writeBlobOnce(ctx context.Context, sum string, c blobContent) (s
 	if err != nil {
 		return storedBlobHead{}, err
 	}
-	stale := time.Since(head.Touched) > charmGrace/4 // the shortest grace there is
+	stale := time.Since(head.Touched) > minBlobGrace/4
 	if head.Complete && !stale {
 		return head, nil
 	}

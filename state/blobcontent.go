@@ -24,16 +24,19 @@ func memoryContent(data []byte) blobContent {
 
 var errFileChanged = errors.New("it changed while it was read")
 
-// PutFile is PutBlob for a file that may be large, up to MaxResource: it is read
+// MaxFile is the largest file that PutFile stores, in bytes.
+const MaxFile = 512 << 20
+
+// PutFile is PutBlob for a file that may be large, up to MaxFile: it is read
 // twice, and never as a whole in memory.
 func (s *State) PutFile(ctx context.Context, r io.ReaderAt) (sum string, size int64, err error) {
 	hash := sha256.New()
-	size, err = io.Copy(hash, io.NewSectionReader(r, 0, MaxResource+1))
+	size, err = io.Copy(hash, io.NewSectionReader(r, 0, MaxFile+1))
 	if err != nil {
 		return "", 0, fmt.Errorf("cannot read blob: %w", err)
 	}
-	if size > MaxResource {
-		return "", 0, fmt.Errorf("cannot store blob: it has more than %d MiB", MaxResource>>20)
+	if size > MaxFile {
+		return "", 0, fmt.Errorf("cannot store blob: it has more than %d MiB", MaxFile>>20)
 	}
 	sum = hex.EncodeToString(hash.Sum(nil))
 	tell := func(n int) {

@@ -2,7 +2,6 @@ package state
 
 import (
 	"context"
-	"errors"
 
 	"bijou/state/store"
 )
@@ -54,16 +53,8 @@ func (s *State) explainConflict(ctx context.Context, b *txBuffer) error {
 	})
 }
 
-// errClaimChanged: somebody has written the claim since the update began.
-var errClaimChanged = errors.New("the claim has changed")
-
-func (b *txBuffer) checkFence(v *View) error {
-	if b.fence.Key == "" {
-		return nil
-	}
-	kv, _, err := v.snap.Get(v.ctx, b.fence.Key)
-	if err == nil && kv.Revision != b.fence.Revision {
-		return errClaimChanged
-	}
-	return err
+// copyLockRecord names who copies an environment just now.
+type copyLockRecord struct {
+	presence
+	To string `json:"to"`
 }

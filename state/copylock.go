@@ -11,12 +11,6 @@ import (
 	"bijou/state/store"
 )
 
-// copyLockRecord names who copies an environment just now.
-type copyLockRecord struct {
-	presence
-	To string `json:"to"`
-}
-
 // copyLock is the right to copy what is in a store, or to copy to it.
 type copyLock struct {
 	state  *State

@@ -1,5 +1,7 @@
 package state
 
+import "time"
+
 // formatVersion is the one that this code reads and writes. An older one would be
 // converted on Open; there is none yet.
 const formatVersion = 1
@@ -49,4 +51,19 @@ func (v *View) checkNotPartial() error {
 		return err
 	}
 	return refuse(ErrFormat, "it holds a part only of what is to be copied from %q", left.From)
+}
+
+// partialCopy is written before anything is copied to a store, and goes when the old
+// store is done with. As long as there is no format beside it, the copy is not whole.
+type partialCopy struct {
+	Environment string    `json:"environment"` // its uuid
+	From        string    `json:"from"`
+	Keep        bool      `json:"keep,omitempty"`
+	Since       time.Time `json:"since"`
+}
+
+// movedRecord is left in the store that an environment has left.
+type movedRecord struct {
+	To    string    `json:"to"`
+	Since time.Time `json:"since"`
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"bijou/state/store"
 )
@@ -76,21 +75,6 @@ func FinishMigration(ctx context.Context, url string) (err error) {
 	}
 	m := Migration{From: draft.From, To: url, Keep: draft.Keep}
 	return m.finishMove(ctx, to)
-}
-
-// partialCopy is written before anything is copied to a store, and goes when the old
-// store is done with. As long as there is no format beside it, the copy is not whole.
-type partialCopy struct {
-	Environment string    `json:"environment"` // its uuid
-	From        string    `json:"from"`
-	Keep        bool      `json:"keep,omitempty"`
-	Since       time.Time `json:"since"`
-}
-
-// movedRecord is left in the store that an environment has left.
-type movedRecord struct {
-	To    string    `json:"to"`
-	Since time.Time `json:"since"`
 }
 
 func callFault(fault func(point string), point string) {

@@ -9,7 +9,7 @@ import (
 
 const (
 	// MaxResource is the largest file that a resource can be, in bytes.
-	MaxResource = 512 << 20
+	MaxResource = MaxFile
 	// MaxResources is how many resources a service can have.
 	MaxResources = maxRemovedKeys
 )

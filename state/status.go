@@ -10,12 +10,6 @@ import (
 	"bijou/state/store"
 )
 
-// The unit states that are not its workflow's.
-const (
-	UnitPending = "pending" // its agent has installed nothing yet
-	UnitDown    = "down"    // its agent is gone
-)
-
 // Status collects what `juju status` shows, as of now, with secrets hidden. It reads a handful
 // of lists, however many units there are, and one record for each relation.
 func (v *View) Status(now time.Time) (Status, error) {

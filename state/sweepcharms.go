@@ -12,7 +12,7 @@ import (
 
 // charmGrace is how long a charm's archive is kept after it was last written or referred
 // to: whoever has just stored the same one commits its reference in that time.
-const charmGrace = time.Minute
+const charmGrace = minBlobGrace
 
 // SweepCharms removes the charms that no service runs or has run before that, and no unit
 // runs or goes over to, if their archives were not touched for a minute before now. It

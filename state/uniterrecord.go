@@ -125,3 +125,9 @@ type Uniter struct {
 	Relations map[int]RelationState
 	Members   map[int]map[string]MemberState // by relation and unit, or the service itself for its own settings
 }
+
+// The unit states that are not its workflow's.
+const (
+	UnitPending = "pending" // its agent has installed nothing yet
+	UnitDown    = "down"    // its agent is gone
+)

@@ -29,7 +29,7 @@ type host struct {
 	presence *presence
 	election *leaderElection
 	outages  *outageLog
-	pulse    *pulse.Pulse // may be nil
+	pulse    *pulse.Watchdog // may be nil
 }
 
 // newHost leaves limiter, tools and fault to the caller.

@@ -164,7 +164,7 @@ type campaignResult struct {
 // campaign blocks until a unit here leads its service. It returns nil if meanwhile no unit
 // here can.
 func (e *leaderElection) campaign(ctx context.Context, service, unit string, c *candidates) (*state.Leadership, error) {
-	session, err := e.presence.process.Standing(ctx)
+	session, err := e.presence.process.AnnouncedSession(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +200,7 @@ func (e *leaderElection) holdLeadership(ctx context.Context, lead *state.Leaders
 		case next == leader:
 			c.waitForChange(ctx, lead.Done(), 0)
 		case next != "":
-			if err := lead.Elect(ctx, next); err != nil {
+			if err := lead.SetLeaderUnit(ctx, next); err != nil {
 				return errors.Join(err, e.resign(ctx, lead))
 			}
 			e.log.Info("unit leads its service", "service", service, "unit", next)
@@ -232,7 +232,7 @@ func (e *leaderElection) hasOtherCandidates(ctx context.Context, service string,
 			if err != nil || some || u.Life != state.Alive || e.isLocal(c, u.Name) {
 				continue
 			}
-			some, err = v.Present(state.UnitAgent(u.Name))
+			some, err = v.IsPresent(state.UnitAgent(u.Name))
 		}
 		return err
 	})

@@ -58,7 +58,7 @@ func (m *machineAgent) run(ctx context.Context) error {
 	if err := m.prepareHost(ctx); err != nil {
 		return unlessDone(ctx, err)
 	}
-	return m.host.runWhileClaimed(ctx, m.Retire, func(ctx context.Context) error {
+	return m.host.runWhileClaimed(ctx, m.Drain, func(ctx context.Context) error {
 		ctx, stop := context.WithCancel(ctx)
 		err := m.runSteps(ctx)
 		stop()
@@ -85,7 +85,7 @@ func (m *machineAgent) prepareHost(ctx context.Context) error {
 	}
 	m.host.tools, m.host.fault = m.Tools, m.Fault
 	m.host.presence.shareSession(m.Process)
-	m.host.presence.ready, m.host.pulse = m.Ready, m.Pulse
+	m.host.presence.ready, m.host.pulse = m.Ready, m.Watchdog
 	m.host.limiter = uniter.NewHookLimiter(m.hookConcurrency(env))
 	return nil
 }
@@ -121,11 +121,11 @@ func (m *machineAgent) hookConcurrency(env state.Environment) int {
 func (m *machineAgent) runSteps(ctx context.Context) error {
 	report := m.host.outages.agentReporter(state.MachineAgent(m.Machine))
 	running := false
-	loop := m.Pulse.Loop("machine agent")
-	defer loop.Rest()
+	loop := m.Watchdog.Loop("machine agent")
+	defer loop.MarkIdle()
 	var retry backoff.Exponential
 	for {
-		loop.Turn()
+		loop.MarkBusy()
 		finished := false
 		err := ctx.Err()
 		if err == nil && !running {
@@ -144,7 +144,7 @@ func (m *machineAgent) runSteps(ctx context.Context) error {
 		}
 		pause := retry.Next()
 		report(ctx, err, time.Now().Add(pause))
-		loop.Rest()
+		loop.MarkIdle()
 		_ = backoff.Sleep(ctx, pause)
 	}
 }
@@ -210,7 +210,7 @@ func (m *machineAgent) waitForChange(ctx context.Context, revision int64, loop *
 	if err != nil {
 		return err
 	}
-	loop.Rest()
+	loop.MarkIdle()
 	select {
 	case <-m.watch.Events():
 		_, _, err := m.watch.Take() // what it was does not matter: the next step reads it all

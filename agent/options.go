@@ -75,16 +75,16 @@ type MachineOptions struct {
 	Claimant state.Claimant
 	// Process is the session that the agents share with other roles of their
 	// process, which ends it; nil: they have one of their own.
-	Process *state.Process
+	Process *state.SharedSession
 
 	// Ready, unless it is nil, is called once the machine is announced.
 	Ready func()
-	// Pulse watches the agent's loops; may be nil.
-	Pulse *pulse.Pulse
+	// Watchdog watches the agent's loops; may be nil.
+	Watchdog *pulse.Watchdog
 
-	// Retire, when it is closed, lets no hook begin any more, and ends the agent
+	// Drain, when it is closed, lets no hook begin any more, and ends the agent
 	// once those in flight have ended, however long they take. nil: never.
-	Retire <-chan struct{}
+	Drain <-chan struct{}
 
 	Log   *slog.Logger // nil: slog.Default()
 	Fault Fault
@@ -102,9 +102,9 @@ type UnitOptions struct {
 
 	Claimant state.Claimant // as in MachineOptions; the claim is that of the unit's machine
 
-	Ready  func()          // called once the unit is announced; may be nil
-	Pulse  *pulse.Pulse    // as in MachineOptions
-	Retire <-chan struct{} // as in MachineOptions
+	Ready    func()          // called once the unit is announced; may be nil
+	Watchdog *pulse.Watchdog // as in MachineOptions
+	Drain    <-chan struct{} // as in MachineOptions
 
 	Log   *slog.Logger // nil: slog.Default()
 	Fault Fault

@@ -27,8 +27,8 @@ func TestTroubleIsSaidOncePerCause(t *testing.T) {
 	a(nil)
 	b(nil)
 	c(nil)
-	a(store.Away("nobody listens", errors.New("refused")))
-	b(fmt.Errorf("cannot begin session: %w", store.Away("nobody answers", context.DeadlineExceeded)))
+	a(store.AwayError("nobody listens", errors.New("refused")))
+	b(fmt.Errorf("cannot begin session: %w", store.AwayError("nobody answers", context.DeadlineExceeded)))
 	a(nil)
 	b(nil)
 	const cannot = "cannot go on; trying again until it succeeds"
@@ -82,8 +82,8 @@ func TestTroubleIsShown(t *testing.T) {
 	tell(full)
 	tell(link)
 	tell(link)
-	tell(store.Away("nobody listens", errors.New("refused")))
-	tell(store.Away("nobody listens", errors.New("refused")))
+	tell(store.AwayError("nobody listens", errors.New("refused")))
+	tell(store.AwayError("nobody listens", errors.New("refused")))
 	r.away = true
 	tell(nil)
 	r.away = false

@@ -19,7 +19,7 @@ import (
 // announced again by the next one; commits wait for that.
 type presence struct {
 	state      *state.State
-	process    *state.Process
+	process    *state.SharedSession
 	claim      *state.Claim
 	ownSession bool // nobody else has part in process
 	log        *slog.Logger
@@ -33,10 +33,10 @@ type presence struct {
 const reportTimeout = 5 * time.Second
 
 func newPresence(st *state.State, claim *state.Claim, log *slog.Logger) *presence {
-	return &presence{state: st, process: state.NewProcess(st, true), claim: claim, ownSession: true, log: log, onAnnounce: func(error) {}, agents: map[string]*state.Session{}}
+	return &presence{state: st, process: state.NewSharedSession(st, true), claim: claim, ownSession: true, log: log, onAnnounce: func(error) {}, agents: map[string]*state.Session{}}
 }
 
-func (p *presence) shareSession(process *state.Process) {
+func (p *presence) shareSession(process *state.SharedSession) {
 	if process != nil {
 		p.process, p.ownSession = process, false
 	}
@@ -49,15 +49,15 @@ func (p *presence) removeAgent(agent string) {
 }
 
 func (p *presence) run(ctx context.Context, loop *pulse.Loop) {
-	defer loop.Rest()
+	defer loop.MarkIdle()
 	var retry backoff.Exponential
 	for lost := false; ctx.Err() == nil; {
-		loop.Turn()
+		loop.MarkBusy()
 		s, err := p.announceAll(ctx)
 		if ctx.Err() == nil {
 			p.onAnnounce(err) // agents that only wait do not notice that the store is away
 		}
-		loop.Rest()
+		loop.MarkIdle()
 		if err != nil {
 			_ = retry.Wait(ctx)
 			continue
@@ -91,7 +91,7 @@ func (p *presence) announceAll(ctx context.Context) (*state.Session, error) {
 	for _, agent := range agents {
 		p.noteAnnounced(agent, s)
 	}
-	p.process.Stand(s)
+	p.process.MarkAnnounced(s)
 	return s, nil
 }
 
@@ -148,7 +148,7 @@ func (p *presence) noteAnnounced(agent string, s *state.Session) {
 // updaterFor returns an Updater that announces the agent before it commits. It commits only
 // while this process holds the machine's claim, and returns state.ErrClaimLost otherwise.
 func (p *presence) updaterFor(agent string) state.Updater {
-	update := p.claim.As(agent)
+	update := p.claim.UpdaterFor(agent)
 	return func(ctx context.Context, f func(tx *state.Tx) error) error {
 		if err := p.announceAgent(ctx, agent); err != nil {
 			return err

@@ -23,11 +23,11 @@ func TestLostSessionIsReplacedAndAgentsAnnouncedAgain(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() { p.run(ctx, nil) })
 	present := func(v *state.View) (bool, error) {
-		mysql, err := v.Present("unit-mysql-0")
+		mysql, err := v.IsPresent("unit-mysql-0")
 		if err != nil {
 			return false, err
 		}
-		wordpress, err := v.Present("unit-wordpress-0")
+		wordpress, err := v.IsPresent("unit-wordpress-0")
 		return mysql && wordpress, err
 	}
 	statetest.Eventually(t, st, present)

@@ -31,7 +31,7 @@ func TestPulse(t *testing.T) {
 	st := statetest.New(t)
 	s := &stuck{free: make(chan struct{})}
 	r := newRig(t, st)
-	r.agents = st.Through(func(inner store.Store) store.Store {
+	r.agents = st.ShareWrapped(func(inner store.Store) store.Store {
 		s.Store = inner
 		return s
 	})
@@ -48,16 +48,16 @@ func TestPulse(t *testing.T) {
 		}
 	}
 	until("the unit has started", func() bool { return len(r.noted("mysql/0")) >= 3 })
-	until("all loops rest", func() bool { return r.pulse.Hung(0) == "" })
+	until("all loops rest", func() bool { return r.pulse.HungLoop(0) == "" })
 
 	s.now.Store(true)
 	statetest.Update(t, st, func(tx *state.Tx) error {
 		_, err := tx.AddUnit("mysql", state.Placement{})
 		return err
 	})
-	until("a loop hangs", func() bool { return r.pulse.Hung(200*time.Millisecond) != "" })
+	until("a loop hangs", func() bool { return r.pulse.HungLoop(200*time.Millisecond) != "" })
 	s.now.Store(false)
 	close(s.free)
 	until("the new unit has started", func() bool { return len(r.noted("mysql/1")) >= 3 })
-	until("all loops rest again", func() bool { return r.pulse.Hung(0) == "" })
+	until("all loops rest again", func() bool { return r.pulse.HungLoop(0) == "" })
 }

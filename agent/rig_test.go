@@ -28,7 +28,7 @@ type rig struct {
 	tools  string
 	notes  string // what recorder hooks have noted
 	fault  Fault
-	pulse  *pulse.Pulse // may be nil
+	pulse  *pulse.Watchdog // may be nil
 
 	stop context.CancelFunc
 	done chan error
@@ -63,7 +63,7 @@ func (r *rig) start() {
 	}
 	go func() {
 		r.done <- RunMachine(ctx, MachineOptions{
-			State: st, Machine: "0", Dir: r.dir, Tools: r.tools, Fault: r.fault, Log: r.log(), Pulse: r.pulse,
+			State: st, Machine: "0", Dir: r.dir, Tools: r.tools, Fault: r.fault, Log: r.log(), Watchdog: r.pulse,
 		})
 	}()
 	r.t.Cleanup(r.end)

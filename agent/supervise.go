@@ -61,8 +61,8 @@ func (h *host) runUnitOnce(ctx context.Context, unit string, log *slog.Logger) (
 	})
 }
 
-// UnitDir returns a path of a unit's folder below its machine's that holds whichever binary
+// UnitFolder returns a path of a unit's folder below its machine's that holds whichever binary
 // the unit's agent runs: it may be a link.
-func UnitDir(machineDir, unit string) string {
+func UnitFolder(machineDir, unit string) string {
 	return string(uniter.FolderOf(machineDir, unit).Legacy())
 }

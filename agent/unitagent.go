@@ -39,8 +39,8 @@ func RunUnit(ctx context.Context, o UnitOptions) error {
 		return err
 	}
 	h.tools, h.fault, h.limiter = o.Tools, o.Fault, uniter.NewHookLimiter(1)
-	h.presence.ready, h.pulse = o.Ready, o.Pulse
-	return h.runWhileClaimed(ctx, o.Retire, func(ctx context.Context) error { return h.superviseUnit(ctx, o.Unit) })
+	h.presence.ready, h.pulse = o.Ready, o.Watchdog
+	return h.runWhileClaimed(ctx, o.Drain, func(ctx context.Context) error { return h.superviseUnit(ctx, o.Unit) })
 }
 
 // unlessDone returns nil once ctx is done, since that is how work is told to end, unless

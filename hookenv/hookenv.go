@@ -59,10 +59,10 @@ func Run(ctx context.Context, h hookapi.Hook, call Call) Result {
 // GoneResult returns the answer to a call whose hook has ended.
 func GoneResult() Result { return errorResult(hookapi.ErrGone) }
 
-// Outside runs a tool for a caller that has no hook around it, argv[0] included: it answers --help,
+// RunWithoutHook runs a tool for a caller that has no hook around it, argv[0] included: it answers --help,
 // and juju-log, which works everywhere. done is false for every other call; those go through
 // client.Run.
-func Outside(argv []string) (r Result, done bool) {
+func RunWithoutHook(argv []string) (r Result, done bool) {
 	tool, ok := findTool(path.Base(argv[0]))
 	if !ok {
 		return Result{}, false

@@ -83,7 +83,7 @@ func TestOutside(t *testing.T) {
 		{[]string{"relation-get", "--help"}, hookenv.Result{Stdout: []byte(hookenv.Help("relation-get"))}, true},
 		{[]string{"nope"}, hookenv.Result{}, false},
 	} {
-		got, done := hookenv.Outside(tt.argv)
+		got, done := hookenv.RunWithoutHook(tt.argv)
 		if diff := cmp.Diff(tt.want, got, equalBytes()); diff != "" || done != tt.done {
 			t.Errorf("%q: done %v (-want +got):\n%s", tt.argv, done, diff)
 		}

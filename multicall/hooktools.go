@@ -27,7 +27,7 @@ func hookToolNames() []string {
 // (--socket, --client-id).
 func runHookTool(c call) int {
 	argv := append([]string{c.name}, c.args...)
-	if r, done := hookenv.Outside(argv); done {
+	if r, done := hookenv.RunWithoutHook(argv); done {
 		c.streams.Out.Write(r.Stdout)
 		c.streams.Err.Write(r.Stderr)
 		return r.Exit

@@ -54,7 +54,7 @@ func inspectPlugin(ctx context.Context, e home.Environment, wanted plugin.Wanted
 	}
 	sum, err := plugin.Sum(path)
 	if err == nil {
-		err = plugin.Check(path, wanted.SHA256)
+		err = plugin.CheckSum(path, wanted.SHA256)
 	}
 	if err != nil {
 		return found, err

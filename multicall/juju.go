@@ -54,7 +54,7 @@ func jujuParts() juju.Parts {
 		FreeInstances:    freeInstances,
 		EndStrays:        endStrays,
 		RunAsHook:        runAsHook,
-		UnitDir:          agent.UnitDir,
+		UnitDir:          agent.UnitFolder,
 		InspectProvider:  inspectProvider,
 		RemoveAgentFiles: removeAgentFiles,
 		Access:           accessMachine,
@@ -89,7 +89,7 @@ func runningPID(dir string) (pid int, err error) {
 }
 
 func endStrays(ctx context.Context, word string) error {
-	for _, i := range process.Having(word) {
+	for _, i := range process.FindByEnviron(word) {
 		what := process.Describe(i)
 		if err := process.Stop(ctx, i, strayTimeout); err != nil {
 			return fmt.Errorf("cannot end %s: %w", what, err)

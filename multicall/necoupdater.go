@@ -54,7 +54,7 @@ func serveUpdater(ctx context.Context, d daemonParts, g necoUpdaterGrammar) (err
 	slog.Info("campaigns", "version", version)
 	err = runRoles(ctx, []role{
 		func(ctx context.Context) error {
-			return updater.RunUpdater(ctx, updater.UpdaterOptions{Store: store, Version: version, Form: host.Form(binary), Metrics: metrics, Ready: d.notifier.notifyReady})
+			return updater.RunUpdater(ctx, updater.UpdaterOptions{Store: store, Version: version, Form: host.InstalledForm(binary), Metrics: metrics, Ready: d.notifier.notifyReady})
 		},
 		func(ctx context.Context) error { return awaitReplacement(ctx, store) },
 	})

@@ -60,7 +60,7 @@ func serveWorker(ctx context.Context, d daemonParts, g necoWorkerGrammar) (err e
 	if err != nil {
 		return err
 	}
-	sums, err := host.Sums(g.Dir, "/proc/self/exe", version)
+	sums, err := host.InstalledSums(g.Dir, "/proc/self/exe", version)
 	if err != nil {
 		slog.Warn("cannot tell what this program was installed from; its plan decides", "error", err)
 	}
@@ -81,7 +81,7 @@ func serveWorker(ctx context.Context, d daemonParts, g necoWorkerGrammar) (err e
 	}
 	err = updater.RunWorker(ctx, updater.WorkerOptions{
 		Store: store, LRN: lrn, Claimant: claimant, Version: version, Sums: sums, Manifest: manifest, Dir: g.Dir, Server: server,
-		Install: newInstaller(server, g.Dir), Mend: newRepairer(server, manifest, ownPackage(g.Dir, version)), Metrics: metrics, Ready: d.notifier.notifyReady,
+		Install: newInstaller(server, g.Dir), FinishInstallation: newRepairer(server, manifest, ownPackage(g.Dir, version)), Metrics: metrics, Ready: d.notifier.notifyReady,
 	})
 	err = errors.Join(err, store.Close())
 	if errors.Is(err, updater.ErrHandOver) {
@@ -95,11 +95,11 @@ func serveWorker(ctx context.Context, d daemonParts, g necoWorkerGrammar) (err e
 // cut has interrupted.
 func newRepairer(server *host.Host, manifest release.Manifest, own string) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
-		err := server.Tidy(manifest)
+		err := server.RemoveOldDownloads(manifest)
 		if binary, unknown := executablePath(); unknown != nil {
 			err = errors.Join(err, unknown)
-		} else if host.Form(binary) == release.Deb {
-			err = errors.Join(err, server.Mend(ctx, own))
+		} else if host.InstalledForm(binary) == release.Deb {
+			err = errors.Join(err, server.FinishInstallation(ctx, own))
 		}
 		return err
 	}
@@ -157,7 +157,7 @@ func ownManifest() (release.Manifest, string, error) {
 	}
 	m, err := release.ReadManifest(file, data)
 	if err == nil {
-		m, err = m.For(runtime.GOARCH)
+		m, err = m.ForArch(runtime.GOARCH)
 	}
 	return m, cmp.Or(m.Version, Version), err
 }
@@ -176,9 +176,9 @@ func newInstaller(server *host.Host, dir string) func(ctx context.Context, r rec
 		if err := awaitSource(ctx, source); err != nil {
 			return err
 		}
-		form := host.Form(binary)
+		form := host.InstalledForm(binary)
 		wanted := release.Wanted{Version: r.Version, Sums: r.Sums, Form: form, Arch: runtime.GOARCH, Dir: releasesDir(dir)}
-		if err := host.Sweep(wanted.Dir, r.Version); err != nil {
+		if err := host.RemoveOtherReleases(wanted.Dir, r.Version); err != nil {
 			return err
 		}
 		file, err := source.Fetch(ctx, wanted)

@@ -36,7 +36,7 @@ type builtinProvider struct {
 func builtinProviders() []builtinProvider {
 	return []builtinProvider{
 		{state.ProviderLocal, "machines that are folders and processes of this host", newLocal, hostSeries},
-		{nspawn.Name, "machines that are system containers of this host", adaptNew(nspawn.New), nspawn.Host},
+		{nspawn.Name, "machines that are system containers of this host", adaptNew(nspawn.New), nspawn.HostSeries},
 		{ssh.Name, "hosts that are there already, and reached by ssh", adaptNew(ssh.New), nil},
 	}
 }
@@ -183,7 +183,7 @@ func findProvider(name, sum string, e home.Environment) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	err = plugin.Check(path, sum)
+	err = plugin.CheckSum(path, sum)
 	if other, ok := errors.AsType[*plugin.MismatchError](err); ok {
 		err = fmt.Errorf("%w; if it is meant to be: juju set-environment %s=%s", err, state.ProviderSHA256, other.Got)
 	}

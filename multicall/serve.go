@@ -53,13 +53,13 @@ func serveMachine(ctx context.Context, d daemonParts, id string, p daemonFlags) 
 	if err != nil {
 		return err
 	}
-	session := state.NewProcess(s, true)
+	session := state.NewSharedSession(s, true)
 	defer endSession(ctx, session)
 	h := newHandover(e, p.Tools)
 	roles := []role{func(ctx context.Context) error {
 		return agent.RunMachine(ctx, agent.MachineOptions{
-			State: s, Process: session, Machine: id, Claimant: claimant, Dir: dir, Tools: p.Tools, Retire: h.retire, Fault: fault,
-			Ready: d.notifier.notifyReady, Pulse: d.notifier.pulse,
+			State: s, Process: session, Machine: id, Claimant: claimant, Dir: dir, Tools: p.Tools, Drain: h.retire, Fault: fault,
+			Ready: d.notifier.notifyReady, Watchdog: d.notifier.pulse,
 		})
 	}, func(ctx context.Context) error { return h.watch(ctx, s) }}
 	manages, err := hostsProvisioner(ctx, s, id)
@@ -119,8 +119,8 @@ func serveUnit(ctx context.Context, d daemonParts, unit string, p daemonFlags) (
 	return withMovedHint(h.exitError(ctx, runRoles(ctx, []role{
 		func(ctx context.Context) error {
 			return agent.RunUnit(ctx, agent.UnitOptions{
-				State: s, Unit: unit, Claimant: claimant, Dir: dir, Tools: p.Tools, Retire: h.retire, Fault: fault,
-				Ready: d.notifier.notifyReady, Pulse: d.notifier.pulse,
+				State: s, Unit: unit, Claimant: claimant, Dir: dir, Tools: p.Tools, Drain: h.retire, Fault: fault,
+				Ready: d.notifier.notifyReady, Watchdog: d.notifier.pulse,
 			})
 		},
 		func(ctx context.Context) error { return h.watch(ctx, s) },
@@ -156,7 +156,7 @@ func serveProvisioner(ctx context.Context, d daemonParts, p daemonFlags) (err er
 }
 
 // endSession leaves the session to expire if the store is away.
-func endSession(ctx context.Context, session *state.Process) {
+func endSession(ctx context.Context, session *state.SharedSession) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sessionCloseTimeout)
 	defer cancel()
 	if err := session.Close(ctx); err != nil {
@@ -167,7 +167,7 @@ func endSession(ctx context.Context, session *state.Process) {
 const sessionCloseTimeout = 5 * time.Second
 
 // newProvisionerRole opens a session of its own if session is nil.
-func newProvisionerRole(s *state.State, session *state.Process, e home.Environment) role {
+func newProvisionerRole(s *state.State, session *state.SharedSession, e home.Environment) role {
 	return func(ctx context.Context) error {
 		p, err := newProvider(ctx, s, e)
 		if err != nil {

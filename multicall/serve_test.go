@@ -78,11 +78,11 @@ func (nobody) Instances(context.Context) ([]provider.Instance, error) { return n
 func TestOneLeaseForAllRoles(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	var n recordingStore
-	st := statetest.New(t).Through(func(s store.Store) store.Store {
+	st := statetest.New(t).ShareWrapped(func(s store.Store) store.Store {
 		n.Store = s
 		return &n
 	})
-	session := state.NewProcess(st, true)
+	session := state.NewSharedSession(st, true)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() {
@@ -111,7 +111,7 @@ func TestOneLeaseForAllRoles(t *testing.T) {
 		t.Errorf("%d leases were made, want one, and one more after the loss", leases)
 	}
 	statetest.View(t, st, func(v *state.View) error {
-		if here, err := v.Present("machine-0"); err != nil || here {
+		if here, err := v.IsPresent("machine-0"); err != nil || here {
 			t.Errorf("after the end, present: %v, %v", here, err)
 		}
 		return nil

@@ -19,7 +19,7 @@ const hangTimeout = 5 * time.Minute
 // where none did, to nobody. It works across a re-execution, which keeps process id and
 // environment.
 type serviceNotifier struct {
-	pulse     *pulse.Pulse
+	pulse     *pulse.Watchdog
 	listening bool // a service manager listens
 }
 
@@ -66,7 +66,7 @@ func (n *serviceNotifier) feedWatchdog(ctx context.Context) {
 	tick := time.NewTicker(every / 3)
 	defer tick.Stop()
 	for {
-		if loop := n.pulse.Hung(hangTimeout); loop != "" {
+		if loop := n.pulse.HungLoop(hangTimeout); loop != "" {
 			slog.Error("a loop hangs: the service manager's watchdog is not fed any more", "loop", loop)
 			return
 		}

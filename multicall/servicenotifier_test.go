@@ -83,10 +83,10 @@ func TestHungLoopStarvesTheWatchdog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &serviceNotifier{pulse: pulse.New()}
 		rests := m.pulse.Loop("one that rests")
-		rests.Turn()
-		rests.Rest()
+		rests.MarkBusy()
+		rests.MarkIdle()
 		hangs := m.pulse.Loop("one that hangs")
-		hangs.Turn()
+		hangs.MarkBusy()
 		begin := time.Now()
 		m.feedWatchdog(t.Context())
 		if took := time.Since(begin); took < hangTimeout || took > hangTimeout+30*time.Second {

@@ -39,7 +39,7 @@ func assignInstances(want Want, have []provider.Instance) *assignment {
 			a.noteHosted(i, r)
 		case known:
 			a.byMachine[owner] = append(a.byMachine[owner], i)
-		case state.WasMachine(owner, want.Next):
+		case state.IsMachineID(owner, want.Next):
 			a.gone = append(a.gone, i)
 		default:
 			a.unknown = append(a.unknown, i)

@@ -121,7 +121,7 @@ func (s *sim) round(t *testing.T, told []provider.Instance, when string) {
 	if !slices.Equal(actions, again) {
 		t.Errorf("%s: two plans for the same: %v and %v", when, actions, again)
 	}
-	if len(wrong) > 2 && s.honest && s.harvest.Unknown() {
+	if len(wrong) > 2 && s.honest && s.harvest.StopsUnknown() {
 		t.Errorf("%s: an honest provider is said to be wrong: %q", when, wrong)
 	}
 	begun := map[string]bool{}
@@ -202,7 +202,7 @@ func (s *sim) atEnd(t *testing.T, seed uint64, lied bool) {
 		}
 	}
 	stray := slices.ContainsFunc(s.have, func(i provider.Instance) bool { return i.ID == "never" })
-	if stray == s.harvest.Unknown() && !lied { // else it may have been told to be somebody's
+	if stray == s.harvest.StopsUnknown() && !lied { // else it may have been told to be somebody's
 		t.Errorf("seed %d: the stray instance is there: %t, mode %s", seed, stray, s.harvest)
 	}
 	if !slices.Contains(s.have, s.foreign[0]) {

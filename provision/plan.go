@@ -74,10 +74,10 @@ func Plan(want Want, have []provider.Instance) (actions []Action, wrong []string
 	for _, w := range want.Machines {
 		actions = append(actions, assigned.planMachine(w)...)
 	}
-	if want.Harvest.Gone() {
+	if want.Harvest.StopsGone() {
 		actions = append(actions, stopActions("", assigned.gone)...)
 	}
-	if want.Harvest.Unknown() {
+	if want.Harvest.StopsUnknown() {
 		actions = append(actions, stopActions("", assigned.unknown)...)
 	} else {
 		for _, i := range assigned.unknown {
@@ -117,7 +117,7 @@ func addressDiffers(told, recorded string) bool { return told != "" && told != r
 // takeDown removes the machine once there is nothing to stop any more. What is recorded is stopped
 // even if the provider does not list it; after that it is recorded no more.
 func (a *assignment) takeDown(w Wanted, have []provider.Instance) []Action {
-	if all := slices.Concat(have, a.unlisted[w.ID]); len(all) > 0 && a.harvest.Gone() {
+	if all := slices.Concat(have, a.unlisted[w.ID]); len(all) > 0 && a.harvest.StopsGone() {
 		return stopActions(w.ID, all)
 	}
 	var left []string
@@ -128,7 +128,7 @@ func (a *assignment) takeDown(w Wanted, have []provider.Instance) []Action {
 }
 
 func (a *assignment) stopSurplus(w Wanted, keep *provider.Instance, rest []provider.Instance) []Action {
-	if a.harvest.Unknown() {
+	if a.harvest.StopsUnknown() {
 		return stopActions(w.ID, rest)
 	}
 	for _, i := range rest {

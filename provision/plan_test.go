@@ -99,7 +99,7 @@ func TestPlanHarvests(t *testing.T) {
 			if diff := cmp.Diff(plan, got); diff != "" {
 				t.Error(diff)
 			}
-			if said := len(wrong) == 2; said == mode.Unknown() {
+			if said := len(wrong) == 2; said == mode.StopsUnknown() {
 				t.Errorf("said %q", wrong)
 			}
 		})

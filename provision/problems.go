@@ -12,7 +12,7 @@ const logSource = "provisioner"
 
 // juju status shows what is reported, and that nothing is wrong any more.
 func (l *leader) reportProblems(ctx context.Context, s snapshot, problems []string) error {
-	problems = problems[:min(len(problems), state.MaxTroubles)]
+	problems = problems[:min(len(problems), state.MaxTroubleMessages)]
 	changed := !slices.Equal(problems, l.problems)
 	if changed {
 		for _, w := range problems {

@@ -29,9 +29,9 @@ const (
 type Options struct {
 	State    *state.State
 	Provider provider.Provider
-	Process  *state.Process   // whose session it campaigns by, shared with other roles; nil: its own
-	Log      *slog.Logger     // nil: slog.Default()
-	Now      func() time.Time // nil: time.Now; when failed starts are due
+	Process  *state.SharedSession // whose session it campaigns by, shared with other roles; nil: its own
+	Log      *slog.Logger         // nil: slog.Default()
+	Now      func() time.Time     // nil: time.Now; when failed starts are due
 }
 
 // Run campaigns, and while it leads does what Plan says, on every change of machines, soon after an
@@ -42,7 +42,7 @@ func Run(ctx context.Context, o Options) error {
 		o.Log = slog.Default()
 	}
 	if o.Process == nil {
-		o.Process = state.NewProcess(o.State, false)
+		o.Process = state.NewSharedSession(o.State, false)
 		defer closeBounded(ctx, "session", o.Log, o.Process.Close)
 	}
 	if o.Now == nil {
@@ -79,7 +79,7 @@ func errorCause(err error) string {
 }
 
 func campaign(ctx context.Context, o Options) error {
-	session, err := o.Process.Standing(ctx)
+	session, err := o.Process.AnnouncedSession(ctx)
 	if err != nil {
 		return err
 	}

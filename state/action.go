@@ -21,8 +21,8 @@ const (
 )
 
 const (
-	// MaxWaiting is how many actions and commands may wait for one unit.
-	MaxWaiting = 64
+	// MaxWaitingActions is how many actions and commands may wait for one unit.
+	MaxWaitingActions = 64
 	// maxEndedActions is how many of one unit are remembered after their end.
 	maxEndedActions = 50
 	// maxProgressLines is how many lines of an action's progress are kept, the newest.

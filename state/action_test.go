@@ -124,7 +124,7 @@ func TestActionsRefused(t *testing.T) {
 			t.Errorf("error %v, want %q", err, tc.want)
 		}
 	}
-	for range state.MaxWaiting {
+	for range state.MaxWaitingActions {
 		add(t, st, state.ActionSpec{Unit: "actor/0", Command: []string{"true"}})
 	}
 	err := st.Update(t.Context(), func(tx *state.Tx) error {

@@ -79,7 +79,7 @@ func (tx *Tx) enqueueAction(a Action) error {
 	if err != nil {
 		return err
 	}
-	if len(q.Waiting) >= MaxWaiting {
+	if len(q.Waiting) >= MaxWaitingActions {
 		return refuse(ErrInUse, "unit %q has %d actions and commands waiting already, which is the most; is its agent there?", a.Unit, len(q.Waiting))
 	}
 	q.Waiting = append(q.Waiting, a.ID)

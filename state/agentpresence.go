@@ -108,8 +108,8 @@ func (v *View) Trouble(agent string) (*Trouble, error) {
 	return p.Trouble, err
 }
 
-// Present reports whether an agent is announced by a session that lives.
-func (v *View) Present(agent string) (bool, error) {
+// IsPresent reports whether an agent is announced by a session that lives.
+func (v *View) IsPresent(agent string) (bool, error) {
 	_, ok, err := v.get(presenceKey(agent))
 	return ok, err
 }

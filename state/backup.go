@@ -67,7 +67,7 @@ func (s *State) backUpBlobs(ctx context.Context, w *archive.Writer, all []store.
 		if !ok {
 			continue
 		}
-		err := w.Add(archive.Blob(sum), func(to io.Writer) error {
+		err := w.Add(archive.BlobName(sum), func(to io.Writer) error {
 			blob, err := s.OpenBlob(ctx, sum)
 			if err != nil {
 				return err
@@ -80,7 +80,7 @@ func (s *State) backUpBlobs(ctx context.Context, w *archive.Writer, all []store.
 		}
 		n++
 		p.Done += chunks
-		Tell(ctx, p)
+		ReportProgress(ctx, p)
 	}
 	return n, nil
 }

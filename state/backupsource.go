@@ -35,7 +35,7 @@ func checkBackup(a *archive.Reader) (*backupSource, error) {
 			return nil, fmt.Errorf("%w: it has the key %q", archive.ErrDamaged, k.Key)
 		}
 		if sum, _, ok := blobOf(kv); ok || strings.HasPrefix(k.Key, blobHeadsPrefix) {
-			if head, err := decode[blobHead](kv); err != nil || !head.Complete || head.Size != a.Size(archive.Blob(sum)) {
+			if head, err := decode[blobHead](kv); err != nil || !head.Complete || head.Size != a.Size(archive.BlobName(sum)) {
 				return nil, fmt.Errorf("%w: its blob %q is not whole", archive.ErrDamaged, sum)
 			}
 		}
@@ -52,8 +52,8 @@ func checkBackup(a *archive.Reader) (*backupSource, error) {
 	return b, err
 }
 
-// BackedUp returns the record of the environment that a backup is of.
-func BackedUp(a *archive.Reader) (env Environment, err error) {
+// BackupEnvironment returns the record of the environment that a backup is of.
+func BackupEnvironment(a *archive.Reader) (env Environment, err error) {
 	b, err := checkBackup(a)
 	if err != nil {
 		return env, err
@@ -80,7 +80,7 @@ func (b *backupSource) readChunk(_ context.Context, sum string, n int) (value []
 		if b.blob != nil {
 			b.blob.Close()
 		}
-		if b.blob, err = b.archive.Open(archive.Blob(sum)); err != nil {
+		if b.blob, err = b.archive.Open(archive.BlobName(sum)); err != nil {
 			return nil, false, err
 		}
 		b.sum = sum
@@ -94,7 +94,7 @@ func (b *backupSource) readChunk(_ context.Context, sum string, n int) (value []
 }
 
 func (b *backupSource) hasFolder(machine, unit string) bool {
-	return b.archive.Has(archive.Folder(machine, strings.ReplaceAll(unit, "/", "-")))
+	return b.archive.Has(archive.FolderName(machine, strings.ReplaceAll(unit, "/", "-")))
 }
 
 // cutUnit parts a key below the prefix: mysql/0 and "ports" from units/mysql/0/ports.

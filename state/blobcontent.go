@@ -41,7 +41,7 @@ func (s *State) PutFile(ctx context.Context, r io.ReaderAt) (sum string, size in
 	sum = hex.EncodeToString(hash.Sum(nil))
 	tell := func(n int) {
 		p := Progress{What: "MiB stored", Done: int(min(int64(n+1)*chunkSize, size) >> 20), Total: int(size >> 20)}
-		Tell(ctx, p)
+		ReportProgress(ctx, p)
 	}
 	if _, err := s.writeBlob(ctx, sum, fileContent(r, size, sum, tell)); err != nil {
 		return "", 0, fmt.Errorf("cannot store blob: %w", err)

@@ -116,7 +116,7 @@ func TestClaimFences(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, st *state.State) {
 		statetest.AddService(t, st, statetest.MySQL(), 1)
 		put := func(c *state.Claim, value string, meanwhile func()) error {
-			return c.As("unit-mysql-0")(t.Context(), func(tx *state.Tx) error {
+			return c.UpdaterFor("unit-mysql-0")(t.Context(), func(tx *state.Tx) error {
 				meanwhile()
 				return tx.PutWorkflow("mysql/0", state.Workflow{State: value})
 			})
@@ -167,7 +167,7 @@ func TestClaimOutlivesTheSession(t *testing.T) {
 	if err := errors.Join(s.Announce(t.Context(), c.Update, "unit-mysql-0"), s.Close(t.Context())); err != nil {
 		t.Fatal(err)
 	}
-	err = c.As("unit-mysql-0")(t.Context(), func(tx *state.Tx) error { return tx.PutWorkflow("mysql/0", state.Workflow{State: "started"}) })
+	err = c.UpdaterFor("unit-mysql-0")(t.Context(), func(tx *state.Tx) error { return tx.PutWorkflow("mysql/0", state.Workflow{State: "started"}) })
 	if err != nil {
 		t.Error(err)
 	}
@@ -176,7 +176,7 @@ func TestClaimOutlivesTheSession(t *testing.T) {
 func TestAgentOfARemovedUnit(t *testing.T) {
 	st := statetest.New(t)
 	statetest.AddService(t, st, statetest.MySQL(), 1)
-	update := statetest.Claim(t, st, "0", "/m").As("unit-mysql-0")
+	update := statetest.Claim(t, st, "0", "/m").UpdaterFor("unit-mysql-0")
 	statetest.Update(t, st, func(tx *state.Tx) error { return tx.DestroyUnit("mysql/0") })
 	if err := state.RemoveUnit(t.Context(), update, "mysql/0"); err != nil {
 		t.Fatal(err)

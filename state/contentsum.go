@@ -10,10 +10,10 @@ import (
 	"bijou/state/store"
 )
 
-func sumStore(ctx context.Context, st store.Store) (Copied, error) {
+func sumStore(ctx context.Context, st store.Store) (CopySummary, error) {
 	all, err := readContents(ctx, st)
 	if err != nil {
-		return Copied{}, err
+		return CopySummary{}, err
 	}
 	p := Progress{What: "keys compared", Total: len(all) + countChunks(all)}
 	s := newContentSum()
@@ -21,20 +21,20 @@ func sumStore(ctx context.Context, st store.Store) (Copied, error) {
 		s.add(kv.Key, kv.Value)
 		p.Done++
 	}
-	Tell(ctx, p)
+	ReportProgress(ctx, p)
 	for _, kv := range all {
 		sum, chunks, _ := blobOf(kv)
 		for n := range chunks {
 			key := chunkKey(sum, n)
 			chunk, ok, err := readValue(ctx, st, key)
 			if err != nil {
-				return Copied{}, err
+				return CopySummary{}, err
 			}
 			if ok {
 				s.add(key, chunk)
 			}
 			p.Done++
-			Tell(ctx, p)
+			ReportProgress(ctx, p)
 		}
 	}
 	return s.result(), nil
@@ -43,7 +43,7 @@ func sumStore(ctx context.Context, st store.Store) (Copied, error) {
 // contentSum depends on the order of the keys.
 type contentSum struct {
 	hash hash.Hash
-	c    Copied
+	c    CopySummary
 }
 
 func newContentSum() *contentSum { return &contentSum{hash: sha256.New()} }
@@ -57,7 +57,7 @@ func (s *contentSum) add(key string, value []byte) {
 	s.c.Bytes += int64(len(key) + len(value))
 }
 
-func (s *contentSum) result() Copied {
+func (s *contentSum) result() CopySummary {
 	s.c.SHA256 = hex.EncodeToString(s.hash.Sum(nil))
 	return s.c
 }

@@ -29,15 +29,15 @@ const (
 
 // copyAll makes the store hold those keys and their blobs, reads all of it back, and
 // compares.
-func (c *copier) copyAll(ctx context.Context, all []store.KV) (Copied, error) {
+func (c *copier) copyAll(ctx context.Context, all []store.KV) (CopySummary, error) {
 	c.sum = newContentSum()
 	c.progress = Progress{What: "keys copied", Total: len(all) + countChunks(all)}
 	if err := c.writeDifferences(ctx, all); err != nil {
-		return Copied{}, err
+		return CopySummary{}, err
 	}
 	back, err := sumStore(ctx, c.to)
 	if err != nil {
-		return Copied{}, err
+		return CopySummary{}, err
 	}
 	if want := c.sum.result(); back != want {
 		return back, fmt.Errorf("the copy differs: it has %d keys of %d bytes, not %d of %d, with the sum %s, not %s",
@@ -51,7 +51,7 @@ func (c *copier) writeDifferences(ctx context.Context, all []store.KV) error {
 	if err != nil {
 		return err
 	}
-	Tell(ctx, c.progress)
+	ReportProgress(ctx, c.progress)
 	if err := c.removeOthers(ctx, all, there); err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (c *copier) copyBlob(ctx context.Context, kv store.KV) error {
 
 func (c *copier) reportStep(ctx context.Context) {
 	c.progress.Done++
-	Tell(ctx, c.progress)
+	ReportProgress(ctx, c.progress)
 }
 
 func (c *copier) put(ctx context.Context, op store.Op) error {

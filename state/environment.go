@@ -163,28 +163,28 @@ func (e Environment) checkSetting(key, value string) error {
 	switch key {
 	case AllowOtherSeries, RetryHooks:
 		if value != "true" && value != "false" {
-			return charm.Invalid("invalid %s %q: want true or false", key, value)
+			return charm.Invalidf("invalid %s %q: want true or false", key, value)
 		}
 	case StatusInterval, HookTimeout:
 		if d, err := time.ParseDuration(value); err != nil || d < 0 {
-			return charm.Invalid("invalid %s %q: want a duration as 5m or 90s, or 0 for never", key, value)
+			return charm.Invalidf("invalid %s %q: want a duration as 5m or 90s, or 0 for never", key, value)
 		}
 	case HookConcurrency:
 		if n, err := strconv.Atoi(value); err != nil || n < 1 {
-			return charm.Invalid("invalid %s %q: want a number from 1", key, value)
+			return charm.Invalidf("invalid %s %q: want a number from 1", key, value)
 		}
 	case ProviderSHA256:
 		if !sha256Pattern.MatchString(value) {
-			return charm.Invalid("invalid %s %q: want 64 hexadecimal digits", key, value)
+			return charm.Invalidf("invalid %s %q: want 64 hexadecimal digits", key, value)
 		}
 	case HarvestMode:
 		if !slices.Contains(harvestModes(), value) {
-			return charm.Invalid("invalid %s %q: want %s", key, value, strings.Join(harvestModes(), ", "))
+			return charm.Invalidf("invalid %s %q: want %s", key, value, strings.Join(harvestModes(), ", "))
 		}
 	case "name", "uuid", "provider", "default-series":
-		return charm.Invalid("%s cannot be set: bootstrap has decided it", key)
+		return charm.Invalidf("%s cannot be set: bootstrap has decided it", key)
 	default:
-		return charm.Invalid("unknown environment setting %q: there are %s, and %s.KEY for the provider", key, strings.Join(settingNames(), ", "), e.Provider)
+		return charm.Invalidf("unknown environment setting %q: there are %s, and %s.KEY for the provider", key, strings.Join(settingNames(), ", "), e.Provider)
 	}
 	return nil
 }

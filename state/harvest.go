@@ -22,11 +22,11 @@ func harvestModes() []string {
 	return []string{string(HarvestDestroyed), string(HarvestUnknown), string(HarvestAll), string(HarvestNone)}
 }
 
-// Gone reports whether instances of machines that are gone are stopped.
-func (h Harvest) Gone() bool { return h == HarvestDestroyed || h == HarvestAll }
+// StopsGone reports whether instances of machines that are gone are stopped.
+func (h Harvest) StopsGone() bool { return h == HarvestDestroyed || h == HarvestAll }
 
-// Unknown reports whether unknown instances are stopped.
-func (h Harvest) Unknown() bool { return h == HarvestUnknown || h == HarvestAll }
+// StopsUnknown reports whether unknown instances are stopped.
+func (h Harvest) StopsUnknown() bool { return h == HarvestUnknown || h == HarvestAll }
 
 // Harvest returns which instances the provisioner stops.
 func (e Environment) Harvest() Harvest {

@@ -34,35 +34,35 @@ func (k *Keyspace) wrapSession(s *Session, err error) (*KeySession, error) {
 	return &KeySession{keys: k, session: s}, nil
 }
 
-// KeyProcess is a Process over a Keyspace, one of whose roles announces itself.
-type KeyProcess struct {
+// SharedKeySession is a Process over a Keyspace, one of whose roles announces itself.
+type SharedKeySession struct {
 	keys    *Keyspace
-	process *Process
+	process *SharedSession
 }
 
-// NewProcess begins no session yet.
-func (k *Keyspace) NewProcess() *KeyProcess {
-	return &KeyProcess{k, newSharedSession(k.beginSession, true)}
+// NewSharedSession begins no session yet.
+func (k *Keyspace) NewSharedSession() *SharedKeySession {
+	return &SharedKeySession{k, newSharedSession(k.beginSession, true)}
 }
 
 // Session is Process.Session.
-func (p *KeyProcess) Session(ctx context.Context) (*KeySession, error) {
+func (p *SharedKeySession) Session(ctx context.Context) (*KeySession, error) {
 	return p.keys.wrapSession(p.process.Session(ctx))
 }
 
-// Standing is Process.Standing.
-func (p *KeyProcess) Standing(ctx context.Context) (*KeySession, error) {
-	return p.keys.wrapSession(p.process.Standing(ctx))
+// AnnouncedSession is Process.Standing.
+func (p *SharedKeySession) AnnouncedSession(ctx context.Context) (*KeySession, error) {
+	return p.keys.wrapSession(p.process.AnnouncedSession(ctx))
 }
 
-// Stand is Process.Stand.
-func (p *KeyProcess) Stand(s *KeySession) { p.process.Stand(s.session) }
+// MarkAnnounced is Process.Stand.
+func (p *SharedKeySession) MarkAnnounced(s *KeySession) { p.process.MarkAnnounced(s.session) }
 
-// Stands is Process.Stands.
-func (p *KeyProcess) Stands(s *KeySession) bool { return p.process.Stands(s.session) }
+// IsAnnounced is Process.Stands.
+func (p *SharedKeySession) IsAnnounced(s *KeySession) bool { return p.process.IsAnnounced(s.session) }
 
 // Close is Process.Close.
-func (p *KeyProcess) Close(ctx context.Context) error { return p.process.Close(ctx) }
+func (p *SharedKeySession) Close(ctx context.Context) error { return p.process.Close(ctx) }
 
 // Done is closed once the session is lost or closed.
 func (s *KeySession) Done() <-chan struct{} { return s.session.Done() }

@@ -158,8 +158,8 @@ func (v *KeyView) List(prefix string) ([]KeyValue, error) {
 	return v.trimRoot(v.view.list(v.root + prefix))
 }
 
-// Peek is List without the condition.
-func (v *KeyView) Peek(prefix string) ([]KeyValue, error) {
+// ListUnguarded is List without the condition.
+func (v *KeyView) ListUnguarded(prefix string) ([]KeyValue, error) {
 	return v.trimRoot(v.view.listUnguarded(v.root + prefix))
 }
 

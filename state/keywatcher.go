@@ -45,9 +45,9 @@ type KeyChange struct {
 	Deleted bool
 }
 
-// Told reports whether the change is complete: it has the key's value, or the key is
+// IsComplete reports whether the change is complete: it has the key's value, or the key is
 // gone.
-func (c KeyChange) Told() bool { return c.Deleted || len(c.Value) > 0 }
+func (c KeyChange) IsComplete() bool { return c.Deleted || len(c.Value) > 0 }
 
 // Changes is Next with the keys' values, as far as the store tells them.
 func (w *KeyWatcher) Changes(ctx context.Context) ([]KeyChange, error) {

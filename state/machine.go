@@ -245,9 +245,9 @@ func (v *View) NextMachine() (int, error) {
 	return n, err
 }
 
-// WasMachine reports whether an id is of a machine that is or was, given the next
+// IsMachineID reports whether an id is of a machine that is or was, given the next
 // machine's number.
-func WasMachine(id string, next int) bool {
+func IsMachineID(id string, next int) bool {
 	n, err := strconv.Atoi(id)
 	return err == nil && strconv.Itoa(n) == id && n >= 0 && n < next
 }

@@ -25,9 +25,9 @@ func (s *State) JoinClaim(ctx context.Context, machine string, by Claimant) (*Cl
 	return c, c.acquire(ctx)
 }
 
-// As returns Update for one agent of the machine: ErrNotFound once its unit, or the
+// UpdaterFor returns Update for one agent of the machine: ErrNotFound once its unit, or the
 // machine, is gone.
-func (c *Claim) As(agent string) Updater {
+func (c *Claim) UpdaterFor(agent string) Updater {
 	return func(ctx context.Context, f func(tx *Tx) error) error {
 		return c.Update(ctx, func(tx *Tx) error {
 			if err := tx.checkAgentExists(agent); err != nil {
@@ -93,7 +93,7 @@ func (tx *Tx) FreeClaim(machine, instance string, epoch int64) error {
 		return err
 	}
 	if m.InstanceID == "" {
-		if lives, err := tx.Present(MachineAgent(machine)); err != nil || lives {
+		if lives, err := tx.IsPresent(MachineAgent(machine)); err != nil || lives {
 			return err
 		}
 	}

@@ -9,7 +9,7 @@ func (tx *Tx) SetStarted(id, instance string, a Addresses) error {
 	if err := tx.SetInstance(id, instance, a); err != nil {
 		return err
 	}
-	present, err := tx.Present(MachineAgent(id))
+	present, err := tx.IsPresent(MachineAgent(id))
 	if err != nil {
 		return err
 	}

@@ -26,9 +26,9 @@ func (s *State) Share() *State { return &State{store: mem.Share(s.store)} }
 // on any other store.
 func (s *State) Abandon() { mem.Abandon(s.store) }
 
-// Through opens an environment in memory a second time, as Share does, with wrap's
+// ShareWrapped opens an environment in memory a second time, as Share does, with wrap's
 // result between it and its store: for tests of failing stores. It panics on any other
 // store.
-func (s *State) Through(wrap func(store.Store) store.Store) *State {
+func (s *State) ShareWrapped(wrap func(store.Store) store.Store) *State {
 	return &State{store: wrap(mem.Share(s.store))}
 }

@@ -24,8 +24,8 @@ type Migration struct {
 	Fault func(point string)
 }
 
-// Copied sums up what a migration has copied, and found to be the same in both stores.
-type Copied struct {
+// CopySummary sums up what a migration has copied, and found to be the same in both stores.
+type CopySummary struct {
 	Keys   int    // those of blobs among them
 	Bytes  int64  // of the keys and their values
 	SHA256 string // of all of them in order, in hex
@@ -39,7 +39,7 @@ type Copied struct {
 //
 // ErrRunning: an agent or a provisioner runs. ErrStoreExists: To holds something
 // else than what a migration of this environment has left.
-func Migrate(ctx context.Context, m Migration) (c Copied, err error) {
+func Migrate(ctx context.Context, m Migration) (c CopySummary, err error) {
 	from, err := openStore(ctx, m.From)
 	if err != nil {
 		return c, fmt.Errorf("cannot open %q: %w", m.From, err)
@@ -86,7 +86,7 @@ func callFault(fault func(point string), point string) {
 // maxCopyRounds bounds how often what operators change meanwhile is copied after.
 const maxCopyRounds = 20
 
-func (s *migrationSource) moveTo(ctx context.Context, m Migration, to store.Store) (c Copied, err error) {
+func (s *migrationSource) moveTo(ctx context.Context, m Migration, to store.Store) (c CopySummary, err error) {
 	if err := s.prepareTarget(ctx, m, to); err != nil {
 		return c, err
 	}

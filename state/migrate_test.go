@@ -83,10 +83,10 @@ func (c *failingStore) Commit(ctx context.Context, txn store.Txn) (int64, error)
 }
 
 // migrateStores is Migrate between stores that are open.
-func migrateStores(ctx context.Context, m Migration, from, to store.Store) (Copied, error) {
+func migrateStores(ctx context.Context, m Migration, from, to store.Store) (CopySummary, error) {
 	source, err := lockSource(ctx, from, m.To)
 	if err != nil {
-		return Copied{}, err
+		return CopySummary{}, err
 	}
 	c, err := source.moveTo(ctx, m, to)
 	return c, errors.Join(err, source.release(ctx))

@@ -143,14 +143,14 @@ func writeFormat(ctx context.Context, to store.Store, format []byte) error {
 
 // copyTo makes the new store hold what the old one does, reads all of it back, and marks
 // the old one as moved. ErrConflict: that has changed meanwhile.
-func (s *migrationSource) copyTo(ctx context.Context, m Migration, to store.Store) (Copied, error) {
+func (s *migrationSource) copyTo(ctx context.Context, m Migration, to store.Store) (CopySummary, error) {
 	revision, err := s.lockedRevision(ctx)
 	if err != nil {
-		return Copied{}, err
+		return CopySummary{}, err
 	}
 	all, err := readContents(ctx, s.state.store)
 	if err != nil {
-		return Copied{}, err
+		return CopySummary{}, err
 	}
 	chunk := func(ctx context.Context, sum string, n int) ([]byte, bool, error) {
 		return readValue(ctx, s.state.store, chunkKey(sum, n))

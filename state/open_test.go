@@ -75,7 +75,7 @@ func TestTwoOpenersShareOneTruth(t *testing.T) {
 	statetest.Session(t, a, "unit-mysql-0")
 	old := statetest.Claim(t, a, "0", "/m")
 	present := func() bool {
-		return statetest.Read(t, b, func(v *state.View) (bool, error) { return v.Present("unit-mysql-0") })
+		return statetest.Read(t, b, func(v *state.View) (bool, error) { return v.IsPresent("unit-mysql-0") })
 	}
 	if !present() {
 		t.Error("the agent's presence is not seen")
@@ -99,7 +99,7 @@ func TestTwoOpenersShareOneTruth(t *testing.T) {
 	heir := statetest.Session(t, b, "unit-mysql-0")
 	statetest.Claim(t, b, "0", "/m")
 	put := func(tx *state.Tx) error { return tx.PutWorkflow("mysql/0", state.Workflow{State: "started"}) }
-	if err := old.As("unit-mysql-0")(t.Context(), put); !errors.Is(err, state.ErrClaimLost) {
+	if err := old.UpdaterFor("unit-mysql-0")(t.Context(), put); !errors.Is(err, state.ErrClaimLost) {
 		t.Errorf("the old agent: %v", err)
 	}
 	if err := heir.Close(t.Context()); err != nil || present() {

@@ -63,7 +63,7 @@ const wantStoreURL = "want sqlite:PATH, etcd://HOST:PORT,.../PREFIX or etcd+unix
 func parseStoreURL(url string) (k storeKind, rest string, err error) {
 	scheme, rest, ok := strings.Cut(url, ":")
 	if !ok || rest == "" {
-		return storeKind{}, "", charm.Invalid("invalid state URL %q: %s", url, wantStoreURL)
+		return storeKind{}, "", charm.Invalidf("invalid state URL %q: %s", url, wantStoreURL)
 	}
 	switch scheme {
 	case "sqlite":
@@ -71,9 +71,9 @@ func parseStoreURL(url string) (k storeKind, rest string, err error) {
 	case "etcd", "etcd+unix":
 		return etcdKind(), rest, nil
 	case "mem":
-		return storeKind{}, "", charm.Invalid("cannot use state URL %q: a store in memory lives in one process only, and is for tests: %s", url, wantStoreURL)
+		return storeKind{}, "", charm.Invalidf("cannot use state URL %q: a store in memory lives in one process only, and is for tests: %s", url, wantStoreURL)
 	}
-	return storeKind{}, "", charm.Invalid("cannot use state URL %q: unknown kind of store %q: %s", url, scheme, wantStoreURL)
+	return storeKind{}, "", charm.Invalidf("cannot use state URL %q: unknown kind of store %q: %s", url, scheme, wantStoreURL)
 }
 
 func openStore(ctx context.Context, url string) (store.Store, error) {

@@ -22,7 +22,7 @@ func (tx *Tx) placeUnit(u Unit, env Environment, p Placement) (id string, err er
 		return tx.addMachineFor(u)
 	case p.Machine != "":
 		return p.Machine, tx.checkHost(u, env, p.Machine)
-	case env.Provider == ProviderLocal && !u.Constraints.Asks():
+	case env.Provider == ProviderLocal && !u.Constraints.AsksAnything():
 		return "0", nil
 	}
 	id, err = tx.takeUnused(u)

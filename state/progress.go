@@ -18,9 +18,9 @@ func WithProgress(ctx context.Context, report func(Progress)) context.Context {
 	return context.WithValue(ctx, progressKey{}, report)
 }
 
-// Tell passes the progress of a job to the function of WithProgress, if there is one.
+// ReportProgress passes the progress of a job to the function of WithProgress, if there is one.
 // Total 0 is no job.
-func Tell(ctx context.Context, p Progress) {
+func ReportProgress(ctx context.Context, p Progress) {
 	if report, ok := ctx.Value(progressKey{}).(func(Progress)); ok && p.Total > 0 {
 		report(p)
 	}
@@ -28,13 +28,13 @@ func Tell(ctx context.Context, p Progress) {
 
 // withProgress returns an Updater whose every commit counts as batchSize steps.
 func withProgress(ctx context.Context, update Updater, p Progress) Updater {
-	Tell(ctx, p)
+	ReportProgress(ctx, p)
 	return func(ctx context.Context, f func(tx *Tx) error) error {
 		if err := update(ctx, f); err != nil {
 			return err
 		}
 		p.Done = min(p.Done+batchSize, p.Total)
-		Tell(ctx, p)
+		ReportProgress(ctx, p)
 		return nil
 	}
 }

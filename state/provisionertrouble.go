@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// MaxTroubles bounds the messages that are kept of one ProvisionerTrouble.
-const MaxTroubles = 20
+// MaxTroubleMessages bounds the messages that are kept of one ProvisionerTrouble.
+const MaxTroubleMessages = 20
 
 // ProvisionerTrouble keeps the provisioner from its work, or is wrong with its
 // provider's answers: it is the environment's, not one machine's.
@@ -26,7 +26,7 @@ func (v *View) ProvisionerTrouble() (ProvisionerTrouble, error) {
 // SetProvisionerTrouble records the provisioner's trouble, since now unless it is
 // recorded already, with the time of the next try; no messages: it is over.
 func (tx *Tx) SetProvisionerTrouble(messages []string, now, next time.Time) error {
-	messages = slices.Clone(messages[:min(len(messages), MaxTroubles)])
+	messages = slices.Clone(messages[:min(len(messages), MaxTroubleMessages)])
 	for i, m := range messages {
 		messages[i] = truncate(m, maxMessageBytes)
 	}

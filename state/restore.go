@@ -30,7 +30,7 @@ type Restoration struct {
 // and compared, it cannot be opened; whoever is interrupted calls Restore again.
 // ErrStoreExists: the store holds something else. ErrRunning: another migration or
 // restoration is at work there.
-func Restore(ctx context.Context, r Restoration, a *archive.Reader) (c Copied, err error) {
+func Restore(ctx context.Context, r Restoration, a *archive.Reader) (c CopySummary, err error) {
 	from, err := checkBackup(a)
 	if err != nil {
 		return c, err
@@ -43,7 +43,7 @@ func Restore(ctx context.Context, r Restoration, a *archive.Reader) (c Copied, e
 	return r.restoreTo(ctx, from, to)
 }
 
-func (r Restoration) restoreTo(ctx context.Context, from *backupSource, to store.Store) (c Copied, err error) {
+func (r Restoration) restoreTo(ctx context.Context, from *backupSource, to store.Store) (c CopySummary, err error) {
 	busy := workerPrefixes()
 	if r.Replace { // whoever runs is to end
 		busy = []string{copyLockKey}
@@ -182,10 +182,10 @@ func (s *State) endLeftovers(ctx context.Context) error {
 	return err
 }
 
-// LeaveStore marks a store as one that the environment of that uuid has left for
+// MarkStoreMoved marks a store as one that the environment of that uuid has left for
 // another: whoever still works there gets ErrMoved. A store that is gone, or holds
 // another environment, is left alone.
-func LeaveStore(ctx context.Context, url, uuid, to string) (err error) {
+func MarkStoreMoved(ctx context.Context, url, uuid, to string) (err error) {
 	old, err := openStore(ctx, url)
 	if errors.Is(err, ErrNoStore) {
 		return nil

@@ -77,7 +77,7 @@ func backUpArchive(t testing.TB, s *State, folders ...string) *archive.Reader {
 	w := archive.NewWriter(&b)
 	h, err := s.Backup(t.Context(), w)
 	for _, f := range folders {
-		err = errors.Join(err, w.Add(archive.Folder("0", f), func(w io.Writer) error { _, err := w.Write([]byte("tar")); return err }))
+		err = errors.Join(err, w.Add(archive.FolderName("0", f), func(w io.Writer) error { _, err := w.Write([]byte("tar")); return err }))
 	}
 	if err = errors.Join(err, w.Close(h)); err != nil {
 		t.Fatal(err)

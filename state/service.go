@@ -62,7 +62,7 @@ type MissingError struct{ reason string }
 func (e *MissingError) Error() string { return e.reason }
 
 func (s Service) checkMissing(c Charm) error {
-	required, _ := charm.Missing(&c.Meta, &c.Config)
+	required, _ := charm.Unsupported(&c.Meta, &c.Config)
 	if s.Force || len(required) == 0 {
 		return nil
 	}

@@ -12,9 +12,9 @@ func (s *Session) CampaignFor(ctx context.Context, service, unit string) (*Leade
 	return s.campaign(ctx, serviceLeaderName(service), unit)
 }
 
-// Elect makes another unit of this session the leader. ErrSessionLost: the
+// SetLeaderUnit makes another unit of this session the leader. ErrSessionLost: the
 // session does not lead any more.
-func (l *Leadership) Elect(ctx context.Context, unit string) error {
+func (l *Leadership) SetLeaderUnit(ctx context.Context, unit string) error {
 	return l.Update(ctx, func(tx *Tx) error {
 		return tx.putLeased(leaderKey(l.name), l.session.newPresence(unit), l.session.lease.ID())
 	})
@@ -26,9 +26,9 @@ func (v *View) Leader(service string) (unit string, err error) {
 	return p.Unit, err
 }
 
-// MustLead makes the commit conditional on a unit leading its service.
+// CheckLeader makes the commit conditional on a unit leading its service.
 // ErrNotLeader.
-func (tx *Tx) MustLead(service, unit string) error {
+func (tx *Tx) CheckLeader(service, unit string) error {
 	leader, err := tx.Leader(service)
 	if err == nil && leader != unit {
 		err = refuse(ErrNotLeader, "unit %q does not lead service %q", unit, service)
@@ -53,7 +53,7 @@ func (v *View) LeaderSettingsVersion(service string) (int64, error) {
 // MergeLeaderSettings changes single keys of the leader settings, as MergeSettings does,
 // in the name of a unit. ErrNotLeader; ErrNotFound if the service is gone.
 func (tx *Tx) MergeLeaderSettings(service, unit string, changes map[string]*string) ([]Change, error) {
-	if err := tx.MustLead(service, unit); err != nil {
+	if err := tx.CheckLeader(service, unit); err != nil {
 		return nil, err
 	}
 	if _, err := tx.Service(service); err != nil {

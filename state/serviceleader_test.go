@@ -28,7 +28,7 @@ func TestServiceLeader(t *testing.T) {
 		if err != nil || leaderOf(t, st, "mysql") != "mysql/1" {
 			t.Fatalf("%q leads, %v", leaderOf(t, st, "mysql"), err)
 		}
-		if err := lead.Elect(t.Context(), "mysql/2"); err != nil || leaderOf(t, st, "mysql") != "mysql/2" {
+		if err := lead.SetLeaderUnit(t.Context(), "mysql/2"); err != nil || leaderOf(t, st, "mysql") != "mysql/2" {
 			t.Errorf("%q leads, %v", leaderOf(t, st, "mysql"), err)
 		}
 		status := statetest.Read(t, st, statusNow)
@@ -43,7 +43,7 @@ func TestServiceLeader(t *testing.T) {
 		if got := leaderOf(t, st, "mysql"); got != "" {
 			t.Errorf("%q leads after its session", got)
 		}
-		if err := lead.Elect(t.Context(), "mysql/0"); !errors.Is(err, state.ErrSessionLost) {
+		if err := lead.SetLeaderUnit(t.Context(), "mysql/0"); !errors.Is(err, state.ErrSessionLost) {
 			t.Errorf("elected after the session: %v", err)
 		}
 	})
@@ -94,12 +94,12 @@ func TestLeaderSettings(t *testing.T) {
 	// Deposed between the read and the commit: the commit itself must fail.
 	deposed := false
 	err = st.Update(t.Context(), func(tx *state.Tx) error {
-		if err := tx.MustLead("mysql", "mysql/0"); err != nil {
+		if err := tx.CheckLeader("mysql", "mysql/0"); err != nil {
 			return err
 		}
 		if !deposed {
 			deposed = true
-			if err := lead.Elect(t.Context(), "mysql/1"); err != nil {
+			if err := lead.SetLeaderUnit(t.Context(), "mysql/1"); err != nil {
 				return err
 			}
 		}

@@ -16,7 +16,7 @@ func TestPresence(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, st *state.State) {
 		statetest.AddService(t, st, statetest.MySQL(), 1)
 		present := func(agent string) bool {
-			return statetest.Read(t, st, func(v *state.View) (bool, error) { return v.Present(agent) })
+			return statetest.Read(t, st, func(v *state.View) (bool, error) { return v.IsPresent(agent) })
 		}
 		s := statetest.Session(t, st, "machine-0", "unit-mysql-0")
 		if !present("machine-0") || !present("unit-mysql-0") || present("unit-mysql-1") {
@@ -154,7 +154,7 @@ func TestAbandonedSessionExpires(t *testing.T) {
 		if took := time.Since(began); took != state.SessionTTL {
 			t.Errorf("took over after %v", took)
 		}
-		if statetest.Read(t, st, func(v *state.View) (bool, error) { return v.Present("machine-0") }) {
+		if statetest.Read(t, st, func(v *state.View) (bool, error) { return v.IsPresent("machine-0") }) {
 			t.Error("the dead agent is present")
 		}
 		heir.Close(t.Context())

@@ -20,9 +20,9 @@ const (
 	// maxInlineTotal already: a hub's hook writes to dozens of relations at once.
 	maxInlineBytes = 64 << 10
 	maxInlineTotal = 512 << 10
-	// NodesAtOnce is about how many settings nodes one update can change: each
+	// MaxNodesPerUpdate is about how many settings nodes one update can change: each
 	// costs two conditions and two operations, and three where it is large.
-	NodesAtOnce = store.MaxOps/2 - 6
+	MaxNodesPerUpdate = store.MaxOps/2 - 6
 )
 
 // Settings is a settings node as it was read. Version grows with every change.

@@ -6,14 +6,14 @@ import (
 	"sync"
 )
 
-// Process shares one session among all roles of a process. Whoever asks first begins it,
+// SharedSession shares one session among all roles of a process. Whoever asks first begins it,
 // and the next one after it was lost.
 //
 // The order of a beginning, above all after an outage, is: the lease, the presence of
 // the agents, campaigns, then work. Whoever announces agents takes Session, and calls
 // Stand once they are announced; whoever campaigns takes Standing. Its methods may be
 // called from several goroutines.
-type Process struct {
+type SharedSession struct {
 	begin     func(ctx context.Context) (*Session, error)
 	announces bool
 	beginSlot chan struct{} // buffered: a lock for beginning, which a context can give up
@@ -23,21 +23,21 @@ type Process struct {
 	announced chan struct{} // closed once the agents are announced
 }
 
-// NewProcess begins no session yet. With announces, one of the roles announces agents,
+// NewSharedSession begins no session yet. With announces, one of the roles announces agents,
 // and campaigns wait for that.
-func NewProcess(s *State, announces bool) *Process {
+func NewSharedSession(s *State, announces bool) *SharedSession {
 	return newSharedSession(s.NewSession, announces)
 }
 
-func newSharedSession(begin func(ctx context.Context) (*Session, error), announces bool) *Process {
-	return &Process{begin: begin, announces: announces, beginSlot: make(chan struct{}, 1)}
+func newSharedSession(begin func(ctx context.Context) (*Session, error), announces bool) *SharedSession {
+	return &SharedSession{begin: begin, announces: announces, beginSlot: make(chan struct{}, 1)}
 }
 
 // Session returns the session that lives, a new one if need be.
 //
 // No lock that cannot be given up is held while the store is asked: a store that does
 // not answer must not keep a role from ending.
-func (p *Process) Session(ctx context.Context) (*Session, error) {
+func (p *SharedSession) Session(ctx context.Context) (*Session, error) {
 	select {
 	case p.beginSlot <- struct{}{}:
 		defer func() { <-p.beginSlot }()
@@ -62,7 +62,7 @@ func (p *Process) Session(ctx context.Context) (*Session, error) {
 
 // liveSession returns nil if there is no session, or it was lost; the channel is closed
 // once its agents are announced.
-func (p *Process) liveSession() (*Session, <-chan struct{}) {
+func (p *SharedSession) liveSession() (*Session, <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.session == nil {
@@ -76,9 +76,9 @@ func (p *Process) liveSession() (*Session, <-chan struct{}) {
 	}
 }
 
-// Stand records that all agents are announced by that session. It is idempotent, and
+// MarkAnnounced records that all agents are announced by that session. It is idempotent, and
 // does nothing for a session that is over.
-func (p *Process) Stand(s *Session) {
+func (p *SharedSession) MarkAnnounced(s *Session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.session != s {
@@ -91,8 +91,8 @@ func (p *Process) Stand(s *Session) {
 	}
 }
 
-// Stands reports whether all agents are announced by that session, and it lives.
-func (p *Process) Stands(s *Session) bool {
+// IsAnnounced reports whether all agents are announced by that session, and it lives.
+func (p *SharedSession) IsAnnounced(s *Session) bool {
 	live, announced := p.liveSession()
 	if live == nil || live != s {
 		return false
@@ -105,8 +105,8 @@ func (p *Process) Stands(s *Session) bool {
 	}
 }
 
-// Standing returns the session that lives, once the agents are announced by it.
-func (p *Process) Standing(ctx context.Context) (*Session, error) {
+// AnnouncedSession returns the session that lives, once the agents are announced by it.
+func (p *SharedSession) AnnouncedSession(ctx context.Context) (*Session, error) {
 	for {
 		if _, err := p.Session(ctx); err != nil {
 			return nil, err
@@ -127,7 +127,7 @@ func (p *Process) Standing(ctx context.Context) (*Session, error) {
 
 // Close ends the session, so that its agents are gone and its leaderships free at once;
 // if the store is away it expires. The roles have ended.
-func (p *Process) Close(ctx context.Context) error {
+func (p *SharedSession) Close(ctx context.Context) error {
 	p.mu.Lock()
 	s := p.session
 	p.session = nil

@@ -19,12 +19,12 @@ func TestProcessHasOneSession(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer st.Close()
-		p := state.NewProcess(st, true)
+		p := state.NewSharedSession(st, true)
 		var last *state.Session
 		for range 3 {
 			standing := make(chan *state.Session)
 			go func() {
-				s, err := p.Standing(t.Context())
+				s, err := p.AnnouncedSession(t.Context())
 				if err != nil {
 					t.Error(err)
 				}
@@ -44,10 +44,10 @@ func TestProcessHasOneSession(t *testing.T) {
 			default:
 			}
 			if last != nil {
-				p.Stand(last) // late, and of no use
+				p.MarkAnnounced(last) // late, and of no use
 			}
-			p.Stand(s)
-			p.Stand(s)
+			p.MarkAnnounced(s)
+			p.MarkAnnounced(s)
 			if got := <-standing; got != s {
 				t.Error("the roles have different sessions")
 			}
@@ -65,14 +65,14 @@ func TestProcessHasOneSession(t *testing.T) {
 // TestStandingEndsWithItsContext is about a process whose agents are never announced.
 func TestStandingEndsWithItsContext(t *testing.T) {
 	st := statetest.New(t)
-	p := state.NewProcess(st, true)
+	p := state.NewSharedSession(st, true)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := p.Standing(ctx); !errors.Is(err, context.Canceled) {
+	if _, err := p.AnnouncedSession(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	alone := state.NewProcess(st, false)
-	if _, err := alone.Standing(t.Context()); err != nil {
+	alone := state.NewSharedSession(st, false)
+	if _, err := alone.AnnouncedSession(t.Context()); err != nil {
 		t.Errorf("without agents: %v", err)
 	}
 	if err := errors.Join(p.Close(t.Context()), alone.Close(t.Context())); err != nil {
@@ -96,7 +96,7 @@ func TestAnnounceAll(t *testing.T) {
 		}
 	}
 	for i, agent := range agents {
-		here := statetest.Read(t, st, func(v *state.View) (bool, error) { return v.Present(agent) })
+		here := statetest.Read(t, st, func(v *state.View) (bool, error) { return v.IsPresent(agent) })
 		if here != (i > 0) {
 			t.Errorf("%s is present: %v", agent, here)
 		}

@@ -67,7 +67,7 @@ type StatusView struct {
 // UnitView is a unit in Status.
 type UnitView struct {
 	State         string                  `yaml:"state" json:"state"` // pending, installed, started, stopped, *-error, down
-	Info          *StateInfo              `yaml:"state-info,omitempty" json:"state-info,omitempty"`
+	Info          *UnitStateInfo          `yaml:"state-info,omitempty" json:"state-info,omitempty"`
 	Running       *RunningView            `yaml:"running,omitempty" json:"running,omitempty"`
 	Trouble       *Trouble                `yaml:"agent-trouble,omitempty" json:"agent-trouble,omitempty"` // what its agent cannot do
 	Life          Life                    `yaml:"life,omitempty" json:"life,omitempty"`
@@ -83,9 +83,9 @@ type UnitView struct {
 	Subordinates  []string                `yaml:"subordinates,omitempty" json:"subordinates,omitempty"`
 }
 
-// StateInfo explains a unit's state: the failed hook, one that runs for very long, or
+// UnitStateInfo explains a unit's state: the failed hook, one that runs for very long, or
 // for a unit that is down the state that its agent left it in.
-type StateInfo struct {
+type UnitStateInfo struct {
 	Last      string    `yaml:"last-state,omitempty" json:"last-state,omitempty"`
 	Hook      string    `yaml:"hook,omitempty" json:"hook,omitempty"`
 	Message   string    `yaml:"message,omitempty" json:"message,omitempty"`

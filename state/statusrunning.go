@@ -21,7 +21,7 @@ type RunningView struct {
 func (v *View) Running(unit string) (*RunningView, error) {
 	op, runs, err := v.Op(unit)
 	if err == nil && runs {
-		runs, err = v.Present(UnitAgent(unit))
+		runs, err = v.IsPresent(UnitAgent(unit))
 	}
 	if err != nil || !runs {
 		return nil, err

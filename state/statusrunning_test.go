@@ -17,7 +17,7 @@ func TestStatusOfWhatRuns(t *testing.T) {
 		op      Op
 		after   time.Duration
 		gone    bool
-		info    *StateInfo
+		info    *UnitStateInfo
 		running string
 		message string
 	}{
@@ -25,7 +25,7 @@ func TestStatusOfWhatRuns(t *testing.T) {
 		{"nearly ten minutes", op, 10*time.Minute - 1, false, nil, "start", ""},
 		{"ten minutes", op, 10*time.Minute + 59*time.Second, false, nil, "start", "start has been running for 10m0s"},
 		{"held", held, time.Hour, false, nil, "start", "start has been running for 1h0m0s, held by anna@host (debug-hooks)"},
-		{"a retry", op, 11 * time.Minute, false, &StateInfo{Hook: "start", Message: "exit code 1"}, "start", "exit code 1; start has been running for 11m0s"},
+		{"a retry", op, 11 * time.Minute, false, &UnitStateInfo{Hook: "start", Message: "exit code 1"}, "start", "exit code 1; start has been running for 11m0s"},
 		{"its agent is gone", op, time.Hour, true, nil, "", ""},
 		{"an action", Op{Hook: Hook{Kind: KindAction, Name: "backup", Action: 3, Relation: NoRelation}, Started: noon}, 0, false, nil, "action 3 (backup)", ""},
 		{"a command", Op{Hook: Hook{Kind: KindCommand, Name: "juju-run", Action: 4, Relation: NoRelation}, Started: noon}, 0, false, nil, "command 4", ""},

@@ -62,14 +62,14 @@ func (w *statusInput) unitView(u Unit) UnitView {
 		view.Charm = u.Charm
 	}
 	if r, waits := w.restored[u.Name]; waits && view.Info == nil {
-		view.Info = &StateInfo{Message: r.String()}
+		view.Info = &UnitStateInfo{Message: r.String()}
 	}
 	w.addRunning(u.Name, &view)
 	for _, p := range w.ports[u.Name] {
 		view.OpenPorts = append(view.OpenPorts, p.String())
 	}
 	if view.State != UnitPending && !w.isPresent(UnitAgent(u.Name)) {
-		view.Info = cmp.Or(view.Info, &StateInfo{})
+		view.Info = cmp.Or(view.Info, &UnitStateInfo{})
 		view.Info.Last, view.State = view.State, UnitDown
 		view.Info.Message = cmp.Or(view.Info.Message, "its agent is gone, or cannot reach the store")
 	}
@@ -84,17 +84,17 @@ func (w *statusInput) addRunning(unit string, view *UnitView) {
 	r := op.View()
 	view.Running = &r
 	if slow := r.slowMessage(w.now); slow != "" {
-		view.Info = cmp.Or(view.Info, &StateInfo{Since: r.Since})
+		view.Info = cmp.Or(view.Info, &UnitStateInfo{Since: r.Since})
 		view.Info.Message = strings.TrimPrefix(view.Info.Message+"; "+slow, "; ")
 	}
 }
 
-func stateInfo(u Unit, flow Workflow) *StateInfo {
+func stateInfo(u Unit, flow Workflow) *UnitStateInfo {
 	f := flow.Failure
 	if f == nil {
 		return nil
 	}
-	return &StateInfo{
+	return &UnitStateInfo{
 		Hook: f.Hook.Name, Message: f.Message, Stderr: f.Stderr, See: f.logCommand(u.Name), Since: f.Since, Attempts: f.Attempts,
 		NextRetry: f.RetryAt, Resolved: u.Resolved, Interrupted: f.Interrupted,
 	}

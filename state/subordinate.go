@@ -73,9 +73,9 @@ func (tx *Tx) leavePrincipal(u Unit) error {
 	return tx.put(unitKey(p.Name), p)
 }
 
-// RetireSubordinate makes a subordinate unit dying if no relation holds it to its
+// DestroyIfUnrelated makes a subordinate unit dying if no relation holds it to its
 // principal's service any more.
-func (tx *Tx) RetireSubordinate(name string) error {
+func (tx *Tx) DestroyIfUnrelated(name string) error {
 	u, err := tx.Unit(name)
 	if err != nil || u.Principal == "" {
 		return err
@@ -95,11 +95,11 @@ func (tx *Tx) RetireSubordinate(name string) error {
 	return tx.DestroyUnit(name)
 }
 
-// Concerns reports whether the relation, one of its service's, is one for the unit. In
+// IsRelationFor reports whether the relation, one of its service's, is one for the unit. In
 // container scope a subordinate's unit has to do with its own principal and with other
 // subordinates, of which it meets those that share its principal; other principals'
 // services are none of its business.
-func (v *View) Concerns(r Relation, u Unit) (bool, error) {
+func (v *View) IsRelationFor(r Relation, u Unit) (bool, error) {
 	if u.Principal == "" || r.Scope != charm.Container || r.IsPeer() {
 		return true, nil
 	}

@@ -51,12 +51,12 @@ func TestSubordinatesComeAndGoWithTheirPrincipal(t *testing.T) {
 
 		// A relation holds it; without one it is dying. One that goes takes itself
 		// out of its principal's record.
-		statetest.Update(t, st, func(tx *state.Tx) error { return tx.RetireSubordinate("logger/0") })
+		statetest.Update(t, st, func(tx *state.Tx) error { return tx.DestroyIfUnrelated("logger/0") })
 		if life := lifeOf(t, st, "logger/0"); life != state.Alive {
 			t.Errorf("a subordinate that is held is %s", life)
 		}
 		statetest.Update(t, st, func(tx *state.Tx) error { return tx.DestroyRelation(r.ID) })
-		statetest.Update(t, st, func(tx *state.Tx) error { return tx.RetireSubordinate("logger/0") })
+		statetest.Update(t, st, func(tx *state.Tx) error { return tx.DestroyIfUnrelated("logger/0") })
 		if life := lifeOf(t, st, "logger/0"); life != state.Dying {
 			t.Errorf("a subordinate that nothing holds is %s", life)
 		}

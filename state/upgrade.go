@@ -161,29 +161,29 @@ func (tx *Tx) checkOptionsKept(service string, old, fresh Charm) error {
 	return nil
 }
 
-// Behind is a unit that runs another charm than its service is to run.
-type Behind struct {
+// OutdatedUnit is a unit that runs another charm than its service is to run.
+type OutdatedUnit struct {
 	Unit    string
 	Charm   string // the URL that it runs
 	State   string // of its workflow: "started", "install-error"
 	InError bool   // such a unit is upgraded by force only
 }
 
-// Behind lists the units of a service that run another charm than that one, and
+// OutdatedUnits lists the units of a service that run another charm than that one, and
 // are to stay. Those that have not begun install the newest anyway.
-func (v *View) Behind(service, charm string) ([]Behind, error) {
+func (v *View) OutdatedUnits(service, charm string) ([]OutdatedUnit, error) {
 	units, err := v.Units(service)
 	if err != nil {
 		return nil, err
 	}
-	var behind []Behind
+	var behind []OutdatedUnit
 	for _, u := range units {
 		w, err := v.Workflow(u.Name)
 		if err != nil {
 			return nil, err
 		}
 		if u.Life == Alive && w.Charm != "" && w.Charm != charm {
-			behind = append(behind, Behind{u.Name, w.Charm, cmp.Or(w.State, UnitPending), w.Failure != nil})
+			behind = append(behind, OutdatedUnit{u.Name, w.Charm, cmp.Or(w.State, UnitPending), w.Failure != nil})
 		}
 	}
 	return behind, nil

@@ -59,7 +59,7 @@ func (f *leaderCache) applyChange(c state.KeyChange) bool {
 	switch {
 	case c.Revision <= f.revision:
 		return true // it was read
-	case !c.Told():
+	case !c.IsComplete():
 		return false
 	case c.Key == k.Gate():
 		f.snapshot.Gate = record.Gate{}

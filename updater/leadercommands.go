@@ -48,7 +48,7 @@ func Recover(s Snapshot, now time.Time, by string) ([]Change, error) {
 // for nothing, and may be removed in any number of transactions.
 func Leftovers(s Snapshot) (changes []Change) {
 	for _, lrn := range slices.Sorted(maps.Keys(s.Workers)) {
-		if s.Current == nil || !s.Workers[lrn].For(*s.Current) {
+		if s.Current == nil || !s.Workers[lrn].IsFor(*s.Current) {
 			changes = append(changes, remove(s.Keys.Worker(lrn)))
 		}
 	}

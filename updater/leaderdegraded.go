@@ -42,7 +42,7 @@ func (s Snapshot) Findings(now time.Time) []record.Finding {
 			add(lrn, "", "it was installed from other files: the digest of their %s is %s, not %s", release.SumsFile, record.ShortDigest(p.Sums), record.ShortDigest(r.Sums))
 		case record.Differ(p.Plan, r.Plan):
 			add(lrn, "", "its plan is another one: its digest is %s, not %s", record.ShortDigest(p.Plan), record.ShortDigest(r.Plan))
-		case !s.Workers[lrn].For(*r):
+		case !s.Workers[lrn].IsFor(*r):
 			add(lrn, "", "it has no part in the last update: another server has taken its place")
 		case s.Inventories[lrn].Request == r.ID:
 			differs := s.Inventories[lrn].Differs
@@ -89,7 +89,7 @@ func (s Snapshot) reportDegraded(now time.Time, found []record.Finding) Action {
 		a.Why = strings.Join(words, "; ")
 		alert := record.Alert{
 			ID: fmt.Sprintf("degraded-%d", now.UnixNano()), Kind: record.AlertDegraded, Servers: record.SortServers(lrns),
-			Version: s.Last(), Message: "degraded: " + a.Why, At: now,
+			Version: s.LastVersion(), Message: "degraded: " + a.Why, At: now,
 		}
 		a.Changes = append(a.Changes, put(s.Keys.Alert(alert.ID), alert))
 	}

@@ -19,7 +19,7 @@ type heartbeat struct {
 }
 
 func (s Snapshot) newHeartbeat(now time.Time) heartbeat {
-	p := heartbeat{State: "up to date", Version: s.Last(), At: now}
+	p := heartbeat{State: "up to date", Version: s.LastVersion(), At: now}
 	switch r := s.Current; {
 	case r != nil && r.Stop:
 		p.State = "stopped"

@@ -33,7 +33,7 @@ func (s Snapshot) nextRequest(now time.Time) Action {
 	switch {
 	case to == "":
 		return newWait(time.Time{}, why)
-	case s.Pause != nil && s.Pause.On(now):
+	case s.Pause != nil && s.Pause.IsOn(now):
 		return newWait(derefTime(s.Pause.Until), "paused: "+s.Pause.Why)
 	case isAutomatic(by) && !s.Hurry && s.Config.WindowFault != "":
 		return newWait(time.Time{}, "the update window cannot be read here, so that it never opens: "+s.Config.WindowFault)
@@ -124,7 +124,7 @@ func (s Snapshot) currentVersion() string {
 	if s.Current == nil && s.Recovery != nil {
 		return s.Recovery.Was
 	}
-	return cmp.Or(s.Last(), s.Own)
+	return cmp.Or(s.LastVersion(), s.OwnVersion)
 }
 
 // Refusal explains why the leader would not go to the version that an operator asks for;
@@ -136,9 +136,9 @@ func (s Snapshot) Refusal(version string, downgrade bool) string {
 	return fmt.Sprintf("%s is older than %s, which the servers have", version, s.currentVersion())
 }
 
-// Last returns the version of the last update, whatever has become of it: some servers
+// LastVersion returns the version of the last update, whatever has become of it: some servers
 // may have it. It is "" if there was none.
-func (s Snapshot) Last() string {
+func (s Snapshot) LastVersion() string {
 	if s.Current != nil {
 		return s.Current.Version
 	}

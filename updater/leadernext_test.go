@@ -53,7 +53,7 @@ func failed(attempt int) record.Status {
 // base is a fleet that is up to date.
 func base(change func(*Snapshot)) Snapshot {
 	s := Snapshot{
-		Keys: record.NewKeys("/n/"), Config: record.Config{Env: record.EnvProduction, WorkerTimeout: time.Hour}, Own: "1.1",
+		Keys: record.NewKeys("/n/"), Config: record.Config{Env: record.EnvProduction, WorkerTimeout: time.Hour}, OwnVersion: "1.1",
 		Servers: []int{1, 2, 10}, Release: "1.1", Current: ended(false), LastID: 4,
 		Entry: record.History{ID: 4, To: "1.1", Result: record.Running}, Workers: map[int]record.Status{},
 	}
@@ -149,11 +149,11 @@ func TestNext(t *testing.T) {
 		}), 0, Start, time.Time{}, "1.3 (operator)"},
 		{"downgrade asked for", base(func(s *Snapshot) { s.Target = &record.Target{Version: "1.0", Passed: "1.1"} }), 0, Wait, time.Time{}, "a downgrade was not allowed"},
 		{"downgrade asked for, after recover", base(func(s *Snapshot) {
-			s.Current, s.Own, s.LastTo, s.Target = nil, "1.0", "1.1", &record.Target{Version: "1.0", Passed: "1.1"}
+			s.Current, s.OwnVersion, s.LastTo, s.Target = nil, "1.0", "1.1", &record.Target{Version: "1.0", Passed: "1.1"}
 		}), 0, Wait, time.Time{}, "a downgrade was not allowed"},
-		{"an older release, after recover", base(func(s *Snapshot) { s.Current, s.Own, s.LastTo, s.Release = nil, "1.0", "1.1", "1.0" }), 0, Wait, time.Time{}, "older than 1.1"},
+		{"an older release, after recover", base(func(s *Snapshot) { s.Current, s.OwnVersion, s.LastTo, s.Release = nil, "1.0", "1.1", "1.0" }), 0, Wait, time.Time{}, "older than 1.1"},
 		{"an older release, after the recovery of a bad one that was taken back", base(func(s *Snapshot) {
-			s.Current, s.Own, s.LastTo, s.Release, s.Recovery = nil, "1.1", "1.1", "1.0", &record.Recovery{Was: "1.0", Failed: "1.1"}
+			s.Current, s.OwnVersion, s.LastTo, s.Release, s.Recovery = nil, "1.1", "1.1", "1.0", &record.Recovery{Was: "1.0", Failed: "1.1"}
 		}), 0, Start, time.Time{}, "to 1.0 (recover), back from 1.1, which did not succeed"},
 		{"a release older than what was there before the bad one", base(func(s *Snapshot) {
 			s.Current, s.LastTo, s.Release, s.Recovery = nil, "1.1", "0.9", &record.Recovery{Was: "1.0", Failed: "1.1"}

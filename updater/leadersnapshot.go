@@ -11,11 +11,11 @@ import (
 
 // Snapshot is what the leader has read at one revision, with what it has observed.
 type Snapshot struct {
-	Keys    record.Keys
-	Config  record.Config
-	Own     string // the version of this updater
-	Servers []int  // registered boot servers
-	Release string // newest acceptable version; "" is none
+	Keys       record.Keys
+	Config     record.Config
+	OwnVersion string // the version of this updater
+	Servers    []int  // registered boot servers
+	Release    string // newest acceptable version; "" is none
 	// Published has the digests of a release, as the leader has found them last; nil: not known.
 	Published   *record.Published
 	Target      *record.Target
@@ -91,7 +91,7 @@ func remove(key string) Change { return Change{Key: key} }
 // an Update the commit becomes conditional on everything that it has read, except
 // presences, inventories and claims. Keys below one prefix are read together.
 func Load(v *state.KeyView, own string) (s Snapshot, err error) {
-	s = Snapshot{Keys: Keys(), Own: own}
+	s = Snapshot{Keys: Keys(), OwnVersion: own}
 	fill := snapshotReader{view: v}
 	s.Config, fill.err = LoadConfig(v)
 	infos, statuses := fill.list(s.Keys.Infos()), fill.list(s.Keys.Statuses())
@@ -136,7 +136,7 @@ func (r *snapshotReader) peekLiveness(s *Snapshot) {
 		return
 	}
 	var claims []state.KeyValue
-	claims, r.err = r.view.Peek(s.Keys.Claims()) // they are long
+	claims, r.err = r.view.ListUnguarded(s.Keys.Claims()) // they are long
 	s.Unseen = slices.DeleteFunc(absent, func(lrn int) bool {
 		return slices.ContainsFunc(claims, func(kv state.KeyValue) bool { return kv.Key == s.Keys.Claim(lrn) })
 	})

@@ -57,7 +57,7 @@ func (s Snapshot) nextRunning(now time.Time) Action {
 
 func (s Snapshot) workerRecord(lrn int) (w record.Status, ok bool) {
 	w, ok = s.Workers[lrn]
-	return w, ok && w.For(*s.Current)
+	return w, ok && w.IsFor(*s.Current)
 }
 
 func (s Snapshot) allFinished() bool {

@@ -59,7 +59,7 @@ func LoadActivities(v *state.KeyView) (map[int]record.Activity, error) {
 }
 
 func peekServers[T any](v *state.KeyView, prefix string) (map[int]T, error) {
-	kvs, err := v.Peek(prefix)
+	kvs, err := v.ListUnguarded(prefix)
 	if err != nil {
 		return nil, err
 	}

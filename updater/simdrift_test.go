@@ -25,7 +25,7 @@ func (w *world) drift(h *host) {
 func (w *world) inventories(r *record.Request) map[int]record.Inventory {
 	all := map[int]record.Inventory{}
 	for _, h := range w.servers {
-		if r == nil || !h.worker.up || h.effect != nil || h.status == nil || !h.status.For(*r) || !h.status.Finished {
+		if r == nil || !h.worker.up || h.effect != nil || h.status == nil || !h.status.IsFor(*r) || !h.status.Finished {
 			continue
 		}
 		i := record.Inventory{Request: r.ID, Differs: map[string][]string{}}

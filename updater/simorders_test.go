@@ -71,7 +71,7 @@ func (w *world) pause() {
 // ask asks for a version, older or newer than what there is.
 func (w *world) ask(s Snapshot) {
 	to := "1.0-" + strconv.Itoa(w.r.IntN(w.nextRelease))
-	back := s.Last() != "" && release.Newer(s.Last(), to)
+	back := s.LastVersion() != "" && release.Newer(s.LastVersion(), to)
 	name := "update"
 	if back {
 		name = "downgrade"

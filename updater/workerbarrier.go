@@ -20,7 +20,7 @@ func (s WorkerSnapshot) stepNumber(name string, told int) int {
 }
 
 func (s WorkerSnapshot) hasReached(w record.Status) bool {
-	return w.For(*s.Current) && !record.Differ(w.Plan, s.Digests.Plan) && (w.Finished || s.stepNumber(w.StepName, w.Step) >= s.Status.Step)
+	return w.IsFor(*s.Current) && !record.Differ(w.Plan, s.Digests.Plan) && (w.Finished || s.stepNumber(w.StepName, w.Step) >= s.Status.Step)
 }
 
 func (s WorkerSnapshot) gateOpen() bool {

@@ -14,7 +14,7 @@ func TestMendsFirst(t *testing.T) {
 		r.manifest = plan()
 		f := &fake{}
 		mended := make(chan struct{})
-		r.worker(1, r.t.TempDir(), f, WorkerOptions{Mend: func(ctx context.Context) error {
+		r.worker(1, r.t.TempDir(), f, WorkerOptions{FinishInstallation: func(ctx context.Context) error {
 			select {
 			case <-mended:
 			case <-ctx.Done():

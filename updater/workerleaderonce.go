@@ -104,7 +104,7 @@ func (w *worker) bringContents(ctx context.Context, c release.Component, r recor
 // campaign blocks until this worker is elected; it returns nil when there may be a
 // result.
 func (w *worker) campaign(ctx context.Context, c release.Component, revision int64) (*state.KeyLeadership, error) {
-	s, err := w.process.Standing(ctx)
+	s, err := w.process.AnnouncedSession(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -25,11 +25,11 @@ type WorkerOptions struct {
 	Sums     string // the digest of the SHA256SUMS that this program was installed by; "": not known
 	// Install downloads a request's release, and puts it in this program's place.
 	Install func(ctx context.Context, r record.Request, c record.Config) error
-	// Mend finishes what an installation has left half-way on this server. No task is
+	// FinishInstallation finishes what an installation has left half-way on this server. No task is
 	// begun meanwhile, for a minute at most. May be nil.
-	Mend    func(ctx context.Context) error
-	Metrics *WorkerMetrics // may be nil
-	Ready   func()         // called once it works as its LRN, or was refused; may be nil
+	FinishInstallation func(ctx context.Context) error
+	Metrics            *WorkerMetrics // may be nil
+	Ready              func()         // called once it works as its LRN, or was refused; may be nil
 
 	Claimant state.Claimant // this process, for the claim of its LRN
 }
@@ -52,7 +52,7 @@ type worker struct {
 	outage   *outageTracker
 
 	claim    *state.KeyClaim
-	process  *state.KeyProcess
+	process  *state.SharedKeySession
 	presence *presence
 
 	requestRevision int64 // at which the request was written that was read last
@@ -86,7 +86,7 @@ func runWorker(ctx context.Context, o WorkerOptions, c clock) error {
 	if err != nil {
 		return unlessDone(ctx, err)
 	}
-	w := &worker{claim: claim, process: o.Store.NewProcess(), o: o, clock: c, installationDone: make(chan struct{})}
+	w := &worker{claim: claim, process: o.Store.NewSharedSession(), o: o, clock: c, installationDone: make(chan struct{})}
 	j.At = c.clamp(j.At)
 	w.snapshot = WorkerSnapshot{Keys: Keys(), LRN: o.LRN, Own: o.Version, Digests: o.digests(), Steps: o.Manifest.Steps(), Journal: j, Jitter: rand.Float64()}
 	w.outage = &outageTracker{clock: w.clock}
@@ -202,7 +202,7 @@ func isCurrent(now *record.Request, r record.Request) bool {
 }
 
 func acceptsStatus(now *record.Request, s record.Status) bool {
-	return now != nil && s.For(*now) && now.Attempt == s.Attempt && !now.Stop && !now.Ended()
+	return now != nil && s.IsFor(*now) && now.Attempt == s.Attempt && !now.Stop && !now.Ended()
 }
 
 // writeStatus commits the worker's record, as long as its request runs. It first assumes

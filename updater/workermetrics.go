@@ -20,7 +20,7 @@ func (m *WorkerMetrics) observe(s WorkerSnapshot) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.busy, m.step = s.Busy, 0
-	if s.Current != nil && s.Status != nil && s.Status.For(*s.Current) && !s.Status.Finished {
+	if s.Current != nil && s.Status != nil && s.Status.IsFor(*s.Current) && !s.Status.Finished {
 		m.step = s.Status.Step
 	}
 }

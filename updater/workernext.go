@@ -52,7 +52,7 @@ func NextTask(s WorkerSnapshot, now time.Time) Task {
 	if !s.takesPart() {
 		return Task{Job: Idle, Why: "there is nothing to do"}
 	}
-	if s.Status == nil || !s.Status.For(*s.Current) || s.Status.Attempt != s.Current.Attempt {
+	if s.Status == nil || !s.Status.IsFor(*s.Current) || s.Status.Attempt != s.Current.Attempt {
 		return s.joinRequest(now)
 	}
 	switch {
@@ -101,7 +101,7 @@ func (s WorkerSnapshot) joinRequest(now time.Time) Task {
 	if s.isInstalled() && !s.planDiffers() {
 		w = s.recordAt(1)
 	}
-	if old := s.Status; old != nil && old.For(*s.Current) && old.Step > w.Step {
+	if old := s.Status; old != nil && old.IsFor(*s.Current) && old.Step > w.Step {
 		w = s.recordAt(old.Step)
 		w.Finished = old.Finished
 	}
@@ -124,7 +124,7 @@ func (s WorkerSnapshot) recordAt(step int) record.Status {
 }
 
 func (s WorkerSnapshot) handOverRecord() *record.Status {
-	if s.Current == nil || s.Status == nil || !s.Status.For(*s.Current) || s.Status.Attempt != s.Current.Attempt {
+	if s.Current == nil || s.Status == nil || !s.Status.IsFor(*s.Current) || s.Status.Attempt != s.Current.Attempt {
 		return nil
 	}
 	w := s.recordAt(0)

@@ -15,7 +15,7 @@ import (
 type presence struct {
 	o             WorkerOptions
 	claim         *state.KeyClaim
-	process       *state.KeyProcess
+	process       *state.SharedKeySession
 	storeCameBack func()
 	ready         sync.Once
 }
@@ -87,7 +87,7 @@ func (p *presence) checkPublished(ctx context.Context, s *state.KeySession) (rev
 		if err != nil {
 			return err
 		}
-		stands = seen != nil && *seen == p.ownRecord() && p.process.Stands(s)
+		stands = seen != nil && *seen == p.ownRecord() && p.process.IsAnnounced(s)
 		revision, err = v.Revision()
 		return err
 	})
@@ -99,7 +99,7 @@ func (p *presence) publish(ctx context.Context, s *state.KeySession) error {
 		return tx.PutLeased(Keys().Presence(p.o.LRN), p.ownRecord(), s)
 	})
 	if err == nil {
-		p.process.Stand(s)
+		p.process.MarkAnnounced(s)
 		p.ready.Do(p.o.reportReady)
 	}
 	return err

@@ -37,7 +37,7 @@ func (w *worker) applyChange(c state.KeyChange) bool {
 	switch {
 	case c.Revision <= w.readRevision:
 		return true
-	case !c.Told():
+	case !c.IsComplete():
 		return false
 	case c.Key == Keys().Gate():
 		w.snapshot.Gate = record.Gate{}

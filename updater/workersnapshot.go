@@ -56,7 +56,7 @@ func (s *WorkerSnapshot) observeWorkers(all map[int]record.Status, now time.Time
 // in the future.
 func (s *WorkerSnapshot) reportedMoveAt(now time.Time) (at time.Time) {
 	for _, lrn := range s.Current.Servers {
-		if w, ok := s.Workers[lrn]; ok && w.For(*s.Current) && !w.At.After(now) {
+		if w, ok := s.Workers[lrn]; ok && w.IsFor(*s.Current) && !w.At.After(now) {
 			at = latest(at, w.At)
 		}
 	}

@@ -62,7 +62,7 @@ func (w *worker) takeInventory(ctx context.Context, request int) (i record.Inven
 
 func (w *worker) noteFinished() {
 	r, s := w.snapshot.Current, w.snapshot.Status
-	if r != nil && s != nil && s.For(*r) && s.Finished && r.Succeeded() {
+	if r != nil && s != nil && s.IsFor(*r) && s.Finished && r.Succeeded() {
 		w.finishedRequest.Store(int64(r.ID))
 	} else {
 		w.finishedRequest.Store(0)

@@ -137,7 +137,7 @@ func (r *run) commit(ctx context.Context, hook *hookctx.Context) (changed int, e
 	})
 	if errors.Is(err, state.ErrTooLarge) {
 		return 0, fmt.Errorf("it changed settings in %d places at once, which is more than one transaction holds: "+
-			"about %d are possible; change fewer at a time", hook.CountChangedNodes(), state.NodesAtOnce)
+			"about %d are possible; change fewer at a time", hook.CountChangedNodes(), state.MaxNodesPerUpdate)
 	}
 	if err != nil {
 		return 0, err
@@ -158,7 +158,7 @@ func (r *run) parseRelation() (int, error) {
 	}
 	id, ok := hookenv.RelationID(r.Relation)
 	if !ok {
-		return 0, charm.Invalid("%q is no relation id: they are written relation-1, 1 or db:1", r.Relation)
+		return 0, charm.Invalidf("%q is no relation id: they are written relation-1, 1 or db:1", r.Relation)
 	}
 	return id, nil
 }

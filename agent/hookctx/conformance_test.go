@@ -157,7 +157,7 @@ func (w *world) Lead(service, unit string) {
 		err = l.Resign(w.t.Context())
 		delete(w.leads, service)
 	default:
-		err = l.Elect(w.t.Context(), unit)
+		err = l.SetLeaderUnit(w.t.Context(), unit)
 	}
 	if err != nil {
 		w.t.Fatal(err)

@@ -109,7 +109,7 @@ func (c *Context) SeenLeaderSettings() int64 {
 func (c *Context) commitUnitState(tx *state.Tx) error {
 	f := c.opts.Facts
 	if c.needsLeadership {
-		if err := tx.MustLead(f.Service, f.Unit); err != nil {
+		if err := tx.CheckLeader(f.Service, f.Unit); err != nil {
 			return err
 		}
 	}

@@ -73,7 +73,7 @@ func (c *Context) SetStatus(ctx context.Context, ofService bool, s hookapi.Statu
 }
 
 func setServiceStatus(tx *state.Tx, f hookapi.Facts, w state.WorkloadStatus) error {
-	err := tx.MustLead(f.Service, f.Unit)
+	err := tx.CheckLeader(f.Service, f.Unit)
 	if errors.Is(err, state.ErrNotLeader) {
 		return hookapi.ErrNotLeader
 	}

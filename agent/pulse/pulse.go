@@ -10,33 +10,33 @@ import (
 	"time"
 )
 
-// Pulse watches all loops of a process. A nil Pulse notes nothing. Its methods may be
+// Watchdog watches all loops of a process. A nil Pulse notes nothing. Its methods may be
 // called from several goroutines.
-type Pulse struct {
+type Watchdog struct {
 	mu   sync.Mutex
 	busy map[*Loop]time.Time // since when those are at work that do not rest
 }
 
 // New returns a Pulse without loops.
-func New() *Pulse { return &Pulse{busy: map[*Loop]time.Time{}} }
+func New() *Watchdog { return &Watchdog{busy: map[*Loop]time.Time{}} }
 
 // Loop is one loop of the process. A nil Loop notes nothing. A loop that has never turned
 // rests.
 type Loop struct {
-	pulse *Pulse
+	pulse *Watchdog
 	name  string
 }
 
 // Loop adds a loop of that name.
-func (p *Pulse) Loop(name string) *Loop {
+func (p *Watchdog) Loop(name string) *Loop {
 	if p == nil {
 		return nil
 	}
 	return &Loop{pulse: p, name: name}
 }
 
-// Turn notes that the loop begins another turn, which is work of bounded time.
-func (l *Loop) Turn() {
+// MarkBusy notes that the loop begins another turn, which is work of bounded time.
+func (l *Loop) MarkBusy() {
 	if l == nil {
 		return
 	}
@@ -45,8 +45,8 @@ func (l *Loop) Turn() {
 	l.pulse.busy[l] = time.Now()
 }
 
-// Rest notes that the loop waits, for as long as it may take, or has ended.
-func (l *Loop) Rest() {
+// MarkIdle notes that the loop waits, for as long as it may take, or has ended.
+func (l *Loop) MarkIdle() {
 	if l == nil {
 		return
 	}
@@ -55,9 +55,9 @@ func (l *Loop) Rest() {
 	delete(l.pulse.busy, l)
 }
 
-// Hung returns the name of a loop that has been at one turn for longer than the limit, or
+// HungLoop returns the name of a loop that has been at one turn for longer than the limit, or
 // an empty string.
-func (p *Pulse) Hung(limit time.Duration) string {
+func (p *Watchdog) HungLoop(limit time.Duration) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for l, since := range p.busy {

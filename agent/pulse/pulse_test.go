@@ -17,16 +17,16 @@ func TestHung(t *testing.T) {
 			want string
 		}{
 			{"nothing has turned", func() {}, ""},
-			{"at work", a.Turn, ""},
+			{"at work", a.MarkBusy, ""},
 			{"for too long", func() {}, "a"},
-			{"another turn", a.Turn, ""},
-			{"one rests, one works", func() { a.Rest(); b.Turn() }, ""},
+			{"another turn", a.MarkBusy, ""},
+			{"one rests, one works", func() { a.MarkIdle(); b.MarkBusy() }, ""},
 			{"the one that works does so for too long", func() {}, "b"},
-			{"it ends", b.Rest, ""},
+			{"it ends", b.MarkIdle, ""},
 			{"rest may last", func() {}, ""},
 		} {
 			step.do()
-			if got := p.Hung(limit); got != step.want {
+			if got := p.HungLoop(limit); got != step.want {
 				t.Errorf("%s: %q hangs, want %q", step.name, got, step.want)
 			}
 			time.Sleep(limit/2 + time.Second)
@@ -38,8 +38,8 @@ func TestHung(t *testing.T) {
 }
 
 func TestNilNotesNothing(t *testing.T) {
-	var p *Pulse
+	var p *Watchdog
 	l := p.Loop("a")
-	l.Turn()
-	l.Rest()
+	l.MarkBusy()
+	l.MarkIdle()
 }

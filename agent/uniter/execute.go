@@ -204,7 +204,7 @@ func (u *uniter) execute(ctx context.Context, next Step, snap Snapshot) (finishe
 	case Wait:
 		return false, u.waitForChange(ctx, snap, s.Until, nil)
 	case DeployCharm:
-		u.Loop.Rest() // a big charm takes its time
+		u.Loop.MarkIdle() // a big charm takes its time
 		return false, u.deployCharm(ctx, s.URL)
 	case Enqueue:
 		return false, u.enqueue(ctx, s.Arrivals)
@@ -233,7 +233,7 @@ func (u *uniter) execute(ctx context.Context, next Step, snap Snapshot) (finishe
 	case LeaveRelation:
 		return false, u.leaveRelation(ctx, s.Relation)
 	case SetDying:
-		return false, u.commitStep(ctx, "retire", func(tx *state.Tx) error { return tx.RetireSubordinate(u.Unit) })
+		return false, u.commitStep(ctx, "retire", func(tx *state.Tx) error { return tx.DestroyIfUnrelated(u.Unit) })
 	case Finish:
 		return u.removeUnit(ctx, snap)
 	}

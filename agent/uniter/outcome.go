@@ -60,7 +60,7 @@ func explainRefusal(r *runningHook, err error) string {
 	switch {
 	case errors.Is(err, state.ErrTooLarge):
 		return fmt.Sprintf("it changed settings in %d places at once, which is more than one transaction holds: "+
-			"about %d are possible; change fewer in one hook", r.ctx.CountChangedNodes(), state.NodesAtOnce)
+			"about %d are possible; change fewer in one hook", r.ctx.CountChangedNodes(), state.MaxNodesPerUpdate)
 	case errors.Is(err, state.ErrNotLeader):
 		return "it wrote what only the leader may, and its unit does not lead the service any more: nothing of it is kept"
 	}

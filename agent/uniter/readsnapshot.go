@@ -93,7 +93,7 @@ func readRelations(v *state.View, unit state.Unit) (map[int]Relation, error) {
 	}
 	all := make(map[int]Relation, len(stored))
 	for _, r := range stored {
-		concerns, err := v.Concerns(r, unit)
+		concerns, err := v.IsRelationFor(r, unit)
 		if err != nil {
 			return nil, err
 		}

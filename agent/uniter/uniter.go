@@ -96,10 +96,10 @@ func (u *uniter) close() {
 }
 
 func (u *uniter) run(ctx context.Context) error {
-	defer u.Loop.Rest()
+	defer u.Loop.MarkIdle()
 	var retry backoff.Exponential
 	for agreed, recovered := false, false; ; {
-		u.Loop.Turn()
+		u.Loop.MarkBusy()
 		var err error
 		finished := false
 		switch {
@@ -125,7 +125,7 @@ func (u *uniter) run(ctx context.Context) error {
 			pause := retry.Next()
 			u.NoteAttempt(ctx, err, now().Add(pause))
 			u.Log.Debug("a step did not succeed", "error", err)
-			u.Loop.Rest()
+			u.Loop.MarkIdle()
 			_ = backoff.Sleep(ctx, pause)
 		}
 	}

@@ -117,7 +117,7 @@ func (a awaitedAction) refresh(v *state.View, now time.Time) (_ awaitedAction, e
 	if a.unit, err = v.Unit(a.action.Unit); err != nil {
 		return a, err
 	}
-	present, err := v.Present(state.UnitAgent(a.action.Unit))
+	present, err := v.IsPresent(state.UnitAgent(a.action.Unit))
 	switch {
 	case present || a.unit.Charm == "": // its agent has yet to come
 		a.absentSince = time.Time{}

@@ -102,7 +102,7 @@ func (b *backup) addCredentials(w *archive.Writer) (err error) {
 	}
 	b.header.Has = append(b.header.Has, "credentials of the state's URL")
 	for _, name := range files {
-		err := w.Add(archive.Credential(filepath.Base(name)), func(to io.Writer) error {
+		err := w.Add(archive.CredentialName(filepath.Base(name)), func(to io.Writer) error {
 			data, err := os.ReadFile(filepath.Join(b.env.Dir, name))
 			if err == nil {
 				_, err = to.Write(data)
@@ -127,14 +127,14 @@ func (b *backup) addUnits(s *state.State, w *archive.Writer) error {
 	}
 	packed, changed := 0, []string(nil)
 	for i, u := range units {
-		state.Tell(b.o.ctx, state.Progress{What: "units' folders backed up", Done: i + 1, Total: len(units)})
+		state.ReportProgress(b.o.ctx, state.Progress{What: "units' folders backed up", Done: i + 1, Total: len(units)})
 		dir := b.o.parts.UnitDir(b.env.MachineDir(u.Machine), u.Name)
 		folder, err := filepath.EvalSymlinks(dir)
 		if err != nil {
 			continue
 		}
 		packed++
-		err = w.Add(archive.Folder(u.Machine, filepath.Base(dir)), func(to io.Writer) error {
+		err = w.Add(archive.FolderName(u.Machine, filepath.Base(dir)), func(to io.Writer) error {
 			some, err := home.PackFolder(to, folder)
 			changed = append(changed, some...)
 			return err

@@ -69,9 +69,9 @@ func (d *drain) run() error {
 // waitUntilDone gives up once nothing has run or changed for the time-out.
 func (d *drain) waitUntilDone(ctx context.Context, s *state.State, left remaining) (remaining, error) {
 	total, readTime, changed, noted := left.units, time.Duration(0), time.Now(), false
-	defer func() { state.Tell(ctx, stopProgress(total, total)) }() // or else the bar would stay
+	defer func() { state.ReportProgress(ctx, stopProgress(total, total)) }() // or else the bar would stay
 	for !left.isDone() {
-		state.Tell(ctx, stopProgress(max(0, total-left.units), total))
+		state.ReportProgress(ctx, stopProgress(max(0, total-left.units), total))
 		_ = sleep(ctx, max(drainPollInterval, 4*readTime))
 		began := time.Now()
 		now, err := readRemaining(ctx, s)

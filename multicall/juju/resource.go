@@ -26,7 +26,7 @@ func parseResourceFiles(meta *charm.Meta, words []string) (map[string]string, er
 			return nil, err
 		}
 		if err := checkResourceFile(files[name]); err != nil {
-			return nil, charm.Invalid("cannot give resource %q: %w", name, err)
+			return nil, charm.Invalidf("cannot give resource %q: %w", name, err)
 		}
 	}
 	return files, nil
@@ -49,7 +49,7 @@ func (o *operator) storeResources(s *state.State, files map[string]string) (all 
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		r, err := o.storeResource(s, name, files[name])
 		if err != nil {
-			return nil, charm.Invalid("cannot give resource %q: %w", name, err)
+			return nil, charm.Invalidf("cannot give resource %q: %w", name, err)
 		}
 		all = append(all, r)
 	}

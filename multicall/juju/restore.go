@@ -55,7 +55,7 @@ func (c restoreCmd) Run(o *operator) error {
 }
 
 func (c restoreCmd) restoreEnvironment(o *operator, a *archive.Reader) error {
-	env, err := state.BackedUp(a)
+	env, err := state.BackupEnvironment(a)
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (r *restore) replaceInPlace() error {
 	if now.State != old {
 		ctx, cancel := context.WithTimeout(r.o.ctx, openTimeout)
 		defer cancel()
-		if err := state.LeaveStore(ctx, old, now.UUID, now.State); err != nil {
+		if err := state.MarkStoreMoved(ctx, old, now.UUID, now.State); err != nil {
 			r.o.note("warning: the old store cannot be marked as left: agents that reach it go on there: %v", err)
 		}
 	}

@@ -19,7 +19,7 @@ func TestRestoredURL(t *testing.T) {
 	w := archive.NewWriter(&b)
 	err := errors.Join(
 		w.AddKeys(nil),
-		w.Add(archive.Credential("key-0a1b2c3d"), func(to io.Writer) error { _, err := io.WriteString(to, "KEY"); return err }),
+		w.Add(archive.CredentialName("key-0a1b2c3d"), func(to io.Writer) error { _, err := io.WriteString(to, "KEY"); return err }),
 		w.Close(archive.Header{Kind: archive.Environment, State: "etcd://h:1/x?key=credentials/key-0a1b2c3d"}),
 	)
 	if err != nil {

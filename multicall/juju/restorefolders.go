@@ -18,7 +18,7 @@ func (r *restore) chooseStateURL(e home.Environment) (string, error) {
 	if !r.cmd.Replace || r.cmd.State != "" || !strings.HasPrefix(r.archive.State, "etcd") {
 		return e.KeepCredentials(e.State)
 	}
-	for _, name := range r.archive.Names(archive.Credential("")) {
+	for _, name := range r.archive.Names(archive.CredentialName("")) {
 		if err := r.writeCredential(e, name); err != nil {
 			return "", err
 		}

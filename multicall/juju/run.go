@@ -132,7 +132,7 @@ func selectReachable(v *state.View, units []string) (to runTargets, err error) {
 			unknown = append(unknown, err)
 			continue
 		}
-		present, err := v.Present(state.UnitAgent(name))
+		present, err := v.IsPresent(state.UnitAgent(name))
 		if err != nil {
 			return to, err
 		}

@@ -189,7 +189,7 @@ func (call actionRequest) reportQueued(o *operator, s *state.State, actions []st
 func (call actionRequest) warnQueued(o *operator, s *state.State, actions []state.Action) {
 	_ = s.View(o.ctx, func(v *state.View) error {
 		for _, a := range actions {
-			present, err := v.Present(state.UnitAgent(a.Unit))
+			present, err := v.IsPresent(state.UnitAgent(a.Unit))
 			if err != nil {
 				return err
 			}

@@ -23,7 +23,7 @@ func sampleStatus() state.Status {
 		Services: map[string]state.ServiceView{
 			"blog": {Charm: "local:noble/wordpress-1", Version: "6.4.1", Life: state.Dying, Units: map[string]state.UnitView{
 				"blog/2": {State: "started", Leader: true, Machine: "0", Workload: &state.StatusView{Current: "active", Message: "fine"}, OpenPorts: []string{"80/tcp", "icmp"}},
-				"blog/10": {State: "start-error", Machine: "0", Info: &state.StateInfo{
+				"blog/10": {State: "start-error", Machine: "0", Info: &state.UnitStateInfo{
 					Hook: "start", Message: "exit code 1", NextRetry: time.Date(2026, 1, 1, 12, 30, 0, 0, time.Local)}},
 			}},
 			"db": {Charm: "local:noble/mysql-3", Exposed: true, Units: map[string]state.UnitView{"db/0": {State: "pending", Machine: "10"}}},

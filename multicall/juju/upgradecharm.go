@@ -151,7 +151,7 @@ func (u *upgrade) commit() error {
 	return nil
 }
 
-func (u *upgrade) writeUpgrade(tx *state.Tx, record state.Charm, behind []state.Behind) error {
+func (u *upgrade) writeUpgrade(tx *state.Tx, record state.Charm, behind []state.OutdatedUnit) error {
 	if now, err := tx.Service(u.service.Name); err != nil || now.Charm != u.service.Charm {
 		return errors.Join(err, errServiceMoved)
 	}
@@ -184,13 +184,13 @@ func (u *upgrade) writeUpgrade(tx *state.Tx, record state.Charm, behind []state.
 	return nil
 }
 
-func (u *upgrade) listBehind() ([]state.Behind, error) {
-	return readView(u.o.ctx, u.state, func(v *state.View) ([]state.Behind, error) {
-		return v.Behind(u.service.Name, u.target.url.String())
+func (u *upgrade) listBehind() ([]state.OutdatedUnit, error) {
+	return readView(u.o.ctx, u.state, func(v *state.View) ([]state.OutdatedUnit, error) {
+		return v.OutdatedUnits(u.service.Name, u.target.url.String())
 	})
 }
 
-func (u *upgrade) unitsToUpgrade(behind []state.Behind) (names []string) {
+func (u *upgrade) unitsToUpgrade(behind []state.OutdatedUnit) (names []string) {
 	for _, b := range behind {
 		if u.force || !b.InError {
 			names = append(names, b.Unit)
@@ -199,7 +199,7 @@ func (u *upgrade) unitsToUpgrade(behind []state.Behind) (names []string) {
 	return names
 }
 
-func (u *upgrade) noteSkipped(behind []state.Behind) {
+func (u *upgrade) noteSkipped(behind []state.OutdatedUnit) {
 	for _, b := range behind {
 		if b.InError && !u.force {
 			u.o.note("INFO %s", formatSkipped(b))
@@ -210,7 +210,7 @@ func (u *upgrade) noteSkipped(behind []state.Behind) {
 	}
 }
 
-func formatSkipped(b state.Behind) string {
+func formatSkipped(b state.OutdatedUnit) string {
 	return fmt.Sprintf("unit %q is not in a running state (state: %s), will not upgrade", b.Unit, b.State)
 }
 

@@ -140,7 +140,7 @@ func (c upgradeJujuCmd) awaitAgents(o *operator, s *state.State, tools string) e
 func lateMachines(v *state.View, tools string, seen map[string]bool) (late []string, err error) {
 	machines, err := v.Machines()
 	for _, m := range machines {
-		present, perr := v.Present(state.MachineAgent(m.ID))
+		present, perr := v.IsPresent(state.MachineAgent(m.ID))
 		err = errors.Join(err, perr)
 		seen[m.ID] = seen[m.ID] || present
 		if seen[m.ID] && m.Tools != tools {

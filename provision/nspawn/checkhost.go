@@ -17,10 +17,10 @@ import (
 // minFreeDisk is the space that a machine needs to boot and to keep its logs, in MB.
 const minFreeDisk = 100
 
-// Host returns the series that machines can have here, with these settings: that of the tree that
+// HostSeries returns the series that machines can have here, with these settings: that of the tree that
 // they are given, or the host's own. It refuses a host that cannot have containers as it is, with
 // what to do.
-func Host(config map[string]string) (series string, err error) {
+func HostSeries(config map[string]string) (series string, err error) {
 	if err := checkHost(); err != nil {
 		return "", err
 	}

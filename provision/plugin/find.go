@@ -70,8 +70,8 @@ func (e *MismatchError) Error() string {
 	return fmt.Sprintf("%s is another file than was accepted: its sha256 is %s, not %s", e.Path, e.Got, e.Want)
 }
 
-// Check refuses a file of another sha256; an empty one accepts any.
-func Check(path, want string) error {
+// CheckSum refuses a file of another sha256; an empty one accepts any.
+func CheckSum(path, want string) error {
 	if want == "" {
 		return nil
 	}

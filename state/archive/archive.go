@@ -60,14 +60,14 @@ const (
 // fileNamePattern is of a backup's files but headerFile and sumsFile.
 var fileNamePattern = regexp.MustCompile(`^(keys\.jsonl|blobs/[0-9a-f]{64}|credentials/[a-z][a-z0-9-]*|machines/[0-9]+/units/[a-z][a-z0-9-]*\.tar)$`)
 
-// Blob returns the name of the file of a backup that has the blob.
-func Blob(sum string) string { return "blobs/" + sum }
+// BlobName returns the name of the file of a backup that has the blob.
+func BlobName(sum string) string { return "blobs/" + sum }
 
-// Credential returns the name of the file of a backup that has the credential.
-func Credential(name string) string { return "credentials/" + name }
+// CredentialName returns the name of the file of a backup that has the credential.
+func CredentialName(name string) string { return "credentials/" + name }
 
-// Folder returns the name of the file with a unit's folder.
-func Folder(machine, name string) string {
+// FolderName returns the name of the file with a unit's folder.
+func FolderName(machine, name string) string {
 	return fmt.Sprintf("machines/%s/units/%s.tar", machine, name)
 }
 

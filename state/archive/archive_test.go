@@ -27,8 +27,8 @@ func small(t testing.TB) []byte {
 	}
 	err := errors.Join(
 		w.AddKeys([]Key{{"a", json.RawMessage(`"<x>"`)}, {"b/c", json.RawMessage(`{"n":1}`)}}),
-		w.Add(Blob(fmt.Sprintf("%x", sha256.Sum256([]byte("blob")))), text("blob")),
-		w.Add(Folder("0", "mysql-0"), text("tar")),
+		w.Add(BlobName(fmt.Sprintf("%x", sha256.Sum256([]byte("blob")))), text("blob")),
+		w.Add(FolderName("0", "mysql-0"), text("tar")),
 		w.Close(Header{Kind: Environment, Name: "x", Keys: 2, Blobs: 1, Has: []string{"keys"}}),
 	)
 	if err != nil {
@@ -47,13 +47,13 @@ func TestWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []Key{{"a", json.RawMessage(`"<x>"`)}, {"b/c", json.RawMessage(`{"n":1}`)}}
-	if diff := cmp.Diff(want, r.Keys); diff != "" || r.Name != "x" || !r.Has(Folder("0", "mysql-0")) {
+	if diff := cmp.Diff(want, r.Keys); diff != "" || r.Name != "x" || !r.Has(FolderName("0", "mysql-0")) {
 		t.Errorf("%+v\n%s", r.Header, diff)
 	}
-	if got, err := r.ReadAll(Folder("0", "mysql-0"), 3); err != nil || string(got) != "tar" {
+	if got, err := r.ReadAll(FolderName("0", "mysql-0"), 3); err != nil || string(got) != "tar" {
 		t.Errorf("%q, %v", got, err)
 	}
-	if _, err := r.ReadAll(Folder("0", "mysql-0"), 2); !errors.Is(err, ErrDamaged) {
+	if _, err := r.ReadAll(FolderName("0", "mysql-0"), 2); !errors.Is(err, ErrDamaged) {
 		t.Error(err)
 	}
 	if _, err := Open(bytes.NewReader(small(t)), int64(len(small(t))), Keyspace); err == nil || !strings.Contains(err.Error(), `kind "environment", and not "neco"`) {
@@ -93,7 +93,7 @@ func TestRefused(t *testing.T) {
 		return all
 	}
 	good := map[string]string{headerFile: header, keysFile: keys}
-	blob := Blob(strings.Repeat("0", 64))
+	blob := BlobName(strings.Repeat("0", 64))
 	for name, tt := range map[string]struct {
 		files map[string]string
 		sums  string

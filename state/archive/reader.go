@@ -172,7 +172,7 @@ func (r *Reader) checkSum(name, want string) error {
 		return damagedError("%q: %w", name, err)
 	}
 	got := hex.EncodeToString(hash.Sum(nil))
-	if own, blob := strings.CutPrefix(name, Blob("")); got != want || blob && got != own {
+	if own, blob := strings.CutPrefix(name, BlobName("")); got != want || blob && got != own {
 		return damagedError("%q has the sum %s, and not %s", name, got, want)
 	}
 	return nil

@@ -158,7 +158,7 @@ func (m *Meta) Relation(name string) (Relation, bool) {
 		return rel, true
 	}
 	if name == JujuInfo {
-		return Implied(), true
+		return ImpliedRelation(), true
 	}
 	return Relation{}, false
 }
@@ -171,7 +171,7 @@ func (m *Meta) Relations() []Relation {
 		all = make(map[string]Relation)
 	}
 	if _, ok := all[JujuInfo]; !ok {
-		all[JujuInfo] = Implied()
+		all[JujuInfo] = ImpliedRelation()
 	}
 	return slices.SortedFunc(maps.Values(all), func(a, b Relation) int { return cmp.Compare(a.Name, b.Name) })
 }

@@ -15,8 +15,8 @@ type invalidError struct{ error }
 // WrongUsage marks the error for package console: nothing was tried.
 func (invalidError) WrongUsage() {}
 
-// Invalid returns an error with that message about an argument of a command.
-func Invalid(format string, args ...any) error { return invalidError{fmt.Errorf(format, args...)} }
+// Invalidf returns an error with that message about an argument of a command.
+func Invalidf(format string, args ...any) error { return invalidError{fmt.Errorf(format, args...)} }
 
 // maxName bounds every name: names become file names and parts of keys.
 const maxName = 128
@@ -44,7 +44,7 @@ func CheckName(name string) error {
 func CheckService(name string) error {
 	err := checkName("service", name, serviceName, `lower-case letters, digits and single dashes, as in "my-blog"`)
 	if err != nil {
-		return Invalid("%v", err)
+		return Invalidf("%v", err)
 	}
 	return nil
 }
@@ -99,7 +99,7 @@ func invalidUnitError(name string) error {
 	if len(name) > 2*maxName {
 		name = name[:2*maxName] + "..."
 	}
-	return Invalid("invalid unit name %q: want SERVICE/NUMBER, as in \"mysql/0\"", name)
+	return Invalidf("invalid unit name %q: want SERVICE/NUMBER, as in \"mysql/0\"", name)
 }
 
 // IsUnit reports whether name is a unit's.

@@ -41,8 +41,8 @@ type Relation struct {
 	Limit     int    `json:"limit,omitempty"` // 0: no limit
 }
 
-// Implied returns the relation that every service provides.
-func Implied() Relation {
+// ImpliedRelation returns the relation that every service provides.
+func ImpliedRelation() Relation {
 	return Relation{Name: JujuInfo, Role: Provides, Interface: JujuInfo, Scope: Global}
 }
 

@@ -37,9 +37,9 @@ func (s *Storage) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// Missing returns what a charm asks for and this version of bijou does not have: what the
+// Unsupported returns what a charm asks for and this version of bijou does not have: what the
 // charm requires, and what it can do without.
-func Missing(m *Meta, c *Config) (required, optional []string) {
+func Unsupported(m *Meta, c *Config) (required, optional []string) {
 	for _, name := range slices.Sorted(maps.Keys(m.Storage)) {
 		text := fmt.Sprintf("storage %q", name)
 		if m.Storage[name].Minimum > 0 {

@@ -18,7 +18,7 @@ func TestMissing(t *testing.T) {
 	must(t, err)
 	c, err := ParseConfig([]byte("options: {plain: {type: string}, key: {type: secret}}"))
 	must(t, err)
-	required, optional := Missing(m, c)
+	required, optional := Unsupported(m, c)
 	want := []string{`storage "always"`, `storage "some"`, `storage "two"`, `secrets (of option "key")`}
 	if diff := cmp.Diff(want, required); diff != "" {
 		t.Error(diff)

@@ -18,8 +18,8 @@ type Value struct {
 	Tags         *[]string `json:"tags,omitempty" yaml:"tags,omitempty"`           // "^tag" excludes
 }
 
-// Asks reports whether v asks anything of a machine. What is explicitly none asks nothing.
-func (v Value) Asks() bool { return len(v.Unmet(Hardware{})) > 0 || len(v.excludedTags()) > 0 }
+// AsksAnything reports whether v asks anything of a machine. What is explicitly none asks nothing.
+func (v Value) AsksAnything() bool { return len(v.Unmet(Hardware{})) > 0 || len(v.excludedTags()) > 0 }
 
 // isWanted reports whether a constraint is set, and not to none.
 func isWanted[T comparable](asked *T) bool {

@@ -81,7 +81,7 @@ func TestSatisfies(t *testing.T) {
 
 func TestAsks(t *testing.T) {
 	for text, want := range map[string]bool{"": false, "mem= tags= arch=": false, "mem=1": true, "tags=a": true, "tags=^a": true, "container=lxc": true} {
-		if got := parse(t, text).Asks(); got != want {
+		if got := parse(t, text).AsksAnything(); got != want {
 			t.Errorf("%q asks: %t", text, got)
 		}
 	}
@@ -100,7 +100,7 @@ func TestProperties(t *testing.T) {
 		if !cmp.Equal(a.Over(Value{}), a) || !cmp.Equal(Value{}.Over(a), a) || !cmp.Equal(a.Over(a), a) {
 			t.Fatalf("%q changes over or under nothing, or itself", a)
 		}
-		if !a.Satisfies(a) || !layered.Satisfies(a) || a.SatisfiedBy(Hardware{}) && a.Asks() && len(a.excludedTags()) == 0 {
+		if !a.Satisfies(a) || !layered.Satisfies(a) || a.SatisfiedBy(Hardware{}) && a.AsksAnything() && len(a.excludedTags()) == 0 {
 			t.Fatalf("%q over %q does not satisfy it", a, b)
 		}
 		if a.InstanceType != nil || b.InstanceType != nil || c.InstanceType != nil {

@@ -29,16 +29,16 @@ var (
 	ErrClosed = errors.New("closed")
 )
 
-// Away returns an error that is ErrAway and its cause, with why as its text.
-func Away(why string, cause error) error { return &away{why, cause} }
+// AwayError returns an error that is ErrAway and its cause, with why as its text.
+func AwayError(why string, cause error) error { return &away{why, cause} }
 
-// Overdue returns the error of a call whose context has ended while it waited for the
+// OverdueError returns the error of a call whose context has ended while it waited for the
 // store: the context's own, which is ErrAway too if its deadline has passed.
-func Overdue(ctx context.Context, why string) error {
+func OverdueError(ctx context.Context, why string) error {
 	if err := ctx.Err(); !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	return Away(why, ctx.Err())
+	return AwayError(why, ctx.Err())
 }
 
 type away struct {

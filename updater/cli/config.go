@@ -65,7 +65,7 @@ func (c configSetCmd) Run(o *operator) error {
 	first, config := false, record.Config{}
 	err = o.update(func(tx *state.KeyTx) error {
 		if s, err := updater.Load(tx.KeyView, o.parts.Version); err == nil { // else this may put right what cannot be read
-			first = setting.Key == "env" && value != record.EnvNone && s.Config.Env == record.EnvNone && s.Last() == ""
+			first = setting.Key == "env" && value != record.EnvNone && s.Config.Env == record.EnvNone && s.LastVersion() == ""
 			config = s.Config
 		}
 		o.setDetail("%s to %q, was %s", setting.Key, setting.Shown(value), previousValue(tx.KeyView, setting.Key))

@@ -114,7 +114,7 @@ func (c diagnoseCmd) inspectLocal(o *operator) (string, error) {
 		return "", err
 	}
 	table := console.NewTable("HERE", "IS")
-	for _, f := range h.Look(o.ctx, o.parts.Manifest) {
+	for _, f := range h.Diagnose(o.ctx, o.parts.Manifest) {
 		colour := console.Colour("")
 		if f.Bad {
 			colour = console.Red

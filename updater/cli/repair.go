@@ -49,7 +49,7 @@ func (c repairCmd) Run(o *operator) error {
 			return nil, console.Hint(errors.New("an update is stopped"), "neco retry goes on with it, neco recover makes it again")
 		case !r.Ended():
 			return nil, errors.New("an update runs; neco status shows it")
-		case s.Pause != nil && s.Pause.On(now):
+		case s.Pause != nil && s.Pause.IsOn(now):
 			return nil, console.Hint(errors.New("updates are paused"), "neco resume")
 		}
 		found := slices.DeleteFunc(slices.Clone(s.Degraded.Findings), func(f record.Finding) bool {

@@ -199,7 +199,7 @@ func loadStatusSnapshot(v *state.KeyView, own string) (s updater.Snapshot, err e
 			newest = p.Version
 		}
 	}
-	s.Own = cmp.Or(newest, own)
+	s.OwnVersion = cmp.Or(newest, own)
 	return s, nil
 }
 
@@ -237,7 +237,7 @@ func newServerDocs(s updater.Snapshot) []serverDoc {
 		for _, lrn := range s.Current.Servers {
 			d := of(lrn)
 			d.InUpdate = true
-			if w, ok := s.Workers[lrn]; ok && w.For(*s.Current) {
+			if w, ok := s.Workers[lrn]; ok && w.IsFor(*s.Current) {
 				d.Record = &w
 			}
 			if a, ok := s.Activity(lrn); ok && !s.Current.Stop && !s.Current.Ended() {

@@ -57,7 +57,7 @@ func (d statusText) writeConditions(line func(name, format string, args ...any))
 	if t := d.doc.Target; t != nil {
 		line("asked for", "%s", t.Version)
 	}
-	if p := d.doc.Pause; p != nil && p.On(d.now) {
+	if p := d.doc.Pause; p != nil && p.IsOn(d.now) {
 		until := "until neco resume"
 		if p.Until != nil {
 			until = "until " + p.Until.Format(time.RFC3339)

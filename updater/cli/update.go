@@ -109,7 +109,7 @@ func (c updateCmd) requestUpdate(o *operator, s updater.Snapshot, t record.Targe
 	if s.Current != nil && s.Current.Stop {
 		o.note("an update is stopped; this one begins after: neco recover")
 	}
-	if s.Pause != nil && s.Pause.On(time.Now()) {
+	if s.Pause != nil && s.Pause.IsOn(time.Now()) {
 		o.note("updates are paused; this one begins after: neco resume")
 	}
 	t.Downgrade, t.Passed, t.Who = c.AllowDowngrade, s.Release, o.audit.Who

@@ -73,9 +73,9 @@ func (h *Host) removeDownloads(files []release.File) {
 	}
 }
 
-// Tidy removes downloads for other releases than the manifest's, and what updates that
+// RemoveOldDownloads removes downloads for other releases than the manifest's, and what updates that
 // were cut short have left.
-func (h *Host) Tidy(m release.Manifest) error {
+func (h *Host) RemoveOldDownloads(m release.Manifest) error {
 	wanted := map[string]bool{}
 	for _, c := range m.Components {
 		for _, f := range append(c.Artifact.Files(), c.Contents.Files()...) {

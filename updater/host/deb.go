@@ -59,13 +59,13 @@ func (h *Host) tryDeb(ctx context.Context, p Package, executable string) error {
 	return h.keepOrigin(p, program)
 }
 
-// Mend finishes what an installation that lost power has left half-way, if there is dpkg,
+// FinishInstallation finishes what an installation that lost power has left half-way, if there is dpkg,
 // and anything to finish. It waits for one that still runs; if that is this very thing,
 // begun by the worker before this one, which a package's script has ended, it takes its
 // result: else the two would go on for ever. If power was lost while dpkg put neco's own
 // files in place, dpkg wants them again: from own, the package that this program came
 // from, if it is there.
-func (h *Host) Mend(ctx context.Context, own string) error {
+func (h *Host) FinishInstallation(ctx context.Context, own string) error {
 	dpkg, err := exec.LookPath("dpkg")
 	if err != nil {
 		return nil

@@ -26,8 +26,8 @@ func LRN() (int, error) {
 	return record.ParseLRN(strings.TrimSpace(string(data)))
 }
 
-// Finding is one thing about this server, and how it is.
-type Finding struct {
+// Diagnosis is one thing about this server, and how it is.
+type Diagnosis struct {
 	What, How string
 	Bad       bool
 }
@@ -35,14 +35,14 @@ type Finding struct {
 // minFreePercent is the free share of a disk below which it is reported.
 const minFreePercent = 5
 
-// Look diagnoses this server: the components of the manifest, the disks that the worker
+// Diagnose diagnoses this server: the components of the manifest, the disks that the worker
 // writes to, and the clock. It changes nothing.
-func (h *Host) Look(ctx context.Context, m release.Manifest) (all []Finding) {
+func (h *Host) Diagnose(ctx context.Context, m release.Manifest) (all []Diagnosis) {
 	for _, c := range m.Components {
 		if len(c.Services) == 0 && c.Health == nil {
 			continue
 		}
-		f := Finding{What: c.Name, How: "well"}
+		f := Diagnosis{What: c.Name, How: "well"}
 		if err := h.CheckHealth(ctx, c); err != nil {
 			f.How, f.Bad = err.Error(), true
 		}
@@ -57,17 +57,17 @@ func (h *Host) Look(ctx context.Context, m release.Manifest) (all []Finding) {
 	return append(all, checkClock(ctx))
 }
 
-func checkDisk(dir string) Finding {
+func checkDisk(dir string) Diagnosis {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {
-		return Finding{"disk of " + dir, err.Error(), true}
+		return Diagnosis{"disk of " + dir, err.Error(), true}
 	}
 	percent := 100 * s.Bavail / max(1, s.Blocks)
-	return Finding{"disk of " + dir, fmt.Sprintf("%d MiB free, %d %%", s.Bavail*uint64(s.Bsize)>>20, percent), percent < minFreePercent}
+	return Diagnosis{"disk of " + dir, fmt.Sprintf("%d MiB free, %d %%", s.Bavail*uint64(s.Bsize)>>20, percent), percent < minFreePercent}
 }
 
-func checkClock(ctx context.Context) Finding {
-	f := Finding{What: "clock", How: time.Now().UTC().Format(time.RFC3339)}
+func checkClock(ctx context.Context) Diagnosis {
+	f := Diagnosis{What: "clock", How: time.Now().UTC().Format(time.RFC3339)}
 	out, err := exec.CommandContext(ctx, "timedatectl", "show", "--property=NTPSynchronized", "--value").Output()
 	switch {
 	case err != nil:

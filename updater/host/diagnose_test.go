@@ -12,13 +12,13 @@ import (
 func TestLook(t *testing.T) {
 	u := &units{runs: map[string]bool{"vault.service": true}}
 	h, _ := newHost(t, u)
-	all := h.Look(t.Context(), release.Manifest{Components: []release.Component{
+	all := h.Diagnose(t.Context(), release.Manifest{Components: []release.Component{
 		{Name: "cke", Services: []string{"cke.service"}},
 		{Name: "vault", Services: []string{"vault.service"}},
 		{Name: "sick", Health: &release.Health{Command: []string{"sh", "-c", "echo no space; exit 1"}}},
 		{Name: "contents", Contents: &release.Contents{Key: "x"}},
 	}})
-	want := []host.Finding{{"cke", "cke.service does not run", true}, {"vault", "well", false}}
+	want := []host.Diagnosis{{"cke", "cke.service does not run", true}, {"vault", "well", false}}
 	for i, f := range want {
 		if all[i] != f {
 			t.Errorf("%+v, want %+v", all[i], f)

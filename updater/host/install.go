@@ -14,9 +14,9 @@ import (
 	"bijou/updater/release"
 )
 
-// Form returns how the executable came to this server: as a package if dpkg knows the
+// InstalledForm returns how the executable came to this server: as a package if dpkg knows the
 // file, else as a tarball. That decides which of a release's assets is for this server.
-func Form(executable string) string {
+func InstalledForm(executable string) string {
 	dpkg, err := exec.LookPath("dpkg-query")
 	if err == nil && exec.Command(dpkg, "--search", executable).Run() == nil {
 		return release.Deb
@@ -124,8 +124,8 @@ func installFile(from, to string, mode fs.FileMode) error {
 	return release.WriteFile(to, data, mode)
 }
 
-// Sweep removes the files of a folder that are not of that version.
-func Sweep(dir, version string) error {
+// RemoveOtherReleases removes the files of a folder that are not of that version.
+func RemoveOtherReleases(dir, version string) error {
 	all, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

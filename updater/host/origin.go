@@ -39,9 +39,9 @@ func (h *Host) keepOrigin(p Package, program string) error {
 	return nil
 }
 
-// Sums returns the digest of the SHA256SUMS that a program of that version was installed
+// InstalledSums returns the digest of the SHA256SUMS that a program of that version was installed
 // by; "" if it was not installed by this worker or one before it.
-func Sums(dir, program, version string) (string, error) {
+func InstalledSums(dir, program, version string) (string, error) {
 	var all []origin
 	err := release.ReadJSON(originsFile(dir), &all)
 	if err != nil || len(all) == 0 {

@@ -132,7 +132,7 @@ func TestTidy(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	err := errors.Join(os.MkdirAll(filepath.Join(downloads, "release.draft", "opt"), 0o700), h.Tidy(release.Manifest{Components: []release.Component{
+	err := errors.Join(os.MkdirAll(filepath.Join(downloads, "release.draft", "opt"), 0o700), h.RemoveOldDownloads(release.Manifest{Components: []release.Component{
 		{Name: "contents", Contents: &release.Contents{OSImages: []release.OSImage{{ID: "1", Kernel: release.File{SHA256: kernel}}}}},
 		{Name: "agent", Artifact: &release.Artifact{Deb: &release.File{SHA256: deb}}},
 		{Name: "plain"},

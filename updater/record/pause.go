@@ -8,5 +8,5 @@ type Pause struct {
 	Why   string     `json:"why,omitempty"`
 }
 
-// On reports whether the pause holds at that time.
-func (p Pause) On(now time.Time) bool { return p.Until == nil || now.Before(*p.Until) }
+// IsOn reports whether the pause holds at that time.
+func (p Pause) IsOn(now time.Time) bool { return p.Until == nil || now.Before(*p.Until) }

@@ -44,7 +44,7 @@ func (r Request) Succeeded() bool { return r.Ended() && !r.Stop }
 func (r Request) Progress(workers map[int]Status) (n int) {
 	for _, lrn := range r.Servers {
 		w, ok := workers[lrn]
-		if !ok || !w.For(r) {
+		if !ok || !w.IsFor(r) {
 			continue
 		}
 		n += 2 + 2*w.Step

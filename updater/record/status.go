@@ -40,5 +40,5 @@ const (
 // that to take its place.
 func (s Status) HandsOver() bool { return s.Step == 0 && s.StepName == HandOverStep && !s.Error }
 
-// For reports whether the record is about the request.
-func (s Status) For(r Request) bool { return s.Request == r.ID && s.Version == r.Version }
+// IsFor reports whether the record is about the request.
+func (s Status) IsFor(r Request) bool { return s.Request == r.ID && s.Version == r.Version }

@@ -85,9 +85,9 @@ type Named struct {
 	SHA256 string `yaml:"sha256"`
 }
 
-// For returns the manifest for servers of that architecture. Its digest is still over
+// ForArch returns the manifest for servers of that architecture. Its digest is still over
 // all.
-func (m Manifest) For(arch string) (Manifest, error) {
+func (m Manifest) ForArch(arch string) (Manifest, error) {
 	m.Components = slices.Clone(m.Components)
 	for i, c := range m.Components {
 		if c.Artifact == nil {

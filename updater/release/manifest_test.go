@@ -115,7 +115,7 @@ func TestArtifactsByArchitecture(t *testing.T) {
 		t.Fatal(err)
 	}
 	for arch, url := range map[string]string{"amd64": "https://x/1", "arm64": "https://x/2"} {
-		own, err := m.For(arch)
+		own, err := m.ForArch(arch)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -123,7 +123,7 @@ func TestArtifactsByArchitecture(t *testing.T) {
 			t.Errorf("%s: %+v", arch, f)
 		}
 	}
-	if _, err := m.For("riscv64"); err == nil || !strings.Contains(err.Error(), "no artifact for riscv64") {
+	if _, err := m.ForArch("riscv64"); err == nil || !strings.Contains(err.Error(), "no artifact for riscv64") {
 		t.Errorf("riscv64: %v", err)
 	}
 	for what, more := range map[string]string{"a folder": ", to: /opt/b", "no sum": "1"} {

@@ -9,9 +9,9 @@ import (
 	"strconv"
 )
 
-// Having returns the processes of this user whose environment has that NAME=VALUE word, but for
+// FindByEnviron returns the processes of this user whose environment has that NAME=VALUE word, but for
 // this process and those it descends from. They are found as they are now; new ones may come.
-func Having(word string) []Identity {
+func FindByEnviron(word string) []Identity {
 	ours := findAncestors()
 	files, _ := filepath.Glob("/proc/[0-9]*/environ") // the pattern is right
 	var found []Identity

@@ -141,7 +141,7 @@ func TestHaving(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	found := Having(word)
+	found := FindByEnviron(word)
 	if len(found) != 1 || found[0].PID != cmd.Process.Pid {
 		t.Errorf("found %v, want process %d", found, cmd.Process.Pid)
 	}
@@ -150,7 +150,7 @@ func TestHaving(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if found := Having(word); len(found) != 0 {
+	if found := FindByEnviron(word); len(found) != 0 {
 		t.Errorf("found %v after its end", found)
 	}
 }

@@ -89,7 +89,7 @@ func unreachableError(ctx context.Context, p config, err error) error {
 		why = fmt.Sprintf("no connection to etcd at %s for its certificates: %s", p.endpointList(), text)
 	}
 	if ctx.Err() != nil {
-		return store.Overdue(ctx, why)
+		return store.OverdueError(ctx, why)
 	}
-	return store.Away(why, err)
+	return store.AwayError(why, err)
 }

@@ -19,7 +19,7 @@ func storeError(err error) error {
 		return store.ErrClosed
 	}
 	if resultCode(err) == codes.SQLITE_BUSY {
-		return store.Away("another process has it locked", err)
+		return store.AwayError("another process has it locked", err)
 	}
 	if meaning, ok := errorMeanings[resultCode(err)]; ok {
 		return fmt.Errorf("%s: %w", meaning, err)

@@ -64,7 +64,7 @@ func (w *writer) runJob(ctx context.Context, run func(*writeTxn) (int64, error))
 	select {
 	case w.jobs <- j:
 	case <-ctx.Done():
-		return 0, store.Overdue(ctx, w.overdueMessage())
+		return 0, store.OverdueError(ctx, w.overdueMessage())
 	case <-w.d.Closed():
 		return 0, store.ErrClosed
 	}
@@ -73,7 +73,7 @@ func (w *writer) runJob(ctx context.Context, run func(*writeTxn) (int64, error))
 		return j.result, j.err
 	case <-ctx.Done():
 		if j.tryClaim() {
-			return 0, store.Overdue(ctx, w.overdueMessage())
+			return 0, store.OverdueError(ctx, w.overdueMessage())
 		}
 		<-j.done // it is being written
 		return j.result, j.err
@@ -161,7 +161,7 @@ func (w *writer) acquireLock() error {
 			return err
 		}
 		if time.Since(began) > w.d.options.LockTimeout {
-			return store.Away(fmt.Sprintf("another process has had it locked for %v", w.d.options.LockTimeout), err)
+			return store.AwayError(fmt.Sprintf("another process has had it locked for %v", w.d.options.LockTimeout), err)
 		}
 		select {
 		case <-time.After(lockRetryInterval + rand.N(lockRetryInterval/2)):

@@ -7,8 +7,8 @@ import (
 	"syscall"
 
 	"bijou/multicall/console"
+	"bijou/multicall/neco"
 	"bijou/multicall/tour"
-	"bijou/updater/cli"
 )
 
 func runNeco(c call) int {
@@ -19,5 +19,5 @@ func runNeco(c call) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	return cli.Main(ctx, c.streams, cli.Parts{Version: version, Manifest: manifest, Demo: tour.Demo}, c.args)
+	return neco.Main(ctx, c.streams, neco.Parts{Version: version, Manifest: manifest, Demo: tour.Demo}, c.args)
 }

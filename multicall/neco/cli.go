@@ -1,8 +1,8 @@
-// Package cli has the commands of `neco`, one file a command: they read and change
+// Package neco has the commands of `neco`, one file a command: they read and change
 // the updater's keys, and print. The daemons do what follows.
 //
 // It decides nothing about updates; package updater does. Only multicall imports it.
-package cli
+package neco
 
 import (
 	"context"

@@ -9,7 +9,7 @@ import (
 // MaxOutput bounds what is kept of each of an action's two outputs, in bytes.
 const MaxOutput = 1 << 20
 
-// Output is what the process of an action has written, each stream up to MaxOutput;
+// Output has what the process of an action has written, each stream up to MaxOutput;
 // Dropped counts what came after that, in bytes of both together.
 type Output struct {
 	Stdout  Bytes `json:"stdout,omitempty"`

@@ -25,7 +25,7 @@ type Claim struct {
 	lostErr  error // why it was lost
 }
 
-// claimTarget is what a claim is of: its key, and that of its holder's presence.
+// claimTarget names a claim: its key, and that of its holder's presence.
 type claimTarget struct {
 	state    *State
 	key      string

@@ -6,7 +6,7 @@ import (
 	"bijou/state/store"
 )
 
-// guardConds are what every commit is conditional on beside what it has read: the
+// guardConds returns the conditions of every commit beside what it has read: the
 // environment has not moved to another store, agents and leaders do not begin while it
 // is copied, and the claim under which an agent works is still its own. They cost a
 // commit nothing but the comparison.

@@ -45,7 +45,7 @@ type Machine struct {
 	RetryAt    time.Time     `json:"retry-at,omitzero"`  // of an error: when the start is tried again by itself; zero: never
 	Tools      string        `json:"tools,omitempty"`    // VERSION-SHA8 of the binary that its agent runs
 
-	// Constraints are what its instance has to satisfy: those of the unit that it
+	// Constraints hold for its instance: those of the unit that it
 	// was made for, or those that it was added with over the environment's.
 	Constraints constraints.Value `json:"constraints,omitzero"`
 	// Placement is where the operator wants it, in the words of the environment's

@@ -108,7 +108,7 @@ type RelationState struct {
 	Peer          bool   `json:"peer,omitempty"`
 }
 
-// MemberState is what a unit knows of, and owes to, one member of a relation; or what it
+// MemberState has what a unit knows of, and owes to, one member of a relation; or what it
 // knows of the other service's own settings.
 type MemberState struct {
 	State   string `json:"state,omitempty"`

@@ -7,7 +7,7 @@ import (
 	"bijou/state/store"
 )
 
-// Writes are what one run of an Update is going to write: whoever commits it need not
+// Writes are the operations that one run of an Update is going to commit: whoever commits it need not
 // read it again.
 type Writes struct{ ops []store.Op }
 

@@ -46,7 +46,7 @@ type releaseChecker struct {
 	retryDelay time.Duration // after a failure
 }
 
-// query is what a check depends on. When it changes, the next check is due at once.
+// query has all that a check depends on. When it changes, the next check is due at once.
 type query struct {
 	env, prefix, repository, url, token, proxy, key string
 	trigger                                         string // changes when an operator asks for a check

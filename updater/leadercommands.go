@@ -55,9 +55,9 @@ func Leftovers(s Snapshot) (changes []Change) {
 	return changes
 }
 
-// AtStart is what an updater does when its process starts, whether or not it leads: it
-// recovers a stopped request one of whose servers was unregistered since. Otherwise it
-// does nothing, however often it is called.
+// AtStart returns the changes that an updater makes when its process starts, whether or not
+// it leads: it recovers a stopped request one of whose servers was unregistered since.
+// Otherwise there are none, however often it is called.
 func AtStart(s Snapshot, now time.Time) []Change {
 	if s.Current == nil || !s.Current.Stop || s.Current.EndedAt == nil || len(s.unregisteredServers()) == 0 {
 		return nil

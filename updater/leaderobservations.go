@@ -7,7 +7,7 @@ import (
 	"bijou/updater/record"
 )
 
-// observations are what a leader has seen since it leads, by its own clock.
+// observations has what a leader has seen since it leads, by its own clock.
 type observations struct {
 	clock        clock
 	absentSince  map[int]time.Time // servers without a presence

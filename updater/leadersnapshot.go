@@ -9,7 +9,7 @@ import (
 	"bijou/updater/record"
 )
 
-// Snapshot is what the leader has read at one revision, with what it has observed.
+// Snapshot has what the leader has read at one revision, with what it has observed.
 type Snapshot struct {
 	Keys       record.Keys
 	Config     record.Config

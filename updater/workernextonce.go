@@ -5,7 +5,7 @@ import (
 	"bijou/updater/release"
 )
 
-// OnceSnapshot is what a worker knows in a step that one server does for all.
+// OnceSnapshot has what a worker knows in a step that one server does for all.
 type OnceSnapshot struct {
 	Version  string           // the request's
 	Plan     string           // the digest of the worker's plan

@@ -9,7 +9,7 @@ import (
 	"bijou/updater/record"
 )
 
-// RollingSnapshot is what a worker knows in the step of a rolling component.
+// RollingSnapshot has what a worker knows in the step of a rolling component.
 type RollingSnapshot struct {
 	LRN     int
 	Servers []int        // of the request
@@ -27,7 +27,7 @@ type RollingSnapshot struct {
 	OthersChecked bool          // the others' members were asked, and not only their workers' presences
 }
 
-// Move is what a worker does next within a step.
+// Move names what a worker does next within a step.
 type Move string
 
 // The moves in rolling steps, and in those that one server does for all.

@@ -18,7 +18,7 @@ func (w *worker) refresh(ctx context.Context) error {
 	})
 }
 
-// staleParts are what a worker has to read again.
+// staleParts names the parts that a worker has to read again.
 type staleParts struct{ all, request, config bool }
 
 func (w *worker) applyChanges(n changeSet) (old staleParts) {

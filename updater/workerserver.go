@@ -7,7 +7,7 @@ import (
 	"bijou/updater/release"
 )
 
-// Server is what a worker does on its own server; package host implements it. Every
+// Server does a worker's work on its own server; package host implements it. Every
 // method can be repeated, and ends early when ctx does.
 type Server interface {
 	// Configure applies the configuration to whatever is begun from now on.

@@ -7,7 +7,7 @@ import (
 	"bijou/updater/release"
 )
 
-// WorkerSnapshot is what one server's worker knows.
+// WorkerSnapshot has what one server's worker knows.
 type WorkerSnapshot struct {
 	Keys    record.Keys
 	LRN     int

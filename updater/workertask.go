@@ -12,7 +12,7 @@ import (
 	"bijou/updater/release"
 )
 
-// runningTask is what the worker does on its server, in a goroutine beside the loop,
+// runningTask is the work of a worker on its server, in a goroutine beside the loop,
 // which watches over it.
 type runningTask struct {
 	cancel    context.CancelFunc

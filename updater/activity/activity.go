@@ -13,7 +13,7 @@ import (
 	"bijou/updater/record"
 )
 
-// Log is what a process is doing, and within what. Its methods may be called from several
+// Log keeps what a process is doing, and within what. Its methods may be called from several
 // goroutines.
 type Log struct {
 	mu    sync.Mutex

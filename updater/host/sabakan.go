@@ -9,7 +9,7 @@ import (
 	"os"
 )
 
-// sabakan is a client of sabakan's HTTP API (docs/api.md of cybozu-go/sabakan).
+// sabakan is a client of sabakan's HTTP API (api.md of cybozu-go/sabakan's docs).
 type sabakan struct {
 	url    string
 	client *http.Client

@@ -19,7 +19,7 @@ type terminal struct {
 	typed      chan struct{} // closed when nothing is typed any more
 }
 
-// maxLine is what a terminal takes as one line, in bytes.
+// maxLine bounds one line that a terminal takes, in bytes.
 const maxLine = 4000
 
 // endOfInput is control-D.

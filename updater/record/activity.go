@@ -10,7 +10,7 @@ const (
 	WaitContents = "contents" // for the server that brings contents for all
 )
 
-// Activity is what a worker is doing at its step, or for what it waits there, in
+// Activity says what a worker is doing at its step, or for what it waits there, in
 // activity/<LRN>. Neither what is over in a moment is written, nor a wait at a barrier,
 // which the workers' records show.
 type Activity struct {

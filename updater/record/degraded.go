@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Inventory is what a worker has found on its server at its last look.
+// Inventory has what a worker has found on its server at its last look.
 type Inventory struct {
 	At      time.Time           `json:"at"`
 	Request int                 `json:"request"`           // the last one, whose part it has done

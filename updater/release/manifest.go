@@ -50,7 +50,7 @@ type Component struct {
 	Timeout Duration `yaml:"timeout,omitempty"`
 }
 
-// Artifact is what a component installs; exactly one field is set.
+// Artifact names what a component installs; exactly one field is set.
 type Artifact struct {
 	Image   string `yaml:"image,omitempty"` // NAME:TAG, perhaps @sha256:...
 	Archive *File  `yaml:"archive,omitempty"`
@@ -110,7 +110,7 @@ func (m Manifest) ForArch(arch string) (Manifest, error) {
 	return m, nil
 }
 
-// Contents is what one server uploads to a service for all.
+// Contents has what one server uploads to a service for all.
 type Contents struct {
 	Key       string     `yaml:"key"`                 // contents/<key> holds the result
 	URL       string     `yaml:"url,omitempty"`       // sabakan's API

@@ -49,7 +49,9 @@ func laws() []law {
 				return a != "" && b != "" && a != b && !necoReadsUpdater(p, imp)
 			}},
 		{"no role imports multicall's root", "it makes them; whoever needs the terminal imports multicall/console",
-			func(p pkg, imp string) bool { return imp == "bijou/multicall" && p.ImportPath != "bijou" && !isForTests(p) }},
+			func(p pkg, imp string) bool {
+				return imp == "bijou/multicall" && p.ImportPath != "bijou" && !isForTests(p)
+			}},
 		{"hookenv is imported by agent and multicall only", "the tools run inside the agent and nowhere else",
 			func(p pkg, imp string) bool {
 				return within(imp, "bijou/hookenv") && !within(p.ImportPath, "bijou/hookenv") &&

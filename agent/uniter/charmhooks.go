@@ -2,6 +2,8 @@ package uniter
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -20,6 +22,7 @@ type CharmHooks struct {
 	Dispatch       bool
 	AppSettings    bool     // relation-changed for a service's own settings, of any charm of the modern dialect
 	CreatedIn      []string // relations with a relation-created hook, by the charm's names for them
+	Made           []string // files in the charm's folder of hooks, which hooks may have made
 }
 
 func (h CharmHooks) hasLeadership() bool { return h.LeaderElected || h.LeaderSettings }
@@ -35,29 +38,51 @@ func readCharmHooks(v *state.View, service state.Service, url string, known Char
 	}
 	c, err := v.Charm(url)
 	if errors.Is(err, state.ErrNotFound) {
-		return CharmHooks{}, nil // whoever needs the charm will say so
+		return CharmHooks{Made: known.Made}, nil // whoever needs the charm will say so
 	}
 	if err != nil {
 		return CharmHooks{}, err
 	}
-	h := newCharmHooks(url, c)
+	h := newCharmHooks(url, c, known.Made)
 	h.AppSettings = service.DialectOf(c) == charm.Modern
 	return h, nil
 }
 
-func newCharmHooks(url string, c state.Charm) CharmHooks {
-	has := func(name string) bool { return c.HasDispatch || slices.Contains(c.Hooks, name) }
+func newCharmHooks(url string, c state.Charm, made []string) CharmHooks {
+	names := append(slices.Clone(c.Hooks), made...)
+	has := func(name string) bool { return c.HasDispatch || slices.Contains(names, name) }
 	h := CharmHooks{
 		Charm:          url,
 		LeaderElected:  has(hook.LeaderElected),
 		LeaderSettings: has(hook.LeaderSettingsChanged),
 		Remove:         has(hook.Remove),
 		Dispatch:       c.HasDispatch,
+		Made:           made,
 	}
-	for _, name := range c.Hooks {
-		if relation, ok := strings.CutSuffix(name, "-"+hook.Created); ok {
+	for _, name := range names {
+		if relation, ok := strings.CutSuffix(name, "-"+hook.Created); ok && !slices.Contains(h.CreatedIn, relation) {
 			h.CreatedIn = append(h.CreatedIn, relation)
 		}
 	}
 	return h
+}
+
+// noteMadeHooks looks for hooks that a hook has made, as charms do whose install links all
+// others to itself: once, and after each hook.
+func (u *uniter) noteMadeHooks() {
+	if u.madeHooksRead && u.madeHooksAt.Equal(u.lastHookEnd) {
+		return
+	}
+	u.madeHooksRead, u.madeHooksAt = true, u.lastHookEnd
+	var made []string
+	entries, _ := os.ReadDir(filepath.Join(u.Folder.Charm(), "hooks")) // whoever runs a hook says what is wrong with it
+	for _, e := range entries {
+		if !e.IsDir() {
+			made = append(made, e.Name())
+		}
+	}
+	if !slices.Equal(made, u.cache.madeHooks) {
+		u.cache.madeHooks = made
+		u.cache.invalidate()
+	}
 }

@@ -156,7 +156,7 @@ func (l *life) pick(n int) int {
 func (l *life) snapshot() Snapshot {
 	var s Snapshot
 	statetest.View(l.t, l.st, func(v *state.View) (err error) {
-		s, err = readSnapshot(v, "app/0")
+		s, err = readSnapshot(v, "app/0", nil)
 		return err
 	})
 	s.Now, s.LastHook, s.Running = now(), now(), l.flight != nil

@@ -11,12 +11,12 @@ import (
 	"bijou/state/charm"
 )
 
-func readSnapshot(v *state.View, name string) (Snapshot, error) {
+func readSnapshot(v *state.View, name string, madeHooks []string) (Snapshot, error) {
 	own, err := v.Uniter(name)
 	if err != nil {
 		return Snapshot{}, err
 	}
-	s, err := readSurroundings(v, name, own, CharmHooks{})
+	s, err := readSurroundings(v, name, own, CharmHooks{Made: madeHooks})
 	if err != nil || s.Gone {
 		return s, err
 	}
@@ -183,7 +183,7 @@ func (s *Snapshot) concernsUnit(r Relation, m state.Member) bool {
 func Idle(ctx context.Context, st *state.State, unit string) (bool, error) {
 	var s Snapshot
 	err := st.View(ctx, func(v *state.View) (err error) {
-		s, err = readSnapshot(v, unit)
+		s, err = readSnapshot(v, unit, nil)
 		return err
 	})
 	if err != nil {

@@ -105,11 +105,11 @@ func TestRelationCreatedLeavesTheWorkflow(t *testing.T) {
 }
 
 func TestHooksOfACharm(t *testing.T) {
-	h := newCharmHooks(charmURL, state.Charm{Hooks: []string{"db-relation-changed", "db-relation-created", "leader-elected"}})
+	h := newCharmHooks(charmURL, state.Charm{Hooks: []string{"db-relation-changed", "db-relation-created", "leader-elected"}}, nil)
 	if !h.hasCreated("db") || h.hasCreated("web") || h.Remove || !h.LeaderElected || h.LeaderSettings {
 		t.Errorf("by its files: %+v", h)
 	}
-	h = newCharmHooks(charmURL, state.Charm{HasDispatch: true})
+	h = newCharmHooks(charmURL, state.Charm{HasDispatch: true}, nil)
 	if !h.hasCreated("db") || !h.Remove || !h.LeaderElected || !h.LeaderSettings {
 		t.Errorf("with a dispatch file: %+v", h)
 	}

@@ -20,6 +20,7 @@ type snapshotCache struct {
 	snap         Snapshot
 	staleMembers []memberRef
 	staleRest    bool
+	madeHooks    []string // outlasts an invalidation: it is not of the store
 }
 
 // memberRef names one member of a relation.
@@ -28,7 +29,7 @@ type memberRef struct {
 	unit     string
 }
 
-func (c *snapshotCache) invalidate() { *c = snapshotCache{} }
+func (c *snapshotCache) invalidate() { *c = snapshotCache{madeHooks: c.madeHooks} }
 
 func (c *snapshotCache) markStale(keys []string) {
 	for _, key := range keys {
@@ -88,6 +89,7 @@ func (u *uniter) commit(ctx context.Context, f func(tx *state.Tx) error) error {
 }
 
 func (u *uniter) takeSnapshot(ctx context.Context) (Snapshot, error) {
+	u.noteMadeHooks()
 	keys, lost, err := u.watch.Take()
 	if lost {
 		u.cache.invalidate()
@@ -133,7 +135,7 @@ func (c *snapshotCache) refresh(v *state.View, unit string) (err error) {
 	fresh := c.snap
 	switch {
 	case !c.valid:
-		fresh, err = readSnapshot(v, unit)
+		fresh, err = readSnapshot(v, unit, c.madeHooks)
 	case c.staleRest:
 		fresh, err = c.readRest(v, unit)
 	}
@@ -149,7 +151,7 @@ func (c *snapshotCache) refresh(v *state.View, unit string) (err error) {
 	if err != nil {
 		return err // the view may call again, and must not find what was read in part
 	}
-	*c = snapshotCache{valid: true, snap: fresh}
+	*c = snapshotCache{valid: true, snap: fresh, madeHooks: c.madeHooks}
 	return nil
 }
 

@@ -51,7 +51,10 @@ type uniter struct {
 	running     *runningHook // nil: no hook is in flight
 	ticket      ticket       // of Limiter; nil: none was requested
 	lastHookEnd time.Time
-	nextSeq     int64 // of the unit's next state.HookRun
+
+	madeHooksRead bool
+	madeHooksAt   time.Time // the lastHookEnd for which they were read
+	nextSeq       int64     // of the unit's next state.HookRun
 }
 
 // Run takes the unit through its life until it is gone (nil), ctx is done (its

@@ -50,8 +50,8 @@ func points() map[string]stimulus {
 // TestPointsAreAll holds the list against the points that the agent's code has.
 func TestPointsAreAll(t *testing.T) {
 	var has []string
-	one := regexp.MustCompile(`fault\("([a-z-]+)"\)`)
-	commit := regexp.MustCompile(`record(?:ing)?\((?:ctx, )?"([a-z-]+)"`)
+	one := regexp.MustCompile(`[fF]ault(?:Point)?\("([a-z-]+)"\)`)
+	commit := regexp.MustCompile(`(?:commitStep|stepUpdater)\((?:ctx, )?"([a-z-]+)"`)
 	check(t, filepath.WalkDir(filepath.Join("..", "..", "agent"), func(path string, d os.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return err

@@ -13,11 +13,15 @@ import (
 	"bijou/testscripts/versions"
 )
 
-// TestGoingOver takes two servers from the binary that landed before to this one by an
-// update, and then to another release: requests, records and presences of before know no
-// digests, which is no difference.
+// beforeDigests is the commit of a binary whose requests, records and presences know no
+// digests.
+const beforeDigests = "9138b84f34be35570f045053a5a2a0008b5aa135"
+
+// TestGoingOver takes two servers from a binary that knows no digests to this one by an
+// update, and then to another release: that they are missing is no difference.
 func TestGoingOver(t *testing.T) {
-	former := versions.Former(t)
+	versions.Need(t)
+	former := versions.At(t, beforeDigests)
 	dir := t.TempDir()
 	server := github.New()
 	t.Cleanup(server.Close)

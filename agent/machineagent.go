@@ -122,7 +122,7 @@ func (m *machineAgent) runSteps(ctx context.Context) error {
 	report := m.host.outages.agentReporter(state.MachineAgent(m.Machine))
 	running := false
 	loop := m.Watchdog.Loop("machine agent")
-	defer loop.MarkIdle()
+	defer loop.MarkUnbounded()
 	var retry backoff.Exponential
 	for {
 		loop.MarkBusy()
@@ -144,7 +144,7 @@ func (m *machineAgent) runSteps(ctx context.Context) error {
 		}
 		pause := retry.Next()
 		report(ctx, err, time.Now().Add(pause))
-		loop.MarkIdle()
+		loop.MarkUnbounded()
 		_ = backoff.Sleep(ctx, pause)
 	}
 }
@@ -210,7 +210,7 @@ func (m *machineAgent) waitForChange(ctx context.Context, revision int64, loop *
 	if err != nil {
 		return err
 	}
-	loop.MarkIdle()
+	loop.MarkUnbounded()
 	select {
 	case <-m.watch.Events():
 		_, _, err := m.watch.Take() // what it was does not matter: the next step reads it all

@@ -49,7 +49,7 @@ func (p *presence) removeAgent(agent string) {
 }
 
 func (p *presence) run(ctx context.Context, loop *pulse.Loop) {
-	defer loop.MarkIdle()
+	defer loop.MarkUnbounded()
 	var retry backoff.Exponential
 	for lost := false; ctx.Err() == nil; {
 		loop.MarkBusy()
@@ -57,7 +57,7 @@ func (p *presence) run(ctx context.Context, loop *pulse.Loop) {
 		if ctx.Err() == nil {
 			p.onAnnounce(err) // agents that only wait do not notice that the store is away
 		}
-		loop.MarkIdle()
+		loop.MarkUnbounded()
 		if err != nil {
 			_ = retry.Wait(ctx)
 			continue

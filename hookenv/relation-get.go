@@ -52,7 +52,7 @@ func (g *relationGetter) run(ctx context.Context, inv *invocation) error {
 			return err
 		}
 	}
-	settings, err := readNode(ctx, inv.hook, settingsNode(id, name, g.app))
+	settings, err := readNode(ctx, inv.hook, nodeAddress(id, name, g.app))
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (g *relationGetter) printSettings(inv *invocation, settings map[string]stri
 	return g.print(inv, nil)
 }
 
-func settingsNode(relation int, name string, app bool) hookapi.Node {
+func nodeAddress(relation int, name string, app bool) hookapi.Node {
 	if app {
 		return hookapi.Node{Relation: relation, Service: serviceOf(name)}
 	}

@@ -73,7 +73,7 @@ func (s *relationSetter) run(ctx context.Context, inv *invocation) error {
 	if len(changes) == 0 {
 		return nil
 	}
-	return writeNode(ctx, inv.hook, settingsNode(id, cmp.Or(unit, inv.facts.Unit), s.app), changes)
+	return writeNode(ctx, inv.hook, nodeAddress(id, cmp.Or(unit, inv.facts.Unit), s.app), changes)
 }
 
 // errNotLeader refuses a service's own settings to all of its units but the one that leads.

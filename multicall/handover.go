@@ -44,7 +44,7 @@ func (h *handover) watch(ctx context.Context, s *state.State) error {
 			logged = ""
 			continue
 		}
-		if logged != err.Error() && ctx.Err() == nil && !errors.Is(err, state.ErrCompacted) {
+		if logged != err.Error() && ctx.Err() == nil && !errors.Is(err, state.ErrHistoryLost) {
 			logged = err.Error()
 			slog.Warn("cannot see which binary to run; trying again", "error", err)
 		}

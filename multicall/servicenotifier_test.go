@@ -84,7 +84,7 @@ func TestHungLoopStarvesTheWatchdog(t *testing.T) {
 		m := &serviceNotifier{pulse: pulse.New()}
 		rests := m.pulse.Loop("one that rests")
 		rests.MarkBusy()
-		rests.MarkIdle()
+		rests.MarkUnbounded()
 		hangs := m.pulse.Loop("one that hangs")
 		hangs.MarkBusy()
 		begin := time.Now()

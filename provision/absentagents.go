@@ -56,7 +56,7 @@ func (l *leader) untilAbsentDue(now time.Time, limit time.Duration) time.Duratio
 	return min(max(l.absentAgents.untilDue(now, limit), rest), limit)
 }
 
-// records reports whether records have changed that the last plan did not know. Agents that no
+// noteAgents reports whether records have changed that the last plan did not know. Agents that no
 // start would bring back are passed over.
 func (l *leader) noteAgents(changes []state.KeyChange) (records bool) {
 	now := l.Now()

@@ -58,7 +58,7 @@ func newJobPool() *jobPool {
 
 // What is planned next rests on what is read after drain, which returns how jobs have ended since
 // the last one.
-func (p *jobPool) drain() []outcome {
+func (p *jobPool) takeOutcomes() []outcome {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	told := p.outcomes
@@ -141,7 +141,7 @@ func (p *jobPool) cancelUnwantedStarts(wanted func(machine string) bool) {
 	}
 }
 
-// notify is called when a job ends, at once if one has since the last time, until it is released.
+// call is called when a job ends, at once if one has since the last time, until it is released.
 func (p *jobPool) onJobEnd(call context.CancelFunc) (release func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

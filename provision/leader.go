@@ -24,7 +24,7 @@ type leader struct {
 	listFailure  listFailure
 	problems     []string // as reported last
 	lastSweep    time.Time
-	planDuration time.Duration // of the last planOnce
+	planDuration time.Duration // of the last runRound
 }
 
 // plan holds what was read and decided last.
@@ -40,7 +40,7 @@ type plan struct {
 func (l *leader) run(ctx context.Context) error {
 	for {
 		begin := time.Now()
-		if err := l.planOnce(ctx); err != nil {
+		if err := l.runRound(ctx); err != nil {
 			return err
 		}
 		l.planDuration = time.Since(begin)
@@ -51,8 +51,8 @@ func (l *leader) run(ctx context.Context) error {
 }
 
 // Without knowledge of the instances nothing begins.
-func (l *leader) planOnce(ctx context.Context) error {
-	for _, o := range l.pool.drain() {
+func (l *leader) runRound(ctx context.Context) error {
+	for _, o := range l.pool.takeOutcomes() {
 		l.noteOutcome(o)
 	}
 	baseRevision, err := readRevision(ctx, l.State)
@@ -77,7 +77,7 @@ func (l *leader) planOnce(ctx context.Context) error {
 	if err := l.reportProblems(ctx, s, problems); err != nil {
 		return err
 	}
-	l.pool.cancelUnwantedStarts(l.last.want.hasAlive)
+	l.pool.cancelUnwantedStarts(l.last.want.needsInstance)
 	l.pool.schedule(ctx, l.dueJobs(now))
 	return nil
 }
@@ -124,7 +124,7 @@ func (l *leader) awaitTrigger(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if waiting.Err() != nil || errors.Is(err, state.ErrCompacted) {
+	if waiting.Err() != nil || errors.Is(err, state.ErrHistoryLost) {
 		return nil
 	}
 	return err
@@ -190,6 +190,6 @@ func (w Want) startsInstance(machine string) bool {
 	return slices.ContainsFunc(w.Machines, func(m Wanted) bool { return m.ID == machine && m.Life != Dead && !m.Hosted })
 }
 
-func (w Want) hasAlive(machine string) bool {
+func (w Want) needsInstance(machine string) bool {
 	return slices.ContainsFunc(w.Machines, func(m Wanted) bool { return m.ID == machine && m.Life != Dead })
 }

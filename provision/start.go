@@ -18,7 +18,7 @@ func (e *startError) Unwrap() error { return e.err }
 
 // Jobs call it.
 func (l *leader) startInstance(ctx context.Context, machine string) error {
-	failed, err := l.hasFailed(ctx, machine)
+	failed, err := l.isRetry(ctx, machine)
 	if err != nil {
 		return err
 	}
@@ -26,7 +26,7 @@ func (l *leader) startInstance(ctx context.Context, machine string) error {
 	if err != nil || !o.wanted {
 		return err
 	}
-	i, err := l.launchInstance(ctx, o.spec)
+	i, err := l.askProvider(ctx, o.spec)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -40,7 +40,7 @@ func (l *leader) startInstance(ctx context.Context, machine string) error {
 	return l.recordInstance(ctx, Action{Machine: machine, Instance: i.ID, Private: i.Private, Public: i.Public}, o.epoch)
 }
 
-func (l *leader) hasFailed(ctx context.Context, machine string) (failed bool, err error) {
+func (l *leader) isRetry(ctx context.Context, machine string) (failed bool, err error) {
 	err = l.State.View(ctx, func(v *state.View) error {
 		m, err := v.Machine(machine)
 		failed = m.Status == state.MachineError
@@ -85,7 +85,7 @@ func (l *leader) readStartRequest(ctx context.Context, id string) (o startReques
 
 // A start that hangs is given up: the next one has the same token, so that nothing is started
 // twice.
-func (l *leader) launchInstance(ctx context.Context, spec provider.Spec) (provider.Instance, error) {
+func (l *leader) askProvider(ctx context.Context, spec provider.Spec) (provider.Instance, error) {
 	asked, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	boot := newBootOutput(ctx, l, spec.Machine)

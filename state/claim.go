@@ -234,7 +234,7 @@ func (c *Claim) Watch(ctx context.Context) error {
 			return err
 		case errors.Is(err, ErrNotFound), errors.Is(err, ErrStoreGone), errors.Is(err, ErrClosed):
 			return nil // as others find out, too
-		case err != nil && !errors.Is(err, ErrCompacted):
+		case err != nil && !errors.Is(err, ErrHistoryLost):
 			_ = backOff(ctx, maxBackOffAttempt)
 		}
 	}

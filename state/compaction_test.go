@@ -31,7 +31,7 @@ type compactedSnapshot struct {
 
 func (d *compactedSnapshot) Get(ctx context.Context, key string) (store.KV, bool, error) {
 	if d.reads++; d.reads > 1 {
-		return store.KV{}, false, store.ErrCompacted
+		return store.KV{}, false, store.ErrHistoryLost
 	}
 	return d.Snapshot.Get(ctx, key)
 }

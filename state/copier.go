@@ -32,7 +32,7 @@ const (
 func (c *copier) copyAll(ctx context.Context, all []store.KV) (CopySummary, error) {
 	c.sum = newContentSum()
 	c.progress = Progress{What: "keys copied", Total: len(all) + countChunks(all)}
-	if err := c.writeDifferences(ctx, all); err != nil {
+	if err := c.makeAlike(ctx, all); err != nil {
 		return CopySummary{}, err
 	}
 	back, err := sumStore(ctx, c.to)
@@ -46,7 +46,7 @@ func (c *copier) copyAll(ctx context.Context, all []store.KV) (CopySummary, erro
 	return back, nil
 }
 
-func (c *copier) writeDifferences(ctx context.Context, all []store.KV) error {
+func (c *copier) makeAlike(ctx context.Context, all []store.KV) error {
 	there, err := readContents(ctx, c.to)
 	if err != nil {
 		return err

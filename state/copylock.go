@@ -65,8 +65,8 @@ func (l *copyLock) release(ctx context.Context) error {
 	return nil
 }
 
-// workerPrefixes are below which those who work on an environment write.
-func workerPrefixes() []string { return []string{presencePrefix, leadersPrefix, copyLockKey} }
+// occupantPrefixes are below which those who work on an environment write.
+func occupantPrefixes() []string { return []string{presencePrefix, leadersPrefix, copyLockKey} }
 
 // checkNobodyRuns returns ErrRunning with those who have keys below the prefixes. The
 // commit becomes conditional on there being none.

@@ -23,7 +23,7 @@ func TestCompactedPassesThrough(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Next(t.Context()); !errors.Is(err, ErrCompacted) {
+	if _, err := w.Next(t.Context()); !errors.Is(err, ErrHistoryLost) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -50,15 +50,15 @@ func (p *SharedKeySession) Session(ctx context.Context) (*KeySession, error) {
 	return p.keys.wrapSession(p.process.Session(ctx))
 }
 
-// AnnouncedSession is Process.Standing.
+// AnnouncedSession is SharedSession.AnnouncedSession.
 func (p *SharedKeySession) AnnouncedSession(ctx context.Context) (*KeySession, error) {
 	return p.keys.wrapSession(p.process.AnnouncedSession(ctx))
 }
 
-// MarkAnnounced is Process.Stand.
+// MarkAnnounced is SharedSession.MarkAnnounced.
 func (p *SharedKeySession) MarkAnnounced(s *KeySession) { p.process.MarkAnnounced(s.session) }
 
-// IsAnnounced is Process.Stands.
+// IsAnnounced is SharedSession.IsAnnounced.
 func (p *SharedKeySession) IsAnnounced(s *KeySession) bool { return p.process.IsAnnounced(s.session) }
 
 // Close is Process.Close.

@@ -28,7 +28,7 @@ func (k *Keyspace) Watch(ctx context.Context, after int64, prefixes ...string) (
 }
 
 // Next blocks until the next commit there, and returns the keys that it touched.
-// ErrCompacted: events are missing, take a new View and watch from its revision.
+// ErrHistoryLost: events are missing, take a new View and watch from its revision.
 func (w *KeyWatcher) Next(ctx context.Context) ([]string, error) {
 	keys, err := w.watcher.Next(ctx)
 	for i := range keys {
@@ -69,7 +69,7 @@ func (k *Keyspace) Await(ctx context.Context, after int64, prefixes ...string) e
 		return err
 	}
 	defer w.Close()
-	if _, err = w.Next(ctx); errors.Is(err, ErrCompacted) {
+	if _, err = w.Next(ctx); errors.Is(err, ErrHistoryLost) {
 		return nil
 	}
 	return err

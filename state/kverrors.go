@@ -26,7 +26,7 @@ var (
 var (
 	ErrAway        = store.ErrAway
 	ErrStoreGone   = store.ErrStoreGone
-	ErrCompacted   = store.ErrCompacted
+	ErrHistoryLost = store.ErrHistoryLost
 	ErrNoStore     = store.ErrNoStore
 	ErrStoreExists = store.ErrExists
 	ErrTooLarge    = store.ErrTooLarge

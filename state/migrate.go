@@ -91,7 +91,7 @@ func (s *migrationSource) moveTo(ctx context.Context, m Migration, to store.Stor
 		return c, err
 	}
 	for range maxCopyRounds {
-		if c, err = s.copyTo(ctx, m, to); !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrCompacted) {
+		if c, err = s.copyTo(ctx, m, to); !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrHistoryLost) {
 			break
 		}
 	}

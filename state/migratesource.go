@@ -39,7 +39,7 @@ func lockSource(ctx context.Context, from store.Store, to string) (*migrationSou
 	if err != nil {
 		return nil, err
 	}
-	if s.copyLock, err = acquireCopyLock(ctx, from, to, workerPrefixes()); err != nil {
+	if s.copyLock, err = acquireCopyLock(ctx, from, to, occupantPrefixes()); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -85,7 +85,7 @@ func (s *migrationSource) checkTarget(tx *Tx, url string, empty bool) error {
 	if err != nil {
 		return err
 	}
-	if err := tx.checkNobodyRuns(workerPrefixes()); err != nil {
+	if err := tx.checkNobodyRuns(occupantPrefixes()); err != nil {
 		return err
 	}
 	env, err := tx.Environment()

@@ -12,7 +12,7 @@ type progressKey struct{}
 
 // WithProgress has every job in batches that gets the context (AddUnits, AddMachines,
 // DestroyService) report before its first batch and after each, and whatever else calls
-// Tell. A job is over with the report whose Done is Total, or when it returns. The
+// ReportProgress. A job is over with the report whose Done is Total, or when it returns. The
 // reports come one after another.
 func WithProgress(ctx context.Context, report func(Progress)) context.Context {
 	return context.WithValue(ctx, progressKey{}, report)

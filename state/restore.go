@@ -44,7 +44,7 @@ func Restore(ctx context.Context, r Restoration, a *archive.Reader) (c CopySumma
 }
 
 func (r Restoration) restoreTo(ctx context.Context, from *backupSource, to store.Store) (c CopySummary, err error) {
-	busy := workerPrefixes()
+	busy := occupantPrefixes()
 	if r.Replace { // whoever runs is to end
 		busy = []string{copyLockKey}
 	}

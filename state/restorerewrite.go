@@ -14,7 +14,7 @@ import (
 // order of the keys; there is what it holds before.
 func (r Restoration) rewriteKeys(from *backupSource, there []store.KV) (all []store.KV, err error) {
 	w := &rewriter{Restoration: r, from: from, unitsAnew: map[string]bool{}}
-	if err := w.findUnits(); err != nil {
+	if err := w.sortUnits(); err != nil {
 		return nil, err
 	}
 	for _, kv := range from.keys {
@@ -50,9 +50,9 @@ type rewriter struct {
 	marks     []store.KV
 }
 
-// findUnits marks the units whose folders are there: an agent compares before it goes
-// on.
-func (w *rewriter) findUnits() error {
+// sortUnits tells units that go on from units that begin anew: with Replace all go on, else
+// those whose folders are there. Unless with Adopt they are marked, so that their agents compare first.
+func (w *rewriter) sortUnits() error {
 	for _, kv := range w.from.keys {
 		unit, rest, ok := cutUnit(kv.Key, unitsPrefix)
 		if !ok || rest != "" {
@@ -100,7 +100,7 @@ func (w *rewriter) rewriteValue(kv store.KV, there []store.KV) ([]byte, error) {
 		return w.rewriteEnvironment(kv, there)
 	}
 	if id, ok := strings.CutPrefix(kv.Key, machinesPrefix); ok && !w.Replace && !strings.Contains(id, "/") {
-		return rewriteRecord(kv, func(m *Machine) { detachInstance(id, m) })
+		return rewriteRecord(kv, func(m *Machine) { holdWithoutInstance(id, m) })
 	}
 	if unit, rest, ok := cutUnit(kv.Key, unitsPrefix); ok && rest == "" && w.unitsAnew[unit] {
 		return rewriteRecord(kv, func(u *Unit) {
@@ -146,7 +146,7 @@ func (w *rewriter) rewriteEnvironment(kv store.KV, there []store.KV) ([]byte, er
 	})
 }
 
-func detachInstance(id string, m *Machine) {
+func holdWithoutInstance(id string, m *Machine) {
 	m.Addresses, m.Tools = Addresses{}, ""
 	if id == "0" { // this host
 		m.Status, m.Message = MachinePending, ""

@@ -11,7 +11,7 @@ import (
 //
 // The order of a beginning, above all after an outage, is: the lease, the presence of
 // the agents, campaigns, then work. Whoever announces agents takes Session, and calls
-// Stand once they are announced; whoever campaigns takes Standing. Its methods may be
+// MarkAnnounced once they are; whoever campaigns takes AnnouncedSession. Its methods may be
 // called from several goroutines.
 type SharedSession struct {
 	begin     func(ctx context.Context) (*Session, error)

@@ -155,7 +155,7 @@ func WorstRelation(units map[string]RelationUnit) string {
 	for u := range maps.Values(units) {
 		states[u.State] = true
 	}
-	for _, s := range []string{RelationError, RelationDown, RelationStart, RelationDeparted, RelationUp} {
+	for _, s := range []string{RelationError, RelationDown, RelationStart, RelationEnded, RelationUp} {
 		if states[s] {
 			return s
 		}

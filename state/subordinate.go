@@ -110,7 +110,7 @@ func (v *View) IsRelationFor(r Relation, u Unit) (bool, error) {
 	return isRelationFor(r, u, other), err
 }
 
-// isRelationFor is Concerns for whoever has read the service at the other end.
+// isRelationFor is IsRelationFor for whoever has read the service at the other end.
 func isRelationFor(r Relation, u Unit, other Service) bool {
 	if u.Principal == "" || r.Scope != charm.Container || r.IsPeer() || other.Subordinate {
 		return true

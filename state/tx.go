@@ -19,7 +19,7 @@ type Tx struct {
 }
 
 // Updater commits a function's writes, as State.Update does, perhaps under further
-// conditions: Claim.As and Leadership.Update are such.
+// conditions: Claim.UpdaterFor and Leadership.Update are such.
 type Updater func(ctx context.Context, f func(tx *Tx) error) error
 
 // Update calls f and commits what it wrote as one transaction, conditional on
@@ -38,7 +38,7 @@ func (s *State) Update(ctx context.Context, f func(tx *Tx) error) error {
 		if errors.Is(err, store.ErrLeaseLost) {
 			return fmt.Errorf("%w: %w", ErrSessionLost, err)
 		}
-		if !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrCompacted) {
+		if !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrHistoryLost) {
 			return err
 		}
 		if err := backOff(ctx, attempt); err != nil {

@@ -72,26 +72,26 @@ func (f Failure) logCommand(unit string) string {
 
 // Workflow is a unit's progress through its life.
 type Workflow struct {
-	State         string   `json:"state,omitempty"`          // "", "installed", "started", "stopped", "removed", "install-error" ...
-	Charm         string   `json:"charm,omitempty"`          // the URL that is unpacked
-	Deploying     string   `json:"deploying,omitempty"`      // the URL of the one that is being put in its place, which may be there already
-	ConfigVersion int64    `json:"config-version,omitempty"` // that config-changed has seen
-	Failure       *Failure `json:"failure,omitempty"`        // there exactly in an error state
-	NextPlace     int64    `json:"next-place,omitempty"`     // in the queue
-	Restarted     bool     `json:"restarted,omitempty"`      // a config-changed is owed for it
-	Upgraded      bool     `json:"upgraded,omitempty"`       // it is owed for a new charm, before any leader hook
-	Elected       bool     `json:"elected,omitempty"`        // it leads its service, as far as its hooks know
-	LeaderVersion int64    `json:"leader-version,omitempty"` // of the leader settings that leader-settings-changed has seen
-	UpgradeOwed   bool     `json:"upgrade-owed,omitempty"`   // Charm's upgrade-charm is, before any other hook of it
+	State           string   `json:"state,omitempty"`          // "", "installed", "started", "stopped", "removed", "install-error" ...
+	Charm           string   `json:"charm,omitempty"`          // the URL that is unpacked
+	Deploying       string   `json:"deploying,omitempty"`      // the URL of the one that is being put in its place, which may be there already
+	ConfigVersion   int64    `json:"config-version,omitempty"` // that config-changed has seen
+	Failure         *Failure `json:"failure,omitempty"`        // there exactly in an error state
+	NextPlace       int64    `json:"next-place,omitempty"`     // in the queue
+	ConfigOwed      bool     `json:"restarted,omitempty"`      // a config-changed is owed for it
+	ConfigOwedFirst bool     `json:"upgraded,omitempty"`       // it is owed for a new charm, before any leader hook
+	Elected         bool     `json:"elected,omitempty"`        // it leads its service, as far as its hooks know
+	LeaderVersion   int64    `json:"leader-version,omitempty"` // of the leader settings that leader-settings-changed has seen
+	UpgradeOwed     bool     `json:"upgrade-owed,omitempty"`   // Charm's upgrade-charm is, before any other hook of it
 }
 
 // The states of a unit's relation.
 const (
-	RelationStart    = "start" // not yet entered
-	RelationUp       = "up"
-	RelationDown     = "down"
-	RelationDeparted = "departed"
-	RelationError    = "error"
+	RelationStart = "start" // not yet entered
+	RelationUp    = "up"
+	RelationDown  = "down"
+	RelationEnded = "departed"
+	RelationError = "error"
 )
 
 // RelationState is a unit's progress in one relation.

@@ -27,7 +27,7 @@ const maxViewAttempts = 10
 // its results must be such that a rerun overwrites them.
 func (s *State) View(ctx context.Context, f func(v *View) error) (err error) {
 	for range maxViewAttempts {
-		if err = s.viewOnce(ctx, f); !errors.Is(err, store.ErrCompacted) {
+		if err = s.viewOnce(ctx, f); !errors.Is(err, store.ErrHistoryLost) {
 			break
 		}
 	}

@@ -45,7 +45,7 @@ func (s *State) Watch(ctx context.Context, after int64, scopes ...Scope) (*Watch
 
 // Next blocks until the next commit that touched one of the scopes, and returns the keys
 // that it touched there. A watcher is there to wake: take a new View for their values.
-// ErrCompacted: events are missing, take a new View and watch from its revision;
+// ErrHistoryLost: events are missing, take a new View and watch from its revision;
 // ErrStoreGone and ErrClosed end it, too.
 func (w *Watcher) Next(ctx context.Context) ([]string, error) {
 	batch, err := w.nextBatch(ctx)
@@ -102,7 +102,7 @@ func (s *State) awaitAbsent(ctx context.Context, key string) error {
 		if err != nil || !there {
 			return err
 		}
-		if err := s.awaitChange(ctx, key, revision); err != nil && !errors.Is(err, ErrCompacted) {
+		if err := s.awaitChange(ctx, key, revision); err != nil && !errors.Is(err, ErrHistoryLost) {
 			return err
 		}
 	}

@@ -59,7 +59,7 @@ func (s *changeFeed) take() changeSet {
 func (s *changeFeed) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		err := s.watch(ctx)
-		if ctx.Err() == nil && !errors.Is(err, state.ErrCompacted) {
+		if ctx.Err() == nil && !errors.Is(err, state.ErrHistoryLost) {
 			if err := awaitRetry(ctx, err); err != nil {
 				return err
 			}

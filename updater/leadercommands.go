@@ -44,9 +44,9 @@ func Recover(s Snapshot, now time.Time, by string) ([]Change, error) {
 	return changes, nil
 }
 
-// Leftovers removes the workers' records about requests that no longer exist. They count
+// RemoveLeftovers removes the workers' records about requests that no longer exist. They count
 // for nothing, and may be removed in any number of transactions.
-func Leftovers(s Snapshot) (changes []Change) {
+func RemoveLeftovers(s Snapshot) (changes []Change) {
 	for _, lrn := range slices.Sorted(maps.Keys(s.Workers)) {
 		if s.Current == nil || !s.Workers[lrn].IsFor(*s.Current) {
 			changes = append(changes, remove(s.Keys.Worker(lrn)))

@@ -142,7 +142,7 @@ func TestLeftovers(t *testing.T) {
 	old := at(1)
 	old.Request = 3
 	s.Workers[7] = old
-	if diff := cmp.Diff([]Change{{"/n/status/bootserver/7", nil}}, Leftovers(s)); diff != "" {
+	if diff := cmp.Diff([]Change{{"/n/status/bootserver/7", nil}}, RemoveLeftovers(s)); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -72,17 +72,17 @@ func (l leader) actOnCache(ctx context.Context, f *leaderCache, m *observations)
 	if a.Verb == Wait {
 		return a, nil
 	}
-	if opened, err := l.openGate(ctx, f, a); opened || err != nil {
+	if opened, err := l.tryOpenGate(ctx, f, a); opened || err != nil {
 		return a, err
 	}
 	f.stale = true
 	return l.actInTransaction(ctx, m)
 }
 
-// openGate opens a gate, if the request is still the one that was decided on, and this
+// decideGate opens a gate, if the request is still the one that was decided on, and this
 // updater still leads. It needs no more conditions: servers that have come to a step have
 // come.
-func (l leader) openGate(ctx context.Context, f *leaderCache, a Action) (opened bool, err error) {
+func (l leader) tryOpenGate(ctx context.Context, f *leaderCache, a Action) (opened bool, err error) {
 	if a.Verb != Open {
 		return false, nil
 	}

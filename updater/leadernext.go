@@ -21,7 +21,7 @@ func Next(s Snapshot, now time.Time) Action {
 	case r.Stop:
 		return newWait(time.Time{}, "stopped: "+r.Why)
 	}
-	return s.nextRunning(now)
+	return s.nextWhileRunning(now)
 }
 
 func (s Snapshot) nextRequest(now time.Time) Action {

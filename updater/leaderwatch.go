@@ -21,7 +21,7 @@ const (
 // its predecessor waits, which reports the reason if it still lives.
 const lostTimeout = handOverTimeout + 5*time.Second
 
-func (s Snapshot) nextRunning(now time.Time) Action {
+func (s Snapshot) nextWhileRunning(now time.Time) Action {
 	if failed, why := s.failedServers(now); len(failed) > 0 {
 		return s.stopRequest(now, failed, why)
 	}
@@ -34,8 +34,8 @@ func (s Snapshot) nextRunning(now time.Time) Action {
 	if missing := s.missingServers(now); !slices.Equal(missing, s.Current.Missing) {
 		return s.warnMissing(now, missing)
 	}
-	if gate := s.slowestRecord(); gate.Step > s.Gate.OpenStep(*s.Current) {
-		return s.openGate(now, gate)
+	if slowest := s.slowestRecord(); slowest.Step > s.Gate.OpenStep(*s.Current) {
+		return s.decideGate(now, slowest)
 	}
 	if lost := s.lostServers(now); len(lost) > 0 {
 		return s.stopRequest(now, lost, fmt.Sprintf("server %s has installed %s, which does not come up there: no worker of it has begun within a minute",
@@ -146,7 +146,7 @@ func soonerOf(now, at, deadline time.Time) time.Time {
 	return deadline
 }
 
-func (s Snapshot) openGate(now time.Time, at record.Status) Action {
+func (s Snapshot) decideGate(now time.Time, at record.Status) Action {
 	r := s.Current
 	g := record.Gate{Request: r.ID, StartedAt: r.StartedAt, Attempt: r.Attempt, Step: at.Step, StepName: at.StepName, Plan: at.Plan, At: now}
 	return Action{Verb: Open, Why: fmt.Sprintf("all servers have come to step %d", at.Step), Changes: []Change{put(s.Keys.Gate(), g)}}

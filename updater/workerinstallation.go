@@ -10,9 +10,9 @@ import (
 // installation is being finished.
 const installationTimeout = time.Minute
 
-// finishInstallation runs beside the loop: the script of a package may have started this
+// keepInstallationFinished runs beside the loop: the script of a package may have started this
 // worker, and wait for it.
-func (w *worker) finishInstallation(ctx context.Context) error {
+func (w *worker) keepInstallationFinished(ctx context.Context) error {
 	if w.o.FinishInstallation != nil {
 		if err := w.o.FinishInstallation(ctx); err != nil && ctx.Err() == nil {
 			slog.Warn("what was installed before may be left half-way, or lie about", "error", err)

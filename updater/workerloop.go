@@ -100,7 +100,7 @@ func (w *worker) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var running sync.WaitGroup
-	parts := []func(context.Context) error{w.claim.Watch, w.presence.run, w.feed.run, w.finishInstallation, w.runSurvey, w.loop}
+	parts := []func(context.Context) error{w.claim.Watch, w.presence.run, w.feed.run, w.keepInstallationFinished, w.runSurvey, w.loop}
 	errs := make([]error, len(parts))
 	for i, part := range parts {
 		running.Go(func() {
@@ -147,7 +147,7 @@ func (w *worker) execute(ctx context.Context, t Task) error {
 	case Write:
 		return w.writeStatus(ctx, t.Status)
 	case Look:
-		return w.readWorkers(ctx)
+		return w.lookAtWorkers(ctx)
 	case Install, Run:
 		return w.startTask(ctx, t)
 	case Cancel:

@@ -216,7 +216,7 @@ func TestLookAtTheLate(t *testing.T) {
 	look := func(what string, all int) {
 		t.Helper()
 		w.snapshot.Workers = nil
-		if err := w.readWorkers(t.Context()); err != nil || len(w.snapshot.Workers) != all || w.snapshot.LookedAt.IsZero() {
+		if err := w.lookAtWorkers(t.Context()); err != nil || len(w.snapshot.Workers) != all || w.snapshot.LookedAt.IsZero() {
 			t.Errorf("%s: it knows %d records, want %d: %v", what, len(w.snapshot.Workers), all, err)
 		}
 	}

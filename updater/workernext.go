@@ -17,7 +17,7 @@ const (
 	Idle    Job = "idle"    // until something changes, or the time has come
 	Cancel  Job = "cancel"  // end what it is doing at the next safe point
 	Write   Job = "write"   // commit its record; that is how it comes to a step
-	Look    Job = "look"    // read all workers' records
+	Look    Job = "look"    // look at other workers' records: a few, or all, or none if too soon
 	Install Job = "install" // install the request's version, and hand over to it
 	Run     Job = "run"     // run the step
 )

@@ -8,12 +8,12 @@ import (
 	"bijou/updater/record"
 )
 
-// readWorkers reads the records of all workers, unless one of a small sample is late:
+// lookAtWorkers reads the records of all workers, unless one of a small sample is late:
 // that is enough to go on waiting, so that N waiting workers do not read N records each,
 // again and again. A worker that has waited for too long reads all, to report for whom.
-func (w *worker) readWorkers(ctx context.Context) error {
-	waits, err := w.sampleIsLate(ctx)
-	if err == nil && !waits {
+func (w *worker) lookAtWorkers(ctx context.Context) error {
+	late, err := w.sampleIsLate(ctx)
+	if err == nil && !late {
 		err = w.readAllWorkers(ctx)
 	}
 	w.snapshot.LookedAt = w.clock.now()

@@ -132,7 +132,7 @@ func (r *run) warnShellFailed(exit int) {
 func (r *run) commit(ctx context.Context, hook *hookctx.Context) (changed int, err error) {
 	var changes []hookctx.Change
 	err = r.State.Update(ctx, func(tx *state.Tx) (err error) {
-		changes, err = hook.Commit(tx)
+		changes, err = hook.WriteTo(tx)
 		return err
 	})
 	if errors.Is(err, state.ErrTooLarge) {

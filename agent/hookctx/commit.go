@@ -19,10 +19,10 @@ type Change struct {
 	state.Change
 }
 
-// Commit writes what the hook has written, as part of the transaction that makes the hook
+// WriteTo writes what the hook has written, as part of the transaction that makes the hook
 // done, and returns what that changes. The hook ends with the call, as by Close; a
 // transaction that is rerun may call it again. A relation that is gone is ignored.
-func (c *Context) Commit(tx *state.Tx) ([]Change, error) {
+func (c *Context) WriteTo(tx *state.Tx) ([]Change, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ended = true

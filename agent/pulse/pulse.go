@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// Watchdog watches all loops of a process. A nil Pulse notes nothing. Its methods may be
+// Watchdog watches all loops of a process. A nil Watchdog notes nothing. Its methods may be
 // called from several goroutines.
 type Watchdog struct {
 	mu   sync.Mutex
 	busy map[*Loop]time.Time // since when those are at work that do not rest
 }
 
-// New returns a Pulse without loops.
+// New returns a Watchdog without loops.
 func New() *Watchdog { return &Watchdog{busy: map[*Loop]time.Time{}} }
 
 // Loop is one loop of the process. A nil Loop notes nothing. A loop that has never turned
@@ -45,8 +45,8 @@ func (l *Loop) MarkBusy() {
 	l.pulse.busy[l] = time.Now()
 }
 
-// MarkIdle notes that the loop waits, for as long as it may take, or has ended.
-func (l *Loop) MarkIdle() {
+// MarkUnbounded notes that the loop waits, for as long as it may take, or has ended.
+func (l *Loop) MarkUnbounded() {
 	if l == nil {
 		return
 	}

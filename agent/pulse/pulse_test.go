@@ -20,9 +20,9 @@ func TestHung(t *testing.T) {
 			{"at work", a.MarkBusy, ""},
 			{"for too long", func() {}, "a"},
 			{"another turn", a.MarkBusy, ""},
-			{"one rests, one works", func() { a.MarkIdle(); b.MarkBusy() }, ""},
+			{"one rests, one works", func() { a.MarkUnbounded(); b.MarkBusy() }, ""},
 			{"the one that works does so for too long", func() {}, "b"},
-			{"it ends", b.MarkIdle, ""},
+			{"it ends", b.MarkUnbounded, ""},
 			{"rest may last", func() {}, ""},
 		} {
 			step.do()
@@ -41,5 +41,5 @@ func TestNilNotesNothing(t *testing.T) {
 	var p *Watchdog
 	l := p.Loop("a")
 	l.MarkBusy()
-	l.MarkIdle()
+	l.MarkUnbounded()
 }

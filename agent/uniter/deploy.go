@@ -16,9 +16,9 @@ import (
 	"bijou/state/durable"
 )
 
-// installCharm may be killed anywhere and run again: the folder holds the old charm or the
+// putCharmInPlace may be killed anywhere and run again: the folder holds the old charm or the
 // new one, whole.
-func installCharm(ctx context.Context, st *state.State, url string, f Folder, fault func(point string)) error {
+func putCharmInPlace(ctx context.Context, st *state.State, url string, f Folder, fault func(point string)) error {
 	var c state.Charm
 	err := st.View(ctx, func(v *state.View) (err error) {
 		c, err = v.Charm(url)
@@ -89,17 +89,17 @@ func (f Folder) replaceCharm(fault func(point string)) error {
 	}
 	if _, err := os.Lstat(f.Charm()); errors.Is(err, fs.ErrNotExist) {
 		fault("before-swap")
-		return errors.Join(f.writeManifest(fresh), f.swapCharm(fault))
+		return errors.Join(f.writeCharmFileList(fresh), f.swapCharm(fault))
 	}
-	old, err := f.readManifest()
+	old, err := f.readCharmFileList()
 	if err == nil {
-		err = errors.Join(f.writeManifest(old, fresh), f.preserveLocalFiles(old))
+		err = errors.Join(f.writeCharmFileList(old, fresh), f.preserveLocalFiles(old))
 	}
 	if err != nil {
 		return err
 	}
 	fault("before-swap")
-	return errors.Join(f.swapCharm(fault), f.writeManifest(fresh))
+	return errors.Join(f.swapCharm(fault), f.writeCharmFileList(fresh))
 }
 
 func (f Folder) swapCharm(fault func(point string)) error {

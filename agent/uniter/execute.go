@@ -26,7 +26,7 @@ func (u *uniter) deployCharm(ctx context.Context, url string) error {
 		return tx.PutWorkflow(u.Unit, w)
 	})
 	if err == nil {
-		err = installCharm(ctx, u.State, url, u.Folder, u.faultPoint)
+		err = putCharmInPlace(ctx, u.State, url, u.Folder, u.faultPoint)
 	}
 	if err != nil {
 		return err
@@ -125,7 +125,7 @@ func (u *uniter) resolveFailure(ctx context.Context, relation int) error {
 		if err != nil {
 			return err
 		}
-		if err := recordSuccess(tx, u.Unit, f.Hook, version); err != nil {
+		if err := recordDone(tx, u.Unit, f.Hook, version); err != nil {
 			return err
 		}
 		return keepUpgradeOwed(tx, u.Unit, *f)
@@ -204,7 +204,7 @@ func (u *uniter) execute(ctx context.Context, next Step, snap Snapshot) (finishe
 	case Wait:
 		return false, u.waitForChange(ctx, snap, s.Until, nil)
 	case DeployCharm:
-		u.Loop.MarkIdle() // a big charm takes its time
+		u.Loop.MarkUnbounded() // a big charm takes its time
 		return false, u.deployCharm(ctx, s.URL)
 	case Enqueue:
 		return false, u.enqueue(ctx, s.Arrivals)

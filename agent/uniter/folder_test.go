@@ -28,7 +28,7 @@ func TestDeployReplacesTheCharmAndKeepsTheRest(t *testing.T) {
 		if err := os.WriteFile(f.path("charm.zip"), make([]byte, 1<<20), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := installCharm(t.Context(), st, c.URL.String(), f, func(string) {}); err != nil {
+		if err := putCharmInPlace(t.Context(), st, c.URL.String(), f, func(string) {}); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.WriteFile(f.path("data"), nil, 0o644); err != nil {

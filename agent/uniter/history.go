@@ -1,6 +1,7 @@
 package uniter
 
 import (
+	"errors"
 	"fmt"
 
 	"bijou/agent/hook"
@@ -51,6 +52,14 @@ func (u *uniter) addRunRecord(tx *state.Tx, r runRecord) error {
 	}
 	r.Seq = u.nextSeq
 	return tx.AddHookRun(u.Unit, r.HookRun)
+}
+
+// countRunRecord takes the next record's number once one is written, be it by a commit whose
+// answer was lost.
+func (u *uniter) countRunRecord(r runRecord, err error) {
+	if !r.unlisted && (err == nil || errors.Is(err, errRecorded)) {
+		u.nextSeq++
+	}
 }
 
 func readNextSeq(v *state.View, unit string) (int64, error) {

@@ -43,10 +43,10 @@ func TestNextAboutLeadership(t *testing.T) {
 		{"a charm without such hooks", led("blog/0"), func(s *Snapshot) { s.Hooks = CharmHooks{} }, nothing},
 		{"nobody leads yet: install waits", led(""), workflow(""), Wait{}},
 		{"not before install", led("blog/0"), workflow(""), run(hook.Install)},
-		{"before the first config-changed", led("blog/0"), both(workflow(stateInstalled), func(s *Snapshot) { s.Uniter.Workflow.Restarted = true }), run(hook.LeaderElected)},
-		{"after the config-changed of a new charm", led("blog/0"), func(s *Snapshot) { s.Uniter.Workflow.Upgraded = true }, run(hook.ConfigChanged)},
-		{"after that of a new charm that has not started", led("blog/0"), both(workflow(stateInstalled), func(s *Snapshot) { s.Uniter.Workflow.Upgraded = true }), run(hook.ConfigChanged)},
-		{"settings after the config-changed of a new charm", led("blog/1"), both(news, func(s *Snapshot) { s.Uniter.Workflow.Upgraded = true }), run(hook.ConfigChanged)},
+		{"before the first config-changed", led("blog/0"), both(workflow(stateInstalled), func(s *Snapshot) { s.Uniter.Workflow.ConfigOwed = true }), run(hook.LeaderElected)},
+		{"after the config-changed of a new charm", led("blog/0"), func(s *Snapshot) { s.Uniter.Workflow.ConfigOwedFirst = true }, run(hook.ConfigChanged)},
+		{"after that of a new charm that has not started", led("blog/0"), both(workflow(stateInstalled), func(s *Snapshot) { s.Uniter.Workflow.ConfigOwedFirst = true }), run(hook.ConfigChanged)},
+		{"settings after the config-changed of a new charm", led("blog/1"), both(news, func(s *Snapshot) { s.Uniter.Workflow.ConfigOwedFirst = true }), run(hook.ConfigChanged)},
 		{"not while something has failed", led("blog/0"), func(s *Snapshot) {
 			s.Uniter.Workflow.Failure = &state.Failure{Hook: hook.ForUnit(hook.Start), RetryAt: noon.Add(60e9)}
 		}, Wait{noon.Add(60e9)}},

@@ -24,12 +24,12 @@ type charmManifest struct {
 	Files []string `json:"files"`
 }
 
-func (f Folder) manifestPath() string { return f.path("charm.files") }
+func (f Folder) charmFileListPath() string { return f.path("charm.files") }
 
-// readManifest returns an empty set where there is no manifest, so that all files count as
+// readCharmFileList returns an empty set where there is no manifest, so that all files count as
 // made by hooks: one too many does less harm than one that is lost.
-func (f Folder) readManifest() (fileSet, error) {
-	data, err := os.ReadFile(f.manifestPath())
+func (f Folder) readCharmFileList() (fileSet, error) {
+	data, err := os.ReadFile(f.charmFileListPath())
 	if errors.Is(err, fs.ErrNotExist) {
 		return fileSet{}, nil
 	}
@@ -47,7 +47,7 @@ func (f Folder) readManifest() (fileSet, error) {
 	return b, nil
 }
 
-func (f Folder) writeManifest(all ...fileSet) error {
+func (f Folder) writeCharmFileList(all ...fileSet) error {
 	var m charmManifest
 	for _, b := range all {
 		for name := range b {
@@ -56,7 +56,7 @@ func (f Folder) writeManifest(all ...fileSet) error {
 	}
 	data, err := json.Marshal(m)
 	if err == nil {
-		err = renameio.WriteFile(f.manifestPath(), data, 0o600)
+		err = renameio.WriteFile(f.charmFileListPath(), data, 0o600)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot note what the charm has brought: %w", err)
@@ -91,7 +91,7 @@ func (f Folder) preserveLocalFiles(old fileSet) error {
 	return errors.Join(m.syncDirs(), m.restoreDirModes())
 }
 
-// preserver copies hook-made files from the old charm folder to the new one.
+// preserver links hook-made files from the old charm folder to the new one.
 type preserver struct {
 	root        *os.Root // the unit's folder
 	shipped     fileSet

@@ -168,7 +168,7 @@ func deployKilled(t *testing.T, st *state.State, c state.Charm, f Folder, point 
 			panic(r)
 		}
 	}()
-	err := installCharm(t.Context(), st, c.URL.String(), f, func(p string) {
+	err := putCharmInPlace(t.Context(), st, c.URL.String(), f, func(p string) {
 		if p == point {
 			panic(killed{})
 		}

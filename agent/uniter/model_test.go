@@ -169,7 +169,7 @@ func (m *model) done(h state.Hook, seen int64, configured int) {
 }
 
 // may returns why a hook may not run now: only the one that the order asks for may.
-func (m *model) may(h state.Hook, from Origin) string {
+func (m *model) may(h state.Hook, from Cause) string {
 	want := m.wanted()
 	if f, failed := m.failed[h.Relation]; failed && f == h && from == FromFailure && (h.Relation == state.NoRelation || want == "") {
 		return ""

@@ -171,7 +171,7 @@ func (l *life) look() {
 	for _, r := range relationsOfPlay() {
 		rs, entered := s.Uniter.Relations[r.ID]
 		delete(l.m.leaving, r.ID)
-		if !entered || rs.State == state.RelationDeparted {
+		if !entered || rs.State == state.RelationEnded {
 			continue
 		}
 		if s.isLeaving(r.ID) {

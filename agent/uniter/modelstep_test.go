@@ -137,7 +137,7 @@ func (l *life) settle(well bool) {
 		if !well {
 			return recordFailure(tx, "app/0", op, newRunRecord(op, "exit code 1"), true)
 		}
-		return recordSuccess(tx, "app/0", op.Hook, op.Version)
+		return recordDone(tx, "app/0", op.Hook, op.Version)
 	})
 	if well {
 		l.m.done(op.Hook, op.Version, l.configured)
@@ -182,6 +182,6 @@ func (l *life) crash() {
 	if w.State == "" {
 		return
 	}
-	w.Restarted, l.m.configure = true, true
+	w.ConfigOwed, l.m.configure = true, true
 	l.update(func(tx *state.Tx) error { return tx.PutWorkflow("app/0", w) })
 }

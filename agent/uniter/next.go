@@ -59,7 +59,7 @@ func (s *Snapshot) newArrivals() []hook.Arrival {
 		return nil
 	}
 	for _, id := range s.enteredRelations() {
-		if s.Uniter.Relations[id].State == state.RelationDeparted {
+		if s.Uniter.Relations[id].State == state.RelationEnded {
 			continue
 		}
 		some := hook.Arrivals(id, s.Uniter.Members[id], s.visibleMembers(id), s.isLeaving(id), tail)
@@ -147,7 +147,7 @@ func (s *Snapshot) nextInWorkflow() Step {
 	case w.State == stateStopped:
 		return RunHook{hook.ForUnit(hook.Remove), FromWorkflow}
 	}
-	if w.Upgraded && configured {
+	if w.ConfigOwedFirst && configured {
 		return RunHook{hook.ForUnit(hook.ConfigChanged), FromWorkflow}
 	}
 	if w.State == stateInstalled {
@@ -158,7 +158,7 @@ func (s *Snapshot) nextInWorkflow() Step {
 	switch {
 	case s.nextLeaderHook() != "":
 		return RunHook{hook.ForUnit(s.nextLeaderHook()), FromWorkflow}
-	case configured && (w.Restarted || w.ConfigVersion != s.ConfigVersion):
+	case configured && (w.ConfigOwed || w.ConfigVersion != s.ConfigVersion):
 		return RunHook{hook.ForUnit(hook.ConfigChanged), FromWorkflow}
 	case w.State == stateInstalled:
 		return RunHook{hook.ForUnit(hook.Start), FromWorkflow}
@@ -195,7 +195,7 @@ func (s *Snapshot) nextAfterStart() Step {
 func (s *Snapshot) nextMembership() Step {
 	for _, id := range s.enteredRelations() {
 		_, exists := s.Relations[id]
-		if !exists || s.Uniter.Relations[id].State == state.RelationDeparted {
+		if !exists || s.Uniter.Relations[id].State == state.RelationEnded {
 			return LeaveRelation{id}
 		}
 	}

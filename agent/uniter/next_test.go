@@ -89,7 +89,7 @@ func TestNextBeforeStart(t *testing.T) {
 		{"charm deployed", fresh, workflow(""), run(hook.Install)},
 		{"installed, config-changed owed", fresh, func(s *Snapshot) {
 			workflow(stateInstalled)(s)
-			s.Uniter.Workflow.Restarted = true
+			s.Uniter.Workflow.ConfigOwed = true
 		}, run(hook.ConfigChanged)},
 		{"installed, configured meanwhile", fresh, func(s *Snapshot) {
 			workflow(stateInstalled)(s)
@@ -136,7 +136,7 @@ func TestNextAfterForce(t *testing.T) {
 			vanished(s)
 			s.Uniter.Members = nil
 			rs := s.Uniter.Relations[1]
-			rs.State = state.RelationDeparted
+			rs.State = state.RelationEnded
 			s.Uniter.Relations[1] = rs
 		}, LeaveRelation{1}},
 	})
@@ -148,7 +148,7 @@ func TestNextWhileStarted(t *testing.T) {
 		{"idle without update-status", idle, func(s *Snapshot) { s.StatusInterval = 0 }, Wait{}},
 		{"idle for long", idle, func(s *Snapshot) { s.LastHook = noon.Add(-5 * time.Minute) }, run(hook.UpdateStatus)},
 		{"configured", idle, func(s *Snapshot) { s.ConfigVersion = 4 }, run(hook.ConfigChanged)},
-		{"restarted", idle, func(s *Snapshot) { s.Uniter.Workflow.Restarted = true }, run(hook.ConfigChanged)},
+		{"restarted", idle, func(s *Snapshot) { s.Uniter.Workflow.ConfigOwed = true }, run(hook.ConfigChanged)},
 		{"settings changed", idle, func(s *Snapshot) { s.Relations[1].Members[0].Version = 3 },
 			Enqueue{[]hook.Arrival{{Relation: 1, Member: "mysql/0",
 				State: state.MemberState{State: hook.In, Pending: hook.Changed, Place: 5, Version: 3, Seen: 2}}}}},
@@ -193,7 +193,7 @@ func TestNextLeaves(t *testing.T) {
 		{"broken is last", idle, without, runIn(hook.Broken, "")},
 		{"broken once", idle, func(s *Snapshot) {
 			without(s)
-			s.Uniter.Relations[1] = state.RelationState{State: state.RelationDeparted}
+			s.Uniter.Relations[1] = state.RelationState{State: state.RelationEnded}
 		}, LeaveRelation{1}},
 		{"the relation is gone altogether", idle, func(s *Snapshot) {
 			s.Relations, s.Uniter.Members = nil, nil
@@ -292,7 +292,7 @@ func TestWorkflow(t *testing.T) {
 		kind string
 		want state.Workflow
 	}{
-		{hook.Install, state.Workflow{State: stateInstalled, Restarted: true}},
+		{hook.Install, state.Workflow{State: stateInstalled, ConfigOwed: true}},
 		{hook.ConfigChanged, state.Workflow{State: stateInstalled, ConfigVersion: 3}},
 		{hook.Start, state.Workflow{State: stateStarted, ConfigVersion: 3, NextPlace: firstPlace}},
 		{hook.ConfigChanged, state.Workflow{State: stateStarted, ConfigVersion: 3, NextPlace: firstPlace}},

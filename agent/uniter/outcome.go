@@ -45,9 +45,6 @@ func (u *uniter) recordOutcome(ctx context.Context) error {
 	if err != nil && !errors.Is(err, errRecorded) {
 		return err
 	}
-	if !r.outcome.Missing {
-		u.nextSeq++
-	}
 	u.faultPoint("after-commit")
 	u.logOutcome(r, failure, changes)
 	u.clearRunning()
@@ -68,18 +65,20 @@ func explainRefusal(r *runningHook, err error) string {
 }
 
 func (u *uniter) commitSuccess(ctx context.Context, r *runningHook) (changes []hookctx.Change, err error) {
+	record := r.runRecord("")
 	err = u.commitStep(ctx, "success", func(tx *state.Tx) (err error) {
 		if err := clearOp(tx, u.Unit, r.op); err != nil {
 			return err
 		}
-		if changes, err = r.ctx.Commit(tx); err != nil {
+		if changes, err = r.ctx.WriteTo(tx); err != nil {
 			return err
 		}
-		if err := u.addRunRecord(tx, r.runRecord("").withChanges(changes)); err != nil {
+		if err := u.addRunRecord(tx, record.withChanges(changes)); err != nil {
 			return err
 		}
-		return recordSuccess(tx, u.Unit, r.op.Hook, r.seenVersion())
+		return recordDone(tx, u.Unit, r.op.Hook, r.seenVersion())
 	})
+	u.countRunRecord(record, err)
 	return changes, err
 }
 
@@ -94,7 +93,7 @@ func (r *runningHook) seenVersion() int64 {
 }
 
 func (u *uniter) commitFailure(ctx context.Context, op state.Op, r runRecord) error {
-	return u.commitStep(ctx, "failure", func(tx *state.Tx) error {
+	err := u.commitStep(ctx, "failure", func(tx *state.Tx) error {
 		if err := clearOp(tx, u.Unit, op); err != nil {
 			return err
 		}
@@ -107,6 +106,8 @@ func (u *uniter) commitFailure(ctx context.Context, op state.Op, r runRecord) er
 		}
 		return recordFailure(tx, u.Unit, op, r, env.RetryHooks())
 	})
+	u.countRunRecord(r, err)
+	return err
 }
 
 func clearOp(tx *state.Tx, unit string, op state.Op) error {
@@ -120,9 +121,9 @@ func clearOp(tx *state.Tx, unit string, op state.Op) error {
 	return tx.ClearOp(unit)
 }
 
-// recordSuccess also serves for a failed hook that an operator has resolved. seen is the
+// recordDone also serves for a failed hook that an operator has resolved. seen is the
 // version of the hook's subject that it has seen.
-func recordSuccess(tx *state.Tx, unit string, h state.Hook, seen int64) error {
+func recordDone(tx *state.Tx, unit string, h state.Hook, seen int64) error {
 	// An operator may have answered an error while the hook was being retried.
 	if err := tx.ClearResolved(unit, h.Relation); err != nil {
 		return err
@@ -141,7 +142,7 @@ func recordSuccess(tx *state.Tx, unit string, h state.Hook, seen int64) error {
 	rs.State, rs.Failure = state.RelationUp, nil
 	rs.CreatedOwed = rs.CreatedOwed && h.Kind != hook.Created
 	if h.Kind == hook.Broken {
-		rs.State = state.RelationDeparted
+		rs.State = state.RelationEnded
 	}
 	if err := tx.PutRelationState(unit, h.Relation, rs); err != nil {
 		return err

@@ -10,9 +10,9 @@ import (
 	"bijou/state"
 )
 
-// recoverFromCrash kills a hook that still runs although its agent died, and records that
+// recoverAtStart kills a hook that still runs although its agent died, and records that
 // it has failed, and that the agent has restarted.
-func (u *uniter) recoverFromCrash(ctx context.Context) error {
+func (u *uniter) recoverAtStart(ctx context.Context) error {
 	var op state.Op
 	var inFlight bool
 	err := u.State.View(ctx, func(v *state.View) (err error) {
@@ -35,7 +35,7 @@ func (u *uniter) recoverFromCrash(ctx context.Context) error {
 		if err != nil || w.State == "" {
 			return err
 		}
-		w.Restarted = true
+		w.ConfigOwed = true
 		return tx.PutWorkflow(u.Unit, w)
 	})
 	if errors.Is(err, state.ErrNotFound) {
@@ -56,7 +56,6 @@ func (u *uniter) reapHook(ctx context.Context, op state.Op) error {
 	if err := u.commitFailure(ctx, op, newRunRecord(op, why)); err != nil && !errors.Is(err, errRecorded) {
 		return err
 	}
-	u.nextSeq++
 	u.output.Write("ERROR", op.Hook.Name, fmt.Sprintf("%s failed: %s", op.Hook, why))
 	u.Log.Warn("killed a hook of an agent that died", "hook", op.Hook.Name)
 	return nil

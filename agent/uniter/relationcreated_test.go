@@ -49,7 +49,7 @@ func TestNextRelationCreated(t *testing.T) {
 		}, run(hook.LeaderElected)},
 		{"then config-changed; who has come arrives after start", creates, func(s *Snapshot) {
 			in(relations{0: up, 1: up})(s)
-			s.Uniter.Workflow.Restarted = true
+			s.Uniter.Workflow.ConfigOwed = true
 		}, run(hook.ConfigChanged)},
 		{"one that has failed does not stop the unit", creates, in(relations{0: up, 1: failed}), run(hook.Start)},
 		{"of one that goes nothing is heard", creates, func(s *Snapshot) {

@@ -22,7 +22,7 @@ func (u *uniter) awaitRestoreCheck(ctx context.Context) error {
 		if err := u.watch.Renew(ctx, u.State, revision, []string{"restored"}, state.WatchUnit(u.Unit)); err != nil {
 			return err
 		}
-		u.Loop.MarkIdle()
+		u.Loop.MarkUnbounded()
 		select {
 		case <-u.watch.Events():
 		case <-ctx.Done():

@@ -75,7 +75,7 @@ func (u *uniter) beginHook(ctx context.Context, s RunHook, snap Snapshot) error 
 	return nil
 }
 
-func recordBegin(tx *state.Tx, unit string, r *runningHook, from Origin) error {
+func recordBegin(tx *state.Tx, unit string, r *runningHook, from Cause) error {
 	h := r.op.Hook
 	if from == FromOperator {
 		if err := tx.StartAction(h.Action, r.op.ID, now()); err != nil {

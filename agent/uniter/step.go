@@ -27,19 +27,19 @@ type EnterRelation struct{ Relation hook.Relation }
 // RunHook persists the hook as in flight, runs it, and records its outcome.
 type RunHook struct {
 	Hook state.Hook
-	From Origin
+	From Cause
 }
 
-// Origin says why a hook is run.
-type Origin string
+// Cause says why a hook is run.
+type Cause string
 
 // The origins of a hook.
 const (
-	FromWorkflow Origin = "workflow" // it is the unit's turn
-	FromQueue    Origin = "queue"    // it is taken out of the queue
-	FromFailure  Origin = "failure"  // it failed, and is retried
-	FromCrash    Origin = "crash"    // it was in flight when an agent died
-	FromOperator Origin = "operator" // it is an action or a command
+	FromWorkflow Cause = "workflow" // it is the unit's turn
+	FromQueue    Cause = "queue"    // it is taken out of the queue
+	FromFailure  Cause = "failure"  // it failed, and is retried
+	FromCrash    Cause = "crash"    // it was in flight when an agent died
+	FromOperator Cause = "operator" // it is an action or a command
 )
 
 // FailCrashed records that what was in flight when an agent died has failed.
@@ -74,7 +74,7 @@ func (s EnterRelation) String() string { return fmt.Sprintf("enter relation %d",
 func (s RunHook) String() string       { return fmt.Sprintf("run %s (%s)", s.Hook.Name, s.From) }
 func (s Resolve) String() string       { return fmt.Sprintf("resolve %d", s.Relation) }
 func (s LeaveRelation) String() string { return fmt.Sprintf("leave relation %d", s.Relation) }
-func (SetDying) String() string        { return "retire" }
-func (FailCrashed) String() string     { return "give up" }
-func (InterruptHook) String() string   { return "cut short" }
+func (SetDying) String() string        { return "set dying" }
+func (FailCrashed) String() string     { return "fail crashed" }
+func (InterruptHook) String() string   { return "interrupt hook" }
 func (Finish) String() string          { return "finish" }

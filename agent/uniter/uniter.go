@@ -99,7 +99,7 @@ func (u *uniter) close() {
 }
 
 func (u *uniter) run(ctx context.Context) error {
-	defer u.Loop.MarkIdle()
+	defer u.Loop.MarkUnbounded()
 	var retry backoff.Exponential
 	for agreed, recovered := false, false; ; {
 		u.Loop.MarkBusy()
@@ -110,7 +110,7 @@ func (u *uniter) run(ctx context.Context) error {
 			err = u.awaitRestoreCheck(ctx)
 			agreed = err == nil
 		case !recovered:
-			err = u.recoverFromCrash(ctx)
+			err = u.recoverAtStart(ctx)
 			recovered = err == nil
 		default:
 			finished, err = u.runStep(ctx)
@@ -128,7 +128,7 @@ func (u *uniter) run(ctx context.Context) error {
 			pause := retry.Next()
 			u.NoteAttempt(ctx, err, now().Add(pause))
 			u.Log.Debug("a step did not succeed", "error", err)
-			u.Loop.MarkIdle()
+			u.Loop.MarkUnbounded()
 			_ = backoff.Sleep(ctx, pause)
 		}
 	}

@@ -63,7 +63,7 @@ func TestNextUpgrade(t *testing.T) {
 			owed(s)
 			member(s, state.MemberState{State: hook.In, Pending: hook.Changed, Place: 4, Version: 2})
 		}, run(hook.UpgradeCharm)},
-		{"owed: before config-changed", idle, func(s *Snapshot) { owed(s); s.Uniter.Workflow.Restarted = true }, run(hook.UpgradeCharm)},
+		{"owed: before config-changed", idle, func(s *Snapshot) { owed(s); s.Uniter.Workflow.ConfigOwed = true }, run(hook.UpgradeCharm)},
 		{"owed, but in error", idle, func(s *Snapshot) { owed(s); failing("configure-error", hook.ConfigChanged)(s) }, Wait{noon.Add(1)}},
 		{"owed, and a newer one comes: straight to it", idle, behind(state.Upgrade{}, owed), DeployCharm{newerURL}},
 	})
@@ -88,8 +88,8 @@ func TestUpgradeWorkflow(t *testing.T) {
 			withCharm(state.Workflow{State: "install-error", Charm: charmURL, Failure: failureOf(hook.ForUnit(hook.Install), noon)}, newerURL),
 			state.Workflow{State: "install-error", Charm: newerURL, Failure: failureOf(hook.ForUnit(hook.Install), noon)}},
 		{"done: config-changed is next", withHookDone(withCharm(started, newerURL), upgrade, 3),
-			state.Workflow{State: "started", Charm: newerURL, ConfigVersion: 3, NextPlace: 5, Restarted: true, Upgraded: true}},
-		{"done before start", withHookDone(state.Workflow{State: "installed", UpgradeOwed: true}, upgrade, 0), state.Workflow{State: "installed", Restarted: true, Upgraded: true}},
+			state.Workflow{State: "started", Charm: newerURL, ConfigVersion: 3, NextPlace: 5, ConfigOwed: true, ConfigOwedFirst: true}},
+		{"done before start", withHookDone(state.Workflow{State: "installed", UpgradeOwed: true}, upgrade, 0), state.Workflow{State: "installed", ConfigOwed: true, ConfigOwedFirst: true}},
 	} {
 		if diff := cmp.Diff(tc.want, tc.got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tc.name, diff)

@@ -21,7 +21,7 @@ func (u *uniter) waitForChange(ctx context.Context, snap Snapshot, until time.Ti
 	if u.running != nil {
 		ended = u.running.done
 	}
-	u.Loop.MarkIdle()
+	u.Loop.MarkUnbounded()
 	select {
 	case <-u.watch.Events():
 	case <-t:

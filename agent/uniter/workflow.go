@@ -65,11 +65,11 @@ func withHookDone(w state.Workflow, h state.Hook, seen int64) state.Workflow {
 	w.State, w.Failure = stateAfter(h, w), nil
 	switch h.Kind {
 	case hook.Install:
-		w.Restarted = true // config-changed comes before start, whatever was configured
+		w.ConfigOwed = true // config-changed comes before start, whatever was configured
 	case hook.UpgradeCharm:
-		w.UpgradeOwed, w.Restarted, w.Upgraded = false, true, true
+		w.UpgradeOwed, w.ConfigOwed, w.ConfigOwedFirst = false, true, true
 	case hook.ConfigChanged:
-		w.Restarted, w.Upgraded, w.ConfigVersion = false, false, seen
+		w.ConfigOwed, w.ConfigOwedFirst, w.ConfigVersion = false, false, seen
 	case hook.LeaderElected:
 		w.Elected = true
 	case hook.LeaderSettingsChanged:

@@ -73,7 +73,7 @@ func (w *Watch) Take() (keys []string, lost bool, err error) {
 		return keys, false, nil
 	}
 	w.Close()
-	if errors.Is(err, state.ErrCompacted) {
+	if errors.Is(err, state.ErrHistoryLost) {
 		err = nil
 	}
 	return nil, true, err

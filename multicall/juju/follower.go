@@ -89,7 +89,7 @@ func (f *follower) awaitChange(ctx context.Context, revision int64) error {
 		defer cancel()
 	}
 	_, err = w.Next(ctx)
-	if errors.Is(err, state.ErrCompacted) || f.pollTimeout != nil && errors.Is(err, context.DeadlineExceeded) {
+	if errors.Is(err, state.ErrHistoryLost) || f.pollTimeout != nil && errors.Is(err, context.DeadlineExceeded) {
 		return nil // it has changed so much that nobody remembers how, or it is time
 	}
 	return err

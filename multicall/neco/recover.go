@@ -56,7 +56,7 @@ func (o *operator) sweepLeftovers(k *state.Keyspace) error {
 			if err != nil {
 				return err
 			}
-			left = updater.Leftovers(s)
+			left = updater.RemoveLeftovers(s)
 			return updater.Apply(tx, slices.Clip(left[:min(maxSweepBatch, len(left))]))
 		})
 		if err != nil || len(left) <= maxSweepBatch {

@@ -11,9 +11,9 @@ var (
 	ErrConflict = errors.New("conflict")
 	// ErrTooLarge: the transaction is above one of the limits; nothing was written.
 	ErrTooLarge = errors.New("transaction too large")
-	// ErrCompacted: the revision is older than the history that the store keeps.
+	// ErrHistoryLost: the revision is older than the history that the store keeps.
 	// Take a fresh snapshot.
-	ErrCompacted = errors.New("revision compacted")
+	ErrHistoryLost = errors.New("revision compacted")
 	// ErrAway: the store does not answer now: nobody can be reached, or another
 	// process keeps it locked. It may come back, and the same call then succeeds.
 	ErrAway = errors.New("store is away")

@@ -33,7 +33,7 @@ type Store interface {
 
 	// Watch delivers every commit after the given revision that touches a key
 	// with one of the prefixes (an exact key is its own prefix), whole and in
-	// order, each once. Next returns ErrCompacted if the store has trimmed the
+	// order, each once. Next returns ErrHistoryLost if the store has trimmed the
 	// revision, and once an older copy of the store has taken its place, where the
 	// store notices that, as etcd's does.
 	Watch(ctx context.Context, after int64, prefixes ...string) (Watcher, error)
@@ -113,7 +113,7 @@ type Event struct {
 
 // Watcher yields batches in order.
 type Watcher interface {
-	// Next blocks until there is a batch. It returns ErrCompacted if events are
+	// Next blocks until there is a batch. It returns ErrHistoryLost if events are
 	// missing: take a fresh snapshot and watch from its revision. Other errors are
 	// ErrStoreGone, ErrClosed and the context's. After an error other than the
 	// call's own context's the watcher is finished.

@@ -69,7 +69,7 @@ func (f *fleet) behind(upgrades int) string {
 			if err != nil {
 				return err
 			}
-			if w.State != "started" || w.UpgradeOwed || w.Restarted || !strings.HasSuffix(w.Charm, want) {
+			if w.State != "started" || w.UpgradeOwed || w.ConfigOwed || !strings.HasSuffix(w.Charm, want) {
 				late = append(late, fmt.Sprintf("%s: %s, %s", u.Name, w.State, w.Charm))
 			}
 		}

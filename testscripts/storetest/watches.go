@@ -162,7 +162,7 @@ func watchCompacted(f *fixture) {
 
 	w := f.watch(old, "w/")
 	_, err := w.Next(f.ctx)
-	f.is(err, store.ErrCompacted)
+	f.is(err, store.ErrHistoryLost)
 
 	fresh := f.watch(newest, "w/")
 	next := f.write(put("w/a", "3"))

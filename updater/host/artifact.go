@@ -69,7 +69,7 @@ func (h *Host) download(ctx context.Context, f release.File) (path string, err e
 
 func (h *Host) removeDownloads(files []release.File) {
 	for _, f := range files {
-		_ = os.Remove(h.downloadPath(f.SHA256)) // else Tidy does
+		_ = os.Remove(h.downloadPath(f.SHA256)) // else RemoveOldDownloads does
 	}
 }
 

@@ -25,7 +25,7 @@ type Options struct {
 	HealthTimeout time.Duration
 }
 
-// Host is one boot server. It is for one goroutine at a time, but for Configure and Mend.
+// Host is one boot server. It is for one goroutine at a time, but for Configure and FinishInstallation.
 type Host struct {
 	lrn           int
 	dir           string

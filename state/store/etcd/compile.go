@@ -82,7 +82,7 @@ func (d *db) compileOp(o store.Op) []clientv3.Op {
 // splitBundles bundles what is too much for one transaction's root. Conditions beyond the
 // root go into bundles that, if one does not hold, do a read that etcd refuses
 // (errBundleFailed): then it refuses the whole, before it has written anything.
-func (r request) splitBundles(s keyspace) (request, error) {
+func (r request) splitBundles(s keyCodec) (request, error) {
 	const room = maxRootOps - 1 // beside the comparison of the marker
 	var then []clientv3.Op
 	if len(r.conds) > room {

@@ -59,7 +59,7 @@ func (d *db) checkNotNested(ctx context.Context) error {
 		if prefix == "" {
 			return nil
 		}
-		resp, err := d.get(ctx, keyspace{prefix + "/"}.markerKey(), clientv3.WithCountOnly())
+		resp, err := d.get(ctx, keyCodec{prefix + "/"}.markerKey(), clientv3.WithCountOnly())
 		if errors.Is(err, rpctypes.ErrPermissionDenied) {
 			return nil
 		}

@@ -44,7 +44,7 @@ type knownError struct{ etcd, store error }
 
 func knownErrors() []knownError {
 	return []knownError{
-		{rpctypes.ErrCompacted, store.ErrCompacted},
+		{rpctypes.ErrCompacted, store.ErrHistoryLost},
 		{rpctypes.ErrLeaseNotFound, store.ErrLeaseLost},
 		{rpctypes.ErrTooManyOps, fmt.Errorf("%w: etcd runs with a --max-txn-ops below its default of 128", store.ErrTooLarge)},
 		{rpctypes.ErrRequestTooLarge, fmt.Errorf("%w: etcd runs with a --max-request-bytes below its default of 1.5 MiB", store.ErrTooLarge)},

@@ -42,7 +42,7 @@ import (
 type db struct {
 	*opener.Opener
 	config config
-	keys   keyspace
+	keys   keyCodec
 	auth   *authenticator
 	client *clientv3.Client
 	marker int64 // the revision that created the store's marker
@@ -102,7 +102,7 @@ func connect(ctx context.Context, p config) (*db, error) {
 		return nil, err
 	}
 	d := &db{
-		Opener: opener.New(), config: p, auth: a, keys: keyspace{root: p.prefix + "/"}, client: client, leasedKeys: newLeasedKeyCache(),
+		Opener: opener.New(), config: p, auth: a, keys: keyCodec{root: p.prefix + "/"}, client: client, leasedKeys: newLeasedKeyCache(),
 	}
 	d.watches, d.sweeper.d = newWatchMux(d), d
 	return d, nil

@@ -278,7 +278,7 @@ func TestCompactedWhileAway(t *testing.T) {
 			break
 		}
 	}
-	if err != nil && !errors.Is(err, store.ErrCompacted) {
+	if err != nil && !errors.Is(err, store.ErrHistoryLost) {
 		t.Fatal(err)
 	}
 	again, err := s.Watch(t.Context(), revision(t, s), "a", "b")

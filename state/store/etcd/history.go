@@ -115,7 +115,7 @@ func (m *watchMux) endEpoch() {
 	if m.stopStream != nil {
 		m.stopStream()
 	}
-	m.failAllLocked(store.ErrCompacted)
+	m.failAllLocked(store.ErrHistoryLost)
 }
 
 // probeRevision reads until etcd answers, so that observeResponse notices what there is to
@@ -135,6 +135,6 @@ func (d *db) probeRevision(ctx context.Context) error {
 func (d *db) checkStartRevision(w *watcher, after int64) {
 	if err := d.probeRevision(w.Context()); err == nil && d.history.lastSeen().revision < after {
 		d.watches.removeWatcher(w)
-		w.fail(store.ErrCompacted)
+		w.fail(store.ErrHistoryLost)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// keyspace maps the store's keys to etcd's. They are below the root as they are, so that
+// keyCodec maps the store's keys to etcd's. They are below the root as they are, so that
 // etcdctl shows them:
 //
 //	ROOT + key               a key of the store
@@ -17,38 +17,38 @@ import (
 //	ROOT + \x00swept         the revision up to which tombstones may have been swept
 //
 // So they keep their order, and a range of them holds nothing else.
-type keyspace struct {
+type keyCodec struct {
 	root string // ends with a slash
 }
 
 // keyRange is half-open: from begin up to, but not with, end.
 type keyRange struct{ begin, end string }
 
-func (s keyspace) markerKey() string { return s.root + "\x00store" }
-func (s keyspace) sweptKey() string  { return s.root + "\x00swept" }
+func (s keyCodec) markerKey() string { return s.root + "\x00store" }
+func (s keyCodec) sweptKey() string  { return s.root + "\x00swept" }
 
-func (s keyspace) encodeKey(key string) string {
+func (s keyCodec) encodeKey(key string) string {
 	if key != "" && key[0] <= 1 {
 		return s.root + "\x01" + key
 	}
 	return s.root + key
 }
 
-func (s keyspace) decodeKey(at []byte) string {
+func (s keyCodec) decodeKey(at []byte) string {
 	key := string(at[len(s.root):])
 	return strings.TrimPrefix(key[:1], "\x01") + key[1:]
 }
 
-func (s keyspace) prefixRange(prefix string) keyRange {
+func (s keyCodec) prefixRange(prefix string) keyRange {
 	if prefix == "" {
 		return keyRange{s.root + "\x01", clientv3.GetPrefixRangeEnd(s.root)}
 	}
 	return rangeOf(s.encodeKey(prefix))
 }
 
-func (s keyspace) tombstoneKey(key string) string        { return s.root + "\x00gone/" + key }
-func (s keyspace) tombstoneRange(prefix string) keyRange { return rangeOf(s.tombstoneKey(prefix)) }
-func (s keyspace) storeRange() keyRange                  { return rangeOf(s.root) }
+func (s keyCodec) tombstoneKey(key string) string        { return s.root + "\x00gone/" + key }
+func (s keyCodec) tombstoneRange(prefix string) keyRange { return rangeOf(s.tombstoneKey(prefix)) }
+func (s keyCodec) storeRange() keyRange                  { return rangeOf(s.root) }
 
 func rangeOf(prefix string) keyRange { return keyRange{prefix, clientv3.GetPrefixRangeEnd(prefix)} }
 

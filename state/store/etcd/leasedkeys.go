@@ -76,7 +76,7 @@ func (d *db) leasedKeysOf(ctx context.Context, l listingID) ([]string, error) {
 		return resp, nil
 	})
 	switch {
-	case errors.Is(err, store.ErrCompacted):
+	case errors.Is(err, store.ErrHistoryLost):
 		return nil, store.ErrConflict
 	case errors.Is(err, rpctypes.ErrFutureRev):
 		return nil, nil // nothing can have vanished since

@@ -107,7 +107,7 @@ func (r *replay) watchCompacted(id, kept int64) {
 
 func (r *replay) fail() {
 	r.w.d.watches.removeWatcher(r.w)
-	r.w.fail(store.ErrCompacted)
+	r.w.fail(store.ErrHistoryLost)
 	r.finish()
 }
 

@@ -122,7 +122,7 @@ func (u usedStore) checkEnded(t *testing.T) {
 	t.Helper()
 	for _, w := range u.watchers {
 		_, err := w.Next(t.Context())
-		wantError(t, err, store.ErrCompacted)
+		wantError(t, err, store.ErrHistoryLost)
 	}
 	select {
 	case <-u.lease.Done():
@@ -130,7 +130,7 @@ func (u usedStore) checkEnded(t *testing.T) {
 		t.Error("the lease of before is still there")
 	}
 	_, _, err := u.snapshot.Get(t.Context(), "a/new")
-	wantError(t, err, store.ErrCompacted)
+	wantError(t, err, store.ErrHistoryLost)
 }
 
 // checkFollows holds a new watch to see what is written.
@@ -153,7 +153,7 @@ func checkRefuses(t *testing.T, s store.Store, after int64) {
 	check(t, err)
 	defer w.Close()
 	_, err = w.Next(t.Context())
-	wantError(t, err, store.ErrCompacted)
+	wantError(t, err, store.ErrHistoryLost)
 }
 
 // TestRestoredAgain: each time is noticed, also by a store that does nothing else
@@ -174,7 +174,7 @@ func TestRestoredAgain(t *testing.T) {
 		}
 		check(t, c.Restore())
 		_, err = w.Next(t.Context())
-		wantError(t, err, store.ErrCompacted)
+		wantError(t, err, store.ErrHistoryLost)
 		w.Close()
 		if got := etcd.Epoch(s); got != n+1 {
 			t.Errorf("history went back %d times, want %d", got, n+1)

@@ -115,12 +115,12 @@ func (s *snapshot) read(ctx context.Context, key string, opts ...clientv3.OpOpti
 	}
 	revision, epoch := s.fixedAt()
 	if epoch != s.d.history.lastSeen().epoch {
-		return nil, store.ErrCompacted
+		return nil, store.ErrHistoryLost
 	}
 	resp, err := s.d.readAt(ctx, revision, key, opts...)
 	if errors.Is(err, rpctypes.ErrFutureRev) { // it was not in the future when it was fixed
 		_ = s.d.probeRevision(ctx)
-		return nil, store.ErrCompacted
+		return nil, store.ErrHistoryLost
 	}
 	return resp, err
 }

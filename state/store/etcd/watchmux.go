@@ -98,7 +98,7 @@ func (m *watchMux) addWatcher(w *watcher) {
 		return // it was closed beside its Next, and is removed already
 	}
 	if w.isOutdated() {
-		w.fail(store.ErrCompacted)
+		w.fail(store.ErrHistoryLost)
 		return
 	}
 	if m.stream == nil {
@@ -222,7 +222,7 @@ func (m *watchMux) watchCompacted(id, kept int64) {
 	}
 	if p := m.byID[id]; p != nil {
 		for w := range m.index[p.prefix] {
-			w.fail(store.ErrCompacted)
+			w.fail(store.ErrHistoryLost)
 			m.removeLocked(w)
 		}
 	}

@@ -46,7 +46,7 @@ func (w *watcher) nextBatch() (found store.Batch, changed <-chan struct{}, err e
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if w.position < d.trimmed {
-		return store.Batch{}, nil, store.ErrCompacted
+		return store.Batch{}, nil, store.ErrHistoryLost
 	}
 	for _, b := range d.logSince(w.position) {
 		w.position = b.Revision

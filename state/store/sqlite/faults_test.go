@@ -180,7 +180,7 @@ func TestTrimmed(t *testing.T) {
 		}
 	}
 	_, err := watch(t, s, "w").Next(t.Context())
-	wantError(t, err, store.ErrCompacted)
+	wantError(t, err, store.ErrHistoryLost)
 
 	db, err := sql.Open("sqlite", path)
 	check(t, err)

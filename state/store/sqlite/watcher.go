@@ -87,7 +87,7 @@ func (w *watcher) catchUp(ctx context.Context) error {
 		return err
 	}
 	if s.trimmed > from {
-		return store.ErrCompacted
+		return store.ErrHistoryLost
 	}
 	w.mu.Lock()
 	w.queue, w.position = s.batches, s.end

@@ -70,10 +70,10 @@ func newCharmHooks(url string, c state.Charm, made []string) CharmHooks {
 // noteMadeHooks looks for hooks that a hook has made, as charms do whose install links all
 // others to itself: once, and after each hook.
 func (u *uniter) noteMadeHooks() {
-	if u.madeHooksRead && u.madeHooksAt.Equal(u.lastHookEnd) {
+	if u.madeHooksAt.Equal(u.lastHookEnd) {
 		return
 	}
-	u.madeHooksRead, u.madeHooksAt = true, u.lastHookEnd
+	u.madeHooksAt = u.lastHookEnd
 	var made []string
 	entries, _ := os.ReadDir(filepath.Join(u.Folder.Charm(), "hooks")) // whoever runs a hook says what is wrong with it
 	for _, e := range entries {

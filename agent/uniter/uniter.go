@@ -52,9 +52,8 @@ type uniter struct {
 	ticket      ticket       // of Limiter; nil: none was requested
 	lastHookEnd time.Time
 
-	madeHooksRead bool
-	madeHooksAt   time.Time // the lastHookEnd for which they were read
-	nextSeq       int64     // of the unit's next state.HookRun
+	madeHooksAt time.Time // the lastHookEnd after which the charm's folder was looked at; zero: never
+	nextSeq     int64     // of the unit's next state.HookRun
 }
 
 // Run takes the unit through its life until it is gone (nil), ctx is done (its

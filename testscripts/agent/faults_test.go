@@ -21,7 +21,7 @@ func faultPoints() map[string]int {
 
 // TestFaults kills the background process with SIGKILL at every point of every
 // hook in the life of a related pair, starts it again, and holds what the
-// recorder charms noted against DESIGN's failure model.
+// recorder charms noted against docs/reference/hooks.md (When an agent ends).
 func TestFaults(t *testing.T) {
 	const hooks = 12 // install, leader-elected, config-changed, start of two units; joined and changed on both sides
 	for point, repeats := range faultPoints() {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Violations holds one unit's record against spec/hooks.md: the order of hooks,
+// Violations holds one unit's record against docs/reference/hooks.md: the order of hooks,
 // what they were told of the members, and that nothing they saw went back.
 func Violations(events []Event) []string { return hearAll(events).wrong }
 

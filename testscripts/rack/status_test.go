@@ -52,7 +52,7 @@ func (w *world) untrue(down string) string {
 }
 
 const (
-	// truthful is what spec/provisioning.md allows for the status, and for another
+	// truthful is what docs/reference/provisioning.md allows for the status, and for another
 	// provisioner to lead.
 	truthful = 15 * time.Second
 	// slack is one term of a lease: this machine may be busy with anything.

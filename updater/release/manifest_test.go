@@ -12,7 +12,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// The nine components of the seed, in its order, CKE's stop before all else.
+// The nine components of a boot server, in their order, CKE's stop before all else.
 func TestDefaultManifest(t *testing.T) {
 	m, err := DefaultManifest()
 	if err != nil {

@@ -58,6 +58,10 @@ type Failure struct {
 	Attempts int       `json:"attempts"`
 	RetryAt  time.Time `json:"retry-at,omitzero"` // zero: not by itself
 
+	// Backoff counts the failures by which RetryAt is set: those since an operator last had
+	// the hook retried, without those for which its agent's death is to blame.
+	Backoff int `json:"backoff,omitempty"`
+
 	// Interrupted: an operator has ended it, so that it is not retried by itself.
 	Interrupted bool `json:"interrupted,omitempty"`
 }

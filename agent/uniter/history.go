@@ -13,6 +13,7 @@ import (
 type runRecord struct {
 	state.HookRun
 	unlisted bool   // not for the history: an action, a command, or a hook that the charm does not have
+	orphaned bool   // its agent died before its process had ended
 	stderr   string // the last line on stderr
 }
 
@@ -22,12 +23,12 @@ func newRunRecord(op state.Op, failure string) runRecord {
 	if op.Hook.Relation != state.NoRelation {
 		r.Relation = state.Relation{ID: op.Hook.Relation}.String()
 	}
-	return runRecord{HookRun: r, unlisted: hook.IsAction(op.Hook)}
+	return runRecord{HookRun: r, unlisted: hook.IsAction(op.Hook), orphaned: true}
 }
 
 func (r *runningHook) runRecord(failure string) runRecord {
 	p := newRunRecord(r.op, failure)
-	p.stderr = r.lastStderr
+	p.orphaned, p.stderr = false, r.lastStderr
 	p.Ended, p.unlisted = r.endedAt.UTC(), r.outcome.Missing || hook.IsAction(r.op.Hook)
 	if r.outcome.Failure == "" || r.outcome.Code != 0 {
 		p.Exit = r.outcome.Code

@@ -309,13 +309,15 @@ func TestWorkflow(t *testing.T) {
 func TestFailuresInARow(t *testing.T) {
 	h := hook.ForUnit(hook.Start)
 	var f *state.Failure
-	for _, want := range []time.Duration{5, 10, 20, 40, 80, 160, 300, 300} {
-		f = newFailure(f, h, newRunRecord(state.Op{}, "exit code 1"), true, noon)
+	for i, want := range []time.Duration{5, 5, 10, 20, 20, 40, 80, 160, 300, 300} {
+		r := newRunRecord(state.Op{}, "exit code 1")
+		r.orphaned = i == 0 || i == 4 // which makes no wait longer
+		f = newFailure(f, h, r, true, noon)
 		if got := f.RetryAt.Sub(noon); got != want*time.Second {
 			t.Errorf("attempt %d: the next is due in %s, want %s", f.Attempts, got, want*time.Second)
 		}
 	}
-	if g := newFailure(f, hook.ForUnit(hook.Stop), newRunRecord(state.Op{}, "exit code 1"), false, noon); g.Attempts != 1 || !g.RetryAt.IsZero() {
+	if g := newFailure(f, hook.ForUnit(hook.Stop), newRunRecord(state.Op{}, "exit code 1"), false, noon); g.Attempts != 1 || g.Backoff != 0 || !g.RetryAt.IsZero() {
 		t.Errorf("another hook's failure: %+v", g)
 	}
 }

@@ -1,7 +1,10 @@
 package uniter
 
 import (
+	"fmt"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"bijou/agent/hook"
 	"bijou/state"
@@ -22,5 +25,52 @@ func TestFailCrashedIsListed(t *testing.T) {
 	runs := statetest.Read(t, l.st, func(v *state.View) ([]state.HookRun, error) { return v.HookRuns("app/0") })
 	if len(runs) != 2 {
 		t.Errorf("the history has %+v", runs)
+	}
+}
+
+// TestBackoffAfterAnAnswer has a hook fail, of the unit and of a relation: an operator's retry
+// begins the backoff anew, and an answer that comes too late is not lost.
+func TestBackoffAfterAnAnswer(t *testing.T) {
+	for _, h := range []state.Hook{hook.ForUnit(hook.Start), hook.ForRelation(hook.Changed, relationsOfPlay()[1], "a/0")} {
+		synctest.Test(t, func(t *testing.T) {
+			l := newLife(t, nil)
+			defer l.u.output.Close()
+			relation, runs := "", 0
+			if h.Relation != state.NoRelation {
+				relation = "db:1"
+			}
+			fail := func(wantWait time.Duration, wantAttempts int) {
+				t.Helper()
+				runs++
+				r := &runningHook{op: state.Op{ID: fmt.Sprint(runs), Hook: h}}
+				l.update(func(tx *state.Tx) error { return recordBegin(tx, "app/0", r, FromFailure) })
+				failed := newRunRecord(r.op, "exit code 1")
+				failed.orphaned = false
+				l.must(l.u.commitFailure(t.Context(), r.op, failed))
+				l.update(func(tx *state.Tx) error {
+					f, err := readFailure(tx, "app/0", h.Relation)
+					if wait := f.RetryAt.Sub(now()); wait != wantWait || f.Attempts != wantAttempts {
+						t.Errorf("%s: retried in %s after attempt %d, want in %s after %d", h.Name, wait, f.Attempts, wantWait, wantAttempts)
+					}
+					return err
+				})
+			}
+			answer := func(retry bool) {
+				l.update(func(tx *state.Tx) error { _, err := tx.SetResolved("app/0", relation, retry); return err })
+			}
+			fail(5*time.Second, 1)
+			fail(10*time.Second, 2)
+			answer(true)
+			fail(5*time.Second, 3)
+			answer(false)
+			fail(10*time.Second, 4)
+			l.update(func(tx *state.Tx) error {
+				u, err := tx.Unit("app/0")
+				if u.Resolved != state.ResolvedDone && u.ResolvedRelations[h.Relation] != state.ResolvedDone {
+					t.Errorf("%s: the answer that it counts as done is lost", h.Name)
+				}
+				return err
+			})
+		})
 	}
 }

@@ -83,7 +83,7 @@ func recordBegin(tx *state.Tx, unit string, r *runningHook, from Cause) error {
 		}
 	}
 	if from == FromFailure {
-		if err := tx.ClearResolved(unit, h.Relation); err != nil {
+		if err := takeRetry(tx, unit, h.Relation); err != nil {
 			return err
 		}
 	}
@@ -99,6 +99,34 @@ func recordBegin(tx *state.Tx, unit string, r *runningHook, from Cause) error {
 		}
 	}
 	return tx.PutOp(unit, r.op)
+}
+
+// takeRetry clears an operator's answer that the failed hook is to be retried, which begins
+// the backoff anew. The answer that it counts as done came too late to keep it from running,
+// and stays, should it fail once more.
+func takeRetry(tx *state.Tx, unit string, relation int) error {
+	u, err := tx.Unit(unit)
+	switch {
+	case errors.Is(err, state.ErrNotFound):
+		return nil
+	case err != nil:
+		return err
+	case relation == state.NoRelation && u.Resolved == state.ResolvedRetry:
+		w, err := tx.Workflow(unit)
+		if err != nil || w.Failure == nil {
+			return err
+		}
+		w.Failure.Backoff = 0
+		return errors.Join(tx.PutWorkflow(unit, w), tx.ClearResolved(unit, relation))
+	case u.ResolvedRelations[relation] == state.ResolvedRetry:
+		rs, _, err := tx.RelationState(unit, relation)
+		if err != nil || rs.Failure == nil {
+			return err
+		}
+		rs.Failure.Backoff = 0
+		return errors.Join(tx.PutRelationState(unit, relation, rs), tx.ClearResolved(unit, relation))
+	}
+	return nil
 }
 
 // startProcess runs the hook in a goroutine that ends with r.done. The hook outlives ctx:

@@ -91,17 +91,20 @@ func withCharm(w state.Workflow, charm string) state.Workflow {
 	return w
 }
 
-func retryDelay(attempts int) time.Duration {
-	return min(5*time.Second<<min(attempts-1, 10), 5*time.Minute)
+func retryDelay(failures int) time.Duration {
+	return min(5*time.Second<<min(max(failures, 1)-1, 10), 5*time.Minute)
 }
 
 func newFailure(before *state.Failure, h state.Hook, r runRecord, retry bool, now time.Time) *state.Failure {
 	f := &state.Failure{Hook: h, Message: r.Failure, Stderr: r.stderr, Since: now.UTC(), Attempts: 1}
 	if before != nil && before.Hook == h {
-		f.Since, f.Attempts = before.Since, before.Attempts+1
+		f.Since, f.Attempts, f.Backoff = before.Since, before.Attempts+1, before.Backoff
+	}
+	if !r.orphaned {
+		f.Backoff++
 	}
 	if retry {
-		f.RetryAt = now.Add(retryDelay(f.Attempts)).UTC()
+		f.RetryAt = now.Add(retryDelay(f.Backoff)).UTC()
 	}
 	return f
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"bijou/agent/hook"
+	"bijou/agent/hookexec"
 	"bijou/state"
 )
 
@@ -41,6 +42,13 @@ func (u *uniter) logEnd(r *runningHook, failure string) {
 		return
 	}
 	u.output.Note("INFO", name, fmt.Sprintf("%s is done after %s", r.op.Hook, took))
+}
+
+// logUnrecordedEnd says nothing of a run whose process was never let go: it has not begun.
+func (u *uniter) logUnrecordedEnd(op state.Op) {
+	if id, err := hookexec.LastRun(u.Folder.processPath()); err == nil && id == op.ID {
+		u.output.Write("WARNING", op.Hook.Name, fmt.Sprintf("%s has ended; no agent has recorded with what, and it runs again", op.Hook))
+	}
 }
 
 func formatDuration(d time.Duration) string { return d.Round(time.Millisecond).String() }

@@ -68,6 +68,9 @@ func (u *uniter) beginHook(ctx context.Context, s RunHook, snap Snapshot) error 
 		}
 		return err
 	}
+	if s.From == FromCrash {
+		u.logUnrecordedEnd(*snap.Uniter.Op)
+	}
 	u.faultPoint("before-spawn")
 	u.Log.Info("hook starts", facts.logAttrs()...)
 	u.startProcess(ctx, r, facts)

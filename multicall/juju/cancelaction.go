@@ -33,6 +33,6 @@ func (c cancelActionCmd) Run(o *operator) error {
 			n, err := strconv.Atoi(id)
 			return errors.Join(err, tx.CancelAction(n, time.Now()))
 		}
-		return c.removeAll(o, s, removalKind{"action", "does not begin, or is told to end", cancel, nil}, ids)
+		return c.removeAll(o, s, removalKind{name: "action", outcome: "does not begin, or is told to end", check: cancel}, ids)
 	})
 }

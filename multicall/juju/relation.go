@@ -77,8 +77,16 @@ func (c destroyRelationCmd) Run(o *operator) error {
 			}
 			return err
 		})
-		if err != nil || !c.Force {
+		if err != nil {
 			return err
+		}
+		if !c.Force {
+			return o.noteUnitErrors(s, func(v *state.View) ([]string, error) { return memberNames(v, id) }, func(e state.UnitError) string {
+				if e.Relation != state.NoRelation && e.Relation != id {
+					return ""
+				}
+				return describeUnitError(e)
+			})
 		}
 		err = s.ForceDestroyRelation(o.ctx, id)
 		if errors.Is(err, state.ErrNotFound) {
@@ -86,6 +94,14 @@ func (c destroyRelationCmd) Run(o *operator) error {
 		}
 		return err
 	})
+}
+
+func memberNames(v *state.View, relation int) (names []string, err error) {
+	members, err := v.Members(relation)
+	for _, m := range members {
+		names = append(names, m.Unit)
+	}
+	return names, err
 }
 
 func (c destroyRelationCmd) findID(tx *state.Tx) (int, error) {

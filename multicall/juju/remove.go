@@ -26,6 +26,8 @@ type removalKind struct {
 	// in one transaction.
 	check  func(tx *state.Tx, name string) error
 	remove func(ctx context.Context, name string) error
+	// leaving lists the units whose hooks run before one is gone; nil: none.
+	leaving func(v *state.View, name string) ([]string, error)
 }
 
 // errOnlyChecked ends a transaction that is to write nothing.
@@ -57,7 +59,19 @@ func (r removalFlags) removeAll(o *operator, s *state.State, k removalKind, name
 			return console.Hint(err, "removed before that: "+strings.Join(names[:i], ", "))
 		}
 	}
-	return r.printRemoved(o, k, names)
+	if err := r.printRemoved(o, k, names); err != nil || k.leaving == nil {
+		return err
+	}
+	return o.noteUnitErrors(s, func(v *state.View) (units []string, err error) {
+		for _, name := range names {
+			some, err := k.leaving(v, name)
+			if err != nil {
+				return nil, err
+			}
+			units = append(units, some...)
+		}
+		return units, nil
+	}, describeLeaversError)
 }
 
 func (r removalFlags) printRemoved(o *operator, k removalKind, names []string) error {
@@ -93,9 +107,9 @@ Examples:
 // Run makes the units dying, all or none.
 func (c removeUnitCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {
-		k := removalKind{"unit", "leaves its relations, runs its stop hook, and goes", destroyUnit, nil}
+		k := removalKind{"unit", "leaves its relations, runs its stop hook, and goes", destroyUnit, nil, leavingUnits}
 		if c.Force {
-			k = removalKind{"unit", "is gone", checkUnitRemovable, s.ForceRemoveUnit}
+			k = removalKind{"unit", "is gone", checkUnitRemovable, s.ForceRemoveUnit, nil}
 		}
 		return c.removeAll(o, s, k, c.Units)
 	})
@@ -138,9 +152,9 @@ Examples:
 func (c destroyServiceCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {
 		exists := func(tx *state.Tx, name string) error { _, err := tx.Service(name); return err }
-		k := removalKind{"service", "goes with its relations and units, once these have run their stop hooks", exists, s.DestroyService}
+		k := removalKind{"service", "goes with its relations and units, once these have run their stop hooks", exists, s.DestroyService, leavingServiceUnits}
 		if c.Force {
-			k.outcome, k.remove = "is gone, with its relations and units", s.ForceDestroyService
+			k.outcome, k.remove, k.leaving = "is gone, with its relations and units", s.ForceDestroyService, nil
 		}
 		return c.removeAll(o, s, k, c.Services)
 	})
@@ -164,7 +178,7 @@ Examples:
 // Run makes the machines dying, all or none.
 func (c destroyMachineCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {
-		k := removalKind{"machine", "goes, once its agent has ended and its instance is stopped", (*state.Tx).DestroyMachine, nil}
+		k := removalKind{"machine", "goes, once its agent has ended and its instance is stopped", (*state.Tx).DestroyMachine, nil, nil}
 		if c.Force {
 			k.check = func(tx *state.Tx, id string) error {
 				if id == "0" {

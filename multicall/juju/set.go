@@ -38,20 +38,22 @@ func (c setCmd) Run(o *operator) error {
 }
 
 func setConfig(o *operator, service string, changes map[string]any) error {
-	var changed []string
-	err := o.update(func(tx *state.Tx) (err error) {
-		changed, err = tx.SetConfig(service, changes)
-		return err
-	})
-	switch {
-	case err != nil:
-		return err
-	case len(changed) == 0:
-		o.note("%s has these values already: nothing follows", service)
-	default:
+	return o.openChosen(func(s *state.State) error {
+		var changed []string
+		err := s.Update(o.ctx, func(tx *state.Tx) (err error) {
+			changed, err = tx.SetConfig(service, changes)
+			return err
+		})
+		switch {
+		case err != nil:
+			return err
+		case len(changed) == 0:
+			o.note("%s has these values already: nothing follows", service)
+			return nil
+		}
 		o.note("%s: %s changed; its units run config-changed", service, strings.Join(changed, ", "))
-	}
-	return nil
+		return o.noteUnitErrors(s, func(v *state.View) ([]string, error) { return aliveUnits(v, service) }, describeOwnError)
+	})
 }
 
 // readValue returns the value itself, or the content of the file that @FILE names.

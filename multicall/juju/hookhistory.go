@@ -1,6 +1,7 @@
 package juju
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -36,7 +37,7 @@ func (c hookHistoryCmd) Run(o *operator) error {
 	var runs []state.HookRun
 	var running *state.RunningView
 	err := o.view(func(v *state.View) (err error) {
-		if _, err = v.Unit(c.Unit); err == nil {
+		if err = c.checkUnit(v); err == nil {
 			runs, err = v.HookRuns(c.Unit)
 			runs = runs[max(0, len(runs)-c.Count):]
 		}
@@ -55,6 +56,20 @@ func (c hookHistoryCmd) Run(o *operator) error {
 		return o.encode(c.Format, newHookDocs(runs, running))
 	}
 	return historyTable(runs, running).Write(o.streams.Out, console.CanColour(o.streams.Out))
+}
+
+// checkUnit tells a unit that was removed from one that never was, as long as its log is kept.
+func (c hookHistoryCmd) checkUnit(v *state.View) error {
+	_, err := v.Unit(c.Unit)
+	if !errors.Is(err, state.ErrNotFound) {
+		return err
+	}
+	lines, lerr := v.Logs(state.LogFilter{Sources: []string{c.Unit}, Last: 1})
+	if lerr != nil || len(lines) == 0 {
+		return errors.Join(err, lerr)
+	}
+	return console.Hint(fmt.Errorf("unit %q was removed, and what hooks it has run went with it", c.Unit),
+		"its log is still there: juju debug-log --unit "+c.Unit)
 }
 
 func hideSecrets(runs []state.HookRun) {

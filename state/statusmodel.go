@@ -108,7 +108,7 @@ type UnitRelation struct {
 
 // RelationUnit is one unit in one relation; all but State is of an error.
 type RelationUnit struct {
-	State     string    `yaml:"state" json:"state"` // start, up, down, departed, error
+	State     string    `yaml:"state" json:"state"` // start, up, departed, error
 	Message   string    `yaml:"message,omitempty" json:"message,omitempty"`
 	Stderr    string    `yaml:"stderr,omitempty" json:"stderr,omitempty"`
 	See       string    `yaml:"see,omitempty" json:"see,omitempty"`
@@ -148,14 +148,14 @@ type RelationEnd struct {
 	Units map[string]RelationUnit `yaml:"units" json:"units"`
 }
 
-// WorstRelation returns the state that needs an operator's eye most: error, then down,
-// start, departed, up; start where there is none.
+// WorstRelation returns the state that needs an operator's eye most: error, then start,
+// departed, up; start where there is none.
 func WorstRelation(units map[string]RelationUnit) string {
 	states := map[string]bool{}
 	for u := range maps.Values(units) {
 		states[u.State] = true
 	}
-	for _, s := range []string{RelationError, RelationDown, RelationStart, RelationEnded, RelationUp} {
+	for _, s := range []string{RelationError, RelationStart, RelationEnded, RelationUp} {
 		if states[s] {
 			return s
 		}

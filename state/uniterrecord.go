@@ -93,7 +93,6 @@ type Workflow struct {
 const (
 	RelationStart = "start" // not yet entered
 	RelationUp    = "up"
-	RelationDown  = "down"
 	RelationEnded = "departed"
 	RelationError = "error"
 )

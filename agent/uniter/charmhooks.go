@@ -20,9 +20,9 @@ type CharmHooks struct {
 	LeaderSettings bool // leader-settings-changed
 	Remove         bool
 	Dispatch       bool
-	AppSettings    bool     // relation-changed for a service's own settings, of any charm of the modern dialect
-	CreatedIn      []string // relations with a relation-created hook, by the charm's names for them
-	Made           []string // files in the charm's folder of hooks, which hooks may have made
+	Dialect        charm.Dialect // of its hooks; only the modern one has relation-changed for a service's own settings
+	CreatedIn      []string      // relations with a relation-created hook, by the charm's names for them
+	Made           []string      // files in the charm's folder of hooks, which hooks may have made
 }
 
 func (h CharmHooks) hasLeadership() bool { return h.LeaderElected || h.LeaderSettings }
@@ -44,7 +44,7 @@ func readCharmHooks(v *state.View, service state.Service, url string, known Char
 		return CharmHooks{}, err
 	}
 	h := newCharmHooks(url, c, known.Made)
-	h.AppSettings = service.DialectOf(c) == charm.Modern
+	h.Dialect = service.DialectOf(c)
 	return h, nil
 }
 

@@ -63,9 +63,9 @@ func (u *uniter) enqueue(ctx context.Context, arrivals []hook.Arrival) error {
 	})
 }
 
-func (u *uniter) enterRelation(ctx context.Context, r hook.Relation, created bool) error {
+func (u *uniter) enterRelation(ctx context.Context, r hook.Relation, hooks CharmHooks) error {
 	err := u.commitStep(ctx, "enter", func(tx *state.Tx) error {
-		settings, err := u.initialSettings(tx)
+		settings, err := u.initialSettings(tx, hooks.Dialect)
 		if err != nil {
 			return err
 		}
@@ -73,7 +73,7 @@ func (u *uniter) enterRelation(ctx context.Context, r hook.Relation, created boo
 			return err
 		}
 		return tx.PutRelationState(u.Unit, r.ID, state.RelationState{
-			State: state.RelationUp, Name: r.Name, RemoteService: r.RemoteService, Peer: r.Peer, CreatedOwed: created,
+			State: state.RelationUp, Name: r.Name, RemoteService: r.RemoteService, Peer: r.Peer, CreatedOwed: hooks.hasCreated(r.Name),
 		})
 	})
 	if errors.Is(err, state.ErrDead) || errors.Is(err, state.ErrNotFound) {
@@ -83,21 +83,13 @@ func (u *uniter) enterRelation(ctx context.Context, r hook.Relation, created boo
 	return err
 }
 
-func (u *uniter) initialSettings(tx *state.Tx) (map[string]string, error) {
-	unit, err := tx.Unit(u.Unit)
-	if err != nil {
-		return nil, err
-	}
-	service, err := tx.Service(unit.Service)
-	if err != nil {
-		return nil, err
-	}
+func (u *uniter) initialSettings(tx *state.Tx, d charm.Dialect) (map[string]string, error) {
 	address, err := tx.UnitAddress(u.Unit, false)
 	if err != nil || address == "" {
 		return nil, err
 	}
 	settings := map[string]string{"private-address": address}
-	if service.Dialect == charm.Modern {
+	if d == charm.Modern {
 		settings["ingress-address"] = address
 		settings["egress-subnets"] = hostSubnet(address)
 	}
@@ -209,7 +201,7 @@ func (u *uniter) execute(ctx context.Context, next Step, snap Snapshot) (finishe
 	case Enqueue:
 		return false, u.enqueue(ctx, s.Arrivals)
 	case EnterRelation:
-		return false, u.enterRelation(ctx, s.Relation, snap.Hooks.hasCreated(s.Relation.Name))
+		return false, u.enterRelation(ctx, s.Relation, snap.Hooks)
 	case RunHook:
 		if u.ticket == nil {
 			u.ticket = u.Limiter.request()

@@ -49,7 +49,7 @@ func (u *uniter) gatherFacts(ctx context.Context, h state.Hook, snap Snapshot) (
 		if err != nil {
 			return err
 		}
-		f.charmName, f.dialect, f.version = c.Meta.Name, s.DialectOf(c), cmp.Or(s.JujuVersion, hookexec.JujuVersion)
+		f.charmName, f.dialect, f.version = c.Meta.Name, snap.Hooks.Dialect, cmp.Or(s.JujuVersion, hookexec.JujuVersion)
 		if f.env, err = v.Environment(); err != nil || f.action != nil {
 			return err
 		}

@@ -22,7 +22,7 @@ func (l *life) step() {
 	case DeployCharm:
 		l.deploy(s.URL)
 	case EnterRelation:
-		l.must(l.u.enterRelation(ctx, s.Relation, snap.Hooks.hasCreated(s.Relation.Name)))
+		l.must(l.u.enterRelation(ctx, s.Relation, snap.Hooks))
 	case LeaveRelation:
 		l.must(l.u.leaveRelation(ctx, s.Relation))
 	case Resolve:

@@ -5,6 +5,7 @@ import (
 
 	"bijou/agent/hook"
 	"bijou/state"
+	"bijou/state/charm"
 )
 
 // maxArrivals bounds the entries of one Enqueue, well below the limits of one transaction.
@@ -73,7 +74,7 @@ func (s *Snapshot) newArrivals() []hook.Arrival {
 // are told of.
 func (s *Snapshot) visibleMembers(id int) []state.Member {
 	all := s.Relations[id].Members
-	if last := len(all) - 1; last >= 0 && !s.Hooks.AppSettings && !hook.IsUnit(all[last].Unit) {
+	if last := len(all) - 1; last >= 0 && s.Hooks.Dialect != charm.Modern && !hook.IsUnit(all[last].Unit) {
 		return all[:last]
 	}
 	return all

@@ -127,7 +127,7 @@ func (u *upgrade) commit() error {
 	same := u.target.url == u.current.URL
 	if same && len(u.unitsToUpgrade(behind)) == 0 {
 		u.noteSkipped(behind)
-		fmt.Fprintf(u.o.streams.Out, "service %q is already running the latest charm\n", u.service.Name)
+		u.o.note("service %q is already running the latest charm", u.service.Name)
 		return nil
 	}
 	record := u.current

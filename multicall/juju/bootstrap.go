@@ -27,7 +27,7 @@ const defaultSeries = "noble"
 type bootstrapCmd struct {
 	Provider      string            `default:"local" placeholder:"NAME" help:"Who makes machines; \"local\": folders and processes of this host. Others are executables bijou-provider-NAME on BIJOU_PLUGIN_PATH or PATH."`
 	State         string            `env:"BIJOU_STATE" placeholder:"URL" help:"Where the state is kept: sqlite:PATH, etcd://HOST:PORT,.../PREFIX or etcd+unix:///SOCKET?prefix=/PREFIX; default: a file in the environment's folder."`
-	DefaultSeries string            `placeholder:"SERIES" help:"The series of charms that do not say one; default: the one that the provider has, or noble."`
+	DefaultSeries string            `placeholder:"SERIES" help:"The series of charms that support it, or name none; default: the one that the provider has, or noble."`
 	Config        map[string]string `placeholder:"KEY=VALUE" mapsep:"none" help:"A value of the environment, as set-environment takes it; may be repeated."`
 	Constraints   string            `placeholder:"\"K=V ...\"" help:"What machines have to satisfy, as set-constraints takes it."`
 }

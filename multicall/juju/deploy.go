@@ -18,7 +18,7 @@ type deployCmd struct {
 	Service     string   `arg:"" optional:"" help:"The service's name; default: the charm's."`
 	Repository  string   `env:"JUJU_REPOSITORY" placeholder:"DIR" help:"A folder of charms (SERIES/NAME or NAME)."`
 	Config      string   `placeholder:"FILE" type:"existingfile" help:"YAML file of options: {SERVICE: {OPTION: VALUE}}."`
-	Series      string   `placeholder:"SERIES" help:"The series of its machines; default: the charm's, then the environment's."`
+	Series      string   `placeholder:"SERIES" help:"The series of its machines; default: that of the repository's folder or of SERIES/NAME, else the environment's default if the charm supports it, else the first of the charm's that machines can have."`
 	ForceSeries bool     `help:"Also on machines whose series the charm does not support; upgrades and units to come ask no more."`
 	Force       bool     `help:"Also a charm that needs what bijou does not have (storage, secrets); upgrades ask no more."`
 	JujuVersion string   `placeholder:"VERSION" help:"What its hooks are told that Juju's version is; default: what bijou behaves like."`
@@ -166,8 +166,7 @@ func (d *deployment) run(series string) error {
 // errRevisionTaken means that another archive has the charm URL.
 var errRevisionTaken = errors.New("the charm's revision is taken by other content")
 
-// charmURL takes the series from the operator, the repository, the charm, or the
-// environment, in this order.
+// charmURL takes the series from the operator, else the repository, else as ChooseSeries says.
 func (d *deployment) charmURL(series string) (charm.URL, error) {
 	var env state.Environment
 	err := d.state.View(d.o.ctx, func(v *state.View) (err error) {

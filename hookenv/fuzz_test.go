@@ -1,6 +1,7 @@
 package hookenv
 
 import (
+	"bytes"
 	"maps"
 	"slices"
 	"strings"
@@ -78,7 +79,7 @@ func FuzzDictionary(f *testing.F) {
 
 // What is printed as YAML is read back as the same text.
 func FuzzYAML(f *testing.F) {
-	for _, seed := range []string{"", "42", "true", "null", "~", "0x10", "08", "1e5", "2001-01-01", "a: b", "a #b", " x", "x ", "\na", "a\n", "a\n\n", "a\tb\n", "é", "😀", "\u2028", "a\r\nb", "- x", "<<", "=", "\ufeff", "\x7f", "#", "\n"} {
+	for _, seed := range []string{"", "42", "true", "null", "~", "0x10", "08", "1e5", "2001-01-01", "a: b", "a #b", " x", "x ", "\na", "a\n", "a\n\n", "a\tb\n", "é", "😀", "\u2028", "a\r\nb", "- x", "<<", "=", "\ufeff", "\x7f", "#", "\n", "\u202e", "a\n\u200f"} {
 		f.Add(seed, seed)
 	}
 	f.Fuzz(func(t *testing.T, key, value string) {
@@ -89,6 +90,9 @@ func FuzzYAML(f *testing.F) {
 		text, err := renderYAML(want)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if bytes.IndexFunc(text, isHarmful) >= 0 {
+			t.Fatalf("%q was printed as %q", want, text)
 		}
 		got := map[string]string{}
 		if err := yaml.Unmarshal(text, &got); err != nil || !maps.Equal(got, want) {

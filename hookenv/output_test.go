@@ -18,6 +18,7 @@ func TestRender(t *testing.T) {
 		{"a string", "a&b", map[string]string{"smart": "a&b\n", "json": "\"a\\u0026b\"\n", "yaml": "a&b\n", "shell": "a&b\n"}},
 		{"several lines", "a\nb\n", map[string]string{"smart": "a\nb\n\n", "json": "\"a\\nb\\n\"\n", "yaml": "|\n  a\n  b\n"}},
 		{"an empty first line", map[string]string{"k": "\na"}, map[string]string{"yaml": "k: \"\\na\"\n"}},
+		{"turned text", map[string]string{"k\u200e": "a\u202eb\n\u2066"}, map[string]string{"yaml": "\"k\\u200E\": \"a\\u202Eb\\n\\u2066\"\n"}},
 		{"tabs in lines", map[string]string{"k": "a\tb\n"}, map[string]string{"yaml": "k: \"a\\tb\\n\"\n"}},
 		{"empty last lines", map[string]string{"k": "a\n\n"}, map[string]string{"yaml": "k: |+\n  a\n\n"}},
 		{"texts like other things", map[string]string{"0": "0x10", "1": "~", "2": "2001-01-01", "3": "a: b", "4": " a", "5": "#", "6": "é", "7": "1:20", "8": "on", "9": "- a"}, map[string]string{

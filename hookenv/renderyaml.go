@@ -2,7 +2,10 @@ package hookenv
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
 )
@@ -19,7 +22,29 @@ func renderYAML(value any) ([]byte, error) {
 		return nil, err
 	}
 	err := e.Close()
-	return b.Bytes(), err
+	return escapeHarmful(b.Bytes()), err
+}
+
+// isHarmful reports whether the character breaks a line or turns the direction of what
+// follows, and the encoder would write it as it is.
+func isHarmful(r rune) bool {
+	return r == '\u2028' || r == '\u2029' || unicode.Is(unicode.Bidi_Control, r)
+}
+
+// escapeHarmful relies on yamlText, which has quoted whatever holds such a character.
+func escapeHarmful(text []byte) []byte {
+	if bytes.IndexFunc(text, isHarmful) < 0 {
+		return text
+	}
+	var b []byte
+	for _, r := range string(text) {
+		if isHarmful(r) {
+			b = fmt.Appendf(b, `\u%04X`, r)
+		} else {
+			b = utf8.AppendRune(b, r)
+		}
+	}
+	return b
 }
 
 func yamlValue(value any) any {
@@ -56,14 +81,14 @@ func yamlValue(value any) any {
 
 // yamlText is quoted where the encoder would write what is read back as another text, or not at
 // all: it takes "<<" for plain text, and a literal block cannot have tabs, foreign line breaks or
-// an empty first line.
+// an empty first line. So is what has harmful characters.
 type yamlText string
 
 // MarshalYAML implements yaml.Marshaler.
 func (t yamlText) MarshalYAML() (any, error) {
 	s := string(t)
 	block := strings.Contains(s, "\n")
-	if s == "<<" || block && (s[0] == '\n' || strings.ContainsAny(s, "\t\u0085\u2028\u2029")) {
+	if s == "<<" || strings.ContainsFunc(s, isHarmful) || block && (s[0] == '\n' || strings.ContainsAny(s, "\t\u0085")) {
 		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s, Style: yaml.DoubleQuotedStyle}, nil
 	}
 	return s, nil

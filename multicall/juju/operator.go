@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"gopkg.in/yaml.v3"
-
 	"bijou/multicall/console"
 	"bijou/multicall/home"
 	"bijou/state"
@@ -53,7 +51,7 @@ func (o *operator) encode(format string, data any) error {
 		text, err = json.Marshal(data)
 		text = append([]byte(sanitize.EscapeJSON(string(text))), '\n')
 	} else {
-		text, err = yaml.Marshal(data)
+		text, err = sanitize.MarshalYAML(data)
 	}
 	if err != nil {
 		return fmt.Errorf("internal error: %w", err)

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"gopkg.in/yaml.v3"
-
 	"bijou/multicall/console"
 	"bijou/state"
 	"bijou/state/sanitize"
@@ -96,7 +94,11 @@ func (c statusCmd) render(s state.Status, coloured bool) (string, error) {
 func (c statusCmd) writeFormat(w io.Writer, s state.Status, coloured bool) error {
 	switch c.Format {
 	case "yaml":
-		return yaml.NewEncoder(w).Encode(s)
+		text, err := sanitize.MarshalYAML(s)
+		if err == nil {
+			_, err = w.Write(text)
+		}
+		return err
 	case "json":
 		text, err := json.Marshal(s)
 		if err == nil {

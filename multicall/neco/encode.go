@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"gopkg.in/yaml.v3"
+
+	"bijou/state/sanitize"
 )
 
 // encode prints data as YAML, or as JSON if that is the format; both name things by their
@@ -18,19 +20,20 @@ func (o *operator) encode(format string, data any) error {
 }
 
 func encodeText(format string, data any) (string, error) {
-	text, err := json.Marshal(data)
+	encoded, err := json.Marshal(data)
 	if err != nil {
 		return "", fmt.Errorf("internal error: %w", err)
 	}
+	text := sanitize.EscapeJSON(string(encoded))
 	if format == "json" {
-		return string(text) + "\n", nil
+		return text + "\n", nil
 	}
 	var node yaml.Node
-	if err := yaml.Unmarshal(text, &node); err != nil { // JSON is YAML; its order stays
+	if err := yaml.Unmarshal([]byte(text), &node); err != nil { // JSON is YAML; its order stays
 		return "", fmt.Errorf("internal error: %w", err)
 	}
 	clearStyle(&node)
-	out, err := yaml.Marshal(&node)
+	out, err := sanitize.MarshalYAML(&node)
 	return string(out), err
 }
 

@@ -41,5 +41,5 @@ func escape(text string, write func(rune) string) string {
 // isHarmful reports whether a terminal may obey the character instead of showing it.
 func isHarmful(r rune) bool {
 	return unicode.IsControl(r) && r != '\t' || r == '\u2028' || r == '\u2029' || // line and paragraph separators
-		'\u202a' <= r && r <= '\u202e' || '\u2066' <= r && r <= '\u2069'
+		unicode.Is(unicode.Bidi_Control, r)
 }

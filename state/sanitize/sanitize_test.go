@@ -3,8 +3,12 @@ package sanitize
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
+	"time"
+
+	"gopkg.in/yaml.v3"
 )
 
 func TestEscape(t *testing.T) {
@@ -15,6 +19,7 @@ func TestEscape(t *testing.T) {
 		"\u009b31m\x7f\x00":          `\u009b31m\x7f\x00`,
 		"a\u202eb\u2066c\u2069":      `a\u202eb\u2066c\u2069`,
 		"a\u202ab\u2028c\u2029":      `a\u202ab\u2028c\u2029`,
+		"a\u200eb\u200fc\u061cd":     `a\u200eb\u200fc\u061cd`,
 		"it's \"quoted\" \\ and 'so": "it's \"quoted\" \\ and 'so",
 	} {
 		if got := Escape(text); got != want {
@@ -36,6 +41,36 @@ func TestEscapeJSONKeepsValues(t *testing.T) {
 	var got map[string]string
 	if err := json.Unmarshal([]byte(text), &got); err != nil || got["m"] != want {
 		t.Errorf("%q, %v", got["m"], err)
+	}
+}
+
+func TestMarshalYAMLKeepsValues(t *testing.T) {
+	const harmful = "\x7f\u0085\u009b\u2028\u2029\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+	want := map[string]string{"plain": "a: b", "lines": "a\n  b\n", "2026-01-01": "true", "quoted": `\u202E`}
+	for i, r := range harmful {
+		want[fmt.Sprintf("key%d %c", i, r)] = fmt.Sprintf("a%c b", r)
+		want[fmt.Sprint(i)] = fmt.Sprintf("a\n\tb%c\n", r)
+	}
+	type document struct {
+		At    time.Time           `yaml:"at"`
+		None  []string            `yaml:"none"`
+		Texts []map[string]string `yaml:"texts"`
+	}
+	in := document{time.Unix(1, 0).UTC(), []string{}, []map[string]string{want}}
+	text, err := MarshalYAML(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if i := strings.IndexFunc(string(text), isHarmfulInYAML); i >= 0 {
+		t.Errorf("%q stands as it is in:\n%q", text[i:min(i+4, len(text))], text)
+	}
+	var got document
+	if err := yaml.Unmarshal(text, &got); err != nil || !reflect.DeepEqual(got, in) {
+		t.Errorf("%q\nis read back as\n%q: %v", text, got, err)
+	}
+	one, err := MarshalYAML([]string{"a\u202eb", "c"})
+	if want := "- \"a\\u202Eb\"\n- c\n"; err != nil || string(one) != want {
+		t.Errorf("%q, want %q; %v", one, want, err)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
 )
@@ -22,7 +21,7 @@ func renderYAML(value any) ([]byte, error) {
 		return nil, err
 	}
 	err := e.Close()
-	return escapeHarmful(b.Bytes()), err
+	return escapeHarmful(b.String()), err
 }
 
 // isHarmful reports whether the character breaks a line or turns the direction of what
@@ -32,19 +31,16 @@ func isHarmful(r rune) bool {
 }
 
 // escapeHarmful relies on yamlText, which has quoted whatever holds such a character.
-func escapeHarmful(text []byte) []byte {
-	if bytes.IndexFunc(text, isHarmful) < 0 {
-		return text
-	}
-	var b []byte
-	for _, r := range string(text) {
+func escapeHarmful(text string) []byte {
+	var b bytes.Buffer
+	for _, r := range text {
 		if isHarmful(r) {
-			b = fmt.Appendf(b, `\u%04X`, r)
+			fmt.Fprintf(&b, `\u%04X`, r)
 		} else {
-			b = utf8.AppendRune(b, r)
+			b.WriteRune(r)
 		}
 	}
-	return b
+	return b.Bytes()
 }
 
 func yamlValue(value any) any {

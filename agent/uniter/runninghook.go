@@ -109,27 +109,24 @@ func recordBegin(tx *state.Tx, unit string, r *runningHook, from Cause) error {
 // and stays, should it fail once more.
 func takeRetry(tx *state.Tx, unit string, relation int) error {
 	u, err := tx.Unit(unit)
-	switch {
-	case errors.Is(err, state.ErrNotFound):
-		return nil
-	case err != nil:
-		return err
-	case relation == state.NoRelation && u.Resolved == state.ResolvedRetry:
+	if relation == state.NoRelation {
+		if err != nil || u.Resolved != state.ResolvedRetry {
+			return err
+		}
 		w, err := tx.Workflow(unit)
-		if err != nil || w.Failure == nil {
-			return err
+		if w.Failure != nil {
+			w.Failure.Backoff = 0
 		}
-		w.Failure.Backoff = 0
-		return errors.Join(tx.PutWorkflow(unit, w), tx.ClearResolved(unit, relation))
-	case u.ResolvedRelations[relation] == state.ResolvedRetry:
-		rs, _, err := tx.RelationState(unit, relation)
-		if err != nil || rs.Failure == nil {
-			return err
-		}
-		rs.Failure.Backoff = 0
-		return errors.Join(tx.PutRelationState(unit, relation, rs), tx.ClearResolved(unit, relation))
+		return errors.Join(err, tx.PutWorkflow(unit, w), tx.ClearResolved(unit, relation))
 	}
-	return nil
+	if err != nil || u.ResolvedRelations[relation] != state.ResolvedRetry {
+		return err
+	}
+	rs, _, err := tx.RelationState(unit, relation)
+	if rs.Failure != nil {
+		rs.Failure.Backoff = 0
+	}
+	return errors.Join(err, tx.PutRelationState(unit, relation, rs), tx.ClearResolved(unit, relation))
 }
 
 // startProcess runs the hook in a goroutine that ends with r.done. The hook outlives ctx:

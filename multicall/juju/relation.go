@@ -81,12 +81,7 @@ func (c destroyRelationCmd) Run(o *operator) error {
 			return err
 		}
 		if !c.Force {
-			return o.noteUnitErrors(s, func(v *state.View) ([]string, error) { return memberNames(v, id) }, func(e state.UnitError) string {
-				if e.Relation != state.NoRelation && e.Relation != id {
-					return ""
-				}
-				return describeUnitError(e)
-			})
+			return o.noteErrors(s, func(_ string, u state.UnitView, relation string) bool { return holdsRelation(u, relation, id) })
 		}
 		err = s.ForceDestroyRelation(o.ctx, id)
 		if errors.Is(err, state.ErrNotFound) {
@@ -96,12 +91,15 @@ func (c destroyRelationCmd) Run(o *operator) error {
 	})
 }
 
-func memberNames(v *state.View, relation int) (names []string, err error) {
-	members, err := v.Members(relation)
-	for _, m := range members {
-		names = append(names, m.Unit)
+// holdsRelation reports whether an error of the unit keeps it in the relation.
+func holdsRelation(u state.UnitView, inError string, id int) bool {
+	name := state.Relation{ID: id}.String()
+	for _, group := range u.Relations {
+		if r, in := group.Relations[name]; in && r.State != state.RelationStart {
+			return inError == "" || inError == name
+		}
 	}
-	return names, err
+	return false
 }
 
 func (c destroyRelationCmd) findID(tx *state.Tx) (int, error) {

@@ -26,8 +26,8 @@ type removalKind struct {
 	// in one transaction.
 	check  func(tx *state.Tx, name string) error
 	remove func(ctx context.Context, name string) error
-	// leaving lists the units whose hooks run before one is gone; nil: none.
-	leaving func(v *state.View, name string) ([]string, error)
+	// awaitsHooks: units run their hooks before one is gone.
+	awaitsHooks bool
 }
 
 // errOnlyChecked ends a transaction that is to write nothing.
@@ -59,19 +59,21 @@ func (r removalFlags) removeAll(o *operator, s *state.State, k removalKind, name
 			return console.Hint(err, "removed before that: "+strings.Join(names[:i], ", "))
 		}
 	}
-	if err := r.printRemoved(o, k, names); err != nil || k.leaving == nil {
+	if err := r.printRemoved(o, k, names); err != nil || !k.awaitsHooks {
 		return err
 	}
-	return o.noteUnitErrors(s, func(v *state.View) (units []string, err error) {
-		for _, name := range names {
-			some, err := k.leaving(v, name)
-			if err != nil {
-				return nil, err
-			}
-			units = append(units, some...)
+	leaves := func(unit string) bool {
+		service, _, _ := strings.Cut(unit, "/")
+		return slices.Contains(names, unit) || slices.Contains(names, service)
+	}
+	return o.noteErrors(s, func(name string, u state.UnitView, relation string) bool {
+		going := leaves(name) || leaves(u.Principal)
+		if going && relation == "" && u.Info.Hook == "install" {
+			o.note("%s goes without hooks: its install has failed", name)
+			return false
 		}
-		return units, nil
-	}, describeLeaversError)
+		return going
+	})
 }
 
 func (r removalFlags) printRemoved(o *operator, k removalKind, names []string) error {
@@ -107,9 +109,9 @@ Examples:
 // Run makes the units dying, all or none.
 func (c removeUnitCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {
-		k := removalKind{"unit", "leaves its relations, runs its stop hook, and goes", destroyUnit, nil, leavingUnits}
+		k := removalKind{"unit", "leaves its relations, runs its stop hook, and goes", destroyUnit, nil, true}
 		if c.Force {
-			k = removalKind{"unit", "is gone", checkUnitRemovable, s.ForceRemoveUnit, nil}
+			k = removalKind{"unit", "is gone", checkUnitRemovable, s.ForceRemoveUnit, false}
 		}
 		return c.removeAll(o, s, k, c.Units)
 	})
@@ -152,9 +154,9 @@ Examples:
 func (c destroyServiceCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {
 		exists := func(tx *state.Tx, name string) error { _, err := tx.Service(name); return err }
-		k := removalKind{"service", "goes with its relations and units, once these have run their stop hooks", exists, s.DestroyService, leavingServiceUnits}
+		k := removalKind{"service", "goes with its relations and units, once these have run their stop hooks", exists, s.DestroyService, true}
 		if c.Force {
-			k.outcome, k.remove, k.leaving = "is gone, with its relations and units", s.ForceDestroyService, nil
+			k.outcome, k.remove, k.awaitsHooks = "is gone, with its relations and units", s.ForceDestroyService, false
 		}
 		return c.removeAll(o, s, k, c.Services)
 	})
@@ -178,7 +180,7 @@ Examples:
 // Run makes the machines dying, all or none.
 func (c destroyMachineCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {
-		k := removalKind{"machine", "goes, once its agent has ended and its instance is stopped", (*state.Tx).DestroyMachine, nil, nil}
+		k := removalKind{"machine", "goes, once its agent has ended and its instance is stopped", (*state.Tx).DestroyMachine, nil, false}
 		if c.Force {
 			k.check = func(tx *state.Tx, id string) error {
 				if id == "0" {

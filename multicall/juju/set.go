@@ -52,7 +52,9 @@ func setConfig(o *operator, service string, changes map[string]any) error {
 			return nil
 		}
 		o.note("%s: %s changed; its units run config-changed", service, strings.Join(changed, ", "))
-		return o.noteUnitErrors(s, func(v *state.View) ([]string, error) { return aliveUnits(v, service) }, describeOwnError)
+		return o.noteErrors(s, func(name string, u state.UnitView, relation string) bool {
+			return strings.HasPrefix(name, service+"/") && u.Life == "" && relation == ""
+		})
 	})
 }
 

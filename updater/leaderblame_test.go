@@ -70,7 +70,7 @@ func TestBlame(t *testing.T) {
 func TestSlow(t *testing.T) {
 	s := with(running(at(2), at(2), at(1)), func(s *Snapshot) {
 		s.Gate, s.StageSince, s.Witnessed = opened(1), t0(), true
-		s.Gate.Waited = 4 * 60
+		s.Gate.Waited, s.Gate.Progress = 4*60, s.Current.Progress(s.Workers)
 	})
 	now := t0().Add(5 * time.Minute)
 	if a := Next(s, now.Add(-time.Second)); a.Verb != Wait || !a.Until.Equal(now) {

@@ -91,7 +91,7 @@ func with(s Snapshot, change func(*Snapshot)) Snapshot {
 func since(first, waited time.Duration) Snapshot {
 	return with(running(at(1), at(1)), func(s *Snapshot) {
 		s.StageSince, s.WaitedBefore, s.Gate = t0().Add(first), waited, opened(0)
-		s.Gate.Waited = int(waited / time.Second)
+		s.Gate.Waited, s.Gate.Progress = int(waited/time.Second), s.Current.Progress(s.Workers)
 	})
 }
 

@@ -46,7 +46,7 @@ func (s Snapshot) nextWhileRunning(now time.Time) Action {
 		atFault, why := s.describeStall()
 		return s.stopRequest(now, atFault, fmt.Sprintf("nothing has moved for %s; %s", s.Config.WorkerTimeout, why))
 	}
-	if waited := now.Sub(s.lastMoveAt()).Truncate(time.Second); !s.StageSince.IsZero() && waited >= s.recordedWait()+s.noteInterval() || s.Witnessed && waited < s.recordedWait() {
+	if waited := now.Sub(s.lastMoveAt()).Truncate(time.Second); s.owesNote(waited) {
 		return s.recordWait(waited)
 	}
 	if at := s.slowDeadline(); !at.IsZero() && !now.Before(at) {
@@ -148,7 +148,7 @@ func soonerOf(now, at, deadline time.Time) time.Time {
 
 func (s Snapshot) decideGate(now time.Time, at record.Status) Action {
 	r := s.Current
-	g := record.Gate{Request: r.ID, StartedAt: r.StartedAt, Attempt: r.Attempt, Step: at.Step, StepName: at.StepName, Plan: at.Plan, At: now}
+	g := record.Gate{Request: r.ID, StartedAt: r.StartedAt, Attempt: r.Attempt, Step: at.Step, StepName: at.StepName, Plan: at.Plan, At: now, Progress: r.Progress(s.Workers)}
 	return Action{Verb: Open, Why: fmt.Sprintf("all servers have come to step %d", at.Step), Changes: []Change{put(s.Keys.Gate(), g)}}
 }
 

@@ -55,7 +55,7 @@ func expected() []string {
 		"component drifted", "command repair", "repaired", "components repaired",
 	}
 	if need.LongRun() {
-		all = append(all, "server registered again", "turn of a stale request", "result of a stale request")
+		all = append(all, "server registered again", "turn of a stale request", "result of a stale request", "stopped since nothing moved")
 	}
 	return all
 }

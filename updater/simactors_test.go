@@ -105,6 +105,7 @@ func (w *world) lead(h *host) {
 			holds := w.store.revision == revision || a.Verb == Open && w.store.revisions[w.keys.Current()] == request
 			if holds && w.leader == h {
 				w.logf("leader %d: %s: %s", h.lrn, a.Verb, a.Why)
+				w.checkPatience(s, a)
 				w.commit(a.Changes)
 			}
 			w.wakeAt(h, &h.updater, w.now.Add(time.Millisecond), w.lead)

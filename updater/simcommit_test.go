@@ -45,7 +45,9 @@ func (w *world) follow(before, after *record.Request) {
 			w.faults["components repaired"]++
 		}
 	}
-	w.attempts[fmt.Sprintf("%d-%d", after.ID, after.Attempt)] = true
+	if id := fmt.Sprintf("%d-%d", after.ID, after.Attempt); !w.attempts[id] {
+		w.attempts[id], w.movedAt = true, w.now
+	}
 	for _, h := range w.servers {
 		for _, m := range h.members {
 			m.given = m.given || m.updating && !partOf(*after, h)
@@ -79,6 +81,7 @@ func (w *world) checkChange(r *record.Request, c Change) {
 			w.violate("request %d starts in a pause", v.ID)
 		}
 	case record.Status:
+		w.movedAt = w.now
 		at := [2]int{v.Request, lrnOf(w.keys, c.Key)}
 		w.reached[at] = max(w.reached[at], v.Step)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"bijou/updater/record"
@@ -108,5 +109,17 @@ func (w *world) checkReports() {
 		if w.reports[id] != 1 {
 			w.violate("request and attempt %s have %d reports", id, w.reports[id])
 		}
+	}
+}
+
+// checkPatience: no update is stopped for want of movement while something moves. Leaders
+// whose clocks differ by little may be early by as much as they cannot tell.
+func (w *world) checkPatience(s Snapshot, a Action) {
+	if a.Verb != Stop || !strings.Contains(a.Why, "nothing has moved") {
+		return
+	}
+	w.faults["stopped since nothing moved"]++
+	if waited := w.now.Sub(w.movedAt); waited < s.Config.WorkerTimeout-s.noteInterval() {
+		w.violate("the update is stopped %s after something has moved, not %s", waited, s.Config.WorkerTimeout)
 	}
 }

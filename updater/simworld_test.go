@@ -36,6 +36,7 @@ type world struct {
 	reports     map[string]int // terminal alerts by request and attempt
 	attempts    map[string]bool
 	downgrades  map[string]bool // versions to go back to that were asked for
+	movedAt     time.Time       // when a server or the leader has got further
 	changedAt   time.Time       // since when no worker may go on with an older request
 	ends        int             // terminal reports
 	steprun     int             // steps begun

@@ -12,12 +12,15 @@ type Gate struct {
 	Step      int       `json:"step"`       // to which all servers have come
 	StepName  string    `json:"step-name,omitempty"`
 	Plan      string    `json:"plan,omitempty"` // the digest of the plan that has that step
-	At        time.Time `json:"at"`             // when, by the leader's clock
+	At        time.Time `json:"at"`             // when, or when something has moved after that, by the leader's clock
 	// Slow is set once the alert was sent that nothing moves at this step.
 	Slow bool `json:"slow,omitempty"`
 	// Waited is for how many seconds nothing had moved when a leader wrote that last, since
 	// the next one's clock may be another: docs/reference/stall-detection.md.
 	Waited int `json:"waited,omitempty"`
+	// Progress is the request's when the leader wrote this: if that has grown since, At and
+	// Waited are about what was before. Binaries of before do not write it.
+	Progress int `json:"progress,omitempty"`
 }
 
 // IsAbout reports whether the gate was written in that attempt at the request.

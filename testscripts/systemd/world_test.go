@@ -147,13 +147,22 @@ func (w *world) change(service string, number int) {
 // seen waits until a config-changed with that number has ended well.
 func (w *world) seen(unit string, number int) {
 	w.t.Helper()
+	w.seenTimes(unit, number, 1)
+}
+
+// seenTimes waits until the config-changed that was the n-th to begin with that number, or
+// a later one, has ended well.
+func (w *world) seenTimes(unit string, number, n int) {
+	w.t.Helper()
 	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		saw := false
+		saw, begun := false, 0
 		for _, e := range w.events(unit) {
 			if e.Event == "begin" && e.Hook == "config-changed" {
-				saw = e.Config["big"] == float64(number)
+				if saw = e.Config["big"] == float64(number); saw {
+					begun++
+				}
 			}
-			if e.Event == "end" && e.Hook == "config-changed" && saw && e.Exit != nil && *e.Exit == 0 {
+			if e.Event == "end" && e.Hook == "config-changed" && saw && begun >= n && e.Exit != nil && *e.Exit == 0 {
 				return
 			}
 		}

@@ -152,13 +152,18 @@ func (w *world) status() (s status) {
 	return s
 }
 
-// await waits until the update to that version is as wanted.
+// await waits until the update to that version is as wanted: as long as a worker goes on
+// with it, however busy the machine is.
 func (w *world) await(version, what string, ok func(s status) bool) status {
 	w.t.Helper()
 	var s status
+	was := w.doings()
 	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		if s = w.status(); s.Current.Version == version && ok(s) {
 			return s
+		}
+		if now := w.doings(); now != was {
+			was, end = now, time.Now().Add(limit)
 		}
 	}
 	w.t.Fatalf("update to %s: it never came true: %s; %s\n%s", version, what, s.raw, w.journals())
@@ -190,6 +195,18 @@ func (w *world) stops(version string, words ...string) {
 		}
 	}
 	fmt.Printf("boot: %s: stopped: %s\n", w.t.Name(), s.Current.Why)
+}
+
+// doings are what all workers have noted that they do.
+func (w *world) doings() string {
+	var all []byte
+	for i := range 3 {
+		if path, err := w.fleet.Host(i).Path("/var/lib/neco/journal.json"); err == nil {
+			one, _ := os.ReadFile(path)
+			all = append(all, one...)
+		}
+	}
+	return string(all)
 }
 
 // journals are the ends of the daemons' logs.

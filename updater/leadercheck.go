@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"bijou/state"
+	"bijou/updater/clock"
 	"bijou/updater/record"
 	"bijou/updater/release"
 )
@@ -27,9 +28,9 @@ func (l leader) checkReleases(ctx context.Context) error {
 			}
 			if err != nil {
 				slog.Warn("cannot look for releases; trying again", "error", err)
-				until = time.Now().Add(retryInterval)
+				until = time.Now().Add(RetryInterval)
 			}
-			waitUntil(ctx, feed.ready, until)
+			clock.WaitUntil(ctx, feed.ready, until)
 			feed.take() // whatever it is, all is read again
 		}
 		return nil

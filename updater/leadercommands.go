@@ -35,11 +35,11 @@ func Recover(s Snapshot, now time.Time, by string) ([]Change, error) {
 	h := s.Entry
 	h.Result = record.Recovered
 	changes := []Change{
-		remove(s.Keys.Current()), remove(s.Keys.Gate()), remove(s.Keys.Published()), put(s.Keys.History(s.Current.ID), h),
-		put(s.Keys.Recovery(), record.Recovery{At: now, By: by, Was: h.From, Failed: s.Current.Version}),
+		Remove(s.Keys.Current()), Remove(s.Keys.Gate()), Remove(s.Keys.Published()), Put(s.Keys.History(s.Current.ID), h),
+		Put(s.Keys.Recovery(), record.Recovery{At: now, By: by, Was: h.From, Failed: s.Current.Version}),
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Contents)) {
-		changes = append(changes, remove(s.Keys.Contents(name)))
+		changes = append(changes, Remove(s.Keys.Contents(name)))
 	}
 	return changes, nil
 }
@@ -49,7 +49,7 @@ func Recover(s Snapshot, now time.Time, by string) ([]Change, error) {
 func RemoveLeftovers(s Snapshot) (changes []Change) {
 	for _, lrn := range slices.Sorted(maps.Keys(s.Workers)) {
 		if s.Current == nil || !s.Workers[lrn].IsFor(*s.Current) {
-			changes = append(changes, remove(s.Keys.Worker(lrn)))
+			changes = append(changes, Remove(s.Keys.Worker(lrn)))
 		}
 	}
 	return changes
@@ -93,10 +93,10 @@ func Retry(s Snapshot, now time.Time, by string) ([]Change, error) {
 	r.Attempt++
 	h := s.Entry
 	h.Begin(r.Attempt, by, now)
-	changes := []Change{put(s.Keys.Current(), r), put(s.Keys.History(r.ID), h)}
+	changes := []Change{Put(s.Keys.Current(), r), Put(s.Keys.History(r.ID), h)}
 	for _, name := range slices.Sorted(maps.Keys(s.Contents)) {
 		if c := s.Contents[name]; !c.Success && release.Same(c.Version, r.Version) {
-			changes = append(changes, remove(s.Keys.Contents(name)))
+			changes = append(changes, Remove(s.Keys.Contents(name)))
 		}
 	}
 	return changes, nil
@@ -116,9 +116,9 @@ func Halt(s Snapshot, now time.Time, why string) ([]Change, error) {
 // not write it again while the others wait.
 func Unregister(s Snapshot, lrn int) []Change {
 	k, r := s.Keys, s.Current
-	changes := []Change{remove(k.BootServer(lrn)), remove(k.Presence(lrn)), remove(k.Claim(lrn)), remove(k.Inventory(lrn)), remove(k.Activity(lrn))}
+	changes := []Change{Remove(k.BootServer(lrn)), Remove(k.Presence(lrn)), Remove(k.Claim(lrn)), Remove(k.Inventory(lrn)), Remove(k.Activity(lrn))}
 	if r != nil && !r.Stop && !r.Ended() && slices.Contains(r.Servers, lrn) {
 		return changes
 	}
-	return append(changes, remove(k.Worker(lrn)))
+	return append(changes, Remove(k.Worker(lrn)))
 }

@@ -62,7 +62,7 @@ func (s Snapshot) nextIdle(now time.Time) Action {
 		return s.reportDegraded(now, found)
 	}
 	if s.Repair != nil && !s.canRepair() {
-		return Action{Verb: Warn, Why: "no repair: nothing differs, or a worker is away", Changes: []Change{remove(s.Keys.Repair())}}
+		return Action{Verb: Warn, Why: "no repair: nothing differs, or a worker is away", Changes: []Change{Remove(s.Keys.Repair())}}
 	}
 	a := s.nextRequest(now)
 	for _, since := range s.Absent {
@@ -74,7 +74,7 @@ func (s Snapshot) nextIdle(now time.Time) Action {
 }
 
 func (s Snapshot) reportDegraded(now time.Time, found []record.Finding) Action {
-	a := Action{Verb: Warn, Why: "all is as the last update left it again", Changes: []Change{put(s.Keys.Degraded(), record.Degraded{Findings: found})}}
+	a := Action{Verb: Warn, Why: "all is as the last update left it again", Changes: []Change{Put(s.Keys.Degraded(), record.Degraded{Findings: found})}}
 	var words []string
 	var lrns []int
 	for _, f := range found {
@@ -91,7 +91,7 @@ func (s Snapshot) reportDegraded(now time.Time, found []record.Finding) Action {
 			ID: fmt.Sprintf("degraded-%d", now.UnixNano()), Kind: record.AlertDegraded, Servers: record.SortServers(lrns),
 			Version: s.LastVersion(), Message: "degraded: " + a.Why, At: now,
 		}
-		a.Changes = append(a.Changes, put(s.Keys.Alert(alert.ID), alert))
+		a.Changes = append(a.Changes, Put(s.Keys.Alert(alert.ID), alert))
 	}
 	return a
 }

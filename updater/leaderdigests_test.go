@@ -1,6 +1,7 @@
 package updater
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -47,5 +48,31 @@ func TestDigests(t *testing.T) {
 	a := Next(base(both(published("1.2", "new"), newer)), t0())
 	if r := a.Changes[0].Value.(record.Request); r.Sums != "new" || r.Plan != "plan" {
 		t.Errorf("the request is of %+v", r.Digests)
+	}
+}
+
+// Which servers have another plan than the others.
+func TestOtherPlans(t *testing.T) {
+	plan := func(w record.Status, digest string) record.Status { w.Plan = digest; return w }
+	others := func(workers ...record.Status) []int {
+		lrns, _ := running(workers...).otherPlans()
+		return lrns
+	}
+	failedBefore := plan(came(1), "q")
+	failedBefore.Attempt = 0
+	for what, tt := range map[string]struct {
+		workers []record.Status
+		want    []int
+	}{
+		"one":                  {[]record.Status{plan(came(1), "p"), plan(came(3), "p"), came(1)}, nil},
+		"two":                  {[]record.Status{plan(came(1), "p"), plan(came(1), "q"), came(1)}, []int{2}},
+		"another name":         {[]record.Status{came(1), came(1), at(1)}, []int{10}},
+		"in another attempt":   {[]record.Status{plan(came(1), "p"), failedBefore}, nil},
+		"not yet at any step":  {[]record.Status{plan(came(1), "p"), plan(at(0), "q")}, nil},
+		"further, in the same": {[]record.Status{came(2), came(3), came(4)}, nil},
+	} {
+		if got := others(tt.workers...); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: others are %v, want %v", what, got, tt.want)
+		}
 	}
 }

@@ -31,7 +31,7 @@ func (s Snapshot) endRequest(now time.Time, r record.Request, alert record.Alert
 		a.AtFault = alert.Servers
 	}
 	h.End(a)
-	return []Change{put(s.Keys.Current(), r), put(s.Keys.History(r.ID), h), put(s.Keys.Alert(alert.ID), alert)}
+	return []Change{Put(s.Keys.Current(), r), Put(s.Keys.History(r.ID), h), Put(s.Keys.Alert(alert.ID), alert)}
 }
 
 // newAlert gives the same event the same ID.

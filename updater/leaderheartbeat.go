@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"bijou/state"
+	"bijou/updater/clock"
 	"bijou/updater/record"
 )
 
@@ -35,7 +36,7 @@ func (s Snapshot) newHeartbeat(now time.Time) heartbeat {
 func (l leader) sendHeartbeats(ctx context.Context) error {
 	feed := newChangeFeed(l.Store, Keys().Config("notify.heartbeat"))
 	return withFeed(ctx, feed, func() error {
-		for ; ctx.Err() == nil; waitUntil(ctx, feed.ready, time.Now().Add(heartbeatInterval)) {
+		for ; ctx.Err() == nil; clock.WaitUntil(ctx, feed.ready, time.Now().Add(heartbeatInterval)) {
 			var s Snapshot
 			err := l.Store.View(ctx, func(view *state.KeyView) (err error) {
 				if s.Config, err = LoadConfig(view); err == nil && s.Config.Heartbeat != "" {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"bijou/state"
+	"bijou/updater/clock"
 	"bijou/updater/record"
 )
 
@@ -35,7 +36,7 @@ func (l leader) runDecisions(ctx context.Context) error {
 			case err != nil:
 				m.afterOutage = true
 				slog.Warn("cannot decide what is next; trying again", "error", err)
-				sleep(ctx, retryInterval)
+				clock.Wait(ctx, RetryInterval)
 				continue
 			}
 			if a.Why != told {
@@ -43,8 +44,8 @@ func (l leader) runDecisions(ctx context.Context) error {
 				slog.Info(string(a.Verb), "why", a.Why)
 			}
 			if a.Verb == Wait {
-				waitUntil(ctx, f.feed.ready, m.clock.toWallClock(a.Until))
-				sleep(ctx, min(5*took, maxBatchDelay))
+				clock.WaitUntil(ctx, f.feed.ready, m.clock.ToWall(a.Until))
+				clock.Wait(ctx, min(5*took, maxBatchDelay))
 			}
 		}
 		return nil

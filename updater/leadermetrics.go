@@ -6,6 +6,8 @@ import (
 	"maps"
 	"sync"
 	"time"
+
+	"bijou/updater/metrics"
 )
 
 // UpdaterMetrics counts what an updater does. A nil one counts nothing.
@@ -69,17 +71,17 @@ func (m *UpdaterMetrics) countDelivery(err error) {
 func (m *UpdaterMetrics) WriteTo(w io.Writer) (int64, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var b exposition
-	metric := b.addMetric
-	metric("gauge", "neco_updater_leader", "1 while this updater leads. What it says of updates is right then only.", "", boolValue(m.leading))
+	var b metrics.Exposition
+	metric := b.Add
+	metric("gauge", "neco_updater_leader", "1 while this updater leads. What it says of updates is right then only.", "", metrics.BoolValue(m.leading))
 	metric("gauge", "neco_updater_servers", "Boot servers that are registered.", "", int64(m.servers))
-	metric("gauge", "neco_updater_running", "1 while an update runs.", "", boolValue(m.running))
-	metric("gauge", "neco_updater_stopped", "1 while an update is stopped, and waits for an operator.", "", boolValue(m.stopped))
+	metric("gauge", "neco_updater_running", "1 while an update runs.", "", metrics.BoolValue(m.running))
+	metric("gauge", "neco_updater_stopped", "1 while an update is stopped, and waits for an operator.", "", metrics.BoolValue(m.stopped))
 	metric("gauge", "neco_updater_missing_servers", "Servers of the update whose worker is not alive.", "", int64(m.missing))
 	metric("gauge", "neco_updater_version_info", "Versions: the newest release, and that of the last update.", fmt.Sprintf("{release=%q,current=%q}", m.release, m.current), 1)
 	metric("counter", "neco_updater_checks_total", "Looks for releases, by result.", `{result="done"}`, int64(m.checks))
 	metric("counter", "neco_updater_checks_total", "", `{result="failed"}`, int64(m.failures))
-	metric("gauge", "neco_updater_last_check_timestamp_seconds", "When releases were looked for successfully.", "", unixSeconds(m.lastCheck))
+	metric("gauge", "neco_updater_last_check_timestamp_seconds", "When releases were looked for successfully.", "", metrics.UnixSeconds(m.lastCheck))
 	metric("counter", "neco_updater_alerts_total", "Deliveries of alerts, by result.", `{result="done"}`, int64(m.delivered))
 	metric("counter", "neco_updater_alerts_total", "", `{result="failed"}`, int64(m.rejected))
 	metric("gauge", "neco_updater_degraded", "What is not as the last update left it, while none runs.", "", int64(len(m.fleet.Degraded.Findings)))
@@ -88,15 +90,15 @@ func (m *UpdaterMetrics) WriteTo(w io.Writer) (int64, error) {
 	return int64(n), err
 }
 
-func (s Snapshot) addServerMetrics(b *exposition) {
+func (s Snapshot) addServerMetrics(b *metrics.Exposition) {
 	gauge := func(name, help string, value func(lrn int) (labels string, value int64)) {
 		for _, lrn := range s.Servers {
 			labels, v := value(lrn)
-			b.addMetric("gauge", "neco_server_"+name, help, fmt.Sprintf(`{lrn="%d"%s}`, lrn, labels), v)
+			b.Add("gauge", "neco_server_"+name, help, fmt.Sprintf(`{lrn="%d"%s}`, lrn, labels), v)
 			help = ""
 		}
 	}
-	gauge("present", "1 while the server's worker is alive.", func(lrn int) (string, int64) { _, alive := s.Present[lrn]; return "", boolValue(alive) })
+	gauge("present", "1 while the server's worker is alive.", func(lrn int) (string, int64) { _, alive := s.Present[lrn]; return "", metrics.BoolValue(alive) })
 	gauge("info", "What the server's worker is.", func(lrn int) (string, int64) {
 		p := s.Present[lrn]
 		return fmt.Sprintf(",version=%q,sums=%q,plan=%q", p.Version, p.Sums, p.Plan), 1
@@ -104,6 +106,6 @@ func (s Snapshot) addServerMetrics(b *exposition) {
 	gauge("step", "The step of the last update that the server has come to.", func(lrn int) (string, int64) {
 		return fmt.Sprintf(",name=%q", s.Workers[lrn].StepName), int64(s.Workers[lrn].Step)
 	})
-	gauge("step_since_timestamp_seconds", "When it has come there, by its clock; it waits, or is at it, since.", func(lrn int) (string, int64) { return "", unixSeconds(s.Workers[lrn].At) })
-	gauge("finished", "1 once it has done all steps.", func(lrn int) (string, int64) { return "", boolValue(s.Workers[lrn].Finished) })
+	gauge("step_since_timestamp_seconds", "When it has come there, by its clock; it waits, or is at it, since.", func(lrn int) (string, int64) { return "", metrics.UnixSeconds(s.Workers[lrn].At) })
+	gauge("finished", "1 once it has done all steps.", func(lrn int) (string, int64) { return "", metrics.BoolValue(s.Workers[lrn].Finished) })
 }

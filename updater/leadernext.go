@@ -170,18 +170,18 @@ func (s Snapshot) startRequest(now time.Time, to, by string, digests record.Dige
 		why += ", back from " + s.Recovery.Failed + ", which did not succeed"
 	}
 	alert := Snapshot{Current: &r}.newAlert(now, record.AlertStarted, why+" begins")
-	changes := []Change{put(s.Keys.Current(), r), put(s.Keys.History(id), h), put(s.Keys.Alert(alert.ID), alert)}
+	changes := []Change{Put(s.Keys.Current(), r), Put(s.Keys.History(id), h), Put(s.Keys.Alert(alert.ID), alert)}
 	if s.Recovery != nil {
-		changes = append(changes, remove(s.Keys.Recovery()))
+		changes = append(changes, Remove(s.Keys.Recovery()))
 	}
 	if s.Hurry {
-		changes = append(changes, remove(s.Keys.Hurry()))
+		changes = append(changes, Remove(s.Keys.Hurry()))
 	}
 	if s.Repair != nil {
-		changes = append(changes, remove(s.Keys.Repair()))
+		changes = append(changes, Remove(s.Keys.Repair()))
 	}
 	if s.Target != nil && !release.Same(s.Target.Version, to) { // it must not come back when the configuration changes
-		changes = append(changes, remove(s.Keys.Target()))
+		changes = append(changes, Remove(s.Keys.Target()))
 	}
 	return Action{Verb: Start, Why: why, Changes: changes}
 }

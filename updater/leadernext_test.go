@@ -10,46 +10,6 @@ import (
 	"bijou/updater/record"
 )
 
-func t0() time.Time { return time.Date(2018, 11, 7, 12, 0, 0, 0, time.UTC) }
-
-// request is an update of three servers, started at t0.
-func request(change func(*record.Request)) *record.Request {
-	r := record.Request{Version: "1.1", Servers: []int{1, 2, 10}, ID: 4, Attempt: 1, StartedAt: t0(), ProgressAt: t0()}
-	if change != nil {
-		change(&r)
-	}
-	return &r
-}
-
-// opened is a gate of request.
-func opened(step int) record.Gate {
-	return record.Gate{Request: 4, StartedAt: t0(), Attempt: 1, Step: step, At: t0()}
-}
-
-func ended(stop bool) *record.Request {
-	return request(func(r *record.Request) {
-		at := t0()
-		r.Stop, r.EndedAt, r.Why = stop, &at, map[bool]string{true: "server 2, step cke/stop: broken"}[stop]
-	})
-}
-
-// at is a worker's record for request.
-func at(step int) record.Status {
-	return record.Status{Version: "1.1", Request: 4, Attempt: 1, Step: step, StepName: "step"}
-}
-
-func finished() record.Status {
-	s := at(9)
-	s.Finished = true
-	return s
-}
-
-func failed(attempt int) record.Status {
-	s := at(2)
-	s.Error, s.Message, s.Attempt = true, "broken", attempt
-	return s
-}
-
 // base is a fleet that is up to date.
 func base(change func(*Snapshot)) Snapshot {
 	s := Snapshot{
@@ -104,7 +64,7 @@ func handingOver(step int) Snapshot {
 
 // retried is handingOver, retried a minute later.
 func retried() Snapshot {
-	return with(handingOver(0), func(s *Snapshot) { s.Current.Attempt, s.StageSince = 2, t0().Add(handOverTimeout) })
+	return with(handingOver(0), func(s *Snapshot) { s.Current.Attempt, s.StageSince = 2, t0().Add(record.HandOverTimeout) })
 }
 
 func TestNext(t *testing.T) {
@@ -195,11 +155,11 @@ func TestNext(t *testing.T) {
 		{"known to be gone", with(running(at(1), at(1)), func(s *Snapshot) {
 			s.Absent, s.Current.Missing = map[int]time.Time{10: t0()}, []int{10}
 		}), time.Minute, Wait, t0().Add(time.Hour + stallGrace), "runs"},
-		{"gone while it installs", handingOver(0), handOverTimeout - time.Second, Wait, t0().Add(handOverTimeout), "runs"},
-		{"not back from the installation", handingOver(0), handOverTimeout, Stop, time.Time{}, "server 10, step step: no worker has been alive there for 1m0s: that of 1.1 has not taken over"},
-		{"gone in a later step", handingOver(1), handOverTimeout, Wait, t0().Add(time.Hour + stallGrace), "runs"},
-		{"gone while it installed, before the retry", retried(), 2*handOverTimeout - time.Second, Note, time.Time{}, "runs"},
-		{"not back after the retry", retried(), 2 * handOverTimeout, Stop, time.Time{}, "has not taken over"},
+		{"gone while it installs", handingOver(0), record.HandOverTimeout - time.Second, Wait, t0().Add(record.HandOverTimeout), "runs"},
+		{"not back from the installation", handingOver(0), record.HandOverTimeout, Stop, time.Time{}, "server 10, step step: no worker has been alive there for 1m0s: that of 1.1 has not taken over"},
+		{"gone in a later step", handingOver(1), record.HandOverTimeout, Wait, t0().Add(time.Hour + stallGrace), "runs"},
+		{"gone while it installed, before the retry", retried(), 2*record.HandOverTimeout - time.Second, Note, time.Time{}, "runs"},
+		{"not back after the retry", retried(), 2 * record.HandOverTimeout, Stop, time.Time{}, "has not taken over"},
 		{"back", with(running(at(1), at(1)), func(s *Snapshot) { s.Current.Missing = []int{10} }), 0, Warn, time.Time{}, "servers are back"},
 
 		{"stopped", with(base(nil), func(s *Snapshot) { s.Current, s.Release = ended(true), "1.2" }), 24 * time.Hour, Wait, time.Time{}, "stopped: server 2"},

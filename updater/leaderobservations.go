@@ -4,12 +4,13 @@ import (
 	"slices"
 	"time"
 
+	"bijou/updater/clock"
 	"bijou/updater/record"
 )
 
 // observations has what a leader has seen since it leads, by its own clock.
 type observations struct {
-	clock        clock
+	clock        clock.Clock
 	absentSince  map[int]time.Time // servers without a presence
 	handingSince map[int]time.Time // servers that hand over
 	stage        stage
@@ -20,7 +21,7 @@ type observations struct {
 }
 
 func newObservations(afterOutage bool) *observations {
-	return &observations{clock: newClock(), absentSince: map[int]time.Time{}, handingSince: map[int]time.Time{}, afterOutage: afterOutage}
+	return &observations{clock: clock.New(), absentSince: map[int]time.Time{}, handingSince: map[int]time.Time{}, afterOutage: afterOutage}
 }
 
 // now returns a time that goes on evenly while an update runs, so that no server is late
@@ -28,14 +29,14 @@ func newObservations(afterOutage bool) *observations {
 // machine's: the update window is about that.
 func (m *observations) now(r *record.Request) time.Time {
 	if r == nil || r.Ended() {
-		was := m.clock.now()
-		m.clock = newClock()
-		if m.clock.now().Sub(was).Abs() > time.Second { // the absences are by the clock of before
+		was := m.clock.Now()
+		m.clock = clock.New()
+		if m.clock.Now().Sub(was).Abs() > time.Second { // the absences are by the clock of before
 			clear(m.absentSince)
 		}
 		clear(m.handingSince)
 	}
-	return m.clock.now().UTC()
+	return m.clock.Now().UTC()
 }
 
 // update takes in a snapshot, and completes it with what was observed. The time in which

@@ -3,6 +3,9 @@ package updater
 import (
 	"testing"
 	"time"
+
+	"bijou/updater/clock"
+	"bijou/updater/record"
 )
 
 // What a leader has seen itself: when something has moved last, and who hands over.
@@ -34,5 +37,34 @@ func TestMemory(t *testing.T) {
 	}
 	if s = tell(6*time.Minute, running(at(1), at(1), at(1))); len(s.HandingOver) > 0 {
 		t.Errorf("when all have come up it says %v", s.HandingOver)
+	}
+}
+
+// A leader's time goes on evenly while an update runs, however its machine's clock is
+// set meanwhile; when none runs, that clock is what counts.
+func TestLeadersTime(t *testing.T) {
+	hourAgo := clock.StartAt(time.Now().Add(-time.Hour))
+	for _, tt := range []struct {
+		what   string
+		r      *record.Request
+		steady bool
+	}{
+		{"an update runs", request(nil), true},
+		{"it was stopped by hand, which is not reported yet", request(func(r *record.Request) { r.Stop = true }), true},
+		{"none", nil, false},
+		{"it has ended", ended(false), false},
+		{"it was stopped", ended(true), false},
+	} {
+		m := &observations{clock: hourAgo}
+		now := m.now(tt.r)
+		if off := time.Since(now); (off > 30*time.Minute) != tt.steady {
+			t.Errorf("%s: the leader's time is %s behind", tt.what, off)
+		}
+		if until := m.clock.ToWall(now.Add(time.Minute)); time.Until(until) > time.Minute || time.Until(until) < 0 {
+			t.Errorf("%s: a minute from now is %s from now outside", tt.what, time.Until(until))
+		}
+	}
+	if at := hourAgo.ToWall(time.Time{}); !at.IsZero() {
+		t.Errorf("no time is %s outside", at)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"bijou/state"
+	"bijou/updater/clock"
 	"bijou/updater/record"
 )
 
@@ -27,11 +28,11 @@ func (l leader) sendAlerts(ctx context.Context) error {
 			if failures++; err == nil {
 				failures = 0
 			} else {
-				gap := retryInterval << min(failures-1, 6)
+				gap := RetryInterval << min(failures-1, 6)
 				slog.Warn("cannot deliver alerts", "error", err, "again-in", gap)
 				until = time.Now().Add(gap)
 			}
-			waitUntil(ctx, feed.ready, until)
+			clock.WaitUntil(ctx, feed.ready, until)
 			feed.take() // whatever it is, all is read again
 		}
 		return nil
@@ -84,11 +85,11 @@ func (p alertSender) removeAlert(ctx context.Context, a record.Alert) error {
 	})
 }
 
-// withGrace returns a context that ends shutdownTimeout after ctx does: for what is not
+// withGrace returns a context that ends ShutdownTimeout after ctx does: for what is not
 // to be done twice.
 func withGrace(ctx context.Context) (context.Context, context.CancelFunc) {
 	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(shutdownTimeout, cancel) })
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(ShutdownTimeout, cancel) })
 	return longer, func() { stop(); cancel() }
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"bijou/state"
+	"bijou/updater/clock"
 	"bijou/updater/record"
 )
 
@@ -52,7 +53,7 @@ func retryUntilDone(ctx context.Context, what string, f func() error) error {
 		case ctx.Err() == nil:
 			slog.Warn("cannot "+what+"; trying again", "error", err)
 		}
-		sleep(ctx, retryInterval)
+		clock.Wait(ctx, RetryInterval)
 	}
 	return nil
 }
@@ -86,7 +87,7 @@ func campaign(ctx context.Context, o UpdaterOptions, lost time.Time) error {
 		return err
 	}
 	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ShutdownTimeout)
 		defer cancel()
 		if err := session.Close(ctx); err != nil {
 			slog.Debug("the session is left to expire", "error", err)

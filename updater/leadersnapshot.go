@@ -51,13 +51,6 @@ type Snapshot struct {
 	WaitedBefore time.Duration
 }
 
-// Change is one key to write; a nil Value removes it. All changes of one decision are one
-// transaction, conditional on all that the snapshot holds.
-type Change struct {
-	Key   string
-	Value any
-}
-
 // Verb names what an Action does.
 type Verb string
 
@@ -82,10 +75,6 @@ type Action struct {
 }
 
 func newWait(until time.Time, why string) Action { return Action{Verb: Wait, Until: until, Why: why} }
-
-func put(key string, value any) Change { return Change{Key: key, Value: value} }
-
-func remove(key string) Change { return Change{Key: key} }
 
 // Load reads the leader's and the operators' snapshot; own is this program's version. In
 // an Update the commit becomes conditional on everything that it has read, except
@@ -125,7 +114,7 @@ func Load(v *state.KeyView, own string) (s Snapshot, err error) {
 // never seen. No commit is conditional on it.
 func (r *snapshotReader) peekLiveness(s *Snapshot) {
 	if r.err == nil {
-		s.Inventories, r.err = peekServers[record.Inventory](r.view, s.Keys.Inventories())
+		s.Inventories, r.err = LoadInventories(r.view)
 	}
 	if r.err == nil {
 		s.Present, r.err = LoadPresences(r.view)
@@ -182,20 +171,6 @@ func (r *snapshotReader) readLastEntry(s *Snapshot) {
 		s.LastID, s.LastTo = h.ID, h.To
 		return
 	}
-}
-
-// Apply puts a decision's changes into a transaction.
-func Apply(tx *state.KeyTx, changes []Change) error {
-	for _, c := range changes {
-		if c.Value == nil {
-			tx.Remove(c.Key)
-			continue
-		}
-		if err := tx.Put(c.Key, c.Value); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // snapshotReader keeps its first error, and reads nothing after that.

@@ -76,7 +76,7 @@ func (s Snapshot) recordWait(waited time.Duration) Action {
 		Request: r.ID, StartedAt: r.StartedAt, Attempt: r.Attempt, Step: s.Gate.OpenStep(*r), StepName: s.Gate.StepName, Plan: s.Gate.Plan,
 		At: s.lastMoveAt(), Progress: r.Progress(s.Workers), Waited: int(waited / time.Second), Slow: s.recordedGate().Slow,
 	}
-	return Action{Verb: Note, Why: fmt.Sprintf("update to %s runs", r.Version), Changes: []Change{put(s.Keys.Gate(), g)}}
+	return Action{Verb: Note, Why: fmt.Sprintf("update to %s runs", r.Version), Changes: []Change{Put(s.Keys.Gate(), g)}}
 }
 
 // slowTimeout is for how long nothing may move before an alert says so.
@@ -100,6 +100,6 @@ func (s Snapshot) reportSlow(now time.Time) Action {
 	a.Verb, a.Why = Slow, fmt.Sprintf("update to %s is slow: nothing has moved for %s; %s", s.Current.Version, waited, why)
 	alert := s.newAlert(now, record.AlertSlow, a.Why)
 	alert.ID, alert.Servers = fmt.Sprintf("%s-%d", alert.ID, g.Step), atFault
-	a.Changes = []Change{put(s.Keys.Gate(), g), put(s.Keys.Alert(alert.ID), alert)}
+	a.Changes = []Change{Put(s.Keys.Gate(), g), Put(s.Keys.Alert(alert.ID), alert)}
 	return a
 }

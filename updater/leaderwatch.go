@@ -19,7 +19,7 @@ const (
 
 // lostTimeout is how long an installed version may take to start: a little longer than
 // its predecessor waits, which reports the reason if it still lives.
-const lostTimeout = handOverTimeout + 5*time.Second
+const lostTimeout = record.HandOverTimeout + 5*time.Second
 
 func (s Snapshot) nextWhileRunning(now time.Time) Action {
 	if failed, why := s.failedServers(now); len(failed) > 0 {
@@ -81,8 +81,8 @@ func (s Snapshot) workerFailure(lrn int, now time.Time) (w record.Status, why st
 	if s.StageSince.After(since) { // retried meanwhile
 		since = s.StageSince
 	}
-	if ok && w.Step == 0 && absent && !now.Before(since.Add(handOverTimeout)) {
-		return w, fmt.Sprintf("no worker has been alive there for %s: that of %s has not taken over", handOverTimeout, s.Current.Version)
+	if ok && w.Step == 0 && absent && !now.Before(since.Add(record.HandOverTimeout)) {
+		return w, fmt.Sprintf("no worker has been alive there for %s: that of %s has not taken over", record.HandOverTimeout, s.Current.Version)
 	}
 	return w, ""
 }
@@ -130,7 +130,7 @@ func (s Snapshot) wakeTime(now, deadline time.Time) time.Time {
 	deadline = soonerOf(now, s.slowDeadline(), deadline)
 	for _, lrn := range s.Current.Servers {
 		if since, absent := s.Absent[lrn]; absent {
-			deadline = soonerOf(now, since.Add(absenceTimeout), soonerOf(now, since.Add(handOverTimeout), deadline))
+			deadline = soonerOf(now, since.Add(absenceTimeout), soonerOf(now, since.Add(record.HandOverTimeout), deadline))
 		}
 		if since, hands := s.HandingOver[lrn]; hands {
 			deadline = soonerOf(now, since.Add(lostTimeout), deadline)
@@ -149,14 +149,14 @@ func soonerOf(now, at, deadline time.Time) time.Time {
 func (s Snapshot) decideGate(now time.Time, at record.Status) Action {
 	r := s.Current
 	g := record.Gate{Request: r.ID, StartedAt: r.StartedAt, Attempt: r.Attempt, Step: at.Step, StepName: at.StepName, Plan: at.Plan, At: now, Progress: r.Progress(s.Workers)}
-	return Action{Verb: Open, Why: fmt.Sprintf("all servers have come to step %d", at.Step), Changes: []Change{put(s.Keys.Gate(), g)}}
+	return Action{Verb: Open, Why: fmt.Sprintf("all servers have come to step %d", at.Step), Changes: []Change{Put(s.Keys.Gate(), g)}}
 }
 
 func (s Snapshot) warnMissing(now time.Time, missing []int) Action {
 	r := *s.Current
 	r.Missing = missing
 	gone := slices.DeleteFunc(slices.Clone(missing), func(lrn int) bool { return slices.Contains(s.Current.Missing, lrn) })
-	a := Action{Verb: Warn, Changes: []Change{put(s.Keys.Current(), r)}}
+	a := Action{Verb: Warn, Changes: []Change{Put(s.Keys.Current(), r)}}
 	if len(gone) == 0 {
 		a.Why = "servers are back"
 		return a
@@ -165,7 +165,7 @@ func (s Snapshot) warnMissing(now time.Time, missing []int) Action {
 	alert := s.newAlert(now, record.AlertMissing, a.Why)
 	alert.Servers = gone
 	alert.ID = fmt.Sprintf("%s-%d", alert.ID, now.UnixNano())
-	a.Changes = append(a.Changes, put(s.Keys.Alert(alert.ID), alert))
+	a.Changes = append(a.Changes, Put(s.Keys.Alert(alert.ID), alert))
 	return a
 }
 

@@ -58,6 +58,11 @@ func LoadActivities(v *state.KeyView) (map[int]record.Activity, error) {
 	return peekServers[record.Activity](v, Keys().Activities())
 }
 
+// LoadInventories reads how servers differ from the plan. No commit is conditional on it.
+func LoadInventories(v *state.KeyView) (map[int]record.Inventory, error) {
+	return peekServers[record.Inventory](v, Keys().Inventories())
+}
+
 func peekServers[T any](v *state.KeyView, prefix string) (map[int]T, error) {
 	kvs, err := v.ListUnguarded(prefix)
 	if err != nil {

@@ -24,18 +24,8 @@ func Proven(ctx context.Context, s *state.Keyspace) (proven bool, err error) {
 		if _, err := v.Get(Keys().Gate(), &gate); err != nil {
 			return err
 		}
-		proven = isProven(r, gate, recovery)
+		proven = record.IsProven(r, gate, recovery)
 		return nil
 	})
 	return proven, err
-}
-
-// isProven reports whether all workers of the request have come up with its version, as
-// its gate shows. Without a request somebody else has replaced the program, unless a
-// request was just recovered, perhaps because of that version.
-func isProven(r *record.Request, g record.Gate, recovery *record.Recovery) bool {
-	if r == nil {
-		return recovery == nil
-	}
-	return r.Succeeded() || g.OpenStep(*r) > 0
 }

@@ -4,9 +4,18 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"time"
 
 	"bijou/state"
+	"bijou/updater/clock"
 )
+
+// RetryInterval is how long whatever failed is left alone.
+const RetryInterval = time.Second
+
+// ShutdownTimeout bounds what a process that is told to end still does, also with a store
+// that does not answer.
+const ShutdownTimeout = 5 * time.Second
 
 // awaitRetry waits a moment after a fault of the store's, or returns one that no retry
 // helps.
@@ -18,7 +27,7 @@ func awaitRetry(ctx context.Context, err error) error {
 		return err
 	}
 	slog.Warn("the store does not answer as it should; trying again", "error", err)
-	sleep(ctx, retryInterval)
+	clock.Wait(ctx, RetryInterval)
 	return ctx.Err()
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"bijou/state"
 	"bijou/testscripts/etcdtest"
+	"bijou/updater/clock"
 	"bijou/updater/record"
 	"bijou/updater/release"
 )
@@ -20,7 +21,7 @@ type rig struct {
 	url      string
 	store    *state.Keyspace // the test's own
 	manifest release.Manifest
-	clock    clock // of the next worker; zero: the machine's
+	clock    clock.Clock // of the next worker; zero: the machine's
 }
 
 const rigLimit = 60 * time.Second // many times what anything here takes
@@ -86,8 +87,8 @@ func (r *rig) worker(lrn int, dir string, server Server, o WorkerOptions) (stop 
 	var running sync.WaitGroup
 	var err error
 	c := r.clock
-	if c == (clock{}) {
-		c = newClock()
+	if c == (clock.Clock{}) {
+		c = clock.New()
 	}
 	running.Go(func() { err = runWorker(ctx, o, c) })
 	stop = sync.OnceValue(func() error { cancel(); running.Wait(); return err })

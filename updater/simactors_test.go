@@ -199,9 +199,9 @@ func (w *world) record(h *host, status record.Status) {
 				return
 			}
 			status.At = w.workerTime(h)
-			if acceptsStatus(get[record.Request](w.store, w.keys.Current()), status) {
+			if record.AcceptsStatus(get[record.Request](w.store, w.keys.Current()), status) {
 				w.logf("worker %d (%s): %+v", h.lrn, h.worker.version, status)
-				w.commit([]Change{put(w.keys.Worker(h.lrn), status)})
+				w.commit([]Change{Put(w.keys.Worker(h.lrn), status)})
 				h.status = &status
 			} else {
 				w.see(h)

@@ -91,7 +91,7 @@ func (w *world) inspect() {
 	b := w.current(to)
 	p := record.Published{Version: to, Digests: record.Digests{Sums: b.sums(), Plan: b.plan(release.Deb).digest()}}
 	if s.Published == nil || *s.Published != p {
-		w.commit([]Change{put(w.keys.Published(), p)})
+		w.commit([]Change{Put(w.keys.Published(), p)})
 	}
 }
 

@@ -3,6 +3,7 @@ package updater
 import (
 	"time"
 
+	"bijou/updater/clock"
 	"bijou/updater/record"
 )
 
@@ -54,5 +55,5 @@ func (w *world) operatorTime() time.Time {
 
 // within is clock.clamp for a time that the worker has not written itself.
 func (w *world) within(h *host, t time.Time) time.Time {
-	return clampTime(t, h.worker.began.Add(h.worker.off), w.workerTime(h))
+	return clock.Clamp(t, h.worker.began.Add(h.worker.off), w.workerTime(h))
 }

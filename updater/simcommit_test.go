@@ -33,7 +33,7 @@ func (w *world) commit(changes []Change) {
 
 // follow keeps in mind what has become of the request.
 func (w *world) follow(before, after *record.Request) {
-	if before != nil && !isCurrent(after, *before) {
+	if before != nil && !record.IsCurrent(after, *before) {
 		w.changedAt = w.now
 	}
 	if after == nil {

@@ -45,5 +45,5 @@ func (w *world) repair() {
 	if w.chance(2) {
 		r.Servers = []int{w.servers[w.r.IntN(len(w.servers))].lrn}
 	}
-	w.order("repair", func() ([]Change, error) { return []Change{put(w.keys.Repair(), r)}, nil })
+	w.order("repair", func() ([]Change, error) { return []Change{Put(w.keys.Repair(), r)}, nil })
 }

@@ -111,11 +111,11 @@ func (w *world) install(h *host, e *effect) {
 	}
 }
 
-// handOverTimeout says that the successor takes over, if anybody wants to know, and lets it.
+// handOver says that the successor takes over, if anybody wants to know, and lets it.
 func (w *world) handOver(h *host) {
-	if s := w.workerSnapshot(h).handOverRecord(); s != nil && acceptsStatus(get[record.Request](w.store, w.keys.Current()), *s) {
+	if s := w.workerSnapshot(h).handOverRecord(); s != nil && record.AcceptsStatus(get[record.Request](w.store, w.keys.Current()), *s) {
 		s.At = w.workerTime(h)
-		w.commit([]Change{put(w.keys.Worker(h.lrn), *s)})
+		w.commit([]Change{Put(w.keys.Worker(h.lrn), *s)})
 		h.status = s
 	}
 	w.done(h, "")

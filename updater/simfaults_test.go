@@ -44,7 +44,7 @@ func (w *world) goOver(h *host) {
 	if !h.updater.up || h.cut || h.hung.After(w.now) || h.updater.build == h.installed {
 		return
 	}
-	if isProven(get[record.Request](w.store, w.keys.Current()), gateOf(w.store, w.keys), get[record.Recovery](w.store, w.keys.Recovery())) {
+	if record.IsProven(get[record.Request](w.store, w.keys.Current()), gateOf(w.store, w.keys), get[record.Recovery](w.store, w.keys.Recovery())) {
 		w.stopUpdater(h)
 		w.startUpdater(h)
 	}

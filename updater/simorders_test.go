@@ -30,7 +30,7 @@ func (w *world) command(*host) {
 	case 6:
 		w.pause()
 	case 7:
-		w.order("resume", func() ([]Change, error) { return []Change{remove(w.keys.Pause())}, nil })
+		w.order("resume", func() ([]Change, error) { return []Change{Remove(w.keys.Pause())}, nil })
 	case 8:
 		w.unregisterDead()
 	case 9:
@@ -61,10 +61,10 @@ func (w *world) order(name string, command func() ([]Change, error)) {
 func (w *world) pause() {
 	w.order("pause", func() ([]Change, error) {
 		if w.r.IntN(2) == 0 {
-			return []Change{put(w.keys.Pause(), record.Pause{})}, nil
+			return []Change{Put(w.keys.Pause(), record.Pause{})}, nil
 		}
 		until := w.operatorTime().Add(w.between(0, 2*time.Minute))
-		return []Change{put(w.keys.Pause(), record.Pause{Until: &until})}, nil
+		return []Change{Put(w.keys.Pause(), record.Pause{Until: &until})}, nil
 	})
 }
 
@@ -78,7 +78,7 @@ func (w *world) ask(s Snapshot) {
 		w.downgrades[to] = true
 	}
 	w.order(name, func() ([]Change, error) {
-		return []Change{put(w.keys.Target(), record.Target{Version: to, Sums: w.current(to).sums(), Downgrade: back, Passed: s.Release})}, nil
+		return []Change{Put(w.keys.Target(), record.Target{Version: to, Sums: w.current(to).sums(), Downgrade: back, Passed: s.Release})}, nil
 	})
 }
 
@@ -87,10 +87,10 @@ func (w *world) ask(s Snapshot) {
 func (w *world) configure(env string, timeout time.Duration) {
 	was := w.store.config(w.keys)
 	w.logf("operator: env %s, worker-timeout %s", env, timeout)
-	changes := []Change{put(w.keys.Config("all"), record.Config{Env: env, WorkerTimeout: timeout, GitHubRepository: simRepository(w.blind), Repair: []string{record.RepairAsk, record.RepairAuto}[w.r.IntN(2)]})}
+	changes := []Change{Put(w.keys.Config("all"), record.Config{Env: env, WorkerTimeout: timeout, GitHubRepository: simRepository(w.blind), Repair: []string{record.RepairAsk, record.RepairAuto}[w.r.IntN(2)]})}
 	known := w.store.values[w.keys.Release()]
 	if env != was.Env {
-		changes = append(changes, remove(w.keys.Release()))
+		changes = append(changes, Remove(w.keys.Release()))
 		w.after(w.between(0, 5*time.Second), func() { w.find(known) })
 	}
 	w.commit(changes)
@@ -99,7 +99,7 @@ func (w *world) configure(env string, timeout time.Duration) {
 // find is the leader that has looked for releases.
 func (w *world) find(known any) {
 	if known != nil && w.store.values[w.keys.Release()] == nil && w.store.config(w.keys).Env != record.EnvNone {
-		w.commit([]Change{put(w.keys.Release(), "1.0-"+strconv.Itoa(w.nextRelease-1))})
+		w.commit([]Change{Put(w.keys.Release(), "1.0-"+strconv.Itoa(w.nextRelease-1))})
 	}
 }
 
@@ -126,7 +126,7 @@ func (w *world) register() {
 	case !w.registered(h.lrn):
 		w.faults["server registered again"]++
 		w.logf("operator: bootserver add %d", h.lrn)
-		w.commit([]Change{put(w.keys.BootServer(h.lrn), struct{}{})})
+		w.commit([]Change{Put(w.keys.BootServer(h.lrn), struct{}{})})
 	case w.living() > 1:
 		w.faults["server unregistered that lives"]++
 		w.unregister(h)
@@ -157,7 +157,7 @@ func (w *world) settle() {
 			w.startUpdater(h)
 		}
 	}
-	w.order("resume", func() ([]Change, error) { return []Change{remove(w.keys.Pause())}, nil })
+	w.order("resume", func() ([]Change, error) { return []Change{Remove(w.keys.Pause())}, nil })
 	w.configure(record.EnvProduction, simTimeout)
 	w.publish()
 	w.after(20*time.Second, w.care)

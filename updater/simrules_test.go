@@ -28,7 +28,7 @@ func (w *world) heard(h *host) bool {
 // one of a request that it knows to be stopped, or to be no more.
 func (w *world) checkRun(h *host, t Task) {
 	r := *h.current
-	if now := get[record.Request](w.store, w.keys.Current()); !isCurrent(now, r) && w.heard(h) {
+	if now := get[record.Request](w.store, w.keys.Current()); !record.IsCurrent(now, r) && w.heard(h) {
 		w.violate("server %d begins %s of request %d, which does not run", h.lrn, t.Step.Name, r.ID)
 	}
 	step := fmt.Sprintf("%d/%d", r.ID, t.Step.Number)
@@ -88,7 +88,7 @@ func (w *world) checkAlone(h *host, e *effect, c release.Component, version stri
 func (w *world) checkStop() {
 	now := get[record.Request](w.store, w.keys.Current())
 	for _, h := range w.servers {
-		if !h.worker.up || h.effect == nil || isCurrent(now, h.effect.request) || !w.heard(h) {
+		if !h.worker.up || h.effect == nil || record.IsCurrent(now, h.effect.request) || !w.heard(h) {
 			continue
 		}
 		if w.now.Sub(w.changedAt) > 12*time.Second && w.now.Sub(h.connected) > 12*time.Second && w.now.Sub(h.hung) > 12*time.Second {

@@ -61,13 +61,13 @@ func (w *world) trade(h *host, e *effect, c release.Component, move Move) {
 	}
 	key := w.keys.Turn(c.Name)
 	now := RollingSnapshot{LRN: h.lrn, Servers: e.request.Servers, Turn: get[record.Turn](w.store, key)}
-	switch still, err := now.confirmMove(move, isCurrent(get[record.Request](w.store, w.keys.Current()), e.request)); {
+	switch still, err := now.confirmMove(move, record.IsCurrent(get[record.Request](w.store, w.keys.Current()), e.request)); {
 	case err != nil:
 		w.faults["turn of a stale request"]++
 	case still && move == MoveTake:
-		w.commit([]Change{put(key, record.Turn{Server: h.lrn, Request: e.request.ID})})
+		w.commit([]Change{Put(key, record.Turn{Server: h.lrn, Request: e.request.ID})})
 	case still:
-		w.commit([]Change{remove(key)})
+		w.commit([]Change{Remove(key)})
 	}
 }
 
@@ -136,10 +136,10 @@ func (w *world) deliver(h *host, e *effect, c release.Component) {
 	defer w.stageAfter(h, w.between(10*time.Millisecond, 2*time.Second))
 	switch {
 	case e.cancelled || h.cut && !w.slips(h) || !w.leads(h, c.Name):
-	case !isCurrent(get[record.Request](w.store, w.keys.Current()), e.request):
+	case !record.IsCurrent(get[record.Request](w.store, w.keys.Current()), e.request):
 		w.faults["result of a stale request"]++
 	default:
-		w.commit([]Change{put(w.keys.Contents(c.Contents.Key), record.Contents{Version: e.request.Version, Plan: w.digests(h).Plan, Success: !w.chance(15), Server: h.lrn})})
+		w.commit([]Change{Put(w.keys.Contents(c.Contents.Key), record.Contents{Version: e.request.Version, Plan: w.digests(h).Plan, Success: !w.chance(15), Server: h.lrn})})
 	}
 }
 

@@ -206,7 +206,7 @@ func (w *world) addServer(lrn int) {
 		h.members[c.Name] = &member{version: h.installed.plan(h.form).component(c.Name), up: true}
 	}
 	w.servers = append(w.servers, h)
-	w.commit([]Change{put(w.keys.BootServer(lrn), struct{}{})})
+	w.commit([]Change{Put(w.keys.BootServer(lrn), struct{}{})})
 	w.startWorker(h)
 	w.startUpdater(h)
 }
@@ -217,6 +217,6 @@ func (w *world) publish() {
 	w.nextRelease++
 	w.logf("release %s", v)
 	if w.store.config(w.keys).Env != record.EnvNone {
-		w.commit([]Change{put(w.keys.Release(), v)})
+		w.commit([]Change{Put(w.keys.Release(), v)})
 	}
 }

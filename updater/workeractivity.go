@@ -22,10 +22,10 @@ type faultError struct {
 // publishActivity does nothing about a failure: it is called again soon.
 func (w *worker) publishActivity(ctx context.Context) {
 	e, j := w.running, w.snapshot.Journal
-	if e == nil || w.clock.now().Before(e.publishAt) {
+	if e == nil || w.clock.Now().Before(e.publishAt) {
 		return
 	}
-	e.publishAt = w.clock.now().Add(activityInterval)
+	e.publishAt = w.clock.Now().Add(activityInterval)
 	a, ok := e.log.Current(activityDelay)
 	a.Request, a.Attempt, a.Step, a.Since = j.Request, j.Attempt, j.Step, a.Since.UTC().Round(time.Millisecond)
 	if !ok || reflect.DeepEqual(a, e.published) {

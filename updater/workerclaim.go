@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"bijou/state"
+	"bijou/updater/clock"
 	"bijou/updater/record"
 )
 
@@ -49,7 +50,7 @@ func (o WorkerOptions) awaitClaim(ctx context.Context, key string) {
 		err = o.Store.Await(ctx, revision, key)
 	}
 	if err != nil {
-		sleep(ctx, retryInterval)
+		clock.Wait(ctx, RetryInterval)
 	}
 }
 

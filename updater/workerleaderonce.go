@@ -58,7 +58,7 @@ func resignLeadership(ctx context.Context, l *state.KeyLeadership) {
 	if l == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ShutdownTimeout)
 	defer cancel()
 	_ = l.Resign(ctx) // else it ends with the session
 }

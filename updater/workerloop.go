@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"bijou/state"
+	"bijou/updater/clock"
 	"bijou/updater/record"
 	"bijou/updater/release"
 )
@@ -45,7 +46,7 @@ var ErrHandOver = errors.New("another version is installed")
 // worker does what NextTask decides.
 type worker struct {
 	o        WorkerOptions
-	clock    clock
+	clock    clock.Clock
 	snapshot WorkerSnapshot
 	config   record.Config
 	feed     *changeFeed
@@ -70,9 +71,9 @@ type worker struct {
 // when it has installed another version. It waits for a store that is away. Where another
 // server works as that LRN, or did last, it does nothing, and waits for an operator; when
 // its claim is taken it returns state.ErrClaimLost.
-func RunWorker(ctx context.Context, o WorkerOptions) error { return runWorker(ctx, o, newClock()) }
+func RunWorker(ctx context.Context, o WorkerOptions) error { return runWorker(ctx, o, clock.New()) }
 
-func runWorker(ctx context.Context, o WorkerOptions, c clock) error {
+func runWorker(ctx context.Context, o WorkerOptions, c clock.Clock) error {
 	lock, err := lockFolder(o.Dir)
 	if err != nil {
 		return err
@@ -87,7 +88,7 @@ func runWorker(ctx context.Context, o WorkerOptions, c clock) error {
 		return unlessDone(ctx, err)
 	}
 	w := &worker{claim: claim, process: o.Store.NewSharedSession(), o: o, clock: c, installationDone: make(chan struct{})}
-	j.At = c.clamp(j.At)
+	j.At = c.Clamp(j.At)
 	w.snapshot = WorkerSnapshot{Keys: Keys(), LRN: o.LRN, Own: o.Version, Digests: o.digests(), Steps: o.Manifest.Steps(), Journal: j, Jitter: rand.Float64()}
 	w.outage = &outageTracker{clock: w.clock}
 	w.feed = newChangeFeed(o.Store, Keys().Current(), Keys().Gate(), Keys().AllConfig()) // not the other workers' records: N² events
@@ -126,7 +127,7 @@ func (w *worker) loop(ctx context.Context) error {
 		w.publishActivity(ctx)
 		w.snapshot.StoreBackAt = w.outage.lastEnd()
 		w.noteFinished()
-		t := NextTask(w.snapshot, w.clock.now())
+		t := NextTask(w.snapshot, w.clock.Now())
 		w.snapshot.Workers = nil
 		if err := w.execute(ctx, t); err != nil {
 			return unlessDone(ctx, err)
@@ -163,7 +164,7 @@ func (w *worker) wait(ctx context.Context, at time.Time) error {
 	}
 	var due <-chan time.Time
 	if !at.IsZero() {
-		timer := time.NewTimer(max(0, at.Sub(w.clock.now())))
+		timer := time.NewTimer(max(0, at.Sub(w.clock.Now())))
 		defer timer.Stop()
 		due = timer.C
 	}
@@ -191,18 +192,10 @@ func checkUnchanged(v *state.KeyView, r record.Request) error {
 	if err != nil {
 		return err
 	}
-	if !isCurrent(now, r) {
+	if !record.IsCurrent(now, r) {
 		return errStale
 	}
 	return nil
-}
-
-func isCurrent(now *record.Request, r record.Request) bool {
-	return now != nil && now.ID == r.ID && now.StartedAt.Equal(r.StartedAt) && now.Attempt == r.Attempt && !now.Stop && !now.Ended()
-}
-
-func acceptsStatus(now *record.Request, s record.Status) bool {
-	return now != nil && s.IsFor(*now) && now.Attempt == s.Attempt && !now.Stop && !now.Ended()
 }
 
 // writeStatus commits the worker's record, as long as its request runs. It first assumes
@@ -212,7 +205,7 @@ func acceptsStatus(now *record.Request, s record.Status) bool {
 func (w *worker) writeStatus(ctx context.Context, s record.Status) error {
 	began := time.Now()
 	err := w.retryStore(ctx, func() error {
-		s.At = w.clock.now()
+		s.At = w.clock.Now()
 		written, err := w.claim.PutIf(ctx, Keys().Current(), w.requestRevision, Keys().Worker(w.o.LRN), s)
 		if written || err != nil {
 			return err
@@ -222,7 +215,7 @@ func (w *worker) writeStatus(ctx context.Context, s record.Status) error {
 			switch {
 			case err != nil:
 				return err
-			case !acceptsStatus(r, s):
+			case !record.AcceptsStatus(r, s):
 				return errStale
 			}
 			w.snapshot.Current = r
@@ -235,7 +228,7 @@ func (w *worker) writeStatus(ctx context.Context, s record.Status) error {
 	}
 	if err == nil {
 		slog.Info("comes to a step", "version", s.Version, "step", s.Step, "name", s.StepName, "finished", s.Finished, "error", s.Message)
-		s.At = w.clock.now() // the store may have taken its time
+		s.At = w.clock.Now() // the store may have taken its time
 		w.snapshot.CommitTook = max(time.Since(began), w.snapshot.CommitTook/2)
 		w.snapshot.Status = &s
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"bijou/state"
+	"bijou/updater/clock"
 	"bijou/updater/record"
 	"bijou/updater/release"
 )
@@ -184,7 +185,7 @@ func TestNoGate(t *testing.T) {
 		r.manifest = release.Manifest{Components: []release.Component{{Name: "one", Strategy: release.Any}}}
 		r.update(func(tx *state.KeyTx) error { return tx.Put(Keys().Config("worker-timeout"), "1m") })
 		for lrn, off := range map[int]time.Duration{1: time.Hour, 2: -time.Hour} {
-			r.clock = clock{wallStart: time.Now().Add(off).Round(0), monotonicStart: time.Now()}
+			r.clock = clock.StartAt(time.Now().Add(off))
 			r.worker(lrn, r.t.TempDir(), &fake{}, WorkerOptions{})
 		}
 		r.begin("1.1", 1, 2)
@@ -205,9 +206,9 @@ func TestNoGate(t *testing.T) {
 // it is time to say who is late.
 func TestLookAtTheLate(t *testing.T) {
 	r := newRig(t, "sqlite:"+filepath.Join(t.TempDir(), "neco.db"))
-	w := &worker{o: WorkerOptions{Store: r.store, LRN: 1}, claim: r.claim(1), clock: newClock()}
+	w := &worker{o: WorkerOptions{Store: r.store, LRN: 1}, claim: r.claim(1), clock: clock.New()}
 	own := came(2)
-	own.At = w.clock.now()
+	own.At = w.clock.Now()
 	w.snapshot = WorkerSnapshot{Keys: Keys(), LRN: 1, Current: request(nil), Status: &own, Steps: seated(2, nil).Steps, Timeout: time.Hour}
 	put := func(lrn int, s record.Status) {
 		t.Helper()

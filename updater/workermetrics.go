@@ -3,6 +3,8 @@ package updater
 import (
 	"io"
 	"sync"
+
+	"bijou/updater/metrics"
 )
 
 // WorkerMetrics counts what a worker does. A nil one counts nothing.
@@ -42,11 +44,11 @@ func (m *WorkerMetrics) countTask(err error) {
 func (m *WorkerMetrics) WriteTo(w io.Writer) (int64, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var b exposition
-	b.addMetric("gauge", "neco_worker_step", "The step of the update that runs; 0 is none.", "", int64(m.step))
-	b.addMetric("gauge", "neco_worker_busy", "1 while a step or an installation runs.", "", boolValue(m.busy))
-	b.addMetric("counter", "neco_worker_steps_total", "Steps and installations that have ended, by result.", `{result="done"}`, int64(m.done))
-	b.addMetric("counter", "neco_worker_steps_total", "", `{result="failed"}`, int64(m.failed))
+	var b metrics.Exposition
+	b.Add("gauge", "neco_worker_step", "The step of the update that runs; 0 is none.", "", int64(m.step))
+	b.Add("gauge", "neco_worker_busy", "1 while a step or an installation runs.", "", metrics.BoolValue(m.busy))
+	b.Add("counter", "neco_worker_steps_total", "Steps and installations that have ended, by result.", `{result="done"}`, int64(m.done))
+	b.Add("counter", "neco_worker_steps_total", "", `{result="failed"}`, int64(m.failed))
 	n, err := io.WriteString(w, b.String())
 	return int64(n), err
 }

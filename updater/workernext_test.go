@@ -11,13 +11,6 @@ import (
 	"bijou/updater/release"
 )
 
-// came is the record of a worker that has come to a step of seated's plan.
-func came(step int) record.Status {
-	w := at(step)
-	w.StepName = []string{"install", "a/stop", "a/update", "b/update", "c/update"}[step]
-	return w
-}
-
 // seated is worker 2 of version 1.1, which has come to a step of request.
 func seated(step int, change func(*WorkerSnapshot)) WorkerSnapshot {
 	w := came(step)
@@ -59,12 +52,12 @@ func TestNextTask(t *testing.T) {
 
 		{"another version", seated(0, func(s *WorkerSnapshot) { s.Own = "1.0" }), 0, Install, 0, "install 1.1"},
 		{"killed while it installed", seated(0, func(s *WorkerSnapshot) { s.Own, s.Journal = "1.0", did(0, Running) }), 0, Install, 0, "install 1.1"},
-		{"installed", seated(0, func(s *WorkerSnapshot) { s.Own, s.Journal = "1.0", did(0, Done) }), 0, Idle, handOverTimeout, "waiting for 1.1"},
-		{"no hand-over (fault 7)", seated(0, func(s *WorkerSnapshot) { s.Own, s.Journal = "1.0", did(0, Done) }), handOverTimeout, Write, 0, "install"},
+		{"installed", seated(0, func(s *WorkerSnapshot) { s.Own, s.Journal = "1.0", did(0, Done) }), 0, Idle, record.HandOverTimeout, "waiting for 1.1"},
+		{"no hand-over (fault 7)", seated(0, func(s *WorkerSnapshot) { s.Own, s.Journal = "1.0", did(0, Done) }), record.HandOverTimeout, Write, 0, "install"},
 		{"install failed", seated(0, func(s *WorkerSnapshot) { s.Own, s.Journal = "1.0", did(0, Failed) }), 0, Write, 0, "install"},
 		{"no hand-over, and a retry", seated(0, func(s *WorkerSnapshot) {
 			s.Own, s.Journal, s.Current.Attempt, s.Status.Attempt = "1.0", did(0, Done), 2, 2
-		}), handOverTimeout, Install, 0, "install 1.1"},
+		}), record.HandOverTimeout, Install, 0, "install 1.1"},
 		{"the successor comes", seated(0, nil), 0, Write, 0, "a/stop"},
 
 		{"no gate yet", seated(2, nil), 0, Idle, firstLookDelay, "waiting"},

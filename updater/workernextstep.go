@@ -19,10 +19,10 @@ func (s WorkerSnapshot) nextInstall(now time.Time) Task {
 		return Task{Job: Install, Version: s.Current.Version, Journal: s.newJournal(now, 0, "install"), Why: "install " + s.Current.Version}
 	case j.Phase == Failed:
 		return s.failTask(now, j.Message, j.WaitedFor)
-	case !now.Before(j.At.Add(handOverTimeout)):
+	case !now.Before(j.At.Add(record.HandOverTimeout)):
 		return s.failTask(now, fmt.Sprintf("%s was installed, but %s still runs a minute later", s.Current.Version, s.Own), nil)
 	}
-	return Task{Job: Idle, Until: j.At.Add(handOverTimeout), Why: "waiting for " + s.Current.Version + " to take over"}
+	return Task{Job: Idle, Until: j.At.Add(record.HandOverTimeout), Why: "waiting for " + s.Current.Version + " to take over"}
 }
 
 // nextStep runs the worker's step once all others have come to it, too, and then goes on

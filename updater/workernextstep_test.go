@@ -1,7 +1,6 @@
 package updater
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
@@ -90,27 +89,6 @@ func TestWorkersDigests(t *testing.T) {
 		t.Error("a gate lets pass whom it should not, or not whom it should")
 	}
 
-	others := func(workers ...record.Status) []int {
-		lrns, _ := running(workers...).otherPlans()
-		return lrns
-	}
-	failedBefore := plan(came(1), "q")
-	failedBefore.Attempt = 0
-	for what, tt := range map[string]struct {
-		workers []record.Status
-		want    []int
-	}{
-		"one":                  {[]record.Status{plan(came(1), "p"), plan(came(3), "p"), came(1)}, nil},
-		"two":                  {[]record.Status{plan(came(1), "p"), plan(came(1), "q"), came(1)}, []int{2}},
-		"another name":         {[]record.Status{came(1), came(1), at(1)}, []int{10}},
-		"in another attempt":   {[]record.Status{plan(came(1), "p"), failedBefore}, nil},
-		"not yet at any step":  {[]record.Status{plan(came(1), "p"), plan(at(0), "q")}, nil},
-		"further, in the same": {[]record.Status{came(2), came(3), came(4)}, nil},
-	} {
-		if got := others(tt.workers...); !slices.Equal(got, tt.want) {
-			t.Errorf("%s: others are %v, want %v", what, got, tt.want)
-		}
-	}
 	if MoveGo != NextOnce(OnceSnapshot{Version: "1.1", Plan: "p", Leads: true, Contents: &record.Contents{Version: "1.1", Plan: "q", Success: true}}) {
 		t.Error("contents of another plan are taken for these")
 	}

@@ -46,7 +46,7 @@ func (p *presence) run(ctx context.Context) error {
 }
 
 func (p *presence) close(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ShutdownTimeout)
 	defer cancel()
 	_ = p.process.Close(ctx)
 }

@@ -92,7 +92,7 @@ func (w *worker) readRequest(v *state.KeyView) (err error) {
 func (w *worker) readOwnStatus(v *state.KeyView) error {
 	s, err := LoadWorker(v, w.o.LRN)
 	if s != nil {
-		s.At = w.clock.clamp(s.At)
+		s.At = w.clock.Clamp(s.At)
 	}
 	w.snapshot.Status = s
 	return err

@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"bijou/state"
+	"bijou/updater/clock"
 )
 
 // outageTracker keeps when the worker's store came back. The parts of the worker notice
 // that each at its own time.
 type outageTracker struct {
-	clock clock
+	clock clock.Clock
 	mu    sync.Mutex
 	at    time.Time
 }
@@ -20,7 +21,7 @@ type outageTracker struct {
 func (a *outageTracker) noteEnd() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.at = a.clock.now()
+	a.at = a.clock.Now()
 }
 
 // lastEnd is zero if the store never was away.

@@ -16,13 +16,13 @@ func (w *worker) lookAtWorkers(ctx context.Context) error {
 	if err == nil && !late {
 		err = w.readAllWorkers(ctx)
 	}
-	w.snapshot.LookedAt = w.clock.now()
+	w.snapshot.LookedAt = w.clock.Now()
 	return err
 }
 
 func (w *worker) sampleIsLate(ctx context.Context) (yes bool, err error) {
 	s := w.snapshot.Status
-	if !w.clock.now().Before(s.At.Add(w.snapshot.Timeout)) {
+	if !w.clock.Now().Before(s.At.Add(w.snapshot.Timeout)) {
 		return false, nil
 	}
 	for _, lrn := range w.sampleServers() {
@@ -75,7 +75,7 @@ func (w *worker) readAllWorkers(ctx context.Context) error {
 			return w.readOwnStatus(v)
 		})
 	})
-	w.snapshot.observeWorkers(all, w.clock.now())
+	w.snapshot.observeWorkers(all, w.clock.Now())
 	if w.late = nil; err == nil && w.snapshot.Current != nil && w.snapshot.Status != nil {
 		w.late, _ = w.snapshot.lateServers()
 	}

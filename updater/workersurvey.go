@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"bijou/state"
+	"bijou/updater/clock"
 	"bijou/updater/record"
 	"bijou/updater/release"
 )
@@ -19,7 +20,7 @@ const inventoryInterval = 5 * time.Minute
 func (w *worker) runSurvey(ctx context.Context) error {
 	var last record.Inventory
 	var written time.Time
-	for ; ctx.Err() == nil; sleep(ctx, max(time.Second, time.Duration(w.surveyInterval.Load()))) {
+	for ; ctx.Err() == nil; clock.Wait(ctx, max(time.Second, time.Duration(w.surveyInterval.Load()))) {
 		request := int(w.finishedRequest.Load())
 		if request == 0 {
 			continue

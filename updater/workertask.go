@@ -30,7 +30,7 @@ func (w *worker) startTask(ctx context.Context, t Task) error {
 		return w.recordStartFailure(ctx, err)
 	}
 	w.snapshot.Journal, w.snapshot.Busy = t.Journal, true
-	e := &runningTask{job: t.Job, log: &activity.Log{}, publishAt: w.clock.now().Add(activityDelay), ended: make(chan error, 1)}
+	e := &runningTask{job: t.Job, log: &activity.Log{}, publishAt: w.clock.Now().Add(activityDelay), ended: make(chan error, 1)}
 	e.ctx, e.cancel = context.WithCancel(activity.With(ctx, e.log))
 	w.running = e
 	slog.Info("begins", "what", t.Why)
@@ -42,7 +42,7 @@ func (w *worker) startTask(ctx context.Context, t Task) error {
 // recordStartFailure is for a journal that cannot be written: the disk is full, say.
 func (w *worker) recordStartFailure(ctx context.Context, err error) error {
 	s := *w.snapshot.Status
-	s.Error, s.Message, s.At = true, err.Error(), w.clock.now()
+	s.Error, s.Message, s.At = true, err.Error(), w.clock.Now()
 	return w.writeStatus(ctx, s)
 }
 
@@ -57,7 +57,7 @@ func (w *worker) finishTask(ctx context.Context, err error) error {
 		slog.Info("was cancelled", "what", j.Name)
 		return nil
 	}
-	j.Phase, j.Message, j.WaitedFor, j.At = Done, "", nil, w.clock.now()
+	j.Phase, j.Message, j.WaitedFor, j.At = Done, "", nil, w.clock.Now()
 	if err != nil {
 		j.Phase, j.Message = Failed, err.Error()
 	}

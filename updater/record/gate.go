@@ -35,3 +35,13 @@ func (g Gate) OpenStep(r Request) int {
 	}
 	return g.Step
 }
+
+// IsProven reports whether all workers of the request have come up with its version, as
+// its gate shows. Without a request somebody else has replaced the program, unless a
+// request was just recovered, perhaps because of that version.
+func IsProven(r *Request, g Gate, recovery *Recovery) bool {
+	if r == nil {
+		return recovery == nil
+	}
+	return r.Succeeded() || g.OpenStep(*r) > 0
+}

@@ -39,6 +39,12 @@ func (r Request) Ended() bool { return r.EndedAt != nil }
 // Succeeded reports whether all servers have done all steps.
 func (r Request) Succeeded() bool { return r.Ended() && !r.Stop }
 
+// IsCurrent reports whether that attempt at the request still runs: now is what the store
+// holds for the request.
+func IsCurrent(now *Request, r Request) bool {
+	return now != nil && now.ID == r.ID && now.StartedAt.Equal(r.StartedAt) && now.Attempt == r.Attempt && !now.Stop && !now.Ended()
+}
+
 // Progress counts what the servers have done for the request, as their workers' records
 // say: it grows with everything that one of them does.
 func (r Request) Progress(workers map[int]Status) (n int) {

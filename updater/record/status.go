@@ -36,9 +36,19 @@ const (
 	HandOverStep = "hand over"
 )
 
+// HandOverTimeout is how long the successor of a worker that has installed it may take to
+// start.
+const HandOverTimeout = time.Minute
+
 // HandsOver reports whether the worker has installed the request's version, and waits for
 // that to take its place.
 func (s Status) HandsOver() bool { return s.Step == 0 && s.StepName == HandOverStep && !s.Error }
 
 // IsFor reports whether the record is about the request.
 func (s Status) IsFor(r Request) bool { return s.Request == r.ID && s.Version == r.Version }
+
+// AcceptsStatus reports whether a worker may write the record: now is what the store holds
+// for the request.
+func AcceptsStatus(now *Request, s Status) bool {
+	return now != nil && s.IsFor(*now) && now.Attempt == s.Attempt && !now.Stop && !now.Ended()
+}

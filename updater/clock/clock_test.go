@@ -1,0 +1,22 @@
+package clock
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// A clock that was set leaves the worker's own alone.
+func TestClock(t *testing.T) {
+	c := New()
+	hour := time.Hour
+	for what, tt := range map[string]struct{ at, want time.Time }{
+		"of before":     {c.wallStart.Add(-hour), c.wallStart},
+		"of the future": {c.wallStart.Add(hour), time.Time{}},
+	} {
+		got := c.Clamp(tt.at)
+		if tt.want.IsZero() && got.After(time.Now()) || !tt.want.IsZero() && !got.Equal(tt.want) {
+			t.Error(what, fmt.Sprint(got))
+		}
+	}
+}

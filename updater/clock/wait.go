@@ -1,0 +1,31 @@
+package clock
+
+import (
+	"context"
+	"time"
+)
+
+// WaitUntil blocks until ready is signalled, the time has come (zero: never), or ctx is done.
+func WaitUntil(ctx context.Context, ready <-chan struct{}, until time.Time) {
+	var due <-chan time.Time
+	if !until.IsZero() {
+		timer := time.NewTimer(time.Until(until))
+		defer timer.Stop()
+		due = timer.C
+	}
+	select {
+	case <-ready:
+	case <-due:
+	case <-ctx.Done():
+	}
+}
+
+// Wait blocks for that long, or until ctx is done.
+func Wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

@@ -89,7 +89,7 @@ func (c *releaseChecker) readQuery(ctx context.Context) (config record.Config, q
 			return err
 		}
 		config, q = s.Config, newQuery(s.Config)
-		q.wanted, _, _ = s.offeredVersion()
+		q.wanted, _, _ = s.OfferedVersion()
 		q.wantedKnown = s.Published != nil && release.Same(s.Published.Version, q.wanted)
 		if mark, err := readKey[string](v, Keys().Check()); err != nil || mark == nil {
 			return err

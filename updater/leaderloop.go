@@ -25,7 +25,7 @@ const maxBatchDelay = 100 * time.Millisecond
 func (l leader) runDecisions(ctx context.Context) error {
 	f := newLeaderCache(l.Store, l.Version)
 	return withFeed(ctx, f.feed, func() error {
-		m := newObservations(l.afterOutage)
+		m := NewObservations(l.afterOutage)
 		for told := ""; ctx.Err() == nil; {
 			began := time.Now()
 			a, err := l.actOnCache(ctx, f, m)
@@ -65,7 +65,7 @@ func withFeed(ctx context.Context, feed *changeFeed, f func() error) error {
 
 // actOnCache decides on the cached snapshot. That is enough to wait, and to open a gate;
 // anything else is decided again in a transaction that reads everything.
-func (l leader) actOnCache(ctx context.Context, f *leaderCache, m *observations) (Action, error) {
+func (l leader) actOnCache(ctx context.Context, f *leaderCache, m *Observations) (Action, error) {
 	if err := f.catchUp(ctx); err != nil {
 		return Action{}, err
 	}
@@ -96,16 +96,16 @@ func (l leader) tryOpenGate(ctx context.Context, f *leaderCache, a Action) (open
 	return true, nil
 }
 
-func (l leader) nextAction(s Snapshot, m *observations) Action {
+func (l leader) nextAction(s Snapshot, m *Observations) Action {
 	now := m.now(s.Current)
-	m.update(&s, s.Present, now)
+	m.Update(&s, s.Present, now)
 	l.Metrics.observe(s)
 	return Next(s, now)
 }
 
 // actInTransaction writes the decision only if nothing that it depends on has changed,
 // and this updater still leads.
-func (l leader) actInTransaction(ctx context.Context, m *observations) (a Action, err error) {
+func (l leader) actInTransaction(ctx context.Context, m *Observations) (a Action, err error) {
 	err = l.leadership.Update(ctx, func(tx *state.KeyTx) error {
 		s, err := Load(tx.KeyView, l.Version)
 		if err != nil {

@@ -63,7 +63,7 @@ const (
 func isAutomatic(by string) bool { return by == byRelease || by == byServers || by == byItself }
 
 func (s Snapshot) dueVersion() (to, by, why string) {
-	to, by, why = s.offeredVersion()
+	to, by, why = s.OfferedVersion()
 	switch {
 	case to == "" && s.Repair != nil && s.repairReason() != "":
 		return s.Current.Version, byRepair, ""
@@ -85,10 +85,10 @@ func (s Snapshot) dueVersion() (to, by, why string) {
 	return "", "", "up to date: " + s.Current.Version
 }
 
-// offeredVersion returns the version that the servers should have: the one that an
+// OfferedVersion returns the version that the servers should have: the one that an
 // operator has asked for, until a release appears that was not there then; never one that
 // is older than theirs, unless the operator has allowed that.
-func (s Snapshot) offeredVersion() (to, by, why string) {
+func (s Snapshot) OfferedVersion() (to, by, why string) {
 	if t := s.Target; t != nil && !(s.takesReleases() && release.Newer(s.Release, t.Passed)) {
 		if s.isOlder(t.Version) && !t.Downgrade {
 			return "", "", fmt.Sprintf("%s was asked for, but %s runs, and a downgrade was not allowed", t.Version, s.currentVersion())

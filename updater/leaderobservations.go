@@ -8,8 +8,8 @@ import (
 	"bijou/updater/record"
 )
 
-// observations has what a leader has seen since it leads, by its own clock.
-type observations struct {
+// Observations has what a leader has seen since it leads, by its own clock.
+type Observations struct {
 	clock        clock.Clock
 	absentSince  map[int]time.Time // servers without a presence
 	handingSince map[int]time.Time // servers that hand over
@@ -20,14 +20,16 @@ type observations struct {
 	afterOutage  bool          // the store has not answered since the last update
 }
 
-func newObservations(afterOutage bool) *observations {
-	return &observations{clock: clock.New(), absentSince: map[int]time.Time{}, handingSince: map[int]time.Time{}, afterOutage: afterOutage}
+// NewObservations returns those of a leader that begins; afterOutage says that the store was
+// away before.
+func NewObservations(afterOutage bool) *Observations {
+	return &Observations{clock: clock.New(), absentSince: map[int]time.Time{}, handingSince: map[int]time.Time{}, afterOutage: afterOutage}
 }
 
 // now returns a time that goes on evenly while an update runs, so that no server is late
 // or missing because somebody sets the machine's clock. While none runs it is the
 // machine's: the update window is about that.
-func (m *observations) now(r *record.Request) time.Time {
+func (m *Observations) now(r *record.Request) time.Time {
 	if r == nil || r.Ended() {
 		was := m.clock.Now()
 		m.clock = clock.New()
@@ -39,13 +41,18 @@ func (m *observations) now(r *record.Request) time.Time {
 	return m.clock.Now().UTC()
 }
 
-// update takes in a snapshot, and completes it with what was observed. The time in which
+// ForgetServers drops since when servers are absent or hand over: those times count no more.
+func (m *Observations) ForgetServers() {
+	clear(m.absentSince)
+	clear(m.handingSince)
+}
+
+// Update takes in a snapshot, and completes it with what was observed. The time in which
 // the store was away is nobody's fault, and counts for nothing.
-func (m *observations) update(s *Snapshot, present map[int]record.Presence, now time.Time) {
+func (m *Observations) Update(s *Snapshot, present map[int]record.Presence, now time.Time) {
 	if m.afterOutage {
 		m.afterOutage = false
-		clear(m.absentSince)
-		clear(m.handingSince)
+		m.ForgetServers()
 		m.stage, m.stageSince, m.witnessed = newStage(*s), now, true
 	}
 	m.updateStage(*s, now)
@@ -65,7 +72,7 @@ func newStage(s Snapshot) stage {
 	return stage{r.ID, r.Attempt, s.Gate.OpenStep(*r), r.Progress(s.Workers)}
 }
 
-func (m *observations) updateStage(s Snapshot, at time.Time) {
+func (m *Observations) updateStage(s Snapshot, at time.Time) {
 	switch now := newStage(s); {
 	case now == stage{}:
 		m.stage, m.stageSince, m.waitedBefore, m.witnessed = now, time.Time{}, 0, false

@@ -11,9 +11,9 @@ import (
 // What a leader has seen itself: when something has moved last, and who hands over.
 // The time in which the store was away counts for nobody.
 func TestMemory(t *testing.T) {
-	m := newObservations(false)
+	m := NewObservations(false)
 	tell := func(after time.Duration, s Snapshot) Snapshot {
-		m.update(&s, nil, t0().Add(after))
+		m.Update(&s, nil, t0().Add(after))
 		return s
 	}
 	s := tell(0, running(at(1), at(1), at(1)))
@@ -55,7 +55,7 @@ func TestLeadersTime(t *testing.T) {
 		{"it has ended", ended(false), false},
 		{"it was stopped", ended(true), false},
 	} {
-		m := &observations{clock: hourAgo}
+		m := &Observations{clock: hourAgo}
 		now := m.now(tt.r)
 		if off := time.Since(now); (off > 30*time.Minute) != tt.steady {
 			t.Errorf("%s: the leader's time is %s behind", tt.what, off)

@@ -35,7 +35,7 @@ func (c *releaseChecker) queryReleases(ctx context.Context) (f checkResult, err 
 		return f, err
 	}
 	s.Release = f.newest
-	c.lastQuery.wanted, _, _ = s.offeredVersion()
+	c.lastQuery.wanted, _, _ = s.OfferedVersion()
 	if f.published, err = c.inspectRelease(ctx, s, all); err != nil && (s.Current == nil || !release.Same(c.lastQuery.wanted, s.Current.Version)) {
 		f.refused = c.lastQuery.wanted
 	}

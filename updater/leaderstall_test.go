@@ -10,10 +10,10 @@ import (
 // What moves while nobody leads moves for the next leader, too: the wait begins anew, and
 // all that lead after that know from when on, however soon they change.
 func TestUnseenMove(t *testing.T) {
-	s, m := running(at(1), at(1), at(1)), newObservations(false)
+	s, m := running(at(1), at(1), at(1)), NewObservations(false)
 	present := map[int]record.Presence{1: {}, 2: {}, 10: {}}
 	leadAt := func(after time.Duration) Action {
-		m.update(&s, present, t0().Add(after))
+		m.Update(&s, present, t0().Add(after))
 		a := Next(s, t0().Add(after))
 		for _, c := range a.Changes {
 			if g, ok := c.Value.(record.Gate); ok {
@@ -29,13 +29,13 @@ func TestUnseenMove(t *testing.T) {
 	}
 	s.Workers[10] = at(2)
 	const moved = 50*time.Minute + 10*time.Second
-	m = newObservations(false)
+	m = NewObservations(false)
 	if a := leadAt(moved); a.Verb != Note || s.Gate.Waited != 0 || s.Gate.Step != 1 || !s.Gate.At.Equal(t0().Add(moved)) {
 		t.Errorf("the second leader: %s, and has written %+v", a.Verb, s.Gate)
 	}
 	deadline := moved + time.Hour + stallGrace
 	for after := moved + time.Second; ; after += 20 * time.Second {
-		m = newObservations(false)
+		m = NewObservations(false)
 		a := leadAt(after)
 		if a.Verb == Stop && after >= deadline {
 			return

@@ -149,7 +149,7 @@ func (w *worker) execute(ctx context.Context, t Task) error {
 		return w.writeStatus(ctx, t.Status)
 	case Look:
 		return w.lookAtWorkers(ctx)
-	case Install, Run:
+	case Install, RunStep:
 		return w.startTask(ctx, t)
 	case Cancel:
 		slog.Info("cancels what it does", "why", t.Why)

@@ -19,7 +19,7 @@ const (
 	Write   Job = "write"   // commit its record; that is how it comes to a step
 	Look    Job = "look"    // look at other workers' records: a few, or all, or none if too soon
 	Install Job = "install" // install the request's version, and hand over to it
-	Run     Job = "run"     // run the step
+	RunStep Job = "run"     // run the step
 )
 
 // Task is the one thing that a worker does next. Install and Run are written to the
@@ -123,7 +123,9 @@ func (s WorkerSnapshot) recordAt(step int) record.Status {
 	return w
 }
 
-func (s WorkerSnapshot) handOverRecord() *record.Status {
+// HandOverRecord returns the record that the worker writes once it has installed the request's
+// version; nil if nobody waits for that.
+func (s WorkerSnapshot) HandOverRecord() *record.Status {
 	if s.Current == nil || s.Status == nil || !s.Status.IsFor(*s.Current) || s.Status.Attempt != s.Current.Attempt {
 		return nil
 	}

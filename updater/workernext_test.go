@@ -61,10 +61,10 @@ func TestNextTask(t *testing.T) {
 		{"the successor comes", seated(0, nil), 0, Write, 0, "a/stop"},
 
 		{"no gate yet", seated(2, nil), 0, Idle, firstLookDelay, "waiting"},
-		{"the gate", seated(2, func(s *WorkerSnapshot) { s.Gate = opened(2) }), 0, Run, 0, "a/update"},
+		{"the gate", seated(2, func(s *WorkerSnapshot) { s.Gate = opened(2) }), 0, RunStep, 0, "a/update"},
 		{"the gate of the step before", seated(2, func(s *WorkerSnapshot) { s.Gate = opened(1) }), 0, Idle, firstLookDelay, "waiting"},
 		{"no gate for long", seated(2, nil), firstLookDelay, Look, 0, "no gate"},
-		{"it looks, and all are there", seated(2, func(s *WorkerSnapshot) { s.Workers = three }), firstLookDelay, Run, 0, "a/update"},
+		{"it looks, and all are there", seated(2, func(s *WorkerSnapshot) { s.Workers = three }), firstLookDelay, RunStep, 0, "a/update"},
 		{"it looks, and one is not", seated(2, func(s *WorkerSnapshot) { s.Workers, s.LookedAt = two, t0().Add(firstLookDelay) }), firstLookDelay, Idle, 2 * firstLookDelay, "waiting"},
 		{"it looks ever more seldom", seated(2, func(s *WorkerSnapshot) { s.LookedAt = t0().Add(10 * time.Minute) }), 10 * time.Minute, Idle, 10*time.Minute + maxLookInterval, "waiting"},
 		{"its commit took long, so that the gate will", seated(2, func(s *WorkerSnapshot) { s.CommitTook = time.Second }), firstLookDelay, Idle, lookDelayPerCommit * time.Second, "waiting"},
@@ -72,7 +72,7 @@ func TestNextTask(t *testing.T) {
 		{"it looked at the step before", seated(2, func(s *WorkerSnapshot) { s.LookedAt = t0().Add(-time.Second) }), 0, Idle, firstLookDelay, "waiting"},
 		{"the time is over", seated(2, func(s *WorkerSnapshot) { s.LookedAt = t0().Add(time.Hour - time.Second) }), time.Hour, Look, 0, "no gate"},
 		{"the time is over, one is not there", seated(2, func(s *WorkerSnapshot) { s.Workers = two }), time.Hour, Write, 0, "a/update"},
-		{"the time is over, all are there", seated(2, func(s *WorkerSnapshot) { s.Workers = three }), time.Hour, Run, 0, "a/update"},
+		{"the time is over, all are there", seated(2, func(s *WorkerSnapshot) { s.Workers = three }), time.Hour, RunStep, 0, "a/update"},
 
 		{"the store was away", seated(2, func(s *WorkerSnapshot) { s.Workers, s.StoreBackAt = two, t0().Add(30*time.Minute) }), time.Hour, Idle, 30*time.Minute + firstLookDelay, "waiting"},
 		{"the store was away, and it waits since", seated(2, func(s *WorkerSnapshot) { s.Workers, s.StoreBackAt = two, t0().Add(30*time.Minute) }), 90 * time.Minute, Write, 0, "a/update"},
@@ -84,20 +84,20 @@ func TestNextTask(t *testing.T) {
 		}), time.Hour, Idle, time.Hour + maxLookInterval, "waiting"},
 		{"others have moved", seated(2, func(s *WorkerSnapshot) { s.Workers, s.MovedAt = two, t0().Add(time.Hour) }), 2 * time.Hour, Write, 0, "a/update"},
 
-		{"killed in the step (fault 1)", seated(2, func(s *WorkerSnapshot) { s.Gate, s.Journal = opened(2), did(2, Running) }), 0, Run, 0, "a/update"},
+		{"killed in the step (fault 1)", seated(2, func(s *WorkerSnapshot) { s.Gate, s.Journal = opened(2), did(2, Running) }), 0, RunStep, 0, "a/update"},
 		{"done", seated(2, func(s *WorkerSnapshot) { s.Gate, s.Journal = opened(2), did(2, Done) }), 0, Write, 0, "b/update"},
 		{"the last one is done (fault 10)", seated(3, func(s *WorkerSnapshot) { s.Gate, s.Journal = opened(3), did(3, Done) }), 0, Write, 0, "b/update"},
-		{"the step before is done", seated(2, func(s *WorkerSnapshot) { s.Gate, s.Journal = opened(2), did(1, Done) }), 0, Run, 0, "a/update"},
+		{"the step before is done", seated(2, func(s *WorkerSnapshot) { s.Gate, s.Journal = opened(2), did(1, Done) }), 0, RunStep, 0, "a/update"},
 		{"done in another store", seated(2, func(s *WorkerSnapshot) {
 			s.Gate, s.Journal = opened(2), did(2, Done)
 			s.Journal.Started = t0().Add(-time.Hour)
-		}), 0, Run, 0, "a/update"},
+		}), 0, RunStep, 0, "a/update"},
 		{"failed", seated(2, func(s *WorkerSnapshot) { s.Gate, s.Journal = opened(2), did(2, Failed) }), 0, Write, 0, "a/update"},
 		{"has said so", seated(2, func(s *WorkerSnapshot) { w := failed(1); s.Status = &w }), 0, Idle, 0, "failed: broken"},
 		{"a retry", seated(2, func(s *WorkerSnapshot) { w := failed(1); s.Status, s.Current.Attempt = &w, 2 }), 0, Write, 0, "a/update"},
 		{"a retry, and its own turn to run", seated(2, func(s *WorkerSnapshot) {
 			s.Status.Attempt, s.Current.Attempt, s.Gate, s.Journal = 2, 2, opened(2), did(2, Failed)
-		}), 0, Run, 0, "a/update"},
+		}), 0, RunStep, 0, "a/update"},
 		{"no such step", seated(4, nil), 0, Write, 0, ""},
 		{"finished", seated(3, func(s *WorkerSnapshot) { s.Status.Finished = true }), 0, Idle, 0, "all steps are done"},
 
@@ -230,7 +230,7 @@ func TestLooked(t *testing.T) {
 		for i, step := range steps {
 			all[s.Current.Servers[i]] = at(step)
 		}
-		s.observeWorkers(all, t0().Add(after))
+		s.ObserveWorkers(all, t0().Add(after))
 		return s.MovedAt
 	}
 	if got := look(time.Minute, 1, 2, 1); !got.IsZero() {

@@ -69,10 +69,10 @@ func NextRolling(m RollingSnapshot) Move {
 	return MoveGo
 }
 
-// confirmMove reports whether the turn, as it is by now, is still to be taken or given
-// back. It returns errStale for a turn to be taken for a request that does not run any
+// ConfirmMove reports whether the turn, as it is by now, is still to be taken or given
+// back. It returns an error for a turn to be taken for a request that does not run any
 // more.
-func (m RollingSnapshot) confirmMove(move Move, runs bool) (bool, error) {
+func (m RollingSnapshot) ConfirmMove(move Move, runs bool) (bool, error) {
 	mine := m.Turn != nil && m.Turn.Server == m.LRN
 	held := m.Turn != nil && slices.Contains(m.Servers, m.Turn.Server)
 	switch {

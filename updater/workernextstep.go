@@ -47,7 +47,7 @@ func (s WorkerSnapshot) nextStep(now time.Time) Task {
 		}
 	}
 	step := s.Steps[number-1]
-	return Task{Job: Run, Step: step, Journal: s.newJournal(now, number, step.Name), Why: step.Name}
+	return Task{Job: RunStep, Step: step, Journal: s.newJournal(now, number, step.Name), Why: step.Name}
 }
 
 func (s WorkerSnapshot) advance(now time.Time) Task {

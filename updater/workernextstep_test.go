@@ -63,7 +63,7 @@ func TestWorkersDigests(t *testing.T) {
 			s.Digests.Plan = "p"
 			s.Workers = map[int]record.Status{1: came(2), 2: came(2), 10: other}
 		})
-		return NextTask(s, t0()).Job == Run
+		return NextTask(s, t0()).Job == RunStep
 	}
 	for what, tt := range map[string]struct {
 		other record.Status
@@ -83,7 +83,7 @@ func TestWorkersDigests(t *testing.T) {
 	gate := func(name, digest string) bool {
 		g := opened(2)
 		g.StepName, g.Plan = name, digest
-		return NextTask(seated(2, func(s *WorkerSnapshot) { s.Digests.Plan, s.Gate = "p", g }), t0()).Job == Run
+		return NextTask(seated(2, func(s *WorkerSnapshot) { s.Digests.Plan, s.Gate = "p", g }), t0()).Job == RunStep
 	}
 	if !gate("", "") || !gate("a/update", "p") || !gate("b/update", "") || gate("a/stop", "p") || gate("a/update", "q") || gate("x", "") {
 		t.Error("a gate lets pass whom it should not, or not whom it should")

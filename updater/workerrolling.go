@@ -129,7 +129,7 @@ func (w *worker) moveTurn(ctx context.Context, component string, r record.Reques
 			if err != nil {
 				return err
 			}
-			still, err := RollingSnapshot{LRN: w.o.LRN, Servers: r.Servers, Turn: t}.confirmMove(move, record.IsCurrent(now, r))
+			still, err := RollingSnapshot{LRN: w.o.LRN, Servers: r.Servers, Turn: t}.ConfirmMove(move, record.IsCurrent(now, r))
 			switch {
 			case err != nil || !still:
 				return err

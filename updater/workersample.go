@@ -75,7 +75,7 @@ func (w *worker) readAllWorkers(ctx context.Context) error {
 			return w.readOwnStatus(v)
 		})
 	})
-	w.snapshot.observeWorkers(all, w.clock.Now())
+	w.snapshot.ObserveWorkers(all, w.clock.Now())
 	if w.late = nil; err == nil && w.snapshot.Current != nil && w.snapshot.Status != nil {
 		w.late, _ = w.snapshot.lateServers()
 	}

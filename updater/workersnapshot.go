@@ -33,10 +33,10 @@ type WorkerSnapshot struct {
 	Jitter     float64       // from 0 to 1, each worker's own
 }
 
-// observeWorkers takes in all workers' records. At the first time at a step it believes
+// ObserveWorkers takes in all workers' records. At the first time at a step it believes
 // their own times of when they have moved, within its own clock's bounds; after that it
 // compares with what they had done before.
-func (s *WorkerSnapshot) observeWorkers(all map[int]record.Status, now time.Time) {
+func (s *WorkerSnapshot) ObserveWorkers(all map[int]record.Status, now time.Time) {
 	first := s.Status == nil || s.WorkersReadAt.Before(s.Status.At)
 	s.Workers, s.WorkersReadAt, s.LookedAt = all, now, now
 	if s.Current == nil {

@@ -79,7 +79,7 @@ func (w *worker) finishTask(ctx context.Context, err error) error {
 // handOver first records that another version is to take over, so that it is missed if it
 // does not start.
 func (w *worker) handOver(ctx context.Context) error {
-	if s := w.snapshot.handOverRecord(); s != nil {
+	if s := w.snapshot.HandOverRecord(); s != nil {
 		if err := w.writeStatus(ctx, *s); err != nil {
 			slog.Warn("cannot say that another version takes over", "error", err)
 		}

@@ -1,4 +1,4 @@
-package updater
+package simulation
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"bijou/updater"
 	"bijou/updater/record"
 	"bijou/updater/release"
 )
@@ -20,7 +21,7 @@ type world struct {
 	now      time.Time
 	servers  []*host
 	leader   *host // who leads the updaters; nil is nobody
-	memory   *observations
+	memory   *updater.Observations
 	steady   time.Duration // how far the leader's time is off while an update runs
 	present  map[int]record.Presence
 	manifest release.Manifest
@@ -60,8 +61,8 @@ type host struct {
 	hung      time.Time     // until when its processes hang
 	hungSince time.Time     // and since when
 	skew      time.Duration // its clock's
-	journal   Journal
-	disk      Journal // what of it is on the disk
+	journal   updater.Journal
+	disk      updater.Journal // what of it is on the disk
 	members   map[string]*member
 
 	worker  process
@@ -177,7 +178,7 @@ func simStart() time.Time { return time.Date(2018, 11, 7, 0, 0, 0, 0, time.UTC) 
 func newWorld(seed uint64, manifest release.Manifest, blind bool) *world {
 	w := &world{
 		r: rand.New(rand.NewPCG(seed, 0)), keys: record.NewKeys("/neco/"), store: newSimStore(), now: simStart(), manifest: manifest, builds: map[string]build{}, blind: blind,
-		memory: newObservations(false), present: map[int]record.Presence{}, once: map[string]lock{}, ran: map[string]string{}, reached: map[[2]int]int{},
+		memory: updater.NewObservations(false), present: map[int]record.Presence{}, once: map[string]lock{}, ran: map[string]string{}, reached: map[[2]int]int{},
 		reports: map[string]int{}, attempts: map[string]bool{}, downgrades: map[string]bool{}, faults: map[string]int{}, nextRelease: 1,
 	}
 	w.configure(record.EnvProduction, simTimeout)
@@ -206,7 +207,7 @@ func (w *world) addServer(lrn int) {
 		h.members[c.Name] = &member{version: h.installed.plan(h.form).component(c.Name), up: true}
 	}
 	w.servers = append(w.servers, h)
-	w.commit([]Change{Put(w.keys.BootServer(lrn), struct{}{})})
+	w.commit([]updater.Change{updater.Put(w.keys.BootServer(lrn), struct{}{})})
 	w.startWorker(h)
 	w.startUpdater(h)
 }
@@ -217,6 +218,6 @@ func (w *world) publish() {
 	w.nextRelease++
 	w.logf("release %s", v)
 	if w.store.config(w.keys).Env != record.EnvNone {
-		w.commit([]Change{Put(w.keys.Release(), v)})
+		w.commit([]updater.Change{updater.Put(w.keys.Release(), v)})
 	}
 }

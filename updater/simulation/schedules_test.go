@@ -1,4 +1,7 @@
-package updater
+// Package simulation has fleets of boot servers that are simulated: a store, workers, updaters
+// and a clock that jumps from event to event, in which whatever can break breaks at random.
+// All decisions in them are those of the product's leader and workers.
+package simulation
 
 import (
 	"fmt"
@@ -19,7 +22,7 @@ import (
 )
 
 // TestSchedules runs fleets through random schedules of crashes, partitions,
-// restarts, deaths and commands, and holds the package's promises against each
+// restarts, deaths and commands, and holds the updater's promises against each
 // event. Afterwards all is quiet, an operator does what the documentation says,
 // and the fleet must come to the newest release. A schedule that fails prints
 // its seed; BIJOU_SIM_SEED=n runs that one and tells what happened in it.

@@ -1,8 +1,9 @@
-package updater
+package simulation
 
 import (
 	"time"
 
+	"bijou/updater"
 	"bijou/updater/record"
 )
 
@@ -66,7 +67,7 @@ func (w *world) startUpdater(h *host) {
 	h.updater.up, h.updater.build = true, h.installed
 	h.updater.epoch++
 	if !h.cut {
-		if changes := AtStart(w.store.snapshot(w.keys, h.updater.version), w.machineTime(h)); changes != nil {
+		if changes := updater.AtStart(w.store.snapshot(w.keys, h.updater.version), w.machineTime(h)); changes != nil {
 			w.logf("updater %d recovers at its start", h.lrn)
 			w.commit(changes)
 		}
@@ -88,9 +89,9 @@ func (w *world) lead(h *host) {
 	s := w.store.snapshot(w.keys, h.updater.version)
 	s.Present, s.Inventories = w.present, w.inventories(s.Current)
 	now := w.leaderTime(h, s.Current)
-	w.memory.update(&s, w.present, now)
-	a := Next(s, now)
-	if a.Verb == Wait {
+	w.memory.Update(&s, w.present, now)
+	a := updater.Next(s, now)
+	if a.Verb == updater.Wait {
 		if !a.Until.IsZero() {
 			w.wakeAt(h, &h.updater, later(w.now.Add(a.Until.Sub(now)), w.now), w.lead)
 		}
@@ -102,7 +103,7 @@ func (w *world) lead(h *host) {
 			if h.updater.epoch != epoch || h.cut && !w.slips(h) {
 				return
 			}
-			holds := w.store.revision == revision || a.Verb == Open && w.store.revisions[w.keys.Current()] == request
+			holds := w.store.revision == revision || a.Verb == updater.Open && w.store.revisions[w.keys.Current()] == request
 			if holds && w.leader == h {
 				w.logf("leader %d: %s: %s", h.lrn, a.Verb, a.Why)
 				w.checkPatience(s, a)
@@ -153,8 +154,8 @@ func (w *world) hear() {
 }
 
 // workerSnapshot returns what the worker knows.
-func (w *world) workerSnapshot(h *host) WorkerSnapshot {
-	return WorkerSnapshot{
+func (w *world) workerSnapshot(h *host) updater.WorkerSnapshot {
+	return updater.WorkerSnapshot{
 		Keys: w.keys, LRN: h.lrn, Own: h.worker.version, Digests: w.digests(h), Steps: w.stepsOf(h.plan()), Timeout: h.timeout, Current: h.current, Gate: h.gate, Status: h.status,
 		Journal: h.journal, Busy: h.effect != nil, Workers: h.all, LookedAt: h.looked, WorkersReadAt: h.allAt, Progress: h.moves, MovedAt: h.movedAt,
 	}
@@ -167,25 +168,25 @@ func (w *world) work(h *host) {
 		return
 	}
 	now := w.workerTime(h)
-	t := NextTask(w.workerSnapshot(h), now)
+	t := updater.NextTask(w.workerSnapshot(h), now)
 	h.all = nil
 	switch t.Job {
-	case Idle:
+	case updater.Idle:
 		if !t.Until.IsZero() {
 			w.wakeAt(h, &h.worker, later(w.now.Add(t.Until.Sub(now)), w.now), w.work)
 		}
-	case Cancel:
+	case updater.Cancel:
 		h.effect.cancelled = true
-	case Look:
+	case updater.Look:
 		w.see(h)
 		w.recall(h)
 		seat := w.workerSnapshot(h)
-		seat.observeWorkers(byServer[record.Status](w.store, w.keys.Workers()), now)
+		seat.ObserveWorkers(byServer[record.Status](w.store, w.keys.Workers()), now)
 		h.all, h.looked, h.allAt, h.moves, h.movedAt = seat.Workers, seat.LookedAt, seat.WorkersReadAt, seat.Progress, seat.MovedAt
 		w.wakeAt(h, &h.worker, w.now.Add(time.Millisecond), w.work)
-	case Write:
+	case updater.Write:
 		w.record(h, t.Status)
-	case Install, Run:
+	case updater.Install, updater.RunStep:
 		w.begin(h, t)
 	}
 }
@@ -201,7 +202,7 @@ func (w *world) record(h *host, status record.Status) {
 			status.At = w.workerTime(h)
 			if record.AcceptsStatus(get[record.Request](w.store, w.keys.Current()), status) {
 				w.logf("worker %d (%s): %+v", h.lrn, h.worker.version, status)
-				w.commit([]Change{Put(w.keys.Worker(h.lrn), status)})
+				w.commit([]updater.Change{updater.Put(w.keys.Worker(h.lrn), status)})
 				h.status = &status
 			} else {
 				w.see(h)

@@ -1,4 +1,4 @@
-package updater
+package simulation
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"bijou/testscripts/need"
+	"bijou/updater"
 	"bijou/updater/record"
 	"bijou/updater/release"
 )
@@ -84,14 +85,14 @@ func (w *world) replace() {
 // inspect is the leader that has looked at the release that servers would take next.
 func (w *world) inspect() {
 	s := w.store.snapshot(w.keys, "")
-	to, _, _ := s.offeredVersion()
+	to, _, _ := s.OfferedVersion()
 	if w.leader == nil || to == "" || w.blind {
 		return
 	}
 	b := w.current(to)
 	p := record.Published{Version: to, Digests: record.Digests{Sums: b.sums(), Plan: b.plan(release.Deb).digest()}}
 	if s.Published == nil || *s.Published != p {
-		w.commit([]Change{Put(w.keys.Published(), p)})
+		w.commit([]updater.Change{updater.Put(w.keys.Published(), p)})
 	}
 }
 

@@ -1,8 +1,9 @@
-package updater
+package simulation
 
 import (
 	"time"
 
+	"bijou/updater"
 	"bijou/updater/record"
 	"bijou/updater/release"
 )
@@ -10,17 +11,17 @@ import (
 // effect is what a worker is doing on its server, in stages; between them it may
 // be killed, cut off, or told to stop.
 type effect struct {
-	task      Task
+	task      updater.Task
 	request   record.Request // as its worker knew it at the beginning
 	stage     int
 	cancelled bool
 }
 
 // begin starts an install or a step, a moment after it was decided.
-func (w *world) begin(h *host, t Task) {
+func (w *world) begin(h *host, t updater.Task) {
 	h.journal, h.disk = t.Journal, t.Journal
 	h.effect = &effect{task: t, request: *h.current}
-	if t.Job == Run {
+	if t.Job == updater.RunStep {
 		w.steprun++
 		w.checkRun(h, t)
 	}
@@ -42,7 +43,7 @@ func (w *world) stageAfter(h *host, d time.Duration) {
 
 // stage does the next stage.
 func (w *world) stage(h *host, e *effect) {
-	if e.task.Job == Install {
+	if e.task.Job == updater.Install {
 		w.install(h, e)
 		return
 	}
@@ -70,9 +71,9 @@ func (w *world) stage(h *host, e *effect) {
 // done journals how it ended, and lets the worker decide again. A server that loses
 // its power meanwhile, or whose disk is full, does not know it afterwards.
 func (w *world) done(h *host, failure string) {
-	h.journal.Phase, h.journal.Message, h.journal.At = Done, failure, w.workerTime(h)
+	h.journal.Phase, h.journal.Message, h.journal.At = updater.Done, failure, w.workerTime(h)
 	if failure != "" {
-		h.journal.Phase = Failed
+		h.journal.Phase = updater.Failed
 	}
 	h.effect = nil
 	if w.chance(30) {
@@ -113,9 +114,9 @@ func (w *world) install(h *host, e *effect) {
 
 // handOver says that the successor takes over, if anybody wants to know, and lets it.
 func (w *world) handOver(h *host) {
-	if s := w.workerSnapshot(h).handOverRecord(); s != nil && record.AcceptsStatus(get[record.Request](w.store, w.keys.Current()), *s) {
+	if s := w.workerSnapshot(h).HandOverRecord(); s != nil && record.AcceptsStatus(get[record.Request](w.store, w.keys.Current()), *s) {
 		s.At = w.workerTime(h)
-		w.commit([]Change{Put(w.keys.Worker(h.lrn), *s)})
+		w.commit([]updater.Change{updater.Put(w.keys.Worker(h.lrn), *s)})
 		h.status = s
 	}
 	w.done(h, "")

@@ -1,10 +1,11 @@
-package updater
+package simulation
 
 import (
 	"slices"
 	"strconv"
 	"time"
 
+	"bijou/updater"
 	"bijou/updater/record"
 	"bijou/updater/release"
 )
@@ -22,15 +23,15 @@ func (w *world) command(*host) {
 	case 1:
 		w.addServer(1 + w.r.IntN(60))
 	case 2:
-		w.order("stop", func() ([]Change, error) { return Halt(s, w.operatorTime(), "a look") })
+		w.order("stop", func() ([]updater.Change, error) { return updater.Halt(s, w.operatorTime(), "a look") })
 	case 3, 4:
-		w.order("recover", func() ([]Change, error) { return Recover(s, w.operatorTime(), "operator") })
+		w.order("recover", func() ([]updater.Change, error) { return updater.Recover(s, w.operatorTime(), "operator") })
 	case 5:
-		w.order("retry", func() ([]Change, error) { return Retry(s, w.operatorTime(), "") })
+		w.order("retry", func() ([]updater.Change, error) { return updater.Retry(s, w.operatorTime(), "") })
 	case 6:
 		w.pause()
 	case 7:
-		w.order("resume", func() ([]Change, error) { return []Change{Remove(w.keys.Pause())}, nil })
+		w.order("resume", func() ([]updater.Change, error) { return []updater.Change{updater.Remove(w.keys.Pause())}, nil })
 	case 8:
 		w.unregisterDead()
 	case 9:
@@ -48,7 +49,7 @@ func (w *world) command(*host) {
 }
 
 // order carries a command out, unless it is refused.
-func (w *world) order(name string, command func() ([]Change, error)) {
+func (w *world) order(name string, command func() ([]updater.Change, error)) {
 	changes, err := command()
 	w.logf("operator: %s: %v", name, err)
 	if err == nil {
@@ -59,17 +60,17 @@ func (w *world) order(name string, command func() ([]Change, error)) {
 
 // pause lets no update start, for a while or until it is resumed.
 func (w *world) pause() {
-	w.order("pause", func() ([]Change, error) {
+	w.order("pause", func() ([]updater.Change, error) {
 		if w.r.IntN(2) == 0 {
-			return []Change{Put(w.keys.Pause(), record.Pause{})}, nil
+			return []updater.Change{updater.Put(w.keys.Pause(), record.Pause{})}, nil
 		}
 		until := w.operatorTime().Add(w.between(0, 2*time.Minute))
-		return []Change{Put(w.keys.Pause(), record.Pause{Until: &until})}, nil
+		return []updater.Change{updater.Put(w.keys.Pause(), record.Pause{Until: &until})}, nil
 	})
 }
 
 // ask asks for a version, older or newer than what there is.
-func (w *world) ask(s Snapshot) {
+func (w *world) ask(s updater.Snapshot) {
 	to := "1.0-" + strconv.Itoa(w.r.IntN(w.nextRelease))
 	back := s.LastVersion() != "" && release.Newer(s.LastVersion(), to)
 	name := "update"
@@ -77,8 +78,8 @@ func (w *world) ask(s Snapshot) {
 		name = "downgrade"
 		w.downgrades[to] = true
 	}
-	w.order(name, func() ([]Change, error) {
-		return []Change{Put(w.keys.Target(), record.Target{Version: to, Sums: w.current(to).sums(), Downgrade: back, Passed: s.Release})}, nil
+	w.order(name, func() ([]updater.Change, error) {
+		return []updater.Change{updater.Put(w.keys.Target(), record.Target{Version: to, Sums: w.current(to).sums(), Downgrade: back, Passed: s.Release})}, nil
 	})
 }
 
@@ -87,10 +88,10 @@ func (w *world) ask(s Snapshot) {
 func (w *world) configure(env string, timeout time.Duration) {
 	was := w.store.config(w.keys)
 	w.logf("operator: env %s, worker-timeout %s", env, timeout)
-	changes := []Change{Put(w.keys.Config("all"), record.Config{Env: env, WorkerTimeout: timeout, GitHubRepository: simRepository(w.blind), Repair: []string{record.RepairAsk, record.RepairAuto}[w.r.IntN(2)]})}
+	changes := []updater.Change{updater.Put(w.keys.Config("all"), record.Config{Env: env, WorkerTimeout: timeout, GitHubRepository: simRepository(w.blind), Repair: []string{record.RepairAsk, record.RepairAuto}[w.r.IntN(2)]})}
 	known := w.store.values[w.keys.Release()]
 	if env != was.Env {
-		changes = append(changes, Remove(w.keys.Release()))
+		changes = append(changes, updater.Remove(w.keys.Release()))
 		w.after(w.between(0, 5*time.Second), func() { w.find(known) })
 	}
 	w.commit(changes)
@@ -99,7 +100,7 @@ func (w *world) configure(env string, timeout time.Duration) {
 // find is the leader that has looked for releases.
 func (w *world) find(known any) {
 	if known != nil && w.store.values[w.keys.Release()] == nil && w.store.config(w.keys).Env != record.EnvNone {
-		w.commit([]Change{Put(w.keys.Release(), "1.0-"+strconv.Itoa(w.nextRelease-1))})
+		w.commit([]updater.Change{updater.Put(w.keys.Release(), "1.0-"+strconv.Itoa(w.nextRelease-1))})
 	}
 }
 
@@ -115,7 +116,7 @@ func (w *world) unregisterDead() {
 // unregister removes a server, dead or not.
 func (w *world) unregister(h *host) {
 	w.logf("operator: bootserver remove %d", h.lrn)
-	w.commit(Unregister(w.store.snapshot(w.keys, ""), h.lrn))
+	w.commit(updater.Unregister(w.store.snapshot(w.keys, ""), h.lrn))
 }
 
 // register has a server that lives be one of the fleet, or be one no more.
@@ -126,7 +127,7 @@ func (w *world) register() {
 	case !w.registered(h.lrn):
 		w.faults["server registered again"]++
 		w.logf("operator: bootserver add %d", h.lrn)
-		w.commit([]Change{Put(w.keys.BootServer(h.lrn), struct{}{})})
+		w.commit([]updater.Change{updater.Put(w.keys.BootServer(h.lrn), struct{}{})})
 	case w.living() > 1:
 		w.faults["server unregistered that lives"]++
 		w.unregister(h)
@@ -157,7 +158,7 @@ func (w *world) settle() {
 			w.startUpdater(h)
 		}
 	}
-	w.order("resume", func() ([]Change, error) { return []Change{Remove(w.keys.Pause())}, nil })
+	w.order("resume", func() ([]updater.Change, error) { return []updater.Change{updater.Remove(w.keys.Pause())}, nil })
 	w.configure(record.EnvProduction, simTimeout)
 	w.publish()
 	w.after(20*time.Second, w.care)
@@ -174,15 +175,15 @@ func (w *world) care() {
 }
 
 // orderOneOf does what the documentation offers for a stopped request.
-func (w *world) orderOneOf(s Snapshot) {
-	switch gone := len(s.unregisteredServers()) > 0; {
+func (w *world) orderOneOf(s updater.Snapshot) {
+	switch gone := slices.ContainsFunc(s.Current.Servers, func(lrn int) bool { return !w.registered(lrn) }); {
 	case gone && w.r.IntN(2) == 0:
 		i := slices.IndexFunc(w.servers, func(h *host) bool { return !h.dead })
 		w.stopUpdater(w.servers[i])
 		w.startUpdater(w.servers[i])
 	case gone || w.r.IntN(2) == 0:
-		w.order("recover", func() ([]Change, error) { return Recover(s, w.now, "operator") })
+		w.order("recover", func() ([]updater.Change, error) { return updater.Recover(s, w.now, "operator") })
 	default:
-		w.order("retry", func() ([]Change, error) { return Retry(s, w.now, "") })
+		w.order("retry", func() ([]updater.Change, error) { return updater.Retry(s, w.now, "") })
 	}
 }

@@ -1,15 +1,16 @@
-package updater
+package simulation
 
 import (
 	"fmt"
 	"strings"
 	"time"
 
+	"bijou/updater"
 	"bijou/updater/record"
 )
 
 // commit writes to the store, holds the rules against it, and wakes who watches.
-func (w *world) commit(changes []Change) {
+func (w *world) commit(changes []updater.Change) {
 	before := get[record.Request](w.store, w.keys.Current())
 	for _, c := range changes {
 		w.checkChange(before, c)
@@ -57,7 +58,7 @@ func (w *world) follow(before, after *record.Request) {
 
 // checkChange: each attempt has one report; turns and results are of the request
 // that runs; nothing starts in a pause; and how far servers have come is kept.
-func (w *world) checkChange(r *record.Request, c Change) {
+func (w *world) checkChange(r *record.Request, c updater.Change) {
 	switch v := c.Value.(type) {
 	case record.Alert:
 		if record.Terminal(v.Kind) {

@@ -1,4 +1,4 @@
-package updater
+package simulation
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"bijou/updater"
 	"bijou/updater/record"
 	"bijou/updater/release"
 )
@@ -26,7 +27,7 @@ func (w *world) heard(h *host) bool {
 // checkRun: no worker runs a step before all servers of the request have come to
 // it, none that is not of the request's version runs one at all, and none begins
 // one of a request that it knows to be stopped, or to be no more.
-func (w *world) checkRun(h *host, t Task) {
+func (w *world) checkRun(h *host, t updater.Task) {
 	r := *h.current
 	if now := get[record.Request](w.store, w.keys.Current()); !record.IsCurrent(now, r) && w.heard(h) {
 		w.violate("server %d begins %s of request %d, which does not run", h.lrn, t.Step.Name, r.ID)
@@ -114,12 +115,12 @@ func (w *world) checkReports() {
 
 // checkPatience: no update is stopped for want of movement while something moves. Leaders
 // whose clocks differ by little may be early by as much as they cannot tell.
-func (w *world) checkPatience(s Snapshot, a Action) {
-	if a.Verb != Stop || !strings.Contains(a.Why, "nothing has moved") {
+func (w *world) checkPatience(s updater.Snapshot, a updater.Action) {
+	if a.Verb != updater.Stop || !strings.Contains(a.Why, "nothing has moved") {
 		return
 	}
 	w.faults["stopped since nothing moved"]++
-	if waited := w.now.Sub(w.movedAt); waited < s.Config.WorkerTimeout-s.noteInterval() {
+	if waited := w.now.Sub(w.movedAt); waited < s.Config.WorkerTimeout-min(s.Config.WorkerTimeout/4, time.Minute) {
 		w.violate("the update is stopped %s after something has moved, not %s", waited, s.Config.WorkerTimeout)
 	}
 }

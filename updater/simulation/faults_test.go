@@ -1,8 +1,9 @@
-package updater
+package simulation
 
 import (
 	"time"
 
+	"bijou/updater"
 	"bijou/updater/record"
 )
 
@@ -13,7 +14,7 @@ func (w *world) housekeep() {
 	}
 	for _, i := range w.r.Perm(len(w.servers)) {
 		if h := w.servers[i]; w.leader == nil && h.updater.up && !h.cut && !h.hung.After(w.now) {
-			w.leader, w.memory, w.steady = h, newObservations(false), h.skew
+			w.leader, w.memory, w.steady = h, updater.NewObservations(false), h.skew
 			w.wakeAt(h, &h.updater, w.now, w.lead)
 		}
 	}
@@ -151,7 +152,7 @@ func (w *world) powerCut(h *host) {
 		w.jump(h)
 	case 1:
 		w.faults["journal lost"]++
-		h.disk = Journal{}
+		h.disk = updater.Journal{}
 	}
 }
 

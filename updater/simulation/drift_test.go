@@ -1,9 +1,10 @@
-package updater
+package simulation
 
 import (
 	"maps"
 	"slices"
 
+	"bijou/updater"
 	"bijou/updater/record"
 )
 
@@ -45,5 +46,5 @@ func (w *world) repair() {
 	if w.chance(2) {
 		r.Servers = []int{w.servers[w.r.IntN(len(w.servers))].lrn}
 	}
-	w.order("repair", func() ([]Change, error) { return []Change{Put(w.keys.Repair(), r)}, nil })
+	w.order("repair", func() ([]updater.Change, error) { return []updater.Change{updater.Put(w.keys.Repair(), r)}, nil })
 }

@@ -1,4 +1,4 @@
-package updater
+package simulation
 
 import (
 	"time"
@@ -39,8 +39,7 @@ func (w *world) workerTime(h *host) time.Time { return w.now.Add(h.worker.off) }
 func (w *world) leaderTime(h *host, r *record.Request) time.Time {
 	if r == nil || r.Ended() {
 		w.steady = h.skew
-		clear(w.memory.absentSince)
-		clear(w.memory.handingSince)
+		w.memory.ForgetServers()
 	}
 	return w.now.Add(w.steady)
 }

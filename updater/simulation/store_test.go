@@ -1,8 +1,9 @@
-package updater
+package simulation
 
 import (
 	"strings"
 
+	"bijou/updater"
 	"bijou/updater/record"
 )
 
@@ -20,7 +21,7 @@ func newSimStore() *simStore {
 }
 
 // commit writes all changes as one revision.
-func (s *simStore) commit(changes []Change) {
+func (s *simStore) commit(changes []updater.Change) {
 	s.revision++
 	for _, c := range changes {
 		s.revisions[c.Key] = s.revision
@@ -78,8 +79,8 @@ func gateOf(s *simStore, k record.Keys) (g record.Gate) {
 }
 
 // snapshot reads what the leader decides on.
-func (s *simStore) snapshot(k record.Keys, own string) Snapshot {
-	snap := Snapshot{
+func (s *simStore) snapshot(k record.Keys, own string) updater.Snapshot {
+	snap := updater.Snapshot{
 		Keys: k, OwnVersion: own, Config: s.config(k), Target: get[record.Target](s, k.Target()), Gate: gateOf(s, k),
 		Repair: get[record.Repair](s, k.Repair()), Published: get[record.Published](s, k.Published()), Pause: get[record.Pause](s, k.Pause()), Recovery: get[record.Recovery](s, k.Recovery()), Current: get[record.Request](s, k.Current()),
 		Workers: byServer[record.Status](s, k.Workers()), Contents: below[record.Contents](s, k.AllContents()),

@@ -1,9 +1,10 @@
-package updater
+package simulation
 
 import (
 	"slices"
 	"time"
 
+	"bijou/updater"
 	"bijou/updater/record"
 	"bijou/updater/release"
 )
@@ -20,18 +21,18 @@ func (w *world) roll(h *host, e *effect, c release.Component) {
 		w.stageAfter(h, time.Second)
 		return
 	}
-	view := RollingSnapshot{LRN: h.lrn, Servers: e.request.Servers, Turn: get[record.Turn](w.store, w.keys.Turn(c.Name)), NeedsUpdate: m.version != want, Healthy: m.up}
+	view := updater.RollingSnapshot{LRN: h.lrn, Servers: e.request.Servers, Turn: get[record.Turn](w.store, w.keys.Turn(c.Name)), NeedsUpdate: m.version != want, Healthy: m.up}
 	for _, o := range w.servers {
 		if o != h && slices.Contains(view.Servers, o.lrn) && o.members[c.Name].up {
 			view.HealthyOthers++
 		}
 	}
-	switch move := NextRolling(view); move {
-	case MoveTake, MoveGive:
+	switch move := updater.NextRolling(view); move {
+	case updater.MoveTake, updater.MoveGive:
 		w.actAfter(h, func() { w.trade(h, e, c, move) })
-	case MoveDone:
+	case updater.MoveDone:
 		w.done(h, "")
-	case MoveGo:
+	case updater.MoveGo:
 		w.actAfter(h, func() { w.takeDown(h, e, c) })
 	default:
 		w.stageAfter(h, w.between(10*time.Millisecond, time.Second))
@@ -54,20 +55,20 @@ func (w *world) actAfter(h *host, do func()) {
 }
 
 // trade takes the turn or gives it back, if that still is to be done.
-func (w *world) trade(h *host, e *effect, c release.Component, move Move) {
+func (w *world) trade(h *host, e *effect, c release.Component, move updater.Move) {
 	defer w.stageAfter(h, w.between(10*time.Millisecond, time.Second))
 	if h.cut && !w.slips(h) {
 		return
 	}
 	key := w.keys.Turn(c.Name)
-	now := RollingSnapshot{LRN: h.lrn, Servers: e.request.Servers, Turn: get[record.Turn](w.store, key)}
-	switch still, err := now.confirmMove(move, record.IsCurrent(get[record.Request](w.store, w.keys.Current()), e.request)); {
+	now := updater.RollingSnapshot{LRN: h.lrn, Servers: e.request.Servers, Turn: get[record.Turn](w.store, key)}
+	switch still, err := now.ConfirmMove(move, record.IsCurrent(get[record.Request](w.store, w.keys.Current()), e.request)); {
 	case err != nil:
 		w.faults["turn of a stale request"]++
-	case still && move == MoveTake:
-		w.commit([]Change{Put(key, record.Turn{Server: h.lrn, Request: e.request.ID})})
+	case still && move == updater.MoveTake:
+		w.commit([]updater.Change{updater.Put(key, record.Turn{Server: h.lrn, Request: e.request.ID})})
 	case still:
-		w.commit([]Change{Remove(key)})
+		w.commit([]updater.Change{updater.Remove(key)})
 	}
 }
 
@@ -104,20 +105,20 @@ func (w *world) bring(h *host, e *effect, c release.Component) {
 		w.stageAfter(h, time.Second)
 		return
 	}
-	d := OnceSnapshot{Version: e.request.Version, Plan: w.digests(h).Plan, Contents: get[record.Contents](w.store, w.keys.Contents(c.Contents.Key)), Leads: w.leads(h, c.Name)}
-	switch NextOnce(d) {
-	case MoveDone:
+	d := updater.OnceSnapshot{Version: e.request.Version, Plan: w.digests(h).Plan, Contents: get[record.Contents](w.store, w.keys.Contents(c.Contents.Key)), Leads: w.leads(h, c.Name)}
+	switch updater.NextOnce(d) {
+	case updater.MoveDone:
 		w.leave(h, c.Name)
 		w.done(h, "")
 		return
-	case MoveAbort:
+	case updater.MoveAbort:
 		w.leave(h, c.Name)
 		w.done(h, "contents of "+c.Name+" failed")
 		return
-	case MoveGo:
+	case updater.MoveGo:
 		w.actAfter(h, func() { w.deliver(h, e, c) })
 		return
-	case MoveTake:
+	case updater.MoveTake:
 		if l := w.once[c.Name]; l.holder == nil || l.epoch != l.holder.worker.epoch || w.away(l.holder) {
 			w.once[c.Name] = lock{h, h.worker.epoch}
 		}
@@ -139,7 +140,7 @@ func (w *world) deliver(h *host, e *effect, c release.Component) {
 	case !record.IsCurrent(get[record.Request](w.store, w.keys.Current()), e.request):
 		w.faults["result of a stale request"]++
 	default:
-		w.commit([]Change{Put(w.keys.Contents(c.Contents.Key), record.Contents{Version: e.request.Version, Plan: w.digests(h).Plan, Success: !w.chance(15), Server: h.lrn})})
+		w.commit([]updater.Change{updater.Put(w.keys.Contents(c.Contents.Key), record.Contents{Version: e.request.Version, Plan: w.digests(h).Plan, Success: !w.chance(15), Server: h.lrn})})
 	}
 }
 

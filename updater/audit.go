@@ -10,7 +10,7 @@ import (
 
 // Audit records what somebody does, in the transaction that does it.
 func Audit(tx *state.KeyTx, a record.Audit) error {
-	last, err := readKey[int](tx.KeyView, Keys().AuditCounter())
+	last, err := ReadKey[int](tx.KeyView, Keys().AuditCounter())
 	if err != nil {
 		return err
 	}

@@ -8,35 +8,37 @@ import (
 	"bijou/state"
 )
 
-// changeFeed collects changes below some prefixes until its owner takes them: for owners
+// ChangeFeed collects changes below some prefixes until its owner takes them: for owners
 // that cache what they have read, and follow the changes.
-type changeFeed struct {
+type ChangeFeed struct {
 	store    *state.Keyspace
 	prefixes []string
 	ready    chan struct{} // buffered: it is signalled while nobody listens
 
 	mu      sync.Mutex
-	pending changeSet
+	pending ChangeSet
 }
 
-type changeSet struct {
-	all     bool // everything may have changed
-	changes []state.KeyChange
+// ChangeSet has changes since another one was taken, or says that everything may have changed.
+type ChangeSet struct {
+	All     bool
+	Changes []state.KeyChange
 }
 
 // maxPendingChanges bounds the changes kept for an owner that does not take them. Beyond
 // that it has to read everything.
 const maxPendingChanges = 4096
 
-func newChangeFeed(s *state.Keyspace, prefixes ...string) *changeFeed {
-	return &changeFeed{store: s, prefixes: prefixes, ready: make(chan struct{}, 1)}
+// NewChangeFeed returns one of the prefixes, which collects as long as it runs.
+func NewChangeFeed(s *state.Keyspace, prefixes ...string) *ChangeFeed {
+	return &ChangeFeed{store: s, prefixes: prefixes, ready: make(chan struct{}, 1)}
 }
 
-func (s *changeFeed) push(n changeSet) {
+func (s *ChangeFeed) push(n ChangeSet) {
 	s.mu.Lock()
-	s.pending.all = s.pending.all || n.all || len(s.pending.changes)+len(n.changes) > maxPendingChanges
-	if s.pending.changes = append(s.pending.changes, n.changes...); s.pending.all {
-		s.pending.changes = nil
+	s.pending.All = s.pending.All || n.All || len(s.pending.Changes)+len(n.Changes) > maxPendingChanges
+	if s.pending.Changes = append(s.pending.Changes, n.Changes...); s.pending.All {
+		s.pending.Changes = nil
 	}
 	s.mu.Unlock()
 	select {
@@ -45,22 +47,28 @@ func (s *changeFeed) push(n changeSet) {
 	}
 }
 
-// take returns what has changed since the last call. A read that follows sees all of it.
-func (s *changeFeed) take() changeSet {
+// Ready is signalled when something has changed since the last Take.
+func (s *ChangeFeed) Ready() <-chan struct{} { return s.ready }
+
+// Invalidate has everything count as changed.
+func (s *ChangeFeed) Invalidate() { s.push(ChangeSet{All: true}) }
+
+// Take returns what has changed since the last call. A read that follows sees all of it.
+func (s *ChangeFeed) Take() ChangeSet {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := s.pending
-	s.pending = changeSet{}
+	s.pending = ChangeSet{}
 	return n
 }
 
-// run watches until ctx is done. A watcher that ended, or was behind a compaction of the
+// Run watches until ctx is done. A watcher that ended, or was behind a compaction of the
 // store, is replaced, and everything counts as changed.
-func (s *changeFeed) run(ctx context.Context) error {
+func (s *ChangeFeed) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		err := s.watch(ctx)
 		if ctx.Err() == nil && !errors.Is(err, state.ErrHistoryLost) {
-			if err := awaitRetry(ctx, err); err != nil {
+			if err := AwaitRetry(ctx, err); err != nil {
 				return err
 			}
 		}
@@ -68,7 +76,7 @@ func (s *changeFeed) run(ctx context.Context) error {
 	return nil
 }
 
-func (s *changeFeed) watch(ctx context.Context) error {
+func (s *ChangeFeed) watch(ctx context.Context) error {
 	var revision int64
 	err := s.store.View(ctx, func(v *state.KeyView) (err error) {
 		revision, err = v.Revision()
@@ -82,12 +90,12 @@ func (s *changeFeed) watch(ctx context.Context) error {
 		return err
 	}
 	defer w.Close()
-	s.push(changeSet{all: true})
+	s.Invalidate()
 	for {
 		changes, err := w.Changes(ctx)
 		if err != nil {
 			return err
 		}
-		s.push(changeSet{changes: changes})
+		s.push(ChangeSet{Changes: changes})
 	}
 }

@@ -14,7 +14,8 @@ import (
 // the store does not tell in full, makes it stale. It may lag behind the store, so that
 // nothing is written because of it without a condition.
 type leaderCache struct {
-	feed            *changeFeed
+	store           *state.Keyspace
+	feed            *ChangeFeed
 	ownVersion      string
 	stale           bool // everything has to be read again
 	revision        int64
@@ -24,19 +25,19 @@ type leaderCache struct {
 
 func newLeaderCache(s *state.Keyspace, own string) *leaderCache {
 	k := Keys()
-	return &leaderCache{feed: newChangeFeed(s, k.AllConfig(), k.Infos(), k.Statuses(), k.AllContents(), k.Presences(), k.Inventories()), ownVersion: own, stale: true}
+	return &leaderCache{store: s, feed: NewChangeFeed(s, k.AllConfig(), k.Infos(), k.Statuses(), k.AllContents(), k.Presences(), k.Inventories()), ownVersion: own, stale: true}
 }
 
 func (f *leaderCache) catchUp(ctx context.Context) error {
-	n := f.feed.take()
-	f.stale = f.stale || n.all
-	for _, c := range n.changes {
+	n := f.feed.Take()
+	f.stale = f.stale || n.All
+	for _, c := range n.Changes {
 		f.stale = f.stale || !f.applyChange(c)
 	}
 	if !f.stale {
 		return nil
 	}
-	err := f.feed.store.View(ctx, f.reload)
+	err := f.store.View(ctx, f.reload)
 	f.stale = err != nil
 	return err
 }

@@ -17,7 +17,7 @@ import (
 // growing delays.
 func (l leader) checkReleases(ctx context.Context) error {
 	k := Keys()
-	feed := newChangeFeed(l.Store, k.AllConfig(), k.Infos())
+	feed := NewChangeFeed(l.Store, k.AllConfig(), k.Infos())
 	c := releaseChecker{leader: l}
 	defer c.close()
 	return withFeed(ctx, feed, func() error {
@@ -30,8 +30,8 @@ func (l leader) checkReleases(ctx context.Context) error {
 				slog.Warn("cannot look for releases; trying again", "error", err)
 				until = time.Now().Add(RetryInterval)
 			}
-			clock.WaitUntil(ctx, feed.ready, until)
-			feed.take() // whatever it is, all is read again
+			clock.WaitUntil(ctx, feed.Ready(), until)
+			feed.Take() // whatever it is, all is read again
 		}
 		return nil
 	})
@@ -91,7 +91,7 @@ func (c *releaseChecker) readQuery(ctx context.Context) (config record.Config, q
 		config, q = s.Config, newQuery(s.Config)
 		q.wanted, _, _ = s.OfferedVersion()
 		q.wantedKnown = s.Published != nil && release.Same(s.Published.Version, q.wanted)
-		if mark, err := readKey[string](v, Keys().Check()); err != nil || mark == nil {
+		if mark, err := ReadKey[string](v, Keys().Check()); err != nil || mark == nil {
 			return err
 		} else {
 			q.trigger = *mark

@@ -34,9 +34,9 @@ func (s Snapshot) newHeartbeat(now time.Time) heartbeat {
 
 // sendHeartbeats does not make up for a heartbeat that could not be sent.
 func (l leader) sendHeartbeats(ctx context.Context) error {
-	feed := newChangeFeed(l.Store, Keys().Config("notify.heartbeat"))
+	feed := NewChangeFeed(l.Store, Keys().Config("notify.heartbeat"))
 	return withFeed(ctx, feed, func() error {
-		for ; ctx.Err() == nil; clock.WaitUntil(ctx, feed.ready, time.Now().Add(heartbeatInterval)) {
+		for ; ctx.Err() == nil; clock.WaitUntil(ctx, feed.Ready(), time.Now().Add(heartbeatInterval)) {
 			var s Snapshot
 			err := l.Store.View(ctx, func(view *state.KeyView) (err error) {
 				if s.Config, err = LoadConfig(view); err == nil && s.Config.Heartbeat != "" {

@@ -44,7 +44,7 @@ func (l leader) runDecisions(ctx context.Context) error {
 				slog.Info(string(a.Verb), "why", a.Why)
 			}
 			if a.Verb == Wait {
-				clock.WaitUntil(ctx, f.feed.ready, m.clock.ToWall(a.Until))
+				clock.WaitUntil(ctx, f.feed.Ready(), m.clock.ToWall(a.Until))
 				clock.Wait(ctx, min(5*took, maxBatchDelay))
 			}
 		}
@@ -52,12 +52,12 @@ func (l leader) runDecisions(ctx context.Context) error {
 	})
 }
 
-func withFeed(ctx context.Context, feed *changeFeed, f func() error) error {
+func withFeed(ctx context.Context, feed *ChangeFeed, f func() error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = feed.run(ctx) // f notices itself if the store is gone
+		_ = feed.Run(ctx) // f notices itself if the store is gone
 	}()
 	defer func() { cancel(); <-done }()
 	return f()

@@ -16,7 +16,7 @@ import (
 // sent. If it is killed in between, the alert is sent again.
 func (l leader) sendAlerts(ctx context.Context) error {
 	k := Keys()
-	feed := newChangeFeed(l.Store, k.AllConfig(), k.Outbox())
+	feed := NewChangeFeed(l.Store, k.AllConfig(), k.Outbox())
 	p := alertSender{leader: l, sent: map[delivery]bool{}}
 	return withFeed(ctx, feed, func() error {
 		for failures := 0; ctx.Err() == nil; {
@@ -32,8 +32,8 @@ func (l leader) sendAlerts(ctx context.Context) error {
 				slog.Warn("cannot deliver alerts", "error", err, "again-in", gap)
 				until = time.Now().Add(gap)
 			}
-			clock.WaitUntil(ctx, feed.ready, until)
-			feed.take() // whatever it is, all is read again
+			clock.WaitUntil(ctx, feed.Ready(), until)
+			feed.Take() // whatever it is, all is read again
 		}
 		return nil
 	})

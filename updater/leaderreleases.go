@@ -81,12 +81,12 @@ func (f checkResult) putRelease(tx *state.KeyTx) error {
 	} else {
 		err = tx.Put(Keys().Release(), f.newest)
 	}
-	was, failed := readKey[record.Published](tx.KeyView, Keys().Published())
+	was, failed := ReadKey[record.Published](tx.KeyView, Keys().Published())
 	if err != nil || failed != nil || f.published == nil || was != nil && *was == *f.published {
 		return errors.Join(err, failed)
 	}
 	r, err := LoadRequest(tx.KeyView)
-	t, failed := readKey[record.Target](tx.KeyView, Keys().Target())
+	t, failed := ReadKey[record.Target](tx.KeyView, Keys().Target())
 	err = errors.Join(err, failed)
 	if why := (Snapshot{Current: r, Target: t, Published: f.published}).Replaced(); err == nil && why != "" {
 		a := record.Alert{
@@ -101,7 +101,7 @@ func (f checkResult) putRelease(tx *state.KeyTx) error {
 // putFailure alerts once for each release that cannot be taken.
 func (f checkResult) putFailure(tx *state.KeyTx, why error, at time.Time) error {
 	failure := record.CheckFailure{Message: why.Error(), At: at}
-	was, err := readKey[record.CheckFailure](tx.KeyView, Keys().CheckFailure())
+	was, err := ReadKey[record.CheckFailure](tx.KeyView, Keys().CheckFailure())
 	if was != nil {
 		failure.Refused = was.Refused
 	}

@@ -48,7 +48,7 @@ func retryUntilDone(ctx context.Context, what string, f func() error) error {
 		switch {
 		case err == nil:
 			return nil
-		case isStoreGone(err):
+		case IsStoreGone(err):
 			return fmt.Errorf("cannot %s: %w", what, err)
 		case ctx.Err() == nil:
 			slog.Warn("cannot "+what+"; trying again", "error", err)
@@ -130,5 +130,5 @@ func runLeader(ctx context.Context, l leader) error {
 }
 
 func endsLeadership(err error) bool {
-	return errors.Is(err, state.ErrSessionLost) || isStoreGone(err)
+	return errors.Is(err, state.ErrSessionLost) || IsStoreGone(err)
 }

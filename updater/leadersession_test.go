@@ -51,7 +51,7 @@ func (r *rig) configure(values map[string]string) {
 // known tells which release the leader knows.
 func (r *rig) known() (version string) {
 	err := r.store.View(r.t.Context(), func(v *state.KeyView) error {
-		found, err := readKey[string](v, Keys().Release())
+		found, err := ReadKey[string](v, Keys().Release())
 		if found != nil {
 			version = *found
 		}

@@ -103,7 +103,7 @@ func Load(v *state.KeyView, own string) (s Snapshot, err error) {
 		s.Gate = *g
 	}
 	if fill.err == nil {
-		s.Workers, fill.err = decodeByLRN[record.Status](statuses, s.Keys.Workers())
+		s.Workers, fill.err = DecodeByLRN[record.Status](statuses, s.Keys.Workers())
 	}
 	s.Contents = fill.readContents()
 	fill.readLastEntry(&s)

@@ -20,12 +20,12 @@ func LoadConfig(v *state.KeyView) (record.Config, error) {
 
 // LoadRequest reads the update that runs or ran last; nil if there is none.
 func LoadRequest(v *state.KeyView) (*record.Request, error) {
-	return readKey[record.Request](v, Keys().Current())
+	return ReadKey[record.Request](v, Keys().Current())
 }
 
 // LoadWorker reads one worker's record; nil if there is none.
 func LoadWorker(v *state.KeyView, lrn int) (*record.Status, error) {
-	return readKey[record.Status](v, Keys().Worker(lrn))
+	return ReadKey[record.Status](v, Keys().Worker(lrn))
 }
 
 // LoadWorkers reads all workers' records.
@@ -34,17 +34,17 @@ func LoadWorkers(v *state.KeyView) (map[int]record.Status, error) {
 	if err != nil {
 		return nil, err
 	}
-	return decodeByLRN[record.Status](kvs, Keys().Workers())
+	return DecodeByLRN[record.Status](kvs, Keys().Workers())
 }
 
 // LoadContents reads the result of what one server does for all; nil if there is none.
 func LoadContents(v *state.KeyView, name string) (*record.Contents, error) {
-	return readKey[record.Contents](v, Keys().Contents(name))
+	return ReadKey[record.Contents](v, Keys().Contents(name))
 }
 
 // LoadTurn reads whose turn it is at a rolling component; nil if it is nobody's.
 func LoadTurn(v *state.KeyView, component string) (*record.Turn, error) {
-	return readKey[record.Turn](v, Keys().Turn(component))
+	return ReadKey[record.Turn](v, Keys().Turn(component))
 }
 
 // LoadPresences reads which servers' workers live. No commit is conditional on it.
@@ -68,10 +68,11 @@ func peekServers[T any](v *state.KeyView, prefix string) (map[int]T, error) {
 	if err != nil {
 		return nil, err
 	}
-	return decodeByLRN[T](kvs, prefix)
+	return DecodeByLRN[T](kvs, prefix)
 }
 
-func readKey[T any](v *state.KeyView, key string) (*T, error) {
+// ReadKey reads one key; nil if it is absent.
+func ReadKey[T any](v *state.KeyView, key string) (*T, error) {
 	var doc T
 	ok, err := v.Get(key, &doc)
 	if err != nil || !ok {
@@ -80,7 +81,8 @@ func readKey[T any](v *state.KeyView, key string) (*T, error) {
 	return &doc, nil
 }
 
-func decodeByLRN[T any](kvs []state.KeyValue, prefix string) (map[int]T, error) {
+// DecodeByLRN returns what was read below the prefix, by boot server.
+func DecodeByLRN[T any](kvs []state.KeyValue, prefix string) (map[int]T, error) {
 	found := map[int]T{}
 	for _, kv := range kvs {
 		lrn, ok := record.ParseServerKey(prefix, kv.Key)

@@ -16,7 +16,7 @@ func Proven(ctx context.Context, s *state.Keyspace) (proven bool, err error) {
 		if err != nil {
 			return err
 		}
-		recovery, err := readKey[record.Recovery](v, Keys().Recovery())
+		recovery, err := ReadKey[record.Recovery](v, Keys().Recovery())
 		if err != nil {
 			return err
 		}

@@ -17,13 +17,13 @@ const RetryInterval = time.Second
 // that does not answer.
 const ShutdownTimeout = 5 * time.Second
 
-// awaitRetry waits a moment after a fault of the store's, or returns one that no retry
+// AwaitRetry waits a moment after a fault of the store's, or returns one that no retry
 // helps.
-func awaitRetry(ctx context.Context, err error) error {
+func AwaitRetry(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case isStoreGone(err):
+	case IsStoreGone(err):
 		return err
 	}
 	slog.Warn("the store does not answer as it should; trying again", "error", err)
@@ -31,6 +31,7 @@ func awaitRetry(ctx context.Context, err error) error {
 	return ctx.Err()
 }
 
-func isStoreGone(err error) bool {
+// IsStoreGone reports whether no retry helps, since the store was deleted or closed.
+func IsStoreGone(err error) bool {
 	return errors.Is(err, state.ErrStoreGone) || errors.Is(err, state.ErrClosed)
 }

@@ -36,7 +36,7 @@ func OpenStore(ctx context.Context, url string) (*state.Keyspace, error) {
 }
 
 func checkFormat(v *state.KeyView) error {
-	found, err := readKey[int](v, Keys().Format())
+	found, err := ReadKey[int](v, Keys().Format())
 	switch {
 	case err != nil:
 		return err

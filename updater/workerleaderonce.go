@@ -127,5 +127,5 @@ func (w *worker) campaign(ctx context.Context, c release.Component, revision int
 	case errors.Is(err, state.ErrSessionLost), errors.Is(err, context.Canceled):
 		return nil, nil
 	}
-	return nil, awaitRetry(ctx, err)
+	return nil, AwaitRetry(ctx, err)
 }

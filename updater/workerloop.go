@@ -49,7 +49,7 @@ type worker struct {
 	clock    clock.Clock
 	snapshot WorkerSnapshot
 	config   record.Config
-	feed     *changeFeed
+	feed     *ChangeFeed
 	outage   *outageTracker
 
 	claim    *state.KeyClaim
@@ -91,7 +91,7 @@ func runWorker(ctx context.Context, o WorkerOptions, c clock.Clock) error {
 	j.At = c.Clamp(j.At)
 	w.snapshot = WorkerSnapshot{Keys: Keys(), LRN: o.LRN, Own: o.Version, Digests: o.digests(), Steps: o.Manifest.Steps(), Journal: j, Jitter: rand.Float64()}
 	w.outage = &outageTracker{clock: w.clock}
-	w.feed = newChangeFeed(o.Store, Keys().Current(), Keys().Gate(), Keys().AllConfig()) // not the other workers' records: N² events
+	w.feed = NewChangeFeed(o.Store, Keys().Current(), Keys().Gate(), Keys().AllConfig()) // not the other workers' records: N² events
 	w.presence = &presence{o: o, claim: w.claim, process: w.process, storeCameBack: w.storeCameBack}
 	return w.run(ctx)
 }
@@ -101,7 +101,7 @@ func (w *worker) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var running sync.WaitGroup
-	parts := []func(context.Context) error{w.claim.Watch, w.presence.run, w.feed.run, w.keepInstallationFinished, w.runSurvey, w.loop}
+	parts := []func(context.Context) error{w.claim.Watch, w.presence.run, w.feed.Run, w.keepInstallationFinished, w.runSurvey, w.loop}
 	errs := make([]error, len(parts))
 	for i, part := range parts {
 		running.Go(func() {
@@ -173,7 +173,7 @@ func (w *worker) wait(ctx context.Context, at time.Time) error {
 		ended = w.running.ended
 	}
 	select {
-	case <-w.feed.ready:
+	case <-w.feed.Ready():
 	case <-due:
 	case err := <-ended:
 		return w.finishTask(ctx, err)
@@ -223,7 +223,7 @@ func (w *worker) writeStatus(ctx context.Context, s record.Status) error {
 		})
 	})
 	if errors.Is(err, errStale) {
-		w.feed.push(changeSet{all: true})
+		w.feed.Invalidate()
 		return nil
 	}
 	if err == nil {

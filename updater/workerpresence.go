@@ -38,7 +38,7 @@ func (p *presence) run(ctx context.Context) error {
 		if ctx.Err() != nil || err == nil || errors.Is(err, state.ErrSessionLost) {
 			continue
 		}
-		if err := awaitRetry(ctx, err); err != nil {
+		if err := AwaitRetry(ctx, err); err != nil {
 			return err
 		}
 	}
@@ -83,7 +83,7 @@ func (p *presence) keepPublished(ctx context.Context, s *state.KeySession) error
 
 func (p *presence) checkPublished(ctx context.Context, s *state.KeySession) (revision int64, stands bool, err error) {
 	err = p.o.Store.View(ctx, func(v *state.KeyView) error {
-		seen, err := readKey[record.Presence](v, Keys().Presence(p.o.LRN))
+		seen, err := ReadKey[record.Presence](v, Keys().Presence(p.o.LRN))
 		if err != nil {
 			return err
 		}

@@ -9,7 +9,7 @@ import (
 )
 
 func (w *worker) refresh(ctx context.Context) error {
-	old := w.applyChanges(w.feed.take())
+	old := w.applyChanges(w.feed.Take())
 	if old == (staleParts{}) {
 		return nil
 	}
@@ -21,9 +21,9 @@ func (w *worker) refresh(ctx context.Context) error {
 // staleParts names the parts that a worker has to read again.
 type staleParts struct{ all, request, config bool }
 
-func (w *worker) applyChanges(n changeSet) (old staleParts) {
-	old.all = n.all
-	for _, c := range n.changes {
+func (w *worker) applyChanges(n ChangeSet) (old staleParts) {
+	old.all = n.All
+	for _, c := range n.Changes {
 		config := strings.HasPrefix(c.Key, Keys().AllConfig())
 		old.config = old.config || config
 		old.request = old.request || !config && !w.applyChange(c)

@@ -42,7 +42,7 @@ func (w *worker) retryStore(ctx context.Context, f func() error) error {
 
 func (w *worker) storeCameBack() {
 	w.outage.noteEnd()
-	w.feed.push(changeSet{all: true})
+	w.feed.Invalidate()
 }
 
 // retryStore calls f until the store does not fail any more: a worker whose store is away
@@ -55,7 +55,7 @@ func retryStore(ctx context.Context, f func() error) error {
 			errors.Is(err, state.ErrClaimed) || errors.Is(err, state.ErrClaimLost) {
 			return err
 		}
-		if err := awaitRetry(ctx, err); err != nil {
+		if err := AwaitRetry(ctx, err); err != nil {
 			return err
 		}
 	}

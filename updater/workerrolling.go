@@ -146,7 +146,7 @@ func (w *worker) awaitChange(ctx context.Context, revision int64, prefix string)
 	moment, cancel := context.WithTimeout(ctx, recheckInterval)
 	defer cancel()
 	if err := w.o.Store.Await(moment, revision, prefix); err != nil && moment.Err() == nil {
-		return awaitRetry(ctx, err)
+		return AwaitRetry(ctx, err)
 	}
 	return ctx.Err()
 }

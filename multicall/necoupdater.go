@@ -10,6 +10,7 @@ import (
 	"bijou/state"
 	"bijou/updater"
 	"bijou/updater/host"
+	"bijou/updater/leader"
 )
 
 type necoUpdaterGrammar struct {
@@ -40,7 +41,7 @@ func serveUpdater(ctx context.Context, d daemonParts, g necoUpdaterGrammar) (err
 	if err != nil {
 		return err
 	}
-	metrics := &updater.UpdaterMetrics{}
+	metrics := &leader.Metrics{}
 	stop, err := serveMetrics(g.Metrics, metrics)
 	if err != nil {
 		return err
@@ -54,7 +55,7 @@ func serveUpdater(ctx context.Context, d daemonParts, g necoUpdaterGrammar) (err
 	slog.Info("campaigns", "version", version)
 	err = runRoles(ctx, []role{
 		func(ctx context.Context) error {
-			return updater.RunUpdater(ctx, updater.UpdaterOptions{Store: store, Version: version, Form: host.InstalledForm(binary), Metrics: metrics, Ready: d.notifier.notifyReady})
+			return leader.Run(ctx, leader.Options{Store: store, Version: version, Form: host.InstalledForm(binary), Metrics: metrics, Ready: d.notifier.notifyReady})
 		},
 		func(ctx context.Context) error { return awaitReplacement(ctx, store) },
 	})

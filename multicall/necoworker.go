@@ -23,6 +23,7 @@ import (
 	"bijou/updater/host"
 	"bijou/updater/record"
 	"bijou/updater/release"
+	"bijou/updater/worker"
 )
 
 type necoWorkerGrammar struct {
@@ -65,7 +66,7 @@ func serveWorker(ctx context.Context, d daemonParts, g necoWorkerGrammar) (err e
 		slog.Warn("cannot tell what this program was installed from; its plan decides", "error", err)
 	}
 	slog.Info("works for a boot server", "lrn", lrn, "version", version)
-	metrics := &updater.WorkerMetrics{}
+	metrics := &worker.Metrics{}
 	stop, err := serveMetrics(g.Metrics, metrics)
 	if err != nil {
 		return err
@@ -79,12 +80,12 @@ func serveWorker(ctx context.Context, d daemonParts, g necoWorkerGrammar) (err e
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
-	err = updater.RunWorker(ctx, updater.WorkerOptions{
+	err = worker.Run(ctx, worker.Options{
 		Store: store, LRN: lrn, Claimant: claimant, Version: version, Sums: sums, Manifest: manifest, Dir: g.Dir, Server: server,
 		Install: newInstaller(server, g.Dir), FinishInstallation: newRepairer(server, manifest, ownPackage(g.Dir, version)), Metrics: metrics, Ready: d.notifier.notifyReady,
 	})
 	err = errors.Join(err, store.Close())
-	if errors.Is(err, updater.ErrHandOver) {
+	if errors.Is(err, worker.ErrHandOver) {
 		return executableReexec{}
 	}
 	return err

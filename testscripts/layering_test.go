@@ -52,6 +52,11 @@ func laws() []law {
 			func(p pkg, imp string) bool {
 				return imp == "bijou/multicall" && p.ImportPath != "bijou" && !isForTests(p)
 			}},
+		{"leader and worker of an update never import one another", "they may be of different versions, and know of one another what stands in the store",
+			func(p pkg, imp string) bool {
+				return within(p.ImportPath, "bijou/updater/leader") && within(imp, "bijou/updater/worker") ||
+					within(p.ImportPath, "bijou/updater/worker") && within(imp, "bijou/updater/leader")
+			}},
 		{"hookenv is imported by agent and multicall only", "the tools run inside the agent and nowhere else",
 			func(p pkg, imp string) bool {
 				return within(imp, "bijou/hookenv") && !within(p.ImportPath, "bijou/hookenv") &&
@@ -130,6 +135,7 @@ func TestLawsCanFail(t *testing.T) {
 		"only multicall imports roles":                                     {"bijou/state", "bijou/agent"},
 		"roles never import one another":                                   {"bijou/agent", "bijou/provision/local"},
 		"no role imports multicall's root":                                 {"bijou/updater", "bijou/multicall"},
+		"leader and worker of an update never import one another":          {"bijou/updater/worker", "bijou/updater/leader"},
 		"hookenv is imported by agent and multicall only":                  {"bijou/multicall/juju", "bijou/hookenv"},
 		"hookenv imports neither state nor agent":                          {"bijou/hookenv/server", "bijou/state"},
 		"hookenv/client imports os, syscall, strconv and hookenv/amp only": {"bijou/hookenv/client", "fmt"},

@@ -26,8 +26,8 @@ func commandFolders() []string {
 }
 
 // crowdedFolders are to be divided yet, and may only shrink: state into a key-value layer, the
-// entities over it, and what stands beside them; updater into leader and worker.
-func crowdedFolders() map[string]int { return map[string]int{"state": 102, "updater": 51} }
+// entities over it, and what stands beside them.
+func crowdedFolders() map[string]int { return map[string]int{"state": 102} }
 
 // house is the hand-written code that is shipped, by folder.
 type house struct {

@@ -12,6 +12,7 @@ import (
 	"bijou/multicall/console"
 	"bijou/state"
 	"bijou/updater"
+	"bijou/updater/leader"
 	"bijou/updater/record"
 )
 
@@ -31,7 +32,7 @@ func (c bootserverReplaceCmd) Run(o *operator) error {
 	o.setDetail("%d", lrn)
 	members := map[string]string{}
 	err = o.view(func(v *state.KeyView) error {
-		s, err := updater.Load(v, o.parts.Version)
+		s, err := leader.Load(v, o.parts.Version)
 		if err == nil {
 			err = checkReplaceable(s, lrn)
 		}
@@ -52,15 +53,15 @@ func (c bootserverReplaceCmd) Run(o *operator) error {
 		return err
 	}
 	o.note("once the new server's worker is there: neco recover, if an update is stopped, or else neco repair")
-	return o.commitChanges(func(s updater.Snapshot, _ time.Time) ([]updater.Change, error) {
+	return o.commitChanges(func(s leader.Snapshot, _ time.Time) ([]updater.Change, error) {
 		key := s.Keys.BootServer(lrn)
-		changes := slices.DeleteFunc(updater.Unregister(s, lrn), func(c updater.Change) bool { return c.Key == key })
+		changes := slices.DeleteFunc(leader.Unregister(s, lrn), func(c updater.Change) bool { return c.Key == key })
 		return append(changes, updater.Change{Key: key, Value: struct{}{}}), checkReplaceable(s, lrn)
 	})
 }
 
 // checkReplaceable refuses a server that lives, or that takes part in an update that runs.
-func checkReplaceable(s updater.Snapshot, lrn int) error {
+func checkReplaceable(s leader.Snapshot, lrn int) error {
 	if _, alive := s.Present[lrn]; alive {
 		return fmt.Errorf("server %d lives: its worker is there; nothing was changed", lrn)
 	}

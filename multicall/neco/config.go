@@ -11,6 +11,7 @@ import (
 	"bijou/multicall/console"
 	"bijou/state"
 	"bijou/updater"
+	"bijou/updater/leader"
 	"bijou/updater/record"
 	"bijou/updater/release"
 )
@@ -64,7 +65,7 @@ func (c configSetCmd) Run(o *operator) error {
 	}
 	first, config := false, record.Config{}
 	err = o.update(func(tx *state.KeyTx) error {
-		if s, err := updater.Load(tx.KeyView, o.parts.Version); err == nil { // else this may put right what cannot be read
+		if s, err := leader.Load(tx.KeyView, o.parts.Version); err == nil { // else this may put right what cannot be read
 			first = setting.Key == "env" && value != record.EnvNone && s.Config.Env == record.EnvNone && s.LastVersion() == ""
 			config = s.Config
 		}

@@ -15,6 +15,7 @@ import (
 	"bijou/multicall/console"
 	"bijou/state"
 	"bijou/updater"
+	"bijou/updater/leader"
 	"bijou/updater/record"
 	"bijou/updater/release"
 )
@@ -143,9 +144,9 @@ func (o *operator) view(f func(v *state.KeyView) error) error {
 	return o.open(func(k *state.Keyspace) error { return k.View(o.ctx, f) })
 }
 
-func (o *operator) loadSnapshot() (s updater.Snapshot, err error) {
+func (o *operator) loadSnapshot() (s leader.Snapshot, err error) {
 	err = o.view(func(v *state.KeyView) (err error) {
-		s, err = updater.Load(v, o.parts.Version)
+		s, err = leader.Load(v, o.parts.Version)
 		return err
 	})
 	return s, err
@@ -179,9 +180,9 @@ func (o *operator) update(f func(tx *state.KeyTx) error) error {
 	})
 }
 
-func (o *operator) commitChanges(f func(s updater.Snapshot, now time.Time) ([]updater.Change, error)) error {
+func (o *operator) commitChanges(f func(s leader.Snapshot, now time.Time) ([]updater.Change, error)) error {
 	return o.update(func(tx *state.KeyTx) error {
-		s, err := updater.Load(tx.KeyView, o.parts.Version)
+		s, err := leader.Load(tx.KeyView, o.parts.Version)
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"bijou/multicall/console"
 	"bijou/state"
 	"bijou/updater"
+	"bijou/updater/leader"
 )
 
 type recoverCmd struct{ reasonFlag }
@@ -21,10 +22,10 @@ release. A server that has died is unregistered before that: neco bootserver rem
 // Run clears a stopped update away. Its workers' records go in batches, since they have no
 // bound and count for nothing any more.
 func (recoverCmd) Run(o *operator) error {
-	err := o.commitChanges(func(s updater.Snapshot, now time.Time) ([]updater.Change, error) {
-		return updater.Recover(s, now, o.audit.Who)
+	err := o.commitChanges(func(s leader.Snapshot, now time.Time) ([]updater.Change, error) {
+		return leader.Recover(s, now, o.audit.Who)
 	})
-	if errors.Is(err, updater.ErrNotStopped) {
+	if errors.Is(err, leader.ErrNotStopped) {
 		return console.Hint(err, "neco stop stops the update that runs; neco status shows it")
 	}
 	if err != nil {
@@ -38,7 +39,7 @@ func (recoverCmd) Run(o *operator) error {
 		if err != nil || s.Current != nil || s.Recovery == nil {
 			return err
 		}
-		if a := updater.Next(s, time.Now()); a.Verb == updater.Wait {
+		if a := leader.Next(s, time.Now()); a.Verb == leader.Wait {
 			o.note("recovery waits: %s", a.Why)
 		}
 		return nil
@@ -52,11 +53,11 @@ func (o *operator) sweepLeftovers(k *state.Keyspace) error {
 	for {
 		var left []updater.Change
 		err := k.Update(o.ctx, func(tx *state.KeyTx) error {
-			s, err := updater.Load(tx.KeyView, o.parts.Version)
+			s, err := leader.Load(tx.KeyView, o.parts.Version)
 			if err != nil {
 				return err
 			}
-			left = updater.RemoveLeftovers(s)
+			left = leader.RemoveLeftovers(s)
 			return updater.Apply(tx, slices.Clip(left[:min(maxSweepBatch, len(left))]))
 		})
 		if err != nil || len(left) <= maxSweepBatch {

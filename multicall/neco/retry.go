@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"bijou/updater"
+	"bijou/updater/leader"
 )
 
 type retryCmd struct{ reasonFlag }
@@ -15,7 +16,7 @@ func (retryCmd) Help() string {
 
 // Run lets a stopped update go on.
 func (retryCmd) Run(o *operator) error {
-	return o.commitChanges(func(s updater.Snapshot, now time.Time) ([]updater.Change, error) {
-		return updater.Retry(s, now, o.audit.Who)
+	return o.commitChanges(func(s leader.Snapshot, now time.Time) ([]updater.Change, error) {
+		return leader.Retry(s, now, o.audit.Who)
 	})
 }

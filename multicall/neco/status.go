@@ -10,6 +10,7 @@ import (
 	"bijou/multicall/console"
 	"bijou/state"
 	"bijou/updater"
+	"bijou/updater/leader"
 	"bijou/updater/record"
 	"bijou/updater/release"
 )
@@ -186,8 +187,8 @@ func readStatus(v *state.KeyView, own string) (statusDoc, error) {
 
 // loadStatusSnapshot takes the newest worker's version for the snapshot's own: this program's
 // says nothing of the servers as long as a worker is there.
-func loadStatusSnapshot(v *state.KeyView, own string) (s updater.Snapshot, err error) {
-	if s, err = updater.Load(v, own); err != nil {
+func loadStatusSnapshot(v *state.KeyView, own string) (s leader.Snapshot, err error) {
+	if s, err = leader.Load(v, own); err != nil {
 		return s, err
 	}
 	if s.Activities, err = updater.LoadActivities(v); err != nil {
@@ -203,16 +204,16 @@ func loadStatusSnapshot(v *state.KeyView, own string) (s updater.Snapshot, err e
 	return s, nil
 }
 
-func overallState(s updater.Snapshot, now time.Time) (word, why string) {
+func overallState(s leader.Snapshot, now time.Time) (word, why string) {
 	r := s.Current
 	s.Degraded.Findings = s.Findings(now) // who is absent only the leader knows: that is no news here
-	a := updater.Next(s, now)
+	a := leader.Next(s, now)
 	switch {
 	case r != nil && r.Stop:
 		return stopped, r.Why
 	case r != nil && !r.Ended():
 		return updating, "update to " + r.Version + " runs"
-	case a.Verb == updater.Start:
+	case a.Verb == leader.Start:
 		return updating, a.Why + " is about to start"
 	case r == nil && s.Recovery != nil:
 		return stopped, "recovery waits: " + a.Why
@@ -222,7 +223,7 @@ func overallState(s updater.Snapshot, now time.Time) (word, why string) {
 
 // newServerDocs returns all servers that are registered, or part of the update, in numeric
 // order.
-func newServerDocs(s updater.Snapshot) []serverDoc {
+func newServerDocs(s leader.Snapshot) []serverDoc {
 	known := map[int]*serverDoc{}
 	of := func(lrn int) *serverDoc {
 		if known[lrn] == nil {

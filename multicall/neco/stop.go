@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"bijou/updater"
+	"bijou/updater/leader"
 )
 
 type stopCmd struct {
@@ -21,7 +22,7 @@ Examples:
 
 // Run stops the update that runs.
 func (c stopCmd) Run(o *operator) error {
-	return o.commitChanges(func(s updater.Snapshot, now time.Time) ([]updater.Change, error) {
-		return updater.Halt(s, now, c.Why)
+	return o.commitChanges(func(s leader.Snapshot, now time.Time) ([]updater.Change, error) {
+		return leader.Halt(s, now, c.Why)
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"bijou/multicall/console"
 	"bijou/state"
 	"bijou/updater"
+	"bijou/updater/leader"
 	"bijou/updater/record"
 	"bijou/updater/release"
 )
@@ -44,7 +45,7 @@ func (c updateCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
-	return o.commitChanges(func(s updater.Snapshot, _ time.Time) ([]updater.Change, error) {
+	return o.commitChanges(func(s leader.Snapshot, _ time.Time) ([]updater.Change, error) {
 		if release.Newer(newest, s.Release) {
 			s.Release = newest // the leader has not looked since
 		}
@@ -93,7 +94,7 @@ func (c updateCmd) findTarget(o *operator) (t record.Target, newest string, err 
 	return t, newest, err
 }
 
-func (c updateCmd) requestUpdate(o *operator, s updater.Snapshot, t record.Target) ([]updater.Change, error) {
+func (c updateCmd) requestUpdate(o *operator, s leader.Snapshot, t record.Target) ([]updater.Change, error) {
 	if why := s.Refusal(t.Version, c.AllowDowngrade); why != "" {
 		return nil, console.Hint(errors.New(why), "to go back in earnest: neco update --to "+t.Version+" --allow-downgrade")
 	}

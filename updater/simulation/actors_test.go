@@ -4,7 +4,9 @@ import (
 	"time"
 
 	"bijou/updater"
+	"bijou/updater/leader"
 	"bijou/updater/record"
+	"bijou/updater/worker"
 )
 
 // wakeAt has a process look again at that time, if it would not look before.
@@ -67,7 +69,7 @@ func (w *world) startUpdater(h *host) {
 	h.updater.up, h.updater.build = true, h.installed
 	h.updater.epoch++
 	if !h.cut {
-		if changes := updater.AtStart(w.store.snapshot(w.keys, h.updater.version), w.machineTime(h)); changes != nil {
+		if changes := leader.AtStart(w.store.snapshot(w.keys, h.updater.version), w.machineTime(h)); changes != nil {
 			w.logf("updater %d recovers at its start", h.lrn)
 			w.commit(changes)
 		}
@@ -90,8 +92,8 @@ func (w *world) lead(h *host) {
 	s.Present, s.Inventories = w.present, w.inventories(s.Current)
 	now := w.leaderTime(h, s.Current)
 	w.memory.Update(&s, w.present, now)
-	a := updater.Next(s, now)
-	if a.Verb == updater.Wait {
+	a := leader.Next(s, now)
+	if a.Verb == leader.Wait {
 		if !a.Until.IsZero() {
 			w.wakeAt(h, &h.updater, later(w.now.Add(a.Until.Sub(now)), w.now), w.lead)
 		}
@@ -103,7 +105,7 @@ func (w *world) lead(h *host) {
 			if h.updater.epoch != epoch || h.cut && !w.slips(h) {
 				return
 			}
-			holds := w.store.revision == revision || a.Verb == updater.Open && w.store.revisions[w.keys.Current()] == request
+			holds := w.store.revision == revision || a.Verb == leader.Open && w.store.revisions[w.keys.Current()] == request
 			if holds && w.leader == h {
 				w.logf("leader %d: %s: %s", h.lrn, a.Verb, a.Why)
 				w.checkPatience(s, a)
@@ -154,8 +156,8 @@ func (w *world) hear() {
 }
 
 // workerSnapshot returns what the worker knows.
-func (w *world) workerSnapshot(h *host) updater.WorkerSnapshot {
-	return updater.WorkerSnapshot{
+func (w *world) workerSnapshot(h *host) worker.Snapshot {
+	return worker.Snapshot{
 		Keys: w.keys, LRN: h.lrn, Own: h.worker.version, Digests: w.digests(h), Steps: w.stepsOf(h.plan()), Timeout: h.timeout, Current: h.current, Gate: h.gate, Status: h.status,
 		Journal: h.journal, Busy: h.effect != nil, Workers: h.all, LookedAt: h.looked, WorkersReadAt: h.allAt, Progress: h.moves, MovedAt: h.movedAt,
 	}
@@ -168,25 +170,25 @@ func (w *world) work(h *host) {
 		return
 	}
 	now := w.workerTime(h)
-	t := updater.NextTask(w.workerSnapshot(h), now)
+	t := worker.NextTask(w.workerSnapshot(h), now)
 	h.all = nil
 	switch t.Job {
-	case updater.Idle:
+	case worker.Idle:
 		if !t.Until.IsZero() {
 			w.wakeAt(h, &h.worker, later(w.now.Add(t.Until.Sub(now)), w.now), w.work)
 		}
-	case updater.Cancel:
+	case worker.Cancel:
 		h.effect.cancelled = true
-	case updater.Look:
+	case worker.Look:
 		w.see(h)
 		w.recall(h)
 		seat := w.workerSnapshot(h)
 		seat.ObserveWorkers(byServer[record.Status](w.store, w.keys.Workers()), now)
 		h.all, h.looked, h.allAt, h.moves, h.movedAt = seat.Workers, seat.LookedAt, seat.WorkersReadAt, seat.Progress, seat.MovedAt
 		w.wakeAt(h, &h.worker, w.now.Add(time.Millisecond), w.work)
-	case updater.Write:
+	case worker.Write:
 		w.record(h, t.Status)
-	case updater.Install, updater.RunStep:
+	case worker.Install, worker.RunStep:
 		w.begin(h, t)
 	}
 }

@@ -6,22 +6,23 @@ import (
 	"bijou/updater"
 	"bijou/updater/record"
 	"bijou/updater/release"
+	"bijou/updater/worker"
 )
 
 // effect is what a worker is doing on its server, in stages; between them it may
 // be killed, cut off, or told to stop.
 type effect struct {
-	task      updater.Task
+	task      worker.Task
 	request   record.Request // as its worker knew it at the beginning
 	stage     int
 	cancelled bool
 }
 
 // begin starts an install or a step, a moment after it was decided.
-func (w *world) begin(h *host, t updater.Task) {
+func (w *world) begin(h *host, t worker.Task) {
 	h.journal, h.disk = t.Journal, t.Journal
 	h.effect = &effect{task: t, request: *h.current}
-	if t.Job == updater.RunStep {
+	if t.Job == worker.RunStep {
 		w.steprun++
 		w.checkRun(h, t)
 	}
@@ -43,7 +44,7 @@ func (w *world) stageAfter(h *host, d time.Duration) {
 
 // stage does the next stage.
 func (w *world) stage(h *host, e *effect) {
-	if e.task.Job == updater.Install {
+	if e.task.Job == worker.Install {
 		w.install(h, e)
 		return
 	}
@@ -71,9 +72,9 @@ func (w *world) stage(h *host, e *effect) {
 // done journals how it ended, and lets the worker decide again. A server that loses
 // its power meanwhile, or whose disk is full, does not know it afterwards.
 func (w *world) done(h *host, failure string) {
-	h.journal.Phase, h.journal.Message, h.journal.At = updater.Done, failure, w.workerTime(h)
+	h.journal.Phase, h.journal.Message, h.journal.At = worker.Done, failure, w.workerTime(h)
 	if failure != "" {
-		h.journal.Phase = updater.Failed
+		h.journal.Phase = worker.Failed
 	}
 	h.effect = nil
 	if w.chance(30) {

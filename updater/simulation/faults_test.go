@@ -3,8 +3,9 @@ package simulation
 import (
 	"time"
 
-	"bijou/updater"
+	"bijou/updater/leader"
 	"bijou/updater/record"
+	"bijou/updater/worker"
 )
 
 // housekeep is what time does by itself: leases end, and somebody leads.
@@ -14,7 +15,7 @@ func (w *world) housekeep() {
 	}
 	for _, i := range w.r.Perm(len(w.servers)) {
 		if h := w.servers[i]; w.leader == nil && h.updater.up && !h.cut && !h.hung.After(w.now) {
-			w.leader, w.memory, w.steady = h, updater.NewObservations(false), h.skew
+			w.leader, w.memory, w.steady = h, leader.NewObservations(false), h.skew
 			w.wakeAt(h, &h.updater, w.now, w.lead)
 		}
 	}
@@ -152,7 +153,7 @@ func (w *world) powerCut(h *host) {
 		w.jump(h)
 	case 1:
 		w.faults["journal lost"]++
-		h.disk = updater.Journal{}
+		h.disk = worker.Journal{}
 	}
 }
 

@@ -7,9 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"bijou/updater"
+	"bijou/updater/leader"
 	"bijou/updater/record"
 	"bijou/updater/release"
+	"bijou/updater/worker"
 )
 
 // heard reports whether whatever has become of the request has been heard of on the server:
@@ -27,7 +28,7 @@ func (w *world) heard(h *host) bool {
 // checkRun: no worker runs a step before all servers of the request have come to
 // it, none that is not of the request's version runs one at all, and none begins
 // one of a request that it knows to be stopped, or to be no more.
-func (w *world) checkRun(h *host, t updater.Task) {
+func (w *world) checkRun(h *host, t worker.Task) {
 	r := *h.current
 	if now := get[record.Request](w.store, w.keys.Current()); !record.IsCurrent(now, r) && w.heard(h) {
 		w.violate("server %d begins %s of request %d, which does not run", h.lrn, t.Step.Name, r.ID)
@@ -115,8 +116,8 @@ func (w *world) checkReports() {
 
 // checkPatience: no update is stopped for want of movement while something moves. Leaders
 // whose clocks differ by little may be early by as much as they cannot tell.
-func (w *world) checkPatience(s updater.Snapshot, a updater.Action) {
-	if a.Verb != updater.Stop || !strings.Contains(a.Why, "nothing has moved") {
+func (w *world) checkPatience(s leader.Snapshot, a leader.Action) {
+	if a.Verb != leader.Stop || !strings.Contains(a.Why, "nothing has moved") {
 		return
 	}
 	w.faults["stopped since nothing moved"]++

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"bijou/updater"
+	"bijou/updater/leader"
 	"bijou/updater/record"
 )
 
@@ -79,8 +80,8 @@ func gateOf(s *simStore, k record.Keys) (g record.Gate) {
 }
 
 // snapshot reads what the leader decides on.
-func (s *simStore) snapshot(k record.Keys, own string) updater.Snapshot {
-	snap := updater.Snapshot{
+func (s *simStore) snapshot(k record.Keys, own string) leader.Snapshot {
+	snap := leader.Snapshot{
 		Keys: k, OwnVersion: own, Config: s.config(k), Target: get[record.Target](s, k.Target()), Gate: gateOf(s, k),
 		Repair: get[record.Repair](s, k.Repair()), Published: get[record.Published](s, k.Published()), Pause: get[record.Pause](s, k.Pause()), Recovery: get[record.Recovery](s, k.Recovery()), Current: get[record.Request](s, k.Current()),
 		Workers: byServer[record.Status](s, k.Workers()), Contents: below[record.Contents](s, k.AllContents()),

@@ -7,6 +7,7 @@ import (
 	"bijou/updater"
 	"bijou/updater/record"
 	"bijou/updater/release"
+	"bijou/updater/worker"
 )
 
 // roll does one move of a rolling component: it looks, decides, and acts a little
@@ -21,18 +22,18 @@ func (w *world) roll(h *host, e *effect, c release.Component) {
 		w.stageAfter(h, time.Second)
 		return
 	}
-	view := updater.RollingSnapshot{LRN: h.lrn, Servers: e.request.Servers, Turn: get[record.Turn](w.store, w.keys.Turn(c.Name)), NeedsUpdate: m.version != want, Healthy: m.up}
+	view := worker.RollingSnapshot{LRN: h.lrn, Servers: e.request.Servers, Turn: get[record.Turn](w.store, w.keys.Turn(c.Name)), NeedsUpdate: m.version != want, Healthy: m.up}
 	for _, o := range w.servers {
 		if o != h && slices.Contains(view.Servers, o.lrn) && o.members[c.Name].up {
 			view.HealthyOthers++
 		}
 	}
-	switch move := updater.NextRolling(view); move {
-	case updater.MoveTake, updater.MoveGive:
+	switch move := worker.NextRolling(view); move {
+	case worker.MoveTake, worker.MoveGive:
 		w.actAfter(h, func() { w.trade(h, e, c, move) })
-	case updater.MoveDone:
+	case worker.MoveDone:
 		w.done(h, "")
-	case updater.MoveGo:
+	case worker.MoveGo:
 		w.actAfter(h, func() { w.takeDown(h, e, c) })
 	default:
 		w.stageAfter(h, w.between(10*time.Millisecond, time.Second))
@@ -55,17 +56,17 @@ func (w *world) actAfter(h *host, do func()) {
 }
 
 // trade takes the turn or gives it back, if that still is to be done.
-func (w *world) trade(h *host, e *effect, c release.Component, move updater.Move) {
+func (w *world) trade(h *host, e *effect, c release.Component, move worker.Move) {
 	defer w.stageAfter(h, w.between(10*time.Millisecond, time.Second))
 	if h.cut && !w.slips(h) {
 		return
 	}
 	key := w.keys.Turn(c.Name)
-	now := updater.RollingSnapshot{LRN: h.lrn, Servers: e.request.Servers, Turn: get[record.Turn](w.store, key)}
+	now := worker.RollingSnapshot{LRN: h.lrn, Servers: e.request.Servers, Turn: get[record.Turn](w.store, key)}
 	switch still, err := now.ConfirmMove(move, record.IsCurrent(get[record.Request](w.store, w.keys.Current()), e.request)); {
 	case err != nil:
 		w.faults["turn of a stale request"]++
-	case still && move == updater.MoveTake:
+	case still && move == worker.MoveTake:
 		w.commit([]updater.Change{updater.Put(key, record.Turn{Server: h.lrn, Request: e.request.ID})})
 	case still:
 		w.commit([]updater.Change{updater.Remove(key)})
@@ -105,20 +106,20 @@ func (w *world) bring(h *host, e *effect, c release.Component) {
 		w.stageAfter(h, time.Second)
 		return
 	}
-	d := updater.OnceSnapshot{Version: e.request.Version, Plan: w.digests(h).Plan, Contents: get[record.Contents](w.store, w.keys.Contents(c.Contents.Key)), Leads: w.leads(h, c.Name)}
-	switch updater.NextOnce(d) {
-	case updater.MoveDone:
+	d := worker.OnceSnapshot{Version: e.request.Version, Plan: w.digests(h).Plan, Contents: get[record.Contents](w.store, w.keys.Contents(c.Contents.Key)), Leads: w.leads(h, c.Name)}
+	switch worker.NextOnce(d) {
+	case worker.MoveDone:
 		w.leave(h, c.Name)
 		w.done(h, "")
 		return
-	case updater.MoveAbort:
+	case worker.MoveAbort:
 		w.leave(h, c.Name)
 		w.done(h, "contents of "+c.Name+" failed")
 		return
-	case updater.MoveGo:
+	case worker.MoveGo:
 		w.actAfter(h, func() { w.deliver(h, e, c) })
 		return
-	case updater.MoveTake:
+	case worker.MoveTake:
 		if l := w.once[c.Name]; l.holder == nil || l.epoch != l.holder.worker.epoch || w.away(l.holder) {
 			w.once[c.Name] = lock{h, h.worker.epoch}
 		}

@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"bijou/updater"
+	"bijou/updater/leader"
 	"bijou/updater/record"
 	"bijou/updater/release"
+	"bijou/updater/worker"
 )
 
 // world is a fleet of boot servers with their workers and updaters, a store, and
@@ -21,7 +23,7 @@ type world struct {
 	now      time.Time
 	servers  []*host
 	leader   *host // who leads the updaters; nil is nobody
-	memory   *updater.Observations
+	memory   *leader.Observations
 	steady   time.Duration // how far the leader's time is off while an update runs
 	present  map[int]record.Presence
 	manifest release.Manifest
@@ -61,8 +63,8 @@ type host struct {
 	hung      time.Time     // until when its processes hang
 	hungSince time.Time     // and since when
 	skew      time.Duration // its clock's
-	journal   updater.Journal
-	disk      updater.Journal // what of it is on the disk
+	journal   worker.Journal
+	disk      worker.Journal // what of it is on the disk
 	members   map[string]*member
 
 	worker  process
@@ -178,7 +180,7 @@ func simStart() time.Time { return time.Date(2018, 11, 7, 0, 0, 0, 0, time.UTC) 
 func newWorld(seed uint64, manifest release.Manifest, blind bool) *world {
 	w := &world{
 		r: rand.New(rand.NewPCG(seed, 0)), keys: record.NewKeys("/neco/"), store: newSimStore(), now: simStart(), manifest: manifest, builds: map[string]build{}, blind: blind,
-		memory: updater.NewObservations(false), present: map[int]record.Presence{}, once: map[string]lock{}, ran: map[string]string{}, reached: map[[2]int]int{},
+		memory: leader.NewObservations(false), present: map[int]record.Presence{}, once: map[string]lock{}, ran: map[string]string{}, reached: map[[2]int]int{},
 		reports: map[string]int{}, attempts: map[string]bool{}, downgrades: map[string]bool{}, faults: map[string]int{}, nextRelease: 1,
 	}
 	w.configure(record.EnvProduction, simTimeout)

@@ -1,0 +1,108 @@
+package updatertest
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"bijou/state"
+	"bijou/testscripts/etcdtest"
+	"bijou/updater"
+	"bijou/updater/record"
+)
+
+// Rig is a store with the updater's keys.
+type Rig struct {
+	T     *testing.T
+	URL   string
+	Store *state.Keyspace // the test's own
+}
+
+// MaxWait is many times what anything here takes.
+const MaxWait = 60 * time.Second
+
+// OverStores runs a test over each store that processes can share.
+func OverStores(t *testing.T, test func(r *Rig)) {
+	t.Run("sqlite", func(t *testing.T) { test(NewRig(t, "sqlite:"+filepath.Join(t.TempDir(), "neco.db"))) })
+	t.Run("etcd", func(t *testing.T) {
+		test(NewRig(t, etcdtest.For(t, etcdtest.Options{Members: 1}).URL("/neco")))
+	})
+}
+
+// NewRig makes one at the URL, which is closed when the test ends.
+func NewRig(t *testing.T, url string) *Rig {
+	t.Helper()
+	if _, err := updater.InitStore(t.Context(), url); err != nil {
+		t.Fatal(err)
+	}
+	r := &Rig{T: t, URL: url}
+	r.Store = r.Open()
+	return r
+}
+
+// Open returns what a process of its own would open.
+func (r *Rig) Open() *state.Keyspace {
+	r.T.Helper()
+	s, err := updater.OpenStore(r.T.Context(), r.URL)
+	if err != nil {
+		r.T.Fatal(err)
+	}
+	r.T.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// Update commits to the store.
+func (r *Rig) Update(f func(tx *state.KeyTx) error) {
+	r.T.Helper()
+	if err := r.Store.Update(r.T.Context(), f); err != nil {
+		r.T.Fatal(err)
+	}
+}
+
+// Begin has the servers registered and a version asked for.
+func (r *Rig) Begin(version string, lrns ...int) {
+	r.T.Helper()
+	r.Update(func(tx *state.KeyTx) error {
+		for _, n := range lrns {
+			if err := tx.Put(updater.Keys().BootServer(n), struct{}{}); err != nil {
+				return err
+			}
+		}
+		return tx.Put(updater.Keys().Target(), record.Target{Version: version})
+	})
+}
+
+// Await waits until the request is as wanted.
+func (r *Rig) Await(what string, ok func(q record.Request, workers map[int]record.Status) bool) {
+	r.T.Helper()
+	var q *record.Request
+	var all map[int]record.Status
+	for end := time.Now().Add(MaxWait); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		err := r.Store.View(r.T.Context(), func(v *state.KeyView) (err error) {
+			if q, err = updater.LoadRequest(v); err == nil {
+				all, err = updater.LoadWorkers(v)
+			}
+			return err
+		})
+		if err != nil {
+			r.T.Fatal(err)
+		}
+		if q != nil && ok(*q, all) {
+			return
+		}
+	}
+	r.T.Fatalf("it never came true: %s: %+v, %+v", what, q, all)
+}
+
+// Succeeded reports whether the update is done everywhere.
+func Succeeded(q record.Request, _ map[int]record.Status) bool { return q.Succeeded() }
+
+// Eventually waits until the condition holds.
+func (r *Rig) Eventually(what string, ok func() bool) {
+	r.T.Helper()
+	for end := time.Now().Add(MaxWait); !ok(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			r.T.Fatalf("it never came true: %s", what)
+		}
+	}
+}

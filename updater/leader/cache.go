@@ -1,0 +1,94 @@
+package leader
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"bijou/state"
+	"bijou/updater"
+	"bijou/updater/record"
+)
+
+// snapshotCache is the leader's snapshot, read once and kept current by the changes of
+// workers, gates and presences, which are many. A change of anything else, or one that
+// the store does not tell in full, makes it stale. It may lag behind the store, so that
+// nothing is written because of it without a condition.
+type snapshotCache struct {
+	store           *state.Keyspace
+	feed            *updater.ChangeFeed
+	ownVersion      string
+	stale           bool // everything has to be read again
+	revision        int64
+	requestRevision int64 // at which the request was written
+	snapshot        Snapshot
+}
+
+func newSnapshotCache(s *state.Keyspace, own string) *snapshotCache {
+	k := updater.Keys()
+	return &snapshotCache{store: s, feed: updater.NewChangeFeed(s, k.AllConfig(), k.Infos(), k.Statuses(), k.AllContents(), k.Presences(), k.Inventories()), ownVersion: own, stale: true}
+}
+
+func (f *snapshotCache) catchUp(ctx context.Context) error {
+	n := f.feed.Take()
+	f.stale = f.stale || n.All
+	for _, c := range n.Changes {
+		f.stale = f.stale || !f.applyChange(c)
+	}
+	if !f.stale {
+		return nil
+	}
+	err := f.store.View(ctx, f.reload)
+	f.stale = err != nil
+	return err
+}
+
+func (f *snapshotCache) reload(v *state.KeyView) (err error) {
+	if f.snapshot, err = Load(v, f.ownVersion); err != nil {
+		return err
+	}
+	var r record.Request
+	if f.requestRevision, err = v.GetAt(updater.Keys().Current(), &r); err != nil {
+		return err
+	}
+	f.revision, err = v.Revision()
+	return err
+}
+
+// applyChange reports whether the change could be applied; else the cache is stale.
+func (f *snapshotCache) applyChange(c state.KeyChange) bool {
+	k := updater.Keys()
+	switch {
+	case c.Revision <= f.revision:
+		return true // it was read
+	case !c.IsComplete():
+		return false
+	case c.Key == k.Gate():
+		f.snapshot.Gate = record.Gate{}
+		return c.Deleted || c.Decode(&f.snapshot.Gate) == nil
+	case strings.HasPrefix(c.Key, k.Workers()):
+		return applyServerChange(f.snapshot.Workers, k.Workers(), c)
+	case strings.HasPrefix(c.Key, k.Presences()):
+		lrn, _ := record.ParseServerKey(k.Presences(), c.Key)
+		return !slices.Contains(f.snapshot.Unseen, lrn) && applyServerChange(f.snapshot.Present, k.Presences(), c)
+	case strings.HasPrefix(c.Key, k.Inventories()):
+		return applyServerChange(f.snapshot.Inventories, k.Inventories(), c)
+	}
+	return false
+}
+
+func applyServerChange[T any](known map[int]T, prefix string, c state.KeyChange) bool {
+	lrn, ok := record.ParseServerKey(prefix, c.Key)
+	if !ok {
+		return true
+	}
+	var doc T
+	if !c.Deleted && c.Decode(&doc) != nil {
+		return false // reading it says what is wrong
+	}
+	known[lrn] = doc
+	if c.Deleted {
+		delete(known, lrn)
+	}
+	return true
+}

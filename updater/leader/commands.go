@@ -1,0 +1,125 @@
+package leader
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"bijou/updater"
+	"bijou/updater/record"
+	"bijou/updater/release"
+)
+
+// The refusals of operators' commands.
+var (
+	ErrNothingToRecover = errors.New("nothing to recover")
+	ErrNotStopped       = errors.New("update is not stopped")
+	ErrNotRunning       = errors.New("no update is running")
+)
+
+// Recover removes a stopped request, so that the leader makes it again with the servers
+// and the newest release of then. It removes what is about this update only, and which
+// files its release consists of, which is looked up again. A rolling component's turn
+// stays with its server, whose member may be down. It returns ErrNothingToRecover or
+// ErrNotStopped.
+func Recover(s Snapshot, now time.Time, by string) ([]updater.Change, error) {
+	switch {
+	case s.Current == nil:
+		return nil, ErrNothingToRecover
+	case !s.Current.Stop:
+		return nil, ErrNotStopped
+	}
+	h := s.Entry
+	h.Result = record.Recovered
+	changes := []updater.Change{
+		updater.Remove(s.Keys.Current()), updater.Remove(s.Keys.Gate()), updater.Remove(s.Keys.Published()), updater.Put(s.Keys.History(s.Current.ID), h),
+		updater.Put(s.Keys.Recovery(), record.Recovery{At: now, By: by, Was: h.From, Failed: s.Current.Version}),
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Contents)) {
+		changes = append(changes, updater.Remove(s.Keys.Contents(name)))
+	}
+	return changes, nil
+}
+
+// RemoveLeftovers removes the workers' records about requests that no longer exist. They count
+// for nothing, and may be removed in any number of transactions.
+func RemoveLeftovers(s Snapshot) (changes []updater.Change) {
+	for _, lrn := range slices.Sorted(maps.Keys(s.Workers)) {
+		if s.Current == nil || !s.Workers[lrn].IsFor(*s.Current) {
+			changes = append(changes, updater.Remove(s.Keys.Worker(lrn)))
+		}
+	}
+	return changes
+}
+
+// AtStart returns the changes that an updater makes when its process starts, whether or not
+// it leads: it recovers a stopped request one of whose servers was unregistered since.
+// Otherwise there are none, however often it is called.
+func AtStart(s Snapshot, now time.Time) []updater.Change {
+	if s.Current == nil || !s.Current.Stop || s.Current.EndedAt == nil || len(s.unregisteredServers()) == 0 {
+		return nil
+	}
+	changes, err := Recover(s, now, "restart")
+	if err != nil {
+		return nil
+	}
+	return changes
+}
+
+func (s Snapshot) unregisteredServers() (gone []int) {
+	for _, lrn := range s.Current.Servers {
+		if !slices.Contains(s.Servers, lrn) {
+			gone = append(gone, lrn)
+		}
+	}
+	return gone
+}
+
+// Retry makes another attempt at a stopped request, from the step that failed. It returns
+// ErrNotStopped, or an error if a server of the request is gone: others would wait for
+// it.
+func Retry(s Snapshot, now time.Time, by string) ([]updater.Change, error) {
+	if s.Current == nil || !s.Current.Stop {
+		return nil, ErrNotStopped
+	}
+	if gone := s.unregisteredServers(); len(gone) > 0 {
+		return nil, fmt.Errorf("cannot retry: server %s is registered no more; the update has to be made again", record.ListServers(gone))
+	}
+	r := *s.Current
+	r.Stop, r.Why, r.EndedAt, r.Missing, r.ProgressAt = false, "", nil, nil, now
+	r.Attempt++
+	h := s.Entry
+	h.Begin(r.Attempt, by, now)
+	changes := []updater.Change{updater.Put(s.Keys.Current(), r), updater.Put(s.Keys.History(r.ID), h)}
+	for _, name := range slices.Sorted(maps.Keys(s.Contents)) {
+		if c := s.Contents[name]; !c.Success && release.Same(c.Version, r.Version) {
+			changes = append(changes, updater.Remove(s.Keys.Contents(name)))
+		}
+	}
+	return changes, nil
+}
+
+// Halt stops the running request by an operator's wish, and reports that. It returns
+// ErrNotRunning if there is none.
+func Halt(s Snapshot, now time.Time, why string) ([]updater.Change, error) {
+	if s.Current == nil || s.Current.Ended() || s.Current.Stop {
+		return nil, ErrNotRunning
+	}
+	return s.stopRequest(now, nil, "by hand: "+cmp.Or(strings.TrimSpace(why), "no reason was given")).Changes, nil
+}
+
+// Unregister removes a boot server and what its worker says of itself, so that another
+// machine may work as it. The worker's record of a running update stays: the worker would
+// not write it again while the others wait.
+func Unregister(s Snapshot, lrn int) []updater.Change {
+	k, r := s.Keys, s.Current
+	changes := []updater.Change{updater.Remove(k.BootServer(lrn)), updater.Remove(k.Presence(lrn)), updater.Remove(k.Claim(lrn)), updater.Remove(k.Inventory(lrn)), updater.Remove(k.Activity(lrn))}
+	if r != nil && !r.Stop && !r.Ended() && slices.Contains(r.Servers, lrn) {
+		return changes
+	}
+	return append(changes, updater.Remove(k.Worker(lrn)))
+}

@@ -1,0 +1,149 @@
+package leader
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bijou/updater"
+	"bijou/updater/record"
+)
+
+func stopped(change func(*Snapshot)) Snapshot {
+	return base(func(s *Snapshot) {
+		s.Current = ended(true)
+		s.Contents = map[string]record.Contents{"sabakan": {Version: "1.1"}, "cke": {Version: "1.1", Success: true}}
+		if change != nil {
+			change(s)
+		}
+	})
+}
+
+// Upstream's fault: contents that had failed could not be recovered.
+func TestRecover(t *testing.T) {
+	got, err := Recover(stopped(nil), t0(), "me")
+	want := []updater.Change{
+		updater.Remove("/n/status/current"),
+		updater.Remove("/n/status/gate"),
+		updater.Remove("/n/info/published"),
+		updater.Put("/n/history/0000000004", record.History{ID: 4, To: "1.1", Result: "recovered"}),
+		updater.Put("/n/info/recovery", record.Recovery{At: t0(), By: "me", Failed: "1.1"}),
+		updater.Remove("/n/contents/cke"), updater.Remove("/n/contents/sabakan"),
+	}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+	if _, err := Recover(running(), t0(), ""); !errors.Is(err, ErrNotStopped) {
+		t.Errorf("of one that runs: %v", err)
+	}
+	if _, err := Recover(base(func(s *Snapshot) { s.Current = nil }), t0(), ""); !errors.Is(err, ErrNothingToRecover) {
+		t.Errorf("of none: %v", err)
+	}
+}
+
+// A retry adds an attempt to the history, and erases nothing of the one before.
+func TestHistoryForgetsNothing(t *testing.T) {
+	var h record.History
+	of := func(changes []updater.Change) record.History { h, _ := changes[1].Value.(record.History); return h }
+	s := running(at(2), failed(1), at(2))
+	s.Entry.Begin(1, "you", t0())
+	h = of(Next(s, t0()).Changes)
+	s.Entry, s.Current = h, ended(true)
+	changes, err := Retry(s, t0().Add(time.Hour), "me")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Entry = of(changes)
+	s.Current = ptr(changes[0].Value.(record.Request))
+	s.Workers = map[int]record.Status{1: finished(), 2: finished(), 10: finished()}
+	h = of(Next(s, t0().Add(2*time.Hour)).Changes)
+	one, two := t0(), t0().Add(2*time.Hour)
+	want := []record.Attempt{
+		{Number: 1, Who: "you", Result: "stopped", Why: "server 2, step step: broken", AtFault: []int{2}, StartedAt: t0(), EndedAt: &one},
+		{Number: 2, Who: "me", Result: "succeeded", StartedAt: t0().Add(time.Hour), EndedAt: &two},
+	}
+	if diff := cmp.Diff(want, h.Attempts); diff != "" || h.Result != "succeeded" || h.AtFault != nil {
+		t.Errorf("%s %+v", diff, h)
+	}
+}
+
+func ptr[T any](v T) *T { return &v }
+
+func TestRetry(t *testing.T) {
+	got, err := Retry(stopped(nil), t0(), "me")
+	want := []updater.Change{
+		updater.Put("/n/status/current", *request(func(r *record.Request) { r.Attempt = 2 })),
+		updater.Put("/n/history/0000000004", record.History{ID: 4, To: "1.1", Result: "running", Attempts: []record.Attempt{{Number: 2, Who: "me", Result: "running", StartedAt: t0()}}}),
+		updater.Remove("/n/contents/sabakan"),
+	}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+	if _, err := Retry(running(), t0(), "me"); !errors.Is(err, ErrNotStopped) {
+		t.Errorf("of one that runs: %v", err)
+	}
+	if _, err := Retry(stopped(func(s *Snapshot) { s.Servers = []int{1, 10} }), t0(), "me"); err == nil || !strings.Contains(err.Error(), "server 2 is registered no more") {
+		t.Errorf("with a server less: %v", err)
+	}
+}
+
+// A restart recovers exactly what was stopped and has lost a server since.
+func TestAtStart(t *testing.T) {
+	less := func(s *Snapshot) { s.Servers = []int{1, 10} }
+	tests := []struct {
+		what     string
+		s        Snapshot
+		recovers bool
+	}{
+		{"stopped, one server less", stopped(less), true},
+		{"stopped", stopped(nil), false},
+		{"stopped, one server more", stopped(func(s *Snapshot) { s.Servers = []int{1, 2, 3, 10} }), false},
+		{"running, one server less", with(running(), less), false},
+		{"done, one server less", base(less), false},
+		{"nothing", base(func(s *Snapshot) { s.Current = nil }), false},
+	}
+	for _, tt := range tests {
+		if got := AtStart(tt.s, t0()); (got != nil) != tt.recovers {
+			t.Errorf("%s: %v", tt.what, got)
+		}
+	}
+}
+
+func TestHalt(t *testing.T) {
+	got, err := Halt(running(at(1)), t0(), "a look")
+	if err != nil || len(got) != 3 || got[0].Value.(record.Request).Why != "by hand: a look" {
+		t.Errorf("%v, %v", got, err)
+	}
+	for _, s := range []Snapshot{base(nil), stopped(nil)} {
+		if _, err := Halt(s, t0(), ""); !errors.Is(err, ErrNotRunning) {
+			t.Errorf("of none that runs: %v", err)
+		}
+	}
+}
+
+// Upstream's fault: what was removed with server 1 was that of 10, too.
+func TestUnregister(t *testing.T) {
+	want := []updater.Change{updater.Remove("/n/info/bootservers/1"), updater.Remove("/n/presence/1"), updater.Remove("/n/claims/1"), updater.Remove("/n/inventory/1"), updater.Remove("/n/activity/1"), updater.Remove("/n/status/bootserver/1")}
+	if diff := cmp.Diff(want, Unregister(base(nil), 1)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(want, Unregister(stopped(nil), 1)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(want[:5], Unregister(running(at(1)), 1)); diff != "" {
+		t.Errorf("while the update runs: %s", diff)
+	}
+}
+
+func TestLeftovers(t *testing.T) {
+	s := running(at(1), at(2))
+	old := at(1)
+	old.Request = 3
+	s.Workers[7] = old
+	if diff := cmp.Diff([]updater.Change{updater.Remove("/n/status/bootserver/7")}, RemoveLeftovers(s)); diff != "" {
+		t.Error(diff)
+	}
+}

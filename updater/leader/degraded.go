@@ -1,0 +1,146 @@
+package leader
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"bijou/updater"
+	"bijou/updater/record"
+	"bijou/updater/release"
+)
+
+// Findings returns what is not as the last update left it: servers without a worker,
+// workers of another version or other bytes, components that differ. Each keeps the time
+// at which it was seen first.
+func (s Snapshot) Findings(now time.Time) []record.Finding {
+	found := []record.Finding{}
+	add := func(lrn int, component, format string, args ...any) {
+		f := record.Finding{Server: lrn, Component: component, What: fmt.Sprintf(format, args...), Since: now}
+		for _, before := range s.Degraded.Findings {
+			if before.Same(f) {
+				f.Since = before.Since
+			}
+		}
+		found = append(found, f)
+	}
+	for _, lrn := range s.Servers {
+		p, alive := s.Present[lrn]
+		since, absent := s.Absent[lrn]
+		r := s.Current
+		switch gone := absent && !now.Before(since.Add(absenceTimeout)); {
+		case gone && slices.Contains(s.Unseen, lrn):
+			add(lrn, "", "no worker was ever seen")
+		case gone:
+			add(lrn, "", "no worker is alive")
+		case !alive || r == nil || !r.Succeeded() || !slices.Contains(r.Servers, lrn):
+		case !release.Same(p.Version, r.Version):
+			add(lrn, "", "its worker is of %s, not of %s", p.Version, r.Version)
+		case record.Differ(p.Sums, r.Sums):
+			add(lrn, "", "it was installed from other files: the digest of their %s is %s, not %s", release.SumsFile, record.ShortDigest(p.Sums), record.ShortDigest(r.Sums))
+		case record.Differ(p.Plan, r.Plan):
+			add(lrn, "", "its plan is another one: its digest is %s, not %s", record.ShortDigest(p.Plan), record.ShortDigest(r.Plan))
+		case !s.Workers[lrn].IsFor(*r):
+			add(lrn, "", "it has no part in the last update: another server has taken its place")
+		case s.Inventories[lrn].Request == r.ID:
+			differs := s.Inventories[lrn].Differs
+			for _, component := range slices.Sorted(maps.Keys(differs)) {
+				add(lrn, component, "%s", strings.Join(differs[component], "; "))
+			}
+		}
+	}
+	return found
+}
+
+// nextIdle decides what the leader does while no update runs: report what is not as the
+// last one left it, or start another one.
+func (s Snapshot) nextIdle(now time.Time) Action {
+	found := s.Findings(now)
+	if len(found)+len(s.Degraded.Findings) > 0 && !reflect.DeepEqual(found, s.Degraded.Findings) {
+		return s.reportDegraded(now, found)
+	}
+	if s.Repair != nil && !s.canRepair() {
+		return Action{Verb: Warn, Why: "no repair: nothing differs, or a worker is away", Changes: []updater.Change{updater.Remove(s.Keys.Repair())}}
+	}
+	a := s.nextRequest(now)
+	for _, since := range s.Absent {
+		if due := since.Add(absenceTimeout); a.Verb == Wait && due.After(now) && (a.Until.IsZero() || due.Before(a.Until)) {
+			a.Until = due
+		}
+	}
+	return a
+}
+
+func (s Snapshot) reportDegraded(now time.Time, found []record.Finding) Action {
+	a := Action{Verb: Warn, Why: "all is as the last update left it again", Changes: []updater.Change{updater.Put(s.Keys.Degraded(), record.Degraded{Findings: found})}}
+	var words []string
+	var lrns []int
+	for _, f := range found {
+		if !slices.ContainsFunc(s.Degraded.Findings, f.Same) {
+			words, lrns = append(words, f.String()), append(lrns, f.Server)
+		}
+	}
+	if len(found) > 0 {
+		a.Why = "not all is as the last update left it"
+	}
+	if len(words) > 0 {
+		a.Why = strings.Join(words, "; ")
+		alert := record.Alert{
+			ID: fmt.Sprintf("degraded-%d", now.UnixNano()), Kind: record.AlertDegraded, Servers: record.SortServers(lrns),
+			Version: s.LastVersion(), Message: "degraded: " + a.Why, At: now,
+		}
+		a.Changes = append(a.Changes, updater.Put(s.Keys.Alert(alert.ID), alert))
+	}
+	return a
+}
+
+// canRepair reports whether an update to the same version would help, which needs all
+// workers.
+func (s Snapshot) canRepair() bool {
+	if s.Current == nil || !s.Current.Succeeded() || len(s.Degraded.Findings) == 0 {
+		return false
+	}
+	return !slices.ContainsFunc(s.Servers, func(lrn int) bool { _, alive := s.Present[lrn]; return !alive })
+}
+
+// repairCooldown is how long after a repair a finding about the same components counts as
+// one that the repair did not help.
+const repairCooldown = time.Hour
+
+// repairReason returns the reason for a repair; "" is none. A finding that the last
+// repair was about, and that is still there or is back soon, is repaired only when an
+// operator asks.
+func (s Snapshot) repairReason() (by string) {
+	last := s.Current
+	fresh := func(f record.Finding) bool {
+		return !last.Repair || f.Since.After(last.EndedAt.Add(repairCooldown)) || len(last.Components) > 0 && !slices.Contains(last.Components, f.Component)
+	}
+	switch {
+	case !s.canRepair():
+		return ""
+	case s.Repair != nil:
+		return byRepair
+	case s.Config.Repair == record.RepairAuto && slices.ContainsFunc(s.Degraded.Findings, fresh):
+		return byItself
+	}
+	return ""
+}
+
+// repairComponents returns the components that differ; nil if that cannot be known, since
+// a server's worker is another one.
+func (s Snapshot) repairComponents() (names []string) {
+	for _, f := range s.Degraded.Findings {
+		if s.Repair != nil && len(s.Repair.Servers) > 0 && !slices.Contains(s.Repair.Servers, f.Server) {
+			continue
+		}
+		if f.Component == "" {
+			return nil
+		}
+		names = append(names, f.Component)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}

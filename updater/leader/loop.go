@@ -1,0 +1,122 @@
+package leader
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"bijou/state"
+	"bijou/updater"
+	"bijou/updater/clock"
+	"bijou/updater/record"
+)
+
+// leader is the parts of an updater that leads.
+type leader struct {
+	Options
+	leadership  *state.KeyLeadership
+	afterOutage bool // the store was away before: servers may still be coming back, too
+}
+
+// maxBatchDelay bounds how long the leader waits for more changes before it decides
+// again. Many workers come to a step at about the same time, and one decision does for
+// all: the wait is five times as long as a decision takes, at most this.
+const maxBatchDelay = 100 * time.Millisecond
+
+func (l leader) runDecisions(ctx context.Context) error {
+	f := newSnapshotCache(l.Store, l.Version)
+	return withFeed(ctx, f.feed, func() error {
+		m := NewObservations(l.afterOutage)
+		for told := ""; ctx.Err() == nil; {
+			began := time.Now()
+			a, err := l.actOnCache(ctx, f, m)
+			took := time.Since(began)
+			switch {
+			case endsLeadership(err) || ctx.Err() != nil:
+				return err
+			case err != nil:
+				m.afterOutage = true
+				slog.Warn("cannot decide what is next; trying again", "error", err)
+				clock.Wait(ctx, updater.RetryInterval)
+				continue
+			}
+			if a.Why != told {
+				told = a.Why
+				slog.Info(string(a.Verb), "why", a.Why)
+			}
+			if a.Verb == Wait {
+				clock.WaitUntil(ctx, f.feed.Ready(), m.clock.ToWall(a.Until))
+				clock.Wait(ctx, min(5*took, maxBatchDelay))
+			}
+		}
+		return nil
+	})
+}
+
+func withFeed(ctx context.Context, feed *updater.ChangeFeed, f func() error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = feed.Run(ctx) // f notices itself if the store is gone
+	}()
+	defer func() { cancel(); <-done }()
+	return f()
+}
+
+// actOnCache decides on the cached snapshot. That is enough to wait, and to open a gate;
+// anything else is decided again in a transaction that reads everything.
+func (l leader) actOnCache(ctx context.Context, f *snapshotCache, m *Observations) (Action, error) {
+	if err := f.catchUp(ctx); err != nil {
+		return Action{}, err
+	}
+	a := l.nextAction(f.snapshot, m)
+	if a.Verb == Wait {
+		return a, nil
+	}
+	if opened, err := l.tryOpenGate(ctx, f, a); opened || err != nil {
+		return a, err
+	}
+	f.stale = true
+	return l.actInTransaction(ctx, m)
+}
+
+// decideGate opens a gate, if the request is still the one that was decided on, and this
+// updater still leads. It needs no more conditions: servers that have come to a step have
+// come.
+func (l leader) tryOpenGate(ctx context.Context, f *snapshotCache, a Action) (opened bool, err error) {
+	if a.Verb != Open {
+		return false, nil
+	}
+	gate := a.Changes[0]
+	at, err := l.leadership.PutIf(ctx, updater.Keys().Current(), f.requestRevision, gate.Key, gate.Value)
+	if at == 0 || err != nil {
+		return false, err
+	}
+	f.snapshot.Gate, _ = gate.Value.(record.Gate)
+	return true, nil
+}
+
+func (l leader) nextAction(s Snapshot, m *Observations) Action {
+	now := m.now(s.Current)
+	m.Update(&s, s.Present, now)
+	l.Metrics.observe(s)
+	return Next(s, now)
+}
+
+// actInTransaction writes the decision only if nothing that it depends on has changed,
+// and this updater still leads.
+func (l leader) actInTransaction(ctx context.Context, m *Observations) (a Action, err error) {
+	err = l.leadership.Update(ctx, func(tx *state.KeyTx) error {
+		s, err := Load(tx.KeyView, l.Version)
+		if err != nil {
+			return err
+		}
+		if s.Activities, err = updater.LoadActivities(tx.KeyView); err != nil {
+			return err
+		}
+		a = l.nextAction(s, m)
+		return updater.Apply(tx, a.Changes)
+	})
+	return a, err
+}

@@ -1,0 +1,195 @@
+package leader
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"bijou/updater"
+	"bijou/updater/record"
+	"bijou/updater/release"
+)
+
+// Next decides what the leader does next.
+func Next(s Snapshot, now time.Time) Action {
+	r := s.Current
+	switch {
+	case r == nil || r.Succeeded():
+		return s.nextIdle(now)
+	case r.Stop && !r.Ended():
+		return s.stopRequest(now, nil, cmp.Or(r.Why, "stopped by hand"))
+	case r.Stop:
+		return newWait(time.Time{}, "stopped: "+r.Why)
+	}
+	return s.nextWhileRunning(now)
+}
+
+func (s Snapshot) nextRequest(now time.Time) Action {
+	s.Servers = slices.DeleteFunc(slices.Clone(s.Servers), func(lrn int) bool { return slices.Contains(s.Unseen, lrn) })
+	if len(s.Servers) == 0 {
+		return newWait(time.Time{}, "no boot server is registered whose worker was seen")
+	}
+	to, by, why := s.dueVersion()
+	switch {
+	case to == "":
+		return newWait(time.Time{}, why)
+	case s.Pause != nil && s.Pause.IsOn(now):
+		return newWait(derefTime(s.Pause.Until), "paused: "+s.Pause.Why)
+	case isAutomatic(by) && !s.Hurry && s.Config.WindowFault != "":
+		return newWait(time.Time{}, "the update window cannot be read here, so that it never opens: "+s.Config.WindowFault)
+	case isAutomatic(by) && !s.Hurry && s.Config.Window != nil && !s.Config.Window.IsOpen(now):
+		opens := s.Config.Window.NextOpening(now)
+		return newWait(opens, "the update window opens at "+opens.Format(time.RFC3339))
+	}
+	digests, why := s.releaseDigests(to)
+	if why != "" {
+		return newWait(time.Time{}, why)
+	}
+	return s.startRequest(now, to, by, digests)
+}
+
+// The reasons for a request, as the history tells them.
+const (
+	byRelease  = "release"
+	byOperator = "operator"
+	byServers  = "servers"
+	byRecovery = "recover"
+	byRepair   = "repair"
+	byItself   = "repair: auto"
+)
+
+// isAutomatic reports whether no operator has just asked for the request, so that it
+// waits for the update window.
+func isAutomatic(by string) bool { return by == byRelease || by == byServers || by == byItself }
+
+func (s Snapshot) dueVersion() (to, by, why string) {
+	to, by, why = s.OfferedVersion()
+	switch {
+	case to == "" && s.Repair != nil && s.repairReason() != "":
+		return s.Current.Version, byRepair, ""
+	case to == "":
+		return "", "", why
+	case s.Current == nil && s.Recovery != nil:
+		return to, byRecovery, ""
+	case s.Current == nil || !release.Same(to, s.Current.Version):
+		return to, by, ""
+	case s.acceptsReplacedFiles():
+		return s.Current.Version, byOperator, ""
+	case s.Replaced() != "":
+		return "", "", s.Replaced()
+	case !slices.Equal(record.SortServers(s.Servers), record.SortServers(s.Current.Servers)):
+		return s.Current.Version, byServers, ""
+	case s.repairReason() != "":
+		return s.Current.Version, s.repairReason(), ""
+	}
+	return "", "", "up to date: " + s.Current.Version
+}
+
+// OfferedVersion returns the version that the servers should have: the one that an
+// operator has asked for, until a release appears that was not there then; never one that
+// is older than theirs, unless the operator has allowed that.
+func (s Snapshot) OfferedVersion() (to, by, why string) {
+	if t := s.Target; t != nil && !(s.takesReleases() && release.Newer(s.Release, t.Passed)) {
+		if s.isOlder(t.Version) && !t.Downgrade {
+			return "", "", fmt.Sprintf("%s was asked for, but %s runs, and a downgrade was not allowed", t.Version, s.currentVersion())
+		}
+		return t.Version, byOperator, ""
+	}
+	switch {
+	case s.Config.SourceFault != "":
+		return "", "", "no updates: " + s.Config.SourceFault
+	case !s.takesReleases():
+		return "", "", "the environment is none: no updates"
+	case s.Release == "":
+		return "", "", "no release is known yet"
+	case s.isOlder(s.Release) && s.Current == nil:
+		return "", "", fmt.Sprintf("the newest release, %s, is older than %s, which runs", s.Release, s.currentVersion())
+	case s.isOlder(s.Release):
+		return s.Current.Version, byRelease, ""
+	}
+	return s.Release, byRelease, ""
+}
+
+func (s Snapshot) takesReleases() bool {
+	return s.Config.Env == record.EnvProduction || s.Config.Env == record.EnvStaging
+}
+
+func (s Snapshot) isOlder(v string) bool { return release.Newer(s.currentVersion(), v) }
+
+// currentVersion returns the version that the servers have, as far as the leader knows.
+// After a recovery it is the one before the failed update: the failed release may have
+// been withdrawn, and the newest that is left is taken then, unless it is older than
+// that.
+func (s Snapshot) currentVersion() string {
+	if s.Current == nil && s.Recovery != nil {
+		return s.Recovery.Was
+	}
+	return cmp.Or(s.LastVersion(), s.OwnVersion)
+}
+
+// Refusal explains why the leader would not go to the version that an operator asks for;
+// "" if it would.
+func (s Snapshot) Refusal(version string, downgrade bool) string {
+	if !s.isOlder(version) || downgrade {
+		return ""
+	}
+	return fmt.Sprintf("%s is older than %s, which the servers have", version, s.currentVersion())
+}
+
+// LastVersion returns the version of the last update, whatever has become of it: some servers
+// may have it. It is "" if there was none.
+func (s Snapshot) LastVersion() string {
+	if s.Current != nil {
+		return s.Current.Version
+	}
+	return s.LastTo
+}
+
+func (s Snapshot) startRequest(now time.Time, to, by string, digests record.Digests) Action {
+	id := s.LastID + 1
+	r := record.Request{
+		Version: to, Digests: digests, Servers: record.SortServers(s.Servers), ID: id, Attempt: 1,
+		StartedAt: now, ProgressAt: now,
+	}
+	if r.Repair = by == byRepair || by == byItself; r.Repair {
+		r.Components = s.repairComponents()
+	}
+	h := record.History{ID: id, By: by, To: to, Servers: r.Servers, StartedAt: now}
+	h.From = s.currentVersion()
+	switch {
+	case by == byOperator && s.Target != nil:
+		h.Who = s.Target.Who
+	case by == byRecovery && s.Recovery != nil:
+		h.Who = s.Recovery.By
+	case by == byRepair:
+		h.Who = s.Repair.Who
+	}
+	h.Begin(r.Attempt, h.Who, now)
+	why := fmt.Sprintf("update of %s to %s (%s)", record.ListServers(r.Servers), to, by)
+	if s.Recovery != nil && release.Newer(s.Recovery.Failed, to) {
+		why += ", back from " + s.Recovery.Failed + ", which did not succeed"
+	}
+	alert := Snapshot{Current: &r}.newAlert(now, record.AlertStarted, why+" begins")
+	changes := []updater.Change{updater.Put(s.Keys.Current(), r), updater.Put(s.Keys.History(id), h), updater.Put(s.Keys.Alert(alert.ID), alert)}
+	if s.Recovery != nil {
+		changes = append(changes, updater.Remove(s.Keys.Recovery()))
+	}
+	if s.Hurry {
+		changes = append(changes, updater.Remove(s.Keys.Hurry()))
+	}
+	if s.Repair != nil {
+		changes = append(changes, updater.Remove(s.Keys.Repair()))
+	}
+	if s.Target != nil && !release.Same(s.Target.Version, to) { // it must not come back when the configuration changes
+		changes = append(changes, updater.Remove(s.Keys.Target()))
+	}
+	return Action{Verb: Start, Why: why, Changes: changes}
+}
+
+func derefTime(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return *t
+}

@@ -1,0 +1,193 @@
+package leader
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"bijou/updater"
+	"bijou/updater/record"
+)
+
+// How long the leader waits beyond others: for a server whose presence is gone to come
+// back (a worker that hands over to its successor is gone for a moment), and, after the
+// workers' own time-out, for one of them to report what is the matter.
+const (
+	absenceTimeout = 10 * time.Second
+	stallGrace     = 30 * time.Second
+)
+
+// lostTimeout is how long an installed version may take to start: a little longer than
+// its predecessor waits, which reports the reason if it still lives.
+const lostTimeout = record.HandOverTimeout + 5*time.Second
+
+func (s Snapshot) nextWhileRunning(now time.Time) Action {
+	if failed, why := s.failedServers(now); len(failed) > 0 {
+		return s.stopRequest(now, failed, why)
+	}
+	if others, why := s.otherPlans(); len(others) > 0 {
+		return s.stopRequest(now, others, why)
+	}
+	if s.allFinished() {
+		return s.finishRequest(now)
+	}
+	if missing := s.missingServers(now); !slices.Equal(missing, s.Current.Missing) {
+		return s.warnMissing(now, missing)
+	}
+	if slowest := s.slowestRecord(); slowest.Step > s.Gate.OpenStep(*s.Current) {
+		return s.decideGate(now, slowest)
+	}
+	if lost := s.lostServers(now); len(lost) > 0 {
+		return s.stopRequest(now, lost, fmt.Sprintf("server %s has installed %s, which does not come up there: no worker of it has begun within a minute",
+			record.ListServers(lost), s.Current.Version))
+	}
+	deadline := s.lastMoveAt().Add(s.Config.WorkerTimeout + stallGrace)
+	if !now.Before(deadline) {
+		atFault, why := s.describeStall()
+		return s.stopRequest(now, atFault, fmt.Sprintf("nothing has moved for %s; %s", s.Config.WorkerTimeout, why))
+	}
+	if waited := now.Sub(s.lastMoveAt()).Truncate(time.Second); s.owesNote(waited) {
+		return s.recordWait(waited)
+	}
+	if at := s.slowDeadline(); !at.IsZero() && !now.Before(at) {
+		return s.reportSlow(now)
+	}
+	return newWait(s.wakeTime(now, deadline), fmt.Sprintf("update to %s runs", s.Current.Version))
+}
+
+func (s Snapshot) workerRecord(lrn int) (w record.Status, ok bool) {
+	w, ok = s.Workers[lrn]
+	return w, ok && w.IsFor(*s.Current)
+}
+
+func (s Snapshot) allFinished() bool {
+	for _, lrn := range s.Current.Servers {
+		if w, ok := s.workerRecord(lrn); !ok || !w.Finished {
+			return false
+		}
+	}
+	return true
+}
+
+// workerFailure returns the error that the server's worker has recorded in this attempt;
+// "" is none. A worker that is gone since its installation cannot record one: it was to
+// hand over to another one, which has not come.
+func (s Snapshot) workerFailure(lrn int, now time.Time) (w record.Status, why string) {
+	w, ok := s.workerRecord(lrn)
+	if ok && w.Error && w.Attempt == s.Current.Attempt {
+		return w, cmp.Or(w.Message, "it does not say why")
+	}
+	since, absent := s.Absent[lrn]
+	if s.StageSince.After(since) { // retried meanwhile
+		since = s.StageSince
+	}
+	if ok && w.Step == 0 && absent && !now.Before(since.Add(record.HandOverTimeout)) {
+		return w, fmt.Sprintf("no worker has been alive there for %s: that of %s has not taken over", record.HandOverTimeout, s.Current.Version)
+	}
+	return w, ""
+}
+
+// slowestRecord returns a record of which no server is behind, so that all have come to
+// its step; its Step is 0 if there is no such step.
+func (s Snapshot) slowestRecord() (low record.Status) {
+	low.Step = -1
+	for _, lrn := range s.Current.Servers {
+		w, ok := s.workerRecord(lrn)
+		switch {
+		case !ok:
+			return record.Status{}
+		case !w.Finished && (low.Step < 0 || w.Step < low.Step):
+			low = w
+		}
+	}
+	return low
+}
+
+func (s Snapshot) lateServers() []int { return s.serversBehind(s.slowestRecord().Step + 1) }
+
+func (s Snapshot) missingServers(now time.Time) (missing []int) {
+	for _, lrn := range s.Current.Servers {
+		if since, absent := s.Absent[lrn]; absent && !now.Before(since.Add(absenceTimeout)) {
+			missing = append(missing, lrn)
+		}
+	}
+	return missing
+}
+
+func (s Snapshot) lostServers(now time.Time) (lost []int) {
+	for _, lrn := range s.Current.Servers {
+		if since, hands := s.HandingOver[lrn]; hands && !now.Before(since.Add(lostTimeout)) {
+			lost = append(lost, lrn)
+		}
+	}
+	return lost
+}
+
+func (s Snapshot) wakeTime(now, deadline time.Time) time.Time {
+	if due := s.lastMoveAt().Add(s.recordedWait() + s.noteInterval()); !s.StageSince.IsZero() && due.Before(deadline) {
+		deadline = due
+	}
+	deadline = soonerOf(now, s.slowDeadline(), deadline)
+	for _, lrn := range s.Current.Servers {
+		if since, absent := s.Absent[lrn]; absent {
+			deadline = soonerOf(now, since.Add(absenceTimeout), soonerOf(now, since.Add(record.HandOverTimeout), deadline))
+		}
+		if since, hands := s.HandingOver[lrn]; hands {
+			deadline = soonerOf(now, since.Add(lostTimeout), deadline)
+		}
+	}
+	return deadline
+}
+
+func soonerOf(now, at, deadline time.Time) time.Time {
+	if at.After(now) && at.Before(deadline) {
+		return at
+	}
+	return deadline
+}
+
+func (s Snapshot) decideGate(now time.Time, at record.Status) Action {
+	r := s.Current
+	g := record.Gate{Request: r.ID, StartedAt: r.StartedAt, Attempt: r.Attempt, Step: at.Step, StepName: at.StepName, Plan: at.Plan, At: now, Progress: r.Progress(s.Workers)}
+	return Action{Verb: Open, Why: fmt.Sprintf("all servers have come to step %d", at.Step), Changes: []updater.Change{updater.Put(s.Keys.Gate(), g)}}
+}
+
+func (s Snapshot) warnMissing(now time.Time, missing []int) Action {
+	r := *s.Current
+	r.Missing = missing
+	gone := slices.DeleteFunc(slices.Clone(missing), func(lrn int) bool { return slices.Contains(s.Current.Missing, lrn) })
+	a := Action{Verb: Warn, Changes: []updater.Change{updater.Put(s.Keys.Current(), r)}}
+	if len(gone) == 0 {
+		a.Why = "servers are back"
+		return a
+	}
+	a.Why = "no worker is alive on server " + record.ListServers(gone)
+	alert := s.newAlert(now, record.AlertMissing, a.Why)
+	alert.Servers = gone
+	alert.ID = fmt.Sprintf("%s-%d", alert.ID, now.UnixNano())
+	a.Changes = append(a.Changes, updater.Put(s.Keys.Alert(alert.ID), alert))
+	return a
+}
+
+func (s Snapshot) otherPlans() (others []int, why string) {
+	first, names, plan := -1, map[int]string{}, s.Current.Plan
+	for _, lrn := range s.Current.Servers {
+		w, ok := s.workerRecord(lrn)
+		if !ok || w.Step == 0 || w.Attempt != s.Current.Attempt {
+			continue
+		}
+		if first < 0 {
+			first = lrn
+		}
+		name := cmp.Or(names[w.Step], w.StepName)
+		if record.Differ(plan, w.Plan) || name != w.StepName {
+			others = append(others, lrn)
+			why = fmt.Sprintf("server %d has another plan than server %d: its digest is %s, not %s; its step %d is %s, not %s",
+				lrn, first, record.ShortDigest(w.Plan), record.ShortDigest(plan), w.Step, w.StepName, name)
+			continue
+		}
+		names[w.Step], plan = name, cmp.Or(plan, w.Plan)
+	}
+	return others, why
+}

@@ -1,0 +1,128 @@
+package leader
+
+import (
+	"slices"
+	"time"
+
+	"bijou/updater/clock"
+	"bijou/updater/record"
+)
+
+// Observations has what a leader has seen since it leads, by its own clock.
+type Observations struct {
+	clock        clock.Clock
+	absentSince  map[int]time.Time // servers without a presence
+	handingSince map[int]time.Time // servers that hand over
+	stage        stage
+	stageSince   time.Time     // when the stage was seen first
+	waitedBefore time.Duration // for how long nothing had moved by then, as another leader has recorded
+	witnessed    bool          // the stage before was seen, too, so that stageSince is when something has moved
+	afterOutage  bool          // the store has not answered since the last update
+}
+
+// NewObservations returns those of a leader that begins; afterOutage says that the store was
+// away before.
+func NewObservations(afterOutage bool) *Observations {
+	return &Observations{clock: clock.New(), absentSince: map[int]time.Time{}, handingSince: map[int]time.Time{}, afterOutage: afterOutage}
+}
+
+// now returns a time that goes on evenly while an update runs, so that no server is late
+// or missing because somebody sets the machine's clock. While none runs it is the
+// machine's: the update window is about that.
+func (m *Observations) now(r *record.Request) time.Time {
+	if r == nil || r.Ended() {
+		was := m.clock.Now()
+		m.clock = clock.New()
+		if m.clock.Now().Sub(was).Abs() > time.Second { // the absences are by the clock of before
+			clear(m.absentSince)
+		}
+		clear(m.handingSince)
+	}
+	return m.clock.Now().UTC()
+}
+
+// ForgetServers drops since when servers are absent or hand over: those times count no more.
+func (m *Observations) ForgetServers() {
+	clear(m.absentSince)
+	clear(m.handingSince)
+}
+
+// Update takes in a snapshot, and completes it with what was observed. The time in which
+// the store was away is nobody's fault, and counts for nothing.
+func (m *Observations) Update(s *Snapshot, present map[int]record.Presence, now time.Time) {
+	if m.afterOutage {
+		m.afterOutage = false
+		m.ForgetServers()
+		m.stage, m.stageSince, m.witnessed = newStage(*s), now, true
+	}
+	m.updateStage(*s, now)
+	s.Absent = trackAbsent(*s, present, m.absentSince, now)
+	s.HandingOver = trackHandovers(*s, m.handingSince, now)
+	s.StageSince, s.WaitedBefore, s.Witnessed = m.stageSince, m.waitedBefore, m.witnessed
+}
+
+// stage is how far an attempt at a request has come.
+type stage struct{ id, attempt, gate, progress int }
+
+func newStage(s Snapshot) stage {
+	r := s.Current
+	if r == nil {
+		return stage{}
+	}
+	return stage{r.ID, r.Attempt, s.Gate.OpenStep(*r), r.Progress(s.Workers)}
+}
+
+func (m *Observations) updateStage(s Snapshot, at time.Time) {
+	switch now := newStage(s); {
+	case now == stage{}:
+		m.stage, m.stageSince, m.waitedBefore, m.witnessed = now, time.Time{}, 0, false
+	case now != m.stage:
+		m.witnessed = now.id == m.stage.id && now.attempt == m.stage.attempt
+		m.stage, m.stageSince, m.waitedBefore = now, at, s.recordedWait()
+	}
+}
+
+func trackSince(since map[int]time.Time, lrns []int, now time.Time, holds func(lrn int) bool) map[int]time.Time {
+	for lrn := range since {
+		if !slices.Contains(lrns, lrn) || !holds(lrn) {
+			delete(since, lrn)
+		}
+	}
+	for _, lrn := range lrns {
+		if _, known := since[lrn]; !known && holds(lrn) {
+			since[lrn] = now
+		}
+	}
+	return since
+}
+
+func trackHandovers(s Snapshot, handing map[int]time.Time, now time.Time) map[int]time.Time {
+	var lrns []int
+	if s.Current != nil {
+		lrns = s.Current.Servers
+	}
+	return trackSince(handing, lrns, now, func(lrn int) bool {
+		w, ok := s.workerRecord(lrn)
+		return ok && w.Attempt == s.Current.Attempt && w.HandsOver()
+	})
+}
+
+func (s Snapshot) expectedServers() []int {
+	if s.Current == nil || s.Current.Ended() {
+		return s.Servers
+	}
+	return s.Current.Servers
+}
+
+// trackAbsent counts a server's absence from when this leader has first seen it: a new
+// leader knows nothing of the time before. Servers that another leader has reported to be
+// missing have been absent for long.
+func trackAbsent(s Snapshot, present map[int]record.Presence, absent map[int]time.Time, now time.Time) map[int]time.Time {
+	seen := trackSince(absent, s.expectedServers(), now, func(lrn int) bool { _, here := present[lrn]; return !here })
+	for lrn, since := range seen {
+		if since.Equal(now) && s.Current != nil && slices.Contains(s.Current.Missing, lrn) {
+			seen[lrn] = now.Add(-absenceTimeout)
+		}
+	}
+	return seen
+}

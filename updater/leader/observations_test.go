@@ -1,0 +1,70 @@
+package leader
+
+import (
+	"testing"
+	"time"
+
+	"bijou/updater/clock"
+	"bijou/updater/record"
+)
+
+// What a leader has seen itself: when something has moved last, and who hands over.
+// The time in which the store was away counts for nobody.
+func TestMemory(t *testing.T) {
+	m := NewObservations(false)
+	tell := func(after time.Duration, s Snapshot) Snapshot {
+		m.Update(&s, nil, t0().Add(after))
+		return s
+	}
+	s := tell(0, running(at(1), at(1), at(1)))
+	if !s.StageSince.Equal(t0()) || s.Witnessed {
+		t.Errorf("at first it has seen things move at %s, %t", s.StageSince, s.Witnessed)
+	}
+	if s = tell(time.Minute, running(at(1), at(2), at(1))); !s.StageSince.Equal(t0().Add(time.Minute)) || !s.Witnessed {
+		t.Errorf("when one moves it says %s, %t", s.StageSince, s.Witnessed)
+	}
+	if s = tell(2*time.Minute, running(at(1), at(2), at(1))); !s.StageSince.Equal(t0().Add(time.Minute)) {
+		t.Errorf("when nothing moves it says %s", s.StageSince)
+	}
+	h := handing(time.Time{})
+	tell(3*time.Minute, h)
+	if s = tell(4*time.Minute, h); !s.HandingOver[1].Equal(t0().Add(3 * time.Minute)) {
+		t.Errorf("it has seen hand over: %v", s.HandingOver)
+	}
+	m.afterOutage = true
+	if s = tell(5*time.Minute, h); !s.StageSince.Equal(t0().Add(5*time.Minute)) || !s.HandingOver[1].Equal(s.StageSince) || !s.Absent[1].Equal(s.StageSince) {
+		t.Errorf("when the store is back it says %s, %v, %v", s.StageSince, s.HandingOver, s.Absent)
+	}
+	if s = tell(6*time.Minute, running(at(1), at(1), at(1))); len(s.HandingOver) > 0 {
+		t.Errorf("when all have come up it says %v", s.HandingOver)
+	}
+}
+
+// A leader's time goes on evenly while an update runs, however its machine's clock is
+// set meanwhile; when none runs, that clock is what counts.
+func TestLeadersTime(t *testing.T) {
+	hourAgo := clock.StartAt(time.Now().Add(-time.Hour))
+	for _, tt := range []struct {
+		what   string
+		r      *record.Request
+		steady bool
+	}{
+		{"an update runs", request(nil), true},
+		{"it was stopped by hand, which is not reported yet", request(func(r *record.Request) { r.Stop = true }), true},
+		{"none", nil, false},
+		{"it has ended", ended(false), false},
+		{"it was stopped", ended(true), false},
+	} {
+		m := &Observations{clock: hourAgo}
+		now := m.now(tt.r)
+		if off := time.Since(now); (off > 30*time.Minute) != tt.steady {
+			t.Errorf("%s: the leader's time is %s behind", tt.what, off)
+		}
+		if until := m.clock.ToWall(now.Add(time.Minute)); time.Until(until) > time.Minute || time.Until(until) < 0 {
+			t.Errorf("%s: a minute from now is %s from now outside", tt.what, time.Until(until))
+		}
+	}
+	if at := hourAgo.ToWall(time.Time{}); !at.IsZero() {
+		t.Errorf("no time is %s outside", at)
+	}
+}

@@ -1,0 +1,143 @@
+package leader
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+
+	"bijou/state"
+	"bijou/updater"
+	"bijou/updater/clock"
+	"bijou/updater/record"
+)
+
+// sendAlerts sends the alerts in the outbox, the oldest first, and removes each that was
+// sent. If it is killed in between, the alert is sent again.
+func (l leader) sendAlerts(ctx context.Context) error {
+	k := updater.Keys()
+	feed := updater.NewChangeFeed(l.Store, k.AllConfig(), k.Outbox())
+	p := alertSender{leader: l, sent: map[delivery]bool{}}
+	return withFeed(ctx, feed, func() error {
+		for failures := 0; ctx.Err() == nil; {
+			err := p.sendAll(ctx)
+			if endsLeadership(err) {
+				return err
+			}
+			var until time.Time
+			if failures++; err == nil {
+				failures = 0
+			} else {
+				gap := updater.RetryInterval << min(failures-1, 6)
+				slog.Warn("cannot deliver alerts", "error", err, "again-in", gap)
+				until = time.Now().Add(gap)
+			}
+			clock.WaitUntil(ctx, feed.Ready(), until)
+			feed.Take() // whatever it is, all is read again
+		}
+		return nil
+	})
+}
+
+type delivery struct{ alert, receiver string }
+
+// alertSender remembers what was delivered where, so that a receiver that fails does not
+// make another one get everything again and again.
+type alertSender struct {
+	leader
+	sent   map[delivery]bool
+	failed map[string]bool // in this round, by receiver
+}
+
+func (p alertSender) sendAll(ctx context.Context) error {
+	config, alerts, err := p.readOutbox(ctx)
+	if err != nil {
+		return err
+	}
+	var failed error
+	p.failed = map[string]bool{}
+	for _, a := range alerts {
+		if ctx.Err() != nil {
+			break
+		}
+		everywhere, err := p.sendAlert(ctx, config, a)
+		if failed = errors.Join(failed, err); !everywhere {
+			continue
+		}
+		if err := p.removeAlert(ctx, a); err != nil {
+			return err
+		}
+		for _, to := range configuredReceivers(config) {
+			delete(p.sent, delivery{a.ID, to.name})
+		}
+	}
+	return failed
+}
+
+// removeAlert goes on when this process is told to end: the next leader would send the
+// alert again.
+func (p alertSender) removeAlert(ctx context.Context, a record.Alert) error {
+	ctx, cancel := withGrace(ctx)
+	defer cancel()
+	return p.leadership.Update(ctx, func(tx *state.KeyTx) error {
+		tx.Remove(updater.Keys().Alert(a.ID))
+		return nil
+	})
+}
+
+// withGrace returns a context that ends ShutdownTimeout after ctx does: for what is not
+// to be done twice.
+func withGrace(ctx context.Context) (context.Context, context.CancelFunc) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(updater.ShutdownTimeout, cancel) })
+	return longer, func() { stop(); cancel() }
+}
+
+func (p alertSender) readOutbox(ctx context.Context) (config record.Config, alerts []record.Alert, err error) {
+	err = p.Store.View(ctx, func(v *state.KeyView) error {
+		alerts = nil
+		if config, err = updater.LoadConfig(v); err != nil {
+			return err
+		}
+		kvs, err := v.List(updater.Keys().Outbox())
+		for _, kv := range kvs {
+			var a record.Alert
+			if err := kv.Decode(&a); err != nil { // it must not keep back the others
+				slog.Error("an alert cannot be read, and is left where it is", "key", kv.Key, "error", err)
+				continue
+			}
+			alerts = append(alerts, a)
+		}
+		return err
+	})
+	slices.SortFunc(alerts, func(a, b record.Alert) int { return a.At.Compare(b.At) })
+	return config, alerts, err
+}
+
+// sendAlert reports whether all receivers have got the alert now. A receiver that has
+// failed is skipped for the rest of the round, so that one that hangs keeps nothing from
+// the others. Where none is configured the log is all there is. A delivery is finished
+// when this process is told to end.
+func (p alertSender) sendAlert(ctx context.Context, config record.Config, a record.Alert) (everywhere bool, err error) {
+	ctx, cancel := withGrace(ctx)
+	defer cancel()
+	slog.Info("alert", "kind", a.Kind, "message", a.Message)
+	everywhere = true
+	for _, to := range configuredReceivers(config) {
+		d := delivery{a.ID, to.name}
+		if p.sent[d] {
+			continue
+		}
+		if p.failed[to.name] {
+			everywhere = false
+			continue
+		}
+		failed := to.send(ctx, config, a)
+		p.Metrics.countDelivery(failed)
+		p.sent[d], p.failed[to.name] = failed == nil, failed != nil
+		everywhere = everywhere && failed == nil
+		err = errors.Join(err, failed)
+	}
+	return everywhere, err
+}

@@ -1,0 +1,181 @@
+package leader
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"bijou/state"
+	"bijou/updater"
+	"bijou/updater/clock"
+	"bijou/updater/record"
+	"bijou/updater/release"
+)
+
+// checkReleases looks for releases: when the interval is over, when an operator asks for
+// it, and when the source of releases is configured anew. Failures are retried with
+// growing delays.
+func (l leader) checkReleases(ctx context.Context) error {
+	k := updater.Keys()
+	feed := updater.NewChangeFeed(l.Store, k.AllConfig(), k.Infos())
+	c := releaseChecker{leader: l}
+	defer c.close()
+	return withFeed(ctx, feed, func() error {
+		for ctx.Err() == nil {
+			until, err := c.checkIfDue(ctx)
+			if endsLeadership(err) {
+				return err
+			}
+			if err != nil {
+				slog.Warn("cannot look for releases; trying again", "error", err)
+				until = time.Now().Add(updater.RetryInterval)
+			}
+			clock.WaitUntil(ctx, feed.Ready(), until)
+			feed.Take() // whatever it is, all is read again
+		}
+		return nil
+	})
+}
+
+// releaseChecker remembers the last check and its result.
+type releaseChecker struct {
+	leader
+	source     *release.Source
+	lastQuery  query
+	lastCheck  time.Time
+	failures   int           // in a row
+	retryDelay time.Duration // after a failure
+}
+
+// query has all that a check depends on. When it changes, the next check is due at once.
+type query struct {
+	env, prefix, repository, url, token, proxy, key string
+	trigger                                         string // changes when an operator asks for a check
+	wanted                                          string // the version that servers would take next
+	wantedKnown                                     bool   // its digests are known
+}
+
+func (c *releaseChecker) checkIfDue(ctx context.Context) (until time.Time, err error) {
+	config, q, err := c.readQuery(ctx)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if config.GitHubRepository == "" || config.Env == record.EnvNone && q.wanted == "" {
+		c.lastQuery = query{}
+		return time.Time{}, nil
+	}
+	if c.source == nil || q.source() != c.lastQuery.source() {
+		if err := c.switchSource(config); err != nil {
+			return time.Time{}, err
+		}
+	}
+	if q == c.lastQuery && time.Now().Before(c.nextCheck(config)) {
+		return c.nextCheck(config), nil
+	}
+	c.lastQuery = q
+	if err := c.checkNow(ctx, config); err != nil {
+		return time.Time{}, err
+	}
+	return c.nextCheck(config), nil
+}
+
+func (c *releaseChecker) readQuery(ctx context.Context) (config record.Config, q query, err error) {
+	err = c.Store.View(ctx, func(v *state.KeyView) error {
+		if config, err = updater.LoadConfig(v); err != nil || config.GitHubRepository == "" {
+			return err
+		}
+		s, err := Load(v, c.Version)
+		if err != nil {
+			return err
+		}
+		config, q = s.Config, newQuery(s.Config)
+		q.wanted, _, _ = s.OfferedVersion()
+		q.wantedKnown = s.Published != nil && release.Same(s.Published.Version, q.wanted)
+		if mark, err := updater.ReadKey[string](v, updater.Keys().Check()); err != nil || mark == nil {
+			return err
+		} else {
+			q.trigger = *mark
+		}
+		return nil
+	})
+	return config, q, err
+}
+
+func newQuery(c record.Config) query {
+	return query{env: c.Env, prefix: c.TagPrefix, repository: c.GitHubRepository, url: c.GitHubURL, token: c.GitHubToken, proxy: c.Proxy, key: c.MinisignKey}
+}
+
+func (q query) source() query {
+	q.trigger, q.wanted, q.wantedKnown = "", "", false
+	return q
+}
+
+func (c *releaseChecker) nextCheck(config record.Config) time.Time {
+	if c.failures > 0 {
+		return c.lastCheck.Add(c.retryDelay)
+	}
+	return c.lastCheck.Add(config.CheckInterval)
+}
+
+func (c *releaseChecker) switchSource(config record.Config) error {
+	c.close()
+	c.failures = 0
+	source, err := release.NewSource(config)
+	c.source = source
+	return err
+}
+
+func (c *releaseChecker) close() {
+	if c.source != nil {
+		c.source.Close()
+		c.source = nil
+	}
+}
+
+func (c *releaseChecker) checkNow(ctx context.Context, config record.Config) error {
+	f, err := c.queryReleases(ctx)
+	c.lastCheck = time.Now()
+	c.Metrics.countCheck(err)
+	if ctx.Err() != nil {
+		return nil
+	}
+	if c.failures++; err == nil {
+		c.failures = 0
+	} else {
+		c.retryDelay = release.Delay(err, c.failures, config.CheckInterval, c.lastCheck)
+		slog.Warn("cannot look for releases", "error", err, "again-in", c.retryDelay.Round(time.Second))
+	}
+	return c.commitIfUnchanged(ctx, config, func(tx *state.KeyTx) (failed error) {
+		if err == nil {
+			tx.Remove(updater.Keys().CheckFailure())
+		} else {
+			failed = f.putFailure(tx, err, c.lastCheck.UTC())
+		}
+		if f.listed {
+			failed = errors.Join(failed, f.putRelease(tx))
+		}
+		return failed
+	})
+}
+
+var errQueryChanged = errors.New("the configuration has changed")
+
+// commitIfUnchanged drops the result of a check whose configuration has changed
+// meanwhile: the next check is for that.
+func (c *releaseChecker) commitIfUnchanged(ctx context.Context, config record.Config, f func(tx *state.KeyTx) error) error {
+	err := c.leadership.Update(ctx, func(tx *state.KeyTx) error {
+		now, err := updater.LoadConfig(tx.KeyView)
+		if err != nil {
+			return err
+		}
+		if newQuery(now) != newQuery(config) {
+			return errQueryChanged
+		}
+		return f(tx)
+	})
+	if errors.Is(err, errQueryChanged) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,135 @@
+package leader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"bijou/state"
+	"bijou/updater"
+	"bijou/updater/clock"
+	"bijou/updater/record"
+)
+
+// Options configure one updater's process.
+type Options struct {
+	Store   *state.Keyspace
+	Version string   // of this program
+	Form    string   // release.Deb or release.Tarball: how this program is installed
+	Metrics *Metrics // may be nil
+	Ready   func()   // called once it campaigns; may be nil
+}
+
+// Run campaigns, and leads once it is elected, until ctx is done. Failures are
+// logged and retried; it returns an error only if the store is gone for good.
+func Run(ctx context.Context, o Options) error {
+	if err := retryUntilDone(ctx, "look at what was stopped", func() error { return recoverAtStart(ctx, o) }); err != nil {
+		return err
+	}
+	if o.Ready != nil {
+		o.Ready()
+	}
+	var lost time.Time // when its last session ended for a fault
+	return retryUntilDone(ctx, "lead", func() error {
+		err := campaign(ctx, o, lost)
+		if err != nil {
+			lost = time.Now()
+		}
+		return err
+	})
+}
+
+func retryUntilDone(ctx context.Context, what string, f func() error) error {
+	for ctx.Err() == nil {
+		err := f()
+		switch {
+		case err == nil:
+			return nil
+		case updater.IsStoreGone(err):
+			return fmt.Errorf("cannot %s: %w", what, err)
+		case ctx.Err() == nil:
+			slog.Warn("cannot "+what+"; trying again", "error", err)
+		}
+		clock.Wait(ctx, updater.RetryInterval)
+	}
+	return nil
+}
+
+func recoverAtStart(ctx context.Context, o Options) error {
+	return o.Store.Update(ctx, func(tx *state.KeyTx) error {
+		s, err := Load(tx.KeyView, o.Version)
+		if err != nil {
+			return err
+		}
+		changes := AtStart(s, time.Now().UTC())
+		if changes == nil {
+			return nil
+		}
+		slog.Info("the stopped update is made again: a server of it was unregistered", "version", s.Current.Version)
+		name, _ := os.Hostname()
+		a := record.Audit{
+			Who: "neco-updater@" + name, What: "recover", Detail: fmt.Sprintf("update %d to %s", s.Current.ID, s.Current.Version),
+			Why: "it was restarted, and a server of the stopped update is registered no more",
+		}
+		return errors.Join(updater.Apply(tx, changes), updater.Audit(tx, a))
+	})
+}
+
+// campaign is one session: it blocks until it is elected, leads, and resigns, so that
+// another updater can lead at once. It returns nil when ctx is done. lost is when the
+// last session was lost.
+func campaign(ctx context.Context, o Options, lost time.Time) error {
+	session, err := o.Store.NewSession(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), updater.ShutdownTimeout)
+		defer cancel()
+		if err := session.Close(ctx); err != nil {
+			slog.Debug("the session is left to expire", "error", err)
+		}
+	}()
+	leadership, err := session.Campaign(ctx, updater.Keys().UpdaterLeader())
+	if ctx.Err() != nil {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	slog.Info("leading", "version", o.Version)
+	o.Metrics.setLeading(true)
+	defer o.Metrics.setLeading(false)
+	err = runLeader(ctx, leader{Options: o, leadership: leadership, afterOutage: time.Since(lost) < stallGrace})
+	slog.Info("leading no more", "error", err)
+	return err
+}
+
+// runLeader blocks until ctx or the leadership ends. When one part ends, which it does
+// when a write of it was refused, all end.
+func runLeader(ctx context.Context, l leader) error {
+	reign, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var parts sync.WaitGroup
+	for _, part := range []func(context.Context) error{l.runDecisions, l.checkReleases, l.sendAlerts, l.sendHeartbeats} {
+		parts.Go(func() { cancel(part(reign)) })
+	}
+	select {
+	case <-l.leadership.Done():
+		cancel(state.ErrSessionLost)
+	case <-reign.Done():
+	}
+	parts.Wait()
+	if ctx.Err() != nil {
+		return nil
+	}
+	return context.Cause(reign)
+}
+
+func endsLeadership(err error) bool {
+	return errors.Is(err, state.ErrSessionLost) || updater.IsStoreGone(err)
+}

@@ -1,0 +1,248 @@
+package leader
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bijou/state"
+	"bijou/testscripts/etcdtest"
+	"bijou/testscripts/github"
+	"bijou/testscripts/updatertest"
+	"bijou/updater"
+	"bijou/updater/record"
+)
+
+// rig is a store with updaters.
+type rig struct{ *updatertest.Rig }
+
+// updater runs one until the test ends, or stop is called.
+func (r rig) updater(m *Metrics) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	store := r.Open()
+	done := make(chan error, 1)
+	go func() { done <- Run(ctx, Options{Store: store, Version: "1.0", Metrics: m}) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			r.T.Error(err)
+		}
+	})
+	r.T.Cleanup(stop)
+	return stop
+}
+
+// configure sets configuration keys.
+func (r rig) configure(values map[string]string) {
+	r.Update(func(tx *state.KeyTx) error {
+		for key, value := range values {
+			if err := tx.Put(updater.Keys().Config(key), value); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// known tells which release the leader knows.
+func (r rig) known() (version string) {
+	err := r.Store.View(r.T.Context(), func(v *state.KeyView) error {
+		found, err := updater.ReadKey[string](v, updater.Keys().Release())
+		if found != nil {
+			version = *found
+		}
+		return err
+	})
+	if err != nil {
+		r.T.Fatal(err)
+	}
+	return version
+}
+
+// Upstream's fault: whoever watched from a revision that was compacted failed, or
+// hung for ever.
+func TestUpdaterOutlivesCompaction(t *testing.T) {
+	cluster := etcdtest.For(t, etcdtest.Options{Members: 1})
+	r := rig{updatertest.NewRig(t, cluster.URL("/neco"))}
+	server := github.New()
+	defer server.Close()
+	r.configure(map[string]string{"env": "staging", "github-url": server.URL(), "github-repository": github.Repository})
+	var old int64
+	if err := r.Store.View(t.Context(), func(v *state.KeyView) (err error) { old, err = v.Revision(); return err }); err != nil {
+		t.Fatal(err)
+	}
+	r.updater(nil)
+	for _, version := range []string{"1.1", "1.2", "1.3"} {
+		server.Publish(github.Release{Tag: "t-" + version})
+		r.Update(func(tx *state.KeyTx) error { return tx.Put(updater.Keys().Check(), version) })
+		r.Eventually("release "+version, func() bool { return r.known() == version })
+		if _, err := cluster.Members[0].Compact(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.Store.Await(t.Context(), old, ""); err != nil {
+		t.Errorf("who waits from a revision that is no more: %v", err)
+	}
+}
+
+// Upstream's fault: an unset proxy was fatal. One that is set is used, for
+// releases and for alerts, and can be set while the updater runs.
+func TestProxy(t *testing.T) {
+	r := rig{updatertest.NewRig(t, "sqlite:"+t.TempDir()+"/neco.db")}
+	server := github.New()
+	defer server.Close()
+	server.Publish(github.Release{Tag: "t-1.1"})
+	var lock sync.Mutex
+	through := 0
+	forward := &httputil.ReverseProxy{Rewrite: func(*httputil.ProxyRequest) {}}
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		lock.Lock()
+		through++
+		lock.Unlock()
+		forward.ServeHTTP(w, q)
+	}))
+	defer proxy.Close()
+	r.configure(map[string]string{"env": "production", "github-url": server.URL(), "github-repository": github.Repository})
+	r.updater(nil)
+	r.Eventually("a release without a proxy", func() bool { return r.known() == "1.1" })
+	server.Publish(github.Release{Tag: "t-1.2"})
+	r.configure(map[string]string{"proxy": proxy.URL})
+	r.Eventually("a release through the proxy", func() bool { return r.known() == "1.2" })
+	lock.Lock()
+	defer lock.Unlock()
+	if through == 0 {
+		t.Error("nothing went through the proxy")
+	}
+}
+
+// inbox is where alerts go; it refuses the first ones.
+type inbox struct {
+	mu      sync.Mutex
+	refuses int
+	got     []string
+}
+
+func (i *inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	body, _ := io.ReadAll(r.Body)
+	if r.URL.Path == "/hook" && i.refuses > 0 {
+		i.refuses--
+		w.WriteHeader(http.StatusBadGateway)
+		return
+	}
+	var a struct{ ID, Text string }
+	_ = json.Unmarshal(body, &a) // what it is not stays empty, and shows
+	i.got = append(i.got, r.URL.Path+" "+a.ID+a.Text)
+}
+
+func (i *inbox) all() []string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return append([]string{}, i.got...)
+}
+
+// What lies in the outbox is sent to each place, in its order, until the place has
+// got it; one that does not answer does not make another get it again.
+func TestDelivery(t *testing.T) {
+	updatertest.OverStores(t, func(over *updatertest.Rig) {
+		r := rig{over}
+		box := &inbox{refuses: 2}
+		server := httptest.NewServer(box)
+		defer server.Close()
+		r.configure(map[string]string{"notify.slack": server.URL + "/slack", "notify.webhook": server.URL + "/hook"})
+		r.Update(func(tx *state.KeyTx) error {
+			if err := tx.Put(updater.Keys().Alert("6-1-stopped"), "what is no alert"); err != nil {
+				return err
+			}
+			return tx.Put(updater.Keys().Alert("7-1-stopped"), record.Alert{ID: "7-1-stopped", Kind: record.AlertStopped, Message: "why", At: t0()})
+		})
+		m := &Metrics{}
+		r.updater(m)
+		want := []string{"/slack :x: neco: why", "/hook 7-1-stopped"}
+		r.Eventually("both places", func() bool { return cmp.Equal(want, box.all()) })
+		r.Eventually("an outbox without it", func() bool {
+			left := 2
+			_ = r.Store.View(t.Context(), func(v *state.KeyView) error {
+				kvs, err := v.List(updater.Keys().Outbox())
+				left = len(kvs)
+				return err
+			})
+			return left == 1
+		})
+		if diff := cmp.Diff(want, box.all()); diff != "" {
+			t.Error(diff)
+		}
+		var text strings.Builder
+		if _, err := m.WriteTo(&text); err != nil || !strings.Contains(text.String(), "neco_updater_leader 1\n") ||
+			!strings.Contains(text.String(), `neco_updater_alerts_total{result="failed"} 2`) {
+			t.Error(text.String(), err)
+		}
+	})
+}
+
+// A new leader knows of absent servers what it has seen itself.
+func TestAbsentees(t *testing.T) {
+	absent := map[int]time.Time{}
+	s := running(at(1))
+	present := map[int]record.Presence{2: {}}
+	trackAbsent(s, present, absent, t0())
+	trackAbsent(s, map[int]record.Presence{1: {}, 2: {}}, absent, t0().Add(time.Second))
+	if diff := cmp.Diff(map[int]time.Time{10: t0()}, absent); diff != "" {
+		t.Error(diff)
+	}
+	s.Current.Missing = []int{10}
+	s.Absent = trackAbsent(s, map[int]record.Presence{1: {}, 2: {}}, map[int]time.Time{}, t0())
+	if a := Next(s, t0()); a.Verb != Wait {
+		t.Errorf("a new leader, of what was reported before: %s %s", a.Verb, a.Why)
+	}
+	if s.Current = nil; len(trackAbsent(s, present, map[int]time.Time{}, t0())) != len(s.Servers)-1 {
+		t.Error("where none runs, all that are registered are awaited")
+	}
+	s.Servers = nil
+	if trackAbsent(s, present, absent, t0()); len(absent) != 0 {
+		t.Error(absent)
+	}
+}
+
+// An updater that is told to end while it sends an alert takes it out of the outbox:
+// the next leader would send it again.
+func TestDeliveryAtTheEnd(t *testing.T) {
+	r := rig{updatertest.NewRig(t, "sqlite:"+t.TempDir()+"/neco.db")}
+	ctx, cancel := context.WithCancel(t.Context())
+	box := &inbox{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		cancel()
+		box.ServeHTTP(w, q)
+	}))
+	defer server.Close()
+	r.configure(map[string]string{"notify.slack": server.URL + "/slack", "notify.webhook": server.URL + "/hook"})
+	r.Update(func(tx *state.KeyTx) error {
+		return tx.Put(updater.Keys().Alert("7-1-stopped"), record.Alert{ID: "7-1-stopped", Kind: record.AlertStopped, Message: "why", At: t0()})
+	})
+	if err := Run(ctx, Options{Store: r.Open(), Version: "1.0"}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"/slack :x: neco: why", "/hook 7-1-stopped"}, box.all()); diff != "" {
+		t.Error(diff)
+	}
+	err := r.Store.View(t.Context(), func(v *state.KeyView) error {
+		kvs, err := v.List(updater.Keys().Outbox())
+		if len(kvs) > 0 {
+			t.Errorf("it would be sent again: %d", len(kvs))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

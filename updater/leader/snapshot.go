@@ -1,0 +1,199 @@
+package leader
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"bijou/state"
+	"bijou/updater"
+	"bijou/updater/record"
+)
+
+// Snapshot has what the leader has read at one revision, with what it has observed.
+type Snapshot struct {
+	Keys       record.Keys
+	Config     record.Config
+	OwnVersion string // the version of this updater
+	Servers    []int  // registered boot servers
+	Release    string // newest acceptable version; "" is none
+	// Published has the digests of a release, as the leader has found them last; nil: not known.
+	Published   *record.Published
+	Target      *record.Target
+	Pause       *record.Pause
+	Recovery    *record.Recovery
+	Current     *record.Request
+	Gate        record.Gate    // the one that was opened last, perhaps for another request
+	Entry       record.History // the history's entry of Current
+	LastID      int            // the number of the history's last entry
+	LastTo      string         // and its version, if there is no Current
+	Workers     map[int]record.Status
+	Contents    map[string]record.Contents
+	Hurry       bool // the next update does not wait for the window
+	Repair      *record.Repair
+	Degraded    record.Degraded // as the leader has written it last
+	Unseen      []int           // registered servers of which no worker was ever seen
+	Inventories map[int]record.Inventory
+	Present     map[int]record.Presence
+	// Activities hold what workers say that they are doing. No decision is conditional on it.
+	Activities map[int]record.Activity
+	// Absent holds since when the leader has seen no presence of servers, without those
+	// that are present.
+	Absent map[int]time.Time
+	// HandingOver holds since when the leader has seen servers wait for the version that
+	// they have installed.
+	HandingOver map[int]time.Time
+	// StageSince is when the leader has first seen the request at its present stage; zero: it
+	// does not know. If Witnessed, it has seen the stage before, too, so that this is when
+	// something has moved last, by its own clock.
+	StageSince time.Time
+	Witnessed  bool
+	// WaitedBefore is for how long nothing had moved by then, as another leader has recorded.
+	WaitedBefore time.Duration
+}
+
+// Verb names what an Action does.
+type Verb string
+
+// The verbs of Next.
+const (
+	Wait   Verb = "wait"   // until something changes, or the time has come
+	Start  Verb = "start"  // make a request
+	Open   Verb = "open"   // open the gate of a step; conditional on Current only: who has come to a step has come
+	Stop   Verb = "stop"   // stop the request, and report that
+	Warn   Verb = "warn"   // report servers that are missing or back, or what is degraded
+	Slow   Verb = "slow"   // report that nothing has moved for a while
+	Note   Verb = "note"   // record for the next leader for how long nothing has moved
+	Finish Verb = "finish" // report that all is done
+)
+
+// Action is the one thing that the leader does next.
+type Action struct {
+	Verb    Verb
+	Until   time.Time // Wait only; zero: whenever something changes
+	Why     string    // for operators
+	Changes []updater.Change
+}
+
+func newWait(until time.Time, why string) Action { return Action{Verb: Wait, Until: until, Why: why} }
+
+// Load reads the leader's and the operators' snapshot; own is this program's version. In
+// an Update the commit becomes conditional on everything that it has read, except
+// presences, inventories and claims. Keys below one prefix are read together.
+func Load(v *state.KeyView, own string) (s Snapshot, err error) {
+	s = Snapshot{Keys: updater.Keys(), OwnVersion: own}
+	fill := snapshotReader{view: v}
+	s.Config, fill.err = updater.LoadConfig(v)
+	infos, statuses := fill.list(s.Keys.Infos()), fill.list(s.Keys.Statuses())
+	s.Servers = registeredServers(infos)
+	if release := decodeKey[string](&fill, infos, s.Keys.Release()); release != nil {
+		s.Release = *release
+	}
+	s.Published = decodeKey[record.Published](&fill, infos, s.Keys.Published())
+	s.Target = decodeKey[record.Target](&fill, infos, s.Keys.Target())
+	s.Hurry = decodeKey[string](&fill, infos, s.Keys.Hurry()) != nil
+	s.Repair = decodeKey[record.Repair](&fill, infos, s.Keys.Repair())
+	if d := decodeKey[record.Degraded](&fill, infos, s.Keys.Degraded()); d != nil {
+		s.Degraded = *d
+	}
+	fill.peekLiveness(&s)
+	s.Pause = decodeKey[record.Pause](&fill, infos, s.Keys.Pause())
+	s.Recovery = decodeKey[record.Recovery](&fill, infos, s.Keys.Recovery())
+	s.Current = decodeKey[record.Request](&fill, statuses, s.Keys.Current())
+	if g := decodeKey[record.Gate](&fill, statuses, s.Keys.Gate()); g != nil {
+		s.Gate = *g
+	}
+	if fill.err == nil {
+		s.Workers, fill.err = updater.DecodeByLRN[record.Status](statuses, s.Keys.Workers())
+	}
+	s.Contents = fill.readContents()
+	fill.readLastEntry(&s)
+	return s, fill.err
+}
+
+// peekLiveness reads what workers say of themselves, and which servers' workers were
+// never seen. No commit is conditional on it.
+func (r *snapshotReader) peekLiveness(s *Snapshot) {
+	if r.err == nil {
+		s.Inventories, r.err = updater.LoadInventories(r.view)
+	}
+	if r.err == nil {
+		s.Present, r.err = updater.LoadPresences(r.view)
+	}
+	here := func(lrn int) bool { _, alive := s.Present[lrn]; return alive }
+	absent := slices.DeleteFunc(slices.Clone(s.Servers), here)
+	if r.err != nil || len(absent) == 0 {
+		return
+	}
+	var claims []state.KeyValue
+	claims, r.err = r.view.ListUnguarded(s.Keys.Claims()) // they are long
+	s.Unseen = slices.DeleteFunc(absent, func(lrn int) bool {
+		return slices.ContainsFunc(claims, func(kv state.KeyValue) bool { return kv.Key == s.Keys.Claim(lrn) })
+	})
+}
+
+func registeredServers(infos []state.KeyValue) (lrns []int) {
+	for _, kv := range infos {
+		if lrn, ok := record.ParseServerKey(updater.Keys().BootServers(), kv.Key); ok {
+			lrns = append(lrns, lrn)
+		}
+	}
+	return record.SortServers(lrns)
+}
+
+func (r *snapshotReader) readContents() map[string]record.Contents {
+	found := map[string]record.Contents{}
+	for _, kv := range r.list(updater.Keys().AllContents()) {
+		var c record.Contents
+		if r.err = kv.Decode(&c); r.err != nil {
+			return nil
+		}
+		found[strings.TrimPrefix(kv.Key, updater.Keys().AllContents())] = c
+	}
+	return found
+}
+
+// readLastEntry reads the entry of the current request; only without one it has to read
+// the whole history.
+func (r *snapshotReader) readLastEntry(s *Snapshot) {
+	if s.Current != nil {
+		s.LastID = s.Current.ID
+		if r.err == nil {
+			_, r.err = r.view.Get(s.Keys.History(s.Current.ID), &s.Entry)
+		}
+		return
+	}
+	kvs := r.list(s.Keys.AllHistory())
+	for _, kv := range slices.Backward(kvs) {
+		var h record.History
+		if r.err == nil {
+			r.err = kv.Decode(&h)
+		}
+		s.LastID, s.LastTo = h.ID, h.To
+		return
+	}
+}
+
+// snapshotReader keeps its first error, and reads nothing after that.
+type snapshotReader struct {
+	view *state.KeyView
+	err  error
+}
+
+func (r *snapshotReader) list(prefix string) (kvs []state.KeyValue) {
+	if r.err == nil {
+		kvs, r.err = r.view.List(prefix)
+	}
+	return kvs
+}
+
+// decodeKey decodes one of the listed keys; nil if it is absent.
+func decodeKey[T any](r *snapshotReader, kvs []state.KeyValue, key string) *T {
+	i := slices.IndexFunc(kvs, func(kv state.KeyValue) bool { return kv.Key == key })
+	if r.err != nil || i < 0 {
+		return nil
+	}
+	var doc T
+	r.err = kvs[i].Decode(&doc)
+	return &doc
+}

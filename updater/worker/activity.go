@@ -1,0 +1,40 @@
+package worker
+
+import (
+	"context"
+	"reflect"
+	"time"
+
+	"bijou/updater"
+)
+
+// How long something takes before a worker reports it as its activity, and how often it
+// looks whether that has changed.
+const (
+	activityDelay    = time.Second
+	activityInterval = 5 * time.Second
+)
+
+// faultError is an error that other servers are at fault for.
+type faultError struct {
+	error
+	servers []int
+}
+
+// publishActivity does nothing about a failure: it is called again soon.
+func (w *worker) publishActivity(ctx context.Context) {
+	e, j := w.running, w.snapshot.Journal
+	if e == nil || w.clock.Now().Before(e.publishAt) {
+		return
+	}
+	e.publishAt = w.clock.Now().Add(activityInterval)
+	a, ok := e.log.Current(activityDelay)
+	a.Request, a.Attempt, a.Step, a.Since = j.Request, j.Attempt, j.Step, a.Since.UTC().Round(time.Millisecond)
+	if !ok || reflect.DeepEqual(a, e.published) {
+		return
+	}
+	written, _ := w.claim.PutIf(ctx, updater.Keys().Current(), w.requestRevision, updater.Keys().Activity(w.o.LRN), a)
+	if written {
+		e.published = a
+	}
+}

@@ -1,0 +1,78 @@
+package worker
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"bijou/state"
+	"bijou/testscripts/updatertest"
+	"bijou/updater"
+	"bijou/updater/leader"
+	"bijou/updater/record"
+)
+
+// What takes a while is told: by the workers, what they do or wait for; by the records, who
+// waits at a barrier. What is over is told no more.
+func TestActivity(t *testing.T) {
+	overStores(t, func(r *rig) {
+		r.manifest = plan()
+		hung := map[int]*updatertest.Server{}
+		for _, lrn := range []int{1, 2} {
+			hung[lrn] = &updatertest.Server{Hang: map[string]bool{"etcd/update": true}, Needs: map[string]bool{"etcd": true}}
+		}
+		second := r.T.TempDir()
+		if err := r.worker(2, second, hung[2], Options{})(); err != nil { // it was seen, and is away
+			r.T.Fatal(err)
+		}
+		r.worker(1, r.T.TempDir(), hung[1], Options{})
+		r.updater()
+		r.Begin("1.1", 1, 2)
+		snapshot := func() (s leader.Snapshot) {
+			err := r.Store.View(r.T.Context(), func(v *state.KeyView) (err error) {
+				if s, err = leader.Load(v, "1.0"); err == nil {
+					s.Activities, err = updater.LoadActivities(v)
+				}
+				return err
+			})
+			if err != nil {
+				r.T.Fatal(err)
+			}
+			return s
+		}
+		is := func(lrn int, kind, message string, servers ...int) func() bool {
+			return func() bool {
+				s := snapshot()
+				if s.Current == nil {
+					return false
+				}
+				a, _ := s.Activity(lrn)
+				return a.Kind == kind && strings.Contains(a.Message, message) && slices.Equal(a.Servers, servers)
+			}
+		}
+		r.Eventually("1 waits for 2 to come", is(1, record.WaitBarrier, "waits for server 2", 2))
+		r.worker(2, second, hung[2], Options{})
+		has, waits := 1, 2
+		r.Eventually("one waits for the other's turn", func() bool {
+			if is(1, record.WaitTurn, "server 2 has", 2)() {
+				has, waits = 2, 1
+			}
+			return is(waits, record.WaitTurn, "waits for its turn, which server", has)()
+		})
+		r.Eventually("the other is at it", is(has, "", "rolls etcd"))
+		if s := snapshot(); !slices.Equal(s.ServersAtFault([]int{1, 2}), []int{has}) {
+			r.T.Errorf("it is the fault of %v", s.ServersAtFault([]int{1, 2}))
+		}
+		for _, f := range hung {
+			f.Set(func() { f.Hang = nil })
+		}
+		r.change(func(s leader.Snapshot) ([]updater.Change, error) { return leader.Halt(s, time.Now(), "a look") })
+		r.Await("stop", func(q record.Request, _ map[int]record.Status) bool { return q.Stop && q.Ended() })
+		r.change(func(s leader.Snapshot) ([]updater.Change, error) { return leader.Retry(s, time.Now(), "me") })
+		r.Await("success", updatertest.Succeeded)
+		if a, ok := snapshot().Activity(1); ok {
+			r.T.Errorf("at the end it does %+v", a)
+		}
+	})
+}

@@ -1,0 +1,90 @@
+package worker
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"bijou/state"
+	"bijou/testscripts/updatertest"
+	"bijou/updater"
+	"bijou/updater/leader"
+	"bijou/updater/record"
+	"bijou/updater/release"
+)
+
+// Of two servers with one LRN the first works, and the other neither touches anything
+// nor says that it was here, also when the first is gone: until an operator says so. One
+// alert tells of it.
+func TestTwins(t *testing.T) {
+	r := newRig(t, "sqlite:"+filepath.Join(t.TempDir(), "neco.db"))
+	r.manifest = release.Manifest{Components: []release.Component{{Name: "a", Strategy: release.StopAll}}}
+	first, second := t.TempDir(), t.TempDir()
+	one, two := &updatertest.Server{}, &updatertest.Server{}
+	stop := r.worker(1, first, one, Options{})
+	r.Eventually("the first is there", func() bool { return strings.HasSuffix(r.server(1), first) })
+	r.worker(1, second, two, Options{})
+	r.Eventually("there is an alert", func() bool { return r.twins() == 1 })
+
+	r.updater()
+	r.Begin("1.1", 1)
+	r.Await("the update is done", updatertest.Succeeded)
+	if did := two.All(); len(did) > 0 {
+		t.Errorf("the second server has done %q", did)
+	}
+	if did := strings.Join(one.All(), " "); did != "a/stop a/update" {
+		t.Errorf("the first server has done %q", did)
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	r.Eventually("the first is gone", func() bool { return r.server(1) == "" })
+	_, err := r.Store.TakeClaim(t.Context(), updater.Keys().Claim(1), updater.Keys().Presence(1), state.Claimant{Holder: state.Holder{Host: "third"}})
+	if err == nil {
+		t.Error("a third server was let in")
+	}
+	err = r.Store.Update(t.Context(), func(tx *state.KeyTx) error {
+		return updater.Apply(tx, leader.Unregister(leader.Snapshot{}, 1))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Eventually("the second takes its place", func() bool { return strings.HasSuffix(r.server(1), second) })
+}
+
+// server is whose presence stands at the LRN.
+func (r *rig) server(lrn int) (id string) {
+	r.T.Helper()
+	err := r.Store.View(r.T.Context(), func(v *state.KeyView) error {
+		all, err := updater.LoadPresences(v)
+		id = all[lrn].Server
+		return err
+	})
+	if err != nil {
+		r.T.Fatal(err)
+	}
+	return id
+}
+
+// twins counts the alerts about servers with one LRN.
+func (r *rig) twins() (n int) {
+	r.T.Helper()
+	err := r.Store.View(r.T.Context(), func(v *state.KeyView) error {
+		kvs, err := v.List(updater.Keys().Outbox())
+		n = 0
+		for _, kv := range kvs {
+			var a record.Alert
+			if err := kv.Decode(&a); err != nil {
+				return err
+			}
+			if a.Kind == record.AlertTwin {
+				n++
+			}
+		}
+		return err
+	})
+	if err != nil {
+		r.T.Fatal(err)
+	}
+	return n
+}

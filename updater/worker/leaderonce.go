@@ -1,0 +1,132 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"bijou/state"
+	"bijou/updater"
+	"bijou/updater/activity"
+	"bijou/updater/record"
+	"bijou/updater/release"
+)
+
+func (w *worker) runLeaderOnce(ctx context.Context, c release.Component, r record.Request) error {
+	var lead *state.KeyLeadership
+	defer func() { resignLeadership(ctx, lead) }()
+	doing := activity.Begin(ctx, "brings the contents of %s", c.Name)
+	defer doing.End()
+	for {
+		d := OnceSnapshot{Version: r.Version, Plan: w.snapshot.Digests.Plan, Leads: isLeading(lead)}
+		revision, err := w.readContents(ctx, c, &d)
+		if err != nil {
+			return err
+		}
+		switch NextOnce(d) {
+		case MoveDone:
+			return nil
+		case MoveAbort:
+			return faultError{fmt.Errorf("server %d has failed to bring the contents: %s", d.Contents.Server, d.Contents.Message), []int{d.Contents.Server}}
+		case MoveGo:
+			err = w.bringContents(ctx, c, r, lead)
+		case MoveTake:
+			resignLeadership(ctx, lead)
+			doing.Wait(record.WaitContents, nil, "waits for the server that brings the contents of "+c.Name)
+			lead, err = w.campaign(ctx, c, revision)
+			doing.Say("brings the contents of %s", c.Name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func isLeading(l *state.KeyLeadership) bool {
+	if l == nil {
+		return false
+	}
+	select {
+	case <-l.Done():
+		return false
+	default:
+		return true
+	}
+}
+
+// resignLeadership lets the next worker be elected at once, also when ctx is done.
+func resignLeadership(ctx context.Context, l *state.KeyLeadership) {
+	if l == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), updater.ShutdownTimeout)
+	defer cancel()
+	_ = l.Resign(ctx) // else it ends with the session
+}
+
+func (w *worker) readContents(ctx context.Context, c release.Component, d *OnceSnapshot) (revision int64, err error) {
+	err = retryStore(ctx, func() error {
+		return w.o.Store.View(ctx, func(v *state.KeyView) (err error) {
+			if d.Contents, err = updater.LoadContents(v, c.Contents.Key); err != nil {
+				return err
+			}
+			revision, err = v.Revision()
+			return err
+		})
+	})
+	return revision, err
+}
+
+// bringContents writes no result if it was cancelled. It returns errStale if the request
+// has changed.
+func (w *worker) bringContents(ctx context.Context, c release.Component, r record.Request, lead *state.KeyLeadership) error {
+	failure := w.o.Server.DeliverContents(ctx, c)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	result := record.Contents{Version: r.Version, Plan: w.snapshot.Digests.Plan, Success: failure == nil, Server: w.o.LRN}
+	if failure != nil {
+		result.Message = failure.Error()
+	}
+	err := retryStore(ctx, func() error {
+		return lead.Update(ctx, func(tx *state.KeyTx) error {
+			if err := checkUnchanged(tx.KeyView, r); err != nil {
+				return err
+			}
+			return tx.Put(updater.Keys().Contents(c.Contents.Key), result)
+		})
+	})
+	if errors.Is(err, state.ErrSessionLost) {
+		return nil // another leads now, or this worker does again
+	}
+	return errors.Join(failure, err)
+}
+
+// campaign blocks until this worker is elected; it returns nil when there may be a
+// result.
+func (w *worker) campaign(ctx context.Context, c release.Component, revision int64) (*state.KeyLeadership, error) {
+	s, err := w.process.AnnouncedSession(ctx)
+	if err != nil {
+		return nil, err
+	}
+	race, cancel := context.WithCancel(ctx)
+	defer cancel()
+	over := make(chan struct{})
+	go func() { // waited for below
+		defer close(over)
+		defer cancel()
+		_ = w.o.Store.Await(race, revision, updater.Keys().Contents(c.Contents.Key)) // whatever it says, one looks
+	}()
+	lead, err := s.Campaign(race, updater.Keys().WorkerLeader(c.Name))
+	cancel()
+	<-over
+	switch {
+	case err == nil:
+		return lead, nil
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case errors.Is(err, state.ErrSessionLost), errors.Is(err, context.Canceled):
+		return nil, nil
+	}
+	return nil, updater.AwaitRetry(ctx, err)
+}

@@ -1,0 +1,100 @@
+package worker
+
+import (
+	"context"
+	"strings"
+
+	"bijou/state"
+	"bijou/updater"
+	"bijou/updater/record"
+)
+
+func (w *worker) refresh(ctx context.Context) error {
+	old := w.applyChanges(w.feed.Take())
+	if old == (staleParts{}) {
+		return nil
+	}
+	return w.retryStore(ctx, func() error {
+		return w.o.Store.View(ctx, func(v *state.KeyView) error { return w.reload(v, old) })
+	})
+}
+
+// staleParts names the parts that a worker has to read again.
+type staleParts struct{ all, request, config bool }
+
+func (w *worker) applyChanges(n updater.ChangeSet) (old staleParts) {
+	old.all = n.All
+	for _, c := range n.Changes {
+		config := strings.HasPrefix(c.Key, updater.Keys().AllConfig())
+		old.config = old.config || config
+		old.request = old.request || !config && !w.applyChange(c)
+	}
+	return old
+}
+
+// applyChange reports whether the change of the request or its gate could be applied;
+// else they are read again. Gates are most of what a worker is told.
+func (w *worker) applyChange(c state.KeyChange) bool {
+	switch {
+	case c.Revision <= w.readRevision:
+		return true
+	case !c.IsComplete():
+		return false
+	case c.Key == updater.Keys().Gate():
+		w.snapshot.Gate = record.Gate{}
+		return c.Deleted || c.Decode(&w.snapshot.Gate) == nil
+	case c.Deleted:
+		w.snapshot.Current, w.requestRevision = nil, 0
+		return true
+	}
+	var r record.Request
+	w.snapshot.Current, w.requestRevision = &r, c.Revision
+	return c.Decode(&r) == nil // else reading it says what is wrong
+}
+
+// reload reads its own record only at the start and after a gap in the changes: nobody
+// else writes that.
+func (w *worker) reload(v *state.KeyView, old staleParts) (err error) {
+	if err := w.readRequest(v); err != nil {
+		return err
+	}
+	if old.all {
+		if err := w.readOwnStatus(v); err != nil {
+			return err
+		}
+	}
+	if old.all || old.config {
+		if w.config, err = updater.LoadConfig(v); err != nil {
+			return err
+		}
+		w.snapshot.Timeout = w.config.WorkerTimeout
+		w.surveyInterval.Store(int64(w.config.SurveyInterval))
+		return w.o.Server.Configure(w.config)
+	}
+	return nil
+}
+
+func (w *worker) readRequest(v *state.KeyView) (err error) {
+	var r record.Request
+	if w.requestRevision, err = v.GetAt(updater.Keys().Current(), &r); err != nil {
+		return err
+	}
+	if w.snapshot.Current = nil; w.requestRevision != 0 {
+		w.snapshot.Current = &r
+	}
+	w.snapshot.Gate = record.Gate{}
+	if _, err = v.GetAt(updater.Keys().Gate(), &w.snapshot.Gate); err != nil {
+		return err
+	}
+	w.readRevision, err = v.Revision()
+	return err
+}
+
+func (w *worker) readOwnStatus(v *state.KeyView) error {
+	s, err := updater.LoadWorker(v, w.o.LRN)
+	if s != nil {
+		s.At = w.clock.Clamp(s.At)
+	}
+	w.snapshot.Status = s
+	return err
+}

@@ -1,0 +1,80 @@
+package worker
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"bijou/state"
+	"bijou/testscripts/updatertest"
+	"bijou/updater"
+	"bijou/updater/clock"
+	"bijou/updater/leader"
+	"bijou/updater/release"
+)
+
+// rig is a store with workers and updaters, whose servers are fake.
+type rig struct {
+	*updatertest.Rig
+	manifest release.Manifest
+	clock    clock.Clock // of the next worker; zero: the machine's
+}
+
+// overStores runs a test over each store that processes can share.
+func overStores(t *testing.T, test func(r *rig)) {
+	updatertest.OverStores(t, func(r *updatertest.Rig) { test(&rig{Rig: r}) })
+}
+
+func newRig(t *testing.T, url string) *rig { return &rig{Rig: updatertest.NewRig(t, url)} }
+
+// updater runs one that may lead until the test ends.
+func (r *rig) updater() {
+	ctx, cancel := context.WithCancel(context.Background())
+	store := r.Open()
+	done := make(chan error, 1)
+	go func() { done <- leader.Run(ctx, leader.Options{Store: store, Version: "1.0"}) }()
+	r.T.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			r.T.Error(err)
+		}
+	})
+}
+
+// worker runs a worker until the function that it returns is called.
+func (r *rig) worker(lrn int, dir string, server Server, o Options) (stop func() error) {
+	r.T.Helper()
+	o.Store, o.LRN, o.Dir, o.Server, o.Manifest = r.Open(), lrn, dir, server, r.manifest
+	o.Claimant.Folder = dir
+	if o.Version == "" {
+		o.Version = "1.1"
+	}
+	ctx, cancel := context.WithCancel(r.T.Context())
+	var running sync.WaitGroup
+	var err error
+	c := r.clock
+	if c == (clock.Clock{}) {
+		c = clock.New()
+	}
+	running.Go(func() { err = runWorker(ctx, o, c) })
+	stop = sync.OnceValue(func() error { cancel(); running.Wait(); return err })
+	r.T.Cleanup(func() { _ = stop() })
+	r.Eventually("the server was seen", func() (seen bool) {
+		err := r.Store.View(r.T.Context(), func(v *state.KeyView) (err error) {
+			_, seen, err = v.ClaimHolder(updater.Keys().Claim(lrn))
+			return err
+		})
+		return seen && err == nil
+	})
+	return stop
+}
+
+// claim is the claim of a worker that is only a part of one.
+func (r *rig) claim(lrn int) *state.KeyClaim {
+	r.T.Helper()
+	c, err := takeClaim(r.T.Context(), Options{Store: r.Store, LRN: lrn})
+	if err != nil {
+		r.T.Fatal(err)
+	}
+	return c
+}

@@ -1,0 +1,75 @@
+package worker
+
+import (
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"bijou/state"
+	"bijou/testscripts/updatertest"
+	"bijou/updater"
+	"bijou/updater/record"
+	"bijou/updater/release"
+)
+
+// Who decided on a request that is no more takes no turn at a rolling component.
+func TestTurnOfAnotherRequest(t *testing.T) {
+	r := newRig(t, "sqlite:"+t.TempDir()+"/neco.db")
+	w := &worker{o: Options{Store: r.Store, LRN: 2}, claim: r.claim(2)}
+	q := *request(nil)
+	for _, tt := range []struct {
+		what   string
+		now    *record.Request
+		wanted error
+	}{
+		{"none", nil, errStale},
+		{"stopped", request(func(q *record.Request) { q.Stop = true }), errStale},
+		{"ended", ended(false), errStale},
+		{"another attempt", request(func(q *record.Request) { q.Attempt = 2 }), errStale},
+		{"another", request(func(q *record.Request) { q.ID = 5 }), errStale},
+		{"of another store", request(func(q *record.Request) { q.StartedAt = t0().Add(time.Second) }), errStale},
+		{"the same, of which a server is missing", request(func(q *record.Request) { q.Missing = []int{3} }), nil},
+	} {
+		r.Update(func(tx *state.KeyTx) error {
+			if tt.now == nil {
+				return nil
+			}
+			return tx.Put(updater.Keys().Current(), *tt.now)
+		})
+		if err := w.moveTurn(t.Context(), "etcd", q, MoveTake); !errors.Is(err, tt.wanted) {
+			t.Errorf("%s: %v", tt.what, err)
+		}
+	}
+}
+
+// Upstream's fault: of ten servers, sorted as strings, three thought that it was
+// their turn, and three members of etcd were restarted at once.
+func TestTwelveMembers(t *testing.T) {
+	overStores(t, func(r *rig) {
+		r.manifest = release.Manifest{Version: "1.1", Components: []release.Component{{Name: "etcd", Strategy: release.Rolling}}}
+		var down, most, all atomic.Int64
+		var lrns []int
+		for lrn := range 12 {
+			f := &updatertest.Server{Needs: map[string]bool{"etcd": true}}
+			f.On = func(string) {
+				now := down.Add(1)
+				for was := most.Load(); now > was && !most.CompareAndSwap(was, now); was = most.Load() {
+				}
+				for range 20 { // another would come meanwhile, if it could
+					_ = r.Store.View(t.Context(), func(v *state.KeyView) error { _, err := v.List(""); return err })
+				}
+				all.Add(1)
+				down.Add(-1)
+			}
+			lrns = append(lrns, lrn)
+			r.worker(lrn, t.TempDir(), f, Options{})
+		}
+		r.updater()
+		r.Begin("1.1", lrns...)
+		r.Await("success", updatertest.Succeeded)
+		if most.Load() != 1 || all.Load() != 12 {
+			r.T.Errorf("%d members were updated, %d at once", all.Load(), most.Load())
+		}
+	})
+}

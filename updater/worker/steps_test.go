@@ -1,0 +1,208 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+
+	"bijou/state"
+	"bijou/testscripts/etcdtest"
+	"bijou/testscripts/updatertest"
+	"bijou/updater"
+	"bijou/updater/record"
+	"bijou/updater/release"
+)
+
+// cost is what an update asked of etcd.
+type cost struct {
+	total                         time.Duration
+	cpu                           time.Duration // of workers, leader and etcd together
+	own                           time.Duration // of these, of workers and leader
+	events, sent, received, calls float64
+}
+
+// emptySteps is a plan of steps that have nothing to do.
+func emptySteps(n int) (m release.Manifest) {
+	for i := range n {
+		m.Components = append(m.Components, release.Component{Name: fmt.Sprintf("c%d", i), Strategy: release.Any})
+	}
+	return m
+}
+
+// measure takes so many workers through so many empty steps, on one etcd. Each
+// worker is a process's worth: it has a connection, a session and a watch of its own.
+func measure(t *testing.T, workers, steps int) (c cost) {
+	t.Helper()
+	cluster := etcdtest.For(t, etcdtest.Options{Members: 1})
+	r := newRig(t, cluster.URL("/neco"))
+	r.manifest = emptySteps(steps)
+	disk, err := os.MkdirTemp("/dev/shm", "bijou-steps-") // each server has a disk of its own; these share one
+	if errors.Is(err, os.ErrNotExist) {
+		disk, err = os.MkdirTemp("", "bijou-steps-")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(disk) })
+	var lrns []int
+	for n := range workers {
+		lrns = append(lrns, n+1)
+		r.worker(n+1, fmt.Sprintf("%s/%d", disk, n+1), &updatertest.Server{}, Options{})
+	}
+	r.Eventually("all workers are there", func() bool { return r.presences() == workers })
+	r.updater()
+	before, err := cluster.Members[0].Metrics()
+	if err != nil {
+		t.Fatal(err)
+	}
+	began, busy := time.Now(), ownCPU()
+	r.Begin("1.1", lrns...)
+	r.ends()
+	c.total = time.Since(began)
+	after, err := cluster.Members[0].Metrics()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.own = ownCPU() - busy
+	c.cpu = c.own + time.Duration((after["process_cpu_seconds_total"]-before["process_cpu_seconds_total"])*float64(time.Second))
+	grown := func(name string) float64 { return (after[name] - before[name]) / float64(steps) }
+	c.events, c.calls = grown("etcd_debugging_mvcc_events_total"), grown("grpc_server_started_total")
+	c.sent, c.received = grown("etcd_network_client_grpc_sent_bytes_total"), grown("etcd_network_client_grpc_received_bytes_total")
+	return c
+}
+
+// ownCPU is what this process has used.
+func ownCPU() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// ends waits for success, and asks the store for little meanwhile.
+func (r *rig) ends() {
+	r.T.Helper()
+	for failures := 0; ; {
+		var q *record.Request
+		var revision int64
+		err := r.Store.View(r.T.Context(), func(v *state.KeyView) (err error) {
+			if q, err = updater.LoadRequest(v); err == nil {
+				revision, err = v.Revision()
+			}
+			return err
+		})
+		if err == nil && (q == nil || !q.Ended()) {
+			err = r.Store.Await(r.T.Context(), revision, updater.Keys().Current())
+		} else if err == nil && q.Succeeded() {
+			return
+		}
+		if err != nil && failures < 10 { // others may keep etcd from its work for as long as it is waited for
+			failures++
+			continue
+		}
+		if err != nil || q != nil && q.Stop {
+			r.T.Fatalf("it has not succeeded: %v, %+v", err, q)
+		}
+	}
+}
+
+func (r *rig) presences() (n int) {
+	r.T.Helper()
+	err := r.Store.View(r.T.Context(), func(v *state.KeyView) error {
+		all, err := updater.LoadPresences(v)
+		n = len(all)
+		return err
+	})
+	if err != nil {
+		r.T.Fatal(err)
+	}
+	return n
+}
+
+func quiet(t testing.TB) {
+	was := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(io.Discard, nil)))
+	t.Cleanup(func() { slog.SetDefault(was) })
+}
+
+// What a step costs grows with the number of workers, not with its square. Of events:
+// one that a worker has come to the step, to the leader, and one that the gate is
+// open, to each worker. (Three instead of two leave room for presences and the
+// beginning.) Of bytes from etcd: for each worker much the same, however many there
+// are; the request, which lists them, is told twice in all.
+//
+// On a machine that stands still for two seconds, workers look for themselves, each
+// at all others: the best of three counts.
+func TestCostOfAStep(t *testing.T) {
+	quiet(t)
+	const steps, few, many = 8, 10, 80
+	var said []string
+	for range 3 {
+		low, high := measure(t, few, steps), measure(t, many, steps)
+		lone, each := low.sent/few, high.sent/many
+		said = append(said, fmt.Sprintf("a step of %d and %d workers: %.0f and %.0f events; for each worker %.0f and %.0f bytes from etcd",
+			few, many, low.events, high.events, lone, each))
+		if low.events <= 3*few+8 && high.events <= 3*many+8 && each <= 1.25*lone && each <= 1200 {
+			t.Log(said)
+			return
+		}
+	}
+	t.Errorf("it grows faster than the number of workers: %q", said)
+}
+
+// busy keeps all processors busy, many times over, until the test ends.
+func busy(t *testing.T) {
+	t.Helper()
+	for range 8 * runtime.NumCPU() {
+		c := exec.CommandContext(t.Context(), "sh", "-c", "while :; do :; done")
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
+	}
+}
+
+// On a machine that has other work, too, a step costs at most three times what it costs
+// on a quiet one, which is a call for each worker's record, some for the leader, and 1,200
+// bytes for each worker: nobody looks for itself before the gate is late.
+func TestCostBesideOtherWork(t *testing.T) {
+	quiet(t)
+	busy(t)
+	const steps, workers = 6, 80
+	c := measure(t, workers, steps)
+	t.Logf("%.2f s; a step: %.0f calls, %.0f bytes from etcd", c.total.Seconds(), c.calls, c.sent)
+	if c.calls > 3*1.1*workers || c.sent > 3*1200*workers {
+		t.Errorf("a step of %d workers: %.0f calls, %.0f bytes from etcd", workers, c.calls, c.sent)
+	}
+}
+
+// TestSteps is the measurement of docs/performance.md; TestSteps/quiet/200 is one of it.
+func TestSteps(t *testing.T) {
+	if os.Getenv("BIJOU_MEASURE") == "" {
+		t.Skip("BIJOU_MEASURE is not set")
+	}
+	quiet(t)
+	const steps = 18
+	for _, load := range []string{"quiet", "busy"} {
+		t.Run(load, func(t *testing.T) {
+			if load == "busy" {
+				busy(t)
+			}
+			for _, workers := range []int{3, 50, 200, 400} {
+				t.Run(fmt.Sprint(workers), func(t *testing.T) {
+					c := measure(t, workers, steps)
+					fmt.Printf("%s, %3d workers, %d empty steps: %.2f s, %.2f s of CPU; a step: %.0f events, %.0f calls, %.0f bytes to etcd, %.0f bytes from it\n",
+						load, workers, steps, c.total.Seconds(), c.cpu.Seconds(), c.events, c.calls, c.received, c.sent)
+				})
+			}
+		})
+	}
+}

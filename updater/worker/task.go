@@ -1,0 +1,139 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"bijou/updater/activity"
+	"bijou/updater/record"
+	"bijou/updater/release"
+)
+
+// runningTask is the work of a worker on its server, in a goroutine beside the loop,
+// which watches over it.
+type runningTask struct {
+	cancel    context.CancelFunc
+	ctx       context.Context // its own, to see whether it was cancelled
+	job       Job
+	log       *activity.Log // the activity that is published
+	published record.Activity
+	publishAt time.Time
+	ended     chan error // buffered: it ends whether or not the loop listens
+}
+
+// startTask writes the journal first.
+func (w *worker) startTask(ctx context.Context, t Task) error {
+	if err := writeJournal(w.o.Dir, t.Journal); err != nil {
+		return w.recordStartFailure(ctx, err)
+	}
+	w.snapshot.Journal, w.snapshot.Busy = t.Journal, true
+	e := &runningTask{job: t.Job, log: &activity.Log{}, publishAt: w.clock.Now().Add(activityDelay), ended: make(chan error, 1)}
+	e.ctx, e.cancel = context.WithCancel(activity.With(ctx, e.log))
+	w.running = e
+	slog.Info("begins", "what", t.Why)
+	conf, request := w.config, *w.snapshot.Current
+	go func() { e.ended <- w.runTask(e.ctx, t, conf, request) }() // finishTask and stopTask wait for it
+	return nil
+}
+
+// recordStartFailure is for a journal that cannot be written: the disk is full, say.
+func (w *worker) recordStartFailure(ctx context.Context, err error) error {
+	s := *w.snapshot.Status
+	s.Error, s.Message, s.At = true, err.Error(), w.clock.Now()
+	return w.writeStatus(ctx, s)
+}
+
+// finishTask writes the result to the journal. A cancelled task has none: it is gone on
+// with.
+func (w *worker) finishTask(ctx context.Context, err error) error {
+	e, j := w.running, w.snapshot.Journal
+	cancelled := err != nil && e.ctx.Err() != nil
+	e.cancel()
+	w.running, w.snapshot.Busy = nil, false
+	if cancelled {
+		slog.Info("was cancelled", "what", j.Name)
+		return nil
+	}
+	j.Phase, j.Message, j.WaitedFor, j.At = Done, "", nil, w.clock.Now()
+	if err != nil {
+		j.Phase, j.Message = Failed, err.Error()
+	}
+	if others, ok := errors.AsType[faultError](err); ok {
+		j.WaitedFor = others.servers
+	}
+	slog.Info("ends", "what", j.Name, "error", err)
+	w.o.Metrics.countTask(err)
+	w.snapshot.Journal = j
+	if err := writeJournal(w.o.Dir, j); err != nil && j.Phase == Done {
+		slog.Error("what is done will be done again after a restart", "error", err)
+	}
+	if e.job == Install && j.Phase == Done {
+		return w.handOver(ctx)
+	}
+	return nil
+}
+
+// handOver first records that another version is to take over, so that it is missed if it
+// does not start.
+func (w *worker) handOver(ctx context.Context) error {
+	if s := w.snapshot.HandOverRecord(); s != nil {
+		if err := w.writeStatus(ctx, *s); err != nil {
+			slog.Warn("cannot say that another version takes over", "error", err)
+		}
+	}
+	return ErrHandOver
+}
+
+func (w *worker) stopTask() {
+	if w.running != nil {
+		w.running.cancel()
+		<-w.running.ended
+	}
+}
+
+// runTask blocks until it is cancelled if the request has changed: the loop cancels it
+// once it knows that, too.
+func (w *worker) runTask(ctx context.Context, t Task, conf record.Config, request record.Request) error {
+	if err := w.awaitInstallation(ctx); err != nil {
+		return err
+	}
+	doing := activity.Begin(ctx, "%s", t.Why)
+	defer doing.End()
+	err := w.runJob(ctx, t, conf, request)
+	if errors.Is(err, errStale) {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return err
+}
+
+func (w *worker) runJob(ctx context.Context, t Task, conf record.Config, request record.Request) error {
+	if t.Job == Install {
+		if err := w.o.Install(ctx, request, conf); err != nil {
+			return fmt.Errorf("cannot install %s: %w", t.Version, err)
+		}
+		return nil
+	}
+	c := t.Step.Component
+	switch {
+	case t.Step.Action == release.Stop:
+		return w.stopComponent(ctx, c)
+	case c.Strategy == release.Rolling:
+		return w.runRolling(ctx, c, request)
+	case c.Strategy == release.LeaderOnce:
+		return w.runLeaderOnce(ctx, c, request)
+	}
+	return w.o.Server.Update(ctx, c)
+}
+
+// stopComponent first downloads what the update will need, so that nothing stands still
+// for that.
+func (w *worker) stopComponent(ctx context.Context, c release.Component) error {
+	if err := w.o.Server.Prepare(ctx, c); err != nil {
+		return err
+	}
+	return w.o.Server.Stop(ctx, c)
+}

@@ -13,25 +13,36 @@ import (
 	"testing"
 )
 
-// TestPage holds what docs/neco.md says of keys and alerts against the code: it has all of
-// them, and no key that is not there.
-func TestPage(t *testing.T) {
-	page, err := os.ReadFile("../../docs/neco.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+// TestAlertsOfPages holds what pages say of the kinds of alerts against the code.
+func TestAlertsOfPages(t *testing.T) {
 	kinds := alertKinds(t)
 	if len(kinds) < 2 {
 		t.Fatalf("alert.go declares %q only", kinds)
 	}
-	_, alerts, _ := strings.Cut(string(page), "`kind` (")
-	alerts, _, _ = strings.Cut(alerts, ")")
-	for _, kind := range kinds {
-		if !strings.Contains(alerts, "`"+kind+"`") {
-			t.Errorf("docs/neco.md does not know alerts of the kind %s", kind)
+	for page, list := range map[string][2]string{"neco.md": {"`kind` (", ")"}, "reference/updater.md": {"Kinds: ", "."}} {
+		_, alerts, _ := strings.Cut(readPage(t, page), list[0])
+		alerts, _, _ = strings.Cut(alerts, list[1])
+		for _, kind := range kinds {
+			if !strings.Contains(alerts, "`"+kind+"`") {
+				t.Errorf("docs/%s does not know alerts of the kind %s", page, kind)
+			}
 		}
 	}
-	_, section, _ := strings.Cut(string(page), "\n## Keys\n")
+}
+
+func readPage(t *testing.T, name string) string {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(page)
+}
+
+// TestKeysOfPage holds the keys in docs/neco.md against the code: it has all of them, and
+// none that is not there.
+func TestKeysOfPage(t *testing.T) {
+	_, section, _ := strings.Cut(readPage(t, "neco.md"), "\n## Keys\n")
 	told, have := toldKeys(section), methodKeys()
 	for _, key := range have {
 		if !slices.Contains(told, key) {

@@ -35,7 +35,7 @@ func (w *world) machineTime(h *host) time.Time { return w.now.Add(h.skew) }
 // workerTime is the worker's own.
 func (w *world) workerTime(h *host) time.Time { return w.now.Add(h.worker.off) }
 
-// leaderTime is the leader's, as observations.now returns it.
+// leaderTime is the leader's, as leader.Observations has it while it leads.
 func (w *world) leaderTime(h *host, r *record.Request) time.Time {
 	if r == nil || r.Ended() {
 		w.steady = h.skew
@@ -52,7 +52,7 @@ func (w *world) operatorTime() time.Time {
 	return w.now.Add(w.anySkew())
 }
 
-// within is clock.clamp for a time that the worker has not written itself.
+// within is clock.Clock.Clamp for a time that the worker has not written itself.
 func (w *world) within(h *host, t time.Time) time.Time {
 	return clock.Clamp(t, h.worker.began.Add(h.worker.off), w.workerTime(h))
 }

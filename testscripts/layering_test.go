@@ -184,9 +184,10 @@ func roles() []string {
 	return []string{"bijou/agent", "bijou/provision", "bijou/updater", "bijou/multicall/juju", "bijou/multicall/neco", "bijou/multicall/tour"}
 }
 
-// necoReadsUpdater reports whether neco's commands import a part of the updater.
+// necoReadsUpdater reports whether neco's commands import a part of the updater; what a
+// worker does is none of theirs.
 func necoReadsUpdater(p pkg, imp string) bool {
-	return within(p.ImportPath, "bijou/multicall/neco") && within(imp, "bijou/updater")
+	return within(p.ImportPath, "bijou/multicall/neco") && within(imp, "bijou/updater") && !within(imp, "bijou/updater/worker")
 }
 
 // roleOf names the role that a package belongs to; "" is none.

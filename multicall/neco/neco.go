@@ -1,7 +1,7 @@
 // Package neco has the commands of `neco`, one file a command: they read and change
 // the updater's keys, and print. The daemons do what follows.
 //
-// It decides nothing about updates; package updater does. Only multicall imports it.
+// It decides nothing about updates; package leader does. Only multicall imports it.
 package neco
 
 import (

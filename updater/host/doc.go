@@ -5,5 +5,5 @@
 // Every call can be repeated: whatever was cut short, by a kill, a power cut or a
 // cancelled context, is gone on with by the same call. It knows nothing of
 // other servers' workers, of barriers or of the store, and decides no order.
-// Package updater's worker and package multicall import it.
+// Package multicall gives it to a worker as its Server; `neco diagnose` asks it.
 package host

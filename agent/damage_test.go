@@ -45,7 +45,7 @@ func (s hidingSnapshot) Get(ctx context.Context, key string) (store.KV, bool, er
 func TestUnitIsGoneOnlyWithItsOwnRecord(t *testing.T) {
 	once(t, func(r *rig) {
 		h := &hiding{key: "services/app", looked: make(chan struct{}, 1)}
-		r.agents = r.st.ShareWrapped(func(s store.Store) store.Store { h.Store = s; return h })
+		r.agents = statetest.ShareWrapped(r.st, func(s store.Store) store.Store { h.Store = s; return h })
 		r.lonely(nil)
 		r.start()
 		r.awaitState("app/0", "started")

@@ -37,7 +37,7 @@ var errOutage = errors.New("the store is away")
 
 // throughFaults opens the environment once more, through such a store.
 func throughFaults(st *state.State, f *faulty) *state.State {
-	return st.ShareWrapped(func(s store.Store) store.Store {
+	return statetest.ShareWrapped(st, func(s store.Store) store.Store {
 		f.Store = s
 		return f
 	})

@@ -31,7 +31,7 @@ func TestPulse(t *testing.T) {
 	st := statetest.New(t)
 	s := &stuck{free: make(chan struct{})}
 	r := newRig(t, st)
-	r.agents = st.ShareWrapped(func(inner store.Store) store.Store {
+	r.agents = statetest.ShareWrapped(st, func(inner store.Store) store.Store {
 		s.Store = inner
 		return s
 	})

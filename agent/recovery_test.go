@@ -192,7 +192,7 @@ func TestSecondAgentWaitsForTheUnit(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		second := make(chan error, 1)
 		go func() {
-			second <- RunUnit(ctx, UnitOptions{State: r.st.Share(), Unit: "app/0", Dir: r.dir, Tools: r.tools, Log: r.log()})
+			second <- RunUnit(ctx, UnitOptions{State: statetest.Share(r.st), Unit: "app/0", Dir: r.dir, Tools: r.tools, Log: r.log()})
 		}()
 		r.end() // the first ends: the second takes over
 		r.eventually("the second runs config-changed", func() bool { return len(r.noted("app/0")) == len(before)+1 })
@@ -209,7 +209,7 @@ func TestTakenPresenceIsTakenBack(t *testing.T) {
 		r.lonely(map[string]string{"install": "until " + strings.Replace(body, "|| exit 7", "", 1) + "; do sleep 0.05; done"})
 		r.start()
 		r.awaitNote("app/0", "install")
-		statetest.Session(t, r.st.Share(), "unit-app-0")
+		statetest.Session(t, statetest.Share(r.st), "unit-app-0")
 		open()
 		r.awaitState("app/0", "started")
 		if got := r.noted("app/0"); !slices.Equal(got, []string{"install", "config-changed", "start"}) {

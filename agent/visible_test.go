@@ -27,7 +27,7 @@ type witness struct {
 // witnessed has the agent work through a witness.
 func (r *rig) witnessed() *witness {
 	w := &witness{reads: map[string]int{}}
-	r.agents = r.st.ShareWrapped(func(s store.Store) store.Store {
+	r.agents = statetest.ShareWrapped(r.st, func(s store.Store) store.Store {
 		w.Store = s
 		return w
 	})

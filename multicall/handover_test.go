@@ -8,6 +8,7 @@ import (
 
 	"bijou/multicall/home"
 	"bijou/state"
+	"bijou/state/store/mem"
 )
 
 // A binary that does not work is none to go over to; one that hangs does not
@@ -64,7 +65,7 @@ func TestABinaryThatIsThereIsNotedBeforeItIsGoneOverTo(t *testing.T) {
 	if err := e.Save(); err != nil {
 		t.Fatal(err)
 	}
-	s, err := state.CreateMemory(t.Context(), state.Environment{Name: e.Name, UUID: "u", Provider: state.ProviderLocal, DefaultSeries: "noble", Tools: old})
+	s, err := state.CreateIn(t.Context(), mem.New(), state.Environment{Name: e.Name, UUID: "u", Provider: state.ProviderLocal, DefaultSeries: "noble", Tools: old})
 	if err != nil {
 		t.Fatal(err)
 	}

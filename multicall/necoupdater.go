@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"bijou/multicall/console"
-	"bijou/state"
+	"bijou/state/keyspace"
 	"bijou/updater"
 	"bijou/updater/host"
 	"bijou/updater/leader"
@@ -73,7 +73,7 @@ const executablePollInterval = 2 * time.Second
 // awaitReplacement returns when a worker has installed another version in this program's
 // place and that version has shown that it works, so that the leader outlives a release
 // that does not, and can report it.
-func awaitReplacement(ctx context.Context, store *state.Keyspace) error {
+func awaitReplacement(ctx context.Context, store *keyspace.Space) error {
 	path, err := executablePath()
 	if err != nil {
 		return err

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"bijou/multicall/console"
-	"bijou/state"
+	"bijou/state/keyspace"
 	"bijou/updater"
 	"bijou/updater/activity"
 	"bijou/updater/host"
@@ -213,7 +213,7 @@ func awaitSource(ctx context.Context, source *release.Source) error {
 	}
 }
 
-func openKeyspace(ctx context.Context, url string) (store *state.Keyspace, err error) {
+func openKeyspace(ctx context.Context, url string) (store *keyspace.Space, err error) {
 	err = retryWhileAway(ctx, func() (err error) { store, err = updater.OpenStore(ctx, url); return err })
 	return store, err
 }

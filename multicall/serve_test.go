@@ -78,7 +78,7 @@ func (nobody) Instances(context.Context) ([]provider.Instance, error) { return n
 func TestOneLeaseForAllRoles(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	var n recordingStore
-	st := statetest.New(t).ShareWrapped(func(s store.Store) store.Store {
+	st := statetest.ShareWrapped(statetest.New(t), func(s store.Store) store.Store {
 		n.Store = s
 		return &n
 	})

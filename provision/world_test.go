@@ -15,6 +15,7 @@ import (
 
 	"bijou/provision/provider"
 	"bijou/state"
+	"bijou/state/store/mem"
 	"bijou/testscripts/dummy"
 )
 
@@ -62,7 +63,7 @@ func (c *calls) Instances(ctx context.Context) ([]provider.Instance, error) {
 func inWorld(t *testing.T, test func(w *world)) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		st, err := state.CreateMemory(t.Context(), state.Environment{Name: "e", UUID: "u", Provider: dummy.Name, DefaultSeries: "noble"})
+		st, err := state.CreateIn(t.Context(), mem.New(), state.Environment{Name: "e", UUID: "u", Provider: dummy.Name, DefaultSeries: "noble"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"bijou/state/charm"
+	"bijou/state/keyspace"
 )
 
 // ActionStatus is the state of an action.
@@ -80,7 +81,7 @@ func (a Action) IsCommand() bool { return a.Name == "" }
 // Action reads one action. Whatever waits for a unit that is gone counts as
 // cancelled. ErrNotFound.
 func (v *View) Action(id int) (Action, error) {
-	a, err := loadExisting[Action](v, actionKey(id), "action %d not found", id)
+	a, err := keyspace.LoadExisting[Action](v.keys, actionKey(id), "action %d not found", id)
 	if err != nil {
 		return Action{}, err
 	}
@@ -113,12 +114,12 @@ func (v *View) Actions(unit string) ([]Action, error) {
 
 func (v *View) actionIDs(unit string) (ids []int, err error) {
 	if unit != "" {
-		q, _, err := load[actionQueue](v, actionQueueKey(unit))
+		q, _, err := keyspace.Load[actionQueue](v.keys, actionQueueKey(unit))
 		ids = append(q.Ended, q.Waiting...)
 		slices.Sort(ids)
 		return ids, err
 	}
-	kvs, err := v.list(actionsPrefix)
+	kvs, err := v.keys.List(actionsPrefix)
 	for _, kv := range kvs {
 		if id, ok := cutInt(kv.Key, actionsPrefix); ok {
 			ids = append(ids, id)

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"unicode/utf8"
+
+	"bijou/state/keyspace"
 )
 
 // MaxOutput bounds what is kept of each of an action's two outputs, in bytes.
@@ -53,11 +55,11 @@ func (b *Bytes) UnmarshalJSON(data []byte) error {
 
 // putOutput moves a large output to a blob, so that an action's record stays small.
 func (tx *Tx) putOutput(o Output) (Output, error) {
-	data, err := encode("output", o)
+	data, err := keyspace.Encode("output", o)
 	if err != nil || len(data) <= maxInlineBytes {
 		return o, err
 	}
-	return Output{Dropped: o.Dropped, Blob: tx.addBlob(data)}, nil
+	return Output{Dropped: o.Dropped, Blob: tx.keys.AddBlob(data)}, nil
 }
 
 // Output reads what an action has written.
@@ -65,7 +67,7 @@ func (v *View) Output(a Action) (Output, error) {
 	if a.Output.Blob == "" {
 		return a.Output, nil
 	}
-	data, err := v.readBlob(a.Output.Blob)
+	data, err := v.keys.ReadBlob(a.Output.Blob)
 	if err != nil {
 		return Output{}, err
 	}

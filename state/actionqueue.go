@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"bijou/state/keyspace"
 )
 
 // actionQueue lists a unit's actions by id.
@@ -41,7 +43,7 @@ func (tx *Tx) AddAction(spec ActionSpec, now time.Time) (Action, error) {
 	if err := checkAction(a); err != nil {
 		return Action{}, err
 	}
-	if a.ID, err = tx.nextNumber(actionCounter); err != nil {
+	if a.ID, err = tx.keys.NextNumber(actionCounter); err != nil {
 		return Action{}, err
 	}
 	return a, tx.enqueueAction(a)
@@ -64,7 +66,7 @@ func (v *View) actionParameters(u Unit, spec ActionSpec) (map[string]any, error)
 }
 
 func checkAction(a Action) error {
-	data, err := encode("action", a)
+	data, err := keyspace.Encode("action", a)
 	if err == nil && len(data) > MaxActionText {
 		err = fmt.Errorf("it has %d bytes, at most %d", len(data), MaxActionText)
 	}
@@ -75,7 +77,7 @@ func checkAction(a Action) error {
 }
 
 func (tx *Tx) enqueueAction(a Action) error {
-	q, _, err := load[actionQueue](tx.View, actionQueueKey(a.Unit))
+	q, _, err := keyspace.Load[actionQueue](tx.keys, actionQueueKey(a.Unit))
 	if err != nil {
 		return err
 	}
@@ -83,16 +85,16 @@ func (tx *Tx) enqueueAction(a Action) error {
 		return refuse(ErrInUse, "unit %q has %d actions and commands waiting already, which is the most; is its agent there?", a.Unit, len(q.Waiting))
 	}
 	q.Waiting = append(q.Waiting, a.ID)
-	if err := tx.put(actionQueueKey(a.Unit), q); err != nil {
+	if err := tx.keys.Put(actionQueueKey(a.Unit), q); err != nil {
 		return err
 	}
-	return tx.put(actionKey(a.ID), a)
+	return tx.keys.Put(actionKey(a.ID), a)
 }
 
 // NextAction reads the first action of a unit's queue; ok is false if it is empty. An
 // action that runs is first until it has ended.
 func (v *View) NextAction(unit string) (a Action, ok bool, err error) {
-	q, _, err := load[actionQueue](v, actionQueueKey(unit))
+	q, _, err := keyspace.Load[actionQueue](v.keys, actionQueueKey(unit))
 	if err != nil || len(q.Waiting) == 0 {
 		return Action{}, false, err
 	}
@@ -112,7 +114,7 @@ func (tx *Tx) StartAction(id int, run string, now time.Time) error {
 		return refuse(ErrNotFound, "action %d is %s", id, a.Status)
 	}
 	a.Status, a.Run, a.Started = ActionRunning, run, now.UTC()
-	return tx.put(actionKey(id), a)
+	return tx.keys.Put(actionKey(id), a)
 }
 
 // LogAction adds a line to the progress of an action that runs.
@@ -124,7 +126,7 @@ func (tx *Tx) LogAction(id int, line ActionLine) error {
 	line.Message = truncate(line.Message, maxProgressLineBytes)
 	a.Progress = append(a.Progress, line)
 	a.Progress = a.Progress[max(0, len(a.Progress)-maxProgressLines):]
-	return tx.put(actionKey(id), a)
+	return tx.keys.Put(actionKey(id), a)
 }
 
 // EndAction records how an action has ended, for good; one that has is left as it
@@ -138,7 +140,7 @@ func (tx *Tx) EndAction(id int, status ActionStatus, end ActionEnd, now time.Tim
 	if a.Output, err = tx.putOutput(end.Output); err != nil {
 		return err
 	}
-	q, _, err := load[actionQueue](tx.View, actionQueueKey(a.Unit))
+	q, _, err := keyspace.Load[actionQueue](tx.keys, actionQueueKey(a.Unit))
 	if err != nil {
 		return err
 	}
@@ -146,13 +148,13 @@ func (tx *Tx) EndAction(id int, status ActionStatus, end ActionEnd, now time.Tim
 	q.Waiting, q.Cancel = slices.DeleteFunc(q.Waiting, same), slices.DeleteFunc(q.Cancel, same)
 	q.Ended = append(q.Ended, id)
 	for len(q.Ended) > maxEndedActions {
-		tx.remove(actionKey(q.Ended[0]))
+		tx.keys.Remove(actionKey(q.Ended[0]))
 		q.Ended = q.Ended[1:]
 	}
-	if err := tx.put(actionQueueKey(a.Unit), q); err != nil {
+	if err := tx.keys.Put(actionQueueKey(a.Unit), q); err != nil {
 		return err
 	}
-	return tx.put(actionKey(id), a)
+	return tx.keys.Put(actionKey(id), a)
 }
 
 // CancelAction ends an action that waits, and asks for the end of one that runs:
@@ -167,10 +169,10 @@ func (tx *Tx) CancelAction(id int, now time.Time) error {
 	case a.Status == ActionPending:
 		return tx.EndAction(id, ActionCancelled, ActionEnd{Message: "cancelled before it began"}, now)
 	}
-	q, _, err := load[actionQueue](tx.View, actionQueueKey(a.Unit))
+	q, _, err := keyspace.Load[actionQueue](tx.keys, actionQueueKey(a.Unit))
 	if err != nil || slices.Contains(q.Cancel, id) {
 		return err
 	}
 	q.Cancel = append(q.Cancel, id)
-	return tx.put(actionQueueKey(a.Unit), q) // which its agent watches
+	return tx.keys.Put(actionQueueKey(a.Unit), q) // which its agent watches
 }

@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"bijou/state/constraints"
+	"bijou/state/progress"
 )
 
 // MachineSpec describes a machine to be added without a unit.
@@ -43,11 +44,11 @@ func (tx *Tx) AddMachine(spec MachineSpec) (Machine, error) {
 	if err != nil || slices.Contains(m.Jobs, JobManage) || !slices.Contains(m.Jobs, JobUnits) {
 		return m, err
 	}
-	return m, tx.put(unusedMachineKey(m.ID), unusedMachine{Series: m.Series, Constraints: m.Constraints})
+	return m, tx.keys.Put(unusedMachineKey(m.ID), unusedMachine{Series: m.Series, Constraints: m.Constraints})
 }
 
 func (tx *Tx) insertMachine(m Machine) (Machine, error) {
-	n, err := tx.nextNumber(machineCounter)
+	n, err := tx.keys.NextNumber(machineCounter)
 	if err != nil {
 		return Machine{}, err
 	}
@@ -55,7 +56,7 @@ func (tx *Tx) insertMachine(m Machine) (Machine, error) {
 	if len(m.Jobs) == 0 {
 		m.Jobs = []string{JobUnits}
 	}
-	return m, tx.put(machineKey(m.ID), m)
+	return m, tx.keys.Put(machineKey(m.ID), m)
 }
 
 // checkPlacement returns the provider's part of PROVIDER:WHERE.
@@ -85,7 +86,7 @@ func (tx *Tx) checkPlacement(env Environment, text string) (where string, err er
 
 // AddMachines adds n machines in batches. On an error it returns those that were added.
 func (s *State) AddMachines(ctx context.Context, n int, spec MachineSpec) ([]Machine, error) {
-	update := withProgress(ctx, s.Update, Progress{What: "machines added", Total: n})
+	update := withProgress(ctx, s.Update, progress.Steps{What: "machines added", Total: n})
 	machines, err := addInBatches(ctx, update, n, func(tx *Tx) (Machine, error) { return tx.AddMachine(spec) })
 	if err != nil {
 		err = fmt.Errorf("cannot add machine: %w", err)

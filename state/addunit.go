@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"bijou/state/charm"
+	"bijou/state/progress"
 )
 
 // AddUnit adds a unit to a service and puts it on a machine, a new one where
@@ -39,19 +40,19 @@ func (tx *Tx) addUnit(service string, p Placement) (Unit, error) {
 }
 
 func (tx *Tx) insertUnit(u Unit) (_ Unit, err error) {
-	if u.Number, err = tx.nextNumber(unitCounter(u.Service)); err != nil {
+	if u.Number, err = tx.keys.NextNumber(unitCounter(u.Service)); err != nil {
 		return Unit{}, err
 	}
 	u.Name, u.Life = charm.UnitName(u.Service, u.Number), Alive
 	u.Status.Since = time.Now().UTC().Round(0)
-	if err := tx.put(machineUnitKey(u.Machine, u.Name), struct{}{}); err != nil {
+	if err := tx.keys.Put(machineUnitKey(u.Machine, u.Name), struct{}{}); err != nil {
 		return Unit{}, err
 	}
-	return u, tx.put(unitKey(u.Name), u)
+	return u, tx.keys.Put(unitKey(u.Name), u)
 }
 
 // AddUnits adds n units in batches. On an error it returns those that were added.
 func (s *State) AddUnits(ctx context.Context, service string, n int, p Placement) ([]Unit, error) {
-	update := withProgress(ctx, s.Update, Progress{What: "units of " + service + " added", Total: n})
+	update := withProgress(ctx, s.Update, progress.Steps{What: "units of " + service + " added", Total: n})
 	return addInBatches(ctx, update, n, func(tx *Tx) (Unit, error) { return tx.AddUnit(service, p) })
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"bijou/state/charm"
+	"bijou/state/keyspace"
 )
 
 // Trouble is a task at which an agent fails, and which it tries again.
@@ -17,6 +18,12 @@ type Trouble struct {
 	Since     time.Time `json:"since" yaml:"since"`
 	Attempts  int       `json:"attempts" yaml:"attempts"`
 	NextRetry time.Time `json:"next-retry" yaml:"next-retry"`
+}
+
+// presence is the value of an announced agent's key.
+type presence struct {
+	keyspace.Presence
+	Trouble *Trouble `json:"trouble,omitempty"` // nil: none
 }
 
 // Announce records that an agent ("machine-0", "unit-wordpress-0") runs in this process,
@@ -35,11 +42,11 @@ func (s *Session) announce(tx *Tx, agent string) error {
 	if err := tx.checkAgentExists(agent); err != nil {
 		return err
 	}
-	old, ok, err := load[presence](tx.View, presenceKey(agent))
-	if err != nil || ok && old.Session == s.id {
+	old, ok, err := keyspace.Load[presence](tx.keys, presenceKey(agent))
+	if err != nil || ok && s.Wrote(old.Presence) {
 		return err
 	}
-	return tx.putLeased(presenceKey(agent), s.newPresence(""), s.lease.ID())
+	return tx.keys.PutLeased(presenceKey(agent), s.NewPresence(""), s.Session)
 }
 
 const announceBatch = 50
@@ -73,15 +80,15 @@ func (s *Session) Report(ctx context.Context, update Updater, agent string, t *T
 		if err := tx.checkAgentExists(agent); err != nil {
 			return err
 		}
-		p, ok, err := load[presence](tx.View, presenceKey(agent))
+		p, ok, err := keyspace.Load[presence](tx.keys, presenceKey(agent))
 		if err != nil || t == nil && (!ok || p.Trouble == nil) {
 			return err
 		}
-		if !ok || p.Session != s.id {
-			p = s.newPresence("")
+		if !ok || !s.Wrote(p.Presence) {
+			p = presence{Presence: s.NewPresence("")}
 		}
 		p.Trouble = t
-		return tx.putLeased(presenceKey(agent), p, s.lease.ID())
+		return tx.keys.PutLeased(presenceKey(agent), p, s.Session)
 	})
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return fmt.Errorf("cannot tell of agent %q: %w", agent, err)
@@ -104,12 +111,19 @@ func (v *View) checkAgentExists(agent string) error {
 
 // Trouble reads the trouble of an agent that is announced; nil: it has none.
 func (v *View) Trouble(agent string) (*Trouble, error) {
-	p, _, err := load[presence](v, presenceKey(agent))
+	p, _, err := keyspace.Load[presence](v.keys, presenceKey(agent))
 	return p.Trouble, err
 }
 
 // IsPresent reports whether an agent is announced by a session that lives.
 func (v *View) IsPresent(agent string) (bool, error) {
-	_, ok, err := v.get(presenceKey(agent))
+	_, ok, err := v.keys.Get(presenceKey(agent))
 	return ok, err
 }
+
+// MachineAgent names the agent of a machine, as its presence does: "machine-0".
+func MachineAgent(id string) string { return "machine-" + id }
+
+// UnitAgent names the agent of a unit: "unit-wordpress-0". It panics on what is not a
+// unit's name.
+func UnitAgent(unit string) string { return charm.UnitTag(unit) }

@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"bijou/state/archive"
-	"bijou/state/store"
+	"bijou/state/keyspace"
+	"bijou/state/progress"
 )
 
 // Backup writes all keys of an environment as they are at one revision, and the
@@ -18,7 +19,7 @@ import (
 // read, since that changed meanwhile; begin again.
 func (s *State) Backup(ctx context.Context, w *archive.Writer) (archive.Header, error) {
 	h := archive.Header{Kind: archive.Environment, Time: time.Now().UTC(), StateFormat: formatVersion}
-	var all []store.KV
+	var all []keyspace.KeyValue
 	err := s.View(ctx, func(v *View) error {
 		env, err := v.Environment()
 		if err != nil {
@@ -47,21 +48,21 @@ func (s *State) Backup(ctx context.Context, w *archive.Writer) (archive.Header, 
 }
 
 // listContentsInUse leaves out the heads of blobs that nothing refers to.
-func (v *View) listContentsInUse() ([]store.KV, error) {
+func (v *View) listContentsInUse() ([]keyspace.KeyValue, error) {
 	all, err := v.listContents()
 	if err != nil {
 		return nil, err
 	}
 	used, err := v.referencedBlobs()
-	unused := func(kv store.KV) bool {
-		sum, ok := strings.CutPrefix(kv.Key, blobHeadsPrefix)
+	unused := func(kv keyspace.KeyValue) bool {
+		sum, ok := strings.CutPrefix(kv.Key, keyspace.BlobHeadsPrefix)
 		return ok && !used[sum]
 	}
 	return slices.DeleteFunc(all, unused), err
 }
 
-func (s *State) backUpBlobs(ctx context.Context, w *archive.Writer, all []store.KV) (n int, err error) {
-	p := Progress{What: "chunks backed up", Total: countChunks(all)}
+func (s *State) backUpBlobs(ctx context.Context, w *archive.Writer, all []keyspace.KeyValue) (n int, err error) {
+	p := progress.Steps{What: "chunks backed up", Total: countChunks(all)}
 	for _, kv := range all {
 		sum, chunks, ok := blobOf(kv)
 		if !ok {
@@ -80,7 +81,7 @@ func (s *State) backUpBlobs(ctx context.Context, w *archive.Writer, all []store.
 		}
 		n++
 		p.Done += chunks
-		ReportProgress(ctx, p)
+		progress.Report(ctx, p)
 	}
 	return n, nil
 }

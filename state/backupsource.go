@@ -9,14 +9,14 @@ import (
 
 	"bijou/state/archive"
 	"bijou/state/charm"
-	"bijou/state/store"
+	"bijou/state/keyspace"
 )
 
 // backupSource is a backup as a source to copy from.
 type backupSource struct {
 	header  archive.Header
 	archive *archive.Reader
-	keys    []store.KV
+	keys    []keyspace.KeyValue
 
 	sum  string        // of the blob that is read, chunk by chunk
 	blob io.ReadCloser // nil: none is
@@ -30,12 +30,12 @@ func checkBackup(a *archive.Reader) (*backupSource, error) {
 		return nil, refuse(ErrFormat, "its state has the format %d, and this bijou knows %d only: use the bijou that wrote it, %s, or a newer one", a.StateFormat, formatVersion, a.Bijou)
 	}
 	for _, k := range a.Keys {
-		kv := store.KV{Key: k.Key, Value: k.Value}
-		if isStoreLocal(k.Key) || strings.HasPrefix(k.Key, blobsPrefix) || !isASCII(k.Key) {
+		kv := keyspace.KeyValue{Key: k.Key, Value: k.Value}
+		if isStoreLocal(k.Key) || strings.HasPrefix(k.Key, keyspace.BlobsPrefix) || !isASCII(k.Key) {
 			return nil, fmt.Errorf("%w: it has the key %q", archive.ErrDamaged, k.Key)
 		}
-		if sum, _, ok := blobOf(kv); ok || strings.HasPrefix(k.Key, blobHeadsPrefix) {
-			if head, err := decode[blobHead](kv); err != nil || !head.Complete || head.Size != a.Size(archive.BlobName(sum)) {
+		if sum, _, ok := blobOf(kv); ok || strings.HasPrefix(k.Key, keyspace.BlobHeadsPrefix) {
+			if head, err := keyspace.Decode[keyspace.BlobHead](kv); err != nil || !head.Complete || head.Size != a.Size(archive.BlobName(sum)) {
 				return nil, fmt.Errorf("%w: its blob %q is not whole", archive.ErrDamaged, sum)
 			}
 		}
@@ -45,7 +45,7 @@ func checkBackup(a *archive.Reader) (*backupSource, error) {
 	if !ok {
 		return nil, fmt.Errorf("%w: it has no environment", archive.ErrDamaged)
 	}
-	record, err := decode[Environment](env)
+	record, err := keyspace.Decode[Environment](env)
 	if err == nil && (record.UUID != b.header.UUID || record.Name != b.header.Name) {
 		err = fmt.Errorf("%w: its header is of another environment", archive.ErrDamaged)
 	}
@@ -59,7 +59,7 @@ func BackupEnvironment(a *archive.Reader) (env Environment, err error) {
 		return env, err
 	}
 	kv, _ := findKey(b.keys, environmentKey)
-	return decode[Environment](kv)
+	return keyspace.Decode[Environment](kv)
 }
 
 // isASCII reports whether a copy can find the key again: listAroundBlobs looks for ASCII
@@ -85,7 +85,7 @@ func (b *backupSource) readChunk(_ context.Context, sum string, n int) (value []
 		}
 		b.sum = sum
 	}
-	value = make([]byte, chunkSize)
+	value = make([]byte, keyspace.ChunkSize)
 	read, err := io.ReadFull(b.blob, value)
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		err = nil // its last

@@ -3,6 +3,8 @@ package state
 import (
 	"context"
 	"errors"
+
+	"bijou/state/progress"
 )
 
 // batchSize is small, since to end a relation costs up to a dozen operations of a
@@ -53,4 +55,17 @@ func addInBatches[T any](ctx context.Context, update Updater, n int, add func(tx
 		all = append(all, batch...)
 	}
 	return all, nil
+}
+
+// withProgress returns an Updater whose every commit counts as batchSize steps.
+func withProgress(ctx context.Context, update Updater, p progress.Steps) Updater {
+	progress.Report(ctx, p)
+	return func(ctx context.Context, f func(tx *Tx) error) error {
+		if err := update(ctx, f); err != nil {
+			return err
+		}
+		p.Done = min(p.Done+batchSize, p.Total)
+		progress.Report(ctx, p)
+		return nil
+	}
 }

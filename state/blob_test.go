@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"bijou/state"
+	"bijou/state/keyspace"
 	"bijou/testscripts/statetest"
 )
 
@@ -39,7 +40,7 @@ func TestBlobs(t *testing.T) {
 
 func TestBlobIsRefused(t *testing.T) {
 	st := statetest.New(t)
-	if _, _, err := st.PutBlob(t.Context(), io.LimitReader(zeros{}, state.MaxBlob+1)); err == nil || !strings.Contains(err.Error(), "more than 64 MiB") {
+	if _, _, err := st.PutBlob(t.Context(), io.LimitReader(zeros{}, keyspace.MaxBlob+1)); err == nil || !strings.Contains(err.Error(), "more than 64 MiB") {
 		t.Errorf("too large: %v", err)
 	}
 	if _, err := st.OpenBlob(t.Context(), strings.Repeat("0", 64)); !errors.Is(err, state.ErrNotFound) {

@@ -1,6 +1,10 @@
 package state
 
-import "strings"
+import (
+	"strings"
+
+	"bijou/state/keyspace"
+)
 
 func (v *View) referencedBlobs() (map[string]bool, error) {
 	used := map[string]bool{}
@@ -26,7 +30,7 @@ func (v *View) referencedBlobs() (map[string]bool, error) {
 }
 
 func (v *View) addBlobsBelow(prefix string, used map[string]bool) error {
-	kvs, err := v.list(prefix)
+	kvs, err := v.keys.List(prefix)
 	if err != nil {
 		return err
 	}
@@ -34,7 +38,7 @@ func (v *View) addBlobsBelow(prefix string, used map[string]bool) error {
 		if !holdsSettings(kv.Key) {
 			continue
 		}
-		doc, err := decode[settingsDoc](kv)
+		doc, err := keyspace.Decode[settingsDoc](kv)
 		if err != nil {
 			return err
 		}
@@ -57,22 +61,22 @@ func holdsSettings(key string) bool {
 }
 
 func (v *View) addBlobsOfOperators(used map[string]bool) error {
-	kvs, err := v.list(resourcesPrefix)
+	kvs, err := v.keys.List(resourcesPrefix)
 	if err != nil {
 		return err
 	}
 	for _, kv := range kvs {
-		r, err := decode[Resource](kv)
+		r, err := keyspace.Decode[Resource](kv)
 		if err != nil {
 			return err
 		}
 		used[r.SHA256] = true
 	}
-	if kvs, err = v.list(actionsPrefix); err != nil {
+	if kvs, err = v.keys.List(actionsPrefix); err != nil {
 		return err
 	}
 	for _, kv := range kvs {
-		a, err := decode[Action](kv)
+		a, err := keyspace.Decode[Action](kv)
 		if err != nil {
 			return err
 		}

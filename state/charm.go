@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"bijou/state/charm"
+	"bijou/state/keyspace"
 )
 
 // Charm is one revision of a charm in the environment. It never changes; its
@@ -36,7 +37,7 @@ func NewCharm(url charm.URL, c *charm.Charm, sha256 string, size int64) Charm {
 // the same URL again is no error; another archive there is ErrExists.
 func (tx *Tx) AddCharm(c Charm) error {
 	key := charmKey(c.URL.String())
-	old, ok, err := load[Charm](tx.View, key)
+	old, ok, err := keyspace.Load[Charm](tx.keys, key)
 	if err != nil {
 		return err
 	}
@@ -46,15 +47,15 @@ func (tx *Tx) AddCharm(c Charm) error {
 	if ok {
 		return refuse(ErrExists, "charm %q exists already with other content", c.URL)
 	}
-	if err := tx.referToBlob(c.SHA256); err != nil {
+	if err := tx.keys.ReferToBlob(c.SHA256); err != nil {
 		return fmt.Errorf("cannot add charm %q: %w", c.URL, err)
 	}
-	return tx.put(key, c)
+	return tx.keys.Put(key, c)
 }
 
 // Charm reads a charm by its URL. ErrNotFound.
 func (v *View) Charm(url string) (Charm, error) {
-	c, err := loadExisting[Charm](v, charmKey(url), "charm %q not found", url)
+	c, err := keyspace.LoadExisting[Charm](v.keys, charmKey(url), "charm %q not found", url)
 	if err != nil {
 		return Charm{}, err
 	}
@@ -64,13 +65,13 @@ func (v *View) Charm(url string) (Charm, error) {
 
 // Charms reads all charms, by URL.
 func (v *View) Charms() ([]Charm, error) {
-	kvs, err := v.list(charmsPrefix)
+	kvs, err := v.keys.List(charmsPrefix)
 	if err != nil {
 		return nil, err
 	}
 	charms := make([]Charm, len(kvs))
 	for i, kv := range kvs {
-		if charms[i], err = decode[Charm](kv); err != nil {
+		if charms[i], err = keyspace.Decode[Charm](kv); err != nil {
 			return nil, err
 		}
 		if charms[i].URL, err = charm.ParseURL(kv.Key[len(charmsPrefix):]); err != nil {

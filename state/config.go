@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"bijou/state/charm"
+	"bijou/state/keyspace"
 )
 
 // Config holds the options of a service that the operator has set. Version grows with
@@ -28,7 +29,7 @@ type configDoc struct {
 // Config reads the options that the operator has set. ErrNotFound if there is no such
 // service.
 func (v *View) Config(service string) (Config, error) {
-	doc, ok, err := load[configDoc](v, configKey(service))
+	doc, ok, err := keyspace.Load[configDoc](v.keys, configKey(service))
 	if err != nil {
 		return Config{}, err
 	}
@@ -90,7 +91,7 @@ func (tx *Tx) SetConfig(service string, changes map[string]any) (changed []strin
 	if len(changed) == 0 {
 		return nil, nil
 	}
-	return changed, tx.put(configKey(service), c.nextDoc())
+	return changed, tx.keys.Put(configKey(service), c.nextDoc())
 }
 
 func convertOption(c *charm.Config, name string, value any) (any, error) {
@@ -106,7 +107,7 @@ func (c Config) nextDoc() configDoc {
 		if value == nil {
 			continue
 		}
-		raw, _ := encode(name, value) // strings, numbers and booleans always encode
+		raw, _ := keyspace.Encode(name, value) // strings, numbers and booleans always encode
 		if f, ok := value.(float64); ok {
 			raw = []byte(formatFloat(f))
 		}

@@ -25,7 +25,7 @@ func (tx *Tx) SetServiceConstraints(service string, c constraints.Value) error {
 	if err := s.checkConstraints(); err != nil {
 		return fmt.Errorf("cannot set constraints of service %q: %w", service, err)
 	}
-	return tx.put(serviceKey(service), s)
+	return tx.keys.Put(serviceKey(service), s)
 }
 
 // checkConstraints refuses constraints of a subordinate, whose units have no choice of
@@ -53,7 +53,7 @@ func (tx *Tx) ResolveMachine(id string, c *constraints.Value) error {
 	if c != nil {
 		m.Constraints = *c
 	}
-	if err := tx.put(machineKey(id), m); err != nil || c == nil {
+	if err := tx.keys.Put(machineKey(id), m); err != nil || c == nil {
 		return err
 	}
 	return tx.updateUnused(m)

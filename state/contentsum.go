@@ -7,6 +7,8 @@ import (
 	"encoding/hex"
 	"hash"
 
+	"bijou/state/keyspace"
+	"bijou/state/progress"
 	"bijou/state/store"
 )
 
@@ -15,17 +17,17 @@ func sumStore(ctx context.Context, st store.Store) (CopySummary, error) {
 	if err != nil {
 		return CopySummary{}, err
 	}
-	p := Progress{What: "keys compared", Total: len(all) + countChunks(all)}
+	p := progress.Steps{What: "keys compared", Total: len(all) + countChunks(all)}
 	s := newContentSum()
 	for _, kv := range all {
 		s.add(kv.Key, kv.Value)
 		p.Done++
 	}
-	ReportProgress(ctx, p)
+	progress.Report(ctx, p)
 	for _, kv := range all {
 		sum, chunks, _ := blobOf(kv)
 		for n := range chunks {
-			key := chunkKey(sum, n)
+			key := keyspace.ChunkKey(sum, n)
 			chunk, ok, err := readValue(ctx, st, key)
 			if err != nil {
 				return CopySummary{}, err
@@ -34,7 +36,7 @@ func sumStore(ctx context.Context, st store.Store) (CopySummary, error) {
 				s.add(key, chunk)
 			}
 			p.Done++
-			ReportProgress(ctx, p)
+			progress.Report(ctx, p)
 		}
 	}
 	return s.result(), nil

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"bijou/state/keyspace"
+	"bijou/state/progress"
 	"bijou/state/store"
 )
 
@@ -14,7 +16,7 @@ type copier struct {
 	to       store.Store
 	fault    func(point string) // nil: none
 	lockLost <-chan struct{}    // closed when the lock on what is copied from, or to, is
-	progress Progress
+	progress progress.Steps
 	sum      *contentSum
 
 	batch []store.Op
@@ -29,9 +31,9 @@ const (
 
 // copyAll makes the store hold those keys and their blobs, reads all of it back, and
 // compares.
-func (c *copier) copyAll(ctx context.Context, all []store.KV) (CopySummary, error) {
+func (c *copier) copyAll(ctx context.Context, all []keyspace.KeyValue) (CopySummary, error) {
 	c.sum = newContentSum()
-	c.progress = Progress{What: "keys copied", Total: len(all) + countChunks(all)}
+	c.progress = progress.Steps{What: "keys copied", Total: len(all) + countChunks(all)}
 	if err := c.makeAlike(ctx, all); err != nil {
 		return CopySummary{}, err
 	}
@@ -46,12 +48,12 @@ func (c *copier) copyAll(ctx context.Context, all []store.KV) (CopySummary, erro
 	return back, nil
 }
 
-func (c *copier) makeAlike(ctx context.Context, all []store.KV) error {
+func (c *copier) makeAlike(ctx context.Context, all []keyspace.KeyValue) error {
 	there, err := readContents(ctx, c.to)
 	if err != nil {
 		return err
 	}
-	ReportProgress(ctx, c.progress)
+	progress.Report(ctx, c.progress)
 	if err := c.removeOthers(ctx, all, there); err != nil {
 		return err
 	}
@@ -73,14 +75,14 @@ func (c *copier) makeAlike(ctx context.Context, all []store.KV) error {
 }
 
 // removeOthers removes what an earlier migration has left, and is gone since.
-func (c *copier) removeOthers(ctx context.Context, all, there []store.KV) error {
+func (c *copier) removeOthers(ctx context.Context, all, there []keyspace.KeyValue) error {
 	for _, kv := range there {
 		if _, wanted := findKey(all, kv.Key); wanted {
 			continue
 		}
 		sum, chunks, _ := blobOf(kv)
 		for n := range chunks {
-			if err := c.put(ctx, store.Op{Key: chunkKey(sum, n), Delete: true, Quiet: true}); err != nil {
+			if err := c.put(ctx, store.Op{Key: keyspace.ChunkKey(sum, n), Delete: true, Quiet: true}); err != nil {
 				return err
 			}
 		}
@@ -92,10 +94,10 @@ func (c *copier) removeOthers(ctx context.Context, all, there []store.KV) error 
 }
 
 // copyBlob does nothing for a key that is no blob's head.
-func (c *copier) copyBlob(ctx context.Context, kv store.KV) error {
+func (c *copier) copyBlob(ctx context.Context, kv keyspace.KeyValue) error {
 	sum, chunks, _ := blobOf(kv)
 	for n := range chunks {
-		key := chunkKey(sum, n)
+		key := keyspace.ChunkKey(sum, n)
 		chunk, ok, err := c.chunk(ctx, sum, n)
 		if err != nil {
 			return err
@@ -120,7 +122,7 @@ func (c *copier) copyBlob(ctx context.Context, kv store.KV) error {
 
 func (c *copier) reportStep(ctx context.Context) {
 	c.progress.Done++
-	ReportProgress(ctx, c.progress)
+	progress.Report(ctx, c.progress)
 }
 
 func (c *copier) put(ctx context.Context, op store.Op) error {

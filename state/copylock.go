@@ -2,31 +2,54 @@ package state
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
 
+	"bijou/state/keyspace"
 	"bijou/state/store"
 )
 
+// copyLockRecord names who copies an environment just now.
+type copyLockRecord struct {
+	keyspace.Presence
+	To string `json:"to"`
+}
+
+// guards keep what works on an environment away from one that has moved to another store,
+// and agents and leaders from beginning while it is copied.
+func guards() []keyspace.Guard {
+	return []keyspace.Guard{
+		{Key: movedKey, Explain: explainMoved},
+		{Key: copyLockKey, Leased: true, Explain: explainCopyLock},
+	}
+}
+
+func explainCopyLock(kv keyspace.KeyValue) error {
+	by, err := keyspace.Decode[copyLockRecord](kv)
+	if err != nil {
+		return err
+	}
+	return refuse(ErrRunning, "the environment is being copied to %q, by process %d on host %q", by.To, by.PID, by.Host)
+}
+
 // copyLock is the right to copy what is in a store, or to copy to it.
 type copyLock struct {
-	state  *State
-	lease  store.Lease
-	record copyLockRecord
+	state   *State
+	session *keyspace.Session
+	record  copyLockRecord
 }
 
 // acquireCopyLock locks what is in a store, unless a key is below one of the prefixes:
 // ErrRunning.
 func acquireCopyLock(ctx context.Context, st store.Store, to string, unless []string) (*copyLock, error) {
-	lease, err := st.Lease(ctx, SessionTTL)
+	s := newState(st)
+	session, err := s.space.NewSession(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("cannot hold the environment: %w", err)
 	}
-	self := &Session{id: rand.Text()}
-	l := &copyLock{state: &State{store: st}, lease: lease, record: copyLockRecord{presence: self.newPresence(""), To: to}}
+	l := &copyLock{state: s, session: session, record: copyLockRecord{Presence: session.NewPresence(""), To: to}}
 	if err := l.acquire(ctx, unless); err != nil {
 		return nil, errors.Join(err, l.release(ctx))
 	}
@@ -39,15 +62,17 @@ func (l *copyLock) acquire(ctx context.Context, unless []string) error {
 	defer cancel()
 	for {
 		err := l.state.Update(ctx, func(tx *Tx) error {
-			if _, _, err := tx.get(movedKey); err != nil { // it may be there
-				return err
+			for _, key := range []string{movedKey, copyLockKey} { // they may be there
+				if _, _, err := tx.keys.Get(key); err != nil {
+					return err
+				}
 			}
 			if err := tx.checkNobodyRuns(unless); err != nil {
 				return err
 			}
-			return tx.putLeased(copyLockKey, l.record, l.lease.ID())
+			return tx.keys.PutLeased(copyLockKey, l.record, l.session)
 		})
-		if !errors.Is(err, errOtherCopyRuns) || l.state.awaitAbsent(limit, copyLockKey) != nil {
+		if !errors.Is(err, errOtherCopyRuns) || l.state.space.AwaitAbsent(limit, copyLockKey) != nil {
 			return err
 		}
 	}
@@ -59,7 +84,7 @@ var errOtherCopyRuns = fmt.Errorf("another migration: %w", ErrRunning)
 func (l *copyLock) release(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	if err := l.lease.Close(ctx); err != nil && !errors.Is(err, store.ErrStoreGone) {
+	if err := l.session.Close(ctx); err != nil && !errors.Is(err, store.ErrStoreGone) {
 		return fmt.Errorf("cannot let go of the environment; it is free in %s: %w", SessionTTL, err)
 	}
 	return nil
@@ -73,12 +98,12 @@ func occupantPrefixes() []string { return []string{presencePrefix, leadersPrefix
 func (tx *Tx) checkNobodyRuns(prefixes []string) error {
 	var running []string
 	for _, prefix := range prefixes {
-		kvs, err := tx.list(prefix)
+		kvs, err := tx.keys.List(prefix)
 		if err != nil {
 			return err
 		}
 		for _, kv := range kvs {
-			p, err := decode[presence](kv)
+			p, err := keyspace.Decode[keyspace.Presence](kv)
 			if err != nil {
 				return err
 			}

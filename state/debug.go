@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"bijou/state/keyspace"
 )
 
 // Debug is an operator's session in which a unit's hooks are run by hand. It is on
@@ -31,7 +33,7 @@ func (d Debug) Wants(hook string) (wanted, named bool) {
 
 // Debug reads a unit's debug session; ok is false if there is none.
 func (v *View) Debug(unit string) (d Debug, ok bool, err error) {
-	return load[Debug](v, debugKey(unit))
+	return keyspace.Load[Debug](v.keys, debugKey(unit))
 }
 
 // SetDebug records a unit's debug session. ErrNotFound.
@@ -39,7 +41,7 @@ func (tx *Tx) SetDebug(unit string, d Debug) error {
 	if _, err := tx.Unit(unit); err != nil {
 		return err
 	}
-	return tx.put(debugKey(unit), d)
+	return tx.keys.Put(debugKey(unit), d)
 }
 
 // ClearDebug removes a unit's debug session, if it is that one.
@@ -48,6 +50,6 @@ func (tx *Tx) ClearDebug(unit, socket string) error {
 	if err != nil || !ok || d.Socket != socket {
 		return err
 	}
-	tx.remove(debugKey(unit))
+	tx.keys.Remove(debugKey(unit))
 	return nil
 }

@@ -34,14 +34,14 @@ func (tx *Tx) removeRelationIfDone(r Relation) error {
 	if r.Life == Alive {
 		return nil
 	}
-	if empty, err := tx.isPrefixEmpty(membersPrefix(r.ID)); err != nil || !empty {
+	if empty, err := tx.keys.IsPrefixEmpty(membersPrefix(r.ID)); err != nil || !empty {
 		return err
 	}
-	tx.remove(relationKey(r.ID))
+	tx.keys.Remove(relationKey(r.ID))
 	for _, e := range r.Endpoints {
-		tx.remove(relationIndexKey(e.Service, r.ID))
+		tx.keys.Remove(relationIndexKey(e.Service, r.ID))
 	}
-	if err := tx.removeFew(settingsPrefix(r.ID), appsPrefix(r.ID)); err != nil {
+	if err := tx.keys.RemoveFew(settingsPrefix(r.ID), appsPrefix(r.ID)); err != nil {
 		return err
 	}
 	var errs []error

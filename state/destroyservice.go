@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"bijou/state/keyspace"
+	"bijou/state/progress"
 )
 
 // DestroyService makes a service, its relations and its units dying; what no
@@ -19,10 +22,10 @@ func (s *State) DestroyService(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	update := withProgress(ctx, s.Update, Progress{What: "relations of " + name + " ended", Total: len(relations)})
+	update := withProgress(ctx, s.Update, progress.Steps{What: "relations of " + name + " ended", Total: len(relations)})
 	err = inBatches(ctx, update, relations, func(tx *Tx, id int) error { return tx.destroyRelation(id) })
 	if err == nil {
-		update = withProgress(ctx, s.Update, Progress{What: "units of " + name + " told to end", Total: len(units)})
+		update = withProgress(ctx, s.Update, progress.Steps{What: "units of " + name + " told to end", Total: len(units)})
 		err = inBatches(ctx, update, units, func(tx *Tx, unit string) error { return tx.DestroyUnit(unit) })
 	}
 	if err != nil {
@@ -60,14 +63,14 @@ func (tx *Tx) markServiceDying(name string) (relations []int, units []string, er
 		return nil, nil, err
 	}
 	s.Life = Dying
-	if err := tx.put(serviceKey(name), s); err != nil {
+	if err := tx.keys.Put(serviceKey(name), s); err != nil {
 		return nil, nil, err
 	}
-	index, err := tx.list(relationIndexPrefix(name))
+	index, err := tx.keys.List(relationIndexPrefix(name))
 	if err != nil {
 		return nil, nil, err
 	}
-	if _, _, err := tx.get(unitCounter(name)); err != nil {
+	if _, _, err := tx.keys.Get(unitCounter(name)); err != nil {
 		return nil, nil, err
 	}
 	for _, kv := range index {
@@ -75,7 +78,7 @@ func (tx *Tx) markServiceDying(name string) (relations []int, units []string, er
 			relations = append(relations, id)
 		}
 	}
-	kvs, err := tx.listUnguarded(serviceUnitsPrefix(name))
+	kvs, err := tx.keys.ListUnguarded(serviceUnitsPrefix(name))
 	return relations, unitNames(kvs), err
 }
 
@@ -88,14 +91,14 @@ func (tx *Tx) removeServiceIfDone(name string) error {
 		return err
 	}
 	for _, prefix := range []string{relationIndexPrefix(name), serviceUnitsPrefix(name)} {
-		if empty, err := tx.isPrefixEmpty(prefix); err != nil || !empty {
+		if empty, err := tx.keys.IsPrefixEmpty(prefix); err != nil || !empty {
 			return err
 		}
 	}
-	tx.remove(serviceKey(name))
-	if _, err = tx.removeBelow(serviceResourcesPrefix(name), maxRemovedKeys); err != nil {
+	tx.keys.Remove(serviceKey(name))
+	if _, err = tx.keys.RemoveBelow(serviceResourcesPrefix(name), keyspace.MaxRemovedKeys); err != nil {
 		return err
 	}
-	_, err = tx.removeBelow(servicePrefix(name), batchSize)
+	_, err = tx.keys.RemoveBelow(servicePrefix(name), batchSize)
 	return err
 }

@@ -11,6 +11,7 @@ import (
 
 	"bijou/state/charm"
 	"bijou/state/constraints"
+	"bijou/state/keyspace"
 )
 
 // ProviderLocal is the provider whose machines are folders of this host; units
@@ -101,7 +102,7 @@ func (e Environment) HookConcurrency() int {
 
 // Environment reads the environment's record.
 func (v *View) Environment() (Environment, error) {
-	e, err := loadExisting[Environment](v, environmentKey, "the environment has no record")
+	e, err := keyspace.LoadExisting[Environment](v.keys, environmentKey, "the environment has no record")
 	return e, err
 }
 
@@ -126,7 +127,7 @@ func (tx *Tx) SetEnvironment(changes map[string]*string) error {
 	if err := e.validate(); err != nil {
 		return fmt.Errorf("cannot set environment: %w", err)
 	}
-	return tx.put(environmentKey, e)
+	return tx.keys.Put(environmentKey, e)
 }
 
 // SetTools records which binary agents are to run from now on.
@@ -140,7 +141,7 @@ func (tx *Tx) changeEnvironment(change func(e *Environment)) error {
 		return err
 	}
 	change(&e)
-	return tx.put(environmentKey, e)
+	return tx.keys.Put(environmentKey, e)
 }
 
 func (e Environment) validate() error {

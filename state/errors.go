@@ -4,10 +4,11 @@ import (
 	"errors"
 	"fmt"
 
+	"bijou/state/keyspace"
 	"bijou/state/store"
 )
 
-// The kinds of refusal that are of entities, beside those in kverrors.go.
+// The kinds of refusal, beside those of the key-value layer.
 var (
 	// ErrExists: there is one already, under that name or between those endpoints.
 	ErrExists = errors.New("exists already")
@@ -24,10 +25,38 @@ var (
 	ErrOtherProvider = errors.New("another provider")
 	// ErrNotLeader: the unit does not lead its service (any more).
 	ErrNotLeader = errors.New("not the leader")
-	// ErrRunning: agents or provisioners are at work, and must not be.
-	ErrRunning = errors.New("still runs")
 	// ErrMoved: the environment has left this store for another.
 	ErrMoved = fmt.Errorf("it has moved: %w", store.ErrStoreGone)
 	// ErrFormat: the store holds no environment, or one of another format.
 	ErrFormat = errors.New("unknown format")
 )
+
+// Those of the key-value layer and of the stores that users of this package meet; see
+// keyspace.
+var (
+	ErrNotFound    = keyspace.ErrNotFound
+	ErrSessionLost = keyspace.ErrSessionLost
+	ErrClaimed     = keyspace.ErrClaimed
+	ErrClaimLost   = keyspace.ErrClaimLost
+	ErrRunning     = keyspace.ErrRunning
+	ErrAway        = keyspace.ErrAway
+	ErrStoreGone   = keyspace.ErrStoreGone
+	ErrHistoryLost = keyspace.ErrHistoryLost
+	ErrNoStore     = keyspace.ErrNoStore
+	ErrStoreExists = keyspace.ErrStoreExists
+	ErrTooLarge    = keyspace.ErrTooLarge
+	ErrClosed      = keyspace.ErrClosed
+)
+
+// refuse returns an error with its own message that errors.Is takes for kind.
+func refuse(kind error, format string, args ...any) error {
+	return keyspace.Refuse(kind, format, args...)
+}
+
+// ignoreNotFound is for what may have gone by itself meanwhile.
+func ignoreNotFound(err error) error {
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	return err
+}

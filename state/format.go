@@ -1,6 +1,10 @@
 package state
 
-import "time"
+import (
+	"time"
+
+	"bijou/state/keyspace"
+)
 
 // formatVersion is the one that this code reads and writes. An older one would be
 // converted on Open; there is none yet.
@@ -16,7 +20,7 @@ func checkFormat(v *View) error {
 	if err := v.checkNotMoved(); err != nil {
 		return err
 	}
-	doc, ok, err := load[formatDoc](v, formatKey)
+	doc, ok, err := keyspace.Load[formatDoc](v.keys, formatKey)
 	if err == nil && !ok {
 		err = v.checkNotPartial()
 	}
@@ -32,11 +36,15 @@ func checkFormat(v *View) error {
 }
 
 func (v *View) checkNotMoved() error {
-	value, ok, err := v.snap.Get(v.ctx, movedKey)
-	if err != nil || !ok {
+	kv, err := v.keys.GetKV(movedKey)
+	if err != nil || kv.Revision == 0 {
 		return err
 	}
-	to, err := decode[movedRecord](value)
+	return explainMoved(kv)
+}
+
+func explainMoved(kv keyspace.KeyValue) error {
+	to, err := keyspace.Decode[movedRecord](kv)
 	if err != nil {
 		return err
 	}
@@ -46,7 +54,7 @@ func (v *View) checkNotMoved() error {
 // checkNotPartial returns ErrFormat if a migration or a restoration to this store was
 // not finished.
 func (v *View) checkNotPartial() error {
-	left, ok, err := load[partialCopy](v, partialCopyKey)
+	left, ok, err := keyspace.Load[partialCopy](v.keys, partialCopyKey)
 	if err != nil || !ok {
 		return err
 	}

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"bijou/state/keyspace"
 )
 
 // HookRun is one hook that a unit has run, as `juju hook-history` shows it. Hooks
@@ -35,18 +37,18 @@ func (tx *Tx) AddHookRun(unit string, r HookRun) error {
 	if n := len(r.Changes); n > maxHookRunChanges {
 		r.Changes, r.More = r.Changes[:maxHookRunChanges], n-maxHookRunChanges
 	}
-	return tx.put(historyKey(unit, int(r.Seq%maxHookRuns)), r)
+	return tx.keys.Put(historyKey(unit, int(r.Seq%maxHookRuns)), r)
 }
 
 // HookRuns lists the last hooks of a unit, the oldest first.
 func (v *View) HookRuns(unit string) ([]HookRun, error) {
-	kvs, err := v.list(unitHistoryPrefix(unit))
+	kvs, err := v.keys.List(unitHistoryPrefix(unit))
 	if err != nil {
 		return nil, err
 	}
 	runs := make([]HookRun, len(kvs))
 	for i, kv := range kvs {
-		if runs[i], err = decode[HookRun](kv); err != nil {
+		if runs[i], err = keyspace.Decode[HookRun](kv); err != nil {
 			return nil, err
 		}
 	}

@@ -19,5 +19,5 @@ func (tx *Tx) Interrupt(unit string) (Op, error) {
 		return Op{}, err
 	}
 	u.Interrupt = op.ID
-	return op, tx.put(unitKey(unit), u)
+	return op, tx.keys.Put(unitKey(unit), u)
 }

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-
-	"bijou/state/charm"
 )
 
 // Every key of an environment, in one table. A unit's name stands in keys as it
@@ -23,12 +21,12 @@ import (
 //	counters/units/<service>            the next unit's number
 //	provisioner                         ProvisionerTrouble
 //	presence/<agent>                    presence, under the session's lease
-//	claims/machine-<id>                 claimRecord: who runs the machine's agents
+//	claims/machine-<id>                 keyspace.ClaimRecord: who runs the machine's agents
 //	leaders/<what>                      presence, under the session's lease
 //	leaders/services/<s>                presence of a process, with the unit that leads
 //	charms/<url>                        Charm
 //	blobs/<sha256>/<n>                  one chunk
-//	blob-heads/<sha256>                 blobHead
+//	blob-heads/<sha256>                 keyspace.BlobHead
 //	services/<s>                        Service
 //	services/<s>/config                 Config
 //	services/<s>/status                 WorkloadStatus
@@ -71,8 +69,6 @@ const (
 	claimsPrefix         = "claims/"
 	leadersPrefix        = "leaders/"
 	charmsPrefix         = "charms/"
-	blobsPrefix          = "blobs/"
-	blobHeadsPrefix      = "blob-heads/"
 	servicesPrefix       = "services/"
 	unitsPrefix          = "units/"
 	machinesPrefix       = "machines/"
@@ -100,8 +96,6 @@ func serviceLeaderName(s string) string { return "services/" + s }
 func charmKey(url string) string        { return charmsPrefix + url }
 func toolsKey(name string) string       { return toolsPrefix + name }
 
-func blobHeadKey(sum string) string            { return blobHeadsPrefix + sum }
-func chunkKey(sum string, n int) string        { return fmt.Sprintf("%s%s/%04d", blobsPrefix, sum, n) }
 func serviceKey(s string) string               { return servicesPrefix + s }
 func servicePrefix(s string) string            { return servicesPrefix + s + "/" }
 func configKey(s string) string                { return servicePrefix(s) + "config" }
@@ -160,13 +154,6 @@ func logBatchesPrefix(source string) string { return logPrefix + source + "/" }
 func logKey(source string, seq int64) string {
 	return fmt.Sprintf("%s%010d", logBatchesPrefix(source), seq)
 }
-
-// MachineAgent names the agent of a machine, as its presence does: "machine-0".
-func MachineAgent(id string) string { return "machine-" + id }
-
-// UnitAgent names the agent of a unit: "unit-wordpress-0". It panics on what is not a
-// unit's name.
-func UnitAgent(unit string) string { return charm.UnitTag(unit) }
 
 // cutInt parses a key's last part; ok is false if more follows the prefix.
 func cutInt(key, prefix string) (n int, ok bool) {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"bijou/state/keyspace"
 )
 
 // What the log of one unit or machine holds at most: maxLogBatches batches of
@@ -79,11 +81,11 @@ func splitLines(lines []LogLine) (parts [][]LogLine) {
 
 // appendLog takes no more lines than fit in one batch.
 func (tx *Tx) appendLog(source string, lines []LogLine) error {
-	head, _, err := load[logHead](tx.View, logHeadKey(source))
+	head, _, err := keyspace.Load[logHead](tx.keys, logHeadKey(source))
 	if err != nil {
 		return err
 	}
-	batch, _, err := load[logBatch](tx.View, logKey(source, head.Batch))
+	batch, _, err := keyspace.Load[logBatch](tx.keys, logKey(source, head.Batch))
 	if err != nil {
 		return err
 	}
@@ -91,14 +93,14 @@ func (tx *Tx) appendLog(source string, lines []LogLine) error {
 	if head.Batch == 0 || size >= fullLogBatchBytes || size+(logBatch{Lines: lines}).size() > maxLogBatchBytes {
 		head.Batch++
 		batch = logBatch{First: head.Lines + 1}
-		tx.remove(logKey(source, head.Batch-maxLogBatches))
+		tx.keys.Remove(logKey(source, head.Batch-maxLogBatches))
 	}
 	batch.Lines = append(batch.Lines, lines...)
 	head.Lines += int64(len(lines))
-	if err := tx.put(logKey(source, head.Batch), batch); err != nil {
+	if err := tx.keys.Put(logKey(source, head.Batch), batch); err != nil {
 		return err
 	}
-	return tx.put(logHeadKey(source), head)
+	return tx.keys.Put(logHeadKey(source), head)
 }
 
 // LogFilter selects lines; the zero value selects all.
@@ -139,13 +141,13 @@ func (v *View) Logs(f LogFilter) ([]LogLine, error) {
 
 // LogEnds returns how many lines each source has logged so far: the Seq of its last.
 func (v *View) LogEnds() (map[string]int64, error) {
-	kvs, err := v.list(logHeadsPrefix)
+	kvs, err := v.keys.List(logHeadsPrefix)
 	if err != nil {
 		return nil, err
 	}
 	ends := map[string]int64{}
 	for _, kv := range kvs {
-		head, err := decode[logHead](kv)
+		head, err := keyspace.Decode[logHead](kv)
 		if err != nil {
 			return nil, err
 		}
@@ -158,7 +160,7 @@ func (v *View) logSources(asked []string) ([]string, error) {
 	if len(asked) > 0 {
 		return asked, nil
 	}
-	kvs, err := v.list(logHeadsPrefix)
+	kvs, err := v.keys.List(logHeadsPrefix)
 	var sources []string
 	for _, kv := range kvs {
 		sources = append(sources, strings.TrimPrefix(kv.Key, logHeadsPrefix))
@@ -168,13 +170,13 @@ func (v *View) logSources(asked []string) ([]string, error) {
 
 // readSourceLog reads from the newest batch backwards, as far as the filter needs.
 func (v *View) readSourceLog(source string, level int, f LogFilter) ([]LogLine, error) {
-	head, _, err := load[logHead](v, logHeadKey(source))
+	head, _, err := keyspace.Load[logHead](v.keys, logHeadKey(source))
 	if err != nil {
 		return nil, err
 	}
 	var lines []LogLine // the newest first
 	for n := head.Batch; n > 0 && n > head.Batch-maxLogBatches; n-- {
-		batch, ok, err := load[logBatch](v, logKey(source, n))
+		batch, ok, err := keyspace.Load[logBatch](v.keys, logKey(source, n))
 		if err != nil {
 			return nil, err
 		}

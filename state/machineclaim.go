@@ -1,10 +1,29 @@
 package state
 
-import "context"
+import (
+	"context"
 
-func (s *State) machineClaim(machine string) claimTarget {
+	"bijou/state/keyspace"
+)
+
+type (
+	// Holder is the holder of a claim: its place, and its process.
+	Holder = keyspace.Holder
+	// Claimant asks for a claim.
+	Claimant = keyspace.Claimant
+)
+
+// Claim is the right to run a machine's agents. It is durable: it outlives outages of the
+// store, sessions and the process, until another holder takes it. Its methods may be
+// called from several goroutines.
+type Claim struct{ *keyspace.Claim }
+
+func machineClaim(machine string) keyspace.ClaimTarget {
 	agent := MachineAgent(machine)
-	return claimTarget{s, claimKey(agent), presenceKey(agent), func(v *View) error { return v.checkAgentExists(agent) }}
+	return keyspace.ClaimTarget{
+		Key: claimKey(agent), Presence: presenceKey(agent),
+		CheckExists: func(keys *keyspace.View) error { return (&View{keys}).checkAgentExists(agent) },
+	}
 }
 
 // TakeClaim makes the claimant the one that runs the machine's agents. Whoever held the
@@ -15,14 +34,26 @@ func (s *State) machineClaim(machine string) claimTarget {
 // is another place's, whether anybody lives there or not, or that process lives.
 // ErrNotFound: there is no such machine.
 func (s *State) TakeClaim(ctx context.Context, machine string, by Claimant) (*Claim, error) {
-	return s.machineClaim(machine).takeClaim(ctx, by)
+	return wrapClaim(s.space.TakeClaim(ctx, machineClaim(machine), by))
 }
 
 // JoinClaim is TakeClaim for a process beside the one that runs the machine: it works
 // under the claim of its place, whichever process of that place holds it.
 func (s *State) JoinClaim(ctx context.Context, machine string, by Claimant) (*Claim, error) {
-	c := &Claim{target: s.machineClaim(machine), claimant: by, joining: true}
-	return c, c.acquire(ctx)
+	return wrapClaim(s.space.JoinClaim(ctx, machineClaim(machine), by))
+}
+
+func wrapClaim(c *keyspace.Claim, err error) (*Claim, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &Claim{c}, nil
+}
+
+// Update is State.Update, conditional on the claim: ErrClaimLost, and nothing is
+// written, once another holder has taken it.
+func (c *Claim) Update(ctx context.Context, f func(tx *Tx) error) error {
+	return c.Claim.Update(ctx, onKeys(f))
 }
 
 // UpdaterFor returns Update for one agent of the machine: ErrNotFound once its unit, or the
@@ -41,11 +72,7 @@ func (c *Claim) UpdaterFor(agent string) Updater {
 // ClaimHolder returns who holds the machine's claim, or held it last; ok is false if
 // nobody does.
 func (v *View) ClaimHolder(machine string) (h Holder, ok bool, err error) {
-	d, _, err := load[claimRecord](v, claimKey(MachineAgent(machine)))
-	if err != nil || d.Holder == nil {
-		return Holder{}, false, err
-	}
-	return *d.Holder, true, nil
+	return v.keys.ClaimHolder(claimKey(MachineAgent(machine)))
 }
 
 // CheckPlace returns ErrClaimed if another place holds the machine's claim.
@@ -59,7 +86,7 @@ func (v *View) CheckPlace(machine string, here Holder) error {
 
 // ClaimEpoch returns how often the machine was claimed; 0: never.
 func (v *View) ClaimEpoch(machine string) (int64, error) {
-	d, _, err := load[claimRecord](v, claimKey(MachineAgent(machine)))
+	d, _, err := keyspace.Load[keyspace.ClaimRecord](v.keys, claimKey(MachineAgent(machine)))
 	return d.Epoch, err
 }
 
@@ -70,14 +97,7 @@ func (tx *Tx) AssignClaim(machine string, to *Holder) error {
 	if _, err := tx.Machine(machine); err != nil {
 		return err
 	}
-	key := claimKey(MachineAgent(machine))
-	d, _, err := load[claimRecord](tx.View, key)
-	if err != nil {
-		return err
-	}
-	n := d.nextRecord(to, 0)
-	n.FormerBoots = nil
-	return tx.put(key, n)
+	return tx.keys.AssignClaim(claimKey(MachineAgent(machine)), to)
 }
 
 // FreeClaim lets whoever comes first claim a machine for which another instance was

@@ -59,7 +59,7 @@ func (tx *Tx) SetStopped(id, instance string) error {
 		return err
 	}
 	m.InstanceID = ""
-	return tx.put(machineKey(id), m)
+	return tx.keys.Put(machineKey(id), m)
 }
 
 // SetStopFailure records why the instance of a dead machine is still there.

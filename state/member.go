@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"bijou/state/charm"
+	"bijou/state/keyspace"
 )
 
 // Member is one unit that is in a relation.
@@ -26,13 +27,13 @@ func (v *View) MembersOf(id int, service string) ([]Member, error) {
 }
 
 func (v *View) membersBelow(id int, prefix string) ([]Member, error) {
-	kvs, err := v.list(prefix)
+	kvs, err := v.keys.List(prefix)
 	if err != nil {
 		return nil, err
 	}
 	members := make([]Member, len(kvs))
 	for i, kv := range kvs {
-		if members[i], err = decode[Member](kv); err != nil {
+		if members[i], err = keyspace.Decode[Member](kv); err != nil {
 			return nil, err
 		}
 		members[i].Unit = kv.Key[len(membersPrefix(id)):]
@@ -43,7 +44,7 @@ func (v *View) membersBelow(id int, prefix string) ([]Member, error) {
 
 // Member reads one unit's membership; ok is false if there is none.
 func (v *View) Member(id int, unit string) (m Member, ok bool, err error) {
-	m, ok, err = load[Member](v, memberKey(id, unit))
+	m, ok, err = keyspace.Load[Member](v.keys, memberKey(id, unit))
 	m.Unit = unit
 	return m, ok, err
 }
@@ -74,7 +75,7 @@ func (tx *Tx) EnterRelation(id int, unit string, settings map[string]string) err
 	if r.Scope == charm.Container {
 		m.Principal = cmp.Or(u.Principal, unit)
 	}
-	if err := tx.put(memberKey(id, unit), m); err != nil {
+	if err := tx.keys.Put(memberKey(id, unit), m); err != nil {
 		return err
 	}
 	if err := tx.initSettings(id, unit, settings); err != nil {
@@ -86,7 +87,7 @@ func (tx *Tx) EnterRelation(id int, unit string, settings map[string]string) err
 // initSettings makes the settings node of a unit that enters, so that it exists even
 // without a value.
 func (tx *Tx) initSettings(id int, unit string, settings map[string]string) error {
-	doc, _, err := load[settingsDoc](tx.View, settingsKey(id, unit))
+	doc, _, err := keyspace.Load[settingsDoc](tx.keys, settingsKey(id, unit))
 	if err != nil {
 		return err
 	}
@@ -109,7 +110,7 @@ func (tx *Tx) LeaveRelation(id int, unit string) error {
 	if _, in, err := tx.Member(id, unit); err != nil || !in {
 		return err
 	}
-	tx.remove(memberKey(id, unit))
+	tx.keys.Remove(memberKey(id, unit))
 	r, err := tx.Relation(id)
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"bijou/state/store"
+	"bijou/state/storeurl"
 )
 
 // Migration is the move of an environment whose agents are all stopped from one
@@ -40,7 +41,7 @@ type CopySummary struct {
 // ErrRunning: an agent or a provisioner runs. ErrStoreExists: To holds something
 // else than what a migration of this environment has left.
 func Migrate(ctx context.Context, m Migration) (c CopySummary, err error) {
-	from, err := openStore(ctx, m.From)
+	from, err := storeurl.Open(ctx, m.From)
 	if err != nil {
 		return c, fmt.Errorf("cannot open %q: %w", m.From, err)
 	}
@@ -49,7 +50,7 @@ func Migrate(ctx context.Context, m Migration) (c CopySummary, err error) {
 	if err != nil {
 		return c, err
 	}
-	to, err := createStore(ctx, m.To)
+	to, err := storeurl.Create(ctx, m.To)
 	if err != nil {
 		return c, errors.Join(err, source.release(ctx))
 	}
@@ -64,12 +65,12 @@ func Migrate(ctx context.Context, m Migration) (c CopySummary, err error) {
 // FinishMigration does the rest of a migration to the store at the URL after its Switch.
 // It returns ErrNotFound if there is none.
 func FinishMigration(ctx context.Context, url string) (err error) {
-	to, err := openStore(ctx, url)
+	to, err := storeurl.Open(ctx, url)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, to.Close()) }()
-	draft, ok, err := readRecord[partialCopy](ctx, &State{store: to}, partialCopyKey)
+	draft, ok, err := readRecord[partialCopy](ctx, newState(to), partialCopyKey)
 	if err != nil || !ok {
 		return cmp.Or(err, refuse(ErrNotFound, "there is no migration to %q under way", url))
 	}
@@ -121,16 +122,16 @@ func (m Migration) finishMove(ctx context.Context, to store.Store) error {
 }
 
 func removeMovedStore(ctx context.Context, url string) error {
-	st, err := openStore(ctx, url)
+	st, err := storeurl.Open(ctx, url)
 	if errors.Is(err, ErrNoStore) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("cannot remove the old store: %w", err)
 	}
-	_, left, err := readRecord[movedRecord](ctx, &State{store: st}, movedKey)
+	_, left, err := readRecord[movedRecord](ctx, newState(st), movedKey)
 	if err = errors.Join(err, st.Close()); err != nil || !left {
 		return err // somebody else's by now
 	}
-	return RemoveStore(ctx, url)
+	return storeurl.Remove(ctx, url)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"bijou/state/keyspace"
 	"bijou/state/store"
 	"bijou/state/store/mem"
 )
@@ -19,8 +20,8 @@ import (
 func dumpStore(t *testing.T, st store.Store) map[string]string {
 	t.Helper()
 	found := map[string]string{}
-	err := (&State{store: st}).View(t.Context(), func(v *View) error {
-		kvs, err := v.list("")
+	err := newState(st).View(t.Context(), func(v *View) error {
+		kvs, err := v.keys.List("")
 		for _, kv := range kvs {
 			found[kv.Key] = string(kv.Value)
 		}
@@ -41,16 +42,16 @@ func check(t *testing.T, err error) {
 // blobs of several chunks.
 func newPopulated(t *testing.T) *State {
 	t.Helper()
-	s, err := CreateMemory(t.Context(), testEnvironment())
+	s, err := CreateIn(t.Context(), mem.New(), testEnvironment())
 	check(t, err)
 	for i := range 3 {
-		_, _, err := s.PutBlob(t.Context(), bytes.NewReader(bytes.Repeat([]byte{byte(i)}, i*chunkSize+i)))
+		_, _, err := s.PutBlob(t.Context(), bytes.NewReader(bytes.Repeat([]byte{byte(i)}, i*keyspace.ChunkSize+i)))
 		check(t, err)
 	}
 	for i := range 5 {
 		check(t, s.Update(t.Context(), func(tx *Tx) error {
 			for n := range 90 {
-				if err := tx.put(fmt.Sprintf("units/u/%d", i*90+n), strings.Repeat("x", n*40)); err != nil {
+				if err := tx.keys.Put(fmt.Sprintf("units/u/%d", i*90+n), strings.Repeat("x", n*40)); err != nil {
 					return err
 				}
 			}
@@ -98,11 +99,11 @@ func TestMigrateCutOff(t *testing.T) {
 	ctx := t.Context()
 	for n := 0; ; n++ {
 		s, to := newPopulated(t), mem.New()
-		want := dumpStore(t, s.store)
+		want := dumpStore(t, s.Store())
 		switched := false
 		m := Migration{From: "mem:from", To: "mem:to", Switch: func() error { switched = true; return nil }}
 		first := &failingStore{mem.Share(to), n, n%2 == 0}
-		_, err := migrateStores(ctx, m, mem.Share(s.store), first)
+		_, err := migrateStores(ctx, m, mem.Share(s.Store()), first)
 		if err == nil {
 			if first.left < 1 {
 				t.Error("it was cut off and has not noticed")
@@ -110,17 +111,17 @@ func TestMigrateCutOff(t *testing.T) {
 			return
 		}
 		checkIs(t, err, errCut)
-		target := &State{store: to}
+		target := newState(to)
 		want = withoutStoreLocal(want)
 		copied := withoutStoreLocal(dumpStore(t, to))
 		copied[formatKey] = want[formatKey] // the last to come
-		if moved := dumpStore(t, s.store)[movedKey] != ""; switched || moved && !cmp.Equal(want, copied) {
+		if moved := dumpStore(t, s.Store())[movedKey] != ""; switched || moved && !cmp.Equal(want, copied) {
 			t.Errorf("after %d commits: switched %t, and the copy is not whole", n, switched)
 		}
-		if err := target.View(ctx, checkFormat); n > 1 && !errors.Is(err, ErrFormat) && dumpStore(t, s.store)[movedKey] == "" {
+		if err := target.View(ctx, checkFormat); n > 1 && !errors.Is(err, ErrFormat) && dumpStore(t, s.Store())[movedKey] == "" {
 			t.Errorf("after %d commits half a copy passes for an environment: %v", n, err)
 		}
-		_, err = migrateStores(ctx, m, mem.Share(s.store), to)
+		_, err = migrateStores(ctx, m, mem.Share(s.Store()), to)
 		check(t, err)
 		if diff := cmp.Diff(want, withoutStoreLocal(dumpStore(t, to))); diff != "" || !switched {
 			t.Fatalf("after %d commits: switched %t\n%s", n, switched, diff[:min(len(diff), 500)])
@@ -154,7 +155,7 @@ func TestMigrateWhileOthersWrite(t *testing.T) {
 	ctx := t.Context()
 	s, to := newPopulated(t), mem.New()
 	put := func(key string) error {
-		return s.Update(ctx, func(tx *Tx) error { return tx.put(key, 1) })
+		return s.Update(ctx, func(tx *Tx) error { return tx.keys.Put(key, 1) })
 	}
 	rounds := 0
 	m := Migration{From: "mem:from", To: "mem:to", Switch: func() error { return nil }, Fault: func(string) {
@@ -162,7 +163,7 @@ func TestMigrateWhileOthersWrite(t *testing.T) {
 			check(t, put(fmt.Sprintf("services/late-%d", rounds)))
 		}
 	}}
-	_, err := migrateStores(ctx, m, mem.Share(s.store), to)
+	_, err := migrateStores(ctx, m, mem.Share(s.Store()), to)
 	check(t, err)
 	if got := dumpStore(t, to); got["services/late-1"] != "1" || got["services/late-3"] != "1" {
 		t.Error("what was written meanwhile was lost")
@@ -179,33 +180,33 @@ func TestMigrateRefuses(t *testing.T) {
 	session, err := s.NewSession(ctx)
 	check(t, err)
 	check(t, session.Announce(ctx, s.Update, "machine-0"))
-	_, err = migrateStores(ctx, m, s.store, to)
+	_, err = migrateStores(ctx, m, s.Store(), to)
 	checkIs(t, err, ErrRunning)
 	if !strings.Contains(err.Error(), "agent machine-0 (process ") {
 		t.Errorf("got %v", err)
 	}
 	check(t, session.Close(ctx))
 
-	_, err = migrateStores(ctx, m, s.store, mem.Share(s.store))
+	_, err = migrateStores(ctx, m, s.Store(), mem.Share(s.Store()))
 	checkIs(t, err, ErrStoreExists)
 	other := newPopulated(t)
-	_, err = migrateStores(ctx, m, s.store, other.store)
+	_, err = migrateStores(ctx, m, s.Store(), other.Store())
 	checkIs(t, err, ErrStoreExists)
 	foreign := mem.New()
 	_, err = foreign.Commit(ctx, store.Txn{Ops: []store.Op{{Key: "neco/status", Value: []byte("1")}}})
 	check(t, err)
-	_, err = migrateStores(ctx, m, s.store, foreign)
+	_, err = migrateStores(ctx, m, s.Store(), foreign)
 	checkIs(t, err, ErrStoreExists)
-	_, err = migrateStores(ctx, m, s.store, &failingStore{mem.Share(to), 2, false})
+	_, err = migrateStores(ctx, m, s.Store(), &failingStore{mem.Share(to), 2, false})
 	checkIs(t, err, errCut)
 	env := testEnvironment()
 	env.UUID = "another"
-	checkIs(t, (&State{store: to}).initialise(ctx, env), ErrFormat) // bootstrap leaves half a copy alone
-	_, err = migrateStores(ctx, m, other.store, to)
+	checkIs(t, newState(to).initialise(ctx, env), ErrFormat) // bootstrap leaves half a copy alone
+	_, err = migrateStores(ctx, m, other.Store(), to)
 	check(t, err) // of the same environment: goes on
 
 	// While it is copied, no agent begins, and no other migration.
-	held, err := lockSource(ctx, s.store, "mem:x")
+	held, err := lockSource(ctx, s.Store(), "mem:x")
 	check(t, err)
 	session, err = s.NewSession(ctx)
 	check(t, err)
@@ -214,33 +215,36 @@ func TestMigrateRefuses(t *testing.T) {
 	checkIs(t, err, ErrRunning)
 	brief, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 	defer cancel()
-	_, err = lockSource(brief, s.store, "mem:y")
+	_, err = lockSource(brief, s.Store(), "mem:y")
 	checkIs(t, err, ErrRunning)
 	check(t, held.release(ctx))
 	check(t, session.Announce(ctx, s.Update, "machine-0"))
 }
+
+// emptySum is the sha256 of nothing.
+const emptySum = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 // TestMigrateBack takes an environment to where it came from, which was kept.
 func TestMigrateBack(t *testing.T) {
 	ctx := t.Context()
 	s, to := newPopulated(t), mem.New()
 	m := Migration{From: "mem:from", To: "mem:to", Keep: true, Switch: func() error { return nil }}
-	_, err := migrateStores(ctx, m, s.store, to)
+	_, err := migrateStores(ctx, m, s.Store(), to)
 	check(t, err)
 	check(t, m.finishMove(ctx, to))
-	moved := &State{store: to}
+	moved := newState(to)
 	check(t, moved.Update(ctx, func(tx *Tx) error {
-		tx.remove("units/u/7")
-		return tx.put("units/u/new", 1)
+		tx.keys.Remove("units/u/7")
+		return tx.keys.Put("units/u/new", 1)
 	}))
-	head, err := moved.readBlobHead(ctx, hexSHA256(nil))
+	head, err := readView(ctx, moved, func(v *View) (keyspace.BlobHead, error) { return v.keys.BlobHead(emptySum) })
 	check(t, err)
-	check(t, moved.removeBlob(ctx, hexSHA256(nil), head))
+	check(t, moved.space.RemoveBlob(ctx, emptySum, head))
 	want := withoutStoreLocal(dumpStore(t, to))
 	m.From, m.To = m.To, m.From
-	_, err = migrateStores(ctx, m, to, s.store)
+	_, err = migrateStores(ctx, m, to, s.Store())
 	check(t, err)
-	if diff := cmp.Diff(want, withoutStoreLocal(dumpStore(t, s.store))); diff != "" {
+	if diff := cmp.Diff(want, withoutStoreLocal(dumpStore(t, s.Store()))); diff != "" {
 		t.Error(diff)
 	}
 	check(t, s.View(ctx, checkFormat))

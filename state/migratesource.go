@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"bijou/state/keyspace"
 	"bijou/state/store"
 )
 
@@ -22,12 +23,12 @@ type migrationSource struct {
 // lockSource locks the environment in the store, for a migration to that URL.
 // ErrRunning: an agent, a provisioner or another migration is at work there.
 func lockSource(ctx context.Context, from store.Store, to string) (*migrationSource, error) {
-	s := &migrationSource{state: &State{store: from}}
+	s := &migrationSource{state: newState(from)}
 	err := s.state.View(ctx, func(v *View) error {
 		if err := checkFormat(v); err != nil && !errors.Is(err, ErrMoved) { // moved: an earlier migration was cut off
 			return err
 		}
-		format, _, err := v.get(formatKey)
+		format, _, err := v.keys.Get(formatKey)
 		if err != nil {
 			return err
 		}
@@ -48,7 +49,7 @@ func lockSource(ctx context.Context, from store.Store, to string) (*migrationSou
 // prepareTarget refuses a store that is neither empty nor what a migration of the same
 // environment has left.
 func (s *migrationSource) prepareTarget(ctx context.Context, m Migration, to store.Store) error {
-	target := &State{store: to}
+	target := newState(to)
 	own, same, err := readRecord[copyLockRecord](ctx, target, copyLockKey)
 	if err != nil {
 		return err
@@ -70,18 +71,18 @@ func (s *migrationSource) prepareTarget(ctx context.Context, m Migration, to sto
 		if err := s.checkTarget(tx, m.To, empty); err != nil {
 			return err
 		}
-		tx.remove(formatKey)
-		tx.remove(movedKey)
-		return tx.put(partialCopyKey, partialCopy{Environment: s.uuid, From: m.From, Keep: m.Keep, Since: time.Now().UTC()})
+		tx.keys.Remove(formatKey)
+		tx.keys.Remove(movedKey)
+		return tx.keys.Put(partialCopyKey, partialCopy{Environment: s.uuid, From: m.From, Keep: m.Keep, Since: time.Now().UTC()})
 	})
 }
 
 func (s *migrationSource) checkTarget(tx *Tx, url string, empty bool) error {
-	left, draftThere, err := load[partialCopy](tx.View, partialCopyKey)
+	left, draftThere, err := keyspace.Load[partialCopy](tx.keys, partialCopyKey)
 	if err != nil {
 		return err
 	}
-	_, movedThere, err := load[movedRecord](tx.View, movedKey)
+	_, movedThere, err := keyspace.Load[movedRecord](tx.keys, movedKey)
 	if err != nil {
 		return err
 	}
@@ -105,7 +106,7 @@ func (s *migrationSource) checkTarget(tx *Tx, url string, empty bool) error {
 // lockedRevision returns the store's newest revision, if the lock is still held at it.
 func (s *migrationSource) lockedRevision(ctx context.Context) (revision int64, err error) {
 	err = s.state.View(ctx, func(v *View) error {
-		lock, _, err := load[copyLockRecord](v, copyLockKey)
+		lock, _, err := keyspace.Load[copyLockRecord](v.keys, copyLockKey)
 		if err != nil {
 			return err
 		}
@@ -121,11 +122,11 @@ func (s *migrationSource) lockedRevision(ctx context.Context) (revision int64, e
 // markMoved returns ErrConflict if anything has changed in the old store since the
 // revision.
 func (s *migrationSource) markMoved(ctx context.Context, to string, revision int64) error {
-	value, err := encode(movedKey, movedRecord{To: to, Since: time.Now().UTC()})
+	value, err := keyspace.Encode(movedKey, movedRecord{To: to, Since: time.Now().UTC()})
 	if err != nil {
 		return err
 	}
-	_, err = s.state.store.Commit(ctx, store.Txn{
+	_, err = s.state.space.Store().Commit(ctx, store.Txn{
 		Conds: []store.Cond{{Prefix: "", Revision: revision}},
 		Ops:   []store.Op{{Key: movedKey, Value: value}},
 	})
@@ -148,14 +149,14 @@ func (s *migrationSource) copyTo(ctx context.Context, m Migration, to store.Stor
 	if err != nil {
 		return CopySummary{}, err
 	}
-	all, err := readContents(ctx, s.state.store)
+	all, err := readContents(ctx, s.state.space.Store())
 	if err != nil {
 		return CopySummary{}, err
 	}
 	chunk := func(ctx context.Context, sum string, n int) ([]byte, bool, error) {
-		return readValue(ctx, s.state.store, chunkKey(sum, n))
+		return readValue(ctx, s.state.space.Store(), keyspace.ChunkKey(sum, n))
 	}
-	c := &copier{chunk: chunk, to: to, fault: m.Fault, lockLost: s.lease.Done()}
+	c := &copier{chunk: chunk, to: to, fault: m.Fault, lockLost: s.session.Done()}
 	back, err := c.copyAll(ctx, all)
 	if err != nil {
 		return back, err

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bijou/state"
+	"bijou/state/progress"
 	"bijou/testscripts/etcdtest"
 	"bijou/testscripts/statetest"
 )
@@ -54,7 +55,7 @@ func interrupt(t *testing.T, m state.Migration, reports int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	ctx = state.WithProgress(ctx, func(state.Progress) {
+	ctx = progress.With(ctx, func(progress.Steps) {
 		if reports--; reports == 0 {
 			cancel()
 		}

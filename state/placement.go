@@ -37,7 +37,7 @@ func (tx *Tx) addMachineFor(u Unit) (id string, err error) {
 	if err != nil {
 		return "", err
 	}
-	return m.ID, tx.put(firstUnitKey(m.ID), firstUnit{Made: true})
+	return m.ID, tx.keys.Put(firstUnitKey(m.ID), firstUnit{Made: true})
 }
 
 // checkHost refuses a machine that the unit cannot be put on. Machine 0 of "local" takes

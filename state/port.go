@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"bijou/state/keyspace"
 )
 
 // Port is one opened range of ports of a unit.
@@ -41,7 +43,7 @@ func ComparePorts(a, b Port) int {
 
 // Ports reads the open ports of a unit, in the order of ComparePorts.
 func (v *View) Ports(unit string) ([]Port, error) {
-	ports, _, err := load[[]Port](v, portsKey(unit))
+	ports, _, err := keyspace.Load[[]Port](v.keys, portsKey(unit))
 	return ports, err
 }
 
@@ -51,12 +53,12 @@ func (tx *Tx) SetPorts(unit string, ports []Port) error {
 		return err
 	}
 	if len(ports) == 0 {
-		tx.remove(portsKey(unit))
+		tx.keys.Remove(portsKey(unit))
 		return nil
 	}
 	sorted := slices.Clone(ports)
 	slices.SortFunc(sorted, ComparePorts)
-	return tx.put(portsKey(unit), slices.Compact(sorted))
+	return tx.keys.Put(portsKey(unit), slices.Compact(sorted))
 }
 
 // overlaps reports whether two ranges share a port. Pings are everybody's.
@@ -113,7 +115,7 @@ func (v *View) machinePorts(machine string) (open []PortInUse, err error) {
 		here[unit], services[service] = true, true
 	}
 	for _, service := range slices.Sorted(maps.Keys(services)) {
-		kvs, err := v.list(serviceUnitsPrefix(service)) // one list, where units may be hundreds
+		kvs, err := v.keys.List(serviceUnitsPrefix(service)) // one list, where units may be hundreds
 		if err != nil {
 			return nil, err
 		}
@@ -122,7 +124,7 @@ func (v *View) machinePorts(machine string) (open []PortInUse, err error) {
 			if !ok || !here[unit] {
 				continue
 			}
-			ports, err := decode[[]Port](kv)
+			ports, err := keyspace.Decode[[]Port](kv)
 			if err != nil {
 				return nil, err
 			}

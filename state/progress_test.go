@@ -6,14 +6,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bijou/state"
+	"bijou/state/progress"
 	"bijou/testscripts/statetest"
 )
 
 func TestProgress(t *testing.T) {
 	st := statetest.New(t)
 	statetest.AddService(t, st, statetest.MySQL(), 0)
-	var told []state.Progress
-	ctx := state.WithProgress(t.Context(), func(p state.Progress) { told = append(told, p) })
+	var told []progress.Steps
+	ctx := progress.With(t.Context(), func(p progress.Steps) { told = append(told, p) })
 	if units, err := st.AddUnits(ctx, "mysql", 12, state.Placement{}); err != nil || len(units) != 12 {
 		t.Fatal(len(units), err)
 	}
@@ -21,9 +22,9 @@ func TestProgress(t *testing.T) {
 	if err != nil || len(machines) != 11 || machines[10].ID != "11" || machines[10].Series != "jammy" {
 		t.Fatal(machines, err)
 	}
-	want := []state.Progress{
-		{"units of mysql added", 0, 12}, {"units of mysql added", 10, 12}, {"units of mysql added", 12, 12},
-		{"machines added", 0, 11}, {"machines added", 10, 11}, {"machines added", 11, 11},
+	want := []progress.Steps{
+		{What: "units of mysql added", Done: 0, Total: 12}, {What: "units of mysql added", Done: 10, Total: 12}, {What: "units of mysql added", Done: 12, Total: 12},
+		{What: "machines added", Done: 0, Total: 11}, {What: "machines added", Done: 10, Total: 11}, {What: "machines added", Done: 11, Total: 11},
 	}
 	if diff := cmp.Diff(want, told); diff != "" {
 		t.Error(diff)

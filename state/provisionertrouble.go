@@ -3,6 +3,8 @@ package state
 import (
 	"slices"
 	"time"
+
+	"bijou/state/keyspace"
 )
 
 // MaxTroubleMessages bounds the messages that are kept of one ProvisionerTrouble.
@@ -19,7 +21,7 @@ type ProvisionerTrouble struct {
 
 // ProvisionerTrouble reads the provisioner's trouble; without messages there is none.
 func (v *View) ProvisionerTrouble() (ProvisionerTrouble, error) {
-	t, _, err := load[ProvisionerTrouble](v, provisionerKey)
+	t, _, err := keyspace.Load[ProvisionerTrouble](v.keys, provisionerKey)
 	return t, err
 }
 
@@ -38,8 +40,8 @@ func (tx *Tx) SetProvisionerTrouble(messages []string, now, next time.Time) erro
 	case err != nil || len(messages)+len(old.Messages) == 0:
 		return err
 	case len(messages) == 0:
-		tx.remove(provisionerKey)
+		tx.keys.Remove(provisionerKey)
 		return nil
 	}
-	return tx.put(provisionerKey, ProvisionerTrouble{Messages: messages, Since: now.UTC(), NextRetry: next.UTC()})
+	return tx.keys.Put(provisionerKey, ProvisionerTrouble{Messages: messages, Since: now.UTC(), NextRetry: next.UTC()})
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"bijou/state/charm"
+	"bijou/state/keyspace"
 )
 
 // Relation is one relation between two services, or among the units of one.
@@ -168,7 +169,7 @@ func (tx *Tx) addPeerRelations(service string, c Charm) error {
 }
 
 func (tx *Tx) insertRelation(r Relation) (_ Relation, err error) {
-	if r.ID, err = tx.nextNumber(relationCounter); err != nil {
+	if r.ID, err = tx.keys.NextNumber(relationCounter); err != nil {
 		return Relation{}, err
 	}
 	r.Since = time.Now().UTC().Round(0)
@@ -181,16 +182,16 @@ func (tx *Tx) putRelation(r Relation) error {
 		if !r.IsPeer() {
 			index.Other = r.Other(e.Service).String()
 		}
-		if err := tx.put(relationIndexKey(e.Service, r.ID), index); err != nil {
+		if err := tx.keys.Put(relationIndexKey(e.Service, r.ID), index); err != nil {
 			return err
 		}
 	}
-	return tx.put(relationKey(r.ID), r)
+	return tx.keys.Put(relationKey(r.ID), r)
 }
 
 // Relation reads a relation. ErrNotFound.
 func (v *View) Relation(id int) (Relation, error) {
-	r, err := loadExisting[Relation](v, relationKey(id), "relation-%d not found", id)
+	r, err := keyspace.LoadExisting[Relation](v.keys, relationKey(id), "relation-%d not found", id)
 	r.ID = id
 	return r, err
 }
@@ -198,7 +199,7 @@ func (v *View) Relation(id int) (Relation, error) {
 // Relations reads all relations, by id. It goes by the services' indexes, since a
 // list of everything below relations/ would read all settings.
 func (v *View) Relations() ([]Relation, error) {
-	kvs, err := v.list(servicesPrefix)
+	kvs, err := v.keys.List(servicesPrefix)
 	if err != nil {
 		return nil, err
 	}
@@ -218,13 +219,13 @@ func (v *View) ServiceRelations(service string) ([]Relation, error) {
 }
 
 func (v *View) relationIndexes(service string) (map[int]relationIndex, error) {
-	kvs, err := v.list(relationIndexPrefix(service))
+	kvs, err := v.keys.List(relationIndexPrefix(service))
 	if err != nil {
 		return nil, err
 	}
 	all := make(map[int]relationIndex, len(kvs))
 	for _, kv := range kvs {
-		index, err := decode[relationIndex](kv)
+		index, err := keyspace.Decode[relationIndex](kv)
 		if err != nil {
 			return nil, err
 		}

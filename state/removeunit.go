@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"bijou/state/keyspace"
 )
 
 // DestroyUnit makes a unit dying, and its subordinates with it, for their agents
@@ -15,7 +17,7 @@ func (tx *Tx) DestroyUnit(name string) error {
 		return err
 	}
 	u.Life = Dying
-	if err := tx.put(unitKey(name), u); err != nil {
+	if err := tx.keys.Put(unitKey(name), u); err != nil {
 		return err
 	}
 	if err := tx.destroySubordinates(u); err != nil {
@@ -40,11 +42,11 @@ func (v *View) isUntouched(u Unit) (bool, error) {
 	if m.InstanceID != "" || m.Status == MachineRunning {
 		return false, nil
 	}
-	_, announced, err := v.get(presenceKey(UnitAgent(u.Name)))
+	_, announced, err := v.keys.Get(presenceKey(UnitAgent(u.Name)))
 	if err != nil || announced {
 		return false, err
 	}
-	kvs, err := v.list(uniterPrefix(u.Name))
+	kvs, err := v.keys.List(uniterPrefix(u.Name))
 	return len(kvs) == 0, err
 }
 
@@ -75,19 +77,19 @@ func (tx *Tx) RemoveUnit(name string) error {
 		}
 	}
 	for _, prefix := range []string{uniterPrefix(name), unitKey(name) + "/"} {
-		if _, err := tx.removeBelow(prefix, maxRemovedKeys); err != nil {
+		if _, err := tx.keys.RemoveBelow(prefix, keyspace.MaxRemovedKeys); err != nil {
 			return err
 		}
 	}
-	tx.remove(unitKey(name))
-	tx.remove(machineUnitKey(u.Machine, name))
-	tx.remove(presenceKey(UnitAgent(name)))
+	tx.keys.Remove(unitKey(name))
+	tx.keys.Remove(machineUnitKey(u.Machine, name))
+	tx.keys.Remove(presenceKey(UnitAgent(name)))
 	return tx.removeServiceIfDone(u.Service)
 }
 
 // joinedRelations makes no condition: a dying or dead unit enters no other relation.
 func (v *View) joinedRelations(u Unit) (ids []int, err error) {
-	index, err := v.listUnguarded(relationIndexPrefix(u.Service))
+	index, err := v.keys.ListUnguarded(relationIndexPrefix(u.Service))
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +98,7 @@ func (v *View) joinedRelations(u Unit) (ids []int, err error) {
 		if !ok {
 			continue
 		}
-		in, err := v.hasUnguarded(memberKey(id, u.Name))
+		in, err := v.keys.HasUnguarded(memberKey(id, u.Name))
 		if err != nil {
 			return nil, err
 		}
@@ -145,18 +147,18 @@ func removeUnitBatch(ctx context.Context, update Updater, name string) (left int
 		if err != nil {
 			return err
 		}
-		some := min(maxFewRemoved, len(relations))
+		some := min(keyspace.MaxFewRemoved, len(relations))
 		for _, id := range relations[:some] {
 			if err := tx.LeaveRelation(id, name); err != nil {
 				return err
 			}
 		}
-		if past, err := tx.listUnguarded(unitHistoryPrefix(name)); err != nil || len(past) > 0 {
+		if past, err := tx.keys.ListUnguarded(unitHistoryPrefix(name)); err != nil || len(past) > 0 {
 			left = 1 // which is a transaction of its own
-			_, rerr := tx.removeBelow(unitHistoryPrefix(name), maxHookRuns)
+			_, rerr := tx.keys.RemoveBelow(unitHistoryPrefix(name), maxHookRuns)
 			return errors.Join(err, rerr)
 		}
-		records, err := tx.removeBelow(uniterPrefix(name), maxRemovedKeys)
+		records, err := tx.keys.RemoveBelow(uniterPrefix(name), keyspace.MaxRemovedKeys)
 		left = records + len(relations) - some
 		return err
 	})

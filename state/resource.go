@@ -5,13 +5,15 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"bijou/state/keyspace"
 )
 
 const (
 	// MaxResource is the largest file that a resource can be, in bytes.
-	MaxResource = MaxFile
+	MaxResource = keyspace.MaxFile
 	// MaxResources is how many resources a service can have.
-	MaxResources = maxRemovedKeys
+	MaxResources = keyspace.MaxRemovedKeys
 )
 
 // Resource is a file that an operator has given a service for its charm. The
@@ -50,7 +52,7 @@ func (tx *Tx) putResource(s Service, r Resource) (Resource, error) {
 		return r, refuse(ErrNotFound, "%v", err)
 	}
 	key := resourceKey(s.Name, r.Name)
-	old, there, err := load[Resource](tx.View, key)
+	old, there, err := keyspace.Load[Resource](tx.keys, key)
 	if err != nil {
 		return r, err
 	}
@@ -66,28 +68,28 @@ func (tx *Tx) putResource(s Service, r Resource) (Resource, error) {
 		return r, fmt.Errorf("it has %d resources already, which is the most", len(all))
 	}
 	r.Version = old.Version + 1
-	if err := tx.referToBlob(r.SHA256); err != nil {
+	if err := tx.keys.ReferToBlob(r.SHA256); err != nil {
 		return r, err
 	}
-	return r, tx.put(key, r)
+	return r, tx.keys.Put(key, r)
 }
 
 // Resource reads a service's resource. ErrNotFound.
 func (v *View) Resource(service, name string) (Resource, error) {
-	r, err := loadExisting[Resource](v, resourceKey(service, name), "service %q was given no resource %q", service, name)
+	r, err := keyspace.LoadExisting[Resource](v.keys, resourceKey(service, name), "service %q was given no resource %q", service, name)
 	r.Name = name
 	return r, err
 }
 
 // Resources reads the resources of a service, by name.
 func (v *View) Resources(service string) ([]Resource, error) {
-	kvs, err := v.list(serviceResourcesPrefix(service))
+	kvs, err := v.keys.List(serviceResourcesPrefix(service))
 	if err != nil {
 		return nil, err
 	}
 	all := make([]Resource, len(kvs))
 	for i, kv := range kvs {
-		if all[i], err = decode[Resource](kv); err != nil {
+		if all[i], err = keyspace.Decode[Resource](kv); err != nil {
 			return nil, err
 		}
 		all[i].Name = strings.TrimPrefix(kv.Key, serviceResourcesPrefix(service))

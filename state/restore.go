@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"bijou/state/archive"
+	"bijou/state/keyspace"
 	"bijou/state/store"
+	"bijou/state/storeurl"
 )
 
 // Restoration describes how a backup is restored. Without Replace it becomes another
@@ -35,7 +37,7 @@ func Restore(ctx context.Context, r Restoration, a *archive.Reader) (c CopySumma
 	if err != nil {
 		return c, err
 	}
-	to, err := createStore(ctx, r.URL)
+	to, err := storeurl.Create(ctx, r.URL)
 	if err != nil {
 		return c, err
 	}
@@ -70,7 +72,7 @@ func (r Restoration) restoreTo(ctx context.Context, from *backupSource, to store
 			return c, err
 		}
 	}
-	copier := &copier{chunk: from.readChunk, to: to, fault: r.Fault, lockLost: lock.lease.Done()}
+	copier := &copier{chunk: from.readChunk, to: to, fault: r.Fault, lockLost: lock.session.Done()}
 	if c, err = copier.copyAll(ctx, all); err != nil {
 		return c, fmt.Errorf("cannot restore the environment: %w", err)
 	}
@@ -91,18 +93,18 @@ func (r Restoration) beginTarget(ctx context.Context, from *backupSource, s *Sta
 		if err := r.checkTarget(tx, from, still); err != nil {
 			return err
 		}
-		tx.remove(formatKey)
-		tx.remove(movedKey)
-		return tx.put(partialCopyKey, partialCopy{Environment: from.header.UUID, From: from.String(), Since: time.Now().UTC()})
+		tx.keys.Remove(formatKey)
+		tx.keys.Remove(movedKey)
+		return tx.keys.Put(partialCopyKey, partialCopy{Environment: from.header.UUID, From: from.String(), Since: time.Now().UTC()})
 	})
 }
 
 func (r Restoration) checkTarget(tx *Tx, from *backupSource, empty bool) error {
-	left, half, err := load[partialCopy](tx.View, partialCopyKey)
+	left, half, err := keyspace.Load[partialCopy](tx.keys, partialCopyKey)
 	if err != nil {
 		return err
 	}
-	if _, _, err := tx.get(movedKey); err != nil { // it may be there
+	if _, _, err := tx.keys.Get(movedKey); err != nil { // it may be there
 		return err
 	}
 	env, err := tx.Environment()
@@ -121,8 +123,8 @@ func (r Restoration) checkTarget(tx *Tx, from *backupSource, empty bool) error {
 
 // endAgents ends what agents and leaders can write, in batches: first by their claims,
 // so that none of them begins again.
-func (s *State) endAgents(ctx context.Context, all []store.KV) error {
-	c := &copier{to: s.store}
+func (s *State) endAgents(ctx context.Context, all []keyspace.KeyValue) error {
+	c := &copier{to: s.space.Store()}
 	for _, kv := range all {
 		if isClaimKey(kv.Key) {
 			if err := c.put(ctx, store.Op{Key: kv.Key, Value: kv.Value}); err != nil {
@@ -131,7 +133,7 @@ func (s *State) endAgents(ctx context.Context, all []store.KV) error {
 		}
 	}
 	for _, prefix := range []string{presencePrefix, leadersPrefix} {
-		kvs, err := readView(ctx, s, func(v *View) ([]store.KV, error) { return v.list(prefix) })
+		kvs, err := readView(ctx, s, func(v *View) ([]keyspace.KeyValue, error) { return v.keys.List(prefix) })
 		if err != nil {
 			return err
 		}
@@ -151,8 +153,8 @@ func (r Restoration) finishTarget(ctx context.Context, s *State) error {
 		}
 	}
 	return s.Update(ctx, func(tx *Tx) error {
-		tx.remove(partialCopyKey)
-		return tx.put(formatKey, formatDoc{formatVersion})
+		tx.keys.Remove(partialCopyKey)
+		return tx.keys.Put(formatKey, formatDoc{formatVersion})
 	})
 }
 
@@ -186,7 +188,7 @@ func (s *State) endLeftovers(ctx context.Context) error {
 // another: whoever still works there gets ErrMoved. A store that is gone, or holds
 // another environment, is left alone.
 func MarkStoreMoved(ctx context.Context, url, uuid, to string) (err error) {
-	old, err := openStore(ctx, url)
+	old, err := storeurl.Open(ctx, url)
 	if errors.Is(err, ErrNoStore) {
 		return nil
 	}
@@ -194,15 +196,15 @@ func MarkStoreMoved(ctx context.Context, url, uuid, to string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, old.Close()) }()
-	err = (&State{store: old}).Update(ctx, func(tx *Tx) error {
-		if _, _, err := tx.get(movedKey); err != nil { // it may be there
+	err = newState(old).Update(ctx, func(tx *Tx) error {
+		if _, _, err := tx.keys.Get(movedKey); err != nil { // it may be there
 			return err
 		}
 		env, err := tx.Environment()
 		if err != nil || env.UUID != uuid {
 			return err
 		}
-		return tx.put(movedKey, movedRecord{To: to, Since: time.Now().UTC()})
+		return tx.keys.Put(movedKey, movedRecord{To: to, Since: time.Now().UTC()})
 	})
 	return ignoreNotFound(err)
 }

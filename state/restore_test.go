@@ -3,6 +3,7 @@ package state
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"bijou/state/archive"
+	"bijou/state/keyspace"
 	"bijou/state/store"
 	"bijou/state/store/mem"
 )
@@ -24,9 +26,9 @@ import (
 // runs, a blob of several chunks, and all that belongs to who is at work.
 func newWithHistory(t *testing.T) *State {
 	t.Helper()
-	s, err := CreateMemory(t.Context(), testEnvironment())
+	s, err := CreateIn(t.Context(), mem.New(), testEnvironment())
 	check(t, err)
-	sum, _, err := s.PutBlob(t.Context(), bytes.NewReader(bytes.Repeat([]byte("blob"), chunkSize)))
+	sum, _, err := s.PutBlob(t.Context(), bytes.NewReader(bytes.Repeat([]byte("blob"), keyspace.ChunkSize)))
 	check(t, err)
 	_, _, err = s.PutBlob(t.Context(), strings.NewReader("nobody refers to it"))
 	check(t, err)
@@ -55,13 +57,13 @@ func newWithHistory(t *testing.T) *State {
 			"uniters/mysql/0/op":              Op{ID: "x"},
 			"uniters/mysql/1/relations/1/a/0": MemberState{},
 			"history/mysql/0/1":               HookRun{Seq: 1},
-			"claims/machine-0":                claimRecord{Epoch: 5, Holder: &Holder{Host: "me"}},
-			"presence/machine-0":              presence{Session: "old"},
-			"leaders/services/mysql":          presence{Session: "old"},
+			"claims/machine-0":                keyspace.ClaimRecord{Epoch: 5, Holder: &Holder{Host: "me"}},
+			"presence/machine-0":              keyspace.Presence{Session: "old"},
+			"leaders/services/mysql":          keyspace.Presence{Session: "old"},
 			"provisioner":                     ProvisionerTrouble{Messages: []string{"ill"}},
 		}
 		for key, doc := range docs {
-			if err := tx.put(key, doc); err != nil {
+			if err := tx.keys.Put(key, doc); err != nil {
 				return err
 			}
 		}
@@ -104,10 +106,10 @@ func restoreArchive(t *testing.T, r Restoration, a *archive.Reader, to store.Sto
 func TestRestoreAnew(t *testing.T) {
 	s, to := newWithHistory(t), mem.New()
 	check(t, restoreArchive(t, Restoration{URL: "mem:to", Change: renameEnvironment}, backUpArchive(t, s), to))
-	got, was := dumpStore(t, to), dumpStore(t, s.store)
+	got, was := dumpStore(t, to), dumpStore(t, s.Store())
 	for _, gone := range []string{"units/mysql/0/state", "relations/0", "services/mysql/relations/0", "relations/0/members/mysql/0", "relations/1/members/mysql/1",
 		"uniters/mysql/0/workflow", "uniters/mysql/0/op", "uniters/mysql/1/relations/1/a/0", "claims/machine-0", "presence/machine-0",
-		"leaders/services/mysql", "provisioner", copyLockKey, partialCopyKey, blobHeadKey(hexSHA256([]byte("nobody refers to it")))} {
+		"leaders/services/mysql", "provisioner", copyLockKey, partialCopyKey, keyspace.BlobHeadsPrefix + (sha256Hex([]byte("nobody refers to it")))} {
 		if got[gone] != "" {
 			t.Errorf("%s is there: %s", gone, got[gone])
 		}
@@ -118,15 +120,15 @@ func TestRestoreAnew(t *testing.T) {
 			t.Errorf("%s is %s, was %s", kept, got[kept], was[kept])
 		}
 	}
-	check(t, (&State{store: to}).View(t.Context(), func(v *View) error {
+	check(t, (newState(to)).View(t.Context(), func(v *View) error {
 		env, err := v.Environment()
 		m, merr := v.Machine("2")
 		u, uerr := v.Unit("mysql/0")
 		ran, rerr := v.Action(0)
 		waits, werr := v.Action(1)
-		data, berr := v.readBlob(hexSHA256(bytes.Repeat([]byte("blob"), chunkSize)))
+		data, berr := v.keys.ReadBlob(sha256Hex(bytes.Repeat([]byte("blob"), keyspace.ChunkSize)))
 		if env.UUID != "v" || env.Name != "another" || env.Incarnation != 0 || m.InstanceID != "" || m.Status != MachineError || !strings.Contains(m.Message, "juju resolved 2") ||
-			m.Addresses.Private != "" || u.Charm != "" || u.Resolved != "" || ran.Status != ActionFailed || waits.Status != ActionPending || len(data) != 4*chunkSize {
+			m.Addresses.Private != "" || u.Charm != "" || u.Resolved != "" || ran.Status != ActionFailed || waits.Status != ActionPending || len(data) != 4*keyspace.ChunkSize {
 			t.Errorf("%+v\n%+v\n%+v\n%+v\n%+v", env, m, u, ran, waits)
 		}
 		return errors.Join(err, merr, uerr, rerr, werr, berr, checkFormat(v))
@@ -137,7 +139,7 @@ func TestRestoreAnew(t *testing.T) {
 func TestRestoreFolders(t *testing.T) {
 	s, to := newWithHistory(t), mem.New()
 	check(t, restoreArchive(t, Restoration{URL: "mem:to", Change: renameEnvironment}, backUpArchive(t, s, "mysql-0"), to))
-	got, was := dumpStore(t, to), dumpStore(t, s.store)
+	got, was := dumpStore(t, to), dumpStore(t, s.Store())
 	for _, kept := range []string{"units/mysql/0", "units/mysql/0/state", "relations/0/members/mysql/0", "uniters/mysql/0/workflow", "uniters/mysql/0/op"} {
 		if got[kept] != was[kept] {
 			t.Errorf("%s is %s, was %s", kept, got[kept], was[kept])
@@ -154,19 +156,19 @@ func TestRestoreReplaces(t *testing.T) {
 	ctx := t.Context()
 	s := newWithHistory(t)
 	a := backUpArchive(t, s)
-	agent := &State{store: mem.Share(s.store)}
+	agent := newState(mem.Share(s.Store()))
 	claim, err := agent.TakeClaim(ctx, "0", Claimant{Holder: Holder{Host: "me"}})
 	check(t, err)
 	session, err := agent.NewSession(ctx)
 	check(t, err)
 	check(t, session.Announce(ctx, claim.Update, "machine-0"))
 	check(t, s.Update(ctx, func(tx *Tx) error {
-		return errors.Join(tx.put("counters/machines", 9), tx.put("counters/units/redis", 4), tx.put("units/new/0", Unit{}),
-			tx.put("claims/machine-7", claimRecord{Epoch: 1 << 40, Holder: &Holder{Host: "it"}}))
+		return errors.Join(tx.keys.Put("counters/machines", 9), tx.keys.Put("counters/units/redis", 4), tx.keys.Put("units/new/0", Unit{}),
+			tx.keys.Put("claims/machine-7", keyspace.ClaimRecord{Epoch: 1 << 40, Holder: &Holder{Host: "it"}}))
 	}))
-	check(t, restoreArchive(t, Restoration{URL: "mem:s", Replace: true}, a, mem.Share(s.store)))
-	checkIs(t, claim.Update(ctx, func(tx *Tx) error { return tx.put("x", 1) }), ErrClaimLost)
-	got := dumpStore(t, s.store)
+	check(t, restoreArchive(t, Restoration{URL: "mem:s", Replace: true}, a, mem.Share(s.Store())))
+	checkIs(t, claim.Update(ctx, func(tx *Tx) error { return tx.keys.Put("x", 1) }), ErrClaimLost)
+	got := dumpStore(t, s.Store())
 	epoch := func(id string) (n int64) {
 		var c struct{ Epoch int64 }
 		if err := json.Unmarshal([]byte(got["claims/machine-"+id]), &c); err != nil || strings.Contains(got["claims/machine-"+id], "holder") {
@@ -178,7 +180,7 @@ func TestRestoreReplaces(t *testing.T) {
 		t.Errorf("epochs: %d, %d, %d", epoch("0"), epoch("2"), epoch("7"))
 	}
 	for key, want := range map[string]string{"counters/machines": "9", "counters/units/redis": "4", "counters/units/mysql": "2",
-		"units/new/0": "", "machines/2": dumpStore(t, newWithHistory(t).store)["machines/2"], "leaders/services/mysql": "", "presence/machine-0": "", partialCopyKey: "", copyLockKey: ""} {
+		"units/new/0": "", "machines/2": dumpStore(t, newWithHistory(t).Store())["machines/2"], "leaders/services/mysql": "", "presence/machine-0": "", partialCopyKey: "", copyLockKey: ""} {
 		if got[key] != want {
 			t.Errorf("%s is %s, not %s", key, got[key], want)
 		}
@@ -218,7 +220,7 @@ func TestRestoreCutOff(t *testing.T) {
 		for n := 0; ; n++ {
 			to := mem.New()
 			if r.Replace {
-				to = newWithHistory(t).store
+				to = newWithHistory(t).Store()
 			}
 			first := &failingStore{mem.Share(to), n, n%2 == 0}
 			err := restoreArchive(t, r, a, first)
@@ -226,14 +228,14 @@ func TestRestoreCutOff(t *testing.T) {
 				break
 			}
 			checkIs(t, err, errCut)
-			if err := (&State{store: to}).View(t.Context(), checkFormat); n > 2 && first.left < 0 && !errors.Is(err, ErrFormat) && dumpStore(t, to)[partialCopyKey] != "" {
+			if err := (newState(to)).View(t.Context(), checkFormat); n > 2 && first.left < 0 && !errors.Is(err, ErrFormat) && dumpStore(t, to)[partialCopyKey] != "" {
 				t.Errorf("after %d commits half of it passes for an environment: %v", n, err)
 			}
-			done := !r.Replace && (&State{store: to}).View(t.Context(), checkFormat) == nil
+			done := !r.Replace && (newState(to)).View(t.Context(), checkFormat) == nil
 			if err := restoreArchive(t, r, a, to); !done || !errors.Is(err, ErrStoreExists) { // its last commit may have been written
 				check(t, err)
 			}
-			check(t, (&State{store: to}).View(t.Context(), checkFormat))
+			check(t, (newState(to)).View(t.Context(), checkFormat))
 			if got := dumpStore(t, to); got["services/mysql"] == "" || got[partialCopyKey] != "" {
 				t.Fatalf("after %d commits: %v", n, slices.Sorted(maps.Keys(got)))
 			}
@@ -245,15 +247,15 @@ func TestRestoreRefuses(t *testing.T) {
 	ctx := t.Context()
 	s := newWithHistory(t)
 	a := backUpArchive(t, s)
-	other, err := CreateMemory(ctx, Environment{Name: "o", UUID: "o", Provider: "local", DefaultSeries: "noble"})
+	other, err := CreateIn(ctx, mem.New(), Environment{Name: "o", UUID: "o", Provider: "local", DefaultSeries: "noble"})
 	check(t, err)
-	checkIs(t, restoreArchive(t, Restoration{Change: renameEnvironment}, a, mem.Share(other.store)), ErrStoreExists)
-	checkIs(t, restoreArchive(t, Restoration{Replace: true}, a, mem.Share(other.store)), ErrStoreExists)
-	checkIs(t, restoreArchive(t, Restoration{Change: renameEnvironment}, a, mem.Share(s.store)), ErrRunning)
+	checkIs(t, restoreArchive(t, Restoration{Change: renameEnvironment}, a, mem.Share(other.Store())), ErrStoreExists)
+	checkIs(t, restoreArchive(t, Restoration{Replace: true}, a, mem.Share(other.Store())), ErrStoreExists)
+	checkIs(t, restoreArchive(t, Restoration{Change: renameEnvironment}, a, mem.Share(s.Store())), ErrRunning)
 	half := mem.New()
 	checkIs(t, restoreArchive(t, Restoration{Change: renameEnvironment}, a, &failingStore{mem.Share(half), 3, false}), errCut)
 	checkIs(t, restoreArchive(t, Restoration{Change: renameEnvironment}, backUpArchive(t, other), half), ErrStoreExists)
-	hold, err := acquireCopyLock(ctx, mem.Share(s.store), "mem:x", []string{copyLockKey})
+	hold, err := acquireCopyLock(ctx, mem.Share(s.Store()), "mem:x", []string{copyLockKey})
 	check(t, err)
 	session, err := s.NewSession(ctx)
 	check(t, err)
@@ -265,7 +267,7 @@ func TestRestoreRefuses(t *testing.T) {
 // environment's.
 func TestBackupIsWhole(t *testing.T) {
 	good := backUpArchive(t, newWithHistory(t))
-	blob := blobHeadKey(hexSHA256(bytes.Repeat([]byte("blob"), chunkSize)))
+	blob := keyspace.BlobHeadsPrefix + (sha256Hex(bytes.Repeat([]byte("blob"), keyspace.ChunkSize)))
 	for name, spoil := range map[string]func(h *archive.Header, keys map[string]string){
 		"another format":      func(h *archive.Header, _ map[string]string) { h.StateFormat++ },
 		"another environment": func(h *archive.Header, _ map[string]string) { h.UUID = "w" },
@@ -332,8 +334,8 @@ func TestBackupIsTheState(t *testing.T) {
 		got[k.Key] = string(k.Value)
 	}
 	want := map[string]string{}
-	for key, value := range withoutStoreLocal(dumpStore(t, s.store)) {
-		if key != formatKey && !strings.HasPrefix(key, blobsPrefix) && key != blobHeadKey(hexSHA256([]byte("nobody refers to it"))) {
+	for key, value := range withoutStoreLocal(dumpStore(t, s.Store())) {
+		if key != formatKey && !strings.HasPrefix(key, keyspace.BlobsPrefix) && key != keyspace.BlobHeadsPrefix+sha256Hex([]byte("nobody refers to it")) {
 			want[key] = value
 		}
 	}
@@ -341,3 +343,5 @@ func TestBackupIsTheState(t *testing.T) {
 		t.Error(fmt.Sprint(diff))
 	}
 }
+
+func sha256Hex(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) }

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"bijou/state/store"
+	"bijou/state/keyspace"
 )
 
 func isClaimKey(key string) bool { return strings.HasPrefix(key, claimsPrefix) }
@@ -12,7 +12,7 @@ func isClaimKey(key string) bool { return strings.HasPrefix(key, claimsPrefix) }
 // raiseClaims returns a claim for each machine that nobody holds, with an epoch above
 // all that agents may have: those of the backup, those that are there, and, for nobody
 // knows what was claimed since where the store is lost, one a second.
-func raiseClaims(backup, there []store.KV) ([]store.KV, error) {
+func raiseClaims(backup, there []keyspace.KeyValue) ([]keyspace.KeyValue, error) {
 	epochs := map[string]int64{}
 	for _, kv := range append(backup[:len(backup):len(backup)], there...) {
 		id, ok := strings.CutPrefix(kv.Key, machinesPrefix)
@@ -21,14 +21,14 @@ func raiseClaims(backup, there []store.KV) ([]store.KV, error) {
 			key := claimKey(MachineAgent(id))
 			epochs[key] = max(epochs[key], time.Now().Unix())
 		case isClaimKey(kv.Key):
-			c, err := decode[claimRecord](kv)
+			c, err := keyspace.Decode[keyspace.ClaimRecord](kv)
 			if err != nil {
 				return nil, err
 			}
 			epochs[kv.Key] = max(epochs[kv.Key], c.Epoch, time.Now().Unix())
 		}
 	}
-	return encodeAll(epochs, func(n int64) any { return claimRecord{Epoch: n + 1} })
+	return encodeAll(epochs, func(n int64) any { return keyspace.ClaimRecord{Epoch: n + 1} })
 }
 
 func isCounterKey(key string) bool { return strings.HasPrefix(key, countersPrefix) }
@@ -37,14 +37,14 @@ func isCounterKey(key string) bool { return strings.HasPrefix(key, countersPrefi
 // was made: none is ever given twice.
 const skippedIDs = 100
 
-func raiseCounters(backup, there []store.KV) ([]store.KV, error) {
+func raiseCounters(backup, there []keyspace.KeyValue) ([]keyspace.KeyValue, error) {
 	next := map[string]int{}
-	for i, kvs := range [][]store.KV{backup, there} {
+	for i, kvs := range [][]keyspace.KeyValue{backup, there} {
 		for _, kv := range kvs {
 			if !isCounterKey(kv.Key) {
 				continue
 			}
-			n, err := decode[int](kv)
+			n, err := keyspace.Decode[int](kv)
 			if err != nil {
 				return nil, err
 			}
@@ -57,10 +57,10 @@ func raiseCounters(backup, there []store.KV) ([]store.KV, error) {
 	return encodeAll(next, func(n int) any { return n })
 }
 
-func encodeAll[T any](docs map[string]T, doc func(T) any) (all []store.KV, err error) {
+func encodeAll[T any](docs map[string]T, doc func(T) any) (all []keyspace.KeyValue, err error) {
 	for key, d := range docs {
-		kv := store.KV{Key: key}
-		if kv.Value, err = encode(key, doc(d)); err != nil {
+		kv := keyspace.KeyValue{Key: key}
+		if kv.Value, err = keyspace.Encode(key, doc(d)); err != nil {
 			return nil, err
 		}
 		all = append(all, kv)

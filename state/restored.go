@@ -3,6 +3,8 @@ package state
 import (
 	"fmt"
 	"time"
+
+	"bijou/state/keyspace"
 )
 
 // Restored marks a unit whose records come from a backup, until its folder is known to
@@ -25,7 +27,7 @@ func (r Restored) String() string {
 
 // Restored reads a unit's mark; ok is false if there is none (any more).
 func (v *View) Restored(unit string) (r Restored, ok bool, err error) {
-	return load[Restored](v, restoredKey(unit))
+	return keyspace.Load[Restored](v.keys, restoredKey(unit))
 }
 
 // SetRestoredDiffers records how a restored unit's folder differs from its records;
@@ -36,11 +38,11 @@ func (tx *Tx) SetRestoredDiffers(unit, how string) error {
 		return err
 	}
 	if how == "" {
-		tx.remove(restoredKey(unit))
+		tx.keys.Remove(restoredKey(unit))
 		return nil
 	}
 	r.Differs = how
-	return tx.put(restoredKey(unit), r)
+	return tx.keys.Put(restoredKey(unit), r)
 }
 
 // acceptRestored takes the unit's mark away, since an operator has looked: the unit goes
@@ -50,7 +52,7 @@ func (tx *Tx) acceptRestored(unit string) (was bool, err error) {
 	if err != nil || !ok {
 		return false, err
 	}
-	tx.remove(restoredKey(unit))
+	tx.keys.Remove(restoredKey(unit))
 	w, err := tx.Workflow(unit)
 	if err != nil || r.Differs == "" || w.Charm == "" {
 		return true, err

@@ -7,12 +7,12 @@ import (
 	"strings"
 	"time"
 
-	"bijou/state/store"
+	"bijou/state/keyspace"
 )
 
 // rewriteKeys returns what a store is to hold once the backup is restored to it, in the
 // order of the keys; there is what it holds before.
-func (r Restoration) rewriteKeys(from *backupSource, there []store.KV) (all []store.KV, err error) {
+func (r Restoration) rewriteKeys(from *backupSource, there []keyspace.KeyValue) (all []keyspace.KeyValue, err error) {
 	w := &rewriter{Restoration: r, from: from, unitsAnew: map[string]bool{}}
 	if err := w.sortUnits(); err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func (r Restoration) rewriteKeys(from *backupSource, there []store.KV) (all []st
 		}
 		all = slices.Concat(all, ids, claims)
 	}
-	slices.SortFunc(all, func(a, b store.KV) int { return cmp.Compare(a.Key, b.Key) })
+	slices.SortFunc(all, func(a, b keyspace.KeyValue) int { return cmp.Compare(a.Key, b.Key) })
 	return all, nil
 }
 
@@ -47,7 +47,7 @@ type rewriter struct {
 	Restoration
 	from      *backupSource
 	unitsAnew map[string]bool // the units that begin anew: their folders are nowhere
-	marks     []store.KV
+	marks     []keyspace.KeyValue
 }
 
 // sortUnits tells units that go on from units that begin anew: with Replace all go on, else
@@ -58,7 +58,7 @@ func (w *rewriter) sortUnits() error {
 		if !ok || rest != "" {
 			continue
 		}
-		u, err := decode[Unit](kv)
+		u, err := keyspace.Decode[Unit](kv)
 		if err != nil {
 			return err
 		}
@@ -69,11 +69,11 @@ func (w *rewriter) sortUnits() error {
 		if w.Adopt {
 			continue
 		}
-		value, err := encode(kv.Key, Restored{Backup: w.from.header.Time})
+		value, err := keyspace.Encode(kv.Key, Restored{Backup: w.from.header.Time})
 		if err != nil {
 			return err
 		}
-		w.marks = append(w.marks, store.KV{Key: restoredKey(unit), Value: value})
+		w.marks = append(w.marks, keyspace.KeyValue{Key: restoredKey(unit), Value: value})
 	}
 	return nil
 }
@@ -95,7 +95,7 @@ func (w *rewriter) keepsKey(key string) bool {
 	return w.Replace || key != provisionerKey
 }
 
-func (w *rewriter) rewriteValue(kv store.KV, there []store.KV) ([]byte, error) {
+func (w *rewriter) rewriteValue(kv keyspace.KeyValue, there []keyspace.KeyValue) ([]byte, error) {
 	if kv.Key == environmentKey {
 		return w.rewriteEnvironment(kv, there)
 	}
@@ -111,22 +111,22 @@ func (w *rewriter) rewriteValue(kv store.KV, there []store.KV) ([]byte, error) {
 	return kv.Value, nil
 }
 
-func rewriteRecord[T any](kv store.KV, f func(doc *T)) ([]byte, error) {
-	doc, err := decode[T](kv)
+func rewriteRecord[T any](kv keyspace.KeyValue, f func(doc *T)) ([]byte, error) {
+	doc, err := keyspace.Decode[T](kv)
 	if err != nil {
 		return nil, err
 	}
 	f(&doc)
-	return encode(kv.Key, doc)
+	return keyspace.Encode(kv.Key, doc)
 }
 
 // rewriteEnvironment stops a replaced environment from harvesting: nobody knows which
 // instances were started since the backup was made.
-func (w *rewriter) rewriteEnvironment(kv store.KV, there []store.KV) ([]byte, error) {
+func (w *rewriter) rewriteEnvironment(kv keyspace.KeyValue, there []keyspace.KeyValue) ([]byte, error) {
 	before := Environment{}
 	if old, ok := findKey(there, environmentKey); ok {
 		var err error
-		if before, err = decode[Environment](old); err != nil {
+		if before, err = keyspace.Decode[Environment](old); err != nil {
 			return nil, err
 		}
 	}

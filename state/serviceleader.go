@@ -3,6 +3,8 @@ package state
 import (
 	"context"
 	"fmt"
+
+	"bijou/state/keyspace"
 )
 
 // CampaignFor blocks until this session leads a service, in the name of one of the units
@@ -15,14 +17,12 @@ func (s *Session) CampaignFor(ctx context.Context, service, unit string) (*Leade
 // SetLeaderUnit makes another unit of this session the leader. ErrSessionLost: the
 // session does not lead any more.
 func (l *Leadership) SetLeaderUnit(ctx context.Context, unit string) error {
-	return l.Update(ctx, func(tx *Tx) error {
-		return tx.putLeased(leaderKey(l.name), l.session.newPresence(unit), l.session.lease.ID())
-	})
+	return l.Rename(ctx, unit)
 }
 
 // Leader returns the unit that leads a service; empty if none does.
 func (v *View) Leader(service string) (unit string, err error) {
-	p, _, err := load[presence](v, leaderKey(serviceLeaderName(service)))
+	p, _, err := keyspace.Load[keyspace.Presence](v.keys, leaderKey(serviceLeaderName(service)))
 	return p.Unit, err
 }
 
@@ -46,7 +46,7 @@ func (v *View) LeaderSettings(service string) (Settings, error) {
 // LeaderSettingsVersion reads only the version of the leader settings; 0 if there are
 // none.
 func (v *View) LeaderSettingsVersion(service string) (int64, error) {
-	doc, _, err := load[settingsDoc](v, leaderSettingsKey(service))
+	doc, _, err := keyspace.Load[settingsDoc](v.keys, leaderSettingsKey(service))
 	return doc.Version, err
 }
 

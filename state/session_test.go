@@ -134,7 +134,7 @@ func TestCampaignEndsWithItsContextAndItsSession(t *testing.T) {
 func TestAbandonedSessionExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := statetest.New(t)
-		dead := st.Share()
+		dead := statetest.Share(st)
 		s, err := dead.NewSession(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -145,7 +145,7 @@ func TestAbandonedSessionExpires(t *testing.T) {
 		if _, err := s.Campaign(t.Context(), "provisioner"); err != nil {
 			t.Fatal(err)
 		}
-		dead.Abandon()
+		statetest.Abandon(dead)
 		heir := statetest.Session(t, st)
 		began := time.Now()
 		if _, err := heir.Campaign(t.Context(), "provisioner"); err != nil {

@@ -1,5 +1,7 @@
 package state
 
+import "bijou/state/keyspace"
+
 // Settings reads a unit's settings in a relation; they outlive its membership.
 // ErrNotFound if it never was in.
 func (v *View) Settings(id int, unit string) (Settings, error) {
@@ -19,7 +21,7 @@ func (v *View) AppSettings(id int, service string) (Settings, error) {
 // AppVersion reads the version of a service's own settings in a relation; 0 if there are
 // none.
 func (v *View) AppVersion(id int, service string) (int64, error) {
-	doc, _, err := load[settingsDoc](v, appSettingsKey(id, service))
+	doc, _, err := keyspace.Load[settingsDoc](v.keys, appSettingsKey(id, service))
 	return doc.Version, err
 }
 
@@ -73,7 +75,7 @@ func (tx *Tx) putSettings(id int, unit string, version int64, values map[string]
 	}
 	if in {
 		m.Version = version
-		if err := tx.put(memberKey(id, unit), m); err != nil {
+		if err := tx.keys.Put(memberKey(id, unit), m); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"bijou/state/keyspace"
 	"bijou/state/store"
 )
 
@@ -45,7 +46,7 @@ type settingsDoc struct {
 }
 
 func (v *View) readSettings(key string) (Settings, bool, error) {
-	doc, ok, err := load[settingsDoc](v, key)
+	doc, ok, err := keyspace.Load[settingsDoc](v.keys, key)
 	if err != nil {
 		return Settings{}, false, err
 	}
@@ -61,7 +62,7 @@ func (v *View) readValues(doc settingsDoc) (map[string]string, error) {
 		}
 		return maps.Clone(doc.Values), nil
 	}
-	data, err := v.readBlob(doc.Blob)
+	data, err := v.keys.ReadBlob(doc.Blob)
 	if errors.Is(err, ErrNotFound) { // a damaged store is not to be taken for a unit that never was in
 		return nil, fmt.Errorf("cannot read settings: the store is damaged: %v", err)
 	}
@@ -112,14 +113,14 @@ func checkSetting(key, value string) error {
 }
 
 func (tx *Tx) putSettingsNode(key string, version int64, values map[string]string) error {
-	data, err := encode(key, values)
+	data, err := keyspace.Encode(key, values)
 	if err != nil {
 		return err
 	}
-	if len(data) <= maxInlineBytes && tx.buffer.writtenBytes()+len(data) <= maxInlineTotal {
-		return tx.put(key, settingsDoc{Version: version, Values: values})
+	if len(data) <= maxInlineBytes && tx.keys.WrittenBytes()+len(data) <= maxInlineTotal {
+		return tx.keys.Put(key, settingsDoc{Version: version, Values: values})
 	}
-	return tx.put(key, settingsDoc{Version: version, Blob: tx.addBlob(data)})
+	return tx.keys.Put(key, settingsDoc{Version: version, Blob: tx.keys.AddBlob(data)})
 }
 
 // mergeSettingsNode is for a node that is nobody's membership.

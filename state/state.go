@@ -6,23 +6,26 @@ import (
 	"errors"
 	"fmt"
 
+	"bijou/state/keyspace"
 	"bijou/state/store"
+	"bijou/state/storeurl"
 )
 
 // State is one opened environment. Its methods may be called from several goroutines.
-type State struct {
-	store store.Store
-}
+type State struct{ space *keyspace.Space }
+
+// newState returns what is in the store, unchecked.
+func newState(st store.Store) *State { return &State{keyspace.New(st, guards()...)} }
 
 // Open opens the environment at the URL: "sqlite:PATH". It never creates one.
 // ErrNoStore: nothing is there; ErrFormat: it holds no environment, or one of another
 // format.
 func Open(ctx context.Context, url string) (*State, error) {
-	st, err := openStore(ctx, url)
+	st, err := storeurl.Open(ctx, url)
 	if err != nil {
 		return nil, err
 	}
-	s := &State{store: st}
+	s := newState(st)
 	if err := s.View(ctx, checkFormat); err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot open %q: %w", url, err), st.Close())
 	}
@@ -36,22 +39,22 @@ func Create(ctx context.Context, url string, env Environment) (err error) {
 	if err := env.validate(); err != nil {
 		return fmt.Errorf("cannot create environment: %w", err)
 	}
-	st, err := createStore(ctx, url)
+	st, err := storeurl.Create(ctx, url)
 	if err != nil {
 		return err
 	}
-	s := &State{store: st}
+	s := newState(st)
 	defer func() { err = errors.Join(err, s.Close()) }()
 	return s.initialise(ctx, env)
 }
 
 // Close ends the sessions and watchers of this State and frees its store. It is idempotent.
-func (s *State) Close() error { return s.store.Close() }
+func (s *State) Close() error { return s.space.Close() }
 
 // initialise writes what every environment begins with.
 func (s *State) initialise(ctx context.Context, env Environment) error {
 	return s.Update(ctx, func(tx *Tx) error {
-		if _, ok, err := tx.get(formatKey); err != nil || ok {
+		if _, ok, err := tx.keys.Get(formatKey); err != nil || ok {
 			return cmp.Or(err, refuse(ErrStoreExists, "there is an environment already"))
 		}
 		if err := tx.checkNotPartial(); err != nil {
@@ -62,10 +65,10 @@ func (s *State) initialise(ctx context.Context, env Environment) error {
 			InstanceID: "localhost", Status: MachinePending, Constraints: env.Constraints,
 		}
 		return errors.Join(
-			tx.put(formatKey, formatDoc{formatVersion}),
-			tx.put(environmentKey, env),
-			tx.put(machineCounter, 1),
-			tx.put(machineKey("0"), machine),
+			tx.keys.Put(formatKey, formatDoc{formatVersion}),
+			tx.keys.Put(environmentKey, env),
+			tx.keys.Put(machineCounter, 1),
+			tx.keys.Put(machineKey("0"), machine),
 		)
 	})
 }

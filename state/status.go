@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"bijou/state/charm"
-	"bijou/state/store"
+	"bijou/state/keyspace"
 )
 
 // Status collects what `juju status` shows, as of now, with secrets hidden. It reads a handful
@@ -75,7 +75,7 @@ func (v *View) readStatusInput(now time.Time) (*statusInput, error) {
 	}
 	for _, part := range []struct {
 		prefix string
-		take   func(kvs []store.KV) error
+		take   func(kvs []keyspace.KeyValue) error
 	}{
 		{servicesPrefix, w.decodeServices},
 		{unitsPrefix, w.decodeUnits},
@@ -83,7 +83,7 @@ func (v *View) readStatusInput(now time.Time) (*statusInput, error) {
 		{presencePrefix, w.decodePresence},
 		{leaderKey(serviceLeaderName("")), w.decodeLeaders},
 	} {
-		kvs, err := v.list(part.prefix)
+		kvs, err := v.keys.List(part.prefix)
 		if err != nil {
 			return nil, err
 		}
@@ -120,16 +120,16 @@ func (v *View) readRest(w *statusInput) error {
 	return nil
 }
 
-func (w *statusInput) decodeServices(kvs []store.KV) (err error) {
+func (w *statusInput) decodeServices(kvs []keyspace.KeyValue) (err error) {
 	for _, kv := range kvs {
 		name, rest, below := strings.Cut(kv.Key[len(servicesPrefix):], "/")
 		switch {
 		case !below:
-			s, derr := decode[Service](kv)
+			s, derr := keyspace.Decode[Service](kv)
 			s.Name, err = name, derr
 			w.services[name] = s
 		case rest == "status":
-			w.statuses[name], err = decode[WorkloadStatus](kv)
+			w.statuses[name], err = keyspace.Decode[WorkloadStatus](kv)
 		}
 		if err != nil {
 			return err
@@ -138,7 +138,7 @@ func (w *statusInput) decodeServices(kvs []store.KV) (err error) {
 	return nil
 }
 
-func (w *statusInput) decodeUnits(kvs []store.KV) (err error) {
+func (w *statusInput) decodeUnits(kvs []keyspace.KeyValue) (err error) {
 	if w.units, err = decodeUnits(kvs); err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func (w *statusInput) decodeUnits(kvs []store.KV) (err error) {
 }
 
 // decodeUniters skips all members, which a status does not show.
-func (w *statusInput) decodeUniters(kvs []store.KV) (err error) {
+func (w *statusInput) decodeUniters(kvs []keyspace.KeyValue) (err error) {
 	for _, kv := range kvs {
 		parts := strings.Split(kv.Key, "/") // uniters, service, number, ...
 		if len(parts) < 4 {
@@ -158,9 +158,9 @@ func (w *statusInput) decodeUniters(kvs []store.KV) (err error) {
 		unit := parts[1] + "/" + parts[2]
 		switch {
 		case parts[3] == "op":
-			w.ops[unit], err = decode[Op](kv)
+			w.ops[unit], err = keyspace.Decode[Op](kv)
 		case parts[3] == "workflow":
-			w.workflows[unit], err = decode[Workflow](kv)
+			w.workflows[unit], err = keyspace.Decode[Workflow](kv)
 		case len(parts) == 5:
 			err = w.decodeRelationState(unit, parts[4], kv)
 		}
@@ -171,7 +171,7 @@ func (w *statusInput) decodeUniters(kvs []store.KV) (err error) {
 	return nil
 }
 
-func (w *statusInput) decodeRelationState(unit, number string, kv store.KV) (err error) {
+func (w *statusInput) decodeRelationState(unit, number string, kv keyspace.KeyValue) (err error) {
 	id, ok := cutInt(number, "")
 	if !ok {
 		return nil
@@ -179,7 +179,7 @@ func (w *statusInput) decodeRelationState(unit, number string, kv store.KV) (err
 	if w.relationStates[unit] == nil {
 		w.relationStates[unit] = map[int]RelationState{}
 	}
-	w.relationStates[unit][id], err = decode[RelationState](kv)
+	w.relationStates[unit][id], err = keyspace.Decode[RelationState](kv)
 	return err
 }
 

@@ -4,16 +4,16 @@ import (
 	"cmp"
 	"strings"
 
-	"bijou/state/store"
+	"bijou/state/keyspace"
 )
 
-func (w *statusInput) decodeUnitDetails(kvs []store.KV) (err error) {
+func (w *statusInput) decodeUnitDetails(kvs []keyspace.KeyValue) (err error) {
 	for _, kv := range kvs {
 		below := kv.Key[len(unitsPrefix):]
 		if unit, ok := strings.CutSuffix(below, "/ports"); ok {
-			w.ports[unit], err = decode[[]Port](kv)
+			w.ports[unit], err = keyspace.Decode[[]Port](kv)
 		} else if unit, ok := strings.CutSuffix(below, "/restored"); ok {
-			w.restored[unit], err = decode[Restored](kv)
+			w.restored[unit], err = keyspace.Decode[Restored](kv)
 		}
 		if err != nil {
 			return err
@@ -22,9 +22,9 @@ func (w *statusInput) decodeUnitDetails(kvs []store.KV) (err error) {
 	return nil
 }
 
-func (w *statusInput) decodePresence(kvs []store.KV) error {
+func (w *statusInput) decodePresence(kvs []keyspace.KeyValue) error {
 	for _, kv := range kvs {
-		p, err := decode[presence](kv)
+		p, err := keyspace.Decode[presence](kv)
 		if err != nil {
 			return err
 		}
@@ -38,9 +38,9 @@ func (w *statusInput) isPresent(agent string) bool {
 	return present
 }
 
-func (w *statusInput) decodeLeaders(kvs []store.KV) error {
+func (w *statusInput) decodeLeaders(kvs []keyspace.KeyValue) error {
 	for _, kv := range kvs {
-		p, err := decode[presence](kv)
+		p, err := keyspace.Decode[presence](kv)
 		if err != nil {
 			return err
 		}

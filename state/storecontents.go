@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"bijou/state/keyspace"
 	"bijou/state/store"
 )
 
@@ -21,38 +22,41 @@ func isStoreLocal(key string) bool {
 
 // readContents reads all keys that a migration takes along, in order, except the chunks
 // of blobs, which are more than memory should hold: the heads say which there are.
-func readContents(ctx context.Context, st store.Store) ([]store.KV, error) {
-	return readView(ctx, &State{store: st}, (*View).listContents)
+func readContents(ctx context.Context, st store.Store) ([]keyspace.KeyValue, error) {
+	return readView(ctx, newState(st), (*View).listContents)
 }
 
-func (v *View) listContents() (all []store.KV, err error) {
+func (v *View) listContents() (all []keyspace.KeyValue, err error) {
 	err = listAroundBlobs(v, "", &all)
-	all = slices.DeleteFunc(all, func(kv store.KV) bool { return isStoreLocal(kv.Key) })
-	slices.SortFunc(all, func(a, b store.KV) int { return cmp.Compare(a.Key, b.Key) })
+	all = slices.DeleteFunc(all, func(kv keyspace.KeyValue) bool { return isStoreLocal(kv.Key) })
+	slices.SortFunc(all, func(a, b keyspace.KeyValue) int { return cmp.Compare(a.Key, b.Key) })
 	return all, err
 }
 
-// listAroundBlobs adds what is below the prefix, itself one of blobsPrefix, and not
+// listAroundBlobs adds what is below the prefix, itself one of keyspace.BlobsPrefix, and not
 // below that. Keys are ASCII: each begins with a word of keys.go.
-func listAroundBlobs(v *View, prefix string, all *[]store.KV) error {
-	if prefix == blobsPrefix {
+func listAroundBlobs(v *View, prefix string, all *[]keyspace.KeyValue) error {
+	if prefix == keyspace.BlobsPrefix {
 		return nil
 	}
-	if kv, ok, err := v.snap.Get(v.ctx, prefix); prefix != "" && (ok || err != nil) {
+	if prefix != "" {
+		kv, err := v.keys.GetKV(prefix)
 		if err != nil {
 			return err
 		}
-		*all = append(*all, kv)
+		if kv.Revision != 0 {
+			*all = append(*all, kv)
+		}
 	}
 	for c := byte(' '); c < 0x7f; c++ {
 		next := prefix + string(c)
-		if strings.HasPrefix(blobsPrefix, next) {
+		if strings.HasPrefix(keyspace.BlobsPrefix, next) {
 			if err := listAroundBlobs(v, next, all); err != nil {
 				return err
 			}
 			continue
 		}
-		kvs, err := v.list(next)
+		kvs, err := v.keys.List(next)
 		if err != nil {
 			return err
 		}
@@ -61,28 +65,28 @@ func listAroundBlobs(v *View, prefix string, all *[]store.KV) error {
 	return nil
 }
 
-func findKey(kvs []store.KV, key string) (store.KV, bool) {
-	i, ok := slices.BinarySearchFunc(kvs, key, compareKVKey)
+func findKey(kvs []keyspace.KeyValue, key string) (keyspace.KeyValue, bool) {
+	i, ok := slices.BinarySearchFunc(kvs, key, keyspace.CompareKey)
 	if !ok {
-		return store.KV{}, false
+		return keyspace.KeyValue{}, false
 	}
 	return kvs[i], true
 }
 
 // blobOf parses a blob's head; ok is false for any other key.
-func blobOf(kv store.KV) (sum string, chunks int, ok bool) {
-	sum, ok = strings.CutPrefix(kv.Key, blobHeadsPrefix)
+func blobOf(kv keyspace.KeyValue) (sum string, chunks int, ok bool) {
+	sum, ok = strings.CutPrefix(kv.Key, keyspace.BlobHeadsPrefix)
 	if !ok {
 		return "", 0, false
 	}
-	head, err := decode[blobHead](kv)
+	head, err := keyspace.Decode[keyspace.BlobHead](kv)
 	if err != nil {
 		return "", 0, false
 	}
-	return sum, int((head.Size + chunkSize - 1) / chunkSize), true
+	return sum, int((head.Size + keyspace.ChunkSize - 1) / keyspace.ChunkSize), true
 }
 
-func countChunks(all []store.KV) (n int) {
+func countChunks(all []keyspace.KeyValue) (n int) {
 	for _, kv := range all {
 		_, count, _ := blobOf(kv)
 		n += count
@@ -91,8 +95,8 @@ func countChunks(all []store.KV) (n int) {
 }
 
 func readValue(ctx context.Context, st store.Store, key string) (value []byte, ok bool, err error) {
-	err = (&State{store: st}).View(ctx, func(v *View) error {
-		value, ok, err = v.get(key)
+	err = newState(st).View(ctx, func(v *View) error {
+		value, ok, err = v.keys.Get(key)
 		return err
 	})
 	return value, ok, err
@@ -100,7 +104,7 @@ func readValue(ctx context.Context, st store.Store, key string) (value []byte, o
 
 func readRecord[T any](ctx context.Context, s *State, key string) (doc T, ok bool, err error) {
 	err = s.View(ctx, func(v *View) error {
-		doc, ok, err = load[T](v, key)
+		doc, ok, err = keyspace.Load[T](v.keys, key)
 		return err
 	})
 	return doc, ok, err
@@ -109,6 +113,6 @@ func readRecord[T any](ctx context.Context, s *State, key string) (doc T, ok boo
 // isStillEmpty reports whether a store without contents still has none: there is little
 // to read. The commit becomes conditional on nothing changing there.
 func (tx *Tx) isStillEmpty() (bool, error) {
-	kvs, err := tx.list("")
-	return !slices.ContainsFunc(kvs, func(kv store.KV) bool { return !isStoreLocal(kv.Key) }), err
+	kvs, err := tx.keys.List("")
+	return !slices.ContainsFunc(kvs, func(kv keyspace.KeyValue) bool { return !isStoreLocal(kv.Key) }), err
 }

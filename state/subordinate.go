@@ -29,7 +29,7 @@ func (tx *Tx) addSubordinate(r Relation, principal Unit) error {
 		return err
 	}
 	principal.Subordinates = append(slices.Clone(principal.Subordinates), u.Name)
-	return tx.put(unitKey(principal.Name), principal)
+	return tx.keys.Put(unitKey(principal.Name), principal)
 }
 
 // hasSubordinate does not count a unit that is going.
@@ -70,7 +70,7 @@ func (tx *Tx) leavePrincipal(u Unit) error {
 		return err
 	}
 	p.Subordinates = slices.DeleteFunc(slices.Clone(p.Subordinates), func(name string) bool { return name == u.Name })
-	return tx.put(unitKey(p.Name), p)
+	return tx.keys.Put(unitKey(p.Name), p)
 }
 
 // DestroyIfUnrelated makes a subordinate unit dying if no relation holds it to its

@@ -6,13 +6,13 @@ import (
 	"strings"
 	"time"
 
-	"bijou/state/store"
+	"bijou/state/keyspace"
 )
 
 // Sweep finishes what was left half-way and removes what nothing refers to any
 // more: services whose destruction was interrupted, the settings of relations
 // that are gone, blobs without a reference that nobody has touched for
-// BlobGrace before now, resources of services that are gone, charms that nobody runs, logs and actions of
+// keyspace.BlobGrace before now, resources of services that are gone, charms that nobody runs, logs and actions of
 // units that went LogGrace before it. The provisioner's leader calls it from time
 // to time. It works in batches; one that was interrupted does no harm.
 func (s *State) Sweep(ctx context.Context, now time.Time) error {
@@ -26,7 +26,7 @@ func (s *State) Sweep(ctx context.Context, now time.Time) error {
 		{"tools", s.sweepTools},
 		{"charms", func(ctx context.Context) error { return s.SweepCharms(ctx, now) }},
 		{"actions", func(ctx context.Context) error { return s.sweepActions(ctx, now.Add(-LogGrace)) }},
-		{"blobs", func(ctx context.Context) error { return s.sweepBlobs(ctx, now.Add(-BlobGrace), nil) }},
+		{"blobs", func(ctx context.Context) error { return s.sweepBlobs(ctx, now.Add(-keyspace.BlobGrace), nil) }},
 		{"logs", func(ctx context.Context) error { return s.sweepLogs(ctx, now.Add(-LogGrace)) }},
 	} {
 		if err := step.do(ctx); err != nil {
@@ -54,15 +54,15 @@ func (s *State) sweepServices(ctx context.Context) error {
 }
 
 func (s *State) sweepRelations(ctx context.Context) error {
-	kvs, err := readView(ctx, s, func(v *View) ([]store.KV, error) { return v.list(relationsPrefix) })
+	kvs, err := readView(ctx, s, func(v *View) ([]keyspace.KeyValue, error) { return v.keys.List(relationsPrefix) })
 	if err != nil {
 		return err
 	}
-	return s.removeKeys(ctx, strayRelationKeys(kvs)) // ids are never used again
+	return s.space.RemoveKeys(ctx, strayRelationKeys(kvs)) // ids are never used again
 }
 
 // strayRelationKeys picks the keys below relations that have no record.
-func strayRelationKeys(kvs []store.KV) (stray []string) {
+func strayRelationKeys(kvs []keyspace.KeyValue) (stray []string) {
 	records := map[string]bool{}
 	for _, kv := range kvs {
 		if !strings.Contains(kv.Key[len(relationsPrefix):], "/") {
@@ -95,7 +95,7 @@ func (s *State) sweepTools(ctx context.Context) error {
 		}
 		for _, t := range all {
 			if !used[t.Name] {
-				tx.remove(toolsKey(t.Name))
+				tx.keys.Remove(toolsKey(t.Name))
 			}
 		}
 		return err

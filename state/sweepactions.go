@@ -3,6 +3,8 @@ package state
 import (
 	"context"
 	"time"
+
+	"bijou/state/keyspace"
 )
 
 // sweepActions spares actions that were asked for after before.
@@ -11,20 +13,20 @@ func (s *State) sweepActions(ctx context.Context, before time.Time) error {
 	if err != nil {
 		return err
 	}
-	return s.removeKeys(ctx, old) // ids are never used again
+	return s.space.RemoveKeys(ctx, old) // ids are never used again
 }
 
 func (v *View) oldActions(before time.Time) (keys []string, err error) {
-	kvs, err := v.list(actionsPrefix)
+	kvs, err := v.keys.List(actionsPrefix)
 	if err != nil {
 		return nil, err
 	}
 	for _, kv := range kvs {
-		a, err := decode[Action](kv)
+		a, err := keyspace.Decode[Action](kv)
 		if err != nil {
 			return nil, err
 		}
-		there, err := v.hasUnguarded(unitKey(a.Unit))
+		there, err := v.keys.HasUnguarded(unitKey(a.Unit))
 		if err != nil {
 			return nil, err
 		}

@@ -7,12 +7,12 @@ import (
 	"strings"
 	"time"
 
-	"bijou/state/store"
+	"bijou/state/keyspace"
 )
 
 // charmGrace is how long a charm's archive is kept after it was last written or referred
 // to: whoever has just stored the same one commits its reference in that time.
-const charmGrace = minBlobGrace
+const charmGrace = keyspace.MinBlobGrace
 
 // SweepCharms removes the charms that no service runs or has run before that, and no unit
 // runs or goes over to, if their archives were not touched for a minute before now. It
@@ -22,8 +22,8 @@ func (s *State) SweepCharms(ctx context.Context, now time.Time) error {
 	err := s.Update(ctx, func(tx *Tx) error {
 		sums = map[string]bool{}
 		unused, err := tx.unusedCharms(now.Add(-charmGrace))
-		for _, c := range unused[:min(len(unused), maxRemovedKeys)] {
-			tx.remove(charmKey(c.URL.String()))
+		for _, c := range unused[:min(len(unused), keyspace.MaxRemovedKeys)] {
+			tx.keys.Remove(charmKey(c.URL.String()))
 			sums[c.SHA256] = true
 		}
 		return err
@@ -37,14 +37,14 @@ func (s *State) SweepCharms(ctx context.Context, now time.Time) error {
 // unusedCharms makes the commit conditional on what services run: units go over to
 // nothing else.
 func (tx *Tx) unusedCharms(before time.Time) (unused []Charm, err error) {
-	services, err := tx.list(servicesPrefix)
-	units, uerr := tx.listUnguarded(unitsPrefix)
-	uniters, werr := tx.listUnguarded(unitersPrefix)
+	services, err := tx.keys.List(servicesPrefix)
+	units, uerr := tx.keys.ListUnguarded(unitsPrefix)
+	uniters, werr := tx.keys.ListUnguarded(unitersPrefix)
 	charms, cerr := tx.Charms()
 	used := map[string]bool{}
 	err = errors.Join(err, uerr, werr, cerr, addUsedCharms(slices.Concat(services, units, uniters), used))
 	for _, c := range charms {
-		head, herr := tx.loadBlobHead(c.SHA256)
+		head, herr := tx.keys.BlobHead(c.SHA256)
 		err = errors.Join(err, herr)
 		if !used[c.URL.String()] && head.Touched.Before(before) {
 			unused = append(unused, c)
@@ -57,14 +57,14 @@ func (tx *Tx) unusedCharms(before time.Time) (unused []Charm, err error) {
 }
 
 // addUsedCharms adds those that services, their upgrade marks, units and agents name.
-func addUsedCharms(kvs []store.KV, used map[string]bool) error {
+func addUsedCharms(kvs []keyspace.KeyValue, used map[string]bool) error {
 	for _, kv := range kvs {
 		depth := strings.Count(kv.Key, "/")
 		isService, isUnit := depth == 1, depth == 2 && strings.HasPrefix(kv.Key, unitsPrefix)
 		if !isService && !isUnit && !strings.HasSuffix(kv.Key, "/upgrade") && !strings.HasSuffix(kv.Key, "/workflow") {
 			continue
 		}
-		record, err := decode[struct{ Charm, Before, Deploying string }](kv)
+		record, err := keyspace.Decode[struct{ Charm, Before, Deploying string }](kv)
 		if err != nil {
 			return err
 		}

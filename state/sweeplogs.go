@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"bijou/state/charm"
+	"bijou/state/keyspace"
 )
 
 // LogGrace is how long the log of a unit or machine is kept after its last line,
@@ -19,11 +20,11 @@ func (s *State) sweepLogs(ctx context.Context, before time.Time) error {
 	}
 	for _, source := range old {
 		err := s.Update(ctx, func(tx *Tx) error {
-			head, _, err := load[logHead](tx.View, logHeadKey(source))
+			head, _, err := keyspace.Load[logHead](tx.keys, logHeadKey(source))
 			for n := head.Batch; n > 0 && n > head.Batch-maxLogBatches; n-- {
-				tx.remove(logKey(source, n))
+				tx.keys.Remove(logKey(source, n))
 			}
-			tx.remove(logHeadKey(source))
+			tx.keys.Remove(logHeadKey(source))
 			return err
 		})
 		if err != nil {
@@ -39,7 +40,7 @@ func (v *View) oldLogs(before time.Time) (old []string, err error) {
 		return nil, err
 	}
 	for _, source := range sources {
-		if there, err := v.hasUnguarded(sourceKey(source)); err != nil {
+		if there, err := v.keys.HasUnguarded(sourceKey(source)); err != nil {
 			return nil, err
 		} else if there {
 			continue

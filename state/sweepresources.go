@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"bijou/state/charm"
+	"bijou/state/keyspace"
 )
 
 // sweepResources leaves the blobs to sweepBlobs.
@@ -16,10 +17,10 @@ func (s *State) sweepResources(ctx context.Context) error {
 	}
 	for _, service := range stray {
 		err := s.Update(ctx, func(tx *Tx) error {
-			if _, there, err := tx.get(serviceKey(service)); err != nil || there {
+			if _, there, err := tx.keys.Get(serviceKey(service)); err != nil || there {
 				return err
 			}
-			_, err := tx.removeBelow(serviceResourcesPrefix(service), maxRemovedKeys)
+			_, err := tx.keys.RemoveBelow(serviceResourcesPrefix(service), keyspace.MaxRemovedKeys)
 			return err
 		})
 		if err != nil {
@@ -30,13 +31,13 @@ func (s *State) sweepResources(ctx context.Context) error {
 }
 
 func (v *View) strayResources() (services []string, err error) {
-	kvs, err := v.list(resourcesPrefix)
+	kvs, err := v.keys.List(resourcesPrefix)
 	if err != nil {
 		return nil, err
 	}
 	for _, kv := range kvs {
 		service, _, _ := strings.Cut(kv.Key[len(resourcesPrefix):], "/")
-		there, err := v.hasUnguarded(serviceKey(service))
+		there, err := v.keys.HasUnguarded(serviceKey(service))
 		if err != nil {
 			return nil, err
 		}

@@ -5,6 +5,8 @@ import (
 	"path"
 	"strings"
 	"time"
+
+	"bijou/state/keyspace"
 )
 
 // Tools is a binary that agents can be told to run, for machines that share no
@@ -23,20 +25,20 @@ func (tx *Tx) AddTools(t Tools) error {
 	if path.Base(t.Name) != t.Name || len(t.SHA256) < 8 || !strings.HasSuffix(t.Name, "-"+t.SHA256[:8]) {
 		return fmt.Errorf("cannot keep tools %q: want VERSION-SHA8, of the sum %s", t.Name, t.SHA256)
 	}
-	if err := tx.referToBlob(t.SHA256); err != nil {
+	if err := tx.keys.ReferToBlob(t.SHA256); err != nil {
 		return fmt.Errorf("cannot keep tools %q: %w", t.Name, err)
 	}
-	return tx.put(toolsKey(t.Name), t)
+	return tx.keys.Put(toolsKey(t.Name), t)
 }
 
 // Tools reads the tools of that name. ErrNotFound.
 func (v *View) Tools(name string) (Tools, error) {
-	t, err := loadExisting[Tools](v, toolsKey(name), "the environment keeps no tools %q", name)
+	t, err := keyspace.LoadExisting[Tools](v.keys, toolsKey(name), "the environment keeps no tools %q", name)
 	t.Name = name
 	return t, err
 }
 
 // AllTools reads all tools that are kept.
 func (v *View) AllTools() ([]Tools, error) {
-	return loadChildren(v, toolsPrefix, func(t *Tools, name string) { t.Name = name })
+	return keyspace.LoadChildren(v.keys, toolsPrefix, func(t *Tools, name string) { t.Name = name })
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bijou/state"
+	"bijou/state/keyspace"
 	"bijou/testscripts/statetest"
 )
 
@@ -28,7 +29,7 @@ func TestTools(t *testing.T) {
 	first, second, third := put("1.0", "one"), put("1.1", "two"), put("1.2", "three")
 	check(t, s.Update(t.Context(), func(tx *state.Tx) error { return tx.SetMachineTools("0", first.Name) }))
 	for range 2 { // records first, then blobs
-		check(t, s.Sweep(t.Context(), time.Now().Add(2*state.BlobGrace)))
+		check(t, s.Sweep(t.Context(), time.Now().Add(2*keyspace.BlobGrace)))
 	}
 	got := statetest.Read(t, s, func(v *state.View) ([]state.Tools, error) { return v.AllTools() })
 	if diff := cmp.Diff([]state.Tools{first, third}, got); diff != "" {

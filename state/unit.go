@@ -9,7 +9,7 @@ import (
 
 	"bijou/state/charm"
 	"bijou/state/constraints"
-	"bijou/state/store"
+	"bijou/state/keyspace"
 )
 
 // Resolved is an operator's answer to an error.
@@ -70,7 +70,7 @@ func (v *View) Unit(name string) (Unit, error) {
 	if err != nil {
 		return Unit{}, err
 	}
-	u, err := loadExisting[Unit](v, unitKey(name), "unit %q not found", name)
+	u, err := keyspace.LoadExisting[Unit](v.keys, unitKey(name), "unit %q not found", name)
 	u.Name, u.Service, u.Number = name, service, number
 	return u, err
 }
@@ -81,7 +81,7 @@ func (v *View) Units(service string) ([]Unit, error) {
 	if service != "" {
 		prefix = serviceUnitsPrefix(service)
 	}
-	kvs, err := v.list(prefix)
+	kvs, err := v.keys.List(prefix)
 	if err != nil {
 		return nil, err
 	}
@@ -89,13 +89,13 @@ func (v *View) Units(service string) ([]Unit, error) {
 }
 
 // decodeUnits picks the units among all keys below unitsPrefix, and sorts them.
-func decodeUnits(kvs []store.KV) (units []Unit, err error) {
+func decodeUnits(kvs []keyspace.KeyValue) (units []Unit, err error) {
 	for _, kv := range kvs {
 		service, number, err := charm.ParseUnit(kv.Key[len(unitsPrefix):])
 		if err != nil {
 			continue
 		}
-		u, err := decode[Unit](kv)
+		u, err := keyspace.Decode[Unit](kv)
 		if err != nil {
 			return nil, err
 		}
@@ -108,7 +108,7 @@ func decodeUnits(kvs []store.KV) (units []Unit, err error) {
 	return units, nil
 }
 
-func unitNames(kvs []store.KV) (names []string) {
+func unitNames(kvs []keyspace.KeyValue) (names []string) {
 	for _, kv := range kvs {
 		if name := kv.Key[len(unitsPrefix):]; charm.IsUnit(name) {
 			names = append(names, name)
@@ -121,7 +121,7 @@ func unitNames(kvs []store.KV) (names []string) {
 // MachineUnits lists the names of the units on a machine, by service and number.
 func (v *View) MachineUnits(id string) ([]string, error) {
 	prefix := machineUnitsPrefix(id)
-	kvs, err := v.list(prefix)
+	kvs, err := v.keys.List(prefix)
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +139,7 @@ func (tx *Tx) changeUnit(name string, change func(u *Unit)) error {
 		return err
 	}
 	change(&u)
-	return tx.put(unitKey(name), u)
+	return tx.keys.Put(unitKey(name), u)
 }
 
 // SetUnitStatus sets a unit's workload status, with its message truncated.
@@ -156,7 +156,7 @@ func (tx *Tx) SetWorkloadVersion(name, version string, since time.Time) error {
 		return err
 	}
 	u.Workload = WorkloadVersion{Version: truncate(version, maxMessageBytes), Since: since.UTC()}
-	return tx.put(unitKey(name), u)
+	return tx.keys.Put(unitKey(name), u)
 }
 
 // SetUnitCharm records the charm that is deployed on a unit.
@@ -175,7 +175,7 @@ func (tx *Tx) SetUnitDead(name string) error {
 		return refuse(ErrInUse, "cannot mark unit %q as dead: it is alive", name)
 	}
 	u.Life = Dead
-	if err := tx.put(unitKey(name), u); err != nil {
+	if err := tx.keys.Put(unitKey(name), u); err != nil {
 		return err
 	}
 	w, err := tx.Workflow(name)

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"bijou/state/store"
+	"bijou/state/keyspace"
 )
 
 // Uniter reads all records of a unit's agent; the zero value with empty maps if there
@@ -13,7 +13,7 @@ import (
 func (v *View) Uniter(unit string) (Uniter, error) {
 	u := Uniter{Relations: map[int]RelationState{}, Members: map[int]map[string]MemberState{}}
 	prefix := uniterPrefix(unit)
-	kvs, err := v.list(prefix)
+	kvs, err := v.keys.List(prefix)
 	if err != nil {
 		return Uniter{}, err
 	}
@@ -27,14 +27,14 @@ func (v *View) Uniter(unit string) (Uniter, error) {
 
 // decodeRecord takes the rest of the record's key: "op", "workflow", "relations/3",
 // "relations/3/mysql/0", "services/3/mysql".
-func (u *Uniter) decodeRecord(rest string, kv store.KV) (err error) {
+func (u *Uniter) decodeRecord(rest string, kv keyspace.KeyValue) (err error) {
 	switch rest {
 	case "op":
-		op, err := decode[Op](kv)
+		op, err := keyspace.Decode[Op](kv)
 		u.Op = &op
 		return err
 	case "workflow":
-		u.Workflow, err = decode[Workflow](kv)
+		u.Workflow, err = keyspace.Decode[Workflow](kv)
 		return err
 	}
 	id, member, ok := parseRelationKey(rest)
@@ -42,13 +42,13 @@ func (u *Uniter) decodeRecord(rest string, kv store.KV) (err error) {
 		return nil
 	}
 	if member == "" {
-		u.Relations[id], err = decode[RelationState](kv)
+		u.Relations[id], err = keyspace.Decode[RelationState](kv)
 		return err
 	}
 	if u.Members[id] == nil {
 		u.Members[id] = map[string]MemberState{}
 	}
-	u.Members[id][member], err = decode[MemberState](kv)
+	u.Members[id][member], err = keyspace.Decode[MemberState](kv)
 	return err
 }
 
@@ -63,71 +63,73 @@ func parseRelationKey(rest string) (id int, member string, ok bool) {
 }
 
 // Op reads the running hook; ok is false if there is none.
-func (v *View) Op(unit string) (op Op, ok bool, err error) { return load[Op](v, opKey(unit)) }
+func (v *View) Op(unit string) (op Op, ok bool, err error) {
+	return keyspace.Load[Op](v.keys, opKey(unit))
+}
 
 // Workflow reads a unit's workflow; the zero Workflow before its agent began.
 func (v *View) Workflow(unit string) (Workflow, error) {
-	w, _, err := load[Workflow](v, workflowKey(unit))
+	w, _, err := keyspace.Load[Workflow](v.keys, workflowKey(unit))
 	return w, err
 }
 
 // RelationState reads a unit's state in a relation; ok is false if its agent does not
 // know the relation.
 func (v *View) RelationState(unit string, id int) (r RelationState, ok bool, err error) {
-	return load[RelationState](v, relationStateKey(unit, id))
+	return keyspace.Load[RelationState](v.keys, relationStateKey(unit, id))
 }
 
 // MemberState reads a unit's record of a member; ok is false if there is none.
 func (v *View) MemberState(unit string, id int, member string) (m MemberState, ok bool, err error) {
-	return load[MemberState](v, memberStateKey(unit, id, member))
+	return keyspace.Load[MemberState](v.keys, memberStateKey(unit, id, member))
 }
 
 // PutOp records the hook that runs from now on.
-func (tx *Tx) PutOp(unit string, op Op) error { return tx.put(opKey(unit), op) }
+func (tx *Tx) PutOp(unit string, op Op) error { return tx.keys.Put(opKey(unit), op) }
 
 // ClearOp records that no hook runs.
 func (tx *Tx) ClearOp(unit string) error {
-	tx.remove(opKey(unit))
+	tx.keys.Remove(opKey(unit))
 	return nil
 }
 
 // PutWorkflow writes a unit's workflow.
-func (tx *Tx) PutWorkflow(unit string, w Workflow) error { return tx.put(workflowKey(unit), w) }
+func (tx *Tx) PutWorkflow(unit string, w Workflow) error { return tx.keys.Put(workflowKey(unit), w) }
 
 // PutRelationState writes a unit's state in a relation.
 func (tx *Tx) PutRelationState(unit string, id int, r RelationState) error {
-	return tx.put(relationStateKey(unit, id), r)
+	return tx.keys.Put(relationStateKey(unit, id), r)
 }
 
 // RemoveRelationState removes the state of a relation that is over for the unit, and an
 // operator's answer to an error in it. Its members are removed one by one, with their
 // last hooks.
 func (tx *Tx) RemoveRelationState(unit string, id int) error {
-	tx.remove(relationStateKey(unit, id))
+	tx.keys.Remove(relationStateKey(unit, id))
 	return tx.ClearResolved(unit, id)
 }
 
 // PutMember writes a unit's record of a member.
 func (tx *Tx) PutMember(unit string, id int, member string, m MemberState) error {
-	return tx.put(memberStateKey(unit, id, member), m)
+	return tx.keys.Put(memberStateKey(unit, id, member), m)
 }
 
 // RemoveMember removes a unit's record of a member.
 func (tx *Tx) RemoveMember(unit string, id int, member string) error {
-	tx.remove(memberStateKey(unit, id, member))
+	tx.keys.Remove(memberStateKey(unit, id, member))
 	return nil
 }
 
 // Apply brings a unit's records, as they were read before, up to date in place.
 func (w Writes) Apply(unit string, u *Uniter) error {
-	for _, op := range w.ops {
-		rest, own := strings.CutPrefix(op.Key, uniterPrefix(unit))
+	for _, c := range w.changes {
+		rest, own := strings.CutPrefix(c.Key, uniterPrefix(unit))
 		switch {
 		case !own:
-		case op.Delete:
+		case c.Deleted:
 			u.dropRecord(rest)
 		default:
-			if err := u.decodeRecord(rest, store.KV{Key: op.Key, Value: op.Value}); err != nil {
+			if err := u.decodeRecord(rest, c.KeyValue); err != nil {
 				return err
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"bijou/state/constraints"
+	"bijou/state/keyspace"
 )
 
 // unusedMachine is the record of a machine that has never hosted a unit: what a unit
@@ -23,17 +24,17 @@ type firstUnit struct {
 // occupyMachine records that a machine is about to host a unit: it is unused no more,
 // and its first unit is only the first.
 func (tx *Tx) occupyMachine(id string) error {
-	_, spare, err := tx.get(unusedMachineKey(id))
+	_, spare, err := tx.keys.Get(unusedMachineKey(id))
 	if err != nil {
 		return err
 	}
 	if spare {
-		tx.remove(unusedMachineKey(id))
-		return tx.put(firstUnitKey(id), firstUnit{})
+		tx.keys.Remove(unusedMachineKey(id))
+		return tx.keys.Put(firstUnitKey(id), firstUnit{})
 	}
-	_, first, err := tx.get(firstUnitKey(id))
+	_, first, err := tx.keys.Get(firstUnitKey(id))
 	if first {
-		tx.remove(firstUnitKey(id))
+		tx.keys.Remove(firstUnitKey(id))
 	}
 	return err
 }
@@ -43,7 +44,7 @@ func (tx *Tx) occupyMachine(id string) error {
 // no instance yet: then a machine that was made for the unit is removed instead, so that
 // none is started for nobody.
 func (tx *Tx) releaseMachine(u Unit, started bool) error {
-	first, ok, err := load[firstUnit](tx.View, firstUnitKey(u.Machine))
+	first, ok, err := keyspace.Load[firstUnit](tx.keys, firstUnitKey(u.Machine))
 	if err != nil || !ok || u.Principal != "" {
 		return err
 	}
@@ -54,8 +55,8 @@ func (tx *Tx) releaseMachine(u Unit, started bool) error {
 	if first.Made && !started {
 		return tx.RemoveMachine(m.ID)
 	}
-	tx.remove(firstUnitKey(m.ID))
-	return tx.put(unusedMachineKey(m.ID), unusedMachine{Series: m.Series, Constraints: m.Constraints})
+	tx.keys.Remove(firstUnitKey(m.ID))
+	return tx.keys.Put(unusedMachineKey(m.ID), unusedMachine{Series: m.Series, Constraints: m.Constraints})
 }
 
 // maxUnusedLooked bounds how many unused machines are read for one unit, since each is a
@@ -86,12 +87,12 @@ func (tx *Tx) takeUnused(u Unit) (id string, err error) {
 
 // listFitting makes no condition, since unused machines come and go.
 func (v *View) listFitting(u Unit) (ids []string, err error) {
-	kvs, err := v.listUnguarded(unusedMachinesPrefix)
+	kvs, err := v.keys.ListUnguarded(unusedMachinesPrefix)
 	if err != nil {
 		return nil, err
 	}
 	for _, kv := range kvs {
-		s, err := decode[unusedMachine](kv)
+		s, err := keyspace.Decode[unusedMachine](kv)
 		if err != nil {
 			return nil, err
 		}
@@ -106,9 +107,9 @@ func (v *View) listFitting(u Unit) (ids []string, err error) {
 // updateUnused writes the machine's new constraints where units look for unused
 // machines.
 func (tx *Tx) updateUnused(m Machine) error {
-	_, there, err := tx.get(unusedMachineKey(m.ID))
+	_, there, err := tx.keys.Get(unusedMachineKey(m.ID))
 	if err != nil || !there {
 		return err
 	}
-	return tx.put(unusedMachineKey(m.ID), unusedMachine{Series: m.Series, Constraints: m.Constraints})
+	return tx.keys.Put(unusedMachineKey(m.ID), unusedMachine{Series: m.Series, Constraints: m.Constraints})
 }

@@ -2,46 +2,51 @@ package state
 
 import (
 	"context"
-	"errors"
 
-	"bijou/state/store"
+	"bijou/state/keyspace"
 )
 
 // View reads the environment as it was at one revision. It is short-lived, for
 // one goroutine, and must not outlive the call that it was handed to: using it
 // afterwards panics.
-type View struct {
-	ctx    context.Context
-	snap   store.Snapshot
-	buffer *txBuffer // what an Update has read and will write; nil in a View
-	closed bool
+type View struct{ keys *keyspace.View }
+
+// Tx is one run of an Update: a View whose reads see its own writes, and become
+// conditions of the commit.
+type Tx struct {
+	*View
+	keys *keyspace.Tx
 }
 
-// maxViewAttempts bounds how often a View is begun again: an etcd whose history is
-// dropped between two reads again and again is not to be read at one revision.
-const maxViewAttempts = 10
+// Updater commits a function's writes, as State.Update does, perhaps under further
+// conditions: Claim.UpdaterFor and Leadership.Update are such.
+type Updater func(ctx context.Context, f func(tx *Tx) error) error
 
 // View calls f with all reads at one revision, the newest at its first read. It
 // returns f's error. f does nothing but read: it keeps the store's readers open.
 // If the store drops that revision meanwhile, f is run again from the start, so
 // its results must be such that a rerun overwrites them.
 func (s *State) View(ctx context.Context, f func(v *View) error) (err error) {
-	for range maxViewAttempts {
-		if err = s.viewOnce(ctx, f); !errors.Is(err, store.ErrHistoryLost) {
-			break
-		}
-	}
-	return err
+	return s.space.View(ctx, func(keys *keyspace.View) error { return f(&View{keys}) })
 }
 
-func (s *State) viewOnce(ctx context.Context, f func(v *View) error) error {
-	snap, err := s.store.Snapshot(ctx)
-	if err != nil {
-		return err
-	}
-	v := &View{ctx: ctx, snap: snap}
-	defer v.close()
-	return f(v)
+// Update calls f and commits what it wrote as one transaction, conditional on
+// every key and prefix that it read. If one of them changed meanwhile, or the
+// store dropped the revision that f reads at, f is run again from the start, so
+// it must not act on anything but tx and results that a rerun overwrites. An
+// error of f is returned, and nothing is written. Where f changes nothing,
+// nothing is committed. ctx bounds it all.
+//
+// ErrTooLarge: f did more than one transaction holds (512 conditions, 512
+// operations, 1 MiB). Errors other than this package's leave open whether it was
+// written.
+func (s *State) Update(ctx context.Context, f func(tx *Tx) error) error {
+	return s.space.Update(ctx, onKeys(f))
+}
+
+// onKeys makes a change of the environment one of its keys.
+func onKeys(f func(tx *Tx) error) func(keys *keyspace.Tx) error {
+	return func(keys *keyspace.Tx) error { return f(&Tx{View: &View{keys.View}, keys: keys}) }
 }
 
 // readView returns the result of f in a View of its own.
@@ -54,71 +59,19 @@ func readView[T any](ctx context.Context, s *State, f func(v *View) (T, error)) 
 }
 
 // Revision is the revision of all reads: a watch continues after it.
-func (v *View) Revision() (int64, error) {
-	v.checkOpen()
-	return v.snap.Revision(v.ctx)
-}
+func (v *View) Revision() (int64, error) { return v.keys.Revision() }
 
-func (v *View) close() {
-	if !v.closed {
-		v.closed = true
-		v.snap.Close()
-	}
-}
+// Writes are the changes that one run of an Update is going to commit: whoever commits
+// them need not read them again.
+type Writes struct{ changes []keyspace.Change }
 
-func (v *View) checkOpen() {
-	if v.closed {
-		panic("internal error: a View or Tx was used after the call that it was made for")
-	}
-}
+// Writes returns what was written so far. It is valid once the Update has succeeded.
+func (tx *Tx) Writes() Writes { return Writes{tx.keys.Writes()} }
 
-// get reads own writes, too. In an Update the commit becomes conditional on the key.
-func (v *View) get(key string) (value []byte, ok bool, err error) {
-	v.checkOpen()
-	if v.buffer == nil {
-		kv, ok, err := v.snap.Get(v.ctx, key)
-		return kv.Value, ok, err
+// Keys lists the keys that were written or removed.
+func (w Writes) Keys() (keys []string) {
+	for _, c := range w.changes {
+		keys = append(keys, c.Key)
 	}
-	if op, written := v.buffer.writes[key]; written {
-		return op.Value, !op.Delete, nil
-	}
-	kv, err := v.buffer.get(v, key)
-	return kv.Value, kv.Revision != 0, err
-}
-
-// list reads all keys with the prefix in order, own writes included. In an Update the
-// commit becomes conditional on none of them changing, and no other coming.
-func (v *View) list(prefix string) ([]store.KV, error) {
-	v.checkOpen()
-	if v.buffer == nil {
-		return v.snap.List(v.ctx, prefix)
-	}
-	kvs, err := v.buffer.list(v, prefix)
-	if err != nil {
-		return nil, err
-	}
-	return v.buffer.overlayWrites(kvs, prefix), nil
-}
-
-// listUnguarded is list without the condition: the result may be outdated by the time of
-// the commit.
-func (v *View) listUnguarded(prefix string) ([]store.KV, error) {
-	v.checkOpen()
-	kvs, err := v.snap.List(v.ctx, prefix)
-	if err != nil || v.buffer == nil {
-		return kvs, err
-	}
-	return v.buffer.overlayWrites(kvs, prefix), nil
-}
-
-// hasUnguarded reports whether the key is there, without the condition.
-func (v *View) hasUnguarded(key string) (there bool, err error) {
-	v.checkOpen()
-	if v.buffer != nil {
-		if op, written := v.buffer.writes[key]; written {
-			return !op.Delete, nil
-		}
-	}
-	_, there, err = v.snap.Get(v.ctx, key)
-	return there, err
+	return keys
 }

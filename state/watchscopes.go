@@ -7,71 +7,77 @@ import (
 
 // entityScope is an entity's record, and what is below it.
 func entityScope(key string) Scope {
-	return Scope{exact: []string{key}, prefixes: []string{key + "/"}}
+	return Scope{Keys: []string{key}, Prefixes: []string{key + "/"}}
 }
 
 // WatchUnit covers a unit's record and ports.
 func WatchUnit(unit string) Scope { return entityScope(unitKey(unit)) }
 
 // WatchUnits covers every unit of a service.
-func WatchUnits(service string) Scope { return Scope{prefixes: []string{serviceUnitsPrefix(service)}} }
+func WatchUnits(service string) Scope {
+	return Scope{Prefixes: []string{serviceUnitsPrefix(service)}}
+}
 
 // WatchService covers a service's record, its configuration, its relations and their
 // lives, and its leader.
 func WatchService(service string) Scope {
 	s := entityScope(serviceKey(service))
-	s.exact = append(s.exact, leaderKey(serviceLeaderName(service)))
+	s.Keys = append(s.Keys, leaderKey(serviceLeaderName(service)))
 	return s
 }
 
 // WatchMembers covers the units of one service in a relation, the versions of their
 // settings there, and the service's own settings.
 func WatchMembers(id int, service string) Scope {
-	return Scope{exact: []string{appSettingsKey(id, service)}, prefixes: []string{serviceMembersPrefix(id, service)}}
+	return Scope{Keys: []string{appSettingsKey(id, service)}, Prefixes: []string{serviceMembersPrefix(id, service)}}
 }
 
 // WatchRelations covers every relation, with its members and all settings in it.
-func WatchRelations() Scope { return Scope{prefixes: []string{relationsPrefix}} }
+func WatchRelations() Scope { return Scope{Prefixes: []string{relationsPrefix}} }
 
 // WatchMachine covers a machine's record, and its units.
 func WatchMachine(id string) Scope { return entityScope(machineKey(id)) }
 
 // WatchMachines covers every machine.
-func WatchMachines() Scope { return Scope{prefixes: []string{machinesPrefix}} }
+func WatchMachines() Scope { return Scope{Prefixes: []string{machinesPrefix}} }
 
 // WatchUniter covers the records of a unit's agent.
-func WatchUniter(unit string) Scope { return Scope{prefixes: []string{uniterPrefix(unit)}} }
+func WatchUniter(unit string) Scope { return Scope{Prefixes: []string{uniterPrefix(unit)}} }
 
 // WatchHistory covers the hooks that a unit has run.
-func WatchHistory(unit string) Scope { return Scope{prefixes: []string{unitHistoryPrefix(unit)}} }
+func WatchHistory(unit string) Scope {
+	return Scope{Prefixes: []string{unitHistoryPrefix(unit)}}
+}
 
 // WatchPresence covers the presence of all agents.
-func WatchPresence() Scope { return Scope{prefixes: []string{presencePrefix}} }
+func WatchPresence() Scope { return Scope{Prefixes: []string{presencePrefix}} }
 
 // WatchMachineAgents covers the presence of machines' agents, and no unit's.
-func WatchMachineAgents() Scope { return Scope{prefixes: []string{presenceKey(MachineAgent(""))}} }
+func WatchMachineAgents() Scope {
+	return Scope{Prefixes: []string{presenceKey(MachineAgent(""))}}
+}
 
 // WatchLogs covers the logs of those units and machines (none: of all).
 func WatchLogs(sources ...string) Scope {
 	if len(sources) == 0 {
-		return Scope{prefixes: []string{logHeadsPrefix}}
+		return Scope{Prefixes: []string{logHeadsPrefix}}
 	}
 	var s Scope
 	for _, source := range sources {
-		s.exact = append(s.exact, logHeadKey(source))
+		s.Keys = append(s.Keys, logHeadKey(source))
 	}
 	return s
 }
 
 // WatchAction covers an action.
-func WatchAction(id int) Scope { return Scope{exact: []string{actionKey(id)}} }
+func WatchAction(id int) Scope { return Scope{Keys: []string{actionKey(id)}} }
 
 // WatchEnvironment covers the environment's own record.
-func WatchEnvironment() Scope { return Scope{exact: []string{environmentKey}} }
+func WatchEnvironment() Scope { return Scope{Keys: []string{environmentKey}} }
 
 // WatchAll covers everything but logs.
 func WatchAll() Scope {
-	return Scope{exact: []string{environmentKey, provisionerKey}, prefixes: []string{
+	return Scope{Keys: []string{environmentKey, provisionerKey}, Prefixes: []string{
 		actionsPrefix, resourcesPrefix,
 		charmsPrefix, leadersPrefix, machinesPrefix, presencePrefix, relationsPrefix, servicesPrefix, unitersPrefix, unitsPrefix,
 	}}

@@ -81,9 +81,14 @@ func laws() []law {
 			func(p pkg, imp string) bool {
 				return within(p.ImportPath, "bijou/state/store") && ours(imp) && imp != "bijou/state/store" && imp != "bijou/state/store/opener"
 			}},
-		{"only package state imports stores", "everything durable goes through state",
+		{"only packages of state import stores", "everything durable goes through state, or the key-value layer",
 			func(p pkg, imp string) bool {
-				return within(imp, "bijou/state/store") && p.ImportPath != "bijou/state" && !within(p.ImportPath, "bijou/state/store") && !isForTests(p)
+				return within(imp, "bijou/state/store") && !within(p.ImportPath, "bijou/state") && !isForTests(p)
+			}},
+		{"the key-value layer is imported by state, the updater and what makes them only", "an environment's keys are the affair of its entities",
+			func(p pkg, imp string) bool {
+				return imp == "bijou/state/keyspace" && !within(p.ImportPath, "bijou/state") && !within(p.ImportPath, "bijou/updater") &&
+					p.ImportPath != "bijou/multicall" && p.ImportPath != "bijou/multicall/neco" && !isForTests(p)
 			}},
 		{"pure packages import nothing of bijou", "they are shared by all sides and decide nothing",
 			func(p pkg, imp string) bool {
@@ -131,24 +136,25 @@ func TestLayering(t *testing.T) {
 // TestLawsCanFail holds the laws themselves against imports that each must refuse.
 func TestLawsCanFail(t *testing.T) {
 	wrong := map[string][2]string{
-		"main imports multicall only":                                      {"bijou", "bijou/state"},
-		"only multicall imports roles":                                     {"bijou/state", "bijou/agent"},
-		"roles never import one another":                                   {"bijou/agent", "bijou/provision/local"},
-		"no role imports multicall's root":                                 {"bijou/updater", "bijou/multicall"},
-		"leader and worker of an update never import one another":          {"bijou/updater/worker", "bijou/updater/leader"},
-		"hookenv is imported by agent and multicall only":                  {"bijou/multicall/juju", "bijou/hookenv"},
-		"hookenv imports neither state nor agent":                          {"bijou/hookenv/server", "bijou/state"},
-		"hookenv/client imports os, syscall, strconv and hookenv/amp only": {"bijou/hookenv/client", "fmt"},
-		"hookenv/amp imports strconv only":                                 {"bijou/hookenv/amp", "errors"},
-		"state imports no role":                                            {"bijou/state", "bijou/provision"},
-		"stores import state/store and its opener only":                    {"bijou/state/store/mem", "bijou/state/store/sqlite"},
-		"only package state imports stores":                                {"bijou/agent", "bijou/state/store"},
-		"pure packages import nothing of bijou":                            {"bijou/state/charm", "bijou/state"},
-		"testscripts is imported by itself and by tests only":              {"bijou/multicall", "bijou/testscripts/applets"},
-		"go-plugin only in provision/plugin":                               {"bijou/provision", "github.com/hashicorp/go-plugin"},
-		"etcd's client only in state/store/etcd":                           {"bijou/state", "go.etcd.io/etcd/client/v3"},
-		"SQLite only in state/store/sqlite":                                {"bijou/state", "modernc.org/sqlite"},
-		"kong only where commands and flags are":                           {"bijou/agent", "github.com/alecthomas/kong"},
+		"main imports multicall only":                                                    {"bijou", "bijou/state"},
+		"only multicall imports roles":                                                   {"bijou/state", "bijou/agent"},
+		"roles never import one another":                                                 {"bijou/agent", "bijou/provision/local"},
+		"no role imports multicall's root":                                               {"bijou/updater", "bijou/multicall"},
+		"hookenv is imported by agent and multicall only":                                {"bijou/multicall/juju", "bijou/hookenv"},
+		"hookenv imports neither state nor agent":                                        {"bijou/hookenv/server", "bijou/state"},
+		"hookenv/client imports os, syscall, strconv and hookenv/amp only":               {"bijou/hookenv/client", "fmt"},
+		"hookenv/amp imports strconv only":                                               {"bijou/hookenv/amp", "errors"},
+		"state imports no role":                                                          {"bijou/state", "bijou/provision"},
+		"stores import state/store and its opener only":                                  {"bijou/state/store/mem", "bijou/state/store/sqlite"},
+		"only packages of state import stores":                                           {"bijou/agent", "bijou/state/store"},
+		"the key-value layer is imported by state, the updater and what makes them only": {"bijou/agent", "bijou/state/keyspace"},
+		"pure packages import nothing of bijou":                                          {"bijou/state/charm", "bijou/state"},
+		"testscripts is imported by itself and by tests only":                            {"bijou/multicall", "bijou/testscripts/applets"},
+		"go-plugin only in provision/plugin":                                             {"bijou/provision", "github.com/hashicorp/go-plugin"},
+		"etcd's client only in state/store/etcd":                                         {"bijou/state", "go.etcd.io/etcd/client/v3"},
+		"SQLite only in state/store/sqlite":                                              {"bijou/state", "modernc.org/sqlite"},
+		"kong only where commands and flags are":                                         {"bijou/agent", "github.com/alecthomas/kong"},
+		"leader and worker of an update never import one another":                        {"bijou/updater/worker", "bijou/updater/leader"},
 	}
 	for _, l := range laws() {
 		edge, ok := wrong[l.what]

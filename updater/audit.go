@@ -4,13 +4,13 @@ import (
 	"errors"
 	"time"
 
-	"bijou/state"
+	"bijou/state/keyspace"
 	"bijou/updater/record"
 )
 
 // Audit records what somebody does, in the transaction that does it.
-func Audit(tx *state.KeyTx, a record.Audit) error {
-	last, err := ReadKey[int](tx.KeyView, Keys().AuditCounter())
+func Audit(tx *keyspace.Tx, a record.Audit) error {
+	last, err := ReadKey[int](tx.View, Keys().AuditCounter())
 	if err != nil {
 		return err
 	}

@@ -11,8 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"bijou/state"
 	"bijou/state/archive"
+	"bijou/state/keyspace"
+	"bijou/updater/record"
 )
 
 // ErrKeysThere is the error of a restore that would replace keys.
@@ -20,14 +21,14 @@ var ErrKeysThere = errors.New("there are others already")
 
 // Backup writes the updater's keys as they are at one revision; version is the running
 // program's.
-func Backup(ctx context.Context, space *state.Keyspace, to io.Writer, version string) (archive.Header, error) {
+func Backup(ctx context.Context, space *keyspace.Space, to io.Writer, version string) (archive.Header, error) {
 	h := archive.Header{
 		Kind: archive.Keyspace, Bijou: version, Time: time.Now().UTC(), StateFormat: formatNumber,
 		Has:   []string{"boot servers, configuration, the update that runs or ran last, history, alerts not sent yet"},
 		Lacks: []string{"which workers live, who leads, whose turn it is", "what is installed on boot servers"},
 	}
 	var keys []archive.Key
-	err := space.View(ctx, func(v *state.KeyView) error {
+	err := space.View(ctx, func(v *keyspace.View) error {
 		kvs, err := v.List("")
 		keys, h.Lacks = nil, h.Lacks[:2]
 		for _, kv := range kvs {
@@ -68,19 +69,19 @@ const (
 
 // Restore replaces the updater's keys at the URL by those of the backup, and creates the
 // store if there is none. It returns ErrKeysThere if there are keys and replace is false,
-// and state.ErrRunning if daemons are at work there. Nobody can open the store until all
+// and keyspace.ErrRunning if daemons are at work there. Nobody can open the store until all
 // keys are written; an interrupted restore is repeated.
 func Restore(ctx context.Context, url string, a *archive.Reader, replace bool) (err error) {
 	if a.StateFormat != formatNumber {
 		return fmt.Errorf("the format of its keys is %d, and this neco knows %d only", a.StateFormat, formatNumber)
 	}
-	space, err := state.CreateKeyspace(ctx, url)
+	space, err := keyspace.Create(ctx, url, record.DefaultPrefix)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, space.Close()) }()
 	changes := map[string]*archive.Key{} // nil: it goes
-	err = space.Update(ctx, func(tx *state.KeyTx) error {
+	err = space.Update(ctx, func(tx *keyspace.Tx) error {
 		there, err := listReplaceable(tx, replace)
 		for _, kv := range there {
 			changes[kv.Key] = nil
@@ -95,7 +96,7 @@ func Restore(ctx context.Context, url string, a *archive.Reader, replace bool) (
 	}
 	delete(changes, Keys().Format())
 	for batch := range slices.Chunk(slices.Sorted(maps.Keys(changes)), maxRestoreBatch) {
-		err := space.Update(ctx, func(tx *state.KeyTx) (err error) {
+		err := space.Update(ctx, func(tx *keyspace.Tx) (err error) {
 			for _, key := range batch {
 				if k := changes[key]; k != nil {
 					err = errors.Join(err, tx.Put(key, k.Value))
@@ -109,22 +110,22 @@ func Restore(ctx context.Context, url string, a *archive.Reader, replace bool) (
 			return fmt.Errorf("cannot restore neco's keys: %w", err)
 		}
 	}
-	return space.Update(ctx, func(tx *state.KeyTx) error { return tx.Put(Keys().Format(), formatNumber) })
+	return space.Update(ctx, func(tx *keyspace.Tx) error { return tx.Put(Keys().Format(), formatNumber) })
 }
 
-func listReplaceable(tx *state.KeyTx, replace bool) ([]state.KeyValue, error) {
+func listReplaceable(tx *keyspace.Tx, replace bool) ([]keyspace.KeyValue, error) {
 	all, err := tx.List("")
 	if err != nil {
 		return nil, err
 	}
 	for _, kv := range all {
 		if strings.HasPrefix(kv.Key, Keys().Presences()) || kv.Key == Keys().UpdaterLeader() {
-			return nil, fmt.Errorf("%q says that a daemon is at work: %w", kv.Key, state.ErrRunning)
+			return nil, fmt.Errorf("%q says that a daemon is at work: %w", kv.Key, keyspace.ErrRunning)
 		}
 	}
-	all = slices.DeleteFunc(all, func(kv state.KeyValue) bool { return isHostBound(kv.Key) })
+	all = slices.DeleteFunc(all, func(kv keyspace.KeyValue) bool { return isHostBound(kv.Key) })
 	var found int
-	ok, err := tx.Get(Keys().Format(), &found)
+	ok, err := tx.GetJSON(Keys().Format(), &found)
 	if err != nil || !ok && len(all) > 0 || ok && found != restoringFormat && !replace {
 		return nil, errors.Join(ErrKeysThere, err)
 	}

@@ -1,6 +1,6 @@
 package updater
 
-import "bijou/state"
+import "bijou/state/keyspace"
 
 // Change is one key to write; a nil Value removes it. All changes of one decision are one
 // transaction, conditional on all that the decision was made on.
@@ -16,7 +16,7 @@ func Put(key string, value any) Change { return Change{Key: key, Value: value} }
 func Remove(key string) Change { return Change{Key: key} }
 
 // Apply puts a decision's changes into a transaction.
-func Apply(tx *state.KeyTx, changes []Change) error {
+func Apply(tx *keyspace.Tx, changes []Change) error {
 	for _, c := range changes {
 		if c.Value == nil {
 			tx.Remove(c.Key)

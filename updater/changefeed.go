@@ -5,13 +5,13 @@ import (
 	"errors"
 	"sync"
 
-	"bijou/state"
+	"bijou/state/keyspace"
 )
 
 // ChangeFeed collects changes below some prefixes until its owner takes them: for owners
 // that cache what they have read, and follow the changes.
 type ChangeFeed struct {
-	store    *state.Keyspace
+	store    *keyspace.Space
 	prefixes []string
 	ready    chan struct{} // buffered: it is signalled while nobody listens
 
@@ -22,7 +22,7 @@ type ChangeFeed struct {
 // ChangeSet has changes since another one was taken, or says that everything may have changed.
 type ChangeSet struct {
 	All     bool
-	Changes []state.KeyChange
+	Changes []keyspace.Change
 }
 
 // maxPendingChanges bounds the changes kept for an owner that does not take them. Beyond
@@ -30,7 +30,7 @@ type ChangeSet struct {
 const maxPendingChanges = 4096
 
 // NewChangeFeed returns one of the prefixes, which collects as long as it runs.
-func NewChangeFeed(s *state.Keyspace, prefixes ...string) *ChangeFeed {
+func NewChangeFeed(s *keyspace.Space, prefixes ...string) *ChangeFeed {
 	return &ChangeFeed{store: s, prefixes: prefixes, ready: make(chan struct{}, 1)}
 }
 
@@ -67,7 +67,7 @@ func (s *ChangeFeed) Take() ChangeSet {
 func (s *ChangeFeed) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		err := s.watch(ctx)
-		if ctx.Err() == nil && !errors.Is(err, state.ErrHistoryLost) {
+		if ctx.Err() == nil && !errors.Is(err, keyspace.ErrHistoryLost) {
 			if err := AwaitRetry(ctx, err); err != nil {
 				return err
 			}
@@ -78,14 +78,14 @@ func (s *ChangeFeed) Run(ctx context.Context) error {
 
 func (s *ChangeFeed) watch(ctx context.Context) error {
 	var revision int64
-	err := s.store.View(ctx, func(v *state.KeyView) (err error) {
+	err := s.store.View(ctx, func(v *keyspace.View) (err error) {
 		revision, err = v.Revision()
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	w, err := s.store.Watch(ctx, revision, s.prefixes...)
+	w, err := s.store.Watch(ctx, revision, keyspace.Below(s.prefixes...))
 	if err != nil {
 		return err
 	}

@@ -4,12 +4,12 @@ import (
 	"encoding/json"
 	"strings"
 
-	"bijou/state"
+	"bijou/state/keyspace"
 	"bijou/updater/record"
 )
 
 // LoadConfig reads the configuration.
-func LoadConfig(v *state.KeyView) (record.Config, error) {
+func LoadConfig(v *keyspace.View) (record.Config, error) {
 	kvs, err := v.List(Keys().AllConfig())
 	stored := map[string]json.RawMessage{}
 	for _, kv := range kvs {
@@ -19,17 +19,17 @@ func LoadConfig(v *state.KeyView) (record.Config, error) {
 }
 
 // LoadRequest reads the update that runs or ran last; nil if there is none.
-func LoadRequest(v *state.KeyView) (*record.Request, error) {
+func LoadRequest(v *keyspace.View) (*record.Request, error) {
 	return ReadKey[record.Request](v, Keys().Current())
 }
 
 // LoadWorker reads one worker's record; nil if there is none.
-func LoadWorker(v *state.KeyView, lrn int) (*record.Status, error) {
+func LoadWorker(v *keyspace.View, lrn int) (*record.Status, error) {
 	return ReadKey[record.Status](v, Keys().Worker(lrn))
 }
 
 // LoadWorkers reads all workers' records.
-func LoadWorkers(v *state.KeyView) (map[int]record.Status, error) {
+func LoadWorkers(v *keyspace.View) (map[int]record.Status, error) {
 	kvs, err := v.List(Keys().Workers())
 	if err != nil {
 		return nil, err
@@ -38,32 +38,32 @@ func LoadWorkers(v *state.KeyView) (map[int]record.Status, error) {
 }
 
 // LoadContents reads the result of what one server does for all; nil if there is none.
-func LoadContents(v *state.KeyView, name string) (*record.Contents, error) {
+func LoadContents(v *keyspace.View, name string) (*record.Contents, error) {
 	return ReadKey[record.Contents](v, Keys().Contents(name))
 }
 
 // LoadTurn reads whose turn it is at a rolling component; nil if it is nobody's.
-func LoadTurn(v *state.KeyView, component string) (*record.Turn, error) {
+func LoadTurn(v *keyspace.View, component string) (*record.Turn, error) {
 	return ReadKey[record.Turn](v, Keys().Turn(component))
 }
 
 // LoadPresences reads which servers' workers live. No commit is conditional on it.
-func LoadPresences(v *state.KeyView) (map[int]record.Presence, error) {
+func LoadPresences(v *keyspace.View) (map[int]record.Presence, error) {
 	return peekServers[record.Presence](v, Keys().Presences())
 }
 
 // LoadActivities reads what workers say that they are doing. No commit is conditional on
 // it.
-func LoadActivities(v *state.KeyView) (map[int]record.Activity, error) {
+func LoadActivities(v *keyspace.View) (map[int]record.Activity, error) {
 	return peekServers[record.Activity](v, Keys().Activities())
 }
 
 // LoadInventories reads how servers differ from the plan. No commit is conditional on it.
-func LoadInventories(v *state.KeyView) (map[int]record.Inventory, error) {
+func LoadInventories(v *keyspace.View) (map[int]record.Inventory, error) {
 	return peekServers[record.Inventory](v, Keys().Inventories())
 }
 
-func peekServers[T any](v *state.KeyView, prefix string) (map[int]T, error) {
+func peekServers[T any](v *keyspace.View, prefix string) (map[int]T, error) {
 	kvs, err := v.ListUnguarded(prefix)
 	if err != nil {
 		return nil, err
@@ -72,9 +72,9 @@ func peekServers[T any](v *state.KeyView, prefix string) (map[int]T, error) {
 }
 
 // ReadKey reads one key; nil if it is absent.
-func ReadKey[T any](v *state.KeyView, key string) (*T, error) {
+func ReadKey[T any](v *keyspace.View, key string) (*T, error) {
 	var doc T
-	ok, err := v.Get(key, &doc)
+	ok, err := v.GetJSON(key, &doc)
 	if err != nil || !ok {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func ReadKey[T any](v *state.KeyView, key string) (*T, error) {
 }
 
 // DecodeByLRN returns what was read below the prefix, by boot server.
-func DecodeByLRN[T any](kvs []state.KeyValue, prefix string) (map[int]T, error) {
+func DecodeByLRN[T any](kvs []keyspace.KeyValue, prefix string) (map[int]T, error) {
 	found := map[int]T{}
 	for _, kv := range kvs {
 		lrn, ok := record.ParseServerKey(prefix, kv.Key)
@@ -90,7 +90,7 @@ func DecodeByLRN[T any](kvs []state.KeyValue, prefix string) (map[int]T, error) 
 			continue
 		}
 		var doc T
-		if err := kv.Decode(&doc); err != nil {
+		if err := keyspace.DecodeInto(kv, &doc); err != nil {
 			return nil, err
 		}
 		found[lrn] = doc

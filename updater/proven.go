@@ -3,15 +3,15 @@ package updater
 import (
 	"context"
 
-	"bijou/state"
+	"bijou/state/keyspace"
 	"bijou/updater/record"
 )
 
 // Proven reports whether the version that workers have installed in the place of their
 // servers' programs has shown that it works. A process that is to go over to it asks
 // after it has found it there: the request for which it was installed was there before.
-func Proven(ctx context.Context, s *state.Keyspace) (proven bool, err error) {
-	err = s.View(ctx, func(v *state.KeyView) error {
+func Proven(ctx context.Context, s *keyspace.Space) (proven bool, err error) {
+	err = s.View(ctx, func(v *keyspace.View) error {
 		r, err := LoadRequest(v)
 		if err != nil {
 			return err
@@ -21,7 +21,7 @@ func Proven(ctx context.Context, s *state.Keyspace) (proven bool, err error) {
 			return err
 		}
 		var gate record.Gate
-		if _, err := v.Get(Keys().Gate(), &gate); err != nil {
+		if _, err := v.GetJSON(Keys().Gate(), &gate); err != nil {
 			return err
 		}
 		proven = record.IsProven(r, gate, recovery)

@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"time"
 
-	"bijou/state"
+	"bijou/state/keyspace"
 	"bijou/updater/clock"
 )
 
@@ -33,5 +33,5 @@ func AwaitRetry(ctx context.Context, err error) error {
 
 // IsStoreGone reports whether no retry helps, since the store was deleted or closed.
 func IsStoreGone(err error) bool {
-	return errors.Is(err, state.ErrStoreGone) || errors.Is(err, state.ErrClosed)
+	return errors.Is(err, keyspace.ErrStoreGone) || errors.Is(err, keyspace.ErrClosed)
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"bijou/state"
+	"bijou/state/keyspace"
 	"bijou/updater/record"
 )
 
@@ -21,9 +21,9 @@ func Keys() record.Keys { return record.Keys{} }
 
 // OpenStore opens the updater's keys at the URL. It returns ErrNotInitialised if there
 // are none, and an error if they have another format.
-func OpenStore(ctx context.Context, url string) (*state.Keyspace, error) {
-	space, err := state.OpenKeyspace(ctx, url)
-	if errors.Is(err, state.ErrNoStore) {
+func OpenStore(ctx context.Context, url string) (*keyspace.Space, error) {
+	space, err := keyspace.Open(ctx, url, record.DefaultPrefix)
+	if errors.Is(err, keyspace.ErrNoStore) {
 		return nil, fmt.Errorf("cannot open %q: %w", url, ErrNotInitialised)
 	}
 	if err != nil {
@@ -35,7 +35,7 @@ func OpenStore(ctx context.Context, url string) (*state.Keyspace, error) {
 	return space, nil
 }
 
-func checkFormat(v *state.KeyView) error {
+func checkFormat(v *keyspace.View) error {
 	found, err := ReadKey[int](v, Keys().Format())
 	switch {
 	case err != nil:
@@ -51,14 +51,14 @@ func checkFormat(v *state.KeyView) error {
 // InitStore creates the updater's keys at the URL, and the store if there is none; made
 // is false if they were there.
 func InitStore(ctx context.Context, url string) (made bool, err error) {
-	space, err := state.CreateKeyspace(ctx, url)
+	space, err := keyspace.Create(ctx, url, record.DefaultPrefix)
 	if err != nil {
 		return false, err
 	}
 	defer func() { err = errors.Join(err, space.Close()) }()
-	err = space.Update(ctx, func(tx *state.KeyTx) error {
+	err = space.Update(ctx, func(tx *keyspace.Tx) error {
 		made = false
-		if err := checkFormat(tx.KeyView); !errors.Is(err, ErrNotInitialised) {
+		if err := checkFormat(tx.View); !errors.Is(err, ErrNotInitialised) {
 			return err
 		}
 		made = true

@@ -12,6 +12,7 @@ import (
 	"bijou/multicall/home"
 	"bijou/state"
 	"bijou/state/archive"
+	"bijou/state/progress"
 )
 
 type backupCmd struct {
@@ -127,7 +128,7 @@ func (b *backup) addUnits(s *state.State, w *archive.Writer) error {
 	}
 	packed, changed := 0, []string(nil)
 	for i, u := range units {
-		state.ReportProgress(b.o.ctx, state.Progress{What: "units' folders backed up", Done: i + 1, Total: len(units)})
+		progress.Report(b.o.ctx, progress.Steps{What: "units' folders backed up", Done: i + 1, Total: len(units)})
 		dir := b.o.parts.UnitDir(b.env.MachineDir(u.Machine), u.Name)
 		folder, err := filepath.EvalSymlinks(dir)
 		if err != nil {

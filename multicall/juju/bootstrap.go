@@ -15,6 +15,7 @@ import (
 	"bijou/state/charm"
 	"bijou/state/constraints"
 	"bijou/state/durable"
+	"bijou/state/storeurl"
 )
 
 // defaultEnvironment is the name of an environment that nobody named.
@@ -211,7 +212,7 @@ func (b *bootstrap) createState() error {
 	if err := durable.MkdirAll(filepath.Dir(b.env.StateFile()), 0o700); err != nil {
 		return fmt.Errorf("cannot make the state's folder: %w", err)
 	}
-	exists, err := state.StoreExists(b.o.ctx, b.env.State)
+	exists, err := storeurl.Exists(b.o.ctx, b.env.State)
 	if err != nil {
 		return err
 	}
@@ -229,7 +230,7 @@ func (b *bootstrap) undo() error {
 		return err
 	}
 	if b.createdStore {
-		if err := state.RemoveStore(ctx, b.env.State); err != nil {
+		if err := storeurl.Remove(ctx, b.env.State); err != nil {
 			return err
 		}
 	}

@@ -10,7 +10,7 @@ import (
 
 	"bijou/multicall/console"
 	"bijou/multicall/home"
-	"bijou/state"
+	"bijou/state/storeurl"
 )
 
 type destroyEnvironmentCmd struct {
@@ -130,7 +130,7 @@ func (c destroyEnvironmentCmd) takeDown(o *operator, e home.Environment, lock *h
 	if err := o.parts.EndStrays(ctx, "JUJU_ENV_UUID="+e.UUID); err != nil {
 		return err
 	}
-	if err := errors.Join(o.parts.RemoveAgentFiles(e), state.RemoveStore(ctx, e.State)); err != nil {
+	if err := errors.Join(o.parts.RemoveAgentFiles(e), storeurl.Remove(ctx, e.State)); err != nil {
 		return err
 	}
 	wasCurrent := o.home.Current() == e.Name

@@ -13,6 +13,7 @@ import (
 	"bijou/multicall/home"
 	"bijou/state"
 	"bijou/state/charm"
+	"bijou/state/progress"
 )
 
 // drain destroys an environment's services and lets their units run their last hooks.
@@ -69,9 +70,9 @@ func (d *drain) run() error {
 // waitUntilDone gives up once nothing has run or changed for the time-out.
 func (d *drain) waitUntilDone(ctx context.Context, s *state.State, left remaining) (remaining, error) {
 	total, readTime, changed, noted := left.units, time.Duration(0), time.Now(), false
-	defer func() { state.ReportProgress(ctx, stopProgress(total, total)) }() // or else the bar would stay
+	defer func() { progress.Report(ctx, stopProgress(total, total)) }() // or else the bar would stay
 	for !left.isDone() {
-		state.ReportProgress(ctx, stopProgress(max(0, total-left.units), total))
+		progress.Report(ctx, stopProgress(max(0, total-left.units), total))
 		_ = sleep(ctx, max(drainPollInterval, 4*readTime))
 		began := time.Now()
 		now, err := readRemaining(ctx, s)
@@ -101,8 +102,8 @@ const silenceTimeout = 5 * time.Second
 // work.
 const drainPollInterval = 100 * time.Millisecond
 
-func stopProgress(done, total int) state.Progress {
-	return state.Progress{What: "units stopped", Done: done, Total: total}
+func stopProgress(done, total int) progress.Steps {
+	return progress.Steps{What: "units stopped", Done: done, Total: total}
 }
 
 func (l remaining) listReasons() string {

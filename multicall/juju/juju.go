@@ -15,6 +15,7 @@ import (
 	"bijou/multicall/console"
 	"bijou/multicall/home"
 	"bijou/state"
+	"bijou/state/progress"
 )
 
 // Parts are the functions of other roles that the commands need.
@@ -157,9 +158,9 @@ func run(ctx context.Context, s console.Streams, parts Parts, args []string) err
 	if err != nil {
 		return err
 	}
-	progress := console.NewProgress(s.Err, time.Now)
-	defer progress.End()
-	ctx = state.WithProgress(ctx, func(p state.Progress) { progress.At(p.What, p.Done, p.Total) })
+	bar := console.NewProgress(s.Err, time.Now)
+	defer bar.End()
+	ctx = progress.With(ctx, func(s progress.Steps) { bar.At(s.What, s.Done, s.Total) })
 	o := &operator{ctx: ctx, streams: s, home: h, name: g.Environment, parts: parts, args: args, command: tail}
 	return withHint(parsed.Run(o))
 }

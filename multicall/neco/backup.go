@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"bijou/multicall/console"
-	"bijou/state"
 	"bijou/state/archive"
+	"bijou/state/keyspace"
 	"bijou/updater"
 )
 
@@ -29,7 +29,7 @@ Examples:
 
 // Run writes the backup.
 func (c backupCmd) Run(o *operator) error {
-	return o.open(func(k *state.Keyspace) error {
+	return o.open(func(k *keyspace.Space) error {
 		var h archive.Header
 		write := func(w io.Writer) (err error) {
 			h, err = updater.Backup(o.ctx, k, w, o.parts.Version)
@@ -78,8 +78,8 @@ func (c restoreCmd) Run(o *operator) error {
 		switch {
 		case errors.Is(err, updater.ErrKeysThere):
 			return console.Hint(err, "--replace puts the backup in their place; --state names another place")
-		case errors.Is(err, state.ErrRunning):
-			return console.Hint(err, "systemctl stop neco-updater neco-worker, on every boot server; one that has died is gone "+state.SessionTTL.String()+" later")
+		case errors.Is(err, keyspace.ErrRunning):
+			return console.Hint(err, "systemctl stop neco-updater neco-worker, on every boot server; one that has died is gone "+keyspace.SessionTTL.String()+" later")
 		case err == nil:
 			o.note("%d keys of the backup of %s are restored; look at: neco status", len(a.Keys), a.Time.Format("2006-01-02 15:04:05Z"))
 		}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"bijou/multicall/console"
-	"bijou/state"
+	"bijou/state/keyspace"
 	"bijou/updater"
 	"bijou/updater/leader"
 	"bijou/updater/record"
@@ -31,7 +31,7 @@ func (c bootserverReplaceCmd) Run(o *operator) error {
 	}
 	o.setDetail("%d", lrn)
 	members := map[string]string{}
-	err = o.view(func(v *state.KeyView) error {
+	err = o.view(func(v *keyspace.View) error {
 		s, err := leader.Load(v, o.parts.Version)
 		if err == nil {
 			err = checkReplaceable(s, lrn)
@@ -42,7 +42,7 @@ func (c bootserverReplaceCmd) Run(o *operator) error {
 		return err
 	})
 	for _, url := range slices.Sorted(maps.Keys(members)) {
-		initial, failed := state.ReplaceEtcdMember(o.ctx, url, members[url], c.Peer)
+		initial, failed := keyspace.ReplaceEtcdMember(o.ctx, url, record.DefaultPrefix, members[url], c.Peer)
 		if failed != nil {
 			return failed
 		}

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"bijou/multicall/console"
-	"bijou/state"
+	"bijou/state/keyspace"
 	"bijou/updater"
 	"bijou/updater/leader"
 	"bijou/updater/record"
@@ -64,12 +64,12 @@ func (c configSetCmd) Run(o *operator) error {
 		return console.Usage(err)
 	}
 	first, config := false, record.Config{}
-	err = o.update(func(tx *state.KeyTx) error {
-		if s, err := leader.Load(tx.KeyView, o.parts.Version); err == nil { // else this may put right what cannot be read
+	err = o.update(func(tx *keyspace.Tx) error {
+		if s, err := leader.Load(tx.View, o.parts.Version); err == nil { // else this may put right what cannot be read
 			first = setting.Key == "env" && value != record.EnvNone && s.Config.Env == record.EnvNone && s.LastVersion() == ""
 			config = s.Config
 		}
-		o.setDetail("%s to %q, was %s", setting.Key, setting.Shown(value), previousValue(tx.KeyView, setting.Key))
+		o.setDetail("%s to %q, was %s", setting.Key, setting.Shown(value), previousValue(tx.View, setting.Key))
 		err := putSetting(tx, setting.Key, &value)
 		if first && c.Now {
 			err = errors.Join(err, tx.Put(updater.Keys().Hurry(), o.audit.Who))
@@ -98,9 +98,9 @@ func (o *operator) noteFirstUpdate(c record.Config, now bool) {
 		when, cmp.Or(strings.Join(all, ", "), "nothing"))
 }
 
-func previousValue(v *state.KeyView, key string) string {
+func previousValue(v *keyspace.View, key string) string {
 	var value string
-	ok, err := v.Get(updater.Keys().Config(key), &value)
+	ok, err := v.GetJSON(updater.Keys().Config(key), &value)
 	setting, unknown := record.FindSetting(key)
 	switch {
 	case err != nil || unknown != nil:
@@ -113,8 +113,8 @@ func previousValue(v *state.KeyView, key string) string {
 
 // putSetting forgets the known release if it changes where releases come from, so that no
 // release of another environment is taken meanwhile.
-func putSetting(tx *state.KeyTx, key string, value *string) error {
-	before, err := updater.LoadConfig(tx.KeyView)
+func putSetting(tx *keyspace.Tx, key string, value *string) error {
+	before, err := updater.LoadConfig(tx.View)
 	if err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func (c configGetCmd) Run(o *operator) error {
 
 // readSettings leaves out values that cannot be read, and notes their keys.
 func (o *operator) readSettings() (stored map[string]string, err error) {
-	err = o.view(func(v *state.KeyView) error {
+	err = o.view(func(v *keyspace.View) error {
 		stored = map[string]string{}
 		config, err := updater.LoadConfig(v)
 		if err != nil {
@@ -179,7 +179,7 @@ func (o *operator) readSettings() (stored map[string]string, err error) {
 		kvs, err := v.List(updater.Keys().AllConfig())
 		for _, kv := range kvs {
 			var value string
-			if kv.Decode(&value) == nil {
+			if keyspace.DecodeInto(kv, &value) == nil {
 				stored[strings.TrimPrefix(kv.Key, updater.Keys().AllConfig())] = value
 			}
 		}
@@ -225,18 +225,18 @@ type configUnsetCmd struct {
 
 // Run puts one key back to its default.
 func (c configUnsetCmd) Run(o *operator) error {
-	return o.update(func(tx *state.KeyTx) error {
+	return o.update(func(tx *keyspace.Tx) error {
 		kvs, err := tx.List(updater.Keys().Config(c.Key))
 		if err != nil {
 			return err
 		}
-		if !slices.ContainsFunc(kvs, func(kv state.KeyValue) bool { return kv.Key == updater.Keys().Config(c.Key) }) {
+		if !slices.ContainsFunc(kvs, func(kv keyspace.KeyValue) bool { return kv.Key == updater.Keys().Config(c.Key) }) {
 			if _, err := record.FindSetting(c.Key); err != nil { // what another version knows may be there
 				return console.Usage(err)
 			}
 			return errors.New(c.Key + " is not set")
 		}
-		o.setDetail("%s, was %s", c.Key, previousValue(tx.KeyView, c.Key))
+		o.setDetail("%s, was %s", c.Key, previousValue(tx.View, c.Key))
 		return putSetting(tx, c.Key, nil)
 	})
 }

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"bijou/multicall/console"
-	"bijou/state"
 	"bijou/state/archive"
+	"bijou/state/keyspace"
 	"bijou/state/sanitize"
 	"bijou/updater/host"
 	"bijou/updater/record"
@@ -56,9 +56,9 @@ func (c diagnoseCmd) Run(o *operator) error {
 	here := unknown == nil && own == lrn
 	var doc statusDoc
 	members := map[string]string{}
-	err := o.open(func(k *state.Keyspace) error {
+	err := o.open(func(k *keyspace.Space) error {
 		members = k.Health(o.ctx)
-		return k.View(o.ctx, func(v *state.KeyView) (err error) {
+		return k.View(o.ctx, func(v *keyspace.View) (err error) {
 			doc, err = readStatus(v, o.parts.Version)
 			return err
 		})

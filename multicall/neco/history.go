@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"bijou/multicall/console"
-	"bijou/state"
+	"bijou/state/keyspace"
 	"bijou/updater"
 	"bijou/updater/record"
 )
@@ -51,7 +51,7 @@ func printList[T any](o *operator, format string, all []T, table *console.Table)
 // readNewest reads all if n is 0.
 func readNewest[T any](o *operator, prefix string, n int) ([]T, error) {
 	all := []T{}
-	err := o.view(func(v *state.KeyView) error {
+	err := o.view(func(v *keyspace.View) error {
 		all = all[:0]
 		kvs, err := v.List(prefix)
 		if n > 0 {
@@ -59,7 +59,7 @@ func readNewest[T any](o *operator, prefix string, n int) ([]T, error) {
 		}
 		for _, kv := range kvs {
 			var one T
-			if err := kv.Decode(&one); err != nil {
+			if err := keyspace.DecodeInto(kv, &one); err != nil {
 				return err
 			}
 			all = append(all, one)

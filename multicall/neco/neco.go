@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"bijou/multicall/console"
-	"bijou/state"
+	"bijou/state/keyspace"
 	"bijou/updater"
 	"bijou/updater/leader"
 	"bijou/updater/record"
@@ -109,7 +109,7 @@ func withHint(err error) error {
 		return console.Hint(err, "neco init creates neco's keys there; see that --state or $NECO_STATE names the right place")
 	case errors.Is(err, context.Canceled):
 		return console.Hint(err, "it was interrupted; look at neco status before you repeat it")
-	case errors.Is(err, state.ErrAway):
+	case errors.Is(err, keyspace.ErrAway):
 		return console.Hint(err, "see that the store can be reached and nobody keeps it locked; look at neco status before you repeat a change")
 	}
 	return err
@@ -126,7 +126,7 @@ func (o *operator) storeURL() (string, error) {
 // openTimeout is short, since somebody sits there.
 const openTimeout = 5 * time.Second
 
-func (o *operator) open(f func(k *state.Keyspace) error) error {
+func (o *operator) open(f func(k *keyspace.Space) error) error {
 	url, err := o.storeURL()
 	if err != nil {
 		return err
@@ -140,12 +140,12 @@ func (o *operator) open(f func(k *state.Keyspace) error) error {
 	return errors.Join(f(k), k.Close())
 }
 
-func (o *operator) view(f func(v *state.KeyView) error) error {
-	return o.open(func(k *state.Keyspace) error { return k.View(o.ctx, f) })
+func (o *operator) view(f func(v *keyspace.View) error) error {
+	return o.open(func(k *keyspace.Space) error { return k.View(o.ctx, f) })
 }
 
 func (o *operator) loadSnapshot() (s leader.Snapshot, err error) {
-	err = o.view(func(v *state.KeyView) (err error) {
+	err = o.view(func(v *keyspace.View) (err error) {
 		s, err = leader.Load(v, o.parts.Version)
 		return err
 	})
@@ -153,7 +153,7 @@ func (o *operator) loadSnapshot() (s leader.Snapshot, err error) {
 }
 
 func (o *operator) loadConfig() (c record.Config, err error) {
-	err = o.view(func(v *state.KeyView) (err error) {
+	err = o.view(func(v *keyspace.View) (err error) {
 		c, err = updater.LoadConfig(v)
 		return err
 	})
@@ -169,10 +169,10 @@ func newSource(c record.Config) (*release.Source, error) {
 }
 
 // update writes the audit record in the same transaction as f's changes.
-func (o *operator) update(f func(tx *state.KeyTx) error) error {
-	return o.open(func(k *state.Keyspace) error {
-		return k.Update(o.ctx, func(tx *state.KeyTx) error {
-			if err := f(tx); err != nil || !tx.Writes() {
+func (o *operator) update(f func(tx *keyspace.Tx) error) error {
+	return o.open(func(k *keyspace.Space) error {
+		return k.Update(o.ctx, func(tx *keyspace.Tx) error {
+			if err := f(tx); err != nil || len(tx.Writes()) == 0 {
 				return err
 			}
 			return updater.Audit(tx, o.audit)
@@ -181,8 +181,8 @@ func (o *operator) update(f func(tx *state.KeyTx) error) error {
 }
 
 func (o *operator) commitChanges(f func(s leader.Snapshot, now time.Time) ([]updater.Change, error)) error {
-	return o.update(func(tx *state.KeyTx) error {
-		s, err := leader.Load(tx.KeyView, o.parts.Version)
+	return o.update(func(tx *keyspace.Tx) error {
+		s, err := leader.Load(tx.View, o.parts.Version)
 		if err != nil {
 			return err
 		}

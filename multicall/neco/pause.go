@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"bijou/multicall/console"
-	"bijou/state"
+	"bijou/state/keyspace"
 	"bijou/updater"
 	"bijou/updater/record"
 )
@@ -35,7 +35,7 @@ func (c pauseCmd) Run(o *operator) error {
 		p.Until = &until
 		o.setDetail("until %s", until.Format(time.RFC3339))
 	}
-	return o.update(func(tx *state.KeyTx) error { return tx.Put(updater.Keys().Pause(), p) })
+	return o.update(func(tx *keyspace.Tx) error { return tx.Put(updater.Keys().Pause(), p) })
 }
 
 type resumeCmd struct{ reasonFlag }
@@ -43,8 +43,8 @@ type resumeCmd struct{ reasonFlag }
 // Run lets updates start again.
 func (resumeCmd) Run(o *operator) error {
 	paused := false
-	err := o.update(func(tx *state.KeyTx) (err error) {
-		if paused, err = tx.Get(updater.Keys().Pause(), &record.Pause{}); paused {
+	err := o.update(func(tx *keyspace.Tx) (err error) {
+		if paused, err = tx.GetJSON(updater.Keys().Pause(), &record.Pause{}); paused {
 			tx.Remove(updater.Keys().Pause())
 		}
 		return err

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"bijou/multicall/console"
-	"bijou/state"
+	"bijou/state/keyspace"
 	"bijou/updater"
 	"bijou/updater/leader"
 )
@@ -31,10 +31,10 @@ func (recoverCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
-	if err := o.open(func(k *state.Keyspace) error { return o.sweepLeftovers(k) }); err != nil {
+	if err := o.open(func(k *keyspace.Space) error { return o.sweepLeftovers(k) }); err != nil {
 		return err
 	}
-	return o.view(func(v *state.KeyView) error {
+	return o.view(func(v *keyspace.View) error {
 		s, err := loadStatusSnapshot(v, o.parts.Version)
 		if err != nil || s.Current != nil || s.Recovery == nil {
 			return err
@@ -49,11 +49,11 @@ func (recoverCmd) Run(o *operator) error {
 // maxSweepBatch is the number of records in one transaction.
 const maxSweepBatch = 100
 
-func (o *operator) sweepLeftovers(k *state.Keyspace) error {
+func (o *operator) sweepLeftovers(k *keyspace.Space) error {
 	for {
 		var left []updater.Change
-		err := k.Update(o.ctx, func(tx *state.KeyTx) error {
-			s, err := leader.Load(tx.KeyView, o.parts.Version)
+		err := k.Update(o.ctx, func(tx *keyspace.Tx) error {
+			s, err := leader.Load(tx.View, o.parts.Version)
 			if err != nil {
 				return err
 			}

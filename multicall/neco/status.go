@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"bijou/multicall/console"
-	"bijou/state"
+	"bijou/state/keyspace"
 	"bijou/updater"
 	"bijou/updater/leader"
 	"bijou/updater/record"
@@ -91,7 +91,7 @@ func (c statusCmd) Run(o *operator) error {
 		return c.watch(o)
 	}
 	var doc statusDoc
-	err := o.view(func(v *state.KeyView) (err error) {
+	err := o.view(func(v *keyspace.View) (err error) {
 		doc, err = readStatus(v, o.parts.Version)
 		return err
 	})
@@ -119,11 +119,11 @@ func (c statusCmd) watch(o *operator) error {
 	ctx, stop := console.UntilUnread(o.ctx, o.streams.Out)
 	defer stop()
 	screen := console.NewScreen(o.streams.Out)
-	return o.open(func(k *state.Keyspace) error {
+	return o.open(func(k *keyspace.Space) error {
 		for ctx.Err() == nil {
 			revision, err := c.showStatus(ctx, o, k, screen)
 			if err == nil {
-				err = k.Await(ctx, revision, "")
+				err = k.Await(ctx, revision, keyspace.Below(""))
 			}
 			if err != nil && !errors.Is(err, context.Canceled) && !console.IsUnread(err) {
 				return err
@@ -137,9 +137,9 @@ func (c statusCmd) watch(o *operator) error {
 }
 
 // showStatus returns the revision that was read.
-func (c statusCmd) showStatus(ctx context.Context, o *operator, k *state.Keyspace, screen *console.Screen) (revision int64, err error) {
+func (c statusCmd) showStatus(ctx context.Context, o *operator, k *keyspace.Space, screen *console.Screen) (revision int64, err error) {
 	var doc statusDoc
-	err = k.View(ctx, func(v *state.KeyView) (err error) {
+	err = k.View(ctx, func(v *keyspace.View) (err error) {
 		if doc, err = readStatus(v, o.parts.Version); err != nil {
 			return err
 		}
@@ -160,7 +160,7 @@ func (c statusCmd) showStatus(ctx context.Context, o *operator, k *state.Keyspac
 	return revision, screen.Show(text, separator)
 }
 
-func readStatus(v *state.KeyView, own string) (statusDoc, error) {
+func readStatus(v *keyspace.View, own string) (statusDoc, error) {
 	s, err := loadStatusSnapshot(v, own)
 	if err != nil {
 		return statusDoc{}, err
@@ -171,14 +171,14 @@ func readStatus(v *state.KeyView, own string) (statusDoc, error) {
 		doc.Version = s.Current.Version
 	}
 	var leads leaderDoc
-	if ok, err := v.Get(s.Keys.UpdaterLeader(), &leads); err != nil {
+	if ok, err := v.GetJSON(s.Keys.UpdaterLeader(), &leads); err != nil {
 		return doc, err
 	} else if ok {
 		doc.Leader = &leads
 	}
 	doc.judgeFleet(s, time.Now().UTC())
 	var failure record.CheckFailure
-	ok, err := v.Get(s.Keys.CheckFailure(), &failure)
+	ok, err := v.GetJSON(s.Keys.CheckFailure(), &failure)
 	if ok {
 		doc.CheckFail = &failure
 	}
@@ -187,7 +187,7 @@ func readStatus(v *state.KeyView, own string) (statusDoc, error) {
 
 // loadStatusSnapshot takes the newest worker's version for the snapshot's own: this program's
 // says nothing of the servers as long as a worker is there.
-func loadStatusSnapshot(v *state.KeyView, own string) (s leader.Snapshot, err error) {
+func loadStatusSnapshot(v *keyspace.View, own string) (s leader.Snapshot, err error) {
 	if s, err = leader.Load(v, own); err != nil {
 		return s, err
 	}

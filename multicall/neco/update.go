@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"bijou/multicall/console"
-	"bijou/state"
+	"bijou/state/keyspace"
 	"bijou/updater"
 	"bijou/updater/leader"
 	"bijou/updater/record"
@@ -53,8 +53,8 @@ func (c updateCmd) Run(o *operator) error {
 	})
 }
 
-func (updateCmd) requestCheck(tx *state.KeyTx) error {
-	config, err := updater.LoadConfig(tx.KeyView)
+func (updateCmd) requestCheck(tx *keyspace.Tx) error {
+	config, err := updater.LoadConfig(tx.View)
 	switch {
 	case err != nil:
 		return err

@@ -16,9 +16,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rogpeppe/go-internal/testscript"
+	"bijou/state/keyspace"
+	"bijou/updater/record"
 
-	"bijou/state"
+	"github.com/rogpeppe/go-internal/testscript"
 )
 
 // shows DURATION REGEXP NECO: runs "neco status --watch" until one of the states
@@ -95,10 +96,10 @@ func stored(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: stored PREFIX")
 	}
 	ctx := context.Background()
-	k, err := state.OpenKeyspace(ctx, ts.Getenv("NECO_STATE"))
+	k, err := keyspace.Open(ctx, ts.Getenv("NECO_STATE"), record.DefaultPrefix)
 	ts.Check(err)
 	defer k.Close()
-	ts.Check(k.View(ctx, func(v *state.KeyView) error {
+	ts.Check(k.View(ctx, func(v *keyspace.View) error {
 		all, err := v.List(args[0])
 		for _, kv := range all {
 			fmt.Fprintf(ts.Stdout(), "%s %s\n", kv.Key, kv.Value)

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"bijou/state"
+	"bijou/state/store"
+	"bijou/state/store/mem"
 )
 
 // Environment is the record that the environments here have.
@@ -29,13 +31,27 @@ func New(t testing.TB) *state.State {
 // NewOf is New with another record: another provider, say.
 func NewOf(t testing.TB, env state.Environment) *state.State {
 	t.Helper()
-	st, err := state.CreateMemory(t.Context(), env)
+	st, err := state.CreateIn(t.Context(), mem.New(), env)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { st.Close() })
 	return st
 }
+
+// Share opens an environment in memory a second time, as another process would: sessions
+// of each are its own.
+func Share(st *state.State) *state.State { return state.OpenIn(mem.Share(st.Store())) }
+
+// ShareWrapped is Share with wrap's result between the environment and its store: for
+// tests of failing stores.
+func ShareWrapped(st *state.State, wrap func(store.Store) store.Store) *state.State {
+	return state.OpenIn(wrap(mem.Share(st.Store())))
+}
+
+// Abandon ends the use of an environment in memory as kill -9 ends a process: its sessions
+// are not closed, but expire when their TTL has passed.
+func Abandon(st *state.State) { mem.Abandon(st.Store()) }
 
 // SQLite is a fresh environment in a file below t.TempDir(), opened, and its URL
 // for opening it again.

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"bijou/state"
+	"bijou/state/keyspace"
 	"bijou/testscripts/etcdtest"
 	"bijou/updater"
 	"bijou/updater/record"
@@ -15,7 +15,7 @@ import (
 type Rig struct {
 	T     *testing.T
 	URL   string
-	Store *state.Keyspace // the test's own
+	Store *keyspace.Space // the test's own
 }
 
 // MaxWait is many times what anything here takes.
@@ -41,7 +41,7 @@ func NewRig(t *testing.T, url string) *Rig {
 }
 
 // Open returns what a process of its own would open.
-func (r *Rig) Open() *state.Keyspace {
+func (r *Rig) Open() *keyspace.Space {
 	r.T.Helper()
 	s, err := updater.OpenStore(r.T.Context(), r.URL)
 	if err != nil {
@@ -52,7 +52,7 @@ func (r *Rig) Open() *state.Keyspace {
 }
 
 // Update commits to the store.
-func (r *Rig) Update(f func(tx *state.KeyTx) error) {
+func (r *Rig) Update(f func(tx *keyspace.Tx) error) {
 	r.T.Helper()
 	if err := r.Store.Update(r.T.Context(), f); err != nil {
 		r.T.Fatal(err)
@@ -62,7 +62,7 @@ func (r *Rig) Update(f func(tx *state.KeyTx) error) {
 // Begin has the servers registered and a version asked for.
 func (r *Rig) Begin(version string, lrns ...int) {
 	r.T.Helper()
-	r.Update(func(tx *state.KeyTx) error {
+	r.Update(func(tx *keyspace.Tx) error {
 		for _, n := range lrns {
 			if err := tx.Put(updater.Keys().BootServer(n), struct{}{}); err != nil {
 				return err
@@ -78,7 +78,7 @@ func (r *Rig) Await(what string, ok func(q record.Request, workers map[int]recor
 	var q *record.Request
 	var all map[int]record.Status
 	for end := time.Now().Add(MaxWait); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		err := r.Store.View(r.T.Context(), func(v *state.KeyView) (err error) {
+		err := r.Store.View(r.T.Context(), func(v *keyspace.View) (err error) {
 			if q, err = updater.LoadRequest(v); err == nil {
 				all, err = updater.LoadWorkers(v)
 			}

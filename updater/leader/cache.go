@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"bijou/state"
+	"bijou/state/keyspace"
 	"bijou/updater"
 	"bijou/updater/record"
 )
@@ -15,7 +15,7 @@ import (
 // the store does not tell in full, makes it stale. It may lag behind the store, so that
 // nothing is written because of it without a condition.
 type snapshotCache struct {
-	store           *state.Keyspace
+	store           *keyspace.Space
 	feed            *updater.ChangeFeed
 	ownVersion      string
 	stale           bool // everything has to be read again
@@ -24,7 +24,7 @@ type snapshotCache struct {
 	snapshot        Snapshot
 }
 
-func newSnapshotCache(s *state.Keyspace, own string) *snapshotCache {
+func newSnapshotCache(s *keyspace.Space, own string) *snapshotCache {
 	k := updater.Keys()
 	return &snapshotCache{store: s, feed: updater.NewChangeFeed(s, k.AllConfig(), k.Infos(), k.Statuses(), k.AllContents(), k.Presences(), k.Inventories()), ownVersion: own, stale: true}
 }
@@ -43,7 +43,7 @@ func (f *snapshotCache) catchUp(ctx context.Context) error {
 	return err
 }
 
-func (f *snapshotCache) reload(v *state.KeyView) (err error) {
+func (f *snapshotCache) reload(v *keyspace.View) (err error) {
 	if f.snapshot, err = Load(v, f.ownVersion); err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (f *snapshotCache) reload(v *state.KeyView) (err error) {
 }
 
 // applyChange reports whether the change could be applied; else the cache is stale.
-func (f *snapshotCache) applyChange(c state.KeyChange) bool {
+func (f *snapshotCache) applyChange(c keyspace.Change) bool {
 	k := updater.Keys()
 	switch {
 	case c.Revision <= f.revision:
@@ -65,7 +65,7 @@ func (f *snapshotCache) applyChange(c state.KeyChange) bool {
 		return false
 	case c.Key == k.Gate():
 		f.snapshot.Gate = record.Gate{}
-		return c.Deleted || c.Decode(&f.snapshot.Gate) == nil
+		return c.Deleted || keyspace.DecodeInto(c.KeyValue, &f.snapshot.Gate) == nil
 	case strings.HasPrefix(c.Key, k.Workers()):
 		return applyServerChange(f.snapshot.Workers, k.Workers(), c)
 	case strings.HasPrefix(c.Key, k.Presences()):
@@ -77,13 +77,13 @@ func (f *snapshotCache) applyChange(c state.KeyChange) bool {
 	return false
 }
 
-func applyServerChange[T any](known map[int]T, prefix string, c state.KeyChange) bool {
+func applyServerChange[T any](known map[int]T, prefix string, c keyspace.Change) bool {
 	lrn, ok := record.ParseServerKey(prefix, c.Key)
 	if !ok {
 		return true
 	}
 	var doc T
-	if !c.Deleted && c.Decode(&doc) != nil {
+	if !c.Deleted && keyspace.DecodeInto(c.KeyValue, &doc) != nil {
 		return false // reading it says what is wrong
 	}
 	known[lrn] = doc

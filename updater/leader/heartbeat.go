@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"time"
 
-	"bijou/state"
+	"bijou/state/keyspace"
 	"bijou/updater"
 	"bijou/updater/clock"
 	"bijou/updater/record"
@@ -39,7 +39,7 @@ func (l leader) sendHeartbeats(ctx context.Context) error {
 	return withFeed(ctx, feed, func() error {
 		for ; ctx.Err() == nil; clock.WaitUntil(ctx, feed.Ready(), time.Now().Add(heartbeatInterval)) {
 			var s Snapshot
-			err := l.Store.View(ctx, func(view *state.KeyView) (err error) {
+			err := l.Store.View(ctx, func(view *keyspace.View) (err error) {
 				if s.Config, err = updater.LoadConfig(view); err == nil && s.Config.Heartbeat != "" {
 					s, err = Load(view, l.Version)
 				}

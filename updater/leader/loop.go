@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"time"
 
-	"bijou/state"
+	"bijou/state/keyspace"
 	"bijou/updater"
 	"bijou/updater/clock"
 	"bijou/updater/record"
@@ -14,7 +14,7 @@ import (
 // leader is the parts of an updater that leads.
 type leader struct {
 	Options
-	leadership  *state.KeyLeadership
+	leadership  *keyspace.Leadership
 	afterOutage bool // the store was away before: servers may still be coming back, too
 }
 
@@ -107,12 +107,12 @@ func (l leader) nextAction(s Snapshot, m *Observations) Action {
 // actInTransaction writes the decision only if nothing that it depends on has changed,
 // and this updater still leads.
 func (l leader) actInTransaction(ctx context.Context, m *Observations) (a Action, err error) {
-	err = l.leadership.Update(ctx, func(tx *state.KeyTx) error {
-		s, err := Load(tx.KeyView, l.Version)
+	err = l.leadership.Update(ctx, func(tx *keyspace.Tx) error {
+		s, err := Load(tx.View, l.Version)
 		if err != nil {
 			return err
 		}
-		if s.Activities, err = updater.LoadActivities(tx.KeyView); err != nil {
+		if s.Activities, err = updater.LoadActivities(tx.View); err != nil {
 			return err
 		}
 		a = l.nextAction(s, m)

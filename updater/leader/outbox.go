@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"bijou/state"
+	"bijou/state/keyspace"
 	"bijou/updater"
 	"bijou/updater/clock"
 	"bijou/updater/record"
@@ -80,7 +80,7 @@ func (p alertSender) sendAll(ctx context.Context) error {
 func (p alertSender) removeAlert(ctx context.Context, a record.Alert) error {
 	ctx, cancel := withGrace(ctx)
 	defer cancel()
-	return p.leadership.Update(ctx, func(tx *state.KeyTx) error {
+	return p.leadership.Update(ctx, func(tx *keyspace.Tx) error {
 		tx.Remove(updater.Keys().Alert(a.ID))
 		return nil
 	})
@@ -95,7 +95,7 @@ func withGrace(ctx context.Context) (context.Context, context.CancelFunc) {
 }
 
 func (p alertSender) readOutbox(ctx context.Context) (config record.Config, alerts []record.Alert, err error) {
-	err = p.Store.View(ctx, func(v *state.KeyView) error {
+	err = p.Store.View(ctx, func(v *keyspace.View) error {
 		alerts = nil
 		if config, err = updater.LoadConfig(v); err != nil {
 			return err
@@ -103,7 +103,7 @@ func (p alertSender) readOutbox(ctx context.Context) (config record.Config, aler
 		kvs, err := v.List(updater.Keys().Outbox())
 		for _, kv := range kvs {
 			var a record.Alert
-			if err := kv.Decode(&a); err != nil { // it must not keep back the others
+			if err := keyspace.DecodeInto(kv, &a); err != nil { // it must not keep back the others
 				slog.Error("an alert cannot be read, and is left where it is", "key", kv.Key, "error", err)
 				continue
 			}

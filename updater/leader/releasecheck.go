@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"time"
 
-	"bijou/state"
+	"bijou/state/keyspace"
 	"bijou/updater"
 	"bijou/updater/clock"
 	"bijou/updater/record"
@@ -81,7 +81,7 @@ func (c *releaseChecker) checkIfDue(ctx context.Context) (until time.Time, err e
 }
 
 func (c *releaseChecker) readQuery(ctx context.Context) (config record.Config, q query, err error) {
-	err = c.Store.View(ctx, func(v *state.KeyView) error {
+	err = c.Store.View(ctx, func(v *keyspace.View) error {
 		if config, err = updater.LoadConfig(v); err != nil || config.GitHubRepository == "" {
 			return err
 		}
@@ -146,7 +146,7 @@ func (c *releaseChecker) checkNow(ctx context.Context, config record.Config) err
 		c.retryDelay = release.Delay(err, c.failures, config.CheckInterval, c.lastCheck)
 		slog.Warn("cannot look for releases", "error", err, "again-in", c.retryDelay.Round(time.Second))
 	}
-	return c.commitIfUnchanged(ctx, config, func(tx *state.KeyTx) (failed error) {
+	return c.commitIfUnchanged(ctx, config, func(tx *keyspace.Tx) (failed error) {
 		if err == nil {
 			tx.Remove(updater.Keys().CheckFailure())
 		} else {
@@ -163,9 +163,9 @@ var errQueryChanged = errors.New("the configuration has changed")
 
 // commitIfUnchanged drops the result of a check whose configuration has changed
 // meanwhile: the next check is for that.
-func (c *releaseChecker) commitIfUnchanged(ctx context.Context, config record.Config, f func(tx *state.KeyTx) error) error {
-	err := c.leadership.Update(ctx, func(tx *state.KeyTx) error {
-		now, err := updater.LoadConfig(tx.KeyView)
+func (c *releaseChecker) commitIfUnchanged(ctx context.Context, config record.Config, f func(tx *keyspace.Tx) error) error {
+	err := c.leadership.Update(ctx, func(tx *keyspace.Tx) error {
+		now, err := updater.LoadConfig(tx.View)
 		if err != nil {
 			return err
 		}

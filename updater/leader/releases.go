@@ -7,7 +7,7 @@ import (
 	"os"
 	"time"
 
-	"bijou/state"
+	"bijou/state/keyspace"
 	"bijou/updater"
 	"bijou/updater/record"
 	"bijou/updater/release"
@@ -31,7 +31,7 @@ func (c *releaseChecker) queryReleases(ctx context.Context) (f checkResult, err 
 		f.newest = choice.Version.String()
 	}
 	var s Snapshot
-	err = c.Store.View(ctx, func(v *state.KeyView) (err error) { s, err = Load(v, c.Version); return err })
+	err = c.Store.View(ctx, func(v *keyspace.View) (err error) { s, err = Load(v, c.Version); return err })
 	if err != nil {
 		return f, err
 	}
@@ -75,19 +75,19 @@ func (c *releaseChecker) inspectRelease(ctx context.Context, s Snapshot, all []r
 }
 
 // putRelease alerts once when the files of a release that servers have were replaced.
-func (f checkResult) putRelease(tx *state.KeyTx) error {
+func (f checkResult) putRelease(tx *keyspace.Tx) error {
 	var err error
 	if f.newest == "" {
 		tx.Remove(updater.Keys().Release())
 	} else {
 		err = tx.Put(updater.Keys().Release(), f.newest)
 	}
-	was, failed := updater.ReadKey[record.Published](tx.KeyView, updater.Keys().Published())
+	was, failed := updater.ReadKey[record.Published](tx.View, updater.Keys().Published())
 	if err != nil || failed != nil || f.published == nil || was != nil && *was == *f.published {
 		return errors.Join(err, failed)
 	}
-	r, err := updater.LoadRequest(tx.KeyView)
-	t, failed := updater.ReadKey[record.Target](tx.KeyView, updater.Keys().Target())
+	r, err := updater.LoadRequest(tx.View)
+	t, failed := updater.ReadKey[record.Target](tx.View, updater.Keys().Target())
 	err = errors.Join(err, failed)
 	if why := (Snapshot{Current: r, Target: t, Published: f.published}).Replaced(); err == nil && why != "" {
 		a := record.Alert{
@@ -100,9 +100,9 @@ func (f checkResult) putRelease(tx *state.KeyTx) error {
 }
 
 // putFailure alerts once for each release that cannot be taken.
-func (f checkResult) putFailure(tx *state.KeyTx, why error, at time.Time) error {
+func (f checkResult) putFailure(tx *keyspace.Tx, why error, at time.Time) error {
 	failure := record.CheckFailure{Message: why.Error(), At: at}
-	was, err := updater.ReadKey[record.CheckFailure](tx.KeyView, updater.Keys().CheckFailure())
+	was, err := updater.ReadKey[record.CheckFailure](tx.View, updater.Keys().CheckFailure())
 	if was != nil {
 		failure.Refused = was.Refused
 	}

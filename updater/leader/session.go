@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"bijou/state"
+	"bijou/state/keyspace"
 	"bijou/updater"
 	"bijou/updater/clock"
 	"bijou/updater/record"
@@ -17,7 +17,7 @@ import (
 
 // Options configure one updater's process.
 type Options struct {
-	Store   *state.Keyspace
+	Store   *keyspace.Space
 	Version string   // of this program
 	Form    string   // release.Deb or release.Tarball: how this program is installed
 	Metrics *Metrics // may be nil
@@ -60,8 +60,8 @@ func retryUntilDone(ctx context.Context, what string, f func() error) error {
 }
 
 func recoverAtStart(ctx context.Context, o Options) error {
-	return o.Store.Update(ctx, func(tx *state.KeyTx) error {
-		s, err := Load(tx.KeyView, o.Version)
+	return o.Store.Update(ctx, func(tx *keyspace.Tx) error {
+		s, err := Load(tx.View, o.Version)
 		if err != nil {
 			return err
 		}
@@ -120,7 +120,7 @@ func runLeader(ctx context.Context, l leader) error {
 	}
 	select {
 	case <-l.leadership.Done():
-		cancel(state.ErrSessionLost)
+		cancel(keyspace.ErrSessionLost)
 	case <-reign.Done():
 	}
 	parts.Wait()
@@ -131,5 +131,5 @@ func runLeader(ctx context.Context, l leader) error {
 }
 
 func endsLeadership(err error) bool {
-	return errors.Is(err, state.ErrSessionLost) || updater.IsStoreGone(err)
+	return errors.Is(err, keyspace.ErrSessionLost) || updater.IsStoreGone(err)
 }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"bijou/state"
+	"bijou/state/keyspace"
 	"bijou/testscripts/etcdtest"
 	"bijou/testscripts/github"
 	"bijou/testscripts/updatertest"
@@ -43,7 +43,7 @@ func (r rig) updater(m *Metrics) (stop func()) {
 
 // configure sets configuration keys.
 func (r rig) configure(values map[string]string) {
-	r.Update(func(tx *state.KeyTx) error {
+	r.Update(func(tx *keyspace.Tx) error {
 		for key, value := range values {
 			if err := tx.Put(updater.Keys().Config(key), value); err != nil {
 				return err
@@ -55,7 +55,7 @@ func (r rig) configure(values map[string]string) {
 
 // known tells which release the leader knows.
 func (r rig) known() (version string) {
-	err := r.Store.View(r.T.Context(), func(v *state.KeyView) error {
+	err := r.Store.View(r.T.Context(), func(v *keyspace.View) error {
 		found, err := updater.ReadKey[string](v, updater.Keys().Release())
 		if found != nil {
 			version = *found
@@ -77,19 +77,19 @@ func TestUpdaterOutlivesCompaction(t *testing.T) {
 	defer server.Close()
 	r.configure(map[string]string{"env": "staging", "github-url": server.URL(), "github-repository": github.Repository})
 	var old int64
-	if err := r.Store.View(t.Context(), func(v *state.KeyView) (err error) { old, err = v.Revision(); return err }); err != nil {
+	if err := r.Store.View(t.Context(), func(v *keyspace.View) (err error) { old, err = v.Revision(); return err }); err != nil {
 		t.Fatal(err)
 	}
 	r.updater(nil)
 	for _, version := range []string{"1.1", "1.2", "1.3"} {
 		server.Publish(github.Release{Tag: "t-" + version})
-		r.Update(func(tx *state.KeyTx) error { return tx.Put(updater.Keys().Check(), version) })
+		r.Update(func(tx *keyspace.Tx) error { return tx.Put(updater.Keys().Check(), version) })
 		r.Eventually("release "+version, func() bool { return r.known() == version })
 		if _, err := cluster.Members[0].Compact(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := r.Store.Await(t.Context(), old, ""); err != nil {
+	if err := r.Store.Await(t.Context(), old, keyspace.Below("")); err != nil {
 		t.Errorf("who waits from a revision that is no more: %v", err)
 	}
 }
@@ -160,7 +160,7 @@ func TestDelivery(t *testing.T) {
 		server := httptest.NewServer(box)
 		defer server.Close()
 		r.configure(map[string]string{"notify.slack": server.URL + "/slack", "notify.webhook": server.URL + "/hook"})
-		r.Update(func(tx *state.KeyTx) error {
+		r.Update(func(tx *keyspace.Tx) error {
 			if err := tx.Put(updater.Keys().Alert("6-1-stopped"), "what is no alert"); err != nil {
 				return err
 			}
@@ -172,7 +172,7 @@ func TestDelivery(t *testing.T) {
 		r.Eventually("both places", func() bool { return cmp.Equal(want, box.all()) })
 		r.Eventually("an outbox without it", func() bool {
 			left := 2
-			_ = r.Store.View(t.Context(), func(v *state.KeyView) error {
+			_ = r.Store.View(t.Context(), func(v *keyspace.View) error {
 				kvs, err := v.List(updater.Keys().Outbox())
 				left = len(kvs)
 				return err
@@ -226,7 +226,7 @@ func TestDeliveryAtTheEnd(t *testing.T) {
 	}))
 	defer server.Close()
 	r.configure(map[string]string{"notify.slack": server.URL + "/slack", "notify.webhook": server.URL + "/hook"})
-	r.Update(func(tx *state.KeyTx) error {
+	r.Update(func(tx *keyspace.Tx) error {
 		return tx.Put(updater.Keys().Alert("7-1-stopped"), record.Alert{ID: "7-1-stopped", Kind: record.AlertStopped, Message: "why", At: t0()})
 	})
 	if err := Run(ctx, Options{Store: r.Open(), Version: "1.0"}); err != nil {
@@ -235,7 +235,7 @@ func TestDeliveryAtTheEnd(t *testing.T) {
 	if diff := cmp.Diff([]string{"/slack :x: neco: why", "/hook 7-1-stopped"}, box.all()); diff != "" {
 		t.Error(diff)
 	}
-	err := r.Store.View(t.Context(), func(v *state.KeyView) error {
+	err := r.Store.View(t.Context(), func(v *keyspace.View) error {
 		kvs, err := v.List(updater.Keys().Outbox())
 		if len(kvs) > 0 {
 			t.Errorf("it would be sent again: %d", len(kvs))

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"bijou/state"
+	"bijou/state/keyspace"
 	"bijou/updater"
 	"bijou/updater/record"
 )
@@ -80,7 +80,7 @@ func newWait(until time.Time, why string) Action { return Action{Verb: Wait, Unt
 // Load reads the leader's and the operators' snapshot; own is this program's version. In
 // an Update the commit becomes conditional on everything that it has read, except
 // presences, inventories and claims. Keys below one prefix are read together.
-func Load(v *state.KeyView, own string) (s Snapshot, err error) {
+func Load(v *keyspace.View, own string) (s Snapshot, err error) {
 	s = Snapshot{Keys: updater.Keys(), OwnVersion: own}
 	fill := snapshotReader{view: v}
 	s.Config, fill.err = updater.LoadConfig(v)
@@ -125,14 +125,14 @@ func (r *snapshotReader) peekLiveness(s *Snapshot) {
 	if r.err != nil || len(absent) == 0 {
 		return
 	}
-	var claims []state.KeyValue
+	var claims []keyspace.KeyValue
 	claims, r.err = r.view.ListUnguarded(s.Keys.Claims()) // they are long
 	s.Unseen = slices.DeleteFunc(absent, func(lrn int) bool {
-		return slices.ContainsFunc(claims, func(kv state.KeyValue) bool { return kv.Key == s.Keys.Claim(lrn) })
+		return slices.ContainsFunc(claims, func(kv keyspace.KeyValue) bool { return kv.Key == s.Keys.Claim(lrn) })
 	})
 }
 
-func registeredServers(infos []state.KeyValue) (lrns []int) {
+func registeredServers(infos []keyspace.KeyValue) (lrns []int) {
 	for _, kv := range infos {
 		if lrn, ok := record.ParseServerKey(updater.Keys().BootServers(), kv.Key); ok {
 			lrns = append(lrns, lrn)
@@ -145,7 +145,7 @@ func (r *snapshotReader) readContents() map[string]record.Contents {
 	found := map[string]record.Contents{}
 	for _, kv := range r.list(updater.Keys().AllContents()) {
 		var c record.Contents
-		if r.err = kv.Decode(&c); r.err != nil {
+		if r.err = keyspace.DecodeInto(kv, &c); r.err != nil {
 			return nil
 		}
 		found[strings.TrimPrefix(kv.Key, updater.Keys().AllContents())] = c
@@ -159,7 +159,7 @@ func (r *snapshotReader) readLastEntry(s *Snapshot) {
 	if s.Current != nil {
 		s.LastID = s.Current.ID
 		if r.err == nil {
-			_, r.err = r.view.Get(s.Keys.History(s.Current.ID), &s.Entry)
+			_, r.err = r.view.GetJSON(s.Keys.History(s.Current.ID), &s.Entry)
 		}
 		return
 	}
@@ -167,7 +167,7 @@ func (r *snapshotReader) readLastEntry(s *Snapshot) {
 	for _, kv := range slices.Backward(kvs) {
 		var h record.History
 		if r.err == nil {
-			r.err = kv.Decode(&h)
+			r.err = keyspace.DecodeInto(kv, &h)
 		}
 		s.LastID, s.LastTo = h.ID, h.To
 		return
@@ -176,11 +176,11 @@ func (r *snapshotReader) readLastEntry(s *Snapshot) {
 
 // snapshotReader keeps its first error, and reads nothing after that.
 type snapshotReader struct {
-	view *state.KeyView
+	view *keyspace.View
 	err  error
 }
 
-func (r *snapshotReader) list(prefix string) (kvs []state.KeyValue) {
+func (r *snapshotReader) list(prefix string) (kvs []keyspace.KeyValue) {
 	if r.err == nil {
 		kvs, r.err = r.view.List(prefix)
 	}
@@ -188,12 +188,12 @@ func (r *snapshotReader) list(prefix string) (kvs []state.KeyValue) {
 }
 
 // decodeKey decodes one of the listed keys; nil if it is absent.
-func decodeKey[T any](r *snapshotReader, kvs []state.KeyValue, key string) *T {
-	i := slices.IndexFunc(kvs, func(kv state.KeyValue) bool { return kv.Key == key })
+func decodeKey[T any](r *snapshotReader, kvs []keyspace.KeyValue, key string) *T {
+	i := slices.IndexFunc(kvs, func(kv keyspace.KeyValue) bool { return kv.Key == key })
 	if r.err != nil || i < 0 {
 		return nil
 	}
 	var doc T
-	r.err = kvs[i].Decode(&doc)
+	r.err = keyspace.DecodeInto(kvs[i], &doc)
 	return &doc
 }

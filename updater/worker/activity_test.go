@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"bijou/state"
+	"bijou/state/keyspace"
 	"bijou/testscripts/updatertest"
 	"bijou/updater"
 	"bijou/updater/leader"
@@ -30,7 +30,7 @@ func TestActivity(t *testing.T) {
 		r.updater()
 		r.Begin("1.1", 1, 2)
 		snapshot := func() (s leader.Snapshot) {
-			err := r.Store.View(r.T.Context(), func(v *state.KeyView) (err error) {
+			err := r.Store.View(r.T.Context(), func(v *keyspace.View) (err error) {
 				if s, err = leader.Load(v, "1.0"); err == nil {
 					s.Activities, err = updater.LoadActivities(v)
 				}

@@ -10,7 +10,7 @@ import (
 	"log/slog"
 	"time"
 
-	"bijou/state"
+	"bijou/state/keyspace"
 	"bijou/updater"
 	"bijou/updater/clock"
 	"bijou/updater/record"
@@ -22,14 +22,14 @@ const claimInterval = time.Minute
 
 // takeClaim blocks while another server has the LRN: only an operator can say that that
 // one will not come back.
-func takeClaim(ctx context.Context, o Options) (claim *state.KeyClaim, err error) {
+func takeClaim(ctx context.Context, o Options) (claim *keyspace.Claim, err error) {
 	key := updater.Keys().Claim(o.LRN)
 	for said := false; ; {
 		err := retryStore(ctx, func() (err error) {
-			claim, err = o.Store.TakeClaim(ctx, key, updater.Keys().Presence(o.LRN), o.Claimant)
+			claim, err = o.Store.TakeClaim(ctx, keyspace.ClaimTarget{Key: key, Presence: updater.Keys().Presence(o.LRN)}, o.Claimant)
 			return err
 		})
-		if !errors.Is(err, state.ErrClaimed) {
+		if !errors.Is(err, keyspace.ErrClaimed) {
 			return claim, err
 		}
 		if !said {
@@ -46,9 +46,9 @@ func (o Options) awaitClaim(ctx context.Context, key string) {
 	ctx, cancel := context.WithTimeout(ctx, claimInterval)
 	defer cancel()
 	var revision int64
-	err := o.Store.View(ctx, func(v *state.KeyView) (err error) { revision, err = v.Revision(); return err })
+	err := o.Store.View(ctx, func(v *keyspace.View) (err error) { revision, err = v.Revision(); return err })
 	if err == nil {
-		err = o.Store.Await(ctx, revision, key)
+		err = o.Store.Await(ctx, revision, keyspace.Below(key))
 	}
 	if err != nil {
 		clock.Wait(ctx, updater.RetryInterval)
@@ -61,7 +61,7 @@ func (o Options) alertTwin(ctx context.Context, why error) error {
 	slog.Error(message, "hint", fmt.Sprintf("if the other is gone for good: neco bootserver remove %d, then add it again", o.LRN))
 	o.reportReady()
 	return retryStore(ctx, func() error {
-		return o.Store.Update(ctx, func(tx *state.KeyTx) error {
+		return o.Store.Update(ctx, func(tx *keyspace.Tx) error {
 			h, _, err := tx.ClaimHolder(updater.Keys().Claim(o.LRN))
 			if err != nil {
 				return err
@@ -75,7 +75,7 @@ func (o Options) alertTwin(ctx context.Context, why error) error {
 	})
 }
 
-func hashHolder(h state.Holder) string {
+func hashHolder(h keyspace.Holder) string {
 	sum := sha256.Sum256([]byte(h.Host + ":" + h.Folder))
 	return hex.EncodeToString(sum[:6])
 }

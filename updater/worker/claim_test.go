@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"bijou/state"
+	"bijou/state/keyspace"
 	"bijou/testscripts/updatertest"
 	"bijou/updater"
 	"bijou/updater/leader"
@@ -39,11 +39,11 @@ func TestTwins(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Eventually("the first is gone", func() bool { return r.server(1) == "" })
-	_, err := r.Store.TakeClaim(t.Context(), updater.Keys().Claim(1), updater.Keys().Presence(1), state.Claimant{Holder: state.Holder{Host: "third"}})
+	_, err := r.Store.TakeClaim(t.Context(), keyspace.ClaimTarget{Key: updater.Keys().Claim(1), Presence: updater.Keys().Presence(1)}, keyspace.Claimant{Holder: keyspace.Holder{Host: "third"}})
 	if err == nil {
 		t.Error("a third server was let in")
 	}
-	err = r.Store.Update(t.Context(), func(tx *state.KeyTx) error {
+	err = r.Store.Update(t.Context(), func(tx *keyspace.Tx) error {
 		return updater.Apply(tx, leader.Unregister(leader.Snapshot{}, 1))
 	})
 	if err != nil {
@@ -55,7 +55,7 @@ func TestTwins(t *testing.T) {
 // server is whose presence stands at the LRN.
 func (r *rig) server(lrn int) (id string) {
 	r.T.Helper()
-	err := r.Store.View(r.T.Context(), func(v *state.KeyView) error {
+	err := r.Store.View(r.T.Context(), func(v *keyspace.View) error {
 		all, err := updater.LoadPresences(v)
 		id = all[lrn].Server
 		return err
@@ -69,12 +69,12 @@ func (r *rig) server(lrn int) (id string) {
 // twins counts the alerts about servers with one LRN.
 func (r *rig) twins() (n int) {
 	r.T.Helper()
-	err := r.Store.View(r.T.Context(), func(v *state.KeyView) error {
+	err := r.Store.View(r.T.Context(), func(v *keyspace.View) error {
 		kvs, err := v.List(updater.Keys().Outbox())
 		n = 0
 		for _, kv := range kvs {
 			var a record.Alert
-			if err := kv.Decode(&a); err != nil {
+			if err := keyspace.DecodeInto(kv, &a); err != nil {
 				return err
 			}
 			if a.Kind == record.AlertTwin {

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"bijou/state"
+	"bijou/state/keyspace"
 	"bijou/updater"
 	"bijou/updater/activity"
 	"bijou/updater/record"
@@ -13,7 +13,7 @@ import (
 )
 
 func (w *worker) runLeaderOnce(ctx context.Context, c release.Component, r record.Request) error {
-	var lead *state.KeyLeadership
+	var lead *keyspace.Leadership
 	defer func() { resignLeadership(ctx, lead) }()
 	doing := activity.Begin(ctx, "brings the contents of %s", c.Name)
 	defer doing.End()
@@ -42,7 +42,7 @@ func (w *worker) runLeaderOnce(ctx context.Context, c release.Component, r recor
 	}
 }
 
-func isLeading(l *state.KeyLeadership) bool {
+func isLeading(l *keyspace.Leadership) bool {
 	if l == nil {
 		return false
 	}
@@ -55,7 +55,7 @@ func isLeading(l *state.KeyLeadership) bool {
 }
 
 // resignLeadership lets the next worker be elected at once, also when ctx is done.
-func resignLeadership(ctx context.Context, l *state.KeyLeadership) {
+func resignLeadership(ctx context.Context, l *keyspace.Leadership) {
 	if l == nil {
 		return
 	}
@@ -66,7 +66,7 @@ func resignLeadership(ctx context.Context, l *state.KeyLeadership) {
 
 func (w *worker) readContents(ctx context.Context, c release.Component, d *OnceSnapshot) (revision int64, err error) {
 	err = retryStore(ctx, func() error {
-		return w.o.Store.View(ctx, func(v *state.KeyView) (err error) {
+		return w.o.Store.View(ctx, func(v *keyspace.View) (err error) {
 			if d.Contents, err = updater.LoadContents(v, c.Contents.Key); err != nil {
 				return err
 			}
@@ -79,7 +79,7 @@ func (w *worker) readContents(ctx context.Context, c release.Component, d *OnceS
 
 // bringContents writes no result if it was cancelled. It returns errStale if the request
 // has changed.
-func (w *worker) bringContents(ctx context.Context, c release.Component, r record.Request, lead *state.KeyLeadership) error {
+func (w *worker) bringContents(ctx context.Context, c release.Component, r record.Request, lead *keyspace.Leadership) error {
 	failure := w.o.Server.DeliverContents(ctx, c)
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -89,14 +89,14 @@ func (w *worker) bringContents(ctx context.Context, c release.Component, r recor
 		result.Message = failure.Error()
 	}
 	err := retryStore(ctx, func() error {
-		return lead.Update(ctx, func(tx *state.KeyTx) error {
-			if err := checkUnchanged(tx.KeyView, r); err != nil {
+		return lead.Update(ctx, func(tx *keyspace.Tx) error {
+			if err := checkUnchanged(tx.View, r); err != nil {
 				return err
 			}
 			return tx.Put(updater.Keys().Contents(c.Contents.Key), result)
 		})
 	})
-	if errors.Is(err, state.ErrSessionLost) {
+	if errors.Is(err, keyspace.ErrSessionLost) {
 		return nil // another leads now, or this worker does again
 	}
 	return errors.Join(failure, err)
@@ -104,7 +104,7 @@ func (w *worker) bringContents(ctx context.Context, c release.Component, r recor
 
 // campaign blocks until this worker is elected; it returns nil when there may be a
 // result.
-func (w *worker) campaign(ctx context.Context, c release.Component, revision int64) (*state.KeyLeadership, error) {
+func (w *worker) campaign(ctx context.Context, c release.Component, revision int64) (*keyspace.Leadership, error) {
 	s, err := w.process.AnnouncedSession(ctx)
 	if err != nil {
 		return nil, err
@@ -115,7 +115,7 @@ func (w *worker) campaign(ctx context.Context, c release.Component, revision int
 	go func() { // waited for below
 		defer close(over)
 		defer cancel()
-		_ = w.o.Store.Await(race, revision, updater.Keys().Contents(c.Contents.Key)) // whatever it says, one looks
+		_ = w.o.Store.Await(race, revision, keyspace.Below(updater.Keys().Contents(c.Contents.Key))) // whatever it says, one looks
 	}()
 	lead, err := s.Campaign(race, updater.Keys().WorkerLeader(c.Name))
 	cancel()
@@ -125,7 +125,7 @@ func (w *worker) campaign(ctx context.Context, c release.Component, revision int
 		return lead, nil
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	case errors.Is(err, state.ErrSessionLost), errors.Is(err, context.Canceled):
+	case errors.Is(err, keyspace.ErrSessionLost), errors.Is(err, context.Canceled):
 		return nil, nil
 	}
 	return nil, updater.AwaitRetry(ctx, err)

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"bijou/state"
+	"bijou/state/keyspace"
 	"bijou/updater"
 	"bijou/updater/clock"
 	"bijou/updater/record"
@@ -18,7 +18,7 @@ import (
 
 // Options configure one server's worker.
 type Options struct {
-	Store    *state.Keyspace
+	Store    *keyspace.Space
 	LRN      int
 	Version  string // of this program
 	Manifest release.Manifest
@@ -33,7 +33,7 @@ type Options struct {
 	Metrics            *Metrics // may be nil
 	Ready              func()   // called once it works as its LRN, or was refused; may be nil
 
-	Claimant state.Claimant // this process, for the claim of its LRN
+	Claimant keyspace.Claimant // this process, for the claim of its LRN
 }
 
 func (o Options) digests() record.Digests {
@@ -53,8 +53,8 @@ type worker struct {
 	feed     *updater.ChangeFeed
 	outage   *outageTracker
 
-	claim    *state.KeyClaim
-	process  *state.SharedKeySession
+	claim    *keyspace.Claim
+	process  *keyspace.SharedSession[*keyspace.Session]
 	presence *presence
 
 	requestRevision int64 // at which the request was written that was read last
@@ -71,7 +71,7 @@ type worker struct {
 // Run does the server's part in updates until ctx is done, or returns ErrHandOver
 // when it has installed another version. It waits for a store that is away. Where another
 // server works as that LRN, or did last, it does nothing, and waits for an operator; when
-// its claim is taken it returns state.ErrClaimLost.
+// its claim is taken it returns keyspace.ErrClaimLost.
 func Run(ctx context.Context, o Options) error { return runWorker(ctx, o, clock.New()) }
 
 func runWorker(ctx context.Context, o Options, c clock.Clock) error {
@@ -88,7 +88,7 @@ func runWorker(ctx context.Context, o Options, c clock.Clock) error {
 	if err != nil {
 		return unlessDone(ctx, err)
 	}
-	w := &worker{claim: claim, process: o.Store.NewSharedSession(), o: o, clock: c, installationDone: make(chan struct{})}
+	w := &worker{claim: claim, process: keyspace.NewSharedSession(o.Store.NewSession, true), o: o, clock: c, installationDone: make(chan struct{})}
 	j.At = c.Clamp(j.At)
 	w.snapshot = Snapshot{Keys: updater.Keys(), LRN: o.LRN, Own: o.Version, Digests: o.digests(), Steps: o.Manifest.Steps(), Journal: j, Jitter: rand.Float64()}
 	w.outage = &outageTracker{clock: w.clock}
@@ -188,7 +188,7 @@ func (w *worker) wait(ctx context.Context, at time.Time) error {
 // has decided on.
 var errStale = errors.New("the request has changed")
 
-func checkUnchanged(v *state.KeyView, r record.Request) error {
+func checkUnchanged(v *keyspace.View, r record.Request) error {
 	now, err := updater.LoadRequest(v)
 	if err != nil {
 		return err
@@ -211,8 +211,8 @@ func (w *worker) writeStatus(ctx context.Context, s record.Status) error {
 		if written || err != nil {
 			return err
 		}
-		return w.claim.Update(ctx, func(tx *state.KeyTx) error {
-			r, err := updater.LoadRequest(tx.KeyView)
+		return w.claim.Update(ctx, func(tx *keyspace.Tx) error {
+			r, err := updater.LoadRequest(tx.View)
 			switch {
 			case err != nil:
 				return err

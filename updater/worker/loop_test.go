@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"bijou/state"
+	"bijou/state/keyspace"
 	"bijou/testscripts/updatertest"
 	"bijou/updater"
 	"bijou/updater/clock"
@@ -102,8 +102,8 @@ func TestStopInAStep(t *testing.T) {
 // change has an operator's command carried out.
 func (r *rig) change(decide func(s leader.Snapshot) ([]updater.Change, error)) {
 	r.T.Helper()
-	r.Update(func(tx *state.KeyTx) error {
-		s, err := leader.Load(tx.KeyView, "1.0")
+	r.Update(func(tx *keyspace.Tx) error {
+		s, err := leader.Load(tx.View, "1.0")
 		if err != nil {
 			return err
 		}
@@ -177,7 +177,7 @@ func TestHandOver(t *testing.T) {
 func TestNoGate(t *testing.T) {
 	overStores(t, func(r *rig) {
 		r.manifest = release.Manifest{Components: []release.Component{{Name: "one", Strategy: release.Any}}}
-		r.Update(func(tx *state.KeyTx) error { return tx.Put(updater.Keys().Config("worker-timeout"), "1m") })
+		r.Update(func(tx *keyspace.Tx) error { return tx.Put(updater.Keys().Config("worker-timeout"), "1m") })
 		for lrn, off := range map[int]time.Duration{1: time.Hour, 2: -time.Hour} {
 			r.clock = clock.StartAt(time.Now().Add(off))
 			r.worker(lrn, r.T.TempDir(), &updatertest.Server{}, Options{})
@@ -206,7 +206,7 @@ func TestLookAtTheLate(t *testing.T) {
 	w.snapshot = Snapshot{Keys: updater.Keys(), LRN: 1, Current: request(nil), Status: &own, Steps: seated(2, nil).Steps, Timeout: time.Hour}
 	put := func(lrn int, s record.Status) {
 		t.Helper()
-		r.Update(func(tx *state.KeyTx) error { return tx.Put(updater.Keys().Worker(lrn), s) })
+		r.Update(func(tx *keyspace.Tx) error { return tx.Put(updater.Keys().Worker(lrn), s) })
 	}
 	look := func(what string, all int) {
 		t.Helper()
@@ -215,7 +215,7 @@ func TestLookAtTheLate(t *testing.T) {
 			t.Errorf("%s: it knows %d records, want %d: %v", what, len(w.snapshot.Workers), all, err)
 		}
 	}
-	r.Update(func(tx *state.KeyTx) error { return tx.Put(updater.Keys().Current(), *request(nil)) })
+	r.Update(func(tx *keyspace.Tx) error { return tx.Put(updater.Keys().Current(), *request(nil)) })
 	put(1, own)
 	put(2, came(1))
 	put(10, came(2))
@@ -232,7 +232,7 @@ func TestLookAtTheLate(t *testing.T) {
 	look("10 is waited for no more", 3)
 
 	many := request(func(q *record.Request) { q.Servers = []int{1, 2, 3, 4, 5, 6, 10} })
-	r.Update(func(tx *state.KeyTx) error { return tx.Put(updater.Keys().Current(), *many) })
+	r.Update(func(tx *keyspace.Tx) error { return tx.Put(updater.Keys().Current(), *many) })
 	w.snapshot.Current, w.late = many, nil
 	put(3, came(2))
 	look("of many, 4 is late", 0)

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"sync"
 
-	"bijou/state"
+	"bijou/state/keyspace"
 	"bijou/updater"
 	"bijou/updater/record"
 )
@@ -15,8 +15,8 @@ import (
 // because the server was unregistered and registered again.
 type presence struct {
 	o             Options
-	claim         *state.KeyClaim
-	process       *state.SharedKeySession
+	claim         *keyspace.Claim
+	process       *keyspace.SharedSession[*keyspace.Session]
 	storeCameBack func()
 	ready         sync.Once
 }
@@ -36,7 +36,7 @@ func (p *presence) run(ctx context.Context) error {
 			}
 			err = p.keepPublished(ctx, s)
 		}
-		if ctx.Err() != nil || err == nil || errors.Is(err, state.ErrSessionLost) {
+		if ctx.Err() != nil || err == nil || errors.Is(err, keyspace.ErrSessionLost) {
 			continue
 		}
 		if err := updater.AwaitRetry(ctx, err); err != nil {
@@ -52,7 +52,7 @@ func (p *presence) close(ctx context.Context) {
 	_ = p.process.Close(ctx)
 }
 
-func (p *presence) keepPublished(ctx context.Context, s *state.KeySession) error {
+func (p *presence) keepPublished(ctx context.Context, s *keyspace.Session) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var watching sync.WaitGroup
 	watching.Go(func() {
@@ -69,7 +69,7 @@ func (p *presence) keepPublished(ctx context.Context, s *state.KeySession) error
 		switch {
 		case err != nil:
 		case stands:
-			err = p.o.Store.Await(ctx, revision, updater.Keys().Presence(p.o.LRN))
+			err = p.o.Store.Await(ctx, revision, keyspace.Below(updater.Keys().Presence(p.o.LRN)))
 		default:
 			err = p.publish(ctx, s)
 		}
@@ -82,8 +82,8 @@ func (p *presence) keepPublished(ctx context.Context, s *state.KeySession) error
 	}
 }
 
-func (p *presence) checkPublished(ctx context.Context, s *state.KeySession) (revision int64, stands bool, err error) {
-	err = p.o.Store.View(ctx, func(v *state.KeyView) error {
+func (p *presence) checkPublished(ctx context.Context, s *keyspace.Session) (revision int64, stands bool, err error) {
+	err = p.o.Store.View(ctx, func(v *keyspace.View) error {
 		seen, err := updater.ReadKey[record.Presence](v, updater.Keys().Presence(p.o.LRN))
 		if err != nil {
 			return err
@@ -95,8 +95,8 @@ func (p *presence) checkPublished(ctx context.Context, s *state.KeySession) (rev
 	return revision, stands, err
 }
 
-func (p *presence) publish(ctx context.Context, s *state.KeySession) error {
-	err := p.claim.Update(ctx, func(tx *state.KeyTx) error {
+func (p *presence) publish(ctx context.Context, s *keyspace.Session) error {
+	err := p.claim.Update(ctx, func(tx *keyspace.Tx) error {
 		return tx.PutLeased(updater.Keys().Presence(p.o.LRN), p.ownRecord(), s)
 	})
 	if err == nil {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"strings"
 
-	"bijou/state"
+	"bijou/state/keyspace"
 	"bijou/updater"
 	"bijou/updater/record"
 )
@@ -15,7 +15,7 @@ func (w *worker) refresh(ctx context.Context) error {
 		return nil
 	}
 	return w.retryStore(ctx, func() error {
-		return w.o.Store.View(ctx, func(v *state.KeyView) error { return w.reload(v, old) })
+		return w.o.Store.View(ctx, func(v *keyspace.View) error { return w.reload(v, old) })
 	})
 }
 
@@ -34,7 +34,7 @@ func (w *worker) applyChanges(n updater.ChangeSet) (old staleParts) {
 
 // applyChange reports whether the change of the request or its gate could be applied;
 // else they are read again. Gates are most of what a worker is told.
-func (w *worker) applyChange(c state.KeyChange) bool {
+func (w *worker) applyChange(c keyspace.Change) bool {
 	switch {
 	case c.Revision <= w.readRevision:
 		return true
@@ -42,19 +42,19 @@ func (w *worker) applyChange(c state.KeyChange) bool {
 		return false
 	case c.Key == updater.Keys().Gate():
 		w.snapshot.Gate = record.Gate{}
-		return c.Deleted || c.Decode(&w.snapshot.Gate) == nil
+		return c.Deleted || keyspace.DecodeInto(c.KeyValue, &w.snapshot.Gate) == nil
 	case c.Deleted:
 		w.snapshot.Current, w.requestRevision = nil, 0
 		return true
 	}
 	var r record.Request
 	w.snapshot.Current, w.requestRevision = &r, c.Revision
-	return c.Decode(&r) == nil // else reading it says what is wrong
+	return keyspace.DecodeInto(c.KeyValue, &r) == nil // else reading it says what is wrong
 }
 
 // reload reads its own record only at the start and after a gap in the changes: nobody
 // else writes that.
-func (w *worker) reload(v *state.KeyView, old staleParts) (err error) {
+func (w *worker) reload(v *keyspace.View, old staleParts) (err error) {
 	if err := w.readRequest(v); err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (w *worker) reload(v *state.KeyView, old staleParts) (err error) {
 	return nil
 }
 
-func (w *worker) readRequest(v *state.KeyView) (err error) {
+func (w *worker) readRequest(v *keyspace.View) (err error) {
 	var r record.Request
 	if w.requestRevision, err = v.GetAt(updater.Keys().Current(), &r); err != nil {
 		return err
@@ -90,7 +90,7 @@ func (w *worker) readRequest(v *state.KeyView) (err error) {
 	return err
 }
 
-func (w *worker) readOwnStatus(v *state.KeyView) error {
+func (w *worker) readOwnStatus(v *keyspace.View) error {
 	s, err := updater.LoadWorker(v, w.o.LRN)
 	if s != nil {
 		s.At = w.clock.Clamp(s.At)

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"bijou/state"
+	"bijou/state/keyspace"
 	"bijou/updater"
 	"bijou/updater/clock"
 )
@@ -52,8 +52,8 @@ func (w *worker) storeCameBack() {
 func retryStore(ctx context.Context, f func() error) error {
 	for {
 		err := f()
-		if err == nil || errors.Is(err, errStale) || errors.Is(err, state.ErrSessionLost) ||
-			errors.Is(err, state.ErrClaimed) || errors.Is(err, state.ErrClaimLost) {
+		if err == nil || errors.Is(err, errStale) || errors.Is(err, keyspace.ErrSessionLost) ||
+			errors.Is(err, keyspace.ErrClaimed) || errors.Is(err, keyspace.ErrClaimLost) {
 			return err
 		}
 		if err := updater.AwaitRetry(ctx, err); err != nil {

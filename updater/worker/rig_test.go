@@ -5,7 +5,7 @@ import (
 	"sync"
 	"testing"
 
-	"bijou/state"
+	"bijou/state/keyspace"
 	"bijou/testscripts/updatertest"
 	"bijou/updater"
 	"bijou/updater/clock"
@@ -60,7 +60,7 @@ func (r *rig) worker(lrn int, dir string, server Server, o Options) (stop func()
 	stop = sync.OnceValue(func() error { cancel(); running.Wait(); return err })
 	r.T.Cleanup(func() { _ = stop() })
 	r.Eventually("the server was seen", func() (seen bool) {
-		err := r.Store.View(r.T.Context(), func(v *state.KeyView) (err error) {
+		err := r.Store.View(r.T.Context(), func(v *keyspace.View) (err error) {
 			_, seen, err = v.ClaimHolder(updater.Keys().Claim(lrn))
 			return err
 		})
@@ -70,7 +70,7 @@ func (r *rig) worker(lrn int, dir string, server Server, o Options) (stop func()
 }
 
 // claim is the claim of a worker that is only a part of one.
-func (r *rig) claim(lrn int) *state.KeyClaim {
+func (r *rig) claim(lrn int) *keyspace.Claim {
 	r.T.Helper()
 	c, err := takeClaim(r.T.Context(), Options{Store: r.Store, LRN: lrn})
 	if err != nil {

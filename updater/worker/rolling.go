@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"bijou/state"
+	"bijou/state/keyspace"
 	"bijou/updater"
 	"bijou/updater/activity"
 	"bijou/updater/record"
@@ -73,7 +73,7 @@ func (w *worker) readRolling(ctx context.Context, c release.Component, r record.
 	m = RollingSnapshot{LRN: w.o.LRN, Servers: r.Servers}
 	var present map[int]record.Presence
 	err = retryStore(ctx, func() error {
-		return w.o.Store.View(ctx, func(v *state.KeyView) (err error) {
+		return w.o.Store.View(ctx, func(v *keyspace.View) (err error) {
 			m.Turn, err = updater.LoadTurn(v, c.Name)
 			if err == nil {
 				present, err = updater.LoadPresences(v)
@@ -121,12 +121,12 @@ func (w *worker) checkOthers(ctx context.Context, c release.Component, r record.
 func (w *worker) moveTurn(ctx context.Context, component string, r record.Request, move Move) error {
 	key := updater.Keys().Turn(component)
 	return retryStore(ctx, func() error {
-		return w.claim.Update(ctx, func(tx *state.KeyTx) error {
-			t, err := updater.LoadTurn(tx.KeyView, component)
+		return w.claim.Update(ctx, func(tx *keyspace.Tx) error {
+			t, err := updater.LoadTurn(tx.View, component)
 			if err != nil {
 				return err
 			}
-			now, err := updater.LoadRequest(tx.KeyView)
+			now, err := updater.LoadRequest(tx.View)
 			if err != nil {
 				return err
 			}
@@ -146,7 +146,7 @@ func (w *worker) moveTurn(ctx context.Context, component string, r record.Reques
 func (w *worker) awaitChange(ctx context.Context, revision int64, prefix string) error {
 	moment, cancel := context.WithTimeout(ctx, recheckInterval)
 	defer cancel()
-	if err := w.o.Store.Await(moment, revision, prefix); err != nil && moment.Err() == nil {
+	if err := w.o.Store.Await(moment, revision, keyspace.Below(prefix)); err != nil && moment.Err() == nil {
 		return updater.AwaitRetry(ctx, err)
 	}
 	return ctx.Err()

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"bijou/state"
+	"bijou/state/keyspace"
 	"bijou/testscripts/updatertest"
 	"bijou/updater"
 	"bijou/updater/record"
@@ -31,7 +31,7 @@ func TestTurnOfAnotherRequest(t *testing.T) {
 		{"of another store", request(func(q *record.Request) { q.StartedAt = t0().Add(time.Second) }), errStale},
 		{"the same, of which a server is missing", request(func(q *record.Request) { q.Missing = []int{3} }), nil},
 	} {
-		r.Update(func(tx *state.KeyTx) error {
+		r.Update(func(tx *keyspace.Tx) error {
 			if tt.now == nil {
 				return nil
 			}
@@ -57,7 +57,7 @@ func TestTwelveMembers(t *testing.T) {
 				for was := most.Load(); now > was && !most.CompareAndSwap(was, now); was = most.Load() {
 				}
 				for range 20 { // another would come meanwhile, if it could
-					_ = r.Store.View(t.Context(), func(v *state.KeyView) error { _, err := v.List(""); return err })
+					_ = r.Store.View(t.Context(), func(v *keyspace.View) error { _, err := v.List(""); return err })
 				}
 				all.Add(1)
 				down.Add(-1)

@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"bijou/state"
+	"bijou/state/keyspace"
 	"bijou/updater"
 	"bijou/updater/record"
 )
@@ -29,7 +29,7 @@ func (w *worker) sampleIsLate(ctx context.Context) (yes bool, err error) {
 	for _, lrn := range w.sampleServers() {
 		var other *record.Status
 		err = w.retryStore(ctx, func() error {
-			return w.o.Store.View(ctx, func(v *state.KeyView) (err error) {
+			return w.o.Store.View(ctx, func(v *keyspace.View) (err error) {
 				other, err = updater.LoadWorker(v, lrn)
 				return err
 			})
@@ -66,7 +66,7 @@ func (w *worker) sampleServers() []int {
 func (w *worker) readAllWorkers(ctx context.Context) error {
 	var all map[int]record.Status
 	err := w.retryStore(ctx, func() error {
-		return w.o.Store.View(ctx, func(v *state.KeyView) (err error) {
+		return w.o.Store.View(ctx, func(v *keyspace.View) (err error) {
 			if w.snapshot.Current, err = updater.LoadRequest(v); err != nil {
 				return err
 			}

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"bijou/state"
+	"bijou/state/keyspace"
 	"bijou/testscripts/etcdtest"
 	"bijou/testscripts/updatertest"
 	"bijou/updater"
@@ -93,14 +93,14 @@ func (r *rig) ends() {
 	for failures := 0; ; {
 		var q *record.Request
 		var revision int64
-		err := r.Store.View(r.T.Context(), func(v *state.KeyView) (err error) {
+		err := r.Store.View(r.T.Context(), func(v *keyspace.View) (err error) {
 			if q, err = updater.LoadRequest(v); err == nil {
 				revision, err = v.Revision()
 			}
 			return err
 		})
 		if err == nil && (q == nil || !q.Ended()) {
-			err = r.Store.Await(r.T.Context(), revision, updater.Keys().Current())
+			err = r.Store.Await(r.T.Context(), revision, keyspace.Below(updater.Keys().Current()))
 		} else if err == nil && q.Succeeded() {
 			return
 		}
@@ -116,7 +116,7 @@ func (r *rig) ends() {
 
 func (r *rig) presences() (n int) {
 	r.T.Helper()
-	err := r.Store.View(r.T.Context(), func(v *state.KeyView) error {
+	err := r.Store.View(r.T.Context(), func(v *keyspace.View) error {
 		all, err := updater.LoadPresences(v)
 		n = len(all)
 		return err

@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"time"
 
-	"bijou/state"
+	"bijou/state/keyspace"
 	"bijou/updater"
 	"bijou/updater/clock"
 	"bijou/updater/record"
@@ -35,7 +35,7 @@ func (w *worker) runSurvey(ctx context.Context) error {
 			continue
 		}
 		err = retryStore(ctx, func() error {
-			return w.claim.Update(ctx, func(tx *state.KeyTx) error { return tx.Put(updater.Keys().Inventory(w.o.LRN), now) })
+			return w.claim.Update(ctx, func(tx *keyspace.Tx) error { return tx.Put(updater.Keys().Inventory(w.o.LRN), now) })
 		})
 		if err != nil {
 			return unlessDone(ctx, err)

@@ -74,6 +74,16 @@ func (t *traced) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 	return revision, err
 }
 
+// Health is the traced store's, nil if it has none.
+func (t *traced) Health(ctx context.Context) map[string]string {
+	if s, ok := t.Store.(interface {
+		Health(ctx context.Context) map[string]string
+	}); ok {
+		return s.Health(ctx)
+	}
+	return nil
+}
+
 // opKeys returns the keys that are deleted, or those that are put.
 func opKeys(ops []store.Op, deleted bool) (keys []string) {
 	for _, o := range ops {

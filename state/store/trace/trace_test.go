@@ -2,6 +2,7 @@ package trace
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"log/slog"
 	"strings"
@@ -67,6 +68,22 @@ func readAll(t *testing.T, s store.Store) {
 	}
 	if _, err := snap.List(t.Context(), ""); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// healthy is a store that has endpoints.
+type healthy struct{ store.Store }
+
+func (healthy) Health(context.Context) map[string]string { return map[string]string{"a:1": "healthy"} }
+
+func TestHealthOfATracedStore(t *testing.T) {
+	log := slog.New(slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	s := New(t.Context(), healthy{mem.New()}, log)
+	defer s.Close()
+	if got := s.(interface {
+		Health(ctx context.Context) map[string]string
+	}).Health(t.Context()); got["a:1"] != "healthy" {
+		t.Errorf("got %v", got)
 	}
 }
 

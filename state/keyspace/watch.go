@@ -1,4 +1,4 @@
-package state
+package keyspace
 
 import (
 	"context"
@@ -9,17 +9,35 @@ import (
 	"bijou/state/store"
 )
 
-// Scope is a part of the environment that can be watched.
+// Scope names what a watcher watches: keys, and all keys below prefixes.
 type Scope struct {
-	exact    []string
-	prefixes []string
+	Keys     []string
+	Prefixes []string
 }
+
+// Below is all keys with one of the prefixes; a key is its own prefix.
+func Below(prefixes ...string) Scope { return Scope{Prefixes: prefixes} }
 
 // Has reports whether the key is in the scope.
 func (s Scope) Has(key string) bool {
 	under := func(prefix string) bool { return strings.HasPrefix(key, prefix) }
-	return slices.Contains(s.exact, key) || slices.ContainsFunc(s.prefixes, under)
+	return slices.Contains(s.Keys, key) || slices.ContainsFunc(s.Prefixes, under)
 }
+
+// KeyValue is one key with its JSON, and the revision at which it was written.
+type KeyValue = store.KV
+
+// Change is the change of one key by a commit. Its Revision is the commit's; its
+// Value is empty if the key was deleted, and where the store does not tell: then it is
+// to be read.
+type Change struct {
+	KeyValue
+	Deleted bool
+}
+
+// IsComplete reports whether the change is complete: it has the key's value, or the key is
+// gone.
+func (c Change) IsComplete() bool { return c.Deleted || len(c.Value) > 0 }
 
 // Watcher delivers which keys of its scopes changed. It is for one goroutine at a time,
 // but for Close.
@@ -29,11 +47,11 @@ type Watcher struct {
 }
 
 // Watch delivers what changed after the revision (View.Revision), in order.
-func (s *State) Watch(ctx context.Context, after int64, scopes ...Scope) (*Watcher, error) {
+func (s *Space) Watch(ctx context.Context, after int64, scopes ...Scope) (*Watcher, error) {
 	var prefixes []string
 	for _, sc := range scopes {
-		prefixes = append(prefixes, sc.prefixes...)
-		prefixes = append(prefixes, sc.exact...)
+		prefixes = append(prefixes, sc.Prefixes...)
+		prefixes = append(prefixes, sc.Keys...)
 	}
 	slices.Sort(prefixes)
 	w, err := s.store.Watch(ctx, after, slices.Compact(prefixes)...)
@@ -57,12 +75,12 @@ func (w *Watcher) Next(ctx context.Context) ([]string, error) {
 }
 
 // Changes is Next with the keys' values, as far as the store tells them.
-func (w *Watcher) Changes(ctx context.Context) ([]KeyChange, error) {
+func (w *Watcher) Changes(ctx context.Context) ([]Change, error) {
 	batch, err := w.nextBatch(ctx)
-	var changes []KeyChange
+	var changes []Change
 	for _, e := range batch.Events {
 		kv := KeyValue{Key: e.Key, Value: e.Value, Revision: batch.Revision}
-		changes = append(changes, KeyChange{KeyValue: kv, Deleted: e.Deleted})
+		changes = append(changes, Change{KeyValue: kv, Deleted: e.Deleted})
 	}
 	return changes, err
 }
@@ -88,12 +106,13 @@ func (w *Watcher) nextBatch(ctx context.Context) (store.Batch, error) {
 // Close ends the watcher, and a Next that blocks.
 func (w *Watcher) Close() { w.w.Close() }
 
-func (s *State) awaitAbsent(ctx context.Context, key string) error {
+// AwaitAbsent blocks until the key is not there.
+func (s *Space) AwaitAbsent(ctx context.Context, key string) error {
 	for {
 		var there bool
 		var revision int64
 		err := s.View(ctx, func(v *View) (err error) {
-			if _, there, err = v.get(key); err != nil {
+			if _, there, err = v.Get(key); err != nil {
 				return err
 			}
 			revision, err = v.Revision()
@@ -109,8 +128,21 @@ func (s *State) awaitAbsent(ctx context.Context, key string) error {
 }
 
 // awaitChange blocks until the key is written after the revision.
-func (s *State) awaitChange(ctx context.Context, key string, revision int64) error {
-	w, err := s.Watch(ctx, revision, Scope{exact: []string{key}})
+func (s *Space) awaitChange(ctx context.Context, key string, revision int64) error {
+	return s.awaitScope(ctx, revision, Scope{Keys: []string{key}})
+}
+
+// Await blocks until something has changed in the scope after the revision, or may have:
+// the watcher was behind. Its caller takes a new View.
+func (s *Space) Await(ctx context.Context, after int64, scope Scope) error {
+	if err := s.awaitScope(ctx, after, scope); !errors.Is(err, ErrHistoryLost) {
+		return err
+	}
+	return nil
+}
+
+func (s *Space) awaitScope(ctx context.Context, after int64, scope Scope) error {
+	w, err := s.Watch(ctx, after, scope)
 	if err != nil {
 		return err
 	}

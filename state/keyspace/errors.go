@@ -1,4 +1,4 @@
-package state
+package keyspace
 
 import (
 	"errors"
@@ -20,6 +20,8 @@ var (
 	// ErrClaimLost: another holder has taken the claim. Nothing was written, and
 	// nothing will be: who held it ends.
 	ErrClaimLost = errors.New("claim lost")
+	// ErrRunning: somebody is at work, and must not be.
+	ErrRunning = errors.New("still runs")
 )
 
 // The store's own errors that users of this package meet; see state/store.
@@ -31,6 +33,7 @@ var (
 	ErrStoreExists = store.ErrExists
 	ErrTooLarge    = store.ErrTooLarge
 	ErrClosed      = store.ErrClosed
+	ErrConflict    = store.ErrConflict
 )
 
 type refusal struct {
@@ -41,15 +44,7 @@ type refusal struct {
 func (r *refusal) Error() string { return r.message }
 func (r *refusal) Unwrap() error { return r.kind }
 
-// refuse returns an error with its own message that errors.Is takes for kind.
-func refuse(kind error, format string, args ...any) error {
+// Refuse returns an error with its own message that errors.Is takes for kind.
+func Refuse(kind error, format string, args ...any) error {
 	return &refusal{kind, fmt.Sprintf(format, args...)}
-}
-
-// ignoreNotFound is for what may have gone by itself meanwhile.
-func ignoreNotFound(err error) error {
-	if errors.Is(err, ErrNotFound) {
-		return nil
-	}
-	return err
 }

@@ -1,4 +1,4 @@
-package state
+package keyspace
 
 import (
 	"fmt"
@@ -46,9 +46,9 @@ type Claimant struct {
 	Lives func(h Holder) bool
 }
 
-// claimRecord is a claim in the store. Its epoch grows with each holder and never falls,
+// ClaimRecord is a claim in the store, at its key. Its epoch grows with each holder and never falls,
 // so that whoever held it before commits nothing more.
-type claimRecord struct {
+type ClaimRecord struct {
 	Epoch  int64   `json:"epoch"`
 	Holder *Holder `json:"holder,omitempty"` // nil: whoever comes first may have it
 	// FormerBoots are the boots of this place whose holders were succeeded by one of
@@ -67,7 +67,7 @@ const (
 	claimRefused
 )
 
-func (r claimRecord) decide(by Claimant) (v claimVerdict, why string) {
+func (r ClaimRecord) decide(by Claimant) (v claimVerdict, why string) {
 	h := r.Holder
 	switch {
 	case h == nil:
@@ -90,8 +90,8 @@ func (r claimRecord) decide(by Claimant) (v claimVerdict, why string) {
 }
 
 // nextRecord is the claim of the next holder, with an epoch above minEpoch and its own.
-func (r claimRecord) nextRecord(by *Holder, minEpoch int64) claimRecord {
-	n := claimRecord{Epoch: max(r.Epoch, minEpoch) + 1, Holder: by}
+func (r ClaimRecord) nextRecord(by *Holder, minEpoch int64) ClaimRecord {
+	n := ClaimRecord{Epoch: max(r.Epoch, minEpoch) + 1, Holder: by}
 	if r.Holder == nil || by == nil || !r.Holder.SamePlace(*by) {
 		return n
 	}
@@ -101,4 +101,26 @@ func (r claimRecord) nextRecord(by *Holder, minEpoch int64) claimRecord {
 		n.FormerBoots = n.FormerBoots[max(0, len(n.FormerBoots)-maxFormerBoots):]
 	}
 	return n
+}
+
+// ClaimHolder returns who holds the claim at the key, or held it last; ok is false if
+// nobody does.
+func (v *View) ClaimHolder(key string) (h Holder, ok bool, err error) {
+	d, _, err := Load[ClaimRecord](v, key)
+	if err != nil || d.Holder == nil {
+		return Holder{}, false, err
+	}
+	return *d.Holder, true, nil
+}
+
+// AssignClaim takes the claim at the key from its holder, and keeps it for that place, or
+// with nil for whoever comes first. It raises the claim's epoch.
+func (tx *Tx) AssignClaim(key string, to *Holder) error {
+	d, _, err := Load[ClaimRecord](tx, key)
+	if err != nil {
+		return err
+	}
+	n := d.nextRecord(to, 0)
+	n.FormerBoots = nil
+	return tx.Put(key, n)
 }

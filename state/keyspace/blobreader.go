@@ -1,4 +1,4 @@
-package state
+package keyspace
 
 import (
 	"bytes"
@@ -13,21 +13,22 @@ import (
 // OpenBlob returns a reader of a blob by its sha256. The reader gets it chunk by chunk
 // and verifies it: instead of io.EOF comes an error if the sum or the size differs.
 // ErrNotFound. The reader holds no transaction open; ctx bounds all of its reads.
-func (s *State) OpenBlob(ctx context.Context, sum string) (io.ReadCloser, error) {
+func (s *Space) OpenBlob(ctx context.Context, sum string) (io.ReadCloser, error) {
 	head, err := s.readBlobHead(ctx, sum)
 	if err != nil {
 		return nil, fmt.Errorf("cannot open blob %q: %w", sum, err)
 	}
 	if !head.Complete {
-		return nil, refuse(ErrNotFound, "blob %q not found", sum)
+		return nil, Refuse(ErrNotFound, "blob %q not found", sum)
 	}
 	next := func(n int) ([]byte, error) {
-		return readView(ctx, s, func(v *View) ([]byte, error) { return v.readChunk(sum, n) })
+		return Read(ctx, s, func(v *View) ([]byte, error) { return v.readChunk(sum, n) })
 	}
 	return io.NopCloser(&blobReader{readChunk: next, sum: sum, size: head.Size, hash: sha256.New()}), nil
 }
 
-func (v *View) readBlob(sum string) ([]byte, error) {
+// ReadBlob reads a blob whole, one that was added in this Update, too. ErrNotFound.
+func (v *View) ReadBlob(sum string) ([]byte, error) {
 	if data := v.bufferedBlob(sum); data != nil {
 		return data, nil
 	}
@@ -48,10 +49,9 @@ func (v *View) bufferedBlob(sum string) []byte {
 
 // readChunk makes no condition: a chunk never changes.
 func (v *View) readChunk(sum string, n int) ([]byte, error) {
-	v.checkOpen()
-	kv, ok, err := v.snap.Get(v.ctx, chunkKey(sum, n))
-	if err == nil && !ok {
-		err = refuse(ErrNotFound, "chunk %d of blob %q is missing", n, sum)
+	kv, err := v.GetKV(ChunkKey(sum, n))
+	if err == nil && kv.Revision == 0 {
+		err = Refuse(ErrNotFound, "chunk %d of blob %q is missing", n, sum)
 	}
 	return kv.Value, err
 }

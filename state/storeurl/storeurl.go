@@ -1,4 +1,9 @@
-package state
+// Package storeurl opens, makes and removes the store that a URL names, whichever kind it
+// is of.
+//
+// It holds no store open and knows nothing of what lies in one. Only packages below state
+// import it.
+package storeurl
 
 import (
 	"context"
@@ -16,17 +21,17 @@ import (
 	"bijou/state/store/trace"
 )
 
-// storeKind opens and makes stores of one kind, given the whole URL and what follows the
+// kind opens and makes the stores of one kind, given the whole URL and what follows the
 // scheme's colon.
-type storeKind struct {
+type kind struct {
 	open   func(ctx context.Context, url, rest string) (store.Store, error)
 	create func(ctx context.Context, url, rest string) error
 	exists func(ctx context.Context, url, rest string) (bool, error)
 	remove func(ctx context.Context, url, rest string) error
 }
 
-func sqliteKind() storeKind {
-	return storeKind{
+func sqliteKind() kind {
+	return kind{
 		open:   func(ctx context.Context, _, path string) (store.Store, error) { return sqlite.Open(ctx, path) },
 		create: func(ctx context.Context, _, path string) error { return sqlite.Create(ctx, path) },
 		exists: func(_ context.Context, _, path string) (bool, error) {
@@ -40,8 +45,8 @@ func sqliteKind() storeKind {
 	}
 }
 
-func etcdKind() storeKind {
-	return storeKind{
+func etcdKind() kind {
+	return kind{
 		open:   func(ctx context.Context, url, _ string) (store.Store, error) { return etcd.Open(ctx, url) },
 		create: func(ctx context.Context, url, _ string) error { return etcd.Create(ctx, url) },
 		exists: func(ctx context.Context, url, _ string) (bool, error) {
@@ -58,12 +63,12 @@ func etcdKind() storeKind {
 	}
 }
 
-const wantStoreURL = "want sqlite:PATH, etcd://HOST:PORT,.../PREFIX or etcd+unix:///SOCKET?prefix=/PREFIX"
+const wantURL = "want sqlite:PATH, etcd://HOST:PORT,.../PREFIX or etcd+unix:///SOCKET?prefix=/PREFIX"
 
-func parseStoreURL(url string) (k storeKind, rest string, err error) {
+func parseURL(url string) (k kind, rest string, err error) {
 	scheme, rest, ok := strings.Cut(url, ":")
 	if !ok || rest == "" {
-		return storeKind{}, "", charm.Invalidf("invalid state URL %q: %s", url, wantStoreURL)
+		return kind{}, "", charm.Invalidf("invalid state URL %q: %s", url, wantURL)
 	}
 	switch scheme {
 	case "sqlite":
@@ -71,13 +76,15 @@ func parseStoreURL(url string) (k storeKind, rest string, err error) {
 	case "etcd", "etcd+unix":
 		return etcdKind(), rest, nil
 	case "mem":
-		return storeKind{}, "", charm.Invalidf("cannot use state URL %q: a store in memory lives in one process only, and is for tests: %s", url, wantStoreURL)
+		return kind{}, "", charm.Invalidf("cannot use state URL %q: a store in memory lives in one process only, and is for tests: %s", url, wantURL)
 	}
-	return storeKind{}, "", charm.Invalidf("cannot use state URL %q: unknown kind of store %q: %s", url, scheme, wantStoreURL)
+	return kind{}, "", charm.Invalidf("cannot use state URL %q: unknown kind of store %q: %s", url, scheme, wantURL)
 }
 
-func openStore(ctx context.Context, url string) (store.Store, error) {
-	k, rest, err := parseStoreURL(url)
+// Open opens the store at the URL: "sqlite:PATH", "etcd://HOST:PORT,.../PREFIX" or
+// "etcd+unix:///SOCKET?prefix=/PREFIX". It never creates one: store.ErrNoStore.
+func Open(ctx context.Context, url string) (store.Store, error) {
+	k, rest, err := parseURL(url)
 	if err != nil {
 		return nil, err
 	}
@@ -88,9 +95,9 @@ func openStore(ctx context.Context, url string) (store.Store, error) {
 	return trace.New(ctx, s, slog.With("part", "store")), nil
 }
 
-// createStore opens a store that is there already, too.
-func createStore(ctx context.Context, url string) (store.Store, error) {
-	k, rest, err := parseStoreURL(url)
+// Create opens the store at the URL, and makes it if there is none.
+func Create(ctx context.Context, url string) (store.Store, error) {
+	k, rest, err := parseURL(url)
 	if err != nil {
 		return nil, err
 	}
@@ -100,20 +107,19 @@ func createStore(ctx context.Context, url string) (store.Store, error) {
 	return k.open(ctx, url, rest)
 }
 
-// StoreExists reports whether there is a store at the URL, with or without an
-// environment in it.
-func StoreExists(ctx context.Context, url string) (bool, error) {
-	k, rest, err := parseStoreURL(url)
+// Exists reports whether there is a store at the URL, whatever it holds.
+func Exists(ctx context.Context, url string) (bool, error) {
+	k, rest, err := parseURL(url)
 	if err != nil {
 		return false, err
 	}
 	return k.exists(ctx, url, rest)
 }
 
-// RemoveStore removes the store at the URL with everything in it; one that is not there
-// is no error. Whoever has it open gets ErrStoreGone.
-func RemoveStore(ctx context.Context, url string) error {
-	k, rest, err := parseStoreURL(url)
+// Remove removes the store at the URL with everything in it; one that is not there
+// is no error. Whoever has it open gets store.ErrStoreGone.
+func Remove(ctx context.Context, url string) error {
+	k, rest, err := parseURL(url)
 	if err != nil {
 		return err
 	}
@@ -122,6 +128,29 @@ func RemoveStore(ctx context.Context, url string) error {
 
 // ReplaceEtcdMember is etcd.ReplaceMember, whatever is stored there.
 func ReplaceEtcdMember(ctx context.Context, url, member, peer string) (initialCluster string, err error) {
-	url, _ = splitKeyspaceURL(url)
 	return etcd.ReplaceMember(ctx, url, member, peer)
+}
+
+// WithPrefix completes an etcd URL that names no prefix. Below is true for a store that
+// has none of its own, a file: its keys are to be put below the prefix.
+func WithPrefix(url, prefix string) (complete string, below bool) {
+	base, query, _ := strings.Cut(url, "?")
+	scheme, rest, _ := strings.Cut(base, "://")
+	prefix = strings.TrimRight(prefix, "/")
+	switch scheme {
+	case "etcd":
+		if hosts, path, _ := strings.Cut(rest, "/"); path == "" {
+			base = "etcd://" + hosts + prefix
+		}
+	case "etcd+unix":
+		if !strings.Contains("&"+query, "&prefix=") {
+			query = strings.TrimPrefix(query+"&prefix="+prefix, "&")
+		}
+	default:
+		return url, true
+	}
+	if query == "" {
+		return base, false
+	}
+	return base + "?" + query, false
 }

@@ -1,4 +1,4 @@
-package state
+package keyspace
 
 import (
 	"bytes"
@@ -51,14 +51,15 @@ func (b *txBuffer) cachedRead(key string) (store.KV, bool) {
 	if !ok {
 		return store.KV{}, false
 	}
-	i, found := slices.BinarySearchFunc(b.lists[prefix], key, compareKVKey)
+	i, found := slices.BinarySearchFunc(b.lists[prefix], key, CompareKey)
 	if !found {
 		return store.KV{Key: key}, true
 	}
 	return b.lists[prefix][i], true
 }
 
-func compareKVKey(kv store.KV, key string) int { return cmp.Compare(kv.Key, key) }
+// CompareKey orders keys, for a search in what List has returned.
+func CompareKey(kv store.KV, key string) int { return cmp.Compare(kv.Key, key) }
 
 func (b *txBuffer) list(v *View, prefix string) ([]store.KV, error) {
 	if kvs, ok := b.lists[prefix]; ok {
@@ -120,8 +121,9 @@ func (b *txBuffer) isNoop(op store.Op) bool {
 	return kv.Revision != 0 && bytes.Equal(kv.Value, op.Value)
 }
 
-func (b *txBuffer) writtenBytes() (n int) {
-	for _, op := range b.writes {
+// WrittenBytes returns how many bytes of keys and values were written so far.
+func (tx *Tx) WrittenBytes() (n int) {
+	for _, op := range tx.buffer.writes {
 		n += len(op.Key) + len(op.Value)
 	}
 	return n

@@ -1,4 +1,4 @@
-package state
+package keyspace
 
 import (
 	"context"
@@ -13,7 +13,8 @@ import (
 // durable: it outlives outages of the store, sessions and the process, until another
 // holder takes it. Its methods may be called from several goroutines.
 type Claim struct {
-	target   claimTarget
+	space    *Space
+	target   ClaimTarget
 	claimant Claimant
 	joining  bool // it is another process's of the same place
 
@@ -25,21 +26,33 @@ type Claim struct {
 	lostErr  error // why it was lost
 }
 
-// claimTarget names a claim: its key, and that of its holder's presence.
-type claimTarget struct {
-	state    *State
-	key      string
-	presence string
-	// checkExists returns ErrNotFound once what is claimed is gone.
-	checkExists func(v *View) error
+// ClaimTarget names a claim.
+type ClaimTarget struct {
+	Key      string
+	Presence string // the key that its holder puts under its session
+	// CheckExists returns ErrNotFound once what is claimed is gone; nil: it never is.
+	CheckExists func(v *View) error
 }
 
 // claimDoubtTimeout is how long a holder whose process cannot be seen is given to show
 // that it lives: a session's time, and some for the store to notice that it has ended.
 const claimDoubtTimeout = SessionTTL + 2*time.Second
 
-func (t claimTarget) takeClaim(ctx context.Context, by Claimant) (*Claim, error) {
-	c := &Claim{target: t, claimant: by}
+// TakeClaim makes the claimant the holder of the claim. Whoever held it before commits
+// nothing more.
+//
+// It is granted to the place that holds it if the process there is gone; where that
+// process cannot be seen, TakeClaim waits for as long as a session lasts. ErrClaimed: it
+// is another place's, whether anybody lives there or not, or that process lives.
+func (s *Space) TakeClaim(ctx context.Context, t ClaimTarget, by Claimant) (*Claim, error) {
+	c := &Claim{space: s, target: t, claimant: by}
+	return c, c.acquire(ctx)
+}
+
+// JoinClaim is TakeClaim for a process beside the holder's: it works under the claim of
+// its place, whichever process of that place holds it.
+func (s *Space) JoinClaim(ctx context.Context, t ClaimTarget, by Claimant) (*Claim, error) {
+	c := &Claim{space: s, target: t, claimant: by, joining: true}
 	return c, c.acquire(ctx)
 }
 
@@ -67,12 +80,12 @@ func (c *Claim) acquireOnce(ctx context.Context, waited bool) (doubt bool, err e
 	if c.joining {
 		by.Boot, by.PIDs, by.PID, by.Start = "", "", 0, ""
 	}
-	err = c.target.state.Update(ctx, func(tx *Tx) error {
+	err = c.space.Update(ctx, func(tx *Tx) error {
 		doubt = false
-		if err := c.target.checkExists(tx.View); err != nil {
+		if err := c.checkExists(tx.View); err != nil {
 			return err
 		}
-		d, _, err := load[claimRecord](tx.View, c.target.key)
+		d, _, err := Load[ClaimRecord](tx, c.target.Key)
 		if err != nil {
 			return err
 		}
@@ -86,12 +99,12 @@ func (c *Claim) acquireOnce(ctx context.Context, waited bool) (doubt bool, err e
 			}
 		}
 		if v == claimRefused {
-			return refuse(ErrClaimed, "%s", why)
+			return Refuse(ErrClaimed, "%s", why)
 		}
 		if doubt = v == claimDoubtful; doubt {
 			return nil
 		}
-		return tx.put(c.target.key, d.nextRecord(&by, c.lastEpoch()))
+		return tx.Put(c.target.Key, d.nextRecord(&by, c.lastEpoch()))
 	})
 	if err != nil || doubt {
 		return doubt, err
@@ -99,11 +112,18 @@ func (c *Claim) acquireOnce(ctx context.Context, waited bool) (doubt bool, err e
 	return false, c.adoptRevision(ctx)
 }
 
+func (c *Claim) checkExists(v *View) error {
+	if c.target.CheckExists == nil {
+		return nil
+	}
+	return c.target.CheckExists(v)
+}
+
 func (c *Claim) settleDoubt(tx *Tx, h Holder, waited bool) (v claimVerdict, why string, err error) {
 	if !waited {
 		return claimDoubtful, "", nil
 	}
-	_, lives, err := tx.get(c.target.presence)
+	_, lives, err := tx.Get(c.target.Presence)
 	if lives {
 		return claimRefused, "it is held by " + h.String() + ", which cannot be seen from here, and lives", err
 	}
@@ -114,7 +134,7 @@ func (c *Claim) settleDoubt(tx *Tx, h Holder, waited bool) (v claimVerdict, why 
 func (c *Claim) fenceCond() store.Cond {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return store.Cond{Key: c.target.key, Revision: c.revision}
+	return store.Cond{Key: c.target.Key, Revision: c.revision}
 }
 
 func (c *Claim) lastEpoch() int64 {
@@ -145,24 +165,23 @@ func (c *Claim) adoptRevision(ctx context.Context) error {
 
 // isOwner reports whether this process holds the claim; if it joins, whether its place
 // does.
-func (c *Claim) isOwner(d claimRecord) bool {
+func (c *Claim) isOwner(d ClaimRecord) bool {
 	return d.Holder != nil && d.Holder.SamePlace(c.claimant.Holder) && (c.joining || d.Holder.sameProcess(c.claimant.Holder))
 }
 
-func (c *Claim) readRecord(ctx context.Context) (kv store.KV, d claimRecord, err error) {
-	err = c.target.state.View(ctx, func(v *View) (err error) {
-		var ok bool
-		d = claimRecord{}
-		if kv, ok, err = v.snap.Get(v.ctx, c.target.key); err != nil || !ok {
+func (c *Claim) readRecord(ctx context.Context) (kv store.KV, d ClaimRecord, err error) {
+	err = c.space.View(ctx, func(v *View) (err error) {
+		d = ClaimRecord{}
+		if kv, err = v.GetKV(c.target.Key); err != nil || kv.Revision == 0 {
 			return err
 		}
-		d, err = decode[claimRecord](kv)
+		d, err = Decode[ClaimRecord](kv)
 		return err
 	})
 	return kv, d, err
 }
 
-func (c *Claim) markLost(d claimRecord) error {
+func (c *Claim) markLost(d ClaimRecord) error {
 	why := "it was given away by an operator"
 	if d.Holder != nil {
 		why = "it was taken by " + d.Holder.String()
@@ -170,12 +189,12 @@ func (c *Claim) markLost(d claimRecord) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.lostErr == nil {
-		c.lostErr = refuse(ErrClaimLost, "the claim was lost: %s", why)
+		c.lostErr = Refuse(ErrClaimLost, "the claim was lost: %s", why)
 	}
 	return c.lostErr
 }
 
-// Update is State.Update, conditional on the claim: ErrClaimLost, and nothing is
+// Update is Space.Update, conditional on the claim: ErrClaimLost, and nothing is
 // written, once another holder has taken it.
 func (c *Claim) Update(ctx context.Context, f func(tx *Tx) error) error {
 	for {
@@ -183,7 +202,7 @@ func (c *Claim) Update(ctx context.Context, f func(tx *Tx) error) error {
 			return err
 		}
 		fence := c.fenceCond()
-		err := c.target.state.Update(ctx, func(tx *Tx) error {
+		err := c.space.Update(ctx, func(tx *Tx) error {
 			tx.buffer.fence = fence
 			return f(tx)
 		})
@@ -253,5 +272,5 @@ func (c *Claim) awaitChange(ctx context.Context) error {
 	if kv.Revision != fence.Revision {
 		return nil
 	}
-	return c.target.state.awaitChange(ctx, fence.Key, fence.Revision)
+	return c.space.awaitChange(ctx, fence.Key, fence.Revision)
 }

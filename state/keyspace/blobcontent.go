@@ -1,4 +1,4 @@
-package state
+package keyspace
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"hash"
 	"io"
+
+	"bijou/state/progress"
 )
 
 // blobContent is read chunk by chunk, from the first; it may be begun again.
@@ -18,7 +20,7 @@ type blobContent struct {
 
 func memoryContent(data []byte) blobContent {
 	return blobContent{size: int64(len(data)), chunk: func(n int) ([]byte, error) {
-		return data[n*chunkSize : min(len(data), (n+1)*chunkSize)], nil
+		return data[n*ChunkSize : min(len(data), (n+1)*ChunkSize)], nil
 	}}
 }
 
@@ -29,7 +31,7 @@ const MaxFile = 512 << 20
 
 // PutFile is PutBlob for a file that may be large, up to MaxFile: it is read
 // twice, and never as a whole in memory.
-func (s *State) PutFile(ctx context.Context, r io.ReaderAt) (sum string, size int64, err error) {
+func (s *Space) PutFile(ctx context.Context, r io.ReaderAt) (sum string, size int64, err error) {
 	hash := sha256.New()
 	size, err = io.Copy(hash, io.NewSectionReader(r, 0, MaxFile+1))
 	if err != nil {
@@ -40,8 +42,7 @@ func (s *State) PutFile(ctx context.Context, r io.ReaderAt) (sum string, size in
 	}
 	sum = hex.EncodeToString(hash.Sum(nil))
 	tell := func(n int) {
-		p := Progress{What: "MiB stored", Done: int(min(int64(n+1)*chunkSize, size) >> 20), Total: int(size >> 20)}
-		ReportProgress(ctx, p)
+		progress.Report(ctx, progress.Steps{What: "MiB stored", Done: int(min(int64(n+1)*ChunkSize, size) >> 20), Total: int(size >> 20)})
 	}
 	if _, err := s.writeBlob(ctx, sum, fileContent(r, size, sum, tell)); err != nil {
 		return "", 0, fmt.Errorf("cannot store blob: %w", err)
@@ -57,8 +58,8 @@ func fileContent(r io.ReaderAt, size int64, sum string, tell func(n int)) blobCo
 		if n == 0 {
 			seen = sha256.New()
 		}
-		from := int64(n) * chunkSize
-		chunk := make([]byte, min(chunkSize, size-from))
+		from := int64(n) * ChunkSize
+		chunk := make([]byte, min(ChunkSize, size-from))
 		if _, err := r.ReadAt(chunk, from); err != nil && !errors.Is(err, io.EOF) {
 			return nil, err
 		}

@@ -1,4 +1,4 @@
-package state
+package keyspace
 
 import (
 	"cmp"
@@ -13,14 +13,7 @@ import (
 
 // Tx is one run of an Update: a View whose reads see its own writes, and become
 // conditions of the commit.
-type Tx struct {
-	*View
-	state *State
-}
-
-// Updater commits a function's writes, as State.Update does, perhaps under further
-// conditions: Claim.UpdaterFor and Leadership.Update are such.
-type Updater func(ctx context.Context, f func(tx *Tx) error) error
+type Tx struct{ *View }
 
 // Update calls f and commits what it wrote as one transaction, conditional on
 // every key and prefix that it read. If one of them changed meanwhile, or the
@@ -32,7 +25,7 @@ type Updater func(ctx context.Context, f func(tx *Tx) error) error
 // ErrTooLarge: f did more than one transaction holds (512 conditions, 512
 // operations, 1 MiB). Errors other than this package's leave open whether it was
 // written.
-func (s *State) Update(ctx context.Context, f func(tx *Tx) error) error {
+func (s *Space) Update(ctx context.Context, f func(tx *Tx) error) error {
 	for attempt := 0; ; attempt++ {
 		err := s.updateOnce(ctx, f)
 		if errors.Is(err, store.ErrLeaseLost) {
@@ -47,14 +40,14 @@ func (s *State) Update(ctx context.Context, f func(tx *Tx) error) error {
 	}
 }
 
-func (s *State) updateOnce(ctx context.Context, f func(tx *Tx) error) error {
+func (s *Space) updateOnce(ctx context.Context, f func(tx *Tx) error) error {
 	snap, err := s.store.Snapshot(ctx)
 	if err != nil {
 		return err
 	}
 	v := &View{ctx: ctx, snap: snap, buffer: newTxBuffer()}
 	defer v.close()
-	if err := f(&Tx{View: v, state: s}); err != nil {
+	if err := f(&Tx{v}); err != nil {
 		return err
 	}
 	revision, err := snap.Revision(ctx)
@@ -66,12 +59,12 @@ func (s *State) updateOnce(ctx context.Context, f func(tx *Tx) error) error {
 }
 
 // commit writes the blobs that the transaction refers to, then the transaction.
-func (s *State) commit(ctx context.Context, b *txBuffer, revision int64) error {
+func (s *Space) commit(ctx context.Context, b *txBuffer, revision int64) error {
 	t := b.buildTxn(revision)
 	if len(t.Ops) == 0 {
 		return nil
 	}
-	t.Conds = append(t.Conds, b.guardConds()...)
+	t.Conds = append(t.Conds, s.guardConds(b)...)
 	if err := s.attachBlobs(ctx, &t, b.blobs); err != nil {
 		return err
 	}
@@ -99,29 +92,35 @@ func backOff(ctx context.Context, attempt int) error {
 	}
 }
 
-func (tx *Tx) put(key string, doc any) error { return tx.putLeased(key, doc, 0) }
+// Put writes a key, as JSON.
+func (tx *Tx) Put(key string, doc any) error { return tx.putLeased(key, doc, 0) }
 
-// putLeased writes a key that vanishes with the lease.
+// PutLeased writes a key that vanishes with the session.
+func (tx *Tx) PutLeased(key string, doc any, s *Session) error {
+	return tx.putLeased(key, doc, s.lease.ID())
+}
+
 func (tx *Tx) putLeased(key string, doc any, lease store.LeaseID) error {
 	tx.checkOpen()
-	value, err := encode(key, doc)
+	value, err := Encode(key, doc)
 	if err == nil {
 		tx.buffer.writes[key] = store.Op{Key: key, Value: value, Lease: lease}
 	}
 	return err
 }
 
-func (tx *Tx) remove(key string) {
+// Remove deletes a key, if it is there.
+func (tx *Tx) Remove(key string) {
 	tx.checkOpen()
 	tx.buffer.writes[key] = store.Op{Key: key, Delete: true}
 }
 
-// nextNumber counts from 0. A number is never given twice in an environment, whatever
-// happens to what it counted.
-func (tx *Tx) nextNumber(counter string) (int, error) {
-	n, _, err := load[int](tx.View, counter)
+// NextNumber counts from 0. A number is never given twice, whatever happens to what it
+// counted.
+func (tx *Tx) NextNumber(counter string) (int, error) {
+	n, _, err := Load[int](tx, counter)
 	if err != nil {
 		return 0, err
 	}
-	return n, tx.put(counter, n+1)
+	return n, tx.Put(counter, n+1)
 }

@@ -1,4 +1,4 @@
-package state
+package keyspace
 
 import (
 	"context"
@@ -9,24 +9,30 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"bijou/state/storeurl"
 	"bijou/testscripts/etcdtest"
 )
 
+const testPrefix = "/neco/"
+
 // Where keys lie: an etcd without a prefix means the default one.
 func TestKeyspacePlace(t *testing.T) {
-	for _, tt := range []struct{ url, complete, root string }{
-		{"sqlite:/x/neco.db", "sqlite:/x/neco.db", "/neco/"},
-		{"etcd://a:1,b:2", "etcd://a:1,b:2/neco", ""},
-		{"etcd://a:1,b:2/", "etcd://a:1,b:2/neco", ""},
-		{"etcd://a:1/boot/neco", "etcd://a:1/boot/neco", ""},
-		{"etcd://a:1?user=u&password-file=/p", "etcd://a:1/neco?user=u&password-file=/p", ""},
-		{"etcd+unix:///s", "etcd+unix:///s?prefix=/neco", ""},
-		{"etcd+unix:///s?user=u", "etcd+unix:///s?user=u&prefix=/neco", ""},
-		{"etcd+unix:///s?prefix=/x", "etcd+unix:///s?prefix=/x", ""},
+	for _, tt := range []struct {
+		url, complete string
+		below         bool
+	}{
+		{"sqlite:/x/neco.db", "sqlite:/x/neco.db", true},
+		{"etcd://a:1,b:2", "etcd://a:1,b:2/neco", false},
+		{"etcd://a:1,b:2/", "etcd://a:1,b:2/neco", false},
+		{"etcd://a:1/boot/neco", "etcd://a:1/boot/neco", false},
+		{"etcd://a:1?user=u&password-file=/p", "etcd://a:1/neco?user=u&password-file=/p", false},
+		{"etcd+unix:///s", "etcd+unix:///s?prefix=/neco", false},
+		{"etcd+unix:///s?user=u", "etcd+unix:///s?user=u&prefix=/neco", false},
+		{"etcd+unix:///s?prefix=/x", "etcd+unix:///s?prefix=/x", false},
 	} {
-		complete, root := splitKeyspaceURL(tt.url)
-		if diff := cmp.Diff([]string{tt.complete, tt.root}, []string{complete, root}); diff != "" {
-			t.Errorf("%s: %s", tt.url, diff)
+		complete, below := storeurl.WithPrefix(tt.url, testPrefix)
+		if complete != tt.complete || below != tt.below {
+			t.Errorf("%s: %q, %t", tt.url, complete, below)
 		}
 	}
 }
@@ -42,10 +48,10 @@ func TestKeyspace(t *testing.T) {
 func testKeyspace(t *testing.T, url string) {
 	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 	defer cancel()
-	if _, err := OpenKeyspace(ctx, url); !errors.Is(err, ErrNoStore) {
+	if _, err := Open(ctx, url, testPrefix); !errors.Is(err, ErrNoStore) {
 		t.Fatalf("before it was made: %v", err)
 	}
-	k, err := CreateKeyspace(ctx, url)
+	k, err := Create(ctx, url, testPrefix)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,13 +61,13 @@ func testKeyspace(t *testing.T, url string) {
 }
 
 // checkKeys writes, watches and reads keys.
-func checkKeys(ctx context.Context, t *testing.T, k *Keyspace) {
-	write := func(tx *KeyTx) error { return tx.Put("info/bootservers/10", struct{}{}) }
+func checkKeys(ctx context.Context, t *testing.T, k *Space) {
+	write := func(tx *Tx) error { return tx.Put("info/bootservers/10", struct{}{}) }
 	var before int64
-	if err := k.View(ctx, func(v *KeyView) (err error) { before, err = v.Revision(); return err }); err != nil {
+	if err := k.View(ctx, func(v *View) (err error) { before, err = v.Revision(); return err }); err != nil {
 		t.Fatal(err)
 	}
-	w, err := k.Watch(ctx, before, "info/")
+	w, err := k.Watch(ctx, before, Below("info/"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +79,7 @@ func checkKeys(ctx context.Context, t *testing.T, k *Keyspace) {
 	if diff := cmp.Diff([]string{"info/bootservers/10"}, keys); diff != "" || err != nil {
 		t.Error(diff, err)
 	}
-	err = k.View(ctx, func(v *KeyView) error {
+	err = k.View(ctx, func(v *View) error {
 		all, err := v.List("info/bootservers/1")
 		if diff := cmp.Diff([]KeyValue{{Key: "info/bootservers/10", Value: []byte("{}")}}, all, cmpopts.IgnoreFields(KeyValue{}, "Revision")); diff != "" {
 			t.Error(diff)
@@ -87,9 +93,9 @@ func checkKeys(ctx context.Context, t *testing.T, k *Keyspace) {
 }
 
 // checkPutIf writes under the guard of a key that has changed, and of one that has not.
-func checkPutIf(ctx context.Context, t *testing.T, k *Keyspace) {
+func checkPutIf(ctx context.Context, t *testing.T, k *Space) {
 	var at int64
-	read := func(v *KeyView) (err error) {
+	read := func(v *View) (err error) {
 		var doc struct{}
 		at, err = v.GetAt("info/bootservers/10", &doc)
 		return err
@@ -109,8 +115,8 @@ func checkPutIf(ctx context.Context, t *testing.T, k *Keyspace) {
 }
 
 // checkLeaders has two processes campaign, and the first one end.
-func checkLeaders(ctx context.Context, t *testing.T, k *Keyspace, url string) {
-	other, err := OpenKeyspace(ctx, url)
+func checkLeaders(ctx context.Context, t *testing.T, k *Space, url string) {
+	other, err := Open(ctx, url, testPrefix)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,11 +138,11 @@ func checkLeaders(ctx context.Context, t *testing.T, k *Keyspace, url string) {
 	go func() {
 		l, err := second.Campaign(ctx, "leader/updater/holder")
 		if err == nil {
-			err = l.Update(ctx, func(tx *KeyTx) error { return tx.PutLeased("presence/1", "here", second) })
+			err = l.Update(ctx, func(tx *Tx) error { return tx.PutLeased("presence/1", "here", second) })
 		}
 		won <- err
 	}()
-	if err := old.Update(ctx, func(tx *KeyTx) error { return tx.Put("info/release", "1.2") }); err != nil {
+	if err := old.Update(ctx, func(tx *Tx) error { return tx.Put("info/release", "1.2") }); err != nil {
 		t.Error(err)
 	}
 	if err := first.Close(ctx); err != nil {
@@ -145,7 +151,7 @@ func checkLeaders(ctx context.Context, t *testing.T, k *Keyspace, url string) {
 	if err := <-won; err != nil {
 		t.Error(err)
 	}
-	if err := old.Update(ctx, func(tx *KeyTx) error { return tx.Put("info/release", "1.3") }); !errors.Is(err, ErrSessionLost) {
+	if err := old.Update(ctx, func(tx *Tx) error { return tx.Put("info/release", "1.3") }); !errors.Is(err, ErrSessionLost) {
 		t.Errorf("a deposed leader writes: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package state
+package keyspace
 
 import (
 	"context"
@@ -37,11 +37,11 @@ func (d *compactedSnapshot) Get(ctx context.Context, key string) (store.KV, bool
 }
 
 func TestARevisionThatIsDroppedMeanwhileIsReadAnew(t *testing.T) {
-	s := &State{store: &compactingStore{Store: mem.New(), times: 2}}
+	s := New(&compactingStore{Store: mem.New(), times: 2})
 	defer s.Close()
 	read := func(v *View) error {
 		for _, key := range []string{"a", "b"} {
-			if _, _, err := v.get(key); err != nil {
+			if _, _, err := v.Get(key); err != nil {
 				return err
 			}
 		}
@@ -51,13 +51,13 @@ func TestARevisionThatIsDroppedMeanwhileIsReadAnew(t *testing.T) {
 	if err := s.View(t.Context(), func(v *View) error { runs++; return read(v) }); err != nil || runs != 3 {
 		t.Errorf("a view ran %d times: %v", runs, err)
 	}
-	s.store.(*compactingStore).times, runs = 2, 0
+	s.Store().(*compactingStore).times, runs = 2, 0
 	err := s.Update(t.Context(), func(tx *Tx) error {
 		runs++
 		if err := read(tx.View); err != nil {
 			return err
 		}
-		return tx.put("c", 1)
+		return tx.Put("c", 1)
 	})
 	if err != nil || runs != 3 {
 		t.Errorf("an update ran %d times: %v", runs, err)

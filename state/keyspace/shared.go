@@ -1,10 +1,17 @@
-package state
+package keyspace
 
 import (
 	"context"
 	"fmt"
 	"sync"
 )
+
+// session is a *Session, or what embeds one.
+type session interface {
+	comparable
+	Done() <-chan struct{}
+	Close(ctx context.Context) error
+}
 
 // SharedSession shares one session among all roles of a process. Whoever asks first begins it,
 // and the next one after it was lost.
@@ -13,43 +20,38 @@ import (
 // the agents, campaigns, then work. Whoever announces agents takes Session, and calls
 // MarkAnnounced once they are; whoever campaigns takes AnnouncedSession. Its methods may be
 // called from several goroutines.
-type SharedSession struct {
-	begin     func(ctx context.Context) (*Session, error)
+type SharedSession[S session] struct {
+	begin     func(ctx context.Context) (S, error)
 	announces bool
 	beginSlot chan struct{} // buffered: a lock for beginning, which a context can give up
 
 	mu        sync.Mutex
-	session   *Session
+	session   S
 	announced chan struct{} // closed once the agents are announced
 }
 
 // NewSharedSession begins no session yet. With announces, one of the roles announces agents,
 // and campaigns wait for that.
-func NewSharedSession(s *State, announces bool) *SharedSession {
-	return newSharedSession(s.NewSession, announces)
-}
-
-func newSharedSession(begin func(ctx context.Context) (*Session, error), announces bool) *SharedSession {
-	return &SharedSession{begin: begin, announces: announces, beginSlot: make(chan struct{}, 1)}
+func NewSharedSession[S session](begin func(ctx context.Context) (S, error), announces bool) *SharedSession[S] {
+	return &SharedSession[S]{begin: begin, announces: announces, beginSlot: make(chan struct{}, 1)}
 }
 
 // Session returns the session that lives, a new one if need be.
 //
 // No lock that cannot be given up is held while the store is asked: a store that does
 // not answer must not keep a role from ending.
-func (p *SharedSession) Session(ctx context.Context) (*Session, error) {
+func (p *SharedSession[S]) Session(ctx context.Context) (s S, err error) {
 	select {
 	case p.beginSlot <- struct{}{}:
 		defer func() { <-p.beginSlot }()
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return s, ctx.Err()
 	}
-	if s, _ := p.liveSession(); s != nil {
+	if s, _, ok := p.liveSession(); ok {
 		return s, nil
 	}
-	s, err := p.begin(ctx)
-	if err != nil {
-		return nil, err
+	if s, err = p.begin(ctx); err != nil {
+		return s, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,25 +62,25 @@ func (p *SharedSession) Session(ctx context.Context) (*Session, error) {
 	return s, nil
 }
 
-// liveSession returns nil if there is no session, or it was lost; the channel is closed
-// once its agents are announced.
-func (p *SharedSession) liveSession() (*Session, <-chan struct{}) {
+// liveSession returns ok false if there is no session, or it was lost; the channel is
+// closed once its agents are announced.
+func (p *SharedSession[S]) liveSession() (s S, announced <-chan struct{}, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.session == nil {
-		return nil, nil
+	if p.session == s {
+		return s, nil, false
 	}
 	select {
 	case <-p.session.Done():
-		return nil, nil
+		return s, nil, false
 	default:
-		return p.session, p.announced
+		return p.session, p.announced, true
 	}
 }
 
 // MarkAnnounced records that all agents are announced by that session. It is idempotent, and
 // does nothing for a session that is over.
-func (p *SharedSession) MarkAnnounced(s *Session) {
+func (p *SharedSession[S]) MarkAnnounced(s S) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.session != s {
@@ -92,9 +94,9 @@ func (p *SharedSession) MarkAnnounced(s *Session) {
 }
 
 // IsAnnounced reports whether all agents are announced by that session, and it lives.
-func (p *SharedSession) IsAnnounced(s *Session) bool {
-	live, announced := p.liveSession()
-	if live == nil || live != s {
+func (p *SharedSession[S]) IsAnnounced(s S) bool {
+	live, announced, ok := p.liveSession()
+	if !ok || live != s {
 		return false
 	}
 	select {
@@ -106,13 +108,14 @@ func (p *SharedSession) IsAnnounced(s *Session) bool {
 }
 
 // AnnouncedSession returns the session that lives, once the agents are announced by it.
-func (p *SharedSession) AnnouncedSession(ctx context.Context) (*Session, error) {
+func (p *SharedSession[S]) AnnouncedSession(ctx context.Context) (S, error) {
+	var none S
 	for {
 		if _, err := p.Session(ctx); err != nil {
-			return nil, err
+			return none, err
 		}
-		s, announced := p.liveSession()
-		if s == nil {
+		s, announced, ok := p.liveSession()
+		if !ok {
 			continue // lost meanwhile
 		}
 		select {
@@ -120,19 +123,20 @@ func (p *SharedSession) AnnouncedSession(ctx context.Context) (*Session, error) 
 			return s, nil
 		case <-s.Done():
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return none, ctx.Err()
 		}
 	}
 }
 
 // Close ends the session, so that its agents are gone and its leaderships free at once;
 // if the store is away it expires. The roles have ended.
-func (p *SharedSession) Close(ctx context.Context) error {
+func (p *SharedSession[S]) Close(ctx context.Context) error {
+	var none S
 	p.mu.Lock()
 	s := p.session
-	p.session = nil
+	p.session = none
 	p.mu.Unlock()
-	if s == nil {
+	if s == none {
 		return nil
 	}
 	if err := s.Close(ctx); err != nil {

@@ -1,0 +1,207 @@
+package keyspace
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"bijou/state/store"
+)
+
+const (
+	// MaxBlob is the largest blob, in bytes.
+	MaxBlob = 64 << 20
+	// ChunkSize is how much of a blob one key holds, in bytes.
+	ChunkSize = 512 << 10
+	// BlobGrace is how long a blob that nothing refers to is kept: time enough
+	// for whoever wrote it to commit the reference.
+	BlobGrace = time.Hour
+	// MinBlobGrace is the shortest grace that any blob is given.
+	MinBlobGrace = time.Minute
+)
+
+// The keys of blobs: blob-heads/<sha256> is a BlobHead, blobs/<sha256>/<n> a chunk.
+const (
+	BlobsPrefix     = "blobs/"
+	BlobHeadsPrefix = "blob-heads/"
+)
+
+// ChunkKey returns the key of a blob's chunk, of which the first is 0.
+func ChunkKey(sum string, n int) string { return fmt.Sprintf("%s%s/%04d", BlobsPrefix, sum, n) }
+
+// BlobHead is written before the chunks, so that a sweep leaves them alone, and once
+// more after them, so that a reader knows that they are all there.
+type BlobHead struct {
+	Size     int64     `json:"size"`
+	Complete bool      `json:"complete,omitempty"`
+	Touched  time.Time `json:"touched"` // by the last who wrote it or a reference to it
+
+	Revision int64 `json:"-"` // 0: there is none
+}
+
+// Chunks returns how many chunks the blob has.
+func (h BlobHead) Chunks() int { return int((h.Size + ChunkSize - 1) / ChunkSize) }
+
+func hexSHA256(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// PutBlob stores what r holds, up to MaxBlob, under its sha256. Storing again what
+// is there already is no error. A blob that nothing refers to BlobGrace later may
+// be swept.
+func (s *Space) PutBlob(ctx context.Context, r io.Reader) (sum string, size int64, err error) {
+	data, err := io.ReadAll(io.LimitReader(r, MaxBlob+1))
+	if err != nil {
+		return "", 0, fmt.Errorf("cannot read blob: %w", err)
+	}
+	if len(data) > MaxBlob {
+		return "", 0, fmt.Errorf("cannot store blob: it has more than %d MiB", MaxBlob>>20)
+	}
+	sum = hexSHA256(data)
+	if _, err := s.writeBlob(ctx, sum, memoryContent(data)); err != nil {
+		return "", 0, fmt.Errorf("cannot store blob: %w", err)
+	}
+	return sum, int64(len(data)), nil
+}
+
+// writeBlob returns the head of the blob, which it writes unless it is there and was
+// touched lately. Two writers of one blob write the same chunks, and the first to
+// complete it wins.
+func (s *Space) writeBlob(ctx context.Context, sum string, c blobContent) (BlobHead, error) {
+	for attempt := 0; ; attempt++ {
+		head, err := s.writeBlobOnce(ctx, sum, c)
+		if !errors.Is(err, store.ErrConflict) {
+			return head, err
+		}
+		if err := backOff(ctx, attempt); err != nil {
+			return BlobHead{}, err
+		}
+	}
+}
+
+func (s *Space) writeBlobOnce(ctx context.Context, sum string, c blobContent) (BlobHead, error) {
+	head, err := s.readBlobHead(ctx, sum)
+	if err != nil {
+		return BlobHead{}, err
+	}
+	stale := time.Since(head.Touched) > MinBlobGrace/4
+	if head.Complete && !stale {
+		return head, nil
+	}
+	if head.Revision == 0 || stale {
+		if head, err = s.putBlobHead(ctx, sum, c.size, head); err != nil || head.Complete {
+			return head, err
+		}
+	}
+	for n := 0; int64(n)*ChunkSize < c.size; n++ {
+		chunk, err := c.chunk(n)
+		if err != nil {
+			return BlobHead{}, err
+		}
+		op := store.Op{Key: ChunkKey(sum, n), Value: chunk, Quiet: true}
+		if _, err := s.store.Commit(ctx, store.Txn{Ops: []store.Op{op}}); err != nil {
+			return BlobHead{}, err
+		}
+	}
+	head.Complete = true
+	return s.putBlobHead(ctx, sum, c.size, head)
+}
+
+// putBlobHead writes a head, touched now, unless it has changed since it was read:
+// ErrConflict.
+func (s *Space) putBlobHead(ctx context.Context, sum string, size int64, old BlobHead) (BlobHead, error) {
+	head := BlobHead{Size: size, Complete: old.Complete, Touched: time.Now().UTC()}
+	op, err := blobHeadOp(sum, head)
+	if err != nil {
+		return BlobHead{}, err
+	}
+	cond := store.Cond{Key: op.Key, Revision: old.Revision}
+	head.Revision, err = s.store.Commit(ctx, store.Txn{Conds: []store.Cond{cond}, Ops: []store.Op{op}})
+	return head, err
+}
+
+func blobHeadOp(sum string, head BlobHead) (store.Op, error) {
+	key := BlobHeadsPrefix + sum
+	value, err := Encode(key, head)
+	return store.Op{Key: key, Value: value, Quiet: true}, err
+}
+
+func (s *Space) readBlobHead(ctx context.Context, sum string) (BlobHead, error) {
+	return Read(ctx, s, func(v *View) (BlobHead, error) { return v.BlobHead(sum) })
+}
+
+// BlobHead reads the head of a blob; Revision is 0 if there is none. It makes no condition.
+func (v *View) BlobHead(sum string) (BlobHead, error) {
+	kv, err := v.GetKV(BlobHeadsPrefix + sum)
+	if err != nil || kv.Revision == 0 {
+		return BlobHead{}, err
+	}
+	return DecodeBlobHead(kv)
+}
+
+// DecodeBlobHead reads the head of a blob from its key.
+func DecodeBlobHead(kv store.KV) (BlobHead, error) {
+	head, err := Decode[BlobHead](kv)
+	head.Revision = kv.Revision
+	return head, err
+}
+
+func (v *View) completeBlobHead(sum string) (BlobHead, error) {
+	head, err := v.BlobHead(sum)
+	if err == nil && !head.Complete {
+		err = Refuse(ErrNotFound, "blob %q not found", sum)
+	}
+	return head, err
+}
+
+// AddBlob has the commit write the blob first, and returns its sha256.
+func (tx *Tx) AddBlob(data []byte) string {
+	sum := hexSHA256(data)
+	tx.buffer.blobs[sum] = data
+	return sum
+}
+
+// ReferToBlob makes the commit refer to a blob that PutBlob has stored. ErrNotFound.
+func (tx *Tx) ReferToBlob(sum string) error {
+	_, err := tx.completeBlobHead(sum)
+	if err == nil {
+		tx.buffer.blobs[sum] = nil
+	}
+	return err
+}
+
+// attachBlobs writes the blobs that a transaction refers to, and makes it touch their
+// heads on condition that they have not changed: a sweep at the same moment then fails.
+func (s *Space) attachBlobs(ctx context.Context, t *store.Txn, blobs map[string][]byte) error {
+	for sum, data := range blobs {
+		head, err := s.ensureBlob(ctx, sum, data)
+		if err != nil {
+			return err
+		}
+		head.Touched = time.Now().UTC()
+		op, err := blobHeadOp(sum, head)
+		if err != nil {
+			return err
+		}
+		t.Conds = append(t.Conds, store.Cond{Key: op.Key, Revision: head.Revision})
+		t.Ops = append(t.Ops, op)
+	}
+	return nil
+}
+
+// ensureBlob returns the head of a blob, written first if the data is there.
+func (s *Space) ensureBlob(ctx context.Context, sum string, data []byte) (BlobHead, error) {
+	if data != nil {
+		return s.writeBlob(ctx, sum, memoryContent(data))
+	}
+	head, err := s.readBlobHead(ctx, sum)
+	if err == nil && !head.Complete {
+		err = store.ErrConflict // swept since it was read: the rerun says so
+	}
+	return head, err
+}

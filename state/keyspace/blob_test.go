@@ -1,0 +1,107 @@
+package keyspace
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"bijou/state/store"
+	"bijou/state/store/mem"
+)
+
+func TestDamagedBlobIsNotHandedOutAsWhole(t *testing.T) {
+	s := New(mem.New())
+	defer s.Close()
+	sum, _, err := s.PutBlob(t.Context(), strings.NewReader("charm"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, op := range map[string]store.Op{
+		"changed": {Key: ChunkKey(sum, 0), Value: []byte("chasm")},
+		"short":   {Key: ChunkKey(sum, 0), Value: []byte("cha")},
+		"missing": {Key: ChunkKey(sum, 0), Delete: true},
+	} {
+		if _, err := s.store.Commit(t.Context(), store.Txn{Ops: []store.Op{op}}); err != nil {
+			t.Fatal(err)
+		}
+		err := s.View(t.Context(), func(v *View) error { _, err := v.ReadBlob(sum); return err })
+		if err == nil {
+			t.Errorf("%s: it was read", name)
+		}
+	}
+}
+
+// A lease that the store has ended, while its process thinks otherwise.
+func TestExpiredLeaseIsALostSession(t *testing.T) {
+	s := New(mem.New())
+	defer s.Close()
+	session, err := s.NewSession(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close(t.Context())
+	write := func(tx *Tx) error { return tx.PutLeased("presence/x", session.NewPresence(""), session) }
+	if err := s.Update(t.Context(), write); err != nil {
+		t.Fatal(err)
+	}
+	mem.Expire(s.store, session.lease.ID())
+	if err := s.Update(t.Context(), write); !errors.Is(err, ErrSessionLost) {
+		t.Errorf("update: %v", err)
+	}
+	<-session.Done()
+}
+
+// A blob that was swept between its PutBlob and the commit that refers to it.
+func TestReferenceToASweptBlob(t *testing.T) {
+	s := New(mem.New())
+	defer s.Close()
+	sum, _, err := s.PutBlob(t.Context(), strings.NewReader("charm"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.Update(t.Context(), func(tx *Tx) error {
+		if err := tx.ReferToBlob(sum); err != nil {
+			return err
+		}
+		head, err := s.readBlobHead(t.Context(), sum)
+		if err == nil && head.Complete {
+			err = s.RemoveBlob(t.Context(), sum, head)
+		}
+		if err != nil {
+			return err
+		}
+		return tx.Put("charms/x", 1)
+	})
+	if !errors.Is(err, ErrNotFound) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A sweep and a commit that refers to the blob at the same moment: one fails.
+func TestSweepMeetsAReference(t *testing.T) {
+	s := New(mem.New())
+	defer s.Close()
+	sum, _, err := s.PutBlob(t.Context(), strings.NewReader("charm"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, err := s.readBlobHead(t.Context(), sum) // as the sweep reads it
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.Update(t.Context(), func(tx *Tx) error {
+		if err := tx.ReferToBlob(sum); err != nil {
+			return err
+		}
+		return tx.Put("charms/x", 1)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.RemoveBlob(t.Context(), sum, head); !errors.Is(err, ErrConflict) {
+		t.Errorf("the sweep: %v", err)
+	}
+	if err := s.View(t.Context(), func(v *View) error { _, err := v.ReadBlob(sum); return err }); err != nil {
+		t.Errorf("the blob: %v", err)
+	}
+}

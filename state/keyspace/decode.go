@@ -1,0 +1,103 @@
+package keyspace
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"bijou/state/store"
+)
+
+// Encode makes the JSON of a key. It leaves HTML's characters as they are, for whoever reads the store with its own
+// tools.
+func Encode(key string, doc any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(doc); err != nil {
+		return nil, fmt.Errorf("cannot encode %q: %w", key, err)
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// Decode reads the JSON of a key; the error names the key.
+func Decode[T any](kv store.KV) (doc T, err error) {
+	err = DecodeInto(kv, &doc)
+	return doc, err
+}
+
+// Reader is a View or a Tx.
+type Reader interface {
+	Get(key string) (value []byte, ok bool, err error)
+	List(prefix string) ([]store.KV, error)
+}
+
+// Load reads a key, as View.Get does.
+func Load[T any](r Reader, key string) (doc T, ok bool, err error) {
+	value, ok, err := r.Get(key)
+	if err != nil || !ok {
+		return doc, false, err
+	}
+	doc, err = Decode[T](store.KV{Key: key, Value: value})
+	return doc, err == nil, err
+}
+
+// LoadExisting is Load with ErrNotFound, in those words, for a key that is absent.
+func LoadExisting[T any](r Reader, key, format string, args ...any) (T, error) {
+	doc, ok, err := Load[T](r, key)
+	if err == nil && !ok {
+		err = Refuse(ErrNotFound, format, args...)
+	}
+	return doc, err
+}
+
+// LoadChildren reads what is directly below the prefix, by key; name puts into each what
+// its key says.
+func LoadChildren[T any](r Reader, prefix string, name func(doc *T, rest string)) ([]T, error) {
+	kvs, err := r.List(prefix)
+	if err != nil {
+		return nil, err
+	}
+	var all []T
+	for _, kv := range kvs {
+		rest := kv.Key[len(prefix):]
+		if strings.Contains(rest, "/") {
+			continue
+		}
+		doc, err := Decode[T](kv)
+		if err != nil {
+			return nil, err
+		}
+		name(&doc, rest)
+		all = append(all, doc)
+	}
+	return all, nil
+}
+
+// DecodeInto is Decode into a document.
+func DecodeInto(kv store.KV, doc any) error {
+	if err := json.Unmarshal(kv.Value, doc); err != nil {
+		return fmt.Errorf("cannot decode %q: %w", kv.Key, err)
+	}
+	return nil
+}
+
+// GetJSON is Get into a document.
+func (v *View) GetJSON(key string, doc any) (ok bool, err error) {
+	value, ok, err := v.Get(key)
+	if err != nil || !ok {
+		return false, err
+	}
+	return true, DecodeInto(store.KV{Key: key, Value: value}, doc)
+}
+
+// GetAt is GetJSON without the condition, and returns at which revision the key was
+// written: 0 if it is absent.
+func (v *View) GetAt(key string, doc any) (revision int64, err error) {
+	kv, err := v.GetKV(key)
+	if err != nil || kv.Revision == 0 {
+		return 0, err
+	}
+	return kv.Revision, DecodeInto(kv, doc)
+}

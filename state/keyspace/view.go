@@ -1,0 +1,136 @@
+package keyspace
+
+import (
+	"context"
+	"errors"
+
+	"bijou/state/store"
+)
+
+// View reads the keys as they were at one revision. It is short-lived, for
+// one goroutine, and must not outlive the call that it was handed to: using it
+// afterwards panics.
+type View struct {
+	ctx    context.Context
+	snap   store.Snapshot
+	buffer *txBuffer // what an Update has read and will write; nil in a View
+	closed bool
+}
+
+// maxViewAttempts bounds how often a View is begun again: an etcd whose history is
+// dropped between two reads again and again is not to be read at one revision.
+const maxViewAttempts = 10
+
+// View calls f with all reads at one revision, the newest at its first read. It
+// returns f's error. f does nothing but read: it keeps the store's readers open.
+// If the store drops that revision meanwhile, f is run again from the start, so
+// its results must be such that a rerun overwrites them.
+func (s *Space) View(ctx context.Context, f func(v *View) error) (err error) {
+	for range maxViewAttempts {
+		if err = s.viewOnce(ctx, f); !errors.Is(err, store.ErrHistoryLost) {
+			break
+		}
+	}
+	return err
+}
+
+func (s *Space) viewOnce(ctx context.Context, f func(v *View) error) error {
+	snap, err := s.store.Snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	v := &View{ctx: ctx, snap: snap}
+	defer v.close()
+	return f(v)
+}
+
+// Read returns the result of f in a View of its own.
+func Read[T any](ctx context.Context, s *Space, f func(v *View) (T, error)) (result T, err error) {
+	err = s.View(ctx, func(v *View) (err error) {
+		result, err = f(v)
+		return err
+	})
+	return result, err
+}
+
+// Revision is the revision of all reads: a watch continues after it.
+func (v *View) Revision() (int64, error) {
+	v.checkOpen()
+	return v.snap.Revision(v.ctx)
+}
+
+func (v *View) close() {
+	if !v.closed {
+		v.closed = true
+		v.snap.Close()
+	}
+}
+
+func (v *View) checkOpen() {
+	if v.closed {
+		panic("internal error: a View or Tx was used after the call that it was made for")
+	}
+}
+
+// Get reads a key; ok is false if it is absent. It reads own writes, too. In an Update the
+// commit becomes conditional on the key.
+func (v *View) Get(key string) (value []byte, ok bool, err error) {
+	v.checkOpen()
+	if v.buffer == nil {
+		kv, ok, err := v.snap.Get(v.ctx, key)
+		return kv.Value, ok, err
+	}
+	if op, written := v.buffer.writes[key]; written {
+		return op.Value, !op.Delete, nil
+	}
+	kv, err := v.buffer.get(v, key)
+	return kv.Value, kv.Revision != 0, err
+}
+
+// List reads all keys with the prefix in order, own writes included. In an Update the
+// commit becomes conditional on none of them changing, and no other coming.
+func (v *View) List(prefix string) ([]store.KV, error) {
+	v.checkOpen()
+	if v.buffer == nil {
+		return v.snap.List(v.ctx, prefix)
+	}
+	kvs, err := v.buffer.list(v, prefix)
+	if err != nil {
+		return nil, err
+	}
+	return v.buffer.overlayWrites(kvs, prefix), nil
+}
+
+// ListUnguarded is List without the condition: the result may be outdated by the time of
+// the commit.
+func (v *View) ListUnguarded(prefix string) ([]store.KV, error) {
+	v.checkOpen()
+	kvs, err := v.snap.List(v.ctx, prefix)
+	if err != nil || v.buffer == nil {
+		return kvs, err
+	}
+	return v.buffer.overlayWrites(kvs, prefix), nil
+}
+
+// HasUnguarded reports whether the key is there, without the condition.
+func (v *View) HasUnguarded(key string) (there bool, err error) {
+	v.checkOpen()
+	if v.buffer != nil {
+		if op, written := v.buffer.writes[key]; written {
+			return !op.Delete, nil
+		}
+	}
+	_, there, err = v.snap.Get(v.ctx, key)
+	return there, err
+}
+
+// GetKV reads the key as it is in the store, and when it was written: Revision 0 if it is
+// absent. It makes no condition, and sees no writes of its own.
+func (v *View) GetKV(key string) (store.KV, error) {
+	v.checkOpen()
+	kv, ok, err := v.snap.Get(v.ctx, key)
+	if err != nil || !ok {
+		return store.KV{Key: key}, err
+	}
+	return kv, nil
+}

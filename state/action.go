@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"bijou/state/charm"
+	"bijou/state/keys"
 	"bijou/state/keyspace"
 )
 
@@ -81,7 +82,7 @@ func (a Action) IsCommand() bool { return a.Name == "" }
 // Action reads one action. Whatever waits for a unit that is gone counts as
 // cancelled. ErrNotFound.
 func (v *View) Action(id int) (Action, error) {
-	a, err := keyspace.LoadExisting[Action](v.keys, actionKey(id), "action %d not found", id)
+	a, err := keyspace.LoadExisting[Action](v.keys, keys.Action(id), "action %d not found", id)
 	if err != nil {
 		return Action{}, err
 	}
@@ -114,14 +115,14 @@ func (v *View) Actions(unit string) ([]Action, error) {
 
 func (v *View) actionIDs(unit string) (ids []int, err error) {
 	if unit != "" {
-		q, _, err := keyspace.Load[actionQueue](v.keys, actionQueueKey(unit))
+		q, _, err := keyspace.Load[actionQueue](v.keys, keys.ActionQueue(unit))
 		ids = append(q.Ended, q.Waiting...)
 		slices.Sort(ids)
 		return ids, err
 	}
-	kvs, err := v.keys.List(actionsPrefix)
+	kvs, err := v.keys.List(keys.Actions)
 	for _, kv := range kvs {
-		if id, ok := cutInt(kv.Key, actionsPrefix); ok {
+		if id, ok := keys.CutInt(kv.Key, keys.Actions); ok {
 			ids = append(ids, id)
 		}
 	}

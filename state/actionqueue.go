@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"bijou/state/keys"
 	"bijou/state/keyspace"
 )
 
@@ -43,7 +44,7 @@ func (tx *Tx) AddAction(spec ActionSpec, now time.Time) (Action, error) {
 	if err := checkAction(a); err != nil {
 		return Action{}, err
 	}
-	if a.ID, err = tx.keys.NextNumber(actionCounter); err != nil {
+	if a.ID, err = tx.keys.NextNumber(keys.ActionCounter); err != nil {
 		return Action{}, err
 	}
 	return a, tx.enqueueAction(a)
@@ -77,7 +78,7 @@ func checkAction(a Action) error {
 }
 
 func (tx *Tx) enqueueAction(a Action) error {
-	q, _, err := keyspace.Load[actionQueue](tx.keys, actionQueueKey(a.Unit))
+	q, _, err := keyspace.Load[actionQueue](tx.keys, keys.ActionQueue(a.Unit))
 	if err != nil {
 		return err
 	}
@@ -85,16 +86,16 @@ func (tx *Tx) enqueueAction(a Action) error {
 		return refuse(ErrInUse, "unit %q has %d actions and commands waiting already, which is the most; is its agent there?", a.Unit, len(q.Waiting))
 	}
 	q.Waiting = append(q.Waiting, a.ID)
-	if err := tx.keys.Put(actionQueueKey(a.Unit), q); err != nil {
+	if err := tx.keys.Put(keys.ActionQueue(a.Unit), q); err != nil {
 		return err
 	}
-	return tx.keys.Put(actionKey(a.ID), a)
+	return tx.keys.Put(keys.Action(a.ID), a)
 }
 
 // NextAction reads the first action of a unit's queue; ok is false if it is empty. An
 // action that runs is first until it has ended.
 func (v *View) NextAction(unit string) (a Action, ok bool, err error) {
-	q, _, err := keyspace.Load[actionQueue](v.keys, actionQueueKey(unit))
+	q, _, err := keyspace.Load[actionQueue](v.keys, keys.ActionQueue(unit))
 	if err != nil || len(q.Waiting) == 0 {
 		return Action{}, false, err
 	}
@@ -114,7 +115,7 @@ func (tx *Tx) StartAction(id int, run string, now time.Time) error {
 		return refuse(ErrNotFound, "action %d is %s", id, a.Status)
 	}
 	a.Status, a.Run, a.Started = ActionRunning, run, now.UTC()
-	return tx.keys.Put(actionKey(id), a)
+	return tx.keys.Put(keys.Action(id), a)
 }
 
 // LogAction adds a line to the progress of an action that runs.
@@ -126,7 +127,7 @@ func (tx *Tx) LogAction(id int, line ActionLine) error {
 	line.Message = truncate(line.Message, maxProgressLineBytes)
 	a.Progress = append(a.Progress, line)
 	a.Progress = a.Progress[max(0, len(a.Progress)-maxProgressLines):]
-	return tx.keys.Put(actionKey(id), a)
+	return tx.keys.Put(keys.Action(id), a)
 }
 
 // EndAction records how an action has ended, for good; one that has is left as it
@@ -140,7 +141,7 @@ func (tx *Tx) EndAction(id int, status ActionStatus, end ActionEnd, now time.Tim
 	if a.Output, err = tx.putOutput(end.Output); err != nil {
 		return err
 	}
-	q, _, err := keyspace.Load[actionQueue](tx.keys, actionQueueKey(a.Unit))
+	q, _, err := keyspace.Load[actionQueue](tx.keys, keys.ActionQueue(a.Unit))
 	if err != nil {
 		return err
 	}
@@ -148,13 +149,13 @@ func (tx *Tx) EndAction(id int, status ActionStatus, end ActionEnd, now time.Tim
 	q.Waiting, q.Cancel = slices.DeleteFunc(q.Waiting, same), slices.DeleteFunc(q.Cancel, same)
 	q.Ended = append(q.Ended, id)
 	for len(q.Ended) > maxEndedActions {
-		tx.keys.Remove(actionKey(q.Ended[0]))
+		tx.keys.Remove(keys.Action(q.Ended[0]))
 		q.Ended = q.Ended[1:]
 	}
-	if err := tx.keys.Put(actionQueueKey(a.Unit), q); err != nil {
+	if err := tx.keys.Put(keys.ActionQueue(a.Unit), q); err != nil {
 		return err
 	}
-	return tx.keys.Put(actionKey(id), a)
+	return tx.keys.Put(keys.Action(id), a)
 }
 
 // CancelAction ends an action that waits, and asks for the end of one that runs:
@@ -169,10 +170,10 @@ func (tx *Tx) CancelAction(id int, now time.Time) error {
 	case a.Status == ActionPending:
 		return tx.EndAction(id, ActionCancelled, ActionEnd{Message: "cancelled before it began"}, now)
 	}
-	q, _, err := keyspace.Load[actionQueue](tx.keys, actionQueueKey(a.Unit))
+	q, _, err := keyspace.Load[actionQueue](tx.keys, keys.ActionQueue(a.Unit))
 	if err != nil || slices.Contains(q.Cancel, id) {
 		return err
 	}
 	q.Cancel = append(q.Cancel, id)
-	return tx.keys.Put(actionQueueKey(a.Unit), q) // which its agent watches
+	return tx.keys.Put(keys.ActionQueue(a.Unit), q) // which its agent watches
 }

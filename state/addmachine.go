@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"bijou/state/constraints"
+	"bijou/state/keys"
 	"bijou/state/progress"
 )
 
@@ -44,11 +45,11 @@ func (tx *Tx) AddMachine(spec MachineSpec) (Machine, error) {
 	if err != nil || slices.Contains(m.Jobs, JobManage) || !slices.Contains(m.Jobs, JobUnits) {
 		return m, err
 	}
-	return m, tx.keys.Put(unusedMachineKey(m.ID), unusedMachine{Series: m.Series, Constraints: m.Constraints})
+	return m, tx.keys.Put(keys.UnusedMachine(m.ID), unusedMachine{Series: m.Series, Constraints: m.Constraints})
 }
 
 func (tx *Tx) insertMachine(m Machine) (Machine, error) {
-	n, err := tx.keys.NextNumber(machineCounter)
+	n, err := tx.keys.NextNumber(keys.MachineCounter)
 	if err != nil {
 		return Machine{}, err
 	}
@@ -56,7 +57,7 @@ func (tx *Tx) insertMachine(m Machine) (Machine, error) {
 	if len(m.Jobs) == 0 {
 		m.Jobs = []string{JobUnits}
 	}
-	return m, tx.keys.Put(machineKey(m.ID), m)
+	return m, tx.keys.Put(keys.Machine(m.ID), m)
 }
 
 // checkPlacement returns the provider's part of PROVIDER:WHERE.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"bijou/state/charm"
+	"bijou/state/keys"
 	"bijou/state/progress"
 )
 
@@ -40,15 +41,15 @@ func (tx *Tx) addUnit(service string, p Placement) (Unit, error) {
 }
 
 func (tx *Tx) insertUnit(u Unit) (_ Unit, err error) {
-	if u.Number, err = tx.keys.NextNumber(unitCounter(u.Service)); err != nil {
+	if u.Number, err = tx.keys.NextNumber(keys.UnitCounter(u.Service)); err != nil {
 		return Unit{}, err
 	}
 	u.Name, u.Life = charm.UnitName(u.Service, u.Number), Alive
 	u.Status.Since = time.Now().UTC().Round(0)
-	if err := tx.keys.Put(machineUnitKey(u.Machine, u.Name), struct{}{}); err != nil {
+	if err := tx.keys.Put(keys.MachineUnit(u.Machine, u.Name), struct{}{}); err != nil {
 		return Unit{}, err
 	}
-	return u, tx.keys.Put(unitKey(u.Name), u)
+	return u, tx.keys.Put(keys.Unit(u.Name), u)
 }
 
 // AddUnits adds n units in batches. On an error it returns those that were added.

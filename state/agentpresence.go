@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"bijou/state/charm"
+	"bijou/state/keys"
 	"bijou/state/keyspace"
 )
 
@@ -42,11 +43,11 @@ func (s *Session) announce(tx *Tx, agent string) error {
 	if err := tx.checkAgentExists(agent); err != nil {
 		return err
 	}
-	old, ok, err := keyspace.Load[presence](tx.keys, presenceKey(agent))
+	old, ok, err := keyspace.Load[presence](tx.keys, keys.Presence(agent))
 	if err != nil || ok && s.Wrote(old.Presence) {
 		return err
 	}
-	return tx.keys.PutLeased(presenceKey(agent), s.NewPresence(""), s.Session)
+	return tx.keys.PutLeased(keys.Presence(agent), s.NewPresence(""), s.Session)
 }
 
 const announceBatch = 50
@@ -80,7 +81,7 @@ func (s *Session) Report(ctx context.Context, update Updater, agent string, t *T
 		if err := tx.checkAgentExists(agent); err != nil {
 			return err
 		}
-		p, ok, err := keyspace.Load[presence](tx.keys, presenceKey(agent))
+		p, ok, err := keyspace.Load[presence](tx.keys, keys.Presence(agent))
 		if err != nil || t == nil && (!ok || p.Trouble == nil) {
 			return err
 		}
@@ -88,7 +89,7 @@ func (s *Session) Report(ctx context.Context, update Updater, agent string, t *T
 			p = presence{Presence: s.NewPresence("")}
 		}
 		p.Trouble = t
-		return tx.keys.PutLeased(presenceKey(agent), p, s.Session)
+		return tx.keys.PutLeased(keys.Presence(agent), p, s.Session)
 	})
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return fmt.Errorf("cannot tell of agent %q: %w", agent, err)
@@ -111,13 +112,13 @@ func (v *View) checkAgentExists(agent string) error {
 
 // Trouble reads the trouble of an agent that is announced; nil: it has none.
 func (v *View) Trouble(agent string) (*Trouble, error) {
-	p, _, err := keyspace.Load[presence](v.keys, presenceKey(agent))
+	p, _, err := keyspace.Load[presence](v.keys, keys.Presence(agent))
 	return p.Trouble, err
 }
 
 // IsPresent reports whether an agent is announced by a session that lives.
 func (v *View) IsPresent(agent string) (bool, error) {
-	_, ok, err := v.keys.Get(presenceKey(agent))
+	_, ok, err := v.keys.Get(keys.Presence(agent))
 	return ok, err
 }
 

@@ -35,14 +35,14 @@ func (s *State) Backup(ctx context.Context, w *archive.Writer) (archive.Header, 
 	if err != nil {
 		return h, fmt.Errorf("cannot read the environment: %w", err)
 	}
-	keys := make([]archive.Key, len(all))
+	list := make([]archive.Key, len(all))
 	for i, kv := range all {
-		keys[i] = archive.Key{Key: kv.Key, Value: kv.Value}
+		list[i] = archive.Key{Key: kv.Key, Value: kv.Value}
 	}
-	if err := w.AddKeys(keys); err != nil {
+	if err := w.AddKeys(list); err != nil {
 		return h, err
 	}
-	h.Keys = len(keys)
+	h.Keys = len(list)
 	h.Blobs, err = s.backUpBlobs(ctx, w, all)
 	return h, err
 }

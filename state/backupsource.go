@@ -9,6 +9,7 @@ import (
 
 	"bijou/state/archive"
 	"bijou/state/charm"
+	"bijou/state/keys"
 	"bijou/state/keyspace"
 )
 
@@ -41,7 +42,7 @@ func checkBackup(a *archive.Reader) (*backupSource, error) {
 		}
 		b.keys = append(b.keys, kv)
 	}
-	env, ok := findKey(b.keys, environmentKey)
+	env, ok := findKey(b.keys, keys.Environment)
 	if !ok {
 		return nil, fmt.Errorf("%w: it has no environment", archive.ErrDamaged)
 	}
@@ -58,7 +59,7 @@ func BackupEnvironment(a *archive.Reader) (env Environment, err error) {
 	if err != nil {
 		return env, err
 	}
-	kv, _ := findKey(b.keys, environmentKey)
+	kv, _ := findKey(b.keys, keys.Environment)
 	return keyspace.Decode[Environment](kv)
 }
 

@@ -3,6 +3,7 @@ package state
 import (
 	"strings"
 
+	"bijou/state/keys"
 	"bijou/state/keyspace"
 )
 
@@ -21,7 +22,7 @@ func (v *View) referencedBlobs() (map[string]bool, error) {
 	if err := v.addBlobsOfTools(used); err != nil {
 		return nil, err
 	}
-	for _, prefix := range []string{relationsPrefix, servicesPrefix, unitsPrefix} {
+	for _, prefix := range []string{keys.Relations, keys.Services, keys.Units} {
 		if err := v.addBlobsBelow(prefix, used); err != nil {
 			return nil, err
 		}
@@ -52,16 +53,16 @@ func holdsSettings(key string) bool {
 	switch {
 	case len(parts) < 3:
 		return false
-	case parts[0]+"/" == relationsPrefix:
+	case parts[0]+"/" == keys.Relations:
 		return len(parts) > 3 && (parts[2] == "settings" || parts[2] == "apps")
-	case parts[0]+"/" == servicesPrefix:
-		return key == leaderSettingsKey(parts[1])
+	case parts[0]+"/" == keys.Services:
+		return key == keys.LeaderSettings(parts[1])
 	}
 	return len(parts) == 4 && parts[3] == "state"
 }
 
 func (v *View) addBlobsOfOperators(used map[string]bool) error {
-	kvs, err := v.keys.List(resourcesPrefix)
+	kvs, err := v.keys.List(keys.Resources)
 	if err != nil {
 		return err
 	}
@@ -72,7 +73,7 @@ func (v *View) addBlobsOfOperators(used map[string]bool) error {
 		}
 		used[r.SHA256] = true
 	}
-	if kvs, err = v.keys.List(actionsPrefix); err != nil {
+	if kvs, err = v.keys.List(keys.Actions); err != nil {
 		return err
 	}
 	for _, kv := range kvs {

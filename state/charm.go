@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"bijou/state/charm"
+	"bijou/state/keys"
 	"bijou/state/keyspace"
 )
 
@@ -36,7 +37,7 @@ func NewCharm(url charm.URL, c *charm.Charm, sha256 string, size int64) Charm {
 // AddCharm adds a charm whose archive is stored. Adding the same archive under
 // the same URL again is no error; another archive there is ErrExists.
 func (tx *Tx) AddCharm(c Charm) error {
-	key := charmKey(c.URL.String())
+	key := keys.Charm(c.URL.String())
 	old, ok, err := keyspace.Load[Charm](tx.keys, key)
 	if err != nil {
 		return err
@@ -55,7 +56,7 @@ func (tx *Tx) AddCharm(c Charm) error {
 
 // Charm reads a charm by its URL. ErrNotFound.
 func (v *View) Charm(url string) (Charm, error) {
-	c, err := keyspace.LoadExisting[Charm](v.keys, charmKey(url), "charm %q not found", url)
+	c, err := keyspace.LoadExisting[Charm](v.keys, keys.Charm(url), "charm %q not found", url)
 	if err != nil {
 		return Charm{}, err
 	}
@@ -65,7 +66,7 @@ func (v *View) Charm(url string) (Charm, error) {
 
 // Charms reads all charms, by URL.
 func (v *View) Charms() ([]Charm, error) {
-	kvs, err := v.keys.List(charmsPrefix)
+	kvs, err := v.keys.List(keys.Charms)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +75,7 @@ func (v *View) Charms() ([]Charm, error) {
 		if charms[i], err = keyspace.Decode[Charm](kv); err != nil {
 			return nil, err
 		}
-		if charms[i].URL, err = charm.ParseURL(kv.Key[len(charmsPrefix):]); err != nil {
+		if charms[i].URL, err = charm.ParseURL(kv.Key[len(keys.Charms):]); err != nil {
 			return nil, err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"bijou/state/charm"
+	"bijou/state/keys"
 	"bijou/state/keyspace"
 )
 
@@ -29,7 +30,7 @@ type configDoc struct {
 // Config reads the options that the operator has set. ErrNotFound if there is no such
 // service.
 func (v *View) Config(service string) (Config, error) {
-	doc, ok, err := keyspace.Load[configDoc](v.keys, configKey(service))
+	doc, ok, err := keyspace.Load[configDoc](v.keys, keys.Config(service))
 	if err != nil {
 		return Config{}, err
 	}
@@ -91,7 +92,7 @@ func (tx *Tx) SetConfig(service string, changes map[string]any) (changed []strin
 	if len(changed) == 0 {
 		return nil, nil
 	}
-	return changed, tx.keys.Put(configKey(service), c.nextDoc())
+	return changed, tx.keys.Put(keys.Config(service), c.nextDoc())
 }
 
 func convertOption(c *charm.Config, name string, value any) (any, error) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"bijou/state/constraints"
+	"bijou/state/keys"
 )
 
 // SetConstraints replaces the environment's constraints whole. Units and machines
@@ -25,7 +26,7 @@ func (tx *Tx) SetServiceConstraints(service string, c constraints.Value) error {
 	if err := s.checkConstraints(); err != nil {
 		return fmt.Errorf("cannot set constraints of service %q: %w", service, err)
 	}
-	return tx.keys.Put(serviceKey(service), s)
+	return tx.keys.Put(keys.Service(service), s)
 }
 
 // checkConstraints refuses constraints of a subordinate, whose units have no choice of
@@ -53,7 +54,7 @@ func (tx *Tx) ResolveMachine(id string, c *constraints.Value) error {
 	if c != nil {
 		m.Constraints = *c
 	}
-	if err := tx.keys.Put(machineKey(id), m); err != nil || c == nil {
+	if err := tx.keys.Put(keys.Machine(id), m); err != nil || c == nil {
 		return err
 	}
 	return tx.updateUnused(m)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"bijou/state/keys"
 	"bijou/state/keyspace"
 	"bijou/state/store"
 )
@@ -21,8 +22,8 @@ type copyLockRecord struct {
 // and agents and leaders from beginning while it is copied.
 func guards() []keyspace.Guard {
 	return []keyspace.Guard{
-		{Key: movedKey, Explain: explainMoved},
-		{Key: copyLockKey, Leased: true, Explain: explainCopyLock},
+		{Key: keys.Moved, Explain: explainMoved},
+		{Key: keys.CopyLock, Leased: true, Explain: explainCopyLock},
 	}
 }
 
@@ -62,7 +63,7 @@ func (l *copyLock) acquire(ctx context.Context, unless []string) error {
 	defer cancel()
 	for {
 		err := l.state.Update(ctx, func(tx *Tx) error {
-			for _, key := range []string{movedKey, copyLockKey} { // they may be there
+			for _, key := range []string{keys.Moved, keys.CopyLock} { // they may be there
 				if _, _, err := tx.keys.Get(key); err != nil {
 					return err
 				}
@@ -70,9 +71,9 @@ func (l *copyLock) acquire(ctx context.Context, unless []string) error {
 			if err := tx.checkNobodyRuns(unless); err != nil {
 				return err
 			}
-			return tx.keys.PutLeased(copyLockKey, l.record, l.session)
+			return tx.keys.PutLeased(keys.CopyLock, l.record, l.session)
 		})
-		if !errors.Is(err, errOtherCopyRuns) || l.state.space.AwaitAbsent(limit, copyLockKey) != nil {
+		if !errors.Is(err, errOtherCopyRuns) || l.state.space.AwaitAbsent(limit, keys.CopyLock) != nil {
 			return err
 		}
 	}
@@ -91,7 +92,7 @@ func (l *copyLock) release(ctx context.Context) error {
 }
 
 // occupantPrefixes are below which those who work on an environment write.
-func occupantPrefixes() []string { return []string{presencePrefix, leadersPrefix, copyLockKey} }
+func occupantPrefixes() []string { return []string{keys.Presences, keys.Leaders, keys.CopyLock} }
 
 // checkNobodyRuns returns ErrRunning with those who have keys below the prefixes. The
 // commit becomes conditional on there being none.
@@ -125,10 +126,10 @@ func (tx *Tx) checkNobodyRuns(prefixes []string) error {
 }
 
 func describeWorker(key string) string {
-	if agent, ok := strings.CutPrefix(key, presencePrefix); ok {
+	if agent, ok := strings.CutPrefix(key, keys.Presences); ok {
 		return "agent " + agent
 	}
-	if what, ok := strings.CutPrefix(key, leadersPrefix); ok {
+	if what, ok := strings.CutPrefix(key, keys.Leaders); ok {
 		return "the leader of " + what
 	}
 	return otherCopy

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"bijou/state/keys"
 	"bijou/state/keyspace"
 )
 
@@ -33,7 +34,7 @@ func (d Debug) Wants(hook string) (wanted, named bool) {
 
 // Debug reads a unit's debug session; ok is false if there is none.
 func (v *View) Debug(unit string) (d Debug, ok bool, err error) {
-	return keyspace.Load[Debug](v.keys, debugKey(unit))
+	return keyspace.Load[Debug](v.keys, keys.Debug(unit))
 }
 
 // SetDebug records a unit's debug session. ErrNotFound.
@@ -41,7 +42,7 @@ func (tx *Tx) SetDebug(unit string, d Debug) error {
 	if _, err := tx.Unit(unit); err != nil {
 		return err
 	}
-	return tx.keys.Put(debugKey(unit), d)
+	return tx.keys.Put(keys.Debug(unit), d)
 }
 
 // ClearDebug removes a unit's debug session, if it is that one.
@@ -50,6 +51,6 @@ func (tx *Tx) ClearDebug(unit, socket string) error {
 	if err != nil || !ok || d.Socket != socket {
 		return err
 	}
-	tx.keys.Remove(debugKey(unit))
+	tx.keys.Remove(keys.Debug(unit))
 	return nil
 }

@@ -1,6 +1,9 @@
 package state
 
-import "errors"
+import (
+	"bijou/state/keys"
+	"errors"
+)
 
 // DestroyRelation makes a relation dying, for its members to leave; one that has
 // none is removed at once. A peer relation goes with its service only.
@@ -34,14 +37,14 @@ func (tx *Tx) removeRelationIfDone(r Relation) error {
 	if r.Life == Alive {
 		return nil
 	}
-	if empty, err := tx.keys.IsPrefixEmpty(membersPrefix(r.ID)); err != nil || !empty {
+	if empty, err := tx.keys.IsPrefixEmpty(keys.Members(r.ID)); err != nil || !empty {
 		return err
 	}
-	tx.keys.Remove(relationKey(r.ID))
+	tx.keys.Remove(keys.Relation(r.ID))
 	for _, e := range r.Endpoints {
-		tx.keys.Remove(relationIndexKey(e.Service, r.ID))
+		tx.keys.Remove(keys.ServiceRelation(e.Service, r.ID))
 	}
-	if err := tx.keys.RemoveFew(settingsPrefix(r.ID), appsPrefix(r.ID)); err != nil {
+	if err := tx.keys.RemoveFew(keys.RelationSettings(r.ID), keys.Apps(r.ID)); err != nil {
 		return err
 	}
 	var errs []error

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"bijou/state/keys"
 	"bijou/state/keyspace"
 	"bijou/state/progress"
 )
@@ -63,22 +64,22 @@ func (tx *Tx) markServiceDying(name string) (relations []int, units []string, er
 		return nil, nil, err
 	}
 	s.Life = Dying
-	if err := tx.keys.Put(serviceKey(name), s); err != nil {
+	if err := tx.keys.Put(keys.Service(name), s); err != nil {
 		return nil, nil, err
 	}
-	index, err := tx.keys.List(relationIndexPrefix(name))
+	index, err := tx.keys.List(keys.ServiceRelations(name))
 	if err != nil {
 		return nil, nil, err
 	}
-	if _, _, err := tx.keys.Get(unitCounter(name)); err != nil {
+	if _, _, err := tx.keys.Get(keys.UnitCounter(name)); err != nil {
 		return nil, nil, err
 	}
 	for _, kv := range index {
-		if id, ok := cutInt(kv.Key, relationIndexPrefix(name)); ok {
+		if id, ok := keys.CutInt(kv.Key, keys.ServiceRelations(name)); ok {
 			relations = append(relations, id)
 		}
 	}
-	kvs, err := tx.keys.ListUnguarded(serviceUnitsPrefix(name))
+	kvs, err := tx.keys.ListUnguarded(keys.ServiceUnits(name))
 	return relations, unitNames(kvs), err
 }
 
@@ -90,15 +91,15 @@ func (tx *Tx) removeServiceIfDone(name string) error {
 	if err != nil {
 		return err
 	}
-	for _, prefix := range []string{relationIndexPrefix(name), serviceUnitsPrefix(name)} {
+	for _, prefix := range []string{keys.ServiceRelations(name), keys.ServiceUnits(name)} {
 		if empty, err := tx.keys.IsPrefixEmpty(prefix); err != nil || !empty {
 			return err
 		}
 	}
-	tx.keys.Remove(serviceKey(name))
-	if _, err = tx.keys.RemoveBelow(serviceResourcesPrefix(name), keyspace.MaxRemovedKeys); err != nil {
+	tx.keys.Remove(keys.Service(name))
+	if _, err = tx.keys.RemoveBelow(keys.ServiceResources(name), keyspace.MaxRemovedKeys); err != nil {
 		return err
 	}
-	_, err = tx.keys.RemoveBelow(servicePrefix(name), batchSize)
+	_, err = tx.keys.RemoveBelow(keys.BelowService(name), batchSize)
 	return err
 }

@@ -11,6 +11,7 @@ import (
 
 	"bijou/state/charm"
 	"bijou/state/constraints"
+	"bijou/state/keys"
 	"bijou/state/keyspace"
 )
 
@@ -102,7 +103,7 @@ func (e Environment) HookConcurrency() int {
 
 // Environment reads the environment's record.
 func (v *View) Environment() (Environment, error) {
-	e, err := keyspace.LoadExisting[Environment](v.keys, environmentKey, "the environment has no record")
+	e, err := keyspace.LoadExisting[Environment](v.keys, keys.Environment, "the environment has no record")
 	return e, err
 }
 
@@ -127,7 +128,7 @@ func (tx *Tx) SetEnvironment(changes map[string]*string) error {
 	if err := e.validate(); err != nil {
 		return fmt.Errorf("cannot set environment: %w", err)
 	}
-	return tx.keys.Put(environmentKey, e)
+	return tx.keys.Put(keys.Environment, e)
 }
 
 // SetTools records which binary agents are to run from now on.
@@ -141,7 +142,7 @@ func (tx *Tx) changeEnvironment(change func(e *Environment)) error {
 		return err
 	}
 	change(&e)
-	return tx.keys.Put(environmentKey, e)
+	return tx.keys.Put(keys.Environment, e)
 }
 
 func (e Environment) validate() error {

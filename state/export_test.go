@@ -3,12 +3,13 @@ package state
 import (
 	"context"
 
+	"bijou/state/keys"
 	"bijou/state/storeurl"
 )
 
 // DropClaim removes a machine's claim, as putting the store back to an earlier time does.
 func (tx *Tx) DropClaim(machine string) error {
-	tx.keys.Remove(claimKey(MachineAgent(machine)))
+	tx.keys.Remove(keys.Claim(MachineAgent(machine)))
 	return nil
 }
 
@@ -24,7 +25,7 @@ func Everything(ctx context.Context, url string) (map[string]string, error) {
 	err = newState(st).View(ctx, func(v *View) error {
 		kvs, err := v.keys.List("")
 		for _, kv := range kvs {
-			if !isStoreLocal(kv.Key) || kv.Key == formatKey {
+			if !isStoreLocal(kv.Key) || kv.Key == keys.Format {
 				found[kv.Key] = string(kv.Value)
 			}
 		}

@@ -3,6 +3,7 @@ package state
 import (
 	"time"
 
+	"bijou/state/keys"
 	"bijou/state/keyspace"
 )
 
@@ -20,7 +21,7 @@ func checkFormat(v *View) error {
 	if err := v.checkNotMoved(); err != nil {
 		return err
 	}
-	doc, ok, err := keyspace.Load[formatDoc](v.keys, formatKey)
+	doc, ok, err := keyspace.Load[formatDoc](v.keys, keys.Format)
 	if err == nil && !ok {
 		err = v.checkNotPartial()
 	}
@@ -36,7 +37,7 @@ func checkFormat(v *View) error {
 }
 
 func (v *View) checkNotMoved() error {
-	kv, err := v.keys.GetKV(movedKey)
+	kv, err := v.keys.GetKV(keys.Moved)
 	if err != nil || kv.Revision == 0 {
 		return err
 	}
@@ -54,7 +55,7 @@ func explainMoved(kv keyspace.KeyValue) error {
 // checkNotPartial returns ErrFormat if a migration or a restoration to this store was
 // not finished.
 func (v *View) checkNotPartial() error {
-	left, ok, err := keyspace.Load[partialCopy](v.keys, partialCopyKey)
+	left, ok, err := keyspace.Load[partialCopy](v.keys, keys.PartialCopy)
 	if err != nil || !ok {
 		return err
 	}

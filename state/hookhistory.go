@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"bijou/state/keys"
 	"bijou/state/keyspace"
 )
 
@@ -37,12 +38,12 @@ func (tx *Tx) AddHookRun(unit string, r HookRun) error {
 	if n := len(r.Changes); n > maxHookRunChanges {
 		r.Changes, r.More = r.Changes[:maxHookRunChanges], n-maxHookRunChanges
 	}
-	return tx.keys.Put(historyKey(unit, int(r.Seq%maxHookRuns)), r)
+	return tx.keys.Put(keys.HookRun(unit, int(r.Seq%maxHookRuns)), r)
 }
 
 // HookRuns lists the last hooks of a unit, the oldest first.
 func (v *View) HookRuns(unit string) ([]HookRun, error) {
-	kvs, err := v.keys.List(unitHistoryPrefix(unit))
+	kvs, err := v.keys.List(keys.UnitHistory(unit))
 	if err != nil {
 		return nil, err
 	}

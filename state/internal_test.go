@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"bijou/state/keys"
 	"bijou/state/store"
 	"bijou/state/store/mem"
 )
@@ -35,7 +36,7 @@ func TestFormatIsChecked(t *testing.T) {
 	} {
 		s := newState(mem.New())
 		if test.value != "" {
-			op := store.Op{Key: formatKey, Value: []byte(test.value)}
+			op := store.Op{Key: keys.Format, Value: []byte(test.value)}
 			if _, err := s.Store().Commit(t.Context(), store.Txn{Ops: []store.Op{op}}); err != nil {
 				t.Fatal(err)
 			}
@@ -53,7 +54,7 @@ func TestSettingsWhoseBlobIsMissingAreDamagedNotAbsent(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = s.Update(t.Context(), func(tx *Tx) error {
-		return tx.keys.Put(settingsKey(0, "app/0"), settingsDoc{Version: 1, Blob: strings.Repeat("0", 64)})
+		return tx.keys.Put(keys.Settings(0, "app/0"), settingsDoc{Version: 1, Blob: strings.Repeat("0", 64)})
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -1,5 +1,7 @@
 package state
 
+import "bijou/state/keys"
+
 // Interrupts reports whether an operator has asked for the end of that run.
 func (u Unit) Interrupts(op Op) bool { return u.Interrupt != "" && u.Interrupt == op.ID }
 
@@ -19,5 +21,5 @@ func (tx *Tx) Interrupt(unit string) (Op, error) {
 		return Op{}, err
 	}
 	u.Interrupt = op.ID
-	return op, tx.keys.Put(unitKey(unit), u)
+	return op, tx.keys.Put(keys.Unit(unit), u)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"bijou/state/keys"
 	"bijou/state/keyspace"
 )
 
@@ -81,11 +82,11 @@ func splitLines(lines []LogLine) (parts [][]LogLine) {
 
 // appendLog takes no more lines than fit in one batch.
 func (tx *Tx) appendLog(source string, lines []LogLine) error {
-	head, _, err := keyspace.Load[logHead](tx.keys, logHeadKey(source))
+	head, _, err := keyspace.Load[logHead](tx.keys, keys.LogHead(source))
 	if err != nil {
 		return err
 	}
-	batch, _, err := keyspace.Load[logBatch](tx.keys, logKey(source, head.Batch))
+	batch, _, err := keyspace.Load[logBatch](tx.keys, keys.LogBatch(source, head.Batch))
 	if err != nil {
 		return err
 	}
@@ -93,14 +94,14 @@ func (tx *Tx) appendLog(source string, lines []LogLine) error {
 	if head.Batch == 0 || size >= fullLogBatchBytes || size+(logBatch{Lines: lines}).size() > maxLogBatchBytes {
 		head.Batch++
 		batch = logBatch{First: head.Lines + 1}
-		tx.keys.Remove(logKey(source, head.Batch-maxLogBatches))
+		tx.keys.Remove(keys.LogBatch(source, head.Batch-maxLogBatches))
 	}
 	batch.Lines = append(batch.Lines, lines...)
 	head.Lines += int64(len(lines))
-	if err := tx.keys.Put(logKey(source, head.Batch), batch); err != nil {
+	if err := tx.keys.Put(keys.LogBatch(source, head.Batch), batch); err != nil {
 		return err
 	}
-	return tx.keys.Put(logHeadKey(source), head)
+	return tx.keys.Put(keys.LogHead(source), head)
 }
 
 // LogFilter selects lines; the zero value selects all.
@@ -141,7 +142,7 @@ func (v *View) Logs(f LogFilter) ([]LogLine, error) {
 
 // LogEnds returns how many lines each source has logged so far: the Seq of its last.
 func (v *View) LogEnds() (map[string]int64, error) {
-	kvs, err := v.keys.List(logHeadsPrefix)
+	kvs, err := v.keys.List(keys.LogHeads)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +152,7 @@ func (v *View) LogEnds() (map[string]int64, error) {
 		if err != nil {
 			return nil, err
 		}
-		ends[strings.TrimPrefix(kv.Key, logHeadsPrefix)] = head.Lines
+		ends[strings.TrimPrefix(kv.Key, keys.LogHeads)] = head.Lines
 	}
 	return ends, nil
 }
@@ -160,23 +161,23 @@ func (v *View) logSources(asked []string) ([]string, error) {
 	if len(asked) > 0 {
 		return asked, nil
 	}
-	kvs, err := v.keys.List(logHeadsPrefix)
+	kvs, err := v.keys.List(keys.LogHeads)
 	var sources []string
 	for _, kv := range kvs {
-		sources = append(sources, strings.TrimPrefix(kv.Key, logHeadsPrefix))
+		sources = append(sources, strings.TrimPrefix(kv.Key, keys.LogHeads))
 	}
 	return sources, err
 }
 
 // readSourceLog reads from the newest batch backwards, as far as the filter needs.
 func (v *View) readSourceLog(source string, level int, f LogFilter) ([]LogLine, error) {
-	head, _, err := keyspace.Load[logHead](v.keys, logHeadKey(source))
+	head, _, err := keyspace.Load[logHead](v.keys, keys.LogHead(source))
 	if err != nil {
 		return nil, err
 	}
 	var lines []LogLine // the newest first
 	for n := head.Batch; n > 0 && n > head.Batch-maxLogBatches; n-- {
-		batch, ok, err := keyspace.Load[logBatch](v.keys, logKey(source, n))
+		batch, ok, err := keyspace.Load[logBatch](v.keys, keys.LogBatch(source, n))
 		if err != nil {
 			return nil, err
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"bijou/state/constraints"
+	"bijou/state/keys"
 	"bijou/state/keyspace"
 )
 
@@ -62,7 +63,7 @@ type Addresses struct {
 
 // Machine reads a machine. ErrNotFound.
 func (v *View) Machine(id string) (Machine, error) {
-	m, ok, err := keyspace.Load[Machine](v.keys, machineKey(id))
+	m, ok, err := keyspace.Load[Machine](v.keys, keys.Machine(id))
 	if err == nil && (!ok || strings.Contains(id, "/")) {
 		err = refuse(ErrNotFound, "machine %q not found", id)
 	}
@@ -72,14 +73,14 @@ func (v *View) Machine(id string) (Machine, error) {
 
 // Machines reads all machines, by number.
 func (v *View) Machines() ([]Machine, error) {
-	machines, err := keyspace.LoadChildren(v.keys, machinesPrefix, func(m *Machine, id string) { m.ID = id })
+	machines, err := keyspace.LoadChildren(v.keys, keys.Machines, func(m *Machine, id string) { m.ID = id })
 	slices.SortFunc(machines, func(a, b Machine) int { return compareIDs(a.ID, b.ID) })
 	return machines, err
 }
 
 // MachinesMade returns how many machines there ever were, machine 0 among them.
 func (v *View) MachinesMade() (int, error) {
-	n, _, err := keyspace.Load[int](v.keys, machineCounter)
+	n, _, err := keyspace.Load[int](v.keys, keys.MachineCounter)
 	return n, err
 }
 
@@ -112,7 +113,7 @@ func (tx *Tx) DestroyMachine(id string) error {
 	if m.Life == Alive {
 		m.Life = Dying
 	}
-	return tx.keys.Put(machineKey(id), m)
+	return tx.keys.Put(keys.Machine(id), m)
 }
 
 // DestroyMachine is Tx.DestroyMachine; with force it takes the machine's units with it,
@@ -168,7 +169,7 @@ func (tx *Tx) changeMachine(id string, change func(m *Machine)) error {
 		return err
 	}
 	change(&m)
-	return tx.keys.Put(machineKey(id), m)
+	return tx.keys.Put(keys.Machine(id), m)
 }
 
 // SetMachineTools records which binary a machine's agent runs.
@@ -191,7 +192,7 @@ func (tx *Tx) SetMachineDead(id string) error {
 		return refuse(ErrInUse, "cannot mark machine %s as dead: it is %s and has %d units", id, m.Life, len(units))
 	}
 	m.Life = Dead
-	return tx.keys.Put(machineKey(id), m)
+	return tx.keys.Put(keys.Machine(id), m)
 }
 
 // SetInstance records the instance that the provider started for a machine, with
@@ -232,17 +233,17 @@ func (tx *Tx) RemoveMachine(id string) error {
 	if m.Life == Alive && m.InstanceID != "" || len(units) > 0 {
 		return refuse(ErrInUse, "cannot remove machine %s: it is %s and has %d units", id, m.Life, len(units))
 	}
-	tx.keys.Remove(machineKey(id))
-	tx.keys.Remove(unusedMachineKey(id))
-	tx.keys.Remove(firstUnitKey(id))
-	tx.keys.Remove(presenceKey(MachineAgent(id)))
-	tx.keys.Remove(claimKey(MachineAgent(id)))
+	tx.keys.Remove(keys.Machine(id))
+	tx.keys.Remove(keys.UnusedMachine(id))
+	tx.keys.Remove(keys.FirstUnit(id))
+	tx.keys.Remove(keys.Presence(MachineAgent(id)))
+	tx.keys.Remove(keys.Claim(MachineAgent(id)))
 	return nil
 }
 
 // NextMachine returns the number that the next machine gets; all before were given.
 func (v *View) NextMachine() (int, error) {
-	n, _, err := keyspace.Load[int](v.keys, machineCounter)
+	n, _, err := keyspace.Load[int](v.keys, keys.MachineCounter)
 	return n, err
 }
 

@@ -3,6 +3,7 @@ package state
 import (
 	"context"
 
+	"bijou/state/keys"
 	"bijou/state/keyspace"
 )
 
@@ -21,7 +22,7 @@ type Claim struct{ *keyspace.Claim }
 func machineClaim(machine string) keyspace.ClaimTarget {
 	agent := MachineAgent(machine)
 	return keyspace.ClaimTarget{
-		Key: claimKey(agent), Presence: presenceKey(agent),
+		Key: keys.Claim(agent), Presence: keys.Presence(agent),
 		CheckExists: func(keys *keyspace.View) error { return (&View{keys}).checkAgentExists(agent) },
 	}
 }
@@ -72,7 +73,7 @@ func (c *Claim) UpdaterFor(agent string) Updater {
 // ClaimHolder returns who holds the machine's claim, or held it last; ok is false if
 // nobody does.
 func (v *View) ClaimHolder(machine string) (h Holder, ok bool, err error) {
-	return v.keys.ClaimHolder(claimKey(MachineAgent(machine)))
+	return v.keys.ClaimHolder(keys.Claim(MachineAgent(machine)))
 }
 
 // CheckPlace returns ErrClaimed if another place holds the machine's claim.
@@ -86,7 +87,7 @@ func (v *View) CheckPlace(machine string, here Holder) error {
 
 // ClaimEpoch returns how often the machine was claimed; 0: never.
 func (v *View) ClaimEpoch(machine string) (int64, error) {
-	d, _, err := keyspace.Load[keyspace.ClaimRecord](v.keys, claimKey(MachineAgent(machine)))
+	d, _, err := keyspace.Load[keyspace.ClaimRecord](v.keys, keys.Claim(MachineAgent(machine)))
 	return d.Epoch, err
 }
 
@@ -97,7 +98,7 @@ func (tx *Tx) AssignClaim(machine string, to *Holder) error {
 	if _, err := tx.Machine(machine); err != nil {
 		return err
 	}
-	return tx.keys.AssignClaim(claimKey(MachineAgent(machine)), to)
+	return tx.keys.AssignClaim(keys.Claim(MachineAgent(machine)), to)
 }
 
 // FreeClaim lets whoever comes first claim a machine for which another instance was

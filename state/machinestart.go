@@ -1,6 +1,9 @@
 package state
 
-import "time"
+import (
+	"bijou/state/keys"
+	"time"
+)
 
 // SetStarted records the instance that runs for a machine, with the addresses that the
 // provider knows (empty: as they are), and that nothing is wrong with it any more. The
@@ -59,7 +62,7 @@ func (tx *Tx) SetStopped(id, instance string) error {
 		return err
 	}
 	m.InstanceID = ""
-	return tx.keys.Put(machineKey(id), m)
+	return tx.keys.Put(keys.Machine(id), m)
 }
 
 // SetStopFailure records why the instance of a dead machine is still there.

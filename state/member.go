@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"bijou/state/charm"
+	"bijou/state/keys"
 	"bijou/state/keyspace"
 )
 
@@ -18,12 +19,12 @@ type Member struct {
 
 // Members reads the units in a relation, by service and number.
 func (v *View) Members(id int) ([]Member, error) {
-	return v.membersBelow(id, membersPrefix(id))
+	return v.membersBelow(id, keys.Members(id))
 }
 
 // MembersOf reads the units of one service in a relation, by number.
 func (v *View) MembersOf(id int, service string) ([]Member, error) {
-	return v.membersBelow(id, serviceMembersPrefix(id, service))
+	return v.membersBelow(id, keys.ServiceMembers(id, service))
 }
 
 func (v *View) membersBelow(id int, prefix string) ([]Member, error) {
@@ -36,7 +37,7 @@ func (v *View) membersBelow(id int, prefix string) ([]Member, error) {
 		if members[i], err = keyspace.Decode[Member](kv); err != nil {
 			return nil, err
 		}
-		members[i].Unit = kv.Key[len(membersPrefix(id)):]
+		members[i].Unit = kv.Key[len(keys.Members(id)):]
 	}
 	slices.SortFunc(members, func(a, b Member) int { return charm.CompareUnits(a.Unit, b.Unit) })
 	return members, nil
@@ -44,7 +45,7 @@ func (v *View) membersBelow(id int, prefix string) ([]Member, error) {
 
 // Member reads one unit's membership; ok is false if there is none.
 func (v *View) Member(id int, unit string) (m Member, ok bool, err error) {
-	m, ok, err = keyspace.Load[Member](v.keys, memberKey(id, unit))
+	m, ok, err = keyspace.Load[Member](v.keys, keys.Member(id, unit))
 	m.Unit = unit
 	return m, ok, err
 }
@@ -75,7 +76,7 @@ func (tx *Tx) EnterRelation(id int, unit string, settings map[string]string) err
 	if r.Scope == charm.Container {
 		m.Principal = cmp.Or(u.Principal, unit)
 	}
-	if err := tx.keys.Put(memberKey(id, unit), m); err != nil {
+	if err := tx.keys.Put(keys.Member(id, unit), m); err != nil {
 		return err
 	}
 	if err := tx.initSettings(id, unit, settings); err != nil {
@@ -87,7 +88,7 @@ func (tx *Tx) EnterRelation(id int, unit string, settings map[string]string) err
 // initSettings makes the settings node of a unit that enters, so that it exists even
 // without a value.
 func (tx *Tx) initSettings(id int, unit string, settings map[string]string) error {
-	doc, _, err := keyspace.Load[settingsDoc](tx.keys, settingsKey(id, unit))
+	doc, _, err := keyspace.Load[settingsDoc](tx.keys, keys.Settings(id, unit))
 	if err != nil {
 		return err
 	}
@@ -110,7 +111,7 @@ func (tx *Tx) LeaveRelation(id int, unit string) error {
 	if _, in, err := tx.Member(id, unit); err != nil || !in {
 		return err
 	}
-	tx.keys.Remove(memberKey(id, unit))
+	tx.keys.Remove(keys.Member(id, unit))
 	r, err := tx.Relation(id)
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"bijou/state/keys"
 	"bijou/state/store"
 	"bijou/state/storeurl"
 )
@@ -70,7 +71,7 @@ func FinishMigration(ctx context.Context, url string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, to.Close()) }()
-	draft, ok, err := readRecord[partialCopy](ctx, newState(to), partialCopyKey)
+	draft, ok, err := readRecord[partialCopy](ctx, newState(to), keys.PartialCopy)
 	if err != nil || !ok {
 		return cmp.Or(err, refuse(ErrNotFound, "there is no migration to %q under way", url))
 	}
@@ -117,7 +118,7 @@ func (m Migration) finishMove(ctx context.Context, to store.Store) error {
 			return err
 		}
 	}
-	_, err := to.Commit(ctx, store.Txn{Ops: []store.Op{{Key: partialCopyKey, Delete: true}}})
+	_, err := to.Commit(ctx, store.Txn{Ops: []store.Op{{Key: keys.PartialCopy, Delete: true}}})
 	return err
 }
 
@@ -129,7 +130,7 @@ func removeMovedStore(ctx context.Context, url string) error {
 	if err != nil {
 		return fmt.Errorf("cannot remove the old store: %w", err)
 	}
-	_, left, err := readRecord[movedRecord](ctx, newState(st), movedKey)
+	_, left, err := readRecord[movedRecord](ctx, newState(st), keys.Moved)
 	if err = errors.Join(err, st.Close()); err != nil || !left {
 		return err // somebody else's by now
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"bijou/state/keys"
 	"bijou/state/keyspace"
 	"bijou/state/store"
 	"bijou/state/store/mem"
@@ -114,11 +115,11 @@ func TestMigrateCutOff(t *testing.T) {
 		target := newState(to)
 		want = withoutStoreLocal(want)
 		copied := withoutStoreLocal(dumpStore(t, to))
-		copied[formatKey] = want[formatKey] // the last to come
-		if moved := dumpStore(t, s.Store())[movedKey] != ""; switched || moved && !cmp.Equal(want, copied) {
+		copied[keys.Format] = want[keys.Format] // the last to come
+		if moved := dumpStore(t, s.Store())[keys.Moved] != ""; switched || moved && !cmp.Equal(want, copied) {
 			t.Errorf("after %d commits: switched %t, and the copy is not whole", n, switched)
 		}
-		if err := target.View(ctx, checkFormat); n > 1 && !errors.Is(err, ErrFormat) && dumpStore(t, s.Store())[movedKey] == "" {
+		if err := target.View(ctx, checkFormat); n > 1 && !errors.Is(err, ErrFormat) && dumpStore(t, s.Store())[keys.Moved] == "" {
 			t.Errorf("after %d commits half a copy passes for an environment: %v", n, err)
 		}
 		_, err = migrateStores(ctx, m, mem.Share(s.Store()), to)
@@ -135,7 +136,7 @@ func TestMigrateCutOff(t *testing.T) {
 func withoutStoreLocal(all map[string]string) map[string]string {
 	kept := map[string]string{}
 	for key, value := range all {
-		if !isStoreLocal(key) || key == formatKey {
+		if !isStoreLocal(key) || key == keys.Format {
 			kept[key] = value
 		}
 	}

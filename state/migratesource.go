@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"bijou/state/keys"
 	"bijou/state/keyspace"
 	"bijou/state/store"
 )
@@ -28,7 +29,7 @@ func lockSource(ctx context.Context, from store.Store, to string) (*migrationSou
 		if err := checkFormat(v); err != nil && !errors.Is(err, ErrMoved) { // moved: an earlier migration was cut off
 			return err
 		}
-		format, _, err := v.keys.Get(formatKey)
+		format, _, err := v.keys.Get(keys.Format)
 		if err != nil {
 			return err
 		}
@@ -50,7 +51,7 @@ func lockSource(ctx context.Context, from store.Store, to string) (*migrationSou
 // environment has left.
 func (s *migrationSource) prepareTarget(ctx context.Context, m Migration, to store.Store) error {
 	target := newState(to)
-	own, same, err := readRecord[copyLockRecord](ctx, target, copyLockKey)
+	own, same, err := readRecord[copyLockRecord](ctx, target, keys.CopyLock)
 	if err != nil {
 		return err
 	}
@@ -71,18 +72,18 @@ func (s *migrationSource) prepareTarget(ctx context.Context, m Migration, to sto
 		if err := s.checkTarget(tx, m.To, empty); err != nil {
 			return err
 		}
-		tx.keys.Remove(formatKey)
-		tx.keys.Remove(movedKey)
-		return tx.keys.Put(partialCopyKey, partialCopy{Environment: s.uuid, From: m.From, Keep: m.Keep, Since: time.Now().UTC()})
+		tx.keys.Remove(keys.Format)
+		tx.keys.Remove(keys.Moved)
+		return tx.keys.Put(keys.PartialCopy, partialCopy{Environment: s.uuid, From: m.From, Keep: m.Keep, Since: time.Now().UTC()})
 	})
 }
 
 func (s *migrationSource) checkTarget(tx *Tx, url string, empty bool) error {
-	left, draftThere, err := keyspace.Load[partialCopy](tx.keys, partialCopyKey)
+	left, draftThere, err := keyspace.Load[partialCopy](tx.keys, keys.PartialCopy)
 	if err != nil {
 		return err
 	}
-	_, movedThere, err := keyspace.Load[movedRecord](tx.keys, movedKey)
+	_, movedThere, err := keyspace.Load[movedRecord](tx.keys, keys.Moved)
 	if err != nil {
 		return err
 	}
@@ -106,7 +107,7 @@ func (s *migrationSource) checkTarget(tx *Tx, url string, empty bool) error {
 // lockedRevision returns the store's newest revision, if the lock is still held at it.
 func (s *migrationSource) lockedRevision(ctx context.Context) (revision int64, err error) {
 	err = s.state.View(ctx, func(v *View) error {
-		lock, _, err := keyspace.Load[copyLockRecord](v.keys, copyLockKey)
+		lock, _, err := keyspace.Load[copyLockRecord](v.keys, keys.CopyLock)
 		if err != nil {
 			return err
 		}
@@ -122,20 +123,20 @@ func (s *migrationSource) lockedRevision(ctx context.Context) (revision int64, e
 // markMoved returns ErrConflict if anything has changed in the old store since the
 // revision.
 func (s *migrationSource) markMoved(ctx context.Context, to string, revision int64) error {
-	value, err := keyspace.Encode(movedKey, movedRecord{To: to, Since: time.Now().UTC()})
+	value, err := keyspace.Encode(keys.Moved, movedRecord{To: to, Since: time.Now().UTC()})
 	if err != nil {
 		return err
 	}
 	_, err = s.state.space.Store().Commit(ctx, store.Txn{
 		Conds: []store.Cond{{Prefix: "", Revision: revision}},
-		Ops:   []store.Op{{Key: movedKey, Value: value}},
+		Ops:   []store.Op{{Key: keys.Moved, Value: value}},
 	})
 	return err
 }
 
 // writeFormat makes the copy in a store an environment.
 func writeFormat(ctx context.Context, to store.Store, format []byte) error {
-	_, err := to.Commit(ctx, store.Txn{Ops: []store.Op{{Key: formatKey, Value: format}}})
+	_, err := to.Commit(ctx, store.Txn{Ops: []store.Op{{Key: keys.Format, Value: format}}})
 	if err != nil {
 		return fmt.Errorf("cannot make the copy an environment: %w", err)
 	}

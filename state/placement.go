@@ -1,6 +1,7 @@
 package state
 
 import (
+	"bijou/state/keys"
 	"fmt"
 	"slices"
 )
@@ -37,7 +38,7 @@ func (tx *Tx) addMachineFor(u Unit) (id string, err error) {
 	if err != nil {
 		return "", err
 	}
-	return m.ID, tx.keys.Put(firstUnitKey(m.ID), firstUnit{Made: true})
+	return m.ID, tx.keys.Put(keys.FirstUnit(m.ID), firstUnit{Made: true})
 }
 
 // checkHost refuses a machine that the unit cannot be put on. Machine 0 of "local" takes

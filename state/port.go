@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"bijou/state/keys"
 	"bijou/state/keyspace"
 )
 
@@ -43,7 +44,7 @@ func ComparePorts(a, b Port) int {
 
 // Ports reads the open ports of a unit, in the order of ComparePorts.
 func (v *View) Ports(unit string) ([]Port, error) {
-	ports, _, err := keyspace.Load[[]Port](v.keys, portsKey(unit))
+	ports, _, err := keyspace.Load[[]Port](v.keys, keys.Ports(unit))
 	return ports, err
 }
 
@@ -53,12 +54,12 @@ func (tx *Tx) SetPorts(unit string, ports []Port) error {
 		return err
 	}
 	if len(ports) == 0 {
-		tx.keys.Remove(portsKey(unit))
+		tx.keys.Remove(keys.Ports(unit))
 		return nil
 	}
 	sorted := slices.Clone(ports)
 	slices.SortFunc(sorted, ComparePorts)
-	return tx.keys.Put(portsKey(unit), slices.Compact(sorted))
+	return tx.keys.Put(keys.Ports(unit), slices.Compact(sorted))
 }
 
 // overlaps reports whether two ranges share a port. Pings are everybody's.
@@ -115,12 +116,12 @@ func (v *View) machinePorts(machine string) (open []PortInUse, err error) {
 		here[unit], services[service] = true, true
 	}
 	for _, service := range slices.Sorted(maps.Keys(services)) {
-		kvs, err := v.keys.List(serviceUnitsPrefix(service)) // one list, where units may be hundreds
+		kvs, err := v.keys.List(keys.ServiceUnits(service)) // one list, where units may be hundreds
 		if err != nil {
 			return nil, err
 		}
 		for _, kv := range kvs {
-			unit, ok := strings.CutSuffix(kv.Key[len(unitsPrefix):], "/ports")
+			unit, ok := strings.CutSuffix(kv.Key[len(keys.Units):], "/ports")
 			if !ok || !here[unit] {
 				continue
 			}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"bijou/state/keys"
 	"bijou/state/keyspace"
 )
 
@@ -21,7 +22,7 @@ type ProvisionerTrouble struct {
 
 // ProvisionerTrouble reads the provisioner's trouble; without messages there is none.
 func (v *View) ProvisionerTrouble() (ProvisionerTrouble, error) {
-	t, _, err := keyspace.Load[ProvisionerTrouble](v.keys, provisionerKey)
+	t, _, err := keyspace.Load[ProvisionerTrouble](v.keys, keys.Provisioner)
 	return t, err
 }
 
@@ -40,8 +41,8 @@ func (tx *Tx) SetProvisionerTrouble(messages []string, now, next time.Time) erro
 	case err != nil || len(messages)+len(old.Messages) == 0:
 		return err
 	case len(messages) == 0:
-		tx.keys.Remove(provisionerKey)
+		tx.keys.Remove(keys.Provisioner)
 		return nil
 	}
-	return tx.keys.Put(provisionerKey, ProvisionerTrouble{Messages: messages, Since: now.UTC(), NextRetry: next.UTC()})
+	return tx.keys.Put(keys.Provisioner, ProvisionerTrouble{Messages: messages, Since: now.UTC(), NextRetry: next.UTC()})
 }

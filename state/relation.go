@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"bijou/state/charm"
+	"bijou/state/keys"
 	"bijou/state/keyspace"
 )
 
@@ -169,7 +170,7 @@ func (tx *Tx) addPeerRelations(service string, c Charm) error {
 }
 
 func (tx *Tx) insertRelation(r Relation) (_ Relation, err error) {
-	if r.ID, err = tx.keys.NextNumber(relationCounter); err != nil {
+	if r.ID, err = tx.keys.NextNumber(keys.RelationCounter); err != nil {
 		return Relation{}, err
 	}
 	r.Since = time.Now().UTC().Round(0)
@@ -182,16 +183,16 @@ func (tx *Tx) putRelation(r Relation) error {
 		if !r.IsPeer() {
 			index.Other = r.Other(e.Service).String()
 		}
-		if err := tx.keys.Put(relationIndexKey(e.Service, r.ID), index); err != nil {
+		if err := tx.keys.Put(keys.ServiceRelation(e.Service, r.ID), index); err != nil {
 			return err
 		}
 	}
-	return tx.keys.Put(relationKey(r.ID), r)
+	return tx.keys.Put(keys.Relation(r.ID), r)
 }
 
 // Relation reads a relation. ErrNotFound.
 func (v *View) Relation(id int) (Relation, error) {
-	r, err := keyspace.LoadExisting[Relation](v.keys, relationKey(id), "relation-%d not found", id)
+	r, err := keyspace.LoadExisting[Relation](v.keys, keys.Relation(id), "relation-%d not found", id)
 	r.ID = id
 	return r, err
 }
@@ -199,14 +200,14 @@ func (v *View) Relation(id int) (Relation, error) {
 // Relations reads all relations, by id. It goes by the services' indexes, since a
 // list of everything below relations/ would read all settings.
 func (v *View) Relations() ([]Relation, error) {
-	kvs, err := v.keys.List(servicesPrefix)
+	kvs, err := v.keys.List(keys.Services)
 	if err != nil {
 		return nil, err
 	}
 	var ids []int
 	for _, kv := range kvs {
-		service, rest, _ := strings.Cut(kv.Key[len(servicesPrefix):], "/")
-		if id, ok := cutInt(kv.Key, relationIndexPrefix(service)); ok && rest != "" {
+		service, rest, _ := strings.Cut(kv.Key[len(keys.Services):], "/")
+		if id, ok := keys.CutInt(kv.Key, keys.ServiceRelations(service)); ok && rest != "" {
 			ids = append(ids, id)
 		}
 	}
@@ -219,7 +220,7 @@ func (v *View) ServiceRelations(service string) ([]Relation, error) {
 }
 
 func (v *View) relationIndexes(service string) (map[int]relationIndex, error) {
-	kvs, err := v.keys.List(relationIndexPrefix(service))
+	kvs, err := v.keys.List(keys.ServiceRelations(service))
 	if err != nil {
 		return nil, err
 	}
@@ -229,7 +230,7 @@ func (v *View) relationIndexes(service string) (map[int]relationIndex, error) {
 		if err != nil {
 			return nil, err
 		}
-		if id, ok := cutInt(kv.Key, relationIndexPrefix(service)); ok {
+		if id, ok := keys.CutInt(kv.Key, keys.ServiceRelations(service)); ok {
 			all[id] = index
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"bijou/state/keys"
 	"bijou/state/keyspace"
 )
 
@@ -17,7 +18,7 @@ func (tx *Tx) DestroyUnit(name string) error {
 		return err
 	}
 	u.Life = Dying
-	if err := tx.keys.Put(unitKey(name), u); err != nil {
+	if err := tx.keys.Put(keys.Unit(name), u); err != nil {
 		return err
 	}
 	if err := tx.destroySubordinates(u); err != nil {
@@ -42,11 +43,11 @@ func (v *View) isUntouched(u Unit) (bool, error) {
 	if m.InstanceID != "" || m.Status == MachineRunning {
 		return false, nil
 	}
-	_, announced, err := v.keys.Get(presenceKey(UnitAgent(u.Name)))
+	_, announced, err := v.keys.Get(keys.Presence(UnitAgent(u.Name)))
 	if err != nil || announced {
 		return false, err
 	}
-	kvs, err := v.keys.List(uniterPrefix(u.Name))
+	kvs, err := v.keys.List(keys.Uniter(u.Name))
 	return len(kvs) == 0, err
 }
 
@@ -76,29 +77,29 @@ func (tx *Tx) RemoveUnit(name string) error {
 			return err
 		}
 	}
-	for _, prefix := range []string{uniterPrefix(name), unitKey(name) + "/"} {
+	for _, prefix := range []string{keys.Uniter(name), keys.Unit(name) + "/"} {
 		if _, err := tx.keys.RemoveBelow(prefix, keyspace.MaxRemovedKeys); err != nil {
 			return err
 		}
 	}
-	tx.keys.Remove(unitKey(name))
-	tx.keys.Remove(machineUnitKey(u.Machine, name))
-	tx.keys.Remove(presenceKey(UnitAgent(name)))
+	tx.keys.Remove(keys.Unit(name))
+	tx.keys.Remove(keys.MachineUnit(u.Machine, name))
+	tx.keys.Remove(keys.Presence(UnitAgent(name)))
 	return tx.removeServiceIfDone(u.Service)
 }
 
 // joinedRelations makes no condition: a dying or dead unit enters no other relation.
 func (v *View) joinedRelations(u Unit) (ids []int, err error) {
-	index, err := v.keys.ListUnguarded(relationIndexPrefix(u.Service))
+	index, err := v.keys.ListUnguarded(keys.ServiceRelations(u.Service))
 	if err != nil {
 		return nil, err
 	}
 	for _, kv := range index {
-		id, ok := cutInt(kv.Key, relationIndexPrefix(u.Service))
+		id, ok := keys.CutInt(kv.Key, keys.ServiceRelations(u.Service))
 		if !ok {
 			continue
 		}
-		in, err := v.keys.HasUnguarded(memberKey(id, u.Name))
+		in, err := v.keys.HasUnguarded(keys.Member(id, u.Name))
 		if err != nil {
 			return nil, err
 		}
@@ -153,12 +154,12 @@ func removeUnitBatch(ctx context.Context, update Updater, name string) (left int
 				return err
 			}
 		}
-		if past, err := tx.keys.ListUnguarded(unitHistoryPrefix(name)); err != nil || len(past) > 0 {
+		if past, err := tx.keys.ListUnguarded(keys.UnitHistory(name)); err != nil || len(past) > 0 {
 			left = 1 // which is a transaction of its own
-			_, rerr := tx.keys.RemoveBelow(unitHistoryPrefix(name), maxHookRuns)
+			_, rerr := tx.keys.RemoveBelow(keys.UnitHistory(name), maxHookRuns)
 			return errors.Join(err, rerr)
 		}
-		records, err := tx.keys.RemoveBelow(uniterPrefix(name), keyspace.MaxRemovedKeys)
+		records, err := tx.keys.RemoveBelow(keys.Uniter(name), keyspace.MaxRemovedKeys)
 		left = records + len(relations) - some
 		return err
 	})

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"bijou/state/keys"
 	"cmp"
 	"errors"
 	"fmt"
@@ -40,7 +41,7 @@ func (tx *Tx) SetResolved(unit, relation string, retry bool) (failed Hook, err e
 		return failed, refuse(ErrAlreadyResolved, "unit %q is already marked as resolved", unit)
 	}
 	u.Resolved = answer
-	return w.Failure.Hook, tx.keys.Put(unitKey(unit), u)
+	return w.Failure.Hook, tx.keys.Put(keys.Unit(unit), u)
 }
 
 func (tx *Tx) resolveRelation(u Unit, text string, answer Resolved) (failed Hook, err error) {
@@ -62,7 +63,7 @@ func (tx *Tx) resolveRelation(u Unit, text string, answer Resolved) (failed Hook
 		u.ResolvedRelations = map[int]Resolved{}
 	}
 	u.ResolvedRelations[r.ID] = answer
-	return st.Failure.Hook, tx.keys.Put(unitKey(u.Name), u)
+	return st.Failure.Hook, tx.keys.Put(keys.Unit(u.Name), u)
 }
 
 // relationOf finds a relation of the unit's service by "relation-3", "3", "db:3" or
@@ -101,5 +102,5 @@ func (tx *Tx) ClearResolved(unit string, relation int) error {
 		u.ResolvedRelations = maps.Clone(u.ResolvedRelations)
 		delete(u.ResolvedRelations, relation)
 	}
-	return tx.keys.Put(unitKey(unit), u)
+	return tx.keys.Put(keys.Unit(unit), u)
 }

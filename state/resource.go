@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"bijou/state/keys"
 	"bijou/state/keyspace"
 )
 
@@ -51,7 +52,7 @@ func (tx *Tx) putResource(s Service, r Resource) (Resource, error) {
 	if r.File, err = c.Meta.ResourceFile(r.Name); err != nil {
 		return r, refuse(ErrNotFound, "%v", err)
 	}
-	key := resourceKey(s.Name, r.Name)
+	key := keys.Resource(s.Name, r.Name)
 	old, there, err := keyspace.Load[Resource](tx.keys, key)
 	if err != nil {
 		return r, err
@@ -76,14 +77,14 @@ func (tx *Tx) putResource(s Service, r Resource) (Resource, error) {
 
 // Resource reads a service's resource. ErrNotFound.
 func (v *View) Resource(service, name string) (Resource, error) {
-	r, err := keyspace.LoadExisting[Resource](v.keys, resourceKey(service, name), "service %q was given no resource %q", service, name)
+	r, err := keyspace.LoadExisting[Resource](v.keys, keys.Resource(service, name), "service %q was given no resource %q", service, name)
 	r.Name = name
 	return r, err
 }
 
 // Resources reads the resources of a service, by name.
 func (v *View) Resources(service string) ([]Resource, error) {
-	kvs, err := v.keys.List(serviceResourcesPrefix(service))
+	kvs, err := v.keys.List(keys.ServiceResources(service))
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +93,7 @@ func (v *View) Resources(service string) ([]Resource, error) {
 		if all[i], err = keyspace.Decode[Resource](kv); err != nil {
 			return nil, err
 		}
-		all[i].Name = strings.TrimPrefix(kv.Key, serviceResourcesPrefix(service))
+		all[i].Name = strings.TrimPrefix(kv.Key, keys.ServiceResources(service))
 	}
 	slices.SortFunc(all, func(a, b Resource) int { return strings.Compare(a.Name, b.Name) })
 	return all, nil

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"bijou/state/archive"
+	"bijou/state/keys"
 	"bijou/state/keyspace"
 	"bijou/state/store"
 	"bijou/state/storeurl"
@@ -48,7 +49,7 @@ func Restore(ctx context.Context, r Restoration, a *archive.Reader) (c CopySumma
 func (r Restoration) restoreTo(ctx context.Context, from *backupSource, to store.Store) (c CopySummary, err error) {
 	busy := occupantPrefixes()
 	if r.Replace { // whoever runs is to end
-		busy = []string{copyLockKey}
+		busy = []string{keys.CopyLock}
 	}
 	lock, err := acquireCopyLock(ctx, to, r.URL, busy)
 	if err != nil {
@@ -93,18 +94,18 @@ func (r Restoration) beginTarget(ctx context.Context, from *backupSource, s *Sta
 		if err := r.checkTarget(tx, from, still); err != nil {
 			return err
 		}
-		tx.keys.Remove(formatKey)
-		tx.keys.Remove(movedKey)
-		return tx.keys.Put(partialCopyKey, partialCopy{Environment: from.header.UUID, From: from.String(), Since: time.Now().UTC()})
+		tx.keys.Remove(keys.Format)
+		tx.keys.Remove(keys.Moved)
+		return tx.keys.Put(keys.PartialCopy, partialCopy{Environment: from.header.UUID, From: from.String(), Since: time.Now().UTC()})
 	})
 }
 
 func (r Restoration) checkTarget(tx *Tx, from *backupSource, empty bool) error {
-	left, half, err := keyspace.Load[partialCopy](tx.keys, partialCopyKey)
+	left, half, err := keyspace.Load[partialCopy](tx.keys, keys.PartialCopy)
 	if err != nil {
 		return err
 	}
-	if _, _, err := tx.keys.Get(movedKey); err != nil { // it may be there
+	if _, _, err := tx.keys.Get(keys.Moved); err != nil { // it may be there
 		return err
 	}
 	env, err := tx.Environment()
@@ -132,7 +133,7 @@ func (s *State) endAgents(ctx context.Context, all []keyspace.KeyValue) error {
 			}
 		}
 	}
-	for _, prefix := range []string{presencePrefix, leadersPrefix} {
+	for _, prefix := range []string{keys.Presences, keys.Leaders} {
 		kvs, err := readView(ctx, s, func(v *View) ([]keyspace.KeyValue, error) { return v.keys.List(prefix) })
 		if err != nil {
 			return err
@@ -153,8 +154,8 @@ func (r Restoration) finishTarget(ctx context.Context, s *State) error {
 		}
 	}
 	return s.Update(ctx, func(tx *Tx) error {
-		tx.keys.Remove(partialCopyKey)
-		return tx.keys.Put(formatKey, formatDoc{formatVersion})
+		tx.keys.Remove(keys.PartialCopy)
+		return tx.keys.Put(keys.Format, formatDoc{formatVersion})
 	})
 }
 
@@ -197,14 +198,14 @@ func MarkStoreMoved(ctx context.Context, url, uuid, to string) (err error) {
 	}
 	defer func() { err = errors.Join(err, old.Close()) }()
 	err = newState(old).Update(ctx, func(tx *Tx) error {
-		if _, _, err := tx.keys.Get(movedKey); err != nil { // it may be there
+		if _, _, err := tx.keys.Get(keys.Moved); err != nil { // it may be there
 			return err
 		}
 		env, err := tx.Environment()
 		if err != nil || env.UUID != uuid {
 			return err
 		}
-		return tx.keys.Put(movedKey, movedRecord{To: to, Since: time.Now().UTC()})
+		return tx.keys.Put(keys.Moved, movedRecord{To: to, Since: time.Now().UTC()})
 	})
 	return ignoreNotFound(err)
 }

@@ -17,6 +17,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"bijou/state/archive"
+	"bijou/state/keys"
 	"bijou/state/keyspace"
 	"bijou/state/store"
 	"bijou/state/store/mem"
@@ -109,13 +110,13 @@ func TestRestoreAnew(t *testing.T) {
 	got, was := dumpStore(t, to), dumpStore(t, s.Store())
 	for _, gone := range []string{"units/mysql/0/state", "relations/0", "services/mysql/relations/0", "relations/0/members/mysql/0", "relations/1/members/mysql/1",
 		"uniters/mysql/0/workflow", "uniters/mysql/0/op", "uniters/mysql/1/relations/1/a/0", "claims/machine-0", "presence/machine-0",
-		"leaders/services/mysql", "provisioner", copyLockKey, partialCopyKey, keyspace.BlobHeadsPrefix + (sha256Hex([]byte("nobody refers to it")))} {
+		"leaders/services/mysql", "provisioner", keys.CopyLock, keys.PartialCopy, keyspace.BlobHeadsPrefix + (sha256Hex([]byte("nobody refers to it")))} {
 		if got[gone] != "" {
 			t.Errorf("%s is there: %s", gone, got[gone])
 		}
 	}
 	for _, kept := range []string{"services/mysql", "services/mysql/leader-settings", "counters/machines", "relations/1", "relations/1/settings/mysql/1",
-		"history/mysql/0/1", formatKey} {
+		"history/mysql/0/1", keys.Format} {
 		if got[kept] != was[kept] {
 			t.Errorf("%s is %s, was %s", kept, got[kept], was[kept])
 		}
@@ -180,7 +181,7 @@ func TestRestoreReplaces(t *testing.T) {
 		t.Errorf("epochs: %d, %d, %d", epoch("0"), epoch("2"), epoch("7"))
 	}
 	for key, want := range map[string]string{"counters/machines": "9", "counters/units/redis": "4", "counters/units/mysql": "2",
-		"units/new/0": "", "machines/2": dumpStore(t, newWithHistory(t).Store())["machines/2"], "leaders/services/mysql": "", "presence/machine-0": "", partialCopyKey: "", copyLockKey: ""} {
+		"units/new/0": "", "machines/2": dumpStore(t, newWithHistory(t).Store())["machines/2"], "leaders/services/mysql": "", "presence/machine-0": "", keys.PartialCopy: "", keys.CopyLock: ""} {
 		if got[key] != want {
 			t.Errorf("%s is %s, not %s", key, got[key], want)
 		}
@@ -228,7 +229,7 @@ func TestRestoreCutOff(t *testing.T) {
 				break
 			}
 			checkIs(t, err, errCut)
-			if err := (newState(to)).View(t.Context(), checkFormat); n > 2 && first.left < 0 && !errors.Is(err, ErrFormat) && dumpStore(t, to)[partialCopyKey] != "" {
+			if err := (newState(to)).View(t.Context(), checkFormat); n > 2 && first.left < 0 && !errors.Is(err, ErrFormat) && dumpStore(t, to)[keys.PartialCopy] != "" {
 				t.Errorf("after %d commits half of it passes for an environment: %v", n, err)
 			}
 			done := !r.Replace && (newState(to)).View(t.Context(), checkFormat) == nil
@@ -236,7 +237,7 @@ func TestRestoreCutOff(t *testing.T) {
 				check(t, err)
 			}
 			check(t, (newState(to)).View(t.Context(), checkFormat))
-			if got := dumpStore(t, to); got["services/mysql"] == "" || got[partialCopyKey] != "" {
+			if got := dumpStore(t, to); got["services/mysql"] == "" || got[keys.PartialCopy] != "" {
 				t.Fatalf("after %d commits: %v", n, slices.Sorted(maps.Keys(got)))
 			}
 		}
@@ -255,7 +256,7 @@ func TestRestoreRefuses(t *testing.T) {
 	half := mem.New()
 	checkIs(t, restoreArchive(t, Restoration{Change: renameEnvironment}, a, &failingStore{mem.Share(half), 3, false}), errCut)
 	checkIs(t, restoreArchive(t, Restoration{Change: renameEnvironment}, backUpArchive(t, other), half), ErrStoreExists)
-	hold, err := acquireCopyLock(ctx, mem.Share(s.Store()), "mem:x", []string{copyLockKey})
+	hold, err := acquireCopyLock(ctx, mem.Share(s.Store()), "mem:x", []string{keys.CopyLock})
 	check(t, err)
 	session, err := s.NewSession(ctx)
 	check(t, err)
@@ -268,26 +269,26 @@ func TestRestoreRefuses(t *testing.T) {
 func TestBackupIsWhole(t *testing.T) {
 	good := backUpArchive(t, newWithHistory(t))
 	blob := keyspace.BlobHeadsPrefix + (sha256Hex(bytes.Repeat([]byte("blob"), keyspace.ChunkSize)))
-	for name, spoil := range map[string]func(h *archive.Header, keys map[string]string){
+	for name, spoil := range map[string]func(h *archive.Header, content map[string]string){
 		"another format":      func(h *archive.Header, _ map[string]string) { h.StateFormat++ },
 		"another environment": func(h *archive.Header, _ map[string]string) { h.UUID = "w" },
-		"no environment":      func(_ *archive.Header, keys map[string]string) { delete(keys, environmentKey) },
-		"no blob":             func(_ *archive.Header, keys map[string]string) { keys[blob] = `{"size":1,"complete":true}` },
-		"half a blob": func(_ *archive.Header, keys map[string]string) {
-			keys[blob] = strings.Replace(keys[blob], "true", "false", 1)
+		"no environment":      func(_ *archive.Header, content map[string]string) { delete(content, keys.Environment) },
+		"no blob":             func(_ *archive.Header, content map[string]string) { content[blob] = `{"size":1,"complete":true}` },
+		"half a blob": func(_ *archive.Header, content map[string]string) {
+			content[blob] = strings.Replace(content[blob], "true", "false", 1)
 		},
-		"a chunk":  func(_ *archive.Header, keys map[string]string) { keys["blobs/x/0000"] = "1" },
-		"a leader": func(_ *archive.Header, keys map[string]string) { keys["leaders/x"] = "{}" },
-		"no ASCII": func(_ *archive.Header, keys map[string]string) { keys["services/\u00e9"] = "{}" },
+		"a chunk":  func(_ *archive.Header, content map[string]string) { content["blobs/x/0000"] = "1" },
+		"a leader": func(_ *archive.Header, content map[string]string) { content["leaders/x"] = "{}" },
+		"no ASCII": func(_ *archive.Header, content map[string]string) { content["services/\u00e9"] = "{}" },
 	} {
-		h, keys := good.Header, map[string]string{}
+		h, content := good.Header, map[string]string{}
 		for _, k := range good.Keys {
-			keys[k.Key] = string(k.Value)
+			content[k.Key] = string(k.Value)
 		}
-		spoil(&h, keys)
+		spoil(&h, content)
 		a := &archive.Reader{Header: h}
-		for _, key := range slices.Sorted(maps.Keys(keys)) {
-			a.Keys = append(a.Keys, archive.Key{Key: key, Value: json.RawMessage(keys[key])})
+		for _, key := range slices.Sorted(maps.Keys(content)) {
+			a.Keys = append(a.Keys, archive.Key{Key: key, Value: json.RawMessage(content[key])})
 		}
 		if _, err := checkBackup(a); !errors.Is(err, archive.ErrDamaged) && !errors.Is(err, ErrFormat) {
 			t.Errorf("%s: %v", name, err)
@@ -305,8 +306,8 @@ func FuzzRestored(f *testing.F) {
 	f.Fuzz(func(t *testing.T, key, value string, replace bool) {
 		env, _ := json.Marshal(testEnvironment())
 		a := &archive.Reader{Header: archive.Header{Name: testEnvironment().Name, UUID: testEnvironment().UUID, StateFormat: formatVersion}}
-		a.Keys = []archive.Key{{Key: environmentKey, Value: env}}
-		if key != environmentKey && json.Valid([]byte(value)) {
+		a.Keys = []archive.Key{{Key: keys.Environment, Value: env}}
+		if key != keys.Environment && json.Valid([]byte(value)) {
 			a.Keys = append(a.Keys, archive.Key{Key: key, Value: json.RawMessage(value)})
 			slices.SortFunc(a.Keys, func(a, b archive.Key) int { return cmp.Compare(a.Key, b.Key) })
 		}
@@ -335,7 +336,7 @@ func TestBackupIsTheState(t *testing.T) {
 	}
 	want := map[string]string{}
 	for key, value := range withoutStoreLocal(dumpStore(t, s.Store())) {
-		if key != formatKey && !strings.HasPrefix(key, keyspace.BlobsPrefix) && key != keyspace.BlobHeadsPrefix+sha256Hex([]byte("nobody refers to it")) {
+		if key != keys.Format && !strings.HasPrefix(key, keyspace.BlobsPrefix) && key != keyspace.BlobHeadsPrefix+sha256Hex([]byte("nobody refers to it")) {
 			want[key] = value
 		}
 	}

@@ -4,10 +4,11 @@ import (
 	"strings"
 	"time"
 
+	"bijou/state/keys"
 	"bijou/state/keyspace"
 )
 
-func isClaimKey(key string) bool { return strings.HasPrefix(key, claimsPrefix) }
+func isClaimKey(key string) bool { return strings.HasPrefix(key, keys.Claims) }
 
 // raiseClaims returns a claim for each machine that nobody holds, with an epoch above
 // all that agents may have: those of the backup, those that are there, and, for nobody
@@ -15,10 +16,10 @@ func isClaimKey(key string) bool { return strings.HasPrefix(key, claimsPrefix) }
 func raiseClaims(backup, there []keyspace.KeyValue) ([]keyspace.KeyValue, error) {
 	epochs := map[string]int64{}
 	for _, kv := range append(backup[:len(backup):len(backup)], there...) {
-		id, ok := strings.CutPrefix(kv.Key, machinesPrefix)
+		id, ok := strings.CutPrefix(kv.Key, keys.Machines)
 		switch {
 		case ok && !strings.Contains(id, "/"):
-			key := claimKey(MachineAgent(id))
+			key := keys.Claim(MachineAgent(id))
 			epochs[key] = max(epochs[key], time.Now().Unix())
 		case isClaimKey(kv.Key):
 			c, err := keyspace.Decode[keyspace.ClaimRecord](kv)
@@ -31,7 +32,7 @@ func raiseClaims(backup, there []keyspace.KeyValue) ([]keyspace.KeyValue, error)
 	return encodeAll(epochs, func(n int64) any { return keyspace.ClaimRecord{Epoch: n + 1} })
 }
 
-func isCounterKey(key string) bool { return strings.HasPrefix(key, countersPrefix) }
+func isCounterKey(key string) bool { return strings.HasPrefix(key, keys.Counters) }
 
 // skippedIDs are passed over where nobody knows how many ids were given since the backup
 // was made: none is ever given twice.

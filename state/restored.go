@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"bijou/state/keys"
 	"bijou/state/keyspace"
 )
 
@@ -27,7 +28,7 @@ func (r Restored) String() string {
 
 // Restored reads a unit's mark; ok is false if there is none (any more).
 func (v *View) Restored(unit string) (r Restored, ok bool, err error) {
-	return keyspace.Load[Restored](v.keys, restoredKey(unit))
+	return keyspace.Load[Restored](v.keys, keys.Restored(unit))
 }
 
 // SetRestoredDiffers records how a restored unit's folder differs from its records;
@@ -38,11 +39,11 @@ func (tx *Tx) SetRestoredDiffers(unit, how string) error {
 		return err
 	}
 	if how == "" {
-		tx.keys.Remove(restoredKey(unit))
+		tx.keys.Remove(keys.Restored(unit))
 		return nil
 	}
 	r.Differs = how
-	return tx.keys.Put(restoredKey(unit), r)
+	return tx.keys.Put(keys.Restored(unit), r)
 }
 
 // acceptRestored takes the unit's mark away, since an operator has looked: the unit goes
@@ -52,7 +53,7 @@ func (tx *Tx) acceptRestored(unit string) (was bool, err error) {
 	if err != nil || !ok {
 		return false, err
 	}
-	tx.keys.Remove(restoredKey(unit))
+	tx.keys.Remove(keys.Restored(unit))
 	w, err := tx.Workflow(unit)
 	if err != nil || r.Differs == "" || w.Charm == "" {
 		return true, err

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"bijou/state/keys"
 	"bijou/state/keyspace"
 )
 
@@ -54,7 +55,7 @@ type rewriter struct {
 // those whose folders are there. Unless with Adopt they are marked, so that their agents compare first.
 func (w *rewriter) sortUnits() error {
 	for _, kv := range w.from.keys {
-		unit, rest, ok := cutUnit(kv.Key, unitsPrefix)
+		unit, rest, ok := cutUnit(kv.Key, keys.Units)
 		if !ok || rest != "" {
 			continue
 		}
@@ -73,7 +74,7 @@ func (w *rewriter) sortUnits() error {
 		if err != nil {
 			return err
 		}
-		w.marks = append(w.marks, keyspace.KeyValue{Key: restoredKey(unit), Value: value})
+		w.marks = append(w.marks, keyspace.KeyValue{Key: keys.Restored(unit), Value: value})
 	}
 	return nil
 }
@@ -82,27 +83,27 @@ func (w *rewriter) sortUnits() error {
 // its host: how far it is, what its charm has noted there, and which relations it is in,
 // until it enters again.
 func (w *rewriter) keepsKey(key string) bool {
-	if unit, _, ok := cutUnit(key, unitersPrefix); ok {
+	if unit, _, ok := cutUnit(key, keys.Uniters); ok {
 		return !w.unitsAnew[unit]
 	}
-	if unit, rest, ok := cutUnit(key, unitsPrefix); ok {
+	if unit, rest, ok := cutUnit(key, keys.Units); ok {
 		own := rest == "ports" || rest == "state" || rest == "debug"
 		return rest != "restored" && !(w.unitsAnew[unit] && own)
 	}
-	if parts := strings.SplitN(key, "/", 4); len(parts) == 4 && parts[0]+"/" == relationsPrefix && parts[2] == "members" {
+	if parts := strings.SplitN(key, "/", 4); len(parts) == 4 && parts[0]+"/" == keys.Relations && parts[2] == "members" {
 		return !w.unitsAnew[parts[3]]
 	}
-	return w.Replace || key != provisionerKey
+	return w.Replace || key != keys.Provisioner
 }
 
 func (w *rewriter) rewriteValue(kv keyspace.KeyValue, there []keyspace.KeyValue) ([]byte, error) {
-	if kv.Key == environmentKey {
+	if kv.Key == keys.Environment {
 		return w.rewriteEnvironment(kv, there)
 	}
-	if id, ok := strings.CutPrefix(kv.Key, machinesPrefix); ok && !w.Replace && !strings.Contains(id, "/") {
+	if id, ok := strings.CutPrefix(kv.Key, keys.Machines); ok && !w.Replace && !strings.Contains(id, "/") {
 		return rewriteRecord(kv, func(m *Machine) { holdWithoutInstance(id, m) })
 	}
-	if unit, rest, ok := cutUnit(kv.Key, unitsPrefix); ok && rest == "" && w.unitsAnew[unit] {
+	if unit, rest, ok := cutUnit(kv.Key, keys.Units); ok && rest == "" && w.unitsAnew[unit] {
 		return rewriteRecord(kv, func(u *Unit) {
 			u.Charm, u.Status, u.Workload = "", WorkloadStatus{}, WorkloadVersion{}
 			u.Resolved, u.ResolvedRelations = Unresolved, nil
@@ -124,7 +125,7 @@ func rewriteRecord[T any](kv keyspace.KeyValue, f func(doc *T)) ([]byte, error) 
 // instances were started since the backup was made.
 func (w *rewriter) rewriteEnvironment(kv keyspace.KeyValue, there []keyspace.KeyValue) ([]byte, error) {
 	before := Environment{}
-	if old, ok := findKey(there, environmentKey); ok {
+	if old, ok := findKey(there, keys.Environment); ok {
 		var err error
 		if before, err = keyspace.Decode[Environment](old); err != nil {
 			return nil, err

@@ -8,6 +8,7 @@ import (
 
 	"bijou/state/charm"
 	"bijou/state/constraints"
+	"bijou/state/keys"
 	"bijou/state/keyspace"
 )
 
@@ -112,7 +113,7 @@ func (tx *Tx) addService(spec ServiceSpec) (Service, error) {
 	if err := errors.Join(tx.checkNameFree(s.Name), tx.checkSeries(s, ch), s.checkMissing(ch), s.checkConstraints()); err != nil {
 		return Service{}, err
 	}
-	if err := tx.keys.Put(serviceKey(s.Name), s); err != nil {
+	if err := tx.keys.Put(keys.Service(s.Name), s); err != nil {
 		return Service{}, err
 	}
 	if _, err := tx.SetConfig(s.Name, spec.Config); err != nil {
@@ -123,7 +124,7 @@ func (tx *Tx) addService(spec ServiceSpec) (Service, error) {
 
 // checkNameFree refuses a name that is taken, also by a service that is still going.
 func (tx *Tx) checkNameFree(name string) error {
-	old, ok, err := keyspace.Load[Service](tx.keys, serviceKey(name))
+	old, ok, err := keyspace.Load[Service](tx.keys, keys.Service(name))
 	switch {
 	case err != nil:
 		return err
@@ -137,14 +138,14 @@ func (tx *Tx) checkNameFree(name string) error {
 
 // Service reads a service. ErrNotFound.
 func (v *View) Service(name string) (Service, error) {
-	s, err := keyspace.LoadExisting[Service](v.keys, serviceKey(name), "service %q not found", name)
+	s, err := keyspace.LoadExisting[Service](v.keys, keys.Service(name), "service %q not found", name)
 	s.Name = name
 	return s, err
 }
 
 // Services reads all services, by name.
 func (v *View) Services() ([]Service, error) {
-	return keyspace.LoadChildren(v.keys, servicesPrefix, func(s *Service, name string) { s.Name = name })
+	return keyspace.LoadChildren(v.keys, keys.Services, func(s *Service, name string) { s.Name = name })
 }
 
 // aliveService returns ErrDead for a service that is going.
@@ -163,13 +164,13 @@ func (tx *Tx) SetExposed(name string, exposed bool) error {
 		return err
 	}
 	s.Exposed = exposed
-	return tx.keys.Put(serviceKey(name), s)
+	return tx.keys.Put(keys.Service(name), s)
 }
 
 // ServiceStatus reads the workload status that a unit set for its whole service;
 // the zero WorkloadStatus if none did.
 func (v *View) ServiceStatus(name string) (WorkloadStatus, error) {
-	w, _, err := keyspace.Load[WorkloadStatus](v.keys, serviceStatusKey(name))
+	w, _, err := keyspace.Load[WorkloadStatus](v.keys, keys.ServiceStatus(name))
 	return w, err
 }
 
@@ -179,5 +180,5 @@ func (tx *Tx) SetServiceStatus(name string, w WorkloadStatus) error {
 		return err
 	}
 	w.Message = truncate(w.Message, maxMessageBytes)
-	return tx.keys.Put(serviceStatusKey(name), w)
+	return tx.keys.Put(keys.ServiceStatus(name), w)
 }

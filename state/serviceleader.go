@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"bijou/state/keys"
 	"bijou/state/keyspace"
 )
 
@@ -11,7 +12,7 @@ import (
 // that run under it. One campaign a service and session is enough, however many units
 // there are: Elect chooses which of them leads.
 func (s *Session) CampaignFor(ctx context.Context, service, unit string) (*Leadership, error) {
-	return s.campaign(ctx, serviceLeaderName(service), unit)
+	return s.campaign(ctx, keys.ServiceLeaderName(service), unit)
 }
 
 // SetLeaderUnit makes another unit of this session the leader. ErrSessionLost: the
@@ -22,7 +23,7 @@ func (l *Leadership) SetLeaderUnit(ctx context.Context, unit string) error {
 
 // Leader returns the unit that leads a service; empty if none does.
 func (v *View) Leader(service string) (unit string, err error) {
-	p, _, err := keyspace.Load[keyspace.Presence](v.keys, leaderKey(serviceLeaderName(service)))
+	p, _, err := keyspace.Load[keyspace.Presence](v.keys, keys.Leader(keys.ServiceLeaderName(service)))
 	return p.Unit, err
 }
 
@@ -39,14 +40,14 @@ func (tx *Tx) CheckLeader(service, unit string) error {
 // LeaderSettings reads the settings that a service's leader has for its peers; empty if
 // there are none.
 func (v *View) LeaderSettings(service string) (Settings, error) {
-	s, _, err := v.readSettings(leaderSettingsKey(service))
+	s, _, err := v.readSettings(keys.LeaderSettings(service))
 	return s, err
 }
 
 // LeaderSettingsVersion reads only the version of the leader settings; 0 if there are
 // none.
 func (v *View) LeaderSettingsVersion(service string) (int64, error) {
-	doc, _, err := keyspace.Load[settingsDoc](v.keys, leaderSettingsKey(service))
+	doc, _, err := keyspace.Load[settingsDoc](v.keys, keys.LeaderSettings(service))
 	return doc.Version, err
 }
 
@@ -59,5 +60,5 @@ func (tx *Tx) MergeLeaderSettings(service, unit string, changes map[string]*stri
 	if _, err := tx.Service(service); err != nil {
 		return nil, fmt.Errorf("cannot change leader settings: %w", err)
 	}
-	return tx.mergeSettingsNode(leaderSettingsKey(service), changes)
+	return tx.mergeSettingsNode(keys.LeaderSettings(service), changes)
 }

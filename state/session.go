@@ -3,6 +3,7 @@ package state
 import (
 	"context"
 
+	"bijou/state/keys"
 	"bijou/state/keyspace"
 )
 
@@ -50,7 +51,7 @@ func (s *Session) Campaign(ctx context.Context, what string) (*Leadership, error
 
 // campaign is Campaign in the name of a unit, or of none.
 func (s *Session) campaign(ctx context.Context, what, unit string) (*Leadership, error) {
-	l, err := s.CampaignAs(ctx, leaderKey(what), unit)
+	l, err := s.CampaignAs(ctx, keys.Leader(what), unit)
 	if err != nil {
 		return nil, err
 	}

@@ -1,11 +1,14 @@
 package state
 
-import "bijou/state/keyspace"
+import (
+	"bijou/state/keys"
+	"bijou/state/keyspace"
+)
 
 // Settings reads a unit's settings in a relation; they outlive its membership.
 // ErrNotFound if it never was in.
 func (v *View) Settings(id int, unit string) (Settings, error) {
-	s, ok, err := v.readSettings(settingsKey(id, unit))
+	s, ok, err := v.readSettings(keys.Settings(id, unit))
 	if err == nil && !ok {
 		err = refuse(ErrNotFound, "unit %q was never in relation-%d", unit, id)
 	}
@@ -14,14 +17,14 @@ func (v *View) Settings(id int, unit string) (Settings, error) {
 
 // AppSettings reads a service's own settings in a relation; empty if there are none.
 func (v *View) AppSettings(id int, service string) (Settings, error) {
-	s, _, err := v.readSettings(appSettingsKey(id, service))
+	s, _, err := v.readSettings(keys.AppSettings(id, service))
 	return s, err
 }
 
 // AppVersion reads the version of a service's own settings in a relation; 0 if there are
 // none.
 func (v *View) AppVersion(id int, service string) (int64, error) {
-	doc, _, err := keyspace.Load[settingsDoc](v.keys, appSettingsKey(id, service))
+	doc, _, err := keyspace.Load[settingsDoc](v.keys, keys.AppSettings(id, service))
 	return doc.Version, err
 }
 
@@ -64,7 +67,7 @@ func (tx *Tx) MergeAppSettings(id int, service string, changes map[string]*strin
 	if _, ok := r.Endpoint(service); !ok {
 		return nil, refuse(ErrNotFound, "service %q is no part of %s", service, r)
 	}
-	return tx.mergeSettingsNode(appSettingsKey(id, service), changes)
+	return tx.mergeSettingsNode(keys.AppSettings(id, service), changes)
 }
 
 // putSettings writes a unit's node, and its version into the membership.
@@ -75,11 +78,11 @@ func (tx *Tx) putSettings(id int, unit string, version int64, values map[string]
 	}
 	if in {
 		m.Version = version
-		if err := tx.keys.Put(memberKey(id, unit), m); err != nil {
+		if err := tx.keys.Put(keys.Member(id, unit), m); err != nil {
 			return err
 		}
 	}
-	return tx.putSettingsNode(settingsKey(id, unit), version, values)
+	return tx.putSettingsNode(keys.Settings(id, unit), version, values)
 }
 
 // TouchSettings gives a unit's settings in a relation a new version without
@@ -90,7 +93,7 @@ func (tx *Tx) TouchSettings(id int, unit string) error {
 	if err != nil || !in {
 		return err
 	}
-	s, _, err := tx.readSettings(settingsKey(id, unit))
+	s, _, err := tx.readSettings(keys.Settings(id, unit))
 	if err != nil {
 		return err
 	}

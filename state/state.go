@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"bijou/state/keys"
 	"bijou/state/keyspace"
 	"bijou/state/store"
 	"bijou/state/storeurl"
@@ -54,7 +55,7 @@ func (s *State) Close() error { return s.space.Close() }
 // initialise writes what every environment begins with.
 func (s *State) initialise(ctx context.Context, env Environment) error {
 	return s.Update(ctx, func(tx *Tx) error {
-		if _, ok, err := tx.keys.Get(formatKey); err != nil || ok {
+		if _, ok, err := tx.keys.Get(keys.Format); err != nil || ok {
 			return cmp.Or(err, refuse(ErrStoreExists, "there is an environment already"))
 		}
 		if err := tx.checkNotPartial(); err != nil {
@@ -65,10 +66,10 @@ func (s *State) initialise(ctx context.Context, env Environment) error {
 			InstanceID: "localhost", Status: MachinePending, Constraints: env.Constraints,
 		}
 		return errors.Join(
-			tx.keys.Put(formatKey, formatDoc{formatVersion}),
-			tx.keys.Put(environmentKey, env),
-			tx.keys.Put(machineCounter, 1),
-			tx.keys.Put(machineKey("0"), machine),
+			tx.keys.Put(keys.Format, formatDoc{formatVersion}),
+			tx.keys.Put(keys.Environment, env),
+			tx.keys.Put(keys.MachineCounter, 1),
+			tx.keys.Put(keys.Machine("0"), machine),
 		)
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"bijou/state/charm"
+	"bijou/state/keys"
 	"bijou/state/keyspace"
 )
 
@@ -77,11 +78,11 @@ func (v *View) readStatusInput(now time.Time) (*statusInput, error) {
 		prefix string
 		take   func(kvs []keyspace.KeyValue) error
 	}{
-		{servicesPrefix, w.decodeServices},
-		{unitsPrefix, w.decodeUnits},
-		{unitersPrefix, w.decodeUniters},
-		{presencePrefix, w.decodePresence},
-		{leaderKey(serviceLeaderName("")), w.decodeLeaders},
+		{keys.Services, w.decodeServices},
+		{keys.Units, w.decodeUnits},
+		{keys.Uniters, w.decodeUniters},
+		{keys.Presences, w.decodePresence},
+		{keys.Leader(keys.ServiceLeaderName("")), w.decodeLeaders},
 	} {
 		kvs, err := v.keys.List(part.prefix)
 		if err != nil {
@@ -122,7 +123,7 @@ func (v *View) readRest(w *statusInput) error {
 
 func (w *statusInput) decodeServices(kvs []keyspace.KeyValue) (err error) {
 	for _, kv := range kvs {
-		name, rest, below := strings.Cut(kv.Key[len(servicesPrefix):], "/")
+		name, rest, below := strings.Cut(kv.Key[len(keys.Services):], "/")
 		switch {
 		case !below:
 			s, derr := keyspace.Decode[Service](kv)
@@ -172,7 +173,7 @@ func (w *statusInput) decodeUniters(kvs []keyspace.KeyValue) (err error) {
 }
 
 func (w *statusInput) decodeRelationState(unit, number string, kv keyspace.KeyValue) (err error) {
-	id, ok := cutInt(number, "")
+	id, ok := keys.CutInt(number, "")
 	if !ok {
 		return nil
 	}

@@ -4,12 +4,13 @@ import (
 	"cmp"
 	"strings"
 
+	"bijou/state/keys"
 	"bijou/state/keyspace"
 )
 
 func (w *statusInput) decodeUnitDetails(kvs []keyspace.KeyValue) (err error) {
 	for _, kv := range kvs {
-		below := kv.Key[len(unitsPrefix):]
+		below := kv.Key[len(keys.Units):]
 		if unit, ok := strings.CutSuffix(below, "/ports"); ok {
 			w.ports[unit], err = keyspace.Decode[[]Port](kv)
 		} else if unit, ok := strings.CutSuffix(below, "/restored"); ok {
@@ -28,7 +29,7 @@ func (w *statusInput) decodePresence(kvs []keyspace.KeyValue) error {
 		if err != nil {
 			return err
 		}
-		w.present[kv.Key[len(presencePrefix):]] = p
+		w.present[kv.Key[len(keys.Presences):]] = p
 	}
 	return nil
 }
@@ -44,7 +45,7 @@ func (w *statusInput) decodeLeaders(kvs []keyspace.KeyValue) error {
 		if err != nil {
 			return err
 		}
-		w.leaders[kv.Key[len(leaderKey(serviceLeaderName(""))):]] = p.Unit
+		w.leaders[kv.Key[len(keys.Leader(keys.ServiceLeaderName(""))):]] = p.Unit
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"bijou/state/keys"
 	"bijou/state/keyspace"
 	"bijou/state/store"
 )
@@ -14,10 +15,10 @@ import (
 // environment's.
 func isStoreLocal(key string) bool {
 	switch key {
-	case formatKey, partialCopyKey, movedKey, copyLockKey:
+	case keys.Format, keys.PartialCopy, keys.Moved, keys.CopyLock:
 		return true
 	}
-	return strings.HasPrefix(key, presencePrefix) || strings.HasPrefix(key, leadersPrefix)
+	return strings.HasPrefix(key, keys.Presences) || strings.HasPrefix(key, keys.Leaders)
 }
 
 // readContents reads all keys that a migration takes along, in order, except the chunks

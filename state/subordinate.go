@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"bijou/state/charm"
+	"bijou/state/keys"
 )
 
 // addSubordinate gives a principal that has entered a container-scoped relation with a
@@ -29,7 +30,7 @@ func (tx *Tx) addSubordinate(r Relation, principal Unit) error {
 		return err
 	}
 	principal.Subordinates = append(slices.Clone(principal.Subordinates), u.Name)
-	return tx.keys.Put(unitKey(principal.Name), principal)
+	return tx.keys.Put(keys.Unit(principal.Name), principal)
 }
 
 // hasSubordinate does not count a unit that is going.
@@ -70,7 +71,7 @@ func (tx *Tx) leavePrincipal(u Unit) error {
 		return err
 	}
 	p.Subordinates = slices.DeleteFunc(slices.Clone(p.Subordinates), func(name string) bool { return name == u.Name })
-	return tx.keys.Put(unitKey(p.Name), p)
+	return tx.keys.Put(keys.Unit(p.Name), p)
 }
 
 // DestroyIfUnrelated makes a subordinate unit dying if no relation holds it to its

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"bijou/state/keys"
 	"bijou/state/keyspace"
 )
 
@@ -54,7 +55,7 @@ func (s *State) sweepServices(ctx context.Context) error {
 }
 
 func (s *State) sweepRelations(ctx context.Context) error {
-	kvs, err := readView(ctx, s, func(v *View) ([]keyspace.KeyValue, error) { return v.keys.List(relationsPrefix) })
+	kvs, err := readView(ctx, s, func(v *View) ([]keyspace.KeyValue, error) { return v.keys.List(keys.Relations) })
 	if err != nil {
 		return err
 	}
@@ -65,12 +66,12 @@ func (s *State) sweepRelations(ctx context.Context) error {
 func strayRelationKeys(kvs []keyspace.KeyValue) (stray []string) {
 	records := map[string]bool{}
 	for _, kv := range kvs {
-		if !strings.Contains(kv.Key[len(relationsPrefix):], "/") {
-			records[kv.Key[len(relationsPrefix):]] = true
+		if !strings.Contains(kv.Key[len(keys.Relations):], "/") {
+			records[kv.Key[len(keys.Relations):]] = true
 		}
 	}
 	for _, kv := range kvs {
-		id, _, below := strings.Cut(kv.Key[len(relationsPrefix):], "/")
+		id, _, below := strings.Cut(kv.Key[len(keys.Relations):], "/")
 		if below && !records[id] {
 			stray = append(stray, kv.Key)
 		}
@@ -95,7 +96,7 @@ func (s *State) sweepTools(ctx context.Context) error {
 		}
 		for _, t := range all {
 			if !used[t.Name] {
-				tx.keys.Remove(toolsKey(t.Name))
+				tx.keys.Remove(keys.Tool(t.Name))
 			}
 		}
 		return err

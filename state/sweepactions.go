@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"bijou/state/keys"
 	"bijou/state/keyspace"
 )
 
@@ -16,8 +17,8 @@ func (s *State) sweepActions(ctx context.Context, before time.Time) error {
 	return s.space.RemoveKeys(ctx, old) // ids are never used again
 }
 
-func (v *View) oldActions(before time.Time) (keys []string, err error) {
-	kvs, err := v.keys.List(actionsPrefix)
+func (v *View) oldActions(before time.Time) (stale []string, err error) {
+	kvs, err := v.keys.List(keys.Actions)
 	if err != nil {
 		return nil, err
 	}
@@ -26,13 +27,13 @@ func (v *View) oldActions(before time.Time) (keys []string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		there, err := v.keys.HasUnguarded(unitKey(a.Unit))
+		there, err := v.keys.HasUnguarded(keys.Unit(a.Unit))
 		if err != nil {
 			return nil, err
 		}
-		if _, ok := cutInt(kv.Key, actionsPrefix); ok && !there && a.Enqueued.Before(before) {
-			keys = append(keys, kv.Key)
+		if _, ok := keys.CutInt(kv.Key, keys.Actions); ok && !there && a.Enqueued.Before(before) {
+			stale = append(stale, kv.Key)
 		}
 	}
-	return keys, nil
+	return stale, nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"bijou/state/keys"
 	"bijou/state/keyspace"
 )
 
@@ -23,7 +24,7 @@ func (s *State) SweepCharms(ctx context.Context, now time.Time) error {
 		sums = map[string]bool{}
 		unused, err := tx.unusedCharms(now.Add(-charmGrace))
 		for _, c := range unused[:min(len(unused), keyspace.MaxRemovedKeys)] {
-			tx.keys.Remove(charmKey(c.URL.String()))
+			tx.keys.Remove(keys.Charm(c.URL.String()))
 			sums[c.SHA256] = true
 		}
 		return err
@@ -37,9 +38,9 @@ func (s *State) SweepCharms(ctx context.Context, now time.Time) error {
 // unusedCharms makes the commit conditional on what services run: units go over to
 // nothing else.
 func (tx *Tx) unusedCharms(before time.Time) (unused []Charm, err error) {
-	services, err := tx.keys.List(servicesPrefix)
-	units, uerr := tx.keys.ListUnguarded(unitsPrefix)
-	uniters, werr := tx.keys.ListUnguarded(unitersPrefix)
+	services, err := tx.keys.List(keys.Services)
+	units, uerr := tx.keys.ListUnguarded(keys.Units)
+	uniters, werr := tx.keys.ListUnguarded(keys.Uniters)
 	charms, cerr := tx.Charms()
 	used := map[string]bool{}
 	err = errors.Join(err, uerr, werr, cerr, addUsedCharms(slices.Concat(services, units, uniters), used))
@@ -60,7 +61,7 @@ func (tx *Tx) unusedCharms(before time.Time) (unused []Charm, err error) {
 func addUsedCharms(kvs []keyspace.KeyValue, used map[string]bool) error {
 	for _, kv := range kvs {
 		depth := strings.Count(kv.Key, "/")
-		isService, isUnit := depth == 1, depth == 2 && strings.HasPrefix(kv.Key, unitsPrefix)
+		isService, isUnit := depth == 1, depth == 2 && strings.HasPrefix(kv.Key, keys.Units)
 		if !isService && !isUnit && !strings.HasSuffix(kv.Key, "/upgrade") && !strings.HasSuffix(kv.Key, "/workflow") {
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"bijou/state/charm"
+	"bijou/state/keys"
 	"bijou/state/keyspace"
 )
 
@@ -20,11 +21,11 @@ func (s *State) sweepLogs(ctx context.Context, before time.Time) error {
 	}
 	for _, source := range old {
 		err := s.Update(ctx, func(tx *Tx) error {
-			head, _, err := keyspace.Load[logHead](tx.keys, logHeadKey(source))
+			head, _, err := keyspace.Load[logHead](tx.keys, keys.LogHead(source))
 			for n := head.Batch; n > 0 && n > head.Batch-maxLogBatches; n-- {
-				tx.keys.Remove(logKey(source, n))
+				tx.keys.Remove(keys.LogBatch(source, n))
 			}
-			tx.keys.Remove(logHeadKey(source))
+			tx.keys.Remove(keys.LogHead(source))
 			return err
 		})
 		if err != nil {
@@ -58,7 +59,7 @@ func (v *View) oldLogs(before time.Time) (old []string, err error) {
 
 func sourceKey(source string) string {
 	if charm.IsUnit(source) {
-		return unitKey(source)
+		return keys.Unit(source)
 	}
-	return machineKey(strings.TrimPrefix(source, "machine-"))
+	return keys.Machine(strings.TrimPrefix(source, "machine-"))
 }

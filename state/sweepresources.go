@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"bijou/state/charm"
+	"bijou/state/keys"
 	"bijou/state/keyspace"
 )
 
@@ -17,10 +18,10 @@ func (s *State) sweepResources(ctx context.Context) error {
 	}
 	for _, service := range stray {
 		err := s.Update(ctx, func(tx *Tx) error {
-			if _, there, err := tx.keys.Get(serviceKey(service)); err != nil || there {
+			if _, there, err := tx.keys.Get(keys.Service(service)); err != nil || there {
 				return err
 			}
-			_, err := tx.keys.RemoveBelow(serviceResourcesPrefix(service), keyspace.MaxRemovedKeys)
+			_, err := tx.keys.RemoveBelow(keys.ServiceResources(service), keyspace.MaxRemovedKeys)
 			return err
 		})
 		if err != nil {
@@ -31,13 +32,13 @@ func (s *State) sweepResources(ctx context.Context) error {
 }
 
 func (v *View) strayResources() (services []string, err error) {
-	kvs, err := v.keys.List(resourcesPrefix)
+	kvs, err := v.keys.List(keys.Resources)
 	if err != nil {
 		return nil, err
 	}
 	for _, kv := range kvs {
-		service, _, _ := strings.Cut(kv.Key[len(resourcesPrefix):], "/")
-		there, err := v.keys.HasUnguarded(serviceKey(service))
+		service, _, _ := strings.Cut(kv.Key[len(keys.Resources):], "/")
+		there, err := v.keys.HasUnguarded(keys.Service(service))
 		if err != nil {
 			return nil, err
 		}

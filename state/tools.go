@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"bijou/state/keys"
 	"bijou/state/keyspace"
 )
 
@@ -28,17 +29,17 @@ func (tx *Tx) AddTools(t Tools) error {
 	if err := tx.keys.ReferToBlob(t.SHA256); err != nil {
 		return fmt.Errorf("cannot keep tools %q: %w", t.Name, err)
 	}
-	return tx.keys.Put(toolsKey(t.Name), t)
+	return tx.keys.Put(keys.Tool(t.Name), t)
 }
 
 // Tools reads the tools of that name. ErrNotFound.
 func (v *View) Tools(name string) (Tools, error) {
-	t, err := keyspace.LoadExisting[Tools](v.keys, toolsKey(name), "the environment keeps no tools %q", name)
+	t, err := keyspace.LoadExisting[Tools](v.keys, keys.Tool(name), "the environment keeps no tools %q", name)
 	t.Name = name
 	return t, err
 }
 
 // AllTools reads all tools that are kept.
 func (v *View) AllTools() ([]Tools, error) {
-	return keyspace.LoadChildren(v.keys, toolsPrefix, func(t *Tools, name string) { t.Name = name })
+	return keyspace.LoadChildren(v.keys, keys.Tools, func(t *Tools, name string) { t.Name = name })
 }

@@ -9,6 +9,7 @@ import (
 
 	"bijou/state/charm"
 	"bijou/state/constraints"
+	"bijou/state/keys"
 	"bijou/state/keyspace"
 )
 
@@ -70,16 +71,16 @@ func (v *View) Unit(name string) (Unit, error) {
 	if err != nil {
 		return Unit{}, err
 	}
-	u, err := keyspace.LoadExisting[Unit](v.keys, unitKey(name), "unit %q not found", name)
+	u, err := keyspace.LoadExisting[Unit](v.keys, keys.Unit(name), "unit %q not found", name)
 	u.Name, u.Service, u.Number = name, service, number
 	return u, err
 }
 
 // Units reads the units of a service (empty: of all), by service and number.
 func (v *View) Units(service string) ([]Unit, error) {
-	prefix := unitsPrefix
+	prefix := keys.Units
 	if service != "" {
-		prefix = serviceUnitsPrefix(service)
+		prefix = keys.ServiceUnits(service)
 	}
 	kvs, err := v.keys.List(prefix)
 	if err != nil {
@@ -91,7 +92,7 @@ func (v *View) Units(service string) ([]Unit, error) {
 // decodeUnits picks the units among all keys below unitsPrefix, and sorts them.
 func decodeUnits(kvs []keyspace.KeyValue) (units []Unit, err error) {
 	for _, kv := range kvs {
-		service, number, err := charm.ParseUnit(kv.Key[len(unitsPrefix):])
+		service, number, err := charm.ParseUnit(kv.Key[len(keys.Units):])
 		if err != nil {
 			continue
 		}
@@ -99,7 +100,7 @@ func decodeUnits(kvs []keyspace.KeyValue) (units []Unit, err error) {
 		if err != nil {
 			return nil, err
 		}
-		u.Name, u.Service, u.Number = kv.Key[len(unitsPrefix):], service, number
+		u.Name, u.Service, u.Number = kv.Key[len(keys.Units):], service, number
 		units = append(units, u)
 	}
 	slices.SortFunc(units, func(a, b Unit) int {
@@ -110,7 +111,7 @@ func decodeUnits(kvs []keyspace.KeyValue) (units []Unit, err error) {
 
 func unitNames(kvs []keyspace.KeyValue) (names []string) {
 	for _, kv := range kvs {
-		if name := kv.Key[len(unitsPrefix):]; charm.IsUnit(name) {
+		if name := kv.Key[len(keys.Units):]; charm.IsUnit(name) {
 			names = append(names, name)
 		}
 	}
@@ -120,7 +121,7 @@ func unitNames(kvs []keyspace.KeyValue) (names []string) {
 
 // MachineUnits lists the names of the units on a machine, by service and number.
 func (v *View) MachineUnits(id string) ([]string, error) {
-	prefix := machineUnitsPrefix(id)
+	prefix := keys.MachineUnits(id)
 	kvs, err := v.keys.List(prefix)
 	if err != nil {
 		return nil, err
@@ -139,7 +140,7 @@ func (tx *Tx) changeUnit(name string, change func(u *Unit)) error {
 		return err
 	}
 	change(&u)
-	return tx.keys.Put(unitKey(name), u)
+	return tx.keys.Put(keys.Unit(name), u)
 }
 
 // SetUnitStatus sets a unit's workload status, with its message truncated.
@@ -156,7 +157,7 @@ func (tx *Tx) SetWorkloadVersion(name, version string, since time.Time) error {
 		return err
 	}
 	u.Workload = WorkloadVersion{Version: truncate(version, maxMessageBytes), Since: since.UTC()}
-	return tx.keys.Put(unitKey(name), u)
+	return tx.keys.Put(keys.Unit(name), u)
 }
 
 // SetUnitCharm records the charm that is deployed on a unit.
@@ -175,7 +176,7 @@ func (tx *Tx) SetUnitDead(name string) error {
 		return refuse(ErrInUse, "cannot mark unit %q as dead: it is alive", name)
 	}
 	u.Life = Dead
-	if err := tx.keys.Put(unitKey(name), u); err != nil {
+	if err := tx.keys.Put(keys.Unit(name), u); err != nil {
 		return err
 	}
 	w, err := tx.Workflow(name)

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"bijou/state/keys"
 	"bijou/state/keyspace"
 )
 
@@ -12,7 +13,7 @@ import (
 // there.
 func (v *View) Uniter(unit string) (Uniter, error) {
 	u := Uniter{Relations: map[int]RelationState{}, Members: map[int]map[string]MemberState{}}
-	prefix := uniterPrefix(unit)
+	prefix := keys.Uniter(unit)
 	kvs, err := v.keys.List(prefix)
 	if err != nil {
 		return Uniter{}, err
@@ -64,66 +65,66 @@ func parseRelationKey(rest string) (id int, member string, ok bool) {
 
 // Op reads the running hook; ok is false if there is none.
 func (v *View) Op(unit string) (op Op, ok bool, err error) {
-	return keyspace.Load[Op](v.keys, opKey(unit))
+	return keyspace.Load[Op](v.keys, keys.Op(unit))
 }
 
 // Workflow reads a unit's workflow; the zero Workflow before its agent began.
 func (v *View) Workflow(unit string) (Workflow, error) {
-	w, _, err := keyspace.Load[Workflow](v.keys, workflowKey(unit))
+	w, _, err := keyspace.Load[Workflow](v.keys, keys.Workflow(unit))
 	return w, err
 }
 
 // RelationState reads a unit's state in a relation; ok is false if its agent does not
 // know the relation.
 func (v *View) RelationState(unit string, id int) (r RelationState, ok bool, err error) {
-	return keyspace.Load[RelationState](v.keys, relationStateKey(unit, id))
+	return keyspace.Load[RelationState](v.keys, keys.RelationState(unit, id))
 }
 
 // MemberState reads a unit's record of a member; ok is false if there is none.
 func (v *View) MemberState(unit string, id int, member string) (m MemberState, ok bool, err error) {
-	return keyspace.Load[MemberState](v.keys, memberStateKey(unit, id, member))
+	return keyspace.Load[MemberState](v.keys, keys.MemberState(unit, id, member))
 }
 
 // PutOp records the hook that runs from now on.
-func (tx *Tx) PutOp(unit string, op Op) error { return tx.keys.Put(opKey(unit), op) }
+func (tx *Tx) PutOp(unit string, op Op) error { return tx.keys.Put(keys.Op(unit), op) }
 
 // ClearOp records that no hook runs.
 func (tx *Tx) ClearOp(unit string) error {
-	tx.keys.Remove(opKey(unit))
+	tx.keys.Remove(keys.Op(unit))
 	return nil
 }
 
 // PutWorkflow writes a unit's workflow.
-func (tx *Tx) PutWorkflow(unit string, w Workflow) error { return tx.keys.Put(workflowKey(unit), w) }
+func (tx *Tx) PutWorkflow(unit string, w Workflow) error { return tx.keys.Put(keys.Workflow(unit), w) }
 
 // PutRelationState writes a unit's state in a relation.
 func (tx *Tx) PutRelationState(unit string, id int, r RelationState) error {
-	return tx.keys.Put(relationStateKey(unit, id), r)
+	return tx.keys.Put(keys.RelationState(unit, id), r)
 }
 
 // RemoveRelationState removes the state of a relation that is over for the unit, and an
 // operator's answer to an error in it. Its members are removed one by one, with their
 // last hooks.
 func (tx *Tx) RemoveRelationState(unit string, id int) error {
-	tx.keys.Remove(relationStateKey(unit, id))
+	tx.keys.Remove(keys.RelationState(unit, id))
 	return tx.ClearResolved(unit, id)
 }
 
 // PutMember writes a unit's record of a member.
 func (tx *Tx) PutMember(unit string, id int, member string, m MemberState) error {
-	return tx.keys.Put(memberStateKey(unit, id, member), m)
+	return tx.keys.Put(keys.MemberState(unit, id, member), m)
 }
 
 // RemoveMember removes a unit's record of a member.
 func (tx *Tx) RemoveMember(unit string, id int, member string) error {
-	tx.keys.Remove(memberStateKey(unit, id, member))
+	tx.keys.Remove(keys.MemberState(unit, id, member))
 	return nil
 }
 
 // Apply brings a unit's records, as they were read before, up to date in place.
 func (w Writes) Apply(unit string, u *Uniter) error {
 	for _, c := range w.changes {
-		rest, own := strings.CutPrefix(c.Key, uniterPrefix(unit))
+		rest, own := strings.CutPrefix(c.Key, keys.Uniter(unit))
 		switch {
 		case !own:
 		case c.Deleted:

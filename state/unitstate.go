@@ -1,10 +1,13 @@
 package state
 
-import "fmt"
+import (
+	"bijou/state/keys"
+	"fmt"
+)
 
 // UnitState reads a unit's own notes; empty if there are none.
 func (v *View) UnitState(unit string) (Settings, error) {
-	s, _, err := v.readSettings(unitStateKey(unit))
+	s, _, err := v.readSettings(keys.UnitState(unit))
 	return s, err
 }
 
@@ -14,5 +17,5 @@ func (tx *Tx) MergeUnitState(unit string, changes map[string]*string) ([]Change,
 	if _, err := tx.Unit(unit); err != nil {
 		return nil, fmt.Errorf("cannot change the unit's state: %w", err)
 	}
-	return tx.mergeSettingsNode(unitStateKey(unit), changes)
+	return tx.mergeSettingsNode(keys.UnitState(unit), changes)
 }

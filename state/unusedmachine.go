@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"bijou/state/constraints"
+	"bijou/state/keys"
 	"bijou/state/keyspace"
 )
 
@@ -24,17 +25,17 @@ type firstUnit struct {
 // occupyMachine records that a machine is about to host a unit: it is unused no more,
 // and its first unit is only the first.
 func (tx *Tx) occupyMachine(id string) error {
-	_, spare, err := tx.keys.Get(unusedMachineKey(id))
+	_, spare, err := tx.keys.Get(keys.UnusedMachine(id))
 	if err != nil {
 		return err
 	}
 	if spare {
-		tx.keys.Remove(unusedMachineKey(id))
-		return tx.keys.Put(firstUnitKey(id), firstUnit{})
+		tx.keys.Remove(keys.UnusedMachine(id))
+		return tx.keys.Put(keys.FirstUnit(id), firstUnit{})
 	}
-	_, first, err := tx.keys.Get(firstUnitKey(id))
+	_, first, err := tx.keys.Get(keys.FirstUnit(id))
 	if first {
-		tx.keys.Remove(firstUnitKey(id))
+		tx.keys.Remove(keys.FirstUnit(id))
 	}
 	return err
 }
@@ -44,7 +45,7 @@ func (tx *Tx) occupyMachine(id string) error {
 // no instance yet: then a machine that was made for the unit is removed instead, so that
 // none is started for nobody.
 func (tx *Tx) releaseMachine(u Unit, started bool) error {
-	first, ok, err := keyspace.Load[firstUnit](tx.keys, firstUnitKey(u.Machine))
+	first, ok, err := keyspace.Load[firstUnit](tx.keys, keys.FirstUnit(u.Machine))
 	if err != nil || !ok || u.Principal != "" {
 		return err
 	}
@@ -55,8 +56,8 @@ func (tx *Tx) releaseMachine(u Unit, started bool) error {
 	if first.Made && !started {
 		return tx.RemoveMachine(m.ID)
 	}
-	tx.keys.Remove(firstUnitKey(m.ID))
-	return tx.keys.Put(unusedMachineKey(m.ID), unusedMachine{Series: m.Series, Constraints: m.Constraints})
+	tx.keys.Remove(keys.FirstUnit(m.ID))
+	return tx.keys.Put(keys.UnusedMachine(m.ID), unusedMachine{Series: m.Series, Constraints: m.Constraints})
 }
 
 // maxUnusedLooked bounds how many unused machines are read for one unit, since each is a
@@ -87,7 +88,7 @@ func (tx *Tx) takeUnused(u Unit) (id string, err error) {
 
 // listFitting makes no condition, since unused machines come and go.
 func (v *View) listFitting(u Unit) (ids []string, err error) {
-	kvs, err := v.keys.ListUnguarded(unusedMachinesPrefix)
+	kvs, err := v.keys.ListUnguarded(keys.UnusedMachines)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +98,7 @@ func (v *View) listFitting(u Unit) (ids []string, err error) {
 			return nil, err
 		}
 		if s.Series == u.Series && s.Constraints.Satisfies(u.Constraints) {
-			ids = append(ids, kv.Key[len(unusedMachinesPrefix):])
+			ids = append(ids, kv.Key[len(keys.UnusedMachines):])
 		}
 	}
 	slices.SortFunc(ids, compareIDs)
@@ -107,9 +108,9 @@ func (v *View) listFitting(u Unit) (ids []string, err error) {
 // updateUnused writes the machine's new constraints where units look for unused
 // machines.
 func (tx *Tx) updateUnused(m Machine) error {
-	_, there, err := tx.keys.Get(unusedMachineKey(m.ID))
+	_, there, err := tx.keys.Get(keys.UnusedMachine(m.ID))
 	if err != nil || !there {
 		return err
 	}
-	return tx.keys.Put(unusedMachineKey(m.ID), unusedMachine{Series: m.Series, Constraints: m.Constraints})
+	return tx.keys.Put(keys.UnusedMachine(m.ID), unusedMachine{Series: m.Series, Constraints: m.Constraints})
 }

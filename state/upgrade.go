@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"bijou/state/charm"
+	"bijou/state/keys"
 	"bijou/state/keyspace"
 )
 
@@ -28,7 +29,7 @@ func (u Upgrade) Wants(unit, charm string) bool {
 
 // Upgrade reads a service's upgrade mark; the zero Upgrade if it never was upgraded.
 func (v *View) Upgrade(service string) (Upgrade, error) {
-	u, _, err := keyspace.Load[Upgrade](v.keys, upgradeKey(service))
+	u, _, err := keyspace.Load[Upgrade](v.keys, keys.Upgrade(service))
 	return u, err
 }
 
@@ -82,13 +83,13 @@ func (tx *Tx) upgradeService(name string, spec UpgradeSpec) error {
 	}
 	s.Charm, s.Origin = spec.Charm.String(), spec.Origin
 	s.setDialect(fresh)
-	if err := tx.keys.Put(serviceKey(name), s); err != nil {
+	if err := tx.keys.Put(keys.Service(name), s); err != nil {
 		return err
 	}
 	if err := tx.addPeerRelations(name, fresh); err != nil {
 		return err
 	}
-	return tx.keys.Put(upgradeKey(name), mark)
+	return tx.keys.Put(keys.Upgrade(name), mark)
 }
 
 func (tx *Tx) checkUpgrade(s Service, old, fresh Charm, other bool) error {

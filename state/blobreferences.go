@@ -7,7 +7,8 @@ import (
 	"bijou/state/keyspace"
 )
 
-func (v *View) referencedBlobs() (map[string]bool, error) {
+// ReferencedBlobs returns the sums of all blobs that something refers to.
+func (v *View) ReferencedBlobs() (map[string]bool, error) {
 	used := map[string]bool{}
 	charms, err := v.Charms()
 	if err != nil {

@@ -1,8 +1,9 @@
 package state
 
 import (
-	"bijou/state/keys"
 	"errors"
+
+	"bijou/state/keys"
 )
 
 // DestroyRelation makes a relation dying, for its members to leave; one that has
@@ -27,13 +28,13 @@ func (tx *Tx) destroyRelation(id int) error {
 	if err := tx.putRelation(r); err != nil {
 		return err
 	}
-	return tx.removeRelationIfDone(r)
+	return tx.RemoveRelationIfDone(r)
 }
 
-// removeRelationIfDone removes a dying relation without members, and the dying services
+// RemoveRelationIfDone removes a dying relation without members, and the dying services
 // that waited for it. Settings that do not fit into the transaction are left for Sweep:
 // ids are never used again, so they are in nobody's way.
-func (tx *Tx) removeRelationIfDone(r Relation) error {
+func (tx *Tx) RemoveRelationIfDone(r Relation) error {
 	if r.Life == Alive {
 		return nil
 	}

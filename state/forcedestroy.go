@@ -43,7 +43,7 @@ func (s *State) ForceDestroyRelation(ctx context.Context, id int) error {
 }
 
 func (s *State) removeMembers(ctx context.Context, id int) error {
-	members, err := readView(ctx, s, func(v *View) ([]Member, error) { return v.Members(id) })
+	members, err := Read(ctx, s, func(v *View) ([]Member, error) { return v.Members(id) })
 	if err != nil {
 		return err
 	}

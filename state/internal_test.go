@@ -34,14 +34,14 @@ func TestFormatIsChecked(t *testing.T) {
 		"none":  {"", "it holds no bijou environment"},
 		"newer": {`{"format":2}`, "its format is 2, and this bijou knows 1 only"},
 	} {
-		s := newState(mem.New())
+		s := OpenIn(mem.New())
 		if test.value != "" {
 			op := store.Op{Key: keys.Format, Value: []byte(test.value)}
 			if _, err := s.Store().Commit(t.Context(), store.Txn{Ops: []store.Op{op}}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		err := s.View(t.Context(), checkFormat)
+		err := s.View(t.Context(), CheckFormat)
 		if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -1,8 +1,9 @@
 package state
 
 import (
-	"bijou/state/keys"
 	"time"
+
+	"bijou/state/keys"
 )
 
 // SetStarted records the instance that runs for a machine, with the addresses that the

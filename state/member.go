@@ -116,5 +116,5 @@ func (tx *Tx) LeaveRelation(id int, unit string) error {
 	if err != nil {
 		return err
 	}
-	return tx.removeRelationIfDone(r)
+	return tx.RemoveRelationIfDone(r)
 }

@@ -1,9 +1,10 @@
 package state
 
 import (
-	"bijou/state/keys"
 	"fmt"
 	"slices"
+
+	"bijou/state/keys"
 )
 
 // PlaceNew places a unit on a new machine.

@@ -1,13 +1,14 @@
 package state
 
 import (
-	"bijou/state/keys"
 	"cmp"
 	"errors"
 	"fmt"
 	"maps"
 	"strconv"
 	"strings"
+
+	"bijou/state/keys"
 )
 
 // SetResolved records an operator's answer to the error of a unit or, with relation (its

@@ -8,15 +8,11 @@ import (
 
 	"bijou/state/keys"
 	"bijou/state/keyspace"
-	"bijou/state/store"
 	"bijou/state/storeurl"
 )
 
 // State is one opened environment. Its methods may be called from several goroutines.
 type State struct{ space *keyspace.Space }
-
-// newState returns what is in the store, unchecked.
-func newState(st store.Store) *State { return &State{keyspace.New(st, guards()...)} }
 
 // Open opens the environment at the URL: "sqlite:PATH". It never creates one.
 // ErrNoStore: nothing is there; ErrFormat: it holds no environment, or one of another
@@ -26,8 +22,8 @@ func Open(ctx context.Context, url string) (*State, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := newState(st)
-	if err := s.View(ctx, checkFormat); err != nil {
+	s := OpenIn(st)
+	if err := s.View(ctx, CheckFormat); err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot open %q: %w", url, err), st.Close())
 	}
 	return s, nil
@@ -44,7 +40,7 @@ func Create(ctx context.Context, url string, env Environment) (err error) {
 	if err != nil {
 		return err
 	}
-	s := newState(st)
+	s := OpenIn(st)
 	defer func() { err = errors.Join(err, s.Close()) }()
 	return s.initialise(ctx, env)
 }
@@ -66,7 +62,7 @@ func (s *State) initialise(ctx context.Context, env Environment) error {
 			InstanceID: "localhost", Status: MachinePending, Constraints: env.Constraints,
 		}
 		return errors.Join(
-			tx.keys.Put(keys.Format, formatDoc{formatVersion}),
+			tx.keys.Put(keys.Format, FormatRecord{FormatVersion}),
 			tx.keys.Put(keys.Environment, env),
 			tx.keys.Put(keys.MachineCounter, 1),
 			tx.keys.Put(keys.Machine("0"), machine),

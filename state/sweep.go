@@ -39,7 +39,7 @@ func (s *State) Sweep(ctx context.Context, now time.Time) error {
 
 // sweepServices continues destructions that were interrupted.
 func (s *State) sweepServices(ctx context.Context) error {
-	services, err := readView(ctx, s, (*View).Services)
+	services, err := Read(ctx, s, (*View).Services)
 	if err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (s *State) sweepServices(ctx context.Context) error {
 }
 
 func (s *State) sweepRelations(ctx context.Context) error {
-	kvs, err := readView(ctx, s, func(v *View) ([]keyspace.KeyValue, error) { return v.keys.List(keys.Relations) })
+	kvs, err := Read(ctx, s, func(v *View) ([]keyspace.KeyValue, error) { return v.keys.List(keys.Relations) })
 	if err != nil {
 		return err
 	}

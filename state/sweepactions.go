@@ -10,7 +10,7 @@ import (
 
 // sweepActions spares actions that were asked for after before.
 func (s *State) sweepActions(ctx context.Context, before time.Time) error {
-	old, err := readView(ctx, s, func(v *View) ([]string, error) { return v.oldActions(before) })
+	old, err := Read(ctx, s, func(v *View) ([]string, error) { return v.oldActions(before) })
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 // before. Whoever writes one or a reference to it meanwhile touches it, and so keeps it.
 // If only is not nil, other blobs are left alone.
 func (s *State) sweepBlobs(ctx context.Context, before time.Time, only map[string]bool) error {
-	heads, err := readView(ctx, s, (*View).unreferencedBlobs)
+	heads, err := Read(ctx, s, (*View).unreferencedBlobs)
 	if err != nil {
 		return err
 	}
@@ -29,7 +29,7 @@ func (s *State) sweepBlobs(ctx context.Context, before time.Time, only map[strin
 }
 
 func (v *View) unreferencedBlobs() (map[string]keyspace.BlobHead, error) {
-	used, err := v.referencedBlobs()
+	used, err := v.ReferencedBlobs()
 	if err != nil {
 		return nil, err
 	}

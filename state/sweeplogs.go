@@ -15,7 +15,7 @@ import (
 const LogGrace = 7 * 24 * time.Hour
 
 func (s *State) sweepLogs(ctx context.Context, before time.Time) error {
-	old, err := readView(ctx, s, func(v *View) ([]string, error) { return v.oldLogs(before) })
+	old, err := Read(ctx, s, func(v *View) ([]string, error) { return v.oldLogs(before) })
 	if err != nil {
 		return err
 	}

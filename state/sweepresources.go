@@ -12,7 +12,7 @@ import (
 
 // sweepResources leaves the blobs to sweepBlobs.
 func (s *State) sweepResources(ctx context.Context) error {
-	stray, err := readView(ctx, s, (*View).strayResources)
+	stray, err := Read(ctx, s, (*View).strayResources)
 	if err != nil {
 		return err
 	}

@@ -1,8 +1,9 @@
 package state
 
 import (
-	"bijou/state/keys"
 	"fmt"
+
+	"bijou/state/keys"
 )
 
 // UnitState reads a unit's own notes; empty if there are none.

@@ -49,8 +49,8 @@ func onKeys(f func(tx *Tx) error) func(keys *keyspace.Tx) error {
 	return func(keys *keyspace.Tx) error { return f(&Tx{View: &View{keys.View}, keys: keys}) }
 }
 
-// readView returns the result of f in a View of its own.
-func readView[T any](ctx context.Context, s *State, f func(v *View) (T, error)) (result T, err error) {
+// Read returns the result of f in a View of its own.
+func Read[T any](ctx context.Context, s *State, f func(v *View) (T, error)) (result T, err error) {
 	err = s.View(ctx, func(v *View) (err error) {
 		result, err = f(v)
 		return err

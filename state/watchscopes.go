@@ -1,9 +1,10 @@
 package state
 
 import (
-	"bijou/state/keys"
 	"strconv"
 	"strings"
+
+	"bijou/state/keys"
 )
 
 // entityScope is an entity's record, and what is below it.

@@ -12,6 +12,7 @@ import (
 	"bijou/multicall/home"
 	"bijou/state"
 	"bijou/state/archive"
+	"bijou/state/copying"
 	"bijou/state/progress"
 )
 
@@ -75,7 +76,7 @@ type backup struct {
 
 func (b *backup) writeBackup(s *state.State, to io.Writer) error {
 	w := archive.NewWriter(to)
-	h, err := s.Backup(b.o.ctx, w)
+	h, err := copying.Backup(b.o.ctx, s, w)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"bijou/multicall/console"
 	"bijou/multicall/home"
 	"bijou/state"
+	"bijou/state/copying"
 	"bijou/state/durable"
 )
 
@@ -84,7 +85,7 @@ func (c migrateStateCmd) migrate(o *operator, e home.Environment) error {
 	}
 	o.note("copying the state of environment %q from %s to %s", e.Name, e.State, to)
 	old := e.State
-	copied, err := state.Migrate(o.ctx, state.Migration{
+	copied, err := copying.Migrate(o.ctx, copying.Migration{
 		From: old, To: to, Keep: c.Keep, Fault: o.parts.Fault,
 		Switch: func() error {
 			e.State = to
@@ -104,7 +105,7 @@ func (c migrateStateCmd) migrate(o *operator, e home.Environment) error {
 
 // finishMigration completes a migration that was interrupted at its end.
 func (c migrateStateCmd) finishMigration(o *operator, e home.Environment) error {
-	err := state.FinishMigration(o.ctx, e.State)
+	err := copying.FinishMigration(o.ctx, e.State)
 	if errors.Is(err, state.ErrNotFound) {
 		o.note("environment %q has its state in %s already", e.Name, e.State)
 		return nil

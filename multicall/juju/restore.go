@@ -12,6 +12,7 @@ import (
 	"bijou/multicall/home"
 	"bijou/state"
 	"bijou/state/archive"
+	"bijou/state/copying"
 )
 
 type restoreCmd struct {
@@ -55,7 +56,7 @@ func (c restoreCmd) Run(o *operator) error {
 }
 
 func (c restoreCmd) restoreEnvironment(o *operator, a *archive.Reader) error {
-	env, err := state.BackupEnvironment(a)
+	env, err := copying.BackupEnvironment(a)
 	if err != nil {
 		return err
 	}
@@ -127,7 +128,7 @@ func (r *restore) replaceInPlace() error {
 	if now.State != old {
 		ctx, cancel := context.WithTimeout(r.o.ctx, openTimeout)
 		defer cancel()
-		if err := state.MarkStoreMoved(ctx, old, now.UUID, now.State); err != nil {
+		if err := copying.MarkStoreMoved(ctx, old, now.UUID, now.State); err != nil {
 			r.o.note("warning: the old store cannot be marked as left: agents that reach it go on there: %v", err)
 		}
 	}
@@ -142,7 +143,7 @@ func (r *restore) restoreStore(e home.Environment, sha256 string) error {
 	if err := r.unpackUnits(e); err != nil {
 		return err
 	}
-	copied, err := state.Restore(r.o.ctx, state.Restoration{
+	copied, err := copying.Restore(r.o.ctx, copying.Restoration{
 		URL: e.State, Replace: r.cmd.Replace, Adopt: r.cmd.Adopt, Fault: r.o.parts.Fault,
 		Change: func(env *state.Environment) {
 			env.Name, env.UUID, env.Tools = e.Name, e.UUID, e.Tools

@@ -1,3 +1,8 @@
+// Package keys names every key of an environment, with what it holds, and nothing else.
+//
+// A unit's name stands in keys as it is ("wordpress/0"); no other name has a slash, but
+// charm URLs, which end their key. Prefixes end with a slash, so that mysql never means
+// mysql2. The keys of blobs are those of keyspace.
 package keys
 
 import (
@@ -6,65 +11,18 @@ import (
 	"strings"
 )
 
-// Every key of an environment, in one table. A unit's name stands in keys as it
-// is ("wordpress/0"); no other name has a slash, but charm URLs, which end their
-// key. Lists end their prefix with a slash, so that mysql never means mysql2.
-//
-//	format                              what wrote this store
-//	environment                         Environment
-//	migrating                           copyLockRecord, under the lock's lease
-//	moved                               movedRecord: the environment is in another store
-//	migration                           partialCopy: the environment comes from another
-//	counters/machines                   the next machine's id
-//	counters/relations                  the next relation's
-//	counters/actions                    the next action's
-//	counters/units/<service>            the next unit's number
-//	provisioner                         ProvisionerTrouble
-//	presence/<agent>                    presence, under the session's lease
-//	claims/machine-<id>                 keyspace.ClaimRecord: who runs the machine's agents
-//	leaders/<what>                      presence, under the session's lease
-//	leaders/services/<s>                presence of a process, with the unit that leads
-//	charms/<url>                        Charm
-//	blobs/<sha256>/<n>                  one chunk
-//	blob-heads/<sha256>                 keyspace.BlobHead
-//	services/<s>                        Service
-//	services/<s>/config                 Config
-//	services/<s>/status                 WorkloadStatus
-//	services/<s>/leader-settings        settingsDoc
-//	services/<s>/upgrade                Upgrade
-//	services/<s>/relations/<n>          relationIndex
-//	units/<u>                           Unit
-//	units/<u>/ports                     []Port
-//	units/<u>/state                     settingsDoc
-//	units/<u>/debug                     Debug
-//	units/<u>/restored                  Restored
-//	units/<u>/actions                   actionQueue
-//	actions/<id>                        Action
-//	resources/<s>/<name>                Resource
-//	tools/<name>                        Tools
-//	machines/<id>                       Machine
-//	machines/<id>/units/<u>             index: empty
-//	spares/<id>                         unusedMachine
-//	first-units/<id>                    firstUnit
-//	relations/<n>                       Relation
-//	relations/<n>/members/<u>           Member
-//	relations/<n>/settings/<u>          settingsDoc
-//	relations/<n>/apps/<s>              settingsDoc
-//	uniters/<u>/op                      Op
-//	uniters/<u>/workflow                Workflow
-//	uniters/<u>/relations/<n>           RelationState
-//	uniters/<u>/relations/<n>/<member>  MemberState
-//	history/<u>/<slot>                  HookRun
-//	logs/<u>                            logHead
-//	log/<u>/<seq>                       logBatch
-
+// The keys of which there is one.
 const (
-	Format         = "format"
-	Environment    = "environment"
-	CopyLock       = "migrating"
-	Moved          = "moved"
-	PartialCopy    = "migration"
-	Provisioner    = "provisioner"
+	Format      = "format"      // what wrote this store
+	Environment = "environment" // Environment
+	CopyLock    = "migrating"   // CopyLockRecord, under the lock's session
+	Moved       = "moved"       // MovedRecord: the environment is in another store
+	PartialCopy = "migration"   // PartialCopy: the environment comes from another
+	Provisioner = "provisioner" // ProvisionerTrouble
+)
+
+// The first words of all others.
+const (
 	Presences      = "presence/"
 	Claims         = "claims/"
 	Leaders        = "leaders/"
@@ -81,63 +39,146 @@ const (
 	Actions        = "actions/"
 	Resources      = "resources/"
 	Tools          = "tools/"
+)
 
+// The counters, each of which holds the next number.
+const (
 	Counters        = "counters/"
 	MachineCounter  = Counters + "machines"
 	RelationCounter = Counters + "relations"
 	ActionCounter   = Counters + "actions"
 )
 
+// UnitCounter is counters/units/<service>: the next unit's number.
 func UnitCounter(service string) string { return Counters + "units/" + service }
-func Presence(agent string) string      { return Presences + agent }
-func Claim(agent string) string         { return Claims + agent }
-func Leader(what string) string         { return Leaders + what }
+
+// Presence is presence/<agent>: the process that an agent runs in, under its session.
+func Presence(agent string) string { return Presences + agent }
+
+// Claim is claims/machine-<id>: keyspace.ClaimRecord, who runs the machine's agents.
+func Claim(agent string) string { return Claims + agent }
+
+// Leader is leaders/<what>: keyspace.Presence, under its session.
+func Leader(what string) string { return Leaders + what }
+
+// ServiceLeaderName names the leadership of a service: Leader has its key.
 func ServiceLeaderName(s string) string { return "services/" + s }
-func Charm(url string) string           { return Charms + url }
-func Tool(name string) string           { return Tools + name }
 
-func Service(s string) string                 { return Services + s }
-func BelowService(s string) string            { return Services + s + "/" }
-func Config(s string) string                  { return BelowService(s) + "config" }
-func ServiceStatus(s string) string           { return BelowService(s) + "status" }
-func Upgrade(s string) string                 { return BelowService(s) + "upgrade" }
-func LeaderSettings(s string) string          { return BelowService(s) + "leader-settings" }
-func ServiceRelations(s string) string        { return BelowService(s) + "relations/" }
+// Charm is charms/<url>: Charm.
+func Charm(url string) string { return Charms + url }
+
+// Tool is tools/<name>: Tools.
+func Tool(name string) string { return Tools + name }
+
+// Service is services/<s>: Service.
+func Service(s string) string { return Services + s }
+
+// BelowService is the prefix of what belongs to a service.
+func BelowService(s string) string { return Services + s + "/" }
+
+// Config is services/<s>/config: Config.
+func Config(s string) string { return BelowService(s) + "config" }
+
+// ServiceStatus is services/<s>/status: WorkloadStatus.
+func ServiceStatus(s string) string { return BelowService(s) + "status" }
+
+// Upgrade is services/<s>/upgrade: Upgrade.
+func Upgrade(s string) string { return BelowService(s) + "upgrade" }
+
+// LeaderSettings is services/<s>/leader-settings: a settings node.
+func LeaderSettings(s string) string { return BelowService(s) + "leader-settings" }
+
+// ServiceRelations is the prefix of a service's parts in relations.
+func ServiceRelations(s string) string { return BelowService(s) + "relations/" }
+
+// ServiceRelation is services/<s>/relations/<n>: the service's part in a relation.
 func ServiceRelation(s string, id int) string { return ServiceRelations(s) + strconv.Itoa(id) }
-func Unit(u string) string                    { return Units + u }
-func ServiceUnits(s string) string            { return Units + s + "/" }
-func Ports(u string) string                   { return Unit(u) + "/ports" }
-func ActionQueue(u string) string             { return Unit(u) + "/actions" }
-func Action(id int) string                    { return Actions + strconv.Itoa(id) }
-func ServiceResources(s string) string        { return Resources + s + "/" }
-func Resource(s, name string) string          { return ServiceResources(s) + name }
-func Debug(u string) string                   { return Unit(u) + "/debug" }
-func UnitState(u string) string               { return Unit(u) + "/state" }
-func Restored(u string) string                { return Unit(u) + "/restored" }
-func Machine(id string) string                { return Machines + id }
-func UnusedMachine(id string) string          { return UnusedMachines + id }
-func FirstUnit(id string) string              { return "first-units/" + id }
-func MachineUnits(id string) string           { return Machine(id) + "/units/" }
-func MachineUnit(id, u string) string         { return MachineUnits(id) + u }
 
-func Relation(id int) string                       { return Relations + strconv.Itoa(id) }
-func Members(id int) string                        { return Relation(id) + "/members/" }
-func Member(id int, u string) string               { return Members(id) + u }
+// Unit is units/<u>: Unit.
+func Unit(u string) string { return Units + u }
+
+// ServiceUnits is the prefix of a service's units.
+func ServiceUnits(s string) string { return Units + s + "/" }
+
+// Ports is units/<u>/ports: []Port.
+func Ports(u string) string { return Unit(u) + "/ports" }
+
+// ActionQueue is units/<u>/actions: the actions that wait for the unit.
+func ActionQueue(u string) string { return Unit(u) + "/actions" }
+
+// Action is actions/<id>: Action.
+func Action(id int) string { return Actions + strconv.Itoa(id) }
+
+// ServiceResources is the prefix of a service's resources.
+func ServiceResources(s string) string { return Resources + s + "/" }
+
+// Resource is resources/<s>/<name>: Resource.
+func Resource(s, name string) string { return ServiceResources(s) + name }
+
+// Debug is units/<u>/debug: Debug.
+func Debug(u string) string { return Unit(u) + "/debug" }
+
+// UnitState is units/<u>/state: a settings node.
+func UnitState(u string) string { return Unit(u) + "/state" }
+
+// Restored is units/<u>/restored: Restored.
+func Restored(u string) string { return Unit(u) + "/restored" }
+
+// Machine is machines/<id>: Machine.
+func Machine(id string) string { return Machines + id }
+
+// UnusedMachine is spares/<id>: a machine that no unit needs.
+func UnusedMachine(id string) string { return UnusedMachines + id }
+
+// FirstUnit is first-units/<id>: the unit that a machine was made for.
+func FirstUnit(id string) string { return "first-units/" + id }
+
+// MachineUnits is the prefix of a machine's units.
+func MachineUnits(id string) string { return Machine(id) + "/units/" }
+
+// MachineUnit is machines/<id>/units/<u>: an index, empty.
+func MachineUnit(id, u string) string { return MachineUnits(id) + u }
+
+// Relation is relations/<n>: Relation.
+func Relation(id int) string { return Relations + strconv.Itoa(id) }
+
+// Members is the prefix of a relation's members.
+func Members(id int) string { return Relation(id) + "/members/" }
+
+// Member is relations/<n>/members/<u>: Member.
+func Member(id int, u string) string { return Members(id) + u }
+
+// ServiceMembers is the prefix of a service's members of a relation.
 func ServiceMembers(id int, service string) string { return Members(id) + service + "/" }
-func RelationSettings(id int) string               { return Relation(id) + "/settings/" }
-func Settings(id int, u string) string             { return RelationSettings(id) + u }
-func Apps(id int) string                           { return Relation(id) + "/apps/" }
-func AppSettings(id int, s string) string          { return Apps(id) + s }
 
-func Uniter(u string) string                     { return Uniters + u + "/" }
-func Op(u string) string                         { return Uniter(u) + "op" }
-func Workflow(u string) string                   { return Uniter(u) + "workflow" }
-func relationStatesPrefix(u string) string       { return Uniter(u) + "relations/" }
+// RelationSettings is the prefix of the units' settings in a relation.
+func RelationSettings(id int) string { return Relation(id) + "/settings/" }
+
+// Settings is relations/<n>/settings/<u>: a settings node.
+func Settings(id int, u string) string { return RelationSettings(id) + u }
+
+// Apps is the prefix of the services' own settings in a relation.
+func Apps(id int) string { return Relation(id) + "/apps/" }
+
+// AppSettings is relations/<n>/apps/<s>: a settings node.
+func AppSettings(id int, s string) string { return Apps(id) + s }
+
+// Uniter is the prefix of what a unit's agent keeps.
+func Uniter(u string) string { return Uniters + u + "/" }
+
+// Op is uniters/<u>/op: Op.
+func Op(u string) string { return Uniter(u) + "op" }
+
+// Workflow is uniters/<u>/workflow: Workflow.
+func Workflow(u string) string             { return Uniter(u) + "workflow" }
+func relationStatesPrefix(u string) string { return Uniter(u) + "relations/" }
+
+// RelationState is uniters/<u>/relations/<n>: RelationState.
 func RelationState(u string, id int) string      { return relationStatesPrefix(u) + strconv.Itoa(id) }
 func memberStatesPrefix(u string, id int) string { return RelationState(u, id) + "/" }
 func serviceStatesPrefix(u string) string        { return Uniter(u) + "services/" }
 
-// memberStateKey is apart for a service, whose own settings the unit is told of: binaries
+// MemberState is uniters/<u>/relations/<n>/<member>: MemberState. It is apart for a service, whose own settings the unit is told of: binaries
 // that do not know of those take everything below memberStatesPrefix for units.
 func MemberState(u string, id int, m string) string {
 	if !strings.Contains(m, "/") {
@@ -146,16 +187,22 @@ func MemberState(u string, id int, m string) string {
 	return memberStatesPrefix(u, id) + m
 }
 
-func UnitHistory(unit string) string       { return historyPrefix + unit + "/" }
+// UnitHistory is the prefix of the hooks that a unit has run.
+func UnitHistory(unit string) string { return historyPrefix + unit + "/" }
+
+// HookRun is history/<u>/<slot>: HookRun.
 func HookRun(unit string, slot int) string { return UnitHistory(unit) + strconv.Itoa(slot) }
 
+// LogHead is logs/<u>: how far the log of a unit or machine is.
 func LogHead(source string) string          { return LogHeads + source }
 func logBatchesPrefix(source string) string { return logPrefix + source + "/" }
+
+// LogBatch is log/<u>/<seq>: lines of it.
 func LogBatch(source string, seq int64) string {
 	return fmt.Sprintf("%s%010d", logBatchesPrefix(source), seq)
 }
 
-// cutInt parses a key's last part; ok is false if more follows the prefix.
+// CutInt parses a key's last part; ok is false if more follows the prefix.
 func CutInt(key, prefix string) (n int, ok bool) {
 	rest, ok := strings.CutPrefix(key, prefix)
 	if !ok {

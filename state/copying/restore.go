@@ -1,4 +1,4 @@
-package state
+package copying
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"bijou/state"
 	"bijou/state/archive"
 	"bijou/state/keys"
 	"bijou/state/keyspace"
@@ -23,7 +24,7 @@ type Restoration struct {
 	// Adopt takes units' folders for what the backup says, without comparing.
 	Adopt bool
 	// Change completes the environment's record.
-	Change func(*Environment)
+	Change func(*state.Environment)
 	// Fault, unless it is nil, is called at named points, for tests to end the
 	// process there: restore-begun, migrate-batch, restore-copied.
 	Fault func(point string)
@@ -69,7 +70,7 @@ func (r Restoration) restoreTo(ctx context.Context, from *backupSource, to store
 		return c, fmt.Errorf("cannot restore the environment: %w", err)
 	}
 	if r.Replace {
-		if err := lock.state.endAgents(ctx, all); err != nil {
+		if err := endAgents(ctx, lock.state, all); err != nil {
 			return c, err
 		}
 	}
@@ -83,49 +84,49 @@ func (r Restoration) restoreTo(ctx context.Context, from *backupSource, to store
 
 // beginTarget refuses a store that cannot be restored to. From then on the store holds
 // no environment.
-func (r Restoration) beginTarget(ctx context.Context, from *backupSource, s *State, empty bool) error {
-	return s.Update(ctx, func(tx *Tx) (err error) {
+func (r Restoration) beginTarget(ctx context.Context, from *backupSource, s *state.State, empty bool) error {
+	return s.Update(ctx, func(tx *state.Tx) (err error) {
 		still := empty
 		if empty { // to be so until this is committed
-			if still, err = tx.isStillEmpty(); err != nil {
+			if still, err = isStillEmpty(tx); err != nil {
 				return err
 			}
 		}
 		if err := r.checkTarget(tx, from, still); err != nil {
 			return err
 		}
-		tx.keys.Remove(keys.Format)
-		tx.keys.Remove(keys.Moved)
-		return tx.keys.Put(keys.PartialCopy, partialCopy{Environment: from.header.UUID, From: from.String(), Since: time.Now().UTC()})
+		tx.Keys().Remove(keys.Format)
+		tx.Keys().Remove(keys.Moved)
+		return tx.Keys().Put(keys.PartialCopy, state.PartialCopy{Environment: from.header.UUID, From: from.String(), Since: time.Now().UTC()})
 	})
 }
 
-func (r Restoration) checkTarget(tx *Tx, from *backupSource, empty bool) error {
-	left, half, err := keyspace.Load[partialCopy](tx.keys, keys.PartialCopy)
+func (r Restoration) checkTarget(tx *state.Tx, from *backupSource, empty bool) error {
+	left, half, err := keyspace.Load[state.PartialCopy](tx.Keys(), keys.PartialCopy)
 	if err != nil {
 		return err
 	}
-	if _, _, err := tx.keys.Get(keys.Moved); err != nil { // it may be there
+	if _, _, err := tx.Keys().Get(keys.Moved); err != nil { // it may be there
 		return err
 	}
 	env, err := tx.Environment()
 	switch {
-	case err != nil && !errors.Is(err, ErrNotFound):
+	case err != nil && !errors.Is(err, state.ErrNotFound):
 		return err
 	case half && left.From != from.String() && !(r.Replace && left.Environment == from.header.UUID):
-		return refuse(ErrStoreExists, "cannot restore to %q: there lies half of another environment, from %q", r.URL, left.From)
+		return keyspace.Refuse(state.ErrStoreExists, "cannot restore to %q: there lies half of another environment, from %q", r.URL, left.From)
 	case half, empty, r.Replace && env.UUID == from.header.UUID:
 		return nil
 	case env.Name != "":
-		return refuse(ErrStoreExists, "cannot restore to %q: it holds the environment %q, with the uuid %s", r.URL, env.Name, env.UUID)
+		return keyspace.Refuse(state.ErrStoreExists, "cannot restore to %q: it holds the environment %q, with the uuid %s", r.URL, env.Name, env.UUID)
 	}
-	return refuse(ErrStoreExists, "cannot restore to %q: it is not empty", r.URL)
+	return keyspace.Refuse(state.ErrStoreExists, "cannot restore to %q: it is not empty", r.URL)
 }
 
 // endAgents ends what agents and leaders can write, in batches: first by their claims,
 // so that none of them begins again.
-func (s *State) endAgents(ctx context.Context, all []keyspace.KeyValue) error {
-	c := &copier{to: s.space.Store()}
+func endAgents(ctx context.Context, s *state.State, all []keyspace.KeyValue) error {
+	c := &copier{to: s.Store()}
 	for _, kv := range all {
 		if isClaimKey(kv.Key) {
 			if err := c.put(ctx, store.Op{Key: kv.Key, Value: kv.Value}); err != nil {
@@ -134,7 +135,7 @@ func (s *State) endAgents(ctx context.Context, all []keyspace.KeyValue) error {
 		}
 	}
 	for _, prefix := range []string{keys.Presences, keys.Leaders} {
-		kvs, err := readView(ctx, s, func(v *View) ([]keyspace.KeyValue, error) { return v.keys.List(prefix) })
+		kvs, err := state.Read(ctx, s, func(v *state.View) ([]keyspace.KeyValue, error) { return v.Keys().List(prefix) })
 		if err != nil {
 			return err
 		}
@@ -147,24 +148,24 @@ func (s *State) endAgents(ctx context.Context, all []keyspace.KeyValue) error {
 	return c.flush(ctx)
 }
 
-func (r Restoration) finishTarget(ctx context.Context, s *State) error {
+func (r Restoration) finishTarget(ctx context.Context, s *state.State) error {
 	if !r.Replace {
-		if err := s.endLeftovers(ctx); err != nil {
+		if err := endLeftovers(ctx, s); err != nil {
 			return fmt.Errorf("cannot end what ran in the old environment: %w", err)
 		}
 	}
-	return s.Update(ctx, func(tx *Tx) error {
-		tx.keys.Remove(keys.PartialCopy)
-		return tx.keys.Put(keys.Format, formatDoc{formatVersion})
+	return s.Update(ctx, func(tx *state.Tx) error {
+		tx.Keys().Remove(keys.PartialCopy)
+		return tx.Keys().Put(keys.Format, state.FormatRecord{Format: state.FormatVersion})
 	})
 }
 
 // endLeftovers ends what nobody will in a new environment: relations that were dying,
 // which have no members any more, and actions that ran.
-func (s *State) endLeftovers(ctx context.Context) error {
-	var relations []Relation
-	var actions []Action
-	err := s.View(ctx, func(v *View) (err error) {
+func endLeftovers(ctx context.Context, s *state.State) error {
+	var relations []state.Relation
+	var actions []state.Action
+	err := s.View(ctx, func(v *state.View) (err error) {
 		if relations, err = v.Relations(); err != nil {
 			return err
 		}
@@ -172,14 +173,14 @@ func (s *State) endLeftovers(ctx context.Context) error {
 		return err
 	})
 	for _, r := range relations {
-		if err == nil && r.Life != Alive {
-			err = s.Update(ctx, func(tx *Tx) error { return tx.removeRelationIfDone(r) })
+		if err == nil && r.Life != state.Alive {
+			err = s.Update(ctx, func(tx *state.Tx) error { return tx.RemoveRelationIfDone(r) })
 		}
 	}
-	end := ActionEnd{Message: "it ran when the backup was made: nobody knows how far it came"}
+	end := state.ActionEnd{Message: "it ran when the backup was made: nobody knows how far it came"}
 	for _, a := range actions {
-		if err == nil && a.Status == ActionRunning {
-			err = s.Update(ctx, func(tx *Tx) error { return tx.EndAction(a.ID, ActionFailed, end, time.Now()) })
+		if err == nil && a.Status == state.ActionRunning {
+			err = s.Update(ctx, func(tx *state.Tx) error { return tx.EndAction(a.ID, state.ActionFailed, end, time.Now()) })
 		}
 	}
 	return err
@@ -190,22 +191,25 @@ func (s *State) endLeftovers(ctx context.Context) error {
 // another environment, is left alone.
 func MarkStoreMoved(ctx context.Context, url, uuid, to string) (err error) {
 	old, err := storeurl.Open(ctx, url)
-	if errors.Is(err, ErrNoStore) {
+	if errors.Is(err, state.ErrNoStore) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, old.Close()) }()
-	err = newState(old).Update(ctx, func(tx *Tx) error {
-		if _, _, err := tx.keys.Get(keys.Moved); err != nil { // it may be there
+	err = state.OpenIn(old).Update(ctx, func(tx *state.Tx) error {
+		if _, _, err := tx.Keys().Get(keys.Moved); err != nil { // it may be there
 			return err
 		}
 		env, err := tx.Environment()
 		if err != nil || env.UUID != uuid {
 			return err
 		}
-		return tx.keys.Put(keys.Moved, movedRecord{To: to, Since: time.Now().UTC()})
+		return tx.Keys().Put(keys.Moved, state.MovedRecord{To: to, Since: time.Now().UTC()})
 	})
-	return ignoreNotFound(err)
+	if errors.Is(err, state.ErrNotFound) {
+		return nil
+	}
+	return err
 }

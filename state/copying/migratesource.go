@@ -1,4 +1,4 @@
-package state
+package copying
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"bijou/state"
 	"bijou/state/keys"
 	"bijou/state/keyspace"
 	"bijou/state/store"
@@ -16,7 +17,7 @@ import (
 // agent announces itself there and nobody campaigns.
 type migrationSource struct {
 	*copyLock
-	state  *State
+	state  *state.State
 	uuid   string
 	format []byte
 }
@@ -24,12 +25,12 @@ type migrationSource struct {
 // lockSource locks the environment in the store, for a migration to that URL.
 // ErrRunning: an agent, a provisioner or another migration is at work there.
 func lockSource(ctx context.Context, from store.Store, to string) (*migrationSource, error) {
-	s := &migrationSource{state: newState(from)}
-	err := s.state.View(ctx, func(v *View) error {
-		if err := checkFormat(v); err != nil && !errors.Is(err, ErrMoved) { // moved: an earlier migration was cut off
+	s := &migrationSource{state: state.OpenIn(from)}
+	err := s.state.View(ctx, func(v *state.View) error {
+		if err := state.CheckFormat(v); err != nil && !errors.Is(err, state.ErrMoved) { // moved: an earlier migration was cut off
 			return err
 		}
-		format, _, err := v.keys.Get(keys.Format)
+		format, _, err := v.Keys().Get(keys.Format)
 		if err != nil {
 			return err
 		}
@@ -50,64 +51,64 @@ func lockSource(ctx context.Context, from store.Store, to string) (*migrationSou
 // prepareTarget refuses a store that is neither empty nor what a migration of the same
 // environment has left.
 func (s *migrationSource) prepareTarget(ctx context.Context, m Migration, to store.Store) error {
-	target := newState(to)
-	own, same, err := readRecord[copyLockRecord](ctx, target, keys.CopyLock)
+	target := state.OpenIn(to)
+	own, same, err := readRecord[state.CopyLockRecord](ctx, target, keys.CopyLock)
 	if err != nil {
 		return err
 	}
 	if same && own.Session == s.record.Session {
-		return refuse(ErrStoreExists, "cannot migrate to %q: the environment lies there already", m.To)
+		return keyspace.Refuse(state.ErrStoreExists, "cannot migrate to %q: the environment lies there already", m.To)
 	}
 	there, err := readContents(ctx, to)
 	if err != nil {
 		return err
 	}
-	return target.Update(ctx, func(tx *Tx) error {
+	return target.Update(ctx, func(tx *state.Tx) error {
 		empty := len(there) == 0
 		if empty { // to be so until this is committed; now that is little to read
-			if empty, err = tx.isStillEmpty(); err != nil {
+			if empty, err = isStillEmpty(tx); err != nil {
 				return err
 			}
 		}
 		if err := s.checkTarget(tx, m.To, empty); err != nil {
 			return err
 		}
-		tx.keys.Remove(keys.Format)
-		tx.keys.Remove(keys.Moved)
-		return tx.keys.Put(keys.PartialCopy, partialCopy{Environment: s.uuid, From: m.From, Keep: m.Keep, Since: time.Now().UTC()})
+		tx.Keys().Remove(keys.Format)
+		tx.Keys().Remove(keys.Moved)
+		return tx.Keys().Put(keys.PartialCopy, state.PartialCopy{Environment: s.uuid, From: m.From, Keep: m.Keep, Since: time.Now().UTC()})
 	})
 }
 
-func (s *migrationSource) checkTarget(tx *Tx, url string, empty bool) error {
-	left, draftThere, err := keyspace.Load[partialCopy](tx.keys, keys.PartialCopy)
+func (s *migrationSource) checkTarget(tx *state.Tx, url string, empty bool) error {
+	left, draftThere, err := keyspace.Load[state.PartialCopy](tx.Keys(), keys.PartialCopy)
 	if err != nil {
 		return err
 	}
-	_, movedThere, err := keyspace.Load[movedRecord](tx.keys, keys.Moved)
+	_, movedThere, err := keyspace.Load[state.MovedRecord](tx.Keys(), keys.Moved)
 	if err != nil {
 		return err
 	}
-	if err := tx.checkNobodyRuns(occupantPrefixes()); err != nil {
+	if err := checkNobodyRuns(tx, occupantPrefixes()); err != nil {
 		return err
 	}
 	env, err := tx.Environment()
 	switch {
-	case err != nil && !errors.Is(err, ErrNotFound):
+	case err != nil && !errors.Is(err, state.ErrNotFound):
 		return err
 	case draftThere && left.Environment != s.uuid:
-		return refuse(ErrStoreExists, "cannot migrate to %q: there lies half of another environment, from %q", url, left.From)
+		return keyspace.Refuse(state.ErrStoreExists, "cannot migrate to %q: there lies half of another environment, from %q", url, left.From)
 	case draftThere, movedThere && env.UUID == s.uuid, empty:
 		return nil
 	case env.Name != "":
-		return refuse(ErrStoreExists, "cannot migrate to %q: it holds the environment %q", url, env.Name)
+		return keyspace.Refuse(state.ErrStoreExists, "cannot migrate to %q: it holds the environment %q", url, env.Name)
 	}
-	return refuse(ErrStoreExists, "cannot migrate to %q: it is not empty", url)
+	return keyspace.Refuse(state.ErrStoreExists, "cannot migrate to %q: it is not empty", url)
 }
 
 // lockedRevision returns the store's newest revision, if the lock is still held at it.
 func (s *migrationSource) lockedRevision(ctx context.Context) (revision int64, err error) {
-	err = s.state.View(ctx, func(v *View) error {
-		lock, _, err := keyspace.Load[copyLockRecord](v.keys, keys.CopyLock)
+	err = s.state.View(ctx, func(v *state.View) error {
+		lock, _, err := keyspace.Load[state.CopyLockRecord](v.Keys(), keys.CopyLock)
 		if err != nil {
 			return err
 		}
@@ -123,11 +124,11 @@ func (s *migrationSource) lockedRevision(ctx context.Context) (revision int64, e
 // markMoved returns ErrConflict if anything has changed in the old store since the
 // revision.
 func (s *migrationSource) markMoved(ctx context.Context, to string, revision int64) error {
-	value, err := keyspace.Encode(keys.Moved, movedRecord{To: to, Since: time.Now().UTC()})
+	value, err := keyspace.Encode(keys.Moved, state.MovedRecord{To: to, Since: time.Now().UTC()})
 	if err != nil {
 		return err
 	}
-	_, err = s.state.space.Store().Commit(ctx, store.Txn{
+	_, err = s.state.Store().Commit(ctx, store.Txn{
 		Conds: []store.Cond{{Prefix: "", Revision: revision}},
 		Ops:   []store.Op{{Key: keys.Moved, Value: value}},
 	})
@@ -150,12 +151,12 @@ func (s *migrationSource) copyTo(ctx context.Context, m Migration, to store.Stor
 	if err != nil {
 		return CopySummary{}, err
 	}
-	all, err := readContents(ctx, s.state.space.Store())
+	all, err := readContents(ctx, s.state.Store())
 	if err != nil {
 		return CopySummary{}, err
 	}
 	chunk := func(ctx context.Context, sum string, n int) ([]byte, bool, error) {
-		return readValue(ctx, s.state.space.Store(), keyspace.ChunkKey(sum, n))
+		return readValue(ctx, s.state.Store(), keyspace.ChunkKey(sum, n))
 	}
 	c := &copier{chunk: chunk, to: to, fault: m.Fault, lockLost: s.session.Done()}
 	back, err := c.copyAll(ctx, all)

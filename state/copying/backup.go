@@ -1,4 +1,4 @@
-package state
+package copying
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"bijou/state"
 	"bijou/state/archive"
 	"bijou/state/keyspace"
 	"bijou/state/progress"
@@ -17,16 +18,16 @@ import (
 // blobs that they refer to. Agents may work meanwhile. The header is complete but for
 // what only its caller knows. ErrNotFound: what a key refers to went before it was
 // read, since that changed meanwhile; begin again.
-func (s *State) Backup(ctx context.Context, w *archive.Writer) (archive.Header, error) {
-	h := archive.Header{Kind: archive.Environment, Time: time.Now().UTC(), StateFormat: formatVersion}
+func Backup(ctx context.Context, s *state.State, w *archive.Writer) (archive.Header, error) {
+	h := archive.Header{Kind: archive.Environment, Time: time.Now().UTC(), StateFormat: state.FormatVersion}
 	var all []keyspace.KeyValue
-	err := s.View(ctx, func(v *View) error {
+	err := s.View(ctx, func(v *state.View) error {
 		env, err := v.Environment()
 		if err != nil {
 			return err
 		}
 		h.Name, h.UUID, h.Provider = env.Name, env.UUID, env.Provider
-		if all, err = v.listContentsInUse(); err != nil {
+		if all, err = listContentsInUse(v); err != nil {
 			return err
 		}
 		h.Revision, err = v.Revision()
@@ -43,17 +44,17 @@ func (s *State) Backup(ctx context.Context, w *archive.Writer) (archive.Header, 
 		return h, err
 	}
 	h.Keys = len(list)
-	h.Blobs, err = s.backUpBlobs(ctx, w, all)
+	h.Blobs, err = backUpBlobs(ctx, s, w, all)
 	return h, err
 }
 
 // listContentsInUse leaves out the heads of blobs that nothing refers to.
-func (v *View) listContentsInUse() ([]keyspace.KeyValue, error) {
-	all, err := v.listContents()
+func listContentsInUse(v *state.View) ([]keyspace.KeyValue, error) {
+	all, err := listContents(v)
 	if err != nil {
 		return nil, err
 	}
-	used, err := v.referencedBlobs()
+	used, err := v.ReferencedBlobs()
 	unused := func(kv keyspace.KeyValue) bool {
 		sum, ok := strings.CutPrefix(kv.Key, keyspace.BlobHeadsPrefix)
 		return ok && !used[sum]
@@ -61,7 +62,7 @@ func (v *View) listContentsInUse() ([]keyspace.KeyValue, error) {
 	return slices.DeleteFunc(all, unused), err
 }
 
-func (s *State) backUpBlobs(ctx context.Context, w *archive.Writer, all []keyspace.KeyValue) (n int, err error) {
+func backUpBlobs(ctx context.Context, s *state.State, w *archive.Writer, all []keyspace.KeyValue) (n int, err error) {
 	p := progress.Steps{What: "chunks backed up", Total: countChunks(all)}
 	for _, kv := range all {
 		sum, chunks, ok := blobOf(kv)

@@ -1,4 +1,4 @@
-package state
+package copying
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 
+	"bijou/state"
 	"bijou/state/archive"
 	"bijou/state/charm"
 	"bijou/state/keys"
@@ -27,8 +28,8 @@ type backupSource struct {
 // missing.
 func checkBackup(a *archive.Reader) (*backupSource, error) {
 	b := &backupSource{header: a.Header, archive: a}
-	if a.StateFormat != formatVersion {
-		return nil, refuse(ErrFormat, "its state has the format %d, and this bijou knows %d only: use the bijou that wrote it, %s, or a newer one", a.StateFormat, formatVersion, a.Bijou)
+	if a.StateFormat != state.FormatVersion {
+		return nil, keyspace.Refuse(state.ErrFormat, "its state has the format %d, and this bijou knows %d only: use the bijou that wrote it, %s, or a newer one", a.StateFormat, state.FormatVersion, a.Bijou)
 	}
 	for _, k := range a.Keys {
 		kv := keyspace.KeyValue{Key: k.Key, Value: k.Value}
@@ -46,7 +47,7 @@ func checkBackup(a *archive.Reader) (*backupSource, error) {
 	if !ok {
 		return nil, fmt.Errorf("%w: it has no environment", archive.ErrDamaged)
 	}
-	record, err := keyspace.Decode[Environment](env)
+	record, err := keyspace.Decode[state.Environment](env)
 	if err == nil && (record.UUID != b.header.UUID || record.Name != b.header.Name) {
 		err = fmt.Errorf("%w: its header is of another environment", archive.ErrDamaged)
 	}
@@ -54,13 +55,13 @@ func checkBackup(a *archive.Reader) (*backupSource, error) {
 }
 
 // BackupEnvironment returns the record of the environment that a backup is of.
-func BackupEnvironment(a *archive.Reader) (env Environment, err error) {
+func BackupEnvironment(a *archive.Reader) (env state.Environment, err error) {
 	b, err := checkBackup(a)
 	if err != nil {
 		return env, err
 	}
 	kv, _ := findKey(b.keys, keys.Environment)
-	return keyspace.Decode[Environment](kv)
+	return keyspace.Decode[state.Environment](kv)
 }
 
 // isASCII reports whether a copy can find the key again: listAroundBlobs looks for ASCII

@@ -1,4 +1,4 @@
-package state
+package copying
 
 import (
 	"cmp"
@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"bijou/state"
 	"bijou/state/keys"
 	"bijou/state/keyspace"
 )
@@ -59,7 +60,7 @@ func (w *rewriter) sortUnits() error {
 		if !ok || rest != "" {
 			continue
 		}
-		u, err := keyspace.Decode[Unit](kv)
+		u, err := keyspace.Decode[state.Unit](kv)
 		if err != nil {
 			return err
 		}
@@ -70,7 +71,7 @@ func (w *rewriter) sortUnits() error {
 		if w.Adopt {
 			continue
 		}
-		value, err := keyspace.Encode(kv.Key, Restored{Backup: w.from.header.Time})
+		value, err := keyspace.Encode(kv.Key, state.Restored{Backup: w.from.header.Time})
 		if err != nil {
 			return err
 		}
@@ -101,12 +102,12 @@ func (w *rewriter) rewriteValue(kv keyspace.KeyValue, there []keyspace.KeyValue)
 		return w.rewriteEnvironment(kv, there)
 	}
 	if id, ok := strings.CutPrefix(kv.Key, keys.Machines); ok && !w.Replace && !strings.Contains(id, "/") {
-		return rewriteRecord(kv, func(m *Machine) { holdWithoutInstance(id, m) })
+		return rewriteRecord(kv, func(m *state.Machine) { holdWithoutInstance(id, m) })
 	}
 	if unit, rest, ok := cutUnit(kv.Key, keys.Units); ok && rest == "" && w.unitsAnew[unit] {
-		return rewriteRecord(kv, func(u *Unit) {
-			u.Charm, u.Status, u.Workload = "", WorkloadStatus{}, WorkloadVersion{}
-			u.Resolved, u.ResolvedRelations = Unresolved, nil
+		return rewriteRecord(kv, func(u *state.Unit) {
+			u.Charm, u.Status, u.Workload = "", state.WorkloadStatus{}, state.WorkloadVersion{}
+			u.Resolved, u.ResolvedRelations = state.Unresolved, nil
 		})
 	}
 	return kv.Value, nil
@@ -124,20 +125,20 @@ func rewriteRecord[T any](kv keyspace.KeyValue, f func(doc *T)) ([]byte, error) 
 // rewriteEnvironment stops a replaced environment from harvesting: nobody knows which
 // instances were started since the backup was made.
 func (w *rewriter) rewriteEnvironment(kv keyspace.KeyValue, there []keyspace.KeyValue) ([]byte, error) {
-	before := Environment{}
+	before := state.Environment{}
 	if old, ok := findKey(there, keys.Environment); ok {
 		var err error
-		if before, err = keyspace.Decode[Environment](old); err != nil {
+		if before, err = keyspace.Decode[state.Environment](old); err != nil {
 			return nil, err
 		}
 	}
-	return rewriteRecord(kv, func(e *Environment) {
+	return rewriteRecord(kv, func(e *state.Environment) {
 		if w.Replace {
 			e.Incarnation = max(e.Incarnation, before.Incarnation) + 1
 			if e.Config == nil {
 				e.Config = map[string]string{}
 			}
-			e.Config[HarvestMode] = string(HarvestNone)
+			e.Config[state.HarvestMode] = string(state.HarvestNone)
 		} else {
 			e.Incarnation = 0
 		}
@@ -147,13 +148,13 @@ func (w *rewriter) rewriteEnvironment(kv keyspace.KeyValue, there []keyspace.Key
 	})
 }
 
-func holdWithoutInstance(id string, m *Machine) {
-	m.Addresses, m.Tools = Addresses{}, ""
+func holdWithoutInstance(id string, m *state.Machine) {
+	m.Addresses, m.Tools = state.Addresses{}, ""
 	if id == "0" { // this host
-		m.Status, m.Message = MachinePending, ""
+		m.Status, m.Message = state.MachinePending, ""
 		return
 	}
 	why := fmt.Sprintf("restored: its instance is the old environment's; juju resolved %s starts another", id)
-	m.InstanceID, m.Status, m.Message = "", MachineError, why
+	m.InstanceID, m.Status, m.Message = "", state.MachineError, why
 	m.Attempts, m.RetryAt = 0, time.Time{}
 }

@@ -1,4 +1,4 @@
-package state_test
+package copying_test
 
 import (
 	"bytes"
@@ -16,6 +16,7 @@ import (
 
 	"bijou/state"
 	"bijou/state/archive"
+	"bijou/state/copying"
 	"bijou/testscripts/etcdtest"
 	"bijou/testscripts/statetest"
 )
@@ -24,7 +25,7 @@ import (
 func backUp(ctx context.Context, s *state.State) (*archive.Reader, error) {
 	var b bytes.Buffer
 	w := archive.NewWriter(&b)
-	h, err := s.Backup(ctx, w)
+	h, err := copying.Backup(ctx, s, w)
 	if err := errors.Join(err, w.Close(h)); err != nil {
 		return nil, err
 	}
@@ -49,9 +50,9 @@ func TestBackupUnderLoad(t *testing.T) {
 		for to, place := range places {
 			last := backups[len(backups)-1]
 			copied := place(fmt.Sprintf("to-%s-%s", from, to))
-			_, err := state.Restore(t.Context(), state.Restoration{URL: copied, Replace: true, Adopt: true}, last.Reader)
+			_, err := copying.Restore(t.Context(), copying.Restoration{URL: copied, Replace: true, Adopt: true}, last.Reader)
 			check(t, err)
-			got, err := state.Everything(t.Context(), copied)
+			got, err := copying.Everything(t.Context(), copied)
 			check(t, err)
 			want := map[string]string{}
 			for _, k := range last.Keys {
@@ -127,8 +128,8 @@ func (l *load) run(n int) (backups []taken) {
 
 func (l *load) set(ctx context.Context, i, number int) error {
 	return l.state.Update(ctx, func(tx *state.Tx) error {
-		large := strings.Repeat(fmt.Sprint(number, " "), 20000)
-		_, err := tx.MergeSettings(0, fmt.Sprintf("mysql/%d", i), map[string]*string{"n": ptr(fmt.Sprint(number)), "large": &large})
+		text, large := fmt.Sprint(number), strings.Repeat(fmt.Sprint(number, " "), 20000)
+		_, err := tx.MergeSettings(0, fmt.Sprintf("mysql/%d", i), map[string]*string{"n": &text, "large": &large})
 		return err
 	})
 }

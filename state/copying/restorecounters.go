@@ -1,9 +1,10 @@
-package state
+package copying
 
 import (
 	"strings"
 	"time"
 
+	"bijou/state"
 	"bijou/state/keys"
 	"bijou/state/keyspace"
 )
@@ -19,7 +20,7 @@ func raiseClaims(backup, there []keyspace.KeyValue) ([]keyspace.KeyValue, error)
 		id, ok := strings.CutPrefix(kv.Key, keys.Machines)
 		switch {
 		case ok && !strings.Contains(id, "/"):
-			key := keys.Claim(MachineAgent(id))
+			key := keys.Claim(state.MachineAgent(id))
 			epochs[key] = max(epochs[key], time.Now().Unix())
 		case isClaimKey(kv.Key):
 			c, err := keyspace.Decode[keyspace.ClaimRecord](kv)

@@ -1,4 +1,4 @@
-package state
+package copying
 
 import (
 	"bytes"
@@ -11,18 +11,20 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"bijou/state"
 	"bijou/state/keys"
 	"bijou/state/keyspace"
 	"bijou/state/store"
 	"bijou/state/store/mem"
+	"bijou/testscripts/statetest"
 )
 
 // dumpStore reads all keys of a store, blobs included.
 func dumpStore(t *testing.T, st store.Store) map[string]string {
 	t.Helper()
 	found := map[string]string{}
-	err := newState(st).View(t.Context(), func(v *View) error {
-		kvs, err := v.keys.List("")
+	err := state.OpenIn(st).View(t.Context(), func(v *state.View) error {
+		kvs, err := v.Keys().List("")
 		for _, kv := range kvs {
 			found[kv.Key] = string(kv.Value)
 		}
@@ -41,18 +43,18 @@ func check(t *testing.T, err error) {
 
 // newPopulated is an environment with keys of every length around the batches', and
 // blobs of several chunks.
-func newPopulated(t *testing.T) *State {
+func newPopulated(t *testing.T) *state.State {
 	t.Helper()
-	s, err := CreateIn(t.Context(), mem.New(), testEnvironment())
+	s, err := state.CreateIn(t.Context(), mem.New(), statetest.Environment())
 	check(t, err)
 	for i := range 3 {
 		_, _, err := s.PutBlob(t.Context(), bytes.NewReader(bytes.Repeat([]byte{byte(i)}, i*keyspace.ChunkSize+i)))
 		check(t, err)
 	}
 	for i := range 5 {
-		check(t, s.Update(t.Context(), func(tx *Tx) error {
+		check(t, s.Update(t.Context(), func(tx *state.Tx) error {
 			for n := range 90 {
-				if err := tx.keys.Put(fmt.Sprintf("units/u/%d", i*90+n), strings.Repeat("x", n*40)); err != nil {
+				if err := tx.Keys().Put(fmt.Sprintf("units/u/%d", i*90+n), strings.Repeat("x", n*40)); err != nil {
 					return err
 				}
 			}
@@ -112,14 +114,14 @@ func TestMigrateCutOff(t *testing.T) {
 			return
 		}
 		checkIs(t, err, errCut)
-		target := newState(to)
+		target := state.OpenIn(to)
 		want = withoutStoreLocal(want)
 		copied := withoutStoreLocal(dumpStore(t, to))
 		copied[keys.Format] = want[keys.Format] // the last to come
 		if moved := dumpStore(t, s.Store())[keys.Moved] != ""; switched || moved && !cmp.Equal(want, copied) {
 			t.Errorf("after %d commits: switched %t, and the copy is not whole", n, switched)
 		}
-		if err := target.View(ctx, checkFormat); n > 1 && !errors.Is(err, ErrFormat) && dumpStore(t, s.Store())[keys.Moved] == "" {
+		if err := target.View(ctx, state.CheckFormat); n > 1 && !errors.Is(err, state.ErrFormat) && dumpStore(t, s.Store())[keys.Moved] == "" {
 			t.Errorf("after %d commits half a copy passes for an environment: %v", n, err)
 		}
 		_, err = migrateStores(ctx, m, mem.Share(s.Store()), to)
@@ -127,8 +129,8 @@ func TestMigrateCutOff(t *testing.T) {
 		if diff := cmp.Diff(want, withoutStoreLocal(dumpStore(t, to))); diff != "" || !switched {
 			t.Fatalf("after %d commits: switched %t\n%s", n, switched, diff[:min(len(diff), 500)])
 		}
-		check(t, target.View(ctx, checkFormat))
-		checkIs(t, s.View(ctx, checkFormat), ErrMoved)
+		check(t, target.View(ctx, state.CheckFormat))
+		checkIs(t, s.View(ctx, state.CheckFormat), state.ErrMoved)
 	}
 }
 
@@ -156,7 +158,7 @@ func TestMigrateWhileOthersWrite(t *testing.T) {
 	ctx := t.Context()
 	s, to := newPopulated(t), mem.New()
 	put := func(key string) error {
-		return s.Update(ctx, func(tx *Tx) error { return tx.keys.Put(key, 1) })
+		return s.Update(ctx, func(tx *state.Tx) error { return tx.Keys().Put(key, 1) })
 	}
 	rounds := 0
 	m := Migration{From: "mem:from", To: "mem:to", Switch: func() error { return nil }, Fault: func(string) {
@@ -169,8 +171,8 @@ func TestMigrateWhileOthersWrite(t *testing.T) {
 	if got := dumpStore(t, to); got["services/late-1"] != "1" || got["services/late-3"] != "1" {
 		t.Error("what was written meanwhile was lost")
 	}
-	checkIs(t, put("services/too-late"), ErrMoved)
-	checkIs(t, put("services/too-late"), ErrStoreGone)
+	checkIs(t, put("services/too-late"), state.ErrMoved)
+	checkIs(t, put("services/too-late"), state.ErrStoreGone)
 }
 
 // TestMigrateRefuses what would lose something.
@@ -182,27 +184,28 @@ func TestMigrateRefuses(t *testing.T) {
 	check(t, err)
 	check(t, session.Announce(ctx, s.Update, "machine-0"))
 	_, err = migrateStores(ctx, m, s.Store(), to)
-	checkIs(t, err, ErrRunning)
+	checkIs(t, err, state.ErrRunning)
 	if !strings.Contains(err.Error(), "agent machine-0 (process ") {
 		t.Errorf("got %v", err)
 	}
 	check(t, session.Close(ctx))
 
 	_, err = migrateStores(ctx, m, s.Store(), mem.Share(s.Store()))
-	checkIs(t, err, ErrStoreExists)
+	checkIs(t, err, state.ErrStoreExists)
 	other := newPopulated(t)
 	_, err = migrateStores(ctx, m, s.Store(), other.Store())
-	checkIs(t, err, ErrStoreExists)
+	checkIs(t, err, state.ErrStoreExists)
 	foreign := mem.New()
 	_, err = foreign.Commit(ctx, store.Txn{Ops: []store.Op{{Key: "neco/status", Value: []byte("1")}}})
 	check(t, err)
 	_, err = migrateStores(ctx, m, s.Store(), foreign)
-	checkIs(t, err, ErrStoreExists)
+	checkIs(t, err, state.ErrStoreExists)
 	_, err = migrateStores(ctx, m, s.Store(), &failingStore{mem.Share(to), 2, false})
 	checkIs(t, err, errCut)
-	env := testEnvironment()
+	env := statetest.Environment()
 	env.UUID = "another"
-	checkIs(t, newState(to).initialise(ctx, env), ErrFormat) // bootstrap leaves half a copy alone
+	_, err = state.CreateIn(ctx, to, env)
+	checkIs(t, err, state.ErrFormat) // bootstrap leaves half a copy alone
 	_, err = migrateStores(ctx, m, other.Store(), to)
 	check(t, err) // of the same environment: goes on
 
@@ -211,13 +214,13 @@ func TestMigrateRefuses(t *testing.T) {
 	check(t, err)
 	session, err = s.NewSession(ctx)
 	check(t, err)
-	checkIs(t, session.Announce(ctx, s.Update, "machine-0"), ErrRunning)
+	checkIs(t, session.Announce(ctx, s.Update, "machine-0"), state.ErrRunning)
 	_, err = session.Campaign(ctx, "provisioner")
-	checkIs(t, err, ErrRunning)
+	checkIs(t, err, state.ErrRunning)
 	brief, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 	defer cancel()
 	_, err = lockSource(brief, s.Store(), "mem:y")
-	checkIs(t, err, ErrRunning)
+	checkIs(t, err, state.ErrRunning)
 	check(t, held.release(ctx))
 	check(t, session.Announce(ctx, s.Update, "machine-0"))
 }
@@ -233,14 +236,14 @@ func TestMigrateBack(t *testing.T) {
 	_, err := migrateStores(ctx, m, s.Store(), to)
 	check(t, err)
 	check(t, m.finishMove(ctx, to))
-	moved := newState(to)
-	check(t, moved.Update(ctx, func(tx *Tx) error {
-		tx.keys.Remove("units/u/7")
-		return tx.keys.Put("units/u/new", 1)
+	moved := state.OpenIn(to)
+	check(t, moved.Update(ctx, func(tx *state.Tx) error {
+		tx.Keys().Remove("units/u/7")
+		return tx.Keys().Put("units/u/new", 1)
 	}))
-	head, err := readView(ctx, moved, func(v *View) (keyspace.BlobHead, error) { return v.keys.BlobHead(emptySum) })
+	head, err := state.Read(ctx, moved, func(v *state.View) (keyspace.BlobHead, error) { return v.Keys().BlobHead(emptySum) })
 	check(t, err)
-	check(t, moved.space.RemoveBlob(ctx, emptySum, head))
+	check(t, moved.Space().RemoveBlob(ctx, emptySum, head))
 	want := withoutStoreLocal(dumpStore(t, to))
 	m.From, m.To = m.To, m.From
 	_, err = migrateStores(ctx, m, to, s.Store())
@@ -248,6 +251,6 @@ func TestMigrateBack(t *testing.T) {
 	if diff := cmp.Diff(want, withoutStoreLocal(dumpStore(t, s.Store()))); diff != "" {
 		t.Error(diff)
 	}
-	check(t, s.View(ctx, checkFormat))
-	checkIs(t, moved.View(ctx, checkFormat), ErrMoved)
+	check(t, s.View(ctx, state.CheckFormat))
+	checkIs(t, moved.View(ctx, state.CheckFormat), state.ErrMoved)
 }

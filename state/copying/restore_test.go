@@ -1,4 +1,4 @@
-package state
+package copying
 
 import (
 	"bytes"
@@ -16,55 +16,57 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"bijou/state"
 	"bijou/state/archive"
 	"bijou/state/keys"
 	"bijou/state/keyspace"
 	"bijou/state/store"
 	"bijou/state/store/mem"
+	"bijou/testscripts/statetest"
 )
 
 // newWithHistory is an environment with units, one in a relation that is dying, an action that
 // runs, a blob of several chunks, and all that belongs to who is at work.
-func newWithHistory(t *testing.T) *State {
+func newWithHistory(t *testing.T) *state.State {
 	t.Helper()
-	s, err := CreateIn(t.Context(), mem.New(), testEnvironment())
+	s, err := state.CreateIn(t.Context(), mem.New(), statetest.Environment())
 	check(t, err)
 	sum, _, err := s.PutBlob(t.Context(), bytes.NewReader(bytes.Repeat([]byte("blob"), keyspace.ChunkSize)))
 	check(t, err)
 	_, _, err = s.PutBlob(t.Context(), strings.NewReader("nobody refers to it"))
 	check(t, err)
-	check(t, s.Update(t.Context(), func(tx *Tx) error {
+	check(t, s.Update(t.Context(), func(tx *state.Tx) error {
 		docs := map[string]any{
-			"services/mysql":                  Service{Charm: "local:noble/mysql-1", Life: Alive},
-			"services/mysql/leader-settings":  settingsDoc{Version: 3, Blob: sum},
+			"services/mysql":                  state.Service{Charm: "local:noble/mysql-1", Life: state.Alive},
+			"services/mysql/leader-settings":  map[string]any{"version": 3, "blob": sum},
 			"counters/units/mysql":            2,
 			"counters/machines":               3,
-			"units/mysql/0":                   Unit{Machine: "0", Charm: "local:noble/mysql-1", Life: Alive, Resolved: ResolvedRetry},
-			"units/mysql/0/state":             settingsDoc{Version: 1},
-			"units/mysql/0/actions":           actionQueue{Waiting: []int{0, 1}},
-			"units/mysql/1":                   Unit{Machine: "2", Charm: "local:noble/mysql-1", Life: Alive},
-			"actions/0":                       Action{Unit: "mysql/0", Status: ActionRunning},
-			"actions/1":                       Action{Unit: "mysql/0", Status: ActionPending},
-			"machines/2":                      Machine{Life: Alive, InstanceID: "i-2", Status: MachineRunning, Addresses: Addresses{Private: "10.0.0.2"}},
-			"relations/0":                     Relation{Life: Dying, Endpoints: []Endpoint{{Service: "mysql"}}},
-			"relations/0/members/mysql/0":     Member{},
-			"services/mysql/relations/0":      relationIndex{Name: "a"},
-			"services/mysql/relations/1":      relationIndex{Name: "b"},
-			"relations/0/settings/mysql/0":    settingsDoc{Version: 9},
-			"relations/1":                     Relation{Life: Alive, Endpoints: []Endpoint{{Service: "mysql"}}},
-			"relations/1/members/mysql/1":     Member{},
-			"relations/1/settings/mysql/1":    settingsDoc{Version: 8},
-			"uniters/mysql/0/workflow":        Workflow{State: "started", Charm: "local:noble/mysql-1"},
-			"uniters/mysql/0/op":              Op{ID: "x"},
-			"uniters/mysql/1/relations/1/a/0": MemberState{},
-			"history/mysql/0/1":               HookRun{Seq: 1},
-			"claims/machine-0":                keyspace.ClaimRecord{Epoch: 5, Holder: &Holder{Host: "me"}},
+			"units/mysql/0":                   state.Unit{Machine: "0", Charm: "local:noble/mysql-1", Life: state.Alive, Resolved: state.ResolvedRetry},
+			"units/mysql/0/state":             map[string]int{"version": 1},
+			"units/mysql/0/actions":           map[string][]int{"waiting": {0, 1}},
+			"units/mysql/1":                   state.Unit{Machine: "2", Charm: "local:noble/mysql-1", Life: state.Alive},
+			"actions/0":                       state.Action{Unit: "mysql/0", Status: state.ActionRunning},
+			"actions/1":                       state.Action{Unit: "mysql/0", Status: state.ActionPending},
+			"machines/2":                      state.Machine{Life: state.Alive, InstanceID: "i-2", Status: state.MachineRunning, Addresses: state.Addresses{Private: "10.0.0.2"}},
+			"relations/0":                     state.Relation{Life: state.Dying, Endpoints: []state.Endpoint{{Service: "mysql"}}},
+			"relations/0/members/mysql/0":     state.Member{},
+			"services/mysql/relations/0":      map[string]string{"name": "a"},
+			"services/mysql/relations/1":      map[string]string{"name": "b"},
+			"relations/0/settings/mysql/0":    map[string]int{"version": 9},
+			"relations/1":                     state.Relation{Life: state.Alive, Endpoints: []state.Endpoint{{Service: "mysql"}}},
+			"relations/1/members/mysql/1":     state.Member{},
+			"relations/1/settings/mysql/1":    map[string]int{"version": 8},
+			"uniters/mysql/0/workflow":        state.Workflow{State: "started", Charm: "local:noble/mysql-1"},
+			"uniters/mysql/0/op":              state.Op{ID: "x"},
+			"uniters/mysql/1/relations/1/a/0": state.MemberState{},
+			"history/mysql/0/1":               state.HookRun{Seq: 1},
+			"claims/machine-0":                keyspace.ClaimRecord{Epoch: 5, Holder: &state.Holder{Host: "me"}},
 			"presence/machine-0":              keyspace.Presence{Session: "old"},
 			"leaders/services/mysql":          keyspace.Presence{Session: "old"},
-			"provisioner":                     ProvisionerTrouble{Messages: []string{"ill"}},
+			"provisioner":                     state.ProvisionerTrouble{Messages: []string{"ill"}},
 		}
 		for key, doc := range docs {
-			if err := tx.keys.Put(key, doc); err != nil {
+			if err := tx.Keys().Put(key, doc); err != nil {
 				return err
 			}
 		}
@@ -74,11 +76,11 @@ func newWithHistory(t *testing.T) *State {
 }
 
 // backUpArchive is a backup of it, with the folders of those units.
-func backUpArchive(t testing.TB, s *State, folders ...string) *archive.Reader {
+func backUpArchive(t testing.TB, s *state.State, folders ...string) *archive.Reader {
 	t.Helper()
 	var b bytes.Buffer
 	w := archive.NewWriter(&b)
-	h, err := s.Backup(t.Context(), w)
+	h, err := Backup(t.Context(), s, w)
 	for _, f := range folders {
 		err = errors.Join(err, w.Add(archive.FolderName("0", f), func(w io.Writer) error { _, err := w.Write([]byte("tar")); return err }))
 	}
@@ -92,7 +94,7 @@ func backUpArchive(t testing.TB, s *State, folders ...string) *archive.Reader {
 	return a
 }
 
-func renameEnvironment(e *Environment) { e.Name, e.UUID = "another", "v" }
+func renameEnvironment(e *state.Environment) { e.Name, e.UUID = "another", "v" }
 
 // restoreArchive is Restore to a store that is open.
 func restoreArchive(t *testing.T, r Restoration, a *archive.Reader, to store.Store) error {
@@ -121,18 +123,18 @@ func TestRestoreAnew(t *testing.T) {
 			t.Errorf("%s is %s, was %s", kept, got[kept], was[kept])
 		}
 	}
-	check(t, (newState(to)).View(t.Context(), func(v *View) error {
+	check(t, (state.OpenIn(to)).View(t.Context(), func(v *state.View) error {
 		env, err := v.Environment()
 		m, merr := v.Machine("2")
 		u, uerr := v.Unit("mysql/0")
 		ran, rerr := v.Action(0)
 		waits, werr := v.Action(1)
-		data, berr := v.keys.ReadBlob(sha256Hex(bytes.Repeat([]byte("blob"), keyspace.ChunkSize)))
-		if env.UUID != "v" || env.Name != "another" || env.Incarnation != 0 || m.InstanceID != "" || m.Status != MachineError || !strings.Contains(m.Message, "juju resolved 2") ||
-			m.Addresses.Private != "" || u.Charm != "" || u.Resolved != "" || ran.Status != ActionFailed || waits.Status != ActionPending || len(data) != 4*keyspace.ChunkSize {
+		data, berr := v.Keys().ReadBlob(sha256Hex(bytes.Repeat([]byte("blob"), keyspace.ChunkSize)))
+		if env.UUID != "v" || env.Name != "another" || env.Incarnation != 0 || m.InstanceID != "" || m.Status != state.MachineError || !strings.Contains(m.Message, "juju resolved 2") ||
+			m.Addresses.Private != "" || u.Charm != "" || u.Resolved != "" || ran.Status != state.ActionFailed || waits.Status != state.ActionPending || len(data) != 4*keyspace.ChunkSize {
 			t.Errorf("%+v\n%+v\n%+v\n%+v\n%+v", env, m, u, ran, waits)
 		}
-		return errors.Join(err, merr, uerr, rerr, werr, berr, checkFormat(v))
+		return errors.Join(err, merr, uerr, rerr, werr, berr, state.CheckFormat(v))
 	}))
 }
 
@@ -157,18 +159,18 @@ func TestRestoreReplaces(t *testing.T) {
 	ctx := t.Context()
 	s := newWithHistory(t)
 	a := backUpArchive(t, s)
-	agent := newState(mem.Share(s.Store()))
-	claim, err := agent.TakeClaim(ctx, "0", Claimant{Holder: Holder{Host: "me"}})
+	agent := state.OpenIn(mem.Share(s.Store()))
+	claim, err := agent.TakeClaim(ctx, "0", state.Claimant{Holder: state.Holder{Host: "me"}})
 	check(t, err)
 	session, err := agent.NewSession(ctx)
 	check(t, err)
 	check(t, session.Announce(ctx, claim.Update, "machine-0"))
-	check(t, s.Update(ctx, func(tx *Tx) error {
-		return errors.Join(tx.keys.Put("counters/machines", 9), tx.keys.Put("counters/units/redis", 4), tx.keys.Put("units/new/0", Unit{}),
-			tx.keys.Put("claims/machine-7", keyspace.ClaimRecord{Epoch: 1 << 40, Holder: &Holder{Host: "it"}}))
+	check(t, s.Update(ctx, func(tx *state.Tx) error {
+		return errors.Join(tx.Keys().Put("counters/machines", 9), tx.Keys().Put("counters/units/redis", 4), tx.Keys().Put("units/new/0", state.Unit{}),
+			tx.Keys().Put("claims/machine-7", keyspace.ClaimRecord{Epoch: 1 << 40, Holder: &state.Holder{Host: "it"}}))
 	}))
 	check(t, restoreArchive(t, Restoration{URL: "mem:s", Replace: true}, a, mem.Share(s.Store())))
-	checkIs(t, claim.Update(ctx, func(tx *Tx) error { return tx.keys.Put("x", 1) }), ErrClaimLost)
+	checkIs(t, claim.Update(ctx, func(tx *state.Tx) error { return tx.Keys().Put("x", 1) }), state.ErrClaimLost)
 	got := dumpStore(t, s.Store())
 	epoch := func(id string) (n int64) {
 		var c struct{ Epoch int64 }
@@ -186,20 +188,20 @@ func TestRestoreReplaces(t *testing.T) {
 			t.Errorf("%s is %s, not %s", key, got[key], want)
 		}
 	}
-	check(t, s.View(ctx, func(v *View) error {
+	check(t, s.View(ctx, func(v *state.View) error {
 		env, err := v.Environment()
 		mark, marked, merr := v.Restored("mysql/1")
-		if env.Incarnation != 1 || env.Harvest() != HarvestNone || !marked || !mark.Backup.Equal(a.Time) {
+		if env.Incarnation != 1 || env.Harvest() != state.HarvestNone || !marked || !mark.Backup.Equal(a.Time) {
 			t.Errorf("%+v, %+v", env, mark)
 		}
 		status, serr := v.Status(time.Now())
 		if info := status.Services["mysql"].Units["mysql/1"].Info; info == nil || !strings.Contains(info.Message, "restored from the backup of") {
 			t.Errorf("status: %+v", info)
 		}
-		return errors.Join(err, merr, serr, checkFormat(v))
+		return errors.Join(err, merr, serr, state.CheckFormat(v))
 	}))
-	check(t, s.Update(ctx, func(tx *Tx) error { _, err := tx.SetResolved("mysql/1", "", false); return err }))
-	checkIs(t, s.Update(ctx, func(tx *Tx) error { _, err := tx.SetResolved("mysql/1", "", false); return err }), ErrNotInError)
+	check(t, s.Update(ctx, func(tx *state.Tx) error { _, err := tx.SetResolved("mysql/1", "", false); return err }))
+	checkIs(t, s.Update(ctx, func(tx *state.Tx) error { _, err := tx.SetResolved("mysql/1", "", false); return err }), state.ErrNotInError)
 }
 
 // TestRestoreLost puts an environment back into an empty store: nobody knows which ids
@@ -229,14 +231,14 @@ func TestRestoreCutOff(t *testing.T) {
 				break
 			}
 			checkIs(t, err, errCut)
-			if err := (newState(to)).View(t.Context(), checkFormat); n > 2 && first.left < 0 && !errors.Is(err, ErrFormat) && dumpStore(t, to)[keys.PartialCopy] != "" {
+			if err := (state.OpenIn(to)).View(t.Context(), state.CheckFormat); n > 2 && first.left < 0 && !errors.Is(err, state.ErrFormat) && dumpStore(t, to)[keys.PartialCopy] != "" {
 				t.Errorf("after %d commits half of it passes for an environment: %v", n, err)
 			}
-			done := !r.Replace && (newState(to)).View(t.Context(), checkFormat) == nil
-			if err := restoreArchive(t, r, a, to); !done || !errors.Is(err, ErrStoreExists) { // its last commit may have been written
+			done := !r.Replace && (state.OpenIn(to)).View(t.Context(), state.CheckFormat) == nil
+			if err := restoreArchive(t, r, a, to); !done || !errors.Is(err, state.ErrStoreExists) { // its last commit may have been written
 				check(t, err)
 			}
-			check(t, (newState(to)).View(t.Context(), checkFormat))
+			check(t, (state.OpenIn(to)).View(t.Context(), state.CheckFormat))
 			if got := dumpStore(t, to); got["services/mysql"] == "" || got[keys.PartialCopy] != "" {
 				t.Fatalf("after %d commits: %v", n, slices.Sorted(maps.Keys(got)))
 			}
@@ -248,19 +250,19 @@ func TestRestoreRefuses(t *testing.T) {
 	ctx := t.Context()
 	s := newWithHistory(t)
 	a := backUpArchive(t, s)
-	other, err := CreateIn(ctx, mem.New(), Environment{Name: "o", UUID: "o", Provider: "local", DefaultSeries: "noble"})
+	other, err := state.CreateIn(ctx, mem.New(), state.Environment{Name: "o", UUID: "o", Provider: "local", DefaultSeries: "noble"})
 	check(t, err)
-	checkIs(t, restoreArchive(t, Restoration{Change: renameEnvironment}, a, mem.Share(other.Store())), ErrStoreExists)
-	checkIs(t, restoreArchive(t, Restoration{Replace: true}, a, mem.Share(other.Store())), ErrStoreExists)
-	checkIs(t, restoreArchive(t, Restoration{Change: renameEnvironment}, a, mem.Share(s.Store())), ErrRunning)
+	checkIs(t, restoreArchive(t, Restoration{Change: renameEnvironment}, a, mem.Share(other.Store())), state.ErrStoreExists)
+	checkIs(t, restoreArchive(t, Restoration{Replace: true}, a, mem.Share(other.Store())), state.ErrStoreExists)
+	checkIs(t, restoreArchive(t, Restoration{Change: renameEnvironment}, a, mem.Share(s.Store())), state.ErrRunning)
 	half := mem.New()
 	checkIs(t, restoreArchive(t, Restoration{Change: renameEnvironment}, a, &failingStore{mem.Share(half), 3, false}), errCut)
-	checkIs(t, restoreArchive(t, Restoration{Change: renameEnvironment}, backUpArchive(t, other), half), ErrStoreExists)
+	checkIs(t, restoreArchive(t, Restoration{Change: renameEnvironment}, backUpArchive(t, other), half), state.ErrStoreExists)
 	hold, err := acquireCopyLock(ctx, mem.Share(s.Store()), "mem:x", []string{keys.CopyLock})
 	check(t, err)
 	session, err := s.NewSession(ctx)
 	check(t, err)
-	checkIs(t, session.Announce(ctx, s.Update, "machine-2"), ErrRunning)
+	checkIs(t, session.Announce(ctx, s.Update, "machine-2"), state.ErrRunning)
 	check(t, hold.release(ctx))
 }
 
@@ -290,7 +292,7 @@ func TestBackupIsWhole(t *testing.T) {
 		for _, key := range slices.Sorted(maps.Keys(content)) {
 			a.Keys = append(a.Keys, archive.Key{Key: key, Value: json.RawMessage(content[key])})
 		}
-		if _, err := checkBackup(a); !errors.Is(err, archive.ErrDamaged) && !errors.Is(err, ErrFormat) {
+		if _, err := checkBackup(a); !errors.Is(err, archive.ErrDamaged) && !errors.Is(err, state.ErrFormat) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -304,8 +306,8 @@ func FuzzRestored(f *testing.F) {
 	f.Add("counters/x", `"x"`, true)
 	f.Add("claims/machine-0", `{"epoch":1}`, true)
 	f.Fuzz(func(t *testing.T, key, value string, replace bool) {
-		env, _ := json.Marshal(testEnvironment())
-		a := &archive.Reader{Header: archive.Header{Name: testEnvironment().Name, UUID: testEnvironment().UUID, StateFormat: formatVersion}}
+		env, _ := json.Marshal(statetest.Environment())
+		a := &archive.Reader{Header: archive.Header{Name: statetest.Environment().Name, UUID: statetest.Environment().UUID, StateFormat: state.FormatVersion}}
 		a.Keys = []archive.Key{{Key: keys.Environment, Value: env}}
 		if key != keys.Environment && json.Valid([]byte(value)) {
 			a.Keys = append(a.Keys, archive.Key{Key: key, Value: json.RawMessage(value)})

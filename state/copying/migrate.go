@@ -1,4 +1,4 @@
-package state
+package copying
 
 import (
 	"cmp"
@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 
+	"bijou/state"
 	"bijou/state/keys"
+	"bijou/state/keyspace"
 	"bijou/state/store"
 	"bijou/state/storeurl"
 )
@@ -71,9 +73,9 @@ func FinishMigration(ctx context.Context, url string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, to.Close()) }()
-	draft, ok, err := readRecord[partialCopy](ctx, newState(to), keys.PartialCopy)
+	draft, ok, err := readRecord[state.PartialCopy](ctx, state.OpenIn(to), keys.PartialCopy)
 	if err != nil || !ok {
-		return cmp.Or(err, refuse(ErrNotFound, "there is no migration to %q under way", url))
+		return cmp.Or(err, keyspace.Refuse(state.ErrNotFound, "there is no migration to %q under way", url))
 	}
 	m := Migration{From: draft.From, To: url, Keep: draft.Keep}
 	return m.finishMove(ctx, to)
@@ -124,13 +126,13 @@ func (m Migration) finishMove(ctx context.Context, to store.Store) error {
 
 func removeMovedStore(ctx context.Context, url string) error {
 	st, err := storeurl.Open(ctx, url)
-	if errors.Is(err, ErrNoStore) {
+	if errors.Is(err, state.ErrNoStore) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("cannot remove the old store: %w", err)
 	}
-	_, left, err := readRecord[movedRecord](ctx, newState(st), keys.Moved)
+	_, left, err := readRecord[state.MovedRecord](ctx, state.OpenIn(st), keys.Moved)
 	if err = errors.Join(err, st.Close()); err != nil || !left {
 		return err // somebody else's by now
 	}

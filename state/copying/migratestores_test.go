@@ -1,4 +1,4 @@
-package state_test
+package copying_test
 
 import (
 	"bytes"
@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bijou/state"
+	"bijou/state/copying"
 	"bijou/state/progress"
 	"bijou/testscripts/etcdtest"
 	"bijou/testscripts/statetest"
@@ -28,18 +29,18 @@ func TestMigrateThousandUnits(t *testing.T) {
 	file := "sqlite:" + filepath.Join(t.TempDir(), "state.db")
 	cluster := etcdtest.For(t, etcdtest.Options{Members: 1}).URL("/moved")
 	thousand(t, file)
-	want, err := state.Everything(t.Context(), file)
+	want, err := copying.Everything(t.Context(), file)
 	check(t, err)
 	for _, way := range [][2]string{{file, cluster}, {cluster, file}} {
-		m := state.Migration{From: way[0], To: way[1], Switch: func() error { return nil }}
+		m := copying.Migration{From: way[0], To: way[1], Switch: func() error { return nil }}
 		for n := range 4 {
 			interrupt(t, m, (n+1)*len(want)/4+3) // the last as it compares
 		}
 		began := time.Now()
-		copied, err := state.Migrate(t.Context(), m)
+		copied, err := copying.Migrate(t.Context(), m)
 		check(t, err)
 		t.Logf("%d keys, %d bytes in %v", copied.Keys, copied.Bytes, time.Since(began).Round(time.Millisecond))
-		got, err := state.Everything(t.Context(), way[1])
+		got, err := copying.Everything(t.Context(), way[1])
 		check(t, err)
 		if !cmp.Equal(want, got) {
 			t.Fatalf("%d keys have arrived of %d, or other ones", len(got), len(want))
@@ -51,7 +52,7 @@ func TestMigrateThousandUnits(t *testing.T) {
 }
 
 // interrupt begins the migration, and ends it after so many reports of progress.
-func interrupt(t *testing.T, m state.Migration, reports int) {
+func interrupt(t *testing.T, m copying.Migration, reports int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -60,7 +61,7 @@ func interrupt(t *testing.T, m state.Migration, reports int) {
 			cancel()
 		}
 	})
-	_, err := state.Migrate(ctx, m)
+	_, err := copying.Migrate(ctx, m)
 	if !errors.Is(err, context.Canceled) {
 		t.Fatalf("interrupted: %v", err)
 	}
@@ -100,5 +101,12 @@ func thousand(t *testing.T, url string) {
 			}
 			return nil
 		}))
+	}
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

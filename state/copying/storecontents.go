@@ -1,4 +1,4 @@
-package state
+package copying
 
 import (
 	"cmp"
@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"bijou/state"
 	"bijou/state/keys"
 	"bijou/state/keyspace"
 	"bijou/state/store"
@@ -24,10 +25,10 @@ func isStoreLocal(key string) bool {
 // readContents reads all keys that a migration takes along, in order, except the chunks
 // of blobs, which are more than memory should hold: the heads say which there are.
 func readContents(ctx context.Context, st store.Store) ([]keyspace.KeyValue, error) {
-	return readView(ctx, newState(st), (*View).listContents)
+	return state.Read(ctx, state.OpenIn(st), listContents)
 }
 
-func (v *View) listContents() (all []keyspace.KeyValue, err error) {
+func listContents(v *state.View) (all []keyspace.KeyValue, err error) {
 	err = listAroundBlobs(v, "", &all)
 	all = slices.DeleteFunc(all, func(kv keyspace.KeyValue) bool { return isStoreLocal(kv.Key) })
 	slices.SortFunc(all, func(a, b keyspace.KeyValue) int { return cmp.Compare(a.Key, b.Key) })
@@ -36,12 +37,12 @@ func (v *View) listContents() (all []keyspace.KeyValue, err error) {
 
 // listAroundBlobs adds what is below the prefix, itself one of keyspace.BlobsPrefix, and not
 // below that. Keys are ASCII: each begins with a word of keys.go.
-func listAroundBlobs(v *View, prefix string, all *[]keyspace.KeyValue) error {
+func listAroundBlobs(v *state.View, prefix string, all *[]keyspace.KeyValue) error {
 	if prefix == keyspace.BlobsPrefix {
 		return nil
 	}
 	if prefix != "" {
-		kv, err := v.keys.GetKV(prefix)
+		kv, err := v.Keys().GetKV(prefix)
 		if err != nil {
 			return err
 		}
@@ -57,7 +58,7 @@ func listAroundBlobs(v *View, prefix string, all *[]keyspace.KeyValue) error {
 			}
 			continue
 		}
-		kvs, err := v.keys.List(next)
+		kvs, err := v.Keys().List(next)
 		if err != nil {
 			return err
 		}
@@ -96,16 +97,16 @@ func countChunks(all []keyspace.KeyValue) (n int) {
 }
 
 func readValue(ctx context.Context, st store.Store, key string) (value []byte, ok bool, err error) {
-	err = newState(st).View(ctx, func(v *View) error {
-		value, ok, err = v.keys.Get(key)
+	err = state.OpenIn(st).View(ctx, func(v *state.View) error {
+		value, ok, err = v.Keys().Get(key)
 		return err
 	})
 	return value, ok, err
 }
 
-func readRecord[T any](ctx context.Context, s *State, key string) (doc T, ok bool, err error) {
-	err = s.View(ctx, func(v *View) error {
-		doc, ok, err = keyspace.Load[T](v.keys, key)
+func readRecord[T any](ctx context.Context, s *state.State, key string) (doc T, ok bool, err error) {
+	err = s.View(ctx, func(v *state.View) error {
+		doc, ok, err = keyspace.Load[T](v.Keys(), key)
 		return err
 	})
 	return doc, ok, err
@@ -113,7 +114,7 @@ func readRecord[T any](ctx context.Context, s *State, key string) (doc T, ok boo
 
 // isStillEmpty reports whether a store without contents still has none: there is little
 // to read. The commit becomes conditional on nothing changing there.
-func (tx *Tx) isStillEmpty() (bool, error) {
-	kvs, err := tx.keys.List("")
+func isStillEmpty(tx *state.Tx) (bool, error) {
+	kvs, err := tx.Keys().List("")
 	return !slices.ContainsFunc(kvs, func(kv keyspace.KeyValue) bool { return !isStoreLocal(kv.Key) }), err
 }

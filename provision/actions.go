@@ -9,8 +9,8 @@ import (
 	"bijou/state"
 )
 
-// sweep is the one job that is not Plan's: it removes what nothing in state refers to any more.
-const sweep Verb = "sweep"
+// sweepState is the one job that is not Plan's: it removes what nothing in state refers to any more.
+const sweepState Verb = "sweep"
 
 func (l *leader) newJob(a Action) job {
 	return job{a, func(ctx context.Context) error {

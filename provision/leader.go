@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"bijou/state"
+	"bijou/state/sweep"
 )
 
 // leader is the work of one term. Its methods are for one goroutine, but for those that say that
@@ -87,8 +88,8 @@ func (l *leader) dueJobs(now time.Time) (jobs []job) {
 		jobs = append(jobs, l.newJob(a))
 	}
 	if now.Sub(l.lastSweep) >= sweepInterval {
-		jobs = append(jobs, job{Action{Verb: sweep, Machine: string(sweep)}, func(ctx context.Context) error {
-			err := l.State.Sweep(ctx, now)
+		jobs = append(jobs, job{Action{Verb: sweepState, Machine: string(sweepState)}, func(ctx context.Context) error {
+			err := sweep.Run(ctx, l.State, now)
 			if err != nil && ctx.Err() == nil {
 				l.Log.Warn("provisioner cannot sweep", "error", err)
 			}
@@ -102,7 +103,7 @@ func (l *leader) dueJobs(now time.Time) (jobs []job) {
 func (l *leader) noteOutcome(o outcome) {
 	_, failed := errors.AsType[*startError](o.err)
 	switch {
-	case o.action.Verb == sweep:
+	case o.action.Verb == sweepState:
 		l.lastSweep = l.Now()
 	case failed:
 		l.backoffs.forget(o.action)

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bijou/state"
+	"bijou/state/sweep"
 	"bijou/testscripts/statetest"
 )
 
@@ -163,7 +164,7 @@ func TestActionsOfAUnitThatIsGone(t *testing.T) {
 	if got := action(t, st, a.ID); got.Status != state.ActionCancelled || got.Message != "its unit is gone" {
 		t.Errorf("it is %s: %s", got.Status, got.Message)
 	}
-	if err := st.Sweep(t.Context(), noon.Add(state.LogGrace+time.Minute)); err != nil {
+	if err := sweep.Run(t.Context(), st, noon.Add(sweep.LogGrace+time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	if all := statetest.Read(t, st, func(v *state.View) ([]state.Action, error) { return v.Actions("") }); len(all) != 0 {

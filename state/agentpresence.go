@@ -21,8 +21,8 @@ type Trouble struct {
 	NextRetry time.Time `json:"next-retry" yaml:"next-retry"`
 }
 
-// presence is the value of an announced agent's key.
-type presence struct {
+// AgentPresence is the value of an announced agent's key.
+type AgentPresence struct {
 	keyspace.Presence
 	Trouble *Trouble `json:"trouble,omitempty"` // nil: none
 }
@@ -43,7 +43,7 @@ func (s *Session) announce(tx *Tx, agent string) error {
 	if err := tx.checkAgentExists(agent); err != nil {
 		return err
 	}
-	old, ok, err := keyspace.Load[presence](tx.keys, keys.Presence(agent))
+	old, ok, err := keyspace.Load[AgentPresence](tx.keys, keys.Presence(agent))
 	if err != nil || ok && s.Wrote(old.Presence) {
 		return err
 	}
@@ -81,12 +81,12 @@ func (s *Session) Report(ctx context.Context, update Updater, agent string, t *T
 		if err := tx.checkAgentExists(agent); err != nil {
 			return err
 		}
-		p, ok, err := keyspace.Load[presence](tx.keys, keys.Presence(agent))
+		p, ok, err := keyspace.Load[AgentPresence](tx.keys, keys.Presence(agent))
 		if err != nil || t == nil && (!ok || p.Trouble == nil) {
 			return err
 		}
 		if !ok || !s.Wrote(p.Presence) {
-			p = presence{Presence: s.NewPresence("")}
+			p = AgentPresence{Presence: s.NewPresence("")}
 		}
 		p.Trouble = t
 		return tx.keys.PutLeased(keys.Presence(agent), p, s.Session)
@@ -112,7 +112,7 @@ func (v *View) checkAgentExists(agent string) error {
 
 // Trouble reads the trouble of an agent that is announced; nil: it has none.
 func (v *View) Trouble(agent string) (*Trouble, error) {
-	p, _, err := keyspace.Load[presence](v.keys, keys.Presence(agent))
+	p, _, err := keyspace.Load[AgentPresence](v.keys, keys.Presence(agent))
 	return p.Trouble, err
 }
 

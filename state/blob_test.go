@@ -13,6 +13,7 @@ import (
 
 	"bijou/state"
 	"bijou/state/keyspace"
+	"bijou/state/sweep"
 	"bijou/testscripts/statetest"
 )
 
@@ -79,10 +80,10 @@ func TestSweepTakesUnreferencedBlobs(t *testing.T) {
 			_, err := st.OpenBlob(t.Context(), sum)
 			return err == nil
 		}
-		if err := st.Sweep(t.Context(), time.Now()); err != nil || !there(stray) {
+		if err := sweep.Run(t.Context(), st, time.Now()); err != nil || !there(stray) {
 			t.Fatalf("a fresh blob was swept: %v", err)
 		}
-		if err := st.Sweep(t.Context(), later()); err != nil {
+		if err := sweep.Run(t.Context(), st, later()); err != nil {
 			t.Fatal(err)
 		}
 		if there(stray) || !there(c.SHA256) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"bijou/state"
+	"bijou/state/sweep"
 	"bijou/testscripts/statetest"
 )
 
@@ -88,7 +89,7 @@ func TestCrowdLeavesAtOnce(t *testing.T) {
 			t.Errorf("left over: %q", left)
 		}
 		// Settings that did not fit into the last transaction go with a sweep.
-		if err := st.Sweep(t.Context(), later()); err != nil {
+		if err := sweep.Run(t.Context(), st, later()); err != nil {
 			t.Fatal(err)
 		}
 		statetest.View(t, st, func(v *state.View) error {
@@ -112,7 +113,7 @@ func TestSweepTakesOldLogsOfWhatIsGone(t *testing.T) {
 		now  time.Time
 		want string
 	}{{time.Now(), "mysql/0 mysql/1 machine-0 machine-7"}, {later(), "mysql/0 machine-0"}} {
-		if err := st.Sweep(t.Context(), test.now); err != nil {
+		if err := sweep.Run(t.Context(), st, test.now); err != nil {
 			t.Fatal(err)
 		}
 		lines := statetest.Read(t, st, func(v *state.View) ([]state.LogLine, error) { return v.Logs(state.LogFilter{}) })

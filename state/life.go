@@ -11,7 +11,8 @@ const (
 	Dead  Life = "dead"
 )
 
-func unlessAlive(l Life) Life {
+// UnlessAlive returns the life, but nothing for what is alive.
+func UnlessAlive(l Life) Life {
 	if l == Alive {
 		return ""
 	}

@@ -121,7 +121,7 @@ func (v *View) Logs(f LogFilter) ([]LogLine, error) {
 	if err != nil {
 		return nil, err
 	}
-	sources, err := v.logSources(f.Sources)
+	sources, err := v.LogSources(f.Sources)
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +157,9 @@ func (v *View) LogEnds() (map[string]int64, error) {
 	return ends, nil
 }
 
-func (v *View) logSources(asked []string) ([]string, error) {
+// LogSources lists the units and machines that have a log, of those that are asked for
+// (none: of all).
+func (v *View) LogSources(asked []string) ([]string, error) {
 	if len(asked) > 0 {
 		return asked, nil
 	}
@@ -206,4 +208,14 @@ func LogLevel(level string) (int, error) {
 // levelRank is 0 for what is no level.
 func levelRank(level string) int {
 	return 1 + slices.Index([]string{"TRACE", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"}, strings.ToUpper(level))
+}
+
+// RemoveLog removes all lines of a unit's or machine's log.
+func (tx *Tx) RemoveLog(source string) error {
+	head, _, err := keyspace.Load[logHead](tx.keys, keys.LogHead(source))
+	for n := head.Batch; n > 0 && n > head.Batch-maxLogBatches; n-- {
+		tx.keys.Remove(keys.LogBatch(source, n))
+	}
+	tx.keys.Remove(keys.LogHead(source))
+	return err
 }

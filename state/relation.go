@@ -179,7 +179,7 @@ func (tx *Tx) insertRelation(r Relation) (_ Relation, err error) {
 
 func (tx *Tx) putRelation(r Relation) error {
 	for _, e := range r.Endpoints {
-		index := relationIndex{Name: e.Name, Life: unlessAlive(r.Life)}
+		index := relationIndex{Name: e.Name, Life: UnlessAlive(r.Life)}
 		if !r.IsPeer() {
 			index.Other = r.Other(e.Service).String()
 		}

@@ -12,6 +12,7 @@ import (
 
 	"bijou/state"
 	"bijou/state/keyspace"
+	"bijou/state/sweep"
 	"bijou/testscripts/statetest"
 )
 
@@ -85,7 +86,7 @@ func TestResourcesGoWithTheirService(t *testing.T) {
 	if all := statetest.Read(t, st, func(v *state.View) ([]state.Resource, error) { return v.Resources("actor") }); len(all) != 0 {
 		t.Errorf("left: %+v", all)
 	}
-	if err := st.Sweep(t.Context(), time.Now().Add(keyspace.BlobGrace+time.Minute)); err != nil {
+	if err := sweep.Run(t.Context(), st, time.Now().Add(keyspace.BlobGrace+time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := st.OpenBlob(t.Context(), r.SHA256); !errors.Is(err, state.ErrNotFound) {
@@ -103,7 +104,7 @@ func TestSweepKeepsBlobsOfResourcesAndActions(t *testing.T) {
 	a := add(t, st, state.ActionSpec{Unit: "actor/0", Name: "backup"})
 	end := state.ActionEnd{Output: state.Output{Stdout: bytes.Repeat([]byte("x"), 100_000)}}
 	statetest.Update(t, st, func(tx *state.Tx) error { return tx.EndAction(a.ID, state.ActionCompleted, end, noon) })
-	if err := st.Sweep(t.Context(), time.Now().Add(keyspace.BlobGrace+time.Minute)); err != nil {
+	if err := sweep.Run(t.Context(), st, time.Now().Add(keyspace.BlobGrace+time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	for _, sum := range []string{r.SHA256, action(t, st, a.ID).Output.Blob} {

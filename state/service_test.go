@@ -10,6 +10,7 @@ import (
 
 	"bijou/state"
 	"bijou/state/charm"
+	"bijou/state/sweep"
 	"bijou/testscripts/statetest"
 )
 
@@ -130,7 +131,7 @@ func TestSweepGoesOnWithADestruction(t *testing.T) {
 	if left := len(remaining(t, st)); interrupted == nil || left >= 32 || left < 2 {
 		t.Fatalf("it was not interrupted half-way: %v, %d left", interrupted, left)
 	}
-	if err := st.Sweep(t.Context(), later()); err != nil {
+	if err := sweep.Run(t.Context(), st, later()); err != nil {
 		t.Fatal(err)
 	}
 	if got := remaining(t, st); len(got) != 0 {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bijou/state"
+	"bijou/state/sweep"
 	"bijou/testscripts/statetest"
 )
 
@@ -118,7 +119,7 @@ func TestUnitState(t *testing.T) {
 		_, err := tx.MergeUnitState("mysql/0", map[string]*string{"large": &large, "empty": &empty})
 		return err
 	})
-	if err := st.Sweep(t.Context(), time.Now().Add(48*time.Hour)); err != nil {
+	if err := sweep.Run(t.Context(), st, time.Now().Add(48*time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	read := func() map[string]string {

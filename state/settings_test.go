@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bijou/state"
+	"bijou/state/sweep"
 	"bijou/testscripts/statetest"
 )
 
@@ -92,7 +93,7 @@ func TestLargeSettings(t *testing.T) {
 		if s := get(); s.Values["large"] != large || s.Values["small"] != "2" || s.Version != 3 {
 			t.Errorf("version %d, small %q, large of %d bytes", s.Version, s.Values["small"], len(s.Values["large"]))
 		}
-		if err := st.Sweep(t.Context(), later()); err != nil {
+		if err := sweep.Run(t.Context(), st, later()); err != nil {
 			t.Fatal(err)
 		}
 		if s := get(); s.Values["large"] != large {

@@ -11,6 +11,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"bijou/state"
+	"bijou/state/status"
 	"bijou/testscripts/statetest"
 )
 
@@ -209,7 +210,7 @@ func TestStatusOfMachines(t *testing.T) {
 		)
 	})
 	got := statetest.Read(t, st, statusNow).Machines
-	want := map[string]state.MachineView{
+	want := map[string]status.Machine{
 		"0": {InstanceID: "localhost", State: state.MachineDown, Series: "jammy"},
 		"1": {State: state.MachineError, Series: "jammy", Error: "no more hosts"},
 	}
@@ -253,4 +254,4 @@ func BenchmarkStatus(b *testing.B) {
 	}
 }
 
-func statusNow(v *state.View) (state.Status, error) { return v.Status(time.Now()) }
+func statusNow(v *state.View) (status.Status, error) { return status.Read(v, time.Now()) }

@@ -108,11 +108,11 @@ func (v *View) IsRelationFor(r Relation, u Unit) (bool, error) {
 	if errors.Is(err, ErrNotFound) {
 		return false, nil
 	}
-	return isRelationFor(r, u, other), err
+	return RelationConcerns(r, u, other), err
 }
 
-// isRelationFor is IsRelationFor for whoever has read the service at the other end.
-func isRelationFor(r Relation, u Unit, other Service) bool {
+// RelationConcerns is IsRelationFor for whoever has read the service at the other end.
+func RelationConcerns(r Relation, u Unit, other Service) bool {
 	if u.Principal == "" || r.Scope != charm.Container || r.IsPeer() || other.Subordinate {
 		return true
 	}

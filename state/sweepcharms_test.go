@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bijou/state"
+	"bijou/state/sweep"
 	"bijou/testscripts/statetest"
 )
 
@@ -52,7 +53,7 @@ func TestSweepCharmsKeepsWhatIsUsed(t *testing.T) {
 			return err
 		})
 		sweep := func(now time.Time) string {
-			if err := st.SweepCharms(t.Context(), now); err != nil {
+			if err := sweep.Charms(t.Context(), st, now); err != nil {
 				t.Fatal(err)
 			}
 			return revisions(t, st)
@@ -99,7 +100,7 @@ func TestSweepCharmsLooksAtAllServices(t *testing.T) {
 		c := statetest.AddCharm(t, st, revision10(n))
 		statetest.Update(t, st, func(tx *state.Tx) error { return tx.UpgradeService("one", state.UpgradeSpec{Charm: c.URL}) })
 	}
-	if err := st.SweepCharms(t.Context(), time.Now().Add(time.Hour)); err != nil {
+	if err := sweep.Charms(t.Context(), st, time.Now().Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff("10 12 13", revisions(t, st)); diff != "" {

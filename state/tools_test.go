@@ -11,6 +11,7 @@ import (
 
 	"bijou/state"
 	"bijou/state/keyspace"
+	"bijou/state/sweep"
 	"bijou/testscripts/statetest"
 )
 
@@ -29,7 +30,7 @@ func TestTools(t *testing.T) {
 	first, second, third := put("1.0", "one"), put("1.1", "two"), put("1.2", "three")
 	check(t, s.Update(t.Context(), func(tx *state.Tx) error { return tx.SetMachineTools("0", first.Name) }))
 	for range 2 { // records first, then blobs
-		check(t, s.Sweep(t.Context(), time.Now().Add(2*keyspace.BlobGrace)))
+		check(t, sweep.Run(t.Context(), s, time.Now().Add(2*keyspace.BlobGrace)))
 	}
 	got := statetest.Read(t, s, func(v *state.View) ([]state.Tools, error) { return v.AllTools() })
 	if diff := cmp.Diff([]state.Tools{first, third}, got); diff != "" {

@@ -86,11 +86,11 @@ func (v *View) Units(service string) ([]Unit, error) {
 	if err != nil {
 		return nil, err
 	}
-	return decodeUnits(kvs)
+	return DecodeUnits(kvs)
 }
 
-// decodeUnits picks the units among all keys below unitsPrefix, and sorts them.
-func decodeUnits(kvs []keyspace.KeyValue) (units []Unit, err error) {
+// DecodeUnits picks the units among all keys below unitsPrefix, and sorts them.
+func DecodeUnits(kvs []keyspace.KeyValue) (units []Unit, err error) {
 	for _, kv := range kvs {
 		service, number, err := charm.ParseUnit(kv.Key[len(keys.Units):])
 		if err != nil {

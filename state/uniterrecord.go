@@ -66,8 +66,8 @@ type Failure struct {
 	Interrupted bool `json:"interrupted,omitempty"`
 }
 
-// logCommand is empty where an operator knows why.
-func (f Failure) logCommand(unit string) string {
+// LogCommand is empty where an operator knows why.
+func (f Failure) LogCommand(unit string) string {
 	if f.Interrupted {
 		return ""
 	}

@@ -14,6 +14,7 @@ import (
 	"bijou/state"
 	"bijou/state/charm"
 	"bijou/state/progress"
+	"bijou/state/status"
 )
 
 // drain destroys an environment's services and lets their units run their last hooks.
@@ -145,7 +146,7 @@ func destroyServices(ctx context.Context, s *state.State) error {
 }
 
 func readRemaining(ctx context.Context, s *state.State) (l remaining, err error) {
-	now, err := readView(ctx, s, func(v *state.View) (state.Status, error) { return v.Status(time.Now()) })
+	now, err := readView(ctx, s, func(v *state.View) (status.Status, error) { return status.Read(v, time.Now()) })
 	l.services = len(now.Services)
 	units := allUnits(now)
 	l.units = len(units)
@@ -161,7 +162,7 @@ func readRemaining(ctx context.Context, s *state.State) (l remaining, err error)
 }
 
 // waitReason reports as failed a unit that only an operator, or a retry, can move.
-func waitReason(u state.UnitView) (why string, failed bool) {
+func waitReason(u status.Unit) (why string, failed bool) {
 	for _, group := range u.Relations {
 		for id, r := range group.Relations {
 			if r.State == state.RelationError {

@@ -35,7 +35,7 @@ func (c hookHistoryCmd) Run(o *operator) error {
 		return console.Usage(fmt.Errorf("-n must be at least 1, not %d", c.Count))
 	}
 	var runs []state.HookRun
-	var running *state.RunningView
+	var running *state.RunningHook
 	err := o.view(func(v *state.View) (err error) {
 		if err = c.checkUnit(v); err == nil {
 			runs, err = v.HookRuns(c.Unit)
@@ -82,7 +82,7 @@ func hideSecrets(runs []state.HookRun) {
 }
 
 // historyTable has below each hook a row for each setting that it wrote.
-func historyTable(runs []state.HookRun, running *state.RunningView) *console.Table {
+func historyTable(runs []state.HookRun, running *state.RunningHook) *console.Table {
 	t := console.NewTable("STARTED", "TOOK", "HOOK", "REMOTE", "EXIT", "MESSAGE")
 	for _, r := range runs {
 		row, exit := console.Colour(""), strconv.Itoa(r.Exit)
@@ -121,7 +121,7 @@ type hookDoc struct {
 	Holder   string    `yaml:"held-by,omitempty" json:"held-by,omitempty"`
 }
 
-func newHookDocs(runs []state.HookRun, running *state.RunningView) []hookDoc {
+func newHookDocs(runs []state.HookRun, running *state.RunningHook) []hookDoc {
 	past := make([]hookDoc, len(runs))
 	for i, r := range runs {
 		past[i] = hookDoc{r.Hook, r.Relation, r.Remote, r.Started, r.Ended.Sub(r.Started).Seconds(), r.Exit, r.Failure, r.Changes, r.More, false, ""}

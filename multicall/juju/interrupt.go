@@ -38,7 +38,7 @@ func (c interruptCmd) Run(o *operator) error {
 		if err != nil {
 			return console.Hint(err, "juju status shows what units run")
 		}
-		what := op.View().Name + " of " + c.Unit
+		what := op.Running().Name + " of " + c.Unit
 		end, err := c.awaitEnd(o, s, op)
 		switch {
 		case err != nil || o.ctx.Err() != nil:
@@ -83,5 +83,5 @@ func (c interruptCmd) describeEnd(v *state.View, op state.Op) (string, error) {
 			return "had ended by itself before that, with success", nil
 		}
 	}
-	return strings.TrimSpace("is ended and has failed; to run it again: juju resolved --retry " + c.Unit + " " + op.View().Relation), err
+	return strings.TrimSpace("is ended and has failed; to run it again: juju resolved --retry " + c.Unit + " " + op.Running().Relation), err
 }

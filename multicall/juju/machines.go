@@ -7,6 +7,7 @@ import (
 	"bijou/multicall/console"
 	"bijou/state"
 	"bijou/state/charm"
+	"bijou/state/status"
 )
 
 type machinesCmd struct {
@@ -28,8 +29,8 @@ type machineList struct {
 }
 
 type machineEntry struct {
-	state.MachineView `yaml:",inline"`
-	Units             []string `yaml:"units" json:"units"`
+	status.Machine `yaml:",inline"`
+	Units          []string `yaml:"units" json:"units"`
 }
 
 // Run prints all machines, in a table one line each.
@@ -37,17 +38,17 @@ func (c machinesCmd) Run(o *operator) error {
 	if c.Format == "tabular" {
 		return c.printTable(o)
 	}
-	s, err := readChosen(o, func(v *state.View) (state.Status, error) { return v.Status(time.Now()) })
+	s, err := readChosen(o, func(v *state.View) (status.Status, error) { return status.Read(v, time.Now()) })
 	if err != nil {
 		return err
 	}
 	return o.encode(c.Format, newMachineList(s))
 }
 
-func newMachineList(s state.Status) machineList {
+func newMachineList(s status.Status) machineList {
 	list := machineList{Machines: map[string]machineEntry{}}
 	for id, m := range s.Machines {
-		list.Machines[id] = machineEntry{MachineView: m, Units: []string{}}
+		list.Machines[id] = machineEntry{Machine: m, Units: []string{}}
 	}
 	for _, service := range s.Services {
 		for name, u := range service.Units {
@@ -80,7 +81,7 @@ func (machinesCmd) printTable(o *operator) error {
 				return err
 			}
 			t.Add(stateColour(shown), m.ID, shown, m.Addresses.Public, m.InstanceID, m.Series, strconv.Itoa(len(units)),
-				m.Constraints.String(), machineMessage(state.MachineView{Message: m.Message, NextRetry: m.RetryAt}))
+				m.Constraints.String(), machineMessage(status.Machine{Message: m.Message, NextRetry: m.RetryAt}))
 		}
 		return t.Write(o.streams.Out, console.CanColour(o.streams.Out))
 	})

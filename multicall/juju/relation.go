@@ -8,6 +8,7 @@ import (
 
 	"bijou/multicall/console"
 	"bijou/state"
+	"bijou/state/status"
 )
 
 type addRelationCmd struct {
@@ -81,7 +82,7 @@ func (c destroyRelationCmd) Run(o *operator) error {
 			return err
 		}
 		if !c.Force {
-			return o.noteErrors(s, func(_ string, u state.UnitView, relation string) bool { return holdsRelation(u, relation, id) })
+			return o.noteErrors(s, func(_ string, u status.Unit, relation string) bool { return holdsRelation(u, relation, id) })
 		}
 		err = s.ForceDestroyRelation(o.ctx, id)
 		if errors.Is(err, state.ErrNotFound) {
@@ -92,7 +93,7 @@ func (c destroyRelationCmd) Run(o *operator) error {
 }
 
 // holdsRelation reports whether an error of the unit keeps it in the relation.
-func holdsRelation(u state.UnitView, inError string, id int) bool {
+func holdsRelation(u status.Unit, inError string, id int) bool {
 	name := state.Relation{ID: id}.String()
 	for _, group := range u.Relations {
 		if r, in := group.Relations[name]; in && r.State != state.RelationStart {

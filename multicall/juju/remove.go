@@ -9,6 +9,7 @@ import (
 
 	"bijou/multicall/console"
 	"bijou/state"
+	"bijou/state/status"
 )
 
 // removalFlags are those of all commands that remove several things.
@@ -66,7 +67,7 @@ func (r removalFlags) removeAll(o *operator, s *state.State, k removalKind, name
 		service, _, _ := strings.Cut(unit, "/")
 		return slices.Contains(names, unit) || slices.Contains(names, service)
 	}
-	return o.noteErrors(s, func(name string, u state.UnitView, relation string) bool {
+	return o.noteErrors(s, func(name string, u status.Unit, relation string) bool {
 		going := leaves(name) || leaves(u.Principal)
 		if going && relation == "" && u.Info.Hook == "install" {
 			o.note("%s goes without hooks: its install has failed", name)

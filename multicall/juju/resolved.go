@@ -40,7 +40,7 @@ func (c resolvedCmd) Run(o *operator) error {
 		return console.Usage(fmt.Errorf("--constraints is for machines, and %q is not the id of one: a unit's never change", c.Unit))
 	}
 	var failed state.Hook
-	var runs *state.RunningView
+	var runs *state.RunningHook
 	err := o.update(func(tx *state.Tx) (err error) {
 		if _, err = tx.Unit(c.Unit); err != nil {
 			return err

@@ -6,6 +6,7 @@ import (
 
 	"bijou/multicall/console"
 	"bijou/state"
+	"bijou/state/status"
 )
 
 type setCmd struct {
@@ -52,7 +53,7 @@ func setConfig(o *operator, service string, changes map[string]any) error {
 			return nil
 		}
 		o.note("%s: %s changed; its units run config-changed", service, strings.Join(changed, ", "))
-		return o.noteErrors(s, func(name string, u state.UnitView, relation string) bool {
+		return o.noteErrors(s, func(name string, u status.Unit, relation string) bool {
 			return strings.HasPrefix(name, service+"/") && u.Life == "" && relation == ""
 		})
 	})

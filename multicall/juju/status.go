@@ -12,6 +12,7 @@ import (
 	"bijou/multicall/console"
 	"bijou/state"
 	"bijou/state/sanitize"
+	"bijou/state/status"
 )
 
 type statusCmd struct {
@@ -60,11 +61,11 @@ func (c statusCmd) Run(o *operator) error {
 	return errors.Join(c.writeText(o, text), unmatchedError(chosen.unmatched))
 }
 
-func (c statusCmd) readStatus(v *state.View) (state.Status, error) {
+func (c statusCmd) readStatus(v *state.View) (status.Status, error) {
 	if c.Secrets {
-		return v.StatusWithSecrets(time.Now())
+		return status.ReadWithSecrets(v, time.Now())
 	}
-	return v.Status(time.Now())
+	return status.Read(v, time.Now())
 }
 
 func unmatchedError(globs []string) error {
@@ -83,7 +84,7 @@ func (c statusCmd) writeText(o *operator, text string) error {
 	return err
 }
 
-func (c statusCmd) render(s state.Status, coloured bool) (string, error) {
+func (c statusCmd) render(s status.Status, coloured bool) (string, error) {
 	var text bytes.Buffer
 	if err := c.writeFormat(&text, s, coloured); err != nil {
 		return "", fmt.Errorf("cannot print status: %w", err)
@@ -91,7 +92,7 @@ func (c statusCmd) render(s state.Status, coloured bool) (string, error) {
 	return text.String(), nil
 }
 
-func (c statusCmd) writeFormat(w io.Writer, s state.Status, coloured bool) error {
+func (c statusCmd) writeFormat(w io.Writer, s status.Status, coloured bool) error {
 	switch c.Format {
 	case "yaml":
 		text, err := sanitize.MarshalYAML(s)

@@ -11,28 +11,29 @@ import (
 
 	"bijou/state"
 	"bijou/state/charm"
+	"bijou/state/status"
 )
 
-func sampleStatus() state.Status {
-	return state.Status{
-		Machines: map[string]state.MachineView{
+func sampleStatus() status.Status {
+	return status.Status{
+		Machines: map[string]status.Machine{
 			"0":  {State: state.MachineRunning, DNSName: "127.0.0.1", InstanceID: "localhost", Series: "noble"},
 			"2":  {State: state.MachineError, Series: "noble", Error: "no room\nat all"},
 			"10": {State: state.MachinePending, Series: "noble"},
 		},
-		Services: map[string]state.ServiceView{
-			"blog": {Charm: "local:noble/wordpress-1", Version: "6.4.1", Life: state.Dying, Units: map[string]state.UnitView{
-				"blog/2": {State: "started", Leader: true, Machine: "0", Workload: &state.StatusView{Current: "active", Message: "fine"}, OpenPorts: []string{"80/tcp", "icmp"}},
-				"blog/10": {State: "start-error", Machine: "0", Info: &state.UnitStateInfo{
+		Services: map[string]status.Service{
+			"blog": {Charm: "local:noble/wordpress-1", Version: "6.4.1", Life: state.Dying, Units: map[string]status.Unit{
+				"blog/2": {State: "started", Leader: true, Machine: "0", Workload: &status.Workload{Current: "active", Message: "fine"}, OpenPorts: []string{"80/tcp", "icmp"}},
+				"blog/10": {State: "start-error", Machine: "0", Info: &status.UnitStateInfo{
 					Hook: "start", Message: "exit code 1", NextRetry: time.Date(2026, 1, 1, 12, 30, 0, 0, time.Local)}},
 			}},
-			"db": {Charm: "local:noble/mysql-3", Exposed: true, Units: map[string]state.UnitView{"db/0": {State: "pending", Machine: "10"}}},
+			"db": {Charm: "local:noble/mysql-3", Exposed: true, Units: map[string]status.Unit{"db/0": {State: "pending", Machine: "10"}}},
 		},
-		Relations: map[string]state.RelationView{
-			"relation-0": {Interface: "ring", Services: map[string]state.RelationEnd{"db": {Name: "ring", Role: charm.Peers, State: "up"}}},
-			"relation-3": {Interface: "mysql", Scope: charm.Global, Services: map[string]state.RelationEnd{
+		Relations: map[string]status.Relation{
+			"relation-0": {Interface: "ring", Services: map[string]status.RelationEnd{"db": {Name: "ring", Role: charm.Peers, State: "up"}}},
+			"relation-3": {Interface: "mysql", Scope: charm.Global, Services: map[string]status.RelationEnd{
 				"db": {Name: "server", Role: charm.Provides, State: "up"},
-				"blog": {Name: "db", Role: charm.Consumes, State: "error", Units: map[string]state.RelationUnit{
+				"blog": {Name: "db", Role: charm.Consumes, State: "error", Units: map[string]status.RelationUnit{
 					"blog/2": {State: "error", Message: "db-relation-changed: exit code 1", NextRetry: time.Date(2026, 1, 1, 12, 30, 0, 0, time.Local)}}},
 			}},
 		},
@@ -90,7 +91,7 @@ func TestDot(t *testing.T) {
 	s.Relations["relation-0"].Services["db"] = db
 	tests := []struct {
 		name   string
-		status state.Status
+		status status.Status
 		want   string
 	}{
 		{"all", s, `digraph environment {
@@ -108,7 +109,7 @@ func TestDot(t *testing.T) {
   "blog" -> "db" [color="red", label="relation-3\ndb - server"];
 }
 `},
-		{"nothing", state.Status{}, "digraph environment {\n  node [shape=box];\n}\n"},
+		{"nothing", status.Status{}, "digraph environment {\n  node [shape=box];\n}\n"},
 	}
 	for _, tt := range tests {
 		var b strings.Builder
@@ -163,25 +164,25 @@ func TestSelect(t *testing.T) {
 
 // A relation's own ends shrink to the units that were chosen, the others' do not.
 func TestSelectShrinksRelations(t *testing.T) {
-	units := func(names ...string) map[string]state.RelationUnit {
-		all := map[string]state.RelationUnit{}
+	units := func(names ...string) map[string]status.RelationUnit {
+		all := map[string]status.RelationUnit{}
 		for i, name := range names {
-			all[name] = state.RelationUnit{State: []string{state.RelationUp, state.RelationError}[i]}
+			all[name] = status.RelationUnit{State: []string{state.RelationUp, state.RelationError}[i]}
 		}
 		return all
 	}
-	s := state.Status{
-		Services: map[string]state.ServiceView{
-			"a": {Units: map[string]state.UnitView{"a/0": {}, "a/1": {}}},
-			"b": {Units: map[string]state.UnitView{"b/0": {}, "b/1": {}}},
+	s := status.Status{
+		Services: map[string]status.Service{
+			"a": {Units: map[string]status.Unit{"a/0": {}, "a/1": {}}},
+			"b": {Units: map[string]status.Unit{"b/0": {}, "b/1": {}}},
 		},
-		Relations: map[string]state.RelationView{"relation-0": {Services: map[string]state.RelationEnd{
+		Relations: map[string]status.Relation{"relation-0": {Services: map[string]status.RelationEnd{
 			"a": {State: state.RelationError, Units: units("a/0", "a/1")},
 			"b": {State: state.RelationError, Units: units("b/0", "b/1")},
 		}}},
 	}
 	got := selectStatus(s, []string{"a/0"}).status.Relations["relation-0"].Services
-	want := map[string]state.RelationEnd{
+	want := map[string]status.RelationEnd{
 		"a": {State: state.RelationUp, Units: units("a/0")},
 		"b": {State: state.RelationError, Units: units("b/0", "b/1")},
 	}

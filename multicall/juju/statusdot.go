@@ -9,13 +9,14 @@ import (
 
 	"bijou/state"
 	"bijou/state/sanitize"
+	"bijou/state/status"
 )
 
 // writeDot draws the status in graphviz's language: services as boxes, relations as edges
 // from who requires to who provides, labelled with their number and the relation's name at
 // either end. Errors are red, dying entities dashed, services that only are the other end
 // of a relation dotted.
-func writeDot(w io.Writer, s state.Status) error {
+func writeDot(w io.Writer, s status.Status) error {
 	var b strings.Builder
 	b.WriteString("digraph environment {\n  node [shape=box];\n")
 	for _, name := range slices.Sorted(maps.Keys(s.Services)) {
@@ -33,7 +34,7 @@ func writeDot(w io.Writer, s state.Status) error {
 }
 
 // foreignServices are named by relations and are not in the status.
-func foreignServices(s state.Status) []string {
+func foreignServices(s status.Status) []string {
 	names := map[string]bool{}
 	for _, r := range s.Relations {
 		for name := range r.Services {
@@ -45,7 +46,7 @@ func foreignServices(s state.Status) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-func writeBox(b *strings.Builder, name string, view state.ServiceView) {
+func writeBox(b *strings.Builder, name string, view status.Service) {
 	a := attributes{"label": fmt.Sprintf("%s\n%s\n%s", name, view.Charm, formatCount(len(view.Units), "unit"))}
 	for _, u := range view.Units {
 		if isErrorState(u.State) {
@@ -60,7 +61,7 @@ func writeBox(b *strings.Builder, name string, view state.ServiceView) {
 }
 
 // writeEdge draws a peer relation from its service to itself.
-func writeEdge(b *strings.Builder, name string, r state.RelationView) {
+func writeEdge(b *strings.Builder, name string, r status.Relation) {
 	provider, consumer := relationServices(r)
 	label := r.Services[consumer].Name
 	if provider != consumer {

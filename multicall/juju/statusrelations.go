@@ -7,19 +7,19 @@ import (
 	"time"
 
 	"bijou/multicall/console"
-	"bijou/state"
 	"bijou/state/charm"
+	"bijou/state/status"
 )
 
 // relationNames puts relations in error first, else sorts by number.
-func relationNames(s state.Status) []string {
+func relationNames(s status.Status) []string {
 	return slices.SortedFunc(maps.Keys(s.Relations), func(a, b string) int {
 		return compareErrorFirst(relationState(s.Relations[a]), relationState(s.Relations[b]),
 			compareNumbers(strings.TrimPrefix(a, "relation-"), strings.TrimPrefix(b, "relation-")))
 	})
 }
 
-func relationTable(s state.Status) *console.Table {
+func relationTable(s status.Status) *console.Table {
 	t := console.NewTable("RELATION", "INTERFACE", "PROVIDER", "CONSUMER", "STATE", "MESSAGE")
 	for _, name := range relationNames(s) {
 		r := s.Relations[name]
@@ -31,7 +31,7 @@ func relationTable(s state.Status) *console.Table {
 }
 
 // relationServices returns a peer relation's one service twice.
-func relationServices(r state.RelationView) (provider, consumer string) {
+func relationServices(r status.Relation) (provider, consumer string) {
 	for name, end := range r.Services {
 		if end.Role != charm.Consumes {
 			provider = name
@@ -43,15 +43,15 @@ func relationServices(r state.RelationView) (provider, consumer string) {
 	return provider, consumer
 }
 
-func relationState(r state.RelationView) string {
-	ends := map[string]state.RelationUnit{}
+func relationState(r status.Relation) string {
+	ends := map[string]status.RelationUnit{}
 	for service, end := range r.Services {
-		ends[service] = state.RelationUnit{State: end.State}
+		ends[service] = status.RelationUnit{State: end.State}
 	}
-	return state.WorstRelation(ends)
+	return status.WorstRelation(ends)
 }
 
-func relationMessage(r state.RelationView) string {
+func relationMessage(r status.Relation) string {
 	var messages []string
 	for _, end := range r.Services {
 		for unit, view := range end.Units {
@@ -65,7 +65,7 @@ func relationMessage(r state.RelationView) string {
 }
 
 // relationUnitTable has a row for an end without units, too.
-func relationUnitTable(s state.Status) *console.Table {
+func relationUnitTable(s status.Status) *console.Table {
 	t := console.NewTable("RELATION", "INTERFACE", "SCOPE", "ENDPOINT", "ROLE", "UNIT", "STATE", "MESSAGE")
 	for _, name := range relationNames(s) {
 		r := s.Relations[name]
@@ -86,13 +86,13 @@ func relationUnitTable(s state.Status) *console.Table {
 	return t
 }
 
-func relationUnits(end state.RelationEnd) []string {
+func relationUnits(end status.RelationEnd) []string {
 	return slices.SortedFunc(maps.Keys(end.Units), func(a, b string) int {
 		return compareErrorFirst(end.Units[a].State, end.Units[b].State, charm.CompareUnits(a, b))
 	})
 }
 
-func relationUnitMessage(u state.RelationUnit) string {
+func relationUnitMessage(u status.RelationUnit) string {
 	text := firstLine(u.Message)
 	switch {
 	case u.Resolved != "":

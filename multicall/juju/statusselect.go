@@ -6,7 +6,7 @@ import (
 	"path"
 	"strconv"
 
-	"bijou/state"
+	"bijou/state/status"
 )
 
 func checkGlobs(globs []string) error {
@@ -40,7 +40,7 @@ func (g globMatcher) match(name string) (matches bool) {
 }
 
 type selection struct {
-	status    state.Status
+	status    status.Status
 	unmatched []string // the patterns that match nothing, as they were given
 }
 
@@ -48,13 +48,13 @@ type selection struct {
 // all its units, a unit's its service with no other unit. With them it keeps the machines
 // that these units are on, and the relations of these services: of their own ends only the
 // units that were kept, of others' ends all. Without patterns it keeps everything.
-func selectStatus(s state.Status, patterns []string) selection {
+func selectStatus(s status.Status, patterns []string) selection {
 	if len(patterns) == 0 {
 		return selection{status: s}
 	}
 	g := newGlobMatcher(patterns)
-	kept := state.Status{
-		Machines: map[string]state.MachineView{}, Services: map[string]state.ServiceView{}, Relations: map[string]state.RelationView{},
+	kept := status.Status{
+		Machines: map[string]status.Machine{}, Services: map[string]status.Service{}, Relations: map[string]status.Relation{},
 	}
 	for name, service := range s.Services {
 		if view, ok := selectService(name, service, g); ok {
@@ -85,9 +85,9 @@ func (g globMatcher) listUnmatched(patterns []string) (none []string) {
 	return none
 }
 
-func selectService(name string, view state.ServiceView, g globMatcher) (kept state.ServiceView, ok bool) {
+func selectService(name string, view status.Service, g globMatcher) (kept status.Service, ok bool) {
 	whole := g.match(name)
-	units := map[string]state.UnitView{}
+	units := map[string]status.Unit{}
 	for unit, u := range view.Units {
 		if g.match(unit) || whole {
 			units[unit] = u
@@ -98,8 +98,8 @@ func selectService(name string, view state.ServiceView, g globMatcher) (kept sta
 }
 
 // selectRelation returns false if no end is at a service that was kept.
-func selectRelation(view state.RelationView, services map[string]state.ServiceView) (kept state.RelationView, ok bool) {
-	ends := map[string]state.RelationEnd{}
+func selectRelation(view status.Relation, services map[string]status.Service) (kept status.Relation, ok bool) {
+	ends := map[string]status.RelationEnd{}
 	for name, end := range view.Services {
 		if service, own := services[name]; own {
 			end, ok = selectEnd(end, service), true
@@ -111,14 +111,14 @@ func selectRelation(view state.RelationView, services map[string]state.ServiceVi
 }
 
 // selectEnd derives the end's state from the units that are left.
-func selectEnd(end state.RelationEnd, service state.ServiceView) state.RelationEnd {
+func selectEnd(end status.RelationEnd, service status.Service) status.RelationEnd {
 	units := maps.Clone(end.Units)
-	maps.DeleteFunc(units, func(name string, _ state.RelationUnit) bool {
+	maps.DeleteFunc(units, func(name string, _ status.RelationUnit) bool {
 		_, ok := service.Units[name]
 		return !ok
 	})
 	if len(units) < len(end.Units) {
-		end.State = state.WorstRelation(units)
+		end.State = status.WorstRelation(units)
 	}
 	end.Units = units
 	return end

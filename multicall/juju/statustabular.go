@@ -13,10 +13,11 @@ import (
 	"bijou/multicall/console"
 	"bijou/state"
 	"bijou/state/charm"
+	"bijou/state/status"
 )
 
 type statusTables struct {
-	status    state.Status
+	status    status.Status
 	coloured  bool
 	relations bool // every unit of every relation, instead of one line a relation
 }
@@ -65,7 +66,7 @@ func compareErrorFirst(a, b string, names int) int {
 	return names
 }
 
-func machineTable(s state.Status) *console.Table {
+func machineTable(s status.Status) *console.Table {
 	t := console.NewTable("MACHINE", "STATE", "ADDRESS", "INSTANCE", "SERIES", "MESSAGE")
 	ids := slices.SortedFunc(maps.Keys(s.Machines), func(a, b string) int {
 		return compareErrorFirst(string(s.Machines[a].State), string(s.Machines[b].State), compareNumbers(a, b))
@@ -77,7 +78,7 @@ func machineTable(s state.Status) *console.Table {
 	return t
 }
 
-func machineMessage(m state.MachineView) string {
+func machineMessage(m status.Machine) string {
 	if m.Trouble != nil {
 		return troubleMessage(*m.Trouble)
 	}
@@ -89,7 +90,7 @@ func machineMessage(m state.MachineView) string {
 }
 
 // provisionerTable has a row for each thing that keeps the provisioner from its work.
-func provisionerTable(s state.Status) *console.Table {
+func provisionerTable(s status.Status) *console.Table {
 	t := console.NewTable("PROVISIONER", "SINCE", "MESSAGE")
 	if s.Provisioner == nil {
 		return t
@@ -103,7 +104,7 @@ func provisionerTable(s state.Status) *console.Table {
 	return t
 }
 
-func serviceTable(s state.Status) *console.Table {
+func serviceTable(s status.Status) *console.Table {
 	t := console.NewTable("SERVICE", "VERSION", "CHARM", "EXPOSED", "UNITS", "STATUS", "MESSAGE")
 	for _, name := range slices.Sorted(maps.Keys(s.Services)) {
 		sv := s.Services[name]
@@ -111,7 +112,7 @@ func serviceTable(s state.Status) *console.Table {
 		if sv.Exposed {
 			exposed = "yes"
 		}
-		status := state.StatusView{}
+		status := status.Workload{}
 		if sv.Status != nil {
 			status = *sv.Status
 		}
@@ -120,15 +121,15 @@ func serviceTable(s state.Status) *console.Table {
 	return t
 }
 
-func allUnits(s state.Status) map[string]state.UnitView {
-	units := map[string]state.UnitView{}
+func allUnits(s status.Status) map[string]status.Unit {
+	units := map[string]status.Unit{}
 	for _, sv := range s.Services {
 		maps.Copy(units, sv.Units)
 	}
 	return units
 }
 
-func unitTable(s state.Status) *console.Table {
+func unitTable(s status.Status) *console.Table {
 	units := allUnits(s)
 	names := slices.SortedFunc(maps.Keys(units), func(a, b string) int {
 		return compareErrorFirst(rowState(units[a]), rowState(units[b]), charm.CompareUnits(a, b))
@@ -136,7 +137,7 @@ func unitTable(s state.Status) *console.Table {
 	t := console.NewTable("UNIT", "STATE", "WORKLOAD", "MACHINE", "ADDRESS", "PORTS", "MESSAGE")
 	for _, name := range names {
 		u := units[name]
-		workload := state.StatusView{}
+		workload := status.Workload{}
 		if u.Workload != nil {
 			workload = *u.Workload
 		}
@@ -149,7 +150,7 @@ func unitTable(s state.Status) *console.Table {
 	return t
 }
 
-func runningTable(s state.Status) *console.Table {
+func runningTable(s status.Status) *console.Table {
 	units := allUnits(s)
 	t := console.NewTable("RUNNING", "UNIT", "SINCE", "HELD BY")
 	for _, name := range slices.SortedFunc(maps.Keys(units), charm.CompareUnits) {
@@ -161,7 +162,7 @@ func runningTable(s state.Status) *console.Table {
 }
 
 // unitMessage prefers an error and its next retry over what the charm reports.
-func unitMessage(u state.UnitView, workload string) string {
+func unitMessage(u status.Unit, workload string) string {
 	if u.Trouble != nil {
 		return troubleMessage(*u.Trouble)
 	}
@@ -199,7 +200,7 @@ func troubleMessage(t state.Trouble) string {
 }
 
 // rowState is the state that colours and sorts a unit's row.
-func rowState(u state.UnitView) string {
+func rowState(u status.Unit) string {
 	if u.Trouble != nil {
 		return "error"
 	}

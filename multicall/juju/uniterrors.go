@@ -7,12 +7,13 @@ import (
 
 	"bijou/state"
 	"bijou/state/charm"
+	"bijou/state/status"
 )
 
 // noteErrors says which units in error are in the way of what was just said to follow, and what
 // their hooks wait for. blocks is asked about a unit's own error with an empty relation.
-func (o *operator) noteErrors(s *state.State, blocks func(name string, u state.UnitView, relation string) bool) error {
-	now, err := readView(o.ctx, s, func(v *state.View) (state.Status, error) { return v.Status(time.Now()) })
+func (o *operator) noteErrors(s *state.State, blocks func(name string, u status.Unit, relation string) bool) error {
+	now, err := readView(o.ctx, s, func(v *state.View) (status.Status, error) { return status.Read(v, time.Now()) })
 	units := allUnits(now)
 	for _, name := range slices.SortedFunc(maps.Keys(units), charm.CompareUnits) {
 		u := units[name]

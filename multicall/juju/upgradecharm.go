@@ -9,6 +9,7 @@ import (
 	"bijou/multicall/console"
 	"bijou/state"
 	"bijou/state/charm"
+	"bijou/state/sweep"
 )
 
 type upgradeCharmCmd struct {
@@ -143,7 +144,7 @@ func (u *upgrade) commit() error {
 		u.o.noteUnsupported(u.target.found.Charm)
 	}
 	u.writeRevision()
-	if err := u.state.SweepCharms(u.o.ctx, time.Now()); err != nil {
+	if err := sweep.Charms(u.o.ctx, u.state, time.Now()); err != nil {
 		u.o.note("warning: revisions that nobody runs any more are left for later: %v", err)
 	}
 	u.noteSkipped(behind)

@@ -20,6 +20,7 @@ import (
 	"bijou/state/archive"
 	"bijou/state/keys"
 	"bijou/state/keyspace"
+	"bijou/state/status"
 	"bijou/state/store"
 	"bijou/state/store/mem"
 	"bijou/testscripts/statetest"
@@ -194,7 +195,7 @@ func TestRestoreReplaces(t *testing.T) {
 		if env.Incarnation != 1 || env.Harvest() != state.HarvestNone || !marked || !mark.Backup.Equal(a.Time) {
 			t.Errorf("%+v, %+v", env, mark)
 		}
-		status, serr := v.Status(time.Now())
+		status, serr := status.Read(v, time.Now())
 		if info := status.Services["mysql"].Units["mysql/1"].Info; info == nil || !strings.Contains(info.Message, "restored from the backup of") {
 			t.Errorf("status: %+v", info)
 		}

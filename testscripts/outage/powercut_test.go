@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"bijou/state"
+	"bijou/state/status"
 	"bijou/testscripts/need"
 )
 
@@ -90,7 +91,7 @@ func (w *world) cut(p *promises, before int64) int64 {
 	defer s.Close()
 	var revision int64
 	err = s.View(w.t.Context(), func(v *state.View) error {
-		if _, err := v.Status(time.Now()); err != nil {
+		if _, err := status.Read(v, time.Now()); err != nil {
 			return err
 		}
 		w.checkPrefix(v, kept, begun, done)

@@ -1,27 +1,28 @@
-package state
+package sweep
 
 import (
 	"context"
 	"slices"
 	"strings"
 
+	"bijou/state"
 	"bijou/state/charm"
 	"bijou/state/keys"
 	"bijou/state/keyspace"
 )
 
 // sweepResources leaves the blobs to sweepBlobs.
-func (s *State) sweepResources(ctx context.Context) error {
-	stray, err := Read(ctx, s, (*View).strayResources)
+func sweepResources(ctx context.Context, s *state.State) error {
+	stray, err := state.Read(ctx, s, strayResources)
 	if err != nil {
 		return err
 	}
 	for _, service := range stray {
-		err := s.Update(ctx, func(tx *Tx) error {
-			if _, there, err := tx.keys.Get(keys.Service(service)); err != nil || there {
+		err := s.Update(ctx, func(tx *state.Tx) error {
+			if _, there, err := tx.Keys().Get(keys.Service(service)); err != nil || there {
 				return err
 			}
-			_, err := tx.keys.RemoveBelow(keys.ServiceResources(service), keyspace.MaxRemovedKeys)
+			_, err := tx.Keys().RemoveBelow(keys.ServiceResources(service), keyspace.MaxRemovedKeys)
 			return err
 		})
 		if err != nil {
@@ -31,14 +32,14 @@ func (s *State) sweepResources(ctx context.Context) error {
 	return nil
 }
 
-func (v *View) strayResources() (services []string, err error) {
-	kvs, err := v.keys.List(keys.Resources)
+func strayResources(v *state.View) (services []string, err error) {
+	kvs, err := v.Keys().List(keys.Resources)
 	if err != nil {
 		return nil, err
 	}
 	for _, kv := range kvs {
 		service, _, _ := strings.Cut(kv.Key[len(keys.Resources):], "/")
-		there, err := v.keys.HasUnguarded(keys.Service(service))
+		there, err := v.Keys().HasUnguarded(keys.Service(service))
 		if err != nil {
 			return nil, err
 		}

@@ -1,36 +1,40 @@
-package state
+package sweep
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
+	"bijou/state"
 	"bijou/state/keys"
 	"bijou/state/keyspace"
 )
 
-// Sweep finishes what was left half-way and removes what nothing refers to any
+// Run finishes what was left half-way and removes what nothing refers to any
 // more: services whose destruction was interrupted, the settings of relations
 // that are gone, blobs without a reference that nobody has touched for
 // keyspace.BlobGrace before now, resources of services that are gone, charms that nobody runs, logs and actions of
 // units that went LogGrace before it. The provisioner's leader calls it from time
 // to time. It works in batches; one that was interrupted does no harm.
-func (s *State) Sweep(ctx context.Context, now time.Time) error {
+func Run(ctx context.Context, s *state.State, now time.Time) error {
 	for _, step := range []struct {
 		what string
-		do   func(context.Context) error
+		do   func(context.Context, *state.State) error
 	}{
-		{"services", s.sweepServices},
-		{"relations", s.sweepRelations},
-		{"resources", s.sweepResources},
-		{"tools", s.sweepTools},
-		{"charms", func(ctx context.Context) error { return s.SweepCharms(ctx, now) }},
-		{"actions", func(ctx context.Context) error { return s.sweepActions(ctx, now.Add(-LogGrace)) }},
-		{"blobs", func(ctx context.Context) error { return s.sweepBlobs(ctx, now.Add(-keyspace.BlobGrace), nil) }},
-		{"logs", func(ctx context.Context) error { return s.sweepLogs(ctx, now.Add(-LogGrace)) }},
+		{"services", sweepServices},
+		{"relations", sweepRelations},
+		{"resources", sweepResources},
+		{"tools", sweepTools},
+		{"charms", func(ctx context.Context, s *state.State) error { return Charms(ctx, s, now) }},
+		{"actions", func(ctx context.Context, s *state.State) error { return sweepActions(ctx, s, now.Add(-LogGrace)) }},
+		{"blobs", func(ctx context.Context, s *state.State) error {
+			return sweepBlobs(ctx, s, now.Add(-keyspace.BlobGrace), nil)
+		}},
+		{"logs", func(ctx context.Context, s *state.State) error { return sweepLogs(ctx, s, now.Add(-LogGrace)) }},
 	} {
-		if err := step.do(ctx); err != nil {
+		if err := step.do(ctx, s); err != nil {
 			return fmt.Errorf("cannot sweep %s: %w", step.what, err)
 		}
 	}
@@ -38,28 +42,28 @@ func (s *State) Sweep(ctx context.Context, now time.Time) error {
 }
 
 // sweepServices continues destructions that were interrupted.
-func (s *State) sweepServices(ctx context.Context) error {
-	services, err := Read(ctx, s, (*View).Services)
+func sweepServices(ctx context.Context, s *state.State) error {
+	services, err := state.Read(ctx, s, (*state.View).Services)
 	if err != nil {
 		return err
 	}
 	for _, sv := range services {
-		if sv.Life == Alive {
+		if sv.Life == state.Alive {
 			continue
 		}
-		if err := ignoreNotFound(s.DestroyService(ctx, sv.Name)); err != nil {
+		if err := s.DestroyService(ctx, sv.Name); err != nil && !errors.Is(err, state.ErrNotFound) {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *State) sweepRelations(ctx context.Context) error {
-	kvs, err := Read(ctx, s, func(v *View) ([]keyspace.KeyValue, error) { return v.keys.List(keys.Relations) })
+func sweepRelations(ctx context.Context, s *state.State) error {
+	kvs, err := state.Read(ctx, s, func(v *state.View) ([]keyspace.KeyValue, error) { return v.Keys().List(keys.Relations) })
 	if err != nil {
 		return err
 	}
-	return s.space.RemoveKeys(ctx, strayRelationKeys(kvs)) // ids are never used again
+	return s.Space().RemoveKeys(ctx, strayRelationKeys(kvs)) // ids are never used again
 }
 
 // strayRelationKeys picks the keys below relations that have no record.
@@ -79,8 +83,8 @@ func strayRelationKeys(kvs []keyspace.KeyValue) (stray []string) {
 	return stray
 }
 
-func (s *State) sweepTools(ctx context.Context) error {
-	return s.Update(ctx, func(tx *Tx) error {
+func sweepTools(ctx context.Context, s *state.State) error {
+	return s.Update(ctx, func(tx *state.Tx) error {
 		all, err := tx.AllTools()
 		if err != nil || len(all) == 0 {
 			return err
@@ -96,7 +100,7 @@ func (s *State) sweepTools(ctx context.Context) error {
 		}
 		for _, t := range all {
 			if !used[t.Name] {
-				tx.keys.Remove(keys.Tool(t.Name))
+				tx.Keys().Remove(keys.Tool(t.Name))
 			}
 		}
 		return err

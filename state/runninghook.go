@@ -1,15 +1,11 @@
 package state
 
 import (
-	"fmt"
 	"time"
 )
 
-// slowHookThreshold is how long a hook may run before the status mentions it.
-const slowHookThreshold = 10 * time.Minute
-
-// RunningView is a unit's running hook in Status.
-type RunningView struct {
+// RunningHook is a unit's running hook in Status.
+type RunningHook struct {
 	Name     string    `yaml:"name" json:"name"` // the hook's, "action 3 (backup)", or "command 4"
 	Relation string    `yaml:"relation,omitempty" json:"relation,omitempty"`
 	Remote   string    `yaml:"remote-unit,omitempty" json:"remote-unit,omitempty"`
@@ -18,7 +14,7 @@ type RunningView struct {
 }
 
 // Running reads a unit's running hook; nil: there is none, or its agent is gone.
-func (v *View) Running(unit string) (*RunningView, error) {
+func (v *View) Running(unit string) (*RunningHook, error) {
 	op, runs, err := v.Op(unit)
 	if err == nil && runs {
 		runs, err = v.IsPresent(UnitAgent(unit))
@@ -26,14 +22,14 @@ func (v *View) Running(unit string) (*RunningView, error) {
 	if err != nil || !runs {
 		return nil, err
 	}
-	r := op.View()
+	r := op.Running()
 	return &r, nil
 }
 
-// View returns what Status shows of the operation.
-func (op Op) View() RunningView {
+// Running returns what Status shows of the operation.
+func (op Op) Running() RunningHook {
 	h := op.Hook
-	r := RunningView{Name: h.Name, Remote: h.RemoteUnit, Since: op.Started, Holder: op.Holder}
+	r := RunningHook{Name: h.Name, Remote: h.RemoteUnit, Since: op.Started, Holder: op.Holder}
 	if h.Kind == KindAction || h.Kind == KindCommand {
 		r.Name = h.String()
 	}
@@ -44,18 +40,9 @@ func (op Op) View() RunningView {
 }
 
 // HeldBy is a clause about the operator who runs it by hand; empty if there is none.
-func (r RunningView) HeldBy() string {
+func (r RunningHook) HeldBy() string {
 	if r.Holder == "" {
 		return ""
 	}
 	return ", held by " + r.Holder
-}
-
-// slowMessage is empty for what has not run for very long.
-func (r RunningView) slowMessage(now time.Time) string {
-	took := now.Sub(r.Since)
-	if took < slowHookThreshold {
-		return ""
-	}
-	return fmt.Sprintf("%s has been running for %s%s", r.Name, took.Truncate(time.Minute), r.HeldBy())
 }

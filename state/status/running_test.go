@@ -1,20 +1,22 @@
-package state
+package status
 
 import (
 	"testing"
 	"time"
+
+	"bijou/state"
 )
 
 // What runs is in the status at once, and in its message after ten minutes, beside what has
 // failed before; not that of an agent that is gone.
 func TestStatusOfWhatRuns(t *testing.T) {
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
-	op := Op{Hook: Hook{Kind: "start", Name: "start", Relation: NoRelation}, Started: noon}
+	op := state.Op{Hook: state.Hook{Kind: "start", Name: "start", Relation: state.NoRelation}, Started: noon}
 	held := op
 	held.Holder = "anna@host (debug-hooks)"
 	for _, tc := range []struct {
 		name    string
-		op      Op
+		op      state.Op
 		after   time.Duration
 		gone    bool
 		info    *UnitStateInfo
@@ -27,14 +29,14 @@ func TestStatusOfWhatRuns(t *testing.T) {
 		{"held", held, time.Hour, false, nil, "start", "start has been running for 1h0m0s, held by anna@host (debug-hooks)"},
 		{"a retry", op, 11 * time.Minute, false, &UnitStateInfo{Hook: "start", Message: "exit code 1"}, "start", "exit code 1; start has been running for 11m0s"},
 		{"its agent is gone", op, time.Hour, true, nil, "", ""},
-		{"an action", Op{Hook: Hook{Kind: KindAction, Name: "backup", Action: 3, Relation: NoRelation}, Started: noon}, 0, false, nil, "action 3 (backup)", ""},
-		{"a command", Op{Hook: Hook{Kind: KindCommand, Name: "juju-run", Action: 4, Relation: NoRelation}, Started: noon}, 0, false, nil, "command 4", ""},
+		{"an action", state.Op{Hook: state.Hook{Kind: state.KindAction, Name: "backup", Action: 3, Relation: state.NoRelation}, Started: noon}, 0, false, nil, "action 3 (backup)", ""},
+		{"a command", state.Op{Hook: state.Hook{Kind: state.KindCommand, Name: "juju-run", Action: 4, Relation: state.NoRelation}, Started: noon}, 0, false, nil, "command 4", ""},
 	} {
-		w := &statusInput{now: noon.Add(tc.after), ops: map[string]Op{"a/0": tc.op}, present: map[string]presence{UnitAgent("a/0"): {}}}
+		w := &input{now: noon.Add(tc.after), ops: map[string]state.Op{"a/0": tc.op}, present: map[string]state.AgentPresence{state.UnitAgent("a/0"): {}}}
 		if tc.gone {
 			w.present = nil
 		}
-		view := UnitView{Info: tc.info}
+		view := Unit{Info: tc.info}
 		w.addRunning("a/0", &view)
 		running, message := "", ""
 		if view.Running != nil {

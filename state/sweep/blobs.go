@@ -1,4 +1,4 @@
-package state
+package sweep
 
 import (
 	"context"
@@ -6,14 +6,15 @@ import (
 	"strings"
 	"time"
 
+	"bijou/state"
 	"bijou/state/keyspace"
 )
 
 // sweepBlobs removes the blobs that nothing refers to and nobody has touched since
 // before. Whoever writes one or a reference to it meanwhile touches it, and so keeps it.
 // If only is not nil, other blobs are left alone.
-func (s *State) sweepBlobs(ctx context.Context, before time.Time, only map[string]bool) error {
-	heads, err := Read(ctx, s, (*View).unreferencedBlobs)
+func sweepBlobs(ctx context.Context, s *state.State, before time.Time, only map[string]bool) error {
+	heads, err := state.Read(ctx, s, unreferencedBlobs)
 	if err != nil {
 		return err
 	}
@@ -21,19 +22,19 @@ func (s *State) sweepBlobs(ctx context.Context, before time.Time, only map[strin
 		if !head.Touched.Before(before) || only != nil && !only[sum] {
 			continue
 		}
-		if err := s.space.RemoveBlob(ctx, sum, head); err != nil && !errors.Is(err, keyspace.ErrConflict) {
+		if err := s.Space().RemoveBlob(ctx, sum, head); err != nil && !errors.Is(err, keyspace.ErrConflict) {
 			return err
 		}
 	}
 	return nil
 }
 
-func (v *View) unreferencedBlobs() (map[string]keyspace.BlobHead, error) {
+func unreferencedBlobs(v *state.View) (map[string]keyspace.BlobHead, error) {
 	used, err := v.ReferencedBlobs()
 	if err != nil {
 		return nil, err
 	}
-	kvs, err := v.keys.List(keyspace.BlobHeadsPrefix)
+	kvs, err := v.Keys().List(keyspace.BlobHeadsPrefix)
 	if err != nil {
 		return nil, err
 	}

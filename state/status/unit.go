@@ -1,20 +1,23 @@
-package state
+package status
 
 import (
 	"cmp"
+	"fmt"
 	"strings"
+	"time"
 
+	"bijou/state"
 	"bijou/state/keys"
 	"bijou/state/keyspace"
 )
 
-func (w *statusInput) decodeUnitDetails(kvs []keyspace.KeyValue) (err error) {
+func (w *input) decodeUnitDetails(kvs []keyspace.KeyValue) (err error) {
 	for _, kv := range kvs {
 		below := kv.Key[len(keys.Units):]
 		if unit, ok := strings.CutSuffix(below, "/ports"); ok {
-			w.ports[unit], err = keyspace.Decode[[]Port](kv)
+			w.ports[unit], err = keyspace.Decode[[]state.Port](kv)
 		} else if unit, ok := strings.CutSuffix(below, "/restored"); ok {
-			w.restored[unit], err = keyspace.Decode[Restored](kv)
+			w.restored[unit], err = keyspace.Decode[state.Restored](kv)
 		}
 		if err != nil {
 			return err
@@ -23,9 +26,9 @@ func (w *statusInput) decodeUnitDetails(kvs []keyspace.KeyValue) (err error) {
 	return nil
 }
 
-func (w *statusInput) decodePresence(kvs []keyspace.KeyValue) error {
+func (w *input) decodePresence(kvs []keyspace.KeyValue) error {
 	for _, kv := range kvs {
-		p, err := keyspace.Decode[presence](kv)
+		p, err := keyspace.Decode[state.AgentPresence](kv)
 		if err != nil {
 			return err
 		}
@@ -34,14 +37,14 @@ func (w *statusInput) decodePresence(kvs []keyspace.KeyValue) error {
 	return nil
 }
 
-func (w *statusInput) isPresent(agent string) bool {
+func (w *input) isPresent(agent string) bool {
 	_, present := w.present[agent]
 	return present
 }
 
-func (w *statusInput) decodeLeaders(kvs []keyspace.KeyValue) error {
+func (w *input) decodeLeaders(kvs []keyspace.KeyValue) error {
 	for _, kv := range kvs {
-		p, err := keyspace.Decode[presence](kv)
+		p, err := keyspace.Decode[state.AgentPresence](kv)
 		if err != nil {
 			return err
 		}
@@ -50,13 +53,13 @@ func (w *statusInput) decodeLeaders(kvs []keyspace.KeyValue) error {
 	return nil
 }
 
-func (w *statusInput) unitView(u Unit) UnitView {
+func (w *input) unitView(u state.Unit) Unit {
 	flow := w.workflows[u.Name]
-	view := UnitView{
-		State: cmp.Or(flow.State, UnitPending), Info: stateInfo(u, flow), Life: unlessAlive(u.Life),
-		Trouble: w.present[UnitAgent(u.Name)].Trouble,
+	view := Unit{
+		State: cmp.Or(flow.State, state.UnitPending), Info: stateInfo(u, flow), Life: state.UnlessAlive(u.Life),
+		Trouble: w.present[state.UnitAgent(u.Name)].Trouble,
 		Leader:  w.leaders[u.Service] == u.Name, Version: u.Workload.Version,
-		Workload: statusView(u.Status), Machine: u.Machine, PublicAddress: w.machines[u.Machine].Addresses.Public,
+		Workload: viewWorkload(u.Status), Machine: u.Machine, PublicAddress: w.machines[u.Machine].Addresses.Public,
 		Relations: w.unitRelations(u), Principal: u.Principal, Subordinates: u.Subordinates,
 	}
 	if u.Charm != w.services[u.Service].Charm {
@@ -69,42 +72,42 @@ func (w *statusInput) unitView(u Unit) UnitView {
 	for _, p := range w.ports[u.Name] {
 		view.OpenPorts = append(view.OpenPorts, p.String())
 	}
-	if view.State != UnitPending && !w.isPresent(UnitAgent(u.Name)) {
+	if view.State != state.UnitPending && !w.isPresent(state.UnitAgent(u.Name)) {
 		view.Info = cmp.Or(view.Info, &UnitStateInfo{})
-		view.Info.Last, view.State = view.State, UnitDown
+		view.Info.Last, view.State = view.State, state.UnitDown
 		view.Info.Message = cmp.Or(view.Info.Message, "its agent is gone, or cannot reach the store")
 	}
 	return view
 }
 
-func (w *statusInput) addRunning(unit string, view *UnitView) {
+func (w *input) addRunning(unit string, view *Unit) {
 	op, runs := w.ops[unit]
-	if !runs || !w.isPresent(UnitAgent(unit)) {
+	if !runs || !w.isPresent(state.UnitAgent(unit)) {
 		return
 	}
-	r := op.View()
+	r := op.Running()
 	view.Running = &r
-	if slow := r.slowMessage(w.now); slow != "" {
+	if slow := slowMessage(r, w.now); slow != "" {
 		view.Info = cmp.Or(view.Info, &UnitStateInfo{Since: r.Since})
 		view.Info.Message = strings.TrimPrefix(view.Info.Message+"; "+slow, "; ")
 	}
 }
 
-func stateInfo(u Unit, flow Workflow) *UnitStateInfo {
+func stateInfo(u state.Unit, flow state.Workflow) *UnitStateInfo {
 	f := flow.Failure
 	if f == nil {
 		return nil
 	}
 	return &UnitStateInfo{
-		Hook: f.Hook.Name, Message: f.Message, Stderr: f.Stderr, See: f.logCommand(u.Name), Since: f.Since, Attempts: f.Attempts,
+		Hook: f.Hook.Name, Message: f.Message, Stderr: f.Stderr, See: f.LogCommand(u.Name), Since: f.Since, Attempts: f.Attempts,
 		NextRetry: f.RetryAt, Resolved: u.Resolved, Interrupted: f.Interrupted,
 	}
 }
 
-func (w *statusInput) unitRelations(u Unit) map[string]UnitRelation {
+func (w *input) unitRelations(u state.Unit) map[string]UnitRelation {
 	out := map[string]UnitRelation{}
 	for _, r := range w.relationsOf[u.Service] {
-		if !isRelationFor(r, u, w.services[r.Other(u.Service).Service]) {
+		if !state.RelationConcerns(r, u, w.services[r.Other(u.Service).Service]) {
 			continue
 		}
 		e, _ := r.Endpoint(u.Service)
@@ -117,4 +120,16 @@ func (w *statusInput) unitRelations(u Unit) map[string]UnitRelation {
 		out[e.Name] = group
 	}
 	return out
+}
+
+// slowHookThreshold is how long a hook may run before the status mentions it.
+const slowHookThreshold = 10 * time.Minute
+
+// slowMessage is empty for what has not run for very long.
+func slowMessage(r state.RunningHook, now time.Time) string {
+	took := now.Sub(r.Since)
+	if took < slowHookThreshold {
+		return ""
+	}
+	return fmt.Sprintf("%s has been running for %s%s", r.Name, took.Truncate(time.Minute), r.HeldBy())
 }

@@ -1,4 +1,4 @@
-package state
+package sweep
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"bijou/state"
 	"bijou/state/keys"
 	"bijou/state/keyspace"
 )
@@ -15,16 +16,16 @@ import (
 // to: whoever has just stored the same one commits its reference in that time.
 const charmGrace = keyspace.MinBlobGrace
 
-// SweepCharms removes the charms that no service runs or has run before that, and no unit
+// Charms removes the charms that no service runs or has run before that, and no unit
 // runs or goes over to, if their archives were not touched for a minute before now. It
 // removes no more at a time than one transaction bears.
-func (s *State) SweepCharms(ctx context.Context, now time.Time) error {
+func Charms(ctx context.Context, s *state.State, now time.Time) error {
 	var sums map[string]bool
-	err := s.Update(ctx, func(tx *Tx) error {
+	err := s.Update(ctx, func(tx *state.Tx) error {
 		sums = map[string]bool{}
-		unused, err := tx.unusedCharms(now.Add(-charmGrace))
+		unused, err := unusedCharms(tx, now.Add(-charmGrace))
 		for _, c := range unused[:min(len(unused), keyspace.MaxRemovedKeys)] {
-			tx.keys.Remove(keys.Charm(c.URL.String()))
+			tx.Keys().Remove(keys.Charm(c.URL.String()))
 			sums[c.SHA256] = true
 		}
 		return err
@@ -32,20 +33,20 @@ func (s *State) SweepCharms(ctx context.Context, now time.Time) error {
 	if err != nil || len(sums) == 0 {
 		return err
 	}
-	return s.sweepBlobs(ctx, now.Add(-charmGrace), sums)
+	return sweepBlobs(ctx, s, now.Add(-charmGrace), sums)
 }
 
 // unusedCharms makes the commit conditional on what services run: units go over to
 // nothing else.
-func (tx *Tx) unusedCharms(before time.Time) (unused []Charm, err error) {
-	services, err := tx.keys.List(keys.Services)
-	units, uerr := tx.keys.ListUnguarded(keys.Units)
-	uniters, werr := tx.keys.ListUnguarded(keys.Uniters)
+func unusedCharms(tx *state.Tx, before time.Time) (unused []state.Charm, err error) {
+	services, err := tx.Keys().List(keys.Services)
+	units, uerr := tx.Keys().ListUnguarded(keys.Units)
+	uniters, werr := tx.Keys().ListUnguarded(keys.Uniters)
 	charms, cerr := tx.Charms()
 	used := map[string]bool{}
 	err = errors.Join(err, uerr, werr, cerr, addUsedCharms(slices.Concat(services, units, uniters), used))
 	for _, c := range charms {
-		head, herr := tx.keys.BlobHead(c.SHA256)
+		head, herr := tx.Keys().BlobHead(c.SHA256)
 		err = errors.Join(err, herr)
 		if !used[c.URL.String()] && head.Touched.Before(before) {
 			unused = append(unused, c)

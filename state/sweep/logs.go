@@ -1,33 +1,26 @@
-package state
+package sweep
 
 import (
 	"context"
 	"strings"
 	"time"
 
+	"bijou/state"
 	"bijou/state/charm"
 	"bijou/state/keys"
-	"bijou/state/keyspace"
 )
 
 // LogGrace is how long the log of a unit or machine is kept after its last line,
 // once the unit or machine is gone.
 const LogGrace = 7 * 24 * time.Hour
 
-func (s *State) sweepLogs(ctx context.Context, before time.Time) error {
-	old, err := Read(ctx, s, func(v *View) ([]string, error) { return v.oldLogs(before) })
+func sweepLogs(ctx context.Context, s *state.State, before time.Time) error {
+	old, err := state.Read(ctx, s, func(v *state.View) ([]string, error) { return oldLogs(v, before) })
 	if err != nil {
 		return err
 	}
 	for _, source := range old {
-		err := s.Update(ctx, func(tx *Tx) error {
-			head, _, err := keyspace.Load[logHead](tx.keys, keys.LogHead(source))
-			for n := head.Batch; n > 0 && n > head.Batch-maxLogBatches; n-- {
-				tx.keys.Remove(keys.LogBatch(source, n))
-			}
-			tx.keys.Remove(keys.LogHead(source))
-			return err
-		})
+		err := s.Update(ctx, func(tx *state.Tx) error { return tx.RemoveLog(source) })
 		if err != nil {
 			return err
 		}
@@ -35,18 +28,18 @@ func (s *State) sweepLogs(ctx context.Context, before time.Time) error {
 	return nil
 }
 
-func (v *View) oldLogs(before time.Time) (old []string, err error) {
-	sources, err := v.logSources(nil)
+func oldLogs(v *state.View, before time.Time) (old []string, err error) {
+	sources, err := v.LogSources(nil)
 	if err != nil {
 		return nil, err
 	}
 	for _, source := range sources {
-		if there, err := v.keys.HasUnguarded(sourceKey(source)); err != nil {
+		if there, err := v.Keys().HasUnguarded(sourceKey(source)); err != nil {
 			return nil, err
 		} else if there {
 			continue
 		}
-		last, err := v.Logs(LogFilter{Sources: []string{source}, Last: 1})
+		last, err := v.Logs(state.LogFilter{Sources: []string{source}, Last: 1})
 		if err != nil {
 			return nil, err
 		}

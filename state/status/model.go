@@ -1,31 +1,32 @@
-package state
+package status
 
 import (
 	"encoding/json"
 	"maps"
 	"time"
 
+	"bijou/state"
 	"bijou/state/charm"
 )
 
 // Status is the model of `juju status`: docs/reference/status.md. Its tags are the keys
 // of its YAML and JSON.
 type Status struct {
-	Machines  map[string]MachineView  `yaml:"machines" json:"machines"`   // by id
-	Services  map[string]ServiceView  `yaml:"services" json:"services"`   // by name
-	Relations map[string]RelationView `yaml:"relations" json:"relations"` // by "relation-N"
+	Machines  map[string]Machine  `yaml:"machines" json:"machines"`   // by id
+	Services  map[string]Service  `yaml:"services" json:"services"`   // by name
+	Relations map[string]Relation `yaml:"relations" json:"relations"` // by "relation-N"
 	// Provisioner is the provisioner's trouble; nil: none.
-	Provisioner *ProvisionerTrouble `yaml:"provisioner,omitempty" json:"provisioner,omitempty"`
+	Provisioner *state.ProvisionerTrouble `yaml:"provisioner,omitempty" json:"provisioner,omitempty"`
 }
 
-// MachineView is a machine in Status.
-type MachineView struct {
-	InstanceID string        `yaml:"instance-id,omitempty" json:"instance-id,omitempty"`
-	State      MachineStatus `yaml:"state" json:"state"` // down: it was running, and its agent is gone
-	Life       Life          `yaml:"life,omitempty" json:"life,omitempty"`
-	DNSName    string        `yaml:"dns-name,omitempty" json:"dns-name,omitempty"`
-	Series     string        `yaml:"series" json:"series"`
-	Agent      string        `yaml:"agent-version,omitempty" json:"agent-version,omitempty"`
+// Machine is a machine in Status.
+type Machine struct {
+	InstanceID string              `yaml:"instance-id,omitempty" json:"instance-id,omitempty"`
+	State      state.MachineStatus `yaml:"state" json:"state"` // down: it was running, and its agent is gone
+	Life       state.Life          `yaml:"life,omitempty" json:"life,omitempty"`
+	DNSName    string              `yaml:"dns-name,omitempty" json:"dns-name,omitempty"`
+	Series     string              `yaml:"series" json:"series"`
+	Agent      string              `yaml:"agent-version,omitempty" json:"agent-version,omitempty"`
 
 	Constraints string `yaml:"constraints,omitempty" json:"constraints,omitempty"` // as operators write them
 	Placement   string `yaml:"placement,omitempty" json:"placement,omitempty"`     // in the provider's words
@@ -35,11 +36,11 @@ type MachineView struct {
 	Attempts  int       `yaml:"attempts,omitempty" json:"attempts,omitempty"`    // of a start that is tried again
 	NextRetry time.Time `yaml:"next-retry,omitempty" json:"next-retry,omitzero"` // zero: not by itself
 
-	Trouble *Trouble `yaml:"agent-trouble,omitempty" json:"agent-trouble,omitempty"` // what its agent cannot do
+	Trouble *state.Trouble `yaml:"agent-trouble,omitempty" json:"agent-trouble,omitempty"` // what its agent cannot do
 }
 
-// ServiceView is a service in Status. Life is left out while it is alive.
-type ServiceView struct {
+// Service is a service in Status. Life is left out while it is alive.
+type Service struct {
 	Charm     string              `yaml:"charm" json:"charm"`
 	Origin    string              `yaml:"charm-origin,omitempty" json:"charm-origin,omitempty"`
 	Version   string              `yaml:"version,omitempty" json:"version,omitempty"` // of the workload, as the units say
@@ -50,30 +51,30 @@ type ServiceView struct {
 	Mark      string              `yaml:"hook-dialect-mark,omitempty" json:"hook-dialect-mark,omitempty"` // what decided it
 	Promised  string              `yaml:"juju-version,omitempty" json:"juju-version,omitempty"`           // to its hooks, by the operator
 	Exposed   bool                `yaml:"exposed" json:"exposed"`
-	Life      Life                `yaml:"life,omitempty" json:"life,omitempty"`
+	Life      state.Life          `yaml:"life,omitempty" json:"life,omitempty"`
 	Principal []string            `yaml:"subordinate-to,omitempty" json:"subordinate-to,omitempty"` // services that its units come with
-	Status    *StatusView         `yaml:"service-status,omitempty" json:"service-status,omitempty"` // by status-set --application
+	Status    *Workload           `yaml:"service-status,omitempty" json:"service-status,omitempty"` // by status-set --application
 	Relations map[string][]string `yaml:"relations,omitempty" json:"relations,omitempty"`           // services by relation name
-	Units     map[string]UnitView `yaml:"units,omitempty" json:"units,omitempty"`
+	Units     map[string]Unit     `yaml:"units,omitempty" json:"units,omitempty"`
 }
 
-// StatusView is the workload status in Status, as the charm has set it.
-type StatusView struct {
+// Workload is the workload status in Status, as the charm has set it.
+type Workload struct {
 	Current string    `yaml:"current" json:"current"`
 	Message string    `yaml:"message,omitempty" json:"message,omitempty"`
 	Since   time.Time `yaml:"since,omitempty" json:"since,omitzero"`
 }
 
-// UnitView is a unit in Status.
-type UnitView struct {
+// Unit is a unit in Status.
+type Unit struct {
 	State         string                  `yaml:"state" json:"state"` // pending, installed, started, stopped, *-error, down
 	Info          *UnitStateInfo          `yaml:"state-info,omitempty" json:"state-info,omitempty"`
-	Running       *RunningView            `yaml:"running,omitempty" json:"running,omitempty"`
-	Trouble       *Trouble                `yaml:"agent-trouble,omitempty" json:"agent-trouble,omitempty"` // what its agent cannot do
-	Life          Life                    `yaml:"life,omitempty" json:"life,omitempty"`
+	Running       *state.RunningHook      `yaml:"running,omitempty" json:"running,omitempty"`
+	Trouble       *state.Trouble          `yaml:"agent-trouble,omitempty" json:"agent-trouble,omitempty"` // what its agent cannot do
+	Life          state.Life              `yaml:"life,omitempty" json:"life,omitempty"`
 	Leader        bool                    `yaml:"leader,omitempty" json:"leader,omitempty"`   // of its service
 	Version       string                  `yaml:"version,omitempty" json:"version,omitempty"` // of its workload, as it says
-	Workload      *StatusView             `yaml:"workload-status,omitempty" json:"workload-status,omitempty"`
+	Workload      *Workload               `yaml:"workload-status,omitempty" json:"workload-status,omitempty"`
 	Charm         string                  `yaml:"upgrading-from,omitempty" json:"upgrading-from,omitempty"` // where it is not yet the service's
 	Machine       string                  `yaml:"machine" json:"machine"`
 	PublicAddress string                  `yaml:"public-address,omitempty" json:"public-address,omitempty"`
@@ -86,15 +87,15 @@ type UnitView struct {
 // UnitStateInfo explains a unit's state: the failed hook, one that runs for very long, or
 // for a unit that is down the state that its agent left it in.
 type UnitStateInfo struct {
-	Last      string    `yaml:"last-state,omitempty" json:"last-state,omitempty"`
-	Hook      string    `yaml:"hook,omitempty" json:"hook,omitempty"`
-	Message   string    `yaml:"message,omitempty" json:"message,omitempty"`
-	Stderr    string    `yaml:"stderr,omitempty" json:"stderr,omitempty"` // the last line that the hook has written there
-	See       string    `yaml:"see,omitempty" json:"see,omitempty"`       // the command that shows more
-	Since     time.Time `yaml:"since,omitempty" json:"since,omitzero"`
-	Attempts  int       `yaml:"attempts,omitempty" json:"attempts,omitempty"`
-	NextRetry time.Time `yaml:"next-retry,omitempty" json:"next-retry,omitzero"`
-	Resolved  Resolved  `yaml:"resolved,omitempty" json:"resolved,omitempty"` // an answer that its agent has not taken up yet
+	Last      string         `yaml:"last-state,omitempty" json:"last-state,omitempty"`
+	Hook      string         `yaml:"hook,omitempty" json:"hook,omitempty"`
+	Message   string         `yaml:"message,omitempty" json:"message,omitempty"`
+	Stderr    string         `yaml:"stderr,omitempty" json:"stderr,omitempty"` // the last line that the hook has written there
+	See       string         `yaml:"see,omitempty" json:"see,omitempty"`       // the command that shows more
+	Since     time.Time      `yaml:"since,omitempty" json:"since,omitzero"`
+	Attempts  int            `yaml:"attempts,omitempty" json:"attempts,omitempty"`
+	NextRetry time.Time      `yaml:"next-retry,omitempty" json:"next-retry,omitzero"`
+	Resolved  state.Resolved `yaml:"resolved,omitempty" json:"resolved,omitempty"` // an answer that its agent has not taken up yet
 
 	Interrupted bool `yaml:"interrupted,omitempty" json:"interrupted,omitempty"` // by an operator: not retried by itself
 }
@@ -108,14 +109,14 @@ type UnitRelation struct {
 
 // RelationUnit is one unit in one relation; all but State is of an error.
 type RelationUnit struct {
-	State     string    `yaml:"state" json:"state"` // start, up, departed, error
-	Message   string    `yaml:"message,omitempty" json:"message,omitempty"`
-	Stderr    string    `yaml:"stderr,omitempty" json:"stderr,omitempty"`
-	See       string    `yaml:"see,omitempty" json:"see,omitempty"`
-	Since     time.Time `yaml:"since,omitempty" json:"since,omitzero"`
-	Attempts  int       `yaml:"attempts,omitempty" json:"attempts,omitempty"`
-	NextRetry time.Time `yaml:"next-retry,omitempty" json:"next-retry,omitzero"`
-	Resolved  Resolved  `yaml:"resolved,omitempty" json:"resolved,omitempty"`
+	State     string         `yaml:"state" json:"state"` // start, up, departed, error
+	Message   string         `yaml:"message,omitempty" json:"message,omitempty"`
+	Stderr    string         `yaml:"stderr,omitempty" json:"stderr,omitempty"`
+	See       string         `yaml:"see,omitempty" json:"see,omitempty"`
+	Since     time.Time      `yaml:"since,omitempty" json:"since,omitzero"`
+	Attempts  int            `yaml:"attempts,omitempty" json:"attempts,omitempty"`
+	NextRetry time.Time      `yaml:"next-retry,omitempty" json:"next-retry,omitzero"`
+	Resolved  state.Resolved `yaml:"resolved,omitempty" json:"resolved,omitempty"`
 }
 
 // MarshalYAML puts the states of the single relations beside the worst.
@@ -132,11 +133,11 @@ func (u UnitRelation) asMap() map[string]any {
 	return m
 }
 
-// RelationView is a relation in Status; a peer relation has one service.
-type RelationView struct {
+// Relation is a relation in Status; a peer relation has one service.
+type Relation struct {
 	Interface string                 `yaml:"interface" json:"interface"`
 	Scope     charm.Scope            `yaml:"scope" json:"scope"`
-	Life      Life                   `yaml:"life,omitempty" json:"life,omitempty"`
+	Life      state.Life             `yaml:"life,omitempty" json:"life,omitempty"`
 	Services  map[string]RelationEnd `yaml:"services" json:"services"`
 }
 
@@ -155,10 +156,10 @@ func WorstRelation(units map[string]RelationUnit) string {
 	for u := range maps.Values(units) {
 		states[u.State] = true
 	}
-	for _, s := range []string{RelationError, RelationStart, RelationEnded, RelationUp} {
+	for _, s := range []string{state.RelationError, state.RelationStart, state.RelationEnded, state.RelationUp} {
 		if states[s] {
 			return s
 		}
 	}
-	return RelationStart
+	return state.RelationStart
 }

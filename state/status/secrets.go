@@ -1,8 +1,11 @@
-package state
+package status
 
-import "bijou/state/sanitize"
+import (
+	"bijou/state"
+	"bijou/state/sanitize"
+)
 
-func (w *statusInput) hideSecrets() {
+func (w *input) hideSecrets() {
 	for i := range w.units {
 		hideSecrets(&w.units[i].Status.Message)
 	}
@@ -11,11 +14,11 @@ func (w *statusInput) hideSecrets() {
 		w.statuses[service] = s
 	}
 	for _, flow := range w.workflows {
-		flow.Failure.hideSecrets()
+		hideInFailure(flow.Failure)
 	}
 	for _, relations := range w.relationStates {
 		for _, r := range relations {
-			r.Failure.hideSecrets()
+			hideInFailure(r.Failure)
 		}
 	}
 	for _, p := range w.present {
@@ -34,7 +37,7 @@ func (w *statusInput) hideSecrets() {
 	}
 }
 
-func (f *Failure) hideSecrets() {
+func hideInFailure(f *state.Failure) {
 	if f != nil {
 		hideSecrets(&f.Message)
 		hideSecrets(&f.Stderr)

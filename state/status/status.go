@@ -1,0 +1,284 @@
+package status
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"bijou/state"
+	"bijou/state/charm"
+	"bijou/state/keys"
+	"bijou/state/keyspace"
+)
+
+// Read collects what `juju status` shows, as of now, with secrets hidden. It reads a handful
+// of lists, however many units there are, and one record for each relation.
+func Read(v *state.View, now time.Time) (Status, error) {
+	return collect(v, now, (*input).hideSecrets)
+}
+
+// ReadWithSecrets is Read for those who must see them.
+func ReadWithSecrets(v *state.View, now time.Time) (Status, error) {
+	return collect(v, now, func(*input) {})
+}
+
+func collect(v *state.View, now time.Time, prepare func(*input)) (Status, error) {
+	w, err := readInput(v, now)
+	if err != nil {
+		return Status{}, err
+	}
+	prepare(w)
+	s := Status{
+		Machines: map[string]Machine{}, Services: map[string]Service{}, Relations: map[string]Relation{},
+	}
+	for _, m := range w.machines {
+		s.Machines[m.ID] = w.machineView(m)
+	}
+	for _, sv := range w.services {
+		s.Services[sv.Name] = w.serviceView(sv)
+	}
+	for _, u := range w.units {
+		s.Services[u.Service].Units[u.Name] = w.unitView(u)
+	}
+	for _, r := range w.relations {
+		s.Relations[r.String()] = w.relationView(r)
+	}
+	s.Provisioner = w.trouble
+	return s, nil
+}
+
+type input struct {
+	now            time.Time
+	machines       map[string]state.Machine
+	services       map[string]state.Service
+	statuses       map[string]state.WorkloadStatus // of services
+	units          []state.Unit
+	ports          map[string][]state.Port
+	restored       map[string]state.Restored // units that wait to be compared
+	workflows      map[string]state.Workflow
+	ops            map[string]state.Op                    // by unit: what runs
+	relationStates map[string]map[int]state.RelationState // by unit
+	relations      []state.Relation
+	relationsOf    map[string][]state.Relation    // by service
+	present        map[string]state.AgentPresence // by agent
+	unitsOf        map[string][]state.Unit        // by service
+	leaders        map[string]string              // units, by service
+	trouble        *state.ProvisionerTrouble      // nil: none
+}
+
+func readInput(v *state.View, now time.Time) (*input, error) {
+	w := &input{
+		now: now, ops: map[string]state.Op{},
+		machines: map[string]state.Machine{}, services: map[string]state.Service{}, statuses: map[string]state.WorkloadStatus{},
+		ports: map[string][]state.Port{}, workflows: map[string]state.Workflow{}, relationStates: map[string]map[int]state.RelationState{},
+		relationsOf: map[string][]state.Relation{}, present: map[string]state.AgentPresence{}, unitsOf: map[string][]state.Unit{},
+		leaders: map[string]string{}, restored: map[string]state.Restored{},
+	}
+	for _, part := range []struct {
+		prefix string
+		take   func(kvs []keyspace.KeyValue) error
+	}{
+		{keys.Services, w.decodeServices},
+		{keys.Units, w.decodeUnits},
+		{keys.Uniters, w.decodeUniters},
+		{keys.Presences, w.decodePresence},
+		{keys.Leader(keys.ServiceLeaderName("")), w.decodeLeaders},
+	} {
+		kvs, err := v.Keys().List(part.prefix)
+		if err != nil {
+			return nil, err
+		}
+		if err := part.take(kvs); err != nil {
+			return nil, err
+		}
+	}
+	return w, w.readRest(v)
+}
+
+func (w *input) readRest(v *state.View) error {
+	machines, err := v.Machines()
+	if err != nil {
+		return err
+	}
+	trouble, err := v.ProvisionerTrouble()
+	if err != nil {
+		return err
+	}
+	if len(trouble.Messages) > 0 {
+		w.trouble = &trouble
+	}
+	for _, m := range machines {
+		w.machines[m.ID] = m
+	}
+	if w.relations, err = v.Relations(); err != nil {
+		return err
+	}
+	for _, r := range w.relations {
+		for _, e := range r.Endpoints {
+			w.relationsOf[e.Service] = append(w.relationsOf[e.Service], r)
+		}
+	}
+	return nil
+}
+
+func (w *input) decodeServices(kvs []keyspace.KeyValue) (err error) {
+	for _, kv := range kvs {
+		name, rest, below := strings.Cut(kv.Key[len(keys.Services):], "/")
+		switch {
+		case !below:
+			s, derr := keyspace.Decode[state.Service](kv)
+			s.Name, err = name, derr
+			w.services[name] = s
+		case rest == "status":
+			w.statuses[name], err = keyspace.Decode[state.WorkloadStatus](kv)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *input) decodeUnits(kvs []keyspace.KeyValue) (err error) {
+	if w.units, err = state.DecodeUnits(kvs); err != nil {
+		return err
+	}
+	for _, u := range w.units {
+		w.unitsOf[u.Service] = append(w.unitsOf[u.Service], u)
+	}
+	return w.decodeUnitDetails(kvs)
+}
+
+// decodeUniters skips all members, which a status does not show.
+func (w *input) decodeUniters(kvs []keyspace.KeyValue) (err error) {
+	for _, kv := range kvs {
+		parts := strings.Split(kv.Key, "/") // uniters, service, number, ...
+		if len(parts) < 4 {
+			continue
+		}
+		unit := parts[1] + "/" + parts[2]
+		switch {
+		case parts[3] == "op":
+			w.ops[unit], err = keyspace.Decode[state.Op](kv)
+		case parts[3] == "workflow":
+			w.workflows[unit], err = keyspace.Decode[state.Workflow](kv)
+		case len(parts) == 5:
+			err = w.decodeRelationState(unit, parts[4], kv)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *input) decodeRelationState(unit, number string, kv keyspace.KeyValue) (err error) {
+	id, ok := keys.CutInt(number, "")
+	if !ok {
+		return nil
+	}
+	if w.relationStates[unit] == nil {
+		w.relationStates[unit] = map[int]state.RelationState{}
+	}
+	w.relationStates[unit][id], err = keyspace.Decode[state.RelationState](kv)
+	return err
+}
+
+// workloadVersion is that of the unit that was the last to say one.
+func (w *input) workloadVersion(service string) string {
+	var newest state.WorkloadVersion
+	for _, u := range w.unitsOf[service] {
+		if u.Workload.Since.After(newest.Since) {
+			newest = u.Workload
+		}
+	}
+	return newest.Version
+}
+
+func (w *input) machineView(m state.Machine) Machine {
+	view := Machine{
+		InstanceID: m.InstanceID, State: m.Status, Life: state.UnlessAlive(m.Life),
+		DNSName: cmp.Or(m.Addresses.Public, m.Addresses.Private), Series: m.Series, Agent: m.Tools,
+		Constraints: m.Constraints.String(), Placement: m.Placement,
+		Message: m.Message, Attempts: m.Attempts, NextRetry: m.RetryAt,
+	}
+	if m.Status == state.MachineError {
+		view.Message, view.Error = "", m.Message
+	}
+	if m.Status == state.MachineRunning && !w.isPresent(state.MachineAgent(m.ID)) {
+		view.State = state.MachineDown
+	}
+	view.Trouble = w.present[state.MachineAgent(m.ID)].Trouble
+	return view
+}
+
+func (w *input) serviceView(s state.Service) Service {
+	return Service{
+		Charm: s.Charm, Origin: s.Origin.String(), Version: w.workloadVersion(s.Name), Series: s.Series, Forced: s.ForceSeries, Force: s.Force,
+		Dialect: s.Dialect, Mark: s.DialectMark, Promised: s.JujuVersion, Exposed: s.Exposed, Life: state.UnlessAlive(s.Life),
+		Principal: w.principalsOf(s), Status: viewWorkload(w.statuses[s.Name]), Relations: w.relatedServices(s.Name), Units: map[string]Unit{},
+	}
+}
+
+func (w *input) principalsOf(s state.Service) []string {
+	var names []string
+	for _, r := range w.relationsOf[s.Name] {
+		other := r.Other(s.Name).Service
+		if s.Subordinate && r.Scope == charm.Container && !r.IsPeer() && !w.services[other].Subordinate {
+			names = append(names, other)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func (w *input) relatedServices(service string) map[string][]string {
+	names := map[string][]string{}
+	for _, r := range w.relationsOf[service] {
+		e, _ := r.Endpoint(service)
+		names[e.Name] = append(names[e.Name], r.Other(service).Service)
+	}
+	for name := range names {
+		slices.Sort(names[name])
+	}
+	return names
+}
+
+func viewWorkload(w state.WorkloadStatus) *Workload {
+	if w.Status == "" && w.Message == "" {
+		return nil
+	}
+	return &Workload{Current: w.Status, Message: w.Message, Since: w.Since}
+}
+
+func (w *input) relationView(r state.Relation) Relation {
+	view := Relation{
+		Interface: r.Interface, Scope: r.Scope, Life: state.UnlessAlive(r.Life), Services: map[string]RelationEnd{},
+	}
+	for _, e := range r.Endpoints {
+		end := RelationEnd{Name: e.Name, Role: e.Role, Units: map[string]RelationUnit{}}
+		for _, u := range w.unitsOf[e.Service] {
+			if !state.RelationConcerns(r, u, w.services[r.Other(e.Service).Service]) {
+				continue
+			}
+			end.Units[u.Name] = w.relationUnit(u, r.ID)
+		}
+		end.State = WorstRelation(end.Units)
+		view.Services[e.Service] = end
+	}
+	return view
+}
+
+// relationUnit is in state start if its agent knows nothing of the relation.
+func (w *input) relationUnit(u state.Unit, id int) RelationUnit {
+	st := w.relationStates[u.Name][id]
+	f := st.Failure
+	if f == nil {
+		return RelationUnit{State: cmp.Or(st.State, state.RelationStart)}
+	}
+	return RelationUnit{
+		State: st.State, Message: f.Hook.Name + ": " + f.Message, Stderr: f.Stderr, See: f.LogCommand(u.Name), Since: f.Since, Attempts: f.Attempts,
+		NextRetry: f.RetryAt, Resolved: u.ResolvedRelations[id],
+	}
+}

@@ -1,0 +1,40 @@
+package sweep
+
+import (
+	"context"
+	"time"
+
+	"bijou/state"
+	"bijou/state/keys"
+	"bijou/state/keyspace"
+)
+
+// sweepActions spares actions that were asked for after before.
+func sweepActions(ctx context.Context, s *state.State, before time.Time) error {
+	old, err := state.Read(ctx, s, func(v *state.View) ([]string, error) { return oldActions(v, before) })
+	if err != nil {
+		return err
+	}
+	return s.Space().RemoveKeys(ctx, old) // ids are never used again
+}
+
+func oldActions(v *state.View, before time.Time) (stale []string, err error) {
+	kvs, err := v.Keys().List(keys.Actions)
+	if err != nil {
+		return nil, err
+	}
+	for _, kv := range kvs {
+		a, err := keyspace.Decode[state.Action](kv)
+		if err != nil {
+			return nil, err
+		}
+		there, err := v.Keys().HasUnguarded(keys.Unit(a.Unit))
+		if err != nil {
+			return nil, err
+		}
+		if _, ok := keys.CutInt(kv.Key, keys.Actions); ok && !there && a.Enqueued.Before(before) {
+			stale = append(stale, kv.Key)
+		}
+	}
+	return stale, nil
+}

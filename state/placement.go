@@ -1,10 +1,19 @@
 package state
 
 import (
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
+	"time"
 
+	"bijou/state/charm"
+	"bijou/state/constraints"
 	"bijou/state/keys"
+	"bijou/state/progress"
 )
 
 // PlaceNew places a unit on a new machine.
@@ -57,4 +66,170 @@ func (tx *Tx) checkHost(u Unit, env Environment, id string) error {
 		return fmt.Errorf("machine %s has series %q, the service %q", m.ID, m.Series, u.Series)
 	}
 	return tx.occupyMachine(id)
+}
+
+// AddUnit adds a unit to a service and puts it on a machine, a new one where
+// none fits. ErrNotFound (service, machine), ErrDead.
+func (tx *Tx) AddUnit(service string, p Placement) (Unit, error) {
+	u, err := tx.addUnit(service, p)
+	if err != nil {
+		return Unit{}, fmt.Errorf("cannot add unit to service %q: %w", service, err)
+	}
+	return u, nil
+}
+
+func (tx *Tx) addUnit(service string, p Placement) (Unit, error) {
+	s, err := tx.aliveService(service)
+	if err != nil {
+		return Unit{}, err
+	}
+	if s.Subordinate {
+		return Unit{}, errors.New("it is a subordinate: its units come with those of the service that it is related to")
+	}
+	env, err := tx.Environment()
+	if err != nil {
+		return Unit{}, err
+	}
+	u := Unit{Service: service, Series: s.Series, Constraints: s.Constraints.Over(env.Constraints)}
+	if u.Machine, err = tx.placeUnit(u, env, p); err != nil {
+		return Unit{}, err
+	}
+	return tx.insertUnit(u)
+}
+
+func (tx *Tx) insertUnit(u Unit) (_ Unit, err error) {
+	if u.Number, err = tx.keys.NextNumber(keys.UnitCounter(u.Service)); err != nil {
+		return Unit{}, err
+	}
+	u.Name, u.Life = charm.UnitName(u.Service, u.Number), Alive
+	u.Status.Since = time.Now().UTC().Round(0)
+	if err := tx.keys.Put(keys.MachineUnit(u.Machine, u.Name), struct{}{}); err != nil {
+		return Unit{}, err
+	}
+	return u, tx.keys.Put(keys.Unit(u.Name), u)
+}
+
+// AddUnits adds n units in batches. On an error it returns those that were added.
+func (s *State) AddUnits(ctx context.Context, service string, n int, p Placement) ([]Unit, error) {
+	update := withProgress(ctx, s.Update, progress.Steps{What: "units of " + service + " added", Total: n})
+	return addInBatches(ctx, update, n, func(tx *Tx) (Unit, error) { return tx.AddUnit(service, p) })
+}
+
+// SeriesError refuses a charm whose series and those of machines do not meet; it can be
+// forced.
+type SeriesError struct{ reason string }
+
+func (e *SeriesError) Error() string { return e.reason }
+
+// MachineSeries lists the series that machines can have; none: any. On "local" that is
+// the host's; other providers say what they have when they are examined, and a provider
+// that boots machines from trees of files has those that are configured as
+// PROVIDER.tree.SERIES, too.
+func (e Environment) MachineSeries() []string {
+	own := e.HostSeries
+	if e.Provider == ProviderLocal {
+		own = cmp.Or(own, e.DefaultSeries)
+	}
+	if own == "" {
+		return nil
+	}
+	all := []string{own}
+	for _, key := range slices.Sorted(maps.Keys(e.Config)) {
+		if series, ok := strings.CutPrefix(key, e.Provider+".tree."); ok {
+			all = append(all, series)
+		}
+	}
+	return all
+}
+
+// ChooseSeries returns the series of machines for a charm that supports those; none: all.
+// It is the wanted one; else the environment's default if the charm supports it; else the
+// first that the charm supports and machines can have. If there is none that is a
+// *SeriesError, or with force, or where other series are allowed, the default.
+func (e Environment) ChooseSeries(wanted string, supported []string, force bool) (string, error) {
+	has := e.MachineSeries()
+	candidates := []string{wanted}
+	if wanted == "" {
+		candidates = supported
+		if len(supported) == 0 || slices.Contains(supported, e.DefaultSeries) {
+			candidates = append([]string{e.DefaultSeries}, supported...)
+		}
+	}
+	for _, series := range candidates {
+		if len(has) == 0 || slices.Contains(has, series) {
+			return series, nil
+		}
+	}
+	if force || e.AllowsOtherSeries() {
+		return e.DefaultSeries, nil
+	}
+	return "", &SeriesError{fmt.Sprintf("want series %s, and machines of this environment have %s",
+		strings.Join(candidates, " or "), strings.Join(has, " or "))}
+}
+
+// AllowsOtherSeries reports whether charms for other series than their machines' are run.
+func (e Environment) AllowsOtherSeries() bool { return e.Config[AllowOtherSeries] == "true" }
+
+// checkSeries refuses a charm that does not support the service's series, unless an
+// operator has forced it.
+func (v *View) checkSeries(s Service, c Charm) error {
+	if s.ForceSeries || c.Meta.Supports(s.Series) {
+		return nil
+	}
+	env, err := v.Environment()
+	if err == nil && !env.AllowsOtherSeries() {
+		err = &SeriesError{fmt.Sprintf("charm %q does not support series %q: it supports %q", c.URL, s.Series, c.Meta.Series)}
+	}
+	return err
+}
+
+// SetConstraints replaces the environment's constraints whole. Units and machines
+// that there are keep theirs.
+func (tx *Tx) SetConstraints(c constraints.Value) error {
+	return tx.changeEnvironment(func(e *Environment) { e.Constraints = c })
+}
+
+// SetServiceConstraints replaces a service's constraints whole. Units that there
+// are keep theirs. A subordinate can have none. ErrNotFound, ErrDead.
+func (tx *Tx) SetServiceConstraints(service string, c constraints.Value) error {
+	s, err := tx.aliveService(service)
+	if err != nil {
+		return err
+	}
+	s.Constraints = c
+	if err := s.checkConstraints(); err != nil {
+		return fmt.Errorf("cannot set constraints of service %q: %w", service, err)
+	}
+	return tx.keys.Put(keys.Service(service), s)
+}
+
+// checkConstraints refuses constraints of a subordinate, whose units have no choice of
+// machines.
+func (s Service) checkConstraints() error {
+	if s.Subordinate && s.Constraints != (constraints.Value{}) {
+		return errors.New("a subordinate cannot have constraints: its units live where their principals do")
+	}
+	return nil
+}
+
+// ResolveMachine lets a machine whose instance could not be started be tried
+// again, and with constraints replaces its own whole. ErrNotFound; ErrNotInError,
+// and nothing is changed.
+func (tx *Tx) ResolveMachine(id string, c *constraints.Value) error {
+	m, err := tx.Machine(id)
+	if err != nil {
+		return err
+	}
+	if m.Status != MachineError {
+		return refuse(ErrNotInError, "machine %s is not in error", id)
+	}
+	m.Status, m.Message = MachinePending, ""
+	m.Attempts, m.RetryAt = 0, time.Time{}
+	if c != nil {
+		m.Constraints = *c
+	}
+	if err := tx.keys.Put(keys.Machine(id), m); err != nil || c == nil {
+		return err
+	}
+	return tx.updateUnused(m)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"bijou/state/charm"
@@ -181,4 +182,23 @@ func (tx *Tx) SetServiceStatus(name string, w WorkloadStatus) error {
 	}
 	w.Message = truncate(w.Message, maxMessageBytes)
 	return tx.keys.Put(keys.ServiceStatus(name), w)
+}
+
+// Bindings lists what can be bound to a network in a service whose units run the charm
+// of that URL (empty: the service's): the charm's relations and extra bindings, sorted.
+func (v *View) Bindings(service, charmURL string) ([]string, error) {
+	s, err := v.Service(service)
+	if err != nil {
+		return nil, err
+	}
+	ch, err := v.Charm(cmp.Or(charmURL, s.Charm))
+	if err != nil {
+		return nil, err
+	}
+	names := slices.Clone(ch.Meta.ExtraBindings)
+	for _, r := range ch.Meta.Relations() {
+		names = append(names, r.Name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
 }

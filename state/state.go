@@ -1,3 +1,13 @@
+// Package state is the shared in-process state library: every entity of an
+// environment (charms, services, units, machines, relations, settings, what unit
+// agents are in the middle of, logs) over one key-value store.
+//
+// Everything durable goes through it. A View reads at one revision; an Update
+// commits only if nothing that it read has changed, and is rerun otherwise; a
+// Watcher says which keys changed. It decides nothing about when hooks run or
+// where instances start: the roles (agent, provision, multicall) do, and meet
+// here. It is not the store itself (state/store), does not read charms
+// (state/charm), and imports no role. Every role may import it.
 package state
 
 import (
@@ -8,6 +18,7 @@ import (
 
 	"bijou/state/keys"
 	"bijou/state/keyspace"
+	"bijou/state/store"
 	"bijou/state/storeurl"
 )
 
@@ -69,3 +80,48 @@ func (s *State) initialise(ctx context.Context, env Environment) error {
 		)
 	})
 }
+
+// CreateIn makes an environment in an empty store and returns it opened.
+func CreateIn(ctx context.Context, st store.Store, env Environment) (*State, error) {
+	if err := env.validate(); err != nil {
+		return nil, err
+	}
+	s := OpenIn(st)
+	return s, s.initialise(ctx, env)
+}
+
+// OpenIn returns the environment that is in the store, unchecked.
+func OpenIn(st store.Store) *State { return &State{keyspace.New(st, guards()...)} }
+
+// Store returns what the environment lies in, for whoever copies it whole.
+func (s *State) Store() store.Store { return s.space.Store() }
+
+// Space returns the keys of the environment, for the packages below state.
+func (s *State) Space() *keyspace.Space { return s.space }
+
+// Keys returns the keys themselves, for the packages below state.
+func (v *View) Keys() *keyspace.View { return v.keys }
+
+// Keys returns the keys themselves, for the packages below state.
+func (tx *Tx) Keys() *keyspace.Tx { return tx.keys }
+
+// Life is the state of an entity between its making and its removal. It never goes back.
+type Life string
+
+// The lives. Dying: to be removed, and its agent takes it down. Dead: taken down, its
+// remover may remove it.
+const (
+	Alive Life = "alive"
+	Dying Life = "dying"
+	Dead  Life = "dead"
+)
+
+// UnlessAlive returns the life, but nothing for what is alive.
+func UnlessAlive(l Life) Life {
+	if l == Alive {
+		return ""
+	}
+	return l
+}
+
+

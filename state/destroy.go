@@ -1,0 +1,234 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"bijou/state/keys"
+	"bijou/state/keyspace"
+	"bijou/state/progress"
+)
+
+// DestroyService makes a service, its relations and its units dying; what no
+// agent knows is removed at once, the rest when its agents are done. It works in
+// batches; one that was interrupted is finished by calling it again.
+func (s *State) DestroyService(ctx context.Context, name string) error {
+	var relations []int
+	var units []string
+	err := s.Update(ctx, func(tx *Tx) (err error) {
+		relations, units, err = tx.markServiceDying(name)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	update := withProgress(ctx, s.Update, progress.Steps{What: "relations of " + name + " ended", Total: len(relations)})
+	err = inBatches(ctx, update, relations, func(tx *Tx, id int) error { return tx.destroyRelation(id) })
+	if err == nil {
+		update = withProgress(ctx, s.Update, progress.Steps{What: "units of " + name + " told to end", Total: len(units)})
+		err = inBatches(ctx, update, units, func(tx *Tx, unit string) error { return tx.DestroyUnit(unit) })
+	}
+	if err != nil {
+		return fmt.Errorf("cannot destroy service %q: %w", name, err)
+	}
+	return s.Update(ctx, func(tx *Tx) error { return tx.removeServiceIfDone(name) })
+}
+
+// DestroyService is State.DestroyService in one transaction: for services of a
+// few units and relations.
+func (tx *Tx) DestroyService(name string) error {
+	relations, units, err := tx.markServiceDying(name)
+	if err != nil {
+		return err
+	}
+	for _, id := range relations {
+		if err := tx.destroyRelation(id); err != nil {
+			return err
+		}
+	}
+	for _, unit := range units {
+		if err := tx.DestroyUnit(unit); err != nil {
+			return err
+		}
+	}
+	return tx.removeServiceIfDone(name)
+}
+
+// markServiceDying keeps anything from being added to the service, and lists what it
+// has. Of the units only the counter is a condition, since a thousand units change all
+// the time; a new one takes a number.
+func (tx *Tx) markServiceDying(name string) (relations []int, units []string, err error) {
+	s, err := tx.Service(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	s.Life = Dying
+	if err := tx.keys.Put(keys.Service(name), s); err != nil {
+		return nil, nil, err
+	}
+	index, err := tx.keys.List(keys.ServiceRelations(name))
+	if err != nil {
+		return nil, nil, err
+	}
+	if _, _, err := tx.keys.Get(keys.UnitCounter(name)); err != nil {
+		return nil, nil, err
+	}
+	for _, kv := range index {
+		if id, ok := keys.CutInt(kv.Key, keys.ServiceRelations(name)); ok {
+			relations = append(relations, id)
+		}
+	}
+	kvs, err := tx.keys.ListUnguarded(keys.ServiceUnits(name))
+	return relations, unitNames(kvs), err
+}
+
+func (tx *Tx) removeServiceIfDone(name string) error {
+	s, err := tx.Service(name)
+	if errors.Is(err, ErrNotFound) || err == nil && s.Life == Alive {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, prefix := range []string{keys.ServiceRelations(name), keys.ServiceUnits(name)} {
+		if empty, err := tx.keys.IsPrefixEmpty(prefix); err != nil || !empty {
+			return err
+		}
+	}
+	tx.keys.Remove(keys.Service(name))
+	if _, err = tx.keys.RemoveBelow(keys.ServiceResources(name), keyspace.MaxRemovedKeys); err != nil {
+		return err
+	}
+	_, err = tx.keys.RemoveBelow(keys.BelowService(name), batchSize)
+	return err
+}
+
+// DestroyRelation makes a relation dying, for its members to leave; one that has
+// none is removed at once. A peer relation goes with its service only.
+func (tx *Tx) DestroyRelation(id int) error {
+	r, err := tx.Relation(id)
+	if err != nil {
+		return err
+	}
+	if r.IsPeer() {
+		return refuse(ErrInUse, "cannot destroy %s: it is a peer relation of service %q, and goes with it", r, r.Endpoints[0].Service)
+	}
+	return tx.destroyRelation(id)
+}
+
+func (tx *Tx) destroyRelation(id int) error {
+	r, err := tx.Relation(id)
+	if err != nil {
+		return err
+	}
+	r.Life = Dying
+	if err := tx.putRelation(r); err != nil {
+		return err
+	}
+	return tx.RemoveRelationIfDone(r)
+}
+
+// RemoveRelationIfDone removes a dying relation without members, and the dying services
+// that waited for it. Settings that do not fit into the transaction are left for Sweep:
+// ids are never used again, so they are in nobody's way.
+func (tx *Tx) RemoveRelationIfDone(r Relation) error {
+	if r.Life == Alive {
+		return nil
+	}
+	if empty, err := tx.keys.IsPrefixEmpty(keys.Members(r.ID)); err != nil || !empty {
+		return err
+	}
+	tx.keys.Remove(keys.Relation(r.ID))
+	for _, e := range r.Endpoints {
+		tx.keys.Remove(keys.ServiceRelation(e.Service, r.ID))
+	}
+	if err := tx.keys.RemoveFew(keys.RelationSettings(r.ID), keys.Apps(r.ID)); err != nil {
+		return err
+	}
+	var errs []error
+	for _, e := range r.Endpoints {
+		errs = append(errs, tx.removeServiceIfDone(e.Service))
+	}
+	return errors.Join(errs...)
+}
+
+// ForceRemoveUnit removes a unit at once, in whatever state it is, and its
+// subordinates with it. Its agent, if there is one, ends what runs and cleans up;
+// no hook is run any more. It works in batches; call it again if it was
+// interrupted. ErrNotFound.
+func (s *State) ForceRemoveUnit(ctx context.Context, name string) error {
+	var u Unit
+	err := s.Update(ctx, func(tx *Tx) (err error) {
+		if u, err = tx.Unit(name); err != nil {
+			return err
+		}
+		if untouched, err := tx.isUntouched(u); err != nil || untouched {
+			return errors.Join(err, tx.DestroyUnit(name))
+		}
+		return tx.changeUnit(name, func(u *Unit) { u.Life = Dead })
+	})
+	if err != nil {
+		return err
+	}
+	for _, sub := range u.Subordinates {
+		if err := s.ForceRemoveUnit(ctx, sub); err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+	}
+	return RemoveUnit(ctx, s.Update, name)
+}
+
+// ForceDestroyRelation removes a relation at once. Its members still run their
+// last hooks of it, as far as they have agents. It works in batches. ErrNotFound;
+// ErrInUse for a peer relation.
+func (s *State) ForceDestroyRelation(ctx context.Context, id int) error {
+	if err := s.Update(ctx, func(tx *Tx) error { return tx.DestroyRelation(id) }); err != nil {
+		return err
+	}
+	return s.removeMembers(ctx, id)
+}
+
+func (s *State) removeMembers(ctx context.Context, id int) error {
+	members, err := Read(ctx, s, func(v *View) ([]Member, error) { return v.Members(id) })
+	if err != nil {
+		return err
+	}
+	return inBatches(ctx, s.Update, members, func(tx *Tx, m Member) error { return tx.LeaveRelation(id, m.Unit) })
+}
+
+// ForceDestroyService removes a service at once with its units and relations, as
+// ForceRemoveUnit and ForceDestroyRelation do. ErrNotFound.
+func (s *State) ForceDestroyService(ctx context.Context, name string) error {
+	var relations []int
+	var units []string
+	err := s.Update(ctx, func(tx *Tx) (err error) {
+		relations, units, err = tx.markServiceDying(name)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := s.forceDestroyParts(ctx, relations, units); err != nil {
+		return fmt.Errorf("cannot destroy service %q: %w", name, err)
+	}
+	return s.Update(ctx, func(tx *Tx) error { return tx.removeServiceIfDone(name) })
+}
+
+func (s *State) forceDestroyParts(ctx context.Context, relations []int, units []string) error {
+	for _, unit := range units {
+		if err := s.ForceRemoveUnit(ctx, unit); err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+	}
+	err := inBatches(ctx, s.Update, relations, func(tx *Tx, id int) error { return tx.destroyRelation(id) })
+	if err != nil {
+		return err
+	}
+	for _, id := range relations {
+		if err := s.removeMembers(ctx, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -123,5 +123,3 @@ func UnlessAlive(l Life) Life {
 	}
 	return l
 }
-
-

@@ -62,7 +62,9 @@ func TestReadOnly(t *testing.T) {
 	sound(t, w.stateFile())
 }
 
-// disk is a file system of its own in a file.
+// disk is a file system of its own in a file. It is mounted below a folder that shares
+// its mounts: a container that begins meanwhile has a copy of all mounts, which would keep
+// the file system in use after it is unmounted here.
 type disk struct {
 	t      *testing.T
 	image  string
@@ -72,10 +74,15 @@ type disk struct {
 // newDisk makes and mounts one, or skips the test with one line.
 func newDisk(t *testing.T) *disk {
 	t.Helper()
-	d := &disk{t: t, image: filepath.Join(t.TempDir(), "image"), folder: t.TempDir()}
+	shared := t.TempDir()
+	d := &disk{t: t, image: filepath.Join(t.TempDir(), "image"), folder: filepath.Join(shared, "state")}
+	check(t, os.Mkdir(d.folder, 0o700))
 	check(t, os.WriteFile(d.image, nil, 0o600))
 	check(t, os.Truncate(d.image, 256<<20))
 	d.run("mkfs.ext4", "-q", d.image)
+	d.run("mount", "--bind", shared, shared)
+	t.Cleanup(func() { check(t, syscall.Unmount(shared, syscall.MNT_DETACH)) })
+	d.run("mount", "--make-shared", shared)
 	if out, err := d.mount(); err != nil {
 		need.Skip(t, "loop", fmt.Sprintf("cannot mount a file: %v: %s", err, out))
 	}
@@ -94,19 +101,32 @@ func (d *disk) mount() ([]byte, error) {
 // damage has Linux find an error in the file system.
 func (d *disk) damage() {
 	d.t.Helper()
-	device, err := exec.Command("findmnt", "-no", "SOURCE", d.folder).Output()
-	check(d.t, err)
-	trigger := filepath.Join("/sys/fs/ext4", filepath.Base(strings.TrimSpace(string(device))), "trigger_fs_error")
-	check(d.t, os.WriteFile(trigger, []byte("1"), 0))
+	check(d.t, os.WriteFile(filepath.Join(d.kernelFolder(), "trigger_fs_error"), []byte("1"), 0))
 	if err := os.WriteFile(filepath.Join(d.folder, "probe"), nil, 0o600); !errors.Is(err, syscall.EROFS) {
 		d.t.Fatalf("the file system is not read-only: %v", err)
 	}
 }
 
+// kernelFolder is there as long as the kernel has the file system mounted anywhere.
+func (d *disk) kernelFolder() string {
+	device, err := exec.Command("findmnt", "-no", "SOURCE", d.folder).Output()
+	check(d.t, err)
+	return filepath.Join("/sys/fs/ext4", filepath.Base(strings.TrimSpace(string(device))))
+}
+
 // repair does what an operator does before the file system is used again.
 func (d *disk) repair() {
 	d.t.Helper()
+	known := d.kernelFolder()
 	check(d.t, syscall.Unmount(d.folder, 0))
+	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		if _, err := os.Stat(known); errors.Is(err, os.ErrNotExist) {
+			break
+		}
+		if time.Now().After(end) {
+			d.t.Fatalf("somebody still has the file system mounted: %s is there", known)
+		}
+	}
 	var mended *exec.ExitError
 	if out, err := exec.Command("e2fsck", "-fy", d.image).CombinedOutput(); errors.As(err, &mended) && mended.ExitCode() > 1 {
 		d.t.Fatalf("e2fsck: %v\n%s", err, out)

@@ -82,7 +82,8 @@ func (c destroyRelationCmd) Run(o *operator) error {
 			return err
 		}
 		if !c.Force {
-			return o.noteErrors(s, func(_ string, u status.Unit, relation string) bool { return holdsRelation(u, relation, id) })
+			o.noteErrors(s, func(_ string, u status.Unit, relation string) bool { return holdsRelation(u, relation, id) })
+			return nil
 		}
 		err = s.ForceDestroyRelation(o.ctx, id)
 		if errors.Is(err, state.ErrNotFound) {

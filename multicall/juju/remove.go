@@ -67,7 +67,7 @@ func (r removalFlags) removeAll(o *operator, s *state.State, k removalKind, name
 		service, _, _ := strings.Cut(unit, "/")
 		return slices.Contains(names, unit) || slices.Contains(names, service)
 	}
-	return o.noteErrors(s, func(name string, u status.Unit, relation string) bool {
+	o.noteErrors(s, func(name string, u status.Unit, relation string) bool {
 		going := leaves(name) || leaves(u.Principal)
 		if going && relation == "" && u.Info.Hook == "install" {
 			o.note("%s goes without hooks: its install has failed", name)
@@ -75,6 +75,7 @@ func (r removalFlags) removeAll(o *operator, s *state.State, k removalKind, name
 		}
 		return going
 	})
+	return nil
 }
 
 func (r removalFlags) printRemoved(o *operator, k removalKind, names []string) error {

@@ -1,6 +1,7 @@
 package juju
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"time"
@@ -10,10 +11,19 @@ import (
 	"bijou/state/status"
 )
 
+// noteErrorsTimeout is short: the change is made, and the store may have gone since.
+const noteErrorsTimeout = 2 * time.Second
+
 // noteErrors says which units in error are in the way of what was just said to follow, and what
-// their hooks wait for. blocks is asked about a unit's own error with an empty relation.
-func (o *operator) noteErrors(s *state.State, blocks func(name string, u status.Unit, relation string) bool) error {
-	now, err := readView(o.ctx, s, func(v *state.View) (status.Status, error) { return status.Read(v, time.Now()) })
+// their hooks wait for. blocks is asked about a unit's own error with an empty relation. What
+// cannot be read is not said: the command has done its work.
+func (o *operator) noteErrors(s *state.State, blocks func(name string, u status.Unit, relation string) bool) {
+	ctx, cancel := context.WithTimeout(o.ctx, noteErrorsTimeout)
+	defer cancel()
+	now, err := readView(ctx, s, func(v *state.View) (status.Status, error) { return status.Read(v, time.Now()) })
+	if err != nil {
+		return
+	}
 	units := allUnits(now)
 	for _, name := range slices.SortedFunc(maps.Keys(units), charm.CompareUnits) {
 		u := units[name]
@@ -30,7 +40,6 @@ func (o *operator) noteErrors(s *state.State, blocks func(name string, u status.
 			}
 		}
 	}
-	return err
 }
 
 func (o *operator) noteError(what, where, why string, retry time.Time) {

@@ -11,5 +11,5 @@ func TestMain(m *testing.M) { script.Main(m, 2, nil) }
 
 // TestScripts runs every *.txtar beside it over each store that processes can share.
 func TestScripts(t *testing.T) {
-	script.Run(t, script.Extras{Commands: map[string]script.Command{"ownetcd": new(ownEtcd).run, "zipcharm": zipCharm}})
+	script.Run(t, script.Extras{})
 }

@@ -1,4 +1,4 @@
-package operator
+package trouble
 
 import (
 	"net/url"

@@ -1,4 +1,4 @@
-package operator
+package upgrades
 
 import (
 	"archive/zip"

@@ -9,10 +9,10 @@ import (
 	"path/filepath"
 	"sync"
 
-	"bijou/agent/backoff"
 	"bijou/agent/pulse"
 	"bijou/agent/uniter"
 	"bijou/state"
+	"bijou/state/backoff"
 )
 
 // host holds everything that the unit agents of one process share.

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"bijou/agent/backoff"
 	"bijou/state"
+	"bijou/state/backoff"
 	"bijou/state/charm"
 )
 

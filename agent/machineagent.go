@@ -10,11 +10,11 @@ import (
 	"sync"
 	"time"
 
-	"bijou/agent/backoff"
 	"bijou/agent/pulse"
 	"bijou/agent/uniter"
 	"bijou/agent/wake"
 	"bijou/state"
+	"bijou/state/backoff"
 )
 
 // RunMachine runs a machine agent: it announces the machine, keeps one unit

@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"bijou/agent/backoff"
 	"bijou/agent/pulse"
 	"bijou/state"
+	"bijou/state/backoff"
 	"bijou/state/charm"
 )
 

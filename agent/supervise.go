@@ -8,9 +8,9 @@ import (
 	"runtime/debug"
 	"time"
 
-	"bijou/agent/backoff"
 	"bijou/agent/uniter"
 	"bijou/state"
+	"bijou/state/backoff"
 )
 
 // superviseUnit returns when the unit is gone (nil), ctx is done (its error), or the store

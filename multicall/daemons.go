@@ -16,6 +16,7 @@ import (
 	"bijou/multicall/home"
 	"bijou/multicall/systemd"
 	"bijou/state"
+	"bijou/state/backoff"
 )
 
 // daemonFlags say where a daemon finds its environment: a folder of BIJOU_HOME, or the
@@ -215,7 +216,7 @@ func retryWhileAway(ctx context.Context, f func() error) error {
 		if !logged {
 			slog.Warn("cannot begin; trying again until it succeeds", "error", err)
 		}
-		if err := sleep(ctx, awayRetryInterval); err != nil {
+		if err := backoff.Sleep(ctx, awayRetryInterval); err != nil {
 			return err
 		}
 	}

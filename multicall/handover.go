@@ -13,6 +13,7 @@ import (
 
 	"bijou/multicall/home"
 	"bijou/state"
+	"bijou/state/backoff"
 )
 
 // handover ends a daemon's work when the environment is to run another binary, as `juju
@@ -48,19 +49,10 @@ func (h *handover) watch(ctx context.Context, s *state.State) error {
 			logged = err.Error()
 			slog.Warn("cannot see which binary to run; trying again", "error", err)
 		}
-		_ = sleep(ctx, awayRetryInterval)
+		_ = backoff.Sleep(ctx, awayRetryInterval)
 	}
 	<-ctx.Done()
 	return nil
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
 }
 
 // checkTools prepares the hand-over if another binary is ordered, else waits for a change.

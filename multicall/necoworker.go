@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"bijou/multicall/console"
+	"bijou/state/backoff"
 	"bijou/state/keyspace"
 	"bijou/updater"
 	"bijou/updater/activity"
@@ -207,7 +208,7 @@ func awaitSource(ctx context.Context, source *release.Source) error {
 		delay := release.Delay(err, n, maxSourceDelay, time.Now())
 		slog.Warn("the source of releases does not answer as it should", "error", err, "again", delay)
 		doing.Say("asks where releases are, again and again: %v", err)
-		if err := sleep(ctx, delay); err != nil {
+		if err := backoff.Sleep(ctx, delay); err != nil {
 			return err
 		}
 	}

@@ -13,17 +13,17 @@ func retryDelay(attempts int) time.Duration {
 
 // backoffs remembers what was done, so that what does not help is done less and less often: a start
 // whose instance ends at once, a stop that leaves the instance there. It is for one goroutine.
-type backoffs map[Action]backoff
+type backoffs map[Action]retryBackoff
 
-// backoff counts how often an action was done, and says when it may be again.
-type backoff struct {
+// retryBackoff counts how often an action was done, and says when it may be again.
+type retryBackoff struct {
 	attempts int
 	due      time.Time
 }
 
 func (b backoffs) noteDone(a Action, now time.Time) {
 	n := b[a].attempts
-	b[a] = backoff{n + 1, now.Add(retryDelay(n))}
+	b[a] = retryBackoff{n + 1, now.Add(retryDelay(n))}
 }
 
 // If the action helped for as long as it was to be left alone, it counts as done for the first time

@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"bijou/state"
+	"bijou/state/backoff"
 )
 
 const (
@@ -41,7 +42,7 @@ func newBootOutput(ctx context.Context, l *leader, machine string) *bootOutput {
 	b := &bootOutput{leader: l, machine: machine, stop: stop}
 	b.flusher.Go(func() {
 		for {
-			sleep(ctx, bootFlushInterval)
+			_ = backoff.Sleep(ctx, bootFlushInterval)
 			if ctx.Err() != nil {
 				return
 			}

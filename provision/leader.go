@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"bijou/state"
+	"bijou/state/backoff"
 	"bijou/state/sweep"
 )
 
@@ -116,7 +117,7 @@ func (l *leader) noteOutcome(o outcome) {
 // ended, an agent is gone, a failed start is due, or planInterval is over.
 func (l *leader) awaitTrigger(ctx context.Context) error {
 	// What thousands of machines change all the time is looked at together.
-	sleep(ctx, min(2*l.planDuration, maxSettleTime))
+	_ = backoff.Sleep(ctx, min(2*l.planDuration, maxSettleTime))
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	release := l.pool.onJobEnd(cancel)
@@ -174,13 +175,6 @@ func (l *leader) untilNextPlan() time.Duration {
 		}
 	}
 	return max(wait, 10*time.Millisecond)
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
 }
 
 func (w Want) equal(o Want) bool {

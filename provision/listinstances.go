@@ -9,7 +9,7 @@ import (
 
 // listFailure says for how long the provider has not listed its instances, and why.
 type listFailure struct {
-	backoff
+	retryBackoff
 	err error
 }
 
@@ -32,7 +32,7 @@ func (l *leader) listInstances(ctx context.Context) ([]provider.Instance, error)
 	}
 	n := l.listFailure.attempts
 	l.listFailure = listFailure{
-		backoff{n + 1, l.Now().Add(min(retryDelay(n), planInterval))},
+		retryBackoff{n + 1, l.Now().Add(min(retryDelay(n), planInterval))},
 		fmt.Errorf("cannot list instances, so none is started or stopped: %w", err),
 	}
 	return nil, l.listFailure.err

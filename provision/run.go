@@ -10,6 +10,7 @@ import (
 
 	"bijou/provision/provider"
 	"bijou/state"
+	"bijou/state/backoff"
 )
 
 const (
@@ -59,10 +60,8 @@ func Run(ctx context.Context, o Options) error {
 			o.Log.Warn("provisioner begins anew", "error", err)
 		}
 		said = errorCause(err)
-		select {
-		case <-ctx.Done():
+		if backoff.Sleep(ctx, restartInterval) != nil {
 			return nil
-		case <-time.After(restartInterval):
 		}
 	}
 }

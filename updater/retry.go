@@ -6,8 +6,8 @@ import (
 	"log/slog"
 	"time"
 
+	"bijou/state/backoff"
 	"bijou/state/keyspace"
-	"bijou/updater/clock"
 )
 
 // RetryInterval is how long whatever failed is left alone.
@@ -27,7 +27,7 @@ func AwaitRetry(ctx context.Context, err error) error {
 		return err
 	}
 	slog.Warn("the store does not answer as it should; trying again", "error", err)
-	clock.Wait(ctx, RetryInterval)
+	_ = backoff.Sleep(ctx, RetryInterval)
 	return ctx.Err()
 }
 

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"bijou/agent/backoff"
+	"bijou/state/backoff"
 	"bijou/state/durable"
 )
 

@@ -6,13 +6,13 @@ import (
 	"log/slog"
 	"time"
 
-	"bijou/agent/backoff"
 	"bijou/agent/hookexec"
 	"bijou/agent/pulse"
 	"bijou/agent/unitlog"
 	"bijou/agent/wake"
 	"bijou/hookenv/server"
 	"bijou/state"
+	"bijou/state/backoff"
 )
 
 // Options say which unit is taken through its life, and where.

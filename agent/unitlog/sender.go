@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"bijou/agent/backoff"
 	"bijou/state"
+	"bijou/state/backoff"
 )
 
 func (l *Log) sendBatches() {

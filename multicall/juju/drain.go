@@ -12,6 +12,7 @@ import (
 	"bijou/multicall/console"
 	"bijou/multicall/home"
 	"bijou/state"
+	"bijou/state/backoff"
 	"bijou/state/charm"
 	"bijou/state/progress"
 	"bijou/state/status"
@@ -74,7 +75,7 @@ func (d *drain) waitUntilDone(ctx context.Context, s *state.State, left remainin
 	defer func() { progress.Report(ctx, stopProgress(total, total)) }() // or else the bar would stay
 	for !left.isDone() {
 		progress.Report(ctx, stopProgress(max(0, total-left.units), total))
-		_ = sleep(ctx, max(drainPollInterval, 4*readTime))
+		_ = backoff.Sleep(ctx, max(drainPollInterval, 4*readTime))
 		began := time.Now()
 		now, err := readRemaining(ctx, s)
 		switch {

@@ -7,6 +7,7 @@ import (
 
 	"bijou/multicall/console"
 	"bijou/state"
+	"bijou/state/backoff"
 )
 
 const (
@@ -52,7 +53,7 @@ func (f *follower) follow(ctx context.Context) error {
 			f.noteAway(err)
 			pause = awayRetryInterval
 		}
-		_ = sleep(ctx, pause)
+		_ = backoff.Sleep(ctx, pause)
 	}
 	return nil
 }
@@ -108,12 +109,3 @@ func (f *follower) noteAway(err error) {
 // isFinal reports whether waiting cannot heal an error: only a store that is away comes
 // back.
 func isFinal(err error) bool { return !errors.Is(err, state.ErrAway) }
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
-}

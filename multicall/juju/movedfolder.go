@@ -14,6 +14,7 @@ import (
 	"bijou/multicall/console"
 	"bijou/multicall/home"
 	"bijou/state"
+	"bijou/state/backoff"
 )
 
 // refuseCopy refuses to work on an environment in a file whose machine 0 is another
@@ -123,7 +124,7 @@ func (o *operator) awaitHolderEnd(old state.Holder) error {
 	ctx, cancel := context.WithTimeout(o.ctx, haltTimeout)
 	defer cancel()
 	for o.parts.IsAlive(old) {
-		if err := sleep(ctx, processPollInterval); err != nil {
+		if err := backoff.Sleep(ctx, processPollInterval); err != nil {
 			return cmp.Or(o.ctx.Err(), fmt.Errorf("%s does not end", old))
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"bijou/multicall/console"
 	"bijou/multicall/home"
 	"bijou/state"
+	"bijou/state/backoff"
 )
 
 const (
@@ -117,7 +118,7 @@ func (o *operator) awaitBackground(s *state.State, e home.Environment, alive fun
 		case !lives && pid == 0:
 			return 0, errors.New("the background process has ended")
 		}
-		if err := sleep(ctx, processPollInterval); err != nil {
+		if err := backoff.Sleep(ctx, processPollInterval); err != nil {
 			return 0, fmt.Errorf("the background process does not come up: %w", err)
 		}
 	}

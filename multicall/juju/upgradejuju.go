@@ -13,6 +13,7 @@ import (
 	"bijou/multicall/console"
 	"bijou/multicall/home"
 	"bijou/state"
+	"bijou/state/backoff"
 )
 
 type upgradeJujuCmd struct {
@@ -123,15 +124,14 @@ func (c upgradeJujuCmd) awaitAgents(o *operator, s *state.State, tools string) e
 		if err != nil || len(late) == 0 {
 			return err
 		}
-		select {
-		case <-time.After(100 * time.Millisecond):
-		case <-ctx.Done():
-			if o.ctx.Err() != nil {
-				return o.ctx.Err()
-			}
-			o.note("machine %s still runs hooks with the old binary; it goes over when they have ended", strings.Join(late, ", "))
-			return nil
+		if backoff.Sleep(ctx, 100*time.Millisecond) == nil {
+			continue
 		}
+		if o.ctx.Err() != nil {
+			return o.ctx.Err()
+		}
+		o.note("machine %s still runs hooks with the old binary; it goes over when they have ended", strings.Join(late, ", "))
+		return nil
 	}
 }
 

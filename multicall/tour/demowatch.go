@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"bijou/multicall/console"
+	"bijou/state/backoff"
 )
 
 // The states of `neco status` that the demo waits for.
@@ -78,10 +79,8 @@ func (d *demo) pollUntil(ctx context.Context, late error, done func(f fleetStatu
 		if ok, err := done(f); ok || err != nil {
 			return err
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(pollInterval):
+		if err := backoff.Sleep(ctx, pollInterval); err != nil {
+			return err
 		}
 	}
 	return late

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"bijou/multicall/console"
+	"bijou/state/backoff"
 )
 
 const (
@@ -63,10 +64,8 @@ func (t *tour) watchCharms(ctx context.Context) error {
 		if s.isSettled() {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(pollInterval):
+		if err := backoff.Sleep(ctx, pollInterval); err != nil {
+			return err
 		}
 	}
 	return fmt.Errorf("the charms did not settle within %s", settleTimeout)

@@ -22,6 +22,7 @@ import (
 
 	"bijou/provision/local/process"
 	"bijou/provision/provider"
+	"bijou/state/backoff"
 	"bijou/state/durable"
 )
 
@@ -176,7 +177,7 @@ func Halt(ctx context.Context, dir string, grace time.Duration) error {
 		if err != nil || free {
 			return err
 		}
-		if err := sleep(ctx); err != nil {
+		if err := backoff.Sleep(ctx, pollInterval); err != nil {
 			return err
 		}
 	}
@@ -193,21 +194,14 @@ func awaitHolder(ctx context.Context, dir string, agent process.Identity) error 
 		if free, err := process.IsFree(dir); !alive && free && err == nil {
 			return errors.New("its agent has ended at once; its log says why: " + filepath.Join(dir, "agent.log"))
 		}
-		if err := sleep(ctx); err != nil {
+		if err := backoff.Sleep(ctx, pollInterval); err != nil {
 			return err
 		}
 	}
 }
 
-// Nothing tells when a process begins or ends.
-func sleep(ctx context.Context) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(10 * time.Millisecond):
-		return nil
-	}
-}
+// pollInterval is for processes, of whose beginning and end nothing tells.
+const pollInterval = 10 * time.Millisecond
 
 func writeMark(dir string, i instanceMark) error {
 	if err := durable.MkdirAll(dir, 0o755); err != nil {

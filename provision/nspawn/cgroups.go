@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"bijou/state/backoff"
 )
 
 // groupRoot is where the kernel's control groups are.
@@ -133,7 +135,7 @@ func (m *cgroupManager) kill(ctx context.Context, id string) error {
 		if len(pids) == 0 && m.removeGroups(id) == nil {
 			return nil
 		}
-		if err := sleep(ctx); err != nil {
+		if err := backoff.Sleep(ctx, pollInterval); err != nil {
 			return fmt.Errorf("cannot end the container: processes %v are left: %w", pids, err)
 		}
 	}

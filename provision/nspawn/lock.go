@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"bijou/state/backoff"
 	"bijou/state/durable"
 )
 
@@ -22,7 +23,7 @@ func lockFolder(ctx context.Context, path string) (*os.File, error) {
 		if f != nil {
 			return f, nil
 		}
-		if err := sleep(ctx); err != nil {
+		if err := backoff.Sleep(ctx, pollInterval); err != nil {
 			return nil, fmt.Errorf("cannot lock %q, which another process has: %w", path, err)
 		}
 	}
@@ -56,12 +57,5 @@ func isSameFolder(f *os.File, path string) bool {
 	return errA == nil && errB == nil && os.SameFile(opened, named)
 }
 
-// Nothing tells when a lock is free or a process ends.
-func sleep(ctx context.Context) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(10 * time.Millisecond):
-		return nil
-	}
-}
+// pollInterval is for what nobody tells of: a lock that is free, a process that ends.
+const pollInterval = 10 * time.Millisecond

@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+
+	"bijou/state/backoff"
 )
 
 // systemdManager is the manager on a host that systemd manages: each container is a transient
@@ -59,7 +61,7 @@ func (m systemdManager) kill(ctx context.Context, id string) error {
 		if err != nil || !runs {
 			return err
 		}
-		if err := sleep(ctx); err != nil {
+		if err := backoff.Sleep(ctx, pollInterval); err != nil {
 			return fmt.Errorf("cannot end %s: %w", unitName(id), err)
 		}
 	}

@@ -3,6 +3,8 @@ package plugin
 import (
 	"context"
 	"time"
+
+	"bijou/state/backoff"
 )
 
 const (
@@ -12,15 +14,15 @@ const (
 	maxRetryWait  = 3 * time.Second // callers block no longer
 )
 
-// backoff delays the next start of a process that ended, or did not begin.
-type backoff struct {
+// restartBackoff delays the next start of a process that ended, or did not begin.
+type restartBackoff struct {
 	wanted   Wanted // what it is about: another is tried at once
 	failures int
 	due      time.Time
 	lastErr  error
 }
 
-func (b *backoff) noteEnd(began, now time.Time, why error) {
+func (b *restartBackoff) noteEnd(began, now time.Time, why error) {
 	if now.Sub(began) >= stableUptime {
 		b.failures = 0
 	}
@@ -30,7 +32,7 @@ func (b *backoff) noteEnd(began, now time.Time, why error) {
 }
 
 // It fails at once with the last error if the wait would be long.
-func (b *backoff) awaitRetry(ctx context.Context, now time.Time) error {
+func (b *restartBackoff) awaitRetry(ctx context.Context, now time.Time) error {
 	left := b.due.Sub(now)
 	if left > maxRetryWait {
 		return b.lastErr
@@ -38,10 +40,5 @@ func (b *backoff) awaitRetry(ctx context.Context, now time.Time) error {
 	if left <= 0 {
 		return nil
 	}
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(left):
-		return nil
-	}
+	return backoff.Sleep(ctx, left)
 }

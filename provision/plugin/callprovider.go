@@ -84,7 +84,7 @@ func (c *Client) acquireSession(ctx context.Context) (*session, error) {
 // It is refused while it is too early for another start.
 func (c *Client) renewSession(ctx context.Context, wanted Wanted) error {
 	if !wanted.equal(c.backoff.wanted) {
-		c.backoff = backoff{wanted: wanted}
+		c.backoff = restartBackoff{wanted: wanted}
 	}
 	if err := c.backoff.awaitRetry(ctx, time.Now()); err != nil {
 		return err

@@ -58,7 +58,7 @@ type Client struct {
 	closed     bool
 	knownEmpty bool     // there were no instances, and no machine since
 	current    *session // nil: none
-	backoff    backoff
+	backoff    restartBackoff
 	retiring   retiringSessions
 }
 

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"bijou/provision/provider"
+	"bijou/state/backoff"
 )
 
 const (
@@ -137,10 +138,8 @@ func newConn(ctx context.Context, t target, client *ssh.Client) *conn {
 
 // It waits for keepaliveInterval first.
 func sendKeepalive(ctx context.Context, client *ssh.Client) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(keepaliveInterval):
+	if err := backoff.Sleep(ctx, keepaliveInterval); err != nil {
+		return err
 	}
 	silent := time.AfterFunc(keepaliveTimeout, func() { _ = client.Close() })
 	defer silent.Stop()

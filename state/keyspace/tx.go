@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"bijou/state/backoff"
 	"bijou/state/store"
 )
 
@@ -82,14 +83,7 @@ func (s *Space) commit(ctx context.Context, b *txBuffer, revision int64) error {
 // random, so that those who met once do not meet again.
 func backOff(ctx context.Context, attempt int) error {
 	longest := min(time.Millisecond<<min(attempt, 8), 250*time.Millisecond)
-	timer := time.NewTimer(rand.N(longest))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return ctx.Err()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return backoff.Sleep(ctx, rand.N(longest))
 }
 
 // Put writes a key, as JSON.

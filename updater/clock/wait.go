@@ -19,13 +19,3 @@ func WaitUntil(ctx context.Context, ready <-chan struct{}, until time.Time) {
 	case <-ctx.Done():
 	}
 }
-
-// Wait blocks for that long, or until ctx is done.
-func Wait(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}

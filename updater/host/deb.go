@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"bijou/state/backoff"
 	"bijou/updater/activity"
 )
 
@@ -108,9 +109,7 @@ func (h *Host) runDpkg(ctx context.Context, d Detached) error {
 		}
 		slog.Warn("waits until nobody else uses dpkg", "error", err)
 		doing.Say("waits until nobody else uses dpkg: %v", err)
-		select {
-		case <-time.After(dpkgRetryInterval):
-		case <-ctx.Done():
+		if backoff.Sleep(ctx, dpkgRetryInterval) != nil {
 			return err
 		}
 	}

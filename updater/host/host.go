@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"bijou/state/backoff"
 	"bijou/state/durable"
 	"bijou/updater/record"
 	"bijou/updater/release"
@@ -84,9 +85,7 @@ func poll(ctx context.Context, ok func() (bool, error)) error {
 		if yes, err := ok(); yes || err != nil {
 			return err
 		}
-		select {
-		case <-time.After(gap):
-		case <-ctx.Done():
+		if backoff.Sleep(ctx, gap) != nil {
 			return context.Cause(ctx)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	sd "github.com/coreos/go-systemd/v22/dbus"
 	"github.com/godbus/dbus/v5"
 
+	"bijou/state/backoff"
 	"bijou/updater/activity"
 )
 
@@ -33,10 +34,7 @@ func (s Systemd) withUnit(ctx context.Context, verb, unit string, do func(c *sd.
 	defer doing.End()
 	err := s.callOnce(ctx, do)
 	for tries := 0; isDisconnected(err) && tries < maxReconnects; tries++ {
-		select {
-		case <-time.After(maxPollInterval):
-		case <-ctx.Done():
-		}
+		_ = backoff.Sleep(ctx, maxPollInterval)
 		err = s.callOnce(ctx, do)
 	}
 	if err != nil {

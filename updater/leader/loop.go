@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"bijou/state/backoff"
 	"bijou/state/keyspace"
 	"bijou/updater"
 	"bijou/updater/clock"
@@ -37,7 +38,7 @@ func (l leader) runDecisions(ctx context.Context) error {
 			case err != nil:
 				m.afterOutage = true
 				slog.Warn("cannot decide what is next; trying again", "error", err)
-				clock.Wait(ctx, updater.RetryInterval)
+				_ = backoff.Sleep(ctx, updater.RetryInterval)
 				continue
 			}
 			if a.Why != told {
@@ -46,7 +47,7 @@ func (l leader) runDecisions(ctx context.Context) error {
 			}
 			if a.Verb == Wait {
 				clock.WaitUntil(ctx, f.feed.Ready(), m.clock.ToWall(a.Until))
-				clock.Wait(ctx, min(5*took, maxBatchDelay))
+				_ = backoff.Sleep(ctx, min(5*took, maxBatchDelay))
 			}
 		}
 		return nil

@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
+	"bijou/state/backoff"
 	"bijou/state/keyspace"
 	"bijou/updater"
-	"bijou/updater/clock"
 	"bijou/updater/record"
 )
 
@@ -54,7 +54,7 @@ func retryUntilDone(ctx context.Context, what string, f func() error) error {
 		case ctx.Err() == nil:
 			slog.Warn("cannot "+what+"; trying again", "error", err)
 		}
-		clock.Wait(ctx, updater.RetryInterval)
+		_ = backoff.Sleep(ctx, updater.RetryInterval)
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"bijou/state/backoff"
 	"bijou/state/durable"
 	"bijou/updater/activity"
 )
@@ -74,7 +75,7 @@ func (d Download) retryUntilDone(ctx context.Context) error {
 		if n >= maxTries {
 			return err
 		}
-		if err := sleep(ctx, gap); err != nil {
+		if err := backoff.Sleep(ctx, gap); err != nil {
 			return err
 		}
 		gap = max(2*gap, minRetryDelay)
@@ -219,15 +220,4 @@ func sumFile(path string) (sum [sha256.Size]byte, err error) {
 		return sum, err
 	}
 	return [sha256.Size]byte(h.Sum(nil)), nil
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"path/filepath"
 
+	"bijou/state/backoff"
 	"bijou/state/durable"
 	"bijou/updater/record"
 )
@@ -148,7 +149,7 @@ func (s *Source) fetchSmall(ctx context.Context, r Release, name string) (data [
 		if _, final := errors.AsType[permanentError](err); err == nil || final || n == maxTries || ctx.Err() != nil {
 			break
 		}
-		if err := sleep(ctx, gap); err != nil {
+		if err := backoff.Sleep(ctx, gap); err != nil {
 			return nil, err
 		}
 		gap *= 2

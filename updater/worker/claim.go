@@ -10,9 +10,9 @@ import (
 	"log/slog"
 	"time"
 
+	"bijou/state/backoff"
 	"bijou/state/keyspace"
 	"bijou/updater"
-	"bijou/updater/clock"
 	"bijou/updater/record"
 )
 
@@ -51,7 +51,7 @@ func (o Options) awaitClaim(ctx context.Context, key string) {
 		err = o.Store.Await(ctx, revision, keyspace.Below(key))
 	}
 	if err != nil {
-		clock.Wait(ctx, updater.RetryInterval)
+		_ = backoff.Sleep(ctx, updater.RetryInterval)
 	}
 }
 

@@ -6,9 +6,9 @@ import (
 	"reflect"
 	"time"
 
+	"bijou/state/backoff"
 	"bijou/state/keyspace"
 	"bijou/updater"
-	"bijou/updater/clock"
 	"bijou/updater/record"
 	"bijou/updater/release"
 )
@@ -21,7 +21,7 @@ const inventoryInterval = 5 * time.Minute
 func (w *worker) runSurvey(ctx context.Context) error {
 	var last record.Inventory
 	var written time.Time
-	for ; ctx.Err() == nil; clock.Wait(ctx, max(time.Second, time.Duration(w.surveyInterval.Load()))) {
+	for ; ctx.Err() == nil; _ = backoff.Sleep(ctx, max(time.Second, time.Duration(w.surveyInterval.Load()))) {
 		request := int(w.finishedRequest.Load())
 		if request == 0 {
 			continue

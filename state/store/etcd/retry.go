@@ -2,7 +2,6 @@ package etcd
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -10,6 +9,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
+
+	"bijou/state/backoff"
 )
 
 const (
@@ -78,16 +79,8 @@ func (d *db) connectionError(err error) error {
 	return err
 }
 
-// waitBackoff waits after the n-th failure: longer each time, and at random, so that
-// those who lost etcd together do not return together.
-func waitBackoff(ctx context.Context, n int) error {
-	longest := min(20*time.Millisecond<<min(n, 10), maxBackoff)
-	select {
-	case <-time.After(longest/2 + rand.N(longest/2)):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+func waitBackoff(ctx context.Context, failures int) error {
+	return backoff.Sleep(ctx, backoff.Delay(failures, 20*time.Millisecond, maxBackoff))
 }
 
 // get reads with retries, linearizable unless an option says otherwise.

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"bijou/state/backoff"
 )
 
 const (
@@ -26,12 +28,7 @@ type sweeper struct {
 }
 
 func (s *sweeper) run() {
-	for {
-		select {
-		case <-time.After(sweepInterval + rand.N(sweepInterval/4)):
-		case <-s.d.Context().Done():
-			return
-		}
+	for backoff.Sleep(s.d.Context(), sweepInterval+rand.N(sweepInterval/4)) == nil {
 		// Etcd may be away, or the store gone: whoever uses it hears of it there.
 		_ = s.sweepOld(s.d.Context(), maxUnsweptTombstones)
 	}

@@ -34,3 +34,16 @@ func TestPausesGrow(t *testing.T) {
 		}
 	})
 }
+
+func TestSleepSaysWhyCtxIsDone(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	if err := Sleep(ctx, 0); err != nil {
+		t.Error(err)
+	}
+	cancel()
+	for range 20 { // whichever of the two is seen first
+		if err := Sleep(ctx, 0); !errors.Is(err, context.Canceled) {
+			t.Fatalf("with a ctx that is done: %v", err)
+		}
+	}
+}

@@ -1,0 +1,46 @@
+// Package backoff waits: for a time, and longer after each failure, so that neither a store
+// that is away nor a log is overrun. It imports nothing of bijou.
+package backoff
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+// MaxDelay is the longest delay of an Exponential.
+const MaxDelay = 30 * time.Second
+
+// Exponential spaces the attempts of one loop. The zero Exponential is ready for use.
+type Exponential struct{ failures int }
+
+// Reset is called after an attempt that has succeeded.
+func (e *Exponential) Reset() { e.failures = 0 }
+
+// Wait blocks until the next attempt is due, or returns why ctx is done.
+func (e *Exponential) Wait(ctx context.Context) error { return Sleep(ctx, e.Next()) }
+
+// Next returns the delay before the next attempt: Delay's from a tenth of a second to MaxDelay.
+func (e *Exponential) Next() time.Duration {
+	e.failures++
+	return Delay(e.failures-1, 100*time.Millisecond, MaxDelay)
+}
+
+// Delay returns how long to wait after so many earlier failures: first, then twice as long
+// each time up to longest, less at random up to half of that, so that those who failed
+// together do not come back in step.
+func Delay(failures int, first, longest time.Duration) time.Duration {
+	d := min(first<<min(failures, 10), longest)
+	return d/2 + rand.N(d/2)
+}
+
+// Sleep blocks for d. It returns why ctx is done, then or meanwhile.
+func Sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return ctx.Err()
+}

@@ -2,7 +2,6 @@ package hookexec
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -11,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"bijou/state/executable"
 )
 
 // trampoline holds the hook's process back until it is recorded: it waits for a line on
@@ -55,7 +56,7 @@ func (p *process) release(s Spec, path string) error {
 		return err
 	}
 	s.faultPoint("after-note")
-	awaitNoWriter(path, time.Second)
+	executable.AwaitNoWriter(path, time.Second)
 	if _, err := p.gate.WriteString("\n"); err != nil {
 		return fmt.Errorf("cannot let the hook go: %w", err)
 	}
@@ -82,26 +83,4 @@ func (p *process) wait(ctx context.Context, interrupt <-chan struct{}) Outcome {
 	_ = killGroup(p.cmd.Process.Pid)
 	<-ended
 	return Outcome{Interrupted: true}
-}
-
-// awaitNoWriter blocks until nobody has the file open for writing, at most for timeout:
-// executing it would fail with "text file busy". The writer may be any process that another
-// goroutine forked while it wrote this file. A read lease is granted only if there is no
-// writer.
-func awaitNoWriter(path string, timeout time.Duration) {
-	f, err := os.Open(path)
-	if err != nil {
-		return
-	}
-	defer f.Close()
-	for end := time.Now().Add(timeout); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		_, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_RDLCK)
-		if err == nil {
-			_, _ = unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_UNLCK)
-			return
-		}
-		if !errors.Is(err, unix.EAGAIN) {
-			return
-		}
-	}
 }

@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"github.com/google/renameio/v2"
+
+	"bijou/state/executable"
 )
 
 // fileSet is a set of slash-separated paths below the unit's charm folder.
@@ -181,8 +183,6 @@ func (p *preserver) linkOrCopy(name string, kind fs.FileMode) error {
 	return nil // a socket or the like: who made it makes it again
 }
 
-// copyFile copies an executable while no child process can be made: a child would hold the
-// file open for writing, and a hook that is open for writing cannot be executed.
 func (p *preserver) copyFile(name string) error {
 	src, err := p.root.Open(oldPath(name))
 	if err != nil {
@@ -194,8 +194,7 @@ func (p *preserver) copyFile(name string) error {
 		return err
 	}
 	if info.Mode()&0o111 != 0 {
-		syscall.ForkLock.RLock()
-		defer syscall.ForkLock.RUnlock()
+		defer executable.BlockForks()()
 	}
 	dst, err := p.root.OpenFile(newPath(name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

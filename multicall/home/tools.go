@@ -10,11 +10,11 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/google/renameio/v2"
 
 	"bijou/state/durable"
+	"bijou/state/executable"
 )
 
 // Tools describes what InstallTools puts into an environment.
@@ -143,10 +143,8 @@ func linkApplets(folder string, applets []string) error {
 	return nil
 }
 
-// writeExecutable writes beside, syncs and, if good returns nil, renames. No other
-// goroutine may fork while the file is open: a child would inherit the descriptor that is
-// open for writing, and executing the file would fail with ETXTBSY. So a slow source is
-// read first.
+// writeExecutable writes beside, syncs and, if good returns nil, renames. A slow source is
+// read before forks are blocked.
 func writeExecutable(from io.Reader, to string, good func() error) error {
 	data, err := io.ReadAll(from)
 	if err == nil {
@@ -155,8 +153,7 @@ func writeExecutable(from io.Reader, to string, good func() error) error {
 	if err != nil {
 		return err
 	}
-	syscall.ForkLock.RLock()
-	defer syscall.ForkLock.RUnlock()
+	defer executable.BlockForks()()
 	f, err := renameio.NewPendingFile(to, renameio.WithPermissions(0o755), renameio.IgnoreUmask())
 	if err != nil {
 		return err

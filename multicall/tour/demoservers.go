@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"bijou/state/executable"
 )
 
 // serverScript stands in for systemctl and podman on a boot server.
@@ -62,11 +64,8 @@ func (d *demo) installServer(lrn int) error {
 	return os.WriteFile(filepath.Join(bin, "manifest.yaml"), []byte(makeManifest(firstRelease)), 0o644)
 }
 
-// writeProgram keeps other goroutines from forking while the file is open for writing: a
-// child would inherit the descriptor, and executing the file would fail.
 func writeProgram(path string, data []byte) error {
-	syscall.ForkLock.RLock()
-	defer syscall.ForkLock.RUnlock()
+	defer executable.BlockForks()()
 	return os.WriteFile(path, data, 0o755)
 }
 

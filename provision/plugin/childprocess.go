@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"bijou/state/executable"
 )
 
 // childProcess is a running executable, as go-plugin wants to be given it (its runner.Runner). It
@@ -69,24 +71,19 @@ func (p *childProcess) runAndWait(begun chan<- error, stdout, stderr *os.File) {
 	p.expirePipes(drainTimeout)
 }
 
-// It retries while the executable counts as being written: a child that was forked at the wrong
-// moment holds a writing descriptor until its exec.
-func (p *childProcess) startCommand(stdout, stderr *os.File) (*exec.Cmd, error) {
-	for end := time.Now().Add(time.Second); ; time.Sleep(5 * time.Millisecond) {
-		cmd := &exec.Cmd{
+func (p *childProcess) startCommand(stdout, stderr *os.File) (cmd *exec.Cmd, err error) {
+	err = executable.Retry(time.Second, func() error {
+		cmd = &exec.Cmd{
 			Path: p.path, Args: []string{filepath.Base(p.path)}, Env: p.env, Dir: "/", Stdout: stdout, Stderr: stderr,
 			SysProcAttr: &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM},
 		}
-		err := cmd.Start()
-		if errors.Is(err, syscall.ETXTBSY) && time.Now().Before(end) {
-			continue
-		}
-		p.running.Store(cmd.Process)
-		if p.killed.Load() {
-			_ = p.Kill(context.Background())
-		}
-		return cmd, err
+		return cmd.Start()
+	})
+	p.running.Store(cmd.Process)
+	if p.killed.Load() {
+		_ = p.Kill(context.Background())
 	}
+	return cmd, err
 }
 
 func (p *childProcess) expirePipes(after time.Duration) {

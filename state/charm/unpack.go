@@ -11,9 +11,10 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"bijou/state/executable"
 )
 
 // UnpackOptions are options of Unpack.
@@ -165,9 +166,6 @@ func (u *unpacker) createEntry(e entry) error {
 	return u.writeFile(e)
 }
 
-// The lock keeps this process from forking meanwhile: a child would inherit the open file
-// for a moment, and a hook that is still open for writing anywhere cannot be executed
-// (ETXTBSY).
 func (u *unpacker) writeFile(e entry) (err error) {
 	r, err := e.zip.Open()
 	if err != nil {
@@ -175,8 +173,7 @@ func (u *unpacker) writeFile(e entry) (err error) {
 	}
 	defer r.Close()
 	if e.mode&0o111 != 0 {
-		syscall.ForkLock.RLock()
-		defer syscall.ForkLock.RUnlock()
+		defer executable.BlockForks()()
 	}
 	f, err := u.root.OpenFile(e.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

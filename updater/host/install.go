@@ -9,8 +9,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 
+	"bijou/state/executable"
 	"bijou/updater/release"
 )
 
@@ -119,8 +119,7 @@ func installFile(from, to string, mode fs.FileMode) error {
 	if err != nil {
 		return err
 	}
-	syscall.ForkLock.RLock() // a child that was forked meanwhile would hold it open for writing
-	defer syscall.ForkLock.RUnlock()
+	defer executable.BlockForks()()
 	return release.WriteFile(to, data, mode)
 }
 

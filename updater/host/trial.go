@@ -2,12 +2,12 @@ package host
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os/exec"
 	"strings"
-	"syscall"
 	"time"
+
+	"bijou/state/executable"
 )
 
 // tryTimeout bounds one trial, also on a slow machine.
@@ -30,15 +30,11 @@ func tryProgram(ctx context.Context, program string) error {
 }
 
 func tryAs(ctx context.Context, program string, args []string) (out []byte, err error) {
-	err = poll(ctx, func() (bool, error) {
+	err = executable.Retry(tryTimeout, func() (err error) {
 		c := exec.CommandContext(ctx, program)
 		c.Args, c.WaitDelay = args, killDelay
-		var err error
 		out, err = c.CombinedOutput()
-		if errors.Is(err, syscall.ETXTBSY) { // a child that was forked meanwhile holds it open for a moment
-			return false, nil
-		}
-		return true, err
+		return err
 	})
 	return out, err
 }

@@ -1,7 +1,6 @@
 package process
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -9,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"bijou/state/executable"
 )
 
 // Detached describes a process that is to outlive its starter.
@@ -27,16 +28,19 @@ func Detach(d Detached) (Identity, error) {
 		return Identity{}, fmt.Errorf("cannot open the log of %s: %w", d.Args[0], err)
 	}
 	defer log.Close()
-	running, err := startCommand(func() *exec.Cmd {
-		return &exec.Cmd{
+	var cmd *exec.Cmd
+	err = executable.Retry(time.Second, func() error {
+		cmd = &exec.Cmd{
 			Path: d.Path, Args: d.Args, Dir: "/", Env: dropManagerEnv(os.Environ()), Stdout: log, Stderr: log,
 			SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 		}
+		return cmd.Start()
 	})
 	if err != nil {
 		return Identity{}, fmt.Errorf("cannot start %s: %w", d.Args[0], err)
 	}
 	// Released, not waited for: Alive waits for it once it is a zombie.
+	running := cmd.Process
 	defer running.Release()
 	// Until then it is there, also if it has ended at once.
 	stat, err := readStat(running.Pid)
@@ -56,16 +60,4 @@ func dropManagerEnv(env []string) []string {
 		}
 		return false
 	})
-}
-
-// startCommand retries while the executable counts as being written: a child that was forked at the
-// wrong moment holds a writing descriptor until its exec.
-func startCommand(command func() *exec.Cmd) (*os.Process, error) {
-	for end := time.Now().Add(time.Second); ; time.Sleep(5 * time.Millisecond) {
-		cmd := command()
-		err := cmd.Start()
-		if !errors.Is(err, syscall.ETXTBSY) || time.Now().After(end) {
-			return cmd.Process, err
-		}
-	}
 }

@@ -11,8 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/renameio/v2"
-
 	"bijou/state/durable"
 )
 
@@ -42,7 +40,7 @@ func (e Environment) KeepCredentials(state string) (string, error) {
 		}
 		sum := sha256.Sum256(data)
 		kept := filepath.Join(folder, option+"-"+hex.EncodeToString(sum[:4]))
-		if err := renameio.WriteFile(kept, data, 0o600); err != nil {
+		if err := durable.WriteFile(kept, data, 0o600); err != nil {
 			return "", fmt.Errorf("cannot keep the %s of the state's URL: %w", option, err)
 		}
 		return kept, nil

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/google/renameio/v2"
 	"gopkg.in/yaml.v3"
 
 	"bijou/state/durable"
@@ -88,10 +87,7 @@ func (e Environment) Save() error {
 	if err != nil {
 		return fmt.Errorf("cannot write the environment: %w", err)
 	}
-	if err := renameio.WriteFile(filepath.Join(e.Dir, recordFile), data, 0o600); err != nil {
-		return fmt.Errorf("cannot write the environment: %w", err)
-	}
-	if err := durable.Sync(e.Dir); err != nil {
+	if err := durable.WriteFile(filepath.Join(e.Dir, recordFile), data, 0o600); err != nil {
 		return fmt.Errorf("cannot write the environment: %w", err)
 	}
 	return nil

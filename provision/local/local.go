@@ -18,8 +18,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/renameio/v2"
-
 	"bijou/provision/local/process"
 	"bijou/provision/provider"
 	"bijou/state/backoff"
@@ -211,10 +209,7 @@ func writeMark(dir string, i instanceMark) error {
 	if err != nil {
 		return err
 	}
-	if err := renameio.WriteFile(filepath.Join(dir, instanceFile), append(data, '\n'), 0o600); err != nil {
-		return err
-	}
-	return durable.Sync(dir)
+	return durable.WriteFile(filepath.Join(dir, instanceFile), append(data, '\n'), 0o600)
 }
 
 // fs.ErrNotExist: the folder has none.

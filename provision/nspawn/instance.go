@@ -15,8 +15,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/google/renameio/v2"
-
 	"bijou/provision/provider"
 	"bijou/state/durable"
 )
@@ -141,8 +139,5 @@ func writeJSON(path string, v any) error {
 	if err != nil {
 		return err
 	}
-	if err := renameio.WriteFile(path, append(data, '\n'), 0o600); err != nil {
-		return err
-	}
-	return durable.Sync(filepath.Dir(path))
+	return durable.WriteFile(path, append(data, '\n'), 0o600)
 }

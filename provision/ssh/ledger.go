@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/google/renameio/v2"
-
 	"bijou/state/durable"
 )
 
@@ -102,11 +100,7 @@ func writeFile(path string, data []byte) error {
 	if err := durable.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("cannot write %q: %w", path, err)
 	}
-	err := renameio.WriteFile(path, data, 0o600)
-	if err == nil {
-		err = durable.Sync(filepath.Dir(path))
-	}
-	if err != nil {
+	if err := durable.WriteFile(path, data, 0o600); err != nil {
 		return fmt.Errorf("cannot write %q: %w", path, err)
 	}
 	return nil

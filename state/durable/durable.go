@@ -2,8 +2,7 @@
 // is a name in its parent, and survives only if the parent was synced after the name was
 // put there.
 //
-// Callers sync the files in the folders. It imports nothing of bijou; all may import it
-// but hookenv, the stores and the pure packages.
+// It also writes whole files that survive. It imports nothing of bijou.
 package durable
 
 import (
@@ -12,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/google/renameio/v2"
 )
 
 // MkdirAll is os.MkdirAll, and syncs the parent of each folder that it makes. It
@@ -19,6 +20,15 @@ import (
 // been killed before it synced.
 func MkdirAll(path string, perm fs.FileMode) error {
 	return mkdirAll(filepath.Clean(path), perm, Sync)
+}
+
+// WriteFile replaces a file, so that after a loss of power it is there as it was or as it is
+// now, and as it is now once WriteFile has returned.
+func WriteFile(path string, data []byte, mode fs.FileMode) error {
+	if err := renameio.WriteFile(path, data, mode, renameio.WithTempDir(filepath.Dir(path))); err != nil {
+		return err
+	}
+	return Sync(filepath.Dir(path))
 }
 
 // Sync makes the names in a folder durable, and the removal of others.

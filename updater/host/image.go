@@ -7,7 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 
-	"bijou/updater/release"
+	"bijou/state/durable"
 )
 
 func findEngine() (string, error) {
@@ -45,7 +45,7 @@ func saveImage(ctx context.Context, image, path string) error {
 // EnvironmentFile=/var/lib/neco/components/cke.env, then $IMAGE.
 func (h *Host) writeImageEnv(component, image string) error {
 	path := filepath.Join(h.dir, "components", component+".env")
-	if err := release.WriteFile(path, []byte("IMAGE="+image+"\n"), 0o644); err != nil {
+	if err := durable.WriteFile(path, []byte("IMAGE="+image+"\n"), 0o644); err != nil {
 		return fmt.Errorf("cannot say which image %s is: %w", component, err)
 	}
 	return nil

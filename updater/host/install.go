@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"bijou/state/durable"
 	"bijou/state/executable"
 	"bijou/updater/release"
 )
@@ -120,7 +121,7 @@ func installFile(from, to string, mode fs.FileMode) error {
 		return err
 	}
 	defer executable.BlockForks()()
-	return release.WriteFile(to, data, mode)
+	return durable.WriteFile(to, data, mode)
 }
 
 // RemoveOtherReleases removes the files of a folder that are not of that version.

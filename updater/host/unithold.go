@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 
 	"bijou/state/durable"
-	"bijou/updater/release"
 )
 
 // holdFile is a drop-in that keeps systemd from starting a unit: also at the next boot,
@@ -23,7 +22,7 @@ func holdUnit(unit string) error {
 		return err
 	}
 	text := "# neco-worker has stopped this unit for an update, and starts it again.\n[Unit]\nAssertPathExists=!%s\n"
-	return release.WriteFile(file, fmt.Appendf(nil, text, file), 0o644)
+	return durable.WriteFile(file, fmt.Appendf(nil, text, file), 0o644)
 }
 
 func unholdUnit(unit string) error {

@@ -6,21 +6,9 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
-
-	"github.com/google/renameio/v2"
 
 	"bijou/state/durable"
 )
-
-// WriteFile writes a file so that after a loss of power it is there as it was or as it is now,
-// and as it is now once Keep has returned.
-func WriteFile(path string, data []byte, mode fs.FileMode) error {
-	if err := renameio.WriteFile(path, data, mode, renameio.WithTempDir(filepath.Dir(path))); err != nil {
-		return err
-	}
-	return durable.Sync(filepath.Dir(path))
-}
 
 // WriteJSON keeps a document as JSON.
 func WriteJSON(path string, doc any) error {
@@ -28,7 +16,7 @@ func WriteJSON(path string, doc any) error {
 	if err != nil {
 		return err
 	}
-	return WriteFile(path, data, 0o600)
+	return durable.WriteFile(path, data, 0o600)
 }
 
 // ReadJSON reads a document that WriteJSON has written; it leaves doc alone if there is

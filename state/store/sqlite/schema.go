@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"bijou/state/durable"
 	"bijou/state/store"
 )
 
@@ -113,7 +114,7 @@ func publishDraft(draft, path string) error {
 	} else if err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(path))
+	return durable.Sync(filepath.Dir(path))
 }
 
 func removeAll(paths ...string) error {
@@ -123,15 +124,6 @@ func removeAll(paths ...string) error {
 		}
 	}
 	return nil
-}
-
-func syncDir(path string) error {
-	folder, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer folder.Close()
-	return folder.Sync()
 }
 
 func checkFormat(c *conn) error {

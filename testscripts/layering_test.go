@@ -211,7 +211,7 @@ func roleOf(importPath string) string {
 
 // isLeaf reports whether a package is one that everybody would write again.
 func isLeaf(importPath string) bool {
-	return slices.Contains([]string{"bijou/state/backoff", "bijou/state/durable", "bijou/state/executable"}, importPath)
+	return slices.Contains([]string{"bijou/state/backoff", "bijou/state/durable", "bijou/state/executable", "bijou/state/filelock"}, importPath)
 }
 
 func isRole(importPath string) bool { return roleOf(importPath) != "" }

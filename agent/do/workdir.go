@@ -1,12 +1,11 @@
 package do
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 
-	"golang.org/x/sys/unix"
+	"bijou/state/filelock"
 )
 
 // workDir is the folder of one run, locked while it lasts:
@@ -22,16 +21,16 @@ type workDir struct {
 // newWorkDir locks base meanwhile, so that no other run makes a folder there: one without a
 // lock is of a process that was killed, and is removed.
 func newWorkDir(base string, links Links) (d workDir, err error) {
-	entry, err := lockDir(base, unix.LOCK_EX)
+	entry, err := filelock.Lock(base)
 	if err != nil {
-		return d, err
+		return d, fmt.Errorf("cannot lock %q: %w", base, err)
 	}
 	defer entry.Close()
 	removeStaleDirs(base)
 	if d.dir, err = os.MkdirTemp(base, ""); err != nil {
 		return d, fmt.Errorf("cannot make a folder of hook tools: %w", err)
 	}
-	if d.lock, err = lockDir(d.dir, unix.LOCK_EX); err == nil {
+	if d.lock, err = filelock.Lock(d.dir); err == nil {
 		err = d.linkTools(links)
 	}
 	if err != nil {
@@ -40,26 +39,11 @@ func newWorkDir(base string, links Links) (d workDir, err error) {
 	return d, err
 }
 
-func lockDir(dir string, how int) (*os.File, error) {
-	f, err := os.Open(dir)
-	if err != nil {
-		return nil, fmt.Errorf("cannot lock: %w", err)
-	}
-	for err = unix.EINTR; errors.Is(err, unix.EINTR); {
-		err = unix.Flock(int(f.Fd()), how)
-	}
-	if err != nil {
-		f.Close()
-		return nil, fmt.Errorf("cannot lock %q: %w", dir, err)
-	}
-	return f, nil
-}
-
 func removeStaleDirs(base string) {
 	entries, _ := os.ReadDir(base) // what cannot be seen now will be another time
 	for _, e := range entries {
 		dir := filepath.Join(base, e.Name())
-		if f, err := lockDir(dir, unix.LOCK_EX|unix.LOCK_NB); err == nil {
+		if f, err := filelock.TryLock(dir, os.O_RDONLY); err == nil {
 			_ = os.RemoveAll(dir)
 			f.Close()
 		}

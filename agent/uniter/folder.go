@@ -4,16 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"bijou/state/backoff"
 	"bijou/state/durable"
+	"bijou/state/filelock"
 )
 
 // Folder is the folder of one unit on its machine, agents/unit-SERVICE-N:
@@ -59,7 +59,7 @@ func (f Folder) Lock(ctx context.Context, log *slog.Logger) (*os.File, error) {
 		if err == nil {
 			return lock, nil
 		}
-		if !errors.Is(err, unix.EWOULDBLOCK) {
+		if !errors.Is(err, filelock.ErrLocked) && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("cannot lock the unit's folder %q: %w", f, err)
 		}
 		if !said {
@@ -93,28 +93,7 @@ func (f Folder) tryLock() (*os.File, error) {
 }
 
 func (f Folder) tryLockFile() (*os.File, error) {
-	file, err := os.OpenFile(f.path("lock"), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if err == nil && !isSameFile(file, f.path("lock")) {
-		err = unix.EWOULDBLOCK
-	}
-	if err != nil {
-		file.Close()
-		return nil, err
-	}
-	return file, nil
-}
-
-func isSameFile(file *os.File, path string) bool {
-	a, err := file.Stat()
-	if err != nil {
-		return false
-	}
-	b, err := os.Stat(path)
-	return err == nil && os.SameFile(a, b)
+	return filelock.TryLock(f.path("lock"), os.O_CREATE|os.O_RDWR)
 }
 
 func (f Folder) linkTools(tools string) error {

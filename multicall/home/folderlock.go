@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"syscall"
 
 	"bijou/state/durable"
+	"bijou/state/filelock"
 )
 
 // FolderLock is the right to make or remove one environment's folder. It is a lock
@@ -39,31 +39,16 @@ func (h Home) Lock(name string) (*FolderLock, error) {
 // lockFolder returns nil without an error if the folder was removed meanwhile and has to
 // be made again.
 func lockFolder(path string) (*FolderLock, error) {
-	dir, err := os.Open(path)
-	if errors.Is(err, os.ErrNotExist) {
+	dir, err := filelock.TryLock(path, os.O_RDONLY)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
 		return nil, nil
-	}
-	if err != nil {
+	case errors.Is(err, filelock.ErrLocked):
+		return nil, fmt.Errorf("cannot lock %q: %w", path, ErrBusy)
+	case err != nil:
 		return nil, fmt.Errorf("cannot lock %q: %w", path, err)
-	}
-	if err := syscall.Flock(int(dir.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		dir.Close()
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, fmt.Errorf("cannot lock %q: %w", path, ErrBusy)
-		}
-		return nil, fmt.Errorf("cannot lock %q: %w", path, err)
-	}
-	if !isSameFolder(dir, path) {
-		dir.Close()
-		return nil, nil
 	}
 	return &FolderLock{dir: dir}, nil
-}
-
-func isSameFolder(dir *os.File, path string) bool {
-	opened, errA := dir.Stat()
-	named, errB := os.Stat(path)
-	return errA == nil && errB == nil && os.SameFile(opened, named)
 }
 
 // Bootstrapped reports whether the folder holds an environment already.

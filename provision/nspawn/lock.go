@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"syscall"
 	"time"
 
 	"bijou/state/backoff"
 	"bijou/state/durable"
+	"bijou/state/filelock"
 )
 
 // Until the file that it returns, and every copy of it that a child has, is closed, nobody else has
@@ -34,27 +34,11 @@ func tryLock(path string) (*os.File, error) {
 	if err := durable.MkdirAll(path, 0o700); err != nil {
 		return nil, err
 	}
-	f, err := os.Open(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	} else if err != nil {
-		return nil, err
-	}
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if err == nil && isSameFolder(f, path) {
-		return f, nil
-	}
-	f.Close()
-	if err == nil || errors.Is(err, syscall.EWOULDBLOCK) {
+	f, err := filelock.TryLock(path, os.O_RDONLY)
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, filelock.ErrLocked) {
 		return nil, nil
 	}
-	return nil, err
-}
-
-func isSameFolder(f *os.File, path string) bool {
-	opened, errA := f.Stat()
-	named, errB := os.Stat(path)
-	return errA == nil && errB == nil && os.SameFile(opened, named)
+	return f, err
 }
 
 // pollInterval is for what nobody tells of: a lock that is free, a process that ends.

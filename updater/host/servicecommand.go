@@ -11,7 +11,7 @@ import (
 	"strings"
 	"syscall"
 
-	"golang.org/x/sys/unix"
+	"bijou/state/filelock"
 )
 
 // ServiceCommand is a program that is called like systemctl: start, restart, stop or
@@ -57,14 +57,10 @@ func (s ServiceCommand) IsActive(ctx context.Context, unit string) (bool, error)
 // RunDetached runs the command in a session of its own. It waits for one of the same name
 // that runs, and then runs it again: it can be repeated.
 func (s ServiceCommand) RunDetached(ctx context.Context, d Detached) error {
-	lock, err := os.OpenFile(d.Log+".lock", os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return err
-	}
-	defer lock.Close()
-	free := func() (bool, error) {
-		err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if errors.Is(err, unix.EWOULDBLOCK) {
+	var lock *os.File
+	free := func() (_ bool, err error) {
+		lock, err = filelock.TryLock(d.Log+".lock", os.O_CREATE|os.O_RDWR)
+		if errors.Is(err, filelock.ErrLocked) {
 			return false, nil
 		}
 		return err == nil, err
@@ -72,6 +68,7 @@ func (s ServiceCommand) RunDetached(ctx context.Context, d Detached) error {
 	if err := poll(ctx, free); err != nil {
 		return fmt.Errorf("cannot run %s: %w", d.Name, err)
 	}
+	defer lock.Close()
 	log, err := os.Create(d.Log)
 	if err != nil {
 		return err

@@ -7,9 +7,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"bijou/state/durable"
+	"bijou/state/filelock"
 	"bijou/updater/release"
 )
 
@@ -56,12 +55,12 @@ func lockFolder(dir string) (*os.File, error) {
 	if err := durable.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make the worker's folder: %w", err)
 	}
-	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	f, err := filelock.TryLock(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR)
+	if errors.Is(err, filelock.ErrLocked) {
+		return nil, fmt.Errorf("cannot lock %s: another worker works there", dir)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot lock the worker's folder: %w", err)
-	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return nil, errors.Join(fmt.Errorf("cannot lock %s: another worker works there", dir), f.Close())
 	}
 	return f, nil
 }

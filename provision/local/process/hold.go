@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
+
+	"bijou/state/filelock"
 )
 
 // ErrHeld: another living process runs the machine of that folder.
@@ -123,17 +124,12 @@ const lockName = "agent.lock"
 func pidFile(dir string) string { return filepath.Join(dir, "agent.pid") }
 
 func lockFile(dir string) (*os.File, error) {
-	lock, err := os.OpenFile(filepath.Join(dir, lockName), os.O_CREATE|os.O_RDONLY, 0o600) // a lock is held on a read-only file system, too
+	lock, err := filelock.TryLock(filepath.Join(dir, lockName), os.O_CREATE|os.O_RDONLY) // a lock is held on a read-only file system, too
+	if errors.Is(err, filelock.ErrLocked) {
+		err = ErrHeld
+	}
 	if err != nil {
-		return nil, fmt.Errorf("cannot lock the machine's folder: %w", err)
+		return nil, fmt.Errorf("cannot lock the machine's folder %q: %w", dir, err)
 	}
-	err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if err == nil {
-		return lock, nil
-	}
-	lock.Close()
-	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return nil, fmt.Errorf("cannot lock the machine's folder %q: %w", dir, ErrHeld)
-	}
-	return nil, fmt.Errorf("cannot lock the machine's folder %q: %w", dir, err)
+	return lock, nil
 }

@@ -14,12 +14,7 @@ import (
 // agent knows is removed at once, the rest when its agents are done. It works in
 // batches; one that was interrupted is finished by calling it again.
 func (s *State) DestroyService(ctx context.Context, name string) error {
-	var relations []int
-	var units []string
-	err := s.Update(ctx, func(tx *Tx) (err error) {
-		relations, units, err = tx.markServiceDying(name)
-		return err
-	})
+	relations, units, err := s.markServiceDying(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -53,6 +48,14 @@ func (tx *Tx) DestroyService(name string) error {
 		}
 	}
 	return tx.removeServiceIfDone(name)
+}
+
+func (s *State) markServiceDying(ctx context.Context, name string) (relations []int, units []string, err error) {
+	err = s.Update(ctx, func(tx *Tx) (err error) {
+		relations, units, err = tx.markServiceDying(name)
+		return err
+	})
+	return relations, units, err
 }
 
 // markServiceDying keeps anything from being added to the service, and lists what it
@@ -200,12 +203,7 @@ func (s *State) removeMembers(ctx context.Context, id int) error {
 // ForceDestroyService removes a service at once with its units and relations, as
 // ForceRemoveUnit and ForceDestroyRelation do. ErrNotFound.
 func (s *State) ForceDestroyService(ctx context.Context, name string) error {
-	var relations []int
-	var units []string
-	err := s.Update(ctx, func(tx *Tx) (err error) {
-		relations, units, err = tx.markServiceDying(name)
-		return err
-	})
+	relations, units, err := s.markServiceDying(ctx, name)
 	if err != nil {
 		return err
 	}

@@ -123,7 +123,7 @@ func (b *backup) addUnits(s *state.State, w *archive.Writer) error {
 		b.header.Lacks = append(b.header.Lacks, "units' folders; --with-units takes along those of this host")
 		return nil
 	}
-	units, err := readView(b.o.ctx, s, func(v *state.View) ([]state.Unit, error) { return v.Units("") })
+	units, err := state.Read(b.o.ctx, s, func(v *state.View) ([]state.Unit, error) { return v.Units("") })
 	if err != nil {
 		return err
 	}

@@ -107,15 +107,7 @@ func (o *operator) view(f func(v *state.View) error) error {
 // readChosen returns what read finds in one view of the chosen environment.
 func readChosen[T any](o *operator, read func(v *state.View) (T, error)) (found T, err error) {
 	err = o.openChosen(func(s *state.State) (err error) {
-		found, err = readView(o.ctx, s, read)
-		return err
-	})
-	return found, err
-}
-
-func readView[T any](ctx context.Context, s *state.State, read func(v *state.View) (T, error)) (found T, err error) {
-	err = s.View(ctx, func(v *state.View) (err error) {
-		found, err = read(v)
+		found, err = state.Read(o.ctx, s, read)
 		return err
 	})
 	return found, err

@@ -87,7 +87,7 @@ Examples:
 // Run stores the files and makes them the resources' next versions, all or none.
 func (c attachResourceCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {
-		meta, err := readView(o.ctx, s, func(v *state.View) (charm.Meta, error) { return charmMeta(v, c.Service) })
+		meta, err := state.Read(o.ctx, s, func(v *state.View) (charm.Meta, error) { return charmMeta(v, c.Service) })
 		if err != nil {
 			return err
 		}

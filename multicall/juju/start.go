@@ -125,7 +125,7 @@ func (o *operator) awaitBackground(s *state.State, e home.Environment, alive fun
 }
 
 func isAnnounced(ctx context.Context, s *state.State) (bool, error) {
-	return readView(ctx, s, func(v *state.View) (bool, error) { return v.IsPresent(state.MachineAgent("0")) })
+	return state.Read(ctx, s, func(v *state.View) (bool, error) { return v.IsPresent(state.MachineAgent("0")) })
 }
 
 func logSize(e home.Environment) int64 {

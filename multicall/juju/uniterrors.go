@@ -20,7 +20,7 @@ const noteErrorsTimeout = 2 * time.Second
 func (o *operator) noteErrors(s *state.State, blocks func(name string, u status.Unit, relation string) bool) {
 	ctx, cancel := context.WithTimeout(o.ctx, noteErrorsTimeout)
 	defer cancel()
-	now, err := readView(ctx, s, func(v *state.View) (status.Status, error) { return status.Read(v, time.Now()) })
+	now, err := state.Read(ctx, s, func(v *state.View) (status.Status, error) { return status.Read(v, time.Now()) })
 	if err != nil {
 		return
 	}

@@ -186,7 +186,7 @@ func (u *upgrade) writeUpgrade(tx *state.Tx, record state.Charm, behind []state.
 }
 
 func (u *upgrade) listBehind() ([]state.OutdatedUnit, error) {
-	return readView(u.o.ctx, u.state, func(v *state.View) ([]state.OutdatedUnit, error) {
+	return state.Read(u.o.ctx, u.state, func(v *state.View) ([]state.OutdatedUnit, error) {
 		return v.OutdatedUnits(u.service.Name, u.target.url.String())
 	})
 }

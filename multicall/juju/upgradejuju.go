@@ -120,7 +120,7 @@ func (c upgradeJujuCmd) awaitAgents(o *operator, s *state.State, tools string) e
 	defer cancel()
 	seen := map[string]bool{}
 	for {
-		late, err := readView(o.ctx, s, func(v *state.View) ([]string, error) { return lateMachines(v, tools, seen) })
+		late, err := state.Read(o.ctx, s, func(v *state.View) ([]string, error) { return lateMachines(v, tools, seen) })
 		if err != nil || len(late) == 0 {
 			return err
 		}

@@ -81,11 +81,11 @@ func blobOf(kv keyspace.KeyValue) (sum string, chunks int, ok bool) {
 	if !ok {
 		return "", 0, false
 	}
-	head, err := keyspace.Decode[keyspace.BlobHead](kv)
+	head, err := keyspace.DecodeBlobHead(kv)
 	if err != nil {
 		return "", 0, false
 	}
-	return sum, int((head.Size + keyspace.ChunkSize - 1) / keyspace.ChunkSize), true
+	return sum, head.Chunks(), true
 }
 
 func countChunks(all []keyspace.KeyValue) (n int) {

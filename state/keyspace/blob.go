@@ -98,7 +98,7 @@ func (s *Space) writeBlobOnce(ctx context.Context, sum string, c blobContent) (B
 			return head, err
 		}
 	}
-	for n := 0; int64(n)*ChunkSize < c.size; n++ {
+	for n := range head.Chunks() {
 		chunk, err := c.chunk(n)
 		if err != nil {
 			return BlobHead{}, err

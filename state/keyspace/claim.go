@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"bijou/state/backoff"
 	"bijou/state/store"
 )
 
@@ -61,12 +62,8 @@ func (c *Claim) acquire(ctx context.Context) error {
 	if err != nil || !doubt {
 		return err
 	}
-	timer := time.NewTimer(claimDoubtTimeout)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := backoff.Sleep(ctx, claimDoubtTimeout); err != nil {
+		return err
 	}
 	_, err = c.acquireOnce(ctx, true)
 	return err

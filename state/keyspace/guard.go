@@ -46,19 +46,16 @@ func (s *Space) explainConflict(ctx context.Context, b *txBuffer) error {
 			if !g.holds(b) {
 				continue
 			}
-			if kv, err := v.GetKV(g.Key); err != nil || kv.Revision != 0 {
-				return errors.Join(err, g.explain(kv))
+			kv, err := v.GetKV(g.Key)
+			if err != nil {
+				return err
+			}
+			if kv.Revision != 0 {
+				return g.Explain(kv)
 			}
 		}
 		return nil
 	})
-}
-
-func (g Guard) explain(kv store.KV) error {
-	if kv.Revision == 0 {
-		return nil
-	}
-	return g.Explain(kv)
 }
 
 // errClaimChanged: somebody has written the claim since the update began.

@@ -57,10 +57,8 @@ func (s *Space) Close() error { return s.store.Close() }
 // Health returns how each of the store's endpoints is, as it reports; nil for a store in
 // a file.
 func (s *Space) Health(ctx context.Context) map[string]string {
-	if s, ok := s.store.(interface {
-		Health(ctx context.Context) map[string]string
-	}); ok {
-		return s.Health(ctx)
+	if h, ok := s.store.(store.HealthReporter); ok {
+		return h.Health(ctx)
 	}
 	return nil
 }

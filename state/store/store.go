@@ -48,6 +48,11 @@ type Store interface {
 	Close() error
 }
 
+// HealthReporter is a store that has endpoints, and knows how each of them is.
+type HealthReporter interface {
+	Health(ctx context.Context) map[string]string
+}
+
 // Snapshot reads at one fixed revision.
 type Snapshot interface {
 	// Get reads one key; ok is false if it is absent.

@@ -76,10 +76,8 @@ func (t *traced) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 
 // Health is the traced store's, nil if it has none.
 func (t *traced) Health(ctx context.Context) map[string]string {
-	if s, ok := t.Store.(interface {
-		Health(ctx context.Context) map[string]string
-	}); ok {
-		return s.Health(ctx)
+	if h, ok := t.Store.(store.HealthReporter); ok {
+		return h.Health(ctx)
 	}
 	return nil
 }

@@ -80,9 +80,7 @@ func TestHealthOfATracedStore(t *testing.T) {
 	log := slog.New(slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	s := New(t.Context(), healthy{mem.New()}, log)
 	defer s.Close()
-	if got := s.(interface {
-		Health(ctx context.Context) map[string]string
-	}).Health(t.Context()); got["a:1"] != "healthy" {
+	if got := s.(store.HealthReporter).Health(t.Context()); got["a:1"] != "healthy" {
 		t.Errorf("got %v", got)
 	}
 }

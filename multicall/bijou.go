@@ -3,15 +3,14 @@ package multicall
 import (
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
 
+	"bijou/multicall/applet"
 	"bijou/multicall/console"
+	"bijou/multicall/install"
 	"bijou/multicall/tour"
 )
 
@@ -21,7 +20,7 @@ type bijouGrammar struct {
 	List       bool            `help:"Print the applets' names, one a line."`
 	Help       helpCmd         `cmd:"" help:"Explain bijou, or one applet."`
 	Version    versionCmd      `cmd:"" help:"Print bijou's version."`
-	Install    installCmd      `cmd:"" help:"Make a link for every applet."`
+	Install    install.Command `cmd:"" help:"Make a link for every applet."`
 	Quickstart tour.Quickstart `cmd:"" help:"Deploy two related example charms and show what happens."`
 }
 
@@ -34,19 +33,20 @@ Examples:
   bijou juju status           an applet without a link`
 
 // runBijou runs one of bijou's own commands, or an applet.
-func runBijou(c call) int {
-	if len(c.args) == 0 {
-		c.args = []string{"help"}
+func runBijou(c applet.Call) int {
+	if len(c.Args) == 0 {
+		c.Args = []string{"help"}
 	}
-	if c.args[0] == "--version" {
-		c.args = []string{"version"}
+	if c.Args[0] == "--version" {
+		c.Args = []string{"version"}
 	}
-	first := c.args[0]
-	if applet, ok := findApplet(first); ok {
-		return applet.run(call{name: first, args: c.args[1:], streams: c.streams, options: c.options})
+	first := c.Args[0]
+	if a, ok := findApplet(first); ok {
+		c.Name, c.Args = first, c.Args[1:]
+		return a.Run(c)
 	}
 	if first == "--list" {
-		fmt.Fprintln(c.streams.Out, strings.Join(appletNames(), "\n"))
+		fmt.Fprintln(c.Streams.Out, strings.Join(appletNames(), "\n"))
 		return console.ExitOK
 	}
 	if !strings.HasPrefix(first, "-") && !slices.Contains(ownCommands(), first) {
@@ -55,16 +55,16 @@ func runBijou(c call) int {
 	return runOwnCommand(c)
 }
 
-func runOwnCommand(c call) int {
+func runOwnCommand(c applet.Call) int {
 	var grammar bijouGrammar
-	parsed, err := console.Parse(c.streams, console.Command{Name: "bijou", Summary: bijouSummary, Grammar: &grammar}, c.args)
+	parsed, err := console.Parse(c.Streams, console.Command{Name: "bijou", Summary: bijouSummary, Grammar: &grammar}, c.Args)
 	if err == nil {
-		err = parsed.Run(&c, c.streams)
+		err = parsed.Run(&c, c.Streams)
 	}
 	if code := new(exitCode); errors.As(err, code) {
 		return int(*code)
 	}
-	return console.Report(c.streams.Err, err)
+	return console.Report(c.Streams.Err, err)
 }
 
 // exitCode is an error that was reported already and only carries the exit code.
@@ -79,7 +79,7 @@ type versionCmd struct{}
 
 // Run prints the version, and what the binary was built with and for.
 func (versionCmd) Run(s console.Streams) error {
-	_, err := fmt.Fprintf(s.Out, "%s (commit %s, %s, %s/%s)\n", Version, buildCommit(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	_, err := fmt.Fprintf(s.Out, "%s (commit %s, %s, %s/%s)\n", applet.Version, buildCommit(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return err
 }
 
@@ -92,21 +92,4 @@ func buildCommit() string {
 		}
 	}
 	return "unknown"
-}
-
-func executablePath() (string, error) { return findExecutable(os.Executable, os.Args[0]) }
-
-// findExecutable falls back on the name that the program was called by, as where there is
-// no /proc.
-func findExecutable(executable func() (string, error), argv0 string) (string, error) {
-	path, err := executable()
-	if err == nil {
-		return path, nil
-	}
-	if path, lookErr := exec.LookPath(argv0); lookErr == nil {
-		if path, lookErr = filepath.EvalSymlinks(path); lookErr == nil {
-			return filepath.Abs(path)
-		}
-	}
-	return "", fmt.Errorf("cannot find the running binary, nor %q: %w", argv0, err)
 }

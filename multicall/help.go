@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"bijou/hookenv"
+	"bijou/multicall/applet"
 	"bijou/multicall/console"
 )
 
@@ -14,18 +15,18 @@ type helpCmd struct {
 }
 
 // Run prints the applet's own --help, or the table of all applets.
-func (h helpCmd) Run(c *call) error {
+func (h helpCmd) Run(c *applet.Call) error {
 	if h.Applet == "" {
-		return printOverview(c.streams)
+		return printOverview(c.Streams)
 	}
-	applet, ok := findApplet(h.Applet)
+	a, ok := findApplet(h.Applet)
 	switch {
-	case ok && applet.Name == "bijou":
-		return exitWith(runOwnCommand(call{name: "bijou", args: []string{"--help"}, streams: c.streams}))
+	case ok && a.Name == "bijou":
+		return exitWith(runOwnCommand(applet.Call{Name: "bijou", Args: []string{"--help"}, Streams: c.Streams}))
 	case ok:
-		return exitWith(applet.run(call{name: applet.Name, args: []string{"--help"}, streams: c.streams}))
+		return exitWith(a.Run(applet.Call{Name: a.Name, Args: []string{"--help"}, Streams: c.Streams}))
 	case slices.Contains(ownCommands(), h.Applet):
-		return exitWith(runOwnCommand(call{name: "bijou", args: []string{h.Applet, "--help"}, streams: c.streams}))
+		return exitWith(runOwnCommand(applet.Call{Name: "bijou", Args: []string{h.Applet, "--help"}, Streams: c.Streams}))
 	}
 	return exitWith(reportUnknown(*c, h.Applet))
 }
@@ -38,7 +39,7 @@ func exitWith(code int) error {
 }
 
 func printOverview(s console.Streams) error {
-	fmt.Fprintf(s.Out, "bijou %s\n\n%s\n\n", Version, bijouSummary)
+	fmt.Fprintf(s.Out, "bijou %s\n\n%s\n\n", applet.Version, bijouSummary)
 	own := console.NewTable("COMMAND", "")
 	own.Add("", "bijou help [APPLET]", "explain bijou, or one applet")
 	own.Add("", "bijou install", "make a link for every applet")

@@ -3,14 +3,15 @@ package multicall
 import (
 	"bijou/hookenv"
 	"bijou/hookenv/client"
+	"bijou/multicall/applet"
 )
 
 // hookToolApplets do not run inside a hook: there hookenv/client has answered and ended
 // the process before main.
-func hookToolApplets() []Applet {
-	var applets []Applet
+func hookToolApplets() []applet.Applet {
+	var applets []applet.Applet
 	for _, tool := range hookenv.Tools() {
-		applets = append(applets, Applet{tool.Name, "hook tool: " + tool.Summary, runHookTool})
+		applets = append(applets, applet.Applet{Name: tool.Name, Summary: "hook tool: " + tool.Summary, Run: runHookTool})
 	}
 	return applets
 }
@@ -25,11 +26,11 @@ func hookToolNames() []string {
 
 // runHookTool answers what needs no hook, or speaks to the agent that the arguments name
 // (--socket, --client-id).
-func runHookTool(c call) int {
-	argv := append([]string{c.name}, c.args...)
+func runHookTool(c applet.Call) int {
+	argv := append([]string{c.Name}, c.Args...)
 	if r, done := hookenv.RunWithoutHook(argv); done {
-		c.streams.Out.Write(r.Stdout)
-		c.streams.Err.Write(r.Stderr)
+		c.Streams.Out.Write(r.Stdout)
+		c.Streams.Err.Write(r.Stderr)
 		return r.Exit
 	}
 	return client.Run(argv)

@@ -11,9 +11,13 @@ import (
 	"time"
 
 	"bijou/agent"
+	"bijou/multicall/agents"
+	"bijou/multicall/applet"
 	"bijou/multicall/console"
+	"bijou/multicall/daemon"
 	"bijou/multicall/home"
 	"bijou/multicall/juju"
+	"bijou/multicall/providers"
 	"bijou/multicall/systemd"
 	"bijou/provision/local"
 	"bijou/provision/local/process"
@@ -22,42 +26,42 @@ import (
 // strayTimeout is how long a process that a hook has left may take to end.
 const strayTimeout = 5 * time.Second
 
-func runJuju(c call) int {
-	if len(c.args) > 0 && (c.args[0] == "--version" || c.args[0] == "version") {
-		return runBijou(call{args: []string{"version"}, streams: c.streams})
+func runJuju(c applet.Call) int {
+	if len(c.Args) > 0 && (c.Args[0] == "--version" || c.Args[0] == "version") {
+		return runBijou(applet.Call{Args: []string{"version"}, Streams: c.Streams})
 	}
-	setLogOutput(c.streams.Err)
+	applet.SetLogOutput(c.Streams.Err)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	parts := jujuParts()
 	var err error
-	if parts.Fault, err = newFault(c.options); err != nil {
-		return console.Report(c.streams.Err, err)
+	if parts.Fault, err = applet.NewFault(c.Faults); err != nil {
+		return console.Report(c.Streams.Err, err)
 	}
-	return juju.Main(ctx, c.streams, parts, c.args)
+	return juju.Main(ctx, c.Streams, parts, c.Args)
 }
 
 func jujuParts() juju.Parts {
 	return juju.Parts{
-		Version:   Version,
+		Version:   applet.Version,
 		Applets:   appletNames(),
 		HookTools: hookToolNames(),
 		Start:     startBackground,
 		Running:   runningPID,
-		HolderOf:  holderOf,
-		IsAlive:   isAlive,
+		HolderOf:  daemon.HolderOf,
+		IsAlive:   daemon.IsAlive,
 		Service:   systemd.ServiceOf,
 		Halt:      local.Halt,
 
 		StopService:      systemd.Stop,
-		SweepTools:       sweepTools,
-		FreeInstances:    freeInstances,
+		SweepTools:       agents.SweepTools,
+		FreeInstances:    providers.FreeInstances,
 		EndStrays:        endStrays,
 		RunAsHook:        runAsHook,
 		UnitDir:          agent.UnitFolder,
-		InspectProvider:  inspectProvider,
+		InspectProvider:  providers.InspectProvider,
 		RemoveAgentFiles: removeAgentFiles,
-		Access:           accessMachine,
+		Access:           providers.AccessMachine,
 	}
 }
 
@@ -66,7 +70,7 @@ func startBackground(e home.Environment) (alive func() bool, err error) {
 		err := console.Hint(systemd.Start(e), "as root: systemctl start "+systemd.MachineUnitName(e))
 		return func() bool { return systemd.IsActive(e) }, err
 	}
-	i, err := process.Detach(machineProcess(e, "0"))
+	i, err := process.Detach(providers.MachineProcess(e, "0"))
 	return i.Alive, err
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"bijou/agent/hookexec"
+	"bijou/multicall/applet"
 	"bijou/multicall/console"
 )
 
@@ -18,12 +19,12 @@ const jujudSummary = `Answers charms that ask which Juju they run under.
 Examples:
   jujud version`
 
-func runJujud(c call) int {
+func runJujud(c applet.Call) int {
 	var grammar jujudGrammar
-	_, err := console.Parse(c.streams, console.Command{Name: "jujud", Summary: jujudSummary, Grammar: &grammar}, c.args)
+	_, err := console.Parse(c.Streams, console.Command{Name: "jujud", Summary: jujudSummary, Grammar: &grammar}, c.Args)
 	if err != nil {
-		return console.Report(c.streams.Err, err)
+		return console.Report(c.Streams.Err, err)
 	}
-	fmt.Fprintln(c.streams.Out, cmp.Or(os.Getenv("JUJU_VERSION"), hookexec.JujuVersion)+"-bijou")
+	fmt.Fprintln(c.Streams.Out, cmp.Or(os.Getenv("JUJU_VERSION"), hookexec.JujuVersion)+"-bijou")
 	return console.ExitOK
 }

@@ -1,9 +1,9 @@
 // Package multicall is the composition root: one executable that is every
 // applet, chosen by the name it is called by (or by its first argument).
 //
-// It alone imports the roles and fits them together: table.go lists the
-// applets, serve.go the processes that are made of several roles. What the
-// applets do lives in the roles. Only main, and test binaries, import it.
+// It fits the roles together: table.go lists the applets, and its rooms have the processes that are
+// made of several roles (agents, necodaemon) and the providers. What the applets do lives in the
+// roles. Only main, and test binaries, import it.
 package multicall
 
 import (
@@ -13,11 +13,9 @@ import (
 	"path/filepath"
 	"strings"
 
+	"bijou/multicall/applet"
 	"bijou/multicall/console"
 )
-
-// Version is bijou's own version, as `bijou version` prints it.
-const Version = "0.1.0"
 
 // Options give a test main what users do not get.
 type Options struct {
@@ -33,14 +31,14 @@ func Main(argv []string, o Options) int {
 	if len(argv) > 0 {
 		path, name, argv = argv[0], filepath.Base(argv[0]), argv[1:]
 	}
-	c := call{name: name, args: argv, streams: console.Process(), options: o}
-	if applet, ok := findApplet(name); ok {
-		return applet.run(c)
+	c := applet.Call{Name: name, Args: argv, Streams: console.Process(), Applets: appletNames(), Faults: o.Faults}
+	if a, ok := findApplet(name); ok {
+		return a.Run(c)
 	}
 	// A renamed or freshly built binary (bijou-linux-amd64, a.out) is bijou itself; a link
 	// under a name that is none is a slip.
-	if isBijouName(name) || len(argv) == 0 && !isLink(path) || len(argv) > 0 && isBijouArg(argv[0]) {
-		c.name = "bijou"
+	if applet.IsBijouName(name) || len(argv) == 0 && !isLink(path) || len(argv) > 0 && isBijouArg(argv[0]) {
+		c.Name = "bijou"
 		return runBijou(c)
 	}
 	return reportUnknown(c, name)
@@ -52,33 +50,21 @@ func Has(name string) bool {
 	return ok
 }
 
-// call is one call of an applet.
-type call struct {
-	name    string   // the applet's
-	args    []string // without the name
-	streams console.Streams
-	options Options
-}
-
 func isLink(argv0 string) bool {
 	path, _ := exec.LookPath(argv0)
 	_, err := os.Readlink(path)
 	return err == nil
 }
 
-func isBijouName(name string) bool {
-	return strings.HasPrefix(name, "bijou")
-}
-
 func isBijouArg(arg string) bool {
 	return Has(arg) || strings.HasPrefix(arg, "-")
 }
 
-func reportUnknown(c call, name string) int {
+func reportUnknown(c applet.Call, name string) int {
 	hint := "bijou --list names all applets"
 	if meant := nearestWord(name, appletNames()); meant != "" {
 		hint = "did you mean " + meant + "?"
 	}
-	console.Report(c.streams.Err, console.Hint(fmt.Errorf("there is no applet %q", name), hint))
+	console.Report(c.Streams.Err, console.Hint(fmt.Errorf("there is no applet %q", name), hint))
 	return console.ExitUnknown
 }

@@ -3,7 +3,6 @@ package multicall
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,21 +10,21 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/sys/unix"
 
 	"bijou/hookenv/client"
+	"bijou/multicall/applet"
 	"bijou/multicall/console"
 )
 
 // runApplet calls an applet with its output caught.
 func runApplet(t *testing.T, name string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	applet, ok := findApplet(name)
+	a, ok := findApplet(name)
 	if !ok {
 		t.Fatalf("there is no applet %q", name)
 	}
 	var out, err bytes.Buffer
-	code = applet.run(call{name: name, args: args, streams: console.Streams{In: strings.NewReader(""), Out: &out, Err: &err}})
+	code = a.Run(applet.Call{Name: name, Args: args, Streams: console.Streams{In: strings.NewReader(""), Out: &out, Err: &err}, Applets: appletNames()})
 	return code, out.String(), err.String()
 }
 
@@ -76,11 +75,11 @@ func TestBijou(t *testing.T) {
 		stdout string
 		stderr string
 	}{
-		{nil, 0, "bijou " + Version, ""},
-		{[]string{"version"}, 0, Version, ""},
+		{nil, 0, "bijou " + applet.Version, ""},
+		{[]string{"version"}, 0, applet.Version, ""},
 		{[]string{"--list"}, 0, "\njuju\n", ""},
 		{[]string{"jujud", "version"}, 0, "3.6.0-bijou\n", ""},
-		{[]string{"bijou", "version"}, 0, Version, ""},
+		{[]string{"bijou", "version"}, 0, applet.Version, ""},
 		{[]string{"relation-gte"}, 127, "", "error: there is no applet \"relation-gte\"\nhint: did you mean relation-get?\n"},
 		{[]string{"help", "relation-gte"}, 127, "", "did you mean relation-get?"},
 		{[]string{"help", "install"}, 0, "--force", ""},
@@ -149,66 +148,6 @@ func TestDaemonsRefuse(t *testing.T) {
 			t.Errorf("%s %q: exit %d, stderr %q", tt.applet, tt.args, code, errs)
 		}
 	}
-}
-
-// Without /proc the binary is found by what it was called by: a path, or a name on PATH.
-func TestFindSelf(t *testing.T) {
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	binary := filepath.Join(dir, "bijou")
-	if err := errors.Join(os.WriteFile(binary, nil, 0o755), os.Symlink("bijou", filepath.Join(dir, "juju"))); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("PATH", dir)
-	t.Chdir(dir)
-	none := func() (string, error) { return "", errors.New("no /proc") }
-	for _, argv0 := range []string{"bijou", "juju", "./juju", binary} {
-		if got, err := findExecutable(none, argv0); got != binary || err != nil {
-			t.Errorf("called as %s: %q, %v", argv0, got, err)
-		}
-	}
-	if _, err := findExecutable(none, "elsewhere"); err == nil || !strings.Contains(err.Error(), "no /proc") {
-		t.Errorf("a name that is nowhere: %v", err)
-	}
-	if got, err := findExecutable(func() (string, error) { return "/x", nil }, "bijou"); got != "/x" || err != nil {
-		t.Errorf("with /proc: %q, %v", got, err)
-	}
-}
-
-// On a terminal it asks, and takes only a yes.
-func TestInstallAsks(t *testing.T) {
-	for answer, want := range map[string]bool{"y\n": true, "YES\n": true, "\n": false, "n\n": false, "\x04": false} {
-		outer, inner, err := openTerminal()
-		if err != nil {
-			t.Skip(err)
-		}
-		var errs bytes.Buffer
-		if _, err := outer.WriteString(answer); err != nil {
-			t.Fatal(err)
-		}
-		err = confirmDir(console.Streams{In: inner, Err: &errs}, "/d")
-		if (err == nil) != want || !strings.HasSuffix(errs.String(), " names in /d? [y/N] ") {
-			t.Errorf("%q: error %v, asked %q", answer, err, errs.String())
-		}
-		outer.Close()
-		inner.Close()
-	}
-}
-
-func openTerminal() (outer, inner *os.File, err error) {
-	if outer, err = os.OpenFile("/dev/ptmx", os.O_RDWR, 0); err != nil {
-		return nil, nil, err
-	}
-	n, err := unix.IoctlGetInt(int(outer.Fd()), unix.TIOCGPTN)
-	if err == nil {
-		err = unix.IoctlSetPointerInt(int(outer.Fd()), unix.TIOCSPTLCK, 0)
-	}
-	if err == nil {
-		inner, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
-	}
-	return outer, inner, err
 }
 
 // A link under a name that is none is a slip, with arguments or without; a binary of any name

@@ -7,12 +7,13 @@ import (
 	"bijou/agent"
 	"bijou/agent/do"
 	"bijou/hookenv/hookapi"
+	"bijou/multicall/applet"
 	"bijou/multicall/juju"
 	"bijou/state"
 )
 
 func runAsHook(ctx context.Context, s *state.State, c juju.HookCommand) (juju.HookOutcome, error) {
-	binary, err := executablePath()
+	binary, err := applet.ExecutablePath()
 	if err != nil {
 		return juju.HookOutcome{Exit: 1}, err
 	}

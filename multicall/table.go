@@ -1,45 +1,41 @@
 package multicall
 
 import (
+	"bijou/multicall/agents"
+	"bijou/multicall/applet"
+	"bijou/multicall/necodaemon"
+	"bijou/multicall/providers"
 	"slices"
 	"strings"
 )
 
-// Applet is one name that this binary answers to.
-type Applet struct {
-	Name    string
-	Summary string // one line for `bijou help`
-
-	run func(call) int
-}
-
 // Applets lists every applet, by name. Links, `bijou --list` and the test
 // binaries are made from it.
-func Applets() []Applet {
-	applets := slices.Concat(roleApplets(), providerApplets(), hookToolApplets())
-	slices.SortFunc(applets, func(a, b Applet) int { return strings.Compare(a.Name, b.Name) })
+func Applets() []applet.Applet {
+	applets := slices.Concat(roleApplets(), providers.Applets(), hookToolApplets())
+	slices.SortFunc(applets, func(a, b applet.Applet) int { return strings.Compare(a.Name, b.Name) })
 	return applets
 }
 
-func roleApplets() []Applet {
-	return []Applet{
-		{"bijou", "lists, explains and installs the applets; quickstart", runBijou},
-		{"juju", "the operator's commands: deploy, relate, look, take down", runJuju},
-		{"machine-agent", "runs the units of one machine (and, on machine 0, the provisioner)", runMachineAgent},
-		{"unit-agent", "runs one unit alone", runUnitAgent},
-		{"provisioner", "makes sure that every machine has an instance", runProvisioner},
-		{"neco", "keeps boot servers up to date: the operator's commands", runNeco},
-		{"neco-updater", "finds releases, and leads the boot servers through updates", runNecoUpdater},
-		{"neco-worker", "does one boot server's part in updates", runNecoWorker},
-		{"jujud", "answers `jujud version`, which some charms ask", runJujud},
+func roleApplets() []applet.Applet {
+	return []applet.Applet{
+		{Name: "bijou", Summary: "lists, explains and installs the applets; quickstart", Run: runBijou},
+		{Name: "juju", Summary: "the operator's commands: deploy, relate, look, take down", Run: runJuju},
+		{Name: "machine-agent", Summary: "runs the units of one machine (and, on machine 0, the provisioner)", Run: agents.RunMachineAgent},
+		{Name: "unit-agent", Summary: "runs one unit alone", Run: agents.RunUnitAgent},
+		{Name: "provisioner", Summary: "makes sure that every machine has an instance", Run: agents.RunProvisioner},
+		{Name: "neco", Summary: "keeps boot servers up to date: the operator's commands", Run: runNeco},
+		{Name: "neco-updater", Summary: "finds releases, and leads the boot servers through updates", Run: necodaemon.RunUpdater},
+		{Name: "neco-worker", Summary: "does one boot server's part in updates", Run: necodaemon.RunWorker},
+		{Name: "jujud", Summary: "answers `jujud version`, which some charms ask", Run: runJujud},
 	}
 }
 
-func findApplet(name string) (Applet, bool) {
+func findApplet(name string) (applet.Applet, bool) {
 	applets := Applets()
-	i := slices.IndexFunc(applets, func(a Applet) bool { return a.Name == name })
+	i := slices.IndexFunc(applets, func(a applet.Applet) bool { return a.Name == name })
 	if i < 0 {
-		return Applet{}, false
+		return applet.Applet{}, false
 	}
 	return applets[i], true
 }

@@ -39,9 +39,18 @@ func laws() []law {
 			func(p pkg, imp string) bool {
 				return p.ImportPath == "bijou" && imp != "bijou/multicall" && imp != "os"
 			}},
-		{"only multicall imports roles", "multicall is the composition root; everybody else gets function values, but neco's commands, which read and write the updater's keys",
+		{"only multicall and its rooms import roles", "they are the composition root; everybody else gets function values, but neco's commands, which read and write the updater's keys",
 			func(p pkg, imp string) bool {
-				return isRole(imp) && p.ImportPath != "bijou/multicall" && roleOf(p.ImportPath) != roleOf(imp) && !isForTests(p) && !necoReadsUpdater(p, imp)
+				return isRole(imp) && compositionRoot()[p.ImportPath] == nil && roleOf(p.ImportPath) != roleOf(imp) && !isForTests(p) && !necoReadsUpdater(p, imp)
+			}},
+		{"a room of multicall imports only what it fits together", "compositionRoot says what that is; a room that knew more would be the root again",
+			func(p pkg, imp string) bool {
+				fits, ok := compositionRoot()[p.ImportPath]
+				return ok && isRole(imp) && !slices.Contains(fits, imp)
+			}},
+		{"multicall's rooms are imported by multicall and one another only", "who is made does not know its maker; whoever needs the terminal imports multicall/console",
+			func(p pkg, imp string) bool {
+				return isRoom(imp) && !isRoom(p.ImportPath) && p.ImportPath != "bijou/multicall"
 			}},
 		{"roles never import one another", "they meet in state; agent alone serves hookenv",
 			func(p pkg, imp string) bool {
@@ -90,7 +99,7 @@ func laws() []law {
 		{"the key-value layer is imported by state, the updater and what makes them only", "an environment's keys are the affair of its entities",
 			func(p pkg, imp string) bool {
 				return imp == "bijou/state/keyspace" && !within(p.ImportPath, "bijou/state") && !within(p.ImportPath, "bijou/updater") &&
-					p.ImportPath != "bijou/multicall" && p.ImportPath != "bijou/multicall/neco" && !isForTests(p)
+					p.ImportPath != "bijou/multicall/necodaemon" && p.ImportPath != "bijou/multicall/neco" && !isForTests(p)
 			}},
 		{"pure packages import nothing of bijou", "they are shared by all sides and decide nothing; charms alone are files, too, and may use leaves",
 			func(p pkg, imp string) bool {
@@ -119,6 +128,11 @@ func TestLayering(t *testing.T) {
 				}
 			}
 		}
+		for _, imp := range compositionRoot()[p.ImportPath] {
+			if !slices.Contains(p.Imports, imp) {
+				t.Errorf("compositionRoot lets %s import %s, which it does not need", p.ImportPath, imp)
+			}
+		}
 		if slices.Contains([]string{"util", "utils", "common", "helper", "helpers", "misc", "types"}, path.Base(p.ImportPath)) {
 			t.Errorf("%s: a package is named after its idea; this name has none", p.ImportPath)
 		}
@@ -139,7 +153,9 @@ func TestLayering(t *testing.T) {
 func TestLawsCanFail(t *testing.T) {
 	wrong := map[string][2]string{
 		"main imports multicall only":                                                    {"bijou", "bijou/state"},
-		"only multicall imports roles":                                                   {"bijou/state", "bijou/agent"},
+		"only multicall and its rooms import roles":                                      {"bijou/multicall/install", "bijou/agent"},
+		"a room of multicall imports only what it fits together":                         {"bijou/multicall/daemon", "bijou/agent"},
+		"multicall's rooms are imported by multicall and one another only":               {"bijou/multicall/juju", "bijou/multicall/providers"},
 		"roles never import one another":                                                 {"bijou/agent", "bijou/provision/local"},
 		"no role imports multicall's root":                                               {"bijou/updater", "bijou/multicall"},
 		"hookenv is imported by agent and multicall only":                                {"bijou/multicall/juju", "bijou/hookenv"},
@@ -212,6 +228,27 @@ func roleOf(importPath string) string {
 // isLeaf reports whether a package is one that everybody would write again.
 func isLeaf(importPath string) bool {
 	return slices.Contains([]string{"bijou/state/backoff", "bijou/state/durable", "bijou/state/executable", "bijou/state/filelock"}, importPath)
+}
+
+// compositionRoot lists what multicall and its rooms import of roles: they make them and
+// fit them together.
+func compositionRoot() map[string][]string {
+	return map[string][]string{
+		"bijou/multicall": {"bijou/agent", "bijou/agent/do", "bijou/agent/hookexec", "bijou/provision/local", "bijou/provision/local/process",
+			"bijou/multicall/juju", "bijou/multicall/neco", "bijou/multicall/tour"},
+		"bijou/multicall/agents": {"bijou/agent", "bijou/provision", "bijou/provision/local", "bijou/provision/local/process"},
+		"bijou/multicall/daemon": {"bijou/agent/pulse", "bijou/provision/local/process"},
+		"bijou/multicall/necodaemon": {"bijou/updater", "bijou/updater/activity", "bijou/updater/host", "bijou/updater/leader",
+			"bijou/updater/record", "bijou/updater/release", "bijou/updater/worker"},
+		"bijou/multicall/providers": {"bijou/agent", "bijou/multicall/juju", "bijou/provision/local", "bijou/provision/local/process",
+			"bijou/provision/nspawn", "bijou/provision/plugin", "bijou/provision/provider", "bijou/provision/ssh"},
+	}
+}
+
+// isRoom reports whether a package is a part of the composition root below multicall.
+func isRoom(importPath string) bool {
+	return importPath == "bijou/multicall/applet" || importPath == "bijou/multicall/install" ||
+		compositionRoot()[importPath] != nil && importPath != "bijou/multicall"
 }
 
 func isRole(importPath string) bool { return roleOf(importPath) != "" }

@@ -16,6 +16,8 @@ import (
 var (
 	// ErrNoEnvironment means that there is no environment of that name, or none at all.
 	ErrNoEnvironment = errors.New("there is no environment")
+	// ErrRemoving means that the environment is being removed, so that no daemon may run for it.
+	ErrRemoving = errors.New("it is being destroyed")
 	// ErrBusy means that another process bootstraps or destroys that environment just now.
 	ErrBusy = errors.New("another process is at work on it")
 )

@@ -3,7 +3,7 @@
 //
 // It knows no agent and no provisioner: what a command needs of them (to start
 // the background process, to stop it) it gets as function values from
-// multicall, the only importer.
+// multicall, which with multicall/providers alone imports it.
 package juju
 
 import (

@@ -1,0 +1,79 @@
+package agents
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"bijou/multicall/applet"
+	"bijou/multicall/console"
+	"bijou/multicall/daemon"
+	"bijou/multicall/home"
+	"bijou/state"
+)
+
+// daemonFlags say where a daemon finds its environment: a folder of BIJOU_HOME, or the
+// parts of one by themselves.
+type daemonFlags struct {
+	Env   string `placeholder:"DIR" type:"path" help:"The environment's folder, as bootstrap made it."`
+	State string `placeholder:"URL" help:"The environment's state; default: as --env says."`
+	Dir   string `placeholder:"DIR" type:"path" help:"The machine's folder; default: below --env."`
+	Tools string `placeholder:"DIR" type:"path" help:"The folder of hook tools; default: as --env says, else this binary's."`
+}
+
+// loadEnvironment fills in what the environment's folder says. Where that names another
+// binary than this one, the daemon is to re-execute as that: a service manager, or a
+// shell's PATH, may have started one that was replaced since.
+func (p *daemonFlags) loadEnvironment() (home.Environment, error) {
+	var e home.Environment
+	if p.Env != "" {
+		var err error
+		if e, err = home.Load(p.Env); err != nil {
+			return e, err
+		}
+		if e.Phase == home.Removing {
+			return e, fmt.Errorf("cannot run for environment %q: %w", e.Name, home.ErrRemoving)
+		}
+		if p.Tools == "" && !runsFrom(e.ToolsDir()) {
+			return e, toolsReexec{e.ToolsDir()}
+		}
+		p.State, p.Tools = cmp.Or(p.State, e.State), cmp.Or(p.Tools, e.ToolsDir())
+	}
+	if p.State == "" {
+		return e, console.Hint(console.Usage(errors.New("it is not said where the environment is")), "give --env DIR, or --state URL")
+	}
+	if p.Tools == "" {
+		binary, err := applet.ExecutablePath()
+		if err != nil {
+			return e, err
+		}
+		p.Tools = filepath.Dir(binary)
+	}
+	return e, nil
+}
+
+func runsFrom(tools string) bool {
+	return applet.IsSameFile("/proc/self/exe", filepath.Join(tools, "bijou"))
+}
+
+func (p *daemonFlags) machineDir(e home.Environment, id string) (string, error) {
+	switch {
+	case p.Dir != "":
+		return p.Dir, nil
+	case p.Env != "":
+		return e.MachineDir(id), nil
+	}
+	return "", console.Hint(console.Usage(errors.New("it is not said where the machine's folder is")), "give --env DIR, or --dir DIR")
+}
+
+// openState waits for a store that is away: whoever started the daemon may not be there to
+// do it again.
+func (p *daemonFlags) openState(ctx context.Context) (s *state.State, err error) {
+	err = daemon.RetryWhileAway(ctx, func() (err error) {
+		s, err = state.Open(ctx, p.State)
+		return err
+	})
+	return s, err
+}

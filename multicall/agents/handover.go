@@ -1,0 +1,137 @@
+package agents
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"bijou/multicall/daemon"
+	"bijou/multicall/home"
+	"bijou/state"
+	"bijou/state/backoff"
+)
+
+// handover ends a daemon's work when the environment is to run another binary, as `juju
+// upgrade-juju` has ordered: hooks in flight end with this one.
+type handover struct {
+	env        home.Environment
+	ownTools   string   // VERSION-SHA8 of what this process runs
+	links      []string // to make beside a binary that is fetched
+	retire     chan struct{}
+	nextFolder string // the folder of tools to re-execute from; set before retire is closed
+}
+
+func newHandover(e home.Environment, tools string, links []string) *handover {
+	return &handover{env: e, ownTools: filepath.Base(tools), links: links, retire: make(chan struct{})}
+}
+
+// watch blocks until ctx is done, also after it has seen the order.
+func (h *handover) watch(ctx context.Context, s *state.State) error {
+	logged := ""
+	for h.env.Dir != "" && ctx.Err() == nil {
+		err := h.checkTools(ctx, s)
+		if h.nextFolder != "" {
+			close(h.retire)
+			break
+		}
+		if errors.Is(err, state.ErrStoreGone) || errors.Is(err, state.ErrNotFound) {
+			break // which the others find out, too
+		}
+		if err == nil {
+			logged = ""
+			continue
+		}
+		if logged != err.Error() && ctx.Err() == nil && !errors.Is(err, state.ErrHistoryLost) {
+			logged = err.Error()
+			slog.Warn("cannot see which binary to run; trying again", "error", err)
+		}
+		_ = backoff.Sleep(ctx, daemon.RetryInterval)
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// checkTools prepares the hand-over if another binary is ordered, else waits for a change.
+func (h *handover) checkTools(ctx context.Context, s *state.State) error {
+	var env state.Environment
+	var revision int64
+	err := daemon.ViewRetrying(ctx, s, func(v *state.View) (err error) {
+		if env, err = v.Environment(); err == nil {
+			revision, err = v.Revision()
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if h.isOther(env.Tools) {
+		if err := h.ensureTools(ctx, s, env.Tools); err != nil {
+			return err
+		}
+		if h.prepareReexec(ctx, env.Tools) {
+			return nil
+		}
+	}
+	return awaitChange(ctx, s, revision)
+}
+
+func (h *handover) isOther(name string) bool {
+	return name != "" && name != h.ownTools && filepath.Base(name) == name
+}
+
+// awaitChange returns also when events are missing or the store is away: reasons to look
+// again.
+func awaitChange(ctx context.Context, s *state.State, revision int64) error {
+	w, err := s.Watch(ctx, revision, state.WatchEnvironment())
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	_, err = w.Next(ctx)
+	return err
+}
+
+// trialTimeout keeps a binary that hangs from keeping the agent from ending.
+const trialTimeout = 30 * time.Second
+
+func (h *handover) prepareReexec(ctx context.Context, name string) bool {
+	folder := filepath.Join(h.env.Dir, "tools", name)
+	ctx, cancel := context.WithTimeout(ctx, trialTimeout)
+	defer cancel()
+	version := exec.CommandContext(ctx, filepath.Join(folder, "bijou"), "version")
+	version.WaitDelay = time.Second // for what it has started
+	if out, err := version.CombinedOutput(); err != nil {
+		slog.Error("cannot go over to another binary: it does not run here", "tools", name, "error", err, "output", string(out))
+		return false
+	}
+	slog.Info("going over to another binary", "from", h.ownTools, "to", name)
+	h.nextFolder = folder
+	return true
+}
+
+// toolsReexec continues from another folder of tools.
+type toolsReexec struct{ folder string }
+
+func (s toolsReexec) Error() string { return "goes on from " + s.folder }
+
+func (h *handover) exitError(ctx context.Context, err error) error {
+	if err == nil && h.nextFolder != "" && ctx.Err() == nil {
+		return toolsReexec{h.nextFolder}
+	}
+	return err
+}
+
+// Exec keeps the arguments.
+func (s toolsReexec) Exec() error {
+	path := filepath.Join(s.folder, filepath.Base(os.Args[0]))
+	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
+		path = filepath.Join(s.folder, "bijou") // called as "bijou APPLET", by whatever name
+	}
+	return fmt.Errorf("cannot go on as %q: %w", path, syscall.Exec(path, os.Args, os.Environ()))
+}

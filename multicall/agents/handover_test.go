@@ -1,0 +1,80 @@
+package agents
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"bijou/multicall/home"
+	"bijou/state"
+	"bijou/state/store/mem"
+)
+
+// A binary that does not work is none to go over to; one that hangs does not
+// keep an agent that is to end.
+func TestOnlyABinaryThatRunsIsGoneOverTo(t *testing.T) {
+	for name, c := range map[string]struct {
+		script string
+		ended  bool // the agent is to end
+		want   bool
+	}{
+		"works":  {script: "#!/bin/sh\nexit 0\n", want: true},
+		"fails":  {script: "#!/bin/sh\nexit 1\n"},
+		"is cut": {script: "\x7fELF"},
+		"hangs":  {script: "#!/bin/sh\nsleep 1000\n", ended: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			folder := filepath.Join(dir, "tools", "1.0.0-12345678")
+			if err := os.MkdirAll(folder, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(folder, "bijou"), []byte(c.script), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if c.ended {
+				cancel()
+			}
+			h := newHandover(home.Environment{Dir: dir}, "0.9.0-00000000", nil)
+			if got := h.prepareReexec(ctx, "1.0.0-12345678"); got != c.want {
+				t.Errorf("gone over to: %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+// A binary that is there although environment.yaml does not name it yet, as after an
+// upgrade-juju or a fetch that was cut off, is noted before anybody goes over to it:
+// what begins then would go back otherwise.
+func TestABinaryThatIsThereIsNotedBeforeItIsGoneOverTo(t *testing.T) {
+	const old, next = "0.9.0-00000000", "1.0.0-12345678"
+	dir := t.TempDir()
+	for _, name := range []string{old, next} {
+		folder := filepath.Join(dir, "tools", name)
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(folder, "bijou"), nil, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e := home.Environment{Dir: dir, Record: home.Record{Name: "default", Tools: old, State: "sqlite:" + filepath.Join(dir, "state.db")}}
+	if err := e.Save(); err != nil {
+		t.Fatal(err)
+	}
+	s, err := state.CreateIn(t.Context(), mem.New(), state.Environment{Name: e.Name, UUID: "u", Provider: state.ProviderLocal, DefaultSeries: "noble", Tools: old})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := newHandover(e, old, nil).ensureTools(t.Context(), s, next); err != nil {
+		t.Fatal(err)
+	}
+	got, err := home.Load(dir)
+	if err != nil || got.Tools != next {
+		t.Errorf("environment.yaml names %q, want %q; error: %v", got.Tools, next, err)
+	}
+}

@@ -1,0 +1,113 @@
+// Package agents has the daemons of an environment: machine-agent, unit-agent and
+// provisioner. Each is made here of its parts (a state, an agent, a provisioner), and goes
+// over to another binary when upgrade-juju has ordered that. What an agent and a provisioner
+// do is in agent and provision. Only multicall imports it.
+package agents
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"bijou/agent"
+	"bijou/multicall/applet"
+	"bijou/multicall/console"
+	"bijou/multicall/daemon"
+	"bijou/state"
+	"bijou/state/durable"
+)
+
+type machineAgentGrammar struct {
+	Machine string `required:"" placeholder:"ID" help:"The machine to serve."`
+	daemonFlags
+}
+
+const machineAgentSummary = `Runs the units of one machine, until it is told to stop (SIGTERM) or the machine is destroyed.
+On machine 0, and where "juju add-machine --provisioner" said so, it hosts a provisioner as well.
+"juju bootstrap" and "juju start" start that of machine 0 in the background.
+
+Examples:
+  machine-agent --machine 0 --env ~/.bijou/default
+  machine-agent --machine 3 --state sqlite:/srv/state.db --dir /var/lib/bijou`
+
+// RunMachineAgent is the applet machine-agent.
+func RunMachineAgent(c applet.Call) int {
+	var g machineAgentGrammar
+	return daemon.Run(c, console.Command{Name: "machine-agent", Summary: machineAgentSummary, Grammar: &g}, func(ctx context.Context, d daemon.Daemon) error {
+		return serveMachine(ctx, d, g.Machine, g.daemonFlags)
+	})
+}
+
+// serveMachine hosts a provisioner, too, on a machine that manages the environment:
+// machine 0, and others that were added so.
+func serveMachine(ctx context.Context, d daemon.Daemon, id string, p daemonFlags) (err error) {
+	e, err := p.loadEnvironment()
+	if err != nil {
+		return err
+	}
+	dir, err := p.machineDir(e, id)
+	if err != nil {
+		return err
+	}
+	if err := durable.MkdirAll(dir, 0o755); err != nil { // the first time on this host
+		return fmt.Errorf("cannot make the machine's folder: %w", err)
+	}
+	hold, err := takeMachine(ctx, d, dir)
+	if err != nil {
+		return err
+	}
+	defer hold.Release()
+	s, err := p.openState(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	fault, err := applet.NewFault(d.Call.Faults)
+	if err != nil {
+		return err
+	}
+	claimant, err := daemon.NewClaimant(dir)
+	if err != nil {
+		return err
+	}
+	session := state.NewSharedSession(s, true)
+	defer endSession(ctx, session)
+	h := newHandover(e, p.Tools, d.Call.Applets)
+	roles := []daemon.Role{func(ctx context.Context) error {
+		return agent.RunMachine(ctx, agent.MachineOptions{
+			State: s, Process: session, Machine: id, Claimant: claimant, Dir: dir, Tools: p.Tools, Drain: h.retire, Fault: fault,
+			Ready: d.Notifier.NotifyReady, Watchdog: d.Notifier.Pulse,
+		})
+	}, func(ctx context.Context) error { return h.watch(ctx, s) }}
+	manages, err := hostsProvisioner(ctx, s, id)
+	if err != nil {
+		return err
+	}
+	if manages {
+		roles = append(roles, newProvisionerRole(s, session, e))
+	}
+	return withMovedHint(h.exitError(ctx, daemon.RunRoles(ctx, roles)))
+}
+
+func hostsProvisioner(ctx context.Context, s *state.State, id string) (yes bool, err error) {
+	err = daemon.ViewRetrying(ctx, s, func(v *state.View) error {
+		m, err := v.Machine(id)
+		yes = slices.Contains(m.Jobs, state.JobManage)
+		return err
+	})
+	return yes, err
+}
+
+// endSession leaves the session to expire if the store is away.
+func endSession(ctx context.Context, session *state.SharedSession) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sessionCloseTimeout)
+	defer cancel()
+	if err := session.Close(ctx); err != nil {
+		slog.Debug("the process's session is left to expire", "error", err)
+	}
+}
+
+const sessionCloseTimeout = 5 * time.Second

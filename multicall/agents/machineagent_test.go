@@ -1,0 +1,135 @@
+package agents
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"bijou/agent"
+	"bijou/multicall/daemon"
+	"bijou/provision"
+	"bijou/provision/provider"
+	"bijou/state"
+	"bijou/state/store"
+	"bijou/testscripts/statetest"
+)
+
+// recordingStore is a store that notes in which order leases are made, and presence and
+// leadership written.
+type recordingStore struct {
+	store.Store
+	mu     sync.Mutex
+	steps  []string
+	leases []store.Lease
+}
+
+func (n *recordingStore) record(steps ...string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.steps = append(n.steps, steps...)
+}
+
+func (n *recordingStore) Lease(ctx context.Context, ttl time.Duration) (store.Lease, error) {
+	l, err := n.Store.Lease(ctx, ttl)
+	n.record("lease")
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.leases = append(n.leases, l)
+	return l, err
+}
+
+func (n *recordingStore) Commit(ctx context.Context, txn store.Txn) (int64, error) {
+	revision, err := n.Store.Commit(ctx, txn)
+	for _, o := range txn.Ops {
+		if err == nil && o.Lease != 0 {
+			n.record(o.Key)
+		}
+	}
+	return revision, err
+}
+
+// stepsSince is what was noted after the first so many.
+func (n *recordingStore) stepsSince(already int) []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.steps[already:])
+}
+
+// endLease ends the newest lease, as an outage longer than its TTL does.
+func (n *recordingStore) endLease(t *testing.T) (already int) {
+	n.mu.Lock()
+	already, lease := len(n.steps), n.leases[len(n.leases)-1]
+	n.mu.Unlock()
+	if err := lease.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return already
+}
+
+// nobody is a provider without instances.
+type nobody struct{ provider.Provider }
+
+func (nobody) Instances(context.Context) ([]provider.Instance, error) { return nil, nil }
+
+// TestOneLeaseForAllRoles runs what machine 0 runs: one lease, and after its loss
+// another one, then the presence, then the campaign.
+func TestOneLeaseForAllRoles(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	var n recordingStore
+	st := statetest.ShareWrapped(statetest.New(t), func(s store.Store) store.Store {
+		n.Store = s
+		return &n
+	})
+	session := state.NewSharedSession(st, true)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() {
+		done <- daemon.RunRoles(ctx, []daemon.Role{
+			func(ctx context.Context) error {
+				return agent.RunMachine(ctx, agent.MachineOptions{State: st, Process: session, Machine: "0", Dir: t.TempDir()})
+			},
+			func(ctx context.Context) error {
+				return provision.Run(ctx, provision.Options{State: st, Process: session, Provider: nobody{}})
+			},
+		})
+	}()
+	const presence, leader = "presence/machine-0", "leaders/provisioner"
+	awaitSteps(t, &n, 0, presence, leader)
+	already := n.endLease(t)
+	got := awaitSteps(t, &n, already, presence, leader)
+	if want := []string{"lease", presence, leader}; !slices.Equal(got, want) {
+		t.Errorf("after the loss: %q, want %q", got, want)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	endSession(t.Context(), session)
+	if leases := strings.Count(strings.Join(n.stepsSince(0), "\n"), "lease"); leases != 2 {
+		t.Errorf("%d leases were made, want one, and one more after the loss", leases)
+	}
+	statetest.View(t, st, func(v *state.View) error {
+		if here, err := v.IsPresent("machine-0"); err != nil || here {
+			t.Errorf("after the end, present: %v, %v", here, err)
+		}
+		return nil
+	})
+}
+
+// awaitSteps waits until all of them were noted, after the first so many.
+func awaitSteps(t *testing.T, n *recordingStore, already int, want ...string) []string {
+	t.Helper()
+	for end := time.Now().Add(45 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		got := n.stepsSince(already)
+		missing := slices.ContainsFunc(want, func(w string) bool { return !slices.Contains(got, w) })
+		if !missing {
+			return got
+		}
+		if time.Now().After(end) {
+			t.Fatalf("noted %q, want %q in it", got, want)
+		}
+	}
+}

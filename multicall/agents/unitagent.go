@@ -1,0 +1,79 @@
+package agents
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"bijou/agent"
+	"bijou/multicall/applet"
+	"bijou/multicall/console"
+	"bijou/multicall/daemon"
+	"bijou/state"
+	"bijou/state/durable"
+)
+
+type unitAgentGrammar struct {
+	Unit string `required:"" placeholder:"UNIT" help:"The unit to run, SERVICE/N."`
+	daemonFlags
+}
+
+const unitAgentSummary = `Runs one unit alone, until it is told to stop (SIGTERM) or the unit is gone. While a machine agent
+runs that unit, it waits.
+
+Examples:
+  unit-agent --unit wordpress/0 --env ~/.bijou/default`
+
+// RunUnitAgent is the applet unit-agent.
+func RunUnitAgent(c applet.Call) int {
+	var g unitAgentGrammar
+	return daemon.Run(c, console.Command{Name: "unit-agent", Summary: unitAgentSummary, Grammar: &g}, func(ctx context.Context, d daemon.Daemon) error {
+		return serveUnit(ctx, d, g.Unit, g.daemonFlags)
+	})
+}
+
+func serveUnit(ctx context.Context, d daemon.Daemon, unit string, p daemonFlags) (err error) {
+	e, err := p.loadEnvironment()
+	if err != nil {
+		return err
+	}
+	s, err := p.openState(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	var machine string
+	err = daemon.ViewRetrying(ctx, s, func(v *state.View) error {
+		u, err := v.Unit(unit)
+		machine = u.Machine
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	dir, err := p.machineDir(e, machine)
+	if err != nil {
+		return err
+	}
+	fault, err := applet.NewFault(d.Call.Faults)
+	if err != nil {
+		return err
+	}
+	if err := durable.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("cannot make the machine's folder: %w", err)
+	}
+	claimant, err := daemon.NewClaimant(dir)
+	if err != nil {
+		return err
+	}
+	h := newHandover(e, p.Tools, d.Call.Applets)
+	return withMovedHint(h.exitError(ctx, daemon.RunRoles(ctx, []daemon.Role{
+		func(ctx context.Context) error {
+			return agent.RunUnit(ctx, agent.UnitOptions{
+				State: s, Unit: unit, Claimant: claimant, Dir: dir, Tools: p.Tools, Drain: h.retire, Fault: fault,
+				Ready: d.Notifier.NotifyReady, Watchdog: d.Notifier.Pulse,
+			})
+		},
+		func(ctx context.Context) error { return h.watch(ctx, s) },
+	})))
+}

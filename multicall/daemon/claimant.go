@@ -1,0 +1,81 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"bijou/provision/local/process"
+	"bijou/state"
+)
+
+// NewClaimant returns this process as one that claims what the folder is for.
+func NewClaimant(folder string) (c state.Claimant, err error) {
+	if c.Holder, err = HolderOf(folder); err != nil {
+		return c, err
+	}
+	self, err := process.Self()
+	if err != nil {
+		return c, fmt.Errorf("cannot tell this process from others: %w", err)
+	}
+	c.Boot, c.PIDs, c.PID, c.Start = bootID(), processNamespace(), self.PID, self.Start
+	c.Lives = isAliveHere
+	return c, nil
+}
+
+// IsAlive reports whether the holder is a live process that can be seen from here.
+func IsAlive(h state.Holder) bool {
+	name, _ := os.Hostname()
+	return h.PID != 0 && h.Host == hostID(name) && h.Boot == bootID() && h.PIDs == processNamespace() && isAliveHere(h)
+}
+
+// isAliveHere is IsAlive for a process of this boot and namespace.
+func isAliveHere(h state.Holder) bool { return process.Identity{PID: h.PID, Start: h.Start}.Alive() }
+
+// HolderOf returns a folder of this host, whether it exists or not, as the holder of a
+// claim without a process.
+func HolderOf(folder string) (state.Holder, error) {
+	path, err := filepath.Abs(folder)
+	if err == nil {
+		path, err = followLinks(path)
+	}
+	if err != nil {
+		return state.Holder{}, fmt.Errorf("cannot find the folder %q: %w", folder, err)
+	}
+	name, _ := os.Hostname() // else it has none
+	return state.Holder{Host: hostID(name), Folder: path, Name: name}, nil
+}
+
+// followLinks is filepath.EvalSymlinks for a path whose last parts may be missing.
+func followLinks(path string) (string, error) {
+	real, err := filepath.EvalSymlinks(path)
+	if !errors.Is(err, fs.ErrNotExist) || path == "/" {
+		return real, err
+	}
+	parent, err := followLinks(filepath.Dir(path))
+	return filepath.Join(parent, filepath.Base(path)), err
+}
+
+// hostID is the machine-id(5), else the host's name: neither changes at a reboot.
+func hostID(name string) string {
+	for _, file := range []string{"/etc/machine-id", "/var/lib/dbus/machine-id"} {
+		data, _ := os.ReadFile(file)
+		if id := strings.TrimSpace(string(data)); len(id) == 32 {
+			return id
+		}
+	}
+	return "name:" + name
+}
+
+func bootID() string {
+	data, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(data))
+}
+
+func processNamespace() string {
+	name, _ := os.Readlink("/proc/self/ns/pid")
+	return name
+}

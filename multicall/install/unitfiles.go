@@ -1,0 +1,128 @@
+package install
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"bijou/multicall/applet"
+	"bijou/multicall/console"
+	"bijou/multicall/home"
+	"bijou/multicall/systemd"
+	"bijou/state/durable"
+)
+
+type unitSet struct {
+	owner string
+	units []systemd.Unit
+	start string // what to enable
+}
+
+func (i Command) installUnitFiles(s console.Streams) error {
+	if !i.Systemd {
+		return console.Usage(errors.New("--env, --machine, --neco and --systemd-dir go with --systemd"))
+	}
+	w, err := i.selectUnits()
+	if err != nil {
+		return err
+	}
+	dir := cmp.Or(i.SystemdDir, systemd.Dir)
+	if err := durable.MkdirAll(dir, 0o755); err != nil {
+		return console.Hint(fmt.Errorf("cannot make the folder %q: %w", dir, err), unitFileHints(err)...)
+	}
+	var refused []error
+	for _, u := range w.units {
+		changed, err := systemd.Install(dir, u, w.owner, i.Force)
+		switch {
+		case err != nil:
+			refused = append(refused, err)
+		case changed:
+			fmt.Fprintf(s.Out, "%s: written\n", filepath.Join(dir, u.Name))
+		default:
+			fmt.Fprintf(s.Out, "%s: there already\n", filepath.Join(dir, u.Name))
+		}
+	}
+	if err := errors.Join(refused...); err != nil {
+		return console.Hint(err, unitFileHints(err)...)
+	}
+	if i.SystemdDir != "" && i.SystemdDir != systemd.Dir {
+		return nil // what they are for is not known
+	}
+	if i.Neco {
+		if err := durable.MkdirAll("/etc/neco", 0o755); err != nil {
+			return fmt.Errorf("cannot make the folder of neco's configuration: %w", err)
+		}
+		fmt.Fprintln(s.Err, "before that: NECO_STATE=URL goes into /etc/neco/environment, and this server's number into /etc/neco/rack")
+	}
+	fmt.Fprintf(s.Err, "start it, now and at every boot: systemctl enable --now %s\n", w.start)
+	return systemd.Reload()
+}
+
+func (i Command) selectUnits() (unitSet, error) {
+	if i.Neco {
+		return i.necoUnits()
+	}
+	e, err := i.chooseEnvironment()
+	if err != nil {
+		return unitSet{}, console.Hint(err, "--env DIR names an environment's folder, as ~/.bijou/default")
+	}
+	units, err := i.environmentUnits(e)
+	if err != nil {
+		return unitSet{}, err
+	}
+	return unitSet{owner: e.Dir, units: units, start: units[0].Name}, nil
+}
+
+func (i Command) necoUnits() (unitSet, error) {
+	if i.Env != "" || i.Machine != "" {
+		return unitSet{}, console.Usage(errors.New("--neco is about no environment: --env and --machine do not go with it"))
+	}
+	bin := i.Dir
+	if bin == "" {
+		binary, err := applet.ExecutablePath()
+		if err != nil {
+			return unitSet{}, err
+		}
+		bin = filepath.Dir(binary)
+		if _, err := os.Stat(filepath.Join(bin, "neco-worker")); err != nil {
+			return unitSet{}, console.Hint(fmt.Errorf("cannot find neco-worker: %w", err), "--dir DIR makes the links, and names their folder")
+		}
+	}
+	units, err := systemd.NecoUnits(bin)
+	return unitSet{owner: systemd.NecoOwner, units: units, start: "neco-updater neco-worker"}, err
+}
+
+// environmentUnits returns the machine's unit file first.
+func (i Command) environmentUnits(e home.Environment) ([]systemd.Unit, error) {
+	if i.Machine == "" {
+		return systemd.Units(e)
+	}
+	if n, err := strconv.Atoi(i.Machine); err != nil || n < 1 || strconv.Itoa(n) != i.Machine {
+		return nil, console.Usage(fmt.Errorf("cannot make the unit file of machine %q: want a number from 1", i.Machine))
+	}
+	return systemd.AgentUnits(e, i.Machine)
+}
+
+func (i Command) chooseEnvironment() (home.Environment, error) {
+	if i.Env != "" {
+		return home.Load(i.Env)
+	}
+	h, err := home.Find()
+	if err != nil {
+		return home.Environment{}, err
+	}
+	return h.Choose("")
+}
+
+func unitFileHints(err error) []string {
+	switch {
+	case errors.Is(err, systemd.ErrForeign):
+		return []string{"--force replaces these files"}
+	case errors.Is(err, os.ErrPermission):
+		return []string{"call it by sudo, with --env DIR; or write elsewhere, with --systemd-dir DIR"}
+	}
+	return nil
+}

@@ -1,0 +1,107 @@
+package necodaemon
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"bijou/multicall/applet"
+	"bijou/multicall/console"
+	"bijou/multicall/daemon"
+	"bijou/state/keyspace"
+	"bijou/updater"
+	"bijou/updater/host"
+	"bijou/updater/leader"
+)
+
+type necoUpdaterGrammar struct {
+	State   string `required:"" env:"NECO_STATE" placeholder:"URL" help:"Where neco's keys are: etcd://HOST:PORT,..., or sqlite:PATH."`
+	Metrics string `placeholder:"ADDRESS" help:"Serve metrics for Prometheus at this address."`
+}
+
+const necoUpdaterSummary = `Runs on every boot server, until it is told to stop (SIGTERM). One of them leads: it looks for releases,
+starts updates, watches over them, and reports how they end. If it dies, another one goes on.
+
+Examples:
+  neco-updater --state etcd://10.0.0.3:2379,10.0.1.3:2379
+  neco-updater --state sqlite:/srv/neco.db --metrics 127.0.0.1:9300`
+
+// RunUpdater is the applet neco-updater.
+func RunUpdater(c applet.Call) int {
+	var g necoUpdaterGrammar
+	return daemon.Run(c, console.Command{Name: "neco-updater", Summary: necoUpdaterSummary, Grammar: &g}, func(ctx context.Context, d daemon.Daemon) error {
+		return serveUpdater(ctx, d, g)
+	})
+}
+
+func serveUpdater(ctx context.Context, d daemon.Daemon, g necoUpdaterGrammar) (err error) {
+	_, version, err := OwnManifest()
+	if err != nil {
+		return err
+	}
+	binary, err := applet.ExecutablePath()
+	if err != nil {
+		return err
+	}
+	metrics := &leader.Metrics{}
+	stop, err := serveMetrics(g.Metrics, metrics)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	store, err := openKeyspace(ctx, g.State)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	slog.Info("campaigns", "version", version)
+	return leadUntilReplaced(ctx, leader.Options{
+		Store: store, Version: version, Form: host.InstalledForm(binary), Metrics: metrics, Ready: d.Notifier.NotifyReady,
+	})
+}
+
+func leadUntilReplaced(ctx context.Context, o leader.Options) error {
+	err := daemon.RunRoles(ctx, []daemon.Role{
+		func(ctx context.Context) error { return leader.Run(ctx, o) },
+		func(ctx context.Context) error { return awaitReplacement(ctx, o.Store) },
+	})
+	if errors.Is(err, errReplaced) {
+		return executableReexec{}
+	}
+	return err
+}
+
+// errReplaced means that another executable lies at this process's path.
+var errReplaced = errors.New("the executable was replaced")
+
+const executablePollInterval = 2 * time.Second
+
+// awaitReplacement returns when a worker has installed another version in this program's
+// place and that version has shown that it works, so that the leader outlives a release
+// that does not, and can report it.
+func awaitReplacement(ctx context.Context, store *keyspace.Space) error {
+	path, err := applet.ExecutablePath()
+	if err != nil {
+		return err
+	}
+	tick := time.NewTicker(executablePollInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		if there := applet.IsSameFile(path, path); !there || applet.IsSameFile(path, "/proc/self/exe") {
+			continue
+		}
+		proven, err := updater.Proven(ctx, store)
+		if proven {
+			return errReplaced
+		}
+		if err != nil && ctx.Err() == nil {
+			slog.Warn("cannot see if another version is to go on; looking again", "error", err)
+		}
+	}
+}

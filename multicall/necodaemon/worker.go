@@ -1,0 +1,261 @@
+// Package necodaemon has the daemons of boot servers, neco-updater and neco-worker. What
+// they do is in updater/leader and updater/worker. Only multicall imports it.
+package necodaemon
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"time"
+
+	"bijou/multicall/applet"
+	"bijou/multicall/console"
+	"bijou/multicall/daemon"
+	"bijou/state/backoff"
+	"bijou/state/keyspace"
+	"bijou/updater"
+	"bijou/updater/activity"
+	"bijou/updater/host"
+	"bijou/updater/record"
+	"bijou/updater/release"
+	"bijou/updater/worker"
+)
+
+type necoWorkerGrammar struct {
+	State    string `required:"" env:"NECO_STATE" placeholder:"URL" help:"Where neco's keys are: etcd://HOST:PORT,..., or sqlite:PATH."`
+	LRN      string `placeholder:"N" help:"This boot server's logical rack number; default: what /etc/neco/rack holds."`
+	Dir      string `default:"/var/lib/neco" placeholder:"DIR" type:"path" help:"The worker's own folder."`
+	Services string `placeholder:"PROGRAM" type:"path" help:"Run this program as systemctl is run (start, restart, stop, is-active, and a unit); default: this machine's systemd."`
+	Metrics  string `placeholder:"ADDRESS" help:"Serve metrics for Prometheus at this address."`
+}
+
+const necoWorkerSummary = `Does one boot server's part in updates, until it is told to stop (SIGTERM): installs the version that is
+asked for, hands over to it, then updates one component after the other, in step with the other servers.
+
+Examples:
+  neco-worker --state etcd://10.0.0.3:2379,10.0.1.3:2379
+  neco-worker --state sqlite:/srv/neco.db --lrn 0 --dir /tmp/worker`
+
+// RunWorker is the applet neco-worker.
+func RunWorker(c applet.Call) int {
+	var g necoWorkerGrammar
+	return daemon.Run(c, console.Command{Name: "neco-worker", Summary: necoWorkerSummary, Grammar: &g}, func(ctx context.Context, d daemon.Daemon) error {
+		return serveWorker(ctx, d, g)
+	})
+}
+
+func serveWorker(ctx context.Context, d daemon.Daemon, g necoWorkerGrammar) (err error) {
+	lrn, err := g.rackNumber()
+	if err != nil {
+		return err
+	}
+	manifest, version, err := OwnManifest()
+	if err != nil {
+		return err
+	}
+	server, err := host.New(g.hostOptions(lrn))
+	if err != nil {
+		return err
+	}
+	sums, err := host.InstalledSums(g.Dir, "/proc/self/exe", version)
+	if err != nil {
+		slog.Warn("cannot tell what this program was installed from; its plan decides", "error", err)
+	}
+	slog.Info("works for a boot server", "lrn", lrn, "version", version)
+	metrics := &worker.Metrics{}
+	stop, err := serveMetrics(g.Metrics, metrics)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	store, err := openKeyspace(ctx, g.State)
+	if err != nil {
+		return err
+	}
+	claimant, err := daemon.NewClaimant(g.Dir)
+	if err != nil {
+		return errors.Join(err, store.Close())
+	}
+	err = worker.Run(ctx, worker.Options{
+		Store: store, LRN: lrn, Claimant: claimant, Version: version, Sums: sums, Manifest: manifest, Dir: g.Dir, Server: server,
+		Install: newInstaller(server, g.Dir), FinishInstallation: newRepairer(server, manifest, ownPackage(g.Dir, version)), Metrics: metrics, Ready: d.Notifier.NotifyReady,
+	})
+	err = errors.Join(err, store.Close())
+	if errors.Is(err, worker.ErrHandOver) {
+		return executableReexec{}
+	}
+	return err
+}
+
+// newRepairer returns a function that removes what other releases than the manifest's have
+// left behind and, where releases come as packages, finishes an installation that a power
+// cut has interrupted.
+func newRepairer(server *host.Host, manifest release.Manifest, own string) func(ctx context.Context) error {
+	return func(ctx context.Context) error {
+		err := server.RemoveOldDownloads(manifest)
+		if binary, unknown := applet.ExecutablePath(); unknown != nil {
+			err = errors.Join(err, unknown)
+		} else if host.InstalledForm(binary) == release.Deb {
+			err = errors.Join(err, server.FinishInstallation(ctx, own))
+		}
+		return err
+	}
+}
+
+// ownPackage is where the previous worker has put this version's package, if it did.
+func ownPackage(dir, version string) string {
+	v, err := release.ParseVersion(version)
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(releasesDir(dir), release.AssetName(release.Deb, v, runtime.GOARCH))
+}
+
+func releasesDir(dir string) string { return filepath.Join(dir, "releases") }
+
+func (g necoWorkerGrammar) rackNumber() (int, error) {
+	if g.LRN != "" {
+		lrn, err := record.ParseLRN(g.LRN)
+		if err != nil {
+			return 0, console.Usage(err)
+		}
+		return lrn, nil
+	}
+	lrn, err := host.LRN()
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, console.Hint(console.Usage(errors.New("it is not said which boot server this is")), "give --lrn N, or write N to "+host.RackFile)
+	}
+	return lrn, err
+}
+
+func (g necoWorkerGrammar) hostOptions(lrn int) host.Options {
+	o := host.Options{LRN: lrn, Dir: g.Dir}
+	if g.Services != "" {
+		o.Services = host.ServiceCommand{Path: g.Services}
+	}
+	return o
+}
+
+// OwnManifest returns the manifest beside the executable, else the built-in one, and this
+// program's version.
+func OwnManifest() (release.Manifest, string, error) {
+	binary, err := applet.ExecutablePath()
+	if err != nil {
+		return release.Manifest{}, "", err
+	}
+	file := filepath.Join(filepath.Dir(binary), "manifest.yaml")
+	data, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		m, err := release.DefaultManifest()
+		return m, applet.Version, err
+	}
+	if err != nil {
+		return release.Manifest{}, "", fmt.Errorf("cannot read the manifest: %w", err)
+	}
+	m, err := release.ReadManifest(file, data)
+	if err == nil {
+		m, err = m.ForArch(runtime.GOARCH)
+	}
+	return m, cmp.Or(m.Version, applet.Version), err
+}
+
+func newInstaller(server *host.Host, dir string) func(ctx context.Context, r record.Request, c record.Config) error {
+	return func(ctx context.Context, r record.Request, c record.Config) error {
+		binary, err := applet.ExecutablePath()
+		if err != nil {
+			return err
+		}
+		source, err := release.NewSource(c)
+		if err != nil {
+			return err
+		}
+		defer source.Close()
+		if err := awaitSource(ctx, source); err != nil {
+			return err
+		}
+		form := host.InstalledForm(binary)
+		wanted := release.Wanted{Version: r.Version, Sums: r.Sums, Form: form, Arch: runtime.GOARCH, Dir: releasesDir(dir)}
+		if err := host.RemoveOtherReleases(wanted.Dir, r.Version); err != nil {
+			return err
+		}
+		file, err := source.Fetch(ctx, wanted)
+		if err != nil {
+			return err
+		}
+		return server.InstallRelease(ctx, host.Package{Form: form, File: file, Version: r.Version, Sums: r.Sums}, binary)
+	}
+}
+
+// The tries to reach the source of releases, whose faults and rate limits pass.
+const (
+	maxSourceTries = 8
+	maxSourceDelay = time.Minute // at most, unless the source says otherwise
+)
+
+func awaitSource(ctx context.Context, source *release.Source) error {
+	doing := activity.Begin(ctx, "asks where releases are")
+	defer doing.End()
+	for n := 1; ; n++ {
+		_, err := source.Releases(ctx)
+		if err == nil || n == maxSourceTries {
+			return err
+		}
+		delay := release.Delay(err, n, maxSourceDelay, time.Now())
+		slog.Warn("the source of releases does not answer as it should", "error", err, "again", delay)
+		doing.Say("asks where releases are, again and again: %v", err)
+		if err := backoff.Sleep(ctx, delay); err != nil {
+			return err
+		}
+	}
+}
+
+func openKeyspace(ctx context.Context, url string) (store *keyspace.Space, err error) {
+	err = daemon.RetryWhileAway(ctx, func() (err error) { store, err = updater.OpenStore(ctx, url); return err })
+	return store, err
+}
+
+// serveMetrics serves Prometheus until stop is called; without an address, nothing.
+func serveMetrics(address string, m io.WriterTo) (stop func(), err error) {
+	if address == "" {
+		return func() {}, nil
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("cannot serve metrics: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+		_, _ = m.WriteTo(w) // whoever hangs up does not read it
+	})
+	s := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	done := make(chan struct{})
+	go func() { // until stop
+		defer close(done)
+		_ = s.Serve(l)
+	}()
+	return func() { _ = s.Close(); <-done }, nil
+}
+
+// executableReexec continues as the executable that was installed at this process's path.
+type executableReexec struct{}
+
+func (executableReexec) Error() string { return "goes on as the version that was installed" }
+
+func (executableReexec) Exec() error {
+	path, err := applet.ExecutablePath()
+	if err == nil {
+		err = syscall.Exec(path, os.Args, os.Environ())
+	}
+	return fmt.Errorf("cannot go on as the version that was installed: %w", err)
+}

@@ -1,0 +1,218 @@
+// Package providers knows which providers there are: those inside the binary, each an
+// applet, and executables outside. It starts the one of an environment, asks what one can
+// do, and reaches the machines it has made. How a provider makes them is in provision.
+// multicall and multicall/agents import it.
+package providers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"bijou/agent"
+	"bijou/multicall/applet"
+	"bijou/multicall/console"
+	"bijou/multicall/daemon"
+	"bijou/multicall/home"
+	"bijou/provision/local"
+	"bijou/provision/local/process"
+	"bijou/provision/nspawn"
+	"bijou/provision/plugin"
+	"bijou/provision/provider"
+	"bijou/provision/ssh"
+	"bijou/state"
+	"bijou/state/charm"
+)
+
+// builtinProvider is a provider inside the binary: an applet that speaks the providers'
+// protocol, like those outside.
+type builtinProvider struct {
+	name    string
+	summary string
+	create  plugin.New
+	// checkHost returns the series of its machines on this host, "" for any, or why it can
+	// have none; nil: nothing keeps it from that.
+	checkHost func(config map[string]string) (series string, err error)
+}
+
+func builtinProviders() []builtinProvider {
+	return []builtinProvider{
+		{state.ProviderLocal, "machines that are folders and processes of this host", newLocal, hostSeries},
+		{nspawn.Name, "machines that are system containers of this host", adaptNew(nspawn.New), nspawn.HostSeries},
+		{ssh.Name, "hosts that are there already, and reached by ssh", adaptNew(ssh.New), nil},
+	}
+}
+
+// hostSeries returns "" if it cannot be told.
+func hostSeries(map[string]string) (string, error) {
+	series, err := provider.SeriesOf("/")
+	if err != nil || charm.CheckSeries(series) != nil {
+		return "", nil
+	}
+	return series, nil
+}
+
+func newLocal(env provider.Environment) (provider.Provider, error) {
+	for key := range env.Config {
+		return nil, fmt.Errorf("%s has no setting %q: it has none", state.ProviderLocal, key)
+	}
+	return local.New(local.Options{
+		Dir:         filepath.Join(env.Dir, "machines"),
+		Environment: env.UUID,
+		Agent: func(spec provider.Spec) (process.Detached, error) {
+			e, err := home.Load(env.Dir)
+			return MachineProcess(e, spec.Machine), err
+		},
+	}), nil
+}
+
+// MachineProcess returns how to run a local machine's agent: from the environment's own
+// tools, since the binary that runs now may be gone later.
+func MachineProcess(e home.Environment, id string) process.Detached {
+	return process.Detached{
+		Path: filepath.Join(e.ToolsDir(), "machine-agent"),
+		Args: []string{"machine-agent", "--machine", id, "--env", e.Dir},
+		Log:  e.LogFile(id),
+	}
+}
+
+// adaptNew returns an untyped nil beside an error: a nil pointer in an interface is not nil.
+func adaptNew[P provider.Provider](create func(provider.Environment) (P, error)) plugin.New {
+	return func(env provider.Environment) (provider.Provider, error) {
+		p, err := create(env)
+		if err != nil {
+			return nil, err
+		}
+		return p, nil
+	}
+}
+
+// Applets returns the applets of the providers inside the binary.
+func Applets() (applets []applet.Applet) {
+	for _, b := range builtinProviders() {
+		applets = append(applets, applet.Applet{
+			Name:    plugin.Prefix + b.name,
+			Summary: "the provider " + b.name + ", started by the provisioner: " + b.summary,
+			Run:     func(c applet.Call) int { return serveProvider(c, b) },
+		})
+	}
+	return applets
+}
+
+const providerSummary = `The provider %s: %s. The provisioner starts it and speaks to it; it is of no use by itself.
+
+Examples:
+  juju bootstrap --provider %s`
+
+func serveProvider(c applet.Call, b builtinProvider) int {
+	var grammar struct{}
+	command := console.Command{Name: c.Name, Summary: fmt.Sprintf(providerSummary, b.name, b.summary, b.name), Grammar: &grammar}
+	if _, err := console.Parse(c.Streams, command, c.Args); err != nil {
+		return console.Report(c.Streams.Err, err)
+	}
+	applet.SetLogOutput(c.Streams.Err)
+	err := plugin.Serve(b.create)
+	if errors.Is(err, plugin.ErrByHand) {
+		err = console.Hint(console.Usage(err), "juju bootstrap --provider "+b.name+" makes an environment with it")
+	}
+	return console.Report(c.Streams.Err, err)
+}
+
+func isBuiltin(name string) bool {
+	return slices.ContainsFunc(builtinProviders(), func(b builtinProvider) bool { return b.name == name })
+}
+
+// providerFolder returns a function that makes the folder for the sockets of an
+// environment's provider.
+func providerFolder(e home.Environment) func() (string, error) {
+	return func() (string, error) { return agent.ProviderFolder(e.UUID) }
+}
+
+// NewClient returns a client of the environment's provider, which runs in a process of its
+// own. Its configuration is read again before each call.
+func NewClient(ctx context.Context, s *state.State, e home.Environment) (*plugin.Client, error) {
+	if e.Dir == "" {
+		return nil, errors.New("cannot provision: a provider needs the environment's folder: give --env DIR")
+	}
+	var name string
+	err := daemon.ViewRetrying(ctx, s, func(v *state.View) error {
+		env, err := v.Environment()
+		name = env.Provider
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return plugin.NewClient(plugin.Options{
+		Name: name, Sockets: providerFolder(e),
+		Find:   func(sum string) (string, error) { return findProvider(name, sum, e) },
+		Demand: func(ctx context.Context) (plugin.Demand, error) { return readDemand(ctx, s) },
+		Wanted: func(ctx context.Context) (w plugin.Wanted, err error) {
+			err = s.View(ctx, func(v *state.View) error {
+				env, err := v.Environment()
+				w = providerWanted(e, env)
+				return err
+			})
+			return w, err
+		},
+	}), nil
+}
+
+func providerWanted(e home.Environment, env state.Environment) plugin.Wanted {
+	w := plugin.Wanted{Environment: provider.Environment{
+		UUID: env.UUID, Name: env.Name, Dir: e.Dir, Shared: strings.HasPrefix(e.State, "sqlite:"), Config: env.ProviderConfig(),
+	}}
+	if !isBuiltin(env.Provider) {
+		w.SHA256 = env.Config[state.ProviderSHA256]
+	}
+	return w
+}
+
+func readDemand(ctx context.Context, s *state.State) (d plugin.Demand, err error) {
+	err = s.View(ctx, func(v *state.View) error {
+		machines, err := v.Machines()
+		if err != nil {
+			return err
+		}
+		made, err := v.MachinesMade()
+		switch {
+		case len(machines) > 1:
+			d = plugin.Present
+		case made > 1:
+			d = plugin.Past
+		default:
+			d = plugin.Never
+		}
+		return err
+	})
+	return d, err
+}
+
+// findProvider refuses an executable other than the accepted one.
+func findProvider(name, sum string, e home.Environment) (string, error) {
+	if isBuiltin(name) {
+		return plugin.Find(name, []string{e.ToolsDir()})
+	}
+	path, err := plugin.Find(name, providerFolders(e))
+	if err != nil {
+		return "", err
+	}
+	err = plugin.CheckSum(path, sum)
+	if other, ok := errors.AsType[*plugin.MismatchError](err); ok {
+		err = fmt.Errorf("%w; if it is meant to be: juju set-environment %s=%s", err, state.ProviderSHA256, other.Got)
+	}
+	return path, err
+}
+
+// providerFolders are searched in order.
+func providerFolders(e home.Environment) []string {
+	return slices.Concat(
+		filepath.SplitList(os.Getenv("BIJOU_PLUGIN_PATH")),
+		[]string{filepath.Join(e.Dir, "providers"), "/usr/local/lib/bijou/providers", "/usr/lib/bijou/providers"},
+		filepath.SplitList(os.Getenv("PATH")),
+	)
+}

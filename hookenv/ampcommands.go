@@ -2,11 +2,7 @@ package hookenv
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
-	"strings"
 
 	"bijou/hookenv/hookapi"
 )
@@ -50,7 +46,7 @@ func SetSettings(ctx context.Context, h hookapi.Hook, target Target, blob string
 	}
 	changes, err := parseBlob(blob)
 	if err != nil {
-		return usageError(err.Error())
+		return usagef("%v", err)
 	}
 	if len(changes) == 0 {
 		return nil
@@ -86,28 +82,4 @@ func (t Target) resolveNode(ctx context.Context, h hookapi.Hook) (hookapi.Node, 
 	}
 	id, err := w.resolveRelation(ctx, inv, t.Unit)
 	return hookapi.Node{Relation: id, Unit: t.Unit}, err
-}
-
-// parseBlob reads one JSON dictionary of texts, numbers, booleans and nulls; numbers stay as they
-// are written.
-func parseBlob(blob string) (map[string]*string, error) {
-	if err := checkText(blob); err != nil {
-		return nil, err
-	}
-	var raw map[string]json.RawMessage
-	d := json.NewDecoder(strings.NewReader(blob))
-	err := d.Decode(&raw)
-	if errors.As(err, new(*json.UnmarshalTypeError)) || err == nil && raw == nil {
-		return nil, errors.New("cannot read json_blob: it is no dictionary")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("cannot read json_blob: %w", err)
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("cannot read json_blob: more than one value")
-	}
-	if err := checkSurrogates([]byte(blob)); err != nil {
-		return nil, err
-	}
-	return convertValues(raw)
 }

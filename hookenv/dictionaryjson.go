@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
+	"strings"
 	"unicode"
 	"unicode/utf16"
 )
@@ -90,4 +92,28 @@ func parseCodeUnit(data []byte) rune {
 		return -1
 	}
 	return rune(code)
+}
+
+// parseBlob reads one JSON dictionary of texts, numbers, booleans and nulls; numbers stay as they
+// are written.
+func parseBlob(blob string) (map[string]*string, error) {
+	if err := checkText(blob); err != nil {
+		return nil, err
+	}
+	var raw map[string]json.RawMessage
+	d := json.NewDecoder(strings.NewReader(blob))
+	err := d.Decode(&raw)
+	if errors.As(err, new(*json.UnmarshalTypeError)) || err == nil && raw == nil {
+		return nil, errors.New("cannot read json_blob: it is no dictionary")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read json_blob: %w", err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("cannot read json_blob: more than one value")
+	}
+	if err := checkSurrogates([]byte(blob)); err != nil {
+		return nil, err
+	}
+	return convertValues(raw)
 }

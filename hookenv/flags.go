@@ -48,6 +48,20 @@ func (f *flagSet) addBool(to *bool, help string, names ...string) {
 	}})
 }
 
+func (f *flagSet) addChoice(to *string, help, name string, words ...string) {
+	f.add(option{names: []string{name}, arg: strings.Join(words, "|"), help: help, set: func(name, value string) error {
+		if !slices.Contains(words, value) {
+			return usagef("invalid value %q for option %s: expected one of %s", value, name, strings.Join(words, ", "))
+		}
+		*to = value
+		return nil
+	}})
+}
+
+func (f *flagSet) addFunc(set func(name, value string) error, help, arg string, names ...string) {
+	f.add(option{names: names, arg: arg, help: help, set: set})
+}
+
 func (f *flagSet) add(o option) { f.options = append(f.options, o) }
 
 func (f *flagSet) findOption(name string) (option, bool) {

@@ -3,65 +3,11 @@ package hookenv
 import (
 	"bytes"
 	"maps"
-	"slices"
-	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
 )
-
-// arguments splits a fuzzer's text into argv.
-func arguments(text string) []string { return strings.Split(text, "\x00") }
-
-func FuzzFlags(f *testing.F) {
-	for _, seed := range []string{
-		"-r\x00db:0\x00user\x00mysql/0", "-rdb:0\x00--app=True\x00-", "--format=json\x00--\x00-x",
-		"-r=\x00-", "--", "-", "--app=maybe", "-h", "--=", "-\xff", "-ah",
-	} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		argv := arguments(text)
-		for _, tool := range Tools() {
-			flags, _ := tool.declareFlags()
-			if err := flags.parse(slices.Clone(argv)); err != nil {
-				continue
-			}
-			// What is left stood in argv, in that order.
-			rest := argv
-			for _, arg := range flags.args {
-				i := slices.Index(rest, arg)
-				if i < 0 {
-					t.Fatalf("%s %q: invented %q", tool.Name, argv, arg)
-				}
-				rest = rest[i+1:]
-			}
-			if i := slices.Index(argv, "--"); i < 0 && !flags.acceptUnknown && slices.ContainsFunc(flags.args, isOption) {
-				t.Fatalf("%s %q: took an option for an argument: %q", tool.Name, argv, flags.args)
-			}
-		}
-	})
-}
-
-func isOption(arg string) bool { return len(arg) > 1 && arg[0] == '-' }
-
-func FuzzReference(f *testing.F) {
-	for _, seed := range []string{"db", "relation-42", "42", "db:42", "-1", ":0", "db:", "db:0:0", "", "relation-", "relation--1", "99999999999999999999"} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, value string) {
-		ref, ok := parseReference(value)
-		switch {
-		case !ok && (ref != reference{}):
-			t.Fatalf("%q is none, but gave %+v", value, ref)
-		case ok && ref.hasNumber && ref.id < -1, ok && !ref.hasNumber && (ref.name != value || ref.id != 0):
-			t.Fatalf("%q gave %+v", value, ref)
-		case ok && ref.name == "" && !ref.hasNumber:
-			t.Fatalf("%q names nothing", value)
-		}
-	})
-}
 
 func FuzzDictionary(f *testing.F) {
 	for _, seed := range []string{"a: 1\nb: null\n", `{"a":"b"}`, "- 1", "a: {b: 1}", "a: &x 1\nb: *x", "a: 1\n---\nb: 2", "? [a]\n: b", "<<: {a: 1}", "a: !!binary aGk="} {

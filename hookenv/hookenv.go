@@ -11,6 +11,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path"
 	"strings"
@@ -55,9 +56,6 @@ func Run(ctx context.Context, h hookapi.Hook, call Call) Result {
 	inv := &invocation{Call: call, hook: h, facts: h.Facts(), tool: tool}
 	return inv.makeResult(inv.run(ctx))
 }
-
-// GoneResult returns the answer to a call whose hook has ended.
-func GoneResult() Result { return errorResult(hookapi.ErrGone) }
 
 // RunWithoutHook runs a tool for a caller that has no hook around it, argv[0] included: it answers --help,
 // and juju-log, which works everywhere. done is false for every other call; those go through
@@ -175,4 +173,21 @@ func (inv *invocation) checkUnitCall(maxArgs int) error {
 		return err
 	}
 	return inv.requireLocalUnit()
+}
+
+// Without a hook, messages go to the caller's stderr.
+func (inv *invocation) writeLog(level, message string) {
+	if inv.hook == nil {
+		fmt.Fprintf(&inv.stderr, "%s %s\n", level, message)
+		return
+	}
+	inv.hook.Log(level, message)
+}
+
+// deprecateFormat prints what Juju prints about --format where nothing is printed, its missing
+// newline included: charm libraries compare it.
+func (inv *invocation) deprecateFormat(format string) {
+	if format != "" {
+		fmt.Fprintf(&inv.stderr, "--format flag deprecated for command %q", inv.tool.Name)
+	}
 }

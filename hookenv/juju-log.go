@@ -36,7 +36,7 @@ func (l *jujuLogger) run(_ context.Context, inv *invocation) error {
 	if len(inv.args) == 0 {
 		return usagef("no message specified")
 	}
-	deprecateFormat(inv, l.format)
+	inv.deprecateFormat(l.format)
 	level, known := l.parseLevel()
 	if !known {
 		inv.writeLog("WARNING", fmt.Sprintf("unknown log level %q: using INFO", l.level))
@@ -59,15 +59,6 @@ func (l *jujuLogger) parseLevel() (level string, known bool) {
 		return level, true
 	}
 	return "INFO", false
-}
-
-// Without a hook, messages go to the caller's stderr.
-func (inv *invocation) writeLog(level, message string) {
-	if inv.hook == nil {
-		fmt.Fprintf(&inv.stderr, "%s %s\n", level, message)
-		return
-	}
-	inv.hook.Log(level, message)
 }
 
 // Bytes that are not UTF-8 become \xNN: the log is text.

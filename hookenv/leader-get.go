@@ -18,7 +18,7 @@ func leaderGet() Tool {
 }
 
 func printLeaderSettings(ctx context.Context, inv *invocation, o *output) error {
-	key := inv.keyArgument()
+	key := keyArgument(inv)
 	if strings.Contains(key, "=") {
 		return usagef("invalid key %q", key)
 	}

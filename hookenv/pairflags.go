@@ -57,7 +57,7 @@ func parsePairs(args []string) (map[string]*string, error) {
 }
 
 // keyArgument returns the first argument; empty, for - too, means all keys.
-func (inv *invocation) keyArgument() string {
+func keyArgument(inv *invocation) string {
 	if len(inv.args) == 0 || inv.args[0] == "-" {
 		return ""
 	}

@@ -28,13 +28,13 @@ func (p *portChanger) run(ctx context.Context, inv *invocation) error {
 	}
 	port, err := parsePort(inv.args[0])
 	if err != nil {
-		return usageError(err.Error())
+		return usagef("%v", err)
 	}
 	unit, err := unitArgument(inv)
 	if err != nil {
 		return err
 	}
-	deprecateFormat(inv, p.format)
+	inv.deprecateFormat(p.format)
 	ports, err := p.expandPorts(ctx, inv, port, unit)
 	if err != nil {
 		return err

@@ -2,10 +2,6 @@ package hookenv
 
 import (
 	"context"
-	"errors"
-	"maps"
-
-	"bijou/hookenv/hookapi"
 )
 
 func relationGet() Tool {
@@ -105,29 +101,4 @@ func (g *relationGetter) printSettings(inv *invocation, settings map[string]stri
 		return g.print(inv, value)
 	}
 	return g.print(inv, nil)
-}
-
-func nodeAddress(relation int, name string, app bool) hookapi.Node {
-	if app {
-		return hookapi.Node{Relation: relation, Service: serviceOf(name)}
-	}
-	return hookapi.Node{Relation: relation, Unit: name}
-}
-
-var (
-	errBrokenOthers = errors.New("cannot access other units in broken relation")
-	errBrokenChange = errors.New("cannot change settings in broken relation")
-)
-
-// In a broken relation other units cannot be read.
-func readNode(ctx context.Context, h hookapi.Hook, node hookapi.Node) (map[string]string, error) {
-	f := h.Facts()
-	if f.Broken && node.Relation == f.Relation && node.Unit != "" && node.Unit != f.Unit {
-		return nil, errBrokenOthers
-	}
-	settings, err := h.Settings(ctx, node)
-	if err != nil {
-		return nil, rewordUnknown(err, node.Unit+node.Service)
-	}
-	return maps.Clone(settings), nil
 }

@@ -47,16 +47,6 @@ func relationList() Tool {
 	}
 }
 
-func (f *flagSet) addChoice(to *string, help, name string, words ...string) {
-	f.add(option{names: []string{name}, arg: strings.Join(words, "|"), help: help, set: func(name, value string) error {
-		if !slices.Contains(words, value) {
-			return usagef("invalid value %q for option %s: expected one of %s", value, name, strings.Join(words, ", "))
-		}
-		*to = value
-		return nil
-	}})
-}
-
 type relationLister struct {
 	relationFlag
 	output

@@ -3,14 +3,11 @@ package hookenv
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"bijou/hookenv/client"
-	"bijou/hookenv/hookapi"
 )
 
 func relationSet() Tool {
@@ -60,7 +57,7 @@ func (s *relationSetter) run(ctx context.Context, inv *invocation) error {
 	if err != nil {
 		return err
 	}
-	deprecateFormat(inv, s.format)
+	inv.deprecateFormat(s.format)
 	changes, err := s.readChanges(ctx, inv, given)
 	if err != nil {
 		return err
@@ -75,9 +72,6 @@ func (s *relationSetter) run(ctx context.Context, inv *invocation) error {
 	}
 	return writeNode(ctx, inv.hook, nodeAddress(id, cmp.Or(unit, inv.facts.Unit), s.app), changes)
 }
-
-// errNotLeader refuses a service's own settings to all of its units but the one that leads.
-var errNotLeader = errors.New("cannot write relation settings")
 
 // An operator may write any service's settings.
 func checkServiceWrite(ctx context.Context, inv *invocation) error {
@@ -100,15 +94,6 @@ func (s *relationSetter) takeUnit(inv *invocation) (string, error) {
 	unit := inv.args[last]
 	inv.args = inv.args[:last]
 	return unit, checkUnitWrite(inv.facts, unit)
-}
-
-// Modern charms are refused the settings of other units; for classic ones the write is done and
-// logged. An operator may write any unit's.
-func checkUnitWrite(f hookapi.Facts, unit string) error {
-	if f.Dialect == hookapi.Modern && f.Unit != "" && !f.Operator && unit != f.Unit {
-		return usagef("cannot change settings of %s: a unit changes its own", unit)
-	}
-	return nil
 }
 
 type settingArguments struct {
@@ -200,32 +185,4 @@ func readPairValue(ctx context.Context, inv *invocation, value string) (string, 
 	}
 	data, err := inv.Files.Read(ctx, value[1:])
 	return string(data), err
-}
-
-// A write to another unit is logged with its writer's name; an operator's is logged when it is
-// committed.
-func writeNode(ctx context.Context, h hookapi.Hook, node hookapi.Node, changes map[string]*string) error {
-	f := h.Facts()
-	if f.Broken && node.Relation == f.Relation {
-		return errBrokenChange
-	}
-	err := h.SetSettings(ctx, node, changes)
-	if errors.Is(err, hookapi.ErrNotLeader) {
-		return errNotLeader
-	}
-	if err != nil {
-		return rewordUnknown(err, node.Unit+node.Service)
-	}
-	if node.Unit != "" && node.Unit != f.Unit && f.Unit != "" && !f.Operator {
-		h.Log("INFO", fmt.Sprintf("%s changed settings of %s in %s%d", f.Unit, node.Unit, classicPrefix, node.Relation))
-	}
-	return nil
-}
-
-// deprecateFormat prints what Juju prints about --format where nothing is printed, its missing
-// newline included: charm libraries compare it.
-func deprecateFormat(inv *invocation, format string) {
-	if format != "" {
-		fmt.Fprintf(&inv.stderr, "--format flag deprecated for command %q", inv.tool.Name)
-	}
 }

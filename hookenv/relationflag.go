@@ -25,11 +25,8 @@ func (r *relationFlag) addFlags(f *flagSet) {
 			return nil
 		}
 	}
-	f.add(option{
-		names: []string{"r", "relation", "relation-name"}, arg: "VALUE", set: take(1),
-		help: "the relation: its name (db), its id (relation-42, db:42) or its number (42)",
-	})
-	f.add(option{names: []string{"relation-id"}, arg: "VALUE", set: take(2), help: "the same; not both"})
+	f.addFunc(take(1), "the relation: its name (db), its id (relation-42, db:42) or its number (42)", "VALUE", "r", "relation", "relation-name")
+	f.addFunc(take(2), "the same; not both", "VALUE", "relation-id")
 }
 
 // checkRelation refuses calls that name two relations, none, or a malformed id. The tools call it

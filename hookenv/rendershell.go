@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // renderShell prints for eval: a dictionary as KEY='value' lines, sorted; everything else as smart
@@ -52,12 +53,12 @@ func shellText(value any) (string, error) {
 // must not become commands under eval.
 func variableName(key string) string {
 	name := strings.Map(func(r rune) rune {
-		if isLower(r) || isDigit(r) || r >= 'A' && r <= 'Z' || r == '_' {
+		if r <= unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsDigit(r)) || r == '_' {
 			return r
 		}
 		return '_'
 	}, key)
-	if name == "" || isDigit(rune(name[0])) {
+	if name == "" || unicode.IsDigit(rune(name[0])) {
 		return "_" + name
 	}
 	return name

@@ -34,7 +34,7 @@ func (g *stateGetter) run(ctx context.Context, inv *invocation) error {
 	if err != nil {
 		return err
 	}
-	key := inv.keyArgument()
+	key := keyArgument(inv)
 	value, set := notes[key]
 	switch {
 	case key == "":

@@ -2,9 +2,12 @@ package hookenv
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
+
+	"bijou/hookenv/hookapi"
 )
 
 func isLower(r rune) bool { return r >= 'a' && r <= 'z' }
@@ -56,4 +59,24 @@ func unitNumber(unit string) int {
 	_, number, _ := strings.Cut(unit, "/")
 	n, _ := strconv.Atoi(number) // what is no unit's name sorts first
 	return n
+}
+
+// unknownNameError names a unit or service that hookapi does not know; to callers it is
+// ErrUnknownUnit still.
+type unknownNameError string
+
+func (e unknownNameError) Error() string {
+	if isService(string(e)) {
+		return "unknown application " + string(e)
+	}
+	return "unknown unit " + string(e)
+}
+
+func (e unknownNameError) Unwrap() error { return hookapi.ErrUnknownUnit }
+
+func rewordUnknown(err error, name string) error {
+	if !errors.Is(err, hookapi.ErrUnknownUnit) {
+		return err
+	}
+	return unknownNameError(name)
 }

@@ -5,26 +5,22 @@ import (
 	"strings"
 )
 
-// Help returns the text that a tool prints for --help, or "" if there is no such tool.
-func Help(name string) string {
-	tool, ok := findTool(name)
-	if !ok {
-		return ""
-	}
+// Help returns the text that the tool prints for --help.
+func (t Tool) Help() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Usage: %s\n\n%s\n", strings.TrimSpace(tool.Name+" "+tool.Usage), toSentence(tool.Summary))
-	if tool.Notes != "" {
-		fmt.Fprintf(&b, "\n%s\n", tool.Notes)
+	fmt.Fprintf(&b, "Usage: %s\n\n%s\n", strings.TrimSpace(t.Name+" "+t.Usage), toSentence(t.Summary))
+	if t.Notes != "" {
+		fmt.Fprintf(&b, "\n%s\n", t.Notes)
 	}
 	b.WriteString("\nOptions:\n")
-	flags, _ := tool.declareFlags()
+	flags, _ := t.declareFlags()
 	for _, o := range flags.options {
 		if o.help != "" {
 			fmt.Fprintf(&b, "  %s\n        %s\n", formatOption(o), o.help)
 		}
 	}
 	b.WriteString("  -h, --help\n        print this and exit\n\nExamples:\n")
-	for _, example := range tool.Examples {
+	for _, example := range t.Examples {
 		fmt.Fprintf(&b, "  %s\n", example)
 	}
 	return b.String()

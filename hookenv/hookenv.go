@@ -13,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path"
 	"strings"
 	"time"
 
@@ -43,39 +42,27 @@ type Result struct {
 	Write          string // a path that Stdout goes to instead; "" for stdout
 }
 
-// Run runs one tool for a hook. It never fails: whatever goes wrong is in the result, worded for
+// Run runs the tool for a hook. It never fails: whatever goes wrong is in the result, worded for
 // the caller.
-func Run(ctx context.Context, h hookapi.Hook, call Call) Result {
-	if len(call.Argv) == 0 {
-		return errorResult(errors.New("no tool named"))
-	}
-	tool, ok := findTool(path.Base(call.Argv[0]))
-	if !ok {
-		return errorResult(usagef("unknown tool %q", call.Argv[0]))
-	}
-	inv := &invocation{Call: call, hook: h, facts: h.Facts(), tool: tool}
+func (t Tool) Run(ctx context.Context, h hookapi.Hook, call Call) Result {
+	inv := &invocation{Call: call, hook: h, facts: h.Facts(), tool: t}
 	return inv.makeResult(inv.run(ctx))
 }
 
-// RunWithoutHook runs a tool for a caller that has no hook around it, argv[0] included: it answers --help,
-// and juju-log, which works everywhere. done is false for every other call; those go through
+// RunWithoutHook runs the tool for a caller that has no hook around it, argv[0] included: it answers
+// --help, and juju-log, which works everywhere. done is false for every other call; those go through
 // client.Run.
-func RunWithoutHook(argv []string) (r Result, done bool) {
-	tool, ok := findTool(path.Base(argv[0]))
-	if !ok {
-		return Result{}, false
-	}
-	flags, run := tool.declareFlags()
-	err := flags.parse(argv[1:])
+func (t Tool) RunWithoutHook(argv []string) (r Result, done bool) {
+	flags, run, err := t.parse(argv[1:])
 	if errors.Is(err, errHelp) {
-		return Result{Stdout: []byte(Help(tool.Name))}, true
+		return Result{Stdout: []byte(t.Help())}, true
 	}
-	if !tool.worksWithoutHook || flags.clientID != "" || os.Getenv("JUJU_CLIENT_ID") != "" {
+	if !t.worksWithoutHook || flags.clientID != "" || os.Getenv("JUJU_CLIENT_ID") != "" {
 		return Result{}, false
 	}
 	inv := &invocation{
 		Call: Call{Argv: argv, Stdin: client.StdinNone},
-		hook: nil, tool: tool, args: flags.args,
+		hook: nil, tool: t, args: flags.args,
 	}
 	if err == nil {
 		err = run(context.Background(), inv)
@@ -96,10 +83,9 @@ type invocation struct {
 }
 
 func (inv *invocation) run(ctx context.Context) error {
-	flags, run := inv.tool.declareFlags()
-	err := flags.parse(inv.Argv[1:])
+	flags, run, err := inv.tool.parse(inv.Argv[1:])
 	if errors.Is(err, errHelp) {
-		inv.stdout.WriteString(Help(inv.tool.Name))
+		inv.stdout.WriteString(inv.tool.Help())
 		return nil
 	}
 	if err != nil {

@@ -31,6 +31,18 @@ func (t Tool) declareFlags() (*flagSet, runner) {
 	}
 }
 
+func (t Tool) parse(argv []string) (*flagSet, runner, error) {
+	flags, run := t.declareFlags()
+	err := flags.parse(argv)
+	return flags, run, err
+}
+
+// ParseArgs returns what argv, the tool's name left out, holds beside options.
+func (t Tool) ParseArgs(argv []string) ([]string, error) {
+	flags, _, err := t.parse(argv)
+	return flags.args, err
+}
+
 func noOptions(run runner) func(*flagSet) runner {
 	return func(*flagSet) runner { return run }
 }

@@ -1,6 +1,7 @@
 package hookenv_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,7 +24,7 @@ func TestClientKnowsEveryTool(t *testing.T) {
 
 func TestEveryToolHasHelpWithAnExample(t *testing.T) {
 	for _, tool := range hookenv.Tools() {
-		help := hookenv.Help(tool.Name)
+		help := tool.Help()
 		for _, want := range []string{"Usage: " + tool.Name + " ", "\nOptions:\n", "\nExamples:\n  "} {
 			if !strings.Contains(help, want) {
 				t.Errorf("%s --help lacks %q:\n%s", tool.Name, want, help)
@@ -39,7 +40,7 @@ func TestEveryToolHasHelpWithAnExample(t *testing.T) {
 			}
 		}
 	}
-	if hookenv.Help("nope") != "" {
+	if r, done := hookenv.RunWithoutHook([]string{"nope", "--help"}); done || len(r.Stdout) > 0 {
 		t.Error("help for no tool")
 	}
 }
@@ -61,10 +62,16 @@ func TestUnsupportedToolsSaySo(t *testing.T) {
 // -o is taken by every tool: one that prints nothing makes the file, and nothing else is new.
 func TestEveryToolTakesOutput(t *testing.T) {
 	for _, tool := range hookenv.Tools() {
-		if help := hookenv.Help(tool.Name); strings.Count(help, "  -o, --output FILE\n") != 1 {
+		if help := tool.Help(); strings.Count(help, "  -o, --output FILE\n") != 1 {
 			t.Errorf("help of %s: %s", tool.Name, help)
 		}
 	}
+}
+
+// help returns the help of a tool.
+func help(name string) string {
+	all := hookenv.Tools()
+	return all[slices.IndexFunc(all, func(tool hookenv.Tool) bool { return tool.Name == name })].Help()
 }
 
 func TestOutside(t *testing.T) {
@@ -80,7 +87,7 @@ func TestOutside(t *testing.T) {
 		{[]string{"juju-log", "--bogus"}, hookenv.Result{Exit: 2, Stderr: []byte("ERROR option provided but not defined: --bogus\n")}, true},
 		{[]string{"juju-log", "--client-id=x", "hi"}, hookenv.Result{}, false},
 		{[]string{"relation-get", "user"}, hookenv.Result{}, false},
-		{[]string{"relation-get", "--help"}, hookenv.Result{Stdout: []byte(hookenv.Help("relation-get"))}, true},
+		{[]string{"relation-get", "--help"}, hookenv.Result{Stdout: []byte(help("relation-get"))}, true},
 		{[]string{"nope"}, hookenv.Result{}, false},
 	} {
 		got, done := hookenv.RunWithoutHook(tt.argv)

@@ -38,9 +38,9 @@ func putCharmInPlace(ctx context.Context, st *state.State, url string, f Folder,
 }
 
 func unpackBeside(ctx context.Context, st *state.State, c state.Charm, f Folder) error {
-	var tools []string
+	var names []string
 	for _, t := range hookenv.Tools() {
-		tools = append(tools, t.Name)
+		names = append(names, t.Name)
 	}
 	if err := os.RemoveAll(f.path("charm.new")); err != nil {
 		return err
@@ -55,7 +55,7 @@ func unpackBeside(ctx context.Context, st *state.State, c state.Charm, f Folder)
 		return err
 	}
 	return charm.Unpack(archive, info.Size(), f.path("charm.new"), charm.UnpackOptions{
-		SHA256: c.SHA256, Tools: tools, ToolsDir: f.toolsPath(),
+		SHA256: c.SHA256, Tools: names, ToolsDir: f.toolsPath(),
 	})
 }
 
